@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: LGPL-2.1-only OR MIT
+"""Finds what must not be in a kernel log."""
+import re
+
+# The guest's init writes this line; what the kernel says while it boots is not ours to judge.
+START = "devtensor-guest: start"
+
+BAD = re.compile(
+    r"WARNING: |BUG: |BUG |\bOops\b|KASAN|UBSAN|Call Trace|general protection|kernel panic"
+    r"|possible (recursive|circular|irq lock) |lock(dep| order| held| nesting)|bad unlock balance"
+    r"|suspicious RCU|Invalid wait context|sleeping function|scheduling while atomic"
+    r"|unreferenced object|new suspected memory leaks|refcount_t:|use-after-free|ODEBUG"
+    r"|Bad page|bad page|list_(add|del) corruption|INFO: task|detected stall|soft lockup"
+    r"|unable to handle|DEBUG_LOCKS|VM_BUG|page dumped because|\bleaked\b|Objects remaining"
+    r"|still has .* (objects|references)|workqueue lockup|Out of memory", re.I)
+
+# Said by sane kernels.
+BENIGN = re.compile(r"Unprivileged eBPF is enabled|Lock dependency validator"
+                    r"|Kernel memory leak detector initialized")
+
+
+def problems(text, allow):
+    """Pairs of (the last test announced in the log, the bad line), in order of appearance."""
+    found, last = [], ""
+    started = START not in text
+    for line in text.splitlines():
+        if START in line:
+            started = True
+        announced = re.search(r"devtensor-guest: run (.*)", line)
+        if announced:
+            last = announced.group(1)
+        elif (started and BAD.search(line) and not BENIGN.search(line)
+              and not any(re.search(pattern, line) for pattern in allow)):
+            found.append((last, line))
+    return found
