@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * A buffer's pages as a list of chunks.
+ *
+ * Large chunks are what makes a mapping cheap: a chunk of PMD size is one page table entry and one
+ * TLB entry. The core installs such an entry by mapping the *head* of the compound page at the
+ * aligned address, so a chunk of order N must lie at an index that is a multiple of 2^N, and its
+ * folio must know that index. When a large order cannot be had the next smaller one is taken, down
+ * to single pages: memory that is there is never refused for being in pieces.
+ *
+ * Pages are charged to the memory cgroup of the caller, come zeroed, and are given back by
+ * put_page(): one that a device still has pinned lives on until that pin is dropped.
+ */
+#include <linux/bitops.h>
+#include <linux/gfp.h>
+#include <linux/log2.h>
+#include <linux/overflow.h>
+#include <linux/sched.h>
+#include <linux/sched/signal.h>
+#include <linux/slab.h>
+#include <linux/string.h>
+
+#include "alloc.h"
+
+/*
+ * Never movable: nobody here could follow a migration. Large orders are a wish, and not worth
+ * disturbing others for; the smallest may wait for reclaim, but not send for the OOM killer: the
+ * caller is to get ENOMEM.
+ */
+static gfp_t chunk_gfp(const struct tensor_want *want, unsigned int order)
+{
+	gfp_t gfp = GFP_HIGHUSER | __GFP_COMP | __GFP_ZERO | __GFP_ACCOUNT | __GFP_NOWARN;
+
+	gfp |= order > want->min_order ? __GFP_NORETRY : __GFP_RETRY_MAYFAIL;
+	if (want->node_only)
+		gfp |= __GFP_THISNODE;
+	return gfp;
+}
+
+static struct page *chunk_alloc(const struct tensor_want *want, unsigned int order)
+{
+	gfp_t gfp = chunk_gfp(want, order);
+
+	/* alloc_pages() asks the task's memory policy, alloc_pages_node() does not */
+	if (want->node == NUMA_NO_NODE)
+		return alloc_pages(gfp, order);
+	return alloc_pages_node(want->node, gfp, order);
+}
+
+/* The largest order that fits at @index, is aligned there, and does not run past the end. */
+static unsigned int chunk_order(unsigned long index, unsigned long pages, unsigned int top)
+{
+	unsigned int order = min_t(unsigned int, top, ilog2(pages - index));
+
+	return index ? min_t(unsigned int, order, __ffs(index)) : order;
+}
+
+static int chunks_grow(struct tensor_chunks *c, size_t room)
+{
+	struct tensor_chunk *list;
+
+	list = kvmalloc_array(room, sizeof(*list), GFP_KERNEL_ACCOUNT | __GFP_NOWARN);
+	if (!list)
+		return -ENOMEM;
+	if (c->nr)
+		memcpy(list, c->list, c->nr * sizeof(*list));
+	kvfree(c->list);
+	c->list = list;
+	c->room = room;
+	return 0;
+}
+
+/* Takes over @head. There is room. */
+static void chunks_append(struct tensor_chunks *c, struct page *head, unsigned int order)
+{
+	int node = page_to_nid(head);
+
+	page_folio(head)->index = c->pages;
+	if (!c->nr)
+		c->node = node;
+	else if (c->node != node)
+		c->node = NUMA_NO_NODE;
+	c->list[c->nr].head = head;
+	c->list[c->nr].first = c->pages;
+	c->nr++;
+	c->count[order]++;
+	c->pages += 1UL << order;
+}
+
+/* One more chunk. @top is lowered for good once an order was not to be had. */
+static int chunks_extend(struct tensor_chunks *c, const struct tensor_want *want, unsigned int *top)
+{
+	unsigned int order = chunk_order(c->pages, want->pages, *top);
+	struct page *head;
+	int err;
+
+	if (c->nr == c->room) {
+		err = chunks_grow(c, c->room * 2);
+		if (err)
+			return err;
+	}
+	for (;;) {
+		if (fatal_signal_pending(current))
+			return -EINTR;
+		head = chunk_alloc(want, order);
+		if (head)
+			break;
+		if (order == want->min_order)
+			return -ENOMEM;
+		*top = --order;
+	}
+	chunks_append(c, head, order);
+	return 0;
+}
+
+/**
+ * tensor_chunks_alloc() - find zeroed pages
+ * @c: filled in; the caller gives it back with tensor_chunks_free()
+ * @want: how many and of what kind
+ *
+ * May sleep, and takes as long as zeroing takes; a fatal signal ends it.
+ *
+ * Return: 0; -ENOMEM, also when the memory cgroup is full; -EINTR. On error @c needs no freeing.
+ */
+int tensor_chunks_alloc(struct tensor_chunks *c, const struct tensor_want *want)
+{
+	unsigned int top = want->max_order;
+	int err;
+
+	memset(c, 0, sizeof(*c));
+	/* enough if no order fails: whole chunks, then at most one of each smaller order */
+	err = chunks_grow(c, (want->pages >> top) + hweight_long(want->pages & ((1UL << top) - 1)));
+	if (err)
+		return err;
+	while (c->pages < want->pages) {
+		err = chunks_extend(c, want, &top);
+		if (err)
+			goto free;
+		cond_resched();
+	}
+	return 0;
+
+free:
+	tensor_chunks_free(c);
+	return err;
+}
+
+/**
+ * tensor_chunks_free() - give all pages back
+ * @c: what tensor_chunks_alloc() filled in; empty afterwards
+ *
+ * A page that somebody still has pinned is freed when they unpin it.
+ */
+void tensor_chunks_free(struct tensor_chunks *c)
+{
+	size_t i;
+
+	for (i = 0; i < c->nr; i++) {
+		put_page(c->list[i].head);
+		cond_resched();
+	}
+	kvfree(c->list);
+	memset(c, 0, sizeof(*c));
+}
+
+/**
+ * tensor_chunks_page() - the page at an index
+ * @c: the chunks
+ * @index: page number from the begin of the buffer
+ *
+ * Return: the page, without a reference of its own, or NULL if @index is past the end.
+ */
+struct page *tensor_chunks_page(const struct tensor_chunks *c, unsigned long index)
+{
+	size_t low = 0, high = c->nr;
+
+	if (index >= c->pages)
+		return NULL;
+	while (high - low > 1) {
+		size_t mid = low + (high - low) / 2;
+
+		if (c->list[mid].first <= index)
+			low = mid;
+		else
+			high = mid;
+	}
+	return c->list[low].head + (index - c->list[low].first);
+}
+
+/**
+ * tensor_chunks_huge_bytes() - how much of it one page table entry a chunk can map
+ * @c: the chunks
+ *
+ * Return: bytes.
+ */
+u64 tensor_chunks_huge_bytes(const struct tensor_chunks *c)
+{
+	if (!IS_ENABLED(CONFIG_TRANSPARENT_HUGEPAGE) || TENSOR_TOP_ORDER < TENSOR_PMD_ORDER)
+		return 0;
+	return (u64)c->count[TENSOR_TOP_ORDER] << PMD_SHIFT;
+}
+
+/**
+ * tensor_chunks_dma_bytes() - how much of it somebody has pinned now
+ * @c: the chunks
+ *
+ * The core's own estimate: never too little; too much for a single page with very many references.
+ *
+ * Return: bytes of the chunks that have a pinned page.
+ */
+u64 tensor_chunks_dma_bytes(const struct tensor_chunks *c)
+{
+	u64 bytes = 0;
+	size_t i;
+
+	for (i = 0; i < c->nr; i++) {
+		struct folio *folio = page_folio(c->list[i].head);
+
+		if (folio_maybe_dma_pinned(folio))
+			bytes += folio_size(folio);
+	}
+	return bytes;
+}

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What differs between the kernels this module is built for: 6.1, 6.12, 7.2.
+ *
+ * The only place with a kernel version in it. Each shim gives an old kernel the newest name, so
+ * that dropping an old kernel means deleting lines here and nothing else. (What checkpatch says of
+ * LINUX_VERSION_CODE is true of code that has one kernel to live in.)
+ */
+#ifndef TENSOR_COMPAT_H
+#define TENSOR_COMPAT_H
+
+#include <linux/mm.h>
+#include <linux/mmzone.h>
+#include <linux/version.h>
+
+/* 6.3 gave the methods of an inode an idmapping where the mount's user namespace was. */
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 3, 0)
+#define mnt_idmap user_namespace
+#endif
+
+/* 6.3 made vma->vm_flags read-only for everybody but its setters. */
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 3, 0)
+static inline void vm_flags_set(struct vm_area_struct *vma, unsigned long flags)
+{
+	vma->vm_flags |= flags;
+}
+
+static inline void vm_flags_clear(struct vm_area_struct *vma, unsigned long flags)
+{
+	vma->vm_flags &= ~flags;
+}
+#endif
+
+/* 6.8 named the largest order; until 6.4 MAX_ORDER was one above it. */
+#ifndef MAX_PAGE_ORDER
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 4, 0)
+#define MAX_PAGE_ORDER (MAX_ORDER - 1)
+#else
+#define MAX_PAGE_ORDER MAX_ORDER
+#endif
+#endif
+
+#endif /* TENSOR_COMPAT_H */
