@@ -100,7 +100,7 @@ enum tensor_dt {
 
 /* tensor_query.features */
 #define TENSOR_FEATURE_HUGE	(1ULL << 0)	/* chunks of PMD size, mapped by one entry */
-#define TENSOR_FEATURE_MEMCG	(1ULL << 1)	/* memory is charged to the caller's memory cgroup */
+#define TENSOR_FEATURE_MEMCG	(1ULL << 1)	/* charged to the caller's memory cgroup */
 #define TENSOR_FEATURE_NUMA	(1ULL << 2)	/* more than one node to choose from */
 #define TENSOR_FEATURE_RDONLY	(1ULL << 3)	/* EXPORT makes read-only buffer fds */
 #define TENSOR_FEATURE_NETLINK	(1ULL << 4)	/* the family of <linux/tensor_netlink.h> */

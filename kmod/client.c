@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * A client: one open /dev/tensor with its table of handles.
+ *
+ * A handle is a number instead of an fd, so that ten thousand tensors do not cost ten thousand
+ * fds. A number is reserved first and points to nothing; only when the caller has been told does
+ * it come to mean the buffer. So nobody can use or close a handle that is not complete.
+ */
+#include <linux/err.h>
+#include <linux/sched.h>
+#include <linux/slab.h>
+#include <linux/ktime.h>
+
+#include "core.h"
+
+/**
+ * tensor_client_new() - make a client for an open of the device
+ *
+ * Return: the client, for tensor_client_free(); or an ERR_PTR().
+ */
+struct tensor_client *tensor_client_new(void)
+{
+	struct tensor_client *client = kzalloc(sizeof(*client), GFP_KERNEL_ACCOUNT);
+	int err = -ENOMEM;
+
+	if (!client)
+		return ERR_PTR(-ENOMEM);
+	client->id = tensor_registry_id();
+	client->born = ktime_get_boottime_ns();
+	xa_init_flags(&client->handles, XA_FLAGS_ALLOC1 | XA_FLAGS_ACCOUNT);
+	client->owner = tensor_owner_new();
+	if (!client->owner)
+		goto free_client;
+	err = tensor_fs_get();
+	if (err)
+		goto put_owner;
+	err = tensor_registry_add_client(client);
+	if (err)
+		goto put_fs;
+	return client;
+
+put_fs:
+	tensor_fs_put();
+put_owner:
+	tensor_owner_put(client->owner);
+free_client:
+	kfree(client);
+	return ERR_PTR(err);
+}
+
+/* The handle is out of the table, or was never in. */
+static void handle_free(struct tensor_handle *handle)
+{
+	tensor_buf_put(handle->hold.buf);
+	kfree(handle);
+}
+
+static void handle_retire(struct tensor_client *client, struct tensor_handle *handle)
+{
+	atomic_dec(&client->count);
+	atomic64_sub(handle->hold.buf->bytes, &client->bytes);
+	atomic_dec(&handle->hold.buf->handles);
+	handle_free(handle);
+}
+
+/**
+ * tensor_client_free() - the last fd of an open is gone: close all of its handles
+ * @client: the client
+ */
+void tensor_client_free(struct tensor_client *client)
+{
+	struct tensor_handle *handle;
+	unsigned long id;
+
+	tensor_registry_del_client(client);
+	xa_for_each(&client->handles, id, handle) {
+		handle_retire(client, handle);
+		cond_resched();
+	}
+	xa_destroy(&client->handles);
+	tensor_fs_put();
+	tensor_owner_put(client->owner);
+	kfree(client);
+}
+
+/**
+ * tensor_handle_new() - reserve a handle
+ * @client: whose
+ * @hold: a reference; the handle's from now on, unless this fails
+ *
+ * Return: the handle, which nobody finds before tensor_handle_publish(); or an ERR_PTR(): -EMFILE
+ * when the table is full, -ENOMEM.
+ */
+struct tensor_handle *tensor_handle_new(struct tensor_client *client,
+					const struct tensor_hold *hold)
+{
+	struct tensor_handle *handle = kmalloc(sizeof(*handle), GFP_KERNEL_ACCOUNT);
+	int err;
+
+	if (!handle)
+		return ERR_PTR(-ENOMEM);
+	handle->hold = *hold;
+	err = xa_alloc_cyclic(&client->handles, &handle->id, NULL, XA_LIMIT(1, TENSOR_MAX_HANDLES),
+			      &client->next, GFP_KERNEL);
+	if (err < 0) {
+		kfree(handle);
+		return ERR_PTR(err == -EBUSY ? -EMFILE : err);
+	}
+	return handle;
+}
+
+/**
+ * tensor_handle_publish() - let a handle be found
+ * @client: whose
+ * @handle: what tensor_handle_new() gave; not the caller's any more
+ */
+void tensor_handle_publish(struct tensor_client *client, struct tensor_handle *handle)
+{
+	atomic_inc(&client->count);
+	atomic64_add(handle->hold.buf->bytes, &client->bytes);
+	atomic_inc(&handle->hold.buf->handles);
+	/* the slot is reserved: this needs no memory */
+	xa_store(&client->handles, handle->id, handle, 0);
+}
+
+/**
+ * tensor_handle_cancel() - undo tensor_handle_new(), its taking over of the reference included
+ * @client: whose
+ * @handle: the handle
+ */
+void tensor_handle_cancel(struct tensor_client *client, struct tensor_handle *handle)
+{
+	xa_erase(&client->handles, handle->id);
+	handle_free(handle);
+}
+
+/**
+ * tensor_handle_get() - find a handle
+ * @client: whose
+ * @id: its number
+ * @hold: filled in, with a reference for the caller
+ *
+ * Return: 0 or -ENOENT.
+ */
+int tensor_handle_get(struct tensor_client *client, u32 id, struct tensor_hold *hold)
+{
+	struct tensor_handle *handle;
+
+	/* the reference is taken while the handle cannot be closed */
+	xa_lock(&client->handles);
+	handle = xa_load(&client->handles, id);
+	if (handle) {
+		*hold = handle->hold;
+		tensor_buf_get(hold->buf);
+	}
+	xa_unlock(&client->handles);
+	return handle ? 0 : -ENOENT;
+}
+
+/**
+ * tensor_handle_close() - take a handle out of the table
+ * @client: whose
+ * @id: its number
+ *
+ * Return: 0 or -ENOENT.
+ */
+int tensor_handle_close(struct tensor_client *client, u32 id)
+{
+	struct tensor_handle *handle;
+
+	/* xa_erase() alone would also take away a slot that is only reserved */
+	xa_lock(&client->handles);
+	handle = xa_load(&client->handles, id);
+	if (handle)
+		__xa_erase(&client->handles, id);
+	xa_unlock(&client->handles);
+	if (!handle)
+		return -ENOENT;
+	handle_retire(client, handle);
+	return 0;
+}

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * /dev/tensor and the module around it.
+ */
+#include <linux/err.h>
+#include <linux/fs.h>
+#include <linux/mm.h>
+#include <linux/miscdevice.h>
+#include <linux/module.h>
+
+#include "core.h"
+
+#ifndef CONFIG_64BIT
+#error "cookies need 64-bit file offsets in mmap()"
+#endif
+
+static int device_open(struct inode *inode, struct file *file)
+{
+	struct tensor_client *client = tensor_client_new();
+
+	if (IS_ERR(client))
+		return PTR_ERR(client);
+	file->private_data = client;
+	return nonseekable_open(inode, file);
+}
+
+static int device_release(struct inode *inode, struct file *file)
+{
+	tensor_client_free(file->private_data);
+	return 0;
+}
+
+static const struct file_operations device_fops = {
+	.owner = THIS_MODULE,
+	.open = device_open,
+	.release = device_release,
+	.unlocked_ioctl = tensor_ioctl_device,
+	.compat_ioctl = compat_ptr_ioctl,
+	.mmap = tensor_map_cookie,
+	.get_unmapped_area = thp_get_unmapped_area,
+	.show_fdinfo = tensor_fdinfo_client,
+};
+
+static struct miscdevice device = {
+	.minor = MISC_DYNAMIC_MINOR,
+	.name = "tensor",
+	.mode = 0660,
+	.fops = &device_fops,
+};
+
+static int __init tensor_init(void)
+{
+	int err = tensor_netlink_init();
+
+	if (err)
+		return err;
+	err = misc_register(&device);
+	if (err)
+		goto exit_netlink;
+	return 0;
+
+exit_netlink:
+	tensor_netlink_exit();
+	return err;
+}
+
+static void __exit tensor_exit(void)
+{
+	misc_deregister(&device);
+	tensor_netlink_exit();
+}
+
+module_init(tensor_init);
+module_exit(tensor_exit);
+
+MODULE_DESCRIPTION("Tensor storage as a kernel object");
+MODULE_LICENSE("GPL");

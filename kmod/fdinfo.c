@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * /proc/PID/fdinfo: what an fd of ours is, one "tensor-KEY: value" a line.
+ *
+ * For whoever may look into a process and has no better tool at hand. The keys are documented in
+ * tensor(4) and do not change their meaning; new ones may be added.
+ */
+#include <linux/fs.h>
+#include <linux/seq_file.h>
+
+#include "core.h"
+
+static void put_bytes(struct seq_file *m, const char *key, u64 bytes)
+{
+	seq_printf(m, "tensor-%s:\t%llu KiB\n", key, bytes >> 10);
+}
+
+/**
+ * tensor_fdinfo_client() - an open /dev/tensor
+ * @m: where to
+ * @file: the open
+ */
+void tensor_fdinfo_client(struct seq_file *m, struct file *file)
+{
+	struct tensor_client *client = file->private_data;
+
+	seq_printf(m, "tensor-client-id:\t%llu\n", client->id);
+	seq_printf(m, "tensor-handles:\t%d\n", atomic_read(&client->count));
+	put_bytes(m, "total-memory", atomic64_read(&client->bytes));
+}
+
+static void put_dims(struct seq_file *m, const char *key, const s64 *dims, unsigned int ndim)
+{
+	unsigned int i;
+
+	seq_printf(m, "tensor-%s:\t[", key);
+	for (i = 0; i < ndim; i++)
+		seq_printf(m, i ? ", %lld" : "%lld", dims[i]);
+	seq_puts(m, "]\n");
+}
+
+static void put_desc(struct seq_file *m, const struct tensor_desc *desc)
+{
+	if (desc->label[0])
+		seq_printf(m, "tensor-label:\t%s\n", desc->label);
+	seq_printf(m, "tensor-dtype:\t%s\n", tensor_dtype_name(desc->dtype));
+	if (desc->dtype == TENSOR_DT_NONE)
+		return;
+	put_dims(m, "shape", desc->sizes, desc->ndim);
+	put_dims(m, "strides", desc->strides, desc->ndim);
+	seq_printf(m, "tensor-offset:\t%llu\n", desc->offset);
+}
+
+/**
+ * tensor_fdinfo_buf() - a buffer fd
+ * @m: where to
+ * @file: the buffer's file
+ */
+void tensor_fdinfo_buf(struct seq_file *m, struct file *file)
+{
+	struct tensor_desc desc;
+	struct tensor_hold hold;
+	struct tensor_buf *buf;
+
+	if (!tensor_fs_hold(file, &hold))
+		return;
+	buf = hold.buf;
+	tensor_desc_get(buf, &desc);
+	seq_printf(m, "tensor-buffer-id:\t%llu\n", buf->id);
+	seq_printf(m, "tensor-mode:\t%s\n", hold.rdonly ? "ro" : "rw");
+	put_bytes(m, "total-memory", buf->bytes);
+	put_bytes(m, "huge-memory", tensor_chunks_huge_bytes(&buf->chunks));
+	seq_printf(m, "tensor-handles:\t%d\n", atomic_read(&buf->handles));
+	seq_printf(m, "tensor-files:\t%d\n", atomic_read(&buf->files));
+	seq_printf(m, "tensor-mappings:\t%d\n", atomic_read(&buf->mappings));
+	put_desc(m, &desc);
+}

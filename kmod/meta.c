@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Descriptors: what the bytes of a buffer mean, and the proof that they are all there.
+ *
+ * A receiver may compute addresses from a descriptor without checking it again: no element it
+ * names lies outside of the buffer, and its element count and bytes fit into 63 bits.
+ */
+#include <linux/ctype.h>
+#include <linux/kernel.h>
+#include <linux/overflow.h>
+#include <linux/string.h>
+
+#include "core.h"
+
+static const struct {
+	const char *name;
+	unsigned int bytes;
+} dtypes[TENSOR_DT_COUNT] = {
+	[TENSOR_DT_NONE] = { "none", 0 },
+	[TENSOR_DT_BOOL] = { "bool", 1 },
+	[TENSOR_DT_U8] = { "u8", 1 },
+	[TENSOR_DT_I8] = { "i8", 1 },
+	[TENSOR_DT_I16] = { "i16", 2 },
+	[TENSOR_DT_I32] = { "i32", 4 },
+	[TENSOR_DT_I64] = { "i64", 8 },
+	[TENSOR_DT_F16] = { "f16", 2 },
+	[TENSOR_DT_BF16] = { "bf16", 2 },
+	[TENSOR_DT_F32] = { "f32", 4 },
+	[TENSOR_DT_F64] = { "f64", 8 },
+	[TENSOR_DT_C64] = { "c64", 8 },
+	[TENSOR_DT_C128] = { "c128", 16 },
+};
+
+/**
+ * tensor_dtype_name() - a dtype for people
+ * @dtype: one that a descriptor holds
+ *
+ * Return: a constant.
+ */
+const char *tensor_dtype_name(u32 dtype)
+{
+	return dtypes[dtype].name;
+}
+
+/* Labels are printed by tools line by line. */
+static bool label_ok(const char *label)
+{
+	size_t i, len = strnlen(label, TENSOR_UAPI_LABEL);
+
+	if (len == TENSOR_UAPI_LABEL || memchr_inv(label + len, 0, TENSOR_UAPI_LABEL - len))
+		return false;
+	for (i = 0; i < len; i++) {
+		unsigned char c = label[i];
+
+		if (c < 0x20 || c == 0x7f)
+			return false;
+	}
+	return true;
+}
+
+/* The dimensions that are not there. */
+static bool tail_zero(const struct tensor_desc *desc)
+{
+	unsigned int i;
+
+	for (i = desc->ndim; i < TENSOR_UAPI_MAX_DIMS; i++) {
+		if (desc->sizes[i] || desc->strides[i])
+			return false;
+	}
+	return true;
+}
+
+/* False if there are too many elements. *@empty: there is none. */
+static bool count_ok(const struct tensor_desc *desc, s64 item, bool *empty)
+{
+	s64 bytes = item;
+	unsigned int i;
+
+	*empty = false;
+	for (i = 0; i < desc->ndim; i++) {
+		if (desc->sizes[i] < 0)
+			return false;
+		if (!desc->sizes[i])
+			*empty = true;
+		else if (check_mul_overflow(bytes, desc->sizes[i], &bytes))
+			return false;
+	}
+	return true;
+}
+
+/* How far the elements reach before (*@low <= 0) and behind (*@high > 0) the offset, in bytes. */
+static bool reach(const struct tensor_desc *desc, s64 item, s64 *low, s64 *high)
+{
+	s64 step, *side;
+	unsigned int i;
+
+	*low = 0;
+	*high = 1;
+	for (i = 0; i < desc->ndim; i++) {
+		if (check_mul_overflow(desc->sizes[i] - 1, desc->strides[i], &step))
+			return false;
+		side = step < 0 ? low : high;
+		if (check_add_overflow(*side, step, side))
+			return false;
+	}
+	return !check_mul_overflow(*low, item, low) && !check_mul_overflow(*high, item, high);
+}
+
+/**
+ * tensor_desc_check() - may a buffer have this descriptor?
+ * @desc: from a user, every byte of it
+ * @bytes: of the buffer
+ *
+ * Return: 0; -EOPNOTSUPP for an unknown dtype; -EINVAL.
+ */
+int tensor_desc_check(const struct tensor_desc *desc, u64 bytes)
+{
+	s64 item, low, high;
+	bool empty;
+
+	if (desc->dtype >= TENSOR_DT_COUNT)
+		return -EOPNOTSUPP;
+	if (desc->ndim > TENSOR_UAPI_MAX_DIMS || !tail_zero(desc) || !label_ok(desc->label))
+		return -EINVAL;
+	if (desc->dtype == TENSOR_DT_NONE)
+		return desc->ndim || desc->offset ? -EINVAL : 0;
+	item = dtypes[desc->dtype].bytes;
+	if (desc->offset > bytes || !count_ok(desc, item, &empty))
+		return -EINVAL;
+	if (empty)
+		return 0;
+	if (!reach(desc, item, &low, &high))
+		return -EINVAL;
+	/* offset <= bytes <= TENSOR_MAX_BYTES: neither side can overflow */
+	if ((s64)desc->offset + low < 0 || high > (s64)(bytes - desc->offset))
+		return -EINVAL;
+	return 0;
+}
+
+/**
+ * tensor_desc_get() - read a descriptor as a whole
+ * @buf: the buffer
+ * @desc: filled in
+ */
+void tensor_desc_get(struct tensor_buf *buf, struct tensor_desc *desc)
+{
+	spin_lock(&buf->desc_lock);
+	*desc = buf->desc;
+	spin_unlock(&buf->desc_lock);
+}
+
+/**
+ * tensor_desc_set() - replace a descriptor as a whole
+ * @buf: the buffer
+ * @desc: from a user
+ *
+ * Return: 0, or as tensor_desc_check() and nothing is changed.
+ */
+int tensor_desc_set(struct tensor_buf *buf, const struct tensor_desc *desc)
+{
+	int err = tensor_desc_check(desc, buf->bytes);
+
+	if (err)
+		return err;
+	spin_lock(&buf->desc_lock);
+	buf->desc = *desc;
+	spin_unlock(&buf->desc_lock);
+	return 0;
+}

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * All clients and all buffers, by id, for those who may look: netlink.
+ *
+ * Nothing is found through here to be used: an entry is no reference, and may be read only under
+ * the mutex, which an object takes to leave before it is torn down. Ids only ever grow, so a dump
+ * that comes back later goes on behind the last id it told, whatever has gone in between.
+ */
+#include <linux/atomic.h>
+#include <linux/mutex.h>
+#include <linux/xarray.h>
+
+#include "core.h"
+
+/* Guards both tables, the totals, and with them the life of what a dump is reading. */
+DEFINE_MUTEX(tensor_registry_lock);
+DEFINE_XARRAY_FLAGS(tensor_bufs, XA_FLAGS_ACCOUNT);
+DEFINE_XARRAY_FLAGS(tensor_clients, XA_FLAGS_ACCOUNT);
+
+static atomic64_t last_id;
+static struct tensor_totals totals = { .generation = 1 };
+
+/**
+ * tensor_registry_id() - a number for a new object
+ *
+ * Return: 1, 2, ...
+ */
+u64 tensor_registry_id(void)
+{
+	return atomic64_inc_return(&last_id);
+}
+
+/* 0 would tell netlink that consistency is not followed. */
+static void totals_changed(void)
+{
+	lockdep_assert_held(&tensor_registry_lock);
+	if (!++totals.generation)
+		totals.generation = 1;
+}
+
+/**
+ * tensor_registry_add_buf() - list a buffer that is complete
+ * @buf: the buffer
+ *
+ * Return: 0 or -ENOMEM.
+ */
+int tensor_registry_add_buf(struct tensor_buf *buf)
+{
+	int err;
+
+	mutex_lock(&tensor_registry_lock);
+	err = xa_insert(&tensor_bufs, buf->id, buf, GFP_KERNEL);
+	if (!err) {
+		totals.bufs++;
+		totals.bytes += buf->bytes;
+		totals.huge_bytes += tensor_chunks_huge_bytes(&buf->chunks);
+		totals_changed();
+	}
+	mutex_unlock(&tensor_registry_lock);
+	return err;
+}
+
+/**
+ * tensor_registry_del_buf() - forget a buffer
+ * @buf: the buffer; nobody reads it any more on return
+ *
+ * One that was never listed is left alone.
+ */
+void tensor_registry_del_buf(struct tensor_buf *buf)
+{
+	mutex_lock(&tensor_registry_lock);
+	if (xa_erase(&tensor_bufs, buf->id)) {
+		totals.bufs--;
+		totals.bytes -= buf->bytes;
+		totals.huge_bytes -= tensor_chunks_huge_bytes(&buf->chunks);
+		totals_changed();
+	}
+	mutex_unlock(&tensor_registry_lock);
+}
+
+/**
+ * tensor_registry_add_client() - list a client that is complete
+ * @client: the client
+ *
+ * Return: 0 or -ENOMEM.
+ */
+int tensor_registry_add_client(struct tensor_client *client)
+{
+	int err;
+
+	mutex_lock(&tensor_registry_lock);
+	err = xa_insert(&tensor_clients, client->id, client, GFP_KERNEL);
+	if (!err) {
+		totals.clients++;
+		totals_changed();
+	}
+	mutex_unlock(&tensor_registry_lock);
+	return err;
+}
+
+/**
+ * tensor_registry_del_client() - forget a client
+ * @client: the client; nobody reads it any more on return
+ */
+void tensor_registry_del_client(struct tensor_client *client)
+{
+	mutex_lock(&tensor_registry_lock);
+	xa_erase(&tensor_clients, client->id);
+	totals.clients--;
+	totals_changed();
+	mutex_unlock(&tensor_registry_lock);
+}
+
+/**
+ * tensor_registry_generation() - what changes with every change
+ *
+ * The caller holds the registry's mutex.
+ *
+ * Return: a number that is not 0.
+ */
+u32 tensor_registry_generation(void)
+{
+	lockdep_assert_held(&tensor_registry_lock);
+	return totals.generation;
+}
+
+/**
+ * tensor_registry_totals() - read the counts, all of one moment
+ * @out: filled in
+ */
+void tensor_registry_totals(struct tensor_totals *out)
+{
+	mutex_lock(&tensor_registry_lock);
+	*out = totals;
+	mutex_unlock(&tensor_registry_lock);
+}
