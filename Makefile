@@ -17,6 +17,10 @@ WARN      := -Wall -Wextra -Werror -Wmissing-prototypes -Wstrict-prototypes -Wsh
              -Wno-unused-parameter
 CPPFLAGS_ALL := -Iinclude -Iinclude/uapi -I$(B)/gen/include -D_GNU_SOURCE
 
+# One line for each step; make V=1 shows the commands.
+Q   := $(if $(V),,@)
+say  = $(if $(V),,@printf '  %-7s %s\n' '$(1)' '$(2)')
+
 .DEFAULT_GOAL := all
 .DELETE_ON_ERROR:
 .SUFFIXES:

@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
+/*
+ * The small value types that every other public header uses: dtype, device, layout, scalar,
+ * lists of integers and of tensors, and the options of a factory. In all of them zero means
+ * "not given", so a zeroed struct is a valid set of defaults.
+ */
+#ifndef TENSOR_TYPES_H
+#define TENSOR_TYPES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define TENSOR_VERSION	0x000100 /* 0.1.0: major << 16 | minor << 8 | patch */
+#define TENSOR_MAX_DIMS 16
+
+/* A tensor: opaque, reference-counted. Sizes and strides are in elements. */
+typedef struct tensor tensor;
+
+/* Element types. The numbers are those of the kernel's UAPI and of the wire. */
+enum tensor_dtype {
+	TENSOR_DTYPE_NONE = 0,
+	TENSOR_BOOL,
+	TENSOR_U8,
+	TENSOR_I8,
+	TENSOR_I16,
+	TENSOR_I32,
+	TENSOR_I64,
+	TENSOR_F16,
+	TENSOR_BF16,
+	TENSOR_F32,
+	TENSOR_F64,
+	TENSOR_C64,
+	TENSOR_C128,
+	TENSOR_DTYPE_COUNT
+};
+
+enum tensor_layout {
+	TENSOR_LAYOUT_NONE = 0,
+	TENSOR_STRIDED,
+	TENSOR_SPARSE_COO,
+	TENSOR_SPARSE_CSR,
+	TENSOR_BLOCKED,
+	TENSOR_LAYOUT_COUNT
+};
+
+enum tensor_device_type {
+	TENSOR_DEVICE_NONE = 0,
+	TENSOR_CPU,
+	TENSOR_CUDA,
+	TENSOR_PRIVATE, /* a backend registered from outside; the index tells them apart */
+	TENSOR_DEVICE_TYPE_COUNT
+};
+
+typedef struct tensor_device {
+	int8_t type; /* enum tensor_device_type */
+	int8_t index; /* 0 for the CPU */
+} tensor_device;
+
+#define TENSOR_DEVICE_CPU	((tensor_device){TENSOR_CPU, 0})
+#define TENSOR_DEVICE_CUDA(i)	((tensor_device){TENSOR_CUDA, (i)})
+
+/* What a factory makes. A zero field is a default: f32, strided, CPU, not shareable. */
+typedef struct tensor_options {
+	uint8_t dtype; /* enum tensor_dtype */
+	uint8_t layout; /* enum tensor_layout */
+	tensor_device device;
+	uint8_t shareable; /* give it a buffer of its own, whatever its size */
+	uint8_t reserved[3];
+} tensor_options;
+
+#define TENSOR_OPTIONS(...) ((tensor_options){__VA_ARGS__})
+
+/* A number of any kind, for arguments declared Scalar in a schema. */
+enum tensor_scalar_kind {
+	TENSOR_SCALAR_NONE = 0,
+	TENSOR_SCALAR_BOOL,
+	TENSOR_SCALAR_INT,
+	TENSOR_SCALAR_FLOAT,
+	TENSOR_SCALAR_COMPLEX,
+};
+
+typedef struct tensor_scalar {
+	union {
+		int64_t i; /* bool and int */
+		double d; /* float, and the real part of a complex */
+	};
+	double imag;
+	uint32_t kind; /* enum tensor_scalar_kind */
+	uint32_t reserved;
+} tensor_scalar;
+
+static inline tensor_scalar tensor_scalar_int(int64_t v)
+{
+	tensor_scalar s = {{0}, 0, TENSOR_SCALAR_INT, 0};
+
+	s.i = v;
+	return s;
+}
+
+static inline tensor_scalar tensor_scalar_bool(bool v)
+{
+	tensor_scalar s = {{0}, 0, TENSOR_SCALAR_BOOL, 0};
+
+	s.i = v;
+	return s;
+}
+
+static inline tensor_scalar tensor_scalar_float(double v)
+{
+	tensor_scalar s = {{0}, 0, TENSOR_SCALAR_FLOAT, 0};
+
+	s.d = v;
+	return s;
+}
+
+#ifndef __cplusplus
+/* TENSOR_SCALAR(3), TENSOR_SCALAR(0.5), TENSOR_SCALAR((bool)x): the kind follows the C type. */
+#define TENSOR_SCALAR(x)                                                                          \
+	_Generic((x), bool                                                                        \
+		 : tensor_scalar_bool, float                                                      \
+		 : tensor_scalar_float, double                                                    \
+		 : tensor_scalar_float, default                                                   \
+		 : tensor_scalar_int)(x)
+#endif
+
+/* Lists are borrowed for the call: nothing is kept. */
+typedef struct tensor_ints {
+	const int64_t *data;
+	int64_t len; /* -1: not given */
+} tensor_ints;
+
+typedef struct tensor_list {
+	tensor *const *data;
+	int64_t len;
+} tensor_list;
+
+#define TENSOR_INTS(...)                                                                          \
+	((tensor_ints){(const int64_t[]){__VA_ARGS__},                                            \
+		       sizeof((const int64_t[]){__VA_ARGS__}) / sizeof(int64_t)})
+#define TENSOR_SHAPE(...) TENSOR_INTS(__VA_ARGS__)
+#define TENSOR_SCALAR_SHAPE ((tensor_ints){NULL, 0}) /* zero dimensions, one element */
+#define TENSOR_NO_INTS	  ((tensor_ints){NULL, -1})
+#define TENSOR_LIST(...)                                                                          \
+	((tensor_list){(tensor *const[]){__VA_ARGS__},                                            \
+		       sizeof((tensor *const[]){__VA_ARGS__}) / sizeof(tensor *)})
+
+/* "Not given" for an optional integer, and for an optional tensor. NULL is never that: it is
+ * what a failed operator returned, and passes the failure on. */
+#define TENSOR_NONE INT64_MIN
+extern tensor *const tensor_none;
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR MIT
+/*
+ * Boxed calls: an operator by name with arguments in tagged values. Bindings, tools and test
+ * runners come in here; a fallback sees every operator in this form.
+ */
+#include "boxed.h"
+
+static const char *kind_name(uint32_t kind)
+{
+	static const char *const names[] = {"nothing", "tensor", "tensor list", "int", "int list",
+					    "bool",    "float",	 "scalar",	"device"};
+
+	return kind < ARRAY_SIZE(names) ? names[kind] : "an unknown kind";
+}
+
+/* The value of argument i, or NULL for its default. */
+static const tensor_value *given(struct unboxer *u, int i, bool required)
+{
+	if (u->err)
+		return NULL;
+	if (i < u->nargs && u->args[i].kind != TENSOR_VALUE_NONE)
+		return &u->args[i];
+	if (required)
+		u->err = tensor_fail(EINVAL, "%s: argument %s is missing", u->op->schema.name,
+				     u->op->schema.args[i].name);
+	return NULL;
+}
+
+static void wrong_kind(struct unboxer *u, int i, const char *expected)
+{
+	u->err = tensor_fail(EINVAL, "%s: argument %s: expected %s, got %s", u->op->schema.name,
+			     u->op->schema.args[i].name, expected, kind_name(u->args[i].kind));
+}
+
+tensor *unbox_optional_tensor(struct unboxer *u, int i, bool required, tensor *def)
+{
+	const tensor_value *v = given(u, i, required);
+
+	if (!v || (v->kind == TENSOR_VALUE_TENSOR && v->t == tensor_none))
+		return def;
+	if (v->kind != TENSOR_VALUE_TENSOR) {
+		wrong_kind(u, i, "tensor");
+		return def;
+	}
+	if (!v->t)
+		u->err = null_argument_code(u->op->schema.name);
+	return v->t;
+}
+
+tensor *unbox_tensor(struct unboxer *u, int i, bool required, tensor *def)
+{
+	tensor *t = unbox_optional_tensor(u, i, required, def);
+
+	if (!u->err && !t)
+		u->err = tensor_fail(EINVAL, "%s: argument %s must be a tensor",
+				     u->op->schema.name, u->op->schema.args[i].name);
+	return t;
+}
+
+tensor_list unbox_list(struct unboxer *u, int i, bool required, tensor_list def)
+{
+	const tensor_value *v = given(u, i, required);
+
+	if (!v)
+		return def;
+	if (v->kind != TENSOR_VALUE_TENSOR_LIST)
+		wrong_kind(u, i, "tensor list");
+	else if (v->list.len < 0 || !list_complete(v->list))
+		u->err = null_argument_code(u->op->schema.name);
+	return v->list;
+}
+
+int64_t unbox_int(struct unboxer *u, int i, bool required, int64_t def)
+{
+	const tensor_value *v = given(u, i, required);
+
+	if (!v)
+		return def;
+	switch (v->kind) {
+	case TENSOR_VALUE_INT:
+		return v->i;
+	case TENSOR_VALUE_BOOL:
+		return v->b;
+	case TENSOR_VALUE_SCALAR:
+		if (v->scalar.kind <= TENSOR_SCALAR_INT)
+			return v->scalar.i;
+		break;
+	}
+	wrong_kind(u, i, "int");
+	return def;
+}
+
+tensor_ints unbox_ints(struct unboxer *u, int i, bool required, tensor_ints def)
+{
+	const tensor_value *v = given(u, i, required);
+
+	if (!v)
+		return def;
+	if (v->kind == TENSOR_VALUE_INT)
+		return (tensor_ints){&v->i, 1};
+	if (v->kind != TENSOR_VALUE_INTS || (v->ints.len > 0 && !v->ints.data)) {
+		wrong_kind(u, i, "int list");
+		return def;
+	}
+	return v->ints;
+}
+
+bool unbox_bool(struct unboxer *u, int i, bool required, bool def)
+{
+	const tensor_value *v = given(u, i, required);
+
+	if (!v)
+		return def;
+	if (v->kind == TENSOR_VALUE_BOOL)
+		return v->b;
+	if (v->kind == TENSOR_VALUE_INT)
+		return v->i != 0;
+	wrong_kind(u, i, "bool");
+	return def;
+}
+
+tensor_scalar unbox_scalar(struct unboxer *u, int i, bool required, tensor_scalar def)
+{
+	const tensor_value *v = given(u, i, required);
+
+	if (!v)
+		return def;
+	switch (v->kind) {
+	case TENSOR_VALUE_SCALAR:
+		if (v->scalar.kind == TENSOR_SCALAR_NONE && !required)
+			return def;
+		if (v->scalar.kind > TENSOR_SCALAR_NONE && v->scalar.kind <= TENSOR_SCALAR_COMPLEX)
+			return v->scalar;
+		break;
+	case TENSOR_VALUE_INT:
+		return tensor_scalar_int(v->i);
+	case TENSOR_VALUE_BOOL:
+		return tensor_scalar_bool(v->b);
+	case TENSOR_VALUE_FLOAT:
+		return tensor_scalar_float(v->f);
+	}
+	wrong_kind(u, i, "scalar");
+	return def;
+}
+
+double unbox_float(struct unboxer *u, int i, bool required, double def)
+{
+	const tensor_value *v = given(u, i, required);
+
+	if (!v)
+		return def;
+	if (v->kind == TENSOR_VALUE_FLOAT)
+		return v->f;
+	return scalar_double(unbox_scalar(u, i, required, tensor_scalar_float(def)));
+}
+
+/* An enum that came as an integer: 0 is "not given". */
+static int unbox_enum(struct unboxer *u, int i, bool required, int def, int count,
+		      const char *what)
+{
+	int64_t n = unbox_int(u, i, required, def);
+
+	if (!u->err && (n < 0 || n >= count))
+		u->err = tensor_fail(EINVAL, "%s: argument %s: %lld is no %s", u->op->schema.name,
+				     u->op->schema.args[i].name, (long long)n, what);
+	return (int)n;
+}
+
+enum tensor_dtype unbox_dtype(struct unboxer *u, int i, bool required, int def)
+{
+	return unbox_enum(u, i, required, def, TENSOR_DTYPE_COUNT, "dtype");
+}
+
+enum tensor_layout unbox_layout(struct unboxer *u, int i, bool required, int def)
+{
+	return unbox_enum(u, i, required, def, TENSOR_LAYOUT_COUNT, "layout");
+}
+
+tensor_device unbox_device(struct unboxer *u, int i, bool required, tensor_device def)
+{
+	const tensor_value *v = given(u, i, required);
+
+	if (!v)
+		return def;
+	if (v->kind != TENSOR_VALUE_DEVICE) {
+		wrong_kind(u, i, "device");
+		return def;
+	}
+	if (v->device.type < 0 || v->device.type >= TENSOR_DEVICE_TYPE_COUNT || v->device.index < 0)
+		u->err = tensor_fail(EINVAL, "%s: %d:%d is no device", u->op->schema.name,
+				     v->device.type, v->device.index);
+	return v->device;
+}
+
+int box_result(struct unboxer *u, tensor *t)
+{
+	if (!t)
+		return u->err = -thread()->error.code;
+	u->rets[u->filled++] = (tensor_value){.kind = TENSOR_VALUE_TENSOR, .t = t};
+	return u->err;
+}
+
+static int call_boxed(const tensor_op *op, const tensor_value *args, int nargs, tensor_value *rets,
+		      int nrets)
+{
+	struct unboxer u = {op, args, nargs, rets, nrets, 0, 0};
+
+	if (!op)
+		return tensor_fail(ENOENT, "boxed call: there is no such operator");
+	if (nargs < 0 || nargs > op->schema.nargs || (nargs && !args))
+		return tensor_fail(EINVAL, "%s: takes at most %d arguments, got %d",
+				   op->schema.name, op->schema.nargs, nargs);
+	if (!rets || nrets != op->schema.nreturns)
+		return tensor_fail(EINVAL, "%s: has %d results, room for %d was given",
+				   op->schema.name, op->schema.nreturns, nrets);
+	return op->unbox(&u);
+}
+
+TENSOR_EXPORT int tensor_op_call(const tensor_op *op, const tensor_value *args, int nargs,
+				 tensor_value *rets, int nrets)
+{
+	int err = call_boxed(op, args, nargs, rets, nrets);
+
+	/* In-place and out forms return an argument: its ownership stays as it was. */
+	if (!err && op->variant == VARIANT_FUNCTION)
+		for (int i = 0; i < nrets; i++)
+			scope_own(thread(), rets[i].t);
+	return err;
+}
+
+TENSOR_EXPORT int tensor_call(const char *name, const tensor_value *args, int nargs,
+			      tensor_value *rets, int nrets)
+{
+	const tensor_op *op = tensor_op_find(name);
+
+	if (!op)
+		return tensor_fail(ENOENT, "call: there is no operator %s", name ? name : "NULL");
+	return tensor_op_call(op, args, nargs, rets, nrets);
+}
+
+TENSOR_EXPORT int tensor_op_call_below(const tensor_op *op, enum tensor_key key,
+				       const tensor_value *args, int nargs, tensor_value *rets,
+				       int nrets)
+{
+	struct tensor_thread *th = thread();
+	uint32_t before = th->exclude;
+	int err;
+
+	if ((unsigned)key >= TENSOR_KEY_COUNT)
+		return tensor_fail(EINVAL, "call_below: %d is no key", (int)key);
+	/* Results go back to the caller of the fallback, which hands them to the scope. */
+	th->exclude |= ~(KEY_BIT(key) - 1);
+	err = call_boxed(op, args, nargs, rets, nrets);
+	th->exclude = before;
+	return err;
+}

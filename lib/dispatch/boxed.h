@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
+/* Taking boxed arguments out of their boxes: used by the generated unboxing functions. */
+#ifndef TENSOR_BOXED_H
+#define TENSOR_BOXED_H
+
+#include "dispatch.h"
+
+struct unboxer {
+	const struct tensor_op *op;
+	const tensor_value *args;
+	int nargs;
+	tensor_value *rets;
+	int nrets, filled;
+	int err; /* the first error; everything after it is a no-op */
+};
+
+tensor *unbox_tensor(struct unboxer *u, int i, bool required, tensor *def);
+tensor *unbox_optional_tensor(struct unboxer *u, int i, bool required, tensor *def);
+tensor_list unbox_list(struct unboxer *u, int i, bool required, tensor_list def);
+int64_t unbox_int(struct unboxer *u, int i, bool required, int64_t def);
+tensor_ints unbox_ints(struct unboxer *u, int i, bool required, tensor_ints def);
+bool unbox_bool(struct unboxer *u, int i, bool required, bool def);
+double unbox_float(struct unboxer *u, int i, bool required, double def);
+tensor_scalar unbox_scalar(struct unboxer *u, int i, bool required, tensor_scalar def);
+enum tensor_dtype unbox_dtype(struct unboxer *u, int i, bool required, int def);
+enum tensor_layout unbox_layout(struct unboxer *u, int i, bool required, int def);
+tensor_device unbox_device(struct unboxer *u, int i, bool required, tensor_device def);
+/* Stores a result; NULL is the failure of the call. */
+int box_result(struct unboxer *u, tensor *t);
+
+#endif

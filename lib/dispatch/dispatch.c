@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR MIT
+/*
+ * The registries: functions for (operator, key), loops for (kernel name, backend), fallbacks for
+ * a key, and looking operators up. Written at load or by a backend's set-up, read afterwards.
+ */
+#include "dispatch.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct {
+	tensor_fallback fn;
+	void *ctx;
+} fallbacks[TENSOR_KEY_COUNT];
+
+/* The library's own functions: a key at a time, before anything from outside. */
+void dispatch_fill(struct tensor_op *op, uint32_t keys, tensor_kernel fn)
+{
+	for (unsigned k = 0; k < TENSOR_KEY_COUNT; k++)
+		if (keys & KEY_BIT(k))
+			op->call[k] = fn;
+	op->mask |= keys;
+	op->builtin |= keys;
+}
+
+static int compare_name(const void *name, const void *op)
+{
+	return strcmp(name, (*(struct tensor_op *const *)op)->schema.name);
+}
+
+TENSOR_EXPORT const tensor_op *tensor_op_find(const char *name)
+{
+	struct tensor_op *const *found;
+
+	if (!name)
+		return NULL;
+	found = bsearch(name, tensor_ops, tensor_ops_count, sizeof(*tensor_ops), compare_name);
+	return found ? *found : NULL;
+}
+
+TENSOR_EXPORT int tensor_op_count(void)
+{
+	return tensor_ops_count;
+}
+
+TENSOR_EXPORT const tensor_op *tensor_op_at(int i)
+{
+	return i >= 0 && i < tensor_ops_count ? tensor_ops[i] : NULL;
+}
+
+TENSOR_EXPORT const struct tensor_schema *tensor_op_schema(const tensor_op *op)
+{
+	return op ? &op->schema : NULL;
+}
+
+TENSOR_EXPORT bool tensor_op_has_kernel(const tensor_op *op, enum tensor_key key)
+{
+	if (!op || (unsigned)key >= TENSOR_KEY_COUNT || !op->call[key] || op->call[key] == op->box)
+		return false;
+	/* A front is there for every strided backend, but serves only those with a loop. */
+	return !(op->loops && (op->builtin & KEY_BIT(key))) || op->loops->fn[key];
+}
+
+TENSOR_EXPORT const char *tensor_key_name(enum tensor_key key)
+{
+	static const char *const names[TENSOR_KEY_COUNT] = {
+		"CPU",	    "CUDA",	"SparseCPU", "SparseCUDA", "QuantizedCPU", "BlockedCPU",
+		"Private0", "Private1", "Private2",  "Private3",   "Autograd",	   "Trace",
+	};
+
+	return (unsigned)key < TENSOR_KEY_COUNT ? names[key] : "?";
+}
+
+int dispatch_missing(const struct tensor_op *op, uint32_t keys)
+{
+	char text[160] = "";
+	size_t at = 0;
+
+	for (unsigned k = 0; k < TENSOR_KEY_COUNT; k++)
+		if (keys & KEY_BIT(k) && at < sizeof(text))
+			at += snprintf(text + at, sizeof(text) - at, "%s%s", at ? "+" : "",
+				       tensor_key_name(k));
+	return tensor_fail(EOPNOTSUPP, "%s: no kernel for %s", op->schema.name, text);
+}
+
+int dispatch_fallback(const struct tensor_op *op, uint32_t keys, const tensor_value *args,
+		      int nargs, tensor_value *rets, int nrets)
+{
+	unsigned key = top_key(dispatch_keys(thread(), op->mask, keys));
+
+	return fallbacks[key].fn(op, key, args, nargs, rets, nrets, fallbacks[key].ctx);
+}
+
+TENSOR_EXPORT int tensor_register_kernel(const char *name, enum tensor_key key, tensor_kernel fn)
+{
+	struct tensor_op *op = (struct tensor_op *)tensor_op_find(name);
+	int err = 0;
+
+	if (!op)
+		return tensor_fail(ENOENT, "register_kernel: there is no operator %s",
+				   name ? name : "NULL");
+	if ((unsigned)key >= TENSOR_KEY_COUNT || !fn)
+		return tensor_fail(EINVAL, "register_kernel: %s: bad key or function", name);
+	pthread_mutex_lock(&lock);
+	if (op->call[key] && op->call[key] != op->box && !(op->builtin & KEY_BIT(key))) {
+		err = tensor_fail(EBUSY, "register_kernel: %s has a function for %s", name,
+				  tensor_key_name(key));
+	} else {
+		op->call[key] = fn;
+		op->mask |= KEY_BIT(key);
+		op->builtin &= ~KEY_BIT(key);
+	}
+	pthread_mutex_unlock(&lock);
+	return err;
+}
+
+TENSOR_EXPORT int tensor_register_fallback(enum tensor_key key, tensor_fallback fn, void *ctx)
+{
+	if ((unsigned)key >= TENSOR_KEY_COUNT || !fn)
+		return tensor_fail(EINVAL, "register_fallback: bad key or function");
+	pthread_mutex_lock(&lock);
+	fallbacks[key].fn = fn;
+	fallbacks[key].ctx = ctx;
+	for (int i = 0; i < tensor_ops_count; i++) {
+		struct tensor_op *op = tensor_ops[i];
+
+		if (op->call[key])
+			continue;
+		op->call[key] = op->box;
+		op->mask |= KEY_BIT(key);
+	}
+	pthread_mutex_unlock(&lock);
+	return 0;
+}
+
+TENSOR_EXPORT int tensor_register_loop(const char *name, enum tensor_key key, tensor_kernel fn)
+{
+	for (int i = 0; i < tensor_loop_tables_count; i++) {
+		if (!strcmp(tensor_loop_tables[i]->name, name)) {
+			tensor_loop_tables[i]->fn[key] = fn;
+			return 0;
+		}
+	}
+	return tensor_fail(ENOENT, "register_loop: no operator has a loop named %s", name);
+}

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
+/*
+ * The dispatcher's data: one struct tensor_op a schema, with a function for each key; one struct
+ * tensor_loops an operator's kernels, shared by its functional, in-place and out schemas.
+ */
+#ifndef TENSOR_DISPATCH_INTERNAL_H
+#define TENSOR_DISPATCH_INTERNAL_H
+
+#include "../internal.h"
+
+/* How an operator's result dtype follows from its arguments' common dtype. */
+enum dtype_rule {
+	RULE_SAME, /* the first argument's */
+	RULE_PROMOTE, /* the common one */
+	RULE_FLOAT, /* the common one, integers become the default float */
+	RULE_BOOL, /* computed in the common one, result bool */
+	RULE_SUM, /* bool and integers become i64 */
+	RULE_INDEX, /* result i64 */
+};
+
+enum op_variant { VARIANT_FUNCTION, VARIANT_INPLACE, VARIANT_OUT };
+
+/* Kernels by backend; the type of fn belongs to the front that calls it (kernels/kernels.h). */
+struct tensor_loops {
+	const char *name;
+	tensor_kernel fn[TENSOR_KEY_AUTOGRAD];
+};
+
+struct unboxer;
+
+struct tensor_op {
+	uint32_t mask; /* keys for which call[] is set */
+	uint8_t variant; /* enum op_variant */
+	uint8_t rule; /* enum dtype_rule */
+	tensor_kernel call[TENSOR_KEY_COUNT];
+	struct tensor_loops *loops;
+	const char *name; /* for messages: "add" */
+	tensor_kernel box; /* goes into call[] for a key that has only a fallback */
+	int (*unbox)(struct unboxer *u);
+	uint32_t builtin; /* keys filled by the library itself, which a backend may replace */
+	struct tensor_schema schema;
+};
+
+/* Generated: all rows, sorted by schema name. */
+extern struct tensor_op *const tensor_ops[];
+extern const int tensor_ops_count;
+extern struct tensor_loops *const tensor_loop_tables[];
+extern const int tensor_loop_tables_count;
+
+#define KEYS_PRIVATE                                                                              \
+	(KEY_BIT(TENSOR_KEY_PRIVATE0) | KEY_BIT(TENSOR_KEY_PRIVATE1) |                            \
+	 KEY_BIT(TENSOR_KEY_PRIVATE2) | KEY_BIT(TENSOR_KEY_PRIVATE3))
+/* The backends that the library's own fronts serve; their loops may still be missing. */
+#define KEYS_DENSE   (KEY_BIT(TENSOR_KEY_CPU) | KEY_BIT(TENSOR_KEY_CUDA))
+/* Wherever strides mean what they say: views. */
+#define KEYS_STRIDED (KEYS_DENSE | KEYS_PRIVATE)
+
+void dispatch_fill(struct tensor_op *op, uint32_t keys, tensor_kernel fn);
+int dispatch_missing(const struct tensor_op *op, uint32_t keys) __attribute__((cold));
+int dispatch_fallback(const struct tensor_op *op, uint32_t keys, const tensor_value *args,
+		      int nargs, tensor_value *rets, int nrets);
+
+/* A loop for one backend, by the name in ops.yaml (`loop:`, default the operator's base name).
+ * -ENOENT for an unknown name. Exported: plugins call it. */
+int tensor_register_loop(const char *name, enum tensor_key key, tensor_kernel fn);
+
+static inline unsigned top_key(uint32_t keys)
+{
+	return 31 - __builtin_clz(keys);
+}
+
+static inline uint32_t dispatch_keys(const struct tensor_thread *th, uint32_t mask, uint32_t keys)
+{
+	return (keys | th->include) & ~th->exclude & mask;
+}
+
+static inline uint32_t list_keys(tensor_list list)
+{
+	uint32_t keys = 0;
+
+	for (int64_t i = 0; i < list.len; i++)
+		keys |= list.data[i]->keys;
+	return keys;
+}
+
+static inline bool list_complete(tensor_list list)
+{
+	for (int64_t i = 0; i < list.len; i++)
+		if (!list.data[i])
+			return false;
+	return true;
+}
+
+static inline uint32_t option_keys(tensor_options options)
+{
+	tensor_device d = options.device.type ? options.device : TENSOR_DEVICE_CPU;
+
+	return device_key(d, TENSOR_STRIDED);
+}
+
+/* In-place and out arguments: -EACCES for read-only memory. */
+static inline int check_writable(const struct tensor_op *op, const tensor *t)
+{
+	if (unlikely(t->storage->readonly))
+		return tensor_fail(EACCES, "%s: the tensor's memory is mapped read-only",
+				   op->schema.name);
+	return 0;
+}
+
+/* The backend key of a tensor, and the kernel for it in a loop table; NULL with the error set. */
+static inline unsigned backend_key(const tensor *t)
+{
+	return top_key(t->keys & KEYS_BACKEND);
+}
+
+static inline tensor_kernel op_loop(const struct tensor_op *op, const struct tensor_loops *loops,
+				    const tensor *t)
+{
+	tensor_kernel fn = loops->fn[backend_key(t)];
+
+	if (unlikely(!fn))
+		dispatch_missing(op, t->keys & KEYS_BACKEND);
+	return fn;
+}
+
+#endif

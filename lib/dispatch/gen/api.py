@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: LGPL-2.1-only OR MIT
+"""Writes the public functions (tensor/ops.h, ops_api.c) and the inline calls that dispatch."""
+import textwrap
+
+NOTE = '/* Generated from lib/dispatch/ops.yaml. */\n'
+
+
+def comment(op):
+    lines = textwrap.wrap(f'{op.text}', 92, break_long_words=False)
+    lines += textwrap.wrap(' '.join(op.doc.split()), 92) if op.doc else []
+    return '/*\n' + ''.join(f' * {line}\n' for line in lines) + ' */\n'
+
+
+def public_header(ops):
+    out = [NOTE, '#ifndef TENSOR_OPS_H\n#define TENSOR_OPS_H\n\n#include <tensor/types.h>\n\n',
+           '#ifdef __cplusplus\nextern "C" {\n#endif\n\n']
+    for op in ops:
+        out.append(comment(op))
+        out.append(f'{op.ctype}tensor_{op.c_name}({op.params(hide=True)});\n')
+        if op.hidden:
+            out.append(f'{op.ctype}tensor_{op.c_name_full}({op.params()});\n')
+        out.append('\n')
+    out.append('#ifdef __cplusplus\n}\n#endif\n#endif\n')
+    return ''.join(out)
+
+
+def key_union(op):
+    """C expression: the union of the arguments' key sets."""
+    parts, lists = [], []
+    for a in op.args:
+        if a.type == 'Tensor':
+            parts.append(f'{a.name}->keys')
+        elif a.type == 'Tensor?':
+            parts.append(f'({a.name} ? {a.name}->keys : 0)')
+        elif a.type == 'Tensor[]':
+            lists.append(f'list_keys({a.name})')
+    if not parts and not lists:
+        return 'option_keys(options)'
+    return ' | '.join(parts + lists)
+
+
+def fail(op):
+    return '-thread()->error.code' if op.multi else 'NULL'
+
+
+def loop_names(ops):
+    names = {op.loop for op in ops if op.kind == 'front'}
+    return sorted(names | {n for op in ops for n in op.entry.get('also', [])})
+
+
+def call_header(ops):
+    out = [NOTE, '#ifndef OPS_CALL_H\n#define OPS_CALL_H\n\n',
+           '#include "../lib/dispatch/dispatch.h"\n\n']
+    for op in ops:
+        names = ', '.join([n for _, n, _ in op.c_args()] + [n for _, n in op.c_results()])
+        out.append(f'extern struct tensor_op op_{op.id};\n')
+        out.append(f'typedef {op.ctype}(*fn_{op.id})({op.params()});\n')
+        out.append(f'static inline {op.ctype}call_{op.id}({op.params()})\n{{\n')
+        out.append(f'\tuint32_t keys = {key_union(op)};\n')
+        out.append(f'\tuint32_t ks = dispatch_keys(thread(), op_{op.id}.mask, keys);\n\n')
+        missing = f'dispatch_missing(&op_{op.id}, keys)'
+        if not op.multi:
+            missing = f'((void){missing}, (tensor *)NULL)'
+        out.append(f'\tif (unlikely(!ks))\n\t\treturn {missing};\n')
+        out.append(f'\treturn ((fn_{op.id})op_{op.id}.call[top_key(ks)])({names});\n}}\n\n')
+    for loop in loop_names(ops):
+        out.append(f'extern struct tensor_loops loops_{loop};\n')
+    out.append('#endif\n')
+    return ''.join(out)
+
+
+def null_checks(op):
+    plain = [a.name for a in op.args if a.is_tensor]
+    checks = [f'!{n}' for n in plain]
+    checks += [f'!list_complete({a.name})' for a in op.args if a.type == 'Tensor[]']
+    res = []
+    if checks:
+        ret = 'null_argument_code' if op.multi else 'null_argument'
+        res.append(f'\tif (unlikely({" || ".join(checks)}))\n\t\treturn {ret}("{op.name}");\n')
+    for a in op.args:
+        if a.type == 'Tensor?':
+            res.append(f'\tif ({a.name} == tensor_none)\n\t\t{a.name} = NULL;\n')
+    return ''.join(res)
+
+
+def public_source(ops):
+    out = [NOTE, '#include "ops_call.h"\n\n']
+    for op in ops:
+        names = [n for _, n, _ in op.c_args()] + [n for _, n in op.c_results()]
+        call = f'call_{op.id}({", ".join(names)})'
+        out.append(f'TENSOR_EXPORT {op.ctype}tensor_{op.c_name_full}({op.params()})\n{{\n')
+        out.append(null_checks(op))
+        if op.variant != 'function':
+            out.append(f'\treturn {call};\n')
+        elif op.multi:
+            res = [n for _, n in op.c_results()]
+            out.append(f'\tint err = {call};\n\n\tif (err < 0)\n\t\treturn err;\n')
+            for r in res:
+                out.append(f'\tscope_own(thread(), *{r});\n')
+            out.append('\treturn 0;\n')
+        else:
+            out.append(f'\treturn scope_own(thread(), {call});\n')
+        out.append('}\n\n')
+        if op.hidden:
+            drop = {a.name: a for a in op.hidden}
+            vals = [drop[n].default_c() if n in drop else n for n in names]
+            vals = ['tensor_none' if n in drop and drop[n].type == 'Tensor?' else v
+                    for n, v in zip(names, vals)]
+            out.append(f'TENSOR_EXPORT {op.ctype}tensor_{op.c_name}({op.params(hide=True)})\n{{\n')
+            out.append(f'\treturn tensor_{op.c_name_full}({", ".join(vals)});\n}}\n\n')
+    return ''.join(out)

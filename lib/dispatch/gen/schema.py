@@ -1,0 +1,253 @@
+# SPDX-License-Identifier: LGPL-2.1-only OR MIT
+"""Operator declarations: reads ops.yaml, parses schemas, derives the in-place and out variants.
+
+An Op is one schema (one row of the dispatcher): `add.Tensor`, `add_.Tensor` and `add.out` are
+three, made from one entry. C names and C types of arguments are decided here and nowhere else.
+"""
+import re
+import sys
+
+import yaml
+
+# schema type -> (C type, tensor_arg_type, unbox function)
+TYPES = {
+    'Tensor': ('tensor *', 'TENSOR_ARG_TENSOR', 'unbox_tensor'),
+    'Tensor?': ('tensor *', 'TENSOR_ARG_OPTIONAL_TENSOR', 'unbox_optional_tensor'),
+    'Tensor[]': ('tensor_list ', 'TENSOR_ARG_TENSOR_LIST', 'unbox_list'),
+    'int': ('int64_t ', 'TENSOR_ARG_INT', 'unbox_int'),
+    'int?': ('int64_t ', 'TENSOR_ARG_OPTIONAL_INT', 'unbox_int'),
+    'int[]': ('tensor_ints ', 'TENSOR_ARG_INTS', 'unbox_ints'),
+    'int[]?': ('tensor_ints ', 'TENSOR_ARG_OPTIONAL_INTS', 'unbox_ints'),
+    'bool': ('bool ', 'TENSOR_ARG_BOOL', 'unbox_bool'),
+    'float': ('double ', 'TENSOR_ARG_FLOAT', 'unbox_float'),
+    'Scalar': ('tensor_scalar ', 'TENSOR_ARG_SCALAR', 'unbox_scalar'),
+    'Scalar?': ('tensor_scalar ', 'TENSOR_ARG_OPTIONAL_SCALAR', 'unbox_scalar'),
+    'ScalarType?': ('enum tensor_dtype ', 'TENSOR_ARG_DTYPE', 'unbox_dtype'),
+    'ScalarType': ('enum tensor_dtype ', 'TENSOR_ARG_DTYPE', 'unbox_dtype'),
+    'Layout?': ('enum tensor_layout ', 'TENSOR_ARG_LAYOUT', 'unbox_layout'),
+    'Device?': ('tensor_device ', 'TENSOR_ARG_DEVICE', 'unbox_device'),
+}
+
+OPTIONS = ['dtype', 'layout', 'device', 'shareable']  # gathered into one tensor_options
+KINDS = ['front', 'view', 'composite', 'factory', 'kernel']
+
+
+class SchemaError(Exception):
+    pass
+
+
+class Arg:
+    def __init__(self, typ, name, default, keyword, mutated):
+        if typ not in TYPES:
+            raise SchemaError(f'unknown type {typ}')
+        self.type, self.name, self.default = typ, name, default
+        self.keyword, self.mutated = keyword, mutated
+        self.ctype, self.enum, self.unbox = TYPES[typ]
+
+    @property
+    def is_tensor(self):
+        return self.type in ('Tensor', 'Tensor?')
+
+    @property
+    def decl(self):
+        return f'{self.ctype}{self.name}'
+
+    def default_c(self):
+        """The default as a C expression, or a zero value where there is none."""
+        d, t = self.default, self.type
+        if t.endswith('?') and d in (None, 'None'):
+            return {'Tensor?': 'NULL', 'int?': 'TENSOR_NONE', 'int[]?': 'TENSOR_NO_INTS',
+                    'Scalar?': '((tensor_scalar){.kind = TENSOR_SCALAR_NONE})',
+                    'Device?': '((tensor_device){0, 0})'}.get(t, '0')
+        if t.startswith('Scalar') and not t.startswith('ScalarType'):
+            if d is None:
+                return '((tensor_scalar){.kind = TENSOR_SCALAR_NONE})'
+            kind = 'float' if re.search(r'[.e]', d) else 'int'
+            return f'tensor_scalar_{kind}({d})'
+        if t.startswith('int[]'):
+            if d is None:
+                return 'TENSOR_NO_INTS'
+            values = d.strip('[]')
+            return f'TENSOR_INTS({values})' if values else 'TENSOR_SCALAR_SHAPE'
+        if t == 'Tensor':
+            return 'NULL'
+        if t == 'Tensor[]':
+            return '((tensor_list){0})'
+        if d is None:
+            return '((tensor_device){0, 0})' if t == 'Device?' else '0'
+        return {'True': 'true', 'False': 'false', 'None': '0'}.get(d, d)
+
+
+def parse_arg(text, keyword):
+    m = re.fullmatch(r'(\w+(?:\(\w+!?\))?(?:\[\d*\])?\??)\s+(\w+)(?:=(.+))?', text)
+    if not m:
+        raise SchemaError(f'cannot read argument "{text}"')
+    typ, name, default = m.groups()
+    mutated = '!)' in typ
+    typ = re.sub(r'\(\w+!?\)', '', typ)
+    typ = re.sub(r'\[\d+\]', '[]', typ)
+    return Arg(typ, name, default, keyword, mutated)
+
+
+def split_args(text):
+    depth, start, out = 0, 0, []
+    for i, ch in enumerate(text):
+        depth += (ch in '([') - (ch in ')]')
+        if ch == ',' and depth == 0:
+            out.append(text[start:i].strip())
+            start = i + 1
+    if text[start:].strip():
+        out.append(text[start:].strip())
+    return out
+
+
+class Op:
+    """One schema. `kind` of call: function, inplace or out."""
+
+    def __init__(self, entry, name, overload, args, returns, variant, text):
+        self.entry, self.base, self.overload = entry, name, overload
+        self.args, self.returns, self.variant, self.text = args, returns, variant, text
+        self.name = f'{name}.{overload}' if overload else name
+        self.id = re.sub(r'\W', '_', self.name)
+        self.tags = list(entry.get('tags', []))
+        if variant != 'function':
+            self.tags.append(variant)
+        self.kind = next(k for k in KINDS if k in entry)
+        self.impl = entry[self.kind]
+        self.loop = entry.get('loop', entry['func'].split('(')[0].split('.')[0])
+        self.rule = entry.get('dtype', 'same')
+        self.doc = entry.get('doc', '')
+        self.derivative = None  # set by the autograd generator
+        if self.kind == 'view':
+            self.tags.append('view')
+
+    @property
+    def outs(self):
+        return [a for a in self.args if a.mutated and a.keyword] if self.variant == 'out' else []
+
+    @property
+    def multi(self):
+        return len(self.returns) > 1
+
+    @property
+    def c_name(self):
+        """tensor_<c_name> is the short public function."""
+        return self._c('')
+
+    @property
+    def c_name_full(self):
+        return self._c('_opt') if self.hidden else self._c('')
+
+    def _c(self, opt):
+        base = self.entry.get('c')
+        if not base:
+            raw, _, ov = self.entry['func'].split('(')[0].partition('.')
+            base = raw if ov in ('', 'Tensor', 'self', 'int') else f'{raw}_{ov.lower()}'
+        return base + opt + {'function': '', 'inplace': '_', 'out': '_out'}[self.variant]
+
+    @property
+    def gathers(self):
+        return all(any(a.name == n for a in self.args) for n in OPTIONS)
+
+    @property
+    def hidden(self):
+        """Arguments that the short function leaves at their defaults."""
+        return [a for a in self.args if a.keyword and a.default is not None and not a.mutated
+                and not (self.gathers and a.name in OPTIONS)]
+
+    def c_args(self):
+        """(C declaration, C name, Arg or None) in C order: out arguments first, options gathered."""
+        res = [(a.decl, a.name, a) for a in self.outs]
+        for a in self.args:
+            if a in self.outs:
+                continue
+            if self.gathers and a.name in OPTIONS:
+                if a.name == 'dtype':
+                    res.append(('tensor_options options', 'options', None))
+                continue
+            res.append((a.decl, a.name, a))
+        return res
+
+    def c_results(self):
+        """Extra pointer arguments of an operator with several results."""
+        if not self.multi or self.variant != 'function':
+            return []
+        return [(f'tensor **{n}', n) for n in self.returns]
+
+    def params(self, hide=False):
+        drop = {a.name for a in self.hidden} if hide else set()
+        decls = [d for d, n, _ in self.c_args() if n not in drop]
+        decls += [d for d, _ in self.c_results()]
+        return ', '.join(decls) or 'void'
+
+    @property
+    def ctype(self):
+        return 'int ' if self.multi else 'tensor *'
+
+    @property
+    def tensors(self):
+        return [a for a in self.args if a.is_tensor]
+
+
+def parse(entry):
+    """All Ops of one entry."""
+    m = re.fullmatch(r'(\w+)(?:\.(\w+))?\((.*)\)\s*->\s*(.+)', entry['func'].strip())
+    if not m:
+        raise SchemaError(f'cannot read "{entry["func"]}"')
+    name, overload, arg_text, ret_text = m.groups()
+    overload = overload or ''
+    keyword, args = False, []
+    for part in split_args(arg_text):
+        if part == '*':
+            keyword = True
+            continue
+        args.append(parse_arg(part, keyword))
+    rets = [r.split() for r in split_args(ret_text.strip('()') if ret_text.startswith('(')
+                                          else ret_text)]
+    returns = [r[1] if len(r) > 1 else 'result' for r in rets]
+    if sum(k in entry for k in KINDS) != 1:
+        raise SchemaError(f'{name}: exactly one of {", ".join(KINDS)} is needed')
+
+    ops = []
+    variants = [v.strip() for v in entry.get('variants', 'function').split(',')]
+    for v in variants:
+        if v == 'function':
+            own = name.endswith('_') and args[0].mutated
+            ops.append(Op(entry, name, overload, args, returns, 'function', entry['func'].strip()))
+            assert not own, f'{name}: declare the functional form, variants make the others'
+        elif v == 'inplace':
+            first = Arg(args[0].type, args[0].name, None, False, True)
+            text = entry['func'].strip().replace('Tensor ', 'Tensor(a!) ', 1)
+            text = re.sub(r'^\w+', f'{name}_', text)
+            text = re.sub(r'-> Tensor$', '-> Tensor(a!)', text)
+            ops.append(Op(entry, f'{name}_', overload, [first] + args[1:], ['self'], v, text))
+        elif v == 'out':
+            ov = 'out' if overload in ('', 'Tensor') else f'{overload}_out'
+            names = ['out'] if len(returns) == 1 else returns
+            outs = [Arg('Tensor', n, None, True, True) for n in names]
+            marks = 'abcdefgh'
+            star = '' if any(a.keyword for a in args) else '*, '
+            decl = ', '.join(f'Tensor({marks[i]}!) {n}' for i, n in enumerate(names))
+            ret = ', '.join(f'Tensor({marks[i]}!)' for i in range(len(names)))
+            text = f'{name}.{ov}({arg_text}, {star}{decl}) -> ' + \
+                (ret if len(names) == 1 else f'({ret})')
+            ops.append(Op(entry, name, ov, args + outs, returns, v, text))
+        else:
+            raise SchemaError(f'{name}: unknown variant {v}')
+    return ops
+
+
+def load(path):
+    with open(path) as f:
+        entries = yaml.safe_load(f)
+    ops, seen = [], {}
+    for entry in entries:
+        try:
+            for op in parse(entry):
+                if op.name in seen:
+                    raise SchemaError(f'{op.name} is declared twice')
+                seen[op.name] = op
+                ops.append(op)
+        except SchemaError as e:
+            sys.exit(f'{path}: {e}')
+    return ops

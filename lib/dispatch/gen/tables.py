@@ -1,0 +1,181 @@
+# SPDX-License-Identifier: LGPL-2.1-only OR MIT
+"""Writes the dispatcher's rows: schemas, thunks from a row to its front, boxed calls."""
+from api import NOTE, fail, key_union, loop_names
+
+RULES = {'same': 'RULE_SAME', 'promote': 'RULE_PROMOTE', 'float': 'RULE_FLOAT', 'bool': 'RULE_BOOL',
+         'sum': 'RULE_SUM', 'index': 'RULE_INDEX'}
+
+
+def proto(op):
+    """Prototype of the hand-written function behind an entry."""
+    if op.kind == 'front':
+        outs = [f'tensor **{n}' for n in (op.returns if op.multi else ['out'])]
+        args = [d for d, n, a in op.c_args() if a not in op.outs or a is None]
+        return f'int front_{op.impl}({", ".join(["const struct tensor_op *op"] + outs + args)})'
+    return f'{op.ctype}{op.kind}_{op.impl}({op.params()})'
+
+
+def fronts_header(ops):
+    out = [NOTE, '#ifndef OPS_FRONTS_H\n#define OPS_FRONTS_H\n\n#include "ops_call.h"\n\n']
+    for line in sorted({proto(op) + ';\n' for op in ops if op.kind == 'front'
+                        or op.variant == 'function'}):
+        out.append(line)
+    out.append('#endif\n')
+    return ''.join(out)
+
+
+def thunk(op):
+    """The function that goes into the table for the strided backends of a front."""
+    ins = [n for _, n, a in op.c_args() if a is None or a not in op.outs]
+    out = [f'static {op.ctype}dense_{op.id}({op.params()})\n{{\n']
+    if op.variant == 'function' and op.multi:
+        results = [n for _, n in op.c_results()]
+        for r in results:
+            out.append(f'\t*{r} = NULL;\n')
+        args = ', '.join([f'&op_{op.id}'] + results + ins)
+        out.append(f'\treturn front_{op.impl}({args});\n')
+    elif op.variant == 'function':
+        args = ', '.join([f'&op_{op.id}', '&result'] + ins)
+        out.append('\ttensor *result = NULL;\n\n')
+        out.append(f'\treturn front_{op.impl}({args}) < 0 ? NULL : result;\n')
+    else:
+        targets = ['self'] if op.variant == 'inplace' else [a.name for a in op.outs]
+        locs = [f'*result{i} = {t}' for i, t in enumerate(targets)]
+        out.append(f'\ttensor {", ".join(locs)};\n\n')
+        args = ', '.join([f'&op_{op.id}'] + [f'&result{i}' for i in range(len(targets))] + ins)
+        for t in targets:
+            out.append(f'\tif (check_writable(&op_{op.id}, {t}) < 0)\n\t\treturn {fail(op)};\n')
+        out.append(f'\tif (front_{op.impl}({args}) < 0)\n\t\treturn {fail(op)};\n')
+        for t in targets:
+            out.append(f'\ttensor_bump_version({t});\n')
+        out.append(f'\treturn {"0" if op.multi else targets[0]};\n')
+    out.append('}\n\n')
+    return ''.join(out)
+
+
+def value(a, src):
+    """Initialiser of a tensor_value from the C expression src."""
+    field = {'Tensor': ('TENSOR', 't'), 'Tensor?': ('TENSOR', 't'), 'Tensor[]': ('TENSOR_LIST', 'list'),
+             'int': ('INT', 'i'), 'int?': ('INT', 'i'), 'int[]': ('INTS', 'ints'),
+             'int[]?': ('INTS', 'ints'), 'bool': ('BOOL', 'b'), 'float': ('FLOAT', 'f'),
+             'Scalar': ('SCALAR', 'scalar'), 'Scalar?': ('SCALAR', 'scalar'),
+             'ScalarType?': ('INT', 'i'), 'ScalarType': ('INT', 'i'), 'Layout?': ('INT', 'i'),
+             'Device?': ('DEVICE', 'device')}[a.type]
+    if a.type == 'Tensor?':
+        return f'{{.kind = {src} ? TENSOR_VALUE_TENSOR : TENSOR_VALUE_NONE, .t = {src}}}'
+    return f'{{.kind = TENSOR_VALUE_{field[0]}, .{field[1]} = {src}}}'
+
+
+def boxer(op):
+    """From typed arguments to a fallback."""
+    out = [f'static {op.ctype}box_{op.id}({op.params()})\n{{\n', '\ttensor_value args[] = {\n']
+    for a in op.args:
+        src = f'options.{a.name}' if op.gathers and a.name in ('dtype', 'layout', 'device', 'shareable') \
+            else a.name
+        out.append(f'\t\t{value(a, src)},\n')
+    n = len(op.returns)
+    out.append(f'\t}}, rets[{n}] = {{0}};\n\n')
+    out.append(f'\tif (dispatch_fallback(&op_{op.id}, {key_union(op)}, args, {len(op.args)}, '
+               f'rets, {n}) < 0)\n\t\treturn {fail(op)};\n')
+    if op.variant == 'inplace':
+        out.append('\treturn self;\n')
+    elif op.variant == 'out':
+        out.append(f'\treturn {"0" if op.multi else op.outs[0].name};\n')
+    elif op.multi:
+        for i, (_, r) in enumerate(op.c_results()):
+            out.append(f'\t*{r} = rets[{i}].t;\n')
+        out.append('\treturn 0;\n')
+    else:
+        out.append('\treturn rets[0].t;\n')
+    out.append('}\n\n')
+    return ''.join(out)
+
+
+def unboxer(op):
+    """From boxed arguments to a typed call; results are owned."""
+    out = [f'static int unbox_{op.id}(struct unboxer *u)\n{{\n']
+    for i, a in enumerate(op.args):
+        required = a.default is None and not a.type.endswith('?')
+        out.append(f'\t{a.decl} = {a.unbox}(u, {i}, {"true" if required else "false"}, '
+                   f'{a.default_c()});\n')
+    if op.gathers:
+        out.append('\ttensor_options options = {.dtype = dtype, .layout = layout, '
+                   '.device = device, .shareable = shareable};\n')
+    names = [n for _, n, _ in op.c_args()]
+    rets = [n for _, n in op.c_results()]
+    for r in rets:
+        out.append(f'\ttensor *{r} = NULL;\n')
+    out.append('\n\tif (u->err)\n\t\treturn u->err;\n')
+    call = f'call_{op.id}({", ".join(names + ["&" + r for r in rets])})'
+    if op.multi:
+        out.append(f'\tif ({call} < 0)\n\t\treturn -thread()->error.code;\n')
+        for r in (rets or [a.name for a in op.outs]):
+            out.append(f'\tbox_result(u, {r});\n')
+        out.append('\treturn u->err;\n')
+    else:
+        out.append(f'\treturn box_result(u, {call});\n')
+    out.append('}\n\n')
+    return ''.join(out)
+
+
+def row(op):
+    out = [f'static const struct tensor_arg args_{op.id}[] = {{\n']
+    for a in op.args:
+        default = 'NULL' if a.default is None and not a.type.endswith('?') else \
+            f'"{a.default or "None"}"'
+        out.append(f'\t{{"{a.name}", {a.enum}, {default}, {str(a.keyword).lower()}, '
+                   f'{str(a.mutated).lower()}}},\n')
+    tags = ', '.join([f'"{t}"' for t in op.tags] + ['NULL'])
+    out.append('};\n\n')
+    out.append(f'static const char *const tags_{op.id}[] = {{{tags}}};\n\n')
+    loops = f'&loops_{op.loop}' if op.kind == 'front' else 'NULL'
+    variant = {'function': 'VARIANT_FUNCTION', 'inplace': 'VARIANT_INPLACE', 'out': 'VARIANT_OUT'}
+    nargs = len(op.args)
+    out.append(f'''struct tensor_op op_{op.id} = {{
+\t.name = "{op.base}",
+\t.variant = {variant[op.variant]},
+\t.rule = {RULES[op.rule]},
+\t.loops = {loops},
+\t.box = (tensor_kernel)box_{op.id},
+\t.unbox = unbox_{op.id},
+\t.schema = {{
+\t\t.name = "{op.name}",
+\t\t.text = "{op.text}",
+\t\t.args = args_{op.id},
+\t\t.nargs = {nargs},
+\t\t.nreturns = {len(op.returns)},
+\t\t.tags = tags_{op.id},
+\t}},
+}};
+
+''')
+    return ''.join(out)
+
+
+def source(ops):
+    out = [NOTE, '#include "ops_fronts.h"\n#include "../lib/dispatch/boxed.h"\n\n']
+    for loop in loop_names(ops):
+        out.append(f'struct tensor_loops loops_{loop} = {{.name = "{loop}"}};\n')
+    out.append('\n')
+    for op in ops:
+        if op.kind == 'front':
+            out.append(thunk(op))
+        out.append(boxer(op))
+        out.append(unboxer(op))
+        out.append(row(op))
+    out.append('struct tensor_op *const tensor_ops[] = {\n')
+    out += [f'\t&op_{op.id},\n' for op in sorted(ops, key=lambda o: o.name)]
+    out.append('};\nconst int tensor_ops_count = ARRAY_SIZE(tensor_ops);\n\n')
+    out.append('struct tensor_loops *const tensor_loop_tables[] = {\n')
+    out += [f'\t&loops_{l},\n' for l in loop_names(ops)]
+    out.append('};\nconst int tensor_loop_tables_count = ARRAY_SIZE(tensor_loop_tables);\n\n')
+    out.append('__attribute__((constructor(101))) static void fill_tables(void)\n{\n')
+    for op in ops:
+        if op.kind == 'front':
+            out.append(f'\tdispatch_fill(&op_{op.id}, KEYS_DENSE, (tensor_kernel)dense_{op.id});\n')
+        else:
+            keys = {'view': 'KEYS_STRIDED', 'composite': 'KEYS_BACKEND', 'factory': 'KEYS_BACKEND',
+                    'kernel': 'KEYS_DENSE'}[op.kind]
+            out.append(f'\tdispatch_fill(&op_{op.id}, {keys}, (tensor_kernel){op.kind}_{op.impl});\n')
+    out.append('}\n')
+    return ''.join(out)

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR MIT
+/*
+ * Element types: size, name, promotion, and one element as a number. Promotion has categories
+ * (bool < integer < float < complex); within an operator tensors with dimensions rank above
+ * zero-dimensional ones, and those above numbers, unless the category is higher.
+ */
+#include "internal.h"
+
+const uint8_t dtype_sizes[TENSOR_DTYPE_COUNT] = {
+	[TENSOR_BOOL] = 1, [TENSOR_U8] = 1,   [TENSOR_I8] = 1,	 [TENSOR_I16] = 2,
+	[TENSOR_I32] = 4,  [TENSOR_I64] = 8,  [TENSOR_F16] = 2,	 [TENSOR_BF16] = 2,
+	[TENSOR_F32] = 4,  [TENSOR_F64] = 8,  [TENSOR_C64] = 8,	 [TENSOR_C128] = 16,
+};
+
+static const char *const dtype_names[TENSOR_DTYPE_COUNT] = {
+	"none", "bool", "u8", "i8", "i16", "i32", "i64", "f16", "bf16", "f32", "f64", "c64", "c128",
+};
+
+TENSOR_EXPORT size_t tensor_itemsize(enum tensor_dtype dtype)
+{
+	return (unsigned)dtype < TENSOR_DTYPE_COUNT ? dtype_sizes[dtype] : 0;
+}
+
+TENSOR_EXPORT const char *tensor_dtype_name(enum tensor_dtype dtype)
+{
+	return (unsigned)dtype < TENSOR_DTYPE_COUNT ? dtype_names[dtype] : "?";
+}
+
+TENSOR_EXPORT const char *tensor_layout_name(enum tensor_layout layout)
+{
+	static const char *const names[TENSOR_LAYOUT_COUNT] = {"none", "strided", "sparse_coo",
+							       "sparse_csr", "blocked"};
+
+	return (unsigned)layout < TENSOR_LAYOUT_COUNT ? names[layout] : "?";
+}
+
+static int category(enum tensor_dtype d)
+{
+	if (d == TENSOR_BOOL)
+		return 1;
+	if (d <= TENSOR_I64)
+		return d == TENSOR_DTYPE_NONE ? 0 : 2;
+	return d <= TENSOR_F64 ? 3 : 4;
+}
+
+static enum tensor_dtype promote_float(enum tensor_dtype a, enum tensor_dtype b)
+{
+	/* The two halves have no common half. Otherwise the wider one, in enum order. */
+	if ((a == TENSOR_F16 && b == TENSOR_BF16) || (a == TENSOR_BF16 && b == TENSOR_F16))
+		return TENSOR_F32;
+	return a > b ? a : b;
+}
+
+static enum tensor_dtype promote_int(enum tensor_dtype a, enum tensor_dtype b)
+{
+	/* u8 and i8 need i16 to hold both. Otherwise the wider one, in enum order. */
+	if ((a == TENSOR_U8 && b == TENSOR_I8) || (a == TENSOR_I8 && b == TENSOR_U8))
+		return TENSOR_I16;
+	return a > b ? a : b;
+}
+
+TENSOR_EXPORT enum tensor_dtype tensor_promote_types(enum tensor_dtype a, enum tensor_dtype b)
+{
+	int ca = category(a), cb = category(b);
+
+	if (a == b)
+		return a;
+	if (ca == 4 || cb == 4) {
+		bool wide = a == TENSOR_C128 || b == TENSOR_C128 || a == TENSOR_F64 ||
+			    b == TENSOR_F64;
+
+		return wide ? TENSOR_C128 : TENSOR_C64;
+	}
+	if (ca != cb)
+		return ca > cb ? a : b;
+	return ca == 2 ? promote_int(a, b) : promote_float(a, b);
+}
+
+/* b joins a only when its category is higher: the rule for numbers and 0-d tensors. */
+static enum tensor_dtype promote_lower_rank(enum tensor_dtype a, enum tensor_dtype b)
+{
+	if (category(b) <= category(a))
+		return a;
+	if (category(b) == 4 && category(a) == 3)
+		return a == TENSOR_F64 ? TENSOR_C128 : TENSOR_C64;
+	return b;
+}
+
+TENSOR_EXPORT enum tensor_dtype tensor_result_type(const tensor *a, const tensor *b)
+{
+	if (!a || !b)
+		return TENSOR_DTYPE_NONE;
+	if (a->dtype == b->dtype)
+		return a->dtype;
+	if (a->ndim && !b->ndim)
+		return promote_lower_rank(a->dtype, b->dtype);
+	if (b->ndim && !a->ndim)
+		return promote_lower_rank(b->dtype, a->dtype);
+	return tensor_promote_types(a->dtype, b->dtype);
+}
+
+enum tensor_dtype promote_scalar(const tensor *t, tensor_scalar s)
+{
+	static const uint8_t of_kind[] = {TENSOR_BOOL, TENSOR_BOOL, TENSOR_I64, TENSOR_F32,
+					  TENSOR_C64};
+
+	return promote_lower_rank(t->dtype, of_kind[s.kind]);
+}
+
+enum tensor_dtype dtype_to_float(enum tensor_dtype d)
+{
+	return category(d) < 3 ? TENSOR_F32 : d;
+}
+
+int element_load(const void *p, enum tensor_dtype dtype, tensor_scalar *value)
+{
+	switch (dtype) {
+	case TENSOR_BOOL:
+		*value = tensor_scalar_bool(*(const uint8_t *)p);
+		return 0;
+	case TENSOR_U8:
+		*value = tensor_scalar_int(*(const uint8_t *)p);
+		return 0;
+	case TENSOR_I8:
+		*value = tensor_scalar_int(*(const int8_t *)p);
+		return 0;
+	case TENSOR_I16:
+		*value = tensor_scalar_int(*(const int16_t *)p);
+		return 0;
+	case TENSOR_I32:
+		*value = tensor_scalar_int(*(const int32_t *)p);
+		return 0;
+	case TENSOR_I64:
+		*value = tensor_scalar_int(*(const int64_t *)p);
+		return 0;
+	case TENSOR_F32:
+		*value = tensor_scalar_float(*(const float *)p);
+		return 0;
+	case TENSOR_F64:
+		*value = tensor_scalar_float(*(const double *)p);
+		return 0;
+	default:
+		return -EOPNOTSUPP;
+	}
+}
+
+int element_store(void *p, enum tensor_dtype dtype, tensor_scalar v)
+{
+	switch (dtype) {
+	case TENSOR_BOOL:
+		*(uint8_t *)p = v.kind >= TENSOR_SCALAR_FLOAT ? v.d != 0 : v.i != 0;
+		return 0;
+	case TENSOR_U8:
+	case TENSOR_I8:
+		*(uint8_t *)p = (uint8_t)scalar_int(v);
+		return 0;
+	case TENSOR_I16:
+		*(int16_t *)p = (int16_t)scalar_int(v);
+		return 0;
+	case TENSOR_I32:
+		*(int32_t *)p = (int32_t)scalar_int(v);
+		return 0;
+	case TENSOR_I64:
+		*(int64_t *)p = scalar_int(v);
+		return 0;
+	case TENSOR_F32:
+		*(float *)p = (float)scalar_double(v);
+		return 0;
+	case TENSOR_F64:
+		*(double *)p = scalar_double(v);
+		return 0;
+	default:
+		return -EOPNOTSUPP;
+	}
+}

@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
+/*
+ * The data model, seen from inside: struct tensor, struct tensor_storage, and the state that
+ * belongs to a thread. Nothing here knows operators, autograd or where memory comes from.
+ *
+ * Ownership inside the library: a function that returns a tensor gives the caller a reference
+ * ("owned"); only the generated public functions hand it to the open scope. Arguments are
+ * borrowed.
+ */
+#ifndef TENSOR_INTERNAL_H
+#define TENSOR_INTERNAL_H
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <tensor/dispatch.h>
+#include <tensor/tensor.h>
+
+#define likely(x)   __builtin_expect(!!(x), 1)
+#define unlikely(x) __builtin_expect(!!(x), 0)
+#define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
+#define TENSOR_EXPORT __attribute__((visibility("default")))
+
+#define KEY_BIT(key) (1u << (key))
+#define KEYS_BACKEND (KEY_BIT(TENSOR_KEY_AUTOGRAD) - 1)
+
+struct tensor_thread;
+struct autograd_meta;
+struct tensor_storage;
+
+/* ---- storage -------------------------------------------------------------------------- */
+
+/* What becomes of the memory when the last tensor on it is gone. */
+struct storage_ops {
+	void (*free)(struct tensor_storage *s);
+};
+
+struct tensor_storage {
+	atomic_int refs;
+	_Atomic uint32_t version; /* in-place changes, whichever view made them */
+	void *data;
+	size_t nbytes; /* what a tensor may use; the block behind may be larger */
+	const struct storage_ops *ops;
+	void *owner; /* of ops: a buffer, an arena, an allocator */
+	tensor_device device;
+	uint8_t size_class; /* of ops */
+	bool readonly;
+};
+
+/* New storage of at least nbytes (0 is fine) on the device; NULL with the error set. */
+struct tensor_storage *storage_alloc(tensor_device device, size_t nbytes, bool shareable);
+struct tensor_storage *storage_alloc_struct(void);
+void storage_free(struct tensor_storage *s);
+
+static inline void storage_get(struct tensor_storage *s)
+{
+	atomic_fetch_add_explicit(&s->refs, 1, memory_order_relaxed);
+}
+
+/* A count of one can be read instead of written: nobody else can have a reference to add. */
+static inline bool ref_put(atomic_int *refs)
+{
+	if (atomic_load_explicit(refs, memory_order_acquire) == 1)
+		return true;
+	return atomic_fetch_sub_explicit(refs, 1, memory_order_acq_rel) == 1;
+}
+
+static inline void storage_put(struct tensor_storage *s)
+{
+	if (ref_put(&s->refs))
+		storage_free(s);
+}
+
+/* ---- tensor --------------------------------------------------------------------------- */
+
+struct tensor {
+	atomic_int refs;
+	uint32_t keys;
+	uint8_t dtype, layout, ndim;
+	bool contiguous; /* row-major without gaps; true for numel <= 1 */
+	tensor_device device;
+	/* A view of `base` borrows the base's storage reference; other tensors own theirs. */
+	bool owns_storage;
+	bool differentiable_view; /* base is there for autograd, not only for its storage */
+	void *data; /* storage->data + offset * itemsize; NULL without strides */
+	struct tensor_storage *storage;
+	int64_t offset, numel;
+	tensor *base; /* owned; the root of the chain of views, never a view itself */
+	struct autograd_meta *grad; /* autograd's own, see tensor_autograd_hooks */
+	int64_t sizes[TENSOR_MAX_DIMS];
+	int64_t strides[TENSOR_MAX_DIMS];
+};
+
+/* Autograd's side of a tensor's life; lib/autograd sets it at load. */
+struct tensor_autograd_hooks {
+	void (*free_meta)(struct autograd_meta *meta);
+};
+extern struct tensor_autograd_hooks tensor_autograd_hooks;
+
+void tensor_free(tensor *t);
+
+static inline tensor *tensor_get(tensor *t)
+{
+	atomic_fetch_add_explicit(&t->refs, 1, memory_order_relaxed);
+	return t;
+}
+
+static inline void tensor_put(tensor *t)
+{
+	if (t && ref_put(&t->refs))
+		tensor_free(t);
+}
+
+/* All return owned tensors, or NULL with the error set. */
+/* Contiguous, on new storage, uninitialised. */
+tensor *tensor_new(tensor_device device, enum tensor_dtype dtype, const int64_t *sizes, int ndim);
+tensor *tensor_new_opt(tensor_options options, const int64_t *sizes, int ndim);
+/* With strides of its own choosing (>= 0), on new storage just large enough. */
+tensor *tensor_new_strided(tensor_options options, const int64_t *sizes, const int64_t *strides,
+			   int ndim);
+/* Takes over one reference to the storage, also on failure. */
+tensor *tensor_new_on_storage(struct tensor_storage *s, enum tensor_dtype dtype,
+			      const int64_t *sizes, const int64_t *strides, int ndim,
+			      int64_t offset);
+/* The same memory seen otherwise. The caller has checked that it stays within the storage. */
+tensor *tensor_new_view(tensor *self, const int64_t *sizes, const int64_t *strides, int ndim,
+			int64_t offset);
+/* Like self in geometry, without history and not a view: what autograd saves. */
+tensor *tensor_new_detached(tensor *self);
+/* An uninitialised tensor of self's device and dtype and the given shape. */
+static inline tensor *tensor_new_like(const tensor *self, const int64_t *sizes, int ndim)
+{
+	return tensor_new(self->device, self->dtype, sizes, ndim);
+}
+/* Gives out another shape, keeping its memory when that is large enough (out= arguments). */
+int tensor_resize(tensor *t, const int64_t *sizes, int ndim);
+
+static inline void tensor_bump_version(tensor *t)
+{
+	atomic_fetch_add_explicit(&t->storage->version, 1, memory_order_relaxed);
+}
+
+uint32_t device_key(tensor_device device, enum tensor_layout layout);
+
+/* numel of sizes, or -1 with the error set (negative size, overflow) */
+int64_t sizes_numel(const char *op, const int64_t *sizes, int ndim);
+bool sizes_equal(const tensor *a, const tensor *b);
+void contiguous_strides(const int64_t *sizes, int ndim, int64_t *strides);
+/* A dimension counted from the end becomes one counted from the front; -1 with the error set. */
+int wrap_dim(const char *op, int64_t dim, int ndim);
+/* "[2, 3]" into buf; returns buf. */
+const char *format_sizes(const int64_t *sizes, int ndim, char *buf, size_t size);
+
+#define SHAPE_TEXT 128
+#define SHAPE_STR(t) format_sizes((t)->sizes, (t)->ndim, (char[SHAPE_TEXT]){0}, SHAPE_TEXT)
+
+/* ---- dtype and scalar ------------------------------------------------------------------- */
+
+extern const uint8_t dtype_sizes[TENSOR_DTYPE_COUNT];
+
+static inline size_t itemsize(const tensor *t)
+{
+	return dtype_sizes[t->dtype];
+}
+
+static inline bool dtype_is_float(unsigned d)
+{
+	return d >= TENSOR_F16 && d <= TENSOR_F64;
+}
+
+static inline bool dtype_is_complex(unsigned d)
+{
+	return d == TENSOR_C64 || d == TENSOR_C128;
+}
+
+static inline bool dtype_is_int(unsigned d)
+{
+	return d >= TENSOR_U8 && d <= TENSOR_I64;
+}
+
+/* Of a tensor and a number: the number counts only when it is of a higher category. */
+enum tensor_dtype promote_scalar(const tensor *t, tensor_scalar s);
+/* Ints and bools become the default float type, others stay. */
+enum tensor_dtype dtype_to_float(enum tensor_dtype d);
+
+static inline double scalar_double(tensor_scalar s)
+{
+	return s.kind >= TENSOR_SCALAR_FLOAT ? s.d : (double)s.i;
+}
+
+static inline int64_t scalar_int(tensor_scalar s)
+{
+	return s.kind >= TENSOR_SCALAR_FLOAT ? (int64_t)s.d : s.i;
+}
+
+/* One element at p, as a number and back. -EOPNOTSUPP for dtypes not handled. */
+int element_load(const void *p, enum tensor_dtype dtype, tensor_scalar *value);
+int element_store(void *p, enum tensor_dtype dtype, tensor_scalar value);
+
+/* ---- the thread ---------------------------------------------------------------------------- */
+
+#define MAGAZINE 64
+
+/* A stack of free objects that needs no lock. */
+struct magazine {
+	unsigned n;
+	void *slot[MAGAZINE];
+};
+
+#define BLOCK_CLASSES 64
+
+struct tensor_thread {
+	uint32_t include, exclude; /* dispatch keys */
+	bool grad_enabled;
+	uint32_t scope_depth, scope_n, scope_cap;
+	tensor **scope;
+	struct magazine tensors, storages;
+	struct magazine blocks[BLOCK_CLASSES];
+	void *autograd; /* state of lib/autograd */
+	struct tensor_error error;
+};
+
+extern __thread struct tensor_thread *tensor_thread_ptr __attribute__((tls_model("initial-exec")));
+struct tensor_thread *tensor_thread_init(void);
+
+static inline struct tensor_thread *thread(void)
+{
+	struct tensor_thread *th = tensor_thread_ptr;
+
+	return likely(th) ? th : tensor_thread_init();
+}
+
+/* At thread exit: what the allocating layer does with the thread's free objects. */
+void storage_thread_exit(struct tensor_thread *th);
+
+/* Gives an owned result to the open scope, if there is one; returns it. NULL passes. */
+void scope_push_slow(struct tensor_thread *th, tensor *t);
+
+static inline tensor *scope_own(struct tensor_thread *th, tensor *t)
+{
+	if (t && th->scope_depth) {
+		if (likely(th->scope_n < th->scope_cap))
+			th->scope[th->scope_n++] = t;
+		else
+			scope_push_slow(th, t);
+	}
+	return t;
+}
+
+/* Closes a scope but lets one result survive, owned by the caller. */
+tensor *scope_leave_with(struct tensor_scope_guard *guard, tensor *result);
+
+/* ---- errors ---------------------------------------------------------------------------------- */
+
+/* Records "text" for the thread; returns -code. */
+int tensor_fail(int code, const char *fmt, ...) __attribute__((format(printf, 2, 3), cold));
+/* The same for functions that return a tensor. */
+#define tensor_fail_null(code, ...) ((void)tensor_fail(code, __VA_ARGS__), (tensor *)NULL)
+/* An operator got NULL: keeps the record of what failed before. */
+tensor *null_argument(const char *op) __attribute__((cold));
+int null_argument_code(const char *op) __attribute__((cold));
+
+#endif

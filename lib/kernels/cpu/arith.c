@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR MIT
+/* Arithmetic of two operands: add, sub, mul, div; neg. Integers wrap. */
+#include "cpu.h"
+
+#define ARITH(d, T, D)                                                                            \
+	BINARY_LOOP(add_##d, T, T, (T)(x + y))                                                    \
+	BINARY_LOOP(sub_##d, T, T, (T)(x - y))                                                    \
+	BINARY_LOOP(mul_##d, T, T, (T)(x * y))                                                    \
+	UNARY_LOOP(neg_##d, T, T, (T)(-x))
+DTYPES_NUMBER(ARITH)
+
+BINARY_LOOP(add_bool, uint8_t, uint8_t, x | y)
+BINARY_LOOP(mul_bool, uint8_t, uint8_t, x &y)
+BINARY_LOOP(div_f32, float, float, x / y)
+BINARY_LOOP(div_f64, double, double, x / y)
+
+#define ALPHA_INT(d, T, D)                                                                        \
+	BINARY_LOOP_WITH(add_alpha_##d, T, T,                                                     \
+			 T alpha = (T)scalar_int(((const struct pointwise_params *)params)->a),   \
+			 (T)(x + alpha * y))
+#define ALPHA_FLOAT(d, T, D)                                                                      \
+	BINARY_LOOP_WITH(add_alpha_##d, T, T,                                                     \
+			 T alpha = (T)scalar_double(((const struct pointwise_params *)params)->a), \
+			 x + alpha * y)
+DTYPES_INT(ALPHA_INT)
+DTYPES_FLOAT(ALPHA_FLOAT)
+
+#define ADD(d, T, D)   [D] = add_##d,
+#define SUB(d, T, D)   [D] = sub_##d,
+#define MUL(d, T, D)   [D] = mul_##d,
+#define NEG(d, T, D)   [D] = neg_##d,
+#define ALPHA(d, T, D) [D] = add_alpha_##d,
+
+POINTWISE(add, DTYPES_NUMBER(ADD)[TENSOR_BOOL] = add_bool)
+POINTWISE(add_alpha, DTYPES_NUMBER(ALPHA))
+POINTWISE(sub, DTYPES_NUMBER(SUB))
+POINTWISE(mul, DTYPES_NUMBER(MUL)[TENSOR_BOOL] = mul_bool)
+POINTWISE(div, [TENSOR_F32] = div_f32, [TENSOR_F64] = div_f64)
+POINTWISE(neg, DTYPES_NUMBER(NEG))
+
+const struct cpu_kernel CPU_NAME(arith_kernels)[] = {
+	{"add", KERNEL(cpu_add)}, {"add_alpha", KERNEL(cpu_add_alpha)}, {"sub", KERNEL(cpu_sub)},
+	{"mul", KERNEL(cpu_mul)}, {"div", KERNEL(cpu_div)},		{"neg", KERNEL(cpu_neg)},
+	{NULL, NULL},
+};

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
+/*
+ * What the CPU's kernel files share. Each file is compiled once for every instruction-set level
+ * (CPU_LEVEL is v2, v3 or v4; see lib.mk) and exports one table named by CPU_NAME(); init.c
+ * registers the tables of the best level that the processor has. No kernel names a level.
+ */
+#ifndef TENSOR_CPU_H
+#define TENSOR_CPU_H
+
+#include "../kernels.h"
+
+struct cpu_kernel {
+	const char *name; /* of the loop; NULL ends the table */
+	tensor_kernel fn;
+};
+
+#define CPU_PASTE_(a, b) a##_##b
+#define CPU_PASTE(a, b)	 CPU_PASTE_(a, b)
+#define CPU_NAME(x)	 CPU_PASTE(x, CPU_LEVEL)
+
+#define KERNEL(fn) ((tensor_kernel)(fn))
+
+/* The kernel files. A new one is named here and exports CPU_NAME(<name>_kernels). */
+#define CPU_FILES(X, level)                                                                       \
+	X(arith, level)                                                                           \
+	X(compare, level)                                                                         \
+	X(math, level)                                                                            \
+	X(copy, level)
+
+#define DTYPES_INT(X)                                                                             \
+	X(u8, uint8_t, TENSOR_U8)                                                                 \
+	X(i8, int8_t, TENSOR_I8)                                                                  \
+	X(i16, int16_t, TENSOR_I16)                                                               \
+	X(i32, int32_t, TENSOR_I32)                                                               \
+	X(i64, int64_t, TENSOR_I64)
+#define DTYPES_FLOAT(X)                                                                           \
+	X(f32, float, TENSOR_F32)                                                                 \
+	X(f64, double, TENSOR_F64)
+#define DTYPES_NUMBER(X) DTYPES_INT(X) DTYPES_FLOAT(X)
+#define DTYPES_ALL(X)	 X(b8, uint8_t, TENSOR_BOOL) DTYPES_NUMBER(X)
+
+/* One element may be read and written by the same iteration, never by another. */
+#define IVDEP _Pragma("GCC ivdep")
+
+/*
+ * One input. `x` is the element of type T; EXPR has type R. The contiguous form is what the
+ * compiler vectorises.
+ */
+#define UNARY_LOOP(NAME, T, R, EXPR)                                                              \
+	static void NAME(char *const *data, const int64_t *s0, const int64_t *s1, int64_t n0,     \
+			 int64_t n1, const void *params)                                          \
+	{                                                                                         \
+		char *o = data[0];                                                                \
+		const char *a = data[1];                                                          \
+		for (int64_t j = 0; j < n1; j++, o += s1[0], a += s1[1]) {                        \
+			if (s0[0] == sizeof(R) && s0[1] == sizeof(T)) {                           \
+				R *po = (R *)o;                                                   \
+				const T *pa = (const T *)a;                                       \
+				IVDEP for (int64_t i = 0; i < n0; i++)                            \
+				{                                                                 \
+					T x = pa[i];                                              \
+					po[i] = (EXPR);                                           \
+				}                                                                 \
+			} else {                                                                  \
+				for (int64_t i = 0; i < n0; i++) {                                \
+					T x = *(const T *)(a + i * s0[1]);                        \
+					*(R *)(o + i * s0[0]) = (EXPR);                           \
+				}                                                                 \
+			}                                                                         \
+		}                                                                                 \
+	}
+
+/* Two inputs `x` and `y` of type T; the contiguous form, and those with one of them constant. */
+#define BINARY_LOOP(NAME, T, R, EXPR) BINARY_LOOP_WITH(NAME, T, R, (void)params, EXPR)
+
+/* The same with declarations before the loop, for parameters. */
+#define BINARY_LOOP_WITH(NAME, T, R, DECL, EXPR)                                                  \
+	static void NAME(char *const *data, const int64_t *s0, const int64_t *s1, int64_t n0,     \
+			 int64_t n1, const void *params)                                          \
+	{                                                                                         \
+		char *o = data[0];                                                                \
+		const char *a = data[1], *b = data[2];                                            \
+		DECL;                                                                             \
+		for (int64_t j = 0; j < n1; j++, o += s1[0], a += s1[1], b += s1[2]) {            \
+			R *po = (R *)o;                                                           \
+			const T *pa = (const T *)a, *pb = (const T *)b;                           \
+			bool da = s0[1] == sizeof(T), db = s0[2] == sizeof(T);                    \
+			if (s0[0] == sizeof(R) && da && db) {                                     \
+				IVDEP for (int64_t i = 0; i < n0; i++)                            \
+				{                                                                 \
+					T x = pa[i], y = pb[i];                                   \
+					po[i] = (EXPR);                                           \
+				}                                                                 \
+			} else if (s0[0] == sizeof(R) && da && !s0[2]) {                          \
+				T y = *pb;                                                        \
+				IVDEP for (int64_t i = 0; i < n0; i++)                            \
+				{                                                                 \
+					T x = pa[i];                                              \
+					po[i] = (EXPR);                                           \
+				}                                                                 \
+			} else if (s0[0] == sizeof(R) && db && !s0[1]) {                          \
+				T x = *pa;                                                        \
+				IVDEP for (int64_t i = 0; i < n0; i++)                            \
+				{                                                                 \
+					T y = pb[i];                                              \
+					po[i] = (EXPR);                                           \
+				}                                                                 \
+			} else {                                                                  \
+				for (int64_t i = 0; i < n0; i++) {                                \
+					T x = *(const T *)(a + i * s0[1]);                        \
+					T y = *(const T *)(b + i * s0[2]);                        \
+					*(R *)(o + i * s0[0]) = (EXPR);                           \
+				}                                                                 \
+			}                                                                         \
+		}                                                                                 \
+	}
+
+/* A pointwise kernel: picks the loop for the dtype. Entries are [TENSOR_F32] = loop. */
+#define POINTWISE(NAME, ...)                                                                      \
+	static int cpu_##NAME(struct tensor_iter *it, const struct pointwise_params *params)      \
+	{                                                                                         \
+		static const iter_loop loops[TENSOR_DTYPE_COUNT] = {__VA_ARGS__};                 \
+                                                                                                  \
+		if (unlikely(!loops[it->dtype]))                                                  \
+			return kernel_no_dtype(#NAME, it->dtype, "cpu");                          \
+		iter_run(it, loops[it->dtype], params);                                           \
+		return 0;                                                                         \
+	}
+
+#endif

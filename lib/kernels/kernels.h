@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
+/*
+ * What a front hands to a backend's kernel: one function type for each family of operators.
+ * Kernels of all backends have these types and register under the name of `loop:` in ops.yaml.
+ * All return 0 or -errno with the error set; shapes, dtypes and devices have been checked.
+ */
+#ifndef TENSOR_KERNELS_H
+#define TENSOR_KERNELS_H
+
+#include "iter.h"
+
+/* Elementwise. it->dtype is the inputs' dtype; the output's follows from the rule in ops.yaml. */
+struct pointwise_params {
+	tensor_scalar a; /* alpha, a fill value, a start */
+	tensor_scalar b; /* a second number: a step */
+};
+typedef int (*pointwise_kernel)(struct tensor_iter *it, const struct pointwise_params *params);
+
+/* Any dtype to any dtype, operand 1 to operand 0. */
+typedef int (*copy_kernel)(struct tensor_iter *it, enum tensor_dtype to, enum tensor_dtype from);
+
+/*
+ * Reductions over the dimensions in `dims` (bit d: dimension d of self). out has self's shape
+ * with those dimensions of size 1 and stride 0 (a view made by the front), dtype by the rule.
+ */
+typedef int (*reduce_kernel)(tensor *out, const tensor *self, uint32_t dims);
+/* The same with a second output, i64: positions along the one reduced dimension, or in the
+ * flattened tensor when dims covers all of it. values may be NULL (argmax alone). */
+typedef int (*reduce_index_kernel)(tensor *values, tensor *indices, const tensor *self,
+				   uint32_t dims);
+
+/* out[m, n] = beta * out + alpha * a[m, k] b[k, n]; any strides; beta 0 ignores out's content. */
+typedef int (*mm_kernel)(tensor *out, const tensor *a, const tensor *b, double alpha, double beta);
+
+/* Along one dimension. grad and output forms are those of the *_backward operators. */
+typedef int (*softmax_kernel)(tensor *out, const tensor *self, int dim);
+typedef int (*softmax_backward_kernel)(tensor *out, const tensor *grad, const tensor *output,
+				       int dim);
+
+/* index_select: out[.., i, ..] = self[.., index[i], ..]. EINVAL for an index out of range. */
+typedef int (*index_select_kernel)(tensor *out, const tensor *self, int dim, const tensor *index);
+/* index_add: out[.., index[i], ..] += alpha * source[.., i, ..], in order. */
+typedef int (*index_add_kernel)(tensor *out, int dim, const tensor *index, const tensor *source,
+				double alpha);
+/* gather: out[i][j] = self[index[i][j]][j] for dim 0. */
+typedef int (*gather_kernel)(tensor *out, const tensor *self, int dim, const tensor *index);
+/* scatter_add: out[index[i][j]][j] += source[i][j] for dim 0. */
+typedef int (*scatter_add_kernel)(tensor *out, int dim, const tensor *index,
+				  const tensor *source);
+
+/* Errors that every backend words alike. */
+int kernel_no_dtype(const char *name, enum tensor_dtype dtype, const char *backend)
+	__attribute__((cold));
+
+#endif

@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: LGPL-2.1-only OR MIT
+#
+# libtensor: generated sources in build/gen, objects in build/obj, one object for each kernel
+# file and instruction-set level.
+
+GEN       := $(B)/gen
+GEN_PY    := $(wildcard lib/dispatch/gen/*.py lib/autograd/gen/*.py)
+GEN_YAML  := lib/dispatch/ops.yaml $(wildcard lib/autograd/derivatives.yaml)
+GEN_C     := $(GEN)/ops_api.c $(GEN)/ops_tables.c $(if $(wildcard lib/autograd/derivatives.yaml),$(GEN)/autograd_nodes.c)
+
+LIB_SRC   := $(wildcard lib/*.c lib/storage/*.c lib/dispatch/*.c lib/ops/*.c lib/kernels/*.c \
+               lib/autograd/*.c) lib/kernels/cpu/init.c
+CPU_SRC   := $(filter-out lib/kernels/cpu/init.c,$(wildcard lib/kernels/cpu/*.c))
+LEVELS    := v2 v3 v4
+
+LIB_CFLAGS := -std=gnu11 $(CFLAGS) $(WARN) -fPIC -fvisibility=hidden -fwrapv -ffp-contract=off \
+              -fno-math-errno -fno-trapping-math -pthread $(SANITIZE) -MMD -MP
+LIB_LIBS   := -lsleef -ldl -lm -pthread
+CPU_CFLAGS := -O3 -Wno-psabi -Wno-type-limits
+LEVEL_v4   := -mprefer-vector-width=512
+
+LIB_OBJ := $(patsubst %.c,$(B)/obj/%.o,$(LIB_SRC)) \
+           $(patsubst $(GEN)/%.c,$(B)/obj/gen/%.o,$(GEN_C)) \
+           $(foreach l,$(LEVELS),$(patsubst %.c,$(B)/obj/%.$(l).o,$(CPU_SRC)))
+
+LIB_SO  := $(B)/libtensor.so.$(SOVERSION)
+ALL     += $(LIB_SO) $(B)/libtensor.so
+
+$(GEN)/stamp: $(GEN_PY) $(GEN_YAML)
+	@mkdir -p $(GEN)
+	$(call say,GEN,$(GEN))
+	$(Q)$(PYTHON) lib/dispatch/gen/gen.py lib/dispatch/ops.yaml lib/autograd/derivatives.yaml $(GEN)
+
+$(GEN_C) $(GEN)/include/tensor/ops.h: $(GEN)/stamp ;
+
+$(B)/obj/gen/%.o: $(GEN)/%.c
+	@mkdir -p $(@D)
+	$(call say,CC,$@)
+	$(Q)$(CC) $(CPPFLAGS_ALL) -Ilib -I$(GEN) -I. $(LIB_CFLAGS) -c -o $@ $<
+
+$(B)/obj/lib/%.o: lib/%.c | $(GEN)/stamp
+	@mkdir -p $(@D)
+	$(call say,CC,$@)
+	$(Q)$(CC) $(CPPFLAGS_ALL) -I$(GEN) $(LIB_CFLAGS) -c -o $@ $<
+
+define level_rule
+$(B)/obj/lib/kernels/cpu/%.$(1).o: lib/kernels/cpu/%.c | $(GEN)/stamp
+	@mkdir -p $$(@D)
+	$$(call say,CC,$$@)
+	$$(Q)$$(CC) $$(CPPFLAGS_ALL) -I$$(GEN) $$(LIB_CFLAGS) $$(CPU_CFLAGS) -march=x86-64-$(1) \
+		$$(LEVEL_$(1)) -DCPU_LEVEL=$(1) -c -o $$@ $$<
+endef
+$(foreach l,$(LEVELS),$(eval $(call level_rule,$(l))))
+
+$(LIB_SO): $(LIB_OBJ) lib/libtensor.map
+	$(call say,LD,$@)
+	$(Q)$(CC) -shared -Wl,-soname,libtensor.so.$(SOVERSION) -Wl,--version-script=lib/libtensor.map \
+		-Wl,-z,defs $(SANITIZE) -o $@ $(LIB_OBJ) $(LIB_LIBS)
+
+$(B)/libtensor.so: $(LIB_SO)
+	$(Q)ln -sf $(<F) $@
+
+-include $(LIB_OBJ:.o=.d)

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR MIT
+/* Outputs, dtypes and casts for all fronts. See front.h. */
+#include "front.h"
+
+#include "../storage/devices.h"
+
+#define DEVICE_STR(t) device_name((t)->device, (char[32]){0}, 32)
+
+int front_same_device(const char *op, const tensor *a, const tensor *b)
+{
+	if (likely(a->device.type == b->device.type && a->device.index == b->device.index))
+		return 0;
+	return tensor_fail(EINVAL, "%s: expected all tensors on one device, got %s and %s", op,
+			   DEVICE_STR(a), DEVICE_STR(b));
+}
+
+enum tensor_dtype front_dtype(const struct tensor_op *op, enum tensor_dtype *common)
+{
+	switch (op->rule) {
+	case RULE_FLOAT:
+		*common = dtype_to_float(*common);
+		return *common;
+	case RULE_BOOL:
+		return TENSOR_BOOL;
+	case RULE_SUM:
+		return *common <= TENSOR_I64 ? TENSOR_I64 : *common;
+	case RULE_INDEX:
+		return TENSOR_I64;
+	default:
+		return *common;
+	}
+}
+
+/* Category order decides: a float result does not go into an integer tensor. */
+static bool can_store(enum tensor_dtype from, enum tensor_dtype to)
+{
+	if (dtype_is_complex(from))
+		return dtype_is_complex(to);
+	if (dtype_is_float(from))
+		return to >= TENSOR_F16;
+	return from == TENSOR_BOOL || to != TENSOR_BOOL;
+}
+
+/* In-place: the shape is fixed. out=: it is given the shape. */
+static int fit_shape(const struct tensor_op *op, tensor *given, const int64_t *sizes, int ndim)
+{
+	char text[SHAPE_TEXT];
+
+	if (given->ndim == ndim && !memcmp(given->sizes, sizes, ndim * sizeof(*sizes)))
+		return 0;
+	if (op->variant == VARIANT_INPLACE)
+		return tensor_fail(EINVAL, "%s: self has shape %s, the result has %s",
+				   op->schema.name, SHAPE_STR(given),
+				   format_sizes(sizes, ndim, text, sizeof(text)));
+	return tensor_resize(given, sizes, ndim);
+}
+
+static int begin_given(const struct tensor_op *op, struct front_out *o, tensor *given,
+		       enum tensor_dtype dtype, const int64_t *sizes, int ndim,
+		       const tensor *const *inputs, int ninputs)
+{
+	bool apart = given->dtype != dtype;
+
+	if (!can_store(dtype, given->dtype))
+		return tensor_fail(EINVAL, "%s: a result of dtype %s does not go into %s",
+				   op->schema.name, tensor_dtype_name(dtype),
+				   tensor_dtype_name(given->dtype));
+	if (fit_shape(op, given, sizes, ndim) < 0)
+		return error_code();
+	if (tensor_overlaps_itself(given))
+		return tensor_fail(EINVAL, "%s: elements of the output share memory (an expanded "
+					   "tensor?); clone it first", op->schema.name);
+	for (int i = 0; i < ninputs; i++)
+		apart |= inputs[i] && tensor_overlap(given, inputs[i]) == OVERLAP_PARTIAL;
+	o->given = given;
+	o->t = apart ? tensor_new(given->device, dtype, sizes, ndim) : given;
+	return o->t ? 0 : error_code();
+}
+
+/* Inputs of one dense non-contiguous layout (transposed, say) give an output of that layout. */
+static tensor *new_like_inputs(const tensor *first, enum tensor_dtype dtype, const int64_t *sizes,
+			       int ndim, const tensor *const *inputs, int ninputs)
+{
+	int64_t extent = 1;
+
+	if (likely(first->contiguous) || first->ndim != ndim)
+		return NULL;
+	for (int i = 0; i < ndim; i++) {
+		if (first->sizes[i] != sizes[i] || first->strides[i] < 0)
+			return NULL;
+		extent += (first->sizes[i] - 1) * first->strides[i];
+	}
+	if (extent != first->numel || tensor_overlaps_itself(first))
+		return NULL;
+	for (int k = 1; k < ninputs; k++)
+		for (int i = 0; inputs[k] && i < ndim && inputs[k]->ndim == ndim; i++)
+			if (inputs[k]->strides[i] != first->strides[i])
+				return NULL;
+	return tensor_new_strided(TENSOR_OPTIONS(.dtype = dtype, .device = first->device), sizes,
+				  first->strides, ndim);
+}
+
+int front_begin(const struct tensor_op *op, struct front_out *o, tensor *given,
+		enum tensor_dtype dtype, const int64_t *sizes, int ndim,
+		const tensor *const *inputs, int ninputs)
+{
+	const tensor *first = inputs[0];
+
+	for (int i = 1; i < ninputs; i++)
+		if (inputs[i] && front_same_device(op->schema.name, first, inputs[i]) < 0)
+			return error_code();
+	if (given) {
+		if (front_same_device(op->schema.name, first, given) < 0)
+			return error_code();
+		return begin_given(op, o, given, dtype, sizes, ndim, inputs, ninputs);
+	}
+	o->given = NULL;
+	o->t = new_like_inputs(first, dtype, sizes, ndim, inputs, ninputs);
+	if (!o->t)
+		o->t = tensor_new(first->device, dtype, sizes, ndim);
+	return o->t ? 0 : error_code();
+}
+
+int front_end(const struct tensor_op *op, struct front_out *o, tensor **out, int err)
+{
+	if (o->t == o->given)
+		return err;
+	if (!o->given && !err) {
+		*out = o->t;
+		return 0;
+	}
+	if (!err)
+		err = front_copy(o->given, o->t);
+	tensor_put(o->t);
+	return err;
+}
+
+int front_copy(tensor *dst, const tensor *src)
+{
+	copy_kernel fn = (copy_kernel)op_loop(&op_copy_, &loops_copy, dst);
+	const tensor *ops[] = {dst, src};
+	struct tensor_iter it;
+
+	if (!fn)
+		return error_code();
+	iter_build(&it, ops, 2);
+	return fn(&it, dst->dtype, src->dtype);
+}
+
+tensor *front_cast(tensor *self, enum tensor_dtype dtype)
+{
+	tensor *t;
+
+	if (self->dtype == dtype)
+		return tensor_get(self);
+	t = tensor_new(self->device, dtype, self->sizes, self->ndim);
+	if (t && front_copy(t, self) < 0) {
+		tensor_put(t);
+		return NULL;
+	}
+	return t;
+}
+
+tensor *front_contiguous(tensor *self)
+{
+	tensor *t;
+
+	if (self->contiguous)
+		return tensor_get(self);
+	t = tensor_new_like(self, self->sizes, self->ndim);
+	if (t && front_copy(t, self) < 0) {
+		tensor_put(t);
+		return NULL;
+	}
+	return t;
+}

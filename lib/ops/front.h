@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
+/*
+ * What fronts share. A front infers shape and dtype, gets the output, and calls the kernel of the
+ * output's backend. It serves the functional, in-place and out forms alike: *out is NULL for the
+ * first (and is set to an owned tensor), the caller's tensor for the others.
+ */
+#ifndef TENSOR_FRONT_H
+#define TENSOR_FRONT_H
+
+#include "../dispatch/dispatch.h"
+#include "../kernels/kernels.h"
+
+#include "ops_fronts.h"
+
+/*
+ * The output between front_begin() and front_end(). A kernel writes to `t`, which is a temporary
+ * when the caller's tensor has another dtype or overlaps an input in another way than element
+ * for element.
+ */
+struct front_out {
+	tensor *t;
+	tensor *given; /* the caller's, NULL for the functional form */
+};
+
+/* Inputs (NULL entries are skipped) are checked for being on one device and for overlap. */
+int front_begin(const struct tensor_op *op, struct front_out *o, tensor *given,
+		enum tensor_dtype dtype, const int64_t *sizes, int ndim,
+		const tensor *const *inputs, int ninputs);
+/* Finishes with the kernel's result: copies a temporary to its place, sets *out; on error
+ * releases what was made. Returns err. */
+int front_end(const struct tensor_op *op, struct front_out *o, tensor **out, int err);
+
+/* The result dtype for inputs of dtype `common`; *common becomes what the kernel computes in. */
+enum tensor_dtype front_dtype(const struct tensor_op *op, enum tensor_dtype *common);
+
+/* An operand in another dtype: an owned tensor, or self with one more reference. */
+tensor *front_cast(tensor *self, enum tensor_dtype dtype);
+/* dst = src, any dtypes and strides, shapes that broadcast; on the key of dst's backend. */
+int front_copy(tensor *dst, const tensor *src);
+int front_same_device(const char *op, const tensor *a, const tensor *b);
+/* A new contiguous tensor with self's values, or self with one more reference when it is so. */
+tensor *front_contiguous(tensor *self);
+
+static inline int error_code(void)
+{
+	return -thread()->error.code;
+}
+
+#endif

@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR MIT
+/*
+ * Fronts of elementwise operators: one, two or three tensors, or a tensor and a number. The
+ * operands are brought to their common dtype, which the kernel computes in.
+ */
+#include "front.h"
+
+/* An operand: a tensor of the common dtype, or one number in `value`. */
+struct operand {
+	const tensor *t;
+	tensor *owned; /* a cast, to be released */
+	_Alignas(16) char value[16];
+};
+
+/* A 0-d tensor on the CPU becomes a number, which costs no tensor for the cast. */
+static int operand_init(struct operand *o, tensor *t, enum tensor_dtype dtype)
+{
+	tensor_scalar s;
+
+	o->owned = NULL;
+	o->t = t;
+	if (likely(t->dtype == dtype))
+		return 0;
+	if (t->ndim == 0 && t->device.type == TENSOR_CPU && element_load(t->data, t->dtype, &s) == 0 &&
+	    element_store(o->value, dtype, s) == 0) {
+		o->t = NULL;
+		return 0;
+	}
+	o->t = o->owned = front_cast(t, dtype);
+	return o->t ? 0 : error_code();
+}
+
+static int run(const struct tensor_op *op, const struct tensor_loops *loops, tensor *out,
+	       struct operand *operands, int n, enum tensor_dtype dtype,
+	       const struct pointwise_params *params)
+{
+	pointwise_kernel fn = (pointwise_kernel)op_loop(op, loops, out);
+	const tensor *ops[ITER_OPERANDS] = {out};
+	struct tensor_iter it;
+
+	if (unlikely(!fn))
+		return error_code();
+	for (int i = 0; i < n; i++) {
+		ops[i + 1] = operands[i].t;
+		if (!ops[i + 1])
+			iter_scalar(&it, i + 1, operands[i].value);
+	}
+	it.dtype = dtype;
+	iter_build(&it, ops, n + 1);
+	return fn(&it, params);
+}
+
+static int unary(const struct tensor_op *op, tensor **out, tensor *self,
+		 const struct pointwise_params *params)
+{
+	enum tensor_dtype common = self->dtype, dtype = front_dtype(op, &common);
+	const tensor *inputs[] = {self};
+	struct operand a;
+	struct front_out o;
+	int err;
+
+	if (front_begin(op, &o, *out, dtype, self->sizes, self->ndim, inputs, 1) < 0)
+		return error_code();
+	err = operand_init(&a, self, common);
+	if (!err)
+		err = run(op, op->loops, o.t, &a, 1, common, params);
+	tensor_put(a.owned);
+	return front_end(op, &o, out, err);
+}
+
+int front_unary(const struct tensor_op *op, tensor **out, tensor *self)
+{
+	return unary(op, out, self, NULL);
+}
+
+static int binary(const struct tensor_op *op, const struct tensor_loops *loops, tensor **out,
+		  tensor *self, tensor *other, const struct pointwise_params *params)
+{
+	enum tensor_dtype common = tensor_result_type(self, other), dtype;
+	const tensor *inputs[] = {self, other};
+	int64_t broadcast[TENSOR_MAX_DIMS];
+	const int64_t *sizes = self->sizes;
+	int ndim = self->ndim, err;
+	struct operand a[2];
+	struct front_out o;
+
+	dtype = front_dtype(op, &common);
+	if (!sizes_equal(self, other)) {
+		sizes = broadcast;
+		ndim = broadcast_sizes(op->schema.name, self, other, broadcast);
+		if (ndim < 0)
+			return error_code();
+	}
+	if (front_begin(op, &o, *out, dtype, sizes, ndim, inputs, 2) < 0)
+		return error_code();
+	a[1].owned = NULL;
+	err = operand_init(&a[0], self, common);
+	if (!err)
+		err = operand_init(&a[1], other, common);
+	if (!err)
+		err = run(op, loops, o.t, a, 2, common, params);
+	tensor_put(a[0].owned);
+	tensor_put(a[1].owned);
+	return front_end(op, &o, out, err);
+}
+
+int front_binary(const struct tensor_op *op, tensor **out, tensor *self, tensor *other)
+{
+	return binary(op, op->loops, out, self, other, NULL);
+}
+
+static int binary_scalar(const struct tensor_op *op, const struct tensor_loops *loops,
+			 tensor **out, tensor *self, tensor_scalar other,
+			 const struct pointwise_params *params)
+{
+	enum tensor_dtype common = promote_scalar(self, other), dtype = front_dtype(op, &common);
+	const tensor *inputs[] = {self};
+	struct operand a[2];
+	struct front_out o;
+	int err;
+
+	if (front_begin(op, &o, *out, dtype, self->sizes, self->ndim, inputs, 1) < 0)
+		return error_code();
+	err = operand_init(&a[0], self, common);
+	a[1].t = NULL;
+	if (!err && element_store(a[1].value, common, other) < 0)
+		err = kernel_no_dtype(op->schema.name, common, "cpu");
+	if (!err)
+		err = run(op, loops, o.t, a, 2, common, params);
+	tensor_put(a[0].owned);
+	return front_end(op, &o, out, err);
+}
+
+int front_binary_scalar(const struct tensor_op *op, tensor **out, tensor *self,
+			tensor_scalar other)
+{
+	return binary_scalar(op, op->loops, out, self, other, NULL);
+}
+
+/* ---- add and sub: self + alpha * other ---------------------------------------------------------- */
+
+static bool is_one(tensor_scalar alpha)
+{
+	return alpha.kind >= TENSOR_SCALAR_FLOAT ? alpha.d == 1 && alpha.imag == 0 : alpha.i == 1;
+}
+
+/* Subtraction is addition of -alpha. */
+static tensor_scalar negated(tensor_scalar alpha)
+{
+	if (alpha.kind >= TENSOR_SCALAR_FLOAT)
+		alpha.d = -alpha.d;
+	else
+		alpha.i = -alpha.i;
+	return alpha;
+}
+
+static int check_alpha(const struct tensor_op *op, enum tensor_dtype common, tensor_scalar alpha)
+{
+	if (alpha.kind >= TENSOR_SCALAR_FLOAT && common <= TENSOR_I64)
+		return tensor_fail(EINVAL, "%s: alpha must be an integer for dtype %s",
+				   op->schema.name, tensor_dtype_name(common));
+	return 0;
+}
+
+static int add_sub(const struct tensor_op *op, tensor **out, tensor *self, tensor *other,
+		   tensor_scalar alpha, bool negate)
+{
+	const struct pointwise_params params = {.a = negate ? negated(alpha) : alpha};
+
+	if (likely(is_one(alpha)))
+		return binary(op, op->loops, out, self, other, NULL);
+	if (check_alpha(op, tensor_result_type(self, other), alpha) < 0)
+		return error_code();
+	return binary(op, &loops_add_alpha, out, self, other, &params);
+}
+
+int front_add(const struct tensor_op *op, tensor **out, tensor *self, tensor *other,
+	      tensor_scalar alpha)
+{
+	return add_sub(op, out, self, other, alpha, false);
+}
+
+int front_sub(const struct tensor_op *op, tensor **out, tensor *self, tensor *other,
+	      tensor_scalar alpha)
+{
+	return add_sub(op, out, self, other, alpha, true);
+}
+
+static int add_sub_scalar(const struct tensor_op *op, tensor **out, tensor *self,
+			  tensor_scalar other, tensor_scalar alpha, bool negate)
+{
+	const struct pointwise_params params = {.a = negate ? negated(alpha) : alpha};
+
+	if (likely(is_one(alpha)))
+		return binary_scalar(op, op->loops, out, self, other, NULL);
+	if (check_alpha(op, promote_scalar(self, other), alpha) < 0)
+		return error_code();
+	return binary_scalar(op, &loops_add_alpha, out, self, other, &params);
+}
+
+int front_add_scalar(const struct tensor_op *op, tensor **out, tensor *self, tensor_scalar other,
+		     tensor_scalar alpha)
+{
+	return add_sub_scalar(op, out, self, other, alpha, false);
+}
+
+int front_sub_scalar(const struct tensor_op *op, tensor **out, tensor *self, tensor_scalar other,
+		     tensor_scalar alpha)
+{
+	return add_sub_scalar(op, out, self, other, alpha, true);
+}
+
+/* ---- where ------------------------------------------------------------------------------------------ */
+
+/* The shape that all three broadcast to. */
+static int where_sizes(const struct tensor_op *op, tensor *const *in, int64_t *sizes)
+{
+	struct tensor ab = {.ndim = 0};
+	int ndim = broadcast_sizes(op->schema.name, in[1], in[2], ab.sizes);
+
+	if (ndim < 0)
+		return -1;
+	ab.ndim = ndim;
+	return broadcast_sizes(op->schema.name, in[0], &ab, sizes);
+}
+
+int front_where(const struct tensor_op *op, tensor **out, tensor *condition, tensor *self,
+		tensor *other)
+{
+	enum tensor_dtype common = tensor_result_type(self, other);
+	tensor *in[] = {condition, self, other};
+	int64_t sizes[TENSOR_MAX_DIMS];
+	struct operand a[3] = {0};
+	struct front_out o;
+	int ndim, err;
+
+	if (condition->dtype != TENSOR_BOOL)
+		return tensor_fail(EINVAL, "%s: condition must be bool, got %s", op->schema.name,
+				   tensor_dtype_name(condition->dtype));
+	ndim = where_sizes(op, in, sizes);
+	if (ndim < 0 || front_begin(op, &o, *out, common, sizes, ndim,
+				    (const tensor *const *)in, 3) < 0)
+		return error_code();
+	a[0].t = condition;
+	err = operand_init(&a[1], self, common);
+	if (!err)
+		err = operand_init(&a[2], other, common);
+	if (!err)
+		err = run(op, op->loops, o.t, a, 3, common, NULL);
+	tensor_put(a[1].owned);
+	tensor_put(a[2].owned);
+	return front_end(op, &o, out, err);
+}
+
+/* ---- fill --------------------------------------------------------------------------------- */
+
+int front_fill(const struct tensor_op *op, tensor **out, tensor *self, tensor_scalar value)
+{
+	const struct pointwise_params params = {.a = value};
+	const tensor *inputs[] = {self};
+	struct front_out o;
+	int err;
+
+	if (front_begin(op, &o, *out, self->dtype, self->sizes, self->ndim, inputs, 1) < 0)
+		return error_code();
+	err = run(op, op->loops, o.t, NULL, 0, self->dtype, &params);
+	return front_end(op, &o, out, err);
+}
+
+int front_zero(const struct tensor_op *op, tensor **out, tensor *self)
+{
+	return front_fill(op, out, self, tensor_scalar_int(0));
+}

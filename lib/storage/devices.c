@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR MIT
+/*
+ * Devices besides the CPU. Backends register an allocator; CUDA is a plugin of its own that is
+ * opened when its first tensor is asked for, so the base library links no CUDA library.
+ */
+#include "devices.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define PRIVATE_MAX 4
+
+static struct {
+	const char *name;
+	const struct tensor_allocator *allocator;
+} private_devices[PRIVATE_MAX];
+static int private_count;
+static const struct tensor_allocator *cuda_allocator;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+static char cuda_error[TENSOR_ERROR_TEXT] = "libtensor_cuda.so registered nothing";
+static pthread_once_t cuda_once = PTHREAD_ONCE_INIT;
+
+TENSOR_EXPORT int tensor_register_cuda(const struct tensor_allocator *allocator, const char *error);
+
+/* The plugin's constructor calls this: with an allocator, or with why there is none. */
+int tensor_register_cuda(const struct tensor_allocator *allocator, const char *error)
+{
+	cuda_allocator = allocator;
+	if (error)
+		snprintf(cuda_error, sizeof(cuda_error), "%s", error);
+	return 0;
+}
+
+static void load_cuda(void)
+{
+	const char *path = secure_getenv("TENSOR_CUDA_PLUGIN");
+
+	if (!dlopen(path && *path ? path : "libtensor_cuda.so.0", RTLD_NOW | RTLD_LOCAL))
+		snprintf(cuda_error, sizeof(cuda_error), "%s", dlerror());
+}
+
+const struct tensor_allocator *device_allocator(tensor_device d)
+{
+	if (d.type == TENSOR_CUDA) {
+		pthread_once(&cuda_once, load_cuda);
+		if (!cuda_allocator)
+			tensor_fail(ENODEV, "cuda: %s", cuda_error);
+		return cuda_allocator;
+	}
+	if (d.type == TENSOR_PRIVATE && d.index >= 0 && d.index < private_count)
+		return private_devices[d.index].allocator;
+	tensor_fail(ENODEV, "no backend has registered device %d:%d", d.type, d.index);
+	return NULL;
+}
+
+TENSOR_EXPORT int tensor_register_backend(const char *name,
+					  const struct tensor_allocator *allocator,
+					  tensor_device *device)
+{
+	int i;
+
+	if (!name || !allocator || !allocator->alloc || !allocator->free || !device)
+		return tensor_fail(EINVAL, "register_backend: a name, an allocator with both "
+					   "functions and a place for the device are needed");
+	pthread_mutex_lock(&lock);
+	i = private_count;
+	if (i < PRIVATE_MAX) {
+		private_devices[i].name = name;
+		private_devices[i].allocator = allocator;
+		private_count++;
+	}
+	pthread_mutex_unlock(&lock);
+	if (i == PRIVATE_MAX)
+		return tensor_fail(ENOSPC, "register_backend: all %d private keys are taken",
+				   PRIVATE_MAX);
+	*device = (tensor_device){TENSOR_PRIVATE, i};
+	return TENSOR_KEY_PRIVATE0 + i;
+}
+
+const char *device_name(tensor_device d, char *buf, size_t size)
+{
+	if (d.type == TENSOR_CPU)
+		snprintf(buf, size, "cpu");
+	else if (d.type == TENSOR_CUDA)
+		snprintf(buf, size, "cuda:%d", d.index);
+	else if (d.type == TENSOR_PRIVATE && d.index < private_count)
+		snprintf(buf, size, "%s", private_devices[d.index].name);
+	else
+		snprintf(buf, size, "%d:%d", d.type, d.index);
+	return buf;
+}
+
+TENSOR_EXPORT tensor *tensor_empty_on(tensor_device device, tensor_ints size,
+				      enum tensor_dtype dtype)
+{
+	return scope_own(thread(), tensor_new_opt(TENSOR_OPTIONS(.dtype = dtype, .device = device),
+						  size.data, (int)size.len));
+}
+
+TENSOR_EXPORT void *tensor_data(const tensor *t)
+{
+	const struct tensor_allocator *a;
+
+	if (!t)
+		return NULL;
+	if (t->device.type == TENSOR_CPU)
+		return t->data;
+	a = device_allocator(t->device);
+	return a && a->host_accessible ? t->data : NULL;
+}

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR MIT
+/*
+ * Storage by device: host memory comes from the cache over a provider, other memory from the
+ * allocator that the device's backend registered.
+ */
+#include "provider.h"
+
+#include "devices.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+/* ---- the provider ----------------------------------------------------------------------- */
+
+static const struct tensor_provider *const providers[] = {&device_provider, &memfd_provider};
+static const struct tensor_provider *chosen;
+static pthread_once_t choose_once = PTHREAD_ONCE_INIT;
+
+_Atomic uint32_t fork_generation;
+
+static void count_fork(void)
+{
+	atomic_fetch_add(&fork_generation, 1);
+}
+
+static void choose(void)
+{
+	const char *want = secure_getenv("TENSOR_PROVIDER");
+
+	pthread_atfork(count_fork, NULL, NULL);
+	for (size_t i = 0; i < ARRAY_SIZE(providers) && !chosen; i++) {
+		const struct tensor_provider *p = providers[i];
+
+		if (want && *want ? !strcmp(want, p->name) : p->probe() == 0)
+			chosen = p;
+	}
+	/* An unknown name: the first buffer's failure would say nothing useful. */
+	if (!chosen)
+		chosen = &memfd_provider;
+}
+
+const struct tensor_provider *tensor_provider(void)
+{
+	pthread_once(&choose_once, choose);
+	return chosen;
+}
+
+const struct tensor_provider *tensor_provider_of_fd(int fd)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(providers); i++)
+		if (providers[i]->recognise(fd) > 0)
+			return providers[i];
+	return NULL;
+}
+
+TENSOR_EXPORT const char *tensor_provider_name(void)
+{
+	return tensor_provider()->name;
+}
+
+/* ---- storage structs ----------------------------------------------------------------------- */
+
+struct tensor_storage *storage_alloc_struct(void)
+{
+	struct magazine *m = &thread()->storages;
+	struct tensor_storage *s;
+
+	if (likely(m->n)) {
+		s = m->slot[--m->n];
+	} else {
+		s = aligned_alloc(64, (sizeof(*s) + 63) / 64 * 64);
+		if (!s) {
+			tensor_fail(ENOMEM, "no memory for a storage's description");
+			return NULL;
+		}
+	}
+	s->refs = 1;
+	s->version = 0;
+	s->readonly = false;
+	return s;
+}
+
+void storage_free(struct tensor_storage *s)
+{
+	struct tensor_thread *th;
+
+	s->ops->free(s);
+	th = tensor_thread_ptr;
+	if (likely(th && th->storages.n < MAGAZINE))
+		th->storages.slot[th->storages.n++] = s;
+	else
+		free(s);
+}
+
+/* ---- memory of other devices --------------------------------------------------------------- */
+
+static void device_free(struct tensor_storage *s)
+{
+	const struct tensor_allocator *a = s->owner;
+
+	a->free(a, s->device, s->data, s->nbytes);
+}
+
+static const struct storage_ops device_storage_ops = {.free = device_free};
+
+static struct tensor_storage *device_alloc(tensor_device device, size_t nbytes)
+{
+	const struct tensor_allocator *a = device_allocator(device);
+	struct tensor_storage *s;
+	int err;
+
+	if (!a)
+		return NULL;
+	s = storage_alloc_struct();
+	if (!s)
+		return NULL;
+	s->ops = &device_storage_ops;
+	s->owner = (void *)a;
+	s->device = device;
+	s->nbytes = nbytes ? nbytes : 1;
+	err = a->alloc(a, device, s->nbytes, &s->data);
+	if (err < 0) {
+		free(s);
+		tensor_fail(-err, "%s: no memory for %zu bytes on device %d", a->name, nbytes,
+			    device.index);
+		return NULL;
+	}
+	return s;
+}
+
+struct tensor_storage *storage_alloc(tensor_device device, size_t nbytes, bool shareable)
+{
+	if (likely(device.type == TENSOR_CPU))
+		return cache_alloc(nbytes, shareable);
+	return device_alloc(device, nbytes);
+}

@@ -1,0 +1,482 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR MIT
+/*
+ * struct tensor: making, viewing, freeing, and the questions one can ask of it.
+ *
+ * A view keeps the root of its chain alive (`base`) and borrows that tensor's storage
+ * reference, so that making one costs a single reference count.
+ */
+#include "internal.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+struct tensor_autograd_hooks tensor_autograd_hooks;
+
+/* Only its address counts. */
+static struct tensor none_tensor = {.refs = 1};
+TENSOR_EXPORT tensor *const tensor_none = &none_tensor;
+
+/* ---- geometry ------------------------------------------------------------------------- */
+
+int64_t sizes_numel(const char *op, const int64_t *sizes, int ndim)
+{
+	int64_t n = 1;
+	bool zero = false;
+
+	for (int i = 0; i < ndim; i++) {
+		if (sizes[i] < 0) {
+			tensor_fail(EINVAL, "%s: size %lld of dimension %d is negative", op,
+				    (long long)sizes[i], i);
+			return -1;
+		}
+		zero |= sizes[i] == 0;
+		if (!zero && __builtin_mul_overflow(n, sizes[i], &n)) {
+			char text[SHAPE_TEXT];
+
+			tensor_fail(EOVERFLOW, "%s: the number of elements of %s overflows", op,
+				    format_sizes(sizes, ndim, text, sizeof(text)));
+			return -1;
+		}
+	}
+	return zero ? 0 : n;
+}
+
+bool sizes_equal(const tensor *a, const tensor *b)
+{
+	if (a->ndim != b->ndim)
+		return false;
+	for (int i = 0; i < a->ndim; i++)
+		if (a->sizes[i] != b->sizes[i])
+			return false;
+	return true;
+}
+
+void contiguous_strides(const int64_t *sizes, int ndim, int64_t *strides)
+{
+	int64_t step = 1;
+
+	for (int i = ndim - 1; i >= 0; i--) {
+		strides[i] = step;
+		/* A zero size must not make the strides of the outer dimensions zero; overflow
+		 * can only happen where a zero size makes the strides irrelevant. */
+		step = (int64_t)((uint64_t)step * (uint64_t)(sizes[i] > 1 ? sizes[i] : 1));
+	}
+}
+
+static bool strides_contiguous(const int64_t *sizes, const int64_t *strides, int ndim,
+			       int64_t numel)
+{
+	int64_t step = 1;
+
+	if (numel <= 1)
+		return true;
+	for (int i = ndim - 1; i >= 0; i--) {
+		if (sizes[i] == 1)
+			continue;
+		if (strides[i] != step)
+			return false;
+		step *= sizes[i];
+	}
+	return true;
+}
+
+int wrap_dim(const char *op, int64_t dim, int ndim)
+{
+	int n = ndim ? ndim : 1; /* a 0-d tensor takes 0 and -1 */
+
+	if (dim < -n || dim >= n)
+		return tensor_fail(EINVAL,
+				   "%s: dimension out of range: expected %d to %d, got %lld", op,
+				   -n, n - 1, (long long)dim),
+		       -1;
+	return (int)(dim < 0 ? dim + n : dim);
+}
+
+const char *format_sizes(const int64_t *sizes, int ndim, char *buf, size_t size)
+{
+	size_t at = 1;
+
+	snprintf(buf, size, "[");
+	for (int i = 0; i < ndim && at < size; i++)
+		at += snprintf(buf + at, size - at, "%s%lld", i ? ", " : "", (long long)sizes[i]);
+	if (at < size)
+		snprintf(buf + at, size - at, "]");
+	return buf;
+}
+
+/* ---- making and freeing ----------------------------------------------------------------- */
+
+uint32_t device_key(tensor_device device, enum tensor_layout layout)
+{
+	switch (device.type) {
+	case TENSOR_CPU:
+		return KEY_BIT(layout == TENSOR_STRIDED ? TENSOR_KEY_CPU : TENSOR_KEY_SPARSE_CPU);
+	case TENSOR_CUDA:
+		return KEY_BIT(layout == TENSOR_STRIDED ? TENSOR_KEY_CUDA :
+							  TENSOR_KEY_SPARSE_CUDA);
+	default:
+		return KEY_BIT(TENSOR_KEY_PRIVATE0 + device.index);
+	}
+}
+
+static tensor *alloc_struct(void)
+{
+	struct magazine *m = &thread()->tensors;
+	tensor *t;
+
+	if (likely(m->n))
+		return m->slot[--m->n];
+	t = aligned_alloc(64, (sizeof(tensor) + 63) / 64 * 64);
+	if (!t)
+		tensor_fail(ENOMEM, "no memory for a tensor's description");
+	return t;
+}
+
+static void free_struct(tensor *t)
+{
+	struct tensor_thread *th = tensor_thread_ptr;
+
+	if (likely(th && th->tensors.n < MAGAZINE))
+		th->tensors.slot[th->tensors.n++] = t;
+	else
+		free(t);
+}
+
+void tensor_free(tensor *t)
+{
+	if (unlikely(t->grad))
+		tensor_autograd_hooks.free_meta(t->grad);
+	if (t->owns_storage)
+		storage_put(t->storage);
+	tensor_put(t->base);
+	free_struct(t);
+}
+
+/* Fills what does not depend on geometry. */
+static inline void init(tensor *t, struct tensor_storage *s, unsigned dtype, int ndim)
+{
+	t->refs = 1;
+	t->dtype = dtype;
+	t->layout = TENSOR_STRIDED;
+	t->ndim = ndim;
+	t->device = s->device;
+	t->storage = s;
+	t->grad = NULL;
+}
+
+static int check_new(const char *what, enum tensor_dtype dtype, int ndim)
+{
+	if (unlikely((unsigned)dtype >= TENSOR_DTYPE_COUNT || dtype == TENSOR_DTYPE_NONE))
+		return tensor_fail(EINVAL, "%s: %d is no dtype", what, (int)dtype);
+	if (unlikely(ndim > TENSOR_MAX_DIMS || ndim < 0))
+		return tensor_fail(EINVAL, "%s: at most %d dimensions, got %d", what,
+				   TENSOR_MAX_DIMS, ndim);
+	return 0;
+}
+
+static tensor *new_contiguous(tensor_device device, enum tensor_dtype dtype, bool shareable,
+			      const int64_t *sizes, int ndim)
+{
+	struct tensor_storage *s;
+	int64_t numel, nbytes;
+	tensor *t;
+
+	if (check_new("empty", dtype, ndim) < 0)
+		return NULL;
+	numel = sizes_numel("empty", sizes, ndim);
+	if (unlikely(numel < 0))
+		return NULL;
+	if (unlikely(__builtin_mul_overflow(numel, (int64_t)dtype_sizes[dtype], &nbytes)))
+		return tensor_fail_null(EOVERFLOW, "empty: %lld elements of %s overflow",
+					(long long)numel, tensor_dtype_name(dtype));
+	s = storage_alloc(device, nbytes, shareable);
+	if (unlikely(!s))
+		return NULL;
+	t = alloc_struct();
+	if (unlikely(!t)) {
+		storage_put(s);
+		return NULL;
+	}
+	init(t, s, dtype, ndim);
+	t->keys = device_key(device, TENSOR_STRIDED);
+	t->contiguous = true;
+	t->owns_storage = true;
+	t->differentiable_view = false;
+	t->data = s->data;
+	t->offset = 0;
+	t->numel = numel;
+	t->base = NULL;
+	for (int i = 0; i < ndim; i++)
+		t->sizes[i] = sizes[i];
+	contiguous_strides(sizes, ndim, t->strides);
+	return t;
+}
+
+tensor *tensor_new(tensor_device device, enum tensor_dtype dtype, const int64_t *sizes, int ndim)
+{
+	return new_contiguous(device, dtype, false, sizes, ndim);
+}
+
+static tensor_device option_device(tensor_options options)
+{
+	return options.device.type ? options.device : TENSOR_DEVICE_CPU;
+}
+
+static enum tensor_dtype option_dtype(tensor_options options)
+{
+	return options.dtype ? options.dtype : TENSOR_F32;
+}
+
+static int check_options(tensor_options o)
+{
+	if (o.layout > TENSOR_STRIDED)
+		return tensor_fail(EOPNOTSUPP, "empty: layout %s cannot be made empty",
+				   tensor_layout_name(o.layout));
+	if ((unsigned)o.device.type >= TENSOR_DEVICE_TYPE_COUNT || o.device.index < 0)
+		return tensor_fail(EINVAL, "empty: %d:%d is no device", o.device.type,
+				   o.device.index);
+	return 0;
+}
+
+tensor *tensor_new_opt(tensor_options o, const int64_t *sizes, int ndim)
+{
+	if (check_options(o) < 0)
+		return NULL;
+	return new_contiguous(option_device(o), option_dtype(o), o.shareable, sizes, ndim);
+}
+
+tensor *tensor_new_on_storage(struct tensor_storage *s, enum tensor_dtype dtype,
+			      const int64_t *sizes, const int64_t *strides, int ndim,
+			      int64_t offset)
+{
+	tensor *t;
+
+	if (check_new("tensor", dtype, ndim) < 0 || !(t = alloc_struct())) {
+		storage_put(s);
+		return NULL;
+	}
+	init(t, s, dtype, ndim);
+	t->keys = device_key(s->device, TENSOR_STRIDED);
+	t->owns_storage = true;
+	t->differentiable_view = false;
+	t->base = NULL;
+	t->offset = offset;
+	t->data = (char *)s->data + offset * (int64_t)dtype_sizes[dtype];
+	t->numel = 1;
+	for (int i = 0; i < ndim; i++) {
+		t->sizes[i] = sizes[i];
+		t->strides[i] = strides[i];
+		t->numel *= sizes[i];
+	}
+	t->contiguous = strides_contiguous(sizes, strides, ndim, t->numel);
+	return t;
+}
+
+tensor *tensor_new_strided(tensor_options o, const int64_t *sizes, const int64_t *strides, int ndim)
+{
+	enum tensor_dtype dtype = option_dtype(o);
+	int64_t last = 0, nbytes, step, numel;
+	struct tensor_storage *s;
+
+	if (check_options(o) < 0 || check_new("empty_strided", dtype, ndim) < 0)
+		return NULL;
+	numel = sizes_numel("empty_strided", sizes, ndim);
+	if (numel < 0)
+		return NULL;
+	for (int i = 0; i < ndim; i++) {
+		if (strides[i] < 0)
+			return tensor_fail_null(EINVAL,
+						"empty_strided: stride %lld of dimension %d is "
+						"negative", (long long)strides[i], i);
+		if (numel && (__builtin_mul_overflow(sizes[i] - 1, strides[i], &step) ||
+			      __builtin_add_overflow(last, step, &last)))
+			return tensor_fail_null(EOVERFLOW, "empty_strided: the extent overflows");
+	}
+	if (__builtin_mul_overflow(numel ? last + 1 : 0, (int64_t)dtype_sizes[dtype], &nbytes))
+		return tensor_fail_null(EOVERFLOW, "empty_strided: the extent overflows");
+	s = storage_alloc(option_device(o), nbytes, o.shareable);
+	return s ? tensor_new_on_storage(s, dtype, sizes, strides, ndim, 0) : NULL;
+}
+
+tensor *tensor_new_view(tensor *self, const int64_t *sizes, const int64_t *strides, int ndim,
+			int64_t offset)
+{
+	tensor *base = self->base ? self->base : self;
+	int64_t numel = 1, step = 1;
+	bool contiguous = true;
+	tensor *t;
+
+	if (unlikely(ndim > TENSOR_MAX_DIMS))
+		return tensor_fail_null(EINVAL, "view: at most %d dimensions, got %d",
+					TENSOR_MAX_DIMS, ndim);
+	t = alloc_struct();
+	if (unlikely(!t))
+		return NULL;
+	init(t, self->storage, self->dtype, ndim);
+	t->keys = self->keys & KEYS_BACKEND;
+	t->owns_storage = false;
+	t->differentiable_view = true;
+	t->base = tensor_get(base);
+	t->offset = offset;
+	t->data = (char *)self->data + (offset - self->offset) * (int64_t)itemsize(self);
+	for (int i = ndim - 1; i >= 0; i--) {
+		int64_t n = sizes[i];
+
+		t->sizes[i] = n;
+		t->strides[i] = strides[i];
+		numel *= n;
+		if (n != 1) {
+			contiguous &= strides[i] == step;
+			step *= n;
+		}
+	}
+	t->numel = numel;
+	t->contiguous = contiguous || numel <= 1;
+	return t;
+}
+
+tensor *tensor_new_detached(tensor *self)
+{
+	tensor *t = alloc_struct();
+
+	if (unlikely(!t))
+		return NULL;
+	storage_get(self->storage);
+	init(t, self->storage, self->dtype, self->ndim);
+	t->keys = self->keys & KEYS_BACKEND;
+	t->contiguous = self->contiguous;
+	t->owns_storage = true;
+	t->differentiable_view = false;
+	t->base = NULL;
+	t->data = self->data;
+	t->offset = self->offset;
+	t->numel = self->numel;
+	for (int i = 0; i < self->ndim; i++) {
+		t->sizes[i] = self->sizes[i];
+		t->strides[i] = self->strides[i];
+	}
+	return t;
+}
+
+int tensor_resize(tensor *t, const int64_t *sizes, int ndim)
+{
+	int64_t numel = sizes_numel("resize", sizes, ndim), nbytes;
+
+	if (numel < 0 || check_new("resize", t->dtype, ndim) < 0)
+		return -thread()->error.code;
+	if (__builtin_mul_overflow(numel, (int64_t)itemsize(t), &nbytes))
+		return tensor_fail(EOVERFLOW, "resize: %lld elements overflow", (long long)numel);
+	if (t->base || !t->owns_storage)
+		return tensor_fail(EINVAL, "resize: the tensor %s is a view and keeps its shape",
+				   SHAPE_STR(t));
+	if (t->offset * (int64_t)itemsize(t) + nbytes > (int64_t)t->storage->nbytes) {
+		struct tensor_storage *s = storage_alloc(t->device, nbytes, false);
+
+		if (!s)
+			return -thread()->error.code;
+		storage_put(t->storage);
+		t->storage = s;
+		t->data = s->data;
+		t->offset = 0;
+	}
+	t->ndim = ndim;
+	t->numel = numel;
+	t->contiguous = true;
+	memcpy(t->sizes, sizes, ndim * sizeof(*sizes));
+	contiguous_strides(sizes, ndim, t->strides);
+	return 0;
+}
+
+/* ---- questions ----------------------------------------------------------------------------- */
+
+TENSOR_EXPORT int tensor_dim(const tensor *t)
+{
+	return t ? t->ndim : -1;
+}
+
+static int64_t of_dim(const tensor *t, const int64_t *values, int dim)
+{
+	if (t && dim < 0)
+		dim += t->ndim;
+	return t && dim >= 0 && dim < t->ndim ? values[dim] : -1;
+}
+
+TENSOR_EXPORT int64_t tensor_size(const tensor *t, int dim)
+{
+	return of_dim(t, t ? t->sizes : NULL, dim);
+}
+
+TENSOR_EXPORT int64_t tensor_stride(const tensor *t, int dim)
+{
+	return of_dim(t, t ? t->strides : NULL, dim);
+}
+
+TENSOR_EXPORT const int64_t *tensor_sizes(const tensor *t)
+{
+	return t ? t->sizes : NULL;
+}
+
+TENSOR_EXPORT const int64_t *tensor_strides(const tensor *t)
+{
+	return t ? t->strides : NULL;
+}
+
+TENSOR_EXPORT tensor_ints tensor_shape(const tensor *t)
+{
+	return (tensor_ints){t ? t->sizes : NULL, t ? t->ndim : -1};
+}
+
+TENSOR_EXPORT int64_t tensor_numel(const tensor *t)
+{
+	return t ? t->numel : -1;
+}
+
+TENSOR_EXPORT int64_t tensor_storage_offset(const tensor *t)
+{
+	return t ? t->offset : -1;
+}
+
+TENSOR_EXPORT enum tensor_dtype tensor_dtype(const tensor *t)
+{
+	return t ? t->dtype : TENSOR_DTYPE_NONE;
+}
+
+TENSOR_EXPORT enum tensor_layout tensor_layout(const tensor *t)
+{
+	return t ? t->layout : TENSOR_LAYOUT_NONE;
+}
+
+TENSOR_EXPORT tensor_device tensor_get_device(const tensor *t)
+{
+	return t ? t->device : (tensor_device){0, 0};
+}
+
+TENSOR_EXPORT bool tensor_is_contiguous(const tensor *t)
+{
+	return t && t->contiguous;
+}
+
+TENSOR_EXPORT bool tensor_shares_storage(const tensor *a, const tensor *b)
+{
+	return a && b && a->storage == b->storage;
+}
+
+TENSOR_EXPORT uint32_t tensor_version(const tensor *t)
+{
+	return t ? atomic_load_explicit(&t->storage->version, memory_order_relaxed) : 0;
+}
+
+TENSOR_EXPORT bool tensor_is_writable(const tensor *t)
+{
+	return t && !t->storage->readonly;
+}
+
+TENSOR_EXPORT uint32_t tensor_keys(const tensor *t)
+{
+	return t ? t->keys : 0;
+}
+
+TENSOR_EXPORT void *tensor_device_data(const tensor *t)
+{
+	return t ? t->data : NULL;
+}

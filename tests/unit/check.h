@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
+/*
+ * What unit tests share: cmocka in the order it wants its headers, and comparisons of tensors.
+ * A test file is tests/unit/test_<topic>.c with a main() that ends in
+ * return cmocka_run_group_tests_name("<topic>", tests, NULL, NULL).
+ */
+#ifndef TESTS_CHECK_H
+#define TESTS_CHECK_H
+
+#include <errno.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+#include <tensor/dispatch.h>
+#include <tensor/tensor.h>
+
+#define F32 TENSOR_OPTIONS(.dtype = TENSOR_F32)
+#define F64 TENSOR_OPTIONS(.dtype = TENSOR_F64)
+#define I64 TENSOR_OPTIONS(.dtype = TENSOR_I64)
+
+/* The tensor, or a failed test with the error record's text. */
+#define ok(t) check_ok_((t), __FILE__, __LINE__)
+static inline tensor *check_ok_(tensor *t, const char *file, int line)
+{
+	if (!t) {
+		fprintf(stderr, "%s\n", tensor_last_error()->text);
+		_fail(file, line);
+	}
+	return t;
+}
+
+#define assert_done(err) assert_true(check_done_(err))
+static inline bool check_done_(int err)
+{
+	if (err < 0)
+		fprintf(stderr, "%s\n", tensor_last_error()->text);
+	return err >= 0;
+}
+
+/* The call fails with this errno and a text that contains `words`. */
+#define assert_fails(call, errno_, words)                                                         \
+	do {                                                                                      \
+		tensor_clear_error();                                                             \
+		assert_true((call) == 0 || tensor_last_error()->code);                            \
+		assert_int_equal(tensor_last_error()->code, errno_);                              \
+		if (!strstr(tensor_last_error()->text, words)) {                                  \
+			fprintf(stderr, "error text: %s\n", tensor_last_error()->text);           \
+			fail();                                                                   \
+		}                                                                                 \
+	} while (0)
+
+/* Values in row-major order, whatever the strides and the dtype. */
+#define assert_values(t, tol, ...)                                                                \
+	check_values_((t), (const double[]){__VA_ARGS__},                                         \
+		      sizeof((const double[]){__VA_ARGS__}) / sizeof(double), tol, __FILE__,      \
+		      __LINE__)
+static inline void check_values_(tensor *t, const double *want, int64_t n, double tol,
+				 const char *file, int line)
+{
+	tensor *d = tensor_to(check_ok_(t, file, line), F64);
+	double *got = malloc((n + 1) * sizeof(*got));
+
+	if (tensor_numel(t) != n) {
+		fprintf(stderr, "%lld elements, expected %lld\n", (long long)tensor_numel(t),
+			(long long)n);
+		_fail(file, line);
+	}
+	check_done_(tensor_copy_to(check_ok_(d, file, line), got, n * sizeof(*got)));
+	for (int64_t i = 0; i < n; i++) {
+		bool same = isnan(want[i]) ? isnan(got[i]) :
+					     got[i] == want[i] || fabs(got[i] - want[i]) <= tol;
+
+		if (!same) {
+			fprintf(stderr, "element %lld is %.17g, expected %.17g\n", (long long)i,
+				got[i], want[i]);
+			_fail(file, line);
+		}
+	}
+	free(got);
+	tensor_release(d);
+}
+
+#define assert_shape(t, ...)                                                                      \
+	do {                                                                                      \
+		const int64_t want_[] = {__VA_ARGS__};                                            \
+		assert_int_equal(tensor_dim(t), sizeof(want_) / sizeof(*want_));                  \
+		assert_memory_equal(tensor_sizes(t), want_, sizeof(want_));                       \
+	} while (0)
+
+/* start, start + 1 ... in this shape, f32. Owned like any result. */
+static inline tensor *iota(double start, tensor_ints shape)
+{
+	int64_t n = 1;
+	tensor *flat, *t;
+
+	for (int64_t i = 0; i < shape.len; i++)
+		n *= shape.data[i];
+	flat = ok(tensor_arange_step(TENSOR_SCALAR(start), TENSOR_SCALAR(start + n),
+				     TENSOR_SCALAR(1), F32));
+	t = ok(tensor_to_copy(ok(tensor_view(flat, shape)), TENSOR_OPTIONS(0)));
+	return t;
+}
+
+#endif
