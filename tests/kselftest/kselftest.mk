@@ -1,0 +1,25 @@
+# SPDX-License-Identifier: LGPL-2.1-only OR MIT
+#
+# Kernel selftests: programs for the guest, one a topic, with the kernel's own harness, which comes
+# from Debian's linux-source package and is not kept here.
+
+KST_B     := $(B)/tests/kselftest
+KST_INC   := $(B)/tests/include
+KST_NAMES := $(patsubst tests/kselftest/%.c,%,$(wildcard tests/kselftest/*.c))
+KST_BINS  := $(addprefix $(KST_B)/,$(KST_NAMES))
+
+$(KST_INC)/kselftest_harness.h: tests/vm/kernel
+	@mkdir -p $(@D)
+	d=$$(tests/vm/kernel harness) && cp $$d/kselftest.h $$d/kselftest_harness.h $(@D)/ && touch $@
+
+# The harness is not written for our warnings.
+$(KST_B)/%: tests/kselftest/%.c tests/kselftest/device.h include/uapi/linux/tensor.h \
+		include/uapi/linux/tensor_netlink.h $(KST_INC)/kselftest_harness.h
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS) $(WARN) -Wno-missing-prototypes $(KST_FLAGS) -D_GNU_SOURCE -Iinclude/uapi -isystem $(KST_INC) -o $@ $< $(KST_LIBS)
+
+$(KST_B)/netlink: KST_LIBS = -lnl-genl-3 -lnl-3
+$(KST_B)/netlink: KST_FLAGS = -isystem /usr/include/libnl3
+
+.PHONY: kselftest
+kselftest: $(KST_BINS)

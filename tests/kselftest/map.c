@@ -1,0 +1,297 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR MIT
+/*
+ * Mapping: a buffer fd and a cookie lead to the same bytes, huge chunks are mapped by PMDs, and
+ * nobody maps more, or with more rights, than was given.
+ */
+#include <sys/vfs.h>
+
+#include "device.h"
+#include "kselftest_harness.h"
+
+#define BYTES	(2 * HUGE)
+
+FIXTURE(map) {
+	int dev;
+	int fd;
+	int rofd;
+	uint64_t used;
+	struct tensor_alloc buf;
+};
+
+FIXTURE_SETUP(map)
+{
+	self->dev = dev_open();
+	ASSERT_LE(0, self->dev);
+	self->used = dev_used(self->dev);
+	ASSERT_EQ(0, dev_alloc(self->dev, BYTES, &self->buf));
+	self->fd = buf_export(self->dev, self->buf.handle, TENSOR_EXPORT_CLOEXEC);
+	ASSERT_LE(0, self->fd);
+	self->rofd = buf_export(self->dev, self->buf.handle, TENSOR_EXPORT_RDONLY);
+	ASSERT_LE(0, self->rofd);
+}
+
+FIXTURE_TEARDOWN(map)
+{
+	close(self->rofd);
+	close(self->fd);
+	EXPECT_EQ(0, dev_close(self->dev, self->buf.handle));
+	EXPECT_TRUE(used_becomes(self->dev, self->used));
+	close(self->dev);
+}
+
+TEST_F(map, fd_and_cookie_see_the_same_bytes)
+{
+	char *a = map_shared(self->fd, BYTES, PROT_READ | PROT_WRITE, 0);
+	char *b = map_shared(self->dev, BYTES, PROT_READ | PROT_WRITE, self->buf.cookie);
+	uint64_t at;
+
+	ASSERT_NE(MAP_FAILED, a);
+	ASSERT_NE(MAP_FAILED, b);
+	for (at = 0; at < BYTES; at += PAGE)
+		*(uint64_t *)(a + at) = at + 1;
+	for (at = 0; at < BYTES; at += PAGE)
+		ASSERT_EQ(at + 1, *(uint64_t *)(b + at));
+	b[BYTES - 1] = 7;
+	EXPECT_EQ(7, a[BYTES - 1]);
+	EXPECT_EQ(page_frame(a), page_frame(b));
+	EXPECT_NE(0, page_frame(a));
+	munmap(a, BYTES);
+	munmap(b, BYTES);
+}
+
+TEST_F(map, cookie_plus_offset_maps_from_there)
+{
+	char *all = map_shared(self->dev, BYTES, PROT_READ | PROT_WRITE, self->buf.cookie);
+	char *part = map_shared(self->dev, PAGE, PROT_READ, self->buf.cookie + HUGE + 5 * PAGE);
+	char *of_fd = map_shared(self->fd, PAGE, PROT_READ, HUGE + 5 * PAGE);
+
+	ASSERT_NE(MAP_FAILED, all);
+	ASSERT_NE(MAP_FAILED, part);
+	ASSERT_NE(MAP_FAILED, of_fd);
+	strcpy(all + HUGE + 5 * PAGE, "here");
+	EXPECT_STREQ("here", part);
+	EXPECT_STREQ("here", of_fd);
+	munmap(all, BYTES);
+	munmap(part, PAGE);
+	munmap(of_fd, PAGE);
+}
+
+TEST_F(map, huge_chunks_are_mapped_by_pmd)
+{
+	struct tensor_query query;
+	struct tensor_info info;
+	char *a, *b;
+
+	ASSERT_EQ(0, dev_query(self->dev, &query));
+	if (!(query.features & TENSOR_FEATURE_HUGE))
+		SKIP(return, "no huge chunks");
+	ASSERT_EQ(0, buf_info(self->dev, self->buf.handle, &info));
+	ASSERT_EQ(BYTES, info.huge_bytes);
+	a = map_shared(self->fd, BYTES, PROT_READ | PROT_WRITE, 0);
+	b = map_shared(self->dev, BYTES, PROT_READ | PROT_WRITE, self->buf.cookie);
+	ASSERT_NE(MAP_FAILED, a);
+	ASSERT_NE(MAP_FAILED, b);
+	a[0] = a[HUGE] = b[0] = b[HUGE] = 1;
+	EXPECT_EQ((int64_t)BYTES, smaps_bytes(a, "FilePmdMapped:"));
+	EXPECT_EQ((int64_t)BYTES, smaps_bytes(b, "FilePmdMapped:"));
+	munmap(a, BYTES);
+	munmap(b, BYTES);
+}
+
+TEST_F(map, small_chunks_are_mapped_by_pages)
+{
+	struct tensor_alloc alloc = alloc_args(BYTES);
+	char *at;
+
+	alloc.flags = TENSOR_ALLOC_ORDERS;
+	ASSERT_EQ(0, dev_call(self->dev, TENSOR_IOC_ALLOC, &alloc));
+	at = map_shared(self->dev, BYTES, PROT_READ | PROT_WRITE, alloc.cookie);
+	ASSERT_NE(MAP_FAILED, at);
+	memset(at, 1, BYTES);
+	EXPECT_EQ(0, smaps_bytes(at, "FilePmdMapped:"));
+	EXPECT_EQ((int64_t)BYTES, smaps_bytes(at, "Rss:"));
+	munmap(at, BYTES);
+	EXPECT_EQ(0, dev_close(self->dev, alloc.handle));
+}
+
+TEST_F(map, one_page_past_the_end_is_einval)
+{
+	uint64_t cookie = self->buf.cookie;
+
+	EXPECT_EQ(-EINVAL, map_errno(self->fd, BYTES + PAGE, PROT_READ, MAP_SHARED, 0));
+	EXPECT_EQ(-EINVAL, map_errno(self->fd, PAGE, PROT_READ, MAP_SHARED, BYTES));
+	EXPECT_EQ(-EINVAL, map_errno(self->fd, 2 * PAGE, PROT_READ, MAP_SHARED, BYTES - PAGE));
+	EXPECT_EQ(0, map_errno(self->fd, PAGE, PROT_READ, MAP_SHARED, BYTES - PAGE));
+	EXPECT_EQ(-EINVAL, map_errno(self->dev, BYTES + PAGE, PROT_READ, MAP_SHARED, cookie));
+	EXPECT_EQ(-EINVAL, map_errno(self->dev, PAGE, PROT_READ, MAP_SHARED, cookie + BYTES));
+	EXPECT_EQ(0, map_errno(self->dev, PAGE, PROT_READ, MAP_SHARED, cookie + BYTES - PAGE));
+}
+
+TEST_F(map, offsets_that_overflow_are_refused)
+{
+	EXPECT_GT(0, map_errno(self->fd, 2 * PAGE, PROT_READ, MAP_SHARED, UINT64_MAX - PAGE + 1));
+	EXPECT_GT(0, map_errno(self->fd, PAGE, PROT_READ, MAP_SHARED, 1ULL << 63));
+	EXPECT_GT(0, map_errno(self->dev, PAGE, PROT_READ, MAP_SHARED, UINT64_MAX - PAGE + 1));
+}
+
+TEST_F(map, private_and_writable_is_refused)
+{
+	int both = PROT_READ | PROT_WRITE;
+
+	EXPECT_EQ(-EINVAL, map_errno(self->fd, PAGE, both, MAP_PRIVATE, 0));
+	EXPECT_EQ(-EINVAL, map_errno(self->rofd, PAGE, both, MAP_PRIVATE, 0));
+	EXPECT_EQ(-EINVAL, map_errno(self->dev, PAGE, both, MAP_PRIVATE, self->buf.cookie));
+}
+
+TEST_F(map, private_mapping_cannot_become_writable)
+{
+	void *at = mmap(NULL, PAGE, PROT_READ, MAP_PRIVATE, self->fd, 0);
+
+	ASSERT_NE(MAP_FAILED, at);
+	EXPECT_EQ(-1, mprotect(at, PAGE, PROT_READ | PROT_WRITE));
+	EXPECT_EQ(EACCES, errno);
+	munmap(at, PAGE);
+}
+
+TEST_F(map, executable_is_refused)
+{
+	void *at = map_shared(self->fd, PAGE, PROT_READ, 0);
+
+	EXPECT_EQ(-EPERM, map_errno(self->fd, PAGE, PROT_READ | PROT_EXEC, MAP_SHARED, 0));
+	ASSERT_NE(MAP_FAILED, at);
+	EXPECT_EQ(-1, mprotect(at, PAGE, PROT_READ | PROT_EXEC));
+	munmap(at, PAGE);
+}
+
+TEST_F(map, read_only_fd_maps_for_reading)
+{
+	char *rw = map_shared(self->fd, BYTES, PROT_READ | PROT_WRITE, 0);
+	char *ro = map_shared(self->rofd, BYTES, PROT_READ, 0);
+
+	ASSERT_NE(MAP_FAILED, rw);
+	ASSERT_NE(MAP_FAILED, ro);
+	rw[HUGE + 1] = 42;
+	EXPECT_EQ(42, ro[HUGE + 1]);
+	munmap(rw, BYTES);
+	munmap(ro, BYTES);
+}
+
+TEST_F(map, read_only_fd_refuses_write_mapping)
+{
+	int both = PROT_READ | PROT_WRITE;
+
+	EXPECT_EQ(-EACCES, map_errno(self->rofd, PAGE, both, MAP_SHARED, 0));
+	EXPECT_EQ(-EACCES, map_errno(self->rofd, PAGE, PROT_WRITE, MAP_SHARED, 0));
+}
+
+TEST_F(map, read_only_fd_refuses_mprotect_write)
+{
+	char *at = map_shared(self->rofd, BYTES, PROT_READ, 0);
+
+	ASSERT_NE(MAP_FAILED, at);
+	EXPECT_EQ(-1, mprotect(at, BYTES, PROT_READ | PROT_WRITE));
+	EXPECT_EQ(EACCES, errno);
+	EXPECT_EQ(-1, mprotect(at + PAGE, PAGE, PROT_WRITE));
+	EXPECT_EQ(EACCES, errno);
+	munmap(at, BYTES);
+}
+
+TEST_F(map, read_only_handle_refuses_write_mapping_and_mprotect)
+{
+	struct tensor_import import;
+	struct tensor_info info;
+	void *at;
+
+	ASSERT_EQ(0, buf_import(self->dev, self->rofd, &import));
+	EXPECT_EQ(BYTES, import.bytes);
+	EXPECT_EQ(-EACCES, map_errno(self->dev, PAGE, PROT_WRITE, MAP_SHARED, import.cookie));
+	at = map_shared(self->dev, BYTES, PROT_READ, import.cookie);
+	ASSERT_NE(MAP_FAILED, at);
+	EXPECT_EQ(-1, mprotect(at, PAGE, PROT_READ | PROT_WRITE));
+	EXPECT_EQ(EACCES, errno);
+	EXPECT_EQ(-EACCES, buf_export(self->dev, import.handle, 0));
+	ASSERT_EQ(0, buf_info(self->dev, import.handle, &info));
+	EXPECT_NE(0, info.state & TENSOR_STATE_RDONLY);
+	munmap(at, BYTES);
+	EXPECT_EQ(0, dev_close(self->dev, import.handle));
+}
+
+TEST_F(map, read_only_open_of_the_device_maps_nothing_writable)
+{
+	int dev = open("/dev/tensor", O_RDONLY);
+
+	ASSERT_LE(0, dev);
+	EXPECT_GT(0, map_errno(dev, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, self->buf.cookie));
+	close(dev);
+}
+
+TEST_F(map, buffer_fd_cannot_be_opened_again)
+{
+	static const int modes[] = { O_RDONLY, O_WRONLY, O_RDWR, O_RDWR | O_TRUNC };
+	char path[64];
+	unsigned int i;
+
+	for (i = 0; i < 4; i++) {
+		snprintf(path, sizeof(path), "/proc/self/fd/%d", self->rofd);
+		EXPECT_EQ(-1, open(path, modes[i]));
+		EXPECT_EQ(ENXIO, errno);
+		snprintf(path, sizeof(path), "/proc/self/fd/%d", self->fd);
+		EXPECT_EQ(-1, open(path, modes[i]));
+		EXPECT_EQ(ENXIO, errno);
+	}
+}
+
+TEST_F(map, mapping_cannot_be_opened_through_map_files)
+{
+	char *at = map_shared(self->rofd, BYTES, PROT_READ, 0), path[96];
+
+	ASSERT_NE(MAP_FAILED, at);
+	snprintf(path, sizeof(path), "/proc/self/map_files/%lx-%lx", (long)at, (long)at + (long)BYTES);
+	EXPECT_EQ(-1, open(path, O_RDWR));
+	munmap(at, BYTES);
+}
+
+TEST_F(map, size_mode_and_bytes_of_a_fd_cannot_be_changed)
+{
+	char byte = 1;
+
+	EXPECT_EQ(-1, ftruncate(self->fd, PAGE));
+	EXPECT_EQ(-1, ftruncate(self->fd, BYTES * 2));
+	EXPECT_EQ(-1, fallocate(self->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, PAGE));
+	EXPECT_EQ(-1, fchmod(self->fd, 0777));
+	EXPECT_EQ(-1, fchown(self->fd, 1000, 1000));
+	EXPECT_EQ(-1, read(self->fd, &byte, 1));
+	EXPECT_EQ(-1, write(self->fd, &byte, 1));
+}
+
+TEST_F(map, fd_tells_what_it_is)
+{
+	struct statfs fs;
+
+	ASSERT_EQ(0, fstatfs(self->fd, &fs));
+	EXPECT_EQ(TENSOR_FS_MAGIC, fs.f_type);
+	EXPECT_EQ(O_RDWR, fcntl(self->fd, F_GETFL) & O_ACCMODE);
+	EXPECT_EQ(O_RDONLY, fcntl(self->rofd, F_GETFL) & O_ACCMODE);
+	EXPECT_EQ(FD_CLOEXEC, fcntl(self->fd, F_GETFD));
+	EXPECT_EQ(0, fcntl(self->rofd, F_GETFD));
+}
+
+TEST_F(map, mapping_outlives_handle_fd_and_device)
+{
+	int dev = dev_open();
+	struct tensor_alloc alloc;
+	char *at;
+
+	ASSERT_EQ(0, dev_alloc(dev, HUGE, &alloc));
+	at = map_shared(dev, HUGE, PROT_READ | PROT_WRITE, alloc.cookie);
+	ASSERT_NE(MAP_FAILED, at);
+	at[0] = 1;
+	EXPECT_EQ(0, dev_close(dev, alloc.handle));
+	close(dev);
+	at[1] = 2;
+	at[HUGE - 1] = 3;
+	EXPECT_EQ(1, at[0]);
+	munmap(at, HUGE);
+}
+
+TEST_HARNESS_MAIN
