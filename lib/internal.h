@@ -94,6 +94,8 @@ struct tensor {
 /* Autograd's side of a tensor's life; lib/autograd sets it at load. */
 struct tensor_autograd_hooks {
 	void (*free_meta)(struct autograd_meta *meta);
+	/* ", requires_grad=True" or ", grad_fn=<AddBackward>" for printing; optional */
+	void (*describe)(const tensor *t, char *buf, size_t size);
 };
 extern struct tensor_autograd_hooks tensor_autograd_hooks;
 
