@@ -13,6 +13,7 @@
 #include <errno.h>
 #include <stdatomic.h>
 #include <string.h>
+#include <sys/single_threaded.h>
 #include <tensor/dispatch.h>
 #include <tensor/tensor.h>
 
@@ -37,7 +38,7 @@ struct storage_ops {
 
 struct tensor_storage {
 	atomic_int refs;
-	_Atomic uint32_t version; /* in-place changes, whichever view made them */
+	atomic_int version; /* in-place changes, whichever view made them */
 	void *data;
 	size_t nbytes; /* what a tensor may use; the block behind may be larger */
 	const struct storage_ops *ops;
@@ -52,17 +53,37 @@ struct tensor_storage *storage_alloc(tensor_device device, size_t nbytes, bool s
 struct tensor_storage *storage_alloc_struct(void);
 void storage_free(struct tensor_storage *s);
 
-static inline void storage_get(struct tensor_storage *s)
+/*
+ * Reference counts. While the process has one thread (the C library knows) a locked instruction
+ * would be most of the cost of making a view.
+ */
+static inline void ref_get(atomic_int *refs)
 {
-	atomic_fetch_add_explicit(&s->refs, 1, memory_order_relaxed);
+	if (__libc_single_threaded)
+		atomic_store_explicit(refs, atomic_load_explicit(refs, memory_order_relaxed) + 1,
+				      memory_order_relaxed);
+	else
+		atomic_fetch_add_explicit(refs, 1, memory_order_relaxed);
 }
 
-/* A count of one can be read instead of written: nobody else can have a reference to add. */
+/* True when that was the last reference. A count of one can be read instead of written: nobody
+ * else can have a reference to add. */
 static inline bool ref_put(atomic_int *refs)
 {
-	if (atomic_load_explicit(refs, memory_order_acquire) == 1)
+	int n = atomic_load_explicit(refs, memory_order_acquire);
+
+	if (n == 1)
 		return true;
+	if (__libc_single_threaded) {
+		atomic_store_explicit(refs, n - 1, memory_order_relaxed);
+		return false;
+	}
 	return atomic_fetch_sub_explicit(refs, 1, memory_order_acq_rel) == 1;
+}
+
+static inline void storage_get(struct tensor_storage *s)
+{
+	ref_get(&s->refs);
 }
 
 static inline void storage_put(struct tensor_storage *s)
@@ -103,7 +124,7 @@ void tensor_free(tensor *t);
 
 static inline tensor *tensor_get(tensor *t)
 {
-	atomic_fetch_add_explicit(&t->refs, 1, memory_order_relaxed);
+	ref_get(&t->refs);
 	return t;
 }
 
@@ -139,7 +160,7 @@ int tensor_resize(tensor *t, const int64_t *sizes, int ndim);
 
 static inline void tensor_bump_version(tensor *t)
 {
-	atomic_fetch_add_explicit(&t->storage->version, 1, memory_order_relaxed);
+	ref_get(&t->storage->version);
 }
 
 uint32_t device_key(tensor_device device, enum tensor_layout layout);

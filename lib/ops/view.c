@@ -200,12 +200,12 @@ mismatch:
 }
 
 /* Fills in a size of -1; 0, or -1 with the error set. */
-static int infer_size(const char *op, const tensor *self, tensor_ints size, int64_t *sizes)
+static inline int infer_size(const char *op, const tensor *self, tensor_ints size, int64_t *sizes)
 {
 	int64_t known = 1, free_dim = -1;
 	char text[SHAPE_TEXT];
 
-	if (size.len < 0 || size.len > TENSOR_MAX_DIMS)
+	if (unlikely(size.len < 0 || size.len > TENSOR_MAX_DIMS))
 		return tensor_fail(EINVAL, "%s: 0 to %d sizes, got %lld", op, TENSOR_MAX_DIMS,
 				   (long long)size.len);
 	for (int i = 0; i < size.len; i++) {
@@ -233,7 +233,7 @@ mismatch:
  * Strides for the new sizes over self's memory: dimensions of self that are one run in memory
  * may be cut anew, in any way that respects the runs. False where a run would be crossed.
  */
-static bool view_strides(const tensor *self, const int64_t *sizes, int ndim, int64_t *strides)
+static inline bool view_strides(const tensor *self, const int64_t *sizes, int ndim, int64_t *strides)
 {
 	int64_t run = 1, taken = 1, step;
 	int v = ndim - 1;

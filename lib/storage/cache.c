@@ -51,11 +51,15 @@ static inline size_t class_size(unsigned c)
 }
 
 /* How many free blocks of a class a thread may sit on: at most 2 MiB of them. */
-static inline unsigned magazine_limit(unsigned c)
-{
-	size_t n = HUGE / class_size(c);
+static uint8_t magazine_limit[BLOCK_CLASSES];
 
-	return n > MAGAZINE ? MAGAZINE : n < 2 ? 2 : n;
+static void set_magazine_limits(void)
+{
+	for (unsigned c = 0; c < BLOCK_CLASSES; c++) {
+		size_t n = HUGE / class_size(c);
+
+		magazine_limit[c] = n > MAGAZINE ? MAGAZINE : n < 2 ? 2 : n;
+	}
 }
 
 /* ---- the global side ------------------------------------------------------------------------ */
@@ -92,11 +96,12 @@ static void unlock_cache(void)
 	pthread_mutex_unlock(&cache.lock);
 }
 
-__attribute__((constructor)) static void cache_init(void)
+__attribute__((constructor(101))) static void cache_init(void)
 {
 	const char *text = secure_getenv("TENSOR_CACHE_LIMIT");
 	char *end;
 
+	set_magazine_limits();
 	cache.limit = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE) / 4;
 	if (text && *text) {
 		uint64_t n = strtoull(text, &end, 0);
@@ -143,7 +148,7 @@ static void *carve(unsigned c)
 /* Puts half a magazine of blocks into m; 0 or -ENOMEM. */
 static int refill(struct magazine *m, unsigned c)
 {
-	unsigned want = magazine_limit(c) / 2;
+	unsigned want = magazine_limit[c] / 2;
 	struct block_stack *s = &cache.blocks[c];
 
 	lock_cache();
@@ -201,8 +206,8 @@ static void block_free(struct tensor_storage *s)
 	struct magazine *m = &th->blocks[c];
 
 	poison(s->data, class_size(c));
-	if (unlikely(m->n >= magazine_limit(c)))
-		drain(m, c, magazine_limit(c) / 2);
+	if (unlikely(m->n >= magazine_limit[c]))
+		drain(m, c, magazine_limit[c] / 2);
 	if (likely(m->n < MAGAZINE))
 		m->slot[m->n++] = s->data;
 }
