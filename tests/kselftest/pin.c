@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR MIT
+/*
+ * Pins: what GPUs, NICs and io_uring do to a mapping works on ours, is seen in INFO, and a page that
+ * somebody still holds is never given to a new owner.
+ */
+#include <linux/if_xdp.h>
+#include <linux/io_uring.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+
+#include "device.h"
+#include "kselftest_harness.h"
+
+#ifndef AF_XDP
+#define AF_XDP	44
+#endif
+
+#define BYTES	(2 * HUGE)
+
+FIXTURE(pin) {
+	int dev;
+	uint64_t used;
+	struct tensor_alloc buf;
+	unsigned char *at;
+};
+
+FIXTURE_SETUP(pin)
+{
+	self->dev = dev_open();
+	ASSERT_LE(0, self->dev);
+	self->used = dev_used(self->dev);
+	ASSERT_EQ(0, dev_alloc(self->dev, BYTES, &self->buf));
+	self->at = map_shared(self->dev, BYTES, PROT_READ | PROT_WRITE, self->buf.cookie);
+	ASSERT_NE(MAP_FAILED, self->at);
+	memset(self->at, 0x11, BYTES);
+}
+
+FIXTURE_TEARDOWN(pin)
+{
+	munmap(self->at, BYTES);
+	dev_close(self->dev, self->buf.handle);
+	EXPECT_TRUE(used_becomes(self->dev, self->used));
+	close(self->dev);
+}
+
+static uint64_t dma_bytes(FIXTURE_DATA(pin) *self)
+{
+	struct tensor_info info;
+
+	return buf_info(self->dev, self->buf.handle, &info) ? UINT64_MAX : info.dma_bytes;
+}
+
+/* A socket whose umem, a long-term pin, is that memory; -errno. */
+static int xdp_pin(void *at, uint64_t bytes)
+{
+	struct xdp_umem_reg reg = { .addr = (unsigned long)at, .len = bytes, .chunk_size = PAGE };
+	int sock = socket(AF_XDP, SOCK_RAW, 0), err;
+
+	if (sock < 0)
+		return -errno;
+	if (!setsockopt(sock, SOL_XDP, XDP_UMEM_REG, &reg, sizeof(reg)))
+		return sock;
+	err = -errno;
+	close(sock);
+	return err;
+}
+
+TEST_F(pin, long_term_pin_of_huge_chunks_works_and_is_seen)
+{
+	int sock = xdp_pin(self->at, BYTES), tries;
+
+	if (sock == -EAFNOSUPPORT)
+		SKIP(return, "no AF_XDP in this kernel");
+	ASSERT_LE(0, sock);
+	EXPECT_EQ(BYTES, dma_bytes(self));
+	EXPECT_TRUE(all_bytes(self->at, 0x11, BYTES));
+	close(sock);
+	for (tries = 0; tries < 100 && dma_bytes(self); tries++)
+		sleep_ms(20);
+	EXPECT_EQ(0, dma_bytes(self));
+}
+
+TEST_F(pin, long_term_pin_of_small_chunks_works)
+{
+	struct tensor_alloc alloc = alloc_args(MIB);
+	void *at;
+	int sock;
+
+	alloc.flags = TENSOR_ALLOC_ORDERS;
+	ASSERT_EQ(0, dev_call(self->dev, TENSOR_IOC_ALLOC, &alloc));
+	at = map_shared(self->dev, MIB, PROT_READ | PROT_WRITE, alloc.cookie);
+	ASSERT_NE(MAP_FAILED, at);
+	sock = xdp_pin(at, MIB);
+	munmap(at, MIB);
+	EXPECT_EQ(0, dev_close(self->dev, alloc.handle));
+	if (sock == -EAFNOSUPPORT)
+		SKIP(return, "no AF_XDP in this kernel");
+	EXPECT_LE(0, sock);
+	close(sock);
+}
+
+TEST_F(pin, pin_survives_munmap_and_close)
+{
+	int sock = xdp_pin(self->at, BYTES), dev = dev_open();
+	struct tensor_alloc alloc;
+	int i;
+
+	if (sock == -EAFNOSUPPORT)
+		SKIP(return, "no AF_XDP in this kernel");
+	ASSERT_LE(0, sock);
+	munmap(self->at, BYTES);
+	EXPECT_EQ(0, dev_close(self->dev, self->buf.handle));
+	/* would meet the pinned pages if they had gone to a pool */
+	for (i = 0; i < 16; i++) {
+		char *at;
+
+		ASSERT_EQ(0, dev_alloc(dev, BYTES, &alloc));
+		at = map_shared(dev, BYTES, PROT_READ | PROT_WRITE, alloc.cookie);
+		ASSERT_NE(MAP_FAILED, at);
+		EXPECT_TRUE(all_bytes(at, 0, BYTES));
+		memset(at, 0xee, BYTES);
+		munmap(at, BYTES);
+	}
+	close(dev);
+	close(sock);
+	self->at = mmap(NULL, BYTES, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+}
+
+TEST_F(pin, read_only_mapping_cannot_be_pinned_for_writing)
+{
+	int fd = buf_export(self->dev, self->buf.handle, TENSOR_EXPORT_RDONLY), sock;
+	void *at = map_shared(fd, BYTES, PROT_READ, 0);
+
+	ASSERT_NE(MAP_FAILED, at);
+	sock = xdp_pin(at, BYTES);
+	if (sock != -EAFNOSUPPORT)
+		EXPECT_EQ(-EFAULT, sock);
+	munmap(at, BYTES);
+	close(fd);
+}
+
+TEST_F(pin, io_uring_takes_it_as_fixed_buffer)
+{
+	struct io_uring_params params = { 0 };
+	struct iovec iov = { self->at, BYTES };
+	int ring = syscall(SYS_io_uring_setup, 4, &params), err = 0;
+
+	if (ring < 0)
+		SKIP(return, "no io_uring");
+	setrlimit(RLIMIT_MEMLOCK, &(struct rlimit){ RLIM_INFINITY, RLIM_INFINITY });
+	if (syscall(SYS_io_uring_register, ring, IORING_REGISTER_BUFFERS, &iov, 1) < 0)
+		err = -errno;
+	close(ring);
+	if (err == -EOPNOTSUPP)
+		SKIP(return, "this kernel's io_uring pins only shmem and hugetlb");
+	EXPECT_EQ(0, err);
+}
+
+TEST_F(pin, page_in_a_pipe_is_not_reused)
+{
+	struct iovec iov = { self->at, 4 * PAGE };
+	struct tensor_alloc alloc;
+	unsigned char seen[4 * PAGE];
+	int pipes[2], dev = dev_open(), i;
+
+	ASSERT_EQ(0, pipe(pipes));
+	ASSERT_EQ((ssize_t)(4 * PAGE), vmsplice(pipes[1], &iov, 1, 0));
+	munmap(self->at, BYTES);
+	EXPECT_EQ(0, dev_close(self->dev, self->buf.handle));
+	for (i = 0; i < 8; i++) {
+		void *at;
+
+		ASSERT_EQ(0, dev_alloc(dev, BYTES, &alloc));
+		at = map_shared(dev, BYTES, PROT_READ | PROT_WRITE, alloc.cookie);
+		ASSERT_NE(MAP_FAILED, at);
+		memset(at, 0xee, BYTES);
+		munmap(at, BYTES);
+	}
+	ASSERT_EQ((ssize_t)(4 * PAGE), read(pipes[0], seen, 4 * PAGE));
+	EXPECT_TRUE(all_bytes(seen, 0x11, 4 * PAGE));
+	close(pipes[0]);
+	close(pipes[1]);
+	close(dev);
+	self->at = mmap(NULL, BYTES, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+}
+
+TEST_F(pin, another_process_reads_it_with_process_vm_readv)
+{
+	unsigned char seen[PAGE];
+	struct iovec to = { seen, PAGE }, from = { self->at + HUGE - PAGE / 2, PAGE };
+	pid_t pid = fork();
+
+	if (!pid) {
+		if (process_vm_readv(getppid(), &to, 1, &from, 1, 0) != (ssize_t)PAGE)
+			_exit(1);
+		_exit(all_bytes(seen, 0x11, PAGE) ? 0 : 2);
+	}
+	EXPECT_EQ(0, reap(pid));
+}
+
+TEST_F(pin, sockets_write_from_it_and_read_into_it)
+{
+	int sock[2];
+	unsigned char seen[64 * KIB];
+	ssize_t got = 0, n;
+
+	ASSERT_EQ(0, socketpair(AF_UNIX, SOCK_STREAM, 0, sock));
+	ASSERT_EQ((ssize_t)sizeof(seen), write(sock[0], self->at + HUGE - PAGE, sizeof(seen)));
+	while (got < (ssize_t)sizeof(seen) && (n = read(sock[1], self->at + got, PAGE)) > 0)
+		got += n;
+	EXPECT_EQ((ssize_t)sizeof(seen), got);
+	close(sock[0]);
+	close(sock[1]);
+}
+
+TEST_HARNESS_MAIN
