@@ -14,6 +14,7 @@
 #include <linux/user_namespace.h>
 
 #include "core.h"
+#include "trace.h"
 
 static struct tensor_buf *buf_init(const struct tensor_want *want, u64 client)
 {
@@ -64,6 +65,7 @@ struct tensor_buf *tensor_buf_new(const struct tensor_want *want, struct tensor_
 		tensor_buf_put(buf);
 		return ERR_PTR(err);
 	}
+	trace_tensor_buf_new(buf);
 	return buf;
 
 free_chunks:
@@ -83,6 +85,7 @@ free_buf:
  */
 void tensor_buf_evict(struct tensor_buf *buf)
 {
+	trace_tensor_buf_evict(buf);
 	tensor_registry_del_buf(buf);
 	tensor_chunks_free(&buf->chunks);
 	tensor_limit_uncharge(buf->bytes);

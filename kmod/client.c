@@ -12,6 +12,7 @@
 #include <linux/ktime.h>
 
 #include "core.h"
+#include "trace.h"
 
 /**
  * tensor_client_new() - make a client for an open of the device
@@ -57,6 +58,7 @@ static void handle_free(struct tensor_handle *handle)
 
 static void handle_retire(struct tensor_client *client, struct tensor_handle *handle)
 {
+	trace_tensor_handle_retire(client, handle);
 	atomic_dec(&client->count);
 	atomic64_sub(handle->hold.buf->bytes, &client->bytes);
 	atomic_dec(&handle->hold.buf->handles);
@@ -119,6 +121,7 @@ void tensor_handle_publish(struct tensor_client *client, struct tensor_handle *h
 	atomic_inc(&client->count);
 	atomic64_add(handle->hold.buf->bytes, &client->bytes);
 	atomic_inc(&handle->hold.buf->handles);
+	trace_tensor_handle_publish(client, handle);
 	/* the slot is reserved: this needs no memory */
 	xa_store(&client->handles, handle->id, handle, 0);
 }

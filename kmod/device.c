@@ -10,6 +10,9 @@
 
 #include "core.h"
 
+#define CREATE_TRACE_POINTS
+#include "trace.h"
+
 #ifndef CONFIG_64BIT
 #error "cookies need 64-bit file offsets in mmap()"
 #endif

@@ -23,6 +23,7 @@
 #include <linux/statfs.h>
 
 #include "core.h"
+#include "trace.h"
 
 static struct vfsmount *fs_mnt;
 static int fs_pins;
@@ -173,6 +174,7 @@ struct file *tensor_fs_file(struct tensor_buf *buf, bool rdonly, bool counted)
 		iput(buf->inode);
 		return file;
 	}
+	trace_tensor_file(buf, rdonly, counted);
 	if (counted) {
 		file->private_data = buf;
 		atomic_inc(&buf->files);

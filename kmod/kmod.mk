@@ -21,5 +21,5 @@ kmod:
 	@test -n "$(KRELEASE)" || { echo "make kmod: no configured kernel in KDIR=$(KDIR)" >&2; exit 1; }
 	@mkdir -p $(addprefix $(KMOD_OUT)/,$(sort $(dir $(KMOD_SRC))))
 	@for f in $(KMOD_SRC); do \
-		[ -L $(KMOD_OUT)/$$f ] || ln -sfT $(CURDIR)/$$f $(KMOD_OUT)/$$f || exit 1; done
+		[ -e $(KMOD_OUT)/$$f ] || ln -sfT $(CURDIR)/$$f $(KMOD_OUT)/$$f || exit 1; done
 	+@$(MAKE) --no-print-directory -C $(KDIR) M=$(KMOD_OUT) modules

@@ -12,6 +12,7 @@
 #include <linux/mm.h>
 
 #include "core.h"
+#include "trace.h"
 
 static struct tensor_buf *vma_buf(struct vm_area_struct *vma)
 {
@@ -74,6 +75,7 @@ static void map_install(const struct tensor_hold *hold, struct vm_area_struct *v
 	vm_flags_set(vma, VM_DONTEXPAND | VM_DONTDUMP);
 	vma->vm_ops = &map_ops;
 	map_open(vma);
+	trace_tensor_map(hold->buf, vma);
 }
 
 /**

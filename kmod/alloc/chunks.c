@@ -218,6 +218,7 @@ u64 tensor_chunks_dma_bytes(const struct tensor_chunks *c)
 
 		if (folio_maybe_dma_pinned(folio))
 			bytes += folio_size(folio);
+		cond_resched();
 	}
 	return bytes;
 }

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Tracepoints: every transition of an object, with the ids that INFO and netlink show.
+ *
+ *	echo 1 > /sys/kernel/tracing/events/tensor/enable
+ */
+#undef TRACE_SYSTEM
+#define TRACE_SYSTEM tensor
+
+#if !defined(TENSOR_TRACE_H) || defined(TRACE_HEADER_MULTI_READ)
+#define TENSOR_TRACE_H
+
+#include <linux/mm_types.h>
+#include <linux/tracepoint.h>
+
+#include "core.h"
+
+DECLARE_EVENT_CLASS(tensor_buf,
+		    TP_PROTO(const struct tensor_buf *buf),
+		    TP_ARGS(buf),
+		    TP_STRUCT__entry(__field(u64, id)
+				     __field(u64, bytes)
+				     __field(u64, huge)),
+		    TP_fast_assign(__entry->id = buf->id;
+				   __entry->bytes = buf->bytes;
+				   __entry->huge = tensor_chunks_huge_bytes(&buf->chunks);),
+		    TP_printk("buf=%llu bytes=%llu huge=%llu", __entry->id, __entry->bytes,
+			      __entry->huge)
+);
+
+DEFINE_EVENT(tensor_buf, tensor_buf_new,
+	     TP_PROTO(const struct tensor_buf *buf),
+	     TP_ARGS(buf)
+);
+
+DEFINE_EVENT(tensor_buf, tensor_buf_evict,
+	     TP_PROTO(const struct tensor_buf *buf),
+	     TP_ARGS(buf)
+);
+
+DECLARE_EVENT_CLASS(tensor_handle,
+		    TP_PROTO(const struct tensor_client *client,
+			     const struct tensor_handle *handle),
+		    TP_ARGS(client, handle),
+		    TP_STRUCT__entry(__field(u64, client)
+				     __field(u64, buf)
+				     __field(u32, handle)
+				     __field(bool, rdonly)),
+		    TP_fast_assign(__entry->client = client->id;
+				   __entry->buf = handle->hold.buf->id;
+				   __entry->handle = handle->id;
+				   __entry->rdonly = handle->hold.rdonly;),
+		    TP_printk("client=%llu handle=%u buf=%llu %s", __entry->client, __entry->handle,
+			      __entry->buf, __entry->rdonly ? "ro" : "rw")
+);
+
+DEFINE_EVENT(tensor_handle, tensor_handle_publish,
+	     TP_PROTO(const struct tensor_client *client, const struct tensor_handle *handle),
+	     TP_ARGS(client, handle)
+);
+
+DEFINE_EVENT(tensor_handle, tensor_handle_retire,
+	     TP_PROTO(const struct tensor_client *client, const struct tensor_handle *handle),
+	     TP_ARGS(client, handle)
+);
+
+TRACE_EVENT(tensor_file,
+	    TP_PROTO(const struct tensor_buf *buf, bool rdonly, bool exported),
+	    TP_ARGS(buf, rdonly, exported),
+	    TP_STRUCT__entry(__field(u64, buf)
+			     __field(bool, rdonly)
+			     __field(bool, exported)),
+	    TP_fast_assign(__entry->buf = buf->id;
+			   __entry->rdonly = rdonly;
+			   __entry->exported = exported;),
+	    TP_printk("buf=%llu %s for %s", __entry->buf, __entry->rdonly ? "ro" : "rw",
+		      __entry->exported ? "export" : "mapping")
+);
+
+TRACE_EVENT(tensor_map,
+	    TP_PROTO(const struct tensor_buf *buf, const struct vm_area_struct *vma),
+	    TP_ARGS(buf, vma),
+	    TP_STRUCT__entry(__field(u64, buf)
+			     __field(unsigned long, start)
+			     __field(unsigned long, end)
+			     __field(unsigned long, first)),
+	    TP_fast_assign(__entry->buf = buf->id;
+			   __entry->start = vma->vm_start;
+			   __entry->end = vma->vm_end;
+			   __entry->first = vma->vm_pgoff;),
+	    TP_printk("buf=%llu %lx-%lx from page %lu", __entry->buf, __entry->start, __entry->end,
+		      __entry->first)
+);
+
+#endif /* TENSOR_TRACE_H */
+
+#undef TRACE_INCLUDE_PATH
+#undef TRACE_INCLUDE_FILE
+#define TRACE_INCLUDE_PATH kmod
+#define TRACE_INCLUDE_FILE trace
+#include <trace/define_trace.h>
