@@ -52,6 +52,11 @@ TENSOR_EXPORT tensor *tensor_keep(tensor *t)
 	return t && th->scope_depth ? tensor_get(t) : t;
 }
 
+TENSOR_EXPORT tensor *tensor_scope_add(tensor *t)
+{
+	return scope_own(thread(), t);
+}
+
 TENSOR_EXPORT tensor *tensor_retain(tensor *t)
 {
 	return t ? tensor_get(t) : NULL;

@@ -31,6 +31,10 @@ void tensor_release(tensor *t);
 /* Takes t out of the open scope: the caller owns a reference from now on. Returns t. */
 tensor *tensor_keep(tensor *t);
 
+/* The opposite: gives a reference of the caller's to the open scope, if there is one. Returns t,
+ * so that a function can return what an inner scope made like an operator does. */
+tensor *tensor_scope_add(tensor *t);
+
 struct tensor_scope_guard {
 	uint32_t mark;
 	bool once;
@@ -42,11 +46,12 @@ void tensor_scope_leave(struct tensor_scope_guard *guard);
  * tensor_scope { ... }: results made inside are released at the end, on every way out
  * (break, return, goto). Scopes nest; a scope belongs to the thread that opened it.
  */
-#define tensor_scope                                                                              \
-	for (struct tensor_scope_guard                                                            \
-		     __attribute__((cleanup(tensor_scope_leave))) tensor_guard_ =                 \
-			     tensor_scope_enter();                                                \
-	     tensor_guard_.once; tensor_guard_.once = false)
+#define tensor_scope TENSOR_SCOPE_(TENSOR_PASTE_(tensor_guard_, __COUNTER__))
+#define TENSOR_SCOPE_(guard) TENSOR_SCOPE__(guard)
+#define TENSOR_SCOPE__(guard)                                                                     \
+	for (struct tensor_scope_guard __attribute__((cleanup(tensor_scope_leave))) guard =       \
+		     tensor_scope_enter();                                                        \
+	     guard.once; guard.once = false)
 
 /* ---- what a tensor is --------------------------------------------------------------- */
 

@@ -128,6 +128,10 @@ static inline tensor_scalar tensor_scalar_float(double v)
 		 : tensor_scalar_int)(x)
 #endif
 
+/* For macros that declare a variable and may be nested. */
+#define TENSOR_PASTE_(a, b)  TENSOR_PASTE__(a, b)
+#define TENSOR_PASTE__(a, b) a##b
+
 /* Lists are borrowed for the call: nothing is kept. */
 typedef struct tensor_ints {
 	const int64_t *data;

@@ -64,15 +64,18 @@ static inline bool check_done_(int err)
 static inline void check_values_(tensor *t, const double *want, int64_t n, double tol,
 				 const char *file, int line)
 {
-	tensor *d = tensor_to(check_ok_(t, file, line), F64);
 	double *got = malloc((n + 1) * sizeof(*got));
 
-	if (tensor_numel(t) != n) {
+	if (tensor_numel(check_ok_(t, file, line)) != n) {
 		fprintf(stderr, "%lld elements, expected %lld\n", (long long)tensor_numel(t),
 			(long long)n);
 		_fail(file, line);
 	}
-	check_done_(tensor_copy_to(check_ok_(d, file, line), got, n * sizeof(*got)));
+	tensor_scope {
+		tensor *d = tensor_to(tensor_detach(t), F64);
+
+		check_done_(tensor_copy_to(check_ok_(d, file, line), got, n * sizeof(*got)));
+	}
 	for (int64_t i = 0; i < n; i++) {
 		bool same = isnan(want[i]) ? isnan(got[i]) :
 					     got[i] == want[i] || fabs(got[i] - want[i]) <= tol;
@@ -84,7 +87,6 @@ static inline void check_values_(tensor *t, const double *want, int64_t n, doubl
 		}
 	}
 	free(got);
-	tensor_release(d);
 }
 
 #define assert_shape(t, ...)                                                                      \
@@ -98,14 +100,17 @@ static inline void check_values_(tensor *t, const double *want, int64_t n, doubl
 static inline tensor *iota(double start, tensor_ints shape)
 {
 	int64_t n = 1;
-	tensor *flat, *t;
+	tensor *t = NULL;
 
 	for (int64_t i = 0; i < shape.len; i++)
 		n *= shape.data[i];
-	flat = ok(tensor_arange_step(TENSOR_SCALAR(start), TENSOR_SCALAR(start + n),
-				     TENSOR_SCALAR(1), F32));
-	t = ok(tensor_to_copy(ok(tensor_view(flat, shape)), TENSOR_OPTIONS(0)));
-	return t;
+	tensor_scope {
+		tensor *flat = tensor_arange_step(TENSOR_SCALAR(start), TENSOR_SCALAR(start + n),
+						  TENSOR_SCALAR(1), F32);
+
+		t = tensor_retain(ok(tensor_to_copy(tensor_view(flat, shape), TENSOR_OPTIONS(0))));
+	}
+	return tensor_scope_add(t);
 }
 
 #endif

@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR MIT
+/* Elementwise operators against plain loops: dtypes, strides, broadcasting, in-place and out. */
+#include "check.h"
+
+/* The value at a flat row-major position, read through sizes and strides. */
+static double value_at(tensor *t, int64_t flat)
+{
+	int64_t index[TENSOR_MAX_DIMS];
+	double v;
+
+	for (int d = tensor_dim(t) - 1; d >= 0; d--) {
+		index[d] = flat % tensor_size(t, d);
+		flat /= tensor_size(t, d);
+	}
+	assert_done(tensor_at(t, (tensor_ints){index, tensor_dim(t)}, &v));
+	return v;
+}
+
+/* Several layouts of the same logical values: contiguous, transposed, stepped, expanded. */
+static tensor *layout_of(tensor *base, int kind)
+{
+	switch (kind) {
+	case 0:
+		return base;
+	case 1:
+		return tensor_t(tensor_to_copy(tensor_t(base), TENSOR_OPTIONS(0)));
+	case 2: {
+		tensor *wide = tensor_zeros(TENSOR_INTS(2 * tensor_size(base, 0),
+							3 * tensor_size(base, 1)),
+					    TENSOR_OPTIONS(.dtype = tensor_dtype(base)));
+		tensor *v = tensor_slice(tensor_slice(wide, 0, 0, TENSOR_NONE, 2), 1, 0, TENSOR_NONE,
+					 3);
+
+		return tensor_copy_(v, base);
+	}
+	default:
+		return tensor_expand(tensor_slice(base, 0, 0, 1, 1), tensor_shape(base));
+	}
+}
+
+static double add(double x, double y) { return x + y; }
+static double sub(double x, double y) { return x - y; }
+static double mul(double x, double y) { return x * y; }
+static double divide(double x, double y) { return x / y; }
+static double eq(double x, double y) { return x == y; }
+static double ne(double x, double y) { return x != y; }
+static double lt(double x, double y) { return x < y; }
+static double le(double x, double y) { return x <= y; }
+static double gt(double x, double y) { return x > y; }
+static double ge(double x, double y) { return x >= y; }
+
+static const struct binary_row {
+	tensor *(*op)(tensor *, tensor *);
+	double (*want)(double, double);
+} binary_rows[] = {
+	{tensor_add, add}, {tensor_sub, sub}, {tensor_mul, mul}, {tensor_div, divide},
+	{tensor_eq, eq},   {tensor_ne, ne},   {tensor_lt, lt},	 {tensor_le, le},
+	{tensor_gt, gt},   {tensor_ge, ge},
+};
+
+static void check_binary(const struct binary_row *row, tensor *a, tensor *b)
+{
+	tensor_scope {
+		tensor *r = ok(row->op(a, b));
+		double tol = tensor_dtype(r) == TENSOR_F32 ? 1e-6 : 1e-15;
+
+		for (int64_t i = 0; i < tensor_numel(r); i++) {
+			double want = row->want(value_at(a, i), value_at(b, i));
+			double got = value_at(r, i);
+
+			if (tensor_dtype(r) == TENSOR_U8)
+				want = (uint8_t)(int)want;
+
+			assert_true(got == want || fabs(got - want) <= tol * fabs(want));
+		}
+	}
+}
+
+static void binary_operators_agree_with_plain_loops(void **state)
+{
+	static const enum tensor_dtype dtypes[] = {TENSOR_U8,  TENSOR_I8,  TENSOR_I16, TENSOR_I32,
+						   TENSOR_I64, TENSOR_F32, TENSOR_F64};
+
+	tensor_scope {
+		for (size_t d = 0; d < sizeof(dtypes) / sizeof(*dtypes); d++) {
+			tensor_options o = {.dtype = dtypes[d]};
+			tensor *a = tensor_to(iota(2, TENSOR_INTS(3, 3)), o);
+			tensor *b = tensor_to(tensor_t(iota(1, TENSOR_INTS(3, 3))), o);
+
+			for (size_t r = 0; r < sizeof(binary_rows) / sizeof(*binary_rows); r++)
+				for (int k = 0; k < 16; k++)
+					check_binary(&binary_rows[r], ok(layout_of(a, k % 4)),
+						     ok(layout_of(k % 4 == 3 ? layout_of(b, 3) : b,
+								  k / 4)));
+		}
+	}
+}
+
+static double sigmoid(double x) { return 1 / (1 + exp(-x)); }
+static double relu(double x) { return x < 0 ? 0 : x; }
+static double negate(double x) { return -x; }
+
+static void unary_operators_agree_with_the_c_library(void **state)
+{
+	static const struct {
+		tensor *(*op)(tensor *);
+		double (*want)(double);
+	} rows[] = {{tensor_neg, negate}, {tensor_exp, exp},	     {tensor_log, log},
+		    {tensor_tanh, tanh},  {tensor_sigmoid, sigmoid}, {tensor_relu, relu}};
+
+	tensor_scope {
+		tensor *x = tensor_mul_scalar(tensor_sub_scalar(iota(0, TENSOR_INTS(17, 19)),
+								TENSOR_SCALAR(160)),
+					      TENSOR_SCALAR(0.13));
+
+		for (size_t r = 0; r < sizeof(rows) / sizeof(*rows); r++) {
+			for (int k = 0; k < 6; k++) {
+				tensor *a = tensor_to(layout_of(x, k % 3), k < 3 ? F32 : F64);
+				tensor *y = ok(rows[r].op(layout_of(a, k % 3)));
+				double tol = k < 3 ? 3e-7 : 1e-15;
+
+				for (int64_t i = 0; i < tensor_numel(y); i += 7) {
+					double want = rows[r].want(value_at(a, i));
+					double got = value_at(y, i);
+
+					assert_true((isnan(want) && isnan(got)) || got == want ||
+						    fabs(got - want) <= tol * fabs(want));
+				}
+			}
+		}
+	}
+}
+
+static void special_values_follow_ieee(void **state)
+{
+	static const float in[] = {NAN, INFINITY, -INFINITY, 0.0f, -0.0f};
+
+	tensor_scope {
+		tensor *x = tensor_from_data(in, TENSOR_INTS(5), F32);
+
+		assert_values(tensor_exp(x), 0, NAN, INFINITY, 0, 1, 1);
+		assert_values(tensor_log(x), 0, NAN, INFINITY, NAN, -INFINITY, -INFINITY);
+		assert_values(tensor_tanh(x), 0, NAN, 1, -1, 0, 0);
+		assert_values(tensor_relu(x), 0, NAN, INFINITY, 0, 0, 0);
+		assert_values(tensor_sigmoid(x), 0, NAN, 1, 0, .5, .5);
+		assert_values(tensor_eq(x, x), 0, 0, 1, 1, 1, 1);
+		assert_values(tensor_div_scalar(x, TENSOR_SCALAR(0)), 0, NAN, INFINITY, -INFINITY, NAN,
+			      NAN);
+		/* Integers wrap. */
+		assert_values(tensor_add_scalar(tensor_full(TENSOR_INTS(1), TENSOR_SCALAR(INT64_MAX),
+							    I64), TENSOR_SCALAR(1)), 0, (double)INT64_MIN);
+	}
+}
+
+static void alpha_scales_the_second_operand(void **state)
+{
+	tensor_scope {
+		tensor *a = iota(1, TENSOR_INTS(3)), *i = tensor_to(a, I64);
+
+		assert_values(tensor_add_opt(a, a, TENSOR_SCALAR(0.5)), 0, 1.5, 3, 4.5);
+		assert_values(tensor_sub_opt(a, a, TENSOR_SCALAR(3)), 0, -2, -4, -6);
+		assert_values(tensor_sub_scalar_opt(i, TENSOR_SCALAR(2), TENSOR_SCALAR(2)), 0, -3, -2,
+			      -1);
+		assert_fails(!tensor_add_opt(i, i, TENSOR_SCALAR(0.5)), EINVAL, "alpha");
+	}
+}
+
+static void in_place_and_out_forms(void **state)
+{
+	tensor_scope {
+		tensor *a = iota(0, TENSOR_INTS(2, 3)), *row = tensor_select(a, 0, 0);
+		tensor *out = tensor_empty(TENSOR_INTS(0), F64);
+		tensor *ints = tensor_to(row, I64);
+
+		assert_ptr_equal(tensor_add_(a, row), a);
+		/* row is part of a: the result is as if it had been read first. */
+		assert_values(a, 0, 0, 2, 4, 3, 5, 7);
+		assert_ptr_equal(tensor_mul_out(out, a, a), out);
+		assert_shape(out, 2, 3);
+		assert_values(out, 0, 0, 4, 16, 9, 25, 49);
+		assert_values(tensor_exp_out(out, tensor_zeros(TENSOR_INTS(1), F32)), 0, 1);
+		assert_fails(!tensor_add_(row, a), EINVAL, "self has shape [3]");
+		assert_fails(!tensor_add_scalar_(ints, TENSOR_SCALAR(0.5)), EINVAL,
+			     "f32 does not go into i64");
+		assert_fails(!tensor_add_out(tensor_expand(tensor_ones(TENSOR_INTS(1), F32),
+							   TENSOR_INTS(3)), row, row), EINVAL,
+			     "share memory");
+		assert_fails(!tensor_add_out(tensor_t(a), row, row), EINVAL, "view");
+	}
+}
+
+static void where_chooses_and_copy_broadcasts(void **state)
+{
+	tensor_scope {
+		tensor *a = iota(0, TENSOR_INTS(2, 2));
+		tensor *c = tensor_gt_scalar(a, TENSOR_SCALAR(1));
+
+		assert_values(tensor_where(c, a, tensor_full(TENSOR_SCALAR_SHAPE, TENSOR_SCALAR(-1),
+							     F32)), 0, -1, -1, 2, 3);
+		assert_values(tensor_copy_(a, tensor_arange(TENSOR_SCALAR(2), I64)), 0, 0, 1, 0, 1);
+		/* Within one storage, as if through a temporary. */
+		a = iota(0, TENSOR_INTS(4));
+		assert_values(tensor_copy_(tensor_slice(a, 0, 1, 4, 1), tensor_slice(a, 0, 0, 3, 1)), 0,
+			      0, 1, 2);
+		assert_fails(!tensor_where(a, a, a), EINVAL, "must be bool");
+		assert_fails(!tensor_copy_(a, tensor_ones(TENSOR_INTS(3), F32)), EINVAL, "broadcast");
+	}
+}
+
+static void dtypes_without_a_kernel_are_refused(void **state)
+{
+	tensor_scope {
+		tensor *h = ok(tensor_empty(TENSOR_INTS(2), TENSOR_OPTIONS(.dtype = TENSOR_F16)));
+		tensor *b = ok(tensor_ones(TENSOR_INTS(2), TENSOR_OPTIONS(.dtype = TENSOR_BOOL)));
+
+		assert_fails(!tensor_add(h, h), EOPNOTSUPP, "no kernel for dtype f16");
+		assert_fails(!tensor_neg(b), EOPNOTSUPP, "no kernel for dtype bool");
+		assert_fails(!tensor_sub(b, b), EOPNOTSUPP, "no kernel for dtype bool");
+	}
+}
+
+static void large_results_are_the_same_on_any_number_of_threads(void **state)
+{
+	const int64_t n = 1 << 20;
+	float *one = malloc(n * 4), *two = malloc(n * 4);
+	int before = tensor_get_num_threads();
+
+	tensor_scope {
+		tensor *a = tensor_view(tensor_arange(TENSOR_SCALAR((double)n), F32),
+					TENSOR_INTS(1024, 1024));
+
+		for (int k = 0; k < 2; k++) {
+			float *to = k ? two : one;
+
+			assert_done(tensor_set_num_threads(k + 1));
+			assert_done(tensor_copy_to(tensor_tanh(tensor_add(a, tensor_t(a))), to, n * 4));
+		}
+	}
+	assert_memory_equal(one, two, n * 4);
+	assert_done(tensor_set_num_threads(before));
+	assert_fails(tensor_set_num_threads(0), EINVAL, "1 to 256");
+	free(one);
+	free(two);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(binary_operators_agree_with_plain_loops),
+		cmocka_unit_test(unary_operators_agree_with_the_c_library),
+		cmocka_unit_test(special_values_follow_ieee),
+		cmocka_unit_test(alpha_scales_the_second_operand),
+		cmocka_unit_test(in_place_and_out_forms),
+		cmocka_unit_test(where_chooses_and_copy_broadcasts),
+		cmocka_unit_test(dtypes_without_a_kernel_are_refused),
+		cmocka_unit_test(large_results_are_the_same_on_any_number_of_threads),
+	};
+
+	return cmocka_run_group_tests_name("pointwise", tests, NULL, NULL);
+}

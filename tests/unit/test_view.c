@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR MIT
+/* Views: the same memory, other sizes, strides and offsets; and what is refused. */
+#include "check.h"
+
+#define is_view_of(v, base) assert_true(tensor_shares_storage(ok(v), base))
+
+static void views_share_memory_and_count_its_changes(void **state)
+{
+	tensor_scope {
+		tensor *a = iota(0, TENSOR_INTS(3, 4)), *row = ok(tensor_select(a, 0, 1));
+		uint32_t before = tensor_version(a);
+
+		ok(tensor_fill_(ok(tensor_slice(row, 0, 1, 3, 1)), TENSOR_SCALAR(9)));
+		assert_values(a, 0, 0, 1, 2, 3, 4, 9, 9, 7, 8, 9, 10, 11);
+		assert_int_equal(tensor_version(a), before + 1);
+		assert_int_equal(tensor_version(row), before + 1);
+		assert_int_equal(tensor_version(ok(tensor_detach(a))), before + 1);
+	}
+}
+
+static void select_slice_narrow(void **state)
+{
+	tensor_scope {
+		tensor *a = iota(0, TENSOR_INTS(3, 4));
+
+		assert_values(tensor_select(a, -1, -1), 0, 3, 7, 11);
+		assert_int_equal(tensor_stride(ok(tensor_select(a, 1, 0)), 0), 4);
+		assert_values(tensor_slice(a, 1, TENSOR_NONE, TENSOR_NONE, 3), 0, 0, 3, 4, 7, 8, 11);
+		assert_values(tensor_slice(a, 0, -1, 100, 1), 0, 8, 9, 10, 11);
+		assert_shape(ok(tensor_slice(a, 0, 2, 1, 1)), 0, 4);
+		assert_shape(ok(tensor_slice(a, 0, 0, 3, INT64_MAX)), 1, 4);
+		assert_values(tensor_narrow(a, 1, -2, 2), 0, 2, 3, 6, 7, 10, 11);
+		is_view_of(tensor_narrow(a, 0, 1, 2), a);
+		assert_fails(!tensor_select(a, 0, 3), EINVAL, "index 3 is out of range");
+		assert_fails(!tensor_select(a, 2, 0), EINVAL, "expected -2 to 1, got 2");
+		assert_fails(!tensor_select(ok(tensor_select(ok(tensor_select(a, 0, 0)), 0, 0)), 0, 0),
+			     EINVAL, "0-d");
+		assert_fails(!tensor_slice(a, 0, 0, 3, 0), EINVAL, "step must be at least 1");
+		assert_fails(!tensor_narrow(a, 0, 2, 2), EINVAL, "exceed");
+		assert_fails(!tensor_narrow(a, 0, 0, INT64_MAX), EINVAL, "exceed");
+	}
+}
+
+static void transpose_permute_t(void **state)
+{
+	tensor_scope {
+		tensor *a = iota(0, TENSOR_INTS(2, 3, 2));
+
+		assert_shape(ok(tensor_permute(a, TENSOR_INTS(2, 0, -2))), 2, 2, 3);
+		assert_values(tensor_permute(a, TENSOR_INTS(2, 0, 1)), 0, 0, 2, 4, 6, 8, 10, 1, 3, 5,
+			      7, 9, 11);
+		assert_values(tensor_transpose(tensor_select(a, 0, 0), 0, 1), 0, 0, 2, 4, 1, 3, 5);
+		assert_values(tensor_t(tensor_select(a, 0, 0)), 0, 0, 2, 4, 1, 3, 5);
+		assert_fails(!tensor_t(a), EINVAL, "at most 2");
+		assert_fails(!tensor_permute(a, TENSOR_INTS(0, 1)), EINVAL, "3 dimensions");
+		assert_fails(!tensor_permute(a, TENSOR_INTS(0, 1, -2)), EINVAL, "twice");
+	}
+}
+
+static void expand_repeats_without_memory(void **state)
+{
+	tensor_scope {
+		tensor *a = iota(1, TENSOR_INTS(2, 1)), *e = ok(tensor_expand(a, TENSOR_INTS(2, -1, 3)));
+
+		assert_shape(e, 2, 2, 3);
+		assert_values(e, 0, 1, 1, 1, 2, 2, 2, 1, 1, 1, 2, 2, 2);
+		assert_int_equal(tensor_stride(e, 0), 0);
+		is_view_of(e, a);
+		assert_fails(!tensor_expand(a, TENSOR_INTS(3, 3)), EINVAL, "does not expand");
+		assert_fails(!tensor_expand(a, TENSOR_INTS(2)), EINVAL, "does not expand");
+		assert_fails(!tensor_expand(a, TENSOR_INTS(-1, 2, 3)), EINVAL, "does not expand");
+		assert_fails(!tensor_fill_(e, TENSOR_SCALAR(0)), EINVAL, "share memory");
+	}
+}
+
+static void view_and_reshape(void **state)
+{
+	tensor_scope {
+		tensor *a = iota(0, TENSOR_INTS(2, 3, 4)), *t = ok(tensor_transpose(a, 0, 1)), *r;
+
+		is_view_of(tensor_view(a, TENSOR_INTS(6, -1)), a);
+		assert_shape(ok(tensor_view(a, TENSOR_INTS(-1))), 24);
+		/* Dimensions that still are one run may be split and joined. */
+		assert_shape(ok(tensor_view(t, TENSOR_INTS(3, 2, 2, 2))), 3, 2, 2, 2);
+		assert_fails(!tensor_view(t, TENSOR_INTS(24)), EINVAL, "use reshape");
+		r = ok(tensor_reshape(t, TENSOR_INTS(24)));
+		assert_false(tensor_shares_storage(r, a));
+		assert_values(tensor_slice(r, 0, 0, 8, 1), 0, 0, 1, 2, 3, 12, 13, 14, 15);
+		is_view_of(tensor_reshape(a, TENSOR_INTS(4, 6)), a);
+		assert_fails(!tensor_view(a, TENSOR_INTS(5, -1)), EINVAL, "does not fit");
+		assert_fails(!tensor_view(a, TENSOR_INTS(-1, -1)), EINVAL, "does not fit");
+		assert_shape(ok(tensor_view(ok(tensor_zeros(TENSOR_INTS(0, 3), F32)),
+					    TENSOR_INTS(3, 0, 5))), 3, 0, 5);
+		assert_fails(!tensor_view(ok(tensor_zeros(TENSOR_INTS(0, 3), F32)),
+					  TENSOR_INTS(-1, 0)), EINVAL, "does not fit");
+	}
+}
+
+static void squeeze_unsqueeze(void **state)
+{
+	tensor_scope {
+		tensor *a = iota(0, TENSOR_INTS(1, 3, 1, 2));
+
+		assert_shape(ok(tensor_squeeze(a)), 3, 2);
+		assert_shape(ok(tensor_squeeze_dim(a, -2)), 1, 3, 2);
+		assert_shape(ok(tensor_squeeze_dim(a, 1)), 1, 3, 1, 2);
+		assert_shape(ok(tensor_unsqueeze(a, -1)), 1, 3, 1, 2, 1);
+		assert_shape(ok(tensor_unsqueeze(a, 0)), 1, 1, 3, 1, 2);
+		assert_int_equal(tensor_dim(ok(tensor_squeeze(ok(tensor_ones(TENSOR_INTS(1, 1), F32))))),
+				 0);
+		assert_fails(!tensor_unsqueeze(a, 5), EINVAL, "out of range");
+	}
+}
+
+static void as_strided_stays_inside_the_storage(void **state)
+{
+	tensor_scope {
+		tensor *a = iota(0, TENSOR_INTS(64));
+
+		assert_values(tensor_as_strided(a, TENSOR_INTS(2, 2), TENSOR_INTS(1, 3), 4), 0, 4, 7, 5,
+			      8);
+		assert_values(tensor_as_strided(a, TENSOR_INTS(3), TENSOR_INTS(-2), 10), 0, 10, 8, 6);
+		assert_fails(!tensor_as_strided(a, TENSOR_INTS(65), TENSOR_INTS(1), 0), EINVAL,
+			     "storage of 64");
+		assert_fails(!tensor_as_strided(a, TENSOR_INTS(3), TENSOR_INTS(-2), 3), EINVAL,
+			     "elements -1");
+		assert_fails(!tensor_as_strided(a, TENSOR_INTS(1), TENSOR_INTS(1), -1), EINVAL, "-1");
+		assert_fails(!tensor_as_strided(a, TENSOR_INTS(3), TENSOR_INTS(INT64_MAX), 0), EOVERFLOW,
+			     "overflow");
+		assert_shape(ok(tensor_as_strided(a, TENSOR_INTS(0), TENSOR_INTS(99), 0)), 0);
+	}
+}
+
+static void diagonal_of_two_dimensions(void **state)
+{
+	tensor_scope {
+		tensor *a = iota(0, TENSOR_INTS(3, 4));
+
+		assert_values(tensor_diagonal(a, 0, 0, 1), 0, 0, 5, 10);
+		assert_values(tensor_diagonal(a, 2, 0, 1), 0, 2, 7);
+		assert_values(tensor_diagonal(a, -1, 0, 1), 0, 4, 9);
+		assert_values(tensor_diagonal(a, 1, 1, 0), 0, 4, 9);
+		assert_shape(ok(tensor_diagonal(a, 9, 0, 1)), 0);
+		assert_fails(!tensor_diagonal(a, 0, 1, -1), EINVAL, "both 1");
+		assert_fails(!tensor_diagonal(ok(tensor_select(a, 0, 0)), 0, 0, 1), EINVAL, "at least 2");
+	}
+}
+
+static void a_view_outlives_its_base(void **state)
+{
+	tensor *v = NULL;
+
+	tensor_scope {
+		tensor *a = iota(0, TENSOR_INTS(2, 2));
+
+		v = tensor_keep(ok(tensor_t(ok(tensor_alias(a)))));
+	}
+	assert_values(v, 0, 0, 2, 1, 3);
+	tensor_release(v);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(views_share_memory_and_count_its_changes),
+		cmocka_unit_test(select_slice_narrow),
+		cmocka_unit_test(transpose_permute_t),
+		cmocka_unit_test(expand_repeats_without_memory),
+		cmocka_unit_test(view_and_reshape),
+		cmocka_unit_test(squeeze_unsqueeze),
+		cmocka_unit_test(as_strided_stays_inside_the_storage),
+		cmocka_unit_test(diagonal_of_two_dimensions),
+		cmocka_unit_test(a_view_outlives_its_base),
+	};
+
+	return cmocka_run_group_tests_name("view", tests, NULL, NULL);
+}
