@@ -251,6 +251,37 @@ HELPER bool used_becomes(int dev, uint64_t bytes)
 	return true;
 }
 
+/* Free memory in KiB, that in the lists of the CPUs included. */
+HELPER int64_t memory_free(void)
+{
+	long long pages = 0, n;
+	char line[256];
+	FILE *f;
+
+	write_text("/proc/sys/vm/drop_caches", "3");
+	f = fopen("/proc/zoneinfo", "re");
+	while (f && fgets(line, sizeof(line), f)) {
+		if (sscanf(line, " nr_free_pages %lld", &n) == 1 || sscanf(line, " count: %lld", &n) == 1)
+			pages += n;
+	}
+	if (f)
+		fclose(f);
+	return pages * (PAGE / KIB);
+}
+
+/* Whether all but @slack KiB of what was free is free again, now or soon. */
+HELPER bool memory_comes_back(int64_t free_before, int64_t slack)
+{
+	int tries;
+
+	for (tries = 0; memory_free() < free_before - slack; tries++) {
+		if (tries == 20)
+			return false;
+		sleep_ms(250);
+	}
+	return true;
+}
+
 HELPER int count_fds(void)
 {
 	int n = 0, fd;

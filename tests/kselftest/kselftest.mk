@@ -18,8 +18,8 @@ $(KST_B)/%: tests/kselftest/%.c tests/kselftest/device.h include/uapi/linux/tens
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS) $(WARN) -Wno-missing-prototypes $(KST_FLAGS) -D_GNU_SOURCE -Iinclude/uapi -isystem $(KST_INC) -o $@ $< $(KST_LIBS)
 
-$(KST_B)/netlink: KST_LIBS = -lnl-genl-3 -lnl-3
-$(KST_B)/netlink: KST_FLAGS = -isystem /usr/include/libnl3
+$(KST_B)/netlink: KST_LIBS = $(shell pkg-config --libs libnl-genl-3.0)
+$(KST_B)/netlink: KST_FLAGS = $(shell pkg-config --cflags libnl-genl-3.0)
 
 .PHONY: kselftest
 kselftest: $(KST_BINS)
