@@ -12,13 +12,22 @@ $(B)/tests/%: tests/unit/%.c tests/unit/check.h $(LIB_SO) $(B)/libtensor.so
 	$(Q)$(CC) $(CPPFLAGS_ALL) -std=gnu11 $(CFLAGS) $(WARN) $(SANITIZE) -o $@ $< -L$(B) -ltensor \
 		-Wl,-rpath,$(abspath $(B)) -lcmocka -lm -pthread
 
-.PHONY: unit test-unit test-sanitize
+.PHONY: unit test test-unit test-sanitize test-shell
+# Everything that fits into a coffee break; `make test-kernels` is the rest.
+test:
+	@packaging/install-deps build test guest
+	@$(MAKE) --no-print-directory all unit
+	@tests/run-all $(B) test-unit=unit test-sanitize=sanitize test-shell=shell test-guest=guest-6.1
+
 unit: $(UNIT_BIN)
 test-unit: unit
 	$(Q)tests/run-unit $(B) unit $(UNIT_BIN)
 
+test-shell: all
+	$(Q)tests/run-shell $(B) shell $(wildcard tests/shell/*.sh)
+
 # Leaks count: what the library keeps on purpose is reachable.
 test-sanitize:
 	$(Q)$(MAKE) B=build/asan SANITIZE="-fsanitize=address,undefined -fno-sanitize-recover=all" \
-		CFLAGS="-O1 -g" TALLY=build unit
+		CFLAGS="-O1 -g" unit
 	$(Q)tests/run-unit build sanitize $(patsubst tests/unit/%.c,build/asan/tests/%,$(UNIT_SRC))

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR MIT
+/*
+ * The loader: reads the digits and hands them to the trainer in shared tensors. Every fifth image
+ * is held out. For each epoch the others are shuffled straight into one of two pairs of tensors,
+ * while the trainer still works on the other pair; the pixels never cross the socket.
+ *
+ * usage: digits-loader SOCKET DIGITS.csv
+ */
+#include "common.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define IMAGES_MAX 8192
+#define HELD_OUT   5
+#define SLOTS	   2
+
+struct image {
+	float pixel[PIXELS]; /* 0 to 1 */
+	int64_t digit;
+};
+
+struct pair {
+	tensor *images, *labels; /* f32 [n, 64], i64 [n] */
+};
+
+static struct image images[IMAGES_MAX];
+
+/* A row of the file: 64 numbers 0..16 and a digit. 0, or -1. */
+static int parse(char *line, struct image *image)
+{
+	char *end;
+
+	for (int i = 0; i <= PIXELS; i++) {
+		long v = strtol(line, &end, 10);
+
+		if (end == line || v < 0 || v > (i < PIXELS ? 16 : CLASSES - 1))
+			return -1;
+		if (i < PIXELS)
+			image->pixel[i] = v / 16.0f;
+		else
+			image->digit = v;
+		line = end + (*end == ',');
+	}
+	return 0;
+}
+
+static int read_images(const char *path)
+{
+	FILE *f = fopen(path, "r");
+	char line[1024];
+	int n = 0;
+
+	if (!f) {
+		perror(path);
+		return -1;
+	}
+	while (n < IMAGES_MAX && fgets(line, sizeof(line), f)) {
+		if (parse(line, &images[n]) < 0) {
+			fprintf(stderr, "%s:%d: not a row of 64 pixels and a digit\n", path, n + 1);
+			n = -1;
+			break;
+		}
+		n++;
+	}
+	fclose(f);
+	return n;
+}
+
+static int make_pair(struct pair *p, int64_t n)
+{
+	p->images = tensor_empty(TENSOR_INTS(n, PIXELS),
+				 TENSOR_OPTIONS(.dtype = TENSOR_F32, .shareable = true));
+	p->labels = tensor_empty(TENSOR_INTS(n),
+				 TENSOR_OPTIONS(.dtype = TENSOR_I64, .shareable = true));
+	if (!p->images || !p->labels)
+		return tensor_perror("loader");
+	tensor_set_label(p->images, "images");
+	tensor_set_label(p->labels, "labels");
+	return 0;
+}
+
+static void fill(struct pair *p, const int *order, int n)
+{
+	float *pixel = tensor_data(p->images);
+	int64_t *label = tensor_data(p->labels);
+
+	for (int i = 0; i < n; i++) {
+		memcpy(pixel + i * PIXELS, images[order[i]].pixel, sizeof(images[0].pixel));
+		label[i] = images[order[i]].digit;
+	}
+}
+
+static int send_pair(tensor_channel *channel, const struct pair *p)
+{
+	int err = tensor_send(channel, p->images, TENSOR_SEND_READONLY);
+
+	return err < 0 ? err : tensor_send(channel, p->labels, TENSOR_SEND_READONLY);
+}
+
+static void release_pair(struct pair *p)
+{
+	tensor_release(p->images);
+	tensor_release(p->labels);
+}
+
+static void shuffle(int *order, int n, uint64_t *seed)
+{
+	for (int i = n - 1; i > 0; i--) {
+		int j = (int)(digits_random(seed) % (uint64_t)(i + 1)), tmp = order[i];
+
+		order[i] = order[j];
+		order[j] = tmp;
+	}
+}
+
+/* Serves epochs until the trainer says that it has enough, or is gone. */
+static int serve(int fd, tensor_channel *channel, int *order, int n)
+{
+	struct pair slot[SLOTS] = {0};
+	uint64_t seed = 20260101;
+	int status = EXIT_FAILURE;
+
+	for (int i = 0; i < SLOTS; i++)
+		if (make_pair(&slot[i], n) < 0)
+			goto out;
+	for (long epoch = 0;; epoch++) {
+		char answer = 0;
+
+		/* The pair that is filled next must have been given back. */
+		if (epoch >= SLOTS && digits_receive(fd, &answer, 1) != 1) {
+			fprintf(stderr, "loader: the trainer is gone after epoch %ld\n", epoch);
+			status = EXIT_PEER_GONE;
+			goto out;
+		}
+		if (answer == 'e')
+			break;
+		shuffle(order, n, &seed);
+		fill(&slot[epoch % SLOTS], order, n);
+		if (send_pair(channel, &slot[epoch % SLOTS]) < 0) {
+			status = tensor_last_error()->code == 32 /* EPIPE */ ? EXIT_PEER_GONE :
+									       EXIT_FAILURE;
+			tensor_perror("loader");
+			goto out;
+		}
+	}
+	status = EXIT_SUCCESS;
+out:
+	for (int i = 0; i < SLOTS; i++)
+		release_pair(&slot[i]);
+	return status;
+}
+
+int main(int argc, char **argv)
+{
+	static int train[IMAGES_MAX], held_out[IMAGES_MAX];
+	int n, fd, trains = 0, holds = 0, status;
+	tensor_channel *channel;
+	struct pair test = {0};
+
+	if (argc != 3) {
+		fprintf(stderr, "usage: digits-loader SOCKET DIGITS.csv\n");
+		return 2;
+	}
+	n = read_images(argv[2]);
+	if (n < HELD_OUT)
+		return EXIT_FAILURE;
+	for (int i = 0; i < n; i++) {
+		if (i % HELD_OUT == HELD_OUT - 1)
+			held_out[holds++] = i;
+		else
+			train[trains++] = i;
+	}
+	fd = digits_connect(argv[1], ROLE_LOADER);
+	if (fd < 0)
+		return EXIT_FAILURE;
+	channel = tensor_channel_open(fd);
+	printf("loader:  %d images to train on, %d held out, storage: %s\n", trains, holds,
+	       tensor_provider_name());
+	fflush(stdout);
+	if (!channel || make_pair(&test, holds) < 0) {
+		tensor_perror("loader");
+		return EXIT_FAILURE;
+	}
+	fill(&test, held_out, holds);
+	if (send_pair(channel, &test) < 0) {
+		tensor_perror("loader");
+		return EXIT_FAILURE;
+	}
+	status = serve(fd, channel, train, trains);
+	release_pair(&test);
+	tensor_channel_close(channel);
+	close(fd);
+	return status;
+}

@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: LGPL-2.1-only OR MIT
+#
+# The main job: three programs that train on shared memory. `make demo` runs it here, `make demo-vm`
+# the same programs in a guest on the module.
+
+DIGITS     := $(addprefix $(B)/bin/digits-,loader trainer watcher)
+DIGITS_DIR := examples/digits
+
+$(B)/bin/digits-%: $(DIGITS_DIR)/%.c $(DIGITS_DIR)/common.c $(DIGITS_DIR)/common.h $(LIB_SO) $(B)/libtensor.so
+	@mkdir -p $(@D)
+	$(call say,CC,$@)
+	$(Q)$(CC) $(CPPFLAGS_ALL) -std=gnu11 $(CFLAGS) $(WARN) $(SANITIZE) -o $@ $< $(DIGITS_DIR)/common.c \
+		-L$(B) -ltensor -Wl,-rpath,'$$ORIGIN/..' -lm
+
+ALL += $(DIGITS)
+
+.PHONY: demo demo-vm demo-deps
+demo-deps:
+	@packaging/install-deps build
+
+demo: demo-deps
+	@$(MAKE) --no-print-directory all
+	@$(DIGITS_DIR)/run $(B)/bin
+
+demo-vm: demo-deps
+	@packaging/install-deps guest
+	@$(MAKE) --no-print-directory all
+	@tests/vm/run --kernel $(or $(KERNEL),6.1) --smp 2 --add $(B)/bin:/t/bin --add $(B)/$(notdir $(LIB_SO)):/t/ \
+		--add $(DIGITS_DIR)/run:/t/digits/run --add $(DIGITS_DIR)/digits.csv:/t/digits/digits.csv \
+		-- '/t/digits/run /t/bin'

@@ -1,0 +1,36 @@
+#!/bin/bash
+# SPDX-License-Identifier: LGPL-2.1-only OR MIT
+#
+# An installed tree serves a program that knows only pkg-config: the one in README.md. The shared
+# library exports nothing but tensor_*.
+set -eu
+build=$(readlink -f "$1")
+tmp=$(mktemp -d)
+trap 'rm -rf "$tmp"' EXIT
+
+make --no-print-directory install DESTDIR="$tmp/root" PREFIX=/usr
+export PKG_CONFIG_PATH=$tmp/root/usr/lib/pkgconfig PKG_CONFIG_SYSROOT_DIR=$tmp/root
+[ "$(pkg-config --modversion tensor)" = "$(sed -n 's/^VERSION *:= *//p' Makefile)" ]
+
+# The first C block of README.md, as a reader would type it.
+awk '/^```c$/ { on = 1; next } /^```$/ { if (on) exit } on' README.md >"$tmp/first.c"
+grep -q 'int main' "$tmp/first.c"
+gcc -std=gnu11 -Wall -Wextra -Werror "$tmp/first.c" -o "$tmp/first" $(pkg-config --cflags --libs tensor)
+LD_LIBRARY_PATH=$tmp/root/usr/lib "$tmp/first" | tee "$tmp/out"
+# And prints what README.md says it prints.
+awk '/^```text$/ { on = 1; next } /^```$/ { if (on) exit } on' README.md | diff - "$tmp/out"
+
+lib=$tmp/root/usr/lib/libtensor.so.0
+readelf -d "$lib" | grep -q 'SONAME.*\[libtensor.so.0\]'
+nm -D --defined-only "$lib" | awk '{ print $3 }' | grep -v '^LIBTENSOR_0\.1$' | sort -u >"$tmp/symbols"
+test -s "$tmp/symbols"
+if grep -v '^tensor_' "$tmp/symbols"; then
+	echo "symbols outside tensor_*"
+	exit 1
+fi
+for f in bin/tensorstat include/tensor/ops.h include/linux/tensor.h share/man/man1/tensorstat.1 \
+	share/man/man4/tensor.4; do
+	test -s "$tmp/root/usr/$f"
+done
+test -s "$tmp/root/usr/lib/udev/rules.d/60-tensor.rules"
+test -x "$build/bin/tensorstat"
