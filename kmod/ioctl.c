@@ -146,6 +146,8 @@ static int call_info(struct tensor_call *call)
 
 	if (info->flags)
 		return -EOPNOTSUPP;
+	if (info->__reserved)
+		return -EINVAL;
 	err = tensor_call_hold(call, info->handle, &hold);
 	if (err)
 		return err;

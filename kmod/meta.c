@@ -5,7 +5,6 @@
  * A receiver may compute addresses from a descriptor without checking it again: no element it
  * names lies outside of the buffer, and its element count and bytes fit into 63 bits.
  */
-#include <linux/ctype.h>
 #include <linux/kernel.h>
 #include <linux/overflow.h>
 #include <linux/string.h>
@@ -42,17 +41,54 @@ const char *tensor_dtype_name(u32 dtype)
 	return dtypes[dtype].name;
 }
 
-/* Labels are printed by tools line by line. */
+/*
+ * The UTF-8 sequences by their length, with the first code point that a label may have of each: in
+ * the shortest form only, and behind the control characters U+0000-1F and U+0080-9F.
+ */
+static const struct {
+	u8 mask;
+	u8 lead;
+	u32 first;
+} utf8_forms[] = {
+	{ 0x80, 0x00, 0x20 },
+	{ 0xe0, 0xc0, 0xa0 },
+	{ 0xf0, 0xe0, 0x800 },
+	{ 0xf8, 0xf0, 0x10000 },
+};
+
+/* Bytes of the character at @text, of which @left bytes are there; 0 if it is none for a label. */
+static size_t label_char(const u8 *text, size_t left)
+{
+	size_t i, form = 0;
+	u32 c;
+
+	while ((text[0] & utf8_forms[form].mask) != utf8_forms[form].lead) {
+		if (++form == ARRAY_SIZE(utf8_forms))
+			return 0;
+	}
+	if (form >= left)
+		return 0;
+	c = text[0] & ~utf8_forms[form].mask;
+	for (i = 1; i <= form; i++) {
+		if ((text[i] & 0xc0) != 0x80)
+			return 0;
+		c = c << 6 | (text[i] & 0x3f);
+	}
+	if (c < utf8_forms[form].first || c == 0x7f || (c >= 0xd800 && c < 0xe000) || c > 0x10ffff)
+		return 0;
+	return form + 1;
+}
+
+/* Tools print labels, to a terminal and line by line. */
 static bool label_ok(const char *label)
 {
-	size_t i, len = strnlen(label, TENSOR_UAPI_LABEL);
+	size_t n, i, len = strnlen(label, TENSOR_UAPI_LABEL);
 
 	if (len == TENSOR_UAPI_LABEL || memchr_inv(label + len, 0, TENSOR_UAPI_LABEL - len))
 		return false;
-	for (i = 0; i < len; i++) {
-		unsigned char c = label[i];
-
-		if (c < 0x20 || c == 0x7f)
+	for (i = 0; i < len; i += n) {
+		n = label_char((const u8 *)label + i, len - i);
+		if (!n)
 			return false;
 	}
 	return true;

@@ -246,7 +246,7 @@ struct tensor_info {
  * @sizes: elements of each dimension, 0 or more; 0 from @ndim on
  * @strides: elements (not bytes) between neighbours of a dimension; may be 0 or negative; 0 from
  *	@ndim on
- * @label: UTF-8 for people to read, without control characters, zeros from its end on
+ * @label: well-formed UTF-8 without control characters, for people to read; zeros from its end on
  *
  * With TENSOR_DT_NONE all but @label is 0.
  */
