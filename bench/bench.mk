@@ -1,0 +1,26 @@
+# SPDX-License-Identifier: LGPL-2.1-only OR MIT
+#
+# Benchmarks: `make bench` measures ours beside the peers, `make bench-peers` installs those
+# outside the tree. BENCH="--group tiny --rounds 3" chooses; docs/benchmarks.md explains.
+
+BENCH_SRC := $(wildcard bench/ours/*.c)
+BENCH_BIN := $(B)/bench/ours
+
+$(BENCH_BIN): $(BENCH_SRC) bench/ours/row.h $(LIB_SO) $(B)/libtensor.so
+	@mkdir -p $(@D)
+	$(call say,CC,$@)
+	$(Q)$(CC) $(CPPFLAGS_ALL) -std=gnu11 $(CFLAGS) $(WARN) -O3 -march=x86-64-v3 -fopenmp -o $@ \
+		$(BENCH_SRC) -L$(B) -ltensor -Wl,-rpath,$(abspath $(B)) -lm
+
+.PHONY: bench bench-peers bench-instructions bench-instructions-accept
+bench: $(BENCH_BIN)
+	$(Q)$(PYTHON) bench/run --build $(B) $(BENCH)
+bench-peers:
+	$(Q)bench/peers install
+	$(Q)bench/peers cxx
+
+# Fails when an operator's path grew by more than 5 % since the recorded table.
+bench-instructions: $(BENCH_BIN)
+	$(Q)$(PYTHON) bench/instructions check $(B)
+bench-instructions-accept: $(BENCH_BIN)
+	$(Q)$(PYTHON) bench/instructions accept $(B)

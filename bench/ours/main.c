@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR MIT
+/*
+ * Times rows on libtensor. bench/run talks to it and to the peers in the same words:
+ *
+ *   ours THREADS, then on stdin   time ROW SAMPLES MS    ->  ok NS NS NS ... (each an average)
+ *                                 value ROW              ->  ok NUMBER, or ok none
+ *   an unknown row is answered with "none", a failure with "error TEXT".
+ *
+ *   ours THREADS count ROW N      warms up, then runs it N times inside counted(): what
+ *                                 bench/instructions lets callgrind collect
+ */
+#include "row.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+int row_threads = 1;
+
+static const struct row *const tables[] = {tiny_rows, train_rows, large_rows, share_rows};
+
+/* ---- what rows use ------------------------------------------------------------------------ */
+
+static tensor *owned[64];
+static int nowned;
+
+static void fail(void)
+{
+	printf("error %s\n", tensor_last_error()->text);
+	exit(1);
+}
+
+void row_check(int err)
+{
+	if (err < 0)
+		fail();
+}
+
+tensor *row_own(tensor *t)
+{
+	if (!t || nowned == 64)
+		fail();
+	return owned[nowned++] = t;
+}
+
+void row_drop(void)
+{
+	while (nowned)
+		tensor_release(owned[--nowned]);
+}
+
+tensor *row_wave(tensor_ints size, double seed, double scale)
+{
+	tensor *t = row_own(tensor_empty(size, TENSOR_OPTIONS(0)));
+	float *p = tensor_data(t);
+
+	for (int64_t i = 0, n = tensor_numel(t); i < n; i++)
+		p[i] = (float)(scale * sin(seed + 0.37 * (double)i));
+	return t;
+}
+
+double row_sum(tensor *t)
+{
+	int64_t n = t ? tensor_numel(t) : 0;
+	float *p = malloc((size_t)n * sizeof(*p) + 1);
+	double sum = 0;
+
+	if (!t || !p || tensor_copy_to(t, p, (size_t)n * sizeof(*p)) < 0)
+		fail();
+	for (int64_t i = 0; i < n; i++)
+		sum += p[i];
+	free(p);
+	tensor_release(t);
+	return sum;
+}
+
+/* ---- timing ------------------------------------------------------------------------------- */
+
+static double now(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (double)ts.tv_sec * 1e9 + (double)ts.tv_nsec;
+}
+
+static double timed(const struct row *row, int64_t n)
+{
+	double start = now();
+
+	row->run(n);
+	return now() - start;
+}
+
+/* How many runs take about ns nanoseconds; warms up on the way. */
+static int64_t calibrate(const struct row *row, double ns)
+{
+	for (int64_t n = 1;; n *= 2) {
+		double t = timed(row, n);
+
+		if (t >= ns / 2 || n > INT64_MAX / 4)
+			return t >= ns ? n : (int64_t)((double)n * ns / t) + 1;
+	}
+}
+
+static void time_row(const struct row *row, int samples, double ms)
+{
+	int64_t n = calibrate(row, ms * 1e6);
+	double ns[64];
+
+	if (samples > 64)
+		samples = 64;
+	for (int i = 0; i < samples; i++)
+		ns[i] = timed(row, n) / (double)n;
+	if (tensor_last_error()->code)
+		fail();
+	printf("ok");
+	for (int i = 0; i < samples; i++)
+		printf(" %.2f", ns[i]);
+	printf("\n");
+}
+
+/* Not inlined: the name is callgrind's switch. */
+static __attribute__((noinline)) void counted(void (*run)(int64_t), int64_t n)
+{
+	run(n);
+	__asm__ volatile("");
+}
+
+/* ---- requests ----------------------------------------------------------------------------- */
+
+static const struct row *find(const char *name)
+{
+	for (size_t t = 0; t < sizeof(tables) / sizeof(*tables); t++)
+		for (const struct row *row = tables[t]; row->name; row++)
+			if (!strcmp(row->name, name))
+				return row;
+	return NULL;
+}
+
+static void serve(const char *line)
+{
+	char name[64];
+	int samples;
+	double ms;
+	bool time = sscanf(line, "time %63s %d %lf", name, &samples, &ms) == 3;
+	const struct row *row;
+
+	if (!time && sscanf(line, "value %63s", name) != 1) {
+		printf("error request not understood: %s", line);
+		return;
+	}
+	row = find(name);
+	if (!row) {
+		printf("none\n");
+		return;
+	}
+	tensor_clear_error();
+	row->setup();
+	if (time)
+		time_row(row, samples, ms);
+	else if (row->value)
+		printf("ok %.9g\n", row->value());
+	else
+		printf("ok none\n");
+	if (row->teardown)
+		row->teardown();
+	row_drop();
+}
+
+int main(int argc, char **argv)
+{
+	char line[256];
+
+	row_threads = argc > 1 ? atoi(argv[1]) : 1;
+	row_check(tensor_set_num_threads(row_threads));
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	if (argc == 5 && !strcmp(argv[2], "count")) {
+		const struct row *row = find(argv[3]);
+
+		if (!row)
+			return 77;
+		row->setup();
+		row->run(200);
+		counted(row->run, atoll(argv[4]));
+		return tensor_last_error()->code != 0;
+	}
+	while (fgets(line, sizeof(line), stdin))
+		serve(line);
+	return 0;
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
+/*
+ * A row of the benchmark: what is set up once, what is run n times and timed, and a number that
+ * the peers must find too, so that both sides do the same work.
+ */
+#ifndef BENCH_ROW_H
+#define BENCH_ROW_H
+
+#include <tensor/tensor.h>
+
+#include <math.h>
+
+struct row {
+	const char *name;
+	void (*setup)(void);
+	void (*run)(int64_t n);
+	double (*value)(void); /* NULL: there is nothing to compare */
+	void (*teardown)(void); /* drops what setup made, NULL: row_drop() does */
+};
+
+/* Ends with a row without name. */
+extern const struct row tiny_rows[], train_rows[], large_rows[], share_rows[];
+
+/* Set from the command line, before any row is set up. */
+extern int row_threads;
+
+/* Keeps t until the row ends; a failure ends the program with the library's text. */
+tensor *row_own(tensor *t);
+void row_drop(void);
+/* Owned f32 tensor of scale * sin(seed + 0.37 i): the same numbers in every peer. */
+tensor *row_wave(tensor_ints size, double seed, double scale);
+/* Sum of the elements of a (f32), which is released. */
+double row_sum(tensor *t);
+/* Ends the program when err is negative. */
+void row_check(int err);
+
+#endif

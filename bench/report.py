@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: LGPL-2.1-only OR MIT
+"""From measurements to a table: what falls short comes first, and nothing is left out."""
+import statistics
+
+
+def time_text(ns):
+    for unit, scale in (("s", 1e9), ("ms", 1e6), ("us", 1e3)):
+        if ns >= scale:
+            return f"{ns / scale:.3g} {unit}" if ns < 1000 * scale else f"{ns / scale:.0f} {unit}"
+    return f"{ns:.3g} ns"
+
+
+def spread(rounds):
+    """Half the range of the rounds' medians, in percent of their median."""
+    m = statistics.median(rounds)
+    return 100 * (max(rounds) - min(rounds)) / 2 / m if m else 0
+
+
+def line(row, peer, ours, theirs):
+    """One line of the table as data. ours, theirs: rounds of samples in ns, or a text."""
+    made = {"work": row.title, "threads": row.threads, "row": row.row, "peer": peer.label,
+            "mark": peer.mark, "ours_ns": None, "peer_ns": None, "ratio": None, "met": None}
+    for key, samples in (("ours", ours), ("peer", theirs)):
+        if isinstance(samples, str):
+            made[key + "_missing"] = samples
+        else:
+            rounds = [statistics.median(r) for r in samples]
+            made[key + "_ns"] = statistics.median(rounds)
+            made[key + "_spread_percent"] = round(spread(rounds), 1)
+            made[key + "_rounds_ns"] = samples
+    if made["ours_ns"] and made["peer_ns"]:
+        ratios = [statistics.median(t) / statistics.median(o) for o, t in zip(ours, theirs)]
+        made.update(ratio=statistics.median(ratios), ratio_min=min(ratios),
+                    ratio_max=max(ratios))
+        if peer.mark is not None:
+            made["met"] = made["ratio"] >= peer.mark
+    return made
+
+
+def order(l):
+    """Short ones first, worst on top; then what is met; then what has no mark or no figure."""
+    if l["met"] is False:
+        return (0, l["ratio"] / l["mark"])
+    if l["met"]:
+        return (1, 0)
+    return (2 if l["ratio"] else 3, 0)
+
+
+def cells(l):
+    def side(key):
+        if l[key + "_ns"] is None:
+            return l.get(key + "_missing", "-")
+        return f"{time_text(l[key + '_ns'])} ±{l[key + '_spread_percent']:.0f} %"
+
+    if l["ratio"] is None:
+        ratio = "-"
+    else:
+        ratio = f"{l['ratio']:.3g} ({l['ratio_min']:.3g} - {l['ratio_max']:.3g})"
+    mark = "-" if l["mark"] is None else f">= {l['mark']:g}"
+    met = {True: "yes", False: "**short**", None: "-"}[l["met"]]
+    return [l["work"], str(l["threads"]), side("ours"), l["peer"], side("peer"), ratio, mark, met]
+
+
+HEAD = ["work", "threads", "ours", "peer", "peer's time", "ratio (range of rounds)", "mark", "met"]
+
+
+def markdown(head, rows):
+    widths = [max(len(r[i]) for r in [head] + rows) for i in range(len(head))]
+    out = [head, ["-" * w for w in widths]] + rows
+    return "\n".join("| " + " | ".join(c.ljust(w) for c, w in zip(r, widths)) + " |" for r in out)
+
+
+def table(lines):
+    lines = sorted(lines, key=order)
+    short = sum(l["met"] is False for l in lines)
+    met = sum(l["met"] is True for l in lines)
+    blank = sum(l["ratio"] is None for l in lines)
+    said = f"{short} fall short of their mark, {met} meet it"
+    if blank:
+        said += f", {blank} could not be compared"
+    return markdown(HEAD, [cells(l) for l in lines]) + f"\n\n{said}.\n"
+
+
+def build_table(lines):
+    rows = [[l["work"], f"{l['seconds']:.1f} s", f"<= {l['mark']:g} s",
+             "yes" if l["met"] else "**short**"] for l in sorted(lines, key=lambda l: l["met"])]
+    return markdown(["work", "ours", "mark", "met"], rows) + "\n"

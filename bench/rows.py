@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: LGPL-2.1-only OR MIT
+"""What is measured, against whom, and the mark: how many times faster than the peer we must be."""
+from collections import namedtuple
+
+# side: the program (ours, torch, libtorch, numpy); row: its name there; mark: None for a figure
+# that is only shown.
+Peer = namedtuple("Peer", "side row label mark")
+# The row of bench/ours, in words, on how many threads, beside which peers.
+Row = namedtuple("Row", "group row title threads peers")
+
+PYTHON, CXX, OPENBLAS = "PyTorch (Python)", "PyTorch (C++)", "NumPy (OpenBLAS)"
+
+
+def tiny(row, title):
+    return Row("tiny", row, title, 1,
+               [Peer("torch", row, PYTHON, 10), Peer("libtorch", row, CXX, 4)])
+
+
+def add_64m(threads):
+    return [
+        Row("memory", "add_64m", "a + b, 64 MiB each", threads,
+            [Peer("torch", "add_64m", PYTHON, 1), Peer("numpy", "add_64m", "NumPy", 1),
+             Peer("ours", "triad_64m", "STREAM triad", 0.9)]),
+        Row("memory", "add_out_64m", "a + b into c, 64 MiB each", threads,
+            [Peer("torch", "add_out_64m", PYTHON, 1), Peer("numpy", "add_out_64m", "NumPy", 1),
+             Peer("ours", "triad_64m", "STREAM triad", 0.9)]),
+    ]
+
+
+def product(size, threads):
+    mark = 2 if size < 64 else 1
+    row = f"mm_{size}"
+    return Row("product", row, f"mm {size} x {size}, f32", threads,
+               [Peer("torch", row, PYTHON, mark), Peer("numpy", row, OPENBLAS, mark)])
+
+
+def handoff(label, words):
+    return [
+        Row("handoff", f"handoff_{label}", f"{words} to another process and back", 1,
+            [Peer("torch", f"handoff_{label}_queue_fd", "torch Queue, file_descriptor", 20),
+             Peer("torch", f"handoff_{label}_queue_fs", "torch Queue, file_system", 20),
+             Peer("torch", f"handoff_{label}_pipe_fs", "torch Pipe, file_system", 20)]),
+        Row("handoff", f"fresh_{label}", f"{words} made, filled, sent, answered", 1,
+            [Peer("torch", f"fresh_{label}_fd", "torch, file_descriptor", 5),
+             Peer("torch", f"fresh_{label}_fs", "torch, file_system", 5),
+             Peer("torch", f"fresh_{label}_inplace_fd", "torch, filled in shared memory",
+                  None)]),
+    ]
+
+
+ROWS = [
+    tiny("empty", "empty 4 x 4"),
+    tiny("add", "add 4 x 4"),
+    tiny("add_out", "add 4 x 4 into a given result"),
+    tiny("view", "view 4 x 4 as 16"),
+    tiny("select", "select a row of 4 x 4"),
+    tiny("sum", "sum 4 x 4"),
+    tiny("mm", "mm 4 x 4"),
+    tiny("softmax", "softmax 4 x 4"),
+    tiny("add_grad", "add 4 x 4, gradient recorded"),
+    tiny("add_backward", "add 4 x 4 and its backward"),
+    Row("training", "rnn_forward", "RNN cell forward, gradient recorded", 1,
+        [Peer("torch", "rnn_forward", PYTHON, 5), Peer("libtorch", "rnn_forward", CXX, 4)]),
+    Row("training", "rnn_backward", "RNN cell forward and backward", 1,
+        [Peer("torch", "rnn_backward", PYTHON, 5), Peer("libtorch", "rnn_backward", CXX, 4)]),
+    Row("training", "rnn_step", "RNN cell step: forward, backward, SGD", 1,
+        [Peer("torch", "rnn_step", PYTHON, 5), Peer("libtorch", "rnn_step", CXX, None)]),
+    Row("training", "mlp_step", "MLP 64-128-10, batch 32: step, SGD with momentum", 1,
+        [Peer("torch", "mlp_step", PYTHON, 5),
+         Peer("torch", "mlp_step_foreach", PYTHON + ", foreach", 5),
+         Peer("torch", "mlp_step_fused", PYTHON + ", fused", 5),
+         Peer("libtorch", "mlp_step", CXX, None)]),
+    *add_64m(1), *add_64m(2),
+    *(product(n, 1) for n in (4, 32, 256, 1024)),
+    *(product(n, 2) for n in (256, 1024)),
+    *handoff("1m", "1 MiB"), *handoff("1g", "1 GiB"),
+]
+
+GROUPS = list(dict.fromkeys(r.group for r in ROWS)) + ["build"]
