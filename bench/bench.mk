@@ -12,15 +12,19 @@ $(BENCH_BIN): $(BENCH_SRC) bench/ours/row.h $(LIB_SO) $(B)/libtensor.so
 	$(Q)$(CC) $(CPPFLAGS_ALL) -std=gnu11 $(CFLAGS) $(WARN) -O3 -march=x86-64-v3 -fopenmp -o $@ \
 		$(BENCH_SRC) -L$(B) -ltensor -Wl,-rpath,$(abspath $(B)) -lm
 
-.PHONY: bench bench-peers bench-instructions bench-instructions-accept
+# What the figures need beyond a build; nothing is installed when it is there.
+bench-deps:
+	@packaging/install-deps build bench
+
+.PHONY: bench bench-deps bench-peers bench-instructions bench-instructions-accept
 bench: $(BENCH_BIN)
 	$(Q)$(PYTHON) bench/run --build $(B) $(BENCH)
-bench-peers:
+bench-peers: bench-deps
 	$(Q)bench/peers install
 	$(Q)bench/peers cxx
 
 # Fails when an operator's path grew by more than 5 % since the recorded table.
-bench-instructions: $(BENCH_BIN)
+bench-instructions: bench-deps $(BENCH_BIN)
 	$(Q)$(PYTHON) bench/instructions check $(B)
-bench-instructions-accept: $(BENCH_BIN)
+bench-instructions-accept: bench-deps $(BENCH_BIN)
 	$(Q)$(PYTHON) bench/instructions accept $(B)
