@@ -287,9 +287,19 @@ TENSOR_EXPORT void tensor_cache_trim(void)
 	unlock_cache();
 	for (; all; all = next) {
 		next = all->next;
-		all->buf.provider->close(&all->buf);
+		unpoison(all->buf.map, all->buf.size);
+		buffer_close(&all->buf);
 		free(all);
 	}
+}
+
+/* What waits for reuse is about nothing, and says so to whoever lists buffers. */
+static void undescribe(struct tensor_buffer *b)
+{
+	static const struct tensor_descriptor nothing;
+
+	b->provider->describe(b, &nothing);
+	b->described = false;
 }
 
 static void buffer_free(struct tensor_storage *s)
@@ -299,6 +309,8 @@ static void buffer_free(struct tensor_storage *s)
 	unsigned c;
 	bool keep;
 
+	if (b->buf.described && !b->buf.shared)
+		undescribe(&b->buf);
 	lock_cache();
 	cache.stats.used -= size;
 	/* Memory that another process may see is not reused for something else. */
@@ -313,7 +325,7 @@ static void buffer_free(struct tensor_storage *s)
 	}
 	unlock_cache();
 	if (!keep) {
-		b->buf.provider->close(&b->buf);
+		buffer_close(&b->buf);
 		free(b);
 	}
 }
@@ -343,7 +355,7 @@ static struct cached_buffer *take_cached(unsigned c)
 		struct cached_buffer *next = stale->next;
 
 		unpoison(stale->buf.map, stale->buf.size);
-		stale->buf.provider->close(&stale->buf);
+		buffer_close(&stale->buf);
 		free(stale);
 		stale = next;
 	}
@@ -363,13 +375,17 @@ static struct cached_buffer *new_buffer(size_t size)
 		return NULL;
 	}
 	err = p->alloc(size, &b->buf);
-	if (err == -ENOMEM) {
+	/* What the cache keeps counts against every limit that there is. */
+	if (err == -ENOMEM || err == -EDQUOT || err == -EMFILE) {
 		tensor_cache_trim();
 		err = p->alloc(size, &b->buf);
 	}
 	if (err < 0) {
 		free(b);
-		tensor_fail(-err, "%s: no buffer of %zu bytes: %s", p->name, size, strerror(-err));
+		tensor_fail(err == -EDQUOT ? ENOMEM : -err, "%s: no buffer of %zu bytes: %s",
+			    p->name, size,
+			    err == -EDQUOT ? "the limit of the tensor module is reached" :
+					     strerror(-err));
 		return NULL;
 	}
 	b->buf.generation = atomic_load(&fork_generation);
@@ -425,28 +441,9 @@ struct tensor_storage *cache_alloc(size_t nbytes, bool shareable)
 
 struct tensor_buffer *storage_buffer(struct tensor_storage *s)
 {
-	return s->ops == &buffer_ops ? &((struct cached_buffer *)s->owner)->buf : NULL;
-}
-
-struct tensor_storage *storage_from_buffer(const struct tensor_buffer *buf)
-{
-	struct cached_buffer *b = calloc(1, sizeof(*b));
-	struct tensor_storage *s = b ? storage_alloc_struct() : NULL;
-
-	if (!s) {
-		struct tensor_buffer copy = *buf;
-
-		free(b);
-		copy.provider->close(&copy);
-		tensor_fail(ENOMEM, "no memory for an imported buffer's description");
-		return NULL;
-	}
-	b->buf = *buf;
-	on_buffer(s, b);
-	lock_cache();
-	cache.stats.used += b->buf.size;
-	unlock_cache();
-	return s;
+	if (s->ops == &buffer_ops)
+		return &((struct cached_buffer *)s->owner)->buf;
+	return import_buffer(s);
 }
 
 TENSOR_EXPORT void tensor_cache_stats(struct tensor_cache_stats *stats)

@@ -10,9 +10,10 @@
 #include "provider.h"
 
 #include <fcntl.h>
-#include <stdio.h>
+#include <linux/magic.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #define PAGE	     ((size_t)4096)
@@ -94,7 +95,7 @@ static int memfd_export(struct tensor_buffer *b, bool readonly)
 {
 	/* The only read-only that a peer cannot undo here: nobody maps it writable any more,
 	 * while the maker's own mapping stays. */
-	int err = readonly ? memfd_seal(b) : 0;
+	int err = readonly && !b->readonly ? memfd_seal(b) : 0;
 	int fd;
 
 	if (err < 0)
@@ -103,22 +104,43 @@ static int memfd_export(struct tensor_buffer *b, bool readonly)
 	return fd < 0 ? -errno : fd;
 }
 
-static int memfd_recognise(int fd)
+/* The seals of a memfd that cannot change its size, or -EBADMSG. */
+static int checked_seals(int fd)
 {
 	int seals = fcntl(fd, F_GET_SEALS);
+	struct statfs fs;
 
-	return seals >= 0 && (seals & SEALS) == SEALS;
+	/* Without these the sender could shrink the file under our mapping: SIGBUS. The same for
+	 * huge pages of hugetlbfs, which a hole gives back to a pool that may be empty then. */
+	if (seals < 0 || (seals & SEALS) != SEALS || fstatfs(fd, &fs) < 0 ||
+	    fs.f_type != TMPFS_MAGIC)
+		return -EBADMSG;
+	return seals;
+}
+
+static bool only_readable(int fd, int seals)
+{
+	return seals & (F_SEAL_FUTURE_WRITE | F_SEAL_WRITE) ||
+	       (fcntl(fd, F_GETFL) & O_ACCMODE) == O_RDONLY;
+}
+
+static int memfd_recognise(int fd)
+{
+	int seals = checked_seals(fd);
+
+	if (seals < 0)
+		return 0;
+	return only_readable(fd, seals) ? PROT_READ : PROT_READ | PROT_WRITE;
 }
 
 static int memfd_import(int fd, struct tensor_buffer *b)
 {
 	off_t file_size;
-	int err, seals = fcntl(fd, F_GET_SEALS);
+	int err, seals = checked_seals(fd);
 
 	*b = (struct tensor_buffer){.provider = &memfd_provider, .shared = true};
-	/* Without these the sender could shrink the file under our mapping: SIGBUS. */
-	if (seals < 0 || (seals & SEALS) != SEALS)
-		return -EBADMSG;
+	if (seals < 0)
+		return seals;
 	err = identify(fd, b, &file_size);
 	if (err < 0)
 		return err;
@@ -126,8 +148,7 @@ static int memfd_import(int fd, struct tensor_buffer *b)
 		return -EBADMSG;
 	b->map_size = file_size;
 	b->size = file_size - PAGE;
-	b->readonly = seals & (F_SEAL_FUTURE_WRITE | F_SEAL_WRITE) ||
-		      (fcntl(fd, F_GETFL) & O_ACCMODE) == O_RDONLY;
+	b->readonly = only_readable(fd, seals);
 	b->fd = fcntl(fd, F_DUPFD_CLOEXEC, 3);
 	if (b->fd < 0)
 		return -errno;

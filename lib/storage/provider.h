@@ -34,8 +34,10 @@ struct tensor_buffer {
 	struct tensor_identity id;
 	int fd; /* memfd, or the buffer fd of an import; -1 */
 	uint32_t handle; /* of the device */
+	uint32_t open_serial; /* in which open of the device the handle is a number */
 	bool readonly;
 	bool shared; /* exported or imported: never reused for anything else */
+	bool described;
 	uint32_t generation; /* see fork_generation */
 };
 
@@ -45,14 +47,17 @@ struct tensor_provider {
 	int (*probe)(void);
 	/* Zeroed, reserved (never SIGBUS for lack of memory) and mapped; fills *b or -errno. */
 	int (*alloc)(size_t size, struct tensor_buffer *b);
-	/* A new fd for another process, close-on-exec. */
+	/* A new fd for another process, close-on-exec. -ESTALE: the buffer was the parent's
+	 * before fork(), and this process has nothing of it but the mapping. */
 	int (*export)(struct tensor_buffer *b, bool readonly);
-	/* Is this fd one of this provider's buffers? 1 or 0. */
+	/* How may this fd be mapped, PROT_READ | PROT_WRITE? 0: it is none of this provider's. */
 	int (*recognise)(int fd);
-	/* Maps a buffer that came as an fd; the fd stays the caller's. Checks everything. */
+	/* Maps a buffer that came as an fd, which stays the caller's. Checks everything: -EBADMSG
+	 * for what could fault under its reader. */
 	int (*import)(int fd, struct tensor_buffer *b);
 	/* No new writable mapping, by anyone, from now on. */
 	int (*seal)(struct tensor_buffer *b);
+	/* With dtype 0 the buffer is about nothing any more. */
 	int (*describe)(struct tensor_buffer *b, const struct tensor_descriptor *d);
 	void (*close)(struct tensor_buffer *b);
 };
@@ -68,13 +73,39 @@ const struct tensor_provider *tensor_provider_of_fd(int fd);
 /* Counts forks: a buffer that existed before a fork is shared with the other process. */
 extern _Atomic uint32_t fork_generation;
 
+static inline bool identity_equal(struct tensor_identity a, struct tensor_identity b)
+{
+	return a.ino == b.ino && a.dev == b.dev;
+}
+
 /* ---- storage on buffers (cache.c) ----------------------------------------------------------- */
 
 /* The buffer that a storage has to itself, or NULL. */
 struct tensor_buffer *storage_buffer(struct tensor_storage *s);
-/* Storage on an imported buffer; takes the buffer over, closes it on failure. */
-struct tensor_storage *storage_from_buffer(const struct tensor_buffer *b);
 /* A new host storage in a buffer of its own, or in an arena. NULL with the error set. */
 struct tensor_storage *cache_alloc(size_t nbytes, bool shareable);
+
+/* ---- buffers of other processes (import.c) -------------------------------------------------- */
+
+/* New storage on the buffer behind an fd, which stays the caller's; a buffer is mapped once in a
+ * process, however often it comes. NULL with the error set: EBADMSG unless it is `id`. */
+struct tensor_storage *import_storage(int fd, struct tensor_identity id);
+/* The buffer of an imported storage, NULL for others. */
+struct tensor_buffer *import_buffer(struct tensor_storage *s);
+
+/* ---- sharing (share.c, label.c) --------------------------------------------------------------- */
+
+/* A shared buffer is about to go from this process: channels forget that they sent it. */
+void share_forget(const struct tensor_buffer *b);
+/* The end of a buffer, whoever made it. */
+static inline void buffer_close(struct tensor_buffer *b)
+{
+	if (b->shared)
+		share_forget(b);
+	b->provider->close(b);
+}
+
+/* Writes t's geometry, and a label, into its buffer's descriptor. */
+int describe_tensor(struct tensor_buffer *b, const tensor *t, const char *label);
 
 #endif

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR MIT
+/* Descriptors: what a buffer is about, for whoever lists buffers. */
+#include "provider.h"
+
+/* Bytes of the UTF-8 character at s, 0 if it is malformed or a control character. Tools print
+ * labels to terminals, line by line; the kernel asks for the same. */
+static size_t label_char(const unsigned char *s)
+{
+	static const struct {
+		unsigned char mask, lead;
+		uint32_t first;
+	} forms[] = {{0x80, 0, 0x20}, {0xe0, 0xc0, 0xa0}, {0xf0, 0xe0, 0x800}, {0xf8, 0xf0, 0x10000}};
+	size_t n = 0;
+	uint32_t c;
+
+	while ((s[0] & forms[n].mask) != forms[n].lead)
+		if (++n == ARRAY_SIZE(forms))
+			return 0;
+	c = s[0] & (unsigned char)~forms[n].mask;
+	for (size_t i = 1; i <= n; i++) {
+		if ((s[i] & 0xc0) != 0x80) /* the closing zero, too */
+			return 0;
+		c = c << 6 | (s[i] & 0x3f);
+	}
+	if (c < forms[n].first || c == 0x7f || (c >= 0xd800 && c < 0xe000) || c > 0x10ffff)
+		return 0;
+	return n + 1;
+}
+
+static int check_label(const char *label)
+{
+	size_t n;
+
+	if (!label)
+		return tensor_fail(EINVAL, "set_label: the label is NULL");
+	if (strnlen(label, TENSOR_LABEL_MAX) == TENSOR_LABEL_MAX)
+		return tensor_fail(EINVAL, "set_label: at most %d bytes, got \"%.40s...\"",
+				   TENSOR_LABEL_MAX - 1, label);
+	for (size_t i = 0; label[i]; i += n) {
+		n = label_char((const unsigned char *)label + i);
+		if (!n)
+			return tensor_fail(EINVAL, "set_label: byte %zu of the label is no "
+						   "printable UTF-8", i);
+	}
+	return 0;
+}
+
+int describe_tensor(struct tensor_buffer *b, const tensor *t, const char *label)
+{
+	struct tensor_descriptor d = {.dtype = t->dtype,
+				      .ndim = t->ndim,
+				      .offset = (const char *)t->data - (const char *)b->map};
+	int err;
+
+	memcpy(d.sizes, t->sizes, t->ndim * sizeof(d.sizes[0]));
+	memcpy(d.strides, t->strides, t->ndim * sizeof(d.strides[0]));
+	memcpy(d.label, label, strnlen(label, TENSOR_LABEL_MAX - 1));
+	err = b->provider->describe(b, &d);
+	if (!err)
+		b->described = true;
+	return err;
+}
+
+TENSOR_EXPORT int tensor_set_label(tensor *t, const char *label)
+{
+	struct tensor_buffer *b;
+	int err;
+
+	if (!t)
+		return null_argument_code("set_label");
+	err = check_label(label);
+	if (err < 0)
+		return err;
+	b = storage_buffer(t->storage);
+	if (!b)
+		return tensor_fail(EINVAL,
+				   "set_label: the tensor %s has no buffer to itself: make it "
+				   "shareable", SHAPE_STR(t));
+	err = describe_tensor(b, t, label);
+	if (err == -EACCES)
+		return tensor_fail(EACCES, "set_label: the tensor %s is read-only", SHAPE_STR(t));
+	if (err == -ESTALE)
+		return tensor_fail(ESTALE, "set_label: the tensor %s belongs to the parent process",
+				   SHAPE_STR(t));
+	if (err < 0)
+		return tensor_fail(-err, "set_label: %s: %s", b->provider->name, strerror(-err));
+	return 0;
+}

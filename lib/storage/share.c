@@ -1,0 +1,489 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR MIT
+/*
+ * Channels: tensors over a unix socket. See docs/sharing.md for the protocol.
+ *
+ * The sender numbers the buffers that the receiver is to keep: a table of slots, which the
+ * receiver mirrors. A buffer goes into a slot with its fd; from then on the slot's number and the
+ * buffer's identity are enough. The sender alone decides when a slot is given up - its buffer is
+ * freed, or the slot is wanted for another - and says so in its next message. The receiver keeps
+ * what its own table holds and believes nothing else.
+ */
+#include "provider.h"
+
+#include "wire.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+/* A buffer may be in one of WAYS neighbouring slots, so that it is found without a search. */
+#define WAYS 4
+#define SETS (WIRE_SLOTS / WAYS)
+
+_Static_assert(WIRE_DIMS == TENSOR_MAX_DIMS, "a tensor fits into a message");
+
+struct sent {
+	struct tensor_identity id;
+	bool used, readonly;
+};
+
+struct held {
+	struct tensor_storage *storage; /* NULL: empty */
+	struct tensor_identity id;
+	bool readonly; /* as the sender said; the storage may be it besides */
+};
+
+struct tensor_channel {
+	int socket;
+	bool packets;
+	/* One sender and one receiver at a time; both may be at work at once. */
+	pthread_mutex_t sending, receiving;
+
+	/* Out; with tables_lock. */
+	struct sent sent[WIRE_SLOTS];
+	uint64_t forget[WIRE_SLOTS / 64]; /* slots to give up, not yet said */
+	uint8_t victim[SETS];
+	struct tensor_channel *next, **link;
+
+	/* In; with `receiving`. */
+	struct held held[WIRE_SLOTS];
+	struct wire_in in;
+	int dead; /* what the stream ended with, -errno */
+};
+
+/* Every channel, for share_forget(). Nothing blocks while the lock is held. */
+static struct tensor_channel *channels;
+static pthread_mutex_t tables_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static void lock_tables(void)
+{
+	pthread_mutex_lock(&tables_lock);
+}
+
+static void unlock_tables(void)
+{
+	pthread_mutex_unlock(&tables_lock);
+}
+
+__attribute__((constructor(102))) static void watch_forks(void)
+{
+	pthread_atfork(lock_tables, unlock_tables, unlock_tables);
+}
+
+/* ---- channels ------------------------------------------------------------------------------- */
+
+static int socket_option(int fd, int option)
+{
+	socklen_t len = sizeof(int);
+	int value;
+
+	return getsockopt(fd, SOL_SOCKET, option, &value, &len) < 0 ? -errno : value;
+}
+
+TENSOR_EXPORT tensor_channel *tensor_channel_open(int socket)
+{
+	int domain = socket_option(socket, SO_DOMAIN), type = socket_option(socket, SO_TYPE);
+	tensor_channel *ch;
+
+	if (domain != AF_UNIX || (type != SOCK_STREAM && type != SOCK_SEQPACKET)) {
+		tensor_fail(domain < 0 ? -domain : EINVAL,
+			    "channel_open: fd %d is no unix stream or seqpacket socket", socket);
+		return NULL;
+	}
+	ch = calloc(1, sizeof(*ch));
+	if (!ch) {
+		tensor_fail(ENOMEM, "channel_open: no memory");
+		return NULL;
+	}
+	ch->socket = socket;
+	ch->packets = type == SOCK_SEQPACKET;
+	ch->in.fd = -1;
+	pthread_mutex_init(&ch->sending, NULL);
+	pthread_mutex_init(&ch->receiving, NULL);
+	lock_tables();
+	ch->next = channels;
+	ch->link = &channels;
+	if (channels)
+		channels->link = &ch->next;
+	channels = ch;
+	unlock_tables();
+	return ch;
+}
+
+TENSOR_EXPORT void tensor_channel_close(tensor_channel *ch)
+{
+	if (!ch)
+		return;
+	lock_tables();
+	*ch->link = ch->next;
+	if (ch->next)
+		ch->next->link = ch->link;
+	unlock_tables();
+	for (int i = 0; i < WIRE_SLOTS; i++)
+		if (ch->held[i].storage)
+			storage_put(ch->held[i].storage);
+	wire_reset(&ch->in);
+	pthread_mutex_destroy(&ch->sending);
+	pthread_mutex_destroy(&ch->receiving);
+	free(ch);
+}
+
+/* ---- which slot ------------------------------------------------------------------------------ */
+
+static unsigned set_of(struct tensor_identity id)
+{
+	return id.ino % SETS;
+}
+
+/* With the lock: where the buffer is, or -1. */
+static int find_sent(const tensor_channel *ch, struct tensor_identity id, bool readonly)
+{
+	int first = set_of(id) * WAYS;
+
+	for (int i = first; i < first + WAYS; i++) {
+		const struct sent *s = &ch->sent[i];
+
+		if (s->used && s->readonly == readonly && identity_equal(s->id, id))
+			return i;
+	}
+	return -1;
+}
+
+static void give_up(tensor_channel *ch, int slot)
+{
+	ch->sent[slot].used = false;
+	ch->forget[slot / 64] |= 1ull << slot % 64;
+}
+
+void share_forget(const struct tensor_buffer *b)
+{
+	int slot;
+
+	lock_tables();
+	for (tensor_channel *ch = channels; ch; ch = ch->next)
+		for (int readonly = 0; readonly < 2; readonly++)
+			while ((slot = find_sent(ch, b->id, readonly)) >= 0)
+				give_up(ch, slot);
+	unlock_tables();
+}
+
+/* With the lock: an empty slot for the buffer, or the one of its set whose turn it is. */
+static int new_slot(tensor_channel *ch, struct tensor_identity id)
+{
+	unsigned set = set_of(id);
+
+	for (unsigned i = set * WAYS; i < (set + 1) * WAYS; i++)
+		if (!ch->sent[i].used)
+			return (int)i;
+	return (int)(set * WAYS + ch->victim[set]++ % WAYS);
+}
+
+/* Fills in slot, flags and forget. The receiver forgets before it looks at the rest. */
+static void choose_slot(tensor_channel *ch, struct tensor_buffer *b, bool once, bool readonly,
+			struct wire_message *m)
+{
+	int slot = -1;
+
+	m->flags = readonly ? WIRE_READONLY : 0;
+	m->slot = WIRE_NO_SLOT;
+	lock_tables();
+	if (!once)
+		slot = find_sent(ch, b->id, readonly);
+	if (slot < 0) {
+		m->flags |= WIRE_FD;
+		b->shared = true;
+		if (!once) {
+			slot = new_slot(ch, b->id);
+			ch->sent[slot] = (struct sent){b->id, true, readonly};
+		}
+	}
+	if (slot >= 0)
+		m->slot = slot;
+	memcpy(m->forget, ch->forget, sizeof(m->forget));
+	memset(ch->forget, 0, sizeof(ch->forget));
+	unlock_tables();
+}
+
+/* The message did not go: the receiver knows neither the buffer nor what was to be forgotten. */
+static void undo_slot(tensor_channel *ch, const struct wire_message *m)
+{
+	lock_tables();
+	for (size_t i = 0; i < ARRAY_SIZE(m->forget); i++)
+		ch->forget[i] |= m->forget[i];
+	if (m->flags & WIRE_FD && m->slot != WIRE_NO_SLOT)
+		give_up(ch, (int)m->slot);
+	unlock_tables();
+}
+
+/* ---- send ------------------------------------------------------------------------------------ */
+
+static void set_geometry(struct wire_message *m, const tensor *t, const struct tensor_buffer *b)
+{
+	m->magic = WIRE_MAGIC;
+	m->version = WIRE_VERSION;
+	m->size = sizeof(*m);
+	m->dev = b->id.dev;
+	m->ino = b->id.ino;
+	m->dtype = t->dtype;
+	m->ndim = t->ndim;
+	m->offset = (const char *)t->data - (const char *)b->map;
+	for (int i = 0; i < t->ndim; i++) {
+		m->sizes[i] = t->sizes[i];
+		m->strides[i] = t->strides[i];
+	}
+}
+
+static int send_error(int err)
+{
+	if (err == -EPIPE)
+		return tensor_fail(EPIPE, "send: the peer is gone");
+	return tensor_fail(-err, "send: %s", strerror(-err));
+}
+
+/* A buffer's first message describes it, so that it is not nameless where buffers are listed. */
+static int export_buffer(struct tensor_buffer *b, const tensor *t, bool readonly)
+{
+	if (!b->described && !b->readonly)
+		describe_tensor(b, t, "");
+	return b->provider->export(b, readonly);
+}
+
+/* With `sending`. -ESTALE, and no error set: the buffer cannot be handed on, only its content. */
+static int send_buffer(tensor_channel *ch, tensor *t, struct tensor_buffer *b, bool once,
+		       unsigned flags)
+{
+	bool readonly = flags & TENSOR_SEND_READONLY || b->readonly;
+	struct wire_message m = {0};
+	int fd = -1, err;
+
+	set_geometry(&m, t, b);
+	choose_slot(ch, b, once, readonly, &m);
+	if (m.flags & WIRE_FD) {
+		fd = export_buffer(b, t, readonly);
+		if (fd < 0) {
+			undo_slot(ch, &m);
+			return fd == -ESTALE ? fd : send_error(fd);
+		}
+	}
+	err = wire_send(ch->socket, &m, fd);
+	if (fd >= 0)
+		close(fd);
+	if (err < 0) {
+		undo_slot(ch, &m);
+		return send_error(err);
+	}
+	return 0;
+}
+
+/* Row by row from strides to without; returns where the next one goes. */
+static char *pack(char *to, const char *from, const tensor *t, const int64_t *sizes, int dim)
+{
+	size_t item = itemsize(t);
+
+	if (dim == t->ndim) {
+		memcpy(to, from, item);
+		return to + item;
+	}
+	if (dim == t->ndim - 1 && t->strides[dim] == 1) {
+		memcpy(to, from, sizes[dim] * item);
+		return to + sizes[dim] * item;
+	}
+	for (int64_t i = 0; i < sizes[dim]; i++)
+		to = pack(to, from + i * t->strides[dim] * (int64_t)item, t, sizes, dim + 1);
+	return to;
+}
+
+/* t's elements in a buffer of their own; a dimension without stride stays without. */
+static tensor *packed(const tensor *t)
+{
+	int64_t sizes[TENSOR_MAX_DIMS], strides[TENSOR_MAX_DIMS], n = 1;
+	struct tensor_storage *s;
+
+	for (int i = 0; i < t->ndim; i++) {
+		sizes[i] = t->strides[i] || !t->sizes[i] ? t->sizes[i] : 1;
+		n *= sizes[i];
+	}
+	contiguous_strides(sizes, t->ndim, strides);
+	for (int i = 0; i < t->ndim; i++)
+		if (!t->strides[i])
+			strides[i] = 0;
+	s = storage_alloc(TENSOR_DEVICE_CPU, n * itemsize(t), true);
+	if (!s)
+		return NULL;
+	if (n)
+		pack(s->data, t->data, t, sizes, 0);
+	return tensor_new_on_storage(s, t->dtype, t->sizes, strides, t->ndim, 0);
+}
+
+static int send_copy(tensor_channel *ch, const tensor *t, unsigned flags)
+{
+	tensor *copy = packed(t);
+	int err;
+
+	if (!copy)
+		return -thread()->error.code;
+	err = send_buffer(ch, copy, storage_buffer(copy->storage), true, flags);
+	tensor_put(copy);
+	return err;
+}
+
+TENSOR_EXPORT int tensor_send(tensor_channel *ch, tensor *t, unsigned flags)
+{
+	struct tensor_buffer *b;
+	int err = -ESTALE;
+
+	if (!ch)
+		return tensor_fail(EINVAL, "send: the channel is NULL");
+	if (!t)
+		return null_argument_code("send");
+	if (flags & ~TENSOR_SEND_READONLY)
+		return tensor_fail(EINVAL, "send: flags 0x%x are unknown", flags);
+	if (t->device.type != TENSOR_CPU || t->layout != TENSOR_STRIDED)
+		return tensor_fail(EOPNOTSUPP,
+				   "send: a strided tensor in host memory is needed, got a %s one %s"
+				   " on another device or in another layout",
+				   tensor_layout_name(t->layout), SHAPE_STR(t));
+	b = storage_buffer(t->storage);
+	pthread_mutex_lock(&ch->sending);
+	if (b)
+		err = send_buffer(ch, t, b, false, flags);
+	if (err == -ESTALE)
+		err = send_copy(ch, t, flags);
+	pthread_mutex_unlock(&ch->sending);
+	return err;
+}
+
+/* ---- receive --------------------------------------------------------------------------------- */
+
+static void drop_held(struct held *h)
+{
+	if (h->storage)
+		storage_put(h->storage);
+	*h = (struct held){0};
+}
+
+static void forget_held(tensor_channel *ch, const struct wire_message *m)
+{
+	for (int word = 0; word < WIRE_SLOTS / 64; word++)
+		for (uint64_t bits = m->forget[word]; bits; bits &= bits - 1)
+			drop_held(&ch->held[word * 64 + __builtin_ctzll(bits)]);
+}
+
+static struct tensor_storage *storage_null(int code, const char *text)
+{
+	tensor_fail(code, "recv: %s", text);
+	return NULL;
+}
+
+/* What came with the message; the caller owns a reference. */
+static struct tensor_storage *come_storage(tensor_channel *ch)
+{
+	struct wire_in *in = &ch->in;
+	bool readonly = in->m.flags & WIRE_READONLY;
+	struct tensor_storage *s;
+
+	if (in->fd < 0)
+		return in->lost ? storage_null(EMFILE, "no file descriptor was free for the buffer") :
+				  storage_null(EBADMSG, "the fd that is announced did not come");
+	s = import_storage(in->fd, (struct tensor_identity){in->m.dev, in->m.ino});
+	/* The other way round is fine: a memfd that was sent read-only once stays so. */
+	if (s && readonly && !s->readonly) {
+		storage_put(s);
+		return storage_null(EBADMSG, "a writable fd came for a read-only tensor");
+	}
+	return s;
+}
+
+static struct tensor_storage *held_storage(tensor_channel *ch)
+{
+	const struct wire_message *m = &ch->in.m;
+	const struct held *h = &ch->held[m->slot];
+
+	if (!h->storage || h->id.dev != m->dev || h->id.ino != m->ino ||
+	    h->readonly != !!(m->flags & WIRE_READONLY))
+		return storage_null(EBADMSG, "a buffer is named that did not come");
+	storage_get(h->storage);
+	return h->storage;
+}
+
+static void hold(tensor_channel *ch, struct tensor_storage *s)
+{
+	const struct wire_message *m = &ch->in.m;
+	struct held *h;
+
+	if (!(m->flags & WIRE_FD) || m->slot == WIRE_NO_SLOT)
+		return;
+	h = &ch->held[m->slot];
+	drop_held(h);
+	storage_get(s);
+	*h = (struct held){s, {m->dev, m->ino}, m->flags & WIRE_READONLY};
+}
+
+/* The message is whole. */
+static tensor *receive(tensor_channel *ch)
+{
+	const struct wire_message *m = &ch->in.m;
+	struct tensor_storage *s;
+	const char *why;
+	unsigned item;
+	int err;
+
+	err = wire_check(m, &why);
+	if (err == -EPROTO)
+		ch->dead = err; /* where does the next message begin? */
+	else
+		forget_held(ch, m);
+	if (err < 0)
+		return tensor_fail_null(-err, "recv: %s", why);
+	if (ch->in.extra || (ch->in.fd >= 0 && !(m->flags & WIRE_FD)))
+		return tensor_fail_null(EBADMSG, "recv: more fds came than are announced");
+	s = m->flags & WIRE_FD ? come_storage(ch) : held_storage(ch);
+	if (!s)
+		return NULL;
+	item = dtype_sizes[m->dtype];
+	if (!wire_fits(m, s->nbytes, item)) {
+		char text[SHAPE_TEXT];
+
+		storage_put(s);
+		return tensor_fail_null(EBADMSG, "recv: a tensor %s of %s does not fit its buffer",
+					format_sizes(m->sizes, (int)m->ndim, text, sizeof(text)),
+					tensor_dtype_name(m->dtype));
+	}
+	hold(ch, s);
+	return tensor_new_on_storage(s, m->dtype, m->sizes, m->strides, (int)m->ndim,
+				     m->offset / (int64_t)item);
+}
+
+static tensor *recv_error(tensor_channel *ch, int err)
+{
+	if (err == -EPIPE)
+		return tensor_fail_null(EPIPE, "recv: the peer is gone");
+	/* What is left of it would be taken for the begin of the next. */
+	if (!ch->packets && ch->in.have && err != -EAGAIN)
+		ch->dead = err;
+	if (err == -EBADMSG)
+		return tensor_fail_null(EBADMSG, "recv: the message is cut short or too long");
+	return tensor_fail_null(-err, "recv: %s", strerror(-err));
+}
+
+TENSOR_EXPORT tensor *tensor_recv(tensor_channel *ch)
+{
+	tensor *t;
+	int err;
+
+	if (!ch)
+		return tensor_fail_null(EINVAL, "recv: the channel is NULL");
+	pthread_mutex_lock(&ch->receiving);
+	if (ch->dead) {
+		t = tensor_fail_null(-ch->dead, "recv: the channel ended with a message that was no tensor's");
+	} else {
+		err = wire_recv(ch->socket, ch->packets, &ch->in);
+		t = err < 0 ? recv_error(ch, err) : receive(ch);
+		if (err != -EAGAIN)
+			wire_reset(&ch->in);
+	}
+	pthread_mutex_unlock(&ch->receiving);
+	return scope_own(thread(), t);
+}

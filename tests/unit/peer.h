@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
+/*
+ * A second process for tests of sharing: the test program again, started with a role and one end
+ * of a socket pair. main() calls peer_main(), which runs the role and does not return when the
+ * program is a peer.
+ */
+#ifndef TESTS_PEER_H
+#define TESTS_PEER_H
+
+#include "check.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+struct peer_role {
+	const char *name;
+	int (*run)(tensor_channel *ch); /* exit status */
+};
+
+struct peer {
+	pid_t pid;
+	int socket;
+	tensor_channel *ch;
+};
+
+static inline struct peer peer_start(const char *role, int type)
+{
+	struct peer p;
+	char number[16];
+	int ends[2];
+
+	assert_int_equal(socketpair(AF_UNIX, type | SOCK_CLOEXEC, 0, ends), 0);
+	p.pid = fork();
+	assert_true(p.pid >= 0);
+	if (!p.pid) {
+		fcntl(ends[1], F_SETFD, 0);
+		snprintf(number, sizeof(number), "%d", ends[1]);
+		execl("/proc/self/exe", "peer", "--peer", role, number, (char *)NULL);
+		_exit(127);
+	}
+	close(ends[1]);
+	p.socket = ends[0];
+	p.ch = tensor_channel_open(p.socket);
+	assert_non_null(p.ch);
+	return p;
+}
+
+/* Exit status of the peer, or -signal. */
+static inline int peer_end(struct peer *p)
+{
+	int status;
+
+	tensor_channel_close(p->ch);
+	close(p->socket);
+	assert_int_equal(waitpid(p->pid, &status, 0), p->pid);
+	return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+}
+
+static inline void peer_main(int argc, char **argv, const struct peer_role *roles)
+{
+	if (argc != 4 || strcmp(argv[1], "--peer"))
+		return;
+	for (; roles->name; roles++) {
+		if (!strcmp(roles->name, argv[2])) {
+			tensor_channel *ch = tensor_channel_open(atoi(argv[3]));
+			int status = roles->run(ch);
+
+			tensor_channel_close(ch);
+			exit(status);
+		}
+	}
+	exit(126);
+}
+
+/* Open file descriptors of this process. */
+static inline int count_fds(void)
+{
+	DIR *dir = opendir("/proc/self/fd");
+	int n = 0;
+
+	while (readdir(dir))
+		n++;
+	closedir(dir);
+	return n;
+}
+
+/* Mappings of buffers in this process. */
+static inline int count_buffers(void)
+{
+	FILE *f = fopen("/proc/self/maps", "r");
+	char line[512];
+	int n = 0;
+
+	while (fgets(line, sizeof(line), f))
+		n += strstr(line, "memfd:tensor") || strstr(line, "tensor:") ||
+		     strstr(line, "/dev/tensor");
+	fclose(f);
+	return n;
+}
+
+#endif

@@ -1,0 +1,562 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR MIT
+/* Tensors between two processes: what arrives, who may write, what is left. */
+#include "peer.h"
+
+#include "../../lib/storage/wire.h"
+
+static const int types[] = {SOCK_STREAM, SOCK_SEQPACKET};
+
+#define SHAREABLE(d) TENSOR_OPTIONS(.dtype = (d), .shareable = true)
+
+/* ---- roles -------------------------------------------------------------------------------- */
+
+/* Everything back as it came. */
+static int echo(tensor_channel *ch)
+{
+	tensor *t;
+
+	while ((t = tensor_recv(ch))) {
+		if (tensor_send(ch, t, tensor_is_writable(t) ? 0 : TENSOR_SEND_READONLY) < 0)
+			return tensor_perror("echo"), 1;
+		tensor_release(t);
+	}
+	return tensor_last_error()->code == EPIPE ? 0 : 2;
+}
+
+/* Adds one to what it gets, in the sender's memory, and sends a word about it. */
+static int add_one(tensor_channel *ch)
+{
+	tensor *t, *word = tensor_ones(TENSOR_SCALAR_SHAPE, I64);
+
+	while ((t = tensor_recv(ch))) {
+		if (!tensor_add_(t, ok(tensor_ones_like(t, TENSOR_OPTIONS(0)))))
+			return tensor_perror("add_one"), 1;
+		if (tensor_send(ch, word, 0) < 0)
+			return 3;
+		tensor_release(t);
+	}
+	return 0;
+}
+
+/* Tries whatever could make read-only memory writable. 0: nothing did. */
+static int attack(tensor_channel *ch)
+{
+	tensor *t = tensor_recv(ch), *u;
+	void *p = tensor_data(t);
+	size_t size = 1 << 20;
+
+	if (!t || tensor_is_writable(t))
+		return 1;
+	if (tensor_add_(t, t) || tensor_last_error()->code != EACCES)
+		return 2;
+	if (tensor_copy_from(t, &size, sizeof(size)) == 0)
+		return 3;
+	if (mprotect(p, size, PROT_READ | PROT_WRITE) == 0)
+		return 4;
+	for (int fd = 3; fd < 64; fd++) {
+		char path[32], target[64] = "";
+		int again;
+
+		snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+		if (readlink(path, target, sizeof(target) - 1) < 0 || !strstr(target, "tensor"))
+			continue;
+		again = open(path, O_RDWR | O_CLOEXEC);
+		if (again < 0)
+			continue;
+		if (mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, again, 0) != MAP_FAILED)
+			return 5;
+		if (write(again, "x", 1) > 0 || fallocate(again, 3, 0, 4096) == 0)
+			return 6; /* 3: punch a hole */
+		if (write(fd, "x", 1) > 0 || fallocate(fd, 3, 0, 4096) == 0)
+			return 7;
+	}
+	/* Nor can it be handed on with more rights. */
+	if (tensor_send(ch, t, 0) < 0)
+		return 8;
+	u = tensor_recv(ch);
+	return u ? 9 : 0;
+}
+
+/* Page frame numbers of each tensor that comes, as an i64 tensor. */
+static int frames_of(const tensor *t, int64_t *frames, int n)
+{
+	int fd = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
+	uintptr_t first = (uintptr_t)tensor_data(t) / 4096;
+	ssize_t got = pread(fd, frames, n * 8, first * 8);
+
+	close(fd);
+	for (int i = 0; i < n; i++)
+		frames[i] &= (1ll << 55) - 1;
+	return got == n * 8 ? 0 : -1;
+}
+
+static int tell_frames(tensor_channel *ch)
+{
+	tensor *t;
+
+	while ((t = tensor_recv(ch))) {
+		int n = (int)(tensor_numel(t) * tensor_itemsize(tensor_dtype(t)) / 4096);
+		int64_t *frames = calloc(n, 8);
+		tensor *answer;
+
+		if (frames_of(t, frames, n) < 0)
+			return 1;
+		answer = tensor_from_data(frames, TENSOR_INTS(n), SHAREABLE(TENSOR_I64));
+		if (!answer || tensor_send(ch, answer, 0) < 0)
+			return 2;
+		free(frames);
+		tensor_release(answer);
+		tensor_release(t);
+	}
+	return 0;
+}
+
+static int fall_silent(tensor_channel *ch)
+{
+	tensor_release(tensor_recv(ch));
+	pause();
+	return 0;
+}
+
+static const struct peer_role roles[] = {
+	{"echo", echo},		{"add_one", add_one},	      {"attack", attack},
+	{"frames", tell_frames}, {"fall_silent", fall_silent}, {NULL, NULL},
+};
+
+/* ---- what arrives ------------------------------------------------------------------------- */
+
+/* The tensor's elements one after the other. */
+static char *elements(tensor *t)
+{
+	size_t n = tensor_numel(t) * tensor_itemsize(tensor_dtype(t));
+	char *bytes = malloc(n + 1);
+
+	assert_done(tensor_copy_to(t, bytes, n));
+	return bytes;
+}
+
+static void there_and_back(struct peer *p, tensor *t)
+{
+	char *want = elements(ok(t)), *got;
+	tensor *back;
+
+	assert_done(tensor_send(p->ch, t, 0));
+	back = ok(tensor_recv(p->ch));
+	assert_int_equal(tensor_dtype(back), tensor_dtype(t));
+	assert_int_equal(tensor_dim(back), tensor_dim(t));
+	assert_memory_equal(tensor_sizes(back), tensor_sizes(t), tensor_dim(t) * 8);
+	got = elements(back);
+	assert_memory_equal(got, want, tensor_numel(t) * tensor_itemsize(tensor_dtype(t)));
+	free(got);
+	free(want);
+}
+
+static void every_dtype_and_stride_arrives(void **state)
+{
+	for (size_t k = 0; k < 2; k++) {
+		struct peer p = peer_start("echo", types[k]);
+
+		for (int d = TENSOR_BOOL; d < TENSOR_DTYPE_COUNT; d++)
+			for (int shareable = 0; shareable < 2; shareable++)
+				tensor_scope {
+					tensor *t = ok(tensor_empty(
+						TENSOR_INTS(4, 6),
+						TENSOR_OPTIONS(.dtype = d, .shareable = shareable)));
+					unsigned char *bytes = tensor_data(t);
+
+					for (size_t i = 0; i < 24 * tensor_itemsize(d); i++)
+						bytes[i] = d == TENSOR_BOOL ? i & 1 : i * 7;
+					there_and_back(&p, t);
+					there_and_back(&p, tensor_t(t));
+					there_and_back(&p, tensor_slice(t, 1, 1, 6, 2));
+					there_and_back(&p, tensor_slice(t, 0, 2, 2, 1));
+					there_and_back(&p, tensor_select(t, 0, 3));
+					there_and_back(&p, tensor_select(tensor_select(t, 0, 3), 0, 5));
+					there_and_back(&p, tensor_expand(tensor_slice(t, 0, 1, 2, 1),
+									 TENSOR_INTS(3, 5, 6)));
+				}
+		assert_int_equal(peer_end(&p), 0);
+	}
+}
+
+static void sixteen_dimensions_arrive(void **state)
+{
+	struct peer p = peer_start("echo", SOCK_STREAM);
+
+	tensor_scope {
+		tensor *t = iota(0, TENSOR_INTS(2, 1, 2, 1, 2, 1, 2, 1, 2, 1, 2, 1, 2, 1, 2, 1));
+
+		there_and_back(&p, t);
+		there_and_back(&p, tensor_to(t, SHAREABLE(0)));
+	}
+	assert_int_equal(peer_end(&p), 0);
+}
+
+/* A view that is sent keeps its strides and its place in the buffer. */
+static void view_arrives_as_a_view(void **state)
+{
+	struct peer p = peer_start("echo", SOCK_SEQPACKET);
+
+	tensor_scope {
+		tensor *t = ok(tensor_zeros(TENSOR_INTS(8, 8), SHAREABLE(TENSOR_F64)));
+		tensor *v = ok(tensor_slice(tensor_t(t), 0, 3, 8, 2)), *back;
+
+		assert_done(tensor_send(p.ch, v, 0));
+		back = ok(tensor_recv(p.ch));
+		assert_memory_equal(tensor_strides(back), tensor_strides(v), 16);
+		assert_int_equal(tensor_storage_offset(back), tensor_storage_offset(v));
+		assert_false(tensor_is_contiguous(back));
+	}
+	assert_int_equal(peer_end(&p), 0);
+}
+
+/* ---- whose memory it is ---------------------------------------------------------------------- */
+
+static void writes_are_seen_on_both_sides(void **state)
+{
+	struct peer p = peer_start("add_one", SOCK_STREAM);
+
+	tensor_scope {
+		tensor *t = ok(tensor_zeros(TENSOR_INTS(3), SHAREABLE(TENSOR_F32)));
+
+		for (int i = 1; i <= 3; i++) {
+			assert_done(tensor_send(p.ch, t, 0));
+			ok(tensor_recv(p.ch));
+			assert_values(t, 0, i, i, i);
+		}
+		assert_done(tensor_send(p.ch, tensor_slice(t, 0, 1, 2, 1), 0));
+		ok(tensor_recv(p.ch));
+		assert_values(t, 0, 3, 4, 3);
+	}
+	assert_int_equal(peer_end(&p), 0);
+}
+
+static void large_tensor_is_shared_without_being_asked(void **state)
+{
+	struct peer p = peer_start("add_one", SOCK_STREAM);
+
+	tensor_scope {
+		tensor *t = ok(tensor_zeros(TENSOR_INTS(1 << 18), F32));
+
+		assert_done(tensor_send(p.ch, t, 0));
+		ok(tensor_recv(p.ch));
+		assert_true(((float *)tensor_data(t))[77] == 1);
+	}
+	assert_int_equal(peer_end(&p), 0);
+}
+
+static void small_tensor_is_copied(void **state)
+{
+	struct peer p = peer_start("add_one", SOCK_STREAM);
+
+	tensor_scope {
+		tensor *t = ok(tensor_zeros(TENSOR_INTS(3), F32));
+
+		assert_done(tensor_send(p.ch, t, 0));
+		ok(tensor_recv(p.ch));
+		assert_values(t, 0, 0, 0, 0);
+	}
+	assert_int_equal(peer_end(&p), 0);
+}
+
+static void read_only_is_the_kernels_word(void **state)
+{
+	struct peer p = peer_start("attack", SOCK_STREAM);
+
+	tensor_scope {
+		tensor *t = ok(tensor_zeros(TENSOR_INTS(1 << 18), F32));
+
+		assert_done(tensor_send(p.ch, t, TENSOR_SEND_READONLY));
+		assert_false(tensor_is_writable(ok(tensor_recv(p.ch))));
+		/* The maker still writes. */
+		ok(tensor_add_(t, tensor_ones(TENSOR_SCALAR_SHAPE, F32)));
+	}
+	assert_int_equal(peer_end(&p), 0);
+}
+
+static void page_frames_are_the_same(void **state)
+{
+	enum { N = 512 };
+	struct peer p = peer_start("frames", SOCK_STREAM);
+	int64_t mine[N];
+	bool seen = false;
+
+	tensor_scope {
+		tensor *t = ok(tensor_zeros(TENSOR_INTS(N, 1024), F32)), *theirs;
+
+		memset(tensor_data(t), 1, N * 4096);
+		assert_int_equal(frames_of(t, mine, N), 0);
+		assert_done(tensor_send(p.ch, t, 0));
+		theirs = ok(tensor_recv(p.ch));
+		seen = mine[0] && mine[N - 1]; /* zeros without CAP_SYS_ADMIN */
+		assert_memory_equal(tensor_data(theirs), mine, sizeof(mine));
+	}
+	assert_int_equal(peer_end(&p), 0);
+	if (!seen)
+		skip();
+}
+
+/* ---- what crosses the socket ------------------------------------------------------------------ */
+
+/* Bytes of one message, and how many fds came; they are closed. */
+static ssize_t spy(int socket, int *fds)
+{
+	char bytes[4096], control[CMSG_SPACE(64 * sizeof(int))];
+	struct iovec iov = {bytes, sizeof(bytes)};
+	struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1, .msg_control = control,
+			     .msg_controllen = sizeof(control)};
+	ssize_t n = recvmsg(socket, &msg, 0);
+	struct cmsghdr *c = CMSG_FIRSTHDR(&msg);
+
+	*fds = 0;
+	if (c) {
+		*fds = (int)((c->cmsg_len - CMSG_LEN(0)) / sizeof(int));
+		for (int i = 0; i < *fds; i++)
+			close(((int *)CMSG_DATA(c))[i]);
+	}
+	return n;
+}
+
+static void only_descriptors_cross_the_socket(void **state)
+{
+	int ends[2], fds;
+	tensor_channel *ch;
+
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+	ch = tensor_channel_open(ends[0]);
+	tensor_scope {
+		tensor *t = ok(tensor_zeros(TENSOR_INTS(4096, 1024), F32));
+
+		assert_done(tensor_send(ch, t, 0));
+		assert_int_equal(spy(ends[1], &fds), sizeof(struct wire_message));
+		assert_int_equal(fds, 1);
+		for (int i = 0; i < 10; i++) {
+			assert_done(tensor_send(ch, tensor_select(t, 0, i), 0));
+			assert_int_equal(spy(ends[1], &fds), sizeof(struct wire_message));
+			assert_int_equal(fds, 0);
+		}
+		/* With other rights it is another buffer to the peer. */
+		assert_done(tensor_send(ch, t, TENSOR_SEND_READONLY));
+		spy(ends[1], &fds);
+		assert_int_equal(fds, 1);
+	}
+	tensor_channel_close(ch);
+	close(ends[0]);
+	close(ends[1]);
+}
+
+/* ---- what is kept --------------------------------------------------------------------------------- */
+
+struct pair {
+	int ends[2];
+	tensor_channel *out, *in;
+};
+
+static struct pair pair_open(int type)
+{
+	struct pair p;
+
+	assert_int_equal(socketpair(AF_UNIX, type | SOCK_CLOEXEC, 0, p.ends), 0);
+	p.out = tensor_channel_open(p.ends[0]);
+	p.in = tensor_channel_open(p.ends[1]);
+	assert_true(p.out && p.in);
+	return p;
+}
+
+static void pair_close(struct pair *p)
+{
+	tensor_channel_close(p->out);
+	tensor_channel_close(p->in);
+	close(p->ends[0]);
+	close(p->ends[1]);
+}
+
+static tensor *pass(struct pair *p, tensor *t)
+{
+	assert_done(tensor_send(p->out, ok(t), 0));
+	return ok(tensor_recv(p->in));
+}
+
+static void buffer_is_mapped_once(void **state)
+{
+	struct pair p = pair_open(SOCK_STREAM), q = pair_open(SOCK_SEQPACKET);
+
+	tensor_scope {
+		tensor *t = ok(tensor_zeros(TENSOR_INTS(64), SHAREABLE(TENSOR_F32)));
+		tensor *a = pass(&p, t), *b = pass(&p, t), *c = pass(&q, t);
+
+		assert_true(tensor_shares_storage(a, b));
+		assert_ptr_equal(tensor_data(a), tensor_data(c));
+	}
+	pair_close(&p);
+	pair_close(&q);
+}
+
+static void both_sides_forget_what_the_sender_freed(void **state)
+{
+	struct pair p = pair_open(SOCK_STREAM);
+	int before = count_buffers();
+	tensor *t, *got;
+
+	for (int i = 0; i < 20; i++) {
+		t = ok(tensor_full(TENSOR_INTS(1 << 18), TENSOR_SCALAR(i), F32));
+		got = pass(&p, t);
+		assert_true(((float *)tensor_data(got))[5] == i);
+		tensor_release(t);
+		tensor_release(got);
+	}
+	/* The last one is held until the sender says more; those before are gone. */
+	assert_true(count_buffers() <= before + 1);
+	pair_close(&p);
+	assert_int_equal(count_buffers(), before);
+}
+
+static void received_tensor_outlives_channel_and_sender(void **state)
+{
+	struct pair p = pair_open(SOCK_STREAM);
+	tensor *t = ok(tensor_full(TENSOR_INTS(1 << 18), TENSOR_SCALAR(5), F32));
+	tensor *got = pass(&p, t);
+
+	tensor_release(t);
+	pair_close(&p);
+	assert_true(((float *)tensor_data(got))[1 << 17] == 5);
+	tensor_release(got);
+}
+
+static void more_buffers_than_slots_arrive(void **state)
+{
+	enum { N = 2 * WIRE_SLOTS + 50 };
+	struct pair p = pair_open(SOCK_STREAM);
+	tensor *t[N], *got[N];
+	double value;
+
+	for (int i = 0; i < N; i++)
+		t[i] = ok(tensor_full(TENSOR_INTS(4), TENSOR_SCALAR(i), SHAREABLE(TENSOR_F32)));
+	for (int round = 0; round < 2; round++) {
+		for (int i = 0; i < N; i++)
+			got[i] = pass(&p, t[i]);
+		for (int i = 0; i < N; i++) {
+			assert_done(tensor_at(got[i], TENSOR_INTS(3), &value));
+			assert_true(value == i);
+			tensor_release(got[i]);
+		}
+	}
+	for (int i = 0; i < N; i++)
+		tensor_release(t[i]);
+	pair_close(&p);
+}
+
+static void no_fd_is_left_behind(void **state)
+{
+	int before = count_fds();
+
+	for (int round = 0; round < 3; round++) {
+		struct pair p = pair_open(types[round % 2]);
+
+		tensor_scope {
+			tensor *t = ok(tensor_zeros(TENSOR_INTS(4), SHAREABLE(TENSOR_F32)));
+
+			for (int i = 0; i < 5; i++) {
+				pass(&p, t);
+				pass(&p, tensor_neg(t));
+			}
+			assert_done(tensor_send(p.out, t, TENSOR_SEND_READONLY));
+			/* Never received. */
+			assert_done(tensor_send(p.out, tensor_neg(t), 0));
+		}
+		pair_close(&p);
+	}
+	assert_int_equal(count_fds(), before);
+}
+
+/* ---- the peer goes, or is late ------------------------------------------------------------------- */
+
+static void death_of_the_peer_is_epipe(void **state)
+{
+	for (size_t k = 0; k < 2; k++) {
+		struct peer p = peer_start("fall_silent", types[k]);
+
+		tensor_scope {
+			tensor *t = ok(tensor_zeros(TENSOR_INTS(4), SHAREABLE(TENSOR_F32)));
+
+			assert_done(tensor_send(p.ch, t, 0));
+			kill(p.pid, SIGKILL);
+			assert_fails(tensor_recv(p.ch), EPIPE, "gone");
+			assert_fails(tensor_send(p.ch, t, 0), EPIPE, "gone");
+			assert_values(t, 0, 0, 0, 0, 0);
+		}
+		assert_int_equal(peer_end(&p), -SIGKILL);
+	}
+}
+
+static void socket_that_does_not_block_says_eagain(void **state)
+{
+	struct pair p = pair_open(SOCK_STREAM);
+	int sent = 0, got = 0;
+
+	fcntl(p.ends[0], F_SETFL, O_NONBLOCK);
+	fcntl(p.ends[1], F_SETFL, O_NONBLOCK);
+	tensor_scope {
+		tensor *t = ok(tensor_zeros(TENSOR_INTS(4), SHAREABLE(TENSOR_F32)));
+
+		assert_fails(tensor_recv(p.in), EAGAIN, "recv");
+		while (tensor_send(p.out, t, 0) == 0)
+			sent++;
+		assert_int_equal(tensor_last_error()->code, EAGAIN);
+		while (tensor_recv(p.in))
+			got++;
+		assert_int_equal(tensor_last_error()->code, EAGAIN);
+		assert_true(sent > 10);
+		assert_int_equal(got, sent);
+		pass(&p, t);
+	}
+	pair_close(&p);
+}
+
+static void wrong_arguments_are_refused(void **state)
+{
+	struct pair p = pair_open(SOCK_STREAM);
+	int pipes[2];
+
+	assert_int_equal(pipe(pipes), 0);
+	tensor_scope {
+		tensor *t = ok(tensor_zeros(TENSOR_INTS(4), F32));
+
+		assert_fails(tensor_send(p.out, t, 8), EINVAL, "flags 0x8");
+		assert_fails(tensor_send(p.out, NULL, 0), EINVAL, "NULL");
+		assert_fails(tensor_send(NULL, t, 0), EINVAL, "channel");
+		assert_fails(tensor_recv(NULL), EINVAL, "channel");
+	}
+	assert_fails(tensor_channel_open(pipes[0]), ENOTSOCK, "socket");
+	assert_fails(tensor_channel_open(-1), EBADF, "socket");
+	tensor_channel_close(NULL);
+	close(pipes[0]);
+	close(pipes[1]);
+	pair_close(&p);
+}
+
+int main(int argc, char **argv)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(every_dtype_and_stride_arrives),
+		cmocka_unit_test(sixteen_dimensions_arrive),
+		cmocka_unit_test(view_arrives_as_a_view),
+		cmocka_unit_test(writes_are_seen_on_both_sides),
+		cmocka_unit_test(large_tensor_is_shared_without_being_asked),
+		cmocka_unit_test(small_tensor_is_copied),
+		cmocka_unit_test(read_only_is_the_kernels_word),
+		cmocka_unit_test(page_frames_are_the_same),
+		cmocka_unit_test(only_descriptors_cross_the_socket),
+		cmocka_unit_test(buffer_is_mapped_once),
+		cmocka_unit_test(both_sides_forget_what_the_sender_freed),
+		cmocka_unit_test(received_tensor_outlives_channel_and_sender),
+		cmocka_unit_test(more_buffers_than_slots_arrive),
+		cmocka_unit_test(no_fd_is_left_behind),
+		cmocka_unit_test(death_of_the_peer_is_epipe),
+		cmocka_unit_test(socket_that_does_not_block_says_eagain),
+		cmocka_unit_test(wrong_arguments_are_refused),
+	};
+
+	peer_main(argc, argv, roles);
+	return cmocka_run_group_tests_name("share", tests, NULL, NULL);
+}
