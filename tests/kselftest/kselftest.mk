@@ -10,13 +10,15 @@ KST_BINS  := $(addprefix $(KST_B)/,$(KST_NAMES))
 
 $(KST_INC)/kselftest_harness.h: tests/vm/kernel
 	@mkdir -p $(@D)
-	d=$$(tests/vm/kernel harness) && cp $$d/kselftest.h $$d/kselftest_harness.h $(@D)/ && touch $@
+	$(call say,FETCH,$@)
+	$(Q)d=$$(tests/vm/kernel harness) && cp $$d/kselftest.h $$d/kselftest_harness.h $(@D)/ && touch $@
 
 # The harness is not written for our warnings.
 $(KST_B)/%: tests/kselftest/%.c tests/kselftest/device.h include/uapi/linux/tensor.h \
 		include/uapi/linux/tensor_netlink.h $(KST_INC)/kselftest_harness.h
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS) $(WARN) -Wno-missing-prototypes $(KST_FLAGS) -D_GNU_SOURCE -Iinclude/uapi -isystem $(KST_INC) -o $@ $< $(KST_LIBS)
+	$(call say,CC,$@)
+	$(Q)$(CC) $(CFLAGS) $(WARN) -Wno-missing-prototypes $(KST_FLAGS) -D_GNU_SOURCE -Iinclude/uapi -isystem $(KST_INC) -o $@ $< $(KST_LIBS)
 
 $(KST_B)/netlink: KST_LIBS = $(shell pkg-config --libs libnl-genl-3.0)
 $(KST_B)/netlink: KST_FLAGS = $(shell pkg-config --cflags libnl-genl-3.0)

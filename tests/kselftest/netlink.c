@@ -8,6 +8,7 @@
 #include <netlink/genl/ctrl.h>
 #include <netlink/genl/genl.h>
 #include <netlink/netlink.h>
+#include <sys/syscall.h>
 
 #include <linux/tensor_netlink.h>
 
@@ -320,6 +321,28 @@ TEST_F(netlink, reader_that_goes_away_in_a_dump_leaves_nothing)
 		genl_send_simple(sock, family, TENSOR_CMD_BUF_GET, TENSOR_GENL_VERSION, NLM_F_DUMP);
 		nl_socket_free(sock);
 	}
+}
+
+TEST_F(netlink, unload_in_a_dump_is_refused_or_safe)
+{
+	struct tensor_alloc alloc;
+	bool gone;
+	int i;
+
+	for (i = 0; i < 500; i++)
+		ASSERT_EQ(0, dev_alloc(self->dev, PAGE, &alloc));
+	ASSERT_LT(0, genl_send_simple(self->sock, self->family, TENSOR_CMD_BUF_GET,
+				      TENSOR_GENL_VERSION, NLM_F_DUMP));
+	close(self->dev);
+	gone = !syscall(SYS_delete_module, "tensor", O_NONBLOCK);
+	nl_recvmsgs_default(self->sock);
+	nl_socket_free(self->sock);
+	if (!gone)
+		ASSERT_EQ(0, syscall(SYS_delete_module, "tensor", 0));
+	ASSERT_EQ(0, system("/bin/tensor-load"));
+	self->dev = dev_open();
+	self->sock = nl_open(&self->family);
+	ASSERT_LT(0, self->family);
 }
 
 TEST_F(netlink, attributes_in_a_request_are_refused)

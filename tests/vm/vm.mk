@@ -3,7 +3,8 @@
 #   make vm [KERNEL=6.1]       a shell in a guest with the module
 #   make guest [KERNEL=6.1]    fetch or build that kernel, build the module for it
 #   make test-guest            the kernel selftests on 6.1
-#   make test-kernels          the same on 6.1, 6.12, 7.2 and the debug kernel
+#   make test-rig              tests of the guest itself
+#   make test-kernels          the rig, then the selftests on 6.1, 6.12, 7.2 and the debug kernel
 #
 # KERNEL: 6.1, 6.12, 7.2 or debug. VM_FLAGS: more options for tests/vm/run. KST: names of selftests.
 KERNEL   ?= 6.1
@@ -14,7 +15,7 @@ include tests/kselftest/kselftest.mk
 
 VM_SUITE = --no-load --numa 2 --smp 2 --timeout 1200 --add $(KST_B):/t/kselftest --add tests/kselftest/suite
 
-.PHONY: guest-deps guest vm test-guest test-kernels
+.PHONY: guest-deps guest vm test-rig test-guest test-kernels
 guest-deps:
 	@packaging/install-deps build guest
 
@@ -29,8 +30,12 @@ $(KST_BINS): | guest-deps
 test-guest: kselftest
 	@tests/vm/tally guest-6.1 tests/vm/run --kernel 6.1 $(VM_SUITE) $(VM_FLAGS) -- suite $(KST)
 
-# One after the other: they share the machine, and each builds into its own folder.
+test-rig: guest-deps
+	@tests/vm/tally rig tests/vm/test-rig
+
+# One after the other: they share the machine.
 test-kernels: kselftest
-	@status=0; for k in 6.1 6.12 7.2 debug; do \
+	@status=0; tests/vm/tally rig tests/vm/test-rig || status=1; for k in 6.1 6.12 7.2 debug; do \
 		tests/vm/tally guest-$$k tests/vm/run --kernel $$k $(VM_SUITE) $(VM_FLAGS) -- suite $(KST) || status=1; \
-	done; cat $(addprefix $(B)/results/guest-,$(addsuffix .tally,6.1 6.12 7.2 debug)); exit $$status
+	done; \
+	cd $(B)/results && grep . rig.tally $(patsubst %,guest-%.tally,6.1 6.12 7.2 debug); exit $$status
