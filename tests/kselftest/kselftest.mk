@@ -20,6 +20,7 @@ $(KST_B)/%: tests/kselftest/%.c tests/kselftest/device.h include/uapi/linux/tens
 	$(call say,CC,$@)
 	$(Q)$(CC) $(CFLAGS) $(WARN) -Wno-missing-prototypes $(KST_FLAGS) -D_GNU_SOURCE -Iinclude/uapi -isystem $(KST_INC) -o $@ $< $(KST_LIBS)
 
+$(KST_B)/race: KST_LIBS = -pthread
 $(KST_B)/netlink: KST_LIBS = $(shell pkg-config --libs libnl-genl-3.0)
 $(KST_B)/netlink: KST_FLAGS = $(shell pkg-config --cflags libnl-genl-3.0)
 
