@@ -18,6 +18,9 @@ LIB_CFLAGS := -std=gnu11 $(CFLAGS) $(WARN) -fPIC -fvisibility=hidden -fwrapv -ff
 LIB_LIBS   := -lsleef -ldl -lm -pthread
 CPU_CFLAGS := -O3 -Wno-psabi -Wno-type-limits
 LEVEL_v4   := -mprefer-vector-width=512
+# Products may round once where a multiplication and an addition round twice.
+CPU_CFLAGS_matmul_f32 := -ffp-contract=fast
+CPU_CFLAGS_matmul_f64 := -ffp-contract=fast
 
 LIB_OBJ := $(patsubst %.c,$(B)/obj/%.o,$(LIB_SRC)) \
            $(patsubst $(GEN)/%.c,$(B)/obj/gen/%.o,$(GEN_C)) \
@@ -48,7 +51,7 @@ $(B)/obj/lib/kernels/cpu/%.$(1).o: lib/kernels/cpu/%.c | $(GEN)/stamp
 	@mkdir -p $$(@D)
 	$$(call say,CC,$$@)
 	$$(Q)$$(CC) $$(CPPFLAGS_ALL) -I$$(GEN) $$(LIB_CFLAGS) $$(CPU_CFLAGS) -march=x86-64-$(1) \
-		$$(LEVEL_$(1)) -DCPU_LEVEL=$(1) -c -o $$@ $$<
+		$$(LEVEL_$(1)) $$(CPU_CFLAGS_$$*) -DCPU_LEVEL=$(1) -c -o $$@ $$<
 endef
 $(foreach l,$(LEVELS),$(eval $(call level_rule,$(l))))
 

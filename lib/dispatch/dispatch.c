@@ -78,6 +78,8 @@ int dispatch_missing(const struct tensor_op *op, uint32_t keys)
 	char text[160] = "";
 	size_t at = 0;
 
+	if (!keys)
+		return tensor_fail(EINVAL, "%s: the list of tensors is empty", op->schema.name);
 	for (unsigned k = 0; k < TENSOR_KEY_COUNT; k++)
 		if (keys & KEY_BIT(k) && at < sizeof(text))
 			at += snprintf(text + at, sizeof(text) - at, "%s%s", at ? "+" : "",

@@ -121,6 +121,39 @@ int front_begin(const struct tensor_op *op, struct front_out *o, tensor *given,
 	return o->t ? 0 : error_code();
 }
 
+int front_begin_apart(const struct tensor_op *op, struct front_out *o, tensor *given,
+		      enum tensor_dtype dtype, const int64_t *sizes, int ndim,
+		      const tensor *const *inputs, int ninputs)
+{
+	const tensor *sharing = NULL;
+	char text[SHAPE_TEXT];
+
+	for (int i = 1; i < ninputs; i++)
+		if (front_same_device(op->schema.name, inputs[0], inputs[i]) < 0)
+			return error_code();
+	if (!given) {
+		o->given = NULL;
+		o->t = tensor_new(inputs[0]->device, dtype, sizes, ndim);
+		return o->t ? 0 : error_code();
+	}
+	if (front_same_device(op->schema.name, inputs[0], given) < 0)
+		return error_code();
+	for (int i = 0; i < ninputs; i++)
+		if (tensor_overlap(given, inputs[i]) != OVERLAP_NONE)
+			sharing = inputs[i];
+	/* Another shape could free the memory that the input still needs. */
+	if (sharing && (given->ndim != ndim || memcmp(given->sizes, sizes, ndim * sizeof(*sizes))))
+		return tensor_fail(EINVAL, "%s: the output %s shares memory with the input %s and "
+					   "cannot change its shape to %s", op->schema.name,
+				   SHAPE_STR(given), SHAPE_STR(sharing),
+				   format_sizes(sizes, ndim, text, sizeof(text)));
+	if (begin_given(op, o, given, dtype, sizes, ndim, NULL, 0) < 0)
+		return error_code();
+	if (sharing && o->t == given)
+		o->t = tensor_new(given->device, dtype, sizes, ndim);
+	return o->t ? 0 : error_code();
+}
+
 int front_end(const struct tensor_op *op, struct front_out *o, tensor **out, int err)
 {
 	if (o->t == o->given)
@@ -173,4 +206,22 @@ tensor *front_contiguous(tensor *self)
 		return NULL;
 	}
 	return t;
+}
+
+int front_factor(const struct tensor_op *op, const char *name, tensor_scalar s,
+		 enum tensor_dtype dtype, double *value)
+{
+	const int64_t exact = (int64_t)1 << 53;
+
+	if (s.kind == TENSOR_SCALAR_COMPLEX && s.imag != 0 && !dtype_is_complex(dtype))
+		return tensor_fail(EINVAL, "%s: %s must be real for dtype %s", op->schema.name, name,
+				   tensor_dtype_name(dtype));
+	if (dtype <= TENSOR_I64 && s.kind >= TENSOR_SCALAR_FLOAT)
+		return tensor_fail(EINVAL, "%s: %s must be an integer for dtype %s",
+				   op->schema.name, name, tensor_dtype_name(dtype));
+	if (dtype <= TENSOR_I64 && (s.i > exact || s.i < -exact))
+		return tensor_fail(EINVAL, "%s: %s must be within 2^53 of zero, got %lld",
+				   op->schema.name, name, (long long)s.i);
+	*value = scalar_double(s);
+	return 0;
 }

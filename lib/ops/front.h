@@ -26,6 +26,13 @@ struct front_out {
 int front_begin(const struct tensor_op *op, struct front_out *o, tensor *given,
 		enum tensor_dtype dtype, const int64_t *sizes, int ndim,
 		const tensor *const *inputs, int ninputs);
+/*
+ * The same for kernels that read inputs again after they began to write: an output that shares
+ * any memory with an input is written apart, and a functional result is always contiguous.
+ */
+int front_begin_apart(const struct tensor_op *op, struct front_out *o, tensor *given,
+		      enum tensor_dtype dtype, const int64_t *sizes, int ndim,
+		      const tensor *const *inputs, int ninputs);
 /* Finishes with the kernel's result: copies a temporary to its place, sets *out; on error
  * releases what was made. Returns err. */
 int front_end(const struct tensor_op *op, struct front_out *o, tensor **out, int err);
@@ -40,6 +47,13 @@ int front_copy(tensor *dst, const tensor *src);
 int front_same_device(const char *op, const tensor *a, const tensor *b);
 /* A new contiguous tensor with self's values, or self with one more reference when it is so. */
 tensor *front_contiguous(tensor *self);
+
+/*
+ * An alpha or beta for a kernel that computes in dtype: a whole number for integers, and one
+ * that a double holds exactly.
+ */
+int front_factor(const struct tensor_op *op, const char *name, tensor_scalar s,
+		 enum tensor_dtype dtype, double *value);
 
 static inline int error_code(void)
 {

@@ -25,7 +25,9 @@ struct cpu_kernel {
 	X(arith, level)                                                                           \
 	X(compare, level)                                                                         \
 	X(math, level)                                                                            \
-	X(copy, level)
+	X(copy, level)                                                                            \
+	X(matmul, level)                                                                          \
+	X(index, level)
 
 #define DTYPES_INT(X)                                                                             \
 	X(u8, uint8_t, TENSOR_U8)                                                                 \

@@ -30,6 +30,99 @@ typedef __m128d sleef_f64;
 
 typedef float vec_f32 __attribute__((vector_size(VEC_BYTES), aligned(4), may_alias));
 typedef double vec_f64 __attribute__((vector_size(VEC_BYTES), aligned(8), may_alias));
+
+/*
+ * Less than a vector: the first n elements are read (the others are zero) or written, and no
+ * byte beyond them is touched. A vec_part says how many, for one element type.
+ */
+#if defined(__AVX512F__)
+typedef __mmask16 vec_part;
+static inline vec_part vec_part_f32(int64_t n)
+{
+	return (vec_part)((1u << n) - 1);
+}
+
+static inline vec_part vec_part_f64(int64_t n)
+{
+	return (vec_part)((1u << n) - 1);
+}
+
+static inline vec_f32 vec_load_f32(const float *p, vec_part part)
+{
+	return (vec_f32)_mm512_maskz_loadu_ps(part, p);
+}
+
+static inline void vec_store_f32(float *p, vec_part part, vec_f32 v)
+{
+	_mm512_mask_storeu_ps(p, part, (__m512)v);
+}
+
+static inline vec_f64 vec_load_f64(const double *p, vec_part part)
+{
+	return (vec_f64)_mm512_maskz_loadu_pd((__mmask8)part, p);
+}
+
+static inline void vec_store_f64(double *p, vec_part part, vec_f64 v)
+{
+	_mm512_mask_storeu_pd(p, (__mmask8)part, (__m512d)v);
+}
+#elif defined(__AVX2__)
+typedef __m256i vec_part;
+static inline vec_part vec_part_f32(int64_t n)
+{
+	return _mm256_cmpgt_epi32(_mm256_set1_epi32((int)n),
+				  _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+}
+
+static inline vec_part vec_part_f64(int64_t n)
+{
+	return _mm256_cmpgt_epi64(_mm256_set1_epi64x(n), _mm256_setr_epi64x(0, 1, 2, 3));
+}
+
+static inline vec_f32 vec_load_f32(const float *p, vec_part part)
+{
+	return (vec_f32)_mm256_maskload_ps(p, part);
+}
+
+static inline void vec_store_f32(float *p, vec_part part, vec_f32 v)
+{
+	_mm256_maskstore_ps(p, part, (__m256)v);
+}
+
+static inline vec_f64 vec_load_f64(const double *p, vec_part part)
+{
+	return (vec_f64)_mm256_maskload_pd(p, part);
+}
+
+static inline void vec_store_f64(double *p, vec_part part, vec_f64 v)
+{
+	_mm256_maskstore_pd(p, part, (__m256d)v);
+}
+#else
+typedef int64_t vec_part;
+#define VEC_PART(d, T)                                                                            \
+	static inline vec_part vec_part_##d(int64_t n)                                            \
+	{                                                                                         \
+		return n;                                                                         \
+	}                                                                                         \
+	static inline vec_##d vec_load_##d(const T *p, vec_part part)                             \
+	{                                                                                         \
+		vec_##d v = {0};                                                                  \
+                                                                                                  \
+		for (int64_t i = 0; i < part; i++)                                                \
+			v[i] = p[i];                                                              \
+		return v;                                                                         \
+	}                                                                                         \
+	static inline void vec_store_##d(T *p, vec_part part, vec_##d v)                          \
+	{                                                                                         \
+		for (int64_t i = 0; i < part; i++)                                                \
+			p[i] = v[i];                                                              \
+	}
+VEC_PART(f32, float)
+VEC_PART(f64, double)
+#undef VEC_PART
+#endif
+
 #define VEC_F32 (VEC_BYTES / 4)
 #define VEC_F64 (VEC_BYTES / 8)
 

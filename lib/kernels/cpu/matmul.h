@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
+/* A matrix product as matmul.c hands it to the kernels of one dtype. */
+#ifndef TENSOR_MATMUL_H
+#define TENSOR_MATMUL_H
+
+#include "cpu.h"
+
+/* c[m, n] = beta * c + alpha * a[m, k] b[k, n]. Row and column strides in elements; beta 0 does
+ * not read c. A dimension of size 1 has whatever stride is convenient. */
+struct product {
+	int64_t m, n, k;
+	const void *a, *b;
+	void *c;
+	int64_t rsa, csa, rsb, csb, rsc, csc;
+	double alpha, beta;
+};
+
+/* 0 or -errno with the error set. */
+int CPU_NAME(matmul_f32)(const struct product *p);
+int CPU_NAME(matmul_f64)(const struct product *p);
+
+#endif

@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR MIT
+/* Products of f32 matrices. See matmul_float.h. */
+#define T	   float
+#define VEC	   vec_f32
+#define MATMUL	   matmul_f32
+#define PART(n)	   vec_part_f32(n)
+#define LOAD	   vec_load_f32
+#define STORE	   vec_store_f32
+#define LANES	   VEC_F32
+
+#include "matmul_float.h"

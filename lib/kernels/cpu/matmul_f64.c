@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR MIT
+/* Products of f64 matrices. See matmul_float.h. */
+#define T	   double
+#define VEC	   vec_f64
+#define MATMUL	   matmul_f64
+#define PART(n)	   vec_part_f64(n)
+#define LOAD	   vec_load_f64
+#define STORE	   vec_store_f64
+#define LANES	   VEC_F64
+
+#include "matmul_float.h"
