@@ -18,7 +18,8 @@ KMOD_SRC := Kbuild $(wildcard kmod/*.[ch] kmod/alloc/*.[ch] include/uapi/linux/t
 
 .PHONY: kmod
 kmod:
-	@test -n "$(KRELEASE)" || { echo "make kmod: no configured kernel in KDIR=$(KDIR)" >&2; exit 1; }
+	@test -n "$(KRELEASE)" || { echo "make kmod: no kernel headers in KDIR=$(KDIR)" \
+		"(packaging/install-deps kmod installs some)" >&2; exit 1; }
 	@mkdir -p $(addprefix $(KMOD_OUT)/,$(sort $(dir $(KMOD_SRC))))
 	@for f in $(KMOD_SRC); do \
 		[ -e $(KMOD_OUT)/$$f ] || ln -sfT $(CURDIR)/$$f $(KMOD_OUT)/$$f || exit 1; done
