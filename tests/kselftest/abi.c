@@ -213,7 +213,9 @@ TEST_F(abi, inaccessible_struct_is_efault)
 
 TEST_F(abi, reply_that_cannot_be_written_changes_nothing)
 {
-	static const unsigned int made[] = { TENSOR_IOC_ALLOC, TENSOR_IOC_EXPORT, TENSOR_IOC_IMPORT };
+	static const unsigned int made[] = {
+		TENSOR_IOC_ALLOC, TENSOR_IOC_EXPORT, TENSOR_IOC_IMPORT,
+	};
 	struct tensor_info before, after;
 	int fds = count_fds();
 	unsigned int i;
@@ -353,7 +355,8 @@ TEST_F(abi, alloc_refuses_impossible_orders)
 		alloc.flags = bad[i].flags;
 		alloc.min_order = bad[i].min;
 		alloc.max_order = bad[i].max;
-		EXPECT_EQ(-EINVAL, dev_call(self->dev, TENSOR_IOC_ALLOC, &alloc)) TH_LOG("row %u", i);
+		EXPECT_EQ(-EINVAL, dev_call(self->dev, TENSOR_IOC_ALLOC, &alloc))
+			TH_LOG("row %u", i);
 	}
 	ASSERT_EQ(0, dev_query(self->dev, &q));
 	alloc = alloc_args(PAGE);
@@ -371,7 +374,8 @@ TEST_F(abi, alloc_refuses_nodes_without_memory)
 	for (i = 0; i < 5; i++) {
 		alloc = alloc_args(PAGE);
 		alloc.node = nodes[i];
-		EXPECT_EQ(-EINVAL, dev_call(self->dev, TENSOR_IOC_ALLOC, &alloc)) TH_LOG("row %u", i);
+		EXPECT_EQ(-EINVAL, dev_call(self->dev, TENSOR_IOC_ALLOC, &alloc))
+			TH_LOG("row %u", i);
 	}
 	alloc = alloc_args(PAGE);
 	alloc.flags = TENSOR_ALLOC_NODE_ONLY;

@@ -185,7 +185,8 @@ TEST_F_TIMEOUT(alloc, more_than_memory_is_enomem_and_all_comes_back, 120)
 	before = memory_free();
 	EXPECT_EQ(-ENOMEM, dev_alloc(self->dev, total * KIB * 2, &alloc));
 	EXPECT_TRUE(memory_comes_back(before, 8 * 1024))
-		TH_LOG("%lld of %lld KiB are free again", (long long)memory_free(), (long long)before);
+		TH_LOG("%lld of %lld KiB are free again", (long long)memory_free(),
+		       (long long)before);
 	EXPECT_EQ(0, write_text(LIMIT_FILE, old));
 }
 

@@ -261,7 +261,8 @@ HELPER int64_t memory_free(void)
 	write_text("/proc/sys/vm/drop_caches", "3");
 	f = fopen("/proc/zoneinfo", "re");
 	while (f && fgets(line, sizeof(line), f)) {
-		if (sscanf(line, " nr_free_pages %lld", &n) == 1 || sscanf(line, " count: %lld", &n) == 1)
+		if (sscanf(line, " nr_free_pages %lld", &n) == 1 ||
+		    sscanf(line, " count: %lld", &n) == 1)
 			pages += n;
 	}
 	if (f)

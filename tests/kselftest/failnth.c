@@ -47,13 +47,17 @@ static void faults_as_wanted(void)
 }
 
 /* Sends a request of a family; the answers are in room. Returns bytes or -errno. */
-static int nl_ask(int sock, uint16_t family, int flags, int cmd, const void *attrs, int len, void *room)
+static int nl_ask(int sock, uint16_t family, int flags, int cmd, const void *attrs, int len,
+		  void *room)
 {
 	struct {
 		struct nlmsghdr n;
 		struct genlmsghdr g;
 		char attrs[64];
-	} ask = { .n = { .nlmsg_type = family, .nlmsg_flags = NLM_F_REQUEST | flags }, .g = { .cmd = cmd } };
+	} ask = {
+		.n = { .nlmsg_type = family, .nlmsg_flags = NLM_F_REQUEST | flags },
+		.g = { .cmd = cmd },
+	};
 	ssize_t got;
 
 	memcpy(ask.attrs, attrs, len);
@@ -70,8 +74,9 @@ static uint16_t nl_family(int sock)
 		{ NLA_HDRLEN + sizeof(TENSOR_GENL_NAME), CTRL_ATTR_FAMILY_NAME }, TENSOR_GENL_NAME,
 	};
 	char room[8192];
-	int got = nl_ask(sock, GENL_ID_CTRL, 0, CTRL_CMD_GETFAMILY, &attrs, sizeof(attrs), room), at;
+	int got, at;
 
+	got = nl_ask(sock, GENL_ID_CTRL, 0, CTRL_CMD_GETFAMILY, &attrs, sizeof(attrs), room);
 	for (at = NLMSG_LENGTH(GENL_HDRLEN); at + (int)sizeof(struct nlattr) <= got;) {
 		struct nlattr *a = (struct nlattr *)(room + at);
 
@@ -153,7 +158,8 @@ typedef int (*step_fn)(FIXTURE_DATA(failnth) *self);
  * Runs a step with its first, second, ... chance to fail used, until there is none left. The step
  * disarms before it cleans up after itself.
  */
-static void every_failure(struct __test_metadata *_metadata, FIXTURE_DATA(failnth) *self, step_fn step)
+static void every_failure(struct __test_metadata *_metadata, FIXTURE_DATA(failnth) *self,
+			  step_fn step)
 {
 	int n, failed = 0;
 	bool more = false;

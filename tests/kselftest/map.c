@@ -246,7 +246,8 @@ TEST_F(map, mapping_cannot_be_opened_through_map_files)
 	char *at = map_shared(self->rofd, BYTES, PROT_READ, 0), path[96];
 
 	ASSERT_NE(MAP_FAILED, at);
-	snprintf(path, sizeof(path), "/proc/self/map_files/%lx-%lx", (long)at, (long)at + (long)BYTES);
+	snprintf(path, sizeof(path), "/proc/self/map_files/%lx-%lx", (long)at,
+		 (long)at + (long)BYTES);
 	EXPECT_EQ(-1, open(path, O_RDWR));
 	munmap(at, BYTES);
 }

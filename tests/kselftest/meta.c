@@ -60,7 +60,8 @@ static int try_set(FIXTURE_DATA(meta) *self, struct tensor_desc *desc)
 static struct tensor_desc line(uint32_t dtype, uint64_t offset, int64_t size, int64_t stride)
 {
 	return (struct tensor_desc){
-		.dtype = dtype, .ndim = 1, .offset = offset, .sizes = { size }, .strides = { stride },
+		.dtype = dtype, .ndim = 1, .offset = offset, .sizes = { size },
+		.strides = { stride },
 	};
 }
 
@@ -249,7 +250,8 @@ TEST_F(meta, overflowing_products_are_einval)
 		{ 1LL << 32, 1, 1LL << 32, 1 }, { 1LL << 62, 0, 4, 0 }, { INT64_MAX, 0, 1, 1 },
 		{ 2, INT64_MAX, 2, INT64_MAX }, { 2, INT64_MAX / 4 + 1, 1, 1 },
 		{ 5, 1LL << 62, 1, 1 }, { 3, INT64_MIN, 3, INT64_MIN }, { 1LL << 61, 8, 1, 1 },
-		{ 0, 1, INT64_MAX, 1 }, { 1LL << 33, 1LL << 31, 1, 1 }, { 1LL << 32, 1LL << 32, 1, 0 },
+		{ 0, 1, INT64_MAX, 1 }, { 1LL << 33, 1LL << 31, 1, 1 },
+		{ 1LL << 32, 1LL << 32, 1, 0 },
 	};
 	unsigned int i;
 
@@ -278,7 +280,9 @@ TEST_F(meta, sixteen_dimensions_do_not_overflow_the_sum)
 
 TEST_F(meta, label_must_be_clean_text)
 {
-	static const char *const bad[] = { "a\nb", "a\x1b[0m", "\x7f", "\xff\xfe", "\xc3", "\xe2\x82" };
+	static const char *const bad[] = {
+		"a\nb", "a\x1b[0m", "\x7f", "\xff\xfe", "\xc3", "\xe2\x82",
+	};
 	struct tensor_desc desc = self->good;
 	unsigned int i;
 

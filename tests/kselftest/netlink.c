@@ -232,7 +232,8 @@ TEST_F(netlink, client_dump_lists_this_process)
 TEST_F(netlink, buffer_dump_tells_what_info_tells)
 {
 	struct tensor_desc desc = {
-		.dtype = TENSOR_DT_F32, .ndim = 1, .sizes = { 8 }, .strides = { 1 }, .label = "bias",
+		.dtype = TENSOR_DT_F32, .ndim = 1, .sizes = { 8 }, .strides = { 1 },
+		.label = "bias",
 	};
 	struct tensor_alloc alloc;
 	struct tensor_info info;

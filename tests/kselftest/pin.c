@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * Pins: what GPUs, NICs and io_uring do to a mapping works on ours, is seen in INFO, and a page that
- * somebody still holds is never given to a new owner.
+ * Pins: what GPUs, NICs and io_uring do to a mapping works on ours, is seen in INFO, and a page
+ * that somebody still holds is never given to a new owner.
  */
 #include <linux/if_xdp.h>
 #include <linux/io_uring.h>

@@ -98,7 +98,9 @@ static void *closer(void *data)
 static void *user(void *data)
 {
 	FIXTURE_DATA(race) *self = data;
-	struct tensor_desc desc = { .dtype = TENSOR_DT_U8, .ndim = 1, .sizes = { 4 }, .strides = { 1 } };
+	struct tensor_desc desc = {
+		.dtype = TENSOR_DT_U8, .ndim = 1, .sizes = { 4 }, .strides = { 1 },
+	};
 	struct tensor_import import;
 	struct tensor_info info;
 
@@ -157,7 +159,8 @@ static void *meta_reader(void *data)
 
 	while (!self->stop) {
 		if (buf_meta(self->dev, self->buf.handle, 0, &desc) ||
-		    (memcmp(&desc, &descs[0], sizeof(desc)) && memcmp(&desc, &descs[1], sizeof(desc))))
+		    (memcmp(&desc, &descs[0], sizeof(desc)) &&
+		     memcmp(&desc, &descs[1], sizeof(desc))))
 			self->wrong++;
 		self->wins++;
 	}

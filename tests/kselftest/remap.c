@@ -114,8 +114,8 @@ TEST_F(remap, hole_can_be_mapped_again)
 	void *at;
 
 	ASSERT_EQ(0, munmap(self->at + 7 * PAGE, PAGE));
-	at = mmap(self->at + 7 * PAGE, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, self->dev,
-		  self->buf.cookie + 7 * PAGE);
+	at = mmap(self->at + 7 * PAGE, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
+		  self->dev, self->buf.cookie + 7 * PAGE);
 	ASSERT_EQ(self->at + 7 * PAGE, at);
 	EXPECT_TRUE(pages_hold(self->at, 0, BYTES / PAGE));
 }
