@@ -25,7 +25,8 @@ typedef int (*copy_kernel)(struct tensor_iter *it, enum tensor_dtype to, enum te
  */
 typedef int (*reduce_kernel)(tensor *out, const tensor *self, uint32_t dims);
 /* The same with a second output, i64: positions along the one reduced dimension, or in the
- * flattened tensor when dims covers all of it. values may be NULL (argmax alone). */
+ * flattened tensor when dims covers all of a (then contiguous) self. values may be NULL (argmax
+ * alone). There is at least one element to choose from; of equal ones the first is meant. */
 typedef int (*reduce_index_kernel)(tensor *values, tensor *indices, const tensor *self,
 				   uint32_t dims);
 
@@ -36,6 +37,22 @@ typedef int (*mm_kernel)(tensor *out, const tensor *a, const tensor *b, double a
 typedef int (*softmax_kernel)(tensor *out, const tensor *self, int dim);
 typedef int (*softmax_backward_kernel)(tensor *out, const tensor *grad, const tensor *output,
 				       int dim);
+
+/*
+ * Losses over classes: self [n, c] or [c], target i64 [n] or 0-d, weight [c] of self's dtype or
+ * NULL. reduction as in enum loss_reduction. output is [n] for none with a batch, else 0-d;
+ * total_weight is 0-d: the sum of the weights that counted, 0 for none with a batch. EINVAL for a
+ * target that is neither a class nor ignore_index. out of the backward has self's shape and gets
+ * all its elements written.
+ */
+enum loss_reduction { LOSS_NONE, LOSS_MEAN, LOSS_SUM };
+typedef int (*nll_loss_kernel)(tensor *output, tensor *total_weight, const tensor *self,
+			       const tensor *target, const tensor *weight,
+			       enum loss_reduction reduction, int64_t ignore_index);
+typedef int (*nll_loss_backward_kernel)(tensor *out, const tensor *grad_output,
+					const tensor *target, const tensor *weight,
+					enum loss_reduction reduction, int64_t ignore_index,
+					const tensor *total_weight);
 
 /* index_select: out[.., i, ..] = self[.., index[i], ..]. EINVAL for an index out of range. */
 typedef int (*index_select_kernel)(tensor *out, const tensor *self, int dim, const tensor *index);

@@ -41,8 +41,9 @@ static bool can_store(enum tensor_dtype from, enum tensor_dtype to)
 	return from == TENSOR_BOOL || to != TENSOR_BOOL;
 }
 
-/* In-place: the shape is fixed. out=: it is given the shape. */
-static int fit_shape(const struct tensor_op *op, tensor *given, const int64_t *sizes, int ndim)
+/* In-place: the shape is fixed. out=: it is given the shape, unless an input would change too. */
+static int fit_shape(const struct tensor_op *op, tensor *given, const int64_t *sizes, int ndim,
+		     const tensor *const *inputs, int ninputs)
 {
 	char text[SHAPE_TEXT];
 
@@ -52,6 +53,12 @@ static int fit_shape(const struct tensor_op *op, tensor *given, const int64_t *s
 		return tensor_fail(EINVAL, "%s: self has shape %s, the result has %s",
 				   op->schema.name, SHAPE_STR(given),
 				   format_sizes(sizes, ndim, text, sizeof(text)));
+	for (int i = 0; i < ninputs && !given->base; i++)
+		if (inputs[i] && tensor_overlap(given, inputs[i]) != OVERLAP_NONE)
+			return tensor_fail(EINVAL, "%s: out is also an input and has shape %s, the "
+						   "result has %s", op->schema.name,
+					   SHAPE_STR(given),
+					   format_sizes(sizes, ndim, text, sizeof(text)));
 	return tensor_resize(given, sizes, ndim);
 }
 
@@ -65,7 +72,7 @@ static int begin_given(const struct tensor_op *op, struct front_out *o, tensor *
 		return tensor_fail(EINVAL, "%s: a result of dtype %s does not go into %s",
 				   op->schema.name, tensor_dtype_name(dtype),
 				   tensor_dtype_name(given->dtype));
-	if (fit_shape(op, given, sizes, ndim) < 0)
+	if (fit_shape(op, given, sizes, ndim, inputs, ninputs) < 0)
 		return error_code();
 	if (tensor_overlaps_itself(given))
 		return tensor_fail(EINVAL, "%s: elements of the output share memory (an expanded "

@@ -27,7 +27,11 @@ struct cpu_kernel {
 	X(math, level)                                                                            \
 	X(copy, level)                                                                            \
 	X(matmul, level)                                                                          \
-	X(index, level)
+	X(index, level)                                                                           \
+	X(reduce, level)                                                                          \
+	X(argmax, level)                                                                          \
+	X(softmax, level)                                                                         \
+	X(loss, level)
 
 #define DTYPES_INT(X)                                                                             \
 	X(u8, uint8_t, TENSOR_U8)                                                                 \

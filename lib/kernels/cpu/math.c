@@ -59,8 +59,8 @@
 
 #define F32(f) static inline vec_f32 f##_v32(vec_f32 x) { return (vec_f32)SLEEF_F32(f)((sleef_f32)x); }
 #define F64(f) static inline vec_f64 f##_v64(vec_f64 x) { return (vec_f64)SLEEF_F64(f)((sleef_f64)x); }
-F32(exp) F32(log) F32(tanh)
-F64(exp) F64(log) F64(tanh)
+F32(tanh)
+F64(tanh)
 
 static inline vec_f32 sigmoid_v32(vec_f32 x)
 {

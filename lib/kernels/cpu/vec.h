@@ -126,4 +126,24 @@ VEC_PART(f64, double)
 #define VEC_F32 (VEC_BYTES / 4)
 #define VEC_F64 (VEC_BYTES / 8)
 
+static inline vec_f32 exp_v32(vec_f32 x)
+{
+	return (vec_f32)SLEEF_F32(exp)((sleef_f32)x);
+}
+
+static inline vec_f64 exp_v64(vec_f64 x)
+{
+	return (vec_f64)SLEEF_F64(exp)((sleef_f64)x);
+}
+
+static inline vec_f32 log_v32(vec_f32 x)
+{
+	return (vec_f32)SLEEF_F32(log)((sleef_f32)x);
+}
+
+static inline vec_f64 log_v64(vec_f64 x)
+{
+	return (vec_f64)SLEEF_F64(log)((sleef_f64)x);
+}
+
 #endif

@@ -1,0 +1,323 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR MIT
+/*
+ * The greatest element and where it is first: max along a dimension, argmax. NaN is greater than
+ * anything.
+ *
+ * A line is read once for the greatest value of each block; only the block that has the greatest
+ * of all is searched for its position. Rows keep a value and a row number for each of a tile of
+ * outputs. A line or stack of rows that is alone is cut into parts, as in reduce.c.
+ */
+#include "cpu.h"
+
+#include "../nest.h"
+#include "../parallel.h"
+
+#include <stdlib.h>
+
+#define LANES	  64
+#define BLOCK	  1024 /* elements of a line between two looks at the result */
+#define TILE	  512 /* outputs */
+#define ROWS_MAX  (1 << 20) /* so that a row number fits beside a small element */
+#define PARTS_MAX 64
+
+/* What differs by dtype. best[i] is an element, at[i] its position, `from` the first position. */
+struct finder {
+	size_t size;
+	void (*line)(void *best, int64_t *at, const char *p, int64_t n, int64_t stride,
+		     int64_t from);
+	void (*rows)(void *best, int64_t *at, const char *p, int64_t rows, int64_t row_stride,
+		     int64_t cols, int64_t col_stride, int64_t from);
+	/* Of results for earlier and later positions, the earlier stands unless it is less. */
+	void (*combine)(void *best, int64_t *at, const void *best2, const int64_t *at2, int64_t n);
+};
+
+/* I: an integer as wide as T where there is a vector of comparisons to gain from that. */
+#define FINDER(NAME, T, I)                                                                        \
+	static inline bool NAME##_less(T x, T y)                                                  \
+	{                                                                                         \
+		return (y > x) | ((y != y) & (x == x));                                           \
+	}                                                                                         \
+                                                                                                  \
+	static T NAME##_block(const T *p, int64_t n)                                              \
+	{                                                                                         \
+		T lane[LANES];                                                                    \
+		int64_t i = 0;                                                                    \
+                                                                                                  \
+		for (int64_t k = 0; k < LANES; k++)                                               \
+			lane[k] = p[0];                                                           \
+		for (; i + LANES <= n; i += LANES)                                                \
+			for (int64_t k = 0; k < LANES; k++)                                       \
+				lane[k] = (p[i + k] > lane[k]) | (p[i + k] != p[i + k]) ?         \
+						  p[i + k] :                                      \
+						  lane[k];                                        \
+		for (int64_t k = 0; i < n; i++, k++)                                              \
+			lane[k] = NAME##_less(lane[k], p[i]) ? p[i] : lane[k];                    \
+		for (int64_t w = LANES / 2; w; w /= 2)                                            \
+			for (int64_t k = 0; k < w; k++)                                           \
+				lane[k] = NAME##_less(lane[k], lane[k + w]) ? lane[k + w] :       \
+									      lane[k];            \
+		return lane[0];                                                                   \
+	}                                                                                         \
+                                                                                                  \
+	static int64_t NAME##_find(const T *p, int64_t n, T value)                                \
+	{                                                                                         \
+		bool nan = value != value;                                                        \
+		int64_t i = 0;                                                                    \
+                                                                                                  \
+		for (; i + LANES <= n; i += LANES) {                                              \
+			int found = 0;                                                            \
+                                                                                                  \
+			for (int64_t k = 0; k < LANES; k++)                                       \
+				found |= (p[i + k] == value) | (p[i + k] != p[i + k]);            \
+			if (found)                                                                \
+				break;                                                            \
+		}                                                                                 \
+		while (i < n - 1 && !(nan ? p[i] != p[i] : p[i] == value))                        \
+			i++;                                                                      \
+		return i;                                                                         \
+	}                                                                                         \
+                                                                                                  \
+	static void NAME##_line(void *best, int64_t *at, const char *p, int64_t n, int64_t s,     \
+				int64_t from)                                                     \
+	{                                                                                         \
+		T greatest = *(const T *)p;                                                       \
+		int64_t where = 0;                                                                \
+                                                                                                  \
+		if (s == sizeof(T) && n >= 16) {                                                  \
+			for (int64_t i = 0; i < n; i += BLOCK) {                                  \
+				T value = NAME##_block((const T *)p + i,                          \
+						       n - i < BLOCK ? n - i : BLOCK);            \
+                                                                                                  \
+				if (NAME##_less(greatest, value)) {                               \
+					greatest = value;                                         \
+					where = i;                                                \
+				}                                                                 \
+			}                                                                         \
+			where += NAME##_find((const T *)p + where,                                \
+					     n - where < BLOCK ? n - where : BLOCK, greatest);    \
+		} else {                                                                          \
+			for (int64_t i = 1; i < n; i++) {                                         \
+				T value = *(const T *)(p + i * s);                                \
+                                                                                                  \
+				if (NAME##_less(greatest, value)) {                               \
+					greatest = value;                                         \
+					where = i;                                                \
+				}                                                                 \
+			}                                                                         \
+		}                                                                                 \
+		*(T *)best = *(const T *)(p + where * s);                                         \
+		*at = from + where;                                                               \
+	}                                                                                         \
+                                                                                                  \
+	static void NAME##_row(T *restrict best, I *restrict row, const char *restrict p,         \
+			       int64_t cols, int64_t cs, I r)                                     \
+	{                                                                                         \
+		if (cs == sizeof(T)) {                                                            \
+			const T *restrict x = (const T *)p;                                       \
+                                                                                                  \
+			for (int64_t c = 0; c < cols; c++) {                                      \
+				bool less = NAME##_less(best[c], x[c]);                           \
+                                                                                                  \
+				best[c] = less ? x[c] : best[c];                                  \
+				row[c] = less ? r : row[c];                                       \
+			}                                                                         \
+			return;                                                                   \
+		}                                                                                 \
+		for (int64_t c = 0; c < cols; c++) {                                              \
+			T x = *(const T *)(p + c * cs);                                           \
+			bool less = NAME##_less(best[c], x);                                      \
+                                                                                                  \
+			best[c] = less ? x : best[c];                                             \
+			row[c] = less ? r : row[c];                                               \
+		}                                                                                 \
+	}                                                                                         \
+                                                                                                  \
+	static void NAME##_rows(void *best, int64_t *at, const char *p, int64_t rows, int64_t rs, \
+				int64_t cols, int64_t cs, int64_t from)                           \
+	{                                                                                         \
+		_Alignas(64) I row[TILE];                                                         \
+                                                                                                  \
+		for (int64_t c = 0; c < cols; c++) {                                              \
+			((T *)best)[c] = *(const T *)(p + c * cs);                                \
+			at[c] = from;                                                             \
+		}                                                                                 \
+		for (int64_t i = 0; i < rows; i += ROWS_MAX) {                                    \
+			int64_t n = rows - i < ROWS_MAX ? rows - i : ROWS_MAX;                    \
+                                                                                                  \
+			for (int64_t c = 0; c < cols; c++)                                        \
+				row[c] = -1;                                                      \
+			for (int64_t r = 0; r < n; r++)                                           \
+				NAME##_row(best, row, p + (i + r) * rs, cols, cs, (I)r);          \
+			for (int64_t c = 0; c < cols; c++)                                        \
+				at[c] = row[c] < 0 ? at[c] : from + i + row[c];                   \
+		}                                                                                 \
+	}                                                                                         \
+                                                                                                  \
+	static void NAME##_combine(void *best, int64_t *at, const void *best2,                    \
+				   const int64_t *at2, int64_t n)                                 \
+	{                                                                                         \
+		for (int64_t i = 0; i < n; i++) {                                                 \
+			if (NAME##_less(((T *)best)[i], ((const T *)best2)[i])) {                 \
+				((T *)best)[i] = ((const T *)best2)[i];                           \
+				at[i] = at2[i];                                                   \
+			}                                                                         \
+		}                                                                                 \
+	}                                                                                         \
+                                                                                                  \
+	static const struct finder NAME = {sizeof(T), NAME##_line, NAME##_rows, NAME##_combine};
+
+FINDER(u8, uint8_t, int32_t)
+FINDER(i8, int8_t, int32_t)
+FINDER(i16, int16_t, int32_t)
+FINDER(i32, int32_t, int32_t)
+FINDER(i64, int64_t, int64_t)
+FINDER(f32, float, int32_t)
+FINDER(f64, double, int64_t)
+
+struct job {
+	const struct finder *f;
+	const struct nest *t; /* operands: indices, self, values (or again indices) */
+	bool by_rows, want_values;
+	int64_t tile, tiles; /* outputs of a tile; tiles of a run of the innermost kept dimension */
+	int64_t parts, part; /* of the reduced dimension, and the length of one */
+	char *best; /* parts x outputs, when there are several parts */
+	int64_t *at;
+};
+
+static void store(const struct job *j, char *const *data, const char *best, const int64_t *at,
+		  int64_t n)
+{
+	const struct nest_dims *kept = &j->t->kept;
+
+	for (int64_t i = 0; i < n; i++)
+		*(int64_t *)(data[0] + i * kept->stride[0][0]) = at[i];
+	for (int64_t i = 0; j->want_values && i < n; i++)
+		memcpy(data[2] + i * kept->stride[2][0], best + i * j->f->size, j->f->size);
+}
+
+/* n neighbouring outputs of one run of the innermost kept dimension, from number `first` on. */
+static void find_outputs(const struct job *j, int64_t part, int64_t first, int64_t n)
+{
+	const struct nest *t = j->t;
+	int64_t ks = t->kept.stride[1][0], step = t->along.stride[1][0];
+	int64_t from = part * j->part, len = t->along.size[0] - from;
+	_Alignas(64) char own[TILE * 8];
+	int64_t own_at[TILE], *at = own_at;
+	char *data[NEST_OPERANDS], *best = own;
+
+	nest_seek(t, first, data);
+	if (len > j->part)
+		len = j->part;
+	data[1] += from * step;
+	if (j->parts > 1) {
+		best = j->best + (part * t->kept.count + first) * j->f->size;
+		at = j->at + part * t->kept.count + first;
+	}
+	if (j->by_rows)
+		j->f->rows(best, at, data[1], len, step, n, ks, from);
+	else
+		for (int64_t i = 0; i < n; i++)
+			j->f->line(best + i * j->f->size, at + i, data[1] + i * ks, len, step,
+				   from);
+	if (j->parts == 1)
+		store(j, data, best, at, n);
+}
+
+static void find_tiles(int64_t begin, int64_t end, void *ctx)
+{
+	const struct job *j = ctx;
+	int64_t run = j->t->kept.size[0], runs = j->t->kept.count / run;
+
+	for (int64_t i = begin; i < end; i++) {
+		int64_t at = i % j->tiles * j->tile, n = run - at < j->tile ? run - at : j->tile;
+
+		find_outputs(j, i / j->tiles / runs, i / j->tiles % runs * run + at, n);
+	}
+}
+
+static void store_parts(const struct job *j)
+{
+	const struct nest *t = j->t;
+	int64_t outputs = t->kept.count, run = t->kept.size[0];
+	char *data[NEST_OPERANDS];
+
+	for (int64_t i = 1; i < j->parts; i++)
+		j->f->combine(j->best, j->at, j->best + i * outputs * j->f->size,
+			      j->at + i * outputs, outputs);
+	for (int64_t i = 0; i < outputs; i += run) {
+		nest_seek(t, i, data);
+		store(j, data, j->best + i * j->f->size, j->at + i, run);
+	}
+}
+
+static int plan(struct job *j)
+{
+	const struct nest_dims *kept = &j->t->kept, *along = &j->t->along;
+	int64_t parts = kept->count * along->count / (2 * ITER_GRAIN), results;
+
+	j->by_rows = kept->stride[1][0] && llabs(kept->stride[1][0]) < llabs(along->stride[1][0]);
+	j->tile = j->by_rows ? TILE : ITER_GRAIN / along->count + 1;
+	if (j->tile > TILE)
+		j->tile = TILE;
+	j->tiles = (kept->size[0] + j->tile - 1) / j->tile;
+	j->parts = 1;
+	j->part = along->size[0];
+	if (j->tiles * (kept->count / kept->size[0]) >= 16 || kept->count > ITER_GRAIN || parts < 2)
+		return 0;
+	if (parts > PARTS_MAX)
+		parts = PARTS_MAX;
+	j->part = (along->size[0] + parts - 1) / parts;
+	j->parts = (along->size[0] + j->part - 1) / j->part;
+	results = j->parts * kept->count;
+	j->at = malloc(results * (sizeof(*j->at) + j->f->size));
+	if (!j->at)
+		return tensor_fail(ENOMEM, "no memory for %lld partial results",
+				   (long long)results);
+	j->best = (char *)(j->at + results);
+	return 0;
+}
+
+static int find(const char *name, tensor *values, tensor *indices, const tensor *self,
+		uint32_t dims)
+{
+	static const struct finder *const finders[TENSOR_DTYPE_COUNT] = {
+		[TENSOR_BOOL] = &u8, [TENSOR_U8] = &u8,	  [TENSOR_I8] = &i8,   [TENSOR_I16] = &i16,
+		[TENSOR_I32] = &i32, [TENSOR_I64] = &i64, [TENSOR_F32] = &f32, [TENSOR_F64] = &f64,
+	};
+	const tensor *ops[] = {indices, self, values ? values : indices};
+	struct job j = {.f = finders[self->dtype], .want_values = values};
+	int64_t units, grain;
+	struct nest t;
+
+	if (unlikely(!j.f))
+		return kernel_no_dtype(name, self->dtype, "cpu");
+	nest_build(&t, ops, 3, dims);
+	if (!t.kept.count)
+		return 0;
+	j.t = &t;
+	if (plan(&j) < 0)
+		return -ENOMEM;
+	units = j.tiles * (t.kept.count / t.kept.size[0]) * j.parts;
+	grain = ITER_GRAIN * units / (t.kept.count * t.along.count);
+	parallel_for(0, units, grain > 1 ? grain : 1, find_tiles, &j);
+	if (j.parts > 1)
+		store_parts(&j);
+	free(j.at);
+	return 0;
+}
+
+static int cpu_max_dim(tensor *values, tensor *indices, const tensor *self, uint32_t dims)
+{
+	return find("max", values, indices, self, dims);
+}
+
+static int cpu_argmax(tensor *values, tensor *indices, const tensor *self, uint32_t dims)
+{
+	return find("argmax", values, indices, self, dims);
+}
+
+const struct cpu_kernel CPU_NAME(argmax_kernels)[] = {
+	{"max_dim", KERNEL(cpu_max_dim)},
+	{"argmax", KERNEL(cpu_argmax)},
+	{NULL, NULL},
+};

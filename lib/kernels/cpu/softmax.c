@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR MIT
+/*
+ * softmax and log_softmax along a dimension, and their gradients. The greatest element is taken
+ * away before exp(), so that nothing overflows. Lines that are contiguous, or whose neighbours
+ * are not, are done one by one; else a tile of neighbouring lines is done row by row.
+ */
+#include "cpu.h"
+#include "vec.h"
+
+#include "../nest.h"
+#include "../parallel.h"
+
+#include <math.h>
+
+#define BLOCK	     512 /* elements of a line that are handled at once */
+#define SHORT_LINE   32 /* up to here lines are batched */
+#define SHORT_BUFFER 256
+#define TILE	     256 /* lines side by side */
+#define TILE_MIN     16
+
+#define T     float
+#define V     vec_f32
+#define LANES VEC_F32
+#define EXP   exp_v32
+#define LOG   log_v32
+#define F(x)  x##_f32
+#include "softmax_loops.h"
+
+#define T     double
+#define V     vec_f64
+#define LANES VEC_F64
+#define EXP   exp_v64
+#define LOG   log_v64
+#define F(x)  x##_f64
+#include "softmax_loops.h"
+
+typedef void (*lines_fn)(const struct nest *t, char *const *data, int64_t n, bool log);
+
+struct job {
+	const struct nest *t;
+	lines_fn fn;
+	bool log;
+};
+
+static void run_lines(int64_t begin, int64_t end, void *ctx)
+{
+	const struct job *j = ctx;
+	int64_t run = j->t->kept.size[0];
+	char *data[NEST_OPERANDS];
+
+	while (begin < end) {
+		int64_t n = run - begin % run;
+
+		if (n > end - begin)
+			n = end - begin;
+		nest_seek(j->t, begin, data);
+		j->fn(j->t, data, n, j->log);
+		begin += n;
+	}
+}
+
+struct softmax_fns {
+	lines_fn rows, columns;
+};
+
+/* Are there enough neighbouring lines, contiguous across in every operand? */
+static bool side_by_side(const struct nest *t, int64_t size)
+{
+	for (int i = 0; i < t->nops; i++)
+		if (t->kept.stride[i][0] != size || t->along.stride[i][0] == size)
+			return false;
+	return t->kept.size[0] >= TILE_MIN;
+}
+
+static int run(const struct softmax_fns *fns, const tensor *const *op, int nops, int dim, bool log)
+{
+	int64_t size = itemsize(op[0]), grain;
+	struct job j = {.fn = fns->rows, .log = log};
+	struct nest t;
+
+	nest_build(&t, op, nops, 1u << dim);
+	if (!t.kept.count || !t.along.count)
+		return 0;
+	j.t = &t;
+	if (side_by_side(&t, size))
+		j.fn = fns->columns;
+	grain = ITER_GRAIN / t.along.count;
+	grain = j.fn == fns->columns && grain < TILE ? TILE : grain < 1 ? 1 : grain;
+	parallel_for(0, t.kept.count, grain, run_lines, &j);
+	return 0;
+}
+
+/* Few elements, contiguous along the last dimension: no set-up. */
+static bool run_small(const struct softmax_fns *fns, tensor *out, const tensor *self, int dim,
+		      bool log)
+{
+	int64_t n = self->sizes[dim], size = itemsize(self);
+	struct nest t;
+
+	if (dim != self->ndim - 1 || !self->contiguous || !out->contiguous || !self->numel ||
+	    self->numel > ITER_GRAIN)
+		return false;
+	t.along.size[0] = n;
+	t.along.stride[0][0] = t.along.stride[1][0] = size;
+	t.kept.stride[0][0] = t.kept.stride[1][0] = n * size;
+	fns->rows(&t, (char *const[]){out->data, self->data}, self->numel / n, log);
+	return true;
+}
+
+static int forward(const char *name, tensor *out, const tensor *self, int dim, bool log)
+{
+	static const struct softmax_fns all[TENSOR_DTYPE_COUNT] = {
+		[TENSOR_F32] = {rows_f32, columns_f32},
+		[TENSOR_F64] = {rows_f64, columns_f64},
+	};
+	const struct softmax_fns *fns = &all[self->dtype];
+	const tensor *op[] = {out, self};
+
+	if (unlikely(!fns->rows))
+		return kernel_no_dtype(name, self->dtype, "cpu");
+	if (likely(run_small(fns, out, self, dim, log)))
+		return 0;
+	return run(fns, op, 2, dim, log);
+}
+
+static int backward(const char *name, tensor *out, const tensor *grad, const tensor *output,
+		    int dim, bool log)
+{
+	static const struct softmax_fns all[TENSOR_DTYPE_COUNT] = {
+		[TENSOR_F32] = {backward_rows_f32, backward_columns_f32},
+		[TENSOR_F64] = {backward_rows_f64, backward_columns_f64},
+	};
+	/* In the order of the saved output: a gradient is often an expanded one. */
+	const tensor *op[] = {out, output, grad};
+
+	if (unlikely(!all[grad->dtype].rows))
+		return kernel_no_dtype(name, grad->dtype, "cpu");
+	return run(&all[grad->dtype], op, 3, dim, log);
+}
+
+static int cpu_softmax(tensor *out, const tensor *self, int dim)
+{
+	return forward("softmax", out, self, dim, false);
+}
+
+static int cpu_log_softmax(tensor *out, const tensor *self, int dim)
+{
+	return forward("log_softmax", out, self, dim, true);
+}
+
+static int cpu_softmax_backward(tensor *out, const tensor *grad, const tensor *output, int dim)
+{
+	return backward("softmax_backward", out, grad, output, dim, false);
+}
+
+static int cpu_log_softmax_backward(tensor *out, const tensor *grad, const tensor *output, int dim)
+{
+	return backward("log_softmax_backward", out, grad, output, dim, true);
+}
+
+const struct cpu_kernel CPU_NAME(softmax_kernels)[] = {
+	{"softmax", KERNEL(cpu_softmax)},
+	{"log_softmax", KERNEL(cpu_log_softmax)},
+	{"softmax_backward", KERNEL(cpu_softmax_backward)},
+	{"log_softmax_backward", KERNEL(cpu_log_softmax_backward)},
+	{NULL, NULL},
+};

@@ -1,0 +1,353 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
+/*
+ * The loops of softmax.c for one dtype; no include guard, each inclusion makes another set. The
+ * includer defines
+ *
+ *   T, V      the element, and a vector of it; a vector has LANES elements
+ *   EXP, LOG  functions on V
+ *   F(name)   a name of its own for a function of this set
+ *
+ * Every function gets the nest and pointers for n neighbouring positions of the innermost kept
+ * dimension: F(rows) takes them one by one, F(columns) all at once, which needs them contiguous.
+ */
+
+/* In place; n is rounded up to whole vectors, which the buffer must have room for. */
+static void F(exp_buffer)(T *x, int64_t n)
+{
+	for (int64_t i = 0; i < n; i += LANES)
+		*(V *)(x + i) = EXP(*(V *)(x + i));
+}
+
+static void F(log_buffer)(T *x, int64_t n)
+{
+	for (int64_t i = 0; i < n; i += LANES)
+		*(V *)(x + i) = LOG(*(V *)(x + i));
+}
+
+/* Elements of a line as they lie when contiguous, else collected in buf. */
+static inline const T *F(collect)(const char *p, int64_t stride, int64_t n, T *buf)
+{
+	if (stride == sizeof(T))
+		return (const T *)p;
+	for (int64_t i = 0; i < n; i++)
+		buf[i] = *(const T *)(p + i * stride);
+	return buf;
+}
+
+/* A NaN may be passed over: exp() of it brings it back. */
+static T F(greatest)(const T *x, int64_t n, T max)
+{
+	T lane[4 * LANES];
+	int64_t i = 0;
+
+	if (n >= 4 * LANES) {
+		for (int64_t k = 0; k < 4 * LANES; k++)
+			lane[k] = max;
+		for (; i + 4 * LANES <= n; i += 4 * LANES)
+			for (int64_t k = 0; k < 4 * LANES; k++)
+				lane[k] = x[i + k] > lane[k] ? x[i + k] : lane[k];
+		for (int64_t k = 0; k < 4 * LANES; k++)
+			max = lane[k] > max ? lane[k] : max;
+	}
+	for (; i < n; i++)
+		max = x[i] > max ? x[i] : max;
+	return max;
+}
+
+static T F(add_lanes)(V v)
+{
+	T lane[LANES];
+
+	*(V *)lane = v;
+	for (int64_t w = LANES / 2; w; w /= 2)
+		for (int64_t k = 0; k < w; k++)
+			lane[k] += lane[k + w];
+	return lane[0];
+}
+
+/* y = exp(x - max), unless y is NULL; their sum. */
+static T F(exp_sum)(T *y, const T *x, int64_t n, T max)
+{
+	V sum = {0};
+	int64_t i = 0;
+
+	for (; i + LANES <= n; i += LANES) {
+		V e = EXP(*(const V *)(x + i) - max);
+
+		if (y)
+			*(V *)(y + i) = e;
+		sum += e;
+	}
+	if (i < n) {
+		T pad[LANES];
+		V e;
+
+		for (int64_t k = 0; k < LANES; k++)
+			pad[k] = i + k < n ? x[i + k] : (T)-INFINITY;
+		e = EXP(*(const V *)pad - max);
+		sum += e;
+		*(V *)pad = e;
+		for (int64_t k = 0; y && i + k < n; k++)
+			y[i + k] = pad[k];
+	}
+	return F(add_lanes)(sum);
+}
+
+/* One line of any length, in blocks. */
+static void F(line)(char *o, int64_t so, const char *a, int64_t sa, int64_t n, bool log)
+{
+	T in[BLOCK], out[BLOCK], max = -INFINITY, shift;
+	bool dense = so == sizeof(T);
+	double sum = 0;
+
+	for (int64_t i = 0; i < n; i += BLOCK) {
+		int64_t m = n - i < BLOCK ? n - i : BLOCK;
+
+		max = F(greatest)(F(collect)(a + i * sa, sa, m, in), m, max);
+	}
+	for (int64_t i = 0; i < n; i += BLOCK) {
+		int64_t m = n - i < BLOCK ? n - i : BLOCK;
+		T *y = dense ? (T *)(o + i * so) : out;
+
+		sum += F(exp_sum)(log ? NULL : y, F(collect)(a + i * sa, sa, m, in), m, max);
+		for (int64_t k = 0; !dense && !log && k < m; k++)
+			*(T *)(o + (i + k) * so) = out[k];
+	}
+	shift = log ? (T)__builtin_log(sum) : (T)(1 / sum);
+	if (dense && sa == sizeof(T)) {
+		const T *x = (const T *)a;
+		T *y = (T *)o;
+
+		if (log)
+			IVDEP for (int64_t i = 0; i < n; i++)
+				y[i] = (x[i] - max) - shift;
+		else
+			for (int64_t i = 0; i < n; i++)
+				y[i] *= shift;
+		return;
+	}
+	for (int64_t i = 0; i < n; i++) {
+		T *y = (T *)(o + i * so);
+
+		*y = log ? (*(const T *)(a + i * sa) - max) - shift : *y * shift;
+	}
+}
+
+/* Short lines share the calls of exp and log: as many as fit go through one buffer. */
+static void F(short_lines)(const struct nest *t, char *const *data, int64_t rows, bool log)
+{
+	int64_t n = t->along.size[0], so = t->along.stride[0][0], sa = t->along.stride[1][0];
+	T x[SHORT_BUFFER + LANES], e[SHORT_BUFFER + LANES], sum[SHORT_BUFFER + LANES];
+
+	for (int64_t r = 0; r < rows; r++) {
+		const char *a = data[1] + r * t->kept.stride[1][0];
+		T *row = x + r * n, max = -INFINITY;
+
+		for (int64_t i = 0; i < n; i++) {
+			row[i] = *(const T *)(a + i * sa);
+			max = row[i] > max ? row[i] : max;
+		}
+		for (int64_t i = 0; i < n; i++)
+			row[i] -= max;
+	}
+	for (int64_t i = 0; i < LANES; i++)
+		x[rows * n + i] = 0;
+	memcpy(e, x, (rows * n + LANES) * sizeof(T));
+	F(exp_buffer)(e, rows * n);
+	for (int64_t r = 0; r < rows; r++) {
+		sum[r] = 0;
+		for (int64_t i = 0; i < n; i++)
+			sum[r] += e[r * n + i];
+	}
+	if (log) {
+		for (int64_t i = 0; i < LANES; i++)
+			sum[rows + i] = 1;
+		F(log_buffer)(sum, rows);
+	}
+	for (int64_t r = 0; r < rows; r++) {
+		char *o = data[0] + r * t->kept.stride[0][0];
+		T scale = 1 / sum[r];
+
+		for (int64_t i = 0; i < n; i++)
+			*(T *)(o + i * so) = log ? x[r * n + i] - sum[r] : e[r * n + i] * scale;
+	}
+}
+
+static void F(rows)(const struct nest *t, char *const *data, int64_t rows, bool log)
+{
+	int64_t n = t->along.size[0], batch = n <= SHORT_LINE ? SHORT_BUFFER / n : 1;
+
+	for (int64_t r = 0; r < rows; r += batch) {
+		char *at[] = {data[0] + r * t->kept.stride[0][0],
+			      data[1] + r * t->kept.stride[1][0]};
+
+		if (n <= SHORT_LINE)
+			F(short_lines)(t, at, rows - r < batch ? rows - r : batch, log);
+		else
+			F(line)(at[0], t->along.stride[0][0], at[1], t->along.stride[1][0], n,
+				log);
+	}
+}
+
+/* ---- contiguous kept dimension: a tile of lines side by side ---------------------------------- */
+
+static void F(tile)(const struct nest *t, char *o, const char *a, int64_t cols, bool log)
+{
+	int64_t n = t->along.size[0], so = t->along.stride[0][0], sa = t->along.stride[1][0];
+	_Alignas(64) T max[TILE], sum[TILE], e[TILE];
+
+	for (int64_t c = 0; c < TILE; c++) {
+		max[c] = -INFINITY;
+		sum[c] = e[c] = 0;
+	}
+	for (int64_t r = 0; r < n; r++) {
+		const T *x = (const T *)(a + r * sa);
+
+		for (int64_t c = 0; c < cols; c++)
+			max[c] = x[c] > max[c] ? x[c] : max[c];
+	}
+	for (int64_t r = 0; r < n; r++) {
+		const T *x = (const T *)(a + r * sa);
+		T *y = (T *)(o + r * so);
+
+		for (int64_t c = 0; c < cols; c++)
+			e[c] = x[c] - max[c];
+		F(exp_buffer)(e, cols);
+		for (int64_t c = 0; c < cols; c++)
+			sum[c] += e[c];
+		for (int64_t c = 0; !log && c < cols; c++)
+			y[c] = e[c];
+	}
+	if (log)
+		F(log_buffer)(sum, cols);
+	for (int64_t c = 0; !log && c < cols; c++)
+		sum[c] = 1 / sum[c];
+	for (int64_t r = 0; r < n; r++) {
+		const T *x = (const T *)(a + r * sa);
+		T *y = (T *)(o + r * so);
+
+		if (log)
+			IVDEP for (int64_t c = 0; c < cols; c++)
+				y[c] = (x[c] - max[c]) - sum[c];
+		else
+			for (int64_t c = 0; c < cols; c++)
+				y[c] *= sum[c];
+	}
+}
+
+static void F(columns)(const struct nest *t, char *const *data, int64_t cols, bool log)
+{
+	for (int64_t c = 0; c < cols; c += TILE)
+		F(tile)(t, data[0] + c * sizeof(T), data[1] + c * sizeof(T),
+			cols - c < TILE ? cols - c : TILE, log);
+}
+
+/* ---- backward: operands out, saved output, gradient ------------------------------------------ */
+
+/* softmax: (g - sum of g y) y. log_softmax: g - exp(y) (sum of g). */
+static T F(gradient_sum)(const T *g, const T *y, int64_t n, bool log)
+{
+	T lane[4 * LANES] = {0}, sum = 0;
+	int64_t i = 0;
+
+	for (; i + 4 * LANES <= n; i += 4 * LANES)
+		for (int64_t k = 0; k < 4 * LANES; k++)
+			lane[k] += log ? g[i + k] : g[i + k] * y[i + k];
+	for (; i < n; i++)
+		sum += log ? g[i] : g[i] * y[i];
+	for (int64_t w = 2 * LANES; w; w /= 2)
+		for (int64_t k = 0; k < w; k++)
+			lane[k] += lane[k + w];
+	return sum + lane[0];
+}
+
+static void F(gradient)(T *out, const T *g, const T *y, int64_t n, T sum, bool log)
+{
+	_Alignas(64) T e[BLOCK + LANES];
+
+	if (!log) {
+		IVDEP for (int64_t i = 0; i < n; i++)
+			out[i] = (g[i] - sum) * y[i];
+		return;
+	}
+	memcpy(e, y, n * sizeof(T));
+	for (int64_t i = 0; i < LANES; i++)
+		e[n + i] = 0;
+	F(exp_buffer)(e, n);
+	IVDEP for (int64_t i = 0; i < n; i++)
+		out[i] = g[i] - e[i] * sum;
+}
+
+static void F(backward_line)(const struct nest *t, char *o, const char *y, const char *g, bool log)
+{
+	int64_t n = t->along.size[0], so = t->along.stride[0][0], sy = t->along.stride[1][0],
+		sg = t->along.stride[2][0];
+	T gbuf[BLOCK], ybuf[BLOCK], out[BLOCK];
+	double sum = 0;
+
+	for (int64_t i = 0; i < n; i += BLOCK) {
+		int64_t m = n - i < BLOCK ? n - i : BLOCK;
+
+		sum += F(gradient_sum)(F(collect)(g + i * sg, sg, m, gbuf),
+				       F(collect)(y + i * sy, sy, m, ybuf), m, log);
+	}
+	for (int64_t i = 0; i < n; i += BLOCK) {
+		int64_t m = n - i < BLOCK ? n - i : BLOCK;
+		T *to = so == sizeof(T) ? (T *)(o + i * so) : out;
+
+		F(gradient)(to, F(collect)(g + i * sg, sg, m, gbuf),
+			    F(collect)(y + i * sy, sy, m, ybuf), m, (T)sum, log);
+		for (int64_t k = 0; to == out && k < m; k++)
+			*(T *)(o + (i + k) * so) = out[k];
+	}
+}
+
+static void F(backward_rows)(const struct nest *t, char *const *data, int64_t rows, bool log)
+{
+	for (int64_t r = 0; r < rows; r++)
+		F(backward_line)(t, data[0] + r * t->kept.stride[0][0],
+				 data[1] + r * t->kept.stride[1][0],
+				 data[2] + r * t->kept.stride[2][0], log);
+}
+
+static void F(backward_tile)(const struct nest *t, char *const *data, int64_t at, int64_t cols,
+			     bool log)
+{
+	_Alignas(64) T sum[TILE] = {0}, e[TILE] = {0};
+
+	for (int64_t r = 0; r < t->along.size[0]; r++) {
+		const T *g = (const T *)(data[2] + r * t->along.stride[2][0]) + at;
+		const T *y = (const T *)(data[1] + r * t->along.stride[1][0]) + at;
+
+		for (int64_t c = 0; c < cols; c++)
+			sum[c] += log ? g[c] : g[c] * y[c];
+	}
+	for (int64_t r = 0; r < t->along.size[0]; r++) {
+		T *out = (T *)(data[0] + r * t->along.stride[0][0]) + at;
+		const T *g = (const T *)(data[2] + r * t->along.stride[2][0]) + at;
+		const T *y = (const T *)(data[1] + r * t->along.stride[1][0]) + at;
+
+		if (!log) {
+			IVDEP for (int64_t c = 0; c < cols; c++)
+				out[c] = (g[c] - sum[c]) * y[c];
+			continue;
+		}
+		memcpy(e, y, cols * sizeof(T));
+		F(exp_buffer)(e, cols);
+		IVDEP for (int64_t c = 0; c < cols; c++)
+			out[c] = g[c] - e[c] * sum[c];
+	}
+}
+
+static void F(backward_columns)(const struct nest *t, char *const *data, int64_t cols, bool log)
+{
+	for (int64_t c = 0; c < cols; c += TILE)
+		F(backward_tile)(t, data, c, cols - c < TILE ? cols - c : TILE, log);
+}
+
+#undef T
+#undef V
+#undef LANES
+#undef EXP
+#undef LOG
+#undef F
