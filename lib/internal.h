@@ -95,7 +95,7 @@ static inline void storage_put(struct tensor_storage *s)
 /* ---- tensor --------------------------------------------------------------------------- */
 
 struct tensor {
-	atomic_int refs;
+	_Atomic int64_t refs; /* see REF_HOLDER */
 	uint32_t keys;
 	uint8_t dtype, layout, ndim;
 	bool contiguous; /* row-major without gaps; true for numel <= 1 */
@@ -115,6 +115,7 @@ struct tensor {
 /* Autograd's side of a tensor's life; lib/autograd sets it at load. */
 struct tensor_autograd_hooks {
 	void (*free_meta)(struct autograd_meta *meta);
+	void (*thread_exit)(struct tensor_thread *th);
 	/* ", requires_grad=True" or ", grad_fn=<AddBackward>" for printing; optional */
 	void (*describe)(const tensor *t, char *buf, size_t size);
 };
@@ -122,16 +123,51 @@ extern struct tensor_autograd_hooks tensor_autograd_hooks;
 
 void tensor_free(tensor *t);
 
+/*
+ * A tensor's count: holders, and in the upper half how many of them are views, so that a base
+ * knows how many views of it are alive at the price of one addition.
+ */
+#define REF_HOLDER ((int64_t)1)
+#define REF_VIEW   (((int64_t)1 << 32) + 1)
+
+static inline void tensor_ref_add(tensor *t, int64_t unit)
+{
+	if (__libc_single_threaded)
+		atomic_store_explicit(&t->refs,
+				      atomic_load_explicit(&t->refs, memory_order_relaxed) + unit,
+				      memory_order_relaxed);
+	else
+		atomic_fetch_add_explicit(&t->refs, unit, memory_order_relaxed);
+}
+
+/* As ref_put(): the last reference is not written. */
+static inline void tensor_ref_drop(tensor *t, int64_t unit)
+{
+	int64_t n = atomic_load_explicit(&t->refs, memory_order_acquire);
+
+	if (n == unit)
+		tensor_free(t);
+	else if (__libc_single_threaded)
+		atomic_store_explicit(&t->refs, n - unit, memory_order_relaxed);
+	else if (atomic_fetch_sub_explicit(&t->refs, unit, memory_order_acq_rel) == unit)
+		tensor_free(t);
+}
+
 static inline tensor *tensor_get(tensor *t)
 {
-	ref_get(&t->refs);
+	tensor_ref_add(t, REF_HOLDER);
 	return t;
 }
 
 static inline void tensor_put(tensor *t)
 {
-	if (t && ref_put(&t->refs))
-		tensor_free(t);
+	if (t)
+		tensor_ref_drop(t, REF_HOLDER);
+}
+
+static inline int64_t tensor_live_views(const tensor *t)
+{
+	return atomic_load_explicit(&t->refs, memory_order_relaxed) >> 32;
 }
 
 /* All return owned tensors, or NULL with the error set. */

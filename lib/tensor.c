@@ -148,7 +148,8 @@ void tensor_free(tensor *t)
 		tensor_autograd_hooks.free_meta(t->grad);
 	if (t->owns_storage)
 		storage_put(t->storage);
-	tensor_put(t->base);
+	if (t->base)
+		tensor_ref_drop(t->base, REF_VIEW);
 	free_struct(t);
 }
 
@@ -316,7 +317,8 @@ tensor *tensor_new_view(tensor *self, const int64_t *sizes, const int64_t *strid
 	t->keys = self->keys & KEYS_BACKEND;
 	t->owns_storage = false;
 	t->differentiable_view = true;
-	t->base = tensor_get(base);
+	t->base = base;
+	tensor_ref_add(base, REF_VIEW);
 	t->offset = offset;
 	t->data = (char *)self->data + (offset - self->offset) * (int64_t)itemsize(self);
 	for (int i = ndim - 1; i >= 0; i--) {

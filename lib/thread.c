@@ -20,6 +20,8 @@ static void thread_exit(void *arg)
 
 	while (th->scope_n)
 		tensor_put(th->scope[--th->scope_n]);
+	if (tensor_autograd_hooks.thread_exit)
+		tensor_autograd_hooks.thread_exit(th);
 	storage_thread_exit(th);
 	free(th->scope);
 	tensor_thread_ptr = NULL;

@@ -83,6 +83,9 @@ tensor *tensor_node_saved_get(tensor_node *node, int i);
  */
 int tensor_gradcheck(tensor *(*fn)(tensor *const *inputs, void *ctx), void *ctx,
 		     tensor_list inputs, double eps, double atol, double rtol);
+/* The same for the recorded backward: second derivatives, and those by the output's gradient. */
+int tensor_gradgradcheck(tensor *(*fn)(tensor *const *inputs, void *ctx), void *ctx,
+			 tensor_list inputs, double eps, double atol, double rtol);
 
 #ifdef __cplusplus
 }

@@ -60,7 +60,8 @@ TENSOR_EXPORT bool tensor_op_has_kernel(const tensor_op *op, enum tensor_key key
 	if (!op || (unsigned)key >= TENSOR_KEY_COUNT || !op->call[key] || op->call[key] == op->box)
 		return false;
 	/* A front is there for every strided backend, but serves only those with a loop. */
-	return !(op->loops && (op->builtin & KEY_BIT(key))) || op->loops->fn[key];
+	return key >= TENSOR_KEY_AUTOGRAD || !op->loops || !(op->builtin & KEY_BIT(key)) ||
+	       op->loops->fn[key];
 }
 
 TENSOR_EXPORT const char *tensor_key_name(enum tensor_key key)

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
+/*
+ * What formulas in derivatives.yaml call besides operators. All are written over operators, so
+ * that a recorded backward is differentiable again; results belong to the open scope, and NULL
+ * is passed on.
+ */
+#ifndef TENSOR_AUTOGRAD_FORMULAS_H
+#define TENSOR_AUTOGRAD_FORMULAS_H
+
+#include "autograd.h"
+
+tensor_scalar number(double v);
+/* k * grad, and grad itself for 1 */
+tensor *scaled(tensor *grad, tensor_scalar k);
+/* 1 - 2t */
+tensor *one_minus_twice(tensor *t);
+/* Zeros of these sizes, of grad's dtype, on its device. */
+tensor *zeros_for(tensor *grad, tensor_ints sizes);
+/* grad where condition is as given, else 0 */
+tensor *where_backward(tensor *grad, tensor *condition, bool keep);
+
+tensor *select_backward(tensor *grad, tensor_ints sizes, int64_t dim, int64_t index);
+tensor *slice_backward(tensor *grad, tensor_ints sizes, int64_t dim, int64_t start, int64_t end,
+		       int64_t step);
+tensor *permute_backward(tensor *grad, tensor_ints dims);
+tensor *diagonal_backward(tensor *grad, tensor_ints sizes, int64_t offset, int64_t dim1,
+			  int64_t dim2);
+tensor *as_strided_backward(tensor *grad, tensor_ints self_sizes, tensor_ints self_strides,
+			    int64_t self_offset, tensor_ints sizes, tensor_ints strides,
+			    int64_t offset);
+
+/* Sum over dim, which stays with size 1. */
+tensor *sum_along(tensor *t, int64_t dim);
+tensor *sum_backward(tensor *grad, tensor_ints sizes, tensor_ints dim, bool keepdim);
+tensor *mean_backward(tensor *grad, tensor_ints sizes, tensor_ints dim, bool keepdim);
+tensor *max_backward(tensor *grad, tensor *self, tensor *result);
+tensor *max_dim_backward(tensor *grad, tensor_ints sizes, tensor *indices, int64_t dim,
+			 bool keepdim);
+
+tensor *softmax_double_backward(tensor *grad, tensor *grad_output, tensor *output, int64_t dim);
+tensor *log_softmax_double_backward(tensor *grad, tensor *output, int64_t dim);
+
+int cat_backward(tensor **out, tensor *grad, tensor_ints lengths, int64_t dim);
+
+/* For the generated out= functions. */
+int refuse_out(const struct tensor_thread *th, const char *op, const char *name, const tensor *t);
+
+#endif

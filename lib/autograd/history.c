@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR MIT
+/*
+ * The history of tensors that change in place, and of views.
+ *
+ * A plain tensor continues with the node of the in-place operator. A view shares its memory
+ * with its base: there the base's history continues with CopySlices, a node that runs the
+ * operator's formulas on the view's part of the gradient and passes the rest through; the view
+ * itself is looked at anew, as a strided view of the base. The same happens, when it is next
+ * used, to any other view whose base was changed meanwhile.
+ */
+#include "autograd.h"
+
+#include "ops_call.h"
+
+#include <stdlib.h>
+
+struct leaf_meta *meta_new(tensor *t)
+{
+	struct leaf_meta *m = calloc(1, sizeof(*m));
+
+	if (!m) {
+		tensor_fail(ENOMEM, "autograd: no memory for a tensor's metadata");
+		return NULL;
+	}
+	accumulate_init(m, t);
+	t->grad = &m->meta;
+	return m;
+}
+
+int node_result_more(tensor_node *n, unsigned nr, tensor *t)
+{
+	struct leaf_meta *m = meta_new(t);
+
+	if (!m)
+		return -1;
+	node_describe(n, nr, t);
+	node_get(n);
+	m->meta.fn = n;
+	m->meta.nr = nr;
+	m->meta.tracked = true;
+	m->meta.view_version = tensor_version(t);
+	t->keys |= AUTOGRAD_BIT;
+	return 0;
+}
+
+/* ---- views ----------------------------------------------------------------------------------- */
+
+static tensor *recorded_as_strided(tensor *base, const tensor *like)
+{
+	struct tensor_thread *th = thread();
+	uint32_t exclude = th->exclude;
+	bool enabled = th->grad_enabled;
+	tensor *t;
+
+	th->grad_enabled = true;
+	th->exclude &= ~AUTOGRAD_BIT;
+	t = call_as_strided(base, (tensor_ints){like->sizes, like->ndim},
+			    (tensor_ints){like->strides, like->ndim}, like->offset);
+	th->grad_enabled = enabled;
+	th->exclude = exclude;
+	return t;
+}
+
+int view_refresh(tensor *t)
+{
+	struct autograd_meta *old = t->grad;
+	tensor *now = recorded_as_strided(t->base, t);
+
+	if (!now)
+		return -thread()->error.code;
+	if (!now->grad) { /* the base has stopped requiring a gradient */
+		t->grad->view_version = tensor_version(t);
+		tensor_put(now);
+		return 0;
+	}
+	t->grad = now->grad;
+	now->grad = NULL;
+	now->keys &= ~AUTOGRAD_BIT;
+	t->keys |= AUTOGRAD_BIT;
+	tensor_put(now);
+	if (old)
+		tensor_autograd_hooks.free_meta(old);
+	return 0;
+}
+
+tensor *no_grad_view(tensor *t)
+{
+	struct leaf_meta *m;
+
+	if (!t || t->grad)
+		return t;
+	m = meta_new(t);
+	if (!m) {
+		tensor_put(t);
+		return NULL;
+	}
+	m->meta.no_grad_view = true;
+	t->keys |= AUTOGRAD_BIT;
+	return t;
+}
+
+/* ---- in-place --------------------------------------------------------------------------------- */
+
+/* Views that were made before the tensor got a history would not know of it. */
+static bool has_unaware_views(const tensor *self, const tensor *root)
+{
+	return !needs_grad(root) && tensor_live_views(root) > (self == root ? 0 : 1);
+}
+
+int inplace_check(const struct tensor_op *op, tensor *self, bool need)
+{
+	const char *name = op->schema.name;
+	tensor *root = self->base ? self->base : self;
+
+	if (self->keys & AUTOGRAD_BIT && self->grad->no_grad_view)
+		return tensor_fail(EINVAL, "%s: self is a view that was made under tensor_no_grad; "
+					   "change it there too, or make the view outside", name);
+	if (!need)
+		return 0;
+	if (needs_grad(self) && !self->grad->fn)
+		return tensor_fail(EINVAL, "%s: self is a leaf that requires a gradient; change it "
+					   "in place only under tensor_no_grad", name);
+	if (root != self && needs_grad(root) && !root->grad->fn)
+		return tensor_fail(EINVAL, "%s: self is a view of a leaf that requires a gradient; "
+					   "change it in place only under tensor_no_grad", name);
+	if (has_unaware_views(self, root))
+		return tensor_fail(EINVAL, "%s: the memory of self has other views, made before it "
+					   "required a gradient; release them first, or clone self",
+				   name);
+	return 0;
+}
+
+/* t's history is from now on n, whose reference is consumed. */
+static void replace_history(tensor *t, tensor_node *n)
+{
+	struct autograd_meta *old = t->grad;
+	tensor_node *fn;
+
+	if (!old || old->inside_node) {
+		node_result(n, t);
+		n->meta.grad = old ? old->grad : NULL;
+		if (old) {
+			old->grad = NULL;
+			tensor_autograd_hooks.free_meta(old);
+		}
+		return;
+	}
+	node_describe(n, 0, t);
+	fn = old->fn;
+	old->fn = n;
+	old->nr = 0;
+	old->tracked = true;
+	t->keys |= AUTOGRAD_BIT;
+	node_put(fn);
+}
+
+struct copy_slices {
+	tensor_node node;
+	tensor_node *inner; /* of the operator that changed the view */
+	tensor_ints sizes, strides; /* of the base */
+	tensor_ints view_sizes, view_strides;
+	int64_t view_offset; /* from the base's first element */
+	tensor_options options;
+};
+
+/* The base's gradient, in the base's own layout, so that the view's part can be addressed. */
+static tensor *laid_out(const struct copy_slices *c, tensor *grad)
+{
+	return tensor_copy_(tensor_empty_strided(c->sizes, c->strides, c->options), grad);
+}
+
+static int copy_slices_apply(tensor_node *node, tensor *const *grads, tensor **out, uint64_t need)
+{
+	struct copy_slices *c = (struct copy_slices *)node;
+	tensor *whole = laid_out(c, grads[0]), *slice, *part, *first, **rest = out;
+	tensor_node *inner = c->inner;
+	int err;
+
+	slice = tensor_as_strided(whole, c->view_sizes, c->view_strides, c->view_offset);
+	part = tensor_clone(slice);
+	if (!part)
+		return -1;
+	node_lock_take(&inner->lock);
+	err = inner->type->apply(inner, &part, rest, inner->edges[0].fn ? need : need & ~1ull);
+	node_lock_drop(&inner->lock);
+	if (err < 0 || !(need & 1))
+		return err;
+	first = out[0];
+	if (first && first != tensor_none)
+		first = tensor_copy_(slice, first);
+	else
+		first = tensor_zero_(slice);
+	out[0] = whole;
+	return first ? 0 : -1;
+}
+
+static void copy_slices_release(tensor_node *node)
+{
+	node_release(((struct copy_slices *)node)->inner);
+}
+
+static void copy_slices_destroy(tensor_node *node)
+{
+	node_put(((struct copy_slices *)node)->inner);
+}
+
+static const struct node_type copy_slices_type = {
+	.name = "CopySlices",
+	.op = "an in-place change of a view",
+	.apply = copy_slices_apply,
+	.release = copy_slices_release,
+	.destroy = copy_slices_destroy,
+};
+
+tensor *slice_with_history(tensor_node *n, tensor *t)
+{
+	struct copy_slices *c = (struct copy_slices *)n->within;
+	struct leaf_meta *m;
+	tensor *base, *slice = NULL;
+
+	storage_get(t->storage);
+	base = tensor_new_on_storage(t->storage, t->dtype, c->sizes.data, c->strides.data,
+				     (int)c->sizes.len, t->offset - c->view_offset);
+	if (!base)
+		return NULL;
+	m = meta_new(base);
+	if (m) {
+		node_get(&c->node);
+		m->meta.fn = &c->node;
+		m->meta.tracked = true;
+		base->keys |= AUTOGRAD_BIT;
+		slice = recorded_as_strided(base, t);
+	}
+	tensor_put(base);
+	return slice;
+}
+
+static int inplace_on_view(tensor_node *n, tensor *self)
+{
+	tensor *base = self->base;
+	tensor_ints sizes = {base->sizes, base->ndim}, strides = {base->strides, base->ndim};
+	tensor_ints vsizes = {self->sizes, self->ndim}, vstrides = {self->strides, self->ndim};
+	struct copy_slices *c;
+
+	c = (struct copy_slices *)node_new(&copy_slices_type, sizeof(*c), n->nedges, 0, 1,
+					   3 * base->ndim + 2 * self->ndim);
+	if (!c) {
+		node_put(n);
+		return -1;
+	}
+	node_describe(n, 0, self);
+	if (needs_grad(base))
+		node_edge(&c->node, 0, base);
+	for (uint32_t i = 1; i < n->nedges; i++) {
+		c->node.edges[i] = n->edges[i];
+		if (n->edges[i].fn)
+			node_get(n->edges[i].fn);
+	}
+	c->inner = n;
+	n->within = &c->node;
+	c->sizes = node_ints(&c->node, sizes);
+	c->strides = node_ints(&c->node, strides);
+	c->view_sizes = node_ints(&c->node, vsizes);
+	c->view_strides = node_ints(&c->node, vstrides);
+	c->view_offset = self->offset - base->offset;
+	c->options = TENSOR_OPTIONS(.dtype = base->dtype, .device = base->device);
+	replace_history(base, &c->node);
+	return view_refresh(self);
+}
+
+int inplace_result(tensor_node *n, tensor *self)
+{
+	if (self->base && self->differentiable_view)
+		return inplace_on_view(n, self);
+	replace_history(self, n);
+	return 0;
+}
