@@ -394,8 +394,12 @@ def serve(words):
     try:
         if words[0] == "value":
             return f"ok {value():.9g}" if value else "ok none"
-        n = calibrate(run, float(words[3]) * 1e6)
-        return "ok " + " ".join(f"{timed(run, n) / n:.2f}" for _ in range(int(words[2])))
+        samples, ms = int(words[2]), float(words[3])
+        n = calibrate(run, ms * 1e6)
+        taken = []
+        while len(taken) < samples and (len(taken) < 3 or sum(taken) < 10 * samples * ms * 1e6):
+            taken.append(timed(run, n))
+        return "ok " + " ".join(f"{t / n:.2f}" for t in taken)
     finally:
         for f in stop:
             f()

@@ -2,8 +2,10 @@
 /*
  * Times rows on libtensor. bench/run talks to it and to the peers in the same words:
  *
- *   ours THREADS, then on stdin   time ROW SAMPLES MS    ->  ok NS NS NS ... (each an average)
+ *   ours THREADS, then on stdin   time ROW SAMPLES MS    ->  ok NS NS NS ...
  *                                 value ROW              ->  ok NUMBER, or ok none
+ *   Each NS is the average over a sample of about MS ms; where one run lasts longer, at least
+ *   three samples are taken and no more than fit in ten times SAMPLES * MS.
  *   an unknown row is answered with "none", a failure with "error TEXT".
  *
  *   ours THREADS count ROW N      warms up, then runs it N times inside counted(): what
@@ -107,17 +109,18 @@ static int64_t calibrate(const struct row *row, double ns)
 static void time_row(const struct row *row, int samples, double ms)
 {
 	int64_t n = calibrate(row, ms * 1e6);
-	double ns[64];
+	double ns[64], spent = 0;
+	int taken = 0;
 
-	if (samples > 64)
-		samples = 64;
-	for (int i = 0; i < samples; i++)
-		ns[i] = timed(row, n) / (double)n;
+	while (taken < samples && taken < 64 && (taken < 3 || spent < 10 * samples * ms * 1e6)) {
+		ns[taken] = timed(row, n);
+		spent += ns[taken++];
+	}
 	if (tensor_last_error()->code)
 		fail();
 	printf("ok");
-	for (int i = 0; i < samples; i++)
-		printf(" %.2f", ns[i]);
+	for (int i = 0; i < taken; i++)
+		printf(" %.2f", ns[i] / (double)n);
 	printf("\n");
 }
 

@@ -28,6 +28,9 @@ static void setup(void)
 ROW(add, tensor_add(a, b))
 ROW(view, tensor_view(a, TENSOR_SHAPE(16)))
 ROW(select, tensor_select(a, 0, 1))
+ROW(sum, tensor_sum(a))
+ROW(mm, tensor_mm(a, b))
+ROW(softmax, tensor_softmax(a, 1))
 
 static void run_empty(int64_t n)
 {
@@ -67,5 +70,8 @@ const struct row tiny_rows[] = {
 	{"add_boxed", setup, run_add_boxed, NULL, NULL},
 	{"view", setup, run_view, value_view, NULL},
 	{"select", setup, run_select, value_select, NULL},
+	{"sum", setup, run_sum, value_sum, NULL},
+	{"mm", setup, run_mm, value_mm, NULL},
+	{"softmax", setup, run_softmax, value_softmax, NULL},
 	{NULL, NULL, NULL, NULL, NULL},
 };

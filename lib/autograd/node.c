@@ -38,9 +38,9 @@ static void autograd_thread_exit(struct tensor_thread *th)
 
 /* Under AddressSanitizer every node is an allocation that it can watch. */
 #ifdef __SANITIZE_ADDRESS__
-#define NODE_KEEP 0
+#define NODE_KEEP (-1)
 #else
-#define NODE_KEEP MAGAZINE
+#define NODE_KEEP (MAGAZINE - 1)
 #endif
 
 static void *block_new(struct autograd_thread *at, size_t size, uint16_t *class)
@@ -59,7 +59,7 @@ static void *block_new(struct autograd_thread *at, size_t size, uint16_t *class)
 
 static void block_free(struct autograd_thread *at, void *p, unsigned class)
 {
-	if (likely(at && class < NODE_CLASSES && at->nodes[class].n < NODE_KEEP))
+	if (likely(at && class < NODE_CLASSES && (int)at->nodes[class].n <= NODE_KEEP))
 		at->nodes[class].slot[at->nodes[class].n++] = p;
 	else
 		free(p);

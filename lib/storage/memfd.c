@@ -4,8 +4,7 @@
  * (sealed against shrinking and growing), its pages reserved at birth, so that full memory is
  * ENOMEM for the maker and never SIGBUS for a reader.
  *
- * The last page of the file is not for data: it holds the descriptor, so that tensorstat can
- * show what a buffer is about. A reader must not trust it.
+ * The last page of the file is not for data: it holds the descriptor (descriptor.h).
  */
 #include "provider.h"
 
@@ -16,17 +15,9 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
-#define PAGE	     ((size_t)4096)
+#define PAGE	     ((size_t)DESCRIPTOR_PAGE)
 #define HUGE	     ((size_t)2 << 20)
 #define SEALS	     (F_SEAL_SHRINK | F_SEAL_GROW)
-
-/* The descriptor page. tensorstat reads it through /proc/PID/fd. */
-struct descriptor_page {
-	char magic[8]; /* "tensor\0\1" */
-	struct tensor_descriptor d;
-};
-
-static const char magic[8] = "tensor\0\1";
 
 static int memfd_probe(void)
 {
@@ -77,7 +68,7 @@ static int memfd_alloc(size_t size, struct tensor_buffer *b)
 	err = identify(b->fd, b, &file_size);
 	if (err < 0)
 		goto unmap;
-	memcpy((char *)b->map + b->size, magic, sizeof(magic));
+	memcpy((char *)b->map + b->size, DESCRIPTOR_MAGIC, sizeof(DESCRIPTOR_MAGIC) - 1);
 	return 0;
 unmap:
 	munmap(b->map, b->map_size);

@@ -8,18 +8,9 @@
 
 #include "../internal.h"
 
+#include "descriptor.h"
+
 #include <sys/types.h>
-
-#define TENSOR_LABEL_MAX 32 /* bytes, the final NUL included */
-
-/* What a buffer is about, for tools; the device provider has it checked by the kernel. */
-struct tensor_descriptor {
-	uint32_t dtype, ndim;
-	int64_t sizes[TENSOR_MAX_DIMS];
-	int64_t strides[TENSOR_MAX_DIMS]; /* elements */
-	int64_t offset; /* bytes */
-	char label[TENSOR_LABEL_MAX];
-};
 
 /* Who a buffer is, whichever process and fd it is seen through. */
 struct tensor_identity {

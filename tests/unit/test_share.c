@@ -26,15 +26,18 @@ static int echo(tensor_channel *ch)
 /* Adds one to what it gets, in the sender's memory, and sends a word about it. */
 static int add_one(tensor_channel *ch)
 {
-	tensor *t, *word = tensor_ones(TENSOR_SCALAR_SHAPE, I64);
+	tensor *t = (tensor *)ch;
 
-	while ((t = tensor_recv(ch))) {
-		if (!tensor_add_(t, ok(tensor_ones_like(t, TENSOR_OPTIONS(0)))))
-			return tensor_perror("add_one"), 1;
-		if (tensor_send(ch, word, 0) < 0)
-			return 3;
-		tensor_release(t);
-	}
+	while (t)
+		tensor_scope {
+			t = tensor_recv(ch);
+			if (!t)
+				break;
+			if (!tensor_add_(t, tensor_ones_like(t, TENSOR_OPTIONS(0))))
+				return tensor_perror("add_one"), 1;
+			if (tensor_send(ch, tensor_ones(TENSOR_SCALAR_SHAPE, I64), 0) < 0)
+				return 3;
+		}
 	return 0;
 }
 
@@ -74,6 +77,7 @@ static int attack(tensor_channel *ch)
 	if (tensor_send(ch, t, 0) < 0)
 		return 8;
 	u = tensor_recv(ch);
+	tensor_release(t);
 	return u ? 9 : 0;
 }
 

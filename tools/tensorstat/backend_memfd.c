@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR MIT
+/*
+ * Buffers without the module: memfds named "tensor", found through the fds of every process that
+ * we may look into. One row a buffer, with all processes that hold it. What the last page of such
+ * a file says was written by strangers.
+ */
+#include "tensorstat.h"
+
+#include "../../lib/storage/descriptor.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define LINK_TEXT "/memfd:tensor (deleted)"
+
+static bool is_tensor_link(int dir, const char *name)
+{
+	char text[sizeof(LINK_TEXT) + 1];
+	ssize_t n = readlinkat(dir, name, text, sizeof(text));
+
+	return n == (ssize_t)sizeof(LINK_TEXT) - 1 && !memcmp(text, LINK_TEXT, n);
+}
+
+/* ---- one buffer ------------------------------------------------------------------------------- */
+
+static bool take_descriptor(struct buffer *b, const struct descriptor_page *page)
+{
+	const struct tensor_descriptor *d = &page->d;
+	char label[TENSOR_LABEL_MAX + 1] = {0};
+
+	if (memcmp(page->magic, DESCRIPTOR_MAGIC, sizeof(page->magic)))
+		return false;
+	memcpy(label, d->label, TENSOR_LABEL_MAX);
+	copy_text(b->label, sizeof(b->label), label);
+	if (d->dtype >= TENSOR_DTYPE_COUNT || d->ndim > TENSOR_MAX_DIMS)
+		return true;
+	b->dtype = d->dtype;
+	b->ndim = d->ndim;
+	b->offset = d->offset;
+	memcpy(b->sizes, d->sizes, d->ndim * sizeof(b->sizes[0]));
+	memcpy(b->strides, d->strides, d->ndim * sizeof(b->strides[0]));
+	return true;
+}
+
+/*
+ * Opens the file behind somebody's fd. First without touching it (O_PATH): between our look at
+ * the link and the open the process may have put a device there.
+ */
+static int open_behind(int dir, const char *name)
+{
+	int path = openat(dir, name, O_PATH | O_CLOEXEC), self, fd = -1;
+	char number[16];
+
+	if (path < 0)
+		return -1;
+	snprintf(number, sizeof(number), "%d", path);
+	self = open("/proc/self/fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (self >= 0 && is_tensor_link(self, number))
+		fd = openat(self, number, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+	if (self >= 0)
+		close(self);
+	close(path);
+	return fd;
+}
+
+static bool read_buffer(int dir, const char *name, struct buffer *b, uint64_t file_size)
+{
+	struct descriptor_page page;
+	int fd = open_behind(dir, name), seals;
+	bool ours;
+
+	if (fd < 0)
+		return false;
+	seals = fcntl(fd, F_GET_SEALS);
+	ours = file_size > DESCRIPTOR_PAGE &&
+	       pread(fd, &page, sizeof(page), file_size - DESCRIPTOR_PAGE) == sizeof(page) &&
+	       take_descriptor(b, &page);
+	close(fd);
+	b->readonly = seals > 0 && seals & (F_SEAL_WRITE | F_SEAL_FUTURE_WRITE);
+	return ours;
+}
+
+static struct buffer *find(struct buffers *list, const struct stat *st)
+{
+	/* The same fd after fd of one process: the newest rows first. */
+	for (size_t i = list->n; i-- > 0;)
+		if (list->row[i].id == st->st_ino && list->row[i].dev == st->st_dev)
+			return &list->row[i];
+	return NULL;
+}
+
+static void add_owner(struct buffer *b, const struct owner *who)
+{
+	struct owner *o = b->n_owners ? &b->owners[b->n_owners - 1] : NULL;
+
+	/* Processes are looked through one after the other. */
+	if (!o || o->pid != who->pid) {
+		o = owners_add(b);
+		*o = *who;
+	}
+	o->refs++;
+	b->refs++;
+}
+
+static void add_fd(struct buffers *list, int dir, const char *name, const struct owner *who)
+{
+	struct buffer *b;
+	struct stat st;
+
+	if (!is_tensor_link(dir, name) || fstatat(dir, name, &st, 0) < 0 || !S_ISREG(st.st_mode))
+		return;
+	b = find(list, &st);
+	if (!b) {
+		b = buffers_add(list);
+		b->id = st.st_ino;
+		b->dev = st.st_dev;
+		b->bytes = st.st_size - DESCRIPTOR_PAGE;
+		b->huge_bytes = b->handles = b->files = b->mappings = UNKNOWN;
+		b->age_ns = b->client = b->node = UNKNOWN;
+		b->foreign = !read_buffer(dir, name, b, st.st_size);
+	}
+	add_owner(b, who);
+}
+
+/* ---- all processes ------------------------------------------------------------------------------ */
+
+static void read_comm(int proc, struct owner *who)
+{
+	char comm[64] = "?";
+	int fd = openat(proc, "comm", O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd < 0 ? 0 : read(fd, comm, sizeof(comm) - 1);
+
+	if (n > 0) {
+		comm[n] = '\0';
+		comm[strcspn(comm, "\n")] = '\0';
+	}
+	if (fd >= 0)
+		close(fd);
+	copy_text(who->comm, sizeof(who->comm), comm);
+}
+
+/* Nothing of one that may not be looked into, or has ended. */
+static void scan_process(struct buffers *list, int root, const char *name)
+{
+	int proc = openat(root, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC), fds;
+	struct owner who = {.pid = atoi(name)};
+	struct dirent *e;
+	struct stat st;
+	DIR *dir;
+
+	if (proc < 0)
+		return;
+	fds = openat(proc, "fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fstat(proc, &st) == 0)
+		who.uid = st.st_uid;
+	read_comm(proc, &who);
+	close(proc);
+	dir = fds < 0 ? NULL : fdopendir(fds);
+	if (!dir)
+		return;
+	while ((e = readdir(dir)))
+		if (isdigit((unsigned char)e->d_name[0]))
+			add_fd(list, dirfd(dir), e->d_name, &who);
+	closedir(dir);
+}
+
+static int by_id(const void *a, const void *b)
+{
+	const struct buffer *x = a, *y = b;
+
+	return x->id < y->id ? -1 : x->id > y->id;
+}
+
+static int by_pid(const void *a, const void *b)
+{
+	return ((const struct owner *)a)->pid - ((const struct owner *)b)->pid;
+}
+
+static void finish(struct buffers *list)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < list->n; i++) {
+		struct buffer *b = &list->row[i];
+
+		if (b->foreign) {
+			free(b->owners);
+			continue;
+		}
+		b->shared = b->n_owners > 1;
+		qsort(b->owners, b->n_owners, sizeof(*b->owners), by_pid);
+		list->row[kept++] = *b;
+	}
+	list->n = kept;
+	if (kept)
+		qsort(list->row, kept, sizeof(*list->row), by_id);
+}
+
+static enum status memfd_open(void)
+{
+	return STATUS_OK;
+}
+
+static enum status memfd_buffers(struct buffers *list)
+{
+	DIR *dir = opendir("/proc");
+	struct dirent *e;
+
+	if (!dir) {
+		complain("/proc: %s", strerror(errno));
+		return STATUS_ERROR;
+	}
+	while ((e = readdir(dir)))
+		if (isdigit((unsigned char)e->d_name[0]))
+			scan_process(list, dirfd(dir), e->d_name);
+	closedir(dir);
+	finish(list);
+	return STATUS_OK;
+}
+
+/* ---- clients: processes that hold buffers ---------------------------------------------------- */
+
+static struct client *client_of(struct clients *list, const struct owner *o)
+{
+	struct client *c;
+
+	for (size_t i = 0; i < list->n; i++)
+		if (list->row[i].owner.pid == o->pid)
+			return &list->row[i];
+	c = clients_add(list);
+	c->id = o->pid;
+	c->owner = *o;
+	c->age_ns = UNKNOWN;
+	return c;
+}
+
+static int by_client(const void *a, const void *b)
+{
+	const struct client *x = a, *y = b;
+
+	return x->id < y->id ? -1 : x->id > y->id;
+}
+
+static enum status memfd_clients(struct clients *list)
+{
+	struct buffers buffers = {0};
+	enum status status = memfd_buffers(&buffers);
+
+	for (size_t i = 0; i < buffers.n; i++)
+		for (size_t k = 0; k < buffers.row[i].n_owners; k++) {
+			struct client *c = client_of(list, &buffers.row[i].owners[k]);
+
+			c->handles++;
+			c->bytes += buffers.row[i].bytes;
+		}
+	if (list->n)
+		qsort(list->row, list->n, sizeof(*list->row), by_client);
+	buffers_clear(&buffers);
+	return status;
+}
+
+const struct backend memfd_backend = {
+	.name = "memfd",
+	.open = memfd_open,
+	.buffers = memfd_buffers,
+	.clients = memfd_clients,
+};

@@ -1,0 +1,24 @@
+# SPDX-License-Identifier: LGPL-2.1-only OR MIT
+#
+# Programs for people who run the machine. tensorstat links libnl, and not libtensor: it must work
+# where the library does not.
+
+TENSORSTAT     := $(B)/bin/tensorstat
+TENSORSTAT_OBJ := $(patsubst %.c,$(B)/obj/%.o,$(wildcard tools/tensorstat/*.c))
+LIBNL_CFLAGS    = $(eval LIBNL_CFLAGS := $(shell pkg-config --cflags libnl-genl-3.0))$(LIBNL_CFLAGS)
+LIBNL_LIBS      = $(eval LIBNL_LIBS := $(shell pkg-config --libs libnl-genl-3.0))$(LIBNL_LIBS)
+
+ALL += $(TENSORSTAT)
+
+$(B)/obj/tools/%.o: tools/%.c
+	@mkdir -p $(@D)
+	$(call say,CC,$@)
+	$(Q)$(CC) $(CPPFLAGS_ALL) $(LIBNL_CFLAGS) -DTENSOR_RELEASE='"$(VERSION)"' -std=gnu11 $(CFLAGS) \
+		$(WARN) $(SANITIZE) -MMD -MP -c -o $@ $<
+
+$(TENSORSTAT): $(TENSORSTAT_OBJ)
+	@mkdir -p $(@D)
+	$(call say,LD,$@)
+	$(Q)$(CC) $(SANITIZE) -o $@ $^ $(LIBNL_LIBS)
+
+-include $(TENSORSTAT_OBJ:.o=.d)
