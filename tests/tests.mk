@@ -19,7 +19,7 @@ test:
 	@$(MAKE) --no-print-directory all unit
 	@tests/run-all $(B) test-unit=unit test-sanitize=sanitize test-shell=shell test-guest=guest-6.1
 
-unit: $(UNIT_BIN)
+unit: $(UNIT_BIN) $(TENSORSTAT)
 test-unit: unit
 	$(Q)tests/run-unit $(B) unit $(UNIT_BIN)
 

@@ -147,7 +147,7 @@ static int device_alloc(size_t size, struct tensor_buffer *b)
 		return fd;
 	err = call(fd, TENSOR_IOC_ALLOC, &alloc);
 	if (err < 0)
-		return err;
+		return err == -EINVAL ? -ENOMEM : err; /* EINVAL: above the largest there is */
 	b->handle = info.handle = alloc.handle;
 	b->size = b->map_size = alloc.bytes;
 	err = call(fd, TENSOR_IOC_INFO, &info);

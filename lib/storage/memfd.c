@@ -10,6 +10,7 @@
 
 #include <fcntl.h>
 #include <linux/magic.h>
+#include <stdio.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
@@ -17,6 +18,7 @@
 
 #define PAGE	     ((size_t)DESCRIPTOR_PAGE)
 #define HUGE	     ((size_t)2 << 20)
+#define ASK_FROM     ((size_t)64 << 20)
 #define SEALS	     (F_SEAL_SHRINK | F_SEAL_GROW)
 
 static int memfd_probe(void)
@@ -45,11 +47,35 @@ static int map(struct tensor_buffer *b, int prot)
 	return 0;
 }
 
+/*
+ * fallocate() does not refuse what there is no memory for: it takes what there is until the
+ * kernel kills somebody. So a large one is asked for only if it can be had.
+ */
+static bool affordable(size_t size)
+{
+	char text[256] = "", *line;
+	unsigned long long kib;
+	int fd;
+
+	if (size < ASK_FROM)
+		return true;
+	fd = open("/proc/meminfo", O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return true;
+	if (read(fd, text, sizeof(text) - 1) < 0)
+		text[0] = '\0';
+	close(fd);
+	line = strstr(text, "MemAvailable:");
+	return !line || sscanf(line, "MemAvailable: %llu", &kib) != 1 || size / 1024 < kib;
+}
+
 static int memfd_alloc(size_t size, struct tensor_buffer *b)
 {
 	off_t file_size;
 	int err;
 
+	if (!affordable(size))
+		return -ENOMEM;
 	*b = (struct tensor_buffer){.provider = &memfd_provider};
 	b->size = (size + PAGE - 1) & ~(PAGE - 1);
 	b->map_size = b->size + PAGE;

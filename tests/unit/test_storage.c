@@ -1,0 +1,360 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR MIT
+/* Host memory: what the cache reuses and what it never does, forks, limits, labels. */
+#include "peer.h"
+
+#include <limits.h>
+#include <sys/resource.h>
+
+#define LARGE	     TENSOR_INTS(4 << 20) /* 16 MiB of f32 */
+#define SHAREABLE(d) TENSOR_OPTIONS(.dtype = (d), .shareable = true)
+
+static struct tensor_cache_stats stats(void)
+{
+	struct tensor_cache_stats s;
+
+	tensor_cache_stats(&s);
+	return s;
+}
+
+static long faults(void)
+{
+	struct rusage u;
+
+	getrusage(RUSAGE_SELF, &u);
+	return u.ru_minflt + u.ru_majflt;
+}
+
+/* Runs in a child; its status. */
+#define IN_CHILD(body)                                                                            \
+	({                                                                                        \
+		pid_t pid_ = fork();                                                              \
+		int status_;                                                                      \
+                                                                                                  \
+		if (!pid_) {                                                                      \
+			body;                                                                     \
+			_exit(0);                                                                 \
+		}                                                                                 \
+		waitpid(pid_, &status_, 0);                                                       \
+		WIFEXITED(status_) ? WEXITSTATUS(status_) : -WTERMSIG(status_);                   \
+	})
+
+/* ---- reuse --------------------------------------------------------------------------------- */
+
+static void warm_memory_takes_no_page_fault(void **state)
+{
+	long before = 0;
+
+	for (int i = 0; i < 20; i++) {
+		tensor *t = ok(tensor_empty(LARGE, F32));
+
+		memset(tensor_data(t), i, 16 << 20);
+		tensor_release(t);
+		if (i == 9)
+			before = faults();
+	}
+#if !defined(__SANITIZE_ADDRESS__)
+	assert_int_equal(faults(), before);
+#else
+	(void)before;
+#endif
+}
+
+static void freed_buffer_is_reused(void **state)
+{
+	tensor *t = ok(tensor_empty(LARGE, F32));
+	void *p = tensor_data(t);
+	struct tensor_cache_stats s;
+
+	tensor_release(t);
+	s = stats();
+	assert_true(s.cached >= 16 << 20);
+	t = ok(tensor_empty(LARGE, F32));
+	assert_ptr_equal(tensor_data(t), p);
+	assert_int_equal(stats().hits, s.hits + 1);
+	assert_int_equal(stats().buffers, s.buffers);
+	tensor_release(t);
+}
+
+static void trimmed_cache_is_empty(void **state)
+{
+	int before;
+
+	tensor_release(ok(tensor_empty(LARGE, F32)));
+	before = count_buffers();
+	tensor_cache_trim();
+	assert_int_equal(stats().cached, 0);
+	assert_true(count_buffers() < before);
+}
+
+static void shared_buffer_is_never_reused(void **state)
+{
+	int ends[2];
+	tensor_channel *ch;
+	struct tensor_cache_stats s;
+	tensor *t;
+
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+	ch = tensor_channel_open(ends[0]);
+	tensor_cache_trim();
+	t = ok(tensor_empty(LARGE, F32));
+	assert_done(tensor_send(ch, t, 0));
+	tensor_release(t);
+	s = stats();
+	assert_int_equal(s.cached, 0);
+	t = ok(tensor_empty(LARGE, F32));
+	assert_int_equal(stats().buffers, s.buffers + 1);
+	tensor_release(t);
+	tensor_channel_close(ch);
+	close(ends[0]);
+	close(ends[1]);
+}
+
+static void new_buffer_is_zero(void **state)
+{
+	tensor *t;
+
+	tensor_cache_trim();
+	t = ok(tensor_empty(LARGE, F32));
+	for (int i = 0; i < 4 << 20; i += 1000)
+		assert_true(((float *)tensor_data(t))[i] == 0);
+	tensor_release(t);
+}
+
+/* ---- forks ---------------------------------------------------------------------------------- */
+
+static void small_tensors_are_copied_by_a_fork(void **state)
+{
+	tensor *t = ok(tensor_full(TENSOR_INTS(8), TENSOR_SCALAR(1), F32));
+	int go[2], status;
+	char byte;
+	pid_t pid;
+
+	assert_int_equal(pipe(go), 0);
+	pid = fork();
+	if (!pid) {
+		/* Memory of both is full of other things by now. */
+		if (read(go[0], &byte, 1) != 1)
+			_exit(1);
+		for (int i = 0; i < 1000; i++)
+			tensor_full(TENSOR_INTS(8), TENSOR_SCALAR(3), F32);
+		for (int i = 0; i < 8; i++)
+			if (((float *)tensor_data(t))[i] != 1)
+				_exit(2);
+		_exit(0);
+	}
+	for (int i = 0; i < 1000; i++)
+		tensor_release(tensor_full(TENSOR_INTS(8), TENSOR_SCALAR(2), F32));
+	((float *)tensor_data(t))[0] = 5;
+	assert_int_equal(write(go[1], "x", 1), 1);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+	assert_true(((float *)tensor_data(t))[1] == 1);
+	tensor_release(t);
+	close(go[0]);
+	close(go[1]);
+}
+
+static void buffer_of_before_a_fork_is_not_reused(void **state)
+{
+	struct tensor_cache_stats s;
+	tensor *t;
+
+	tensor_cache_trim();
+	tensor_release(ok(tensor_empty(LARGE, F32)));
+	s = stats();
+	assert_int_equal(IN_CHILD({
+		t = tensor_empty(LARGE, F32);
+		if (!t || stats().buffers != s.buffers + 1)
+			_exit(1);
+	}), 0);
+	t = ok(tensor_empty(LARGE, F32));
+	assert_int_equal(stats().buffers, s.buffers + 1);
+	tensor_release(t);
+}
+
+/* A child has its own way to the device, and leaves its parent's handles alone. */
+static void parent_keeps_its_buffers_whatever_a_child_frees(void **state)
+{
+	tensor *mine = ok(tensor_full(LARGE, TENSOR_SCALAR(1), F32));
+	struct peer p;
+
+	assert_int_equal(IN_CHILD({
+		tensor *its[20];
+
+		for (int i = 0; i < 20; i++) {
+			its[i] = tensor_full(LARGE, TENSOR_SCALAR(2), F32);
+			if (!its[i])
+				_exit(1);
+		}
+		tensor_release(mine);
+		for (int i = 0; i < 20; i++)
+			tensor_release(its[i]);
+		tensor_cache_trim();
+	}), 0);
+	assert_true(((float *)tensor_data(mine))[99] == 1);
+	assert_done(tensor_set_label(mine, "mine"));
+	p = peer_start("first", SOCK_STREAM);
+	assert_done(tensor_send(p.ch, mine, 0));
+	assert_int_equal(peer_end(&p), 1);
+	tensor_release(mine);
+}
+
+/* What a child inherited reaches a third process; shared where there is a way, else copied. */
+static void child_sends_what_it_inherited(void **state)
+{
+	tensor *t = ok(tensor_full(LARGE, TENSOR_SCALAR(7), F32));
+
+	assert_int_equal(IN_CHILD({
+		struct peer p = peer_start("first", SOCK_STREAM);
+
+		if (tensor_send(p.ch, t, 0) < 0)
+			_exit(tensor_perror("send") ? 1 : 1);
+		_exit(peer_end(&p) == 7 ? 0 : 2);
+	}), 0);
+	tensor_release(t);
+}
+
+/* Status: the first element of what comes. */
+static int first(tensor_channel *ch)
+{
+	tensor *t = tensor_recv(ch);
+	int value = t ? (int)((float *)tensor_data(t))[0] : 100;
+
+	tensor_release(t);
+	return value;
+}
+
+/* ---- limits --------------------------------------------------------------------------------- */
+
+static void too_much_memory_is_a_clear_error(void **state)
+{
+	char text[32];
+
+	for (int shift = 42; shift < 62; shift += 3) {
+		snprintf(text, sizeof(text), "%lld bytes", 1ll << shift);
+		assert_fails(tensor_empty(TENSOR_INTS(1ll << shift), TENSOR_OPTIONS(.dtype = TENSOR_U8)),
+			     ENOMEM, text);
+	}
+	assert_fails(tensor_empty(TENSOR_INTS(INT64_MAX), F32), EOVERFLOW, "overflow");
+}
+
+static void file_descriptors_that_run_out_are_a_clear_error(void **state)
+{
+	struct rlimit before, few;
+	tensor *t[64];
+	int n = 0;
+
+	if (strcmp(tensor_provider_name(), "memfd"))
+		skip();
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+	few = before;
+	few.rlim_cur = 32;
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+	while (n < 64 && (t[n] = tensor_empty(TENSOR_INTS(4), SHAREABLE(TENSOR_F32))))
+		n++;
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+	assert_in_range(n, 1, 63);
+	assert_int_equal(tensor_last_error()->code, EMFILE);
+	while (n)
+		tensor_release(t[--n]);
+}
+
+/* The device's buffers cost none. */
+static void handles_cost_no_file_descriptor(void **state)
+{
+	enum { N = 200 };
+	tensor *t[N];
+	int before;
+
+	if (strcmp(tensor_provider_name(), "device"))
+		skip();
+	tensor_release(ok(tensor_empty(LARGE, F32)));
+	before = count_fds();
+	for (int i = 0; i < N; i++)
+		t[i] = ok(tensor_empty(TENSOR_INTS(4), SHAREABLE(TENSOR_F32)));
+	assert_int_equal(count_fds(), before);
+	for (int i = 0; i < N; i++)
+		tensor_release(t[i]);
+}
+
+/* ---- which provider ------------------------------------------------------------------------- */
+
+static int run_with(const char *provider)
+{
+	return IN_CHILD({
+		setenv("TENSOR_PROVIDER", provider, 1);
+		execl("/proc/self/exe", "test", "--name", provider, (char *)NULL);
+		_exit(127);
+	});
+}
+
+/* 0: it is the one named, 10: it is, but makes no buffer, 20: it is another. */
+static int name_role(const char *name)
+{
+	tensor *t = tensor_empty(LARGE, F32);
+
+	if (strcmp(tensor_provider_name(), name))
+		return 20;
+	if (!t && !strstr(tensor_last_error()->text, "device: no buffer of 16777216 bytes"))
+		return 30;
+	if (t)
+		tensor_release(t);
+	return t ? 0 : 10;
+}
+
+static void environment_chooses_the_provider(void **state)
+{
+	assert_int_equal(run_with("memfd"), 0);
+	assert_int_equal(run_with("device"), access("/dev/tensor", R_OK | W_OK) == 0 ? 0 : 10);
+	assert_int_equal(run_with(""), 20);
+}
+
+/* ---- labels ---------------------------------------------------------------------------------- */
+
+static void labels_are_checked(void **state)
+{
+	tensor *small = ok(tensor_zeros(TENSOR_INTS(4), F32));
+	tensor *t = ok(tensor_zeros(TENSOR_INTS(4), SHAREABLE(TENSOR_F32)));
+
+	assert_done(tensor_set_label(t, "w1"));
+	assert_done(tensor_set_label(t, ""));
+	assert_done(tensor_set_label(t, "gewicht \xc3\xa4\xe2\x82\xac"));
+	assert_done(tensor_set_label(t, "0123456789012345678901234567890"));
+	assert_fails(tensor_set_label(t, "01234567890123456789012345678901"), EINVAL, "31 bytes");
+	assert_fails(tensor_set_label(t, "a\nb"), EINVAL, "byte 1");
+	assert_fails(tensor_set_label(t, "\x1b[31m"), EINVAL, "byte 0");
+	assert_fails(tensor_set_label(t, "ab\xc3"), EINVAL, "byte 2");
+	assert_fails(tensor_set_label(t, "\xc0\xaf"), EINVAL, "byte 0");
+	assert_fails(tensor_set_label(t, "\xed\xa0\x80"), EINVAL, "byte 0");
+	assert_fails(tensor_set_label(t, NULL), EINVAL, "NULL");
+	assert_fails(tensor_set_label(NULL, "x"), EINVAL, "NULL");
+	assert_fails(tensor_set_label(small, "x"), EINVAL, "no buffer to itself");
+	tensor_release(small);
+	tensor_release(t);
+}
+
+int main(int argc, char **argv)
+{
+	static const struct peer_role roles[] = {{"first", first}, {NULL, NULL}};
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(warm_memory_takes_no_page_fault),
+		cmocka_unit_test(freed_buffer_is_reused),
+		cmocka_unit_test(trimmed_cache_is_empty),
+		cmocka_unit_test(shared_buffer_is_never_reused),
+		cmocka_unit_test(new_buffer_is_zero),
+		cmocka_unit_test(small_tensors_are_copied_by_a_fork),
+		cmocka_unit_test(buffer_of_before_a_fork_is_not_reused),
+		cmocka_unit_test(parent_keeps_its_buffers_whatever_a_child_frees),
+		cmocka_unit_test(child_sends_what_it_inherited),
+		cmocka_unit_test(too_much_memory_is_a_clear_error),
+		cmocka_unit_test(file_descriptors_that_run_out_are_a_clear_error),
+		cmocka_unit_test(handles_cost_no_file_descriptor),
+		cmocka_unit_test(environment_chooses_the_provider),
+		cmocka_unit_test(labels_are_checked),
+	};
+
+	peer_main(argc, argv, roles);
+	if (argc == 3 && !strcmp(argv[1], "--name"))
+		return name_role(argv[2]);
+	return cmocka_run_group_tests_name("storage", tests, NULL, NULL);
+}
