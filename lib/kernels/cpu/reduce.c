@@ -140,7 +140,7 @@ DTYPES_INT(SUM_INT)
 DTYPES_FLOAT(SUM_FLOAT)
 
 /* A NaN wins, and stays. */
-#define MAX(d, T, LOWEST) REDUCER(max_##d, T, T, LOWEST, ((y > x) | (y != y)) ? y : x)
+#define MAX(d, T, LOWEST) REDUCER(max_##d, T, T, LOWEST, y != y ? y : y > x ? y : x)
 MAX(u8, uint8_t, 0)
 MAX(i8, int8_t, INT8_MIN)
 MAX(i16, int16_t, INT16_MIN)
