@@ -255,7 +255,10 @@ static int plan(struct job *j)
 	const struct nest_dims *kept = &j->t->kept, *along = &j->t->along;
 	int64_t parts = kept->count * along->count / (2 * ITER_GRAIN), results;
 
-	j->by_rows = kept->stride[1][0] && llabs(kept->stride[1][0]) < llabs(along->stride[1][0]);
+	/* Lines of a handful of elements cost more to begin than to search. */
+	j->by_rows = kept->stride[1][0] &&
+		     (llabs(kept->stride[1][0]) < llabs(along->stride[1][0]) ||
+		      (along->size[0] < 16 && kept->size[0] >= 16));
 	j->tile = j->by_rows ? TILE : ITER_GRAIN / along->count + 1;
 	if (j->tile > TILE)
 		j->tile = TILE;

@@ -37,7 +37,9 @@ struct reducer {
 	void (*line)(void *acc, const char *p, int64_t n, int64_t stride);
 };
 
-#define REDUCER(NAME, T, A, IDENTITY, EXPR)                                                       \
+/* AT_ONCE: rows that are combined before the running values are touched, 8 or 1. gcc makes
+ * vectors of a tree of additions, but not of one of choices. */
+#define REDUCER(NAME, T, A, IDENTITY, AT_ONCE, EXPR)                                              \
 	static inline A NAME##_op(A x, A y)                                                       \
 	{                                                                                         \
 		return (EXPR);                                                                    \
@@ -66,7 +68,7 @@ struct reducer {
 	static inline __attribute__((always_inline)) void NAME##_dense(                           \
 		A *restrict a, const char *restrict p, int64_t rows, int64_t rs, int64_t cols)    \
 	{                                                                                         \
-		for (; rows >= 8; rows -= 8, p += 8 * rs) {                                       \
+		for (; (AT_ONCE) == 8 && rows >= 8; rows -= 8, p += 8 * rs) {                     \
 			const T *r0 = (const T *)p, *r1 = (const T *)(p + rs);                    \
 			const T *r2 = (const T *)(p + 2 * rs), *r3 = (const T *)(p + 3 * rs);     \
 			const T *r4 = (const T *)(p + 4 * rs), *r5 = (const T *)(p + 5 * rs);     \
@@ -134,13 +136,13 @@ struct reducer {
 					    NAME##_line};
 
 /* Integers are added as i64; bool counts what is true. */
-#define SUM_INT(d, T, D)   REDUCER(sum_##d, T, int64_t, 0, x + y)
-#define SUM_FLOAT(d, T, D) REDUCER(sum_##d, T, T, 0, x + y)
+#define SUM_INT(d, T, D)   REDUCER(sum_##d, T, int64_t, 0, 8, x + y)
+#define SUM_FLOAT(d, T, D) REDUCER(sum_##d, T, T, 0, 8, x + y)
 DTYPES_INT(SUM_INT)
 DTYPES_FLOAT(SUM_FLOAT)
 
 /* A NaN wins, and stays. */
-#define MAX(d, T, LOWEST) REDUCER(max_##d, T, T, LOWEST, y != y ? y : y > x ? y : x)
+#define MAX(d, T, LOWEST) REDUCER(max_##d, T, T, LOWEST, 1, ((y > x) | (y != y)) ? y : x)
 MAX(u8, uint8_t, 0)
 MAX(i8, int8_t, INT8_MIN)
 MAX(i16, int16_t, INT16_MIN)

@@ -13,10 +13,12 @@
 #include <math.h>
 
 #define BLOCK	     512 /* elements of a line that are handled at once */
-#define SHORT_LINE   32 /* up to here lines are batched */
-#define SHORT_BUFFER 256
-#define TILE	     256 /* lines side by side */
-#define TILE_MIN     16
+#define LONG_BLOCK   4096 /* the same, where nothing has to be collected */
+#define FEW	     64 /* elements that are not worth turning round */
+#define SHORT_LINE   32
+#define SIDE_BY_SIDE 64 /* short lines that are turned round together */
+#define TILE	     1024 /* lines side by side: a page of f32 */
+#define TILE_MIN     4
 
 #define T     float
 #define V     vec_f32

@@ -46,8 +46,10 @@ static T F(greatest)(const T *x, int64_t n, T max)
 		for (; i + 4 * LANES <= n; i += 4 * LANES)
 			for (int64_t k = 0; k < 4 * LANES; k++)
 				lane[k] = x[i + k] > lane[k] ? x[i + k] : lane[k];
-		for (int64_t k = 0; k < 4 * LANES; k++)
-			max = lane[k] > max ? lane[k] : max;
+		for (int64_t w = 2 * LANES; w; w /= 2)
+			for (int64_t k = 0; k < w; k++)
+				lane[k] = lane[k + w] > lane[k] ? lane[k + w] : lane[k];
+		max = lane[0];
 	}
 	for (; i < n; i++)
 		max = x[i] > max ? x[i] : max;
@@ -98,15 +100,16 @@ static void F(line)(char *o, int64_t so, const char *a, int64_t sa, int64_t n, b
 {
 	T in[BLOCK], out[BLOCK], max = -INFINITY, shift;
 	bool dense = so == sizeof(T);
+	int64_t block = dense && sa == sizeof(T) ? LONG_BLOCK : BLOCK;
 	double sum = 0;
 
-	for (int64_t i = 0; i < n; i += BLOCK) {
-		int64_t m = n - i < BLOCK ? n - i : BLOCK;
+	for (int64_t i = 0; i < n; i += block) {
+		int64_t m = n - i < block ? n - i : block;
 
 		max = F(greatest)(F(collect)(a + i * sa, sa, m, in), m, max);
 	}
-	for (int64_t i = 0; i < n; i += BLOCK) {
-		int64_t m = n - i < BLOCK ? n - i : BLOCK;
+	for (int64_t i = 0; i < n; i += block) {
+		int64_t m = n - i < block ? n - i : block;
 		T *y = dense ? (T *)(o + i * so) : out;
 
 		sum += F(exp_sum)(log ? NULL : y, F(collect)(a + i * sa, sa, m, in), m, max);
@@ -133,11 +136,11 @@ static void F(line)(char *o, int64_t so, const char *a, int64_t sa, int64_t n, b
 	}
 }
 
-/* Short lines share the calls of exp and log: as many as fit go through one buffer. */
-static void F(short_lines)(const struct nest *t, char *const *data, int64_t rows, bool log)
+/* A few short lines share the calls of exp and log. */
+static void F(few_lines)(const struct nest *t, char *const *data, int64_t rows, bool log)
 {
 	int64_t n = t->along.size[0], so = t->along.stride[0][0], sa = t->along.stride[1][0];
-	T x[SHORT_BUFFER + LANES], e[SHORT_BUFFER + LANES], sum[SHORT_BUFFER + LANES];
+	T x[FEW + LANES], buf[FEW + LANES], sum[FEW + LANES], *e = log ? buf : x;
 
 	for (int64_t r = 0; r < rows; r++) {
 		const char *a = data[1] + r * t->kept.stride[1][0];
@@ -152,7 +155,8 @@ static void F(short_lines)(const struct nest *t, char *const *data, int64_t rows
 	}
 	for (int64_t i = 0; i < LANES; i++)
 		x[rows * n + i] = 0;
-	memcpy(e, x, (rows * n + LANES) * sizeof(T));
+	if (log)
+		memcpy(e, x, (rows * n + LANES) * sizeof(T));
 	F(exp_buffer)(e, rows * n);
 	for (int64_t r = 0; r < rows; r++) {
 		sum[r] = 0;
@@ -169,20 +173,44 @@ static void F(short_lines)(const struct nest *t, char *const *data, int64_t rows
 		T scale = 1 / sum[r];
 
 		for (int64_t i = 0; i < n; i++)
-			*(T *)(o + i * so) = log ? x[r * n + i] - sum[r] : e[r * n + i] * scale;
+			*(T *)(o + i * so) = log ? x[r * n + i] - sum[r] : x[r * n + i] * scale;
 	}
+}
+
+static void F(tile)(const struct nest *t, char *o, const char *a, int64_t cols, bool log);
+
+/* Many short lines are turned round and done side by side. */
+static void F(short_lines)(const struct nest *t, char *const *data, int64_t rows, bool log)
+{
+	int64_t n = t->along.size[0], so = t->along.stride[0][0], sa = t->along.stride[1][0];
+	int64_t ko = t->kept.stride[0][0], ka = t->kept.stride[1][0];
+	_Alignas(64) T x[SHORT_LINE * SIDE_BY_SIDE];
+	struct nest turned;
+
+	turned.along.size[0] = n;
+	turned.along.stride[0][0] = turned.along.stride[1][0] = SIDE_BY_SIDE * sizeof(T);
+	for (int64_t r = 0; r < rows; r++)
+		for (int64_t i = 0; i < n; i++)
+			x[i * SIDE_BY_SIDE + r] = *(const T *)(data[1] + r * ka + i * sa);
+	F(tile)(&turned, (char *)x, (char *)x, rows, log);
+	for (int64_t r = 0; r < rows; r++)
+		for (int64_t i = 0; i < n; i++)
+			*(T *)(data[0] + r * ko + i * so) = x[i * SIDE_BY_SIDE + r];
 }
 
 static void F(rows)(const struct nest *t, char *const *data, int64_t rows, bool log)
 {
-	int64_t n = t->along.size[0], batch = n <= SHORT_LINE ? SHORT_BUFFER / n : 1;
+	int64_t n = t->along.size[0], batch = n <= SHORT_LINE ? SIDE_BY_SIDE : 1;
 
 	for (int64_t r = 0; r < rows; r += batch) {
+		int64_t m = rows - r < batch ? rows - r : batch;
 		char *at[] = {data[0] + r * t->kept.stride[0][0],
 			      data[1] + r * t->kept.stride[1][0]};
 
-		if (n <= SHORT_LINE)
-			F(short_lines)(t, at, rows - r < batch ? rows - r : batch, log);
+		if (m * n <= FEW)
+			F(few_lines)(t, at, m, log);
+		else if (n <= SHORT_LINE)
+			F(short_lines)(t, at, m, log);
 		else
 			F(line)(at[0], t->along.stride[0][0], at[1], t->along.stride[1][0], n,
 				log);
@@ -196,10 +224,13 @@ static void F(tile)(const struct nest *t, char *o, const char *a, int64_t cols, 
 	int64_t n = t->along.size[0], so = t->along.stride[0][0], sa = t->along.stride[1][0];
 	_Alignas(64) T max[TILE], sum[TILE], e[TILE];
 
-	for (int64_t c = 0; c < TILE; c++) {
+	for (int64_t c = 0; c < cols; c++) {
 		max[c] = -INFINITY;
-		sum[c] = e[c] = 0;
+		sum[c] = 0;
 	}
+	/* Up to whole vectors. */
+	for (int64_t c = cols; c % LANES; c++)
+		sum[c] = e[c] = 0;
 	for (int64_t r = 0; r < n; r++) {
 		const T *x = (const T *)(a + r * sa);
 
@@ -313,8 +344,11 @@ static void F(backward_rows)(const struct nest *t, char *const *data, int64_t ro
 static void F(backward_tile)(const struct nest *t, char *const *data, int64_t at, int64_t cols,
 			     bool log)
 {
-	_Alignas(64) T sum[TILE] = {0}, e[TILE] = {0};
+	_Alignas(64) T sum[TILE], e[TILE];
 
+	memset(sum, 0, cols * sizeof(T));
+	for (int64_t c = cols; c % LANES; c++)
+		e[c] = 0;
 	for (int64_t r = 0; r < t->along.size[0]; r++) {
 		const T *g = (const T *)(data[2] + r * t->along.stride[2][0]) + at;
 		const T *y = (const T *)(data[1] + r * t->along.stride[1][0]) + at;
