@@ -68,12 +68,14 @@ int digits_receive(int fd, void *data, size_t size)
 {
 	ssize_t n;
 
+	/* A peer that left messages unread resets the connection once; what it said before is
+	 * still to be had after that. */
 	do {
 		n = recv(fd, data, size, 0);
-	} while (n < 0 && errno == EINTR);
+	} while (n < 0 && (errno == EINTR || errno == ECONNRESET));
 	if (n == (ssize_t)size)
 		return 1;
-	if (n == 0 || (n < 0 && errno == ECONNRESET))
+	if (n == 0)
 		return 0;
 	fprintf(stderr, "digits: unexpected message of %zd bytes\n", n);
 	return -1;

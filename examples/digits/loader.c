@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
  * The loader: reads the digits and hands them to the trainer in shared tensors. Every fifth image
- * is held out. For each epoch the others are shuffled straight into one of two pairs of tensors,
- * while the trainer still works on the other pair; the pixels never cross the socket.
+ * is held out. For each epoch the others are shuffled and moved about a little, straight into one
+ * of two pairs of tensors, while the trainer still works on the other pair; the pixels never
+ * cross the socket.
  *
  * usage: digits-loader SOCKET DIGITS.csv
  */
@@ -16,6 +17,7 @@
 #define IMAGES_MAX 8192
 #define HELD_OUT   5
 #define SLOTS	   2
+#define SIDE	   8 /* pixels of an image's edge */
 
 struct image {
 	float pixel[PIXELS]; /* 0 to 1 */
@@ -82,14 +84,35 @@ static int make_pair(struct pair *p, int64_t n)
 	return 0;
 }
 
-static void fill(struct pair *p, const int *order, int n)
+/* An image moved by dx, dy pixels; what comes in at the edge is blank. */
+static void shift(float *out, const float *in, int dx, int dy)
 {
+	for (int y = 0; y < SIDE; y++) {
+		for (int x = 0; x < SIDE; x++) {
+			int fx = x - dx, fy = y - dy;
+			bool inside = fx >= 0 && fx < SIDE && fy >= 0 && fy < SIDE;
+
+			out[y * SIDE + x] = inside ? in[fy * SIDE + fx] : 0;
+		}
+	}
+}
+
+/* The images in this order. With a seed, every other one is moved by a pixel in some direction. */
+static void fill(struct pair *p, const int *order, int n, uint64_t *seed)
+{
+	static const int8_t dx[] = {1, -1, 0, 0}, dy[] = {0, 0, 1, -1};
 	float *pixel = tensor_data(p->images);
 	int64_t *label = tensor_data(p->labels);
 
 	for (int i = 0; i < n; i++) {
-		memcpy(pixel + i * PIXELS, images[order[i]].pixel, sizeof(images[0].pixel));
-		label[i] = images[order[i]].digit;
+		const struct image *image = &images[order[i]];
+		unsigned way = seed ? digits_random(seed) >> 61 : 7;
+
+		if (way < 4)
+			shift(pixel + i * PIXELS, image->pixel, dx[way], dy[way]);
+		else
+			memcpy(pixel + i * PIXELS, image->pixel, sizeof(image->pixel));
+		label[i] = image->digit;
 	}
 }
 
@@ -116,38 +139,50 @@ static void shuffle(int *order, int n, uint64_t *seed)
 	}
 }
 
+/* The next answer of the trainer's: 'n', 'e', or 0 when it is gone. */
+static char answer(int fd)
+{
+	char c = 0;
+
+	return digits_receive(fd, &c, 1) == 1 ? c : 0;
+}
+
+/* The loader is an epoch or two ahead: a trainer that has enough may be gone before the last
+ * tensors are sent. Then its 'e' is still to be read. */
+static bool trainer_has_enough(int fd)
+{
+	char c;
+
+	while ((c = answer(fd)) == 'n')
+		;
+	return c == 'e';
+}
+
 /* Serves epochs until the trainer says that it has enough, or is gone. */
 static int serve(int fd, tensor_channel *channel, int *order, int n)
 {
 	struct pair slot[SLOTS] = {0};
 	uint64_t seed = 20260101;
-	int status = EXIT_FAILURE;
+	int status = EXIT_SUCCESS;
 
-	for (int i = 0; i < SLOTS; i++)
-		if (make_pair(&slot[i], n) < 0)
-			goto out;
-	for (long epoch = 0;; epoch++) {
-		char answer = 0;
-
+	for (int i = 0; i < SLOTS && !status; i++)
+		status = make_pair(&slot[i], n) < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+	for (long epoch = 0; !status; epoch++) {
+		struct pair *p = &slot[epoch % SLOTS];
 		/* The pair that is filled next must have been given back. */
-		if (epoch >= SLOTS && digits_receive(fd, &answer, 1) != 1) {
-			fprintf(stderr, "loader: the trainer is gone after epoch %ld\n", epoch);
-			status = EXIT_PEER_GONE;
-			goto out;
-		}
-		if (answer == 'e')
+		char c = epoch < SLOTS ? 'n' : answer(fd);
+
+		if (c == 'e')
 			break;
 		shuffle(order, n, &seed);
-		fill(&slot[epoch % SLOTS], order, n);
-		if (send_pair(channel, &slot[epoch % SLOTS]) < 0) {
-			status = tensor_last_error()->code == 32 /* EPIPE */ ? EXIT_PEER_GONE :
-									       EXIT_FAILURE;
-			tensor_perror("loader");
-			goto out;
-		}
+		fill(p, order, n, &seed);
+		if (c == 'n' && send_pair(channel, p) == 0)
+			continue;
+		if (trainer_has_enough(fd))
+			break;
+		fprintf(stderr, "loader: the trainer is gone after epoch %ld\n", epoch);
+		status = EXIT_PEER_GONE;
 	}
-	status = EXIT_SUCCESS;
-out:
 	for (int i = 0; i < SLOTS; i++)
 		release_pair(&slot[i]);
 	return status;
@@ -184,7 +219,7 @@ int main(int argc, char **argv)
 		tensor_perror("loader");
 		return EXIT_FAILURE;
 	}
-	fill(&test, held_out, holds);
+	fill(&test, held_out, holds, NULL);
 	if (send_pair(channel, &test) < 0) {
 		tensor_perror("loader");
 		return EXIT_FAILURE;

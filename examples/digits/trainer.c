@@ -13,7 +13,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define LEARNING_RATE 0.05
+#define LEARNING_RATE 0.1
 #define MOMENTUM      0.9
 
 struct peer {
@@ -25,7 +25,7 @@ struct trainer {
 	struct peer loader, watcher; /* fd -1: not there (any more) */
 	tensor *weights[PARAMETERS], *velocity[PARAMETERS];
 	tensor *test_images, *test_labels;
-	int epochs, batch;
+	int epoch, epochs, batch; /* epoch counts from 1 */
 };
 
 /* Waits for a loader and a watcher, in any order. */
@@ -110,15 +110,17 @@ static int greet_watcher(struct trainer *t)
 	return 0;
 }
 
-/* v = momentum * v + grad; w -= rate * v */
+/* v = momentum * v + grad; w -= rate * v, the rate falling to zero towards the end */
 static int update(struct trainer *t)
 {
+	double rate = LEARNING_RATE * (1 - (double)(t->epoch - 1) / t->epochs);
+
 	tensor_no_grad {
 		for (int i = 0; i < PARAMETERS; i++) {
 			tensor *v = tensor_mul_scalar_(t->velocity[i], TENSOR_SCALAR(MOMENTUM));
 
 			v = tensor_add_(v, tensor_grad(t->weights[i]));
-			if (!tensor_add_opt_(t->weights[i], v, TENSOR_SCALAR(-LEARNING_RATE)))
+			if (!tensor_add_opt_(t->weights[i], v, TENSOR_SCALAR(-rate)))
 				return -1;
 			tensor_set_grad(t->weights[i], NULL);
 		}
@@ -178,7 +180,8 @@ static void report(struct trainer *t, int epoch, double loss)
 
 static int train(struct trainer *t)
 {
-	for (int epoch = 1; epoch <= t->epochs; epoch++) {
+	for (t->epoch = 1; t->epoch <= t->epochs; t->epoch++) {
+		int epoch = t->epoch;
 		double loss = -1;
 
 		tensor_scope {
