@@ -88,7 +88,7 @@ static int run(const struct tensor_op *op, tensor *out, const tensor *self, uint
 	return fn ? fn(kernel_view(&view, out, self, dims), self, dims) : error_code();
 }
 
-/* ---- sum and mean ----------------------------------------------------------------------------- */
+/* ---- sum and mean ----------------------------------------------------------------- */
 
 static bool is_integral(enum tensor_dtype d)
 {
@@ -202,7 +202,7 @@ int front_mean_dim(const struct tensor_op *op, tensor **out, tensor *self, tenso
 	return sum(op, out, self, dims, keepdim, dtype, true);
 }
 
-/* ---- max and argmax ----------------------------------------------------------------------------- */
+/* ---- max and argmax ----------------------------------------------------------------- */
 
 /* There is no greatest of nothing. */
 static int check_elements(const struct tensor_op *op, const tensor *self, uint32_t dims)

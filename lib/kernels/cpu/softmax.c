@@ -18,7 +18,7 @@
 #define SHORT_LINE   32
 #define SIDE_BY_SIDE 64 /* short lines that are turned round together */
 #define TILE	     1024 /* lines side by side: a page of f32 */
-#define TILE_MIN     4
+#define TILE_MIN     16
 
 #define T     float
 #define V     vec_f32

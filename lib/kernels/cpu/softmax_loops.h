@@ -217,7 +217,7 @@ static void F(rows)(const struct nest *t, char *const *data, int64_t rows, bool 
 	}
 }
 
-/* ---- contiguous kept dimension: a tile of lines side by side ---------------------------------- */
+/* ---- contiguous kept dimension: a tile of lines side by side ------------------------ */
 
 static void F(tile)(const struct nest *t, char *o, const char *a, int64_t cols, bool log)
 {
