@@ -8,7 +8,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-int tensor_fail(int code, const char *fmt, ...)
+TENSOR_EXPORT int tensor_fail(int code, const char *fmt, ...)
 {
 	struct tensor_error *e = &thread()->error;
 	va_list args;

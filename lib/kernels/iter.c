@@ -148,6 +148,7 @@ static void coalesce(struct tensor_iter *it)
 
 void iter_build(struct tensor_iter *it, const tensor *const *op, int nops)
 {
+	it->op = op;
 	it->nops = nops;
 	it->numel = op[0]->numel;
 	if (build_flat(it, op, nops))

@@ -19,6 +19,9 @@ struct tensor_iter {
 	int64_t numel;
 	enum tensor_dtype dtype; /* in which the kernel computes: the inputs' */
 	char *data[ITER_OPERANDS];
+	/* As given to iter_build(), NULL for a number: for backends that must know the device.
+	 * Borrowed from the caller, who keeps it for as long as a kernel runs. */
+	const tensor *const *op;
 	int64_t shape[TENSOR_MAX_DIMS];
 	int64_t strides[ITER_OPERANDS][TENSOR_MAX_DIMS];
 };

@@ -12,14 +12,15 @@ struct operand {
 	_Alignas(16) char value[16];
 };
 
-/* A 0-d tensor on the CPU becomes a number, which costs no tensor for the cast. */
-static int operand_init(struct operand *o, tensor *t, enum tensor_dtype dtype)
+/* A 0-d tensor on the CPU becomes a number, which costs no tensor for the cast, and may stand
+ * next to tensors of any device. */
+static int operand_init(struct operand *o, tensor *t, enum tensor_dtype dtype, const tensor *out)
 {
 	tensor_scalar s;
 
 	o->owned = NULL;
 	o->t = t;
-	if (likely(t->dtype == dtype))
+	if (likely(t->dtype == dtype && t->device.type == out->device.type))
 		return 0;
 	if (t->ndim == 0 && t->device.type == TENSOR_CPU && element_load(t->data, t->dtype, &s) == 0 &&
 	    element_store(o->value, dtype, s) == 0) {
@@ -28,6 +29,22 @@ static int operand_init(struct operand *o, tensor *t, enum tensor_dtype dtype)
 	}
 	o->t = o->owned = front_cast(t, dtype);
 	return o->t ? 0 : error_code();
+}
+
+/* Of tensors on two kinds of device a 0-d one on the CPU is a number: it does not decide where
+ * the result lives, and leaves the list of inputs. */
+static void drop_numbers(const tensor **inputs, int n)
+{
+	const tensor *first = NULL;
+
+	for (int i = 0; i < n; i++)
+		if (inputs[i]->device.type != TENSOR_CPU)
+			first = inputs[i];
+	for (int i = 0; first && i < n; i++)
+		if (inputs[i]->device.type == TENSOR_CPU && !inputs[i]->ndim)
+			inputs[i] = NULL;
+	if (!inputs[0])
+		inputs[0] = first;
 }
 
 static int run(const struct tensor_op *op, const struct tensor_loops *loops, tensor *out,
@@ -61,7 +78,7 @@ static int unary(const struct tensor_op *op, tensor **out, tensor *self,
 
 	if (front_begin(op, &o, *out, dtype, self->sizes, self->ndim, inputs, 1) < 0)
 		return error_code();
-	err = operand_init(&a, self, common);
+	err = operand_init(&a, self, common, o.t);
 	if (!err)
 		err = run(op, op->loops, o.t, &a, 1, common, params);
 	tensor_put(a.owned);
@@ -91,12 +108,14 @@ static int binary(const struct tensor_op *op, const struct tensor_loops *loops, 
 		if (ndim < 0)
 			return error_code();
 	}
+	if (unlikely(self->device.type != other->device.type))
+		drop_numbers(inputs, 2);
 	if (front_begin(op, &o, *out, dtype, sizes, ndim, inputs, 2) < 0)
 		return error_code();
 	a[1].owned = NULL;
-	err = operand_init(&a[0], self, common);
+	err = operand_init(&a[0], self, common, o.t);
 	if (!err)
-		err = operand_init(&a[1], other, common);
+		err = operand_init(&a[1], other, common, o.t);
 	if (!err)
 		err = run(op, loops, o.t, a, 2, common, params);
 	tensor_put(a[0].owned);
@@ -121,7 +140,7 @@ static int binary_scalar(const struct tensor_op *op, const struct tensor_loops *
 
 	if (front_begin(op, &o, *out, dtype, self->sizes, self->ndim, inputs, 1) < 0)
 		return error_code();
-	err = operand_init(&a[0], self, common);
+	err = operand_init(&a[0], self, common, o.t);
 	a[1].t = NULL;
 	if (!err && element_store(a[1].value, common, other) < 0)
 		err = kernel_no_dtype(op->schema.name, common, "cpu");
@@ -229,6 +248,7 @@ int front_where(const struct tensor_op *op, tensor **out, tensor *condition, ten
 {
 	enum tensor_dtype common = tensor_result_type(self, other);
 	tensor *in[] = {condition, self, other};
+	const tensor *inputs[] = {condition, self, other};
 	int64_t sizes[TENSOR_MAX_DIMS];
 	struct operand a[3] = {0};
 	struct front_out o;
@@ -238,13 +258,15 @@ int front_where(const struct tensor_op *op, tensor **out, tensor *condition, ten
 		return tensor_fail(EINVAL, "%s: condition must be bool, got %s", op->schema.name,
 				   tensor_dtype_name(condition->dtype));
 	ndim = where_sizes(op, in, sizes);
-	if (ndim < 0 || front_begin(op, &o, *out, common, sizes, ndim,
-				    (const tensor *const *)in, 3) < 0)
+	if (ndim < 0)
+		return error_code();
+	drop_numbers(inputs, 3);
+	if (front_begin(op, &o, *out, common, sizes, ndim, inputs, 3) < 0)
 		return error_code();
 	a[0].t = condition;
-	err = operand_init(&a[1], self, common);
+	err = operand_init(&a[1], self, common, o.t);
 	if (!err)
-		err = operand_init(&a[2], other, common);
+		err = operand_init(&a[2], other, common, o.t);
 	if (!err)
 		err = run(op, op->loops, o.t, a, 3, common, NULL);
 	tensor_put(a[1].owned);

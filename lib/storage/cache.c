@@ -439,7 +439,7 @@ struct tensor_storage *cache_alloc(size_t nbytes, bool shareable)
 	return buffer_alloc(nbytes);
 }
 
-struct tensor_buffer *storage_buffer(struct tensor_storage *s)
+TENSOR_EXPORT struct tensor_buffer *storage_buffer(struct tensor_storage *s)
 {
 	if (s->ops == &buffer_ops)
 		return &((struct cached_buffer *)s->owner)->buf;

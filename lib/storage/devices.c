@@ -1,14 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/*
- * Devices besides the CPU. Backends register an allocator; CUDA is a plugin of its own that is
- * opened when its first tensor is asked for, so the base library links no CUDA library.
- */
+/* Devices besides the CPU. Backends register an allocator; CUDA brings one as a plugin (cuda.c). */
 #include "devices.h"
 
-#include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 #define PRIVATE_MAX 4
 
@@ -17,39 +12,12 @@ static struct {
 	const struct tensor_allocator *allocator;
 } private_devices[PRIVATE_MAX];
 static int private_count;
-static const struct tensor_allocator *cuda_allocator;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-
-static char cuda_error[TENSOR_ERROR_TEXT] = "libtensor_cuda.so registered nothing";
-static pthread_once_t cuda_once = PTHREAD_ONCE_INIT;
-
-TENSOR_EXPORT int tensor_register_cuda(const struct tensor_allocator *allocator, const char *error);
-
-/* The plugin's constructor calls this: with an allocator, or with why there is none. */
-int tensor_register_cuda(const struct tensor_allocator *allocator, const char *error)
-{
-	cuda_allocator = allocator;
-	if (error)
-		snprintf(cuda_error, sizeof(cuda_error), "%s", error);
-	return 0;
-}
-
-static void load_cuda(void)
-{
-	const char *path = secure_getenv("TENSOR_CUDA_PLUGIN");
-
-	if (!dlopen(path && *path ? path : "libtensor_cuda.so.0", RTLD_NOW | RTLD_LOCAL))
-		snprintf(cuda_error, sizeof(cuda_error), "%s", dlerror());
-}
 
 const struct tensor_allocator *device_allocator(tensor_device d)
 {
-	if (d.type == TENSOR_CUDA) {
-		pthread_once(&cuda_once, load_cuda);
-		if (!cuda_allocator)
-			tensor_fail(ENODEV, "cuda: %s", cuda_error);
-		return cuda_allocator;
-	}
+	if (d.type == TENSOR_CUDA)
+		return cuda_allocator();
 	if (d.type == TENSOR_PRIVATE && d.index >= 0 && d.index < private_count)
 		return private_devices[d.index].allocator;
 	tensor_fail(ENODEV, "no backend has registered device %d:%d", d.type, d.index);

@@ -9,4 +9,19 @@
 const struct tensor_allocator *device_allocator(tensor_device device);
 const char *device_name(tensor_device device, char *buf, size_t size); /* "cuda:0" */
 
+/* What libtensor_cuda.so brings besides its loops; the functions behind <tensor/cuda.h>. */
+struct cuda_plugin {
+	const struct tensor_allocator *allocator;
+	bool (*usable)(void);
+	int (*device_count)(void);
+	int (*set_stream)(int device, void *stream);
+	void *(*current_stream)(int device);
+	int (*synchronize)(int device);
+	bool (*set_nonblocking)(bool nonblocking);
+};
+
+const struct tensor_allocator *cuda_allocator(void);
+/* For the plugin's constructor: its table, or NULL and why. */
+int tensor_register_cuda(const struct cuda_plugin *plugin, const char *error);
+
 #endif

@@ -30,6 +30,9 @@ struct tensor_buffer {
 	bool shared; /* exported or imported: never reused for anything else */
 	bool described;
 	uint32_t generation; /* see fork_generation */
+	/* Set by who attached something to the mapping that must go before it: a backend that
+	 * pinned it. Called once by buffer_close(), without locks. */
+	void (*on_close)(struct tensor_buffer *b);
 };
 
 struct tensor_provider {
@@ -91,6 +94,8 @@ void share_forget(const struct tensor_buffer *b);
 /* The end of a buffer, whoever made it. */
 static inline void buffer_close(struct tensor_buffer *b)
 {
+	if (b->on_close)
+		b->on_close(b);
 	if (b->shared)
 		share_forget(b);
 	b->provider->close(b);

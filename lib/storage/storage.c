@@ -81,7 +81,7 @@ struct tensor_storage *storage_alloc_struct(void)
 	return s;
 }
 
-void storage_free(struct tensor_storage *s)
+TENSOR_EXPORT void storage_free(struct tensor_storage *s)
 {
 	struct tensor_thread *th;
 
@@ -107,8 +107,9 @@ static const struct storage_ops device_storage_ops = {.free = device_free};
 static struct tensor_storage *device_alloc(tensor_device device, size_t nbytes)
 {
 	const struct tensor_allocator *a = device_allocator(device);
+	struct tensor_error *e = &thread()->error;
+	int err, before = e->code;
 	struct tensor_storage *s;
-	int err;
 
 	if (!a)
 		return NULL;
@@ -119,13 +120,17 @@ static struct tensor_storage *device_alloc(tensor_device device, size_t nbytes)
 	s->owner = (void *)a;
 	s->device = device;
 	s->nbytes = nbytes ? nbytes : 1;
+	/* An allocator of the library's own has said more than its errno. */
+	e->code = 0;
 	err = a->alloc(a, device, s->nbytes, &s->data);
 	if (err < 0) {
 		free(s);
-		tensor_fail(-err, "%s: no memory for %zu bytes on device %d", a->name, nbytes,
-			    device.index);
+		if (!e->code)
+			tensor_fail(-err, "%s: no memory for %zu bytes on device %d", a->name,
+				    nbytes, device.index);
 		return NULL;
 	}
+	e->code = before;
 	return s;
 }
 

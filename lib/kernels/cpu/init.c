@@ -46,7 +46,8 @@ __attribute__((constructor(102))) static void register_kernels(void)
 			tensor_register_loop(k->name, TENSOR_KEY_CPU, k->fn);
 }
 
-int kernel_no_dtype(const char *name, enum tensor_dtype dtype, const char *backend)
+TENSOR_EXPORT int kernel_no_dtype(const char *name, enum tensor_dtype dtype,
+				  const char *backend)
 {
 	return tensor_fail(EOPNOTSUPP, "%s: no kernel for dtype %s on %s", name,
 			   tensor_dtype_name(dtype), backend);

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR MIT
+/*
+ * CUDA as the base library sees it: a plugin that is opened once, when it is first needed, and a
+ * table of functions that it leaves behind, or the reason why there is none.
+ */
+#include "devices.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <tensor/cuda.h>
+#include <unistd.h>
+
+#define PLUGIN "libtensor_cuda.so.0"
+
+static const struct cuda_plugin *plugin;
+static char reason[TENSOR_ERROR_TEXT] = PLUGIN " registered nothing";
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+/* The plugin's constructor calls this: with its table, or with why it has none. */
+TENSOR_EXPORT int tensor_register_cuda(const struct cuda_plugin *p, const char *error)
+{
+	plugin = p;
+	if (error)
+		snprintf(reason, sizeof(reason), "%s", error);
+	return 0;
+}
+
+/* The file beside libtensor itself, where a build tree and an installation have it. */
+static bool path_beside(char *path, size_t size)
+{
+	Dl_info self;
+	const char *slash;
+	int n;
+
+	if (!dladdr(&plugin, &self) || !self.dli_fname)
+		return false;
+	slash = strrchr(self.dli_fname, '/');
+	if (!slash)
+		return false;
+	n = snprintf(path, size, "%.*s/" PLUGIN, (int)(slash - self.dli_fname), self.dli_fname);
+	return n > 0 && (size_t)n < size && access(path, R_OK) == 0;
+}
+
+static void load(void)
+{
+	const char *path = secure_getenv("TENSOR_CUDA_PLUGIN");
+	char beside[4096];
+
+	if (!path || !*path)
+		path = path_beside(beside, sizeof(beside)) ? beside : PLUGIN;
+	if (!dlopen(path, RTLD_NOW | RTLD_LOCAL)) {
+		const char *text = dlerror();
+
+		snprintf(reason, sizeof(reason), "the plugin was not loaded: %.400s",
+			 text ? text : path);
+	}
+}
+
+/* The table, or NULL with the error set. */
+static const struct cuda_plugin *cuda(void)
+{
+	pthread_once(&once, load);
+	if (!plugin)
+		tensor_fail(ENODEV, "cuda: %s", reason);
+	return plugin;
+}
+
+const struct tensor_allocator *cuda_allocator(void)
+{
+	const struct cuda_plugin *p = cuda();
+
+	return p ? p->allocator : NULL;
+}
+
+TENSOR_EXPORT bool tensor_cuda_is_available(void)
+{
+	pthread_once(&once, load);
+	return plugin && plugin->usable();
+}
+
+TENSOR_EXPORT int tensor_cuda_device_count(void)
+{
+	const struct cuda_plugin *p = cuda();
+
+	return p ? p->device_count() : -ENODEV;
+}
+
+TENSOR_EXPORT int tensor_cuda_set_stream(int device, void *stream)
+{
+	const struct cuda_plugin *p = cuda();
+
+	return p ? p->set_stream(device, stream) : -ENODEV;
+}
+
+TENSOR_EXPORT void *tensor_cuda_current_stream(int device)
+{
+	const struct cuda_plugin *p = cuda();
+
+	return p ? p->current_stream(device) : NULL;
+}
+
+TENSOR_EXPORT int tensor_cuda_synchronize(int device)
+{
+	const struct cuda_plugin *p = cuda();
+
+	return p ? p->synchronize(device) : -ENODEV;
+}
+
+TENSOR_EXPORT bool tensor_cuda_set_nonblocking(bool nonblocking)
+{
+	const struct cuda_plugin *p = cuda();
+
+	return p && p->set_nonblocking(nonblocking);
+}
