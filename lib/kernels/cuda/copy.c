@@ -1,0 +1,298 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR MIT
+/*
+ * Copies: within a device one kernel; between device and host the bytes cross in one contiguous
+ * piece. What is not contiguous on the host is gathered or scattered there, in the order of the
+ * iterator's walk; strides and conversions on the device are a kernel's work, into or out of a
+ * scratch block. Between devices likewise, with the two streams made to wait for each other.
+ */
+#include "cuda.h"
+
+#include <stdlib.h>
+
+/* Is operand i contiguous in the order of the walk? */
+static bool dense(const struct tensor_iter *it, int i, int64_t itemsize)
+{
+	for (int d = 0; d < it->ndim; d++) {
+		if (it->shape[d] != 1 && it->strides[i][d] != itemsize)
+			return false;
+		itemsize *= it->shape[d];
+	}
+	return true;
+}
+
+/* The walk of `it` with operand i as it is there, and the other one contiguous at `piece`. */
+static void piece_iter(struct tensor_iter *p, const struct tensor_iter *it, int i, void *piece,
+		       int64_t itemsize)
+{
+	p->ndim = it->ndim;
+	p->nops = 2;
+	p->numel = it->numel;
+	p->dtype = it->dtype;
+	p->op = NULL;
+	p->data[i] = it->data[i];
+	p->data[1 - i] = piece;
+	for (int d = 0; d < it->ndim; d++) {
+		p->shape[d] = it->shape[d];
+		p->strides[i][d] = it->strides[i][d];
+		p->strides[1 - i][d] = itemsize;
+		itemsize *= it->shape[d];
+	}
+}
+
+/* On the host, by the CPU's own loop. */
+static int host_copy(struct tensor_iter *it, enum tensor_dtype dtype)
+{
+	const struct tensor_op *op = tensor_op_find("copy_");
+	copy_kernel fn = (copy_kernel)op->loops->fn[TENSOR_KEY_CPU];
+
+	return fn(it, dtype, dtype);
+}
+
+static int device_copy(const struct cuda_call *c, const struct tensor_iter *it,
+		       enum tensor_dtype to, enum tensor_dtype from)
+{
+	struct cuda_pointwise p = {.data = {it->data[0], it->data[1]}};
+
+	p.dims.ndim = it->ndim;
+	p.dims.numel = it->numel;
+	for (int d = 0; d < it->ndim; d++) {
+		p.dims.size[d] = it->shape[d];
+		p.dims.stride[0][d] = it->strides[0][d];
+		p.dims.stride[1][d] = it->strides[1][d];
+	}
+	return cuda_copy_within(c, &p, to, from);
+}
+
+/* Waits for a copy between host and device, or keeps the host's memory until it is done. */
+static int settle(const struct cuda_call *c, const tensor *host, bool staged)
+{
+	int err;
+
+	if (staged || !cuda_nonblocking() || !cuda_pinned(host))
+		return cuda_wait(c);
+	err = cuda_keep(c, host);
+	cuda_reap();
+	return err;
+}
+
+/* ---- host to device --------------------------------------------------------------------------- */
+
+/* Bytes at `piece`, contiguous in the order of the walk, to their place on the device. */
+static int send_piece(struct cuda_call *c, const struct tensor_iter *it, const void *piece,
+		      enum tensor_dtype to, enum tensor_dtype from)
+{
+	int64_t size = (int64_t)tensor_itemsize(from);
+	bool straight = to == from && dense(it, 0, size);
+	size_t nbytes = it->numel * size;
+	struct tensor_iter unpack;
+	void *target = it->data[0], *scratch = NULL;
+	int err = 0;
+
+	if (!straight) {
+		err = cuda_scratch(c, nbytes, &scratch);
+		if (err)
+			return err;
+		target = scratch;
+	}
+	err = cuda_check(c->op, cudaMemcpyAsync(target, piece, nbytes, cudaMemcpyHostToDevice,
+						c->stream));
+	if (!err && !straight) {
+		piece_iter(&unpack, it, 0, scratch, size);
+		err = device_copy(c, &unpack, to, from);
+	}
+	cuda_scratch_free(c, scratch);
+	return err;
+}
+
+static int copy_in(struct cuda_call *c, const struct tensor_iter *it, enum tensor_dtype to,
+		   enum tensor_dtype from)
+{
+	int64_t size = (int64_t)tensor_itemsize(from);
+	struct tensor_iter gather;
+	void *staging = NULL;
+	int err, waited;
+
+	cuda_use(c, it->op[0]);
+	if (dense(it, 1, size)) {
+		cuda_pinned(it->op[1]); /* a straight DMA, from the first copy on */
+		err = send_piece(c, it, it->data[1], to, from);
+	} else {
+		staging = malloc(it->numel * size);
+		if (!staging)
+			return tensor_fail(ENOMEM, "%s: no memory for %lld bytes to stage a copy",
+					   c->op, (long long)(it->numel * size));
+		piece_iter(&gather, it, 1, staging, size);
+		err = host_copy(&gather, from);
+		if (!err)
+			err = send_piece(c, it, staging, to, from);
+	}
+	/* Also after an error: what was queued may still read the host's memory. */
+	waited = settle(c, it->op[1], staging || err);
+	free(staging);
+	return err ? err : waited;
+}
+
+/* ---- device to host --------------------------------------------------------------------------- */
+
+/* Fetches the source, converted and contiguous in the order of the walk, to `piece`. */
+static int fetch_piece(struct cuda_call *c, const struct tensor_iter *it, void *piece,
+		       enum tensor_dtype to, enum tensor_dtype from)
+{
+	int64_t size = (int64_t)tensor_itemsize(to);
+	bool straight = to == from && dense(it, 1, size);
+	size_t nbytes = it->numel * size;
+	const void *source = it->data[1];
+	struct tensor_iter pack;
+	void *scratch = NULL;
+	int err = 0;
+
+	if (!straight) {
+		err = cuda_scratch(c, nbytes, &scratch);
+		if (err)
+			return err;
+		source = scratch;
+		piece_iter(&pack, it, 1, scratch, size);
+		err = device_copy(c, &pack, to, from);
+	}
+	if (!err)
+		err = cuda_check(c->op, cudaMemcpyAsync(piece, source, nbytes,
+							cudaMemcpyDeviceToHost, c->stream));
+	cuda_scratch_free(c, scratch);
+	return err;
+}
+
+static int copy_out(struct cuda_call *c, const struct tensor_iter *it, enum tensor_dtype to,
+		    enum tensor_dtype from)
+{
+	int64_t size = (int64_t)tensor_itemsize(to);
+	struct tensor_iter scatter;
+	void *staging = NULL;
+	int err, waited;
+
+	cuda_use(c, it->op[1]);
+	if (dense(it, 0, size)) {
+		cuda_pinned(it->op[0]);
+		err = fetch_piece(c, it, it->data[0], to, from);
+		waited = settle(c, it->op[0], err);
+		return err ? err : waited;
+	}
+	staging = malloc(it->numel * size);
+	if (!staging)
+		return tensor_fail(ENOMEM, "%s: no memory for %lld bytes to stage a copy", c->op,
+				   (long long)(it->numel * size));
+	err = fetch_piece(c, it, staging, to, from);
+	waited = cuda_wait(c);
+	if (!err)
+		err = waited;
+	if (!err) {
+		piece_iter(&scatter, it, 0, staging, size);
+		err = host_copy(&scatter, to);
+	}
+	free(staging);
+	return err;
+}
+
+/* ---- device to device --------------------------------------------------------------------------- */
+
+/* What `later` is given from now on waits for what `earlier` has; earlier's device is current. */
+static int order(const struct cuda_call *earlier, const struct cuda_call *later)
+{
+	cudaEvent_t event;
+	int err;
+
+	err = cuda_check(later->op, cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
+	if (err)
+		return err;
+	err = cuda_check(later->op, cudaEventRecord(event, earlier->stream));
+	if (!err)
+		err = cuda_check(later->op, cudaStreamWaitEvent(later->stream, event, 0));
+	cudaEventDestroy(event);
+	return err;
+}
+
+/* The source is packed into `from_piece` on its device, crosses, and is unpacked here. */
+static int cross(struct cuda_call *c, struct cuda_call *far, const struct tensor_iter *it,
+		 enum tensor_dtype to, enum tensor_dtype from, void *piece, void *far_piece)
+{
+	int64_t size = (int64_t)tensor_itemsize(to);
+	struct tensor_iter pack, unpack;
+	int err;
+
+	/* The piece's memory may have work of its stream before it. */
+	err = order(c, far);
+	if (err)
+		return err;
+	if (cuda_begin(far, c->op, far->device) < 0)
+		return -tensor_last_error()->code;
+	piece_iter(&pack, it, 1, far_piece, size);
+	err = device_copy(far, &pack, to, from);
+	if (!err)
+		err = cuda_check(c->op, cudaMemcpyPeerAsync(piece, c->device, far_piece,
+							    far->device, it->numel * size,
+							    far->stream));
+	if (!err)
+		err = order(far, c);
+	cuda_end(far, 0);
+	if (err)
+		return err;
+	piece_iter(&unpack, it, 0, piece, size);
+	return device_copy(c, &unpack, to, to);
+}
+
+static int copy_peer(struct cuda_call *c, const struct tensor_iter *it, enum tensor_dtype to,
+		     enum tensor_dtype from)
+{
+	size_t nbytes = it->numel * tensor_itemsize(to);
+	void *piece = NULL, *far_piece = NULL;
+	struct cuda_call far;
+	int err;
+
+	err = cuda_begin(&far, c->op, it->op[1]->device.index);
+	if (err)
+		return err;
+	cuda_use(&far, it->op[1]);
+	err = cuda_scratch(&far, nbytes, &far_piece);
+	cuda_end(&far, 0);
+	if (!err)
+		err = cuda_scratch(c, nbytes, &piece);
+	if (!err)
+		err = cross(c, &far, it, to, from, piece, far_piece);
+	cuda_scratch_free(&far, far_piece);
+	cuda_scratch_free(c, piece);
+	return err;
+}
+
+/* ---- the loop -------------------------------------------------------------------------------- */
+
+static int copy(struct cuda_call *c, struct tensor_iter *it, enum tensor_dtype to,
+		enum tensor_dtype from)
+{
+	const tensor *dst = it->op[0], *src = it->op[1];
+
+	if (src->device.type == TENSOR_CPU)
+		return copy_in(c, it, to, from);
+	if (dst->device.type == TENSOR_CPU)
+		return copy_out(c, it, to, from);
+	if (dst->device.index != src->device.index)
+		return copy_peer(c, it, to, from);
+	cuda_use(c, dst);
+	cuda_use(c, src);
+	return device_copy(c, it, to, from);
+}
+
+int cuda_copy(struct tensor_iter *it, enum tensor_dtype to, enum tensor_dtype from)
+{
+	const tensor *dst = it->op[0], *src = it->op[1];
+	const tensor *on = dst->device.type == TENSOR_CUDA ? dst : src;
+	struct cuda_call c;
+	int err;
+
+	if (dst->device.type == TENSOR_PRIVATE || src->device.type == TENSOR_PRIVATE)
+		return tensor_fail(EOPNOTSUPP, "copy: from %s to %s, copy through the CPU",
+				   src->device.type == TENSOR_CUDA ? "cuda" : "another backend",
+				   dst->device.type == TENSOR_CUDA ? "cuda" : "another backend");
+	if (!it->numel)
+		return 0;
+	err = cuda_begin(&c, "copy", on->device.index);
+	return err ? err : cuda_end(&c, copy(&c, it, to, from));
+}

@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: LGPL-2.1-only OR MIT
+#
+# libtensor_cuda.so.0, where nvcc is found; nothing at all otherwise. The host side is C, compiled
+# like the library; only kernels and their launchers are CUDA C++. nvcc's own folder says where the
+# toolkit is.
+
+NVCC ?= $(shell command -v nvcc)
+
+ifneq ($(NVCC),)
+
+CUDA_HOME  ?= $(patsubst %/bin/nvcc,%,$(realpath $(NVCC)))
+CUDA_LIB   := $(firstword $(wildcard $(CUDA_HOME)/lib64 $(CUDA_HOME)/lib))
+CUDA_SO    := $(B)/libtensor_cuda.so.$(SOVERSION)
+CUDA_C     := $(wildcard lib/kernels/cuda/*.c)
+CUDA_CU    := $(wildcard lib/kernels/cuda/*.cu)
+CUDA_OBJ   := $(patsubst %.c,$(B)/obj/%.o,$(CUDA_C)) $(patsubst %.cu,$(B)/obj/%.cu.o,$(CUDA_CU))
+
+# Code for what runs as it is (sm_80 also serves 8.6 to 8.9), and PTX that the driver compiles for
+# anything newer. What this nvcc does not know is left out.
+CUDA_CODES  = $(shell $(NVCC) --list-gpu-code)
+CUDA_ARCH   = $(if $(filter sm_80,$(CUDA_CODES)),-gencode arch=compute_80$(comma)code=sm_80) \
+              $(if $(filter sm_90,$(CUDA_CODES)),-gencode arch=compute_90a$(comma)code=sm_90a) \
+              $(if $(filter sm_100,$(CUDA_CODES)),-gencode arch=compute_100$(comma)code=sm_100) \
+              -gencode arch=compute_90$(comma)code=compute_90
+comma      := ,
+
+# No contraction into fused operations: elementwise results have the CPU's bits. The host half of
+# a .cu file is checked like C, but for what nvcc's own stubs do.
+NVCCFLAGS  := -std=c++17 -O3 -fmad=false --Werror all-warnings --threads 2 \
+              -Xcompiler -fPIC,-fvisibility=hidden,-Wall,-Wextra,-Werror,-Wno-unused-parameter
+
+ALL += $(CUDA_SO)
+
+$(patsubst %.c,$(B)/obj/%.o,$(CUDA_C)): $(B)/obj/%.o: %.c | $(GEN)/stamp
+	@mkdir -p $(@D)
+	$(call say,CC,$@)
+	$(Q)$(CC) $(CPPFLAGS_ALL) -I$(GEN) -isystem $(CUDA_HOME)/include $(LIB_CFLAGS) -c -o $@ $<
+
+$(B)/obj/%.cu.o: %.cu lib/kernels/cuda/launch.h $(wildcard lib/kernels/cuda/*.cuh)
+	@mkdir -p $(@D)
+	$(call say,NVCC,$@)
+	$(Q)$(NVCC) $(NVCCFLAGS) $(CUDA_ARCH) -Iinclude -c -o $@ $<
+
+# The toolkit's folder is a last place to look for its libraries, behind the loader's own paths.
+$(CUDA_SO): $(CUDA_OBJ) $(LIB_SO) $(B)/libtensor.so lib/kernels/cuda/plugin.map
+	$(call say,LD,$@)
+	$(Q)$(CC) -shared -Wl,-soname,$(@F) -Wl,--version-script=lib/kernels/cuda/plugin.map \
+		-Wl,-z,defs -Wl,-rpath,'$$ORIGIN' -Wl,-rpath,$(CUDA_LIB) $(SANITIZE) -o $@ \
+		$(CUDA_OBJ) -L$(B) -ltensor -L$(CUDA_LIB) -lcudart -lcublasLt -lstdc++ -pthread
+
+-include $(patsubst %.c,$(B)/obj/%.d,$(CUDA_C))
+
+endif

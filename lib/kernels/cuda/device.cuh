@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
+/*
+ * What kernels share: from a position in a walk to the offsets of its operands, the size of a
+ * grid, and the launch itself.
+ */
+#ifndef TENSOR_CUDA_DEVICE_CUH
+#define TENSOR_CUDA_DEVICE_CUH
+
+#include "launch.h"
+
+/* Positions are unsigned, offsets signed: strides may be negative. */
+struct narrow {
+	typedef uint32_t position;
+	typedef int32_t offset;
+};
+struct wide {
+	typedef uint64_t position;
+	typedef int64_t offset;
+};
+
+/* struct cuda_dims for N operands in D dimensions (0: any number), in one index width. */
+template <int N, int D, class W>
+struct walk {
+	enum { MAX = D ? D : TENSOR_MAX_DIMS };
+	typedef typename W::position position;
+	typedef typename W::offset offset;
+
+	int ndim;
+	position numel;
+	position size[MAX];
+	offset stride[N][MAX];
+
+	explicit walk(const cuda_dims &d) : ndim(d.ndim), numel((position)d.numel)
+	{
+		for (int k = 0; k < MAX; k++) {
+			bool there = k < d.ndim;
+
+			size[k] = there ? (position)d.size[k] : 1;
+			for (int n = 0; n < N; n++)
+				stride[n][k] = there ? (offset)d.stride[n][k] : 0;
+		}
+	}
+
+	/* Adds position i's offsets to off. The outermost dimension needs no division. */
+	__device__ void seek(position i, offset *off) const
+	{
+		const int last = (D ? D : ndim) - 1;
+
+#pragma unroll
+		for (int k = 0; k < MAX; k++) {
+			if (k >= last)
+				break;
+			position q = i / size[k], r = i - q * size[k];
+
+			for (int n = 0; n < N; n++)
+				off[n] += (offset)r * stride[n][k];
+			i = q;
+		}
+		if (last >= 0)
+			for (int n = 0; n < N; n++)
+				off[n] += (offset)i * stride[n][last];
+	}
+};
+
+enum { BLOCK = 256 };
+
+/* Blocks for n elements; a kernel strides over what is left. */
+static inline unsigned grid_for(int64_t n, int64_t block)
+{
+	const int64_t most = 16384;
+	int64_t blocks = (n + block - 1) / block;
+
+	return (unsigned)(blocks < 1 ? 1 : blocks > most ? most : blocks);
+}
+
+template <class T>
+struct plain {
+	typedef T type;
+};
+
+/* Parameters are converted to the kernel's own types before their addresses are taken. */
+#ifndef TENSOR_CUDA_EMULATED
+template <class... P>
+int launch(void (*kernel)(P...), dim3 grid, dim3 block, cudaStream_t stream,
+	   typename plain<P>::type... args)
+{
+	void *argv[] = {(void *)&args...};
+
+	return cudaLaunchKernel((const void *)kernel, grid, block, argv, 0, stream);
+}
+#endif
+
+/* This thread's first element, and how far it is to its next one. */
+template <class I>
+static __device__ inline I first_element()
+{
+	return (I)blockIdx.x * blockDim.x + threadIdx.x;
+}
+
+template <class I>
+static __device__ inline I element_step()
+{
+	return (I)gridDim.x * blockDim.x;
+}
+
+/* Integers compute without signed overflow: they wrap, as on the CPU. */
+template <class T>
+struct arith {
+	typedef uint32_t type;
+};
+template <>
+struct arith<int64_t> {
+	typedef uint64_t type;
+};
+template <>
+struct arith<float> {
+	typedef float type;
+};
+template <>
+struct arith<double> {
+	typedef double type;
+};
+
+template <class T>
+static inline T scalar_as(const tensor_scalar &s)
+{
+	return s.kind >= TENSOR_SCALAR_FLOAT ? (T)s.d : (T)s.i;
+}
+
+#define FOR_INTS(X)                                                                               \
+	X(TENSOR_U8, uint8_t)                                                                     \
+	X(TENSOR_I8, int8_t)                                                                      \
+	X(TENSOR_I16, int16_t)                                                                    \
+	X(TENSOR_I32, int32_t)                                                                    \
+	X(TENSOR_I64, int64_t)
+#define FOR_FLOATS(X)                                                                             \
+	X(TENSOR_F32, float)                                                                      \
+	X(TENSOR_F64, double)
+#define FOR_NUMBERS(X) FOR_INTS(X) FOR_FLOATS(X)
+
+/* Elements whose value does not matter, by size. */
+#define FOR_BITS(X)                                                                               \
+	X(1, uint8_t)                                                                             \
+	X(2, uint16_t)                                                                            \
+	X(4, uint32_t)                                                                            \
+	X(8, uint64_t)                                                                            \
+	X(16, bits16)
+
+struct alignas(16) bits16 {
+	uint64_t w[2];
+};
+
+#endif

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR MIT
+/* Walks for kernels: dimensions collapsed where memory allows, and the width of their indices. */
+#include "cuda.h"
+
+void cuda_dims_init(struct cuda_dims *d)
+{
+	d->ndim = 0;
+	d->numel = 1;
+	d->wide = false;
+}
+
+void cuda_dims_add(struct cuda_dims *d, int n, int64_t size, const int64_t *stride)
+{
+	int last = d->ndim - 1;
+	bool merge = last >= 0;
+
+	d->numel *= size;
+	if (size == 1)
+		return;
+	for (int i = 0; merge && i < n; i++)
+		merge = d->size[last] * d->stride[i][last] == stride[i];
+	if (merge) {
+		d->size[last] *= size;
+		return;
+	}
+	d->size[d->ndim] = size;
+	for (int i = 0; i < n; i++)
+		d->stride[i][d->ndim] = stride[i];
+	d->ndim++;
+}
+
+void cuda_dims_done(struct cuda_dims *d, int n)
+{
+	d->wide = d->numel > INT32_MAX;
+	for (int i = 0; i < n; i++) {
+		int64_t reach = 0;
+
+		/* Offsets in both directions together: an upper bound will do. */
+		for (int k = 0; k < d->ndim; k++) {
+			int64_t s = d->stride[i][k] < 0 ? -d->stride[i][k] : d->stride[i][k];
+
+			reach += (d->size[k] - 1) * s;
+		}
+		d->wide |= reach > INT32_MAX;
+	}
+}

@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR MIT
+/*
+ * index_select, gather, index_add, scatter_add. The index is checked by a kernel of its own
+ * before anything is touched, and its verdict is fetched: an index out of range is an error of
+ * this call, at the price of waiting for the stream (docs/decisions/0002-cuda-plugin.md).
+ */
+#include "cuda.h"
+
+/* Size and stride of dimension d; a 0-d tensor has one element in dimension 0. */
+static int64_t size_of(const tensor *t, int d)
+{
+	return t->ndim ? t->sizes[d] : 1;
+}
+
+static int64_t stride_of(const tensor *t, int d)
+{
+	return t->ndim ? t->strides[d] : 0;
+}
+
+/* What the index says at `position` of the walk. */
+static int index_at(struct cuda_call *c, const struct cuda_index *x, uint64_t position, int64_t *at)
+{
+	size_t size = x->wide_index ? 8 : 4;
+	int64_t offset = 0;
+	int32_t narrow;
+	int err;
+
+	for (int d = 0; d < x->dims.ndim; d++) {
+		offset += (int64_t)(position % (uint64_t)x->dims.size[d]) * x->dims.stride[2][d];
+		position /= (uint64_t)x->dims.size[d];
+	}
+	err = cuda_check(c->op, cudaMemcpyAsync(x->wide_index ? (void *)at : (void *)&narrow,
+						(char *)x->data[2] + offset * (int64_t)size, size,
+						cudaMemcpyDeviceToHost, c->stream));
+	if (!err)
+		err = cuda_wait(c);
+	if (!err && !x->wide_index)
+		*at = narrow;
+	return err;
+}
+
+/* Runs the check with a walk over all of the index. */
+static int check_with(struct cuda_call *c, const struct cuda_index *x, unsigned long long *flag)
+{
+	unsigned long long bad = 0;
+	int64_t at = 0;
+	int err;
+
+	err = cuda_check(c->op, cudaMemsetAsync(flag, 0xff, sizeof(*flag), c->stream));
+	if (!err)
+		err = cuda_launched(c, cuda_launch_check_index(x, flag, c->stream), TENSOR_I64);
+	if (!err)
+		err = cuda_check(c->op, cudaMemcpyAsync(&bad, flag, sizeof(bad),
+							cudaMemcpyDeviceToHost, c->stream));
+	if (!err)
+		err = cuda_wait(c);
+	if (err || bad == ~0ull)
+		return err;
+	err = index_at(c, x, bad, &at);
+	return err ? err :
+		     tensor_fail(EINVAL, "%s: index %lld is out of range for a dimension of size "
+					 "%lld", c->op, (long long)at, (long long)x->limit);
+}
+
+static int check_index(struct cuda_call *c, const tensor *index, int64_t limit)
+{
+	struct cuda_index x = {.limit = limit, .wide_index = index->dtype == TENSOR_I64};
+	void *flag;
+	int err;
+
+	if (index->dtype != TENSOR_I64 && index->dtype != TENSOR_I32)
+		return kernel_no_dtype(c->op, index->dtype, "cuda");
+	cuda_dims_init(&x.dims);
+	for (int d = index->ndim - 1; d >= 0; d--)
+		cuda_dims_add(&x.dims, 3, index->sizes[d], (const int64_t[]){0, 0, index->strides[d]});
+	cuda_dims_done(&x.dims, 3);
+	x.data[2] = index->data;
+	err = cuda_scratch(c, sizeof(unsigned long long), &flag);
+	if (err)
+		return err;
+	err = check_with(c, &x, flag);
+	cuda_scratch_free(c, flag);
+	return err;
+}
+
+/* ---- taking ------------------------------------------------------------------------------------- */
+
+/* Operands' strides in dimension d of the walk: for index_select the index has one dimension. */
+static void take_strides(int64_t *stride, const tensor *out, const tensor *self, int dim,
+			 const tensor *index, bool select, int d)
+{
+	stride[0] = out->strides[d];
+	stride[1] = d == dim ? 0 : self->strides[d];
+	stride[2] = !select ? index->strides[d] : d == dim ? stride_of(index, 0) : 0;
+}
+
+static int take(struct cuda_call *c, tensor *out, const tensor *self, int dim, const tensor *index,
+		bool select)
+{
+	struct cuda_index x = {.wide_index = index->dtype == TENSOR_I64};
+	int64_t stride[CUDA_OPERANDS];
+	int err = check_index(c, index, size_of(self, dim));
+
+	if (err)
+		return err;
+	cuda_dims_init(&x.dims);
+	for (int d = out->ndim - 1; d >= 0; d--) {
+		take_strides(stride, out, self, dim, index, select, d);
+		cuda_dims_add(&x.dims, 3, out->sizes[d], stride);
+	}
+	cuda_dims_done(&x.dims, 3);
+	x.data[0] = out->data;
+	x.data[1] = self->data;
+	x.data[2] = index->data;
+	x.step = stride_of(self, dim);
+	err = cuda_launch_take(&x, (int)tensor_itemsize(self->dtype), c->stream);
+	return cuda_launched(c, err, self->dtype);
+}
+
+static int run_take(const char *op, tensor *out, const tensor *self, int dim, const tensor *index,
+		    bool select)
+{
+	struct cuda_call c;
+	int err;
+
+	if (!out->numel)
+		return 0;
+	err = cuda_begin(&c, op, out->device.index);
+	if (err)
+		return err;
+	cuda_use(&c, out);
+	cuda_use(&c, self);
+	cuda_use(&c, index);
+	return cuda_end(&c, take(&c, out, self, dim, index, select));
+}
+
+int cuda_index_select(tensor *out, const tensor *self, int dim, const tensor *index)
+{
+	return run_take("index_select", out, self, dim, index, true);
+}
+
+int cuda_gather(tensor *out, const tensor *self, int dim, const tensor *index)
+{
+	return run_take("gather", out, self, dim, index, false);
+}
+
+/* ---- adding -------------------------------------------------------------------------------------- */
+
+/* The walk goes over the positions of `shape` but for dimension dim. */
+static int put(struct cuda_call *c, tensor *out, int dim, const tensor *index, const tensor *source,
+	       tensor_scalar alpha, bool select)
+{
+	const tensor *shape = select ? source : index;
+	struct cuda_index x = {.wide_index = index->dtype == TENSOR_I64, .alpha = alpha};
+	int err = check_index(c, index, size_of(out, dim));
+
+	if (err)
+		return err;
+	cuda_dims_init(&x.dims);
+	for (int d = shape->ndim - 1; d >= 0; d--)
+		if (d != dim)
+			cuda_dims_add(&x.dims, 3, shape->sizes[d],
+				      (const int64_t[]){out->strides[d], source->strides[d],
+							select ? 0 : index->strides[d]});
+	cuda_dims_done(&x.dims, 3);
+	x.data[0] = out->data;
+	x.data[1] = source->data;
+	x.data[2] = index->data;
+	x.step = stride_of(out, dim);
+	x.count = size_of(shape, dim);
+	x.along[1] = stride_of(source, dim);
+	x.along[2] = stride_of(index, select ? 0 : dim);
+	err = cuda_launch_put(&x, out->dtype, c->stream);
+	return cuda_launched(c, err, out->dtype);
+}
+
+static int run_put(const char *op, tensor *out, int dim, const tensor *index, const tensor *source,
+		   tensor_scalar alpha, bool select)
+{
+	struct cuda_call c;
+	int err;
+
+	if (!index->numel || !source->numel)
+		return 0;
+	err = cuda_begin(&c, op, out->device.index);
+	if (err)
+		return err;
+	cuda_use(&c, out);
+	cuda_use(&c, source);
+	cuda_use(&c, index);
+	return cuda_end(&c, put(&c, out, dim, index, source, alpha, select));
+}
+
+int cuda_index_add(tensor *out, int dim, const tensor *index, const tensor *source, double alpha)
+{
+	return run_put("index_add", out, dim, index, source, tensor_scalar_float(alpha), true);
+}
+
+int cuda_scatter_add(tensor *out, int dim, const tensor *index, const tensor *source)
+{
+	return run_put("scatter_add", out, dim, index, source, tensor_scalar_int(1), false);
+}

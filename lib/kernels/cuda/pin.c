@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR MIT
+/*
+ * Pinned host memory. A host tensor that has a provider's buffer to itself is pinned by
+ * registering the buffer's mapping with CUDA, once, at its first copy: the buffer keeps that
+ * while it waits in the cache and is used again, and its on_close hook undoes it before the
+ * mapping goes away. Everything else is pageable for CUDA, which copies it through its own.
+ */
+#include "cuda.h"
+
+#include "../../storage/provider.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+
+/* Host memory that a queued copy still needs. */
+struct kept {
+	struct kept *next;
+	struct tensor_storage *storage;
+	cudaEvent_t done;
+	int device;
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct kept *waiting;
+static __thread bool nonblocking;
+
+static void lock_pins(void)
+{
+	pthread_mutex_lock(&lock);
+}
+
+static void unlock_pins(void)
+{
+	pthread_mutex_unlock(&lock);
+}
+
+__attribute__((constructor)) static void pin_init(void)
+{
+	pthread_atfork(lock_pins, unlock_pins, unlock_pins);
+}
+
+static void unpin(struct tensor_buffer *b)
+{
+	if (!cuda_forked && cudaHostUnregister(b->map) != cudaSuccess)
+		cudaGetLastError();
+}
+
+/* Marks a buffer that CUDA would not take: asking again is as dear as a small copy. */
+static void not_pinned(struct tensor_buffer *b)
+{
+}
+
+bool cuda_pinned(const tensor *t)
+{
+	struct tensor_buffer *b = storage_buffer(t->storage);
+	unsigned flags = cudaHostRegisterPortable;
+
+	if (!b)
+		return false;
+	if (b->readonly)
+		flags |= cudaHostRegisterReadOnly;
+	lock_pins();
+	if (!b->on_close) {
+		b->on_close = unpin;
+		if (cudaHostRegister(b->map, b->size, flags) != cudaSuccess) {
+			cudaGetLastError();
+			b->on_close = not_pinned;
+		}
+	}
+	unlock_pins();
+	return b->on_close == unpin;
+}
+
+bool cuda_nonblocking(void)
+{
+	return nonblocking;
+}
+
+bool cuda_set_nonblocking(bool on)
+{
+	bool before = nonblocking;
+
+	nonblocking = on;
+	return before;
+}
+
+int cuda_keep(const struct cuda_call *c, const tensor *t)
+{
+	struct kept *k = malloc(sizeof(*k));
+	int err;
+
+	/* Without a note of it the copy is waited for. */
+	if (!k)
+		return cuda_wait(c);
+	k->storage = t->storage;
+	k->device = c->device;
+	err = cuda_check(c->op, cudaEventCreateWithFlags(&k->done, cudaEventDisableTiming));
+	if (err)
+		goto free_note;
+	err = cuda_check(c->op, cudaEventRecord(k->done, c->stream));
+	if (err)
+		goto destroy_event;
+	storage_get(k->storage);
+	lock_pins();
+	k->next = waiting;
+	waiting = k;
+	unlock_pins();
+	return 0;
+destroy_event:
+	cudaEventDestroy(k->done);
+free_note:
+	free(k);
+	cudaStreamSynchronize(c->stream);
+	return err;
+}
+
+void cuda_reap(void)
+{
+	struct kept *done = NULL, **at = &waiting, *k;
+
+	lock_pins();
+	while ((k = *at)) {
+		if (cudaEventQuery(k->done) == cudaErrorNotReady) {
+			at = &k->next;
+			continue;
+		}
+		*at = k->next;
+		k->next = done;
+		done = k;
+	}
+	unlock_pins();
+	cudaGetLastError(); /* "not ready" is no error */
+	while ((k = done)) {
+		done = k->next;
+		cudaEventDestroy(k->done);
+		storage_put(k->storage);
+		free(k);
+	}
+}

@@ -1,0 +1,292 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR MIT
+/*
+ * Kernels along rows: sum, softmax, log_softmax and their gradients. A block is X lanes along a
+ * row times Y rows, X and Y powers of two chosen from the row's length: short rows get a thread
+ * each (neighbouring threads have neighbouring rows), long rows a whole block. No atomics: the
+ * order of every addition depends on the shape alone.
+ */
+#include "device.cuh"
+
+/* Lanes for rows of n elements; the rest of the block goes to further rows. */
+static unsigned lanes_for(int64_t n)
+{
+	unsigned x = 1;
+
+	if (n <= 16)
+		return 1;
+	while (x < BLOCK && (int64_t)x * 4 < n)
+		x *= 2;
+	return x;
+}
+
+struct plus {
+	template <class A>
+	static __device__ A join(A a, A b)
+	{
+		return a + b;
+	}
+};
+
+/* NaN wins, as it does in a comparison chain on the CPU. */
+struct greater {
+	template <class A>
+	static __device__ A join(A a, A b)
+	{
+		return a != a || a > b ? a : b;
+	}
+};
+
+/* All lanes of a row get the combination of their values. Every thread of the block calls. */
+template <class Join, class A>
+static __device__ A join_lanes(A value)
+{
+	__shared__ A s[BLOCK];
+	const unsigned at = threadIdx.y * blockDim.x + threadIdx.x;
+
+	if (blockDim.x == 1)
+		return value;
+	__syncthreads(); /* the former call's readers are done */
+	s[at] = value;
+	__syncthreads();
+	for (unsigned half = blockDim.x / 2; half; half /= 2) {
+		if (threadIdx.x < half)
+			s[at] = Join::template join<A>(s[at], s[at + half]);
+		__syncthreads();
+	}
+	return s[threadIdx.y * blockDim.x];
+}
+
+/* ---- sum ---------------------------------------------------------------------------------- */
+
+/* Row r, piece blockIdx.y of it. With partial, the result goes to partial[r * pieces + piece]. */
+template <class T, class A, class W>
+__global__ void sum_kernel(walk<2, 0, W> kept, walk<2, 0, W> reduced, A *out, const T *in,
+			   A *partial)
+{
+	typedef typename W::position position;
+	const position chunk = (reduced.numel + gridDim.y - 1) / gridDim.y;
+	const position from = (position)blockIdx.y * chunk;
+	position to = from + chunk;
+
+	if (to > reduced.numel)
+		to = reduced.numel;
+	for (position base = (position)blockIdx.x * blockDim.y; base < kept.numel;
+	     base += (position)gridDim.x * blockDim.y) {
+		const position row = base + threadIdx.y;
+		typename W::offset at[2] = {};
+		A acc = 0;
+
+		if (row < kept.numel) {
+			kept.seek(row, at);
+			for (position i = from + threadIdx.x; i < to; i += blockDim.x) {
+				typename W::offset off[2] = {0, at[1]};
+
+				reduced.seek(i, off);
+				acc += (A)in[off[1]];
+			}
+		}
+		acc = join_lanes<plus>(acc);
+		if (row < kept.numel && threadIdx.x == 0) {
+			if (partial)
+				partial[row * gridDim.y + blockIdx.y] = acc;
+			else
+				out[at[0]] = acc;
+		}
+	}
+}
+
+/* The pieces of each row, which are neighbours. */
+template <class A, class W>
+__global__ void sum_pieces_kernel(walk<2, 0, W> kept, A *out, const A *partial, int pieces)
+{
+	typedef typename W::position position;
+
+	for (position base = (position)blockIdx.x * blockDim.y; base < kept.numel;
+	     base += (position)gridDim.x * blockDim.y) {
+		const position row = base + threadIdx.y;
+		A acc = 0;
+
+		if (row < kept.numel)
+			for (int i = threadIdx.x; i < pieces; i += blockDim.x)
+				acc += partial[row * pieces + i];
+		acc = join_lanes<plus>(acc);
+		if (row < kept.numel && threadIdx.x == 0) {
+			typename W::offset at[2] = {};
+
+			kept.seek(row, at);
+			out[at[0]] = acc;
+		}
+	}
+}
+
+template <class T, class A, class W>
+static int sum_of(const cuda_rows *r, int split, void *partial, cudaStream_t stream)
+{
+	const walk<2, 0, W> kept(r->kept), reduced(r->reduced);
+	unsigned x = lanes_for(r->reduced.numel / split);
+	dim3 block(x, BLOCK / x), grid(grid_for(r->kept.numel, BLOCK / x), split);
+	int err;
+
+	err = launch(sum_kernel<T, A, W>, grid, block, stream, kept, reduced, (A *)r->data[0],
+		     (const T *)r->data[1], split > 1 ? (A *)partial : (A *)0);
+	if (err || split == 1)
+		return err;
+	x = lanes_for(split);
+	return launch(sum_pieces_kernel<A, W>, grid_for(r->kept.numel, BLOCK / x),
+		      dim3(x, BLOCK / x), stream, kept, (A *)r->data[0], (const A *)partial, split);
+}
+
+int cuda_launch_sum(const cuda_rows *r, int dtype, int split, void *partial, cudaStream_t stream)
+{
+	bool w = r->kept.wide || r->reduced.wide;
+
+	switch (dtype) {
+#define SUM(D, T, A)                                                                              \
+	case D:                                                                                   \
+		return w ? sum_of<T, A, wide>(r, split, partial, stream) :                        \
+			   sum_of<T, A, narrow>(r, split, partial, stream);
+#define X(D, T) SUM(D, T, int64_t)
+		SUM(TENSOR_BOOL, uint8_t, int64_t)
+		FOR_INTS(X)
+#undef X
+		SUM(TENSOR_F32, float, float)
+		SUM(TENSOR_F64, double, double)
+	default:
+		return CUDA_NO_DTYPE;
+	}
+}
+
+/* ---- softmax ------------------------------------------------------------------------------- */
+
+static __device__ inline float exponential(float x)
+{
+	return expf(x);
+}
+
+static __device__ inline double exponential(double x)
+{
+	return exp(x);
+}
+
+static __device__ inline float logarithm(float x)
+{
+	return logf(x);
+}
+
+static __device__ inline double logarithm(double x)
+{
+	return log(x);
+}
+
+/* One dimension is reduced: reduced.stride[k][0] is operand k's step along the row. */
+template <class T, bool LOG, class W>
+__global__ void softmax_kernel(walk<2, 0, W> kept, walk<2, 1, W> reduced, T *out, const T *in)
+{
+	typedef typename W::position position;
+	typedef typename W::offset offset;
+	const offset so = reduced.stride[0][0], si = reduced.stride[1][0];
+	const position n = reduced.numel;
+
+	for (position base = (position)blockIdx.x * blockDim.y; base < kept.numel;
+	     base += (position)gridDim.x * blockDim.y) {
+		const position row = base + threadIdx.y;
+		const position end = row < kept.numel ? n : 0;
+		offset at[2] = {};
+		T top = -INFINITY, sum = 0;
+
+		if (end)
+			kept.seek(row, at);
+		for (position i = threadIdx.x; i < end; i += blockDim.x)
+			top = greater::join<T>(in[at[1] + (offset)i * si], top);
+		top = join_lanes<greater>(top);
+		for (position i = threadIdx.x; i < end; i += blockDim.x)
+			sum += exponential(in[at[1] + (offset)i * si] - top);
+		sum = join_lanes<plus>(sum);
+		if (LOG)
+			sum = logarithm(sum);
+		for (position i = threadIdx.x; i < end; i += blockDim.x) {
+			T x = in[at[1] + (offset)i * si] - top;
+
+			out[at[0] + (offset)i * so] = LOG ? x - sum : exponential(x) / sum;
+		}
+	}
+}
+
+template <class T, bool LOG, class W>
+__global__ void softmax_backward_kernel(walk<3, 0, W> kept, walk<3, 1, W> reduced, T *out,
+					const T *grad, const T *result)
+{
+	typedef typename W::position position;
+	typedef typename W::offset offset;
+	const offset so = reduced.stride[0][0], sg = reduced.stride[1][0],
+		     sr = reduced.stride[2][0];
+	const position n = reduced.numel;
+
+	for (position base = (position)blockIdx.x * blockDim.y; base < kept.numel;
+	     base += (position)gridDim.x * blockDim.y) {
+		const position row = base + threadIdx.y;
+		const position end = row < kept.numel ? n : 0;
+		offset at[3] = {};
+		T sum = 0;
+
+		if (end)
+			kept.seek(row, at);
+		for (position i = threadIdx.x; i < end; i += blockDim.x) {
+			T g = grad[at[1] + (offset)i * sg];
+
+			sum += LOG ? g : g * result[at[2] + (offset)i * sr];
+		}
+		sum = join_lanes<plus>(sum);
+		for (position i = threadIdx.x; i < end; i += blockDim.x) {
+			T g = grad[at[1] + (offset)i * sg], y = result[at[2] + (offset)i * sr];
+
+			out[at[0] + (offset)i * so] = LOG ? g - exponential(y) * sum :
+							    y * (g - sum);
+		}
+	}
+}
+
+template <class T, bool LOG, class W>
+static int softmax_of(const cuda_rows *r, bool backward, cudaStream_t stream)
+{
+	unsigned x = lanes_for(r->reduced.numel);
+	dim3 block(x, BLOCK / x), grid(grid_for(r->kept.numel, BLOCK / x));
+
+	if (backward)
+		return launch(softmax_backward_kernel<T, LOG, W>, grid, block, stream,
+			      walk<3, 0, W>(r->kept), walk<3, 1, W>(r->reduced), (T *)r->data[0],
+			      (const T *)r->data[1], (const T *)r->data[2]);
+	return launch(softmax_kernel<T, LOG, W>, grid, block, stream, walk<2, 0, W>(r->kept),
+		      walk<2, 1, W>(r->reduced), (T *)r->data[0], (const T *)r->data[1]);
+}
+
+template <class T, bool LOG>
+static int softmax_width(const cuda_rows *r, bool backward, cudaStream_t stream)
+{
+	return r->kept.wide || r->reduced.wide ? softmax_of<T, LOG, wide>(r, backward, stream) :
+						 softmax_of<T, LOG, narrow>(r, backward, stream);
+}
+
+static int softmax(const cuda_rows *r, int dtype, bool log, bool backward, cudaStream_t stream)
+{
+	switch (dtype) {
+	case TENSOR_F32:
+		return log ? softmax_width<float, true>(r, backward, stream) :
+			     softmax_width<float, false>(r, backward, stream);
+	case TENSOR_F64:
+		return log ? softmax_width<double, true>(r, backward, stream) :
+			     softmax_width<double, false>(r, backward, stream);
+	default:
+		return CUDA_NO_DTYPE;
+	}
+}
+
+int cuda_launch_softmax(const cuda_rows *r, int dtype, bool log, cudaStream_t stream)
+{
+	return softmax(r, dtype, log, false, stream);
+}
+
+int cuda_launch_softmax_backward(const cuda_rows *r, int dtype, bool log, cudaStream_t stream)
+{
+	return softmax(r, dtype, log, true, stream);
+}

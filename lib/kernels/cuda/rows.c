@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR MIT
+/* Reductions and softmax: dimensions sorted into those that stay and those that are walked. */
+#include "cuda.h"
+
+/* How many pieces long rows are cut into when there are too few rows to fill the device. The
+ * shape alone decides, so that a sum has the same bits on every device. */
+static int pieces(int64_t rows, int64_t count)
+{
+	const int64_t piece = 16384, most = 512;
+	int64_t n = count / piece;
+
+	if (rows > 512 || n < 2)
+		return 1;
+	return (int)(n < most ? n : most);
+}
+
+/* Dimensions of self go to `reduced` where `dims` says so. t[0] may have size 1 there. */
+static void sort_dims(struct cuda_rows *r, const tensor *const *t, int n, uint32_t dims)
+{
+	const tensor *self = t[n - 1];
+	int64_t stride[CUDA_OPERANDS];
+
+	cuda_dims_init(&r->kept);
+	cuda_dims_init(&r->reduced);
+	for (int d = self->ndim - 1; d >= 0; d--) {
+		for (int i = 0; i < n; i++)
+			stride[i] = t[i]->strides[d];
+		cuda_dims_add(dims & 1u << d ? &r->reduced : &r->kept, n, self->sizes[d], stride);
+	}
+	cuda_dims_done(&r->kept, n);
+	cuda_dims_done(&r->reduced, n);
+	for (int i = 0; i < n; i++)
+		r->data[i] = t[i]->data;
+}
+
+static int sum(struct cuda_call *c, struct cuda_rows *r, tensor *out, const tensor *self)
+{
+	int split = pieces(r->kept.numel, r->reduced.numel), err;
+	void *partial = NULL;
+
+	if (split > 1) {
+		err = cuda_scratch(c, r->kept.numel * split * tensor_itemsize(out->dtype), &partial);
+		if (err)
+			return err;
+	}
+	err = cuda_launch_sum(r, self->dtype, split, partial, c->stream);
+	cuda_scratch_free(c, partial);
+	return cuda_launched(c, err, self->dtype);
+}
+
+int cuda_sum(tensor *out, const tensor *self, uint32_t dims)
+{
+	const tensor *t[] = {out, self};
+	struct cuda_rows r;
+	struct cuda_call c;
+	int err;
+
+	sort_dims(&r, t, 2, dims);
+	if (!r.kept.numel)
+		return 0;
+	err = cuda_begin(&c, "sum", out->device.index);
+	if (err)
+		return err;
+	cuda_use(&c, out);
+	cuda_use(&c, self);
+	return cuda_end(&c, sum(&c, &r, out, self));
+}
+
+static int softmax(const char *op, tensor *out, const tensor *self, int dim, bool log)
+{
+	const tensor *t[] = {out, self};
+	struct cuda_rows r;
+	struct cuda_call c;
+	int err;
+
+	if (!out->numel)
+		return 0;
+	sort_dims(&r, t, 2, 1u << dim);
+	err = cuda_begin(&c, op, out->device.index);
+	if (err)
+		return err;
+	cuda_use(&c, out);
+	cuda_use(&c, self);
+	err = cuda_launch_softmax(&r, self->dtype, log, c.stream);
+	return cuda_end(&c, cuda_launched(&c, err, self->dtype));
+}
+
+int cuda_softmax(tensor *out, const tensor *self, int dim)
+{
+	return softmax("softmax", out, self, dim, false);
+}
+
+int cuda_log_softmax(tensor *out, const tensor *self, int dim)
+{
+	return softmax("log_softmax", out, self, dim, true);
+}
+
+static int softmax_backward(const char *op, tensor *out, const tensor *grad, const tensor *output,
+			    int dim, bool log)
+{
+	const tensor *t[] = {out, grad, output};
+	struct cuda_rows r;
+	struct cuda_call c;
+	int err;
+
+	if (!out->numel)
+		return 0;
+	sort_dims(&r, t, 3, 1u << dim);
+	err = cuda_begin(&c, op, out->device.index);
+	if (err)
+		return err;
+	for (int i = 0; i < 3; i++)
+		cuda_use(&c, t[i]);
+	err = cuda_launch_softmax_backward(&r, output->dtype, log, c.stream);
+	return cuda_end(&c, cuda_launched(&c, err, output->dtype));
+}
+
+int cuda_softmax_backward(tensor *out, const tensor *grad, const tensor *output, int dim)
+{
+	return softmax_backward("softmax_backward", out, grad, output, dim, false);
+}
+
+int cuda_log_softmax_backward(tensor *out, const tensor *grad, const tensor *output, int dim)
+{
+	return softmax_backward("log_softmax_backward", out, grad, output, dim, true);
+}
