@@ -12,12 +12,13 @@ $(B)/tests/%: tests/unit/%.c $(wildcard tests/unit/*.h) $(LIB_SO) $(B)/libtensor
 	$(Q)$(CC) $(CPPFLAGS_ALL) -std=gnu11 $(CFLAGS) $(WARN) $(SANITIZE) -o $@ $< -L$(B) -ltensor \
 		-Wl,-rpath,$(abspath $(B)) -lcmocka -lm -pthread
 
-.PHONY: unit test test-unit test-sanitize test-shell
+.PHONY: unit test test-unit test-sanitize test-shell test-guest-library
 # Everything that fits into a coffee break; `make test-kernels` is the rest.
 test:
 	@packaging/install-deps build test guest
 	@$(MAKE) --no-print-directory all unit
-	@tests/run-all $(B) test-unit=unit test-sanitize=sanitize test-shell=shell test-guest=guest-6.1
+	@tests/run-all $(B) test-unit=unit test-sanitize=sanitize test-shell=shell \
+		test-guest=guest-6.1 test-guest-library=guest-library
 
 unit: $(UNIT_BIN) $(TENSORSTAT)
 test-unit: unit
@@ -31,3 +32,14 @@ test-sanitize:
 	$(Q)$(MAKE) B=build/asan SANITIZE="-fsanitize=address,undefined -fno-sanitize-recover=all" \
 		CFLAGS="-O1 -g" unit
 	$(Q)tests/run-unit build sanitize $(patsubst tests/unit/%.c,build/asan/tests/%,$(UNIT_SRC))
+
+# The library's tests that meet the module, and the whole programs, as programs of the guest's suite.
+GUEST_LIB := test_share test_share_hostile test_storage test_tensorstat test_autograd
+
+test-guest-library: all unit
+	@tests/vm/tally guest-library tests/vm/run --kernel $(KERNEL) --no-load --smp 2 --timeout 900 $(VM_FLAGS) \
+		--env TENSOR_PROVIDER=device --env CMOCKA_MESSAGE_OUTPUT=TAP --env DIGITS=/t/digits \
+		$(foreach t,$(GUEST_LIB),--add $(B)/tests/$(t):/t/kselftest/$(t)) \
+		--add tests/shell/kill.sh:/t/kselftest/kill --add tests/shell/demo.sh:/t/kselftest/demo \
+		--add $(B)/bin:/t/bin --add $(LIB_SO):/t/$(notdir $(LIB_SO)) --add tests/kselftest/suite \
+		--add $(DIGITS_DIR)/run:/t/digits/run --add $(DIGITS_DIR)/digits.csv:/t/digits/digits.csv -- suite
