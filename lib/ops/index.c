@@ -41,7 +41,7 @@ static int check_same_dtype(const struct tensor_op *op, const char *name, const 
 			   tensor_dtype_name(t->dtype));
 }
 
-/* ---- index_select ---------------------------------------------------------------------- */
+/* ---- index_select -------------------------------------------------------------------- */
 
 int front_index_select(const struct tensor_op *op, tensor **out, tensor *self, int64_t dim,
 		       tensor *index)
@@ -75,7 +75,7 @@ int front_index_select(const struct tensor_op *op, tensor **out, tensor *self, i
 	return front_end(op, &o, out, fn ? err : error_code());
 }
 
-/* ---- gather ----------------------------------------------------------------------------------- */
+/* ---- gather -------------------------------------------------------------------------- */
 
 /* Same rank as t, and no larger, but for dimension `free` (-1: none). */
 static int check_within(const struct tensor_op *op, const tensor *index, const char *name,
@@ -124,7 +124,7 @@ int front_gather(const struct tensor_op *op, tensor **out, tensor *self, int64_t
 	return front_end(op, &o, out, fn ? err : error_code());
 }
 
-/* ---- index_add, scatter_add: into self, or a copy of it -------------------------------------------- */
+/* ---- index_add, scatter_add: into self, or a copy of it ------------------------------ */
 
 typedef int (*add_call)(tensor_kernel fn, tensor *out, int d, const tensor *index,
 			const tensor *source, double alpha);

@@ -2,6 +2,10 @@
 /* mm and addmm against plain loops: every shape near a tile's edge, every way to hold a matrix. */
 #include "check.h"
 
+#include <fcntl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
 static uint32_t seed = 1;
 
 static uint32_t next(void)
@@ -117,7 +121,9 @@ static void mm_takes_any_strides(void **state)
 static void mm_of_large_matrices_is_cut_into_blocks(void **state)
 {
 	static const int64_t shapes[][3] = {{130, 300, 1200}, {1, 1000, 1100}, {1000, 1100, 1},
-					    {2, 700, 1030},   {300, 3, 1500},  {70, 600, 7}};
+					    {2, 700, 1030},   {300, 3, 1500},  {70, 600, 7},
+					    {9, 40, 200},     {9, 40, 250},    {67, 270, 641},
+					    {200, 520, 1201}, {65, 999, 208}};
 
 	for (size_t i = 0; i < sizeof(shapes) / sizeof(*shapes); i++)
 		for (int h = 0; h < 8; h++)
@@ -298,6 +304,31 @@ static void threads_do_not_change_the_bits(void **state)
 	tensor_set_num_threads(before);
 }
 
+/* The processor's best level is chosen at load, so the others need a process of their own. */
+static void lower_levels_of_instructions_agree(void **state)
+{
+	static const char *const levels[] = {"v2", "v3"};
+
+	if (getenv("TENSOR_CPU_LEVEL"))
+		skip();
+	for (int i = 0; i < 2; i++) {
+		int status;
+		pid_t child = fork();
+
+		assert_true(child >= 0);
+		if (!child) {
+			int null = open("/dev/null", O_WRONLY);
+
+			dup2(null, 1);
+			setenv("TENSOR_CPU_LEVEL", levels[i], 1);
+			execl("/proc/self/exe", "test_linear", (char *)NULL);
+			_exit(127);
+		}
+		assert_int_equal(waitpid(child, &status, 0), child);
+		assert_int_equal(status, 0);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -312,6 +343,7 @@ int main(void)
 		cmocka_unit_test(out_may_share_memory_with_an_input),
 		cmocka_unit_test(what_does_not_fit_is_refused),
 		cmocka_unit_test(threads_do_not_change_the_bits),
+		cmocka_unit_test(lower_levels_of_instructions_agree),
 	};
 
 	return cmocka_run_group_tests_name("linear", tests, NULL, NULL);

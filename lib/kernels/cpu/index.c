@@ -49,7 +49,7 @@ static bool fetch(struct walk *w, const char *p, int64_t stride, int64_t n, int6
 	return !bad;
 }
 
-/* ---- from self to out: bits move ------------------------------------------------------------ */
+/* ---- from self to out: bits move ----------------------------------------------------- */
 
 struct bits16 {
 	uint64_t w[2];
@@ -106,9 +106,9 @@ TAKE(4, uint32_t)
 TAKE(8, uint64_t)
 TAKE(16, struct bits16)
 
-/* ---- from source to out: added ----------------------------------------------------------------- */
+/* ---- from source to out: added ------------------------------------------------------- */
 
-#define ADD(d, T, ALPHA, PLUS)                                                                           \
+#define ADD(d, T, ALPHA, PLUS)                                                                    \
 	static void add_row_##d(char *o, const char *s, int64_t so, int64_t ss,                   \
 				const int64_t *at, int64_t len, T alpha)                          \
 	{                                                                                         \
@@ -168,7 +168,7 @@ DTYPES_INT(ADD_INT)
 DTYPES_FLOAT(ADD_FLOAT)
 ADD(b8, uint8_t, bool, y | (alpha && x))
 
-/* ---- walking -------------------------------------------------------------------------------------- */
+/* ---- walking ------------------------------------------------------------------------- */
 
 /* t as the walk sees it: of these sizes, and standing still in dimension `still` (-1: nowhere). */
 static struct tensor seen(const tensor *t, const tensor *shape, int still)
@@ -268,7 +268,7 @@ static int cpu_gather(tensor *out, const tensor *self, int dim, const tensor *in
 	return take("gather", out, self, dim, index, index);
 }
 
-/* ---- adding: duplicates meet within a line of the indexed dimension, so lines are divided ------------ */
+/* ---- adding: duplicates meet within a line of the indexed dimension, so lines are divided ---- */
 
 struct add_job {
 	struct walk *w;

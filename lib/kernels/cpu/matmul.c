@@ -95,6 +95,17 @@ static int mm_int(struct product *p, enum tensor_dtype dtype)
 
 /* ---- mm ------------------------------------------------------------------------------------ */
 
+/*
+ * Kernels write rows of c, a vector at a time: where columns of c are what is contiguous, or rows
+ * are shorter than the columns and than most vectors, the transposed product suits them better.
+ */
+static bool better_transposed(const struct product *p)
+{
+	if (p->n <= 4)
+		return p->m > p->n;
+	return p->m > 4 && p->csc != 1 && p->rsc == 1;
+}
+
 static int cpu_mm(tensor *out, const tensor *a, const tensor *b, double alpha, double beta)
 {
 	struct product p = {.m = a->sizes[0],
@@ -114,8 +125,7 @@ static int cpu_mm(tensor *out, const tensor *a, const tensor *b, double alpha, d
 
 	if (!p.m || !p.n)
 		return 0;
-	/* Kernels write rows of c; a column is a row of the transposed product. */
-	if (p.n == 1 ? p.m != 1 : p.m != 1 && p.csc != 1 && p.rsc == 1)
+	if (better_transposed(&p))
 		transpose(&p);
 	if (out->dtype == TENSOR_F32)
 		return CPU_NAME(matmul_f32)(&p);

@@ -14,12 +14,21 @@
 
 #include "../parallel.h"
 
-#define ROWS	  8
-#define VECS	  3
-#define WIDE	  (VECS * LANES) /* columns of the widest tile */
-#define DEPTH	  256 /* k of a block */
-#define COLUMNS	  (20 * WIDE) /* n of a block of packed b */
-#define CHUNK	  64 /* m of a chunk of parallel work */
+#include "matmul_pack.h"
+
+#define ROWS	    8
+#define VECS	    3
+#define WIDE	    (VECS * LANES) /* columns of the widest tile */
+#define DEPTH	    256 /* k of a block */
+#define COLUMNS	    (24 * WIDE) /* n of a block of packed b, which a second-level cache holds */
+#define CHUNK	    64 /* m of a chunk of parallel work */
+#define PACK_ROWS   64 /* a and b are packed for at least so many rows */
+#define PACK_SIZE   (1 << 17) /* and so many elements of b */
+#define PACK_CHUNK  4 /* panels packed by one chunk of parallel work */
+#define FETCH_DEPTH 64 /* from here on, c is fetched ahead */
+#define FETCH_AHEAD 8 /* rows of b */
+#define DOT_ROWS    8 /* up to here, dot products */
+#define DOT_WORK    (1 << 17) /* multiplications in a chunk of them */
 
 /* Rows of a tile by its vectors: as many as the registers hold. */
 #if VEC_BYTES == 64
@@ -40,10 +49,41 @@ struct tile {
 	int64_t rsa, csa, rsb, rsc, k;
 	T alpha, beta;
 	vec_part part; /* of the last vector in each row */
+	bool grouped; /* a is packed: the rows of a tile side by side */
 };
 
+/* c = beta * c + alpha * sum */
+static inline __attribute__((always_inline)) void finish(const struct tile *t,
+							 VEC sum[ROWS][VECS], const int rows,
+							 const int vecs, const bool whole)
+{
+	const T alpha = t->alpha, beta = t->beta;
+	const int64_t rsc = t->rsc;
+	const vec_part part = t->part;
+	T *c = t->c;
+
+#pragma GCC unroll 8
+	for (int i = 0; i < rows; i++, c += rsc) {
+#pragma GCC unroll 3
+		for (int j = 0; j < vecs; j++) {
+			VEC r = sum[i][j] * alpha;
+
+			if (whole || j < vecs - 1) {
+				if (beta != 0)
+					r += *(VEC *)(c + j * LANES) * beta;
+				*(VEC *)(c + j * LANES) = r;
+			} else {
+				if (beta != 0)
+					r += LOAD(c + j * LANES, part) * beta;
+				STORE(c + j * LANES, part, r);
+			}
+		}
+	}
+}
+
 static inline __attribute__((always_inline)) void compute(const struct tile *t, const int rows,
-							  const int vecs, const bool whole)
+							  const int vecs, const bool whole,
+							  const bool deep)
 {
 	const T *a[ROWS], *b = t->b;
 	int64_t at = 0, csa = t->csa, rsb = t->rsb;
@@ -57,9 +97,19 @@ static inline __attribute__((always_inline)) void compute(const struct tile *t, 
 		for (int j = 0; j < vecs; j++)
 			sum[i][j] = (VEC){0};
 	}
+	/* c comes from afar while the sums are made. */
+	if (t->k >= FETCH_DEPTH)
+		for (int i = 0; i < rows; i++)
+#pragma GCC unroll 3
+			for (int j = 0; j < vecs; j++)
+				__builtin_prefetch(t->c + i * t->rsc + j * LANES, 1);
 	for (int64_t p = t->k; p > 0; p--, b += rsb, at += csa) {
 		VEC row[VECS];
 
+		/* A deep panel of b does not stay in the nearest cache. */
+#pragma GCC unroll 3
+		for (int j = 0; deep && j < vecs; j++)
+			__builtin_prefetch(b + FETCH_AHEAD * rsb + j * LANES);
 #pragma GCC unroll 3
 		for (int j = 0; j < vecs; j++)
 			row[j] = whole || j < vecs - 1 ? *(const VEC *)(b + j * LANES) :
@@ -72,42 +122,33 @@ static inline __attribute__((always_inline)) void compute(const struct tile *t, 
 				sum[i][j] += x * row[j];
 		}
 	}
-#pragma GCC unroll 8
-	for (int i = 0; i < rows; i++) {
-		T *c = t->c + i * t->rsc;
-#pragma GCC unroll 3
-		for (int j = 0; j < vecs; j++) {
-			VEC r = sum[i][j] * t->alpha;
-
-			if (whole || j < vecs - 1) {
-				if (t->beta != 0)
-					r += *(VEC *)(c + j * LANES) * t->beta;
-				*(VEC *)(c + j * LANES) = r;
-			} else {
-				if (t->beta != 0)
-					r += LOAD(c + j * LANES, part) * t->beta;
-				STORE(c + j * LANES, part, r);
-			}
-		}
-	}
+	finish(t, sum, rows, vecs, whole);
 }
 
 #define TILE(R, V)                                                                                \
 	static void whole_##R##_##V(const struct tile *t)                                         \
 	{                                                                                         \
-		compute(t, R, V, true);                                                           \
+		compute(t, R, V, true, false);                                                    \
 	}                                                                                         \
 	static void part_##R##_##V(const struct tile *t)                                          \
 	{                                                                                         \
-		compute(t, R, V, false);                                                          \
+		compute(t, R, V, false, false);                                                   \
+	}
+#define DEEP_TILE(R, V)                                                                           \
+	static void deep_##R##_##V(const struct tile *t)                                          \
+	{                                                                                         \
+		compute(t, R, V, true, true);                                                     \
 	}
 TILES_1(TILE)
 TILES_2(TILE)
 TILES_3(TILE)
+TILES_3(DEEP_TILE)
 
-#define ENTRY(R, V) [V][R] = {part_##R##_##V, whole_##R##_##V},
-static void (*const tiles[VECS + 1][ROWS + 1][2])(const struct tile *) = {
-	TILES_1(ENTRY) TILES_2(ENTRY) TILES_3(ENTRY)};
+/* By vectors and rows: with a last vector in part; with whole vectors; the same for packed b. */
+#define ENTRY(R, V)	 [V][R] = {part_##R##_##V, whole_##R##_##V, whole_##R##_##V},
+#define DEEP_ENTRY(R, V) [V][R] = {part_##R##_##V, whole_##R##_##V, deep_##R##_##V},
+static void (*const tiles[VECS + 1][ROWS + 1][3])(const struct tile *) = {
+	TILES_1(ENTRY) TILES_2(ENTRY) TILES_3(DEEP_ENTRY)};
 
 /* Vectors of the next tile of n columns: not 3 and 1 but 2 and 2. */
 static inline int next_vecs(int64_t n)
@@ -117,11 +158,13 @@ static inline int next_vecs(int64_t n)
 	return v == 4 ? 2 : v > VECS ? VECS : (int)v;
 }
 
-/* m rows and n <= vecs * LANES columns; rows are shared out evenly among the tiles. */
+/* m rows and n <= vecs * LANES columns; rows are shared out evenly among the tiles. The rows of
+ * a may be those of pack_rows(). */
 static void column(struct tile *t, int64_t m, int64_t n, int vecs)
 {
-	int64_t count = (m + tile_rows[vecs] - 1) / tile_rows[vecs];
-	bool whole = n == (int64_t)vecs * LANES;
+	int most = tile_rows[t->grouped ? VECS : vecs];
+	int64_t count = (m + most - 1) / most;
+	int kind = n != (int64_t)vecs * LANES ? 0 : t->grouped ? 2 : 1;
 	const T *a = t->a;
 	T *c = t->c;
 
@@ -129,8 +172,10 @@ static void column(struct tile *t, int64_t m, int64_t n, int vecs)
 	for (int64_t i = 0; i < count; i++) {
 		int64_t rows = m / (count - i);
 
-		tiles[vecs][rows][whole](t);
-		t->a += rows * t->rsa;
+		if (t->grouped)
+			t->csa = rows;
+		tiles[vecs][rows][kind](t);
+		t->a += rows * (t->grouped ? t->k : t->rsa);
 		t->c += rows * t->rsc;
 		m -= rows;
 	}
@@ -166,48 +211,45 @@ static void column_scattered(struct tile *t, int64_t m, int64_t n, int vecs, int
 	t->beta = beta;
 }
 
-/* ---- panels of b ----------------------------------------------------------------------- */
-
-/* k rows of n <= width columns, to rows of `width`, the rest zero. */
-static void pack(T *to, const T *b, int64_t rsb, int64_t csb, int64_t k, int64_t n, int64_t width)
-{
-	for (int64_t p = 0; p < k; p++, to += width, b += rsb) {
-		if (csb == 1)
-			for (int64_t j = 0; j < n; j++)
-				to[j] = b[j];
-		else
-			for (int64_t j = 0; j < n; j++)
-				to[j] = b[j * csb];
-		for (int64_t j = n; j < width; j++)
-			to[j] = 0;
-	}
-}
+/* ---- blocks ------------------------------------------------------------------------------ */
 
 struct block {
 	const struct product *p;
 	int64_t j0, n, p0, k; /* columns and depth of the block */
 	T *panels; /* NULL: b is read where it is */
+	bool pack_a;
+	_Atomic bool failed; /* no memory */
 };
+
+/* Panels are WIDE, but for the last two when one vector would be left for the last. */
+static int64_t panel_count(int64_t n)
+{
+	return (n + WIDE - 1) / WIDE;
+}
 
 static void pack_chunk(int64_t begin, int64_t end, void *ctx)
 {
 	const struct block *k = ctx;
 	const struct product *p = k->p;
+	int64_t j = begin * WIDE;
 
-	for (int64_t j = begin, left; j < end; j += left) {
+	if (begin && begin == panel_count(k->n) - 1 && k->n - j <= LANES)
+		j -= LANES;
+	for (int64_t i = begin, n; i < end; i++, j += n) {
 		int vecs = next_vecs(k->n - j);
 
-		left = k->n - j < vecs * (int64_t)LANES ? k->n - j : vecs * (int64_t)LANES;
+		n = k->n - j < vecs * (int64_t)LANES ? k->n - j : vecs * (int64_t)LANES;
 		pack(k->panels + j * k->k,
 		     (const T *)p->b + k->p0 * p->rsb + (k->j0 + j) * p->csb, p->rsb, p->csb, k->k,
-		     left, vecs * (int64_t)LANES);
+		     n, vecs * (int64_t)LANES);
 	}
 }
 
 static void compute_chunk(int64_t begin, int64_t end, void *ctx)
 {
-	const struct block *k = ctx;
+	struct block *k = ctx;
 	const struct product *p = k->p;
+	struct tensor_storage *s = NULL;
 	struct tile t = {.a = (const T *)p->a + begin * p->rsa + k->p0 * p->csa,
 			 .rsa = p->rsa,
 			 .csa = p->csa,
@@ -216,6 +258,20 @@ static void compute_chunk(int64_t begin, int64_t end, void *ctx)
 			 .alpha = (T)p->alpha,
 			 .beta = k->p0 ? 1 : (T)p->beta};
 
+	if (k->pack_a) {
+		s = storage_alloc(TENSOR_DEVICE_CPU, ((end - begin) * k->k + LANES) * sizeof(T), false);
+		if (!s) {
+			k->failed = true;
+			return;
+		}
+		if (t.rsa == 1)
+			pack_columns(s->data, t.a, t.csa, end - begin, k->k, tile_rows[VECS]);
+		else
+			pack_rows(s->data, t.a, t.rsa, t.csa, end - begin, k->k, tile_rows[VECS]);
+		t.a = s->data;
+		t.rsa = 1;
+		t.grouped = true;
+	}
 	for (int64_t j = 0, n; j < k->n; j += n) {
 		int vecs = next_vecs(k->n - j);
 
@@ -229,7 +285,99 @@ static void compute_chunk(int64_t begin, int64_t end, void *ctx)
 		else
 			column_scattered(&t, end - begin, n, vecs, p->csc);
 	}
+	if (s)
+		storage_put(s);
 }
+
+/* ---- few rows of a, contiguous columns of b: dot products ----------------------------------- */
+
+/* LANES columns of b from column j times one row of a. */
+static inline VEC dot_columns(const struct product *p, const T *a, int64_t j)
+{
+	const int group = LANES < 8 ? LANES : 8;
+	int64_t whole = p->k / LANES * LANES;
+	vec_part part = PART(p->k - whole);
+	VEC sum[LANES];
+
+#pragma GCC unroll 2
+	for (int g = 0; g < LANES; g += group) {
+		const T *b[8];
+
+#pragma GCC unroll 8
+		for (int i = 0; i < group; i++) {
+			int64_t column = j + g + i < p->n ? j + g + i : p->n - 1;
+
+			b[i] = (const T *)p->b + column * p->csb;
+			sum[g + i] = (VEC){0};
+		}
+		for (int64_t at = 0; at < whole; at += LANES) {
+			VEC x = *(const VEC *)(a + at);
+#pragma GCC unroll 8
+			for (int i = 0; i < group; i++)
+				sum[g + i] += x * *(const VEC *)(b[i] + at);
+		}
+		if (whole < p->k) {
+			VEC x = LOAD(a + whole, part);
+#pragma GCC unroll 8
+			for (int i = 0; i < group; i++)
+				sum[g + i] += x * LOAD(b[i] + whole, part);
+		}
+	}
+	return sum_rows(sum);
+}
+
+static void dot_chunk(int64_t begin, int64_t end, void *ctx)
+{
+	const struct product *p = ctx;
+	T alpha = (T)p->alpha, beta = (T)p->beta;
+
+	for (int64_t j = begin; j < end; j += LANES) {
+		int64_t n = end - j < LANES ? end - j : LANES;
+
+		for (int64_t i = 0; i < p->m; i++) {
+			VEC r = dot_columns(p, (const T *)p->a + i * p->rsa, j) * alpha;
+			T *c = (T *)p->c + i * p->rsc + j * p->csc;
+
+			if (p->csc == 1) {
+				if (beta != 0)
+					r += LOAD(c, PART(n)) * beta;
+				STORE(c, PART(n), r);
+				continue;
+			}
+			for (int64_t x = 0; x < n; x++)
+				c[x * p->csc] = (beta != 0 ? c[x * p->csc] * beta : 0) + r[x];
+		}
+	}
+}
+
+/* Rows of a are made contiguous first where they are not. */
+static int dots(const struct product *given)
+{
+	struct product p = *given;
+	struct tensor_storage *s = NULL;
+	int64_t grain = DOT_WORK / (p.m * p.k + 1) / LANES * LANES;
+
+	if (p.csa != 1) {
+		T *row;
+
+		s = storage_alloc(TENSOR_DEVICE_CPU, p.m * p.k * sizeof(T), false);
+		if (!s)
+			return -thread()->error.code;
+		row = s->data;
+		for (int64_t i = 0; i < p.m; i++)
+			for (int64_t x = 0; x < p.k; x++)
+				row[i * p.k + x] = ((const T *)p.a)[i * p.rsa + x * p.csa];
+		p.a = row;
+		p.rsa = p.k;
+		p.csa = 1;
+	}
+	parallel_for(0, p.n, grain < LANES ? LANES : grain, dot_chunk, &p);
+	if (s)
+		storage_put(s);
+	return 0;
+}
+
+/* ---- which way ---------------------------------------------------------------------------- */
 
 int CPU_NAME(MATMUL)(const struct product *p)
 {
@@ -237,6 +385,12 @@ int CPU_NAME(MATMUL)(const struct product *p)
 	struct tensor_storage *s = NULL;
 	bool packed = p->csb != 1 && p->n != 1;
 
+	if (packed && p->rsb == 1 && p->m <= DOT_ROWS)
+		return dots(p);
+	if (p->m >= PACK_ROWS && p->k * p->n >= PACK_SIZE) {
+		packed = true;
+		k.pack_a = p->csc == 1;
+	}
 	if (packed) {
 		int64_t columns = p->n < COLUMNS ? (p->n + LANES - 1) / LANES * LANES : COLUMNS;
 		int64_t depth = p->k < DEPTH ? p->k : DEPTH;
@@ -252,12 +406,12 @@ int CPU_NAME(MATMUL)(const struct product *p)
 		do {
 			k.k = p->k - k.p0 < DEPTH ? p->k - k.p0 : DEPTH;
 			if (packed)
-				parallel_for(0, k.n, 4 * WIDE, pack_chunk, &k);
+				parallel_for(0, panel_count(k.n), PACK_CHUNK, pack_chunk, &k);
 			parallel_for(0, p->m, CHUNK, compute_chunk, &k);
 			k.p0 += k.k;
 		} while (k.p0 < p->k);
 	}
 	if (s)
 		storage_put(s);
-	return 0;
+	return k.failed ? tensor_fail(ENOMEM, "mm: no memory for a block") : 0;
 }
