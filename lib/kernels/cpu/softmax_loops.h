@@ -177,7 +177,7 @@ static void F(few_lines)(const struct nest *t, char *const *data, int64_t rows, 
 	}
 }
 
-static void F(tile)(const struct nest *t, char *o, const char *a, int64_t cols, bool log);
+static void F(tile)(const struct nest *t, char *o, char *a, int64_t cols, bool log);
 
 /* Many short lines are turned round and done side by side. */
 static void F(short_lines)(const struct nest *t, char *const *data, int64_t rows, bool log)
@@ -219,7 +219,7 @@ static void F(rows)(const struct nest *t, char *const *data, int64_t rows, bool 
 
 /* ---- contiguous kept dimension: a tile of lines side by side ------------------------ */
 
-static void F(tile)(const struct nest *t, char *o, const char *a, int64_t cols, bool log)
+static void F(tile)(const struct nest *t, char *o, char *a, int64_t cols, bool log)
 {
 	int64_t n = t->along.size[0], so = t->along.stride[0][0], sa = t->along.stride[1][0];
 	_Alignas(64) T max[TILE], sum[TILE], e[TILE];
