@@ -16,7 +16,7 @@ $(B)/tests/%: tests/unit/%.c $(wildcard tests/unit/*.h) $(LIB_SO) $(B)/libtensor
 # Everything that fits into a coffee break; `make test-kernels` is the rest.
 test:
 	@packaging/install-deps build test guest
-	@$(MAKE) --no-print-directory all unit
+	@$(MAKE) --no-print-directory -j$$(nproc) all unit
 	@tests/run-all $(B) test-unit=unit test-sanitize=sanitize test-shell=shell \
 		test-guest=guest-6.1 test-guest-library=guest-library
 
@@ -29,7 +29,7 @@ test-shell: all
 
 # Leaks count: what the library keeps on purpose is reachable.
 test-sanitize:
-	$(Q)$(MAKE) B=build/asan SANITIZE="-fsanitize=address,undefined -fno-sanitize-recover=all" \
+	$(Q)$(MAKE) -j$$(nproc) B=build/asan SANITIZE="-fsanitize=address,undefined -fno-sanitize-recover=all" \
 		CFLAGS="-O1 -g" unit
 	$(Q)tests/run-unit build sanitize $(patsubst tests/unit/%.c,build/asan/tests/%,$(UNIT_SRC))
 
