@@ -103,4 +103,35 @@ static inline int count_buffers(void)
 	return n;
 }
 
+/* Both ends of a socket in this process. */
+struct pair {
+	int ends[2];
+	tensor_channel *out, *in;
+};
+
+static inline struct pair pair_open(int type)
+{
+	struct pair p;
+
+	assert_int_equal(socketpair(AF_UNIX, type | SOCK_CLOEXEC, 0, p.ends), 0);
+	p.out = tensor_channel_open(p.ends[0]);
+	p.in = tensor_channel_open(p.ends[1]);
+	assert_true(p.out && p.in);
+	return p;
+}
+
+static inline void pair_close(struct pair *p)
+{
+	tensor_channel_close(p->out);
+	tensor_channel_close(p->in);
+	close(p->ends[0]);
+	close(p->ends[1]);
+}
+
+static inline tensor *pass(struct pair *p, tensor *t)
+{
+	assert_done(tensor_send(p->out, ok(t), 0));
+	return ok(tensor_recv(p->in));
+}
+
 #endif
