@@ -238,6 +238,47 @@ static void too_much_memory_is_a_clear_error(void **state)
 	assert_fails(tensor_empty(TENSOR_INTS(INT64_MAX), F32), EOVERFLOW, "overflow");
 }
 
+#define LIMIT "/sys/module/tensor/parameters/limit_bytes"
+
+static bool set_limit(unsigned long long bytes)
+{
+	FILE *f = fopen(LIMIT, "w");
+	bool done = f && fprintf(f, "%llu", bytes) > 0;
+
+	return f && fclose(f) == 0 && done;
+}
+
+/* What waits in the cache gives way before a limit refuses anything. */
+static void limit_of_the_module_is_a_clear_error(void **state)
+{
+	unsigned long long before;
+	tensor *a, *b;
+	FILE *f;
+
+	if (strcmp(tensor_provider_name(), "device") || access(LIMIT, R_OK | W_OK) < 0)
+		skip();
+	f = fopen(LIMIT, "r");
+	assert_int_equal(fscanf(f, "%llu", &before), 1);
+	fclose(f);
+	tensor_cache_trim();
+	/* Of this process alone, in a guest; where others have buffers it is reached sooner. */
+	assert_true(set_limit(40 << 20));
+	a = tensor_empty(LARGE, F32);
+	b = tensor_empty(LARGE, F32);
+	if (a && b) {
+		tensor_release(b);
+		b = tensor_empty(TENSOR_INTS(5 << 20), F32);
+	}
+	assert_true(set_limit(before) && a && b);
+	assert_true(set_limit(40 << 20));
+	assert_null(tensor_empty(LARGE, F32));
+	assert_true(set_limit(before));
+	assert_int_equal(tensor_last_error()->code, ENOMEM);
+	assert_non_null(strstr(tensor_last_error()->text, "limit of the tensor module"));
+	tensor_release(a);
+	tensor_release(b);
+}
+
 static void file_descriptors_that_run_out_are_a_clear_error(void **state)
 {
 	struct rlimit before, few;
@@ -347,6 +388,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(parent_keeps_its_buffers_whatever_a_child_frees),
 		cmocka_unit_test(child_sends_what_it_inherited),
 		cmocka_unit_test(too_much_memory_is_a_clear_error),
+		cmocka_unit_test(limit_of_the_module_is_a_clear_error),
 		cmocka_unit_test(file_descriptors_that_run_out_are_a_clear_error),
 		cmocka_unit_test(handles_cost_no_file_descriptor),
 		cmocka_unit_test(environment_chooses_the_provider),
