@@ -333,14 +333,14 @@ static int run_with(const char *provider)
 static int name_role(const char *name)
 {
 	tensor *t = tensor_empty(LARGE, F32);
+	int status = t ? 0 : 10;
 
+	tensor_release(t);
 	if (strcmp(tensor_provider_name(), name))
 		return 20;
 	if (!t && !strstr(tensor_last_error()->text, "device: no buffer of 16777216 bytes"))
 		return 30;
-	if (t)
-		tensor_release(t);
-	return t ? 0 : 10;
+	return status;
 }
 
 static void environment_chooses_the_provider(void **state)
