@@ -18,7 +18,7 @@
 
 struct task;
 
-/* ---- what a tensor knows ------------------------------------------------------------------ */
+/* ---- what a tensor knows ---- */
 
 /* The metadata of a node's first output lies in the node, any other is a struct leaf_meta. */
 struct autograd_meta {
@@ -31,7 +31,7 @@ struct autograd_meta {
 	bool no_grad_view; /* a view of a tracked tensor, made while nothing was recorded */
 };
 
-/* ---- nodes ----------------------------------------------------------------------------------- */
+/* ---- nodes ---- */
 
 struct edge {
 	tensor_node *fn; /* owned; NULL when the input needs no gradient */
@@ -144,7 +144,7 @@ static inline size_t ints_len(tensor_ints list)
 /* The size of each tensor along a dimension (0 where it has no such), as long as the node. */
 tensor_ints node_lengths(tensor_node *n, tensor_list list, int64_t dim);
 
-/* ---- saved tensors ------------------------------------------------------------------------ */
+/* ---- saved tensors ---- */
 
 int node_save(tensor_node *n, int slot, tensor *t, int source);
 /* The same with a copy of t's values, for an argument that is about to be overwritten. */
@@ -155,7 +155,7 @@ tensor *node_unpack(tensor_node *n, int slot);
 /* Drops what was saved. */
 void node_release(tensor_node *n);
 
-/* ---- history ------------------------------------------------------------------------------- */
+/* ---- history ---- */
 
 static inline bool needs_grad(const tensor *t)
 {
@@ -248,7 +248,7 @@ int inplace_result(tensor_node *n, tensor *self);
  * Consumes and returns t; NULL with the error set. */
 tensor *no_grad_view(tensor *t);
 
-/* ---- the engine ------------------------------------------------------------------------------- */
+/* ---- the engine ---- */
 
 /* Brings a gradient (borrowed) to the shape, dtype and device of what it is the gradient of:
  * owned. `from` is the node that made it. */
@@ -274,7 +274,7 @@ struct engine_call {
 };
 int engine_run(const struct engine_call *call);
 
-/* ---- the thread's part ------------------------------------------------------------------------- */
+/* ---- the thread's part ---- */
 
 #define NODE_CLASSES 16
 #define NODE_STEP    64u

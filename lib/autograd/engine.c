@@ -145,7 +145,7 @@ static int apply(const struct task *k, tensor_node *n, struct frame *f, uint64_t
 	int err;
 
 	node_lock_take(&n->lock);
-	err = n->type->apply(n, f->in, f->out, need) < 0 ? -th->error.code : 0;
+	err = n->type->apply(n, f->in, f->out, need) < 0 ? -(th->error.code ?: EINVAL) : 0;
 	if (err == 0)
 		err = fit_outputs(n, f->out, need);
 	else
@@ -217,7 +217,7 @@ static int run_node(struct task *k, uint32_t index)
 	return err;
 }
 
-/* ---- roots ------------------------------------------------------------------------------------- */
+/* ---- roots ---- */
 
 static tensor *ones_for(const tensor *t)
 {
@@ -243,8 +243,8 @@ static tensor *root_gradient(const struct engine_call *c, int64_t i)
 					tensor_dtype_name(t->dtype), SHAPE_STR(g),
 					tensor_dtype_name(g->dtype));
 	if (t->device.type != g->device.type || t->device.index != g->device.index)
-		return tensor_fail_null(EINVAL, "backward: the gradient of output %lld is on another "
-						"device", (long long)i);
+		return tensor_fail_null(EINVAL, "backward: the gradient of output %lld is on "
+						"another device", (long long)i);
 	return tensor_get(g);
 }
 

@@ -70,8 +70,8 @@ tensor *gradient_fit(const tensor_node *from, int i, tensor *grad, const tensor_
 	if (unlikely(!same_shape(grad, o))) {
 		if (!was_broadcast(grad, o)) {
 			tensor_put(grad);
-			return tensor_fail_null(EINVAL, "%s: gradient %d must have shape %s, got %s",
-						from->type->name, i,
+			return tensor_fail_null(EINVAL, "%s: gradient %d must have shape %s, "
+						"got %s", from->type->name, i,
 						format_sizes(o->sizes, o->ndim, text, sizeof(text)),
 						SHAPE_STR(grad));
 		}

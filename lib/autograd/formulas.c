@@ -42,7 +42,7 @@ tensor *where_backward(tensor *grad, tensor *condition, bool keep)
 	return keep ? tensor_where(condition, grad, zero) : tensor_where(condition, zero, grad);
 }
 
-/* ---- reductions -------------------------------------------------------------------------------- */
+/* ---- reductions ---- */
 
 /* Bit d: dimension d is reduced. */
 static uint32_t reduced(tensor_ints dim, int ndim)
@@ -101,7 +101,7 @@ tensor *max_dim_backward(tensor *grad, tensor_ints sizes, tensor *indices, int64
 	return tensor_scatter_add(zeros_for(grad, sizes), dim, indices, grad);
 }
 
-/* ---- softmax ------------------------------------------------------------------------------------- */
+/* ---- softmax ---- */
 
 /* softmax_backward is y (g - sum(g y)): this is its derivative with respect to y. */
 tensor *softmax_double_backward(tensor *grad, tensor *grad_output, tensor *output, int64_t dim)
@@ -119,7 +119,7 @@ tensor *log_softmax_double_backward(tensor *grad, tensor *output, int64_t dim)
 	return tensor_sub(grad, sum_along(tensor_mul(grad, tensor_exp(output)), dim));
 }
 
-/* ---- lists ---------------------------------------------------------------------------------------- */
+/* ---- lists ---- */
 
 /* A tensor of length 0 gets no gradient: it has no elements. */
 int cat_backward(tensor **out, tensor *grad, tensor_ints lengths, int64_t dim)

@@ -83,7 +83,7 @@ static int64_t element_offset(const tensor *t, int64_t i)
 	return at;
 }
 
-/* All elements of input k against its gradient (NULL: zero), which is contiguous f64 on the host. */
+/* All elements of input k against its gradient, in row-major order; NULL: zero. */
 static int compare(const struct check *c, int64_t k, const double *grad)
 {
 	tensor *input = c->inputs.data[k];
@@ -190,7 +190,7 @@ TENSOR_EXPORT int tensor_gradcheck(tensor *(*fn)(tensor *const *inputs, void *ct
 	return err;
 }
 
-/* ---- the backward of the backward ------------------------------------------------------------- */
+/* ---- the backward of the backward ---- */
 
 /* The first derivative as a function of the same inputs and, after them, the output's gradient. */
 struct derivative {

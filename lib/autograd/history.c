@@ -12,6 +12,7 @@
 
 #include "ops_call.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 
 struct leaf_meta *meta_new(tensor *t)
@@ -43,7 +44,7 @@ int node_result_more(tensor_node *n, unsigned nr, tensor *t)
 	return 0;
 }
 
-/* ---- views ----------------------------------------------------------------------------------- */
+/* ---- views ---- */
 
 static tensor *recorded_as_strided(tensor *base, const tensor *like)
 {
@@ -61,7 +62,8 @@ static tensor *recorded_as_strided(tensor *base, const tensor *like)
 	return t;
 }
 
-int view_refresh(tensor *t)
+/* Looks at the base anew, whatever t's node was. */
+static int view_regenerate(tensor *t)
 {
 	struct autograd_meta *old = t->grad;
 	tensor *now = recorded_as_strided(t->base, t);
@@ -83,6 +85,19 @@ int view_refresh(tensor *t)
 	return 0;
 }
 
+int view_refresh(tensor *t)
+{
+	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+	int err = 0;
+
+	/* Readers of one view in several threads: the first makes the node for all. */
+	pthread_mutex_lock(&lock);
+	if (view_stale(t))
+		err = view_regenerate(t);
+	pthread_mutex_unlock(&lock);
+	return err;
+}
+
 tensor *no_grad_view(tensor *t)
 {
 	struct leaf_meta *m;
@@ -99,7 +114,7 @@ tensor *no_grad_view(tensor *t)
 	return t;
 }
 
-/* ---- in-place --------------------------------------------------------------------------------- */
+/* ---- in-place ---- */
 
 /* Views that were made before the tensor got a history would not know of it. */
 static bool has_unaware_views(const tensor *self, const tensor *root)
@@ -265,7 +280,7 @@ static int inplace_on_view(tensor_node *n, tensor *self)
 	c->view_offset = self->offset - base->offset;
 	c->options = TENSOR_OPTIONS(.dtype = base->dtype, .device = base->device);
 	replace_history(base, &c->node);
-	return view_refresh(self);
+	return view_regenerate(self);
 }
 
 int inplace_result(tensor_node *n, tensor *self)

@@ -152,7 +152,7 @@ void node_list_edges(tensor_node *n, uint32_t first, tensor_list list)
 			n->edges[first + i] = gradient_edge(list.data[i]);
 }
 
-/* ---- metadata ---------------------------------------------------------------------------------- */
+/* ---- metadata ---- */
 
 /* The tensor is gone: with it goes its reference to the node. */
 static void meta_free(struct autograd_meta *m)

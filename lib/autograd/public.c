@@ -4,11 +4,11 @@
 
 #include <stdio.h>
 
-/* ---- leaves --------------------------------------------------------------------------------- */
+/* ---- leaves ---- */
 
 TENSOR_EXPORT int tensor_set_requires_grad(tensor *t, bool requires_grad)
 {
-	if (!t)
+	if (!t || t == tensor_none)
 		return null_argument_code("set_requires_grad");
 	if (requires_grad && !differentiable(t))
 		return tensor_fail(EINVAL, "set_requires_grad: only floating dtypes, got %s",
@@ -47,13 +47,13 @@ TENSOR_EXPORT int tensor_set_grad(tensor *t, tensor *grad)
 {
 	tensor *before;
 
-	if (!t)
+	if (!t || t == tensor_none)
 		return null_argument_code("set_grad");
 	if (grad) {
 		if (!sizes_equal(t, grad) || t->dtype != grad->dtype)
-			return tensor_fail(EINVAL, "set_grad: the gradient must be %s of %s, got %s "
-						   "of %s", SHAPE_STR(t), tensor_dtype_name(t->dtype),
-					   SHAPE_STR(grad), tensor_dtype_name(grad->dtype));
+			return tensor_fail(EINVAL, "set_grad: the gradient must be %s of %s, got "
+						   "%s of %s", SHAPE_STR(t),
+					   tensor_dtype_name(t->dtype), SHAPE_STR(grad), tensor_dtype_name(grad->dtype));
 		if (t->device.type != grad->device.type || t->device.index != grad->device.index)
 			return tensor_fail(EINVAL, "set_grad: the gradient is on another device");
 		if (grad == t)
@@ -71,7 +71,7 @@ TENSOR_EXPORT int tensor_set_grad(tensor *t, tensor *grad)
 	return 0;
 }
 
-/* ---- grad mode -------------------------------------------------------------------------------- */
+/* ---- grad mode ---- */
 
 TENSOR_EXPORT bool tensor_set_grad_enabled(bool enabled)
 {
@@ -97,7 +97,7 @@ TENSOR_EXPORT void tensor_grad_leave(struct tensor_grad_guard *guard)
 	thread()->grad_enabled = guard->before;
 }
 
-/* ---- the graph ---------------------------------------------------------------------------------- */
+/* ---- the graph ---- */
 
 TENSOR_EXPORT tensor_node *tensor_grad_fn(const tensor *t)
 {

@@ -75,8 +75,8 @@ tensor *node_unpack(tensor_node *n, int slot)
 					n->type->op, n->type->name);
 	}
 	if (unlikely(tensor_version(s->t) != s->version))
-		return tensor_fail_null(EINVAL, "backward of %s (%s): saved tensor %s %s was changed "
-						"in place: expected version %u, found %u",
+		return tensor_fail_null(EINVAL, "backward of %s (%s): saved tensor %s %s was "
+						"changed in place: expected version %u, found %u",
 					n->type->op, n->type->name, saved_name(n, slot),
 					SHAPE_STR(s->t), s->version, tensor_version(s->t));
 	if (unlikely(th->grad_enabled))

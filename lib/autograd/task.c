@@ -6,7 +6,7 @@
 
 #define KEEP_CAP 4096 /* states whose memory a thread keeps */
 
-/* ---- memory ------------------------------------------------------------------------------- */
+/* ---- memory ---- */
 
 void task_free(struct task *k)
 {
@@ -91,7 +91,7 @@ no_memory:
 	return tensor_fail(ENOMEM, "backward: no memory for %u nodes", cap);
 }
 
-/* ---- nodes that another task has claimed: open addressing by address ----------------------- */
+/* ---- nodes that another task has claimed: open addressing by address ---- */
 
 static uint32_t hash(const tensor_node *n, uint32_t cap)
 {
@@ -172,7 +172,7 @@ int64_t task_visit(struct task *k, tensor_node *n)
 	return i;
 }
 
-/* ---- the plan -------------------------------------------------------------------------------- */
+/* ---- the plan ---- */
 
 /* Reverse edges: those into state i are from[start[i]] to from[start[i + 1] - 1]. */
 static void reverse_edges(const struct task *k, uint64_t *start, uint32_t *from)
@@ -266,7 +266,7 @@ int task_plan(struct task *k)
 	return mark_needed(k, nedges);
 }
 
-/* ---- the ready queue --------------------------------------------------------------------------- */
+/* ---- the ready queue ---- */
 
 void ready_push(struct task *k, uint32_t index)
 {

@@ -42,7 +42,7 @@ tensor *permute_backward(tensor *grad, tensor_ints dims)
 	return tensor_permute(grad, (tensor_ints){back, dims.len});
 }
 
-/* ---- as_strided ------------------------------------------------------------------------------- */
+/* ---- as_strided ---- */
 
 struct extent {
 	int64_t low, high; /* first and last element that is reached; low > high for none */

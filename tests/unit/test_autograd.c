@@ -26,7 +26,7 @@ static void assert_name(const tensor_node *node, const char *name)
 	assert_string_equal(tensor_node_name(node), name);
 }
 
-/* ---- the worked example ----------------------------------------------------------------------- */
+/* ---- the worked example ---- */
 
 /* sin(a * i + b), in f64 so that a reference in any language has the same bits to round. */
 static tensor *wave(int64_t rows, int64_t cols, double a, double b)
@@ -145,7 +145,7 @@ static void rnn_nodes_hold_exactly_what_their_formulas_read(void **state)
 	}
 }
 
-/* ---- leaves --------------------------------------------------------------------------------------- */
+/* ---- leaves ---- */
 
 static void gradients_add_up_in_a_leaf(void **state)
 {
@@ -183,7 +183,8 @@ static void leaves_do_not_share_a_gradient(void **state)
 static void requires_grad_is_for_floating_leaves(void **state)
 {
 	tensor_scope {
-		tensor *i = ok(tensor_zeros(TENSOR_INTS(2), I64)), *w = leaf_iota(0, TENSOR_INTS(2));
+		tensor *i = ok(tensor_zeros(TENSOR_INTS(2), I64));
+		tensor *w = leaf_iota(0, TENSOR_INTS(2));
 		tensor *y = ok(tensor_neg(w));
 
 		assert_fails(tensor_set_requires_grad(i, true), EINVAL, "floating");
@@ -212,7 +213,7 @@ static void set_grad_checks_the_fit(void **state)
 	}
 }
 
-/* ---- backward ------------------------------------------------------------------------------------- */
+/* ---- backward ---- */
 
 static void second_backward_needs_retain_graph(void **state)
 {
@@ -238,7 +239,8 @@ static void backward_refuses_what_it_cannot_start_from(void **state)
 		assert_fails(tensor_backward(NULL), EINVAL, "NULL");
 		assert_fails(tensor_backward(y), EINVAL, "shape [2]");
 		assert_fails(tensor_backward(other), EINVAL, "does not require");
-		assert_fails(tensor_backward_ex(TENSOR_LIST(y), &wrong, none, NULL, 0), EINVAL, "[3]");
+		assert_fails(tensor_backward_ex(TENSOR_LIST(y), &wrong, none, NULL, 0), EINVAL,
+			     "[3]");
 		assert_fails(tensor_backward_ex(TENSOR_LIST(y), &other, TENSOR_LIST(other), g, 0),
 			     EINVAL, "input 0");
 		assert_fails(tensor_backward_ex(none, NULL, none, NULL, 0), EINVAL, "0 outputs");
@@ -257,8 +259,8 @@ static void chosen_inputs_leave_leaves_alone(void **state)
 		tensor *unused = leaf_iota(0, TENSOR_INTS(2)), *m = ok(tensor_mul(a, b));
 		tensor *y = ok(tensor_sum(tensor_mul(m, m))), *g[4];
 
-		assert_done(tensor_backward_ex(TENSOR_LIST(y), NULL, TENSOR_LIST(m, a, unused, a), g,
-					       0));
+		assert_done(tensor_backward_ex(TENSOR_LIST(y), NULL, TENSOR_LIST(m, a, unused, a),
+					       g, 0));
 		assert_values(g[0], 0, 6, 16);
 		assert_values(g[1], 0, 18, 64);
 		assert_null(g[2]);
@@ -315,6 +317,49 @@ static void double_backward_differentiates_the_gradient(void **state)
 	}
 }
 
+static void undefined_gradients_still_count(void **state)
+{
+	tensor_scope {
+		tensor *w = leaf_iota(1, TENSOR_INTS(2)), *y = ok(tensor_mul_scalar(w, S(2)));
+		tensor *z = ok(tensor_clone(y)), *u = leaf_iota(3, TENSOR_INTS(2));
+
+		ok(tensor_zero_(z)); /* from here no gradient reaches y */
+		assert_done(tensor_backward(tensor_sum(tensor_add(tensor_mul(z, u), y))));
+		assert_values(tensor_grad(w), 0, 2, 2);
+		assert_values(tensor_grad(u), 0, 0, 0);
+		y = ok(tensor_sum(tensor_mul(z, u)));
+		assert_done(tensor_set_grad(w, NULL));
+		assert_done(tensor_backward(y));
+		assert_null(tensor_grad(w));
+	}
+}
+
+static void argument_without_a_derivative_is_refused(void **state)
+{
+	tensor_scope {
+		tensor *x = leaf_iota(0, TENSOR_INTS(2, 3)), *weight = leaf_iota(1, TENSOR_INTS(3));
+		tensor *target = ok(tensor_zeros(TENSOR_INTS(2), I64));
+
+		assert_fails(tensor_nll_loss_opt(x, target, weight, 1, -100), EOPNOTSUPP,
+			     "no derivative for weight");
+		ok(tensor_nll_loss_opt(x, target, tensor_detach(weight), 1, -100));
+	}
+}
+
+static void printing_names_the_node(void **state)
+{
+	char text[200];
+
+	tensor_scope {
+		tensor *w = leaf_iota(1, TENSOR_INTS(2));
+
+		tensor_format(w, text, sizeof(text));
+		assert_non_null(strstr(text, ", requires_grad=True)"));
+		tensor_format(ok(tensor_neg(w)), text, sizeof(text));
+		assert_non_null(strstr(text, ", grad_fn=<NegBackward>)"));
+	}
+}
+
 static void broadcast_and_promoted_arguments_get_their_own_shape_and_dtype(void **state)
 {
 	tensor_scope {
@@ -330,7 +375,7 @@ static void broadcast_and_promoted_arguments_get_their_own_shape_and_dtype(void 
 	}
 }
 
-/* ---- in-place -------------------------------------------------------------------------------------- */
+/* ---- in-place ---- */
 
 static void changed_saved_tensor_is_found_by_its_version(void **state)
 {
@@ -407,7 +452,8 @@ static void in_place_on_a_view_rebases_the_base(void **state)
 		row = ok(tensor_select(buf, 0, 0));
 		ok(tensor_mul_(row, w));
 		assert_done(tensor_set_grad(w, NULL));
-		assert_done(tensor_backward(tensor_sum(tensor_add(tensor_sum(buf), tensor_sum(row)))));
+		y = ok(tensor_add(tensor_sum(buf), tensor_sum(row)));
+		assert_done(tensor_backward(y));
 		assert_values(tensor_grad(u), 0, 2 * 2, 2 * 2 * 2, 2, 2, 2, 2);
 		assert_values(tensor_grad(w), 0, 2 * 2, 2 * 4);
 	}
@@ -426,6 +472,21 @@ static void view_follows_a_change_of_its_base(void **state)
 	}
 }
 
+static void changed_view_is_released_after_backward(void **state)
+{
+	tensor_scope {
+		tensor *w = leaf_iota(1, TENSOR_INTS(2)), *b = ok(tensor_mul_scalar(w, S(2))), *y;
+
+		ok(tensor_exp_(tensor_select(b, 0, 1)));
+		y = ok(tensor_sum(b));
+		assert_done(tensor_backward_ex(TENSOR_LIST(y), NULL, (tensor_list){0}, NULL,
+					       TENSOR_RETAIN_GRAPH));
+		assert_done(tensor_backward(y));
+		assert_values(tensor_grad(w), 1e-3, 4, 4 * exp(4));
+		assert_fails(tensor_backward(y), EINVAL, "TENSOR_RETAIN_GRAPH");
+	}
+}
+
 static void views_that_would_miss_the_history_are_refused(void **state)
 {
 	tensor_scope {
@@ -440,7 +501,7 @@ static void views_that_would_miss_the_history_are_refused(void **state)
 	}
 }
 
-/* ---- size and threads ------------------------------------------------------------------------------- */
+/* ---- size and threads ---- */
 
 #ifdef __SANITIZE_ADDRESS__
 #define DEPTH 100000
@@ -500,14 +561,16 @@ static void threads_share_a_graph(void **state)
 		y = ok(tensor_sum(tensor_mul(y, w)));
 		for (int i = 0; i < 4; i++) {
 			s[i] = (struct shared_graph){y, 0};
-			assert_int_equal(pthread_create(&t[i], NULL, backward_many_times, &s[i]), 0);
+			assert_int_equal(
+				pthread_create(&t[i], NULL, backward_many_times, &s[i]), 0);
 		}
 		for (int i = 0; i < 4; i++) {
 			pthread_join(t[i], NULL);
 			assert_int_equal(s[i].err, 0);
 		}
 		/* y is sum of w * w */
-		assert_values(tensor_grad(w), 1e-2, 1600, 3200, 4800, 6400, 8000, 9600, 11200, 12800);
+		assert_values(tensor_grad(w), 1e-2, 1600, 3200, 4800, 6400, 8000, 9600, 11200,
+			      12800);
 	}
 }
 
@@ -559,12 +622,16 @@ int main(void)
 		cmocka_unit_test(several_outputs_share_their_graph),
 		cmocka_unit_test(nothing_is_recorded_under_no_grad),
 		cmocka_unit_test(double_backward_differentiates_the_gradient),
+		cmocka_unit_test(undefined_gradients_still_count),
+		cmocka_unit_test(argument_without_a_derivative_is_refused),
+		cmocka_unit_test(printing_names_the_node),
 		cmocka_unit_test(broadcast_and_promoted_arguments_get_their_own_shape_and_dtype),
 		cmocka_unit_test(changed_saved_tensor_is_found_by_its_version),
 		cmocka_unit_test(leaf_that_requires_grad_refuses_in_place),
 		cmocka_unit_test(in_place_result_continues_the_history),
 		cmocka_unit_test(in_place_on_a_view_rebases_the_base),
 		cmocka_unit_test(view_follows_a_change_of_its_base),
+		cmocka_unit_test(changed_view_is_released_after_backward),
 		cmocka_unit_test(views_that_would_miss_the_history_are_refused),
 		cmocka_unit_test(graph_of_a_million_nodes_needs_no_stack),
 		cmocka_unit_test(threads_share_a_graph),

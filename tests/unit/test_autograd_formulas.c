@@ -270,8 +270,9 @@ static tensor *make_input(const struct formula *f, int i)
 	return t;
 }
 
-static void check_all(int (*check)(tensor *(*)(tensor *const *, void *), void *, tensor_list, double,
-				   double, double))
+typedef tensor *(*function)(tensor *const *in, void *ctx);
+
+static void check_all(int (*check)(function, void *, tensor_list, double, double, double))
 {
 	int failed = 0;
 
@@ -311,7 +312,8 @@ static tensor *wrong(tensor *const *in, void *ctx)
 static void gradcheck_finds_a_wrong_gradient(void **state)
 {
 	tensor_scope {
-		tensor *w = ok(tensor_ones(TENSOR_INTS(2), F64)), *f = ok(tensor_ones(TENSOR_INTS(2), F32));
+		tensor *w = ok(tensor_ones(TENSOR_INTS(2), F64));
+		tensor *f = ok(tensor_ones(TENSOR_INTS(2), F32));
 
 		assert_fails(tensor_gradcheck(wrong, NULL, TENSOR_LIST(w), EPS, 1e-7, 1e-6), EINVAL,
 			     "no input");
