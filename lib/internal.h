@@ -46,6 +46,8 @@ struct tensor_storage {
 	tensor_device device;
 	uint8_t size_class; /* of ops */
 	bool readonly;
+	/* What a tensor that grew had before: views made then still look at it. Usually NULL. */
+	struct tensor_storage *previous;
 };
 
 /* New storage of at least nbytes (0 is fine) on the device; NULL with the error set. */

@@ -376,7 +376,12 @@ int tensor_resize(tensor *t, const int64_t *sizes, int ndim)
 
 		if (!s)
 			return -thread()->error.code;
-		storage_put(t->storage);
+		/* Views borrow the reference that is given up here. With one reference to the
+		 * tensor there are none. */
+		if (atomic_load(&t->refs) > 1)
+			s->previous = t->storage;
+		else
+			storage_put(t->storage);
 		t->storage = s;
 		t->data = s->data;
 		t->offset = 0;

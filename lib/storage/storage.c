@@ -78,11 +78,13 @@ struct tensor_storage *storage_alloc_struct(void)
 	s->refs = 1;
 	s->version = 0;
 	s->readonly = false;
+	s->previous = NULL;
 	return s;
 }
 
 TENSOR_EXPORT void storage_free(struct tensor_storage *s)
 {
+	struct tensor_storage *previous = s->previous;
 	struct tensor_thread *th;
 
 	s->ops->free(s);
@@ -91,6 +93,8 @@ TENSOR_EXPORT void storage_free(struct tensor_storage *s)
 		th->storages.slot[th->storages.n++] = s;
 	else
 		free(s);
+	if (unlikely(previous))
+		storage_put(previous);
 }
 
 /* ---- memory of other devices --------------------------------------------------------------- */

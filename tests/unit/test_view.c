@@ -159,6 +159,19 @@ static void a_view_outlives_its_base(void **state)
 	tensor_release(v);
 }
 
+static void a_view_keeps_what_its_base_outgrew(void **state)
+{
+	tensor_scope {
+		tensor *out = iota(0, TENSOR_INTS(4)), *v = ok(tensor_slice(out, 0, 1, 3, 1));
+		tensor *big = tensor_ones(TENSOR_INTS(100, 100), F32);
+
+		ok(tensor_add_out(out, big, big));
+		assert_shape(out, 100, 100);
+		ok(tensor_zeros(TENSOR_INTS(4), F32));
+		assert_values(v, 0, 1, 2);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -171,6 +184,7 @@ int main(void)
 		cmocka_unit_test(as_strided_stays_inside_the_storage),
 		cmocka_unit_test(diagonal_of_two_dimensions),
 		cmocka_unit_test(a_view_outlives_its_base),
+		cmocka_unit_test(a_view_keeps_what_its_base_outgrew),
 	};
 
 	return cmocka_run_group_tests_name("view", tests, NULL, NULL);
