@@ -2,19 +2,6 @@
 /* Copies: copy_, clone, to and contiguous. Between devices the device's own kernel does it. */
 #include "front.h"
 
-/* To the host from a device: its kernel is found by src. */
-static int copy_out(tensor *dst, const tensor *src)
-{
-	copy_kernel fn = (copy_kernel)op_loop(&op_copy_, &loops_copy, src);
-	const tensor *ops[] = {dst, src};
-	struct tensor_iter it;
-
-	if (!fn)
-		return error_code();
-	iter_build(&it, ops, 2);
-	return fn(&it, dst->dtype, src->dtype);
-}
-
 int front_copy_(const struct tensor_op *op, tensor **out, tensor *self, tensor *src)
 {
 	tensor *apart = NULL;
@@ -33,10 +20,7 @@ int front_copy_(const struct tensor_op *op, tensor **out, tensor *self, tensor *
 		}
 		src = apart;
 	}
-	/* Between devices, the device's kernel knows how to reach host memory. */
-	err = src->device.type == TENSOR_CPU || src->device.type == self->device.type ?
-		      front_copy(self, src) :
-		      copy_out(self, src);
+	err = front_copy(self, src);
 	tensor_put(apart);
 	*out = self;
 	return err;

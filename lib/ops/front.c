@@ -177,7 +177,9 @@ int front_end(const struct tensor_op *op, struct front_out *o, tensor **out, int
 
 int front_copy(tensor *dst, const tensor *src)
 {
-	copy_kernel fn = (copy_kernel)op_loop(&op_copy_, &loops_copy, dst);
+	/* Between the host and a device, the device's kernel knows how to reach both. */
+	const tensor *at = dst->device.type == TENSOR_CPU ? src : dst;
+	copy_kernel fn = (copy_kernel)op_loop(&op_copy_, &loops_copy, at);
 	const tensor *ops[] = {dst, src};
 	struct tensor_iter it;
 

@@ -42,7 +42,7 @@ enum tensor_dtype front_dtype(const struct tensor_op *op, enum tensor_dtype *com
 
 /* An operand in another dtype: an owned tensor, or self with one more reference. */
 tensor *front_cast(tensor *self, enum tensor_dtype dtype);
-/* dst = src, any dtypes and strides, shapes that broadcast; on the key of dst's backend. */
+/* dst = src, any dtypes, strides and devices, shapes that broadcast. */
 int front_copy(tensor *dst, const tensor *src);
 int front_same_device(const char *op, const tensor *a, const tensor *b);
 /* A new contiguous tensor with self's values, or self with one more reference when it is so. */

@@ -41,6 +41,27 @@ static int check_same_dtype(const struct tensor_op *op, const char *name, const 
 			   tensor_dtype_name(t->dtype));
 }
 
+/* index_select and gather: out takes from self what index says, by a kernel of their own. */
+static int take(const struct tensor_op *op, const tensor *out, const tensor *self, int dim,
+		const tensor *index)
+{
+	gather_kernel fn = (gather_kernel)op_loop(op, op->loops, out);
+	tensor *to = NULL, *from = NULL, *at = NULL;
+	int err = 0;
+
+	if (!fn)
+		return error_code();
+	if (out->numel)
+		err = (to = at_least_1d(out)) && (from = at_least_1d(self)) &&
+				      (at = at_least_1d(index)) ?
+			      fn(to, from, dim, at) :
+			      error_code();
+	tensor_put(to);
+	tensor_put(from);
+	tensor_put(at);
+	return err;
+}
+
 /* ---- index_select -------------------------------------------------------------------- */
 
 int front_index_select(const struct tensor_op *op, tensor **out, tensor *self, int64_t dim,
@@ -48,11 +69,8 @@ int front_index_select(const struct tensor_op *op, tensor **out, tensor *self, i
 {
 	const tensor *inputs[] = {self, index};
 	int d = wrap_dim(op->schema.name, dim, self->ndim);
-	tensor *to = NULL, *from = NULL, *at = NULL;
-	index_select_kernel fn;
 	int64_t sizes[TENSOR_MAX_DIMS];
 	struct front_out o;
-	int err = 0;
 
 	if (d < 0 || check_vector(op, index) < 0)
 		return error_code();
@@ -63,16 +81,7 @@ int front_index_select(const struct tensor_op *op, tensor **out, tensor *self, i
 	sizes[d] = index->numel;
 	if (front_begin_apart(op, &o, *out, self->dtype, sizes, self->ndim, inputs, 2) < 0)
 		return error_code();
-	fn = (index_select_kernel)op_loop(op, op->loops, o.t);
-	if (fn && o.t->numel)
-		err = (to = at_least_1d(o.t)) && (from = at_least_1d(self)) &&
-				      (at = at_least_1d(index)) ?
-			      fn(to, from, d, at) :
-			      error_code();
-	tensor_put(to);
-	tensor_put(from);
-	tensor_put(at);
-	return front_end(op, &o, out, fn ? err : error_code());
+	return front_end(op, &o, out, take(op, o.t, self, d, index));
 }
 
 /* ---- gather -------------------------------------------------------------------------- */
@@ -102,26 +111,14 @@ int front_gather(const struct tensor_op *op, tensor **out, tensor *self, int64_t
 {
 	const tensor *inputs[] = {self, index};
 	int d = wrap_dim(op->schema.name, dim, self->ndim);
-	tensor *to = NULL, *from = NULL, *at = NULL;
-	gather_kernel fn;
 	struct front_out o;
-	int err = 0;
 
 	if (d < 0 || check_index(op, index) < 0 ||
 	    (index->numel && check_within(op, index, "self", self, d) < 0))
 		return error_code();
 	if (front_begin_apart(op, &o, *out, self->dtype, index->sizes, index->ndim, inputs, 2) < 0)
 		return error_code();
-	fn = (gather_kernel)op_loop(op, op->loops, o.t);
-	if (fn && o.t->numel)
-		err = (to = at_least_1d(o.t)) && (from = at_least_1d(self)) &&
-				      (at = at_least_1d(index)) ?
-			      fn(to, from, d, at) :
-			      error_code();
-	tensor_put(to);
-	tensor_put(from);
-	tensor_put(at);
-	return front_end(op, &o, out, fn ? err : error_code());
+	return front_end(op, &o, out, take(op, o.t, self, d, index));
 }
 
 /* ---- index_add, scatter_add: into self, or a copy of it ------------------------------ */
