@@ -31,7 +31,8 @@ def line(row, peer, ours, theirs):
     if made["ours_ns"] and made["peer_ns"]:
         ratios = [statistics.median(t) / statistics.median(o) for o, t in zip(ours, theirs)]
         made.update(ratio=statistics.median(ratios), ratio_min=min(ratios),
-                    ratio_max=max(ratios))
+                    ratio_max=max(ratios),
+                    ratio_least=min(map(min, theirs)) / min(map(min, ours)))
         if peer.mark is not None:
             made["met"] = made["ratio"] >= peer.mark
     return made
@@ -58,10 +59,13 @@ def cells(l):
         ratio = f"{l['ratio']:.3g} ({l['ratio_min']:.3g} - {l['ratio_max']:.3g})"
     mark = "-" if l["mark"] is None else f">= {l['mark']:g}"
     met = {True: "yes", False: "**short**", None: "-"}[l["met"]]
-    return [l["work"], str(l["threads"]), side("ours"), l["peer"], side("peer"), ratio, mark, met]
+    least = "-" if l["ratio"] is None else f"{l['ratio_least']:.3g}"
+    return [l["work"], str(l["threads"]), side("ours"), l["peer"], side("peer"), ratio, least, mark,
+            met]
 
 
-HEAD = ["work", "threads", "ours", "peer", "peer's time", "ratio (range of rounds)", "mark", "met"]
+HEAD = ["work", "threads", "ours", "peer", "peer's time", "ratio (range of rounds)", "of the fastest",
+        "mark", "met"]
 
 
 def markdown(head, rows):
@@ -82,6 +86,6 @@ def table(lines):
 
 
 def build_table(lines):
-    rows = [[l["work"], f"{l['seconds']:.1f} s", f"<= {l['mark']:g} s",
-             "yes" if l["met"] else "**short**"] for l in sorted(lines, key=lambda l: l["met"])]
+    rows = [[l["work"], f"{l['seconds']:.1f} s", f"<= {l['mark']:g} s" if l["mark"] else "-",
+             "-" if not l["mark"] else "yes" if l["met"] else "**short**"] for l in sorted(lines, key=lambda l: l["met"])]
     return markdown(["work", "ours", "mark", "met"], rows) + "\n"
