@@ -283,7 +283,7 @@ static void what_does_not_fit_is_refused(void **state)
 static void threads_do_not_change_the_bits(void **state)
 {
 	static const int64_t shapes[][3] = {{200, 300, 400}, {700, 520, 130}, {1, 3000, 900},
-					    {64, 64, 2000}};
+					    {64, 64, 2000}, {33, 300, 1201}};
 	int before = tensor_get_num_threads();
 
 	for (size_t i = 0; i < sizeof(shapes) / sizeof(*shapes); i++)

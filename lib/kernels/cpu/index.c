@@ -55,17 +55,37 @@ struct bits16 {
 	uint64_t w[2];
 };
 
+/* The usual gather, without a detour: i64 indices and results side by side. */
 #define TAKE(n, T)                                                                                \
+	static inline bool take_dense_##n(T *to, const char *s, const volatile int64_t *index,    \
+					  int64_t len, uint64_t limit, int64_t step)              \
+	{                                                                                         \
+		for (int64_t i = 0; i < len; i++) {                                               \
+			uint64_t at = (uint64_t)index[i];                                         \
+                                                                                                  \
+			if (unlikely(at >= limit))                                                \
+				return false;                                                     \
+			to[i] = *(const T *)(s + (int64_t)at * step);                             \
+		}                                                                                 \
+		return true;                                                                      \
+	}                                                                                         \
+	static bool take_whole_##n(struct walk *w, char *o, const char *s, const char *index,     \
+				   int64_t len)                                                   \
+	{                                                                                         \
+		const volatile int64_t *from = (const volatile int64_t *)index;                   \
+		bool fine = w->step == sizeof(T) ?                                                \
+				    take_dense_##n((T *)o, s, from, len, w->limit, sizeof(T)) :   \
+				    take_dense_##n((T *)o, s, from, len, w->limit, w->step);      \
+                                                                                                  \
+		if (unlikely(!fine))                                                              \
+			w->bad = true;                                                            \
+		return fine;                                                                      \
+	}                                                                                         \
 	static void take_row_##n(char *o, const char *s, int64_t so, int64_t ss,                  \
 				 const int64_t *at, int64_t len)                                  \
 	{                                                                                         \
-		if (so == sizeof(T) && ss == 0) {                                                 \
-			T *to = (T *)o;                                                           \
-			IVDEP for (int64_t i = 0; i < len; i++) to[i] = *(const T *)(s + at[i]);  \
-		} else {                                                                          \
-			for (int64_t i = 0; i < len; i++)                                         \
-				*(T *)(o + i * so) = *(const T *)(s + i * ss + at[i]);            \
-		}                                                                                 \
+		for (int64_t i = 0; i < len; i++)                                                 \
+			*(T *)(o + i * so) = *(const T *)(s + i * ss + at[i]);                    \
 	}                                                                                         \
 	static void move_row_##n(char *o, const char *s, int64_t so, int64_t ss, int64_t len)     \
 	{                                                                                         \
@@ -81,6 +101,13 @@ struct bits16 {
 		struct walk *w = (struct walk *)params;                                           \
 		int64_t at[BLOCK];                                                                \
                                                                                                   \
+		if (s0[0] == sizeof(T) && s0[1] == sizeof(int64_t) && !s0[2] && !w->narrow) {     \
+			for (int64_t j = 0; j < n1; j++)                                          \
+				if (!take_whole_##n(w, data[0] + j * s1[0], data[2] + j * s1[2],  \
+						    data[1] + j * s1[1], n0))                     \
+					return;                                                   \
+			return;                                                                   \
+		}                                                                                 \
 		for (int64_t j = 0; j < n1 && s0[1]; j++)                                         \
 			for (int64_t i = 0, len; i < n0; i += len) {                              \
 				len = n0 - i < BLOCK ? n0 - i : BLOCK;                            \

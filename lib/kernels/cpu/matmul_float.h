@@ -21,14 +21,14 @@
 #define WIDE	    (VECS * LANES) /* columns of the widest tile */
 #define DEPTH	    256 /* k of a block */
 #define COLUMNS	    (24 * WIDE) /* n of a block of packed b, which a second-level cache holds */
-#define CHUNK	    64 /* m of a chunk of parallel work */
-#define PACK_ROWS   64 /* a and b are packed for at least so many rows */
-#define PACK_SIZE   (1 << 17) /* and so many elements of b */
+#define CHUNK	    64 /* m of a chunk of parallel work; a and b are packed for more rows */
+#define PACK_SIZE   (1 << 17) /* and at least so many elements of b */
 #define PACK_CHUNK  4 /* panels packed by one chunk of parallel work */
 #define FETCH_DEPTH 64 /* from here on, c is fetched ahead */
 #define FETCH_AHEAD 8 /* rows of b */
 #define DOT_ROWS    8 /* up to here, dot products */
 #define DOT_WORK    (1 << 17) /* multiplications in a chunk of them */
+#define WORK	    (1 << 20) /* multiplications in a chunk of panels */
 
 /* Rows of a tile by its vectors: as many as the registers hold. */
 #if VEC_BYTES == 64
@@ -81,9 +81,9 @@ static inline __attribute__((always_inline)) void finish(const struct tile *t,
 	}
 }
 
-static inline __attribute__((always_inline)) void compute(const struct tile *t, const int rows,
-							  const int vecs, const bool whole,
-							  const bool deep)
+static inline __attribute__((always_inline)) void sum_up(const struct tile *t, const int rows,
+							 const int vecs, const bool whole,
+							 const bool deep)
 {
 	const T *a[ROWS], *b = t->b;
 	int64_t at = 0, csa = t->csa, rsb = t->rsb;
@@ -128,16 +128,16 @@ static inline __attribute__((always_inline)) void compute(const struct tile *t, 
 #define TILE(R, V)                                                                                \
 	static void whole_##R##_##V(const struct tile *t)                                         \
 	{                                                                                         \
-		compute(t, R, V, true, false);                                                    \
+		sum_up(t, R, V, true, false);                                                     \
 	}                                                                                         \
 	static void part_##R##_##V(const struct tile *t)                                          \
 	{                                                                                         \
-		compute(t, R, V, false, false);                                                   \
+		sum_up(t, R, V, false, false);                                                    \
 	}
 #define DEEP_TILE(R, V)                                                                           \
 	static void deep_##R##_##V(const struct tile *t)                                          \
 	{                                                                                         \
-		compute(t, R, V, true, true);                                                     \
+		sum_up(t, R, V, true, true);                                                      \
 	}
 TILES_1(TILE)
 TILES_2(TILE)
@@ -227,14 +227,20 @@ static int64_t panel_count(int64_t n)
 	return (n + WIDE - 1) / WIDE;
 }
 
+/* The first column of panel i of n columns. */
+static int64_t panel_start(int64_t n, int64_t i)
+{
+	int64_t j = i * WIDE;
+
+	return i && i == panel_count(n) - 1 && n - j <= LANES ? j - LANES : j;
+}
+
 static void pack_chunk(int64_t begin, int64_t end, void *ctx)
 {
 	const struct block *k = ctx;
 	const struct product *p = k->p;
-	int64_t j = begin * WIDE;
+	int64_t j = panel_start(k->n, begin);
 
-	if (begin && begin == panel_count(k->n) - 1 && k->n - j <= LANES)
-		j -= LANES;
 	for (int64_t i = begin, n; i < end; i++, j += n) {
 		int vecs = next_vecs(k->n - j);
 
@@ -245,9 +251,10 @@ static void pack_chunk(int64_t begin, int64_t end, void *ctx)
 	}
 }
 
-static void compute_chunk(int64_t begin, int64_t end, void *ctx)
+/* Rows begin to end, panels from to until. */
+static void compute(struct block *k, int64_t begin, int64_t end, int64_t from, int64_t until)
 {
-	struct block *k = ctx;
+	int64_t j = panel_start(k->n, from);
 	const struct product *p = k->p;
 	struct tensor_storage *s = NULL;
 	struct tile t = {.a = (const T *)p->a + begin * p->rsa + k->p0 * p->csa,
@@ -272,7 +279,7 @@ static void compute_chunk(int64_t begin, int64_t end, void *ctx)
 		t.rsa = 1;
 		t.grouped = true;
 	}
-	for (int64_t j = 0, n; j < k->n; j += n) {
+	for (int64_t n; from < until; from++, j += n) {
 		int vecs = next_vecs(k->n - j);
 
 		n = k->n - j < vecs * (int64_t)LANES ? k->n - j : vecs * (int64_t)LANES;
@@ -287,6 +294,31 @@ static void compute_chunk(int64_t begin, int64_t end, void *ctx)
 	}
 	if (s)
 		storage_put(s);
+}
+
+static void compute_rows(int64_t begin, int64_t end, void *ctx)
+{
+	struct block *k = ctx;
+
+	compute(k, begin, end, 0, panel_count(k->n));
+}
+
+static void compute_panels(int64_t begin, int64_t end, void *ctx)
+{
+	struct block *k = ctx;
+
+	compute(k, 0, k->p->m, begin, end);
+}
+
+/* Few rows are cut into panels, many into rows; both by the shape alone. */
+static void compute_block(struct block *k)
+{
+	int64_t work = k->p->m * WIDE * (k->k + 1);
+
+	if (k->p->m > CHUNK)
+		parallel_for(0, k->p->m, CHUNK, compute_rows, k);
+	else
+		parallel_for(0, panel_count(k->n), work < WORK ? WORK / work : 1, compute_panels, k);
 }
 
 /* ---- few rows of a, contiguous columns of b: dot products ----------------------------------- */
@@ -387,7 +419,7 @@ int CPU_NAME(MATMUL)(const struct product *p)
 
 	if (packed && p->rsb == 1 && p->m <= DOT_ROWS)
 		return dots(p);
-	if (p->m >= PACK_ROWS && p->k * p->n >= PACK_SIZE) {
+	if (p->m > CHUNK && p->k * p->n >= PACK_SIZE) {
 		packed = true;
 		k.pack_a = p->csc == 1;
 	}
@@ -407,7 +439,7 @@ int CPU_NAME(MATMUL)(const struct product *p)
 			k.k = p->k - k.p0 < DEPTH ? p->k - k.p0 : DEPTH;
 			if (packed)
 				parallel_for(0, panel_count(k.n), PACK_CHUNK, pack_chunk, &k);
-			parallel_for(0, p->m, CHUNK, compute_chunk, &k);
+			compute_block(&k);
 			k.p0 += k.k;
 		} while (k.p0 < p->k);
 	}
