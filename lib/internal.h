@@ -205,7 +205,15 @@ uint32_t device_key(tensor_device device, enum tensor_layout layout);
 
 /* numel of sizes, or -1 with the error set (negative size, overflow) */
 int64_t sizes_numel(const char *op, const int64_t *sizes, int ndim);
-bool sizes_equal(const tensor *a, const tensor *b);
+static inline bool sizes_equal(const tensor *a, const tensor *b)
+{
+	if (a->ndim != b->ndim)
+		return false;
+	for (int i = 0; i < a->ndim; i++)
+		if (a->sizes[i] != b->sizes[i])
+			return false;
+	return true;
+}
 void contiguous_strides(const int64_t *sizes, int ndim, int64_t *strides);
 /* A dimension counted from the end becomes one counted from the front; -1 with the error set. */
 int wrap_dim(const char *op, int64_t dim, int ndim);

@@ -41,16 +41,6 @@ int64_t sizes_numel(const char *op, const int64_t *sizes, int ndim)
 	return zero ? 0 : n;
 }
 
-bool sizes_equal(const tensor *a, const tensor *b)
-{
-	if (a->ndim != b->ndim)
-		return false;
-	for (int i = 0; i < a->ndim; i++)
-		if (a->sizes[i] != b->sizes[i])
-			return false;
-	return true;
-}
-
 void contiguous_strides(const int64_t *sizes, int ndim, int64_t *strides)
 {
 	int64_t step = 1;
@@ -175,42 +165,63 @@ static int check_new(const char *what, enum tensor_dtype dtype, int ndim)
 	return 0;
 }
 
+/*
+ * Fills in sizes, contiguous strides and numel. The usual case in one pass; a size below one or
+ * an overflow takes the long way, which knows what to say.
+ */
+static int set_contiguous(tensor *t, const int64_t *sizes)
+{
+	int64_t numel = 1;
+
+	t->contiguous = true;
+	for (int i = t->ndim - 1; i >= 0; i--) {
+		t->sizes[i] = sizes[i];
+		t->strides[i] = numel;
+		if (unlikely(sizes[i] < 1 || __builtin_mul_overflow(numel, sizes[i], &numel))) {
+			numel = sizes_numel("empty", sizes, t->ndim);
+			memcpy(t->sizes, sizes, t->ndim * sizeof(*sizes));
+			contiguous_strides(sizes, t->ndim, t->strides);
+			break;
+		}
+	}
+	t->numel = numel;
+	return numel < 0 ? -thread()->error.code : 0;
+}
+
 static tensor *new_contiguous(tensor_device device, enum tensor_dtype dtype, bool shareable,
 			      const int64_t *sizes, int ndim)
 {
 	struct tensor_storage *s;
-	int64_t numel, nbytes;
+	int64_t nbytes;
 	tensor *t;
 
 	if (check_new("empty", dtype, ndim) < 0)
 		return NULL;
-	numel = sizes_numel("empty", sizes, ndim);
-	if (unlikely(numel < 0))
+	t = alloc_struct();
+	if (unlikely(!t))
 		return NULL;
-	if (unlikely(__builtin_mul_overflow(numel, (int64_t)dtype_sizes[dtype], &nbytes)))
-		return tensor_fail_null(EOVERFLOW, "empty: %lld elements of %s overflow",
-					(long long)numel, tensor_dtype_name(dtype));
+	t->ndim = ndim;
+	if (unlikely(set_contiguous(t, sizes) < 0))
+		goto free_tensor;
+	if (unlikely(__builtin_mul_overflow(t->numel, (int64_t)dtype_sizes[dtype], &nbytes))) {
+		tensor_fail(EOVERFLOW, "empty: %lld elements of %s overflow", (long long)t->numel,
+			    tensor_dtype_name(dtype));
+		goto free_tensor;
+	}
 	s = storage_alloc(device, nbytes, shareable);
 	if (unlikely(!s))
-		return NULL;
-	t = alloc_struct();
-	if (unlikely(!t)) {
-		storage_put(s);
-		return NULL;
-	}
+		goto free_tensor;
 	init(t, s, dtype, ndim);
 	t->keys = device_key(device, TENSOR_STRIDED);
-	t->contiguous = true;
 	t->owns_storage = true;
 	t->differentiable_view = false;
 	t->data = s->data;
 	t->offset = 0;
-	t->numel = numel;
 	t->base = NULL;
-	for (int i = 0; i < ndim; i++)
-		t->sizes[i] = sizes[i];
-	contiguous_strides(sizes, ndim, t->strides);
 	return t;
+free_tensor:
+	free_struct(t);
+	return NULL;
 }
 
 tensor *tensor_new(tensor_device device, enum tensor_dtype dtype, const int64_t *sizes, int ndim)
@@ -376,9 +387,8 @@ int tensor_resize(tensor *t, const int64_t *sizes, int ndim)
 
 		if (!s)
 			return -thread()->error.code;
-		/* Views borrow the reference that is given up here. With one reference to the
-		 * tensor there are none. */
-		if (atomic_load(&t->refs) > 1)
+		/* Views borrow the reference that is given up here. */
+		if (tensor_live_views(t))
 			s->previous = t->storage;
 		else
 			storage_put(t->storage);

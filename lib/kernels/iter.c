@@ -42,22 +42,25 @@ bool broadcasts_to(const tensor *t, const int64_t *sizes, int ndim)
 /* All operands contiguous and of op[0]'s shape, or single elements: one dimension. */
 static bool build_flat(struct tensor_iter *it, const tensor *const *op, int nops)
 {
-	for (int i = 0; i < nops; i++)
-		if (op[i] && op[i]->numel != 1 &&
-		    !(op[i]->contiguous && sizes_equal(op[i], op[0])))
+	/* A single element has any stride; the contiguous form of a loop is the best one. */
+	bool single = it->numel == 1;
+
+	if (!op[0]->contiguous)
+		return false;
+	for (int i = 0; i < nops; i++) {
+		const tensor *t = op[i];
+
+		it->strides[i][0] = 0;
+		if (!t)
+			continue;
+		it->data[i] = t->data;
+		if (single || t->numel != 1)
+			it->strides[i][0] = (int64_t)itemsize(t);
+		if (i && t->numel != 1 && !(t->contiguous && sizes_equal(t, op[0])))
 			return false;
+	}
 	it->ndim = 1;
 	it->shape[0] = it->numel;
-	for (int i = 0; i < nops; i++) {
-		it->strides[i][0] = op[i] && op[i]->numel != 1 ? (int64_t)itemsize(op[i]) : 0;
-		if (op[i])
-			it->data[i] = op[i]->data;
-	}
-	/* A single element has any stride; the contiguous form of a loop is the best one. */
-	if (it->numel == 1)
-		for (int i = 0; i < nops; i++)
-			if (op[i])
-				it->strides[i][0] = (int64_t)itemsize(op[i]);
 	return true;
 }
 
