@@ -22,6 +22,13 @@ tensor *scaled(tensor *grad, tensor_scalar k)
 	return tensor_mul_scalar(grad, k);
 }
 
+tensor *mm_mat2_backward(tensor *mat1, tensor *grad, tensor_ints mat2_strides)
+{
+	if (mat2_strides.data[0] == 1 && mat2_strides.data[1] != 1)
+		return tensor_t(tensor_mm(tensor_t(grad), mat1));
+	return tensor_mm(tensor_t(mat1), grad);
+}
+
 tensor *one_minus_twice(tensor *t)
 {
 	return tensor_add_scalar(tensor_mul_scalar(t, number(-2)), number(1));

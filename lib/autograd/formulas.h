@@ -12,6 +12,10 @@
 tensor_scalar number(double v);
 /* k * grad, and grad itself for 1 */
 tensor *scaled(tensor *grad, tensor_scalar k);
+
+/* mat1^T grad. A transposed mat2 (the weight of a linear layer) gets a transposed gradient, so
+ * that the weight's own is contiguous and can be kept without a copy. */
+tensor *mm_mat2_backward(tensor *mat1, tensor *grad, tensor_ints mat2_strides);
 /* 1 - 2t */
 tensor *one_minus_twice(tensor *t);
 /* Zeros of these sizes, of grad's dtype, on its device. */

@@ -326,12 +326,29 @@ static void gradcheck_finds_a_wrong_gradient(void **state)
 	}
 }
 
+/* Else the leaf would have to copy it, once for each step. */
+static void gradient_of_a_transposed_matrix_is_transposed(void **state)
+{
+	tensor_scope {
+		tensor *x = ok(tensor_full(TENSOR_INTS(4, 3), TENSOR_SCALAR(2.0), F64));
+		tensor *w = ok(tensor_ones(TENSOR_INTS(5, 3), F64)), *wt, *grad;
+
+		assert_done(tensor_set_requires_grad(w, true));
+		wt = ok(tensor_t(w));
+		assert_done(tensor_backward_ex(TENSOR_LIST(ok(tensor_sum(tensor_mm(x, wt)))), NULL,
+					       TENSOR_LIST(wt), &grad, 0));
+		assert_values(tensor_sum_dim(grad, TENSOR_INTS(1), false), 0, 40, 40, 40);
+		assert_true(tensor_is_contiguous(tensor_t(grad)));
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_formula_agrees_with_differences),
 		cmocka_unit_test(every_formula_is_differentiable_again),
 		cmocka_unit_test(gradcheck_finds_a_wrong_gradient),
+		cmocka_unit_test(gradient_of_a_transposed_matrix_is_transposed),
 	};
 
 	return cmocka_run_group_tests_name("autograd_formulas", tests, NULL, NULL);
