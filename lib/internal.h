@@ -14,6 +14,7 @@
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/single_threaded.h>
+#define TENSOR_WITHOUT_OPS
 #include <tensor/dispatch.h>
 #include <tensor/tensor.h>
 

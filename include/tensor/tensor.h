@@ -129,6 +129,8 @@ int tensor_get_num_threads(void);
 #endif
 
 #include <tensor/storage.h>
+#ifndef TENSOR_WITHOUT_OPS /* the library itself: most of it is not rebuilt for a new operator */
 #include <tensor/ops.h>
+#endif
 #include <tensor/autograd.h>
 #endif

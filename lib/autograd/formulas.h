@@ -9,6 +9,8 @@
 
 #include "autograd.h"
 
+#include <tensor/ops.h>
+
 tensor_scalar number(double v);
 /* k * grad, and grad itself for 1 */
 tensor *scaled(tensor *grad, tensor_scalar k);

@@ -8,6 +8,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <tensor/ops.h>
 
 struct check {
 	tensor *(*fn)(tensor *const *inputs, void *ctx);

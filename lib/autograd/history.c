@@ -14,6 +14,7 @@
 
 #include <pthread.h>
 #include <stdlib.h>
+#include <tensor/ops.h>
 
 struct leaf_meta *meta_new(tensor *t)
 {

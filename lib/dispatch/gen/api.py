@@ -84,7 +84,7 @@ def null_checks(op):
 
 
 def public_source(ops):
-    out = [NOTE, '#include "ops_call.h"\n\n']
+    out = [NOTE, '#include "ops_call.h"\n\n#include <tensor/ops.h>\n\n']
     for op in ops:
         names = [n for _, n, _ in op.c_args()] + [n for _, n in op.c_results()]
         call = f'call_{op.id}({", ".join(names)})'

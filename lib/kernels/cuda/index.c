@@ -2,7 +2,7 @@
 /*
  * index_select, gather, index_add, scatter_add. The index is checked by a kernel of its own
  * before anything is touched, and its verdict is fetched: an index out of range is an error of
- * this call, at the price of waiting for the stream (docs/decisions/0002-cuda-plugin.md).
+ * this call, at the price of waiting for the stream (docs/decisions/0004-cuda-plugin.md).
  */
 #include "cuda.h"
 
