@@ -7,6 +7,7 @@
 #ifndef TENSOR_DESCRIPTOR_H
 #define TENSOR_DESCRIPTOR_H
 
+#include <stddef.h>
 #include <stdint.h>
 #include <tensor/types.h>
 
@@ -27,5 +28,30 @@ struct descriptor_page {
 	char magic[8];
 	struct tensor_descriptor d;
 };
+
+/* Bytes of the UTF-8 character at s, 0 if it is malformed or a control character. Tools print
+ * labels to terminals, line by line; the kernel asks for the same. */
+static inline size_t label_char(const unsigned char *s)
+{
+	static const struct {
+		unsigned char mask, lead;
+		uint32_t first;
+	} forms[] = {{0x80, 0, 0x20}, {0xe0, 0xc0, 0xa0}, {0xf0, 0xe0, 0x800}, {0xf8, 0xf0, 0x10000}};
+	size_t n = 0;
+	uint32_t c;
+
+	while ((s[0] & forms[n].mask) != forms[n].lead)
+		if (++n == sizeof(forms) / sizeof(*forms))
+			return 0;
+	c = s[0] & (unsigned char)~forms[n].mask;
+	for (size_t i = 1; i <= n; i++) {
+		if ((s[i] & 0xc0) != 0x80) /* the closing zero, too */
+			return 0;
+		c = c << 6 | (s[i] & 0x3f);
+	}
+	if (c < forms[n].first || c == 0x7f || (c >= 0xd800 && c < 0xe000) || c > 0x10ffff)
+		return 0;
+	return n + 1;
+}
 
 #endif

@@ -2,6 +2,8 @@
 /* Rows: lists that grow, names of dtypes, and text of strangers. */
 #include "tensorstat.h"
 
+#include "../../lib/storage/descriptor.h"
+
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -85,36 +87,12 @@ uint32_t dtype_by_name(const char *name)
 
 /* ---- text ---------------------------------------------------------------------------------------- */
 
-/* Bytes of the printable UTF-8 character at s, 0 if there is none. */
-static size_t printable(const unsigned char *s)
-{
-	static const struct {
-		unsigned char mask, lead;
-		uint32_t first;
-	} forms[] = {{0x80, 0, 0x20}, {0xe0, 0xc0, 0xa0}, {0xf0, 0xe0, 0x800}, {0xf8, 0xf0, 0x10000}};
-	size_t n = 0;
-	uint32_t c;
-
-	while ((s[0] & forms[n].mask) != forms[n].lead)
-		if (++n == sizeof(forms) / sizeof(*forms))
-			return 0;
-	c = s[0] & (unsigned char)~forms[n].mask;
-	for (size_t i = 1; i <= n; i++) {
-		if ((s[i] & 0xc0) != 0x80)
-			return 0;
-		c = c << 6 | (s[i] & 0x3f);
-	}
-	if (c < forms[n].first || c == 0x7f || (c >= 0xd800 && c < 0xe000) || c > 0x10ffff)
-		return 0;
-	return n + 1;
-}
-
 void copy_text(char *to, size_t size, const char *from)
 {
 	size_t at = 0, n;
 
 	while (*from) {
-		n = printable((const unsigned char *)from);
+		n = label_char((const unsigned char *)from);
 		if (at + (n ? n : 1) >= size)
 			break;
 		if (n)
