@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
+/* What the tests of autograd share: leaves, and the names of nodes. */
+#ifndef TESTS_AUTOGRAD_H
+#define TESTS_AUTOGRAD_H
+
+#include "check.h"
+
+#define S(x) TENSOR_SCALAR(x)
+
+static inline tensor *leaf(tensor *t)
+{
+	assert_done(tensor_set_requires_grad(ok(t), true));
+	return t;
+}
+
+/* A leaf of these sizes with values start, start + 1 ... */
+static inline tensor *leaf_iota(double start, tensor_ints shape)
+{
+	return leaf(iota(start, shape));
+}
+
+static inline void assert_name(const tensor_node *node, const char *name)
+{
+	assert_non_null(node);
+	assert_string_equal(tensor_node_name(node), name);
+}
+
+#endif

@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR MIT
+/*
+ * The graph over time: changes in place, to tensors and through views; graphs that are deep, shared by
+ * threads, or walked after a fork.
+ */
+#include "autograd.h"
+
+#include <pthread.h>
+#include <sys/wait.h>
+#include <unistd.h>
+/* ---- in-place ---- */
+
+static void changed_saved_tensor_is_found_by_its_version(void **state)
+{
+	tensor_scope {
+		tensor *w = leaf_iota(1, TENSOR_INTS(2)), *x = iota(3, TENSOR_INTS(2)), *e;
+		tensor *y = ok(tensor_sum(tensor_mul(w, x)));
+
+		ok(tensor_add_scalar_(x, S(1)));
+		assert_fails(tensor_backward(y), EINVAL,
+			     "mul (MulBackward): saved tensor other [2] was changed in place: "
+			     "expected version 1, found 2");
+		assert_null(tensor_grad(w));
+		e = ok(tensor_exp(w));
+		ok(tensor_mul_scalar_(tensor_select(e, 0, 1), S(2)));
+		assert_fails(tensor_backward(tensor_sum(e)), EINVAL, "saved tensor result");
+	}
+}
+
+static void leaf_that_requires_grad_refuses_in_place(void **state)
+{
+	tensor_scope {
+		tensor *w = leaf_iota(1, TENSOR_INTS(2)), *x = iota(0, TENSOR_INTS(2)), *v = NULL;
+
+		assert_fails(tensor_add_(w, x), EINVAL, "leaf");
+		assert_fails(tensor_zero_(w), EINVAL, "leaf");
+		assert_fails(tensor_zero_(tensor_select(w, 0, 0)), EINVAL, "view of a leaf");
+		assert_fails(tensor_add_out(x, w, w), EINVAL, "out=");
+		assert_fails(tensor_add_out(w, x, x), EINVAL, "out=");
+		assert_fails(tensor_gt_scalar(NULL, S(0)), EINVAL, "NULL");
+		tensor_no_grad {
+			v = ok(tensor_select(w, 0, 0));
+			ok(tensor_zero_(v));
+		}
+		assert_false(tensor_requires_grad(v));
+		assert_fails(tensor_zero_(v), EINVAL, "tensor_no_grad");
+		assert_values(w, 0, 0, 2);
+	}
+}
+
+static void in_place_result_continues_the_history(void **state)
+{
+	tensor_scope {
+		tensor *w = leaf_iota(1, TENSOR_INTS(2)), *x = iota(2, TENSOR_INTS(2));
+		tensor *y = ok(tensor_mul_scalar(w, S(3)));
+
+		ok(tensor_mul_(y, tensor_add_scalar(w, S(1)))); /* 3w (w + 1) */
+		assert_name(tensor_grad_fn(y), "MulBackward");
+		assert_done(tensor_backward(tensor_sum(y)));
+		assert_values(tensor_grad(w), 0, 9, 15);
+		ok(tensor_mul_(x, w)); /* a plain tensor gets a history */
+		assert_true(tensor_requires_grad(x) && !tensor_is_leaf(x));
+		assert_done(tensor_set_grad(w, NULL));
+		assert_done(tensor_backward(tensor_sum(x)));
+		assert_values(tensor_grad(w), 0, 2, 3);
+	}
+}
+
+static void in_place_on_a_view_rebases_the_base(void **state)
+{
+	tensor_scope {
+		tensor *w = leaf_iota(1, TENSOR_INTS(2)), *buf = iota(0, TENSOR_INTS(3, 2)), *row;
+		tensor *u = leaf_iota(1, TENSOR_INTS(3, 2)), *y;
+
+		/* rows of a plain buffer are filled one by one */
+		ok(tensor_copy_(tensor_select(buf, 0, 1), tensor_mul(w, w)));
+		ok(tensor_copy_(tensor_select(buf, 0, 2), w));
+		assert_name(tensor_grad_fn(buf), "CopySlices");
+		y = ok(tensor_sum(tensor_mul(buf, iota(1, TENSOR_INTS(3, 2)))));
+		assert_done(tensor_backward(y));
+		assert_values(tensor_grad(w), 0, 2 * 1 * 3 + 5, 2 * 2 * 4 + 6);
+
+		/* a row of something that has a history itself */
+		buf = ok(tensor_mul_scalar(u, S(2)));
+		row = ok(tensor_select(buf, 0, 0));
+		ok(tensor_mul_(row, w));
+		assert_done(tensor_set_grad(w, NULL));
+		y = ok(tensor_add(tensor_sum(buf), tensor_sum(row)));
+		assert_done(tensor_backward(y));
+		assert_values(tensor_grad(u), 0, 2 * 2, 2 * 2 * 2, 2, 2, 2, 2);
+		assert_values(tensor_grad(w), 0, 2 * 2, 2 * 4);
+	}
+}
+
+static void view_follows_a_change_of_its_base(void **state)
+{
+	tensor_scope {
+		tensor *w = leaf_iota(1, TENSOR_INTS(2, 2)), *b = ok(tensor_mul_scalar(w, S(1)));
+		tensor *v = ok(tensor_t(b));
+
+		ok(tensor_mul_scalar_(b, S(5)));
+		assert_name(tensor_grad_fn(v), "AsStridedBackward");
+		assert_done(tensor_backward(tensor_sum(tensor_mul(v, v))));
+		assert_values(tensor_grad(w), 0, 50, 100, 150, 200);
+	}
+}
+
+static void changed_view_is_released_after_backward(void **state)
+{
+	tensor_scope {
+		tensor *w = leaf_iota(1, TENSOR_INTS(2)), *b = ok(tensor_mul_scalar(w, S(2))), *y;
+
+		ok(tensor_exp_(tensor_select(b, 0, 1)));
+		y = ok(tensor_sum(b));
+		assert_done(tensor_backward_ex(TENSOR_LIST(y), NULL, (tensor_list){0}, NULL,
+					       TENSOR_RETAIN_GRAPH));
+		assert_done(tensor_backward(y));
+		assert_values(tensor_grad(w), 1e-3, 4, 4 * exp(4));
+		assert_fails(tensor_backward(y), EINVAL, "TENSOR_RETAIN_GRAPH");
+	}
+}
+
+static void views_that_would_miss_the_history_are_refused(void **state)
+{
+	tensor_scope {
+		tensor *w = leaf_iota(1, TENSOR_INTS(2)), *buf = iota(0, TENSOR_INTS(2, 2));
+		tensor *other = tensor_retain(ok(tensor_select(buf, 0, 0)));
+		tensor *row = ok(tensor_select(buf, 0, 1));
+
+		assert_fails(tensor_copy_(row, w), EINVAL, "other views");
+		assert_fails(tensor_add_(buf, w), EINVAL, "other views");
+		assert_values(buf, 0, 0, 1, 2, 3);
+		tensor_release(other);
+	}
+}
+
+/* ---- size and threads ---- */
+
+#ifdef __SANITIZE_ADDRESS__
+#define DEPTH 100000
+#else
+#define DEPTH 1000000
+#endif
+
+static void graph_of_a_million_nodes_needs_no_stack(void **state)
+{
+	tensor_scope {
+		tensor *w = leaf(ok(tensor_full(TENSOR_SCALAR_SHAPE, S(1.0), F64)));
+		tensor *y = tensor_retain(w), *g;
+
+		for (int i = 0; i < DEPTH; i++) {
+			tensor *next = NULL;
+
+			tensor_scope {
+				next = tensor_keep(ok(tensor_add_scalar(y, S(1))));
+			}
+			tensor_release(y);
+			y = next;
+		}
+		assert_values(y, 0, DEPTH + 1);
+		assert_done(tensor_backward_ex(TENSOR_LIST(y), NULL, TENSOR_LIST(w), &g,
+					       TENSOR_RETAIN_GRAPH));
+		assert_values(g, 0, 1);
+		assert_done(tensor_backward(y));
+		assert_values(tensor_grad(w), 0, 1);
+		tensor_release(y);
+	}
+}
+
+struct shared_graph {
+	tensor *y;
+	int err;
+};
+
+static void *backward_many_times(void *arg)
+{
+	struct shared_graph *s = arg;
+
+	for (int i = 0; i < 200 && !s->err; i++)
+		s->err = tensor_backward_ex(TENSOR_LIST(s->y), NULL, (tensor_list){0}, NULL,
+					    TENSOR_RETAIN_GRAPH);
+	return NULL;
+}
+
+static void threads_share_a_graph(void **state)
+{
+	tensor_scope {
+		tensor *w = leaf_iota(1, TENSOR_INTS(8)), *y = w;
+		struct shared_graph s[4];
+		pthread_t t[4];
+
+		for (int i = 0; i < 100; i++)
+			y = ok(tensor_mul_scalar(tensor_add(y, w), S(0.5)));
+		y = ok(tensor_sum(tensor_mul(y, w)));
+		for (int i = 0; i < 4; i++) {
+			s[i] = (struct shared_graph){y, 0};
+			assert_int_equal(
+				pthread_create(&t[i], NULL, backward_many_times, &s[i]), 0);
+		}
+		for (int i = 0; i < 4; i++) {
+			pthread_join(t[i], NULL);
+			assert_int_equal(s[i].err, 0);
+		}
+		/* y is sum of w * w */
+		assert_values(tensor_grad(w), 1e-2, 1600, 3200, 4800, 6400, 8000, 9600, 11200,
+			      12800);
+	}
+}
+
+static void backward_works_after_fork(void **state)
+{
+	tensor_scope {
+		tensor *w = leaf_iota(1, TENSOR_INTS(2)), *y = ok(tensor_sum(tensor_mul(w, w)));
+		int status;
+		pid_t pid = fork();
+
+		if (!pid)
+			_exit(tensor_backward(y) == 0 && tensor_grad(w) ? 0 : 1);
+		assert_int_equal(waitpid(pid, &status, 0), pid);
+		assert_int_equal(status, 0);
+		assert_null(tensor_grad(w));
+		assert_done(tensor_backward(y));
+		assert_values(tensor_grad(w), 0, 2, 4);
+	}
+}
+
+/* The graph outlives the tensors that the caller let go of, and goes with the last. */
+static void graph_keeps_what_it_needs(void **state)
+{
+	tensor *y = NULL, *w = NULL;
+
+	tensor_scope {
+		w = leaf(iota(1, TENSOR_INTS(2)));
+		tensor_keep(w);
+		y = tensor_keep(ok(tensor_sum(tensor_mul(tensor_exp(w), tensor_neg(w)))));
+	}
+	assert_done(tensor_backward(y));
+	assert_values(tensor_grad(w), 1e-4, -2 * exp(1), -3 * exp(2));
+	tensor_release(y);
+	tensor_release(w);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(changed_saved_tensor_is_found_by_its_version),
+		cmocka_unit_test(leaf_that_requires_grad_refuses_in_place),
+		cmocka_unit_test(in_place_result_continues_the_history),
+		cmocka_unit_test(in_place_on_a_view_rebases_the_base),
+		cmocka_unit_test(view_follows_a_change_of_its_base),
+		cmocka_unit_test(changed_view_is_released_after_backward),
+		cmocka_unit_test(views_that_would_miss_the_history_are_refused),
+		cmocka_unit_test(graph_of_a_million_nodes_needs_no_stack),
+		cmocka_unit_test(threads_share_a_graph),
+		cmocka_unit_test(backward_works_after_fork),
+		cmocka_unit_test(graph_keeps_what_it_needs),
+	};
+
+	return cmocka_run_group_tests_name("autograd_history", tests, NULL, NULL);
+}
