@@ -54,11 +54,9 @@ typedef int (*nll_loss_backward_kernel)(tensor *out, const tensor *grad_output,
 					enum loss_reduction reduction, int64_t ignore_index,
 					const tensor *total_weight);
 
-/* gather: out[i][j] = self[index[i][j]][j] for dim 0. EINVAL for an index out of range, also in
- * those that follow. */
+/* gather: out[i][j] = self[index[i][j]][j] for dim 0; index_select: out[.., i, ..] =
+ * self[.., index[i], ..]. EINVAL for an index out of range, also in those that follow. */
 typedef int (*gather_kernel)(tensor *out, const tensor *self, int dim, const tensor *index);
-/* index_select: out[.., i, ..] = self[.., index[i], ..]. */
-typedef gather_kernel index_select_kernel;
 /* index_add: out[.., index[i], ..] += alpha * source[.., i, ..], in order. */
 typedef int (*index_add_kernel)(tensor *out, int dim, const tensor *index, const tensor *source,
 				double alpha);
