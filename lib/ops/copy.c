@@ -77,5 +77,6 @@ tensor *composite_to(tensor *self, tensor_options options)
 
 tensor *composite_contiguous(tensor *self)
 {
-	return self->contiguous ? tensor_get(self) : call_clone(self);
+	/* Not clone, which keeps the layout of a transposed tensor. */
+	return self->contiguous ? tensor_get(self) : call__to_copy(self, (tensor_options){0});
 }

@@ -87,6 +87,9 @@ static void view_and_reshape(void **state)
 		assert_false(tensor_shares_storage(r, a));
 		assert_values(tensor_slice(r, 0, 0, 8, 1), 0, 0, 1, 2, 3, 12, 13, 14, 15);
 		is_view_of(tensor_reshape(a, TENSOR_INTS(4, 6)), a);
+		r = ok(tensor_contiguous(ok(tensor_t(ok(tensor_select(a, 0, 0))))));
+		assert_true(tensor_is_contiguous(r));
+		assert_values(r, 0, 0, 4, 8, 1, 5, 9, 2, 6, 10, 3, 7, 11);
 		assert_fails(!tensor_view(a, TENSOR_INTS(5, -1)), EINVAL, "does not fit");
 		assert_fails(!tensor_view(a, TENSOR_INTS(-1, -1)), EINVAL, "does not fit");
 		assert_shape(ok(tensor_view(ok(tensor_zeros(TENSOR_INTS(0, 3), F32)),
