@@ -189,13 +189,11 @@ int front_copy(tensor *dst, const tensor *src)
 	return fn(&it, dst->dtype, src->dtype);
 }
 
-tensor *front_cast(tensor *self, enum tensor_dtype dtype)
+/* A new contiguous tensor of this dtype with self's values. */
+static tensor *copy_as(tensor *self, enum tensor_dtype dtype)
 {
-	tensor *t;
+	tensor *t = tensor_new(self->device, dtype, self->sizes, self->ndim);
 
-	if (self->dtype == dtype)
-		return tensor_get(self);
-	t = tensor_new(self->device, dtype, self->sizes, self->ndim);
 	if (t && front_copy(t, self) < 0) {
 		tensor_put(t);
 		return NULL;
@@ -203,18 +201,14 @@ tensor *front_cast(tensor *self, enum tensor_dtype dtype)
 	return t;
 }
 
+tensor *front_cast(tensor *self, enum tensor_dtype dtype)
+{
+	return self->dtype == dtype ? tensor_get(self) : copy_as(self, dtype);
+}
+
 tensor *front_contiguous(tensor *self)
 {
-	tensor *t;
-
-	if (self->contiguous)
-		return tensor_get(self);
-	t = tensor_new_like(self, self->sizes, self->ndim);
-	if (t && front_copy(t, self) < 0) {
-		tensor_put(t);
-		return NULL;
-	}
-	return t;
+	return self->contiguous ? tensor_get(self) : copy_as(self, self->dtype);
 }
 
 int front_factor(const struct tensor_op *op, const char *name, tensor_scalar s,
