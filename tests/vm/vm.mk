@@ -6,7 +6,7 @@
 #   make test-rig              tests of the guest itself
 #   make test-kernels          the rig, then the selftests on 6.1, 6.12, 7.2 and the debug kernel
 #
-# KERNEL: 6.1, 6.12, 7.2 or debug. VM_FLAGS: more options for tests/vm/run. KST: names of selftests.
+# KERNEL: 6.1, 6.1-amd64, 6.12, 7.2 or debug. VM_FLAGS: more options for tests/vm/run. KST: names of selftests.
 KERNEL   ?= 6.1
 VM_FLAGS ?=
 KST      ?=
