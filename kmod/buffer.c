@@ -5,60 +5,89 @@
  * All memory is there when ALLOC returns: too little is an error then, never a SIGBUS later. The
  * inode owns everything; who drops the last reference to it, by whatever way of dying, evicts it.
  */
+#include <linux/dma-resv.h>
 #include <linux/err.h>
 #include <linux/kdev_t.h>
+#include <linux/ktime.h>
+#include <linux/mm.h>
 #include <linux/mount.h>
+#include <linux/pagemap.h>
 #include <linux/pid.h>
 #include <linux/slab.h>
-#include <linux/ktime.h>
 #include <linux/user_namespace.h>
 
 #include "core.h"
 #include "trace.h"
 
-static struct tensor_buf *buf_init(const struct tensor_want *want, u64 client)
+static struct page *alloc_page_at(struct tensor_buf *buf, unsigned long index)
+{
+	return tensor_chunks_page(&buf->chunks, index);
+}
+
+static void alloc_release(struct tensor_buf *buf)
+{
+	/* the shrinker may be at it */
+	mutex_lock(&buf->lock);
+	tensor_purge_forget(buf);
+	mutex_unlock(&buf->lock);
+	tensor_buf_uncharge(buf, &buf->chunks);
+	tensor_buf_uncharge(buf, &buf->orphans);
+}
+
+static const struct tensor_backing alloc_backing = {
+	.kind = TENSOR_KIND_ALLOC,
+	.page = alloc_page_at,
+	.release = alloc_release,
+};
+
+/* Without memory yet. */
+static struct tensor_buf *buf_init(const struct tensor_backing *backing, u64 bytes,
+				   struct tensor_client *client)
 {
 	struct tensor_buf *buf = kzalloc(sizeof(*buf), GFP_KERNEL_ACCOUNT);
 
 	if (!buf)
 		return NULL;
+	buf->owner = tensor_owner_current(client->owner);
+	if (!buf->owner) {
+		kfree(buf);
+		return NULL;
+	}
 	buf->id = tensor_registry_id();
-	buf->client = client;
+	buf->client = client->id;
 	buf->born = ktime_get_boottime_ns();
-	buf->bytes = (u64)want->pages << PAGE_SHIFT;
-	spin_lock_init(&buf->desc_lock);
+	buf->bytes = bytes;
+	buf->backing = backing;
+	mutex_init(&buf->lock);
+	init_rwsem(&buf->pages);
+	dma_resv_init(&buf->resv);
+	spin_lock_init(&buf->spin);
+	spin_lock_init(&buf->holders_lock);
+	INIT_LIST_HEAD(&buf->purgeable);
+	INIT_LIST_HEAD(&buf->holders);
+	init_waitqueue_head(&buf->wait);
 	return buf;
 }
 
-/**
- * tensor_buf_new() - make a buffer
- * @want: its pages
- * @guess: probably the owner that describes the calling process
- * @client: id of the client that asks, which holds the filesystem
- *
- * Return: the buffer with one reference, which tensor_buf_put() gives back; or an ERR_PTR():
- * -EDQUOT at the limit, -ENOMEM, -EINTR.
- */
-struct tensor_buf *tensor_buf_new(const struct tensor_want *want, struct tensor_owner *guess,
-				  u64 client)
+/* What buf_init() made, and no more. */
+static void buf_free(struct tensor_buf *buf)
 {
-	struct tensor_buf *buf = buf_init(want, client);
-	int err = -ENOMEM;
+	dma_resv_fini(&buf->resv);
+	tensor_owner_put(buf->owner);
+	kfree_rcu(buf, rcu);
+}
 
-	if (!buf)
-		return ERR_PTR(-ENOMEM);
-	buf->owner = tensor_owner_current(guess);
-	if (!buf->owner)
-		goto free_buf;
-	err = tensor_limit_charge(buf->bytes);
-	if (err)
-		goto put_owner;
-	err = tensor_chunks_alloc(&buf->chunks, want);
-	if (err)
-		goto uncharge;
-	err = tensor_fs_inode(buf);
-	if (err)
-		goto free_chunks;
+/* The buffer has its memory, which is given back with it if this fails. */
+static struct tensor_buf *buf_publish(struct tensor_buf *buf)
+{
+	int err = tensor_fs_inode(buf);
+
+	if (err) {
+		if (buf->backing->release)
+			buf->backing->release(buf);
+		buf_free(buf);
+		return ERR_PTR(err);
+	}
 	err = tensor_registry_add_buf(buf);
 	if (err) {
 		/* the inode owns all of it by now */
@@ -67,30 +96,145 @@ struct tensor_buf *tensor_buf_new(const struct tensor_want *want, struct tensor_
 	}
 	trace_tensor_buf_new(buf);
 	return buf;
-
-free_chunks:
-	tensor_chunks_free(&buf->chunks);
-uncharge:
-	tensor_limit_uncharge(buf->bytes);
-put_owner:
-	tensor_owner_put(buf->owner);
-free_buf:
-	kfree(buf);
-	return ERR_PTR(err);
 }
 
 /**
- * tensor_buf_evict() - the inode goes: free what tensor_buf_new() made
+ * tensor_buf_charge() - find the pages of a buffer, charged to the limit
+ * @buf: the buffer, with what it wants
+ * @chunks: filled in
+ *
+ * Return: 0; -EDQUOT at the limit, -ENOMEM, -EINTR.
+ */
+int tensor_buf_charge(struct tensor_buf *buf, struct tensor_chunks *chunks)
+{
+	int err = tensor_limit_charge(buf->bytes);
+
+	if (err)
+		return err;
+	err = tensor_chunks_alloc(chunks, &buf->want);
+	if (err)
+		tensor_limit_uncharge(buf->bytes);
+	return err;
+}
+
+/**
+ * tensor_buf_uncharge() - undo tensor_buf_charge()
+ * @buf: the buffer
+ * @chunks: its pages, or none; none afterwards
+ */
+void tensor_buf_uncharge(struct tensor_buf *buf, struct tensor_chunks *chunks)
+{
+	if (!chunks->nr)
+		return;
+	tensor_chunks_free(chunks);
+	tensor_limit_uncharge(buf->bytes);
+}
+
+/**
+ * tensor_buf_alloc() - make a buffer with memory of its own
+ * @want: its pages
+ * @client: the client that asks, which holds the filesystem
+ *
+ * Return: the buffer with one reference, which tensor_buf_put() gives back; or an ERR_PTR():
+ * -EDQUOT at the limit, -ENOMEM, -EINTR.
+ */
+struct tensor_buf *tensor_buf_alloc(const struct tensor_want *want, struct tensor_client *client)
+{
+	struct tensor_buf *buf = buf_init(&alloc_backing, (u64)want->pages << PAGE_SHIFT, client);
+	int err;
+
+	if (!buf)
+		return ERR_PTR(-ENOMEM);
+	buf->want = *want;
+	err = tensor_buf_charge(buf, &buf->chunks);
+	if (err) {
+		buf_free(buf);
+		return ERR_PTR(err);
+	}
+	buf->huge_bytes = tensor_chunks_huge_bytes(&buf->chunks);
+	return buf_publish(buf);
+}
+
+/**
+ * tensor_buf_adopt() - make a buffer of memory that there is
+ * @backing: what the memory is
+ * @source: for @backing to keep; given to its release, unless this fails
+ * @bytes: whole pages, not 0
+ * @client: the client that asks, which holds the filesystem
+ *
+ * Return: as tensor_buf_alloc().
+ */
+struct tensor_buf *tensor_buf_adopt(const struct tensor_backing *backing, void *source, u64 bytes,
+				    struct tensor_client *client)
+{
+	struct tensor_buf *buf = buf_init(backing, bytes, client);
+
+	if (!buf)
+		return ERR_PTR(-ENOMEM);
+	buf->source = source;
+	return buf_publish(buf);
+}
+
+/**
+ * tensor_buf_evict() - the inode goes: free what was made
  * @buf: the buffer, without handle, file or mapping
  */
 void tensor_buf_evict(struct tensor_buf *buf)
 {
 	trace_tensor_buf_evict(buf);
 	tensor_registry_del_buf(buf);
-	tensor_chunks_free(&buf->chunks);
-	tensor_limit_uncharge(buf->bytes);
-	tensor_owner_put(buf->owner);
-	kfree(buf);
+	if (buf->backing->release)
+		buf->backing->release(buf);
+	tensor_status_free(buf);
+	buf_free(buf);
+}
+
+/* With the pages locked against new faults: wait for those under way, or say that there is one. */
+static bool drop_drain(const struct tensor_chunks *chunks, bool wait)
+{
+	struct folio *folio;
+	size_t i;
+
+	for (i = 0; i < chunks->nr; i++) {
+		folio = page_folio(chunks->list[i].head);
+		if (wait)
+			folio_lock(folio);
+		else if (!folio_trylock(folio))
+			return false;
+		folio_unlock(folio);
+		cond_resched();
+	}
+	return true;
+}
+
+/**
+ * tensor_buf_drop() - take the pages away from all mappings, present and future
+ * @buf: the buffer; its lock is held
+ * @chunks: gets the pages, for tensor_buf_uncharge()
+ * @wait: whether to wait for faults under way; otherwise this fails if there is one
+ *
+ * A fault takes a page's lock before it lets go of the page list, and the core keeps it until the
+ * page table entry is there. So once the list is ours, and each lock was seen free, no entry can
+ * appear after those that are now removed.
+ *
+ * Return: whether they could be taken.
+ */
+bool tensor_buf_drop(struct tensor_buf *buf, struct tensor_chunks *chunks, bool wait)
+{
+	lockdep_assert_held(&buf->lock);
+	if (wait)
+		down_write(&buf->pages);
+	else if (!down_write_trylock(&buf->pages))
+		return false;
+	if (!drop_drain(&buf->chunks, wait)) {
+		up_write(&buf->pages);
+		return false;
+	}
+	*chunks = buf->chunks;
+	memset(&buf->chunks, 0, sizeof(buf->chunks));
+	up_write(&buf->pages);
+	unmap_mapping_range(buf->inode->i_mapping, 0, buf->bytes, 1);
+	return true;
 }
 
 /**
@@ -127,7 +271,68 @@ static void info_refs(const struct tensor_buf *buf, struct tensor_info *info)
 	info->handles = atomic_read(&buf->handles);
 	info->files = atomic_read(&buf->files);
 	info->mappings = atomic_read(&buf->mappings);
-	info->refs = info->handles + info->files + info->mappings;
+	info->dmabufs = atomic_read(&buf->dmabufs);
+	info->attachments = atomic_read(&buf->attachments);
+	info->refs = info->handles + info->files + info->mappings + info->dmabufs;
+}
+
+/**
+ * tensor_buf_memory() - count a buffer's pages
+ * @buf: the buffer
+ * @memory: filled in
+ */
+void tensor_buf_memory(struct tensor_buf *buf, struct tensor_memory *memory)
+{
+	const struct tensor_chunks *chunks = &buf->chunks;
+
+	*memory = (struct tensor_memory){ .node = NUMA_NO_NODE };
+	if (buf->backing->kind == TENSOR_KIND_PIN)
+		memory->pinned_bytes = buf->bytes;
+	if (buf->backing->kind != TENSOR_KIND_ALLOC)
+		return;
+	down_read(&buf->pages);
+	if (chunks->nr) {
+		memory->huge_bytes = tensor_chunks_huge_bytes(chunks);
+		memory->pinned_bytes = buf->bytes;
+		memory->node = chunks->node;
+		memcpy(memory->count, chunks->count, sizeof(memory->count));
+	}
+	up_read(&buf->pages);
+}
+
+static void info_memory(struct tensor_buf *buf, struct tensor_info *info)
+{
+	struct tensor_memory memory;
+
+	BUILD_BUG_ON(TENSOR_ORDERS > TENSOR_UAPI_ORDERS);
+	tensor_buf_memory(buf, &memory);
+	info->huge_bytes = memory.huge_bytes;
+	info->pinned_bytes = memory.pinned_bytes;
+	info->node = memory.node;
+	memset(info->chunks, 0, sizeof(info->chunks));
+	memcpy(info->chunks, memory.count, sizeof(memory.count));
+	down_read(&buf->pages);
+	info->dma_bytes = tensor_chunks_dma_bytes(&buf->chunks);
+	up_read(&buf->pages);
+}
+
+static void info_state(const struct tensor_hold *hold, struct tensor_info *info)
+{
+	struct tensor_buf *buf = hold->buf;
+	struct tensor_desc desc;
+
+	tensor_desc_get_part(hold, &desc);
+	spin_lock(&buf->spin);
+	info->state = buf->state;
+	info->seals = buf->seals;
+	info->generation = buf->generation;
+	spin_unlock(&buf->spin);
+	if (hold->rdonly)
+		info->state |= TENSOR_STATE_RDONLY;
+	if (desc.dtype != TENSOR_DT_NONE)
+		info->state |= TENSOR_STATE_META;
+	if (tensor_hold_part(hold))
+		info->state |= TENSOR_STATE_RANGE;
 }
 
 /**
@@ -138,22 +343,15 @@ static void info_refs(const struct tensor_buf *buf, struct tensor_info *info)
 void tensor_buf_info(const struct tensor_hold *hold, struct tensor_info *info)
 {
 	struct tensor_buf *buf = hold->buf;
-	struct tensor_desc desc;
 
-	BUILD_BUG_ON(TENSOR_ORDERS > TENSOR_UAPI_ORDERS);
-	tensor_desc_get(buf, &desc);
-	info->state = (hold->rdonly ? TENSOR_STATE_RDONLY : 0) |
-		      (desc.dtype != TENSOR_DT_NONE ? TENSOR_STATE_META : 0);
-	info->bytes = buf->bytes;
-	info->huge_bytes = tensor_chunks_huge_bytes(&buf->chunks);
-	info->pinned_bytes = buf->bytes;
-	info->dma_bytes = tensor_chunks_dma_bytes(&buf->chunks);
+	info_state(hold, info);
+	info->kind = buf->backing->kind;
+	info->bytes = (u64)hold->count << PAGE_SHIFT;
+	info->offset = (u64)hold->first << PAGE_SHIFT;
 	info->dev = new_encode_dev(buf->inode->i_sb->s_dev);
 	info->ino = buf->id;
 	info->age_ns = ktime_get_boottime_ns() - buf->born;
 	info_who(buf->owner, info);
 	info_refs(buf, info);
-	info->node = buf->chunks.node;
-	memset(info->chunks, 0, sizeof(info->chunks));
-	memcpy(info->chunks, buf->chunks.count, sizeof(buf->chunks.count));
+	info_memory(buf, info);
 }

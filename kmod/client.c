@@ -29,6 +29,9 @@ struct tensor_client *tensor_client_new(void)
 	client->id = tensor_registry_id();
 	client->born = ktime_get_boottime_ns();
 	xa_init_flags(&client->handles, XA_FLAGS_ALLOC1 | XA_FLAGS_ACCOUNT);
+	spin_lock_init(&client->ready_lock);
+	INIT_LIST_HEAD(&client->ready);
+	init_waitqueue_head(&client->wait);
 	client->owner = tensor_owner_new();
 	if (!client->owner)
 		goto free_client;
@@ -60,8 +63,8 @@ static void handle_retire(struct tensor_client *client, struct tensor_handle *ha
 {
 	trace_tensor_handle_retire(client, handle);
 	atomic_dec(&client->count);
-	atomic64_sub(handle->hold.buf->bytes, &client->bytes);
-	atomic_dec(&handle->hold.buf->handles);
+	atomic64_sub((u64)handle->hold.count << PAGE_SHIFT, &client->bytes);
+	tensor_event_leave(handle);
 	handle_free(handle);
 }
 
@@ -101,7 +104,8 @@ struct tensor_handle *tensor_handle_new(struct tensor_client *client,
 
 	if (!handle)
 		return ERR_PTR(-ENOMEM);
-	handle->hold = *hold;
+	*handle = (struct tensor_handle){ .hold = *hold, .client = client };
+	INIT_LIST_HEAD(&handle->ready);
 	err = xa_alloc_cyclic(&client->handles, &handle->id, NULL, XA_LIMIT(1, TENSOR_MAX_HANDLES),
 			      &client->next, GFP_KERNEL);
 	if (err < 0) {
@@ -119,8 +123,8 @@ struct tensor_handle *tensor_handle_new(struct tensor_client *client,
 void tensor_handle_publish(struct tensor_client *client, struct tensor_handle *handle)
 {
 	atomic_inc(&client->count);
-	atomic64_add(handle->hold.buf->bytes, &client->bytes);
-	atomic_inc(&handle->hold.buf->handles);
+	atomic64_add((u64)handle->hold.count << PAGE_SHIFT, &client->bytes);
+	tensor_event_join(handle);
 	trace_tensor_handle_publish(client, handle);
 	/* the slot is reserved: this needs no memory */
 	xa_store(&client->handles, handle->id, handle, 0);

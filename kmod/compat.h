@@ -11,6 +11,9 @@
 
 #include <linux/mm.h>
 #include <linux/mmzone.h>
+#include <linux/printk.h>
+#include <linux/shrinker.h>
+#include <linux/slab.h>
 #include <linux/version.h>
 
 /* 6.3 gave the methods of an inode an idmapping where the mount's user namespace was. */
@@ -38,6 +41,44 @@ static inline void vm_flags_clear(struct vm_area_struct *vma, unsigned long flag
 #else
 #define MAX_PAGE_ORDER MAX_ORDER
 #endif
+#endif
+
+/* 6.7 made shrinkers objects that are allocated, then registered. */
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 7, 0)
+struct tensor_named_shrinker {
+	struct shrinker shrinker;
+	const char *name;
+};
+
+static inline struct shrinker *shrinker_alloc(unsigned int flags, const char *name)
+{
+	struct tensor_named_shrinker *named = kzalloc(sizeof(*named), GFP_KERNEL);
+
+	if (!named)
+		return NULL;
+	named->shrinker.flags = flags;
+	named->shrinker.seeks = DEFAULT_SEEKS;
+	named->name = name;
+	return &named->shrinker;
+}
+
+/* One that could not be registered is never called, and that is all. */
+static inline void shrinker_register(struct shrinker *shrinker)
+{
+	struct tensor_named_shrinker *named =
+		container_of(shrinker, struct tensor_named_shrinker, shrinker);
+
+	if (register_shrinker(shrinker, "%s", named->name))
+		pr_warn("tensor: no memory for a shrinker\n");
+}
+
+static inline void shrinker_free(struct shrinker *shrinker)
+{
+	if (!shrinker)
+		return;
+	unregister_shrinker(shrinker);
+	kfree(container_of(shrinker, struct tensor_named_shrinker, shrinker));
+}
 #endif
 
 #endif /* TENSOR_COMPAT_H */

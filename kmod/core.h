@@ -3,7 +3,9 @@
  * The objects of the module and who may call whom.
  *
  *	owner   who made something: process, user, name           owner.c
- *	buffer  pages and a descriptor, on an inode of its own     buffer.c meta.c fs.c
+ *	buffer  memory and a descriptor, on an inode of its own    buffer.c meta.c fs.c map.c
+ *	        what may be done with it, and no longer            contract.c purge.c
+ *	        what its holders are told                          event.c status.c
  *	client  an open /dev/tensor: a table of handles            client.c device.c
  *	call    one ioctl on its way                               ioctl.c share.c
  *
@@ -12,21 +14,39 @@
  * holds a reference on the module, each reference on a buffer holds the mount: so the module cannot
  * go while a buffer lives, on any kernel, and no file needs to count it.
  *
- * Locks: none is held while another is taken, except that the registry's mutex is outside of the
- * descriptor's spinlock. Handle tables use the lock of their xarray.
+ * Locks, outermost first; what is not in one line is never nested:
+ *
+ *	mmap_lock (the core's), a reservation object (a driver's)
+ *	tensor_buf.lock		one transition of the contract at a time
+ *	tensor_buf.pages	which pages there are; a fault reads, a transition writes
+ *	a folio's lock		from its fault to its page table entry
+ *	tensor_buf.spin		the small state, for as long as a copy takes
+ *
+ *	the registry's mutex, tensor_buf.pages, tensor_buf.spin
+ *	tensor_buf.holders_lock, tensor_client.ready_lock
+ *
+ * The shrinker takes tensor_buf.lock, tensor_buf.pages and folio locks by trylock only: whoever
+ * allocates may hold them. Handle tables use the lock of their xarray.
  */
 #ifndef TENSOR_CORE_H
 #define TENSOR_CORE_H
 
 #include <linux/atomic.h>
 #include <linux/bits.h>
+#include <linux/dma-resv.h>
 #include <linux/fs.h>
+#include <linux/list.h>
+#include <linux/mutex.h>
+#include <linux/poll.h>
+#include <linux/rcupdate.h>
 #include <linux/refcount.h>
+#include <linux/rwsem.h>
 #include <linux/sched.h>
 #include <linux/spinlock.h>
 #include <linux/tensor.h>
 #include <linux/types.h>
 #include <linux/uidgid.h>
+#include <linux/wait.h>
 #include <linux/xarray.h>
 
 #include "alloc/alloc.h"
@@ -39,7 +59,7 @@ struct sk_buff;
  * must not know that: to them it is a number that ALLOC gave.
  */
 #define TENSOR_COOKIE_SHIFT	40
-#define TENSOR_MAX_BYTES	BIT_ULL(TENSOR_COOKIE_SHIFT)
+#define TENSOR_MAX_BYTES	TENSOR_STATUS_OFFSET
 #define TENSOR_MAX_HANDLES	((1U << 22) - 1)
 
 /**
@@ -64,6 +84,24 @@ struct tensor_owner *tensor_owner_get(struct tensor_owner *owner);
 void tensor_owner_put(struct tensor_owner *owner);
 bool tensor_owner_visible(const struct tensor_owner *owner, struct sk_buff *request);
 
+struct tensor_buf;
+struct tensor_client;
+
+/**
+ * struct tensor_backing - what is different between kinds of memory
+ * @kind: enum tensor_kind
+ * @page: the page at an index, which stays for as long as the buffer; NULL if there are no pages
+ *	to be had
+ * @map: mmap(); NULL: it cannot be mapped. What tensor_map() promises was checked
+ * @release: give the memory back; NULL: nothing to do
+ */
+struct tensor_backing {
+	u32 kind;
+	struct page *(*page)(struct tensor_buf *buf, unsigned long index);
+	int (*map)(struct tensor_buf *buf, struct vm_area_struct *vma);
+	void (*release)(struct tensor_buf *buf);
+};
+
 /**
  * struct tensor_buf - a buffer
  * @inode: its inode; i_private points back
@@ -71,14 +109,37 @@ bool tensor_owner_visible(const struct tensor_owner *owner, struct sk_buff *requ
  * @id: inode number
  * @client: id of the client that made it
  * @born: boot time clock, nanoseconds
- * @bytes: size, whole pages; charged to the limit
+ * @bytes: size, whole pages
  * @owner: who made it
- * @chunks: its pages; do not change while it lives
+ * @backing: what its memory is
+ * @source: what @backing keeps; NULL with ALLOC
+ * @want: with ALLOC, what was asked for; asked again after a purge
+ * @lock: one transition at a time: a seal, an export, a purge, a device that comes or goes
+ * @pages: guards @chunks
+ * @huge_bytes: of @bytes, in chunks of PMD size when it was made
+ * @chunks: with ALLOC, the pages, charged to the limit; none once purged or revoked
+ * @orphans: pages of a revoked buffer that devices still use; guarded by @lock
  * @handles: handles to it
  * @files: open files made by EXPORT
+ * @guests: files behind mappings made by cookie through another client than the maker's
  * @mappings: mappings
- * @desc_lock: guards @desc, for as long as a copy takes
+ * @writers: mappings, devices and kernel mappings that write or may come to; TENSOR_SEALED once
+ *	there can be none
+ * @dmabufs: dma-bufs made by EXPORT
+ * @attachments: devices attached to these
+ * @devices: mappings of these by devices and the kernel; guarded by @lock
+ * @resv: the reservation object of all of these
+ * @purgeable: in the list of purgeable buffers, or empty; guarded by that list's lock
+ * @spin: guards what follows, for as long as a copy takes
  * @desc: the descriptor
+ * @seals: TENSOR_SEAL_*; changed with @lock held as well
+ * @state: TENSOR_STATE_REVOKED and later ones; changed with @lock held as well
+ * @generation: of writes
+ * @status: page that shows them to user space, or NULL
+ * @holders_lock: guards @holders
+ * @holders: handles that can be found
+ * @wait: who polls a file of it
+ * @rcu: the shrinker may still be unlocking @lock
  */
 struct tensor_buf {
 	struct inode *inode;
@@ -87,47 +148,155 @@ struct tensor_buf {
 	u64 client;
 	u64 born;
 	u64 bytes;
+	u64 huge_bytes;
 	struct tensor_owner *owner;
+	const struct tensor_backing *backing;
+	void *source;
+	struct tensor_want want;
+	struct mutex lock; /* transitions */
+	struct rw_semaphore pages;
 	struct tensor_chunks chunks;
+	struct tensor_chunks orphans;
 	atomic_t handles;
 	atomic_t files;
+	atomic_t guests;
 	atomic_t mappings;
-	spinlock_t desc_lock; /* guards desc */
+	atomic_t writers;
+	atomic_t dmabufs;
+	atomic_t attachments;
+	unsigned int devices;
+	struct dma_resv resv;
+	struct list_head purgeable;
+	spinlock_t spin; /* guards desc to status */
 	struct tensor_desc desc;
+	u32 seals;
+	u32 state;
+	u64 generation;
+	struct page *status;
+	spinlock_t holders_lock; /* guards holders */
+	struct list_head holders;
+	wait_queue_head_t wait;
+	struct rcu_head rcu;
 };
 
 /**
  * struct tensor_hold - a counted reference to a buffer and what it permits
  * @buf: the buffer
+ * @first: first page that it reaches
+ * @count: pages that it reaches
  * @rdonly: no writable mapping, no change of the descriptor, no writable fd
  */
 struct tensor_hold {
 	struct tensor_buf *buf;
+	unsigned long first;
+	unsigned long count;
 	bool rdonly;
 };
 
+/* All of a buffer. */
+static inline struct tensor_hold tensor_hold_all(struct tensor_buf *buf, bool rdonly)
+{
+	return (struct tensor_hold){ .buf = buf, .count = buf->bytes >> PAGE_SHIFT,
+				     .rdonly = rdonly };
+}
+
+static inline bool tensor_hold_part(const struct tensor_hold *hold)
+{
+	return hold->count != hold->buf->bytes >> PAGE_SHIFT;
+}
+
+/* May it do what changes the buffer for all others? */
+static inline bool tensor_hold_full(const struct tensor_hold *hold)
+{
+	return !hold->rdonly && !tensor_hold_part(hold);
+}
+
 /* buffer.c */
-struct tensor_buf *tensor_buf_new(const struct tensor_want *want, struct tensor_owner *guess,
-				  u64 client);
+struct tensor_buf *tensor_buf_alloc(const struct tensor_want *want, struct tensor_client *client);
+struct tensor_buf *tensor_buf_adopt(const struct tensor_backing *backing, void *source, u64 bytes,
+				    struct tensor_client *client);
 void tensor_buf_get(struct tensor_buf *buf);
 void tensor_buf_put(struct tensor_buf *buf);
 void tensor_buf_evict(struct tensor_buf *buf);
+int tensor_buf_charge(struct tensor_buf *buf, struct tensor_chunks *chunks);
+void tensor_buf_uncharge(struct tensor_buf *buf, struct tensor_chunks *chunks);
+bool tensor_buf_drop(struct tensor_buf *buf, struct tensor_chunks *chunks, bool wait);
 void tensor_buf_info(const struct tensor_hold *hold, struct tensor_info *info);
 
+/**
+ * struct tensor_memory - numbers about a buffer's pages
+ * @huge_bytes: in chunks of PMD size
+ * @pinned_bytes: resident and unmovable
+ * @node: node of all, or NUMA_NO_NODE
+ * @count: chunks of each order
+ */
+struct tensor_memory {
+	u64 huge_bytes;
+	u64 pinned_bytes;
+	int node;
+	u32 count[TENSOR_ORDERS];
+};
+
+void tensor_buf_memory(struct tensor_buf *buf, struct tensor_memory *memory);
+
+/* contract.c */
+#define TENSOR_SEALED	INT_MIN
+
+int tensor_write_get(struct tensor_buf *buf);
+void tensor_write_put(struct tensor_buf *buf);
+int tensor_device_get(struct tensor_buf *buf, bool write);
+void tensor_device_put(struct tensor_buf *buf, bool write);
+u32 tensor_buf_seals(struct tensor_buf *buf);
+u32 tensor_buf_state(struct tensor_buf *buf);
+int tensor_buf_usable(struct tensor_buf *buf);
+
+/* purge.c */
+int tensor_purge_init(void);
+void tensor_purge_exit(void);
+void tensor_purge_forget(struct tensor_buf *buf);
+
+/* status.c */
+#define TENSOR_STATUS_INDEX	(TENSOR_STATUS_OFFSET >> PAGE_SHIFT)
+
+void tensor_status_state(struct tensor_buf *buf, u32 set, u32 clear);
+void tensor_status_seal(struct tensor_buf *buf, u32 seals);
+u64 tensor_status_wrote(struct tensor_buf *buf);
+int tensor_status_map(struct tensor_buf *buf, struct vm_area_struct *vma);
+void tensor_status_free(struct tensor_buf *buf);
+
 /* fs.c */
+
+/**
+ * struct tensor_file - an open file on a buffer
+ * @hold: what it reaches and permits; no reference, the file has one
+ * @count: counter of the buffer that counts it, or NULL
+ */
+struct tensor_file {
+	struct tensor_hold hold;
+	atomic_t *count;
+};
+
 int tensor_fs_get(void);
 void tensor_fs_put(void);
 int tensor_fs_inode(struct tensor_buf *buf);
-struct file *tensor_fs_file(struct tensor_buf *buf, bool rdonly, bool counted);
+struct file *tensor_fs_file(const struct tensor_hold *hold, atomic_t *count);
 bool tensor_fs_hold(struct file *file, struct tensor_hold *hold);
 
 /* map.c */
 int tensor_map(const struct tensor_hold *hold, struct vm_area_struct *vma);
+int tensor_map_foreign(const struct tensor_hold *hold, struct vm_area_struct *vma, atomic_t *count);
 int tensor_map_cookie(struct file *file, struct vm_area_struct *vma);
+#ifdef CONFIG_TRANSPARENT_HUGEPAGE
+unsigned long tensor_map_area(struct file *file, unsigned long addr, unsigned long len,
+			      unsigned long pgoff, unsigned long flags);
+#else
+#define tensor_map_area NULL
+#endif
 
 /* meta.c */
 int tensor_desc_check(const struct tensor_desc *desc, u64 bytes);
 void tensor_desc_get(struct tensor_buf *buf, struct tensor_desc *desc);
+void tensor_desc_get_part(const struct tensor_hold *hold, struct tensor_desc *desc);
 int tensor_desc_set(struct tensor_buf *buf, const struct tensor_desc *desc);
 const char *tensor_dtype_name(u32 dtype);
 
@@ -140,6 +309,9 @@ const char *tensor_dtype_name(u32 dtype);
  * @next: where the search for a free handle begins, so that a closed one is not met again soon
  * @count: handles in the table
  * @bytes: bytes of the buffers behind them
+ * @ready_lock: guards @ready and the events of its handles
+ * @ready: handles with events
+ * @wait: who polls or reads
  */
 struct tensor_client {
 	u64 id;
@@ -149,16 +321,27 @@ struct tensor_client {
 	u32 next;
 	atomic_t count;
 	atomic64_t bytes;
+	spinlock_t ready_lock; /* guards ready */
+	struct list_head ready;
+	wait_queue_head_t wait;
 };
 
 /**
  * struct tensor_handle - an entry of the handle table
  * @hold: the reference that the handle is
+ * @client: whose it is
  * @id: its number
+ * @events: TENSOR_EVENT_* that were not read yet
+ * @holder: in the buffer's list of holders
+ * @ready: in the client's list, or empty
  */
 struct tensor_handle {
 	struct tensor_hold hold;
+	struct tensor_client *client;
 	u32 id;
+	u32 events;
+	struct list_head holder;
+	struct list_head ready;
 };
 
 struct tensor_client *tensor_client_new(void);
@@ -174,6 +357,14 @@ static inline u64 tensor_handle_cookie(const struct tensor_handle *handle)
 {
 	return (u64)handle->id << TENSOR_COOKIE_SHIFT;
 }
+
+/* event.c */
+void tensor_event_join(struct tensor_handle *handle);
+void tensor_event_leave(struct tensor_handle *handle);
+void tensor_event_post(struct tensor_buf *buf, u32 events, const struct tensor_client *by);
+ssize_t tensor_event_read(struct file *file, char __user *to, size_t room, loff_t *pos);
+__poll_t tensor_event_poll(struct file *file, struct poll_table_struct *table);
+__poll_t tensor_event_poll_buf(struct file *file, struct poll_table_struct *table);
 
 /* registry.c */
 extern struct mutex tensor_registry_lock;
@@ -227,6 +418,11 @@ struct tensor_call {
 		struct tensor_export export;
 		struct tensor_import import;
 		struct tensor_close close;
+		struct tensor_seal seal;
+		struct tensor_revoke revoke;
+		struct tensor_advise advise;
+		struct tensor_sync sync;
+		struct tensor_pin pin;
 	} arg;
 };
 
@@ -237,9 +433,13 @@ int tensor_call_hold(const struct tensor_call *call, u32 handle, struct tensor_h
 int tensor_call_reply(const struct tensor_call *call);
 int tensor_call_give(const struct tensor_call *call, struct tensor_handle *handle);
 
-/* share.c */
+/* share.c, contract.c, purge.c */
+u64 tensor_export_flags(void);
 int tensor_export(struct tensor_call *call);
 int tensor_import(struct tensor_call *call);
+int tensor_seal(struct tensor_call *call);
+int tensor_revoke(struct tensor_call *call);
+int tensor_advise(struct tensor_call *call);
 
 /* fdinfo.c */
 void tensor_fdinfo_client(struct seq_file *m, struct file *file);

@@ -7,6 +7,7 @@
 #include <linux/mm.h>
 #include <linux/miscdevice.h>
 #include <linux/module.h>
+#include <linux/rcupdate.h>
 
 #include "core.h"
 
@@ -37,10 +38,12 @@ static const struct file_operations device_fops = {
 	.owner = THIS_MODULE,
 	.open = device_open,
 	.release = device_release,
+	.read = tensor_event_read,
+	.poll = tensor_event_poll,
 	.unlocked_ioctl = tensor_ioctl_device,
 	.compat_ioctl = compat_ptr_ioctl,
 	.mmap = tensor_map_cookie,
-	.get_unmapped_area = thp_get_unmapped_area,
+	.get_unmapped_area = tensor_map_area,
 	.show_fdinfo = tensor_fdinfo_client,
 };
 
@@ -53,10 +56,13 @@ static struct miscdevice device = {
 
 static int __init tensor_init(void)
 {
-	int err = tensor_netlink_init();
+	int err = tensor_purge_init();
 
 	if (err)
 		return err;
+	err = tensor_netlink_init();
+	if (err)
+		goto exit_purge;
 	err = misc_register(&device);
 	if (err)
 		goto exit_netlink;
@@ -64,6 +70,8 @@ static int __init tensor_init(void)
 
 exit_netlink:
 	tensor_netlink_exit();
+exit_purge:
+	tensor_purge_exit();
 	return err;
 }
 
@@ -71,6 +79,9 @@ static void __exit tensor_exit(void)
 {
 	misc_deregister(&device);
 	tensor_netlink_exit();
+	tensor_purge_exit();
+	/* buffers that went a moment ago may still be on their way */
+	rcu_barrier();
 }
 
 module_init(tensor_init);

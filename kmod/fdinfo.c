@@ -51,6 +51,26 @@ static void put_desc(struct seq_file *m, const struct tensor_desc *desc)
 	seq_printf(m, "tensor-offset:\t%llu\n", desc->offset);
 }
 
+/* Words, in the order of their bits; absent if there are none. */
+static void put_words(struct seq_file *m, const char *key, const char *const *words, u32 bits)
+{
+	if (!bits)
+		return;
+	seq_printf(m, "tensor-%s:\t", key);
+	for (; bits; bits >>= 1, words++)
+		if (bits & 1)
+			seq_printf(m, "%s%s", *words, bits > 1 ? " " : "\n");
+}
+
+static void put_state(struct seq_file *m, struct tensor_buf *buf)
+{
+	static const char *const seals[] = { "write", "meta", "seal" };
+	static const char *const states[] = { "revoked", "purgeable", "purged" };
+
+	put_words(m, "seals", seals, tensor_buf_seals(buf));
+	put_words(m, "state", states, tensor_buf_state(buf) / TENSOR_STATE_REVOKED);
+}
+
 /**
  * tensor_fdinfo_buf() - a buffer fd
  * @m: where to
@@ -58,6 +78,7 @@ static void put_desc(struct seq_file *m, const struct tensor_desc *desc)
  */
 void tensor_fdinfo_buf(struct seq_file *m, struct file *file)
 {
+	struct tensor_memory memory;
 	struct tensor_desc desc;
 	struct tensor_hold hold;
 	struct tensor_buf *buf;
@@ -65,11 +86,15 @@ void tensor_fdinfo_buf(struct seq_file *m, struct file *file)
 	if (!tensor_fs_hold(file, &hold))
 		return;
 	buf = hold.buf;
-	tensor_desc_get(buf, &desc);
+	tensor_desc_get_part(&hold, &desc);
+	tensor_buf_memory(buf, &memory);
 	seq_printf(m, "tensor-buffer-id:\t%llu\n", buf->id);
 	seq_printf(m, "tensor-mode:\t%s\n", hold.rdonly ? "ro" : "rw");
-	put_bytes(m, "total-memory", buf->bytes);
-	put_bytes(m, "huge-memory", tensor_chunks_huge_bytes(&buf->chunks));
+	put_state(m, buf);
+	put_bytes(m, "total-memory", (u64)hold.count << PAGE_SHIFT);
+	put_bytes(m, "huge-memory", memory.huge_bytes);
+	if (tensor_hold_part(&hold))
+		put_bytes(m, "first", (u64)hold.first << PAGE_SHIFT);
 	seq_printf(m, "tensor-handles:\t%d\n", atomic_read(&buf->handles));
 	seq_printf(m, "tensor-files:\t%d\n", atomic_read(&buf->files));
 	seq_printf(m, "tensor-mappings:\t%d\n", atomic_read(&buf->mappings));

@@ -20,6 +20,7 @@
 #include <linux/module.h>
 #include <linux/mount.h>
 #include <linux/pseudo_fs.h>
+#include <linux/slab.h>
 #include <linux/statfs.h>
 
 #include "core.h"
@@ -132,53 +133,78 @@ int tensor_fs_inode(struct tensor_buf *buf)
 
 static int buf_mmap(struct file *file, struct vm_area_struct *vma)
 {
-	struct tensor_hold hold;
+	const struct tensor_file *open = file->private_data;
 
-	tensor_fs_hold(file, &hold);
-	return tensor_map(&hold, vma);
+	return tensor_map(&open->hold, vma);
 }
+
+#ifdef CONFIG_TRANSPARENT_HUGEPAGE
+/* Aligned for the buffer, not for the part of it that the file reaches. */
+static unsigned long buf_area(struct file *file, unsigned long addr, unsigned long len,
+			      unsigned long pgoff, unsigned long flags)
+{
+	const struct tensor_file *open = file->private_data;
+
+	return thp_get_unmapped_area(file, addr, len, pgoff + open->hold.first, flags);
+}
+#else
+#define buf_area NULL
+#endif
 
 static int buf_release(struct inode *inode, struct file *file)
 {
-	struct tensor_buf *counted = file->private_data;
+	struct tensor_file *open = file->private_data;
 
-	if (counted)
-		atomic_dec(&counted->files);
+	/* an open that failed has none */
+	if (!open)
+		return 0;
+	trace_tensor_file_release(&open->hold);
+	if (open->count) {
+		atomic_dec(open->count);
+		tensor_event_post(open->hold.buf, TENSOR_EVENT_GONE, NULL);
+	}
+	kfree(open);
 	return 0;
 }
 
 static const struct file_operations buf_fops = {
 	.mmap = buf_mmap,
-	.get_unmapped_area = thp_get_unmapped_area,
+	.get_unmapped_area = buf_area,
 	.unlocked_ioctl = tensor_ioctl_buf,
 	.compat_ioctl = compat_ptr_ioctl,
+	.poll = tensor_event_poll_buf,
 	.show_fdinfo = tensor_fdinfo_buf,
 	.release = buf_release,
 };
 
 /**
  * tensor_fs_file() - open a file on a buffer
- * @buf: the buffer; the caller has a reference, the file gets its own
- * @rdonly: whether the file is for reading only
- * @counted: whether it counts as exported
+ * @hold: what it shall reach and permit; the file gets a reference of its own
+ * @count: counter of the buffer that shall count it, or NULL
  *
  * Return: the file or an ERR_PTR().
  */
-struct file *tensor_fs_file(struct tensor_buf *buf, bool rdonly, bool counted)
+struct file *tensor_fs_file(const struct tensor_hold *hold, atomic_t *count)
 {
+	struct tensor_file *open = kmalloc(sizeof(*open), GFP_KERNEL_ACCOUNT);
+	struct tensor_buf *buf = hold->buf;
 	struct file *file;
 
+	if (!open)
+		return ERR_PTR(-ENOMEM);
+	*open = (struct tensor_file){ .hold = *hold, .count = count };
 	ihold(buf->inode);
-	file = alloc_file_pseudo(buf->inode, buf->mnt, "", rdonly ? O_RDONLY : O_RDWR, &buf_fops);
+	file = alloc_file_pseudo(buf->inode, buf->mnt, "", hold->rdonly ? O_RDONLY : O_RDWR,
+				 &buf_fops);
 	if (IS_ERR(file)) {
 		iput(buf->inode);
+		kfree(open);
 		return file;
 	}
-	trace_tensor_file(buf, rdonly, counted);
-	if (counted) {
-		file->private_data = buf;
-		atomic_inc(&buf->files);
-	}
+	file->private_data = open;
+	if (count)
+		atomic_inc(count);
+	trace_tensor_file_open(hold);
 	return file;
 }
 
@@ -193,9 +219,10 @@ struct file *tensor_fs_file(struct tensor_buf *buf, bool rdonly, bool counted)
  */
 bool tensor_fs_hold(struct file *file, struct tensor_hold *hold)
 {
+	const struct tensor_file *open = file->private_data;
+
 	if (file->f_op != &buf_fops)
 		return false;
-	hold->buf = file_inode(file)->i_private;
-	hold->rdonly = !(file->f_mode & FMODE_WRITE);
+	*hold = open->hold;
 	return true;
 }

@@ -18,7 +18,6 @@
 #include "core.h"
 
 #define ALLOC_FLAGS	(TENSOR_ALLOC_ORDERS | TENSOR_ALLOC_NODE_ONLY)
-#define EXPORT_FLAGS	(TENSOR_EXPORT_CLOEXEC | TENSOR_EXPORT_RDONLY)
 
 /**
  * tensor_call_hold() - find the buffer that a call is about
@@ -116,23 +115,25 @@ static int alloc_want(const struct tensor_alloc *arg, struct tensor_want *want)
 static int call_alloc(struct tensor_call *call)
 {
 	struct tensor_alloc *arg = &call->arg.alloc;
-	struct tensor_hold hold = { .rdonly = false };
 	struct tensor_handle *handle;
+	struct tensor_hold hold;
 	struct tensor_want want;
+	struct tensor_buf *buf;
 	int err;
 
 	err = alloc_want(arg, &want);
 	if (err)
 		return err;
-	hold.buf = tensor_buf_new(&want, call->client->owner, call->client->id);
-	if (IS_ERR(hold.buf))
-		return PTR_ERR(hold.buf);
+	buf = tensor_buf_alloc(&want, call->client);
+	if (IS_ERR(buf))
+		return PTR_ERR(buf);
+	hold = tensor_hold_all(buf, false);
 	handle = tensor_handle_new(call->client, &hold);
 	if (IS_ERR(handle)) {
-		tensor_buf_put(hold.buf);
+		tensor_buf_put(buf);
 		return PTR_ERR(handle);
 	}
-	arg->bytes = hold.buf->bytes;
+	arg->bytes = buf->bytes;
 	arg->handle = handle->id;
 	arg->cookie = tensor_handle_cookie(handle);
 	return tensor_call_give(call, handle);
@@ -169,14 +170,16 @@ static int call_meta(struct tensor_call *call)
 	err = tensor_call_hold(call, meta->handle, &hold);
 	if (err)
 		return err;
+	err = tensor_buf_usable(hold.buf);
+	if (err)
+		goto put_buf;
 	if (!(meta->flags & TENSOR_META_SET)) {
-		tensor_desc_get(hold.buf, &meta->desc);
+		tensor_desc_get_part(&hold, &meta->desc);
 		err = tensor_call_reply(call);
-	} else if (hold.rdonly) {
-		err = -EACCES;
 	} else {
-		err = tensor_desc_set(hold.buf, &meta->desc);
+		err = tensor_hold_full(&hold) ? tensor_desc_set(hold.buf, &meta->desc) : -EACCES;
 	}
+put_buf:
 	tensor_buf_put(hold.buf);
 	return err;
 }
@@ -228,11 +231,15 @@ static const struct ioctl_op ops[] = {
 	OP(TENSOR_IOC_EXPORT, tensor_export, struct tensor_export, fd),
 	OP(TENSOR_IOC_IMPORT, tensor_import, struct tensor_import, cookie, .write = true),
 	OP(TENSOR_IOC_CLOSE, call_close, struct tensor_close, __reserved),
+	OP(TENSOR_IOC_SEAL, tensor_seal, struct tensor_seal, seals, .on_buf = true),
+	OP(TENSOR_IOC_REVOKE, tensor_revoke, struct tensor_revoke, __reserved),
+	OP(TENSOR_IOC_ADVISE, tensor_advise, struct tensor_advise, __reserved),
 };
 
 static u64 query_features(void)
 {
-	u64 features = TENSOR_FEATURE_RDONLY | TENSOR_FEATURE_NETLINK;
+	u64 features = TENSOR_FEATURE_RDONLY | TENSOR_FEATURE_NETLINK | TENSOR_FEATURE_STATUS |
+		       TENSOR_FEATURE_EVENTS;
 
 	if (IS_ENABLED(CONFIG_TRANSPARENT_HUGEPAGE) && TENSOR_TOP_ORDER == TENSOR_PMD_ORDER)
 		features |= TENSOR_FEATURE_HUGE;
@@ -252,7 +259,7 @@ static int call_query(struct tensor_call *call)
 	query->features = query_features();
 	query->ioctls = GENMASK_ULL(ARRAY_SIZE(ops) - 1, 0);
 	query->alloc_flags = ALLOC_FLAGS;
-	query->export_flags = EXPORT_FLAGS;
+	query->export_flags = tensor_export_flags();
 	query->max_bytes = TENSOR_MAX_BYTES;
 	query->limit_bytes = tensor_limit_bytes();
 	query->used_bytes = tensor_limit_used();
@@ -263,6 +270,7 @@ static int call_query(struct tensor_call *call)
 	query->dtypes = TENSOR_DT_COUNT;
 	query->max_handles = TENSOR_MAX_HANDLES;
 	query->nodes = num_node_state(N_MEMORY);
+	query->status_offset = TENSOR_STATUS_OFFSET;
 	return tensor_call_reply(call);
 }
 
@@ -317,7 +325,7 @@ long tensor_ioctl_device(struct file *file, unsigned int cmd, unsigned long arg)
 /**
  * tensor_ioctl_buf() - an ioctl on a buffer fd
  * @file: the buffer's file
- * @cmd: TENSOR_IOC_INFO or TENSOR_IOC_META
+ * @cmd: TENSOR_IOC_*, one of those about a buffer
  * @arg: address of the struct
  *
  * Return: 0 or -errno.

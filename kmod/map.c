@@ -5,40 +5,64 @@
  * A plain shared mapping of the buffer's own inode, whose fault handler hands out pages with a
  * reference: so the core can pin, count and split it like any file's, and where a chunk has PMD
  * size it installs one PMD by itself. A mapping of /dev/tensor at a cookie is turned into the same.
+ *
+ * The offset of a mapping counts from the begin of the buffer, also where the file reaches a part of
+ * it only: so that revoking finds it.
  */
 #include <linux/err.h>
 #include <linux/file.h>
 #include <linux/fs.h>
 #include <linux/mm.h>
+#include <linux/pagemap.h>
 
 #include "core.h"
 #include "trace.h"
 
-static struct tensor_buf *vma_buf(struct vm_area_struct *vma)
+static struct tensor_buf *vma_buf(const struct vm_area_struct *vma)
 {
 	return file_inode(vma->vm_file)->i_private;
 }
 
+/*
+ * The page is locked before the list is let go of, and stays so until the core has made the entry:
+ * who takes the pages away waits for that, see tensor_buf_drop().
+ */
 static vm_fault_t map_fault(struct vm_fault *vmf)
 {
-	struct page *page = tensor_chunks_page(&vma_buf(vmf->vma)->chunks, vmf->pgoff);
+	struct tensor_buf *buf = vma_buf(vmf->vma);
+	struct page *page;
 
+	down_read(&buf->pages);
+	page = tensor_chunks_page(&buf->chunks, vmf->pgoff);
+	if (page) {
+		get_page(page);
+		folio_lock(page_folio(page));
+	}
+	up_read(&buf->pages);
 	if (!page)
 		return VM_FAULT_SIGBUS;
-	get_page(page);
 	vmf->page = page;
-	return 0;
+	return VM_FAULT_LOCKED;
 }
 
-/* Also when one is split in two, moved or inherited. */
+/* Also when one is split in two, moved or inherited: then there is a writer already. */
 static void map_open(struct vm_area_struct *vma)
 {
-	atomic_inc(&vma_buf(vma)->mappings);
+	struct tensor_buf *buf = vma_buf(vma);
+
+	atomic_inc(&buf->mappings);
+	if (vma->vm_flags & VM_MAYWRITE)
+		atomic_inc(&buf->writers);
 }
 
 static void map_close(struct vm_area_struct *vma)
 {
-	atomic_dec(&vma_buf(vma)->mappings);
+	struct tensor_buf *buf = vma_buf(vma);
+
+	trace_tensor_unmap(buf, vma);
+	if (vma->vm_flags & VM_MAYWRITE)
+		tensor_write_put(buf);
+	atomic_dec(&buf->mappings);
 }
 
 static const struct vm_operations_struct map_ops = {
@@ -49,9 +73,7 @@ static const struct vm_operations_struct map_ops = {
 
 static int map_check(const struct tensor_hold *hold, struct vm_area_struct *vma)
 {
-	unsigned long pages = hold->buf->chunks.pages;
-
-	if (vma->vm_pgoff >= pages || vma_pages(vma) > pages - vma->vm_pgoff)
+	if (vma->vm_pgoff >= hold->count || vma_pages(vma) > hold->count - vma->vm_pgoff)
 		return -EINVAL;
 	if (vma->vm_flags & VM_EXEC)
 		return -EPERM;
@@ -63,54 +85,105 @@ static int map_check(const struct tensor_hold *hold, struct vm_area_struct *vma)
 	return hold->rdonly ? -EACCES : 0;
 }
 
-/* Nothing can fail any more. The file of @vma is one of the buffer. */
-static void map_install(const struct tensor_hold *hold, struct vm_area_struct *vma)
+/* Counts the mapping as a writer if it is, or may become one. */
+static int map_write(const struct tensor_hold *hold, struct vm_area_struct *vma)
 {
-	unsigned long never = VM_MAYEXEC;
+	int err;
 
 	/* a private mapping must not become writable either: it would copy what it writes to */
-	if (hold->rdonly || !(vma->vm_flags & VM_MAYSHARE))
-		never |= VM_MAYWRITE;
-	vm_flags_clear(vma, never);
+	if (!hold->rdonly && vma->vm_flags & VM_MAYSHARE) {
+		err = tensor_write_get(hold->buf);
+		if (!err)
+			return 0;
+		if (vma->vm_flags & VM_WRITE)
+			return err;
+	}
+	vm_flags_clear(vma, VM_MAYWRITE);
+	return 0;
+}
+
+static int map_alloc(const struct tensor_hold *hold, struct vm_area_struct *vma)
+{
+	int err = map_write(hold, vma);
+
+	if (err)
+		return err;
+	vm_flags_clear(vma, VM_MAYEXEC);
 	vm_flags_set(vma, VM_DONTEXPAND | VM_DONTDUMP);
+	vma->vm_pgoff += hold->first;
 	vma->vm_ops = &map_ops;
-	map_open(vma);
+	atomic_inc(&hold->buf->mappings);
 	trace_tensor_map(hold->buf, vma);
+	return 0;
+}
+
+/* Another driver's memory is mapped as that driver does, with the rights that the holder has. */
+static int map_backing(const struct tensor_hold *hold, struct vm_area_struct *vma)
+{
+	if (!hold->buf->backing->map)
+		return -EOPNOTSUPP;
+	if (hold->rdonly)
+		vm_flags_clear(vma, VM_MAYWRITE);
+	vm_flags_clear(vma, VM_MAYEXEC);
+	vma->vm_pgoff += hold->first;
+	return hold->buf->backing->map(hold->buf, vma);
 }
 
 /**
  * tensor_map() - mmap() of a buffer fd
- * @hold: the buffer
- * @vma: the mapping; its offset counts from the begin of the buffer
+ * @hold: the buffer, and the part of it
+ * @vma: the mapping; its offset counts from the begin of that part
  *
  * Return: 0; -EINVAL: past the end, or private and writable; -EACCES: writable through a read-only
- * fd; -EPERM: executable.
+ * fd; -EPERM: executable, or writable and sealed; -EIDRM; -EOPNOTSUPP: memory that is not for
+ * mapping.
  */
 int tensor_map(const struct tensor_hold *hold, struct vm_area_struct *vma)
 {
-	int err = map_check(hold, vma);
+	int err = tensor_buf_usable(hold->buf);
 
 	if (err)
 		return err;
-	map_install(hold, vma);
-	return 0;
-}
-
-static int map_switch(const struct tensor_hold *hold, struct vm_area_struct *vma)
-{
-	struct file *file;
-	int err;
-
+	if (vma->vm_pgoff >= TENSOR_STATUS_INDEX)
+		return tensor_status_map(hold->buf, vma);
 	err = map_check(hold, vma);
 	if (err)
 		return err;
-	file = tensor_fs_file(hold->buf, hold->rdonly, false);
+	if (hold->buf->backing->kind == TENSOR_KIND_ALLOC)
+		return map_alloc(hold, vma);
+	return map_backing(hold, vma);
+}
+
+/**
+ * tensor_map_foreign() - mmap() of another file that stands for a buffer
+ * @hold: the buffer, and the part of it
+ * @vma: the mapping; its offset counts from the begin of that part
+ * @count: counter of the buffer that shall count the mapping's file, or NULL
+ *
+ * The mapping becomes one of the buffer's own file, by which all mappings of it are found.
+ *
+ * Return: as tensor_map(); -ENFILE, -ENOMEM.
+ */
+int tensor_map_foreign(const struct tensor_hold *hold, struct vm_area_struct *vma, atomic_t *count)
+{
+	struct file *file = tensor_fs_file(hold, count);
+
 	if (IS_ERR(file))
 		return PTR_ERR(file);
 	vma_set_file(vma, file);
 	fput(file);
-	map_install(hold, vma);
-	return 0;
+	/* on an error the core gives back the file that the mapping has by then */
+	return tensor_map(hold, vma);
+}
+
+static struct tensor_client *map_client(struct file *file, unsigned long pgoff, u32 *id)
+{
+	unsigned long handle = pgoff >> (TENSOR_COOKIE_SHIFT - PAGE_SHIFT);
+
+	if (handle > TENSOR_MAX_HANDLES)
+		return NULL;
+	*id = handle;
+	return file->private_data;
 }
 
 /**
@@ -122,18 +195,50 @@ static int map_switch(const struct tensor_hold *hold, struct vm_area_struct *vma
  */
 int tensor_map_cookie(struct file *file, struct vm_area_struct *vma)
 {
-	const unsigned int shift = TENSOR_COOKIE_SHIFT - PAGE_SHIFT;
-	unsigned long id = vma->vm_pgoff >> shift;
+	struct tensor_client *client;
 	struct tensor_hold hold;
+	atomic_t *count;
+	u32 id;
 	int err;
 
-	if (id > TENSOR_MAX_HANDLES)
+	client = map_client(file, vma->vm_pgoff, &id);
+	if (!client)
 		return -ENOENT;
-	err = tensor_handle_get(file->private_data, id, &hold);
+	err = tensor_handle_get(client, id, &hold);
 	if (err)
 		return err;
-	vma->vm_pgoff &= (1UL << shift) - 1;
-	err = map_switch(&hold, vma);
+	vma->vm_pgoff &= BIT(TENSOR_COOKIE_SHIFT - PAGE_SHIFT) - 1;
+	count = hold.buf->client == client->id ? NULL : &hold.buf->guests;
+	err = tensor_map_foreign(&hold, vma, count);
 	tensor_buf_put(hold.buf);
 	return err;
 }
+
+#ifdef CONFIG_TRANSPARENT_HUGEPAGE
+/**
+ * tensor_map_area() - find an address for mmap() of /dev/tensor
+ * @file: an open of the device
+ * @addr: wish
+ * @len: bytes
+ * @pgoff: a cookie plus an offset
+ * @flags: of mmap()
+ *
+ * Aligned for the buffer, not for the part of it that the handle reaches.
+ *
+ * Return: the address or -errno.
+ */
+unsigned long tensor_map_area(struct file *file, unsigned long addr, unsigned long len,
+			      unsigned long pgoff, unsigned long flags)
+{
+	struct tensor_client *client;
+	struct tensor_hold hold;
+	u32 id;
+
+	client = map_client(file, pgoff, &id);
+	if (client && !tensor_handle_get(client, id, &hold)) {
+		pgoff += hold.first;
+		tensor_buf_put(hold.buf);
+	}
+	return thp_get_unmapped_area(file, addr, len, pgoff, flags);
+}
+#endif

@@ -180,9 +180,29 @@ int tensor_desc_check(const struct tensor_desc *desc, u64 bytes)
  */
 void tensor_desc_get(struct tensor_buf *buf, struct tensor_desc *desc)
 {
-	spin_lock(&buf->desc_lock);
+	spin_lock(&buf->spin);
 	*desc = buf->desc;
-	spin_unlock(&buf->desc_lock);
+	spin_unlock(&buf->spin);
+}
+
+/**
+ * tensor_desc_get_part() - read a descriptor as it looks from a part of the buffer
+ * @hold: the buffer and the part
+ * @desc: filled in; one that does not lie in the part is shown as none at all
+ */
+void tensor_desc_get_part(const struct tensor_hold *hold, struct tensor_desc *desc)
+{
+	u64 first = (u64)hold->first << PAGE_SHIFT;
+
+	tensor_desc_get(hold->buf, desc);
+	if (!tensor_hold_part(hold))
+		return;
+	if (desc->offset >= first) {
+		desc->offset -= first;
+		if (!tensor_desc_check(desc, (u64)hold->count << PAGE_SHIFT))
+			return;
+	}
+	memset(desc, 0, sizeof(*desc));
 }
 
 /**
@@ -190,7 +210,7 @@ void tensor_desc_get(struct tensor_buf *buf, struct tensor_desc *desc)
  * @buf: the buffer
  * @desc: from a user
  *
- * Return: 0, or as tensor_desc_check() and nothing is changed.
+ * Return: 0; -EPERM: sealed; or as tensor_desc_check() and nothing is changed.
  */
 int tensor_desc_set(struct tensor_buf *buf, const struct tensor_desc *desc)
 {
@@ -198,8 +218,11 @@ int tensor_desc_set(struct tensor_buf *buf, const struct tensor_desc *desc)
 
 	if (err)
 		return err;
-	spin_lock(&buf->desc_lock);
-	buf->desc = *desc;
-	spin_unlock(&buf->desc_lock);
-	return 0;
+	spin_lock(&buf->spin);
+	if (buf->seals & TENSOR_SEAL_META)
+		err = -EPERM;
+	else
+		buf->desc = *desc;
+	spin_unlock(&buf->spin);
+	return err;
 }

@@ -75,19 +75,20 @@ static int put_buf_owner(struct sk_buff *skb, const struct tensor_buf *buf)
 	return 0;
 }
 
-static int put_buf_pages(struct sk_buff *skb, const struct tensor_buf *buf)
+static int put_buf_pages(struct sk_buff *skb, struct tensor_buf *buf)
 {
-	const struct tensor_chunks *chunks = &buf->chunks;
 	const int pad = TENSOR_A_BUF_PAD;
+	struct tensor_memory memory;
 
+	tensor_buf_memory(buf, &memory);
 	if (put_u64(skb, TENSOR_A_BUF_BYTES, buf->bytes, pad) ||
-	    put_u64(skb, TENSOR_A_BUF_HUGE_BYTES, tensor_chunks_huge_bytes(chunks), pad) ||
-	    put_u64(skb, TENSOR_A_BUF_PINNED_BYTES, buf->bytes, pad) ||
-	    nla_put_s32(skb, TENSOR_A_BUF_NODE, chunks->node) ||
+	    put_u64(skb, TENSOR_A_BUF_HUGE_BYTES, memory.huge_bytes, pad) ||
+	    put_u64(skb, TENSOR_A_BUF_PINNED_BYTES, memory.pinned_bytes, pad) ||
+	    nla_put_s32(skb, TENSOR_A_BUF_NODE, memory.node) ||
 	    nla_put_u32(skb, TENSOR_A_BUF_HANDLES, atomic_read(&buf->handles)) ||
 	    nla_put_u32(skb, TENSOR_A_BUF_FILES, atomic_read(&buf->files)) ||
 	    nla_put_u32(skb, TENSOR_A_BUF_MAPPINGS, atomic_read(&buf->mappings)) ||
-	    nla_put(skb, TENSOR_A_BUF_CHUNKS, sizeof(chunks->count), chunks->count))
+	    nla_put(skb, TENSOR_A_BUF_CHUNKS, sizeof(memory.count), memory.count))
 		return -EMSGSIZE;
 	return 0;
 }

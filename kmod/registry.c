@@ -53,7 +53,7 @@ int tensor_registry_add_buf(struct tensor_buf *buf)
 	if (!err) {
 		totals.bufs++;
 		totals.bytes += buf->bytes;
-		totals.huge_bytes += tensor_chunks_huge_bytes(&buf->chunks);
+		totals.huge_bytes += buf->huge_bytes;
 		totals_changed();
 	}
 	mutex_unlock(&tensor_registry_lock);
@@ -72,7 +72,7 @@ void tensor_registry_del_buf(struct tensor_buf *buf)
 	if (xa_erase(&tensor_bufs, buf->id)) {
 		totals.bufs--;
 		totals.bytes -= buf->bytes;
-		totals.huge_bytes -= tensor_chunks_huge_bytes(&buf->chunks);
+		totals.huge_bytes -= buf->huge_bytes;
 		totals_changed();
 	}
 	mutex_unlock(&tensor_registry_lock);

@@ -23,7 +23,7 @@ DECLARE_EVENT_CLASS(tensor_buf,
 				     __field(u64, huge)),
 		    TP_fast_assign(__entry->id = buf->id;
 				   __entry->bytes = buf->bytes;
-				   __entry->huge = tensor_chunks_huge_bytes(&buf->chunks);),
+				   __entry->huge = buf->huge_bytes;),
 		    TP_printk("buf=%llu bytes=%llu huge=%llu", __entry->id, __entry->bytes,
 			      __entry->huge)
 );
@@ -64,17 +64,29 @@ DEFINE_EVENT(tensor_handle, tensor_handle_retire,
 	     TP_ARGS(client, handle)
 );
 
-TRACE_EVENT(tensor_file,
-	    TP_PROTO(const struct tensor_buf *buf, bool rdonly, bool exported),
-	    TP_ARGS(buf, rdonly, exported),
-	    TP_STRUCT__entry(__field(u64, buf)
-			     __field(bool, rdonly)
-			     __field(bool, exported)),
-	    TP_fast_assign(__entry->buf = buf->id;
-			   __entry->rdonly = rdonly;
-			   __entry->exported = exported;),
-	    TP_printk("buf=%llu %s for %s", __entry->buf, __entry->rdonly ? "ro" : "rw",
-		      __entry->exported ? "export" : "mapping")
+DECLARE_EVENT_CLASS(tensor_hold,
+		    TP_PROTO(const struct tensor_hold *hold),
+		    TP_ARGS(hold),
+		    TP_STRUCT__entry(__field(u64, buf)
+				     __field(u64, first)
+				     __field(u64, count)
+				     __field(bool, rdonly)),
+		    TP_fast_assign(__entry->buf = hold->buf->id;
+				   __entry->first = hold->first;
+				   __entry->count = hold->count;
+				   __entry->rdonly = hold->rdonly;),
+		    TP_printk("buf=%llu %s pages %llu+%llu", __entry->buf,
+			      __entry->rdonly ? "ro" : "rw", __entry->first, __entry->count)
+);
+
+DEFINE_EVENT(tensor_hold, tensor_file_open,
+	     TP_PROTO(const struct tensor_hold *hold),
+	     TP_ARGS(hold)
+);
+
+DEFINE_EVENT(tensor_hold, tensor_file_release,
+	     TP_PROTO(const struct tensor_hold *hold),
+	     TP_ARGS(hold)
 );
 
 TRACE_EVENT(tensor_map,
@@ -90,6 +102,46 @@ TRACE_EVENT(tensor_map,
 			   __entry->first = vma->vm_pgoff;),
 	    TP_printk("buf=%llu %lx-%lx from page %lu", __entry->buf, __entry->start, __entry->end,
 		      __entry->first)
+);
+
+TRACE_EVENT(tensor_unmap,
+	    TP_PROTO(const struct tensor_buf *buf, const struct vm_area_struct *vma),
+	    TP_ARGS(buf, vma),
+	    TP_STRUCT__entry(__field(u64, buf)
+			     __field(unsigned long, start)
+			     __field(unsigned long, end)),
+	    TP_fast_assign(__entry->buf = buf->id;
+			   __entry->start = vma->vm_start;
+			   __entry->end = vma->vm_end;),
+	    TP_printk("buf=%llu %lx-%lx", __entry->buf, __entry->start, __entry->end)
+);
+
+TRACE_EVENT(tensor_state,
+	    TP_PROTO(const struct tensor_buf *buf),
+	    TP_ARGS(buf),
+	    TP_STRUCT__entry(__field(u64, buf)
+			     __field(u32, seals)
+			     __field(u32, state)),
+	    TP_fast_assign(__entry->buf = buf->id;
+			   __entry->seals = buf->seals;
+			   __entry->state = buf->state;),
+	    TP_printk("buf=%llu seals=%x%s%s%s", __entry->buf, __entry->seals,
+		      __entry->state & TENSOR_STATE_REVOKED ? " revoked" : "",
+		      __entry->state & TENSOR_STATE_PURGEABLE ? " purgeable" : "",
+		      __entry->state & TENSOR_STATE_PURGED ? " purged" : "")
+);
+
+TRACE_EVENT(tensor_device,
+	    TP_PROTO(const struct tensor_buf *buf, bool write, bool begin),
+	    TP_ARGS(buf, write, begin),
+	    TP_STRUCT__entry(__field(u64, buf)
+			     __field(bool, write)
+			     __field(bool, begin)),
+	    TP_fast_assign(__entry->buf = buf->id;
+			   __entry->write = write;
+			   __entry->begin = begin;),
+	    TP_printk("buf=%llu %s %s", __entry->buf, __entry->write ? "write" : "read",
+		      __entry->begin ? "begin" : "end")
 );
 
 #endif /* TENSOR_TRACE_H */
