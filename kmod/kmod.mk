@@ -3,7 +3,8 @@
 #   make kmod [KDIR=/lib/modules/RELEASE/build] [C=1]
 #
 # Builds tensor.ko for one kernel into build/kmod/RELEASE/. Kbuild writes objects beside the sources
-# it is given, so it is given a folder of links to ours. C=1 runs sparse over it.
+# it is given, so it is given a folder of links to ours. C=1 runs sparse over it. A warning is an
+# error here; where DKMS builds with a compiler that we have not met, it is not.
 
 # The running kernel's headers, else the newest that are installed. Asked for once, and only by a
 # rule that wants them.
@@ -23,4 +24,4 @@ kmod:
 	@mkdir -p $(addprefix $(KMOD_OUT)/,$(sort $(dir $(KMOD_SRC))))
 	@for f in $(KMOD_SRC); do \
 		[ -e $(KMOD_OUT)/$$f ] || ln -sfT $(CURDIR)/$$f $(KMOD_OUT)/$$f || exit 1; done
-	+@$(MAKE) --no-print-directory -C $(KDIR) M=$(KMOD_OUT) modules
+	+@$(MAKE) --no-print-directory -C $(KDIR) M=$(KMOD_OUT) KCFLAGS=-Werror modules

@@ -3,6 +3,7 @@
 #
 # An installed tree serves a program that knows only pkg-config: the one in README.md. The shared
 # library's interface is tensor_* and nothing else; what its plugin needs has a node of its own.
+# DKMS finds all that kbuild needs, and `make uninstall` leaves nothing.
 set -eu
 build=$(readlink -f "$1")
 tmp=$(mktemp -d)
@@ -35,3 +36,22 @@ for f in bin/tensorstat include/tensor/ops.h include/linux/tensor.h share/man/ma
 done
 test -s "$tmp/root/usr/lib/udev/rules.d/60-tensor.rules"
 test -x "$build/bin/tensorstat"
+
+# Every source that Kbuild names, and every header that those include by our own names.
+src=$tmp/root/usr/src/tensor-$(sed -n 's/^VERSION *:= *//p' Makefile)
+grep -q '^PACKAGE_VERSION="[0-9.]*"$' "$src/dkms.conf"
+for o in $(grep -o 'kmod/[a-z0-9_/]*\.o' "$src/Kbuild"); do
+	test -s "$src/${o%.o}.c"
+done
+for c in "$src"/kmod/*.[ch] "$src"/kmod/*/*.[ch]; do
+	for h in $(sed -n 's/^#include "\(.*\)"$/\1/p' "$c"); do
+		test -s "${c%/*}/$h" || test -s "$src/kmod/$h" || test -s "$src/$h"
+	done
+done
+
+make --no-print-directory uninstall DESTDIR="$tmp/root" PREFIX=/usr
+if find "$tmp/root" ! -type d | grep .; then
+	echo "left behind by make uninstall"
+	exit 1
+fi
+[ ! -e "$tmp/root/usr/include/tensor" ] && [ ! -e "$src" ]
