@@ -1,0 +1,23 @@
+# SPDX-License-Identifier: LGPL-2.1-only OR MIT
+#
+#   make deb             libtensor0, libtensor-dev, tensorstat and tensor-dkms, into build/deb/
+#   make lint-deb        lintian over them
+#
+# dpkg wants its debian/ at the top of a tree it may write into, so it gets a copy of ours.
+
+DEB      := $(B)/deb
+DEB_TREE := $(DEB)/devtensor-$(VERSION)
+
+.PHONY: deb lint-deb
+deb:
+	@packaging/install-deps build package
+	@v=$$(dpkg-parsechangelog -l packaging/debian/changelog -S Version); [ "$$v" = $(VERSION) ] || { \
+		echo "make deb: packaging/debian/changelog says $$v, the Makefile $(VERSION)" >&2; exit 1; }
+	$(Q)rm -rf $(DEB) && mkdir -p $(DEB_TREE)
+	$(Q)tar -c --exclude=./$(B) --exclude=./.git --exclude='__pycache__' . | tar -x -C $(DEB_TREE)
+	$(Q)cp -a packaging/debian $(DEB_TREE)/debian
+	$(Q)cd $(DEB_TREE) && env -u MAKEFLAGS -u MAKELEVEL dpkg-buildpackage -b -us -uc -j$$(nproc)
+
+# What it is told to overlook, and why, is in packaging/debian/*.lintian-overrides.
+lint-deb:
+	$(Q)lintian -I --fail-on error,warning,info --tag-display-limit 0 $(DEB)/*.changes
