@@ -17,6 +17,7 @@
 #include <linux/user_namespace.h>
 
 #include "core.h"
+#include "netlink.h"
 #include "trace.h"
 
 static struct page *alloc_page_at(struct tensor_buf *buf, unsigned long index)
@@ -109,8 +110,10 @@ int tensor_buf_charge(struct tensor_buf *buf, struct tensor_chunks *chunks)
 {
 	int err = tensor_limit_charge(buf->bytes);
 
-	if (err)
+	if (err) {
+		tensor_notify_limit(buf->client, buf->bytes);
 		return err;
+	}
 	err = tensor_chunks_alloc(chunks, &buf->want);
 	if (err)
 		tensor_limit_uncharge(buf->bytes);

@@ -186,3 +186,30 @@ int tensor_handle_close(struct tensor_client *client, u32 id)
 	handle_retire(client, handle);
 	return 0;
 }
+
+/**
+ * tensor_handle_next() - look at a table of handles from outside
+ * @client: whose; the caller keeps it from going
+ * @id: number to begin with; that of the one that was found
+ * @row: filled in
+ *
+ * Return: whether there is one with that number or a larger one.
+ */
+bool tensor_handle_next(struct tensor_client *client, unsigned long *id,
+			struct tensor_handle_row *row)
+{
+	struct tensor_handle *handle;
+
+	/* it may be closed as soon as the lock is free */
+	xa_lock(&client->handles);
+	handle = xa_find(&client->handles, id, ULONG_MAX, XA_PRESENT);
+	if (handle)
+		*row = (struct tensor_handle_row){
+			.client = client->id,
+			.id = handle->id,
+			.buf = handle->hold.buf->id,
+			.rdonly = handle->hold.rdonly,
+		};
+	xa_unlock(&client->handles);
+	return handle;
+}

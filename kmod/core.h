@@ -23,10 +23,11 @@
  *	tensor_buf.spin		the small state, for as long as a copy takes
  *
  *	the registry's mutex, tensor_buf.pages, tensor_buf.spin
+ *	the registry's mutex, the handle table's lock (that of its xarray)
  *	tensor_buf.holders_lock, tensor_client.ready_lock
  *
  * The shrinker takes tensor_buf.lock, tensor_buf.pages and folio locks by trylock only: whoever
- * allocates may hold them. Handle tables use the lock of their xarray.
+ * allocates may hold them.
  */
 #ifndef TENSOR_CORE_H
 #define TENSOR_CORE_H
@@ -344,6 +345,20 @@ struct tensor_handle {
 	struct list_head ready;
 };
 
+/**
+ * struct tensor_handle_row - what is to be told about a handle; no reference
+ * @client: id of the client
+ * @id: its number
+ * @buf: id of the buffer
+ * @rdonly: as in struct tensor_hold
+ */
+struct tensor_handle_row {
+	u64 client;
+	u32 id;
+	u64 buf;
+	bool rdonly;
+};
+
 struct tensor_client *tensor_client_new(void);
 void tensor_client_free(struct tensor_client *client);
 struct tensor_handle *tensor_handle_new(struct tensor_client *client,
@@ -352,6 +367,8 @@ void tensor_handle_publish(struct tensor_client *client, struct tensor_handle *h
 void tensor_handle_cancel(struct tensor_client *client, struct tensor_handle *handle);
 int tensor_handle_get(struct tensor_client *client, u32 id, struct tensor_hold *hold);
 int tensor_handle_close(struct tensor_client *client, u32 id);
+bool tensor_handle_next(struct tensor_client *client, unsigned long *id,
+			struct tensor_handle_row *row);
 
 static inline u64 tensor_handle_cookie(const struct tensor_handle *handle)
 {
@@ -444,9 +461,5 @@ int tensor_advise(struct tensor_call *call);
 /* fdinfo.c */
 void tensor_fdinfo_client(struct seq_file *m, struct file *file);
 void tensor_fdinfo_buf(struct seq_file *m, struct file *file);
-
-/* netlink.c */
-int tensor_netlink_init(void);
-void tensor_netlink_exit(void);
 
 #endif /* TENSOR_CORE_H */

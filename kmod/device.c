@@ -10,6 +10,7 @@
 #include <linux/rcupdate.h>
 
 #include "core.h"
+#include "netlink.h"
 
 #define CREATE_TRACE_POINTS
 #include "trace.h"

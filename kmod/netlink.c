@@ -5,247 +5,164 @@
  * The family answers in every network namespace: buffers belong to no network, and a container that
  * has a network namespace of its own wants to see its buffers all the same. What is told to whom is
  * a matter of user and pid namespace, see tensor_owner_visible().
- *
- * A dump remembers only the id it has come to. Each part is made under the registry's mutex, and
- * carries the registry's generation, by which netlink tells the reader that something came or went
- * between two parts.
  */
-#include <linux/build_bug.h>
-#include <linux/cred.h>
-#include <linux/kdev_t.h>
-#include <linux/ktime.h>
 #include <linux/mutex.h>
-#include <linux/pid.h>
 #include <linux/tensor_netlink.h>
-#include <linux/user_namespace.h>
 #include <net/genetlink.h>
 
 #include "core.h"
+#include "netlink.h"
 
-/**
- * struct dump_state - where a dump stands; lives in netlink_callback.ctx
- * @next: id to go on with
- */
-struct dump_state {
-	unsigned long next;
-};
-
-static struct dump_state *dump_state(struct netlink_callback *cb)
+/* A message that answers @info, with its header; *@row is for tensor_row_end(). */
+static struct sk_buff *reply_new(struct genl_info *info, u8 cmd, void **row)
 {
-	BUILD_BUG_ON(sizeof(struct dump_state) > sizeof(cb->ctx));
-	return (struct dump_state *)cb->ctx;
+	struct sk_buff *skb = genlmsg_new(GENLMSG_DEFAULT_SIZE, GFP_KERNEL);
+
+	if (skb)
+		*row = genlmsg_put_reply(skb, info, &tensor_family, 0, cmd);
+	return skb;
 }
 
-static struct genl_family family;
-
-static int put_u64(struct sk_buff *skb, int attr, u64 value, int pad)
+static int reply_send(struct sk_buff *skb, struct genl_info *info, void *row, int err)
 {
-	return nla_put_u64_64bit(skb, attr, value, pad);
-}
-
-static int put_client(struct sk_buff *skb, const struct tensor_client *client)
-{
-	const struct tensor_owner *owner = client->owner;
-	const int pad = TENSOR_A_CLIENT_PAD;
-	u32 uid = from_kuid_munged(current_user_ns(), owner->uid);
-
-	if (put_u64(skb, TENSOR_A_CLIENT_ID, client->id, pad) ||
-	    nla_put_u32(skb, TENSOR_A_CLIENT_PID, pid_vnr(owner->pid)) ||
-	    nla_put_u32(skb, TENSOR_A_CLIENT_UID, uid) ||
-	    nla_put_string(skb, TENSOR_A_CLIENT_COMM, owner->comm) ||
-	    nla_put_u32(skb, TENSOR_A_CLIENT_HANDLES, atomic_read(&client->count)) ||
-	    put_u64(skb, TENSOR_A_CLIENT_BYTES, atomic64_read(&client->bytes), pad) ||
-	    put_u64(skb, TENSOR_A_CLIENT_AGE_NS, ktime_get_boottime_ns() - client->born, pad))
-		return -EMSGSIZE;
-	return 0;
-}
-
-static int put_buf_owner(struct sk_buff *skb, const struct tensor_buf *buf)
-{
-	const struct tensor_owner *owner = buf->owner;
-	const int pad = TENSOR_A_BUF_PAD;
-	u32 uid = from_kuid_munged(current_user_ns(), owner->uid);
-
-	if (put_u64(skb, TENSOR_A_BUF_CLIENT, buf->client, pad) ||
-	    nla_put_u32(skb, TENSOR_A_BUF_PID, pid_vnr(owner->pid)) ||
-	    nla_put_u32(skb, TENSOR_A_BUF_UID, uid) ||
-	    nla_put_string(skb, TENSOR_A_BUF_COMM, owner->comm) ||
-	    put_u64(skb, TENSOR_A_BUF_AGE_NS, ktime_get_boottime_ns() - buf->born, pad))
-		return -EMSGSIZE;
-	return 0;
-}
-
-static int put_buf_pages(struct sk_buff *skb, struct tensor_buf *buf)
-{
-	const int pad = TENSOR_A_BUF_PAD;
-	struct tensor_memory memory;
-
-	tensor_buf_memory(buf, &memory);
-	if (put_u64(skb, TENSOR_A_BUF_BYTES, buf->bytes, pad) ||
-	    put_u64(skb, TENSOR_A_BUF_HUGE_BYTES, memory.huge_bytes, pad) ||
-	    put_u64(skb, TENSOR_A_BUF_PINNED_BYTES, memory.pinned_bytes, pad) ||
-	    nla_put_s32(skb, TENSOR_A_BUF_NODE, memory.node) ||
-	    nla_put_u32(skb, TENSOR_A_BUF_HANDLES, atomic_read(&buf->handles)) ||
-	    nla_put_u32(skb, TENSOR_A_BUF_FILES, atomic_read(&buf->files)) ||
-	    nla_put_u32(skb, TENSOR_A_BUF_MAPPINGS, atomic_read(&buf->mappings)) ||
-	    nla_put(skb, TENSOR_A_BUF_CHUNKS, sizeof(memory.count), memory.count))
-		return -EMSGSIZE;
-	return 0;
-}
-
-static int put_buf_desc(struct sk_buff *skb, const struct tensor_desc *desc)
-{
-	const int pad = TENSOR_A_BUF_PAD;
-	const int len = desc->ndim * sizeof(s64);
-	bool typed = desc->dtype != TENSOR_DT_NONE;
-
-	if (nla_put_u32(skb, TENSOR_A_BUF_STATE, typed ? TENSOR_STATE_META : 0) ||
-	    nla_put_u32(skb, TENSOR_A_BUF_DTYPE, desc->dtype))
-		return -EMSGSIZE;
-	if (desc->label[0] && nla_put_string(skb, TENSOR_A_BUF_LABEL, desc->label))
-		return -EMSGSIZE;
-	if (!typed)
-		return 0;
-	if (put_u64(skb, TENSOR_A_BUF_OFFSET, desc->offset, pad) ||
-	    nla_put_64bit(skb, TENSOR_A_BUF_SIZES, len, desc->sizes, pad) ||
-	    nla_put_64bit(skb, TENSOR_A_BUF_STRIDES, len, desc->strides, pad))
-		return -EMSGSIZE;
-	return 0;
-}
-
-static int put_buf(struct sk_buff *skb, struct tensor_buf *buf)
-{
-	const int pad = TENSOR_A_BUF_PAD;
-	struct tensor_desc desc;
-
-	tensor_desc_get(buf, &desc);
-	if (put_u64(skb, TENSOR_A_BUF_ID, buf->id, pad) ||
-	    put_u64(skb, TENSOR_A_BUF_DEV, new_encode_dev(buf->inode->i_sb->s_dev), pad) ||
-	    put_buf_owner(skb, buf) || put_buf_pages(skb, buf) || put_buf_desc(skb, &desc))
-		return -EMSGSIZE;
-	return 0;
-}
-
-static void *row_begin(struct sk_buff *skb, struct netlink_callback *cb, u8 cmd)
-{
-	void *row = genlmsg_put(skb, NETLINK_CB(cb->skb).portid, cb->nlh->nlmsg_seq, &family,
-				NLM_F_MULTI, cmd);
-
-	if (row)
-		genl_dump_check_consistent(cb, row);
-	return row;
-}
-
-/* 0, or -EMSGSIZE and @skb is as before. */
-static int row_end(struct sk_buff *skb, void *row, int err)
-{
-	if (err)
-		genlmsg_cancel(skb, row);
-	else
-		genlmsg_end(skb, row);
-	return err;
-}
-
-static int row_client(struct sk_buff *skb, struct netlink_callback *cb,
-		      const struct tensor_client *client)
-{
-	void *row;
-
-	if (!tensor_owner_visible(client->owner, cb->skb))
-		return 0;
-	row = row_begin(skb, cb, TENSOR_CMD_CLIENT_GET);
-	return row ? row_end(skb, row, put_client(skb, client)) : -EMSGSIZE;
-}
-
-static int row_buf(struct sk_buff *skb, struct netlink_callback *cb, struct tensor_buf *buf)
-{
-	void *row;
-
-	if (!tensor_owner_visible(buf->owner, cb->skb))
-		return 0;
-	row = row_begin(skb, cb, TENSOR_CMD_BUF_GET);
-	return row ? row_end(skb, row, put_buf(skb, buf)) : -EMSGSIZE;
-}
-
-static void dump_begin(struct netlink_callback *cb)
-{
-	mutex_lock(&tensor_registry_lock);
-	cb->seq = tensor_registry_generation();
-}
-
-/* A part that has rows is sent; one without any ends the dump, or fails if a row is too long. */
-static int dump_end(struct sk_buff *skb, int err)
-{
-	mutex_unlock(&tensor_registry_lock);
-	return skb->len ? skb->len : err;
-}
-
-static int dump_clients(struct sk_buff *skb, struct netlink_callback *cb)
-{
-	struct dump_state *state = dump_state(cb);
-	struct tensor_client *client;
-	unsigned long id;
-	int err = 0;
-
-	dump_begin(cb);
-	xa_for_each_start(&tensor_clients, id, client, state->next) {
-		err = row_client(skb, cb, client);
-		if (err)
-			break;
-		state->next = id + 1;
-	}
-	return dump_end(skb, err);
-}
-
-static int dump_bufs(struct sk_buff *skb, struct netlink_callback *cb)
-{
-	struct dump_state *state = dump_state(cb);
-	struct tensor_buf *buf;
-	unsigned long id;
-	int err = 0;
-
-	dump_begin(cb);
-	xa_for_each_start(&tensor_bufs, id, buf, state->next) {
-		err = row_buf(skb, cb, buf);
-		if (err)
-			break;
-		state->next = id + 1;
-	}
-	return dump_end(skb, err);
-}
-
-static int put_stat(struct sk_buff *skb)
-{
-	const int pad = TENSOR_A_STAT_PAD;
-	struct tensor_totals totals;
-
-	tensor_registry_totals(&totals);
-	if (put_u64(skb, TENSOR_A_STAT_CLIENTS, totals.clients, pad) ||
-	    put_u64(skb, TENSOR_A_STAT_BUFS, totals.bufs, pad) ||
-	    put_u64(skb, TENSOR_A_STAT_BYTES, totals.bytes, pad) ||
-	    put_u64(skb, TENSOR_A_STAT_HUGE_BYTES, totals.huge_bytes, pad) ||
-	    put_u64(skb, TENSOR_A_STAT_LIMIT_BYTES, tensor_limit_bytes(), pad) ||
-	    put_u64(skb, TENSOR_A_STAT_REFUSED, tensor_limit_refused(), pad))
-		return -EMSGSIZE;
-	return 0;
-}
-
-static int get_stat(struct sk_buff *request, struct genl_info *info)
-{
-	struct sk_buff *skb = genlmsg_new(NLMSG_DEFAULT_SIZE, GFP_KERNEL);
-	void *row;
-	int err;
-
-	if (!skb)
-		return -ENOMEM;
-	row = genlmsg_put_reply(skb, info, &family, 0, TENSOR_CMD_STAT_GET);
-	err = row ? row_end(skb, row, put_stat(skb)) : -EMSGSIZE;
+	err = tensor_row_end(skb, row, err);
 	if (err) {
 		nlmsg_free(skb);
 		return err;
 	}
 	return genlmsg_reply(skb, info);
 }
+
+/* What the asker may not see does not exist. */
+static int no_object(struct genl_info *info, int attr)
+{
+	NL_SET_ERR_MSG_ATTR(info->extack, info->attrs[attr], "There is none that you may see");
+	return -ENOENT;
+}
+
+/* Filters are for dumps. */
+static int only_id(struct genl_info *info, int id, int last)
+{
+	int attr;
+
+	if (GENL_REQ_ATTR_CHECK(info, id)) {
+		GENL_SET_ERR_MSG(info, "The id is missing");
+		return -EINVAL;
+	}
+	for (attr = 1; attr <= last; attr++) {
+		if (attr == id || !info->attrs[attr])
+			continue;
+		NL_SET_ERR_MSG_ATTR(info->extack, info->attrs[attr],
+				    "A filter is for a request with NLM_F_DUMP");
+		return -EINVAL;
+	}
+	return 0;
+}
+
+static int put_client(struct sk_buff *skb, struct genl_info *info, struct sk_buff *request)
+{
+	u64 id = nla_get_u64(info->attrs[TENSOR_A_CLIENT_ID]);
+	struct tensor_client *client;
+	int err = -ENOENT;
+
+	mutex_lock(&tensor_registry_lock);
+	client = xa_load(&tensor_clients, id);
+	if (client && tensor_owner_visible(client->owner, request))
+		err = tensor_row_client(skb, client);
+	mutex_unlock(&tensor_registry_lock);
+	return err == -ENOENT ? no_object(info, TENSOR_A_CLIENT_ID) : err;
+}
+
+static int get_client(struct sk_buff *request, struct genl_info *info)
+{
+	struct sk_buff *skb;
+	void *row;
+	int err;
+
+	err = only_id(info, TENSOR_A_CLIENT_ID, TENSOR_A_CLIENT_PID);
+	if (err)
+		return err;
+	skb = reply_new(info, TENSOR_CMD_CLIENT_GET, &row);
+	if (!skb)
+		return -ENOMEM;
+	return reply_send(skb, info, row, row ? put_client(skb, info, request) : 0);
+}
+
+static int put_buf(struct sk_buff *skb, struct genl_info *info, struct sk_buff *request)
+{
+	u64 id = nla_get_u64(info->attrs[TENSOR_A_BUF_ID]);
+	struct tensor_buf *buf;
+	int err = -ENOENT;
+
+	mutex_lock(&tensor_registry_lock);
+	buf = xa_load(&tensor_bufs, id);
+	if (buf && tensor_owner_visible(buf->owner, request))
+		err = tensor_row_buf(skb, buf);
+	mutex_unlock(&tensor_registry_lock);
+	return err == -ENOENT ? no_object(info, TENSOR_A_BUF_ID) : err;
+}
+
+static int get_buf(struct sk_buff *request, struct genl_info *info)
+{
+	struct sk_buff *skb;
+	void *row;
+	int err;
+
+	err = only_id(info, TENSOR_A_BUF_ID, TENSOR_A_BUF_PID);
+	if (err)
+		return err;
+	skb = reply_new(info, TENSOR_CMD_BUF_GET, &row);
+	if (!skb)
+		return -ENOMEM;
+	return reply_send(skb, info, row, row ? put_buf(skb, info, request) : 0);
+}
+
+static int put_u64(struct sk_buff *skb, int attr, u64 value)
+{
+	return nla_put_u64_64bit(skb, attr, value, TENSOR_A_STAT_PAD);
+}
+
+static int put_stat(struct sk_buff *skb)
+{
+	struct tensor_totals totals;
+
+	tensor_registry_totals(&totals);
+	if (put_u64(skb, TENSOR_A_STAT_CLIENTS, totals.clients) ||
+	    put_u64(skb, TENSOR_A_STAT_BUFS, totals.bufs) ||
+	    put_u64(skb, TENSOR_A_STAT_BYTES, totals.bytes) ||
+	    put_u64(skb, TENSOR_A_STAT_HUGE_BYTES, totals.huge_bytes) ||
+	    put_u64(skb, TENSOR_A_STAT_LIMIT_BYTES, tensor_limit_bytes()) ||
+	    put_u64(skb, TENSOR_A_STAT_REFUSED, tensor_limit_refused()))
+		return -EMSGSIZE;
+	return 0;
+}
+
+static int get_stat(struct sk_buff *request, struct genl_info *info)
+{
+	struct sk_buff *skb;
+	void *row;
+
+	skb = reply_new(info, TENSOR_CMD_STAT_GET, &row);
+	if (!skb)
+		return -ENOMEM;
+	return reply_send(skb, info, row, row ? put_stat(skb) : 0);
+}
+
+static const struct nla_policy client_policy[] = {
+	[TENSOR_A_CLIENT_ID] = NLA_POLICY_MIN(NLA_U64, 1),
+	[TENSOR_A_CLIENT_PID] = NLA_POLICY_MIN(NLA_U32, 1),
+};
+
+static const struct nla_policy buf_policy[] = {
+	[TENSOR_A_BUF_ID] = NLA_POLICY_MIN(NLA_U64, 1),
+	[TENSOR_A_BUF_CLIENT] = NLA_POLICY_MIN(NLA_U64, 1),
+	[TENSOR_A_BUF_PID] = NLA_POLICY_MIN(NLA_U32, 1),
+};
+
+static const struct nla_policy handle_policy[] = {
+	[TENSOR_A_HANDLE_CLIENT] = NLA_POLICY_MIN(NLA_U64, 1),
+	[TENSOR_A_HANDLE_BUF] = NLA_POLICY_MIN(NLA_U64, 1),
+};
 
 /* A policy with nothing in it: without one, attributes would not even be looked at. */
 static const struct nla_policy no_attrs[] = {
@@ -255,27 +172,53 @@ static const struct nla_policy no_attrs[] = {
 static const struct genl_ops netlink_ops[] = {
 	{
 		.cmd = TENSOR_CMD_CLIENT_GET,
-		.dumpit = dump_clients,
+		.doit = get_client,
+		.start = tensor_dump_client_start,
+		.dumpit = tensor_dump_clients,
+		.policy = client_policy,
+		.maxattr = ARRAY_SIZE(client_policy) - 1,
 	},
 	{
 		.cmd = TENSOR_CMD_BUF_GET,
-		.dumpit = dump_bufs,
+		.doit = get_buf,
+		.start = tensor_dump_buf_start,
+		.dumpit = tensor_dump_bufs,
+		.policy = buf_policy,
+		.maxattr = ARRAY_SIZE(buf_policy) - 1,
 	},
 	{
 		.cmd = TENSOR_CMD_STAT_GET,
 		.doit = get_stat,
+		.policy = no_attrs,
+		.maxattr = ARRAY_SIZE(no_attrs) - 1,
+	},
+	{
+		.cmd = TENSOR_CMD_HANDLE_GET,
+		.start = tensor_dump_handle_start,
+		.dumpit = tensor_dump_handles,
+		.policy = handle_policy,
+		.maxattr = ARRAY_SIZE(handle_policy) - 1,
 	},
 };
 
-static struct genl_family family __ro_after_init = {
+static const struct genl_multicast_group netlink_groups[] = {
+	{
+		.name = TENSOR_GENL_EVENTS,
+		.flags = GENL_MCAST_CAP_NET_ADMIN,
+	},
+};
+
+/* The registry has a mutex of its own: a long dump must not stop other families. */
+struct genl_family tensor_family __ro_after_init = {
 	.name = TENSOR_GENL_NAME,
 	.version = TENSOR_GENL_VERSION,
 	.module = THIS_MODULE,
 	.netnsok = true,
-	.policy = no_attrs,
-	.maxattr = ARRAY_SIZE(no_attrs) - 1,
+	.parallel_ops = true,
 	.ops = netlink_ops,
 	.n_ops = ARRAY_SIZE(netlink_ops),
+	.mcgrps = netlink_groups,
+	.n_mcgrps = ARRAY_SIZE(netlink_groups),
 };
 
 /**
@@ -285,7 +228,7 @@ static struct genl_family family __ro_after_init = {
  */
 int __init tensor_netlink_init(void)
 {
-	return genl_register_family(&family);
+	return genl_register_family(&tensor_family);
 }
 
 /**
@@ -293,5 +236,5 @@ int __init tensor_netlink_init(void)
  */
 void tensor_netlink_exit(void)
 {
-	genl_unregister_family(&family);
+	genl_unregister_family(&tensor_family);
 }

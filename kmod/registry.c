@@ -11,6 +11,7 @@
 #include <linux/xarray.h>
 
 #include "core.h"
+#include "netlink.h"
 
 /* Guards both tables, the totals, and with them the life of what a dump is reading. */
 DEFINE_MUTEX(tensor_registry_lock);
@@ -57,6 +58,9 @@ int tensor_registry_add_buf(struct tensor_buf *buf)
 		totals_changed();
 	}
 	mutex_unlock(&tensor_registry_lock);
+	/* nobody else has the buffer yet, so this comes before all that happens to it */
+	if (!err)
+		tensor_notify_alloc(buf);
 	return err;
 }
 
@@ -68,14 +72,19 @@ int tensor_registry_add_buf(struct tensor_buf *buf)
  */
 void tensor_registry_del_buf(struct tensor_buf *buf)
 {
+	bool listed;
+
 	mutex_lock(&tensor_registry_lock);
-	if (xa_erase(&tensor_bufs, buf->id)) {
+	listed = xa_erase(&tensor_bufs, buf->id);
+	if (listed) {
 		totals.bufs--;
 		totals.bytes -= buf->bytes;
 		totals.huge_bytes -= buf->huge_bytes;
 		totals_changed();
 	}
 	mutex_unlock(&tensor_registry_lock);
+	if (listed)
+		tensor_notify_free(buf);
 }
 
 /**
@@ -100,7 +109,7 @@ int tensor_registry_add_client(struct tensor_client *client)
 
 /**
  * tensor_registry_del_client() - forget a client
- * @client: the client; nobody reads it any more on return
+ * @client: the client, with the handles it has not closed; nobody reads it any more on return
  */
 void tensor_registry_del_client(struct tensor_client *client)
 {
@@ -109,6 +118,8 @@ void tensor_registry_del_client(struct tensor_client *client)
 	totals.clients--;
 	totals_changed();
 	mutex_unlock(&tensor_registry_lock);
+	if (atomic_read(&client->count))
+		tensor_notify_death(client);
 }
 
 /**

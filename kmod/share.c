@@ -11,6 +11,7 @@
 #include <linux/file.h>
 
 #include "core.h"
+#include "netlink.h"
 
 #define EXPORT_FLAGS	(TENSOR_EXPORT_CLOEXEC | TENSOR_EXPORT_RDONLY | TENSOR_EXPORT_RANGE)
 
@@ -103,6 +104,8 @@ int tensor_export(struct tensor_call *call)
 	err = tensor_call_reply(call);
 	if (err)
 		goto put_fd;
+	tensor_fs_hold(file, &hold);
+	tensor_notify_export(call->client, &hold);
 	fd_install(fd, file);
 	return 0;
 
@@ -132,6 +135,20 @@ static int import_hold(struct file *file, struct tensor_hold *hold)
 	return tensor_buf_usable(hold->buf);
 }
 
+/* Once published the handle is no longer ours to look at. */
+static int import_give(struct tensor_call *call, struct tensor_handle *handle)
+{
+	int err = tensor_call_reply(call);
+
+	if (err) {
+		tensor_handle_cancel(call->client, handle);
+		return err;
+	}
+	tensor_notify_import(call->client, &handle->hold);
+	tensor_handle_publish(call->client, handle);
+	return 0;
+}
+
 static int import_file(struct tensor_call *call, struct file *file)
 {
 	struct tensor_import *arg = &call->arg.import;
@@ -150,7 +167,7 @@ static int import_file(struct tensor_call *call, struct file *file)
 	arg->handle = handle->id;
 	arg->bytes = (u64)hold.count << PAGE_SHIFT;
 	arg->cookie = tensor_handle_cookie(handle);
-	return tensor_call_give(call, handle);
+	return import_give(call, handle);
 
 put_buf:
 	if (hold.buf)

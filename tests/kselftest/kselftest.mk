@@ -21,8 +21,10 @@ $(KST_B)/%: tests/kselftest/%.c tests/kselftest/device.h include/uapi/linux/tens
 	$(Q)$(CC) $(CFLAGS) $(WARN) -Wno-missing-prototypes $(KST_FLAGS) -D_GNU_SOURCE -Iinclude/uapi -isystem $(KST_INC) -o $@ $< $(KST_LIBS)
 
 $(KST_B)/race: KST_LIBS = -pthread
-$(KST_B)/netlink: KST_LIBS = $(shell pkg-config --libs libnl-genl-3.0)
-$(KST_B)/netlink: KST_FLAGS = $(shell pkg-config --cflags libnl-genl-3.0)
+KST_NL := $(addprefix $(KST_B)/,netlink netlink_ask netlink_event)
+$(KST_NL): tests/kselftest/family.h
+$(KST_NL): KST_LIBS = $(shell pkg-config --libs libnl-genl-3.0) -pthread
+$(KST_NL): KST_FLAGS = $(shell pkg-config --cflags libnl-genl-3.0)
 
 .PHONY: kselftest
 kselftest: $(KST_BINS)

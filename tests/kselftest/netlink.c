@@ -3,61 +3,18 @@
  * The generic netlink family: dumps list what there is, go on where a message was full, and show
  * nobody what is not theirs.
  */
-#include <grp.h>
+#include <pthread.h>
 #include <sched.h>
-#include <netlink/genl/ctrl.h>
-#include <netlink/genl/genl.h>
-#include <netlink/netlink.h>
 #include <sys/syscall.h>
 
-#include <linux/tensor_netlink.h>
-
-#include "device.h"
+#include "family.h"
 #include "kselftest_harness.h"
-
-#define ROWS	8192
-
-struct row {
-	uint64_t id;
-	uint64_t bytes;
-	uint32_t uid;
-	uint32_t pid;
-	uint32_t handles;
-	uint32_t files;
-	uint32_t mappings;
-	uint32_t dtype;
-	char label[TENSOR_UAPI_LABEL];
-};
-
-struct table {
-	int cmd;
-	int count;
-	bool ascending;
-	bool interrupted;
-	struct row row[ROWS];
-};
-
-struct totals {
-	uint64_t clients, bufs, bytes, limit, refused;
-};
-
-static struct table table;
 
 FIXTURE(netlink) {
 	int dev;
 	struct nl_sock *sock;
 	int family;
 };
-
-static struct nl_sock *nl_open(int *family)
-{
-	struct nl_sock *sock = nl_socket_alloc();
-
-	if (genl_connect(sock) < 0)
-		return NULL;
-	*family = genl_ctrl_resolve(sock, TENSOR_GENL_NAME);
-	return sock;
-}
 
 FIXTURE_SETUP(netlink)
 {
@@ -72,111 +29,6 @@ FIXTURE_TEARDOWN(netlink)
 {
 	nl_socket_free(self->sock);
 	close(self->dev);
-}
-
-static uint32_t get32(struct nlattr *attr)
-{
-	return attr ? nla_get_u32(attr) : UINT32_MAX;
-}
-
-static uint64_t get64(struct nlattr *attr)
-{
-	return attr ? nla_get_u64(attr) : UINT64_MAX;
-}
-
-static void parse_buf(struct nlattr **a, struct row *row)
-{
-	row->id = get64(a[TENSOR_A_BUF_ID]);
-	row->bytes = get64(a[TENSOR_A_BUF_BYTES]);
-	row->uid = get32(a[TENSOR_A_BUF_UID]);
-	row->pid = get32(a[TENSOR_A_BUF_PID]);
-	row->handles = get32(a[TENSOR_A_BUF_HANDLES]);
-	row->files = get32(a[TENSOR_A_BUF_FILES]);
-	row->mappings = get32(a[TENSOR_A_BUF_MAPPINGS]);
-	row->dtype = get32(a[TENSOR_A_BUF_DTYPE]);
-	if (a[TENSOR_A_BUF_LABEL])
-		nla_strlcpy(row->label, a[TENSOR_A_BUF_LABEL], sizeof(row->label));
-}
-
-static void parse_client(struct nlattr **a, struct row *row)
-{
-	row->id = get64(a[TENSOR_A_CLIENT_ID]);
-	row->bytes = get64(a[TENSOR_A_CLIENT_BYTES]);
-	row->uid = get32(a[TENSOR_A_CLIENT_UID]);
-	row->pid = get32(a[TENSOR_A_CLIENT_PID]);
-	row->handles = get32(a[TENSOR_A_CLIENT_HANDLES]);
-}
-
-static int on_row(struct nl_msg *msg, void *arg)
-{
-	struct nlattr *a[TENSOR_A_BUF_MAX + 1];
-	struct table *t = arg;
-	struct row *row = &t->row[t->count];
-
-	if (t->count == ROWS || genlmsg_parse(nlmsg_hdr(msg), 0, a, TENSOR_A_BUF_MAX, NULL) < 0)
-		return NL_SKIP;
-	if (nlmsg_hdr(msg)->nlmsg_flags & NLM_F_DUMP_INTR)
-		t->interrupted = true;
-	memset(row, 0, sizeof(*row));
-	if (t->cmd == TENSOR_CMD_BUF_GET)
-		parse_buf(a, row);
-	else
-		parse_client(a, row);
-	if (t->count && row->id <= row[-1].id)
-		t->ascending = false;
-	t->count++;
-	return NL_OK;
-}
-
-/* Fills the table; 0 or a negative libnl error. */
-static int dump(struct nl_sock *sock, int family, int cmd)
-{
-	int err;
-
-	table.cmd = cmd;
-	table.count = 0;
-	table.ascending = true;
-	table.interrupted = false;
-	nl_socket_modify_cb(sock, NL_CB_VALID, NL_CB_CUSTOM, on_row, &table);
-	err = genl_send_simple(sock, family, cmd, TENSOR_GENL_VERSION, NLM_F_DUMP);
-	return err < 0 ? err : nl_recvmsgs_default(sock);
-}
-
-static int on_totals(struct nl_msg *msg, void *arg)
-{
-	struct nlattr *a[TENSOR_A_STAT_MAX + 1];
-	struct totals *t = arg;
-
-	genlmsg_parse(nlmsg_hdr(msg), 0, a, TENSOR_A_STAT_MAX, NULL);
-	t->clients = get64(a[TENSOR_A_STAT_CLIENTS]);
-	t->bufs = get64(a[TENSOR_A_STAT_BUFS]);
-	t->bytes = get64(a[TENSOR_A_STAT_BYTES]);
-	t->limit = get64(a[TENSOR_A_STAT_LIMIT_BYTES]);
-	t->refused = get64(a[TENSOR_A_STAT_REFUSED]);
-	return NL_OK;
-}
-
-static int totals(struct nl_sock *sock, int family, struct totals *t)
-{
-	int err;
-
-	memset(t, 0xff, sizeof(*t));
-	nl_socket_modify_cb(sock, NL_CB_VALID, NL_CB_CUSTOM, on_totals, t);
-	err = genl_send_simple(sock, family, TENSOR_CMD_STAT_GET, TENSOR_GENL_VERSION, 0);
-	if (err >= 0)
-		err = nl_recvmsgs_default(sock);
-	return err < 0 ? err : nl_wait_for_ack(sock);
-}
-
-static struct row *find(uint64_t id)
-{
-	int i;
-
-	for (i = 0; i < table.count; i++) {
-		if (table.row[i].id == id)
-			return &table.row[i];
-	}
-	return NULL;
 }
 
 TEST_F(netlink, totals_count_clients_buffers_and_bytes)
@@ -308,6 +160,144 @@ TEST_F_TIMEOUT(netlink, change_during_a_dump_is_told, 120)
 	EXPECT_TRUE(table.interrupted || err == -NLE_DUMP_INTR);
 }
 
+TEST_F(netlink, handle_dump_lists_who_holds_what)
+{
+	struct tensor_alloc alloc;
+	struct tensor_import import;
+	struct tensor_info info;
+	int other = dev_open(), fd, i, writable = 0;
+
+	ASSERT_LE(0, other);
+	ASSERT_EQ(0, dev_alloc(self->dev, PAGE, &alloc));
+	ASSERT_EQ(0, buf_info(self->dev, alloc.handle, &info));
+	fd = buf_export(self->dev, alloc.handle, TENSOR_EXPORT_RDONLY);
+	ASSERT_EQ(0, buf_import(other, fd, &import));
+	ASSERT_EQ(0, dump_filtered(self->sock, self->family, TENSOR_CMD_HANDLE_GET,
+				   TENSOR_A_HANDLE_BUF, &info.ino, 8));
+	ASSERT_EQ(2, table.count);
+	EXPECT_TRUE(table.ascending);
+	for (i = 0; i < 2; i++) {
+		EXPECT_EQ(info.ino, table.row[i].buf);
+		writable += !(table.row[i].state & TENSOR_STATE_RDONLY);
+	}
+	EXPECT_EQ(1, writable);
+	EXPECT_NE(table.row[0].client, table.row[1].client);
+	ASSERT_EQ(0, dev_close(other, import.handle));
+	ASSERT_EQ(0, dump(self->sock, self->family, TENSOR_CMD_HANDLE_GET));
+	EXPECT_EQ(1, table.count);
+	close(fd);
+	close(other);
+}
+
+TEST_F_TIMEOUT(netlink, handle_dump_of_three_clients_is_complete, 120)
+{
+	struct tensor_alloc alloc;
+	uint64_t client;
+	int dev[3], i, k;
+
+	for (i = 0; i < 3; i++) {
+		dev[i] = dev_open();
+		ASSERT_LE(0, dev[i]);
+		for (k = 0; k < 700; k++)
+			ASSERT_EQ(0, dev_alloc(dev[i], PAGE, &alloc));
+	}
+	ASSERT_EQ(0, dump(self->sock, self->family, TENSOR_CMD_HANDLE_GET));
+	EXPECT_EQ(2100, table.count);
+	EXPECT_TRUE(table.ascending);
+	client = table.row[1000].client;
+	ASSERT_EQ(0, dump_filtered(self->sock, self->family, TENSOR_CMD_HANDLE_GET,
+				   TENSOR_A_HANDLE_CLIENT, &client, 8));
+	EXPECT_EQ(700, table.count);
+	for (i = 0; i < table.count; i++)
+		ASSERT_EQ(client, table.row[i].client);
+	for (i = 0; i < 3; i++)
+		close(dev[i]);
+}
+
+TEST_F(netlink, filters_choose_rows)
+{
+	uint32_t pid = getpid(), nobody = 1;
+	struct tensor_alloc alloc;
+	uint64_t client, none;
+	int other = dev_open();
+
+	ASSERT_LE(0, other);
+	ASSERT_EQ(0, dev_alloc(self->dev, PAGE, &alloc));
+	ASSERT_EQ(0, dev_alloc(other, PAGE, &alloc));
+	ASSERT_EQ(0, dev_alloc(other, PAGE, &alloc));
+	ASSERT_EQ(0, dump_filtered(self->sock, self->family, TENSOR_CMD_CLIENT_GET,
+				   TENSOR_A_CLIENT_PID, &pid, 4));
+	ASSERT_EQ(2, table.count);
+	client = table.row[1].id;
+	none = client + 1000000;
+	ASSERT_EQ(0, dump_filtered(self->sock, self->family, TENSOR_CMD_BUF_GET,
+				   TENSOR_A_BUF_CLIENT, &client, 8));
+	ASSERT_EQ(2, table.count);
+	EXPECT_EQ(client, table.row[0].client);
+	ASSERT_EQ(0, dump_filtered(self->sock, self->family, TENSOR_CMD_BUF_GET,
+				   TENSOR_A_BUF_CLIENT, &none, 8));
+	EXPECT_EQ(0, table.count);
+	ASSERT_EQ(0, dump_filtered(self->sock, self->family, TENSOR_CMD_BUF_GET,
+				   TENSOR_A_BUF_PID, &pid, 4));
+	EXPECT_EQ(3, table.count);
+	ASSERT_EQ(0, dump_filtered(self->sock, self->family, TENSOR_CMD_BUF_GET,
+				   TENSOR_A_BUF_PID, &nobody, 4));
+	EXPECT_EQ(0, table.count);
+	close(other);
+}
+
+static bool stop;
+
+/* Changes the registry all the time. */
+static void *restless(void *arg)
+{
+	struct tensor_alloc alloc;
+	int dev = *(int *)arg;
+
+	while (!__atomic_load_n(&stop, __ATOMIC_RELAXED)) {
+		if (!dev_alloc(dev, PAGE, &alloc))
+			dev_close(dev, alloc.handle);
+	}
+	return NULL;
+}
+
+/* Reads a list that is empty to it, of four thousand rows. */
+static int read_nothing(void)
+{
+	int i, family;
+	struct nl_sock *sock;
+
+	if (become(1000))
+		return 80;
+	sock = nl_open(&family);
+	for (i = 0; i < 20; i++) {
+		if (dump(sock, family, TENSOR_CMD_BUF_GET))
+			return 91;
+		if (table.count || table.interrupted)
+			return 92;
+	}
+	return 0;
+}
+
+TEST_F_TIMEOUT(netlink, change_that_the_reader_cannot_see_is_not_told, 120)
+{
+	struct tensor_alloc alloc;
+	pthread_t thread;
+	pid_t pid;
+	int i;
+
+	for (i = 0; i < 4000; i++)
+		ASSERT_EQ(0, dev_alloc(self->dev, PAGE, &alloc));
+	stop = false;
+	pid = fork();
+	if (!pid)
+		_exit(read_nothing());
+	ASSERT_EQ(0, pthread_create(&thread, NULL, restless, &self->dev));
+	EXPECT_EQ(0, reap(pid));
+	__atomic_store_n(&stop, true, __ATOMIC_RELAXED);
+	pthread_join(thread, NULL);
+}
+
 TEST_F(netlink, reader_that_goes_away_in_a_dump_leaves_nothing)
 {
 	struct tensor_alloc alloc;
@@ -344,29 +334,6 @@ TEST_F(netlink, unload_in_a_dump_is_refused_or_safe)
 	self->dev = dev_open();
 	self->sock = nl_open(&self->family);
 	ASSERT_LT(0, self->family);
-}
-
-TEST_F(netlink, attributes_in_a_request_are_refused)
-{
-	struct nl_msg *msg = nlmsg_alloc();
-
-	genlmsg_put(msg, NL_AUTO_PORT, NL_AUTO_SEQ, self->family, 0, 0, TENSOR_CMD_STAT_GET,
-		    TENSOR_GENL_VERSION);
-	nla_put_u32(msg, 1, 5);
-	EXPECT_GT(0, nl_send_sync(self->sock, msg));
-}
-
-TEST_F(netlink, unknown_command_is_refused)
-{
-	int err = genl_send_simple(self->sock, self->family, 99, TENSOR_GENL_VERSION, 0);
-
-	ASSERT_LT(0, err);
-	EXPECT_GT(0, nl_recvmsgs_default(self->sock));
-}
-
-static int become(uid_t uid)
-{
-	return initgroups("guest", uid) || setgid(uid) || setuid(uid);
 }
 
 /* A stranger with a buffer of its own: how many rows of each kind it sees that are not its own. */

@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Events: what happens to buffers and clients, told to the multicast group.
+ *
+ * Whoever causes an event must not notice. Nothing is built while nobody listens; nothing waits,
+ * neither for memory nor for a listener; and no failure leaves this file. A listener that missed an
+ * event, for want of memory here or of room on its side, is told so with ENOBUFS and can dump.
+ *
+ * They are told in the initial network namespace only. Joining the group takes CAP_NET_ADMIN over
+ * the namespace of the socket, so that means a privilege over the machine; anybody can have one
+ * over a network namespace of their own, and hears nothing there.
+ */
+#include <linux/cred.h>
+#include <linux/ktime.h>
+#include <linux/pid.h>
+#include <linux/sched.h>
+#include <linux/tensor_netlink.h>
+#include <linux/user_namespace.h>
+#include <net/genetlink.h>
+#include <net/net_namespace.h>
+
+#include "core.h"
+#include "netlink.h"
+
+/* Never sleeps: events come from under whatever locks their callers hold. */
+#define EVENT_GFP	(GFP_NOWAIT | __GFP_NOWARN)
+#define EVENT_GROUP	0
+/* More than all attributes together. */
+#define EVENT_ROOM	256
+
+/**
+ * struct event - what is to be told; what is 0 is left out
+ * @owner: the process that it is about; NULL: the calling one
+ * @buf: id of a buffer
+ * @client: id of a client
+ * @bytes: how much
+ * @limit: limit that was met
+ * @handles: how many
+ * @state: TENSOR_STATE_*
+ * @has_state: tell @state though it is 0
+ */
+struct event {
+	const struct tensor_owner *owner;
+	u64 buf;
+	u64 client;
+	u64 bytes;
+	u64 limit;
+	u32 handles;
+	u32 state;
+	bool has_state;
+};
+
+static int put_u64(struct sk_buff *skb, int attr, u64 value)
+{
+	return nla_put_u64_64bit(skb, attr, value, TENSOR_A_EVENT_PAD);
+}
+
+static int put_process(struct sk_buff *skb, struct pid *pid, kuid_t uid, const char *comm)
+{
+	if (nla_put_u32(skb, TENSOR_A_EVENT_PID, pid_nr(pid)) ||
+	    nla_put_u32(skb, TENSOR_A_EVENT_UID, from_kuid_munged(&init_user_ns, uid)) ||
+	    nla_put_string(skb, TENSOR_A_EVENT_COMM, comm))
+		return -EMSGSIZE;
+	return 0;
+}
+
+static int put_current(struct sk_buff *skb)
+{
+	char comm[TASK_COMM_LEN];
+
+	get_task_comm(comm, current->group_leader);
+	return put_process(skb, task_tgid(current), current_euid(), comm);
+}
+
+static int put_who(struct sk_buff *skb, const struct tensor_owner *owner)
+{
+	return owner ? put_process(skb, owner->pid, owner->uid, owner->comm) : put_current(skb);
+}
+
+static int put_event(struct sk_buff *skb, const struct event *event)
+{
+	if (put_u64(skb, TENSOR_A_EVENT_TIME_NS, ktime_get_boottime_ns()) ||
+	    put_who(skb, event->owner))
+		return -EMSGSIZE;
+	if ((event->buf && put_u64(skb, TENSOR_A_EVENT_BUF, event->buf)) ||
+	    (event->client && put_u64(skb, TENSOR_A_EVENT_CLIENT, event->client)) ||
+	    (event->bytes && put_u64(skb, TENSOR_A_EVENT_BYTES, event->bytes)) ||
+	    (event->has_state && nla_put_u32(skb, TENSOR_A_EVENT_STATE, event->state)) ||
+	    (event->handles && nla_put_u32(skb, TENSOR_A_EVENT_HANDLES, event->handles)) ||
+	    (event->limit && put_u64(skb, TENSOR_A_EVENT_LIMIT_BYTES, event->limit)))
+		return -EMSGSIZE;
+	return 0;
+}
+
+static struct sk_buff *event_message(u8 cmd, const struct event *event)
+{
+	struct sk_buff *skb = genlmsg_new(EVENT_ROOM, EVENT_GFP);
+	void *row;
+	int err;
+
+	if (!skb)
+		return NULL;
+	row = genlmsg_put(skb, 0, 0, &tensor_family, 0, cmd);
+	err = tensor_row_end(skb, row, row ? put_event(skb, event) : 0);
+	if (err) {
+		nlmsg_free(skb);
+		return NULL;
+	}
+	return skb;
+}
+
+static bool event_heard(void)
+{
+	return genl_has_listeners(&tensor_family, &init_net, EVENT_GROUP);
+}
+
+static void event_send(u8 cmd, const struct event *event)
+{
+	struct sk_buff *skb;
+
+	if (!event_heard())
+		return;
+	skb = event_message(cmd, event);
+	if (skb)
+		/* who has no room has been told by the time this returns */
+		genlmsg_multicast_netns(&tensor_family, &init_net, skb, 0, EVENT_GROUP, EVENT_GFP);
+	else
+		genl_set_err(&tensor_family, &init_net, 0, EVENT_GROUP, -ENOBUFS);
+}
+
+/**
+ * tensor_notify_alloc() - a buffer was made
+ * @buf: the buffer
+ */
+void tensor_notify_alloc(const struct tensor_buf *buf)
+{
+	event_send(TENSOR_CMD_EVENT_ALLOC, &(struct event){
+		.owner = buf->owner,
+		.buf = buf->id,
+		.client = buf->client,
+		.bytes = buf->bytes,
+	});
+}
+
+/**
+ * tensor_notify_free() - a buffer is gone
+ * @buf: the buffer, which nobody can find any more
+ */
+void tensor_notify_free(const struct tensor_buf *buf)
+{
+	event_send(TENSOR_CMD_EVENT_FREE, &(struct event){
+		.owner = buf->owner,
+		.buf = buf->id,
+		.client = buf->client,
+		.bytes = buf->bytes,
+	});
+}
+
+static void event_share(u8 cmd, const struct tensor_client *client, const struct tensor_hold *hold)
+{
+	event_send(cmd, &(struct event){
+		.buf = hold->buf->id,
+		.client = client ? client->id : 0,
+		.bytes = hold->buf->bytes,
+		.state = hold->rdonly ? TENSOR_STATE_RDONLY : 0,
+		.has_state = true,
+	});
+}
+
+/**
+ * tensor_notify_import() - a client has a handle that another one made
+ * @client: the client
+ * @hold: the buffer and what the handle permits; the caller has a reference
+ */
+void tensor_notify_import(const struct tensor_client *client, const struct tensor_hold *hold)
+{
+	event_share(TENSOR_CMD_EVENT_IMPORT, client, hold);
+}
+
+/**
+ * tensor_notify_export() - an fd of a buffer was made
+ * @client: whose handle it is made from; NULL: made from another fd
+ * @hold: the buffer and what the fd permits; the caller has a reference
+ */
+void tensor_notify_export(const struct tensor_client *client, const struct tensor_hold *hold)
+{
+	event_share(TENSOR_CMD_EVENT_EXPORT, client, hold);
+}
+
+/**
+ * tensor_notify_limit() - an allocation met a limit
+ * @client: id of the client that asked
+ * @bytes: how much it asked for
+ */
+void tensor_notify_limit(u64 client, u64 bytes)
+{
+	event_send(TENSOR_CMD_EVENT_LIMIT, &(struct event){
+		.client = client,
+		.bytes = bytes,
+		.limit = tensor_limit_bytes(),
+	});
+}
+
+/**
+ * tensor_notify_death() - a client is gone that has not closed its handles
+ * @client: the client, with its handles
+ */
+void tensor_notify_death(const struct tensor_client *client)
+{
+	event_send(TENSOR_CMD_EVENT_DEATH, &(struct event){
+		.owner = client->owner,
+		.client = client->id,
+		.bytes = atomic64_read(&client->bytes),
+		.handles = atomic_read(&client->count),
+	});
+}

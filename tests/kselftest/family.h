@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
+/*
+ * What the selftests of the netlink family share: a socket, whole dumps as a table, and single
+ * requests with what the kernel has to say about them.
+ */
+#ifndef TENSOR_KSELFTEST_FAMILY_H
+#define TENSOR_KSELFTEST_FAMILY_H
+
+#include <grp.h>
+#include <netlink/genl/ctrl.h>
+#include <netlink/genl/genl.h>
+#include <netlink/netlink.h>
+
+#include <linux/tensor_netlink.h>
+
+#include "device.h"
+
+#define ROWS	8192
+
+struct row {
+	uint64_t id;
+	uint64_t client;
+	uint64_t buf;
+	uint64_t bytes;
+	uint32_t uid;
+	uint32_t pid;
+	uint32_t handles;
+	uint32_t files;
+	uint32_t mappings;
+	uint32_t dtype;
+	uint32_t state;
+	char label[TENSOR_UAPI_LABEL];
+};
+
+struct table {
+	int cmd;
+	int count;
+	bool ascending;
+	bool interrupted;
+	struct row row[ROWS];
+};
+
+struct totals {
+	uint64_t clients, bufs, bytes, limit, refused;
+};
+
+static struct table table;
+
+HELPER struct nl_sock *nl_open(int *family)
+{
+	struct nl_sock *sock = nl_socket_alloc();
+
+	if (genl_connect(sock) < 0)
+		return NULL;
+	*family = genl_ctrl_resolve(sock, TENSOR_GENL_NAME);
+	return sock;
+}
+
+HELPER uint32_t get32(struct nlattr *attr)
+{
+	return attr ? nla_get_u32(attr) : UINT32_MAX;
+}
+
+HELPER uint64_t get64(struct nlattr *attr)
+{
+	return attr ? nla_get_u64(attr) : UINT64_MAX;
+}
+
+HELPER void parse_buf(struct nlattr **a, struct row *row)
+{
+	row->id = get64(a[TENSOR_A_BUF_ID]);
+	row->client = get64(a[TENSOR_A_BUF_CLIENT]);
+	row->bytes = get64(a[TENSOR_A_BUF_BYTES]);
+	row->uid = get32(a[TENSOR_A_BUF_UID]);
+	row->pid = get32(a[TENSOR_A_BUF_PID]);
+	row->handles = get32(a[TENSOR_A_BUF_HANDLES]);
+	row->files = get32(a[TENSOR_A_BUF_FILES]);
+	row->mappings = get32(a[TENSOR_A_BUF_MAPPINGS]);
+	row->dtype = get32(a[TENSOR_A_BUF_DTYPE]);
+	if (a[TENSOR_A_BUF_LABEL])
+		nla_strlcpy(row->label, a[TENSOR_A_BUF_LABEL], sizeof(row->label));
+}
+
+HELPER void parse_client(struct nlattr **a, struct row *row)
+{
+	row->id = get64(a[TENSOR_A_CLIENT_ID]);
+	row->bytes = get64(a[TENSOR_A_CLIENT_BYTES]);
+	row->uid = get32(a[TENSOR_A_CLIENT_UID]);
+	row->pid = get32(a[TENSOR_A_CLIENT_PID]);
+	row->handles = get32(a[TENSOR_A_CLIENT_HANDLES]);
+}
+
+HELPER void parse_handle(struct nlattr **a, struct row *row)
+{
+	row->client = get64(a[TENSOR_A_HANDLE_CLIENT]);
+	row->buf = get64(a[TENSOR_A_HANDLE_BUF]);
+	row->state = get32(a[TENSOR_A_HANDLE_STATE]);
+	/* one number that grows over all of them */
+	row->id = row->client << 32 | get32(a[TENSOR_A_HANDLE_ID]);
+}
+
+HELPER int on_row(struct nl_msg *msg, void *arg)
+{
+	struct nlattr *a[TENSOR_A_BUF_MAX + 1];
+	struct table *t = arg;
+	struct row *row = &t->row[t->count];
+
+	if (t->count == ROWS || genlmsg_parse(nlmsg_hdr(msg), 0, a, TENSOR_A_BUF_MAX, NULL) < 0)
+		return NL_SKIP;
+	if (nlmsg_hdr(msg)->nlmsg_flags & NLM_F_DUMP_INTR)
+		t->interrupted = true;
+	memset(row, 0, sizeof(*row));
+	if (t->cmd == TENSOR_CMD_BUF_GET)
+		parse_buf(a, row);
+	else if (t->cmd == TENSOR_CMD_HANDLE_GET)
+		parse_handle(a, row);
+	else
+		parse_client(a, row);
+	if (t->count && row->id <= row[-1].id)
+		t->ascending = false;
+	t->count++;
+	return NL_OK;
+}
+
+/* A request with one attribute, or none if attr is 0. */
+HELPER struct nl_msg *request(int family, int flags, int cmd, int attr, const void *value, int len)
+{
+	struct nl_msg *msg = nlmsg_alloc();
+
+	genlmsg_put(msg, NL_AUTO_PORT, NL_AUTO_SEQ, family, 0, flags, cmd, TENSOR_GENL_VERSION);
+	if (attr)
+		nla_put(msg, attr, len, value);
+	return msg;
+}
+
+/* Fills the table, with a filter if attr is not 0; 0 or a negative libnl error. */
+HELPER int dump_filtered(struct nl_sock *sock, int family, int cmd, int attr, const void *value,
+			 int len)
+{
+	struct nl_msg *msg = request(family, NLM_F_DUMP, cmd, attr, value, len);
+	int err;
+
+	table.cmd = cmd;
+	table.count = 0;
+	table.ascending = true;
+	table.interrupted = false;
+	nl_socket_modify_cb(sock, NL_CB_VALID, NL_CB_CUSTOM, on_row, &table);
+	err = nl_send_auto(sock, msg);
+	nlmsg_free(msg);
+	return err < 0 ? err : nl_recvmsgs_default(sock);
+}
+
+HELPER int dump(struct nl_sock *sock, int family, int cmd)
+{
+	return dump_filtered(sock, family, cmd, 0, NULL, 0);
+}
+
+HELPER int on_totals(struct nl_msg *msg, void *arg)
+{
+	struct nlattr *a[TENSOR_A_STAT_MAX + 1];
+	struct totals *t = arg;
+
+	genlmsg_parse(nlmsg_hdr(msg), 0, a, TENSOR_A_STAT_MAX, NULL);
+	t->clients = get64(a[TENSOR_A_STAT_CLIENTS]);
+	t->bufs = get64(a[TENSOR_A_STAT_BUFS]);
+	t->bytes = get64(a[TENSOR_A_STAT_BYTES]);
+	t->limit = get64(a[TENSOR_A_STAT_LIMIT_BYTES]);
+	t->refused = get64(a[TENSOR_A_STAT_REFUSED]);
+	return NL_OK;
+}
+
+HELPER int totals(struct nl_sock *sock, int family, struct totals *t)
+{
+	int err;
+
+	memset(t, 0xff, sizeof(*t));
+	nl_socket_modify_cb(sock, NL_CB_VALID, NL_CB_CUSTOM, on_totals, t);
+	err = genl_send_simple(sock, family, TENSOR_CMD_STAT_GET, TENSOR_GENL_VERSION, 0);
+	if (err >= 0)
+		err = nl_recvmsgs_default(sock);
+	return err < 0 ? err : nl_wait_for_ack(sock);
+}
+
+HELPER struct row *find(uint64_t id)
+{
+	int i;
+
+	for (i = 0; i < table.count; i++) {
+		if (table.row[i].id == id)
+			return &table.row[i];
+	}
+	return NULL;
+}
+
+HELPER int become(uid_t uid)
+{
+	return initgroups("guest", uid) || setgid(uid) || setuid(uid);
+}
+
+#endif /* TENSOR_KSELFTEST_FAMILY_H */
