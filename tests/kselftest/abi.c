@@ -8,17 +8,23 @@
 #include "device.h"
 #include "kselftest_harness.h"
 
+/* The first versions never change: their sizes are written down here, not asked for. */
 static const struct {
 	unsigned int cmd;
 	uint32_t size;
+	uint32_t first_version;
+	bool on_buf;
 } calls[] = {
-	{ TENSOR_IOC_QUERY, sizeof(struct tensor_query) },
-	{ TENSOR_IOC_ALLOC, sizeof(struct tensor_alloc) },
-	{ TENSOR_IOC_INFO, sizeof(struct tensor_info) },
-	{ TENSOR_IOC_META, sizeof(struct tensor_meta) },
-	{ TENSOR_IOC_EXPORT, sizeof(struct tensor_export) },
-	{ TENSOR_IOC_IMPORT, sizeof(struct tensor_import) },
-	{ TENSOR_IOC_CLOSE, sizeof(struct tensor_close) },
+	{ TENSOR_IOC_QUERY, sizeof(struct tensor_query), 96, false },
+	{ TENSOR_IOC_ALLOC, sizeof(struct tensor_alloc), 40, false },
+	{ TENSOR_IOC_INFO, sizeof(struct tensor_info), 168, true },
+	{ TENSOR_IOC_META, sizeof(struct tensor_meta), 320, true },
+	{ TENSOR_IOC_EXPORT, sizeof(struct tensor_export), 16, false },
+	{ TENSOR_IOC_IMPORT, sizeof(struct tensor_import), 32, false },
+	{ TENSOR_IOC_CLOSE, sizeof(struct tensor_close), 16, false },
+	{ TENSOR_IOC_SEAL, sizeof(struct tensor_seal), 16, true },
+	{ TENSOR_IOC_REVOKE, sizeof(struct tensor_revoke), 16, false },
+	{ TENSOR_IOC_ADVISE, sizeof(struct tensor_advise), 24, false },
 };
 
 #define CALLS	(sizeof(calls) / sizeof(calls[0]))
@@ -57,6 +63,9 @@ static void *valid(FIXTURE_DATA(abi) *self, unsigned int cmd, void *room, uint32
 		struct tensor_export export;
 		struct tensor_import import;
 		struct tensor_close close;
+		struct tensor_seal seal;
+		struct tensor_revoke revoke;
+		struct tensor_advise advise;
 		uint32_t size;
 	} *arg = room;
 
@@ -75,6 +84,14 @@ static void *valid(FIXTURE_DATA(abi) *self, unsigned int cmd, void *room, uint32
 		arg->import.fd = self->fd;
 	} else if (cmd == TENSOR_IOC_CLOSE) {
 		arg->close.handle = self->buf.handle;
+	} else if (cmd == TENSOR_IOC_SEAL) {
+		arg->seal.handle = self->buf.handle;
+		arg->seal.seals = TENSOR_SEAL_META;
+	} else if (cmd == TENSOR_IOC_REVOKE) {
+		arg->revoke.handle = self->buf.handle;
+	} else if (cmd == TENSOR_IOC_ADVISE) {
+		arg->advise.handle = self->buf.handle;
+		arg->advise.advice = TENSOR_ADVISE_WILLNEED;
 	}
 	return room;
 }
@@ -84,7 +101,7 @@ TEST_F(abi, query_tells_what_the_kernel_has)
 	struct tensor_query q;
 
 	ASSERT_EQ(0, dev_query(self->dev, &q));
-	EXPECT_EQ(0x7f, q.ioctls & 0x7f);
+	EXPECT_EQ(0x3ff, q.ioctls & 0x3ff);
 	EXPECT_EQ((uint64_t)sysconf(_SC_PAGESIZE), q.page_size);
 	EXPECT_EQ(TENSOR_UAPI_MAX_DIMS, q.max_dims);
 	EXPECT_LE(TENSOR_DT_COUNT, q.dtypes);
@@ -94,6 +111,10 @@ TEST_F(abi, query_tells_what_the_kernel_has)
 	EXPECT_LE(64 * KIB, q.used_bytes);
 	EXPECT_LE(q.used_bytes, q.limit_bytes);
 	EXPECT_NE(0, q.features & TENSOR_FEATURE_RDONLY);
+	EXPECT_NE(0, q.features & TENSOR_FEATURE_STATUS);
+	EXPECT_NE(0, q.features & TENSOR_FEATURE_EVENTS);
+	EXPECT_EQ(TENSOR_STATUS_OFFSET, q.status_offset);
+	EXPECT_NE(0, q.export_flags & TENSOR_EXPORT_RANGE);
 }
 
 TEST_F(abi, query_works_on_read_only_open)
@@ -123,13 +144,13 @@ TEST_F(abi, unknown_ioctl_is_enotty)
 	}
 }
 
-TEST_F(abi, buffer_fd_takes_info_and_meta_only)
+TEST_F(abi, buffer_fd_takes_only_calls_about_its_buffer)
 {
 	char room[PAGE];
 	unsigned int i;
 
 	for (i = 0; i < CALLS; i++) {
-		if (calls[i].cmd == TENSOR_IOC_INFO || calls[i].cmd == TENSOR_IOC_META)
+		if (calls[i].on_buf)
 			continue;
 		valid(self, calls[i].cmd, room, calls[i].size);
 		EXPECT_EQ(-ENOTTY, dev_call(self->fd, calls[i].cmd, room)) TH_LOG("call %u", i);
@@ -143,11 +164,32 @@ TEST_F(abi, size_below_first_version_is_einval)
 	uint32_t size;
 
 	for (i = 0; i < CALLS; i++) {
-		for (size = 0; size < calls[i].size; size += 4) {
+		for (size = 0; size < calls[i].first_version; size += 4) {
 			valid(self, calls[i].cmd, room, size);
 			EXPECT_EQ(-EINVAL, dev_call(self->dev, calls[i].cmd, room))
 				TH_LOG("call %u size %u", i, size);
 		}
+	}
+}
+
+TEST_F(abi, first_version_is_answered_and_nothing_behind_it)
+{
+	static const unsigned int asks[] = {
+		TENSOR_IOC_QUERY, TENSOR_IOC_INFO, TENSOR_IOC_META, TENSOR_IOC_EXPORT,
+	};
+	unsigned int i, n;
+	char room[PAGE];
+
+	for (i = 0; i < 4; i++) {
+		for (n = 0; calls[n].cmd != asks[i]; n++)
+			;
+		valid(self, asks[i], room, calls[n].first_version);
+		memset(room + calls[n].first_version, 0x5a, PAGE - calls[n].first_version);
+		EXPECT_EQ(0, dev_call(self->dev, asks[i], room)) TH_LOG("call %u", n);
+		EXPECT_TRUE(all_bytes(room + calls[n].first_version, 0x5a,
+				      PAGE - calls[n].first_version)) TH_LOG("call %u", n);
+		if (asks[i] == TENSOR_IOC_EXPORT)
+			close(((struct tensor_export *)room)->fd);
 	}
 }
 
@@ -214,7 +256,8 @@ TEST_F(abi, inaccessible_struct_is_efault)
 TEST_F(abi, reply_that_cannot_be_written_changes_nothing)
 {
 	static const unsigned int made[] = {
-		TENSOR_IOC_ALLOC, TENSOR_IOC_EXPORT, TENSOR_IOC_IMPORT,
+		TENSOR_IOC_ALLOC, TENSOR_IOC_EXPORT, TENSOR_IOC_IMPORT, TENSOR_IOC_SEAL,
+		TENSOR_IOC_ADVISE,
 	};
 	struct tensor_info before, after;
 	int fds = count_fds();
@@ -224,7 +267,7 @@ TEST_F(abi, reply_that_cannot_be_written_changes_nothing)
 	ASSERT_EQ(0, buf_info(self->dev, self->buf.handle, &before));
 	page = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	ASSERT_NE(MAP_FAILED, page);
-	for (i = 0; i < 3; i++) {
+	for (i = 0; i < sizeof(made) / sizeof(made[0]); i++) {
 		unsigned int n;
 
 		for (n = 0; calls[n].cmd != made[i]; n++)
@@ -239,6 +282,8 @@ TEST_F(abi, reply_that_cannot_be_written_changes_nothing)
 	EXPECT_EQ(self->used, dev_used(self->dev));
 	ASSERT_EQ(0, buf_info(self->dev, self->buf.handle, &after));
 	EXPECT_EQ(before.refs, after.refs);
+	EXPECT_EQ(before.seals, after.seals);
+	EXPECT_EQ(before.state, after.state);
 }
 
 TEST_F(abi, unknown_flags_are_eopnotsupp)
@@ -263,6 +308,8 @@ TEST_F(abi, reserved_fields_are_einval)
 	struct tensor_info info = { .size = sizeof(info), .handle = self->buf.handle };
 	struct tensor_meta meta = { .size = sizeof(meta), .handle = self->buf.handle };
 	struct tensor_close shut = { .size = sizeof(shut), .handle = self->buf.handle };
+	struct tensor_revoke revoke = { .size = sizeof(revoke), .handle = self->buf.handle };
+	struct tensor_advise advise = { .size = sizeof(advise), .handle = self->buf.handle };
 
 	alloc.__reserved = 1;
 	EXPECT_EQ(-EINVAL, dev_call(self->dev, TENSOR_IOC_ALLOC, &alloc));
@@ -272,6 +319,10 @@ TEST_F(abi, reserved_fields_are_einval)
 	EXPECT_EQ(-EINVAL, dev_call(self->dev, TENSOR_IOC_META, &meta));
 	shut.__reserved = 1;
 	EXPECT_EQ(-EINVAL, dev_call(self->dev, TENSOR_IOC_CLOSE, &shut));
+	revoke.__reserved = 1;
+	EXPECT_EQ(-EINVAL, dev_call(self->dev, TENSOR_IOC_REVOKE, &revoke));
+	advise.__reserved = 1;
+	EXPECT_EQ(-EINVAL, dev_call(self->dev, TENSOR_IOC_ADVISE, &advise));
 	EXPECT_EQ(0, buf_info(self->dev, self->buf.handle, &info));
 }
 
@@ -284,6 +335,9 @@ static void all_enoent(struct __test_metadata *_metadata, int dev, uint32_t hand
 	EXPECT_EQ(-ENOENT, buf_meta(dev, handle, 0, &desc));
 	EXPECT_EQ(-ENOENT, buf_meta(dev, handle, TENSOR_META_SET, &desc));
 	EXPECT_EQ(-ENOENT, buf_export(dev, handle, 0));
+	EXPECT_EQ(-ENOENT, buf_seal(dev, handle, 0));
+	EXPECT_EQ(-ENOENT, buf_revoke(dev, handle));
+	EXPECT_EQ(-ENOENT, buf_advise(dev, handle, TENSOR_ADVISE_WILLNEED));
 	EXPECT_EQ(-ENOENT, dev_close(dev, handle));
 }
 
@@ -323,6 +377,7 @@ TEST_F(abi, handle_on_buffer_fd_is_einval)
 
 	EXPECT_EQ(-EINVAL, buf_info(self->fd, self->buf.handle, &info));
 	EXPECT_EQ(-EINVAL, buf_meta(self->fd, self->buf.handle, 0, &desc));
+	EXPECT_EQ(-EINVAL, buf_seal(self->fd, self->buf.handle, TENSOR_SEAL_META));
 	EXPECT_EQ(0, buf_info(self->fd, 0, &info));
 }
 

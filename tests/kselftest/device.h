@@ -116,6 +116,42 @@ HELPER int buf_import(int dev, int fd, struct tensor_import *import)
 	return dev_call(dev, TENSOR_IOC_IMPORT, import);
 }
 
+/* A part of what the handle reaches. */
+HELPER int buf_export_range(int dev, uint32_t handle, uint32_t flags, uint64_t offset,
+			    uint64_t bytes)
+{
+	struct tensor_export arg = { .size = sizeof(arg), .flags = flags | TENSOR_EXPORT_RANGE,
+				     .handle = handle, .offset = offset, .bytes = bytes };
+	int err = dev_call(dev, TENSOR_IOC_EXPORT, &arg);
+
+	return err ? err : arg.fd;
+}
+
+/* All seals that are set then, or -errno. fd is /dev/tensor with a handle, or a buffer fd with 0. */
+HELPER int buf_seal(int fd, uint32_t handle, uint32_t seals)
+{
+	struct tensor_seal arg = { .size = sizeof(arg), .handle = handle, .seals = seals };
+	int err = dev_call(fd, TENSOR_IOC_SEAL, &arg);
+
+	return err ? err : (int)arg.seals;
+}
+
+HELPER int buf_revoke(int dev, uint32_t handle)
+{
+	struct tensor_revoke arg = { .size = sizeof(arg), .handle = handle };
+
+	return dev_call(dev, TENSOR_IOC_REVOKE, &arg);
+}
+
+/* Whether it was purged, or -errno. */
+HELPER int buf_advise(int dev, uint32_t handle, uint32_t advice)
+{
+	struct tensor_advise arg = { .size = sizeof(arg), .handle = handle, .advice = advice };
+	int err = dev_call(dev, TENSOR_IOC_ADVISE, &arg);
+
+	return err ? err : (int)arg.purged;
+}
+
 /* A buffer as fd alone: no handle, no open device. */
 HELPER int buf_new_fd(uint64_t bytes)
 {
