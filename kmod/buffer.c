@@ -100,15 +100,15 @@ static struct tensor_buf *buf_publish(struct tensor_buf *buf)
 }
 
 /**
- * tensor_buf_charge() - find the pages of a buffer, charged to the limit
+ * tensor_buf_charge() - find the pages of a buffer, charged to the limits
  * @buf: the buffer, with what it wants
  * @chunks: filled in
  *
- * Return: 0; -EDQUOT at the limit, -ENOMEM, -EINTR.
+ * Return: 0; -EDQUOT at a limit, -ENOMEM, -EINTR.
  */
 int tensor_buf_charge(struct tensor_buf *buf, struct tensor_chunks *chunks)
 {
-	int err = tensor_limit_charge(buf->bytes);
+	int err = tensor_limit_charge(buf->owner->user, buf->bytes);
 
 	if (err) {
 		tensor_notify_limit(buf->client, buf->bytes);
@@ -116,7 +116,7 @@ int tensor_buf_charge(struct tensor_buf *buf, struct tensor_chunks *chunks)
 	}
 	err = tensor_chunks_alloc(chunks, &buf->want);
 	if (err)
-		tensor_limit_uncharge(buf->bytes);
+		tensor_limit_uncharge(buf->owner->user, buf->bytes);
 	return err;
 }
 
@@ -130,7 +130,7 @@ void tensor_buf_uncharge(struct tensor_buf *buf, struct tensor_chunks *chunks)
 	if (!chunks->nr)
 		return;
 	tensor_chunks_free(chunks);
-	tensor_limit_uncharge(buf->bytes);
+	tensor_limit_uncharge(buf->owner->user, buf->bytes);
 }
 
 /**
@@ -139,7 +139,7 @@ void tensor_buf_uncharge(struct tensor_buf *buf, struct tensor_chunks *chunks)
  * @client: the client that asks, which holds the filesystem
  *
  * Return: the buffer with one reference, which tensor_buf_put() gives back; or an ERR_PTR():
- * -EDQUOT at the limit, -ENOMEM, -EINTR.
+ * -EDQUOT at a limit, -ENOMEM, -EINTR.
  */
 struct tensor_buf *tensor_buf_alloc(const struct tensor_want *want, struct tensor_client *client)
 {

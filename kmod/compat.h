@@ -9,6 +9,7 @@
 #ifndef TENSOR_COMPAT_H
 #define TENSOR_COMPAT_H
 
+#include <linux/kthread.h>
 #include <linux/mm.h>
 #include <linux/mmzone.h>
 #include <linux/printk.h>
@@ -41,6 +42,11 @@ static inline void vm_flags_clear(struct vm_area_struct *vma, unsigned long flag
 #else
 #define MAX_PAGE_ORDER MAX_ORDER
 #endif
+#endif
+
+/* 6.14 lets a worker be created without being started. */
+#ifndef kthread_run_worker
+#define kthread_run_worker kthread_create_worker
 #endif
 
 /* 6.7 made shrinkers objects that are allocated, then registered. */

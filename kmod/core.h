@@ -69,6 +69,7 @@ struct sk_buff;
  * @pid: the process; may have ended
  * @ns: its user namespace then
  * @uid: its effective user then
+ * @user: the same, who pays
  * @comm: its name then
  */
 struct tensor_owner {
@@ -76,6 +77,7 @@ struct tensor_owner {
 	struct pid *pid;
 	struct user_namespace *ns;
 	kuid_t uid;
+	struct tensor_user *user;
 	char comm[TASK_COMM_LEN];
 };
 

@@ -57,10 +57,13 @@ static struct miscdevice device = {
 
 static int __init tensor_init(void)
 {
-	int err = tensor_purge_init();
+	int err = tensor_alloc_init();
 
 	if (err)
 		return err;
+	err = tensor_purge_init();
+	if (err)
+		goto exit_alloc;
 	err = tensor_netlink_init();
 	if (err)
 		goto exit_purge;
@@ -73,6 +76,8 @@ exit_netlink:
 	tensor_netlink_exit();
 exit_purge:
 	tensor_purge_exit();
+exit_alloc:
+	tensor_alloc_exit();
 	return err;
 }
 
@@ -81,6 +86,7 @@ static void __exit tensor_exit(void)
 	misc_deregister(&device);
 	tensor_netlink_exit();
 	tensor_purge_exit();
+	tensor_alloc_exit();
 	/* buffers that went a moment ago may still be on their way */
 	rcu_barrier();
 }

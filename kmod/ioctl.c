@@ -102,6 +102,7 @@ static int alloc_want(const struct tensor_alloc *arg, struct tensor_want *want)
 		return -EOPNOTSUPP;
 	if (arg->__reserved || !arg->bytes || arg->bytes > TENSOR_MAX_BYTES)
 		return -EINVAL;
+	*want = (struct tensor_want){};
 	err = alloc_node(arg, want);
 	if (err)
 		return err;

@@ -27,6 +27,11 @@ struct tensor_owner *tensor_owner_new(void)
 
 	if (!owner)
 		return NULL;
+	owner->user = tensor_user_get(current_euid());
+	if (!owner->user) {
+		kfree(owner);
+		return NULL;
+	}
 	refcount_set(&owner->ref, 1);
 	owner->pid = get_pid(task_tgid(current));
 	owner->ns = get_user_ns(current_user_ns());
@@ -74,6 +79,7 @@ void tensor_owner_put(struct tensor_owner *owner)
 		return;
 	put_user_ns(owner->ns);
 	put_pid(owner->pid);
+	tensor_user_put(owner->user);
 	kfree(owner);
 }
 

@@ -85,6 +85,8 @@ static unsigned long purge_buf(struct tensor_buf *buf)
 	}
 	pages = chunks.pages;
 	tensor_status_state(buf, TENSOR_STATE_PURGED, 0);
+	/* it is not the pool that is short of memory */
+	chunks.recycle = false;
 	tensor_buf_uncharge(buf, &chunks);
 	tensor_event_post(buf, TENSOR_EVENT_PURGE, NULL);
 	return pages;

@@ -2,16 +2,24 @@
 /*
  * Where a buffer's pages come from, and who may have how many.
  *
+ *	chunks  all pages of a buffer                              chunks.c
+ *	source  where one chunk of them comes from                 source.c
+ *	pool    chunks kept between one buffer and the next        pool.c zero.c
+ *	user    who pays, and what they may have                   user.c limit.c
+ *
  * This folder knows pages, nodes and limits; it knows no file, no ioctl and no netlink, so that a
  * test can drive it alone.
  */
 #ifndef TENSOR_ALLOC_H
 #define TENSOR_ALLOC_H
 
+#include <linux/atomic.h>
 #include <linux/minmax.h>
 #include <linux/mm.h>
 #include <linux/pgtable.h>
+#include <linux/refcount.h>
 #include <linux/types.h>
+#include <linux/uidgid.h>
 
 #include "../compat.h"
 
@@ -37,6 +45,7 @@ struct tensor_chunk {
  * @room: chunks that @list has room for
  * @pages: pages in all of them
  * @node: node of all pages, or NUMA_NO_NODE
+ * @recycle: the pool may have them
  * @count: chunks of each order
  */
 struct tensor_chunks {
@@ -45,6 +54,7 @@ struct tensor_chunks {
 	size_t room;
 	unsigned long pages;
 	int node;
+	bool recycle;
 	u32 count[TENSOR_ORDERS];
 };
 
@@ -53,6 +63,8 @@ struct tensor_chunks {
  * @pages: how many, a multiple of 2^min_order, not 0
  * @node: a node with memory, or NUMA_NO_NODE: as the task's memory policy says
  * @node_only: no other node will do
+ * @interleave: chunk by chunk over the nodes with memory that the task may use; no @node
+ * @dma32: all of it below 4 GiB
  * @min_order: smallest chunk
  * @max_order: largest chunk
  */
@@ -60,6 +72,8 @@ struct tensor_want {
 	unsigned long pages;
 	int node;
 	bool node_only;
+	bool interleave;
+	bool dma32;
 	unsigned int min_order;
 	unsigned int max_order;
 };
@@ -70,10 +84,85 @@ struct page *tensor_chunks_page(const struct tensor_chunks *c, unsigned long ind
 u64 tensor_chunks_huge_bytes(const struct tensor_chunks *c);
 u64 tensor_chunks_dma_bytes(const struct tensor_chunks *c);
 
-int tensor_limit_charge(u64 bytes);
-void tensor_limit_uncharge(u64 bytes);
+/**
+ * struct tensor_source - where the chunks of a request come from; inside this folder
+ * @want: the request
+ * @gfp: for the core, but for the order
+ * @node: of the next chunk, or NUMA_NO_NODE
+ * @pool: the pool may serve it
+ */
+struct tensor_source {
+	const struct tensor_want *want;
+	gfp_t gfp;
+	int node;
+	bool pool;
+};
+
+void tensor_source_init(struct tensor_source *src, const struct tensor_want *want);
+struct page *tensor_source_get(struct tensor_source *src, unsigned int order);
+
+bool tensor_zero_by_core(void);
+int tensor_zero(struct page *page, unsigned long pages, bool soon);
+
+/**
+ * struct tensor_pool_stat - what the pool has, and has done since the module was loaded
+ * @limit_bytes: most that it may hold now
+ * @bytes: held now
+ * @hits: chunks that a request got from it
+ * @misses: chunks that a request might have had from it, had there been one
+ * @zeroed_bytes: zeroed in the background
+ * @fetched_bytes: fetched in the background, fresh from the core
+ * @reclaimed_bytes: given back because memory was short
+ */
+struct tensor_pool_stat {
+	u64 limit_bytes;
+	u64 bytes;
+	u64 hits;
+	u64 misses;
+	u64 zeroed_bytes;
+	u64 fetched_bytes;
+	u64 reclaimed_bytes;
+};
+
+int tensor_pool_init(void);
+void tensor_pool_exit(void);
+struct page *tensor_pool_take(int nid, unsigned int order, bool *zeroed);
+bool tensor_pool_put(struct page *head);
+void tensor_pool_resize(u64 bytes);
+void tensor_pool_stat(struct tensor_pool_stat *stat);
+
+/**
+ * struct tensor_user - somebody who pays for buffers
+ * @uid: who
+ * @ref: references
+ * @used: bytes charged now
+ * @refused: charges that met the limit of this user
+ */
+struct tensor_user {
+	kuid_t uid;
+	refcount_t ref;
+	atomic64_t used;
+	atomic64_t refused;
+};
+
+struct tensor_user *tensor_user_get(kuid_t uid);
+void tensor_user_put(struct tensor_user *user);
+struct tensor_user *tensor_user_next(unsigned long from);
+
+int tensor_limit_charge(struct tensor_user *user, u64 bytes);
+void tensor_limit_uncharge(struct tensor_user *user, u64 bytes);
 u64 tensor_limit_bytes(void);
+u64 tensor_limit_user_bytes(void);
 u64 tensor_limit_used(void);
 u64 tensor_limit_refused(void);
+u64 tensor_limit_refused_user(void);
+
+/* The parameters, for tests; everybody else asks for what is in force. */
+extern unsigned long long tensor_param_limit;
+extern unsigned long long tensor_param_user_limit;
+extern bool tensor_param_account;
+
+int tensor_alloc_init(void);
+void tensor_alloc_exit(void);
 
 #endif /* TENSOR_ALLOC_H */

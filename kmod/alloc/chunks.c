@@ -8,11 +8,11 @@
  * folio must know that index. When a large order cannot be had the next smaller one is taken, down
  * to single pages: memory that is there is never refused for being in pieces.
  *
- * Pages are charged to the memory cgroup of the caller, come zeroed, and are given back by
- * put_page(): one that a device still has pinned lives on until that pin is dropped.
+ * Pages come zeroed from source.c, and go to the pool or back by put_page(): one that a device
+ * still has pinned lives on until that pin is dropped.
  */
 #include <linux/bitops.h>
-#include <linux/gfp.h>
+#include <linux/err.h>
 #include <linux/log2.h>
 #include <linux/overflow.h>
 #include <linux/sched.h>
@@ -21,31 +21,6 @@
 #include <linux/string.h>
 
 #include "alloc.h"
-
-/*
- * Never movable: nobody here could follow a migration. Large orders are a wish, and not worth
- * disturbing others for; the smallest may wait for reclaim, but not send for the OOM killer: the
- * caller is to get ENOMEM.
- */
-static gfp_t chunk_gfp(const struct tensor_want *want, unsigned int order)
-{
-	gfp_t gfp = GFP_HIGHUSER | __GFP_COMP | __GFP_ZERO | __GFP_ACCOUNT | __GFP_NOWARN;
-
-	gfp |= order > want->min_order ? __GFP_NORETRY : __GFP_RETRY_MAYFAIL;
-	if (want->node_only)
-		gfp |= __GFP_THISNODE;
-	return gfp;
-}
-
-static struct page *chunk_alloc(const struct tensor_want *want, unsigned int order)
-{
-	gfp_t gfp = chunk_gfp(want, order);
-
-	/* alloc_pages() asks the task's memory policy, alloc_pages_node() does not */
-	if (want->node == NUMA_NO_NODE)
-		return alloc_pages(gfp, order);
-	return alloc_pages_node(want->node, gfp, order);
-}
 
 /* The largest order that fits at @index, is aligned there, and does not run past the end. */
 static unsigned int chunk_order(unsigned long index, unsigned long pages, unsigned int top)
@@ -88,9 +63,9 @@ static void chunks_append(struct tensor_chunks *c, struct page *head, unsigned i
 }
 
 /* One more chunk. @top is lowered for good once an order was not to be had. */
-static int chunks_extend(struct tensor_chunks *c, const struct tensor_want *want, unsigned int *top)
+static int chunks_extend(struct tensor_chunks *c, struct tensor_source *src, unsigned int *top)
 {
-	unsigned int order = chunk_order(c->pages, want->pages, *top);
+	unsigned int order = chunk_order(c->pages, src->want->pages, *top);
 	struct page *head;
 	int err;
 
@@ -102,10 +77,12 @@ static int chunks_extend(struct tensor_chunks *c, const struct tensor_want *want
 	for (;;) {
 		if (fatal_signal_pending(current))
 			return -EINTR;
-		head = chunk_alloc(want, order);
+		head = tensor_source_get(src, order);
+		if (IS_ERR(head))
+			return PTR_ERR(head);
 		if (head)
 			break;
-		if (order == want->min_order)
+		if (order == src->want->min_order)
 			return -ENOMEM;
 		*top = --order;
 	}
@@ -125,15 +102,18 @@ static int chunks_extend(struct tensor_chunks *c, const struct tensor_want *want
 int tensor_chunks_alloc(struct tensor_chunks *c, const struct tensor_want *want)
 {
 	unsigned int top = want->max_order;
+	struct tensor_source src;
 	int err;
 
 	memset(c, 0, sizeof(*c));
+	tensor_source_init(&src, want);
+	c->recycle = src.pool;
 	/* enough if no order fails: whole chunks, then at most one of each smaller order */
 	err = chunks_grow(c, (want->pages >> top) + hweight_long(want->pages & ((1UL << top) - 1)));
 	if (err)
 		return err;
 	while (c->pages < want->pages) {
-		err = chunks_extend(c, want, &top);
+		err = chunks_extend(c, &src, &top);
 		if (err)
 			goto free;
 		cond_resched();
@@ -156,7 +136,10 @@ void tensor_chunks_free(struct tensor_chunks *c)
 	size_t i;
 
 	for (i = 0; i < c->nr; i++) {
-		put_page(c->list[i].head);
+		struct page *head = c->list[i].head;
+
+		if (!c->recycle || !tensor_pool_put(head))
+			put_page(head);
 		cond_resched();
 	}
 	kvfree(c->list);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * ALLOC: memory that is zero, of the chunks and node asked for, within the limit, and paid for by
- * the memory cgroup of whoever asks.
+ * ALLOC: memory that is zero, of the chunks and node asked for, and paid for by the memory cgroup of
+ * whoever asks.
  */
 #include "device.h"
 #include "kselftest_harness.h"
@@ -155,25 +155,6 @@ TEST_F(alloc, numbers_are_not_given_twice)
 	EXPECT_NE(a.ino, b.ino);
 }
 
-TEST_F(alloc, limit_is_edquot)
-{
-	char old[64], text[64];
-	struct tensor_alloc alloc;
-	struct tensor_query query;
-
-	read_text(LIMIT_FILE, old, sizeof(old));
-	snprintf(text, sizeof(text), "%llu", (unsigned long long)(self->used + MIB));
-	ASSERT_EQ(0, write_text(LIMIT_FILE, text));
-	EXPECT_EQ(0, dev_query(self->dev, &query));
-	EXPECT_EQ(self->used + MIB, query.limit_bytes);
-	EXPECT_EQ(-EDQUOT, dev_alloc(self->dev, MIB + PAGE, &alloc));
-	EXPECT_EQ(self->used, dev_used(self->dev));
-	EXPECT_EQ(0, dev_alloc(self->dev, MIB, &alloc));
-	EXPECT_EQ(-EDQUOT, dev_alloc(self->dev, 1, &alloc));
-	EXPECT_EQ(0, write_text(LIMIT_FILE, old));
-	EXPECT_EQ(0, dev_alloc(self->dev, 2 * MIB, &alloc));
-}
-
 TEST_F_TIMEOUT(alloc, more_than_memory_is_enomem_and_all_comes_back, 120)
 {
 	int64_t total = read_number("/proc/meminfo", "MemTotal:"), before;
@@ -250,6 +231,45 @@ TEST_F(alloc, memory_is_charged_to_the_cgroup)
 	if (!(self->query.features & TENSOR_FEATURE_MEMCG))
 		SKIP(return, "no memory cgroups");
 	EXPECT_EQ(0, in_cgroup(NULL, charge_work));
+}
+
+/* What the root cgroup left in the pool is not given to a container, which would not pay for it. */
+TEST_F(alloc, pool_serves_no_cgroup)
+{
+	struct tensor_alloc alloc;
+	char old[64];
+
+	if (!(self->query.features & TENSOR_FEATURE_MEMCG))
+		SKIP(return, "no memory cgroups");
+	read_text(PARAM("pool_bytes"), old, sizeof(old));
+	ASSERT_EQ(0, write_text(PARAM("pool_bytes"), "67108864"));
+	ASSERT_EQ(0, dev_alloc(self->dev, 32 * MIB, &alloc));
+	ASSERT_EQ(0, dev_close(self->dev, alloc.handle));
+	EXPECT_EQ(0, in_cgroup(NULL, charge_work));
+	EXPECT_EQ(0, write_text(PARAM("pool_bytes"), old));
+}
+
+static int uncharged_work(void)
+{
+	int64_t before, held;
+	struct tensor_alloc alloc;
+	char text[64];
+	int dev = dev_open();
+
+	before = atoll(read_text(CGROUP "/memory.current", text, sizeof(text)));
+	if (dev < 0 || dev_alloc(dev, 16 * MIB, &alloc))
+		return 1;
+	held = atoll(read_text(CGROUP "/memory.current", text, sizeof(text)));
+	return held < before + (int64_t)MIB ? 0 : 2;
+}
+
+TEST_F(alloc, without_account_no_cgroup_is_charged)
+{
+	if (!(self->query.features & TENSOR_FEATURE_MEMCG))
+		SKIP(return, "no memory cgroups");
+	ASSERT_EQ(0, write_text(PARAM("account"), "N"));
+	EXPECT_EQ(0, in_cgroup(NULL, uncharged_work));
+	EXPECT_EQ(0, write_text(PARAM("account"), "Y"));
 }
 
 static int full_work(void)

@@ -30,7 +30,8 @@
 #define MIB		(1024 * KIB)
 #define PAGE		4096ULL
 #define HUGE		(2 * MIB)
-#define LIMIT_FILE	"/sys/module/tensor/parameters/limit_bytes"
+#define PARAM(name)	"/sys/module/tensor/parameters/" name
+#define LIMIT_FILE	PARAM("limit_bytes")
 
 #define HELPER		static inline __attribute__((unused))
 
@@ -287,15 +288,13 @@ HELPER bool used_becomes(int dev, uint64_t bytes)
 	return true;
 }
 
-/* Free memory in KiB, that in the lists of the CPUs included. */
-HELPER int64_t memory_free(void)
+/* Free memory in KiB as it is now, that in the lists of the CPUs included. */
+HELPER int64_t memory_free_now(void)
 {
+	FILE *f = fopen("/proc/zoneinfo", "re");
 	long long pages = 0, n;
 	char line[256];
-	FILE *f;
 
-	write_text("/proc/sys/vm/drop_caches", "3");
-	f = fopen("/proc/zoneinfo", "re");
 	while (f && fgets(line, sizeof(line), f)) {
 		if (sscanf(line, " nr_free_pages %lld", &n) == 1 ||
 		    sscanf(line, " count: %lld", &n) == 1)
@@ -304,6 +303,13 @@ HELPER int64_t memory_free(void)
 	if (f)
 		fclose(f);
 	return pages * (PAGE / KIB);
+}
+
+/* The same without what the kernel keeps for later, the module's pool included. */
+HELPER int64_t memory_free(void)
+{
+	write_text("/proc/sys/vm/drop_caches", "3");
+	return memory_free_now();
 }
 
 /* Whether all but @slack KiB of what was free is free again, now or soon. */
