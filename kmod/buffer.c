@@ -9,6 +9,7 @@
 #include <linux/err.h>
 #include <linux/kdev_t.h>
 #include <linux/ktime.h>
+#include <linux/minmax.h>
 #include <linux/mm.h>
 #include <linux/mount.h>
 #include <linux/pagemap.h>
@@ -20,9 +21,26 @@
 #include "netlink.h"
 #include "trace.h"
 
-static struct page *alloc_page_at(struct tensor_buf *buf, unsigned long index)
+/* A revocation leaves them to who is counted as a device, so they need not be held. */
+static int alloc_pin(struct tensor_buf *buf, struct tensor_span *span)
 {
-	return tensor_chunks_page(&buf->chunks, index);
+	unsigned long n = 0, run;
+	struct folio *folio;
+	struct page *page;
+
+	down_read(&buf->pages);
+	while (n < span->count) {
+		page = tensor_chunks_page(&buf->chunks, span->first + n);
+		if (!page)
+			break;
+		folio = page_folio(page);
+		run = min_t(unsigned long, span->count - n,
+			    folio_nr_pages(folio) - folio_page_idx(folio, page));
+		while (run--)
+			span->pages[n++] = page++;
+	}
+	up_read(&buf->pages);
+	return n == span->count ? 0 : -EIDRM;
 }
 
 static void alloc_release(struct tensor_buf *buf)
@@ -37,7 +55,7 @@ static void alloc_release(struct tensor_buf *buf)
 
 static const struct tensor_backing alloc_backing = {
 	.kind = TENSOR_KIND_ALLOC,
-	.page = alloc_page_at,
+	.pin = alloc_pin,
 	.release = alloc_release,
 };
 
@@ -64,6 +82,7 @@ static struct tensor_buf *buf_init(const struct tensor_backing *backing, u64 byt
 	dma_resv_init(&buf->resv);
 	spin_lock_init(&buf->spin);
 	spin_lock_init(&buf->holders_lock);
+	INIT_LIST_HEAD(&buf->maps);
 	INIT_LIST_HEAD(&buf->purgeable);
 	INIT_LIST_HEAD(&buf->holders);
 	init_waitqueue_head(&buf->wait);

@@ -12,6 +12,7 @@
 #include <linux/kthread.h>
 #include <linux/mm.h>
 #include <linux/mmzone.h>
+#include <linux/module.h>
 #include <linux/printk.h>
 #include <linux/shrinker.h>
 #include <linux/slab.h>
@@ -33,6 +34,19 @@ static inline void vm_flags_clear(struct vm_area_struct *vma, unsigned long flag
 {
 	vma->vm_flags &= ~flags;
 }
+#endif
+
+/* 6.13 made namespaces of symbols strings. */
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 13, 0)
+#undef MODULE_IMPORT_NS
+#define MODULE_IMPORT_NS(ns) MODULE_INFO(import_ns, ns)
+#endif
+
+/* 6.10 lets __assign_str() find its source. */
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 10, 0)
+#define tensor_assign_str(dst, src) __assign_str(dst, src)
+#else
+#define tensor_assign_str(dst, src) __assign_str(dst)
 #endif
 
 /* 6.8 named the largest order; until 6.4 MAX_ORDER was one above it. */

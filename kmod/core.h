@@ -4,6 +4,7 @@
  *
  *	owner   who made something: process, user, name           owner.c
  *	buffer  memory and a descriptor, on an inode of its own    buffer.c meta.c fs.c map.c
+ *	        as devices see it                                  dmabuf.c
  *	        what may be done with it, and no longer            contract.c purge.c
  *	        what its holders are told                          event.c status.c
  *	client  an open /dev/tensor: a table of handles            client.c device.c
@@ -52,6 +53,7 @@
 
 #include "alloc/alloc.h"
 
+struct dma_buf;
 struct seq_file;
 struct sk_buff;
 
@@ -91,17 +93,35 @@ struct tensor_buf;
 struct tensor_client;
 
 /**
+ * struct tensor_span - pages of a buffer that a device, or the kernel, uses
+ * @first: the first of them
+ * @count: how many
+ * @pages: room for them, until they were found
+ * @folios: what holds them in place, where the buffer itself does not
+ * @nr: folios there
+ */
+struct tensor_span {
+	unsigned long first;
+	unsigned long count;
+	struct page **pages;
+	struct folio **folios;
+	unsigned long nr;
+};
+
+/**
  * struct tensor_backing - what is different between kinds of memory
  * @kind: enum tensor_kind
- * @page: the page at an index, which stays for as long as the buffer; NULL if there are no pages
- *	to be had
  * @map: mmap(); NULL: it cannot be mapped. What tensor_map() promises was checked
+ * @pin: find the pages of a span, which stay until @unpin; between tensor_device_get() and
+ *	tensor_device_put(). -EIDRM: they are gone
+ * @unpin: undo @pin, of pages that may have been written to; NULL: nothing to do
  * @release: give the memory back; NULL: nothing to do
  */
 struct tensor_backing {
 	u32 kind;
-	struct page *(*page)(struct tensor_buf *buf, unsigned long index);
 	int (*map)(struct tensor_buf *buf, struct vm_area_struct *vma);
+	int (*pin)(struct tensor_buf *buf, struct tensor_span *span);
+	void (*unpin)(struct tensor_span *span, bool dirty);
 	void (*release)(struct tensor_buf *buf);
 };
 
@@ -124,13 +144,15 @@ struct tensor_backing {
  * @orphans: pages of a revoked buffer that devices still use; guarded by @lock
  * @handles: handles to it
  * @files: open files made by EXPORT
- * @guests: files behind mappings made by cookie through another client than the maker's
+ * @guests: files behind mappings of a dma-buf, and of those made by cookie through another client
+ *	than the maker's
  * @mappings: mappings
  * @writers: mappings, devices and kernel mappings that write or may come to; TENSOR_SEALED once
  *	there can be none
  * @dmabufs: dma-bufs made by EXPORT
  * @attachments: devices attached to these
  * @devices: mappings of these by devices and the kernel; guarded by @lock
+ * @maps: those by devices; guarded by @lock
  * @resv: the reservation object of all of these
  * @purgeable: in the list of purgeable buffers, or empty; guarded by that list's lock
  * @spin: guards what follows, for as long as a copy takes
@@ -168,6 +190,7 @@ struct tensor_buf {
 	atomic_t dmabufs;
 	atomic_t attachments;
 	unsigned int devices;
+	struct list_head maps;
 	struct dma_resv resv;
 	struct list_head purgeable;
 	spinlock_t spin; /* guards desc to status */
@@ -252,6 +275,11 @@ void tensor_device_put(struct tensor_buf *buf, bool write);
 u32 tensor_buf_seals(struct tensor_buf *buf);
 u32 tensor_buf_state(struct tensor_buf *buf);
 int tensor_buf_usable(struct tensor_buf *buf);
+
+/* dmabuf.c */
+struct file *tensor_dmabuf_file(const struct tensor_hold *hold);
+bool tensor_dmabuf_hold(const struct dma_buf *dmabuf, struct tensor_hold *hold);
+void tensor_dmabuf_sync(const struct tensor_hold *hold, bool for_cpu);
 
 /* purge.c */
 int tensor_purge_init(void);

@@ -6,6 +6,7 @@
  * them says how many strangers may still hold the buffer. An import is a handle like that of the
  * maker, only never with more rights, and to no more of the buffer, than the fd had.
  */
+#include <linux/dma-buf.h>
 #include <linux/err.h>
 #include <linux/fcntl.h>
 #include <linux/file.h>
@@ -13,7 +14,8 @@
 #include "core.h"
 #include "netlink.h"
 
-#define EXPORT_FLAGS	(TENSOR_EXPORT_CLOEXEC | TENSOR_EXPORT_RDONLY | TENSOR_EXPORT_RANGE)
+#define EXPORT_FLAGS	(TENSOR_EXPORT_CLOEXEC | TENSOR_EXPORT_RDONLY | TENSOR_EXPORT_RANGE | \
+			 TENSOR_EXPORT_DMABUF)
 
 /* Narrow what the handle reaches to what was asked for. */
 static int export_range(const struct tensor_export *arg, struct tensor_hold *hold)
@@ -45,21 +47,48 @@ static int export_rights(const struct tensor_export *arg, struct tensor_hold *ho
 	return 0;
 }
 
-/* With the buffer's lock: it does not become purgeable before the file is counted. */
-static struct file *export_open(const struct tensor_export *arg, const struct tensor_hold *hold)
+/* With the lock held until the file is counted it does not become purgeable. */
+static int export_ready(struct tensor_buf *buf)
 {
-	int err = tensor_buf_usable(hold->buf);
+	lockdep_assert_held(&buf->lock);
+	if (tensor_buf_state(buf) & TENSOR_STATE_PURGEABLE)
+		return -EBUSY;
+	return tensor_buf_usable(buf);
+}
 
+static struct file *export_buf(const struct tensor_hold *hold)
+{
+	struct file *file;
+	int err;
+
+	mutex_lock(&hold->buf->lock);
+	err = export_ready(hold->buf);
+	file = err ? ERR_PTR(err) : tensor_fs_file(hold, &hold->buf->files);
+	mutex_unlock(&hold->buf->lock);
+	return file;
+}
+
+static struct file *export_dmabuf(const struct tensor_hold *hold)
+{
+	struct tensor_buf *buf = hold->buf;
+	struct file *file;
+	int err;
+
+	mutex_lock(&buf->lock);
+	err = export_ready(buf);
+	if (!err)
+		atomic_inc(&buf->dmabufs);
+	mutex_unlock(&buf->lock);
 	if (err)
 		return ERR_PTR(err);
-	if (tensor_buf_state(hold->buf) & TENSOR_STATE_PURGEABLE)
-		return ERR_PTR(-EBUSY);
-	return tensor_fs_file(hold, &hold->buf->files);
+	file = tensor_dmabuf_file(hold);
+	if (IS_ERR(file))
+		atomic_dec(&buf->dmabufs);
+	return file;
 }
 
 static struct file *export_file(const struct tensor_export *arg, struct tensor_hold *hold)
 {
-	struct file *file;
 	int err;
 
 	err = export_range(arg, hold);
@@ -67,10 +96,26 @@ static struct file *export_file(const struct tensor_export *arg, struct tensor_h
 		err = export_rights(arg, hold);
 	if (err)
 		return ERR_PTR(err);
-	mutex_lock(&hold->buf->lock);
-	file = export_open(arg, hold);
-	mutex_unlock(&hold->buf->lock);
-	return file;
+	return arg->flags & TENSOR_EXPORT_DMABUF ? export_dmabuf(hold) : export_buf(hold);
+}
+
+static int export_give(struct tensor_call *call, const struct tensor_hold *hold, struct file *file)
+{
+	struct tensor_export *arg = &call->arg.export;
+	int fd, err;
+
+	fd = get_unused_fd_flags(arg->flags & TENSOR_EXPORT_CLOEXEC ? O_CLOEXEC : 0);
+	if (fd < 0)
+		return fd;
+	arg->fd = fd;
+	err = tensor_call_reply(call);
+	if (err) {
+		put_unused_fd(fd);
+		return err;
+	}
+	tensor_notify_export(call->client, hold);
+	fd_install(fd, file);
+	return 0;
 }
 
 /**
@@ -84,7 +129,7 @@ int tensor_export(struct tensor_call *call)
 	struct tensor_export *arg = &call->arg.export;
 	struct tensor_hold hold;
 	struct file *file;
-	int fd, err;
+	int err;
 
 	if (arg->flags & ~EXPORT_FLAGS)
 		return -EOPNOTSUPP;
@@ -92,27 +137,15 @@ int tensor_export(struct tensor_call *call)
 	if (err)
 		return err;
 	file = export_file(arg, &hold);
-	tensor_buf_put(hold.buf);
-	if (IS_ERR(file))
-		return PTR_ERR(file);
-	fd = get_unused_fd_flags(arg->flags & TENSOR_EXPORT_CLOEXEC ? O_CLOEXEC : 0);
-	if (fd < 0) {
-		err = fd;
-		goto put_file;
+	if (IS_ERR(file)) {
+		err = PTR_ERR(file);
+		goto put_buf;
 	}
-	arg->fd = fd;
-	err = tensor_call_reply(call);
+	err = export_give(call, &hold, file);
 	if (err)
-		goto put_fd;
-	tensor_fs_hold(file, &hold);
-	tensor_notify_export(call->client, &hold);
-	fd_install(fd, file);
-	return 0;
-
-put_fd:
-	put_unused_fd(fd);
-put_file:
-	fput(file);
+		fput(file);
+put_buf:
+	tensor_buf_put(hold.buf);
 	return err;
 }
 
@@ -126,12 +159,36 @@ u64 tensor_export_flags(void)
 	return EXPORT_FLAGS;
 }
 
-/* With a reference in @hold for the caller. */
-static int import_hold(struct file *file, struct tensor_hold *hold)
+/*
+ * With a reference in @hold for the caller. What a dma-buf is, only the number of its fd tells; if
+ * that means another file by now, the one it means is taken.
+ */
+static int import_dmabuf(int fd, struct tensor_hold *hold)
 {
-	if (!tensor_fs_hold(file, hold))
+	struct dma_buf *dmabuf = dma_buf_get(fd);
+	int err = -EOPNOTSUPP;
+
+	if (IS_ERR(dmabuf))
 		return -EOPNOTSUPP;
-	tensor_buf_get(hold->buf);
+	if (tensor_dmabuf_hold(dmabuf, hold)) {
+		tensor_buf_get(hold->buf);
+		err = 0;
+	}
+	dma_buf_put(dmabuf);
+	return err;
+}
+
+static int import_hold(int fd, struct file *file, struct tensor_hold *hold)
+{
+	int err;
+
+	if (tensor_fs_hold(file, hold)) {
+		tensor_buf_get(hold->buf);
+	} else {
+		err = import_dmabuf(fd, hold);
+		if (err)
+			return err;
+	}
 	return tensor_buf_usable(hold->buf);
 }
 
@@ -156,7 +213,7 @@ static int import_file(struct tensor_call *call, struct file *file)
 	struct tensor_hold hold = {};
 	int err;
 
-	err = import_hold(file, &hold);
+	err = import_hold(arg->fd, file, &hold);
 	if (err)
 		goto put_buf;
 	handle = tensor_handle_new(call->client, &hold);

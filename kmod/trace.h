@@ -10,6 +10,7 @@
 #if !defined(TENSOR_TRACE_H) || defined(TRACE_HEADER_MULTI_READ)
 #define TENSOR_TRACE_H
 
+#include <linux/device.h>
 #include <linux/mm_types.h>
 #include <linux/tracepoint.h>
 
@@ -89,6 +90,16 @@ DEFINE_EVENT(tensor_hold, tensor_file_release,
 	     TP_ARGS(hold)
 );
 
+DEFINE_EVENT(tensor_hold, tensor_dmabuf_open,
+	     TP_PROTO(const struct tensor_hold *hold),
+	     TP_ARGS(hold)
+);
+
+DEFINE_EVENT(tensor_hold, tensor_dmabuf_release,
+	     TP_PROTO(const struct tensor_hold *hold),
+	     TP_ARGS(hold)
+);
+
 TRACE_EVENT(tensor_map,
 	    TP_PROTO(const struct tensor_buf *buf, const struct vm_area_struct *vma),
 	    TP_ARGS(buf, vma),
@@ -142,6 +153,19 @@ TRACE_EVENT(tensor_device,
 			   __entry->begin = begin;),
 	    TP_printk("buf=%llu %s %s", __entry->buf, __entry->write ? "write" : "read",
 		      __entry->begin ? "begin" : "end")
+);
+
+TRACE_EVENT(tensor_attach,
+	    TP_PROTO(const struct tensor_buf *buf, struct device *dev, bool begin),
+	    TP_ARGS(buf, dev, begin),
+	    TP_STRUCT__entry(__field(u64, buf)
+			     __field(bool, begin)
+			     __string(dev, dev_name(dev))),
+	    TP_fast_assign(__entry->buf = buf->id;
+			   __entry->begin = begin;
+			   tensor_assign_str(dev, dev_name(dev));),
+	    TP_printk("buf=%llu %s %s", __entry->buf, __get_str(dev),
+		      __entry->begin ? "attach" : "detach")
 );
 
 #endif /* TENSOR_TRACE_H */

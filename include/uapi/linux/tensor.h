@@ -375,7 +375,9 @@ struct tensor_meta {
  * imported from it is read-only too. The same holds for what lies outside of a range.
  *
  * A dma-buf keeps the buffer alive like any other fd of it. All dma-bufs of a buffer share one
- * reservation object: a fence that one driver adds is waited for by all.
+ * reservation object: a fence that one driver adds is waited for by all. A driver whose processor
+ * works on the bytes may write to them, so that it cannot use a read-only dma-buf, nor one of a
+ * sealed buffer; one that is told that its device only reads can.
  *
  * Errors: EACCES: a read-only handle, or a buffer sealed against writing, without
  * TENSOR_EXPORT_RDONLY. EBUSY: the buffer is purgeable. EINVAL: the range is empty, not whole pages,

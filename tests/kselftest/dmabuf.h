@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
+/*
+ * What the tests of dma-bufs share: brackets of the processor's access, looks at fences, and vgem,
+ * the one importer that any machine may have.
+ */
+#ifndef TENSOR_KSELFTEST_DMABUF_H
+#define TENSOR_KSELFTEST_DMABUF_H
+
+#include <drm.h>
+#include <linux/dma-buf.h>
+#include <poll.h>
+#include <setjmp.h>
+
+#include "device.h"
+
+#define DMABUF	(TENSOR_EXPORT_DMABUF | TENSOR_EXPORT_CLOEXEC)
+#define RW	(PROT_READ | PROT_WRITE)
+
+/* DMA_BUF_IOCTL_SYNC: 0 or -errno. */
+HELPER int dmabuf_sync(int fd, uint64_t flags)
+{
+	struct dma_buf_sync arg = { .flags = flags };
+
+	return dev_call(fd, DMA_BUF_IOCTL_SYNC, &arg);
+}
+
+/* What poll() says at once of the wanted events. */
+HELPER int ready(int fd, int events)
+{
+	struct pollfd p = { .fd = fd, .events = events };
+
+	return poll(&p, 1, 0) < 0 ? -errno : p.revents;
+}
+
+static sigjmp_buf touch_back;
+
+HELPER void touch_fault(int sig)
+{
+	siglongjmp(touch_back, sig);
+}
+
+/* The signal that reading a byte gives, 0 for none. */
+HELPER int touch_signal(volatile const char *at)
+{
+	struct sigaction act = { .sa_handler = touch_fault }, segv, bus;
+	int sig;
+
+	sigaction(SIGSEGV, &act, &segv);
+	sigaction(SIGBUS, &act, &bus);
+	sig = sigsetjmp(touch_back, 1);
+	if (!sig)
+		(void)*at;
+	sigaction(SIGSEGV, &segv, NULL);
+	sigaction(SIGBUS, &bus, NULL);
+	return sig;
+}
+
+/* Deadline of SYNC, so many milliseconds from now. */
+HELPER uint64_t deadline_ms(uint64_t ms)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec * 1000000000ULL + now.tv_nsec + ms * 1000000;
+}
+
+/* An open of vgem; -ENODEV where there is none. */
+HELPER int vgem_open(void)
+{
+	char path[32], name[8];
+	int i, fd;
+
+	for (i = 0; i < 8; i++) {
+		struct drm_version version = { .name = name, .name_len = sizeof(name) };
+
+		snprintf(path, sizeof(path), "/dev/dri/card%d", i);
+		fd = open(path, O_RDWR | O_CLOEXEC);
+		if (fd < 0)
+			continue;
+		if (!ioctl(fd, DRM_IOCTL_VERSION, &version) && version.name_len == 4 &&
+		    !memcmp(name, "vgem", 4))
+			return fd;
+		close(fd);
+	}
+	return -ENODEV;
+}
+
+HELPER int vgem_import(int vgem, int fd, uint32_t *handle)
+{
+	struct drm_prime_handle arg = { .fd = fd };
+	int err = dev_call(vgem, DRM_IOCTL_PRIME_FD_TO_HANDLE, &arg);
+
+	*handle = arg.handle;
+	return err;
+}
+
+HELPER int vgem_export(int vgem, uint32_t handle, uint32_t flags)
+{
+	struct drm_prime_handle arg = { .handle = handle, .flags = flags };
+	int err = dev_call(vgem, DRM_IOCTL_PRIME_HANDLE_TO_FD, &arg);
+
+	return err ? err : arg.fd;
+}
+
+HELPER int vgem_close(int vgem, uint32_t handle)
+{
+	struct drm_gem_close arg = { .handle = handle };
+
+	return dev_call(vgem, DRM_IOCTL_GEM_CLOSE, &arg);
+}
+
+/* A buffer of vgem's own. */
+HELPER int vgem_create(int vgem, uint64_t bytes, uint32_t *handle)
+{
+	struct drm_mode_create_dumb arg = { .height = bytes / PAGE, .width = PAGE, .bpp = 8 };
+	int err = dev_call(vgem, DRM_IOCTL_MODE_CREATE_DUMB, &arg);
+
+	*handle = arg.handle;
+	return err;
+}
+
+/* libdrm has no header for these two. */
+#define VGEM_WRITES	1
+
+struct vgem_attach {
+	uint32_t handle;
+	uint32_t flags;
+	uint32_t fence;
+	uint32_t pad;
+};
+
+struct vgem_signal {
+	uint32_t fence;
+	uint32_t flags;
+};
+
+/* A fence that says that vgem reads, or writes, until vgem_signal(); its number or -errno. */
+HELPER int vgem_fence(int vgem, uint32_t handle, uint32_t flags)
+{
+	struct vgem_attach arg = { .handle = handle, .flags = flags };
+	int err = dev_call(vgem, DRM_IOWR(DRM_COMMAND_BASE + 1, struct vgem_attach), &arg);
+
+	return err ? err : (int)arg.fence;
+}
+
+HELPER int vgem_signal(int vgem, uint32_t fence)
+{
+	struct vgem_signal arg = { .fence = fence };
+
+	return dev_call(vgem, DRM_IOW(DRM_COMMAND_BASE + 2, struct vgem_signal), &arg);
+}
+
+#endif /* TENSOR_KSELFTEST_DMABUF_H */
