@@ -2,6 +2,7 @@
 #
 #   make deb             libtensor0, libtensor-dev, tensorstat and tensor-dkms, into build/deb/
 #   make lint-deb        lintian over them
+#   make test-package [SUITE=bookworm]    installs them in a clean chroot, boots what they brought, purges
 #
 # dpkg wants its debian/ at the top of a tree it may write into, so it gets a copy of ours.
 
@@ -21,3 +22,8 @@ deb:
 # What it is told to overlook, and why, is in packaging/debian/*.lintian-overrides.
 lint-deb:
 	$(Q)lintian -I --fail-on error,warning,info --tag-display-limit 0 $(DEB)/*.changes
+
+.PHONY: test-package
+test-package: deb lint-deb
+	@packaging/install-deps guest package
+	@tests/vm/tally package-$(or $(SUITE),bookworm) tests/packaging/test-package $(or $(SUITE),bookworm)
