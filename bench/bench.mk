@@ -12,6 +12,21 @@ $(BENCH_BIN): $(BENCH_SRC) bench/ours/row.h $(LIB_SO) $(B)/libtensor.so
 	$(Q)$(CC) $(CPPFLAGS_ALL) -std=gnu11 $(CFLAGS) $(WARN) -O3 -march=x86-64-v3 -fopenmp -o $@ \
 		$(BENCH_SRC) -L$(B) -ltensor -Wl,-rpath,$(abspath $(B)) -lm
 
+# The module beside memfd, huge pages and hugetlb, in a guest: KERNEL=6.1 chooses that,
+# BENCH="--group calls --run count" the rest.
+BENCH_MODULE_BIN := $(B)/bench/bench-module
+BENCH_MODULE_SRC := $(wildcard bench/module/*.c)
+
+$(BENCH_MODULE_BIN): $(BENCH_MODULE_SRC) bench/module/module.h include/uapi/linux/tensor.h \
+		include/uapi/linux/tensor_netlink.h
+	@mkdir -p $(@D)
+	$(call say,CC,$@)
+	$(Q)$(CC) -Iinclude/uapi -D_GNU_SOURCE -std=gnu11 $(CFLAGS) $(WARN) -o $@ $(BENCH_MODULE_SRC)
+
+.PHONY: bench-module
+bench-module: guest-deps $(BENCH_MODULE_BIN)
+	$(Q)$(PYTHON) bench/module/run --build $(B) --kernel $(KERNEL) $(BENCH)
+
 # What the figures need beyond a build; nothing is installed when it is there.
 bench-deps:
 	@packaging/install-deps build bench

@@ -6,8 +6,12 @@
  * reference: so the core can pin, count and split it like any file's, and where a chunk has PMD
  * size it installs one PMD by itself. A mapping of /dev/tensor at a cookie is turned into the same.
  *
- * The offset of a mapping counts from the begin of the buffer, also where the file reaches a part of
- * it only: so that revoking finds it.
+ * A buffer that is smaller than that has no such chunk, and would fault once a page. There a fault
+ * maps what follows in the chunk as well. The core's function for it asks for VM_MIXEDMAP, and with
+ * that a PMD would not be counted down when it goes: so never where there could be one.
+ *
+ * The offset of a mapping counts from the begin of the buffer, also where the file reaches a part
+ * of it only: so that revoking finds it.
  */
 #include <linux/err.h>
 #include <linux/file.h>
@@ -18,31 +22,88 @@
 #include "core.h"
 #include "trace.h"
 
+/* Pages that are handed to the core at once, which is also the least that a fault maps. */
+#define MAP_BATCH	16
+
 static struct tensor_buf *vma_buf(const struct vm_area_struct *vma)
 {
 	return file_inode(vma->vm_file)->i_private;
 }
 
 /*
- * The page is locked before the list is let go of, and stays so until the core has made the entry:
- * who takes the pages away waits for that, see tensor_buf_drop().
+ * The page is locked before the list is let go of, and stays so until the entry is made: who takes
+ * the pages away waits for that, see tensor_buf_drop().
  */
-static vm_fault_t map_fault(struct vm_fault *vmf)
+static struct page *map_page_locked(struct tensor_buf *buf, unsigned long index)
 {
-	struct tensor_buf *buf = vma_buf(vmf->vma);
 	struct page *page;
 
 	down_read(&buf->pages);
-	page = tensor_chunks_page(&buf->chunks, vmf->pgoff);
+	page = tensor_chunks_page(&buf->chunks, index);
 	if (page) {
 		get_page(page);
 		folio_lock(page_folio(page));
 	}
 	up_read(&buf->pages);
+	return page;
+}
+
+static vm_fault_t map_fault(struct vm_fault *vmf)
+{
+	vmf->page = map_page_locked(vma_buf(vmf->vma), vmf->pgoff);
+	return vmf->page ? VM_FAULT_LOCKED : VM_FAULT_SIGBUS;
+}
+
+/* Entries for @nr pages of one chunk, whose lock is held, up to one that is there already. */
+static int map_pages(struct vm_area_struct *vma, unsigned long addr, struct page *page,
+		     unsigned long nr)
+{
+	struct page *pages[MAP_BATCH];
+	unsigned long i, n, left;
+	int err;
+
+	for (; nr; nr -= n, addr += n << PAGE_SHIFT, page += n) {
+		n = min_t(unsigned long, nr, MAP_BATCH);
+		for (i = 0; i < n; i++)
+			pages[i] = page + i;
+		left = n;
+		err = vm_insert_pages(vma, addr, pages, &left);
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
+/*
+ * How many entries to make at a fault: as many as lie before it in the chunk, so that who touches
+ * all pages of one in turn meets few faults, and who touches only the first pays for few pages.
+ */
+static unsigned long map_ahead(const struct vm_area_struct *vma, unsigned long addr,
+			       struct folio *folio, struct page *page)
+{
+	unsigned long before = folio_page_idx(folio, page);
+	unsigned long nr = max_t(unsigned long, before, MAP_BATCH);
+
+	nr = min_t(unsigned long, nr, folio_nr_pages(folio) - before);
+	return min(nr, (vma->vm_end - addr) >> PAGE_SHIFT);
+}
+
+static vm_fault_t map_fault_small(struct vm_fault *vmf)
+{
+	struct vm_area_struct *vma = vmf->vma;
+	unsigned long addr = vmf->address & PAGE_MASK;
+	struct page *page = map_page_locked(vma_buf(vma), vmf->pgoff);
+	struct folio *folio;
+	int err;
+
 	if (!page)
 		return VM_FAULT_SIGBUS;
-	vmf->page = page;
-	return VM_FAULT_LOCKED;
+	folio = page_folio(page);
+	err = map_pages(vma, addr, page, map_ahead(vma, addr, folio, page));
+	folio_unlock(folio);
+	folio_put(folio);
+	/* -EBUSY: there is one: another thread's, or where the rest was mapped before */
+	return err && err != -EBUSY ? vmf_error(err) : VM_FAULT_NOPAGE;
 }
 
 /* Also when one is split in two, moved or inherited: then there is a writer already. */
@@ -70,6 +131,18 @@ static const struct vm_operations_struct map_ops = {
 	.close = map_close,
 	.fault = map_fault,
 };
+
+static const struct vm_operations_struct map_small_ops = {
+	.open = map_open,
+	.close = map_close,
+	.fault = map_fault_small,
+};
+
+/* More than one page, and never a chunk of PMD size, whatever chunks it has after a purge. */
+static bool map_small(const struct tensor_buf *buf)
+{
+	return buf->bytes > PAGE_SIZE && buf->bytes < PMD_SIZE;
+}
 
 static int map_check(const struct tensor_hold *hold, struct vm_area_struct *vma)
 {
@@ -112,6 +185,10 @@ static int map_alloc(const struct tensor_hold *hold, struct vm_area_struct *vma)
 	vm_flags_set(vma, VM_DONTEXPAND | VM_DONTDUMP);
 	vma->vm_pgoff += hold->first;
 	vma->vm_ops = &map_ops;
+	if (map_small(hold->buf)) {
+		vm_flags_set(vma, VM_MIXEDMAP);
+		vma->vm_ops = &map_small_ops;
+	}
 	atomic_inc(&hold->buf->mappings);
 	trace_tensor_map(hold->buf, vma);
 	return 0;
@@ -234,7 +311,8 @@ unsigned long tensor_map_area(struct file *file, unsigned long addr, unsigned lo
 	struct tensor_hold hold;
 	u32 id;
 
-	client = map_client(file, pgoff, &id);
+	/* no room for a huge page: any address will do */
+	client = len < PMD_SIZE ? NULL : map_client(file, pgoff, &id);
 	if (client && !tensor_handle_get(client, id, &hold)) {
 		pgoff += hold.first;
 		tensor_buf_put(hold.buf);

@@ -3,6 +3,7 @@
  * Mapping: a buffer fd and a cookie lead to the same bytes, huge chunks are mapped by PMDs, and
  * nobody maps more, or with more rights, than was given.
  */
+#include <sys/resource.h>
 #include <sys/vfs.h>
 
 #include "device.h"
@@ -111,6 +112,118 @@ TEST_F(map, small_chunks_are_mapped_by_pages)
 	EXPECT_EQ(0, smaps_bytes(at, "FilePmdMapped:"));
 	EXPECT_EQ((int64_t)BYTES, smaps_bytes(at, "Rss:"));
 	munmap(at, BYTES);
+	EXPECT_EQ(0, dev_close(self->dev, alloc.handle));
+}
+
+static long page_faults(void)
+{
+	struct rusage usage;
+
+	return getrusage(RUSAGE_SELF, &usage) ? -1 : usage.ru_minflt;
+}
+
+/* A buffer that is one chunk, below the size of a huge page; its pages hold their number plus 1. */
+#define CHUNK_PAGES	128
+
+static char *map_chunk(int dev, struct tensor_alloc *alloc)
+{
+	char *at;
+	int i;
+
+	*alloc = alloc_args(CHUNK_PAGES * PAGE);
+	alloc->flags = TENSOR_ALLOC_ORDERS;
+	alloc->min_order = 7;
+	alloc->max_order = 7;
+	if (dev_call(dev, TENSOR_IOC_ALLOC, alloc))
+		return MAP_FAILED;
+	at = map_shared(dev, alloc->bytes, PROT_READ | PROT_WRITE, alloc->cookie);
+	for (i = 0; at != MAP_FAILED && i < CHUNK_PAGES; i++)
+		at[i * PAGE] = i + 1;
+	return at;
+}
+
+static bool chunk_holds(const char *at, int first, int count)
+{
+	int i;
+
+	for (i = 0; i < count; i++) {
+		if (at[i * PAGE] != (char)(first + i + 1))
+			return false;
+	}
+	return true;
+}
+
+TEST_F(map, chunk_below_a_huge_page_meets_few_faults)
+{
+	struct tensor_alloc alloc;
+	long faults = page_faults();
+	char *at = map_chunk(self->dev, &alloc);
+
+	ASSERT_NE(MAP_FAILED, at);
+	faults = page_faults() - faults;
+	EXPECT_GE(8, faults);
+	EXPECT_EQ((int64_t)alloc.bytes, smaps_bytes(at, "Rss:"));
+	/* one that is touched at its begin only is not mapped to its end */
+	EXPECT_EQ(0, madvise(at, alloc.bytes, MADV_DONTNEED));
+	EXPECT_EQ(1, at[0]);
+	EXPECT_GE((int64_t)alloc.bytes / 4, smaps_bytes(at, "Rss:"));
+	munmap(at, alloc.bytes);
+	EXPECT_EQ(0, dev_close(self->dev, alloc.handle));
+}
+
+TEST_F(map, parts_of_a_chunk_go_and_come_back)
+{
+	struct tensor_alloc alloc;
+	char *at = map_chunk(self->dev, &alloc);
+	int i;
+
+	ASSERT_NE(MAP_FAILED, at);
+	/* from its end, so that each fault meets entries that are there */
+	for (i = CHUNK_PAGES - 1; i >= 0; i -= 3) {
+		EXPECT_EQ(0, madvise(at + i * PAGE, PAGE, MADV_DONTNEED));
+		EXPECT_EQ((char)(i + 1), at[i * PAGE]);
+	}
+	EXPECT_EQ(0, madvise(at, alloc.bytes, MADV_DONTNEED));
+	for (i = CHUNK_PAGES - 1; i >= 0; i -= 5)
+		at[i * PAGE] = i + 1;
+	EXPECT_TRUE(chunk_holds(at, 0, CHUNK_PAGES));
+	/* cut at both ends, and a hole */
+	EXPECT_EQ(0, munmap(at, PAGE));
+	EXPECT_EQ(0, munmap(at + 40 * PAGE, 2 * PAGE));
+	EXPECT_EQ(0, munmap(at + (CHUNK_PAGES - 1) * PAGE, PAGE));
+	EXPECT_EQ(0, madvise(at + PAGE, 39 * PAGE, MADV_DONTNEED));
+	EXPECT_TRUE(chunk_holds(at + PAGE, 1, 39));
+	EXPECT_EQ(0, madvise(at + 42 * PAGE, 60 * PAGE, MADV_DONTNEED));
+	EXPECT_TRUE(chunk_holds(at + 42 * PAGE, 42, CHUNK_PAGES - 43));
+	munmap(at, alloc.bytes);
+	EXPECT_EQ(0, dev_close(self->dev, alloc.handle));
+}
+
+TEST_F(map, chunk_is_inherited_and_protected_by_pages)
+{
+	struct tensor_alloc alloc;
+	char *at = map_chunk(self->dev, &alloc);
+	pid_t pid;
+
+	ASSERT_NE(MAP_FAILED, at);
+	ASSERT_EQ(0, mprotect(at + 8 * PAGE, 8 * PAGE, PROT_READ));
+	EXPECT_EQ(0, madvise(at, alloc.bytes, MADV_DONTNEED));
+	pid = fork();
+	if (!pid) {
+		at[0] = 77;
+		munmap(at + PAGE, 4 * PAGE);
+		_exit(chunk_holds(at + 5 * PAGE, 5, CHUNK_PAGES - 5) ? 0 : 1);
+	}
+	EXPECT_EQ(0, reap(pid));
+	EXPECT_EQ(77, at[0]);
+	EXPECT_TRUE(chunk_holds(at + PAGE, 1, CHUNK_PAGES - 1));
+	pid = fork();
+	if (!pid) {
+		at[9 * PAGE] = 1;
+		_exit(0);
+	}
+	EXPECT_EQ(-SIGSEGV, reap(pid));
+	munmap(at, alloc.bytes);
 	EXPECT_EQ(0, dev_close(self->dev, alloc.handle));
 }
 
