@@ -106,4 +106,23 @@ static inline void shrinker_free(struct shrinker *shrinker)
 #define genl_info_dump genl_dumpit_info
 #endif
 
+/*
+ * 6.2 lets a pin for reading break copy-on-write: before, the pages of a private mapping would be
+ * the right ones only until their owner wrote to them. There one had to pin for writing, by force;
+ * a shared mapping refuses that, but has no need of it.
+ */
+static inline int tensor_pin_pages(unsigned long addr, int nr, bool write, struct page **pages)
+{
+	if (LINUX_VERSION_CODE < KERNEL_VERSION(6, 2, 0) && !write) {
+		int got = pin_user_pages_fast(addr, nr, FOLL_LONGTERM | FOLL_WRITE | FOLL_FORCE,
+					      pages);
+
+		if (got != -EFAULT)
+			return got;
+		/* a single page: what follows it may be private */
+		nr = 1;
+	}
+	return pin_user_pages_fast(addr, nr, FOLL_LONGTERM | (write ? FOLL_WRITE : 0), pages);
+}
+
 #endif /* TENSOR_COMPAT_H */

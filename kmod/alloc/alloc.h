@@ -5,6 +5,7 @@
  *	chunks  all pages of a buffer                              chunks.c
  *	source  where one chunk of them comes from                 source.c
  *	pool    chunks kept between one buffer and the next        pool.c zero.c
+ *	pinned  user memory, held where it is                      pin.c
  *	user    who pays, and what they may have                   user.c limit.c
  *
  * This folder knows pages, nodes and limits; it knows no file, no ioctl and no netlink, so that a
@@ -22,6 +23,8 @@
 #include <linux/uidgid.h>
 
 #include "../compat.h"
+
+struct user_struct;
 
 /* The order of what one PMD entry maps; the largest chunk is one of these where there are any. */
 #define TENSOR_PMD_ORDER	(PMD_SHIFT - PAGE_SHIFT)
@@ -130,6 +133,24 @@ struct page *tensor_pool_take(int nid, unsigned int order, bool *zeroed);
 bool tensor_pool_put(struct page *head);
 void tensor_pool_resize(u64 bytes);
 void tensor_pool_stat(struct tensor_pool_stat *stat);
+
+/**
+ * struct tensor_pinned - user memory pinned in place
+ * @pages: the pages, in order
+ * @nr: pages
+ * @payer: the user whose locked memory counts them, or NULL if nobody's does
+ * @paid: pages counted
+ */
+struct tensor_pinned {
+	struct page **pages;
+	unsigned long nr;
+	struct user_struct *payer;
+	unsigned long paid;
+};
+
+int tensor_pin_user(struct tensor_pinned *p, unsigned long addr, u64 bytes, bool write);
+void tensor_unpin(struct tensor_pinned *p, bool dirty);
+struct page *tensor_pinned_page(const struct tensor_pinned *p, unsigned long index);
 
 /**
  * struct tensor_user - somebody who pays for buffers
