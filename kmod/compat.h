@@ -9,6 +9,7 @@
 #ifndef TENSOR_COMPAT_H
 #define TENSOR_COMPAT_H
 
+#include <linux/gfp.h>
 #include <linux/kthread.h>
 #include <linux/mm.h>
 #include <linux/mmzone.h>
@@ -123,6 +124,19 @@ static inline int tensor_pin_pages(unsigned long addr, int nr, bool write, struc
 		nr = 1;
 	}
 	return pin_user_pages_fast(addr, nr, FOLL_LONGTERM | (write ? FOLL_WRITE : 0), pages);
+}
+
+/* 7.2 lets modules, too, have ordinary memory made contiguous; 6.12 does not yet. */
+static inline struct page *tensor_alloc_contig_pages(unsigned long pages, gfp_t gfp, int node,
+						     bool node_only)
+{
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(7, 2, 0) && defined(CONFIG_CONTIG_ALLOC)
+	nodemask_t only = nodemask_of_node(node);
+
+	return alloc_contig_pages(pages, gfp, node, node_only ? &only : NULL);
+#else
+	return NULL;
+#endif
 }
 
 #endif /* TENSOR_COMPAT_H */

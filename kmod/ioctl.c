@@ -17,7 +17,8 @@
 
 #include "core.h"
 
-#define ALLOC_FLAGS	(TENSOR_ALLOC_ORDERS | TENSOR_ALLOC_NODE_ONLY)
+#define ALLOC_FLAGS	(TENSOR_ALLOC_ORDERS | TENSOR_ALLOC_NODE_ONLY | TENSOR_ALLOC_INTERLEAVE | \
+			 TENSOR_ALLOC_CONTIG | TENSOR_ALLOC_DMA32)
 
 /**
  * tensor_call_hold() - find the buffer that a call is about
@@ -81,6 +82,16 @@ static int alloc_node(const struct tensor_alloc *arg, struct tensor_want *want)
 	return node_state(array_index_nospec(arg->node, MAX_NUMNODES), N_MEMORY) ? 0 : -EINVAL;
 }
 
+static int alloc_place(const struct tensor_alloc *arg, struct tensor_want *want)
+{
+	want->interleave = arg->flags & TENSOR_ALLOC_INTERLEAVE;
+	want->contig = arg->flags & TENSOR_ALLOC_CONTIG;
+	want->dma32 = arg->flags & TENSOR_ALLOC_DMA32;
+	if (want->interleave && (want->contig || arg->node != TENSOR_NODE_ANY))
+		return -EINVAL;
+	return want->contig && (arg->flags & TENSOR_ALLOC_ORDERS) ? -EINVAL : 0;
+}
+
 static int alloc_orders(const struct tensor_alloc *arg, struct tensor_want *want)
 {
 	bool given = arg->flags & TENSOR_ALLOC_ORDERS;
@@ -104,6 +115,9 @@ static int alloc_want(const struct tensor_alloc *arg, struct tensor_want *want)
 		return -EINVAL;
 	*want = (struct tensor_want){};
 	err = alloc_node(arg, want);
+	if (err)
+		return err;
+	err = alloc_place(arg, want);
 	if (err)
 		return err;
 	err = alloc_orders(arg, want);

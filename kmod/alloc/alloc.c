@@ -11,7 +11,14 @@
  */
 int tensor_alloc_init(void)
 {
-	return tensor_pool_init();
+	int err = tensor_pool_init();
+
+	if (err)
+		return err;
+	err = tensor_contig_init();
+	if (err)
+		tensor_pool_exit();
+	return err;
 }
 
 /**
@@ -19,5 +26,6 @@ int tensor_alloc_init(void)
  */
 void tensor_alloc_exit(void)
 {
+	tensor_contig_exit();
 	tensor_pool_exit();
 }

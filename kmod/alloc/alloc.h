@@ -3,7 +3,7 @@
  * Where a buffer's pages come from, and who may have how many.
  *
  *	chunks  all pages of a buffer                              chunks.c
- *	source  where one chunk of them comes from                 source.c
+ *	source  where one chunk of them comes from                 source.c contig.c
  *	pool    chunks kept between one buffer and the next        pool.c zero.c
  *	pinned  user memory, held where it is                      pin.c
  *	user    who pays, and what they may have                   user.c limit.c
@@ -24,6 +24,7 @@
 
 #include "../compat.h"
 
+struct tensor_area;
 struct user_struct;
 
 /* The order of what one PMD entry maps; the largest chunk is one of these where there are any. */
@@ -49,6 +50,7 @@ struct tensor_chunk {
  * @pages: pages in all of them
  * @node: node of all pages, or NUMA_NO_NODE
  * @recycle: the pool may have them
+ * @area: what they belong to, if they must go back all at once
  * @count: chunks of each order
  */
 struct tensor_chunks {
@@ -58,6 +60,7 @@ struct tensor_chunks {
 	unsigned long pages;
 	int node;
 	bool recycle;
+	struct tensor_area *area;
 	u32 count[TENSOR_ORDERS];
 };
 
@@ -67,6 +70,7 @@ struct tensor_chunks {
  * @node: a node with memory, or NUMA_NO_NODE: as the task's memory policy says
  * @node_only: no other node will do
  * @interleave: chunk by chunk over the nodes with memory that the task may use; no @node
+ * @contig: in one piece of physical memory; no orders
  * @dma32: all of it below 4 GiB
  * @min_order: smallest chunk
  * @max_order: largest chunk
@@ -76,6 +80,7 @@ struct tensor_want {
 	int node;
 	bool node_only;
 	bool interleave;
+	bool contig;
 	bool dma32;
 	unsigned int min_order;
 	unsigned int max_order;
@@ -92,17 +97,29 @@ u64 tensor_chunks_dma_bytes(const struct tensor_chunks *c);
  * @want: the request
  * @gfp: for the core, but for the order
  * @node: of the next chunk, or NUMA_NO_NODE
+ * @least: a smaller order will not be asked for
  * @pool: the pool may serve it
  */
 struct tensor_source {
 	const struct tensor_want *want;
 	gfp_t gfp;
 	int node;
+	unsigned int least;
 	bool pool;
 };
 
 void tensor_source_init(struct tensor_source *src, const struct tensor_want *want);
 struct page *tensor_source_get(struct tensor_source *src, unsigned int order);
+
+bool tensor_source_too_far(const struct tensor_source *src, struct page *page, unsigned long pages);
+
+int tensor_chunks_grow(struct tensor_chunks *c, size_t room);
+void tensor_chunks_append(struct tensor_chunks *c, struct page *head, unsigned int order);
+
+int tensor_contig_init(void);
+void tensor_contig_exit(void);
+int tensor_contig_fill(struct tensor_chunks *c, struct tensor_source *src);
+void tensor_area_put(struct tensor_area *area);
 
 bool tensor_zero_by_core(void);
 int tensor_zero(struct page *page, unsigned long pages, bool soon);

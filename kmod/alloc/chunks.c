@@ -30,7 +30,14 @@ static unsigned int chunk_order(unsigned long index, unsigned long pages, unsign
 	return index ? min_t(unsigned int, order, __ffs(index)) : order;
 }
 
-static int chunks_grow(struct tensor_chunks *c, size_t room)
+/**
+ * tensor_chunks_grow() - make room; inside this folder
+ * @c: the chunks
+ * @room: how many it shall have room for, at least those that are there
+ *
+ * Return: 0 or -ENOMEM.
+ */
+int tensor_chunks_grow(struct tensor_chunks *c, size_t room)
 {
 	struct tensor_chunk *list;
 
@@ -45,8 +52,13 @@ static int chunks_grow(struct tensor_chunks *c, size_t room)
 	return 0;
 }
 
-/* Takes over @head. There is room. */
-static void chunks_append(struct tensor_chunks *c, struct page *head, unsigned int order)
+/**
+ * tensor_chunks_append() - one more chunk; inside this folder
+ * @c: the chunks, with room for it
+ * @head: the chunk, with a reference that is @c's from now on
+ * @order: its order
+ */
+void tensor_chunks_append(struct tensor_chunks *c, struct page *head, unsigned int order)
 {
 	int node = page_to_nid(head);
 
@@ -70,7 +82,7 @@ static int chunks_extend(struct tensor_chunks *c, struct tensor_source *src, uns
 	int err;
 
 	if (c->nr == c->room) {
-		err = chunks_grow(c, c->room * 2);
+		err = tensor_chunks_grow(c, c->room * 2);
 		if (err)
 			return err;
 	}
@@ -86,8 +98,23 @@ static int chunks_extend(struct tensor_chunks *c, struct tensor_source *src, uns
 			return -ENOMEM;
 		*top = --order;
 	}
-	chunks_append(c, head, order);
+	tensor_chunks_append(c, head, order);
 	return 0;
+}
+
+static int chunks_fill(struct tensor_chunks *c, struct tensor_source *src)
+{
+	unsigned int top = src->want->max_order;
+	unsigned long pages = src->want->pages;
+	int err;
+
+	/* enough if no order fails: whole chunks, then at most one of each smaller order */
+	err = tensor_chunks_grow(c, (pages >> top) + hweight_long(pages & ((1UL << top) - 1)));
+	while (!err && c->pages < pages) {
+		err = chunks_extend(c, src, &top);
+		cond_resched();
+	}
+	return err;
 }
 
 /**
@@ -101,37 +128,19 @@ static int chunks_extend(struct tensor_chunks *c, struct tensor_source *src, uns
  */
 int tensor_chunks_alloc(struct tensor_chunks *c, const struct tensor_want *want)
 {
-	unsigned int top = want->max_order;
 	struct tensor_source src;
 	int err;
 
 	memset(c, 0, sizeof(*c));
 	tensor_source_init(&src, want);
 	c->recycle = src.pool;
-	/* enough if no order fails: whole chunks, then at most one of each smaller order */
-	err = chunks_grow(c, (want->pages >> top) + hweight_long(want->pages & ((1UL << top) - 1)));
+	err = want->contig ? tensor_contig_fill(c, &src) : chunks_fill(c, &src);
 	if (err)
-		return err;
-	while (c->pages < want->pages) {
-		err = chunks_extend(c, &src, &top);
-		if (err)
-			goto free;
-		cond_resched();
-	}
-	return 0;
-
-free:
-	tensor_chunks_free(c);
+		tensor_chunks_free(c);
 	return err;
 }
 
-/**
- * tensor_chunks_free() - give all pages back
- * @c: what tensor_chunks_alloc() filled in; empty afterwards
- *
- * A page that somebody still has pinned is freed when they unpin it.
- */
-void tensor_chunks_free(struct tensor_chunks *c)
+static void chunks_put(struct tensor_chunks *c)
 {
 	size_t i;
 
@@ -142,6 +151,20 @@ void tensor_chunks_free(struct tensor_chunks *c)
 			put_page(head);
 		cond_resched();
 	}
+}
+
+/**
+ * tensor_chunks_free() - give all pages back
+ * @c: what tensor_chunks_alloc() filled in; empty afterwards
+ *
+ * A page that somebody still has pinned is freed when they unpin it.
+ */
+void tensor_chunks_free(struct tensor_chunks *c)
+{
+	if (c->area)
+		tensor_area_put(c->area);
+	else
+		chunks_put(c);
 	kvfree(c->list);
 	memset(c, 0, sizeof(*c));
 }

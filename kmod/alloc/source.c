@@ -90,6 +90,7 @@ void tensor_source_init(struct tensor_source *src, const struct tensor_want *wan
 		src->gfp |= __GFP_ACCOUNT;
 	if (want->node_only)
 		src->gfp |= __GFP_THISNODE;
+	src->least = want->contig ? TENSOR_TOP_ORDER : want->min_order;
 	src->pool = !charge && !want->dma32;
 }
 
@@ -116,17 +117,26 @@ static struct page *source_core(const struct tensor_source *src, unsigned int or
 {
 	gfp_t gfp = src->gfp;
 
-	gfp |= order > src->want->min_order ? __GFP_NORETRY : __GFP_RETRY_MAYFAIL;
+	gfp |= order > src->least ? __GFP_NORETRY : __GFP_RETRY_MAYFAIL;
 	/* alloc_pages() asks the task's memory policy, alloc_pages_node() does not */
 	if (src->node == NUMA_NO_NODE)
 		return alloc_pages(gfp, order);
 	return alloc_pages_node(src->node, gfp, order);
 }
 
-/* Where there is no such zone, the lowest one may still reach too far. */
-static bool reaches_too_far(const struct tensor_source *src, struct page *head, unsigned int order)
+/**
+ * tensor_source_too_far() - is this memory beyond what the request allows?
+ * @src: where it comes from
+ * @page: the first page of it
+ * @pages: how many
+ *
+ * Where there is no zone for it, the lowest one may still reach too far.
+ *
+ * Return: whether it is.
+ */
+bool tensor_source_too_far(const struct tensor_source *src, struct page *page, unsigned long pages)
 {
-	return src->want->dma32 && PFN_PHYS(page_to_pfn(head) + (1UL << order)) > SZ_4G;
+	return src->want->dma32 && PFN_PHYS(page_to_pfn(page) + pages) > SZ_4G;
 }
 
 /**
@@ -151,7 +161,7 @@ struct page *tensor_source_get(struct tensor_source *src, unsigned int order)
 	}
 	if (!head)
 		return NULL;
-	if (reaches_too_far(src, head, order)) {
+	if (tensor_source_too_far(src, head, 1UL << order)) {
 		put_page(head);
 		return NULL;
 	}

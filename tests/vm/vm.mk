@@ -13,7 +13,7 @@ KST      ?=
 
 include tests/kselftest/kselftest.mk
 
-VM_SUITE = --no-load --numa 2 --smp 2 --timeout 1200 --add $(KST_B):/t/kselftest --add tests/kselftest/suite
+VM_SUITE = --no-load --numa 2 --smp 2 --timeout 1200 --append cma=32M --add $(KST_B):/t/kselftest --add tests/kselftest/suite
 
 .PHONY: guest-deps guest vm test-rig test-guest test-kernels
 guest-deps:
