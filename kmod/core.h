@@ -35,6 +35,7 @@
 
 #include <linux/atomic.h>
 #include <linux/bits.h>
+#include <linux/compat.h>
 #include <linux/dma-resv.h>
 #include <linux/fs.h>
 #include <linux/list.h>
@@ -402,7 +403,8 @@ bool tensor_handle_next(struct tensor_client *client, unsigned long *id,
 
 static inline u64 tensor_handle_cookie(const struct tensor_handle *handle)
 {
-	return (u64)handle->id << TENSOR_COOKIE_SHIFT;
+	/* no 32-bit mmap() could use it */
+	return in_compat_syscall() ? 0 : (u64)handle->id << TENSOR_COOKIE_SHIFT;
 }
 
 /* event.c */

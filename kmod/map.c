@@ -13,6 +13,7 @@
  * The offset of a mapping counts from the begin of the buffer, also where the file reaches a part
  * of it only: so that revoking finds it.
  */
+#include <linux/compat.h>
 #include <linux/err.h>
 #include <linux/file.h>
 #include <linux/fs.h>
@@ -268,7 +269,10 @@ static struct tensor_client *map_client(struct file *file, unsigned long pgoff, 
  * @file: an open of the device
  * @vma: the mapping; its offset is a cookie plus an offset into the buffer
  *
- * Return: as tensor_map(); -ENOENT if there is no such handle; -ENFILE, -ENOMEM.
+ * A 32-bit mmap() has lost the upper bits of the cookie, and may name another handle by the rest.
+ *
+ * Return: as tensor_map(); -ENOENT if there is no such handle; -EOPNOTSUPP for a 32-bit program;
+ * -ENFILE, -ENOMEM.
  */
 int tensor_map_cookie(struct file *file, struct vm_area_struct *vma)
 {
@@ -278,6 +282,8 @@ int tensor_map_cookie(struct file *file, struct vm_area_struct *vma)
 	u32 id;
 	int err;
 
+	if (in_compat_syscall())
+		return -EOPNOTSUPP;
 	client = map_client(file, vma->vm_pgoff, &id);
 	if (!client)
 		return -ENOENT;

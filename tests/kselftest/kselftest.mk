@@ -29,5 +29,8 @@ KST_DMABUF := $(addprefix $(KST_B)/,dmabuf vgem)
 $(KST_DMABUF): tests/kselftest/dmabuf.h
 $(KST_DMABUF): KST_FLAGS = $(shell pkg-config --cflags libdrm)
 
+# A 32-bit program, which brings its libraries along: the guest has none of them.
+$(KST_B)/compat: KST_FLAGS = -m32 -static -D_FILE_OFFSET_BITS=64
+
 .PHONY: kselftest
 kselftest: $(KST_BINS)

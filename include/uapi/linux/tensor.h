@@ -187,7 +187,8 @@ struct tensor_query {
  *
  * The cookie belongs to the handle: other opens of /dev/tensor do not know it, and after CLOSE
  * mmap() of it is ENOENT. Adding a multiple of the page size maps from there on. A mapping outlives
- * its handle.
+ * its handle. A 32-bit program gets 0 and cannot mmap() /dev/tensor (EOPNOTSUPP), since its offsets
+ * are too short for cookies: it maps a buffer fd.
  *
  * Errors: EACCES: this /dev/tensor is not open for writing. EDQUOT: the limit of the module, or that
  * of the user, is reached. EMFILE: this open has @tensor_query.max_handles handles. EINVAL: @bytes
