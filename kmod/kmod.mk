@@ -13,7 +13,9 @@ KDIR ?= $(eval KDIR := $(or $(wildcard /lib/modules/$(shell uname -r)/build),$(s
 # include/config/kernel.release is not what Debian's 6.1 calls itself.
 KRELEASE = $(eval KRELEASE := $(shell sed -n 's/.*UTS_RELEASE "\(.*\)"/\1/p' \
 	$(KDIR)/include/generated/utsrelease.h 2>/dev/null))$(KRELEASE)
-KMOD_OUT = $(CURDIR)/$(B)/kmod/$(KRELEASE)
+# Builds with other options stand beside the plain one: tests/vm/kernel names them.
+KMOD_VARIANT ?=
+KMOD_OUT = $(CURDIR)/$(B)/kmod/$(KRELEASE)$(addprefix -,$(KMOD_VARIANT))
 
 KMOD_SRC := Kbuild $(wildcard kmod/*.[ch] kmod/alloc/*.[ch] include/uapi/linux/tensor*.h)
 
