@@ -6,12 +6,13 @@
 #   make test-rig              tests of the guest itself
 #   make test-kernels          the rig, then the selftests on 6.1, 6.12, 7.2 and the debug kernel
 #
-# KERNEL: 6.1, 6.1-amd64, 6.12, 7.2 or debug. VM_FLAGS: more options for tests/vm/run. KST: names of selftests.
+# KERNEL: 6.1, 6.1-amd64, 6.12, 7.2, debug or kcsan. VM_FLAGS: more options for tests/vm/run. KST: names of selftests.
 KERNEL   ?= 6.1
 VM_FLAGS ?=
 KST      ?=
 
 include tests/kselftest/kselftest.mk
+include tests/fuzz/fuzz.mk
 
 VM_SUITE = --no-load --numa 2 --smp 2 --timeout 1200 --append cma=32M --add $(KST_B):/t/kselftest --add tests/kselftest/suite
 

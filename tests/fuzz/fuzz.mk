@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: LGPL-2.1-only OR MIT
+#
+# Fuzzers. tests/fuzz/kernel: programs of system calls for the module, on the debug kernel with the
+# module compiled for KCOV. What they keep grows in the cache, outside of the tree; in the tree are
+# a few programs by hand to begin with.
+#
+#   make fuzz-kernel [CALLS=1000000] [SECONDS_MAX=3600] [SEED=1]
+
+CALLS       ?= 1000000
+SECONDS_MAX ?= 3600
+SEED        ?= 1
+FUZZ_SMP    ?= 1
+FUZZ_BIN    := $(B)/tests/fuzz-kernel
+FUZZ_CORPUS := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/devtensor/fuzz
+
+$(FUZZ_BIN): $(wildcard tests/fuzz/kernel/*.[ch]) tests/kselftest/device.h include/uapi/linux/tensor.h \
+		include/uapi/linux/tensor_netlink.h
+	@mkdir -p $(@D)
+	$(call say,CC,$@)
+	$(Q)$(CC) $(CFLAGS) $(WARN) -D_GNU_SOURCE -Iinclude/uapi -o $@ $(filter %.c,$^) -pthread
+
+FUZZ_RUN = tests/vm/run --kernel debug --count kcov --no-load --smp $(FUZZ_SMP) --mem 1G --timeout $$(($(SECONDS_MAX) + 300)) \
+	--env FUZZ_FLAGS="--calls $(CALLS) --seconds $(SECONDS_MAX) --seed $(SEED)" \
+	--add $(FUZZ_BIN):/t/fuzz-kernel --add tests/fuzz/kernel/guest:/t/kselftest/fuzz \
+	--add tests/fuzz/kernel/seeds:/t/corpus --add $(FUZZ_CORPUS):/t/corpus --add tests/kselftest/suite
+
+.PHONY: fuzz-kernel
+fuzz-kernel: $(FUZZ_BIN) | guest-deps
+	@mkdir -p $(FUZZ_CORPUS) $(B)/results
+	@tests/vm/tally fuzz-kernel $(FUZZ_RUN) --get /tmp/corpus:$(B)/results/corpus \
+		--get /tmp/corpus.bad:$(B)/results/corpus.bad -- suite fuzz; status=$$?; \
+	[ ! -s $(B)/results/corpus ] || cp $(B)/results/corpus $(FUZZ_CORPUS)/corpus; exit $$status

@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR MIT
+/*
+ * Fuzzes the module from inside of the guest, guided by coverage.
+ *
+ *	fuzz [--calls N] [--seconds N] [--seed N] [--out FILE] [--run] [CORPUS...]
+ *
+ * Makes N calls in workers that it replaces as they end or die. CORPUS: files of programs to begin
+ * with. --out: where the programs that were kept are written, and, with .bad behind the name, those
+ * that ran when the kernel complained or when they did not come back. --run: runs the programs of
+ * CORPUS once, tells what every call returned, and does nothing else. The same seed and corpus give
+ * the same programs as far as the coverage, which interrupts and threads blur, is the same.
+ *
+ * Prints KTAP: that no report came, that every program ended, that no buffer is left, that the
+ * memory came back.
+ */
+#include <getopt.h>
+#include <sys/wait.h>
+
+#include "../../kselftest/device.h"
+#undef PAGE
+#include "fuzz.h"
+
+#define PATIENCE	30	/* seconds that a program may take */
+#define REPORTS_MAX	20
+#define SLACK		4096	/* KiB that may be missing: caches of the allocator, stacks */
+
+static struct shared *shared;
+static struct {
+	unsigned long calls, seconds;
+	uint64_t seed;
+	const char *out;
+	bool run;
+} opt = { .calls = 20000, .seconds = 3600, .seed = 1 };
+static unsigned int reports, hangs, deaths;
+
+static double now(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return ts.tv_sec + ts.tv_nsec * 1e-9;
+}
+
+static void corpus_read(const char *path)
+{
+	FILE *f = fopen(path, "re");
+	const char *why;
+	int got = 0;
+
+	if (!f) {
+		fprintf(stderr, "fuzz: %s: %m\n", path);
+		exit(2);
+	}
+	while (shared->corpus_nr < CORPUS_MAX &&
+	       (got = prog_read(f, &shared->corpus[shared->corpus_nr], &why)) > 0)
+		shared->corpus_nr++;
+	fclose(f);
+	if (got < 0) {
+		fprintf(stderr, "fuzz: %s: %s\n", path, why);
+		exit(2);
+	}
+}
+
+static void corpus_write(void)
+{
+	FILE *f = opt.out ? fopen(opt.out, "we") : NULL;
+	unsigned int i;
+
+	for (i = 0; f && i < shared->corpus_nr; i++)
+		prog_print(f, &shared->corpus[i]);
+	if (f)
+		fclose(f);
+}
+
+/* The program under way is the one that did it. */
+static void remember(const char *why)
+{
+	char path[256];
+	FILE *f = NULL;
+
+	printf("# %s:\n", why);
+	prog_print(stdout, &shared->now);
+	fflush(stdout);
+	if (opt.out) {
+		snprintf(path, sizeof(path), "%s.bad", opt.out);
+		f = fopen(path, "ae");
+	}
+	if (!f)
+		return;
+	fprintf(f, "# %s\n", why);
+	prog_print(f, &shared->now);
+	fclose(f);
+}
+
+static void progress(double since, bool last)
+{
+	static double told;
+	double t = now();
+
+	if (!last && t - told < 15)
+		return;
+	told = t;
+	printf("# %lu calls, %.0f a second, %u places, %u edges, corpus %u, %u reports, %u hangs, %u deaths\n",
+	       shared->calls, shared->calls / (t - since + 1e-9), shared->signal.places_nr,
+	       shared->signal.edges_nr, shared->corpus_nr, reports, hangs, deaths);
+	fflush(stdout);
+}
+
+/* Waits for a worker, as long as its programs come and go. */
+static void supervise(pid_t pid, double since)
+{
+	unsigned long beat = 0;
+	double moved = now();
+	int status;
+
+	while (!waitpid(pid, &status, WNOHANG)) {
+		if (shared->beat != beat) {
+			beat = shared->beat;
+			moved = now();
+		}
+		if (now() - moved > PATIENCE) {
+			hangs++;
+			remember("did not come back");
+			kill(pid, SIGKILL);
+			moved = now();
+		}
+		progress(since, false);
+		sleep_ms(20);
+	}
+	if (shared->reported) {
+		reports++;
+		remember("the kernel complained of");
+	} else if (WIFSIGNALED(status) && WTERMSIG(status) != SIGKILL) {
+		deaths++;
+		remember(strsignal(WTERMSIG(status)));
+	} else if (WIFSIGNALED(status)) {
+		/* an oops ends a process like that; what it says is in the log */
+		reports += kernel_log_bad(stdout);
+		remember("was killed");
+	}
+	shared->reported = false;
+}
+
+static void run_worker(void (*what)(struct shared *), uint64_t seed, double since)
+{
+	pid_t pid;
+
+	fflush(stdout);
+	pid = fork();
+	if (!pid && what)
+		what(shared);
+	if (!pid)
+		worker(shared, seed, opt.calls);
+	supervise(pid, since);
+}
+
+static void fuzz(void)
+{
+	double since = now();
+	struct rng rng = { opt.seed };
+
+	shared->deadline_ns = (since + opt.seconds) * 1e9;
+	while (shared->calls < opt.calls && now() - since < opt.seconds && reports < REPORTS_MAX &&
+	       hangs + deaths < REPORTS_MAX)
+		run_worker(NULL, rng_next(&rng), since);
+	progress(since, true);
+}
+
+static void table(void)
+{
+	unsigned int i;
+
+	for (i = 0; i < call_types_nr; i++)
+		printf("# %-12s %9lu made %9lu without an error %7lu us each\n", call_types[i].name,
+		       shared->made[i], shared->worked[i],
+		       shared->ns[i] / 1000 / (shared->made[i] + !shared->made[i]));
+	printf("# %-12s %9lu times %43lu us each\n", "cleaning up", shared->progs,
+	       shared->ns[CALL_TYPES_MAX] / 1000 / (shared->progs + !shared->progs));
+}
+
+static bool say(int n, bool good, const char *what)
+{
+	printf("%s %d fuzz.%s\n", good ? "ok" : "not ok", n, what);
+	return good;
+}
+
+static bool verdict(int dev, int64_t free_before)
+{
+	bool good = true;
+	int64_t after;
+
+	good &= say(1, shared->calls >= opt.calls, "all_calls_were_made");
+	good &= say(2, !reports, "the_kernel_has_nothing_to_report");
+	good &= say(3, !hangs && !deaths, "every_program_ends");
+	good &= say(4, used_becomes(dev, 0), "no_buffer_is_left");
+	good &= say(5, memory_comes_back(free_before, SLACK), "memory_comes_back");
+	after = memory_free();
+	printf("# pages free before %ld, after %ld\n", free_before / 4, after / 4);
+	return good;
+}
+
+static void options(int argc, char **argv)
+{
+	static const struct option known[] = {
+		{ "calls", required_argument, NULL, 'c' }, { "seconds", required_argument, NULL, 't' },
+		{ "seed", required_argument, NULL, 's' }, { "out", required_argument, NULL, 'o' },
+		{ "run", no_argument, NULL, 'r' }, { NULL },
+	};
+	int c;
+
+	while ((c = getopt_long(argc, argv, "", known, NULL)) >= 0) {
+		switch (c) {
+		case 'c':
+			opt.calls = strtoul(optarg, NULL, 0);
+			break;
+		case 't':
+			opt.seconds = strtoul(optarg, NULL, 0);
+			break;
+		case 's':
+			opt.seed = strtoull(optarg, NULL, 0);
+			break;
+		case 'o':
+			opt.out = optarg;
+			break;
+		case 'r':
+			opt.run = true;
+			break;
+		default:
+			exit(2);
+		}
+	}
+}
+
+int main(int argc, char **argv)
+{
+	struct tensor_alloc stays;
+	int64_t free_before;
+	int dev;
+
+	options(argc, argv);
+	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE,
+		      MAP_SHARED | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+	dev = dev_open();
+	if (shared == MAP_FAILED || dev < 0) {
+		fprintf(stderr, "fuzz: no memory or no device\n");
+		return 2;
+	}
+	kernel_log_bad(stdout);
+	for (; optind < argc; optind++)
+		corpus_read(argv[optind]);
+	if (opt.run) {
+		run_worker(worker_tell, 0, now());
+		return reports || hangs || deaths;
+	}
+	shared->deadline_ns = -1ULL;
+	printf("KTAP version 1\n1..5\n# seed %#lx, %u programs to begin with\n", opt.seed,
+	       shared->corpus_nr);
+	run_worker(worker_admit, 0, now());
+	free_before = memory_free();
+	/* the first buffer and the last cost a mount and an unmount, which wait for grace periods */
+	if (dev_alloc(dev, PAGE, &stays))
+		return 2;
+	fuzz();
+	dev_close(dev, stays.handle);
+	table();
+	corpus_write();
+	return !verdict(dev, free_before);
+}
