@@ -13,6 +13,7 @@ KST      ?=
 
 include tests/kselftest/kselftest.mk
 include tests/fuzz/fuzz.mk
+include tests/stress/stress.mk
 
 VM_SUITE = --no-load --numa 2 --smp 2 --timeout 1200 --append cma=32M --add $(KST_B):/t/kselftest --add tests/kselftest/suite
 

@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR MIT
+/*
+ * Kills processes at random moments while they do everything that one can do with the device, and
+ * sees that nothing is left of them.
+ *
+ * KILLS processes die, 10,000 if it is not set, chosen by SEED. They also hand fds to each other and
+ * leave them in flight. Half of them allocate on their memory cgroup, which keeps the pool out of
+ * it, half of them not.
+ */
+#include "stress.h"
+
+#define WORKERS	6
+
+static int sock[2];
+static uint64_t state;
+
+static void work_alloc(struct hands *h)
+{
+	static const uint64_t sizes[] = { PAGE, 3 * PAGE, 64 * PAGE, HUGE, HUGE + PAGE };
+
+	if (h->dev < 0)
+		h->dev = open("/dev/tensor", O_RDWR | O_NONBLOCK | O_CLOEXEC);
+	dev_alloc(h->dev, sizes[chance(&state, 5)], &h->alloc);
+}
+
+static void work_touch(struct hands *h)
+{
+	size_t i;
+
+	hands_map(h, h->dev, h->alloc.cookie, h->alloc.bytes);
+	for (i = 0; h->at && i < h->bytes; i += 8 * PAGE)
+		h->at[i] = 1;
+}
+
+static void work_export(struct hands *h)
+{
+	hands_swap_fd(&h->fd, buf_export(h->dev, h->alloc.handle, chance(&state, 4)));
+}
+
+static void work_dmabuf(struct hands *h)
+{
+	hands_swap_fd(&h->dmabuf, buf_export(h->dev, h->alloc.handle, TENSOR_EXPORT_DMABUF));
+}
+
+static void work_send(struct hands *h)
+{
+	if (h->fd >= 0)
+		send_fd(sock[0], chance(&state, 2) ? h->fd : h->dmabuf);
+}
+
+static void work_receive(struct hands *h)
+{
+	hands_swap_fd(&h->fd, recv_fd(sock[1]));
+}
+
+static void work_import(struct hands *h)
+{
+	struct tensor_import import;
+
+	if (!buf_import(h->dev, chance(&state, 3) ? h->fd : h->dmabuf, &import)) {
+		hands_map(h, h->dev, import.cookie, PAGE);
+		if (chance(&state, 2))
+			dev_close(h->dev, import.handle);
+	}
+}
+
+static void work_describe(struct hands *h)
+{
+	struct tensor_desc desc = { .dtype = TENSOR_DT_U8, .ndim = 1, .sizes = { 16 },
+				    .strides = { 1 }, .label = "killed" };
+
+	buf_meta(h->dev, h->alloc.handle, TENSOR_META_SET, &desc);
+}
+
+static void work_contract(struct hands *h)
+{
+	struct tensor_sync sync = { .size = sizeof(sync), .flags = 2 + chance(&state, 2) * 4,
+				    .handle = h->alloc.handle };
+
+	switch (chance(&state, 4)) {
+	case 0:
+		buf_seal(h->dev, h->alloc.handle, 1U << chance(&state, 3));
+		break;
+	case 1:
+		buf_revoke(h->dev, h->alloc.handle);
+		break;
+	case 2:
+		buf_advise(h->dev, h->alloc.handle, chance(&state, 2));
+		break;
+	default:
+		dev_call(h->dev, TENSOR_IOC_SYNC, &sync);
+	}
+}
+
+static void work_pin(struct hands *h)
+{
+	struct tensor_pin pin = { .size = sizeof(pin), .bytes = 4 * PAGE };
+	void *at = mmap(NULL, 4 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	pin.addr = (unsigned long)at;
+	dev_call(h->dev, TENSOR_IOC_PIN, &pin);
+	munmap(at, 4 * PAGE);
+}
+
+static void work_look(struct hands *h)
+{
+	struct pollfd p = { .fd = h->dev, .events = POLLIN };
+	struct tensor_event event;
+	struct nl_sock *nl;
+	int family;
+
+	poll(&p, 1, chance(&state, 3));
+	if (read(h->dev, &event, sizeof(event)) < 0 && chance(&state, 4))
+		return;
+	nl = nl_open(&family);
+	if (nl)
+		dump(nl, family, TENSOR_CMD_BUF_GET);
+	nl_socket_free(nl);
+}
+
+/* Its mappings and fds go on in a child that dies with it, a moment after. */
+static void work_fork(struct hands *h)
+{
+	if (fork())
+		return;
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (getppid() == 1)
+		_exit(0);
+	work_touch(h);
+	pause();
+	_exit(0);
+}
+
+static void work_drop(struct hands *h)
+{
+	if (chance(&state, 2))
+		hands_empty(h);
+	else
+		dev_close(h->dev, h->alloc.handle);
+}
+
+static void (*const works[])(struct hands *h) = {
+	work_alloc, work_alloc, work_alloc, work_touch, work_touch, work_export, work_dmabuf,
+	work_send, work_receive, work_import, work_describe, work_contract, work_pin, work_look,
+	work_fork, work_drop, work_drop,
+};
+
+static void worker(void)
+{
+	struct hands h = { .dev = -1, .fd = -1, .dmabuf = -1 };
+	unsigned int forks = 0;
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	signal(SIGBUS, SIG_DFL);
+	signal(SIGCHLD, SIG_IGN);
+	for (;;) {
+		unsigned int i = chance(&state, sizeof(works) / sizeof(works[0]));
+
+		if (works[i] != work_fork || forks++ < 2)
+			works[i](&h);
+	}
+}
+
+static pid_t start(unsigned long n)
+{
+	pid_t pid = fork();
+
+	if (pid)
+		return pid;
+	state += n * 0x9e3779b97f4a7c15;
+	worker();
+	_exit(0);
+}
+
+static void drain(void)
+{
+	int fd;
+
+	while ((fd = recv_fd(sock[1])) >= 0 || fd == -ENOMSG) {
+		if (fd >= 0)
+			close(fd);
+	}
+}
+
+static void kill_one(pid_t *pid)
+{
+	kill(*pid, SIGKILL);
+	waitpid(*pid, NULL, 0);
+}
+
+static void kill_many(unsigned long kills)
+{
+	pid_t pids[WORKERS];
+	unsigned long n;
+	unsigned int i;
+
+	for (n = 0; n < WORKERS; n++)
+		pids[n] = start(n);
+	for (; n < kills; n++) {
+		if (n == kills / 2)
+			write_text(PARAM("account"), "N");
+		/* from the first instruction on to a while of work */
+		usleep(chance(&state, chance(&state, 4) ? 8000 : 60000));
+		i = chance(&state, WORKERS);
+		kill_one(&pids[i]);
+		pids[i] = start(n);
+		if (n % 1000 == 0) {
+			printf("# %lu killed\n", n);
+			fflush(stdout);
+		}
+	}
+	for (i = 0; i < WORKERS; i++)
+		kill_one(&pids[i]);
+	write_text(PARAM("account"), "Y");
+}
+
+/* The counts of the netlink family; the children of the killed need a moment. */
+static bool nobody_left(struct nl_sock *nl, int family)
+{
+	struct totals t;
+	int tries;
+
+	for (tries = 0; tries < 200; tries++) {
+		if (!totals(nl, family, &t) && t.clients == 1 && !t.bufs)
+			return true;
+		sleep_ms(50);
+	}
+	printf("# %lu clients, %lu buffers\n", t.clients, t.bufs);
+	return false;
+}
+
+int main(void)
+{
+	unsigned long kills = number("KILLS", 10000);
+	int dev = dev_open(), family = 0;
+	struct nl_sock *nl = nl_open(&family);
+	int64_t before;
+	bool good = true;
+	long owned;
+
+	state = number("SEED", 1);
+	if (dev < 0 || !nl || socketpair(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK, 0, sock))
+		return 1;
+	printf("KTAP version 1\n1..4\n");
+	/* the first ones fill caches */
+	kill_many(kills / 20 + WORKERS);
+	drain();
+	nobody_left(nl, family);
+	before = pages_free();
+	kill_many(kills);
+	drain();
+	good &= say(nobody_left(nl, family), "kills.no_client_and_no_buffer_is_left");
+	good &= say(used_becomes(dev, 0), "kills.nothing_is_charged");
+	good &= say(pages_agree(before, pages_free(), kills), "kills.memory_comes_back");
+	close(dev);
+	write_text(PARAM("pool_bytes"), "0");
+	owned = pages_of_module();
+	printf("# %ld pages of the module\n", owned);
+	good &= say(owned <= 0, "kills.no_page_is_the_module_s");
+	return !good;
+}

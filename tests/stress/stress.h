@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
+/*
+ * What the stress programs share: chance, everything one can do with the device, and what must be
+ * as before when nobody does it any more.
+ */
+#ifndef TENSOR_STRESS_H
+#define TENSOR_STRESS_H
+
+#include <poll.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+
+#include "../kselftest/family.h"
+
+HELPER unsigned int chance(uint64_t *state, unsigned int n)
+{
+	*state = *state * 6364136223846793005ULL + 1442695040888963407ULL;
+	return (*state >> 33) % n;
+}
+
+HELPER unsigned long number(const char *name, unsigned long otherwise)
+{
+	const char *text = getenv(name);
+
+	return text ? strtoul(text, NULL, 0) : otherwise;
+}
+
+HELPER bool say(bool good, const char *what)
+{
+	static int n;
+
+	printf("%s %d %s\n", good ? "ok" : "not ok", ++n, what);
+	fflush(stdout);
+	return good;
+}
+
+/*
+ * Free pages with nothing kept back: not in caches, not in the pool, which is emptied by setting its
+ * bound to nothing. Memory that is freed after a grace period gets the time for it.
+ */
+HELPER int64_t pages_free(void)
+{
+	char bound[32];
+	int64_t pages = 0, again;
+	int i;
+
+	read_text(PARAM("pool_bytes"), bound, sizeof(bound));
+	write_text(PARAM("pool_bytes"), "0");
+	for (i = 0; i < 8; i++) {
+		sleep_ms(250);
+		again = memory_free() / (PAGE / KIB);
+		if (again > pages)
+			pages = again;
+	}
+	write_text(PARAM("pool_bytes"), bound);
+	return pages;
+}
+
+/*
+ * What may be missing although nothing leaked: the allocators keep half-filled slabs and per-cpu
+ * lists, and a debug kernel remembers each new call stack for good. A page lost every tenth time
+ * would be more.
+ */
+HELPER bool pages_agree(int64_t before, int64_t after, unsigned long times)
+{
+	int64_t slack = times / 10 > 512 ? times / 10 : 512;
+
+	printf("# pages free before %ld, after %ld: %ld missing, %ld may be\n", before, after,
+	       before - after, slack);
+	return after >= before - slack;
+}
+
+/* Pages whose stack of allocation goes through the module; -1: this kernel does not remember. */
+HELPER long pages_of_module(void)
+{
+	FILE *f = fopen("/sys/kernel/debug/page_owner", "re");
+	char line[512];
+	long pages = 0;
+	int order = -1;
+
+	if (!f || !fgets(line, sizeof(line), f)) {
+		if (f)
+			fclose(f);
+		return -1;
+	}
+	do {
+		if (sscanf(line, "Page allocated via order %d", &order) == 1)
+			continue;
+		if (order < 0 || !strstr(line, "[tensor]"))
+			continue;
+		pages += 1L << order;
+		order = -1;
+	} while (fgets(line, sizeof(line), f));
+	fclose(f);
+	return pages;
+}
+
+/**
+ * struct hands - what a process has in its hands
+ * @dev: open device
+ * @alloc: a buffer
+ * @fd: of a buffer, its own or a stranger's
+ * @dmabuf: of a buffer
+ * @at: a mapping
+ * @bytes: of the mapping
+ */
+struct hands {
+	int dev;
+	struct tensor_alloc alloc;
+	int fd;
+	int dmabuf;
+	char *at;
+	size_t bytes;
+};
+
+HELPER void hands_empty(struct hands *h)
+{
+	if (h->at)
+		munmap(h->at, h->bytes);
+	if (h->dmabuf >= 0)
+		close(h->dmabuf);
+	if (h->fd >= 0)
+		close(h->fd);
+	if (h->dev >= 0)
+		close(h->dev);
+	*h = (struct hands){ .dev = -1, .fd = -1, .dmabuf = -1 };
+}
+
+HELPER void hands_swap_fd(int *at, int fd)
+{
+	if (fd < 0)
+		return;
+	if (*at >= 0)
+		close(*at);
+	*at = fd;
+}
+
+HELPER void hands_map(struct hands *h, int fd, uint64_t offset, size_t bytes)
+{
+	void *at = map_shared(fd, bytes, PROT_READ | PROT_WRITE, offset);
+
+	if (at == MAP_FAILED)
+		return;
+	if (h->at)
+		munmap(h->at, h->bytes);
+	h->at = at;
+	h->bytes = bytes;
+}
+
+#endif /* TENSOR_STRESS_H */
