@@ -34,7 +34,7 @@ test-sanitize:
 	$(Q)tests/run-unit build sanitize $(patsubst tests/unit/%.c,build/asan/tests/%,$(UNIT_SRC))
 
 # The library's tests that meet the module, and the whole programs, as programs of the guest's suite.
-GUEST_LIB := test_share test_channel test_share_hostile test_storage test_tensorstat test_autograd test_autograd_history
+GUEST_LIB := test_share test_channel test_share_hostile test_storage test_tensorstat test_tensorstat_tools test_autograd test_autograd_history
 
 test-guest-library: all unit
 	@tests/vm/tally guest-library tests/vm/run --kernel $(KERNEL) --no-load --smp 2 --timeout 900 $(VM_FLAGS) \

@@ -1,55 +1,13 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /* The real tensorstat on this process's own buffers. */
 #include "peer.h"
+#include "tensorstat.h"
 
 #include "../../lib/storage/descriptor.h"
 
-#include <libgen.h>
-#include <limits.h>
 #include <sys/stat.h>
 
 #define SHAREABLE(d) TENSOR_OPTIONS(.dtype = (d), .shareable = true)
-
-static char tool[PATH_MAX]; /* build/bin/tensorstat, or the one beside us */
-static char out[1 << 20];
-
-/* Exit status; what it wrote is in `out`. `args` may hold one %d, for our pid. */
-static int run(const char *args)
-{
-	char command[2 * PATH_MAX], text[512];
-	FILE *f;
-	size_t n;
-	int status;
-
-	snprintf(text, sizeof(text), args, getpid());
-	snprintf(command, sizeof(command), "%s %s 2>&1", tool, text);
-	f = popen(command, "r");
-	assert_non_null(f);
-	n = fread(out, 1, sizeof(out) - 1, f);
-	out[n] = '\0';
-	status = pclose(f);
-	assert_true(WIFEXITED(status));
-	return WEXITSTATUS(status);
-}
-
-#define assert_says(words)                                                                        \
-	do {                                                                                      \
-		if (!strstr(out, words)) {                                                        \
-			fprintf(stderr, "\"%s\" is not in:\n%s\n", words, out);                   \
-			fail();                                                                   \
-		}                                                                                 \
-	} while (0)
-#define assert_silent_about(words) assert_null(strstr(out, words))
-
-/* How often. */
-static int count(const char *words)
-{
-	int n = 0;
-
-	for (const char *p = out; (p = strstr(p, words)); p++)
-		n++;
-	return n;
-}
 
 static void labelled_buffer_is_listed(void **state)
 {
@@ -314,12 +272,8 @@ int main(int argc, char **argv)
 		cmocka_unit_test(descriptor_of_a_stranger_is_not_believed),
 		cmocka_unit_test(memfd_that_is_not_ours_is_left_out),
 	};
-	char self[PATH_MAX - 32] = "";
 
 	peer_main(argc, argv, roles);
-	if (readlink("/proc/self/exe", self, sizeof(self) - 1) > 0)
-		snprintf(tool, sizeof(tool), "%s/../bin/tensorstat", dirname(self));
-	if (access(tool, X_OK) < 0)
-		snprintf(tool, sizeof(tool), "%s/tensorstat", self);
+	tool_find();
 	return cmocka_run_group_tests_name("tensorstat", tests, NULL, NULL);
 }

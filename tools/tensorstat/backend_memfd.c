@@ -12,6 +12,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/tensor.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -82,16 +83,20 @@ static bool read_buffer(int dir, const char *name, struct buffer *b, uint64_t fi
 	       pread(fd, &page, sizeof(page), file_size - DESCRIPTOR_PAGE) == sizeof(page) &&
 	       take_descriptor(b, &page);
 	close(fd);
-	b->readonly = seals > 0 && seals & (F_SEAL_WRITE | F_SEAL_FUTURE_WRITE);
+	if (seals > 0 && seals & (F_SEAL_WRITE | F_SEAL_FUTURE_WRITE))
+		b->seals |= TENSOR_SEAL_WRITE;
 	return ours;
 }
 
-static struct buffer *find(struct buffers *list, const struct stat *st)
+static struct buffer *find(struct list *list, const struct stat *st)
 {
 	/* The same fd after fd of one process: the newest rows first. */
-	for (size_t i = list->n; i-- > 0;)
-		if (list->row[i].id == st->st_ino && list->row[i].dev == st->st_dev)
-			return &list->row[i];
+	for (size_t i = list->n; i-- > 0;) {
+		struct buffer *b = list_row(list, i);
+
+		if (b->id == st->st_ino && b->dev == st->st_dev)
+			return b;
+	}
 	return NULL;
 }
 
@@ -108,7 +113,7 @@ static void add_owner(struct buffer *b, const struct owner *who)
 	b->refs++;
 }
 
-static void add_fd(struct buffers *list, int dir, const char *name, const struct owner *who)
+static void add_fd(struct list *list, int dir, const char *name, const struct owner *who)
 {
 	struct buffer *b;
 	struct stat st;
@@ -117,12 +122,13 @@ static void add_fd(struct buffers *list, int dir, const char *name, const struct
 		return;
 	b = find(list, &st);
 	if (!b) {
-		b = buffers_add(list);
+		b = list_add(list);
 		b->id = st.st_ino;
 		b->dev = st.st_dev;
 		b->bytes = st.st_size - DESCRIPTOR_PAGE;
 		b->huge_bytes = b->handles = b->files = b->mappings = UNKNOWN;
-		b->age_ns = b->client = b->node = UNKNOWN;
+		b->age_ns = b->client = b->node = b->dmabufs = b->attachments = UNKNOWN;
+		b->kind = "memfd";
 		b->foreign = !read_buffer(dir, name, b, st.st_size);
 	}
 	add_owner(b, who);
@@ -146,7 +152,7 @@ static void read_comm(int proc, struct owner *who)
 }
 
 /* Nothing of one that may not be looked into, or has ended. */
-static void scan_process(struct buffers *list, int root, const char *name)
+static void scan_process(struct list *list, int root, const char *name)
 {
 	int proc = openat(root, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC), fds;
 	struct owner who = {.pid = atoi(name)};
@@ -182,24 +188,22 @@ static int by_pid(const void *a, const void *b)
 	return ((const struct owner *)a)->pid - ((const struct owner *)b)->pid;
 }
 
-static void finish(struct buffers *list)
+static bool is_ours(const void *row, const void *arg)
 {
-	size_t kept = 0;
+	return !((const struct buffer *)row)->foreign;
+}
 
+static void finish(struct list *list)
+{
+	list_filter(list, is_ours, NULL);
 	for (size_t i = 0; i < list->n; i++) {
-		struct buffer *b = &list->row[i];
+		struct buffer *b = list_row(list, i);
 
-		if (b->foreign) {
-			free(b->owners);
-			continue;
-		}
 		b->shared = b->n_owners > 1;
 		qsort(b->owners, b->n_owners, sizeof(*b->owners), by_pid);
-		list->row[kept++] = *b;
 	}
-	list->n = kept;
-	if (kept)
-		qsort(list->row, kept, sizeof(*list->row), by_id);
+	if (list->n)
+		qsort(list->row, list->n, sizeof(struct buffer), by_id);
 }
 
 static enum status memfd_open(void)
@@ -207,7 +211,7 @@ static enum status memfd_open(void)
 	return STATUS_OK;
 }
 
-static enum status memfd_buffers(struct buffers *list)
+static enum status memfd_buffers(struct list *list)
 {
 	DIR *dir = opendir("/proc");
 	struct dirent *e;
@@ -226,14 +230,16 @@ static enum status memfd_buffers(struct buffers *list)
 
 /* ---- clients: processes that hold buffers ---------------------------------------------------- */
 
-static struct client *client_of(struct clients *list, const struct owner *o)
+static struct client *client_of(struct list *list, const struct owner *o)
 {
 	struct client *c;
 
-	for (size_t i = 0; i < list->n; i++)
-		if (list->row[i].owner.pid == o->pid)
-			return &list->row[i];
-	c = clients_add(list);
+	for (size_t i = 0; i < list->n; i++) {
+		c = list_row(list, i);
+		if (c->owner.pid == o->pid)
+			return c;
+	}
+	c = list_add(list);
 	c->id = o->pid;
 	c->owner = *o;
 	c->age_ns = UNKNOWN;
@@ -247,21 +253,47 @@ static int by_client(const void *a, const void *b)
 	return x->id < y->id ? -1 : x->id > y->id;
 }
 
-static enum status memfd_clients(struct clients *list)
+static void add_clients(struct list *list, const struct buffer *b)
 {
-	struct buffers buffers = {0};
+	for (size_t k = 0; k < b->n_owners; k++) {
+		struct client *c = client_of(list, &b->owners[k]);
+
+		c->handles++;
+		c->bytes += b->bytes;
+	}
+}
+
+static enum status memfd_clients(struct list *list)
+{
+	struct list buffers = {.kind = &buffer_kind};
 	enum status status = memfd_buffers(&buffers);
 
 	for (size_t i = 0; i < buffers.n; i++)
-		for (size_t k = 0; k < buffers.row[i].n_owners; k++) {
-			struct client *c = client_of(list, &buffers.row[i].owners[k]);
-
-			c->handles++;
-			c->bytes += buffers.row[i].bytes;
-		}
+		add_clients(list, list_row(&buffers, i));
 	if (list->n)
-		qsort(list->row, list->n, sizeof(*list->row), by_client);
-	buffers_clear(&buffers);
+		qsort(list->row, list->n, sizeof(struct client), by_client);
+	list_clear(&buffers);
+	return status;
+}
+
+/* Of those that we may see; nobody counts the others. */
+static enum status memfd_totals(struct totals *t)
+{
+	struct list buffers = {.kind = &buffer_kind}, clients = {.kind = &client_kind};
+	enum status status = memfd_buffers(&buffers);
+
+	*t = (struct totals){.time_ms = now_ms(), .huge_bytes = UNKNOWN, .limit_bytes = UNKNOWN,
+			     .refused = UNKNOWN};
+	for (size_t i = 0; i < buffers.n; i++) {
+		const struct buffer *b = list_row(&buffers, i);
+
+		t->bytes += (int64_t)b->bytes;
+		add_clients(&clients, b);
+	}
+	t->buffers = (int64_t)buffers.n;
+	t->clients = (int64_t)clients.n;
+	list_clear(&clients);
+	list_clear(&buffers);
 	return status;
 }
 
@@ -270,4 +302,5 @@ const struct backend memfd_backend = {
 	.open = memfd_open,
 	.buffers = memfd_buffers,
 	.clients = memfd_clients,
+	.totals = memfd_totals,
 };

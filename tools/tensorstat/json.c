@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * Rows as JSON: one array an invocation. Every object has all of its keys, null where the backend
- * does not know; keys are only ever added.
+ * Rows as JSON. Every object has all of its keys, null where the backend does not know; keys are
+ * only ever added.
  */
 #include "tensorstat.h"
 
 #include <inttypes.h>
+#include <linux/tensor.h>
 
 /* ---- writing ---------------------------------------------------------------------------------- */
 
+static FILE *out;
 static bool pretty;
 static int depth;
 static bool first; /* nothing yet at this depth */
@@ -16,13 +18,13 @@ static bool first; /* nothing yet at this depth */
 static void newline(void)
 {
 	if (pretty)
-		printf("\n%*s", 4 * depth, "");
+		fprintf(out, "\n%*s", 4 * depth, "");
 }
 
-static void separate(void)
+void json_item(void)
 {
 	if (!first)
-		putchar(',');
+		fputc(',', out);
 	if (depth)
 		newline();
 	first = false;
@@ -30,35 +32,35 @@ static void separate(void)
 
 static void string(const char *s)
 {
-	putchar('"');
+	fputc('"', out);
 	for (; *s; s++) {
 		unsigned char c = *s;
 
 		if (c == '"' || c == '\\')
-			printf("\\%c", c);
+			fprintf(out, "\\%c", c);
 		else if (c < 0x20)
-			printf("\\u%04x", c);
+			fprintf(out, "\\u%04x", c);
 		else
-			putchar(c);
+			fputc(c, out);
 	}
-	putchar('"');
+	fputc('"', out);
 }
 
-static void key(const char *name)
+void json_key(const char *name)
 {
-	separate();
+	json_item();
 	string(name);
-	fputs(pretty ? ": " : ":", stdout);
+	fputs(pretty ? ": " : ":", out);
 }
 
-static void enter(char bracket)
+void json_enter(char bracket)
 {
-	putchar(bracket);
+	fputc(bracket, out);
 	depth++;
 	first = true;
 }
 
-static void leave(char bracket)
+void json_leave(char bracket)
 {
 	bool empty = first;
 
@@ -66,151 +68,183 @@ static void leave(char bracket)
 	first = false;
 	if (!empty)
 		newline();
-	putchar(bracket);
+	fputc(bracket, out);
 }
 
-static void put_string(const char *name, const char *value)
+void json_open(FILE *to, bool is_pretty)
 {
-	key(name);
-	string(value);
+	out = to;
+	pretty = is_pretty;
+	depth = 0;
+	first = true;
 }
 
-static void put_u64(const char *name, uint64_t value)
+void json_close(void)
 {
-	key(name);
-	printf("%" PRIu64, value);
+	fputc('\n', out);
 }
 
-/* UNKNOWN is null. */
-static void put_known(const char *name, int64_t value)
+void json_string(const char *name, const char *value)
 {
-	key(name);
-	if (value == UNKNOWN)
-		fputs("null", stdout);
+	json_key(name);
+	if (value)
+		string(value);
 	else
-		printf("%" PRId64, value);
+		fputs("null", out);
 }
 
-static void put_bool(const char *name, bool value)
+void json_u64(const char *name, uint64_t value)
 {
-	key(name);
-	fputs(value ? "true" : "false", stdout);
+	json_key(name);
+	fprintf(out, "%" PRIu64, value);
+}
+
+void json_known(const char *name, int64_t value)
+{
+	json_key(name);
+	if (value == UNKNOWN)
+		fputs("null", out);
+	else
+		fprintf(out, "%" PRId64, value);
+}
+
+void json_bool(const char *name, bool value)
+{
+	json_key(name);
+	fputs(value ? "true" : "false", out);
 }
 
 static void put_list(const char *name, const int64_t *value, unsigned n, bool known)
 {
-	key(name);
+	json_key(name);
 	if (!known) {
-		fputs("null", stdout);
+		fputs("null", out);
 		return;
 	}
 	/* A shape belongs on one line. */
-	putchar('[');
+	fputc('[', out);
 	for (unsigned i = 0; i < n; i++)
-		printf("%s%" PRId64, i ? (pretty ? ", " : ",") : "", value[i]);
-	putchar(']');
+		fprintf(out, "%s%" PRId64, i ? (pretty ? ", " : ",") : "", value[i]);
+	fputc(']', out);
+}
+
+void json_rows(const struct kind *kind, const void *const *row, size_t n,
+	       const struct backend *b)
+{
+	json_enter('[');
+	for (size_t i = 0; i < n; i++) {
+		json_item();
+		json_enter('{');
+		kind->json(row[i], b);
+		json_leave('}');
+	}
+	json_leave(']');
 }
 
 /* ---- rows --------------------------------------------------------------------------------------- */
 
 static void put_owner(const struct owner *o)
 {
-	put_u64("pid", o->pid);
-	put_u64("uid", o->uid);
-	put_string("comm", o->comm);
+	json_u64("pid", o->pid);
+	json_u64("uid", o->uid);
+	json_string("comm", o->comm);
 }
 
 static void put_owners(const struct buffer *b)
 {
-	key("owners");
-	enter('[');
+	json_key("owners");
+	json_enter('[');
 	for (size_t i = 0; i < b->n_owners; i++) {
-		separate();
-		enter('{');
+		json_item();
+		json_enter('{');
 		put_owner(&b->owners[i]);
-		put_known("refs", b->owners[i].refs ? (int64_t)b->owners[i].refs : UNKNOWN);
-		leave('}');
+		json_known("refs", b->owners[i].refs);
+		json_bool("maker", b->owners[i].maker);
+		json_leave('}');
 	}
-	leave(']');
+	json_leave(']');
 }
 
 static void put_what(const struct buffer *b, const struct backend *backend)
 {
 	bool typed = b->dtype;
 
-	put_u64("id", b->id);
-	put_string("backend", backend->name);
-	put_string("name", b->label);
-	key("dtype");
-	if (typed)
-		string(dtype_name(b->dtype));
-	else
-		fputs("null", stdout);
+	json_u64("id", b->id);
+	json_string("backend", backend->name);
+	json_string("name", b->label);
+	json_string("dtype", typed ? dtype_name(b->dtype) : NULL);
 	put_list("shape", b->sizes, b->ndim, typed);
 	put_list("strides", b->strides, b->ndim, typed);
-	put_known("offset", typed ? b->offset : UNKNOWN);
+	json_known("offset", typed ? b->offset : UNKNOWN);
 }
 
-static void put_buffer(const struct buffer *b, const struct backend *backend)
+static void put_counts(const struct buffer *b)
 {
+	json_u64("refs", b->refs);
+	json_known("handles", b->handles);
+	json_known("files", b->files);
+	json_known("mappings", b->mappings);
+	json_known("dmabufs", b->dmabufs);
+	json_known("attachments", b->attachments);
+}
+
+void buffer_json(const void *row, const struct backend *backend)
+{
+	const struct buffer *b = row;
+
 	put_what(b, backend);
-	put_u64("bytes", b->bytes);
-	put_u64("pinned_bytes", b->pinned_bytes);
-	put_known("huge_bytes", b->huge_bytes);
-	put_known("node", b->node);
-	put_u64("refs", b->refs);
-	put_known("handles", b->handles);
-	put_known("files", b->files);
-	put_known("mappings", b->mappings);
-	put_known("client", b->client);
-	put_known("age_ns", b->age_ns);
-	put_bool("shared", b->shared);
-	put_bool("readonly", b->readonly);
-	put_bool("orphan", b->orphan);
+	json_u64("bytes", b->bytes);
+	json_u64("pinned_bytes", b->pinned_bytes);
+	json_known("huge_bytes", b->huge_bytes);
+	json_string("kind", b->kind);
+	json_known("node", b->node);
+	put_counts(b);
+	json_known("client", b->client);
+	json_known("age_ns", b->age_ns);
+	json_bool("shared", b->shared);
+	json_bool("readonly", b->seals & TENSOR_SEAL_WRITE);
+	json_bool("orphan", b->orphan);
+	json_bool("revoked", b->state & TENSOR_STATE_REVOKED);
+	json_bool("purgeable", b->state & TENSOR_STATE_PURGEABLE);
+	json_bool("purged", b->state & TENSOR_STATE_PURGED);
 	put_owners(b);
 }
 
-static void begin(const struct options *o)
+void client_json(const void *row, const struct backend *b)
 {
-	pretty = o->pretty;
-	depth = 0;
-	first = true;
-	enter('[');
+	const struct client *c = row;
+
+	json_u64("id", c->id);
+	json_string("backend", b->name);
+	put_owner(&c->owner);
+	json_u64("handles", c->handles);
+	json_u64("bytes", c->bytes);
+	json_known("age_ns", c->age_ns);
 }
 
-static void end(void)
+void group_json(const void *row, const struct backend *b)
 {
-	leave(']');
-	putchar('\n');
+	const struct holder *g = row;
+
+	json_string("backend", b->name);
+	put_owner(&g->owner);
+	json_u64("buffers", g->buffers);
+	json_u64("bytes", g->bytes);
+	json_u64("pinned_bytes", g->pinned_bytes);
+	json_u64("shared", g->shared);
+	json_u64("orphans", g->orphans);
 }
 
-void json_buffers(const struct buffers *list, const struct backend *b, const struct options *o)
+void totals_json(const void *row, const struct backend *b)
 {
-	begin(o);
-	for (size_t i = 0; i < list->n; i++) {
-		separate();
-		enter('{');
-		put_buffer(&list->row[i], b);
-		leave('}');
-	}
-	end();
-}
+	const struct totals *t = row;
 
-void json_clients(const struct clients *list, const struct backend *b, const struct options *o)
-{
-	begin(o);
-	for (size_t i = 0; i < list->n; i++) {
-		const struct client *c = &list->row[i];
-
-		separate();
-		enter('{');
-		put_u64("id", c->id);
-		put_string("backend", b->name);
-		put_owner(&c->owner);
-		put_u64("handles", c->handles);
-		put_u64("bytes", c->bytes);
-		put_known("age_ns", c->age_ns);
-		leave('}');
-	}
-	end();
+	json_string("backend", b->name);
+	json_u64("time_ms", t->time_ms);
+	json_known("clients", t->clients);
+	json_known("buffers", t->buffers);
+	json_known("bytes", t->bytes);
+	json_known("huge_bytes", t->huge_bytes);
+	json_known("limit_bytes", t->limit_bytes);
+	json_known("refused", t->refused);
 }

@@ -1,215 +1,45 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* The command line: options, objects, filters. */
+/* The command line: options, and who does what. */
 #include "tensorstat.h"
 
 #include <errno.h>
 #include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static const char usage[] =
-	"Usage: tensorstat [OPTIONS] OBJECT {COMMAND | help}\n"
+	"Usage: tensorstat [OPTIONS] OBJECT [COMMAND | help]\n"
 	"\n"
-	"  tensorstat buffer show [ID] [dtype DTYPE] [minsize SIZE] [owner PID] [shared]\n"
-	"  tensorstat client show [pid PID]\n"
-	"  tensorstat help | version\n"
+	"  device show                              the module's totals and parameters\n"
+	"  device set NAME VALUE [NAME VALUE]...    change parameters (root)\n"
+	"  buffer show [ID] [dtype DTYPE] [minsize SIZE] [owner PID] [shared]\n"
+	"  client show [pid PID]\n"
+	"  stat [DELAY [COUNT]]                     totals, again and again\n"
+	"  top [buffer | process | user] [COUNT]    the largest, on a live screen\n"
+	"  monitor [KIND]...                        what happens: alloc free import export limit death\n"
+	"  metrics [--textfile FILE]                OpenMetrics, for node_exporter\n"
+	"  doctor                                   what is wrong, and how to mend it\n"
+	"  help | version\n"
 	"\n"
 	"Options:\n"
-	"  -j, --json        a JSON array\n"
+	"  -j, --json        a JSON array; an object a line when watching\n"
 	"  -p, --pretty      the same, indented\n"
+	"  -o, --oneline     a line of names and values a row\n"
 	"  -H, --no-header   rows without a header\n"
 	"  -r, --raw         sizes in bytes\n"
+	"  -c, --color[=WHEN]  always, auto or never; -c alone: always\n"
 	"  -n, --numeric     owners without their names\n"
+	"      --sort KEY[:asc]  by a column; numbers begin with the largest\n"
+	"      --fields A,B,C    these columns\n"
+	"  -w, --watch SEC   again every SEC seconds\n"
 	"  -b, --backend B   device (the module) or memfd; the module if it is loaded\n"
 	"  -h, --help        this text\n"
 	"  -V, --version     the version\n";
 
-/* What a row must be. 0, or false: any. */
-struct filter {
-	bool has_id, shared;
-	uint64_t id, min_bytes;
-	uint32_t dtype;
-	pid_t pid;
-};
-
 static const struct backend *const backends[] = {&device_backend, &memfd_backend};
 
-/* ---- arguments -------------------------------------------------------------------------------- */
-
-static enum status bad(const char *what, const char *text)
-{
-	complain("%s \"%s\"; see tensorstat help", what, text);
-	return STATUS_USAGE;
-}
-
-/* As iproute2: a word may be cut short. */
-static bool is(const char *arg, const char *word)
-{
-	size_t n = strlen(arg);
-
-	return n && !strncmp(arg, word, n);
-}
-
-static bool parse_u64(const char *text, uint64_t *value)
-{
-	char *end;
-
-	errno = 0;
-	*value = strtoull(text, &end, 0);
-	return *text >= '0' && *text <= '9' && !*end && !errno;
-}
-
-static bool parse_pid(const char *text, pid_t *pid)
-{
-	uint64_t value;
-
-	if (!parse_u64(text, &value) || !value || value > INT32_MAX)
-		return false;
-	*pid = (pid_t)value;
-	return true;
-}
-
-/* 4096, 64K, 1.5M, 2GiB: units of 1024. */
-static bool parse_size(const char *text, uint64_t *bytes)
-{
-	static const char units[] = "KMGTPE";
-	double value;
-	char *end;
-	const char *u;
-
-	value = strtod(text, &end);
-	if (end == text || !(value >= 0))
-		return false;
-	u = *end ? strchr(units, *end >= 'a' ? *end - 32 : *end) : NULL;
-	if (u) {
-		value *= (double)(1ull << 10 * (u - units + 1));
-		end++;
-		if (*end == 'i')
-			end++;
-	}
-	if (*end == 'B')
-		end++;
-	if (*end || value >= 0x1p64)
-		return false;
-	*bytes = (uint64_t)value;
-	return true;
-}
-
-static enum status parse_buffer_filter(char **arg, struct filter *f)
-{
-	if (*arg && parse_u64(*arg, &f->id)) {
-		f->has_id = true;
-		arg++;
-	}
-	for (; *arg; arg++) {
-		const char *word = *arg;
-
-		if (is(word, "shared")) {
-			f->shared = true;
-			continue;
-		}
-		if (!is(word, "dtype") && !is(word, "minsize") && !is(word, "owner"))
-			return bad("what is", word);
-		if (!*++arg)
-			return bad("a value is missing after", word);
-		if (is(word, "dtype"))
-			f->dtype = dtype_by_name(*arg);
-		if ((is(word, "dtype") && !f->dtype) ||
-		    (is(word, "minsize") && !parse_size(*arg, &f->min_bytes)) ||
-		    (is(word, "owner") && !parse_pid(*arg, &f->pid)))
-			return bad(word, *arg);
-	}
-	return STATUS_OK;
-}
-
-static enum status parse_client_filter(char **arg, struct filter *f)
-{
-	if (!*arg)
-		return STATUS_OK;
-	if (!is(*arg, "pid"))
-		return bad("what is", *arg);
-	if (!arg[1])
-		return bad("a value is missing after", *arg);
-	if (!parse_pid(arg[1], &f->pid))
-		return bad("pid", arg[1]);
-	return arg[2] ? bad("what is", arg[2]) : STATUS_OK;
-}
-
-/* ---- show --------------------------------------------------------------------------------------- */
-
-static bool owned_by(const struct buffer *b, pid_t pid)
-{
-	for (size_t i = 0; i < b->n_owners; i++)
-		if (b->owners[i].pid == pid)
-			return true;
-	return false;
-}
-
-static bool wanted(const struct buffer *b, const struct filter *f)
-{
-	return (!f->has_id || b->id == f->id) && (!f->dtype || b->dtype == f->dtype) &&
-	       b->bytes >= f->min_bytes && (!f->pid || owned_by(b, f->pid)) &&
-	       (!f->shared || b->shared);
-}
-
-static enum status show_buffers(const struct backend *b, char **arg, const struct options *o)
-{
-	struct buffers list = {0}, left;
-	struct filter f = {0};
-	enum status status = parse_buffer_filter(arg, &f);
-
-	if (!status)
-		status = b->buffers(&list);
-	if (status)
-		goto out;
-	left = list;
-	left.n = 0;
-	for (size_t i = 0; i < list.n; i++) {
-		struct buffer row = list.row[i];
-
-		if (wanted(&row, &f)) {
-			list.row[i] = left.row[left.n]; /* so that each is freed once */
-			left.row[left.n++] = row;
-		}
-	}
-	if (f.has_id && !left.n) {
-		complain("there is no buffer %s that you may see", arg[0]);
-		status = STATUS_NOT_FOUND;
-		goto out;
-	}
-	(o->json ? json_buffers : table_buffers)(&left, b, o);
-out:
-	buffers_clear(&list);
-	return status;
-}
-
-static enum status show_clients(const struct backend *b, char **arg, const struct options *o)
-{
-	struct clients list = {0};
-	struct filter f = {0};
-	enum status status = parse_client_filter(arg, &f);
-	size_t n = 0;
-
-	if (!status)
-		status = b->clients(&list);
-	if (status)
-		goto out;
-	for (size_t i = 0; i < list.n; i++)
-		if (!f.pid || list.row[i].owner.pid == f.pid)
-			list.row[n++] = list.row[i];
-	list.n = n;
-	if (f.pid && !n) {
-		complain("process %s is no client that you may see", arg[1]);
-		status = STATUS_NOT_FOUND;
-		goto out;
-	}
-	(o->json ? json_clients : table_clients)(&list, b, o);
-out:
-	clients_clear(&list);
-	return status;
-}
-
-static enum status choose_backend(const char *name, const struct backend **b)
+enum status choose_backend(const char *name, const struct backend **b)
 {
 	enum status status = STATUS_NO_MODULE;
 
@@ -227,69 +57,172 @@ static enum status choose_backend(const char *name, const struct backend **b)
 	return status;
 }
 
-static enum status run_object(char **arg, const char *backend, const struct options *o)
-{
-	enum status (*show)(const struct backend *, char **, const struct options *);
-	const struct backend *b;
-	enum status status;
+/* ---- objects ------------------------------------------------------------------------------------- */
 
-	if (is(*arg, "buffer"))
-		show = show_buffers;
-	else if (is(*arg, "client"))
-		show = show_clients;
-	else
+static const struct object {
+	const char *name;
+	enum status (*run)(char **arg, const struct options *o);
+	bool show; /* has the command "show", which may be left out */
+} objects[] = {
+	{"buffer", cmd_buffer, true}, {"client", cmd_client, true},   {"device", cmd_device, false},
+	{"stat", cmd_stat, false},    {"top", cmd_top, false},	      {"monitor", cmd_monitor, false},
+	{"metrics", cmd_metrics, false}, {"doctor", cmd_doctor, false},
+};
+
+static bool is_show(const char *arg)
+{
+	return is(arg, "show") || is(arg, "list");
+}
+
+static enum status run_object(char **arg, const struct options *o)
+{
+	const struct object *object = NULL;
+
+	for (size_t i = 0; i < sizeof(objects) / sizeof(*objects) && !object; i++)
+		if (is(*arg, objects[i].name))
+			object = &objects[i];
+	if (!object)
 		return bad("there is no object", *arg);
-	if (arg[1] && is(arg[1], "help")) {
+	if (arg[1] && !strcmp(arg[1], "help")) {
 		fputs(usage, stdout);
 		return STATUS_OK;
 	}
-	if (arg[1] && !is(arg[1], "show") && !is(arg[1], "list"))
+	if (object->run == cmd_device && arg[1] && !is_show(arg[1]) && !is(arg[1], "set"))
 		return bad("there is no command", arg[1]);
-	status = choose_backend(backend, &b);
-	return status ? status : show(b, arg + (arg[1] ? 2 : 1), o);
+	if (!object->show || !arg[1])
+		return object->run(arg + 1, o);
+	if (!is_show(arg[1]))
+		return bad("there is no command", arg[1]);
+	return object->run(arg + 2, o);
+}
+
+/* ---- options ------------------------------------------------------------------------------------- */
+
+static bool color_by_default(void)
+{
+	const char *term = getenv("TERM"), *no = getenv("NO_COLOR");
+
+	return isatty(STDOUT_FILENO) && !(no && *no) && term && strcmp(term, "dumb");
+}
+
+/* -c=WHEN comes with its "=", --color=WHEN without. */
+static enum status take_color(struct options *o, const char *when)
+{
+	if (when && *when == '=')
+		when++;
+	if (!when || !strcmp(when, "always"))
+		o->color = true;
+	else if (!strcmp(when, "never"))
+		o->color = false;
+	else if (strcmp(when, "auto"))
+		return bad("color is always, auto or never, not", when);
+	return STATUS_OK;
+}
+
+enum { OPTION_SORT = 256, OPTION_FIELDS, OPTION_TEXTFILE };
+
+static enum status take_option(struct options *o, int c)
+{
+	switch (c) {
+	case 'p':
+		o->pretty = true;
+		/* fall through */
+	case 'j':
+		o->json = true;
+		break;
+	case 'o':
+		o->oneline = true;
+		break;
+	case 'H':
+		o->no_header = true;
+		break;
+	case 'r':
+		o->raw = true;
+		break;
+	case 'n':
+		o->numeric = true;
+		break;
+	case 'c':
+		return take_color(o, optarg);
+	case 'b':
+		o->backend = optarg;
+		break;
+	case 'w':
+		return parse_seconds(optarg, &o->watch) ? STATUS_OK :
+							  bad("--watch wants seconds, not", optarg);
+	case OPTION_SORT:
+		o->sort = optarg;
+		break;
+	case OPTION_TEXTFILE:
+		o->textfile = optarg;
+		break;
+	case OPTION_FIELDS:
+		o->fields = optarg;
+		break;
+	default:
+		fputs(usage, stderr);
+		return STATUS_USAGE;
+	}
+	return STATUS_OK;
+}
+
+/* Returns the words behind the options; "help" and "version" for those options. */
+static enum status take_options(int argc, char **argv, struct options *o, char ***words)
+{
+	static const struct option long_options[] = {
+		{"json", no_argument, NULL, 'j'},
+		{"pretty", no_argument, NULL, 'p'},
+		{"oneline", no_argument, NULL, 'o'},
+		{"no-header", no_argument, NULL, 'H'},
+		{"raw", no_argument, NULL, 'r'},
+		{"numeric", no_argument, NULL, 'n'},
+		{"color", optional_argument, NULL, 'c'},
+		{"sort", required_argument, NULL, OPTION_SORT},
+		{"fields", required_argument, NULL, OPTION_FIELDS},
+		{"textfile", required_argument, NULL, OPTION_TEXTFILE},
+		{"watch", required_argument, NULL, 'w'},
+		{"backend", required_argument, NULL, 'b'},
+		{"help", no_argument, NULL, 'h'},
+		{"version", no_argument, NULL, 'V'},
+		{NULL, 0, NULL, 0},
+	};
+	static char *help[] = {"help", NULL}, *version[] = {"version", NULL};
+	enum status status = STATUS_OK;
+	int c;
+
+	while (!status && (c = getopt_long(argc, argv, "jpoHrnc::b:w:hV", long_options, NULL)) != -1) {
+		if (c == 'h' || c == 'V') {
+			*words = c == 'h' ? help : version;
+			return STATUS_OK;
+		}
+		status = take_option(o, c);
+	}
+	*words = argv + optind;
+	if (!status && o->json && (o->fields || o->oneline)) {
+		complain("JSON has all keys, and lines of its own: no --fields and no --oneline");
+		status = STATUS_USAGE;
+	}
+	return status;
 }
 
 int main(int argc, char **argv)
 {
-	static const struct option long_options[] = {
-		{"json", no_argument, NULL, 'j'},	{"pretty", no_argument, NULL, 'p'},
-		{"no-header", no_argument, NULL, 'H'},	{"raw", no_argument, NULL, 'r'},
-		{"numeric", no_argument, NULL, 'n'},	{"backend", required_argument, NULL, 'b'},
-		{"help", no_argument, NULL, 'h'},	{"version", no_argument, NULL, 'V'},
-		{NULL, 0, NULL, 0},
-	};
-	const char *backend = NULL, *word;
-	struct options o = {0};
+	struct options o = {.color = color_by_default()};
 	enum status status;
-	int c;
+	char **word;
 
-	while ((c = getopt_long(argc, argv, "jpHrnb:hV", long_options, NULL)) != -1) {
-		o.json |= c == 'j' || c == 'p';
-		o.pretty |= c == 'p';
-		o.no_header |= c == 'H';
-		o.raw |= c == 'r';
-		o.numeric |= c == 'n';
-		if (c == 'b')
-			backend = optarg;
-		if (c == '?') {
-			fputs(usage, stderr);
-			return STATUS_USAGE;
-		}
-		if (c == 'h' || c == 'V')
-			argv[--optind] = c == 'h' ? "help" : "version";
-		if (c == 'h' || c == 'V')
-			break;
-	}
-	word = argv[optind];
-	if (!word) {
+	status = take_options(argc, argv, &o, &word);
+	if (status)
+		return status;
+	if (!*word) {
 		fputs(usage, stderr);
 		return STATUS_USAGE;
 	}
-	if (!strcmp(word, "help") || !strcmp(word, "version")) {
-		fputs(*word == 'h' ? usage : "tensorstat " TENSOR_RELEASE "\n", stdout);
+	if (!strcmp(*word, "help") || !strcmp(*word, "version")) {
+		fputs(**word == 'h' ? usage : "tensorstat " TENSOR_RELEASE "\n", stdout);
 		return STATUS_OK;
 	}
-	status = run_object(argv + optind, backend, &o);
+	status = run_object(word, &o);
 	if (fflush(stdout) == EOF && status == STATUS_OK) {
 		complain("standard output: %s", strerror(errno));
 		status = STATUS_ERROR;

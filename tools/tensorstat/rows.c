@@ -7,6 +7,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 void complain(const char *fmt, ...)
 {
@@ -19,8 +20,8 @@ void complain(const char *fmt, ...)
 	va_end(args);
 }
 
-/* One more zeroed element in a list of n; the program has nothing to do without memory. */
-static void *grow(void *list, size_t n, size_t *cap, size_t size)
+/* The program has nothing to do without memory. */
+void *grow(void *list, size_t n, size_t *cap, size_t size)
 {
 	if (n == *cap) {
 		*cap = *cap ? 2 * *cap : 16;
@@ -34,16 +35,34 @@ static void *grow(void *list, size_t n, size_t *cap, size_t size)
 	return list;
 }
 
-struct buffer *buffers_add(struct buffers *list)
+void *list_add(struct list *list)
 {
-	list->row = grow(list->row, list->n, &list->cap, sizeof(*list->row));
-	return &list->row[list->n++];
+	list->row = grow(list->row, list->n, &list->cap, list->kind->size);
+	return list_row(list, list->n++);
 }
 
-struct client *clients_add(struct clients *list)
+void list_clear(struct list *list)
 {
-	list->row = grow(list->row, list->n, &list->cap, sizeof(*list->row));
-	return &list->row[list->n++];
+	for (size_t i = 0; list->kind->clear && i < list->n; i++)
+		list->kind->clear(list_row(list, i));
+	free(list->row);
+	*list = (struct list){.kind = list->kind};
+}
+
+void list_filter(struct list *list, bool (*wanted)(const void *row, const void *arg),
+		 const void *arg)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < list->n; i++) {
+		void *row = list_row(list, i);
+
+		if (wanted(row, arg))
+			memmove(list_row(list, kept++), row, list->kind->size);
+		else if (list->kind->clear)
+			list->kind->clear(row);
+	}
+	list->n = kept;
 }
 
 struct owner *owners_add(struct buffer *b)
@@ -52,18 +71,57 @@ struct owner *owners_add(struct buffer *b)
 	return &b->owners[b->n_owners++];
 }
 
-void buffers_clear(struct buffers *list)
+int64_t now_ms(void)
 {
-	for (size_t i = 0; i < list->n; i++)
-		free(list->row[i].owners);
-	free(list->row);
-	*list = (struct buffers){0};
+	struct timespec now;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-void clients_clear(struct clients *list)
+/* ---- groups --------------------------------------------------------------------------------------- */
+
+static struct holder *group_of(struct list *groups, const struct owner *o, bool by_user)
 {
-	free(list->row);
-	*list = (struct clients){0};
+	struct holder *g;
+
+	/* Rows of one process stand together mostly. */
+	for (size_t i = groups->n; i-- > 0;) {
+		g = list_row(groups, i);
+		if (by_user ? g->owner.uid == o->uid : g->owner.pid == o->pid)
+			return g;
+	}
+	g = list_add(groups);
+	g->owner = *o;
+	return g;
+}
+
+/* A buffer counts for the first of its owners: who made it, where that is known. */
+static void group_by(const struct list *buffers, struct list *groups, bool by_user)
+{
+	for (size_t i = 0; i < buffers->n; i++) {
+		const struct buffer *b = list_row(buffers, i);
+		struct holder *g;
+
+		if (!b->n_owners)
+			continue;
+		g = group_of(groups, &b->owners[0], by_user);
+		g->buffers++;
+		g->bytes += b->bytes;
+		g->pinned_bytes += b->pinned_bytes;
+		g->shared += b->shared;
+		g->orphans += b->orphan;
+	}
+}
+
+void group_by_process(const struct list *buffers, struct list *groups)
+{
+	group_by(buffers, groups, false);
+}
+
+void group_by_user(const struct list *buffers, struct list *groups)
+{
+	group_by(buffers, groups, true);
 }
 
 /* ---- dtypes -------------------------------------------------------------------------------------- */

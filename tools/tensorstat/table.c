@@ -1,121 +1,21 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* Rows as a table for people: columns as wide as their widest cell, sizes in IEC units. */
+/* Rows for people: a table with columns as wide as their widest cell, or a line of words a row. */
 #include "tensorstat.h"
 
-#include <inttypes.h>
+#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define CELL	    96
-#define MAX_COLUMNS 9
-
-struct column {
-	const char *head;
-	bool right; /* numbers end where the column ends */
-};
-
-struct table {
-	const struct column *column;
-	int columns;
-	char (*cell)[CELL]; /* row by row */
-	size_t rows;
-};
-
-/* ---- cells ------------------------------------------------------------------------------------ */
-
-static void put_size(char *cell, uint64_t bytes, const struct options *o)
+const char *tone_begin(enum tone tone, const struct options *o)
 {
-	static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
-	double value = (double)bytes;
-	int unit = 0;
+	static const char *const sequence[] = {"", "\033[1m", "\033[32m", "\033[33m", "\033[31m"};
 
-	if (o->raw) {
-		snprintf(cell, CELL, "%" PRIu64, bytes);
-		return;
-	}
-	while (value >= 1024 && unit < 6) {
-		value /= 1024;
-		unit++;
-	}
-	snprintf(cell, CELL, value == (double)(uint64_t)value ? "%.0f%s" : "%.1f%s", value,
-		 units[unit]);
+	return o->color ? sequence[tone] : "";
 }
 
-static void put_shape(char *cell, const struct buffer *b)
+const char *tone_end(enum tone tone, const struct options *o)
 {
-	size_t at = 0;
-
-	if (!b->dtype) {
-		snprintf(cell, CELL, "-");
-		return;
-	}
-	at += snprintf(cell, CELL, "[");
-	for (uint32_t i = 0; i < b->ndim && at < CELL; i++)
-		at += snprintf(cell + at, CELL - at, "%s%" PRId64, i ? "," : "", b->sizes[i]);
-	if (at < CELL)
-		snprintf(cell + at, CELL - at, "]");
-}
-
-static size_t put_owner(char *cell, size_t room, const struct owner *w, const struct options *o)
-{
-	int n = o->numeric ? snprintf(cell, room, "%d", w->pid) :
-			     snprintf(cell, room, "%d/%s", w->pid, w->comm);
-
-	return (size_t)n < room ? (size_t)n : room - 1;
-}
-
-/* The first three; "+2" for two more. */
-static void put_owners(char *cell, const struct buffer *b, const struct options *o)
-{
-	size_t at = 0;
-
-	for (size_t i = 0; i < b->n_owners && i < 3; i++) {
-		if (i)
-			at += snprintf(cell + at, CELL - at, ",");
-		at += put_owner(cell + at, CELL - at - 8, &b->owners[i], o);
-	}
-	if (b->n_owners > 3)
-		snprintf(cell + at, CELL - at, ",+%zu", b->n_owners - 3);
-	if (!b->n_owners)
-		snprintf(cell, CELL, "-");
-}
-
-static void put_state(char *cell, const struct buffer *b)
-{
-	snprintf(cell, CELL, "%s%s%s", b->shared ? "shared" : "private",
-		 b->readonly ? ",readonly" : "", b->orphan ? ",orphan" : "");
-}
-
-static void put_age(char *cell, int64_t ns)
-{
-	int64_t s = ns / 1000000000;
-
-	if (ns == UNKNOWN)
-		snprintf(cell, CELL, "-");
-	else if (s < 60)
-		snprintf(cell, CELL, "%" PRId64 "s", s);
-	else if (s < 3600)
-		snprintf(cell, CELL, "%" PRId64 "m%02" PRId64 "s", s / 60, s % 60);
-	else
-		snprintf(cell, CELL, "%" PRId64 "h%02" PRId64 "m", s / 3600, s / 60 % 60);
-}
-
-/* ---- the table ---------------------------------------------------------------------------------- */
-
-static struct table table_new(const struct column *column, int columns, size_t rows)
-{
-	struct table t = {column, columns, calloc(rows * columns + 1, CELL), rows};
-
-	if (!t.cell) {
-		complain("out of memory");
-		exit(STATUS_ERROR);
-	}
-	return t;
-}
-
-static char *cell(struct table *t, size_t row, int column)
-{
-	return t->cell[row * t->columns + column];
+	return o->color && tone != TONE_PLAIN ? "\033[0m" : "";
 }
 
 /* Characters, not bytes; wide ones count as one. */
@@ -128,84 +28,94 @@ static int width(const char *s)
 	return n;
 }
 
-static void print_cell(const char *text, int wide, bool right, bool last)
+static void head_of(char *to, const struct column *c)
 {
-	int pad = wide - width(text);
+	size_t i;
 
-	if (right)
-		printf("%*s%s", pad, "", text);
-	else
-		printf("%s%*s", text, last ? 0 : pad, "");
-	if (!last)
-		fputs("  ", stdout);
+	for (i = 0; c->name[i]; i++)
+		to[i] = (char)toupper((unsigned char)c->name[i]);
+	to[i] = '\0';
 }
 
-static void table_print(struct table *t, const struct backend *b, const struct options *o)
+static void print_cell(FILE *out, const struct cell *cell, int wide, bool right, bool last,
+		       const struct options *o)
 {
-	int wide[MAX_COLUMNS];
+	int pad = wide - width(cell->text);
 
-	for (int c = 0; c < t->columns; c++) {
-		wide[c] = o->no_header ? 0 : width(t->column[c].head);
-		for (size_t r = 0; r < t->rows; r++)
-			if (width(cell(t, r, c)) > wide[c])
-				wide[c] = width(cell(t, r, c));
-	}
-	if (!o->no_header) {
-		printf("backend: %s\n", b->name);
-		for (int c = 0; c < t->columns; c++)
-			print_cell(t->column[c].head, wide[c], t->column[c].right,
-				   c == t->columns - 1);
-		putchar('\n');
-	}
-	for (size_t r = 0; r < t->rows; r++) {
-		for (int c = 0; c < t->columns; c++)
-			print_cell(cell(t, r, c), wide[c], t->column[c].right,
-				   c == t->columns - 1);
-		putchar('\n');
-	}
-	free(t->cell);
+	fprintf(out, "%*s%s%s%s%*s%s", right ? pad : 0, "", tone_begin(cell->tone, o), cell->text,
+		tone_end(cell->tone, o), right || last ? 0 : pad, "", last ? "" : "  ");
 }
 
-void table_buffers(const struct buffers *list, const struct backend *backend,
-		   const struct options *o)
+static const struct column *view_column(const struct view *v, int i)
 {
-	static const struct column columns[] = {{"ID", true},	  {"NAME", false}, {"DTYPE", false},
-						{"SHAPE", false}, {"SIZE", true},  {"PINNED", true},
-						{"REFS", true},	  {"OWNER", false}, {"STATE", false}};
-	struct table t = table_new(columns, 9, list->n);
-
-	for (size_t r = 0; r < list->n; r++) {
-		const struct buffer *b = &list->row[r];
-
-		snprintf(cell(&t, r, 0), CELL, "%" PRIu64, b->id);
-		snprintf(cell(&t, r, 1), CELL, "%s", *b->label ? b->label : "-");
-		snprintf(cell(&t, r, 2), CELL, "%s", dtype_name(b->dtype));
-		put_shape(cell(&t, r, 3), b);
-		put_size(cell(&t, r, 4), b->bytes, o);
-		put_size(cell(&t, r, 5), b->pinned_bytes, o);
-		snprintf(cell(&t, r, 6), CELL, "%" PRIu64, b->refs);
-		put_owners(cell(&t, r, 7), b, o);
-		put_state(cell(&t, r, 8), b);
-	}
-	table_print(&t, backend, o);
+	return &v->kind->columns[v->column[i]];
 }
 
-void table_clients(const struct clients *list, const struct backend *backend,
-		   const struct options *o)
+/* Row 0 is the head. */
+static struct cell *fill(const struct view *v, const void *const *row, size_t n, int *wide,
+			 const struct options *o)
 {
-	static const struct column columns[] = {{"ID", true},	   {"OWNER", false}, {"UID", true},
-						{"HANDLES", true}, {"SIZE", true},   {"AGE", true}};
-	struct table t = table_new(columns, 6, list->n);
+	struct cell *cells = calloc((n + 1) * v->n, sizeof(*cells));
 
-	for (size_t r = 0; r < list->n; r++) {
-		const struct client *c = &list->row[r];
-
-		snprintf(cell(&t, r, 0), CELL, "%" PRIu64, c->id);
-		put_owner(cell(&t, r, 1), CELL, &c->owner, o);
-		snprintf(cell(&t, r, 2), CELL, "%u", c->owner.uid);
-		snprintf(cell(&t, r, 3), CELL, "%" PRIu64, c->handles);
-		put_size(cell(&t, r, 4), c->bytes, o);
-		put_age(cell(&t, r, 5), c->age_ns);
+	if (!cells) {
+		complain("out of memory");
+		exit(STATUS_ERROR);
 	}
-	table_print(&t, backend, o);
+	for (int c = 0; c < v->n; c++) {
+		head_of(cells[c].text, view_column(v, c));
+		cells[c].tone = TONE_HEAD;
+		wide[c] = o->no_header ? 0 : width(cells[c].text);
+	}
+	for (size_t r = 0; r < n; r++)
+		for (int c = 0; c < v->n; c++) {
+			struct cell *cell = &cells[(r + 1) * v->n + c];
+
+			view_column(v, c)->put(cell, row[r], o);
+			if (width(cell->text) > wide[c])
+				wide[c] = width(cell->text);
+		}
+	return cells;
+}
+
+void table_print(FILE *out, const struct view *v, const void *const *row, size_t n,
+		 const struct options *o)
+{
+	int wide[VIEW_MAX];
+	struct cell *cells = fill(v, row, n, wide, o);
+
+	for (size_t r = o->no_header; r <= n; r++) {
+		for (int c = 0; c < v->n; c++)
+			print_cell(out, &cells[r * v->n + c], wide[c], view_column(v, c)->right,
+				   c == v->n - 1, o);
+		fputc('\n', out);
+	}
+	free(cells);
+}
+
+/* A word that would not end where it ends is quoted. */
+static void print_word(FILE *out, const char *s)
+{
+	bool quote = s[strcspn(s, " \"\\")];
+
+	if (quote)
+		fputc('"', out);
+	for (; *s; s++)
+		fprintf(out, quote && (*s == '"' || *s == '\\') ? "\\%c" : "%c", *s);
+	if (quote)
+		fputc('"', out);
+}
+
+void lines_print(FILE *out, const struct view *v, const void *const *row, size_t n,
+		 const struct options *o)
+{
+	for (size_t r = 0; r < n; r++) {
+		for (int c = 0; c < v->n; c++) {
+			struct cell cell = {0};
+
+			view_column(v, c)->put(&cell, row[r], o);
+			fprintf(out, "%s%s ", c ? " " : "", view_column(v, c)->name);
+			print_word(out, cell.text);
+		}
+		fputc('\n', out);
+	}
 }

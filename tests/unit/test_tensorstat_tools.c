@@ -1,0 +1,427 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR MIT
+/* tensorstat beyond lists: what is shown how, stat, top, metrics, and doctor on recorded machines. */
+#include "tensorstat.h"
+
+#include <sys/socket.h>
+#include <sys/stat.h>
+
+#define SHAREABLE(d) TENSOR_OPTIONS(.dtype = (d), .shareable = true)
+
+static tensor *small, *large;
+
+static int make_buffers(void **state)
+{
+	small = tensor_zeros(TENSOR_INTS(2), SHAREABLE(TENSOR_I32));
+	large = tensor_zeros(TENSOR_INTS(1 << 19), SHAREABLE(TENSOR_F32));
+	return tensor_set_label(small, "an ant") || tensor_set_label(large, "bear") ? -1 : 0;
+}
+
+static int drop_buffers(void **state)
+{
+	tensor_release(small);
+	tensor_release(large);
+	return 0;
+}
+
+static const char *at(const char *words)
+{
+	const char *p = strstr(out, words);
+
+	assert_non_null(p);
+	return p;
+}
+
+/* ---- options ------------------------------------------------------------------------------------- */
+
+static void sort_orders_by_a_column(void **state)
+{
+	assert_int_equal(run("--sort size b sh owner %d"), 0);
+	assert_true(at("bear") < at("an ant"));
+	assert_int_equal(run("--sort size:asc b sh owner %d"), 0);
+	assert_true(at("bear") > at("an ant"));
+	assert_int_equal(run("--sort name b sh owner %d"), 0);
+	assert_true(at("bear") > at("an ant"));
+	assert_int_equal(run("-j --sort name:desc b sh owner %d"), 0);
+	assert_true(at("bear") < at("an ant"));
+	assert_int_equal(run("--sort colour b sh"), 2);
+	assert_says("strides");
+	assert_int_equal(run("--sort size:up b sh"), 2);
+}
+
+static void fields_choose_columns(void **state)
+{
+	assert_int_equal(run("--fields name,kind,strides b sh owner %d dtype i32"), 0);
+	assert_says("NAME    KIND");
+	assert_says("STRIDES");
+	assert_says("[1]");
+	assert_silent_about("DTYPE");
+	assert_int_equal(run("--fields name,colour b sh"), 2);
+	assert_says("colour");
+	assert_int_equal(run("-j --fields name b sh"), 2);
+}
+
+static void one_line_is_names_and_values(void **state)
+{
+	assert_int_equal(run("-o b sh owner %d dtype i32"), 0);
+	assert_says("name \"an ant\" dtype i32 shape [2] size ");
+	assert_says(" strides [1]");
+	assert_int_equal(count("\n"), 1);
+}
+
+static void colour_comes_only_when_wanted(void **state)
+{
+	assert_int_equal(run("b sh"), 0);
+	assert_silent_about("\033");
+	assert_int_equal(run("-c b sh"), 0);
+	assert_says("\033[1mID");
+	assert_int_equal(run("--color=never b sh"), 0);
+	assert_silent_about("\033");
+	assert_int_equal(run("-c=always b sh"), 0);
+	assert_says("\033[1m");
+	assert_int_equal(run("-c=pink b sh"), 2);
+}
+
+static void terminal_is_coloured_unless_no_color_is_set(void **state)
+{
+	char *argv[] = {tool, "buffer", "show", NULL};
+	int master;
+	pid_t pid;
+
+	*out = '\0';
+	pid = run_in_terminal(&master, 24, 80, argv);
+	assert_int_equal(terminal_end(master, pid), 0);
+	assert_says("\033[1mID");
+	setenv("NO_COLOR", "1", 1);
+	*out = '\0';
+	pid = run_in_terminal(&master, 24, 80, argv);
+	assert_int_equal(terminal_end(master, pid), 0);
+	unsetenv("NO_COLOR");
+	assert_silent_about("\033");
+	assert_says("ID");
+}
+
+static void watching_writes_an_object_a_line(void **state)
+{
+	assert_int_equal(run("-j -w 0.1 b sh owner %d | head -n 2"), 0);
+	assert_int_equal(count("\n"), 2);
+	assert_int_equal(count("{\"time_ms\":"), 2);
+	assert_int_equal(count("\"bear\""), 2);
+	assert_int_equal(run("-w never b sh"), 2);
+}
+
+/* ---- totals -------------------------------------------------------------------------------------- */
+
+static void stat_counts_until_told(void **state)
+{
+	assert_int_equal(run("stat"), 0);
+	assert_says("BUFFERS");
+	assert_int_equal(count("\n"), 3);
+	assert_int_equal(run("stat 0.1 3"), 0);
+	assert_int_equal(count("BUFFERS"), 1);
+	assert_int_equal(count("\n"), 5);
+	assert_int_equal(run("-j stat 0.1 2"), 0);
+	assert_int_equal(count("\"buffers\":"), 2);
+	assert_int_equal(count("\n"), 2);
+	assert_int_equal(run("stat often"), 2);
+	assert_int_equal(run("stat 1 0"), 2);
+	assert_int_equal(run("stat 1 1 1"), 2);
+}
+
+static void device_is_shown(void **state)
+{
+	assert_int_equal(run("device show"), 0);
+	assert_says("BUFFERS");
+	assert_int_equal(run("device"), 0);
+	assert_int_equal(run("-j device show"), 0);
+	assert_says("\"parameters\":{");
+	assert_int_equal(run("-o device show"), 0);
+	assert_says(" buffers ");
+	assert_int_equal(count("\n"), 1);
+	assert_int_equal(run("device show all"), 2);
+	assert_int_equal(run("device break"), 2);
+	assert_int_equal(run("device set"), 2);
+	if (access("/sys/module/tensor", F_OK) < 0) {
+		assert_int_equal(run("device set limit_bytes 1G"), 9);
+		assert_int_equal(run("monitor"), 9);
+	}
+	assert_int_equal(run("monitor earthquake"), 2);
+	assert_int_equal(run("-b memfd monitor"), 3);
+}
+
+/* ---- top ----------------------------------------------------------------------------------------- */
+
+static void top_in_a_pipe_writes_plain_tables(void **state)
+{
+	assert_int_equal(run("-w 0.1 top 2"), 0);
+	assert_int_equal(count("buffer by size"), 2);
+	assert_silent_about("\033");
+	assert_true(at("bear") < at("an ant"));
+	assert_int_equal(run("top process 1"), 0);
+	assert_says("process by size");
+	assert_says("BUFFERS");
+	assert_int_equal(run("--sort name:asc top buffer 1"), 0);
+	assert_says("buffer by name");
+	assert_true(at("bear") > at("an ant"));
+	assert_int_equal(run("top user 1"), 0);
+	assert_says("ORPHANS");
+	assert_int_equal(run("top galaxy"), 2);
+	assert_int_equal(run("-j top 1"), 2);
+}
+
+static void top_fits_the_window_and_never_clears_it(void **state)
+{
+	char *argv[] = {tool, "-w", "0.1", "top", NULL};
+	const char *last;
+	int master, lines = 0;
+	pid_t pid;
+
+	*out = '\0';
+	pid = run_in_terminal(&master, 8, 50, argv);
+	assert_true(read_until(master, "buffer by size"));
+	assert_int_equal(write(master, "p", 1), 1);
+	assert_true(read_until(master, "process by size"));
+	assert_int_equal(write(master, "bs", 2), 2);
+	assert_true(read_until(master, "buffer by pinned"));
+	assert_int_equal(write(master, "q", 1), 1);
+	assert_int_equal(terminal_end(master, pid), 0);
+	assert_says("\033[?1049h");
+	assert_silent_about("\033[2J");
+	/* the last picture: from home to the end, a line each with its rest erased */
+	for (last = out; strstr(last + 1, "\033[H"); last = strstr(last + 1, "\033[H"))
+		;
+	for (const char *p = last; (p = strstr(p, "\033[K")); p++)
+		lines++;
+	assert_in_range(lines, 4, 8);
+	assert_non_null(strstr(last, "\033[?25h\033[?1049l"));
+}
+
+static void top_leaves_the_terminal_as_it_was(void **state)
+{
+	static const int signals[] = {SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGSEGV};
+	char *argv[] = {tool, "top", NULL};
+	struct termios before, after;
+	int master;
+	pid_t pid;
+
+	for (size_t i = 0; i < sizeof(signals) / sizeof(*signals); i++) {
+		*out = '\0';
+		pid = run_in_terminal(&master, 24, 80, argv);
+		tcgetattr(master, &before);
+		before.c_lflag |= ICANON | ECHO;
+		assert_true(read_until(master, "buffer by size"));
+		assert_says("\033[?1049h");
+		tcgetattr(master, &after);
+		assert_false(after.c_lflag & ICANON);
+		kill(pid, signals[i]);
+		read_terminal(master, 300);
+		tcgetattr(master, &after);
+		assert_int_equal(terminal_end(master, pid), 128 + signals[i]);
+		assert_says("\033[?25h\033[?1049l");
+		assert_int_equal(after.c_lflag & (ICANON | ECHO), ICANON | ECHO);
+	}
+}
+
+static void top_stops_and_comes_back(void **state)
+{
+	char *argv[] = {tool, "-w", "0.2", "top", NULL};
+	int master, status;
+	pid_t pid;
+
+	*out = '\0';
+	pid = run_in_terminal(&master, 24, 80, argv);
+	assert_true(read_until(master, "buffer by size"));
+	kill(pid, SIGSTOP);
+	assert_int_equal(waitpid(pid, &status, WUNTRACED), pid);
+	assert_true(WIFSTOPPED(status));
+	kill(pid, SIGCONT);
+	read_terminal(master, 500);
+	assert_int_equal(count("\033[?1049h"), 2);
+	/* ^Z: nobody would wake the leader of a session, so it does not stop, but comes back */
+	kill(pid, SIGTSTP);
+	read_terminal(master, 500);
+	assert_int_equal(count("\033[?1049l"), 1);
+	assert_int_equal(count("\033[?1049h"), 3);
+	assert_int_equal(write(master, "q", 1), 1);
+	assert_int_equal(terminal_end(master, pid), 0);
+	assert_int_equal(count("\033[?1049l"), 2);
+}
+
+/* ---- metrics --------------------------------------------------------------------------------------- */
+
+static void metrics_say_what_the_list_says(void **state)
+{
+	assert_int_equal(run("metrics"), 0);
+	assert_says("# TYPE tensor_buffer_bytes gauge\n# UNIT tensor_buffer_bytes bytes\n");
+	assert_says("tensor_dtype_bytes{dtype=\"f32\"} ");
+	assert_says("tensor_user_buffers{uid=\"");
+	/* the end is marked, and it is the end */
+	assert_string_equal(out + strlen(out) - 6, "# EOF\n");
+	assert_int_equal(run("metrics now"), 2);
+}
+
+static void textfile_is_renamed_into_place(void **state)
+{
+	char folder[] = "/tmp/metrics.XXXXXX", command[256];
+	struct stat st;
+
+	assert_non_null(mkdtemp(folder));
+	snprintf(command, sizeof(command), "metrics --textfile %s/tensor.prom", folder);
+	assert_int_equal(run(command), 0);
+	assert_string_equal(out, "");
+	snprintf(command, sizeof(command), "help >/dev/null; ls %s; cat %s/tensor.prom", folder, folder);
+	assert_int_equal(run(command), 0);
+	assert_int_equal(strncmp(out, "tensor.prom\n# TYPE", 18), 0);
+	snprintf(command, sizeof(command), "%s/tensor.prom", folder);
+	assert_int_equal(stat(command, &st), 0);
+	assert_int_equal(st.st_mode & 0777, 0644);
+	unlink(command);
+	assert_int_equal(rmdir(folder), 0);
+	assert_int_equal(run("metrics --textfile /nowhere/tensor.prom"), 1);
+}
+
+/* ---- doctor ---------------------------------------------------------------------------------------- */
+
+static char root[64];
+
+static void record(const char *path, const void *text, size_t n)
+{
+	char full[256];
+	FILE *f;
+
+	snprintf(full, sizeof(full), "%s%s", root, path);
+	for (char *p = full + strlen(root) + 1; (p = strchr(p, '/')); p++) {
+		*p = '\0';
+		mkdir(full, 0755);
+		*p = '/';
+	}
+	f = fopen(full, "w");
+	assert_non_null(f);
+	fwrite(text, 1, n, f);
+	fclose(f);
+}
+
+#define RECORD(path, text) record(path, text, sizeof(text) - 1)
+
+static int machine_new(void **state)
+{
+	strcpy(root, "/tmp/machine.XXXXXX");
+	if (!mkdtemp(root))
+		return -1;
+	setenv("TENSORSTAT_ROOT", root, 1);
+	RECORD("/sys/kernel/mm/transparent_hugepage/enabled", "always [madvise] never\n");
+	RECORD("/proc/buddyinfo", "Node 0, zone   Normal 1 2 3 4 5 6 7 8 9 100 50\n");
+	RECORD("/proc/meminfo", "MemTotal:       8388608 kB\n");
+	RECORD("/proc/self/cgroup", "0::/user.slice/me\n");
+	return 0;
+}
+
+static int machine_drop(void **state)
+{
+	char command[128];
+
+	snprintf(command, sizeof(command), "rm -r '%s'", root);
+	unsetenv("TENSORSTAT_ROOT");
+	return system(command);
+}
+
+static void module_loaded(const char *limit)
+{
+	RECORD("/sys/module/tensor/version", "0.1.0\n");
+	record("/sys/module/tensor/parameters/limit_bytes", limit, strlen(limit));
+}
+
+static void doctor_misses_the_module(void **state)
+{
+	assert_int_equal(run("doctor"), 9);
+	assert_says("FAIL  module     tensor is not loaded, nor built for");
+	assert_says("mend: apt install tensor-dkms");
+	assert_says("no memory limit of a cgroup");
+	assert_says("no udev rule");
+	assert_int_equal(run("-o doctor"), 9);
+	assert_silent_about("mend:");
+}
+
+static void doctor_tells_of_secure_boot(void **state)
+{
+	RECORD("/sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c",
+	       "\x06\0\0\0\x01");
+	assert_int_equal(run("doctor"), 9);
+	assert_says("warn  signature  Secure Boot or lockdown is on");
+	assert_says("mokutil --import");
+}
+
+static void doctor_compares_versions(void **state)
+{
+	module_loaded("0\n");
+	assert_int_equal(run("doctor"), 1); /* there is no node */
+	assert_says("ok    version    module and tensorstat are 0.1.0");
+	assert_says("FAIL  node");
+	assert_says("half of the memory, which is 8GiB");
+	RECORD("/sys/module/tensor/version", "0.0.9\n");
+	assert_int_equal(run("doctor"), 1);
+	assert_says("warn  version    the module is 0.0.9");
+}
+
+static void doctor_looks_at_limits(void **state)
+{
+	module_loaded("8589934592\n");
+	RECORD("/sys/fs/cgroup/user.slice/memory.max", "16777216\n");
+	RECORD("/sys/fs/cgroup/user.slice/me/memory.max", "max\n");
+	run("doctor");
+	assert_says("warn  limit      limit_bytes is 8GiB of 8GiB");
+	assert_says("device set limit_bytes 4294967296");
+	assert_says("warn  cgroup     this session's cgroup may have 16MiB");
+	assert_says("/sys/fs/cgroup/user.slice/memory.max is where");
+}
+
+static void doctor_looks_at_huge_pages(void **state)
+{
+	run("doctor");
+	assert_says("ok    hugepages");
+	RECORD("/proc/buddyinfo", "Node 0, zone   Normal 900 90 9 9 9 9 9 9 9 3 1\n");
+	run("doctor");
+	assert_says("warn  hugepages  5 free blocks of 2 MiB");
+	assert_says("compact_memory");
+}
+
+static void doctor_finds_the_rule(void **state)
+{
+	RECORD("/usr/lib/udev/rules.d/60-tensor.rules", "\n");
+	run("doctor");
+	assert_says("ok    udev       /usr/lib/udev/rules.d/60-tensor.rules");
+	assert_int_equal(run("-j doctor"), 9);
+	assert_says("{\"check\":\"module\",\"verdict\":\"fail\",\"finding\":\"tensor is not loaded");
+	assert_says("\"mend\":null}");
+	assert_int_equal(run("doctor who"), 2);
+}
+
+#define MACHINE(test) cmocka_unit_test_setup_teardown(test, machine_new, machine_drop)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(sort_orders_by_a_column),
+		cmocka_unit_test(fields_choose_columns),
+		cmocka_unit_test(one_line_is_names_and_values),
+		cmocka_unit_test(colour_comes_only_when_wanted),
+		cmocka_unit_test(terminal_is_coloured_unless_no_color_is_set),
+		cmocka_unit_test(watching_writes_an_object_a_line),
+		cmocka_unit_test(stat_counts_until_told),
+		cmocka_unit_test(device_is_shown),
+		cmocka_unit_test(top_in_a_pipe_writes_plain_tables),
+		cmocka_unit_test(top_fits_the_window_and_never_clears_it),
+		cmocka_unit_test(top_leaves_the_terminal_as_it_was),
+		cmocka_unit_test(top_stops_and_comes_back),
+		cmocka_unit_test(metrics_say_what_the_list_says),
+		cmocka_unit_test(textfile_is_renamed_into_place),
+		MACHINE(doctor_misses_the_module),
+		MACHINE(doctor_tells_of_secure_boot),
+		MACHINE(doctor_compares_versions),
+		MACHINE(doctor_looks_at_limits),
+		MACHINE(doctor_looks_at_huge_pages),
+		MACHINE(doctor_finds_the_rule),
+	};
+
+	tool_find();
+	return cmocka_run_group_tests_name("tensorstat_tools", tests, make_buffers, drop_buffers);
+}

@@ -1,0 +1,365 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR MIT
+/*
+ * monitor: what happens, a line an event. When events were lost, the kernel says so; then a dump
+ * tells which buffers came and went meanwhile, and those are told as if they had been heard.
+ */
+#include "netlink.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <linux/tensor.h>
+#include <linux/tensor_netlink.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+struct event {
+	int cmd;
+	bool found; /* in a dump, not heard */
+	int64_t buf, client, pid, uid, bytes, state, handles, limit;
+	char comm[COMM_MAX];
+};
+
+/* A buffer that is there, as far as we know. */
+struct known {
+	uint64_t id, bytes;
+	int64_t client, pid, uid;
+	char comm[COMM_MAX];
+};
+
+static const struct kind known_kind = {.name = "buffer", .size = sizeof(struct known)};
+
+static const struct {
+	const char *name;
+	int cmd;
+} kinds[] = {
+	{"alloc", TENSOR_CMD_EVENT_ALLOC},   {"free", TENSOR_CMD_EVENT_FREE},
+	{"import", TENSOR_CMD_EVENT_IMPORT}, {"export", TENSOR_CMD_EVENT_EXPORT},
+	{"limit", TENSOR_CMD_EVENT_LIMIT},   {"death", TENSOR_CMD_EVENT_DEATH},
+};
+
+#define KINDS (sizeof(kinds) / sizeof(*kinds))
+
+static struct {
+	const struct options *o;
+	struct nl_sock *sock;
+	struct list known; /* by ascending id */
+	bool wanted[KINDS];
+	bool pids; /* those of events mean something here */
+} m = {.known.kind = &known_kind};
+
+static const char *kind_name(int cmd)
+{
+	for (size_t i = 0; i < KINDS; i++)
+		if (kinds[i].cmd == cmd)
+			return kinds[i].name;
+	return NULL;
+}
+
+static bool kind_wanted(int cmd)
+{
+	for (size_t i = 0; i < KINDS; i++)
+		if (kinds[i].cmd == cmd)
+			return m.wanted[i];
+	return false;
+}
+
+/* ---- writing ------------------------------------------------------------------------------------ */
+
+static void write_json(const struct event *e)
+{
+	json_open(stdout, m.o->pretty);
+	json_enter('{');
+	json_u64("time_ms", now_ms());
+	json_string("event", kind_name(e->cmd));
+	json_bool("resync", e->found);
+	json_known("buffer", e->buf);
+	json_known("client", e->client);
+	json_known("pid", e->pid);
+	json_known("uid", e->uid);
+	json_string("comm", e->comm);
+	json_known("bytes", e->bytes);
+	json_key("readonly");
+	fputs(e->state == UNKNOWN ? "null" : e->state & TENSOR_STATE_RDONLY ? "true" : "false", stdout);
+	json_known("handles", e->handles);
+	json_known("limit_bytes", e->limit);
+	json_leave('}');
+	json_close();
+}
+
+static void put_number(const char *name, int64_t value)
+{
+	if (value != UNKNOWN)
+		printf(" %s %" PRId64, name, value);
+}
+
+static void put_bytes(const char *name, int64_t bytes)
+{
+	char text[CELL];
+
+	if (bytes == UNKNOWN)
+		return;
+	put_size(text, sizeof(text), (uint64_t)bytes, m.o);
+	printf(" %s %s", name, text);
+}
+
+static void write_text(const struct event *e)
+{
+	int64_t now = now_ms();
+	time_t seconds = now / 1000;
+	enum tone tone = e->cmd == TENSOR_CMD_EVENT_LIMIT || e->cmd == TENSOR_CMD_EVENT_DEATH ?
+				 TONE_WARN :
+				 TONE_PLAIN;
+	char clock[16];
+
+	strftime(clock, sizeof(clock), "%H:%M:%S", localtime(&seconds));
+	printf("%s.%03d %s%-6s%s", clock, (int)(now % 1000), tone_begin(tone, m.o),
+	       kind_name(e->cmd), tone_end(tone, m.o));
+	put_number("buffer", e->buf);
+	put_bytes("size", e->bytes);
+	put_number("client", e->client);
+	if (e->pid != UNKNOWN)
+		printf(m.o->numeric ? " pid %" PRId64 : " pid %" PRId64 "/%s", e->pid, e->comm);
+	put_number("uid", e->uid);
+	if (e->state != UNKNOWN)
+		fputs(e->state & TENSOR_STATE_RDONLY ? " readonly" : " writable", stdout);
+	put_number("handles", e->handles);
+	put_bytes("limit", e->limit);
+	puts(e->found ? " (found by dump)" : "");
+}
+
+static void tell(const struct event *e)
+{
+	if (kind_wanted(e->cmd))
+		(m.o->json ? write_json : write_text)(e);
+}
+
+/* ---- what is there ------------------------------------------------------------------------------ */
+
+/* Where that id is, or would be. Ids grow, so it is the end mostly. */
+static size_t known_place(uint64_t id)
+{
+	size_t low = 0, high = m.known.n;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (((struct known *)list_row(&m.known, middle))->id < id)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+static struct known *known_at(size_t place, uint64_t id)
+{
+	struct known *k = place < m.known.n ? list_row(&m.known, place) : NULL;
+
+	return k && k->id == id ? k : NULL;
+}
+
+static void known_add(const struct known *k)
+{
+	size_t place = known_place(k->id);
+
+	list_add(&m.known);
+	memmove(list_row(&m.known, place + 1), list_row(&m.known, place),
+		(m.known.n - 1 - place) * sizeof(*k));
+	*(struct known *)list_row(&m.known, place) = *k;
+}
+
+static void known_remove(size_t place)
+{
+	m.known.n--;
+	memmove(list_row(&m.known, place), list_row(&m.known, place + 1),
+		(m.known.n - place) * sizeof(struct known));
+}
+
+static int take_known(struct nl_msg *msg, void *arg)
+{
+	struct nlattr *a[TENSOR_A_BUF_MAX + 1];
+	struct known *k;
+
+	if (genlmsg_parse(nlmsg_hdr(msg), 0, a, TENSOR_A_BUF_MAX, NULL) < 0)
+		return NL_SKIP;
+	k = list_add(arg);
+	k->id = get_u64(a[TENSOR_A_BUF_ID]);
+	k->bytes = get_u64(a[TENSOR_A_BUF_BYTES]);
+	k->client = get_known(a[TENSOR_A_BUF_CLIENT]);
+	k->pid = get_known(a[TENSOR_A_BUF_PID]);
+	k->uid = get_known(a[TENSOR_A_BUF_UID]);
+	get_text(a[TENSOR_A_BUF_COMM], k->comm, sizeof(k->comm));
+	return NL_OK;
+}
+
+static enum status read_known(struct list *list)
+{
+	return netlink_dump("buffers", TENSOR_CMD_BUF_GET, take_known, list);
+}
+
+static void tell_found(int cmd, const struct known *k)
+{
+	struct event e = {
+		.cmd = cmd, .found = true, .buf = (int64_t)k->id, .client = k->client, .pid = k->pid,
+		.uid = k->uid, .bytes = (int64_t)k->bytes, .state = UNKNOWN, .handles = UNKNOWN,
+		.limit = UNKNOWN,
+	};
+
+	memcpy(e.comm, k->comm, sizeof(e.comm));
+	tell(&e);
+}
+
+/*
+ * Events were lost: both lists are sorted, what is in one only has gone or come. What still waits
+ * in the socket is older than the dump, or repeats it: take_event() knows by the ids.
+ */
+static enum status resync(void)
+{
+	struct list now = {.kind = &known_kind};
+	enum status status = read_known(&now);
+	size_t i = 0, k = 0;
+
+	complain("events were lost; reading the list again");
+	while (!status && (i < m.known.n || k < now.n)) {
+		const struct known *had = i < m.known.n ? list_row(&m.known, i) : NULL;
+		const struct known *have = k < now.n ? list_row(&now, k) : NULL;
+
+		if (!have || (had && had->id < have->id)) {
+			tell_found(TENSOR_CMD_EVENT_FREE, had);
+			i++;
+		} else if (!had || have->id < had->id) {
+			tell_found(TENSOR_CMD_EVENT_ALLOC, have);
+			k++;
+		} else {
+			i++;
+			k++;
+		}
+	}
+	list_clear(&m.known);
+	m.known = now;
+	return status;
+}
+
+/* ---- hearing -------------------------------------------------------------------------------------- */
+
+static void parse_event(struct nlattr **a, struct event *e)
+{
+	e->buf = get_known(a[TENSOR_A_EVENT_BUF]);
+	e->client = get_known(a[TENSOR_A_EVENT_CLIENT]);
+	e->pid = m.pids ? get_known(a[TENSOR_A_EVENT_PID]) : UNKNOWN;
+	e->uid = get_known(a[TENSOR_A_EVENT_UID]);
+	e->bytes = get_known(a[TENSOR_A_EVENT_BYTES]);
+	e->state = get_known(a[TENSOR_A_EVENT_STATE]);
+	e->handles = get_known(a[TENSOR_A_EVENT_HANDLES]);
+	e->limit = get_known(a[TENSOR_A_EVENT_LIMIT_BYTES]);
+	get_text(a[TENSOR_A_EVENT_COMM], e->comm, sizeof(e->comm));
+}
+
+/* False if it is about a buffer that came or went before our list was read. */
+static bool is_news(const struct event *e)
+{
+	size_t place = known_place((uint64_t)e->buf);
+	struct known *k = known_at(place, (uint64_t)e->buf);
+
+	if (e->cmd == TENSOR_CMD_EVENT_ALLOC && !k) {
+		struct known new = {(uint64_t)e->buf, (uint64_t)e->bytes, e->client, e->pid, e->uid, ""};
+
+		memcpy(new.comm, e->comm, sizeof(new.comm));
+		known_add(&new);
+		return true;
+	}
+	if (e->cmd == TENSOR_CMD_EVENT_FREE && k)
+		known_remove(place);
+	return e->cmd == TENSOR_CMD_EVENT_ALLOC ? false : e->cmd == TENSOR_CMD_EVENT_FREE ? !!k : true;
+}
+
+static int take_event(struct nl_msg *msg, void *arg)
+{
+	struct genlmsghdr *g = nlmsg_data(nlmsg_hdr(msg));
+	struct nlattr *a[TENSOR_A_EVENT_MAX + 1];
+	struct event e = {.cmd = g->cmd};
+
+	if (!kind_name(e.cmd) || genlmsg_parse(nlmsg_hdr(msg), 0, a, TENSOR_A_EVENT_MAX, NULL) < 0)
+		return NL_SKIP;
+	parse_event(a, &e);
+	if (is_news(&e))
+		tell(&e);
+	return NL_OK;
+}
+
+static enum status listen_on(void)
+{
+	enum status status = STATUS_OK;
+
+	nl_socket_modify_cb(m.sock, NL_CB_VALID, NL_CB_CUSTOM, take_event, NULL);
+	while (!status) {
+		int err = nl_recvmsgs_default(m.sock);
+
+		/* libnl has one code for ENOBUFS and ENOMEM */
+		if (err == -NLE_NOMEM)
+			status = resync();
+		else if (err < 0 && err != -NLE_INTR && err != -NLE_AGAIN) {
+			complain("events: %s", nl_geterror(err));
+			status = STATUS_ERROR;
+		}
+		if (fflush(stdout) == EOF)
+			return STATUS_ERROR;
+	}
+	return status;
+}
+
+static enum status parse(char **arg)
+{
+	bool all = !*arg;
+	size_t i;
+
+	for (i = 0; i < KINDS; i++)
+		m.wanted[i] = all;
+	for (; *arg; arg++) {
+		for (i = 0; i < KINDS && !is(*arg, kinds[i].name); i++)
+			;
+		if (i == KINDS)
+			return bad("there is no kind of event", *arg);
+		m.wanted[i] = true;
+	}
+	return STATUS_OK;
+}
+
+/* Events carry numbers of the initial pid namespace, whose inode number is fixed. */
+static bool in_initial_pid_namespace(void)
+{
+	char link[64] = "";
+
+	return readlink("/proc/self/ns/pid", link, sizeof(link) - 1) > 0 &&
+	       !strcmp(link, "pid:[4026531836]");
+}
+
+enum status cmd_monitor(char **arg, const struct options *o)
+{
+	enum status status = parse(arg);
+
+	if (status)
+		return status;
+	m.o = o;
+	m.pids = in_initial_pid_namespace();
+	if (o->backend && strcmp(o->backend, device_backend.name)) {
+		complain("only the module tells events");
+		return STATUS_UNSUPPORTED;
+	}
+	status = netlink_open();
+	if (status == STATUS_NO_MODULE)
+		complain("the tensor module is not loaded");
+	if (status)
+		return status;
+	/* First listen, then look: what happens between is heard twice and told once. */
+	m.sock = netlink_listen(&status);
+	if (!status)
+		status = read_known(&m.known);
+	if (!status)
+		status = listen_on();
+	return status;
+}

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR MIT
+/* buffer show, client show: a list, thinned out by filters, once or again and again. */
+#include "tensorstat.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+/* What a row must be. 0, or false: any. */
+struct filter {
+	bool has_id, shared;
+	uint64_t id, min_bytes;
+	uint32_t dtype;
+	pid_t pid;
+};
+
+struct show {
+	const struct kind *kind;
+	const struct backend *backend;
+	const struct options *o;
+	struct filter filter;
+	bool (*wanted)(const void *row, const void *filter);
+	const char *missing; /* what to say if one was asked for and is not there */
+	struct view view;
+};
+
+/* ---- filters ------------------------------------------------------------------------------------ */
+
+static enum status parse_buffer_filter(char **arg, struct filter *f)
+{
+	if (*arg && parse_u64(*arg, &f->id)) {
+		f->has_id = true;
+		arg++;
+	}
+	for (; *arg; arg++) {
+		const char *word = *arg;
+
+		if (is(word, "shared")) {
+			f->shared = true;
+			continue;
+		}
+		if (!is(word, "dtype") && !is(word, "minsize") && !is(word, "owner"))
+			return bad("what is", word);
+		if (!*++arg)
+			return bad("a value is missing after", word);
+		if (is(word, "dtype"))
+			f->dtype = dtype_by_name(*arg);
+		if ((is(word, "dtype") && !f->dtype) ||
+		    (is(word, "minsize") && !parse_size(*arg, &f->min_bytes)) ||
+		    (is(word, "owner") && !parse_pid(*arg, &f->pid)))
+			return bad(word, *arg);
+	}
+	return STATUS_OK;
+}
+
+static enum status parse_client_filter(char **arg, struct filter *f)
+{
+	if (!*arg)
+		return STATUS_OK;
+	if (!is(*arg, "pid"))
+		return bad("what is", *arg);
+	if (!arg[1])
+		return bad("a value is missing after", *arg);
+	if (!parse_pid(arg[1], &f->pid))
+		return bad("pid", arg[1]);
+	return arg[2] ? bad("what is", arg[2]) : STATUS_OK;
+}
+
+static bool owned_by(const struct buffer *b, pid_t pid)
+{
+	for (size_t i = 0; i < b->n_owners; i++)
+		if (b->owners[i].pid == pid)
+			return true;
+	return false;
+}
+
+static bool buffer_wanted(const void *row, const void *filter)
+{
+	const struct filter *f = filter;
+	const struct buffer *b = row;
+
+	return (!f->has_id || b->id == f->id) && (!f->dtype || b->dtype == f->dtype) &&
+	       b->bytes >= f->min_bytes && (!f->pid || owned_by(b, f->pid)) &&
+	       (!f->shared || b->shared);
+}
+
+static bool client_wanted(const void *row, const void *filter)
+{
+	const struct filter *f = filter;
+
+	return !f->pid || ((const struct client *)row)->owner.pid == f->pid;
+}
+
+/* ---- once and again -------------------------------------------------------------------------------- */
+
+static void write_json(const struct show *s, const void *const *row, size_t n)
+{
+	json_open(stdout, s->o->pretty);
+	if (s->o->watch) {
+		json_enter('{');
+		json_u64("time_ms", now_ms());
+		json_key(s->kind->name);
+	}
+	json_rows(s->kind, row, n, s->backend);
+	if (s->o->watch)
+		json_leave('}');
+	json_close();
+}
+
+static void write_rows(const struct show *s, const struct list *list)
+{
+	const void **row = view_order(&s->view, list, s->o);
+
+	if (s->o->json) {
+		write_json(s, row, list->n);
+	} else if (s->o->oneline) {
+		lines_print(stdout, &s->view, row, list->n, s->o);
+	} else {
+		if (!s->o->no_header)
+			printf("backend: %s\n", s->backend->name);
+		table_print(stdout, &s->view, row, list->n, s->o);
+	}
+	free(row);
+}
+
+static enum status show_once(const struct show *s)
+{
+	struct list list = {.kind = s->kind};
+	enum status status = (s->kind == &buffer_kind ? s->backend->buffers : s->backend->clients)(&list);
+
+	if (!status) {
+		list_filter(&list, s->wanted, &s->filter);
+		if (s->missing && !list.n && !s->o->watch) {
+			complain("%s", s->missing);
+			status = STATUS_NOT_FOUND;
+		} else {
+			write_rows(s, &list);
+		}
+	}
+	list_clear(&list);
+	return status;
+}
+
+static enum status show(struct show *s)
+{
+	const double wait = s->o->watch;
+	const struct timespec pause = {(time_t)wait, (long)((wait - (double)(time_t)wait) * 1e9)};
+	enum status status = view_init(&s->view, s->kind, s->o);
+
+	if (!status)
+		status = choose_backend(s->o->backend, &s->backend);
+	if (!status)
+		status = show_once(s);
+	while (!status && s->o->watch) {
+		if (fflush(stdout) == EOF)
+			return STATUS_ERROR;
+		nanosleep(&pause, NULL);
+		if (!s->o->json && !s->o->oneline)
+			putchar('\n');
+		status = show_once(s);
+	}
+	return status;
+}
+
+enum status cmd_buffer(char **arg, const struct options *o)
+{
+	struct show s = {.kind = &buffer_kind, .o = o, .wanted = buffer_wanted};
+	enum status status = parse_buffer_filter(arg, &s.filter);
+
+	if (s.filter.has_id)
+		s.missing = "there is no buffer with that id that you may see";
+	return status ? status : show(&s);
+}
+
+enum status cmd_client(char **arg, const struct options *o)
+{
+	struct show s = {.kind = &client_kind, .o = o, .wanted = client_wanted};
+	enum status status = parse_client_filter(arg, &s.filter);
+
+	if (s.filter.pid)
+		s.missing = "that process is no client that you may see";
+	return status ? status : show(&s);
+}

@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: LGPL-2.1-only OR MIT
+#
+# bash completion of tensorstat(1). Needs nothing but bash.
+
+# The object among the words, past options and their values.
+_tensorstat_object() {
+	local i
+	for ((i = 1; i < COMP_CWORD; i++)); do
+		case ${COMP_WORDS[i]} in
+		-w | --watch | -b | --backend | --sort | --fields | --textfile) ((i++)) ;;
+		-*) ;;
+		*) object=${COMP_WORDS[i]} command=""
+			((i + 1 < COMP_CWORD)) && command=${COMP_WORDS[i + 1]}
+			return ;;
+		esac
+	done
+}
+
+_tensorstat_of_object() {
+	case $1 in
+	buffer | client)
+		if [ -z "$2" ]; then
+			echo show help
+		elif [ "$1" = buffer ]; then
+			echo dtype minsize owner shared
+		else
+			echo pid
+		fi ;;
+	device)
+		if [ -z "$2" ]; then
+			echo show set help
+		elif [ "$2" = set ]; then
+			(cd /sys/module/tensor/parameters 2>/dev/null && echo *)
+		fi ;;
+	top) echo buffer process user ;;
+	monitor) echo alloc free import export limit death ;;
+	metrics) echo --textfile ;;
+	esac
+}
+
+_tensorstat() {
+	local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]} object="" command="" words=""
+	COMPREPLY=()
+	_tensorstat_object
+	case $prev in
+	-b | --backend) words="device memfd" ;;
+	dtype) words="bool u8 i8 i16 i32 i64 f16 bf16 f32 f64 c64 c128" ;;
+	owner | pid) words=$(cd /proc && echo [1-9]*) ;;
+	--textfile) mapfile -t COMPREPLY < <(compgen -f -- "$cur"); return ;;
+	--sort) words="id name dtype shape size pinned refs owner state uid buffers handles age" ;;
+	--fields | -w | --watch | minsize) return ;;
+	*)
+		case $cur in
+		-*) words="--json --pretty --oneline --no-header --raw --color --numeric --sort --fields
+			--watch --backend --textfile --help --version" ;;
+		*)
+			if [ -z "$object" ]; then
+				words="buffer client device stat top monitor metrics doctor help version"
+			else
+				words=$(_tensorstat_of_object "$object" "$command")
+			fi ;;
+		esac ;;
+	esac
+	mapfile -t COMPREPLY < <(compgen -W "$words" -- "$cur")
+}
+
+complete -F _tensorstat tensorstat
