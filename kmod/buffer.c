@@ -180,7 +180,8 @@ struct tensor_buf *tensor_buf_alloc(const struct tensor_want *want, struct tenso
 /**
  * tensor_buf_adopt() - make a buffer of memory that there is
  * @backing: what the memory is
- * @source: for @backing to keep; given to its release, unless this fails
+ * @source: for @backing to keep; given to its release. The caller's if this fails: release must
+ *	bear that there is none
  * @bytes: whole pages, not 0
  * @client: the client that asks, which holds the filesystem
  *
@@ -193,8 +194,10 @@ struct tensor_buf *tensor_buf_adopt(const struct tensor_backing *backing, void *
 
 	if (!buf)
 		return ERR_PTR(-ENOMEM);
-	buf->source = source;
-	return buf_publish(buf);
+	buf = buf_publish(buf);
+	if (!IS_ERR(buf))
+		buf->source = source;
+	return buf;
 }
 
 /**

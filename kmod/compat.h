@@ -9,12 +9,16 @@
 #ifndef TENSOR_COMPAT_H
 #define TENSOR_COMPAT_H
 
+#include <linux/err.h>
+#include <linux/fs.h>
 #include <linux/gfp.h>
 #include <linux/kthread.h>
 #include <linux/mm.h>
 #include <linux/mmzone.h>
 #include <linux/module.h>
+#include <linux/pagemap.h>
 #include <linux/printk.h>
+#include <linux/shmem_fs.h>
 #include <linux/shrinker.h>
 #include <linux/slab.h>
 #include <linux/version.h>
@@ -138,5 +142,42 @@ static inline struct page *tensor_alloc_contig_pages(unsigned long pages, gfp_t 
 	return NULL;
 #endif
 }
+
+/* 6.17 renamed it, when there came to be two ways to map a file. */
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 17, 0)
+#define vfs_mmap call_mmap
+#endif
+
+/*
+ * 6.11 pins the folios of a memfd. Before that one takes references to its pages, wherever they
+ * are; like the newer one this gives each folio once. Only for files of shmem.
+ */
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 11, 0)
+static inline void unpin_folios(struct folio **folios, unsigned long nr)
+{
+	while (nr--)
+		folio_put(folios[nr]);
+}
+
+static inline long memfd_pin_folios(struct file *memfd, loff_t start, loff_t end,
+				    struct folio **folios, unsigned int room, pgoff_t *offset)
+{
+	pgoff_t index = start >> PAGE_SHIFT;
+	unsigned int nr = 0;
+	struct page *page;
+
+	while (index <= end >> PAGE_SHIFT && nr < room) {
+		page = shmem_read_mapping_page(memfd->f_mapping, index);
+		if (IS_ERR(page)) {
+			unpin_folios(folios, nr);
+			return PTR_ERR(page);
+		}
+		folios[nr] = page_folio(page);
+		index = folio_next_index(folios[nr++]);
+	}
+	*offset = offset_in_folio(folios[0], start);
+	return nr;
+}
+#endif
 
 #endif /* TENSOR_COMPAT_H */

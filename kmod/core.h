@@ -4,7 +4,8 @@
  *
  *	owner   who made something: process, user, name           owner.c
  *	buffer  memory and a descriptor, on an inode of its own    buffer.c meta.c fs.c map.c
- *	        as devices see it                                  dmabuf.c
+ *	        as devices see it                                  dmabuf.c sync.c
+ *	        of somebody else's memory                          foreign.c memfd.c
  *	        what may be done with it, and no longer            contract.c purge.c
  *	        what its holders are told                          event.c status.c
  *	client  an open /dev/tensor: a table of handles            client.c device.c
@@ -36,6 +37,7 @@
 #include <linux/atomic.h>
 #include <linux/bits.h>
 #include <linux/compat.h>
+#include <linux/dma-direction.h>
 #include <linux/dma-resv.h>
 #include <linux/fs.h>
 #include <linux/list.h>
@@ -113,6 +115,9 @@ struct tensor_span {
  * struct tensor_backing - what is different between kinds of memory
  * @kind: enum tensor_kind
  * @map: mmap(); NULL: it cannot be mapped. What tensor_map() promises was checked
+ * @resv: where devices put their fences; NULL: the buffer's own
+ * @begin: of an access by the processor; NULL: it is the buffer's mappings that matter
+ * @end: of it
  * @pin: find the pages of a span, which stay until @unpin; between tensor_device_get() and
  *	tensor_device_put(). -EIDRM: they are gone
  * @unpin: undo @pin, of pages that may have been written to; NULL: nothing to do
@@ -121,6 +126,9 @@ struct tensor_span {
 struct tensor_backing {
 	u32 kind;
 	int (*map)(struct tensor_buf *buf, struct vm_area_struct *vma);
+	struct dma_resv *(*resv)(struct tensor_buf *buf);
+	int (*begin)(struct tensor_buf *buf, enum dma_data_direction dir);
+	int (*end)(struct tensor_buf *buf, enum dma_data_direction dir);
 	int (*pin)(struct tensor_buf *buf, struct tensor_span *span);
 	void (*unpin)(struct tensor_span *span, bool dirty);
 	void (*release)(struct tensor_buf *buf);
@@ -282,6 +290,15 @@ struct file *tensor_dmabuf_file(const struct tensor_hold *hold);
 bool tensor_dmabuf_hold(const struct dma_buf *dmabuf, struct tensor_hold *hold);
 void tensor_dmabuf_sync(const struct tensor_hold *hold, bool for_cpu);
 
+/* foreign.c, memfd.c */
+int tensor_foreign_hold(struct tensor_client *client, struct dma_buf *dmabuf,
+			struct tensor_hold *hold);
+struct file *tensor_foreign_dmabuf(const struct tensor_hold *hold);
+int tensor_memfd_hold(struct tensor_client *client, struct file *file, struct tensor_hold *hold);
+
+/* sync.c */
+int tensor_sync_check(const struct tensor_hold *hold, bool write);
+
 /* purge.c */
 int tensor_purge_init(void);
 void tensor_purge_exit(void);
@@ -293,6 +310,7 @@ void tensor_purge_forget(struct tensor_buf *buf);
 void tensor_status_state(struct tensor_buf *buf, u32 set, u32 clear);
 void tensor_status_seal(struct tensor_buf *buf, u32 seals);
 u64 tensor_status_wrote(struct tensor_buf *buf);
+u64 tensor_status_generation(struct tensor_buf *buf);
 int tensor_status_map(struct tensor_buf *buf, struct vm_area_struct *vma);
 void tensor_status_free(struct tensor_buf *buf);
 
@@ -482,13 +500,14 @@ int tensor_call_hold(const struct tensor_call *call, u32 handle, struct tensor_h
 int tensor_call_reply(const struct tensor_call *call);
 int tensor_call_give(const struct tensor_call *call, struct tensor_handle *handle);
 
-/* share.c, contract.c, purge.c */
+/* share.c, contract.c, purge.c, sync.c */
 u64 tensor_export_flags(void);
 int tensor_export(struct tensor_call *call);
 int tensor_import(struct tensor_call *call);
 int tensor_seal(struct tensor_call *call);
 int tensor_revoke(struct tensor_call *call);
 int tensor_advise(struct tensor_call *call);
+int tensor_sync(struct tensor_call *call);
 
 /* fdinfo.c */
 void tensor_fdinfo_client(struct seq_file *m, struct file *file);

@@ -216,22 +216,14 @@ void tensor_dmabuf_sync(const struct tensor_hold *hold, bool for_cpu)
 	mutex_unlock(&buf->lock);
 }
 
-/* What may the processor do through this dma-buf? @dir is a device's, as seen from it. */
-static int access_check(const struct tensor_hold *hold, enum dma_data_direction dir)
-{
-	if (dir == DMA_FROM_DEVICE)
-		return 0;
-	if (hold->rdonly)
-		return -EACCES;
-	return tensor_buf_seals(hold->buf) & TENSOR_SEAL_WRITE ? -EPERM : 0;
-}
-
 /* The core waits for the fences. */
 static int dmabuf_begin(struct dma_buf *dmabuf, enum dma_data_direction dir)
 {
 	const struct tensor_hold *hold = &dmabuf_of(dmabuf)->hold;
-	int err = tensor_buf_usable(hold->buf) ?: access_check(hold, dir);
+	int err = tensor_buf_usable(hold->buf);
 
+	if (!err)
+		err = tensor_sync_check(hold, dir != DMA_FROM_DEVICE);
 	if (err)
 		return err;
 	tensor_dmabuf_sync(hold, true);
@@ -241,12 +233,13 @@ static int dmabuf_begin(struct dma_buf *dmabuf, enum dma_data_direction dir)
 static int dmabuf_end(struct dma_buf *dmabuf, enum dma_data_direction dir)
 {
 	const struct tensor_hold *hold = &dmabuf_of(dmabuf)->hold;
-	int err = access_check(hold, dir);
+	bool write = dir != DMA_FROM_DEVICE;
+	int err = tensor_sync_check(hold, write);
 
 	if (err)
 		return err;
 	tensor_dmabuf_sync(hold, false);
-	if (dir != DMA_FROM_DEVICE)
+	if (write)
 		tensor_status_wrote(hold->buf);
 	return 0;
 }

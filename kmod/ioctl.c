@@ -249,12 +249,14 @@ static const struct ioctl_op ops[] = {
 	OP(TENSOR_IOC_SEAL, tensor_seal, struct tensor_seal, seals, .on_buf = true),
 	OP(TENSOR_IOC_REVOKE, tensor_revoke, struct tensor_revoke, __reserved),
 	OP(TENSOR_IOC_ADVISE, tensor_advise, struct tensor_advise, __reserved),
+	OP(TENSOR_IOC_SYNC, tensor_sync, struct tensor_sync, generation, .on_buf = true),
 };
 
 static u64 query_features(void)
 {
 	u64 features = TENSOR_FEATURE_RDONLY | TENSOR_FEATURE_NETLINK | TENSOR_FEATURE_STATUS |
-		       TENSOR_FEATURE_EVENTS | TENSOR_FEATURE_DMABUF;
+		       TENSOR_FEATURE_EVENTS | TENSOR_FEATURE_DMABUF |
+		       TENSOR_FEATURE_MEMFD;
 
 	if (IS_ENABLED(CONFIG_TRANSPARENT_HUGEPAGE) && TENSOR_TOP_ORDER == TENSOR_PMD_ORDER)
 		features |= TENSOR_FEATURE_HUGE;

@@ -200,9 +200,11 @@ static int map_backing(const struct tensor_hold *hold, struct vm_area_struct *vm
 {
 	if (!hold->buf->backing->map)
 		return -EOPNOTSUPP;
-	if (hold->rdonly)
+	if (hold->rdonly || !(vma->vm_flags & VM_MAYSHARE))
 		vm_flags_clear(vma, VM_MAYWRITE);
 	vm_flags_clear(vma, VM_MAYEXEC);
+	/* to grow would lead out of the part */
+	vm_flags_set(vma, VM_DONTEXPAND | VM_DONTDUMP);
 	vma->vm_pgoff += hold->first;
 	return hold->buf->backing->map(hold->buf, vma);
 }

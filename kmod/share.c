@@ -29,6 +29,9 @@ static int export_range(const struct tensor_export *arg, struct tensor_hold *hol
 		return -EINVAL;
 	if (!count || first >= hold->count || count > hold->count - first)
 		return -EINVAL;
+	/* where its exporter maps it, it alone decides */
+	if (hold->buf->backing->kind == TENSOR_KIND_DMABUF && count != hold->count)
+		return -EOPNOTSUPP;
 	hold->first += first;
 	hold->count = count;
 	return 0;
@@ -74,6 +77,8 @@ static struct file *export_dmabuf(const struct tensor_hold *hold)
 	struct file *file;
 	int err;
 
+	if (buf->backing->kind == TENSOR_KIND_DMABUF)
+		return tensor_foreign_dmabuf(hold);
 	mutex_lock(&buf->lock);
 	err = export_ready(buf);
 	if (!err)
@@ -159,37 +164,34 @@ u64 tensor_export_flags(void)
 	return EXPORT_FLAGS;
 }
 
+static int import_dmabuf(struct tensor_client *client, struct dma_buf *dmabuf,
+			 struct tensor_hold *hold)
+{
+	if (!tensor_dmabuf_hold(dmabuf, hold))
+		return tensor_foreign_hold(client, dmabuf, hold);
+	tensor_buf_get(hold->buf);
+	return tensor_buf_usable(hold->buf);
+}
+
 /*
  * With a reference in @hold for the caller. What a dma-buf is, only the number of its fd tells; if
  * that means another file by now, the one it means is taken.
  */
-static int import_dmabuf(int fd, struct tensor_hold *hold)
+static int import_hold(struct tensor_call *call, struct file *file, struct tensor_hold *hold)
 {
-	struct dma_buf *dmabuf = dma_buf_get(fd);
-	int err = -EOPNOTSUPP;
-
-	if (IS_ERR(dmabuf))
-		return -EOPNOTSUPP;
-	if (tensor_dmabuf_hold(dmabuf, hold)) {
-		tensor_buf_get(hold->buf);
-		err = 0;
-	}
-	dma_buf_put(dmabuf);
-	return err;
-}
-
-static int import_hold(int fd, struct file *file, struct tensor_hold *hold)
-{
+	struct dma_buf *dmabuf;
 	int err;
 
 	if (tensor_fs_hold(file, hold)) {
 		tensor_buf_get(hold->buf);
-	} else {
-		err = import_dmabuf(fd, hold);
-		if (err)
-			return err;
+		return tensor_buf_usable(hold->buf);
 	}
-	return tensor_buf_usable(hold->buf);
+	dmabuf = dma_buf_get(call->arg.import.fd);
+	if (IS_ERR(dmabuf))
+		return tensor_memfd_hold(call->client, file, hold);
+	err = import_dmabuf(call->client, dmabuf, hold);
+	dma_buf_put(dmabuf);
+	return err;
 }
 
 /* Once published the handle is no longer ours to look at. */
@@ -213,7 +215,7 @@ static int import_file(struct tensor_call *call, struct file *file)
 	struct tensor_hold hold = {};
 	int err;
 
-	err = import_hold(arg->fd, file, &hold);
+	err = import_hold(call, file, &hold);
 	if (err)
 		goto put_buf;
 	handle = tensor_handle_new(call->client, &hold);

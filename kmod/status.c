@@ -79,6 +79,22 @@ u64 tensor_status_wrote(struct tensor_buf *buf)
 	return generation;
 }
 
+/**
+ * tensor_status_generation() - how many writes have ended
+ * @buf: the buffer
+ *
+ * Return: the generation.
+ */
+u64 tensor_status_generation(struct tensor_buf *buf)
+{
+	u64 generation;
+
+	spin_lock(&buf->spin);
+	generation = buf->generation;
+	spin_unlock(&buf->spin);
+	return generation;
+}
+
 static int status_make(struct tensor_buf *buf)
 {
 	struct page *page = alloc_page(GFP_KERNEL_ACCOUNT | __GFP_ZERO);

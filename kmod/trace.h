@@ -168,6 +168,19 @@ TRACE_EVENT(tensor_attach,
 		      __entry->begin ? "attach" : "detach")
 );
 
+TRACE_EVENT(tensor_sync,
+	    TP_PROTO(const struct tensor_buf *buf, u32 flags),
+	    TP_ARGS(buf, flags),
+	    TP_STRUCT__entry(__field(u64, buf)
+			     __field(u32, flags)),
+	    TP_fast_assign(__entry->buf = buf->id;
+			   __entry->flags = flags;),
+	    TP_printk("buf=%llu %s%s %s", __entry->buf,
+		      __entry->flags & TENSOR_SYNC_READ ? "r" : "",
+		      __entry->flags & TENSOR_SYNC_WRITE ? "w" : "",
+		      __entry->flags & TENSOR_SYNC_END ? "end" : "begin")
+);
+
 #endif /* TENSOR_TRACE_H */
 
 #undef TRACE_INCLUDE_PATH

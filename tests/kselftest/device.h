@@ -153,6 +153,15 @@ HELPER int buf_advise(int dev, uint32_t handle, uint32_t advice)
 	return err ? err : (int)arg.purged;
 }
 
+/* SYNC: 0 or -errno. fd is /dev/tensor with a handle, or a buffer fd with 0. */
+HELPER int buf_sync(int fd, uint32_t handle, uint32_t flags, uint64_t deadline_ns)
+{
+	struct tensor_sync arg = { .size = sizeof(arg), .flags = flags, .handle = handle,
+				   .deadline_ns = deadline_ns };
+
+	return dev_call(fd, TENSOR_IOC_SYNC, &arg);
+}
+
 /* A buffer as fd alone: no handle, no open device. */
 HELPER int buf_new_fd(uint64_t bytes)
 {

@@ -16,6 +16,12 @@
 #define DMABUF	(TENSOR_EXPORT_DMABUF | TENSOR_EXPORT_CLOEXEC)
 #define RW	(PROT_READ | PROT_WRITE)
 
+/*
+ * In a fixture's setup SKIP() alone lets the test run; this ends it, with the status that the
+ * harness takes for one that was skipped.
+ */
+#define SKIP_SETUP(why)	SKIP(_exit(255), why)
+
 /* DMA_BUF_IOCTL_SYNC: 0 or -errno. */
 HELPER int dmabuf_sync(int fd, uint64_t flags)
 {
@@ -62,6 +68,15 @@ HELPER uint64_t deadline_ms(uint64_t ms)
 
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	return now.tv_sec * 1000000000ULL + now.tv_nsec + ms * 1000000;
+}
+
+HELPER struct tensor_info info_of(int dev, uint32_t handle)
+{
+	struct tensor_info info;
+
+	if (buf_info(dev, handle, &info))
+		memset(&info, 0xff, sizeof(info));
+	return info;
 }
 
 /* An open of vgem; -ENODEV where there is none. */

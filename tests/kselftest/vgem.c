@@ -21,7 +21,7 @@ FIXTURE_SETUP(vgem)
 {
 	self->vgem = vgem_open();
 	if (self->vgem < 0)
-		SKIP(return, "no vgem");
+		SKIP_SETUP("no vgem");
 	self->dev = dev_open();
 	ASSERT_LE(0, self->dev);
 	self->used = dev_used(self->dev);
@@ -32,22 +32,11 @@ FIXTURE_SETUP(vgem)
 
 FIXTURE_TEARDOWN(vgem)
 {
-	if (self->vgem < 0)
-		return;
 	close(self->vgem);
 	close(self->fd);
 	dev_close(self->dev, self->buf.handle);
 	EXPECT_TRUE(used_becomes(self->dev, self->used));
 	close(self->dev);
-}
-
-static struct tensor_info info_of(int dev, uint32_t handle)
-{
-	struct tensor_info info;
-
-	if (buf_info(dev, handle, &info))
-		memset(&info, 0xff, sizeof(info));
-	return info;
 }
 
 TEST_F(vgem, import_attaches_and_maps)

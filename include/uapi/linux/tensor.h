@@ -382,8 +382,8 @@ struct tensor_meta {
  *
  * Errors: EACCES: a read-only handle, or a buffer sealed against writing, without
  * TENSOR_EXPORT_RDONLY. EBUSY: the buffer is purgeable. EINVAL: the range is empty, not whole pages,
- * or reaches past the end. EOPNOTSUPP: TENSOR_EXPORT_DMABUF of a part, or read-only, of a foreign
- * dma-buf. EMFILE, ENFILE: no file descriptor.
+ * or reaches past the end. EOPNOTSUPP: a part of a foreign dma-buf, or TENSOR_EXPORT_DMABUF of one,
+ * read-only. EMFILE, ENFILE: no file descriptor.
  */
 struct tensor_export {
 	__u32 size;
@@ -410,9 +410,14 @@ struct tensor_export {
  * page can go while it is used; a handle from one that was opened for reading, or is sealed with
  * F_SEAL_WRITE or F_SEAL_FUTURE_WRITE, is read-only.
  *
+ * While a handle may write to a memfd, F_SEAL_WRITE of it is EBUSY; F_SEAL_FUTURE_WRITE refuses new
+ * writable mappings (EPERM), and leaves to devices what they may. Mappings of either kind are the
+ * exporter's, and not counted in INFO.
+ *
  * Errors: EACCES: this /dev/tensor is not open for writing. EBADF: not an open fd. EOPNOTSUPP: not
- * one of the kinds above. EINVAL: a memfd that is empty, has no whole number of pages, or can
- * shrink. EMFILE: as ALLOC.
+ * one of the kinds above, or a memfd of hugetlbfs. EINVAL: a dma-buf or memfd that is empty, is
+ * larger than @tensor_query.max_bytes or has no whole number of pages, or a memfd that can shrink.
+ * EMFILE: as ALLOC.
  */
 struct tensor_import {
 	__u32 size;
@@ -527,7 +532,7 @@ struct tensor_advise {
  * @handle: in: the handle; 0 on a buffer fd
  * @__reserved: must be 0
  * @deadline_ns: in: without TENSOR_SYNC_END, until when to wait for devices, CLOCK_MONOTONIC; 0: do
- *	not wait; TENSOR_SYNC_FOREVER: no limit
+ *	not wait; TENSOR_SYNC_FOREVER: no limit. Otherwise 0
  * @generation: out: as in struct tensor_status, that of the caller's write included
  *
  * The begin waits for the fences of devices: those that write, and before a write also those that
@@ -537,7 +542,8 @@ struct tensor_advise {
  * happens, and nobody needs to call it but for that.
  *
  * Errors: EACCES: TENSOR_SYNC_WRITE through a read-only handle or fd. EPERM: TENSOR_SYNC_WRITE of a
- * buffer that is sealed against it. ETIMEDOUT: a device still had not finished. EINTR: a signal.
+ * buffer that is sealed against it. ETIMEDOUT: a device still had not finished. EINTR: a signal. On
+ * a foreign dma-buf also what its exporter says.
  */
 struct tensor_sync {
 	__u32 size;

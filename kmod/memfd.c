@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Memfds as buffers.
+ *
+ * A memfd's pages come and go as its filesystem likes, but while it cannot shrink there is one for
+ * each offset when one is asked for. So nothing is held until a device maps the memory: its pages
+ * are brought in and pinned then, and given back when it unmaps. Mappings are the filesystem's own.
+ *
+ * A handle that may write counts as a writable mapping of the memfd, for as long as the buffer
+ * lives: F_SEAL_WRITE is refused to others while it could be broken.
+ */
+#include <linux/err.h>
+#include <linux/fcntl.h>
+#include <linux/file.h>
+#include <linux/fs.h>
+#include <linux/minmax.h>
+#include <linux/mm.h>
+#include <linux/pagemap.h>
+#include <linux/shmem_fs.h>
+#include <linux/slab.h>
+
+#include "core.h"
+
+/**
+ * struct tensor_memfd - what a buffer of this kind keeps
+ * @file: the memfd
+ * @writes: counted as a writer of it
+ */
+struct tensor_memfd {
+	struct file *file;
+	bool writes;
+};
+
+static int memfd_map(struct tensor_buf *buf, struct vm_area_struct *vma)
+{
+	struct tensor_memfd *memfd = buf->source;
+
+	vma_set_file(vma, memfd->file);
+	return vfs_mmap(memfd->file, vma);
+}
+
+static void memfd_unpin(struct tensor_span *span, bool dirty)
+{
+	unsigned long i;
+
+	for (i = 0; dirty && i < span->nr; i++) {
+		folio_lock(span->folios[i]);
+		folio_mark_dirty(span->folios[i]);
+		folio_unlock(span->folios[i]);
+	}
+	unpin_folios(span->folios, span->nr);
+	kvfree(span->folios);
+}
+
+/* Folio by folio; the first and the last may reach further than the span. */
+static unsigned long memfd_pages(struct tensor_span *span)
+{
+	unsigned long n = 0, skip, run, i;
+	struct folio *folio;
+
+	for (i = 0; i < span->nr; i++) {
+		folio = span->folios[i];
+		skip = span->first + n - folio->index;
+		if (skip >= folio_nr_pages(folio))
+			break;
+		run = min_t(unsigned long, span->count - n, folio_nr_pages(folio) - skip);
+		while (run--)
+			span->pages[n++] = folio_page(folio, skip++);
+	}
+	return n;
+}
+
+static int memfd_pin(struct tensor_buf *buf, struct tensor_span *span)
+{
+	loff_t begin = (loff_t)span->first << PAGE_SHIFT;
+	loff_t last = begin + ((loff_t)span->count << PAGE_SHIFT) - 1;
+	struct tensor_memfd *memfd = buf->source;
+	pgoff_t offset;
+	long nr;
+
+	span->folios = kvmalloc_array(span->count, sizeof(*span->folios),
+				      GFP_KERNEL | __GFP_NOWARN);
+	if (!span->folios)
+		return -ENOMEM;
+	nr = memfd_pin_folios(memfd->file, begin, last, span->folios, span->count, &offset);
+	if (nr <= 0) {
+		kvfree(span->folios);
+		return nr ?: -ENOMEM;
+	}
+	span->nr = nr;
+	if (memfd_pages(span) != span->count) {
+		/* somebody punches holes into it while we look */
+		memfd_unpin(span, false);
+		return -EAGAIN;
+	}
+	return 0;
+}
+
+static void memfd_free(struct tensor_memfd *memfd)
+{
+	if (memfd->writes)
+		mapping_unmap_writable(memfd->file->f_mapping);
+	fput(memfd->file);
+	kfree(memfd);
+}
+
+static void memfd_release(struct tensor_buf *buf)
+{
+	if (buf->source)
+		memfd_free(buf->source);
+}
+
+static const struct tensor_backing memfd_backing = {
+	.kind = TENSOR_KIND_MEMFD,
+	.map = memfd_map,
+	.pin = memfd_pin,
+	.unpin = memfd_unpin,
+	.release = memfd_release,
+};
+
+/* What F_SEAL_WRITE is held off with cannot be had once it is set. */
+static bool memfd_may_write(struct file *file)
+{
+	unsigned int seals = READ_ONCE(SHMEM_I(file_inode(file))->seals);
+
+	return file->f_mode & FMODE_WRITE && !(seals & (F_SEAL_WRITE | F_SEAL_FUTURE_WRITE)) &&
+	       !mapping_map_writable(file->f_mapping);
+}
+
+/* Whether it cannot shrink is asked first: what it has then it keeps. */
+static int memfd_size(struct file *file, loff_t *bytes)
+{
+	if (!shmem_file(file))
+		return -EOPNOTSUPP;
+	if (!(READ_ONCE(SHMEM_I(file_inode(file))->seals) & F_SEAL_SHRINK))
+		return -EINVAL;
+	/* pairs with the lock under which the seal was set */
+	smp_rmb();
+	*bytes = i_size_read(file_inode(file));
+	if (*bytes <= 0 || offset_in_page(*bytes) || *bytes > TENSOR_MAX_BYTES)
+		return -EINVAL;
+	return 0;
+}
+
+/**
+ * tensor_memfd_hold() - make a buffer of a memfd
+ * @client: the client that asks
+ * @file: any file; the buffer gets a reference of its own
+ * @hold: all of the buffer, with a reference for the caller
+ *
+ * Return: 0; -EOPNOTSUPP: no memfd, or one of hugetlbfs; -EINVAL: it can shrink, or has no whole
+ * number of pages, or too many; -ENOMEM.
+ */
+int tensor_memfd_hold(struct tensor_client *client, struct file *file, struct tensor_hold *hold)
+{
+	struct tensor_memfd *memfd;
+	struct tensor_buf *buf;
+	loff_t bytes;
+	int err;
+
+	err = memfd_size(file, &bytes);
+	if (err)
+		return err;
+	memfd = kmalloc(sizeof(*memfd), GFP_KERNEL_ACCOUNT);
+	if (!memfd)
+		return -ENOMEM;
+	memfd->file = get_file(file);
+	memfd->writes = memfd_may_write(file);
+	buf = tensor_buf_adopt(&memfd_backing, memfd, bytes, client);
+	if (IS_ERR(buf)) {
+		memfd_free(memfd);
+		return PTR_ERR(buf);
+	}
+	*hold = tensor_hold_all(buf, !memfd->writes);
+	return 0;
+}
