@@ -5,7 +5,7 @@
  *	owner   who made something: process, user, name           owner.c
  *	buffer  memory and a descriptor, on an inode of its own    buffer.c meta.c fs.c map.c
  *	        as devices see it                                  dmabuf.c sync.c
- *	        of somebody else's memory                          foreign.c memfd.c
+ *	        of somebody else's memory                          foreign.c memfd.c user.c
  *	        what may be done with it, and no longer            contract.c purge.c
  *	        what its holders are told                          event.c status.c
  *	client  an open /dev/tensor: a table of handles            client.c device.c
@@ -500,7 +500,7 @@ int tensor_call_hold(const struct tensor_call *call, u32 handle, struct tensor_h
 int tensor_call_reply(const struct tensor_call *call);
 int tensor_call_give(const struct tensor_call *call, struct tensor_handle *handle);
 
-/* share.c, contract.c, purge.c, sync.c */
+/* share.c, contract.c, purge.c, sync.c, user.c */
 u64 tensor_export_flags(void);
 int tensor_export(struct tensor_call *call);
 int tensor_import(struct tensor_call *call);
@@ -508,6 +508,7 @@ int tensor_seal(struct tensor_call *call);
 int tensor_revoke(struct tensor_call *call);
 int tensor_advise(struct tensor_call *call);
 int tensor_sync(struct tensor_call *call);
+int tensor_pin(struct tensor_call *call);
 
 /* fdinfo.c */
 void tensor_fdinfo_client(struct seq_file *m, struct file *file);

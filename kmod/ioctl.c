@@ -249,6 +249,7 @@ static const struct ioctl_op ops[] = {
 	OP(TENSOR_IOC_SEAL, tensor_seal, struct tensor_seal, seals, .on_buf = true),
 	OP(TENSOR_IOC_REVOKE, tensor_revoke, struct tensor_revoke, __reserved),
 	OP(TENSOR_IOC_ADVISE, tensor_advise, struct tensor_advise, __reserved),
+	OP(TENSOR_IOC_PIN, tensor_pin, struct tensor_pin, __reserved, .write = true),
 	OP(TENSOR_IOC_SYNC, tensor_sync, struct tensor_sync, generation, .on_buf = true),
 };
 

@@ -26,6 +26,7 @@ static const struct {
 	{ TENSOR_IOC_REVOKE, sizeof(struct tensor_revoke), 16, false },
 	{ TENSOR_IOC_ADVISE, sizeof(struct tensor_advise), 24, false },
 	{ TENSOR_IOC_SYNC, sizeof(struct tensor_sync), 32, true },
+	{ TENSOR_IOC_PIN, sizeof(struct tensor_pin), 32, false },
 };
 
 #define CALLS	(sizeof(calls) / sizeof(calls[0]))
@@ -54,6 +55,9 @@ FIXTURE_TEARDOWN(abi)
 	close(self->dev);
 }
 
+/* What PIN may have. */
+static char pinned[PAGE] __attribute__((aligned(PAGE)));
+
 /* A struct of the call, valid as far as possible, with room behind it. */
 static void *valid(FIXTURE_DATA(abi) *self, unsigned int cmd, void *room, uint32_t size)
 {
@@ -68,6 +72,7 @@ static void *valid(FIXTURE_DATA(abi) *self, unsigned int cmd, void *room, uint32
 		struct tensor_revoke revoke;
 		struct tensor_advise advise;
 		struct tensor_sync sync;
+		struct tensor_pin pin;
 		uint32_t size;
 	} *arg = room;
 
@@ -97,6 +102,9 @@ static void *valid(FIXTURE_DATA(abi) *self, unsigned int cmd, void *room, uint32
 	} else if (cmd == TENSOR_IOC_SYNC) {
 		arg->sync.handle = self->buf.handle;
 		arg->sync.flags = TENSOR_SYNC_READ;
+	} else if (cmd == TENSOR_IOC_PIN) {
+		arg->pin.addr = (uintptr_t)pinned;
+		arg->pin.bytes = PAGE;
 	}
 	return room;
 }
@@ -106,7 +114,7 @@ TEST_F(abi, query_tells_what_the_kernel_has)
 	struct tensor_query q;
 
 	ASSERT_EQ(0, dev_query(self->dev, &q));
-	EXPECT_EQ(0x7ff, q.ioctls & 0x7ff);
+	EXPECT_EQ(0xfff, q.ioctls & 0xfff);
 	EXPECT_EQ((uint64_t)sysconf(_SC_PAGESIZE), q.page_size);
 	EXPECT_EQ(TENSOR_UAPI_MAX_DIMS, q.max_dims);
 	EXPECT_LE(TENSOR_DT_COUNT, q.dtypes);
@@ -262,7 +270,7 @@ TEST_F(abi, reply_that_cannot_be_written_changes_nothing)
 {
 	static const unsigned int made[] = {
 		TENSOR_IOC_ALLOC, TENSOR_IOC_EXPORT, TENSOR_IOC_IMPORT, TENSOR_IOC_SEAL,
-		TENSOR_IOC_ADVISE,
+		TENSOR_IOC_ADVISE, TENSOR_IOC_PIN,
 	};
 	struct tensor_info before, after;
 	int fds = count_fds();

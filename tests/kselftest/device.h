@@ -162,6 +162,16 @@ HELPER int buf_sync(int fd, uint32_t handle, uint32_t flags, uint64_t deadline_n
 	return dev_call(fd, TENSOR_IOC_SYNC, &arg);
 }
 
+/* The handle, or -errno. */
+HELPER int64_t buf_pin(int dev, const void *at, uint64_t bytes, uint32_t flags)
+{
+	struct tensor_pin arg = { .size = sizeof(arg), .flags = flags, .addr = (uintptr_t)at,
+				  .bytes = bytes };
+	int err = dev_call(dev, TENSOR_IOC_PIN, &arg);
+
+	return err ? err : (int64_t)arg.handle;
+}
+
 /* A buffer as fd alone: no handle, no open device. */
 HELPER int buf_new_fd(uint64_t bytes)
 {
