@@ -11,7 +11,6 @@
 #include <linux/ktime.h>
 #include <linux/minmax.h>
 #include <linux/mm.h>
-#include <linux/mount.h>
 #include <linux/pagemap.h>
 #include <linux/pid.h>
 #include <linux/slab.h>
@@ -265,10 +264,12 @@ bool tensor_buf_drop(struct tensor_buf *buf, struct tensor_chunks *chunks, bool 
 /**
  * tensor_buf_get() - take a reference
  * @buf: a buffer that somebody holds
+ *
+ * The superblock must outlive it. Whoever has a client or a file of the buffer has that; another
+ * takes the mount as well.
  */
 void tensor_buf_get(struct tensor_buf *buf)
 {
-	mntget(buf->mnt);
 	ihold(buf->inode);
 }
 
@@ -278,11 +279,7 @@ void tensor_buf_get(struct tensor_buf *buf)
  */
 void tensor_buf_put(struct tensor_buf *buf)
 {
-	struct vfsmount *mnt = buf->mnt;
-
-	/* in this order: the superblock must outlive its inode */
 	iput(buf->inode);
-	mntput(mnt);
 }
 
 static void info_who(const struct tensor_owner *owner, struct tensor_info *info)

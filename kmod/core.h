@@ -13,8 +13,10 @@
  *
  * Lifetime: a buffer lives as long as its inode. An inode reference is held by each handle and by
  * each file on the inode; a file is held by fds, messages in flight and mappings. The superblock
- * holds a reference on the module, each reference on a buffer holds the mount: so the module cannot
- * go while a buffer lives, on any kernel, and no file needs to count it.
+ * holds a reference on the module, and each client, each file and each dma-buf holds the mount: so
+ * the module cannot go while a buffer lives, on any kernel, and no file needs to count it. A call
+ * comes through a client or a file, and need not hold the mount itself, which takes a lock that all
+ * of the machine shares.
  *
  * Locks, outermost first; what is not in one line is never nested:
  *
@@ -137,7 +139,7 @@ struct tensor_backing {
 /**
  * struct tensor_buf - a buffer
  * @inode: its inode; i_private points back
- * @mnt: the mount that the inode belongs to; every reference holds it as well
+ * @mnt: the mount that the inode belongs to; no reference
  * @id: inode number
  * @client: id of the client that made it
  * @born: boot time clock, nanoseconds

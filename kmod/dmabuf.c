@@ -21,6 +21,7 @@
 #include <linux/iosys-map.h>
 #include <linux/minmax.h>
 #include <linux/mm.h>
+#include <linux/mount.h>
 #include <linux/module.h>
 #include <linux/scatterlist.h>
 #include <linux/slab.h>
@@ -309,12 +310,15 @@ static void dmabuf_release(struct dma_buf *dmabuf)
 {
 	struct tensor_dmabuf *priv = dmabuf_of(dmabuf);
 	struct tensor_buf *buf = priv->hold.buf;
+	struct vfsmount *mnt = buf->mnt;
 
 	trace_tensor_dmabuf_release(&priv->hold);
 	kfree(priv);
 	atomic_dec(&buf->dmabufs);
 	tensor_event_post(buf, TENSOR_EVENT_GONE, NULL);
+	/* in this order: the superblock must outlive its inode */
 	tensor_buf_put(buf);
+	mntput(mnt);
 }
 
 static const struct dma_buf_ops write_ops = {
@@ -364,10 +368,13 @@ struct file *tensor_dmabuf_file(const struct tensor_hold *hold)
 	info.flags = hold->rdonly ? O_RDONLY : O_RDWR;
 	info.resv = &hold->buf->resv;
 	info.priv = priv;
+	/* its file is none of ours, which would hold the mount */
+	mntget(hold->buf->mnt);
 	tensor_buf_get(hold->buf);
 	dmabuf = dma_buf_export(&info);
 	if (IS_ERR(dmabuf)) {
 		tensor_buf_put(hold->buf);
+		mntput(hold->buf->mnt);
 		kfree(priv);
 		return ERR_CAST(dmabuf);
 	}

@@ -127,7 +127,7 @@ int tensor_fs_inode(struct tensor_buf *buf)
 	i_size_write(inode, buf->bytes);
 	inode->i_private = buf;
 	buf->inode = inode;
-	buf->mnt = mntget(fs_mnt);
+	buf->mnt = fs_mnt;
 	return 0;
 }
 
