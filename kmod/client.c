@@ -7,6 +7,7 @@
  * it come to mean the buffer. So nobody can use or close a handle that is not complete.
  */
 #include <linux/err.h>
+#include <linux/minmax.h>
 #include <linux/sched.h>
 #include <linux/slab.h>
 #include <linux/ktime.h>
@@ -82,10 +83,46 @@ void tensor_client_free(struct tensor_client *client)
 		handle_retire(client, handle);
 		cond_resched();
 	}
+	/* a number that is only reserved is in it as well */
 	xa_destroy(&client->handles);
 	tensor_fs_put();
 	tensor_owner_put(client->owner);
 	kfree(client);
+}
+
+static int id_reserve(struct tensor_client *client, u32 *id)
+{
+	int err = xa_alloc_cyclic(&client->handles, id, NULL, XA_LIMIT(1, TENSOR_MAX_HANDLES),
+				  &client->next, GFP_KERNEL);
+
+	if (err == -EBUSY)
+		return -EMFILE;
+	return min(err, 0);
+}
+
+/*
+ * The number after it is reserved as well: the table's nodes are freed when nothing is left in them,
+ * and whoever has few handles, and makes and closes one after the other, would have the nodes that
+ * lead to the number allocated and freed each time.
+ */
+static int id_take(struct tensor_client *client, u32 *id)
+{
+	u32 spare;
+	int err;
+
+	*id = xchg(&client->spare, 0);
+	if (!*id) {
+		err = id_reserve(client, id);
+		if (err)
+			return err;
+	}
+	/* in a full table, or without memory, there is none */
+	if (id_reserve(client, &spare))
+		return 0;
+	spare = xchg(&client->spare, spare);
+	if (spare)
+		xa_release(&client->handles, spare);
+	return 0;
 }
 
 /**
@@ -106,11 +143,10 @@ struct tensor_handle *tensor_handle_new(struct tensor_client *client,
 		return ERR_PTR(-ENOMEM);
 	*handle = (struct tensor_handle){ .hold = *hold, .client = client };
 	INIT_LIST_HEAD(&handle->ready);
-	err = xa_alloc_cyclic(&client->handles, &handle->id, NULL, XA_LIMIT(1, TENSOR_MAX_HANDLES),
-			      &client->next, GFP_KERNEL);
-	if (err < 0) {
+	err = id_take(client, &handle->id);
+	if (err) {
 		kfree(handle);
-		return ERR_PTR(err == -EBUSY ? -EMFILE : err);
+		return ERR_PTR(err);
 	}
 	return handle;
 }

@@ -359,6 +359,7 @@ const char *tensor_dtype_name(u32 dtype);
  * @owner: who opened it
  * @handles: struct tensor_handle by handle
  * @next: where the search for a free handle begins, so that a closed one is not met again soon
+ * @spare: a handle that is reserved for the next, or 0
  * @count: handles in the table
  * @bytes: bytes of the buffers behind them
  * @ready_lock: guards @ready and the events of its handles
@@ -371,6 +372,7 @@ struct tensor_client {
 	struct tensor_owner *owner;
 	struct xarray handles;
 	u32 next;
+	u32 spare;
 	atomic_t count;
 	atomic64_t bytes;
 	spinlock_t ready_lock; /* guards ready */
