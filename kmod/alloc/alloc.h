@@ -148,6 +148,7 @@ int tensor_pool_init(void);
 void tensor_pool_exit(void);
 struct page *tensor_pool_take(int nid, unsigned int order, bool *zeroed);
 bool tensor_pool_put(struct page *head);
+unsigned long tensor_pool_reclaim(int nid, unsigned long pages);
 void tensor_pool_resize(u64 bytes);
 void tensor_pool_stat(struct tensor_pool_stat *stat);
 

@@ -246,7 +246,8 @@ int tensor_contig_fill(struct tensor_chunks *c, struct tensor_source *src)
 
 static struct device *contig_dev_new(const char *name, u64 mask)
 {
-	struct device *dev = root_device_register(name);
+	/* no link to a module whose folder in sysfs may not be there yet */
+	struct device *dev = __root_device_register(name, NULL);
 
 	if (!IS_ERR(dev) && dma_coerce_mask_and_coherent(dev, mask)) {
 		root_device_unregister(dev);

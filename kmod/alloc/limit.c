@@ -12,6 +12,8 @@
  * No lock: each count is raised by a compare and exchange that never exceeds its limit.
  */
 #include <linux/atomic.h>
+#include <linux/limits.h>
+#include <linux/minmax.h>
 #include <linux/mm.h>
 #include <linux/module.h>
 #include <linux/moduleparam.h>
@@ -40,7 +42,8 @@ u64 tensor_limit_bytes(void)
 {
 	u64 limit = READ_ONCE(tensor_param_limit);
 
-	return limit ? limit : (u64)totalram_pages() / 2 * PAGE_SIZE;
+	/* a count that goes up to this cannot overflow */
+	return limit ? min_t(u64, limit, S64_MAX) : (u64)totalram_pages() / 2 * PAGE_SIZE;
 }
 
 /**
@@ -52,7 +55,7 @@ u64 tensor_limit_user_bytes(void)
 {
 	u64 limit = READ_ONCE(tensor_param_user_limit);
 
-	return limit ? limit : tensor_limit_bytes();
+	return limit ? min_t(u64, limit, S64_MAX) : tensor_limit_bytes();
 }
 
 /**

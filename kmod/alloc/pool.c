@@ -2,11 +2,9 @@
 /*
  * Chunks kept between one buffer and the next, zeroed in the background.
  *
- * Half of what a huge chunk costs is to find it, the other half to zero it, and a program that
- * makes and drops buffers pays both each time. A chunk that nobody else refers to is kept instead
- * of freed: on the list of its node and order, dirty, until a thread of lowest priority has zeroed
- * it. While huge chunks are asked for the same thread fetches fresh ones, if they are there for the
- * taking: when fewer are ready than a quarter of the node's share, until half of it is ready.
+ * A huge chunk costs to be found and costs to be zeroed, and a program that makes and drops buffers
+ * pays both each time. A chunk that nobody else refers to is kept instead of freed: on the list of
+ * its node and order, dirty, until a thread of lowest priority (pool_thread.c) has zeroed it.
  *
  * What must never happen here:
  *   - a page that somebody has pinned comes to a new owner: only one whose single reference is ours
@@ -19,56 +17,25 @@
  * taken inside of it; nothing sleeps or allocates under one, and the shrinker only tries it.
  */
 #include <linux/atomic.h>
-#include <linux/err.h>
-#include <linux/gfp.h>
-#include <linux/jiffies.h>
-#include <linux/kthread.h>
 #include <linux/list.h>
 #include <linux/memcontrol.h>
 #include <linux/module.h>
 #include <linux/moduleparam.h>
 #include <linux/mutex.h>
 #include <linux/nodemask.h>
-#include <linux/sched.h>
 #include <linux/shrinker.h>
 #include <linux/sizes.h>
 #include <linux/slab.h>
 #include <linux/spinlock.h>
 
-#include "alloc.h"
+#include "pool.h"
 
 /* The parameter was not given. */
 #define POOL_DEFAULT	ULLONG_MAX
 
-/* How long the thread lets those in the foreground alone, and how long after a shrink it fetches
- * nothing.
- */
-#define POOL_DELAY	msecs_to_jiffies(20)
-#define POOL_QUIET	(10 * HZ)
-
-/**
- * struct pool_node - what is kept of a node
- * @lock: guards all of it
- * @clean: zeroed chunks of each order
- * @dirty: chunks of each order as their last owner left them
- * @pages: pages in both
- * @ready: pages in @clean of the top order
- * @asked: a chunk of the top order was asked for since the thread last looked
- */
-struct pool_node {
-	spinlock_t lock; /* guards the struct */
-	struct list_head clean[TENSOR_ORDERS];
-	struct list_head dirty[TENSOR_ORDERS];
-	unsigned long pages;
-	unsigned long ready;
-	bool asked;
-};
-
 static DEFINE_MUTEX(pool_mutex);
-static struct pool_node *pool;
-static struct kthread_worker *pool_thread;
+struct pool_node *tensor_pool;
 static struct shrinker *pool_shrinker;
-static unsigned long pool_quiet_until;
 static unsigned long long pool_bytes = POOL_DEFAULT;
 
 /* Pages in all lists, and those that the thread has in hand: what pool_bytes bounds. */
@@ -76,18 +43,27 @@ static atomic_long_t pool_held;
 
 static atomic64_t pool_hits;
 static atomic64_t pool_misses;
-static atomic64_t pool_zeroed;
-static atomic64_t pool_fetched;
 static atomic64_t pool_reclaimed;
 
-static unsigned long pool_limit(void)
+/**
+ * tensor_pool_limit() - the bound in force now
+ *
+ * Return: pages.
+ */
+unsigned long tensor_pool_limit(void)
 {
 	return min_t(u64, READ_ONCE(pool_bytes) >> PAGE_SHIFT, LONG_MAX);
 }
 
-static bool pool_reserve(unsigned long pages)
+/**
+ * tensor_pool_reserve() - make sure that there is room
+ * @pages: for how many
+ *
+ * Return: whether there is; it is the caller's until tensor_pool_drop().
+ */
+bool tensor_pool_reserve(unsigned long pages)
 {
-	long limit = pool_limit(), old = atomic_long_read(&pool_held);
+	long limit = tensor_pool_limit(), old = atomic_long_read(&pool_held);
 
 	do {
 		if (old + (long)pages > limit)
@@ -107,11 +83,26 @@ static unsigned long pool_free(struct list_head *chunks)
 		pages += folio_nr_pages(folio);
 		folio_put(folio);
 	}
-	atomic_long_sub(pages, &pool_held);
+	tensor_pool_drop(pages);
 	return pages;
 }
 
-static void pool_push(struct pool_node *node, struct folio *folio, bool zeroed)
+/**
+ * tensor_pool_drop() - give room back
+ * @pages: how many
+ */
+void tensor_pool_drop(unsigned long pages)
+{
+	atomic_long_sub(pages, &pool_held);
+}
+
+/**
+ * tensor_pool_push() - put a chunk into its list, which there is room for
+ * @node: its node
+ * @folio: the chunk, with a single reference, which becomes the pool's
+ * @zeroed: whether it is zeroed
+ */
+void tensor_pool_push(struct pool_node *node, struct folio *folio, bool zeroed)
 {
 	unsigned int order = folio_order(folio);
 
@@ -157,7 +148,13 @@ static void pool_pop_many_locked(struct pool_node *node, unsigned long pages,
 	}
 }
 
-static struct folio *pool_pop_dirty(struct pool_node *node)
+/**
+ * tensor_pool_pop_dirty() - take a chunk that is not zeroed, a large one first
+ * @node: where from
+ *
+ * Return: the chunk, which keeps its room, or NULL.
+ */
+struct folio *tensor_pool_pop_dirty(struct pool_node *node)
 {
 	struct folio *folio = NULL;
 	int order;
@@ -167,94 +164,6 @@ static struct folio *pool_pop_dirty(struct pool_node *node)
 		folio = pool_pop_locked(node, order, false);
 	spin_unlock(&node->lock);
 	return folio;
-}
-
-static void pool_drop(struct folio *folio)
-{
-	atomic_long_sub(folio_nr_pages(folio), &pool_held);
-	folio_put(folio);
-}
-
-/* Memory that is broken must not come to anybody again. */
-static bool pool_poisoned(struct folio *folio)
-{
-	long i, pages = IS_ENABLED(CONFIG_MEMORY_FAILURE) ? folio_nr_pages(folio) : 0;
-
-	for (i = 0; i < pages; i++) {
-		if (PageHWPoison(folio_page(folio, i)))
-			return true;
-	}
-	return false;
-}
-
-static void pool_zero_dirty(struct pool_node *node)
-{
-	struct folio *folio;
-
-	while ((folio = pool_pop_dirty(node))) {
-		if (pool_poisoned(folio) ||
-		    tensor_zero(&folio->page, folio_nr_pages(folio), false)) {
-			pool_drop(folio);
-			continue;
-		}
-		atomic64_add(folio_size(folio), &pool_zeroed);
-		pool_push(node, folio, true);
-	}
-}
-
-/* Only what is free already: nothing is reclaimed or moved to fill a pool. */
-static struct folio *pool_fetch_chunk(int nid)
-{
-	gfp_t gfp = (GFP_HIGHUSER & ~__GFP_RECLAIM) | __GFP_COMP | __GFP_NOWARN | __GFP_THISNODE;
-	struct page *head = alloc_pages_node(nid, gfp, TENSOR_TOP_ORDER);
-
-	if (!head)
-		return NULL;
-	if (!tensor_zero_by_core() && tensor_zero(head, 1UL << TENSOR_TOP_ORDER, false)) {
-		put_page(head);
-		return NULL;
-	}
-	return page_folio(head);
-}
-
-static void pool_fetch(int nid)
-{
-	unsigned long share = pool_limit() / num_node_state(N_MEMORY);
-	unsigned long pages = 1UL << TENSOR_TOP_ORDER;
-	struct pool_node *node = &pool[nid];
-	struct folio *folio;
-
-	if (!READ_ONCE(node->asked) || READ_ONCE(node->ready) >= share / 4)
-		return;
-	WRITE_ONCE(node->asked, false);
-	while (time_after_eq(jiffies, READ_ONCE(pool_quiet_until)) &&
-	       READ_ONCE(node->ready) + pages <= share / 2 && pool_reserve(pages)) {
-		folio = pool_fetch_chunk(nid);
-		if (!folio) {
-			atomic_long_sub(pages, &pool_held);
-			return;
-		}
-		atomic64_add(folio_size(folio), &pool_fetched);
-		pool_push(node, folio, true);
-	}
-}
-
-static void pool_work_run(struct kthread_work *work)
-{
-	int nid;
-
-	for_each_node_state(nid, N_MEMORY) {
-		pool_zero_dirty(&pool[nid]);
-		pool_fetch(nid);
-	}
-}
-
-static DEFINE_KTHREAD_DELAYED_WORK(pool_work, pool_work_run);
-
-/* Later, so that who has just asked or given back can go on at full speed. */
-static void pool_wake(void)
-{
-	kthread_queue_delayed_work(pool_thread, &pool_work, POOL_DELAY);
 }
 
 /**
@@ -269,7 +178,7 @@ static void pool_wake(void)
  */
 struct page *tensor_pool_take(int nid, unsigned int order, bool *zeroed)
 {
-	struct pool_node *node = &pool[nid];
+	struct pool_node *node = &tensor_pool[nid];
 	struct folio *folio;
 
 	if (!READ_ONCE(pool_bytes))
@@ -283,12 +192,12 @@ struct page *tensor_pool_take(int nid, unsigned int order, bool *zeroed)
 		WRITE_ONCE(node->asked, true);
 	spin_unlock(&node->lock);
 	if (order == TENSOR_TOP_ORDER)
-		pool_wake();
+		tensor_pool_thread_wake();
 	if (!folio) {
 		atomic64_inc(&pool_misses);
 		return NULL;
 	}
-	atomic_long_sub(1UL << order, &pool_held);
+	tensor_pool_drop(1UL << order);
 	atomic64_inc(&pool_hits);
 	return &folio->page;
 }
@@ -306,13 +215,13 @@ bool tensor_pool_put(struct page *head)
 	if (folio_ref_count(folio) != 1 || folio_memcg_kmem(folio) ||
 	    folio_order(folio) > TENSOR_TOP_ORDER)
 		return false;
-	if (!pool_reserve(folio_nr_pages(folio)))
+	if (!tensor_pool_reserve(folio_nr_pages(folio)))
 		return false;
 	/* what mappings of it have left; the rest is cleared when it is freed */
 	folio_clear_dirty(folio);
 	folio_clear_referenced(folio);
-	pool_push(&pool[folio_nid(folio)], folio, false);
-	pool_wake();
+	tensor_pool_push(&tensor_pool[folio_nid(folio)], folio, false);
+	tensor_pool_thread_wake();
 	return true;
 }
 
@@ -322,35 +231,51 @@ bool tensor_pool_put(struct page *head)
  */
 void tensor_pool_stat(struct tensor_pool_stat *stat)
 {
-	stat->limit_bytes = (u64)pool_limit() << PAGE_SHIFT;
+	stat->limit_bytes = (u64)tensor_pool_limit() << PAGE_SHIFT;
 	stat->bytes = (u64)atomic_long_read(&pool_held) << PAGE_SHIFT;
 	stat->hits = atomic64_read(&pool_hits);
 	stat->misses = atomic64_read(&pool_misses);
-	stat->zeroed_bytes = atomic64_read(&pool_zeroed);
-	stat->fetched_bytes = atomic64_read(&pool_fetched);
+	tensor_pool_thread_stat(stat);
 	stat->reclaimed_bytes = atomic64_read(&pool_reclaimed);
 }
 
 static unsigned long pool_count(struct shrinker *shrinker, struct shrink_control *sc)
 {
-	return READ_ONCE(pool[sc->nid].pages) ?: SHRINK_EMPTY;
+	return READ_ONCE(tensor_pool[sc->nid].pages) ?: SHRINK_EMPTY;
 }
 
-static unsigned long pool_scan(struct shrinker *shrinker, struct shrink_control *sc)
+/**
+ * tensor_pool_reclaim() - give memory of a node back because it is short
+ * @nid: the node
+ * @pages: at least so many, if there are as many
+ *
+ * Waits for nobody.
+ *
+ * Return: how many pages it gave back; SHRINK_STOP if somebody else is at it.
+ */
+unsigned long tensor_pool_reclaim(int nid, unsigned long pages)
 {
-	struct pool_node *node = &pool[sc->nid];
-	unsigned long pages;
+	struct pool_node *node = &tensor_pool[nid];
+	unsigned long freed;
 	LIST_HEAD(chunks);
 
 	if (!spin_trylock(&node->lock))
 		return SHRINK_STOP;
-	pool_pop_many_locked(node, sc->nr_to_scan, &chunks);
+	pool_pop_many_locked(node, pages, &chunks);
 	spin_unlock(&node->lock);
-	WRITE_ONCE(pool_quiet_until, jiffies + POOL_QUIET);
-	pages = pool_free(&chunks);
-	sc->nr_scanned = max(sc->nr_scanned, pages);
-	atomic64_add((u64)pages << PAGE_SHIFT, &pool_reclaimed);
-	return pages;
+	tensor_pool_thread_quiet();
+	freed = pool_free(&chunks);
+	atomic64_add((u64)freed << PAGE_SHIFT, &pool_reclaimed);
+	return freed;
+}
+
+static unsigned long pool_scan(struct shrinker *shrinker, struct shrink_control *sc)
+{
+	unsigned long freed = tensor_pool_reclaim(sc->nid, sc->nr_to_scan);
+
+	if (freed != SHRINK_STOP)
+		sc->nr_scanned = max(sc->nr_scanned, freed);
+	return freed;
 }
 
 /* Free what is above @limit pages. */
@@ -365,9 +290,9 @@ static void pool_trim(unsigned long limit)
 
 		if (held <= limit)
 			return;
-		spin_lock(&pool[nid].lock);
-		pool_pop_many_locked(&pool[nid], held - limit, &chunks);
-		spin_unlock(&pool[nid].lock);
+		spin_lock(&tensor_pool[nid].lock);
+		pool_pop_many_locked(&tensor_pool[nid], held - limit, &chunks);
+		spin_unlock(&tensor_pool[nid].lock);
 		pool_free(&chunks);
 		cond_resched();
 	}
@@ -381,8 +306,8 @@ void tensor_pool_resize(u64 bytes)
 {
 	mutex_lock(&pool_mutex);
 	WRITE_ONCE(pool_bytes, bytes);
-	if (pool)
-		pool_trim(pool_limit());
+	if (tensor_pool)
+		pool_trim(tensor_pool_limit());
 	mutex_unlock(&pool_mutex);
 }
 
@@ -438,26 +363,22 @@ static int pool_init_locked(void)
 
 	if (pool_bytes == POOL_DEFAULT)
 		pool_bytes = min_t(u64, (u64)totalram_pages() / 64 * PAGE_SIZE, SZ_256M);
-	pool_quiet_until = jiffies;
-	pool = pool_nodes_new();
-	if (!pool)
+	tensor_pool = pool_nodes_new();
+	if (!tensor_pool)
 		return -ENOMEM;
-	pool_thread = kthread_run_worker(0, "tensor-pool");
-	if (IS_ERR(pool_thread)) {
-		err = PTR_ERR(pool_thread);
+	err = tensor_pool_thread_init();
+	if (err)
 		goto free_nodes;
-	}
-	set_user_nice(pool_thread->task, MAX_NICE);
 	err = pool_shrinker_init();
 	if (err)
 		goto stop_thread;
 	return 0;
 
 stop_thread:
-	kthread_destroy_worker(pool_thread);
+	tensor_pool_thread_exit();
 free_nodes:
-	kfree(pool);
-	pool = NULL;
+	kfree(tensor_pool);
+	tensor_pool = NULL;
 	return err;
 }
 
@@ -483,10 +404,9 @@ void tensor_pool_exit(void)
 {
 	mutex_lock(&pool_mutex);
 	shrinker_free(pool_shrinker);
-	kthread_cancel_delayed_work_sync(&pool_work);
-	kthread_destroy_worker(pool_thread);
+	tensor_pool_thread_exit();
 	pool_trim(0);
-	kfree(pool);
-	pool = NULL;
+	kfree(tensor_pool);
+	tensor_pool = NULL;
 	mutex_unlock(&pool_mutex);
 }

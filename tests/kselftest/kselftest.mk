@@ -34,3 +34,10 @@ $(KST_B)/compat: KST_FLAGS = -m32 -static -D_FILE_OFFSET_BITS=64
 
 .PHONY: kselftest
 kselftest: $(KST_BINS)
+
+# KUnit tests of kmod/alloc: a module of its own, built where the kernel has KUnit.
+.PHONY: test-kunit
+test-kunit: guest-deps
+	@ko=$$(tests/vm/kernel module debug) && tests/vm/tally kunit tests/vm/run --kernel debug --no-module \
+		--numa 2 --smp 2 --timeout 600 --append cma=32M $(VM_FLAGS) \
+		--add $$(dirname $$ko)/tensor_alloc_test.ko --add tests/kselftest/kunit -- kunit

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What the pool and its thread share.
+ */
+#ifndef TENSOR_POOL_H
+#define TENSOR_POOL_H
+
+#include <linux/list.h>
+#include <linux/spinlock.h>
+
+#include "alloc.h"
+
+/**
+ * struct pool_node - what is kept of a node
+ * @lock: guards all of it
+ * @clean: zeroed chunks of each order
+ * @dirty: chunks of each order as their last owner left them
+ * @pages: pages in both
+ * @ready: pages in @clean of the top order
+ * @asked: a chunk of the top order was asked for since the thread last looked
+ */
+struct pool_node {
+	spinlock_t lock; /* guards the struct */
+	struct list_head clean[TENSOR_ORDERS];
+	struct list_head dirty[TENSOR_ORDERS];
+	unsigned long pages;
+	unsigned long ready;
+	bool asked;
+};
+
+/* By node id. */
+extern struct pool_node *tensor_pool;
+
+unsigned long tensor_pool_limit(void);
+bool tensor_pool_reserve(unsigned long pages);
+void tensor_pool_drop(unsigned long pages);
+void tensor_pool_push(struct pool_node *node, struct folio *folio, bool zeroed);
+struct folio *tensor_pool_pop_dirty(struct pool_node *node);
+
+int tensor_pool_thread_init(void);
+void tensor_pool_thread_exit(void);
+void tensor_pool_thread_wake(void);
+void tensor_pool_thread_quiet(void);
+void tensor_pool_thread_stat(struct tensor_pool_stat *stat);
+
+#endif /* TENSOR_POOL_H */

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What the KUnit tests of this folder share.
+ *
+ * Every suite sets the folder up and tears it down: KUnit runs them before a module's own init, and
+ * a leak would be found by the one that comes after.
+ */
+#ifndef TENSOR_ALLOC_TEST_H
+#define TENSOR_ALLOC_TEST_H
+
+#include <kunit/test.h>
+#include <linux/mm.h>
+#include <linux/nodemask.h>
+#include <linux/string.h>
+
+#include "alloc.h"
+
+#define TEST_CASES_INIT \
+	.suite_init = test_suite_init, \
+	.suite_exit = test_suite_exit
+
+static inline int test_suite_init(struct kunit_suite *suite)
+{
+	return tensor_alloc_init();
+}
+
+static inline void test_suite_exit(struct kunit_suite *suite)
+{
+	tensor_alloc_exit();
+}
+
+static inline struct tensor_want test_want(unsigned long pages)
+{
+	return (struct tensor_want){
+		.pages = pages, .node = NUMA_NO_NODE, .max_order = TENSOR_TOP_ORDER,
+	};
+}
+
+/* The pool of a node is what a test can rely on, wherever the scheduler puts it. */
+static inline struct tensor_want test_want_node(unsigned long pages)
+{
+	struct tensor_want want = test_want(pages);
+
+	want.node = first_node(node_states[N_MEMORY]);
+	want.node_only = true;
+	return want;
+}
+
+static inline void test_fill(const struct tensor_chunks *c, int value)
+{
+	unsigned long i;
+
+	for (i = 0; i < c->pages; i++)
+		memset(page_address(tensor_chunks_page(c, i)), value, PAGE_SIZE);
+}
+
+static inline bool test_page_is(struct page *page, int value)
+{
+	return !memchr_inv(page_address(page), value, PAGE_SIZE);
+}
+
+static inline bool test_all_are(const struct tensor_chunks *c, int value)
+{
+	unsigned long i;
+
+	for (i = 0; i < c->pages; i++) {
+		if (!test_page_is(tensor_chunks_page(c, i), value))
+			return false;
+	}
+	return true;
+}
+
+#endif /* TENSOR_ALLOC_TEST_H */

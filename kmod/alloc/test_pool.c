@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * KUnit: the pool: what it takes, what it gives, and what it gives back.
+ */
+#include <linux/bits.h>
+#include <linux/delay.h>
+#include <linux/module.h>
+#include <linux/shrinker.h>
+#include <linux/sizes.h>
+
+#include "test.h"
+
+#define HUGE_BYTES	(PAGE_SIZE << TENSOR_TOP_ORDER)
+#define HUGE_PAGES	BIT(TENSOR_TOP_ORDER)
+
+static struct tensor_pool_stat pool_stat(void)
+{
+	struct tensor_pool_stat stat;
+
+	tensor_pool_stat(&stat);
+	return stat;
+}
+
+/* Empty, with room for four chunks, and with nothing to do. */
+static int pool_begin(struct kunit *test)
+{
+	tensor_pool_resize(0);
+	tensor_pool_resize(4 * HUGE_BYTES);
+	return 0;
+}
+
+static void pool_end(struct kunit *test)
+{
+	tensor_pool_resize(0);
+	KUNIT_EXPECT_EQ(test, pool_stat().bytes, 0);
+}
+
+/* A buffer of @pages that comes and goes, dirty. Returns its first page. */
+static struct page *come_and_go(struct kunit *test, unsigned long pages)
+{
+	struct tensor_want want = test_want_node(pages);
+	struct tensor_chunks c;
+	struct page *page;
+
+	KUNIT_ASSERT_EQ(test, tensor_chunks_alloc(&c, &want), 0);
+	test_fill(&c, 0xa5);
+	page = tensor_chunks_page(&c, 0);
+	tensor_chunks_free(&c);
+	return page;
+}
+
+static void recycled_at_once_is_zero(struct kunit *test)
+{
+	struct tensor_want want = test_want_node(HUGE_PAGES);
+	struct tensor_pool_stat before;
+	struct tensor_chunks c;
+	struct page *page;
+
+	page = come_and_go(test, HUGE_PAGES);
+	before = pool_stat();
+	KUNIT_EXPECT_EQ(test, before.bytes, HUGE_BYTES);
+	KUNIT_ASSERT_EQ(test, tensor_chunks_alloc(&c, &want), 0);
+	KUNIT_EXPECT_EQ(test, pool_stat().hits, before.hits + 1);
+	KUNIT_EXPECT_PTR_EQ(test, tensor_chunks_page(&c, 0), page);
+	KUNIT_EXPECT_TRUE(test, test_all_are(&c, 0));
+	tensor_chunks_free(&c);
+}
+
+static bool zeroed_becomes(u64 bytes)
+{
+	int tries;
+
+	for (tries = 0; pool_stat().zeroed_bytes < bytes && tries < 100; tries++)
+		msleep(50);
+	return pool_stat().zeroed_bytes >= bytes;
+}
+
+static void recycled_after_the_background_is_zero(struct kunit *test)
+{
+	u64 before = pool_stat().zeroed_bytes;
+	struct page *page = come_and_go(test, 1000), *head;
+	bool zeroed = false;
+	unsigned int order;
+	unsigned long i;
+
+	KUNIT_EXPECT_TRUE(test, zeroed_becomes(before + 1000 * PAGE_SIZE));
+	for (order = 0; order <= TENSOR_TOP_ORDER; order++) {
+		head = tensor_pool_take(page_to_nid(page), order, &zeroed);
+		KUNIT_EXPECT_EQ(test, !!head, (1000 >> order) & 1);
+		if (!head)
+			continue;
+		KUNIT_EXPECT_TRUE(test, zeroed);
+		KUNIT_EXPECT_EQ(test, compound_order(head), order);
+		for (i = 0; i < 1UL << order; i++)
+			KUNIT_EXPECT_TRUE(test, test_page_is(head + i, 0));
+		put_page(head);
+	}
+}
+
+/* Whoever has pinned it still writes to it, or reads what is not theirs. */
+static void pinned_page_is_not_pooled(struct kunit *test)
+{
+	struct tensor_want want = test_want_node(HUGE_PAGES);
+	struct tensor_chunks c;
+	struct page *page;
+
+	KUNIT_ASSERT_EQ(test, tensor_chunks_alloc(&c, &want), 0);
+	test_fill(&c, 0x5a);
+	page = tensor_chunks_page(&c, 77);
+	get_page(page);
+	tensor_chunks_free(&c);
+	KUNIT_EXPECT_EQ(test, pool_stat().bytes, 0);
+	KUNIT_EXPECT_EQ(test, page_count(page), 1);
+	KUNIT_EXPECT_TRUE(test, test_page_is(page, 0x5a));
+	put_page(page);
+}
+
+static void flags_of_the_last_owner_are_cleared(struct kunit *test)
+{
+	struct tensor_want want = test_want_node(1);
+	struct tensor_chunks c;
+	struct page *page;
+	bool zeroed;
+
+	KUNIT_ASSERT_EQ(test, tensor_chunks_alloc(&c, &want), 0);
+	page = c.list[0].head;
+	SetPageDirty(page);
+	SetPageReferenced(page);
+	tensor_chunks_free(&c);
+	KUNIT_ASSERT_PTR_EQ(test, tensor_pool_take(want.node, 0, &zeroed), page);
+	KUNIT_EXPECT_FALSE(test, PageDirty(page));
+	KUNIT_EXPECT_FALSE(test, PageReferenced(page));
+	KUNIT_EXPECT_EQ(test, page_count(page), 1);
+	put_page(page);
+}
+
+static void order_is_the_one_asked_for(struct kunit *test)
+{
+	struct page *page = come_and_go(test, 8), *head;
+	int nid = page_to_nid(page);
+	bool zeroed;
+
+	KUNIT_EXPECT_PTR_EQ(test, tensor_pool_take(nid, 2, &zeroed), NULL);
+	KUNIT_EXPECT_PTR_EQ(test, tensor_pool_take(nid, 4, &zeroed), NULL);
+	head = tensor_pool_take(nid, 3, &zeroed);
+	KUNIT_ASSERT_PTR_EQ(test, head, page);
+	KUNIT_EXPECT_EQ(test, pool_stat().bytes, 0);
+	put_page(head);
+}
+
+static void bound_is_kept(struct kunit *test)
+{
+	struct page *page = come_and_go(test, 6 * HUGE_PAGES);
+
+	KUNIT_EXPECT_EQ(test, pool_stat().bytes, 4 * HUGE_BYTES);
+	tensor_pool_resize(HUGE_BYTES);
+	KUNIT_EXPECT_EQ(test, pool_stat().bytes, HUGE_BYTES);
+	tensor_pool_resize(0);
+	KUNIT_EXPECT_EQ(test, pool_stat().bytes, 0);
+	come_and_go(test, HUGE_PAGES);
+	KUNIT_EXPECT_EQ(test, pool_stat().bytes, 0);
+	KUNIT_EXPECT_NOT_NULL(test, page);
+}
+
+static void reclaim_empties_it(struct kunit *test)
+{
+	const u64 bytes = (3 * HUGE_PAGES + 5) * PAGE_SIZE;
+	int nid = first_node(node_states[N_MEMORY]);
+	struct tensor_pool_stat before;
+	unsigned long freed;
+
+	/* from here on nothing is fetched, and when all is zeroed nothing happens any more */
+	tensor_pool_reclaim(nid, ULONG_MAX);
+	before = pool_stat();
+	come_and_go(test, 3 * HUGE_PAGES + 5);
+	KUNIT_EXPECT_TRUE(test, zeroed_becomes(before.zeroed_bytes + bytes));
+	/* what is of least worth goes first, and more than was asked for if a chunk is larger */
+	KUNIT_EXPECT_EQ(test, tensor_pool_reclaim(nid, 1), 1);
+	KUNIT_EXPECT_EQ(test, tensor_pool_reclaim(nid, 5), 4 + HUGE_PAGES);
+	freed = tensor_pool_reclaim(nid, ULONG_MAX);
+	KUNIT_EXPECT_EQ(test, freed, 2 * HUGE_PAGES);
+	KUNIT_EXPECT_EQ(test, pool_stat().bytes, 0);
+	KUNIT_EXPECT_EQ(test, pool_stat().reclaimed_bytes - before.reclaimed_bytes, bytes);
+	KUNIT_EXPECT_EQ(test, tensor_pool_reclaim(nid, 1), 0);
+}
+
+static bool fetched_becomes(u64 bytes)
+{
+	int tries;
+
+	for (tries = 0; pool_stat().fetched_bytes < bytes && tries < 40; tries++)
+		msleep(50);
+	return pool_stat().fetched_bytes >= bytes;
+}
+
+static void huge_chunks_are_fetched_for_those_who_ask(struct kunit *test)
+{
+	u64 before = pool_stat().fetched_bytes;
+	int nid = first_node(node_states[N_MEMORY]);
+	bool zeroed = false;
+	struct page *head;
+	unsigned long i;
+
+	/* in a share of 8 chunks, half of which is kept ready */
+	tensor_pool_resize(8 * num_node_state(N_MEMORY) * HUGE_BYTES);
+	msleep(200);
+	KUNIT_EXPECT_EQ(test, pool_stat().fetched_bytes, before);
+	KUNIT_EXPECT_PTR_EQ(test, tensor_pool_take(nid, TENSOR_TOP_ORDER, &zeroed), NULL);
+	KUNIT_EXPECT_TRUE(test, fetched_becomes(before + 4 * HUGE_BYTES));
+	KUNIT_EXPECT_EQ(test, pool_stat().bytes, 4 * HUGE_BYTES);
+	head = tensor_pool_take(nid, TENSOR_TOP_ORDER, &zeroed);
+	KUNIT_ASSERT_NOT_NULL(test, head);
+	KUNIT_EXPECT_TRUE(test, zeroed);
+	KUNIT_EXPECT_EQ(test, page_to_nid(head), nid);
+	for (i = 0; i < HUGE_PAGES; i++)
+		KUNIT_EXPECT_TRUE(test, test_page_is(head + i, 0));
+	put_page(head);
+}
+
+static void nothing_is_fetched_after_memory_was_short(struct kunit *test)
+{
+	int nid = first_node(node_states[N_MEMORY]);
+	u64 before = pool_stat().fetched_bytes;
+	bool zeroed;
+
+	tensor_pool_resize(8 * num_node_state(N_MEMORY) * HUGE_BYTES);
+	KUNIT_EXPECT_EQ(test, tensor_pool_reclaim(nid, 1), 0);
+	KUNIT_EXPECT_PTR_EQ(test, tensor_pool_take(nid, TENSOR_TOP_ORDER, &zeroed), NULL);
+	msleep(500);
+	KUNIT_EXPECT_EQ(test, pool_stat().fetched_bytes, before);
+}
+
+static void misses_are_counted(struct kunit *test)
+{
+	struct tensor_pool_stat before = pool_stat();
+	bool zeroed;
+
+	KUNIT_EXPECT_PTR_EQ(test, tensor_pool_take(first_node(node_states[N_MEMORY]), 1, &zeroed),
+			    NULL);
+	KUNIT_EXPECT_EQ(test, pool_stat().misses, before.misses + 1);
+	KUNIT_EXPECT_EQ(test, pool_stat().hits, before.hits);
+	KUNIT_EXPECT_EQ(test, before.limit_bytes, 4 * HUGE_BYTES);
+}
+
+static struct kunit_case cases[] = {
+	KUNIT_CASE(recycled_at_once_is_zero),
+	KUNIT_CASE(recycled_after_the_background_is_zero),
+	KUNIT_CASE(pinned_page_is_not_pooled),
+	KUNIT_CASE(flags_of_the_last_owner_are_cleared),
+	KUNIT_CASE(order_is_the_one_asked_for),
+	KUNIT_CASE(bound_is_kept),
+	KUNIT_CASE(misses_are_counted),
+	/* memory is not short before the last two */
+	KUNIT_CASE(huge_chunks_are_fetched_for_those_who_ask),
+	KUNIT_CASE(reclaim_empties_it),
+	KUNIT_CASE(nothing_is_fetched_after_memory_was_short),
+	{}
+};
+
+static struct kunit_suite suite = {
+	.name = "tensor_pool",
+	TEST_CASES_INIT,
+	.init = pool_begin,
+	.exit = pool_end,
+	.test_cases = cases,
+};
+
+kunit_test_suite(suite);
