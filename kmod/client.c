@@ -101,9 +101,9 @@ static int id_reserve(struct tensor_client *client, u32 *id)
 }
 
 /*
- * The number after it is reserved as well: the table's nodes are freed when nothing is left in them,
- * and whoever has few handles, and makes and closes one after the other, would have the nodes that
- * lead to the number allocated and freed each time.
+ * The number after it is reserved as well: the table's nodes are freed when nothing is left in
+ * them, and whoever has few handles, and makes and closes one after the other, would have the nodes
+ * that lead to the number allocated and freed each time.
  */
 static int id_take(struct tensor_client *client, u32 *id)
 {

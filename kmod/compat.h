@@ -106,7 +106,7 @@ static inline void shrinker_free(struct shrinker *shrinker)
 }
 #endif
 
-/* 6.7 gave a dump the struct genl_info of its request; the attributes have the same name in both. */
+/* 6.7 gave a dump the struct genl_info of its request; attributes have the same name in both. */
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 7, 0)
 #define genl_info_dump genl_dumpit_info
 #endif

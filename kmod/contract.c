@@ -3,9 +3,9 @@
  * What holders may rely on: nobody writes (SEAL), nobody has it any more (REVOKE).
  *
  * Everything that can write is counted before it can: a mapping that is or may become writable, a
- * device's mapping, the kernel's. A seal closes that counter while it is zero, so there is no moment
- * at which a writer slips by. Long-term pins are seen by the core's own count; new ones that could
- * write need a writable mapping, which there is none of by then.
+ * device's mapping, the kernel's. A seal closes that counter while it is zero, so there is no
+ * moment at which a writer slips by. Long-term pins are seen by the core's own count; new ones that
+ * could write need a writable mapping, which there is none of by then.
  */
 #include <linux/atomic.h>
 #include <linux/minmax.h>

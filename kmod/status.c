@@ -18,7 +18,6 @@ static struct tensor_status *status_of(struct tensor_buf *buf)
 	return buf->status ? page_address(buf->status) : NULL;
 }
 
-/* The generation last: who reads it with acquire order sees what it is about. */
 static void status_show(struct tensor_buf *buf)
 {
 	struct tensor_status *status = status_of(buf);
@@ -28,6 +27,7 @@ static void status_show(struct tensor_buf *buf)
 		return;
 	WRITE_ONCE(status->seals, buf->seals);
 	WRITE_ONCE(status->state, buf->state);
+	/* last: who reads it with acquire order sees what it is about */
 	smp_store_release(&status->generation, buf->generation);
 }
 

@@ -3,8 +3,8 @@
  * The kernel ABI of /dev/tensor: tensor storage as a kernel object.
  *
  * A *buffer* is memory with a typed descriptor: zero-filled, resident and unmovable when ALLOC made
- * it; user memory that PIN holds in place; or a dma-buf or memfd of somebody else's, from IMPORT. It
- * is held by
+ * it; user memory that PIN holds in place; or a dma-buf or memfd of somebody else's, from IMPORT.
+ * It is held by
  *
  *   - a handle: a number in the table of one open /dev/tensor (made by ALLOC, PIN or IMPORT), or
  *   - a buffer fd: made by EXPORT, passed with SCM_RIGHTS, mapped by itself, or
@@ -21,7 +21,7 @@
  *
  * Errors that any of them may give:
  *
- *   ENOTTY      no such ioctl, or not one for this kind of fd (buffer fd: INFO, META, SEAL and SYNC)
+ *   ENOTTY      no such ioctl, or not one for this kind of fd (buffer fd: INFO, META, SEAL, SYNC)
  *   E2BIG       the part that this kernel does not know is not zero, or size is above a page
  *   EINVAL      size is below that of the struct's first version; a reserved field is not zero;
  *               a value makes no sense
@@ -190,11 +190,11 @@ struct tensor_query {
  * its handle. A 32-bit program gets 0 and cannot mmap() /dev/tensor (EOPNOTSUPP), since its offsets
  * are too short for cookies: it maps a buffer fd.
  *
- * Errors: EACCES: this /dev/tensor is not open for writing. EDQUOT: the limit of the module, or that
- * of the user, is reached. EMFILE: this open has @tensor_query.max_handles handles. EINVAL: @bytes
- * is 0 or above @tensor_query.max_bytes, the node has no memory, TENSOR_ALLOC_NODE_ONLY without a
- * node, TENSOR_ALLOC_INTERLEAVE with one or with TENSOR_ALLOC_CONTIG, TENSOR_ALLOC_CONTIG with
- * TENSOR_ALLOC_ORDERS, or the orders are not 0 <= min <= max <= @tensor_query.max_order.
+ * Errors: EACCES: this /dev/tensor is not open for writing. EDQUOT: the limit of the module, or
+ * that of the user, is reached. EMFILE: this open has @tensor_query.max_handles handles. EINVAL:
+ * @bytes is 0 or above @tensor_query.max_bytes, the node has no memory, TENSOR_ALLOC_NODE_ONLY
+ * without a node, TENSOR_ALLOC_INTERLEAVE with one or with TENSOR_ALLOC_CONTIG, TENSOR_ALLOC_CONTIG
+ * with TENSOR_ALLOC_ORDERS, or the orders are not 0 <= min <= max <= @tensor_query.max_order.
  */
 struct tensor_alloc {
 	__u32 size;
@@ -211,7 +211,7 @@ struct tensor_alloc {
 /* tensor_info.state */
 #define TENSOR_STATE_RDONLY	(1U << 0)	/* through this handle or fd */
 #define TENSOR_STATE_META	(1U << 1)	/* a descriptor with a dtype is set */
-#define TENSOR_STATE_RANGE	(1U << 2)	/* this handle or fd reaches a part of the buffer only */
+#define TENSOR_STATE_RANGE	(1U << 2)	/* this handle or fd reaches only a part of it */
 #define TENSOR_STATE_REVOKED	(1U << 3)	/* REVOKE was called */
 #define TENSOR_STATE_PURGEABLE	(1U << 4)	/* memory may be taken, see ADVISE */
 #define TENSOR_STATE_PURGED	(1U << 5)	/* and was */
@@ -381,9 +381,9 @@ struct tensor_meta {
  * sealed buffer; one that is told that its device only reads can.
  *
  * Errors: EACCES: a read-only handle, or a buffer sealed against writing, without
- * TENSOR_EXPORT_RDONLY. EBUSY: the buffer is purgeable. EINVAL: the range is empty, not whole pages,
- * or reaches past the end. EOPNOTSUPP: a part of a foreign dma-buf, or TENSOR_EXPORT_DMABUF of one,
- * read-only. EMFILE, ENFILE: no file descriptor.
+ * TENSOR_EXPORT_RDONLY. EBUSY: the buffer is purgeable. EINVAL: the range is empty, not whole
+ * pages, or reaches past the end. EOPNOTSUPP: a part of a foreign dma-buf, or TENSOR_EXPORT_DMABUF
+ * of one, read-only. EMFILE, ENFILE: no file descriptor.
  */
 struct tensor_export {
 	__u32 size;
@@ -506,10 +506,10 @@ struct tensor_revoke {
  * touching one after the memory was taken is SIGBUS until TENSOR_ADVISE_WILLNEED has brought it
  * back. Only a buffer that nobody else holds can be purgeable, and one that is cannot be exported.
  *
- * Errors: EACCES: a handle of another /dev/tensor than the one that ALLOC was called on. EPERM: the buffer is sealed
- * against writing. EBUSY: TENSOR_ADVISE_PURGEABLE while there is another handle, a buffer fd or a
- * dma-buf. EDQUOT, ENOMEM: TENSOR_ADVISE_WILLNEED could not bring it back; it stays purged.
- * EOPNOTSUPP: another advice, or a buffer that ALLOC did not make.
+ * Errors: EACCES: a handle of another /dev/tensor than the one that ALLOC was called on. EPERM: the
+ * buffer is sealed against writing. EBUSY: TENSOR_ADVISE_PURGEABLE while there is another handle, a
+ * buffer fd or a dma-buf. EDQUOT, ENOMEM: TENSOR_ADVISE_WILLNEED could not bring it back; it stays
+ * purged. EOPNOTSUPP: another advice, or a buffer that ALLOC did not make.
  */
 struct tensor_advise {
 	__u32 size;
@@ -570,7 +570,8 @@ struct tensor_sync {
  *
  * The pages are held in place, and counted against RLIMIT_MEMLOCK of the caller's user, until the
  * buffer is gone; munmap() by the caller changes nothing about that. The buffer is for devices: it
- * can be exported as a dma-buf, and its fd passed, but not mapped: who has the memory has it mapped.
+ * can be exported as a dma-buf, and its fd passed, but not mapped: who has the memory has it
+ * mapped.
  *
  * Errors: EACCES: this /dev/tensor is not open for writing. EFAULT: not accessible memory, or not
  * writable without TENSOR_PIN_RDONLY. ENOMEM: RLIMIT_MEMLOCK. EINVAL: not whole pages, or past the
@@ -610,7 +611,7 @@ struct tensor_status {
 /* tensor_event.events */
 #define TENSOR_EVENT_SEAL	(1U << 0)	/* a seal was added */
 #define TENSOR_EVENT_REVOKE	(1U << 1)	/* the buffer was revoked */
-#define TENSOR_EVENT_GONE	(1U << 2)	/* somebody let go: a handle, fd or dma-buf of it is gone */
+#define TENSOR_EVENT_GONE	(1U << 2)	/* somebody let go of a handle, fd or dma-buf */
 #define TENSOR_EVENT_PURGE	(1U << 3)	/* its memory was taken */
 
 /**
