@@ -37,11 +37,11 @@ done
 test -s "$tmp/root/usr/lib/udev/rules.d/60-tensor.rules"
 test -x "$build/bin/tensorstat"
 
-# Every source that Kbuild names, and every header that those include by our own names.
+# Kbuild, every source, and every header that those include by our own names.
 src=$tmp/root/usr/src/tensor-$(sed -n 's/^VERSION *:= *//p' Makefile)
 grep -q '^PACKAGE_VERSION="[0-9.]*"$' "$src/dkms.conf"
-for o in $(grep -o 'kmod/[a-z0-9_/]*\.o' "$src/Kbuild"); do
-	test -s "$src/${o%.o}.c"
+for f in Kbuild kmod/*.[ch] kmod/alloc/*.[ch]; do
+	cmp "$f" "$src/$f"
 done
 for c in "$src"/kmod/*.[ch] "$src"/kmod/*/*.[ch]; do
 	for h in $(sed -n 's/^#include "\(.*\)"$/\1/p' "$c"); do
