@@ -8,6 +8,7 @@
  */
 #include <linux/fs.h>
 #include <linux/poll.h>
+#include <linux/sched.h>
 #include <linux/sched/signal.h>
 #include <linux/uaccess.h>
 #include <linux/wait.h>
@@ -17,7 +18,6 @@
 /* Told in one go, without a reader's page under a spinlock. */
 #define EVENT_BATCH	16
 
-/* The client is woken by who calls, when no lock is held. */
 static void event_add(struct tensor_handle *handle, u32 events)
 {
 	struct tensor_client *client = handle->client;
@@ -120,6 +120,28 @@ static bool events_pending(struct tensor_client *client)
 	return !list_empty_careful(&client->ready);
 }
 
+/* As many as there are and fit; 0 if there is none. */
+static ssize_t events_copy(struct tensor_client *client, struct tensor_event __user *to,
+			   size_t room)
+{
+	struct tensor_event batch[EVENT_BATCH];
+	size_t done, n;
+
+	for (done = 0; done < room; done += n) {
+		n = events_take(client, batch, min_t(size_t, room - done, EVENT_BATCH));
+		if (!n)
+			break;
+		if (copy_to_user(to + done, batch, n * sizeof(*batch))) {
+			events_return(client, batch, n);
+			if (!done)
+				return -EFAULT;
+			break;
+		}
+		cond_resched();
+	}
+	return done * sizeof(*batch);
+}
+
 /**
  * tensor_event_read() - read() of /dev/tensor
  * @file: an open of it
@@ -131,27 +153,22 @@ static bool events_pending(struct tensor_client *client)
  */
 ssize_t tensor_event_read(struct file *file, char __user *to, size_t room, loff_t *pos)
 {
+	struct tensor_event __user *events = (struct tensor_event __user *)to;
 	struct tensor_client *client = file->private_data;
-	struct tensor_event batch[EVENT_BATCH];
-	size_t n;
+	ssize_t done;
 
-	room /= sizeof(*batch);
+	room /= sizeof(*events);
 	if (!room)
 		return -EINVAL;
 	for (;;) {
-		n = events_take(client, batch, min_t(size_t, room, EVENT_BATCH));
-		if (n)
-			break;
+		done = events_copy(client, events, room);
+		if (done)
+			return done;
 		if (file->f_flags & O_NONBLOCK)
 			return -EAGAIN;
 		if (wait_event_interruptible(client->wait, events_pending(client)))
 			return -ERESTARTSYS;
 	}
-	if (copy_to_user(to, batch, n * sizeof(*batch))) {
-		events_return(client, batch, n);
-		return -EFAULT;
-	}
-	return n * sizeof(*batch);
 }
 
 /**

@@ -14,13 +14,13 @@ $(KST_INC)/kselftest_harness.h: tests/vm/kernel
 	$(Q)d=$$(tests/vm/kernel harness) && cp $$d/kselftest.h $$d/kselftest_harness.h $(@D)/ && touch $@
 
 # The harness is not written for our warnings.
-$(KST_B)/%: tests/kselftest/%.c tests/kselftest/device.h include/uapi/linux/tensor.h \
+$(KST_B)/%: tests/kselftest/%.c $(wildcard tests/kselftest/*.h) include/uapi/linux/tensor.h \
 		include/uapi/linux/tensor_netlink.h $(KST_INC)/kselftest_harness.h
 	@mkdir -p $(@D)
 	$(call say,CC,$@)
 	$(Q)$(CC) $(CFLAGS) $(WARN) -Wno-missing-prototypes $(KST_FLAGS) -D_GNU_SOURCE -Iinclude/uapi -isystem $(KST_INC) -o $@ $< $(KST_LIBS)
 
-$(KST_B)/race: KST_LIBS = -pthread
+$(addprefix $(KST_B)/,race seal revoke advise event): KST_LIBS = -pthread
 KST_NL := $(addprefix $(KST_B)/,netlink netlink_ask netlink_event)
 $(KST_NL): tests/kselftest/family.h
 $(KST_NL): KST_LIBS = $(shell pkg-config --libs libnl-genl-3.0) -pthread

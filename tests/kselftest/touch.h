@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
+/*
+ * Touching memory that may not be there, in any thread: the signal is the answer.
+ */
+#ifndef TENSOR_KSELFTEST_TOUCH_H
+#define TENSOR_KSELFTEST_TOUCH_H
+
+#include <setjmp.h>
+
+#include "device.h"
+
+static __thread sigjmp_buf touch_back;
+
+HELPER void touch_caught(int sig)
+{
+	siglongjmp(touch_back, sig);
+}
+
+HELPER void touch_begin(void)
+{
+	struct sigaction action = { .sa_handler = touch_caught, .sa_flags = SA_NODEFER };
+
+	sigaction(SIGBUS, &action, NULL);
+	sigaction(SIGSEGV, &action, NULL);
+}
+
+/* 0, or the signal that reading a byte gave. */
+HELPER int touch_read(const volatile void *at)
+{
+	int sig = sigsetjmp(touch_back, 0);
+
+	if (!sig)
+		(void)*(const volatile char *)at;
+	return sig;
+}
+
+/* 0, or the signal that writing a byte gave. */
+HELPER int touch_write(volatile void *at, char value)
+{
+	int sig = sigsetjmp(touch_back, 0);
+
+	if (!sig)
+		*(volatile char *)at = value;
+	return sig;
+}
+
+/* How many of that many bytes' pages give SIGBUS. */
+HELPER uint64_t touch_lost(const volatile void *at, uint64_t bytes)
+{
+	uint64_t lost = 0, i;
+
+	for (i = 0; i < bytes; i += PAGE)
+		lost += touch_read((const volatile char *)at + i) == SIGBUS;
+	return lost;
+}
+
+/* How many of that many bytes' pages have an entry in this process's page table. */
+HELPER uint64_t pages_present(const void *at, uint64_t bytes)
+{
+	uint64_t entry, n = 0, i;
+	int fd = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
+
+	for (i = 0; i < bytes / PAGE; i++) {
+		off_t where = ((unsigned long)at / PAGE + i) * sizeof(entry);
+
+		n += pread(fd, &entry, sizeof(entry), where) == sizeof(entry) && entry >> 63;
+	}
+	close(fd);
+	return n;
+}
+
+#endif /* TENSOR_KSELFTEST_TOUCH_H */
