@@ -33,26 +33,29 @@ static struct tensor_buf *vma_buf(const struct vm_area_struct *vma)
 
 /*
  * The page is locked before the list is let go of, and stays so until the entry is made: who takes
- * the pages away waits for that, see tensor_buf_drop().
+ * the pages away waits for that, see tensor_buf_shut(). One whose memory has failed is not for the
+ * core to see: it would look for its place in a page cache.
  */
-static struct page *map_page_locked(struct tensor_buf *buf, unsigned long index)
-{
-	struct page *page;
-
-	down_read(&buf->pages);
-	page = tensor_chunks_page(&buf->chunks, index);
-	if (page) {
-		get_page(page);
-		folio_lock(page_folio(page));
-	}
-	up_read(&buf->pages);
-	return page;
-}
-
 static vm_fault_t map_fault(struct vm_fault *vmf)
 {
-	vmf->page = map_page_locked(vma_buf(vmf->vma), vmf->pgoff);
-	return vmf->page ? VM_FAULT_LOCKED : VM_FAULT_SIGBUS;
+	struct tensor_buf *buf = vma_buf(vmf->vma);
+	struct page *page;
+	vm_fault_t got;
+
+	down_read(&buf->pages);
+	page = tensor_chunks_page(&buf->chunks, vmf->pgoff);
+	if (!page) {
+		got = VM_FAULT_SIGBUS;
+	} else if (PageHWPoison(page)) {
+		got = VM_FAULT_HWPOISON;
+	} else {
+		get_page(page);
+		folio_lock(page_folio(page));
+		vmf->page = page;
+		got = VM_FAULT_LOCKED;
+	}
+	up_read(&buf->pages);
+	return got;
 }
 
 /* Entries for @nr pages of one chunk, whose lock is held, up to one that is there already. */
@@ -83,24 +86,27 @@ static unsigned long map_ahead(const struct vm_area_struct *vma, unsigned long a
 			       struct folio *folio, struct page *page)
 {
 	unsigned long before = folio_page_idx(folio, page);
-	unsigned long nr = max_t(unsigned long, before, MAP_BATCH);
+	unsigned long most = max_t(unsigned long, before, MAP_BATCH), nr = 1;
 
-	nr = min_t(unsigned long, nr, folio_nr_pages(folio) - before);
-	return min(nr, (vma->vm_end - addr) >> PAGE_SHIFT);
+	most = min_t(unsigned long, most, folio_nr_pages(folio) - before);
+	most = min(most, (vma->vm_end - addr) >> PAGE_SHIFT);
+	while (nr < most && !PageHWPoison(page + nr))
+		nr++;
+	return nr;
 }
 
 static vm_fault_t map_fault_small(struct vm_fault *vmf)
 {
 	struct vm_area_struct *vma = vmf->vma;
 	unsigned long addr = vmf->address & PAGE_MASK;
-	struct page *page = map_page_locked(vma_buf(vma), vmf->pgoff);
+	vm_fault_t got = map_fault(vmf);
 	struct folio *folio;
 	int err;
 
-	if (!page)
-		return VM_FAULT_SIGBUS;
-	folio = page_folio(page);
-	err = map_pages(vma, addr, page, map_ahead(vma, addr, folio, page));
+	if (got != VM_FAULT_LOCKED)
+		return got;
+	folio = page_folio(vmf->page);
+	err = map_pages(vma, addr, vmf->page, map_ahead(vma, addr, folio, vmf->page));
 	folio_unlock(folio);
 	folio_put(folio);
 	/* -EBUSY: there is one: another thread's, or where the rest was mapped before */
@@ -256,6 +262,22 @@ int tensor_map_foreign(const struct tensor_hold *hold, struct vm_area_struct *vm
 	return tensor_map(hold, vma);
 }
 
+/*
+ * A stranger's mapping is counted before the buffer can become purgeable. Where it is so already
+ * the handle was closed meanwhile: only the maker's is left of such a buffer.
+ */
+static int map_guest(const struct tensor_hold *hold, struct vm_area_struct *vma)
+{
+	struct tensor_buf *buf = hold->buf;
+	int err = -ENOENT;
+
+	mutex_lock(&buf->lock);
+	if (!(tensor_buf_state(buf) & TENSOR_STATE_PURGEABLE))
+		err = tensor_map_foreign(hold, vma, &buf->guests);
+	mutex_unlock(&buf->lock);
+	return err;
+}
+
 static struct tensor_client *map_client(struct file *file, unsigned long pgoff, u32 *id)
 {
 	unsigned long handle = pgoff >> (TENSOR_COOKIE_SHIFT - PAGE_SHIFT);
@@ -280,7 +302,6 @@ int tensor_map_cookie(struct file *file, struct vm_area_struct *vma)
 {
 	struct tensor_client *client;
 	struct tensor_hold hold;
-	atomic_t *count;
 	u32 id;
 	int err;
 
@@ -293,8 +314,10 @@ int tensor_map_cookie(struct file *file, struct vm_area_struct *vma)
 	if (err)
 		return err;
 	vma->vm_pgoff &= BIT(TENSOR_COOKIE_SHIFT - PAGE_SHIFT) - 1;
-	count = hold.buf->client == client->id ? NULL : &hold.buf->guests;
-	err = tensor_map_foreign(&hold, vma, count);
+	if (hold.buf->client == client->id)
+		err = tensor_map_foreign(&hold, vma, NULL);
+	else
+		err = map_guest(&hold, vma);
 	tensor_buf_put(hold.buf);
 	return err;
 }

@@ -6,8 +6,8 @@
 #include <sys/resource.h>
 #include <sys/vfs.h>
 
-#include "device.h"
 #include "kselftest_harness.h"
+#include "touch.h"
 
 #define BYTES	(2 * HUGE)
 
@@ -406,6 +406,52 @@ TEST_F(map, mapping_outlives_handle_fd_and_device)
 	at[HUGE - 1] = 3;
 	EXPECT_EQ(1, at[0]);
 	munmap(at, HUGE);
+}
+
+/* The memory of that page fails, as far as the kernel is told. */
+static int fail_memory(void *at)
+{
+	return madvise(at, PAGE, MADV_HWPOISON) ? -errno : 0;
+}
+
+static void failed_page(struct __test_metadata *_metadata, int dev, uint64_t bytes)
+{
+	struct tensor_alloc alloc;
+	char *a, *b;
+	int err;
+
+	ASSERT_EQ(0, dev_alloc(dev, bytes, &alloc));
+	a = map_shared(dev, bytes, PROT_READ | PROT_WRITE, alloc.cookie);
+	b = map_shared(dev, bytes, PROT_READ | PROT_WRITE, alloc.cookie);
+	ASSERT_NE(MAP_FAILED, a);
+	ASSERT_NE(MAP_FAILED, b);
+	memset(a, 1, bytes);
+	err = fail_memory(a + 5 * PAGE);
+	if (err != -EINVAL && err != -EPERM) {
+		touch_begin();
+		EXPECT_EQ(SIGBUS, touch_read(b + 5 * PAGE));
+		/* nor when a neighbour is touched first and mapped ahead */
+		if (bytes < HUGE) {
+			EXPECT_EQ(0, touch_read(b + 3 * PAGE));
+			EXPECT_EQ(SIGBUS, touch_read(b + 5 * PAGE));
+			EXPECT_EQ(0, touch_read(b + 6 * PAGE));
+		}
+	}
+	munmap(a, bytes);
+	munmap(b, bytes);
+	EXPECT_EQ(0, dev_close(dev, alloc.handle));
+	if (err == -EINVAL || err == -EPERM)
+		SKIP(return, "no memory can fail in this kernel");
+}
+
+TEST_F(map, page_that_failed_is_sigbus)
+{
+	failed_page(_metadata, self->dev, BYTES);
+}
+
+TEST_F(map, page_that_failed_is_not_mapped_ahead)
+{
+	failed_page(_metadata, self->dev, 64 * PAGE);
 }
 
 TEST_HARNESS_MAIN
