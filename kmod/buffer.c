@@ -213,8 +213,8 @@ void tensor_buf_evict(struct tensor_buf *buf)
 	buf_free(buf);
 }
 
-/* With the pages locked against new faults: wait for those under way, or say that there is one. */
-static bool drop_drain(const struct tensor_chunks *chunks, bool wait)
+/* With the list locked against new faults: wait for those under way, or say that there is one. */
+static bool shut_drain(const struct tensor_chunks *chunks, bool wait)
 {
 	struct folio *folio;
 	size_t i;
@@ -232,33 +232,49 @@ static bool drop_drain(const struct tensor_chunks *chunks, bool wait)
 }
 
 /**
- * tensor_buf_drop() - take the pages away from all mappings, present and future
+ * tensor_buf_shut() - empty all mappings, and let no fault fill them
  * @buf: the buffer; its lock is held
- * @chunks: gets the pages, for tensor_buf_uncharge()
  * @wait: whether to wait for faults under way; otherwise this fails if there is one
  *
  * A fault takes a page's lock before it lets go of the page list, and the core keeps it until the
  * page table entry is there. So once the list is ours, and each lock was seen free, no entry can
  * appear after those that are now removed.
  *
- * Return: whether they could be taken.
+ * Return: whether it is shut, with @buf->pages held, until tensor_buf_open().
  */
-bool tensor_buf_drop(struct tensor_buf *buf, struct tensor_chunks *chunks, bool wait)
+bool tensor_buf_shut(struct tensor_buf *buf, bool wait)
 {
 	lockdep_assert_held(&buf->lock);
 	if (wait)
 		down_write(&buf->pages);
 	else if (!down_write_trylock(&buf->pages))
 		return false;
-	if (!drop_drain(&buf->chunks, wait)) {
+	if (!shut_drain(&buf->chunks, wait)) {
 		up_write(&buf->pages);
 		return false;
 	}
-	*chunks = buf->chunks;
-	memset(&buf->chunks, 0, sizeof(buf->chunks));
-	up_write(&buf->pages);
 	unmap_mapping_range(buf->inode->i_mapping, 0, buf->bytes, 1);
 	return true;
+}
+
+/**
+ * tensor_buf_open() - undo tensor_buf_shut(): who touches a mapping finds the pages there are now
+ * @buf: the buffer
+ */
+void tensor_buf_open(struct tensor_buf *buf)
+{
+	up_write(&buf->pages);
+}
+
+/**
+ * tensor_buf_take() - take the pages of a buffer that is shut
+ * @buf: the buffer, which has none afterwards
+ * @chunks: gets them, for tensor_buf_uncharge()
+ */
+void tensor_buf_take(struct tensor_buf *buf, struct tensor_chunks *chunks)
+{
+	*chunks = buf->chunks;
+	memset(&buf->chunks, 0, sizeof(buf->chunks));
 }
 
 /**

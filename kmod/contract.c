@@ -4,15 +4,21 @@
  *
  * Everything that can write is counted before it can: a mapping that is or may become writable, a
  * device's mapping, the kernel's. A seal closes that counter while it is zero, so there is no
- * moment at which a writer slips by. Long-term pins are seen by the core's own count; new ones that
- * could write need a writable mapping, which there is none of by then.
+ * moment at which a writer slips by. Who got hold of a page through a mapping that is gone, a
+ * network card or direct I/O under way, is seen by the page's reference count once no mapping is
+ * left in it; new ones that could write need a writable mapping, which there is none of by then.
  */
 #include <linux/atomic.h>
 #include <linux/minmax.h>
-#include <linux/mm.h>
+#include <linux/sched.h>
+#include <linux/sched/signal.h>
 
 #include "core.h"
 #include "trace.h"
+
+/* References that are gone in a moment are waited for: how often, and jiffies each time. */
+#define SEAL_TRIES	5
+#define SEAL_PAUSE	max(HZ / 100, 1)
 
 #define SEALS	(TENSOR_SEAL_WRITE | TENSOR_SEAL_META | TENSOR_SEAL_SEAL)
 
@@ -122,19 +128,35 @@ void tensor_device_put(struct tensor_buf *buf, bool write)
 	mutex_unlock(&buf->lock);
 }
 
-/* Whether a page is pinned now. */
-static bool seal_pinned(struct tensor_buf *buf)
+/* Whether nobody has a page in hand. Readers' mappings are emptied for it, and fault again. */
+static bool seal_idle(struct tensor_buf *buf)
 {
-	bool pinned;
+	bool idle;
 
-	down_read(&buf->pages);
-	pinned = tensor_chunks_dma_bytes(&buf->chunks);
-	up_read(&buf->pages);
-	return pinned;
+	tensor_buf_shut(buf, true);
+	idle = tensor_chunks_idle(&buf->chunks);
+	tensor_buf_open(buf);
+	return idle;
+}
+
+static int seal_wait_idle(struct tensor_buf *buf)
+{
+	int tries;
+
+	for (tries = 0; !seal_idle(buf); tries++) {
+		if (tries == SEAL_TRIES)
+			return -EBUSY;
+		schedule_timeout_killable(SEAL_PAUSE);
+		if (fatal_signal_pending(current))
+			return -EINTR;
+	}
+	return 0;
 }
 
 static int seal_write(struct tensor_buf *buf)
 {
+	int err;
+
 	if (buf->backing->kind != TENSOR_KIND_ALLOC)
 		return -EOPNOTSUPP;
 	if (tensor_buf_seals(buf) & TENSOR_SEAL_WRITE)
@@ -143,22 +165,23 @@ static int seal_write(struct tensor_buf *buf)
 		return -EBUSY;
 	if (atomic_cmpxchg(&buf->writers, 0, TENSOR_SEALED))
 		return -EBUSY;
-	if (seal_pinned(buf)) {
+	err = seal_wait_idle(buf);
+	if (err)
 		atomic_set(&buf->writers, 0);
-		return -EBUSY;
-	}
-	return 0;
+	return err;
 }
 
+/* Whether there is one more than before, or -errno. */
 static int seal_add(struct tensor_buf *buf, u32 seals)
 {
+	u32 before = tensor_buf_seals(buf);
 	int err;
 
 	lockdep_assert_held(&buf->lock);
 	err = tensor_buf_usable(buf);
 	if (err)
 		return err;
-	if (tensor_buf_seals(buf) & TENSOR_SEAL_SEAL)
+	if (before & TENSOR_SEAL_SEAL)
 		return -EPERM;
 	if (seals & TENSOR_SEAL_WRITE) {
 		err = seal_write(buf);
@@ -166,24 +189,24 @@ static int seal_add(struct tensor_buf *buf, u32 seals)
 			return err;
 	}
 	tensor_status_seal(buf, seals);
-	return 0;
+	return (seals & ~before) != 0;
 }
 
 static int seal_hold(struct tensor_call *call, const struct tensor_hold *hold, u32 seals)
 {
 	struct tensor_buf *buf = hold->buf;
-	int err;
+	int added;
 
 	if (!seals)
 		return tensor_buf_usable(buf);
 	if (!tensor_hold_full(hold))
 		return -EACCES;
 	mutex_lock(&buf->lock);
-	err = seal_add(buf, seals);
+	added = seal_add(buf, seals);
 	mutex_unlock(&buf->lock);
-	if (!err)
+	if (added > 0)
 		tensor_event_post(buf, TENSOR_EVENT_SEAL, call->client);
-	return err;
+	return min(added, 0);
 }
 
 /**
@@ -216,8 +239,9 @@ static void revoke_pages(struct tensor_buf *buf)
 {
 	struct tensor_chunks chunks;
 
-	if (!tensor_buf_drop(buf, &chunks, true))
-		return;
+	tensor_buf_shut(buf, true);
+	tensor_buf_take(buf, &chunks);
+	tensor_buf_open(buf);
 	if (buf->devices)
 		buf->orphans = chunks;
 	else
@@ -237,7 +261,8 @@ static int revoke_hold(const struct tensor_hold *hold)
 	tensor_purge_forget(buf);
 	first = !tensor_buf_usable(buf);
 	if (first) {
-		tensor_status_state(buf, TENSOR_STATE_REVOKED, TENSOR_STATE_PURGEABLE);
+		tensor_status_state(buf, TENSOR_STATE_REVOKED,
+				    TENSOR_STATE_PURGEABLE | TENSOR_STATE_PURGED);
 		revoke_pages(buf);
 	}
 	mutex_unlock(&buf->lock);

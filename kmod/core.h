@@ -257,7 +257,9 @@ void tensor_buf_put(struct tensor_buf *buf);
 void tensor_buf_evict(struct tensor_buf *buf);
 int tensor_buf_charge(struct tensor_buf *buf, struct tensor_chunks *chunks);
 void tensor_buf_uncharge(struct tensor_buf *buf, struct tensor_chunks *chunks);
-bool tensor_buf_drop(struct tensor_buf *buf, struct tensor_chunks *chunks, bool wait);
+bool tensor_buf_shut(struct tensor_buf *buf, bool wait);
+void tensor_buf_open(struct tensor_buf *buf);
+void tensor_buf_take(struct tensor_buf *buf, struct tensor_chunks *chunks);
 void tensor_buf_info(const struct tensor_hold *hold, struct tensor_info *info);
 
 /**

@@ -22,11 +22,11 @@ static DEFINE_SPINLOCK(purge_lock);
 static LIST_HEAD(purge_list);
 static atomic_long_t purge_pages;
 
-/* In the list, or not, as the state says; the buffer's lock is held. */
-static void purge_add(struct tensor_buf *buf)
+/* In the list, or not, as the state says; the buffer's lock is held. Any list is purge_lock's. */
+static void purge_add(struct tensor_buf *buf, struct list_head *list)
 {
 	spin_lock(&purge_lock);
-	list_add_tail(&buf->purgeable, &purge_list);
+	list_add_tail(&buf->purgeable, list);
 	spin_unlock(&purge_lock);
 	atomic_long_add(buf->bytes >> PAGE_SHIFT, &purge_pages);
 }
@@ -73,14 +73,31 @@ static struct tensor_buf *purge_take(void)
 	return NULL;
 }
 
-/* Pages that it gave back, 0 if a fault was under way. */
-static unsigned long purge_buf(struct tensor_buf *buf)
+/*
+ * Takes the pages, unless a fault is under way, or somebody has one in hand: it would not be free,
+ * and a device would go on with it while the owner gets another.
+ */
+static bool purge_try(struct tensor_buf *buf, struct tensor_chunks *chunks)
+{
+	bool idle;
+
+	if (!tensor_buf_shut(buf, false))
+		return false;
+	idle = tensor_chunks_idle(&buf->chunks);
+	if (idle)
+		tensor_buf_take(buf, chunks);
+	tensor_buf_open(buf);
+	return idle;
+}
+
+/* Pages that it gave back; 0: it could not be taken, and is in the list of those. */
+static unsigned long purge_buf(struct tensor_buf *buf, struct list_head *busy)
 {
 	struct tensor_chunks chunks;
 	unsigned long pages;
 
-	if (!tensor_buf_drop(buf, &chunks, false)) {
-		purge_add(buf);
+	if (!purge_try(buf, &chunks)) {
+		purge_add(buf, busy);
 		return 0;
 	}
 	pages = chunks.pages;
@@ -101,19 +118,21 @@ static unsigned long purge_scan(struct shrinker *shrinker, struct shrink_control
 {
 	unsigned long freed = 0;
 	struct tensor_buf *buf;
-	unsigned long pages;
+	LIST_HEAD(busy);
 
-	do {
+	while (freed < sc->nr_to_scan) {
 		buf = purge_take();
 		if (!buf)
 			break;
-		pages = purge_buf(buf);
-		freed += pages;
+		freed += purge_buf(buf, &busy);
 		/* who evicts it waits for the lock, and frees it after us */
 		rcu_read_lock();
 		mutex_unlock(&buf->lock);
 		rcu_read_unlock();
-	} while (pages && freed < sc->nr_to_scan);
+	}
+	spin_lock(&purge_lock);
+	list_splice_tail(&busy, &purge_list);
+	spin_unlock(&purge_lock);
 	return freed ?: SHRINK_STOP;
 }
 
@@ -133,7 +152,7 @@ static int purge_allow(struct tensor_buf *buf)
 	if (!purge_alone(buf))
 		return -EBUSY;
 	tensor_status_state(buf, TENSOR_STATE_PURGEABLE, 0);
-	purge_add(buf);
+	purge_add(buf, &purge_list);
 	return 0;
 }
 
@@ -186,7 +205,7 @@ static int advise_hold(const struct tensor_call *call, const struct tensor_hold 
 	struct tensor_buf *buf = hold->buf;
 	int err;
 
-	if (buf->client != call->client->id)
+	if (buf->client != call->client->id || !tensor_hold_full(hold))
 		return -EACCES;
 	if (buf->backing->kind != TENSOR_KIND_ALLOC)
 		return -EOPNOTSUPP;

@@ -91,6 +91,7 @@ void tensor_chunks_free(struct tensor_chunks *c);
 struct page *tensor_chunks_page(const struct tensor_chunks *c, unsigned long index);
 u64 tensor_chunks_huge_bytes(const struct tensor_chunks *c);
 u64 tensor_chunks_dma_bytes(const struct tensor_chunks *c);
+bool tensor_chunks_idle(const struct tensor_chunks *c);
 
 /**
  * struct tensor_source - where the chunks of a request come from; inside this folder

@@ -228,3 +228,24 @@ u64 tensor_chunks_dma_bytes(const struct tensor_chunks *c)
 	}
 	return bytes;
 }
+
+/**
+ * tensor_chunks_idle() - does nobody but us refer to any of it?
+ * @c: the chunks, without a mapping
+ *
+ * Unlike the number of pins this is no estimate, and counts who has a page without a pin, as direct
+ * I/O of old kernels has. Whoever walks over all memory may have a reference for a moment.
+ *
+ * Return: whether that is so.
+ */
+bool tensor_chunks_idle(const struct tensor_chunks *c)
+{
+	size_t i;
+
+	for (i = 0; i < c->nr; i++) {
+		if (folio_ref_count(page_folio(c->list[i].head)) != 1)
+			return false;
+		cond_resched();
+	}
+	return true;
+}

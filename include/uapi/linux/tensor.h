@@ -456,9 +456,10 @@ struct tensor_close {
  *
  * Errors: EACCES: to add through a handle or fd that is read-only or reaches a part only. EPERM:
  * TENSOR_SEAL_SEAL is set. EBUSY: TENSOR_SEAL_WRITE while somebody could still write: a mapping
- * that is or may become writable, a device or kernel mapping of a dma-buf that may write, or a page
- * that is pinned (which may be for writing: a network card, a fixed buffer). EOPNOTSUPP:
- * TENSOR_SEAL_WRITE of a buffer that ALLOC did not make.
+ * that is or may become writable, a device or kernel mapping of a dma-buf that may write, or a
+ * page that somebody has in hand (which may be for writing: a network card, a fixed buffer, direct
+ * I/O; or a pipe); or while the buffer is purgeable. EOPNOTSUPP: TENSOR_SEAL_WRITE of a buffer that
+ * ALLOC did not make.
  */
 struct tensor_seal {
 	__u32 size;
@@ -505,11 +506,13 @@ struct tensor_revoke {
  * A cache that can be computed again is made purgeable while it is not in use. Its mappings stay;
  * touching one after the memory was taken is SIGBUS until TENSOR_ADVISE_WILLNEED has brought it
  * back. Only a buffer that nobody else holds can be purgeable, and one that is cannot be exported.
+ * One of whose pages somebody has in hand, a device or a pipe, is not taken.
  *
- * Errors: EACCES: a handle of another /dev/tensor than the one that ALLOC was called on. EPERM: the
- * buffer is sealed against writing. EBUSY: TENSOR_ADVISE_PURGEABLE while there is another handle, a
- * buffer fd or a dma-buf. EDQUOT, ENOMEM: TENSOR_ADVISE_WILLNEED could not bring it back; it stays
- * purged. EOPNOTSUPP: another advice, or a buffer that ALLOC did not make.
+ * Errors: EACCES: a handle of another /dev/tensor than the one that ALLOC was called on, or one
+ * that is read-only or reaches a part only. EPERM: TENSOR_ADVISE_PURGEABLE of a buffer that is
+ * sealed against writing. EBUSY: TENSOR_ADVISE_PURGEABLE while there is another handle, a buffer
+ * fd, a dma-buf, or a mapping made through one. EDQUOT, ENOMEM: TENSOR_ADVISE_WILLNEED could not
+ * bring it back; it stays purged. EOPNOTSUPP: another advice, or a buffer that ALLOC did not make.
  */
 struct tensor_advise {
 	__u32 size;
