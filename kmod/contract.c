@@ -14,6 +14,7 @@
 #include <linux/sched/signal.h>
 
 #include "core.h"
+#include "netlink.h"
 #include "trace.h"
 
 /* References that are gone in a moment are waited for: how often, and jiffies each time. */
@@ -204,8 +205,10 @@ static int seal_hold(struct tensor_call *call, const struct tensor_hold *hold, u
 	mutex_lock(&buf->lock);
 	added = seal_add(buf, seals);
 	mutex_unlock(&buf->lock);
-	if (added > 0)
+	if (added > 0) {
 		tensor_event_post(buf, TENSOR_EVENT_SEAL, call->client);
+		tensor_notify_seal(buf, tensor_buf_seals(buf));
+	}
 	return min(added, 0);
 }
 
@@ -289,8 +292,10 @@ int tensor_revoke(struct tensor_call *call)
 	if (done)
 		return done;
 	done = revoke_hold(&hold);
-	if (done > 0)
+	if (done > 0) {
 		tensor_event_post(hold.buf, TENSOR_EVENT_REVOKE, call->client);
+		tensor_notify_revoke(hold.buf);
+	}
 	tensor_buf_put(hold.buf);
 	return min(done, 0);
 }

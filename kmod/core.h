@@ -26,7 +26,7 @@
  *	a folio's lock		from its fault to its page table entry
  *	tensor_buf.spin		the small state, for as long as a copy takes
  *
- *	the registry's mutex, tensor_buf.pages, tensor_buf.spin
+ *	tensor_buf.lock, the registry's mutex, tensor_buf.pages, tensor_buf.spin
  *	the registry's mutex, the handle table's lock (that of its xarray)
  *	tensor_buf.holders_lock, tensor_client.ready_lock
  *
@@ -307,6 +307,7 @@ int tensor_sync_check(const struct tensor_hold *hold, bool write);
 int tensor_purge_init(void);
 void tensor_purge_exit(void);
 void tensor_purge_forget(struct tensor_buf *buf);
+u64 tensor_purge_bytes(void);
 
 /* status.c */
 #define TENSOR_STATUS_INDEX	(TENSOR_STATUS_OFFSET >> PAGE_SHIFT)
@@ -321,13 +322,31 @@ void tensor_status_free(struct tensor_buf *buf);
 /* fs.c */
 
 /**
+ * struct tensor_exported - a file that EXPORT made, as it is listed
+ * @id: never given twice
+ * @born: boot time clock, nanoseconds
+ * @kind: enum tensor_export_kind
+ * @hold: what it reaches and permits
+ * @owner: who made it
+ */
+struct tensor_exported {
+	u64 id;
+	u64 born;
+	u32 kind;
+	const struct tensor_hold *hold;
+	struct tensor_owner *owner;
+};
+
+/**
  * struct tensor_file - an open file on a buffer
  * @hold: what it reaches and permits; no reference, the file has one
  * @count: counter of the buffer that counts it, or NULL
+ * @exported: how it is listed, if EXPORT made it
  */
 struct tensor_file {
 	struct tensor_hold hold;
 	atomic_t *count;
+	struct tensor_exported exported;
 };
 
 int tensor_fs_get(void);
@@ -443,21 +462,26 @@ __poll_t tensor_event_poll_buf(struct file *file, struct poll_table_struct *tabl
 extern struct mutex tensor_registry_lock;
 extern struct xarray tensor_bufs;
 extern struct xarray tensor_clients;
+extern struct xarray tensor_exports;
 
 /**
  * struct tensor_totals - what the registry has counted
- * @generation: changes whenever anything is added or removed; never 0
+ * @generation: changes whenever a client or a buffer is added or removed; never 0
+ * @exports_generation: the same of exported files
  * @clients: open /dev/tensor
  * @bufs: buffers
  * @bytes: of all buffers
  * @huge_bytes: of these, in chunks of PMD size
+ * @exports: files made by EXPORT, by enum tensor_export_kind
  */
 struct tensor_totals {
 	u32 generation;
+	u32 exports_generation;
 	u64 clients;
 	u64 bufs;
 	u64 bytes;
 	u64 huge_bytes;
+	u64 exports[2];
 };
 
 u64 tensor_registry_id(void);
@@ -465,7 +489,9 @@ int tensor_registry_add_buf(struct tensor_buf *buf);
 void tensor_registry_del_buf(struct tensor_buf *buf);
 int tensor_registry_add_client(struct tensor_client *client);
 void tensor_registry_del_client(struct tensor_client *client);
-u32 tensor_registry_generation(void);
+int tensor_registry_add_export(struct tensor_exported *exported);
+void tensor_registry_del_export(struct tensor_exported *exported);
+u32 tensor_registry_generation(bool exports);
 void tensor_registry_totals(struct tensor_totals *totals);
 
 /**

@@ -25,6 +25,7 @@
 #include <linux/module.h>
 #include <linux/scatterlist.h>
 #include <linux/slab.h>
+#include <linux/tensor_netlink.h>
 #include <linux/vmalloc.h>
 
 #include "core.h"
@@ -34,10 +35,12 @@
  * struct tensor_dmabuf - what a dma-buf of ours is
  * @hold: what it reaches and permits, with a reference
  * @span: what the kernel has mapped, if it has
+ * @exported: how it is listed
  */
 struct tensor_dmabuf {
 	struct tensor_hold hold;
 	struct tensor_span span;
+	struct tensor_exported exported;
 };
 
 /**
@@ -313,6 +316,7 @@ static void dmabuf_release(struct dma_buf *dmabuf)
 	struct vfsmount *mnt = buf->mnt;
 
 	trace_tensor_dmabuf_release(&priv->hold);
+	tensor_registry_del_export(&priv->exported);
 	kfree(priv);
 	atomic_dec(&buf->dmabufs);
 	tensor_event_post(buf, TENSOR_EVENT_GONE, NULL);
@@ -359,10 +363,18 @@ struct file *tensor_dmabuf_file(const struct tensor_hold *hold)
 	struct tensor_dmabuf *priv = kzalloc(sizeof(*priv), GFP_KERNEL_ACCOUNT);
 	DEFINE_DMA_BUF_EXPORT_INFO(info);
 	struct dma_buf *dmabuf;
+	int err;
 
 	if (!priv)
 		return ERR_PTR(-ENOMEM);
 	priv->hold = *hold;
+	priv->exported.hold = &priv->hold;
+	priv->exported.kind = TENSOR_EXPORT_KIND_DMABUF;
+	err = tensor_registry_add_export(&priv->exported);
+	if (err) {
+		kfree(priv);
+		return ERR_PTR(err);
+	}
 	info.ops = hold->rdonly ? &read_ops : &write_ops;
 	info.size = hold->count << PAGE_SHIFT;
 	info.flags = hold->rdonly ? O_RDONLY : O_RDWR;
@@ -373,6 +385,7 @@ struct file *tensor_dmabuf_file(const struct tensor_hold *hold)
 	tensor_buf_get(hold->buf);
 	dmabuf = dma_buf_export(&info);
 	if (IS_ERR(dmabuf)) {
+		tensor_registry_del_export(&priv->exported);
 		tensor_buf_put(hold->buf);
 		mntput(hold->buf->mnt);
 		kfree(priv);

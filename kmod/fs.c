@@ -22,6 +22,7 @@
 #include <linux/pseudo_fs.h>
 #include <linux/slab.h>
 #include <linux/statfs.h>
+#include <linux/tensor_netlink.h>
 
 #include "core.h"
 #include "trace.h"
@@ -151,6 +152,35 @@ static unsigned long buf_area(struct file *file, unsigned long addr, unsigned lo
 #define buf_area NULL
 #endif
 
+/* What EXPORT makes is listed; what a mapping by cookie needs is not. */
+static struct tensor_file *file_open(const struct tensor_hold *hold, atomic_t *count)
+{
+	struct tensor_file *open = kmalloc(sizeof(*open), GFP_KERNEL_ACCOUNT);
+	int err;
+
+	if (!open)
+		return ERR_PTR(-ENOMEM);
+	*open = (struct tensor_file){ .hold = *hold, .count = count };
+	if (count != &hold->buf->files)
+		return open;
+	open->exported.hold = &open->hold;
+	open->exported.kind = TENSOR_EXPORT_KIND_FD;
+	err = tensor_registry_add_export(&open->exported);
+	if (err) {
+		kfree(open);
+		return ERR_PTR(err);
+	}
+	return open;
+}
+
+/* Of a file that is closed, or was never opened. */
+static void file_free(struct tensor_file *open)
+{
+	if (open->exported.owner)
+		tensor_registry_del_export(&open->exported);
+	kfree(open);
+}
+
 static int buf_release(struct inode *inode, struct file *file)
 {
 	struct tensor_file *open = file->private_data;
@@ -163,7 +193,7 @@ static int buf_release(struct inode *inode, struct file *file)
 		atomic_dec(open->count);
 		tensor_event_post(open->hold.buf, TENSOR_EVENT_GONE, NULL);
 	}
-	kfree(open);
+	file_free(open);
 	return 0;
 }
 
@@ -186,19 +216,18 @@ static const struct file_operations buf_fops = {
  */
 struct file *tensor_fs_file(const struct tensor_hold *hold, atomic_t *count)
 {
-	struct tensor_file *open = kmalloc(sizeof(*open), GFP_KERNEL_ACCOUNT);
+	struct tensor_file *open = file_open(hold, count);
 	struct tensor_buf *buf = hold->buf;
 	struct file *file;
 
-	if (!open)
-		return ERR_PTR(-ENOMEM);
-	*open = (struct tensor_file){ .hold = *hold, .count = count };
+	if (IS_ERR(open))
+		return ERR_CAST(open);
 	ihold(buf->inode);
 	file = alloc_file_pseudo(buf->inode, buf->mnt, "", hold->rdonly ? O_RDONLY : O_RDWR,
 				 &buf_fops);
 	if (IS_ERR(file)) {
 		iput(buf->inode);
-		kfree(open);
+		file_free(open);
 		return file;
 	}
 	file->private_data = open;

@@ -117,26 +117,6 @@ static int get_buf(struct sk_buff *request, struct genl_info *info)
 	return reply_send(skb, info, row, row ? put_buf(skb, info, request) : 0);
 }
 
-static int put_u64(struct sk_buff *skb, int attr, u64 value)
-{
-	return nla_put_u64_64bit(skb, attr, value, TENSOR_A_STAT_PAD);
-}
-
-static int put_stat(struct sk_buff *skb)
-{
-	struct tensor_totals totals;
-
-	tensor_registry_totals(&totals);
-	if (put_u64(skb, TENSOR_A_STAT_CLIENTS, totals.clients) ||
-	    put_u64(skb, TENSOR_A_STAT_BUFS, totals.bufs) ||
-	    put_u64(skb, TENSOR_A_STAT_BYTES, totals.bytes) ||
-	    put_u64(skb, TENSOR_A_STAT_HUGE_BYTES, totals.huge_bytes) ||
-	    put_u64(skb, TENSOR_A_STAT_LIMIT_BYTES, tensor_limit_bytes()) ||
-	    put_u64(skb, TENSOR_A_STAT_REFUSED, tensor_limit_refused()))
-		return -EMSGSIZE;
-	return 0;
-}
-
 static int get_stat(struct sk_buff *request, struct genl_info *info)
 {
 	struct sk_buff *skb;
@@ -145,7 +125,7 @@ static int get_stat(struct sk_buff *request, struct genl_info *info)
 	skb = reply_new(info, TENSOR_CMD_STAT_GET, &row);
 	if (!skb)
 		return -ENOMEM;
-	return reply_send(skb, info, row, row ? put_stat(skb) : 0);
+	return reply_send(skb, info, row, row ? tensor_row_stat(skb) : 0);
 }
 
 static const struct nla_policy client_policy[] = {
@@ -162,6 +142,11 @@ static const struct nla_policy buf_policy[] = {
 static const struct nla_policy handle_policy[] = {
 	[TENSOR_A_HANDLE_CLIENT] = NLA_POLICY_MIN(NLA_U64, 1),
 	[TENSOR_A_HANDLE_BUF] = NLA_POLICY_MIN(NLA_U64, 1),
+};
+
+static const struct nla_policy export_policy[] = {
+	[TENSOR_A_EXPORT_BUF] = NLA_POLICY_MIN(NLA_U64, 1),
+	[TENSOR_A_EXPORT_PID] = NLA_POLICY_MIN(NLA_U32, 1),
 };
 
 /* A policy with nothing in it: without one, attributes would not even be looked at. */
@@ -198,6 +183,19 @@ static const struct genl_ops netlink_ops[] = {
 		.dumpit = tensor_dump_handles,
 		.policy = handle_policy,
 		.maxattr = ARRAY_SIZE(handle_policy) - 1,
+	},
+	{
+		.cmd = TENSOR_CMD_EXPORT_GET,
+		.start = tensor_dump_export_start,
+		.dumpit = tensor_dump_exports,
+		.policy = export_policy,
+		.maxattr = ARRAY_SIZE(export_policy) - 1,
+	},
+	{
+		.cmd = TENSOR_CMD_USER_GET,
+		.dumpit = tensor_dump_users,
+		.policy = no_attrs,
+		.maxattr = ARRAY_SIZE(no_attrs) - 1,
 	},
 };
 

@@ -13,11 +13,13 @@
  * asked for each row, see tensor_owner_visible().
  */
 #include <linux/build_bug.h>
+#include <linux/capability.h>
 #include <linux/mutex.h>
 #include <linux/pid.h>
 #include <linux/sched.h>
 #include <linux/sched/signal.h>
 #include <linux/tensor_netlink.h>
+#include <linux/user_namespace.h>
 #include <net/genetlink.h>
 
 #include "core.h"
@@ -33,6 +35,7 @@
  * @only_client: client wanted; 0: any
  * @only_buf: buffer wanted; 0: any
  * @only_pid: process wanted, as its reader numbers it; 0: any
+ * @exports: it is about exported files, which come and go more often than the rest
  * @has_id: an id came with the request, which is not for dumps
  */
 struct dump_state {
@@ -41,6 +44,7 @@ struct dump_state {
 	u64 only_client;
 	u64 only_buf;
 	u32 only_pid;
+	bool exports;
 	bool has_id;
 };
 
@@ -117,6 +121,24 @@ int tensor_dump_handle_start(struct netlink_callback *cb)
 	return 0;
 }
 
+/**
+ * tensor_dump_export_start() - take the filters of a dump of exported files
+ * @cb: the dump
+ *
+ * Return: 0.
+ */
+int tensor_dump_export_start(struct netlink_callback *cb)
+{
+	struct nlattr **attrs = genl_info_dump(cb)->attrs;
+
+	*dump_state(cb) = (struct dump_state){
+		.exports = true,
+		.only_buf = filter_u64(attrs, TENSOR_A_EXPORT_BUF),
+		.only_pid = filter_u32(attrs, TENSOR_A_EXPORT_PID),
+	};
+	return 0;
+}
+
 static bool owner_wanted(struct netlink_callback *cb, const struct tensor_owner *owner)
 {
 	u32 pid = dump_state(cb)->only_pid;
@@ -172,7 +194,7 @@ static int dump_handle(struct sk_buff *skb, struct netlink_callback *cb,
 static void dump_begin(struct netlink_callback *cb)
 {
 	mutex_lock(&tensor_registry_lock);
-	cb->seq = tensor_registry_generation();
+	cb->seq = tensor_registry_generation(dump_state(cb)->exports);
 }
 
 /*
@@ -289,4 +311,69 @@ int tensor_dump_handles(struct sk_buff *skb, struct netlink_callback *cb)
 			err = dump_breathe(cb);
 	}
 	return dump_end(skb, err);
+}
+
+static int dump_export(struct sk_buff *skb, struct netlink_callback *cb, void *object)
+{
+	const struct tensor_exported *exported = object;
+	u64 buf = dump_state(cb)->only_buf;
+	void *row;
+
+	if ((buf && buf != exported->hold->buf->id) || !owner_wanted(cb, exported->owner))
+		return 0;
+	row = row_begin(skb, cb, TENSOR_CMD_EXPORT_GET);
+	return tensor_row_end(skb, row, row ? tensor_row_export(skb, exported) : 0);
+}
+
+/**
+ * tensor_dump_exports() - a part of a dump of exported files
+ * @skb: the part
+ * @cb: the dump
+ *
+ * Return: bytes in @skb; 0 at the end; -errno.
+ */
+int tensor_dump_exports(struct sk_buff *skb, struct netlink_callback *cb)
+{
+	return dump_all(skb, cb, &tensor_exports, dump_export);
+}
+
+/* Of all users of the machine: a privilege over one namespace does not reach as far. */
+static bool user_visible(const struct tensor_user *user, struct sk_buff *request)
+{
+	return uid_eq(NETLINK_CREDS(request)->uid, user->uid) ||
+	       netlink_ns_capable(request, &init_user_ns, CAP_NET_ADMIN) ||
+	       netlink_ns_capable(request, &init_user_ns, CAP_SYS_ADMIN);
+}
+
+static int dump_user(struct sk_buff *skb, struct netlink_callback *cb,
+		     const struct tensor_user *user)
+{
+	void *row;
+
+	if (!user_visible(user, cb->skb))
+		return 0;
+	row = row_begin(skb, cb, TENSOR_CMD_USER_GET);
+	return tensor_row_end(skb, row, row ? tensor_row_user(skb, user) : 0);
+}
+
+/**
+ * tensor_dump_users() - a part of a dump of users
+ * @skb: the part
+ * @cb: the dump
+ *
+ * Return: bytes in @skb; 0 at the end; -errno.
+ */
+int tensor_dump_users(struct sk_buff *skb, struct netlink_callback *cb)
+{
+	struct dump_state *state = dump_state(cb);
+	struct tensor_user *user;
+	int err = 0;
+
+	while (!err && (user = tensor_user_next(state->next))) {
+		err = dump_user(skb, cb, user);
+		if (!err)
+			state->next = (unsigned long)__kuid_val(user->uid) + 1;
+		tensor_user_put(user);
+	}
+	return skb->len ? skb->len : err;
 }

@@ -34,10 +34,14 @@
  * @buf: id of a buffer
  * @client: id of a client
  * @bytes: how much
- * @limit: limit that was met
+ * @limit: limit of all
+ * @user_limit: limit of one user
  * @handles: how many
  * @state: TENSOR_STATE_*
  * @has_state: tell @state though it is 0
+ * @seals: TENSOR_SEAL_*
+ * @kind: enum tensor_export_kind
+ * @has_kind: tell @kind though it is 0
  */
 struct event {
 	const struct tensor_owner *owner;
@@ -45,9 +49,13 @@ struct event {
 	u64 client;
 	u64 bytes;
 	u64 limit;
+	u64 user_limit;
 	u32 handles;
 	u32 state;
+	u32 seals;
+	u32 kind;
 	bool has_state;
+	bool has_kind;
 };
 
 static int put_u64(struct sk_buff *skb, int attr, u64 value)
@@ -87,7 +95,11 @@ static int put_event(struct sk_buff *skb, const struct event *event)
 	    (event->bytes && put_u64(skb, TENSOR_A_EVENT_BYTES, event->bytes)) ||
 	    (event->has_state && nla_put_u32(skb, TENSOR_A_EVENT_STATE, event->state)) ||
 	    (event->handles && nla_put_u32(skb, TENSOR_A_EVENT_HANDLES, event->handles)) ||
-	    (event->limit && put_u64(skb, TENSOR_A_EVENT_LIMIT_BYTES, event->limit)))
+	    (event->seals && nla_put_u32(skb, TENSOR_A_EVENT_SEALS, event->seals)) ||
+	    (event->has_kind && nla_put_u32(skb, TENSOR_A_EVENT_KIND, event->kind)) ||
+	    (event->limit && put_u64(skb, TENSOR_A_EVENT_LIMIT_BYTES, event->limit)) ||
+	    (event->user_limit &&
+	     put_u64(skb, TENSOR_A_EVENT_USER_LIMIT_BYTES, event->user_limit)))
 		return -EMSGSIZE;
 	return 0;
 }
@@ -156,15 +168,18 @@ void tensor_notify_free(const struct tensor_buf *buf)
 	});
 }
 
-static void event_share(u8 cmd, const struct tensor_client *client, const struct tensor_hold *hold)
+/* What a handle or an fd of @hold reaches and permits. */
+static struct event event_of_hold(const struct tensor_client *client,
+				  const struct tensor_hold *hold)
 {
-	event_send(cmd, &(struct event){
+	return (struct event){
 		.buf = hold->buf->id,
 		.client = client ? client->id : 0,
-		.bytes = hold->buf->bytes,
-		.state = hold->rdonly ? TENSOR_STATE_RDONLY : 0,
+		.bytes = (u64)hold->count << PAGE_SHIFT,
+		.state = (hold->rdonly ? TENSOR_STATE_RDONLY : 0) |
+			 (tensor_hold_part(hold) ? TENSOR_STATE_RANGE : 0),
 		.has_state = true,
-	});
+	};
 }
 
 /**
@@ -174,17 +189,67 @@ static void event_share(u8 cmd, const struct tensor_client *client, const struct
  */
 void tensor_notify_import(const struct tensor_client *client, const struct tensor_hold *hold)
 {
-	event_share(TENSOR_CMD_EVENT_IMPORT, client, hold);
+	struct event event = event_of_hold(client, hold);
+
+	event_send(TENSOR_CMD_EVENT_IMPORT, &event);
 }
 
 /**
  * tensor_notify_export() - an fd of a buffer was made
  * @client: whose handle it is made from; NULL: made from another fd
  * @hold: the buffer and what the fd permits; the caller has a reference
+ * @kind: enum tensor_export_kind
  */
-void tensor_notify_export(const struct tensor_client *client, const struct tensor_hold *hold)
+void tensor_notify_export(const struct tensor_client *client, const struct tensor_hold *hold,
+			  u32 kind)
 {
-	event_share(TENSOR_CMD_EVENT_EXPORT, client, hold);
+	struct event event = event_of_hold(client, hold);
+
+	event.kind = kind;
+	event.has_kind = true;
+	event_send(TENSOR_CMD_EVENT_EXPORT, &event);
+}
+
+/**
+ * tensor_notify_seal() - a buffer was sealed
+ * @buf: the buffer; the caller has a reference
+ * @seals: all seals that it has now
+ */
+void tensor_notify_seal(const struct tensor_buf *buf, u32 seals)
+{
+	event_send(TENSOR_CMD_EVENT_SEAL, &(struct event){
+		.buf = buf->id,
+		.bytes = buf->bytes,
+		.seals = seals,
+	});
+}
+
+/**
+ * tensor_notify_revoke() - a buffer was revoked
+ * @buf: the buffer; the caller has a reference
+ */
+void tensor_notify_revoke(const struct tensor_buf *buf)
+{
+	event_send(TENSOR_CMD_EVENT_REVOKE, &(struct event){
+		.buf = buf->id,
+		.bytes = buf->bytes,
+	});
+}
+
+/**
+ * tensor_notify_purge() - the memory of a purgeable buffer was taken
+ * @buf: the buffer; its lock is held
+ *
+ * The calling process is whoever was short of memory, which nobody wants to know.
+ */
+void tensor_notify_purge(const struct tensor_buf *buf)
+{
+	event_send(TENSOR_CMD_EVENT_PURGE, &(struct event){
+		.owner = buf->owner,
+		.buf = buf->id,
+		.client = buf->client,
+		.bytes = buf->bytes,
+	});
 }
 
 /**
@@ -198,6 +263,7 @@ void tensor_notify_limit(u64 client, u64 bytes)
 		.client = client,
 		.bytes = bytes,
 		.limit = tensor_limit_bytes(),
+		.user_limit = tensor_limit_user_bytes(),
 	});
 }
 

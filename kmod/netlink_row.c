@@ -74,6 +74,8 @@ static int put_buf_pages(struct sk_buff *skb, struct tensor_buf *buf)
 	    nla_put_u32(skb, TENSOR_A_BUF_HANDLES, atomic_read(&buf->handles)) ||
 	    nla_put_u32(skb, TENSOR_A_BUF_FILES, atomic_read(&buf->files)) ||
 	    nla_put_u32(skb, TENSOR_A_BUF_MAPPINGS, atomic_read(&buf->mappings)) ||
+	    nla_put_u32(skb, TENSOR_A_BUF_DMABUFS, atomic_read(&buf->dmabufs)) ||
+	    nla_put_u32(skb, TENSOR_A_BUF_ATTACHMENTS, atomic_read(&buf->attachments)) ||
 	    nla_put(skb, TENSOR_A_BUF_CHUNKS, sizeof(memory.count), memory.count))
 		return -EMSGSIZE;
 	return 0;
@@ -85,8 +87,7 @@ static int put_buf_desc(struct sk_buff *skb, const struct tensor_desc *desc)
 	const int len = desc->ndim * sizeof(s64);
 	bool typed = desc->dtype != TENSOR_DT_NONE;
 
-	if (nla_put_u32(skb, TENSOR_A_BUF_STATE, typed ? TENSOR_STATE_META : 0) ||
-	    nla_put_u32(skb, TENSOR_A_BUF_DTYPE, desc->dtype))
+	if (nla_put_u32(skb, TENSOR_A_BUF_DTYPE, desc->dtype))
 		return -EMSGSIZE;
 	if (desc->label[0] && nla_put_string(skb, TENSOR_A_BUF_LABEL, desc->label))
 		return -EMSGSIZE;
@@ -99,6 +100,25 @@ static int put_buf_desc(struct sk_buff *skb, const struct tensor_desc *desc)
 	return 0;
 }
 
+static int put_buf_state(struct sk_buff *skb, struct tensor_buf *buf)
+{
+	struct tensor_desc desc;
+	u32 state, seals;
+
+	spin_lock(&buf->spin);
+	desc = buf->desc;
+	state = buf->state;
+	seals = buf->seals;
+	spin_unlock(&buf->spin);
+	if (desc.dtype != TENSOR_DT_NONE)
+		state |= TENSOR_STATE_META;
+	if (nla_put_u32(skb, TENSOR_A_BUF_KIND, buf->backing->kind) ||
+	    nla_put_u32(skb, TENSOR_A_BUF_STATE, state) ||
+	    nla_put_u32(skb, TENSOR_A_BUF_SEALS, seals))
+		return -EMSGSIZE;
+	return put_buf_desc(skb, &desc);
+}
+
 /**
  * tensor_row_buf() - what is to be said about a buffer
  * @skb: where to
@@ -109,12 +129,10 @@ static int put_buf_desc(struct sk_buff *skb, const struct tensor_desc *desc)
 int tensor_row_buf(struct sk_buff *skb, struct tensor_buf *buf)
 {
 	const int pad = TENSOR_A_BUF_PAD;
-	struct tensor_desc desc;
 
-	tensor_desc_get(buf, &desc);
 	if (put_u64(skb, TENSOR_A_BUF_ID, buf->id, pad) ||
 	    put_u64(skb, TENSOR_A_BUF_DEV, new_encode_dev(buf->inode->i_sb->s_dev), pad) ||
-	    put_buf_owner(skb, buf) || put_buf_pages(skb, buf) || put_buf_desc(skb, &desc))
+	    put_buf_owner(skb, buf) || put_buf_pages(skb, buf) || put_buf_state(skb, buf))
 		return -EMSGSIZE;
 	return 0;
 }
@@ -134,6 +152,115 @@ int tensor_row_handle(struct sk_buff *skb, const struct tensor_handle_row *row)
 	    nla_put_u32(skb, TENSOR_A_HANDLE_ID, row->id) ||
 	    put_u64(skb, TENSOR_A_HANDLE_BUF, row->buf, pad) ||
 	    nla_put_u32(skb, TENSOR_A_HANDLE_STATE, row->rdonly ? TENSOR_STATE_RDONLY : 0))
+		return -EMSGSIZE;
+	return 0;
+}
+
+static u32 export_state(const struct tensor_hold *hold)
+{
+	return (hold->rdonly ? TENSOR_STATE_RDONLY : 0) |
+	       (tensor_hold_part(hold) ? TENSOR_STATE_RANGE : 0);
+}
+
+/**
+ * tensor_row_export() - what is to be said about an exported file
+ * @skb: where to
+ * @exported: one that is listed
+ *
+ * Return: 0 or -EMSGSIZE.
+ */
+int tensor_row_export(struct sk_buff *skb, const struct tensor_exported *exported)
+{
+	const struct tensor_owner *owner = exported->owner;
+	const struct tensor_hold *hold = exported->hold;
+	const int pad = TENSOR_A_EXPORT_PAD;
+	u64 age = ktime_get_boottime_ns() - exported->born;
+	u32 uid = from_kuid_munged(current_user_ns(), owner->uid);
+
+	if (put_u64(skb, TENSOR_A_EXPORT_ID, exported->id, pad) ||
+	    put_u64(skb, TENSOR_A_EXPORT_BUF, hold->buf->id, pad) ||
+	    nla_put_u32(skb, TENSOR_A_EXPORT_KIND, exported->kind) ||
+	    nla_put_u32(skb, TENSOR_A_EXPORT_STATE, export_state(hold)) ||
+	    put_u64(skb, TENSOR_A_EXPORT_OFFSET, (u64)hold->first << PAGE_SHIFT, pad) ||
+	    put_u64(skb, TENSOR_A_EXPORT_BYTES, (u64)hold->count << PAGE_SHIFT, pad) ||
+	    nla_put_u32(skb, TENSOR_A_EXPORT_PID, pid_vnr(owner->pid)) ||
+	    nla_put_u32(skb, TENSOR_A_EXPORT_UID, uid) ||
+	    nla_put_string(skb, TENSOR_A_EXPORT_COMM, owner->comm) ||
+	    put_u64(skb, TENSOR_A_EXPORT_AGE_NS, age, pad))
+		return -EMSGSIZE;
+	return 0;
+}
+
+/**
+ * tensor_row_user() - what is to be said about somebody who pays
+ * @skb: where to
+ * @user: the user; the caller has a reference
+ *
+ * Return: 0 or -EMSGSIZE.
+ */
+int tensor_row_user(struct sk_buff *skb, const struct tensor_user *user)
+{
+	const int pad = TENSOR_A_USER_PAD;
+	u32 uid = from_kuid_munged(current_user_ns(), user->uid);
+
+	if (nla_put_u32(skb, TENSOR_A_USER_UID, uid) ||
+	    put_u64(skb, TENSOR_A_USER_BYTES, atomic64_read(&user->used), pad) ||
+	    put_u64(skb, TENSOR_A_USER_LIMIT_BYTES, tensor_limit_user_bytes(), pad) ||
+	    put_u64(skb, TENSOR_A_USER_REFUSED, atomic64_read(&user->refused), pad))
+		return -EMSGSIZE;
+	return 0;
+}
+
+static int put_stat_pool(struct sk_buff *skb)
+{
+	const int pad = TENSOR_A_STAT_PAD;
+	struct tensor_pool_stat pool;
+
+	tensor_pool_stat(&pool);
+	if (put_u64(skb, TENSOR_A_STAT_POOL_BYTES, pool.bytes, pad) ||
+	    put_u64(skb, TENSOR_A_STAT_POOL_LIMIT_BYTES, pool.limit_bytes, pad) ||
+	    put_u64(skb, TENSOR_A_STAT_POOL_HITS, pool.hits, pad) ||
+	    put_u64(skb, TENSOR_A_STAT_POOL_MISSES, pool.misses, pad) ||
+	    put_u64(skb, TENSOR_A_STAT_POOL_ZEROED_BYTES, pool.zeroed_bytes, pad) ||
+	    put_u64(skb, TENSOR_A_STAT_POOL_FETCHED_BYTES, pool.fetched_bytes, pad) ||
+	    put_u64(skb, TENSOR_A_STAT_POOL_RECLAIMED_BYTES, pool.reclaimed_bytes, pad))
+		return -EMSGSIZE;
+	return 0;
+}
+
+static int put_stat_limits(struct sk_buff *skb)
+{
+	const int pad = TENSOR_A_STAT_PAD;
+
+	if (put_u64(skb, TENSOR_A_STAT_LIMIT_BYTES, tensor_limit_bytes(), pad) ||
+	    put_u64(skb, TENSOR_A_STAT_REFUSED, tensor_limit_refused(), pad) ||
+	    put_u64(skb, TENSOR_A_STAT_USED_BYTES, tensor_limit_used(), pad) ||
+	    put_u64(skb, TENSOR_A_STAT_PURGEABLE_BYTES, tensor_purge_bytes(), pad) ||
+	    put_u64(skb, TENSOR_A_STAT_USER_LIMIT_BYTES, tensor_limit_user_bytes(), pad) ||
+	    put_u64(skb, TENSOR_A_STAT_USER_REFUSED, tensor_limit_refused_user(), pad))
+		return -EMSGSIZE;
+	return 0;
+}
+
+/**
+ * tensor_row_stat() - the totals
+ * @skb: where to
+ *
+ * Return: 0 or -EMSGSIZE.
+ */
+int tensor_row_stat(struct sk_buff *skb)
+{
+	const int pad = TENSOR_A_STAT_PAD;
+	struct tensor_totals totals;
+
+	tensor_registry_totals(&totals);
+	if (put_u64(skb, TENSOR_A_STAT_CLIENTS, totals.clients, pad) ||
+	    put_u64(skb, TENSOR_A_STAT_BUFS, totals.bufs, pad) ||
+	    put_u64(skb, TENSOR_A_STAT_BYTES, totals.bytes, pad) ||
+	    put_u64(skb, TENSOR_A_STAT_HUGE_BYTES, totals.huge_bytes, pad) ||
+	    put_u64(skb, TENSOR_A_STAT_FILES, totals.exports[TENSOR_EXPORT_KIND_FD], pad) ||
+	    put_u64(skb, TENSOR_A_STAT_DMABUFS, totals.exports[TENSOR_EXPORT_KIND_DMABUF], pad) ||
+	    put_stat_limits(skb) || put_stat_pool(skb))
 		return -EMSGSIZE;
 	return 0;
 }

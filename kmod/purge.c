@@ -16,6 +16,7 @@
 #include <linux/spinlock.h>
 
 #include "core.h"
+#include "netlink.h"
 #include "trace.h"
 
 static DEFINE_SPINLOCK(purge_lock);
@@ -53,6 +54,16 @@ static bool purge_del(struct tensor_buf *buf)
 void tensor_purge_forget(struct tensor_buf *buf)
 {
 	purge_del(buf);
+}
+
+/**
+ * tensor_purge_bytes() - memory that may be taken now
+ *
+ * Return: bytes.
+ */
+u64 tensor_purge_bytes(void)
+{
+	return (u64)atomic_long_read(&purge_pages) << PAGE_SHIFT;
 }
 
 /* The oldest whose lock is free, locked, and out of the list. */
@@ -106,6 +117,7 @@ static unsigned long purge_buf(struct tensor_buf *buf, struct list_head *busy)
 	chunks.recycle = false;
 	tensor_buf_uncharge(buf, &chunks);
 	tensor_event_post(buf, TENSOR_EVENT_PURGE, NULL);
+	tensor_notify_purge(buf);
 	return pages;
 }
 

@@ -1,25 +1,27 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * All clients and all buffers, by id, for those who may look: netlink.
+ * All clients, buffers and exported files, by id, for those who may look: netlink.
  *
  * Nothing is found through here to be used: an entry is no reference, and may be read only under
  * the mutex, which an object takes to leave before it is torn down. Ids only ever grow, so a dump
  * that comes back later goes on behind the last id it told, whatever has gone in between.
  */
 #include <linux/atomic.h>
+#include <linux/ktime.h>
 #include <linux/mutex.h>
 #include <linux/xarray.h>
 
 #include "core.h"
 #include "netlink.h"
 
-/* Guards both tables, the totals, and with them the life of what a dump is reading. */
+/* Guards the tables, the totals, and with them the life of what a dump is reading. */
 DEFINE_MUTEX(tensor_registry_lock);
 DEFINE_XARRAY_FLAGS(tensor_bufs, XA_FLAGS_ACCOUNT);
 DEFINE_XARRAY_FLAGS(tensor_clients, XA_FLAGS_ACCOUNT);
+DEFINE_XARRAY_FLAGS(tensor_exports, XA_FLAGS_ACCOUNT);
 
 static atomic64_t last_id;
-static struct tensor_totals totals = { .generation = 1 };
+static struct tensor_totals totals = { .generation = 1, .exports_generation = 1 };
 
 /**
  * tensor_registry_id() - a number for a new object
@@ -32,11 +34,16 @@ u64 tensor_registry_id(void)
 }
 
 /* 0 would tell netlink that consistency is not followed. */
-static void totals_changed(void)
+static void changed(u32 *generation)
 {
 	lockdep_assert_held(&tensor_registry_lock);
-	if (!++totals.generation)
-		totals.generation = 1;
+	if (!++*generation)
+		*generation = 1;
+}
+
+static void totals_changed(void)
+{
+	changed(&totals.generation);
 }
 
 /**
@@ -123,16 +130,58 @@ void tensor_registry_del_client(struct tensor_client *client)
 }
 
 /**
+ * tensor_registry_add_export() - list a file that EXPORT made
+ * @exported: with @exported->hold and @exported->kind; the hold lives until it is deleted
+ *
+ * Return: 0 or -ENOMEM.
+ */
+int tensor_registry_add_export(struct tensor_exported *exported)
+{
+	int err;
+
+	exported->owner = tensor_owner_current(exported->hold->buf->owner);
+	if (!exported->owner)
+		return -ENOMEM;
+	exported->id = tensor_registry_id();
+	exported->born = ktime_get_boottime_ns();
+	mutex_lock(&tensor_registry_lock);
+	err = xa_insert(&tensor_exports, exported->id, exported, GFP_KERNEL);
+	if (!err) {
+		totals.exports[exported->kind]++;
+		changed(&totals.exports_generation);
+	}
+	mutex_unlock(&tensor_registry_lock);
+	if (err)
+		tensor_owner_put(exported->owner);
+	return err;
+}
+
+/**
+ * tensor_registry_del_export() - forget a file that EXPORT made
+ * @exported: the file; nobody reads it any more on return
+ */
+void tensor_registry_del_export(struct tensor_exported *exported)
+{
+	mutex_lock(&tensor_registry_lock);
+	xa_erase(&tensor_exports, exported->id);
+	totals.exports[exported->kind]--;
+	changed(&totals.exports_generation);
+	mutex_unlock(&tensor_registry_lock);
+	tensor_owner_put(exported->owner);
+}
+
+/**
  * tensor_registry_generation() - what changes with every change
+ * @exports: of exported files; otherwise of clients and buffers
  *
  * The caller holds the registry's mutex.
  *
  * Return: a number that is not 0.
  */
-u32 tensor_registry_generation(void)
+u32 tensor_registry_generation(bool exports)
 {
 	lockdep_assert_held(&tensor_registry_lock);
-	return totals.generation;
+	return exports ? totals.exports_generation : totals.generation;
 }
 
 /**

@@ -10,6 +10,7 @@
 #include <linux/err.h>
 #include <linux/fcntl.h>
 #include <linux/file.h>
+#include <linux/tensor_netlink.h>
 
 #include "core.h"
 #include "netlink.h"
@@ -118,7 +119,9 @@ static int export_give(struct tensor_call *call, const struct tensor_hold *hold,
 		put_unused_fd(fd);
 		return err;
 	}
-	tensor_notify_export(call->client, hold);
+	tensor_notify_export(call->client, hold,
+			     arg->flags & TENSOR_EXPORT_DMABUF ? TENSOR_EXPORT_KIND_DMABUF :
+								 TENSOR_EXPORT_KIND_FD);
 	fd_install(fd, file);
 	return 0;
 }

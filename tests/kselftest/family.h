@@ -22,6 +22,9 @@ struct row {
 	uint64_t client;
 	uint64_t buf;
 	uint64_t bytes;
+	uint64_t offset;
+	uint64_t limit;
+	uint64_t refused;
 	uint32_t uid;
 	uint32_t pid;
 	uint32_t handles;
@@ -29,6 +32,9 @@ struct row {
 	uint32_t mappings;
 	uint32_t dtype;
 	uint32_t state;
+	uint32_t seals;
+	uint32_t kind;
+	uint32_t dmabufs;
 	char label[TENSOR_UAPI_LABEL];
 };
 
@@ -42,6 +48,8 @@ struct table {
 
 struct totals {
 	uint64_t clients, bufs, bytes, limit, refused;
+	uint64_t used, purgeable, files, dmabufs, user_limit, user_refused;
+	uint64_t pool_bytes, pool_limit, pool_hits, pool_misses;
 };
 
 static struct table table;
@@ -77,6 +85,10 @@ HELPER void parse_buf(struct nlattr **a, struct row *row)
 	row->files = get32(a[TENSOR_A_BUF_FILES]);
 	row->mappings = get32(a[TENSOR_A_BUF_MAPPINGS]);
 	row->dtype = get32(a[TENSOR_A_BUF_DTYPE]);
+	row->state = get32(a[TENSOR_A_BUF_STATE]);
+	row->seals = get32(a[TENSOR_A_BUF_SEALS]);
+	row->kind = get32(a[TENSOR_A_BUF_KIND]);
+	row->dmabufs = get32(a[TENSOR_A_BUF_DMABUFS]);
 	if (a[TENSOR_A_BUF_LABEL])
 		nla_strlcpy(row->label, a[TENSOR_A_BUF_LABEL], sizeof(row->label));
 }
@@ -99,6 +111,48 @@ HELPER void parse_handle(struct nlattr **a, struct row *row)
 	row->id = row->client << 32 | get32(a[TENSOR_A_HANDLE_ID]);
 }
 
+HELPER void parse_export(struct nlattr **a, struct row *row)
+{
+	row->id = get64(a[TENSOR_A_EXPORT_ID]);
+	row->buf = get64(a[TENSOR_A_EXPORT_BUF]);
+	row->bytes = get64(a[TENSOR_A_EXPORT_BYTES]);
+	row->offset = get64(a[TENSOR_A_EXPORT_OFFSET]);
+	row->kind = get32(a[TENSOR_A_EXPORT_KIND]);
+	row->state = get32(a[TENSOR_A_EXPORT_STATE]);
+	row->pid = get32(a[TENSOR_A_EXPORT_PID]);
+	row->uid = get32(a[TENSOR_A_EXPORT_UID]);
+}
+
+HELPER void parse_user(struct nlattr **a, struct row *row)
+{
+	row->uid = get32(a[TENSOR_A_USER_UID]);
+	row->bytes = get64(a[TENSOR_A_USER_BYTES]);
+	row->limit = get64(a[TENSOR_A_USER_LIMIT_BYTES]);
+	row->refused = get64(a[TENSOR_A_USER_REFUSED]);
+	row->id = row->uid + 1ULL;
+}
+
+HELPER void parse_row(int cmd, struct nlattr **a, struct row *row)
+{
+	switch (cmd) {
+	case TENSOR_CMD_BUF_GET:
+		parse_buf(a, row);
+		break;
+	case TENSOR_CMD_CLIENT_GET:
+		parse_client(a, row);
+		break;
+	case TENSOR_CMD_HANDLE_GET:
+		parse_handle(a, row);
+		break;
+	case TENSOR_CMD_EXPORT_GET:
+		parse_export(a, row);
+		break;
+	case TENSOR_CMD_USER_GET:
+		parse_user(a, row);
+		break;
+	}
+}
+
 HELPER int on_row(struct nl_msg *msg, void *arg)
 {
 	struct nlattr *a[TENSOR_A_BUF_MAX + 1];
@@ -110,12 +164,7 @@ HELPER int on_row(struct nl_msg *msg, void *arg)
 	if (nlmsg_hdr(msg)->nlmsg_flags & NLM_F_DUMP_INTR)
 		t->interrupted = true;
 	memset(row, 0, sizeof(*row));
-	if (t->cmd == TENSOR_CMD_BUF_GET)
-		parse_buf(a, row);
-	else if (t->cmd == TENSOR_CMD_HANDLE_GET)
-		parse_handle(a, row);
-	else
-		parse_client(a, row);
+	parse_row(t->cmd, a, row);
 	if (t->count && row->id <= row[-1].id)
 		t->ascending = false;
 	t->count++;
@@ -166,6 +215,16 @@ HELPER int on_totals(struct nl_msg *msg, void *arg)
 	t->bytes = get64(a[TENSOR_A_STAT_BYTES]);
 	t->limit = get64(a[TENSOR_A_STAT_LIMIT_BYTES]);
 	t->refused = get64(a[TENSOR_A_STAT_REFUSED]);
+	t->used = get64(a[TENSOR_A_STAT_USED_BYTES]);
+	t->purgeable = get64(a[TENSOR_A_STAT_PURGEABLE_BYTES]);
+	t->files = get64(a[TENSOR_A_STAT_FILES]);
+	t->dmabufs = get64(a[TENSOR_A_STAT_DMABUFS]);
+	t->user_limit = get64(a[TENSOR_A_STAT_USER_LIMIT_BYTES]);
+	t->user_refused = get64(a[TENSOR_A_STAT_USER_REFUSED]);
+	t->pool_bytes = get64(a[TENSOR_A_STAT_POOL_BYTES]);
+	t->pool_limit = get64(a[TENSOR_A_STAT_POOL_LIMIT_BYTES]);
+	t->pool_hits = get64(a[TENSOR_A_STAT_POOL_HITS]);
+	t->pool_misses = get64(a[TENSOR_A_STAT_POOL_MISSES]);
 	return NL_OK;
 }
 

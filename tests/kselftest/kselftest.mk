@@ -21,7 +21,7 @@ $(KST_B)/%: tests/kselftest/%.c $(wildcard tests/kselftest/*.h) include/uapi/lin
 	$(Q)$(CC) $(CFLAGS) $(WARN) -Wno-missing-prototypes $(KST_FLAGS) -D_GNU_SOURCE -Iinclude/uapi -isystem $(KST_INC) -o $@ $< $(KST_LIBS)
 
 $(addprefix $(KST_B)/,race seal revoke advise event): KST_LIBS = -pthread
-KST_NL := $(addprefix $(KST_B)/,netlink netlink_ask netlink_event)
+KST_NL := $(addprefix $(KST_B)/,netlink netlink_ask netlink_event netlink_list)
 $(KST_NL): tests/kselftest/family.h
 $(KST_NL): KST_LIBS = $(shell pkg-config --libs libnl-genl-3.0) -pthread
 $(KST_NL): KST_FLAGS = $(shell pkg-config --cflags libnl-genl-3.0)

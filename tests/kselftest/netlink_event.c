@@ -13,7 +13,7 @@
 struct event {
 	int cmd;
 	uint64_t buf, client, bytes, limit;
-	uint32_t pid, uid, state, handles;
+	uint32_t pid, uid, state, handles, seals, kind;
 	char comm[16];
 };
 
@@ -67,6 +67,8 @@ static void parse(struct nlmsghdr *n, struct event *event)
 	event->pid = get32(a[TENSOR_A_EVENT_PID]);
 	event->uid = get32(a[TENSOR_A_EVENT_UID]);
 	event->state = get32(a[TENSOR_A_EVENT_STATE]);
+	event->seals = get32(a[TENSOR_A_EVENT_SEALS]);
+	event->kind = get32(a[TENSOR_A_EVENT_KIND]);
 	event->handles = get32(a[TENSOR_A_EVENT_HANDLES]);
 	if (a[TENSOR_A_EVENT_COMM])
 		nla_strlcpy(event->comm, a[TENSOR_A_EVENT_COMM], sizeof(event->comm));
@@ -147,6 +149,68 @@ TEST_F(netlink_event, export_and_import_are_told_with_their_rights)
 	EXPECT_EQ(client, self->event.client);
 	close(other);
 	EXPECT_SILENCE();
+}
+
+TEST_F(netlink_event, dmabuf_is_told_as_what_it_is)
+{
+	struct tensor_alloc alloc;
+	int fd;
+
+	ASSERT_EQ(0, dev_alloc(self->dev, PAGE, &alloc));
+	EXPECT_NEXT(ALLOC);
+	fd = buf_export(self->dev, alloc.handle, TENSOR_EXPORT_DMABUF);
+	if (fd == -EOPNOTSUPP)
+		SKIP(return, "this kernel has no dma-bufs");
+	ASSERT_LE(0, fd);
+	EXPECT_NEXT(EXPORT);
+	EXPECT_EQ(TENSOR_EXPORT_KIND_DMABUF, self->event.kind);
+	EXPECT_EQ(0, self->event.state);
+	close(fd);
+	EXPECT_SILENCE();
+}
+
+TEST_F(netlink_event, seal_and_revoke_are_told_once)
+{
+	struct tensor_alloc alloc;
+	uint64_t buf;
+
+	ASSERT_EQ(0, dev_alloc(self->dev, PAGE, &alloc));
+	EXPECT_NEXT(ALLOC);
+	buf = self->event.buf;
+	ASSERT_LT(0, buf_seal(self->dev, alloc.handle, TENSOR_SEAL_META));
+	EXPECT_NEXT(SEAL);
+	EXPECT_EQ(buf, self->event.buf);
+	EXPECT_EQ(TENSOR_SEAL_META, self->event.seals);
+	ASSERT_LT(0, buf_seal(self->dev, alloc.handle, TENSOR_SEAL_WRITE));
+	EXPECT_NEXT(SEAL);
+	EXPECT_EQ(TENSOR_SEAL_META | TENSOR_SEAL_WRITE, self->event.seals);
+	/* to look at the seals adds none */
+	ASSERT_LT(0, buf_seal(self->dev, alloc.handle, 0));
+	ASSERT_EQ(0, buf_revoke(self->dev, alloc.handle));
+	EXPECT_NEXT(REVOKE);
+	EXPECT_EQ(buf, self->event.buf);
+	buf_revoke(self->dev, alloc.handle);
+	EXPECT_SILENCE();
+}
+
+TEST_F(netlink_event, purge_is_told_of_the_maker)
+{
+	struct tensor_alloc alloc;
+	uint64_t buf;
+	int i, got = 0;
+
+	ASSERT_EQ(0, dev_alloc(self->dev, MIB, &alloc));
+	EXPECT_NEXT(ALLOC);
+	buf = self->event.buf;
+	ASSERT_EQ(0, buf_advise(self->dev, alloc.handle, TENSOR_ADVISE_PURGEABLE));
+	for (i = 0; i < 20 && got != TENSOR_CMD_EVENT_PURGE; i++) {
+		write_text("/proc/sys/vm/drop_caches", "2");
+		got = next_within(self->sock, &self->event, 200);
+	}
+	EXPECT_EQ(TENSOR_CMD_EVENT_PURGE, got);
+	EXPECT_EQ(buf, self->event.buf);
+	EXPECT_EQ(MIB, self->event.bytes);
+	EXPECT_EQ((uint32_t)getpid(), self->event.pid);
 }
 
 TEST_F(netlink_event, call_that_fails_is_not_told)

@@ -44,15 +44,24 @@
  * @TENSOR_CMD_STAT_GET: do: totals of the machine; TENSOR_A_STAT_*
  * @TENSOR_CMD_HANDLE_GET: dump: a handle each, by client and number; TENSOR_A_HANDLE_*; CLIENT and
  *	BUF filter. Whoever may see the client sees its handles.
+ * @TENSOR_CMD_EXPORT_GET: dump: an open file made by EXPORT each; TENSOR_A_EXPORT_*; BUF and PID
+ *	filter
+ * @TENSOR_CMD_USER_GET: dump: a user who pays for buffers each, by number; TENSOR_A_USER_*. Others
+ *	than oneself are told to CAP_NET_ADMIN and CAP_SYS_ADMIN over the initial user namespace.
+ *	Not consistent: whoever comes or goes meanwhile may be in it or not.
  * @TENSOR_CMD_EVENT_ALLOC: event: a buffer was made: BUF, CLIENT, BYTES
  * @TENSOR_CMD_EVENT_FREE: event: a buffer is gone: BUF, CLIENT (its maker), BYTES
  * @TENSOR_CMD_EVENT_IMPORT: event: a client has a new handle to a buffer: BUF, CLIENT, BYTES, STATE
- * @TENSOR_CMD_EVENT_EXPORT: event: an fd of a buffer was made: BUF, CLIENT, BYTES, STATE
- * @TENSOR_CMD_EVENT_LIMIT: event: an allocation met a limit: CLIENT, BYTES asked for, LIMIT_BYTES
+ * @TENSOR_CMD_EVENT_EXPORT: event: an fd of a buffer was made: BUF, CLIENT, BYTES, STATE, KIND
+ * @TENSOR_CMD_EVENT_SEAL: event: a buffer was sealed: BUF, BYTES, SEALS it has now
+ * @TENSOR_CMD_EVENT_REVOKE: event: a buffer was revoked: BUF, BYTES
+ * @TENSOR_CMD_EVENT_PURGE: event: the memory of a purgeable buffer was taken: BUF, CLIENT, BYTES
+ * @TENSOR_CMD_EVENT_LIMIT: event: an allocation met a limit: CLIENT, BYTES asked for, LIMIT_BYTES,
+ *	USER_LIMIT_BYTES
  * @TENSOR_CMD_EVENT_DEATH: event: a client is gone that still had handles: CLIENT, BYTES, HANDLES
  *
- * All events carry TIME_NS, PID, UID and COMM besides: of the maker for ALLOC, FREE and DEATH, of
- * the process that called for the others. TENSOR_A_EVENT_*.
+ * All events carry TIME_NS, PID, UID and COMM besides: of the maker for ALLOC, FREE, PURGE and
+ * DEATH, of the process that called for the others. TENSOR_A_EVENT_*.
  */
 enum tensor_cmd {
 	TENSOR_CMD_UNSPEC,
@@ -60,10 +69,15 @@ enum tensor_cmd {
 	TENSOR_CMD_BUF_GET,
 	TENSOR_CMD_STAT_GET,
 	TENSOR_CMD_HANDLE_GET,
+	TENSOR_CMD_EXPORT_GET,
+	TENSOR_CMD_USER_GET,
 	TENSOR_CMD_EVENT_ALLOC,
 	TENSOR_CMD_EVENT_FREE,
 	TENSOR_CMD_EVENT_IMPORT,
 	TENSOR_CMD_EVENT_EXPORT,
+	TENSOR_CMD_EVENT_SEAL,
+	TENSOR_CMD_EVENT_REVOKE,
+	TENSOR_CMD_EVENT_PURGE,
 	TENSOR_CMD_EVENT_LIMIT,
 	TENSOR_CMD_EVENT_DEATH,
 
@@ -109,7 +123,7 @@ enum tensor_a_client {
  * @TENSOR_A_BUF_UID: u32: its user then, in the reader's user namespace
  * @TENSOR_A_BUF_COMM: string: its name then
  * @TENSOR_A_BUF_AGE_NS: u64: nanoseconds since it was made
- * @TENSOR_A_BUF_STATE: u32: TENSOR_STATE_META
+ * @TENSOR_A_BUF_STATE: u32: TENSOR_STATE_*, but those that belong to a handle or an fd
  * @TENSOR_A_BUF_BYTES: u64: bytes
  * @TENSOR_A_BUF_HUGE_BYTES: u64: of these, in chunks of PMD size
  * @TENSOR_A_BUF_PINNED_BYTES: u64: of these, resident and unmovable
@@ -124,6 +138,10 @@ enum tensor_a_client {
  *	TENSOR_DT_NONE, empty for a scalar
  * @TENSOR_A_BUF_STRIDES: as @TENSOR_A_BUF_SIZES
  * @TENSOR_A_BUF_LABEL: string; absent if empty
+ * @TENSOR_A_BUF_KIND: u32: enum tensor_kind
+ * @TENSOR_A_BUF_SEALS: u32: TENSOR_SEAL_*
+ * @TENSOR_A_BUF_DMABUFS: u32: dma-bufs made by EXPORT
+ * @TENSOR_A_BUF_ATTACHMENTS: u32: devices attached to them
  */
 enum tensor_a_buf {
 	TENSOR_A_BUF_UNSPEC,
@@ -149,6 +167,10 @@ enum tensor_a_buf {
 	TENSOR_A_BUF_SIZES,
 	TENSOR_A_BUF_STRIDES,
 	TENSOR_A_BUF_LABEL,
+	TENSOR_A_BUF_KIND,
+	TENSOR_A_BUF_SEALS,
+	TENSOR_A_BUF_DMABUFS,
+	TENSOR_A_BUF_ATTACHMENTS,
 
 	__TENSOR_A_BUF_MAX,
 	TENSOR_A_BUF_MAX = __TENSOR_A_BUF_MAX - 1
@@ -163,7 +185,21 @@ enum tensor_a_buf {
  * @TENSOR_A_STAT_BYTES: u64: bytes of all buffers
  * @TENSOR_A_STAT_HUGE_BYTES: u64: of these, in chunks of PMD size
  * @TENSOR_A_STAT_LIMIT_BYTES: u64: most bytes that all buffers may have
- * @TENSOR_A_STAT_REFUSED: u64: allocations that met that limit since the module was loaded
+ * @TENSOR_A_STAT_REFUSED: u64: allocations that met a limit since the module was loaded
+ * @TENSOR_A_STAT_USED_BYTES: u64: bytes charged to the limit: without what was purged or revoked,
+ *	or was not made by ALLOC
+ * @TENSOR_A_STAT_PURGEABLE_BYTES: u64: of these, purgeable
+ * @TENSOR_A_STAT_FILES: u64: open files made by EXPORT
+ * @TENSOR_A_STAT_DMABUFS: u64: dma-bufs made by EXPORT
+ * @TENSOR_A_STAT_USER_LIMIT_BYTES: u64: most bytes that the buffers of one user may have
+ * @TENSOR_A_STAT_USER_REFUSED: u64: those of REFUSED that met the limit of their user
+ * @TENSOR_A_STAT_POOL_BYTES: u64: bytes that wait for reuse
+ * @TENSOR_A_STAT_POOL_LIMIT_BYTES: u64: most bytes that may
+ * @TENSOR_A_STAT_POOL_HITS: u64: chunks that came from there
+ * @TENSOR_A_STAT_POOL_MISSES: u64: chunks that might have, had there been one
+ * @TENSOR_A_STAT_POOL_ZEROED_BYTES: u64: bytes zeroed in the background
+ * @TENSOR_A_STAT_POOL_FETCHED_BYTES: u64: bytes fetched in the background
+ * @TENSOR_A_STAT_POOL_RECLAIMED_BYTES: u64: bytes given back because memory was short
  */
 enum tensor_a_stat {
 	TENSOR_A_STAT_UNSPEC,
@@ -174,6 +210,19 @@ enum tensor_a_stat {
 	TENSOR_A_STAT_HUGE_BYTES,
 	TENSOR_A_STAT_LIMIT_BYTES,
 	TENSOR_A_STAT_REFUSED,
+	TENSOR_A_STAT_USED_BYTES,
+	TENSOR_A_STAT_PURGEABLE_BYTES,
+	TENSOR_A_STAT_FILES,
+	TENSOR_A_STAT_DMABUFS,
+	TENSOR_A_STAT_USER_LIMIT_BYTES,
+	TENSOR_A_STAT_USER_REFUSED,
+	TENSOR_A_STAT_POOL_BYTES,
+	TENSOR_A_STAT_POOL_LIMIT_BYTES,
+	TENSOR_A_STAT_POOL_HITS,
+	TENSOR_A_STAT_POOL_MISSES,
+	TENSOR_A_STAT_POOL_ZEROED_BYTES,
+	TENSOR_A_STAT_POOL_FETCHED_BYTES,
+	TENSOR_A_STAT_POOL_RECLAIMED_BYTES,
 
 	__TENSOR_A_STAT_MAX,
 	TENSOR_A_STAT_MAX = __TENSOR_A_STAT_MAX - 1
@@ -201,6 +250,70 @@ enum tensor_a_handle {
 };
 
 /**
+ * enum tensor_export_kind - what EXPORT made
+ * @TENSOR_EXPORT_KIND_FD: a buffer fd
+ * @TENSOR_EXPORT_KIND_DMABUF: a dma-buf
+ */
+enum tensor_export_kind {
+	TENSOR_EXPORT_KIND_FD,
+	TENSOR_EXPORT_KIND_DMABUF
+};
+
+/**
+ * enum tensor_a_export - an open file made by EXPORT, whoever has it now
+ * @TENSOR_A_EXPORT_UNSPEC: not used
+ * @TENSOR_A_EXPORT_PAD: alignment of 64-bit attributes
+ * @TENSOR_A_EXPORT_ID: u64: never given twice while the module is loaded
+ * @TENSOR_A_EXPORT_BUF: u64: id of the buffer
+ * @TENSOR_A_EXPORT_KIND: u32: enum tensor_export_kind
+ * @TENSOR_A_EXPORT_STATE: u32: TENSOR_STATE_RDONLY, TENSOR_STATE_RANGE
+ * @TENSOR_A_EXPORT_OFFSET: u64: bytes to the begin of what it reaches
+ * @TENSOR_A_EXPORT_BYTES: u64: bytes that it reaches
+ * @TENSOR_A_EXPORT_PID: u32: process that made it, in the reader's pid namespace
+ * @TENSOR_A_EXPORT_UID: u32: its user then, in the reader's user namespace
+ * @TENSOR_A_EXPORT_COMM: string: its name then
+ * @TENSOR_A_EXPORT_AGE_NS: u64: nanoseconds since it was made
+ */
+enum tensor_a_export {
+	TENSOR_A_EXPORT_UNSPEC,
+	TENSOR_A_EXPORT_PAD,
+	TENSOR_A_EXPORT_ID,
+	TENSOR_A_EXPORT_BUF,
+	TENSOR_A_EXPORT_KIND,
+	TENSOR_A_EXPORT_STATE,
+	TENSOR_A_EXPORT_OFFSET,
+	TENSOR_A_EXPORT_BYTES,
+	TENSOR_A_EXPORT_PID,
+	TENSOR_A_EXPORT_UID,
+	TENSOR_A_EXPORT_COMM,
+	TENSOR_A_EXPORT_AGE_NS,
+
+	__TENSOR_A_EXPORT_MAX,
+	TENSOR_A_EXPORT_MAX = __TENSOR_A_EXPORT_MAX - 1
+};
+
+/**
+ * enum tensor_a_user - who pays for buffers
+ * @TENSOR_A_USER_UNSPEC: not used
+ * @TENSOR_A_USER_PAD: alignment of 64-bit attributes
+ * @TENSOR_A_USER_UID: u32: the user, in the reader's user namespace
+ * @TENSOR_A_USER_BYTES: u64: bytes charged now
+ * @TENSOR_A_USER_LIMIT_BYTES: u64: most bytes that may be
+ * @TENSOR_A_USER_REFUSED: u64: allocations that met that limit
+ */
+enum tensor_a_user {
+	TENSOR_A_USER_UNSPEC,
+	TENSOR_A_USER_PAD,
+	TENSOR_A_USER_UID,
+	TENSOR_A_USER_BYTES,
+	TENSOR_A_USER_LIMIT_BYTES,
+	TENSOR_A_USER_REFUSED,
+
+	__TENSOR_A_USER_MAX,
+	TENSOR_A_USER_MAX = __TENSOR_A_USER_MAX - 1
+};
+
+/**
  * enum tensor_a_event - something that happened
  * @TENSOR_A_EVENT_UNSPEC: not used
  * @TENSOR_A_EVENT_PAD: alignment of 64-bit attributes
@@ -213,7 +326,10 @@ enum tensor_a_handle {
  * @TENSOR_A_EVENT_BYTES: u64: how much it is about
  * @TENSOR_A_EVENT_STATE: u32: TENSOR_STATE_*: what the handle or the fd permits
  * @TENSOR_A_EVENT_HANDLES: u32: how many
- * @TENSOR_A_EVENT_LIMIT_BYTES: u64: the limit that was met
+ * @TENSOR_A_EVENT_LIMIT_BYTES: u64: limit of all buffers
+ * @TENSOR_A_EVENT_USER_LIMIT_BYTES: u64: limit of one user's
+ * @TENSOR_A_EVENT_SEALS: u32: TENSOR_SEAL_*
+ * @TENSOR_A_EVENT_KIND: u32: enum tensor_export_kind
  */
 enum tensor_a_event {
 	TENSOR_A_EVENT_UNSPEC,
@@ -228,6 +344,9 @@ enum tensor_a_event {
 	TENSOR_A_EVENT_STATE,
 	TENSOR_A_EVENT_HANDLES,
 	TENSOR_A_EVENT_LIMIT_BYTES,
+	TENSOR_A_EVENT_USER_LIMIT_BYTES,
+	TENSOR_A_EVENT_SEALS,
+	TENSOR_A_EVENT_KIND,
 
 	__TENSOR_A_EVENT_MAX,
 	TENSOR_A_EVENT_MAX = __TENSOR_A_EVENT_MAX - 1
