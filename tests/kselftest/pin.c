@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
  * Pins: what GPUs, NICs and io_uring do to a mapping works on ours, is seen in INFO, and a page
- * that somebody still holds is never given to a new owner.
+ * that somebody still holds is never given to a new owner. Two of them at work: uring.c, xdp.c.
  */
 #include <linux/if_xdp.h>
-#include <linux/io_uring.h>
-#include <sys/resource.h>
-#include <sys/syscall.h>
 #include <sys/uio.h>
 
 #include "device.h"
@@ -138,23 +135,6 @@ TEST_F(pin, read_only_mapping_cannot_be_pinned_for_writing)
 		EXPECT_EQ(-EFAULT, sock);
 	munmap(at, BYTES);
 	close(fd);
-}
-
-TEST_F(pin, io_uring_takes_it_as_fixed_buffer)
-{
-	struct io_uring_params params = { 0 };
-	struct iovec iov = { self->at, BYTES };
-	int ring = syscall(SYS_io_uring_setup, 4, &params), err = 0;
-
-	if (ring < 0)
-		SKIP(return, "no io_uring");
-	setrlimit(RLIMIT_MEMLOCK, &(struct rlimit){ RLIM_INFINITY, RLIM_INFINITY });
-	if (syscall(SYS_io_uring_register, ring, IORING_REGISTER_BUFFERS, &iov, 1) < 0)
-		err = -errno;
-	close(ring);
-	if (err == -EOPNOTSUPP)
-		SKIP(return, "this kernel's io_uring pins only shmem and hugetlb");
-	EXPECT_EQ(0, err);
 }
 
 TEST_F(pin, page_in_a_pipe_is_not_reused)
