@@ -13,7 +13,7 @@ $(B)/tests/%: tests/unit/%.c $(wildcard tests/unit/*.h) $(LIB_SO) $(B)/libtensor
 		-Wl,-rpath,$(abspath $(B)) -lcmocka -lm -pthread
 
 .PHONY: unit test test-unit test-sanitize test-shell test-guest-library
-# Everything that fits into a coffee break; `make test-kernels` is the rest.
+# Everything that fits into a coffee break; `make test-kernel` is the rest.
 test:
 	@packaging/install-deps build test guest
 	@$(MAKE) --no-print-directory -j$$(nproc) all unit

@@ -2,11 +2,20 @@
 #
 #   make vm [KERNEL=6.1]       a shell in a guest with the module
 #   make guest [KERNEL=6.1]    fetch or build that kernel, build the module for it
-#   make test-guest            the kernel selftests on 6.1
-#   make test-rig              tests of the guest itself
-#   make test-kernels          the rig, then the selftests on 6.1, 6.12, 7.2 and the debug kernel
+#   make test-guest            the core: kernel selftests on 6.1, a few kills, unloads and fuzzed calls
+#   make test-kernel           everything below, one after the other: hours
 #
-# KERNEL: 6.1, 6.1-amd64, 6.12, 7.2, debug or kcsan. VM_FLAGS: more options for tests/vm/run. KST: names of selftests.
+#   make test-rig              tests of the guest itself
+#   make test-suite-NAME       the selftests on one kernel
+#   make test-kunit            kmod/alloc alone, on the debug kernel
+#   make test-devices          dma-bufs with the drivers of the amd64 flavour, vgem and vivid
+#   make test-kcsan            what races, on the kernel that looks for data races
+#   make fuzz-kernel           1,000,000 fuzzed calls on the debug kernel
+#   make stress KERNEL=debug   10,000 kills, 1,000 unloads
+#   make coverage-kernel       lines and branches of the module that the tests run
+#
+# KERNEL: 6.1, 6.1-amd64, 6.12, 7.2, debug or kcsan. VM_FLAGS: more options for tests/vm/run. KST:
+# names of selftests.
 KERNEL   ?= 6.1
 VM_FLAGS ?=
 KST      ?=
@@ -29,15 +38,54 @@ vm: guest-deps kselftest
 
 $(KST_BINS): | guest-deps
 
-test-guest: kselftest
-	@tests/vm/tally guest-6.1 tests/vm/run --kernel 6.1 $(VM_SUITE) $(VM_FLAGS) -- suite $(KST)
+# The programs of tests/stress and the fuzzer as programs of the suite; how much they do is said there.
+VM_STRESS = $(foreach s,$(STRESS),--add $(STRESS_B)/$(s):/t/kselftest/$(s)) --add $(FUZZ_BIN):/t/fuzz-kernel \
+	--add tests/fuzz/kernel/guest:/t/kselftest/fuzz --add tests/fuzz/kernel/seeds:/t/corpus
+
+test-guest: kselftest $(STRESS_ALL) $(FUZZ_BIN)
+	@tests/vm/tally guest-6.1 tests/vm/run --kernel 6.1 $(VM_SUITE) $(VM_STRESS) --env KILLS=100 --env CYCLES=16 \
+		--env FUZZ_FLAGS="--calls 3000" $(VM_FLAGS) -- suite $(KST)
 
 test-rig: guest-deps
 	@tests/vm/tally rig tests/vm/test-rig
 
-# One after the other: they share the machine.
-test-kernels: kselftest
-	@status=0; tests/vm/tally rig tests/vm/test-rig || status=1; for k in 6.1 6.12 7.2 debug; do \
-		tests/vm/tally guest-$$k tests/vm/run --kernel $$k $(VM_SUITE) $(VM_FLAGS) -- suite $(KST) || status=1; \
-	done; \
-	cd $(B)/results && grep . rig.tally $(patsubst %,guest-%.tally,6.1 6.12 7.2 debug); exit $$status
+test-suite-%: kselftest
+	@tests/vm/tally guest-$* tests/vm/run --kernel $* $(VM_SUITE) $(VM_FLAGS) -- suite $(KST)
+
+test-devices: kselftest
+	@tests/vm/tally devices tests/vm/run --kernel 6.1-amd64 $(VM_SUITE) --modprobe vgem --modprobe vivid $(VM_FLAGS) \
+		-- suite $(filter dmabuf import memfd sync vgem vivid,$(KST_NAMES))
+
+# No KCOV there: the fuzzer changes what the one on the debug kernel has kept.
+KCSAN_SUITE := race lifetime share pool remap dmabuf netlink netlink_event kills fuzz
+test-kcsan: kselftest $(STRESS_ALL) $(FUZZ_BIN)
+	@mkdir -p $(FUZZ_CORPUS)
+	@tests/vm/tally kcsan tests/vm/run --kernel kcsan $(VM_SUITE) $(VM_STRESS) --add $(FUZZ_CORPUS):/t/corpus \
+		--env KILLS=500 --env FUZZ_FLAGS="--calls 20000" $(VM_FLAGS) -- suite $(or $(KST),$(KCSAN_SUITE))
+
+test-stress:
+	@$(MAKE) --no-print-directory stress KERNEL=debug
+
+TEST_KERNEL := test-rig=rig $(foreach k,6.1 6.12 7.2 debug,test-suite-$(k)=guest-$(k)) test-kunit=kunit \
+	test-devices=devices test-kcsan=kcsan test-stress=stress-debug fuzz-kernel=fuzz-kernel \
+	coverage-kernel=coverage
+
+.PHONY: test-devices test-kcsan test-stress test-kernel test-kernels
+test-kernel test-kernels: kselftest
+	@tests/run-all $(B) $(TEST_KERNEL)
+
+# Everything that reaches code of the module in one guest: the selftests, a few kills and unloads, and
+# fuzzed programs. COVERAGE_LEAST: percent of lines that must have run.
+COVERAGE_LEAST ?= 90
+COVERAGE_B     := $(B)/coverage
+
+.PHONY: coverage-kernel
+coverage-kernel: kselftest $(STRESS_ALL) $(FUZZ_BIN)
+	@rm -rf $(COVERAGE_B)
+	@mkdir -p $(COVERAGE_B) $(FUZZ_CORPUS)
+	@status=0; tests/vm/tally coverage-suite tests/vm/run --kernel debug --count gcov $(VM_SUITE) --timeout 2400 $(VM_FLAGS) \
+		$(VM_STRESS) --add $(FUZZ_CORPUS):/t/corpus \
+		--env KILLS=200 --env CYCLES=16 --env FUZZ_FLAGS="--calls 5000" --add tests/vm/gcov-copy \
+		--get /tmp/gcov:$(COVERAGE_B)/data -- gcov-copy suite $(KST) || status=1; \
+	tests/vm/tally coverage tests/vm/coverage.py $$(dirname $$(tests/vm/kernel module debug gcov)) $(COVERAGE_B) \
+		$(COVERAGE_B)/data --least $(COVERAGE_LEAST) || status=1; exit $$status
