@@ -20,26 +20,26 @@
 #include "netlink.h"
 #include "trace.h"
 
-/* A revocation leaves them to who is counted as a device, so they need not be held. */
+/* The pages, which a revocation leaves to who is counted as a device: they need not be held. */
 static int alloc_pin(struct tensor_buf *buf, struct tensor_span *span)
 {
+	const struct tensor_chunks *chunks;
 	unsigned long n = 0, run;
 	struct folio *folio;
 	struct page *page;
 
-	down_read(&buf->pages);
+	mutex_lock(&buf->lock);
+	chunks = buf->chunks.nr ? &buf->chunks : &buf->orphans;
 	while (n < span->count) {
-		page = tensor_chunks_page(&buf->chunks, span->first + n);
-		if (!page)
-			break;
+		page = tensor_chunks_page(chunks, span->first + n);
 		folio = page_folio(page);
 		run = min_t(unsigned long, span->count - n,
 			    folio_nr_pages(folio) - folio_page_idx(folio, page));
 		while (run--)
 			span->pages[n++] = page++;
 	}
-	up_read(&buf->pages);
-	return n == span->count ? 0 : -EIDRM;
+	mutex_unlock(&buf->lock);
+	return 0;
 }
 
 static void alloc_release(struct tensor_buf *buf)

@@ -87,6 +87,26 @@ int tensor_buf_usable(struct tensor_buf *buf)
 }
 
 /**
+ * tensor_device_join() - count one that maps it, of a buffer that has its pages
+ * @buf: the buffer; its lock is held. It is not revoked, or a device is counted
+ * @write: whether it may write
+ *
+ * Return: 0, undone by tensor_device_put(); -EPERM: sealed against writing.
+ */
+int tensor_device_join(struct tensor_buf *buf, bool write)
+{
+	int err;
+
+	lockdep_assert_held(&buf->lock);
+	err = write ? tensor_write_get(buf) : 0;
+	if (err)
+		return err;
+	buf->devices++;
+	trace_tensor_device(buf, write, true);
+	return 0;
+}
+
+/**
  * tensor_device_get() - a device, or the kernel, is about to map it
  * @buf: the buffer
  * @write: whether it may write
@@ -100,13 +120,7 @@ int tensor_device_get(struct tensor_buf *buf, bool write)
 	int err;
 
 	mutex_lock(&buf->lock);
-	err = tensor_buf_usable(buf);
-	if (!err && write)
-		err = tensor_write_get(buf);
-	if (!err) {
-		buf->devices++;
-		trace_tensor_device(buf, write, true);
-	}
+	err = tensor_buf_usable(buf) ?: tensor_device_join(buf, write);
 	mutex_unlock(&buf->lock);
 	return err;
 }

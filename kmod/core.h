@@ -121,7 +121,7 @@ struct tensor_span {
  * @begin: of an access by the processor; NULL: it is the buffer's mappings that matter
  * @end: of it
  * @pin: find the pages of a span, which stay until @unpin; between tensor_device_get() and
- *	tensor_device_put(). -EIDRM: they are gone
+ *	tensor_device_put()
  * @unpin: undo @pin, of pages that may have been written to; NULL: nothing to do
  * @release: give the memory back; NULL: nothing to do
  */
@@ -284,6 +284,7 @@ void tensor_buf_memory(struct tensor_buf *buf, struct tensor_memory *memory);
 int tensor_write_get(struct tensor_buf *buf);
 void tensor_write_put(struct tensor_buf *buf);
 int tensor_device_get(struct tensor_buf *buf, bool write);
+int tensor_device_join(struct tensor_buf *buf, bool write);
 void tensor_device_put(struct tensor_buf *buf, bool write);
 u32 tensor_buf_seals(struct tensor_buf *buf);
 u32 tensor_buf_state(struct tensor_buf *buf);

@@ -36,11 +36,13 @@
  * @hold: what it reaches and permits, with a reference
  * @span: what the kernel has mapped, if it has
  * @exported: how it is listed
+ * @maps: mappings by devices; guarded by the buffer's lock
  */
 struct tensor_dmabuf {
 	struct tensor_hold hold;
 	struct tensor_span span;
 	struct tensor_exported exported;
+	unsigned int maps;
 };
 
 /**
@@ -126,8 +128,9 @@ static int map_table(struct device_map *map)
 }
 
 /* The buffer counts the device: its pages stay. */
-static int map_device(const struct tensor_hold *hold, struct device_map *map)
+static int map_device(struct tensor_dmabuf *priv, struct device_map *map)
 {
+	const struct tensor_hold *hold = &priv->hold;
 	int err = span_pin(hold, &map->span);
 
 	if (err)
@@ -140,13 +143,15 @@ static int map_device(const struct tensor_hold *hold, struct device_map *map)
 	}
 	mutex_lock(&hold->buf->lock);
 	list_add(&map->node, &hold->buf->maps);
+	priv->maps++;
 	mutex_unlock(&hold->buf->lock);
 	return 0;
 }
 
 static struct sg_table *dmabuf_map(struct dma_buf_attachment *attach, enum dma_data_direction dir)
 {
-	const struct tensor_hold *hold = &dmabuf_of(attach->dmabuf)->hold;
+	struct tensor_dmabuf *priv = dmabuf_of(attach->dmabuf);
+	const struct tensor_hold *hold = &priv->hold;
 	bool write = dir != DMA_TO_DEVICE;
 	struct device_map *map;
 	int err;
@@ -161,7 +166,7 @@ static struct sg_table *dmabuf_map(struct dma_buf_attachment *attach, enum dma_d
 	err = tensor_device_get(hold->buf, write);
 	if (err)
 		goto free_map;
-	err = map_device(hold, map);
+	err = map_device(priv, map);
 	if (err)
 		goto put_device;
 	return &map->sgt;
@@ -177,11 +182,13 @@ static void dmabuf_unmap(struct dma_buf_attachment *attach, struct sg_table *sgt
 			 enum dma_data_direction dir)
 {
 	struct device_map *map = container_of(sgt, struct device_map, sgt);
-	struct tensor_buf *buf = dmabuf_of(attach->dmabuf)->hold.buf;
+	struct tensor_dmabuf *priv = dmabuf_of(attach->dmabuf);
+	struct tensor_buf *buf = priv->hold.buf;
 	bool write = map->dir != DMA_TO_DEVICE;
 
 	mutex_lock(&buf->lock);
 	list_del(&map->node);
+	priv->maps--;
 	mutex_unlock(&buf->lock);
 	dma_unmap_sgtable(map->dev, sgt, map->dir, 0);
 	sg_free_table(sgt);
@@ -266,6 +273,20 @@ static void *vmap_span(const struct tensor_span *span)
 	return page_address(span->pages[0]);
 }
 
+/* A driver whose device has it mapped may find out only later that the processor needs it, too. */
+static int vmap_get(struct tensor_dmabuf *priv)
+{
+	struct tensor_buf *buf = priv->hold.buf;
+	int err;
+
+	mutex_lock(&buf->lock);
+	err = priv->maps ? 0 : tensor_buf_usable(buf);
+	if (!err)
+		err = tensor_device_join(buf, true);
+	mutex_unlock(&buf->lock);
+	return err;
+}
+
 /*
  * Who asks does not say whether it will write, so it counts as one that does. Only a dma-buf that
  * may be written to has this method: the core warns when one fails.
@@ -277,7 +298,7 @@ static int dmabuf_vmap(struct dma_buf *dmabuf, struct iosys_map *map)
 	void *at;
 	int err;
 
-	err = tensor_device_get(buf, true);
+	err = vmap_get(priv);
 	if (err)
 		return err;
 	err = span_pin(&priv->hold, &priv->span);

@@ -8,7 +8,7 @@
 #include "dmabuf.h"
 #include "kselftest_harness.h"
 
-#define BYTES	(64 * PAGE)
+#define BYTES	(256 * PAGE)
 
 FIXTURE(pinmem) {
 	int dev;
@@ -218,7 +218,7 @@ TEST_F(pinmem, pages_come_back)
 	char *at;
 	int i;
 
-	for (i = 0; i < 200; i++) {
+	for (i = 0; i < 40; i++) {
 		at = mmap(NULL, BYTES, RW, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 		handle = buf_pin(self->dev, at, BYTES, i % 2 ? TENSOR_PIN_RDONLY : 0);
 		ASSERT_LT(0, handle);
@@ -237,7 +237,7 @@ TEST_F(pinmem, pin_that_cannot_be_told_leaves_nothing)
 	*ro = (struct tensor_pin){ .size = sizeof(*ro), .addr = (uintptr_t)self->at,
 				   .bytes = BYTES };
 	ASSERT_EQ(0, mprotect(ro, PAGE, PROT_READ));
-	for (i = 0; i < 100; i++) {
+	for (i = 0; i < 40; i++) {
 		EXPECT_EQ(-EFAULT, dev_call(self->dev, TENSOR_IOC_PIN, ro));
 		madvise(self->at, BYTES, MADV_DONTNEED);
 	}
