@@ -27,7 +27,7 @@ KST_NL := $(addprefix $(KST_B)/,netlink netlink_ask netlink_event netlink_list)
 $(KST_NL): tests/kselftest/family.h
 $(KST_NL): KST_LIBS = $(shell pkg-config --libs libnl-genl-3.0) -pthread
 $(KST_NL): KST_FLAGS = $(shell pkg-config --cflags libnl-genl-3.0)
-KST_DMABUF := $(addprefix $(KST_B)/,dmabuf import memfd pinmem sync vgem)
+KST_DMABUF := $(addprefix $(KST_B)/,dmabuf import memfd pinmem sync vgem vivid)
 $(KST_DMABUF): tests/kselftest/dmabuf.h
 $(KST_DMABUF): KST_FLAGS = $(shell pkg-config --cflags libdrm)
 

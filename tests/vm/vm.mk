@@ -53,8 +53,9 @@ test-suite-%: kselftest
 	@tests/vm/tally guest-$* tests/vm/run --kernel $* $(VM_SUITE) $(VM_FLAGS) -- suite $(KST)
 
 test-devices: kselftest
-	@tests/vm/tally devices tests/vm/run --kernel 6.1-amd64 $(VM_SUITE) --modprobe vgem --modprobe vivid $(VM_FLAGS) \
-		-- suite $(filter dmabuf import memfd sync vgem vivid,$(KST_NAMES))
+	@tests/vm/tally devices tests/vm/run --kernel 6.1-amd64 $(VM_SUITE) --modprobe vgem \
+		--modprobe "vivid n_devs=2 allocators=0,1" $(VM_FLAGS) -- suite \
+		$(or $(KST),dmabuf import memfd pinmem sync vgem vivid)
 
 # No KCOV there: the fuzzer changes what the one on the debug kernel has kept.
 KCSAN_SUITE := race lifetime share pool remap dmabuf netlink netlink_event kills fuzz
