@@ -282,8 +282,9 @@ static enum status memfd_totals(struct totals *t)
 	struct list buffers = {.kind = &buffer_kind}, clients = {.kind = &client_kind};
 	enum status status = memfd_buffers(&buffers);
 
-	*t = (struct totals){.time_ms = now_ms(), .huge_bytes = UNKNOWN, .limit_bytes = UNKNOWN,
-			     .refused = UNKNOWN};
+	memset(t, 0xff, sizeof(*t)); /* UNKNOWN */
+	t->time_ms = now_ms();
+	t->bytes = 0;
 	for (size_t i = 0; i < buffers.n; i++) {
 		const struct buffer *b = list_row(&buffers, i);
 

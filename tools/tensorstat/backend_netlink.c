@@ -55,11 +55,11 @@ static void take_counts(struct buffer *b, struct nlattr **a)
 	b->handles = get_u32(a[TENSOR_A_BUF_HANDLES]);
 	b->files = get_u32(a[TENSOR_A_BUF_FILES]);
 	b->mappings = get_u32(a[TENSOR_A_BUF_MAPPINGS]);
-	b->dmabufs = UNKNOWN;
-	b->attachments = UNKNOWN;
-	b->refs = b->handles + b->files + b->mappings;
+	b->dmabufs = get_u32(a[TENSOR_A_BUF_DMABUFS]);
+	b->attachments = get_u32(a[TENSOR_A_BUF_ATTACHMENTS]);
+	b->refs = b->handles + b->files + b->mappings + b->dmabufs;
 	/* The maker has one handle and one mapping at most. */
-	b->shared = b->handles > 1 || b->mappings > 1 || b->files;
+	b->shared = b->handles > 1 || b->mappings > 1 || b->files || b->dmabufs;
 }
 
 static void take_maker(struct buffer *b, struct nlattr **a)
@@ -71,6 +71,13 @@ static void take_maker(struct buffer *b, struct nlattr **a)
 	o->maker = true;
 	get_text(a[TENSOR_A_BUF_COMM], o->comm, sizeof(o->comm));
 	b->orphan = has_ended(o->pid);
+}
+
+static const char *kind_name(uint32_t kind)
+{
+	static const char *const names[] = {"alloc", "pin", "dmabuf", "memfd"};
+
+	return kind < sizeof(names) / sizeof(*names) ? names[kind] : "?";
 }
 
 static int take_buffer(struct nl_msg *msg, void *arg)
@@ -90,7 +97,8 @@ static int take_buffer(struct nl_msg *msg, void *arg)
 	b->client = (int64_t)get_u64(a[TENSOR_A_BUF_CLIENT]);
 	b->age_ns = (int64_t)get_u64(a[TENSOR_A_BUF_AGE_NS]);
 	b->state = get_u32(a[TENSOR_A_BUF_STATE]);
-	b->kind = "alloc";
+	b->seals = get_u32(a[TENSOR_A_BUF_SEALS]);
+	b->kind = kind_name(get_u32(a[TENSOR_A_BUF_KIND]));
 	take_descriptor(b, a);
 	take_counts(b, a);
 	take_maker(b, a);
@@ -200,7 +208,71 @@ static enum status device_buffers(struct list *list)
 	return status ? status : add_holders(list);
 }
 
+/* ---- exported files ----------------------------------------------------------------------------------- */
+
+static int take_export(struct nl_msg *msg, void *arg)
+{
+	struct nlattr *a[TENSOR_A_EXPORT_MAX + 1];
+	struct export *e;
+	uint32_t state;
+
+	if (genlmsg_parse(nlmsg_hdr(msg), 0, a, TENSOR_A_EXPORT_MAX, NULL) < 0)
+		return NL_SKIP;
+	e = list_add(arg);
+	state = get_u32(a[TENSOR_A_EXPORT_STATE]);
+	e->id = get_u64(a[TENSOR_A_EXPORT_ID]);
+	e->buffer = get_u64(a[TENSOR_A_EXPORT_BUF]);
+	e->offset = get_u64(a[TENSOR_A_EXPORT_OFFSET]);
+	e->bytes = get_u64(a[TENSOR_A_EXPORT_BYTES]);
+	e->dmabuf = get_u32(a[TENSOR_A_EXPORT_KIND]) == TENSOR_EXPORT_KIND_DMABUF;
+	e->readonly = state & TENSOR_STATE_RDONLY;
+	e->part = state & TENSOR_STATE_RANGE;
+	e->age_ns = (int64_t)get_u64(a[TENSOR_A_EXPORT_AGE_NS]);
+	e->owner.pid = (pid_t)get_u32(a[TENSOR_A_EXPORT_PID]);
+	e->owner.uid = get_u32(a[TENSOR_A_EXPORT_UID]);
+	get_text(a[TENSOR_A_EXPORT_COMM], e->owner.comm, sizeof(e->owner.comm));
+	return NL_OK;
+}
+
+static enum status device_exports(struct list *list)
+{
+	return netlink_dump("exports", TENSOR_CMD_EXPORT_GET, take_export, list);
+}
+
+/* ---- who pays ------------------------------------------------------------------------------------------ */
+
+static int take_payer(struct nl_msg *msg, void *arg)
+{
+	struct nlattr *a[TENSOR_A_USER_MAX + 1];
+	struct payer *p;
+
+	if (genlmsg_parse(nlmsg_hdr(msg), 0, a, TENSOR_A_USER_MAX, NULL) < 0)
+		return NL_SKIP;
+	p = list_add(arg);
+	p->uid = get_u32(a[TENSOR_A_USER_UID]);
+	p->bytes = get_u64(a[TENSOR_A_USER_BYTES]);
+	p->limit_bytes = get_u64(a[TENSOR_A_USER_LIMIT_BYTES]);
+	p->refused = get_u64(a[TENSOR_A_USER_REFUSED]);
+	return NL_OK;
+}
+
+static enum status device_payers(struct list *list)
+{
+	return netlink_dump("users", TENSOR_CMD_USER_GET, take_payer, list);
+}
+
 /* ---- totals ----------------------------------------------------------------------------------------- */
+
+static void take_pool(struct totals *t, struct nlattr **a)
+{
+	t->pool_bytes = get_known(a[TENSOR_A_STAT_POOL_BYTES]);
+	t->pool_limit_bytes = get_known(a[TENSOR_A_STAT_POOL_LIMIT_BYTES]);
+	t->pool_hits = get_known(a[TENSOR_A_STAT_POOL_HITS]);
+	t->pool_misses = get_known(a[TENSOR_A_STAT_POOL_MISSES]);
+	t->pool_zeroed_bytes = get_known(a[TENSOR_A_STAT_POOL_ZEROED_BYTES]);
+	t->pool_fetched_bytes = get_known(a[TENSOR_A_STAT_POOL_FETCHED_BYTES]);
+	t->pool_reclaimed_bytes = get_known(a[TENSOR_A_STAT_POOL_RECLAIMED_BYTES]);
+}
 
 static int take_totals(struct nl_msg *msg, void *arg)
 {
@@ -215,6 +287,13 @@ static int take_totals(struct nl_msg *msg, void *arg)
 	t->huge_bytes = get_known(a[TENSOR_A_STAT_HUGE_BYTES]);
 	t->limit_bytes = get_known(a[TENSOR_A_STAT_LIMIT_BYTES]);
 	t->refused = get_known(a[TENSOR_A_STAT_REFUSED]);
+	t->used_bytes = get_known(a[TENSOR_A_STAT_USED_BYTES]);
+	t->purgeable_bytes = get_known(a[TENSOR_A_STAT_PURGEABLE_BYTES]);
+	t->files = get_known(a[TENSOR_A_STAT_FILES]);
+	t->dmabufs = get_known(a[TENSOR_A_STAT_DMABUFS]);
+	t->user_limit_bytes = get_known(a[TENSOR_A_STAT_USER_LIMIT_BYTES]);
+	t->user_refused = get_known(a[TENSOR_A_STAT_USER_REFUSED]);
+	take_pool(t, a);
 	return NL_OK;
 }
 
@@ -229,5 +308,7 @@ const struct backend device_backend = {
 	.open = netlink_open,
 	.buffers = device_buffers,
 	.clients = device_clients,
+	.exports = device_exports,
+	.payers = device_payers,
 	.totals = device_totals,
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /* What rows say in the columns of a table. A column has one function; a kind has a list of them. */
-#include "tensorstat.h"
+#include "columns.h"
 
 #include <inttypes.h>
 #include <linux/tensor.h>
@@ -27,42 +27,42 @@ void put_size(char *text, size_t room, uint64_t bytes, const struct options *o)
 		 units[unit]);
 }
 
-static void by(struct cell *cell, uint64_t key)
+void cell_by(struct cell *cell, uint64_t key)
 {
 	cell->key = key;
 	cell->by_key = true;
 }
 
-static void text(struct cell *cell, const char *value)
+void cell_text(struct cell *cell, const char *value)
 {
 	snprintf(cell->text, CELL, "%s", *value ? value : "-");
 }
 
-static void number(struct cell *cell, int64_t value)
+void cell_number(struct cell *cell, int64_t value)
 {
 	if (value == UNKNOWN)
-		text(cell, "-");
+		cell_text(cell, "-");
 	else
 		snprintf(cell->text, CELL, "%" PRId64, value);
-	by(cell, value == UNKNOWN ? 0 : (uint64_t)value);
+	cell_by(cell, value == UNKNOWN ? 0 : (uint64_t)value);
 }
 
-static void size(struct cell *cell, int64_t bytes, const struct options *o)
+void cell_size(struct cell *cell, int64_t bytes, const struct options *o)
 {
 	if (bytes == UNKNOWN)
-		text(cell, "-");
+		cell_text(cell, "-");
 	else
 		put_size(cell->text, CELL, (uint64_t)bytes, o);
-	by(cell, bytes == UNKNOWN ? 0 : (uint64_t)bytes);
+	cell_by(cell, bytes == UNKNOWN ? 0 : (uint64_t)bytes);
 }
 
-static void age(struct cell *cell, int64_t ns)
+void cell_age(struct cell *cell, int64_t ns)
 {
 	int64_t s = ns / 1000000000;
 
-	by(cell, ns == UNKNOWN ? 0 : (uint64_t)ns);
+	cell_by(cell, ns == UNKNOWN ? 0 : (uint64_t)ns);
 	if (ns == UNKNOWN)
-		text(cell, "-");
+		cell_text(cell, "-");
 	else if (s < 60)
 		snprintf(cell->text, CELL, "%" PRId64 "s", s);
 	else if (s < 3600)
@@ -73,7 +73,7 @@ static void age(struct cell *cell, int64_t ns)
 		snprintf(cell->text, CELL, "%" PRId64 "d%02" PRId64 "h", s / 86400, s / 3600 % 24);
 }
 
-static size_t put_owner(char *to, size_t room, const struct owner *w, const struct options *o)
+size_t put_owner(char *to, size_t room, const struct owner *w, const struct options *o)
 {
 	int n = o->numeric || !*w->comm ? snprintf(to, room, "%d", w->pid) :
 					  snprintf(to, room, "%d/%s", w->pid, w->comm);
@@ -86,7 +86,7 @@ static void dims(struct cell *cell, const struct buffer *b, const int64_t *value
 	size_t at = 0;
 
 	if (!b->dtype) {
-		text(cell, "-");
+		cell_text(cell, "-");
 		return;
 	}
 	at += snprintf(cell->text, CELL, "[");
@@ -104,17 +104,17 @@ static void dims(struct cell *cell, const struct buffer *b, const int64_t *value
 BUFFER(buffer_id)
 {
 	snprintf(cell->text, CELL, "%" PRIu64, B->id);
-	by(cell, B->id);
+	cell_by(cell, B->id);
 }
 
 BUFFER(buffer_name)
 {
-	text(cell, B->label);
+	cell_text(cell, B->label);
 }
 
 BUFFER(buffer_dtype)
 {
-	text(cell, dtype_name(B->dtype));
+	cell_text(cell, dtype_name(B->dtype));
 }
 
 BUFFER(buffer_shape)
@@ -129,72 +129,72 @@ BUFFER(buffer_strides)
 
 BUFFER(buffer_size)
 {
-	size(cell, (int64_t)B->bytes, o);
+	cell_size(cell, (int64_t)B->bytes, o);
 }
 
 BUFFER(buffer_pinned)
 {
-	size(cell, (int64_t)B->pinned_bytes, o);
+	cell_size(cell, (int64_t)B->pinned_bytes, o);
 }
 
 BUFFER(buffer_huge)
 {
-	size(cell, B->huge_bytes, o);
+	cell_size(cell, B->huge_bytes, o);
 }
 
 BUFFER(buffer_refs)
 {
-	number(cell, (int64_t)B->refs);
+	cell_number(cell, (int64_t)B->refs);
 }
 
 BUFFER(buffer_handles)
 {
-	number(cell, B->handles);
+	cell_number(cell, B->handles);
 }
 
 BUFFER(buffer_files)
 {
-	number(cell, B->files);
+	cell_number(cell, B->files);
 }
 
 BUFFER(buffer_mappings)
 {
-	number(cell, B->mappings);
+	cell_number(cell, B->mappings);
 }
 
 BUFFER(buffer_dmabufs)
 {
-	number(cell, B->dmabufs);
+	cell_number(cell, B->dmabufs);
 }
 
 BUFFER(buffer_devices)
 {
-	number(cell, B->attachments);
+	cell_number(cell, B->attachments);
 }
 
 BUFFER(buffer_client)
 {
-	number(cell, B->client);
+	cell_number(cell, B->client);
 }
 
 BUFFER(buffer_node)
 {
-	number(cell, B->node);
+	cell_number(cell, B->node);
 }
 
 BUFFER(buffer_kind_of)
 {
-	text(cell, B->kind);
+	cell_text(cell, B->kind);
 }
 
 BUFFER(buffer_age)
 {
-	age(cell, B->age_ns);
+	cell_age(cell, B->age_ns);
 }
 
 BUFFER(buffer_uid)
 {
-	number(cell, B->n_owners ? (int64_t)B->owners[0].uid : UNKNOWN);
+	cell_number(cell, B->n_owners ? (int64_t)B->owners[0].uid : UNKNOWN);
 }
 
 /* The first three; "+2" for two more. */
@@ -210,8 +210,8 @@ BUFFER(buffer_owner)
 	if (B->n_owners > 3)
 		snprintf(cell->text + at, CELL - at, ",+%zu", B->n_owners - 3);
 	if (!B->n_owners)
-		text(cell, "-");
-	by(cell, B->n_owners ? (uint64_t)B->owners[0].pid : 0);
+		cell_text(cell, "-");
+	cell_by(cell, B->n_owners ? (uint64_t)B->owners[0].pid : 0);
 }
 
 BUFFER(buffer_state_of)
@@ -274,33 +274,33 @@ static void buffer_clear(void *row)
 
 CLIENT(client_id)
 {
-	number(cell, (int64_t)C->id);
+	cell_number(cell, (int64_t)C->id);
 }
 
 CLIENT(client_owner)
 {
 	put_owner(cell->text, CELL, &C->owner, o);
-	by(cell, (uint64_t)C->owner.pid);
+	cell_by(cell, (uint64_t)C->owner.pid);
 }
 
 CLIENT(client_uid)
 {
-	number(cell, C->owner.uid);
+	cell_number(cell, C->owner.uid);
 }
 
 CLIENT(client_handles)
 {
-	number(cell, (int64_t)C->handles);
+	cell_number(cell, (int64_t)C->handles);
 }
 
 CLIENT(client_size)
 {
-	size(cell, (int64_t)C->bytes, o);
+	cell_size(cell, (int64_t)C->bytes, o);
 }
 
 CLIENT(client_age)
 {
-	age(cell, C->age_ns);
+	cell_age(cell, C->age_ns);
 }
 
 static const struct column client_columns[] = {
@@ -309,121 +309,66 @@ static const struct column client_columns[] = {
 	{"size", true, true, client_size},     {"age", true, true, client_age},
 };
 
-/* ---- processes and users --------------------------------------------------------------------------- */
+/* ---- exported files -------------------------------------------------------------------------------- */
 
-#define GROUP(fn) static void fn(struct cell *cell, const void *row, const struct options *o)
-#define G	  ((const struct holder *)row)
+#define EXPORT(fn) static void fn(struct cell *cell, const void *row, const struct options *o)
+#define E	   ((const struct export *)row)
 
-GROUP(group_owner)
+EXPORT(export_id)
 {
-	put_owner(cell->text, CELL, &G->owner, o);
-	by(cell, (uint64_t)G->owner.pid);
+	cell_number(cell, (int64_t)E->id);
 }
 
-GROUP(group_uid)
+EXPORT(export_buffer)
 {
-	number(cell, G->owner.uid);
+	cell_number(cell, (int64_t)E->buffer);
 }
 
-GROUP(group_buffers)
+EXPORT(export_type)
 {
-	number(cell, (int64_t)G->buffers);
+	cell_text(cell, E->dmabuf ? "dmabuf" : "fd");
 }
 
-GROUP(group_size)
+EXPORT(export_mode)
 {
-	size(cell, (int64_t)G->bytes, o);
+	cell_text(cell, E->readonly ? "ro" : "rw");
 }
 
-GROUP(group_pinned)
+EXPORT(export_offset)
 {
-	size(cell, (int64_t)G->pinned_bytes, o);
+	cell_size(cell, (int64_t)E->offset, o);
 }
 
-GROUP(group_shared)
+EXPORT(export_size)
 {
-	number(cell, (int64_t)G->shared);
+	cell_size(cell, (int64_t)E->bytes, o);
 }
 
-GROUP(group_orphans)
+EXPORT(export_owner)
 {
-	number(cell, (int64_t)G->orphans);
-	if (G->orphans)
-		cell->tone = TONE_WARN;
+	put_owner(cell->text, CELL, &E->owner, o);
+	cell_by(cell, (uint64_t)E->owner.pid);
 }
 
-static const struct column process_columns[] = {
-	{"owner", true, false, group_owner}, {"uid", true, true, group_uid},
-	{"buffers", true, true, group_buffers}, {"size", true, true, group_size},
-	{"pinned", true, true, group_pinned}, {"shared", true, true, group_shared},
-	{"orphans", true, true, group_orphans},
-};
-
-static const struct column user_columns[] = {
-	{"uid", true, true, group_uid},	      {"buffers", true, true, group_buffers},
-	{"size", true, true, group_size},     {"pinned", true, true, group_pinned},
-	{"shared", true, true, group_shared}, {"orphans", true, true, group_orphans},
-};
-
-/* ---- totals ------------------------------------------------------------------------------------------ */
-
-#define TOTALS(fn) static void fn(struct cell *cell, const void *row, const struct options *o)
-#define T	   ((const struct totals *)row)
-
-TOTALS(totals_clients)
+EXPORT(export_uid)
 {
-	number(cell, T->clients);
+	cell_number(cell, E->owner.uid);
 }
 
-TOTALS(totals_buffers)
+EXPORT(export_age)
 {
-	number(cell, T->buffers);
+	cell_age(cell, E->age_ns);
 }
 
-TOTALS(totals_size)
-{
-	size(cell, T->bytes, o);
-}
-
-TOTALS(totals_huge)
-{
-	size(cell, T->huge_bytes, o);
-}
-
-TOTALS(totals_limit)
-{
-	size(cell, T->limit_bytes, o);
-}
-
-TOTALS(totals_used)
-{
-	double part;
-
-	if (T->limit_bytes <= 0) {
-		text(cell, "-");
-		return;
-	}
-	part = 100.0 * (double)T->bytes / (double)T->limit_bytes;
-	snprintf(cell->text, CELL, "%.1f%%", part);
-	if (part >= 90)
-		cell->tone = part >= 98 ? TONE_BAD : TONE_WARN;
-}
-
-TOTALS(totals_refused)
-{
-	number(cell, T->refused);
-}
-
-static const struct column totals_columns[] = {
-	{"clients", true, true, totals_clients}, {"buffers", true, true, totals_buffers},
-	{"size", true, true, totals_size},	 {"huge", true, true, totals_huge},
-	{"limit", true, true, totals_limit},	 {"used", true, true, totals_used},
-	{"refused", true, true, totals_refused},
+static const struct column export_columns[] = {
+	{"id", true, true, export_id},	       {"buffer", true, true, export_buffer},
+	{"type", true, false, export_type},    {"mode", true, false, export_mode},
+	{"offset", true, true, export_offset}, {"size", true, true, export_size},
+	{"owner", true, false, export_owner},  {"uid", false, true, export_uid},
+	{"age", true, true, export_age},
 };
 
 /* ---- kinds ------------------------------------------------------------------------------------------- */
-
-#define COLUMNS(list) .columns = (list), .n_columns = sizeof(list) / sizeof(*(list))
 
 const struct kind buffer_kind = {
 	.name = "buffer",
@@ -438,21 +383,9 @@ const struct kind client_kind = {
 	.json = client_json,
 	COLUMNS(client_columns),
 };
-const struct kind process_kind = {
-	.name = "process",
-	.size = sizeof(struct holder),
-	.json = group_json,
-	COLUMNS(process_columns),
-};
-const struct kind user_kind = {
-	.name = "user",
-	.size = sizeof(struct holder),
-	.json = group_json,
-	COLUMNS(user_columns),
-};
-const struct kind totals_kind = {
-	.name = "stat",
-	.size = sizeof(struct totals),
-	.json = totals_json,
-	COLUMNS(totals_columns),
+const struct kind export_kind = {
+	.name = "export",
+	.size = sizeof(struct export),
+	.json = export_json,
+	COLUMNS(export_columns),
 };

@@ -23,9 +23,9 @@ static const char *size(uint64_t bytes, char *room, size_t n)
 static void judge_use(struct finding *f, const struct totals *t)
 {
 	char used[CELL], limit[CELL];
-	double part = 100.0 * (double)t->bytes / (double)t->limit_bytes;
+	double part = 100.0 * (double)t->used_bytes / (double)t->limit_bytes;
 
-	size((uint64_t)t->bytes, used, sizeof(used));
+	size((uint64_t)t->used_bytes, used, sizeof(used));
 	size((uint64_t)t->limit_bytes, limit, sizeof(limit));
 	finding_says(f, part >= 90 ? VERDICT_WARN : VERDICT_OK, "%s of %s are used (%.0f%%)", used, limit,
 		     part);

@@ -222,6 +222,33 @@ void client_json(const void *row, const struct backend *b)
 	json_known("age_ns", c->age_ns);
 }
 
+void export_json(const void *row, const struct backend *b)
+{
+	const struct export *e = row;
+
+	json_u64("id", e->id);
+	json_string("backend", b->name);
+	json_u64("buffer", e->buffer);
+	json_string("type", e->dmabuf ? "dmabuf" : "fd");
+	json_bool("readonly", e->readonly);
+	json_bool("part", e->part);
+	json_u64("offset", e->offset);
+	json_u64("bytes", e->bytes);
+	put_owner(&e->owner);
+	json_known("age_ns", e->age_ns);
+}
+
+void payer_json(const void *row, const struct backend *b)
+{
+	const struct payer *p = row;
+
+	json_string("backend", b->name);
+	json_u64("uid", p->uid);
+	json_u64("bytes", p->bytes);
+	json_u64("limit_bytes", p->limit_bytes);
+	json_u64("refused", p->refused);
+}
+
 void group_json(const void *row, const struct backend *b)
 {
 	const struct holder *g = row;
@@ -247,4 +274,17 @@ void totals_json(const void *row, const struct backend *b)
 	json_known("huge_bytes", t->huge_bytes);
 	json_known("limit_bytes", t->limit_bytes);
 	json_known("refused", t->refused);
+	json_known("used_bytes", t->used_bytes);
+	json_known("purgeable_bytes", t->purgeable_bytes);
+	json_known("files", t->files);
+	json_known("dmabufs", t->dmabufs);
+	json_known("user_limit_bytes", t->user_limit_bytes);
+	json_known("user_refused", t->user_refused);
+	json_known("pool_bytes", t->pool_bytes);
+	json_known("pool_limit_bytes", t->pool_limit_bytes);
+	json_known("pool_hits", t->pool_hits);
+	json_known("pool_misses", t->pool_misses);
+	json_known("pool_zeroed_bytes", t->pool_zeroed_bytes);
+	json_known("pool_fetched_bytes", t->pool_fetched_bytes);
+	json_known("pool_reclaimed_bytes", t->pool_reclaimed_bytes);
 }

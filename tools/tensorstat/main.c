@@ -15,9 +15,12 @@ static const char usage[] =
 	"  device set NAME VALUE [NAME VALUE]...    change parameters (root)\n"
 	"  buffer show [ID] [dtype DTYPE] [minsize SIZE] [owner PID] [shared]\n"
 	"  client show [pid PID]\n"
+	"  export show [buffer ID] [owner PID]      fds and dma-bufs that were made of buffers\n"
+	"  user show                                who pays how much\n"
 	"  stat [DELAY [COUNT]]                     totals, again and again\n"
 	"  top [buffer | process | user] [COUNT]    the largest, on a live screen\n"
-	"  monitor [KIND]...                        what happens: alloc free import export limit death\n"
+	"  monitor [KIND]...                        what happens: alloc free import export seal\n"
+	"                                           revoke purge limit death\n"
 	"  metrics [--textfile FILE]                OpenMetrics, for node_exporter\n"
 	"  doctor                                   what is wrong, and how to mend it\n"
 	"  help | version\n"
@@ -66,7 +69,8 @@ static const struct object {
 } objects[] = {
 	{"buffer", cmd_buffer, true}, {"client", cmd_client, true},   {"device", cmd_device, false},
 	{"stat", cmd_stat, false},    {"top", cmd_top, false},	      {"monitor", cmd_monitor, false},
-	{"metrics", cmd_metrics, false}, {"doctor", cmd_doctor, false},
+	{"metrics", cmd_metrics, false}, {"doctor", cmd_doctor, false}, {"export", cmd_export, true},
+	{"user", cmd_user, true},
 };
 
 static bool is_show(const char *arg)

@@ -114,7 +114,19 @@ static void put_totals(FILE *out, const struct totals *t, const struct backend *
 	      t->huge_bytes);
 	gauge(out, "tensor_limit_bytes", "bytes", "Most bytes that all buffers may have.",
 	      t->limit_bytes);
+	gauge(out, "tensor_used_bytes", "bytes", "Bytes charged to the limit.", t->used_bytes);
+	gauge(out, "tensor_purgeable_bytes", "bytes", "Of these, purgeable.", t->purgeable_bytes);
+	gauge(out, "tensor_exported_files", NULL, "Buffer fds that are open.", t->files);
+	gauge(out, "tensor_dmabufs", NULL, "Dma-bufs made of buffers.", t->dmabufs);
+	gauge(out, "tensor_user_limit_bytes", "bytes", "Most bytes that one user may have.",
+	      t->user_limit_bytes);
+	gauge(out, "tensor_pool_bytes", "bytes", "Bytes that wait for reuse.", t->pool_bytes);
+	gauge(out, "tensor_pool_limit_bytes", "bytes", "Most bytes that may.", t->pool_limit_bytes);
 	counter(out, "tensor_refused", "Allocations that met a limit.", t->refused);
+	counter(out, "tensor_user_refused", "Of these, those that met that of their user.",
+		t->user_refused);
+	counter(out, "tensor_pool_hits", "Chunks that came from the pool.", t->pool_hits);
+	counter(out, "tensor_pool_misses", "Chunks that might have.", t->pool_misses);
 }
 
 static enum status put_all(FILE *out, const struct backend *b)

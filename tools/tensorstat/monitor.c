@@ -19,7 +19,7 @@
 struct event {
 	int cmd;
 	bool found; /* in a dump, not heard */
-	int64_t buf, client, pid, uid, bytes, state, handles, limit;
+	int64_t buf, client, pid, uid, bytes, state, handles, limit, user_limit, seals, kind;
 	char comm[COMM_MAX];
 };
 
@@ -38,7 +38,8 @@ static const struct {
 } kinds[] = {
 	{"alloc", TENSOR_CMD_EVENT_ALLOC},   {"free", TENSOR_CMD_EVENT_FREE},
 	{"import", TENSOR_CMD_EVENT_IMPORT}, {"export", TENSOR_CMD_EVENT_EXPORT},
-	{"limit", TENSOR_CMD_EVENT_LIMIT},   {"death", TENSOR_CMD_EVENT_DEATH},
+	{"seal", TENSOR_CMD_EVENT_SEAL},     {"revoke", TENSOR_CMD_EVENT_REVOKE},
+	{"purge", TENSOR_CMD_EVENT_PURGE},   {"limit", TENSOR_CMD_EVENT_LIMIT},   {"death", TENSOR_CMD_EVENT_DEATH},
 };
 
 #define KINDS (sizeof(kinds) / sizeof(*kinds))
@@ -69,6 +70,20 @@ static bool kind_wanted(int cmd)
 
 /* ---- writing ------------------------------------------------------------------------------------ */
 
+static const char *export_type(const struct event *e)
+{
+	if (e->kind == UNKNOWN)
+		return NULL;
+	return e->kind == TENSOR_EXPORT_KIND_DMABUF ? "dmabuf" : "fd";
+}
+
+static void put_seals(int64_t seals)
+{
+	if (seals != UNKNOWN)
+		printf(" seals%s%s%s", seals & TENSOR_SEAL_WRITE ? " write" : "",
+		       seals & TENSOR_SEAL_META ? " meta" : "", seals & TENSOR_SEAL_SEAL ? " seal" : "");
+}
+
 static void write_json(const struct event *e)
 {
 	json_open(stdout, m.o->pretty);
@@ -86,6 +101,9 @@ static void write_json(const struct event *e)
 	fputs(e->state == UNKNOWN ? "null" : e->state & TENSOR_STATE_RDONLY ? "true" : "false", stdout);
 	json_known("handles", e->handles);
 	json_known("limit_bytes", e->limit);
+	json_known("user_limit_bytes", e->user_limit);
+	json_known("seals", e->seals);
+	json_string("type", export_type(e));
 	json_leave('}');
 	json_close();
 }
@@ -128,6 +146,10 @@ static void write_text(const struct event *e)
 		fputs(e->state & TENSOR_STATE_RDONLY ? " readonly" : " writable", stdout);
 	put_number("handles", e->handles);
 	put_bytes("limit", e->limit);
+	put_bytes("user-limit", e->user_limit);
+	put_seals(e->seals);
+	if (export_type(e))
+		printf(" %s", export_type(e));
 	puts(e->found ? " (found by dump)" : "");
 }
 
@@ -206,7 +228,7 @@ static void tell_found(int cmd, const struct known *k)
 	struct event e = {
 		.cmd = cmd, .found = true, .buf = (int64_t)k->id, .client = k->client, .pid = k->pid,
 		.uid = k->uid, .bytes = (int64_t)k->bytes, .state = UNKNOWN, .handles = UNKNOWN,
-		.limit = UNKNOWN,
+		.limit = UNKNOWN, .user_limit = UNKNOWN, .seals = UNKNOWN, .kind = UNKNOWN,
 	};
 
 	memcpy(e.comm, k->comm, sizeof(e.comm));
@@ -256,6 +278,9 @@ static void parse_event(struct nlattr **a, struct event *e)
 	e->state = get_known(a[TENSOR_A_EVENT_STATE]);
 	e->handles = get_known(a[TENSOR_A_EVENT_HANDLES]);
 	e->limit = get_known(a[TENSOR_A_EVENT_LIMIT_BYTES]);
+	e->user_limit = get_known(a[TENSOR_A_EVENT_USER_LIMIT_BYTES]);
+	e->seals = get_known(a[TENSOR_A_EVENT_SEALS]);
+	e->kind = get_known(a[TENSOR_A_EVENT_KIND]);
 	get_text(a[TENSOR_A_EVENT_COMM], e->comm, sizeof(e->comm));
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* buffer show, client show: a list, thinned out by filters, once or again and again. */
+/* buffer, client, export and user show: a list, thinned out by filters, once or again and again. */
 #include "tensorstat.h"
 
 #include <stdlib.h>
@@ -123,10 +123,24 @@ static void write_rows(const struct show *s, const struct list *list)
 	free(row);
 }
 
+static enum status read_list(const struct show *s, struct list *list)
+{
+	const struct backend *b = s->backend;
+	enum status (*read)(struct list *list) = s->kind == &buffer_kind ? b->buffers :
+						 s->kind == &client_kind ? b->clients :
+						 s->kind == &export_kind ? b->exports :
+									   b->payers;
+
+	if (read)
+		return read(list);
+	complain("only the module has a list of %ss", s->kind->name);
+	return STATUS_UNSUPPORTED;
+}
+
 static enum status show_once(const struct show *s)
 {
 	struct list list = {.kind = s->kind};
-	enum status status = (s->kind == &buffer_kind ? s->backend->buffers : s->backend->clients)(&list);
+	enum status status = read_list(s, &list);
 
 	if (!status) {
 		list_filter(&list, s->wanted, &s->filter);
@@ -180,4 +194,41 @@ enum status cmd_client(char **arg, const struct options *o)
 	if (s.filter.pid)
 		s.missing = "that process is no client that you may see";
 	return status ? status : show(&s);
+}
+
+static bool export_wanted(const void *row, const void *filter)
+{
+	const struct filter *f = filter;
+	const struct export *e = row;
+
+	return (!f->has_id || e->buffer == f->id) && (!f->pid || e->owner.pid == f->pid);
+}
+
+enum status cmd_export(char **arg, const struct options *o)
+{
+	struct show s = {.kind = &export_kind, .o = o, .wanted = export_wanted};
+
+	for (; *arg; arg += 2) {
+		if (!is(*arg, "buffer") && !is(*arg, "owner"))
+			return bad("what is", *arg);
+		if (!arg[1])
+			return bad("a value is missing after", *arg);
+		s.filter.has_id |= is(*arg, "buffer");
+		if (!(is(*arg, "buffer") ? parse_u64(arg[1], &s.filter.id) :
+					   parse_pid(arg[1], &s.filter.pid)))
+			return bad(*arg, arg[1]);
+	}
+	return show(&s);
+}
+
+static bool any_wanted(const void *row, const void *filter)
+{
+	return true;
+}
+
+enum status cmd_user(char **arg, const struct options *o)
+{
+	struct show s = {.kind = &payer_kind, .o = o, .wanted = any_wanted};
+
+	return *arg ? bad("what is", *arg) : show(&s);
 }

@@ -18,12 +18,14 @@ _tensorstat_object() {
 
 _tensorstat_of_object() {
 	case $1 in
-	buffer | client)
+	buffer | client | export | user)
 		if [ -z "$2" ]; then
 			echo show help
 		elif [ "$1" = buffer ]; then
 			echo dtype minsize owner shared
-		else
+		elif [ "$1" = export ]; then
+			echo buffer owner
+		elif [ "$1" = client ]; then
 			echo pid
 		fi ;;
 	device)
@@ -33,7 +35,7 @@ _tensorstat_of_object() {
 			(cd /sys/module/tensor/parameters 2>/dev/null && echo *)
 		fi ;;
 	top) echo buffer process user ;;
-	monitor) echo alloc free import export limit death ;;
+	monitor) echo alloc free import export seal revoke purge limit death ;;
 	metrics) echo --textfile ;;
 	esac
 }
@@ -55,7 +57,7 @@ _tensorstat() {
 			--watch --backend --textfile --help --version" ;;
 		*)
 			if [ -z "$object" ]; then
-				words="buffer client device stat top monitor metrics doctor help version"
+				words="buffer client export user device stat top monitor metrics doctor help version"
 			else
 				words=$(_tensorstat_of_object "$object" "$command")
 			fi ;;

@@ -84,11 +84,28 @@ struct holder {
 	uint64_t buffers, bytes, pinned_bytes, shared, orphans;
 };
 
+/* An fd or a dma-buf that EXPORT made, whoever has it now. */
+struct export {
+	uint64_t id, buffer, offset, bytes;
+	bool dmabuf, readonly, part;
+	int64_t age_ns;
+	struct owner owner;
+};
+
 struct totals {
 	int64_t time_ms; /* since 1970 */
 	int64_t clients, buffers, bytes, huge_bytes;
 	/* UNKNOWN without the module */
-	int64_t limit_bytes, refused;
+	int64_t limit_bytes, refused, used_bytes, purgeable_bytes, files, dmabufs;
+	int64_t user_limit_bytes, user_refused;
+	int64_t pool_bytes, pool_limit_bytes, pool_hits, pool_misses;
+	int64_t pool_zeroed_bytes, pool_fetched_bytes, pool_reclaimed_bytes;
+};
+
+/* Who pays, and how much. */
+struct payer {
+	uint32_t uid;
+	uint64_t bytes, limit_bytes, refused;
 };
 
 struct cell;
@@ -105,7 +122,8 @@ struct kind {
 	void (*clear)(void *row); /* what the row owns, or NULL */
 };
 
-extern const struct kind buffer_kind, client_kind, process_kind, user_kind, totals_kind;
+extern const struct kind buffer_kind, client_kind, export_kind, payer_kind;
+extern const struct kind process_kind, user_kind, totals_kind;
 
 struct list {
 	const struct kind *kind;
@@ -142,6 +160,9 @@ struct backend {
 	enum status (*open)(void); /* STATUS_NO_MODULE is not reported */
 	enum status (*buffers)(struct list *list);
 	enum status (*clients)(struct list *list);
+	/* NULL: there is no such thing */
+	enum status (*exports)(struct list *list);
+	enum status (*payers)(struct list *list);
 	enum status (*totals)(struct totals *totals);
 };
 
@@ -203,6 +224,8 @@ void json_rows(const struct kind *kind, const void *const *row, size_t n,
 	       const struct backend *b);
 void buffer_json(const void *row, const struct backend *b);
 void client_json(const void *row, const struct backend *b);
+void export_json(const void *row, const struct backend *b);
+void payer_json(const void *row, const struct backend *b);
 void group_json(const void *row, const struct backend *b);
 void totals_json(const void *row, const struct backend *b);
 
@@ -220,6 +243,8 @@ bool parse_seconds(const char *text, double *seconds);
 
 enum status cmd_buffer(char **arg, const struct options *o);
 enum status cmd_client(char **arg, const struct options *o);
+enum status cmd_export(char **arg, const struct options *o);
+enum status cmd_user(char **arg, const struct options *o);
 enum status cmd_device(char **arg, const struct options *o);
 enum status cmd_stat(char **arg, const struct options *o);
 enum status cmd_top(char **arg, const struct options *o);

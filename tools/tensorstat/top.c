@@ -58,11 +58,12 @@ static void top_view(const struct top *t, struct view *v)
 
 static void put_totals(FILE *out, const struct top *t, const struct totals *totals)
 {
+	int64_t bytes = totals->used_bytes != UNKNOWN ? totals->used_bytes : totals->bytes;
 	char used[CELL], limit[CELL] = "-", clock[16];
 	time_t now = totals->time_ms / 1000;
 
 	strftime(clock, sizeof(clock), "%H:%M:%S", localtime(&now));
-	put_size(used, sizeof(used), (uint64_t)totals->bytes, &t->o);
+	put_size(used, sizeof(used), (uint64_t)bytes, &t->o);
 	if (totals->limit_bytes != UNKNOWN)
 		put_size(limit, sizeof(limit), (uint64_t)totals->limit_bytes, &t->o);
 	fprintf(out, "tensorstat %s  backend %s  read and sorted in %.0f ms\n", clock,
@@ -70,7 +71,7 @@ static void put_totals(FILE *out, const struct top *t, const struct totals *tota
 	fprintf(out, "%lld buffers, %lld clients, %s of %s", (long long)totals->buffers,
 		(long long)totals->clients, used, limit);
 	if (totals->limit_bytes > 0)
-		fprintf(out, " (%.1f%%)", 100.0 * (double)totals->bytes / (double)totals->limit_bytes);
+		fprintf(out, " (%.1f%%)", 100.0 * (double)bytes / (double)totals->limit_bytes);
 	if (totals->refused > 0)
 		fprintf(out, ", %lld refused", (long long)totals->refused);
 	fputc('\n', out);
