@@ -39,7 +39,7 @@ $(KST_B)/failnth_devices: KST_FLAGS = $(shell pkg-config --cflags libdrm)
 $(KST_B)/compat: KST_FLAGS = -m32 -static -D_FILE_OFFSET_BITS=64
 
 .PHONY: kselftest
-kselftest: $(KST_BINS)
+kselftest: $(KST_BINS) $(TENSORSTAT)
 
 # KUnit tests of kmod/alloc: a module of its own, built where the kernel has KUnit.
 .PHONY: test-kunit

@@ -24,7 +24,8 @@ include tests/kselftest/kselftest.mk
 include tests/fuzz/fuzz.mk
 include tests/stress/stress.mk
 
-VM_SUITE = --no-load --numa 2 --smp 2 --timeout 1200 --append cma=32M --add $(KST_B):/t/kselftest --add tests/kselftest/suite
+VM_SUITE = --no-load --numa 2 --smp 2 --timeout 1200 --append cma=32M --add $(KST_B):/t/kselftest --add tests/kselftest/suite \
+	--add $(TENSORSTAT):/t/bin/tensorstat
 
 .PHONY: guest-deps guest vm test-rig test-guest test-kernels
 guest-deps:
