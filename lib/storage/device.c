@@ -247,9 +247,41 @@ static int device_import(int fd, struct tensor_buffer *b)
 	return err;
 }
 
+/* Another mapping of the buffer in the place of ours; it is never not there. */
+static int remap(struct tensor_buffer *b, int fd, bool readonly)
+{
+	/* A private one can never be written through, whatever the fd permits. */
+	int prot = readonly ? PROT_READ : PROT_READ | PROT_WRITE;
+	int flags = MAP_FIXED | MAP_POPULATE | (readonly ? MAP_PRIVATE : MAP_SHARED);
+
+	return mmap(b->map, b->map_size, prot, flags, fd, 0) == MAP_FAILED ? -errno : 0;
+}
+
+/* The module seals only when nobody can write any more, so our own mapping is made read-only. */
+static int seal_fd(struct tensor_buffer *b, int fd)
+{
+	struct tensor_seal arg = {.size = sizeof(arg), .seals = TENSOR_SEAL_WRITE};
+	int err = remap(b, fd, true);
+
+	if (err < 0)
+		return err;
+	err = call(fd, TENSOR_IOC_SEAL, &arg);
+	b->readonly = err == 0 || remap(b, fd, false) < 0;
+	return err;
+}
+
 static int device_seal(struct tensor_buffer *b)
 {
-	return -EOPNOTSUPP;
+	int fd, err;
+
+	if (b->readonly)
+		return -EACCES;
+	fd = device_export(b, false);
+	if (fd < 0)
+		return fd;
+	err = seal_fd(b, fd);
+	close(fd);
+	return err;
 }
 
 static int device_describe(struct tensor_buffer *b, const struct tensor_descriptor *d)

@@ -49,7 +49,8 @@ struct tensor_provider {
 	/* Maps a buffer that came as an fd, which stays the caller's. Checks everything: -EBADMSG
 	 * for what could fault under its reader. */
 	int (*import)(int fd, struct tensor_buffer *b);
-	/* No new writable mapping, by anyone, from now on. */
+	/* No new writable mapping, by anyone, from now on. The device's is no longer writable then,
+	 * either: b->readonly tells. -EBUSY: another process, or a device, still can write. */
 	int (*seal)(struct tensor_buffer *b);
 	/* With dtype 0 the buffer is about nothing any more. */
 	int (*describe)(struct tensor_buffer *b, const struct tensor_descriptor *d);

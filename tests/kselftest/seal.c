@@ -224,6 +224,22 @@ TEST_F(seal, readers_do_not_refuse_seal_and_keep_what_they_see)
 	munmap(b, BYTES);
 }
 
+/* How a maker keeps what it has mapped where it is. */
+TEST_F(seal, maker_remaps_in_place_and_seals)
+{
+	char *at = map_shared(self->dev, BYTES, RW, self->buf.cookie);
+
+	ASSERT_NE(MAP_FAILED, at);
+	memset(at, 0x33, BYTES);
+	ASSERT_EQ(at, mmap(at, BYTES, PROT_READ, MAP_PRIVATE | MAP_FIXED | MAP_POPULATE, self->fd, 0));
+	ASSERT_EQ(TENSOR_SEAL_WRITE, seal_write(self));
+	EXPECT_TRUE(all_bytes(at, 0x33, BYTES));
+	EXPECT_EQ(SIGSEGV, touch_write(at, 1));
+	EXPECT_EQ(-1, mprotect(at, BYTES, RW));
+	EXPECT_EQ(EACCES, errno);
+	munmap(at, BYTES);
+}
+
 TEST_F(seal, system_calls_cannot_write_to_it)
 {
 	char text[16] = "written";
