@@ -31,10 +31,24 @@ struct tensor_memfd {
 	bool writes;
 };
 
+static bool memfd_sealed(const struct file *file)
+{
+	return READ_ONCE(SHMEM_I(file_inode(file))->seals) & (F_SEAL_WRITE | F_SEAL_FUTURE_WRITE);
+}
+
+/*
+ * The handle may be older than the seal. Newer kernels ask for seals only of the file that mmap()
+ * was called on, which is not the memfd.
+ */
 static int memfd_map(struct tensor_buf *buf, struct vm_area_struct *vma)
 {
 	struct tensor_memfd *memfd = buf->source;
 
+	if (memfd_sealed(memfd->file)) {
+		if (vma->vm_flags & VM_WRITE)
+			return -EPERM;
+		vm_flags_clear(vma, VM_MAYWRITE);
+	}
 	vma_set_file(vma, memfd->file);
 	return vfs_mmap(memfd->file, vma);
 }
@@ -121,9 +135,7 @@ static const struct tensor_backing memfd_backing = {
 /* What F_SEAL_WRITE is held off with cannot be had once it is set. */
 static bool memfd_may_write(struct file *file)
 {
-	unsigned int seals = READ_ONCE(SHMEM_I(file_inode(file))->seals);
-
-	return file->f_mode & FMODE_WRITE && !(seals & (F_SEAL_WRITE | F_SEAL_FUTURE_WRITE)) &&
+	return file->f_mode & FMODE_WRITE && !memfd_sealed(file) &&
 	       !mapping_map_writable(file->f_mapping);
 }
 
