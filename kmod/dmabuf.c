@@ -392,10 +392,8 @@ struct file *tensor_dmabuf_file(const struct tensor_hold *hold)
 	priv->exported.hold = &priv->hold;
 	priv->exported.kind = TENSOR_EXPORT_KIND_DMABUF;
 	err = tensor_registry_add_export(&priv->exported);
-	if (err) {
-		kfree(priv);
-		return ERR_PTR(err);
-	}
+	if (err)
+		goto free_priv;
 	info.ops = hold->rdonly ? &read_ops : &write_ops;
 	info.size = hold->count << PAGE_SHIFT;
 	info.flags = hold->rdonly ? O_RDONLY : O_RDWR;
@@ -406,14 +404,19 @@ struct file *tensor_dmabuf_file(const struct tensor_hold *hold)
 	tensor_buf_get(hold->buf);
 	dmabuf = dma_buf_export(&info);
 	if (IS_ERR(dmabuf)) {
-		tensor_registry_del_export(&priv->exported);
-		tensor_buf_put(hold->buf);
-		mntput(hold->buf->mnt);
-		kfree(priv);
-		return ERR_CAST(dmabuf);
+		err = PTR_ERR(dmabuf);
+		goto put_buf;
 	}
 	trace_tensor_dmabuf_open(hold);
 	return dmabuf->file;
+
+put_buf:
+	tensor_buf_put(hold->buf);
+	mntput(hold->buf->mnt);
+	tensor_registry_del_export(&priv->exported);
+free_priv:
+	kfree(priv);
+	return ERR_PTR(err);
 }
 
 /**
