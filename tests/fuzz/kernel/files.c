@@ -243,9 +243,10 @@ long run_limit(struct machine *m, const struct call_type *type, const uint64_t *
 long run_shrink(struct machine *m, const struct call_type *type, const uint64_t *arg)
 {
 	int fd = open("/proc/sys/vm/drop_caches", O_WRONLY | O_CLOEXEC);
-	/* 2: what has a shrinker; 4: say nothing about it */
-	long got = result(write(fd, "6", 1));
+	long got;
 
+	/* 4: say nothing about it from now on; 2: what has a shrinker */
+	got = write(fd, "4", 1) < 0 ? -errno : result(write(fd, "2", 1));
 	close(fd);
 	return got;
 }
