@@ -259,6 +259,19 @@ static void metrics_say_what_the_list_says(void **state)
 	assert_int_equal(run("metrics now"), 2);
 }
 
+static void metrics_are_read_by_parsers_of_both_formats(void **state)
+{
+	if (system("/usr/bin/python3 -c 'import prometheus_client.openmetrics' 2>/dev/null"))
+		skip();
+	assert_int_equal(run("metrics | /usr/bin/python3 -c 'import sys;"
+			     "from prometheus_client.openmetrics import parser as new;"
+			     "from prometheus_client import parser as old;"
+			     "t = sys.stdin.read();"
+			     "n = [{m.name: m for m in p.text_string_to_metric_families(t)} for p in (new, old)];"
+			     "print([d[\"tensor_buffers\"].samples[0].value >= 2 for d in n])'"), 0);
+	assert_string_equal(out, "[True, True]\n");
+}
+
 static void textfile_is_renamed_into_place(void **state)
 {
 	char folder[] = "/tmp/metrics.XXXXXX", command[256];
@@ -413,6 +426,7 @@ int main(void)
 		cmocka_unit_test(top_leaves_the_terminal_as_it_was),
 		cmocka_unit_test(top_stops_and_comes_back),
 		cmocka_unit_test(metrics_say_what_the_list_says),
+		cmocka_unit_test(metrics_are_read_by_parsers_of_both_formats),
 		cmocka_unit_test(textfile_is_renamed_into_place),
 		MACHINE(doctor_misses_the_module),
 		MACHINE(doctor_tells_of_secure_boot),
