@@ -216,6 +216,8 @@ static int contig_pages(struct tensor_chunks *c, struct tensor_source *src)
 	for (i = 0; i < pages; i++)
 		tensor_chunks_append(c, first + i, 0);
 	c->area = area;
+	/* so many single pages are of no use to anybody else */
+	c->recycle = false;
 	return 0;
 }
 

@@ -50,7 +50,7 @@ static atomic64_t pool_reclaimed;
  *
  * Return: pages.
  */
-unsigned long tensor_pool_limit(void)
+long tensor_pool_limit(void)
 {
 	return min_t(u64, READ_ONCE(pool_bytes) >> PAGE_SHIFT, LONG_MAX);
 }
@@ -97,21 +97,29 @@ void tensor_pool_drop(unsigned long pages)
 }
 
 /**
- * tensor_pool_push() - put a chunk into its list, which there is room for
+ * tensor_pool_push() - put a chunk into its list
  * @node: its node
- * @folio: the chunk, with a single reference, which becomes the pool's
+ * @folio: the chunk, with a single reference and room reserved, which become the pool's
  * @zeroed: whether it is zeroed
+ *
+ * Return: true; or false if the bound has been lowered since: both stay the caller's. Who lowers it
+ * takes the lock afterwards, and finds what came before.
  */
-void tensor_pool_push(struct pool_node *node, struct folio *folio, bool zeroed)
+bool tensor_pool_push(struct pool_node *node, struct folio *folio, bool zeroed)
 {
 	unsigned int order = folio_order(folio);
+	bool fits;
 
 	spin_lock(&node->lock);
-	list_add(&folio->lru, zeroed ? &node->clean[order] : &node->dirty[order]);
-	WRITE_ONCE(node->pages, node->pages + (1UL << order));
-	if (zeroed && order == TENSOR_TOP_ORDER)
-		WRITE_ONCE(node->ready, node->ready + (1UL << order));
+	fits = atomic_long_read(&pool_held) <= tensor_pool_limit();
+	if (fits) {
+		list_add(&folio->lru, zeroed ? &node->clean[order] : &node->dirty[order]);
+		WRITE_ONCE(node->pages, node->pages + (1UL << order));
+		if (zeroed && order == TENSOR_TOP_ORDER)
+			WRITE_ONCE(node->ready, node->ready + (1UL << order));
+	}
 	spin_unlock(&node->lock);
+	return fits;
 }
 
 static struct folio *pool_pop_locked(struct pool_node *node, unsigned int order, bool zeroed)
@@ -129,15 +137,18 @@ static struct folio *pool_pop_locked(struct pool_node *node, unsigned int order,
 	return folio;
 }
 
-/* Takes at least @pages off a node, those first that are of least worth: dirty ones, small ones. */
-static void pool_pop_many_locked(struct pool_node *node, unsigned long pages,
+/*
+ * Takes at least @pages off a node, if there are as many below an order, those first that are of
+ * least worth: dirty ones, small ones.
+ */
+static void pool_pop_many_locked(struct pool_node *node, unsigned long pages, unsigned int below,
 				 struct list_head *chunks)
 {
 	unsigned int zeroed, order;
 	unsigned long got = 0;
 
 	for (zeroed = 0; zeroed < 2; zeroed++) {
-		for (order = 0; order < TENSOR_ORDERS; order++) {
+		for (order = 0; order < below; order++) {
 			struct folio *folio;
 
 			while (got < pages && (folio = pool_pop_locked(node, order, zeroed))) {
@@ -202,6 +213,35 @@ struct page *tensor_pool_take(int nid, unsigned int order, bool *zeroed)
 	return &folio->page;
 }
 
+/* Memory that is broken must not come to anybody again. */
+static bool pool_poisoned(struct folio *folio)
+{
+	long i, pages = IS_ENABLED(CONFIG_MEMORY_FAILURE) ? folio_nr_pages(folio) : 0;
+
+	for (i = 0; i < pages; i++) {
+		if (PageHWPoison(folio_page(folio, i)))
+			return true;
+	}
+	return false;
+}
+
+/* Small chunks that nobody has asked for since must not keep a large one out. */
+static bool pool_reserve_for(struct folio *folio)
+{
+	struct pool_node *node = &tensor_pool[folio_nid(folio)];
+	unsigned long pages = folio_nr_pages(folio);
+	LIST_HEAD(chunks);
+
+	if (tensor_pool_reserve(pages))
+		return true;
+	if ((long)pages > tensor_pool_limit())
+		return false;
+	spin_lock(&node->lock);
+	pool_pop_many_locked(node, pages, folio_order(folio), &chunks);
+	spin_unlock(&node->lock);
+	return pool_free(&chunks) && tensor_pool_reserve(pages);
+}
+
 /**
  * tensor_pool_put() - offer a chunk to the pool
  * @head: the chunk, with the reference of the caller, who has no mapping of it left
@@ -213,14 +253,17 @@ bool tensor_pool_put(struct page *head)
 	struct folio *folio = page_folio(head);
 
 	if (folio_ref_count(folio) != 1 || folio_memcg_kmem(folio) ||
-	    folio_order(folio) > TENSOR_TOP_ORDER)
+	    folio_order(folio) > TENSOR_TOP_ORDER || pool_poisoned(folio))
 		return false;
-	if (!tensor_pool_reserve(folio_nr_pages(folio)))
+	if (!pool_reserve_for(folio))
 		return false;
 	/* what mappings of it have left; the rest is cleared when it is freed */
 	folio_clear_dirty(folio);
 	folio_clear_referenced(folio);
-	tensor_pool_push(&tensor_pool[folio_nid(folio)], folio, false);
+	if (!tensor_pool_push(&tensor_pool[folio_nid(folio)], folio, false)) {
+		tensor_pool_drop(folio_nr_pages(folio));
+		return false;
+	}
 	tensor_pool_thread_wake();
 	return true;
 }
@@ -261,7 +304,7 @@ unsigned long tensor_pool_reclaim(int nid, unsigned long pages)
 
 	if (!spin_trylock(&node->lock))
 		return SHRINK_STOP;
-	pool_pop_many_locked(node, pages, &chunks);
+	pool_pop_many_locked(node, pages, TENSOR_ORDERS, &chunks);
 	spin_unlock(&node->lock);
 	tensor_pool_thread_quiet();
 	freed = pool_free(&chunks);
@@ -291,7 +334,7 @@ static void pool_trim(unsigned long limit)
 		if (held <= limit)
 			return;
 		spin_lock(&tensor_pool[nid].lock);
-		pool_pop_many_locked(&tensor_pool[nid], held - limit, &chunks);
+		pool_pop_many_locked(&tensor_pool[nid], held - limit, TENSOR_ORDERS, &chunks);
 		spin_unlock(&tensor_pool[nid].lock);
 		pool_free(&chunks);
 		cond_resched();

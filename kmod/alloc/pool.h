@@ -31,10 +31,10 @@ struct pool_node {
 /* By node id. */
 extern struct pool_node *tensor_pool;
 
-unsigned long tensor_pool_limit(void);
+long tensor_pool_limit(void);
 bool tensor_pool_reserve(unsigned long pages);
 void tensor_pool_drop(unsigned long pages);
-void tensor_pool_push(struct pool_node *node, struct folio *folio, bool zeroed);
+bool tensor_pool_push(struct pool_node *node, struct folio *folio, bool zeroed);
 struct folio *tensor_pool_pop_dirty(struct pool_node *node);
 
 int tensor_pool_thread_init(void);

@@ -28,15 +28,13 @@ static unsigned long quiet_until;
 static atomic64_t zeroed;
 static atomic64_t fetched;
 
-/* Memory that is broken must not come to anybody again. */
-static bool poisoned(struct folio *folio)
+/* Puts a chunk that has room reserved into the pool, if it is zeroed and the room still there. */
+static bool give(struct pool_node *node, struct folio *folio, bool is_zeroed)
 {
-	long i, pages = IS_ENABLED(CONFIG_MEMORY_FAILURE) ? folio_nr_pages(folio) : 0;
-
-	for (i = 0; i < pages; i++) {
-		if (PageHWPoison(folio_page(folio, i)))
-			return true;
-	}
+	if (is_zeroed && tensor_pool_push(node, folio, true))
+		return true;
+	tensor_pool_drop(folio_nr_pages(folio));
+	folio_put(folio);
 	return false;
 }
 
@@ -46,15 +44,9 @@ static void zero_dirty(struct pool_node *node)
 	size_t bytes;
 
 	while ((folio = tensor_pool_pop_dirty(node))) {
-		if (poisoned(folio) ||
-		    tensor_zero(&folio->page, folio_nr_pages(folio), false)) {
-			tensor_pool_drop(folio_nr_pages(folio));
-			folio_put(folio);
-			continue;
-		}
 		bytes = folio_size(folio);
-		tensor_pool_push(node, folio, true);
-		atomic64_add(bytes, &zeroed);
+		if (give(node, folio, !tensor_zero(&folio->page, bytes >> PAGE_SHIFT, false)))
+			atomic64_add(bytes, &zeroed);
 	}
 }
 
@@ -90,8 +82,8 @@ static void fetch(int nid)
 			tensor_pool_drop(pages);
 			return;
 		}
-		tensor_pool_push(node, folio, true);
-		atomic64_add(PAGE_SIZE << TENSOR_TOP_ORDER, &fetched);
+		if (give(node, folio, true))
+			atomic64_add(PAGE_SIZE << TENSOR_TOP_ORDER, &fetched);
 	}
 }
 
