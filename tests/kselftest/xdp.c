@@ -61,6 +61,19 @@ static void trust_local_packets(void)
 	write_text("/proc/sys/net/ipv4/conf/lo/rp_filter", "0");
 }
 
+/* A queue is given back by a worker, some time after the socket that had it is closed. */
+static int bind_queue(int sock, const struct sockaddr_xdp *addr)
+{
+	int tries = 500;
+
+	while (bind(sock, (const struct sockaddr *)addr, sizeof(*addr))) {
+		if (errno != EBUSY || !tries--)
+			return -errno;
+		usleep(10000);
+	}
+	return 0;
+}
+
 FIXTURE_SETUP(xdp)
 {
 	struct xdp_umem_reg reg = { .chunk_size = PAGE, .len = BYTES };
@@ -86,7 +99,7 @@ FIXTURE_SETUP(xdp)
 	ASSERT_NE(MAP_FAILED, self->tx);
 	ASSERT_EQ(0, getsockopt(self->sock, SOL_XDP, XDP_MMAP_OFFSETS, &self->off, &len));
 	lo.sxdp_ifindex = if_nametoindex("lo");
-	ASSERT_EQ(0, bind(self->sock, (struct sockaddr *)&lo, sizeof(lo)));
+	ASSERT_EQ(0, bind_queue(self->sock, &lo));
 	self->udp = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	ASSERT_EQ(0, bind(self->udp, (struct sockaddr *)&here, sizeof(here)));
 }
