@@ -3,17 +3,13 @@
  * ADVISE: purgeable memory is taken when memory is short and at no other time, from nobody but who
  * offered it; and comes back zeroed when it is asked for.
  */
-#include <linux/if_xdp.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <sys/uio.h>
 
 #include "kselftest_harness.h"
 #include "touch.h"
-
-#ifndef AF_XDP
-#define AF_XDP	44
-#endif
+#include "xdp.h"
 
 #define BYTES	(2 * HUGE)
 #define PAGES	(BYTES / PAGE)
@@ -278,13 +274,11 @@ TEST_F(advise, mapping_alone_stays_purgeable)
 /* Taken, it would not be free; and come back as other pages than a device still writes to. */
 TEST_F(advise, pinned_memory_is_not_taken)
 {
-	struct xdp_umem_reg reg = { .len = BYTES, .chunk_size = PAGE };
-	int sock = socket(AF_XDP, SOCK_RAW, 0);
+	int sock = xdp_pin(self->at, BYTES);
 
-	if (sock < 0)
+	if (sock == -EAFNOSUPPORT)
 		SKIP(return, "no AF_XDP in this kernel");
-	reg.addr = (unsigned long)self->at;
-	ASSERT_EQ(0, setsockopt(sock, SOL_XDP, XDP_UMEM_REG, &reg, sizeof(reg)));
+	ASSERT_LE(0, sock);
 	ASSERT_EQ(0, purgeable(self));
 	shrink(5);
 	EXPECT_EQ(TENSOR_STATE_PURGEABLE, state(self));

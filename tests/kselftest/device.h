@@ -192,6 +192,39 @@ HELPER void *map_shared(int fd, uint64_t bytes, int prot, uint64_t offset)
 	return mmap(NULL, bytes, prot, MAP_SHARED, fd, offset);
 }
 
+HELPER bool all_bytes(const void *at, int value, uint64_t bytes)
+{
+	const unsigned char *p = at;
+
+	return !bytes || (p[0] == value && !memcmp(p, p + 1, bytes - 1));
+}
+
+/*
+ * Makes buffers of that size, which stay with the open device, and writes all over them: whoever
+ * gets pages that somebody else still has, spoils them. 0, -EBADMSG for one that is not zeroed, or
+ * -errno.
+ */
+HELPER int spoil_fresh(int dev, uint64_t bytes, int count)
+{
+	struct tensor_alloc alloc;
+	void *at;
+	int err;
+
+	while (count--) {
+		err = dev_alloc(dev, bytes, &alloc);
+		if (err)
+			return err;
+		at = map_shared(dev, bytes, PROT_READ | PROT_WRITE, alloc.cookie);
+		if (at == MAP_FAILED)
+			return -errno;
+		if (!all_bytes(at, 0, bytes))
+			return -EBADMSG;
+		memset(at, 0xee, bytes);
+		munmap(at, bytes);
+	}
+	return 0;
+}
+
 /* mmap() for its error alone: 0 or -errno. */
 HELPER int map_errno(int fd, uint64_t bytes, int prot, int flags, uint64_t offset)
 {
@@ -201,13 +234,6 @@ HELPER int map_errno(int fd, uint64_t bytes, int prot, int flags, uint64_t offse
 		return -errno;
 	munmap(at, bytes);
 	return 0;
-}
-
-HELPER bool all_bytes(const void *at, int value, uint64_t bytes)
-{
-	const unsigned char *p = at;
-
-	return !bytes || (p[0] == value && !memcmp(p, p + 1, bytes - 1));
 }
 
 /* The text of a small file, or "". */

@@ -3,15 +3,11 @@
  * Pins: what GPUs, NICs and io_uring do to a mapping works on ours, is seen in INFO, and a page
  * that somebody still holds is never given to a new owner. Two of them at work: uring.c, xdp.c.
  */
-#include <linux/if_xdp.h>
 #include <sys/uio.h>
 
 #include "device.h"
 #include "kselftest_harness.h"
-
-#ifndef AF_XDP
-#define AF_XDP	44
-#endif
+#include "xdp.h"
 
 #define BYTES	(2 * HUGE)
 
@@ -46,21 +42,6 @@ static uint64_t dma_bytes(FIXTURE_DATA(pin) *self)
 	struct tensor_info info;
 
 	return buf_info(self->dev, self->buf.handle, &info) ? UINT64_MAX : info.dma_bytes;
-}
-
-/* A socket whose umem, a long-term pin, is that memory; -errno. */
-static int xdp_pin(void *at, uint64_t bytes)
-{
-	struct xdp_umem_reg reg = { .addr = (unsigned long)at, .len = bytes, .chunk_size = PAGE };
-	int sock = socket(AF_XDP, SOCK_RAW, 0), err;
-
-	if (sock < 0)
-		return -errno;
-	if (!setsockopt(sock, SOL_XDP, XDP_UMEM_REG, &reg, sizeof(reg)))
-		return sock;
-	err = -errno;
-	close(sock);
-	return err;
 }
 
 TEST_F(pin, long_term_pin_of_huge_chunks_works_and_is_seen)
@@ -100,8 +81,6 @@ TEST_F(pin, long_term_pin_of_small_chunks_works)
 TEST_F(pin, pin_survives_munmap_and_close)
 {
 	int sock = xdp_pin(self->at, BYTES), dev = dev_open();
-	struct tensor_alloc alloc;
-	int i;
 
 	if (sock == -EAFNOSUPPORT)
 		SKIP(return, "no AF_XDP in this kernel");
@@ -109,16 +88,7 @@ TEST_F(pin, pin_survives_munmap_and_close)
 	munmap(self->at, BYTES);
 	EXPECT_EQ(0, dev_close(self->dev, self->buf.handle));
 	/* would meet the pinned pages if they had gone to a pool */
-	for (i = 0; i < 16; i++) {
-		char *at;
-
-		ASSERT_EQ(0, dev_alloc(dev, BYTES, &alloc));
-		at = map_shared(dev, BYTES, PROT_READ | PROT_WRITE, alloc.cookie);
-		ASSERT_NE(MAP_FAILED, at);
-		EXPECT_TRUE(all_bytes(at, 0, BYTES));
-		memset(at, 0xee, BYTES);
-		munmap(at, BYTES);
-	}
+	ASSERT_EQ(0, spoil_fresh(dev, BYTES, 16));
 	close(dev);
 	close(sock);
 	self->at = mmap(NULL, BYTES, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -140,23 +110,14 @@ TEST_F(pin, read_only_mapping_cannot_be_pinned_for_writing)
 TEST_F(pin, page_in_a_pipe_is_not_reused)
 {
 	struct iovec iov = { self->at, 4 * PAGE };
-	struct tensor_alloc alloc;
 	unsigned char seen[4 * PAGE];
-	int pipes[2], dev = dev_open(), i;
+	int pipes[2], dev = dev_open();
 
 	ASSERT_EQ(0, pipe(pipes));
 	ASSERT_EQ((ssize_t)(4 * PAGE), vmsplice(pipes[1], &iov, 1, 0));
 	munmap(self->at, BYTES);
 	EXPECT_EQ(0, dev_close(self->dev, self->buf.handle));
-	for (i = 0; i < 8; i++) {
-		void *at;
-
-		ASSERT_EQ(0, dev_alloc(dev, BYTES, &alloc));
-		at = map_shared(dev, BYTES, PROT_READ | PROT_WRITE, alloc.cookie);
-		ASSERT_NE(MAP_FAILED, at);
-		memset(at, 0xee, BYTES);
-		munmap(at, BYTES);
-	}
+	ASSERT_EQ(0, spoil_fresh(dev, BYTES, 8));
 	ASSERT_EQ((ssize_t)(4 * PAGE), read(pipes[0], seen, 4 * PAGE));
 	EXPECT_TRUE(all_bytes(seen, 0x11, 4 * PAGE));
 	close(pipes[0]);

@@ -3,17 +3,13 @@
  * REVOKE: afterwards nobody has the buffer any more, whatever they hold of it and whatever they
  * were doing at that moment, and its memory is there for others.
  */
-#include <linux/if_xdp.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <sys/uio.h>
 
 #include "kselftest_harness.h"
 #include "touch.h"
-
-#ifndef AF_XDP
-#define AF_XDP	44
-#endif
+#include "xdp.h"
 
 #define BYTES	(2 * HUGE)
 #define PAGES	(BYTES / PAGE)
@@ -295,18 +291,16 @@ TEST_F(revoke, page_in_a_pipe_keeps_its_content)
 
 TEST_F(revoke, pinned_page_stays_with_who_pinned_it)
 {
-	struct xdp_umem_reg reg = { .len = BYTES, .chunk_size = PAGE };
 	char *at = full_map(self->fd, 0, RW, MAP_SHARED);
-	int sock = socket(AF_XDP, SOCK_RAW, 0), err;
+	int sock;
 
 	ASSERT_NE(NULL, at);
-	if (sock < 0) {
+	sock = xdp_pin(at, BYTES);
+	if (sock == -EAFNOSUPPORT) {
 		munmap(at, BYTES);
 		SKIP(return, "no AF_XDP in this kernel");
 	}
-	reg.addr = (unsigned long)at;
-	err = setsockopt(sock, SOL_XDP, XDP_UMEM_REG, &reg, sizeof(reg));
-	ASSERT_EQ(0, err);
+	ASSERT_LE(0, sock);
 	ASSERT_EQ(0, revoke_it(self));
 	EXPECT_EQ(PAGES, touch_lost(at, BYTES));
 	EXPECT_TRUE(fresh_is_zero(self->dev, 8));

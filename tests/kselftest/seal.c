@@ -3,17 +3,13 @@
  * SEAL: once it has succeeded nobody writes to the memory, by any way and however they raced with
  * it; until then it is refused while somebody could.
  */
-#include <linux/if_xdp.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <sys/uio.h>
 
 #include "kselftest_harness.h"
 #include "touch.h"
-
-#ifndef AF_XDP
-#define AF_XDP	44
-#endif
+#include "xdp.h"
 
 #define BYTES	(2 * HUGE)
 #define RW	(PROT_READ | PROT_WRITE)
@@ -267,21 +263,6 @@ TEST_F(seal, system_calls_cannot_write_to_it)
 	close(pipes[1]);
 	munmap(a, BYTES);
 	munmap(b, BYTES);
-}
-
-/* A socket whose umem, a long-term pin for writing, is that memory; -errno. */
-static int xdp_pin(void *at, uint64_t bytes)
-{
-	struct xdp_umem_reg reg = { .addr = (unsigned long)at, .len = bytes, .chunk_size = PAGE };
-	int sock = socket(AF_XDP, SOCK_RAW, 0), err;
-
-	if (sock < 0)
-		return -errno;
-	if (!setsockopt(sock, SOL_XDP, XDP_UMEM_REG, &reg, sizeof(reg)))
-		return sock;
-	err = -errno;
-	close(sock);
-	return err;
 }
 
 /* What was given back a moment ago may still be on its way. */

@@ -176,23 +176,14 @@ TEST_F(uring, pin_is_seen_in_info_and_refuses_the_seal)
 /* Unmapped and closed: the ring goes on with pages that nobody else is given. */
 TEST_F(uring, ring_outlives_mapping_and_handle)
 {
-	struct tensor_alloc alloc;
 	unsigned char seen[16];
-	int dev = dev_open(), i;
+	int dev = dev_open();
 
 	WITH_FIXED_BUFFERS(self);
 	memset(self->at, 0x5a, BYTES);
 	munmap(self->at, BYTES);
 	EXPECT_EQ(0, dev_close(self->dev, self->buf.handle));
-	for (i = 0; i < 8; i++) {
-		void *at;
-
-		ASSERT_EQ(0, dev_alloc(dev, BYTES, &alloc));
-		at = map_shared(dev, BYTES, PROT_READ | PROT_WRITE, alloc.cookie);
-		ASSERT_NE(MAP_FAILED, at);
-		memset(at, 0xee, BYTES);
-		munmap(at, BYTES);
-	}
+	ASSERT_EQ(0, spoil_fresh(dev, BYTES, 8));
 	/* the address is only a name for a place in the fixed buffer by now */
 	EXPECT_EQ(16, fixed(self, IORING_OP_WRITE_FIXED, self->at + HUGE, 16, 0));
 	EXPECT_EQ(16, pread(self->file, seen, sizeof(seen), 0));

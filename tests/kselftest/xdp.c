@@ -4,17 +4,13 @@
  * there by the kernel's queue, and received by an ordinary socket.
  */
 #include <arpa/inet.h>
-#include <linux/if_xdp.h>
 #include <net/if.h>
 #include <netinet/in.h>
 #include <poll.h>
 
 #include "device.h"
 #include "kselftest_harness.h"
-
-#ifndef AF_XDP
-#define AF_XDP	44
-#endif
+#include "xdp.h"
 
 #define BYTES	HUGE
 #define RING	8
