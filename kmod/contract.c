@@ -13,6 +13,7 @@
 #include <linux/sched.h>
 #include <linux/sched/signal.h>
 
+#include "call.h"
 #include "core.h"
 #include "netlink.h"
 #include "trace.h"

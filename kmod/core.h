@@ -9,7 +9,7 @@
  *	        what may be done with it, and no longer            contract.c purge.c
  *	        what its holders are told                          event.c status.c
  *	client  an open /dev/tensor: a table of handles            client.c device.c
- *	call    one ioctl on its way                               ioctl.c share.c
+ *	call    one ioctl on its way                               call.h
  *
  * Lifetime: a buffer lives as long as its inode. An inode reference is held by each handle and by
  * each file on the inode; a file is held by fds, messages in flight and mappings. The superblock
@@ -495,53 +495,9 @@ void tensor_registry_del_export(struct tensor_exported *exported);
 u32 tensor_registry_generation(bool exports);
 void tensor_registry_totals(struct tensor_totals *totals);
 
-/**
- * struct tensor_call - one ioctl
- * @client: on /dev/tensor, otherwise NULL
- * @file: the file it came through
- * @user: where the struct lies
- * @user_size: bytes of it that the caller has
- * @size: bytes of it that we have
- * @arg: our copy
- */
-struct tensor_call {
-	struct tensor_client *client;
-	struct file *file;
-	void __user *user;
-	u32 user_size;
-	u32 size;
-	union {
-		struct tensor_query query;
-		struct tensor_alloc alloc;
-		struct tensor_info info;
-		struct tensor_meta meta;
-		struct tensor_export export;
-		struct tensor_import import;
-		struct tensor_close close;
-		struct tensor_seal seal;
-		struct tensor_revoke revoke;
-		struct tensor_advise advise;
-		struct tensor_sync sync;
-		struct tensor_pin pin;
-	} arg;
-};
-
-/* ioctl.c */
+/* ioctl.c; what is behind it: call.h */
 long tensor_ioctl_device(struct file *file, unsigned int cmd, unsigned long arg);
 long tensor_ioctl_buf(struct file *file, unsigned int cmd, unsigned long arg);
-int tensor_call_hold(const struct tensor_call *call, u32 handle, struct tensor_hold *hold);
-int tensor_call_reply(const struct tensor_call *call);
-int tensor_call_give(const struct tensor_call *call, struct tensor_handle *handle);
-
-/* share.c, contract.c, purge.c, sync.c, user.c */
-u64 tensor_export_flags(void);
-int tensor_export(struct tensor_call *call);
-int tensor_import(struct tensor_call *call);
-int tensor_seal(struct tensor_call *call);
-int tensor_revoke(struct tensor_call *call);
-int tensor_advise(struct tensor_call *call);
-int tensor_sync(struct tensor_call *call);
-int tensor_pin(struct tensor_call *call);
 
 /* fdinfo.c */
 void tensor_fdinfo_client(struct seq_file *m, struct file *file);

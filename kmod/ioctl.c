@@ -15,6 +15,7 @@
 #include <linux/nospec.h>
 #include <linux/uaccess.h>
 
+#include "call.h"
 #include "core.h"
 
 #define ALLOC_FLAGS	(TENSOR_ALLOC_ORDERS | TENSOR_ALLOC_NODE_ONLY | TENSOR_ALLOC_INTERLEAVE | \
@@ -277,7 +278,7 @@ static int call_query(struct tensor_call *call)
 	query->features = query_features();
 	query->ioctls = GENMASK_ULL(ARRAY_SIZE(ops) - 1, 0);
 	query->alloc_flags = ALLOC_FLAGS;
-	query->export_flags = tensor_export_flags();
+	query->export_flags = TENSOR_EXPORT_FLAGS;
 	query->max_bytes = TENSOR_MAX_BYTES;
 	query->limit_bytes = tensor_limit_bytes();
 	query->used_bytes = tensor_limit_used();

@@ -13,19 +13,18 @@
 #include "core.h"
 #include "netlink.h"
 
-/* A message that answers @info, with its header; *@row is for tensor_row_end(). */
-static struct sk_buff *reply_new(struct genl_info *info, u8 cmd, void **row)
+/* Answers with one message, which @fill writes; its error, -EMSGSIZE too, is the answer's. */
+static int reply(struct sk_buff *request, struct genl_info *info, u8 cmd,
+		 int (*fill)(struct sk_buff *skb, struct genl_info *info, struct sk_buff *request))
 {
 	struct sk_buff *skb = genlmsg_new(GENLMSG_DEFAULT_SIZE, GFP_KERNEL);
+	void *row;
+	int err;
 
-	if (skb)
-		*row = genlmsg_put_reply(skb, info, &tensor_family, 0, cmd);
-	return skb;
-}
-
-static int reply_send(struct sk_buff *skb, struct genl_info *info, void *row, int err)
-{
-	err = tensor_row_end(skb, row, err);
+	if (!skb)
+		return -ENOMEM;
+	row = genlmsg_put_reply(skb, info, &tensor_family, 0, cmd);
+	err = tensor_row_end(skb, row, row ? fill(skb, info, request) : 0);
 	if (err) {
 		nlmsg_free(skb);
 		return err;
@@ -75,17 +74,9 @@ static int put_client(struct sk_buff *skb, struct genl_info *info, struct sk_buf
 
 static int get_client(struct sk_buff *request, struct genl_info *info)
 {
-	struct sk_buff *skb;
-	void *row;
-	int err;
+	int err = only_id(info, TENSOR_A_CLIENT_ID, TENSOR_A_CLIENT_PID);
 
-	err = only_id(info, TENSOR_A_CLIENT_ID, TENSOR_A_CLIENT_PID);
-	if (err)
-		return err;
-	skb = reply_new(info, TENSOR_CMD_CLIENT_GET, &row);
-	if (!skb)
-		return -ENOMEM;
-	return reply_send(skb, info, row, row ? put_client(skb, info, request) : 0);
+	return err ?: reply(request, info, TENSOR_CMD_CLIENT_GET, put_client);
 }
 
 static int put_buf(struct sk_buff *skb, struct genl_info *info, struct sk_buff *request)
@@ -104,28 +95,19 @@ static int put_buf(struct sk_buff *skb, struct genl_info *info, struct sk_buff *
 
 static int get_buf(struct sk_buff *request, struct genl_info *info)
 {
-	struct sk_buff *skb;
-	void *row;
-	int err;
+	int err = only_id(info, TENSOR_A_BUF_ID, TENSOR_A_BUF_PID);
 
-	err = only_id(info, TENSOR_A_BUF_ID, TENSOR_A_BUF_PID);
-	if (err)
-		return err;
-	skb = reply_new(info, TENSOR_CMD_BUF_GET, &row);
-	if (!skb)
-		return -ENOMEM;
-	return reply_send(skb, info, row, row ? put_buf(skb, info, request) : 0);
+	return err ?: reply(request, info, TENSOR_CMD_BUF_GET, put_buf);
+}
+
+static int put_stat(struct sk_buff *skb, struct genl_info *info, struct sk_buff *request)
+{
+	return tensor_row_stat(skb);
 }
 
 static int get_stat(struct sk_buff *request, struct genl_info *info)
 {
-	struct sk_buff *skb;
-	void *row;
-
-	skb = reply_new(info, TENSOR_CMD_STAT_GET, &row);
-	if (!skb)
-		return -ENOMEM;
-	return reply_send(skb, info, row, row ? tensor_row_stat(skb) : 0);
+	return reply(request, info, TENSOR_CMD_STAT_GET, put_stat);
 }
 
 static const struct nla_policy client_policy[] = {

@@ -15,6 +15,7 @@
 #include <linux/shrinker.h>
 #include <linux/spinlock.h>
 
+#include "call.h"
 #include "core.h"
 #include "netlink.h"
 #include "trace.h"

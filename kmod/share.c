@@ -12,11 +12,9 @@
 #include <linux/file.h>
 #include <linux/tensor_netlink.h>
 
+#include "call.h"
 #include "core.h"
 #include "netlink.h"
-
-#define EXPORT_FLAGS	(TENSOR_EXPORT_CLOEXEC | TENSOR_EXPORT_RDONLY | TENSOR_EXPORT_RANGE | \
-			 TENSOR_EXPORT_DMABUF)
 
 /* Narrow what the handle reaches to what was asked for. */
 static int export_range(const struct tensor_export *arg, struct tensor_hold *hold)
@@ -139,7 +137,7 @@ int tensor_export(struct tensor_call *call)
 	struct file *file;
 	int err;
 
-	if (arg->flags & ~EXPORT_FLAGS)
+	if (arg->flags & ~TENSOR_EXPORT_FLAGS)
 		return -EOPNOTSUPP;
 	err = tensor_call_hold(call, arg->handle, &hold);
 	if (err)
@@ -155,16 +153,6 @@ int tensor_export(struct tensor_call *call)
 put_buf:
 	tensor_buf_put(hold.buf);
 	return err;
-}
-
-/**
- * tensor_export_flags() - what EXPORT knows
- *
- * Return: TENSOR_EXPORT_*.
- */
-u64 tensor_export_flags(void)
-{
-	return EXPORT_FLAGS;
 }
 
 static int import_dmabuf(struct tensor_client *client, struct dma_buf *dmabuf,

@@ -12,6 +12,7 @@
 #include <linux/ktime.h>
 #include <linux/minmax.h>
 
+#include "call.h"
 #include "core.h"
 #include "trace.h"
 

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * One ioctl on its way: what the table of ioctl.c and the files that serve its entries share.
+ */
+#ifndef TENSOR_CALL_H
+#define TENSOR_CALL_H
+
+#include <linux/tensor.h>
+#include <linux/types.h>
+
+#include "core.h"
+
+/* What EXPORT knows. */
+#define TENSOR_EXPORT_FLAGS	(TENSOR_EXPORT_CLOEXEC | TENSOR_EXPORT_RDONLY | \
+				 TENSOR_EXPORT_RANGE | TENSOR_EXPORT_DMABUF)
+
+/**
+ * struct tensor_call - one ioctl
+ * @client: on /dev/tensor, otherwise NULL
+ * @file: the file it came through
+ * @user: where the struct lies
+ * @user_size: bytes of it that the caller has
+ * @size: bytes of it that we have
+ * @arg: our copy
+ */
+struct tensor_call {
+	struct tensor_client *client;
+	struct file *file;
+	void __user *user;
+	u32 user_size;
+	u32 size;
+	union {
+		struct tensor_query query;
+		struct tensor_alloc alloc;
+		struct tensor_info info;
+		struct tensor_meta meta;
+		struct tensor_export export;
+		struct tensor_import import;
+		struct tensor_close close;
+		struct tensor_seal seal;
+		struct tensor_revoke revoke;
+		struct tensor_advise advise;
+		struct tensor_sync sync;
+		struct tensor_pin pin;
+	} arg;
+};
+
+/* ioctl.c */
+int tensor_call_hold(const struct tensor_call *call, u32 handle, struct tensor_hold *hold);
+int tensor_call_reply(const struct tensor_call *call);
+int tensor_call_give(const struct tensor_call *call, struct tensor_handle *handle);
+
+/* share.c, contract.c, purge.c, sync.c, user.c */
+int tensor_export(struct tensor_call *call);
+int tensor_import(struct tensor_call *call);
+int tensor_seal(struct tensor_call *call);
+int tensor_revoke(struct tensor_call *call);
+int tensor_advise(struct tensor_call *call);
+int tensor_sync(struct tensor_call *call);
+int tensor_pin(struct tensor_call *call);
+
+#endif /* TENSOR_CALL_H */
