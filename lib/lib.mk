@@ -5,12 +5,17 @@
 
 GEN       := $(B)/gen
 GEN_PY    := $(wildcard lib/dispatch/gen/*.py lib/autograd/gen/*.py)
-GEN_YAML  := lib/dispatch/ops.yaml $(wildcard lib/autograd/derivatives.yaml)
-GEN_C     := $(GEN)/ops_api.c $(GEN)/ops_tables.c $(if $(wildcard lib/autograd/derivatives.yaml),$(GEN)/autograd_nodes.c)
+GEN_OPS   := $(wildcard lib/dispatch/ops/*.yaml)
+GEN_DERIV := $(wildcard lib/autograd/derivatives/*.yaml)
+GEN_C     := $(GEN)/ops_registry.c \
+             $(GEN_OPS:lib/dispatch/ops/%.yaml=$(GEN)/ops_api_%.c) \
+             $(GEN_OPS:lib/dispatch/ops/%.yaml=$(GEN)/ops_tables_%.c) \
+             $(GEN_DERIV:lib/autograd/derivatives/%.yaml=$(GEN)/autograd_%.c)
 
 LIB_SRC   := $(wildcard lib/*.c lib/storage/*.c lib/dispatch/*.c lib/ops/*.c lib/kernels/*.c \
                lib/autograd/*.c) lib/kernels/cpu/init.c
 CPU_SRC   := $(filter-out lib/kernels/cpu/init.c,$(wildcard lib/kernels/cpu/*.c))
+# Fewer make a quicker build for the machine at hand: make LEVELS=v3.
 LEVELS    := v2 v3 v4
 
 LIB_CFLAGS := -std=gnu11 $(CFLAGS) $(WARN) -fPIC -fvisibility=hidden -fwrapv -ffp-contract=off \
@@ -29,10 +34,10 @@ LIB_OBJ := $(patsubst %.c,$(B)/obj/%.o,$(LIB_SRC)) \
 LIB_SO  := $(B)/libtensor.so.$(SOVERSION)
 ALL     += $(LIB_SO) $(B)/libtensor.so
 
-$(GEN)/stamp: $(GEN_PY) $(GEN_YAML)
+$(GEN)/stamp: $(GEN_PY) $(GEN_OPS) $(GEN_DERIV)
 	@mkdir -p $(GEN)
 	$(call say,GEN,$(GEN))
-	$(Q)$(PYTHON) lib/dispatch/gen/gen.py lib/dispatch/ops.yaml lib/autograd/derivatives.yaml $(GEN)
+	$(Q)$(PYTHON) lib/dispatch/gen/gen.py lib/dispatch/ops lib/autograd/derivatives $(GEN)
 
 $(GEN_C) $(GEN)/include/tensor/ops.h: $(GEN)/stamp ;
 
@@ -40,6 +45,8 @@ $(B)/obj/gen/%.o: $(GEN)/%.c
 	@mkdir -p $(@D)
 	$(call say,CC,$@)
 	$(Q)$(CC) $(CPPFLAGS_ALL) -Ilib -I$(GEN) -I. $(LIB_CFLAGS) -c -o $@ $<
+
+$(B)/obj/lib/kernels/cpu/init.o: LIB_CFLAGS += -DCPU_LEVELS='"$(LEVELS)"'
 
 $(B)/obj/lib/%.o: lib/%.c | $(GEN)/stamp
 	@mkdir -p $(@D)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
 /*
- * What formulas in derivatives.yaml call besides operators. All are written over operators, so
+ * What formulas in derivatives/ call besides operators. All are written over operators, so
  * that a recorded backward is differentiable again; results belong to the open scope, and NULL
  * is passed on.
  */

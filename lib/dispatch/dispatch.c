@@ -138,13 +138,19 @@ TENSOR_EXPORT int tensor_register_fallback(enum tensor_key key, tensor_fallback 
 	return 0;
 }
 
+static int compare_loops(const void *name, const void *loops)
+{
+	return strcmp(name, (*(struct tensor_loops *const *)loops)->name);
+}
+
 TENSOR_EXPORT int tensor_register_loop(const char *name, enum tensor_key key, tensor_kernel fn)
 {
-	for (int i = 0; i < tensor_loop_tables_count; i++) {
-		if (!strcmp(tensor_loop_tables[i]->name, name)) {
-			tensor_loop_tables[i]->fn[key] = fn;
-			return 0;
-		}
-	}
-	return tensor_fail(ENOENT, "register_loop: no operator has a loop named %s", name);
+	struct tensor_loops *const *found =
+		bsearch(name, tensor_loop_tables, tensor_loop_tables_count,
+			sizeof(*tensor_loop_tables), compare_loops);
+
+	if (!found)
+		return tensor_fail(ENOENT, "register_loop: no operator has a loop named %s", name);
+	(*found)->fn[key] = fn;
+	return 0;
 }

@@ -60,7 +60,7 @@ int dispatch_missing(const struct tensor_op *op, uint32_t keys) __attribute__((c
 int dispatch_fallback(const struct tensor_op *op, uint32_t keys, const tensor_value *args,
 		      int nargs, tensor_value *rets, int nrets);
 
-/* A loop for one backend, by the name in ops.yaml (`loop:`, default the operator's base name).
+/* A loop for one backend, by the name in its declaration (`loop:`, default the operator's base name).
  * -ENOENT for an unknown name. Exported: plugins call it. */
 int tensor_register_loop(const char *name, enum tensor_key key, tensor_kernel fn);
 

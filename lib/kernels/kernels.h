@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
 /*
  * What a front hands to a backend's kernel: one function type for each family of operators.
- * Kernels of all backends have these types and register under the name of `loop:` in ops.yaml.
+ * Kernels of all backends have these types and register under the name of `loop:` in lib/dispatch/ops/.
  * All return 0 or -errno with the error set; shapes, dtypes and devices have been checked.
  */
 #ifndef TENSOR_KERNELS_H
@@ -9,7 +9,7 @@
 
 #include "iter.h"
 
-/* Elementwise. it->dtype is the inputs' dtype; the output's follows from the rule in ops.yaml. */
+/* Elementwise. it->dtype is the inputs' dtype; the output's follows from the rule in its declaration. */
 struct pointwise_params {
 	tensor_scalar a; /* alpha, a fill value, a start */
 	tensor_scalar b; /* a second number: a step */

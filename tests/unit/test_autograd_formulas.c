@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * Every formula of derivatives.yaml against central differences, and the formulas of the
+ * Every formula of lib/autograd/derivatives against central differences, and the formulas of the
  * formulas too. A case is a function of up to three f64 inputs, given by their shapes.
  */
 #include "check.h"

@@ -1,16 +1,41 @@
 # SPDX-License-Identifier: LGPL-2.1-only OR MIT
-"""Writes autograd's part of every operator: derivatives.yaml -> autograd_nodes.c.
+"""Writes autograd's part of every operator: lib/autograd/derivatives/*.yaml -> autograd_*.c.
+
+One entry for each differentiable operator; its functional, in-place and out forms share it. An
+operator that is neither in an entry, nor composite, nor in its file's list of nondifferentiable
+ones is an error of the build.
+
+  name      as in lib/dispatch/ops/
+  outputs   which results have a gradient, for several results. Default: the first.
+  <arg>     a C expression for the gradient of this argument, over the library's public
+            functions and the helpers of lib/autograd/formulas.h. tensor_none: it is zero.
+            A tensor argument without a formula must not require a gradient.
+
+A formula may read
+  grad              the gradient of the (first differentiable) result; grads[i] with several,
+                    where one may be NULL
+  arguments         tensors are saved, but only when a formula that is needed reads them;
+                    numbers and lists of integers are kept by value. An in-place form
+                    saves a copy of self where a formula reads it
+  result, or the result's name in the schema: the saved output
+  sizes(x)          the sizes of argument x, without saving x
+  options(x)        its dtype and device
+  strides(x), offset(x)  how x lies in its storage
+  lengths(xs, dim)  the size of each tensor of a list along dim
+The formula of a list fills out[0], out[1] ...: a call of an int function with first argument
+`out`. Gradients of broadcast or promoted arguments are summed and converted by the engine.
 
 For a differentiable operator: a node type with exactly the saved values that its formulas read,
 the function that applies the formulas, and one that records a call, which goes into the
 dispatcher's table under the autograd key.
 """
+import os
 import re
 import sys
 
 import yaml
 
-NOTE = '/* Generated from lib/autograd/derivatives.yaml. */\n'
+NOTE = '/* Generated from lib/autograd/derivatives/. */\n'
 
 QUERIES = {  # notation in a formula -> (C type of the field, what fills it)
     'sizes': ('tensor_ints', 'node_ints(node, (tensor_ints){{{0}->sizes, {0}->ndim}})', '{0}->ndim'),
@@ -26,7 +51,7 @@ WORD = re.compile(r'(?<![\w.>])[A-Za-z_]\w*\b(?!\s*\()')
 
 
 def fail(text):
-    sys.exit(f'derivatives.yaml: {text}')
+    sys.exit(f'lib/autograd/derivatives: {text}')
 
 
 def camel(text):
@@ -342,22 +367,15 @@ def check_complete(heads, entries, plain):
     known = {d['name'] for d in entries} | set(plain)
     for head, forms in heads.items():
         if head not in known and forms[0].kind != 'composite':
-            fail(f'{head} of ops.yaml is neither here nor nondifferentiable')
+            fail(f'{head} of lib/dispatch/ops has neither a derivative nor a place among the nondifferentiable')
         if head in known and forms[0].kind == 'composite':
             fail(f'{head} is composite: it is differentiated through what it calls')
     for name in sorted(known - set(heads)):
-        fail(f'{name}: ops.yaml has no such operator')
+        fail(f'{name}: there is no such operator')
 
 
-def generate(ops, path):
-    with open(path) as f:
-        document = yaml.safe_load(f)
-    plain = [n for e in document for n in e.get('nondifferentiable', [])]
-    entries = [e for e in document if 'name' in e]
-    heads = {}
-    for op in ops:
-        heads.setdefault(op.entry['func'].split('(')[0], []).append(op)
-    check_complete(heads, entries, plain)
+def nodes(entries, plain, heads):
+    """The C file of one family."""
     out = [NOTE, '#include "../lib/autograd/formulas.h"\n#include "ops_call.h"\n\n']
     rows = []
     for entry in entries:
@@ -382,4 +400,21 @@ def generate(ops, path):
     out.append('__attribute__((constructor(103))) static void fill_autograd(void)\n{\n')
     out += [f'\tdispatch_fill(&op_{r}, AUTOGRAD_BIT, (tensor_kernel)record_{r});\n' for r in rows]
     out.append('}\n')
-    return [('autograd_nodes.c', ''.join(out))]
+    return ''.join(out)
+
+
+def generate(ops, paths):
+    """(file name, text) of every family."""
+    families, heads = {}, {}
+    for path in sorted(paths):
+        with open(path) as f:
+            document = yaml.safe_load(f)
+        families[os.path.splitext(os.path.basename(path))[0]] = (
+            [e for e in document if 'name' in e],
+            [n for e in document for n in e.get('nondifferentiable', [])])
+    for op in ops:
+        heads.setdefault(op.entry['func'].split('(')[0], []).append(op)
+    check_complete(heads, [e for entries, _ in families.values() for e in entries],
+                   [n for _, plain in families.values() for n in plain])
+    return [(f'autograd_{family}.c', nodes(entries, plain, heads))
+            for family, (entries, plain) in families.items()]

@@ -2,7 +2,7 @@
 """Writes the public functions (tensor/ops.h, ops_api.c) and the inline calls that dispatch."""
 import textwrap
 
-NOTE = '/* Generated from lib/dispatch/ops.yaml. */\n'
+NOTE = '/* Generated from lib/dispatch/ops/. */\n'
 
 
 def comment(op):

@@ -1,20 +1,23 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-only OR MIT
-"""usage: gen.py OPS.yaml DERIVATIVES.yaml OUTDIR
+"""usage: gen.py OPS/ DERIVATIVES/ OUTDIR
 
-Writes everything that follows from the declarations. Files whose text did not change keep their
+Writes everything that follows from the declarations, one C file a family and kind. Files whose text did not change keep their
 time stamps, so that an edit to one entry does not rebuild what it does not touch.
 """
+import glob
 import os
 import sys
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [HERE, os.path.join(HERE, '../../autograd/gen')]
 try:
     import yaml  # noqa: F401
 except ImportError:
     sys.exit(f'gen.py: {sys.executable} has no PyYAML (Debian: python3-yaml)')
 
 import api
+import derivatives
 import schema
 import tables
 
@@ -33,18 +36,18 @@ def write(path, text):
 
 
 def main():
-    ops_yaml, derivatives_yaml, out = sys.argv[1:4]
-    ops = schema.load(ops_yaml)
+    ops_dir, derivatives_dir, out = sys.argv[1:4]
+    ops = schema.load(glob.glob(f'{ops_dir}/*.yaml'))
     write(f'{out}/include/tensor/ops.h', api.public_header(ops))
     write(f'{out}/ops_call.h', api.call_header(ops))
-    write(f'{out}/ops_api.c', api.public_source(ops))
     write(f'{out}/ops_fronts.h', tables.fronts_header(ops))
-    write(f'{out}/ops_tables.c', tables.source(ops))
-    if os.path.exists(derivatives_yaml):
-        sys.path.insert(0, os.path.join(os.path.dirname(derivatives_yaml), 'gen'))
-        import derivatives
-        for name, text in derivatives.generate(ops, derivatives_yaml):
-            write(f'{out}/{name}', text)
+    write(f'{out}/ops_registry.c', tables.registry(ops))
+    for family in sorted({op.family for op in ops}):
+        own = [op for op in ops if op.family == family]
+        write(f'{out}/ops_api_{family}.c', api.public_source(own))
+        write(f'{out}/ops_tables_{family}.c', tables.source(own))
+    for name, text in derivatives.generate(ops, glob.glob(f'{derivatives_dir}/*.yaml')):
+        write(f'{out}/{name}', text)
     with open(f'{out}/stamp', 'w'):
         pass
 

@@ -1,9 +1,33 @@
 # SPDX-License-Identifier: LGPL-2.1-only OR MIT
-"""Operator declarations: reads ops.yaml, parses schemas, derives the in-place and out variants.
+"""Operator declarations: reads lib/dispatch/ops/*.yaml, derives the in-place and out variants.
+
+A file is a family of operators; it has its derivatives in the file of the same name in
+lib/autograd/derivatives/. What an entry may say:
+
+  func      the functional schema, in the field's schema language. Positional arguments are all
+            arguments of the C function; keyword-only ones with a default have a second
+            function with the suffix _opt. dtype, layout, device and shareable together become
+            one tensor_options.
+  variants  which forms there are: function, inplace (add_), out (add_out). Default: function.
+  c         name of the C function without tensor_, where base_overload would not do
+  exactly one of
+    front     front_<name>() in lib/ops infers and allocates, a loop of each backend computes;
+              serves all variants
+    view      view_<name>(): another look at the same memory, on every strided backend
+    factory   factory_<name>(): makes a tensor from options
+    composite composite_<name>(): calls other operators, differentiated through them; the only
+              kind that may return Tensor[] (the C function fills an array and returns the number)
+    kernel    kernel_<name>(): anything else, for the strided backends
+  loop      name under which backends register the loop. Default: the base name.
+  also      names of further loops that the front uses
+  dtype     the result's dtype: same, promote, float, bool, sum, index (see enum dtype_rule)
+  tags      pointwise, reduction, ...; the variants and views are tagged by themselves
+  doc       a sentence or two for the header and the reference
 
 An Op is one schema (one row of the dispatcher): `add.Tensor`, `add_.Tensor` and `add.out` are
 three, made from one entry. C names and C types of arguments are decided here and nowhere else.
 """
+import os
 import re
 import sys
 
@@ -237,17 +261,20 @@ def parse(entry):
     return ops
 
 
-def load(path):
-    with open(path) as f:
-        entries = yaml.safe_load(f)
-    ops, seen = [], {}
-    for entry in entries:
-        try:
-            for op in parse(entry):
-                if op.name in seen:
-                    raise SchemaError(f'{op.name} is declared twice')
-                seen[op.name] = op
-                ops.append(op)
-        except SchemaError as e:
-            sys.exit(f'{path}: {e}')
+def load(paths):
+    """All Ops, in the order of the files; op.family is the file's name."""
+    ops, seen = [], set()
+    for path in sorted(paths):
+        with open(path) as f:
+            entries = yaml.safe_load(f)
+        for entry in entries:
+            try:
+                for op in parse(entry):
+                    if op.name in seen:
+                        raise SchemaError(f'{op.name} is declared twice')
+                    seen.add(op.name)
+                    op.family = os.path.splitext(os.path.basename(path))[0]
+                    ops.append(op)
+            except SchemaError as e:
+                sys.exit(f'{path}: {e}')
     return ops

@@ -152,23 +152,30 @@ def row(op):
     return ''.join(out)
 
 
-def source(ops):
-    out = [NOTE, '#include "ops_fronts.h"\n#include "../lib/dispatch/boxed.h"\n\n']
-    for loop in loop_names(ops):
+def registry(ops):
+    """What finds operators and loops by name: sorted, for binary search."""
+    out = [NOTE, '#include "ops_call.h"\n\n']
+    loops = loop_names(ops)
+    for loop in loops:
         out.append(f'struct tensor_loops loops_{loop} = {{.name = "{loop}"}};\n')
-    out.append('\n')
+    out.append('\nstruct tensor_op *const tensor_ops[] = {\n')
+    out += [f'\t&op_{op.id},\n' for op in sorted(ops, key=lambda o: o.name)]
+    out.append('};\nconst int tensor_ops_count = ARRAY_SIZE(tensor_ops);\n\n')
+    out.append('struct tensor_loops *const tensor_loop_tables[] = {\n')
+    out += [f'\t&loops_{loop},\n' for loop in loops]
+    out.append('};\nconst int tensor_loop_tables_count = ARRAY_SIZE(tensor_loop_tables);\n')
+    return ''.join(out)
+
+
+def source(ops):
+    """The rows of one family."""
+    out = [NOTE, '#include "ops_fronts.h"\n#include "../lib/dispatch/boxed.h"\n\n']
     for op in ops:
         if op.kind == 'front':
             out.append(thunk(op))
         out.append(boxer(op))
         out.append(unboxer(op))
         out.append(row(op))
-    out.append('struct tensor_op *const tensor_ops[] = {\n')
-    out += [f'\t&op_{op.id},\n' for op in sorted(ops, key=lambda o: o.name)]
-    out.append('};\nconst int tensor_ops_count = ARRAY_SIZE(tensor_ops);\n\n')
-    out.append('struct tensor_loops *const tensor_loop_tables[] = {\n')
-    out += [f'\t&loops_{l},\n' for l in loop_names(ops)]
-    out.append('};\nconst int tensor_loop_tables_count = ARRAY_SIZE(tensor_loop_tables);\n\n')
     out.append('__attribute__((constructor(101))) static void fill_tables(void)\n{\n')
     for op in ops:
         if op.kind == 'front':

@@ -319,8 +319,4 @@ static int cpu_argmax(tensor *values, tensor *indices, const tensor *self, uint3
 	return find("argmax", values, indices, self, dims);
 }
 
-const struct cpu_kernel CPU_NAME(argmax_kernels)[] = {
-	{"max_dim", KERNEL(cpu_max_dim)},
-	{"argmax", KERNEL(cpu_argmax)},
-	{NULL, NULL},
-};
+CPU_KERNELS(K(max_dim), K(argmax))

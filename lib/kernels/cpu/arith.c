@@ -38,8 +38,4 @@ POINTWISE(mul, DTYPES_NUMBER(MUL)[TENSOR_BOOL] = mul_bool)
 POINTWISE(div, [TENSOR_F32] = div_f32, [TENSOR_F64] = div_f64)
 POINTWISE(neg, DTYPES_NUMBER(NEG))
 
-const struct cpu_kernel CPU_NAME(arith_kernels)[] = {
-	{"add", KERNEL(cpu_add)}, {"add_alpha", KERNEL(cpu_add_alpha)}, {"sub", KERNEL(cpu_sub)},
-	{"mul", KERNEL(cpu_mul)}, {"div", KERNEL(cpu_div)},		{"neg", KERNEL(cpu_neg)},
-	{NULL, NULL},
-};
+CPU_KERNELS(K(add), K(add_alpha), K(sub), K(mul), K(div), K(neg))

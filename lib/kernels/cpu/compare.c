@@ -58,8 +58,4 @@ DTYPES_ALL(WHERE)
 #define W(d, T, D) [D] = where_##d,
 POINTWISE(where, DTYPES_ALL(W))
 
-const struct cpu_kernel CPU_NAME(compare_kernels)[] = {
-	{"eq", KERNEL(cpu_eq)},	      {"ne", KERNEL(cpu_ne)}, {"lt", KERNEL(cpu_lt)},
-	{"le", KERNEL(cpu_le)},	      {"gt", KERNEL(cpu_gt)}, {"ge", KERNEL(cpu_ge)},
-	{"where", KERNEL(cpu_where)}, {NULL, NULL},
-};
+CPU_KERNELS(K(eq), K(ne), K(lt), K(le), K(gt), K(ge), K(where))

@@ -118,9 +118,4 @@ static int cpu_arange(struct tensor_iter *it, const struct pointwise_params *par
 	return 0;
 }
 
-const struct cpu_kernel CPU_NAME(copy_kernels)[] = {
-	{"copy", KERNEL(cpu_copy)},
-	{"fill", KERNEL(cpu_fill)},
-	{"arange", KERNEL(cpu_arange)},
-	{NULL, NULL},
-};
+CPU_KERNELS(K(copy), K(fill), K(arange))

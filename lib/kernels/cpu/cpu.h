@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
 /*
  * What the CPU's kernel files share. Each file is compiled once for every instruction-set level
- * (CPU_LEVEL is v2, v3 or v4; see lib.mk) and exports one table named by CPU_NAME(); init.c
- * registers the tables of the best level that the processor has. No kernel names a level.
+ * (CPU_LEVEL is v2, v3 or v4; see lib.mk) and registers its table at load, if the processor has
+ * no higher level. No kernel names a level.
  */
 #ifndef TENSOR_CPU_H
 #define TENSOR_CPU_H
@@ -10,28 +10,30 @@
 #include "../kernels.h"
 
 struct cpu_kernel {
-	const char *name; /* of the loop; NULL ends the table */
+	const char *name; /* of the loop */
 	tensor_kernel fn;
 };
 
 #define CPU_PASTE_(a, b) a##_##b
 #define CPU_PASTE(a, b)	 CPU_PASTE_(a, b)
+/* A name of this level, for what one kernel file calls in another. */
 #define CPU_NAME(x)	 CPU_PASTE(x, CPU_LEVEL)
+#define CPU_TEXT_(x)	 #x
+#define CPU_TEXT(x)	 CPU_TEXT_(x)
 
-#define KERNEL(fn) ((tensor_kernel)(fn))
+/* Registers kernels of a level, "v3", unless it is not the one that is used. */
+void cpu_register(const char *level, const struct cpu_kernel *kernels, size_t n);
 
-/* The kernel files. A new one is named here and exports CPU_NAME(<name>_kernels). */
-#define CPU_FILES(X, level)                                                                       \
-	X(arith, level)                                                                           \
-	X(compare, level)                                                                         \
-	X(math, level)                                                                            \
-	X(copy, level)                                                                            \
-	X(matmul, level)                                                                          \
-	X(index, level)                                                                           \
-	X(reduce, level)                                                                          \
-	X(argmax, level)                                                                          \
-	X(softmax, level)                                                                         \
-	X(loss, level)
+/* At the end of a file: CPU_KERNELS(K(add), K(sub)) registers cpu_add() as "add". After the
+ * tables are there (101), before anybody registers on top. */
+#define K(NAME) {#NAME, (tensor_kernel)cpu_##NAME}
+#define CPU_KERNELS(...)                                                                          \
+	__attribute__((constructor(102))) static void register_kernels(void)                      \
+	{                                                                                         \
+		static const struct cpu_kernel kernels[] = {__VA_ARGS__};                         \
+                                                                                                  \
+		cpu_register(CPU_TEXT(CPU_LEVEL), kernels, ARRAY_SIZE(kernels));                  \
+	}
 
 #define DTYPES_INT(X)                                                                             \
 	X(u8, uint8_t, TENSOR_U8)                                                                 \

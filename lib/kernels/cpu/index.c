@@ -413,10 +413,4 @@ static int cpu_scatter_add(tensor *out, int dim, const tensor *index, const tens
 	return add("scatter_add", out, dim, index, source, index, 1);
 }
 
-const struct cpu_kernel CPU_NAME(index_kernels)[] = {
-	{"index_select", KERNEL(cpu_index_select)},
-	{"gather", KERNEL(cpu_gather)},
-	{"index_add", KERNEL(cpu_index_add)},
-	{"scatter_add", KERNEL(cpu_scatter_add)},
-	{NULL, NULL},
-};
+CPU_KERNELS(K(index_select), K(gather), K(index_add), K(scatter_add))

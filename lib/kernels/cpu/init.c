@@ -9,41 +9,34 @@
 
 #include <stdlib.h>
 
-#define DECLARE(file, level) extern const struct cpu_kernel file##_kernels_##level[];
-CPU_FILES(DECLARE, v2)
-CPU_FILES(DECLARE, v3)
-CPU_FILES(DECLARE, v4)
+/* The levels that were compiled, ascending: "v2 v3 v4", or fewer for a quick build. */
+static const char compiled[] = CPU_LEVELS;
 
-#define ENTRY(file, level) file##_kernels_##level,
-static const struct cpu_kernel *const levels[][16] = {
-	{CPU_FILES(ENTRY, v2) NULL},
-	{CPU_FILES(ENTRY, v3) NULL},
-	{CPU_FILES(ENTRY, v4) NULL},
-};
-
-static unsigned best_level(void)
+static char best_level(void)
 {
 	const char *want = secure_getenv("TENSOR_CPU_LEVEL");
-	unsigned best = 0;
+	char best = '2';
 
 	__builtin_cpu_init();
 	if (__builtin_cpu_supports("x86-64-v3"))
-		best = 1;
+		best = '3';
 	if (__builtin_cpu_supports("x86-64-v4"))
-		best = 2;
-	if (want && want[0] == 'v' && want[1] >= '2' && (unsigned)(want[1] - '2') < best)
-		best = want[1] - '2';
+		best = '4';
+	if (want && want[0] == 'v' && want[1] >= '2' && want[1] < best)
+		best = want[1];
+	while (best > '2' && !strchr(compiled, best))
+		best--;
 	return best;
 }
 
-/* After the tables are there (101), before anybody registers on top. */
-__attribute__((constructor(102))) static void register_kernels(void)
+void cpu_register(const char *level, const struct cpu_kernel *kernels, size_t n)
 {
-	const struct cpu_kernel *const *file = levels[best_level()];
+	static char best;
 
-	for (; *file; file++)
-		for (const struct cpu_kernel *k = *file; k->name; k++)
-			tensor_register_loop(k->name, TENSOR_KEY_CPU, k->fn);
+	if (!best)
+		best = best_level();
+	for (size_t i = 0; level[1] == best && i < n; i++)
+		tensor_register_loop(kernels[i].name, TENSOR_KEY_CPU, kernels[i].fn);
 }
 
 TENSOR_EXPORT int kernel_no_dtype(const char *name, enum tensor_dtype dtype,

@@ -136,8 +136,4 @@ static int cpu_nll_loss_backward(tensor *out, const tensor *grad_output, const t
 	}
 }
 
-const struct cpu_kernel CPU_NAME(loss_kernels)[] = {
-	{"nll_loss", KERNEL(cpu_nll_loss)},
-	{"nll_loss_backward", KERNEL(cpu_nll_loss_backward)},
-	{NULL, NULL},
-};
+CPU_KERNELS(K(nll_loss), K(nll_loss_backward))

@@ -100,14 +100,5 @@ POINTWISE(tanh_backward, DTYPES_FLOAT(TB))
 POINTWISE(sigmoid_backward, DTYPES_FLOAT(SB))
 POINTWISE(relu_backward, DTYPES_FLOAT(RB))
 
-const struct cpu_kernel CPU_NAME(math_kernels)[] = {
-	{"exp", KERNEL(cpu_exp)},
-	{"log", KERNEL(cpu_log)},
-	{"tanh", KERNEL(cpu_tanh)},
-	{"sigmoid", KERNEL(cpu_sigmoid)},
-	{"relu", KERNEL(cpu_relu)},
-	{"tanh_backward", KERNEL(cpu_tanh_backward)},
-	{"sigmoid_backward", KERNEL(cpu_sigmoid_backward)},
-	{"relu_backward", KERNEL(cpu_relu_backward)},
-	{NULL, NULL},
-};
+CPU_KERNELS(K(exp), K(log), K(tanh), K(sigmoid), K(relu), K(tanh_backward), K(sigmoid_backward),
+	    K(relu_backward))

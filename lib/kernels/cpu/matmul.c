@@ -134,7 +134,4 @@ static int cpu_mm(tensor *out, const tensor *a, const tensor *b, double alpha, d
 	return mm_int(&p, out->dtype);
 }
 
-const struct cpu_kernel CPU_NAME(matmul_kernels)[] = {
-	{"mm", KERNEL(cpu_mm)},
-	{NULL, NULL},
-};
+CPU_KERNELS(K(mm))

@@ -381,8 +381,4 @@ static int cpu_max_all(tensor *out, const tensor *self, uint32_t dims)
 	return run("max", maxima[self->dtype], out, self, dims);
 }
 
-const struct cpu_kernel CPU_NAME(reduce_kernels)[] = {
-	{"sum", KERNEL(cpu_sum)},
-	{"max_all", KERNEL(cpu_max_all)},
-	{NULL, NULL},
-};
+CPU_KERNELS(K(sum), K(max_all))

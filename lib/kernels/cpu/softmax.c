@@ -160,10 +160,4 @@ static int cpu_log_softmax_backward(tensor *out, const tensor *grad, const tenso
 	return backward("log_softmax_backward", out, grad, output, dim, true);
 }
 
-const struct cpu_kernel CPU_NAME(softmax_kernels)[] = {
-	{"softmax", KERNEL(cpu_softmax)},
-	{"log_softmax", KERNEL(cpu_log_softmax)},
-	{"softmax_backward", KERNEL(cpu_softmax_backward)},
-	{"log_softmax_backward", KERNEL(cpu_log_softmax_backward)},
-	{NULL, NULL},
-};
+CPU_KERNELS(K(softmax), K(log_softmax), K(softmax_backward), K(log_softmax_backward))
