@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
+/*
+ * Tiles of a product, for the element type T with vectors VEC of LANES: up to 8 rows of up to 3
+ * vectors of c, held in registers while k runs. One vector of b is multiplied with one element of
+ * each row of a, which has any strides; rows of b are contiguous. matmul_float.h and conv_float.h
+ * are built of them.
+ */
+#ifndef TENSOR_MATMUL_TILE_H
+#define TENSOR_MATMUL_TILE_H
+
+#define ROWS	    8
+#define VECS	    3
+#define WIDE	    (VECS * LANES) /* columns of the widest tile */
+#define FETCH_DEPTH 64 /* from here on, c is fetched ahead */
+#define FETCH_AHEAD 8 /* rows of b */
+
+/* Rows of a tile by its vectors: as many as the registers hold. */
+#if VEC_BYTES == 64
+#define TILES_1(X) X(1, 1) X(2, 1) X(3, 1) X(4, 1) X(5, 1) X(6, 1) X(7, 1) X(8, 1)
+#define TILES_2(X) X(1, 2) X(2, 2) X(3, 2) X(4, 2) X(5, 2) X(6, 2) X(7, 2) X(8, 2)
+#define TILES_3(X) X(1, 3) X(2, 3) X(3, 3) X(4, 3) X(5, 3) X(6, 3) X(7, 3) X(8, 3)
+static const int tile_rows[VECS + 1] = {0, 8, 8, 8};
+#else
+#define TILES_1(X) X(1, 1) X(2, 1) X(3, 1) X(4, 1) X(5, 1) X(6, 1) X(7, 1) X(8, 1)
+#define TILES_2(X) X(1, 2) X(2, 2) X(3, 2) X(4, 2) X(5, 2) X(6, 2)
+#define TILES_3(X) X(1, 3) X(2, 3) X(3, 3) X(4, 3)
+static const int tile_rows[VECS + 1] = {0, 8, 6, 4};
+#endif
+
+struct tile {
+	const T *a, *b;
+	T *c;
+	int64_t rsa, csa, rsb, rsc, k;
+	T alpha, beta;
+	vec_part part; /* of the last vector in each row */
+	bool grouped; /* a is packed: the rows of a tile side by side */
+};
+
+/* c = beta * c + alpha * sum */
+static inline __attribute__((always_inline)) void finish(const struct tile *t,
+							 VEC sum[ROWS][VECS], const int rows,
+							 const int vecs, const bool whole)
+{
+	const T alpha = t->alpha, beta = t->beta;
+	const int64_t rsc = t->rsc;
+	const vec_part part = t->part;
+	T *c = t->c;
+
+#pragma GCC unroll 8
+	for (int i = 0; i < rows; i++, c += rsc) {
+#pragma GCC unroll 3
+		for (int j = 0; j < vecs; j++) {
+			VEC r = sum[i][j] * alpha;
+
+			if (whole || j < vecs - 1) {
+				if (beta != 0)
+					r += *(VEC *)(c + j * LANES) * beta;
+				*(VEC *)(c + j * LANES) = r;
+			} else {
+				if (beta != 0)
+					r += LOAD(c + j * LANES, part) * beta;
+				STORE(c + j * LANES, part, r);
+			}
+		}
+	}
+}
+
+static inline __attribute__((always_inline)) void sum_up(const struct tile *t, const int rows,
+							 const int vecs, const bool whole,
+							 const bool deep)
+{
+	const T *a[ROWS], *b = t->b;
+	int64_t at = 0, csa = t->csa, rsb = t->rsb;
+	vec_part part = t->part;
+	VEC sum[ROWS][VECS];
+
+#pragma GCC unroll 8
+	for (int i = 0; i < rows; i++) {
+		a[i] = t->a + i * t->rsa;
+#pragma GCC unroll 3
+		for (int j = 0; j < vecs; j++)
+			sum[i][j] = (VEC){0};
+	}
+	/* c comes from afar while the sums are made. */
+	if (t->k >= FETCH_DEPTH)
+		for (int i = 0; i < rows; i++)
+#pragma GCC unroll 3
+			for (int j = 0; j < vecs; j++)
+				__builtin_prefetch(t->c + i * t->rsc + j * LANES, 1);
+	for (int64_t p = t->k; p > 0; p--, b += rsb, at += csa) {
+		VEC row[VECS];
+
+		/* A deep panel of b does not stay in the nearest cache. */
+#pragma GCC unroll 3
+		for (int j = 0; deep && j < vecs; j++)
+			__builtin_prefetch(b + FETCH_AHEAD * rsb + j * LANES);
+#pragma GCC unroll 3
+		for (int j = 0; j < vecs; j++)
+			row[j] = whole || j < vecs - 1 ? *(const VEC *)(b + j * LANES) :
+							 LOAD(b + j * LANES, part);
+#pragma GCC unroll 8
+		for (int i = 0; i < rows; i++) {
+			VEC x = a[i][at] - (VEC){0};
+#pragma GCC unroll 3
+			for (int j = 0; j < vecs; j++)
+				sum[i][j] += x * row[j];
+		}
+	}
+	finish(t, sum, rows, vecs, whole);
+}
+
+#define TILE(R, V)                                                                                \
+	static void whole_##R##_##V(const struct tile *t)                                         \
+	{                                                                                         \
+		sum_up(t, R, V, true, false);                                                     \
+	}                                                                                         \
+	static void part_##R##_##V(const struct tile *t)                                          \
+	{                                                                                         \
+		sum_up(t, R, V, false, false);                                                    \
+	}
+#define DEEP_TILE(R, V)                                                                           \
+	static void deep_##R##_##V(const struct tile *t)                                          \
+	{                                                                                         \
+		sum_up(t, R, V, true, true);                                                      \
+	}
+TILES_1(TILE)
+TILES_2(TILE)
+TILES_3(TILE)
+TILES_3(DEEP_TILE)
+
+/* By vectors and rows: with a last vector in part; with whole vectors; the same for packed b. */
+#define ENTRY(R, V)	 [V][R] = {part_##R##_##V, whole_##R##_##V, whole_##R##_##V},
+#define DEEP_ENTRY(R, V) [V][R] = {part_##R##_##V, whole_##R##_##V, deep_##R##_##V},
+static void (*const tiles[VECS + 1][ROWS + 1][3])(const struct tile *) = {
+	TILES_1(ENTRY) TILES_2(ENTRY) TILES_3(DEEP_ENTRY)};
+
+/* Vectors of the next tile of n columns: not 3 and 1 but 2 and 2. */
+static inline int next_vecs(int64_t n)
+{
+	int64_t v = (n + LANES - 1) / LANES;
+
+	return v == 4 ? 2 : v > VECS ? VECS : (int)v;
+}
+
+/* m rows and n <= vecs * LANES columns; rows are shared out evenly among the tiles. The rows of
+ * a may be those of pack_rows(). */
+static void column(struct tile *t, int64_t m, int64_t n, int vecs)
+{
+	int most = tile_rows[t->grouped ? VECS : vecs];
+	int64_t count = (m + most - 1) / most;
+	int kind = n != (int64_t)vecs * LANES ? 0 : t->grouped ? 2 : 1;
+	const T *a = t->a;
+	T *c = t->c;
+
+	t->part = PART(n - (vecs - 1) * (int64_t)LANES);
+	for (int64_t i = 0; i < count; i++) {
+		int64_t rows = m / (count - i);
+
+		if (t->grouped)
+			t->csa = rows;
+		tiles[vecs][rows][kind](t);
+		t->a += rows * (t->grouped ? t->k : t->rsa);
+		t->c += rows * t->rsc;
+		m -= rows;
+	}
+	t->a = a;
+	t->c = c;
+}
+
+#endif
