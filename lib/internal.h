@@ -97,6 +97,26 @@ static inline void storage_put(struct tensor_storage *s)
 
 /* ---- tensor --------------------------------------------------------------------------- */
 
+/*
+ * What a tensor has where sizes and strides do not say it all: the parts of a sparse one, the
+ * scale of a quantised one, the format of a blocked one. The first member of a struct of its
+ * owner's. Tensors share it; it never changes while one has it. Such a tensor has a key of
+ * KEYS_EXTENSION, so that only functions that know it ever see it.
+ */
+struct tensor_extension {
+	atomic_int refs;
+	const struct extension_ops *ops;
+};
+
+struct extension_ops {
+	void (*free)(struct tensor_extension *x);
+	/* For printing: an owned strided tensor and its name, "" for the tensor's own numbers;
+	 * NULL after the last of them. */
+	tensor *(*part)(const tensor *t, int i, const char **name);
+	/* ... and what follows them: ", nnz=3, layout=sparse_coo" */
+	void (*describe)(const tensor *t, char *buf, size_t size);
+};
+
 struct tensor {
 	_Atomic int64_t refs; /* see REF_HOLDER */
 	uint32_t keys;
@@ -111,6 +131,7 @@ struct tensor {
 	int64_t offset, numel;
 	tensor *base; /* owned; the root of the chain of views, never a view itself */
 	struct autograd_meta *grad; /* autograd's own, see tensor_autograd_hooks */
+	struct tensor_extension *ext; /* owned; NULL for a strided tensor of plain numbers */
 	int64_t sizes[TENSOR_MAX_DIMS];
 	int64_t strides[TENSOR_MAX_DIMS];
 };
@@ -125,6 +146,20 @@ struct tensor_autograd_hooks {
 extern struct tensor_autograd_hooks tensor_autograd_hooks;
 
 void tensor_free(tensor *t);
+
+static inline void extension_put(struct tensor_extension *x)
+{
+	if (x && ref_put(&x->refs))
+		x->ops->free(x);
+}
+
+/* One more reference to t's, which may be NULL. */
+static inline struct tensor_extension *extension_get(const tensor *t)
+{
+	if (unlikely(t->ext))
+		ref_get(&t->ext->refs);
+	return t->ext;
+}
 
 /*
  * A tensor's count: holders, and in the upper half how many of them are views, so that a base
@@ -189,6 +224,10 @@ tensor *tensor_new_view(tensor *self, const int64_t *sizes, const int64_t *strid
 			int64_t offset);
 /* Like self in geometry, without history and not a view: what autograd saves. */
 tensor *tensor_new_detached(tensor *self);
+/* Of another layout: data is NULL, strides are 0, storage has nbytes (0 is fine). Takes over the
+ * reference to ext, also on failure. */
+tensor *tensor_new_unstrided(tensor_options options, const int64_t *sizes, int ndim, size_t nbytes,
+			     struct tensor_extension *ext);
 /* An uninitialised tensor of self's device and dtype and the given shape. */
 static inline tensor *tensor_new_like(const tensor *self, const int64_t *sizes, int ndim)
 {

@@ -100,6 +100,8 @@ uint32_t device_key(tensor_device device, enum tensor_layout layout)
 {
 	switch (device.type) {
 	case TENSOR_CPU:
+		if (layout == TENSOR_BLOCKED)
+			return KEY_BIT(TENSOR_KEY_BLOCKED_CPU);
 		return KEY_BIT(layout == TENSOR_STRIDED ? TENSOR_KEY_CPU : TENSOR_KEY_SPARSE_CPU);
 	case TENSOR_CUDA:
 		return KEY_BIT(layout == TENSOR_STRIDED ? TENSOR_KEY_CUDA :
@@ -136,6 +138,8 @@ void tensor_free(tensor *t)
 {
 	if (unlikely(t->grad))
 		tensor_autograd_hooks.free_meta(t->grad);
+	if (unlikely(t->ext))
+		extension_put(t->ext);
 	if (t->owns_storage)
 		storage_put(t->storage);
 	if (t->base)
@@ -153,6 +157,7 @@ static inline void init(tensor *t, struct tensor_storage *s, unsigned dtype, int
 	t->device = s->device;
 	t->storage = s;
 	t->grad = NULL;
+	t->ext = NULL;
 }
 
 static int check_new(const char *what, enum tensor_dtype dtype, int ndim)
@@ -310,6 +315,36 @@ tensor *tensor_new_strided(tensor_options o, const int64_t *sizes, const int64_t
 	return s ? tensor_new_on_storage(s, dtype, sizes, strides, ndim, 0) : NULL;
 }
 
+tensor *tensor_new_unstrided(tensor_options o, const int64_t *sizes, int ndim, size_t nbytes,
+			     struct tensor_extension *ext)
+{
+	static const int64_t strides[TENSOR_MAX_DIMS];
+	enum tensor_dtype dtype = option_dtype(o);
+	struct tensor_storage *s = NULL;
+	tensor *t = NULL;
+	int64_t numel;
+
+	if (check_new("tensor", dtype, ndim) < 0)
+		goto failed;
+	numel = sizes_numel("tensor", sizes, ndim);
+	if (numel >= 0)
+		s = storage_alloc(option_device(o), nbytes, false);
+	if (s)
+		t = tensor_new_on_storage(s, dtype, sizes, strides, ndim, 0);
+	if (!t)
+		goto failed;
+	t->layout = o.layout;
+	t->keys = device_key(t->device, o.layout);
+	t->contiguous = false;
+	t->data = NULL;
+	t->numel = numel;
+	t->ext = ext;
+	return t;
+failed:
+	extension_put(ext);
+	return NULL;
+}
+
 tensor *tensor_new_view(tensor *self, const int64_t *sizes, const int64_t *strides, int ndim,
 			int64_t offset)
 {
@@ -325,6 +360,7 @@ tensor *tensor_new_view(tensor *self, const int64_t *sizes, const int64_t *strid
 	if (unlikely(!t))
 		return NULL;
 	init(t, self->storage, self->dtype, ndim);
+	t->ext = extension_get(self);
 	t->keys = self->keys & KEYS_BACKEND;
 	t->owns_storage = false;
 	t->differentiable_view = true;
@@ -356,6 +392,8 @@ tensor *tensor_new_detached(tensor *self)
 		return NULL;
 	storage_get(self->storage);
 	init(t, self->storage, self->dtype, self->ndim);
+	t->ext = extension_get(self);
+	t->layout = self->layout;
 	t->keys = self->keys & KEYS_BACKEND;
 	t->contiguous = self->contiguous;
 	t->owns_storage = true;

@@ -15,13 +15,19 @@ static struct {
 	void *ctx;
 } fallbacks[TENSOR_KEY_COUNT];
 
-/* The library's own functions: a key at a time, before anything from outside. */
+/*
+ * The library's own functions: a key at a time, before anything from outside. A key of KEYS_EXTENSION
+ * without a function gets the one for fallbacks, which refuses when there is none: beside a
+ * strided tensor, one that is not strided must not go unnoticed.
+ */
 void dispatch_fill(struct tensor_op *op, uint32_t keys, tensor_kernel fn)
 {
 	for (unsigned k = 0; k < TENSOR_KEY_COUNT; k++)
 		if (keys & KEY_BIT(k))
 			op->call[k] = fn;
-	op->mask |= keys;
+		else if (KEYS_EXTENSION & KEY_BIT(k) && !op->call[k])
+			op->call[k] = op->box;
+	op->mask |= keys | KEYS_EXTENSION;
 	op->builtin |= keys;
 }
 
@@ -59,9 +65,8 @@ TENSOR_EXPORT bool tensor_op_has_kernel(const tensor_op *op, enum tensor_key key
 {
 	if (!op || (unsigned)key >= TENSOR_KEY_COUNT || !op->call[key] || op->call[key] == op->box)
 		return false;
-	/* A front is there for every strided backend, but serves only those with a loop. */
-	return key >= TENSOR_KEY_AUTOGRAD || !op->loops || !(op->builtin & KEY_BIT(key)) ||
-	       op->loops->fn[key];
+	/* A front is there for every dense backend, but serves only those with a loop. */
+	return !(op->builtin & KEYS_DENSE & KEY_BIT(key)) || !op->loops || op->loops->fn[key];
 }
 
 TENSOR_EXPORT const char *tensor_key_name(enum tensor_key key)
@@ -93,6 +98,8 @@ int dispatch_fallback(const struct tensor_op *op, uint32_t keys, const tensor_va
 {
 	unsigned key = top_key(dispatch_keys(thread(), op->mask, keys));
 
+	if (!fallbacks[key].fn)
+		return dispatch_missing(op, keys & KEYS_BACKEND);
 	return fallbacks[key].fn(op, key, args, nargs, rets, nrets, fallbacks[key].ctx);
 }
 

@@ -54,6 +54,11 @@ extern const int tensor_loop_tables_count;
 #define KEYS_DENSE   (KEY_BIT(TENSOR_KEY_CPU) | KEY_BIT(TENSOR_KEY_CUDA))
 /* Wherever strides mean what they say: views. */
 #define KEYS_STRIDED (KEYS_DENSE | KEYS_PRIVATE)
+/* Where an element is not simply a number at an address. Every operator has something in its
+ * table for these: a function named under `dispatch:` in its declaration, or a refusal. */
+#define KEYS_EXTENSION                                                                            \
+	(KEY_BIT(TENSOR_KEY_SPARSE_CPU) | KEY_BIT(TENSOR_KEY_SPARSE_CUDA) |                       \
+	 KEY_BIT(TENSOR_KEY_QUANTIZED_CPU) | KEY_BIT(TENSOR_KEY_BLOCKED_CPU))
 
 void dispatch_fill(struct tensor_op *op, uint32_t keys, tensor_kernel fn);
 int dispatch_missing(const struct tensor_op *op, uint32_t keys) __attribute__((cold));

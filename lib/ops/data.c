@@ -116,6 +116,8 @@ static int item(const tensor *t, tensor_scalar *s)
 	if (t->numel != 1)
 		return tensor_fail(EINVAL, "item: a tensor of one element is needed, got shape %s",
 				   SHAPE_STR(t));
+	if (t->ext)
+		return tensor_fail(EOPNOTSUPP, "item: a strided tensor of plain numbers is needed");
 	if (t->device.type == TENSOR_CPU)
 		memcpy(element, t->data, itemsize(t));
 	else if (copy_plain((tensor *)t, element, itemsize(t), true) < 0)

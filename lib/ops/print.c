@@ -198,7 +198,7 @@ static void put_suffix(struct printer *p, const tensor *t)
 {
 	char text[64];
 
-	if (!t->numel && t->ndim != 1) {
+	if (!t->ext && !t->numel && t->ndim != 1) {
 		put(p, ", size=");
 		put(p, SHAPE_STR(t));
 	}
@@ -217,33 +217,80 @@ static void put_suffix(struct printer *p, const tensor *t)
 	}
 }
 
-static void format(struct printer *p, const tensor *t)
+static void put_numbers(struct printer *p, int indent)
 {
-	static const char open[] = "tensor(";
-
-	put(p, open);
 	if (!p->t->numel) {
 		put(p, "[]");
-	} else {
-		p->summarise = p->t->numel > THRESHOLD;
-		choose_format(p);
-		if (p->t->ndim) {
-			put_dim(p, 0, p->t->data, sizeof(open) - 1);
-		} else {
-			p->width = 0;
-			put_element(p, p->t->data);
-		}
+		return;
 	}
+	p->summarise = p->t->numel > THRESHOLD;
+	p->width = 0;
+	choose_format(p);
+	if (p->t->ndim) {
+		put_dim(p, 0, p->t->data, indent);
+	} else {
+		p->width = 0;
+		put_element(p, p->t->data);
+	}
+}
+
+/* What its extension says of a tensor: parts, each like a tensor of its own, and a few words. */
+static int put_extended(struct printer *p, const tensor *t, int indent)
+{
+	const struct extension_ops *ops = t->ext->ops;
+	const char *name;
+	char text[160];
+	tensor *part;
+
+	tensor_clear_error();
+	for (int i = 0; (part = ops->part(t, i, &name)); i++) {
+		p->t = part;
+		if (*name) {
+			put(p, name);
+			put(p, "=tensor(");
+			put_numbers(p, indent + (int)strlen(name) + 8);
+			put_suffix(p, part);
+			put(p, "),\n");
+			put_spaces(p, indent);
+		} else {
+			put_numbers(p, indent);
+			put(p, ", ");
+		}
+		tensor_put(part);
+	}
+	if (thread()->error.code)
+		return error_code();
+	put(p, "size=");
+	put(p, SHAPE_STR(t));
+	ops->describe(t, text, sizeof(text));
+	put(p, text);
+	return 0;
+}
+
+static int format(struct printer *p, const tensor *t)
+{
+	static const char open[] = "tensor(";
+	int err = 0;
+
+	put(p, open);
+	if (t->ext)
+		err = put_extended(p, t, sizeof(open) - 1);
+	else
+		put_numbers(p, sizeof(open) - 1);
+	if (err < 0)
+		return err;
 	put_suffix(p, t);
 	put(p, ")");
 	if (p->size)
 		p->buf[p->at < p->size ? p->at : p->size - 1] = '\0';
+	return 0;
 }
 
 TENSOR_EXPORT int tensor_format(const tensor *t, char *buf, size_t size)
 {
 	struct printer p = {.t = t, .buf = buf, .size = buf ? size : 0};
 	tensor *host = NULL;
+	int err;
 
 	if (!t)
 		return null_argument_code("format");
@@ -258,8 +305,10 @@ TENSOR_EXPORT int tensor_format(const tensor *t, char *buf, size_t size)
 			return error_code();
 		p.t = host;
 	}
-	format(&p, t);
+	err = format(&p, t);
 	tensor_put(host);
+	if (err < 0)
+		return err;
 	return p.at > INT32_MAX ? INT32_MAX : (int)p.at;
 }
 

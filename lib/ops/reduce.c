@@ -70,6 +70,7 @@ static tensor *kernel_view(tensor *view, const tensor *out, const tensor *self, 
 	view->numel = out->numel;
 	view->base = NULL;
 	view->grad = NULL;
+	view->ext = NULL;
 	for (int d = 0; d < self->ndim; d++) {
 		bool reduced = dims >> d & 1;
 

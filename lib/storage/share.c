@@ -340,10 +340,10 @@ TENSOR_EXPORT int tensor_send(tensor_channel *ch, tensor *t, unsigned flags)
 		return null_argument_code("send");
 	if (flags & ~TENSOR_SEND_READONLY)
 		return tensor_fail(EINVAL, "send: flags 0x%x are unknown", flags);
-	if (t->device.type != TENSOR_CPU || t->layout != TENSOR_STRIDED)
+	if (t->device.type != TENSOR_CPU || t->ext)
 		return tensor_fail(EOPNOTSUPP,
-				   "send: a strided tensor in host memory is needed, got a %s one %s"
-				   " on another device or in another layout",
+				   "send: a strided tensor of plain numbers in host memory is "
+				   "needed, got a %s one %s of another kind or on another device",
 				   tensor_layout_name(t->layout), SHAPE_STR(t));
 	b = storage_buffer(t->storage);
 	pthread_mutex_lock(&ch->sending);

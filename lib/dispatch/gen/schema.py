@@ -18,6 +18,10 @@ lib/autograd/derivatives/. What an entry may say:
     composite composite_<name>(): calls other operators, differentiated through them; the only
               kind that may return Tensor[] (the C function fills an array and returns the number)
     kernel    kernel_<name>(): anything else, for the strided backends
+  dispatch  functions of further keys: {SparseCPU: mm_sparse}. Beside `front` they are fronts too
+            and serve every variant; beside anything else they are kernel_<name>(), with the C
+            type of the public function, and serve the functional form. `same` is the entry's
+            own function. An entry may have nothing else: then other keys have no kernel
   loop      name under which backends register the loop. Default: the base name.
   also      names of further loops that the front uses
   dtype     the result's dtype: same, promote, float, bool, sum, index (see enum dtype_rule)
@@ -54,6 +58,11 @@ TYPES = {
 
 OPTIONS = ['dtype', 'layout', 'device', 'shareable']  # gathered into one tensor_options
 KINDS = ['front', 'view', 'composite', 'factory', 'kernel']
+
+# Keys as tensor_key_name() has them -> enum tensor_key
+KEYS = {'CPU': 'TENSOR_KEY_CPU', 'CUDA': 'TENSOR_KEY_CUDA',
+        'SparseCPU': 'TENSOR_KEY_SPARSE_CPU', 'SparseCUDA': 'TENSOR_KEY_SPARSE_CUDA',
+        'QuantizedCPU': 'TENSOR_KEY_QUANTIZED_CPU', 'BlockedCPU': 'TENSOR_KEY_BLOCKED_CPU'}
 
 
 class SchemaError(Exception):
@@ -136,8 +145,16 @@ class Op:
         self.tags = list(entry.get('tags', []))
         if variant != 'function':
             self.tags.append(variant)
-        self.kind = next(k for k in KINDS if k in entry)
-        self.impl = entry[self.kind]
+        self.kind = next((k for k in KINDS if k in entry), 'dispatch')
+        self.impl = entry.get(self.kind) if self.kind != 'dispatch' else None
+        self.dispatch = dict(entry.get('dispatch', {}))
+        for key in self.dispatch:
+            if key not in KEYS:
+                raise SchemaError(f'{self.name}: {key} is none of {", ".join(KEYS)}')
+        if self.kind == 'dispatch' and 'same' in self.dispatch.values():
+            raise SchemaError(f'{self.name}: there is no other function to be the same as')
+        if self.kind != 'front' and variant != 'function' and self.dispatch:
+            raise SchemaError(f'{self.name}: only a front serves other variants by key')
         self.loop = entry.get('loop', entry['func'].split('(')[0].split('.')[0])
         self.rule = entry.get('dtype', 'same')
         self.doc = entry.get('doc', '')
@@ -229,8 +246,9 @@ def parse(entry):
     rets = [r.split() for r in split_args(ret_text.strip('()') if ret_text.startswith('(')
                                           else ret_text)]
     returns = [r[1] if len(r) > 1 else 'result' for r in rets]
-    if sum(k in entry for k in KINDS) != 1:
-        raise SchemaError(f'{name}: exactly one of {", ".join(KINDS)} is needed')
+    if sum(k in entry for k in KINDS) != 1 and ('dispatch' not in entry or
+                                                any(k in entry for k in KINDS)):
+        raise SchemaError(f'{name}: exactly one of {", ".join(KINDS)} is needed, or dispatch')
 
     ops = []
     variants = [v.strip() for v in entry.get('variants', 'function').split(',')]

@@ -1,43 +1,53 @@
 # SPDX-License-Identifier: LGPL-2.1-only OR MIT
 """Writes the dispatcher's rows: schemas, thunks from a row to its front, boxed calls."""
 from api import NOTE, fail, key_union, loop_names
+from schema import KEYS
 
 RULES = {'same': 'RULE_SAME', 'promote': 'RULE_PROMOTE', 'float': 'RULE_FLOAT', 'bool': 'RULE_BOOL',
          'sum': 'RULE_SUM', 'index': 'RULE_INDEX'}
 
 
-def proto(op):
-    """Prototype of the hand-written function behind an entry."""
-    if op.kind == 'front':
+def proto(op, kind, impl):
+    """Prototype of a hand-written function: the entry's own, or that of a further key."""
+    if kind == 'front':
         outs = [f'tensor **{n}' for n in (op.returns if op.multi else ['out'])]
         args = [d for d, n, a in op.c_args() if a not in op.outs or a is None]
-        return f'int front_{op.impl}({", ".join(["const struct tensor_op *op"] + outs + args)})'
-    return f'{op.ctype}{op.kind}_{op.impl}({op.params()})'
+        return f'int front_{impl}({", ".join(["const struct tensor_op *op"] + outs + args)})'
+    return f'{op.ctype}{kind}_{impl}({op.params()})'
+
+
+def by_key(op):
+    """(key, kind, name) of the functions of further keys."""
+    kind = 'front' if op.kind == 'front' else 'kernel'
+    return [(key, kind, name) for key, name in op.dispatch.items() if name != 'same']
 
 
 def fronts_header(ops):
     out = [NOTE, '#ifndef OPS_FRONTS_H\n#define OPS_FRONTS_H\n\n#include "ops_call.h"\n\n']
-    for line in sorted({proto(op) + ';\n' for op in ops if op.kind == 'front'
-                        or op.variant == 'function'}):
-        out.append(line)
+    protos = set()
+    for op in ops:
+        if op.kind == 'front' or op.variant == 'function':
+            own = [(None, op.kind, op.impl)] if op.impl else []
+            protos |= {proto(op, kind, impl) for _, kind, impl in own + by_key(op)}
+    out += [f'{line};\n' for line in sorted(protos)]
     out.append('#endif\n')
     return ''.join(out)
 
 
-def thunk(op):
-    """The function that goes into the table for the strided backends of a front."""
+def thunk(op, prefix, impl):
+    """The function that goes into the table for a front."""
     ins = [n for _, n, a in op.c_args() if a is None or a not in op.outs]
-    out = [f'static {op.ctype}dense_{op.id}({op.params()})\n{{\n']
+    out = [f'static {op.ctype}{prefix}_{op.id}({op.params()})\n{{\n']
     if op.variant == 'function' and op.multi:
         results = [n for _, n in op.c_results()]
         for r in results:
             out.append(f'\t*{r} = NULL;\n')
         args = ', '.join([f'&op_{op.id}'] + results + ins)
-        out.append(f'\treturn front_{op.impl}({args});\n')
+        out.append(f'\treturn front_{impl}({args});\n')
     elif op.variant == 'function':
         args = ', '.join([f'&op_{op.id}', '&result'] + ins)
         out.append('\ttensor *result = NULL;\n\n')
-        out.append(f'\treturn front_{op.impl}({args}) < 0 ? NULL : result;\n')
+        out.append(f'\treturn front_{impl}({args}) < 0 ? NULL : result;\n')
     else:
         targets = ['self'] if op.variant == 'inplace' else [a.name for a in op.outs]
         locs = [f'*result{i} = {t}' for i, t in enumerate(targets)]
@@ -45,7 +55,7 @@ def thunk(op):
         args = ', '.join([f'&op_{op.id}'] + [f'&result{i}' for i in range(len(targets))] + ins)
         for t in targets:
             out.append(f'\tif (check_writable(&op_{op.id}, {t}) < 0)\n\t\treturn {fail(op)};\n')
-        out.append(f'\tif (front_{op.impl}({args}) < 0)\n\t\treturn {fail(op)};\n')
+        out.append(f'\tif (front_{impl}({args}) < 0)\n\t\treturn {fail(op)};\n')
         for t in targets:
             out.append(f'\ttensor_bump_version({t});\n')
         out.append(f'\treturn {"0" if op.multi else targets[0]};\n')
@@ -167,22 +177,32 @@ def registry(ops):
     return ''.join(out)
 
 
+def filled(op):
+    """(C expression of a key set, C function) of every function in an op's table."""
+    own = {'view': 'KEYS_STRIDED', 'composite': 'KEYS_STRIDED', 'factory': 'KEYS_BACKEND',
+           'kernel': 'KEYS_DENSE', 'front': 'KEYS_DENSE', 'dispatch': '0'}[op.kind]
+    own_fn = f'dense_{op.id}' if op.kind == 'front' else f'{op.kind}_{op.impl}'
+    same = [f'KEY_BIT({KEYS[key]})' for key, name in op.dispatch.items() if name == 'same']
+    res = [] if op.kind == 'dispatch' else [(' | '.join([own] + same), own_fn)]
+    for key, kind, name in by_key(op):
+        fn = f'{key}_{op.id}' if kind == 'front' else f'kernel_{name}'
+        res.append((f'KEY_BIT({KEYS[key]})', fn))
+    return res
+
+
 def source(ops):
     """The rows of one family."""
     out = [NOTE, '#include "ops_fronts.h"\n#include "../lib/dispatch/boxed.h"\n\n']
     for op in ops:
         if op.kind == 'front':
-            out.append(thunk(op))
+            out.append(thunk(op, 'dense', op.impl))
+            out += [thunk(op, key, name) for key, _, name in by_key(op)]
         out.append(boxer(op))
         out.append(unboxer(op))
         out.append(row(op))
     out.append('__attribute__((constructor(101))) static void fill_tables(void)\n{\n')
     for op in ops:
-        if op.kind == 'front':
-            out.append(f'\tdispatch_fill(&op_{op.id}, KEYS_DENSE, (tensor_kernel)dense_{op.id});\n')
-        else:
-            keys = {'view': 'KEYS_STRIDED', 'composite': 'KEYS_BACKEND', 'factory': 'KEYS_BACKEND',
-                    'kernel': 'KEYS_DENSE'}[op.kind]
-            out.append(f'\tdispatch_fill(&op_{op.id}, {keys}, (tensor_kernel){op.kind}_{op.impl});\n')
+        out += [f'\tdispatch_fill(&op_{op.id}, {keys}, (tensor_kernel){fn});\n'
+                for keys, fn in filled(op)]
     out.append('}\n')
     return ''.join(out)
