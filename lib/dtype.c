@@ -4,6 +4,7 @@
  * (bool < integer < float < complex); within an operator tensors with dimensions rank above
  * zero-dimensional ones, and those above numbers, unless the category is higher.
  */
+#include "half.h"
 #include "internal.h"
 
 const uint8_t dtype_sizes[TENSOR_DTYPE_COUNT] = {
@@ -133,6 +134,18 @@ int element_load(const void *p, enum tensor_dtype dtype, tensor_scalar *value)
 	case TENSOR_I64:
 		*value = tensor_scalar_int(*(const int64_t *)p);
 		return 0;
+	case TENSOR_F16:
+		*value = tensor_scalar_float(f16_to_f32(*(const uint16_t *)p));
+		return 0;
+	case TENSOR_BF16:
+		*value = tensor_scalar_float(bf16_to_f32(*(const uint16_t *)p));
+		return 0;
+	case TENSOR_C64:
+		*value = tensor_scalar_complex(((const float *)p)[0], ((const float *)p)[1]);
+		return 0;
+	case TENSOR_C128:
+		*value = tensor_scalar_complex(((const double *)p)[0], ((const double *)p)[1]);
+		return 0;
 	case TENSOR_F32:
 		*value = tensor_scalar_float(*(const float *)p);
 		return 0;
@@ -148,7 +161,8 @@ TENSOR_EXPORT int element_store(void *p, enum tensor_dtype dtype, tensor_scalar 
 {
 	switch (dtype) {
 	case TENSOR_BOOL:
-		*(uint8_t *)p = v.kind >= TENSOR_SCALAR_FLOAT ? v.d != 0 : v.i != 0;
+		*(uint8_t *)p = v.kind >= TENSOR_SCALAR_FLOAT ? v.d != 0 || scalar_imag(v) != 0 :
+								v.i != 0;
 		return 0;
 	case TENSOR_U8:
 	case TENSOR_I8:
@@ -162,6 +176,20 @@ TENSOR_EXPORT int element_store(void *p, enum tensor_dtype dtype, tensor_scalar 
 		return 0;
 	case TENSOR_I64:
 		*(int64_t *)p = scalar_int(v);
+		return 0;
+	case TENSOR_F16:
+		*(uint16_t *)p = f32_to_f16((float)scalar_double(v));
+		return 0;
+	case TENSOR_BF16:
+		*(uint16_t *)p = f32_to_bf16((float)scalar_double(v));
+		return 0;
+	case TENSOR_C64:
+		((float *)p)[0] = (float)scalar_double(v);
+		((float *)p)[1] = (float)scalar_imag(v);
+		return 0;
+	case TENSOR_C128:
+		((double *)p)[0] = scalar_double(v);
+		((double *)p)[1] = scalar_imag(v);
 		return 0;
 	case TENSOR_F32:
 		*(float *)p = (float)scalar_double(v);

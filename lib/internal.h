@@ -282,6 +282,18 @@ static inline bool dtype_is_complex(unsigned d)
 	return d == TENSOR_C64 || d == TENSOR_C128;
 }
 
+/* What kernels compute a half precision dtype in. */
+static inline enum tensor_dtype dtype_wide(unsigned d)
+{
+	return d == TENSOR_F16 || d == TENSOR_BF16 ? TENSOR_F32 : (enum tensor_dtype)d;
+}
+
+/* The dtype of a complex one's parts, and of an absolute value. */
+static inline enum tensor_dtype dtype_real(unsigned d)
+{
+	return d == TENSOR_C64 ? TENSOR_F32 : d == TENSOR_C128 ? TENSOR_F64 : (enum tensor_dtype)d;
+}
+
 static inline bool dtype_is_int(unsigned d)
 {
 	return d >= TENSOR_U8 && d <= TENSOR_I64;
@@ -291,6 +303,12 @@ static inline bool dtype_is_int(unsigned d)
 enum tensor_dtype promote_scalar(const tensor *t, tensor_scalar s);
 /* Ints and bools become the default float type, others stay. */
 enum tensor_dtype dtype_to_float(enum tensor_dtype d);
+
+/* Ints and bools: nothing after the point. */
+static inline bool dtype_is_integral(unsigned d)
+{
+	return d >= TENSOR_BOOL && d <= TENSOR_I64;
+}
 
 static inline double scalar_double(tensor_scalar s)
 {
@@ -302,7 +320,12 @@ static inline int64_t scalar_int(tensor_scalar s)
 	return s.kind >= TENSOR_SCALAR_FLOAT ? (int64_t)s.d : s.i;
 }
 
-/* One element at p, as a number and back. -EOPNOTSUPP for dtypes not handled. */
+static inline double scalar_imag(tensor_scalar s)
+{
+	return s.kind == TENSOR_SCALAR_COMPLEX ? s.imag : 0;
+}
+
+/* One element at p, as a number and back. -EOPNOTSUPP for what is no dtype. */
 int element_load(const void *p, enum tensor_dtype dtype, tensor_scalar *value);
 int element_store(void *p, enum tensor_dtype dtype, tensor_scalar value);
 

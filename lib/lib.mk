@@ -21,7 +21,8 @@ LEVELS    := v2 v3 v4
 LIB_CFLAGS := -std=gnu11 $(CFLAGS) $(WARN) -fPIC -fvisibility=hidden -fwrapv -ffp-contract=off \
               -fno-math-errno -fno-trapping-math -pthread $(SANITIZE) -MMD -MP
 LIB_LIBS   := -lsleef -ldl -lm -pthread
-CPU_CFLAGS := -O3 -Wno-psabi -Wno-type-limits
+# Complex products without C99's second look at NaN, quotients with its range: as in Fortran.
+CPU_CFLAGS := -O3 -fcx-fortran-rules -Wno-psabi -Wno-type-limits
 LEVEL_v4   := -mprefer-vector-width=512
 # Products may round once where a multiplication and an addition round twice.
 CPU_CFLAGS_matmul_f32 := -ffp-contract=fast

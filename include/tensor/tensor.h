@@ -94,6 +94,8 @@ int tensor_copy_from(tensor *t, const void *data, size_t nbytes);
 /* The one element as a number. With more or fewer elements: EINVAL, and *value stays. */
 int tensor_item(const tensor *t, double *value);
 int tensor_item_int(const tensor *t, int64_t *value);
+/* The same for every dtype: bool, int, float or complex. The others give the real part. */
+int tensor_item_scalar(const tensor *t, tensor_scalar *value);
 /* Element at an index of dim integers, as a number. */
 int tensor_at(const tensor *t, tensor_ints index, double *value);
 

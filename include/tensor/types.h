@@ -118,6 +118,15 @@ static inline tensor_scalar tensor_scalar_float(double v)
 	return s;
 }
 
+static inline tensor_scalar tensor_scalar_complex(double real, double imag)
+{
+	tensor_scalar s = {{0}, 0, TENSOR_SCALAR_COMPLEX, 0};
+
+	s.d = real;
+	s.imag = imag;
+	return s;
+}
+
 #ifndef __cplusplus
 /* TENSOR_SCALAR(3), TENSOR_SCALAR(0.5), TENSOR_SCALAR((bool)x): the kind follows the C type. */
 #define TENSOR_SCALAR(x)                                                                          \

@@ -51,6 +51,7 @@ static bool build_flat(struct tensor_iter *it, const tensor *const *op, int nops
 		const tensor *t = op[i];
 
 		it->strides[i][0] = 0;
+		it->type[i] = t ? t->dtype : dtype_wide(it->dtype);
 		if (!t)
 			continue;
 		it->data[i] = t->data;
@@ -79,6 +80,7 @@ static void fill_strides(struct tensor_iter *it, const tensor *const *op, int no
 			it->strides[i][d] = moves ? op[i]->strides[own] * (int64_t)itemsize(op[i])
 						  : 0;
 		}
+		it->type[i] = op[i] ? op[i]->dtype : dtype_wide(it->dtype);
 		if (op[i])
 			it->data[i] = op[i]->data;
 	}
@@ -234,6 +236,78 @@ void iter_run(const struct tensor_iter *it, iter_loop loop, const void *params)
 	}
 	parallel_for(0, it->numel, ITER_GRAIN, walk_range,
 		     &(struct walk){.it = it, .loop = loop, .params = params});
+}
+
+/* ---- conversion ------------------------------------------------------------------------------ */
+
+#define BLOCK	   256 /* elements at a time */
+#define BLOCK_ITEM 16 /* bytes of the largest element */
+
+struct conversion {
+	iter_loop loop;
+	const void *params;
+	const struct tensor_iter *it;
+	const uint8_t *want;
+	const iter_convert *convert;
+};
+
+static void convert(iter_loop loop, char *to, int64_t to_stride, char *from, int64_t from_stride,
+		    int64_t n)
+{
+	char *const data[] = {to, from};
+	const int64_t s0[] = {to_stride, from_stride}, s1[] = {0, 0};
+
+	loop(data, s0, s1, n, 1, NULL);
+}
+
+/* n elements of a row: inputs into blocks, the loop, the output out of its block. */
+static void convert_block(const struct conversion *c, char *const *row, const int64_t *s0,
+			  int64_t n)
+{
+	_Alignas(64) char block[ITER_OPERANDS][BLOCK * BLOCK_ITEM];
+	int64_t stride[ITER_OPERANDS], s1[ITER_OPERANDS] = {0};
+	char *data[ITER_OPERANDS];
+
+	for (int i = c->it->nops - 1; i >= 0; i--) {
+		unsigned want = c->want[i], have = c->it->type[i];
+
+		data[i] = row[i];
+		stride[i] = s0[i];
+		if (want == have)
+			continue;
+		data[i] = block[i];
+		stride[i] = i && !s0[i] ? 0 : dtype_sizes[want];
+		if (i)
+			convert((*c->convert)[want][have], block[i], stride[i], row[i], s0[i],
+				s0[i] ? n : 1);
+	}
+	c->loop(data, stride, s1, n, 1, c->params);
+	if (data[0] != row[0])
+		convert((*c->convert)[c->it->type[0]][c->want[0]], row[0], s0[0], block[0],
+			stride[0], n);
+}
+
+static void converted_loop(char *const *data, const int64_t *s0, const int64_t *s1, int64_t n0,
+			   int64_t n1, const void *params)
+{
+	const struct conversion *c = params;
+	char *row[ITER_OPERANDS];
+
+	for (int64_t j = 0; j < n1; j++) {
+		for (int64_t at = 0; at < n0; at += BLOCK) {
+			for (int i = 0; i < c->it->nops; i++)
+				row[i] = data[i] + j * s1[i] + at * s0[i];
+			convert_block(c, row, s0, n0 - at < BLOCK ? n0 - at : BLOCK);
+		}
+	}
+}
+
+void iter_run_converted(const struct tensor_iter *it, iter_loop loop, const void *params,
+			const uint8_t *want, const iter_convert *convert)
+{
+	struct conversion c = {loop, params, it, want, convert};
+
+	iter_run(it, converted_loop, &c);
 }
 
 /* ---- memory overlap --------------------------------------------------------------------------- */

@@ -18,6 +18,7 @@ struct tensor_iter {
 	int ndim, nops;
 	int64_t numel;
 	enum tensor_dtype dtype; /* in which the kernel computes: the inputs' */
+	uint8_t type[ITER_OPERANDS]; /* the operands' own dtypes */
 	char *data[ITER_OPERANDS];
 	/* As given to iter_build(), NULL for a number: for backends that must know the device.
 	 * Borrowed from the caller, who keeps it for as long as a kernel runs. */
@@ -34,10 +35,19 @@ typedef void (*iter_loop)(char *const *data, const int64_t *s0, const int64_t *s
 			  int64_t n1, const void *params);
 
 /* Operands of shapes that broadcast to op[0]'s (checked by the caller). NULL entries have been
- * set up by iter_scalar() and keep that. */
+ * set up by iter_scalar(), with an element of dtype_wide(it->dtype), and keep that. */
 void iter_build(struct tensor_iter *it, const tensor *const *op, int nops);
 /* Runs the loop over everything, in parallel where that pays. */
 void iter_run(const struct tensor_iter *it, iter_loop loop, const void *params);
+
+/*
+ * Runs a loop whose operands have the dtypes `want` over operands of other dtypes: what differs
+ * goes through blocks on the stack, converted by the loops (operand 0 to, 1 from) in
+ * convert[to][from]. NULL in convert for a pair that is needed must not be.
+ */
+typedef iter_loop iter_convert[TENSOR_DTYPE_COUNT][TENSOR_DTYPE_COUNT];
+void iter_run_converted(const struct tensor_iter *it, iter_loop loop, const void *params,
+			const uint8_t *want, const iter_convert *convert);
 
 /* Operand i is one element at p, for every position. Before iter_build(). */
 static inline void iter_scalar(struct tensor_iter *it, int i, void *p)

@@ -127,6 +127,16 @@ static int item(const tensor *t, tensor_scalar *s)
 	return 0;
 }
 
+TENSOR_EXPORT int tensor_item_scalar(const tensor *t, tensor_scalar *value)
+{
+	tensor_scalar s;
+	int err = item(t, &s);
+
+	if (!err)
+		*value = s;
+	return err;
+}
+
 TENSOR_EXPORT int tensor_item(const tensor *t, double *value)
 {
 	tensor_scalar s;

@@ -113,6 +113,7 @@ int front_begin(const struct tensor_op *op, struct front_out *o, tensor *given,
 {
 	const tensor *first = inputs[0];
 
+	o->dtype = dtype;
 	for (int i = 1; i < ninputs; i++)
 		if (inputs[i] && front_same_device(op->schema.name, first, inputs[i]) < 0)
 			return error_code();
@@ -135,6 +136,7 @@ int front_begin_apart(const struct tensor_op *op, struct front_out *o, tensor *g
 	const tensor *sharing = NULL;
 	char text[SHAPE_TEXT];
 
+	o->dtype = dtype;
 	for (int i = 1; i < ninputs; i++)
 		if (front_same_device(op->schema.name, inputs[0], inputs[i]) < 0)
 			return error_code();
@@ -161,16 +163,28 @@ int front_begin_apart(const struct tensor_op *op, struct front_out *o, tensor *g
 	return o->t ? 0 : error_code();
 }
 
+int front_begin_wide(const struct tensor_op *op, struct front_out *o, tensor *given,
+		     enum tensor_dtype dtype, const int64_t *sizes, int ndim,
+		     const tensor *const *inputs, int ninputs)
+{
+	int err = front_begin(op, o, given, dtype_wide(dtype), sizes, ndim, inputs, ninputs);
+
+	o->dtype = dtype;
+	return err;
+}
+
 int front_end(const struct tensor_op *op, struct front_out *o, tensor **out, int err)
 {
 	if (o->t == o->given)
 		return err;
-	if (!o->given && !err) {
+	if (!o->given && !err && o->t->dtype == o->dtype) {
 		*out = o->t;
 		return 0;
 	}
-	if (!err)
+	if (!err && o->given)
 		err = front_copy(o->given, o->t);
+	else if (!err)
+		err = (*out = front_cast(o->t, o->dtype)) ? 0 : error_code();
 	tensor_put(o->t);
 	return err;
 }

@@ -20,6 +20,7 @@
 struct front_out {
 	tensor *t;
 	tensor *given; /* the caller's, NULL for the functional form */
+	enum tensor_dtype dtype; /* of the functional form's result */
 };
 
 /* Inputs (NULL entries are skipped) are checked for being on one device and for overlap. */
@@ -33,6 +34,13 @@ int front_begin(const struct tensor_op *op, struct front_out *o, tensor *given,
 int front_begin_apart(const struct tensor_op *op, struct front_out *o, tensor *given,
 		      enum tensor_dtype dtype, const int64_t *sizes, int ndim,
 		      const tensor *const *inputs, int ninputs);
+/*
+ * For kernels that know f32 instead of the halves: t is of the wider dtype then, and front_end()
+ * converts. The inputs' counterpart is front_wide().
+ */
+int front_begin_wide(const struct tensor_op *op, struct front_out *o, tensor *given,
+		     enum tensor_dtype dtype, const int64_t *sizes, int ndim,
+		     const tensor *const *inputs, int ninputs);
 /* Finishes with the kernel's result: copies a temporary to its place, sets *out; on error
  * releases what was made. Returns err. */
 int front_end(const struct tensor_op *op, struct front_out *o, tensor **out, int err);
@@ -42,6 +50,11 @@ enum tensor_dtype front_dtype(const struct tensor_op *op, enum tensor_dtype *com
 
 /* An operand in another dtype: an owned tensor, or self with one more reference. */
 tensor *front_cast(tensor *self, enum tensor_dtype dtype);
+/* Halves as f32, others as they are: an owned tensor, or self with one more reference. */
+static inline tensor *front_wide(tensor *self)
+{
+	return front_cast(self, dtype_wide(self->dtype));
+}
 /* dst = src, any dtypes, strides and devices, shapes that broadcast. */
 int front_copy(tensor *dst, const tensor *src);
 int front_same_device(const char *op, const tensor *a, const tensor *b);

@@ -5,15 +5,15 @@
  */
 #include "front.h"
 
-/* An operand: a tensor of the common dtype, or one number in `value`. */
+/* An operand: a tensor, or one number of the common dtype, if a half as f32, in `value`. */
 struct operand {
 	const tensor *t;
 	tensor *owned; /* a cast, to be released */
 	_Alignas(16) char value[16];
 };
 
-/* A 0-d tensor on the CPU becomes a number, which costs no tensor for the cast, and may stand
- * next to tensors of any device. */
+/* The CPU's kernels convert on the way; others want the common dtype. A 0-d tensor on the CPU
+ * becomes a number, and may stand next to tensors of any device. */
 static int operand_init(struct operand *o, tensor *t, enum tensor_dtype dtype, const tensor *out)
 {
 	tensor_scalar s;
@@ -23,10 +23,12 @@ static int operand_init(struct operand *o, tensor *t, enum tensor_dtype dtype, c
 	if (likely(t->dtype == dtype && t->device.type == out->device.type))
 		return 0;
 	if (t->ndim == 0 && t->device.type == TENSOR_CPU && element_load(t->data, t->dtype, &s) == 0 &&
-	    element_store(o->value, dtype, s) == 0) {
+	    element_store(o->value, dtype_wide(dtype), s) == 0) {
 		o->t = NULL;
 		return 0;
 	}
+	if (out->device.type == TENSOR_CPU)
+		return 0;
 	o->t = o->owned = front_cast(t, dtype);
 	return o->t ? 0 : error_code();
 }
@@ -142,7 +144,7 @@ static int binary_scalar(const struct tensor_op *op, const struct tensor_loops *
 		return error_code();
 	err = operand_init(&a[0], self, common, o.t);
 	a[1].t = NULL;
-	if (!err && element_store(a[1].value, common, other) < 0)
+	if (!err && element_store(a[1].value, dtype_wide(common), other) < 0)
 		err = kernel_no_dtype(op->schema.name, common, "cpu");
 	if (!err)
 		err = run(op, loops, o.t, a, 2, common, params);

@@ -8,11 +8,14 @@
 	BINARY_LOOP(mul_##d, T, T, (T)(x * y))                                                    \
 	UNARY_LOOP(neg_##d, T, T, (T)(-x))
 DTYPES_NUMBER(ARITH)
+DTYPES_COMPLEX(ARITH)
 
 BINARY_LOOP(add_bool, uint8_t, uint8_t, x | y)
 BINARY_LOOP(mul_bool, uint8_t, uint8_t, x &y)
 BINARY_LOOP(div_f32, float, float, x / y)
 BINARY_LOOP(div_f64, double, double, x / y)
+BINARY_LOOP(div_c64, float complex, float complex, x / y)
+BINARY_LOOP(div_c128, double complex, double complex, x / y)
 
 #define ALPHA_INT(d, T, D)                                                                        \
 	BINARY_LOOP_WITH(add_alpha_##d, T, T,                                                     \
@@ -22,8 +25,13 @@ BINARY_LOOP(div_f64, double, double, x / y)
 	BINARY_LOOP_WITH(add_alpha_##d, T, T,                                                     \
 			 T alpha = (T)scalar_double(((const struct pointwise_params *)params)->a), \
 			 x + alpha * y)
+#define ALPHA_COMPLEX(d, T, D)                                                                    \
+	BINARY_LOOP_WITH(add_alpha_##d, T, T,                                                     \
+			 tensor_scalar s = ((const struct pointwise_params *)params)->a;          \
+			 T alpha = (T)CMPLX(scalar_double(s), scalar_imag(s)), x + alpha * y)
 DTYPES_INT(ALPHA_INT)
 DTYPES_FLOAT(ALPHA_FLOAT)
+DTYPES_COMPLEX(ALPHA_COMPLEX)
 
 #define ADD(d, T, D)   [D] = add_##d,
 #define SUB(d, T, D)   [D] = sub_##d,
@@ -31,11 +39,14 @@ DTYPES_FLOAT(ALPHA_FLOAT)
 #define NEG(d, T, D)   [D] = neg_##d,
 #define ALPHA(d, T, D) [D] = add_alpha_##d,
 
-POINTWISE(add, DTYPES_NUMBER(ADD)[TENSOR_BOOL] = add_bool)
-POINTWISE(add_alpha, DTYPES_NUMBER(ALPHA))
-POINTWISE(sub, DTYPES_NUMBER(SUB))
-POINTWISE(mul, DTYPES_NUMBER(MUL)[TENSOR_BOOL] = mul_bool)
-POINTWISE(div, [TENSOR_F32] = div_f32, [TENSOR_F64] = div_f64)
-POINTWISE(neg, DTYPES_NUMBER(NEG))
+#define DIV(d, T, D)   [D] = div_##d,
+#define NUMBERS(X)     DTYPES_NUMBER(X) DTYPES_COMPLEX(X)
+
+POINTWISE(add, NUMBERS(ADD)[TENSOR_BOOL] = add_bool)
+POINTWISE(add_alpha, NUMBERS(ALPHA))
+POINTWISE(sub, NUMBERS(SUB))
+POINTWISE(mul, NUMBERS(MUL)[TENSOR_BOOL] = mul_bool)
+POINTWISE(div, DTYPES_FLOAT(DIV) DTYPES_COMPLEX(DIV))
+POINTWISE(neg, NUMBERS(NEG))
 
 CPU_KERNELS(K(add), K(add_alpha), K(sub), K(mul), K(div), K(neg))

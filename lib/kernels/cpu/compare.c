@@ -2,14 +2,16 @@
 /* Comparisons (result bool) and where, which chooses by one. */
 #include "cpu.h"
 
-#define COMPARE(d, T, D)                                                                          \
+#define EQUAL(d, T, D)                                                                            \
 	BINARY_LOOP(eq_##d, T, uint8_t, x == y)                                                   \
-	BINARY_LOOP(ne_##d, T, uint8_t, x != y)                                                   \
+	BINARY_LOOP(ne_##d, T, uint8_t, x != y)
+DTYPES_ALL(EQUAL)
+#define COMPARE(d, T, D)                                                                          \
 	BINARY_LOOP(lt_##d, T, uint8_t, x < y)                                                    \
 	BINARY_LOOP(le_##d, T, uint8_t, x <= y)                                                   \
 	BINARY_LOOP(gt_##d, T, uint8_t, x > y)                                                    \
 	BINARY_LOOP(ge_##d, T, uint8_t, x >= y)
-DTYPES_ALL(COMPARE)
+DTYPES_REAL(COMPARE)
 
 #define EQ(d, T, D) [D] = eq_##d,
 #define NE(d, T, D) [D] = ne_##d,
@@ -18,15 +20,15 @@ DTYPES_ALL(COMPARE)
 #define GT(d, T, D) [D] = gt_##d,
 #define GE(d, T, D) [D] = ge_##d,
 
-POINTWISE(eq, DTYPES_ALL(EQ))
-POINTWISE(ne, DTYPES_ALL(NE))
-POINTWISE(lt, DTYPES_ALL(LT))
-POINTWISE(le, DTYPES_ALL(LE))
-POINTWISE(gt, DTYPES_ALL(GT))
-POINTWISE(ge, DTYPES_ALL(GE))
+PREDICATE(eq, DTYPES_ALL(EQ))
+PREDICATE(ne, DTYPES_ALL(NE))
+PREDICATE(lt, DTYPES_REAL(LT))
+PREDICATE(le, DTYPES_REAL(LE))
+PREDICATE(gt, DTYPES_REAL(GT))
+PREDICATE(ge, DTYPES_REAL(GE))
 
-/* Operands: out, condition (bool), self, other. */
-#define WHERE(d, T, D)                                                                            \
+/* Operands: out, condition (bool), self, other. The choice moves bits of any dtype. */
+#define WHERE(d, T)                                                                               \
 	static void where_##d(char *const *data, const int64_t *s0, const int64_t *s1,            \
 			      int64_t n0, int64_t n1, const void *params)                         \
 	{                                                                                         \
@@ -53,9 +55,19 @@ POINTWISE(ge, DTYPES_ALL(GE))
 			b += s1[3];                                                               \
 		}                                                                                 \
 	}
-DTYPES_ALL(WHERE)
+WHERE(1, uint8_t)
+WHERE(2, uint16_t)
+WHERE(4, uint32_t)
+WHERE(8, uint64_t)
+WHERE(16, double complex)
 
-#define W(d, T, D) [D] = where_##d,
-POINTWISE(where, DTYPES_ALL(W))
+static int cpu_where(struct tensor_iter *it, const struct pointwise_params *params)
+{
+	static const iter_loop loops[] = {[1] = where_1, [2] = where_2, [4] = where_4,
+					  [8] = where_8, [16] = where_16};
+	const uint8_t want[] = {it->dtype, TENSOR_BOOL, it->dtype, it->dtype};
+
+	return CPU_NAME(pointwise_run_as)("where", it, loops[dtype_sizes[it->dtype]], want, params);
+}
 
 CPU_KERNELS(K(eq), K(ne), K(lt), K(le), K(gt), K(ge), K(where))

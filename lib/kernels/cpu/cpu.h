@@ -9,6 +9,9 @@
 
 #include "../kernels.h"
 
+#include <complex.h>
+#undef I
+
 struct cpu_kernel {
 	const char *name; /* of the loop */
 	tensor_kernel fn;
@@ -44,8 +47,13 @@ void cpu_register(const char *level, const struct cpu_kernel *kernels, size_t n)
 #define DTYPES_FLOAT(X)                                                                           \
 	X(f32, float, TENSOR_F32)                                                                 \
 	X(f64, double, TENSOR_F64)
+#define DTYPES_COMPLEX(X)                                                                         \
+	X(c64, float complex, TENSOR_C64)                                                         \
+	X(c128, double complex, TENSOR_C128)
+/* The halves are in no list: kernels compute them as f32, see pointwise_run(). */
 #define DTYPES_NUMBER(X) DTYPES_INT(X) DTYPES_FLOAT(X)
-#define DTYPES_ALL(X)	 X(b8, uint8_t, TENSOR_BOOL) DTYPES_NUMBER(X)
+#define DTYPES_REAL(X)	 X(b8, uint8_t, TENSOR_BOOL) DTYPES_NUMBER(X)
+#define DTYPES_ALL(X)	 DTYPES_REAL(X) DTYPES_COMPLEX(X)
 
 /* One element may be read and written by the same iteration, never by another. */
 #define IVDEP _Pragma("GCC ivdep")
@@ -123,16 +131,30 @@ void cpu_register(const char *level, const struct cpu_kernel *kernels, size_t n)
 		}                                                                                 \
 	}
 
+/*
+ * Runs the loop for it->dtype, or for f32 where that is one of the halves and has none. Operands
+ * of other dtypes are converted on the way. `result` is what the loop writes: TENSOR_BOOL, or
+ * TENSOR_DTYPE_NONE for what it reads.
+ */
+int CPU_NAME(pointwise_run)(const char *name, struct tensor_iter *it, const iter_loop *loops,
+			    enum tensor_dtype result, const void *params);
+/* The same where operands have dtypes of their own: want[i] is what the loop sees. */
+int CPU_NAME(pointwise_run_as)(const char *name, struct tensor_iter *it, iter_loop loop,
+			       const uint8_t *want, const void *params);
+/* n elements, strides in bytes, of any dtypes: to[i] = from[i]. */
+void CPU_NAME(convert)(void *to, enum tensor_dtype to_dtype, int64_t to_stride, const void *from,
+		       enum tensor_dtype from_dtype, int64_t from_stride, int64_t n);
+
 /* A pointwise kernel: picks the loop for the dtype. Entries are [TENSOR_F32] = loop. */
-#define POINTWISE(NAME, ...)                                                                      \
+#define POINTWISE_TO(RESULT, NAME, ...)                                                           \
 	static int cpu_##NAME(struct tensor_iter *it, const struct pointwise_params *params)      \
 	{                                                                                         \
 		static const iter_loop loops[TENSOR_DTYPE_COUNT] = {__VA_ARGS__};                 \
                                                                                                   \
-		if (unlikely(!loops[it->dtype]))                                                  \
-			return kernel_no_dtype(#NAME, it->dtype, "cpu");                          \
-		iter_run(it, loops[it->dtype], params);                                           \
-		return 0;                                                                         \
+		return CPU_NAME(pointwise_run)(#NAME, it, loops, RESULT, params);                 \
 	}
+#define POINTWISE(NAME, ...) POINTWISE_TO(TENSOR_DTYPE_NONE, NAME, __VA_ARGS__)
+/* The same where the loops write bool. */
+#define PREDICATE(NAME, ...) POINTWISE_TO(TENSOR_BOOL, NAME, __VA_ARGS__)
 
 #endif

@@ -374,7 +374,7 @@ static int add(const char *name, tensor *out, int dim, const tensor *index, cons
 {
 	static const iter_loop loops[TENSOR_DTYPE_COUNT] = {
 #define ENTRY(d, T, D) [D] = add_##d,
-		DTYPES_ALL(ENTRY)
+		DTYPES_REAL(ENTRY)
 #undef ENTRY
 	};
 	struct tensor to = seen(out, walked, dim), from = seen(source, walked, -1);

@@ -26,7 +26,7 @@ static char best_level(void)
 		best = want[1];
 	while (best > '2' && !strchr(compiled, best))
 		best--;
-	return best;
+	return strchr(compiled, best) ? best : compiled[1];
 }
 
 void cpu_register(const char *level, const struct cpu_kernel *kernels, size_t n)

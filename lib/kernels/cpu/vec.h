@@ -6,6 +6,7 @@
 #ifndef TENSOR_VEC_H
 #define TENSOR_VEC_H
 
+#include <immintrin.h>
 #include <sleef.h>
 
 #if defined(__AVX512F__)
@@ -125,6 +126,61 @@ VEC_PART(f64, double)
 
 #define VEC_F32 (VEC_BYTES / 4)
 #define VEC_F64 (VEC_BYTES / 8)
+
+/* f16 to f32 and back for as many whole vectors as there are; how many elements that was. */
+#if defined(__AVX512F__)
+static inline int64_t vec_f16_to_f32(float *to, const uint16_t *from, int64_t n)
+{
+	int64_t i = 0;
+
+	for (; i + 16 <= n; i += 16)
+		_mm512_storeu_ps(to + i,
+				 _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)(from + i))));
+	return i;
+}
+
+static inline int64_t vec_f32_to_f16(uint16_t *to, const float *from, int64_t n)
+{
+	int64_t i = 0;
+
+	for (; i + 16 <= n; i += 16)
+		_mm256_storeu_si256((__m256i *)(to + i),
+				    _mm512_cvtps_ph(_mm512_loadu_ps(from + i),
+						    _MM_FROUND_TO_NEAREST_INT));
+	return i;
+}
+#elif defined(__F16C__)
+static inline int64_t vec_f16_to_f32(float *to, const uint16_t *from, int64_t n)
+{
+	int64_t i = 0;
+
+	for (; i + 8 <= n; i += 8)
+		_mm256_storeu_ps(to + i,
+				 _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(from + i))));
+	return i;
+}
+
+static inline int64_t vec_f32_to_f16(uint16_t *to, const float *from, int64_t n)
+{
+	int64_t i = 0;
+
+	for (; i + 8 <= n; i += 8)
+		_mm_storeu_si128((__m128i *)(to + i),
+				 _mm256_cvtps_ph(_mm256_loadu_ps(from + i),
+						 _MM_FROUND_TO_NEAREST_INT));
+	return i;
+}
+#else
+static inline int64_t vec_f16_to_f32(float *to, const uint16_t *from, int64_t n)
+{
+	return 0;
+}
+
+static inline int64_t vec_f32_to_f16(uint16_t *to, const float *from, int64_t n)
+{
+	return 0;
+}
+#endif
 
 static inline vec_f32 exp_v32(vec_f32 x)
 {

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR MIT
+/* Twelve dtypes: conversion between every pair, halves bit by bit, operands of mixed dtypes. */
+#include "check.h"
+
+#include <complex.h>
+#include <math.h>
+
+/* Element i of a contiguous tensor, as a complex number. */
+static double complex element(const tensor *t, int64_t i)
+{
+	tensor_scalar s;
+
+	tensor *flat = tensor_view((tensor *)t, TENSOR_SHAPE(-1));
+
+	assert_int_equal(tensor_item_scalar(tensor_select(flat, 0, i), &s), 0);
+	if (s.kind <= TENSOR_SCALAR_INT)
+		return s.i;
+	return CMPLX(s.d, s.kind == TENSOR_SCALAR_COMPLEX ? s.imag : 0);
+}
+
+static tensor *as(tensor *t, enum tensor_dtype dtype)
+{
+	return tensor_to(t, TENSOR_OPTIONS(.dtype = dtype));
+}
+
+/* Small whole numbers survive the way through any dtype but bool. */
+static void every_pair_converts(void **state)
+{
+	tensor_scope {
+		tensor *seven = tensor_arange(tensor_scalar_int(7), TENSOR_OPTIONS(.dtype = TENSOR_I64));
+
+		for (int a = TENSOR_BOOL; a < TENSOR_DTYPE_COUNT; a++) {
+			for (int b = TENSOR_BOOL; b < TENSOR_DTYPE_COUNT; b++) {
+				tensor *t = as(as(seven, a), b);
+
+				assert_non_null(t);
+				for (int i = 0; i < 7; i++) {
+					bool truth = a == TENSOR_BOOL || b == TENSOR_BOOL;
+
+					assert_true(element(t, i) == (truth ? i != 0 : i));
+				}
+			}
+		}
+	}
+}
+
+/* All bit patterns of f16 go to f32 and come back; so do bf16's. NaN stays NaN. */
+static void halves_are_exact_in_f32(void **state)
+{
+	static const enum tensor_dtype halves[] = {TENSOR_F16, TENSOR_BF16};
+
+	for (int k = 0; k < 2; k++) {
+		tensor_scope {
+			tensor *h = tensor_empty(TENSOR_SHAPE(65536), TENSOR_OPTIONS(.dtype = halves[k]));
+			uint16_t *bits = tensor_data(h), *back;
+			float *f;
+
+			for (int i = 0; i < 65536; i++)
+				bits[i] = (uint16_t)i;
+			f = tensor_data(as(h, TENSOR_F32));
+			back = tensor_data(as(as(h, TENSOR_F32), halves[k]));
+			for (int i = 0; i < 65536; i++) {
+				double want = k ? 0 : i & 0x7c00 ?
+					ldexp((i & 0x3ff) | 0x400, (i >> 10 & 31) - 25) : ldexp(i & 0x3ff, -24);
+
+				if (isnan(f[i])) {
+					assert_true(back[i] == (i | 0x0200) || (back[i] & 0x7fff) > 0x7c00);
+					continue;
+				}
+				assert_int_equal(back[i], i);
+				if (!k && (i & 0x7c00) != 0x7c00)
+					assert_true(fabsf(f[i]) == want);
+			}
+		}
+	}
+}
+
+/* The nearest half, ties to even, whatever the way there: vector, strided, one element. */
+static void halves_round_to_nearest_even(void **state)
+{
+	static const struct {
+		float in;
+		uint16_t f16, bf16;
+	} rows[] = {
+		{1.0f, 0x3c00, 0x3f80}, {-0.0f, 0x8000, 0x8000}, {65504.0f, 0x7bff, 0x4780},
+		{65519.0f, 0x7bff, 0x4780}, {65520.0f, 0x7c00, 0x4780}, {INFINITY, 0x7c00, 0x7f80},
+		{1.00048828125f, 0x3c00, 0x3f80}, {1.0014648f, 0x3c02, 0x3f80},
+		{0x1p-24f, 0x0001, 0x3380}, {0x1p-25f, 0x0000, 0x3300}, {0x1.8p-25f, 0x0001, 0x3340},
+		{1.00390625f, 0x3c04, 0x3f80}, {1.01171875f, 0x3c0c, 0x3f82}, {-3e38f, 0xfc00, 0xff62},
+		{3.4e38f, 0x7c00, 0x7f80},
+	};
+
+	tensor_scope {
+		int n = (int)(sizeof(rows) / sizeof(*rows));
+		tensor *f = tensor_empty(TENSOR_SHAPE(64, n), TENSOR_OPTIONS(0));
+		tensor *f16, *bf16;
+
+		for (int r = 0; r < 64; r++)
+			for (int i = 0; i < n; i++)
+				((float *)tensor_data(f))[r * n + i] = rows[i].in;
+		for (int way = 0; way < 2; way++) {
+			f16 = tensor_contiguous(as(way ? tensor_t(f) : f, TENSOR_F16));
+			bf16 = tensor_contiguous(as(way ? tensor_t(f) : f, TENSOR_BF16));
+			for (int r = 0; r < 64; r++) {
+				for (int i = 0; i < n; i++) {
+					int at = way ? i * 64 + r : r * n + i;
+
+					assert_int_equal(((uint16_t *)tensor_data(f16))[at], rows[i].f16);
+					assert_int_equal(((uint16_t *)tensor_data(bf16))[at], rows[i].bf16);
+				}
+			}
+		}
+		for (int i = 0; i < n; i++) {
+			tensor *one = tensor_full(TENSOR_SHAPE(1), tensor_scalar_float(rows[i].in),
+						  TENSOR_OPTIONS(.dtype = TENSOR_F16));
+
+			assert_int_equal(*(uint16_t *)tensor_data(one), rows[i].f16);
+		}
+	}
+}
+
+/* Each operand is read in its own dtype and the result is of the promoted one; strides included. */
+static void mixed_operands_promote(void **state)
+{
+	for (int a = TENSOR_BOOL; a < TENSOR_DTYPE_COUNT; a++) {
+		for (int b = TENSOR_BOOL; b < TENSOR_DTYPE_COUNT; b++) {
+			tensor_scope {
+				tensor *n = tensor_arange(tensor_scalar_int(600),
+							  TENSOR_OPTIONS(.dtype = TENSOR_I64));
+				tensor *x = as(tensor_view(n, TENSOR_SHAPE(30, 20)), a);
+				tensor *y = tensor_t(as(tensor_view(n, TENSOR_SHAPE(20, 30)), b));
+				tensor *sum = tensor_add(x, y), *want;
+
+				want = as(tensor_add(as(x, TENSOR_C128), as(y, TENSOR_C128)),
+					  tensor_promote_types(a, b));
+				if (a == TENSOR_BOOL && b == TENSOR_BOOL)
+					want = tensor_ne_scalar(as(want, TENSOR_F64), tensor_scalar_int(0));
+				assert_int_equal(tensor_dtype(sum), tensor_promote_types(a, b));
+				sum = tensor_contiguous(sum);
+				want = tensor_contiguous(want);
+				if (tensor_promote_types(a, b) != TENSOR_U8 &&
+				    tensor_promote_types(a, b) != TENSOR_I8)
+					for (int i = 0; i < 600; i++)
+						assert_true(element(sum, i) == element(want, i));
+			}
+		}
+	}
+}
+
+/* Half inputs compute in f32 and round once; a comparison of halves is bool. */
+static void halves_compute_in_f32(void **state)
+{
+	tensor_scope {
+		tensor *x = as(tensor_arange(tensor_scalar_int(1000), TENSOR_OPTIONS(.dtype = TENSOR_F32)),
+			       TENSOR_BF16);
+		tensor *y = tensor_exp(tensor_mul_scalar(x, tensor_scalar_float(-0.01)));
+		tensor *scaled = as(tensor_mul_scalar(as(x, TENSOR_F32), tensor_scalar_float(-0.01)), TENSOR_BF16);
+		uint16_t *got = tensor_data(y), *want = tensor_data(as(tensor_exp(as(scaled, TENSOR_F32)), TENSOR_BF16));
+		tensor *less = tensor_lt(x, tensor_t(x));
+
+		assert_int_equal(tensor_dtype(y), TENSOR_BF16);
+		for (int i = 0; i < 1000; i++)
+			assert_true(abs(got[i] - want[i]) <= 1);
+		assert_int_equal(tensor_dtype(less), TENSOR_BOOL);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(every_pair_converts),
+		cmocka_unit_test(halves_are_exact_in_f32),
+		cmocka_unit_test(halves_round_to_nearest_even),
+		cmocka_unit_test(mixed_operands_promote),
+		cmocka_unit_test(halves_compute_in_f32),
+	};
+
+	return cmocka_run_group_tests_name("dtypes", tests, NULL, NULL);
+}
