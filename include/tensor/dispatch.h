@@ -54,6 +54,8 @@ enum tensor_arg_type {
 	TENSOR_ARG_DTYPE, /* these three are optional wherever they occur */
 	TENSOR_ARG_LAYOUT,
 	TENSOR_ARG_DEVICE,
+	TENSOR_ARG_GENERATOR, /* not given, or NULL: the default one */
+	TENSOR_ARG_OPTIONAL_BOOL,
 };
 
 struct tensor_arg {
@@ -93,6 +95,7 @@ enum tensor_value_kind {
 	TENSOR_VALUE_FLOAT,
 	TENSOR_VALUE_SCALAR,
 	TENSOR_VALUE_DEVICE,
+	TENSOR_VALUE_GENERATOR,
 };
 
 /* One argument or result. 32 bytes, the same for every language. */
@@ -108,6 +111,7 @@ typedef struct tensor_value {
 		double f;
 		tensor_scalar scalar;
 		tensor_device device;
+		tensor_generator *generator;
 	};
 } tensor_value;
 

@@ -21,6 +21,9 @@ extern "C" {
 /* A tensor: opaque, reference-counted. Sizes and strides are in elements. */
 typedef struct tensor tensor;
 
+/* A generator of random numbers: opaque, reference-counted; see <tensor/random.h>. */
+typedef struct tensor_generator tensor_generator;
+
 /* Element types. The numbers are those of the kernel's UAPI and of the wire. */
 enum tensor_dtype {
 	TENSOR_DTYPE_NONE = 0,

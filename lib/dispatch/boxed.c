@@ -8,7 +8,8 @@
 static const char *kind_name(uint32_t kind)
 {
 	static const char *const names[] = {"nothing", "tensor", "tensor list", "int", "int list",
-					    "bool",    "float",	 "scalar",	"device"};
+					    "bool",    "float",	 "scalar",	"device",
+					    "generator"};
 
 	return kind < ARRAY_SIZE(names) ? names[kind] : "an unknown kind";
 }
@@ -190,6 +191,17 @@ tensor_device unbox_device(struct unboxer *u, int i, bool required, tensor_devic
 		u->err = tensor_fail(EINVAL, "%s: %d:%d is no device", u->op->schema.name,
 				     v->device.type, v->device.index);
 	return v->device;
+}
+
+tensor_generator *unbox_generator(struct unboxer *u, int i, bool required, tensor_generator *def)
+{
+	const tensor_value *v = given(u, i, required);
+
+	if (!v)
+		return def;
+	if (v->kind != TENSOR_VALUE_GENERATOR)
+		wrong_kind(u, i, "generator");
+	return v->generator;
 }
 
 int box_result(struct unboxer *u, tensor *t)

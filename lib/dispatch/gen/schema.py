@@ -47,12 +47,14 @@ TYPES = {
     'int[]': ('tensor_ints ', 'TENSOR_ARG_INTS', 'unbox_ints'),
     'int[]?': ('tensor_ints ', 'TENSOR_ARG_OPTIONAL_INTS', 'unbox_ints'),
     'bool': ('bool ', 'TENSOR_ARG_BOOL', 'unbox_bool'),
+    'bool?': ('int64_t ', 'TENSOR_ARG_OPTIONAL_BOOL', 'unbox_int'),
     'float': ('double ', 'TENSOR_ARG_FLOAT', 'unbox_float'),
     'Scalar': ('tensor_scalar ', 'TENSOR_ARG_SCALAR', 'unbox_scalar'),
     'Scalar?': ('tensor_scalar ', 'TENSOR_ARG_OPTIONAL_SCALAR', 'unbox_scalar'),
     'ScalarType?': ('enum tensor_dtype ', 'TENSOR_ARG_DTYPE', 'unbox_dtype'),
     'ScalarType': ('enum tensor_dtype ', 'TENSOR_ARG_DTYPE', 'unbox_dtype'),
     'Layout?': ('enum tensor_layout ', 'TENSOR_ARG_LAYOUT', 'unbox_layout'),
+    'Generator?': ('tensor_generator *', 'TENSOR_ARG_GENERATOR', 'unbox_generator'),
     'Device?': ('tensor_device ', 'TENSOR_ARG_DEVICE', 'unbox_device'),
 }
 
@@ -89,7 +91,8 @@ class Arg:
         """The default as a C expression, or a zero value where there is none."""
         d, t = self.default, self.type
         if t.endswith('?') and d in (None, 'None'):
-            return {'Tensor?': 'NULL', 'int?': 'TENSOR_NONE', 'int[]?': 'TENSOR_NO_INTS',
+            return {'Tensor?': 'NULL', 'int?': 'TENSOR_NONE', 'bool?': 'TENSOR_NONE',
+                    'int[]?': 'TENSOR_NO_INTS', 'Generator?': 'NULL',
                     'Scalar?': '((tensor_scalar){.kind = TENSOR_SCALAR_NONE})',
                     'Device?': '((tensor_device){0, 0})'}.get(t, '0')
         if t.startswith('Scalar') and not t.startswith('ScalarType'):
@@ -108,7 +111,7 @@ class Arg:
             return '((tensor_list){0})'
         if d is None:
             return '((tensor_device){0, 0})' if t == 'Device?' else '0'
-        return {'True': 'true', 'False': 'false', 'None': '0'}.get(d, d)
+        return {'True': 'true', 'False': 'false', 'None': '0', 'long': 'TENSOR_I64'}.get(d, d)
 
 
 def parse_arg(text, keyword):

@@ -70,7 +70,8 @@ def value(a, src):
              'int[]?': ('INTS', 'ints'), 'bool': ('BOOL', 'b'), 'float': ('FLOAT', 'f'),
              'Scalar': ('SCALAR', 'scalar'), 'Scalar?': ('SCALAR', 'scalar'),
              'ScalarType?': ('INT', 'i'), 'ScalarType': ('INT', 'i'), 'Layout?': ('INT', 'i'),
-             'Device?': ('DEVICE', 'device')}[a.type]
+             'Device?': ('DEVICE', 'device'), 'bool?': ('INT', 'i'),
+             'Generator?': ('GENERATOR', 'generator')}[a.type]
     if a.type == 'Tensor?':
         return f'{{.kind = {src} ? TENSOR_VALUE_TENSOR : TENSOR_VALUE_NONE, .t = {src}}}'
     return f'{{.kind = TENSOR_VALUE_{field[0]}, .{field[1]} = {src}}}'
