@@ -1,0 +1,19 @@
+# SPDX-License-Identifier: LGPL-2.1-only OR MIT
+#
+# PyTorch's operator table against ours: make conformance [OP="add mul"] [DTYPE=f32,i64] [ARGS=-v].
+# The reports are in build/conformance; `make bench-peers` installs what it needs.
+
+.PHONY: conformance conformance-sanitize
+
+conformance: $(LIB_SO) $(B)/libtensor.so
+	$(Q)tests/conformance/run --lib $(LIB_SO) --out $(B)/conformance $(if $(DTYPE),--dtype $(DTYPE)) \
+		$(ARGS) $(OP)
+
+# The same under ASan and UBSan; a report of theirs ends the process and is a failure of the call.
+conformance-sanitize:
+	$(Q)$(MAKE) --no-print-directory B=build/asan CFLAGS="-O1 -g" \
+		SANITIZE="-fsanitize=address,undefined -fno-sanitize-recover=all" build/asan/libtensor.so
+	$(Q)LD_PRELOAD="$$($(CC) -print-file-name=libasan.so) $$($(CC) -print-file-name=libubsan.so)" \
+		ASAN_OPTIONS=detect_leaks=0:abort_on_error=1:handle_segv=1 \
+		tests/conformance/run --lib build/asan/libtensor.so --out build/asan/conformance \
+		$(if $(DTYPE),--dtype $(DTYPE)) $(ARGS) $(OP)

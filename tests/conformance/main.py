@@ -1,0 +1,240 @@
+# SPDX-License-Identifier: LGPL-2.1-only OR MIT
+"""PyTorch's own samples through our operators: a table of operator x dtype.
+
+Every entry of PyTorch's operator table (op_db) runs in a process of its own: its sample_inputs,
+the same made non-contiguous, and its error_inputs, for every dtype that both have. What happens
+to a call is in replay.py. Results go to build/conformance/{report.json,report.txt}.
+"""
+import argparse
+import json
+import mmap
+import os
+import signal
+import sys
+import time
+import traceback
+
+os.environ.setdefault('OMP_NUM_THREADS', '1')
+import warnings
+
+warnings.filterwarnings('ignore')
+import torch
+
+import boxed
+import bridge
+import replay
+import report
+
+torch.set_num_threads(1)
+PROGRESS = 4000
+
+
+def operator_table():
+    from torch.testing._internal.common_methods_invocations import op_db
+    return op_db
+
+
+def names_of(info):
+    names = {info.name, info.name.split('.')[-1], info.aten_name}
+    return names | {a.name for a in info.aliases}
+
+
+def tolerance_of(info, dtype):
+    """The widest that the entry gives for this dtype on the CPU, or None."""
+    from torch.testing._internal.common_device_type import toleranceOverride
+    from torch.testing._internal.opinfo.core import DecorateInfo
+    rtol = atol = 0.0
+    for d in info.decorators:
+        if not isinstance(d, DecorateInfo) or d.device_type not in (None, 'cpu'):
+            continue
+        for override in d.decorators:
+            if isinstance(override, toleranceOverride) and dtype in override.d:
+                tol = override.d[dtype]
+                rtol, atol = max(rtol, tol.rtol), max(atol, tol.atol)
+    return (rtol, atol, dtype) if rtol or atol else None
+
+
+def run_sample(mode, fn):
+    """Below autograd; what PyTorch raises is an answer like any other."""
+    with torch._C._AutoDispatchBelowAutograd(), mode:
+        try:
+            fn()
+            return None
+        except Exception as e:
+            return e
+
+
+def samples_of(info, dtype, limit):
+    torch.manual_seed(0)
+    for i, s in enumerate(info.sample_inputs('cpu', dtype)):
+        if limit and i >= limit:
+            return
+        yield s
+        try:
+            yield s.noncontiguous()
+        except Exception:
+            pass
+
+
+def run_dtype(lib, info, name, args, progress):
+    dtype = bridge.TORCH[name]
+    tally = replay.Tally()
+    mode = replay.Replay(lib, tally, progress, not args.no_variants,
+                         set(args.operators) if args.strict else None)
+    mode.tolerance = tolerance_of(info, dtype)
+    done = 0
+    if dtype in info.supported_dtypes('cpu'):
+        for s in samples_of(info, dtype, args.samples):
+            grads = name in args.grad and info.supports_autograd
+            mode.grad_calls = [] if grads else None
+            run_sample(mode, lambda: info.op(s.input, *s.args, **s.kwargs))
+            if grads:
+                replay.backward(lib, tally, mode.grad_calls, mode.tolerance, progress)
+            done += 1
+    mode.grad_calls = None
+    if info.error_inputs_func and name == 'f32':
+        torch.manual_seed(0)
+        for e in info.error_inputs('cpu'):
+            s = e.sample_input
+            run_sample(mode, lambda: info.op(s.input, *s.args, **s.kwargs))
+            done += 1
+    rows = [dict(operator=op, kind=kind, dtype=name, **n) for (op, kind), n in tally.rows.items()]
+    faults = [dict(operator=op, kind=kind, dtype=name, count=n, message=m, entry=info.name)
+              for (op, kind, _), (n, m) in tally.failures.items()]
+    notes = [dict(operator=op, kind=kind, dtype=name, count=n, message=m)
+             for (op, kind, _), (n, m) in tally.notes.items()]
+    return dict(entry=info.name, dtype=name, rows=rows, failures=faults, notes=notes,
+                missing=tally.missing, samples=done)
+
+
+def child(lib, info, dtypes, args, fd, board):
+    """Writes a line of JSON for each dtype that it finished."""
+    def progress(text):
+        b = text.encode()[:PROGRESS - 1]
+        board[:len(b) + 1] = b + b'\0'
+    with os.fdopen(fd, 'w') as out:
+        for name in dtypes:
+            try:
+                res = run_dtype(lib, info, name, args, progress)
+            except Exception:
+                res = dict(entry=info.name, dtype=name, rows=[], notes=[], missing={}, samples=0,
+                           failures=[dict(operator='(runner)', kind='forward', dtype=name, count=1,
+                                          entry=info.name, message=traceback.format_exc()[-600:])])
+            out.write(json.dumps(res) + '\n')
+            out.flush()
+
+
+class Job:
+    """One entry: forked, and again for the dtypes after one that crashed."""
+
+    def __init__(self, lib, info, args):
+        self.lib, self.info, self.args = lib, info, args
+        self.left, self.results = list(args.dtypes), []
+        self.board = mmap.mmap(-1, PROGRESS)
+        self.start()
+
+    def start(self):
+        r, w = os.pipe()
+        self.board[:1] = b'\0'
+        sys.stdout.flush()
+        self.pid = os.fork()
+        if not self.pid:
+            os.close(r)
+            code = 1
+            try:
+                signal.alarm(self.args.timeout)
+                child(self.lib, self.info, self.left, self.args, w, self.board)
+                code = 0
+            finally:
+                os._exit(code)
+        os.close(w)
+        self.fd, self.text = r, b''
+
+    def read(self):
+        """False when everything is there."""
+        data = os.read(self.fd, 1 << 16)
+        self.text += data
+        if data:
+            return True
+        os.close(self.fd)
+        _, status = os.waitpid(self.pid, 0)
+        done = [json.loads(line) for line in self.text.decode().splitlines()]
+        self.results += done
+        self.left = self.left[len(done):]
+        if not self.left:
+            return False
+        what = self.board[:].split(b'\0')[0].decode(errors='replace')
+        op = what.removeprefix('backward of ').split('(')[0] or '(PyTorch)'
+        how = f'signal {os.WTERMSIG(status)}' if os.WIFSIGNALED(status) else \
+            f'exit {os.WEXITSTATUS(status)}'
+        how = 'no end' if 'signal 14' in how else how
+        row = dict(operator=op, kind='forward', dtype=self.left[0], passed=0, na=0, bits=0,
+                   layout=0, closer=0, failed=int(bool(what)))
+        fault = dict(operator=op, kind='forward', dtype=self.left[0], count=1,
+                     entry=self.info.name, message=f'CRASH, {how}, in {what}')
+        note = [] if what else [dict(fault, message=f'PyTorch itself, {how}: {self.info.name}')]
+        row['na'] = len(note)
+        self.results.append(dict(entry=self.info.name, dtype=self.left[0], rows=[row], notes=note,
+                                 failures=[fault] if what else [], missing={}, samples=0))
+        self.left = self.left[1:]
+        if not self.left:
+            return False
+        self.start()
+        return True
+
+
+def run_all(lib, infos, args):
+    import select
+    todo, running, results, began = list(reversed(infos)), [], [], time.time()
+    while todo or running:
+        while todo and len(running) < args.jobs:
+            running.append(Job(lib, todo.pop(), args))
+        ready, _, _ = select.select([j.fd for j in running], [], [])
+        for job in list(running):
+            if job.fd in ready and not job.read():
+                running.remove(job)
+                results += job.results
+                n = len(infos) - len(todo) - len(running)
+                if sys.stderr.isatty() or n % 100 == 0:
+                    print(f'\r{n}/{len(infos)} entries, {time.time() - began:.0f} s ', end='',
+                          file=sys.stderr)
+    print(file=sys.stderr)
+    return results
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__.split('\n')[0])
+    p.add_argument('operators', nargs='*', help='entries of op_db by name (all)')
+    p.add_argument('--dtype', default=','.join(boxed.DTYPES), help='f32,i64,... (all twelve)')
+    p.add_argument('--lib', default='build/libtensor.so')
+    p.add_argument('--out', default='build/conformance')
+    p.add_argument('--jobs', type=int, default=os.cpu_count())
+    p.add_argument('--grad', default='f64', help='dtypes whose gradients are compared (f64)')
+    p.add_argument('--no-variants', action='store_true', help='no in-place and out forms')
+    p.add_argument('--strict', action='store_true', help='only the operators named, no others')
+    p.add_argument('--samples', type=int, default=0, help='at most so many an entry and dtype')
+    p.add_argument('--timeout', type=int, default=300, help='seconds an entry')
+    p.add_argument('--threads', type=int, default=1, help='of our library')
+    p.add_argument('-v', '--verbose', action='store_true', help='every failure, not the first 3')
+    args = p.parse_args()
+    args.dtypes = [d for d in args.dtype.split(',') if d]
+    args.grad = set(args.grad.split(','))
+    for d in args.dtypes:
+        if d not in boxed.DTYPES:
+            p.error(f'{d} is no dtype')
+    lib = boxed.Library(args.lib)
+    lib.so.tensor_set_num_threads(args.threads)
+    infos = operator_table()
+    if args.operators:
+        wanted = {o.split('.')[0] if o.split('.')[0] in lib.by_base else o
+                  for o in args.operators}
+        args.operators = [o.rstrip('_') for o in wanted]
+        infos = [i for i in infos if names_of(i) & (wanted | set(args.operators))]
+        if not infos:
+            p.error('no entry of op_db has such a name')
+    results = run_all(lib, infos, args)
+    return report.write(results, lib, args)
+
+
+if __name__ == '__main__':
+    sys.exit(main())

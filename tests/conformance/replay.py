@@ -1,0 +1,343 @@
+# SPDX-License-Identifier: LGPL-2.1-only OR MIT
+"""Every operator that PyTorch dispatches is called in our library too, with the same arguments.
+
+Replay is a dispatch mode: below autograd, so that composites such as linear arrive whole when we
+have them; those that we do not have fall into their parts. Nothing here knows an operator by
+name but for the two small tables that follow.
+"""
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+import boxed
+import bridge
+from bridge import Call, Unsupported, compare, fit
+
+# PyTorch's name -> ours, where they differ.
+NAMES = {'cross_entropy_loss': 'cross_entropy', 'nll_loss_nd': 'nll_loss'}
+# Results that are memory as it was found.
+UNINITIALISED = {'empty', 'empty_like', 'empty_strided', 'empty_permuted', 'new_empty',
+                 'new_empty_strided', 'resize', 'resize_', 'resize_as_', 'set_'}
+REFUSED_DTYPE = ('not implemented for', 'not supported', 'unsupported dtype', 'not yet implemented')
+
+
+class Tally:
+    """Counts and first messages by (operator, kind)."""
+
+    def __init__(self):
+        self.rows, self.failures, self.missing, self.notes = {}, {}, {}, {}
+
+    def count(self, op, kind, what):
+        row = self.rows.setdefault((op, kind), dict(passed=0, failed=0, na=0, bits=0, layout=0,
+                                                    closer=0))
+        row[what] += 1
+
+    def passed(self, op, kind, verdict=None, closer=False):
+        self.count(op, kind, 'passed')
+        if closer:
+            self.count(op, kind, 'closer')
+        if verdict is None or verdict.bits:
+            self.count(op, kind, 'bits')
+        if verdict is not None and not verdict.layout:
+            self.count(op, kind, 'layout')
+
+    def failed(self, op, kind, message):
+        self.count(op, kind, 'failed')
+        # One entry for each sort of failure: numbers do not make it another one.
+        key = (op, kind, ''.join('#' if c.isdigit() else c for c in message[:60]))
+        f = self.failures.setdefault(key, [0, message])
+        f[0] += 1
+
+    def not_applicable(self, op, kind, why):
+        self.count(op, kind, 'na')
+        key = (op, kind, ''.join('#' if c.isdigit() else c for c in str(why)[:60]))
+        self.notes.setdefault(key, [0, str(why)])[0] += 1
+
+
+def flat(x):
+    return [j for i in x for j in flat(i)] if isinstance(x, (list, tuple)) else [x]
+
+
+def describe(x):
+    if isinstance(x, torch.Tensor):
+        text = f'{bridge.OURS.get(x.dtype, x.dtype)}{list(x.shape)}'
+        return text + ('' if x.is_contiguous() else f'/{list(x.stride())}')
+    if isinstance(x, (list, tuple)):
+        return '[' + ', '.join(describe(i) for i in x) + ']'
+    return str(x)
+
+
+def map_tensors(fn, x):
+    if isinstance(x, torch.Tensor):
+        return fn(x)
+    if isinstance(x, (list, tuple)):
+        return type(x)(map_tensors(fn, i) for i in x)
+    if isinstance(x, dict):
+        return {k: map_tensors(fn, v) for k, v in x.items()}
+    return x
+
+
+def copy(x):
+    """The same tensors, each over a copy of its storage."""
+    def one(t):
+        if t.layout is not torch.strided:
+            return t.clone()
+        return torch.empty(0, dtype=t.dtype).set_(t.untyped_storage().clone(), t.storage_offset(),
+                                                  t.shape, t.stride())
+    return map_tensors(one, x)
+
+
+class Replay(TorchDispatchMode):
+    """progress(text) is told of each call before it is made, for when it does not come back."""
+
+    def __init__(self, lib, tally, progress=lambda s: None, variants=True, only=None):
+        super().__init__()
+        self.lib, self.tally, self.progress, self.variants = lib, tally, progress, variants
+        self.only, self.tolerance, self.grad_calls, self.n = only, None, None, 0
+        self.sink = None  # golden vectors are taken here
+
+    # ---- finding the operator ------------------------------------------------------------------
+
+    def candidates(self, func):
+        base = func._opname
+        inplace = base.endswith('_') and not base.endswith('__')
+        stem = base.rstrip('_') if inplace else base
+        name = NAMES.get(stem, stem) + ('_' if inplace else '')
+        overload = '' if func._overloadname == 'default' else func._overloadname
+        ops = self.lib.by_base.get(name, [])
+        out = any(a.kwarg_only and a.alias_info and a.alias_info.is_write
+                  for a in func._schema.arguments)
+        ops = [o for o in ops if (o.variant == 'out') == out]
+        return sorted(ops, key=lambda o: o.overload != overload)
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        kwargs = kwargs or {}
+        if func.namespace != 'aten':
+            return func(*args, **kwargs)
+        ops = self.candidates(func)
+        if not ops:
+            if func._can_decompose():
+                with self:
+                    res = func.decompose(*args, **kwargs)
+                if res is not NotImplemented:
+                    return res
+            name = func._opname if func._overloadname == 'default' else \
+                f'{func._opname}.{func._overloadname}'
+            self.tally.missing[name] = self.tally.missing.get(name, 0) + 1
+            return func(*args, **kwargs)
+        if self.only and not any(o.base.rstrip('_') in self.only for o in ops):
+            return func(*args, **kwargs)
+        keep = copy((args, kwargs)) if self.variants and ops[0].variant == 'function' else None
+        res, ok = self.check(ops, func, args, kwargs)
+        if keep is not None and ok and not ok.tags & {'view'}:
+            self.check_variants(func, ok, *keep, res)
+        return res
+
+    # ---- one call ------------------------------------------------------------------------------
+
+    def check(self, ops, func, args, kwargs):
+        """Calls both; returns PyTorch's result and our operator when it agreed, else None."""
+        given, why = bridge.bind(func, args, kwargs), 'no schema fits'
+        for op in ops:
+            try:
+                call = Call(self.lib)
+                ours = {k: call.value(v) for k, v in fit(op, func, given).items()}
+                break
+            except (Unsupported, boxed.Failed) as e:
+                why = e if why == 'no schema fits' else why
+        else:
+            self.tally.not_applicable(ops[0].name, 'forward', why)
+            return func(*args, **kwargs), None
+        text = f'{op.name}({", ".join(f"{k}={describe(v)}" for k, v in given.items())})'
+        self.progress(text)
+        try:
+            ref, refused = func(*args, **kwargs), None
+        except Exception as e:
+            ref, refused = None, e
+        try:
+            used = self.lib.used()
+            rets, failed = self.lib.call(op, ours), None
+        except boxed.Failed as e:
+            rets, failed = [], e
+        except boxed.Unsupported as e:
+            self.tally.not_applicable(op.name, 'forward', e)
+            if refused is not None:
+                raise refused
+            return ref, None
+        finally:
+            self.progress('')
+        if refused is not None:
+            self.judge_error(op, text, refused, failed)
+            raise refused
+        if failed is not None:
+            self.tally.failed(op.name, 'forward', f'{failed.text} -- in {text}')
+            return ref, None
+        return ref, self.judge(op, func, text, args, kwargs, call, given, rets, ref, used)
+
+    def judge_error(self, op, text, refused, failed):
+        why = str(refused)
+        if isinstance(refused, NotImplementedError) or any(s in why for s in REFUSED_DTYPE):
+            self.tally.not_applicable(op.name, 'error', 'a dtype that PyTorch lacks')
+        elif failed is None:
+            self.tally.failed(op.name, 'error', f'accepted {text}; PyTorch: {why[:200]}')
+        elif not failed.text or failed.code <= 0:
+            self.tally.failed(op.name, 'error', f'refused without a message: {text}')
+        else:
+            self.tally.passed(op.name, 'error')
+
+    def judge(self, op, func, text, args, kwargs, call, given, rets, ref, used):
+        shape_only = (func._opname in UNINITIALISED or
+                      torch.Tag.nondeterministic_seeded in func.tags)
+        view = 'view' in op.tags and op.variant == 'function'
+        refs, got = flat([ref]), flat(rets)
+        pairs = list(zip(refs, got))
+        message, verdict = None, bridge.Verdict()
+        if len(refs) != len(got):
+            message = f'{len(refs)} results expected, got {len(got)}'
+        # What was written through an argument counts as a result.
+        for a in op.args:
+            if a.mutated and isinstance(given.get(a.name), torch.Tensor):
+                pairs.append((given[a.name], call.tensor(given[a.name])))
+        for r, g in pairs:
+            if message:
+                break
+            message = compare(g, r, self.tolerance, shape_only, view, verdict).message
+        if not message and view:
+            base = next((v for v in given.values() if isinstance(v, torch.Tensor)), None)
+            if base is not None and base.numel() and not all(
+                    self.lib.so.tensor_shares_storage(g.ptr, call.tensor(base).ptr) for g in got):
+                message = 'not a view: the result has memory of its own'
+        closer = bool(message and message.startswith('values') and
+                      self.closer(op, func, args, kwargs, refs, got))
+        if message and not closer:
+            self.tally.failed(op.name, 'forward', f'{message} -- in {text}')
+            return None
+        self.tally.passed(op.name, 'forward', verdict, closer)
+        if self.sink:
+            self.sink(op, call, given, refs, shape_only)
+        if self.grad_calls is not None and op.variant == 'function' and not shape_only:
+            self.grad_calls.append((op, func, copy(args), copy(kwargs), text))
+        return op
+
+    def closer(self, op, func, args, kwargs, refs, got):
+        """Whether ours is at least as near to the result in wider arithmetic as PyTorch's."""
+        if op.variant != 'function':
+            return False
+        wide = lambda t: t.to(bridge.WIDER.get(t.dtype, t.dtype))
+        try:
+            exact = flat([func(*map_tensors(wide, args), **map_tensors(wide, kwargs))])
+            for e, r, g in zip(exact, refs, got):
+                if r.dtype not in bridge.WIDER:
+                    if not torch.equal(bridge.look(g), r):
+                        return False
+                    continue
+                g, r = (torch.nan_to_num((x.to(e.dtype) - e).abs(), 0) for x in (bridge.look(g), r))
+                if g.numel() and (g.max() > r.max() or not torch.isfinite(g).all()):
+                    return False
+            return True
+        except Exception:
+            return False
+
+    # ---- the in-place and out forms of what agreed -------------------------------------------------
+
+    def check_variants(self, func, op, args, kwargs, ref):
+        packet = getattr(torch.ops.aten, func._opname + '_', None)
+        inplace = getattr(packet, func._overloadname, None) if packet else None
+        if inplace is not None and self.lib.by_base.get(op.base + '_'):
+            self.attempt(inplace, *copy((args, kwargs)))
+        self.n += 1
+        refs = flat([ref])
+        if not all(isinstance(r, torch.Tensor) and r.layout is torch.strided for r in refs):
+            return
+        for name in torch.ops.aten.__getattr__(func._opname).overloads():
+            out = getattr(getattr(torch.ops.aten, func._opname), name)
+            writes = [a for a in out._schema.arguments if a.kwarg_only and a.alias_info and
+                      a.alias_info.is_write]
+            mine = [a.name for a in out._schema.arguments if a not in writes]
+            if len(writes) != len(refs) or mine[:len(mine)] != \
+                    [a.name for a in func._schema.arguments][:len(mine)] or \
+                    [str(a.type) for a in out._schema.arguments if a not in writes] != \
+                    [str(a.type) for a in func._schema.arguments][:len(mine)]:
+                continue
+            a, k = copy((args, {n: v for n, v in kwargs.items() if n in mine}))
+            k.update({w.name: self.output(r) for w, r in zip(writes, refs)})
+            if self.candidates(out):
+                self.attempt(out, a, k)
+            break
+
+    def output(self, ref):
+        """Contiguous, with gaps, or empty (to be resized), by turns."""
+        form = self.n % 3
+        if form == 1 and ref.numel():
+            gap = torch.zeros([2 * n for n in ref.shape], dtype=ref.dtype)
+            return gap[tuple(slice(None, None, 2) for _ in ref.shape)]
+        if form == 2:
+            return torch.empty(0, dtype=ref.dtype)
+        return torch.zeros(ref.shape, dtype=ref.dtype)
+
+    def attempt(self, func, args, kwargs):
+        ops = self.candidates(func)
+        if not ops:
+            return
+        try:
+            self.check(ops, func, args, kwargs)
+        except Exception:  # PyTorch refused: the tally has what we did
+            pass
+
+
+def backward(lib, tally, calls, tolerance, progress=lambda s: None):
+    """Gradients of recorded functional calls: ours against PyTorch's."""
+    for op, func, args, kwargs, text in calls:
+        leaves = []
+
+        def leaf(t):
+            if (t.is_floating_point() or t.is_complex()) and t.numel():
+                t = t.detach().requires_grad_()
+                leaves.append(t)
+            return t
+        try:
+            with torch.enable_grad():
+                a, k = map_tensors(leaf, copy(args)), map_tensors(leaf, copy(kwargs))
+                outs = [o for o in flat([func(*a, **k)]) if isinstance(o, torch.Tensor)]
+                wanted = [i for i, o in enumerate(outs) if o.requires_grad]
+                if not wanted:
+                    continue
+                gen = torch.Generator().manual_seed(1)
+                gos = [torch.randn(outs[i].shape, dtype=outs[i].dtype, generator=gen)
+                       for i in wanted]
+                refs = torch.autograd.grad([outs[i] for i in wanted], leaves, gos,
+                                           allow_unused=True)
+        except Exception as e:
+            tally.not_applicable(op.name, 'grad', f'PyTorch: {str(e)[:100]}')
+            continue
+        progress('backward of ' + text)
+        try:
+            call = Call(lib)
+            given = fit(op, func, bridge.bind(func, a, k))
+            ours = {n: call.value(v) for n, v in given.items()}
+            inputs = [call.tensor(t) for t in leaves]
+            for t in inputs:
+                lib.check(lib.so.tensor_set_requires_grad(t.ptr, True))
+            rets = [r for r in flat(lib.call(op, ours)) if isinstance(r, boxed.Tensor)]
+            grads = lib.backward([rets[i] for i in wanted], [Call(lib).tensor(g) for g in gos],
+                                 inputs)
+            message, verdict = None, bridge.Verdict()
+            for r, g in zip(refs, grads):
+                if message:
+                    break
+                if r is None and g is not None:
+                    r = torch.zeros(g.sizes, dtype=bridge.TORCH[g.dtype])
+                if g is None and r is not None:
+                    message = 'no gradient' if r.count_nonzero() else None
+                elif r is not None:
+                    message = compare(g, r, tolerance, verdict=verdict).message
+        except boxed.Failed as e:
+            message = e.text
+        except boxed.Unsupported as e:
+            tally.not_applicable(op.name, 'grad', e)
+            continue
+        finally:
+            progress('')
+        if message:
+            tally.failed(op.name, 'grad', f'{message} -- backward of {text}')
+        else:
+            tally.passed(op.name, 'grad', verdict)

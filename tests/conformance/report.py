@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: LGPL-2.1-only OR MIT
+"""The report of a conformance run: operator x dtype, then what failed and why."""
+import json
+import os
+
+import boxed
+
+
+def sort_of(message):
+    """What failures of one sort have in common."""
+    text = message.split('; PyTorch: ')[-1].split(' -- ')[0]
+    return ''.join('#' if c.isdigit() else c for c in text[:50])
+
+
+def gather(results):
+    rows, faults, missing, notes = {}, {}, {}, {}
+    for r in results:
+        for x in r['rows']:
+            row = rows.setdefault((x['operator'], x['kind'], x['dtype']), dict.fromkeys(
+                ('passed', 'failed', 'na', 'bits', 'layout', 'closer'), 0))
+            for k in row:
+                row[k] += x[k]
+        for x in r['failures']:
+            key = (x['operator'], x['kind'], sort_of(x['message']))
+            f = faults.setdefault(key, dict(x, dtypes=[], count=0))
+            f['count'] += x['count']
+            if x['dtype'] not in f['dtypes']:
+                f['dtypes'].append(x['dtype'])
+        for x in r['notes']:
+            key = (x['operator'], x['kind'], x['message'][:50])
+            n = notes.setdefault(key, dict(x, count=0))
+            n['count'] += x['count']
+        for k, n in r['missing'].items():
+            missing[k] = missing.get(k, 0) + n
+    return rows, faults, missing, notes
+
+
+def total(rows, kind):
+    pick = [r for (_, k, _), r in rows.items() if k == kind]
+    return {k: sum(r[k] for r in pick) for k in ('passed', 'failed', 'na', 'bits', 'layout',
+                                                 'closer')}
+
+
+def cell(r):
+    if not r or not (r['passed'] + r['failed']):
+        return 'n/a' if r and r['na'] else '.'
+    return f'{r["passed"]}' if not r['failed'] else f'{r["passed"]}/{r["passed"] + r["failed"]}'
+
+
+def table(rows, kind, dtypes):
+    lines = [f'{"operator":34s}' + ''.join(f'{d:>10s}' for d in dtypes)]
+    for op in sorted({o for o, k, _ in rows if k == kind}):
+        lines.append(f'{op:34s}' + ''.join(f'{cell(rows.get((op, kind, d))):>10s}' for d in dtypes))
+    return lines
+
+
+def percent(t):
+    n = t['passed'] + t['failed']
+    return f'{100 * t["passed"] / n:.2f} %' if n else 'none'
+
+
+def write(results, lib, args):
+    rows, faults, missing, notes = gather(results)
+    text = ['Calls that agreed with PyTorch (with a slash: of so many; n/a: not expressible).', '']
+    text += table(rows, 'forward', args.dtypes)
+    text += ['', 'Gradients', ''] + table(rows, 'grad', [d for d in args.dtypes if d in args.grad])
+    text += ['', 'Calls that PyTorch refuses', '']
+    text += table(rows, 'error', args.dtypes)
+    order = sorted(faults.values(), key=lambda f: -f['count'])
+    text += ['', 'Failures: count, operator, dtypes, first message', '']
+    failures = [f'{f["count"]:6d}  {f["operator"]} ({f["kind"]}; {",".join(f["dtypes"])}; entry '
+                f'{f["entry"]}): {f["message"]}' for f in order]
+    text += failures
+    text += ['', 'Not applicable: count, operator, why', '']
+    text += [f'{n["count"]:6d}  {n["operator"]} ({n["kind"]}, {n["dtype"]}): {n["message"]}'
+             for n in sorted(notes.values(), key=lambda n: -n['count'])]
+    seen = {o for o, _, _ in rows}
+    never = sorted(o for o in lib.ops if o not in seen)
+    if not args.operators:
+        text += ['', 'Operators of ours that no sample called', '', ' '.join(never)]
+        text += ['', "Operators of PyTorch's that we do not have: calls, name", '']
+        text += [f'{n:6d}  {k}' for k, n in sorted(missing.items(), key=lambda x: -x[1])]
+    totals = {k: total(rows, k) for k in ('forward', 'grad', 'error')}
+    summary = []
+    for k, t in totals.items():
+        summary.append(f'{k:8s} {t["passed"]} of {t["passed"] + t["failed"]} agree '
+                       f'({percent(t)}), {t["na"]} not applicable; {t["bits"]} to the bit, '
+                       f'{t["closer"]} nearer to the exact result, {t["layout"]} in other strides')
+    ops = {o for o in seen if o in lib.ops}
+    bad = {o for (o, _, _), r in rows.items() if r['failed']}
+    summary.append(f'operators: {len(ops)} of {len(lib.ops)} called, {len(ops - bad)} without a '
+                   f'failure; {sum(r["samples"] for r in results)} samples of '
+                   f'{len({r["entry"] for r in results})} entries')
+    text += [''] + summary
+    os.makedirs(args.out, exist_ok=True)
+    with open(os.path.join(args.out, 'report.txt'), 'w') as f:
+        f.write('\n'.join(text) + '\n')
+    with open(os.path.join(args.out, 'report.json'), 'w') as f:
+        json.dump(dict(totals=totals, missing=missing, never=never, failures=order,
+                       rows=[dict(operator=o, kind=k, dtype=d, **r)
+                             for (o, k, d), r in sorted(rows.items())]), f, indent=0)
+    if args.operators:
+        print('\n'.join(table(rows, 'forward', args.dtypes)))
+    print('\n'.join(failures if args.verbose else failures[:40]))
+    print('\n'.join(summary))
+    t = {k: sum(x[k] for x in totals.values()) for k in ('passed', 'failed', 'na')}
+    print(f'{t["passed"]} passed, {t["failed"]} failed, {t["na"]} skipped')
+    results_dir = os.path.join(os.path.dirname(args.out) or '.', 'results')
+    os.makedirs(results_dir, exist_ok=True)
+    if not args.operators:
+        with open(os.path.join(results_dir, 'conformance.tally'), 'w') as f:
+            f.write(f'{t["passed"]} {t["failed"]} {t["na"]}\n')
+    return 1 if t['failed'] else 0
