@@ -56,6 +56,13 @@ enum tensor_arg_type {
 	TENSOR_ARG_DEVICE,
 	TENSOR_ARG_GENERATOR, /* not given, or NULL: the default one */
 	TENSOR_ARG_OPTIONAL_BOOL,
+	TENSOR_ARG_OPTIONAL_TENSOR_LIST, /* tensor_none where there is none */
+	TENSOR_ARG_BOOLS,
+	TENSOR_ARG_OPTIONAL_FLOAT,
+	TENSOR_ARG_FLOATS,
+	TENSOR_ARG_OPTIONAL_FLOATS,
+	TENSOR_ARG_STRING,
+	TENSOR_ARG_OPTIONAL_STRING,
 };
 
 struct tensor_arg {
@@ -66,11 +73,14 @@ struct tensor_arg {
 	bool mutated; /* written in place, or an out argument */
 };
 
+#define TENSOR_RETURNS_LIST (-1)
+
 struct tensor_schema {
 	const char *name; /* "add.Tensor" */
 	const char *text; /* the whole declaration */
 	const struct tensor_arg *args;
-	int nargs, nreturns;
+	int nargs;
+	int nreturns; /* or TENSOR_RETURNS_LIST: Tensor[], as many as there are */
 	const char *const *tags; /* NULL-terminated: "pointwise", "view", "inplace" ... */
 };
 
@@ -95,6 +105,9 @@ enum tensor_value_kind {
 	TENSOR_VALUE_FLOAT,
 	TENSOR_VALUE_SCALAR,
 	TENSOR_VALUE_DEVICE,
+	TENSOR_VALUE_STRING,
+	TENSOR_VALUE_FLOATS,
+	TENSOR_VALUE_BOOLS, /* bit i: element i; also from INTS */
 	TENSOR_VALUE_GENERATOR,
 };
 
@@ -111,6 +124,9 @@ typedef struct tensor_value {
 		double f;
 		tensor_scalar scalar;
 		tensor_device device;
+		const char *s;
+		tensor_floats floats;
+		uint64_t bools;
 		tensor_generator *generator;
 	};
 } tensor_value;
@@ -118,7 +134,9 @@ typedef struct tensor_value {
 /*
  * Calls an operator by its schema name with arguments in schema order; trailing ones may be
  * left out where the schema has defaults. Numbers convert as C programmers expect (an int where
- * a float or a Scalar is declared). Results are new tensors owned like those of a C call.
+ * a float or a Scalar is declared). Results are new tensors owned like those of a C call; one that
+ * a mask left out has kind TENSOR_VALUE_NONE. Of an operator that returns Tensor[] nrets is how many
+ * there may be: ERANGE when there are more, and the rest have kind TENSOR_VALUE_NONE.
  * 0 or -errno: ENOENT unknown operator, EINVAL wrong number or kind of arguments.
  */
 int tensor_call(const char *name, const tensor_value *args, int nargs, tensor_value *rets,

@@ -150,6 +150,11 @@ typedef struct tensor_ints {
 	int64_t len; /* -1: not given */
 } tensor_ints;
 
+typedef struct tensor_floats {
+	const double *data;
+	int64_t len; /* -1: not given */
+} tensor_floats;
+
 typedef struct tensor_list {
 	tensor *const *data;
 	int64_t len;
@@ -161,13 +166,18 @@ typedef struct tensor_list {
 #define TENSOR_SHAPE(...) TENSOR_INTS(__VA_ARGS__)
 #define TENSOR_SCALAR_SHAPE ((tensor_ints){NULL, 0}) /* zero dimensions, one element */
 #define TENSOR_NO_INTS	  ((tensor_ints){NULL, -1})
+#define TENSOR_FLOATS(...)                                                                        \
+	((tensor_floats){(const double[]){__VA_ARGS__},                                           \
+			 sizeof((const double[]){__VA_ARGS__}) / sizeof(double)})
+#define TENSOR_NO_FLOATS ((tensor_floats){NULL, -1})
 #define TENSOR_LIST(...)                                                                          \
 	((tensor_list){(tensor *const[]){__VA_ARGS__},                                            \
 		       sizeof((tensor *const[]){__VA_ARGS__}) / sizeof(tensor *)})
 
 /* "Not given" for an optional integer, and for an optional tensor. NULL is never that: it is
  * what a failed operator returned, and passes the failure on. */
-#define TENSOR_NONE INT64_MIN
+#define TENSOR_NONE	INT64_MIN
+#define TENSOR_NO_FLOAT __builtin_nan("") /* of an optional float: any NaN */
 extern tensor *const tensor_none;
 
 #ifdef __cplusplus

@@ -65,7 +65,7 @@ struct node_type {
 	 * borrowed: from grads, the node or the open scope. tensor_none: there is none.
 	 */
 	int (*apply)(tensor_node *node, tensor *const *grads, tensor **out, uint64_t need);
-	const char *const *saved_names;
+	const char *const *saved_names; /* NULL-terminated; the last may be that of a list */
 	/* For what else a node of this type holds, or NULL: after use, and at the end. */
 	void (*release)(tensor_node *node);
 	void (*destroy)(tensor_node *node);
@@ -152,6 +152,19 @@ int node_save_copy(tensor_node *n, int slot, tensor *t, int source);
 /* The tensor, in the open scope; with its history when a graph is being recorded. NULL with the
  * error set when it was released or changed in place; tensor_none for an argument not given. */
 tensor *node_unpack(tensor_node *n, int slot);
+/* The same for a list, from slot `first` on. node_list() makes space for it within the node, which
+ * node_unpack_list() fills; elements not given are tensor_none. */
+int node_save_list(tensor_node *n, int first, tensor_list list, int source);
+int node_unpack_list(tensor_node *n, int first, tensor_list list);
+static inline tensor_list node_list(tensor_node *n, int64_t len)
+{
+	tensor_list list = {(tensor *const *)n->ints, len};
+
+	n->ints += len;
+	return list;
+}
+/* A string that outlives the caller's: there are as many as operators have modes. */
+const char *node_string(const char *s);
 /* Drops what was saved. */
 void node_release(tensor_node *n);
 

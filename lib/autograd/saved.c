@@ -9,6 +9,7 @@
 
 #include "ops_call.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 
 static int keep(tensor_node *n, int slot, tensor *detached, int source)
@@ -31,7 +32,13 @@ int node_save_copy(tensor_node *n, int slot, tensor *t, int source)
 
 static const char *saved_name(const tensor_node *n, int slot)
 {
-	return n->type->saved_names ? n->type->saved_names[slot] : "?";
+	const char *const *name = n->type->saved_names;
+
+	if (!name)
+		return "?";
+	while (slot-- > 0 && name[1])
+		name++;
+	return *name;
 }
 
 /* t again, as a tensor with history. */
@@ -82,6 +89,47 @@ tensor *node_unpack(tensor_node *n, int slot)
 	if (unlikely(th->grad_enabled))
 		return scope_own(th, with_history(n, s));
 	return s->t;
+}
+
+int node_save_list(tensor_node *n, int first, tensor_list list, int source)
+{
+	for (int64_t i = 0; i < list.len; i++) {
+		tensor *t = list.data[i] == tensor_none ? NULL : list.data[i];
+		int from = source >= 0 && t && t->grad ? source + (int)i : SAVED_CONSTANT;
+
+		if (node_save(n, first + (int)i, t, from) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+int node_unpack_list(tensor_node *n, int first, tensor_list list)
+{
+	tensor **to = (tensor **)list.data;
+
+	for (int64_t i = 0; i < list.len; i++) {
+		to[i] = node_unpack(n, first + (int)i);
+		if (unlikely(!to[i]))
+			return -1;
+	}
+	return 0;
+}
+
+const char *node_string(const char *s)
+{
+	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+	static const char *known[64];
+	size_t i = 0;
+
+	if (!s)
+		return NULL;
+	pthread_mutex_lock(&lock);
+	while (i < ARRAY_SIZE(known) && known[i] && strcmp(known[i], s))
+		i++;
+	if (i < ARRAY_SIZE(known) && !known[i])
+		known[i] = strdup(s);
+	pthread_mutex_unlock(&lock);
+	return i < ARRAY_SIZE(known) ? known[i] : NULL;
 }
 
 void node_release(tensor_node *n)

@@ -5,11 +5,13 @@
  */
 #include "boxed.h"
 
+#include <stdlib.h>
+
 static const char *kind_name(uint32_t kind)
 {
 	static const char *const names[] = {"nothing", "tensor", "tensor list", "int", "int list",
 					    "bool",    "float",	 "scalar",	"device",
-					    "generator"};
+					    "string",  "float list", "bool list", "generator"};
 
 	return kind < ARRAY_SIZE(names) ? names[kind] : "an unknown kind";
 }
@@ -155,6 +157,66 @@ double unbox_float(struct unboxer *u, int i, bool required, double def)
 	return scalar_double(unbox_scalar(u, i, required, tensor_scalar_float(def)));
 }
 
+tensor_floats unbox_floats(struct unboxer *u, int i, bool required, tensor_floats def)
+{
+	const tensor_value *v = given(u, i, required);
+
+	if (!v)
+		return def;
+	if (v->kind == TENSOR_VALUE_FLOAT)
+		return (tensor_floats){&v->f, 1};
+	if (v->kind != TENSOR_VALUE_FLOATS || (v->floats.len > 0 && !v->floats.data)) {
+		wrong_kind(u, i, "float list");
+		return def;
+	}
+	return v->floats;
+}
+
+uint64_t unbox_bools(struct unboxer *u, int i, bool required, uint64_t def)
+{
+	const tensor_value *v = given(u, i, required);
+	uint64_t bits = 0;
+
+	if (!v)
+		return def;
+	if (v->kind == TENSOR_VALUE_BOOLS)
+		return v->bools;
+	if (v->kind != TENSOR_VALUE_INTS || v->ints.len < 0 || v->ints.len > 64 ||
+	    (v->ints.len && !v->ints.data)) {
+		wrong_kind(u, i, "bool list");
+		return def;
+	}
+	for (int64_t k = 0; k < v->ints.len; k++)
+		bits |= (uint64_t)(v->ints.data[k] != 0) << k;
+	return bits;
+}
+
+const char *unbox_string(struct unboxer *u, int i, bool required, const char *def)
+{
+	const tensor_value *v = given(u, i, required);
+
+	if (!v)
+		return def;
+	if (v->kind != TENSOR_VALUE_STRING || !v->s) {
+		wrong_kind(u, i, "string");
+		return def;
+	}
+	return v->s;
+}
+
+tensor_generator *unbox_generator(struct unboxer *u, int i, bool required, tensor_generator *def)
+{
+	const tensor_value *v = given(u, i, required);
+
+	if (!v)
+		return def;
+	if (v->kind != TENSOR_VALUE_GENERATOR) {
+		wrong_kind(u, i, "generator");
+		return def;
+	}
+	return v->generator;
+}
+
 /* An enum that came as an integer: 0 is "not given". */
 static int unbox_enum(struct unboxer *u, int i, bool required, int def, int count,
 		      const char *what)
@@ -193,23 +255,55 @@ tensor_device unbox_device(struct unboxer *u, int i, bool required, tensor_devic
 	return v->device;
 }
 
-tensor_generator *unbox_generator(struct unboxer *u, int i, bool required, tensor_generator *def)
-{
-	const tensor_value *v = given(u, i, required);
-
-	if (!v)
-		return def;
-	if (v->kind != TENSOR_VALUE_GENERATOR)
-		wrong_kind(u, i, "generator");
-	return v->generator;
-}
-
 int box_result(struct unboxer *u, tensor *t)
 {
 	if (!t)
 		return u->err = -thread()->error.code;
 	u->rets[u->filled++] = (tensor_value){.kind = TENSOR_VALUE_TENSOR, .t = t};
 	return u->err;
+}
+
+void box_optional(struct unboxer *u, tensor *t)
+{
+	uint32_t kind = t ? TENSOR_VALUE_TENSOR : TENSOR_VALUE_NONE;
+
+	u->rets[u->filled++] = (tensor_value){.kind = kind, .t = t};
+}
+
+tensor **unbox_room(struct unboxer *u)
+{
+	tensor **results;
+
+	if (u->err)
+		return NULL;
+	results = calloc(u->nrets ? u->nrets : 1, sizeof(*results));
+	if (!results)
+		u->err = tensor_fail(ENOMEM, "%s: no memory for %d results", u->op->schema.name,
+				     u->nrets);
+	return results;
+}
+
+int box_list(struct unboxer *u, tensor **results, int n)
+{
+	for (int i = 0; i < u->nrets; i++)
+		box_optional(u, i < n ? results[i] : NULL);
+	free(results);
+	return n < 0 ? n : 0;
+}
+
+int dispatch_fallback_list(const struct tensor_op *op, uint32_t keys, const tensor_value *args,
+			   int nargs, tensor **results, int64_t room)
+{
+	int nrets = room > INT32_MAX ? INT32_MAX : (int)room, n = 0, err;
+	tensor_value *rets = calloc(nrets ? nrets : 1, sizeof(*rets));
+
+	if (!rets)
+		return tensor_fail(ENOMEM, "%s: no memory for %d results", op->schema.name, nrets);
+	err = dispatch_fallback(op, keys, args, nargs, rets, nrets);
+	for (; !err && n < nrets && rets[n].kind == TENSOR_VALUE_TENSOR; n++)
+		results[n] = rets[n].t;
+	free(rets);
+	return err ? err : n;
 }
 
 static int call_boxed(const tensor_op *op, const tensor_value *args, int nargs, tensor_value *rets,
@@ -222,7 +316,8 @@ static int call_boxed(const tensor_op *op, const tensor_value *args, int nargs, 
 	if (nargs < 0 || nargs > op->schema.nargs || (nargs && !args))
 		return tensor_fail(EINVAL, "%s: takes at most %d arguments, got %d",
 				   op->schema.name, op->schema.nargs, nargs);
-	if (!rets || nrets != op->schema.nreturns)
+	if (nrets < 0 || (nrets && !rets) ||
+	    (nrets != op->schema.nreturns && op->schema.nreturns != TENSOR_RETURNS_LIST))
 		return tensor_fail(EINVAL, "%s: has %d results, room for %d was given",
 				   op->schema.name, op->schema.nreturns, nrets);
 	return op->unbox(&u);
@@ -236,7 +331,8 @@ TENSOR_EXPORT int tensor_op_call(const tensor_op *op, const tensor_value *args, 
 	/* In-place and out forms return an argument: its ownership stays as it was. */
 	if (!err && op->variant == VARIANT_FUNCTION)
 		for (int i = 0; i < nrets; i++)
-			scope_own(thread(), rets[i].t);
+			if (rets[i].kind == TENSOR_VALUE_TENSOR)
+				scope_own(thread(), rets[i].t);
 	return err;
 }
 

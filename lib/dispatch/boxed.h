@@ -27,6 +27,15 @@ enum tensor_layout unbox_layout(struct unboxer *u, int i, bool required, int def
 tensor_generator *unbox_generator(struct unboxer *u, int i, bool required,
 				  tensor_generator *def);
 tensor_device unbox_device(struct unboxer *u, int i, bool required, tensor_device def);
+tensor_floats unbox_floats(struct unboxer *u, int i, bool required, tensor_floats def);
+uint64_t unbox_bools(struct unboxer *u, int i, bool required, uint64_t def);
+const char *unbox_string(struct unboxer *u, int i, bool required, const char *def);
+/* Stores a result; NULL is none. */
+void box_optional(struct unboxer *u, tensor *t);
+/* Space for the results of an operator that returns Tensor[]; box_list() stores the n that there
+ * are, or fails for n < 0, and frees the space. */
+tensor **unbox_room(struct unboxer *u);
+int box_list(struct unboxer *u, tensor **results, int n);
 /* Stores a result; NULL is the failure of the call. */
 int box_result(struct unboxer *u, tensor *t);
 

@@ -65,6 +65,19 @@ int dispatch_missing(const struct tensor_op *op, uint32_t keys) __attribute__((c
 int dispatch_fallback(const struct tensor_op *op, uint32_t keys, const tensor_value *args,
 		      int nargs, tensor_value *rets, int nrets);
 
+/* The same for an operator that returns Tensor[]: the number of results. */
+int dispatch_fallback_list(const struct tensor_op *op, uint32_t keys, const tensor_value *args,
+			   int nargs, tensor **results, int64_t room);
+
+/* For composites that return Tensor[]: -ERANGE when n results are more than there is room for. */
+static inline int results_fit(const char *op, int64_t n, int64_t room)
+{
+	if (likely(n <= room))
+		return 0;
+	return tensor_fail(ERANGE, "%s: there are %lld results, room for %lld was given", op,
+			   (long long)n, (long long)room);
+}
+
 /* A loop for one backend, by the name in its declaration (`loop:`, default the operator's base name).
  * -ENOENT for an unknown name. Exported: plugins call it. */
 int tensor_register_loop(const char *name, enum tensor_key key, tensor_kernel fn);

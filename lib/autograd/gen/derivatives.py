@@ -15,8 +15,9 @@ A formula may read
   grad              the gradient of the (first differentiable) result; grads[i] with several,
                     where one may be NULL
   arguments         tensors are saved, but only when a formula that is needed reads them;
-                    numbers and lists of integers are kept by value. An in-place form
-                    saves a copy of self where a formula reads it
+                    numbers, strings and lists of integers are kept by value. An in-place
+                    form saves a copy of self where a formula reads it. One list of tensors
+                    may be read: elements that were not given are tensor_none
   result, or the result's name in the schema: the saved output
   sizes(x)          the sizes of argument x, without saving x
   options(x)        its dtype and device
@@ -50,6 +51,9 @@ QUERY = re.compile(r'\b(' + '|'.join(QUERIES) + r')\((\w+)(?:, (\w+))?\)')
 WORD = re.compile(r'(?<![\w.>])[A-Za-z_]\w*\b(?!\s*\()')
 
 
+LISTS = ('Tensor[]', 'Tensor?[]')
+
+
 def fail(text):
     sys.exit(f'lib/autograd/derivatives: {text}')
 
@@ -64,7 +68,7 @@ class Formula:
     def __init__(self, derivative, index, arg, text):
         self.index, self.arg = index, arg
         self.is_list = arg.type == 'Tensor[]'
-        self.saved, self.values, self.queries = [], [], []
+        self.saved, self.values, self.queries, self.lists = [], [], [], []
 
         def query(m):
             what, name, extra = m.groups()
@@ -80,8 +84,8 @@ class Formula:
                 self.saved.append(word)
             elif known == 'value' and word not in self.values:
                 self.values.append(word)
-            elif known == 'list':
-                fail(f'{derivative.name}: a formula reads the list {word}')
+            elif known == 'list' and word not in self.lists:
+                self.lists.append(word)
 
     @property
     def bit(self):
@@ -101,7 +105,7 @@ class Derivative:
         self.args = [a for a in op.args if not (op.variant == 'out' and a in op.outs)]
         self.names = {}
         for a in self.args:
-            self.names[a.name] = 'tensor' if a.is_tensor else 'list' if a.type == 'Tensor[]' \
+            self.names[a.name] = 'tensor' if a.is_tensor else 'list' if a.type in LISTS \
                 else 'value'
         for r in self.returns:
             self.names[r] = 'tensor'
@@ -119,7 +123,14 @@ class Derivative:
         self.edge = {f.arg.name: f.index for f in self.formulas}
         read = {n for f in self.formulas for n in f.saved}
         self.saved = [n for n in self.names if n in read]
+        lists = {n for f in self.formulas for n in f.lists}
+        if len(lists) > 1:
+            fail(f'{self.name}: formulas read more than one list of tensors')
+        self.saved_list = lists.pop() if lists else None
         self.values = [a for a in self.args if any(a.name in f.values for f in self.formulas)]
+        for a in self.values:
+            if a.type.startswith('float[]') or a.type == 'Generator?':
+                fail(f'{self.name}: a node cannot keep {a.name}')
         self.queries = []
         for f in self.formulas:
             self.queries += [q for q in f.queries if q not in self.queries]
@@ -145,12 +156,14 @@ class Derivative:
             out.append(f'\t{a.decl};\n')
         for what, name, _ in self.queries:
             out.append(f'\t{QUERIES[what][0]} {what}_{name};\n')
+        if self.saved_list:
+            out.append(f'\ttensor_list {self.saved_list};\n')
         return ''.join(out) + '};\n\n'
 
     def apply(self):
         out = [f'static int apply_{self.node}(tensor_node *node, tensor *const *grads, '
                'tensor **out, uint64_t need)\n{\n']
-        if self.values or self.queries:
+        if self.has_fields:
             out.append(f'\tstruct {self.node} *n = (struct {self.node} *)node;\n')
         if any(re.search(r'\bgrad\b', f.text) for f in self.formulas):
             out.append('\ttensor *grad = grads[0];\n')
@@ -164,8 +177,13 @@ class Derivative:
                 out.append(f'\t\t{a.decl} = n->{v};\n')
             for s in f.saved:
                 out.append(f'\t\ttensor *{s} = node_unpack(node, {self.saved.index(s)});\n')
-            if f.values or f.saved:
+            for name in f.lists:
+                out.append(f'\t\ttensor_list {name} = n->{name};\n')
+            if f.values or f.saved or f.lists:
                 out.append('\n')
+            for name in f.lists:
+                out.append(f'\t\tif (node_unpack_list(node, {len(self.saved)}, {name}) < 0)\n'
+                           '\t\t\treturn -1;\n')
             if f.saved:
                 missing = ' || '.join(f'!{s}' for s in f.saved)
                 out.append(f'\t\tif (unlikely({missing}))\n\t\t\treturn -1;\n')
@@ -184,10 +202,11 @@ class Derivative:
     def type(self):
         names = 'NULL'
         out = []
-        if self.saved:
+        slots = self.saved + ([self.saved_list] if self.saved_list else [])
+        if slots:
             names = f'saved_names_{self.node}'
-            quoted = ', '.join(f'"{s}"' for s in self.saved)
-            out.append(f'static const char *const {names}[] = {{{quoted}}};\n\n')
+            quoted = ', '.join(f'"{s}"' for s in slots)
+            out.append(f'static const char *const {names}[] = {{{quoted}, NULL}};\n\n')
         out.append(f'static const struct node_type type_{self.node} = {{\n'
                    f'\t.name = "{self.node}",\n\t.op = "{self.name.split(".")[0]}",\n'
                    f'\t.apply = apply_{self.node},\n\t.saved_names = {names},\n}};\n\n')
@@ -224,7 +243,12 @@ class Derivative:
         nedges = f'{len(self.formulas)}'
         if self.list_arg:
             nedges = f'{len(self.formulas) - 1} + {self.list_arg}.len'
-        ints = [f'{d}->ndim' for d in described]
+        ints = [f'({d} ? {d}->ndim : 0)' if self.op.optional_results else f'{d}->ndim'
+                for d in described]
+        nsaved = f'{len(self.saved)}'
+        if self.saved_list:
+            nsaved += f' + {self.saved_list}.len'
+            ints.append(f'{self.saved_list}.len')
         for what, name, extra in self.queries:
             count = QUERIES[what][2]
             if count:
@@ -233,16 +257,21 @@ class Derivative:
             if a.type.startswith('int[]'):
                 ints.append(f'ints_len({a.name})')
         return (f'\tnode = node_new(&type_{self.node}, sizeof(struct {self.node}), {nedges}, '
-                f'{len(self.saved)}, {len(described)}, {" + ".join(ints)});\n')
+                f'{nsaved}, {len(described)}, {" + ".join(ints)});\n')
+
+    @property
+    def has_fields(self):
+        return bool(self.values or self.queries or self.saved_list)
 
     def fill_values(self):
         out = []
-        if self.values or self.queries:
+        if self.has_fields:
             out.append(f'\tn = (struct {self.node} *)node;\n')
         for what, name, extra in self.queries:
             out.append(f'\tn->{what}_{name} = {QUERIES[what][1].format(name, extra)};\n')
         for a in self.values:
-            value = f'node_ints(node, {a.name})' if a.type.startswith('int[]') else a.name
+            value = f'node_ints(node, {a.name})' if a.type.startswith('int[]') else \
+                f'node_string({a.name})' if a.type.startswith('str') else a.name
             out.append(f'\tn->{a.name} = {value};\n')
         return ''.join(out)
 
@@ -263,6 +292,17 @@ class Derivative:
         return (f'\tif ({cond} && {fn}(node, {slot}, {value}, {self.source(name)}) < 0)\n'
                 '\t\tgoto failed;\n')
 
+    def save_list(self):
+        """Saves the list that formulas read, if there is one."""
+        name = self.saved_list
+        if not name:
+            return ''
+        cond = ' || '.join(f'need{f.index}' for f in self.formulas if name in f.lists)
+        first = self.edge.get(name, 'SAVED_CONSTANT')
+        return (f'\tn->{name} = node_list(node, {name}.len);\n'
+                f'\tif (({cond}) && node_save_list(node, {len(self.saved)}, {name}, {first}) < 0)\n'
+                '\t\tgoto failed;\n')
+
     def is_result(self, name):
         return name in self.returns and name not in [a.name for a in self.args]
 
@@ -270,10 +310,11 @@ class Derivative:
         names = ', '.join([n for _, n, _ in form.c_args()] + [n for _, n in form.c_results()])
         results = [f'(*{n})' for _, n in form.c_results()] if form.multi else ['result']
         described = results[:len(self.outputs)]
+        unfit = '' if form.optional_results else f' || !differentiable({described[0]})'
         out = [f'static {form.ctype}record_{form.id}({form.params()})\n{{\n',
                '\tstruct tensor_thread *th = thread();\n\tuint32_t exclude = th->exclude;\n',
                '\tint err = 0;\n', self.needs(form)]
-        if self.values or self.queries:
+        if self.has_fields:
             out.append(f'\tstruct {self.node} *n;\n')
         out.append('\ttensor_node *node;\n')
         if not form.multi:
@@ -282,8 +323,7 @@ class Derivative:
         out.append('\tth->exclude = exclude | AUTOGRAD_BIT;\n')
         if form.multi:
             out.append(f'\terr = call_{form.id}({names});\n\tth->exclude = exclude;\n'
-                       f'\tif (err < 0 || !({self.any}) || !differentiable({described[0]}))\n'
-                       '\t\treturn err;\n')
+                       f'\tif (err < 0 || !({self.any}){unfit})\n\t\treturn err;\n')
         else:
             out.append(f'\tresult = call_{form.id}({names});\n\tth->exclude = exclude;\n')
             if form.kind == 'view':
@@ -293,17 +333,23 @@ class Derivative:
                        '\t\treturn result;\n')
         out.append(self.new_node(described))
         out.append('\tif (unlikely(!node))\n\t\tgoto failed;\n')
-        out.append(self.fill_edges() + self.fill_values())
+        out.append(self.fill_edges() + self.fill_values() + self.save_list())
         for s in self.saved:
             value = s
             if self.is_result(s):
                 value = results[self.returns.index(s)]
             out.append(self.save(s, value))
-        out.append(f'\tnode_result(node, {described[0]});\n')
-        for i, d in enumerate(described[1:], 1):
-            out.append(f'\tif (node_result_more(node, {i}, {d}) < 0)\n\t\tgoto failed_later;\n')
+        if form.optional_results:
+            for i, d in enumerate(described):
+                out.append(f'\tif ({d} && node_result_more(node, {i}, {d}) < 0)\n\t\tgoto failed;\n')
+            out.append('\tnode_put(node);\n')
+        else:
+            out.append(f'\tnode_result(node, {described[0]});\n')
+            for i, d in enumerate(described[1:], 1):
+                out.append(f'\tif (node_result_more(node, {i}, {d}) < 0)\n'
+                           '\t\tgoto failed_later;\n')
         out.append(f'\treturn {"0" if form.multi else "result"};\nfailed:\n\tnode_put(node);\n')
-        if len(described) > 1:
+        if len(described) > 1 and not form.optional_results:
             out.append('failed_later:\n')
         out += [f'\ttensor_put({r});\n' for r in results]
         if form.multi:
@@ -319,7 +365,7 @@ class Derivative:
         out = [f'static {form.ctype}record_{form.id}({form.params()})\n{{\n',
                '\tstruct tensor_thread *th = thread();\n\tuint32_t exclude = th->exclude;\n',
                '\tint err = 0;\n', self.needs(form)]
-        if self.values or self.queries:
+        if self.has_fields:
             out.append(f'\tstruct {self.node} *n;\n')
         out.append('\ttensor_node *node = NULL;\n\n' + self.refusals(form))
         out.append('\tif (th->grad_enabled && '
@@ -328,7 +374,7 @@ class Derivative:
         out.append(f'\tif (!({self.any}) || !differentiable(self))\n\t\tgoto call;\n')
         out.append(self.new_node(['self']))
         out.append('\tif (unlikely(!node))\n\t\tgoto failed;\n')
-        out.append(self.fill_edges() + self.fill_values())
+        out.append(self.fill_edges() + self.fill_values() + self.save_list())
         for s in self.saved:
             if not self.is_result(s):
                 out.append(self.save(s, s, copy=s == 'self'))
@@ -354,7 +400,7 @@ def record_out(form, inputs):
         if a.is_tensor and (inputs or a in form.outs):
             out.append(f'\tif (refuse_out(th, "{form.name}", "{a.name}", {a.name}) < 0)\n'
                        f'\t\treturn {failed};\n')
-        elif a.type == 'Tensor[]' and inputs:
+        elif a.type in LISTS and inputs:
             out.append(f'\tfor (int64_t i = 0; i < {a.name}.len; i++)\n'
                        f'\t\tif (refuse_out(th, "{form.name}", "{a.name}", {a.name}.data[i]) < 0)\n'
                        f'\t\t\treturn {failed};\n')

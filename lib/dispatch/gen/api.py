@@ -32,7 +32,7 @@ def key_union(op):
             parts.append(f'{a.name}->keys')
         elif a.type == 'Tensor?':
             parts.append(f'({a.name} ? {a.name}->keys : 0)')
-        elif a.type == 'Tensor[]':
+        elif a.type in ('Tensor[]', 'Tensor?[]'):
             lists.append(f'list_keys({a.name})')
     if not parts and not lists:
         return 'option_keys(options)'
@@ -72,7 +72,7 @@ def call_header(ops):
 def null_checks(op):
     plain = [a.name for a in op.args if a.is_tensor]
     checks = [f'!{n}' for n in plain]
-    checks += [f'!list_complete({a.name})' for a in op.args if a.type == 'Tensor[]']
+    checks += [f'!list_complete({a.name})' for a in op.args if a.type in ('Tensor[]', 'Tensor?[]')]
     res = []
     if checks:
         ret = 'null_argument_code' if op.multi else 'null_argument'
@@ -90,8 +90,11 @@ def public_source(ops):
         call = f'call_{op.id}({", ".join(names)})'
         out.append(f'TENSOR_EXPORT {op.ctype}tensor_{op.c_name_full}({op.params()})\n{{\n')
         out.append(null_checks(op))
-        if op.variant != 'function':
+        if op.variant != 'function' or op.plain_result:
             out.append(f'\treturn {call};\n')
+        elif op.list_result:
+            out.append(f'\tint n = {call};\n\n\tfor (int i = 0; i < n; i++)\n'
+                       '\t\tscope_own(thread(), results[i]);\n\treturn n;\n')
         elif op.multi:
             res = [n for _, n in op.c_results()]
             out.append(f'\tint err = {call};\n\n\tif (err < 0)\n\t\treturn err;\n')

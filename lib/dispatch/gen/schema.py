@@ -16,7 +16,8 @@ lib/autograd/derivatives/. What an entry may say:
     view      view_<name>(): another look at the same memory, on every strided backend
     factory   factory_<name>(): makes a tensor from options
     composite composite_<name>(): calls other operators, differentiated through them; the only
-              kind that may return Tensor[] (the C function fills an array and returns the number)
+              kind that may return Tensor[]: the C function fills results[], an array with
+              space for room tensors, and returns their number
     kernel    kernel_<name>(): anything else, for the strided backends
   dispatch  functions of further keys: {SparseCPU: mm_sparse}. Beside `front` they are fronts too
             and serve every variant; beside anything else they are kernel_<name>(), with the C
@@ -42,13 +43,20 @@ TYPES = {
     'Tensor': ('tensor *', 'TENSOR_ARG_TENSOR', 'unbox_tensor'),
     'Tensor?': ('tensor *', 'TENSOR_ARG_OPTIONAL_TENSOR', 'unbox_optional_tensor'),
     'Tensor[]': ('tensor_list ', 'TENSOR_ARG_TENSOR_LIST', 'unbox_list'),
+    'Tensor?[]': ('tensor_list ', 'TENSOR_ARG_OPTIONAL_TENSOR_LIST', 'unbox_list'),
     'int': ('int64_t ', 'TENSOR_ARG_INT', 'unbox_int'),
     'int?': ('int64_t ', 'TENSOR_ARG_OPTIONAL_INT', 'unbox_int'),
     'int[]': ('tensor_ints ', 'TENSOR_ARG_INTS', 'unbox_ints'),
     'int[]?': ('tensor_ints ', 'TENSOR_ARG_OPTIONAL_INTS', 'unbox_ints'),
     'bool': ('bool ', 'TENSOR_ARG_BOOL', 'unbox_bool'),
     'bool?': ('int64_t ', 'TENSOR_ARG_OPTIONAL_BOOL', 'unbox_int'),
+    'bool[]': ('uint64_t ', 'TENSOR_ARG_BOOLS', 'unbox_bools'),  # bit i: element i
     'float': ('double ', 'TENSOR_ARG_FLOAT', 'unbox_float'),
+    'float?': ('double ', 'TENSOR_ARG_OPTIONAL_FLOAT', 'unbox_float'),  # None is TENSOR_NO_FLOAT
+    'float[]': ('tensor_floats ', 'TENSOR_ARG_FLOATS', 'unbox_floats'),
+    'float[]?': ('tensor_floats ', 'TENSOR_ARG_OPTIONAL_FLOATS', 'unbox_floats'),
+    'str': ('const char *', 'TENSOR_ARG_STRING', 'unbox_string'),
+    'str?': ('const char *', 'TENSOR_ARG_OPTIONAL_STRING', 'unbox_string'),
     'Scalar': ('tensor_scalar ', 'TENSOR_ARG_SCALAR', 'unbox_scalar'),
     'Scalar?': ('tensor_scalar ', 'TENSOR_ARG_OPTIONAL_SCALAR', 'unbox_scalar'),
     'ScalarType?': ('enum tensor_dtype ', 'TENSOR_ARG_DTYPE', 'unbox_dtype'),
@@ -56,6 +64,14 @@ TYPES = {
     'Layout?': ('enum tensor_layout ', 'TENSOR_ARG_LAYOUT', 'unbox_layout'),
     'Generator?': ('tensor_generator *', 'TENSOR_ARG_GENERATOR', 'unbox_generator'),
     'Device?': ('tensor_device ', 'TENSOR_ARG_DEVICE', 'unbox_device'),
+}
+
+# result type that is no tensor -> (C type, tensor_value kind, its field)
+RESULTS = {
+    'Scalar': ('tensor_scalar ', 'SCALAR', 'scalar'),
+    'int': ('int64_t ', 'INT', 'i'),
+    'bool': ('bool ', 'BOOL', 'b'),
+    'float': ('double ', 'FLOAT', 'f'),
 }
 
 OPTIONS = ['dtype', 'layout', 'device', 'shareable']  # gathered into one tensor_options
@@ -92,7 +108,8 @@ class Arg:
         d, t = self.default, self.type
         if t.endswith('?') and d in (None, 'None'):
             return {'Tensor?': 'NULL', 'int?': 'TENSOR_NONE', 'bool?': 'TENSOR_NONE',
-                    'int[]?': 'TENSOR_NO_INTS', 'Generator?': 'NULL',
+                    'int[]?': 'TENSOR_NO_INTS', 'float?': 'TENSOR_NO_FLOAT', 'float[]?': 'TENSOR_NO_FLOATS',
+                    'str?': 'NULL', 'Generator?': 'NULL',
                     'Scalar?': '((tensor_scalar){.kind = TENSOR_SCALAR_NONE})',
                     'Device?': '((tensor_device){0, 0})'}.get(t, '0')
         if t.startswith('Scalar') and not t.startswith('ScalarType'):
@@ -107,15 +124,19 @@ class Arg:
             return f'TENSOR_INTS({values})' if values else 'TENSOR_SCALAR_SHAPE'
         if t == 'Tensor':
             return 'NULL'
-        if t == 'Tensor[]':
+        if t in ('Tensor[]', 'Tensor?[]'):
             return '((tensor_list){0})'
+        if t.startswith('float[]'):
+            return 'TENSOR_NO_FLOATS'
+        if t.startswith('str'):
+            return '"{}"'.format(d.strip('\'"')) if d else 'NULL'
         if d is None:
             return '((tensor_device){0, 0})' if t == 'Device?' else '0'
         return {'True': 'true', 'False': 'false', 'None': '0', 'long': 'TENSOR_I64'}.get(d, d)
 
 
 def parse_arg(text, keyword):
-    m = re.fullmatch(r'(\w+(?:\(\w+!?\))?(?:\[\d*\])?\??)\s+(\w+)(?:=(.+))?', text)
+    m = re.fullmatch(r'(\w+(?:\(\w+!?\))?\??(?:\[\d*\])?\??)\s+(\w+)(?:=(.+))?', text)
     if not m:
         raise SchemaError(f'cannot read argument "{text}"')
     typ, name, default = m.groups()
@@ -161,6 +182,8 @@ class Op:
         self.loop = entry.get('loop', entry['func'].split('(')[0].split('.')[0])
         self.rule = entry.get('dtype', 'same')
         self.doc = entry.get('doc', '')
+        self.list_result = False  # -> Tensor[]: as many as there are
+        self.plain_result = None  # -> Scalar, int, bool or float
         self.derivative = None  # set by the autograd generator
         if self.kind == 'view':
             self.tags.append('view')
@@ -171,7 +194,13 @@ class Op:
 
     @property
     def multi(self):
-        return len(self.returns) > 1
+        """The C function returns an int, and its results through pointers."""
+        return len(self.returns) > 1 or self.list_result or self.plain_result is not None
+
+    @property
+    def optional_results(self):
+        """A mask says which results are wanted: the others are NULL."""
+        return any(a.type == 'bool[]' for a in self.args)
 
     @property
     def c_name(self):
@@ -216,6 +245,10 @@ class Op:
         """Extra pointer arguments of an operator with several results."""
         if not self.multi or self.variant != 'function':
             return []
+        if self.list_result:
+            return [('tensor **results', 'results'), ('int64_t room', 'room')]
+        if self.plain_result:
+            return [(f'{RESULTS[self.plain_result][0]}*result', 'result')]
         return [(f'tensor **{n}', n) for n in self.returns]
 
     def params(self, hide=False):
@@ -258,7 +291,12 @@ def parse(entry):
     for v in variants:
         if v == 'function':
             own = name.endswith('_') and args[0].mutated
-            ops.append(Op(entry, name, overload, args, returns, 'function', entry['func'].strip()))
+            op = Op(entry, name, overload, args, returns, 'function', entry['func'].strip())
+            op.list_result = rets[0][0] == 'Tensor[]'
+            op.plain_result = rets[0][0] if rets[0][0] in RESULTS else None
+            if op.list_result and op.kind != 'composite':
+                raise SchemaError(f'{name}: only a composite returns Tensor[]')
+            ops.append(op)
             assert not own, f'{name}: declare the functional form, variants make the others'
         elif v == 'inplace':
             first = Arg(args[0].type, args[0].name, None, False, True)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-only OR MIT
 """Writes the dispatcher's rows: schemas, thunks from a row to its front, boxed calls."""
 from api import NOTE, fail, key_union, loop_names
-from schema import KEYS
+from schema import KEYS, RESULTS
 
 RULES = {'same': 'RULE_SAME', 'promote': 'RULE_PROMOTE', 'float': 'RULE_FLOAT', 'bool': 'RULE_BOOL',
          'sum': 'RULE_SUM', 'index': 'RULE_INDEX'}
@@ -70,10 +70,14 @@ def value(a, src):
              'int[]?': ('INTS', 'ints'), 'bool': ('BOOL', 'b'), 'float': ('FLOAT', 'f'),
              'Scalar': ('SCALAR', 'scalar'), 'Scalar?': ('SCALAR', 'scalar'),
              'ScalarType?': ('INT', 'i'), 'ScalarType': ('INT', 'i'), 'Layout?': ('INT', 'i'),
-             'Device?': ('DEVICE', 'device'), 'bool?': ('INT', 'i'),
+             'Device?': ('DEVICE', 'device'), 'Tensor?[]': ('TENSOR_LIST', 'list'),
+             'bool?': ('INT', 'i'), 'bool[]': ('BOOLS', 'bools'), 'float?': ('FLOAT', 'f'),
+             'float[]': ('FLOATS', 'floats'), 'float[]?': ('FLOATS', 'floats'),
+             'str': ('STRING', 's'), 'str?': ('STRING', 's'),
              'Generator?': ('GENERATOR', 'generator')}[a.type]
-    if a.type == 'Tensor?':
-        return f'{{.kind = {src} ? TENSOR_VALUE_TENSOR : TENSOR_VALUE_NONE, .t = {src}}}'
+    if a.type in ('Tensor?', 'str?', 'Generator?'):
+        return (f'{{.kind = {src} ? TENSOR_VALUE_{field[0]} : TENSOR_VALUE_NONE, '
+                f'.{field[1]} = {src}}}')
     return f'{{.kind = TENSOR_VALUE_{field[0]}, .{field[1]} = {src}}}'
 
 
@@ -84,6 +88,10 @@ def boxer(op):
         src = f'options.{a.name}' if op.gathers and a.name in ('dtype', 'layout', 'device', 'shareable') \
             else a.name
         out.append(f'\t\t{value(a, src)},\n')
+    if op.list_result:
+        out.append(f'\t}};\n\n\treturn dispatch_fallback_list(&op_{op.id}, {key_union(op)}, args, '
+                   f'{len(op.args)}, results, room);\n}}\n\n')
+        return ''.join(out)
     n = len(op.returns)
     out.append(f'\t}}, rets[{n}] = {{0}};\n\n')
     out.append(f'\tif (dispatch_fallback(&op_{op.id}, {key_union(op)}, args, {len(op.args)}, '
@@ -93,8 +101,9 @@ def boxer(op):
     elif op.variant == 'out':
         out.append(f'\treturn {"0" if op.multi else op.outs[0].name};\n')
     elif op.multi:
+        field = RESULTS[op.plain_result][2] if op.plain_result else 't'
         for i, (_, r) in enumerate(op.c_results()):
-            out.append(f'\t*{r} = rets[{i}].t;\n')
+            out.append(f'\t*{r} = rets[{i}].{field};\n')
         out.append('\treturn 0;\n')
     else:
         out.append('\treturn rets[0].t;\n')
@@ -113,15 +122,27 @@ def unboxer(op):
         out.append('\ttensor_options options = {.dtype = dtype, .layout = layout, '
                    '.device = device, .shareable = shareable};\n')
     names = [n for _, n, _ in op.c_args()]
+    if op.list_result:
+        call = f'call_{op.id}({", ".join(names + ["results", "u->nrets"])})'
+        out.append('\ttensor **results = unbox_room(u);\n\n\tif (u->err)\n\t\treturn u->err;\n'
+                   f'\treturn box_list(u, results, {call});\n}}\n\n')
+        return ''.join(out)
     rets = [n for _, n in op.c_results()]
     for r in rets:
-        out.append(f'\ttensor *{r} = NULL;\n')
+        out.append(f'\t{RESULTS[op.plain_result][0]}{r} = {{0}};\n' if op.plain_result else
+                   f'\ttensor *{r} = NULL;\n')
     out.append('\n\tif (u->err)\n\t\treturn u->err;\n')
     call = f'call_{op.id}({", ".join(names + ["&" + r for r in rets])})'
+    if op.plain_result:
+        kind, field = RESULTS[op.plain_result][1:]
+        out.append(f'\tif ({call} < 0)\n\t\treturn -thread()->error.code;\n'
+                   f'\tu->rets[0] = (tensor_value){{.kind = TENSOR_VALUE_{kind}, '
+                   f'.{field} = result}};\n\treturn 0;\n}}\n\n')
+        return ''.join(out)
     if op.multi:
         out.append(f'\tif ({call} < 0)\n\t\treturn -thread()->error.code;\n')
         for r in (rets or [a.name for a in op.outs]):
-            out.append(f'\tbox_result(u, {r});\n')
+            out.append(f'\tbox_{"optional" if op.optional_results else "result"}(u, {r});\n')
         out.append('\treturn u->err;\n')
     else:
         out.append(f'\treturn box_result(u, {call});\n')
@@ -129,11 +150,15 @@ def unboxer(op):
     return ''.join(out)
 
 
+def quoted(text):
+    return text.replace('"', '\\"')
+
+
 def row(op):
     out = [f'static const struct tensor_arg args_{op.id}[] = {{\n']
     for a in op.args:
         default = 'NULL' if a.default is None and not a.type.endswith('?') else \
-            f'"{a.default or "None"}"'
+            f'"{quoted(a.default or "None")}"'
         out.append(f'\t{{"{a.name}", {a.enum}, {default}, {str(a.keyword).lower()}, '
                    f'{str(a.mutated).lower()}}},\n')
     tags = ', '.join([f'"{t}"' for t in op.tags] + ['NULL'])
@@ -151,10 +176,10 @@ def row(op):
 \t.unbox = unbox_{op.id},
 \t.schema = {{
 \t\t.name = "{op.name}",
-\t\t.text = "{op.text}",
+\t\t.text = "{quoted(op.text)}",
 \t\t.args = args_{op.id},
 \t\t.nargs = {nargs},
-\t\t.nreturns = {len(op.returns)},
+\t\t.nreturns = {'TENSOR_RETURNS_LIST' if op.list_result else len(op.returns)},
 \t\t.tags = tags_{op.id},
 \t}},
 }};
