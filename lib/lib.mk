@@ -27,6 +27,7 @@ LEVEL_v4   := -mprefer-vector-width=512
 # Products may round once where a multiplication and an addition round twice.
 CPU_CFLAGS_matmul_f32 := -ffp-contract=fast
 CPU_CFLAGS_matmul_f64 := -ffp-contract=fast
+CPU_CFLAGS_dot := -ffp-contract=fast
 
 LIB_OBJ := $(patsubst %.c,$(B)/obj/%.o,$(LIB_SRC)) \
            $(patsubst $(GEN)/%.c,$(B)/obj/gen/%.o,$(GEN_C)) \

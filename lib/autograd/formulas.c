@@ -22,6 +22,24 @@ tensor *scaled(tensor *grad, tensor_scalar k)
 	return tensor_mul_scalar(grad, k);
 }
 
+tensor *conjugate(tensor *t)
+{
+	if (t && dtype_is_complex(t->dtype))
+		return tensor_fail_null(EOPNOTSUPP, "conjugate: complex gradients are not there yet");
+	return t;
+}
+
+tensor_scalar conjugate_number(tensor_scalar s)
+{
+	s.imag = -s.imag;
+	return s;
+}
+
+tensor *adjoint(tensor *t)
+{
+	return conjugate(tensor_transpose(t, -2, -1));
+}
+
 tensor *mm_mat2_backward(tensor *mat1, tensor *grad, tensor_ints mat2_strides)
 {
 	if (mat2_strides.data[0] == 1 && mat2_strides.data[1] != 1)

@@ -18,6 +18,11 @@ tensor *scaled(tensor *grad, tensor_scalar k);
 /* mat1^T grad. A transposed mat2 (the weight of a linear layer) gets a transposed gradient, so
  * that the weight's own is contiguous and can be kept without a copy. */
 tensor *mm_mat2_backward(tensor *mat1, tensor *grad, tensor_ints mat2_strides);
+/* The complex conjugate; real ones as they are. */
+tensor *conjugate(tensor *t);
+tensor_scalar conjugate_number(tensor_scalar s);
+/* The conjugate of t with its last two dimensions swapped. */
+tensor *adjoint(tensor *t);
 /* 1 - 2t */
 tensor *one_minus_twice(tensor *t);
 /* Zeros of these sizes, of grad's dtype, on its device. */

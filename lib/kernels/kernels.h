@@ -30,8 +30,12 @@ typedef int (*reduce_kernel)(tensor *out, const tensor *self, uint32_t dims);
 typedef int (*reduce_index_kernel)(tensor *values, tensor *indices, const tensor *self,
 				   uint32_t dims);
 
-/* out[m, n] = beta * out + alpha * a[m, k] b[k, n]; any strides; beta 0 ignores out's content. */
-typedef int (*mm_kernel)(tensor *out, const tensor *a, const tensor *b, double alpha, double beta);
+/* out[m, n] = beta * out + alpha * a[m, k] b[k, n]; any strides; beta 0 ignores out's content.
+ * bmm: all three have one more dimension in front. alpha and beta as from front_number(). */
+typedef int (*mm_kernel)(tensor *out, const tensor *a, const tensor *b, tensor_scalar alpha,
+			 tensor_scalar beta);
+/* out (0-d) = the sum of a[i] b[i], or of conj(a[i]) b[i]. */
+typedef int (*dot_kernel)(tensor *out, const tensor *a, const tensor *b, bool conjugate);
 
 /* Along one dimension. grad and output forms are those of the *_backward operators. */
 typedef int (*softmax_kernel)(tensor *out, const tensor *self, int dim);

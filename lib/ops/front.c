@@ -225,17 +225,34 @@ tensor *front_contiguous(tensor *self)
 	return self->contiguous ? tensor_get(self) : copy_as(self, self->dtype);
 }
 
-int front_factor(const struct tensor_op *op, const char *name, tensor_scalar s,
-		 enum tensor_dtype dtype, double *value)
+int front_number(const struct tensor_op *op, const char *name, tensor_scalar s,
+		 enum tensor_dtype dtype, tensor_scalar *value)
 {
-	const int64_t exact = (int64_t)1 << 53;
-
 	if (s.kind == TENSOR_SCALAR_COMPLEX && s.imag != 0 && !dtype_is_complex(dtype))
 		return tensor_fail(EINVAL, "%s: %s must be real for dtype %s", op->schema.name, name,
 				   tensor_dtype_name(dtype));
 	if (dtype <= TENSOR_I64 && s.kind >= TENSOR_SCALAR_FLOAT)
 		return tensor_fail(EINVAL, "%s: %s must be an integer for dtype %s",
 				   op->schema.name, name, tensor_dtype_name(dtype));
+	if (dtype <= TENSOR_I64) {
+		*value = tensor_scalar_int(s.i);
+		return 0;
+	}
+	*value = tensor_scalar_float(scalar_double(s));
+	if (dtype_is_complex(dtype) && s.kind == TENSOR_SCALAR_COMPLEX) {
+		value->kind = TENSOR_SCALAR_COMPLEX;
+		value->imag = s.imag;
+	}
+	return 0;
+}
+
+int front_factor(const struct tensor_op *op, const char *name, tensor_scalar s,
+		 enum tensor_dtype dtype, double *value)
+{
+	const int64_t exact = (int64_t)1 << 53;
+
+	if (front_number(op, name, s, dtype, &s) < 0)
+		return error_code();
 	if (dtype <= TENSOR_I64 && (s.i > exact || s.i < -exact))
 		return tensor_fail(EINVAL, "%s: %s must be within 2^53 of zero, got %lld",
 				   op->schema.name, name, (long long)s.i);

@@ -68,6 +68,19 @@ tensor *front_contiguous(tensor *self);
 int front_factor(const struct tensor_op *op, const char *name, tensor_scalar s,
 		 enum tensor_dtype dtype, double *value);
 
+/*
+ * The same without loss: a scalar of dtype's own category (a bool counts as an integer), so that
+ * an integer kernel reads value->i, a floating one value->d, a complex one value->imag as well.
+ */
+int front_number(const struct tensor_op *op, const char *name, tensor_scalar s,
+		 enum tensor_dtype dtype, tensor_scalar *value);
+
+/* Of a scalar that front_number() made. */
+static inline bool number_is_zero(tensor_scalar s)
+{
+	return s.kind == TENSOR_SCALAR_INT ? !s.i : s.d == 0 && s.imag == 0;
+}
+
 static inline int error_code(void)
 {
 	return -thread()->error.code;

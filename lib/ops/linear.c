@@ -47,7 +47,9 @@ int front_mm(const struct tensor_op *op, tensor **out, tensor *self, tensor *mat
 	if (front_begin_apart(op, &o, *out, self->dtype, sizes, 2, inputs, 2) < 0)
 		return error_code();
 	fn = (mm_kernel)op_loop(op, op->loops, o.t);
-	return front_end(op, &o, out, fn ? fn(o.t, self, mat2, 1, 0) : error_code());
+	return front_end(op, &o, out,
+			 fn ? fn(o.t, self, mat2, tensor_scalar_int(1), tensor_scalar_int(0)) :
+			      error_code());
 }
 
 int front_addmm(const struct tensor_op *op, tensor **out, tensor *self, tensor *mat1, tensor *mat2,
@@ -55,7 +57,6 @@ int front_addmm(const struct tensor_op *op, tensor **out, tensor *self, tensor *
 {
 	const tensor *inputs[] = {mat1, mat2, self};
 	bool inplace = op->variant == VARIANT_INPLACE;
-	double a = 0, b = 0;
 	struct front_out o;
 	int64_t sizes[2];
 	mm_kernel fn;
@@ -63,8 +64,8 @@ int front_addmm(const struct tensor_op *op, tensor **out, tensor *self, tensor *
 
 	if (check_product(op, "mat1", mat1, mat2) < 0 ||
 	    check_dtype(op, "self", self, "mat1", mat1) < 0 ||
-	    front_factor(op, "beta", beta, mat1->dtype, &b) < 0 ||
-	    front_factor(op, "alpha", alpha, mat1->dtype, &a) < 0)
+	    front_number(op, "beta", beta, mat1->dtype, &beta) < 0 ||
+	    front_number(op, "alpha", alpha, mat1->dtype, &alpha) < 0)
 		return error_code();
 	sizes[0] = mat1->sizes[0];
 	sizes[1] = mat2->sizes[1];
@@ -78,9 +79,9 @@ int front_addmm(const struct tensor_op *op, tensor **out, tensor *self, tensor *
 	fn = (mm_kernel)op_loop(op, op->loops, o.t);
 	if (!fn)
 		err = error_code();
-	if (!err && b != 0 && o.t != self)
+	if (!err && !number_is_zero(beta) && o.t != self)
 		err = front_copy(o.t, self);
 	if (!err)
-		err = fn(o.t, mat1, mat2, a, b);
+		err = fn(o.t, mat1, mat2, alpha, beta);
 	return front_end(op, &o, out, err);
 }

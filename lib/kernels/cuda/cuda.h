@@ -98,7 +98,7 @@ int cuda_softmax(tensor *out, const tensor *self, int dim);
 int cuda_log_softmax(tensor *out, const tensor *self, int dim);
 int cuda_softmax_backward(tensor *out, const tensor *grad, const tensor *output, int dim);
 int cuda_log_softmax_backward(tensor *out, const tensor *grad, const tensor *output, int dim);
-int cuda_mm(tensor *out, const tensor *a, const tensor *b, double alpha, double beta);
+int cuda_mm(tensor *out, const tensor *a, const tensor *b, tensor_scalar alpha, tensor_scalar beta);
 int cuda_index_select(tensor *out, const tensor *self, int dim, const tensor *index);
 int cuda_index_add(tensor *out, int dim, const tensor *index, const tensor *source, double alpha);
 int cuda_gather(tensor *out, const tensor *self, int dim, const tensor *index);

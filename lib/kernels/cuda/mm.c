@@ -319,7 +319,7 @@ static int mm(const struct cuda_call *c, struct matrix *m, enum tensor_dtype dty
 	return err;
 }
 
-int cuda_mm(tensor *out, const tensor *a, const tensor *b, double alpha, double beta)
+int cuda_mm(tensor *out, const tensor *a, const tensor *b, tensor_scalar alpha, tensor_scalar beta)
 {
 	struct matrix m[] = {matrix_of(a), matrix_of(b), matrix_of(out)};
 	struct cuda_call c;
@@ -335,7 +335,7 @@ int cuda_mm(tensor *out, const tensor *a, const tensor *b, double alpha, double 
 	cuda_use(&c, out);
 	cuda_use(&c, a);
 	cuda_use(&c, b);
-	err = mm(&c, m, out->dtype, alpha, beta);
+	err = mm(&c, m, out->dtype, scalar_double(alpha), scalar_double(beta));
 	for (int i = 0; i < 2; i++)
 		cuda_scratch_free(&c, m[i].scratch);
 	return cuda_end(&c, err);
