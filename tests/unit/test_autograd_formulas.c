@@ -1,35 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
  * Every formula of lib/autograd/derivatives against central differences, and the formulas of the
- * formulas too. A case is a function of up to three f64 inputs, given by their shapes.
+ * formulas too.
  */
-#include "check.h"
-
-#define S(x)  TENSOR_SCALAR(x)
-#define EPS   1e-6
-#define MAX_IN 3
-
-struct formula {
-	const char *name;
-	tensor *(*fn)(tensor *const *in, void *ctx);
-	int n;
-	struct {
-		int ndim;
-		int64_t sizes[4];
-		double scale, shift; /* values are shift + scale * sin */
-		bool transposed; /* not contiguous */
-	} in[MAX_IN];
-	bool once; /* second derivatives are zero everywhere, or undefined at the kinks */
-};
-
-#define CASE(id, body)                                                                            \
-	static tensor *id(tensor *const *in, void *ctx)                                           \
-	{                                                                                         \
-		tensor *a = in[0], *b = in[1], *c = in[2];                                        \
-                                                                                                  \
-		(void)a, (void)b, (void)c;                                                        \
-		return body;                                                                      \
-	}
+#include "formulas.h"
 
 static tensor *index_of(int64_t n, int64_t limit)
 {
@@ -159,19 +133,6 @@ CASE(fn_gather, tensor_exp(tensor_gather(a, 1, index_matrix(2, 5, 3))))
 CASE(fn_scatter_add, tensor_exp(tensor_scatter_add(a, 1, index_matrix(2, 5, 3), b)))
 CASE(fn_cat, tensor_exp(tensor_cat(TENSOR_LIST(a, b, a), -1)))
 
-#define IN(scale, shift, ...)                                                                     \
-	{                                                                                         \
-		sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t), {__VA_ARGS__}, scale, shift,  \
-			false                                                                     \
-	}
-#define IN_T(scale, shift, ...)                                                                   \
-	{                                                                                         \
-		sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t), {__VA_ARGS__}, scale, shift,  \
-			true                                                                      \
-	}
-#define ROW(id, n, ...)	     {#id, fn_##id, n, {__VA_ARGS__}, false}
-#define ROW_ONCE(id, n, ...) {#id, fn_##id, n, {__VA_ARGS__}, true}
-
 static const struct formula formulas[] = {
 	ROW(add, 2, IN(1, 0, 2, 3), IN(1, 0, 2, 3)),
 	ROW(add, 2, IN(1, 0, 2, 3), IN(1, 0, 3)),
@@ -250,58 +211,7 @@ static const struct formula formulas[] = {
 	ROW(cat, 2, IN(1, 0, 2, 3), IN_T(1, 0, 2, 2)),
 };
 
-static tensor *make_input(const struct formula *f, int i)
-{
-	int ndim = f->in[i].ndim;
-	int64_t sizes[4], n = 1;
-	double v[64];
-	tensor *t;
-
-	for (int d = 0; d < ndim; d++) {
-		sizes[d] = f->in[i].sizes[f->in[i].transposed ? ndim - 1 - d : d];
-		n *= sizes[d];
-	}
-	for (int64_t k = 0; k < n; k++)
-		v[k] = f->in[i].shift + f->in[i].scale * sin(1.7 * (double)k + i + 0.3);
-	t = ok(tensor_from_data(v, (tensor_ints){sizes, ndim}, F64));
-	if (f->in[i].transposed)
-		t = ok(tensor_detach(ok(tensor_t(t))));
-	assert_done(tensor_set_requires_grad(t, true));
-	return t;
-}
-
-typedef tensor *(*function)(tensor *const *in, void *ctx);
-
-static void check_all(int (*check)(function, void *, tensor_list, double, double, double))
-{
-	int failed = 0;
-
-	for (size_t i = 0; i < sizeof(formulas) / sizeof(*formulas); i++) {
-		const struct formula *f = &formulas[i];
-
-		tensor_scope {
-			tensor *in[MAX_IN] = {NULL};
-
-			for (int k = 0; k < f->n; k++)
-				in[k] = make_input(f, k);
-			if (check(f->fn, NULL, (tensor_list){in, f->n}, EPS, 1e-7, 1e-6) < 0) {
-				fprintf(stderr, "%s: %s\n", f->name, tensor_last_error()->text);
-				failed++;
-			}
-		}
-	}
-	assert_int_equal(failed, 0);
-}
-
-static void every_formula_agrees_with_differences(void **state)
-{
-	check_all(tensor_gradcheck);
-}
-
-static void every_formula_is_differentiable_again(void **state)
-{
-	check_all(tensor_gradgradcheck);
-}
+FORMULA_TESTS
 
 static tensor *wrong(tensor *const *in, void *ctx)
 {

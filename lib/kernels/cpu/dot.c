@@ -101,6 +101,32 @@ DTYPES_NUMBER(TOTAL)
 TOTAL_COMPLEX(c64, float, TENSOR_C64)
 TOTAL_COMPLEX(c128, double, TENSOR_C128)
 
+static int cpu_dot(tensor *out, const tensor *a, const tensor *b, bool conjugate);
+
+/* The halves are summed as f32 and rounded once. */
+static int half_dot(tensor *out, const tensor *a, const tensor *b)
+{
+	tensor *v = tensor_new(out->device, TENSOR_F32, (int64_t[]){2, a->numel}, 2), x, y, sum = *out;
+	float result;
+
+	if (!v)
+		return -thread()->error.code;
+	CPU_NAME(convert)(v->data, TENSOR_F32, sizeof(float), a->data, a->dtype, a->strides[0] * 2,
+			  a->numel);
+	CPU_NAME(convert)((float *)v->data + a->numel, TENSOR_F32, sizeof(float), b->data, b->dtype,
+			  b->strides[0] * 2, a->numel);
+	x = y = *v;
+	x.sizes[0] = x.numel = y.sizes[0] = y.numel = a->numel;
+	x.ndim = y.ndim = x.strides[0] = y.strides[0] = 1;
+	y.data = (float *)v->data + a->numel;
+	sum.dtype = TENSOR_F32;
+	sum.data = &result;
+	cpu_dot(&sum, &x, &y, false);
+	CPU_NAME(convert)(out->data, out->dtype, 2, &result, TENSOR_F32, sizeof(float), 1);
+	tensor_put(v);
+	return 0;
+}
+
 static int cpu_dot(tensor *out, const tensor *a, const tensor *b, bool conjugate)
 {
 	static const struct {
@@ -116,6 +142,8 @@ static int cpu_dot(tensor *out, const tensor *a, const tensor *b, bool conjugate
 	struct dot t = {.a = a->data, .b = b->data, .sa = a->strides[0], .sb = b->strides[0]};
 	struct tensor_storage *s = NULL;
 
+	if (dtype_wide(out->dtype) != out->dtype)
+		return half_dot(out, a, b);
 	if (!fns[out->dtype].chunk)
 		return kernel_no_dtype("dot", out->dtype, "cpu");
 	t.partial = few;

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR MIT
+/* Derivatives of products, and of what is made of them. */
+#include "formulas.h"
+
+CASE(fn_bmm, tensor_bmm(a, b))
+CASE(fn_baddbmm, tensor_baddbmm_opt(a, b, c, S(2), S(-0.5)))
+CASE(fn_baddbmm_in_place, tensor_baddbmm_(tensor_mul(a, a), b, c))
+CASE(fn_mv, tensor_mv(a, b))
+CASE(fn_addmv, tensor_addmv_opt(a, b, c, S(3), S(2)))
+CASE(fn_dot, tensor_dot(a, b))
+CASE(fn_vdot, tensor_vdot(a, b))
+CASE(fn_outer, tensor_outer(a, b))
+CASE(fn_addr, tensor_addr_opt(a, b, c, S(2), S(3)))
+CASE(fn_addbmm, tensor_addbmm_opt(a, b, c, S(2), S(3)))
+CASE(fn_matmul, tensor_matmul(a, b))
+CASE(fn_linear, tensor_linear(a, b, c))
+CASE(fn_tensordot, tensor_tensordot(a, b, TENSOR_INTS(0, 2), TENSOR_INTS(1, 0)))
+CASE(fn_kron, tensor_kron(a, b))
+CASE(fn_cross, tensor_linalg_cross(a, b))
+CASE(fn_multi_dot, tensor_linalg_multi_dot(TENSOR_LIST(a, b, c)))
+
+static const struct formula formulas[] = {
+	ROW(bmm, 2, IN(1, 0, 2, 2, 3), IN_T(1, 0, 2, 3, 2)),
+	ROW(baddbmm, 3, IN(1, 0, 3), IN(1, 0, 2, 2, 2), IN_T(1, 0, 2, 2, 3)),
+	ROW(baddbmm_in_place, 3, IN(1, 0, 2, 2, 3), IN(1, 0, 2, 2, 2), IN(1, 0, 2, 2, 3)),
+	ROW(mv, 2, IN_T(1, 0, 2, 3), IN(1, 0, 3)),
+	ROW(addmv, 3, IN(1, 0, 2), IN(1, 0, 2, 3), IN(1, 0, 3)),
+	ROW(dot, 2, IN(1, 0, 3), IN(1, 0, 3)),
+	ROW(vdot, 2, IN(1, 0, 3), IN(1, 0, 3)),
+	ROW(outer, 2, IN(1, 0, 2), IN(1, 0, 3)),
+	ROW(addr, 3, IN(1, 0, 2, 3), IN(1, 0, 2), IN(1, 0, 3)),
+	ROW(addbmm, 3, IN(1, 0, 3), IN(1, 0, 2, 2, 2), IN(1, 0, 2, 2, 3)),
+	ROW(matmul, 2, IN(1, 0, 2, 1, 2, 3), IN(1, 0, 2, 3, 2)),
+	ROW(matmul, 2, IN(1, 0, 3), IN(1, 0, 2, 3, 2)),
+	ROW(matmul, 2, IN(1, 0, 2, 2, 3), IN(1, 0, 3)),
+	ROW(linear, 3, IN(1, 0, 2, 2, 3), IN(1, 0, 2, 3), IN(1, 0, 2)),
+	ROW(linear, 3, IN(1, 0, 3), IN(1, 0, 2, 3), IN(1, 0, 2)),
+	ROW(tensordot, 2, IN(1, 0, 2, 3, 2), IN(1, 0, 2, 2, 2)),
+	ROW(kron, 2, IN(1, 0, 2, 2), IN(1, 0, 3)),
+	ROW(cross, 2, IN(1, 0, 2, 3), IN(1, 0, 2, 3)),
+	ROW(multi_dot, 3, IN(1, 0, 2, 3), IN(1, 0, 3, 2), IN(1, 0, 2)),
+};
+
+FORMULA_TESTS
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(every_formula_agrees_with_differences),
+		cmocka_unit_test(every_formula_is_differentiable_again),
+	};
+
+	return cmocka_run_group_tests_name("autograd_product", tests, NULL, NULL);
+}

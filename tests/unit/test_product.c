@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR MIT
+/* Products of batches, vectors and any rank, against mm and plain numbers; integers to the bit. */
+#include "check.h"
+
+#define S(x) TENSOR_SCALAR(x)
+
+static const enum tensor_dtype dtypes[] = {TENSOR_U8,  TENSOR_I8,   TENSOR_I16, TENSOR_I32,
+					   TENSOR_I64, TENSOR_F16,  TENSOR_BF16, TENSOR_F32,
+					   TENSOR_F64, TENSOR_C64, TENSOR_C128};
+#define EACH_DTYPE(d) (size_t d##_ = 0; d##_ < sizeof(dtypes) / sizeof(*dtypes); d##_++)
+
+/* Whole numbers 0 to 6, as [b, r, c] or its transpose. */
+static tensor *batch(enum tensor_dtype d, int64_t b, int64_t r, int64_t c, bool turned)
+{
+	int64_t n = b * r * c, *v = malloc((n + 1) * sizeof(*v));
+	tensor *t;
+
+	for (int64_t i = 0; i < n; i++)
+		v[i] = (i * 7 + 3) % 11 % 7;
+	t = tensor_from_data(v, turned ? TENSOR_INTS(b, c, r) : TENSOR_INTS(b, r, c), I64);
+	free(v);
+	t = tensor_to(ok(t), TENSOR_OPTIONS(.dtype = d));
+	return ok(turned ? tensor_transpose(t, 1, 2) : t);
+}
+
+static void assert_same(tensor *a, tensor *b)
+{
+	int64_t n = tensor_numel(b), bytes = n * tensor_itemsize(tensor_dtype(ok(b)));
+	char *x = malloc(bytes + 1), *y = malloc(bytes + 1);
+
+	assert_int_equal(tensor_numel(ok(a)), n);
+	assert_int_equal(tensor_dtype(a), tensor_dtype(b));
+	assert_done(tensor_copy_to(a, x, bytes));
+	assert_done(tensor_copy_to(b, y, bytes));
+	assert_memory_equal(x, y, bytes);
+	free(x);
+	free(y);
+}
+
+static void bmm_is_mm_of_each_matrix(void **state)
+{
+	static const int64_t shapes[][4] = {{3, 2, 3, 4}, {40, 5, 7, 1}, {2, 70, 33, 20}, {5, 1, 6, 9},
+					    {3, 2, 0, 4}};
+
+	for (size_t s = 0; s < sizeof(shapes) / sizeof(*shapes); s++)
+		for EACH_DTYPE (d)
+			for (int turned = 0; turned < 4; turned++)
+				tensor_scope {
+					const int64_t *n = shapes[s];
+					tensor *a = batch(dtypes[d_], n[0], n[1], n[2], turned & 1);
+					tensor *b = batch(dtypes[d_], n[0], n[2], n[3], turned & 2);
+					tensor *c = ok(tensor_bmm(a, b));
+
+					for (int64_t i = 0; i < n[0]; i++)
+						assert_same(tensor_select(c, 0, i),
+							    tensor_mm(tensor_select(a, 0, i),
+								      tensor_select(b, 0, i)));
+				}
+}
+
+static void baddbmm_scales_and_broadcasts_self(void **state)
+{
+	for EACH_DTYPE (d)
+		tensor_scope {
+			tensor *a = batch(dtypes[d_], 3, 4, 5, false), *b = batch(dtypes[d_], 3, 5, 2, true);
+			tensor *c = ok(tensor_select(batch(dtypes[d_], 1, 4, 2, false), 0, 0));
+			tensor *product = ok(tensor_bmm(a, b)), *want, *into;
+
+			want = tensor_add(tensor_mul_scalar(c, S(2)),
+					  tensor_mul_scalar(product, S(3)));
+			assert_same(tensor_baddbmm_opt(c, a, b, S(2), S(3)), want);
+			into = ok(tensor_clone(product));
+			assert_same(tensor_baddbmm_opt_(into, a, b, S(0), S(1)), product);
+			assert_same(tensor_baddbmm_opt_(into, a, b, S(1), S(2)),
+				    tensor_mul_scalar(product, S(3)));
+		}
+}
+
+/* Beyond what a double holds. */
+static void integer_products_are_exact(void **state)
+{
+	tensor_scope {
+		const int64_t big = ((int64_t)1 << 60) + 1, a = ((int64_t)1 << 55) + 1,
+			      beta = ((int64_t)1 << 53) + 1, alpha = ((int64_t)1 << 54) + 3;
+		tensor *x = ok(tensor_full(TENSOR_INTS(1, 1), S(big), I64));
+		tensor *y = ok(tensor_full(TENSOR_INTS(1, 1), S(a), I64));
+		tensor *z = ok(tensor_full(TENSOR_INTS(1, 1), S((int64_t)3), I64));
+		int64_t got;
+
+		assert_done(tensor_item_int(ok(tensor_addmm_opt(x, y, z, S(beta), S(alpha))), &got));
+		assert_true(got == (int64_t)((uint64_t)beta * (uint64_t)big +
+					     (uint64_t)alpha * (uint64_t)a * 3));
+	}
+}
+
+static void vectors_are_rows_or_columns(void **state)
+{
+	for EACH_DTYPE (d)
+		tensor_scope {
+			tensor *m = ok(tensor_select(batch(dtypes[d_], 1, 5, 6, false), 0, 0));
+			tensor *v = ok(tensor_select(m, 0, 2)), *w = ok(tensor_select(m, 1, 3));
+			tensor *column = ok(tensor_mm(m, tensor_unsqueeze(v, 1)));
+
+			assert_same(tensor_mv(m, v), column);
+			assert_same(tensor_matmul(m, v), column);
+			assert_same(tensor_matmul(w, m), tensor_mm(tensor_unsqueeze(w, 0), m));
+			assert_same(tensor_addmv_opt(w, m, v, S(2), S(1)),
+				    tensor_add(tensor_mul_scalar(w, S(2)), tensor_squeeze(column)));
+			assert_same(tensor_dot(v, v),
+				    tensor_mm(tensor_unsqueeze(v, 0), tensor_unsqueeze(v, 1)));
+			assert_same(tensor_outer(w, v),
+				    tensor_mm(tensor_unsqueeze(w, 1), tensor_unsqueeze(v, 0)));
+			assert_same(tensor_addr(m, w, v), tensor_add(m, tensor_outer(w, v)));
+		}
+}
+
+static void dot_of_many_elements_is_summed_in_chunks(void **state)
+{
+	tensor_scope {
+		tensor *v = iota(0, TENSOR_INTS(100001)), *one = ok(tensor_ones(TENSOR_INTS(100001), F64));
+		tensor *d = ok(tensor_to(v, F64));
+
+		assert_values(tensor_dot(d, one), 0, 100000.0 * 100001 / 2);
+		assert_values(tensor_dot(tensor_slice(d, 0, 1, 100001, 2),
+					 tensor_slice(one, 0, 1, 100001, 2)),
+			      0, 2500000000.0);
+		assert_values(tensor_dot(tensor_to(d, I64), tensor_to(one, I64)), 0, 5000050000.0);
+	}
+}
+
+static void matmul_broadcasts_what_are_no_matrices(void **state)
+{
+	tensor_scope {
+		tensor *a = iota(0, TENSOR_INTS(2, 1, 3, 4)), *b = iota(1, TENSOR_INTS(5, 4, 2)), *c;
+
+		c = ok(tensor_matmul(a, b));
+		assert_shape(c, 2, 5, 3, 2);
+		for (int i = 0; i < 2; i++)
+			for (int j = 0; j < 5; j++)
+				assert_same(tensor_select(tensor_select(c, 0, i), 0, j),
+					    tensor_mm(tensor_select(tensor_select(a, 0, i), 0, 0),
+						      tensor_select(b, 0, j)));
+		assert_shape(ok(tensor_matmul(a, iota(0, TENSOR_INTS(4)))), 2, 1, 3);
+		assert_shape(ok(tensor_matmul(iota(0, TENSOR_INTS(3)), a)), 2, 1, 4);
+		assert_shape(ok(tensor_linear(a, iota(0, TENSOR_INTS(7, 4)), iota(0, TENSOR_INTS(7)))), 2,
+			     1, 3, 7);
+		assert_values(tensor_linear(iota(0, TENSOR_INTS(2)), iota(0, TENSOR_INTS(3, 2)),
+					    tensor_none),
+			      0, 1, 3, 5);
+		assert_shape(ok(tensor_matmul(iota(0, TENSOR_INTS(0, 3, 4)), iota(0, TENSOR_INTS(4, 2)))), 0,
+			     3, 2);
+	}
+}
+
+static void other_sums_of_products(void **state)
+{
+	tensor_scope {
+		tensor *a = iota(0, TENSOR_INTS(2, 3, 4)), *b = iota(1, TENSOR_INTS(4, 3, 5));
+		tensor *want = tensor_mm(tensor_reshape(a, TENSOR_INTS(2, 12)),
+					 tensor_reshape(tensor_permute(b, TENSOR_INTS(1, 0, 2)),
+							TENSOR_INTS(12, 5)));
+
+		assert_same(tensor_tensordot(a, b, TENSOR_INTS(1, 2), TENSOR_INTS(1, 0)), want);
+		assert_values(tensor_inner(iota(0, TENSOR_INTS(2, 2)), iota(1, TENSOR_INTS(2))), 0, 2, 8);
+		assert_values(tensor_kron(iota(0, TENSOR_INTS(2)), iota(1, TENSOR_INTS(2, 2))), 0, 0, 0, 1,
+			      2, 0, 0, 3, 4);
+		assert_values(tensor_cross(iota(1, TENSOR_INTS(3)), iota(2, TENSOR_INTS(3)), TENSOR_NONE), 0,
+			      -1, 2, -1);
+		assert_same(tensor_addbmm(ok(tensor_zeros(TENSOR_INTS(2, 3), F32)),
+					  iota(0, TENSOR_INTS(3, 2, 4)), iota(1, TENSOR_INTS(3, 4, 3))),
+			    tensor_sum_dim(tensor_bmm(iota(0, TENSOR_INTS(3, 2, 4)),
+						      iota(1, TENSOR_INTS(3, 4, 3))),
+					   TENSOR_INTS(0), false));
+		assert_values(tensor_linalg_multi_dot(TENSOR_LIST(iota(0, TENSOR_INTS(2)),
+								  iota(0, TENSOR_INTS(2, 3)),
+								  iota(0, TENSOR_INTS(3, 1)))),
+			      0, 14);
+	}
+}
+
+static void complex_products_conjugate_only_in_vdot(void **state)
+{
+	tensor_scope {
+		const double v[] = {1, 2, 3, -1}, w[] = {0, 1, 2, 2};
+		tensor_options c128 = TENSOR_OPTIONS(.dtype = TENSOR_C128);
+		tensor *a = ok(tensor_from_data(v, TENSOR_INTS(2), c128));
+		tensor *b = ok(tensor_from_data(w, TENSOR_INTS(2), c128));
+		double got[2];
+
+		/* (1+2i)i + (3-i)(2+2i) = -2+i + 8+4i */
+		assert_done(tensor_copy_to(ok(tensor_dot(a, b)), got, sizeof(got)));
+		assert_true(got[0] == 6 && got[1] == 5);
+		assert_done(tensor_copy_to(ok(tensor_matmul(a, b)), got, sizeof(got)));
+		assert_true(got[0] == 6 && got[1] == 5);
+		/* (1-2i)i + (3+i)(2+2i) = 2+i + 4+8i */
+		assert_done(tensor_copy_to(ok(tensor_vdot(a, b)), got, sizeof(got)));
+		assert_true(got[0] == 6 && got[1] == 9);
+	}
+}
+
+static void what_does_not_fit_is_refused(void **state)
+{
+	tensor_scope {
+		tensor *a = iota(0, TENSOR_INTS(2, 3, 4)), *m = iota(0, TENSOR_INTS(3, 4));
+		tensor *v = iota(0, TENSOR_INTS(3));
+
+		assert_fails(tensor_bmm(a, a) == NULL, EINVAL, "bmm: mat2 must be 2 matrices of 4 rows");
+		assert_fails(tensor_bmm(a, m) == NULL, EINVAL, "must be a batch of matrices, got shape [3, 4]");
+		assert_fails(tensor_baddbmm(m, a, tensor_transpose(a, 1, 2)) == NULL, EINVAL,
+			     "does not broadcast");
+		assert_fails(tensor_mv(m, v) == NULL, EINVAL, "vec must have 4 elements");
+		assert_fails(tensor_dot(v, m) == NULL, EINVAL, "must be a vector");
+		assert_fails(tensor_dot(v, tensor_to(v, I64)) == NULL, EINVAL, "one dtype, got f32 and i64");
+		assert_fails(tensor_matmul(m, v) == NULL, EINVAL, "other must have 4 rows");
+		assert_fails(tensor_matmul(m, tensor_sum(v)) == NULL, EINVAL, "must have a dimension");
+		assert_fails(tensor_tensordot(m, v, TENSOR_INTS(1), TENSOR_INTS(0)) == NULL, EINVAL,
+			     "different sizes");
+		assert_fails(tensor_addbmm(m, a, a) == NULL, EINVAL, "are needed");
+		assert_fails(tensor_addmm_opt(ok(tensor_zeros(TENSOR_INTS(1), I64)), tensor_to(m, I64),
+					      tensor_to(tensor_t(m), I64), S(0.5), S(1)) == NULL,
+			     EINVAL, "beta must be an integer");
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(bmm_is_mm_of_each_matrix),
+		cmocka_unit_test(baddbmm_scales_and_broadcasts_self),
+		cmocka_unit_test(integer_products_are_exact),
+		cmocka_unit_test(vectors_are_rows_or_columns),
+		cmocka_unit_test(dot_of_many_elements_is_summed_in_chunks),
+		cmocka_unit_test(matmul_broadcasts_what_are_no_matrices),
+		cmocka_unit_test(other_sums_of_products),
+		cmocka_unit_test(complex_products_conjugate_only_in_vdot),
+		cmocka_unit_test(what_does_not_fit_is_refused),
+	};
+
+	return cmocka_run_group_tests_name("product", tests, NULL, NULL);
+}
