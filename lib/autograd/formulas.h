@@ -51,6 +51,19 @@ tensor *max_dim_backward(tensor *grad, tensor_ints sizes, tensor *indices, int64
 tensor *softmax_double_backward(tensor *grad, tensor *grad_output, tensor *output, int64_t dim);
 tensor *log_softmax_double_backward(tensor *grad, tensor *output, int64_t dim);
 
+/* Parts of tensor_convolution_backward(); a NULL tensor gives tensor_none. */
+tensor *conv_input_backward(tensor *grad, tensor_ints input_sizes, tensor *weight,
+			    tensor_ints stride, tensor_ints padding, tensor_ints dilation,
+			    bool transposed, tensor_ints output_padding, int64_t groups);
+tensor *conv_weight_backward(tensor *grad, tensor *input, tensor_ints weight_sizes,
+			     tensor_ints stride, tensor_ints padding, tensor_ints dilation,
+			     bool transposed, tensor_ints output_padding, int64_t groups);
+tensor *conv_bias_backward(tensor *grad);
+/* Its gradient by grad_output (of these sizes), from those of its three results. */
+tensor *conv_double_backward(tensor *const *grads, tensor_ints sizes, tensor *input,
+			     tensor *weight, tensor_ints stride, tensor_ints padding, tensor_ints dilation,
+			     bool transposed, tensor_ints output_padding, int64_t groups);
+
 int cat_backward(tensor **out, tensor *grad, tensor_ints lengths, int64_t dim);
 
 /* For the generated out= functions. */

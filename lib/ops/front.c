@@ -173,6 +173,19 @@ int front_begin_wide(const struct tensor_op *op, struct front_out *o, tensor *gi
 	return err;
 }
 
+int front_begin_dense(const struct tensor_op *op, struct front_out *o, tensor *given,
+		      enum tensor_dtype dtype, const int64_t *sizes, int ndim,
+		      const tensor *const *inputs, int ninputs)
+{
+	if (front_begin_apart(op, o, given, dtype_wide(dtype), sizes, ndim, inputs, ninputs) < 0)
+		return error_code();
+	o->dtype = dtype;
+	/* Anything but the caller's own tensor is new. */
+	if (!o->t->contiguous)
+		o->t = tensor_new(given->device, dtype_wide(dtype), sizes, ndim);
+	return o->t ? 0 : error_code();
+}
+
 int front_end(const struct tensor_op *op, struct front_out *o, tensor **out, int err)
 {
 	if (o->t == o->given)
@@ -223,6 +236,13 @@ tensor *front_cast(tensor *self, enum tensor_dtype dtype)
 tensor *front_contiguous(tensor *self)
 {
 	return self->contiguous ? tensor_get(self) : copy_as(self, self->dtype);
+}
+
+tensor *front_dense(tensor *self)
+{
+	enum tensor_dtype dtype = dtype_wide(self->dtype);
+
+	return self->contiguous && self->dtype == dtype ? tensor_get(self) : copy_as(self, dtype);
 }
 
 int front_number(const struct tensor_op *op, const char *name, tensor_scalar s,

@@ -41,6 +41,11 @@ int front_begin_apart(const struct tensor_op *op, struct front_out *o, tensor *g
 int front_begin_wide(const struct tensor_op *op, struct front_out *o, tensor *given,
 		     enum tensor_dtype dtype, const int64_t *sizes, int ndim,
 		     const tensor *const *inputs, int ninputs);
+/* For kernels of whole images: apart from the inputs, contiguous, f32 instead of the halves. The
+ * inputs' counterpart is front_dense(). */
+int front_begin_dense(const struct tensor_op *op, struct front_out *o, tensor *given,
+		      enum tensor_dtype dtype, const int64_t *sizes, int ndim,
+		      const tensor *const *inputs, int ninputs);
 /* Finishes with the kernel's result: copies a temporary to its place, sets *out; on error
  * releases what was made. Returns err. */
 int front_end(const struct tensor_op *op, struct front_out *o, tensor **out, int err);
@@ -60,6 +65,8 @@ int front_copy(tensor *dst, const tensor *src);
 int front_same_device(const char *op, const tensor *a, const tensor *b);
 /* A new contiguous tensor with self's values, or self with one more reference when it is so. */
 tensor *front_contiguous(tensor *self);
+/* The same, with f32 instead of the halves. */
+tensor *front_dense(tensor *self);
 
 /*
  * An alpha or beta for a kernel that computes in dtype: a whole number for integers, and one

@@ -138,7 +138,8 @@ static void pack_rows(T *to, const T *a, int64_t rsa, int64_t csa, int64_t m, in
 }
 
 /* The same for columns of a that are contiguous: one after the other, over all groups. */
-static void pack_columns(T *to, const T *a, int64_t csa, int64_t m, int64_t k, int group)
+static __attribute__((unused)) void pack_columns(T *to, const T *a, int64_t csa, int64_t m,
+						 int64_t k, int group)
 {
 	int64_t count = (m + group - 1) / group;
 

@@ -33,8 +33,9 @@ typedef float vec_f32 __attribute__((vector_size(VEC_BYTES), aligned(4), may_ali
 typedef double vec_f64 __attribute__((vector_size(VEC_BYTES), aligned(8), may_alias));
 
 /*
- * Less than a vector: the first n elements are read (the others are zero) or written, and no
- * byte beyond them is touched. A vec_part says how many, for one element type.
+ * Less than a vector: the first n elements, or those from one to before another, are read (the
+ * others are zero) or written, and no other byte is touched. A vec_part says which, for one
+ * element type.
  */
 #if defined(__AVX512F__)
 typedef __mmask16 vec_part;
@@ -46,6 +47,16 @@ static inline vec_part vec_part_f32(int64_t n)
 static inline vec_part vec_part_f64(int64_t n)
 {
 	return (vec_part)((1u << n) - 1);
+}
+
+static inline vec_part vec_lanes_f32(int from, int to)
+{
+	return (vec_part)((1u << to) - (1u << from));
+}
+
+static inline vec_part vec_lanes_f64(int from, int to)
+{
+	return (vec_part)((1u << to) - (1u << from));
 }
 
 static inline vec_f32 vec_load_f32(const float *p, vec_part part)
@@ -80,6 +91,16 @@ static inline vec_part vec_part_f64(int64_t n)
 	return _mm256_cmpgt_epi64(_mm256_set1_epi64x(n), _mm256_setr_epi64x(0, 1, 2, 3));
 }
 
+static inline vec_part vec_lanes_f32(int from, int to)
+{
+	return _mm256_andnot_si256(vec_part_f32(from), vec_part_f32(to));
+}
+
+static inline vec_part vec_lanes_f64(int from, int to)
+{
+	return _mm256_andnot_si256(vec_part_f64(from), vec_part_f64(to));
+}
+
 static inline vec_f32 vec_load_f32(const float *p, vec_part part)
 {
 	return (vec_f32)_mm256_maskload_ps(p, part);
@@ -100,23 +121,29 @@ static inline void vec_store_f64(double *p, vec_part part, vec_f64 v)
 	_mm256_maskstore_pd(p, part, (__m256d)v);
 }
 #else
-typedef int64_t vec_part;
+typedef struct {
+	int from, to;
+} vec_part;
 #define VEC_PART(d, T)                                                                            \
 	static inline vec_part vec_part_##d(int64_t n)                                            \
 	{                                                                                         \
-		return n;                                                                         \
+		return (vec_part){0, (int)n};                                                     \
+	}                                                                                         \
+	static inline vec_part vec_lanes_##d(int from, int to)                                    \
+	{                                                                                         \
+		return (vec_part){from, to};                                                      \
 	}                                                                                         \
 	static inline vec_##d vec_load_##d(const T *p, vec_part part)                             \
 	{                                                                                         \
 		vec_##d v = {0};                                                                  \
                                                                                                   \
-		for (int64_t i = 0; i < part; i++)                                                \
+		for (int i = part.from; i < part.to; i++)                                         \
 			v[i] = p[i];                                                              \
 		return v;                                                                         \
 	}                                                                                         \
 	static inline void vec_store_##d(T *p, vec_part part, vec_##d v)                          \
 	{                                                                                         \
-		for (int64_t i = 0; i < part; i++)                                                \
+		for (int i = part.from; i < part.to; i++)                                         \
 			p[i] = v[i];                                                              \
 	}
 VEC_PART(f32, float)

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR MIT
+/* Convolutions of f64. See conv_sum.h and conv_weight.h. */
+#include "vec.h"
+
+#define T	   double
+#define VEC	   vec_f64
+typedef int64_t mask_f64 __attribute__((vector_size(VEC_BYTES)));
+#define MASK	   mask_f64
+#define PART(n)	   vec_part_f64(n)
+#define PART_OF(a, b) vec_lanes_f64(a, b)
+#define LOAD	   vec_load_f64
+#define STORE	   vec_store_f64
+#define LANES	   VEC_F64
+#define CONV(x)	   CPU_NAME(x##_f64)
+
+#include "conv.h"
+
+#include "../parallel.h"
+
+#include "matmul_pack.h"
+#include "matmul_tile.h"
+
+#include "conv_sum.h"
+#include "conv_weight.h"

@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
+/*
+ * Convolution as a product that is never written down: rows of weights times columns of what lies
+ * around a position. A panel of columns, as wide as a tile and DEPTH deep, is gathered into the
+ * nearest cache and used at once by all rows of a block; weights are packed once for a call.
+ *
+ * Columns are positions of all images in a row. A panel whose columns are consecutive in the
+ * output is written there, any other by way of a block of its own.
+ */
+#ifndef TENSOR_CONV_SUM_H
+#define TENSOR_CONV_SUM_H
+
+#define DEPTH	   128
+#define BLOCK_ROWS 128 /* of weights */
+#define PANELS	   4 /* that one chunk of parallel work has at once */
+#define SUM_WORK   (1 << 18) /* multiplications in a chunk, at least */
+#define PACK_WORK  16384 /* weights packed in a chunk */
+
+/* Lanes of a vector that are consecutive in the source. */
+struct piece {
+	int64_t at; /* of lane 0, in the source, as if it belonged to the run */
+	vec_part lanes;
+};
+
+struct panel {
+	int64_t n; /* columns */
+	int vecs, pieces[VECS];
+	struct piece piece[WIDE];
+	int64_t out[WIDE];
+	bool direct;
+	T *block; /* where rows of WIDE are summed up, unless direct */
+};
+
+static void panel_run(struct panel *p, int64_t i, int64_t n, int64_t at)
+{
+	while (n > 0) {
+		int64_t v = i / LANES, lane = i % LANES;
+		int64_t len = n < LANES - lane ? n : LANES - lane;
+
+		p->piece[v * LANES + p->pieces[v]++] = (struct piece){
+			.at = at - lane, .lanes = PART_OF((int)lane, (int)(lane + len))};
+		i += len;
+		at += len;
+		n -= len;
+	}
+}
+
+static void panel_set(struct panel *p, const struct conv_sum *c, int64_t column, int64_t n)
+{
+	struct conv_walk w = conv_walk_from(c->grid, column);
+
+	p->n = n;
+	p->vecs = (int)((n + LANES - 1) / LANES);
+	memset(p->pieces, 0, sizeof(p->pieces));
+	for (int64_t i = 0, run; i < n; i += run) {
+		int64_t out = conv_walk_offset(&w, c->out_image, c->out_step);
+
+		run = conv_walk_run(&w, n - i);
+		panel_run(p, i, run, conv_walk_offset(&w, c->src.image, c->src.step));
+		for (int64_t k = 0; k < run; k++)
+			p->out[i + k] = out + k * c->out_step[AXES - 1];
+		conv_walk_on(&w, run);
+	}
+	p->direct = true;
+	for (int64_t i = 1; i < n; i++)
+		p->direct &= p->out[i] == p->out[0] + i;
+}
+
+/* k rows of the panel, vecs * LANES apart; unused lanes are zero. */
+static void panel_gather(T *to, const struct panel *p, const T *src, const int64_t *offset,
+			 int64_t k)
+{
+	const int vecs = p->vecs;
+
+	for (int v = 0; v < vecs; v++) {
+		const struct piece *piece = p->piece + v * LANES;
+		int pieces = p->pieces[v];
+		T *row = to + v * LANES;
+
+		if (pieces == 1 && p->n >= (v + 1) * LANES) {
+			for (int64_t d = 0; d < k; d++, row += vecs * LANES)
+				*(VEC *)row = *(const VEC *)(src + offset[d] + piece->at);
+			continue;
+		}
+		for (int64_t d = 0; d < k; d++, row += vecs * LANES) {
+			const T *s = src + offset[d];
+			VEC x = LOAD(s + piece->at, piece->lanes);
+
+			for (int i = 1; i < pieces; i++)
+				x = (VEC)((MASK)x |
+					  (MASK)LOAD(s + piece[i].at, piece[i].lanes));
+			*(VEC *)row = x;
+		}
+	}
+}
+
+static void panel_scatter(const struct panel *p, T *out, int64_t out_row, int64_t rows)
+{
+	const T *from = p->block;
+
+	for (int64_t i = 0; i < rows; i++, out += out_row, from += WIDE)
+		for (int64_t j = 0; j < p->n; j++)
+			out[p->out[j]] = from[j];
+}
+
+/* ---- weights ----------------------------------------------------------------------------- */
+
+struct sum_plan {
+	const struct conv_sum *c;
+	T *weight; /* packed: by group, block of rows, block of depth */
+	int64_t pitch; /* of the blocks of rows: packing writes a vector beyond one's end */
+	int64_t columns, blocks, chunks; /* of all images; of rows; of panels, PANELS at a time */
+	_Atomic bool failed;
+};
+
+static int64_t min64(int64_t a, int64_t b)
+{
+	return a < b ? a : b;
+}
+
+/* The groups of rows that column() makes, from weights at any offsets. */
+static void pack_weights(T *to, const T *w, int64_t row, const int64_t *offset, int64_t m, int64_t k)
+{
+	int64_t count = (m + tile_rows[VECS] - 1) / tile_rows[VECS];
+
+	for (int64_t i = 0, rows; i < count; i++, w += rows * row, m -= rows) {
+		rows = m / (count - i);
+		for (int64_t d = 0; d < k; d++)
+			for (int64_t x = 0; x < rows; x++)
+				*to++ = w[offset[d] + x * row];
+	}
+}
+
+static void pack_chunk(int64_t begin, int64_t end, void *ctx)
+{
+	const struct sum_plan *s = ctx;
+	const struct conv_sum *c = s->c;
+
+	for (int64_t i = begin; i < end; i++) {
+		int64_t group = i / s->blocks, row = i % s->blocks * BLOCK_ROWS;
+		int64_t m = min64(c->rows - row, BLOCK_ROWS);
+		const T *w = (const T *)c->weight + group * c->weight_group + row * c->weight_row;
+		T *to = s->weight + i * s->pitch;
+
+		for (int64_t p = 0, k; p < c->depth; p += k, to += m * k) {
+			k = min64(c->depth - p, DEPTH);
+			if (c->weight_offset)
+				pack_weights(to, w, c->weight_row, c->weight_offset + p, m, k);
+			else
+				pack_rows(to, w + p, c->weight_row, 1, m, k, tile_rows[VECS]);
+		}
+	}
+}
+
+/* ---- sums -------------------------------------------------------------------------------- */
+
+static void fill_bias(T *c, int64_t rsc, const T *bias, int64_t m, int64_t n)
+{
+	for (int64_t i = 0; i < m; i++, c += rsc)
+		for (int64_t j = 0; j < n; j++)
+			c[j] = bias[i];
+}
+
+/* Panels `from` to `until` of a group, m rows from `row`. gathered: DEPTH * WIDE. */
+static void sum_block(const struct sum_plan *s, struct panel *panel, T *gathered, int64_t group,
+		      int64_t row, int64_t from, int64_t until)
+{
+	const struct conv_sum *c = s->c;
+	int64_t m = min64(c->rows - row, BLOCK_ROWS);
+	const T *src = (const T *)c->src.data + group * c->src.group;
+	const T *bias = c->bias ? (const T *)c->bias + group * c->rows + row : NULL;
+	T *out = (T *)c->out + group * c->out_group + row * c->out_row;
+	struct tile t = {.a = s->weight + (group * s->blocks + row / BLOCK_ROWS) * s->pitch,
+			 .rsa = 1,
+			 .alpha = 1,
+			 .grouped = true};
+	int64_t p = 0;
+
+	for (int64_t i = from; i < until; i++)
+		panel_set(&panel[i - from], c, i * WIDE, min64(s->columns - i * WIDE, WIDE));
+	do {
+		t.k = min64(c->depth - p, DEPTH);
+		t.beta = p || bias ? 1 : 0;
+		for (int64_t i = from; i < until; i++) {
+			struct panel *q = &panel[i - from];
+
+			panel_gather(gathered, q, src, c->src.offset + p, t.k);
+			t.b = gathered;
+			t.rsb = q->vecs * (int64_t)LANES;
+			t.c = q->direct ? out + q->out[0] : q->block;
+			t.rsc = q->direct ? c->out_row : WIDE;
+			if (bias && !p)
+				fill_bias(t.c, t.rsc, bias, m, q->n);
+			column(&t, m, q->direct ? q->n : t.rsb, q->vecs);
+		}
+		t.a += m * t.k;
+		p += t.k;
+	} while (p < c->depth);
+	for (int64_t i = from; i < until; i++)
+		if (!panel[i - from].direct)
+			panel_scatter(&panel[i - from], out, c->out_row, m);
+}
+
+static void sum_chunk(int64_t begin, int64_t end, void *ctx)
+{
+	struct sum_plan *s = ctx;
+	int64_t panels = (s->columns + WIDE - 1) / WIDE;
+	size_t floats = DEPTH * WIDE + PANELS * BLOCK_ROWS * WIDE;
+	struct tensor_storage *mem;
+	struct panel *panel;
+	T *block;
+
+	mem = storage_alloc(TENSOR_DEVICE_CPU, PANELS * sizeof(*panel) + floats * sizeof(T), false);
+	if (!mem) {
+		s->failed = true;
+		return;
+	}
+	block = mem->data;
+	panel = (struct panel *)(block + floats);
+	for (int i = 0; i < PANELS; i++)
+		panel[i].block = block + DEPTH * WIDE + i * BLOCK_ROWS * WIDE;
+	for (int64_t i = begin; i < end; i++) {
+		int64_t group = i / (s->blocks * s->chunks), rest = i % (s->blocks * s->chunks);
+		int64_t from = rest % s->chunks * PANELS;
+
+		sum_block(s, panel, block, group, rest / s->chunks * BLOCK_ROWS, from,
+			  min64(from + PANELS, panels));
+	}
+	storage_put(mem);
+}
+
+int CONV(conv_sum)(const struct conv_sum *given)
+{
+	struct conv_sum c = *given;
+	struct sum_plan s = {.c = &c};
+	struct tensor_storage *mem;
+	int64_t work;
+
+	conv_fold(c.grid, c.src.step, c.out_step);
+	s.columns = c.batch * c.grid[0] * c.grid[1] * c.grid[2];
+	s.blocks = (c.rows + BLOCK_ROWS - 1) / BLOCK_ROWS;
+	s.chunks = (s.columns + PANELS * WIDE - 1) / (PANELS * WIDE);
+	if (!s.columns || !c.rows || !c.groups)
+		return 0;
+	s.pitch = min64(c.rows, BLOCK_ROWS) * c.depth + LANES;
+	mem = storage_alloc(TENSOR_DEVICE_CPU, c.groups * s.blocks * s.pitch * sizeof(T), false);
+	if (!mem)
+		return -thread()->error.code;
+	s.weight = mem->data;
+	work = min64(c.rows, BLOCK_ROWS) * c.depth + 1;
+	parallel_for(0, c.groups * s.blocks, work < PACK_WORK ? PACK_WORK / work : 1, pack_chunk,
+		     &s);
+	work *= PANELS * WIDE;
+	parallel_for(0, c.groups * s.blocks * s.chunks, work < SUM_WORK ? SUM_WORK / work : 1,
+		     sum_chunk, &s);
+	storage_put(mem);
+	return s.failed ? tensor_fail(ENOMEM, "convolution: no memory for a block") : 0;
+}
+
+#endif
