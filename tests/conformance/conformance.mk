@@ -17,3 +17,8 @@ conformance-sanitize:
 		ASAN_OPTIONS=detect_leaks=0:abort_on_error=1:handle_segv=1 \
 		tests/conformance/run --lib build/asan/libtensor.so --out build/asan/conformance \
 		$(if $(DTYPE),--dtype $(DTYPE)) $(ARGS) $(OP)
+
+# The vectors that PyTorch left behind, for machines that do not have it.
+.PHONY: test-golden
+test-golden: $(LIB_SO) $(B)/libtensor.so
+	$(Q)$(PYTHON) -B tests/conformance/golden.py --lib $(LIB_SO) --build $(B)

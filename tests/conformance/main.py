@@ -22,6 +22,7 @@ import torch
 
 import boxed
 import bridge
+import golden
 import replay
 import report
 
@@ -83,6 +84,8 @@ def run_dtype(lib, info, name, args, progress):
                          set(args.operators) if args.strict else None)
     mode.tolerance = tolerance_of(info, dtype)
     done = 0
+    if args.golden:
+        mode.sink = golden.Collector(name, names_of(info))
     if dtype in info.supported_dtypes('cpu'):
         for s in samples_of(info, dtype, args.samples):
             grads = name in args.grad and info.supports_autograd
@@ -104,7 +107,8 @@ def run_dtype(lib, info, name, args, progress):
     notes = [dict(operator=op, kind=kind, dtype=name, count=n, message=m)
              for (op, kind, _), (n, m) in tally.notes.items()]
     return dict(entry=info.name, dtype=name, rows=rows, failures=faults, notes=notes,
-                missing=tally.missing, samples=done)
+                missing=tally.missing, samples=done,
+                golden=mode.sink.all() if mode.sink else [])
 
 
 def child(lib, info, dtypes, args, fd, board):
@@ -215,6 +219,7 @@ def main():
     p.add_argument('--samples', type=int, default=0, help='at most so many an entry and dtype')
     p.add_argument('--timeout', type=int, default=300, help='seconds an entry')
     p.add_argument('--threads', type=int, default=1, help='of our library')
+    p.add_argument('--golden', help='write golden vectors to this file')
     p.add_argument('-v', '--verbose', action='store_true', help='every failure, not the first 3')
     args = p.parse_args()
     args.dtypes = [d for d in args.dtype.split(',') if d]
@@ -233,6 +238,8 @@ def main():
         if not infos:
             p.error('no entry of op_db has such a name')
     results = run_all(lib, infos, args)
+    if args.golden:
+        golden.write(args.golden, [v for r in results for v in r.get('golden', ())])
     return report.write(results, lib, args)
 
 

@@ -2,6 +2,7 @@
 """The report of a conformance run: operator x dtype, then what failed and why."""
 import json
 import os
+import re
 
 import boxed
 
@@ -9,6 +10,7 @@ import boxed
 def sort_of(message):
     """What failures of one sort have in common."""
     text = message.split('; PyTorch: ')[-1].split(' -- ')[0]
+    text = re.sub(r'\b(bool|u8|i8|i16|i32|i64|f16|bf16|f32|f64|c64|c128)\b', 'dtype', text)
     return ''.join('#' if c.isdigit() else c for c in text[:50])
 
 
