@@ -18,6 +18,7 @@ C = ctypes
 HERE = os.path.dirname(os.path.abspath(__file__))
 INCLUDE = os.path.join(HERE, '..', '..', 'include', 'tensor')
 
+MOST_RESULTS = 512  # of an operator that returns Tensor[]
 DTYPES = ['bool', 'u8', 'i8', 'i16', 'i32', 'i64', 'f16', 'bf16', 'f32', 'f64', 'c64', 'c128']
 ITEMSIZE = dict(zip(DTYPES, [1, 1, 1, 2, 4, 8, 2, 2, 4, 8, 8, 16]))
 
@@ -36,6 +37,8 @@ def enums():
                     n = int(value, 0) if value else n
                     out[name] = n
                     n += 1
+        for name, value in re.findall(r'#define (TENSOR_\w+)\s+\(?(-?\d+)\)?\n', text):
+            out[name] = int(value)
     return out
 
 
@@ -316,24 +319,20 @@ class Library:
         elif plain == 'Device':
             v.kind, v.device = VALUE['DEVICE'], Device(ENUM['TENSOR_' + x.upper()], 0)
         else:
-            self.encode_late(v, plain, x, keep)
+            self.encode_rest(v, plain, x, keep)
         return v
 
-    def encode_late(self, v, plain, x, keep):
-        """Kinds that came after the first release of the boxed interface."""
-        if plain == 'str' and 'STRING' in VALUE:
+    def encode_rest(self, v, plain, x, keep):
+        if plain == 'str':
             buf = C.create_string_buffer(x.encode())
             keep.append(buf)
             v.kind, v.s = VALUE['STRING'], C.addressof(buf)
-        elif plain == 'bool[]' and 'BOOLS' in VALUE:
-            buf = (C.c_bool * max(len(x), 1))(*x)
-            keep.append(buf)
-            v.kind, v.ints = VALUE['BOOLS'], Ints(C.addressof(buf), len(x))
         elif plain == 'bool[]':
             v.kind = VALUE['INTS']
             v.ints, buf = self.ints([int(b) for b in x])
             keep.append(buf)
-        elif plain in ('float[]', 'Scalar[]') and 'FLOATS' in VALUE:
+        elif plain == 'float[]':
+            x = list(x) if isinstance(x, (list, tuple)) else [x]
             buf = (C.c_double * max(len(x), 1))(*x)
             keep.append(buf)
             v.kind, v.ints = VALUE['FLOATS'], Ints(C.addressof(buf), len(x))
@@ -388,9 +387,13 @@ class Library:
         for i, a in enumerate(op.args):
             if a.name in kwargs:
                 args[i] = self.encode(a.type, kwargs[a.name], keep)
-        rets = (Value * max(op.nreturns, 1))()
-        self.check(self.so.tensor_op_call(op.handle, args, len(op.args), rets, op.nreturns))
-        return [self.decode(rets[i], op.variant == 'function') for i in range(op.nreturns)]
+        many = op.nreturns == ENUM['TENSOR_RETURNS_LIST']
+        n = MOST_RESULTS if many else op.nreturns
+        rets = (Value * max(n, 1))()
+        self.check(self.so.tensor_op_call(op.handle, args, len(op.args), rets, n))
+        out = [self.decode(rets[i], op.variant == 'function') for i in range(n)
+               if not many or rets[i].kind != VALUE['NONE']]
+        return [out] if many else out
 
     # ---- autograd -------------------------------------------------------------------------
 
