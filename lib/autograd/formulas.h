@@ -66,6 +66,19 @@ tensor *conv_double_backward(tensor *const *grads, tensor_ints sizes, tensor *in
 
 int cat_backward(tensor **out, tensor *grad, tensor_ints lengths, int64_t dim);
 
+/* For a gradient's operator that cannot be differentiated: fails, and says so. */
+tensor *not_again(const char *op);
+tensor *sum_channels(tensor *grad);
+tensor *layer_norm_input_backward(tensor *grad, tensor *input, tensor_ints normalized_shape,
+				  tensor *mean, tensor *rstd, tensor *weight, double eps);
+tensor *layer_norm_weight_backward(tensor *grad, tensor *input, tensor_ints normalized_shape,
+				   tensor *mean, tensor *rstd, tensor *weight, double eps);
+tensor *group_norm_input_backward(tensor *grad, tensor *input, tensor *mean, tensor *rstd,
+				  tensor *weight, int64_t N, int64_t C, int64_t HxW, int64_t group,
+				  double eps);
+tensor *group_norm_weight_backward(tensor *grad, tensor *input, tensor *mean, tensor *rstd,
+				   int64_t N, int64_t C, int64_t HxW, int64_t group, double eps);
+
 /* For the generated out= functions. */
 int refuse_out(const struct tensor_thread *th, const char *op, const char *name, const tensor *t);
 

@@ -84,6 +84,23 @@ struct conv_params {
 typedef int (*convolution_kernel)(tensor *result, const tensor *a, const tensor *b,
 				  const tensor *bias, const struct conv_params *params);
 
+ * Normalization. All tensors are contiguous and of one dtype, f32 or f64; those that may be NULL
+ * are marked so. For a layer: x and out are [rows, n], weight? and bias? [n], mean and rstd [rows].
+ */
+typedef int (*layer_norm_kernel)(tensor *out, tensor *mean, tensor *rstd, const tensor *x,
+				 const tensor *weight, const tensor *bias, double eps);
+/* dx?, dweight? and dbias? are what is wanted. */
+typedef int (*layer_norm_backward_kernel)(tensor *dx, tensor *dweight, tensor *dbias,
+					  const tensor *grad, const tensor *x, const tensor *mean,
+					  const tensor *rstd, const tensor *weight);
+/* For groups of channels: x and out are [n, groups, channels, inner], weight? and bias?
+ * [groups, channels], mean and rstd [n, groups]. */
+typedef int (*group_norm_kernel)(tensor *out, tensor *mean, tensor *rstd, const tensor *x,
+				 const tensor *weight, const tensor *bias, double eps);
+typedef int (*group_norm_backward_kernel)(tensor *dx, tensor *dweight, tensor *dbias,
+					  const tensor *grad, const tensor *x, const tensor *mean,
+					  const tensor *rstd, const tensor *weight);
+
 /* Errors that every backend words alike. */
 int kernel_no_dtype(const char *name, enum tensor_dtype dtype, const char *backend)
 	__attribute__((cold));

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR MIT
+/*
+ * Gradients of normalizations. Where the backward is itself recorded (create_graph), it is made of
+ * operators on the input, statistics included, so that it can be differentiated any number of
+ * times; else one kernel makes it.
+ */
+#include "formulas.h"
+
+tensor *not_again(const char *op)
+{
+	return tensor_fail_null(EOPNOTSUPP, "%s: has no derivative of its own; differentiate the "
+					    "forward operator with create_graph", op);
+}
+
+/* 1 / sqrt(t) */
+static tensor *inverse_root(tensor *t)
+{
+	return tensor_exp(tensor_mul_scalar(tensor_log(t), number(-0.5)));
+}
+
+/* x centred and scaled along `dims`, and by what it was scaled. */
+static tensor *normalized(tensor *x, tensor_ints dims, double eps, tensor **rstd)
+{
+	tensor *centred = tensor_sub(x, tensor_mean_dim(x, dims, true));
+	tensor *variance = tensor_mean_dim(tensor_mul(centred, centred), dims, true);
+
+	*rstd = inverse_root(tensor_add_scalar(variance, number(eps)));
+	return tensor_mul(centred, *rstd);
+}
+
+/* rstd (g - mean(g) - x^ mean(g x^)) */
+static tensor *centred_gradient(tensor *g, tensor *x, tensor_ints dims, double eps)
+{
+	tensor *rstd, *hat = normalized(x, dims, eps, &rstd);
+	tensor *along = tensor_mul(hat, tensor_mean_dim(tensor_mul(g, hat), dims, true));
+
+	return tensor_mul(tensor_sub(tensor_sub(g, tensor_mean_dim(g, dims, true)), along), rstd);
+}
+
+static bool recorded(void)
+{
+	return thread()->grad_enabled;
+}
+
+static tensor *given(tensor *t)
+{
+	return t == tensor_none ? NULL : t;
+}
+
+/* In the f32 that a half is computed in, and back. */
+static tensor *as_dtype(tensor *t, enum tensor_dtype dtype)
+{
+	return tensor_to(t, TENSOR_OPTIONS(.dtype = dtype));
+}
+
+/* ---- layer_norm ---------------------------------------------------------------------- */
+
+static tensor_ints last_dims(int64_t *dims, const tensor *x, int64_t n)
+{
+	for (int64_t i = 0; i < n; i++)
+		dims[i] = x->ndim - n + i;
+	return (tensor_ints){dims, n};
+}
+
+tensor *layer_norm_input_backward(tensor *grad, tensor *input, tensor_ints normalized_shape,
+				  tensor *mean, tensor *rstd, tensor *weight, double eps)
+{
+	enum tensor_dtype wide = dtype_wide(input->dtype);
+	int64_t dims[TENSOR_MAX_DIMS];
+	tensor *dx, *none[2];
+
+	if (!recorded())
+		return tensor_native_layer_norm_backward(grad, input, normalized_shape, mean, rstd,
+							 weight, tensor_none, 1, &dx, &none[0],
+							 &none[1]) < 0 ?
+			       NULL :
+			       dx;
+	grad = as_dtype(grad, wide);
+	if (given(weight))
+		grad = tensor_mul(grad, weight);
+	dx = centred_gradient(grad, as_dtype(input, wide),
+			      last_dims(dims, input, normalized_shape.len), eps);
+	return as_dtype(dx, input->dtype);
+}
+
+tensor *layer_norm_weight_backward(tensor *grad, tensor *input, tensor_ints normalized_shape,
+				   tensor *mean, tensor *rstd, tensor *weight, double eps)
+{
+	enum tensor_dtype wide = dtype_wide(input->dtype);
+	int64_t dims[TENSOR_MAX_DIMS];
+	tensor *dweight, *none[2], *scale;
+
+	if (!recorded())
+		return tensor_native_layer_norm_backward(grad, input, normalized_shape, mean, rstd,
+							 weight, tensor_none, 2, &none[0], &dweight,
+							 &none[1]) < 0 ?
+			       NULL :
+			       dweight;
+	return tensor_mul(as_dtype(grad, wide),
+			  normalized(as_dtype(input, wide),
+				     last_dims(dims, input, normalized_shape.len), eps, &scale));
+}
+
+/* ---- group_norm ---------------------------------------------------------------------- */
+
+/* Over all dimensions but the second. */
+tensor *sum_channels(tensor *grad)
+{
+	int64_t dims[TENSOR_MAX_DIMS];
+	int n = 0;
+
+	for (int i = 0; grad && i < grad->ndim; i++)
+		if (i != 1)
+			dims[n++] = i;
+	return tensor_sum_dim(grad, (tensor_ints){dims, n}, false);
+}
+
+tensor *group_norm_input_backward(tensor *grad, tensor *input, tensor *mean, tensor *rstd,
+				  tensor *weight, int64_t N, int64_t C, int64_t HxW, int64_t group,
+				  double eps)
+{
+	enum tensor_dtype wide = dtype_wide(input->dtype);
+	tensor_ints shape = TENSOR_INTS(N, group, C / group, HxW);
+	tensor *dx, *none[2];
+
+	if (!recorded())
+		return tensor_native_group_norm_backward(grad, input, mean, rstd, weight, N, C, HxW,
+							 group, 1, &dx, &none[0], &none[1]) < 0 ?
+			       NULL :
+			       dx;
+	grad = tensor_reshape(as_dtype(grad, wide), shape);
+	if (given(weight))
+		grad = tensor_mul(grad, tensor_reshape(weight, TENSOR_INTS(group, C / group, 1)));
+	dx = centred_gradient(grad, tensor_reshape(as_dtype(input, wide), shape), TENSOR_INTS(2, 3),
+			      eps);
+	return as_dtype(tensor_reshape(dx, (tensor_ints){input->sizes, input->ndim}), input->dtype);
+}
+
+tensor *group_norm_weight_backward(tensor *grad, tensor *input, tensor *mean, tensor *rstd,
+				   int64_t N, int64_t C, int64_t HxW, int64_t group, double eps)
+{
+	enum tensor_dtype wide = dtype_wide(input->dtype);
+	tensor_ints shape = TENSOR_INTS(N, group, C / group, HxW);
+	tensor *dweight, *none[2], *scale, *product;
+
+	if (!recorded())
+		return tensor_native_group_norm_backward(grad, input, mean, rstd, tensor_none, N, C,
+							 HxW, group, 2, &none[0], &dweight,
+							 &none[1]) < 0 ?
+			       NULL :
+			       dweight;
+	product = tensor_mul(tensor_reshape(as_dtype(grad, wide), shape),
+			     normalized(tensor_reshape(as_dtype(input, wide), shape),
+					TENSOR_INTS(2, 3), eps, &scale));
+	return tensor_reshape(tensor_sum_dim(product, TENSOR_INTS(0, 3), false), TENSOR_INTS(C));
+}

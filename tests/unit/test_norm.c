@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR MIT
+/* layer_norm, group_norm and rms_norm against their definition in f64. */
+#include "check.h"
+
+#define EPS 1e-5
+
+/* Numbers with a mean of their own in each row. */
+static tensor *input(enum tensor_dtype dtype, tensor_ints shape)
+{
+	int64_t n = 1;
+	double *v;
+	tensor *t;
+
+	for (int64_t i = 0; i < shape.len; i++)
+		n *= shape.data[i];
+	v = malloc((n + 1) * sizeof(*v));
+	for (int64_t i = 0; i < n; i++)
+		v[i] = 3 + 2 * sin(0.7 * (double)i * (double)(i % 13));
+	t = ok(tensor_to(ok(tensor_from_data(v, shape, F64)), TENSOR_OPTIONS(.dtype = dtype)));
+	free(v);
+	return t;
+}
+
+static double *values(tensor *t)
+{
+	double *v = malloc((tensor_numel(ok(t)) + 1) * sizeof(*v));
+
+	assert_done(tensor_copy_to(ok(tensor_to(t, F64)), v, tensor_numel(t) * sizeof(*v)));
+	return v;
+}
+
+/* Lines of n of x normalized; element i scaled by weight[i / inner % channels] and so moved. */
+static void check(tensor *got, tensor *x, int64_t n, tensor *weight, tensor *bias, int64_t inner,
+		  double tol)
+{
+	double *g = values(got), *v = values(x), *w = values(weight), *b = values(bias);
+	int64_t channels = tensor_numel(weight);
+
+	for (int64_t i = 0; i < tensor_numel(x); i += n) {
+		double mean = 0, square = 0;
+
+		for (int64_t k = 0; k < n; k++)
+			mean += v[i + k] / (double)n;
+		for (int64_t k = 0; k < n; k++)
+			square += (v[i + k] - mean) * (v[i + k] - mean) / (double)n;
+		for (int64_t k = i; k < i + n; k++) {
+			int64_t c = k / inner % channels;
+			double want = (v[k] - mean) / sqrt(square + EPS) * w[c] + b[c];
+
+			if (fabs(g[k] - want) > tol * (1 + fabs(want))) {
+				fprintf(stderr, "element %d: %g, expected %g\n", (int)k, g[k], want);
+				fail();
+			}
+		}
+	}
+	free(g);
+	free(v);
+	free(w);
+	free(b);
+}
+
+static const struct {
+	enum tensor_dtype dtype;
+	double tol;
+} dtypes[] = {{TENSOR_F32, 3e-6}, {TENSOR_F64, 1e-13}, {TENSOR_F16, 2e-3}, {TENSOR_BF16, 1.6e-2}};
+#define EACH_DTYPE(d) (size_t d = 0; d < sizeof(dtypes) / sizeof(*dtypes); d++)
+
+static void layer_norm_is_its_definition(void **state)
+{
+	static const int64_t lengths[] = {1, 3, 16, 64, 67, 1000, 5000};
+
+	for EACH_DTYPE (d)
+		for (size_t i = 0; i < sizeof(lengths) / sizeof(*lengths); i++)
+			tensor_scope {
+				int64_t n = lengths[i];
+				tensor *x = input(dtypes[d].dtype, TENSOR_INTS(2, 3, n));
+				tensor *w = input(dtypes[d].dtype, TENSOR_INTS(n)), *b = tensor_neg(w);
+
+				check(ok(tensor_layer_norm(x, TENSOR_INTS(n), w, b, EPS, false)), x, n,
+				      w, b, 1, dtypes[d].tol);
+				x = ok(tensor_transpose(x, 0, 1));
+				check(ok(tensor_layer_norm(x, TENSOR_INTS(n), w, b, EPS, false)), x, n,
+				      w, b, 1, dtypes[d].tol);
+			}
+}
+
+static void group_norm_is_its_definition(void **state)
+{
+	for EACH_DTYPE (d)
+		for (int64_t groups = 1; groups <= 6; groups += groups)
+			tensor_scope {
+				tensor *x = input(dtypes[d].dtype, TENSOR_INTS(3, 4, 5, 7));
+				tensor *w = input(dtypes[d].dtype, TENSOR_INTS(4)), *b = tensor_neg(w);
+
+				check(ok(tensor_group_norm(x, groups, w, b, EPS, false)), x,
+				      140 / groups, w, b, 35, dtypes[d].tol);
+			}
+}
+
+static void statistics_have_the_shape_of_what_is_left(void **state)
+{
+	tensor *out, *mean, *rstd;
+
+	tensor_scope {
+		tensor *x = input(TENSOR_F32, TENSOR_INTS(2, 3, 4));
+
+		assert_done(tensor_native_layer_norm(x, TENSOR_INTS(3, 4), tensor_none, tensor_none, EPS,
+						     &out, &mean, &rstd));
+		assert_shape(mean, 2, 1, 1);
+		assert_done(tensor_native_group_norm(x, tensor_none, tensor_none, 2, 3, 4, 3, EPS, &out,
+						     &mean, &rstd));
+		assert_shape(rstd, 2, 3);
+		x = input(TENSOR_F16, TENSOR_INTS(2, 3));
+		assert_done(tensor_native_layer_norm(x, TENSOR_INTS(3), input(TENSOR_F32, TENSOR_INTS(3)),
+						     tensor_none, EPS, &out, &mean, &rstd));
+		assert_int_equal(tensor_dtype(out), TENSOR_F16);
+		assert_int_equal(tensor_dtype(mean), TENSOR_F32);
+		assert_shape(ok(tensor_layer_norm(input(TENSOR_F32, TENSOR_INTS(0, 3)), TENSOR_INTS(3),
+						  tensor_none, tensor_none, EPS, false)),
+			     0, 3);
+	}
+}
+
+static void only_wanted_gradients_are_made(void **state)
+{
+	tensor *out, *mean, *rstd, *dx, *dw, *db;
+
+	tensor_scope {
+		tensor *x = input(TENSOR_F32, TENSOR_INTS(200, 300)), *w = input(TENSOR_F32, TENSOR_INTS(300));
+
+		assert_done(tensor_native_layer_norm(x, TENSOR_INTS(300), w, w, EPS, &out, &mean, &rstd));
+		assert_done(tensor_native_layer_norm_backward(x, x, TENSOR_INTS(300), mean, rstd, w, w, 6,
+							      &dx, &dw, &db));
+		assert_null(dx);
+		assert_shape(dw, 300);
+		assert_shape(db, 300);
+	}
+}
+
+static void threads_do_not_change_the_bits(void **state)
+{
+	int before = tensor_get_num_threads();
+
+	tensor_scope {
+		tensor *x = input(TENSOR_F32, TENSOR_INTS(700, 300)), *w = input(TENSOR_F32, TENSOR_INTS(300));
+		tensor *dx[2], *dw[2], *db[2], *out, *mean, *rstd;
+
+		for (int i = 0; i < 2; i++) {
+			tensor_set_num_threads(1 + i);
+			assert_done(tensor_native_layer_norm(x, TENSOR_INTS(300), w, w, EPS, &out, &mean,
+							     &rstd));
+			assert_done(tensor_native_layer_norm_backward(out, x, TENSOR_INTS(300), mean, rstd,
+								      w, w, 7, &dx[i], &dw[i], &db[i]));
+		}
+		assert_memory_equal(tensor_data(dx[0]), tensor_data(dx[1]), 840000);
+		assert_memory_equal(tensor_data(dw[0]), tensor_data(dw[1]), 1200);
+		assert_memory_equal(tensor_data(db[0]), tensor_data(db[1]), 1200);
+	}
+	tensor_set_num_threads(before);
+}
+
+static void what_does_not_fit_is_refused(void **state)
+{
+	tensor_scope {
+		tensor *x = input(TENSOR_F32, TENSOR_INTS(2, 3, 4)), *w = input(TENSOR_F32, TENSOR_INTS(3));
+
+		assert_fails(tensor_layer_norm(x, TENSOR_INTS(3), w, w, EPS, false) == NULL, EINVAL,
+			     "last sizes of input [2, 3, 4] must be normalized_shape [3]");
+		assert_fails(tensor_layer_norm(x, TENSOR_INTS(4), w, tensor_none, EPS, false) == NULL,
+			     EINVAL, "weight must have 4 elements");
+		assert_fails(tensor_layer_norm(x, TENSOR_SCALAR_SHAPE, tensor_none, tensor_none, EPS,
+					       false) == NULL,
+			     EINVAL, "must have a dimension");
+		assert_fails(tensor_layer_norm(tensor_to(x, I64), TENSOR_INTS(4), tensor_none, tensor_none,
+					       EPS, false) == NULL,
+			     EINVAL, "floating dtype is needed for input, got i64");
+		assert_fails(tensor_group_norm(x, 2, w, tensor_none, EPS, false) == NULL, EINVAL,
+			     "3 channels do not make 2 groups");
+		assert_fails(tensor_group_norm(x, 0, w, tensor_none, EPS, false) == NULL, EINVAL,
+			     "do not make 0 groups");
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(layer_norm_is_its_definition),
+		cmocka_unit_test(group_norm_is_its_definition),
+		cmocka_unit_test(statistics_have_the_shape_of_what_is_left),
+		cmocka_unit_test(only_wanted_gradients_are_made),
+		cmocka_unit_test(threads_do_not_change_the_bits),
+		cmocka_unit_test(what_does_not_fit_is_refused),
+	};
+
+	return cmocka_run_group_tests_name("norm", tests, NULL, NULL);
+}
