@@ -84,6 +84,8 @@ struct tensor_schema {
 	const char *const *tags; /* NULL-terminated: "pointwise", "view", "inplace" ... */
 };
 
+/* All operators, sorted by name: an array of *count. */
+const tensor_op *const *tensor_op_list(int *count);
 int tensor_op_count(void);
 const tensor_op *tensor_op_at(int i); /* NULL past the end */
 const tensor_op *tensor_op_find(const char *name); /* NULL when there is none */

@@ -46,6 +46,13 @@ TENSOR_EXPORT const tensor_op *tensor_op_find(const char *name)
 	return found ? *found : NULL;
 }
 
+TENSOR_EXPORT const tensor_op *const *tensor_op_list(int *count)
+{
+	if (count)
+		*count = tensor_ops_count;
+	return (const tensor_op *const *)tensor_ops;
+}
+
 TENSOR_EXPORT int tensor_op_count(void)
 {
 	return tensor_ops_count;

@@ -38,10 +38,21 @@ static void put_spaces(struct printer *p, int n)
 		put(p, " ");
 }
 
+static int number_text(const struct printer *p, double v, char *text, size_t size)
+{
+	if (isnan(v))
+		return snprintf(text, size, "nan");
+	if (isinf(v))
+		return snprintf(text, size, v < 0 ? "-inf" : "inf");
+	return snprintf(text, size, p->mode == WHOLE ? "%.0f." : p->mode == FIXED ? "%.4f" : "%.4e",
+			v);
+}
+
 static int element_text(const struct printer *p, const void *at, char *text, size_t size)
 {
 	tensor_scalar s = {.kind = TENSOR_SCALAR_NONE};
-	double v;
+	char imag[48];
+	int n;
 
 	if (element_load(at, p->t->dtype, &s) < 0)
 		return snprintf(text, size, "?");
@@ -49,13 +60,12 @@ static int element_text(const struct printer *p, const void *at, char *text, siz
 		return snprintf(text, size, s.i ? "True" : "False");
 	if (p->mode == INTEGER)
 		return snprintf(text, size, "%lld", (long long)s.i);
-	v = scalar_double(s);
-	if (isnan(v))
-		return snprintf(text, size, "nan");
-	if (isinf(v))
-		return snprintf(text, size, v < 0 ? "-inf" : "inf");
-	return snprintf(text, size, p->mode == WHOLE ? "%.0f." : p->mode == FIXED ? "%.4f" : "%.4e",
-			v);
+	n = number_text(p, scalar_double(s), text, size);
+	if (s.kind == TENSOR_SCALAR_COMPLEX) {
+		number_text(p, fabs(s.imag), imag, sizeof(imag));
+		n += snprintf(text + n, size - n, "%c%sj", signbit(s.imag) ? '-' : '+', imag);
+	}
+	return n;
 }
 
 /* Calls fn for every element that will be shown. */
@@ -84,15 +94,9 @@ struct range {
 	double smallest, largest; /* magnitudes of what is finite and not zero */
 };
 
-static void see_range(struct printer *p, const void *at, void *ctx)
+static void see_number(struct range *r, double v)
 {
-	struct range *r = ctx;
-	tensor_scalar s;
-	double v;
-
-	if (element_load(at, p->t->dtype, &s) < 0)
-		return;
-	v = fabs(scalar_double(s));
+	v = fabs(v);
 	if (!isfinite(v))
 		return;
 	r->whole &= v == floor(v);
@@ -102,9 +106,20 @@ static void see_range(struct printer *p, const void *at, void *ctx)
 		r->largest = v;
 }
 
+static void see_range(struct printer *p, const void *at, void *ctx)
+{
+	tensor_scalar s;
+
+	if (element_load(at, p->t->dtype, &s) < 0)
+		return;
+	see_number(ctx, scalar_double(s));
+	if (s.kind == TENSOR_SCALAR_COMPLEX)
+		see_number(ctx, s.imag);
+}
+
 static void see_width(struct printer *p, const void *at, void *ctx)
 {
-	char text[64];
+	char text[96];
 	int n = element_text(p, at, text, sizeof(text));
 
 	if (n > p->width)
@@ -131,7 +146,7 @@ static void choose_format(struct printer *p)
 
 static void put_element(struct printer *p, const void *at)
 {
-	char text[64];
+	char text[96];
 	int n = element_text(p, at, text, sizeof(text));
 
 	put_spaces(p, p->width - n);

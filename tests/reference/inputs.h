@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
+/*
+ * What examples of the reference are made of. Inputs follow example_dtype, so that the same
+ * example tells which dtypes an operator takes.
+ */
+#ifndef TESTS_REFERENCE_INPUTS_H
+#define TESTS_REFERENCE_INPUTS_H
+
+#include <math.h>
+#include <tensor/dispatch.h>
+#include <tensor/tensor.h>
+
+#define EXAMPLE_RESULTS 16
+
+struct example {
+	const char *op, *family;
+	const char *prototypes; /* a line each */
+	const char *text, *rule;
+	const char *code, *gives;
+	bool composite;
+	int (*run)(tensor **results); /* how many, or -1 with the error set */
+};
+
+extern const struct example examples[];
+extern const int examples_count;
+extern enum tensor_dtype example_dtype;
+
+static inline tensor *example_as(tensor *t, enum tensor_dtype dtype)
+{
+	return tensor_to(t, TENSOR_OPTIONS(.dtype = dtype));
+}
+
+static inline tensor *example_values(const double *values, int64_t n, enum tensor_dtype dtype)
+{
+	return example_as(tensor_from_data(values, TENSOR_SHAPE(n), TENSOR_OPTIONS(.dtype = TENSOR_F64)),
+			  dtype);
+}
+
+#define EXAMPLE_LIST(dtype, ...)                                                                  \
+	example_values((const double[]){__VA_ARGS__},                                             \
+		       sizeof((const double[]){__VA_ARGS__}) / sizeof(double), dtype)
+
+/* One dimension with these values: of the dtype in question, i64, bool. */
+#define vector(...) EXAMPLE_LIST(example_dtype, __VA_ARGS__)
+#define ints(...)   EXAMPLE_LIST(TENSOR_I64, __VA_ARGS__)
+#define bools(...)  EXAMPLE_LIST(TENSOR_BOOL, __VA_ARGS__)
+/* Two dimensions, `rows` of them. */
+#define matrix(rows, ...) tensor_view(vector(__VA_ARGS__), TENSOR_SHAPE(rows, -1))
+/* 0, 1, 2 ... in any shape. */
+#define counting(...) example_counting(TENSOR_SHAPE(__VA_ARGS__), example_dtype)
+static inline tensor *example_counting(tensor_ints shape, enum tensor_dtype dtype)
+{
+	int64_t n = 1;
+
+	for (int64_t i = 0; i < shape.len; i++)
+		n *= shape.data[i];
+	return tensor_view(example_as(tensor_arange(tensor_scalar_int(n),
+						    TENSOR_OPTIONS(.dtype = TENSOR_I64)), dtype),
+			   shape);
+}
+
+/* A number as a tensor without dimensions. */
+static inline tensor *number(tensor_scalar value)
+{
+	return tensor_full(TENSOR_SCALAR_SHAPE, value, TENSOR_OPTIONS(0));
+}
+
+#endif
