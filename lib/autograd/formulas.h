@@ -48,6 +48,37 @@ tensor *max_backward(tensor *grad, tensor *self, tensor *result);
 tensor *max_dim_backward(tensor *grad, tensor_ints sizes, tensor *indices, int64_t dim,
 			 bool keepdim);
 
+/* reduce_formulas.c. grads of two results: either may be NULL. */
+tensor *restore_dims(tensor *t, tensor_ints sizes, tensor_ints dim, bool keepdim);
+tensor *nansum_backward(tensor *grad, tensor *self, tensor_ints dim, bool keepdim);
+tensor *amax_backward(tensor *grad, tensor *self, tensor *result, tensor_ints dim, bool keepdim);
+tensor *aminmax_backward(tensor *const *grads, tensor *self, tensor *min, tensor *max,
+			 int64_t dim, bool keepdim);
+bool has_zero(tensor *t);
+tensor *prod_backward(tensor *grad, tensor *self, tensor *result);
+tensor *prod_dim_backward(tensor *grad, tensor *self, tensor *result, int64_t dim, bool keepdim);
+tensor *var_backward(tensor *grad, tensor *self, tensor_ints dim, tensor_scalar correction,
+		     bool keepdim);
+tensor *std_backward(tensor *grad, tensor *self, tensor *result, tensor_ints dim,
+		     tensor_scalar correction, bool keepdim);
+/* std: the first result where that is a standard deviation, else NULL. */
+tensor *var_mean_backward(tensor *const *grads, tensor *self, tensor *std, tensor_ints dim,
+			  tensor_scalar correction, bool keepdim);
+tensor *logsumexp_backward(tensor *grad, tensor *self, tensor *result, tensor_ints dim,
+			   bool keepdim);
+tensor *vector_norm_backward(tensor *grad, tensor *self, tensor *result, tensor_scalar ord,
+			     tensor_ints dim, bool keepdim);
+
+/* scan_formulas.c */
+/* t backwards along dim */
+tensor *reversed(tensor *t, int64_t dim);
+tensor *cumsum_backward(tensor *grad, int64_t dim);
+tensor *cumprod_backward(tensor *grad, tensor *self, tensor *result, int64_t dim);
+tensor *logcumsumexp_backward(tensor *grad, tensor *self, tensor *result, int64_t dim);
+tensor *cummax_backward(tensor *grad, tensor_ints sizes, tensor *indices, int64_t dim);
+/* The gradient of what was gathered by indices along dim. */
+tensor *gathered_backward(tensor *grad, tensor_ints sizes, tensor *indices, int64_t dim);
+
 tensor *softmax_double_backward(tensor *grad, tensor *grad_output, tensor *output, int64_t dim);
 tensor *log_softmax_double_backward(tensor *grad, tensor *output, int64_t dim);
 

@@ -24,11 +24,18 @@ typedef int (*copy_kernel)(struct tensor_iter *it, enum tensor_dtype to, enum te
  * with those dimensions of size 1 and stride 0 (a view made by the front), dtype by the rule.
  */
 typedef int (*reduce_kernel)(tensor *out, const tensor *self, uint32_t dims);
+/* With a number: the correction of a variance, the order of a norm. */
+typedef int (*reduce_with_kernel)(tensor *out, const tensor *self, uint32_t dims, double p);
 /* The same with a second output, i64: positions along the one reduced dimension, or in the
  * flattened tensor when dims covers all of a (then contiguous) self. values may be NULL (argmax
  * alone). There is at least one element to choose from; of equal ones the first is meant. */
 typedef int (*reduce_index_kernel)(tensor *values, tensor *indices, const tensor *self,
 				   uint32_t dims);
+
+/* Scans along a dimension, in the dtype of out, from any other; the same with i64 positions of
+ * values of self's dtype. */
+typedef int (*scan_kernel)(tensor *out, const tensor *self, int dim);
+typedef int (*scan_index_kernel)(tensor *values, tensor *indices, const tensor *self, int dim);
 
 /* out[m, n] = beta * out + alpha * a[m, k] b[k, n]; any strides; beta 0 ignores out's content.
  * bmm: all three have one more dimension in front. alpha and beta as from front_number(). */

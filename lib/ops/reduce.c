@@ -1,18 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/*
- * Fronts of reductions: sum, mean, max, argmax. Kernels see the output with the input's rank,
- * reduced dimensions with size 1 and stride 0, so that they need not know about keepdim.
- */
-#include "front.h"
+/* Fronts of reductions: sum, mean, prod and their like, any and all; what all reductions share. */
+#include "reduce.h"
 
-static uint32_t all_dims(const tensor *self)
-{
-	return (1u << self->ndim) - 1;
-}
-
-/* The dimensions of a list, all of them for an empty one. 0, or -errno with the error set. */
-static int dims_mask(const struct tensor_op *op, const tensor *self, tensor_ints dim,
-		     uint32_t *mask)
+int dims_mask(const struct tensor_op *op, const tensor *self, tensor_ints dim, uint32_t *mask)
 {
 	*mask = 0;
 	for (int64_t i = 0; i < dim.len; i++) {
@@ -31,13 +21,12 @@ static int dims_mask(const struct tensor_op *op, const tensor *self, tensor_ints
 	return 0;
 }
 
-static int dim_mask(const struct tensor_op *op, const tensor *self, int64_t dim, uint32_t *mask)
+int dim_mask(const struct tensor_op *op, const tensor *self, int64_t dim, uint32_t *mask)
 {
 	return dims_mask(op, self, (tensor_ints){&dim, 1}, mask);
 }
 
-/* The result's shape; its rank. */
-static int result_sizes(const tensor *self, uint32_t dims, bool keepdim, int64_t *sizes)
+int reduced_sizes(const tensor *self, uint32_t dims, bool keepdim, int64_t *sizes)
 {
 	int n = 0;
 
@@ -50,8 +39,42 @@ static int result_sizes(const tensor *self, uint32_t dims, bool keepdim, int64_t
 	return n;
 }
 
-/* out as kernels take it. */
-static tensor *kernel_view(tensor *view, const tensor *out, const tensor *self, uint32_t dims)
+int64_t reduced_count(const tensor *self, uint32_t dims)
+{
+	int64_t n = 1;
+
+	for (int d = 0; d < self->ndim; d++)
+		n *= dims >> d & 1 ? self->sizes[d] : 1;
+	return n;
+}
+
+int check_elements(const struct tensor_op *op, const tensor *self, uint32_t dims)
+{
+	if (likely(reduced_count(self, dims)))
+		return 0;
+	return tensor_fail(EINVAL, "%s: there are no elements to reduce in self %s",
+			   op->schema.name, SHAPE_STR(self));
+}
+
+int check_apart(const struct tensor_op *op, const tensor *a, const tensor *b)
+{
+	if (!a || tensor_overlap(a, b) == OVERLAP_NONE)
+		return 0;
+	return tensor_fail(EINVAL, "%s: %s and %s share memory", op->schema.name,
+			   op->schema.args[op->schema.nargs - 2].name,
+			   op->schema.args[op->schema.nargs - 1].name);
+}
+
+int drop_result(tensor **first, bool was_given, int err)
+{
+	if (err && !was_given) {
+		tensor_put(*first);
+		*first = NULL;
+	}
+	return err;
+}
+
+tensor *reduced_view(tensor *view, const tensor *out, const tensor *self, uint32_t dims)
 {
 	bool keepdim = out->ndim == self->ndim;
 	int k = 0;
@@ -81,32 +104,99 @@ static tensor *kernel_view(tensor *view, const tensor *out, const tensor *self, 
 	return view;
 }
 
-static int run(const struct tensor_op *op, tensor *out, const tensor *self, uint32_t dims)
+static int run(const struct tensor_op *op, const struct tensor_loops *loops, tensor *out,
+	       const tensor *self, uint32_t dims)
 {
-	reduce_kernel fn = (reduce_kernel)op_loop(op, op->loops, self);
+	reduce_kernel fn = (reduce_kernel)op_loop(op, loops, self);
 	tensor view;
 
-	return fn ? fn(kernel_view(&view, out, self, dims), self, dims) : error_code();
+	return fn ? fn(reduced_view(&view, out, self, dims), self, dims) : error_code();
 }
 
-/* ---- sum and mean ----------------------------------------------------------------- */
-
-static bool is_integral(enum tensor_dtype d)
+int reduce_front(const struct tensor_op *op, const struct tensor_loops *loops, tensor **out,
+		 tensor *self, uint32_t dims, bool keepdim, enum tensor_dtype dtype)
 {
-	return d <= TENSOR_I64;
+	const tensor *inputs[] = {self};
+	int64_t sizes[TENSOR_MAX_DIMS];
+	int ndim = reduced_sizes(self, dims, keepdim, sizes);
+	struct front_out o;
+
+	if (front_begin(op, &o, *out, dtype, sizes, ndim, inputs, 1) < 0)
+		return error_code();
+	return front_end(op, &o, out, run(op, loops, o.t, self, dims));
 }
 
-/* The kernel's own result goes into another dtype than that it computes in. */
-static int run_apart(const struct tensor_op *op, tensor *out, const tensor *self, uint32_t dims,
-		     enum tensor_dtype acc)
+int reduce_front_with(const struct tensor_op *op, const struct tensor_loops *loops, tensor **out,
+		      tensor *self, uint32_t dims, bool keepdim, enum tensor_dtype dtype, double p)
 {
-	tensor *t = tensor_new(out->device, acc, out->sizes, out->ndim);
-	int err = t ? run(op, t, self, dims) : error_code();
+	reduce_with_kernel fn = (reduce_with_kernel)op_loop(op, loops, self);
+	const tensor *inputs[] = {self};
+	int64_t sizes[TENSOR_MAX_DIMS];
+	int ndim = reduced_sizes(self, dims, keepdim, sizes);
+	struct front_out o;
+	tensor view;
 
-	if (!err)
-		err = front_copy(out, t);
+	if (!fn || front_begin(op, &o, *out, dtype, sizes, ndim, inputs, 1) < 0)
+		return error_code();
+	return front_end(op, &o, out, fn(reduced_view(&view, o.t, self, dims), self, dims, p));
+}
+
+/* ---- sum, mean, prod ---------------------------------------------------------------- */
+
+/* Other devices' kernels want their elements in the dtype that they add in, and the result too. */
+static int sum_elsewhere(const struct tensor_op *op, tensor **out, tensor *self, uint32_t dims,
+			 bool keepdim, enum tensor_dtype in, enum tensor_dtype result)
+{
+	enum tensor_dtype acc = dtype_is_integral(in) ? TENSOR_I64 : in;
+	const tensor *inputs[] = {self};
+	int64_t sizes[TENSOR_MAX_DIMS];
+	int ndim = reduced_sizes(self, dims, keepdim, sizes), err;
+	struct front_out o;
+	tensor *cast, *t;
+
+	if (front_begin(op, &o, *out, result, sizes, ndim, inputs, 1) < 0)
+		return error_code();
+	cast = dtype_is_integral(self->dtype) && dtype_is_integral(in) ? tensor_get(self) :
+									 front_cast(self, in);
+	t = acc == result ? tensor_get(o.t) : tensor_new(o.t->device, acc, sizes, ndim);
+	err = cast && t ? run(op, op->loops, t, cast, dims) : error_code();
+	if (!err && t != o.t)
+		err = front_copy(o.t, t);
 	tensor_put(t);
-	return err;
+	tensor_put(cast);
+	return front_end(op, &o, out, err);
+}
+
+static int sum(const struct tensor_op *op, tensor **out, tensor *self, uint32_t dims, bool keepdim,
+	       enum tensor_dtype dtype)
+{
+	enum tensor_dtype in = dtype ? dtype : self->dtype;
+	enum tensor_dtype result = !dtype && dtype_is_integral(in) ? TENSOR_I64 : in;
+
+	if (unlikely(self->device.type != TENSOR_CPU))
+		return sum_elsewhere(op, out, self, dims, keepdim, in, result);
+	return reduce_front(op, op->loops, out, self, dims, keepdim, result);
+}
+
+int front_sum(const struct tensor_op *op, tensor **out, tensor *self, enum tensor_dtype dtype)
+{
+	return sum(op, out, self, all_dims(self), false, dtype);
+}
+
+int front_sum_dim(const struct tensor_op *op, tensor **out, tensor *self, tensor_ints dim,
+		  bool keepdim, enum tensor_dtype dtype)
+{
+	uint32_t dims;
+
+	if (dims_mask(op, self, dim, &dims) < 0)
+		return error_code();
+	return sum(op, out, self, dims, keepdim, dtype);
+}
+
+int front_prod_dim(const struct tensor_op *op, tensor **out, tensor *self, int64_t dim,
+		   bool keepdim, enum tensor_dtype dtype)
+{
+	return front_sum_dim(op, out, self, (tensor_ints){&dim, 1}, keepdim, dtype);
 }
 
 static int divide(const struct tensor_op *op, tensor *t, int64_t n)
@@ -126,71 +216,28 @@ static int divide(const struct tensor_op *op, tensor *t, int64_t n)
 	return fn(&it, NULL);
 }
 
-static int64_t reduced_count(const tensor *self, uint32_t dims)
+static int mean(const struct tensor_op *op, tensor **out, tensor *self, uint32_t dims,
+		bool keepdim, enum tensor_dtype dtype)
 {
-	int64_t n = 1;
+	enum tensor_dtype result = dtype ? dtype : self->dtype;
+	bool given = *out;
+	int err;
 
-	for (int d = 0; d < self->ndim; d++)
-		n *= dims >> d & 1 ? self->sizes[d] : 1;
-	return n;
-}
-
-static int sum(const struct tensor_op *op, tensor **out, tensor *self, uint32_t dims, bool keepdim,
-	       enum tensor_dtype dtype, bool mean)
-{
-	enum tensor_dtype in = dtype ? dtype : self->dtype;
-	enum tensor_dtype acc = is_integral(in) ? TENSOR_I64 : in, result = dtype ? dtype : acc;
-	const tensor *inputs[] = {self};
-	int64_t sizes[TENSOR_MAX_DIMS];
-	int ndim = result_sizes(self, dims, keepdim, sizes), err = 0;
-	tensor *cast = NULL;
-	struct front_out o;
-
-	if (front_begin(op, &o, *out, result, sizes, ndim, inputs, 1) < 0)
-		return error_code();
-	/* Kernels add integers of any kind as i64. */
-	if (unlikely(self->dtype != in && !(in == TENSOR_I64 && is_integral(self->dtype)))) {
-		self = cast = front_cast(self, in);
-		err = cast ? 0 : error_code();
-	}
+	if (dtype_is_integral(result))
+		return tensor_fail(EINVAL, "%s: a floating dtype is needed, got %s%s",
+				   op->schema.name, tensor_dtype_name(result),
+				   dtype ? "" : "; give one as dtype");
+	if (likely(loops_mean.fn[backend_key(self)]))
+		return reduce_front(op, &loops_mean, out, self, dims, keepdim, result);
+	err = sum_elsewhere(op, out, self, dims, keepdim, result, result);
 	if (!err)
-		err = likely(acc == result) ? run(op, o.t, self, dims) :
-					      run_apart(op, o.t, self, dims, acc);
-	if (!err && mean)
-		err = divide(op, o.t, reduced_count(self, dims));
-	tensor_put(cast);
-	return front_end(op, &o, out, err);
-}
-
-int front_sum(const struct tensor_op *op, tensor **out, tensor *self, enum tensor_dtype dtype)
-{
-	return sum(op, out, self, all_dims(self), false, dtype, false);
-}
-
-int front_sum_dim(const struct tensor_op *op, tensor **out, tensor *self, tensor_ints dim,
-		  bool keepdim, enum tensor_dtype dtype)
-{
-	uint32_t dims;
-
-	if (dims_mask(op, self, dim, &dims) < 0)
-		return error_code();
-	return sum(op, out, self, dims, keepdim, dtype, false);
-}
-
-static int check_mean(const struct tensor_op *op, const tensor *self, enum tensor_dtype dtype)
-{
-	if (!is_integral(dtype ? dtype : self->dtype))
-		return 0;
-	return tensor_fail(EINVAL, "%s: a floating dtype is needed, got %s%s", op->schema.name,
-			   tensor_dtype_name(dtype ? dtype : self->dtype),
-			   dtype ? "" : "; give one as dtype");
+		err = divide(op, *out, reduced_count(self, dims));
+	return drop_result(out, given, err);
 }
 
 int front_mean(const struct tensor_op *op, tensor **out, tensor *self, enum tensor_dtype dtype)
 {
-	if (check_mean(op, self, dtype) < 0)
-		return error_code();
-	return sum(op, out, self, all_dims(self), false, dtype, true);
+	return mean(op, out, self, all_dims(self), false, dtype);
 }
 
 int front_mean_dim(const struct tensor_op *op, tensor **out, tensor *self, tensor_ints dim,
@@ -198,90 +245,51 @@ int front_mean_dim(const struct tensor_op *op, tensor **out, tensor *self, tenso
 {
 	uint32_t dims;
 
-	if (check_mean(op, self, dtype) < 0 || dims_mask(op, self, dim, &dims) < 0)
+	if (dims_mask(op, self, dim, &dims) < 0)
 		return error_code();
-	return sum(op, out, self, dims, keepdim, dtype, true);
+	return mean(op, out, self, dims, keepdim, dtype);
 }
 
-/* ---- max and argmax ----------------------------------------------------------------- */
+/* ---- questions ------------------------------------------------------------------------ */
 
-/* There is no greatest of nothing. */
-static int check_elements(const struct tensor_op *op, const tensor *self, uint32_t dims)
+int front_count_nonzero_dim(const struct tensor_op *op, tensor **out, tensor *self,
+			    tensor_ints dim)
 {
-	if (likely(reduced_count(self, dims)))
-		return 0;
-	return tensor_fail(EINVAL, "%s: there are no elements to reduce in self %s",
-			   op->schema.name, SHAPE_STR(self));
-}
-
-int front_max(const struct tensor_op *op, tensor **out, tensor *self)
-{
-	const tensor *inputs[] = {self};
-	uint32_t dims = all_dims(self);
-	struct front_out o;
-
-	if (check_elements(op, self, dims) < 0 ||
-	    front_begin(op, &o, *out, self->dtype, NULL, 0, inputs, 1) < 0)
-		return error_code();
-	return front_end(op, &o, out, run(op, o.t, self, dims));
-}
-
-static int run_index(const struct tensor_op *op, tensor *values, tensor *indices,
-		     const tensor *self, uint32_t dims)
-{
-	reduce_index_kernel fn = (reduce_index_kernel)op_loop(op, op->loops, self);
-	tensor views[2];
-
-	if (!fn)
-		return error_code();
-	return fn(values ? kernel_view(&views[0], values, self, dims) : NULL,
-		  kernel_view(&views[1], indices, self, dims), self, dims);
-}
-
-int front_max_dim(const struct tensor_op *op, tensor **values, tensor **indices, tensor *self,
-		  int64_t dim, bool keepdim)
-{
-	const tensor *inputs[] = {self};
-	int64_t sizes[TENSOR_MAX_DIMS];
-	struct front_out v, i;
 	uint32_t dims;
-	int ndim, err;
 
-	if (dim_mask(op, self, dim, &dims) < 0 || check_elements(op, self, dims) < 0)
+	if (dims_mask(op, self, dim, &dims) < 0)
 		return error_code();
-	ndim = result_sizes(self, dims, keepdim, sizes);
-	if (*values && tensor_overlap(*values, *indices) != OVERLAP_NONE)
-		return tensor_fail(EINVAL, "%s: values and indices share memory",
-				   op->schema.name);
-	if (front_begin(op, &v, *values, self->dtype, sizes, ndim, inputs, 1) < 0)
-		return error_code();
-	if (front_begin(op, &i, *indices, TENSOR_I64, sizes, ndim, inputs, 1) < 0)
-		return front_end(op, &v, values, error_code());
-	err = front_end(op, &i, indices, run_index(op, v.t, i.t, self, dims));
-	err = front_end(op, &v, values, err);
-	if (err && !i.given) {
-		tensor_put(*indices);
-		*indices = NULL;
-	}
-	return err;
+	return reduce_front(op, op->loops, out, self, dims, false, TENSOR_I64);
 }
 
-int front_argmax(const struct tensor_op *op, tensor **out, tensor *self, int64_t dim, bool keepdim)
+int front_count_nonzero(const struct tensor_op *op, tensor **out, tensor *self, int64_t dim)
 {
-	bool flat = dim == TENSOR_NONE;
-	const tensor *inputs[] = {self};
-	int64_t sizes[TENSOR_MAX_DIMS];
-	struct front_out o;
-	uint32_t dims = all_dims(self);
-	tensor *dense;
-	int err;
+	return front_count_nonzero_dim(op, out, self,
+				       (tensor_ints){&dim, dim == TENSOR_NONE ? 0 : 1});
+}
 
-	if ((!flat && dim_mask(op, self, dim, &dims) < 0) || check_elements(op, self, dims) < 0 ||
-	    front_begin(op, &o, *out, TENSOR_I64, sizes, result_sizes(self, dims, keepdim, sizes),
-			inputs, 1) < 0)
+static int any(const struct tensor_op *op, tensor **out, tensor *self, uint32_t dims, bool keepdim)
+{
+	return reduce_front(op, op->loops, out, self, dims, keepdim,
+			    self->dtype == TENSOR_U8 ? TENSOR_U8 : TENSOR_BOOL);
+}
+
+int front_any(const struct tensor_op *op, tensor **out, tensor *self)
+{
+	return any(op, out, self, all_dims(self), false);
+}
+
+int front_any_dims(const struct tensor_op *op, tensor **out, tensor *self, tensor_ints dim,
+		   bool keepdim)
+{
+	uint32_t dims;
+
+	if (dims_mask(op, self, dim, &dims) < 0)
 		return error_code();
-	dense = flat ? front_contiguous(self) : tensor_get(self);
-	err = dense ? run_index(op, NULL, o.t, dense, dims) : error_code();
-	tensor_put(dense);
-	return front_end(op, &o, out, err);
+	return any(op, out, self, dims, keepdim);
+}
+
+int front_any_dim(const struct tensor_op *op, tensor **out, tensor *self, int64_t dim, bool keepdim)
+{
+	return front_any_dims(op, out, self, (tensor_ints){&dim, 1}, keepdim);
 }

@@ -63,8 +63,8 @@ static tensor *of_layout(int layout, enum tensor_dtype dtype)
 }
 
 struct expected {
-	double sum[240], max[240];
-	int64_t argmax[240], n;
+	double sum[240], max[240], min[240];
+	int64_t argmax[240], argmin[240], n;
 	int64_t count;
 };
 
@@ -79,7 +79,7 @@ static void reduce_by_hand(const double *v, unsigned mask, struct expected *e)
 	e->count = 240 / e->n;
 	for (int64_t i = 0; i < e->n; i++) {
 		e->sum[i] = 0;
-		e->argmax[i] = -1;
+		e->argmax[i] = e->argmin[i] = -1;
 	}
 	for (int64_t i = 0; i < 240; i++) {
 		const int64_t pos[3] = {i / 60, i / 10 % 6, i % 10};
@@ -92,6 +92,10 @@ static void reduce_by_hand(const double *v, unsigned mask, struct expected *e)
 				at = at * size[d] + pos[d];
 		}
 		e->sum[at] += v[i];
+		if (e->argmin[at] < 0 || v[i] < e->min[at]) {
+			e->argmin[at] = along;
+			e->min[at] = v[i];
+		}
 		if (e->argmax[at] < 0 || v[i] > e->max[at]) {
 			e->argmax[at] = along;
 			e->max[at] = v[i];
@@ -138,11 +142,17 @@ static void check_mask(tensor *t, unsigned mask, bool keepdim)
 			e.sum[i] /= e.count;
 		compare(ok(tensor_mean_dim(t, (tensor_ints){dim, n}, keepdim)), e.sum, e.n, 1e-5);
 	}
+	compare(ok(tensor_amax(t, (tensor_ints){dim, n}, keepdim)), e.max, e.n, 0);
+	compare(ok(tensor_amin(t, (tensor_ints){dim, n}, keepdim)), e.min, e.n, 0);
 	if (n == 1) {
 		assert_done(tensor_max_dim(t, one, keepdim, &values, &indices));
 		compare(values, e.max, e.n, 0);
 		compare_ints(indices, e.argmax, e.n);
 		compare_ints(ok(tensor_argmax(t, one, keepdim)), e.argmax, e.n);
+		assert_done(tensor_min_dim(t, one, keepdim, &values, &indices));
+		compare(values, e.min, e.n, 0);
+		compare_ints(indices, e.argmin, e.n);
+		compare_ints(ok(tensor_argmin(t, one, keepdim)), e.argmin, e.n);
 	}
 	if (n == 3) {
 		compare(ok(tensor_max(t)), e.max, 1, 0);
@@ -161,6 +171,78 @@ static void every_dtype_layout_and_dimension_agrees_with_plain_loops(void **stat
 				for (unsigned mask = 1; mask < 8; mask++)
 					check_mask(t, mask, mask % 2);
 			}
+}
+
+/* Small whole numbers, which every dtype has. */
+static void halves_and_complex_numbers_reduce_like_f64(void **state)
+{
+	static const enum tensor_dtype more[] = {TENSOR_F16, TENSOR_BF16, TENSOR_C64, TENSOR_C128};
+
+	for (size_t k = 0; k < 4; k++)
+		for (int layout = 0; layout < LAYOUTS; layout++)
+			tensor_scope {
+				tensor *w = of_layout(layout, TENSOR_I8), *s, *d, *v, *i, *x, *y;
+				tensor *t = ok(tensor_to(w, TENSOR_OPTIONS(.dtype = more[k])));
+
+				t = layout == 1 ? ok(tensor_transpose(tensor_contiguous(
+							  tensor_transpose(t, 0, 2)), 0, 2)) : t;
+				w = ok(tensor_to(w, F64));
+				for (int dim = 0; dim < 3; dim++) {
+					s = ok(tensor_sum_dim(t, TENSOR_INTS(dim), false));
+					d = ok(tensor_sum_dim(w, TENSOR_INTS(dim), false));
+					assert_int_equal(tensor_dtype(s), more[k]);
+					compare(ok(tensor_to(s, F64)), tensor_data(d),
+						tensor_numel(d), k == 1 ? 2 : 0);
+					if (k > 1)
+						continue;
+					assert_done(tensor_max_dim(t, dim, false, &v, &i));
+					assert_done(tensor_max_dim(w, dim, false, &x, &y));
+					assert_int_equal(tensor_dtype(v), more[k]);
+					compare(v, tensor_data(x), tensor_numel(x), 0);
+					compare(i, tensor_data(ok(tensor_to(y, F64))),
+						tensor_numel(y), 0);
+				}
+			}
+}
+
+static void questions_of_zero_have_answers_for_any_dtype(void **state)
+{
+	const double v[] = {0, -0.0, 0, NAN, 0.25, 0, 3, -1, 2};
+
+	tensor_scope {
+		tensor *t = ok(tensor_from_data(v, TENSOR_INTS(3, 3), F64));
+		tensor *u = ok(tensor_to(ok(tensor_narrow(t, 0, 2, 1)), TENSOR_OPTIONS(
+						 .dtype = TENSOR_U8)));
+		tensor *none = ok(tensor_empty(TENSOR_INTS(0, 2), F32));
+
+		assert_values(tensor_any_dim(t, 1, false), 0, 0, 1, 1);
+		assert_values(tensor_all_dim(t, 1, true), 0, 0, 0, 1);
+		assert_values(tensor_any_dims(t, TENSOR_INTS(0, 1), false), 0, 1);
+		assert_values(tensor_all(t), 0, 0);
+		assert_int_equal(tensor_dtype(ok(tensor_all(t))), TENSOR_BOOL);
+		assert_int_equal(tensor_dtype(ok(tensor_all(u))), TENSOR_U8);
+		assert_values(tensor_all(u), 0, 1);
+		assert_values(tensor_any(none), 0, 0);
+		assert_values(tensor_all_dim(none, 0, false), 0, 1, 1);
+		assert_values(tensor_count_nonzero(t, TENSOR_NONE), 0, 5);
+		assert_values(tensor_count_nonzero(t, 0), 0, 2, 2, 1);
+		assert_values(tensor_nansum(t, TENSOR_NO_INTS, false), 0, 4.25);
+		assert_values(tensor_sum(t), 0, NAN);
+	}
+}
+
+static void products_of_nothing_are_one(void **state)
+{
+	tensor_scope {
+		tensor *t = ok(tensor_add_scalar(iota(0, TENSOR_INTS(2, 3)), TENSOR_SCALAR(1)));
+		tensor *none = ok(tensor_empty(TENSOR_INTS(0, 2), I64));
+
+		assert_values(tensor_prod(t), 0, 720);
+		assert_values(tensor_prod_dim(t, 0, false), 0, 4, 10, 18);
+		assert_values(tensor_prod_dim(t, -1, true), 0, 6, 120);
+		assert_values(tensor_prod(none), 0, 1);
+		assert_values(tensor_prod_dim(none, 0, false), 0, 1, 1);
+	}
 }
 
 static void large_tensors_agree_with_f64_sums(void **state)
@@ -364,9 +446,9 @@ static void bad_dimensions_are_refused(void **state)
 		assert_fails(tensor_argmax(t, 5, false), EINVAL, "argmax");
 		assert_values(tensor_sum_dim(t, TENSOR_SCALAR_SHAPE, false), 0, 15);
 		assert_shape(ok(tensor_sum_dim(t, TENSOR_NO_INTS, true)), 1, 1);
-		assert_fails(tensor_sum(ok(tensor_empty(TENSOR_INTS(2), TENSOR_OPTIONS(
-						.dtype = TENSOR_F16)))),
-			     EOPNOTSUPP, "f16");
+		assert_fails(tensor_max(ok(tensor_empty(TENSOR_INTS(2), TENSOR_OPTIONS(
+						.dtype = TENSOR_C64)))),
+			     EINVAL, "no order");
 	}
 }
 
@@ -400,6 +482,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_dtype_layout_and_dimension_agrees_with_plain_loops),
+		cmocka_unit_test(halves_and_complex_numbers_reduce_like_f64),
+		cmocka_unit_test(questions_of_zero_have_answers_for_any_dtype),
+		cmocka_unit_test(products_of_nothing_are_one),
 		cmocka_unit_test(large_tensors_agree_with_f64_sums),
 		cmocka_unit_test(f32_sums_stay_accurate_when_long),
 		cmocka_unit_test(same_bits_on_one_and_two_threads),

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * The greatest element and where it is first: max along a dimension, argmax. NaN is greater than
- * anything.
+ * The greatest or the least element and where it is first: max and min along a dimension, argmax,
+ * argmin. NaN comes before anything.
  *
  * A line is read once for the greatest value of each block; only the block that has the greatest
  * of all is searched for its position. Rows keep a value and a row number for each of a tile of
@@ -31,11 +31,12 @@ struct finder {
 	void (*combine)(void *best, int64_t *at, const void *best2, const int64_t *at2, int64_t n);
 };
 
-/* I: an integer as wide as T where there is a vector of comparisons to gain from that. */
-#define FINDER(NAME, T, I)                                                                        \
+/* OP: what one element is that stands before another. I: an integer as wide as T where there is
+ * a vector of comparisons to gain from that. */
+#define FINDER(NAME, T, I, OP)                                                                        \
 	static inline bool NAME##_less(T x, T y)                                                  \
 	{                                                                                         \
-		return (y > x) | ((y != y) & (x == x));                                           \
+		return (y OP x) | ((y != y) & (x == x));                                           \
 	}                                                                                         \
                                                                                                   \
 	static T NAME##_block(const T *p, int64_t n)                                              \
@@ -47,7 +48,7 @@ struct finder {
 			lane[k] = p[0];                                                           \
 		for (; i + LANES <= n; i += LANES)                                                \
 			for (int64_t k = 0; k < LANES; k++)                                       \
-				lane[k] = (p[i + k] > lane[k]) | (p[i + k] != p[i + k]) ?         \
+				lane[k] = (p[i + k] OP lane[k]) | (p[i + k] != p[i + k]) ?         \
 						  p[i + k] :                                      \
 						  lane[k];                                        \
 		for (int64_t k = 0; i < n; i++, k++)                                              \
@@ -166,13 +167,18 @@ struct finder {
                                                                                                   \
 	static const struct finder NAME = {sizeof(T), NAME##_line, NAME##_rows, NAME##_combine};
 
-FINDER(u8, uint8_t, int32_t)
-FINDER(i8, int8_t, int32_t)
-FINDER(i16, int16_t, int32_t)
-FINDER(i32, int32_t, int32_t)
-FINDER(i64, int64_t, int64_t)
-FINDER(f32, float, int32_t)
-FINDER(f64, double, int64_t)
+#define GREATEST(d, T, I) FINDER(greatest_##d, T, I, >)
+#define LEAST(d, T, I)	  FINDER(least_##d, T, I, <)
+#define ORDERED(X)                                                                                \
+	X(u8, uint8_t, int32_t)                                                                   \
+	X(i8, int8_t, int32_t)                                                                    \
+	X(i16, int16_t, int32_t)                                                                  \
+	X(i32, int32_t, int32_t)                                                                  \
+	X(i64, int64_t, int64_t)                                                                  \
+	X(f32, float, int32_t)                                                                    \
+	X(f64, double, int64_t)
+ORDERED(GREATEST)
+ORDERED(LEAST)
 
 struct job {
 	const struct finder *f;
@@ -280,15 +286,20 @@ static int plan(struct job *j)
 	return 0;
 }
 
-static int find(const char *name, tensor *values, tensor *indices, const tensor *self,
-		uint32_t dims)
+#define MAX_OF(d, T, D) [D] = &greatest_##d,
+#define MIN_OF(d, T, D) [D] = &least_##d,
+static const struct finder *const maxima[TENSOR_DTYPE_COUNT] = {
+	DTYPES_NUMBER(MAX_OF)[TENSOR_BOOL] = &greatest_u8,
+};
+static const struct finder *const minima[TENSOR_DTYPE_COUNT] = {
+	DTYPES_NUMBER(MIN_OF)[TENSOR_BOOL] = &least_u8,
+};
+
+static int find(const char *name, const struct finder *f, tensor *values, tensor *indices,
+		const tensor *self, uint32_t dims)
 {
-	static const struct finder *const finders[TENSOR_DTYPE_COUNT] = {
-		[TENSOR_BOOL] = &u8, [TENSOR_U8] = &u8,	  [TENSOR_I8] = &i8,   [TENSOR_I16] = &i16,
-		[TENSOR_I32] = &i32, [TENSOR_I64] = &i64, [TENSOR_F32] = &f32, [TENSOR_F64] = &f64,
-	};
 	const tensor *ops[] = {indices, self, values ? values : indices};
-	struct job j = {.f = finders[self->dtype], .want_values = values};
+	struct job j = {.f = f, .want_values = values};
 	int64_t units, grain;
 	struct nest t;
 
@@ -311,12 +322,22 @@ static int find(const char *name, tensor *values, tensor *indices, const tensor 
 
 static int cpu_max_dim(tensor *values, tensor *indices, const tensor *self, uint32_t dims)
 {
-	return find("max", values, indices, self, dims);
+	return find("max", maxima[self->dtype], values, indices, self, dims);
+}
+
+static int cpu_min_dim(tensor *values, tensor *indices, const tensor *self, uint32_t dims)
+{
+	return find("min", minima[self->dtype], values, indices, self, dims);
 }
 
 static int cpu_argmax(tensor *values, tensor *indices, const tensor *self, uint32_t dims)
 {
-	return find("argmax", values, indices, self, dims);
+	return find("argmax", maxima[self->dtype], values, indices, self, dims);
 }
 
-CPU_KERNELS(K(max_dim), K(argmax))
+static int cpu_argmin(tensor *values, tensor *indices, const tensor *self, uint32_t dims)
+{
+	return find("argmin", minima[self->dtype], values, indices, self, dims);
+}
+
+CPU_KERNELS(K(max_dim), K(min_dim), K(argmax), K(argmin))

@@ -1,167 +1,91 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * sum and max over any dimensions.
+ * The tree of every reduction over any dimensions.
  *
  * Two ways through memory. Along lines, where the innermost reduced dimension is the closest one:
  * each output is 64 running values over its line, folded at the end. Over rows, where a kept
  * dimension is closest: a tile of neighbouring outputs takes whole rows at once. Both split what
  * is long into halves and add the results of the halves, a tree whose shape follows from the
  * tensor's alone: few roundings a sum, and the same ones on any number of threads.
+ *
+ * Elements that are not of the reducer's dtype pass through a small buffer on their way.
  */
-#include "cpu.h"
+#include "reduce.h"
 
 #include "../nest.h"
 #include "../parallel.h"
 
-#include <float.h>
-#include <math.h>
 #include <stdlib.h>
 
-#define LANES	   64 /* running values of a line */
-#define LINE_MAX   8192 /* elements of a line before it is halved */
 #define ROWS_MAX   256 /* rows of a tile before they are halved */
 #define TILE_BYTES 4096
 #define PARTS_MAX  64 /* of a reduction that has too few outputs to share out */
-
-/* What differs by operator and dtype. Accumulators have the output's dtype. */
-struct reducer {
-	size_t size;
-	/* acc[0..n) becomes the value that changes nothing. */
-	void (*clear)(void *acc, int64_t n);
-	/* acc[i] takes in other[i]. */
-	void (*combine)(void *acc, const void *other, int64_t n);
-	/* acc[c] takes in element c of each row; strides in bytes. */
-	void (*rows)(void *acc, const char *p, int64_t rows, int64_t row_stride, int64_t cols,
-		     int64_t col_stride);
-	/* acc[0] takes in n elements. */
-	void (*line)(void *acc, const char *p, int64_t n, int64_t stride);
-};
-
-/* AT_ONCE: rows that are combined before the running values are touched, 8 or 1. gcc makes
- * vectors of a tree of additions, but not of one of choices. */
-#define REDUCER(NAME, T, A, IDENTITY, AT_ONCE, EXPR)                                              \
-	static inline A NAME##_op(A x, A y)                                                       \
-	{                                                                                         \
-		return (EXPR);                                                                    \
-	}                                                                                         \
-                                                                                                  \
-	static void NAME##_clear(void *acc, int64_t n)                                            \
-	{                                                                                         \
-		for (int64_t i = 0; i < n; i++)                                                   \
-			((A *)acc)[i] = (IDENTITY);                                               \
-	}                                                                                         \
-                                                                                                  \
-	static void NAME##_combine(void *acc, const void *other, int64_t n)                       \
-	{                                                                                         \
-		A *restrict a = acc;                                                              \
-		const A *restrict b = other;                                                      \
-                                                                                                  \
-		for (int64_t i = 0; i < n; i++)                                                   \
-			a[i] = NAME##_op(a[i], b[i]);                                             \
-	}                                                                                         \
-                                                                                                  \
-	static inline A NAME##_op4(A x, A y, A z, A w)                                            \
-	{                                                                                         \
-		return NAME##_op(NAME##_op(x, y), NAME##_op(z, w));                               \
-	}                                                                                         \
-                                                                                                  \
-	static inline __attribute__((always_inline)) void NAME##_dense(                           \
-		A *restrict a, const char *restrict p, int64_t rows, int64_t rs, int64_t cols)    \
-	{                                                                                         \
-		for (; (AT_ONCE) == 8 && rows >= 8; rows -= 8, p += 8 * rs) {                     \
-			const T *r0 = (const T *)p, *r1 = (const T *)(p + rs);                    \
-			const T *r2 = (const T *)(p + 2 * rs), *r3 = (const T *)(p + 3 * rs);     \
-			const T *r4 = (const T *)(p + 4 * rs), *r5 = (const T *)(p + 5 * rs);     \
-			const T *r6 = (const T *)(p + 6 * rs), *r7 = (const T *)(p + 7 * rs);     \
-                                                                                                  \
-			for (int64_t c = 0; c < cols; c++)                                        \
-				a[c] = NAME##_op(                                                 \
-					a[c], NAME##_op(NAME##_op4(r0[c], r1[c], r2[c], r3[c]),   \
-							NAME##_op4(r4[c], r5[c], r6[c], r7[c]))); \
-		}                                                                                 \
-		for (; rows > 0; rows--, p += rs)                                                 \
-			for (int64_t c = 0; c < cols; c++)                                        \
-				a[c] = NAME##_op(a[c], ((const T *)p)[c]);                        \
-	}                                                                                         \
-                                                                                                  \
-	static void NAME##_rows(void *acc, const char *p, int64_t rows, int64_t rs, int64_t cols, \
-				int64_t cs)                                                       \
-	{                                                                                         \
-		A *a = acc;                                                                       \
-                                                                                                  \
-		if (cs == sizeof(T)) {                                                            \
-			NAME##_dense(a, p, rows, rs, cols);                                       \
-			return;                                                                   \
-		}                                                                                 \
-		for (int64_t c = 0; c < cols; c++, p += cs)                                       \
-			for (int64_t r = 0; r < rows; r++)                                        \
-				a[c] = NAME##_op(a[c], *(const T *)(p + r * rs));                 \
-	}                                                                                         \
-                                                                                                  \
-	static inline A NAME##_eight(const char *p, int64_t s)                                    \
-	{                                                                                         \
-		return NAME##_op(NAME##_op4(*(const T *)p, *(const T *)(p + s),                   \
-					    *(const T *)(p + 2 * s), *(const T *)(p + 3 * s)),    \
-				 NAME##_op4(*(const T *)(p + 4 * s), *(const T *)(p + 5 * s),     \
-					    *(const T *)(p + 6 * s), *(const T *)(p + 7 * s)));   \
-	}                                                                                         \
-                                                                                                  \
-	static void NAME##_line(void *acc, const char *p, int64_t n, int64_t s)                   \
-	{                                                                                         \
-		A lane[LANES], sum = *(A *)acc;                                                   \
-		int64_t width = 8;                                                                \
-                                                                                                  \
-		NAME##_clear(lane, LANES);                                                        \
-		if (s == sizeof(T) && n >= LANES) {                                               \
-			NAME##_dense(lane, p, n / LANES, LANES * sizeof(T), LANES);               \
-			p += n / LANES * LANES * sizeof(T);                                       \
-			n %= LANES;                                                               \
-			width = LANES;                                                            \
-		}                                                                                 \
-		for (; n >= LANES; n -= LANES, p += LANES * s)                                    \
-			for (int64_t k = 0; k < 8; k++)                                           \
-				lane[k] = NAME##_op(lane[k], NAME##_eight(p + 8 * k * s, s));     \
-		for (; n >= 8; n -= 8, p += 8 * s)                                                \
-			for (int64_t k = 0; k < 8; k++)                                           \
-				lane[k] = NAME##_op(lane[k], *(const T *)(p + k * s));            \
-		for (; width > 1; width /= 2)                                                     \
-			for (int64_t k = 0; k < width / 2; k++)                                   \
-				lane[k] = NAME##_op(lane[k], lane[k + width / 2]);                \
-		for (; n > 0; n--, p += s)                                                        \
-			sum = NAME##_op(sum, *(const T *)p);                                      \
-		*(A *)acc = NAME##_op(sum, lane[0]);                                              \
-	}                                                                                         \
-                                                                                                  \
-	static const struct reducer NAME = {sizeof(A), NAME##_clear, NAME##_combine, NAME##_rows, \
-					    NAME##_line};
-
-/* Integers are added as i64; bool counts what is true. */
-#define SUM_INT(d, T, D)   REDUCER(sum_##d, T, int64_t, 0, 8, x + y)
-#define SUM_FLOAT(d, T, D) REDUCER(sum_##d, T, T, 0, 8, x + y)
-DTYPES_INT(SUM_INT)
-DTYPES_FLOAT(SUM_FLOAT)
-
-/* A NaN wins, and stays. */
-#define MAX(d, T, LOWEST) REDUCER(max_##d, T, T, LOWEST, 1, ((y > x) | (y != y)) ? y : x)
-MAX(u8, uint8_t, 0)
-MAX(i8, int8_t, INT8_MIN)
-MAX(i16, int16_t, INT16_MIN)
-MAX(i32, int32_t, INT32_MIN)
-MAX(i64, int64_t, INT64_MIN)
-MAX(f32, float, -INFINITY)
-MAX(f64, double, -INFINITY)
+#define BLOCK	   2048 /* elements of a line that are fetched at once */
+#define FETCH_BYTES (16 * TILE_BYTES)
 
 /* ---- the tree ------------------------------------------------------------------------------- */
 
 struct job {
+	const struct reduction *what;
 	const struct reducer *r;
 	const struct nest *t;
+	enum tensor_dtype from, to; /* the tensors' */
+	bool direct; /* elements are what r takes */
 	bool by_rows;
 	int64_t below[TENSOR_MAX_DIMS]; /* reduced positions in the dimensions inside this one */
 	int64_t tile, tiles; /* outputs of a tile; tiles of a run of the innermost kept dimension */
 	int64_t parts, part; /* of the outermost reduced dimension, and the length of one */
 	char *partial; /* parts x outputs, when there are several parts */
 };
+
+/* ---- elements in -------------------------------------------------------------------------- */
+
+static void fetch(const struct job *j, void *to, const char *from, int64_t stride, int64_t n)
+{
+	if (j->what->fetch)
+		j->what->fetch(to, from, j->from, stride, n, j->what->p);
+	else
+		CPU_NAME(convert)(to, j->r->takes, dtype_sizes[j->r->takes], from, j->from, stride,
+				  n);
+}
+
+static void take_line(const struct job *j, void *acc, const char *p, int64_t n, int64_t stride)
+{
+	_Alignas(64) char buf[BLOCK * 16];
+
+	if (likely(j->direct)) {
+		j->r->line(acc, p, n, stride);
+		return;
+	}
+	for (int64_t i = 0; i < n; i += BLOCK) {
+		int64_t m = n - i < BLOCK ? n - i : BLOCK;
+
+		fetch(j, buf, p + i * stride, stride, m);
+		j->r->line(acc, buf, m, dtype_sizes[j->r->takes]);
+	}
+}
+
+static void take_rows(const struct job *j, void *acc, const char *p, int64_t rows, int64_t rs,
+		      int64_t cols, int64_t cs)
+{
+	int64_t size = dtype_sizes[j->r->takes], at_once = FETCH_BYTES / (cols * size) & ~7;
+	_Alignas(64) char buf[FETCH_BYTES];
+
+	if (likely(j->direct)) {
+		j->r->rows(acc, p, rows, rs, cols, cs);
+		return;
+	}
+	for (int64_t i = 0; i < rows; i += at_once, p += at_once * rs) {
+		int64_t m = rows - i < at_once ? rows - i : at_once;
+
+		if (rs == cols * cs)
+			fetch(j, buf, p, cs, m * cols);
+		else
+			for (int64_t r = 0; r < m; r++)
+				fetch(j, buf + r * cols * size, p + r * rs, cs, cols);
+		j->r->rows(acc, buf, m, cols * size, cols, size);
+	}
+}
 
 /* acc takes in n positions of reduced dimension d, and all of those inside it. */
 static void add_rows(const struct job *j, void *acc, const char *p, int64_t cols, int d, int64_t n)
@@ -171,7 +95,7 @@ static void add_rows(const struct job *j, void *acc, const char *p, int64_t cols
 	_Alignas(64) char right[TILE_BYTES];
 
 	if (d == 0 && n <= ROWS_MAX) {
-		j->r->rows(acc, p, n, step, cols, j->t->kept.stride[1][0]);
+		take_rows(j, acc, p, n, step, cols, j->t->kept.stride[1][0]);
 	} else if (n == 1 || n * j->below[d] <= ROWS_MAX) {
 		for (int64_t i = 0; i < n; i++)
 			add_rows(j, acc, p + i * step, cols, d - 1, along->size[d - 1]);
@@ -187,10 +111,10 @@ static void add_lines(const struct job *j, void *acc, const char *p, int d, int6
 {
 	const struct nest_dims *along = &j->t->along;
 	int64_t step = along->stride[1][d], half = d ? n / 2 : (n / 2 + LANES - 1) / LANES * LANES;
-	_Alignas(8) char right[8];
+	_Alignas(16) char right[ACC_MAX];
 
 	if (d == 0 && n <= LINE_MAX) {
-		j->r->line(acc, p, n, step);
+		take_line(j, acc, p, n, step);
 	} else if (n == 1) {
 		add_lines(j, acc, p, d - 1, along->size[d - 1]);
 	} else {
@@ -203,16 +127,25 @@ static void add_lines(const struct job *j, void *acc, const char *p, int d, int6
 
 /* ---- where results go ------------------------------------------------------------------------ */
 
+/* n results from acc, to a strided output. */
 static void store(const struct job *j, char *out, int64_t stride, const char *acc, int64_t n)
 {
-	size_t size = j->r->size;
+	int64_t size = dtype_sizes[j->r->gives];
+	_Alignas(64) char result[256 * 16];
 
-	if (stride == (int64_t)size) {
-		memcpy(out, acc, n * size);
-		return;
+	for (int64_t i = 0; i < n; i += 256, out += 256 * stride, acc += 256 * j->r->size) {
+		int64_t m = n - i < 256 ? n - i : 256;
+		const char *from = acc;
+
+		if (j->what->finish) {
+			j->what->finish(result, acc, m, j->t->along.count, j->what->p);
+			from = result;
+		}
+		if (stride == size && j->to == j->r->gives)
+			memcpy(out, from, m * size);
+		else
+			CPU_NAME(convert)(out, j->to, stride, from, j->r->gives, size, m);
 	}
-	for (int64_t i = 0; i < n; i++)
-		memcpy(out + i * stride, acc + i * size, size);
 }
 
 /* n neighbouring outputs of one run of the innermost kept dimension, from number `first` on. */
@@ -236,8 +169,8 @@ static void reduce_outputs(const struct job *j, int64_t part, int64_t first, int
 			add_lines(j, acc + i * j->r->size, data[1] + i * t->kept.stride[1][0], d,
 				  len);
 	if (j->parts > 1)
-		store(j, j->partial + (part * t->kept.count + first) * j->r->size, j->r->size, acc,
-		      n);
+		memcpy(j->partial + (part * t->kept.count + first) * j->r->size, acc,
+		       n * j->r->size);
 	else
 		store(j, data[0], t->kept.stride[0][0], acc, n);
 }
@@ -316,20 +249,39 @@ static void plan(struct job *j)
 	}
 }
 
-static int reduce(const struct reducer *r, tensor *out, const tensor *self, uint32_t dims)
+/* One output of a few elements in a row, without the set-up. */
+static bool reduce_short(struct job *j, tensor *out, const tensor *self, uint32_t dims)
 {
+	_Alignas(16) char acc[ACC_MAX];
+	struct nest t;
+
+	if (!self->contiguous || self->numel > LINE_MAX || dims + 1 != 1u << self->ndim)
+		return false;
+	t.along.count = self->numel;
+	j->t = &t;
+	j->r->clear(acc, 1);
+	take_line(j, acc, self->data, self->numel, itemsize(self));
+	store(j, out->data, dtype_sizes[j->to], acc, 1);
+	return true;
+}
+
+int CPU_NAME(reduce)(const struct reduction *what, tensor *out, const tensor *self, uint32_t dims)
+{
+	struct job j = {.what = what, .r = what->r, .from = self->dtype, .to = out->dtype};
 	const tensor *ops[] = {out, self};
-	struct job j = {.r = r};
 	int64_t units, grain;
 	struct nest t;
 
+	j.direct = self->dtype == what->r->takes && !what->fetch;
+	if (likely(reduce_short(&j, out, self, dims)))
+		return 0;
 	nest_build(&t, ops, 2, dims);
 	if (!t.kept.count)
 		return 0;
 	j.t = &t;
 	plan(&j);
 	if (j.parts > 1) {
-		j.partial = malloc(j.parts * t.kept.count * r->size);
+		j.partial = malloc(j.parts * t.kept.count * j.r->size);
 		if (!j.partial)
 			return tensor_fail(ENOMEM, "no memory for %lld partial results",
 					   (long long)(j.parts * t.kept.count));
@@ -342,43 +294,3 @@ static int reduce(const struct reducer *r, tensor *out, const tensor *self, uint
 	free(j.partial);
 	return 0;
 }
-
-/* One output of a few elements in a row, without the set-up. */
-static inline bool is_short_line(const tensor *self, uint32_t dims)
-{
-	return self->contiguous && self->numel <= LINE_MAX && dims + 1 == 1u << self->ndim;
-}
-
-#define SUM(d, T, D) [D] = &sum_##d,
-#define M(d, T, D)   [D] = &max_##d,
-static const struct reducer *const sums[TENSOR_DTYPE_COUNT] = {
-	DTYPES_NUMBER(SUM)[TENSOR_BOOL] = &sum_u8,
-};
-static const struct reducer *const maxima[TENSOR_DTYPE_COUNT] = {
-	DTYPES_NUMBER(M)[TENSOR_BOOL] = &max_u8,
-};
-
-static int run(const char *name, const struct reducer *r, tensor *out, const tensor *self,
-	       uint32_t dims)
-{
-	if (unlikely(!r))
-		return kernel_no_dtype(name, self->dtype, "cpu");
-	if (likely(is_short_line(self, dims))) {
-		r->clear(out->data, 1);
-		r->line(out->data, self->data, self->numel, itemsize(self));
-		return 0;
-	}
-	return reduce(r, out, self, dims);
-}
-
-static int cpu_sum(tensor *out, const tensor *self, uint32_t dims)
-{
-	return run("sum", sums[self->dtype], out, self, dims);
-}
-
-static int cpu_max_all(tensor *out, const tensor *self, uint32_t dims)
-{
-	return run("max", maxima[self->dtype], out, self, dims);
-}
-
-CPU_KERNELS(K(sum), K(max_all))

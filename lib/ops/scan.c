@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR MIT
+/* Fronts of scans: cumsum, cumprod, logcumsumexp, cummax, cummin. */
+#include "reduce.h"
+
+/* A 0-d tensor is a line of one element. */
+static tensor *as_line(tensor *line, const tensor *t)
+{
+	*line = *t;
+	if (!t->ndim) {
+		line->ndim = 1;
+		line->sizes[0] = line->strides[0] = 1;
+	}
+	return line;
+}
+
+static int scan(const struct tensor_op *op, tensor **out, tensor *self, int64_t dim,
+		enum tensor_dtype result)
+{
+	scan_kernel fn = (scan_kernel)op_loop(op, op->loops, self);
+	int d = wrap_dim(op->schema.name, dim, self->ndim);
+	const tensor *inputs[] = {self};
+	struct front_out o;
+	tensor lines[2];
+
+	if (!fn || d < 0 ||
+	    front_begin(op, &o, *out, result, self->sizes, self->ndim, inputs, 1) < 0)
+		return error_code();
+	return front_end(op, &o, out, fn(as_line(&lines[0], o.t), as_line(&lines[1], self), d));
+}
+
+int front_cumsum(const struct tensor_op *op, tensor **out, tensor *self, int64_t dim,
+		 enum tensor_dtype dtype)
+{
+	enum tensor_dtype result = dtype;
+
+	if (!dtype)
+		result = dtype_is_integral(self->dtype) ? TENSOR_I64 : self->dtype;
+	/* In place the tensor's own dtype is meant. */
+	if (op->variant == VARIANT_INPLACE && !dtype)
+		result = self->dtype;
+	return scan(op, out, self, dim, result);
+}
+
+int front_logcumsumexp(const struct tensor_op *op, tensor **out, tensor *self, int64_t dim)
+{
+	if (!dtype_is_float(self->dtype))
+		return kernel_no_dtype(op->name, self->dtype, "cpu");
+	return scan(op, out, self, dim, self->dtype);
+}
+
+int front_cummax(const struct tensor_op *op, tensor **values, tensor **indices, tensor *self,
+		 int64_t dim)
+{
+	scan_index_kernel fn = (scan_index_kernel)op_loop(op, op->loops, self);
+	int d = wrap_dim(op->schema.name, dim, self->ndim), err;
+	const tensor *inputs[] = {self};
+	bool given = *indices;
+	struct front_out v, i;
+	tensor lines[3];
+
+	if (!fn || d < 0 || check_apart(op, *values, *indices) < 0)
+		return error_code();
+	if (front_begin(op, &v, *values, self->dtype, self->sizes, self->ndim, inputs, 1) < 0)
+		return error_code();
+	if (front_begin(op, &i, *indices, TENSOR_I64, self->sizes, self->ndim, inputs, 1) < 0)
+		return front_end(op, &v, values, error_code());
+	err = fn(as_line(&lines[0], v.t), as_line(&lines[1], i.t), as_line(&lines[2], self), d);
+	err = front_end(op, &i, indices, err);
+	err = front_end(op, &v, values, err);
+	return drop_result(indices, given, err);
+}

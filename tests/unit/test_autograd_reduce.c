@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR MIT
+/* The formulas of reductions, variances, norms and scans against differences, twice. */
+#include "formulas.h"
+
+/* One of two results, or their weighted sum. */
+#define PAIR(id, call)                                                                            \
+	static tensor *id##_of(tensor *a, int which)                                              \
+	{                                                                                         \
+		tensor *x, *y;                                                                    \
+                                                                                                  \
+		if ((call) < 0)                                                                   \
+			return NULL;                                                              \
+		return which == 2 ? tensor_add(x, tensor_mul_scalar(y, S(3))) : which ? y : x;    \
+	}                                                                                         \
+	CASE(fn_##id##_first, id##_of(a, 0))                                                      \
+	CASE(fn_##id##_second, id##_of(a, 1))                                                     \
+	CASE(fn_##id##_both, id##_of(a, 2))
+#define PAIR_ROWS(id, ...)                                                                        \
+	ROW(id##_first, 1, __VA_ARGS__), ROW(id##_second, 1, __VA_ARGS__),                        \
+		ROW(id##_both, 1, __VA_ARGS__)
+
+/* a with a zero in the middle */
+static tensor *with_zero(tensor *a)
+{
+	double v[] = {1, 0, 1};
+
+	return tensor_mul(a, tensor_from_data(v, TENSOR_INTS(3), F64));
+}
+
+CASE(fn_nansum, tensor_nansum(a, TENSOR_INTS(1), false))
+CASE(fn_prod, tensor_prod(a))
+CASE(fn_prod_dim, tensor_prod_dim(a, 0, true))
+CASE(fn_prod_zero, tensor_prod(with_zero(a)))
+CASE(fn_prod_dim_zero, tensor_prod_dim(with_zero(a), -1, false))
+CASE(fn_amax, tensor_amax(a, TENSOR_INTS(0), false))
+CASE(fn_amin, tensor_amin(a, TENSOR_INTS(0, -1), true))
+CASE(fn_min, tensor_min(a))
+PAIR(aminmax, tensor_aminmax_opt(a, 1, false, &x, &y))
+CASE(fn_var, tensor_var(a, true))
+CASE(fn_var_dim, tensor_var_dim(a, TENSOR_INTS(1), false, true))
+CASE(fn_std, tensor_std_dim(a, TENSOR_INTS(-2), true, false))
+PAIR(var_mean, tensor_var_mean(a, true, &x, &y))
+PAIR(std_mean, tensor_std_mean_dim(a, TENSOR_INTS(0), true, false, &x, &y))
+CASE(fn_logsumexp, tensor_logsumexp(a, TENSOR_INTS(1), false))
+CASE(fn_norm2, tensor_norm(a, S(2)))
+CASE(fn_norm1, tensor_linalg_vector_norm(a, S(1), TENSOR_INTS(0), true))
+CASE(fn_norm3, tensor_linalg_vector_norm(a, S(3), TENSOR_INTS(1), false))
+CASE(fn_norm_half, tensor_linalg_vector_norm(a, S(0.5), TENSOR_INTS(1), false))
+CASE(fn_norm_most, tensor_linalg_vector_norm(a, S(INFINITY), TENSOR_INTS(1), false))
+CASE(fn_norm_least, tensor_linalg_vector_norm(a, S(-INFINITY), TENSOR_INTS(1), false))
+CASE(fn_cumsum, tensor_cumsum(a, 1))
+CASE(fn_cumprod, tensor_cumprod(a, 0))
+CASE(fn_cumprod_zero, tensor_cumprod(with_zero(a), 1))
+CASE(fn_logcumsumexp, tensor_logcumsumexp(a, -1))
+
+#define VALUES(id, call)                                                                          \
+	static tensor *id##_values(tensor *a)                                                     \
+	{                                                                                         \
+		tensor *x, *y;                                                                    \
+                                                                                                  \
+		return (call) < 0 ? NULL : x;                                                     \
+	}                                                                                         \
+	CASE(fn_##id, id##_values(a))
+VALUES(min_dim, tensor_min_dim(a, 1, false, &x, &y))
+VALUES(cummax, tensor_cummax(a, 1, &x, &y))
+VALUES(cummin, tensor_cummin(a, 0, &x, &y))
+
+static const struct formula formulas[] = {
+	ROW(nansum, 1, IN_T(1, 0, 2, 3)),
+	ROW(prod, 1, IN(1, 0, 2, 3)),
+	ROW(prod_dim, 1, IN_T(1, 0, 2, 3)),
+	ROW(prod_zero, 1, IN(1, 0, 3)),
+	ROW(prod_dim_zero, 1, IN(1, 0, 2, 3)),
+	ROW(amax, 1, IN(1, 0, 2, 3)),
+	ROW(amin, 1, IN(1, 0, 2, 3)),
+	ROW(min, 1, IN(1, 0, 2, 3)),
+	ROW(min_dim, 1, IN(1, 0, 2, 3)),
+	PAIR_ROWS(aminmax, IN(1, 0, 2, 3)),
+	ROW(var, 1, IN(1, 0, 2, 3)),
+	ROW(var_dim, 1, IN(1, 0, 2, 3)),
+	ROW(std, 1, IN_T(1, 0, 3, 2)),
+	PAIR_ROWS(var_mean, IN(1, 0, 2, 3)),
+	PAIR_ROWS(std_mean, IN(1, 0, 3, 2)),
+	ROW(logsumexp, 1, IN(1, 0, 2, 3)),
+	ROW(norm2, 1, IN(1, 0, 2, 3)),
+	ROW(norm1, 1, IN(1, 0, 2, 3)),
+	ROW(norm3, 1, IN(1, 0, 2, 3)),
+	ROW(norm_half, 1, IN(1, 0, 2, 3)),
+	ROW(norm_most, 1, IN(1, 0, 2, 3)),
+	ROW(norm_least, 1, IN(1, 0, 2, 3)),
+	ROW(cumsum, 1, IN_T(1, 0, 2, 3)),
+	ROW(cumprod, 1, IN(1, 0, 3, 2)),
+	ROW(cumprod_zero, 1, IN(1, 0, 2, 3)),
+	ROW(logcumsumexp, 1, IN(1, 0, 2, 3)),
+	ROW(cummax, 1, IN(1, 0, 2, 3)),
+	ROW(cummin, 1, IN(1, 0, 2, 3)),
+};
+
+FORMULA_TESTS
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(every_formula_agrees_with_differences),
+		cmocka_unit_test(every_formula_is_differentiable_again),
+	};
+
+	return cmocka_run_group_tests_name("autograd_reduce", tests, NULL, NULL);
+}

@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR MIT
+/* Variances, norms, logsumexp and scans against plain loops in f64. */
+#include "check.h"
+
+/* Sines around 3, [5, 7, 40], lying in memory in different ways. */
+#define LAYOUTS 4
+static tensor *laid_out(int layout, tensor_options options)
+{
+	static double v[5 * 7 * 80];
+	tensor *t;
+
+	for (int i = 0; i < 5 * 7 * 80; i++)
+		v[i] = 3 + sin(1.3 * i);
+	t = ok(tensor_to(ok(tensor_from_data(v, TENSOR_INTS(5, 7, 80), F64)), options));
+	if (layout == 0)
+		return ok(tensor_contiguous(tensor_narrow(t, 2, 3, 40)));
+	if (layout == 1)
+		return ok(tensor_slice(t, 2, 0, 80, 2));
+	if (layout == 2)
+		return ok(tensor_permute(ok(tensor_view(ok(tensor_contiguous(tensor_narrow(
+			t, 2, 0, 40))), TENSOR_INTS(40, 7, 5))), TENSOR_INTS(2, 1, 0)));
+	return ok(tensor_expand(ok(tensor_narrow(ok(tensor_narrow(t, 1, 0, 1)), 2, 0, 40)),
+				TENSOR_INTS(5, 7, 40)));
+}
+
+/* f(line, n) for every line along dim, row-major over the rest. */
+static void along(tensor *t, int dim, double (*f)(const double *x, int n), double *result)
+{
+	tensor *w = ok(tensor_contiguous(ok(tensor_transpose(ok(tensor_to(t, F64)), dim, 2))));
+	const double *v = tensor_data(w);
+	int n = (int)tensor_sizes(w)[2], lines = (int)(tensor_numel(w) / n);
+	tensor *r = ok(tensor_empty(TENSOR_INTS(tensor_sizes(w)[0], tensor_sizes(w)[1], 1), F64));
+
+	for (int i = 0; i < lines; i++)
+		((double *)tensor_data(r))[i] = f(v + i * n, n);
+	r = ok(tensor_contiguous(ok(tensor_transpose(r, dim, 2))));
+	memcpy(result, tensor_data(r), lines * sizeof(double));
+}
+
+static double variance(const double *x, int n)
+{
+	double mean = 0, sum = 0;
+
+	for (int i = 0; i < n; i++)
+		mean += x[i] / n;
+	for (int i = 0; i < n; i++)
+		sum += (x[i] - mean) * (x[i] - mean);
+	return sum / (n - 1);
+}
+
+static double log_of_sum(const double *x, int n)
+{
+	double sum = 0;
+
+	for (int i = 0; i < n; i++)
+		sum += exp(x[i]);
+	return log(sum);
+}
+
+static double order;
+static double norm(const double *x, int n)
+{
+	double sum = 0, top = 0, low = INFINITY;
+
+	for (int i = 0; i < n; i++) {
+		sum += order == 0 ? x[i] != 0 : pow(fabs(x[i]), order);
+		top = fmax(top, fabs(x[i]));
+		low = fmin(low, fabs(x[i]));
+	}
+	if (isinf(order))
+		return order > 0 ? top : low;
+	return order == 0 ? sum : pow(sum, 1 / order);
+}
+
+static void every_layout_and_dimension_agrees_with_plain_loops(void **state)
+{
+	static const enum tensor_dtype dtypes[] = {TENSOR_F32, TENSOR_F64, TENSOR_BF16};
+	static const double tolerance[] = {2e-5, 1e-12, 0.2};
+	static const double orders[] = {2, 1, 0, 3, 0.5, INFINITY, -INFINITY};
+	double want[280];
+
+	for (int k = 0; k < 3; k++)
+		for (int layout = 0; layout < LAYOUTS; layout++)
+			for (int dim = 0; dim < 3; dim++)
+				tensor_scope {
+					tensor *t = laid_out(layout,
+							     TENSOR_OPTIONS(.dtype = dtypes[k]));
+					tensor_ints d = TENSOR_INTS(dim);
+					int64_t n = 1400 / tensor_sizes(t)[dim];
+					double tol = tolerance[k], scale;
+
+					along(t, dim, variance, want);
+					check_values_(tensor_var_dim(t, d, true, false), want, n,
+						      tol, __FILE__, __LINE__);
+					for (int i = 0; i < n; i++)
+						want[i] = sqrt(want[i]);
+					check_values_(tensor_std_dim(t, d, true, true), want, n,
+						      tol, __FILE__, __LINE__);
+					along(t, dim, log_of_sum, want);
+					check_values_(tensor_logsumexp(t, d, false), want, n, tol,
+						      __FILE__, __LINE__);
+					for (int o = 0; o < 7; o++) {
+						order = orders[o];
+						along(t, dim, norm, want);
+						scale = fmax(1, fabs(want[0]));
+						check_values_(tensor_linalg_vector_norm(
+								      t, TENSOR_SCALAR(order), d,
+								      false),
+							      want, n, tol * scale, __FILE__,
+							      __LINE__);
+					}
+				}
+}
+
+static void variance_of_too_few_is_nan_or_infinite(void **state)
+{
+	tensor *v, *m;
+
+	tensor_scope {
+		tensor *one = ok(tensor_full(TENSOR_INTS(1), TENSOR_SCALAR(2.0), F32));
+		tensor *none = ok(tensor_empty(TENSOR_INTS(0), F32));
+
+		assert_values(tensor_var(one, true), 0, NAN);
+		assert_values(tensor_var(one, false), 0, 0);
+		assert_values(tensor_var(none, true), 0, NAN);
+		assert_values(tensor_std(none, false), 0, NAN);
+		assert_done(tensor_var_mean_correction_opt(one, TENSOR_NO_INTS, TENSOR_SCALAR(0),
+							   false, &v, &m));
+		assert_values(v, 0, 0);
+		assert_values(m, 0, 2);
+		assert_values(tensor_logsumexp(none, TENSOR_INTS(0), false), 0, -INFINITY);
+		assert_fails(tensor_linalg_vector_norm(none, TENSOR_SCALAR(INFINITY),
+						       TENSOR_NO_INTS, false),
+			     EINVAL, "no elements");
+		assert_fails(tensor_var(ok(tensor_to(one, I64)), true), EINVAL, "got i64");
+	}
+}
+
+static void variance_far_from_zero_keeps_its_digits(void **state)
+{
+	tensor_scope {
+		tensor *t = ok(tensor_add_scalar(iota(0, TENSOR_INTS(100000)),
+						 TENSOR_SCALAR(1e6)));
+		double n = 100000;
+
+		assert_values(tensor_var(t, false), 1e-3 * n, (n * n - 1) / 12);
+	}
+}
+
+/* ---- scans ----------------------------------------------------------------------------- */
+
+static void scans_agree_with_plain_loops(void **state)
+{
+	static const enum tensor_dtype dtypes[] = {TENSOR_F32, TENSOR_F64, TENSOR_I32, TENSOR_F16};
+
+	for (int k = 0; k < 4; k++)
+		for (int layout = 0; layout < LAYOUTS; layout++)
+			for (int dim = 0; dim < 3; dim++)
+				tensor_scope {
+					tensor *t = laid_out(layout,
+							     TENSOR_OPTIONS(.dtype = dtypes[k]));
+					tensor *s = ok(tensor_cumsum(t, dim)), *v, *i;
+					tensor *sum = ok(tensor_zeros_like(
+						ok(tensor_select(s, dim, 0)), F64));
+					tensor *best = ok(tensor_to(ok(tensor_select(t, dim, 0)),
+								    F64));
+
+					assert_int_equal(tensor_dtype(s),
+							 k == 2 ? TENSOR_I64 : dtypes[k]);
+					assert_done(tensor_cummax(t, dim, &v, &i));
+					for (int r = 0; r < tensor_sizes(t)[dim]; r++) {
+						tensor *x = ok(tensor_to(
+							ok(tensor_select(t, dim, r)), F64));
+
+						sum = ok(tensor_add(sum, x));
+						check_values_(tensor_select(s, dim, r),
+							      tensor_data(sum), tensor_numel(sum),
+							      k == 0 ? 1e-5 : k == 3 ? 0.1 : 1e-9,
+							      __FILE__, __LINE__);
+						best = ok(tensor_where(tensor_ge(x, best), x,
+								       best));
+						best = ok(tensor_contiguous(best));
+						check_values_(tensor_select(v, dim, r),
+							      tensor_data(best), tensor_numel(best),
+							      0, __FILE__, __LINE__);
+					}
+					/* the positions are those of the values */
+					check_values_(tensor_gather(t, dim, i),
+						      tensor_data(ok(tensor_contiguous(
+							      tensor_to(v, F64)))),
+						      tensor_numel(v), 0, __FILE__, __LINE__);
+				}
+}
+
+static void a_scan_keeps_the_last_of_equals_and_nan(void **state)
+{
+	const double x[] = {1, 3, 3, 2, NAN, 5};
+	tensor *v, *i;
+
+	tensor_scope {
+		tensor *t = ok(tensor_from_data(x, TENSOR_INTS(6), F64));
+
+		assert_done(tensor_cummax(t, 0, &v, &i));
+		assert_values(v, 0, 1, 3, 3, 3, NAN, NAN);
+		assert_values(i, 0, 0, 1, 2, 2, 4, 4);
+		assert_done(tensor_cummin(t, 0, &v, &i));
+		assert_values(v, 0, 1, 1, 1, 1, NAN, NAN);
+		assert_values(i, 0, 0, 0, 0, 0, 4, 4);
+		assert_values(tensor_cumprod(ok(tensor_narrow(t, 0, 0, 4)), 0), 0, 1, 3, 9, 18);
+		assert_values(tensor_logcumsumexp(ok(tensor_narrow(t, 0, 0, 2)), 0), 1e-12, 1,
+			      3 + log1p(exp(-2)));
+		assert_shape(ok(tensor_cumsum(ok(tensor_empty(TENSOR_INTS(0, 3), F32)), 0)), 0, 3);
+		assert_fails(tensor_cummax(t, 1, &v, &i), EINVAL, "out of range");
+		assert_null(v);
+	}
+}
+
+static void long_scans_carry_over_blocks(void **state)
+{
+	tensor_scope {
+		tensor *t = ok(tensor_ones(TENSOR_INTS(3, 100003), F32)), *s;
+
+		s = ok(tensor_cumsum(t, 1));
+		assert_values(tensor_narrow(s, 1, 100001, 2), 0, 100002, 100003, 100002, 100003,
+			      100002, 100003);
+		s = ok(tensor_cumsum(ok(tensor_contiguous(tensor_t(t))), 0));
+		assert_values(tensor_narrow(s, 0, 100002, 1), 0, 100003, 100003, 100003);
+		ok(tensor_cumsum_(ok(tensor_slice(t, 1, 0, 100003, 2)), 1));
+		assert_values(tensor_narrow(t, 1, 100000, 3), 0, 50001, 1, 50002, 50001, 1, 50002,
+			      50001, 1, 50002);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(every_layout_and_dimension_agrees_with_plain_loops),
+		cmocka_unit_test(variance_of_too_few_is_nan_or_infinite),
+		cmocka_unit_test(variance_far_from_zero_keeps_its_digits),
+		cmocka_unit_test(scans_agree_with_plain_loops),
+		cmocka_unit_test(a_scan_keeps_the_last_of_equals_and_nan),
+		cmocka_unit_test(long_scans_carry_over_blocks),
+	};
+
+	return cmocka_run_group_tests_name("stat", tests, NULL, NULL);
+}
