@@ -91,6 +91,7 @@ struct conv_params {
 typedef int (*convolution_kernel)(tensor *result, const tensor *a, const tensor *b,
 				  const tensor *bias, const struct conv_params *params);
 
+/*
  * Normalization. All tensors are contiguous and of one dtype, f32 or f64; those that may be NULL
  * are marked so. For a layer: x and out are [rows, n], weight? and bias? [n], mean and rstd [rows].
  */
