@@ -17,8 +17,8 @@ $(B)/tests/%: tests/unit/%.c $(wildcard tests/unit/*.h) $(LIB_SO) $(B)/libtensor
 test:
 	@packaging/install-deps build test guest
 	@$(MAKE) --no-print-directory -j$$(nproc) all unit
-	@tests/run-all $(B) test-unit=unit test-sanitize=sanitize test-golden=golden test-shell=shell \
-		test-guest=guest-6.1 test-guest-library=guest-library
+	@tests/run-all $(B) test-unit=unit test-sanitize=sanitize test-golden=golden \
+		test-onnx=onnx test-shell=shell test-guest=guest-6.1 test-guest-library=guest-library
 
 unit: $(UNIT_BIN) $(TENSORSTAT)
 test-unit: unit

@@ -22,3 +22,8 @@ conformance-sanitize:
 .PHONY: test-golden
 test-golden: $(LIB_SO) $(B)/libtensor.so
 	$(Q)$(PYTHON) -B tests/conformance/golden.py --lib $(LIB_SO) --build $(B)
+
+# ONNX's node tests, from Debian's libonnx-testdata.
+.PHONY: test-onnx
+test-onnx: $(LIB_SO) $(B)/libtensor.so
+	$(Q)$(PYTHON) -B tests/conformance/onnx_nodes.py --lib $(LIB_SO) --build $(B) $(ARGS)

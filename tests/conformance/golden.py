@@ -46,7 +46,8 @@ class Collector:
     """Takes a few small calls for each operator; given to replay.Replay as its sink."""
 
     def __init__(self, dtype, names, per_op=4):
-        self.dtype, self.names, self.per_op, self.vectors, self.seen = dtype, names, per_op, {}, set()
+        self.dtype, self.names, self.per_op = dtype, names, per_op
+        self.vectors, self.seen = {}, set()
 
     def encode(self, x, call):
         import torch

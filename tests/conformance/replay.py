@@ -251,7 +251,7 @@ class Replay(TorchDispatchMode):
         except Exception:
             return False
 
-    # ---- the in-place and out forms of what agreed -------------------------------------------------
+    # ---- the in-place and out forms of what agreed ---------------------------------------------
 
     def check_variants(self, func, op, args, kwargs, ref):
         packet = getattr(torch.ops.aten, func._opname + '_', None)
