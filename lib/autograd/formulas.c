@@ -59,6 +59,13 @@ tensor *zeros_for(tensor *grad, tensor_ints sizes)
 		      NULL;
 }
 
+double dropout_scale(double p, int64_t train)
+{
+	if (!train)
+		return 1;
+	return p == 1 ? 0 : 1 / (1 - p);
+}
+
 /* Not a product with 0 and 1: NaN and infinity must not leak from the other branch. */
 tensor *where_backward(tensor *grad, tensor *condition, bool keep)
 {

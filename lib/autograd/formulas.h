@@ -95,6 +95,9 @@ tensor *conv_double_backward(tensor *const *grads, tensor_ints sizes, tensor *in
 			     tensor *weight, tensor_ints stride, tensor_ints padding, tensor_ints dilation,
 			     bool transposed, tensor_ints output_padding, int64_t groups);
 
+/* What native_dropout multiplied with; train is TENSOR_NONE where it was not given. */
+double dropout_scale(double p, int64_t train);
+
 int cat_backward(tensor **out, tensor *grad, tensor_ints lengths, int64_t dim);
 
 /* For a gradient's operator that cannot be differentiated: fails, and says so. */

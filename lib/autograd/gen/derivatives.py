@@ -423,10 +423,13 @@ def check_complete(heads, entries, plain):
 def nodes(entries, plain, heads):
     """The C file of one family."""
     out = [NOTE, '#include "../lib/autograd/formulas.h"\n#include "ops_call.h"\n\n']
-    rows = []
+    rows, taken = [], set()
     for entry in entries:
         forms = heads[entry['name']]
         d = Derivative(entry, forms)
+        if d.node in taken:  # bernoulli and bernoulli.Tensor
+            d.node = camel(entry['name'].replace('.', '_')) + 'Backward'
+        taken.add(d.node)
         out += [d.struct(), d.apply(), d.type()] if any(f.variant != 'out' for f in forms) else []
         for form in forms:
             if form.variant == 'function':

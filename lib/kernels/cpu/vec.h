@@ -32,6 +32,21 @@ typedef __m128d sleef_f64;
 typedef float vec_f32 __attribute__((vector_size(VEC_BYTES), aligned(4), may_alias));
 typedef double vec_f64 __attribute__((vector_size(VEC_BYTES), aligned(8), may_alias));
 
+/* Products of the lower halves of 64-bit lanes; what the upper halves hold does not matter. */
+typedef uint32_t vec_u32 __attribute__((vector_size(VEC_BYTES), aligned(4), may_alias));
+typedef uint64_t vec_u64 __attribute__((vector_size(VEC_BYTES), aligned(8), may_alias));
+
+static inline vec_u64 vec_mul_halves(vec_u64 a, vec_u64 b)
+{
+#if defined(__AVX512F__)
+	return (vec_u64)_mm512_mul_epu32((__m512i)a, (__m512i)b);
+#elif defined(__AVX2__)
+	return (vec_u64)_mm256_mul_epu32((__m256i)a, (__m256i)b);
+#else
+	return (vec_u64)_mm_mul_epu32((__m128i)a, (__m128i)b);
+#endif
+}
+
 /*
  * Less than a vector: the first n elements, or those from one to before another, are read (the
  * others are zero) or written, and no other byte is touched. A vec_part says which, for one
