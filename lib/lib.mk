@@ -30,6 +30,7 @@ CPU_CFLAGS_matmul_f64 := -ffp-contract=fast
 CPU_CFLAGS_dot := -ffp-contract=fast
 CPU_CFLAGS_conv_f32 := -ffp-contract=fast
 CPU_CFLAGS_conv_f64 := -ffp-contract=fast
+CPU_CFLAGS_sparse := -ffp-contract=fast
 
 LIB_OBJ := $(patsubst %.c,$(B)/obj/%.o,$(LIB_SRC)) \
            $(patsubst $(GEN)/%.c,$(B)/obj/gen/%.o,$(GEN_C)) \

@@ -113,6 +113,11 @@ tensor *group_norm_input_backward(tensor *grad, tensor *input, tensor *mean, ten
 tensor *group_norm_weight_backward(tensor *grad, tensor *input, tensor *mean, tensor *rstd,
 				   int64_t N, int64_t C, int64_t HxW, int64_t group, double eps);
 
+/* A sparse tensor with the places of self and these values. */
+tensor *sparse_like(tensor *self, tensor *values);
+/* Of to_dense: sparse where self is. */
+tensor *to_dense_backward(tensor *grad, tensor *self);
+
 /* For the generated out= functions. */
 int refuse_out(const struct tensor_thread *th, const char *op, const char *name, const tensor *t);
 
