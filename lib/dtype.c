@@ -78,7 +78,7 @@ TENSOR_EXPORT enum tensor_dtype tensor_promote_types(enum tensor_dtype a, enum t
 }
 
 /* b joins a only when its category is higher: the rule for numbers and 0-d tensors. */
-static enum tensor_dtype promote_lower_rank(enum tensor_dtype a, enum tensor_dtype b)
+enum tensor_dtype promote_lower_rank(enum tensor_dtype a, enum tensor_dtype b)
 {
 	if (category(b) <= category(a))
 		return a;
@@ -100,12 +100,17 @@ TENSOR_EXPORT enum tensor_dtype tensor_result_type(const tensor *a, const tensor
 	return tensor_promote_types(a->dtype, b->dtype);
 }
 
-enum tensor_dtype promote_scalar(const tensor *t, tensor_scalar s)
+enum tensor_dtype number_dtype(tensor_scalar s)
 {
 	static const uint8_t of_kind[] = {TENSOR_BOOL, TENSOR_BOOL, TENSOR_I64, TENSOR_F32,
 					  TENSOR_C64};
 
-	return promote_lower_rank(t->dtype, of_kind[s.kind]);
+	return of_kind[s.kind];
+}
+
+enum tensor_dtype promote_scalar(const tensor *t, tensor_scalar s)
+{
+	return promote_lower_rank(t->dtype, number_dtype(s));
 }
 
 enum tensor_dtype dtype_to_float(enum tensor_dtype d)

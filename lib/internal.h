@@ -301,6 +301,10 @@ static inline bool dtype_is_int(unsigned d)
 
 /* Of a tensor and a number: the number counts only when it is of a higher category. */
 enum tensor_dtype promote_scalar(const tensor *t, tensor_scalar s);
+/* a with something of lower rank: b counts only when its category is higher. */
+enum tensor_dtype promote_lower_rank(enum tensor_dtype a, enum tensor_dtype b);
+/* What a number is when nothing else says. */
+enum tensor_dtype number_dtype(tensor_scalar s);
 /* Ints and bools become the default float type, others stay. */
 enum tensor_dtype dtype_to_float(enum tensor_dtype d);
 

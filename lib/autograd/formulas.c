@@ -24,9 +24,7 @@ tensor *scaled(tensor *grad, tensor_scalar k)
 
 tensor *conjugate(tensor *t)
 {
-	if (t && dtype_is_complex(t->dtype))
-		return tensor_fail_null(EOPNOTSUPP, "conjugate: complex gradients are not there yet");
-	return t;
+	return t && dtype_is_complex(t->dtype) ? tensor_conj_physical(t) : t;
 }
 
 tensor_scalar conjugate_number(tensor_scalar s)

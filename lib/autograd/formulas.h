@@ -9,7 +9,10 @@
 
 #include "autograd.h"
 
+#include <math.h>
 #include <tensor/ops.h>
+
+#include "pointwise_formulas.h"
 
 tensor_scalar number(double v);
 /* k * grad, and grad itself for 1 */

@@ -13,6 +13,7 @@
 struct pointwise_params {
 	tensor_scalar a; /* alpha, a fill value, a start */
 	tensor_scalar b; /* a second number: a step */
+	tensor_scalar c; /* a third: an activation's shape */
 };
 typedef int (*pointwise_kernel)(struct tensor_iter *it, const struct pointwise_params *params);
 

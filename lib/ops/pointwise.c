@@ -3,7 +3,7 @@
  * Fronts of elementwise operators: one, two or three tensors, or a tensor and a number. The
  * operands are brought to their common dtype, which the kernel computes in.
  */
-#include "front.h"
+#include "pointwise.h"
 
 /* An operand: a tensor, or one number of the common dtype, if a half as f32, in `value`. */
 struct operand {
@@ -69,8 +69,8 @@ static int run(const struct tensor_op *op, const struct tensor_loops *loops, ten
 	return fn(&it, params);
 }
 
-static int unary(const struct tensor_op *op, tensor **out, tensor *self,
-		 const struct pointwise_params *params)
+int pointwise_unary(const struct tensor_op *op, const struct tensor_loops *loops, tensor **out,
+		    tensor *self, const struct pointwise_params *params)
 {
 	enum tensor_dtype common = self->dtype, dtype = front_dtype(op, &common);
 	const tensor *inputs[] = {self};
@@ -82,18 +82,18 @@ static int unary(const struct tensor_op *op, tensor **out, tensor *self,
 		return error_code();
 	err = operand_init(&a, self, common, o.t);
 	if (!err)
-		err = run(op, op->loops, o.t, &a, 1, common, params);
+		err = run(op, loops, o.t, &a, 1, common, params);
 	tensor_put(a.owned);
 	return front_end(op, &o, out, err);
 }
 
 int front_unary(const struct tensor_op *op, tensor **out, tensor *self)
 {
-	return unary(op, out, self, NULL);
+	return pointwise_unary(op, op->loops, out, self, NULL);
 }
 
-static int binary(const struct tensor_op *op, const struct tensor_loops *loops, tensor **out,
-		  tensor *self, tensor *other, const struct pointwise_params *params)
+int pointwise_binary(const struct tensor_op *op, const struct tensor_loops *loops, tensor **out,
+		     tensor *self, tensor *other, const struct pointwise_params *params)
 {
 	enum tensor_dtype common = tensor_result_type(self, other), dtype;
 	const tensor *inputs[] = {self, other};
@@ -127,12 +127,12 @@ static int binary(const struct tensor_op *op, const struct tensor_loops *loops, 
 
 int front_binary(const struct tensor_op *op, tensor **out, tensor *self, tensor *other)
 {
-	return binary(op, op->loops, out, self, other, NULL);
+	return pointwise_binary(op, op->loops, out, self, other, NULL);
 }
 
-static int binary_scalar(const struct tensor_op *op, const struct tensor_loops *loops,
-			 tensor **out, tensor *self, tensor_scalar other,
-			 const struct pointwise_params *params)
+int pointwise_binary_scalar(const struct tensor_op *op, const struct tensor_loops *loops,
+			    tensor **out, tensor *self, tensor_scalar other,
+			    const struct pointwise_params *params)
 {
 	enum tensor_dtype common = promote_scalar(self, other), dtype = front_dtype(op, &common);
 	const tensor *inputs[] = {self};
@@ -155,7 +155,7 @@ static int binary_scalar(const struct tensor_op *op, const struct tensor_loops *
 int front_binary_scalar(const struct tensor_op *op, tensor **out, tensor *self,
 			tensor_scalar other)
 {
-	return binary_scalar(op, op->loops, out, self, other, NULL);
+	return pointwise_binary_scalar(op, op->loops, out, self, other, NULL);
 }
 
 /* ---- add and sub: self + alpha * other ---------------------------------------------------------- */
@@ -189,10 +189,10 @@ static int add_sub(const struct tensor_op *op, tensor **out, tensor *self, tenso
 	const struct pointwise_params params = {.a = negate ? negated(alpha) : alpha};
 
 	if (likely(is_one(alpha)))
-		return binary(op, op->loops, out, self, other, NULL);
+		return pointwise_binary(op, op->loops, out, self, other, NULL);
 	if (check_alpha(op, tensor_result_type(self, other), alpha) < 0)
 		return error_code();
-	return binary(op, &loops_add_alpha, out, self, other, &params);
+	return pointwise_binary(op, &loops_add_alpha, out, self, other, &params);
 }
 
 int front_add(const struct tensor_op *op, tensor **out, tensor *self, tensor *other,
@@ -213,10 +213,10 @@ static int add_sub_scalar(const struct tensor_op *op, tensor **out, tensor *self
 	const struct pointwise_params params = {.a = negate ? negated(alpha) : alpha};
 
 	if (likely(is_one(alpha)))
-		return binary_scalar(op, op->loops, out, self, other, NULL);
+		return pointwise_binary_scalar(op, op->loops, out, self, other, NULL);
 	if (check_alpha(op, promote_scalar(self, other), alpha) < 0)
 		return error_code();
-	return binary_scalar(op, &loops_add_alpha, out, self, other, &params);
+	return pointwise_binary_scalar(op, &loops_add_alpha, out, self, other, &params);
 }
 
 int front_add_scalar(const struct tensor_op *op, tensor **out, tensor *self, tensor_scalar other,
@@ -231,49 +231,92 @@ int front_sub_scalar(const struct tensor_op *op, tensor **out, tensor *self, ten
 	return add_sub_scalar(op, out, self, other, alpha, true);
 }
 
-/* ---- where ------------------------------------------------------------------------------------------ */
+/* ---- any number of operands --------------------------------------------------------------------- */
 
-/* The shape that all three broadcast to. */
-static int where_sizes(const struct tensor_op *op, tensor *const *in, int64_t *sizes)
+enum tensor_dtype pointwise_common(const struct pointwise_arg *arg, int n)
 {
-	struct tensor ab = {.ndim = 0};
-	int ndim = broadcast_sizes(op->schema.name, in[1], in[2], ab.sizes);
+	/* By rank: tensors with dimensions, 0-d ones, numbers. */
+	struct tensor rank[3] = {{.ndim = 1}, {.ndim = 0}, {.ndim = 0}};
+	enum tensor_dtype dtype = TENSOR_DTYPE_NONE;
 
-	if (ndim < 0)
-		return -1;
-	ab.ndim = ndim;
-	return broadcast_sizes(op->schema.name, in[0], &ab, sizes);
+	for (int i = 0; i < n; i++) {
+		struct tensor *r = &rank[!arg[i].t ? 2 : !arg[i].t->ndim];
+		enum tensor_dtype d = arg[i].t ? arg[i].t->dtype : number_dtype(arg[i].s);
+
+		if (!arg[i].dtype)
+			r->dtype = r->dtype ? tensor_promote_types(r->dtype, d) : d;
+	}
+	for (int i = 0; i < 3; i++)
+		if (rank[i].dtype)
+			dtype = dtype ? promote_lower_rank(dtype, rank[i].dtype) : rank[i].dtype;
+	return dtype;
 }
 
-int front_where(const struct tensor_op *op, tensor **out, tensor *condition, tensor *self,
-		tensor *other)
+/* The shape that all broadcast to. */
+static int common_sizes(const struct tensor_op *op, const struct pointwise_arg *arg, int n,
+			int64_t *sizes)
 {
-	enum tensor_dtype common = tensor_result_type(self, other);
-	tensor *in[] = {condition, self, other};
-	const tensor *inputs[] = {condition, self, other};
-	int64_t sizes[TENSOR_MAX_DIMS];
-	struct operand a[3] = {0};
-	struct front_out o;
-	int ndim, err;
+	struct tensor so_far = {.ndim = 0};
 
-	if (condition->dtype != TENSOR_BOOL)
-		return tensor_fail(EINVAL, "%s: condition must be bool, got %s", op->schema.name,
-				   tensor_dtype_name(condition->dtype));
-	ndim = where_sizes(op, in, sizes);
+	for (int i = 0; i < n; i++) {
+		int ndim = so_far.ndim;
+
+		if (!arg[i].t)
+			continue;
+		ndim = broadcast_sizes(op->schema.name, &so_far, arg[i].t, sizes);
+		if (ndim < 0)
+			return -1;
+		so_far.ndim = (uint8_t)ndim;
+		memcpy(so_far.sizes, sizes, ndim * sizeof(*sizes));
+	}
+	return so_far.ndim;
+}
+
+int pointwise_nary(const struct tensor_op *op, const struct tensor_loops *loops, tensor **out,
+		   const struct pointwise_arg *arg, int n, enum tensor_dtype common,
+		   enum tensor_dtype result, const struct pointwise_params *params)
+{
+	const tensor *inputs[POINTWISE_INPUTS] = {NULL};
+	struct operand a[POINTWISE_INPUTS];
+	int64_t sizes[TENSOR_MAX_DIMS];
+	int ndim, tensors = 0, err = 0;
+	struct front_out o;
+
+	for (int i = 0; i < n; i++) {
+		a[i].owned = NULL;
+		if (arg[i].t)
+			inputs[tensors++] = arg[i].t;
+	}
+	ndim = common_sizes(op, arg, n, sizes);
 	if (ndim < 0)
 		return error_code();
-	drop_numbers(inputs, 3);
-	if (front_begin(op, &o, *out, common, sizes, ndim, inputs, 3) < 0)
+	drop_numbers(inputs, tensors);
+	if (front_begin(op, &o, *out, result, sizes, ndim, inputs, tensors) < 0)
 		return error_code();
-	a[0].t = condition;
-	err = operand_init(&a[1], self, common, o.t);
+	for (int i = 0; i < n && !err; i++) {
+		enum tensor_dtype dtype = arg[i].dtype ? arg[i].dtype : common;
+
+		if (arg[i].t) {
+			err = operand_init(&a[i], arg[i].t, dtype, o.t);
+			continue;
+		}
+		a[i].t = NULL;
+		err = element_store(a[i].value, dtype_wide(dtype), arg[i].s);
+	}
 	if (!err)
-		err = operand_init(&a[2], other, common, o.t);
-	if (!err)
-		err = run(op, op->loops, o.t, a, 3, common, NULL);
-	tensor_put(a[1].owned);
-	tensor_put(a[2].owned);
+		err = run(op, loops, o.t, a, n, common, params);
+	for (int i = 0; i < n; i++)
+		tensor_put(a[i].owned);
 	return front_end(op, &o, out, err);
+}
+
+int pointwise_by_rule(const struct tensor_op *op, const struct tensor_loops *loops, tensor **out,
+		      const struct pointwise_arg *arg, int n,
+		      const struct pointwise_params *params)
+{
+	enum tensor_dtype common = pointwise_common(arg, n), result = front_dtype(op, &common);
+
+	return pointwise_nary(op, loops, out, arg, n, common, result, params);
 }
 
 /* ---- fill --------------------------------------------------------------------------------- */

@@ -75,7 +75,7 @@ class Formula:
             q = (what, name, extra)
             if q not in self.queries:
                 self.queries.append(q)
-            return f'n->{what}_{name}'
+            return f'fields->{what}_{name}'
 
         self.text = QUERY.sub(query, str(text))
         for word in WORD.findall(self.text):
@@ -100,7 +100,7 @@ class Derivative:
         op = self.op = forms[0]
         base, _, overload = self.name.partition('.')
         plain = overload in ('', 'Tensor', 'self', 'int')
-        self.node = camel(base) + ('' if plain else camel(overload)) + 'Backward'
+        self.node = camel(op.entry.get('c') or base + ('' if plain else '_' + overload)) + 'Backward'
         self.returns = [r for r in op.returns] if op.variant == 'function' else ['result']
         self.args = [a for a in op.args if not (op.variant == 'out' and a in op.outs)]
         self.names = {}
@@ -164,7 +164,7 @@ class Derivative:
         out = [f'static int apply_{self.node}(tensor_node *node, tensor *const *grads, '
                'tensor **out, uint64_t need)\n{\n']
         if self.has_fields:
-            out.append(f'\tstruct {self.node} *n = (struct {self.node} *)node;\n')
+            out.append(f'\tstruct {self.node} *fields = (struct {self.node} *)node;\n')
         if any(re.search(r'\bgrad\b', f.text) for f in self.formulas):
             out.append('\ttensor *grad = grads[0];\n')
         out.append('\n')
@@ -174,11 +174,11 @@ class Derivative:
             out.append(f'\tif ({f.bit}) {{\n')
             for v in f.values:
                 a = next(a for a in self.args if a.name == v)
-                out.append(f'\t\t{a.decl} = n->{v};\n')
+                out.append(f'\t\t{a.decl} = fields->{v};\n')
             for s in f.saved:
                 out.append(f'\t\ttensor *{s} = node_unpack(node, {self.saved.index(s)});\n')
             for name in f.lists:
-                out.append(f'\t\ttensor_list {name} = n->{name};\n')
+                out.append(f'\t\ttensor_list {name} = fields->{name};\n')
             if f.values or f.saved or f.lists:
                 out.append('\n')
             for name in f.lists:
@@ -266,13 +266,13 @@ class Derivative:
     def fill_values(self):
         out = []
         if self.has_fields:
-            out.append(f'\tn = (struct {self.node} *)node;\n')
+            out.append(f'\tfields = (struct {self.node} *)node;\n')
         for what, name, extra in self.queries:
-            out.append(f'\tn->{what}_{name} = {QUERIES[what][1].format(name, extra)};\n')
+            out.append(f'\tfields->{what}_{name} = {QUERIES[what][1].format(name, extra)};\n')
         for a in self.values:
             value = f'node_ints(node, {a.name})' if a.type.startswith('int[]') else \
                 f'node_string({a.name})' if a.type.startswith('str') else a.name
-            out.append(f'\tn->{a.name} = {value};\n')
+            out.append(f'\tfields->{a.name} = {value};\n')
         return ''.join(out)
 
     def fill_edges(self):
@@ -299,7 +299,7 @@ class Derivative:
             return ''
         cond = ' || '.join(f'need{f.index}' for f in self.formulas if name in f.lists)
         first = self.edge.get(name, 'SAVED_CONSTANT')
-        return (f'\tn->{name} = node_list(node, {name}.len);\n'
+        return (f'\tfields->{name} = node_list(node, {name}.len);\n'
                 f'\tif (({cond}) && node_save_list(node, {len(self.saved)}, {name}, {first}) < 0)\n'
                 '\t\tgoto failed;\n')
 
@@ -315,7 +315,7 @@ class Derivative:
                '\tstruct tensor_thread *th = thread();\n\tuint32_t exclude = th->exclude;\n',
                '\tint err = 0;\n', self.needs(form)]
         if self.has_fields:
-            out.append(f'\tstruct {self.node} *n;\n')
+            out.append(f'\tstruct {self.node} *fields;\n')
         out.append('\ttensor_node *node;\n')
         if not form.multi:
             out.append('\ttensor *result;\n')
@@ -366,7 +366,7 @@ class Derivative:
                '\tstruct tensor_thread *th = thread();\n\tuint32_t exclude = th->exclude;\n',
                '\tint err = 0;\n', self.needs(form)]
         if self.has_fields:
-            out.append(f'\tstruct {self.node} *n;\n')
+            out.append(f'\tstruct {self.node} *fields;\n')
         out.append('\ttensor_node *node = NULL;\n\n' + self.refusals(form))
         out.append('\tif (th->grad_enabled && '
                    f'inplace_check(&op_{form.id}, self, {self.any}) < 0)\n\t\treturn NULL;\n')

@@ -9,6 +9,8 @@ lib/autograd/derivatives/. What an entry may say:
             function with the suffix _opt. dtype, layout, device and shareable together become
             one tensor_options.
   variants  which forms there are: function, inplace (add_), out (add_out). Default: function.
+  inplace, out  overload names of those forms, where they are not those that follow: the same one
+            (inplace); out, or OVERLOAD_out. The argument of out grad_input has that name too
   c         name of the C function without tensor_, where base_overload would not do
   exactly one of
     front     front_<name>() in lib/ops infers and allocates, a loop of each backend computes;
@@ -303,12 +305,14 @@ def parse(entry):
         elif v == 'inplace':
             first = Arg(args[0].type, args[0].name, None, False, True)
             text = entry['func'].strip().replace('Tensor ', 'Tensor(a!) ', 1)
-            text = re.sub(r'^\w+', f'{name}_', text)
+            ov = entry.get('inplace', overload)
+            text = re.sub(r'^[\w.]+', f'{name}_' + (f'.{ov}' if ov else ''), text)
             text = re.sub(r'-> Tensor$', '-> Tensor(a!)', text)
-            ops.append(Op(entry, f'{name}_', overload, [first] + args[1:], ['self'], v, text))
+            ops.append(Op(entry, f'{name}_', entry.get('inplace', overload), [first] + args[1:], ['self'], v, text))
         elif v == 'out':
             ov = 'out' if overload in ('', 'Tensor') else f'{overload}_out'
-            names = ['out'] if len(returns) == 1 else returns
+            ov = entry.get('out', ov)
+            names = [ov if ov == 'grad_input' else 'out'] if len(returns) == 1 else returns
             outs = [Arg('Tensor', n, None, True, True) for n in names]
             marks = 'abcdefgh'
             star = '' if any(a.keyword for a in args) else '*, '

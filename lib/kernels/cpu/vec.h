@@ -15,18 +15,27 @@ typedef __m512 sleef_f32;
 typedef __m512d sleef_f64;
 #define SLEEF_F32(f) Sleef_##f##f16_u10
 #define SLEEF_F64(f) Sleef_##f##d8_u10
+/* With another suffix than _u10, or none. */
+#define SLEEF_F32_(f, suffix) Sleef_##f##f16##suffix
+#define SLEEF_F64_(f, suffix) Sleef_##f##d8##suffix
 #elif defined(__AVX2__)
 #define VEC_BYTES 32
 typedef __m256 sleef_f32;
 typedef __m256d sleef_f64;
 #define SLEEF_F32(f) Sleef_##f##f8_u10
 #define SLEEF_F64(f) Sleef_##f##d4_u10
+/* With another suffix than _u10, or none. */
+#define SLEEF_F32_(f, suffix) Sleef_##f##f8##suffix
+#define SLEEF_F64_(f, suffix) Sleef_##f##d4##suffix
 #else
 #define VEC_BYTES 16
 typedef __m128 sleef_f32;
 typedef __m128d sleef_f64;
 #define SLEEF_F32(f) Sleef_##f##f4_u10
 #define SLEEF_F64(f) Sleef_##f##d2_u10
+/* With another suffix than _u10, or none. */
+#define SLEEF_F32_(f, suffix) Sleef_##f##f4##suffix
+#define SLEEF_F64_(f, suffix) Sleef_##f##d2##suffix
 #endif
 
 typedef float vec_f32 __attribute__((vector_size(VEC_BYTES), aligned(4), may_alias));

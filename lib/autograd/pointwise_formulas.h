@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
+/* What formulas of elementwise operators call besides operators; see formulas.h. */
+#ifndef TENSOR_AUTOGRAD_POINTWISE_FORMULAS_H
+#define TENSOR_AUTOGRAD_POINTWISE_FORMULAS_H
+
+/* grad times the conjugate of a slope. */
+tensor *along(tensor *grad, tensor *slope);
+/* grad divided by the conjugate of t. */
+tensor *over(tensor *grad, tensor *t);
+/* t + v and t * v, for a number v. */
+tensor *plus(tensor *t, double v);
+tensor *times(tensor *t, double v);
+/* 1 / sqrt(t + v) */
+tensor *rsqrt_plus(tensor *t, double v);
+/* Zeros of grad's shape: the operator is flat. */
+tensor *flat(tensor *grad);
+/* grad where mask, else 0; both may be tensor_none, which is passed on. */
+tensor *where_only(tensor *mask, tensor *grad);
+
+tensor *abs_backward(tensor *grad, tensor *self);
+tensor *sgn_backward(tensor *grad, tensor *self, tensor *result);
+tensor *angle_backward(tensor *grad, tensor *self);
+tensor *div_mode_self_backward(tensor *grad, tensor *other, const char *mode);
+tensor *div_mode_other_backward(tensor *grad, tensor *self, tensor *other, const char *mode);
+tensor *div_mode_number_backward(tensor *grad, tensor_scalar other, const char *mode);
+tensor *atan2_backward(tensor *grad, tensor *self, tensor *other, tensor *numerator);
+/* Half each where both are equal. */
+tensor *maximum_backward(tensor *grad, tensor *self, tensor *other);
+tensor *minimum_backward(tensor *grad, tensor *self, tensor *other);
+tensor *fmax_backward(tensor *grad, tensor *chosen, tensor *other, bool first);
+tensor *fmin_backward(tensor *grad, tensor *chosen, tensor *other, bool first);
+tensor *copysign_backward(tensor *grad, tensor *self, tensor *result);
+tensor *pow_backward_self(tensor *grad, tensor *self, tensor *exponent);
+tensor *pow_backward_exponent(tensor *grad, tensor *self, tensor *exponent, tensor *result);
+tensor *pow_scalar_backward(tensor *grad, tensor *self, tensor_scalar exponent);
+tensor *scalar_pow_backward(tensor *grad, tensor_scalar self, tensor *exponent, tensor *result);
+tensor *lerp_self_backward(tensor *grad, tensor_scalar weight);
+tensor *clamp_backward(tensor *grad, tensor *self, tensor_scalar min, tensor_scalar max);
+tensor *clamp_tensor_backward(tensor *grad, tensor *self, tensor *min, tensor *max);
+tensor *clamp_tensor_min_backward(tensor *grad, tensor *self, tensor *min, tensor *max);
+tensor *clamp_tensor_max_backward(tensor *grad, tensor *self, tensor *min, tensor *max);
+
+tensor *silu_double_backward(tensor *grad, tensor *grad_output, tensor *self);
+tensor *mish_double_backward(tensor *grad, tensor *grad_output, tensor *self);
+tensor *hardswish_double_backward(tensor *grad, tensor *grad_output, tensor *self);
+tensor *gelu_double_backward(tensor *grad, tensor *grad_output, tensor *self,
+			     const char *approximate);
+tensor *elu_double_backward(tensor *grad, tensor *grad_output, tensor_scalar alpha,
+			    tensor_scalar scale, tensor_scalar input_scale, bool is_result,
+			    tensor *self_or_result);
+tensor *softplus_double_backward(tensor *grad, tensor *grad_output, tensor *self,
+				 tensor_scalar beta, tensor_scalar threshold);
+tensor *log_sigmoid_double_backward(tensor *grad, tensor *grad_output, tensor *self);
+/* The gradient of the sigmoid's and tanh's gradients with respect to what was saved. */
+tensor *sigmoid_double_backward(tensor *grad, tensor *grad_output, tensor *output);
+tensor *tanh_double_backward(tensor *grad, tensor *grad_output, tensor *output);
+
+#endif

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR MIT
+/* Activation functions made of exp() and its relatives, and their gradients. */
+#include "vecloop.h"
+
+#define SLEEF_ONE(f)                                                                              \
+	static inline vec_f32 f##_f32v(vec_f32 x)                                                 \
+	{                                                                                         \
+		return (vec_f32)SLEEF_F32(f)((sleef_f32)x);                                       \
+	}                                                                                         \
+	static inline vec_f64 f##_f64v(vec_f64 x)                                                 \
+	{                                                                                         \
+		return (vec_f64)SLEEF_F64(f)((sleef_f64)x);                                       \
+	}
+SLEEF_ONE(exp)
+SLEEF_ONE(expm1)
+SLEEF_ONE(log1p)
+SLEEF_ONE(tanh)
+SLEEF_ONE(erf)
+#define select_f32v vec_select_f32
+#define select_f64v vec_select_f64
+
+#define T			 float
+#define V			 vec_f32
+#define F(x)			 x##_f32v
+#define LOOP_1(NAME, DECL, ...) VEC_LOOP_1(NAME, f32, float, vec_f32, VEC_F32, DECL, (__VA_ARGS__))
+#define LOOP_2(NAME, DECL, ...) VEC_LOOP_2(NAME, f32, float, vec_f32, VEC_F32, DECL, (__VA_ARGS__))
+#include "activation_float.h"
+
+#define T			 double
+#define V			 vec_f64
+#define F(x)			 x##_f64v
+#define LOOP_1(NAME, DECL, ...) VEC_LOOP_1(NAME, f64, double, vec_f64, VEC_F64, DECL, (__VA_ARGS__))
+#define LOOP_2(NAME, DECL, ...) VEC_LOOP_2(NAME, f64, double, vec_f64, VEC_F64, DECL, (__VA_ARGS__))
+#include "activation_float.h"
+
+#include <tgmath.h>
+
+#define SILU_GRAD(one) x *(one) * (1 + y * (1 - (one)))
+UNARY_COMPLEX(silu, x / (1 + exp(-x)))
+BINARY_COMPLEX(silu_backward, SILU_GRAD(1 / (1 + exp(-y))))
+POINTWISE(silu, AT_FLOAT(silu), AT_COMPLEX(silu))
+POINTWISE(silu_backward, AT_FLOAT(silu_backward), AT_COMPLEX(silu_backward))
+
+#define REAL(f) POINTWISE(f, AT_FLOAT(f))
+REAL(mish)
+REAL(mish_backward)
+REAL(softplus)
+REAL(softplus_backward)
+REAL(log_sigmoid)
+REAL(log_sigmoid_buffer)
+REAL(elu)
+REAL(elu_backward)
+REAL(gelu)
+REAL(gelu_backward)
+REAL(gelu_tanh)
+REAL(gelu_tanh_backward)
+
+CPU_KERNELS(K(silu), K(silu_backward), K(mish), K(mish_backward), K(softplus),
+	    K(softplus_backward), K(log_sigmoid), K(log_sigmoid_buffer), K(elu), K(elu_backward),
+	    K(gelu), K(gelu_backward), K(gelu_tanh), K(gelu_tanh_backward))

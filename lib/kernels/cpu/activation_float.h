@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
+/*
+ * Activation functions that need exp() or its relatives, and their gradients, on vectors of one
+ * float type; no include guard, each inclusion makes another set. The includer defines
+ *
+ *   T, V      the element, and a vector of it
+ *   F(name)   a name of its own for a function of this set; F(exp), F(expm1), F(log1p), F(tanh)
+ *             and F(erf) are there, and F(select)(mask, a, b)
+ *   LOOP_1, LOOP_2  VEC_LOOP_1 and _2 for this type: (name, declarations, expression)
+ *
+ * In the gradients x is the incoming gradient and y the function's input.
+ */
+
+static inline V F(logistic)(V x)
+{
+	return 1 / (1 + F(exp)(-x));
+}
+
+static inline V F(negative_size)(V x)
+{
+	return F(select)(x < 0, x, -x);
+}
+
+LOOP_1(silu, (void)params, x *F(logistic)(x))
+
+static inline V F(silu_grad)(V g, V x)
+{
+	V s = F(logistic)(x);
+
+	return g * s * (1 + x * (1 - s));
+}
+LOOP_2(silu_backward, (void)params, F(silu_grad)(x, y))
+
+/*
+ * tanh(log(1 + e)) for e = exp(x) is n / (n + 2) with n = e (e + 2): nothing is lost by
+ * subtracting. Beyond 20 it is 1.
+ */
+static inline V F(mish_odds)(V x)
+{
+	V e = F(exp)(F(select)(x > 20, (V){} + 20, x));
+
+	return e * (e + 2);
+}
+
+static inline V F(mish_of)(V x)
+{
+	V n = F(mish_odds)(x);
+
+	return F(select)(x > 20, x, x * n / (n + 2));
+}
+LOOP_1(mish, (void)params, F(mish_of)(x))
+
+static inline V F(mish_grad)(V g, V x)
+{
+	V n = F(mish_odds)(x), t = n / (n + 2), slope = 4 * (n + 1) / ((n + 2) * (n + 2));
+
+	return F(select)(x > 20, g, g * (t + x * F(logistic)(x) * slope));
+}
+LOOP_2(mish_backward, (void)params, F(mish_grad)(x, y))
+
+/* a: beta, b: the threshold above which it is the identity */
+#define SOFT T beta = PARAM_F(T, a); T threshold = PARAM_F(T, b)
+LOOP_1(softplus, SOFT, F(select)(x *beta > threshold, x, F(log1p)(F(exp)(x * beta)) / beta))
+
+static inline V F(softplus_grad)(V g, V x, T beta, T threshold)
+{
+	V z = F(exp)(x * beta);
+
+	return F(select)(x * beta > threshold, g, g * z / (z + 1));
+}
+LOOP_2(softplus_backward, SOFT, F(softplus_grad)(x, y, beta, threshold))
+#undef SOFT
+
+LOOP_1(log_sigmoid, (void)params,
+       F(select)(x > 0, x * 0, x) - F(log1p)(F(exp)(F(negative_size)(x))))
+/* The buffer that the gradient reads. */
+LOOP_1(log_sigmoid_buffer, (void)params, F(exp)(F(negative_size)(x)))
+
+/* a: alpha, b: scale, c: the input's scale */
+#define SHAPE T scale = PARAM_F(T, b); T slope = PARAM_F(T, a) * scale; T scale_in = PARAM_F(T, c)
+LOOP_1(elu, SHAPE, F(select)(x <= 0, F(expm1)(x * scale_in) * slope, x *scale))
+LOOP_2(elu_backward, SHAPE,
+       F(select)(y <= 0, x *scale_in *slope * F(exp)(y * scale_in), x *scale))
+#undef SHAPE
+
+LOOP_1(gelu, (void)params, x *(T)0.5 * (1 + F(erf)(x * (T)M_SQRT1_2)))
+
+static inline V F(gelu_grad)(V g, V x)
+{
+	V cdf = (T)0.5 * (1 + F(erf)(x * (T)M_SQRT1_2));
+	V pdf = F(exp)(x * x * (T)-0.5) * (T)(M_2_SQRTPI * M_SQRT1_2 * 0.5);
+
+	return g * (cdf + x * pdf);
+}
+LOOP_2(gelu_backward, (void)params, F(gelu_grad)(x, y))
+
+/* D. Hendrycks, K. Gimpel, "Gaussian error linear units", 2016: the approximation by tanh. */
+#define GELU_INNER(x) ((T)(M_SQRT2 * M_2_SQRTPI * 0.5) * (x + (T)0.044715 * x * x * x))
+LOOP_1(gelu_tanh, (void)params, (T)0.5 * x * (1 + F(tanh)(GELU_INNER(x))))
+
+static inline V F(gelu_tanh_grad)(V g, V x)
+{
+	V t = F(tanh)(GELU_INNER(x));
+	V inner = (T)(M_SQRT2 * M_2_SQRTPI * 0.5) * (1 + (T)(3 * 0.044715) * x * x);
+
+	return g * ((T)0.5 * (1 + t) + (T)0.5 * x * (1 - t * t) * inner);
+}
+LOOP_2(gelu_tanh_backward, (void)params, F(gelu_tanh_grad)(x, y))
+
+#undef T
+#undef V
+#undef F
+#undef LOOP_1
+#undef LOOP_2

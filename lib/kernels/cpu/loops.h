@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
+/*
+ * One line for an operator: loops for whole categories of dtypes from one expression in `x`, `y`
+ * and `z`, and the entries of a POINTWISE table for them. UNARY_FLOAT(frac, x - trunc(x)) makes
+ * frac_f32 and frac_f64, AT_FLOAT(frac) names them in the table. Expressions use <tgmath.h>.
+ */
+#ifndef TENSOR_CPU_LOOPS_H
+#define TENSOR_CPU_LOOPS_H
+
+#include "cpu.h"
+
+#include <math.h>
+
+
+/* A parameter of the call, as a number of the loop's type. */
+#define PARAM(which)	  (((const struct pointwise_params *)params)->which)
+#define PARAM_F(T, which) ((T)CMPLX(scalar_double(PARAM(which)), scalar_imag(PARAM(which))))
+#define PARAM_I(T, which) ((T)scalar_int(PARAM(which)))
+
+/* ---- one input, with declarations before the loop ---- */
+
+#define UNARY_LOOP_WITH(NAME, T, R, DECL, EXPR)                                                   \
+	static void NAME(char *const *data, const int64_t *s0, const int64_t *s1, int64_t n0,     \
+			 int64_t n1, const void *params)                                          \
+	{                                                                                         \
+		char *o = data[0];                                                                \
+		const char *a = data[1];                                                          \
+		DECL;                                                                             \
+		for (int64_t j = 0; j < n1; j++, o += s1[0], a += s1[1]) {                        \
+			if (s0[0] == sizeof(R) && s0[1] == sizeof(T)) {                           \
+				R *po = (R *)o;                                                   \
+				const T *pa = (const T *)a;                                       \
+				IVDEP for (int64_t i = 0; i < n0; i++)                            \
+				{                                                                 \
+					T x = pa[i];                                              \
+					po[i] = (EXPR);                                           \
+				}                                                                 \
+			} else {                                                                  \
+				for (int64_t i = 0; i < n0; i++) {                                \
+					T x = *(const T *)(a + i * s0[1]);                        \
+					*(R *)(o + i * s0[0]) = (EXPR);                           \
+				}                                                                 \
+			}                                                                         \
+		}                                                                                 \
+	}
+
+/* ---- three inputs: x of type A, y and z of type T ---- */
+
+#define TERNARY_LOOP_WITH(NAME, A, T, R, DECL, EXPR)                                              \
+	static void NAME(char *const *data, const int64_t *s0, const int64_t *s1, int64_t n0,     \
+			 int64_t n1, const void *params)                                          \
+	{                                                                                         \
+		char *o = data[0];                                                                \
+		const char *a = data[1], *b = data[2], *c = data[3];                              \
+		DECL;                                                                             \
+		for (int64_t j = 0; j < n1; j++) {                                                \
+			bool flat = s0[0] == sizeof(R) && s0[1] == sizeof(A);                     \
+			if (flat && s0[2] == sizeof(T) && s0[3] == sizeof(T)) {                   \
+				R *po = (R *)o;                                                   \
+				const A *pa = (const A *)a;                                       \
+				const T *pb = (const T *)b, *pc = (const T *)c;                   \
+				IVDEP for (int64_t i = 0; i < n0; i++)                            \
+				{                                                                 \
+					A x = pa[i];                                              \
+					T y = pb[i], z = pc[i];                                   \
+					po[i] = (EXPR);                                           \
+				}                                                                 \
+			} else if (flat && s0[2] == sizeof(T) && !s0[3]) {                        \
+				R *po = (R *)o;                                                   \
+				const A *pa = (const A *)a;                                       \
+				const T *pb = (const T *)b;                                       \
+				T z = *(const T *)c;                                              \
+				IVDEP for (int64_t i = 0; i < n0; i++)                            \
+				{                                                                 \
+					A x = pa[i];                                              \
+					T y = pb[i];                                              \
+					po[i] = (EXPR);                                           \
+				}                                                                 \
+			} else {                                                                  \
+				for (int64_t i = 0; i < n0; i++) {                                \
+					A x = *(const A *)(a + i * s0[1]);                        \
+					T y = *(const T *)(b + i * s0[2]);                        \
+					T z = *(const T *)(c + i * s0[3]);                        \
+					*(R *)(o + i * s0[0]) = (EXPR);                           \
+				}                                                                 \
+			}                                                                         \
+			o += s1[0];                                                               \
+			a += s1[1];                                                               \
+			b += s1[2];                                                               \
+			c += s1[3];                                                               \
+		}                                                                                 \
+	}
+
+/* ---- from one expression, loops for a category; R is the result's type ---- */
+
+#define UNARY_FLOAT(N, EXPR)                                                                      \
+	UNARY_LOOP(N##_f32, float, float, EXPR)                                                   \
+	UNARY_LOOP(N##_f64, double, double, EXPR)
+#define UNARY_FLOAT_WITH(N, DECL, EXPR)                                                           \
+	UNARY_LOOP_WITH(N##_f32, float, float, DECL(float), EXPR)                                 \
+	UNARY_LOOP_WITH(N##_f64, double, double, DECL(double), EXPR)
+#define UNARY_COMPLEX(N, EXPR)                                                                    \
+	UNARY_LOOP(N##_c64, float complex, float complex, EXPR)                                                       \
+	UNARY_LOOP(N##_c128, double complex, double complex, EXPR)
+#define UNARY_COMPLEX_REAL(N, EXPR)                                                               \
+	UNARY_LOOP(N##_c64, float complex, float, EXPR)                                                     \
+	UNARY_LOOP(N##_c128, double complex, double, EXPR)
+#define UNARY_SIGNED(N, EXPR)                                                                     \
+	UNARY_LOOP(N##_i8, int8_t, int8_t, EXPR)                                                  \
+	UNARY_LOOP(N##_i16, int16_t, int16_t, EXPR)                                               \
+	UNARY_LOOP(N##_i32, int32_t, int32_t, EXPR)                                               \
+	UNARY_LOOP(N##_i64, int64_t, int64_t, EXPR)
+#define UNARY_INT(N, EXPR)                                                                        \
+	UNARY_LOOP(N##_u8, uint8_t, uint8_t, EXPR)                                                \
+	UNARY_SIGNED(N, EXPR)
+/* By width, where signed and unsigned are the same. */
+#define UNARY_BITS(N, EXPR)                                                                       \
+	UNARY_LOOP(N##_w8, uint8_t, uint8_t, EXPR)                                                \
+	UNARY_LOOP(N##_w16, uint16_t, uint16_t, EXPR)                                             \
+	UNARY_LOOP(N##_w32, uint32_t, uint32_t, EXPR)                                             \
+	UNARY_LOOP(N##_w64, uint64_t, uint64_t, EXPR)
+/* Result bool. */
+#define TEST_BITS(N, EXPR)                                                                        \
+	UNARY_LOOP(N##_w8, uint8_t, uint8_t, EXPR)                                                \
+	UNARY_LOOP(N##_w16, uint16_t, uint8_t, EXPR)                                              \
+	UNARY_LOOP(N##_w32, uint32_t, uint8_t, EXPR)                                              \
+	UNARY_LOOP(N##_w64, uint64_t, uint8_t, EXPR)
+#define TEST_FLOAT(N, EXPR)                                                                       \
+	UNARY_LOOP(N##_f32, float, uint8_t, EXPR)                                                 \
+	UNARY_LOOP(N##_f64, double, uint8_t, EXPR)
+#define TEST_COMPLEX(N, EXPR)                                                                     \
+	UNARY_LOOP(N##_c64, float complex, uint8_t, EXPR)                                                   \
+	UNARY_LOOP(N##_c128, double complex, uint8_t, EXPR)
+
+#define BINARY_FLOAT(N, EXPR)                                                                     \
+	BINARY_LOOP(N##_f32, float, float, EXPR)                                                  \
+	BINARY_LOOP(N##_f64, double, double, EXPR)
+#define BINARY_FLOAT_WITH(N, DECL, EXPR)                                                          \
+	BINARY_LOOP_WITH(N##_f32, float, float, DECL(float), EXPR)                                \
+	BINARY_LOOP_WITH(N##_f64, double, double, DECL(double), EXPR)
+#define BINARY_COMPLEX(N, EXPR)                                                                   \
+	BINARY_LOOP(N##_c64, float complex, float complex, EXPR)                                                      \
+	BINARY_LOOP(N##_c128, double complex, double complex, EXPR)
+#define BINARY_INT(N, EXPR)                                                                       \
+	BINARY_LOOP(N##_u8, uint8_t, uint8_t, EXPR)                                               \
+	BINARY_LOOP(N##_i8, int8_t, int8_t, EXPR)                                                 \
+	BINARY_LOOP(N##_i16, int16_t, int16_t, EXPR)                                              \
+	BINARY_LOOP(N##_i32, int32_t, int32_t, EXPR)                                              \
+	BINARY_LOOP(N##_i64, int64_t, int64_t, EXPR)
+#define BINARY_INT_WITH(N, DECL, EXPR)                                                            \
+	BINARY_LOOP_WITH(N##_u8, uint8_t, uint8_t, DECL(uint8_t), EXPR)                           \
+	BINARY_LOOP_WITH(N##_i8, int8_t, int8_t, DECL(int8_t), EXPR)                              \
+	BINARY_LOOP_WITH(N##_i16, int16_t, int16_t, DECL(int16_t), EXPR)                          \
+	BINARY_LOOP_WITH(N##_i32, int32_t, int32_t, DECL(int32_t), EXPR)                          \
+	BINARY_LOOP_WITH(N##_i64, int64_t, int64_t, DECL(int64_t), EXPR)
+#define BINARY_BITS(N, EXPR)                                                                      \
+	BINARY_LOOP(N##_w8, uint8_t, uint8_t, EXPR)                                               \
+	BINARY_LOOP(N##_w16, uint16_t, uint16_t, EXPR)                                            \
+	BINARY_LOOP(N##_w32, uint32_t, uint32_t, EXPR)                                            \
+	BINARY_LOOP(N##_w64, uint64_t, uint64_t, EXPR)
+/* Two inputs, result bool. */
+#define RELATION_BITS(N, EXPR)                                                                    \
+	BINARY_LOOP(N##_w8, uint8_t, uint8_t, EXPR)                                               \
+	BINARY_LOOP(N##_w16, uint16_t, uint8_t, EXPR)                                             \
+	BINARY_LOOP(N##_w32, uint32_t, uint8_t, EXPR)                                             \
+	BINARY_LOOP(N##_w64, uint64_t, uint8_t, EXPR)
+#define RELATION_FLOAT(N, EXPR)                                                                   \
+	BINARY_LOOP(N##_f32, float, uint8_t, EXPR)                                                \
+	BINARY_LOOP(N##_f64, double, uint8_t, EXPR)
+#define RELATION_COMPLEX(N, EXPR)                                                                 \
+	BINARY_LOOP(N##_c64, float complex, uint8_t, EXPR)                                                  \
+	BINARY_LOOP(N##_c128, double complex, uint8_t, EXPR)
+
+#define TERNARY_FLOAT_WITH(N, DECL, EXPR)                                                         \
+	TERNARY_LOOP_WITH(N##_f32, float, float, float, DECL(float), EXPR)                        \
+	TERNARY_LOOP_WITH(N##_f64, double, double, double, DECL(double), EXPR)
+#define TERNARY_COMPLEX_WITH(N, DECL, EXPR)                                                       \
+	TERNARY_LOOP_WITH(N##_c64, float complex, float complex, float complex, DECL(float complex), EXPR)                                \
+	TERNARY_LOOP_WITH(N##_c128, double complex, double complex, double complex, DECL(double complex), EXPR)
+#define TERNARY_INT_WITH(N, DECL, EXPR)                                                           \
+	TERNARY_LOOP_WITH(N##_u8, uint8_t, uint8_t, uint8_t, DECL(uint8_t), EXPR)                 \
+	TERNARY_LOOP_WITH(N##_i8, int8_t, int8_t, int8_t, DECL(int8_t), EXPR)                     \
+	TERNARY_LOOP_WITH(N##_i16, int16_t, int16_t, int16_t, DECL(int16_t), EXPR)                \
+	TERNARY_LOOP_WITH(N##_i32, int32_t, int32_t, int32_t, DECL(int32_t), EXPR)                \
+	TERNARY_LOOP_WITH(N##_i64, int64_t, int64_t, int64_t, DECL(int64_t), EXPR)
+#define NO_DECL(T) (void)params
+
+/* A pointwise kernel that makes real numbers of complex ones. */
+#define POINTWISE_REAL(NAME, ...)                                                                 \
+	static int cpu_##NAME(struct tensor_iter *it, const struct pointwise_params *params)      \
+	{                                                                                         \
+		static const iter_loop loops[TENSOR_DTYPE_COUNT] = {__VA_ARGS__};                 \
+		bool complex_ = dtype_is_complex(it->dtype);                                      \
+                                                                                                  \
+		return CPU_NAME(pointwise_run)(#NAME, it, loops,                                  \
+					       complex_ ? dtype_real(it->dtype) : 0, params);     \
+	}
+
+/* ---- entries of a table ---- */
+
+#define AT_FLOAT(N)   [TENSOR_F32] = N##_f32, [TENSOR_F64] = N##_f64
+#define AT_COMPLEX(N) [TENSOR_C64] = N##_c64, [TENSOR_C128] = N##_c128
+#define AT_BOOL(N)    [TENSOR_BOOL] = N
+#define AT_SIGNED(N)                                                                              \
+	[TENSOR_I8] = N##_i8, [TENSOR_I16] = N##_i16, [TENSOR_I32] = N##_i32, [TENSOR_I64] = N##_i64
+#define AT_INT(N) [TENSOR_U8] = N##_u8, AT_SIGNED(N)
+/* Integers whose loops go by width. */
+#define AT_BITS(N)                                                                                \
+	[TENSOR_U8] = N##_w8, [TENSOR_I8] = N##_w8, [TENSOR_I16] = N##_w16,                       \
+	[TENSOR_I32] = N##_w32, [TENSOR_I64] = N##_w64
+
+#endif

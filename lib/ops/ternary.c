@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR MIT
+/*
+ * Fronts of elementwise operators of three operands, some of which may be numbers: clamp, where,
+ * masked_fill, lerp, addcmul, addcdiv; and nan_to_num.
+ */
+#include "pointwise.h"
+
+#include <float.h>
+#include <math.h>
+
+/* ---- clamp ------------------------------------------------------------------------------------ */
+
+/* The most that a dtype holds, for the end that was not given. */
+static tensor_scalar greatest(enum tensor_dtype dtype)
+{
+	if (dtype > TENSOR_I64)
+		return tensor_scalar_float(INFINITY);
+	if (dtype == TENSOR_U8)
+		return tensor_scalar_int(UINT8_MAX);
+	return tensor_scalar_int(dtype == TENSOR_I8  ? INT8_MAX :
+				 dtype == TENSOR_I16 ? INT16_MAX :
+				 dtype == TENSOR_I32 ? INT32_MAX :
+						       INT64_MAX);
+}
+
+static tensor_scalar least(enum tensor_dtype dtype)
+{
+	if (dtype > TENSOR_I64)
+		return tensor_scalar_float(-INFINITY);
+	if (dtype == TENSOR_U8)
+		return tensor_scalar_int(0);
+	return tensor_scalar_int(-greatest(dtype).i - 1);
+}
+
+int front_clamp(const struct tensor_op *op, tensor **out, tensor *self, tensor_scalar min,
+		tensor_scalar max)
+{
+	struct pointwise_arg arg[3] = {{.t = self}};
+	struct pointwise_params params;
+	enum tensor_dtype common;
+	int n = 1;
+
+	if (min.kind)
+		arg[n++].s = min;
+	if (max.kind)
+		arg[n++].s = max;
+	if (n == 1)
+		return tensor_fail(EINVAL, "%s: at least one of min and max is needed",
+				   op->schema.name);
+	common = pointwise_common(arg, n);
+	if (dtype_is_complex(common))
+		return kernel_no_dtype("clamp", common, "cpu");
+	params.a = min.kind ? min : least(common);
+	params.b = max.kind ? max : greatest(common);
+	if (isnan(scalar_double(params.a)) || isnan(scalar_double(params.b)))
+		params.a = params.b = tensor_scalar_float(NAN);
+	if (isnan(scalar_double(params.a)))
+		return pointwise_nary(op, &loops_fill, out, arg, 1, common, common, &params);
+	return pointwise_nary(op, &loops_clamp, out, arg, 1, common, common, &params);
+}
+
+int front_clamp_tensor(const struct tensor_op *op, tensor **out, tensor *self, tensor *min,
+		       tensor *max)
+{
+	const struct pointwise_arg both[] = {{.t = self}, {.t = min}, {.t = max}};
+	const struct pointwise_arg one[] = {{.t = self}, {.t = min ? min : max}};
+
+	if (min && max)
+		return pointwise_by_rule(op, &loops_clamp_tensor, out, both, 3, NULL);
+	if (!min && !max)
+		return tensor_fail(EINVAL, "%s: at least one of min and max is needed",
+				   op->schema.name);
+	return pointwise_by_rule(op, min ? &loops_maximum : &loops_minimum, out, one, 2, NULL);
+}
+
+/* ---- where and masked_fill ---------------------------------------------------------------------- */
+
+static int choose(const struct tensor_op *op, tensor **out, tensor *condition,
+		  struct pointwise_arg self, struct pointwise_arg other)
+{
+	const struct pointwise_arg arg[] = {{.t = condition, .dtype = TENSOR_BOOL}, self, other};
+	enum tensor_dtype common = pointwise_common(arg, 3);
+
+	if (condition->dtype != TENSOR_BOOL && condition->dtype != TENSOR_U8)
+		return tensor_fail(EINVAL, "%s: condition must be bool, got %s", op->schema.name,
+				   tensor_dtype_name(condition->dtype));
+	return pointwise_nary(op, &loops_where, out, arg, 3, common, common, NULL);
+}
+
+int front_where(const struct tensor_op *op, tensor **out, tensor *condition, tensor *self,
+		tensor *other)
+{
+	return choose(op, out, condition, (struct pointwise_arg){.t = self},
+		      (struct pointwise_arg){.t = other});
+}
+
+int front_where_scalar_self(const struct tensor_op *op, tensor **out, tensor *condition,
+			    tensor_scalar self, tensor *other)
+{
+	return choose(op, out, condition, (struct pointwise_arg){.s = self},
+		      (struct pointwise_arg){.t = other});
+}
+
+int front_where_scalar_other(const struct tensor_op *op, tensor **out, tensor *condition,
+			     tensor *self, tensor_scalar other)
+{
+	return choose(op, out, condition, (struct pointwise_arg){.t = self},
+		      (struct pointwise_arg){.s = other});
+}
+
+int front_where_scalar(const struct tensor_op *op, tensor **out, tensor *condition,
+		       tensor_scalar self, tensor_scalar other)
+{
+	return choose(op, out, condition, (struct pointwise_arg){.s = self},
+		      (struct pointwise_arg){.s = other});
+}
+
+/* self where the mask is not, of self's dtype; in place the mask broadcasts to self. */
+static int fill_masked(const struct tensor_op *op, tensor **out, tensor *self, tensor *mask,
+		       struct pointwise_arg value)
+{
+	const struct pointwise_arg arg[] = {{.t = mask, .dtype = TENSOR_BOOL}, value, {.t = self}};
+
+	if (mask->dtype != TENSOR_BOOL)
+		return tensor_fail(EINVAL, "%s: mask must be bool, got %s", op->schema.name,
+				   tensor_dtype_name(mask->dtype));
+	return pointwise_nary(op, &loops_where, out, arg, 3, self->dtype, self->dtype, NULL);
+}
+
+int front_masked_fill(const struct tensor_op *op, tensor **out, tensor *self, tensor *mask,
+		      tensor_scalar value)
+{
+	if (value.kind == TENSOR_SCALAR_COMPLEX && !dtype_is_complex(self->dtype))
+		return tensor_fail(EINVAL, "%s: a complex value does not go into %s",
+				   op->schema.name, tensor_dtype_name(self->dtype));
+	return fill_masked(op, out, self, mask, (struct pointwise_arg){.s = value});
+}
+
+int front_masked_fill_tensor(const struct tensor_op *op, tensor **out, tensor *self, tensor *mask,
+			     tensor *value)
+{
+	if (value->ndim)
+		return tensor_fail(EINVAL, "%s: value must have no dimensions, got %s",
+				   op->schema.name, SHAPE_STR(value));
+	if (dtype_is_complex(value->dtype) && !dtype_is_complex(self->dtype))
+		return tensor_fail(EINVAL, "%s: a complex value does not go into %s",
+				   op->schema.name, tensor_dtype_name(self->dtype));
+	return fill_masked(op, out, self, mask, (struct pointwise_arg){.t = value});
+}
+
+/* ---- lerp, addcmul, addcdiv ---------------------------------------------------------------------- */
+
+static int check_same(const struct tensor_op *op, const char *name, const tensor *self,
+		      const tensor *other)
+{
+	if (likely(self->dtype == other->dtype))
+		return 0;
+	return tensor_fail(EINVAL, "%s: %s must be %s as self is, got %s", op->schema.name, name,
+			   tensor_dtype_name(self->dtype), tensor_dtype_name(other->dtype));
+}
+
+int front_lerp(const struct tensor_op *op, tensor **out, tensor *self, tensor *end, tensor *weight)
+{
+	const struct pointwise_arg arg[] = {{.t = self}, {.t = end}, {.t = weight}};
+
+	if (check_same(op, "end", self, end) < 0 ||
+	    (weight->ndim && check_same(op, "weight", self, weight) < 0))
+		return error_code();
+	return pointwise_nary(op, op->loops, out, arg, 3, self->dtype, self->dtype, NULL);
+}
+
+int front_lerp_scalar(const struct tensor_op *op, tensor **out, tensor *self, tensor *end,
+		      tensor_scalar weight)
+{
+	const struct pointwise_arg arg[] = {{.t = self}, {.t = end}, {.s = weight}};
+
+	if (check_same(op, "end", self, end) < 0)
+		return error_code();
+	return pointwise_nary(op, op->loops, out, arg, 3, self->dtype, self->dtype, NULL);
+}
+
+int front_addcmul(const struct tensor_op *op, tensor **out, tensor *self, tensor *tensor1,
+		  tensor *tensor2, tensor_scalar value)
+{
+	const struct pointwise_arg arg[] = {{.t = self}, {.t = tensor1}, {.t = tensor2}};
+	const struct pointwise_params params = {.a = value};
+	enum tensor_dtype common = pointwise_common(arg, 3);
+
+	if (common <= TENSOR_I64 && value.kind >= TENSOR_SCALAR_FLOAT)
+		return tensor_fail(EINVAL, "%s: value must be an integer for dtype %s",
+				   op->schema.name, tensor_dtype_name(common));
+	return pointwise_by_rule(op, op->loops, out, arg, 3, &params);
+}
+
+int front_addcdiv(const struct tensor_op *op, tensor **out, tensor *self, tensor *tensor1,
+		  tensor *tensor2, tensor_scalar value)
+{
+	const struct pointwise_arg arg[] = {{.t = self}, {.t = tensor1}, {.t = tensor2}};
+	const struct pointwise_params params = {.a = value};
+
+	if (dtype_is_integral(tensor1->dtype) && dtype_is_integral(tensor2->dtype))
+		return tensor_fail(EINVAL, "%s: tensor1 and tensor2 are both integers, whose "
+					   "quotient would not be; convert one", op->schema.name);
+	return pointwise_by_rule(op, op->loops, out, arg, 3, &params);
+}
+
+/* ---- nan_to_num ------------------------------------------------------------------------------------ */
+
+/* The greatest finite number, as halves have it too. */
+static double greatest_finite(enum tensor_dtype dtype)
+{
+	switch (dtype_real(dtype)) {
+	case TENSOR_F16:
+		return 65504;
+	case TENSOR_BF16:
+		return 0x1.fep127;
+	case TENSOR_F32:
+		return FLT_MAX;
+	default:
+		return DBL_MAX;
+	}
+}
+
+int front_nan_to_num(const struct tensor_op *op, tensor **out, tensor *self, double nan,
+		     double posinf, double neginf)
+{
+	double most = greatest_finite(self->dtype);
+	const struct pointwise_params params = {
+		.a = tensor_scalar_float(isnan(nan) ? 0 : nan),
+		.b = tensor_scalar_float(isnan(posinf) ? most : posinf),
+		.c = tensor_scalar_float(isnan(neginf) ? -most : neginf),
+	};
+
+	return pointwise_unary(op, op->loops, out, self, &params);
+}
