@@ -135,5 +135,6 @@ int tensor_get_num_threads(void);
 #ifndef TENSOR_WITHOUT_OPS /* the library itself: most of it is not rebuilt for a new operator */
 #include <tensor/ops.h>
 #endif
+#include <tensor/index.h>
 #include <tensor/autograd.h>
 #endif

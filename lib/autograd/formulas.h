@@ -8,6 +8,7 @@
 #define TENSOR_AUTOGRAD_FORMULAS_H
 
 #include "autograd.h"
+#include "index_formulas.h"
 
 #include <math.h>
 #include <tensor/ops.h>

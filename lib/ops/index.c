@@ -4,10 +4,9 @@
  * of an index by the kernel that reads them. Kernels see no 0-d tensors: those are looked at as
  * vectors of one element.
  */
-#include "front.h"
+#include "indexing.h"
 
-/* t, or a 0-d tensor as a vector; owned. */
-static tensor *at_least_1d(const tensor *t)
+tensor *at_least_1d(const tensor *t)
 {
 	const int64_t one = 1;
 
@@ -15,15 +14,15 @@ static tensor *at_least_1d(const tensor *t)
 			 tensor_new_view((tensor *)t, &one, &one, 1, t->offset);
 }
 
-static int check_index(const struct tensor_op *op, const tensor *index)
+int check_index(const struct tensor_op *op, const tensor *index)
 {
-	if (likely(index->dtype == TENSOR_I64 || index->dtype == TENSOR_I32))
+	if (likely(index->dtype == TENSOR_I64 || index->dtype == TENSOR_I32) || !index->numel)
 		return 0;
 	return tensor_fail(EINVAL, "%s: index must be i32 or i64, got %s", op->schema.name,
 			   tensor_dtype_name(index->dtype));
 }
 
-static int check_vector(const struct tensor_op *op, const tensor *index)
+int check_vector(const struct tensor_op *op, const tensor *index)
 {
 	if (likely(index->ndim <= 1))
 		return check_index(op, index);
@@ -31,8 +30,8 @@ static int check_vector(const struct tensor_op *op, const tensor *index)
 			   op->schema.name, SHAPE_STR(index));
 }
 
-static int check_same_dtype(const struct tensor_op *op, const char *name, const tensor *self,
-			    const tensor *t)
+int check_same_dtype(const struct tensor_op *op, const char *name, const tensor *self,
+		     const tensor *t)
 {
 	if (likely(self->dtype == t->dtype))
 		return 0;
@@ -86,9 +85,8 @@ int front_index_select(const struct tensor_op *op, tensor **out, tensor *self, i
 
 /* ---- gather -------------------------------------------------------------------------- */
 
-/* Same rank as t, and no larger, but for dimension `free` (-1: none). */
-static int check_within(const struct tensor_op *op, const tensor *index, const char *name,
-			const tensor *t, int free_dim)
+int check_within(const struct tensor_op *op, const tensor *index, const char *name,
+		 const tensor *t, int free_dim)
 {
 	int rank = t->ndim ? t->ndim : 1;
 	bool fits = rank == (index->ndim ? index->ndim : 1);
@@ -123,23 +121,20 @@ int front_gather(const struct tensor_op *op, tensor **out, tensor *self, int64_t
 
 /* ---- index_add, scatter_add: into self, or a copy of it ------------------------------ */
 
-typedef int (*add_call)(tensor_kernel fn, tensor *out, int d, const tensor *index,
-			const tensor *source, double alpha);
-
 static int call_index_add_kernel(tensor_kernel fn, tensor *out, int d, const tensor *index,
-				 const tensor *source, double alpha)
+				 const tensor *source, const void *alpha)
 {
-	return ((index_add_kernel)fn)(out, d, index, source, alpha);
+	return ((index_add_kernel)fn)(out, d, index, source, *(const double *)alpha);
 }
 
 static int call_scatter_add_kernel(tensor_kernel fn, tensor *out, int d, const tensor *index,
-				   const tensor *source, double alpha)
+				   const tensor *source, const void *unused)
 {
 	return ((scatter_add_kernel)fn)(out, d, index, source);
 }
 
-static int add_into(const struct tensor_op *op, tensor **out, tensor *self, int d,
-		    const tensor *index, const tensor *source, double alpha, add_call call)
+int put_into(const struct tensor_op *op, tensor **out, tensor *self, int d, const tensor *index,
+	     const tensor *source, put_call call, const void *ctx)
 {
 	const tensor *inputs[] = {index, source, self};
 	tensor *to = NULL, *at = NULL, *from = NULL;
@@ -157,7 +152,7 @@ static int add_into(const struct tensor_op *op, tensor **out, tensor *self, int 
 	if (!err && source->numel && index->numel)
 		err = (to = at_least_1d(o.t)) && (at = at_least_1d(index)) &&
 				      (from = at_least_1d(source)) ?
-			      call(fn, to, d, at, from, alpha) :
+			      call(fn, to, d, at, from, ctx) :
 			      error_code();
 	tensor_put(to);
 	tensor_put(at);
@@ -165,9 +160,8 @@ static int add_into(const struct tensor_op *op, tensor **out, tensor *self, int 
 	return front_end(op, &o, out, err);
 }
 
-/* source is self's shape with index's length in dimension d. */
-static int check_source(const struct tensor_op *op, const tensor *self, int d,
-			const tensor *index, const tensor *source)
+int check_source(const struct tensor_op *op, const tensor *self, int d, const tensor *index,
+		 const tensor *source)
 {
 	bool fits = source->ndim == self->ndim || (self->ndim <= 1 && source->ndim <= 1);
 
@@ -182,6 +176,21 @@ static int check_source(const struct tensor_op *op, const tensor *self, int d,
 			   SHAPE_STR(self), (long long)index->numel, d, SHAPE_STR(source));
 }
 
+/* The kernel's alpha is real. */
+static int index_add_complex(const struct tensor_op *op, tensor **out, tensor *self, int d,
+			     const tensor *index, tensor *source, tensor_scalar alpha)
+{
+	tensor *scaled = call_mul_Scalar(source, alpha);
+	const double one = 1;
+	int err;
+
+	if (!scaled)
+		return error_code();
+	err = put_into(op, out, self, d, index, scaled, call_index_add_kernel, &one);
+	tensor_put(scaled);
+	return err;
+}
+
 int front_index_add(const struct tensor_op *op, tensor **out, tensor *self, int64_t dim,
 		    tensor *index, tensor *source, tensor_scalar alpha)
 {
@@ -193,7 +202,9 @@ int front_index_add(const struct tensor_op *op, tensor **out, tensor *self, int6
 	    check_source(op, self, d, index, source) < 0 ||
 	    front_factor(op, "alpha", alpha, self->dtype, &a) < 0)
 		return error_code();
-	return add_into(op, out, self, d, index, source, a, call_index_add_kernel);
+	if (alpha.kind == TENSOR_SCALAR_COMPLEX && alpha.imag != 0)
+		return index_add_complex(op, out, self, d, index, source, alpha);
+	return put_into(op, out, self, d, index, source, call_index_add_kernel, &a);
 }
 
 int front_scatter_add(const struct tensor_op *op, tensor **out, tensor *self, int64_t dim,
@@ -206,5 +217,5 @@ int front_scatter_add(const struct tensor_op *op, tensor **out, tensor *self, in
 	if (index->numel && (check_within(op, index, "self", self, d) < 0 ||
 			     check_within(op, index, "src", src, -1) < 0))
 		return error_code();
-	return add_into(op, out, self, d, index, src, 1, call_scatter_add_kernel);
+	return put_into(op, out, self, d, index, src, call_scatter_add_kernel, NULL);
 }

@@ -20,6 +20,7 @@ lib/autograd/derivatives/. What an entry may say:
     composite composite_<name>(): calls other operators, differentiated through them; the only
               kind that may return Tensor[]: the C function fills results[], an array with
               space for room tensors, and returns their number
+              In-place and out forms are functions of their own, composite_<name>_() and _out()
     kernel    kernel_<name>(): anything else, for the strided backends
   dispatch  functions of further keys: {SparseCPU: mm_sparse}. Beside `front` they are fronts too
             and serve every variant; beside anything else they are kernel_<name>(), with the C
@@ -175,6 +176,8 @@ class Op:
             self.tags.append(variant)
         self.kind = next((k for k in KINDS if k in entry), 'dispatch')
         self.impl = entry.get(self.kind) if self.kind != 'dispatch' else None
+        if self.kind == 'composite':
+            self.impl += {'function': '', 'inplace': '_', 'out': '_out'}[variant]
         self.dispatch = dict(entry.get('dispatch', {}))
         for key in self.dispatch:
             if key not in KEYS:

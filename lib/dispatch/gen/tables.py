@@ -26,7 +26,7 @@ def fronts_header(ops):
     out = [NOTE, '#ifndef OPS_FRONTS_H\n#define OPS_FRONTS_H\n\n#include "ops_call.h"\n\n']
     protos = set()
     for op in ops:
-        if op.kind == 'front' or op.variant == 'function':
+        if op.kind in ('front', 'composite') or op.variant == 'function':
             own = [(None, op.kind, op.impl)] if op.impl else []
             protos |= {proto(op, kind, impl) for _, kind, impl in own + by_key(op)}
     out += [f'{line};\n' for line in sorted(protos)]

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
+/* Helpers of the formulas of indexing operators; see formulas.h. */
+#ifndef TENSOR_AUTOGRAD_INDEX_FORMULAS_H
+#define TENSOR_AUTOGRAD_INDEX_FORMULAS_H
+
+#include <tensor/types.h>
+
+tensor *index_put_self_backward(tensor *grad, tensor *at, tensor_ints dims, bool accumulate);
+tensor *masked_select_backward(tensor *grad, tensor_ints sizes, tensor *mask);
+tensor *index_copy_source_backward(tensor *grad, tensor_ints sizes, int64_t dim, tensor *index);
+tensor *index_fill_value_backward(tensor *grad, int64_t dim, tensor *index);
+
+tensor *select_scatter_backward(tensor *grad, int64_t dim, int64_t index);
+tensor *slice_scatter_backward(tensor *grad, int64_t dim, int64_t start, int64_t end, int64_t step);
+tensor *diagonal_scatter_backward(tensor *grad, int64_t offset, int64_t dim1, int64_t dim2);
+tensor *as_strided_scatter_backward(tensor *grad, tensor_ints size, tensor_ints stride,
+				    int64_t offset);
+tensor *as_strided_scatter_src_backward(tensor *grad, tensor_ints size, tensor_ints stride,
+					int64_t offset);
+
+/* src may have more elements than were read: those get zeros. */
+tensor *scatter_src_backward(tensor *grad, tensor_ints sizes, int64_t dim, tensor *index);
+/* There is none: an error. */
+tensor *scatter_with_backward(tensor *grad);
+tensor *scatter_reduce_self_backward(tensor *grad, tensor *self, int64_t dim, tensor *index,
+				     tensor *src, const char *reduce, bool include_self,
+				     tensor *result);
+tensor *scatter_reduce_src_backward(tensor *grad, tensor *self, int64_t dim, tensor *index,
+				    tensor *src, const char *reduce, bool include_self,
+				    tensor *result);
+tensor *index_reduce_self_backward(tensor *grad, tensor *self, int64_t dim, tensor *index,
+				   tensor *source, const char *reduce, bool include_self,
+				   tensor *result);
+tensor *index_reduce_source_backward(tensor *grad, tensor *self, int64_t dim, tensor *index,
+				     tensor *source, const char *reduce, bool include_self,
+				     tensor *result);
+
+#endif
