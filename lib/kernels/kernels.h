@@ -38,6 +38,17 @@ typedef int (*reduce_index_kernel)(tensor *values, tensor *indices, const tensor
 typedef int (*scan_kernel)(tensor *out, const tensor *self, int dim);
 typedef int (*scan_index_kernel)(tensor *values, tensor *indices, const tensor *self, int dim);
 
+/* Lines along dim in order, NaN last (first when descending), equal elements as they were; the k
+ * greatest or least of each line; one of each line, where outputs have size 1 and stride 0. */
+typedef int (*sort_kernel)(tensor *values, tensor *indices, const tensor *self, int dim,
+			   bool descending);
+typedef int (*topk_kernel)(tensor *values, tensor *indices, const tensor *self, int dim, int64_t k,
+			   bool largest, bool sorted);
+/* k: a rank from 0, or one of these. Of the medians the lower; NaN if there is one. */
+enum select_rank { SELECT_MEDIAN = -1, SELECT_NANMEDIAN = -2 };
+typedef int (*select_kernel)(tensor *values, tensor *indices, const tensor *self, int dim,
+			     int64_t k);
+
 /* out[m, n] = beta * out + alpha * a[m, k] b[k, n]; any strides; beta 0 ignores out's content.
  * bmm: all three have one more dimension in front. alpha and beta as from front_number(). */
 typedef int (*mm_kernel)(tensor *out, const tensor *a, const tensor *b, tensor_scalar alpha,

@@ -64,6 +64,12 @@ CASE(fn_logcumsumexp, tensor_logcumsumexp(a, -1))
 VALUES(min_dim, tensor_min_dim(a, 1, false, &x, &y))
 VALUES(cummax, tensor_cummax(a, 1, &x, &y))
 VALUES(cummin, tensor_cummin(a, 0, &x, &y))
+VALUES(sort, tensor_sort(a, 0, true, &x, &y))
+VALUES(topk, tensor_topk(a, 2, 1, true, true, &x, &y))
+VALUES(kthvalue, tensor_kthvalue(a, 2, 1, false, &x, &y))
+VALUES(median_dim, tensor_median_dim(a, 1, true, &x, &y))
+CASE(fn_median, tensor_median(a))
+CASE(fn_msort, tensor_msort(a))
 
 static const struct formula formulas[] = {
 	ROW(nansum, 1, IN_T(1, 0, 2, 3)),
@@ -94,6 +100,12 @@ static const struct formula formulas[] = {
 	ROW(logcumsumexp, 1, IN(1, 0, 2, 3)),
 	ROW(cummax, 1, IN(1, 0, 2, 3)),
 	ROW(cummin, 1, IN(1, 0, 2, 3)),
+	ROW(sort, 1, IN(1, 0, 3, 2)),
+	ROW(topk, 1, IN(1, 0, 2, 4)),
+	ROW(kthvalue, 1, IN(1, 0, 2, 3)),
+	ROW(median_dim, 1, IN_T(1, 0, 2, 3)),
+	ROW(median, 1, IN(1, 0, 3, 3)),
+	ROW(msort, 1, IN(1, 0, 3)),
 };
 
 FORMULA_TESTS

@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR MIT
+/* sort, topk and ranks against the C library's qsort() over values and positions. */
+#include "check.h"
+
+static const enum tensor_dtype dtypes[] = {TENSOR_BOOL, TENSOR_U8,  TENSOR_I8,	 TENSOR_I16,
+					   TENSOR_I32,	TENSOR_I64, TENSOR_F16,	 TENSOR_BF16,
+					   TENSOR_F32,	TENSOR_F64};
+#define DTYPES (sizeof(dtypes) / sizeof(*dtypes))
+
+struct item {
+	double value;
+	int64_t at;
+};
+
+static bool descending;
+
+/* NaN after anything; equal ones by position. */
+static int compare(const void *a, const void *b)
+{
+	const struct item *x = a, *y = b;
+	int order = isnan(x->value) - isnan(y->value);
+
+	if (!order && !isnan(x->value))
+		order = (x->value > y->value) - (x->value < y->value);
+	if (order)
+		return descending ? -order : order;
+	return x->at < y->at ? -1 : 1;
+}
+
+static tensor *numbers(int64_t n, int64_t lines, enum tensor_dtype dtype, bool special)
+{
+	tensor *t = ok(tensor_empty(TENSOR_INTS(lines, n), F64));
+	double *p = tensor_data(t);
+	uint64_t seed = n;
+
+	for (int64_t i = 0; i < n * lines; i++) {
+		seed = seed * 6364136223846793005u + 1442695040888963407u;
+		p[i] = (double)(int64_t)(seed >> 40) / 64 - 131072 * (dtype != TENSOR_U8);
+		if (dtype <= TENSOR_I16)
+			p[i] = (double)(seed >> 57) - 60 * (dtype > TENSOR_U8);
+		if (special && dtype >= TENSOR_F16 && i % 7 == 0)
+			p[i] = ((const double[]){NAN, -INFINITY, 0, -0.0, INFINITY, -NAN})[i % 6];
+	}
+	return ok(tensor_to(t, TENSOR_OPTIONS(.dtype = dtype)));
+}
+
+/* The lines of t [lines, n] in order. */
+static struct item *sorted_items(tensor *t)
+{
+	int64_t lines = tensor_sizes(t)[0], n = tensor_sizes(t)[1];
+	struct item *items = malloc((lines * n + 1) * sizeof(*items));
+	tensor *w = ok(tensor_contiguous(ok(tensor_to(t, F64))));
+
+	for (int64_t i = 0; i < lines * n; i++)
+		items[i] = (struct item){((double *)tensor_data(w))[i], i % n};
+	for (int64_t l = 0; l < lines; l++)
+		qsort(items + l * n, n, sizeof(*items), compare);
+	return items;
+}
+
+/* values and indices [lines, k] are the first k of each line. */
+static void check_first(const struct item *items, int64_t n, tensor *values, tensor *indices)
+{
+	int64_t lines = tensor_sizes(values)[0], k = tensor_sizes(values)[1];
+	tensor *v = ok(tensor_contiguous(ok(tensor_to(values, F64))));
+	tensor *i = ok(tensor_contiguous(indices));
+
+	for (int64_t l = 0; l < lines; l++)
+		for (int64_t j = 0; j < k; j++) {
+			struct item want = items[l * n + j];
+			double got = ((double *)tensor_data(v))[l * k + j];
+
+			assert_int_equal(((int64_t *)tensor_data(i))[l * k + j], want.at);
+			assert_true(isnan(want.value) ? isnan(got) : got == want.value);
+		}
+}
+
+static void check_lines(tensor *t)
+{
+	int64_t n = tensor_sizes(t)[1];
+	tensor *v, *i, *v2, *i2;
+	struct item *items;
+
+	for (int d = 0; d < 2; d++) {
+		descending = d;
+		items = sorted_items(t);
+		assert_done(tensor_sort(t, 1, d, &v, &i));
+		check_first(items, n, v, i);
+		assert_done(tensor_sort(ok(tensor_t(t)), 0, d, &v2, &i2));
+		check_first(items, n, ok(tensor_t(v2)), ok(tensor_t(i2)));
+		for (int64_t k = 1; k <= n; k = k * 5 + 1) {
+			assert_done(tensor_topk(t, k, 1, d, true, &v, &i));
+			check_first(items, n, v, i);
+			if (d)
+				continue;
+			assert_done(tensor_kthvalue(t, k, 1, true, &v, &i));
+			check_first(items + k - 1, n, v, i);
+		}
+		free(items);
+	}
+}
+
+static void every_dtype_and_length_agrees_with_qsort(void **state)
+{
+	static const int64_t lengths[] = {1, 2, 17, 33, 150, 191, 192, 700, 5000};
+
+	for (size_t k = 0; k < DTYPES; k++)
+		for (size_t l = 0; l < sizeof(lengths) / sizeof(*lengths); l++)
+			for (int special = 0; special < 2; special++)
+				tensor_scope
+					check_lines(numbers(lengths[l], 3, dtypes[k], special));
+}
+
+static void long_lines_agree_with_qsort(void **state)
+{
+	for (int k = 0; k < 3; k++)
+		tensor_scope {
+			tensor *t = numbers(70001, 2,
+					    ((enum tensor_dtype[]){TENSOR_F32, TENSOR_F64,
+								   TENSOR_I32})[k], k == 0);
+
+			check_lines(t);
+			check_lines(ok(tensor_slice(t, 1, 0, 70001, 3)));
+		}
+}
+
+static void same_result_on_one_and_two_threads(void **state)
+{
+	int before = tensor_get_num_threads();
+	tensor *v[2], *i[2];
+
+	tensor_scope {
+		tensor *t = numbers(3000, 40, TENSOR_BF16, true);
+
+		for (int n = 0; n < 2; n++) {
+			assert_done(tensor_set_num_threads(n + 1));
+			assert_done(tensor_sort(t, 1, true, &v[n], &i[n]));
+		}
+		assert_memory_equal(tensor_data(v[0]), tensor_data(v[1]), 120000 * 2);
+		assert_memory_equal(tensor_data(i[0]), tensor_data(i[1]), 120000 * 8);
+	}
+	tensor_set_num_threads(before);
+}
+
+static void medians_are_the_lower_and_know_nan(void **state)
+{
+	const double x[] = {5, 1, 4, 2, NAN, 3, NAN, 1, NAN, NAN, NAN, NAN};
+	tensor *v, *i;
+
+	tensor_scope {
+		tensor *t = ok(tensor_from_data(x, TENSOR_INTS(3, 4), F64));
+
+		assert_done(tensor_median_dim(t, 1, false, &v, &i));
+		assert_values(v, 0, 2, NAN, NAN);
+		assert_values(i, 0, 3, 0, 0);
+		assert_done(tensor_nanmedian_dim(t, 1, true, &v, &i));
+		assert_shape(v, 3, 1);
+		assert_values(v, 0, 2, 1, NAN);
+		assert_values(ok(tensor_narrow(i, 0, 0, 2)), 0, 3, 3);
+		assert_values(tensor_median(t), 0, NAN);
+		assert_values(tensor_nanmedian(t), 0, 2);
+		assert_values(tensor_median(ok(tensor_t(ok(tensor_narrow(t, 0, 0, 1))))), 0, 2);
+		assert_values(tensor_median(ok(tensor_empty(TENSOR_INTS(0), F32))), 0, NAN);
+	}
+}
+
+static void the_most_frequent_is_the_mode(void **state)
+{
+	const double x[] = {3, 1, 3, 2, 1, 7, 7, 7, 0, 0};
+	tensor *v, *i;
+
+	tensor_scope {
+		tensor *t = ok(tensor_to(ok(tensor_from_data(x, TENSOR_INTS(2, 5), F64)), I64));
+
+		assert_done(tensor_mode(t, -1, false, &v, &i));
+		assert_values(v, 0, 1, 7);
+		assert_values(i, 0, 4, 2);
+	}
+}
+
+static void bad_arguments_are_refused(void **state)
+{
+	tensor *v, *i;
+
+	tensor_scope {
+		tensor *t = iota(0, TENSOR_INTS(2, 3)), *zero = ok(tensor_full(
+			TENSOR_SCALAR_SHAPE, TENSOR_SCALAR(7), F32));
+		tensor *none = ok(tensor_empty(TENSOR_INTS(2, 0), F32));
+		tensor *out = ok(tensor_empty(TENSOR_INTS(6), F32));
+
+		assert_fails(tensor_topk(t, 4, 1, true, true, &v, &i), EINVAL, "0 to 3");
+		assert_null(v);
+		assert_fails(tensor_kthvalue(t, 0, 1, false, &v, &i), EINVAL, "1 to 3");
+		assert_fails(tensor_sort(t, 2, false, &v, &i), EINVAL, "out of range");
+		assert_fails(tensor_median_dim(none, 1, false, &v, &i), EINVAL, "no elements");
+		assert_fails(tensor_sort_out(out, out, t, 1, false), EINVAL, "share memory");
+		assert_fails(tensor_sort(ok(tensor_empty(TENSOR_INTS(2), TENSOR_OPTIONS(
+						 .dtype = TENSOR_C64))), 0, false, &v, &i),
+			     EOPNOTSUPP, "c64");
+		assert_done(tensor_sort(none, 1, false, &v, &i));
+		assert_shape(v, 2, 0);
+		assert_done(tensor_sort(zero, 0, false, &v, &i));
+		assert_values(v, 0, 7);
+		assert_values(i, 0, 0);
+		assert_done(tensor_topk(t, 0, 1, true, true, &v, &i));
+		assert_shape(i, 2, 0);
+		/* the input may be an output: it is read first */
+		i = ok(tensor_empty(TENSOR_INTS(0), I64));
+		assert_done(tensor_sort_out(t, i, t, 1, true));
+		assert_values(t, 0, 2, 1, 0, 5, 4, 3);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(every_dtype_and_length_agrees_with_qsort),
+		cmocka_unit_test(long_lines_agree_with_qsort),
+		cmocka_unit_test(same_result_on_one_and_two_threads),
+		cmocka_unit_test(medians_are_the_lower_and_know_nan),
+		cmocka_unit_test(the_most_frequent_is_the_mode),
+		cmocka_unit_test(bad_arguments_are_refused),
+	};
+
+	return cmocka_run_group_tests_name("sort", tests, NULL, NULL);
+}
