@@ -79,7 +79,7 @@ static uint32_t reduced(tensor_ints dim, int ndim)
 {
 	uint32_t mask = 0;
 
-	if (dim.len <= 0)
+	if (dim.len <= 0 || !ndim)
 		return ~0u;
 	for (int64_t i = 0; i < dim.len; i++)
 		mask |= 1u << (dim.data[i] < 0 ? dim.data[i] + ndim : dim.data[i]);
