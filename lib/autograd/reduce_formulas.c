@@ -13,7 +13,7 @@ static uint32_t mask_of(tensor_ints dim, int64_t ndim)
 {
 	uint32_t mask = 0;
 
-	for (int64_t i = 0; i < dim.len; i++)
+	for (int64_t i = 0; ndim && i < dim.len; i++)
 		mask |= 1u << (dim.data[i] < 0 ? dim.data[i] + ndim : dim.data[i]);
 	return dim.len <= 0 ? ~0u : mask;
 }

@@ -6,11 +6,13 @@ the same made non-contiguous, and its error_inputs, for every dtype that both ha
 to a call is in replay.py. Results go to build/conformance/{report.json,report.txt}.
 """
 import argparse
+import gc
 import json
 import mmap
 import os
 import signal
 import sys
+import tempfile
 import time
 import traceback
 
@@ -80,6 +82,8 @@ def samples_of(info, dtype, limit):
 def run_dtype(lib, info, name, args, progress):
     dtype = bridge.TORCH[name]
     tally = replay.Tally()
+    gc.collect()
+    used = lib.used()
     mode = replay.Replay(lib, tally, progress, not args.no_variants,
                          set(args.operators) if args.strict else None)
     mode.tolerance = tolerance_of(info, dtype)
@@ -101,6 +105,9 @@ def run_dtype(lib, info, name, args, progress):
             s = e.sample_input
             run_sample(mode, lambda: info.op(s.input, *s.args, **s.kwargs))
             done += 1
+    gc.collect()
+    if lib.used() > used:
+        tally.failed(info.name, 'leak', f'{lib.used() - used} bytes are still in use')
     rows = [dict(operator=op, kind=kind, dtype=name, **n) for (op, kind), n in tally.rows.items()]
     faults = [dict(operator=op, kind=kind, dtype=name, count=n, message=m, entry=info.name)
               for (op, kind, _), (n, m) in tally.failures.items()]
@@ -139,11 +146,13 @@ class Job:
 
     def start(self):
         r, w = os.pipe()
+        self.said = tempfile.TemporaryFile()
         self.board[:1] = b'\0'
         sys.stdout.flush()
         self.pid = os.fork()
         if not self.pid:
             os.close(r)
+            os.dup2(self.said.fileno(), 2)
             code = 1
             try:
                 signal.alarm(self.args.timeout)
@@ -172,6 +181,10 @@ class Job:
         how = f'signal {os.WTERMSIG(status)}' if os.WIFSIGNALED(status) else \
             f'exit {os.WEXITSTATUS(status)}'
         how = 'no end' if 'signal 14' in how else how
+        self.said.seek(0)
+        for line in self.said.read().decode(errors='replace').splitlines():
+            if 'runtime error' in line or 'SUMMARY' in line or 'ssertion' in line:
+                how += f', {line[:200]}'
         row = dict(operator=op, kind='forward', dtype=self.left[0], passed=0, na=0, bits=0,
                    layout=0, closer=0, failed=int(bool(what)))
         fault = dict(operator=op, kind='forward', dtype=self.left[0], count=1,

@@ -78,8 +78,8 @@ for name, ours in dict(
     ADAPTERS[name] = lambda o, x, a, ours=ours: o(ours, x[0])
 
 for name, ours in dict(
-        Add='add.Tensor', Sub='sub.Tensor', Mul='mul.Tensor', Or='logical_or',
-        Xor='logical_xor', Equal='eq.Tensor', Greater='gt.Tensor', Less='lt.Tensor',
+        Add='add.Tensor', Sub='sub.Tensor', Mul='mul.Tensor', And='logical_and',
+        Or='logical_or', Xor='logical_xor', Equal='eq.Tensor', Greater='gt.Tensor', Less='lt.Tensor',
         GreaterOrEqual='ge.Tensor', LessOrEqual='le.Tensor', MatMul='matmul').items():
     ADAPTERS[name] = lambda o, x, a, ours=ours: o(ours, x[0], x[1])
 

@@ -82,9 +82,12 @@ def write(results, lib, args):
         text += ['', 'Operators of ours that no sample called', '', ' '.join(never)]
         text += ['', "Operators of PyTorch's that we do not have: calls, name", '']
         text += [f'{n:6d}  {k}' for k, n in sorted(missing.items(), key=lambda x: -x[1])]
-    totals = {k: total(rows, k) for k in ('forward', 'grad', 'error')}
+    totals = {k: total(rows, k) for k in ('forward', 'grad', 'error', 'leak')}
     summary = []
     for k, t in totals.items():
+        if k == 'leak':
+            summary.append(f'leaks    in {t["failed"]} of the entries x dtypes')
+            continue
         summary.append(f'{k:8s} {t["passed"]} of {t["passed"] + t["failed"]} agree '
                        f'({percent(t)}), {t["na"]} not applicable; {t["bits"]} to the bit, '
                        f'{t["closer"]} nearer to the exact result, {t["layout"]} in other strides')
