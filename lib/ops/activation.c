@@ -38,18 +38,21 @@ int front_elu_backward(const struct tensor_op *op, tensor **out, tensor *grad_ou
 			 grad_output, self_or_result, alpha, scale, input_scale);
 }
 
+/* The dtype stays: ends of integers lose what is after the point. */
 int front_hardtanh(const struct tensor_op *op, tensor **out, tensor *self, tensor_scalar min_val,
 		   tensor_scalar max_val)
 {
-	if (dtype_is_integral(self->dtype) &&
-	    (scalar_double(min_val) < 0 || scalar_double(max_val) < 0) && self->dtype == TENSOR_U8)
-		return tensor_fail(EINVAL, "%s: u8 has no negative bounds", op->schema.name);
-	return with(op, &loops_clamp, out, self, min_val, max_val, NONE);
+	if (dtype_is_integral(self->dtype)) {
+		min_val = tensor_scalar_int(scalar_int(min_val));
+		max_val = tensor_scalar_int(scalar_int(max_val));
+	}
+	return pointwise_clamp(op, out, self, self->dtype, min_val, max_val);
 }
 
 int front_relu6(const struct tensor_op *op, tensor **out, tensor *self)
 {
-	return with(op, op->loops, out, self, tensor_scalar_int(0), tensor_scalar_int(6), NONE);
+	return pointwise_clamp(op, out, self, self->dtype, tensor_scalar_int(0),
+			       tensor_scalar_int(6));
 }
 
 int front_hardtanh_backward(const struct tensor_op *op, tensor **out, tensor *grad_output,
@@ -100,6 +103,9 @@ int front_threshold_backward(const struct tensor_op *op, tensor **out, tensor *g
 
 int front_shrink(const struct tensor_op *op, tensor **out, tensor *self, tensor_scalar lambd)
 {
+	if (op->loops == &loops_softshrink && !(scalar_double(lambd) >= 0))
+		return tensor_fail(EINVAL, "%s: lambd must be at least 0, got %g", op->schema.name,
+				   scalar_double(lambd));
 	return with(op, op->loops, out, self, lambd, NONE, NONE);
 }
 

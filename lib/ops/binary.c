@@ -13,6 +13,30 @@ int front_scalar_binary(const struct tensor_op *op, tensor **out, tensor_scalar 
 	return pointwise_by_rule(op, op->loops, out, arg, 2, NULL);
 }
 
+static bool in_range(int64_t v, enum tensor_dtype dtype)
+{
+	int64_t half;
+
+	if (dtype == TENSOR_I64)
+		return true;
+	if (dtype == TENSOR_U8)
+		return v >= 0 && v <= UINT8_MAX;
+	half = (int64_t)1 << (8 * dtype_sizes[dtype] - 1);
+	return v >= -half && v < half;
+}
+
+/* An integer that is out of the tensor's range is not wrapped into it. */
+int front_compare_scalar(const struct tensor_op *op, tensor **out, tensor *self,
+			 tensor_scalar other)
+{
+	const struct pointwise_arg arg[] = {{.t = self}, {.s = other}};
+
+	if (likely(other.kind != TENSOR_SCALAR_INT || !dtype_is_int(self->dtype) ||
+		   in_range(other.i, self->dtype)))
+		return pointwise_binary_scalar(op, op->loops, out, self, other, NULL);
+	return pointwise_nary(op, op->loops, out, arg, 2, TENSOR_I64, TENSOR_BOOL, NULL);
+}
+
 /* ---- rsub: other - alpha * self --------------------------------------------------------------- */
 
 int front_rsub(const struct tensor_op *op, tensor **out, tensor *self, tensor *other,

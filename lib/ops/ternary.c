@@ -32,12 +32,47 @@ static tensor_scalar least(enum tensor_dtype dtype)
 	return tensor_scalar_int(-greatest(dtype).i - 1);
 }
 
+static int bad_end(const struct tensor_op *op, const char *name, int64_t end,
+		   enum tensor_dtype dtype)
+{
+	return tensor_fail(EINVAL, "%s: %s is %lld, which no %s can be", op->schema.name, name,
+			   (long long)end, tensor_dtype_name(dtype));
+}
+
+int pointwise_clamp(const struct tensor_op *op, tensor **out, tensor *self,
+		    enum tensor_dtype dtype, tensor_scalar min, tensor_scalar max)
+{
+	const struct pointwise_arg arg = {.t = self};
+	struct pointwise_params params = {.a = least(dtype), .b = greatest(dtype)};
+
+	if (dtype_is_complex(dtype))
+		return kernel_no_dtype("clamp", dtype, "cpu");
+	if (dtype > TENSOR_I64) {
+		bool nan = (min.kind && isnan(scalar_double(min))) ||
+			   (max.kind && isnan(scalar_double(max)));
+
+		params.a = min.kind ? min : params.a;
+		params.b = max.kind ? max : params.b;
+		if (nan)
+			params.a = tensor_scalar_float(NAN);
+		return pointwise_nary(op, nan ? &loops_fill : &loops_clamp, out, &arg, 1, dtype,
+				      dtype, &params);
+	}
+	if (min.kind && scalar_int(min) > params.b.i)
+		return bad_end(op, "min", scalar_int(min), dtype);
+	if (max.kind && scalar_int(max) < params.a.i)
+		return bad_end(op, "max", scalar_int(max), dtype);
+	if (min.kind && scalar_int(min) > params.a.i)
+		params.a = tensor_scalar_int(scalar_int(min));
+	if (max.kind && scalar_int(max) < params.b.i)
+		params.b = tensor_scalar_int(scalar_int(max));
+	return pointwise_nary(op, &loops_clamp, out, &arg, 1, dtype, dtype, &params);
+}
+
 int front_clamp(const struct tensor_op *op, tensor **out, tensor *self, tensor_scalar min,
 		tensor_scalar max)
 {
 	struct pointwise_arg arg[3] = {{.t = self}};
-	struct pointwise_params params;
-	enum tensor_dtype common;
 	int n = 1;
 
 	if (min.kind)
@@ -47,16 +82,7 @@ int front_clamp(const struct tensor_op *op, tensor **out, tensor *self, tensor_s
 	if (n == 1)
 		return tensor_fail(EINVAL, "%s: at least one of min and max is needed",
 				   op->schema.name);
-	common = pointwise_common(arg, n);
-	if (dtype_is_complex(common))
-		return kernel_no_dtype("clamp", common, "cpu");
-	params.a = min.kind ? min : least(common);
-	params.b = max.kind ? max : greatest(common);
-	if (isnan(scalar_double(params.a)) || isnan(scalar_double(params.b)))
-		params.a = params.b = tensor_scalar_float(NAN);
-	if (isnan(scalar_double(params.a)))
-		return pointwise_nary(op, &loops_fill, out, arg, 1, common, common, &params);
-	return pointwise_nary(op, &loops_clamp, out, arg, 1, common, common, &params);
+	return pointwise_clamp(op, out, self, pointwise_common(arg, n), min, max);
 }
 
 int front_clamp_tensor(const struct tensor_op *op, tensor **out, tensor *self, tensor *min,
@@ -127,12 +153,45 @@ static int fill_masked(const struct tensor_op *op, tensor **out, tensor *self, t
 	return pointwise_nary(op, &loops_where, out, arg, 3, self->dtype, self->dtype, NULL);
 }
 
+/* The greatest finite number, as halves have it too. */
+static double greatest_finite(enum tensor_dtype dtype)
+{
+	switch (dtype_real(dtype)) {
+	case TENSOR_F16:
+		return 65504;
+	case TENSOR_BF16:
+		return 0x1.fep127;
+	case TENSOR_F32:
+		return FLT_MAX;
+	default:
+		return DBL_MAX;
+	}
+}
+
+/* Not so large that nothing near it can be stored. */
+static bool fits(tensor_scalar s, enum tensor_dtype dtype)
+{
+	double v = scalar_double(s);
+
+	if (dtype == TENSOR_BOOL)
+		return true;
+	if (dtype > TENSOR_I64)
+		return !isfinite(v) || fabs(v) <= greatest_finite(dtype);
+	if (s.kind <= TENSOR_SCALAR_INT)
+		return s.i >= least(dtype).i && s.i <= greatest(dtype).i;
+	return v > (double)least(dtype).i - 1 && v < (double)greatest(dtype).i + 1;
+}
+
 int front_masked_fill(const struct tensor_op *op, tensor **out, tensor *self, tensor *mask,
 		      tensor_scalar value)
 {
 	if (value.kind == TENSOR_SCALAR_COMPLEX && !dtype_is_complex(self->dtype))
 		return tensor_fail(EINVAL, "%s: a complex value does not go into %s",
 				   op->schema.name, tensor_dtype_name(self->dtype));
+	if (!fits(value, self->dtype))
+		return tensor_fail(EINVAL, "%s: the value %g is beyond the range of %s",
+				   op->schema.name, scalar_double(value),
+				   tensor_dtype_name(self->dtype));
 	return fill_masked(op, out, self, mask, (struct pointwise_arg){.s = value});
 }
 
@@ -205,21 +264,6 @@ int front_addcdiv(const struct tensor_op *op, tensor **out, tensor *self, tensor
 }
 
 /* ---- nan_to_num ------------------------------------------------------------------------------------ */
-
-/* The greatest finite number, as halves have it too. */
-static double greatest_finite(enum tensor_dtype dtype)
-{
-	switch (dtype_real(dtype)) {
-	case TENSOR_F16:
-		return 65504;
-	case TENSOR_BF16:
-		return 0x1.fep127;
-	case TENSOR_F32:
-		return FLT_MAX;
-	default:
-		return DBL_MAX;
-	}
-}
 
 int front_nan_to_num(const struct tensor_op *op, tensor **out, tensor *self, double nan,
 		     double posinf, double neginf)

@@ -72,7 +72,7 @@ LOOP_2(softplus_backward, SOFT, F(softplus_grad)(x, y, beta, threshold))
 #undef SOFT
 
 LOOP_1(log_sigmoid, (void)params,
-       F(select)(x > 0, x * 0, x) - F(log1p)(F(exp)(F(negative_size)(x))))
+       F(select)(x > 0, (V){0}, x) - F(log1p)(F(exp)(F(negative_size)(x))))
 /* The buffer that the gradient reads. */
 LOOP_1(log_sigmoid_buffer, (void)params, F(exp)(F(negative_size)(x)))
 

@@ -2,6 +2,8 @@
 /* Arithmetic of two operands: add, sub, mul, div; neg. Integers wrap. */
 #include "cpu.h"
 
+#include <math.h>
+
 #define ARITH(d, T, D)                                                                            \
 	BINARY_LOOP(add_##d, T, T, (T)(x + y))                                                    \
 	BINARY_LOOP(sub_##d, T, T, (T)(x - y))                                                    \
@@ -14,8 +16,11 @@ BINARY_LOOP(add_bool, uint8_t, uint8_t, x | y)
 BINARY_LOOP(mul_bool, uint8_t, uint8_t, x &y)
 BINARY_LOOP(div_f32, float, float, x / y)
 BINARY_LOOP(div_f64, double, double, x / y)
-BINARY_LOOP(div_c64, float complex, float complex, x / y)
-BINARY_LOOP(div_c128, double complex, double complex, x / y)
+/* By zero each part is divided on its own. */
+BINARY_LOOP(div_c64, float complex, float complex,
+	    y == 0 ? CMPLXF(crealf(x) / fabsf(crealf(y)), cimagf(x) / fabsf(crealf(y))) : x / y)
+BINARY_LOOP(div_c128, double complex, double complex,
+	    y == 0 ? CMPLX(creal(x) / fabs(creal(y)), cimag(x) / fabs(creal(y))) : x / y)
 
 #define ALPHA_INT(d, T, D)                                                                        \
 	BINARY_LOOP_WITH(add_alpha_##d, T, T,                                                     \
@@ -29,6 +34,9 @@ BINARY_LOOP(div_c128, double complex, double complex, x / y)
 	BINARY_LOOP_WITH(add_alpha_##d, T, T,                                                     \
 			 tensor_scalar s = ((const struct pointwise_params *)params)->a;          \
 			 T alpha = (T)CMPLX(scalar_double(s), scalar_imag(s)), x + alpha * y)
+BINARY_LOOP_WITH(add_alpha_bool, uint8_t, uint8_t,
+		 uint8_t alpha = scalar_int(((const struct pointwise_params *)params)->a) != 0,
+		 x | (alpha & y))
 DTYPES_INT(ALPHA_INT)
 DTYPES_FLOAT(ALPHA_FLOAT)
 DTYPES_COMPLEX(ALPHA_COMPLEX)
@@ -43,7 +51,7 @@ DTYPES_COMPLEX(ALPHA_COMPLEX)
 #define NUMBERS(X)     DTYPES_NUMBER(X) DTYPES_COMPLEX(X)
 
 POINTWISE(add, NUMBERS(ADD)[TENSOR_BOOL] = add_bool)
-POINTWISE(add_alpha, NUMBERS(ALPHA))
+POINTWISE(add_alpha, NUMBERS(ALPHA)[TENSOR_BOOL] = add_alpha_bool)
 POINTWISE(sub, NUMBERS(SUB))
 POINTWISE(mul, NUMBERS(MUL)[TENSOR_BOOL] = mul_bool)
 POINTWISE(div, DTYPES_FLOAT(DIV) DTYPES_COMPLEX(DIV))

@@ -46,7 +46,8 @@ BINARY_FLOAT(div_trunc, trunc(x / y))
                                                                                                   \
 		whole += q - whole > (T)0.5 ? 1 : 0;                                              \
 		whole = q != 0 ? whole : copysign((T)0, x / y);                                   \
-		return y == 0 ? x / y : whole;                                                    \
+		/* SLEEF's fmod() gives up on a divisor that is zero or nearly so. */             \
+		return (y == 0) | ((m != m) & (fabs(x) + fabs(y) < INFINITY)) ? x / y : whole;    \
 	}                                                                                         \
 	static inline T remainder_of_##T(T x, T y, T m)                                           \
 	{                                                                                         \

@@ -8,7 +8,20 @@ VEC_SLEEF_1(exp2)
 VEC_SLEEF_1(expm1)
 VEC_SLEEF_1(log2)
 VEC_SLEEF_1(log10)
-VEC_SLEEF_1(log1p)
+/* SLEEF's overflows near the end of the range, where the 1 is nothing. */
+static inline vec_f32 log1p_v32(vec_f32 x)
+{
+	vec_f32 small = vec_select_f32(x > 1e10f, (vec_f32){0}, x);
+
+	return vec_select_f32(x > 1e10f, log_v32(x), (vec_f32)SLEEF_F32(log1p)((sleef_f32)small));
+}
+
+static inline vec_f64 log1p_v64(vec_f64 x)
+{
+	vec_f64 small = vec_select_f64(x > 1e20, (vec_f64){0}, x);
+
+	return vec_select_f64(x > 1e20, log_v64(x), (vec_f64)SLEEF_F64(log1p)((sleef_f64)small));
+}
 VEC_SLEEF_1(tanh)
 
 static inline vec_f32 sigmoid_v32(vec_f32 x)
@@ -71,13 +84,17 @@ UNARY_LOOP(log1p_c64, float complex, float complex, log1p_complex_f(x))
 UNARY_LOOP(log1p_c128, double complex, double complex, log1p_complex_d(x))
 POINTWISE(log1p, AT_FLOAT(log1p), AT_COMPLEX(log1p))
 
-#define PLAIN(f, EXPR)                                                                            \
-	UNARY_FLOAT(f, EXPR)                                                                      \
-	UNARY_COMPLEX(f, EXPR)                                                                    \
-	POINTWISE(f, AT_FLOAT(f), AT_COMPLEX(f))
-PLAIN(sqrt, sqrt(x))
-PLAIN(rsqrt, 1 / sqrt(x))
-PLAIN(reciprocal, 1 / x)
+UNARY_FLOAT(sqrt, sqrt(x))
+UNARY_COMPLEX(sqrt, sqrt(x))
+POINTWISE(sqrt, AT_FLOAT(sqrt), AT_COMPLEX(sqrt))
+UNARY_FLOAT(rsqrt, 1 / sqrt(x))
+UNARY_COMPLEX(rsqrt, x == 0 ? CMPLX(INFINITY, NAN) : 1 / sqrt(x))
+POINTWISE(rsqrt, AT_FLOAT(rsqrt), AT_COMPLEX(rsqrt))
+
+/* As division does it: a zero makes an infinity. */
+UNARY_FLOAT(reciprocal, 1 / x)
+UNARY_COMPLEX(reciprocal, x == 0 ? CMPLX(INFINITY, NAN) : 1 / x)
+POINTWISE(reciprocal, AT_FLOAT(reciprocal), AT_COMPLEX(reciprocal))
 
 CPU_KERNELS(K(exp), K(exp2), K(expm1), K(log), K(log2), K(log10), K(log1p), K(tanh), K(sigmoid),
 	    K(sqrt), K(rsqrt), K(reciprocal))

@@ -11,8 +11,8 @@ POINTWISE(maximum, AT_INT(maximum), AT_FLOAT(maximum), [TENSOR_BOOL] = maximum_u
 POINTWISE(minimum, AT_INT(minimum), AT_FLOAT(minimum), [TENSOR_BOOL] = minimum_u8)
 
 /* NaN loses. */
-BINARY_FLOAT(fmax, (x > y) | (y != y) ? x : y)
-BINARY_FLOAT(fmin, (x < y) | (y != y) ? x : y)
+BINARY_FLOAT(fmax, (x >= y) | (y != y) ? x : y)
+BINARY_FLOAT(fmin, (x <= y) | (y != y) ? x : y)
 POINTWISE(fmax, AT_INT(maximum), AT_FLOAT(fmax), [TENSOR_BOOL] = maximum_u8)
 POINTWISE(fmin, AT_INT(minimum), AT_FLOAT(fmin), [TENSOR_BOOL] = minimum_u8)
 

@@ -24,7 +24,7 @@ DTYPES_INT(POWER)
 
 VEC_SLEEF_2(pow)
 VEC_BINARY(pow, pow)
-BINARY_COMPLEX(pow, y == 0 ? 1 : pow(x, y))
+BINARY_COMPLEX(pow, (y == 0) & (x - x == 0) ? 1 : pow(x, y))
 POINTWISE(pow, AT_INT(pow), AT_FLOAT(pow), AT_COMPLEX(pow))
 
 UNARY_BITS(cube, x *x *x)

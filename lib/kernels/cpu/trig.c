@@ -6,6 +6,8 @@
 
 #define TRIG(f)                                                                                   \
 	VEC_SLEEF_1(f)                                                                            \
+	TRIG_OF(f)
+#define TRIG_OF(f)                                                                                \
 	VEC_UNARY(f, f)                                                                           \
 	UNARY_COMPLEX(f, f(x))                                                                    \
 	POINTWISE(f, AT_FLOAT(f), AT_COMPLEX(f))
@@ -18,9 +20,42 @@ TRIG(acos)
 TRIG(atan)
 TRIG(sinh)
 TRIG(cosh)
-TRIG(asinh)
-TRIG(acosh)
 TRIG(atanh)
+
+/* SLEEF's square x and overflow. Where the 1 under the root is nothing they are log(2 x). */
+static inline vec_f32 far_v32(vec_f32 size)
+{
+	return log_v32(size) + (float)M_LN2;
+}
+
+static inline vec_f64 far_v64(vec_f64 size)
+{
+	return log_v64(size) + M_LN2;
+}
+
+#define INVERSE_HYPERBOLIC(d, V)                                                                  \
+	static inline V acosh_v##d(V x)                                                           \
+	{                                                                                         \
+		V near = vec_select_f##d(x > FAR, (V){0} + 1, x);                                 \
+                                                                                                  \
+		near = (V)SLEEF_F##d(acosh)((sleef_f##d)near);                                    \
+		return vec_select_f##d(x > FAR, far_v##d(x), near);                               \
+	}                                                                                         \
+                                                                                                  \
+	static inline V asinh_v##d(V x)                                                           \
+	{                                                                                         \
+		V size = vec_select_f##d(x < 0, -x, x);                                           \
+		V near = vec_select_f##d(size > FAR, (V){0}, x), far = far_v##d(size);            \
+                                                                                                  \
+		near = (V)SLEEF_F##d(asinh)((sleef_f##d)near);                                    \
+		far = vec_select_f##d(x < 0, -far, far);                                          \
+		return vec_select_f##d(size > FAR, far, near);                                    \
+	}
+#define FAR 1e8f
+INVERSE_HYPERBOLIC(32, vec_f32)
+INVERSE_HYPERBOLIC(64, vec_f64)
+TRIG_OF(acosh)
+TRIG_OF(asinh)
 
 VEC_SLEEF_2(atan2)
 VEC_BINARY(atan2, atan2)
