@@ -154,3 +154,21 @@ tensor *group_norm_weight_backward(tensor *grad, tensor *input, tensor *mean, te
 					TENSOR_INTS(2, 3), eps, &scale));
 	return tensor_reshape(tensor_sum_dim(product, TENSOR_INTS(0, 3), false), TENSOR_INTS(C));
 }
+
+/* ---- losses -------------------------------------------------------------------------- */
+
+/* log(1 - x) - log(x), both of at least -100 */
+tensor *bce_target_backward(tensor *grad, tensor *self, tensor *target, tensor *weight,
+			    int64_t reduction)
+{
+	enum tensor_dtype wide = dtype_wide(self->dtype);
+	tensor *x = as_dtype(self, wide), *slope;
+
+	slope = tensor_sub(tensor_clamp_min(tensor_log1p(tensor_neg(x)), number(-100)),
+			   tensor_clamp_min(tensor_log(x), number(-100)));
+	if (given(weight))
+		slope = tensor_mul(slope, weight);
+	if (reduction == 1)
+		slope = tensor_div_scalar(slope, number((double)self->numel));
+	return as_dtype(tensor_mul(slope, as_dtype(grad, wide)), target->dtype);
+}

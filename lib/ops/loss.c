@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* Losses over classes: the front of nll_loss and its gradient; nll_loss and cross_entropy. */
-#include "front.h"
+/* Losses over classes: the front of nll_loss and its gradient. Kernels see the halves as f32. */
+#include "norm.h"
 
 static int check_weight(const struct tensor_op *op, const tensor *self, const tensor *weight)
 {
@@ -46,21 +46,29 @@ int front_nll_loss(const struct tensor_op *op, tensor **output, tensor **total_w
 		   int64_t ignore_index)
 {
 	nll_loss_kernel fn = (nll_loss_kernel)op_loop(op, op->loops, self);
+	tensor *x, *w;
 	int err;
 
 	if (!fn || check_loss(op, self, target, weight, reduction) < 0)
 		return error_code();
-	*output = tensor_new_like(self, target->sizes, reduction == LOSS_NONE ? target->ndim : 0);
-	*total_weight = *output ? tensor_new_like(self, NULL, 0) : NULL;
-	err = *total_weight ? fn(*output, *total_weight, self, target, weight,
-				 (enum loss_reduction)reduction, ignore_index) :
-			      error_code();
-	if (!err)
+	x = front_wide(self);
+	w = weight ? front_wide(weight) : NULL;
+	*output = x ? tensor_new_like(x, target->sizes, reduction == LOSS_NONE ? target->ndim : 0) : NULL;
+	*total_weight = x ? tensor_new_like(x, NULL, 0) : NULL;
+	err = *output && *total_weight && !w == !weight ?
+		      fn(*output, *total_weight, x, target, w, (enum loss_reduction)reduction,
+			 ignore_index) :
+		      error_code();
+	tensor_put(x);
+	tensor_put(w);
+	*output = norm_result(*output, self->dtype);
+	*total_weight = norm_result(*total_weight, self->dtype);
+	if (!err && *output && *total_weight)
 		return 0;
 	tensor_put(*output);
 	tensor_put(*total_weight);
 	*output = *total_weight = NULL;
-	return err;
+	return err ? err : error_code();
 }
 
 static int check_gradient(const struct tensor_op *op, const tensor *self, const tensor *grad,
@@ -90,42 +98,22 @@ int front_nll_loss_backward(const struct tensor_op *op, tensor **out, tensor *gr
 {
 	nll_loss_backward_kernel fn = (nll_loss_backward_kernel)op_loop(op, op->loops, self);
 	const tensor *inputs[] = {self};
+	tensor *grad, *w, *total;
 	struct front_out o;
+	int err;
 
 	if (!fn || check_loss(op, self, target, weight, reduction) < 0 ||
 	    check_gradient(op, self, grad_output, target, reduction, total_weight) < 0 ||
-	    front_begin(op, &o, *out, self->dtype, self->sizes, self->ndim, inputs, 1) < 0)
+	    front_begin_wide(op, &o, *out, self->dtype, self->sizes, self->ndim, inputs, 1) < 0)
 		return error_code();
-	return front_end(op, &o, out,
-			 fn(o.t, grad_output, target, weight, (enum loss_reduction)reduction,
-			    ignore_index, total_weight));
-}
-
-tensor *composite_nll_loss(tensor *self, tensor *target, tensor *weight, int64_t reduction,
-			   int64_t ignore_index)
-{
-	tensor *output, *total_weight;
-
-	if (call_nll_loss_forward(self, target, weight, reduction, ignore_index, &output,
-				  &total_weight) < 0)
-		return NULL;
-	tensor_put(total_weight);
-	return output;
-}
-
-tensor *composite_cross_entropy(tensor *self, tensor *target, tensor *weight, int64_t reduction,
-				int64_t ignore_index)
-{
-	tensor *log_probabilities, *loss;
-
-	if (self->ndim < 1 || self->ndim > 2)
-		return tensor_fail_null(EINVAL,
-					"cross_entropy: self must have shape [n, c] or [c], got %s",
-					SHAPE_STR(self));
-	log_probabilities = call_log_softmax_int(self, self->ndim - 1, TENSOR_DTYPE_NONE);
-	if (!log_probabilities)
-		return NULL;
-	loss = composite_nll_loss(log_probabilities, target, weight, reduction, ignore_index);
-	tensor_put(log_probabilities);
-	return loss;
+	grad = front_wide(grad_output);
+	w = weight ? front_wide(weight) : NULL;
+	total = front_wide(total_weight);
+	err = grad && total && !w == !weight ?
+		      fn(o.t, grad, target, w, (enum loss_reduction)reduction, ignore_index, total) :
+		      error_code();
+	tensor_put(grad);
+	tensor_put(w);
+	tensor_put(total);
+	return front_end(op, &o, out, err);
 }

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR MIT
+/* Losses of pairs and of classes: numbers worked out by hand, and their derivatives. */
+#include "formulas.h"
+
+enum { NONE, MEAN, SUM };
+
+static tensor *numbers(tensor_ints shape, ...)
+{
+	double v[16];
+	int64_t n = 1;
+	va_list list;
+
+	for (int64_t i = 0; i < shape.len; i++)
+		n *= shape.data[i];
+	va_start(list, shape);
+	for (int64_t i = 0; i < n; i++)
+		v[i] = va_arg(list, double);
+	va_end(list);
+	return ok(tensor_from_data(v, shape, F64));
+}
+
+static void losses_of_pairs(void **state)
+{
+	tensor_scope {
+		tensor *x = numbers(TENSOR_INTS(3), 0., 1., -2.), *y = numbers(TENSOR_INTS(3), 0.5, 1., 1.);
+		tensor *p = numbers(TENSOR_INTS(2), 0., 0.25), *q = numbers(TENSOR_INTS(2), 1., 0.);
+
+		assert_values(tensor_mse_loss(x, y, NONE), 0, 0.25, 0, 9);
+		assert_values(tensor_mse_loss(x, y, SUM), 0, 9.25);
+		assert_values(tensor_mse_loss(x, y, MEAN), 1e-15, 9.25 / 3);
+		assert_values(tensor_mse_loss_backward(numbers(TENSOR_INTS(1), 3.), x, y, MEAN), 1e-15, -1,
+			      0, -6);
+		assert_values(tensor_l1_loss(x, y, NONE), 0, 0.5, 0, 3);
+		assert_values(tensor_smooth_l1_loss(x, y, NONE, 2.0), 0, 0.0625, 0, 2);
+		assert_values(tensor_huber_loss(x, y, NONE, 2.0), 0, 0.125, 0, 4);
+		assert_values(tensor_binary_cross_entropy(p, q, tensor_none, NONE), 1e-15, 100, -log(0.75));
+		assert_values(tensor_binary_cross_entropy_with_logits(x, y, tensor_none, tensor_none, NONE),
+			      1e-15, log(2), log1p(exp(-1)), 2 + log1p(exp(-2)));
+		assert_values(tensor_kl_div(x, numbers(TENSOR_INTS(3), 0., 1., 2.), NONE), 1e-15, 0, -1,
+			      2 * (log(2) + 2));
+	}
+}
+
+static void halves_are_rounded_once(void **state)
+{
+	tensor_scope {
+		tensor *x = ok(tensor_full(TENSOR_INTS(1000), S(0.1), TENSOR_OPTIONS(.dtype = TENSOR_BF16)));
+		tensor *zero = ok(tensor_zeros_like(x, TENSOR_OPTIONS(0)));
+
+		/* 0.1 is 0.10009765625 here, its square times 1000 lies between 10 and 10.0625 */
+		assert_values(tensor_mse_loss(x, zero, SUM), 0, 10);
+	}
+}
+
+static void cross_entropy_of_any_rank(void **state)
+{
+	tensor_scope {
+		tensor *x = iota(0, TENSOR_INTS(2, 3, 2)), *rows, *t, *loss;
+		const int64_t classes[] = {0, 2, 1, -100};
+
+		t = ok(tensor_from_data(classes, TENSOR_INTS(2, 2), I64));
+		rows = tensor_reshape(tensor_transpose(x, 1, 2), TENSOR_INTS(4, 3));
+		loss = ok(tensor_cross_entropy_loss(x, t, tensor_none, MEAN, -100, 0));
+		assert_shape(ok(tensor_cross_entropy_loss(x, t, tensor_none, NONE, -100, 0)), 2, 2);
+		assert_values(tensor_sub(loss, tensor_cross_entropy(rows, tensor_reshape(t, TENSOR_INTS(4)))),
+			      0, 0);
+		assert_values(tensor_cross_entropy_loss(iota(0, TENSOR_INTS(3)), ok(tensor_select(
+							tensor_select(t, 0, 0), 0, 1)),
+							tensor_none, MEAN, -100, 0),
+			      1e-6, log(1 + exp(-1) + exp(-2)));
+	}
+}
+
+static void smoothing_is_a_mixture_with_equal_probabilities(void **state)
+{
+	tensor_scope {
+		tensor *x = numbers(TENSOR_INTS(2, 3), 0.3, -1., 2., 1., 0.5, 0.);
+		tensor *w = numbers(TENSOR_INTS(3), 1., 2., 0.5);
+		tensor *p = numbers(TENSOR_INTS(2, 3), 0., 0., 1., 0., 1., 0.);
+		const int64_t classes[] = {2, 1};
+		tensor *t = ok(tensor_from_data(classes, TENSOR_INTS(2), I64));
+
+		for (int r = 0; r < 3; r += 2)
+			assert_values(tensor_sum(tensor_abs(tensor_sub(
+					      tensor_cross_entropy_loss(x, t, w, r, -100, 0.2),
+					      tensor_cross_entropy_loss(x, p, w, r, -100, 0.2)))),
+				      1e-14, 0);
+	}
+}
+
+static void what_does_not_fit_is_refused(void **state)
+{
+	tensor_scope {
+		tensor *x = numbers(TENSOR_INTS(2), 0.5, 1.5), *y = numbers(TENSOR_INTS(1), 0.5);
+
+		assert_fails(tensor_binary_cross_entropy(x, x, tensor_none, MEAN) == NULL, EINVAL,
+			     "within 0 and 1");
+		assert_fails(tensor_binary_cross_entropy(x, y, tensor_none, MEAN) == NULL, EINVAL,
+			     "target must have self's shape [2]");
+		assert_fails(tensor_mse_loss(x, y, 3) == NULL, EINVAL, "reduction must be 0");
+		assert_fails(tensor_huber_loss(x, y, MEAN, 0) == NULL, EINVAL, "delta must be positive");
+		assert_fails(tensor_smooth_l1_loss(x, y, MEAN, -1) == NULL, EINVAL, "must not be negative");
+		assert_fails(tensor_cross_entropy_loss(x, y, tensor_none, MEAN, -100, 0) == NULL, EINVAL,
+			     "target");
+		assert_fails(tensor_cross_entropy_loss(x, x, tensor_none, MEAN, -100, 2) == NULL, EINVAL,
+			     "label_smoothing");
+	}
+}
+
+static tensor *classes(void)
+{
+	const int64_t v[] = {1, 0, 2, -100};
+
+	return tensor_from_data(v, TENSOR_INTS(2, 2), I64);
+}
+
+CASE(fn_mse, tensor_mse_loss(a, b, MEAN))
+CASE(fn_mse_backward, tensor_mse_loss_backward(a, b, c, NONE))
+CASE(fn_l1, tensor_l1_loss(a, b, NONE))
+CASE(fn_smooth, tensor_smooth_l1_loss(a, b, NONE, 0.7))
+CASE(fn_huber, tensor_huber_loss(a, b, SUM, 0.7))
+CASE(fn_bce, tensor_binary_cross_entropy(a, b, numbers(TENSOR_INTS(3), 0.5, 1., 2.), MEAN))
+CASE(fn_logits, tensor_binary_cross_entropy_with_logits(a, b, tensor_none, c, SUM))
+CASE(fn_kl, tensor_kl_div(a, b, MEAN))
+CASE(fn_margin, tensor_soft_margin_loss(a, b, MEAN))
+CASE(fn_entropy, tensor_cross_entropy_loss(a, classes(), tensor_none, MEAN, -100, 0.1))
+CASE(fn_mixture, tensor_cross_entropy_loss(a, b, tensor_none, NONE, -100, 0.1))
+CASE(fn_nll, tensor_nll_loss_nd(a, classes(), tensor_none, MEAN, -100))
+
+static const struct formula formulas[] = {
+	ROW(mse, 2, IN(1, 0, 2, 3), IN(1, 0, 3)),
+	ROW(mse_backward, 3, IN(1, 0, 2, 3), IN(1, 0, 2, 3), IN(1, 0, 2, 3)),
+	ROW(l1, 2, IN(1, 0, 2, 3), IN(1, 0, 2, 3)),
+	ROW(smooth, 2, IN(1, 0, 2, 3), IN(1, 0, 2, 3)),
+	ROW(huber, 2, IN(1, 0, 2, 3), IN(1, 0, 2, 3)),
+	ROW(bce, 2, IN(0.4, 0.5, 2, 3), IN(0.3, 0.5, 2, 3)),
+	ROW(logits, 3, IN(1, 0, 2, 3), IN(0.3, 0.5, 2, 3), IN(0.5, 1, 3)),
+	ROW(kl, 2, IN(1, 0, 2, 3), IN(0.3, 0.5, 2, 3)),
+	ROW(margin, 2, IN(1, 0, 2, 3), IN(1, 0, 2, 3)),
+	ROW(entropy, 1, IN(1, 0, 2, 3, 2)),
+	ROW(mixture, 2, IN(1, 0, 2, 3), IN(0.3, 0.5, 2, 3)),
+	ROW(nll, 1, IN(1, 0, 2, 3, 2)),
+};
+
+FORMULA_TESTS
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(losses_of_pairs),
+		cmocka_unit_test(halves_are_rounded_once),
+		cmocka_unit_test(cross_entropy_of_any_rank),
+		cmocka_unit_test(smoothing_is_a_mixture_with_equal_probabilities),
+		cmocka_unit_test(what_does_not_fit_is_refused),
+		cmocka_unit_test(every_formula_agrees_with_differences),
+		cmocka_unit_test(every_formula_is_differentiable_again),
+	};
+
+	return cmocka_run_group_tests_name("pointwise_loss", tests, NULL, NULL);
+}
