@@ -39,11 +39,11 @@ bool broadcasts_to(const tensor *t, const int64_t *sizes, int ndim)
 
 /* ---- set-up ---------------------------------------------------------------------------------- */
 
-/* All operands contiguous and of op[0]'s shape, or single elements: one dimension. */
+/* All operands contiguous and as many elements as op[0], which makes their shapes the same but for
+ * dimensions of size 1, or single elements: one dimension. */
 static bool build_flat(struct tensor_iter *it, const tensor *const *op, int nops)
 {
-	/* A single element has any stride; the contiguous form of a loop is the best one. */
-	bool single = it->numel == 1;
+	int64_t numel = it->numel;
 
 	if (!op[0]->contiguous)
 		return false;
@@ -51,17 +51,18 @@ static bool build_flat(struct tensor_iter *it, const tensor *const *op, int nops
 		const tensor *t = op[i];
 
 		it->strides[i][0] = 0;
-		it->type[i] = t ? t->dtype : dtype_wide(it->dtype);
 		if (!t)
 			continue;
 		it->data[i] = t->data;
-		if (single || t->numel != 1)
-			it->strides[i][0] = (int64_t)itemsize(t);
-		if (i && t->numel != 1 && !(t->contiguous && sizes_equal(t, op[0])))
+		it->uniform &= !i || t->dtype == it->dtype;
+		/* A single element has any stride; the contiguous form of a loop is the best one. */
+		if (likely(t->numel == numel && t->contiguous))
+			it->strides[i][0] = dtype_sizes[t->dtype];
+		else if (t->numel != 1)
 			return false;
 	}
 	it->ndim = 1;
-	it->shape[0] = it->numel;
+	it->shape[0] = numel;
 	return true;
 }
 
@@ -80,9 +81,10 @@ static void fill_strides(struct tensor_iter *it, const tensor *const *op, int no
 			it->strides[i][d] = moves ? op[i]->strides[own] * (int64_t)itemsize(op[i])
 						  : 0;
 		}
-		it->type[i] = op[i] ? op[i]->dtype : dtype_wide(it->dtype);
-		if (op[i])
-			it->data[i] = op[i]->data;
+		if (!op[i])
+			continue;
+		it->data[i] = op[i]->data;
+		it->uniform &= !i || op[i]->dtype == it->dtype;
 	}
 }
 
@@ -156,7 +158,8 @@ void iter_build(struct tensor_iter *it, const tensor *const *op, int nops)
 	it->op = op;
 	it->nops = nops;
 	it->numel = op[0]->numel;
-	if (build_flat(it, op, nops))
+	it->uniform = true;
+	if (likely(build_flat(it, op, nops)))
 		return;
 	fill_strides(it, op, nops);
 	sort_dims(it);
@@ -223,6 +226,15 @@ void iter_run(const struct tensor_iter *it, iter_loop loop, const void *params)
 {
 	if (it->numel == 0)
 		return;
+	if (likely(it->ndim == 1 && it->numel <= ITER_GRAIN)) {
+		static const int64_t none[ITER_OPERANDS];
+		int64_t s0[ITER_OPERANDS];
+
+		for (int i = 0; i < it->nops; i++)
+			s0[i] = it->strides[i][0];
+		loop(it->data, s0, none, it->numel, 1, params);
+		return;
+	}
 	if (it->ndim <= 2 && it->numel <= ITER_GRAIN) {
 		int64_t s0[ITER_OPERANDS], s1[ITER_OPERANDS];
 
@@ -260,6 +272,34 @@ static void convert(iter_loop loop, char *to, int64_t to_stride, char *from, int
 	loop(data, s0, s1, n, 1, NULL);
 }
 
+/* An operand that becomes a half before it is computed in f32 is rounded to that first. */
+static unsigned rounded_to(const struct conversion *c, int i)
+{
+	unsigned half = c->it->dtype, have = iter_dtype(c->it, i);
+
+	if (dtype_wide(half) == half || c->want[i] != dtype_wide(half) || !c->it->op[i] || have == half)
+		return have;
+	return half;
+}
+
+/* One input into its block. */
+static void convert_input(const struct conversion *c, int i, char *block, char *from, int64_t s0,
+			  int64_t n)
+{
+	unsigned want = c->want[i], have = iter_dtype(c->it, i), via = rounded_to(c, i);
+	/* The second half of the block, which f32 leaves free. */
+	char *half = block + BLOCK * BLOCK_ITEM / 2;
+	int64_t step = s0 ? dtype_sizes[want] : 0;
+
+	n = s0 ? n : 1;
+	if (via != have) {
+		convert((*c->convert)[via][have], half, dtype_sizes[via], from, s0, n);
+		from = half;
+		s0 = dtype_sizes[via];
+	}
+	convert((*c->convert)[want][via], block, step, from, s0, n);
+}
+
 /* n elements of a row: inputs into blocks, the loop, the output out of its block. */
 static void convert_block(const struct conversion *c, char *const *row, const int64_t *s0,
 			  int64_t n)
@@ -269,7 +309,7 @@ static void convert_block(const struct conversion *c, char *const *row, const in
 	char *data[ITER_OPERANDS];
 
 	for (int i = c->it->nops - 1; i >= 0; i--) {
-		unsigned want = c->want[i], have = c->it->type[i];
+		unsigned want = c->want[i], have = iter_dtype(c->it, i);
 
 		data[i] = row[i];
 		stride[i] = s0[i];
@@ -278,12 +318,11 @@ static void convert_block(const struct conversion *c, char *const *row, const in
 		data[i] = block[i];
 		stride[i] = i && !s0[i] ? 0 : dtype_sizes[want];
 		if (i)
-			convert((*c->convert)[want][have], block[i], stride[i], row[i], s0[i],
-				s0[i] ? n : 1);
+			convert_input(c, i, block[i], row[i], s0[i], n);
 	}
 	c->loop(data, stride, s1, n, 1, c->params);
 	if (data[0] != row[0])
-		convert((*c->convert)[c->it->type[0]][c->want[0]], row[0], s0[0], block[0],
+		convert((*c->convert)[iter_dtype(c->it, 0)][c->want[0]], row[0], s0[0], block[0],
 			stride[0], n);
 }
 

@@ -18,7 +18,7 @@ struct tensor_iter {
 	int ndim, nops;
 	int64_t numel;
 	enum tensor_dtype dtype; /* in which the kernel computes: the inputs' */
-	uint8_t type[ITER_OPERANDS]; /* the operands' own dtypes */
+	bool uniform; /* all inputs are of that dtype */
 	char *data[ITER_OPERANDS];
 	/* As given to iter_build(), NULL for a number: for backends that must know the device.
 	 * Borrowed from the caller, who keeps it for as long as a kernel runs. */
@@ -39,6 +39,12 @@ typedef void (*iter_loop)(char *const *data, const int64_t *s0, const int64_t *s
 void iter_build(struct tensor_iter *it, const tensor *const *op, int nops);
 /* Runs the loop over everything, in parallel where that pays. */
 void iter_run(const struct tensor_iter *it, iter_loop loop, const void *params);
+
+/* Operand i's own dtype. */
+static inline unsigned iter_dtype(const struct tensor_iter *it, int i)
+{
+	return it->op[i] ? it->op[i]->dtype : dtype_wide(it->dtype);
+}
 
 /*
  * Runs a loop whose operands have the dtypes `want` over operands of other dtypes: what differs

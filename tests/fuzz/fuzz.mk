@@ -30,3 +30,19 @@ fuzz-kernel: $(FUZZ_BIN) | guest-deps
 	@tests/vm/tally fuzz-kernel $(FUZZ_RUN) --get /tmp/corpus:$(B)/results/corpus \
 		--get /tmp/corpus.bad:$(B)/results/corpus.bad -- suite fuzz; status=$$?; \
 	[ ! -s $(B)/results/corpus ] || cp $(B)/results/corpus $(FUZZ_CORPUS)/corpus; exit $$status
+
+# tests/fuzz/ops: operators against the same written plainly, in this process. In `make test` a small
+# run under the sanitizers; make fuzz-ops [CASES=1000000] [SEED=1] is the large one.
+
+CASES    ?= 1000000
+FUZZ_OPS := $(B)/tests/fuzz-ops
+
+$(FUZZ_OPS): $(wildcard tests/fuzz/ops/*.[ch]) $(LIB_SO) $(B)/libtensor.so
+	@mkdir -p $(@D)
+	$(call say,CC,$@)
+	$(Q)$(CC) $(CPPFLAGS_ALL) -std=gnu11 $(CFLAGS) $(WARN) $(SANITIZE) -o $@ $(filter %.c,$^) -L$(B) -ltensor \
+		-Wl,-rpath,$(abspath $(B)) -lm
+
+.PHONY: fuzz-ops
+fuzz-ops: $(FUZZ_OPS)
+	$(Q)$< --cases $(CASES) --seed $(SEED)

@@ -162,7 +162,7 @@ int CPU_NAME(pointwise_run_as)(const char *name, struct tensor_iter *it, iter_lo
 	if (unlikely(!loop))
 		return kernel_no_dtype(name, it->dtype, "cpu");
 	for (int i = 0; i < it->nops; i++)
-		same &= it->type[i] == want[i];
+		same &= iter_dtype(it, i) == want[i];
 	if (likely(same))
 		iter_run(it, loop, params);
 	else
@@ -173,9 +173,16 @@ int CPU_NAME(pointwise_run_as)(const char *name, struct tensor_iter *it, iter_lo
 int CPU_NAME(pointwise_run)(const char *name, struct tensor_iter *it, const iter_loop *loops,
 			    enum tensor_dtype result, const void *params)
 {
-	enum tensor_dtype dtype = loops[it->dtype] ? it->dtype : dtype_wide(it->dtype);
+	enum tensor_dtype dtype = it->dtype;
 	uint8_t want[ITER_OPERANDS];
 
+	if (likely(it->uniform && loops[dtype] &&
+		   it->op[0]->dtype == (result ? result : dtype))) {
+		iter_run(it, loops[dtype], params);
+		return 0;
+	}
+	if (!loops[dtype])
+		dtype = dtype_wide(dtype);
 	want[0] = result ? result : dtype;
 	for (int i = 1; i < it->nops; i++)
 		want[i] = dtype;
