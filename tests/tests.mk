@@ -20,9 +20,12 @@ test:
 	@tests/run-all $(B) test-unit=unit test-sanitize=sanitize test-golden=golden \
 		test-onnx=onnx test-shell=shell test-guest=guest-6.1 test-guest-library=guest-library
 
-unit: $(UNIT_BIN) $(TENSORSTAT)
+# The operators' fuzzer runs a small part of its cases here, see tests/fuzz/fuzz.mk.
+UNIT_RUN = $(UNIT_SRC:tests/unit/%.c=$(1)/tests/%) $(1)/tests/fuzz-ops
+
+unit: $(UNIT_BIN) $(B)/tests/fuzz-ops $(TENSORSTAT)
 test-unit: unit
-	$(Q)tests/run-unit $(B) unit $(UNIT_BIN)
+	$(Q)tests/run-unit $(B) unit $(call UNIT_RUN,$(B))
 
 test-shell: all
 	$(Q)tests/run-shell $(B) shell $(wildcard tests/shell/*.sh)
@@ -53,7 +56,7 @@ test-reference: $(REFERENCE)
 test-sanitize:
 	$(Q)$(MAKE) -j$$(nproc) B=build/asan SANITIZE="-fsanitize=address,undefined -fno-sanitize-recover=all" \
 		CFLAGS="-O1 -g" unit
-	$(Q)tests/run-unit build sanitize $(patsubst tests/unit/%.c,build/asan/tests/%,$(UNIT_SRC))
+	$(Q)tests/run-unit build sanitize $(call UNIT_RUN,build/asan)
 
 # The library's tests that meet the module, and the whole programs, as programs of the guest's suite.
 GUEST_LIB := test_share test_channel test_share_hostile test_storage test_tensorstat test_tensorstat_tools test_autograd test_autograd_history
