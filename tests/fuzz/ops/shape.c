@@ -409,7 +409,8 @@ static void make_mm(struct call *c)
 		out->v[i] = plain_is_integral(d) ? plain_round(plain_int(sum.i), TENSOR_I64, d) :
 						   plain_round(sum, TENSOR_C128, d);
 	}
-	out->slack = plain_is_integral(d) ? 0 : 8;
+	/* What overflows on the way to f32 has no one right result. */
+	out->slack = plain_is_integral(d) ? 0 : most > 1e37 ? INFINITY : 8;
 	out->size = most;
 }
 
