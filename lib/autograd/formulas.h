@@ -83,6 +83,9 @@ tensor *cummax_backward(tensor *grad, tensor_ints sizes, tensor *indices, int64_
 /* The gradient of what was gathered by indices along dim. */
 tensor *gathered_backward(tensor *grad, tensor_ints sizes, tensor *indices, int64_t dim);
 
+/* eigh_formulas.c */
+tensor *eigh_backward(tensor *const *grads, tensor *w, tensor *v);
+
 tensor *softmax_double_backward(tensor *grad, tensor *grad_output, tensor *output, int64_t dim);
 tensor *log_softmax_double_backward(tensor *grad, tensor *output, int64_t dim);
 

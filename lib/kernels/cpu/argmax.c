@@ -29,6 +29,8 @@ struct finder {
 		     int64_t cols, int64_t col_stride, int64_t from);
 	/* Of results for earlier and later positions, the earlier stands unless it is less. */
 	void (*combine)(void *best, int64_t *at, const void *best2, const int64_t *at2, int64_t n);
+	/* Of results for q runs of cols columns, positions mixed, the best of each column. */
+	void (*fold)(void *best, int64_t *at, int64_t cols, int64_t q);
 };
 
 /* OP: what one element is that stands before another. I: an integer as wide as T where there is
@@ -165,7 +167,23 @@ struct finder {
 		}                                                                                 \
 	}                                                                                         \
                                                                                                   \
-	static const struct finder NAME = {sizeof(T), NAME##_line, NAME##_rows, NAME##_combine};
+	static void NAME##_fold(void *best, int64_t *at, int64_t cols, int64_t q)                 \
+	{                                                                                         \
+		T *b = best;                                                                      \
+                                                                                                  \
+		for (int64_t i = cols; i < cols * q; i++) {                                       \
+			int64_t c = i % cols;                                                     \
+			bool tie = !NAME##_less(b[i], b[c]) && at[i] < at[c];                     \
+                                                                                                  \
+			if (NAME##_less(b[c], b[i]) || tie) {                                     \
+				b[c] = b[i];                                                      \
+				at[c] = at[i];                                                    \
+			}                                                                         \
+		}                                                                                 \
+	}                                                                                         \
+                                                                                                  \
+	static const struct finder NAME = {sizeof(T), NAME##_line, NAME##_rows, NAME##_combine,   \
+					   NAME##_fold};
 
 #define GREATEST(d, T, I) FINDER(greatest_##d, T, I, >)
 #define LEAST(d, T, I)	  FINDER(least_##d, T, I, <)
@@ -201,6 +219,27 @@ static void store(const struct job *j, char *const *data, const char *best, cons
 		memcpy(data[2] + i * kept->stride[2][0], best + i * j->f->size, j->f->size);
 }
 
+/* Rows of a few columns that lie one after the other: many rows are taken as one. */
+static void find_narrow(const struct finder *f, void *best, int64_t *at, const char *p,
+			int64_t rows, int64_t cols, int64_t from)
+{
+	int64_t q = LANES / cols, stride = cols * (int64_t)f->size, whole = rows / q;
+	_Alignas(64) char many[LANES * 8], rest[LANES * 8];
+	int64_t many_at[LANES], rest_at[LANES];
+
+	f->rows(many, many_at, p, whole, q * stride, q * cols, (int64_t)f->size, 0);
+	for (int64_t i = 0; i < q * cols; i++)
+		many_at[i] = from + many_at[i] * q + i / cols;
+	f->fold(many, many_at, cols, q);
+	if (rows > whole * q) {
+		f->rows(rest, rest_at, p + whole * q * stride, rows - whole * q, stride, cols,
+			(int64_t)f->size, from + whole * q);
+		f->combine(many, many_at, rest, rest_at, cols);
+	}
+	memcpy(best, many, cols * f->size);
+	memcpy(at, many_at, cols * sizeof(*at));
+}
+
 /* n neighbouring outputs of one run of the innermost kept dimension, from number `first` on. */
 static void find_outputs(const struct job *j, int64_t part, int64_t first, int64_t n)
 {
@@ -219,7 +258,10 @@ static void find_outputs(const struct job *j, int64_t part, int64_t first, int64
 		best = j->best + (part * t->kept.count + first) * j->f->size;
 		at = j->at + part * t->kept.count + first;
 	}
-	if (j->by_rows)
+	if (j->by_rows && n <= LANES / 4 && len >= LANES && ks == (int64_t)j->f->size &&
+	    step == n * ks)
+		find_narrow(j->f, best, at, data[1], len, n, from);
+	else if (j->by_rows)
 		j->f->rows(best, at, data[1], len, step, n, ks, from);
 	else
 		for (int64_t i = 0; i < n; i++)

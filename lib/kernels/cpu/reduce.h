@@ -122,17 +122,25 @@ int CPU_NAME(reduce)(const struct reduction *what, tensor *out, const tensor *se
 					    *(const T *)(p + 6 * s), *(const T *)(p + 7 * s)));   \
 	}                                                                                         \
                                                                                                   \
+	/* In steps that the compiler knows the length of. */                                     \
+	static inline __attribute__((always_inline)) void NAME##_fold(A *lane, int64_t half)      \
+	{                                                                                         \
+		for (int64_t k = 0; k < half; k++)                                                \
+			lane[k] = NAME##_op(lane[k], lane[k + half]);                             \
+	}                                                                                         \
+                                                                                                  \
 	static void NAME##_line(void *acc, const char *p, int64_t n, int64_t s)                   \
 	{                                                                                         \
 		A lane[LANES], sum = *(A *)acc;                                                   \
-		int64_t width = 8;                                                                \
                                                                                                   \
 		NAME##_clear(lane, LANES);                                                        \
 		if (s == sizeof(T) && n >= LANES) {                                               \
 			NAME##_dense(lane, p, n / LANES, LANES * sizeof(T), LANES);               \
 			p += n / LANES * LANES * sizeof(T);                                       \
 			n %= LANES;                                                               \
-			width = LANES;                                                            \
+			NAME##_fold(lane, LANES / 2);                                             \
+			NAME##_fold(lane, LANES / 4);                                             \
+			NAME##_fold(lane, LANES / 8);                                             \
 		}                                                                                 \
 		for (; n >= LANES; n -= LANES, p += LANES * s)                                    \
 			for (int64_t k = 0; k < 8; k++)                                           \
@@ -140,15 +148,16 @@ int CPU_NAME(reduce)(const struct reduction *what, tensor *out, const tensor *se
 		for (; n >= 8; n -= 8, p += 8 * s)                                                \
 			for (int64_t k = 0; k < 8; k++)                                           \
 				lane[k] = NAME##_op(lane[k], NAME##_get(*(const T *)(p + k * s)));\
-		for (; width > 1; width /= 2)                                                     \
-			for (int64_t k = 0; k < width / 2; k++)                                   \
-				lane[k] = NAME##_op(lane[k], lane[k + width / 2]);                \
+		NAME##_fold(lane, 4);                                                             \
+		NAME##_fold(lane, 2);                                                             \
+		NAME##_fold(lane, 1);                                                             \
 		for (; n > 0; n--, p += s)                                                        \
 			sum = NAME##_op(sum, NAME##_get(*(const T *)p));                          \
 		*(A *)acc = NAME##_op(sum, lane[0]);                                              \
 	}                                                                                         \
                                                                                                   \
-	static const struct reducer NAME = {sizeof(A),	    TAKES,	 GIVES,	     NAME##_clear,  \
-					    NAME##_combine, NAME##_rows, NAME##_line};
+	static const struct reducer NAME = {                                                      \
+		sizeof(A), TAKES, GIVES, NAME##_clear, NAME##_combine, NAME##_rows, NAME##_line,  \
+	};
 
 #endif

@@ -134,8 +134,8 @@ static void moments_combine(void *acc, const void *other, int64_t n)
 	}                                                                                         \
                                                                                                   \
 	static const struct reducer moments_##d = {                                               \
-		sizeof(struct moments), D,		    TENSOR_F64,		moments_clear,    \
-		moments_combine,	moments_##d##_rows, moments_##d##_line,                   \
+		sizeof(struct moments), D, TENSOR_F64, moments_clear, moments_combine,            \
+		moments_##d##_rows, moments_##d##_line,                                           \
 	};
 MOMENTS(f32, float, TENSOR_F32)
 MOMENTS(f64, double, TENSOR_F64)
@@ -341,14 +341,48 @@ static int cpu_std(tensor *out, const tensor *self, uint32_t dims, double correc
 		}                                                                                 \
 	}                                                                                         \
                                                                                                   \
-	/* Columns are gathered, for one after the other. */                                      \
+	/* Columns side by side, at most CHUNK / 4, as many as a whole number of vectors. */      \
+	static void lse_##d##_some(struct lse_##d *a, const char *p, int64_t rows, int64_t rs,    \
+				   int64_t cols)                                                  \
+	{                                                                                         \
+		_Alignas(64) T max[CHUNK / 4], sum[CHUNK / 4], e[CHUNK / 4];                      \
+		int64_t whole = (cols + N - 1) / N * N;                                           \
+                                                                                                  \
+		for (int64_t c = 0; c < whole; c++) {                                             \
+			max[c] = c < cols ? (T)-INFINITY : 0;                                     \
+			sum[c] = e[c] = 0;                                                        \
+		}                                                                                 \
+		for (int64_t r = 0; r < rows; r++) {                                              \
+			const T *x = (const T *)(p + r * rs);                                     \
+                                                                                                  \
+			for (int64_t c = 0; c < cols; c++)                                        \
+				max[c] = (x[c] > max[c]) | (x[c] != x[c]) ? x[c] : max[c];        \
+		}                                                                                 \
+		for (int64_t r = 0; r < rows; r++) {                                              \
+			const T *x = (const T *)(p + r * rs);                                     \
+                                                                                                  \
+			for (int64_t c = 0; c < cols; c++)                                        \
+				e[c] = x[c] - max[c];                                             \
+			for (int64_t c = 0; c < whole; c += N)                                    \
+				*(V *)(e + c) = EXPV(*(const V *)(e + c));                        \
+			for (int64_t c = 0; c < cols; c++)                                        \
+				sum[c] += e[c];                                                   \
+		}                                                                                 \
+		for (int64_t c = 0; c < cols; c++)                                                \
+			lse_##d##_join(&a[c], max[c], max[c] - max[c] == 0 ? sum[c] : 1);         \
+	}                                                                                         \
+                                                                                                  \
 	static void lse_##d##_rows(void *acc, const char *p, int64_t rows, int64_t rs,            \
 				   int64_t cols, int64_t cs)                                      \
 	{                                                                                         \
-		for (int64_t c = 0; c < cols; c++)                                                \
-			lse_##d##_line((struct lse_##d *)acc + c, p + c * cs, rows, rs);          \
-	}                                                                                         \
+		struct lse_##d *a = acc;                                                          \
                                                                                                   \
+		for (int64_t c = 0; rows && cs == sizeof(T) && c < cols; c += CHUNK / 4)          \
+			lse_##d##_some(a + c, p + c * cs, rows, rs,                               \
+				       cols - c < CHUNK / 4 ? cols - c : CHUNK / 4);              \
+		for (int64_t c = 0; cs != sizeof(T) && c < cols; c++)                             \
+			lse_##d##_line(a + c, p + c * cs, rows, rs);                              \
+	}                                                                                         \
 	static void lse_##d##_finish(void *result, const void *acc, int64_t n, int64_t count,     \
 				     double p)                                                    \
 	{                                                                                         \
@@ -360,8 +394,8 @@ static int cpu_std(tensor *out, const tensor *self, uint32_t dims, double correc
 	}                                                                                         \
                                                                                                   \
 	static const struct reducer lse_##d = {                                                   \
-		sizeof(struct lse_##d), D,		D,		 lse_##d##_clear,         \
-		lse_##d##_combine,	lse_##d##_rows, lse_##d##_line,                           \
+		sizeof(struct lse_##d), D, D, lse_##d##_clear, lse_##d##_combine,                 \
+		lse_##d##_rows, lse_##d##_line,                                                   \
 	};
 LOGSUMEXP(f32, float, TENSOR_F32, vec_f32, VEC_F32, exp_v32, expf, logf)
 LOGSUMEXP(f64, double, TENSOR_F64, vec_f64, VEC_F64, exp_v64, exp, log)

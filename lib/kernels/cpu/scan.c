@@ -134,10 +134,42 @@ static inline double log_add(double a, double b)
 	return top + log1p(exp(low - top));
 }
 
+/* By vectors: exponentials of what is below the greatest, their running sums, and logarithms of
+ * those. Only where nothing can be lost below: all finite and not too far apart. */
+static bool log_block(double *x, int64_t n, double *carry)
+{
+	double max = *carry, min = *carry == -INFINITY ? x[0] : *carry, sum;
+	int64_t whole = (n + VEC_F64 - 1) / VEC_F64 * VEC_F64;
+
+	for (int64_t i = 0; i < n; i++) {
+		max = x[i] > max ? x[i] : max;
+		min = x[i] < min ? x[i] : min;
+		sum = x[i] - x[i];
+		if (sum != 0)
+			return false;
+	}
+	if (!(max - min < 600))
+		return false;
+	for (int64_t i = n; i < whole; i++)
+		x[i] = max;
+	for (int64_t i = 0; i < whole; i += VEC_F64)
+		*(vec_f64 *)(x + i) = exp_v64(*(vec_f64 *)(x + i) - max);
+	sum = exp(*carry - max);
+	sum_f64_line(x, n, &sum);
+	for (int64_t i = n; i < whole; i++)
+		x[i] = 1;
+	for (int64_t i = 0; i < whole; i += VEC_F64)
+		*(vec_f64 *)(x + i) = log_v64(*(vec_f64 *)(x + i)) + max;
+	*carry = x[n - 1];
+	return true;
+}
+
 static void log_line(void *buf, int64_t n, void *carry)
 {
 	double *x = buf, sum = *(double *)carry;
 
+	if (!(sum != sum) && sum != INFINITY && log_block(x, n, carry))
+		return;
 	for (int64_t i = 0; i < n; i++)
 		x[i] = sum = log_add(sum, x[i]);
 	*(double *)carry = sum;

@@ -9,6 +9,7 @@
 
 #include "../nest.h"
 #include "../parallel.h"
+#include "../softmax.h"
 
 #include <math.h>
 
@@ -59,6 +60,47 @@ static void run_lines(int64_t begin, int64_t end, void *ctx)
 		j->fn(j->t, data, n, j->log);
 		begin += n;
 	}
+}
+
+/* Halves: each line as f32 on the stack. */
+struct half_job {
+	const struct nest *t;
+	enum tensor_dtype dtype;
+	bool log;
+};
+
+static void run_half_lines(int64_t begin, int64_t end, void *ctx)
+{
+	const struct half_job *j = ctx;
+	const struct nest_dims *along = &j->t->along;
+	_Alignas(64) float x[SOFTMAX_HALF_LINE + VEC_F32];
+	int64_t n = along->size[0];
+	char *data[NEST_OPERANDS];
+
+	for (int64_t i = begin; i < end; i++) {
+		nest_seek(j->t, i, data);
+		CPU_NAME(convert)(x, TENSOR_F32, sizeof(float), data[1], j->dtype,
+				  along->stride[1][0], n);
+		line_f32((char *)x, sizeof(float), (char *)x, sizeof(float), n, j->log);
+		CPU_NAME(convert)(data[0], j->dtype, along->stride[0][0], x, TENSOR_F32,
+				  sizeof(float), n);
+	}
+}
+
+static int forward_half(tensor *out, const tensor *self, int dim, bool log)
+{
+	struct half_job j = {.dtype = self->dtype, .log = log};
+	const tensor *op[] = {out, self};
+	int64_t grain;
+	struct nest t;
+
+	nest_build(&t, op, 2, 1u << dim);
+	if (!t.kept.count || !t.along.count)
+		return 0;
+	j.t = &t;
+	grain = ITER_GRAIN / t.along.count;
+	parallel_for(0, t.kept.count, grain < 1 ? 1 : grain, run_half_lines, &j);
+	return 0;
 }
 
 struct softmax_fns {
@@ -118,6 +160,8 @@ static int forward(const char *name, tensor *out, const tensor *self, int dim, b
 	const struct softmax_fns *fns = &all[self->dtype];
 	const tensor *op[] = {out, self};
 
+	if (dtype_wide(self->dtype) != self->dtype && self->sizes[dim] <= SOFTMAX_HALF_LINE)
+		return forward_half(out, self, dim, log);
 	if (unlikely(!fns->rows))
 		return kernel_no_dtype(name, self->dtype, "cpu");
 	if (likely(run_small(fns, out, self, dim, log)))

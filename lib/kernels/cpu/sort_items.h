@@ -171,8 +171,8 @@ static inline void F(least)(ITEM *a, ITEM *b, int64_t n, int64_t k)
 }
 
 /* The k first in order, sorted, of a line that is read once: best has room for k. */
-static inline void F(few)(ITEM *best, int64_t k, const char *p, int64_t stride, enum tensor_dtype dtype,
-		   int64_t n, bool flip)
+static inline void F(few)(ITEM *best, int64_t k, const char *p, int64_t stride,
+			  enum tensor_dtype dtype, int64_t n, bool flip)
 {
 	_Alignas(64) KEY_T key[KEYS];
 	int64_t have = 0;
