@@ -2,15 +2,6 @@
 /* Derivatives of convolutions: each by another convolution. */
 #include "formulas.h"
 
-/* Where only the shape is asked for: one element seen many times. */
-static tensor *stand_in(tensor *grad, tensor_ints sizes)
-{
-	return tensor_expand(tensor_empty(TENSOR_SCALAR_SHAPE,
-					  TENSOR_OPTIONS(.dtype = grad->dtype,
-							 .device = grad->device)),
-			     sizes);
-}
-
 tensor *conv_input_backward(tensor *grad, tensor_ints input_sizes, tensor *weight,
 			    tensor_ints stride, tensor_ints padding, tensor_ints dilation,
 			    bool transposed, tensor_ints output_padding, int64_t groups)
@@ -19,7 +10,7 @@ tensor *conv_input_backward(tensor *grad, tensor_ints input_sizes, tensor *weigh
 
 	if (!weight)
 		return tensor_none;
-	if (tensor_convolution_backward(grad, stand_in(grad, input_sizes), weight, TENSOR_NO_INTS,
+	if (tensor_convolution_backward(grad, only_shape(grad, input_sizes), weight, TENSOR_NO_INTS,
 					stride, padding, dilation, transposed, output_padding,
 					groups, 1, &result, &none[0], &none[1]) < 0)
 		return NULL;
@@ -34,7 +25,7 @@ tensor *conv_weight_backward(tensor *grad, tensor *input, tensor_ints weight_siz
 
 	if (!input)
 		return tensor_none;
-	if (tensor_convolution_backward(grad, input, stand_in(grad, weight_sizes), TENSOR_NO_INTS,
+	if (tensor_convolution_backward(grad, input, only_shape(grad, weight_sizes), TENSOR_NO_INTS,
 					stride, padding, dilation, transposed, output_padding,
 					groups, 2, &none[0], &result, &none[1]) < 0)
 		return NULL;

@@ -89,6 +89,11 @@ tensor *eigh_backward(tensor *const *grads, tensor *w, tensor *v);
 tensor *softmax_double_backward(tensor *grad, tensor *grad_output, tensor *output, int64_t dim);
 tensor *log_softmax_double_backward(tensor *grad, tensor *output, int64_t dim);
 
+/* For arguments of which only the shape is read: one element of like's dtype, seen many times. */
+tensor *only_shape(tensor *like, tensor_ints sizes);
+tensor_ints last_sizes(tensor_ints sizes, int64_t n);
+tensor *max_pool_double_backward(tensor *grad, tensor *indices, int64_t n);
+
 /* Parts of tensor_convolution_backward(); a NULL tensor gives tensor_none. */
 tensor *conv_input_backward(tensor *grad, tensor_ints input_sizes, tensor *weight,
 			    tensor_ints stride, tensor_ints padding, tensor_ints dilation,

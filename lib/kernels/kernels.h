@@ -88,22 +88,6 @@ typedef int (*scatter_add_kernel)(tensor *out, int dim, const tensor *index,
 				  const tensor *source);
 
 /*
- * Convolutions. Contiguous tensors [batch, channels, 1 to 3 spatial dimensions], whose sizes have
- * been checked; params are for three spatial dimensions, those that are missing are the first.
- *   convolution         out, input, weight, bias      out[k, p] = bias[k] + sum weight[k, c, r]
- *                                                       input[c, p stride - padding + r dilation]
- *   convolution_input   input's gradient, out's gradient, weight, bias: the transposed sum, plus
- *                       a bias for each channel
- *   convolution_weight  weight's gradient, out's gradient, input, NULL
- * weight is [out channels, input channels / groups, taps]; bias may be NULL.
- */
-struct conv_params {
-	int64_t stride[3], padding[3], dilation[3], groups;
-};
-typedef int (*convolution_kernel)(tensor *result, const tensor *a, const tensor *b,
-				  const tensor *bias, const struct conv_params *params);
-
-/*
  * Normalization. All tensors are contiguous and of one dtype, f32 or f64; those that may be NULL
  * are marked so. For a layer: x and out are [rows, n], weight? and bias? [n], mean and rstd [rows].
  */

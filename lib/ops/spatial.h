@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
-/* What fronts over images share: lists of numbers for spatial dimensions. */
+/* What fronts over images share: lists of numbers for spatial dimensions, and pooling. */
 #ifndef TENSOR_SPATIAL_H
 #define TENSOR_SPATIAL_H
 
 #include "front.h"
+
+#include "../kernels/spatial.h"
 
 #define SPATIAL 3
 
@@ -13,5 +15,24 @@
  */
 int spatial_list(const struct tensor_op *op, const char *name, tensor_ints list, int n,
 		 int64_t missing, int64_t least, int64_t *to);
+
+/* ---- pooling over the last n dimensions (pool.c) --------------------------------------------- */
+
+int pool_check_input(const struct tensor_op *op, const tensor *self, int n);
+/* sizes are those of the output, of self's rank; indices may be NULL. */
+int pool_check_gradient(const struct tensor_op *op, const tensor *grad, const tensor *self,
+			const int64_t *sizes, const tensor *indices);
+/* The operator's kernel from `in` to a result of these sizes. */
+int pool_run(const struct tensor_op *op, tensor **out, tensor *in, const int64_t *sizes,
+	     const struct pool_params *p);
+int pool_run_max(const struct tensor_op *op, tensor **output, tensor **indices, tensor *self,
+		 const int64_t *sizes, const struct pool_params *p);
+int pool_run_max_backward(const struct tensor_op *op, tensor **out, tensor *grad, tensor *self,
+			  tensor *indices, int n);
+/* A dimension of size 1 before the last one, and without it again. The first gives an owned
+ * tensor; the others take over references. */
+tensor *pool_unsqueeze(const char *op, tensor *self);
+tensor *pool_squeeze(tensor *t);
+int pool_squeeze_both(tensor **output, tensor **indices);
 
 #endif

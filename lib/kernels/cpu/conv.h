@@ -9,6 +9,8 @@
 
 #include "cpu.h"
 
+#include "../spatial.h"
+
 #define AXES 3
 
 /* Where the taps of a position lie. Strides and offsets in elements; step[2] is 1. */

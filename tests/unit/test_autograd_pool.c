@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR MIT
+/* Derivatives of pooling, and theirs, against central differences. */
+#include "formulas.h"
+
+#define ONE   TENSOR_INTS(1)
+#define TWO   TENSOR_INTS(2)
+#define THREE TENSOR_INTS(3)
+#define ZERO  TENSOR_INTS(0)
+
+static tensor *cube(tensor *a)
+{
+	return tensor_view(a, TENSOR_INTS(1, 1, 4, 4, 3));
+}
+
+static tensor *first(int err, tensor *const *output)
+{
+	return err < 0 ? NULL : *output;
+}
+
+static tensor *adaptive_max(tensor *a, int n)
+{
+	tensor *out, *at;
+
+	if (n == 1)
+		return first(tensor_adaptive_max_pool1d(a, TWO, &out, &at), &out);
+	if (n == 2)
+		return first(tensor_adaptive_max_pool2d(a, TWO, &out, &at), &out);
+	return first(tensor_adaptive_max_pool3d(cube(a), TWO, &out, &at), &out);
+}
+
+CASE(fn_avg_pool1d, tensor_exp(tensor_avg_pool1d(a, TWO, ONE, ONE, false, true)))
+CASE(fn_avg_pool2d, tensor_exp(tensor_avg_pool2d(a, THREE, TWO, ONE, true, false, TENSOR_NONE)))
+CASE(fn_avg_pool3d, tensor_exp(tensor_avg_pool3d(cube(a), TWO, ONE, ONE, false, true, 5)))
+CASE(fn_max_pool1d, tensor_exp(tensor_max_pool1d(a, TWO, ONE, ONE, ONE, false)))
+CASE(fn_max_pool2d, tensor_exp(tensor_max_pool2d(a, TWO, ONE, ZERO, TWO, false)))
+CASE(fn_max_pool3d, tensor_exp(tensor_max_pool3d(cube(a), TWO, ONE, ZERO, ONE, false)))
+CASE(fn_adaptive_avg1d, tensor_exp(tensor_adaptive_avg_pool1d(a, TWO)))
+CASE(fn_adaptive_avg2d, tensor_exp(tensor_adaptive_avg_pool2d(a, THREE)))
+CASE(fn_adaptive_avg3d, tensor_exp(tensor_adaptive_avg_pool3d(cube(a), TWO)))
+CASE(fn_adaptive_mean, tensor_exp(tensor_adaptive_avg_pool2d(a, ONE)))
+CASE(fn_adaptive_max1d, tensor_exp(adaptive_max(a, 1)))
+CASE(fn_adaptive_max2d, tensor_exp(adaptive_max(a, 2)))
+CASE(fn_adaptive_max3d, tensor_exp(adaptive_max(a, 3)))
+
+static const struct formula formulas[] = {
+	ROW(avg_pool1d, 1, IN(1, 0, 2, 2, 5)),
+	ROW(avg_pool2d, 1, IN_T(1, 0, 1, 2, 4, 5)),
+	ROW(avg_pool3d, 1, IN(1, 0, 48)),
+	ROW(max_pool1d, 1, IN(1, 0, 2, 5)),
+	ROW(max_pool2d, 1, IN(1, 0, 2, 1, 4, 5)),
+	ROW(max_pool3d, 1, IN(1, 0, 48)),
+	ROW(adaptive_avg1d, 1, IN(1, 0, 2, 5)),
+	ROW(adaptive_avg2d, 1, IN(1, 0, 2, 1, 4, 5)),
+	ROW(adaptive_avg3d, 1, IN(1, 0, 48)),
+	ROW(adaptive_mean, 1, IN(1, 0, 2, 1, 4, 5)),
+	ROW(adaptive_max1d, 1, IN(1, 0, 2, 5)),
+	ROW(adaptive_max2d, 1, IN_T(1, 0, 2, 1, 4, 5)),
+	ROW(adaptive_max3d, 1, IN(1, 0, 48)),
+};
+
+FORMULA_TESTS
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(every_formula_agrees_with_differences),
+		cmocka_unit_test(every_formula_is_differentiable_again),
+	};
+
+	return cmocka_run_group_tests_name("autograd_pool", tests, NULL, NULL);
+}
