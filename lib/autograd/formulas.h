@@ -94,6 +94,11 @@ tensor *only_shape(tensor *like, tensor_ints sizes);
 tensor_ints last_sizes(tensor_ints sizes, int64_t n);
 tensor *max_pool_double_backward(tensor *grad, tensor *indices, int64_t n);
 
+/* One of the results of tensor_grid_sampler_2d_backward(). */
+tensor *grid_sampler_part(tensor *grad, tensor *input, tensor *grid, int64_t mode, int64_t padding,
+			  bool align_corners, int part);
+tensor *no_second_derivative(const char *op);
+
 /* Parts of tensor_convolution_backward(); a NULL tensor gives tensor_none. */
 tensor *conv_input_backward(tensor *grad, tensor_ints input_sizes, tensor *weight,
 			    tensor_ints stride, tensor_ints padding, tensor_ints dilation,

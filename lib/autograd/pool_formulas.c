@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* Helpers of the derivatives of pooling. */
+/* Helpers of the derivatives of pooling and sampling. */
 #include "formulas.h"
 
 tensor *only_shape(tensor *like, tensor_ints sizes)
@@ -29,4 +29,20 @@ tensor *max_pool_double_backward(tensor *grad, tensor *indices, int64_t n)
 	grad = tensor_gather(tensor_reshape(grad, (tensor_ints){flat, planes + 1}), planes,
 			     tensor_reshape(indices, (tensor_ints){flat, planes + 1}));
 	return tensor_view(grad, (tensor_ints){indices->sizes, indices->ndim});
+}
+
+tensor *grid_sampler_part(tensor *grad, tensor *input, tensor *grid, int64_t mode, int64_t padding,
+			  bool align_corners, int part)
+{
+	tensor *result[2];
+
+	if (tensor_grid_sampler_2d_backward(grad, input, grid, mode, padding, align_corners,
+					    1u << part, &result[0], &result[1]) < 0)
+		return NULL;
+	return result[part];
+}
+
+tensor *no_second_derivative(const char *op)
+{
+	return tensor_fail_null(EOPNOTSUPP, "%s: there is no second derivative", op);
 }

@@ -42,4 +42,45 @@ typedef int (*max_pool_kernel)(tensor *out, tensor *indices, const tensor *self,
 typedef int (*max_pool_backward_kernel)(tensor *out, const tensor *grad, const tensor *indices,
 					const struct pool_params *params);
 
+/*
+ * Interpolation over the last `spatial` dimensions of contiguous tensors: upsample from input to
+ * out, upsample_backward from out's gradient to input's. scale is output over input for three
+ * dimensions, the missing ones first; 0: as the sizes say.
+ */
+enum upsample_mode {
+	UPSAMPLE_NEAREST,
+	UPSAMPLE_NEAREST_EXACT, /* of the positions' centres */
+	UPSAMPLE_LINEAR,
+	UPSAMPLE_CUBIC,
+};
+struct upsample_params {
+	int spatial;
+	enum upsample_mode mode;
+	bool align_corners;
+	double scale[3];
+};
+typedef int (*upsample_kernel)(tensor *out, const tensor *in, const struct upsample_params *params);
+
+/* Columns of an image: im2col from self to out, col2im the sum that goes back. All tensors are
+ * contiguous and have a batch. */
+struct columns_params {
+	int64_t kernel[2], dilation[2], padding[2], stride[2];
+};
+typedef int (*columns_kernel)(tensor *out, const tensor *self, const struct columns_params *params);
+
+/* input [n, c, h, w], grid [n, y, x, 2] with x first, -1 to 1; grad and out [n, c, y, x]. Results
+ * that are not wanted are NULL. */
+enum grid_mode { GRID_BILINEAR, GRID_NEAREST, GRID_BICUBIC };
+enum grid_padding { GRID_ZEROS, GRID_BORDER, GRID_REFLECTION };
+struct grid_params {
+	enum grid_mode mode;
+	enum grid_padding padding;
+	bool align_corners;
+};
+typedef int (*grid_sampler_kernel)(tensor *out, const tensor *input, const tensor *grid,
+				   const struct grid_params *params);
+typedef int (*grid_sampler_backward_kernel)(tensor *grad_input, tensor *grad_grid,
+					    const tensor *grad, const tensor *input,
+					    const tensor *grid, const struct grid_params *params);
+
 #endif

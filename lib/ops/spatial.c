@@ -22,3 +22,13 @@ int spatial_list(const struct tensor_op *op, const char *name, tensor_ints list,
 	}
 	return 0;
 }
+
+void spatial_batch(tensor *t, int ndim)
+{
+	if (t->ndim == ndim)
+		return;
+	memmove(t->sizes + 1, t->sizes, t->ndim * sizeof(*t->sizes));
+	t->sizes[0] = 1;
+	t->ndim++;
+	contiguous_strides(t->sizes, t->ndim, t->strides);
+}

@@ -16,6 +16,9 @@
 int spatial_list(const struct tensor_op *op, const char *name, tensor_ints list, int n,
 		 int64_t missing, int64_t least, int64_t *to);
 
+/* A borrowed copy of a contiguous tensor gets a batch of one if it has not `ndim` dimensions. */
+void spatial_batch(tensor *t, int ndim);
+
 /* ---- pooling over the last n dimensions (pool.c) --------------------------------------------- */
 
 int pool_check_input(const struct tensor_op *op, const tensor *self, int n);
