@@ -13,14 +13,14 @@ GEN_C     := $(GEN)/ops_registry.c \
              $(GEN_DERIV:lib/autograd/derivatives/%.yaml=$(GEN)/autograd_%.c)
 
 LIB_SRC   := $(wildcard lib/*.c lib/storage/*.c lib/dispatch/*.c lib/ops/*.c lib/kernels/*.c \
-               lib/autograd/*.c) lib/kernels/cpu/init.c
+               lib/autograd/*.c lib/io/*.c) lib/kernels/cpu/init.c
 CPU_SRC   := $(filter-out lib/kernels/cpu/init.c,$(wildcard lib/kernels/cpu/*.c))
 # Fewer make a quicker build for the machine at hand: make LEVELS=v3.
 LEVELS    := v2 v3 v4
 
 LIB_CFLAGS := -std=gnu11 $(CFLAGS) $(WARN) -fPIC -fvisibility=hidden -fwrapv -ffp-contract=off \
               -fno-math-errno -fno-trapping-math -pthread $(SANITIZE) -MMD -MP
-LIB_LIBS   := -lsleef -ldl -lm -pthread
+LIB_LIBS   := -lsleef -lz -ldl -lm -pthread
 # Complex products without C99's second look at NaN, quotients with its range: as in Fortran.
 CPU_CFLAGS := -O3 -fcx-fortran-rules -Wno-psabi -Wno-type-limits
 LEVEL_v4   := -mprefer-vector-width=512

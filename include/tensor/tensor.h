@@ -130,6 +130,7 @@ int tensor_get_num_threads(void);
 }
 #endif
 
+#include <tensor/io.h>
 #include <tensor/random.h>
 #include <tensor/storage.h>
 #ifndef TENSOR_WITHOUT_OPS /* the library itself: most of it is not rebuilt for a new operator */

@@ -13,7 +13,7 @@
 struct random_params {
 	struct tensor_generator_state at;
 	bool wide;
-	double a, b; /* uniform: begin, length. normal: mean, deviation. others: rate, probability */
+	double a, b; /* uniform: begin, length. normal: mean, deviation. else: rate, chance */
 	double limit; /* uniform: the largest value. normal: the mean of imaginary parts */
 	int64_t from; /* integers: from + [0, range); 0 is 2^64 */
 	uint64_t range;
@@ -24,9 +24,9 @@ typedef int (*random_kernel)(tensor *out, const struct random_params *params);
  * of [0, 1]. */
 typedef int (*random_each_kernel)(tensor *out, const tensor *p, const struct random_params *params);
 /*
- * out (i64 [rows, k]): k positions for each row of weights (f64 [rows, n], contiguous). work has the
- * weights' shape with replacement, out's without; f64. EINVAL for weights that are none, and for
- * fewer than k above zero without replacement.
+ * out (i64 [rows, k]): k positions for each row of weights (f64 [rows, n], contiguous). work has
+ * the weights' shape with replacement, out's without; f64. EINVAL for weights that are none, and
+ * for fewer than k above zero without replacement.
  */
 typedef int (*multinomial_kernel)(tensor *out, const tensor *weights, tensor *work,
 				  bool replacement, const struct random_params *params);

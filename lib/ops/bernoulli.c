@@ -99,7 +99,7 @@ out:
 	return err < 0 ? error_code() : 0;
 }
 
-/* ---- dropout ----------------------------------------------------------------------------------- */
+/* ---- dropout --------------------------------------------------------------------------------- */
 
 /* Everything is kept. */
 static int keep_all(tensor **output, tensor **mask, tensor *input)
@@ -111,8 +111,7 @@ static int keep_all(tensor **output, tensor **mask, tensor *input)
 	return *mask ? 0 : error_code();
 }
 
-static int drop(const struct tensor_op *op, tensor **output, tensor **mask, tensor *input,
-		double p)
+static int drop(const struct tensor_op *op, tensor **output, tensor **mask, tensor *input, double p)
 {
 	dropout_kernel fn = (dropout_kernel)op_loop(op, op->loops, input);
 	struct random_params params = {.a = 1 - p, .b = p == 1 ? 0 : 1 / (1 - p)};
@@ -129,8 +128,8 @@ static int drop(const struct tensor_op *op, tensor **output, tensor **mask, tens
 	return err < 0 ? error_code() : 0;
 }
 
-int front_native_dropout(const struct tensor_op *op, tensor **output, tensor **mask,
-			 tensor *input, double p, int64_t train)
+int front_native_dropout(const struct tensor_op *op, tensor **output, tensor **mask, tensor *input,
+			 double p, int64_t train)
 {
 	int err;
 
@@ -151,7 +150,8 @@ tensor *composite_native_dropout_backward(tensor *grad_output, tensor *mask, dou
 	tensor *kept, *result;
 
 	if (mask->dtype != TENSOR_BOOL)
-		return tensor_fail_null(EINVAL, "native_dropout_backward: mask must be bool, got %s",
+		return tensor_fail_null(EINVAL,
+					"native_dropout_backward: mask must be bool, got %s",
 					tensor_dtype_name(mask->dtype));
 	kept = call_mul_Tensor(grad_output, mask);
 	/* Not in place: integers become floats. */

@@ -8,16 +8,18 @@ static int check(const struct tensor_op *op, const tensor *self, int64_t k, bool
 	int64_t n = self->ndim ? self->sizes[self->ndim - 1] : 0;
 
 	if (self->ndim != 1 && self->ndim != 2)
-		return tensor_fail(EINVAL, "%s: self must have shape [n] or [rows, n], got %s", name,
-				   SHAPE_STR(self));
+		return tensor_fail(EINVAL, "%s: self must have shape [n] or [rows, n], got %s",
+				   name, SHAPE_STR(self));
 	if (!dtype_is_float(self->dtype))
 		return kernel_no_dtype(name, self->dtype, "cpu");
 	if (k <= 0)
 		return tensor_fail(EINVAL, "%s: num_samples must be above 0, got %lld", name,
 				   (long long)k);
 	if (!replacement && k > n)
-		return tensor_fail(EINVAL, "%s: num_samples must be at most the %lld weights without "
-					   "replacement, got %lld", name, (long long)n, (long long)k);
+		return tensor_fail(EINVAL,
+				   "%s: num_samples must be at most the %lld weights without "
+				   "replacement, got %lld",
+				   name, (long long)n, (long long)k);
 	if (n > (int64_t)1 << 24)
 		return tensor_fail(EINVAL, "%s: at most 2^24 weights in a row, got %lld", name,
 				   (long long)n);
@@ -31,8 +33,8 @@ static tensor *rows_of(const tensor *self)
 	tensor *t = tensor_new(self->device, TENSOR_F64, sizes, 2), *same;
 
 	same = t ? tensor_new_view(t, sizes + 2 - self->ndim, t->strides + 2 - self->ndim,
-				   self->ndim, 0) :
-		   NULL;
+				   self->ndim, 0)
+		 : NULL;
 	if (!same || front_copy(same, self) < 0) {
 		tensor_put(t);
 		t = NULL;

@@ -69,7 +69,9 @@ int random_normal(const char *op, enum tensor_dtype dtype, double mean, double s
 	if (!(std >= 0))
 		return tensor_fail(EINVAL, "%s: std must not be negative, got %g", op, std);
 	/* The parts of a complex number share its variance. */
-	*p = (struct random_params){.wide = is_wide(dtype), .a = mean, .limit = complex ? 0 : mean,
+	*p = (struct random_params){.wide = is_wide(dtype),
+				    .a = mean,
+				    .limit = complex ? 0 : mean,
 				    .b = complex ? std * M_SQRT1_2 : std};
 	return 0;
 }
@@ -105,8 +107,8 @@ static int integers(const char *op, enum tensor_dtype dtype, int64_t from, int64
 		return kernel_no_dtype(op, dtype, "cpu");
 	whole_range(dtype, &low, &high);
 	fits = dtype_is_float(dtype) ? isfinite(rounded(dtype, (double)from)) &&
-					       isfinite(rounded(dtype, (double)last)) :
-				       from >= low && last <= high;
+					       isfinite(rounded(dtype, (double)last))
+				     : from >= low && last <= high;
 	if (!fits)
 		return tensor_fail(EINVAL, "%s: %lld to %lld is beyond what %s can hold", op,
 				   (long long)from, (long long)last, tensor_dtype_name(dtype));
@@ -124,7 +126,7 @@ int random_integers(const char *op, enum tensor_dtype dtype, int64_t from, int64
 	return integers(op, dtype, from, to - 1, p);
 }
 
-/* ---- filling ----------------------------------------------------------------------------------- */
+/* ---- filling --------------------------------------------------------------------------------- */
 
 int random_draw(const struct tensor_op *op, const struct tensor_loops *loops, tensor *t,
 		struct random_params *p, tensor_generator *g)
@@ -163,7 +165,7 @@ tensor *random_filled(const struct tensor_op *op, const struct tensor_loops *loo
 	return t;
 }
 
-/* ---- fronts ------------------------------------------------------------------------------------ */
+/* ---- fronts ---------------------------------------------------------------------------------- */
 
 int front_uniform(const struct tensor_op *op, tensor **out, tensor *self, double from, double to,
 		  tensor_generator *generator)
@@ -229,7 +231,7 @@ int front_random_from(const struct tensor_op *op, tensor **out, tensor *self, in
 	return err < 0 ? err : random_front(op, out, self, &p, generator);
 }
 
-/* ---- like another tensor ------------------------------------------------------------------------ */
+/* ---- like another tensor --------------------------------------------------------------------- */
 
 /* Consumes t; filled is what an in-place operator returned for it. */
 static tensor *or_release(tensor *t, tensor *filled)
@@ -265,8 +267,7 @@ tensor *composite_randn_like(tensor *self, tensor_options options)
 	return composite_randn_like_generator(self, NULL, options);
 }
 
-tensor *composite_randint_like_low(tensor *self, int64_t low, int64_t high,
-				   tensor_options options)
+tensor *composite_randint_like_low(tensor *self, int64_t low, int64_t high, tensor_options options)
 {
 	tensor *t = call_empty_like(self, options);
 
@@ -278,7 +279,7 @@ tensor *composite_randint_like(tensor *self, int64_t high, tensor_options option
 	return composite_randint_like_low(self, 0, high, options);
 }
 
-/* ---- an own mean or deviation for each element --------------------------------------------------- */
+/* ---- an own mean or deviation for each element ----------------------------------------------- */
 
 tensor *kernel_normal_tensor_float(tensor *mean, double std, tensor_generator *generator)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* Random operators under autograd. A function begins with its own seed: it is the same each time. */
+/* Random operators under autograd. Functions begin with a seed: they are the same each time. */
 #include "formulas.h"
 
 static tensor *seeded(tensor *t)
@@ -52,7 +52,8 @@ static void a_mean_gets_no_gradient(void **state)
 		tensor *a = ok(tensor_full(TENSOR_INTS(3), S(2.0), F64));
 
 		assert_done(tensor_set_requires_grad(a, true));
-		assert_done(tensor_backward(ok(tensor_sum(fn_normal((tensor *[MAX_IN]){a}, NULL)))));
+		assert_done(tensor_backward(
+			ok(tensor_sum(fn_normal((tensor *[MAX_IN]){a}, NULL)))));
 		assert_values(tensor_grad(a), 0, 1, 1, 1);
 	}
 }

@@ -19,7 +19,7 @@ static uint32_t word(uint64_t seed, uint64_t offset, int64_t i)
 	return w[i % 64 / 16];
 }
 
-/* ---- the generator ------------------------------------------------------------------------------ */
+/* ---- the generator --------------------------------------------------------------------------- */
 
 /* kat_vectors of Random123, philox4x32 10. */
 static void philox_gives_the_published_numbers(void **state)
@@ -28,7 +28,9 @@ static void philox_gives_the_published_numbers(void **state)
 		uint32_t counter[4], key[2], out[4];
 	} v[] = {
 		{{0, 0, 0, 0}, {0, 0}, {0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}},
-		{{~0u, ~0u, ~0u, ~0u}, {~0u, ~0u}, {0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd}},
+		{{~0u, ~0u, ~0u, ~0u},
+		 {~0u, ~0u},
+		 {0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd}},
 		{{0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344},
 		 {0xa4093822, 0x299f31d0},
 		 {0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1}},
@@ -162,7 +164,7 @@ static void boxed_calls_take_a_generator(void **state)
 	tensor_generator_release(g);
 }
 
-/* ---- the same numbers, however they are made ------------------------------------------------------ */
+/* ---- the same numbers, however they are made ------------------------------------------------- */
 
 #define LARGE 300001
 #define KINDS 12

@@ -83,7 +83,8 @@ static void normals_do_not_depend_on_each_other(void **state)
 
 				for (int64_t k = 0; k + lag < N; k++) {
 					product += v[k] * v[k + lag];
-					squares += (v[k] * v[k] - 1) * (v[k + lag] * v[k + lag] - 1);
+					squares +=
+						(v[k] * v[k] - 1) * (v[k + lag] * v[k + lag] - 1);
 				}
 				assert_true(fabs(product) < 4.5 * sqrt(N));
 				assert_true(fabs(squares) < 4.5 * 2 * sqrt(N));
@@ -140,8 +141,8 @@ static void complex_parts_share_the_variance(void **state)
 
 static void integers_of_a_range_are_alike(void **state)
 {
-	static const enum tensor_dtype types[] = {TENSOR_U8,  TENSOR_I8,   TENSOR_I16,
-						  TENSOR_I32, TENSOR_I64,  TENSOR_F16,
+	static const enum tensor_dtype types[] = {TENSOR_U8,   TENSOR_I8,  TENSOR_I16,
+						  TENSOR_I32,  TENSOR_I64, TENSOR_F16,
 						  TENSOR_BF16, TENSOR_F32, TENSOR_F64};
 
 	for (size_t i = 0; i < sizeof(types) / sizeof(*types); i++) {
@@ -210,8 +211,8 @@ static void ranges_reach_the_ends_of_a_dtype(void **state)
 		b = values_of(tensor_random_(tensor_empty(TENSOR_SHAPE(N), OF(TENSOR_BF16))));
 		assert_alike(b, N, 0, 257);
 		free(b);
-		b = values_of(tensor_random_from_(tensor_empty(TENSOR_SHAPE(N), OF(TENSOR_I8)), -128,
-						  TENSOR_NONE));
+		b = values_of(tensor_random_from_(tensor_empty(TENSOR_SHAPE(N), OF(TENSOR_I8)),
+						  -128, TENSOR_NONE));
 		assert_alike(b, N, -128, 256);
 		free(b);
 	}
@@ -316,8 +317,8 @@ static void own_means_and_deviations(void **state)
 		const double means[] = {-100, 0, 100}, stds[] = {1, 0, 2};
 		tensor *mean = tensor_from_data(means, TENSOR_INTS(3), F64);
 		tensor *std = tensor_from_data(stds, TENSOR_INTS(3), F64);
-		tensor *rows = ok(tensor_expand(tensor_view(mean, TENSOR_INTS(1, 3)),
-						TENSOR_INTS(N, 3)));
+		tensor *rows =
+			ok(tensor_expand(tensor_view(mean, TENSOR_INTS(1, 3)), TENSOR_INTS(N, 3)));
 		double *v = values_of(tensor_normal_tensor_tensor(rows, std)), m = 0, q = 0;
 
 		for (int64_t i = 0; i < N; i++) {

@@ -2,7 +2,7 @@
 /* multinomial and dropout, and what random operators refuse. */
 #include "random.h"
 
-/* ---- multinomial --------------------------------------------------------------------------------- */
+/* ---- multinomial ----------------------------------------------------------------------------- */
 
 static void draws_follow_the_weights(void **state)
 {
@@ -10,8 +10,8 @@ static void draws_follow_the_weights(void **state)
 
 	tensor_scope {
 		tensor *weights = tensor_from_data(w, TENSOR_INTS(6), F32);
-		tensor *rows = tensor_expand(tensor_view(weights, TENSOR_INTS(1, 6)),
-					     TENSOR_INTS(N, 6));
+		tensor *rows =
+			tensor_expand(tensor_view(weights, TENSOR_INTS(1, 6)), TENSOR_INTS(N, 6));
 		double *with = values_of(tensor_multinomial(weights, N, true));
 		double *first = values_of(tensor_multinomial(rows, 3, false));
 		double count[2][6] = {{0}}, second[6] = {0};
@@ -35,7 +35,8 @@ static void draws_follow_the_weights(void **state)
 		free(with);
 		free(first);
 		assert_shape(ok(tensor_multinomial(weights, 2, false)), 2);
-		assert_int_equal(tensor_dtype(ok(tensor_multinomial(weights, 2, false))), TENSOR_I64);
+		assert_int_equal(tensor_dtype(ok(tensor_multinomial(weights, 2, false))),
+				 TENSOR_I64);
 	}
 }
 
@@ -64,7 +65,7 @@ static void weights_that_are_none_are_refused(void **state)
 	}
 }
 
-/* ---- dropout ------------------------------------------------------------------------------------- */
+/* ---- dropout --------------------------------------------------------------------------------- */
 
 static void dropout_scales_what_it_keeps(void **state)
 {
@@ -114,13 +115,13 @@ static void dropout_of_nothing_and_of_everything(void **state)
 		assert_values(tensor_dropout(in, 1, true), 0, 0, 0, 0, 0, 0, 0);
 		assert_fails(tensor_dropout(in, 1.5, true), EINVAL, "p must be within [0, 1]");
 		assert_fails(tensor_dropout(in, NAN, true), EINVAL, "p must be within [0, 1]");
-		assert_fails(tensor_native_dropout(tensor_ones(TENSOR_INTS(2), I64), 0.5, true, &out,
-						   &mask),
+		assert_fails(tensor_native_dropout(tensor_ones(TENSOR_INTS(2), I64), 0.5, true,
+						   &out, &mask),
 			     EOPNOTSUPP, "i64");
 	}
 }
 
-/* ---- bounds and refusals -------------------------------------------------------------------------- */
+/* ---- bounds and refusals --------------------------------------------------------------------- */
 
 /* (to - from) * x + from would round to `to` here. */
 static void uniform_never_reaches_the_end(void **state)
@@ -153,8 +154,8 @@ static void bad_parameters_are_refused(void **state)
 		tensor *f = ok(tensor_empty(TENSOR_SHAPE(2), F32));
 		tensor *h = ok(tensor_empty(TENSOR_SHAPE(2), OF(TENSOR_F16)));
 		tensor *i = ok(tensor_empty(TENSOR_SHAPE(2), I64));
-		tensor *many = ok(tensor_expand(tensor_zeros(TENSOR_SHAPE(1), F32),
-						TENSOR_SHAPE(3)));
+		tensor *many =
+			ok(tensor_expand(tensor_zeros(TENSOR_SHAPE(1), F32), TENSOR_SHAPE(3)));
 
 		assert_fails(tensor_uniform_(f, 2, 1), EINVAL, "uniform_: from must not be above");
 		assert_fails(tensor_uniform_(f, 0, INFINITY), EINVAL, "beyond what f32");
@@ -170,8 +171,8 @@ static void bad_parameters_are_refused(void **state)
 		assert_fails(tensor_bernoulli(tensor_full(TENSOR_SHAPE(2), S(2.0), F32)), EINVAL,
 			     "within [0, 1]");
 		assert_fails(tensor_bernoulli(i), EOPNOTSUPP, "i64");
-		assert_fails(tensor_bernoulli_tensor_(f, tensor_zeros(TENSOR_SHAPE(3), F32)), EINVAL,
-			     "does not broadcast");
+		assert_fails(tensor_bernoulli_tensor_(f, tensor_zeros(TENSOR_SHAPE(3), F32)),
+			     EINVAL, "does not broadcast");
 		assert_fails(tensor_randint_low(3, 3, TENSOR_SHAPE(1), I64), EINVAL, "below to");
 		assert_fails(tensor_randint(300, TENSOR_SHAPE(1), OF(TENSOR_U8)), EINVAL,
 			     "beyond what u8");
@@ -185,7 +186,8 @@ static void bad_parameters_are_refused(void **state)
 		assert_fails(tensor_randperm(3000, OF(TENSOR_F16)), EINVAL, "does not count");
 		assert_fails(tensor_rand(TENSOR_SHAPE(2), I64), EOPNOTSUPP, "i64");
 		assert_fails(tensor_randn(TENSOR_SHAPE(-2), F32), EINVAL, "-2");
-		assert_fails(tensor_random_from_(f, (int64_t)1 << 25, TENSOR_NONE), EINVAL, "at most");
+		assert_fails(tensor_random_from_(f, (int64_t)1 << 25, TENSOR_NONE), EINVAL,
+			     "at most");
 	}
 }
 
@@ -198,8 +200,8 @@ static void like_takes_shape_and_dtype(void **state)
 		assert_int_equal(tensor_dtype(ok(tensor_randn_like(like, TENSOR_OPTIONS(0)))),
 				 TENSOR_F64);
 		assert_int_equal(tensor_dtype(ok(tensor_randint_like(like, 4, I64))), TENSOR_I64);
-		assert_values(tensor_randint_like_low(like, 4, 5, TENSOR_OPTIONS(0)), 0, 4, 4, 4, 4, 4,
-			      4);
+		assert_values(tensor_randint_like_low(like, 4, 5, TENSOR_OPTIONS(0)), 0, 4, 4, 4, 4,
+			      4, 4);
 		assert_int_equal(tensor_numel(ok(tensor_rand(TENSOR_SHAPE(0, 4), F32))), 0);
 		assert_int_equal(tensor_dim(ok(tensor_randn(TENSOR_SCALAR_SHAPE, F32))), 0);
 	}

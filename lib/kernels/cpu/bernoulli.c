@@ -17,16 +17,16 @@ static struct coin coin_of(double p)
 	return (struct coin){.last = (uint32_t)(n - 1), .never = !n};
 }
 
-#define BERNOULLI(d, T, ONE)                                                                      \
-	static inline void bernoulli_##d(T *restrict out, const uint32_t *words,                  \
-					 const struct random_params *p)                           \
-	{                                                                                         \
-		struct coin coin = coin_of(p->a);                                                 \
-		T one = coin.never ? 0 : (T)(ONE);                                                \
-                                                                                                  \
-		for (int i = 0; i < NARROW; i++)                                                  \
-			out[i] = words[i] <= coin.last ? one : (T)0;                              \
-	}                                                                                         \
+#define BERNOULLI(d, T, ONE)                                                     \
+	static inline void bernoulli_##d(T *restrict out, const uint32_t *words, \
+					 const struct random_params *p)          \
+	{                                                                        \
+		struct coin coin = coin_of(p->a);                                \
+		T one = coin.never ? 0 : (T)(ONE);                               \
+                                                                                 \
+		for (int i = 0; i < NARROW; i++)                                 \
+			out[i] = words[i] <= coin.last ? one : (T)0;             \
+	}                                                                        \
 	RANDOM_FILL(bernoulli_##d, T, NARROW)
 #define BERNOULLI_NUMBER(d, T, D) BERNOULLI(d, T, 1)
 DTYPES_NUMBER(BERNOULLI_NUMBER)
@@ -47,7 +47,7 @@ static int cpu_bernoulli(tensor *out, const struct random_params *p)
 	return 0;
 }
 
-/* ---- a probability for each element ------------------------------------------------------------ */
+/* ---- a probability for each element ---------------------------------------------------------- */
 
 struct each {
 	const struct random_params *p;
@@ -57,32 +57,31 @@ struct each {
 	atomic_int bad; /* a probability was none */
 };
 
-#define EACH(d, T, N, UNIT)                                                                       \
-	static void each_##d(int64_t begin, int64_t end, void *ctx)                               \
-	{                                                                                         \
-		struct each *e = ctx;                                                             \
-		int bad = 0;                                                                      \
-                                                                                                  \
-		for (int64_t g = begin; g < end; g++) {                                           \
-			const T *prob = (const T *)e->prob + g * (N);                             \
-			int64_t left = e->n - g * (N);                                            \
-			int n = left < (N) ? (int)left : (N);                                     \
-			uint32_t words[PHILOX_WORDS];                                             \
-                                                                                                  \
-			philox_group(words, e->p->at.seed, e->p->at.offset + PHILOX_BLOCKS * g);  \
-			for (int i = 0; i < n; i++) {                                             \
-				T unit = UNIT;                                                    \
-                                                                                                  \
-				bad |= !(prob[i] >= 0 && prob[i] <= 1);                           \
-				e->out[g * (N) + i] = unit < prob[i];                             \
-			}                                                                         \
-		}                                                                                 \
-		if (bad)                                                                          \
-			atomic_store_explicit(&e->bad, 1, memory_order_relaxed);                  \
+#define EACH(d, T, N, UNIT)                                                                      \
+	static void each_##d(int64_t begin, int64_t end, void *ctx)                              \
+	{                                                                                        \
+		struct each *e = ctx;                                                            \
+		int bad = 0;                                                                     \
+                                                                                                 \
+		for (int64_t g = begin; g < end; g++) {                                          \
+			const T *prob = (const T *)e->prob + g * (N);                            \
+			int64_t left = e->n - g * (N);                                           \
+			int n = left < (N) ? (int)left : (N);                                    \
+			uint32_t words[PHILOX_WORDS];                                            \
+                                                                                                 \
+			philox_group(words, e->p->at.seed, e->p->at.offset + PHILOX_BLOCKS * g); \
+			for (int i = 0; i < n; i++) {                                            \
+				T unit = UNIT;                                                   \
+                                                                                                 \
+				bad |= !(prob[i] >= 0 && prob[i] <= 1);                          \
+				e->out[g * (N) + i] = unit < prob[i];                            \
+			}                                                                        \
+		}                                                                                \
+		if (bad)                                                                         \
+			atomic_store_explicit(&e->bad, 1, memory_order_relaxed);                 \
 	}
 EACH(f32, float, NARROW, (float)(int32_t)(words[i] >> 8) * 0x1p-24f)
-EACH(f64, double, WIDE,
-     unit_f64(words[wide_word(i)], words[wide_word(i) + PHILOX_BLOCKS]))
+EACH(f64, double, WIDE, unit_f64(words[wide_word(i)], words[wide_word(i) + PHILOX_BLOCKS]))
 
 static int cpu_bernoulli_each(tensor *out, const tensor *p, const struct random_params *params)
 {
@@ -96,7 +95,7 @@ static int cpu_bernoulli_each(tensor *out, const tensor *p, const struct random_
 	return 0;
 }
 
-/* ---- dropout ----------------------------------------------------------------------------------- */
+/* ---- dropout --------------------------------------------------------------------------------- */
 
 struct drop {
 	const struct random_params *p;
@@ -108,31 +107,31 @@ struct drop {
 
 /* PARTS components for an element: two of a complex one. As PyTorch computes it: what is dropped
  * is multiplied with zero, and a NaN stays one. */
-#define DROP(d, T, C, PARTS, LOAD, STORE)                                                         \
-	static void drop_##d(int64_t begin, int64_t end, void *ctx)                               \
-	{                                                                                         \
-		const struct drop *f = ctx;                                                       \
-		const struct random_params *p = f->p;                                             \
-		struct coin coin = coin_of(p->a);                                                 \
-		C scale = (C)p->b;                                                                \
-                                                                                                  \
-		for (int64_t g = begin; g < end; g++) {                                           \
-			T *restrict out = (T *)f->out + g * NARROW * (PARTS);                     \
-			const T *restrict in = (const T *)f->in + g * NARROW * (PARTS);           \
-			uint8_t *restrict mask = f->mask + g * NARROW;                            \
-			int64_t left = f->n - g * NARROW;                                         \
-			int n = left < NARROW ? (int)left : NARROW;                               \
-			uint32_t words[PHILOX_WORDS];                                             \
-                                                                                                  \
-			philox_group(words, p->at.seed, p->at.offset + PHILOX_BLOCKS * g);        \
-			for (int i = 0; i < NARROW; i++)                                          \
-				words[i] = (words[i] <= coin.last) & !coin.never;                 \
-			for (int i = 0; i < n; i++)                                               \
-				mask[i] = (uint8_t)words[i];                                      \
-			for (int i = 0; i < n * (PARTS); i++)                                     \
-				out[i] = STORE(LOAD(in[i]) * (C)(int32_t)words[i / (PARTS)] *     \
-					       scale);                                            \
-		}                                                                                 \
+#define DROP(d, T, C, PARTS, LOAD, STORE)                                                     \
+	static void drop_##d(int64_t begin, int64_t end, void *ctx)                           \
+	{                                                                                     \
+		const struct drop *f = ctx;                                                   \
+		const struct random_params *p = f->p;                                         \
+		struct coin coin = coin_of(p->a);                                             \
+		C scale = (C)p->b;                                                            \
+                                                                                              \
+		for (int64_t g = begin; g < end; g++) {                                       \
+			T *restrict out = (T *)f->out + g * NARROW * (PARTS);                 \
+			const T *restrict in = (const T *)f->in + g * NARROW * (PARTS);       \
+			uint8_t *restrict mask = f->mask + g * NARROW;                        \
+			int64_t left = f->n - g * NARROW;                                     \
+			int n = left < NARROW ? (int)left : NARROW;                           \
+			uint32_t words[PHILOX_WORDS];                                         \
+                                                                                              \
+			philox_group(words, p->at.seed, p->at.offset + PHILOX_BLOCKS * g);    \
+			for (int i = 0; i < NARROW; i++)                                      \
+				words[i] = (words[i] <= coin.last) & !coin.never;             \
+			for (int i = 0; i < n; i++)                                           \
+				mask[i] = (uint8_t)words[i];                                  \
+			for (int i = 0; i < n * (PARTS); i++)                                 \
+				out[i] = STORE(LOAD(in[i]) * (C)(int32_t)words[i / (PARTS)] * \
+					       scale);                                        \
+		}                                                                             \
 	}
 #define SELF(x) (x)
 DROP(f32, float, float, 1, SELF, SELF)

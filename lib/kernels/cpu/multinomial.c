@@ -149,8 +149,12 @@ static void draw_without(int64_t begin, int64_t end, void *ctx)
 static int cpu_multinomial(tensor *out, const tensor *weights, tensor *work, bool replacement,
 			   const struct random_params *p)
 {
-	struct draw d = {.p = p, .weights = weights->data, .work = work->data, .out = out->data,
-			 .n = weights->sizes[1], .k = out->sizes[1]};
+	struct draw d = {.p = p,
+			 .weights = weights->data,
+			 .work = work->data,
+			 .out = out->data,
+			 .n = weights->sizes[1],
+			 .k = out->sizes[1]};
 	int64_t cost = d.n + d.k, grain = cost < ITER_GRAIN ? ITER_GRAIN / cost : 1;
 
 	parallel_for(0, out->sizes[0], grain, replacement ? draw_with : draw_without, &d);
@@ -158,11 +162,13 @@ static int cpu_multinomial(tensor *out, const tensor *weights, tensor *work, boo
 	case BAD_WEIGHT:
 		return tensor_fail(EINVAL, "multinomial: weights must be finite and not negative");
 	case BAD_SUM:
-		return tensor_fail(EINVAL, "multinomial: the weights of a row must have a finite sum "
-					   "above 0");
+		return tensor_fail(EINVAL,
+				   "multinomial: the weights of a row must have a finite sum "
+				   "above 0");
 	case TOO_FEW:
-		return tensor_fail(EINVAL, "multinomial: a row has fewer weights above 0 than the "
-					   "%lld that are to be drawn without replacement",
+		return tensor_fail(EINVAL,
+				   "multinomial: a row has fewer weights above 0 than the "
+				   "%lld that are to be drawn without replacement",
 				   (long long)d.k);
 	}
 	return 0;

@@ -37,24 +37,24 @@ RANDOM_FILL(uniform_f32, float, NARROW)
 RANDOM_FILL(uniform_f64, double, WIDE)
 
 /* As many bits as the fraction of the dtype has: rounding would make the last value likelier. */
-#define UNIFORM_HALF(d, BITS)                                                                     \
-	static inline void uniform_##d(uint16_t *restrict out, const uint32_t *words,             \
-				       const struct random_params *p)                             \
-	{                                                                                         \
-		float from = (float)p->a, length = (float)p->b, limit = (float)p->limit;          \
-                                                                                                  \
-		for (int i = 0; i < NARROW; i++) {                                                \
-			float v = (float)(int32_t)(words[i] >> (32 - (BITS)));                    \
-                                                                                                  \
-			v = v * (1.0f / (1 << (BITS))) * length + from;                           \
-			out[i] = f32_to_##d(v > limit ? limit : v);                               \
-		}                                                                                 \
-	}                                                                                         \
+#define UNIFORM_HALF(d, BITS)                                                            \
+	static inline void uniform_##d(uint16_t *restrict out, const uint32_t *words,    \
+				       const struct random_params *p)                    \
+	{                                                                                \
+		float from = (float)p->a, length = (float)p->b, limit = (float)p->limit; \
+                                                                                         \
+		for (int i = 0; i < NARROW; i++) {                                       \
+			float v = (float)(int32_t)(words[i] >> (32 - (BITS)));           \
+                                                                                         \
+			v = v * (1.0f / (1 << (BITS))) * length + from;                  \
+			out[i] = f32_to_##d(v > limit ? limit : v);                      \
+		}                                                                        \
+	}                                                                                \
 	RANDOM_FILL(uniform_##d, uint16_t, NARROW)
 UNIFORM_HALF(f16, 11)
 UNIFORM_HALF(bf16, 8)
 
-/* ---- normal ------------------------------------------------------------------------------------ */
+/* ---- normal ---------------------------------------------------------------------------------- */
 
 /* sin and cos of a whole turn's fraction angle / 2^32; of -1/8 ... 1/8 of a turn as series. */
 static inline void turn_f32(uint32_t angle, float *sine, float *cosine)
@@ -62,10 +62,11 @@ static inline void turn_f32(uint32_t angle, float *sine, float *cosine)
 	uint32_t quarter = (angle + 0x20000000) >> 30;
 	float x = (float)(int32_t)(angle - (quarter << 30)) * (float)(6.283185307179586 / 0x1p32);
 	float z = x * x;
-	float s = x + x * z * (-1.0f / 6 + z * (1.0f / 120 + z * (-1.0f / 5040 +
-							      z * (1.0f / 362880))));
-	float c = 1 + z * (-0.5f + z * (1.0f / 24 + z * (-1.0f / 720 + z * (1.0f / 40320 -
-							     z * (1.0f / 3628800)))));
+	float s = x +
+		  x * z * (-1.0f / 6 + z * (1.0f / 120 + z * (-1.0f / 5040 + z * (1.0f / 362880))));
+	float c = 1 +
+		  z * (-0.5f + z * (1.0f / 24 +
+				    z * (-1.0f / 720 + z * (1.0f / 40320 - z * (1.0f / 3628800)))));
 	float a = quarter & 1 ? c : s, b = quarter & 1 ? s : c;
 
 	*sine = bits_to_f32(f32_to_bits(a) ^ (quarter & 2) << 30);
@@ -123,7 +124,8 @@ static inline void normal_f64(double *restrict out, const uint32_t *words,
 	const uint32_t *lo2 = hi + PHILOX_BLOCKS, *hi2 = lo2 + PHILOX_BLOCKS;
 
 	for (int i = 0; i < PHILOX_BLOCKS; i++) {
-		double s, c, r = __builtin_sqrt(-2 * log_unit_f64(1 - unit_f64(lo[i], hi[i]))) * p->b;
+		double s, c,
+			r = __builtin_sqrt(-2 * log_unit_f64(1 - unit_f64(lo[i], hi[i]))) * p->b;
 		double m = i & 1 ? p->limit : p->a;
 
 		turn_f64(unit_f64(lo2[i], hi2[i]), &s, &c);
@@ -134,7 +136,7 @@ static inline void normal_f64(double *restrict out, const uint32_t *words,
 
 RANDOM_FLOATS(normal)
 
-/* ---- exponential ------------------------------------------------------------------------------- */
+/* ---- exponential ----------------------------------------------------------------------------- */
 
 /* Never zero, so that it may be divided by. */
 static inline void exponential_f32(float *restrict out, const uint32_t *words,
@@ -168,7 +170,7 @@ static inline void exponential_f64(double *restrict out, const uint32_t *words,
 
 RANDOM_FLOATS(exponential)
 
-/* ---- kernels ----------------------------------------------------------------------------------- */
+/* ---- kernels --------------------------------------------------------------------------------- */
 
 #define RANDOM_KERNEL(NAME)                                                                       \
 	static int cpu_##NAME(tensor *out, const struct random_params *p)                         \

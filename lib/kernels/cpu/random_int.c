@@ -27,8 +27,8 @@ static __attribute__((noinline)) uint64_t random_again(const struct random_param
 		philox_block(w, p->at.seed, p->at.offset + i % PHILOX_BLOCKS, stream);
 		if (p->wide) {
 			uint32_t *pair = w + i / PHILOX_BLOCKS * 2;
-			unsigned __int128 m = (unsigned __int128)range *
-					      (pair[0] | (uint64_t)pair[1] << 32);
+			unsigned __int128 m =
+				(unsigned __int128)range * (pair[0] | (uint64_t)pair[1] << 32);
 
 			if ((uint64_t)m >= refused_wide(range))
 				return (uint64_t)(m >> 64);
@@ -66,35 +66,35 @@ static inline uint64_t below_wide(const uint32_t *words, const struct random_par
 }
 
 /* Whole groups first, in vectors; who was refused, if any, one by one afterwards. */
-#define RANDINT(d, T, STORE)                                                                      \
-	static inline void narrow_##d(T *restrict out, const uint32_t *words,                     \
-				      const struct random_params *p)                              \
-	{                                                                                         \
-		uint32_t range = (uint32_t)p->range, maybe = 0;                                   \
-		int64_t from = p->from;                                                           \
-                                                                                                  \
-		for (int i = 0; i < NARROW; i++) {                                                \
-			uint64_t m = (uint64_t)words[i] * range;                                  \
-                                                                                                  \
-			maybe |= (uint32_t)m < range;                                             \
-			out[i] = STORE(from + (int64_t)(m >> 32));                                \
-		}                                                                                 \
-		for (int i = 0; unlikely(maybe) && i < NARROW; i++)                               \
-			out[i] = STORE(from + (int64_t)below_narrow(words, p, i, range));         \
-	}                                                                                         \
-	static inline void wide_##d(T *restrict out, const uint32_t *words,                       \
-				    const struct random_params *p)                                \
-	{                                                                                         \
-		for (int i = 0; i < WIDE; i++)                                                    \
-			out[i] = STORE((int64_t)((uint64_t)p->from +                              \
-						 below_wide(words, p, i, p->range)));             \
-	}                                                                                         \
-	RANDOM_FILL(narrow_##d, T, NARROW)                                                        \
+#define RANDINT(d, T, STORE)                                                                       \
+	static inline void narrow_##d(T *restrict out, const uint32_t *words,                      \
+				      const struct random_params *p)                               \
+	{                                                                                          \
+		uint32_t range = (uint32_t)p->range, maybe = 0;                                    \
+		int64_t from = p->from;                                                            \
+                                                                                                   \
+		for (int i = 0; i < NARROW; i++) {                                                 \
+			uint64_t m = (uint64_t)words[i] * range;                                   \
+                                                                                                   \
+			maybe |= (uint32_t)m < range;                                              \
+			out[i] = STORE(from + (int64_t)(m >> 32));                                 \
+		}                                                                                  \
+		for (int i = 0; unlikely(maybe) && i < NARROW; i++)                                \
+			out[i] = STORE(from + (int64_t)below_narrow(words, p, i, range));          \
+	}                                                                                          \
+	static inline void wide_##d(T *restrict out, const uint32_t *words,                        \
+				    const struct random_params *p)                                 \
+	{                                                                                          \
+		for (int i = 0; i < WIDE; i++)                                                     \
+			out[i] = STORE(                                                            \
+				(int64_t)((uint64_t)p->from + below_wide(words, p, i, p->range))); \
+	}                                                                                          \
+	RANDOM_FILL(narrow_##d, T, NARROW)                                                         \
 	RANDOM_FILL(wide_##d, T, WIDE)
 
-#define TO_NUMBER(x) (x)
-#define TO_F16(x)    f32_to_f16((float)(x))
-#define TO_BF16(x)   f32_to_bf16((float)(x))
+#define TO_NUMBER(x)		(x)
+#define TO_F16(x)		f32_to_f16((float)(x))
+#define TO_BF16(x)		f32_to_bf16((float)(x))
 #define RANDINT_NUMBER(d, T, D) RANDINT(d, T, (T)TO_NUMBER)
 DTYPES_NUMBER(RANDINT_NUMBER)
 RANDINT(f16, uint16_t, TO_F16)
@@ -126,8 +126,8 @@ static int cpu_randperm(tensor *out, const struct random_params *params)
 
 		philox_group(words, p.at.seed, p.at.offset);
 		for (int64_t i = begin; i < n && i < begin + group; i++) {
-			uint64_t j = p.wide ? below_wide(words, &p, (int)(i - begin), i + 1) :
-					      below_narrow(words, &p, (int)(i - begin), i + 1);
+			uint64_t j = p.wide ? below_wide(words, &p, (int)(i - begin), i + 1)
+					    : below_narrow(words, &p, (int)(i - begin), i + 1);
 
 			a[i] = a[j];
 			a[j] = i;

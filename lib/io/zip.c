@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR MIT
+/*
+ * Reading a zip file's directory. All that is said there is compared with the file: members lie
+ * before the directory, none shares a byte with another, and none inflates to more than deflate
+ * could have packed.
+ */
+#include "zip.h"
+
+#include <stdlib.h>
+
+#define COMMENT_MAX   65535
+#define DIRECTORY_MAX ((uint64_t)1 << 28)
+#define DEFLATE_RATIO 1040 /* the format reaches 1032 to 1, and a few bytes more */
+
+struct directory {
+	uint64_t offset, size, entries;
+};
+
+/* The 64-bit record, which a locator just before the other one points to. */
+static int read_zip64(tensor_archive *a, uint64_t end, struct directory *d)
+{
+	unsigned char locator[ZIP64_LOCATOR_SIZE], record[ZIP64_END_SIZE];
+	uint64_t at;
+
+	if (end < ZIP64_LOCATOR_SIZE)
+		return 0;
+	if (file_read(&a->file, locator, sizeof(locator), end - ZIP64_LOCATOR_SIZE) < 0)
+		return -EBADMSG;
+	if (get32(locator) != ZIP64_LOCATOR)
+		return 0;
+	at = get64(locator + 8);
+	if (file_read(&a->file, record, sizeof(record), at) < 0)
+		return -EBADMSG;
+	if (get32(record) != ZIP64_END || get32(locator + 4) || get32(locator + 16) > 1 ||
+	    get32(record + 16) || get32(record + 20))
+		return file_fail(&a->file, EBADMSG, "its zip64 directory cannot be read");
+	d->entries = get64(record + 32);
+	d->size = get64(record + 40);
+	d->offset = get64(record + 48);
+	if (get64(record + 24) != d->entries)
+		return file_fail(&a->file, EBADMSG, "its directory is on several disks");
+	return 1;
+}
+
+/* The record at the very end, before a comment of the length that it says. */
+static int find_end(tensor_archive *a, unsigned char *tail, uint64_t n, uint64_t *at)
+{
+	for (uint64_t i = n - ZIP_END_SIZE + 1; i-- > 0;)
+		if (get32(tail + i) == ZIP_END && i + ZIP_END_SIZE + get16(tail + i + 20) == n) {
+			*at = i;
+			return 0;
+		}
+	return file_fail(&a->file, EBADMSG, "not a zip file, or truncated");
+}
+
+static int find_directory(tensor_archive *a, struct directory *d)
+{
+	uint64_t size = a->file.size, at = 0, begin;
+	uint64_t n = size < ZIP_END_SIZE + COMMENT_MAX ? size : ZIP_END_SIZE + COMMENT_MAX;
+	unsigned char *tail, *r;
+	int err;
+
+	if (n < ZIP_END_SIZE)
+		return file_fail(&a->file, EBADMSG, "not a zip file, or truncated");
+	tail = malloc(n);
+	if (!tail)
+		return file_fail(&a->file, ENOMEM, "no memory");
+	err = file_read(&a->file, tail, n, size - n);
+	if (!err)
+		err = find_end(a, tail, n, &at);
+	if (!err) {
+		r = tail + at;
+		*d = (struct directory){
+			.entries = get16(r + 10), .size = get32(r + 12), .offset = get32(r + 16)};
+		if (get16(r + 4) || get16(r + 6) || get16(r + 8) != get16(r + 10))
+			err = file_fail(&a->file, EBADMSG, "its directory is on several disks");
+	}
+	free(tail);
+	if (err)
+		return err;
+	begin = size - n + at;
+	err = read_zip64(a, begin, d);
+	if (err < 0)
+		return err;
+	if (d->offset > begin || d->size > begin - d->offset || d->size > DIRECTORY_MAX ||
+	    d->entries > d->size / ZIP_CENTRAL_SIZE)
+		return file_fail(&a->file, EBADMSG, "its directory is not where it should be");
+	return 0;
+}
+
+/* Sizes and offset that do not fit 32 bits are in an extra field, in this order. */
+static int read_extra(tensor_archive *a, const unsigned char *p, uint64_t n,
+		      struct archive_entry *e)
+{
+	uint64_t *const wide[] = {&e->nbytes, &e->packed, &e->offset};
+
+	while (n >= 4) {
+		uint64_t size = get16(p + 2);
+		const unsigned char *v = p + 4;
+
+		if (size > n - 4)
+			break;
+		if (get16(p) != ZIP64_EXTRA) {
+			p += 4 + size;
+			n -= 4 + size;
+			continue;
+		}
+		for (int i = 0; i < 3; i++) {
+			if (*wide[i] != 0xffffffff)
+				continue;
+			if (size < 8)
+				return file_fail(&a->file, EBADMSG, "a zip64 field is too short");
+			*wide[i] = get64(v);
+			v += 8;
+			size -= 8;
+		}
+		return 0;
+	}
+	return 0;
+}
+
+static int check_member(tensor_archive *a, const struct archive_entry *e, unsigned flags)
+{
+	if (flags & ZIP_ENCRYPTED)
+		return file_fail(&a->file, EOPNOTSUPP, "'%.100s' is encrypted", e->name);
+	if (e->offset >= a->data_end || e->packed > a->data_end - e->offset)
+		return file_fail(&a->file, EBADMSG, "'%.100s' is not before the directory",
+				 e->name);
+	if (e->method == ZIP_STORED && e->packed != e->nbytes)
+		return file_fail(&a->file, EBADMSG, "'%.100s' is stored, but has two sizes",
+				 e->name);
+	if (e->method == ZIP_DEFLATED && e->nbytes / DEFLATE_RATIO > e->packed)
+		return file_fail(&a->file, EBADMSG, "'%.100s' cannot have %llu bytes", e->name,
+				 (unsigned long long)e->nbytes);
+	return 0;
+}
+
+/* One row. Names are moved to the begin of their row, to make room for a zero. */
+static int read_row(tensor_archive *a, unsigned char *p, uint64_t left, uint64_t *used)
+{
+	struct archive_entry *e;
+	uint64_t name, extra;
+
+	if (left < ZIP_CENTRAL_SIZE || get32(p) != ZIP_CENTRAL)
+		return file_fail(&a->file, EBADMSG, "its directory cannot be read");
+	name = get16(p + 28);
+	extra = get16(p + 30);
+	*used = ZIP_CENTRAL_SIZE + name + extra + get16(p + 32);
+	if (*used > left)
+		return file_fail(&a->file, EBADMSG, "its directory cannot be read");
+	e = archive_add(a);
+	if (!e)
+		return -ENOMEM;
+	e->method = get16(p + 10);
+	e->crc = get32(p + 16);
+	e->packed = get32(p + 20);
+	e->nbytes = get32(p + 24);
+	e->offset = get32(p + 42);
+	if (read_extra(a, p + ZIP_CENTRAL_SIZE + name, extra, e) < 0)
+		return -EBADMSG;
+	if (!name || memchr(p + ZIP_CENTRAL_SIZE, '\0', name))
+		return file_fail(&a->file, EBADMSG, "a name is empty or has a zero in it");
+	/* From here on the row's numbers are gone. */
+	left = get16(p + 8);
+	memmove(p, p + ZIP_CENTRAL_SIZE, name);
+	p[name] = '\0';
+	e->name = (const char *)p;
+	return check_member(a, e, (unsigned)left);
+}
+
+static int by_offset(const void *x, const void *y, void *ctx)
+{
+	const struct archive_entry *entry = ctx, *a = &entry[*(const int64_t *)x],
+				   *b = &entry[*(const int64_t *)y];
+
+	return (a->offset > b->offset) - (a->offset < b->offset);
+}
+
+/* Members that share bytes are how a small file says that it is a large one. */
+static int check_overlaps(tensor_archive *a)
+{
+	uint64_t end = 0;
+
+	for (int64_t i = 0; i < a->n; i++)
+		a->sorted[i] = i;
+	if (a->n)
+		qsort_r(a->sorted, (size_t)a->n, sizeof(*a->sorted), by_offset, a->entry);
+	for (int64_t i = 0; i < a->n; i++) {
+		const struct archive_entry *e = &a->entry[a->sorted[i]];
+
+		if (e->offset < end)
+			return file_fail(&a->file, EBADMSG, "'%.100s' overlaps another member",
+					 e->name);
+		end = e->offset + ZIP_LOCAL_SIZE + strlen(e->name) + e->packed;
+	}
+	if (end > a->data_end)
+		return file_fail(&a->file, EBADMSG, "a member is not before the directory");
+	return 0;
+}
+
+int zip_open(tensor_archive *a)
+{
+	struct directory d = {0};
+	uint64_t at = 0;
+
+	if (find_directory(a, &d) < 0)
+		return -EBADMSG;
+	a->data_end = d.offset;
+	a->text = malloc(d.size + 1);
+	a->sorted = malloc((d.entries + 1) * sizeof(*a->sorted));
+	if (!a->text || !a->sorted)
+		return file_fail(&a->file, ENOMEM, "no memory for its directory");
+	if (file_read(&a->file, a->text, d.size, d.offset) < 0)
+		return -EBADMSG;
+	for (uint64_t i = 0; i < d.entries; i++) {
+		uint64_t used = 0;
+		int err = read_row(a, (unsigned char *)a->text + at, d.size - at, &used);
+
+		if (err < 0)
+			return err;
+		at += used;
+	}
+	if (at != d.size)
+		return file_fail(&a->file, EBADMSG, "its directory has more than its %llu members",
+				 (unsigned long long)d.entries);
+	return check_overlaps(a);
+}
+
+int zip_data(tensor_archive *a, const struct archive_entry *e, uint64_t *offset)
+{
+	unsigned char local[ZIP_LOCAL_SIZE];
+	size_t n = strlen(e->name);
+	char *name = NULL;
+	int err;
+
+	if (file_read(&a->file, local, sizeof(local), e->offset) < 0)
+		return -EBADMSG;
+	*offset = e->offset + ZIP_LOCAL_SIZE + n + get16(local + 28);
+	if (get32(local) != ZIP_LOCAL || get16(local + 26) != n || get16(local + 8) != e->method ||
+	    *offset > a->data_end || e->packed > a->data_end - *offset)
+		return file_fail(&a->file, EBADMSG,
+				 "'%.100s': its header and the directory disagree", e->name);
+	name = malloc(n);
+	if (!name)
+		return file_fail(&a->file, ENOMEM, "no memory");
+	err = file_read(&a->file, name, n, e->offset + ZIP_LOCAL_SIZE);
+	if (!err && memcmp(name, e->name, n))
+		err = file_fail(&a->file, EBADMSG, "'%.100s': its header has another name",
+				e->name);
+	free(name);
+	return err;
+}

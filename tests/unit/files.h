@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
+/* What tests of files share: a folder of their own, and files from bytes. */
+#ifndef TESTS_FILES_H
+#define TESTS_FILES_H
+
+#include "check.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static char folder[] = "/tmp/tensor-files-XXXXXX";
+
+static inline int make_folder(void **state)
+{
+	return !mkdtemp(folder) || chdir(folder) < 0;
+}
+
+static inline int remove_folder(void **state)
+{
+	DIR *d = opendir(folder);
+	struct dirent *e;
+
+	while (d && (e = readdir(d)))
+		unlinkat(dirfd(d), e->d_name, 0);
+	if (d)
+		closedir(d);
+	return rmdir(folder);
+}
+
+/* Files in the folder: what was begun and not finished is seen. */
+static inline int files_here(void)
+{
+	DIR *d = opendir(".");
+	int n = -2; /* . and .. */
+
+	assert_non_null(d);
+	while (readdir(d))
+		n++;
+	closedir(d);
+	return n;
+}
+
+static inline void write_file(const char *path, const void *data, size_t n)
+{
+	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0644);
+
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, data, n), n);
+	close(fd);
+}
+
+/* The whole file, in memory of the caller's. */
+static inline unsigned char *read_file(const char *path, size_t *n)
+{
+	struct stat st;
+	unsigned char *data;
+	int fd = open(path, O_RDONLY);
+
+	assert_true(fd >= 0 && fstat(fd, &st) == 0);
+	*n = (size_t)st.st_size;
+	data = malloc(*n + 1);
+	assert_int_equal(read(fd, data, *n), *n);
+	close(fd);
+	return data;
+}
+
+/* Text, then bytes: a file in which only the first part can be read by people. */
+static inline size_t join(void *to, const char *text, size_t ntext, const void *data, size_t n)
+{
+	memcpy(to, text, ntext);
+	memcpy((char *)to + ntext, data, n);
+	return ntext + n;
+}
+
+#endif

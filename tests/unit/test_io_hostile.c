@@ -1,0 +1,592 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR MIT
+/*
+ * Files that lie: each lie that has a name, and then valid files with bytes changed, moved, cut off
+ * and put in, many thousand times. A load gives a tensor all of which can be read, or an error; no
+ * memory and no descriptor stays behind. The seed is fixed.
+ */
+#include "files.h"
+
+#define OF(d) TENSOR_OPTIONS(.dtype = (d))
+
+/* ---- .npy ------------------------------------------------------------------------------------ */
+
+/* A file of version 1 with this dictionary and `data` bytes; what loading it says. */
+static tensor *load_header(const char *dictionary, size_t data)
+{
+	unsigned char *file = calloc(1, strlen(dictionary) + data + 16);
+	size_t n = strlen(dictionary);
+	tensor *t;
+
+	memcpy(file, "\x93NUMPY\x01", 8);
+	file[8] = (unsigned char)n;
+	file[9] = (unsigned char)(n >> 8);
+	memcpy(file + 10, dictionary, n);
+	write_file("hostile", file, 10 + n + data);
+	free(file);
+	t = tensor_load_npy("hostile", NULL);
+	tensor_release(t);
+	return t;
+}
+
+#define NPY(descr, order, shape) \
+	"{'descr': " descr ", 'fortran_order': " order ", 'shape': " shape ", }"
+
+static void headers_that_lie_are_refused(void **state)
+{
+	static const struct {
+		const char *dictionary;
+		size_t data;
+		int code;
+		const char *words;
+	} lies[] = {
+		{NPY("'<f4'", "False", "(2, 3)"), 23, EBADMSG, "truncated"},
+		{NPY("'<f4'", "False", "(4611686018427387904, 4)"), 8, EBADMSG, "too many"},
+		{NPY("'<f4'", "False", "(9223372036854775807,)"), 8, EBADMSG, "too many"},
+		{NPY("'<f4'", "False", "(9223372036854775808,)"), 8, EBADMSG, "shape"},
+		{NPY("'<f4'", "False", "(99999999999999999999999999,)"), 8, EBADMSG, "shape"},
+		{NPY("'<c16'", "False", "(1152921504606846975,)"), 8, EBADMSG, "truncated"},
+		{NPY("'<f4'", "False", "(-1,)"), 8, EBADMSG, "shape"},
+		{NPY("'<f4'", "False", "(1 2)"), 8, EBADMSG, "shape"},
+		{NPY("'<f4'", "False", "(1,,2)"), 8, EBADMSG, "shape"},
+		{NPY("'<f4'", "False", "(2)"), 8, EBADMSG, "tuple"},
+		{NPY("'<f4'", "False", "2"), 8, EBADMSG, "tuple"},
+		{NPY("'<f4'", "False", "(1.5,)"), 8, EBADMSG, "shape"},
+		{NPY("'<f4'", "False", "(1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1)"), 8, EOPNOTSUPP,
+		 "more than 16"},
+		{NPY("'<f4'", "maybe", "(1,)"), 8, EBADMSG, "fortran_order"},
+		{NPY("'<f3'", "False", "(1,)"), 8, EOPNOTSUPP, "<f3"},
+		{NPY("'|O'", "False", "(1,)"), 8, EOPNOTSUPP, "|O"},
+		{NPY("'|f4'", "False", "(1,)"), 8, EOPNOTSUPP, "|f4"},
+		{NPY("''", "False", "(1,)"), 8, EOPNOTSUPP, "''"},
+		{NPY("'<u8'", "False", "(1,)"), 8, EOPNOTSUPP, "<u8"},
+		{NPY("[('a', '<f4')]", "False", "(1,)"), 8, EOPNOTSUPP, "records"},
+		{NPY("'\\x3cf4'", "False", "(1,)"), 8, EBADMSG, "descr"},
+		{NPY("'<f4", "False", "(1,)"), 8, EOPNOTSUPP, "'<f4, '"},
+		{NPY("'<f4'", "False", "(1,)") "}", 8, EBADMSG, "goes on"},
+		{"{'descr': '<f4', 'shape': (1,), }", 8, EBADMSG, "lacks"},
+		{"{'descr': '<f4', 'descr': '<f4', 'fortran_order': False, 'shape': (1,)}", 8,
+		 EBADMSG, "twice"},
+		{"{'descr': '<f4', 'fortran_order': False, 'shape': (1,), 'x': 1}", 8, EBADMSG,
+		 "unknown key 'x'"},
+		{"{'descr': '<f4' 'fortran_order': False, 'shape': (1,)}", 8, EBADMSG, "header"},
+		{"{", 8, EBADMSG, "header"},
+		{"", 8, EBADMSG, "dictionary"},
+		{"[]", 8, EBADMSG, "dictionary"},
+	};
+
+	for (size_t i = 0; i < sizeof(lies) / sizeof(*lies); i++) {
+		assert_fails(load_header(lies[i].dictionary, lies[i].data), lies[i].code,
+			     lies[i].words);
+	}
+	assert_non_null(load_header(NPY("'<f4'", "False", "(2, 3)"), 24));
+	assert_non_null(load_header(NPY("'<f4'", "True", "(0, 9223372036854775807)"), 0));
+}
+
+static void magic_and_length_are_looked_at(void **state)
+{
+	unsigned char long_header[64] = "\x93NUMPY\x02\x00\xff\xff\xff\xff";
+
+	write_file("hostile", "", 0);
+	assert_fails(tensor_load_npy("hostile", NULL), EBADMSG, "truncated");
+	write_file("hostile", "\x93NUMPZ\x01\x00\x10\x00 and so on", 20);
+	assert_fails(tensor_load_npy("hostile", NULL), EBADMSG, "not a .npy");
+	write_file("hostile", "\x93NUMPY\x04\x00\x10\x00 and so on", 20);
+	assert_fails(tensor_load_npy("hostile", NULL), EOPNOTSUPP, "version 4.0");
+	write_file("hostile", long_header, sizeof(long_header));
+	assert_fails(tensor_load_npy("hostile", NULL), EBADMSG, "a header of 4294967307 bytes");
+}
+
+/* A bool that is neither would be counted as two by who adds bools up. */
+static void bools_are_made_bools(void **state)
+{
+	const struct tensor_load_options map = {.map = TENSOR_MAP_READONLY};
+	const char head[] = "\x93NUMPY\x01\x00\x36\x00" NPY("'|b1'", "False", "(4,)") "\n";
+	unsigned char file[128];
+	size_t n = join(file, head, sizeof(head) - 1, "\x00\x01\x02\xff", 4);
+
+	file[8] = (unsigned char)(sizeof(head) - 1 - 10);
+	write_file("hostile", file, n);
+	tensor_scope {
+		tensor *t = ok(tensor_load_npy("hostile", NULL));
+
+		assert_memory_equal(tensor_data(t), "\x00\x01\x01\x01", 4);
+	}
+	assert_fails(tensor_load_npy("hostile", &map), EBADMSG, "neither 0 nor 1");
+}
+
+/* ---- safetensors ----------------------------------------------------------------------------- */
+
+static tensor_archive *open_json(const char *json, size_t data)
+{
+	unsigned char *file = calloc(1, strlen(json) + data + 8);
+	tensor_archive *a;
+
+	file[0] = (unsigned char)strlen(json);
+	file[1] = (unsigned char)(strlen(json) >> 8);
+	memcpy(file + 8, json, strlen(json));
+	write_file("hostile", file, strlen(json) + data + 8);
+	free(file);
+	a = tensor_open_safetensors("hostile", NULL);
+	tensor_archive_close(a);
+	return a;
+}
+
+#define T(name, type, shape, begin, end)                                                    \
+	"\"" name "\":{\"dtype\":\"" type "\",\"shape\":" shape ",\"data_offsets\":[" begin \
+	"," end "]}"
+
+static void json_that_lies_is_refused(void **state)
+{
+	static const struct {
+		const char *json;
+		size_t data;
+		const char *words;
+	} lies[] = {
+		{"{" T("a", "F32", "[2]", "0", "8") "}", 7, "truncated"},
+		{"{" T("a", "F32", "[2]", "0", "8") "}", 9, "too long"},
+		{"{}", 1, "too long"},
+		{"{" T("a", "F32", "[2]", "0", "9") "}", 9, "do not need"},
+		{"{" T("a", "F32", "[2]", "8", "0") "}", 8, "ends before"},
+		{"{" T("a", "F32", "[2]", "4", "12") "}", 12, "hole"},
+		{"{" T("a", "F32", "[2]", "0", "8") "," T("b", "F32", "[2]", "4", "12") "}", 12,
+		 "overlaps"},
+		{"{" T("a", "F32", "[2]", "0", "8") "," T("b", "F32", "[2]", "0", "8") "}", 8,
+		 "overlaps"},
+		{"{" T("a", "F32", "[2]", "0", "8") "," T("a", "F32", "[2]", "8", "16") "}", 16,
+		 "twice"},
+		{"{" T("a", "U8", "[9223372036854775807,9223372036854775807]", "0", "8") "}", 8,
+		 "too many"},
+		{"{" T("a", "F64", "[2305843009213693953]", "0", "8") "}", 8, "do not need"},
+		{"{" T("a", "F32", "[18446744073709551616]", "0", "8") "}", 8, "shape"},
+		{"{" T("a", "F32", "[-2]", "0", "8") "}", 8, "shape"},
+		{"{" T("a", "F32", "[02]", "0", "8") "}", 8, "shape"},
+		{"{" T("a", "F32", "[2.0]", "0", "8") "}", 8, "shape"},
+		{"{" T("a", "F32", "[2", "0", "8") "}", 8, "shape"},
+		{"{" T("a", "F32", "[2,]", "0", "8") "}", 8, "shape"},
+		{"{" T("a", "F32", "2", "0", "8") "}", 8, "shape"},
+		{"{" T("a", "F32", "[2]", "", "8") "}", 8, "offsets"},
+		{"{" T("a", "F32", "[2]", "0", "8,9") "}", 8, "offsets"},
+		{"{\"a\":{\"dtype\":\"F32\",\"shape\":[2]}}", 8, "lacks"},
+		{"{\"a\":{}}", 8, "entry"},
+		{"{\"a\":[]}", 8, "entry"},
+		{"{\"a\":{\"dtype\":\"F32\",\"dtype\":\"F32\",\"shape\":[]}}", 8, "twice"},
+		{"{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"x\":1}}", 8, "unknown field 'x'"},
+		{"{\"__metadata__\":{\"a\":1}}", 0, "metadata"},
+		{"{\"__metadata__\":{\"a\":\"1\",}}", 0, "metadata"},
+		{"{\"__metadata__\":{\"a\":\"1\",\"a\":\"2\"}}", 0, "twice"},
+		{"{\"__metadata__\":{},\"__metadata__\":{}}", 0, "twice"},
+		{"{\"a", 0, "names"},
+		{"{\"\\u0000\":{}}", 0, "names"},
+		{"{\"\\ud800\":{}}", 0, "names"},
+		{"{\"\\ud800\\u0041\":{}}", 0, "names"},
+		{"{\"\\udc00\":{}}", 0, "names"},
+		{"{\"\\x41\":{}}", 0, "names"},
+		{"{\"\n\":{}}", 0, "names"},
+		{"{\"\xff\":{}}", 0, "names"},
+		{"{} x", 0, "end"},
+		{" {}", 0, "not a safetensors file"},
+		{"[]", 0, "not a safetensors file"},
+	};
+
+	for (size_t i = 0; i < sizeof(lies) / sizeof(*lies); i++)
+		assert_fails(open_json(lies[i].json, lies[i].data), EBADMSG, lies[i].words);
+	assert_non_null(open_json("{" T("a", "F32", "[2]", "0", "8") "}", 8));
+	assert_non_null(open_json("{" T("a", "F32", "[ 2 , 0 ]", "0", "0") "}  ", 0));
+	assert_fails(
+		open_json("{" T("a", "F32", "[1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1]", "0", "4") "}",
+			  4),
+		EOPNOTSUPP, "more than 16");
+	write_file("hostile", "\xff\xff\xff\xff\xff\xff\xff\xff{}", 10);
+	assert_fails(tensor_open_safetensors("hostile", NULL), EBADMSG, "a header of");
+}
+
+/* What we have no dtype for does not keep the others from being had. */
+static void foreign_dtypes_are_refused_alone(void **state)
+{
+	const char json[] = "{" T("a", "U32", "[2]", "0", "8") "," T(
+		"b", "Q7", "[3]", "8", "10") "," T("c", "U8", "[1]", "10", "11") "}";
+	unsigned char file[512] = {sizeof(json) - 1};
+	tensor_archive *a;
+
+	memcpy(file + 8, json, sizeof(json) - 1);
+	file[8 + sizeof(json) - 1 + 10] = 9;
+	write_file("hostile", file, 8 + sizeof(json) - 1 + 11);
+	a = tensor_open_safetensors("hostile", NULL);
+	assert_non_null(a);
+	tensor_scope {
+		assert_fails(tensor_archive_get(a, "a"), EOPNOTSUPP, "U32");
+		assert_fails(tensor_archive_get(a, "b"), EOPNOTSUPP, "Q7");
+		assert_values(tensor_archive_get(a, "c"), 0, 9);
+	}
+	tensor_archive_close(a);
+}
+
+/* ---- .npz ------------------------------------------------------------------------------------ */
+
+/* A valid archive of two members, kept in memory; offsets of its parts. */
+static unsigned char *zip;
+static size_t zip_size, central[2], end_record;
+
+static void make_zip(unsigned flags)
+{
+	int rows = 0;
+
+	tensor_scope {
+		struct tensor_named named[] = {{"first", iota(0, TENSOR_INTS(100))},
+					       {"second", iota(1, TENSOR_INTS(3, 5))}};
+
+		assert_done(tensor_save_npz("hostile", named, 2, flags));
+	}
+	free(zip);
+	zip = read_file("hostile", &zip_size);
+	for (size_t i = 0; i + 4 <= zip_size; i++)
+		if (!memcmp(zip + i, "PK\1\2", 4))
+			central[rows++] = i;
+	assert_int_equal(rows, 2);
+	end_record = zip_size - 22;
+	assert_memory_equal(zip + end_record, "PK\5\6", 4);
+}
+
+/* Opens and loads all; the error of the first that fails. */
+static int load_zip(void)
+{
+	tensor_archive *a;
+
+	write_file("hostile", zip, zip_size);
+	a = tensor_open_npz("hostile", NULL);
+	if (!a)
+		return -tensor_last_error()->code;
+	for (int64_t i = 0; i < tensor_archive_count(a); i++) {
+		tensor *t = tensor_archive_at(a, i);
+
+		tensor_release(t);
+		if (!t) {
+			tensor_archive_close(a);
+			return -tensor_last_error()->code;
+		}
+	}
+	tensor_archive_close(a);
+	return 0;
+}
+
+static void put32(size_t at, uint32_t v)
+{
+	for (int i = 0; i < 4; i++)
+		zip[at + i] = (unsigned char)(v >> 8 * i);
+}
+
+static uint32_t get32(size_t at)
+{
+	return zip[at] | zip[at + 1] << 8 | zip[at + 2] << 16 | (uint32_t)zip[at + 3] << 24;
+}
+
+#define ZIP_LIE(flags, change, words)                     \
+	do {                                              \
+		make_zip(flags);                          \
+		assert_int_equal(load_zip(), 0);          \
+		change;                                   \
+		assert_fails(load_zip(), EBADMSG, words); \
+	} while (0)
+
+static void directories_that_lie_are_refused(void **state)
+{
+	const unsigned packed = TENSOR_SAVE_COMPRESSED;
+
+	ZIP_LIE(0, zip_size -= 1, "not a zip file");
+	ZIP_LIE(0, zip_size = 10, "not a zip file");
+	ZIP_LIE(0, put32(end_record + 16, get32(end_record + 16) + 1), "directory");
+	ZIP_LIE(0, put32(end_record + 16, 0x7fffffff), "not where it should be");
+	ZIP_LIE(0, put32(end_record + 12, 0x7fffffff), "not where it should be");
+	ZIP_LIE(0, put32(end_record + 12, get32(end_record + 12) - 1), "directory");
+	ZIP_LIE(0, (zip[end_record + 8]--, zip[end_record + 10]--), "more than its 1 members");
+	ZIP_LIE(0, (zip[end_record + 9]++, zip[end_record + 11]++), "not where it should be");
+	ZIP_LIE(0, zip[end_record + 4]++, "several disks");
+	/* sizes */
+	ZIP_LIE(0, put32(central[0] + 20, get32(central[0] + 20) + 1), "two sizes");
+	ZIP_LIE(0, (put32(central[0] + 20, 0x7fffffff), put32(central[0] + 24, 0x7fffffff)),
+		"not before the directory");
+	ZIP_LIE(packed, put32(central[0] + 24, get32(central[0] + 24) + 1), "its header says");
+	ZIP_LIE(packed, put32(central[0] + 24, get32(central[0] + 24) - 1), "its header says");
+	ZIP_LIE(packed, put32(central[0] + 24, 0x7fffffff), "cannot have 2147483647 bytes");
+	ZIP_LIE(packed, put32(central[0] + 20, get32(central[0] + 20) - 1), "corrupt");
+	/* members on top of each other */
+	ZIP_LIE(0, put32(central[1] + 42, get32(central[0] + 42)), "overlaps");
+	ZIP_LIE(0, put32(central[1] + 42, get32(central[1] + 42) - 30), "overlaps");
+	ZIP_LIE(0, put32(central[1] + 42, get32(end_record + 16)), "not before the directory");
+	/* what the directory says and what the member's own header says */
+	ZIP_LIE(0, zip[0]++, "disagree");
+	ZIP_LIE(0, zip[30] = 'F', "another name");
+	ZIP_LIE(0, zip[28] = 0xff, "");
+	ZIP_LIE(0, zip[8] = 8, "disagree");
+	ZIP_LIE(0, zip[central[0] + 46] = 'F', "another name");
+	ZIP_LIE(0, zip[central[0] + 46] = 0, "has a zero in it");
+	/* content */
+	ZIP_LIE(0, zip[central[0] + 16]++, "checksum");
+	ZIP_LIE(0, zip[get32(central[1] + 42) - 1] ^= 1, "checksum");
+	make_zip(0);
+	zip[central[0] + 8] |= 1;
+	assert_fails(load_zip(), EOPNOTSUPP, "encrypted");
+	make_zip(0);
+	zip[central[0] + 10] = zip[8] = 12;
+	assert_fails(load_zip(), EOPNOTSUPP, "method 12");
+}
+
+static void names_twice_are_refused(void **state)
+{
+	tensor_scope {
+		struct tensor_named named[] = {{"a1", iota(0, TENSOR_INTS(4))},
+					       {"a2", iota(1, TENSOR_INTS(4))}};
+
+		assert_done(tensor_save_npz("hostile", named, 2, 0));
+	}
+	free(zip);
+	zip = read_file("hostile", &zip_size);
+	for (size_t i = 0; i + 6 <= zip_size; i++)
+		if (!memcmp(zip + i, "a2.npy", 6))
+			zip[i + 1] = '1';
+	assert_fails(load_zip(), EBADMSG, "'a1' is there twice");
+}
+
+/* 64 MiB of zeros in 64 KiB: what is asked for is given, and refused where a limit says so. */
+static void bombs_are_stopped_by_the_limit(void **state)
+{
+	const struct tensor_load_options limit = {.max_bytes = 1 << 20};
+	tensor_archive *a;
+
+	tensor_scope {
+		struct tensor_named named = {"bomb", tensor_zeros(TENSOR_SHAPE(1 << 24), F32)};
+
+		assert_done(tensor_save_npz("hostile", &named, 1, TENSOR_SAVE_COMPRESSED));
+	}
+	a = tensor_open_npz("hostile", &limit);
+	assert_non_null(a);
+	assert_fails(tensor_archive_at(a, 0), EFBIG, "67108864 bytes, the limit is 1048576");
+	tensor_archive_close(a);
+}
+
+/* ---- chance ---------------------------------------------------------------------------------- */
+
+static uint64_t seed = 88172645463325252;
+
+static uint64_t chance(uint64_t below)
+{
+	seed ^= seed << 13;
+	seed ^= seed >> 7;
+	seed ^= seed << 17;
+	return seed % below;
+}
+
+struct victim {
+	const char *name;
+	unsigned char *data;
+	size_t n;
+	tensor_archive *(*open)(const char *path, const struct tensor_load_options *options);
+};
+
+/* One change; *n is at most 4 times what it was. */
+static void mutate(unsigned char *p, size_t *n)
+{
+	static const uint32_t numbers[] = {0,	   1,	       0x7f,	   0xff,
+					   0xffff, 0x7fffffff, 0x80000000, 0xffffffff};
+	static const char characters[] = "0123456789{}[](),:'\"\\ -.<>|FTeu";
+	size_t at = *n ? chance(*n) : 0, more = chance(16) + 1;
+
+	switch (*n > 8 ? chance(8) : 6) {
+	case 0:
+		p[at] ^= (unsigned char)(1 << chance(8));
+		break;
+	case 1:
+		p[at] = (unsigned char)chance(256);
+		break;
+	case 2:
+		p[at] = (unsigned char)characters[chance(sizeof(characters) - 1)];
+		break;
+	case 3: /* a number */
+		at = chance(*n - 4);
+		memcpy(p + at, &numbers[chance(8)], chance(2) ? 4 : 2);
+		break;
+	case 4: /* cut off */
+		*n -= chance(chance(4) ? 40 < *n ? 40 : *n : *n);
+		break;
+	case 5: /* a part goes */
+		more = more < *n - at ? more : *n - at;
+		memmove(p + at, p + at + more, *n - at - more);
+		*n -= more;
+		break;
+	case 6: /* something comes in */
+		memmove(p + at + more, p + at, *n - at);
+		memset(p + at, (int)chance(256), more);
+		*n += more;
+		break;
+	default: /* a part is there again */
+		more = more < *n - at ? more : *n - at;
+		memmove(p + chance(*n - more + 1), p + at, more);
+	}
+}
+
+/* All of it can be read. */
+static double touch(tensor *t)
+{
+	double sum = 0;
+
+	tensor_scope {
+		assert_true(tensor_numel(t) <= 1 << 20);
+		assert_done(tensor_item(ok(tensor_sum(tensor_to(t, F64))), &sum));
+	}
+	return sum;
+}
+
+static int load_all(const struct victim *v, const struct tensor_load_options *options)
+{
+	tensor_archive *a;
+	int loaded = 0;
+
+	if (!v->open) {
+		tensor *t = tensor_load_npy("hostile", options);
+
+		if (t)
+			touch(t);
+		tensor_release(t);
+		return t != NULL;
+	}
+	a = v->open("hostile", options);
+	for (int64_t i = 0; a && i < tensor_archive_count(a) && i < 100; i++) {
+		tensor *t = tensor_archive_at(a, i);
+
+		if (t)
+			touch(t);
+		tensor_release(t);
+		loaded += t != NULL;
+	}
+	tensor_archive_close(a);
+	return loaded > 0;
+}
+
+/* Without those of buffers that wait for reuse. */
+static int descriptors(void)
+{
+	DIR *d;
+	int n = 0;
+
+	tensor_cache_trim();
+	d = opendir("/proc/self/fd");
+
+	while (readdir(d))
+		n++;
+	closedir(d);
+	return n;
+}
+
+static void fuzz(struct victim *v, int rounds)
+{
+	unsigned char *p = malloc(v->n * 4 + 4096);
+	int before = descriptors(), loaded = 0, refused = 0;
+	struct tensor_cache_stats at_first, at_last;
+	int fd = open("hostile", O_RDWR | O_CREAT | O_TRUNC, 0644);
+
+	tensor_cache_stats(&at_first);
+	assert_true(fd >= 0);
+	for (int i = 0; i < rounds; i++) {
+		/* A mapped file must not shrink: a bool's bytes, too, are only looked at once. */
+		const struct tensor_load_options options = {
+			.map = chance(3), .shareable = chance(2), .max_bytes = chance(2) << 20};
+		size_t n = v->n;
+
+		memcpy(p, v->data, n);
+		for (uint64_t k = chance(4) + 1; k > 0; k--)
+			mutate(p, &n);
+		assert_int_equal(pwrite(fd, p, n, 0), n);
+		assert_int_equal(ftruncate(fd, (off_t)n), 0);
+		tensor_clear_error();
+		if (load_all(v, &options))
+			loaded++;
+		else
+			refused++;
+	}
+	close(fd);
+	free(p);
+	free(v->data);
+	tensor_cache_stats(&at_last);
+	assert_int_equal(descriptors(), before);
+	assert_int_equal(at_last.used, at_first.used);
+	assert_int_equal(files_here(), 1);
+	/* Neither is everything refused before it is looked at, nor is anything good enough. */
+	assert_true(loaded > rounds / 100);
+	assert_true(refused > rounds / 100);
+}
+
+#define ROUNDS 12000
+
+static void changed_npy_files_do_no_harm(void **state)
+{
+	struct victim v = {.name = "npy"};
+
+	tensor_scope {
+		assert_done(tensor_save_npy("hostile", tensor_t(iota(0, TENSOR_INTS(3, 7)))));
+	}
+	v.data = read_file("hostile", &v.n);
+	fuzz(&v, ROUNDS);
+}
+
+static void archive_of(struct tensor_named *named)
+{
+	named[0] = (struct tensor_named){"a", iota(0, TENSOR_INTS(4, 5))};
+	named[1] = (struct tensor_named){"mask", tensor_ones(TENSOR_INTS(9), OF(TENSOR_BOOL))};
+	named[2] = (struct tensor_named){"none", tensor_zeros(TENSOR_INTS(3, 0), I64)};
+}
+
+static void changed_npz_files_do_no_harm(void **state)
+{
+	for (unsigned flags = 0; flags <= TENSOR_SAVE_COMPRESSED; flags++) {
+		struct victim v = {.name = "npz", .open = tensor_open_npz};
+
+		tensor_scope {
+			struct tensor_named named[3];
+
+			archive_of(named);
+			assert_done(tensor_save_npz("hostile", named, 3, flags));
+		}
+		v.data = read_file("hostile", &v.n);
+		fuzz(&v, ROUNDS);
+	}
+}
+
+static void changed_safetensors_files_do_no_harm(void **state)
+{
+	struct victim v = {.name = "safetensors", .open = tensor_open_safetensors};
+
+	tensor_scope {
+		const struct tensor_metadata text = {"format", "\u00e9\n"};
+		struct tensor_named named[3];
+
+		archive_of(named);
+		assert_done(tensor_save_safetensors("hostile", named, 3, &text, 1));
+	}
+	v.data = read_file("hostile", &v.n);
+	fuzz(&v, ROUNDS);
+}
+
+static int clean(void **state)
+{
+	free(zip);
+	return remove_folder(state);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(headers_that_lie_are_refused),
+		cmocka_unit_test(magic_and_length_are_looked_at),
+		cmocka_unit_test(bools_are_made_bools),
+		cmocka_unit_test(json_that_lies_is_refused),
+		cmocka_unit_test(foreign_dtypes_are_refused_alone),
+		cmocka_unit_test(directories_that_lie_are_refused),
+		cmocka_unit_test(names_twice_are_refused),
+		cmocka_unit_test(bombs_are_stopped_by_the_limit),
+		cmocka_unit_test(changed_npy_files_do_no_harm),
+		cmocka_unit_test(changed_npz_files_do_no_harm),
+		cmocka_unit_test(changed_safetensors_files_do_no_harm),
+	};
+
+	return cmocka_run_group_tests_name("io_hostile", tests, make_folder, clean);
+}
