@@ -120,6 +120,12 @@ int cat_backward(tensor **out, tensor *grad, tensor_ints lengths, int64_t dim);
 /* For a gradient's operator that cannot be differentiated: fails, and says so. */
 tensor *not_again(const char *op);
 tensor *sum_channels(tensor *grad);
+tensor *batch_norm_input_backward(tensor *grad, tensor *input, tensor *weight, tensor *running_mean,
+				  tensor *running_var, tensor *save_mean, tensor *save_invstd,
+				  bool training, double eps);
+tensor *batch_norm_weight_backward(tensor *grad, tensor *input, tensor *running_mean,
+				   tensor *running_var, tensor *save_mean, tensor *save_invstd,
+				   bool training, double eps);
 tensor *bce_target_backward(tensor *grad, tensor *self, tensor *target, tensor *weight,
 			    int64_t reduction);
 tensor *embedding_double_backward(tensor *grad, tensor *indices, int64_t padding_idx,

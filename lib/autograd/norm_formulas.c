@@ -12,19 +12,13 @@ tensor *not_again(const char *op)
 					    "forward operator with create_graph", op);
 }
 
-/* 1 / sqrt(t) */
-static tensor *inverse_root(tensor *t)
-{
-	return tensor_exp(tensor_mul_scalar(tensor_log(t), number(-0.5)));
-}
-
 /* x centred and scaled along `dims`, and by what it was scaled. */
 static tensor *normalized(tensor *x, tensor_ints dims, double eps, tensor **rstd)
 {
 	tensor *centred = tensor_sub(x, tensor_mean_dim(x, dims, true));
 	tensor *variance = tensor_mean_dim(tensor_mul(centred, centred), dims, true);
 
-	*rstd = inverse_root(tensor_add_scalar(variance, number(eps)));
+	*rstd = tensor_rsqrt(tensor_add_scalar(variance, number(eps)));
 	return tensor_mul(centred, *rstd);
 }
 
@@ -153,6 +147,82 @@ tensor *group_norm_weight_backward(tensor *grad, tensor *input, tensor *mean, te
 			     normalized(tensor_reshape(as_dtype(input, wide), shape),
 					TENSOR_INTS(2, 3), eps, &scale));
 	return tensor_reshape(tensor_sum_dim(product, TENSOR_INTS(0, 3), false), TENSOR_INTS(C));
+}
+
+/* ---- batch_norm ---------------------------------------------------------------------- */
+
+/* x as [n, c, inner], and t's channels beside it. */
+static tensor *three(tensor *x)
+{
+	return tensor_reshape(x, TENSOR_INTS(x->sizes[0], x->sizes[1], x->numel ? -1 : 0));
+}
+
+static tensor *channels(tensor *t)
+{
+	return tensor_unsqueeze(t, -1);
+}
+
+static int batch_backward(tensor *grad, tensor *input, tensor *weight, tensor *running_mean,
+			  tensor *running_var, tensor *save_mean, tensor *save_invstd,
+			  bool training, double eps, uint64_t mask, tensor **result)
+{
+	tensor *out[3];
+
+	if (tensor_native_batch_norm_backward(grad, input, weight, running_mean, running_var, save_mean,
+					      save_invstd, training, eps, mask, &out[0], &out[1],
+					      &out[2]) < 0)
+		return -1;
+	*result = mask == 1 ? out[0] : out[1];
+	return 0;
+}
+
+/* x normalized by the running statistics, and by what it was scaled. */
+static tensor *by_running(tensor *x, tensor *mean, tensor *var, double eps, tensor **invstd)
+{
+	*invstd = channels(tensor_rsqrt(tensor_add_scalar(var, number(eps))));
+	return tensor_mul(tensor_sub(x, channels(mean)), *invstd);
+}
+
+tensor *batch_norm_input_backward(tensor *grad, tensor *input, tensor *weight, tensor *running_mean,
+				  tensor *running_var, tensor *save_mean, tensor *save_invstd,
+				  bool training, double eps)
+{
+	enum tensor_dtype wide = dtype_wide(input->dtype);
+	tensor *dx, *g, *scale;
+
+	if (!recorded())
+		return batch_backward(grad, input, weight, running_mean, running_var, save_mean,
+				      save_invstd, training, eps, 1, &dx) < 0 ?
+			       NULL :
+			       dx;
+	g = three(as_dtype(grad, wide));
+	if (given(weight))
+		g = tensor_mul(g, channels(weight));
+	if (training) {
+		dx = centred_gradient(g, three(as_dtype(input, wide)), TENSOR_INTS(0, 2), eps);
+	} else {
+		by_running(three(as_dtype(input, wide)), running_mean, running_var, eps, &scale);
+		dx = tensor_mul(g, scale);
+	}
+	return as_dtype(tensor_reshape(dx, (tensor_ints){input->sizes, input->ndim}), input->dtype);
+}
+
+tensor *batch_norm_weight_backward(tensor *grad, tensor *input, tensor *running_mean,
+				   tensor *running_var, tensor *save_mean, tensor *save_invstd,
+				   bool training, double eps)
+{
+	enum tensor_dtype wide = dtype_wide(input->dtype);
+	tensor *dweight, *x, *scale;
+
+	if (!recorded())
+		return batch_backward(grad, input, tensor_none, running_mean, running_var, save_mean,
+				      save_invstd, training, eps, 2, &dweight) < 0 ?
+			       NULL :
+			       dweight;
+	x = three(as_dtype(input, wide));
+	x = training ? normalized(x, TENSOR_INTS(0, 2), eps, &scale) :
+		       by_running(x, running_mean, running_var, eps, &scale);
+	return tensor_sum_dim(tensor_mul(three(as_dtype(grad, wide)), x), TENSOR_INTS(0, 2), false);
 }
 
 /* ---- losses -------------------------------------------------------------------------- */

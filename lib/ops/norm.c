@@ -131,7 +131,7 @@ static tensor *rms_norm(tensor *input, int64_t dims, tensor *weight, double eps)
 		along[i] = input->ndim - dims + i;
 	scale = tensor_mean_dim(tensor_mul(x, x), (tensor_ints){along, dims}, true);
 	scale = tensor_add_scalar(scale, tensor_scalar_float(eps));
-	x = tensor_mul(x, tensor_exp(tensor_mul_scalar(tensor_log(scale), tensor_scalar_float(-0.5))));
+	x = tensor_mul(x, tensor_rsqrt(scale));
 	if (weight)
 		x = tensor_mul(x, weight);
 	return tensor_to(x, TENSOR_OPTIONS(.dtype = input->dtype));

@@ -97,6 +97,46 @@ static void group_norm_is_its_definition(void **state)
 			}
 }
 
+/* Over the batch: that of the channels as rows. */
+static void batch_norm_is_layer_norm_of_each_channel(void **state)
+{
+	static const int64_t inner[] = {1, 5, 40};
+
+	for EACH_DTYPE (d)
+		for (int i = 0; i < 3; i++)
+			tensor_scope {
+				tensor *x = input(dtypes[d].dtype, TENSOR_INTS(6, 70, inner[i])), *rows, *got;
+				tensor *one = ok(tensor_ones(TENSOR_INTS(1), F32));
+				tensor *zero = ok(tensor_zeros(TENSOR_INTS(1), F32));
+
+				rows = tensor_reshape(tensor_transpose(x, 0, 1), TENSOR_INTS(70, 6 * inner[i]));
+				got = tensor_batch_norm(x, tensor_none, tensor_none, tensor_none, tensor_none,
+							true, 0.1, EPS, false);
+				got = tensor_reshape(tensor_transpose(ok(got), 0, 1),
+						     TENSOR_INTS(70, 6 * inner[i]));
+				check(ok(got), ok(rows), 6 * inner[i], one, zero, 1, dtypes[d].tol);
+			}
+}
+
+static void running_statistics_move_in_training_alone(void **state)
+{
+	tensor_scope {
+		tensor *x = iota(0, TENSOR_INTS(4, 1)); /* mean 1.5, unbiased variance 5 / 3 */
+		tensor *mean = ok(tensor_zeros(TENSOR_INTS(1), F32)), *var = ok(tensor_ones(TENSOR_INTS(1), F32));
+
+		ok(tensor_batch_norm(x, tensor_none, tensor_none, mean, var, true, 0.5, 0, false));
+		assert_values(mean, 0, 0.75);
+		assert_values(var, 1e-6, 0.5 + 5.0 / 6);
+		assert_values(tensor_batch_norm(x, tensor_none, tensor_none, mean,
+						ok(tensor_ones(TENSOR_INTS(1), F32)), false, 0.5, 0, false),
+			      0, -0.75, 0.25, 1.25, 2.25);
+		assert_values(mean, 0, 0.75);
+		assert_fails(tensor_batch_norm(x, tensor_none, tensor_none, tensor_none, tensor_none, false, 0.5,
+					       0, false) == NULL,
+			     EINVAL, "are needed, both");
+	}
+}
+
 static void statistics_have_the_shape_of_what_is_left(void **state)
 {
 	tensor *out, *mean, *rstd;
@@ -186,6 +226,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(layer_norm_is_its_definition),
 		cmocka_unit_test(group_norm_is_its_definition),
+		cmocka_unit_test(batch_norm_is_layer_norm_of_each_channel),
+		cmocka_unit_test(running_statistics_move_in_training_alone),
 		cmocka_unit_test(statistics_have_the_shape_of_what_is_left),
 		cmocka_unit_test(only_wanted_gradients_are_made),
 		cmocka_unit_test(threads_do_not_change_the_bits),
