@@ -115,6 +115,7 @@ struct extension_ops {
 	tensor *(*part)(const tensor *t, int i, const char **name);
 	/* ... and what follows them: ", nnz=3, layout=sparse_coo" */
 	void (*describe)(const tensor *t, char *buf, size_t size);
+	bool views; /* tensor_new_view() of such a tensor has the same extension, or else fails */
 };
 
 struct tensor {

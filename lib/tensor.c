@@ -356,6 +356,9 @@ tensor *tensor_new_view(tensor *self, const int64_t *sizes, const int64_t *strid
 	if (unlikely(ndim > TENSOR_MAX_DIMS))
 		return tensor_fail_null(EINVAL, "view: at most %d dimensions, got %d",
 					TENSOR_MAX_DIMS, ndim);
+	if (unlikely(self->ext) && !self->ext->ops->views)
+		return tensor_fail_null(EOPNOTSUPP, "view: a tensor %s of this kind has no views",
+					SHAPE_STR(self));
 	t = alloc_struct();
 	if (unlikely(!t))
 		return NULL;
