@@ -27,6 +27,9 @@ LEVEL_v4   := -mprefer-vector-width=512
 # Products may round once where a multiplication and an addition round twice.
 CPU_CFLAGS_matmul_f32 := -ffp-contract=fast
 CPU_CFLAGS_matmul_f64 := -ffp-contract=fast
+CPU_CFLAGS_math := -ffp-contract=fast
+CPU_CFLAGS_activation := -ffp-contract=fast
+CPU_CFLAGS_special := -ffp-contract=fast
 CPU_CFLAGS_dot := -ffp-contract=fast
 CPU_CFLAGS_conv_f32 := -ffp-contract=fast
 CPU_CFLAGS_conv_f64 := -ffp-contract=fast

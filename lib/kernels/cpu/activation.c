@@ -1,28 +1,16 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /* Activation functions made of exp() and its relatives, and their gradients. */
-#include "vecloop.h"
+#include "vecmath.h"
 
-#define SLEEF_ONE(f)                                                                              \
-	static inline vec_f32 f##_f32v(vec_f32 x)                                                 \
-	{                                                                                         \
-		return (vec_f32)SLEEF_F32(f)((sleef_f32)x);                                       \
-	}                                                                                         \
-	static inline vec_f64 f##_f64v(vec_f64 x)                                                 \
-	{                                                                                         \
-		return (vec_f64)SLEEF_F64(f)((sleef_f64)x);                                       \
-	}
-SLEEF_ONE(exp)
-SLEEF_ONE(expm1)
-SLEEF_ONE(log1p)
-SLEEF_ONE(tanh)
-SLEEF_ONE(erf)
 #define select_f32v vec_select_f32
 #define select_f64v vec_select_f64
 
 #define T			 float
 #define V			 vec_f32
 #define F(x)			 x##_f32v
-#define LOOP_1(NAME, DECL, ...) VEC_LOOP_1(NAME, f32, float, vec_f32, VEC_F32, DECL, (__VA_ARGS__))
+#define LOOP_1(NAME, DECL, ...)                                                                   \
+	VEC_LOOP_1(NAME, f32, float, vec_f32, VEC_F32, DECL, (__VA_ARGS__))                       \
+	VEC_HALF_1(NAME, DECL, (__VA_ARGS__))
 #define LOOP_2(NAME, DECL, ...) VEC_LOOP_2(NAME, f32, float, vec_f32, VEC_F32, DECL, (__VA_ARGS__))
 #include "activation_float.h"
 
@@ -38,21 +26,22 @@ SLEEF_ONE(erf)
 #define SILU_GRAD(one) x *(one) * (1 + y * (1 - (one)))
 UNARY_COMPLEX(silu, x / (1 + exp(-x)))
 BINARY_COMPLEX(silu_backward, SILU_GRAD(1 / (1 + exp(-y))))
-POINTWISE(silu, AT_FLOAT(silu), AT_COMPLEX(silu))
+POINTWISE(silu, AT_FLOAT(silu), AT_COMPLEX(silu), AT_BF16(silu))
 POINTWISE(silu_backward, AT_FLOAT(silu_backward), AT_COMPLEX(silu_backward))
 
-#define REAL(f) POINTWISE(f, AT_FLOAT(f))
-REAL(mish)
+#define REAL(f)	     POINTWISE(f, AT_FLOAT(f))
+#define REAL_BF16(f) POINTWISE(f, AT_FLOAT(f), AT_BF16(f))
+REAL_BF16(mish)
 REAL(mish_backward)
-REAL(softplus)
+REAL_BF16(softplus)
 REAL(softplus_backward)
-REAL(log_sigmoid)
-REAL(log_sigmoid_buffer)
-REAL(elu)
+REAL_BF16(log_sigmoid)
+REAL_BF16(log_sigmoid_buffer)
+REAL_BF16(elu)
 REAL(elu_backward)
-REAL(gelu)
+REAL_BF16(gelu)
 REAL(gelu_backward)
-REAL(gelu_tanh)
+REAL_BF16(gelu_tanh)
 REAL(gelu_tanh_backward)
 
 CPU_KERNELS(K(silu), K(silu_backward), K(mish), K(mish_backward), K(softplus),

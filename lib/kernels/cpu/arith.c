@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /* Arithmetic of two operands: add, sub, mul, div; neg. Integers wrap. */
-#include "cpu.h"
+#include "loops.h"
 
 #include <math.h>
 
@@ -48,13 +48,19 @@ DTYPES_COMPLEX(ALPHA_COMPLEX)
 #define ALPHA(d, T, D) [D] = add_alpha_##d,
 
 #define DIV(d, T, D)   [D] = div_##d,
+BINARY_BF16(add, x + y)
+BINARY_BF16(sub, x - y)
+BINARY_BF16(mul, x *y)
+BINARY_BF16(div, x / y)
+UNARY_LOOP(neg_half, uint16_t, uint16_t, x ^ 0x8000)
+
 #define NUMBERS(X)     DTYPES_NUMBER(X) DTYPES_COMPLEX(X)
 
-POINTWISE(add, NUMBERS(ADD)[TENSOR_BOOL] = add_bool)
+POINTWISE(add, NUMBERS(ADD)[TENSOR_BOOL] = add_bool, AT_BF16(add))
 POINTWISE(add_alpha, NUMBERS(ALPHA)[TENSOR_BOOL] = add_alpha_bool)
-POINTWISE(sub, NUMBERS(SUB))
-POINTWISE(mul, NUMBERS(MUL)[TENSOR_BOOL] = mul_bool)
-POINTWISE(div, DTYPES_FLOAT(DIV) DTYPES_COMPLEX(DIV))
-POINTWISE(neg, NUMBERS(NEG))
+POINTWISE(sub, NUMBERS(SUB) AT_BF16(sub))
+POINTWISE(mul, NUMBERS(MUL)[TENSOR_BOOL] = mul_bool, AT_BF16(mul))
+POINTWISE(div, DTYPES_FLOAT(DIV) DTYPES_COMPLEX(DIV) AT_BF16(div))
+POINTWISE(neg, NUMBERS(NEG)[TENSOR_BF16] = neg_half, [TENSOR_F16] = neg_half)
 
 CPU_KERNELS(K(add), K(add_alpha), K(sub), K(mul), K(div), K(neg))

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /* Comparisons (result bool) and where, which chooses by one. */
-#include "cpu.h"
+#include "loops.h"
 
 #define EQUAL(d, T, D)                                                                            \
 	BINARY_LOOP(eq_##d, T, uint8_t, x == y)                                                   \
@@ -20,12 +20,18 @@ DTYPES_REAL(COMPARE)
 #define GT(d, T, D) [D] = gt_##d,
 #define GE(d, T, D) [D] = ge_##d,
 
-PREDICATE(eq, DTYPES_ALL(EQ))
-PREDICATE(ne, DTYPES_ALL(NE))
-PREDICATE(lt, DTYPES_REAL(LT))
-PREDICATE(le, DTYPES_REAL(LE))
-PREDICATE(gt, DTYPES_REAL(GT))
-PREDICATE(ge, DTYPES_REAL(GE))
+RELATION_BF16(eq, x == y)
+RELATION_BF16(ne, x != y)
+RELATION_BF16(lt, x < y)
+RELATION_BF16(le, x <= y)
+RELATION_BF16(gt, x > y)
+RELATION_BF16(ge, x >= y)
+PREDICATE(eq, DTYPES_ALL(EQ) AT_BF16(eq))
+PREDICATE(ne, DTYPES_ALL(NE) AT_BF16(ne))
+PREDICATE(lt, DTYPES_REAL(LT) AT_BF16(lt))
+PREDICATE(le, DTYPES_REAL(LE) AT_BF16(le))
+PREDICATE(gt, DTYPES_REAL(GT) AT_BF16(gt))
+PREDICATE(ge, DTYPES_REAL(GE) AT_BF16(ge))
 
 /* Operands: out, condition (bool), self, other. The choice moves bits of any dtype. */
 #define WHERE(d, T)                                                                               \

@@ -170,6 +170,17 @@ int CPU_NAME(pointwise_run_as)(const char *name, struct tensor_iter *it, iter_lo
 	return 0;
 }
 
+/* A number beside halves is f32. */
+static bool mixed_halves(const struct tensor_iter *it)
+{
+	if (likely(dtype_wide(it->dtype) == it->dtype))
+		return false;
+	for (int i = 1; i < it->nops; i++)
+		if (!it->op[i])
+			return true;
+	return false;
+}
+
 int CPU_NAME(pointwise_run)(const char *name, struct tensor_iter *it, const iter_loop *loops,
 			    enum tensor_dtype result, const void *params)
 {
@@ -177,12 +188,12 @@ int CPU_NAME(pointwise_run)(const char *name, struct tensor_iter *it, const iter
 	uint8_t want[ITER_OPERANDS];
 
 	if (likely(it->uniform && loops[dtype] &&
-		   it->op[0]->dtype == (result ? result : dtype))) {
+		   it->op[0]->dtype == (result ? result : dtype) && !mixed_halves(it))) {
 		iter_run(it, loops[dtype], params);
 		return 0;
 	}
-	if (!loops[dtype])
-		dtype = dtype_wide(dtype);
+	/* A loop for one of the halves is there for speed, and for nothing but them. */
+	dtype = dtype_wide(dtype);
 	want[0] = result ? result : dtype;
 	for (int i = 1; i < it->nops; i++)
 		want[i] = dtype;

@@ -7,6 +7,7 @@
 #ifndef TENSOR_CPU_LOOPS_H
 #define TENSOR_CPU_LOOPS_H
 
+#include "../../half.h"
 #include "cpu.h"
 
 #include <math.h>
@@ -196,7 +197,72 @@
 					       complex_ ? dtype_real(it->dtype) : 0, params);     \
 	}
 
+/*
+ * ---- bf16 in one pass: where every operand is it; the iterator converts otherwise. x and y are
+ * float ----
+ */
+
+#define UNARY_BF16_WITH(NAME, DECL, EXPR)                                                         \
+	static void NAME##_bf16(char *const *data, const int64_t *s0, const int64_t *s1,          \
+				int64_t n0, int64_t n1, const void *params)                       \
+	{                                                                                         \
+		DECL;                                                                             \
+		for (int64_t j = 0; j < n1; j++) {                                                \
+			char *o = data[0] + j * s1[0];                                            \
+			const char *a = data[1] + j * s1[1];                                      \
+			if (s0[0] == 2 && s0[1] == 2) {                                           \
+				IVDEP for (int64_t i = 0; i < n0; i++)                            \
+				{                                                                 \
+					float x = bf16_to_f32(((const uint16_t *)a)[i]);          \
+					((uint16_t *)o)[i] = f32_to_bf16(EXPR);                   \
+				}                                                                 \
+			} else {                                                                  \
+				for (int64_t i = 0; i < n0; i++) {                                \
+					float x = bf16_to_f32(*(const uint16_t *)(a + i * s0[1])); \
+					*(uint16_t *)(o + i * s0[0]) = f32_to_bf16(EXPR);         \
+				}                                                                 \
+			}                                                                         \
+		}                                                                                 \
+	}
+#define UNARY_BF16(NAME, EXPR) UNARY_BF16_WITH(NAME, (void)params, EXPR)
+
+/* Two inputs; STORE makes R of the result: f32_to_bf16, or nothing for bool. */
+#define BINARY_BF16_TO(NAME, R, STORE, EXPR)                                                      \
+	static void NAME##_bf16(char *const *data, const int64_t *s0, const int64_t *s1,          \
+				int64_t n0, int64_t n1, const void *params)                       \
+	{                                                                                         \
+		for (int64_t j = 0; j < n1; j++) {                                                \
+			char *o = data[0] + j * s1[0];                                            \
+			const char *a = data[1] + j * s1[1], *b = data[2] + j * s1[2];            \
+			const uint16_t *pa = (const uint16_t *)a, *pb = (const uint16_t *)b;      \
+			if (s0[0] == sizeof(R) && s0[1] == 2 && s0[2] == 2) {                     \
+				IVDEP for (int64_t i = 0; i < n0; i++)                            \
+				{                                                                 \
+					float x = bf16_to_f32(pa[i]), y = bf16_to_f32(pb[i]);     \
+					((R *)o)[i] = STORE(EXPR);                                \
+				}                                                                 \
+			} else if (s0[0] == sizeof(R) && s0[1] == 2 && !s0[2]) {                  \
+				float y = bf16_to_f32(*pb);                                       \
+				IVDEP for (int64_t i = 0; i < n0; i++)                            \
+				{                                                                 \
+					float x = bf16_to_f32(pa[i]);                             \
+					((R *)o)[i] = STORE(EXPR);                                \
+				}                                                                 \
+			} else {                                                                  \
+				for (int64_t i = 0; i < n0; i++) {                                \
+					float x = bf16_to_f32(*(const uint16_t *)(a + i * s0[1])); \
+					float y = bf16_to_f32(*(const uint16_t *)(b + i * s0[2])); \
+					*(R *)(o + i * s0[0]) = STORE(EXPR);                      \
+				}                                                                 \
+			}                                                                         \
+		}                                                                                 \
+	}
+#define BINARY_BF16(NAME, EXPR)	  BINARY_BF16_TO(NAME, uint16_t, f32_to_bf16, EXPR)
+#define RELATION_BF16(NAME, EXPR) BINARY_BF16_TO(NAME, uint8_t, , (EXPR))
+
 /* ---- entries of a table ---- */
+
+#define AT_BF16(N)    [TENSOR_BF16] = N##_bf16
 
 #define AT_FLOAT(N)   [TENSOR_F32] = N##_f32, [TENSOR_F64] = N##_f64
 #define AT_COMPLEX(N) [TENSOR_C64] = N##_c64, [TENSOR_C128] = N##_c128

@@ -7,8 +7,10 @@ BINARY_INT(maximum, x > y ? x : y)
 BINARY_INT(minimum, x < y ? x : y)
 BINARY_FLOAT(maximum, (x > y) | (x != x) ? x : y)
 BINARY_FLOAT(minimum, (x < y) | (x != x) ? x : y)
-POINTWISE(maximum, AT_INT(maximum), AT_FLOAT(maximum), [TENSOR_BOOL] = maximum_u8)
-POINTWISE(minimum, AT_INT(minimum), AT_FLOAT(minimum), [TENSOR_BOOL] = minimum_u8)
+BINARY_BF16(maximum, (x > y) | (x != x) ? x : y)
+BINARY_BF16(minimum, (x < y) | (x != x) ? x : y)
+POINTWISE(maximum, AT_INT(maximum), AT_FLOAT(maximum), AT_BF16(maximum), [TENSOR_BOOL] = maximum_u8)
+POINTWISE(minimum, AT_INT(minimum), AT_FLOAT(minimum), AT_BF16(minimum), [TENSOR_BOOL] = minimum_u8)
 
 /* NaN loses. */
 BINARY_FLOAT(fmax, (x >= y) | (y != y) ? x : y)
@@ -26,7 +28,8 @@ UNARY_LOOP_WITH(clamp_i8, int8_t, int8_t, ENDS_I(int8_t), CLAMP_LOW > high ? hig
 UNARY_LOOP_WITH(clamp_i16, int16_t, int16_t, ENDS_I(int16_t), CLAMP_LOW > high ? high : CLAMP_LOW)
 UNARY_LOOP_WITH(clamp_i32, int32_t, int32_t, ENDS_I(int32_t), CLAMP_LOW > high ? high : CLAMP_LOW)
 UNARY_LOOP_WITH(clamp_i64, int64_t, int64_t, ENDS_I(int64_t), CLAMP_LOW > high ? high : CLAMP_LOW)
-POINTWISE(clamp, AT_INT(clamp), AT_FLOAT(clamp))
+UNARY_BF16_WITH(clamp, ENDS_F(float), CLAMP_LOW > high ? high : CLAMP_LOW)
+POINTWISE(clamp, AT_INT(clamp), AT_FLOAT(clamp), AT_BF16(clamp))
 
 /* Between tensors: NaN in any of the three wins. */
 #define CLAMP_UP(T) ((x < y) | (y != y) ? (T)y : (T)x)

@@ -11,7 +11,8 @@
 UNARY_LOOP(relu_u8, uint8_t, uint8_t, x)
 UNARY_SIGNED(relu, x < 0 ? 0 : x)
 UNARY_FLOAT(relu, x < 0 ? 0 : x)
-POINTWISE(relu, AT_INT(relu), AT_FLOAT(relu))
+UNARY_BF16(relu, x < 0 ? 0 : x)
+POINTWISE(relu, AT_INT(relu), AT_FLOAT(relu), AT_BF16(relu))
 
 #define SIX(x) ((x) < 0 ? 0 : (x) > 6 ? 6 : (x))
 UNARY_FLOAT(hardsigmoid, SIX(x + 3) / 6)

@@ -8,7 +8,8 @@ UNARY_BITS(same, x)
 
 #define ROUNDING(f, EXPR)                                                                         \
 	UNARY_FLOAT(f, EXPR)                                                                      \
-	POINTWISE(f, AT_FLOAT(f), AT_BITS(same))
+	UNARY_BF16(f, EXPR)                                                                       \
+	POINTWISE(f, AT_FLOAT(f), AT_BITS(same), AT_BF16(f))
 ROUNDING(ceil, ceil(x))
 ROUNDING(floor, floor(x))
 ROUNDING(trunc, trunc(x))

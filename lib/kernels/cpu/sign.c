@@ -8,7 +8,9 @@ UNARY_BITS(same, x)
 UNARY_SIGNED(abs, x < 0 ? -x : x)
 UNARY_FLOAT(abs, fabs(x))
 UNARY_COMPLEX_REAL(abs, cabs(x))
-POINTWISE_REAL(abs, AT_SIGNED(abs), AT_FLOAT(abs), AT_COMPLEX(abs), [TENSOR_U8] = same_w8)
+UNARY_LOOP(abs_half, uint16_t, uint16_t, x & 0x7fff)
+POINTWISE_REAL(abs, AT_SIGNED(abs), AT_FLOAT(abs), AT_COMPLEX(abs), [TENSOR_U8] = same_w8,
+	       [TENSOR_BF16] = abs_half, [TENSOR_F16] = abs_half)
 
 UNARY_LOOP(sign_u8, uint8_t, uint8_t, x != 0)
 UNARY_SIGNED(sign, (x > 0) - (x < 0))

@@ -3,11 +3,10 @@
  * The error function and its relatives, and those of the gamma function. What SLEEF has not is
  * computed one element at a time, in double.
  */
-#include "vecloop.h"
+#include "vecmath.h"
 
 #include <tgmath.h>
 
-VEC_SLEEF_1(erf)
 VEC_SLEEF_1(lgamma)
 
 static inline vec_f32 erfc_v32(vec_f32 x)
@@ -20,10 +19,10 @@ static inline vec_f64 erfc_v64(vec_f64 x)
 	return (vec_f64)SLEEF_F64_(erfc, _u15)((sleef_f64)x);
 }
 
-VEC_UNARY(erf, erf)
+VEC_UNARY_INLINE(erf)
 VEC_UNARY(erfc, erfc)
 VEC_UNARY(lgamma, lgamma)
-POINTWISE(erf, AT_FLOAT(erf))
+POINTWISE(erf, AT_FLOAT(erf), AT_BF16(erf))
 POINTWISE(erfc, AT_FLOAT(erfc))
 POINTWISE(lgamma, AT_FLOAT(lgamma))
 

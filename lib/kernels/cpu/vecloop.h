@@ -28,6 +28,34 @@ static inline vec_f64 vec_select_f64(vec_m64 m, vec_f64 a, vec_f64 b)
 	return (vec_f64)(((vec_m64)a & m) | ((vec_m64)b & ~m));
 }
 
+/* v limited to low and high, NaN kept; and v 2^n for whole n of -300 to 300. */
+#if defined(__AVX512F__)
+static inline vec_f32 vec_limit_f32(vec_f32 v, float low, float high)
+{
+	__m512 up = _mm512_max_ps(_mm512_set1_ps(low), (__m512)v);
+
+	return (vec_f32)_mm512_min_ps(_mm512_set1_ps(high), up);
+}
+
+static inline vec_f32 vec_scale_f32(vec_f32 v, vec_f32 n)
+{
+	return (vec_f32)_mm512_scalef_ps((__m512)v, (__m512)n);
+}
+#else
+static inline vec_f32 vec_limit_f32(vec_f32 v, float low, float high)
+{
+	v = vec_select_f32(v > high, (vec_f32){0} + high, v);
+	return vec_select_f32(v < low, (vec_f32){0} + low, v);
+}
+
+static inline vec_f32 vec_scale_f32(vec_f32 v, vec_f32 n)
+{
+	vec_m32 i = __builtin_convertvector(n, vec_m32), half = i >> 1;
+
+	return v * (vec_f32)((half + 127) << 23) * (vec_f32)((i - half + 127) << 23);
+}
+#endif
+
 /* Elements [at, at + n) of rows of n0, counted through the rows, from or to a buffer. */
 #define VEC_MOVE(d, T)                                                                            \
 	static inline void vec_gather_##d(T *buf, const char *p, int64_t s0, int64_t s1,          \
@@ -108,6 +136,7 @@ static inline vec_f64 vec_select_f64(vec_m64 m, vec_f64 a, vec_f64 b)
 		}                                                                                 \
 	}
 VEC_MOVE(f32, float)
+VEC_MOVE(bf16, uint16_t)
 VEC_MOVE(f64, double)
 #undef VEC_MOVE
 
@@ -160,6 +189,45 @@ VEC_MOVE(f64, double)
 		}                                                                                 \
 	}                                                                                         \
 	VEC_ENTRY(NAME, d, 2)
+
+/* bf16 is computed as f32 and rounded once. */
+typedef uint32_t vec_u32 __attribute__((vector_size(VEC_BYTES)));
+typedef uint16_t vec_bf16 __attribute__((vector_size(VEC_BYTES / 2), aligned(2), may_alias));
+static inline vec_f32 vec_from_bf16(const uint16_t *p)
+{
+	return (vec_f32)(__builtin_convertvector(*(const vec_bf16 *)p, vec_u32) << 16);
+}
+
+static inline void vec_to_bf16(uint16_t *p, vec_f32 v)
+{
+	vec_u32 u = (vec_u32)v, nan = (vec_u32)(v != v);
+	vec_u32 r = ((u + 0x7fff + (u >> 16 & 1)) & ~nan) | ((u | 0x400000) & nan);
+
+	*(vec_bf16 *)p = __builtin_convertvector(r >> 16, vec_bf16);
+}
+
+#define VEC_HALF_1(NAME, DECL, EXPR)                                                              \
+	static void NAME##_bf16_block(void *out, const void *const *in, int64_t n,                \
+				      const void *params)                                         \
+	{                                                                                         \
+		const uint16_t *px = in[0];                                                       \
+		uint16_t *po = out, pad[VEC_F32] = {0};                                           \
+		int64_t i = 0;                                                                    \
+		DECL;                                                                             \
+                                                                                                  \
+		for (; i + VEC_F32 <= n; i += VEC_F32) {                                          \
+			vec_f32 x = vec_from_bf16(px + i);                                        \
+			vec_to_bf16(po + i, (EXPR));                                              \
+		}                                                                                 \
+		if (i < n) {                                                                      \
+			vec_f32 x;                                                                \
+			memcpy(pad, px + i, (n - i) * sizeof(*pad));                              \
+			x = vec_from_bf16(pad);                                                   \
+			vec_to_bf16(pad, (EXPR));                                                 \
+			memcpy(po + i, pad, (n - i) * sizeof(*pad));                              \
+		}                                                                                 \
+	}                                                                                         \
+	VEC_ENTRY(NAME, bf16, 1)
 
 /* SLEEF's functions as name_v32 and name_v64; ULP is SLEEF's suffix: u10, u05. */
 #define VEC_SLEEF_1(f)                                                                            \
