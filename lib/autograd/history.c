@@ -54,6 +54,11 @@ static tensor *recorded_as_strided(tensor *base, const tensor *like)
 	bool enabled = th->grad_enabled;
 	tensor *t;
 
+	if (base->dtype != like->dtype)
+		return tensor_fail_null(EOPNOTSUPP, "a view as %s of a tensor of %s that was "
+						    "changed in place has no history",
+					tensor_dtype_name(like->dtype),
+					tensor_dtype_name(base->dtype));
 	th->grad_enabled = true;
 	th->exclude &= ~AUTOGRAD_BIT;
 	t = call_as_strided(base, (tensor_ints){like->sizes, like->ndim},
@@ -139,6 +144,11 @@ int inplace_check(const struct tensor_op *op, tensor *self, bool need)
 	if (root != self && needs_grad(root) && !root->grad->fn)
 		return tensor_fail(EINVAL, "%s: self is a view of a leaf that requires a gradient; "
 					   "change it in place only under tensor_no_grad", name);
+	if (self->dtype != root->dtype)
+		return tensor_fail(EOPNOTSUPP, "%s: self is a view as %s of a tensor of %s, which "
+					       "are not changed in place where a gradient is "
+					       "recorded", name, tensor_dtype_name(self->dtype),
+				   tensor_dtype_name(root->dtype));
 	if (has_unaware_views(self, root))
 		return tensor_fail(EINVAL, "%s: the memory of self has other views, made before it "
 					   "required a gradient; release them first, or clone self",

@@ -35,4 +35,13 @@ tensor *index_reduce_source_backward(tensor *grad, tensor *self, int64_t dim, te
 				     tensor *source, const char *reduce, bool include_self,
 				     tensor *result);
 
+/* ---- elements that moved: move_formulas.c ---- */
+tensor *roll_backward(tensor *grad, tensor_ints shifts, tensor_ints dims);
+tensor *repeat_backward(tensor *grad, tensor_ints sizes, tensor_ints repeats);
+tensor *constant_pad_backward(tensor *grad, tensor_ints pad);
+tensor *unfold_view_backward(tensor *grad, tensor_ints sizes, int64_t dim, int64_t size,
+			     int64_t step);
+/* There is none: an error. */
+tensor *resize_backward(tensor *grad);
+
 #endif

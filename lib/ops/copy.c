@@ -2,11 +2,27 @@
 /* Copies: copy_, clone, to and contiguous. Between devices the device's own kernel does it. */
 #include "front.h"
 
+/* The functional form: what self would be. */
+static int copied(const struct tensor_op *op, tensor **out, tensor *self, tensor *src)
+{
+	const tensor *inputs[] = {self, src};
+	struct front_out o;
+
+	if (!broadcasts_to(src, self->sizes, self->ndim))
+		return tensor_fail(EINVAL, "copy: src %s does not broadcast to self %s",
+				   SHAPE_STR(src), SHAPE_STR(self));
+	if (front_begin(op, &o, NULL, self->dtype, self->sizes, self->ndim, inputs, 1) < 0)
+		return error_code();
+	return front_end(op, &o, out, front_copy(o.t, src));
+}
+
 int front_copy_(const struct tensor_op *op, tensor **out, tensor *self, tensor *src)
 {
 	tensor *apart = NULL;
 	int err;
 
+	if (!*out)
+		return copied(op, out, self, src);
 	if (!broadcasts_to(src, self->sizes, self->ndim))
 		return tensor_fail(EINVAL, "copy_: src %s does not broadcast to self %s",
 				   SHAPE_STR(src), SHAPE_STR(self));
@@ -79,4 +95,35 @@ tensor *composite_contiguous(tensor *self)
 {
 	/* Not clone, which keeps the layout of a transposed tensor. */
 	return self->contiguous ? tensor_get(self) : call__to_copy(self, (tensor_options){0});
+}
+
+/* ---- one number ------------------------------------------------------------------------------ */
+
+static int element_of(const char *op, tensor *t, tensor_scalar *value)
+{
+	_Alignas(16) char element[16];
+
+	if (t->numel != 1)
+		return tensor_fail(EINVAL, "%s: a tensor of one element, got shape %s", op,
+				   SHAPE_STR(t));
+	if (tensor_copy_to(t, element, itemsize(t)) < 0)
+		return error_code();
+	return element_load(element, t->dtype, value);
+}
+
+int kernel_local_scalar_dense(tensor *self, tensor_scalar *result)
+{
+	return element_of("_local_scalar_dense", self, result);
+}
+
+int front_fill_tensor(const struct tensor_op *op, tensor **out, tensor *self, tensor *value)
+{
+	tensor_scalar v;
+
+	if (value->ndim)
+		return tensor_fail(EINVAL, "%s: value must be 0-d, got shape %s", op->schema.name,
+				   SHAPE_STR(value));
+	if (element_of(op->schema.name, value, &v) < 0)
+		return error_code();
+	return front_fill(op, out, self, v);
 }

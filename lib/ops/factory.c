@@ -79,6 +79,20 @@ static int64_t range_length(tensor_scalar start, tensor_scalar end, tensor_scala
 	return (int64_t)n;
 }
 
+/* The halves are counted in f32 and rounded once. */
+static tensor *arange_half(tensor_scalar start, tensor_scalar end, tensor_scalar step,
+			   tensor_options options)
+{
+	enum tensor_dtype want = options.dtype;
+	tensor *wide, *t;
+
+	options.dtype = dtype_wide(want);
+	wide = factory_arange_step(start, end, step, options);
+	t = wide ? front_cast(wide, want) : NULL;
+	tensor_put(wide);
+	return t;
+}
+
 tensor *factory_arange_step(tensor_scalar start, tensor_scalar end, tensor_scalar step,
 			    tensor_options options)
 {
@@ -90,6 +104,8 @@ tensor *factory_arange_step(tensor_scalar start, tensor_scalar end, tensor_scala
 
 	if (n < 0)
 		return NULL;
+	if (options.dtype && dtype_wide(options.dtype) != options.dtype)
+		return arange_half(start, end, step, options);
 	if (!options.dtype)
 		options.dtype = start.kind >= TENSOR_SCALAR_FLOAT ||
 						end.kind >= TENSOR_SCALAR_FLOAT ||
@@ -110,6 +126,11 @@ tensor *factory_arange_step(tensor_scalar start, tensor_scalar end, tensor_scala
 failed:
 	tensor_put(t);
 	return NULL;
+}
+
+tensor *factory_arange_start(tensor_scalar start, tensor_scalar end, tensor_options options)
+{
+	return factory_arange_step(start, end, tensor_scalar_int(1), options);
 }
 
 tensor *factory_arange(tensor_scalar end, tensor_options options)

@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR MIT
+/*
+ * Factories of numbers in order: linspace, logspace, eye, the positions of triangles; and tensors
+ * like another one in dtype and device.
+ */
+#include "front.h"
+
+/* ---- linspace, logspace ----------------------------------------------------------------- */
+
+static uint8_t space_dtype(tensor_scalar start, tensor_scalar end)
+{
+	return start.kind == TENSOR_SCALAR_COMPLEX || end.kind == TENSOR_SCALAR_COMPLEX ?
+		       TENSOR_C64 :
+		       TENSOR_F32;
+}
+
+/* steps numbers, by a kernel that fills a contiguous tensor of numel elements. */
+static tensor *space(const struct tensor_op *op, const struct tensor_loops *loops,
+		     const struct pointwise_params *params, int64_t steps, tensor_options options)
+{
+	enum tensor_dtype want;
+	struct tensor_iter it;
+	pointwise_kernel fn;
+	tensor *t, *result = NULL;
+
+	if (steps < 0)
+		return tensor_fail_null(EINVAL, "%s: steps must not be negative, got %lld",
+					op->schema.name, (long long)steps);
+	if (!options.dtype)
+		options.dtype = space_dtype(params->a, params->b);
+	want = options.dtype;
+	options.dtype = dtype_wide(want);
+	t = tensor_new_opt(options, &steps, 1);
+	fn = t ? (pointwise_kernel)op_loop(op, loops, t) : NULL;
+	if (fn) {
+		it.dtype = t->dtype;
+		iter_build(&it, (const tensor *const[]){t}, 1);
+		if (fn(&it, params) == 0)
+			result = front_cast(t, want);
+	}
+	tensor_put(t);
+	return result;
+}
+
+tensor *factory_linspace(tensor_scalar start, tensor_scalar end, int64_t steps,
+			 tensor_options options)
+{
+	const struct pointwise_params params = {.a = start, .b = end};
+
+	return space(&op_linspace, &loops_linspace, &params, steps, options);
+}
+
+tensor *factory_logspace(tensor_scalar start, tensor_scalar end, int64_t steps, double base,
+			 tensor_options options)
+{
+	const struct pointwise_params exponents = {.a = start, .b = end};
+	tensor_options wide = options;
+	tensor *power, *raised, *t = NULL;
+
+	if (!options.dtype)
+		options.dtype = space_dtype(start, end);
+	wide.dtype = dtype_is_complex(options.dtype) ? TENSOR_C128 : TENSOR_F64;
+	power = space(&op_linspace, &loops_linspace, &exponents, steps, wide);
+	raised = power ? call_pow_Scalar(tensor_scalar_float(base), power) : NULL;
+	t = raised ? front_cast(raised, options.dtype) : NULL;
+	tensor_put(power);
+	tensor_put(raised);
+	return t;
+}
+
+/* ---- eye, triangles --------------------------------------------------------------------- */
+
+tensor *factory_eye_m(int64_t n, int64_t m, tensor_options options)
+{
+	tensor *t, *diagonal;
+
+	if (n < 0 || m < 0)
+		return tensor_fail_null(EINVAL, "eye: sizes must not be negative, got %lld and %lld",
+					(long long)n, (long long)m);
+	t = call_zeros(TENSOR_INTS(n, m), options);
+	diagonal = t ? view_diagonal(t, 0, 0, 1) : NULL;
+	if (!diagonal || !call_fill__Scalar(diagonal, tensor_scalar_int(1))) {
+		tensor_put(t);
+		t = NULL;
+	}
+	tensor_put(diagonal);
+	return t;
+}
+
+tensor *factory_eye(int64_t n, tensor_options options)
+{
+	return factory_eye_m(n, n, options);
+}
+
+/* Columns from to ... to of a row that belong to the triangle. */
+static void row_range(int64_t row, int64_t col, int64_t offset, bool upper, int64_t *from,
+		      int64_t *to)
+{
+	int64_t cut = row + offset + !upper;
+
+	cut = cut < 0 ? 0 : cut > col ? col : cut;
+	*from = upper ? cut : 0;
+	*to = upper ? col : cut;
+}
+
+static tensor *triangle_indices(const char *op, int64_t row, int64_t col, int64_t offset,
+				bool upper, tensor_options options)
+{
+	enum tensor_dtype want = options.dtype ? options.dtype : TENSOR_I64;
+	int64_t n = 0, from, to, sizes[2] = {2, 0}, *p;
+	tensor *t, *result = NULL;
+
+	if (row < 0 || col < 0)
+		return tensor_fail_null(EINVAL, "%s: sizes must not be negative, got %lld and %lld",
+					op, (long long)row, (long long)col);
+	if (want != TENSOR_I64 && want != TENSOR_I32)
+		return tensor_fail_null(EINVAL, "%s: dtype must be i64 or i32, got %s", op,
+					tensor_dtype_name(want));
+	if (offset > row + col || offset < -(row + col))
+		offset = offset < 0 ? -(row + col) : row + col;
+	for (int64_t i = 0; i < row; i++) {
+		row_range(i, col, offset, upper, &from, &to);
+		n += to - from;
+	}
+	sizes[1] = n;
+	t = tensor_new(TENSOR_DEVICE_CPU, TENSOR_I64, sizes, 2);
+	if (!t)
+		return NULL;
+	p = t->data;
+	for (int64_t i = 0; i < row; i++) {
+		row_range(i, col, offset, upper, &from, &to);
+		for (int64_t k = from; k < to; k++, p++) {
+			p[0] = i;
+			p[n] = k;
+		}
+	}
+	options.dtype = want;
+	result = composite_to(t, options);
+	tensor_put(t);
+	return result;
+}
+
+tensor *factory_tril_indices(int64_t row, int64_t col, int64_t offset, tensor_options options)
+{
+	return triangle_indices("tril_indices", row, col, offset, false, options);
+}
+
+tensor *factory_triu_indices(int64_t row, int64_t col, int64_t offset, tensor_options options)
+{
+	return triangle_indices("triu_indices", row, col, offset, true, options);
+}
+
+/* ---- one number ------------------------------------------------------------------------------ */
+
+tensor *factory_scalar_tensor(tensor_scalar s, tensor_options options)
+{
+	if (!options.dtype)
+		options.dtype = s.kind == TENSOR_SCALAR_COMPLEX ? TENSOR_C64 : TENSOR_F32;
+	return factory_full(TENSOR_SCALAR_SHAPE, s, options);
+}
+
+/* ---- new_*: dtype and device of self where options leave them open ------------------------- */
+
+static tensor_options like(const tensor *self, tensor_options o)
+{
+	if (!o.dtype)
+		o.dtype = self->dtype;
+	if (!o.device.type)
+		o.device = self->device;
+	return o;
+}
+
+tensor *composite_new_empty(tensor *self, tensor_ints size, tensor_options options)
+{
+	return call_empty(size, like(self, options));
+}
+
+tensor *composite_new_empty_strided(tensor *self, tensor_ints size, tensor_ints stride,
+				    tensor_options options)
+{
+	return call_empty_strided(size, stride, like(self, options));
+}
+
+tensor *composite_new_zeros(tensor *self, tensor_ints size, tensor_options options)
+{
+	return call_zeros(size, like(self, options));
+}
+
+tensor *composite_new_ones(tensor *self, tensor_ints size, tensor_options options)
+{
+	return call_ones(size, like(self, options));
+}
+
+tensor *composite_new_full(tensor *self, tensor_ints size, tensor_scalar fill_value,
+			   tensor_options options)
+{
+	return call_full(size, fill_value, like(self, options));
+}

@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR MIT
+/*
+ * Operators that move elements: flip, roll, repeat, pads, triangles, splits and factories of
+ * numbers in order, against numbers written down; tensors with negative strides; their formulas
+ * against differences.
+ */
+#include "formulas.h"
+
+static void flip_and_roll_move_every_element_once(void **state)
+{
+	tensor_scope {
+		tensor *x = iota(0, TENSOR_INTS(2, 3));
+
+		assert_values(ok(tensor_flip(x, TENSOR_INTS(1))), 0, 2, 1, 0, 5, 4, 3);
+		assert_values(ok(tensor_flip(x, TENSOR_INTS(0, -1))), 0, 5, 4, 3, 2, 1, 0);
+		assert_values(ok(tensor_flip(tensor_t(x), TENSOR_INTS(0))), 0, 2, 5, 1, 4, 0, 3);
+		assert_values(ok(tensor_roll(x, TENSOR_INTS(1), TENSOR_INTS(1))), 0, 2, 0, 1, 5, 3, 4);
+		assert_values(ok(tensor_roll(x, TENSOR_INTS(-1, 4), TENSOR_INTS(1, 0))), 0, 1, 2, 0,
+			      4, 5, 3);
+		assert_values(ok(tensor_roll(tensor_t(x), TENSOR_INTS(2), TENSOR_INTS())), 0, 2, 5, 0,
+			      3, 1, 4);
+		assert_values(ok(tensor_rot90(x, 1, TENSOR_INTS(0, 1))), 0, 2, 5, 1, 4, 0, 3);
+		assert_fails(tensor_flip(x, TENSOR_INTS(0, 0)) == NULL, EINVAL, "twice");
+		assert_fails(tensor_roll(x, TENSOR_INTS(1, 2), TENSOR_INTS(0)) == NULL, EINVAL,
+			     "same number");
+	}
+}
+
+static void repeat_works_with_sixteen_dimensions(void **state)
+{
+	tensor_scope {
+		const int64_t sizes[16] = {[0 ... 14] = 1, [15] = 2};
+		const int64_t twice[16] = {[0] = 2, [1 ... 14] = 1, [15] = 3};
+		tensor *x = iota(0, TENSOR_INTS(1, 2)), *wide;
+
+		assert_values(ok(tensor_repeat(x, TENSOR_INTS(2, 1, 2))), 0, 0, 1, 0, 1, 0, 1, 0, 1);
+		wide = ok(tensor_view(x, (tensor_ints){sizes, 16}));
+		assert_values(ok(tensor_repeat(wide, (tensor_ints){twice, 16})), 0, 0, 1, 0, 1, 0, 1,
+			      0, 1, 0, 1, 0, 1);
+		assert_values(ok(tensor_repeat_interleave(x, 2, 1)), 0, 0, 0, 1, 1);
+		assert_int_equal(tensor_numel(ok(tensor_repeat(x, TENSOR_INTS(0, 2)))), 0);
+		assert_fails(tensor_repeat(x, TENSOR_INTS(2)) == NULL, EINVAL, "repeats");
+		assert_fails(tensor_repeat(x, TENSOR_INTS(2, -1)) == NULL, EINVAL, "negative");
+	}
+}
+
+static void pads_continue_what_is_there(void **state)
+{
+	tensor_scope {
+		tensor *x = iota(1, TENSOR_INTS(1, 2, 3));
+
+		assert_values(ok(tensor_constant_pad_nd(x, TENSOR_INTS(1, -1, 0, 1), S(9))), 0, 9, 1,
+			      2, 9, 4, 5, 9, 9, 9);
+		assert_values(ok(tensor_pad(x, TENSOR_INTS(2, 1), "reflect", TENSOR_NO_FLOAT)), 0, 3,
+			      2, 1, 2, 3, 2, 6, 5, 4, 5, 6, 5);
+		assert_values(ok(tensor_pad(x, TENSOR_INTS(2, 1), "replicate", TENSOR_NO_FLOAT)), 0, 1,
+			      1, 1, 2, 3, 3, 4, 4, 4, 5, 6, 6);
+		assert_values(ok(tensor_pad(x, TENSOR_INTS(1, 1), "circular", TENSOR_NO_FLOAT)), 0, 3,
+			      1, 2, 3, 1, 6, 4, 5, 6, 4);
+		assert_fails(tensor_reflection_pad1d(x, TENSOR_INTS(3, 0)) == NULL, EINVAL,
+			     "less than the size");
+		assert_fails(tensor_constant_pad_nd(x, TENSOR_INTS(-2, -2), S(0)) == NULL, EINVAL,
+			     "leave size");
+		assert_fails(tensor_pad(x, TENSOR_INTS(1, 1), "mirror", TENSOR_NO_FLOAT) == NULL,
+			     EINVAL, "mode must be");
+	}
+}
+
+static void triangles_write_every_layout(void **state)
+{
+	tensor_scope {
+		tensor *x = iota(1, TENSOR_INTS(2, 3)), *room, *out;
+
+		assert_values(ok(tensor_tril(x, 0)), 0, 1, 0, 0, 4, 5, 0);
+		assert_values(ok(tensor_triu(tensor_t(x), -1)), 0, 1, 4, 2, 5, 0, 6);
+		room = ok(tensor_full(TENSOR_INTS(4, 9), S(7), F32));
+		out = ok(tensor_slice(tensor_slice(room, 0, 0, TENSOR_NONE, 2), 1, 0, TENSOR_NONE, 3));
+		ok(tensor_triu_out(out, x, 1));
+		assert_values(out, 0, 0, 2, 3, 0, 0, 6);
+		assert_values(tensor_sum(room), 0, 30 * 7 + 11);
+		ok(tensor_tril_(x, -1));
+		assert_values(x, 0, 0, 0, 0, 4, 0, 0);
+	}
+}
+
+/* A view from the end backwards: what only as_strided's callers and we ourselves make. */
+static void negative_strides_are_read_and_written(void **state)
+{
+	tensor_scope {
+		tensor *x = iota(0, TENSOR_INTS(6)), *back, *two;
+
+		back = ok(tensor_as_strided(x, TENSOR_INTS(6), TENSOR_INTS(-1), 5));
+		two = ok(tensor_as_strided(x, TENSOR_INTS(2, 3), TENSOR_INTS(-3, -1), 5));
+		assert_values(back, 0, 5, 4, 3, 2, 1, 0);
+		assert_values(ok(tensor_add(back, x)), 0, 5, 5, 5, 5, 5, 5);
+		assert_values(ok(tensor_sum_dim(two, TENSOR_INTS(1), false)), 0, 12, 3);
+		assert_values(ok(tensor_index_select(two, 1, ok(tensor_to(iota(1, TENSOR_INTS(2)), I64)))), 0, 4, 3, 1, 0);
+		assert_values(ok(tensor_cat(TENSOR_LIST(back, x), 0)), 0, 5, 4, 3, 2, 1, 0, 0, 1, 2, 3,
+			      4, 5);
+		assert_values(ok(tensor_reshape(two, TENSOR_INTS(3, 2))), 0, 5, 4, 3, 2, 1, 0);
+		assert_values(ok(tensor_flip(two, TENSOR_INTS(0, 1))), 0, 0, 1, 2, 3, 4, 5);
+		ok(tensor_fill_(tensor_select(two, 0, 0), S(8)));
+		ok(tensor_index_put(back, tensor_full(TENSOR_SCALAR_SHAPE, S(9), F32), TENSOR_I(-1)));
+		assert_values(x, 0, 9, 1, 2, 8, 8, 8);
+	}
+}
+
+static void splits_are_views_of_all_of_it(void **state)
+{
+	tensor_scope {
+		tensor *x = iota(0, TENSOR_INTS(5, 2)), *parts[5];
+
+		assert_int_equal(tensor_split(x, 2, 0, parts, 5), 3);
+		assert_shape(parts[2], 1, 2);
+		assert_true(tensor_shares_storage(parts[1], x));
+		assert_int_equal(tensor_split_with_sizes(x, TENSOR_INTS(1, 4), 0, parts, 5), 2);
+		assert_values(tensor_select(parts[1], 1, 0), 0, 2, 4, 6, 8);
+		assert_int_equal(tensor_chunk(x, 4, 0, parts, 5), 3);
+		assert_int_equal(tensor_unbind(x, 1, parts, 5), 2);
+		assert_values(parts[1], 0, 1, 3, 5, 7, 9);
+		assert_int_equal(tensor_tensor_split(x, 3, 0, parts, 5), 3);
+		assert_shape(parts[2], 1, 2);
+		assert_fails(tensor_unbind(x, 0, parts, 4), ERANGE, "room for 4");
+		assert_fails(tensor_split_with_sizes(x, TENSOR_INTS(1, 3), 0, parts, 5), EINVAL,
+			     "add up to 4");
+	}
+}
+
+static void bytes_are_seen_as_another_dtype(void **state)
+{
+	tensor_scope {
+		tensor *x = ok(tensor_ones(TENSOR_INTS(2, 2), F32)), *c;
+
+		assert_values(ok(tensor_view_dtype(x, TENSOR_I32)), 0, 0x3f800000, 0x3f800000,
+			      0x3f800000, 0x3f800000);
+		assert_shape(ok(tensor_view_dtype(x, TENSOR_U8)), 2, 8);
+		assert_shape(ok(tensor_view_dtype(x, TENSOR_F64)), 2, 1);
+		assert_fails(tensor_view_dtype(tensor_t(x), TENSOR_F64) == NULL, EINVAL, "stride 1");
+		c = ok(tensor_view_as_complex(iota(1, TENSOR_INTS(2, 2))));
+		assert_values(ok(tensor_imag(c)), 0, 2, 4);
+		assert_values(ok(tensor_real(c)), 0, 1, 3);
+		assert_values(ok(tensor_view_as_real(c)), 0, 1, 2, 3, 4);
+	}
+}
+
+static void numbers_in_order_reach_both_ends(void **state)
+{
+	tensor_scope {
+		assert_values(ok(tensor_linspace(S(0), S(1), 5, F64)), 0, 0, 0.25, 0.5, 0.75, 1);
+		assert_values(ok(tensor_linspace(S(3), S(0), 1, F32)), 0, 3);
+		assert_values(ok(tensor_linspace(S(-2), S(7), 4, I64)), 0, -2, 1, 4, 7);
+		assert_values(ok(tensor_logspace(S(0), S(2), 3, 10, F64)), 1e-12, 1, 10, 100);
+		assert_values(ok(tensor_eye_m(2, 3, F32)), 0, 1, 0, 0, 0, 1, 0);
+		assert_values(ok(tensor_tril_indices(2, 2, 0, TENSOR_OPTIONS(0))), 0, 0, 1, 1, 0, 0, 1);
+		assert_values(ok(tensor_arange(S(3), TENSOR_OPTIONS(.dtype = TENSOR_BF16))), 0, 0, 1,
+			      2);
+		assert_fails(tensor_linspace(S(0), S(1), -1, F32) == NULL, EINVAL, "negative");
+	}
+}
+
+/* ---- formulas ---------------------------------------------------------------------------- */
+
+static tensor *second_part(tensor *a)
+{
+	tensor *parts[4];
+
+	return tensor_chunk(tensor_mul(a, a), 2, 1, parts, 4) < 0 ? NULL :
+								    tensor_mul(parts[0], parts[1]);
+}
+
+CASE(fn_flip, tensor_exp(tensor_flip(a, TENSOR_INTS(0, 1))))
+CASE(fn_roll, tensor_exp(tensor_roll(a, TENSOR_INTS(1, 2), TENSOR_INTS(0, 1))))
+CASE(fn_repeat, tensor_exp(tensor_repeat(a, TENSOR_INTS(2, 3, 2))))
+CASE(fn_tril, tensor_exp(tensor_tril(a, -1)))
+CASE(fn_triu, tensor_exp(tensor_triu(a, 1)))
+CASE(fn_diag_embed, tensor_exp(tensor_diag_embed(a, 1, 0, -1)))
+CASE(fn_constant_pad, tensor_exp(tensor_constant_pad_nd(a, TENSOR_INTS(1, -1, 2, 1), S(2))))
+CASE(fn_reflect1, tensor_exp(tensor_reflection_pad1d(a, TENSOR_INTS(2, 1))))
+CASE(fn_reflect2, tensor_exp(tensor_reflection_pad2d(a, TENSOR_INTS(1, 2, 1, 0))))
+CASE(fn_replicate2, tensor_exp(tensor_replication_pad2d(a, TENSOR_INTS(1, -1, 2, 1))))
+CASE(fn_replicate3, tensor_exp(tensor_replication_pad3d(a, TENSOR_INTS(1, 0, 0, 1, 1, 1))))
+CASE(fn_circular, tensor_exp(tensor_pad(a, TENSOR_INTS(1, 2), "circular", TENSOR_NO_FLOAT)))
+CASE(fn_unfold, tensor_exp(tensor_unfold(a, 0, 2, 1)))
+CASE(fn_squeeze_dims, tensor_exp(tensor_squeeze_dims(a, TENSOR_INTS(0, 2))))
+CASE(fn_stack, tensor_exp(tensor_stack(TENSOR_LIST(a, b), 1)))
+CASE(fn_chunk, second_part(a))
+CASE(fn_as_complex, tensor_exp(tensor_imag(tensor_view_as_complex(tensor_mul(a, a)))))
+
+static const struct formula formulas[] = {
+	ROW(flip, 1, IN_T(1, 0, 2, 3)),
+	ROW(roll, 1, IN(1, 0, 2, 3)),
+	ROW(repeat, 1, IN_T(1, 0, 2, 2)),
+	ROW(tril, 1, IN_T(1, 0, 3, 3)),
+	ROW(triu, 1, IN(1, 0, 3, 4)),
+	ROW(diag_embed, 1, IN(1, 0, 2, 3)),
+	ROW(constant_pad, 1, IN_T(1, 0, 2, 3)),
+	ROW(reflect1, 1, IN(1, 0, 2, 4)),
+	ROW(reflect2, 1, IN_T(1, 0, 2, 3, 3)),
+	ROW(replicate2, 1, IN(1, 0, 1, 3, 3)),
+	ROW(replicate3, 1, IN(1, 0, 1, 2, 2, 2)),
+	ROW(circular, 1, IN(1, 0, 1, 4)),
+	ROW(unfold, 1, IN(1, 0, 4, 2)),
+	ROW(squeeze_dims, 1, IN(1, 0, 1, 3, 1)),
+	ROW(stack, 2, IN(1, 0, 2, 3), IN_T(1, 0, 2, 3)),
+	ROW(chunk, 1, IN(1, 0, 2, 4)),
+	ROW(as_complex, 1, IN(1, 0, 3, 2)),
+};
+
+FORMULA_TESTS
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(flip_and_roll_move_every_element_once),
+		cmocka_unit_test(repeat_works_with_sixteen_dimensions),
+		cmocka_unit_test(pads_continue_what_is_there),
+		cmocka_unit_test(triangles_write_every_layout),
+		cmocka_unit_test(negative_strides_are_read_and_written),
+		cmocka_unit_test(splits_are_views_of_all_of_it),
+		cmocka_unit_test(bytes_are_seen_as_another_dtype),
+		cmocka_unit_test(numbers_in_order_reach_both_ends),
+		cmocka_unit_test(every_formula_agrees_with_differences),
+		cmocka_unit_test(every_formula_is_differentiable_again),
+	};
+
+	return cmocka_run_group_tests_name("move", tests, NULL, NULL);
+}
