@@ -122,3 +122,15 @@ int front_argmax(const struct tensor_op *op, tensor **out, tensor *self, int64_t
 	tensor_put(wide);
 	return front_end(op, &o, out, err);
 }
+
+/* ---- of two tensors ------------------------------------------------------------------ */
+
+tensor *composite_max_other(tensor *self, tensor *other)
+{
+	return call_maximum(self, other);
+}
+
+tensor *composite_min_other(tensor *self, tensor *other)
+{
+	return call_minimum(self, other);
+}

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR MIT
+/* searchsorted, bucketize and unique. */
+#include "check.h"
+
+static void places_are_those_of_a_linear_search(void **state)
+{
+	static const enum tensor_dtype dtypes[] = {TENSOR_U8, TENSOR_I64, TENSOR_F32, TENSOR_F64,
+						   TENSOR_BF16};
+
+	for (int k = 0; k < 5; k++)
+		for (int right = 0; right < 2; right++)
+			tensor_scope {
+				tensor_options o = TENSOR_OPTIONS(.dtype = dtypes[k]);
+				double s[9] = {1, 1, 2, 4, 4, 4, 7, 9, 9}, want[22];
+				tensor *sequence = ok(tensor_to(ok(tensor_from_data(
+					s, TENSOR_INTS(9), F64)), o));
+				tensor *x = ok(tensor_to(iota(0, TENSOR_INTS(2, 11)), o)), *i;
+
+				for (int j = 0; j < 22; j++) {
+					want[j] = 0;
+					for (int n = 0; n < 9; n++)
+						want[j] += right ? s[n] <= j : s[n] < j;
+				}
+				i = ok(tensor_bucketize_opt(x, sequence, true, right));
+				assert_int_equal(tensor_dtype(i), TENSOR_I32);
+				check_values_(i, want, 22, 0, __FILE__, __LINE__);
+				i = ok(tensor_searchsorted_opt(sequence, ok(tensor_t(x)), false,
+							       right, NULL, tensor_none));
+				check_values_(tensor_t(i), want, 22, 0, __FILE__, __LINE__);
+			}
+}
+
+static void lines_have_sequences_of_their_own(void **state)
+{
+	const double s[] = {3, 1, 2, 30, 20, 10}, x[] = {2, 15};
+	const int64_t order[] = {1, 2, 0, 2, 1, 0}, bad[] = {1, 2, 3, 0, 0, 0};
+
+	tensor_scope {
+		tensor *sequence = ok(tensor_from_data(s, TENSOR_INTS(2, 3), F64));
+		tensor *sorter = ok(tensor_from_data(order, TENSOR_INTS(2, 3), I64));
+		tensor *wrong = ok(tensor_from_data(bad, TENSOR_INTS(2, 3), I64));
+		tensor *values = ok(tensor_from_data(x, TENSOR_INTS(2, 1), F64));
+
+		assert_values(tensor_searchsorted_opt(sequence, values, false, false, NULL, sorter),
+			      0, 1, 1);
+		assert_values(tensor_searchsorted_opt(sequence, values, false, false, "right",
+						      sorter), 0, 2, 1);
+		assert_fails(tensor_searchsorted_opt(sequence, values, false, false, NULL, wrong),
+			     EINVAL, "sorter has 3");
+		assert_fails(tensor_searchsorted_opt(sequence, values, false, true, "left",
+						     tensor_none), EINVAL, "contradicts");
+		assert_fails(tensor_bucketize(values, sequence), EINVAL, "one dimension");
+		assert_fails(tensor_searchsorted(sequence, ok(tensor_to(values, F32))), EINVAL,
+			     "one dtype");
+	}
+}
+
+static void unique_elements_are_counted_and_numbered(void **state)
+{
+	const double x[] = {3, 1, 3, -0.0, 0, 1};
+	tensor *u, *i, *n;
+
+	tensor_scope {
+		tensor *t = ok(tensor_from_data(x, TENSOR_INTS(2, 3), F64));
+
+		assert_done(tensor_unique(t, true, true, true, &u, &i, &n));
+		assert_values(u, 0, 0, 1, 3);
+		assert_shape(i, 2, 3);
+		assert_values(i, 0, 2, 1, 2, 0, 0, 1);
+		assert_values(n, 0, 2, 2, 2);
+		assert_done(tensor_unique(ok(tensor_to(ok(tensor_t(t)), TENSOR_OPTIONS(
+					  .dtype = TENSOR_F16))), true, false, false, &u, &i, &n));
+		assert_values(u, 0, 0, 1, 3);
+		assert_int_equal(tensor_dtype(u), TENSOR_F16);
+		assert_int_equal(tensor_numel(i) + tensor_numel(n), 0);
+		assert_done(tensor_unique_consecutive(t, true, true, TENSOR_NONE, &u, &i, &n));
+		assert_values(u, 0, 3, 1, 3, 0, 1);
+		assert_values(i, 0, 0, 1, 2, 3, 3, 4);
+		assert_values(n, 0, 1, 1, 1, 2, 1);
+		assert_done(tensor_unique(ok(tensor_empty(TENSOR_INTS(0, 2), F32)), true, true, true,
+					  &u, &i, &n));
+		assert_shape(u, 0);
+		assert_shape(i, 0, 2);
+	}
+}
+
+static void unique_slices_are_in_lexicographic_order(void **state)
+{
+	const double x[] = {2, 1, 2, 1, 5, 4, 5, 3};
+	tensor *u, *i, *n;
+
+	tensor_scope {
+		tensor *t = ok(tensor_from_data(x, TENSOR_INTS(2, 4), F64));
+
+		assert_done(tensor_unique_dim(t, 1, true, true, true, &u, &i, &n));
+		assert_shape(u, 2, 3);
+		assert_values(u, 0, 1, 1, 2, 3, 4, 5);
+		assert_values(i, 0, 2, 1, 2, 0);
+		assert_values(n, 0, 1, 1, 2);
+		assert_done(tensor_unique_consecutive(t, true, true, -1, &u, &i, &n));
+		assert_shape(u, 2, 4);
+		assert_fails(tensor_unique_dim(t, 2, true, true, true, &u, &i, &n), EINVAL, "range");
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(places_are_those_of_a_linear_search),
+		cmocka_unit_test(lines_have_sequences_of_their_own),
+		cmocka_unit_test(unique_elements_are_counted_and_numbered),
+		cmocka_unit_test(unique_slices_are_in_lexicographic_order),
+	};
+
+	return cmocka_run_group_tests_name("search", tests, NULL, NULL);
+}
