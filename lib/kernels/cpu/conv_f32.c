@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* Convolutions of f32. See conv_sum.h and conv_weight.h. */
+/* Convolutions of f32. See conv_sum.h, conv_weight.h and conv_depth.h. */
 #include "vec.h"
 
 #define T	   float
@@ -20,5 +20,6 @@ typedef int32_t mask_f32 __attribute__((vector_size(VEC_BYTES)));
 #include "matmul_pack.h"
 #include "matmul_tile.h"
 
+#include "conv_depth.h"
 #include "conv_sum.h"
 #include "conv_weight.h"

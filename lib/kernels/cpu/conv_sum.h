@@ -113,11 +113,6 @@ struct sum_plan {
 	_Atomic bool failed;
 };
 
-static int64_t min64(int64_t a, int64_t b)
-{
-	return a < b ? a : b;
-}
-
 /* The groups of rows that column() makes, from weights at any offsets. */
 static void pack_weights(T *to, const T *w, int64_t row, const int64_t *offset, int64_t m, int64_t k)
 {
@@ -242,6 +237,10 @@ int CONV(conv_sum)(const struct conv_sum *given)
 	s.chunks = (s.columns + PANELS * WIDE - 1) / (PANELS * WIDE);
 	if (!s.columns || !c.rows || !c.groups)
 		return 0;
+	if (is_depthwise(c.rows, c.depth, c.groups)) {
+		depth_sum(&c);
+		return 0;
+	}
 	s.pitch = min64(c.rows, BLOCK_ROWS) * c.depth + LANES;
 	mem = storage_alloc(TENSOR_DEVICE_CPU, c.groups * s.blocks * s.pitch * sizeof(T), false);
 	if (!mem)

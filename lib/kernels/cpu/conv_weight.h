@@ -188,6 +188,10 @@ int CONV(conv_weight)(const struct conv_weight *given)
 		memset(c.out, 0, n * sizeof(T));
 		return 0;
 	}
+	if (is_depthwise(c.columns, c.depth, c.groups)) {
+		depth_weight(&c);
+		return 0;
+	}
 	memcpy(step, c.src.step, sizeof(step));
 	conv_fold(c.grid, c.src.step, step);
 	s.panels = (c.columns + WIDE - 1) / WIDE;

@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
+/*
+ * Convolutions with one or two channels in a group: too few for a product. Vectors of consecutive
+ * positions are summed up tap by tap, LINES of them at a time.
+ */
+#ifndef TENSOR_CONV_DEPTH_H
+#define TENSOR_CONV_DEPTH_H
+
+#define LINES	   4
+#define DEPTH_ROWS 2 /* channels in a group, and taps, that are computed here */
+#define DEPTH_TAPS 64
+#define DEPTH_WORK (1 << 17) /* multiplications in a chunk of planes */
+
+static inline int64_t min64(int64_t a, int64_t b)
+{
+	return a < b ? a : b;
+}
+
+static inline bool is_depthwise(int64_t rows, int64_t depth, int64_t groups)
+{
+	return groups > 1 && rows <= DEPTH_ROWS && depth <= DEPTH_TAPS && depth > 0;
+}
+
+struct lines {
+	int n;
+	const T *src[LINES];
+	vec_part part[LINES];
+	int64_t lanes[LINES];
+	T *out[LINES];
+};
+
+/* All lines are computed, those beyond n for nothing: their loads are masked out. */
+static inline void lines_flush(struct lines *l, const T *w, const int64_t *offset, int64_t depth,
+			       T bias, int64_t step)
+{
+	VEC sum[LINES];
+
+	for (int i = l->n; i < LINES; i++) {
+		l->src[i] = l->src[0];
+		l->part[i] = l->part[0];
+	}
+#pragma GCC unroll 4
+	for (int i = 0; i < LINES; i++)
+		sum[i] = bias - (VEC){0};
+	for (int64_t d = 0; d < depth; d++) {
+		VEC x = w[d] - (VEC){0};
+#pragma GCC unroll 4
+		for (int i = 0; i < LINES; i++)
+			sum[i] += x * LOAD(l->src[i] + offset[d], l->part[i]);
+	}
+	for (int i = 0; i < l->n; i++) {
+		if (step == 1) {
+			STORE(l->out[i], l->part[i], sum[i]);
+			continue;
+		}
+		for (int64_t k = 0; k < l->lanes[i]; k++)
+			l->out[i][k * step] = sum[i][k];
+	}
+	l->n = 0;
+}
+
+static void depth_plane(const struct conv_sum *c, const T *src, T *out, const T *w, T bias)
+{
+	struct lines l = {0};
+
+	for (int64_t z = 0; z < c->grid[0]; z++)
+		for (int64_t y = 0; y < c->grid[1]; y++)
+			for (int64_t x = 0; x < c->grid[2]; x += LANES) {
+				int64_t n = min64(c->grid[2] - x, LANES);
+
+				l.src[l.n] = src + z * c->src.step[0] + y * c->src.step[1] + x;
+				l.out[l.n] = out + z * c->out_step[0] + y * c->out_step[1] +
+					     x * c->out_step[2];
+				l.lanes[l.n] = n;
+				l.part[l.n++] = PART(n);
+				if (l.n == LINES)
+					lines_flush(&l, w, c->src.offset, c->depth, bias,
+						    c->out_step[2]);
+			}
+	if (l.n)
+		lines_flush(&l, w, c->src.offset, c->depth, bias, c->out_step[2]);
+}
+
+static void depth_chunk(int64_t begin, int64_t end, void *ctx)
+{
+	const struct conv_sum *c = ctx;
+	T w[DEPTH_TAPS];
+
+	for (int64_t i = begin; i < end; i++) {
+		int64_t image = i / c->groups, group = i % c->groups;
+		const T *src = (const T *)c->src.data + image * c->src.image + group * c->src.group;
+
+		for (int64_t row = 0; row < c->rows; row++) {
+			const T *from = (const T *)c->weight + group * c->weight_group +
+					row * c->weight_row;
+
+			for (int64_t d = 0; d < c->depth; d++)
+				w[d] = from[c->weight_offset ? c->weight_offset[d] : d];
+			depth_plane(c, src,
+				    (T *)c->out + image * c->out_image + group * c->out_group +
+					    row * c->out_row,
+				    w, c->bias ? ((const T *)c->bias)[group * c->rows + row] : 0);
+		}
+	}
+}
+
+static void depth_sum(struct conv_sum *c)
+{
+	int64_t work = c->rows * c->depth * c->grid[0] * c->grid[1] * c->grid[2] + 1;
+
+	parallel_for(0, c->batch * c->groups, work < DEPTH_WORK ? DEPTH_WORK / work : 1,
+		     depth_chunk, c);
+}
+
+/* ---- the gradient of the weights ----------------------------------------------------------- */
+
+/* n taps at once, over the positions of a plane. */
+static inline __attribute__((always_inline)) void
+depth_taps(const struct conv_weight *c, VEC *sum, const T *src, const T *grad,
+	   const int64_t *offset, const int n)
+{
+	VEC part_sum[9];
+
+#pragma GCC unroll 9
+	for (int t = 0; t < n; t++)
+		part_sum[t] = sum[t];
+	for (int64_t z = 0; z < c->grid[0]; z++)
+		for (int64_t y = 0; y < c->grid[1]; y++) {
+			const T *line = src + z * c->src.step[0] + y * c->src.step[1];
+
+			for (int64_t x = 0; x < c->grid[2]; x += LANES) {
+				vec_part part = PART(min64(c->grid[2] - x, LANES));
+				VEC g = LOAD(grad + x, part);
+#pragma GCC unroll 9
+				for (int t = 0; t < n; t++)
+					part_sum[t] += g * LOAD(line + offset[t] + x, part);
+			}
+			grad += c->grid[2];
+		}
+#pragma GCC unroll 9
+	for (int t = 0; t < n; t++)
+		sum[t] = part_sum[t];
+}
+
+static void depth_weight_chunk(int64_t begin, int64_t end, void *ctx)
+{
+	const struct conv_weight *c = ctx;
+	int64_t plane = c->grid[0] * c->grid[1] * c->grid[2], channels = c->groups * c->columns;
+	VEC sum[DEPTH_TAPS];
+
+	for (int64_t i = begin; i < end; i++) {
+		const T *src = (const T *)c->src.data + i / c->columns * c->src.group;
+		const T *grad = (const T *)c->grad + i * plane;
+		T *out = (T *)c->out + i * c->depth;
+
+		memset(sum, 0, c->depth * sizeof(*sum));
+		for (int64_t n = 0; n < c->batch; n++) {
+			const T *s = src + n * c->src.image, *g = grad + n * channels * plane;
+			const int64_t *offset = c->src.offset;
+			int64_t t = 0;
+
+			for (; t + 9 <= c->depth; t += 9)
+				depth_taps(c, sum + t, s, g, offset + t, 9);
+			for (; t + 3 <= c->depth; t += 3)
+				depth_taps(c, sum + t, s, g, offset + t, 3);
+			for (; t < c->depth; t++)
+				depth_taps(c, sum + t, s, g, offset + t, 1);
+		}
+		for (int64_t t = 0; t < c->depth; t++) {
+			out[t] = 0;
+			for (int k = 0; k < LANES; k++)
+				out[t] += sum[t][k];
+		}
+	}
+}
+
+static void depth_weight(struct conv_weight *c)
+{
+	int64_t work = c->batch * c->depth * c->grid[0] * c->grid[1] * c->grid[2] + 1;
+
+	parallel_for(0, c->groups * c->columns, work < DEPTH_WORK ? DEPTH_WORK / work : 1,
+		     depth_weight_chunk, c);
+}
+
+#endif
