@@ -301,7 +301,7 @@ class Replay(TorchDispatchMode):
 def backward(lib, tally, calls, tolerance, progress=lambda s: None):
     """Gradients of recorded functional calls: ours against PyTorch's."""
     for op, func, args, kwargs, text in calls:
-        leaves = []
+        leaves, message, verdict = [], None, bridge.Verdict()
 
         def leaf(t):
             if (t.is_floating_point() or t.is_complex()) and t.numel():
@@ -312,16 +312,11 @@ def backward(lib, tally, calls, tolerance, progress=lambda s: None):
             with torch.enable_grad():
                 a, k = map_tensors(leaf, copy(args)), map_tensors(leaf, copy(kwargs))
                 outs = [o for o in flat([func(*a, **k)]) if isinstance(o, torch.Tensor)]
-                wanted = [i for i, o in enumerate(outs) if o.requires_grad]
-                if not wanted:
-                    continue
-                gen = torch.Generator().manual_seed(1)
-                gos = [torch.randn(outs[i].shape, dtype=outs[i].dtype, generator=gen)
-                       for i in wanted]
-                refs = torch.autograd.grad([outs[i] for i in wanted], leaves, gos,
-                                           allow_unused=True)
+            wanted = [i for i, o in enumerate(outs) if o.requires_grad]
         except Exception as e:
             tally.not_applicable(op.name, 'grad', f'PyTorch: {str(e)[:100]}')
+            continue
+        if not wanted:
             continue
         progress('backward of ' + text)
         try:
@@ -332,9 +327,20 @@ def backward(lib, tally, calls, tolerance, progress=lambda s: None):
             for t in inputs:
                 lib.check(lib.so.tensor_set_requires_grad(t.ptr, True))
             rets = [r for r in flat(lib.call(op, ours)) if isinstance(r, boxed.Tensor)]
+            # Statistics such as a mean beside the result carry no gradient with us.
+            wanted = [i for i in wanted if i < len(rets) and
+                      lib.so.tensor_requires_grad(rets[i].ptr)]
+            if not wanted:
+                raise boxed.Failed(0, 'the result does not require a gradient')
+            gen = torch.Generator().manual_seed(1)
+            gos = [torch.randn(outs[i].shape, dtype=outs[i].dtype, generator=gen) for i in wanted]
+            try:
+                refs = torch.autograd.grad([outs[i] for i in wanted], leaves, gos,
+                                           allow_unused=True)
+            except Exception as e:
+                raise Unsupported(f'PyTorch: {str(e)[:100]}')
             grads = lib.backward([rets[i] for i in wanted], [Call(lib).tensor(g) for g in gos],
                                  inputs)
-            message, verdict = None, bridge.Verdict()
             for r, g in zip(refs, grads):
                 if message:
                     break
