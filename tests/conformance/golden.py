@@ -13,7 +13,7 @@ for. Arguments come from the samples in PyTorch's operator table, results from P
 numbers that this project computed and are under this project's licence.
 
     golden.py            replays them (standard library only), writes BUILD/results/golden.tally
-    run --golden FILE    writes them anew
+    run --golden FILE    writes them anew; with operators named, theirs
 """
 import argparse
 import json
@@ -121,10 +121,16 @@ def select(vectors, most):
     return out
 
 
-def write(path, vectors, most=dict(f32=4, f64=3)):
+def write(path, vectors, update=False, most=dict(f32=4, f64=3)):
+    """update: operators that these vectors do not have keep theirs."""
     chosen = select(vectors, most)
     for v in chosen:
         v.pop('own', None)
+    if update and os.path.exists(path):
+        new = {v['op'] for v in chosen}
+        with lzma.open(path, 'rt') as f:
+            chosen += [v for v in map(json.loads, f) if v['op'] not in new]
+        chosen.sort(key=lambda v: (v['op'], v['d']))
     os.makedirs(os.path.dirname(path) or '.', exist_ok=True)
     text = ''.join(json.dumps(v, separators=(',', ':')) + '\n' for v in chosen)
     with open(path, 'wb') as f:
@@ -216,13 +222,16 @@ def replay_one(lib, v, op):
         return
     first = args.get(op.args[0].name) if op.args else None
     inplace = lib.ops.get(f'{op.base}_' + (f'.{op.overload}' if op.overload else ''))
+    if inplace and [a.type for a in inplace.args] != [a.type for a in op.args]:
+        inplace = None
     # An argument whose elements share memory is no place to write to.
     if inplace and isinstance(first, dict) and len(res) == 1 and first['t'] == res[0]['t'] and \
             first['n'] == res[0]['n'] and 's' not in first:
         yield inplace, attempt(inplace, {k: decode(lib, x) for k, x in args.items()}, res)
     for name in ('out', f'{op.overload}_out'):
         out = lib.ops.get(f'{op.base}.{name}')
-        if out and [a.name for a in out.args if not a.mutated] == [a.name for a in op.args]:
+        if out and [(a.name, a.type) for a in out.args if not a.mutated] == \
+                [(a.name, a.type) for a in op.args]:
             given = {k: decode(lib, x) for k, x in args.items()}
             for a, r in zip((a for a in out.args if a.mutated), res):
                 blank = dict(r, x='00' * (len(r['x']) // 2))

@@ -252,7 +252,8 @@ def main():
             p.error('no entry of op_db has such a name')
     results = run_all(lib, infos, args)
     if args.golden:
-        golden.write(args.golden, [v for r in results for v in r.get('golden', ())])
+        golden.write(args.golden, [v for r in results for v in r.get('golden', ())],
+                     bool(args.operators))
     return report.write(results, lib, args)
 
 

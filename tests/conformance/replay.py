@@ -224,7 +224,7 @@ class Replay(TorchDispatchMode):
             self.tally.failed(op.name, 'forward', f'{message} -- in {text}')
             return None
         self.tally.passed(op.name, 'forward', verdict, closer)
-        if taken is not None and not shape_only:
+        if taken is not None and not shape_only and not closer:
             self.sink.after(op, call, taken, refs, self.tolerance)
         if self.grad_calls is not None and op.variant == 'function' and not shape_only:
             self.grad_calls.append((op, func, copy(args), copy(kwargs), text))
