@@ -169,7 +169,10 @@ static void every_dtype_and_stride_comes_back_from_npy(void **state)
 			}
 		}
 	}
-	assert_fails(tensor_save_npy("t.npy", ok(sample(TENSOR_BF16, 0))), EOPNOTSUPP, "bf16");
+	tensor_scope {
+		assert_fails(tensor_save_npy("t.npy", ok(sample(TENSOR_BF16, 0))), EOPNOTSUPP,
+			     "bf16");
+	}
 }
 
 static void check_archive(tensor_archive *a, const struct tensor_named *named, int64_t n)
