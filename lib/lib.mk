@@ -31,6 +31,7 @@ CPU_CFLAGS_math := -ffp-contract=fast
 CPU_CFLAGS_activation := -ffp-contract=fast
 CPU_CFLAGS_special := -ffp-contract=fast
 CPU_CFLAGS_dot := -ffp-contract=fast
+CPU_CFLAGS_fft := -ffp-contract=fast
 CPU_CFLAGS_conv_f32 := -ffp-contract=fast
 CPU_CFLAGS_conv_f64 := -ffp-contract=fast
 CPU_CFLAGS_sparse := -ffp-contract=fast

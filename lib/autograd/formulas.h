@@ -120,6 +120,9 @@ int cat_backward(tensor **out, tensor *grad, tensor_ints lengths, int64_t dim);
 /* For a gradient's operator that cannot be differentiated: fails, and says so. */
 tensor *not_again(const char *op);
 tensor *sum_channels(tensor *grad);
+tensor *fft_r2c_backward(tensor *grad, tensor_ints sizes, tensor_ints dim, int64_t normalization,
+			 bool onesided);
+tensor *fft_c2r_backward(tensor *grad, tensor_ints dim, int64_t normalization);
 tensor *batch_norm_input_backward(tensor *grad, tensor *input, tensor *weight, tensor *running_mean,
 				  tensor *running_var, tensor *save_mean, tensor *save_invstd,
 				  bool training, double eps);

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR MIT
+/* Fourier transforms against the sums that they are, there and back, and their derivatives. */
+#include "formulas.h"
+
+/* The transform of x as a sum over all positions. */
+static void check_line(const double *x, const double *got, int64_t n, int64_t kept)
+{
+	for (int64_t k = 0; k < kept; k++) {
+		double re = 0, im = 0;
+
+		for (int64_t j = 0; j < n; j++) {
+			double angle = -2 * M_PI * (double)(j * k % n) / (double)n;
+
+			re += x[j] * cos(angle);
+			im += x[j] * sin(angle);
+		}
+		assert_true(fabs(got[2 * k] - re) < 1e-9 && fabs(got[2 * k + 1] - im) < 1e-9);
+	}
+}
+
+static void every_length_is_the_sum(void **state)
+{
+	static const int64_t lengths[] = {1, 2, 3, 4, 5, 8, 12, 31, 35, 37, 64, 74, 101, 128, 210};
+	double x[210], got[2 * 210];
+
+	for (size_t i = 0; i < sizeof(lengths) / sizeof(*lengths); i++)
+		tensor_scope {
+			int64_t n = lengths[i];
+			tensor *t, *f;
+
+			for (int64_t k = 0; k < n; k++)
+				x[k] = sin(1.3 * (double)(k * k)) + 0.2;
+			t = ok(tensor_from_data(x, TENSOR_INTS(n), F64));
+			f = ok(tensor_fft_r2c(t, TENSOR_INTS(0), 0, true));
+			assert_shape(f, n / 2 + 1);
+			assert_done(tensor_copy_to(f, got, (n / 2 + 1) * 16));
+			check_line(x, got, n, n / 2 + 1);
+			f = ok(tensor_fft_fft(t, TENSOR_NONE, -1, NULL));
+			assert_done(tensor_copy_to(f, got, n * 16));
+			check_line(x, got, n, n);
+		}
+}
+
+static void backward_undoes_forward(void **state)
+{
+	tensor_scope {
+		tensor *x = ok(tensor_to(iota(0, TENSOR_INTS(3, 10, 7)), F64)), *f, *y;
+		tensor_ints all = TENSOR_INTS(0, 2, 1);
+
+		f = ok(tensor_fft_r2c(x, all, 1, true));
+		assert_shape(f, 3, 6, 7);
+		y = ok(tensor_fft_c2r(f, all, 1, 10));
+		assert_values(tensor_max(tensor_abs(tensor_sub(x, y))), 1e-10, 0);
+		f = ok(tensor_fft_c2c(tensor_fft_r2c(x, all, 0, false), all, 2, false));
+		assert_values(tensor_max(tensor_abs(tensor_sub(tensor_to(f, F64), x))), 1e-10, 0);
+	}
+}
+
+static void what_does_not_fit_is_refused(void **state)
+{
+	tensor_scope {
+		tensor *x = iota(0, TENSOR_INTS(4, 4)), *f = ok(tensor_fft_r2c(x, TENSOR_INTS(1), 0, true));
+
+		assert_fails(tensor_fft_r2c(x, TENSOR_INTS(1, -1), 0, true) == NULL, EINVAL, "named twice");
+		assert_fails(tensor_fft_r2c(x, TENSOR_INTS(0), 3, true) == NULL, EINVAL, "normalization");
+		assert_fails(tensor_fft_r2c(f, TENSOR_INTS(0), 0, true) == NULL, EINVAL, "must be f32 or f64");
+		assert_fails(tensor_fft_c2c(x, TENSOR_INTS(0), 0, true) == NULL, EINVAL, "must be complex");
+		assert_fails(tensor_fft_c2r(f, TENSOR_INTS(1), 0, 7) == NULL, EINVAL, "7 / 2 + 1 positions");
+		assert_fails(tensor_fft_fft(x, 0, -1, NULL) == NULL, EINVAL, "n must be positive");
+		assert_fails(tensor_fft_fft(x, 3, -1, "other") == NULL, EINVAL, "got other");
+	}
+}
+
+CASE(fn_half, tensor_to(tensor_fft_r2c(a, TENSOR_INTS(0, 1), 1, true), F64))
+CASE(fn_whole, tensor_to(tensor_fft_r2c(a, TENSOR_INTS(1), 0, false), F64))
+CASE(fn_there_and_back, tensor_fft_irfft(tensor_fft_rfft(a, 6, -1, NULL), 5, -1, "ortho"))
+
+static const struct formula formulas[] = {
+	ROW(half, 1, IN(1, 0, 2, 5)),
+	ROW(whole, 1, IN_T(1, 0, 2, 4)),
+	ROW(there_and_back, 1, IN(1, 0, 2, 5)),
+};
+
+FORMULA_TESTS
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(every_length_is_the_sum),
+		cmocka_unit_test(backward_undoes_forward),
+		cmocka_unit_test(what_does_not_fit_is_refused),
+		cmocka_unit_test(every_formula_agrees_with_differences),
+		cmocka_unit_test(every_formula_is_differentiable_again),
+	};
+
+	return cmocka_run_group_tests_name("fft", tests, NULL, NULL);
+}
