@@ -12,18 +12,19 @@
 
 #define PANEL 64 /* columns whose weights stay in a cache while the rows pass */
 #define ROWS  64 /* of a chunk */
+#define ONES  1024
 
 typedef void (*tile_fn)(int32_t *sums, const uint8_t *const *x, const int8_t *const *w, int64_t k);
 
-/* sums[r * PANEL + j] for DOT_ROWS rows and 4 columns. */
-#define TILE(NAME, TARGET, ADD)                                                                   \
+/* sums[r * PANEL + j] for COUNT rows and 4 columns. */
+#define TILE(NAME, TARGET, ADD, COUNT)                                                            \
 	TARGET static void NAME(int32_t *sums, const uint8_t *const *x, const int8_t *const *w,   \
 				int64_t k)                                                        \
 	{                                                                                         \
-		dot_sums sum[DOT_ROWS][4];                                                        \
+		dot_sums sum[COUNT][4];                                                           \
 		int64_t at = 0;                                                                   \
                                                                                                   \
-		for (int r = 0; r < DOT_ROWS; r++)                                                \
+		for (int r = 0; r < COUNT; r++)                                                   \
 			for (int j = 0; j < 4; j++)                                               \
 				sum[r][j] = dot_zero();                                           \
 		for (; at + DOT_BYTES <= k; at += DOT_BYTES) {                                    \
@@ -31,7 +32,7 @@ typedef void (*tile_fn)(int32_t *sums, const uint8_t *const *x, const int8_t *co
                                                                                                   \
 			for (int j = 0; j < 4; j++)                                               \
 				b[j] = dot_load(w[j] + at);                                       \
-			for (int r = 0; r < DOT_ROWS; r++) {                                      \
+			for (int r = 0; r < COUNT; r++) {                                         \
 				dot_bytes a = dot_load(x[r] + at);                                \
                                                                                                   \
 				for (int j = 0; j < 4; j++)                                       \
@@ -43,29 +44,35 @@ typedef void (*tile_fn)(int32_t *sums, const uint8_t *const *x, const int8_t *co
                                                                                                   \
 			for (int j = 0; j < 4; j++)                                               \
 				b[j] = dot_load_part(w[j] + at, k - at);                          \
-			for (int r = 0; r < DOT_ROWS; r++) {                                      \
+			for (int r = 0; r < COUNT; r++) {                                         \
 				dot_bytes a = dot_load_part(x[r] + at, k - at);                   \
                                                                                                   \
 				for (int j = 0; j < 4; j++)                                       \
 					sum[r][j] = ADD(sum[r][j], a, b[j]);                      \
 			}                                                                         \
 		}                                                                                 \
-		for (int r = 0; r < DOT_ROWS; r++)                                                \
+		for (int r = 0; r < COUNT; r++)                                                   \
 			_mm_storeu_si128((__m128i *)(sums + r * PANEL),                           \
 					 dot_total(sum[r][0], sum[r][1], sum[r][2], sum[r][3]));  \
 	}
-TILE(tile_plain, , dot_add)
+TILE(tile_plain, , dot_add, DOT_ROWS)
+TILE(line_plain, , dot_add, 1)
 #ifdef DOT_FAST
-TILE(tile_fast, DOT_FAST, dot_add_fast)
+TILE(tile_fast, DOT_FAST, dot_add_fast, DOT_ROWS)
+TILE(line_fast, DOT_FAST, dot_add_fast, 1)
 #endif
 
-static tile_fn best_tile(void)
+struct tiles {
+	tile_fn tile, line;
+};
+
+static struct tiles best_tiles(void)
 {
 #ifdef DOT_FAST
 	if (dot_has_fast())
-		return tile_fast;
+		return (struct tiles){tile_fast, line_fast};
 #endif
-	return tile_plain;
+	return (struct tiles){tile_plain, line_plain};
 }
 
 /* Of one row of bytes. */
@@ -78,13 +85,25 @@ static int32_t row_sum_u8(const uint8_t *p, int64_t k)
 	return sum;
 }
 
-static int32_t row_sum_i8(const int8_t *p, int64_t k)
+/* Of n rows of weights: their products with ones. */
+static void sum_weights(int32_t *sums, tile_fn line, const int8_t *w, int64_t n, int64_t k)
 {
-	int32_t sum = 0;
+	static const uint8_t ones[ONES] = {[0 ... ONES - 1] = 1};
+	const uint8_t *x = ones;
+	int32_t part[PANEL];
 
-	for (int64_t i = 0; i < k; i++)
-		sum += p[i];
-	return sum;
+	memset(sums, 0, PANEL * sizeof(*sums));
+	for (int64_t at = 0; at < k; at += ONES) {
+		for (int64_t j = 0; j < n; j += 4) {
+			const int8_t *rows[4];
+
+			for (int s = 0; s < 4; s++)
+				rows[s] = w + (j + s < n ? j + s : n - 1) * k + at;
+			line(part + j, &x, rows, k - at < ONES ? k - at : ONES);
+		}
+		for (int64_t j = 0; j < n; j++)
+			sums[j] += part[j];
+	}
 }
 
 /* What a column adds to each of its sums, and to its bias in units of a sum. */
@@ -94,9 +113,14 @@ struct column {
 	bool zeros; /* any zero point that is not 0 */
 };
 
-static void prepare_columns(struct column *c, const struct product_i8 *p, int64_t first, int64_t n)
+static void prepare_columns(struct column *c, const struct product_i8 *p, tile_fn line,
+			    int64_t first, int64_t n)
 {
 	const struct requantize *q = p->requantize;
+	int32_t sums[PANEL] = {0};
+
+	if (q->x_zero)
+		sum_weights(sums, line, p->w + first * p->k, n, p->k);
 
 	c->zeros = false;
 	for (int64_t j = 0; j < n; j++) {
@@ -106,8 +130,7 @@ static void prepare_columns(struct column *c, const struct product_i8 *p, int64_
 		c->zero[j] = q->w_zero[at];
 		c->zeros |= q->w_zero[at] != 0;
 		c->offset[j] = (int32_t)((uint32_t)p->k * q->x_zero * q->w_zero[at]);
-		if (q->x_zero)
-			c->offset[j] -= q->x_zero * row_sum_i8(p->w + at * p->k, p->k);
+		c->offset[j] -= q->x_zero * sums[j];
 		c->multiplier[j] = scale / q->out_scale;
 		c->bias[j] = !q->bias		  ? 0 :
 			     q->bias_reciprocal ? q->bias[at] * (1.0f / scale) :
@@ -141,26 +164,27 @@ static void store_row(uint8_t *out, int64_t step, const uint8_t *row, int64_t n)
 }
 
 /* Rows begin to end against one panel of columns. */
-static void panel(const struct product_i8 *p, tile_fn tile, const struct column *c, int64_t begin,
-		  int64_t end, int64_t first, int64_t n)
+static void panel(const struct product_i8 *p, struct tiles tiles, const struct column *c,
+		  int64_t begin, int64_t end, int64_t first, int64_t n)
 {
 	int32_t sums[DOT_ROWS * PANEL];
 	uint8_t row[PANEL];
 
-	for (int64_t i = begin; i < end; i += DOT_ROWS) {
+	for (int64_t i = begin, rows; i < end; i += rows) {
 		const uint8_t *x[DOT_ROWS];
 
-		/* Past the end a row is computed again, and its sums are not looked at. */
-		for (int r = 0; r < DOT_ROWS; r++)
-			x[r] = p->x + (i + r < end ? i + r : end - 1) * p->k;
+		rows = end - i < DOT_ROWS ? 1 : DOT_ROWS;
+		for (int64_t r = 0; r < rows; r++)
+			x[r] = p->x + (i + r) * p->k;
 		for (int64_t j = 0; j < n; j += 4) {
 			const int8_t *w[4];
 
+			/* Past the end a column is computed again, and its sums are not looked at. */
 			for (int s = 0; s < 4; s++)
 				w[s] = p->w + (first + (j + s < n ? j + s : n - 1)) * p->k;
-			tile(sums + j, x, w, p->k);
+			(rows == 1 ? tiles.line : tiles.tile)(sums + j, x, w, p->k);
 		}
-		for (int r = 0; r < DOT_ROWS && i + r < end; r++) {
+		for (int64_t r = 0; r < rows; r++) {
 			requantize_row(row, sums + r * PANEL, c, n,
 				       c->zeros ? row_sum_u8(x[r], p->k) : 0, p->requantize);
 			store_row(p->out + (i + r) * p->out_row + first * p->out_column,
@@ -174,7 +198,7 @@ static void chunk(int64_t begin, int64_t end, void *ctx)
 {
 	const struct product_i8 *p = ctx;
 	int64_t blocks = (p->m + ROWS - 1) / ROWS;
-	tile_fn tile = best_tile();
+	struct tiles tiles = best_tiles();
 	int64_t prepared = -1;
 	struct column c = {.zeros = false};
 
@@ -183,8 +207,8 @@ static void chunk(int64_t begin, int64_t end, void *ctx)
 		int64_t n = p->n - first < PANEL ? p->n - first : PANEL;
 
 		if (first != prepared)
-			prepare_columns(&c, p, prepared = first, n);
-		panel(p, tile, &c, row, row + ROWS < p->m ? row + ROWS : p->m, first, n);
+			prepare_columns(&c, p, tiles.line, prepared = first, n);
+		panel(p, tiles, &c, row, row + ROWS < p->m ? row + ROWS : p->m, first, n);
 	}
 }
 
