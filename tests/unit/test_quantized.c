@@ -162,6 +162,27 @@ static void arithmetic_requantizes(void **state)
 	}
 }
 
+static void fake_quantising_passes_the_gradient_where_nothing_is_clamped(void **state)
+{
+	tensor_scope {
+		tensor *x = FLOATS(S(5), -3, -0.26f, 0.25f, 0.75f, 9);
+		tensor *two = FLOATS(S(2), 0.5f, 1), *zeros = FLOATS(S(2), 0, 1);
+
+		tensor *y;
+
+		assert_done(tensor_set_requires_grad(x, true));
+		y = ok(tensor_fake_quantize_per_tensor_affine(x, 0.5, 2, 0, 7));
+
+		assert_values(y, 0, -1, -0.5, 0, 1, 2.5);
+		assert_done(tensor_backward(tensor_sum(y)));
+		assert_values(tensor_grad(x), 0, 0, 1, 1, 1, 0);
+		assert_values(tensor_fake_quantize_per_channel_affine(iota(0, S(2, 3)), two, zeros, 0, 0, 3),
+			      0, 0, 1, 1.5, 2, 2, 2);
+		assert_fails(tensor_fake_quantize_per_tensor_affine(x, 1, 0, 5, 3) != NULL, EINVAL,
+			     "greater than quant_max");
+	}
+}
+
 static void what_does_not_fit_is_refused(void **state)
 {
 	tensor_scope {
@@ -211,6 +232,7 @@ int main(void)
 		cmocka_unit_test(linear_is_exact),
 		cmocka_unit_test(convolution_is_exact),
 		cmocka_unit_test(arithmetic_requantizes),
+		cmocka_unit_test(fake_quantising_passes_the_gradient_where_nothing_is_clamped),
 		cmocka_unit_test(what_does_not_fit_is_refused),
 		cmocka_unit_test(printing_shows_values_and_scale),
 	};
