@@ -11,7 +11,7 @@
 #define TENSOR_CONV_SUM_H
 
 #define DEPTH	   128
-#define BLOCK_ROWS 128 /* of weights */
+#define BLOCK_ROWS 256 /* of weights */
 #define PANELS	   4 /* that one chunk of parallel work has at once */
 #define SUM_WORK   (1 << 18) /* multiplications in a chunk, at least */
 #define PACK_WORK  16384 /* weights packed in a chunk */
