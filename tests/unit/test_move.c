@@ -158,6 +158,32 @@ static void numbers_in_order_reach_both_ends(void **state)
 	}
 }
 
+/* By tiles where there are enough elements, and what is left over at the edges. */
+static void transposed_copies_are_exact_at_the_edges(void **state)
+{
+	static const enum tensor_dtype dtypes[] = {TENSOR_U8, TENSOR_I16, TENSOR_F32, TENSOR_F64,
+						   TENSOR_C128};
+
+	for (int64_t rows = 7; rows < 36; rows += 7)
+		for (int64_t columns = 8; columns < 41; columns += 8 + columns % 3)
+			for (size_t k = 0; k < sizeof(dtypes) / sizeof(*dtypes); k++)
+				tensor_scope {
+					tensor *x = iota(0, TENSOR_INTS(rows, columns)), *t;
+
+					x = ok(tensor_fmod_scalar(x, S(100)));
+					x = ok(tensor_to(x, TENSOR_OPTIONS(.dtype = dtypes[k])));
+					t = ok(tensor_to_copy(tensor_t(x), TENSOR_OPTIONS(0)));
+					assert_true(tensor_is_contiguous(t));
+					for (int64_t i = 0; i < rows * columns; i++) {
+						int64_t r = i / columns, c = i % columns;
+						double v;
+
+						assert_done(tensor_at(t, TENSOR_INTS(c, r), &v));
+						assert_true(v == (double)(i % 100));
+					}
+				}
+}
+
 /* ---- formulas ---------------------------------------------------------------------------- */
 
 static tensor *second_part(tensor *a)
@@ -219,6 +245,7 @@ int main(void)
 		cmocka_unit_test(splits_are_views_of_all_of_it),
 		cmocka_unit_test(bytes_are_seen_as_another_dtype),
 		cmocka_unit_test(numbers_in_order_reach_both_ends),
+		cmocka_unit_test(transposed_copies_are_exact_at_the_edges),
 		cmocka_unit_test(every_formula_agrees_with_differences),
 		cmocka_unit_test(every_formula_is_differentiable_again),
 	};

@@ -8,6 +8,7 @@
 #include "vec.h"
 
 #include "../../half.h"
+#include "transpose.h"
 
 #define LOAD_f16(x)  f16_to_f32(x)
 #define LOAD_bf16(x) bf16_to_f32(x)
@@ -79,7 +80,22 @@ WITH_VECTORS(loop_f16_f32, uint16_t, float, vec_f16_to_f32, f16_to_f32)
 WITH_VECTORS(loop_f32_f16, float, uint16_t, vec_f32_to_f16, f32_to_f16)
 
 /* The same dtype moves bits; floats that went through a float register could lose a NaN's. */
-#define BITS(n, T) UNARY_LOOP(bits_##n, T, T, x)
+#define BITS(n, T)                                                                                \
+	UNARY_LOOP(bits_any_##n, T, T, x)                                                         \
+	static void bits_##n(char *const *data, const int64_t *s0, const int64_t *s1, int64_t n0, \
+			     int64_t n1, const void *params)                                      \
+	{                                                                                         \
+		if (s0[0] == sizeof(T) && s1[1] == sizeof(T) && n0 >= 8 && n1 >= 8)               \
+			CPU_NAME(transpose)(data, s0[1], s1[0], n0, n1, sizeof(T));               \
+		else if (s0[0] == sizeof(T) && s0[1] == -(int64_t)sizeof(T))                      \
+			for (int64_t j = 0; j < n1; j++) {                                        \
+				T *to = (T *)(data[0] + j * s1[0]);                               \
+				const T *from = (const T *)(data[1] + j * s1[1]);                 \
+				IVDEP for (int64_t i = 0; i < n0; i++) to[i] = from[-i];          \
+			}                                                                         \
+		else                                                                              \
+			bits_any_##n(data, s0, s1, n0, n1, params);                               \
+	}
 BITS(1, uint8_t)
 BITS(2, uint16_t)
 BITS(4, uint32_t)

@@ -31,8 +31,7 @@ static inline bool indices_read(const struct indices *x, int k, const char *p, i
 				int64_t n, int64_t *at)
 {
 	int64_t step = x->step[k], wrap = x->wrap ? x->limit[k] : 0;
-	uint64_t limit = (uint64_t)x->limit[k];
-	bool bad = false;
+	int64_t last = x->limit[k] - 1, outside = last;
 
 	if (x->narrow) {
 		for (int64_t i = 0; i < n; i++)
@@ -47,10 +46,10 @@ static inline bool indices_read(const struct indices *x, int k, const char *p, i
 	for (int64_t i = 0; i < n; i++) {
 		int64_t v = at[i] + (at[i] >> 63 & wrap);
 
-		bad |= (uint64_t)v >= limit;
+		outside |= v | (last - v); /* the sign: below 0, or above the last */
 		at[i] = v * step;
 	}
-	return !bad;
+	return outside >= 0;
 }
 
 /* The sum over all dimensions of n positions; p is that of the first dimension's indices. */

@@ -39,7 +39,8 @@ static int64_t pick(const struct put *p, int64_t *at, int64_t n, int64_t *positi
 
 /*
  * T is how elements lie in memory, C how they are computed with. x is the source's element, y the
- * output's. `factor` is alpha, for sums.
+ * output's. `factor` is alpha, for sums. whole_() is the usual case without a detour: i64 indices and
+ * the source side by side, the output standing still.
  */
 #define PUT(NAME, T, C, LOAD, STORE, EXPR)                                                        \
 	static void picked_##NAME(char *o, const char *s, int64_t so, int64_t ss,                 \
@@ -87,6 +88,30 @@ static int64_t pick(const struct put *p, int64_t *at, int64_t n, int64_t *positi
 			*to = STORE(EXPR);                                                        \
 		}                                                                                 \
 	}                                                                                         \
+	static bool whole_##NAME(const struct put *p, char *o, const char *index, const char *s,  \
+				 int64_t len)                                                     \
+	{                                                                                         \
+		const volatile int64_t *from = (const volatile int64_t *)index;                   \
+		int64_t step = p->x->step[0], wrap = p->x->wrap ? p->x->limit[0] : 0;             \
+		uint64_t limit = (uint64_t)p->x->limit[0];                                        \
+		double factor = p->alpha;                                                         \
+                                                                                                  \
+		(void)factor;                                                                     \
+		for (int64_t i = 0; i < len; i++) {                                               \
+			int64_t at = from[i];                                                     \
+                                                                                                  \
+			at += at >> 63 & wrap;                                                    \
+			if (unlikely((uint64_t)at >= limit)) {                                    \
+				p->x->bad = true;                                                 \
+				return false;                                                     \
+			}                                                                         \
+			T *to = (T *)(o + at * step);                                             \
+			C x = LOAD(((const T *)s)[i]), y = LOAD(*to);                             \
+			(void)y;                                                                  \
+			*to = STORE(EXPR);                                                        \
+		}                                                                                 \
+		return true;                                                                      \
+	}                                                                                         \
 	static void put_##NAME(char *const *data, const int64_t *s0, const int64_t *s1,           \
 			       int64_t n0, int64_t n1, const void *params)                        \
 	{                                                                                         \
@@ -94,6 +119,14 @@ static int64_t pick(const struct put *p, int64_t *at, int64_t n, int64_t *positi
 		int64_t at[INDEX_BLOCK], position[INDEX_BLOCK];                                   \
 		double alpha = p->alpha;                                                          \
                                                                                                   \
+		if (!p->window && p->x->n == 1 && !p->x->narrow && s0[1] == sizeof(int64_t) &&    \
+		    s0[2] == sizeof(T) && !s0[0]) {                                               \
+			for (int64_t j = 0; j < n1; j++)                                          \
+				if (!whole_##NAME(p, data[0] + j * s1[0], data[1] + j * s1[1],    \
+						  data[2] + j * s1[2], n0))                       \
+					return;                                                   \
+			return;                                                                   \
+		}                                                                                 \
 		for (int64_t j = 0; j < n1 && s0[1]; j++)                                         \
 			for (int64_t i = 0, len; i < n0; i += len) {                              \
 				char *o = data[0] + j * s1[0] + i * s0[0];                        \
@@ -318,6 +351,9 @@ static void put_all(struct put_job *job, uint32_t indexed)
 	reach(job->put.x, &low, &high);
 	parts = walked->numel / RANGE_GRAIN;
 	parts = parts < threads ? parts : threads;
+	/* Choosing elements costs as much as adding them: two threads gain nothing. */
+	if (threads < 4 && (job->split < 0 || walked->strides[job->split]))
+		parts = 1;
 	grain = job->split < 0 ? 0 : (int64_t)ITER_GRAIN * lines / walked->numel;
 	/* Lines that are cut across rows of the output should be left broad. */
 	if (job->split >= 0 && !outside(job->ops[0], job->split, high - low)) {
