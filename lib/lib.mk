@@ -43,7 +43,7 @@ LIB_OBJ := $(patsubst %.c,$(B)/obj/%.o,$(LIB_SRC)) \
 LIB_SO  := $(B)/libtensor.so.$(SOVERSION)
 ALL     += $(LIB_SO) $(B)/libtensor.so
 
-$(GEN)/stamp: $(GEN_PY) $(GEN_OPS) $(GEN_DERIV)
+$(GEN)/stamp: $(GEN_PY) $(GEN_OPS) $(GEN_DERIV) $(wildcard tests/reference/examples/*.txt)
 	@mkdir -p $(GEN)
 	$(call say,GEN,$(GEN))
 	$(Q)$(PYTHON) lib/dispatch/gen/gen.py lib/dispatch/ops lib/autograd/derivatives $(GEN)

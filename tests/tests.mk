@@ -20,10 +20,10 @@ test:
 	@tests/run-all $(B) test-unit=unit test-sanitize=sanitize test-golden=golden \
 		test-onnx=onnx test-shell=shell test-guest=guest-6.1 test-guest-library=guest-library
 
-# The operators' fuzzer runs a small part of its cases here, see tests/fuzz/fuzz.mk.
-UNIT_RUN = $(UNIT_SRC:tests/unit/%.c=$(1)/tests/%) $(1)/tests/fuzz-ops
+# The operators' fuzzer runs a small part of its cases here (tests/fuzz/fuzz.mk), the reference its examples.
+UNIT_RUN = $(UNIT_SRC:tests/unit/%.c=$(1)/tests/%) $(1)/tests/fuzz-ops $(1)/tests/reference
 
-unit: $(UNIT_BIN) $(B)/tests/fuzz-ops $(TENSORSTAT)
+unit: $(UNIT_BIN) $(B)/tests/fuzz-ops $(B)/tests/reference $(TENSORSTAT)
 test-unit: unit
 	$(Q)tests/run-unit $(B) unit $(call UNIT_RUN,$(B))
 
@@ -44,11 +44,13 @@ $(REFERENCE): tests/reference/reference.c $(B)/obj/examples.o $(LIB_SO) $(B)/lib
 	$(Q)$(CC) $(CPPFLAGS_ALL) -std=gnu11 $(CFLAGS) $(WARN) $(SANITIZE) -o $@ $< $(B)/obj/examples.o \
 		-L$(B) -ltensor -Wl,-rpath,$(abspath $(B)) -lm
 
-.PHONY: reference test-reference
+.PHONY: reference reference-accept test-reference
 reference: $(REFERENCE)
 	@mkdir -p $(B)/reference
 	$(Q)$< --pages $(B)/reference
 	@echo "$(B)/reference/index.md"
+reference-accept: $(REFERENCE)
+	$(Q)$(PYTHON) tests/reference/accept $<
 test-reference: $(REFERENCE)
 	$(Q)tests/run-unit $(B) reference $<
 

@@ -137,7 +137,7 @@ static void choose_format(struct printer *p)
 		each_shown(p, 0, p->t->data, see_range, &r);
 		wide = r.smallest > 0 && r.largest / r.smallest > 1000;
 		if (r.whole)
-			p->mode = wide && r.largest > 1e8 ? SCIENTIFIC : WHOLE;
+			p->mode = (wide && r.largest > 1e8) || r.largest > 1e15 ? SCIENTIFIC : WHOLE;
 		else
 			p->mode = wide || r.largest > 1e8 || r.smallest < 1e-4 ? SCIENTIFIC : FIXED;
 	}

@@ -59,6 +59,15 @@ static inline tensor *example_counting(tensor_ints shape, enum tensor_dtype dtyp
 			   shape);
 }
 
+/* 5 and 6 beside the diagonal of a 2 x 2 matrix, sparse. */
+#define SPARSE_AT tensor_view(ints(0, 1, 1, 0), TENSOR_SHAPE(2, 2))
+#define COO	  tensor_to_sparse(matrix(2, 0, 5, 6, 0))
+#define CSR	  tensor_to_sparse_csr(matrix(2, 0, 5, 6, 0))
+
+/* In steps of a half, from zero. */
+#define QU8(x) tensor_quantize_per_tensor(x, 0.5, 0, TENSOR_U8)
+#define QI8(x) tensor_quantize_per_tensor(x, 0.5, 0, TENSOR_I8)
+
 /* A number as a tensor without dimensions. */
 static inline tensor *number(tensor_scalar value)
 {

@@ -26,6 +26,7 @@ static int run(const struct example *e, char *text, size_t size)
 
 	*text = 0;
 	tensor_clear_error();
+	tensor_manual_seed(0);
 	n = e->run(results);
 	for (int i = 0; i < n; i++) {
 		if (i && at + 1 < size)
@@ -175,7 +176,7 @@ static const char head[] =
 	"returns NULL, or a negative errno where it returns an int, and changes nothing.\n\n"
 	"In the examples `vector(...)` has one dimension, `matrix(rows, ...)` two, `counting(2, 3)` "
 	"is 0, 1, 2 ... in that shape; they are f32. `ints(...)` are i64, `bools(...)` bool. The "
-	"list of dtypes is of those with which the example runs.\n";
+	"list of dtypes is of those with which the example runs. Random numbers are those of seed 0.\n";
 
 static int write_pages(const char *dir)
 {

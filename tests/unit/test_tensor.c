@@ -217,6 +217,11 @@ static void printing_looks_familiar(void **state)
 		text_of(tensor_zeros(TENSOR_INTS(1001), F32),
 			"tensor([0., 0., 0., ..., 0., 0., 0.])");
 		text_of(tensor_full(TENSOR_SCALAR_SHAPE, TENSOR_SCALAR(2.5), F32), "tensor(2.5000)");
+		text_of(tensor_full(TENSOR_INTS(2), TENSOR_SCALAR(1e300), F64),
+			"tensor([1.0000e+300, 1.0000e+300], dtype=f64)");
+		text_of(tensor_full(TENSOR_SCALAR_SHAPE, tensor_scalar_complex(-1e300, 1e300),
+				    TENSOR_OPTIONS(.dtype = TENSOR_C128)),
+			"tensor(-1.0000e+300+1.0000e+300j, dtype=c128)");
 	}
 }
 

@@ -42,7 +42,7 @@ def main():
     write(f'{out}/include/tensor/ops.h', api.public_header(ops))
     write(f'{out}/ops_call.h', api.call_header(ops))
     write(f'{out}/ops_fronts.h', tables.fronts_header(ops))
-    write(f'{out}/examples.c', examples.source(ops))
+    write(f'{out}/examples.c', examples.source(ops, examples.folder()))
     write(f'{out}/ops_registry.c', tables.registry(ops))
     for family in sorted({op.family for op in ops}):
         own = [op for op in ops if op.family == family]

@@ -31,8 +31,6 @@ lib/autograd/derivatives/. What an entry may say:
   dtype     the result's dtype: same, promote, float, bool, sum, index (see enum dtype_rule)
   tags      pointwise, reduction, ...; the variants and views are tagged by themselves
   doc       a sentence or two for the header and the reference
-  example   C for the reference, see lib/dispatch/gen/examples.py
-  gives     what its results print: tests/reference checks that
 
 An Op is one schema (one row of the dispatcher): `add.Tensor`, `add_.Tensor` and `add.out` are
 three, made from one entry. C names and C types of arguments are decided here and nowhere else.

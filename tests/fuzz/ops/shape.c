@@ -236,7 +236,6 @@ static void make_move(struct call *c)
 	case ROLL:
 		dim = any_dim(c, n);
 		m.x = wrapped(dim, n);
-		c->refuse |= !n;
 		v[0] = below(15) - 7;
 		m.a[0] = v[0];
 		arg_ints(c, v, 1);
@@ -256,7 +255,7 @@ static void make_move(struct call *c)
 			v[k] = m.a[d] = n > 6 ? 0 : below(4) - 1;
 			v[k + 1] = n > 6 ? 0 : below(4) - 1;
 			sizes[d] = in->sizes[d] + v[k] + v[k + 1];
-			c->refuse |= sizes[d] < 0;
+			c->refuse |= in->sizes[d] + (v[k] < 0 ? v[k] : 0) + (v[k + 1] < 0 ? v[k + 1] : 0) < 0;
 			k += 2;
 		}
 		arg_ints(c, v, 2 * n);
@@ -264,14 +263,16 @@ static void make_move(struct call *c)
 	case UNFOLD:
 		dim = any_dim(c, n);
 		m.x = wrapped(dim, n);
-		c->refuse |= !n || n == TENSOR_MAX_DIMS;
-		v[0] = c->refuse || !in->sizes[m.x] ? 1 : 1 + below(in->sizes[m.x]);
+		c->refuse |= n == TENSOR_MAX_DIMS;
+		v[0] = c->refuse || !n || !in->sizes[m.x] ? 1 : 1 + below(in->sizes[m.x]);
 		v[1] = 1 + below(3);
-		c->refuse |= !c->refuse && in->sizes[m.x] < v[0];
+		c->refuse |= !c->refuse && n && in->sizes[m.x] < v[0];
 		arg_int(c, dim);
 		arg_int(c, v[0]);
 		arg_int(c, v[1]);
-		if (!c->refuse) {
+		if (!c->refuse && !n) {
+			sizes[n++] = 1; /* a number has one window */
+		} else if (!c->refuse) {
 			m.a[0] = v[1];
 			sizes[m.x] = (in->sizes[m.x] - v[0]) / v[1] + 1;
 			sizes[n++] = v[0];
@@ -287,7 +288,9 @@ static void make_move(struct call *c)
 	plain_make(&c->want[0], in->dtype, n, sizes);
 	if (move == SQUEEZE && m.x == TENSOR_MAX_DIMS)
 		memcpy(c->want[0].v, in->v, in->numel * sizeof(*in->v));
-	else if ((move == TRANSPOSE && !n) || move == CLONE)
+	else if (!in->ndim && (move == TRANSPOSE || move == ROLL || move == UNFOLD))
+		c->want[0].v[0] = in->v[0];
+	else if (move == CLONE)
 		memcpy(c->want[0].v, in->v, in->numel * sizeof(*in->v));
 	else
 		fill_moved(c, &m);
@@ -396,16 +399,16 @@ static void make_mm(struct call *c)
 	for (int64_t i = 0; !c->refuse && i < b * m * n; i++) {
 		const struct value *p = x->v + i / n * k, *q = y->v + i / (m * n) * k * n + i % n;
 		struct value sum = {0};
-		double size = 0;
+		double size = 0, term;
 
 		for (int64_t l = 0; l < k; l++, p++, q += n) {
 			sum.i += (int64_t)((uint64_t)p->i * (uint64_t)q->i);
 			sum.re += p->re * q->re - p->im * q->im;
 			sum.im += p->re * q->im + p->im * q->re;
-			size += (fabs(p->re) + fabs(p->im)) * (fabs(q->re) + fabs(q->im));
+			term = (fabs(p->re) + fabs(p->im)) * (fabs(q->re) + fabs(q->im));
+			size += isfinite(term) ? term : 0;
 		}
-		if (isfinite(size))
-			most = fmax(most, size);
+		most = fmax(most, size);
 		out->v[i] = plain_is_integral(d) ? plain_round(plain_int(sum.i), TENSOR_I64, d) :
 						   plain_round(sum, TENSOR_C128, d);
 	}
