@@ -18,8 +18,20 @@ CASE(fn_tensordot, tensor_tensordot(a, b, TENSOR_INTS(0, 2), TENSOR_INTS(1, 0)))
 CASE(fn_kron, tensor_kron(a, b))
 CASE(fn_cross, tensor_linalg_cross(a, b))
 CASE(fn_multi_dot, tensor_linalg_multi_dot(TENSOR_LIST(a, b, c)))
+/* Complex products, seen as their parts. */
+#define AS_COMPLEX(x) tensor_view_as_complex(x)
+CASE(fn_complex_mm, tensor_view_as_real(tensor_mm(AS_COMPLEX(a), AS_COMPLEX(b))))
+CASE(fn_complex_mm_t, tensor_view_as_real(tensor_mm(AS_COMPLEX(a), tensor_t(AS_COMPLEX(b)))))
+CASE(fn_complex_bmm, tensor_view_as_real(tensor_bmm(AS_COMPLEX(a), AS_COMPLEX(b))))
+CASE(fn_complex_addmm, tensor_view_as_real(tensor_addmm_opt(AS_COMPLEX(a), AS_COMPLEX(b), AS_COMPLEX(c),
+							    tensor_scalar_complex(1, 2),
+							    tensor_scalar_complex(0.5, -1))))
 
 static const struct formula formulas[] = {
+	ROW(complex_mm, 2, IN(1, 0, 2, 3, 2), IN(1, 0, 3, 2, 2)),
+	ROW(complex_mm_t, 2, IN(1, 0, 2, 3, 2), IN(1, 0, 2, 3, 2)),
+	ROW(complex_bmm, 2, IN(1, 0, 2, 2, 2, 2), IN(1, 0, 2, 2, 2, 2)),
+	ROW(complex_addmm, 3, IN(1, 0, 2, 2), IN(1, 0, 2, 3, 2), IN(1, 0, 3, 2, 2)),
 	ROW(bmm, 2, IN(1, 0, 2, 2, 3), IN_T(1, 0, 2, 3, 2)),
 	ROW(baddbmm, 3, IN(1, 0, 3), IN(1, 0, 2, 2, 2), IN_T(1, 0, 2, 2, 3)),
 	ROW(baddbmm_in_place, 3, IN(1, 0, 2, 2, 3), IN(1, 0, 2, 2, 2), IN(1, 0, 2, 2, 3)),
