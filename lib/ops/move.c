@@ -114,7 +114,10 @@ int front_roll(const struct tensor_op *op, tensor **out, tensor *self, tensor_in
 
 		if (d < 0)
 			return error_code();
-		n = self->ndim ? self->sizes[d] : 1;
+		if (!self->ndim)
+			return tensor_fail(EINVAL, "%s: dims has %lld, self has no dimensions",
+					   op->schema.name, (long long)dims.data[i]);
+		n = self->sizes[d];
 		if (n)
 			shift[d] = (int64_t)((uint64_t)shift[d] + (shifts.data[i] % n + n)) % n;
 	}

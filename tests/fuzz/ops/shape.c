@@ -9,7 +9,7 @@
 /* ---- one index to another: out[index] = in[from(index)] ---- */
 
 enum move { TRANSPOSE, SELECT, SLICE, UNSQUEEZE, SQUEEZE, EXPAND, PERMUTE, FLIP, DIAGONAL, CLONE,
-	    VIEW, ROLL, REPEAT, PAD, UNFOLD };
+	    VIEW, ROLL, REPEAT, PAD, UNFOLD, TRIL, TRIU };
 
 struct mapping {
 	int64_t a[TENSOR_MAX_DIMS], b[TENSOR_MAX_DIMS];
@@ -68,6 +68,10 @@ static bool source(int move, const struct mapping *m, const struct plain *in, co
 				return false;
 		}
 		break;
+	case TRIL:
+		return index[in->ndim - 1] - index[in->ndim - 2] <= m->a[0];
+	case TRIU:
+		return index[in->ndim - 1] - index[in->ndim - 2] >= m->a[0];
 	case UNFOLD:
 		from[m->x] = index[m->x] * m->a[0] + index[in->ndim];
 		break;
@@ -236,6 +240,7 @@ static void make_move(struct call *c)
 	case ROLL:
 		dim = any_dim(c, n);
 		m.x = wrapped(dim, n);
+		c->refuse |= !n;
 		v[0] = below(15) - 7;
 		m.a[0] = v[0];
 		arg_ints(c, v, 1);
@@ -259,6 +264,12 @@ static void make_move(struct call *c)
 			k += 2;
 		}
 		arg_ints(c, v, 2 * n);
+		break;
+	case TRIL:
+	case TRIU:
+		m.a[0] = below(7) - 3;
+		c->refuse |= n < 2;
+		arg_int(c, m.a[0]);
 		break;
 	case UNFOLD:
 		dim = any_dim(c, n);
@@ -288,7 +299,7 @@ static void make_move(struct call *c)
 	plain_make(&c->want[0], in->dtype, n, sizes);
 	if (move == SQUEEZE && m.x == TENSOR_MAX_DIMS)
 		memcpy(c->want[0].v, in->v, in->numel * sizeof(*in->v));
-	else if (!in->ndim && (move == TRANSPOSE || move == ROLL || move == UNFOLD))
+	else if (!in->ndim && (move == TRANSPOSE || move == UNFOLD))
 		c->want[0].v[0] = in->v[0];
 	else if (move == CLONE)
 		memcpy(c->want[0].v, in->v, in->numel * sizeof(*in->v));
@@ -424,6 +435,8 @@ const struct row shape_rows[] = {
 	MOVE("permute", PERMUTE), MOVE("flip", FLIP), MOVE("clone", CLONE), MOVE("contiguous", CLONE),
 	MOVE("roll", ROLL), MOVE("repeat", REPEAT), MOVE("constant_pad_nd", PAD),
 	MOVE("unfold", UNFOLD), {.name = "reshape", .make = make_reshape},
+	{.name = "tril", .make = make_move, .detail = TRIL, .inplace = true, .out = true},
+	{.name = "triu", .make = make_move, .detail = TRIU, .inplace = true, .out = true},
 	{.name = "cat", .make = make_cat, .out = true},
 	{.name = "mm", .make = make_mm, .out = true},
 	{.name = "bmm", .make = make_mm, .detail = 1, .out = true},
