@@ -55,6 +55,13 @@ $(B)/obj/gen/%.o: $(GEN)/%.c
 	$(call say,CC,$@)
 	$(Q)$(CC) $(CPPFLAGS_ALL) -Ilib -I$(GEN) -I. $(LIB_CFLAGS) -c -o $@ $<
 
+# What knows the levels is made again when they change.
+.PHONY: always
+$(B)/obj/levels: always
+	@mkdir -p $(@D)
+	@echo '$(LEVELS)' | cmp -s - $@ || echo '$(LEVELS)' >$@
+$(B)/obj/lib/kernels/cpu/init.o $(LIB_SO): $(B)/obj/levels
+
 $(B)/obj/lib/kernels/cpu/init.o: LIB_CFLAGS += -DCPU_LEVELS='"$(LEVELS)"'
 
 $(B)/obj/lib/%.o: lib/%.c | $(GEN)/stamp
