@@ -23,7 +23,7 @@ static tensor *part(const tensor *t, int i, const char **name)
 	const struct sparse *s = sparse_of(t);
 	tensor *const coo[] = {s->indices, s->values, NULL};
 	tensor *const csr[] = {s->crow, s->col, s->values, NULL};
-	static const char *const names[2][3] = {{"indices", "values"},
+	static const char *const names[2][4] = {{"indices", "values"},
 						{"crow_indices", "col_indices", "values"}};
 
 	*name = names[is_csr(t)][i];

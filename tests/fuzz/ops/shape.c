@@ -413,7 +413,7 @@ static void make_mm(struct call *c)
 		double size = 0, term;
 
 		for (int64_t l = 0; l < k; l++, p++, q += n) {
-			sum.i += (int64_t)((uint64_t)p->i * (uint64_t)q->i);
+			sum.i = (int64_t)((uint64_t)sum.i + (uint64_t)p->i * (uint64_t)q->i);
 			sum.re += p->re * q->re - p->im * q->im;
 			sum.im += p->re * q->im + p->im * q->re;
 			term = (fabs(p->re) + fabs(p->im)) * (fabs(q->re) + fabs(q->im));
