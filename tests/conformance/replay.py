@@ -262,8 +262,9 @@ class Replay(TorchDispatchMode):
         refs = flat([ref])
         if not all(isinstance(r, torch.Tensor) and r.layout is torch.strided for r in refs):
             return
-        for name in torch.ops.aten.__getattr__(func._opname).overloads():
-            out = getattr(getattr(torch.ops.aten, func._opname), name)
+        packet = getattr(torch.ops.aten, func._opname)
+        for name in packet.overloads():
+            out = getattr(packet, name)
             writes = [a for a in out._schema.arguments if a.kwarg_only and a.alias_info and
                       a.alias_info.is_write]
             mine = [a.name for a in out._schema.arguments if a not in writes]
