@@ -261,7 +261,7 @@ static void serve(const char *line)
 	char name[64];
 	int samples;
 	double ms;
-	bool time = std::sscanf(line, "time %63s %d %lf", name, &samples, &ms) == 3;
+	bool time = std::sscanf(line, "time %d %lf %63s", &samples, &ms, name) == 3;
 
 	if (!time && std::sscanf(line, "value %63s", name) != 1) {
 		std::printf("error request not understood\n");

@@ -11,6 +11,8 @@ import math
 import sys
 import time
 
+from calls import numpy_row, torch_row
+
 SIDE, THREADS = sys.argv[1], int(sys.argv[2])
 ROWS = {}
 
@@ -240,21 +242,6 @@ if SIDE == "torch":
                     torch.add(a, b, out=out)
         return run, None
 
-    def product(size):
-        def setup():
-            with torch.inference_mode():
-                a, b = wave((size, size), 0), wave((size, size), 1)
-
-            def run(n):
-                with torch.inference_mode():
-                    for _ in range(n):
-                        a.mm(b)
-            return run, lambda: a.mm(b).double().sum().item()
-        return setup
-
-    for size in (4, 32, 256, 1024):
-        ROWS[f"mm_{size}"] = product(size)
-
     # -- to another process and back
 
     def answer(get, put):
@@ -332,10 +319,6 @@ if SIDE == "torch":
 elif SIDE == "numpy":
     import numpy as np
 
-    def wave(shape, seed, scale=1.0):
-        n = math.prod(shape)
-        return (scale * np.sin(seed + 0.37 * np.arange(n))).astype(np.float32).reshape(shape)
-
     @row
     def add_64m():
         a, b = np.full(16 << 20, 0.25, np.float32), np.full(16 << 20, 0.5, np.float32)
@@ -355,19 +338,6 @@ elif SIDE == "numpy":
                 np.add(a, b, out=out)
         return run, None
 
-    def product(size):
-        def setup():
-            a, b = wave((size, size), 0), wave((size, size), 1)
-
-            def run(n):
-                for _ in range(n):
-                    a @ b
-            return run, lambda: float((a @ b).sum(dtype=np.float64))
-        return setup
-
-    for size in (4, 32, 256, 1024):
-        ROWS[f"mm_{size}"] = product(size)
-
 
 # ---- requests -----------------------------------------------------------------------------------
 
@@ -386,15 +356,25 @@ def calibrate(run, ns):
         n *= 2
 
 
-def serve(words):
-    setup = ROWS.get(words[1])
-    if setup is None:
+def find(row):
+    """What setting the row up returns: of a function of ours, or of an operator and arguments."""
+    if row in ROWS:
+        return ROWS[row]()
+    if SIDE == "torch":
+        return torch_row(torch)(row)
+    return numpy_row(row)
+
+
+def serve(line):
+    words = line.split(" ", 3 if line.startswith("time") else 1)
+    made = find(words[-1])
+    if made is None:
         return "none"
-    run, value, *stop = setup()
+    run, value, *stop = made
     try:
         if words[0] == "value":
             return f"ok {value():.9g}" if value else "ok none"
-        samples, ms = int(words[2]), float(words[3])
+        samples, ms = int(words[1]), float(words[2])
         n = calibrate(run, ms * 1e6)
         taken = []
         while len(taken) < samples and (len(taken) < 3 or sum(taken) < 10 * samples * ms * 1e6):
@@ -408,6 +388,6 @@ def serve(words):
 gc.disable()  # as timeit does
 for line in sys.stdin:
     try:
-        print(serve(line.split()), flush=True)
+        print(serve(line.strip()), flush=True)
     except Exception as e:
         print("error", type(e).__name__, str(e).replace("\n", " ")[:300], flush=True)

@@ -18,7 +18,7 @@ def spread(rounds):
 
 def line(row, peer, ours, theirs):
     """One line of the table as data. ours, theirs: rounds of samples in ns, or a text."""
-    made = {"work": row.title, "threads": row.threads, "row": row.row, "peer": peer.label,
+    made = {"work": row.title, "threads": row.threads, "group": row.group, "row": row.row, "peer": peer.label,
             "mark": peer.mark, "ours_ns": None, "peer_ns": None, "ratio": None, "met": None}
     for key, samples in (("ours", ours), ("peer", theirs)):
         if isinstance(samples, str):
@@ -83,6 +83,23 @@ def table(lines):
     if blank:
         said += f", {blank} could not be compared"
     return markdown(HEAD, [cells(l) for l in lines]) + f"\n\n{said}.\n"
+
+
+def means(lines, marks):
+    """Per group, threads and peer: how many rows there are, how many short, the geometric mean.
+    marks: {group: what the mean must be, or None}"""
+    found = {}
+    for l in lines:
+        if l["ratio"] and l["group"] in marks:
+            found.setdefault((l["group"], l["threads"], l["peer"]), []).append(l)
+    rows = []
+    for (group, threads, peer), some in found.items():
+        mean, mark = statistics.geometric_mean(l["ratio"] for l in some), marks[group]
+        rows.append([group, str(threads), peer, str(len(some)), str(sum(not l["met"] for l in some)),
+                     f"{mean:.2f}", f">= {mark:g}" if mark else "-",
+                     "-" if not mark else "yes" if mean >= mark else "**short**"])
+    return markdown(["group", "threads", "peer", "rows", "short", "geometric mean", "mark", "met"],
+                    rows) + "\n" if rows else ""
 
 
 def build_table(lines):

@@ -2,13 +2,15 @@
 """What is measured, against whom, and the mark: how many times faster than the peer we must be."""
 from collections import namedtuple
 
+import operators
+
 # side: the program (ours, torch, libtorch, numpy); row: its name there; mark: None for a figure
 # that is only shown.
 Peer = namedtuple("Peer", "side row label mark")
 # The row of bench/ours, in words, on how many threads, beside which peers.
 Row = namedtuple("Row", "group row title threads peers")
 
-PYTHON, CXX, OPENBLAS = "PyTorch (Python)", "PyTorch (C++)", "NumPy (OpenBLAS)"
+PYTHON, CXX = "PyTorch (Python)", "PyTorch (C++)"
 
 
 def tiny(row, title):
@@ -25,13 +27,6 @@ def add_64m(threads):
             [Peer("torch", "add_out_64m", PYTHON, 1), Peer("numpy", "add_out_64m", "NumPy", 1),
              Peer("ours", "triad_64m", "STREAM triad", 0.9)]),
     ]
-
-
-def product(size, threads):
-    mark = 2 if size < 64 else 1
-    row = f"mm_{size}"
-    return Row("product", row, f"mm {size} x {size}, f32", threads,
-               [Peer("torch", row, PYTHON, mark), Peer("numpy", row, OPENBLAS, mark)])
 
 
 def handoff(label, words):
@@ -71,9 +66,16 @@ ROWS = [
          Peer("torch", "mlp_step_fused", PYTHON + ", fused", 5),
          Peer("libtorch", "mlp_step", CXX, None)]),
     *add_64m(1), *add_64m(2),
-    *(product(n, 1) for n in (4, 32, 256, 1024)),
-    *(product(n, 2) for n in (256, 1024)),
     *handoff("1m", "1 MiB"), *handoff("1g", "1 GiB"),
 ]
+
+# What the rows of one group reach together, beside the mark of each: the geometric mean.
+MEANS = {}
+for group, (specs, mean) in operators.GROUPS.items():
+    MEANS[group] = mean
+    ROWS += [Row(group, spec, spec, threads, [Peer("torch", spec, PYTHON, operators.mark(spec))] +
+                 [Peer("numpy", spec, "NumPy", operators.mark(spec))] *
+                 (threads == 1 and operators.numpy_has(spec)))
+             for threads in (1, 2) for spec in specs()]
 
 GROUPS = list(dict.fromkeys(r.group for r in ROWS)) + ["build"]

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * Work that memory or arithmetic bounds: a + b of 64 MiB each beside a STREAM triad of the same
- * size, products of square matrices.
+ * Work that memory bounds: a + b of 64 MiB each beside a STREAM triad of the same size.
  */
 #include "row.h"
 
@@ -49,42 +48,9 @@ static void run_triad_64m(int64_t n)
 	}
 }
 
-/* ---- products ----------------------------------------------------------------------------- */
-
-static void setup_square(int64_t size)
-{
-	a = row_wave(TENSOR_SHAPE(size, size), 0, 1);
-	b = row_wave(TENSOR_SHAPE(size, size), 1, 1);
-}
-
-#define SQUARE(size)                                                                              \
-	static void setup_##size(void)                                                            \
-	{                                                                                         \
-		setup_square(size);                                                               \
-	}
-SQUARE(4)
-SQUARE(32)
-SQUARE(256)
-SQUARE(1024)
-
-static void run_mm(int64_t n)
-{
-	while (n--)
-		tensor_release(tensor_mm(a, b));
-}
-
-static double value_mm(void)
-{
-	return row_sum(tensor_mm(a, b));
-}
-
 const struct row large_rows[] = {
 	{"add_64m", setup_big, run_add_64m, value_add_64m, NULL},
 	{"add_out_64m", setup_big, run_add_out_64m, NULL, NULL},
 	{"triad_64m", setup_big, run_triad_64m, NULL, NULL},
-	{"mm_4", setup_4, run_mm, value_mm, NULL},
-	{"mm_32", setup_32, run_mm, value_mm, NULL},
-	{"mm_256", setup_256, run_mm, value_mm, NULL},
-	{"mm_1024", setup_1024, run_mm, value_mm, NULL},
 	{NULL, NULL, NULL, NULL, NULL},
 };

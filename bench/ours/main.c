@@ -2,8 +2,9 @@
 /*
  * Times rows on libtensor. bench/run talks to it and to the peers in the same words:
  *
- *   ours THREADS, then on stdin   time ROW SAMPLES MS    ->  ok NS NS NS ...
+ *   ours THREADS, then on stdin   time SAMPLES MS ROW    ->  ok NS NS NS ...
  *                                 value ROW              ->  ok NUMBER, or ok none
+ *   ROW is the rest of the line: a name of ours, or an operator and its arguments (call.c).
  *   Each NS is the average over a sample of about MS ms; where one run lasts longer, at least
  *   three samples are taken and no more than fit in ten times SAMPLES * MS.
  *   an unknown row is answered with "none", a failure with "error TEXT".
@@ -139,18 +140,18 @@ static const struct row *find(const char *name)
 		for (const struct row *row = tables[t]; row->name; row++)
 			if (!strcmp(row->name, name))
 				return row;
-	return NULL;
+	return call_row(name);
 }
 
 static void serve(const char *line)
 {
-	char name[64];
+	char name[256];
 	int samples;
 	double ms;
-	bool time = sscanf(line, "time %63s %d %lf", name, &samples, &ms) == 3;
+	bool time = sscanf(line, "time %d %lf %255[^\n]", &samples, &ms, name) == 3;
 	const struct row *row;
 
-	if (!time && sscanf(line, "value %63s", name) != 1) {
+	if (!time && sscanf(line, "value %255[^\n]", name) != 1) {
 		printf("error request not understood: %s", line);
 		return;
 	}
@@ -174,7 +175,7 @@ static void serve(const char *line)
 
 int main(int argc, char **argv)
 {
-	char line[256];
+	char line[320];
 
 	row_threads = argc > 1 ? atoi(argv[1]) : 1;
 	row_check(tensor_set_num_threads(row_threads));

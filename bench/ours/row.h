@@ -21,6 +21,10 @@ struct row {
 /* Ends with a row without name. */
 extern const struct row tiny_rows[], train_rows[], large_rows[], share_rows[];
 
+/* A row from a line of text, `add.Tensor f32[4,4] f32[4,4]`; NULL: no such operator. There is one at
+ * a time. */
+const struct row *call_row(const char *spec);
+
 /* Set from the command line, before any row is set up. */
 extern int row_threads;
 

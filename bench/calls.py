@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: LGPL-2.1-only OR MIT
+"""Rows that are a line of text, for the peers: bench/ours/call.c says what the words mean."""
+import re
+
+import numpy as np
+
+from operators import numpy_has
+
+NUMPY = {"bool": np.bool_, "u8": np.uint8, "i8": np.int8, "i16": np.int16, "i32": np.int32,
+         "i64": np.int64, "f16": np.float16, "f32": np.float32, "f64": np.float64}
+# NumPy's names where they are not PyTorch's.
+RENAMED = {"div": "divide", "sub": "subtract", "mul": "multiply", "pow": "power", "neg": "negative",
+           "gt": "greater", "eq": "equal", "amax": "max", "amin": "min", "mm": "matmul"}
+ALONG = {"sum", "mean", "prod", "amax", "argmax", "cumsum", "sort"}
+FORM = re.compile(r"(\w+)\[([\d,]*)\]((?::t|:s\d+|:p|<\d+|\*\d+)*)$")
+
+
+def numbers(dtype, sizes, seed, below, positive):
+    """What call.c's numbers() makes; f32 for every floating or complex dtype."""
+    i = np.arange(int(np.prod(sizes)), dtype=np.uint64)
+    h = (i * np.uint64(2654435761) + np.uint64(seed * 12345)).astype(np.uint32)
+    h = (h ^ h >> np.uint32(15)) * np.uint32(2246822519)
+    h = h ^ h >> np.uint32(13)
+    if dtype[0] in "fbc" and dtype != "bool" and not below:
+        x = (h >> np.uint32(8)).astype(np.float32) / np.float32(8388608) - np.float32(1)
+        x = np.abs(x) + np.float32(0.0625) if positive else x
+    else:
+        x = h.astype(np.int64)
+        x = x % below if below else x % 2 if dtype == "bool" else x % 101 - 50
+        x = np.abs(x) + 1 if positive else x
+    return x.reshape(sizes)
+
+
+def tensor(word, seed, finish):
+    """A tensor of the word's form; finish makes the peer's own of the numbers and a dtype."""
+    dtype, sizes, marks = FORM.match(word).groups()
+    sizes = [int(s) for s in sizes.split(",") if s]
+    step = int((re.findall(r":s(\d+)", marks) or [1])[0])
+    below = int((re.findall(r"<(\d+)", marks) or [0])[0])
+    copies = int((re.findall(r"\*(\d+)", marks) or [0])[0])
+    transposed = ":t" in marks and len(sizes) > 1
+    stored = list(sizes)
+    if stored:
+        stored[-1] *= step
+    if transposed:
+        stored[-1], stored[-2] = sizes[-2], sizes[-1]
+
+    def one(seed):
+        t = finish(numbers(dtype, stored, seed, below, ":p" in marks), dtype)
+        if step > 1:
+            t = t[..., ::step]
+        return t.swapaxes(-1, -2) if transposed else t
+    return [one(seed + i) for i in range(copies)] if copies else one(seed), max(copies, 1)
+
+
+def arguments(words, finish, dtypes):
+    seed, out = 0, []
+    for w in words:
+        if FORM.match(w):
+            value, made = tensor(w, seed, finish)
+            seed += made
+        elif w[0] == "(":
+            value = [int(x) for x in w[1:-1].split(",") if x]
+        elif w in ("true", "false", "-"):
+            value = {"true": True, "false": False, "-": None}[w]
+        elif re.match(r"-?\d", w):
+            value = float(w) if re.search(r"[.e]", w) else int(w)
+        else:
+            value = dtypes.get(w, w)
+        out.append(value)
+    return out
+
+
+def torch_row(torch):
+    """spec -> (run, value), the way PyTorch's users call it: torch.NAME, else the operator."""
+    names = {"bool": "bool", "u8": "uint8", "i8": "int8", "i16": "int16", "i32": "int32",
+             "i64": "int64", "f16": "float16", "bf16": "bfloat16", "f32": "float32",
+             "f64": "float64", "c64": "complex64", "c128": "complex128"}
+    dtypes = {k: getattr(torch, v) for k, v in names.items()}
+
+    def finish(x, dtype):
+        return torch.from_numpy(x).to(dtypes[dtype])
+
+    def row(spec):
+        name, *words = spec.split()
+        base, _, overload = name.partition(".")
+        op = getattr(getattr(torch.ops.aten, base), overload or "default")
+        with torch.inference_mode():
+            values = arguments(words, finish, dtypes)
+        values = [list(map(bool, v)) if str(a.type) == "List[bool]" else v
+                  for a, v in zip(op._schema.arguments, values)]
+        keyword = {a.name: v for a, v in zip(op._schema.arguments, values) if a.kwarg_only}
+        plain = values[:len(values) - len(keyword)]
+        places = (torch, torch._C._nn, torch.special)
+        call = next((getattr(p, base) for p in places if hasattr(p, base)), op)
+        with torch.inference_mode():
+            try:
+                call(*plain, **keyword)
+            except TypeError:
+                call = op
+
+        def run(n):
+            with torch.inference_mode():
+                for _ in range(n):
+                    call(*plain, **keyword)
+
+        def value():
+            with torch.inference_mode():
+                r = call(*plain, **keyword)
+                r = r[0] if isinstance(r, (tuple, list)) else r
+                r = r.abs() if r.dtype != torch.bool else r
+                r = r.double()
+                return torch.where(r.isfinite(), r, 0).mean().item() if r.numel() else 0.0
+        return run, value
+    return row
+
+
+def numpy_row(spec):
+    """The same in NumPy; None for what it lacks."""
+    if not numpy_has(spec):
+        return None
+    name, *words = spec.split()
+    base = name.partition(".")[0]
+    call = getattr(np, RENAMED.get(base, base))
+    values = arguments(words, lambda x, dtype: x.astype(NUMPY[dtype]), NUMPY)
+    named = {}
+    if base in ALONG:
+        axis = values[1] if len(values) > 1 else None
+        named, values = {"axis": tuple(axis) if isinstance(axis, list) else axis}, values[:1]
+
+    def run(n):
+        for _ in range(n):
+            call(*values, **named)
+
+    def value():
+        r = np.abs(np.asarray(call(*values, **named)).astype(np.float64))
+        return float(np.where(np.isfinite(r), r, 0).mean())
+    return run, value

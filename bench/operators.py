@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: LGPL-2.1-only OR MIT
+"""Operators beside the peers over sizes, layouts and dtypes; bench/ours/call.c explains a row."""
+import re
+
+# Elements of an operand that fit L1 and L2, that need L3, and that need memory (f32).
+SIZES = {"L1": (32, 64), "L2": (128, 512), "L3": (512, 1024), "DRAM": (4096, 2048)}
+
+# ---- elementwise ----------------------------------------------------------------------------
+
+REAL = ["f32", "bf16"]
+ANY = REAL + ["i64"]
+UNARY = {"abs": ANY, "neg": ANY, "relu": ANY, "exp": REAL, "log": REAL, "sqrt": REAL,
+         "tanh": REAL, "sigmoid": REAL, "gelu": REAL, "floor": REAL, "sin": REAL}
+BINARY = {"add.Tensor": ANY, "sub.Tensor": ANY, "mul.Tensor": ANY, "div.Tensor": REAL,
+          "maximum": ANY, "gt.Tensor": ANY, "eq.Tensor": ANY, "pow.Tensor_Tensor": REAL,
+          "bitwise_and.Tensor": ["i64"]}
+POSITIVE = {"log", "sqrt", "pow.Tensor_Tensor"}
+
+
+def operand(op, dtype, m, n, marks=""):
+    return f"{dtype}[{m},{n}]{marks}{':p' if op in POSITIVE else ''}"
+
+
+def elementwise():
+    for m, n in SIZES.values():
+        for op, dtypes in UNARY.items():
+            yield from (f"{op} {operand(op, d, m, n, layout)}"
+                        for d in dtypes for layout in ("", ":t", ":s2"))
+        for op, dtypes in BINARY.items():
+            for d in dtypes:
+                first = operand(op, d, m, n)
+                seconds = ((m, n, ""), (1, n, ""), (m, 1, ""), (m, n, ":t"), (m, n, ":s2"))
+                yield from (f"{op} {first} {operand(op, d, *second)}" for second in seconds)
+        for d in ANY:
+            x = f"{d}[{m},{n}]"
+            half = "2" if d == "i64" else "0.5"
+            yield from (f"{op}.Scalar {x} {half}" for op in ("add", "mul", "gt"))
+            yield f"clamp {x} -{half} {half}"
+            yield f"where.self bool[{m},{n}] {x} {x}"
+            yield f"clone {x}:t"
+            yield f"_to_copy {x} {'bf16' if d == 'f32' else 'f32'}"
+
+
+# ---- reductions, scans, sorting, normalisation -------------------------------------------------
+
+def reduce():
+    for m, n in SIZES.values():
+        for d in ANY:
+            x = f"{d}[{m},{n}]"
+            yield f"sum {x}"
+            yield from (f"sum.dim_IntList {x} ({i})" for i in (0, 1))
+            yield from (f"amax {x} ({i})" for i in (0, 1))
+            yield from (f"max.dim {x} {i}" for i in (0, 1))
+            yield from (f"argmax {x} {i}" for i in (0, 1))
+            yield from (f"prod.dim_int {x} {i}" for i in (0, 1))
+            yield from (f"cumsum {x} {i}" for i in (0, 1))
+            yield from (f"sort {x} {i}" for i in (0, 1))
+            yield f"topk {x} 5 1"
+            if d == "i64":
+                continue
+            yield from (f"mean.dim {x} ({i})" for i in (0, 1))
+            yield from (f"var.correction {x} ({i})" for i in (0, 1))
+            yield from (f"_softmax {x} {i} false" for i in (0, 1))
+            yield from (f"_log_softmax {x} {i} false" for i in (0, 1))
+            yield f"logsumexp {x} (1)"
+            yield f"native_layer_norm {x} ({n}) {d}[{n}] {d}[{n}] 0.00001"
+            yield f"_softmax_backward_data {x} {x} 1 {d}"
+
+
+# ---- movement and indices ----------------------------------------------------------------------
+
+def movement():
+    for m, n in SIZES.values():
+        for d in ANY:
+            x = f"{d}[{m},{n}]"
+            rows, cols = f"i64[{m},{n}]<{m}", f"i64[{m},{n}]<{n}"
+            yield f"gather {x} 0 {rows}"
+            yield f"gather {x} 1 {cols}"
+            yield f"scatter.src {x} 1 {cols} {x}"
+            yield f"scatter_add {x} 0 {rows} {x}"
+            yield f"scatter_add {x} 1 {cols} {x}"
+            yield f"index_select {x} 0 i64[{m}]<{m}"
+            yield f"index_select {x} 1 i64[{n}]<{n}"
+            yield f"index_add {x} 0 i64[{m}]<{m} {x}"
+            yield f"index_add {x} 1 i64[{n}]<{n} {x}"
+            yield f"index_add {d}[{m * n}] 0 i64[{m * n}]<{m * n} {d}[{m * n}]"
+            yield f"cat {x}*4 0"
+            yield f"cat {x}*4 1"
+            yield f"stack {x}*4 0"
+            yield f"flip {x} (0)"
+            yield f"flip {x} (1)"
+            yield f"roll {x} (3) (1)"
+            yield f"repeat {x} (2,2)"
+            yield f"masked_fill.Scalar {x} bool[{m},{n}] 1"
+            yield f"constant_pad_nd {x} (1,1,1,1)"
+            yield f"embedding {d}[{m},{n}] i64[{m}]<{m}" if d != "i64" else f"nonzero {x}"
+
+
+# ---- products ------------------------------------------------------------------------------------
+
+def product():
+    for d in REAL:
+        for n in (8, 16, 32, 64, 128, 256, 512, 1024, 2048):
+            yield f"mm {d}[{n},{n}] {d}[{n},{n}]"
+        for n in (8, 32, 256, 1024):
+            yield f"mm {d}[{n},{n}]:t {d}[{n},{n}]"
+            yield f"mm {d}[{n},{n}] {d}[{n},{n}]:t"
+        yield f"addmm {d}[1024] {d}[32,1024] {d}[1024,1024]:t"
+        for m, k, n in ((1, 1024, 1024), (16, 1024, 1024), (1024, 16, 1024), (1024, 1024, 16),
+                        (64, 4096, 64), (4096, 64, 64)):
+            yield f"mm {d}[{m},{k}] {d}[{k},{n}]"
+        for b, n in ((64, 8), (64, 32), (16, 128), (8, 256)):
+            yield f"bmm {d}[{b},{n},{n}] {d}[{b},{n},{n}]"
+        yield f"linear {d}[128,768] {d}[3072,768] {d}[3072]"
+
+
+# ---- convolution: the layers of ResNet-50 at batch 1, depthwise after MobileNet --------------------
+
+# Channels in, channels out, height, kernel, stride, groups.
+LAYERS = [(3, 64, 224, 7, 2, 1), (64, 64, 56, 1, 1, 1), (64, 64, 56, 3, 1, 1), (64, 256, 56, 1, 1, 1),
+          (256, 64, 56, 1, 1, 1), (256, 128, 56, 1, 1, 1), (128, 128, 56, 3, 2, 1),
+          (128, 512, 28, 1, 1, 1), (256, 512, 56, 1, 2, 1), (512, 128, 28, 1, 1, 1),
+          (128, 128, 28, 3, 1, 1), (512, 256, 28, 1, 1, 1), (256, 256, 28, 3, 2, 1),
+          (256, 1024, 14, 1, 1, 1), (512, 1024, 28, 1, 2, 1), (1024, 256, 14, 1, 1, 1),
+          (256, 256, 14, 3, 1, 1), (1024, 512, 14, 1, 1, 1), (512, 512, 14, 3, 2, 1),
+          (512, 2048, 7, 1, 1, 1), (1024, 2048, 14, 1, 2, 1), (2048, 512, 7, 1, 1, 1),
+          (512, 512, 7, 3, 1, 1), (32, 32, 112, 3, 1, 32), (96, 96, 112, 3, 2, 96),
+          (384, 384, 14, 3, 1, 384)]
+
+
+def convolution():
+    for ci, co, h, k, s, g in LAYERS:
+        p, out = k // 2, (h + 2 * (k // 2) - k) // s + 1
+        x, w, grad = f"f32[1,{ci},{h},{h}]", f"f32[{co},{ci // g},{k},{k}]", f"f32[1,{co},{out},{out}]"
+        rest = f"({s},{s}) ({p},{p}) (1,1) false (0,0) {g}"
+        yield f"convolution {x} {w} - {rest}"
+        yield f"convolution_backward {grad} {x} {w} - {rest} (1,0,0)"
+        yield f"convolution_backward {grad} {x} {w} - {rest} (0,1,0)"
+    for h, c in ((112, 64), (56, 64)):
+        yield f"max_pool2d_with_indices f32[1,{c},{h},{h}] (3,3) (2,2) (1,1)"
+        yield f"avg_pool2d f32[1,{c},{h},{h}] (3,3) (2,2) (1,1)"
+
+
+# What NumPy has too, called alike.
+NUMPY = {"add", "sub", "mul", "div", "pow", "maximum", "neg", "abs", "gt", "eq", "floor", "exp", "log",
+         "sqrt", "tanh", "sin", "where", "sum", "mean", "prod", "amax", "argmax", "cumsum", "sort",
+         "bitwise_and", "mm"}
+
+
+def numpy_has(spec):
+    return spec.split()[0].partition(".")[0] in NUMPY and not re.search(r"\b(bf16|c64)\b", spec)
+
+
+def mark(spec):
+    """How many times faster than the peer the row must be: products below 64 twice."""
+    sizes = [int(n) for n in re.findall(r"\d+(?=[,\]])", spec)]
+    return 2 if spec.startswith(("mm ", "bmm ")) and max(sizes[-2:]) < 64 else 1
+
+
+# The geometric mean that performance.md asks of a group beside each row's 1.0.
+GROUPS = {"elementwise": (elementwise, 1.5), "reduce": (reduce, 1.5), "movement": (movement, 1.5),
+          "product": (product, None), "convolution": (convolution, None)}
