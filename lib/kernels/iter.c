@@ -44,6 +44,7 @@ bool broadcasts_to(const tensor *t, const int64_t *sizes, int ndim)
 static bool build_flat(struct tensor_iter *it, const tensor *const *op, int nops)
 {
 	int64_t numel = it->numel;
+	bool repeats = nops == 3 || numel <= ITER_NARROW; /* see is_direct() */
 
 	if (!op[0]->contiguous)
 		return false;
@@ -51,8 +52,10 @@ static bool build_flat(struct tensor_iter *it, const tensor *const *op, int nops
 		const tensor *t = op[i];
 
 		it->strides[i][0] = 0;
-		if (!t)
+		if (!t) {
+			it->direct &= repeats;
 			continue;
+		}
 		it->data[i] = t->data;
 		it->uniform &= !i || t->dtype == it->dtype;
 		/* A single element has any stride; the contiguous form of a loop is the best one. */
@@ -60,6 +63,8 @@ static bool build_flat(struct tensor_iter *it, const tensor *const *op, int nops
 			it->strides[i][0] = dtype_sizes[t->dtype];
 		else if (t->numel != 1)
 			return false;
+		else
+			it->direct &= repeats;
 	}
 	it->ndim = 1;
 	it->shape[0] = numel;
@@ -153,17 +158,59 @@ static void coalesce(struct tensor_iter *it)
 		it->ndim = last + 1;
 }
 
+/* The elements of an input side by side, which they are in dimension d. */
+static bool side_by_side(const struct tensor_iter *it, int d)
+{
+	for (int i = 1; i < it->nops; i++) {
+		int64_t s = it->strides[i][d];
+
+		if (it->op[i] && (s < 0 ? -s : s) == (int64_t)itemsize(it->op[i]))
+			return true;
+	}
+	return false;
+}
+
+/* A transposed operand's own inner dimension comes next to the innermost, so that what is read
+ * of a line of memory is used at once. */
+static void line_up(struct tensor_iter *it)
+{
+	for (int d = 1; d < it->ndim; d++) {
+		if (!side_by_side(it, d))
+			continue;
+		for (; d > 1; d--)
+			swap_dims(it, d, d - 1);
+		return;
+	}
+}
+
+/* Rows of elements side by side, or of one element where a loop has two inputs; and either long
+ * ones or so few that preparing them would cost more. */
+static bool is_direct(const struct tensor_iter *it)
+{
+	if (it->numel <= ITER_NARROW)
+		return true;
+	for (int i = 0; i < it->nops; i++) {
+		int64_t s = it->strides[i][0];
+
+		if (s != dtype_sizes[iter_dtype(it, i)] && (s || !i || it->nops != 3))
+			return false;
+	}
+	return it->ndim < 2 || it->shape[0] > ITER_NARROW;
+}
+
 void iter_build(struct tensor_iter *it, const tensor *const *op, int nops)
 {
 	it->op = op;
 	it->nops = nops;
 	it->numel = op[0]->numel;
-	it->uniform = true;
+	it->uniform = it->direct = true;
 	if (likely(build_flat(it, op, nops)))
 		return;
 	fill_strides(it, op, nops);
 	sort_dims(it);
 	coalesce(it);
+	line_up(it);
+	it->direct = is_direct(it);
 }
 
 /* ---- walking --------------------------------------------------------------------------------- */
@@ -222,6 +269,29 @@ static void walk_range(int64_t begin, int64_t end, void *ctx)
 	}
 }
 
+int64_t iter_lined_rows(const struct tensor_iter *it)
+{
+	int64_t rows = 0;
+
+	for (int i = 0; i < it->nops; i++) {
+		int64_t size = dtype_sizes[iter_dtype(it, i)], s1 = it->strides[i][1];
+
+		if ((s1 == size || s1 == -size) && it->strides[i][0] && rows < ITER_LINE / size)
+			rows = ITER_LINE / size;
+	}
+	return rows;
+}
+
+/* A chunk of parallel work has whole lines of a transposed operand, unless that makes it huge. */
+static int64_t grain(const struct tensor_iter *it)
+{
+	int64_t lines = it->ndim > 1 ? it->shape[0] * iter_lined_rows(it) : 0;
+
+	if (!lines || lines > 32 * ITER_GRAIN)
+		return ITER_GRAIN;
+	return lines < ITER_GRAIN ? ITER_GRAIN / lines * lines : lines;
+}
+
 void iter_run(const struct tensor_iter *it, iter_loop loop, const void *params)
 {
 	if (it->numel == 0)
@@ -246,107 +316,8 @@ void iter_run(const struct tensor_iter *it, iter_loop loop, const void *params)
 		     it->ndim > 1 ? it->shape[1] : 1, params);
 		return;
 	}
-	parallel_for(0, it->numel, ITER_GRAIN, walk_range,
+	parallel_for(0, it->numel, grain(it), walk_range,
 		     &(struct walk){.it = it, .loop = loop, .params = params});
-}
-
-/* ---- conversion ------------------------------------------------------------------------------ */
-
-#define BLOCK	   256 /* elements at a time */
-#define BLOCK_ITEM 16 /* bytes of the largest element */
-
-struct conversion {
-	iter_loop loop;
-	const void *params;
-	const struct tensor_iter *it;
-	const uint8_t *want;
-	const iter_convert *convert;
-};
-
-static void convert(iter_loop loop, char *to, int64_t to_stride, char *from, int64_t from_stride,
-		    int64_t n)
-{
-	char *const data[] = {to, from};
-	const int64_t s0[] = {to_stride, from_stride}, s1[] = {0, 0};
-
-	loop(data, s0, s1, n, 1, NULL);
-}
-
-/* An operand that becomes a half before it is computed in f32 is rounded to that first. */
-static unsigned rounded_to(const struct conversion *c, int i)
-{
-	unsigned half = c->it->dtype, have = iter_dtype(c->it, i);
-
-	if (dtype_wide(half) == half || c->want[i] != dtype_wide(half) || !c->it->op[i] || have == half)
-		return have;
-	return half;
-}
-
-/* One input into its block. */
-static void convert_input(const struct conversion *c, int i, char *block, char *from, int64_t s0,
-			  int64_t n)
-{
-	unsigned want = c->want[i], have = iter_dtype(c->it, i), via = rounded_to(c, i);
-	/* The second half of the block, which f32 leaves free. */
-	char *half = block + BLOCK * BLOCK_ITEM / 2;
-	int64_t step = s0 ? dtype_sizes[want] : 0;
-
-	n = s0 ? n : 1;
-	if (via != have) {
-		convert((*c->convert)[via][have], half, dtype_sizes[via], from, s0, n);
-		from = half;
-		s0 = dtype_sizes[via];
-	}
-	convert((*c->convert)[want][via], block, step, from, s0, n);
-}
-
-/* n elements of a row: inputs into blocks, the loop, the output out of its block. */
-static void convert_block(const struct conversion *c, char *const *row, const int64_t *s0,
-			  int64_t n)
-{
-	_Alignas(64) char block[ITER_OPERANDS][BLOCK * BLOCK_ITEM];
-	int64_t stride[ITER_OPERANDS], s1[ITER_OPERANDS] = {0};
-	char *data[ITER_OPERANDS];
-
-	for (int i = c->it->nops - 1; i >= 0; i--) {
-		unsigned want = c->want[i], have = iter_dtype(c->it, i);
-
-		data[i] = row[i];
-		stride[i] = s0[i];
-		if (want == have)
-			continue;
-		data[i] = block[i];
-		stride[i] = i && !s0[i] ? 0 : dtype_sizes[want];
-		if (i)
-			convert_input(c, i, block[i], row[i], s0[i], n);
-	}
-	c->loop(data, stride, s1, n, 1, c->params);
-	if (data[0] != row[0])
-		convert((*c->convert)[iter_dtype(c->it, 0)][c->want[0]], row[0], s0[0], block[0],
-			stride[0], n);
-}
-
-static void converted_loop(char *const *data, const int64_t *s0, const int64_t *s1, int64_t n0,
-			   int64_t n1, const void *params)
-{
-	const struct conversion *c = params;
-	char *row[ITER_OPERANDS];
-
-	for (int64_t j = 0; j < n1; j++) {
-		for (int64_t at = 0; at < n0; at += BLOCK) {
-			for (int i = 0; i < c->it->nops; i++)
-				row[i] = data[i] + j * s1[i] + at * s0[i];
-			convert_block(c, row, s0, n0 - at < BLOCK ? n0 - at : BLOCK);
-		}
-	}
-}
-
-void iter_run_converted(const struct tensor_iter *it, iter_loop loop, const void *params,
-			const uint8_t *want, const iter_convert *convert)
-{
-	struct conversion c = {loop, params, it, want, convert};
-
-	iter_run(it, converted_loop, &c);
 }
 
 /* ---- memory overlap --------------------------------------------------------------------------- */

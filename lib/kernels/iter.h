@@ -13,12 +13,15 @@
 
 #define ITER_OPERANDS 5
 #define ITER_GRAIN    32768 /* elements for one chunk of parallel work */
+#define ITER_LINE     64 /* bytes that memory moves together */
+#define ITER_NARROW   32 /* elements; shorter rows are not worth a loop's start */
 
 struct tensor_iter {
 	int ndim, nops;
 	int64_t numel;
 	enum tensor_dtype dtype; /* in which the kernel computes: the inputs' */
 	bool uniform; /* all inputs are of that dtype */
+	bool direct; /* loops may have the operands as they lie; else iter_run_blocks() */
 	char *data[ITER_OPERANDS];
 	/* As given to iter_build(), NULL for a number: for backends that must know the device.
 	 * Borrowed from the caller, who keeps it for as long as a kernel runs. */
@@ -47,13 +50,16 @@ static inline unsigned iter_dtype(const struct tensor_iter *it, int i)
 }
 
 /*
- * Runs a loop whose operands have the dtypes `want` over operands of other dtypes: what differs
- * goes through blocks on the stack, converted by the loops (operand 0 to, 1 from) in
- * convert[to][from]. NULL in convert for a pair that is needed must not be.
+ * Runs a loop whose operands have the dtypes `want` and lie side by side or, where there are two
+ * inputs, are one element for a row: whatever is otherwise goes through blocks on the stack.
+ * move(to, from) is the loop that copies, or converts, operand 1 to operand 0 with any strides.
  */
-typedef iter_loop iter_convert[TENSOR_DTYPE_COUNT][TENSOR_DTYPE_COUNT];
-void iter_run_converted(const struct tensor_iter *it, iter_loop loop, const void *params,
-			const uint8_t *want, const iter_convert *convert);
+typedef iter_loop (*iter_lookup)(enum tensor_dtype to, enum tensor_dtype from);
+void iter_run_blocks(const struct tensor_iter *it, iter_loop loop, const void *params,
+		     const uint8_t *want, iter_lookup move);
+/* How many rows of an operand share a line of memory, where its rows lie side by side and its
+ * elements do not, as in a transposed matrix; 0 when there is no such operand. */
+int64_t iter_lined_rows(const struct tensor_iter *it);
 
 /* Operand i is one element at p, for every position. Before iter_build(). */
 static inline void iter_scalar(struct tensor_iter *it, int i, void *p)

@@ -8,7 +8,7 @@
 #include "vec.h"
 
 #include "../../half.h"
-#include "transpose.h"
+#include "bits.h"
 
 #define LOAD_f16(x)  f16_to_f32(x)
 #define LOAD_bf16(x) bf16_to_f32(x)
@@ -80,32 +80,8 @@ WITH_VECTORS(loop_f16_f32, uint16_t, float, vec_f16_to_f32, f16_to_f32)
 WITH_VECTORS(loop_f32_f16, float, uint16_t, vec_f32_to_f16, f32_to_f16)
 
 /* The same dtype moves bits; floats that went through a float register could lose a NaN's. */
-#define BITS(n, T)                                                                                \
-	UNARY_LOOP(bits_any_##n, T, T, x)                                                         \
-	static void bits_##n(char *const *data, const int64_t *s0, const int64_t *s1, int64_t n0, \
-			     int64_t n1, const void *params)                                      \
-	{                                                                                         \
-		if (s0[0] == sizeof(T) && s1[1] == sizeof(T) && n0 >= 8 && n1 >= 8)               \
-			CPU_NAME(transpose)(data, s0[1], s1[0], n0, n1, sizeof(T));               \
-		else if (s0[0] == sizeof(T) && s0[1] == -(int64_t)sizeof(T))                      \
-			for (int64_t j = 0; j < n1; j++) {                                        \
-				T *to = (T *)(data[0] + j * s1[0]);                               \
-				const T *from = (const T *)(data[1] + j * s1[1]);                 \
-				IVDEP for (int64_t i = 0; i < n0; i++) to[i] = from[-i];          \
-			}                                                                         \
-		else                                                                              \
-			bits_any_##n(data, s0, s1, n0, n1, params);                               \
-	}
-BITS(1, uint8_t)
-BITS(2, uint16_t)
-BITS(4, uint32_t)
-BITS(8, uint64_t)
-
-struct bits16 {
-	uint64_t w[2];
-};
-BITS(16, struct bits16)
-
+#define loop_f16_f16   NULL
+#define loop_bf16_bf16 NULL
 #define COLUMN(dd, F16, F32)                                                                \
 	{                                                                                         \
 		[TENSOR_BOOL] = loop_b8_##dd, [TENSOR_U8] = loop_u8_##dd, [TENSOR_I8] = loop_i8_##dd,   \
@@ -115,9 +91,7 @@ BITS(16, struct bits16)
 		[TENSOR_C128] = loop_c128_##dd,                                                     \
 	}
 /* A dtype to itself is never looked up here. The halves have no such conversion. */
-#define loop_f16_f16   bits_2
-#define loop_bf16_bf16 bits_2
-static const iter_convert conversions = {
+static const iter_loop conversions[TENSOR_DTYPE_COUNT][TENSOR_DTYPE_COUNT] = {
 	[TENSOR_BOOL] = COLUMN(b8, loop_f16_b8, loop_f32_b8),
 	[TENSOR_U8] = COLUMN(u8, loop_f16_u8, loop_f32_u8),
 	[TENSOR_I8] = COLUMN(i8, loop_f16_i8, loop_f32_i8),
@@ -132,30 +106,20 @@ static const iter_convert conversions = {
 	[TENSOR_C128] = COLUMN(c128, loop_f16_c128, loop_f32_c128),
 };
 
-static iter_loop bits_loop(enum tensor_dtype dtype)
-{
-	switch (dtype_sizes[dtype]) {
-	case 1:
-		return bits_1;
-	case 2:
-		return bits_2;
-	case 4:
-		return bits_4;
-	case 8:
-		return bits_8;
-	default:
-		return bits_16;
-	}
-}
-
 static iter_loop copy_loop(enum tensor_dtype to, enum tensor_dtype from)
 {
-	return to == from ? bits_loop(to) : conversions[to][from];
+	return to == from ? CPU_NAME(bits_loop)(dtype_sizes[to]) : conversions[to][from];
 }
 
 static int cpu_copy(struct tensor_iter *it, enum tensor_dtype to, enum tensor_dtype from)
 {
-	iter_run(it, copy_loop(to, from), NULL);
+	const uint8_t want[] = {to, from};
+
+	/* Moving bits is what blocks are made with. */
+	if (it->direct || to == from)
+		iter_run(it, copy_loop(to, from), NULL);
+	else
+		iter_run_blocks(it, copy_loop(to, from), NULL, want, copy_loop);
 	return 0;
 }
 
@@ -173,7 +137,7 @@ void CPU_NAME(convert)(void *to, enum tensor_dtype to_dtype, int64_t to_stride, 
 int CPU_NAME(pointwise_run_as)(const char *name, struct tensor_iter *it, iter_loop loop,
 			       const uint8_t *want, const void *params)
 {
-	bool same = true;
+	bool same = it->direct;
 
 	if (unlikely(!loop))
 		return kernel_no_dtype(name, it->dtype, "cpu");
@@ -182,7 +146,7 @@ int CPU_NAME(pointwise_run_as)(const char *name, struct tensor_iter *it, iter_lo
 	if (likely(same))
 		iter_run(it, loop, params);
 	else
-		iter_run_converted(it, loop, params, want, &conversions);
+		iter_run_blocks(it, loop, params, want, copy_loop);
 	return 0;
 }
 
@@ -205,11 +169,14 @@ int CPU_NAME(pointwise_run)(const char *name, struct tensor_iter *it, const iter
 
 	if (likely(it->uniform && loops[dtype] &&
 		   it->op[0]->dtype == (result ? result : dtype) && !mixed_halves(it))) {
-		iter_run(it, loops[dtype], params);
-		return 0;
+		if (likely(it->direct)) {
+			iter_run(it, loops[dtype], params);
+			return 0;
+		}
+	} else {
+		/* A loop for one of the halves is there for speed, and for nothing but them. */
+		dtype = dtype_wide(dtype);
 	}
-	/* A loop for one of the halves is there for speed, and for nothing but them. */
-	dtype = dtype_wide(dtype);
 	want[0] = result ? result : dtype;
 	for (int i = 1; i < it->nops; i++)
 		want[i] = dtype;

@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR MIT
+/*
+ * Operands that elementwise loops do not read as they lie: every layout must give, to the bit,
+ * what the same values side by side give. Shapes are larger than a block of iter_run_blocks(),
+ * have rows that are shorter than worth a loop, and dimensions that cannot be merged.
+ */
+#include "check.h"
+
+/* The elements in row-major order, taken out one by one. */
+static char *elements(const tensor *t)
+{
+	size_t size = tensor_itemsize(tensor_dtype(t));
+	char *to = malloc(tensor_numel(t) * size + 1);
+
+	for (int64_t flat = 0; flat < tensor_numel(t); flat++) {
+		int64_t rest = flat, at = 0;
+
+		for (int d = tensor_dim(t) - 1; d >= 0; d--) {
+			at += rest % tensor_size(t, d) * tensor_stride(t, d);
+			rest /= tensor_size(t, d);
+		}
+		memcpy(to + flat * size, (const char *)tensor_data(t) + at * (int64_t)size, size);
+	}
+	return to;
+}
+
+static tensor *side_by_side(tensor *t)
+{
+	char *values = elements(t);
+	tensor *c = tensor_from_data(values, tensor_shape(t),
+				     TENSOR_OPTIONS(.dtype = tensor_dtype(t)));
+
+	free(values);
+	return ok(c);
+}
+
+static void assert_same_bits(tensor *got, tensor *want)
+{
+	char *a = elements(ok(got)), *b = elements(ok(want));
+
+	assert_int_equal(tensor_dtype(got), tensor_dtype(want));
+	assert_int_equal(tensor_numel(got), tensor_numel(want));
+	assert_memory_equal(a, b, tensor_numel(got) * tensor_itemsize(tensor_dtype(got)));
+	free(a);
+	free(b);
+}
+
+enum layout { PLAIN, STEP_2, STEP_3, STEP_4, STEP_7, CUT, TURNED, ROTATED, SAME_ROW, SAME_ELEMENT,
+	      LAYOUTS };
+
+/* Other values for each seed, small so that they fit every dtype. */
+static tensor *values(tensor_ints shape, enum tensor_dtype dtype, int seed)
+{
+	int64_t n = 1;
+
+	for (int64_t i = 0; i < shape.len; i++)
+		n *= shape.data[i];
+	return ok(tensor_to(tensor_view(tensor_remainder_scalar(
+			tensor_mul_scalar(tensor_arange(TENSOR_SCALAR(n), I64),
+					  TENSOR_SCALAR(7 + 2 * seed)), TENSOR_SCALAR(101)), shape),
+			    TENSOR_OPTIONS(.dtype = dtype)));
+}
+
+/* Every step-th element of longer rows. */
+static tensor *stepped(tensor_ints shape, enum tensor_dtype dtype, int seed, int64_t step)
+{
+	int64_t wide[4], last = shape.len - 1;
+
+	memcpy(wide, shape.data, shape.len * sizeof(*wide));
+	wide[last] *= step;
+	return ok(tensor_slice(values((tensor_ints){wide, shape.len}, dtype, seed), (int)last, 0,
+			       TENSOR_NONE, step));
+}
+
+/* A tensor of this shape whose dimension `from` is the last one in memory. */
+static tensor *turned(tensor_ints shape, enum tensor_dtype dtype, int seed, int from)
+{
+	int64_t other[4], n = 0;
+
+	for (int64_t d = 0; d < shape.len; d++)
+		if (d != from)
+			other[n++] = shape.data[d];
+	other[n] = shape.data[from];
+	return ok(tensor_movedim_int(values((tensor_ints){other, shape.len}, dtype, seed), -1, from));
+}
+
+static tensor *laid_out(enum layout layout, tensor_ints shape, enum tensor_dtype dtype, int seed)
+{
+	switch (layout) {
+	case STEP_2: return stepped(shape, dtype, seed, 2);
+	case STEP_3: return stepped(shape, dtype, seed, 3);
+	case STEP_4: return stepped(shape, dtype, seed, 4);
+	case STEP_7: return stepped(shape, dtype, seed, 7);
+	case CUT: {
+		int64_t wide[4], last = shape.len - 1;
+
+		memcpy(wide, shape.data, shape.len * sizeof(*wide));
+		wide[last] += 5;
+		return ok(tensor_narrow(values((tensor_ints){wide, shape.len}, dtype, seed),
+					(int)last, 3, shape.data[last]));
+	}
+	case TURNED: return turned(shape, dtype, seed, 0);
+	case ROTATED: return turned(shape, dtype, seed, (int)shape.len - 2);
+	case SAME_ROW:
+		return ok(tensor_expand(values((tensor_ints){shape.data + shape.len - 1, 1}, dtype,
+					       seed), shape));
+	case SAME_ELEMENT: {
+		int64_t column[4];
+
+		memcpy(column, shape.data, shape.len * sizeof(*column));
+		column[shape.len - 1] = 1;
+		return ok(tensor_expand(values((tensor_ints){column, shape.len}, dtype, seed), shape));
+	}
+	default: return values(shape, dtype, seed);
+	}
+}
+
+static const tensor_ints shapes[] = {
+	TENSOR_INTS(3, 5000), TENSOR_INTS(70, 90),	TENSOR_INTS(1100, 3),
+	TENSOR_INTS(5, 7, 120), TENSOR_INTS(33, 40, 6), TENSOR_INTS(130, 33),
+};
+static const enum tensor_dtype dtypes[] = {TENSOR_U8,  TENSOR_BF16, TENSOR_F16, TENSOR_F32,
+					   TENSOR_I64, TENSOR_C128};
+#define COUNT(a) (int)(sizeof(a) / sizeof(*(a)))
+#define EACH(i, n) for (int i = 0; i < (n); i++)
+/* Every pair of layouts meets every dtype, and one of the shapes. */
+#define SHAPE(d, k) shapes[((d) + (k) / 3) % COUNT(shapes)]
+
+static void layouts_are_copied(void **state)
+{
+	EACH(s, COUNT(shapes)) EACH(d, COUNT(dtypes)) EACH(k, LAYOUTS) tensor_scope {
+		tensor *x = laid_out(k, shapes[s], dtypes[d], 0), *plain = side_by_side(x);
+		tensor *to = laid_out(k < SAME_ROW ? k : PLAIN, shapes[s], dtypes[d], 1);
+
+		assert_same_bits(tensor_contiguous(x), plain);
+		assert_same_bits(tensor_copy_(to, plain), plain);
+		assert_same_bits(tensor_to(x, F32), tensor_to(plain, F32));
+		assert_same_bits(tensor_to(x, TENSOR_OPTIONS(.dtype = TENSOR_BF16)),
+				 tensor_to(plain, TENSOR_OPTIONS(.dtype = TENSOR_BF16)));
+	}
+}
+
+static void one_input_of_any_layout(void **state)
+{
+	EACH(s, COUNT(shapes)) EACH(d, COUNT(dtypes)) EACH(k, LAYOUTS) tensor_scope {
+		tensor *x = laid_out(k, shapes[s], dtypes[d], 0), *plain = side_by_side(x);
+
+		assert_same_bits(tensor_neg(x), tensor_neg(plain));
+		assert_same_bits(tensor_sqrt(x), tensor_sqrt(plain));
+		assert_same_bits(tensor_logical_not(x), tensor_logical_not(plain));
+		if (k < SAME_ROW)
+			assert_same_bits(tensor_square_(x), tensor_square(plain));
+	}
+}
+
+static void two_inputs_of_any_layout(void **state)
+{
+	EACH(d, COUNT(dtypes)) EACH(k, LAYOUTS * LAYOUTS) tensor_scope {
+		tensor_ints shape = SHAPE(d, k);
+		tensor *x = laid_out(k % LAYOUTS, shape, dtypes[d], 0);
+		tensor *y = laid_out(k / LAYOUTS, shape, dtypes[(d + (k % 3 == 2)) % COUNT(dtypes)],
+				     1);
+		tensor *plain_x = side_by_side(x), *plain_y = side_by_side(y);
+
+		assert_same_bits(tensor_sub(x, y), tensor_sub(plain_x, plain_y));
+		assert_same_bits(tensor_eq(x, y), tensor_eq(plain_x, plain_y));
+		assert_same_bits(tensor_mul_scalar(x, TENSOR_SCALAR(3)),
+				 tensor_mul_scalar(plain_x, TENSOR_SCALAR(3)));
+		if (k % LAYOUTS < SAME_ROW && tensor_dtype(x) == tensor_dtype(y))
+			assert_same_bits(tensor_add_(x, y), tensor_add(plain_x, plain_y));
+	}
+}
+
+static void three_inputs_of_any_layout(void **state)
+{
+	EACH(d, COUNT(dtypes)) EACH(k, LAYOUTS * LAYOUTS) tensor_scope {
+		tensor_ints shape = SHAPE(d, k);
+		tensor *c = laid_out(k % LAYOUTS, shape, TENSOR_BOOL, 2);
+		tensor *x = laid_out(k / LAYOUTS, shape, dtypes[d], 0);
+		tensor *y = laid_out(k % 7, shape, dtypes[d], 1);
+		tensor *plain = side_by_side(c), *plain_x = side_by_side(x);
+
+		assert_same_bits(tensor_where(c, x, y), tensor_where(plain, plain_x, side_by_side(y)));
+		assert_same_bits(tensor_where_scalarother(c, x, TENSOR_SCALAR(1)),
+				 tensor_where_scalarother(plain, plain_x, TENSOR_SCALAR(1)));
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(layouts_are_copied),
+		cmocka_unit_test(one_input_of_any_layout),
+		cmocka_unit_test(two_inputs_of_any_layout),
+		cmocka_unit_test(three_inputs_of_any_layout),
+	};
+
+	return cmocka_run_group_tests_name("blocks", tests, NULL, NULL);
+}
