@@ -204,6 +204,7 @@ struct job {
 	bool by_rows, want_values;
 	int64_t tile, tiles; /* outputs of a tile; tiles of a run of the innermost kept dimension */
 	int64_t parts, part; /* of the reduced dimension, and the length of one */
+	struct tensor_storage *scratch; /* for the next two */
 	char *best; /* parts x outputs, when there are several parts */
 	int64_t *at;
 };
@@ -320,10 +321,10 @@ static int plan(struct job *j)
 	j->part = (along->size[0] + parts - 1) / parts;
 	j->parts = (along->size[0] + j->part - 1) / j->part;
 	results = j->parts * kept->count;
-	j->at = malloc(results * (sizeof(*j->at) + j->f->size));
-	if (!j->at)
-		return tensor_fail(ENOMEM, "no memory for %lld partial results",
-				   (long long)results);
+	j->scratch = storage_alloc(TENSOR_DEVICE_CPU, results * (sizeof(*j->at) + j->f->size), false);
+	if (!j->scratch)
+		return -thread()->error.code;
+	j->at = j->scratch->data;
 	j->best = (char *)(j->at + results);
 	return 0;
 }
@@ -352,13 +353,14 @@ static int find(const char *name, const struct finder *f, tensor *values, tensor
 		return 0;
 	j.t = &t;
 	if (plan(&j) < 0)
-		return -ENOMEM;
+		return -thread()->error.code;
 	units = j.tiles * (t.kept.count / t.kept.size[0]) * j.parts;
 	grain = ITER_GRAIN * units / (t.kept.count * t.along.count);
 	parallel_for(0, units, grain > 1 ? grain : 1, find_tiles, &j);
-	if (j.parts > 1)
+	if (j.scratch) {
 		store_parts(&j);
-	free(j.at);
+		storage_put(j.scratch);
+	}
 	return 0;
 }
 

@@ -18,8 +18,10 @@
 #include <stdlib.h>
 
 #define ROWS_MAX   256 /* rows of a tile before they are halved */
+#define LINES_MAX  64 /* short lines of one output that are summed up together */
 #define TILE_BYTES 4096
 #define PARTS_MAX  64 /* of a reduction that has too few outputs to share out */
+#define SHORT_MAX  8192 /* elements that are not worth a set-up */
 #define BLOCK	   2048 /* elements of a line that are fetched at once */
 #define FETCH_BYTES (16 * TILE_BYTES)
 
@@ -49,32 +51,69 @@ static void fetch(const struct job *j, void *to, const char *from, int64_t strid
 				  n);
 }
 
-static void take_line(const struct job *j, void *acc, const char *p, int64_t n, int64_t stride)
+/* acc[l] takes in the n elements of line l. */
+static void fetch_lines(const struct job *j, char *acc, const char *p, int64_t lines, int64_t ls,
+			int64_t n, int64_t stride)
 {
+	int64_t size = dtype_sizes[j->r->takes], at_once = n < BLOCK ? BLOCK / n : 1;
 	_Alignas(64) char buf[BLOCK * 16];
 
-	if (likely(j->direct)) {
-		j->r->line(acc, p, n, stride);
-		return;
-	}
-	for (int64_t i = 0; i < n; i += BLOCK) {
-		int64_t m = n - i < BLOCK ? n - i : BLOCK;
+	for (int64_t l = 0; l < lines; l += at_once, acc += at_once * j->r->size, p += at_once * ls) {
+		int64_t many = lines - l < at_once ? lines - l : at_once;
 
-		fetch(j, buf, p + i * stride, stride, m);
-		j->r->line(acc, buf, m, dtype_sizes[j->r->takes]);
+		for (int64_t i = 0; i < n; i += BLOCK) {
+			int64_t m = n - i < BLOCK ? n - i : BLOCK;
+
+			if (many > 1 && ls == n * stride)
+				fetch(j, buf, p, stride, many * n);
+			else
+				for (int64_t k = 0; k < many; k++)
+					fetch(j, buf + k * n * size, p + k * ls + i * stride, stride, m);
+			j->r->lines(acc, buf, many, n * size, m, size);
+		}
 	}
 }
 
-static void take_rows(const struct job *j, void *acc, const char *p, int64_t rows, int64_t rs,
-		      int64_t cols, int64_t cs)
+static void take_lines(const struct job *j, void *acc, const char *p, int64_t lines, int64_t ls,
+		       int64_t n, int64_t stride)
+{
+	if (likely(j->direct))
+		j->r->lines(acc, p, lines, ls, n, stride);
+	else if (n)
+		fetch_lines(j, acc, p, lines, ls, n, stride);
+}
+
+/* Short rows, one after the other: as many as make LANES columns are taken as one. */
+static void take_narrow(const struct job *j, char *acc, const char *p, int64_t rows, int64_t cols,
+			int64_t size)
+{
+	int64_t q = LANES / cols, many = rows / q;
+	_Alignas(64) char wide[LANES * ACC_MAX];
+
+	j->r->clear(wide, q * cols);
+	j->r->rows(wide, p, many, q * cols * size, q * cols, size);
+	for (int64_t i = 0; i < q; i++)
+		j->r->combine(acc, wide + i * cols * j->r->size, cols);
+	p += many * q * cols * size;
+	j->r->rows(acc, p, rows - many * q, cols * size, cols, size);
+}
+
+static void rows_at_once(const struct job *j, void *acc, const char *p, int64_t rows, int64_t rs,
+			 int64_t cols, int64_t cs)
+{
+	if (cols <= LANES / 2 && rs == cols * cs && cs == dtype_sizes[j->r->takes] &&
+	    rows >= 8 * (LANES / cols))
+		take_narrow(j, acc, p, rows, cols, cs);
+	else
+		j->r->rows(acc, p, rows, rs, cols, cs);
+}
+
+static void fetch_rows(const struct job *j, void *acc, const char *p, int64_t rows, int64_t rs,
+		       int64_t cols, int64_t cs)
 {
 	int64_t size = dtype_sizes[j->r->takes], at_once = FETCH_BYTES / (cols * size) & ~7;
 	_Alignas(64) char buf[FETCH_BYTES];
 
-	if (likely(j->direct)) {
-		j->r->rows(acc, p, rows, rs, cols, cs);
-		return;
-	}
 	for (int64_t i = 0; i < rows; i += at_once, p += at_once * rs) {
 		int64_t m = rows - i < at_once ? rows - i : at_once;
 
@@ -83,8 +122,17 @@ static void take_rows(const struct job *j, void *acc, const char *p, int64_t row
 		else
 			for (int64_t r = 0; r < m; r++)
 				fetch(j, buf + r * cols * size, p + r * rs, cs, cols);
-		j->r->rows(acc, buf, m, cols * size, cols, size);
+		rows_at_once(j, acc, buf, m, cols * size, cols, size);
 	}
+}
+
+static void take_rows(const struct job *j, void *acc, const char *p, int64_t rows, int64_t rs,
+		      int64_t cols, int64_t cs)
+{
+	if (likely(j->direct))
+		rows_at_once(j, acc, p, rows, rs, cols, cs);
+	else
+		fetch_rows(j, acc, p, rows, rs, cols, cs);
 }
 
 /* acc takes in n positions of reduced dimension d, and all of those inside it. */
@@ -94,7 +142,7 @@ static void add_rows(const struct job *j, void *acc, const char *p, int64_t cols
 	int64_t step = along->stride[1][d], half = n / 2;
 	_Alignas(64) char right[TILE_BYTES];
 
-	if (d == 0 && n <= ROWS_MAX) {
+	if (d == 0 && n <= ROWS_MAX * (cols <= LANES / 2 ? LANES / cols : 1)) {
 		take_rows(j, acc, p, n, step, cols, j->t->kept.stride[1][0]);
 	} else if (n == 1 || n * j->below[d] <= ROWS_MAX) {
 		for (int64_t i = 0; i < n; i++)
@@ -107,6 +155,22 @@ static void add_rows(const struct job *j, void *acc, const char *p, int64_t cols
 	}
 }
 
+/* acc takes in `lines` short lines of the innermost dimension. */
+static void add_short_lines(const struct job *j, void *acc, const char *p, int64_t lines, int64_t ls)
+{
+	const struct nest_dims *along = &j->t->along;
+	_Alignas(16) char sums[LINES_MAX * ACC_MAX];
+	int64_t size = (int64_t)j->r->size;
+
+	j->r->clear(sums, lines);
+	take_lines(j, sums, p, lines, ls, along->size[0], along->stride[1][0]);
+	for (int64_t half; lines > 1; lines = half) {
+		half = (lines + 1) / 2;
+		j->r->combine(sums, sums + half * size, lines - half);
+	}
+	j->r->combine(acc, sums, 1);
+}
+
 static void add_lines(const struct job *j, void *acc, const char *p, int d, int64_t n)
 {
 	const struct nest_dims *along = &j->t->along;
@@ -114,7 +178,9 @@ static void add_lines(const struct job *j, void *acc, const char *p, int d, int6
 	_Alignas(16) char right[ACC_MAX];
 
 	if (d == 0 && n <= LINE_MAX) {
-		take_line(j, acc, p, n, step);
+		take_lines(j, acc, p, 1, 0, n, step);
+	} else if (d == 1 && n <= LINES_MAX && n * along->size[0] <= LINE_MAX) {
+		add_short_lines(j, acc, p, n, step);
 	} else if (n == 1) {
 		add_lines(j, acc, p, d - 1, along->size[d - 1]);
 	} else {
@@ -164,6 +230,8 @@ static void reduce_outputs(const struct job *j, int64_t part, int64_t first, int
 	j->r->clear(acc, n);
 	if (j->by_rows)
 		add_rows(j, acc, data[1], n, d, len);
+	else if (d == 0 && len <= LINE_MAX)
+		take_lines(j, acc, data[1], n, t->kept.stride[1][0], len, t->along.stride[1][0]);
 	else
 		for (int64_t i = 0; i < n; i++)
 			add_lines(j, acc + i * j->r->size, data[1] + i * t->kept.stride[1][0], d,
@@ -255,12 +323,12 @@ static bool reduce_short(struct job *j, tensor *out, const tensor *self, uint32_
 	_Alignas(16) char acc[ACC_MAX];
 	struct nest t;
 
-	if (!self->contiguous || self->numel > LINE_MAX || dims + 1 != 1u << self->ndim)
+	if (!self->contiguous || self->numel > SHORT_MAX || dims + 1 != 1u << self->ndim)
 		return false;
 	t.along.count = self->numel;
 	j->t = &t;
 	j->r->clear(acc, 1);
-	take_line(j, acc, self->data, self->numel, itemsize(self));
+	take_lines(j, acc, self->data, 1, 0, self->numel, itemsize(self));
 	store(j, out->data, dtype_sizes[j->to], acc, 1);
 	return true;
 }
@@ -269,6 +337,7 @@ int CPU_NAME(reduce)(const struct reduction *what, tensor *out, const tensor *se
 {
 	struct job j = {.what = what, .r = what->r, .from = self->dtype, .to = out->dtype};
 	const tensor *ops[] = {out, self};
+	struct tensor_storage *scratch = NULL;
 	int64_t units, grain;
 	struct nest t;
 
@@ -281,16 +350,18 @@ int CPU_NAME(reduce)(const struct reduction *what, tensor *out, const tensor *se
 	j.t = &t;
 	plan(&j);
 	if (j.parts > 1) {
-		j.partial = malloc(j.parts * t.kept.count * j.r->size);
-		if (!j.partial)
-			return tensor_fail(ENOMEM, "no memory for %lld partial results",
-					   (long long)(j.parts * t.kept.count));
+		scratch = storage_alloc(TENSOR_DEVICE_CPU, j.parts * t.kept.count * j.r->size,
+					false);
+		if (!scratch)
+			return -thread()->error.code;
+		j.partial = scratch->data;
 	}
 	units = j.tiles * (t.kept.count / t.kept.size[0]) * j.parts;
 	grain = ITER_GRAIN * units / (t.kept.count * t.along.count + 1);
 	parallel_for(0, units, grain > 1 ? grain : 1, reduce_tiles, &j);
-	if (j.parts > 1)
+	if (scratch) {
 		store_partials(&j);
-	free(j.partial);
+		storage_put(scratch);
+	}
 	return 0;
 }

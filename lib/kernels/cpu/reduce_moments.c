@@ -133,9 +133,11 @@ static void moments_combine(void *acc, const void *other, int64_t n)
 		}                                                                                 \
 	}                                                                                         \
                                                                                                   \
+	EACH_LINE(moments_##d, sizeof(struct moments))                                            \
+                                                                                                  \
 	static const struct reducer moments_##d = {                                               \
 		sizeof(struct moments), D, TENSOR_F64, moments_clear, moments_combine,            \
-		moments_##d##_rows, moments_##d##_line,                                           \
+		moments_##d##_rows, moments_##d##_lines,                                          \
 	};
 MOMENTS(f32, float, TENSOR_F32)
 MOMENTS(f64, double, TENSOR_F64)
@@ -195,9 +197,11 @@ static void complex_rows(void *acc, const char *p, int64_t rows, int64_t rs, int
 		complex_line((struct complex_moments *)acc + c, p + c * cs, rows, rs);
 }
 
+EACH_LINE(complex, sizeof(struct complex_moments))
+
 static const struct reducer moments_complex = {
-	sizeof(struct complex_moments), TENSOR_C128,  TENSOR_F64,   complex_clear,
-	complex_combine,		complex_rows, complex_line,
+	sizeof(struct complex_moments), TENSOR_C128,  TENSOR_F64,    complex_clear,
+	complex_combine,		complex_rows, complex_lines,
 };
 
 static void complex_variance(void *result, const void *acc, int64_t n, int64_t count, double p)
@@ -393,9 +397,11 @@ static int cpu_std(tensor *out, const tensor *self, uint32_t dims, double correc
 								      a[i].max;                   \
 	}                                                                                         \
                                                                                                   \
+	EACH_LINE(lse_##d, sizeof(struct lse_##d))                                                \
+                                                                                                  \
 	static const struct reducer lse_##d = {                                                   \
 		sizeof(struct lse_##d), D, D, lse_##d##_clear, lse_##d##_combine,                 \
-		lse_##d##_rows, lse_##d##_line,                                                   \
+		lse_##d##_rows, lse_##d##_lines,                                                  \
 	};
 LOGSUMEXP(f32, float, TENSOR_F32, vec_f32, VEC_F32, exp_v32, expf, logf)
 LOGSUMEXP(f64, double, TENSOR_F64, vec_f64, VEC_F64, exp_v64, exp, log)

@@ -7,12 +7,19 @@
 
 #include <math.h>
 
+/* Without the sign bit. */
+#define VEC_ABS(e)                                                                                \
+	((__typeof__(e))((__typeof__(e == e))(e) & ~(__typeof__(e == e))-(__typeof__(e)){0}))
+
 #define NORMS(d, T, D, ABS, SQRT, POW)                                                            \
-	REDUCER(squares_##d, T, D, T, D, 0, 8, e *e, x + y)                                       \
-	REDUCER(values_##d, T, D, T, D, 0, 8, ABS(e), x + y)                                      \
-	REDUCER(nonzero_##d, T, D, T, D, 0, 8, (T)(e != 0), x + y)                                \
-	REDUCER(greatest_##d, T, D, T, D, 0, 1, ABS(e), ((y > x) | (y != y)) ? y : x)             \
-	REDUCER(least_##d, T, D, T, D, INFINITY, 1, ABS(e), ((y < x) | (y != y)) ? y : x)         \
+	REDUCER(squares_##d, T, D, T, D, 0, e *e, x + y)                                          \
+	REDUCER_OF(SAME_, values_##d, T, D, T, D, 0, ABS(e), VEC_ABS(e), x + y, x + y)            \
+	REDUCER_OF(SAME_, nonzero_##d, T, D, T, D, 0, (T)(e != 0),                                \
+		   __builtin_convertvector(-(e != 0), __typeof__(e)), x + y, x + y)               \
+	REDUCER_OF(SAME_, greatest_##d, T, D, T, D, 0, ABS(e), VEC_ABS(e),                        \
+		   ((y > x) | (y != y)) ? y : x, vec_max_##d(x, y))                  \
+	REDUCER_OF(SAME_, least_##d, T, D, T, D, INFINITY, ABS(e), VEC_ABS(e),                    \
+		   ((y < x) | (y != y)) ? y : x, vec_min_##d(x, y))                  \
                                                                                                   \
 	static void root_##d(void *result, const void *acc, int64_t n, int64_t count, double p)   \
 	{                                                                                         \

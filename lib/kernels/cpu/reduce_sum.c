@@ -5,22 +5,26 @@
  */
 #include "reduce.h"
 
-#define SUM_INT(d, T, D)   REDUCER(sum_##d, T, D, int64_t, TENSOR_I64, 0, 8, e, x + y)
-#define SUM_FLOAT(d, T, D) REDUCER(sum_##d, T, D, T, D, 0, 8, e, x + y)
+#define SUM_INT(d, T, D)     REDUCER(sum_##d, T, D, int64_t, TENSOR_I64, 0, e, x + y)
+#define SUM_FLOAT(d, T, D)   REDUCER(sum_##d, T, D, T, D, 0, e, x + y)
+#define SUM_COMPLEX(d, T, D) REDUCER_SCALAR(sum_##d, T, D, T, D, 0, e, x + y)
 DTYPES_INT(SUM_INT)
 DTYPES_FLOAT(SUM_FLOAT)
-DTYPES_COMPLEX(SUM_FLOAT)
-REDUCER(sum_b8, uint8_t, TENSOR_BOOL, int64_t, TENSOR_I64, 0, 8, e, x + y)
+DTYPES_COMPLEX(SUM_COMPLEX)
+REDUCER(sum_b8, uint8_t, TENSOR_BOOL, int64_t, TENSOR_I64, 0, e, x + y)
+REDUCER_OF(BF16_, sum_bf16, uint16_t, TENSOR_BF16, float, TENSOR_F32, 0, e, e, x + y, x + y)
 
-#define NANSUM(d, T, D) REDUCER(nansum_##d, T, D, T, D, 0, 8, e == e ? e : 0, x + y)
+#define NANSUM(d, T, D)                                                                           \
+	REDUCER_OF(SAME_, nansum_##d, T, D, T, D, 0, e == e ? e : 0, (__typeof__(e))((__typeof__(e == e))e & (e == e)),      \
+		   x + y, x + y)
 DTYPES_FLOAT(NANSUM)
 
-#define PROD(d, T, D) REDUCER(prod_##d, T, D, T, D, 1, 8, e, x *y)
+#define PROD(d, T, D) REDUCER(prod_##d, T, D, T, D, 1, e, x *y)
 DTYPES_FLOAT(PROD)
 PROD(i64, int64_t, TENSOR_I64)
 /* Written out: the compiler's own product asks for infinities first. */
 #define PROD_COMPLEX(d, T, D)                                                                     \
-	REDUCER(prod_##d, T, D, T, D, 1, 1, e,                                                    \
+	REDUCER_SCALAR(prod_##d, T, D, T, D, 1, e,                                                    \
 		__builtin_complex(__real__ x * __real__ y - __imag__ x * __imag__ y,              \
 				  __real__ x * __imag__ y + __imag__ x * __real__ y))
 DTYPES_COMPLEX(PROD_COMPLEX)
@@ -38,9 +42,11 @@ static const struct reducer *const prods[TENSOR_DTYPE_COUNT] = {
 	[TENSOR_BF16] = &prod_f32,
 };
 
-/* Integers need no conversion to be added as such. */
+/* Integers and bf16 need no conversion to be added as such. */
 static const struct reducer *sum_of(const tensor *out, const tensor *self)
 {
+	if (self->dtype == TENSOR_BF16 && dtype_wide(out->dtype) == TENSOR_F32)
+		return &sum_bf16;
 	if (out->dtype == TENSOR_BOOL || !dtype_is_integral(out->dtype))
 		return sums[out->dtype];
 	return sums[dtype_is_integral(self->dtype) ? self->dtype : out->dtype];
@@ -71,9 +77,9 @@ MEAN_COMPLEX(c128, double complex, double)
 
 static int cpu_mean(tensor *out, const tensor *self, uint32_t dims)
 {
-	struct reduction mean = {.r = sums[out->dtype]};
+	struct reduction mean = {.r = sum_of(out, self)};
 
-	switch (mean.r->takes) {
+	switch (mean.r->gives) {
 	case TENSOR_F32:
 		mean.finish = mean_f32;
 		break;
@@ -98,7 +104,7 @@ static int cpu_nansum(tensor *out, const tensor *self, uint32_t dims)
 
 	if (unlikely(dtype_is_complex(self->dtype)))
 		return kernel_no_dtype("nansum", self->dtype, "cpu");
-	if (nansum.r == &sum_f32)
+	if (nansum.r == &sum_f32 || nansum.r == &sum_bf16)
 		nansum.r = &nansum_f32;
 	else if (nansum.r == &sum_f64)
 		nansum.r = &nansum_f64;

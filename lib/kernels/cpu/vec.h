@@ -45,6 +45,17 @@ typedef double vec_f64 __attribute__((vector_size(VEC_BYTES), aligned(8), may_al
 typedef uint32_t vec_u32 __attribute__((vector_size(VEC_BYTES), aligned(4), may_alias));
 typedef uint64_t vec_u64 __attribute__((vector_size(VEC_BYTES), aligned(8), may_alias));
 
+/* Numbers of the 64-bit lanes. */
+#if VEC_BYTES == 64
+#define VEC_NUMBERS ((vec_u64){0, 1, 2, 3, 4, 5, 6, 7})
+#elif VEC_BYTES == 32
+#define VEC_NUMBERS ((vec_u64){0, 1, 2, 3})
+#else
+#define VEC_NUMBERS ((vec_u64){0, 1})
+#endif
+/* v of type V, whose 64-bit lanes have changed places with those 1, 2 or 4 away. */
+#define VEC_CROSS(V, v, k) ((V)__builtin_shuffle((vec_u64)(v), VEC_NUMBERS ^ (k)))
+
 static inline vec_u64 vec_mul_halves(vec_u64 a, vec_u64 b)
 {
 #if defined(__AVX512F__)
@@ -232,6 +243,63 @@ static inline int64_t vec_f32_to_f16(uint16_t *to, const float *from, int64_t n)
 	return 0;
 }
 #endif
+
+/*
+ * The greater and the lesser of x and y, y where they are equal; a NaN in either stays. The
+ * instruction gives the second operand if there is a NaN.
+ */
+#if defined(__AVX512F__)
+#define VEC_EXTREME(which, OP)                                                                    \
+	static inline vec_f32 vec_##which##_f32(vec_f32 x, vec_f32 y)                             \
+	{                                                                                         \
+		__mmask16 nan = _mm512_cmp_ps_mask((__m512)x, (__m512)x, _CMP_UNORD_Q);           \
+                                                                                                  \
+		return (vec_f32)_mm512_mask_mov_ps(_mm512_##OP##_ps((__m512)x, (__m512)y), nan,   \
+						   (__m512)x);                                    \
+	}                                                                                         \
+	static inline vec_f64 vec_##which##_f64(vec_f64 x, vec_f64 y)                             \
+	{                                                                                         \
+		__mmask8 nan = _mm512_cmp_pd_mask((__m512d)x, (__m512d)x, _CMP_UNORD_Q);          \
+                                                                                                  \
+		return (vec_f64)_mm512_mask_mov_pd(_mm512_##OP##_pd((__m512d)x, (__m512d)y), nan, \
+						   (__m512d)x);                                   \
+	}
+#elif defined(__AVX2__)
+#define VEC_EXTREME(which, OP)                                                                    \
+	static inline vec_f32 vec_##which##_f32(vec_f32 x, vec_f32 y)                             \
+	{                                                                                         \
+		__m256 nan = _mm256_cmp_ps((__m256)x, (__m256)x, _CMP_UNORD_Q);                   \
+                                                                                                  \
+		return (vec_f32)_mm256_blendv_ps(_mm256_##OP##_ps((__m256)x, (__m256)y),          \
+						 (__m256)x, nan);                                 \
+	}                                                                                         \
+	static inline vec_f64 vec_##which##_f64(vec_f64 x, vec_f64 y)                             \
+	{                                                                                         \
+		__m256d nan = _mm256_cmp_pd((__m256d)x, (__m256d)x, _CMP_UNORD_Q);                \
+                                                                                                  \
+		return (vec_f64)_mm256_blendv_pd(_mm256_##OP##_pd((__m256d)x, (__m256d)y),        \
+						 (__m256d)x, nan);                                \
+	}
+#else
+#define VEC_EXTREME(which, OP)                                                                    \
+	static inline vec_f32 vec_##which##_f32(vec_f32 x, vec_f32 y)                             \
+	{                                                                                         \
+		__m128 nan = _mm_cmpunord_ps((__m128)x, (__m128)x);                               \
+                                                                                                  \
+		return (vec_f32)_mm_blendv_ps(_mm_##OP##_ps((__m128)x, (__m128)y), (__m128)x,     \
+					      nan);                                               \
+	}                                                                                         \
+	static inline vec_f64 vec_##which##_f64(vec_f64 x, vec_f64 y)                             \
+	{                                                                                         \
+		__m128d nan = _mm_cmpunord_pd((__m128d)x, (__m128d)x);                            \
+                                                                                                  \
+		return (vec_f64)_mm_blendv_pd(_mm_##OP##_pd((__m128d)x, (__m128d)y), (__m128d)x,  \
+					      nan);                                               \
+	}
+#endif
+VEC_EXTREME(max, max)
+VEC_EXTREME(min, min)
+#undef VEC_EXTREME
 
 static inline vec_f32 exp_v32(vec_f32 x)
 {
