@@ -5,7 +5,8 @@
  */
 #include "autograd.h"
 
-#include "ops_call.h"
+#include "family/copy.h"
+#include "family/pointwise.h"
 
 static const struct node_type accumulate_type = {.name = "AccumulateGrad", .op = "a leaf"};
 

@@ -2,6 +2,12 @@
 /* Helpers of formulas: second derivatives of activation functions. */
 #include "formulas.h"
 
+#include "family/activation.h"
+#include "family/binary.h"
+#include "family/compare.h"
+#include "family/pointwise.h"
+#include "family/unary.h"
+
 #include <math.h>
 
 static tensor *product(tensor *grad, tensor *grad_output, tensor *slope)

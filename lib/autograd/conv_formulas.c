@@ -2,6 +2,12 @@
 /* Derivatives of convolutions: each by another convolution. */
 #include "formulas.h"
 
+#include "family/conv.h"
+#include "family/copy.h"
+#include "family/pointwise.h"
+#include "family/reduce.h"
+#include "family/view.h"
+
 tensor *conv_input_backward(tensor *grad, tensor_ints input_sizes, tensor *weight,
 			    tensor_ints stride, tensor_ints padding, tensor_ints dilation,
 			    bool transposed, tensor_ints output_padding, int64_t groups)

@@ -2,6 +2,14 @@
 /* Helper of the formula of eigenvalues and eigenvectors. */
 #include "formulas.h"
 
+#include "family/compare.h"
+#include "family/copy.h"
+#include "family/factory.h"
+#include "family/pointwise.h"
+#include "family/product.h"
+#include "family/ternary.h"
+#include "family/view.h"
+
 /* bool [n, n], true on the diagonal */
 static tensor *on_diagonal(tensor *like, int64_t n)
 {

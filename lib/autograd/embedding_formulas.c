@@ -2,6 +2,10 @@
 /* Second derivatives of embeddings. */
 #include "formulas.h"
 
+#include "family/compare.h"
+#include "family/embedding.h"
+#include "family/view.h"
+
 /* Of the table's gradient with respect to the rows it was summed from: those rows of grad, zero
  * for the padding. */
 tensor *embedding_double_backward(tensor *grad, tensor *indices, int64_t padding_idx,

@@ -6,7 +6,7 @@
  */
 #include "task.h"
 
-#include "ops_call.h"
+#include "family/factory.h"
 
 #include <stdlib.h>
 

@@ -2,6 +2,12 @@
 /* Gradients of Fourier transforms between real and complex tensors. */
 #include "formulas.h"
 
+#include "family/copy.h"
+#include "family/fft.h"
+#include "family/index.h"
+#include "family/pointwise.h"
+#include "family/view.h"
+
 /* What was left out had no gradient: zeros, then the transform backward, whose real part counts. */
 tensor *fft_r2c_backward(tensor *grad, tensor_ints sizes, tensor_ints dim, int64_t normalization,
 			 bool onesided)

@@ -7,7 +7,10 @@
 #include "autograd.h"
 
 #include "../kernels/iter.h"
-#include "ops_call.h"
+
+#include "family/copy.h"
+#include "family/reduce.h"
+#include "family/view.h"
 
 static bool same_shape(const tensor *t, const struct output *o)
 {

@@ -2,6 +2,17 @@
 /* Helpers of formulas: numbers, reductions, softmax, lists. Those of views: view_formulas.c. */
 #include "formulas.h"
 
+#include "family/compare.h"
+#include "family/copy.h"
+#include "family/factory.h"
+#include "family/index.h"
+#include "family/linear.h"
+#include "family/pointwise.h"
+#include "family/reduce.h"
+#include "family/ternary.h"
+#include "family/unary.h"
+#include "family/view.h"
+
 int refuse_out(const struct tensor_thread *th, const char *op, const char *name, const tensor *t)
 {
 	if (likely(!th->grad_enabled || !t || !needs_grad(t)))

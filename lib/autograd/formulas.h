@@ -11,7 +11,6 @@
 #include "index_formulas.h"
 
 #include <math.h>
-#include <tensor/ops.h>
 
 #include "pointwise_formulas.h"
 

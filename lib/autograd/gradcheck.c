@@ -6,9 +6,13 @@
  */
 #include "autograd.h"
 
+#include "family/copy.h"
+#include "family/pointwise.h"
+#include "family/reduce.h"
+#include "family/view.h"
+
 #include <math.h>
 #include <stdlib.h>
-#include <tensor/ops.h>
 
 struct check {
 	tensor *(*fn)(tensor *const *inputs, void *ctx);

@@ -10,11 +10,12 @@
  */
 #include "autograd.h"
 
-#include "ops_call.h"
+#include "family/copy.h"
+#include "family/factory.h"
+#include "family/view.h"
 
 #include <pthread.h>
 #include <stdlib.h>
-#include <tensor/ops.h>
 
 struct leaf_meta *meta_new(tensor *t)
 {

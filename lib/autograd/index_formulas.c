@@ -2,6 +2,17 @@
 /* Gradients of reading and writing by index. */
 #include "formulas.h"
 
+#include "family/advanced.h"
+#include "family/compare.h"
+#include "family/copy.h"
+#include "family/factory.h"
+#include "family/index.h"
+#include "family/pointwise.h"
+#include "family/reduce.h"
+#include "family/scatter.h"
+#include "family/ternary.h"
+#include "family/view.h"
+
 /* ---- indexing, masks ---------------------------------------------------------------------- */
 
 tensor *index_put_self_backward(tensor *grad, tensor *at, tensor_ints dims, bool accumulate)

@@ -2,6 +2,15 @@
 /* Gradients of operators that move or repeat elements. */
 #include "formulas.h"
 
+#include "family/factory.h"
+#include "family/index.h"
+#include "family/move.h"
+#include "family/pad.h"
+#include "family/pointwise.h"
+#include "family/reduce.h"
+#include "family/shape.h"
+#include "family/view.h"
+
 tensor *roll_backward(tensor *grad, tensor_ints shifts, tensor_ints dims)
 {
 	int64_t back[TENSOR_MAX_DIMS];

@@ -6,6 +6,15 @@
  */
 #include "formulas.h"
 
+#include "family/batch_norm.h"
+#include "family/copy.h"
+#include "family/norm.h"
+#include "family/pointwise.h"
+#include "family/reduce.h"
+#include "family/ternary.h"
+#include "family/unary.h"
+#include "family/view.h"
+
 tensor *not_again(const char *op)
 {
 	return tensor_fail_null(EOPNOTSUPP, "%s: has no derivative of its own; differentiate the "

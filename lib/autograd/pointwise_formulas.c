@@ -2,6 +2,13 @@
 /* Helpers of formulas: elementwise operators. Those of activation functions: activation_formulas.c. */
 #include "formulas.h"
 
+#include "family/binary.h"
+#include "family/compare.h"
+#include "family/factory.h"
+#include "family/pointwise.h"
+#include "family/ternary.h"
+#include "family/unary.h"
+
 tensor *along(tensor *grad, tensor *slope)
 {
 	return tensor_mul(grad, conjugate(slope));

@@ -2,6 +2,11 @@
 /* Helpers of the derivatives of pooling and sampling. */
 #include "formulas.h"
 
+#include "family/factory.h"
+#include "family/index.h"
+#include "family/sample.h"
+#include "family/view.h"
+
 tensor *only_shape(tensor *like, tensor_ints sizes)
 {
 	if (!like)

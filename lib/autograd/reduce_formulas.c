@@ -2,6 +2,16 @@
 /* Helpers of the formulas of reductions: extremes, products, variances, norms. */
 #include "formulas.h"
 
+#include "family/compare.h"
+#include "family/copy.h"
+#include "family/factory.h"
+#include "family/index.h"
+#include "family/pointwise.h"
+#include "family/reduce.h"
+#include "family/scan.h"
+#include "family/ternary.h"
+#include "family/view.h"
+
 #include <math.h>
 
 static tensor_ints sizes_of(tensor *t)

@@ -7,7 +7,7 @@
  */
 #include "autograd.h"
 
-#include "ops_call.h"
+#include "family/copy.h"
 
 #include <pthread.h>
 #include <stdlib.h>

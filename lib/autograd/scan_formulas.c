@@ -2,6 +2,15 @@
 /* Helpers of the formulas of scans and of what is chosen by position: sort, topk and the like. */
 #include "formulas.h"
 
+#include "family/compare.h"
+#include "family/factory.h"
+#include "family/index.h"
+#include "family/pointwise.h"
+#include "family/reduce.h"
+#include "family/scan.h"
+#include "family/ternary.h"
+#include "family/view.h"
+
 tensor *reversed(tensor *t, int64_t dim)
 {
 	tensor *order;

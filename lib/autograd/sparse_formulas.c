@@ -2,6 +2,8 @@
 /* What derivatives of sparse operators call. See formulas.h. */
 #include "formulas.h"
 
+#include "family/sparse.h"
+
 tensor *sparse_like(tensor *self, tensor *values)
 {
 	tensor_ints size = {self->sizes, self->ndim};

@@ -4,6 +4,12 @@
 
 #include "../kernels/iter.h"
 
+#include "family/copy.h"
+#include "family/factory.h"
+#include "family/index.h"
+#include "family/pointwise.h"
+#include "family/view.h"
+
 /* Copies grad into `part`, a view of whole; returns whole. */
 static tensor *placed(tensor *whole, tensor *part, tensor *grad)
 {

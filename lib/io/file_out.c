@@ -6,6 +6,8 @@
 #include "../ops/front.h"
 #include "file.h"
 
+#include "family/copy.h"
+
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>

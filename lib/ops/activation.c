@@ -2,6 +2,8 @@
 /* Fronts of activation functions with parameters, and of their gradients. */
 #include "pointwise.h"
 
+#include "family/activation.h"
+
 static int with(const struct tensor_op *op, const struct tensor_loops *loops, tensor **out,
 		tensor *self, tensor_scalar a, tensor_scalar b, tensor_scalar c)
 {

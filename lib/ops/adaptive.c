@@ -2,6 +2,9 @@
 /* Adaptive pooling: the output's size is given, windows cover the input evenly. */
 #include "spatial.h"
 
+#include "family/pool.h"
+#include "family/reduce.h"
+
 /* Sizes of the output; those of planes' dimensions are the input's. */
 static int infer(const struct tensor_op *op, const tensor *self, tensor_ints output_size, int n,
 		 int64_t *sizes)

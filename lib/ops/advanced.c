@@ -8,6 +8,14 @@
 #include "../kernels/indexed.h"
 #include "front.h"
 
+#include "family/advanced.h"
+#include "family/compare.h"
+#include "family/copy.h"
+#include "family/index.h"
+#include "family/pointwise.h"
+#include "family/ternary.h"
+#include "family/view.h"
+
 /* ---- _index, _index_put: stacked indices ------------------------------------------------ */
 
 static int check_stacked(const struct tensor_op *op, const tensor *self, const tensor *at,

@@ -6,6 +6,13 @@
 #include "../kernels/pad_kernels.h"
 #include "front.h"
 
+#include "family/copy.h"
+#include "family/factory.h"
+#include "family/index.h"
+#include "family/move.h"
+#include "family/reduce.h"
+#include "family/view.h"
+
 static int triangle(const struct tensor_op *op, tensor **out, tensor *self, int64_t diagonal,
 		    bool upper)
 {

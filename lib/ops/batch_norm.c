@@ -4,7 +4,12 @@
 
 #include "../kernels/batch_norm.h"
 
-#include <tensor/ops.h>
+#include "family/batch_norm.h"
+#include "family/copy.h"
+#include "family/pointwise.h"
+#include "family/reduce.h"
+#include "family/unary.h"
+#include "family/view.h"
 
 #define NUMBER(v) tensor_scalar_float(v)
 

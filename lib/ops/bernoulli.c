@@ -2,6 +2,11 @@
 /* Coin tosses: bernoulli and dropout. */
 #include "random.h"
 
+#include "family/copy.h"
+#include "family/factory.h"
+#include "family/pointwise.h"
+#include "family/random.h"
+
 static int check_probability(const char *op, double p)
 {
 	if (p >= 0 && p <= 1)

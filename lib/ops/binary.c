@@ -5,6 +5,11 @@
  */
 #include "pointwise.h"
 
+#include "family/binary.h"
+#include "family/compare.h"
+#include "family/pointwise.h"
+#include "family/unary.h"
+
 int front_scalar_binary(const struct tensor_op *op, tensor **out, tensor_scalar self,
 			tensor *other)
 {

@@ -6,6 +6,8 @@
  */
 #include "front.h"
 
+#include "family/index.h"
+
 static bool skipped(const tensor *t)
 {
 	return t->ndim == 1 && t->sizes[0] == 0;

@@ -2,6 +2,13 @@
 /* stack and its like, meshgrid, block_diag: cat and expand of tensors that were reshaped first. */
 #include "front.h"
 
+#include "family/factory.h"
+#include "family/index.h"
+#include "family/move.h"
+#include "family/pad.h"
+#include "family/shape.h"
+#include "family/view.h"
+
 #include <stdlib.h>
 
 /* What was made of each tensor of a list; owned. */

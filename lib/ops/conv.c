@@ -5,6 +5,10 @@
  */
 #include "spatial.h"
 
+#include "family/conv.h"
+#include "family/reduce.h"
+#include "family/view.h"
+
 /* Channels of a convolution's input and output as its weight has them. */
 static int64_t in_channels(const tensor *weight, bool transposed, int64_t groups)
 {

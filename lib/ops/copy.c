@@ -2,6 +2,9 @@
 /* Copies: copy_, clone, to and contiguous. Between devices the device's own kernel does it. */
 #include "front.h"
 
+#include "family/copy.h"
+#include "family/factory.h"
+
 /* The functional form: what self would be. */
 static int copied(const struct tensor_op *op, tensor **out, tensor *self, tensor *src)
 {

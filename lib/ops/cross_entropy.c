@@ -5,7 +5,16 @@
  */
 #include "front.h"
 
-#include <tensor/ops.h>
+#include "family/compare.h"
+#include "family/copy.h"
+#include "family/factory.h"
+#include "family/index.h"
+#include "family/loss.h"
+#include "family/pointwise.h"
+#include "family/pointwise_loss.h"
+#include "family/reduce.h"
+#include "family/ternary.h"
+#include "family/view.h"
 
 static int class_dim(const tensor *self)
 {

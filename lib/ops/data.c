@@ -2,6 +2,8 @@
 /* Numbers in and out of a tensor: from and to the caller's memory, and single elements. */
 #include "front.h"
 
+#include "family/copy.h"
+
 TENSOR_EXPORT tensor *tensor_from_data(const void *data, tensor_ints size, tensor_options options)
 {
 	tensor *t = tensor_new_opt(options, size.data, (int)size.len);

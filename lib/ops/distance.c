@@ -4,8 +4,15 @@
 
 #include "../kernels/distance.h"
 
+#include "family/copy.h"
+#include "family/distance.h"
+#include "family/pointwise.h"
+#include "family/reduce.h"
+#include "family/stat.h"
+#include "family/ternary.h"
+#include "family/view.h"
+
 #include <math.h>
-#include <tensor/ops.h>
 
 static int check_p(const char *op, double p)
 {

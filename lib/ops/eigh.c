@@ -4,6 +4,8 @@
 
 #include "../kernels/eigh.h"
 
+#include "family/eigh.h"
+
 #include <tensor/autograd.h>
 
 static int check_matrices(const struct tensor_op *op, const tensor *a, const char *uplo)

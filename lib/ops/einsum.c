@@ -6,7 +6,10 @@
  */
 #include "front.h"
 
-#include <tensor/ops.h>
+#include "family/pointwise.h"
+#include "family/product.h"
+#include "family/reduce.h"
+#include "family/view.h"
 
 #define LETTERS	 52
 #define LABELS	 (LETTERS + TENSOR_MAX_DIMS) /* ... and the dimensions of "..." from the last */

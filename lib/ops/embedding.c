@@ -4,6 +4,8 @@
 
 #include "../kernels/embedding.h"
 
+#include "family/embedding.h"
+
 static int check_indices(const struct tensor_op *op, const char *name, const tensor *t, int ndim)
 {
 	if (t->dtype != TENSOR_I64 && t->dtype != TENSOR_I32)

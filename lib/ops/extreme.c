@@ -2,6 +2,9 @@
 /* Fronts of the greatest and the least: max, min, amax, amin, aminmax, argmax, argmin. */
 #include "reduce.h"
 
+#include "family/binary.h"
+#include "family/reduce.h"
+
 static int check_ordered(const struct tensor_op *op, const tensor *self)
 {
 	if (likely(!dtype_is_complex(self->dtype)))

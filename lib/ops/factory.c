@@ -2,6 +2,10 @@
 /* Factories: tensors from nothing but sizes and options. */
 #include "front.h"
 
+#include "family/copy.h"
+#include "family/factory.h"
+#include "family/ranges.h"
+
 #include <math.h>
 
 tensor *factory_empty(tensor_ints size, tensor_options options)

@@ -5,7 +5,15 @@
  */
 #include "quantized.h"
 
-#include <tensor/ops.h>
+#include "family/binary.h"
+#include "family/compare.h"
+#include "family/copy.h"
+#include "family/factory.h"
+#include "family/pointwise.h"
+#include "family/quantized.h"
+#include "family/ternary.h"
+#include "family/unary.h"
+#include "family/view.h"
 
 static int check_range(const char *op, const tensor *self, int64_t quant_min, int64_t quant_max)
 {

@@ -7,8 +7,13 @@
 
 #include "../kernels/fft.h"
 
+#include "family/copy.h"
+#include "family/factory.h"
+#include "family/fft.h"
+#include "family/index.h"
+#include "family/view.h"
+
 #include <math.h>
-#include <tensor/ops.h>
 
 static enum tensor_dtype complex_of(enum tensor_dtype real)
 {

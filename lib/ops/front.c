@@ -4,6 +4,8 @@
 
 #include "../storage/devices.h"
 
+#include "family/copy.h"
+
 #define DEVICE_STR(t) device_name((t)->device, (char[32]){0}, 32)
 
 int front_same_device(const char *op, const tensor *a, const tensor *b)

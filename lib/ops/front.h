@@ -10,8 +10,6 @@
 #include "../dispatch/dispatch.h"
 #include "../kernels/kernels.h"
 
-#include "ops_fronts.h"
-
 /*
  * The output between front_begin() and front_end(). A kernel writes to `t`, which is a temporary
  * when the caller's tensor has another dtype or overlaps an input in another way than element

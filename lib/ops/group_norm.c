@@ -2,6 +2,8 @@
 /* Fronts of group_norm and its gradient; group_norm. */
 #include "norm.h"
 
+#include "family/norm.h"
+
 static int check_groups(const struct tensor_op *op, const tensor *input, int64_t n, int64_t c,
 			int64_t inner, int64_t group)
 {

@@ -6,6 +6,9 @@
  */
 #include "indexing.h"
 
+#include "family/index.h"
+#include "family/pointwise.h"
+
 tensor *at_least_1d(const tensor *t)
 {
 	const int64_t one = 1;

@@ -2,6 +2,8 @@
 /* Fronts of matrix products: shapes and dtypes are checked, the backend's mm computes. */
 #include "front.h"
 
+#include "family/linear.h"
+
 static int check_matrix(const struct tensor_op *op, const char *name, const tensor *t)
 {
 	if (likely(t->ndim == 2))

@@ -2,6 +2,8 @@
 /* Losses over classes: the front of nll_loss and its gradient. Kernels see the halves as f32. */
 #include "norm.h"
 
+#include "family/loss.h"
+
 static int check_weight(const struct tensor_op *op, const tensor *self, const tensor *weight)
 {
 	int64_t classes = self->sizes[self->ndim - 1];

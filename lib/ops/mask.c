@@ -6,6 +6,12 @@
 #include "../kernels/index_kernels.h"
 #include "front.h"
 
+#include "family/advanced.h"
+#include "family/factory.h"
+#include "family/index.h"
+#include "family/scatter.h"
+#include "family/view.h"
+
 /* A result that the kernel made, for the functional form or for the caller's tensor. */
 static int deliver(const struct tensor_op *op, tensor **out, tensor *made,
 		   const tensor *const *inputs, int n)

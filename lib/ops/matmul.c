@@ -2,7 +2,10 @@
 /* matmul, linear and their relatives: products of any rank, made of mm, bmm, mv and dot. */
 #include "front.h"
 
-#include <tensor/ops.h>
+#include "family/linear.h"
+#include "family/pointwise.h"
+#include "family/product.h"
+#include "family/view.h"
 
 /* ---- matmul -------------------------------------------------------------------------- */
 

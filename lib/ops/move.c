@@ -5,6 +5,10 @@
  */
 #include "front.h"
 
+#include "family/copy.h"
+#include "family/move.h"
+#include "family/pad.h"
+
 /* t from position `from` of dimension d on, n positions. */
 static void window(struct tensor *t, int d, int64_t from, int64_t n)
 {

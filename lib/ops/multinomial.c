@@ -2,6 +2,9 @@
 /* multinomial: rows of weights in, rows of positions out. */
 #include "random.h"
 
+#include "family/random.h"
+#include "family/view.h"
+
 static int check(const struct tensor_op *op, const tensor *self, int64_t k, bool replacement)
 {
 	const char *name = op->schema.name;

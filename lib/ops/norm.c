@@ -2,8 +2,13 @@
 /* Fronts of layer_norm and its gradient; layer_norm and rms_norm. */
 #include "norm.h"
 
+#include "family/copy.h"
+#include "family/norm.h"
+#include "family/pointwise.h"
+#include "family/reduce.h"
+#include "family/unary.h"
+
 #include <math.h>
-#include <tensor/ops.h>
 
 /* ---- layer_norm ---------------------------------------------------------------------- */
 

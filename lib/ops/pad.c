@@ -3,6 +3,10 @@
 #include "../kernels/pad_kernels.h"
 #include "front.h"
 
+#include "family/copy.h"
+#include "family/index.h"
+#include "family/pad.h"
+
 /* Sizes after padding the last n dimensions; 0, or -1 with the error set. */
 static int padded_sizes(const struct tensor_op *op, const tensor *self, tensor_ints padding, int n,
 			bool reflect, struct pad_params *params, int64_t *sizes)

@@ -5,6 +5,9 @@
  */
 #include "pointwise.h"
 
+#include "family/copy.h"
+#include "family/pointwise.h"
+
 /* An operand: a tensor, or one number of the common dtype, if a half as f32, in `value`. */
 struct operand {
 	const tensor *t;

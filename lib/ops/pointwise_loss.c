@@ -5,7 +5,15 @@
  */
 #include "front.h"
 
-#include <tensor/ops.h>
+#include "family/activation.h"
+#include "family/compare.h"
+#include "family/copy.h"
+#include "family/factory.h"
+#include "family/pointwise.h"
+#include "family/pointwise_loss.h"
+#include "family/reduce.h"
+#include "family/ternary.h"
+#include "family/unary.h"
 
 #define NUMBER(v) tensor_scalar_float(v)
 

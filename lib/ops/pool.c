@@ -2,6 +2,9 @@
 /* Pooling with windows of one size: fronts, and the forms for fewer dimensions made of them. */
 #include "spatial.h"
 
+#include "family/pool.h"
+#include "family/view.h"
+
 /* ---- shapes -------------------------------------------------------------------------------- */
 
 /* Only the batch may be empty. */

@@ -8,6 +8,8 @@
 
 #include "../storage/devices.h"
 
+#include "family/copy.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

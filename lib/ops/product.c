@@ -5,6 +5,8 @@
  */
 #include "front.h"
 
+#include "family/product.h"
+
 static int check_rank(const struct tensor_op *op, const char *name, const tensor *t, int ndim)
 {
 	static const char *const words[] = {"", "a vector", "a matrix", "a batch of matrices"};

@@ -2,6 +2,9 @@
 /* Quantised tensors: quantising, dequantising, and the questions one can ask of them. */
 #include "quantized.h"
 
+#include "family/copy.h"
+#include "family/quantized.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -5,6 +5,10 @@
  */
 #include "quantized.h"
 
+#include "family/pointwise.h"
+#include "family/quantized.h"
+#include "family/ternary.h"
+
 /* ---- products ------------------------------------------------------------------------------------ */
 
 struct weights {

@@ -5,6 +5,10 @@
  */
 #include "random.h"
 
+#include "family/factory.h"
+#include "family/pointwise.h"
+#include "family/random.h"
+
 #include <math.h>
 
 static bool is_wide(enum tensor_dtype dtype)

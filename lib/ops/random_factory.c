@@ -2,6 +2,9 @@
 /* Random tensors from nothing but sizes and options. */
 #include "random.h"
 
+#include "family/factory.h"
+#include "family/random.h"
+
 static tensor_options with_dtype(tensor_options options, enum tensor_dtype dtype)
 {
 	if (!options.dtype)

@@ -5,6 +5,12 @@
  */
 #include "front.h"
 
+#include "family/binary.h"
+#include "family/copy.h"
+#include "family/factory.h"
+#include "family/ranges.h"
+#include "family/view.h"
+
 /* ---- linspace, logspace ----------------------------------------------------------------- */
 
 static uint8_t space_dtype(tensor_scalar start, tensor_scalar end)

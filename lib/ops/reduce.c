@@ -2,6 +2,9 @@
 /* Fronts of reductions: sum, mean, prod and their like, any and all; what all reductions share. */
 #include "reduce.h"
 
+#include "family/binary.h"
+#include "family/reduce.h"
+
 int dims_mask(const struct tensor_op *op, const tensor *self, tensor_ints dim, uint32_t *mask)
 {
 	*mask = 0;

@@ -6,6 +6,9 @@
  */
 #include "indexing.h"
 
+#include "family/copy.h"
+#include "family/scatter.h"
+
 #include <math.h>
 
 enum reduction { REDUCE_SUM, REDUCE_PROD, REDUCE_MEAN, REDUCE_MAX, REDUCE_MIN, REDUCE_UNKNOWN };

@@ -5,6 +5,11 @@
  */
 #include "front.h"
 
+#include "family/copy.h"
+#include "family/pointwise.h"
+#include "family/reinterpret.h"
+#include "family/view.h"
+
 /* A view whose elements are of another dtype; offset counts those. Owned. */
 static tensor *view_of_dtype(tensor *self, enum tensor_dtype dtype, const int64_t *sizes,
 			     const int64_t *strides, int ndim, int64_t offset)

@@ -2,6 +2,8 @@
 /* Fronts of im2col and col2im, and of sampling at the places of a grid. */
 #include "spatial.h"
 
+#include "family/sample.h"
+
 /* ---- columns ------------------------------------------------------------------------------- */
 
 static int get_params(const struct tensor_op *op, tensor_ints kernel, tensor_ints dilation,

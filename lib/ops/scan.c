@@ -2,6 +2,8 @@
 /* Fronts of scans: cumsum, cumprod, logcumsumexp, cummax, cummin. */
 #include "reduce.h"
 
+#include "family/scan.h"
+
 /* A 0-d tensor is a line of one element. */
 static tensor *as_line(tensor *line, const tensor *t)
 {

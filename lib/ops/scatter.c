@@ -5,6 +5,9 @@
  */
 #include "indexing.h"
 
+#include "family/copy.h"
+#include "family/scatter.h"
+
 /* ---- scatter ---------------------------------------------------------------------------- */
 
 static int call_scatter_kernel(tensor_kernel fn, tensor *out, int d, const tensor *index,

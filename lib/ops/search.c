@@ -4,6 +4,8 @@
 
 #include "../kernels/search.h"
 
+#include "family/search.h"
+
 static int check_shapes(const struct tensor_op *op, const tensor *sequence, const tensor *values,
 			const tensor *sorter)
 {

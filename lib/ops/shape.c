@@ -2,6 +2,9 @@
 /* Views that are made of other views: other names, several dimensions at once, like another. */
 #include "front.h"
 
+#include "family/shape.h"
+#include "family/view.h"
+
 /* ---- as wide as ... ------------------------------------------------------------------------- */
 
 tensor *composite_view_as(tensor *self, tensor *other)

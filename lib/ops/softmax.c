@@ -4,6 +4,9 @@
 
 #include "../kernels/softmax.h"
 
+#include "family/loss.h"
+#include "family/softmax.h"
+
 /* A 0-d tensor is a line of one element. */
 static const tensor *as_line(tensor *line, const tensor *t)
 {

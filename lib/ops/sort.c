@@ -2,6 +2,8 @@
 /* Fronts of order along a dimension: sort, topk, and one element of a line by its rank. */
 #include "reduce.h"
 
+#include "family/sort.h"
+
 #include <math.h>
 
 /* A 0-d tensor is a line of one element. */

@@ -2,6 +2,9 @@
 /* Sparse tensors: made from their parts, and asked for them. */
 #include "sparse.h"
 
+#include "family/copy.h"
+#include "family/sparse.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -10,8 +10,6 @@
 
 #include "../kernels/sparse.h"
 
-#include <tensor/ops.h>
-
 struct sparse {
 	struct tensor_extension ext;
 	int sparse_dim; /* the dimensions that have indices; values have the others (COO) */

@@ -2,6 +2,10 @@
 /* Sparse tensors: from and to strided ones, COO from and to CSR, coalescing. */
 #include "sparse.h"
 
+#include "family/copy.h"
+#include "family/factory.h"
+#include "family/sparse.h"
+
 static size_t block_bytes(const tensor *values)
 {
 	size_t bytes = itemsize(values);

@@ -5,6 +5,12 @@
  */
 #include "sparse.h"
 
+#include "family/index.h"
+#include "family/pointwise.h"
+#include "family/reduce.h"
+#include "family/sparse.h"
+#include "family/view.h"
+
 /* Same places in the same order? */
 static bool same_pattern(const tensor *a, const tensor *b)
 {

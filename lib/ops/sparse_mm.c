@@ -5,6 +5,11 @@
  */
 #include "sparse.h"
 
+#include "family/copy.h"
+#include "family/linear.h"
+#include "family/sparse.h"
+#include "family/view.h"
+
 static int check_shapes(const struct tensor_op *op, const tensor *a, const tensor *b)
 {
 	if (a->ndim != 2 || b->ndim != 2 || a->sizes[1] != b->sizes[0])

@@ -2,6 +2,9 @@
 /* Cutting a tensor into views along a dimension. All return the number of parts. */
 #include "front.h"
 
+#include "family/shape.h"
+#include "family/view.h"
+
 /* Parts of these lengths, one after the other. */
 struct cuts {
 	const char *op;

@@ -2,6 +2,8 @@
 /* Fronts of variances, norms and logsumexp. */
 #include "reduce.h"
 
+#include "family/stat.h"
+
 #include <math.h>
 
 /* ---- variance -------------------------------------------------------------------------- */

@@ -5,6 +5,10 @@
  */
 #include "front.h"
 
+#include "family/advanced.h"
+#include "family/copy.h"
+#include "family/view.h"
+
 #include <tensor/index.h>
 
 struct subscript {

@@ -2,7 +2,12 @@
 /* Products along chosen dimensions: tensordot, inner, kron, cross, and chains of matrices. */
 #include "front.h"
 
-#include <tensor/ops.h>
+#include "family/index.h"
+#include "family/linear.h"
+#include "family/pointwise.h"
+#include "family/product.h"
+#include "family/reduce.h"
+#include "family/view.h"
 
 /* ---- tensordot ----------------------------------------------------------------------- */
 

@@ -5,6 +5,10 @@
  */
 #include "pointwise.h"
 
+#include "family/copy.h"
+#include "family/ternary.h"
+#include "family/unary.h"
+
 #include <float.h>
 #include <math.h>
 

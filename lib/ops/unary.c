@@ -2,6 +2,8 @@
 /* Fronts of elementwise operators of one tensor whose dtype or loop is not that of the rule. */
 #include "pointwise.h"
 
+#include "family/unary.h"
+
 #include <math.h>
 
 static int computed_in(const struct tensor_op *op, tensor **out, tensor *self,

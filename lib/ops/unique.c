@@ -7,6 +7,10 @@
 
 #include "../kernels/search.h"
 
+#include "family/copy.h"
+#include "family/search.h"
+#include "family/view.h"
+
 struct unique {
 	tensor *rows, *wide; /* [n, k], contiguous; what is compared */
 	tensor *order, *starts; /* i64 [n]; order NULL: as they are */

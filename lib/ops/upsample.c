@@ -5,6 +5,8 @@
  */
 #include "spatial.h"
 
+#include "family/upsample.h"
+
 /* The scale of dimension i of n is the i-th argument; the output's sizes follow those of planes. */
 static int infer(const struct tensor_op *op, const char *name, int64_t batch, int64_t channels,
 		 tensor_ints output_size, int n, int64_t *sizes)

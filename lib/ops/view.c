@@ -2,6 +2,9 @@
 /* Views: other sizes, strides and offsets over the same storage. No data is touched. */
 #include "front.h"
 
+#include "family/copy.h"
+#include "family/view.h"
+
 tensor *view_alias(tensor *self)
 {
 	return tensor_new_view(self, self->sizes, self->strides, self->ndim, self->offset);

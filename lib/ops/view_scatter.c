@@ -5,6 +5,9 @@
  */
 #include "front.h"
 
+#include "family/scatter.h"
+#include "family/view.h"
+
 /* The result with a copy of self in it. */
 static int begin(const struct tensor_op *op, struct front_out *o, tensor *given, tensor *self,
 		 const tensor *src)

@@ -36,6 +36,8 @@ import sys
 
 import yaml
 
+from api import symbols
+
 NOTE = '/* Generated from lib/autograd/derivatives/. */\n'
 
 QUERIES = {  # notation in a formula -> (C type of the field, what fills it)
@@ -421,9 +423,8 @@ def check_complete(heads, entries, plain):
 
 
 def nodes(entries, plain, heads):
-    """The C file of one family."""
-    out = [NOTE, '#include "../lib/autograd/formulas.h"\n#include "ops_call.h"\n\n']
-    rows, taken = [], set()
+    """The C file of one family, without its includes."""
+    out, rows, taken = [], [], set()
     for entry in entries:
         forms = heads[entry['name']]
         d = Derivative(entry, forms)
@@ -452,6 +453,13 @@ def nodes(entries, plain, heads):
     return ''.join(out)
 
 
+def with_includes(text, homes):
+    """homes: {symbol: family whose header declares it}"""
+    used = sorted({homes[name] for name in re.findall(r'\b\w+', text) if name in homes})
+    return ''.join([NOTE, '#include "../lib/autograd/formulas.h"\n\n'] +
+                   [f'#include "family/{family}.h"\n' for family in used] + ['\n', text])
+
+
 def generate(ops, paths):
     """(file name, text) of every family."""
     families, heads = {}, {}
@@ -465,5 +473,6 @@ def generate(ops, paths):
         heads.setdefault(op.entry['func'].split('(')[0], []).append(op)
     check_complete(heads, [e for entries, _ in families.values() for e in entries],
                    [n for _, plain in families.values() for n in plain])
-    return [(f'autograd_{family}.c', nodes(entries, plain, heads))
+    homes = {name: op.family for op in ops for name in symbols(op)}
+    return [(f'autograd_{family}.c', with_includes(nodes(entries, plain, heads), homes))
             for family, (entries, plain) in families.items()]

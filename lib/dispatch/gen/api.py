@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-only OR MIT
-"""Writes the public functions (tensor/ops.h, ops_api.c) and the inline calls that dispatch."""
+"""Writes the public functions (tensor/ops.h, ops_api_F.c) and each family's header for the library."""
 import textwrap
 
 NOTE = '/* Generated from lib/dispatch/ops/. */\n'
@@ -48,24 +48,41 @@ def loop_names(ops):
     return sorted(names | {n for op in ops for n in op.entry.get('also', [])})
 
 
-def call_header(ops):
-    out = [NOTE, '#ifndef OPS_CALL_H\n#define OPS_CALL_H\n\n',
-           '#include "../lib/dispatch/dispatch.h"\n\n']
+def symbols(op):
+    """What a family's header declares for an operator."""
+    return {f'tensor_{op.c_name}', f'tensor_{op.c_name_full}', f'op_{op.id}', f'fn_{op.id}',
+            f'call_{op.id}'}
+
+
+def inline_call(op):
+    """The call that dispatches, for use inside the library."""
+    names = ', '.join([n for _, n, _ in op.c_args()] + [n for _, n in op.c_results()])
+    missing = f'dispatch_missing(&op_{op.id}, keys)'
+    if not op.multi:
+        missing = f'((void){missing}, (tensor *)NULL)'
+    return (f'extern struct tensor_op op_{op.id};\n'
+            f'typedef {op.ctype}(*fn_{op.id})({op.params()});\n'
+            f'static inline {op.ctype}call_{op.id}({op.params()})\n{{\n'
+            f'\tuint32_t keys = {key_union(op)};\n'
+            f'\tuint32_t ks = dispatch_keys(thread(), op_{op.id}.mask, keys);\n\n'
+            f'\tif (unlikely(!ks))\n\t\treturn {missing};\n'
+            f'\treturn ((fn_{op.id})op_{op.id}.call[top_key(ks)])({names});\n}}\n\n')
+
+
+def family_header(family, ops, written):
+    """What the library's own files see of a family. written: prototypes of functions that are
+    written by hand."""
+    guard = f'FAMILY_{family.upper()}_H'
+    out = [NOTE, f'#ifndef {guard}\n#define {guard}\n\n',
+           '#include "../../lib/dispatch/dispatch.h"\n\n']
     for op in ops:
-        names = ', '.join([n for _, n, _ in op.c_args()] + [n for _, n in op.c_results()])
-        out.append(f'extern struct tensor_op op_{op.id};\n')
-        out.append(f'typedef {op.ctype}(*fn_{op.id})({op.params()});\n')
-        out.append(f'static inline {op.ctype}call_{op.id}({op.params()})\n{{\n')
-        out.append(f'\tuint32_t keys = {key_union(op)};\n')
-        out.append(f'\tuint32_t ks = dispatch_keys(thread(), op_{op.id}.mask, keys);\n\n')
-        missing = f'dispatch_missing(&op_{op.id}, keys)'
-        if not op.multi:
-            missing = f'((void){missing}, (tensor *)NULL)'
-        out.append(f'\tif (unlikely(!ks))\n\t\treturn {missing};\n')
-        out.append(f'\treturn ((fn_{op.id})op_{op.id}.call[top_key(ks)])({names});\n}}\n\n')
-    for loop in loop_names(ops):
-        out.append(f'extern struct tensor_loops loops_{loop};\n')
-    out.append('#endif\n')
+        out.append(f'{op.ctype}tensor_{op.c_name}({op.params(hide=True)});\n')
+        if op.hidden:
+            out.append(f'{op.ctype}tensor_{op.c_name_full}({op.params()});\n')
+        out.append(inline_call(op))
+    out += [f'extern struct tensor_loops loops_{loop};\n' for loop in loop_names(ops)]
+    out += [f'{line};\n' for line in written]
+    out.append('\n#endif\n')
     return ''.join(out)
 
 
@@ -83,8 +100,8 @@ def null_checks(op):
     return ''.join(res)
 
 
-def public_source(ops):
-    out = [NOTE, '#include "ops_call.h"\n\n#include <tensor/ops.h>\n\n']
+def public_source(family, ops):
+    out = [NOTE, f'#include "family/{family}.h"\n\n']
     for op in ops:
         names = [n for _, n, _ in op.c_args()] + [n for _, n in op.c_results()]
         call = f'call_{op.id}({", ".join(names)})'

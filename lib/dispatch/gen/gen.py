@@ -40,14 +40,13 @@ def main():
     ops_dir, derivatives_dir, out = sys.argv[1:4]
     ops = schema.load(glob.glob(f'{ops_dir}/*.yaml'))
     write(f'{out}/include/tensor/ops.h', api.public_header(ops))
-    write(f'{out}/ops_call.h', api.call_header(ops))
-    write(f'{out}/ops_fronts.h', tables.fronts_header(ops))
     write(f'{out}/examples.c', examples.source(ops, examples.folder()))
     write(f'{out}/ops_registry.c', tables.registry(ops))
     for family in sorted({op.family for op in ops}):
         own = [op for op in ops if op.family == family]
-        write(f'{out}/ops_api_{family}.c', api.public_source(own))
-        write(f'{out}/ops_tables_{family}.c', tables.source(own))
+        write(f'{out}/family/{family}.h', api.family_header(family, own, tables.prototypes(own)))
+        write(f'{out}/ops_api_{family}.c', api.public_source(family, own))
+        write(f'{out}/ops_tables_{family}.c', tables.source(family, own))
     for name, text in derivatives.generate(ops, glob.glob(f'{derivatives_dir}/*.yaml')):
         write(f'{out}/{name}', text)
     with open(f'{out}/stamp', 'w'):

@@ -22,16 +22,14 @@ def by_key(op):
     return [(key, kind, name) for key, name in op.dispatch.items() if name != 'same']
 
 
-def fronts_header(ops):
-    out = [NOTE, '#ifndef OPS_FRONTS_H\n#define OPS_FRONTS_H\n\n#include "ops_call.h"\n\n']
+def prototypes(ops):
+    """Of the fronts, views, factories and composites that are written by hand."""
     protos = set()
     for op in ops:
         if op.kind in ('front', 'composite') or op.variant == 'function':
             own = [(None, op.kind, op.impl)] if op.impl else []
             protos |= {proto(op, kind, impl) for _, kind, impl in own + by_key(op)}
-    out += [f'{line};\n' for line in sorted(protos)]
-    out.append('#endif\n')
-    return ''.join(out)
+    return sorted(protos)
 
 
 def thunk(op, prefix, impl):
@@ -190,10 +188,11 @@ def row(op):
 
 def registry(ops):
     """What finds operators and loops by name: sorted, for binary search."""
-    out = [NOTE, '#include "ops_call.h"\n\n']
+    out = [NOTE, '#include "../lib/dispatch/dispatch.h"\n\n']
     loops = loop_names(ops)
     for loop in loops:
         out.append(f'struct tensor_loops loops_{loop} = {{.name = "{loop}"}};\n')
+    out += [f'extern struct tensor_op op_{op.id};\n' for op in ops]
     out.append('\nstruct tensor_op *const tensor_ops[] = {\n')
     out += [f'\t&op_{op.id},\n' for op in sorted(ops, key=lambda o: o.name)]
     out.append('};\nconst int tensor_ops_count = ARRAY_SIZE(tensor_ops);\n\n')
@@ -216,9 +215,9 @@ def filled(op):
     return res
 
 
-def source(ops):
+def source(family, ops):
     """The rows of one family."""
-    out = [NOTE, '#include "ops_fronts.h"\n#include "../lib/dispatch/boxed.h"\n\n']
+    out = [NOTE, f'#include "family/{family}.h"\n#include "../lib/dispatch/boxed.h"\n\n']
     for op in ops:
         if op.kind == 'front':
             out.append(thunk(op, 'dense', op.impl))

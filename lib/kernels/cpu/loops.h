@@ -12,7 +12,6 @@
 
 #include <math.h>
 
-
 /* A parameter of the call, as a number of the loop's type. */
 #define PARAM(which)	  (((const struct pointwise_params *)params)->which)
 #define PARAM_F(T, which) ((T)CMPLX(scalar_double(PARAM(which)), scalar_imag(PARAM(which))))
