@@ -18,6 +18,8 @@ import golden
 import onnx_proto
 from onnx_proto import Foreign
 from onnx_ops import ADAPTERS, Missing, NotHere, Ops
+import onnx_layers  # noqa: F401  registers its adapters
+import onnx_shapes  # noqa: F401
 
 DATA = '/usr/share/libonnx-testdata/data'
 RTOL, ATOL = 1e-3, 1e-7
