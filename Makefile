@@ -25,7 +25,7 @@ say  = $(if $(V),,@printf '  %-7s %s\n' '$(1)' '$(2)')
 .DELETE_ON_ERROR:
 .SUFFIXES:
 
-include $(wildcard lib/lib.mk lib/kernels/cuda/cuda.mk kmod/kmod.mk tools/tools.mk tests/tests.mk \
+include $(wildcard lib/lib.mk lib/kernels/cuda/cuda.mk lib/kernels/onednn/onednn.mk kmod/kmod.mk tools/tools.mk tests/tests.mk \
 	tests/conformance/conformance.mk tests/vm/vm.mk bench/bench.mk examples/examples.mk tests/static/static.mk packaging/*.mk)
 
 .PHONY: all clean

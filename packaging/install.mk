@@ -22,7 +22,7 @@ into = $(foreach f,$(2),$(1):$(f):$(3)/$(notdir $(f)))
 tree = $(foreach f,$(2),$(1):$(f):$(3)/$(f))
 
 INSTALL_lib = 0755:$(LIB_SO):$(LIBDIR)/libtensor.so.$(VERSION) \
-	$(call into,0755,$(wildcard $(B)/libtensor_cuda.so.$(SOVERSION)),$(LIBDIR))
+	$(call into,0755,$(wildcard $(foreach p,cuda onednn,$(B)/libtensor_$(p).so.$(SOVERSION))),$(LIBDIR))
 INSTALL_dev = $(call into,0644,$(wildcard include/tensor/*.h) $(GEN)/include/tensor/ops.h,$(INCLUDEDIR)/tensor) \
 	$(call into,0644,$(wildcard include/uapi/linux/*.h),$(INCLUDEDIR)/linux) \
 	$(call into,0644,$(FILLED)/tensor.pc,$(LIBDIR)/pkgconfig) \

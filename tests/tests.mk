@@ -23,7 +23,7 @@ test:
 # The operators' fuzzer runs a small part of its cases here (tests/fuzz/fuzz.mk), the reference its examples.
 UNIT_RUN = $(UNIT_SRC:tests/unit/%.c=$(1)/tests/%) $(1)/tests/fuzz-ops $(1)/tests/reference
 
-unit: $(UNIT_BIN) $(B)/tests/fuzz-ops $(B)/tests/reference $(TENSORSTAT)
+unit: $(UNIT_BIN) $(B)/tests/fuzz-ops $(B)/tests/reference $(TENSORSTAT) $(ONEDNN_SO)
 test-unit: unit
 	$(Q)tests/run-unit $(B) unit $(call UNIT_RUN,$(B))
 

@@ -147,6 +147,15 @@ tensor *sparse_like(tensor *self, tensor *values);
 /* Of to_dense: sparse where self is. */
 tensor *to_dense_backward(tensor *grad, tensor *self);
 
+/* blocked_formulas.c. A dense copy of a blocked tensor; others, and NULL, as they are. */
+tensor *to_strided(tensor *t);
+tensor *blocked_linear_input(tensor *grad, tensor *weight);
+tensor *blocked_linear_weight(tensor *grad, tensor *self);
+tensor *blocked_linear_bias(tensor *grad);
+tensor *blocked_max_pool_backward(tensor *grad, tensor *self, tensor_ints kernel_size,
+				  tensor_ints stride, tensor_ints padding, tensor_ints dilation,
+				  bool ceil_mode, int spatial);
+
 /* For the generated out= functions. */
 int refuse_out(const struct tensor_thread *th, const char *op, const char *name, const tensor *t);
 

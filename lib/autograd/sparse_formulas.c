@@ -16,7 +16,7 @@ tensor *sparse_like(tensor *self, tensor *values)
 
 tensor *to_dense_backward(tensor *grad, tensor *self)
 {
-	if (self->layout == TENSOR_STRIDED)
+	if (self->layout == TENSOR_STRIDED || self->layout == TENSOR_BLOCKED)
 		return grad;
 	/* Places that occur twice would count twice. */
 	return tensor_sparse_mask(grad, tensor_coalesce(self));

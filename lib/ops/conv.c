@@ -3,6 +3,7 @@
  * Convolutions: shapes are checked here. The backend has three kernels, each the others' gradient;
  * a transposed convolution is the gradient of one by its input.
  */
+#include "blocked.h"
 #include "spatial.h"
 
 #include "family/conv.h"
@@ -120,6 +121,20 @@ static int infer(const struct tensor_op *op, const tensor *input, const tensor *
 	return 0;
 }
 
+int convolution_infer(const struct tensor_op *op, const tensor *input, const tensor *weight,
+		      const tensor *bias, tensor_ints stride, tensor_ints padding,
+		      tensor_ints dilation, bool transposed, tensor_ints output_padding,
+		      int64_t groups, struct conv_params *p, int64_t *sizes)
+{
+	int64_t extra[SPATIAL];
+
+	if (check_tensors(op, input, weight, bias, transposed, groups) < 0 ||
+	    get_params(op, input->ndim - 2, stride, padding, dilation, output_padding, groups, p,
+		       extra) < 0)
+		return error_code();
+	return infer(op, input, weight, p, transposed, extra, sizes);
+}
+
 /* One of the kernels on tensors of any strides. result is dense; a, b and bias are borrowed. */
 static int run(const struct tensor_op *op, const struct tensor_loops *loops, tensor *result,
 	       tensor *a, tensor *b, tensor *bias, const struct conv_params *p)
@@ -142,15 +157,16 @@ int front_convolution(const struct tensor_op *op, tensor **out, tensor *input, t
 		      bool transposed, tensor_ints output_padding, int64_t groups)
 {
 	const tensor *inputs[] = {input, weight, bias};
-	int64_t sizes[TENSOR_MAX_DIMS], extra[SPATIAL];
+	int64_t sizes[TENSOR_MAX_DIMS];
 	struct conv_params p;
 	struct front_out o;
 
-	if (check_tensors(op, input, weight, bias, transposed, groups) < 0 ||
-	    get_params(op, input->ndim - 2, stride, padding, dilation, output_padding, groups, &p,
-		       extra) < 0 ||
-	    infer(op, input, weight, &p, transposed, extra, sizes) < 0 ||
-	    front_begin_dense(op, &o, *out, input->dtype, sizes, input->ndim, inputs,
+	if (convolution_infer(op, input, weight, bias, stride, padding, dilation, transposed,
+			      output_padding, groups, &p, sizes) < 0)
+		return error_code();
+	if (is_blocked(input) || is_blocked(weight) || (bias && is_blocked(bias)))
+		return blocked_convolution(op, out, input, weight, bias, sizes, &p, transposed);
+	if (front_begin_dense(op, &o, *out, input->dtype, sizes, input->ndim, inputs,
 			      bias ? 3 : 2) < 0)
 		return error_code();
 	return front_end(op, &o, out,
@@ -210,15 +226,13 @@ int front_convolution_backward(const struct tensor_op *op, tensor **grad_input,
 			       uint64_t output_mask)
 {
 	const struct tensor_loops *data = transposed ? &loops_convolution : &loops_convolution_input;
-	int64_t sizes[TENSOR_MAX_DIMS], extra[SPATIAL];
+	int64_t sizes[TENSOR_MAX_DIMS];
 	tensor *grad = grad_output;
 	struct conv_params p;
 	int err;
 
-	if (check_tensors(op, input, weight, NULL, transposed, groups) < 0 ||
-	    get_params(op, input->ndim - 2, stride, padding, dilation, output_padding, groups, &p,
-		       extra) < 0 ||
-	    infer(op, input, weight, &p, transposed, extra, sizes) < 0 ||
+	if (convolution_infer(op, input, weight, NULL, stride, padding, dilation, transposed,
+			      output_padding, groups, &p, sizes) < 0 ||
 	    check_gradient(op, grad, input, sizes) < 0)
 		return error_code();
 	*grad_input = *grad_weight = *grad_bias = NULL;

@@ -66,6 +66,9 @@ tensor *front_contiguous(tensor *self);
 /* The same, with f32 instead of the halves. */
 tensor *front_dense(tensor *self);
 
+/* What reshape(self, shape) has: a size of -1 is filled in. 0, or -errno with the error set. */
+int reshape_sizes(const char *op, const tensor *self, tensor_ints shape, int64_t *sizes);
+
 /*
  * An alpha or beta for a kernel that computes in dtype: a whole number for integers, and one
  * that a double holds exactly.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /* Pooling with windows of one size: fronts, and the forms for fewer dimensions made of them. */
+#include "blocked.h"
 #include "spatial.h"
 
 #include "family/pool.h"
@@ -21,7 +22,7 @@ int pool_check_input(const struct tensor_op *op, const tensor *self, int n)
 			   SHAPE_STR(self));
 }
 
-static int get_params(const struct tensor_op *op, int n, tensor_ints kernel, tensor_ints stride,
+int pool_get_params(const struct tensor_op *op, int n, tensor_ints kernel, tensor_ints stride,
 		      tensor_ints padding, tensor_ints dilation, struct pool_params *p)
 {
 	p->spatial = n;
@@ -54,7 +55,7 @@ static int64_t output_size(const struct pool_params *p, int d, int64_t size, boo
 	return out;
 }
 
-static int infer(const struct tensor_op *op, const tensor *self, const struct pool_params *p,
+int pool_infer(const struct tensor_op *op, const tensor *self, const struct pool_params *p,
 		 bool ceil_mode, int64_t *sizes)
 {
 	int first = self->ndim - p->spatial;
@@ -103,6 +104,8 @@ int pool_run(const struct tensor_op *op, tensor **out, tensor *in, const int64_t
 	pool_kernel fn;
 	int err;
 
+	if (is_blocked(in))
+		return blocked_average(op, out, in, sizes, p);
 	if (front_begin_dense(op, &o, *out, in->dtype, sizes, in->ndim, inputs, 1) < 0)
 		return error_code();
 	fn = (pool_kernel)op_loop(op, op->loops, o.t);
@@ -117,7 +120,7 @@ static int avg_params(const struct tensor_op *op, int n, tensor_ints kernel, ten
 		      tensor_ints padding, bool count_include_pad, int64_t divisor,
 		      struct pool_params *p)
 {
-	if (get_params(op, n, kernel, stride, padding, TENSOR_INTS(1), p) < 0)
+	if (pool_get_params(op, n, kernel, stride, padding, TENSOR_INTS(1), p) < 0)
 		return error_code();
 	p->count_include_pad = count_include_pad;
 	if (divisor == 0)
@@ -150,7 +153,7 @@ static int check_cover(const struct tensor_op *op, const tensor *self, const str
                                                                                                   \
 		if (avg_params(op, N, kernel_size, stride, padding, count_include_pad,            \
 			       divisor_override, &p) < 0 ||                                       \
-		    infer(op, self, &p, ceil_mode, sizes) < 0 ||                                  \
+		    pool_infer(op, self, &p, ceil_mode, sizes) < 0 ||                                  \
 		    check_cover(op, self, &p) < 0)                                                \
 			return error_code();                                                      \
 		return pool_run(op, out, self, sizes, &p);                                        \
@@ -166,7 +169,7 @@ static int check_cover(const struct tensor_op *op, const tensor *self, const str
                                                                                                   \
 		if (avg_params(op, N, kernel_size, stride, padding, count_include_pad,            \
 			       divisor_override, &p) < 0 ||                                       \
-		    infer(op, self, &p, ceil_mode, sizes) < 0 ||                                  \
+		    pool_infer(op, self, &p, ceil_mode, sizes) < 0 ||                                  \
 		    pool_check_gradient(op, grad_output, self, sizes, NULL) < 0)                  \
 			return error_code();                                                      \
 		return pool_run(op, out, grad_output, self->sizes, &p);                           \
@@ -237,8 +240,8 @@ int pool_run_max_backward(const struct tensor_op *op, tensor **out, tensor *grad
 		int64_t sizes[TENSOR_MAX_DIMS];                                                   \
 		struct pool_params p;                                                             \
                                                                                                   \
-		if (get_params(op, N, kernel_size, stride, padding, dilation, &p) < 0 ||          \
-		    infer(op, self, &p, ceil_mode, sizes) < 0)                                    \
+		if (pool_get_params(op, N, kernel_size, stride, padding, dilation, &p) < 0 ||          \
+		    pool_infer(op, self, &p, ceil_mode, sizes) < 0)                                    \
 			return error_code();                                                      \
 		return pool_run_max(op, output, indices, self, sizes, &p);                        \
 	}                                                                                         \
@@ -251,8 +254,8 @@ int pool_run_max_backward(const struct tensor_op *op, tensor **out, tensor *grad
 		int64_t sizes[TENSOR_MAX_DIMS];                                                   \
 		struct pool_params p;                                                             \
                                                                                                   \
-		if (get_params(op, N, kernel_size, stride, padding, dilation, &p) < 0 ||          \
-		    infer(op, self, &p, ceil_mode, sizes) < 0 ||                                  \
+		if (pool_get_params(op, N, kernel_size, stride, padding, dilation, &p) < 0 ||          \
+		    pool_infer(op, self, &p, ceil_mode, sizes) < 0 ||                                  \
 		    pool_check_gradient(op, grad_output, self, sizes, indices) < 0)               \
 			return error_code();                                                      \
 		return pool_run_max_backward(op, out, grad_output, self, indices, N);             \

@@ -51,7 +51,7 @@ tensor *composite_flatten(tensor *self, int64_t start_dim, int64_t end_dim)
 		else if (i == b)
 			sizes[k++] = n;
 	}
-	return composite_reshape(self, (tensor_ints){sizes, k});
+	return call_reshape(self, (tensor_ints){sizes, k});
 }
 
 tensor *composite_ravel(tensor *self)

@@ -19,9 +19,20 @@ int spatial_list(const struct tensor_op *op, const char *name, tensor_ints list,
 /* A borrowed copy of a contiguous tensor gets a batch of one if it has not `ndim` dimensions. */
 void spatial_batch(tensor *t, int ndim);
 
+/* What a convolution's arguments say, checked: parameters and the output's sizes (conv.c). */
+int convolution_infer(const struct tensor_op *op, const tensor *input, const tensor *weight,
+		      const tensor *bias, tensor_ints stride, tensor_ints padding,
+		      tensor_ints dilation, bool transposed, tensor_ints output_padding,
+		      int64_t groups, struct conv_params *p, int64_t *sizes);
+
 /* ---- pooling over the last n dimensions (pool.c) --------------------------------------------- */
 
 int pool_check_input(const struct tensor_op *op, const tensor *self, int n);
+int pool_get_params(const struct tensor_op *op, int n, tensor_ints kernel, tensor_ints stride,
+		    tensor_ints padding, tensor_ints dilation, struct pool_params *p);
+/* The output's sizes. */
+int pool_infer(const struct tensor_op *op, const tensor *self, const struct pool_params *p,
+	       bool ceil_mode, int64_t *sizes);
 /* sizes are those of the output, of self's rank; indices may be NULL. */
 int pool_check_gradient(const struct tensor_op *op, const tensor *grad, const tensor *self,
 			const int64_t *sizes, const tensor *indices);

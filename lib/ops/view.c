@@ -232,6 +232,11 @@ mismatch:
 			   (long long)self->numel, SHAPE_STR(self));
 }
 
+int reshape_sizes(const char *op, const tensor *self, tensor_ints shape, int64_t *sizes)
+{
+	return infer_size(op, self, shape, sizes);
+}
+
 /*
  * Strides for the new sizes over self's memory: dimensions of self that are one run in memory
  * may be cut anew, in any way that respects the runs. False where a run would be crossed.

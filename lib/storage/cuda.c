@@ -5,12 +5,11 @@
  */
 #include "devices.h"
 
-#include <dlfcn.h>
+#include "../plugin.h"
+
 #include <pthread.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <tensor/cuda.h>
-#include <unistd.h>
 
 #define PLUGIN "libtensor_cuda.so.0"
 
@@ -27,35 +26,9 @@ TENSOR_EXPORT int tensor_register_cuda(const struct cuda_plugin *p, const char *
 	return 0;
 }
 
-/* The file beside libtensor itself, where a build tree and an installation have it. */
-static bool path_beside(char *path, size_t size)
-{
-	Dl_info self;
-	const char *slash;
-	int n;
-
-	if (!dladdr(&plugin, &self) || !self.dli_fname)
-		return false;
-	slash = strrchr(self.dli_fname, '/');
-	if (!slash)
-		return false;
-	n = snprintf(path, size, "%.*s/" PLUGIN, (int)(slash - self.dli_fname), self.dli_fname);
-	return n > 0 && (size_t)n < size && access(path, R_OK) == 0;
-}
-
 static void load(void)
 {
-	const char *path = secure_getenv("TENSOR_CUDA_PLUGIN");
-	char beside[4096];
-
-	if (!path || !*path)
-		path = path_beside(beside, sizeof(beside)) ? beside : PLUGIN;
-	if (!dlopen(path, RTLD_NOW | RTLD_LOCAL)) {
-		const char *text = dlerror();
-
-		snprintf(reason, sizeof(reason), "the plugin was not loaded: %.400s",
-			 text ? text : path);
-	}
+	plugin_open(PLUGIN, "TENSOR_CUDA_PLUGIN", reason, sizeof(reason));
 }
 
 /* The table, or NULL with the error set. */

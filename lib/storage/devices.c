@@ -74,8 +74,12 @@ TENSOR_EXPORT void *tensor_data(const tensor *t)
 
 	if (!t)
 		return NULL;
-	if (t->device.type == TENSOR_CPU)
+	if (t->device.type == TENSOR_CPU) {
+		if (!t->data && t->ext)
+			tensor_fail(EOPNOTSUPP, "data: a %s tensor has no address, to_dense has",
+				    tensor_layout_name(t->layout));
 		return t->data;
+	}
 	a = device_allocator(t->device);
 	return a && a->host_accessible ? t->data : NULL;
 }

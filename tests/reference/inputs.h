@@ -68,6 +68,11 @@ static inline tensor *example_counting(tensor_ints shape, enum tensor_dtype dtyp
 #define QU8(x) tensor_quantize_per_tensor(x, 0.5, 0, TENSOR_U8)
 #define QI8(x) tensor_quantize_per_tensor(x, 0.5, 0, TENSOR_I8)
 
+/* In the layout of oneDNN, and back. */
+#define BLOCKED(x) tensor_to_mkldnn(x, TENSOR_DTYPE_NONE)
+#define IMAGE	   tensor_view(counting(9), TENSOR_SHAPE(1, 1, 3, 3))
+#define TAPS	   tensor_view(vector(1, 0, 0, 1), TENSOR_SHAPE(1, 1, 2, 2))
+
 /* A number as a tensor without dimensions. */
 static inline tensor *number(tensor_scalar value)
 {

@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: LGPL-2.1-only OR MIT
+#
+# libtensor_onednn.so.0, where oneDNN's headers are found (Debian's libdnnl-dev); a line that says so
+# otherwise. Only version 2 is known: 3 has other functions.
+
+ONEDNN_HEADER  := $(or $(shell printf '\043include <oneapi/dnnl/dnnl_version.h>\nDNNL_VERSION_MAJOR' | \
+                      $(CC) -E -P -xc - 2>/dev/null | tail -1),none)
+
+ifeq ($(ONEDNN_HEADER),2)
+
+ONEDNN_SO  := $(B)/libtensor_onednn.so.$(SOVERSION)
+ONEDNN_C   := $(wildcard lib/kernels/onednn/*.c)
+ONEDNN_OBJ := $(ONEDNN_C:%.c=$(B)/obj/%.o)
+
+ALL += $(ONEDNN_SO)
+
+# OpenMP is oneDNN's; only its number of threads is ours.
+$(ONEDNN_SO): $(ONEDNN_OBJ) $(LIB_SO) $(B)/libtensor.so lib/kernels/onednn/plugin.map
+	$(call say,LD,$@)
+	$(Q)$(CC) -shared -Wl,-soname,$(@F) -Wl,--version-script=lib/kernels/onednn/plugin.map \
+		-Wl,-z,defs -Wl,-rpath,'$$ORIGIN' $(SANITIZE) -o $@ $(ONEDNN_OBJ) -L$(B) -ltensor \
+		-ldnnl -lgomp -pthread
+
+-include $(ONEDNN_OBJ:.o=.d)
+
+else
+
+.PHONY: no-onednn
+no-onednn:
+	$(call say,SKIP,libtensor_onednn: oneDNN 2 is needed (libdnnl-dev); found: $(ONEDNN_HEADER))
+ALL += no-onednn
+
+endif
