@@ -27,6 +27,8 @@ LEVEL_v4   := -mprefer-vector-width=512
 # Products may round once where a multiplication and an addition round twice.
 CPU_CFLAGS_matmul_f32 := -ffp-contract=fast
 CPU_CFLAGS_matmul_f64 := -ffp-contract=fast
+CPU_CFLAGS_matmul_half := -ffp-contract=fast
+CPU_CFLAGS_matmul_pairs := -ffp-contract=fast
 CPU_CFLAGS_math := -ffp-contract=fast
 CPU_CFLAGS_activation := -ffp-contract=fast
 CPU_CFLAGS_special := -ffp-contract=fast

@@ -2,6 +2,8 @@
 /* mm and addmm against plain loops: every shape near a tile's edge, every way to hold a matrix. */
 #include "check.h"
 
+#include "../../lib/half.h"
+
 #include <fcntl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -57,6 +59,14 @@ static double *values(tensor *t)
 	return v;
 }
 
+/* What a sum is once it was rounded to one of the halves. */
+static double as_dtype(enum tensor_dtype dtype, double x)
+{
+	return dtype == TENSOR_F16  ? f16_to_f32(f32_to_f16((float)x)) :
+	       dtype == TENSOR_BF16 ? bf16_to_f32(f32_to_bf16((float)x)) :
+				      x;
+}
+
 /* beta * c + alpha * a b, as doubles; c may be NULL */
 static void check_product(tensor *got, tensor *c, tensor *a, tensor *b, double alpha, double beta)
 {
@@ -71,6 +81,7 @@ static void check_product(tensor *got, tensor *c, tensor *a, tensor *b, double a
 			for (int64_t p = 0; p < k; p++)
 				sum += x[i * k + p] * y[p * n + j];
 			sum = alpha * sum + (z ? beta * z[i * n + j] : 0);
+			sum = as_dtype(tensor_dtype(got), sum);
 			if (r[i * n + j] != sum) {
 				fprintf(stderr, "[%d, %d, %d] at %d, %d: %g, expected %g\n", (int)m,
 					(int)k, (int)n, (int)i, (int)j, r[i * n + j], sum);
@@ -83,7 +94,9 @@ static void check_product(tensor *got, tensor *c, tensor *a, tensor *b, double a
 	free(z);
 }
 
-static const enum tensor_dtype dtypes[] = {TENSOR_F32, TENSOR_F64, TENSOR_I32, TENSOR_I64};
+static const enum tensor_dtype dtypes[] = {TENSOR_F32, TENSOR_F64, TENSOR_I32,
+					   TENSOR_I64, TENSOR_F16, TENSOR_BF16};
+#define DTYPES (sizeof(dtypes) / sizeof(*dtypes))
 
 static void mm_equals_the_plain_loop_near_every_edge(void **state)
 {
@@ -94,7 +107,7 @@ static void mm_equals_the_plain_loop_near_every_edge(void **state)
 		for (int j = 0; j < count; j++)
 			for (int h = 0; h < 4; h++)
 				tensor_scope {
-					enum tensor_dtype d = dtypes[(i + j + h) % 8 ? h / 2 : 2];
+					enum tensor_dtype d = dtypes[(i + j + h) % DTYPES];
 					int64_t k = 1 + next() % 70;
 					tensor *a = matrix(d, h & 1, sizes[i], k);
 					tensor *b = matrix(d, h >> 1, k, sizes[j]);
@@ -107,7 +120,7 @@ static void mm_takes_any_strides(void **state)
 {
 	for (int i = 0; i < 1500; i++)
 		tensor_scope {
-			enum tensor_dtype d = dtypes[next() % 4];
+			enum tensor_dtype d = dtypes[next() % DTYPES];
 			int64_t m = 1 + next() % 70, n = 1 + next() % 70, k = 1 + next() % 70;
 			tensor *a = matrix(d, next() % HELD_COUNT, m, k);
 			tensor *b = matrix(d, next() % HELD_COUNT, k, n);
@@ -126,9 +139,9 @@ static void mm_of_large_matrices_is_cut_into_blocks(void **state)
 					    {200, 520, 1201}, {65, 999, 208}};
 
 	for (size_t i = 0; i < sizeof(shapes) / sizeof(*shapes); i++)
-		for (int h = 0; h < 8; h++)
+		for (int h = 0; h < 16; h++)
 			tensor_scope {
-				enum tensor_dtype d = dtypes[h >> 2];
+				enum tensor_dtype d = dtypes[h < 8 ? h >> 2 : h >> 2 | 4];
 				int64_t m = shapes[i][0], k = shapes[i][1], n = shapes[i][2];
 				tensor *a = matrix(d, h & 1, m, k);
 				tensor *b = matrix(d, h >> 1 & 1, k, n);
@@ -165,7 +178,7 @@ static void addmm_scales_and_broadcasts_self(void **state)
 {
 	for (int i = 0; i < 400; i++)
 		tensor_scope {
-			enum tensor_dtype d = dtypes[next() % 4];
+			enum tensor_dtype d = dtypes[next() % DTYPES];
 			int64_t m = 1 + next() % 40, n = 1 + next() % 40, k = next() % 40;
 			tensor *a = matrix(d, next() % HELD_COUNT, m, k);
 			tensor *b = matrix(d, next() % HELD_COUNT, k, n);
@@ -218,6 +231,36 @@ static void mm_passes_nan_and_infinity_on(void **state)
 		assert_true(isnan(((float *)tensor_data(a))[39 + 2]));
 		assert_true(((float *)tensor_data(a))[22] == 0);
 	}
+	/* What stands behind the end of an odd row of halves is not looked at. */
+	for (int h = 4; h < 6; h++)
+		tensor_scope {
+			tensor *base = ok(tensor_full(TENSOR_INTS(80, 10), TENSOR_SCALAR((double)NAN),
+						      TENSOR_OPTIONS(.dtype = dtypes[h])));
+			tensor *a = ok(tensor_narrow(base, 1, 1, 7)), *b = ok(tensor_t(a)), *c;
+
+			ok(tensor_fill_(a, TENSOR_SCALAR(1)));
+			c = ok(tensor_to(ok(tensor_mm(a, b)), F32));
+			for (int i = 0; i < 6400; i++)
+				assert_true(((float *)tensor_data(c))[i] == 7);
+			c = ok(tensor_to(ok(tensor_mm(ok(tensor_narrow(a, 0, 3, 2)), b)), F32));
+			for (int i = 0; i < 160; i++)
+				assert_true(((float *)tensor_data(c))[i] == 7);
+		}
+}
+
+static void sums_of_halves_are_rounded_once(void **state)
+{
+	for (int h = 4; h < 6; h++)
+		tensor_scope {
+			int64_t k = 3001;
+			tensor *a = ok(tensor_ones(TENSOR_INTS(3, k), TENSOR_OPTIONS(.dtype = dtypes[h])));
+			tensor *b = ok(tensor_ones(TENSOR_INTS(k, 100), TENSOR_OPTIONS(.dtype = dtypes[h])));
+			tensor *c = ok(tensor_mm(a, b));
+
+			check_product(c, NULL, a, b, 1, 0);
+			c = ok(tensor_mm(a, ok(tensor_t(ok(tensor_contiguous(ok(tensor_t(b))))))));
+			check_product(c, NULL, a, b, 1, 0);
+		}
 }
 
 static void empty_dimensions_give_zeros_or_nothing(void **state)
@@ -287,10 +330,10 @@ static void threads_do_not_change_the_bits(void **state)
 	int before = tensor_get_num_threads();
 
 	for (size_t i = 0; i < sizeof(shapes) / sizeof(*shapes); i++)
-		for (int h = 0; h < 8; h++)
+		for (int h = 0; h < 16; h++)
 			tensor_scope {
 				int64_t m = shapes[i][0], k = shapes[i][1], n = shapes[i][2];
-				enum tensor_dtype d = dtypes[h >> 2];
+				enum tensor_dtype d = dtypes[h < 8 ? h >> 2 : h >> 2 | 4];
 				tensor *a = tensor_tanh(matrix(d, h & 1, m, k)), *one, *two;
 				tensor *b = tensor_tanh(matrix(d, h >> 1 & 1, k, n));
 
@@ -339,6 +382,7 @@ int main(void)
 		cmocka_unit_test(addmm_scales_and_broadcasts_self),
 		cmocka_unit_test(addmm_with_beta_zero_ignores_self),
 		cmocka_unit_test(mm_passes_nan_and_infinity_on),
+		cmocka_unit_test(sums_of_halves_are_rounded_once),
 		cmocka_unit_test(empty_dimensions_give_zeros_or_nothing),
 		cmocka_unit_test(out_may_share_memory_with_an_input),
 		cmocka_unit_test(what_does_not_fit_is_refused),

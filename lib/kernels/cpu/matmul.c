@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
  * mm and bmm: looks at the strides and hands each matrix to the kernels of its dtype
- * (matmul_f32.c, matmul_f64.c, matmul_int.c). Complex matrices are products of their real and
- * imaginary parts, which are real matrices of twice the strides. The halves are converted to f32
- * before and rounded once after.
+ * (matmul_f32.c, matmul_f64.c, matmul_half.c, matmul_int.c). Complex matrices are products of their
+ * real and imaginary parts, which are real matrices of twice the strides.
  */
 #include "matmul.h"
 
@@ -115,7 +114,8 @@ struct batch {
 static const product_fn products[TENSOR_DTYPE_COUNT] = {
 	[TENSOR_U8] = CPU_NAME(matmul_u8),   [TENSOR_I8] = CPU_NAME(matmul_i8),
 	[TENSOR_I16] = CPU_NAME(matmul_i16), [TENSOR_I32] = CPU_NAME(matmul_i32),
-	[TENSOR_I64] = CPU_NAME(matmul_i64), [TENSOR_F32] = CPU_NAME(matmul_f32),
+	[TENSOR_I64] = CPU_NAME(matmul_i64), [TENSOR_F16] = CPU_NAME(matmul_f16),
+	[TENSOR_BF16] = CPU_NAME(matmul_bf16), [TENSOR_F32] = CPU_NAME(matmul_f32),
 	[TENSOR_F64] = CPU_NAME(matmul_f64),
 };
 
@@ -197,108 +197,18 @@ static int product(const char *name, const tensor *out, const tensor *a, const t
 	return run(&t, d ? out->sizes[0] : 1);
 }
 
-/* ---- halves -------------------------------------------------------------------------------- */
-
-/* Matrices of one dtype as another, both of one shape, row by row. */
-struct conversion {
-	const tensor *to, *from;
-	int rows, columns; /* dimensions */
-};
-
-static void convert_rows(int64_t begin, int64_t end, void *ctx)
-{
-	const struct conversion *c = ctx;
-	int64_t rows = c->to->sizes[c->rows], to_size = itemsize(c->to), from_size = itemsize(c->from);
-	bool batch = c->to->ndim == 3;
-
-	for (int64_t i = begin; i < end; i++) {
-		int64_t to = i % rows * c->to->strides[c->rows];
-		int64_t from = i % rows * c->from->strides[c->rows];
-
-		if (batch) {
-			to += i / rows * c->to->strides[0];
-			from += i / rows * c->from->strides[0];
-		}
-		CPU_NAME(convert)((char *)c->to->data + to * to_size, c->to->dtype,
-				  c->to->strides[c->columns] * to_size,
-				  (const char *)c->from->data + from * from_size, c->from->dtype,
-				  c->from->strides[c->columns] * from_size,
-				  c->to->sizes[c->columns]);
-	}
-}
-
-/* Along the dimension in which `order` is contiguous. */
-static void convert_matrices(const tensor *to, const tensor *from, const tensor *order)
-{
-	int d = to->ndim - 2;
-	bool turned = order->strides[d] == 1 && order->strides[d + 1] != 1;
-	struct conversion c = {to, from, turned ? d + 1 : d, turned ? d : d + 1};
-	int64_t length = to->sizes[c.columns];
-
-	if (to->numel)
-		parallel_for(0, to->numel / length, length < WORK ? WORK / length : 1, convert_rows, &c);
-}
-
-/* Uninitialised f32 of t's shape, its last two dimensions in t's order; owned. */
-static tensor *wide_like(const tensor *t)
-{
-	int d = t->ndim - 2;
-	int64_t strides[3];
-
-	strides[0] = t->sizes[d] * t->sizes[d + 1];
-	strides[d] = t->sizes[d + 1];
-	strides[d + 1] = 1;
-	if (t->strides[d] == 1 && t->strides[d + 1] != 1) {
-		strides[d] = 1;
-		strides[d + 1] = t->sizes[d];
-	}
-	return tensor_new_strided(TENSOR_OPTIONS(.dtype = TENSOR_F32, .device = t->device), t->sizes,
-				  strides, t->ndim);
-}
-
-static int half_product(const char *name, tensor *out, const tensor *a, const tensor *b,
-			tensor_scalar alpha, tensor_scalar beta)
-{
-	tensor *c32 = wide_like(out), *a32 = wide_like(a), *b32 = wide_like(b);
-	int err = -1;
-
-	if (c32 && a32 && b32) {
-		convert_matrices(a32, a, a);
-		convert_matrices(b32, b, b);
-		if (beta.d != 0)
-			convert_matrices(c32, out, out);
-		err = product(name, c32, a32, b32, alpha, beta);
-		if (!err)
-			convert_matrices(out, c32, out);
-	} else {
-		err = -thread()->error.code;
-	}
-	tensor_put(c32);
-	tensor_put(a32);
-	tensor_put(b32);
-	return err;
-}
-
 /* ---- mm and bmm ---------------------------------------------------------------------------- */
-
-static int any_product(const char *name, tensor *out, const tensor *a, const tensor *b,
-		       tensor_scalar alpha, tensor_scalar beta)
-{
-	if (dtype_wide(out->dtype) != out->dtype)
-		return half_product(name, out, a, b, alpha, beta);
-	return product(name, out, a, b, alpha, beta);
-}
 
 static int cpu_mm(tensor *out, const tensor *a, const tensor *b, tensor_scalar alpha,
 		  tensor_scalar beta)
 {
-	return any_product("mm", out, a, b, alpha, beta);
+	return product("mm", out, a, b, alpha, beta);
 }
 
 static int cpu_bmm(tensor *out, const tensor *a, const tensor *b, tensor_scalar alpha,
 		   tensor_scalar beta)
 {
-	return any_product("bmm", out, a, b, alpha, beta);
+	return product("bmm", out, a, b, alpha, beta);
 }
 
 CPU_KERNELS(K(mm), K(bmm))

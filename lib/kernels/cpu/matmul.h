@@ -21,10 +21,15 @@ struct product {
 typedef int (*product_fn)(const struct product *p);
 int CPU_NAME(matmul_f32)(const struct product *p);
 int CPU_NAME(matmul_f64)(const struct product *p);
+int CPU_NAME(matmul_f16)(const struct product *p);
+int CPU_NAME(matmul_bf16)(const struct product *p);
 int CPU_NAME(matmul_u8)(const struct product *p);
 int CPU_NAME(matmul_i8)(const struct product *p);
 int CPU_NAME(matmul_i16)(const struct product *p);
 int CPU_NAME(matmul_i32)(const struct product *p);
 int CPU_NAME(matmul_i64)(const struct product *p);
+
+/* Of bf16, two products at a time; NULL where the processor cannot. */
+product_fn CPU_NAME(matmul_pairs)(void);
 
 #endif

@@ -2,11 +2,16 @@
 /*
  * Tiles of a product, for the element type T with vectors VEC of LANES: up to 8 rows of up to 3
  * vectors of c, held in registers while k runs. One vector of b is multiplied with one element of
- * each row of a, which has any strides; rows of b are contiguous. matmul_float.h and conv_float.h
- * are built of them.
+ * each row of a, which has any strides; rows of b are contiguous. matmul_float.h, matmul_half.h and
+ * conv_sum.h are built of them. MULADD() and BROADCAST() may be another's than those of numbers.
  */
 #ifndef TENSOR_MATMUL_TILE_H
 #define TENSOR_MATMUL_TILE_H
+
+#ifndef MULADD
+#define MULADD(sum, x, y) ((sum) + (x) * (y))
+#define BROADCAST(x)	  ((x) - (VEC){0})
+#endif
 
 #define ROWS	    8
 #define VECS	    3
@@ -100,10 +105,10 @@ static inline __attribute__((always_inline)) void sum_up(const struct tile *t, c
 							 LOAD(b + j * LANES, part);
 #pragma GCC unroll 8
 		for (int i = 0; i < rows; i++) {
-			VEC x = a[i][at] - (VEC){0};
+			VEC x = BROADCAST(a[i][at]);
 #pragma GCC unroll 3
 			for (int j = 0; j < vecs; j++)
-				sum[i][j] += x * row[j];
+				sum[i][j] = MULADD(sum[i][j], x, row[j]);
 		}
 	}
 	finish(t, sum, rows, vecs, whole);

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR MIT
+/*
+ * Products of bf16 matrices by an instruction that adds the products of pairs, where the processor
+ * has it: beyond what a level promises, so everything here is behind vec_has_pairs(). See
+ * matmul_half.h.
+ */
+#include "matmul.h"
+#include "vec_half.h"
+
+#ifdef VEC_PAIRS
+#define T	     float /* a pair */
+#define VEC	     vec_f32
+typedef int32_t mask_f32 __attribute__((vector_size(VEC_BYTES)));
+#define MASK	     mask_f32
+#define PART(n)	     vec_part_f32(n)
+#define LOAD	     vec_load_f32
+#define STORE	     vec_store_f32
+#define LANES	     VEC_F32
+#define UNIT	     2
+#define MULADD	     vec_add_pairs
+#define BROADCAST(x) vec_broadcast_pair(&(x))
+
+#include "matmul_half.h"
+
+static int product_of_pairs(const struct product *p)
+{
+	return half_product(p, false);
+}
+#endif
+
+/* NULL where the processor has no such instruction. */
+product_fn CPU_NAME(matmul_pairs)(void)
+{
+#ifdef VEC_PAIRS
+	if (vec_has_pairs())
+		return product_of_pairs;
+#endif
+	return NULL;
+}
