@@ -19,6 +19,13 @@ static const struct shape shapes[] = {
 	{2, 4, 6, 1, {5, 4}, {3, 4}, {3, 2}, {1, 2}, {1, 1}, {2, 1}, true},
 	{1, 6, 4, 2, {4, 5}, {2, 2}, {3, 3}, {0, 0}, {1, 1}, {1, 0}, true},
 	{2, 4, 4, 4, {7, 7}, {3, 3}, {1, 2}, {1, 1}, {2, 1}, {0, 1}, true},
+	/* By tiles of positions, which are cut at the edges. */
+	{2, 20, 24, 1, {13, 12}, {3, 3}, {1, 1}, {1, 1}, {1, 1}, {0, 0}, false},
+	{1, 150, 16, 1, {13, 17}, {3, 3}, {1, 1}, {2, 0}, {1, 1}, {0, 0}, false},
+	{3, 40, 34, 2, {9, 18}, {3, 3}, {1, 1}, {0, 2}, {1, 1}, {0, 0}, false},
+	{2, 17, 70, 1, {33, 29}, {3, 3}, {2, 2}, {1, 1}, {1, 1}, {0, 0}, false},
+	{2, 16, 18, 1, {24, 25}, {3, 3}, {2, 2}, {0, 2}, {1, 1}, {0, 0}, false},
+	{2, 16, 20, 1, {11, 9}, {3, 3}, {1, 1}, {1, 1}, {1, 1}, {0, 0}, true},
 };
 
 struct data {
@@ -166,6 +173,35 @@ static void agrees_with_the_definition(void **state)
 	}
 }
 
+/* In a tile an infinity would meet itself with the other sign. */
+static void infinities_reach_their_neighbours_only(void **state)
+{
+	static const float special[] = {INFINITY, -INFINITY, NAN, 3e38f};
+
+	for (size_t i = 0; i < sizeof(special) / sizeof(*special); i++)
+		for (int stride = 1; stride <= 2; stride++)
+			tensor_scope {
+				tensor *x = ok(tensor_ones(TENSOR_INTS(1, 16, 25, 25), F32));
+				tensor *w = ok(tensor_ones(TENSOR_INTS(16, 16, 3, 3), F32)), *y;
+				int64_t n = stride == 1 ? 23 : 12;
+				const float *got;
+
+				((float *)tensor_data(x))[12 * 25 + 12] = special[i];
+				y = ok(tensor_conv2d(x, w, tensor_none, TENSOR_INTS(stride), TENSOR_INTS(0),
+						     TENSOR_INTS(1), 1));
+				assert_shape(y, 1, 16, n, n);
+				got = tensor_data(y);
+				for (int64_t k = 0; k < 16 * n * n; k++) {
+					int64_t row = k / n % n * stride, column = k % n * stride;
+					float want = 144;
+
+					if (row >= 10 && row <= 12 && column >= 10 && column <= 12)
+						want += special[i] - 1;
+					assert_true(isnan(want) ? isnan(got[k]) : got[k] == want);
+				}
+			}
+}
+
 static void halves_are_summed_in_f32(void **state)
 {
 	tensor_scope {
@@ -294,6 +330,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(agrees_with_the_definition),
+		cmocka_unit_test(infinities_reach_their_neighbours_only),
 		cmocka_unit_test(halves_are_summed_in_f32),
 		cmocka_unit_test(all_dimensions_and_no_batch),
 		cmocka_unit_test(only_what_the_mask_asks_for),

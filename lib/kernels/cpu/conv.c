@@ -6,6 +6,7 @@
  * is read where it lies.
  *
  * The gradient of the input is, for each phase of its own positions, a convolution of stride 1.
+ * What has 3 by 3 taps and enough channels goes by tiles of positions (conv_winograd.h).
  */
 #include "conv.h"
 
@@ -201,6 +202,121 @@ static int hold_input(struct shape *s, struct held *h, const tensor *x, struct c
 	return 0;
 }
 
+/* ---- 3 by 3 taps ---------------------------------------------------------------------------- */
+
+#define TILE	   2 /* positions along an axis */
+#define ENOUGH	   16 /* channels and rows for a product */
+#define TILES_LEAST 32
+
+/* A convolution along the last two axes from sizes `in` to `out`. */
+struct planar {
+	const tensor *x;
+	int64_t in[2], out[2], stride, padding[2];
+};
+
+/* Whether tiles of positions save a fifth of all multiplications at least; they are cut at edges. */
+static bool suits_tiles(const struct shape *s, const struct planar *p, int64_t rows,
+			int64_t channels)
+{
+	int64_t tiles = (p->out[0] + 1) / TILE * ((p->out[1] + 1) / TILE);
+	int64_t points = p->stride == 1 ? 16 : 25;
+	const struct axis *a = s->axis;
+
+	if (a[0].taps != 1 || a[0].in != 1 || a[0].out != 1 || a[0].padding)
+		return false;
+	for (int d = 1; d < AXES; d++)
+		if (a[d].taps != 3 || a[d].dilation != 1 || a[d].stride != p->stride ||
+		    a[d].padding > 2)
+			return false;
+	return p->stride <= 2 && rows >= ENOUGH && channels >= ENOUGH &&
+	       s->batch * tiles >= TILES_LEAST &&
+	       5 * points * tiles <= 4 * 9 * p->out[0] * p->out[1];
+}
+
+/* Elements that tiles read, phase by phase, so that those of tiles side by side are so too. */
+static int run_tiles(const struct shape *s, const struct planar *p, struct conv_winograd *c)
+{
+	static const int64_t phases[2 * TILE] = {0, 1, 2, 3};
+	int64_t offset[25], step = TILE * p->stride, n = 0;
+	struct held h;
+	int err;
+
+	h.axis[0] = (struct conv_axis){.size = 1, .stride = 1, .extent = 1, .phases = 1,
+				       .phase = phases};
+	for (int d = 0; d < 2; d++) {
+		c->size[d] = p->out[d];
+		c->tiles[d] = (p->out[d] + 1) / TILE;
+		h.axis[d + 1] = (struct conv_axis){.size = p->in[d], .first = -p->padding[d],
+						   .stride = step, .extent = c->tiles[d] + 1,
+						   .phases = step, .phase = phases};
+	}
+	if (hold(&h, p->x, c->src.step) < 0)
+		return -thread()->error.code;
+	for (int64_t y = 0; y < 3 + p->stride; y++)
+		for (int64_t x = 0; x < 3 + p->stride; x++)
+			offset[n++] = (y % step * step + x % step) * h.axis[1].extent *
+					      h.axis[2].extent +
+				      y / step * c->src.step[1] + x / step;
+	c->stride = p->stride;
+	c->batch = s->batch;
+	c->groups = s->groups;
+	c->src.data = h.data;
+	c->src.image = h.image;
+	c->src.group = c->channels * h.channel;
+	c->src.offset = offset;
+	c->src_channel = h.channel;
+	c->out_row = p->out[0] * p->out[1];
+	c->out_group = c->rows * c->out_row;
+	c->out_image = s->groups * c->out_group;
+	err = s->dtype == TENSOR_F32 ? CPU_NAME(conv_winograd_f32)(c) :
+				       CPU_NAME(conv_winograd_f64)(c);
+	let_go(&h);
+	return err;
+}
+
+#define OTHERWISE 1 /* is how it must be computed */
+
+static int forward_tiles(const struct shape *s, tensor *out, const tensor *input,
+			 const tensor *weight, const tensor *bias)
+{
+	const struct axis *a = s->axis + 1;
+	struct planar p = {input, {a[0].in, a[1].in}, {a[0].out, a[1].out}, a[0].stride,
+			   {a[0].padding, a[1].padding}};
+	struct conv_winograd c = {.rows = s->out / s->groups, .channels = s->in / s->groups,
+				  .weight = weight->data, .weight_channel = 9, .out = out->data,
+				  .bias = bias ? bias->data : NULL};
+
+	if (!suits_tiles(s, &p, c.rows, c.channels))
+		return OTHERWISE;
+	c.weight_row = c.channels * 9;
+	c.weight_group = c.rows * c.weight_row;
+	for (int i = 0; i < 9; i++)
+		c.tap[i] = i;
+	return run_tiles(s, &p, &c);
+}
+
+/* The gradient of the input is the convolution with the taps in opposite order. */
+static int input_tiles(const struct shape *s, tensor *out, const tensor *grad,
+		       const tensor *weight, const tensor *bias)
+{
+	const struct axis *a = s->axis + 1;
+	struct planar p = {grad, {a[0].out, a[1].out}, {a[0].in, a[1].in}, 1,
+			   {2 - a[0].padding, 2 - a[1].padding}};
+	struct conv_winograd c = {.rows = s->in / s->groups, .channels = s->out / s->groups,
+				  .weight = weight->data, .weight_row = 9, .out = out->data,
+				  .bias = bias ? bias->data : NULL};
+
+	if (!suits_tiles(s, &p, c.rows, c.channels))
+		return OTHERWISE;
+	c.weight_channel = c.rows * 9;
+	c.weight_group = c.channels * c.weight_channel;
+	for (int i = 0; i < 9; i++)
+		c.tap[i] = 8 - i;
+	return run_tiles(s, &p, &c);
+}
+
+/* ---- forward -------------------------------------------------------------------------------- */
+
 static int cpu_convolution(tensor *out, const tensor *input, const tensor *weight,
 			   const tensor *bias, const struct conv_params *p)
 {
@@ -214,6 +330,9 @@ static int cpu_convolution(tensor *out, const tensor *input, const tensor *weigh
 		return 0;
 	if (shape_begin(&s, out, input, weight, p, weight->numel / weight->sizes[0]) < 0)
 		return -thread()->error.code;
+	err = forward_tiles(&s, out, input, weight, bias);
+	if (err != OTHERWISE)
+		goto out;
 	err = hold_input(&s, &h, input, &c.src);
 	if (!err) {
 		c.batch = s.batch;
@@ -233,6 +352,7 @@ static int cpu_convolution(tensor *out, const tensor *input, const tensor *weigh
 		err = run_sum(&s, &c);
 		let_go(&h);
 	}
+out:
 	storage_put(s.scratch);
 	return err;
 }
@@ -392,6 +512,9 @@ static int cpu_convolution_input(tensor *out, const tensor *grad, const tensor *
 	/* In and out are those of the convolution whose input's gradient this is. */
 	if (shape_begin(&s, grad, out, weight, p, 2 * (weight->numel / weight->sizes[1])) < 0)
 		return -thread()->error.code;
+	err = grad->numel && weight->numel ? input_tiles(&s, out, grad, weight, bias) : OTHERWISE;
+	if (err != OTHERWISE)
+		goto out;
 	for (int d = 0; d < AXES; d++) {
 		gradient_axis(&s.axis[d], &h.axis[d]);
 		all &= s.axis[d].phases == s.axis[d].stride;
@@ -417,6 +540,7 @@ static int cpu_convolution_input(tensor *out, const tensor *grad, const tensor *
 		err = sum_phases(&s, &h, &c);
 		let_go(&h);
 	}
+out:
 	storage_put(s.scratch);
 	return err;
 }

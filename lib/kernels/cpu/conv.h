@@ -42,6 +42,20 @@ struct conv_weight {
 	void *out;
 };
 
+/* A convolution of 3 by 3 taps by tiles of 2 by 2 positions, of which there are tiles[0] by tiles[1];
+ * src.offset is that of each element which a tile reads, row by row: 4 by 4, or 5 by 5 for stride
+ * 2. size is the output's; the rest as above. */
+struct conv_winograd {
+	int64_t batch, groups, rows, channels, stride, size[2], tiles[2];
+	struct conv_source src;
+	int64_t src_channel;
+	const void *weight;
+	int64_t weight_group, weight_row, weight_channel, tap[9]; /* tap: offsets */
+	const void *bias;
+	void *out;
+	int64_t out_image, out_group, out_row;
+};
+
 /* One spatial dimension of a source that is copied: element i of phase f is at
  * first + phase[f] + stride * i, and zero where the tensor (of `size`) has no such element. */
 struct conv_axis {
@@ -61,6 +75,8 @@ struct conv_copy {
 /* 0 or -errno with the error set. */
 int CPU_NAME(conv_sum_f32)(const struct conv_sum *c);
 int CPU_NAME(conv_sum_f64)(const struct conv_sum *c);
+int CPU_NAME(conv_winograd_f32)(const struct conv_winograd *c);
+int CPU_NAME(conv_winograd_f64)(const struct conv_winograd *c);
 int CPU_NAME(conv_weight_f32)(const struct conv_weight *c);
 int CPU_NAME(conv_weight_f64)(const struct conv_weight *c);
 void CPU_NAME(conv_copy_f32)(const struct conv_copy *c);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* Convolutions of f32. See conv_sum.h, conv_weight.h and conv_depth.h. */
+/* Convolutions of f32. See conv_sum.h, conv_winograd.h, conv_weight.h and conv_depth.h. */
 #include "vec.h"
 
 #define T	   float
@@ -23,3 +23,4 @@ typedef int32_t mask_f32 __attribute__((vector_size(VEC_BYTES)));
 #include "conv_depth.h"
 #include "conv_sum.h"
 #include "conv_weight.h"
+#include "conv_winograd.h"

@@ -66,7 +66,21 @@ static void panel_set(struct panel *p, const struct conv_sum *c, int64_t column,
 		p->direct &= p->out[i] == p->out[0] + i;
 }
 
-/* k rows of the panel, vecs * LANES apart; unused lanes are zero. */
+/* Vector v of the panel from one tap on; unused lanes are zero. */
+static inline VEC panel_vector(const struct panel *p, int v, const T *s)
+{
+	const struct piece *piece = p->piece + v * LANES;
+	VEC x;
+
+	if (p->pieces[v] == 1 && p->n >= (v + 1) * LANES)
+		return *(const VEC *)(s + piece->at);
+	x = LOAD(s + piece->at, piece->lanes);
+	for (int i = 1; i < p->pieces[v]; i++)
+		x = (VEC)((MASK)x | (MASK)LOAD(s + piece[i].at, piece[i].lanes));
+	return x;
+}
+
+/* k rows of the panel, vecs * LANES apart. */
 static void panel_gather(T *to, const struct panel *p, const T *src, const int64_t *offset,
 			 int64_t k)
 {
@@ -74,23 +88,14 @@ static void panel_gather(T *to, const struct panel *p, const T *src, const int64
 
 	for (int v = 0; v < vecs; v++) {
 		const struct piece *piece = p->piece + v * LANES;
-		int pieces = p->pieces[v];
 		T *row = to + v * LANES;
 
-		if (pieces == 1 && p->n >= (v + 1) * LANES) {
+		if (p->pieces[v] == 1 && p->n >= (v + 1) * LANES)
 			for (int64_t d = 0; d < k; d++, row += vecs * LANES)
 				*(VEC *)row = *(const VEC *)(src + offset[d] + piece->at);
-			continue;
-		}
-		for (int64_t d = 0; d < k; d++, row += vecs * LANES) {
-			const T *s = src + offset[d];
-			VEC x = LOAD(s + piece->at, piece->lanes);
-
-			for (int i = 1; i < pieces; i++)
-				x = (VEC)((MASK)x |
-					  (MASK)LOAD(s + piece[i].at, piece[i].lanes));
-			*(VEC *)row = x;
-		}
+		else
+			for (int64_t d = 0; d < k; d++, row += vecs * LANES)
+				*(VEC *)row = panel_vector(p, v, src + offset[d]);
 	}
 }
 

@@ -252,27 +252,81 @@ static int64_t axis_at(const struct conv_axis *a, int64_t f, int64_t i)
 	return at >= 0 && at < a->size ? at : -1;
 }
 
+#define EVEN_LANE(s, j) (2 * (j))
+#define ODD_LANE(s, j)	(2 * (j) + 1)
+
+/* n consecutive vectors, 2 or 4, to one of each residue modulo n. */
+static inline __attribute__((always_inline)) void part_residues(VEC *x, const int n)
+{
+	for (int k = n / 2; k > 0; k /= 2) {
+		VEC y[4];
+
+		for (int i = 0; i < n / 2; i++) {
+			y[i] = __builtin_shuffle(x[2 * i], x[2 * i + 1],
+						 (MASK){EACH_LANE(EVEN_LANE, 0)});
+			y[i + n / 2] = __builtin_shuffle(x[2 * i], x[2 * i + 1],
+							 (MASK){EACH_LANE(ODD_LANE, 0)});
+		}
+		memcpy(x, y, n * sizeof(*x));
+	}
+}
+
+/* Rows of all phases of an axis, which are all residues in their order; `block` apart. */
+static inline __attribute__((always_inline)) void copy_phases(T *to, int64_t block, const T *in,
+							      const struct conv_axis *a,
+							      const int stride)
+{
+	for (int64_t i = 0; i < a->extent; i += LANES, to += LANES) {
+		int64_t at = a->first + i * stride, n = min64(a->extent - i, LANES);
+		VEC x[4];
+
+#pragma GCC unroll 4
+		for (int k = 0; k < stride; k++, at += LANES) {
+			int64_t from = at < 0 ? min64(-at, LANES) : 0;
+			int64_t until = at < a->size ? min64(a->size - at, LANES) : 0;
+
+			x[k] = in && from < until ? LOAD(in + at, PART_OF((int)from, (int)until)) :
+						    (VEC){0};
+		}
+		part_residues(x, stride);
+		for (int k = 0; k < stride; k++)
+			STORE(to + k * block, PART(n), x[k]);
+	}
+}
+
+/* A row for each phase, `block` apart. */
+static void copy_rows(T *to, int64_t block, const T *in, const struct conv_axis *a)
+{
+	bool all = a->phases == a->stride;
+
+	for (int64_t f = 0; f < a->phases && all; f++)
+		all = a->phase[f] == f;
+	if (all && a->stride == 2)
+		copy_phases(to, block, in, a, 2);
+	else if (all && a->stride == 4)
+		copy_phases(to, block, in, a, 4);
+	else
+		for (int64_t f = 0; f < a->phases; f++)
+			copy_row(to + f * block, in, a, f);
+}
+
 static void copy_plane(T *to, const T *in, const struct conv_axis *axis)
 {
 	const struct conv_axis *z = axis, *y = axis + 1, *x = axis + 2;
-	int64_t phases = z->phases * y->phases * x->phases;
+	int64_t block = z->extent * y->extent * x->extent;
 
-	for (int64_t f = 0; f < phases; f++) {
-		int64_t fx = f % x->phases, fy = f / x->phases % y->phases;
-		int64_t fz = f / x->phases / y->phases;
-
+	for (int64_t f = 0; f < z->phases * y->phases; f++, to += x->phases * block)
 		for (int64_t i = 0; i < z->extent; i++) {
-			int64_t at = axis_at(z, fz, i);
+			int64_t at = axis_at(z, f / y->phases, i);
 
-			for (int64_t k = 0; k < y->extent; k++, to += x->extent) {
-				int64_t line = axis_at(y, fy, k);
+			for (int64_t k = 0; k < y->extent; k++) {
+				int64_t line = axis_at(y, f % y->phases, k);
 				bool there = at >= 0 && line >= 0;
 
-				copy_row(to, there ? in + (at * y->size + line) * x->size : NULL, x,
-					 fx);
+				copy_rows(to + (i * y->extent + k) * x->extent, block,
+					  there ? in + (at * y->size + line) * x->size : NULL, x);
 			}
 		}
-	}
 }
 
 static void copy_planes(int64_t begin, int64_t end, void *ctx)

@@ -1,0 +1,350 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
+/*
+ * Convolutions of 3 by 3 taps with fewer multiplications: tiles of 2 by 2 positions at a time, by
+ * Winograd's minimal filtering F(2, 3) along both axes (S. Winograd, Arithmetic Complexity of
+ * Computations, 1980), 16 products instead of 36. With stride 2 the even taps are F(2, 2) and the
+ * odd tap stands alone: 25 products. Input, weights and sums are transformed one axis after the
+ * other; between that, each of the products is a matrix product over channels.
+ *
+ * An infinity would spread to its neighbours in a tile as NaN: where a result is not finite, the
+ * caller computes everything again by the definition.
+ */
+#ifndef TENSOR_CONV_WINOGRAD_H
+#define TENSOR_CONV_WINOGRAD_H
+
+#define MOST_POINTS 5
+#define TILE_ROWS   64 /* of weights, a block */
+#define APART	    16 /* more between the products of one thing: else they meet in a cache's sets */
+#define SUMS_PITCH  (TILE_ROWS * WIDE + APART)
+
+struct winograd {
+	const struct conv_winograd *c;
+	struct conv_sum grid; /* tiles as positions, for panels of them */
+	int points; /* products along an axis */
+	int64_t tiles, panels, width, blocks; /* width: tiles of a panel */
+	int64_t pitch; /* of the weights' blocks */
+	T *weight; /* transformed: by group, block of rows, product */
+	_Atomic bool failed, infinite;
+};
+
+/* ---- transforms of one axis: elements `step` apart, in place --------------------------------- */
+
+static inline __attribute__((always_inline)) void transform_input(VEC *x, const int step,
+								  const int points)
+{
+	VEC a = x[0], b = x[step], c = x[2 * step], d = x[3 * step];
+
+	if (points == 4) {
+		x[0] = a - c;
+		x[step] = b + c;
+		x[2 * step] = c - b;
+		x[3 * step] = b - d;
+	} else {
+		x[0] = a - c;
+		x[step] = c;
+		x[2 * step] = c - x[4 * step];
+		x[3 * step] = b;
+		x[4 * step] = d;
+	}
+}
+
+static inline __attribute__((always_inline)) void transform_taps(T *out, const int step, T a, T b,
+								 T c, const int points)
+{
+	if (points == 4) {
+		out[0] = a;
+		out[step] = (T)0.5 * (a + b + c);
+		out[2 * step] = (T)0.5 * (a - b + c);
+		out[3 * step] = c;
+	} else {
+		out[0] = a;
+		out[step] = a + c;
+		out[2 * step] = c;
+		out[3 * step] = b;
+		out[4 * step] = b;
+	}
+}
+
+static inline __attribute__((always_inline)) void transform_sums(VEC *y, const VEC *m,
+								 const int step, const int points)
+{
+	if (points == 4) {
+		y[0] = m[0] + m[step] + m[2 * step];
+		y[1] = m[step] - m[2 * step] - m[3 * step];
+	} else {
+		y[0] = m[0] + m[step] + m[3 * step];
+		y[1] = m[step] - m[2 * step] + m[4 * step];
+	}
+}
+
+/* ---- weights --------------------------------------------------------------------------------- */
+
+/* One channel's taps of `rows` rows, to rows of each product `pitch` apart. */
+static inline __attribute__((always_inline)) void weight_channel(const struct conv_winograd *c, T *to,
+								 int64_t pitch, const T *w,
+								 int64_t rows, const int points)
+{
+	T point[MOST_POINTS * MOST_POINTS][ROWS];
+
+	for (int64_t i = 0; i < rows; i++, w += c->weight_row) {
+		T half[MOST_POINTS * 3], all[MOST_POINTS * MOST_POINTS];
+
+#pragma GCC unroll 3
+		for (int x = 0; x < 3; x++)
+			transform_taps(half + x, 3, w[c->tap[x]], w[c->tap[3 + x]], w[c->tap[6 + x]],
+				       points);
+#pragma GCC unroll 5
+		for (int y = 0; y < points; y++)
+			transform_taps(all + y * points, 1, half[y * 3], half[y * 3 + 1],
+				       half[y * 3 + 2], points);
+#pragma GCC unroll 25
+		for (int p = 0; p < points * points; p++)
+			point[p][i] = all[p];
+	}
+	for (int p = 0; p < points * points; p++)
+		for (int64_t i = 0; i < rows; i++)
+			to[p * pitch + i] = point[p][i];
+}
+
+/* m rows, `depth` channels, in the groups that column() makes of them; the end of what was written. */
+static T *weight_groups(const struct winograd *s, T *to, const T *w, int64_t m, int64_t pitch,
+			int64_t depth)
+{
+	const struct conv_winograd *c = s->c;
+	int64_t count = (m + tile_rows[VECS] - 1) / tile_rows[VECS];
+
+	for (int64_t i = 0, rows; i < count; i++, m -= rows, w += rows * c->weight_row) {
+		rows = m / (count - i);
+		for (int64_t k = 0; k < depth; k++, to += rows) {
+			const T *from = w + k * c->weight_channel;
+
+			if (s->points == 4)
+				weight_channel(c, to, pitch, from, rows, 4);
+			else
+				weight_channel(c, to, pitch, from, rows, 5);
+		}
+	}
+	return to;
+}
+
+static void weight_blocks(int64_t begin, int64_t end, void *ctx)
+{
+	const struct winograd *s = ctx;
+	const struct conv_winograd *c = s->c;
+
+	for (int64_t b = begin; b < end; b++) {
+		int64_t group = b / s->blocks, row = b % s->blocks * TILE_ROWS;
+		int64_t m = min64(c->rows - row, TILE_ROWS), pitch = m * c->channels + APART;
+		const T *w = (const T *)c->weight + group * c->weight_group + row * c->weight_row;
+		T *to = s->weight + b * s->pitch;
+
+		for (int64_t first = 0; first < c->channels; first += DEPTH)
+			to = weight_groups(s, to, w + first * c->weight_channel, m, pitch,
+					   min64(c->channels - first, DEPTH));
+	}
+}
+
+/* ---- input ----------------------------------------------------------------------------------- */
+
+/* All channels of a panel of tiles: for each product and channel a row of the panel. */
+static inline __attribute__((always_inline)) void input_panel(const struct winograd *s, T *to,
+							      const struct panel *p, const T *src,
+							      const int points)
+{
+	const struct conv_winograd *c = s->c;
+	int64_t width = p->vecs * (int64_t)LANES, pitch = c->channels * width + APART;
+
+	for (int64_t k = 0; k < c->channels; k++, src += c->src_channel)
+		for (int v = 0; v < p->vecs; v++) {
+			VEC x[MOST_POINTS * MOST_POINTS];
+
+			for (int i = 0; i < points * points; i++)
+				x[i] = panel_vector(p, v, src + c->src.offset[i]);
+#pragma GCC unroll 5
+			for (int i = 0; i < points; i++)
+				transform_input(x + i, points, points);
+#pragma GCC unroll 5
+			for (int i = 0; i < points; i++)
+				transform_input(x + i * points, 1, points);
+#pragma GCC unroll 25
+			for (int i = 0; i < points * points; i++)
+				*(VEC *)(to + i * pitch + k * width + v * LANES) = x[i];
+		}
+}
+
+/* ---- results --------------------------------------------------------------------------------- */
+
+/* Tiles side by side in the output, as many columns of it as there are, one row or two. */
+struct tile_run {
+	int64_t from, columns, out;
+	int rows;
+};
+
+static int tile_runs(const struct winograd *s, const struct panel *p, int64_t column,
+		     struct tile_run *run)
+{
+	const struct conv_winograd *c = s->c;
+	struct conv_walk w = conv_walk_from(s->grid.grid, column);
+	int n = 0;
+
+	for (int64_t i = 0, steps; i < p->n; i += steps, n++) {
+		steps = conv_walk_run(&w, p->n - i);
+		run[n] = (struct tile_run){
+			.from = 2 * i, .out = p->out[i],
+			.columns = min64(2 * steps, c->size[1] - 2 * w.at[2]),
+			.rows = (int)min64(2, c->size[0] - 2 * w.at[1])};
+		conv_walk_on(&w, steps);
+	}
+	return n;
+}
+
+#define ZIP_LOW(s, j)  ((j) / 2 + ((j) & 1) * LANES)
+#define ZIP_HIGH(s, j) ((j) / 2 + ((j) & 1) * LANES + LANES / 2)
+
+/* The sums of one row: `pitch` apart by product, to two lines of positions. Infinities add NaN. */
+static inline __attribute__((always_inline)) VEC output_row(T *line, const T *sum, int64_t pitch,
+							    int vecs, T bias, const int points)
+{
+	VEC check = {0};
+
+	for (int v = 0; v < vecs; v++, sum += LANES, line += 2 * LANES) {
+		VEC m[MOST_POINTS * MOST_POINTS], half[2 * MOST_POINTS], y[2];
+
+#pragma GCC unroll 25
+		for (int i = 0; i < points * points; i++)
+			m[i] = *(const VEC *)(sum + i * pitch);
+#pragma GCC unroll 5
+		for (int i = 0; i < points; i++)
+			transform_sums(half + 2 * i, m + i, points, points);
+#pragma GCC unroll 2
+		for (int i = 0; i < 2; i++) {
+			transform_sums(y, half + i, 2, points);
+			y[0] += bias;
+			y[1] += bias;
+			check += (y[0] - y[0]) + (y[1] - y[1]);
+			*(VEC *)(line + i * 2 * WIDE) =
+				__builtin_shuffle(y[0], y[1], (MASK){EACH_LANE(ZIP_LOW, 0)});
+			*(VEC *)(line + i * 2 * WIDE + LANES) =
+				__builtin_shuffle(y[0], y[1], (MASK){EACH_LANE(ZIP_HIGH, 0)});
+		}
+	}
+	return check;
+}
+
+static inline void store_line(T *to, const T *from, int64_t n)
+{
+	for (; n > LANES; n -= LANES, to += LANES, from += LANES)
+		*(VEC *)to = *(const VEC *)from;
+	STORE(to, PART(n), *(const VEC *)from);
+}
+
+static void output_block(struct winograd *s, const T *sums, int vecs, int64_t group, int64_t row,
+			 int64_t m, const struct tile_run *run, int runs)
+{
+	const struct conv_winograd *c = s->c;
+	const T *bias = c->bias ? (const T *)c->bias + group * c->rows + row : NULL;
+	T *out = (T *)c->out + group * c->out_group + row * c->out_row;
+	VEC check = {0};
+	T line[4 * WIDE + LANES]; /* and what a vector reads beyond a run */
+
+	for (int64_t i = 0; i < m; i++, out += c->out_row) {
+		const T *from = sums + i * WIDE;
+		T b = bias ? bias[i] : 0;
+
+		check += s->points == 4 ? output_row(line, from, SUMS_PITCH, vecs, b, 4) :
+					  output_row(line, from, SUMS_PITCH, vecs, b, 5);
+		for (int r = 0; r < runs; r++)
+			for (int y = 0; y < run[r].rows; y++)
+				store_line(out + run[r].out + y * c->size[1],
+					   line + y * 2 * WIDE + run[r].from, run[r].columns);
+	}
+	for (int i = 0; i < LANES; i++)
+		if (check[i] != 0)
+			s->infinite = true;
+}
+
+/* ---- panels ---------------------------------------------------------------------------------- */
+
+static void tile_panel(struct winograd *s, T *input, T *sums, int64_t group, int64_t index)
+{
+	const struct conv_winograd *c = s->c;
+	const T *src = (const T *)c->src.data + group * c->src.group;
+	int64_t first = index * s->width, products = s->points * s->points;
+	struct tile_run run[WIDE];
+	struct panel p;
+	int runs;
+
+	panel_set(&p, &s->grid, first, min64(s->tiles - first, s->width));
+	runs = tile_runs(s, &p, first, run);
+	if (s->points == 4)
+		input_panel(s, input, &p, src, 4);
+	else
+		input_panel(s, input, &p, src, 5);
+	for (int64_t b = 0; b < s->blocks; b++) {
+		int64_t row = b * TILE_ROWS, m = min64(c->rows - row, TILE_ROWS);
+		struct tile t = {.a = s->weight + (group * s->blocks + b) * s->pitch, .b = input,
+				 .c = sums, .rsa = 1, .rsb = p.vecs * (int64_t)LANES, .rsc = WIDE,
+				 .alpha = 1, .grouped = true};
+
+		/* Sums of DEPTH are added up: shorter chains of roundings. */
+		for (int64_t i = 0; i < products; i++, t.c += SUMS_PITCH) {
+			for (int64_t at = 0; at < c->channels; at += t.k) {
+				t.k = min64(c->channels - at, DEPTH);
+				t.beta = at ? 1 : 0;
+				column(&t, m, t.rsb, p.vecs);
+				t.a += m * t.k;
+				t.b += t.k * t.rsb;
+			}
+			t.a += APART;
+			t.b += APART;
+		}
+		output_block(s, sums, p.vecs, group, row, m, run, runs);
+	}
+}
+
+static void tile_chunk(int64_t begin, int64_t end, void *ctx)
+{
+	struct winograd *s = ctx;
+	int64_t products = s->points * s->points, input = products * (s->c->channels * s->width + APART);
+	struct tensor_storage *mem;
+
+	mem = storage_alloc(TENSOR_DEVICE_CPU, (input + products * SUMS_PITCH) * sizeof(T),
+			    false);
+	if (!mem) {
+		s->failed = true;
+		return;
+	}
+	for (int64_t i = begin; i < end; i++)
+		tile_panel(s, mem->data, (T *)mem->data + input, i / s->panels, i % s->panels);
+	storage_put(mem);
+}
+
+/* 1 when a result was not finite. */
+int CONV(conv_winograd)(const struct conv_winograd *c)
+{
+	struct winograd s = {.c = c, .points = c->stride == 1 ? 4 : 5};
+	struct tensor_storage *mem;
+	int64_t most;
+
+	s.grid = (struct conv_sum){.grid = {1, c->tiles[0], c->tiles[1]}, .src = c->src,
+				   .out_image = c->out_image, .out_step = {0, 2 * c->size[1], 2}};
+	s.tiles = c->batch * c->tiles[0] * c->tiles[1];
+	s.panels = (s.tiles + WIDE - 1) / WIDE;
+	most = (s.tiles + s.panels - 1) / s.panels;
+	s.width = (most + LANES - 1) / LANES * LANES;
+	s.panels = (s.tiles + s.width - 1) / s.width;
+	s.blocks = (c->rows + TILE_ROWS - 1) / TILE_ROWS;
+	s.pitch = s.points * s.points * (c->channels * min64(c->rows, TILE_ROWS) + APART);
+	mem = storage_alloc(TENSOR_DEVICE_CPU, c->groups * s.blocks * s.pitch * sizeof(T), false);
+	if (!mem)
+		return -thread()->error.code;
+	s.weight = mem->data;
+	parallel_for(0, c->groups * s.blocks, 1, weight_blocks, &s);
+	parallel_for(0, c->groups * s.panels, 1, tile_chunk, &s);
+	storage_put(mem);
+	if (s.failed)
+		return tensor_fail(ENOMEM, "convolution: no memory for a block");
+	return s.infinite;
+}
+
+#endif
