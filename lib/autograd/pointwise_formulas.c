@@ -107,18 +107,22 @@ tensor *atan2_backward(tensor *grad, tensor *self, tensor *other, tensor *numera
 	return tensor_masked_fill(g, tensor_eq_scalar(r, number(0)), number(0));
 }
 
+/* Half of grad where two were chosen, given elsewhere. */
+static tensor *shared_when(tensor *tie, tensor *given, tensor *grad)
+{
+	return tensor_where(tie, times(grad, 0.5), given);
+}
+
 tensor *maximum_backward(tensor *grad, tensor *self, tensor *other)
 {
-	tensor *shared = tensor_where(tensor_eq(self, other), times(grad, 0.5), grad);
-
-	return tensor_masked_fill(shared, tensor_lt(self, other), number(0));
+	return tensor_masked_fill(shared_when(tensor_eq(self, other), grad, grad),
+				  tensor_lt(self, other), number(0));
 }
 
 tensor *minimum_backward(tensor *grad, tensor *self, tensor *other)
 {
-	tensor *shared = tensor_where(tensor_eq(self, other), times(grad, 0.5), grad);
-
-	return tensor_masked_fill(shared, tensor_gt(self, other), number(0));
+	return tensor_masked_fill(shared_when(tensor_eq(self, other), grad, grad),
+				  tensor_gt(self, other), number(0));
 }
 
 /* 1 - weight */
@@ -129,13 +133,13 @@ tensor *lerp_self_backward(tensor *grad, tensor_scalar weight)
 	return tensor_mul_scalar(grad, im == 0 ? number(re) : tensor_scalar_complex(re, im));
 }
 
-/* The first operand takes it when equal, and when the second is NaN. */
+/* Halves for equal operands; where one is NaN the other takes it, the first where both are. */
 tensor *fmax_backward(tensor *grad, tensor *chosen, tensor *other, bool first)
 {
 	tensor *a = first ? chosen : other, *b = first ? other : chosen;
 	tensor *mask = tensor_logical_or(tensor_ge(a, b), tensor_isnan(b));
 
-	return where_backward(grad, mask, first);
+	return shared_when(tensor_eq(a, b), where_backward(grad, mask, first), grad);
 }
 
 tensor *fmin_backward(tensor *grad, tensor *chosen, tensor *other, bool first)
@@ -143,7 +147,7 @@ tensor *fmin_backward(tensor *grad, tensor *chosen, tensor *other, bool first)
 	tensor *a = first ? chosen : other, *b = first ? other : chosen;
 	tensor *mask = tensor_logical_or(tensor_le(a, b), tensor_isnan(b));
 
-	return where_backward(grad, mask, first);
+	return shared_when(tensor_eq(a, b), where_backward(grad, mask, first), grad);
 }
 
 tensor *copysign_backward(tensor *grad, tensor *self, tensor *result)
@@ -201,47 +205,59 @@ tensor *scalar_pow_backward(tensor *grad, tensor_scalar self, tensor *exponent, 
 	return pow_backward_exponent(grad, base, exponent, result);
 }
 
-/* ---- clamp: the gradient goes to whoever was chosen ---- */
-
-static tensor *inside(tensor *mask, tensor *more)
-{
-	return mask ? tensor_logical_and(mask, more) : more;
-}
+/*
+ * ---- clamp ----
+ *
+ * Of numbers: to self between the ends, to nobody at them. Of tensors: to whoever was chosen, in
+ * halves to self and an end that are equal, as long as the ends are in order. NaN stays with self.
+ */
 
 tensor *clamp_backward(tensor *grad, tensor *self, tensor_scalar min, tensor_scalar max)
 {
-	tensor *mask = NULL;
+	tensor *mask = NULL, *below;
 
 	if (min.kind)
-		mask = tensor_ge_scalar(self, min);
-	if (max.kind)
-		mask = inside(mask, tensor_le_scalar(self, max));
+		mask = tensor_gt_scalar(self, min);
+	if (max.kind) {
+		below = tensor_lt_scalar(self, max);
+		mask = mask ? tensor_logical_and(mask, below) : below;
+	}
 	return where_only(mask, grad);
 }
 
 tensor *clamp_tensor_backward(tensor *grad, tensor *self, tensor *min, tensor *max)
 {
-	tensor *mask = NULL;
+	tensor *tie, *outside;
 
-	if (min != tensor_none)
-		mask = tensor_ge(self, min);
-	if (max != tensor_none)
-		mask = inside(mask, tensor_le(self, max));
-	return where_only(mask, grad);
+	if (max == tensor_none)
+		return maximum_backward(grad, self, min);
+	if (min == tensor_none)
+		return minimum_backward(grad, self, max);
+	tie = tensor_logical_or(tensor_eq(self, min), tensor_eq(self, max));
+	tie = tensor_logical_and(tie, tensor_lt(min, max));
+	outside = tensor_logical_or(tensor_lt(self, min), tensor_gt(self, max));
+	return tensor_masked_fill(shared_when(tie, grad, grad), outside, number(0));
 }
 
 tensor *clamp_tensor_min_backward(tensor *grad, tensor *self, tensor *min, tensor *max)
 {
-	tensor *mask = tensor_lt(self, min);
+	tensor *chosen, *tie;
 
-	return where_only(max == tensor_none ? mask : inside(mask, tensor_lt(min, max)), grad);
+	if (max == tensor_none)
+		return maximum_backward(grad, min, self);
+	chosen = tensor_logical_and(tensor_lt(self, min), tensor_le(min, max));
+	tie = tensor_logical_and(tensor_eq(self, min), tensor_lt(min, max));
+	return shared_when(tie, where_only(chosen, grad), grad);
 }
 
 tensor *clamp_tensor_max_backward(tensor *grad, tensor *self, tensor *min, tensor *max)
 {
-	tensor *mask = tensor_gt(self, max);
+	tensor *chosen, *tie;
 
-	if (min != tensor_none)
-		mask = tensor_logical_or(mask, tensor_lt(max, min));
-	return where_only(mask, grad);
+	if (min == tensor_none)
+		return minimum_backward(grad, max, self);
+	chosen = tensor_logical_and(tensor_gt(self, max), tensor_le(min, max));
+	chosen = tensor_logical_or(chosen, tensor_lt(max, min));
+	tie = tensor_logical_and(tensor_eq(self, max), tensor_lt(min, max));
+	return shared_when(tie, where_only(chosen, grad), grad);
 }

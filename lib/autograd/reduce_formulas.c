@@ -192,12 +192,14 @@ tensor *logsumexp_backward(tensor *grad, tensor *self, tensor *result, tensor_in
 	return tensor_mul(restore_dims(grad, sizes, dim, keepdim), share);
 }
 
-/* -1, 0 or 1 */
+/* -1, 0 or 1; t / |t| of complex numbers */
 static tensor *sign_of(tensor *t)
 {
 	tensor *zero = zeros_for(t, TENSOR_SCALAR_SHAPE);
 	tensor *one = tensor_ones_like(zero, TENSOR_OPTIONS(0));
 
+	if (dtype_is_complex(t->dtype))
+		return tensor_sgn(t);
 	return tensor_where(tensor_gt_scalar(t, number(0)), one,
 			    tensor_where(tensor_lt_scalar(t, number(0)), tensor_neg(one), zero));
 }
@@ -207,8 +209,11 @@ tensor *vector_norm_backward(tensor *grad, tensor *self, tensor *result, tensor_
 {
 	tensor_ints sizes = sizes_of(self);
 	double p = scalar_double(ord);
-	tensor *zero = zeros_for(self, TENSOR_SCALAR_SHAPE), *abs, *sign, *factor, *mask;
+	tensor *zero, *abs, *sign, *factor, *mask;
 
+	/* powers and their quotients are for f32: a half would round each of them */
+	self = tensor_to(self, TENSOR_OPTIONS(.dtype = dtype_wide(self->dtype)));
+	zero = zeros_for(self, TENSOR_SCALAR_SHAPE);
 	grad = restore_dims(grad, sizes, dim, keepdim);
 	result = restore_dims(result, sizes, dim, keepdim);
 	if (p == 0)
@@ -219,7 +224,7 @@ tensor *vector_norm_backward(tensor *grad, tensor *self, tensor *result, tensor_
 	sign = sign_of(self);
 	if (p == 1)
 		return tensor_mul(sign, grad);
-	abs = tensor_mul(self, sign);
+	abs = tensor_abs(self);
 	if (isinf(p)) {
 		mask = tensor_to(tensor_eq(abs, result), TENSOR_OPTIONS(.dtype = result->dtype));
 		factor = tensor_div(mask, tensor_sum_dim(mask, dim, true));

@@ -44,7 +44,7 @@ static tensor *cumprod_backward_slow(tensor *grad, tensor *self, int64_t dim)
 		tensor *before = tensor_prod_dim(tensor_narrow(self, dim, 0, k), dim, true);
 		tensor *after = tensor_cumprod(tensor_narrow(self, dim, k + 1, n - k - 1), dim);
 		tensor *rest = tensor_cat(TENSOR_LIST(before, tensor_mul(after, before)), dim);
-		tensor *part = sum_along(tensor_mul(tensor_narrow(grad, dim, k, n - k), rest), dim);
+		tensor *part = sum_along(along(tensor_narrow(grad, dim, k, n - k), rest), dim);
 
 		all = k ? tensor_cat(TENSOR_LIST(all, part), dim) : part;
 	}
@@ -59,7 +59,7 @@ tensor *cumprod_backward(tensor *grad, tensor *self, tensor *result, int64_t dim
 		dim += self->ndim;
 	if (has_zero(self))
 		return cumprod_backward_slow(grad, self, dim);
-	return tensor_div(cumsum_backward(tensor_mul(grad, result), dim), self);
+	return over(cumsum_backward(along(grad, result), dim), self);
 }
 
 /* The gradient at j reaches i <= j with weight exp(self[i] - result[j]). */

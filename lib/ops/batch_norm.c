@@ -208,12 +208,27 @@ int front_batch_norm_backward(const struct tensor_op *op, tensor **grad_input,
 
 /* ---- composites ---------------------------------------------------------------------- */
 
+/* Of whatever shape: there is no channel to speak of. The graph goes through all three. */
+static tensor *nothing_to_norm(tensor *input, tensor *weight, tensor *bias)
+{
+	struct tensor_scope_guard guard = tensor_scope_enter();
+	tensor *t = tensor_clone(input);
+
+	if (weight && weight->numel)
+		t = tensor_mul(t, tensor_select(weight, 0, 0));
+	if (bias && bias->numel)
+		t = tensor_add(t, tensor_select(bias, 0, 0));
+	return scope_leave_with(&guard, t);
+}
+
 tensor *composite_batch_norm(tensor *input, tensor *weight, tensor *bias, tensor *running_mean,
 			     tensor *running_var, bool training, double momentum, double eps,
 			     bool cudnn_enabled)
 {
 	tensor *output, *mean, *invstd;
 
+	if (!input->numel && input->ndim < 2)
+		return nothing_to_norm(input, weight, bias);
 	if (call_native_batch_norm(input, weight, bias, running_mean, running_var, training, momentum,
 				   eps, &output, &mean, &invstd) < 0)
 		return NULL;

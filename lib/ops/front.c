@@ -49,7 +49,7 @@ static int fit_shape(const struct tensor_op *op, tensor *given, const int64_t *s
 {
 	char text[SHAPE_TEXT];
 
-	if (given->ndim == ndim && !memcmp(given->sizes, sizes, ndim * sizeof(*sizes)))
+	if (given->ndim == ndim && (!ndim || !memcmp(given->sizes, sizes, ndim * sizeof(*sizes))))
 		return 0;
 	if (op->variant == VARIANT_INPLACE)
 		return tensor_fail(EINVAL, "%s: self has shape %s, the result has %s",
@@ -266,6 +266,14 @@ int front_number(const struct tensor_op *op, const char *name, tensor_scalar s,
 		value->imag = s.imag;
 	}
 	return 0;
+}
+
+int front_number_cut(const struct tensor_op *op, const char *name, tensor_scalar s,
+		     enum tensor_dtype dtype, tensor_scalar *value)
+{
+	if (dtype <= TENSOR_I64 && s.kind == TENSOR_SCALAR_FLOAT)
+		s = tensor_scalar_int(scalar_int(s));
+	return front_number(op, name, s, dtype, value);
 }
 
 int front_factor(const struct tensor_op *op, const char *name, tensor_scalar s,

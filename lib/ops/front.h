@@ -83,6 +83,10 @@ int front_factor(const struct tensor_op *op, const char *name, tensor_scalar s,
 int front_number(const struct tensor_op *op, const char *name, tensor_scalar s,
 		 enum tensor_dtype dtype, tensor_scalar *value);
 
+/* And with a fraction cut off where dtype is whole, as matrix products take their factors. */
+int front_number_cut(const struct tensor_op *op, const char *name, tensor_scalar s,
+		     enum tensor_dtype dtype, tensor_scalar *value);
+
 /* Of a scalar that front_number() made. */
 static inline bool number_is_zero(tensor_scalar s)
 {

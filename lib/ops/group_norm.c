@@ -89,8 +89,14 @@ tensor *composite_group_norm(tensor *input, int64_t num_groups, tensor *weight, 
 	if (input->ndim < 2)
 		return tensor_fail_null(EINVAL, "group_norm: input must have shape [n, c, ...], got %s",
 					SHAPE_STR(input));
+	if (!input->sizes[1])
+		return tensor_fail_null(EINVAL, "group_norm: input must have channels, got shape %s",
+					SHAPE_STR(input));
 	for (int i = 2; i < input->ndim; i++)
 		inner *= input->sizes[i];
+	if (!inner)
+		return tensor_fail_null(EINVAL, "group_norm: a channel must have elements, got shape "
+						"%s", SHAPE_STR(input));
 	if (call_native_group_norm(input, weight, bias, input->sizes[0], input->sizes[1], inner,
 				   num_groups, eps, &output, &mean, &rstd) < 0)
 		return NULL;

@@ -117,6 +117,9 @@ int front_gather(const struct tensor_op *op, tensor **out, tensor *self, int64_t
 	if (d < 0 || check_index(op, index) < 0 ||
 	    (index->numel && check_within(op, index, "self", self, d) < 0))
 		return error_code();
+	if (*out && (*out)->dtype != self->dtype)
+		return tensor_fail(EINVAL, "%s: out must be %s like self, got %s", op->schema.name,
+				   tensor_dtype_name(self->dtype), tensor_dtype_name((*out)->dtype));
 	if (front_begin_apart(op, &o, *out, self->dtype, index->sizes, index->ndim, inputs, 2) < 0)
 		return error_code();
 	return front_end(op, &o, out, take(op, o.t, self, d, index));

@@ -66,8 +66,8 @@ int front_addmm(const struct tensor_op *op, tensor **out, tensor *self, tensor *
 
 	if (check_product(op, "mat1", mat1, mat2) < 0 ||
 	    check_dtype(op, "self", self, "mat1", mat1) < 0 ||
-	    front_number(op, "beta", beta, mat1->dtype, &beta) < 0 ||
-	    front_number(op, "alpha", alpha, mat1->dtype, &alpha) < 0)
+	    front_number_cut(op, "beta", beta, mat1->dtype, &beta) < 0 ||
+	    front_number_cut(op, "alpha", alpha, mat1->dtype, &alpha) < 0)
 		return error_code();
 	sizes[0] = mat1->sizes[0];
 	sizes[1] = mat2->sizes[1];

@@ -114,14 +114,15 @@ PAD(replication, 3, false)
 
 /* ---- pad: by the name of the mode ----------------------------------------------------------- */
 
-/* Dimension d continues at its other end. */
+/* Dimension d, what negative padding cuts off taken away, continues at its other end. */
 static tensor *pad_circular_dim(tensor *self, int d, int64_t before, int64_t after)
 {
 	int64_t n = self->sizes[d], size = n + before + after;
+	int64_t cut = before < 0 ? -before : 0, left = n - cut + (after < 0 ? after : 0);
 	tensor *index, *t = NULL;
 	int64_t *at;
 
-	if (before > n || after > n || size < 0)
+	if (before > n || after > n || size < 0 || left < 0 || (!left && size))
 		return tensor_fail_null(EINVAL, "pad: circular padding %lld and %lld wrap more "
 						"than once around dimension %d of %s",
 					(long long)before, (long long)after, d, SHAPE_STR(self));
@@ -130,7 +131,7 @@ static tensor *pad_circular_dim(tensor *self, int d, int64_t before, int64_t aft
 		return NULL;
 	at = index->data;
 	for (int64_t i = 0; i < size; i++)
-		at[i] = ((i - before) % n + n) % n;
+		at[i] = cut + ((i - before - cut) % left + left) % left;
 	if (self->device.type == TENSOR_CPU) {
 		t = call_index_select(self, d, index);
 	} else {

@@ -311,6 +311,8 @@ tensor *composite_margin_ranking_loss(tensor *input1, tensor *input2, tensor *ta
 	tensor *d = difference(&p, input1, input2);
 
 	d = tensor_mul(tensor_neg(as_dtype(target, p.wide)), d);
+	if (dtype_is_integral(p.dtype)) /* margin is no integer */
+		p.dtype = TENSOR_F32;
 	return finish(&guard, "margin_ranking_loss", &p,
 		      tensor_clamp_min(tensor_add_scalar(d, NUMBER(margin)), NUMBER(0)), reduction);
 }

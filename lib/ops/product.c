@@ -48,8 +48,8 @@ static int check_self(const struct tensor_op *op, const tensor *self, const int6
 static int factors(const struct tensor_op *op, enum tensor_dtype dtype, tensor_scalar *beta,
 		   tensor_scalar *alpha)
 {
-	if (front_number(op, "beta", *beta, dtype, beta) < 0 ||
-	    front_number(op, "alpha", *alpha, dtype, alpha) < 0)
+	if (front_number_cut(op, "beta", *beta, dtype, beta) < 0 ||
+	    front_number_cut(op, "alpha", *alpha, dtype, alpha) < 0)
 		return error_code();
 	return 0;
 }

@@ -59,12 +59,16 @@ tensor *factory_linspace(tensor_scalar start, tensor_scalar end, int64_t steps,
 tensor *factory_logspace(tensor_scalar start, tensor_scalar end, int64_t steps, double base,
 			 tensor_options options)
 {
-	const struct pointwise_params exponents = {.a = start, .b = end};
+	struct pointwise_params exponents = {.a = start, .b = end};
 	tensor_options wide = options;
 	tensor *power, *raised, *t = NULL;
 
 	if (!options.dtype)
 		options.dtype = space_dtype(start, end);
+	if (dtype_is_integral(options.dtype)) {
+		exponents.a = tensor_scalar_int(scalar_int(start));
+		exponents.b = tensor_scalar_int(scalar_int(end));
+	}
 	wide.dtype = dtype_is_complex(options.dtype) ? TENSOR_C128 : TENSOR_F64;
 	power = space(&op_linspace, &loops_linspace, &exponents, steps, wide);
 	raised = power ? call_pow_Scalar(tensor_scalar_float(base), power) : NULL;
@@ -73,6 +77,48 @@ tensor *factory_logspace(tensor_scalar start, tensor_scalar end, int64_t steps, 
 	tensor_put(raised);
 	return t;
 }
+
+/* Ends that are tensors. */
+static int end_of(const char *op, const char *name, tensor *t, tensor_scalar *s)
+{
+	if (t->ndim)
+		return tensor_fail(EINVAL, "%s: %s must be a 0-d tensor, got shape %s", op, name,
+				   SHAPE_STR(t));
+	return call__local_scalar_dense(t, s);
+}
+
+#define ENDS_OF_TENSORS(name, PARAM, ARG)                                                         \
+	tensor *composite_##name##_tensor_tensor(tensor *start, tensor *end,                      \
+						 int64_t steps PARAM, tensor_options options)     \
+	{                                                                                         \
+		tensor_scalar a, b;                                                               \
+                                                                                                  \
+		if (end_of(#name, "start", start, &a) < 0 || end_of(#name, "end", end, &b) < 0)   \
+			return NULL;                                                              \
+		return factory_##name(a, b, steps ARG, options);                                  \
+	}                                                                                         \
+	tensor *composite_##name##_tensor_scalar(tensor *start, tensor_scalar end,                \
+						 int64_t steps PARAM, tensor_options options)     \
+	{                                                                                         \
+		tensor_scalar a;                                                                  \
+                                                                                                  \
+		return end_of(#name, "start", start, &a) < 0 ?                                    \
+			       NULL :                                                             \
+			       factory_##name(a, end, steps ARG, options);                        \
+	}                                                                                         \
+	tensor *composite_##name##_scalar_tensor(tensor_scalar start, tensor *end,                \
+						 int64_t steps PARAM, tensor_options options)     \
+	{                                                                                         \
+		tensor_scalar b;                                                                  \
+                                                                                                  \
+		return end_of(#name, "end", end, &b) < 0 ?                                        \
+			       NULL :                                                             \
+			       factory_##name(start, b, steps ARG, options);                      \
+	}
+#define BASE_PARAM	, double base
+#define BASE_ARG	, base
+ENDS_OF_TENSORS(linspace, , )
+ENDS_OF_TENSORS(logspace, BASE_PARAM, BASE_ARG)
 
 /* ---- eye, triangles --------------------------------------------------------------------- */
 

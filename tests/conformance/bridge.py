@@ -33,8 +33,6 @@ def reachable(t):
         raise Unsupported(f'layout {t.layout}')
     if t.device.type != 'cpu':
         raise Unsupported(f'device {t.device.type}')
-    if t.is_conj() or t.is_neg():
-        raise Unsupported('a lazily conjugated or negated tensor')
     if t.dtype not in OURS:
         raise Unsupported(f'dtype {t.dtype}')
     if t.dim() > 16:
@@ -53,6 +51,10 @@ class Call:
     def tensor(self, t):
         if id(t) in self.tensors:
             return self.tensors[id(t)][1]
+        if t.is_conj() or t.is_neg():  # ours has no such flags: the same numbers, written out
+            ours = self.tensor(t.resolve_conj().resolve_neg())
+            self.tensors[id(t)] = (t, ours)
+            return ours
         s = reachable(t)
         key = (s._cdata, t.dtype)
         if key not in self.storages:
@@ -107,6 +109,11 @@ def is_default(func, name, value):
     return False
 
 
+def is_output(func, name):
+    return any(a.name == name and a.kwarg_only and a.alias_info and a.alias_info.is_write
+               for a in func._schema.arguments)
+
+
 def fit(op, func, given):
     """Our operator's arguments from PyTorch's, by name, else by position; raises Unsupported."""
     names = [a.name for a in func._schema.arguments]
@@ -117,6 +124,12 @@ def fit(op, func, given):
         else:
             left.append((name, value))
     free = [a for a in op.args if a.name not in names]
+    # Results to be written to are in order, whatever they are called.
+    outs = [n for n in names if n in given and is_output(func, n)]
+    mine = [a.name for a in op.args if a.mutated and a.keyword]
+    if outs and len(outs) == len(mine):
+        out.update({m: given[n] for m, n in zip(mine, outs)})
+        left = [(n, v) for n, v in left if n not in outs]
     for name, value in left:
         i = names.index(name)
         if i < len(op.args) and op.args[i] in free and not op.args[i].keyword:

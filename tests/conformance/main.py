@@ -3,10 +3,13 @@
 
 Every entry of PyTorch's operator table (op_db) runs in a process of its own: its sample_inputs,
 the same made non-contiguous, and its error_inputs, for every dtype that both have. What happens
-to a call is in replay.py. Results go to build/conformance/{report.json,report.txt}.
+to a call is in replay.py. Results go to build/conformance/{report.json,report.txt}, and line by
+line to results.jsonl there: a run that was ended goes on with --continue, and runs with --shard
+side by side write to the same file.
 """
 import argparse
 import gc
+import hashlib
 import json
 import mmap
 import os
@@ -81,7 +84,7 @@ def samples_of(info, dtype, limit):
 
 def run_dtype(lib, info, name, args, progress):
     dtype = bridge.TORCH[name]
-    tally = replay.Tally()
+    tally = replay.Tally(name)
     gc.collect()
     used = lib.used()
     mode = replay.Replay(lib, tally, progress, not args.no_variants,
@@ -109,11 +112,12 @@ def run_dtype(lib, info, name, args, progress):
     if lib.used() > used:
         tally.failed(info.name, 'leak', f'{lib.used() - used} bytes are still in use')
     rows = [dict(operator=op, kind=kind, dtype=name, **n) for (op, kind), n in tally.rows.items()]
-    faults = [dict(operator=op, kind=kind, dtype=name, count=n, message=m, entry=info.name)
-              for (op, kind, _), (n, m) in tally.failures.items()]
+    faults = [dict(operator=op, kind=kind, dtype=name, count=n, message=m, entry=info.full_name,
+                   why=why)
+              for (op, kind, _, why), (n, m) in tally.failures.items()]
     notes = [dict(operator=op, kind=kind, dtype=name, count=n, message=m)
              for (op, kind, _), (n, m) in tally.notes.items()]
-    return dict(entry=info.name, dtype=name, rows=rows, failures=faults, notes=notes,
+    return dict(entry=info.full_name, dtype=name, rows=rows, failures=faults, notes=notes,
                 missing=tally.missing, samples=done,
                 golden=mode.sink.all() if mode.sink else [])
 
@@ -125,12 +129,13 @@ def child(lib, info, dtypes, args, fd, board):
         board[:len(b) + 1] = b + b'\0'
     with os.fdopen(fd, 'w') as out:
         for name in dtypes:
+            signal.alarm(args.timeout)
             try:
                 res = run_dtype(lib, info, name, args, progress)
             except Exception:
-                res = dict(entry=info.name, dtype=name, rows=[], notes=[], missing={}, samples=0,
+                res = dict(entry=info.full_name, dtype=name, rows=[], notes=[], missing={}, samples=0,
                            failures=[dict(operator='(runner)', kind='forward', dtype=name, count=1,
-                                          entry=info.name, message=traceback.format_exc()[-600:])])
+                                          why=None, entry=info.full_name, message=traceback.format_exc()[-600:])])
             out.write(json.dumps(res) + '\n')
             out.flush()
 
@@ -138,9 +143,9 @@ def child(lib, info, dtypes, args, fd, board):
 class Job:
     """One entry: forked, and again for the dtypes after one that crashed."""
 
-    def __init__(self, lib, info, args):
-        self.lib, self.info, self.args = lib, info, args
-        self.left, self.results = list(args.dtypes), []
+    def __init__(self, lib, info, dtypes, journal, args):
+        self.lib, self.info, self.args, self.journal = lib, info, args, journal
+        self.left = list(dtypes)
         self.board = mmap.mmap(-1, PROGRESS)
         self.start()
 
@@ -155,7 +160,6 @@ class Job:
             os.dup2(self.said.fileno(), 2)
             code = 1
             try:
-                signal.alarm(self.args.timeout)
                 child(self.lib, self.info, self.left, self.args, w, self.board)
                 code = 0
             finally:
@@ -172,7 +176,7 @@ class Job:
         os.close(self.fd)
         _, status = os.waitpid(self.pid, 0)
         done = [json.loads(line) for line in self.text.decode().splitlines()]
-        self.results += done
+        self.journal.add(done)
         self.left = self.left[len(done):]
         if not self.left:
             return False
@@ -185,14 +189,15 @@ class Job:
         for line in self.said.read().decode(errors='replace').splitlines():
             if 'runtime error' in line or 'SUMMARY' in line or 'ssertion' in line:
                 how += f', {line[:200]}'
-        row = dict(operator=op, kind='forward', dtype=self.left[0], passed=0, na=0, bits=0,
-                   layout=0, closer=0, failed=int(bool(what)))
+        row = dict(dict.fromkeys(replay.COUNTS, 0), operator=op, kind='forward',
+                   dtype=self.left[0], failed=int(bool(what)))
         fault = dict(operator=op, kind='forward', dtype=self.left[0], count=1,
-                     entry=self.info.name, message=f'CRASH, {how}, in {what}')
-        note = [] if what else [dict(fault, message=f'PyTorch itself, {how}: {self.info.name}')]
+                     why=None, entry=self.info.full_name, message=f'CRASH, {how}, in {what}')
+        note = [] if what else [dict(fault, message=f'PyTorch itself, {how}: {self.info.full_name}')]
         row['na'] = len(note)
-        self.results.append(dict(entry=self.info.name, dtype=self.left[0], rows=[row], notes=note,
-                                 failures=[fault] if what else [], missing={}, samples=0))
+        self.journal.add([dict(entry=self.info.full_name, dtype=self.left[0], rows=[row],
+                               notes=note, failures=[fault] if what else [], missing={},
+                               samples=0)])
         self.left = self.left[1:]
         if not self.left:
             return False
@@ -200,23 +205,53 @@ class Job:
         return True
 
 
+class Journal:
+    """What has been found so far, a line an entry and dtype. A line holds for one library only."""
+
+    def __init__(self, args, go_on):
+        with open(args.lib, 'rb') as f:
+            self.mark = hashlib.sha256(f.read()).hexdigest()[:16] + ' ' + ','.join(sorted(args.grad))
+        self.results, self.known = [], set()
+        os.makedirs(args.out, exist_ok=True)
+        path = os.path.join(args.out, 'results.jsonl')
+        if go_on and os.path.exists(path):
+            with open(path) as f:
+                self.take(json.loads(line) for line in f if line.endswith('\n'))
+        self.file = open(path, 'a' if go_on else 'w')
+
+    def take(self, results):
+        for r in results:
+            if r['mark'] == self.mark and (r['entry'], r['dtype']) not in self.known:
+                self.known.add((r['entry'], r['dtype']))
+                self.results.append(r)
+
+    def add(self, results):
+        for r in results:
+            r['mark'] = self.mark
+        self.take(results)
+        self.file.write(''.join(json.dumps(r) + '\n' for r in results))
+        self.file.flush()
+
+
 def run_all(lib, infos, args):
     import select
-    todo, running, results, began = list(reversed(infos)), [], [], time.time()
+    journal, began = Journal(args, args.go_on), time.time()
+    todo = [(i, [d for d in args.dtypes if (i.full_name, d) not in journal.known]) for i in infos]
+    todo, running = [t for t in reversed(todo) if t[1]], []
+    entries = len(todo)
     while todo or running:
         while todo and len(running) < args.jobs:
-            running.append(Job(lib, todo.pop(), args))
+            running.append(Job(lib, *todo.pop(), journal, args))
         ready, _, _ = select.select([j.fd for j in running], [], [])
         for job in list(running):
             if job.fd in ready and not job.read():
                 running.remove(job)
-                results += job.results
-                n = len(infos) - len(todo) - len(running)
+                n = entries - len(todo) - len(running)
                 if sys.stderr.isatty() or n % 100 == 0:
-                    print(f'\r{n}/{len(infos)} entries, {time.time() - began:.0f} s ', end='',
+                    print(f'\r{n}/{entries} entries, {time.time() - began:.0f} s ', end='',
                           file=sys.stderr)
     print(file=sys.stderr)
-    return results
+    return journal.results
 
 
 def main():
@@ -230,7 +265,10 @@ def main():
     p.add_argument('--no-variants', action='store_true', help='no in-place and out forms')
     p.add_argument('--strict', action='store_true', help='only the operators named, no others')
     p.add_argument('--samples', type=int, default=0, help='at most so many an entry and dtype')
-    p.add_argument('--timeout', type=int, default=300, help='seconds an entry')
+    p.add_argument('--timeout', type=int, default=300, help='seconds an entry and dtype')
+    p.add_argument('--shard', default='0/1', help='I/N: every Nth entry, from the Ith')
+    p.add_argument('--continue', dest='go_on', action='store_true',
+                   help='what results.jsonl has of this library is not run again')
     p.add_argument('--threads', type=int, default=1, help='of our library')
     p.add_argument('--golden', help='write golden vectors to this file')
     p.add_argument('-v', '--verbose', action='store_true', help='every failure, not the first 3')
@@ -250,7 +288,12 @@ def main():
         infos = [i for i in infos if names_of(i) & (wanted | set(args.operators))]
         if not infos:
             p.error('no entry of op_db has such a name')
-    results = run_all(lib, infos, args)
+    # PyTorch's own million objects are not walked again by every collection of every child.
+    gc.collect()
+    gc.freeze()
+    first, step = map(int, args.shard.split('/'))
+    results = run_all(lib, infos[first::step], args)
+    gc.unfreeze()
     if args.golden:
         golden.write(args.golden, [v for r in results for v in r.get('golden', ())],
                      bool(args.operators))

@@ -5,6 +5,7 @@ import os
 import re
 
 import boxed
+from replay import COUNTS
 
 
 def sort_of(message):
@@ -18,12 +19,12 @@ def gather(results):
     rows, faults, missing, notes = {}, {}, {}, {}
     for r in results:
         for x in r['rows']:
-            row = rows.setdefault((x['operator'], x['kind'], x['dtype']), dict.fromkeys(
-                ('passed', 'failed', 'na', 'bits', 'layout', 'closer'), 0))
+            row = rows.setdefault((x['operator'], x['kind'], x['dtype']),
+                                  dict.fromkeys(COUNTS, 0))
             for k in row:
                 row[k] += x[k]
         for x in r['failures']:
-            key = (x['operator'], x['kind'], sort_of(x['message']))
+            key = (x['operator'], x['kind'], sort_of(x['message']), x['why'])
             f = faults.setdefault(key, dict(x, dtypes=[], count=0))
             f['count'] += x['count']
             if x['dtype'] not in f['dtypes']:
@@ -39,14 +40,17 @@ def gather(results):
 
 def total(rows, kind):
     pick = [r for (_, k, _), r in rows.items() if k == kind]
-    return {k: sum(r[k] for r in pick) for k in ('passed', 'failed', 'na', 'bits', 'layout',
-                                                 'closer')}
+    return {k: sum(r[k] for r in pick) for k in COUNTS}
+
+
+def calls(r):
+    return r['passed'] + r['explained'] + r['failed']
 
 
 def cell(r):
-    if not r or not (r['passed'] + r['failed']):
+    if not r or not calls(r):
         return 'n/a' if r and r['na'] else '.'
-    return f'{r["passed"]}' if not r['failed'] else f'{r["passed"]}/{r["passed"] + r["failed"]}'
+    return f'{r["passed"]}' if r['passed'] == calls(r) else f'{r["passed"]}/{calls(r)}'
 
 
 def table(rows, kind, dtypes):
@@ -57,8 +61,13 @@ def table(rows, kind, dtypes):
 
 
 def percent(t):
-    n = t['passed'] + t['failed']
+    n = calls(t)
     return f'{100 * t["passed"] / n:.2f} %' if n else 'none'
+
+
+def line(f):
+    return f'{f["count"]:6d}  {f["operator"]} ({f["kind"]}; {",".join(f["dtypes"])}; entry ' \
+           f'{f["entry"]}): {f["message"]}'
 
 
 def write(results, lib, args):
@@ -69,10 +78,12 @@ def write(results, lib, args):
     text += ['', 'Calls that PyTorch refuses', '']
     text += table(rows, 'error', args.dtypes)
     order = sorted(faults.values(), key=lambda f: -f['count'])
-    text += ['', 'Failures: count, operator, dtypes, first message', '']
-    failures = [f'{f["count"]:6d}  {f["operator"]} ({f["kind"]}; {",".join(f["dtypes"])}; entry '
-                f'{f["entry"]}): {f["message"]}' for f in order]
+    failures = [line(f) for f in order if not f['why']]
+    text += ['', 'Failures without an explanation: count, operator, dtypes, first message', '']
     text += failures
+    text += ['', 'Explained differences (explained.py)']
+    for why in sorted({f['why'] for f in order if f['why']}):
+        text += ['', why + ':', ''] + [line(f) for f in order if f['why'] == why]
     text += ['', 'Not applicable: count, operator, why', '']
     text += [f'{n["count"]:6d}  {n["operator"]} ({n["kind"]}, {n["dtype"]}): {n["message"]}'
              for n in sorted(notes.values(), key=lambda n: -n['count'])]
@@ -88,8 +99,9 @@ def write(results, lib, args):
         if k == 'leak':
             summary.append(f'leaks    in {t["failed"]} of the entries x dtypes')
             continue
-        summary.append(f'{k:8s} {t["passed"]} of {t["passed"] + t["failed"]} agree '
-                       f'({percent(t)}), {t["na"]} not applicable; {t["bits"]} to the bit, '
+        summary.append(f'{k:8s} {t["passed"]} of {calls(t)} agree ({percent(t)}), '
+                       f'{t["explained"]} differ for a known reason, {t["failed"]} for none; '
+                       f'{t["na"]} not applicable; {t["bits"]} to the bit, '
                        f'{t["closer"]} nearer to the exact result, {t["layout"]} in other strides')
     ops = {o for o in seen if o in lib.ops}
     bad = {o for (o, _, _), r in rows.items() if r['failed']}
@@ -108,11 +120,16 @@ def write(results, lib, args):
         print('\n'.join(table(rows, 'forward', args.dtypes)))
     print('\n'.join(failures if args.verbose else failures[:40]))
     print('\n'.join(summary))
-    t = {k: sum(x[k] for x in totals.values()) for k in ('passed', 'failed', 'na')}
-    print(f'{t["passed"]} passed, {t["failed"]} failed, {t["na"]} skipped')
+    with open(os.path.join(args.out, 'table.tsv'), 'w') as f:
+        f.write('\t'.join(('operator', 'kind', 'dtype') + COUNTS) + '\n')
+        f.writelines('\t'.join([o, k, d] + [str(r[c]) for c in COUNTS]) + '\n'
+                     for (o, k, d), r in sorted(rows.items()))
+    t = {k: sum(x[k] for x in totals.values()) for k in COUNTS}
+    print(f'{t["passed"]} passed, {t["failed"]} failed, {t["explained"]} explained, '
+          f'{t["na"]} skipped')
     results_dir = os.path.join(os.path.dirname(args.out) or '.', 'results')
     os.makedirs(results_dir, exist_ok=True)
     if not args.operators:
         with open(os.path.join(results_dir, 'conformance.tally'), 'w') as f:
-            f.write(f'{t["passed"]} {t["failed"]} {t["na"]}\n')
+            f.write(f'{t["passed"]} {t["failed"]} {t["na"] + t["explained"]}\n')
     return 1 if t['failed'] else 0

@@ -114,11 +114,62 @@ static const struct formula formulas[] = {
 
 FORMULA_TESTS
 
+/* Gradients of an operator's sum by its operands. */
+static void sum_backward(tensor *result, tensor_list operands, tensor **grads)
+{
+	assert_done(tensor_backward_ex(TENSOR_LIST(ok(tensor_sum(ok(result)))), NULL, operands, grads,
+				       0));
+}
+
+static tensor *leaf(const double *v, int64_t n)
+{
+	tensor *t = ok(tensor_from_data(v, TENSOR_INTS(n), F64));
+
+	assert_done(tensor_set_requires_grad(t, true));
+	return t;
+}
+
+static void ties_share_the_gradient(void **state)
+{
+	const double x[] = {1, 2, 0, NAN}, lo[] = {1, 1, 1, 1}, hi[] = {3, 2, 3, 3};
+
+	tensor_scope {
+		tensor *a = leaf(x, 4), *b = leaf(lo, 4), *c = leaf(hi, 4), *grad[3];
+
+		sum_backward(tensor_clamp_min_tensor(a, b), TENSOR_LIST(a, b), grad);
+		assert_values(grad[0], 0, 0.5, 1, 0, 1);
+		assert_values(grad[1], 0, 0.5, 0, 1, 1);
+		sum_backward(tensor_fmax(a, b), TENSOR_LIST(a, b), grad);
+		assert_values(grad[0], 0, 0.5, 1, 0, 0);
+		assert_values(grad[1], 0, 0.5, 0, 1, 1);
+		sum_backward(tensor_clamp_tensor(a, b, c), TENSOR_LIST(a, b, c), grad);
+		assert_values(grad[0], 0, 0.5, 0.5, 0, 1);
+		assert_values(grad[1], 0, 0.5, 0, 1, 0);
+		assert_values(grad[2], 0, 0, 0.5, 0, 0);
+	}
+}
+
+static void clamp_passes_nothing_at_its_ends(void **state)
+{
+	const double x[] = {1, 2, 1.5, 0, NAN};
+
+	tensor_scope {
+		tensor *a = leaf(x, 5), *grad;
+
+		sum_backward(tensor_clamp(a, S(1), S(2)), TENSOR_LIST(a), &grad);
+		assert_values(grad, 0, 0, 0, 1, 0, 0);
+		sum_backward(tensor_clamp_min(a, S(1)), TENSOR_LIST(a), &grad);
+		assert_values(grad, 0, 0, 1, 1, 0, 0);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_formula_agrees_with_differences),
 		cmocka_unit_test(every_formula_is_differentiable_again),
+		cmocka_unit_test(ties_share_the_gradient),
+		cmocka_unit_test(clamp_passes_nothing_at_its_ends),
 	};
 
 	return cmocka_run_group_tests_name("autograd_elementwise", tests, NULL, NULL);

@@ -50,6 +50,10 @@ CASE(fn_norm_most, tensor_linalg_vector_norm(a, S(INFINITY), TENSOR_INTS(1), fal
 CASE(fn_norm_least, tensor_linalg_vector_norm(a, S(-INFINITY), TENSOR_INTS(1), false))
 CASE(fn_cumsum, tensor_cumsum(a, 1))
 CASE(fn_cumprod, tensor_cumprod(a, 0))
+#define AS_COMPLEX(x) tensor_view_as_complex(x)
+CASE(fn_complex_cumprod, tensor_view_as_real(tensor_cumprod(AS_COMPLEX(a), 0)))
+CASE(fn_complex_norm1, tensor_linalg_vector_norm(AS_COMPLEX(a), S(1), TENSOR_INTS(0), true))
+CASE(fn_complex_norm3, tensor_linalg_vector_norm(AS_COMPLEX(a), S(3), TENSOR_INTS(0), false))
 CASE(fn_cumprod_zero, tensor_cumprod(with_zero(a), 1))
 CASE(fn_logcumsumexp, tensor_logcumsumexp(a, -1))
 
@@ -96,6 +100,8 @@ static const struct formula formulas[] = {
 	ROW(norm_least, 1, IN(1, 0, 2, 3)),
 	ROW(cumsum, 1, IN_T(1, 0, 2, 3)),
 	ROW(cumprod, 1, IN(1, 0, 3, 2)),
+	ROW(complex_cumprod, 1, IN(1, 0, 3, 2)), ROW(complex_norm1, 1, IN(1, 0, 3, 2)),
+	ROW(complex_norm3, 1, IN(1, 0, 3, 2)),
 	ROW(cumprod_zero, 1, IN(1, 0, 2, 3)),
 	ROW(logcumsumexp, 1, IN(1, 0, 2, 3)),
 	ROW(cummax, 1, IN(1, 0, 2, 3)),
