@@ -58,11 +58,11 @@ tensor *conv_double_backward(tensor *const *grads, tensor_ints sizes, tensor *in
 	const int64_t shape[] = {1, -1, 1, 1, 1};
 
 	if (grads[0])
-		sum = tensor_convolution(grads[0], weight, tensor_none, stride, padding, dilation,
+		sum = tensor_convolution(grads[0], conjugate(weight), tensor_none, stride, padding, dilation,
 					 transposed, output_padding, groups);
 	if (grads[1])
-		sum = add_parts(sum, tensor_convolution(input, grads[1], tensor_none, stride,
-							padding, dilation, transposed,
+		sum = add_parts(sum, tensor_convolution(conjugate(input), grads[1], tensor_none,
+							stride, padding, dilation, transposed,
 							output_padding, groups));
 	if (grads[2]) {
 		bias = tensor_view(tensor_contiguous(grads[2]), (tensor_ints){shape, sizes.len});

@@ -278,6 +278,54 @@ static tensor *conv(const char *name, int n, tensor *input, tensor *weight, tens
 	return single;
 }
 
+/* Zeros before and after for an output of the input's size; where their number is odd, one more
+ * after, which input itself gets. *input is replaced by a reference that the caller puts. */
+static int same_padding(const char *name, int n, tensor **input, const tensor *weight,
+			tensor_ints stride, tensor_ints dilation, int64_t *padding)
+{
+	int64_t more[2 * SPATIAL] = {0};
+	bool uneven = false;
+
+	for (int64_t i = 0; i < stride.len; i++)
+		if (stride.data[i] != 1)
+			return tensor_fail(EINVAL, "%s: padding same needs stride 1, got %lld", name,
+					   (long long)stride.data[i]);
+	if (weight->ndim != n + 2 || (dilation.len != n && dilation.len != 1))
+		return tensor_fail(EINVAL, "%s: weight must have %d dimensions and dilation 1 or %d "
+					   "numbers, got %s and %lld", name, n + 2, n,
+				   SHAPE_STR(weight), (long long)dilation.len);
+	for (int i = 0; i < n; i++) {
+		int64_t all = dilation.data[dilation.len == 1 ? 0 : i] * (weight->sizes[i + 2] - 1);
+
+		padding[i] = all > 0 ? all / 2 : 0;
+		more[2 * (n - 1 - i) + 1] = all > 0 ? all % 2 : 0;
+		uneven |= all > 0 && all % 2;
+	}
+	*input = uneven ? call_constant_pad_nd(*input, (tensor_ints){more, 2 * n},
+					       tensor_scalar_int(0)) : tensor_get(*input);
+	return *input ? 0 : error_code();
+}
+
+static tensor *conv_padded(const char *name, int n, tensor *input, tensor *weight, tensor *bias,
+			   tensor_ints stride, const char *how, tensor_ints dilation, int64_t groups)
+{
+	bool same = !strcmp(how, "same");
+	int64_t padding[SPATIAL] = {0};
+	tensor *padded = input, *result;
+
+	if (!same && strcmp(how, "valid"))
+		return tensor_fail_null(EINVAL, "%s: padding must be valid or same, got %s", name, how);
+	if (!same)
+		return conv(name, n, input, weight, bias, stride, TENSOR_INTS(0), dilation, false,
+			    TENSOR_INTS(0), groups);
+	if (same_padding(name, n, &padded, weight, stride, dilation, padding) < 0)
+		return NULL;
+	result = conv(name, n, padded, weight, bias, stride, (tensor_ints){padding, n}, dilation,
+		      false, TENSOR_INTS(0), groups);
+	tensor_put(padded);
+	return result;
+}
+
 #define CONV(N)                                                                                   \
 	tensor *composite_conv##N##d(tensor *input, tensor *weight, tensor *bias,                 \
 				     tensor_ints stride, tensor_ints padding,                     \
@@ -285,6 +333,13 @@ static tensor *conv(const char *name, int n, tensor *input, tensor *weight, tens
 	{                                                                                         \
 		return conv("conv" #N "d", N, input, weight, bias, stride, padding, dilation,     \
 			    false, TENSOR_INTS(0), groups);                                       \
+	}                                                                                         \
+	tensor *composite_conv##N##d_padding(tensor *input, tensor *weight, tensor *bias,         \
+					     tensor_ints stride, const char *padding,             \
+					     tensor_ints dilation, int64_t groups)                \
+	{                                                                                         \
+		return conv_padded("conv" #N "d", N, input, weight, bias, stride, padding,        \
+				   dilation, groups);                                             \
 	}                                                                                         \
 	tensor *composite_conv_transpose##N##d(tensor *input, tensor *weight, tensor *bias,       \
 					       tensor_ints stride, tensor_ints padding,           \

@@ -16,8 +16,20 @@ WHOLE = 'bool u8 i8 i16 i32 i64'
 
 ROWS = [
     Row('.*', 'forward grad', HALF + ' f32 c64', '^rounding: ',
-        'PyTorch\'s result and ours differ by rounding: ours is within two units in the last place '
+        'PyTorch\'s result and ours differ by rounding: ours is within four units in the last place '
         'of the largest element of the exact result'),
+    Row(r'.*[._].*out', 'forward', ANY, '^PyTorch\'s out form is not its function',
+        'PyTorch writes another result into an out with gaps than it returns without out (tril, triu, '
+        'im2col, avg_pool3d and others); ours writes what it returns'),
+    Row('as_strided_scatter', 'grad', ANY, '^values',
+        'PyTorch gives self the gradient of the part that was overwritten and zero elsewhere; its own '
+        'gradcheck refuses that, ours passes it'),
+    Row('polygamma', 'forward', 'i8 i16', '^values',
+        'at the poles ours is infinite, PyTorch\'s the rounding of pi / sin(pi x)'),
+    Row('eq.Scalar', 'forward', 'u8', '^values',
+        'a number that the dtype cannot hold equals no element; PyTorch wraps it first (255 == -1)'),
+    Row('pow.Tensor_Tensor', 'grad', 'c64 c128', 'difference: nan',
+        '0 to a complex power: PyTorch\'s gradient of the exponent is NaN, ours 0'),
 ]
 
 

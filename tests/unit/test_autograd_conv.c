@@ -8,6 +8,10 @@
 
 CASE(fn_conv1d, tensor_conv1d(a, b, c, TWO, ONE, ONE, 1))
 CASE(fn_conv2d, tensor_conv2d(a, b, c, TENSOR_INTS(2, 1), ONE, TENSOR_INTS(1, 2), 1))
+#define AS_COMPLEX(x) tensor_view_as_complex(x)
+CASE(fn_complex, tensor_view_as_real(tensor_conv1d(AS_COMPLEX(a), AS_COMPLEX(b), AS_COMPLEX(c), TWO,
+						   ONE, ONE, 1)))
+CASE(fn_same, tensor_conv1d_padding(a, b, c, ONE, "same", ONE, 1))
 CASE(fn_unbatched, tensor_conv2d(a, b, c, ONE, ZERO, ONE, 1))
 CASE(fn_groups, tensor_conv2d(a, b, c, ONE, ONE, ONE, 2))
 CASE(fn_depthwise, tensor_conv2d(a, b, tensor_none, ONE, ONE, ONE, 2))
@@ -24,6 +28,8 @@ CASE(fn_weight_alone, tensor_conv1d(tensor_full(TENSOR_INTS(1, 2, 4), S(0.7), F6
 static const struct formula formulas[] = {
 	ROW(conv1d, 3, IN(1, 0, 2, 2, 5), IN(1, 0, 3, 2, 3), IN(1, 0, 3)),
 	ROW(conv2d, 3, IN(1, 0, 1, 2, 4, 4), IN(1, 0, 2, 2, 3, 2), IN(1, 0, 2)),
+	ROW(complex, 3, IN(1, 0, 1, 2, 3, 2), IN(1, 0, 2, 2, 2, 2), IN(1, 0, 2, 2)),
+	ROW(same, 3, IN(1, 0, 1, 2, 3), IN(1, 0, 2, 2, 2), IN(1, 0, 2)),
 	ROW(unbatched, 3, IN_T(1, 0, 2, 4, 3), IN(1, 0, 2, 2, 2, 2), IN(1, 0, 2)),
 	ROW(groups, 3, IN(1, 0, 1, 4, 3, 3), IN_T(1, 0, 2, 2, 2, 2), IN(1, 0, 2)),
 	ROW(depthwise, 2, IN(1, 0, 2, 2, 3, 3), IN(1, 0, 4, 1, 3, 3)),

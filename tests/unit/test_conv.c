@@ -35,9 +35,11 @@ struct data {
 	double *x, *w, *y, *gy, *gx, *gw;
 };
 
+static bool whole; /* numbers for integers */
+
 static double noise(int64_t i)
 {
-	return sin(1.3 * (double)i + (double)(i % 7));
+	return whole ? (double)(i % 7 - 3) : sin(1.3 * (double)i + (double)(i % 7));
 }
 
 /* Adds each product of an input element with a weight to where it belongs. */
@@ -202,6 +204,78 @@ static void infinities_reach_their_neighbours_only(void **state)
 			}
 }
 
+static void integers_agree_with_the_definition(void **state)
+{
+	whole = true;
+	for (size_t i = 0; i < sizeof(shapes) / sizeof(*shapes); i++) {
+		compare(&shapes[i], TENSOR_I64, 0);
+		compare(&shapes[i], TENSOR_I32, 0);
+	}
+	whole = false;
+}
+
+/* (1 + 2i) x * (3 - i) w = (5 + 5i) x * w */
+static void complex_numbers_agree_with_the_definition(void **state)
+{
+	tensor_options c128 = TENSOR_OPTIONS(.dtype = TENSOR_C128);
+
+	for (size_t i = 0; i < sizeof(shapes) / sizeof(*shapes); i++) {
+		const struct shape *s = &shapes[i];
+		struct data d;
+		double rest;
+
+		data_begin(&d, s);
+		tensor_scope {
+			int64_t first = s->transposed ? s->in : s->out;
+			int64_t second = s->transposed ? s->out / s->groups : s->in / s->groups;
+			tensor *x = made(d.x, TENSOR_INTS(s->batch, s->in, s->size[0], s->size[1]),
+					 TENSOR_C128);
+			tensor *w = made(d.w, TENSOR_INTS(first, second, s->taps[0], s->taps[1]),
+					 TENSOR_C128), *y;
+
+			x = ok(tensor_mul_scalar(x, tensor_scalar_complex(1, 2)));
+			w = ok(tensor_mul_scalar(w, tensor_scalar_complex(3, -1)));
+			y = ok(tensor_convolution(x, w, tensor_none, ARGS(s)));
+			y = ok(tensor_div(y, ok(tensor_full(TENSOR_SCALAR_SHAPE,
+							    tensor_scalar_complex(5, 5), c128))));
+			y = ok(tensor_view_as_real(y));
+			check_values_(tensor_select(y, -1, 0), d.y, d.ny, 1e-12, __FILE__, __LINE__);
+			y = ok(tensor_max(ok(tensor_abs(ok(tensor_select(y, -1, 1))))));
+			assert_done(tensor_item(y, &rest));
+			assert_true(rest < 1e-12);
+		}
+		data_end(&d);
+	}
+}
+
+static void padding_by_name(void **state)
+{
+	tensor_scope {
+		tensor *x = iota(1, TENSOR_INTS(1, 4)), *w = iota(1, TENSOR_INTS(1, 1, 2));
+		tensor *m = iota(0, TENSOR_INTS(1, 5, 5)), *k = iota(0, TENSOR_INTS(1, 1, 3, 3));
+		tensor *same, *by_hand;
+		double apart;
+
+		/* An even filter has its odd zero at the end. */
+		assert_values(tensor_conv1d_padding(x, w, tensor_none, TENSOR_INTS(1), "same",
+						    TENSOR_INTS(1), 1), 0, 5, 8, 11, 4);
+		assert_values(tensor_conv1d_padding(x, w, tensor_none, TENSOR_INTS(2), "valid",
+						    TENSOR_INTS(1), 1), 0, 5, 11);
+		same = ok(tensor_conv2d_padding(m, k, tensor_none, TENSOR_INTS(1), "same",
+						TENSOR_INTS(1, 2), 1));
+		by_hand = ok(tensor_conv2d(m, k, tensor_none, TENSOR_INTS(1), TENSOR_INTS(1, 2),
+					   TENSOR_INTS(1, 2), 1));
+		assert_shape(same, 1, 5, 5);
+		assert_done(tensor_item(ok(tensor_max(ok(tensor_abs(ok(tensor_sub(same, by_hand)))))),
+					&apart));
+		assert_true(apart == 0);
+		assert_fails(tensor_conv1d_padding(x, w, tensor_none, TENSOR_INTS(2), "same",
+						   TENSOR_INTS(1), 1), EINVAL, "needs stride 1, got 2");
+		assert_fails(tensor_conv1d_padding(x, w, tensor_none, TENSOR_INTS(1), "some",
+						   TENSOR_INTS(1), 1), EINVAL, "valid or same, got some");
+	}
+}
+
 static void halves_are_summed_in_f32(void **state)
 {
 	tensor_scope {
@@ -331,6 +405,11 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(agrees_with_the_definition),
 		cmocka_unit_test(infinities_reach_their_neighbours_only),
+}
+
+		cmocka_unit_test(integers_agree_with_the_definition),
+		cmocka_unit_test(complex_numbers_agree_with_the_definition),
+		cmocka_unit_test(padding_by_name),
 		cmocka_unit_test(halves_are_summed_in_f32),
 		cmocka_unit_test(all_dimensions_and_no_batch),
 		cmocka_unit_test(only_what_the_mask_asks_for),

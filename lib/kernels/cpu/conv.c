@@ -58,6 +58,12 @@ static int64_t *take(struct shape *s, int64_t n)
 	return p;
 }
 
+/* Whether the kernels of this file know the dtype. */
+static bool has_plan(const tensor *t)
+{
+	return t->dtype == TENSOR_F32 || t->dtype == TENSOR_F64;
+}
+
 /* x is what the convolution reads, y what it makes; extra: numbers that the plan needs besides. */
 static int shape_begin(struct shape *s, const tensor *y, const tensor *x, const tensor *w,
 		       const struct conv_params *p, int64_t extra)
@@ -67,8 +73,6 @@ static int shape_begin(struct shape *s, const tensor *y, const tensor *x, const 
 	*s = (struct shape){.batch = x->sizes[0], .in = x->sizes[1], .out = y->sizes[1],
 			    .groups = p->groups, .taps = 1, .in_plane = 1, .out_plane = 1,
 			    .dtype = x->dtype};
-	if (x->dtype != TENSOR_F32 && x->dtype != TENSOR_F64)
-		return kernel_no_dtype("convolution", x->dtype, "cpu");
 	for (int d = 0; d < AXES; d++) {
 		struct axis *a = &s->axis[d];
 
@@ -328,6 +332,8 @@ static int cpu_convolution(tensor *out, const tensor *input, const tensor *weigh
 
 	if (!out->numel)
 		return 0;
+	if (!has_plan(out))
+		return CPU_NAME(conv_plain)(CONV_OUTPUT, out, input, weight, bias, p);
 	if (shape_begin(&s, out, input, weight, p, weight->numel / weight->sizes[0]) < 0)
 		return -thread()->error.code;
 	err = forward_tiles(&s, out, input, weight, bias);
@@ -367,6 +373,8 @@ static int cpu_convolution_weight(tensor *out, const tensor *grad, const tensor 
 
 	if (!out->numel)
 		return 0;
+	if (!has_plan(out))
+		return CPU_NAME(conv_plain)(CONV_WEIGHT, grad, input, out, NULL, p);
 	if (shape_begin(&s, grad, input, out, p, out->numel / out->sizes[0]) < 0)
 		return -thread()->error.code;
 	err = hold_input(&s, &h, input, &c.src);
@@ -509,6 +517,8 @@ static int cpu_convolution_input(tensor *out, const tensor *grad, const tensor *
 
 	if (!out->numel)
 		return 0;
+	if (!has_plan(out))
+		return CPU_NAME(conv_plain)(CONV_INPUT, grad, out, weight, bias, p);
 	/* In and out are those of the convolution whose input's gradient this is. */
 	if (shape_begin(&s, grad, out, weight, p, 2 * (weight->numel / weight->sizes[1])) < 0)
 		return -thread()->error.code;

@@ -56,6 +56,13 @@ struct conv_winograd {
 	int64_t out_image, out_group, out_row;
 };
 
+/* Which tensor of a convolution is computed from the others: y = x * w, and the gradients. */
+enum conv_result { CONV_OUTPUT, CONV_INPUT, CONV_WEIGHT };
+
+/* Any shape, for dtypes without kernels of their own (conv_plain.c); contiguous tensors. */
+int CPU_NAME(conv_plain)(enum conv_result kind, const tensor *y, const tensor *x, const tensor *w,
+			 const tensor *bias, const struct conv_params *p);
+
 /* One spatial dimension of a source that is copied: element i of phase f is at
  * first + phase[f] + stride * i, and zero where the tensor (of `size`) has no such element. */
 struct conv_axis {
