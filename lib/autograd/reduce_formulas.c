@@ -10,6 +10,7 @@
 #include "family/reduce.h"
 #include "family/scan.h"
 #include "family/ternary.h"
+#include "family/unary.h"
 #include "family/view.h"
 
 #include <math.h>

@@ -7,6 +7,7 @@
 #include "spatial.h"
 
 #include "family/conv.h"
+#include "family/pad.h"
 #include "family/reduce.h"
 #include "family/view.h"
 

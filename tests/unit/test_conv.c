@@ -405,8 +405,6 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(agrees_with_the_definition),
 		cmocka_unit_test(infinities_reach_their_neighbours_only),
-}
-
 		cmocka_unit_test(integers_agree_with_the_definition),
 		cmocka_unit_test(complex_numbers_agree_with_the_definition),
 		cmocka_unit_test(padding_by_name),

@@ -216,8 +216,8 @@ static void what_does_not_fit_is_refused(void **state)
 		assert_fails(tensor_tensordot(m, v, TENSOR_INTS(1), TENSOR_INTS(0)) == NULL, EINVAL,
 			     "different sizes");
 		assert_fails(tensor_addbmm(m, a, a) == NULL, EINVAL, "are needed");
-		assert_fails(tensor_addmm_opt(ok(tensor_zeros(TENSOR_INTS(1), I64)), tensor_to(m, I64),
-					      tensor_to(tensor_t(m), I64), S(0.5), S(1)) == NULL,
+		v = tensor_to(v, I64);
+		assert_fails(tensor_addr_opt(tensor_zeros(TENSOR_INTS(1), I64), v, v, S(0.5), S(1)) == NULL,
 			     EINVAL, "beta must be an integer");
 	}
 }
