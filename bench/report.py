@@ -85,6 +85,24 @@ def table(lines):
     return markdown(HEAD, [cells(l) for l in lines]) + f"\n\n{said}.\n"
 
 
+def by_operator(lines):
+    """A line an operator, dtype and number of threads: what a table of hundreds of rows says in short."""
+    found = {}
+    for l in lines:
+        if l["ratio"]:
+            operator, operand = l["work"].split()[:2]
+            key = (operator, operand.partition("[")[0], l["threads"], l["peer"])
+            found.setdefault(key, []).append(l)
+    rows = []
+    for (operator, dtype, threads, peer), some in sorted(found.items()):
+        ratios = [l["ratio"] for l in some]
+        rows.append([operator, dtype, str(threads), peer, str(len(some)),
+                     str(sum(not l["met"] for l in some)), f"{min(ratios):.3g}", f"{max(ratios):.3g}",
+                     f"{statistics.geometric_mean(ratios):.3g}"])
+    return markdown(["operator", "dtype", "threads", "peer", "rows", "short", "lowest", "highest",
+                     "geometric mean"], rows) + "\n"
+
+
 def means(lines, marks):
     """Per group, threads and peer: how many rows there are, how many short, the geometric mean.
     marks: {group: what the mean must be, or None}"""
