@@ -150,6 +150,25 @@ tensor *fmin_backward(tensor *grad, tensor *chosen, tensor *other, bool first)
 	return shared_when(tensor_eq(a, b), where_backward(grad, mask, first), grad);
 }
 
+/* The share of the sum that e^self has. */
+tensor *logaddexp_backward(tensor *grad, tensor *self, tensor *other)
+{
+	return over(grad, plus(tensor_exp(tensor_sub(other, self)), 1));
+}
+
+tensor *logaddexp2_backward(tensor *grad, tensor *self, tensor *other)
+{
+	return over(grad, plus(tensor_exp2(tensor_sub(other, self)), 1));
+}
+
+tensor *xlogy_self_backward(tensor *grad, tensor *self, tensor *other)
+{
+	tensor *flat_there = tensor_logical_and(tensor_eq_scalar(self, number(0)),
+						tensor_le_scalar(other, number(0)));
+
+	return tensor_masked_fill(tensor_xlogy(grad, other), flat_there, number(0));
+}
+
 tensor *copysign_backward(tensor *grad, tensor *self, tensor *result)
 {
 	tensor *ratio = tensor_div(result, self);

@@ -190,7 +190,7 @@ tensor *logsumexp_backward(tensor *grad, tensor *self, tensor *result, tensor_in
 	tensor_ints sizes = sizes_of(self);
 	tensor *share = tensor_exp(tensor_sub(self, restore_dims(result, sizes, dim, keepdim)));
 
-	return tensor_mul(restore_dims(grad, sizes, dim, keepdim), share);
+	return along(restore_dims(grad, sizes, dim, keepdim), share);
 }
 
 /* -1, 0 or 1; t / |t| of complex numbers */

@@ -69,6 +69,11 @@ tensor *logcumsumexp_backward(tensor *grad, tensor *self, tensor *result, int64_
 
 	if (!self->ndim || !self->numel)
 		return grad;
+	if (dtype_is_complex(self->dtype)) { /* logarithms of any grad */
+		sum[0] = tensor_sub(tensor_log(grad), conjugate(result));
+		sum[0] = reversed(tensor_logcumsumexp(reversed(sum[0], dim), dim), dim);
+		return tensor_exp(tensor_add(sum[0], conjugate(self)));
+	}
 	for (int i = 0; i < 2; i++) {
 		tensor *sign = i ? tensor_lt(grad, zero) : tensor_gt(grad, zero);
 		tensor *none = tensor_sub_scalar(zero, number(__builtin_inf()));

@@ -3,6 +3,11 @@
 #include "pointwise.h"
 
 #include "family/activation.h"
+#include "family/compare.h"
+#include "family/pointwise.h"
+#include "family/shape.h"
+#include "family/ternary.h"
+#include "family/view.h"
 
 static int with(const struct tensor_op *op, const struct tensor_loops *loops, tensor **out,
 		tensor *self, tensor_scalar a, tensor_scalar b, tensor_scalar c)
@@ -199,4 +204,41 @@ tensor *composite_selu(tensor *self)
 	return call_elu(self, tensor_scalar_float(1.6732632423543772848170429916717),
 			tensor_scalar_float(1.0507009873554804934193349852946),
 			tensor_scalar_int(1));
+}
+
+/* ---- prelu ----------------------------------------------------------------------------- */
+
+tensor *composite_prelu_kernel(tensor *self, tensor *weight)
+{
+	struct tensor_scope_guard guard;
+
+	if (self->dtype != weight->dtype)
+		return tensor_fail_null(EINVAL, "prelu: weight must be %s like self, got %s",
+					tensor_dtype_name(self->dtype), tensor_dtype_name(weight->dtype));
+	if (!dtype_is_float(self->dtype))
+		return kernel_no_dtype("prelu", self->dtype, "cpu"), NULL;
+	guard = tensor_scope_enter();
+	return scope_leave_with(&guard, tensor_where(tensor_gt_scalar(self, tensor_scalar_int(0)), self,
+						     tensor_mul(weight, self)));
+}
+
+/* The channels' weights stand in dimension 1, or in the only one that there is. */
+tensor *composite_prelu(tensor *self, tensor *weight)
+{
+	int64_t sizes[TENSOR_MAX_DIMS], channels = self->ndim > 1 ? self->sizes[1] : 1;
+	int channel = self->ndim > 1;
+	tensor *spread, *result;
+
+	if (weight->ndim > 1 || (weight->numel != 1 && (!self->ndim || weight->numel != channels)))
+		return tensor_fail_null(EINVAL, "prelu: weight must have one element or %lld, those of "
+						"dimension 1 of self %s, got %s", (long long)channels,
+					SHAPE_STR(self), SHAPE_STR(weight));
+	for (int i = 0; i < self->ndim; i++)
+		sizes[i] = i == channel ? weight->numel : 1;
+	if (self->ndim == 1)
+		sizes[0] = 1;
+	spread = call_reshape(weight, (tensor_ints){sizes, self->ndim});
+	result = spread ? composite_prelu_kernel(self, spread) : NULL;
+	tensor_put(spread);
+	return result;
 }

@@ -45,7 +45,7 @@ int front_cumsum(const struct tensor_op *op, tensor **out, tensor *self, int64_t
 
 int front_logcumsumexp(const struct tensor_op *op, tensor **out, tensor *self, int64_t dim)
 {
-	if (!dtype_is_float(self->dtype))
+	if (dtype_is_integral(self->dtype))
 		return kernel_no_dtype(op->name, self->dtype, "cpu");
 	return scan(op, out, self, dim, self->dtype);
 }

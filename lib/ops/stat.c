@@ -2,7 +2,14 @@
 /* Fronts of variances, norms and logsumexp. */
 #include "reduce.h"
 
+#include "family/factory.h"
+#include "family/pointwise.h"
+#include "family/reduce.h"
+#include "family/reinterpret.h"
 #include "family/stat.h"
+#include "family/ternary.h"
+#include "family/unary.h"
+#include "family/view.h"
 
 #include <math.h>
 
@@ -102,6 +109,44 @@ int composite_std_mean_dim(tensor *self, tensor_ints dim, bool unbiased, bool ke
 
 /* ---- logsumexp ------------------------------------------------------------------------- */
 
+/* Exponentials of what is below the greatest real part, where that is finite. */
+static tensor *complex_logsumexp(tensor *self, tensor_ints dim, bool keepdim)
+{
+	tensor *zero = tensor_zeros(TENSOR_SCALAR_SHAPE,
+				    TENSOR_OPTIONS(.dtype = dtype_real(self->dtype),
+						   .device = self->device));
+	tensor *top, *sum;
+
+	if (!self->numel)
+		return tensor_log(tensor_sum_dim(self, dim, keepdim));
+	top = tensor_amax(tensor_select(tensor_view_as_real(self), -1, 0), dim, true);
+	top = tensor_where(tensor_isfinite(top), top, zero);
+	sum = tensor_log(tensor_sum_dim(tensor_exp(tensor_sub(self, top)), dim, true));
+	sum = tensor_add(sum, top);
+	if (keepdim || !self->ndim)
+		return sum;
+	return dim.len ? tensor_squeeze_dims(sum, dim) : tensor_view(sum, TENSOR_SCALAR_SHAPE);
+}
+
+static int logsumexp_complex(const struct tensor_op *op, tensor **out, tensor *self, tensor_ints dim,
+			     bool keepdim)
+{
+	struct tensor_scope_guard guard = tensor_scope_enter();
+	tensor *t = scope_leave_with(&guard, complex_logsumexp(self, dim, keepdim));
+	struct front_out o;
+	int err;
+
+	if (!t || !*out) {
+		*out = t;
+		return t ? 0 : error_code();
+	}
+	err = front_begin_apart(op, &o, *out, t->dtype, t->sizes, t->ndim, (const tensor *[]){self}, 1);
+	if (!err)
+		err = front_end(op, &o, out, front_copy(o.t, t));
+	tensor_put(t);
+	return err;
+}
+
 int front_logsumexp(const struct tensor_op *op, tensor **out, tensor *self, tensor_ints dim,
 		    bool keepdim)
 {
@@ -110,6 +155,8 @@ int front_logsumexp(const struct tensor_op *op, tensor **out, tensor *self, tens
 
 	if (dims_mask(op, self, dim, &dims) < 0)
 		return error_code();
+	if (dtype_is_complex(self->dtype))
+		return logsumexp_complex(op, out, self, dim, keepdim);
 	return reduce_front(op, op->loops, out, self, dims, keepdim, front_dtype(op, &common));
 }
 

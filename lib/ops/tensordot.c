@@ -52,9 +52,9 @@ static int pair_dims(tensor **a, tensor **b, tensor_ints dims_a, tensor_ints dim
 		if (da[i] < 0 || db[i] < 0)
 			return error_code();
 		if ((*a)->sizes[da[i]] == 1 && (*b)->sizes[db[i]] != 1)
-			*b = tensor_sum_dim(*b, TENSOR_INTS(db[i]), true);
+			*b = tensor_sum_dim_opt(*b, TENSOR_INTS(db[i]), true, (*b)->dtype);
 		else if ((*b)->sizes[db[i]] == 1 && (*a)->sizes[da[i]] != 1)
-			*a = tensor_sum_dim(*a, TENSOR_INTS(da[i]), true);
+			*a = tensor_sum_dim_opt(*a, TENSOR_INTS(da[i]), true, (*a)->dtype);
 		if (!*a || !*b)
 			return error_code();
 		if ((*a)->sizes[da[i]] != (*b)->sizes[db[i]])

@@ -373,8 +373,8 @@ def how_near(exact, refs, got):
             if not torch.equal(g, r):
                 return None
             continue
-        finite = torch.isfinite(e)
-        if not torch.equal(torch.isfinite(g), torch.isfinite(r)):
+        finite = torch.isfinite(e.to(r.dtype))
+        if not torch.equal(torch.isfinite(g), finite):
             return None
         g, r = (torch.where(finite, (x.to(e.dtype) - e).abs(), 0) for x in (g, r))
         if not g.numel() or g.max() <= r.max():

@@ -14,8 +14,10 @@ U(gelu) U(relu6) U(log_sigmoid) U(selu) U(conj_physical)
 IN_PLACE(sin) IN_PLACE(sqrt) IN_PLACE(silu) IN_PLACE(gelu)
 B(maximum) B(minimum) B(fmax) B(fmin) B(hypot) B(atan2) B(pow) B(true_divide) B(rsub)
 B(silu_backward) B(mish_backward) B(hardswish_backward) B(gelu_backward) B(clamp_min_tensor)
-B(clamp_max_tensor) B(fmod) B(remainder) B(copysign)
+B(clamp_max_tensor) B(logaddexp) B(logaddexp2) B(xlogy) B(prelu) B(fmod) B(remainder) B(copysign)
 
+CASE(fn_number_xlogy, tensor_xlogy_scalar_self(S(2), a))
+CASE(fn_xlogy_number, tensor_xlogy_scalar_other(a, S(2)))
 CASE(fn_flat, tensor_mul(a, tensor_add(tensor_floor(a), tensor_add(tensor_sign(a), tensor_round(a)))))
 CASE(fn_polygamma, tensor_polygamma(1, a))
 CASE(fn_round_decimals, tensor_mul(a, tensor_round_decimals(a, 0)))
@@ -100,6 +102,8 @@ static const struct formula formulas[] = {
 	ROW_ONCE(copysign, 2, POS, ANY), ROW_ONCE(copysign_number, 1, ANY),
 	ROW_ONCE(fmod, 2, UP, POS), ROW_ONCE(remainder, 2, UP, POS), ROW_ONCE(fmod_number, 1, ANY),
 	ROW_ONCE(remainder_number, 1, ANY), ROW_ONCE(number_remainder, 1, POS),
+	ROW(logaddexp, 2, ANY, ROW3), ROW(logaddexp2, 2, ANY, ROW3), ROW(xlogy, 2, ANY, POS),
+	ROW(number_xlogy, 1, POS), ROW_ONCE(xlogy_number, 1, ANY), ROW(prelu, 2, ANY, ROW3),
 	ROW_ONCE(rsub_number, 1, ANY), ROW(div_exact, 2, ANY, ROW3), ROW_ONCE(div_floor, 2, UP, POS),
 	ROW_ONCE(floor_divide, 2, UP, POS), ROW(pow_number, 1, POS), ROW(pow_square, 1, ANY),
 	ROW(number_pow, 1, ANY), ROW(pow_in_place, 2, POS, POS), ROW_ONCE(clamp, 1, ANY),

@@ -27,7 +27,14 @@ CASE(fn_complex_addmm, tensor_view_as_real(tensor_addmm_opt(AS_COMPLEX(a), AS_CO
 							    tensor_scalar_complex(1, 2),
 							    tensor_scalar_complex(0.5, -1))))
 
+CASE(fn_attention, tensor_scaled_dot_product_attention(a, b, c, tensor_none, 0, false))
+CASE(fn_causal_attention, tensor_scaled_dot_product_attention(a, b, c, tensor_none, 0, true))
+CASE(fn_masked_attention, tensor_scaled_dot_product_attention(a, b, c, d, 0, false))
+
 static const struct formula formulas[] = {
+	ROW(attention, 3, IN(1, 0, 2, 2, 3), IN(1, 0, 2, 3, 3), IN(1, 0, 2, 3, 2)),
+	ROW(causal_attention, 3, IN(1, 0, 2, 3), IN(1, 0, 3, 3), IN(1, 0, 3, 2)),
+	ROW(masked_attention, 4, IN(1, 0, 2, 3), IN(1, 0, 3, 3), IN(1, 0, 3, 2), IN(1, 0, 2, 3)),
 	ROW(complex_mm, 2, IN(1, 0, 2, 3, 2), IN(1, 0, 3, 2, 2)),
 	ROW(complex_mm_t, 2, IN(1, 0, 2, 3, 2), IN(1, 0, 2, 3, 2)),
 	ROW(complex_bmm, 2, IN(1, 0, 2, 2, 2, 2), IN(1, 0, 2, 2, 2, 2)),

@@ -52,6 +52,8 @@ CASE(fn_cumsum, tensor_cumsum(a, 1))
 CASE(fn_cumprod, tensor_cumprod(a, 0))
 #define AS_COMPLEX(x) tensor_view_as_complex(x)
 CASE(fn_complex_cumprod, tensor_view_as_real(tensor_cumprod(AS_COMPLEX(a), 0)))
+CASE(fn_complex_logcumsumexp, tensor_view_as_real(tensor_logcumsumexp(AS_COMPLEX(a), 0)))
+CASE(fn_complex_logsumexp, tensor_view_as_real(tensor_logsumexp(AS_COMPLEX(a), TENSOR_INTS(0), false)))
 CASE(fn_complex_norm1, tensor_linalg_vector_norm(AS_COMPLEX(a), S(1), TENSOR_INTS(0), true))
 CASE(fn_complex_norm3, tensor_linalg_vector_norm(AS_COMPLEX(a), S(3), TENSOR_INTS(0), false))
 CASE(fn_cumprod_zero, tensor_cumprod(with_zero(a), 1))
@@ -101,6 +103,7 @@ static const struct formula formulas[] = {
 	ROW(cumsum, 1, IN_T(1, 0, 2, 3)),
 	ROW(cumprod, 1, IN(1, 0, 3, 2)),
 	ROW(complex_cumprod, 1, IN(1, 0, 3, 2)), ROW(complex_norm1, 1, IN(1, 0, 3, 2)),
+	ROW(complex_logcumsumexp, 1, IN(1, 0, 3, 2)), ROW(complex_logsumexp, 1, IN(1, 0, 3, 2)),
 	ROW(complex_norm3, 1, IN(1, 0, 3, 2)),
 	ROW(cumprod_zero, 1, IN(1, 0, 2, 3)),
 	ROW(logcumsumexp, 1, IN(1, 0, 2, 3)),

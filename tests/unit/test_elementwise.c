@@ -230,6 +230,12 @@ static void powers_and_bits(void **state)
 		assert_values(tensor_copysign(V(1, -1, 0), V(-0.0, 2, -1)), 0, -1, 1, -0.0);
 		assert_values(tensor_atan2(V(1, -1), V(-1, 0)), 1e-6, 3 * M_PI_4, -M_PI_2);
 		assert_values(tensor_hypot(V(3e30), V(4e30)), 1e24, 5e30);
+		/* Far apart and infinite, where exponentials would overflow. */
+		assert_values(tensor_logaddexp(V(1000, -INFINITY, 0, INFINITY, 1), V(0, -INFINITY, 0, -INFINITY, NAN)),
+			      1e-6, 1000, -INFINITY, M_LN2, INFINITY, NAN);
+		assert_values(tensor_logaddexp2(V(3, 1000), V(3, 0)), 1e-6, 4, 1000);
+		assert_values(tensor_xlogy(V(0, 0, 2, 0), V(0, NAN, 1, INFINITY)), 0, 0, NAN, 0, 0);
+		assert_values(tensor_xlogy_scalar_self(S(2), V(M_E)), 1e-6, 2);
 		assert_fails(!tensor_bitwise_and(x, x), EOPNOTSUPP, "f32");
 	}
 }

@@ -198,6 +198,34 @@ static void complex_products_conjugate_only_in_vdot(void **state)
 	}
 }
 
+/* Two queries, three keys: equal scores weigh values alike, a mask leaves some out. */
+static void attention_weighs_values(void **state)
+{
+	const uint8_t let[] = {1, 0, 1, 0, 0, 0};
+
+	tensor_scope {
+		tensor *q = ok(tensor_zeros(TENSOR_INTS(2, 4), F32)), *k = iota(0, TENSOR_INTS(3, 4));
+		tensor *v = iota(0, TENSOR_INTS(3, 1)), *heads, *few;
+		tensor *mask = ok(tensor_from_data(let, TENSOR_INTS(2, 3),
+						   TENSOR_OPTIONS(.dtype = TENSOR_BOOL)));
+
+		assert_values(tensor_scaled_dot_product_attention(q, k, v, tensor_none, 0, false), 1e-6, 1,
+			      1);
+		assert_values(tensor_scaled_dot_product_attention(q, k, v, tensor_none, 0, true), 1e-6, 0,
+			      0.5);
+		/* A query that sees nothing gets zero. */
+		assert_values(tensor_scaled_dot_product_attention(q, k, v, mask, 0, false), 1e-6, 1, 0);
+		heads = ok(tensor_zeros(TENSOR_INTS(4, 2, 4), F32));
+		few = ok(tensor_expand(k, TENSOR_INTS(2, 3, 4)));
+		assert_shape(tensor_scaled_dot_product_attention_opt(heads, few, few, tensor_none, 0, false,
+								     1, true), 4, 2, 4);
+		assert_fails(tensor_scaled_dot_product_attention(q, k, v, mask, 0, true) == NULL, EINVAL,
+			     "attn_mask must be none");
+		assert_fails(tensor_scaled_dot_product_attention(q, tensor_to(k, I64), v, mask, 0, false) ==
+				     NULL, EINVAL, "one dtype");
+	}
+}
+
 static void what_does_not_fit_is_refused(void **state)
 {
 	tensor_scope {
@@ -233,6 +261,7 @@ int main(void)
 		cmocka_unit_test(matmul_broadcasts_what_are_no_matrices),
 		cmocka_unit_test(other_sums_of_products),
 		cmocka_unit_test(complex_products_conjugate_only_in_vdot),
+		cmocka_unit_test(attention_weighs_values),
 		cmocka_unit_test(what_does_not_fit_is_refused),
 	};
 

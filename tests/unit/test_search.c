@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* searchsorted, bucketize and unique. */
+/* searchsorted, bucketize, unique, isin, bincount and histc. */
 #include "check.h"
 
 static void places_are_those_of_a_linear_search(void **state)
@@ -103,6 +103,50 @@ static void unique_slices_are_in_lexicographic_order(void **state)
 	}
 }
 
+static void elements_are_found_among_others(void **state)
+{
+	const double x[] = {3, NAN, 1, -0.0}, y[] = {0, NAN, 3};
+
+	tensor_scope {
+		tensor *a = ok(tensor_from_data(x, TENSOR_INTS(2, 2), F64));
+		tensor *b = ok(tensor_from_data(y, TENSOR_INTS(3), F64));
+		tensor *none = ok(tensor_empty(TENSOR_INTS(0), F64));
+
+		assert_values(tensor_isin_tensor_tensor(a, b), 0, 1, 0, 0, 1);
+		assert_values(tensor_isin_tensor_tensor_opt(a, b, false, true), 0, 0, 1, 1, 0);
+		assert_values(tensor_isin_tensor_tensor(a, none), 0, 0, 0, 0, 0);
+		assert_values(tensor_isin_tensor_scalar(iota(0, TENSOR_INTS(3)), TENSOR_SCALAR(2)), 0, 0, 0, 1);
+		assert_values(tensor_isin_scalar_tensor(TENSOR_SCALAR(2), iota(0, TENSOR_INTS(3))), 0, 1);
+	}
+}
+
+static void what_is_counted(void **state)
+{
+	const double x[] = {0, 0.25, 1, 1, NAN, -1, 2};
+	const int64_t at[] = {1, 4, 1, 0}, below[] = {1, -1};
+
+	tensor_scope {
+		tensor *t = ok(tensor_from_data(x, TENSOR_INTS(7), F64)), *n;
+		tensor *i = ok(tensor_from_data(at, TENSOR_INTS(4), I64));
+
+		n = ok(tensor_bincount(i, tensor_none, 0));
+		assert_int_equal(tensor_dtype(n), TENSOR_I64);
+		assert_values(n, 0, 1, 2, 0, 0, 1);
+		assert_values(tensor_bincount(i, iota(1, TENSOR_INTS(4)), 6), 0, 4, 4, 0, 0, 2, 0);
+		assert_shape(tensor_bincount(ok(tensor_empty(TENSOR_INTS(0), I64)), tensor_none, 3), 3);
+		assert_fails(tensor_bincount(ok(tensor_from_data(below, TENSOR_INTS(2), I64)), tensor_none,
+					     0), EINVAL, "must not be negative, got -1");
+		assert_fails(tensor_bincount(t, tensor_none, 0), EINVAL, "vector of integers, got f64");
+		/* The last of equal parts has its upper end; what is outside, and NaN, does not count. */
+		assert_values(tensor_histc(t, 2, TENSOR_SCALAR(0), TENSOR_SCALAR(1)), 0, 2, 2);
+		assert_values(tensor_histc(iota(0, TENSOR_INTS(5)), 2, TENSOR_SCALAR(0), TENSOR_SCALAR(0)), 0,
+			      2, 3);
+		assert_fails(tensor_histc(t, 2, TENSOR_SCALAR(0), TENSOR_SCALAR(0)), EINVAL, "finite");
+		assert_fails(tensor_histc(t, 0, TENSOR_SCALAR(0), TENSOR_SCALAR(1)), EINVAL,
+			     "bins must be positive");
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -110,6 +154,8 @@ int main(void)
 		cmocka_unit_test(lines_have_sequences_of_their_own),
 		cmocka_unit_test(unique_elements_are_counted_and_numbered),
 		cmocka_unit_test(unique_slices_are_in_lexicographic_order),
+		cmocka_unit_test(elements_are_found_among_others),
+		cmocka_unit_test(what_is_counted),
 	};
 
 	return cmocka_run_group_tests_name("search", tests, NULL, NULL);

@@ -11,6 +11,8 @@
 #include "../nest.h"
 #include "../parallel.h"
 
+#include "log_complex.h"
+
 #include <math.h>
 #include <stdlib.h>
 
@@ -189,6 +191,33 @@ static void log_clear(void *acc, int64_t n)
 
 static const struct scanner log_f64 = {TENSOR_F64, log_line, log_join, log_clear};
 
+/* Complex numbers one after the other. */
+static void log_complex_line(void *buf, int64_t n, void *carry)
+{
+	double complex *x = buf, sum = *(double complex *)carry;
+
+	for (int64_t i = 0; i < n; i++)
+		x[i] = sum = log_add_complex(sum, x[i]);
+	*(double complex *)carry = sum;
+}
+
+static void log_complex_join(void *acc, const void *x, int64_t n)
+{
+	double complex *to = acc;
+
+	for (int64_t i = 0; i < n; i++)
+		to[i] = log_add_complex(to[i], ((const double complex *)x)[i]);
+}
+
+static void log_complex_clear(void *acc, int64_t n)
+{
+	for (int64_t i = 0; i < n; i++)
+		((double complex *)acc)[i] = -INFINITY;
+}
+
+static const struct scanner log_c128 = {TENSOR_C128, log_complex_line, log_complex_join,
+					log_complex_clear};
+
 /* ---- walking ------------------------------------------------------------------------------- */
 
 struct job {
@@ -304,7 +333,7 @@ static int cpu_cumprod(tensor *out, const tensor *self, int dim)
 
 static int cpu_logcumsumexp(tensor *out, const tensor *self, int dim)
 {
-	return scan(&log_f64, out, self, dim);
+	return scan(dtype_is_complex(out->dtype) ? &log_c128 : &log_f64, out, self, dim);
 }
 
 CPU_KERNELS(K(cumsum), K(cumprod), K(logcumsumexp))

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
+/* log(e^x + e^y) of complex numbers. */
+#ifndef TENSOR_CPU_LOG_COMPLEX_H
+#define TENSOR_CPU_LOG_COMPLEX_H
+
+#include <complex.h>
+#include <math.h>
+
+/* From the one with the greater real part: e to the difference is at most 1. */
+static inline double complex log_add_complex(double complex x, double complex y)
+{
+	double complex most, least;
+
+	if (x != x || y != y)
+		return NAN + NAN * _Complex_I;
+	most = creal(x) < creal(y) ? y : x;
+	least = creal(x) < creal(y) ? x : y;
+	if (creal(most) == creal(least) && isinf(creal(most)))
+		return creal(most) < 0 ? least : clog(cexp(least) + cexp(most));
+	if (isinf(creal(least)))
+		return most;
+	return most + clog(1 + cexp(least - most));
+}
+
+#endif
