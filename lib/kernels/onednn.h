@@ -17,6 +17,9 @@ struct onednn_plugin {
 	/* A blocked copy in row-major order, of this dtype; of sizes that have as many elements. */
 	tensor *(*from_dense)(const char *op, const tensor *dense, enum tensor_dtype dtype);
 	int (*to_dense)(const char *op, tensor *dense, const tensor *self);
+	/* In row-major order: uninitialised; whether self is. */
+	tensor *(*empty)(const char *op, enum tensor_dtype dtype, const int64_t *sizes, int ndim);
+	bool (*is_plain)(const tensor *self);
 	/* Copies. permutation[i] is the dimension of self that becomes dimension i. */
 	tensor *(*clone)(const char *op, const tensor *self);
 	tensor *(*reshape)(const char *op, const tensor *self, const int64_t *sizes, int ndim);

@@ -131,6 +131,15 @@ tensor *blocked_dense(const char *op, tensor *t)
 	return dense;
 }
 
+tensor *blocked_plain(const tensor *t, const int64_t *sizes, int ndim)
+{
+	int64_t strides[TENSOR_MAX_DIMS];
+
+	contiguous_strides(sizes, ndim, strides);
+	storage_get(t->storage);
+	return tensor_new_on_storage(t->storage, t->dtype, sizes, strides, ndim, t->offset);
+}
+
 tensor *blocked_operand(tensor *t)
 {
 	return is_blocked(t) ? tensor_get(t) : front_contiguous(t);

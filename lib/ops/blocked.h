@@ -25,6 +25,8 @@ const struct onednn_plugin *onednn(const char *op);
 tensor *blocked_dense(const char *op, tensor *t);
 /* self itself when it is blocked, else its contiguous form; owned. */
 tensor *blocked_operand(tensor *t);
+/* Strided, on the memory of t, which must be in row-major order; owned. */
+tensor *blocked_plain(const tensor *t, const int64_t *sizes, int ndim);
 /* Sets *out to a result and takes it over; refuses the in-place and out forms. */
 int blocked_deliver(const struct tensor_op *op, tensor **out, tensor *result);
 /* -EOPNOTSUPP for the out form (and the in-place one unless it is there). */

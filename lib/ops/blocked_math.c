@@ -18,10 +18,9 @@
 /* All elements of a blocked tensor, padding included, as a vector on the same memory; owned. */
 static tensor *flat(const tensor *t)
 {
-	int64_t n = (int64_t)(t->storage->nbytes / itemsize(t)), stride = 1;
+	int64_t n = (int64_t)(t->storage->nbytes / itemsize(t));
 
-	storage_get(t->storage);
-	return tensor_new_on_storage(t->storage, t->dtype, &n, &stride, 1, 0);
+	return blocked_plain(t, &n, 1);
 }
 
 /* An uninitialised tensor in self's order. */

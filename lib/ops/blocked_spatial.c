@@ -6,21 +6,19 @@
 
 #include "family/blocked.h"
 #include "family/conv.h"
+#include "family/linear.h"
 #include "family/pool.h"
 #include "family/product.h"
+#include "family/view.h"
 
 #define USUAL_SIZE 28 /* of an output whose size nobody said */
+#define FEW_ROWS   8
 
 /* Nothing of size 0 reaches oneDNN: an empty tensor of t's layout and dtype. */
 static tensor *empty_like(const char *op, const tensor *t, const int64_t *sizes, int ndim)
 {
-	tensor *dense = tensor_new(t->device, t->dtype, sizes, ndim), *blocked;
-
-	if (!dense || !is_blocked(t))
-		return dense;
-	blocked = onednn(op)->from_dense(op, dense, t->dtype);
-	tensor_put(dense);
-	return blocked;
+	return is_blocked(t) ? onednn(op)->empty(op, t->dtype, sizes, ndim) :
+			       tensor_new_like(t, sizes, ndim);
 }
 
 /* ---- convolution ------------------------------------------------------------------------------------- */
@@ -141,6 +139,47 @@ static int check_linear(const tensor *self, const tensor *weight, const tensor *
 	return blocked_need_elements("mkldnn_linear", weight);
 }
 
+/* All three in row-major order: the strided product, into a blocked tensor if x is one. */
+static tensor *linear_plain(tensor *x, tensor *weight, tensor *bias, const int64_t *sizes)
+{
+	int64_t n = weight->sizes[0], k = weight->sizes[1], rows = x->numel / k;
+	tensor *out = empty_like("mkldnn_linear", x, sizes, x->ndim), *c = NULL, *a = NULL;
+	tensor *w = NULL, *t = NULL, *b = NULL, *done = NULL;
+
+	if (out && (c = blocked_plain(out, (int64_t[]){rows, n}, 2)) &&
+	    (a = blocked_plain(x, (int64_t[]){rows, k}, 2)) &&
+	    (w = blocked_plain(weight, weight->sizes, 2)))
+		t = call_t(w);
+	if (t && bias)
+		b = blocked_plain(bias, &n, 1);
+	if (t && (b || !bias))
+		done = b ? call_addmm_out(c, b, a, t, tensor_scalar_int(1), tensor_scalar_int(1)) :
+			   call_mm_out(c, a, t);
+	tensor_put(a);
+	tensor_put(b);
+	tensor_put(c);
+	tensor_put(t);
+	tensor_put(w);
+	if (done)
+		return out;
+	tensor_put(out);
+	return NULL;
+}
+
+static bool is_plain(const tensor *t)
+{
+	return !is_blocked(t) || onednn("mkldnn_linear")->is_plain(t);
+}
+
+/* oneDNN is quick with weights that were reordered, with halves, and with few rows. */
+static tensor *linear(tensor *x, tensor *weight, tensor *bias, const int64_t *sizes)
+{
+	if (x->dtype == TENSOR_F32 && x->numel / weight->sizes[1] > FEW_ROWS && is_plain(weight) &&
+	    is_plain(x))
+		return linear_plain(x, weight, bias, sizes);
+	return onednn("mkldnn_linear")->linear("mkldnn_linear", x, weight, bias);
+}
+
 tensor *kernel_mkldnn_linear(tensor *self, tensor *weight, tensor *bias)
 {
 	int64_t sizes[TENSOR_MAX_DIMS];
@@ -148,18 +187,17 @@ tensor *kernel_mkldnn_linear(tensor *self, tensor *weight, tensor *bias)
 
 	if (check_linear(self, weight, bias) < 0)
 		return NULL;
-	if (!self->numel) {
-		memcpy(sizes, self->sizes, self->ndim * sizeof(*sizes));
-		sizes[self->ndim - 1] = weight->sizes[0];
+	memcpy(sizes, self->sizes, self->ndim * sizeof(*sizes));
+	sizes[self->ndim - 1] = weight->sizes[0];
+	if (!self->numel)
 		return empty_like("mkldnn_linear", self, sizes, self->ndim);
-	}
 	x = blocked_operand(self);
 	if (x)
 		w = blocked_operand(weight);
 	if (w && bias)
 		b = blocked_operand(bias);
 	if (w && (b || !bias))
-		t = onednn("mkldnn_linear")->linear("mkldnn_linear", x, w, b);
+		t = linear(x, w, b, sizes);
 	tensor_put(x);
 	tensor_put(w);
 	tensor_put(b);

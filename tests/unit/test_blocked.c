@@ -347,6 +347,10 @@ static void linear_has_the_dense_numbers(void **state)
 
 		assert_like(tensor_linear(blocked(x), blocked(w), tensor_none),
 			    tensor_linear(x, w, tensor_none), 1e-5);
+		assert_like(tensor_linear(blocked(noise(3, 3, 4, 8)), blocked(w), blocked(noise(4, 5))),
+			    tensor_linear(noise(3, 3, 4, 8), w, noise(4, 5)), 1e-5);
+		assert_like(tensor_linear(noise(3, 3, 4, 8), blocked(w), tensor_none),
+			    tensor_linear(noise(3, 3, 4, 8), w, tensor_none), 1e-5);
 		assert_like(tensor_linear(blocked(noise(1, 0, 8)), w, tensor_none), noise(1, 0, 5), 0);
 		assert_fails(tensor_linear(blocked(noise(1, 2, 7)), w, tensor_none) != NULL, EINVAL,
 			     "[..., k]");

@@ -184,6 +184,22 @@ int onednn_to_dense(const char *op, tensor *dense, const tensor *self)
 	return err ? err : onednn_reorder(op, from, bytes_of(self), &to, dense->data);
 }
 
+tensor *onednn_empty(const char *op, enum tensor_dtype dtype, const int64_t *sizes, int ndim)
+{
+	dnnl_memory_desc_t md;
+
+	return md_plain(op, &md, dtype, sizes, ndim) < 0 ? NULL :
+		blocked_new(op, &md, dtype, sizes, ndim, NULL);
+}
+
+bool onednn_is_plain(const tensor *self)
+{
+	dnnl_memory_desc_t plain;
+
+	return md_plain("is_plain", &plain, self->dtype, self->sizes, self->ndim) == 0 &&
+	       dnnl_memory_desc_equal(&plain, md_of(self));
+}
+
 tensor *onednn_clone(const char *op, const tensor *self)
 {
 	const dnnl_memory_desc_t *md = md_of(self);

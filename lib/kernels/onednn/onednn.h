@@ -150,6 +150,8 @@ static inline void operand_put(struct operand *o)
 
 tensor *onednn_from_dense(const char *op, const tensor *dense, enum tensor_dtype dtype);
 int onednn_to_dense(const char *op, tensor *dense, const tensor *self);
+tensor *onednn_empty(const char *op, enum tensor_dtype dtype, const int64_t *sizes, int ndim);
+bool onednn_is_plain(const tensor *self);
 tensor *onednn_clone(const char *op, const tensor *self);
 tensor *onednn_reshape(const char *op, const tensor *self, const int64_t *sizes, int ndim);
 tensor *onednn_permute(const char *op, const tensor *self, const int *permutation);

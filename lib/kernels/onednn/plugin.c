@@ -44,6 +44,8 @@ static void mark_child(void)
 static const struct onednn_plugin plugin = {
 	.from_dense = onednn_from_dense,
 	.to_dense = onednn_to_dense,
+	.empty = onednn_empty,
+	.is_plain = onednn_is_plain,
 	.clone = onednn_clone,
 	.reshape = onednn_reshape,
 	.permute = onednn_permute,

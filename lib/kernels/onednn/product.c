@@ -247,11 +247,7 @@ dnnl_status_t make_linear(const struct primitive_key *key, dnnl_primitive_attr_t
 
 static bool in_rows(const tensor *weight)
 {
-	dnnl_memory_desc_t plain;
-
-	return !is_blocked(weight) ||
-	       (md_plain("linear", &plain, weight->dtype, weight->sizes, weight->ndim) == 0 &&
-		dnnl_memory_desc_equal(&plain, md_of(weight)));
+	return !is_blocked(weight) || onednn_is_plain(weight);
 }
 
 tensor *onednn_linear(const char *op, const tensor *input, const tensor *weight,
