@@ -12,7 +12,7 @@ NUMPY = {"bool": np.bool_, "u8": np.uint8, "i8": np.int8, "i16": np.int16, "i32"
 RENAMED = {"div": "divide", "sub": "subtract", "mul": "multiply", "pow": "power", "neg": "negative",
            "gt": "greater", "eq": "equal", "amax": "max", "amin": "min", "mm": "matmul"}
 ALONG = {"sum", "mean", "prod", "amax", "argmax", "cumsum", "sort"}
-FORM = re.compile(r"(\w+)\[([\d,]*)\]((?::t|:s\d+|:p|<\d+|\*\d+)*)$")
+FORM = re.compile(r"(\w+)\[([\d,]*)\]((?::t|:s\d+|:p|:[br]|<\d+|\*\d+)*)$")
 
 
 def numbers(dtype, sizes, seed, below, positive):
@@ -31,6 +31,13 @@ def numbers(dtype, sizes, seed, below, positive):
     return x.reshape(sizes)
 
 
+def reorder(torch, values):
+    """A row's weight, argument 1, in the order that the row's product wants."""
+    x, w = values[:2]
+    return (torch.ops.mkldnn._reorder_linear_weight(w.to_dense(), x.size(0)) if w.dim() == 2 else
+            torch._C._nn.mkldnn_reorder_conv2d_weight(w, *values[3:], list(x.size())))
+
+
 def tensor(word, seed, finish):
     """A tensor of the word's form; finish makes the peer's own of the numbers and a dtype."""
     dtype, sizes, marks = FORM.match(word).groups()
@@ -38,6 +45,7 @@ def tensor(word, seed, finish):
     step = int((re.findall(r":s(\d+)", marks) or [1])[0])
     below = int((re.findall(r"<(\d+)", marks) or [0])[0])
     copies = int((re.findall(r"\*(\d+)", marks) or [0])[0])
+    blocked = re.search(":[br]", marks)
     transposed = ":t" in marks and len(sizes) > 1
     stored = list(sizes)
     if stored:
@@ -49,7 +57,8 @@ def tensor(word, seed, finish):
         t = finish(numbers(dtype, stored, seed, below, ":p" in marks), dtype)
         if step > 1:
             t = t[..., ::step]
-        return t.swapaxes(-1, -2) if transposed else t
+        t = t.swapaxes(-1, -2) if transposed else t
+        return t.to_mkldnn() if blocked else t
     return [one(seed + i) for i in range(copies)] if copies else one(seed), max(copies, 1)
 
 
@@ -87,6 +96,8 @@ def torch_row(torch):
         op = getattr(getattr(torch.ops.aten, base), overload or "default")
         with torch.inference_mode():
             values = arguments(words, finish, dtypes)
+            if ":r" in spec:
+                values[1] = reorder(torch, values)
         values = [list(map(bool, v)) if str(a.type) == "List[bool]" else v
                   for a, v in zip(op._schema.arguments, values)]
         keyword = {a.name: v for a, v in zip(op._schema.arguments, values) if a.kwarg_only}
@@ -108,6 +119,7 @@ def torch_row(torch):
             with torch.inference_mode():
                 r = call(*plain, **keyword)
                 r = r[0] if isinstance(r, (tuple, list)) else r
+                r = r.to_dense() if r.is_mkldnn else r
                 r = r.abs() if r.dtype != torch.bool else r
                 r = r.double()
                 return torch.where(r.isfinite(), r, 0).mean().item() if r.numel() else 0.0

@@ -141,6 +141,27 @@ def convolution():
         yield f"avg_pool2d f32[1,{c},{h},{h}] (3,3) (2,2) (1,1)"
 
 
+# ---- the blocked layout: the same layers and what stands between them, PyTorch's mkldnn the peer -----
+
+def blocked():
+    for d in REAL:
+        for ci, co, h, k, s, g in LAYERS:
+            p = k // 2
+            yield (f"mkldnn_convolution {d}[1,{ci},{h},{h}]:b {d}[{co},{ci // g},{k},{k}]:r - "
+                   f"({p},{p}) ({s},{s}) (1,1) {g}")
+        for m, k, n in ((1, 1024, 1024), (16, 1024, 1024), (128, 768, 3072), (32, 2048, 1000)):
+            for mark in "br":
+                yield f"mkldnn_linear {d}[{m},{k}]:b {d}[{n},{k}]:{mark} {d}[{n}]:b"
+        for c, h in ((64, 112), (256, 14)):
+            x = f"{d}[1,{c},{h},{h}]:b"
+            yield f"relu {x}"
+            yield f"add.Tensor {x} {x}"
+            yield f"mkldnn_max_pool2d {x} (3,3) (2,2) (1,1)"
+            yield f"avg_pool2d {x} (2,2) (2,2)"
+            yield f"to_dense {x}"
+            yield f"to_mkldnn {x[:-2]}"
+
+
 # What NumPy has too, called alike.
 NUMPY = {"add", "sub", "mul", "div", "pow", "maximum", "neg", "abs", "gt", "eq", "floor", "exp", "log",
          "sqrt", "tanh", "sin", "where", "sum", "mean", "prod", "amax", "argmax", "cumsum", "sort",
@@ -148,7 +169,7 @@ NUMPY = {"add", "sub", "mul", "div", "pow", "maximum", "neg", "abs", "gt", "eq",
 
 
 def numpy_has(spec):
-    return spec.split()[0].partition(".")[0] in NUMPY and not re.search(r"\b(bf16|c64)\b", spec)
+    return spec.split()[0].partition(".")[0] in NUMPY and not re.search(r"\bbf16|\bc64|:b", spec)
 
 
 def mark(spec):
@@ -159,4 +180,5 @@ def mark(spec):
 
 # The geometric mean that performance.md asks of a group beside each row's 1.0.
 GROUPS = {"elementwise": (elementwise, 1.5), "reduce": (reduce, 1.5), "movement": (movement, 1.5),
-          "product": (product, None), "convolution": (convolution, None)}
+          "product": (product, None), "convolution": (convolution, None),
+          "blocked": (blocked, None)}

@@ -125,6 +125,35 @@ if SIDE == "torch":
             return (a.grad + b.grad).sum().item()
         return run, value
 
+    # -- convolution, relu, pooling, one after the other
+
+    def chain_row(blocked):
+        def setup():
+            with torch.inference_mode():
+                x, w = wave((1, 64, 56, 56), 0), wave((64, 64, 3, 3), 1, 0.05)
+                if blocked:
+                    x = x.to_mkldnn()
+                    w = torch._C._nn.mkldnn_reorder_conv2d_weight(w.to_mkldnn(), 1)
+
+            def chain():
+                y = torch.mkldnn_convolution(x, w, None, (1, 1), (1, 1), (1, 1), 1) if blocked else \
+                    F.conv2d(x, w, padding=1)
+                return F.max_pool2d(torch.relu(y), 2)
+
+            def run(n):
+                with torch.inference_mode():
+                    for _ in range(n):
+                        chain()
+
+            def value():
+                with torch.inference_mode():
+                    y = chain()
+                    return (y.to_dense() if blocked else y).double().sum().item()
+            return run, value
+        return setup
+
+    ROWS["chain"], ROWS["chain_blocked"] = chain_row(False), chain_row(True)
+
     # -- the RNN cell: weights need gradients, the input and the former state do not
 
     def rnn():

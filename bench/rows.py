@@ -43,6 +43,16 @@ def handoff(label, words):
     ]
 
 
+def chain(threads):
+    words = "conv2d 3 x 3, relu, max_pool2d of [1, 64, 56, 56]"
+    return [
+        Row("blocked", "chain", words, threads, [Peer("torch", "chain", PYTHON, 1)]),
+        Row("blocked", "chain_blocked", words + ", blocked", threads,
+            [Peer("torch", "chain_blocked", PYTHON + ", mkldnn", 1),
+             Peer("ours", "chain", "ours, strided", 1)]),
+    ]
+
+
 ROWS = [
     tiny("empty", "empty 4 x 4"),
     tiny("add", "add 4 x 4"),
@@ -66,6 +76,7 @@ ROWS = [
          Peer("torch", "mlp_step_fused", PYTHON + ", fused", 5),
          Peer("libtorch", "mlp_step", CXX, None)]),
     *add_64m(1), *add_64m(2),
+    *chain(1), *chain(2),
     *handoff("1m", "1 MiB"), *handoff("1g", "1 GiB"),
 ]
 

@@ -6,6 +6,7 @@
  *   add.Tensor f32[1024,1024] f32[1024,1]        two tensors; what is left out has its default
  *   DTYPE[SIZES]   a tensor of fixed pseudo-random numbers; :t stored with the last two dimensions
  *                  exchanged, :sN every N-th element of the last dimension, :p positive,
+ *                  :b in oneDNN's blocked layout, :r a weight so and reordered for this row,
  *                  <N whole numbers from 0 to N - 1, *N a list of N such tensors
  *   (1,2) ints, 1 an int, 0.5 a number, true, false, - not given, f64 a dtype, word a string
  */
@@ -27,6 +28,7 @@ static int nargs, nrets;
 static tensor *lists[MOST][MOST];
 static int64_t ints[MOST][TENSOR_MAX_DIMS];
 static unsigned seed;
+static bool reorder; /* the row's weight, argument 1 */
 
 static void refuse(const char *word)
 {
@@ -50,7 +52,7 @@ static int dtype_of(const char *word, size_t len)
 struct form {
 	int dtype, ndim, step, copies;
 	int64_t size[TENSOR_MAX_DIMS], below;
-	bool transposed, positive;
+	bool transposed, positive, blocked, ready;
 };
 
 static int parse_ints(const char **word, char close, int64_t *v)
@@ -91,6 +93,11 @@ static struct form parse_form(const char *word)
 			break;
 		case 'p':
 			f.positive = true;
+			break;
+		case 'b':
+		case 'r':
+			f.blocked = true;
+			f.ready = kind == 'r';
 			break;
 		case '<':
 			f.below = n;
@@ -155,13 +162,16 @@ static tensor *make(const struct form *f)
 	seed++;
 	if (f->step > 1)
 		t = row_own(tensor_slice(t, last, 0, INT64_MAX, f->step));
-	return f->transposed ? row_own(tensor_transpose(t, -1, -2)) : t;
+	if (f->transposed)
+		t = row_own(tensor_transpose(t, -1, -2));
+	return f->blocked ? row_own(tensor_to_mkldnn(t, TENSOR_DTYPE_NONE)) : t;
 }
 
 static void tensor_value_of(tensor_value *v, tensor **list, const char *word)
 {
 	struct form f = parse_form(word);
 
+	reorder |= f.ready;
 	if (!f.copies) {
 		*v = (tensor_value){.kind = TENSOR_VALUE_TENSOR, .t = make(&f)};
 		return;
@@ -205,6 +215,17 @@ static void parse_arg(int i, const char *word)
 		*v = (tensor_value){.kind = TENSOR_VALUE_TENSOR, .t = tensor_none};
 }
 
+/* mkldnn_linear self weight bias, mkldnn_convolution self weight bias padding stride dilation groups */
+static void reorder_weight(void)
+{
+	tensor *w = args[1].t;
+
+	args[1].t = row_own(tensor_dim(w) == 2 ?
+		tensor__reorder_linear_weight(w, tensor_size(args[0].t, 0)) :
+		tensor_mkldnn_reorder_conv2d_weight(w, args[3].ints, args[4].ints, args[5].ints,
+						    args[6].i, tensor_shape(args[0].t)));
+}
+
 static void setup(void)
 {
 	static char words[sizeof(text)];
@@ -215,10 +236,13 @@ static void setup(void)
 	op = tensor_op_find(word);
 	seed = 0;
 	nargs = 0;
+	reorder = false;
 	while (op && (word = strtok_r(NULL, " ", &state)) && nargs < MOST) {
 		parse_arg(nargs, word);
 		nargs++;
 	}
+	if (reorder)
+		reorder_weight();
 	if (op)
 		nrets = tensor_op_schema(op)->nreturns;
 	if (nrets == TENSOR_RETURNS_LIST)
@@ -252,7 +276,8 @@ static double value(void)
 	row_check(tensor_op_call(op, args, nargs, rets, nrets));
 	if (rets[0].kind != TENSOR_VALUE_TENSOR)
 		return NAN;
-	wide = row_own(tensor_to(row_own(tensor_abs(rets[0].t)), TENSOR_OPTIONS(.dtype = TENSOR_F64)));
+	wide = row_own(tensor_abs(row_own(tensor_to_dense(rets[0].t))));
+	wide = row_own(tensor_to(wide, TENSOR_OPTIONS(.dtype = TENSOR_F64)));
 	drop();
 	n = tensor_numel(wide);
 	p = malloc((size_t)n * sizeof(*p) + 1);

@@ -21,7 +21,8 @@
 
 int row_threads = 1;
 
-static const struct row *const tables[] = {tiny_rows, train_rows, large_rows, share_rows};
+static const struct row *const tables[] = {tiny_rows, train_rows, large_rows, share_rows,
+					   blocked_rows};
 
 /* ---- what rows use ------------------------------------------------------------------------ */
 

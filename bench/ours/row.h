@@ -19,7 +19,7 @@ struct row {
 };
 
 /* Ends with a row without name. */
-extern const struct row tiny_rows[], train_rows[], large_rows[], share_rows[];
+extern const struct row tiny_rows[], train_rows[], large_rows[], share_rows[], blocked_rows[];
 
 /* A row from a line of text, `add.Tensor f32[4,4] f32[4,4]`; NULL: no such operator. There is one at
  * a time. */

@@ -34,18 +34,61 @@ static bool same_dims(const dnnl_memory_desc_t *md, const int64_t *sizes, int nd
 	return md->ndims == ndim && !memcmp(md->dims, sizes, ndim * sizeof(*sizes));
 }
 
+static bool is_plain(const dnnl_memory_desc_t *md)
+{
+	int64_t step = 1;
+
+	for (int i = md->ndims - 1; i >= 0; i--) {
+		if (md->dims[i] != 1 && md->format_desc.blocking.strides[i] != step)
+			return false;
+		step *= md->dims[i];
+	}
+	return md->format_kind == dnnl_blocked && !md->format_desc.blocking.inner_nblks;
+}
+
+static tensor *new_bytes(const dnnl_memory_desc_t *md);
+
+/* One step after the other. oneDNN has no quick way from some blocks to others. */
+static int reorder_by_plain(const char *op, const dnnl_memory_desc_t *from, const void *src,
+			    const dnnl_memory_desc_t *to, void *dst)
+{
+	unsigned dtype = to->data_type == dnnl_bf16 ? TENSOR_BF16 : TENSOR_F32;
+	dnnl_memory_desc_t plain;
+	tensor *between = NULL;
+	int err = md_plain(op, &plain, dtype, to->dims, to->ndims);
+
+	if (!err) {
+		between = new_bytes(&plain);
+		err = between ? 0 : -tensor_last_error()->code;
+	}
+	if (!err)
+		err = onednn_reorder(op, from, src, &plain, between->data);
+	if (!err)
+		err = onednn_reorder(op, &plain, between->data, to, dst);
+	plugin_tensor_put(between);
+	return err;
+}
+
 int onednn_reorder(const char *op, const dnnl_memory_desc_t *from, const void *src,
 		   const dnnl_memory_desc_t *to, void *dst)
 {
 	struct primitive_key key = primitive_key(PRIMITIVE_REORDER);
 	const struct primitive_arg args[] = {{DNNL_ARG_FROM, from, (void *)src},
 					     {DNNL_ARG_TO, to, dst}};
+	struct primitive *p;
+	int err;
 
 	if (!dnnl_memory_desc_get_size(from))
 		return 0;
 	key_md(&key, from);
 	key_md(&key, to);
-	return primitive_once(op, &key, args, 2);
+	p = primitive_get(op, &key);
+	if (!p)
+		return -tensor_last_error()->code;
+	err = p->slow && !is_plain(from) && !is_plain(to) && !dnnl_memory_desc_equal(from, to) ?
+		      reorder_by_plain(op, from, src, to, dst) : primitive_run(op, p, args, 2);
+	primitive_put(p);
+	return err;
 }
 
 /* ---- the extension ----------------------------------------------------------------------------------- */
@@ -194,10 +237,7 @@ tensor *onednn_empty(const char *op, enum tensor_dtype dtype, const int64_t *siz
 
 bool onednn_is_plain(const tensor *self)
 {
-	dnnl_memory_desc_t plain;
-
-	return md_plain("is_plain", &plain, self->dtype, self->sizes, self->ndim) == 0 &&
-	       dnnl_memory_desc_equal(&plain, md_of(self));
+	return md_of(self)->ndims == self->ndim && is_plain(md_of(self));
 }
 
 tensor *onednn_clone(const char *op, const tensor *self)

@@ -71,6 +71,7 @@ struct primitive {
 	dnnl_primitive_t primitive;
 	dnnl_memory_desc_t src, weights, dst; /* as oneDNN chose them */
 	size_t scratch;
+	bool slow; /* element by element, from any order to any other */
 };
 
 /* One of these for each kind: a descriptor from the key alone. */

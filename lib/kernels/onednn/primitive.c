@@ -129,7 +129,10 @@ static void query(const_dnnl_primitive_desc_t pd, dnnl_query_t what, dnnl_memory
 static dnnl_status_t fill(struct primitive *p, const_dnnl_primitive_desc_t pd)
 {
 	const dnnl_memory_desc_t *scratch;
+	const char *name;
 
+	if (dnnl_primitive_desc_query(pd, dnnl_query_impl_info_str, 0, &name) == dnnl_success)
+		p->slow = strstr(name, "any") || strstr(name, "ref");
 	query(pd, dnnl_query_src_md, &p->src);
 	query(pd, dnnl_query_weights_md, &p->weights);
 	query(pd, dnnl_query_dst_md, &p->dst);
