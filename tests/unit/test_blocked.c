@@ -6,6 +6,7 @@
  */
 #include "autograd.h"
 
+#include <pthread.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -631,6 +632,51 @@ static void a_forked_child_computes(void **state)
 	assert_done(tensor_set_num_threads(before));
 }
 
+struct worker {
+	tensor *x, *w, *want;
+	double difference;
+};
+
+/* The same weights, whose blocks have gaps, from two threads. */
+static void *convolve_often(void *arg)
+{
+	struct worker *k = arg;
+
+	for (int i = 0; i < 50; i++)
+		tensor_scope {
+			double d = largest_difference(k->want, tensor_to_dense(tensor_conv2d(
+				k->x, k->w, tensor_none, I(1), I(1), I(1), 1)));
+
+			k->difference = d > k->difference ? d : k->difference;
+		}
+	return NULL;
+}
+
+static void two_threads_share_weights(void **state)
+{
+	int before = tensor_get_num_threads();
+
+	NEED_ONEDNN();
+	assert_done(tensor_set_num_threads(1));
+	tensor_scope {
+		tensor *x = noise(1, 1, 17, 9, 9), *w = noise(2, 19, 17, 3, 3), *bw = blocked(w);
+		tensor *want = ok(tensor_conv2d(x, w, tensor_none, I(1), I(1), I(1), 1));
+		struct worker k[2];
+		pthread_t t[2];
+
+		bw = ok(tensor_mkldnn_reorder_conv2d_weight(bw, I(1), I(1), I(1), 1, tensor_shape(x)));
+		for (int i = 0; i < 2; i++) {
+			k[i] = (struct worker){blocked(x), bw, want, 0};
+			assert_int_equal(pthread_create(&t[i], NULL, convolve_often, &k[i]), 0);
+		}
+		for (int i = 0; i < 2; i++) {
+			assert_int_equal(pthread_join(t[i], NULL), 0);
+			assert_true(k[i].difference < 1e-4);
+		}
+	}
+	assert_done(tensor_set_num_threads(before));
+}
+
 static void the_same_bits_again(void **state)
 {
 	int before = tensor_get_num_threads();
@@ -688,6 +734,7 @@ int main(void)
 		cmocka_unit_test(a_blocked_leaf_gets_a_strided_gradient),
 		cmocka_unit_test(a_second_derivative),
 		cmocka_unit_test(a_forked_child_computes),
+		cmocka_unit_test(two_threads_share_weights),
 		cmocka_unit_test(the_same_bits_again),
 		cmocka_unit_test(many_shapes_in_turn),
 	};
