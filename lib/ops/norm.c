@@ -149,11 +149,11 @@ tensor *composite_rms_norm(tensor *input, tensor_ints normalized_shape, tensor *
 
 	if (split("rms_norm", input, normalized_shape, &rows, &n) < 0)
 		return NULL;
-	if (!dtype_is_float(input->dtype))
+	if (dtype_is_integral(input->dtype))
 		return tensor_fail_null(EINVAL, "rms_norm: a floating dtype is needed, got %s",
 					tensor_dtype_name(input->dtype));
 	if (isnan(eps))
-		eps = input->dtype == TENSOR_F64 ? 0x1p-52 : 0x1p-23;
+		eps = dtype_real(input->dtype) == TENSOR_F64 ? 0x1p-52 : 0x1p-23;
 	guard = tensor_scope_enter();
 	return scope_leave_with(&guard, rms_norm(input, normalized_shape.len, weight, eps));
 }

@@ -1,13 +1,19 @@
 # SPDX-License-Identifier: LGPL-2.1-only OR MIT
 #
 # PyTorch's operator table against ours: make conformance [OP="add mul"] [DTYPE=f32,i64] [ARGS=-v].
-# The reports are in build/conformance; `make bench-peers` installs what it needs.
+# The reports are in build/conformance (report.txt, table.tsv, report.json); differences that are known
+# are in explained.py, any other fails. ARGS=--continue goes on with a run that was ended; `make bench-peers` installs what it needs.
 
 .PHONY: conformance conformance-sanitize
 
 conformance: $(LIB_SO) $(B)/libtensor.so
 	$(Q)tests/conformance/run --lib $(LIB_SO) --out $(B)/conformance $(if $(DTYPE),--dtype $(DTYPE)) \
 		$(ARGS) $(OP)
+
+# The page of a whole run, on a tree that is committed.
+.PHONY: conformance-page
+conformance-page:
+	$(Q)$(PYTHON) -B tests/conformance/page.py $(B)/conformance/report.json make conformance >docs/conformance.md
 
 # The same under ASan and UBSan; a report of theirs ends the process and is a failure of the call.
 conformance-sanitize:

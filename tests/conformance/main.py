@@ -28,6 +28,7 @@ import torch
 import boxed
 import bridge
 import golden
+import grads
 import replay
 import report
 
@@ -95,11 +96,11 @@ def run_dtype(lib, info, name, args, progress):
         mode.sink = golden.Collector(name, names_of(info))
     if dtype in info.supported_dtypes('cpu'):
         for s in samples_of(info, dtype, args.samples):
-            grads = name in args.grad and info.supports_autograd
-            mode.grad_calls = [] if grads else None
+            wanted = name in args.grad and info.supports_autograd
+            mode.grad_calls = [] if wanted else None
             run_sample(mode, lambda: info.op(s.input, *s.args, **s.kwargs))
-            if grads:
-                replay.backward(lib, tally, mode.grad_calls, mode.tolerance, progress)
+            if wanted:
+                grads.backward(lib, tally, mode.grad_calls, mode.tolerance, progress)
             done += 1
     mode.grad_calls = None
     if info.error_inputs_func and name == 'f32':
@@ -261,7 +262,8 @@ def main():
     p.add_argument('--lib', default='build/libtensor.so')
     p.add_argument('--out', default='build/conformance')
     p.add_argument('--jobs', type=int, default=os.cpu_count())
-    p.add_argument('--grad', default='f64', help='dtypes whose gradients are compared (f64)')
+    p.add_argument('--grad', default='f16,bf16,f32,f64,c64,c128',
+                   help='dtypes whose gradients are compared (all that have some)')
     p.add_argument('--no-variants', action='store_true', help='no in-place and out forms')
     p.add_argument('--strict', action='store_true', help='only the operators named, no others')
     p.add_argument('--samples', type=int, default=0, help='at most so many an entry and dtype')
@@ -274,6 +276,7 @@ def main():
     p.add_argument('-v', '--verbose', action='store_true', help='every failure, not the first 3')
     args = p.parse_args()
     args.dtypes = [d for d in args.dtype.split(',') if d]
+    args.torch = torch.__version__
     args.grad = set(args.grad.split(','))
     for d in args.dtypes:
         if d not in boxed.DTYPES:

@@ -113,7 +113,10 @@ def write(results, lib, args):
     with open(os.path.join(args.out, 'report.txt'), 'w') as f:
         f.write('\n'.join(text) + '\n')
     with open(os.path.join(args.out, 'report.json'), 'w') as f:
-        json.dump(dict(totals=totals, missing=missing, never=never, failures=order,
+        json.dump(dict(torch=args.torch, samples=sum(r['samples'] for r in results),
+                       entries=len({r['entry'] for r in results}), leaks=totals['leak']['failed'],
+                       notes=sorted(notes.values(), key=lambda n: -n['count']),
+                       totals=totals, missing=missing, never=never, failures=order,
                        rows=[dict(operator=o, kind=k, dtype=d, **r)
                              for (o, k, d), r in sorted(rows.items())]), f, indent=0)
     if args.operators:

@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: LGPL-2.1-only OR MIT
+"""docs/conformance.md from the report of a whole run: figures by family and dtype.
+
+    page.py build/conformance/report.json COMMAND > docs/conformance.md
+"""
+import glob
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+
+import boxed
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+TOP = os.path.join(HERE, '..', '..')
+KINDS = {'forward': 'Results', 'grad': 'Gradients', 'error': 'Refusals'}
+
+
+def families():
+    """{base name of an operator: the file that declares it}"""
+    out = {}
+    for path in sorted(glob.glob(os.path.join(TOP, 'lib', 'dispatch', 'ops', '*.yaml'))):
+        with open(path) as f:
+            for name in re.findall(r'func:\s*"?(\w+)', f.read()):
+                out.setdefault(name, os.path.basename(path)[:-len('.yaml')])
+    return out
+
+
+def family_of(operator, known):
+    base = operator.split('.')[0]
+    return known.get(base) or known.get(base.rstrip('_')) or 'other'
+
+
+def percent(good, calls):
+    """Rounded down: 100 means all of them."""
+    return f'{int(1000 * good / calls) / 10:.1f}' if good < calls else '100'
+
+
+def figures(rows, key):
+    out = {}
+    for r in rows:
+        f = out.setdefault(key(r), {'passed': 0, 'explained': 0, 'failed': 0, 'na': 0, 'bits': 0})
+        for k in f:
+            f[k] += r[k]
+    return out
+
+
+def calls(f):
+    return f['passed'] + f['explained'] + f['failed']
+
+
+def matrix(rows, known):
+    by = figures(rows, lambda r: (family_of(r['operator'], known), r['dtype']))
+    whole = figures(rows, lambda r: family_of(r['operator'], known))
+    dtypes = [d for d in boxed.DTYPES if any(k[1] == d for k in by)]
+    yield '| family | calls | ' + ' | '.join(dtypes) + ' |'
+    yield '|---|---:|' + '---:|' * len(dtypes)
+    for family, f in sorted(whole.items()):
+        if calls(f):
+            cells = [by.get((family, d)) for d in dtypes]
+            yield f'| {family} | {calls(f)} | ' + ' | '.join(
+                percent(c['passed'], calls(c)) if c and calls(c) else '' for c in cells) + ' |'
+
+
+def commit():
+    return subprocess.run(['git', '-C', TOP, 'log', '-1', '--format=%h of %as'],
+                          capture_output=True, text=True, check=True).stdout.strip()
+
+
+def page(report, command):
+    known = families()
+    yield '# Conformance with PyTorch\n'
+    yield f'PyTorch {report["torch"]}, library at commit {commit()}, run on {time.strftime("%Y-%m-%d")}:\n'
+    yield f'    {command}\n'
+    yield ('Every entry of PyTorch\'s own operator table (op_db), its sample inputs and the same with gaps in '
+           'memory, for every dtype that both\nhave, and its error inputs. Every operator that PyTorch '
+           'dispatches on the way, and its in-place and out forms, is a call\nof ours with the same '
+           'arguments. Compared are dtype, shape, values within PyTorch\'s tolerances (or nearer than '
+           'PyTorch\nto the result in a wider dtype), for views strides and memory, for refusals that there '
+           'is one with a message.\n')
+    yield '| | calls | agree | to the bit | explained | unexplained | not applicable |'
+    yield '|---|---:|---:|---:|---:|---:|---:|'
+    for kind, title in KINDS.items():
+        f = figures([r for r in report['rows'] if r['kind'] == kind], lambda r: 0).get(0)
+        if f:
+            yield (f'| {title} | {calls(f)} | {100 * f["passed"] / calls(f):.2f} % | {f["bits"]} | '
+                   f'{f["explained"]} | {f["failed"]} | {f["na"]} |')
+    yield f'\n{report["samples"]} samples of {report["entries"]} entries; {report["leaks"]} leaks.\n'
+    for kind, title in list(KINDS.items())[:2]:
+        yield f'## {title}: per cent that agree, by family and dtype\n'
+        yield from matrix([r for r in report['rows'] if r['kind'] == kind], known)
+        yield ''
+    yield '## Explained differences\n\nOf `tests/conformance/explained.py`; anything else makes the run fail.\n'
+    yield '| calls | operators | dtypes | why |\n|---:|---|---|---|'
+    groups = {}
+    for f in report['failures']:
+        g = groups.setdefault(f['why'] or f'**no explanation**: {f["message"][:80]}', [0, set(), set()])
+        g[0] += f['count']
+        g[1].add(f['operator'])
+        g[2].update(f['dtypes'])
+    for why, (n, ops, dtypes) in sorted(groups.items(), key=lambda g: -g[1][0]):
+        ops = sorted(ops)
+        named = ', '.join(f'`{o}`' for o in ops[:6]) + (f' and {len(ops) - 6} more' if len(ops) > 6 else '')
+        yield f'| {n} | {named} | {" ".join(d for d in boxed.DTYPES if d in dtypes)} | {why} |'
+    yield '\n## Not applicable\n\n| calls | why, with an operator |\n|---:|---|'
+    for n in report['notes'][:16]:
+        yield f'| {n["count"]} | `{n["operator"]}` ({n["kind"]}): {n["message"].splitlines()[0][:100]} |'
+    yield '\n## Operators of PyTorch\'s table that are not here\n'
+    names = [k for k, _ in sorted(report['missing'].items(), key=lambda x: -x[1])]
+    yield f'{len(names)} of them; the most called:\n' + ', '.join(f'`{n}`' for n in names[:60]) + '.'
+
+
+def main():
+    with open(sys.argv[1]) as f:
+        report = json.load(f)
+    print('\n'.join(page(report, ' '.join(sys.argv[2:]))))
+
+
+if __name__ == '__main__':
+    main()
