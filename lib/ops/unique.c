@@ -201,8 +201,9 @@ static int unique(const struct tensor_op *op, tensor **output, tensor **inverse,
 	struct unique u = {.rows = as_rows(self, d)};
 	int err = u.rows ? find_runs(op, &u, sort) : error_code();
 
+	/* Of slices both are there, asked for or not, as PyTorch has it. */
 	if (!err)
-		err = give(&u, self, d, return_inverse, return_counts, output, inverse, counts);
+		err = give(&u, self, d, return_inverse || d >= 0, return_counts || d >= 0, output, inverse, counts);
 	release(&u);
 	return err;
 }

@@ -28,6 +28,8 @@ ROWS = [
         'at the poles ours is infinite, PyTorch\'s the rounding of pi / sin(pi x)'),
     Row('eq.Scalar', 'forward', 'u8', '^values',
         'a number that the dtype cannot hold equals no element; PyTorch wraps it first (255 == -1)'),
+    Row(r'(topk|mode|sort|msort|kthvalue|median|nanmedian)([._].*)?', 'grad', HALF, '^values',
+        'of equal elements PyTorch and we may name different ones, and the gradient goes there'),
     Row(r'upsample_(bilinear|bicubic)2d\.vec', 'forward', 'u8', 'no kernel for dtype u8',
         'missing: images of bytes, which PyTorch interpolates with weights of 16 bits'),
     Row('pow.Tensor_Tensor', 'grad', 'c64 c128', 'difference: nan',

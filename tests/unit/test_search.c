@@ -99,6 +99,9 @@ static void unique_slices_are_in_lexicographic_order(void **state)
 		assert_values(n, 0, 1, 1, 2);
 		assert_done(tensor_unique_consecutive(t, true, true, -1, &u, &i, &n));
 		assert_shape(u, 2, 4);
+		assert_done(tensor_unique_dim(t, 1, true, false, false, &u, &i, &n));
+		assert_values(i, 0, 2, 1, 2, 0);
+		assert_values(n, 0, 1, 1, 2);
 		assert_fails(tensor_unique_dim(t, 2, true, true, true, &u, &i, &n), EINVAL, "range");
 	}
 }
