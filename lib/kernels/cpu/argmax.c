@@ -8,6 +8,7 @@
  * outputs. A line or stack of rows that is alone is cut into parts, as in reduce.c.
  */
 #include "cpu.h"
+#include "vec.h"
 
 #include "../nest.h"
 #include "../parallel.h"
@@ -35,45 +36,59 @@ struct finder {
 
 /* OP: what one element is that stands before another. I: an integer as wide as T where there is
  * a vector of comparisons to gain from that. */
-#define FINDER(NAME, T, I, OP)                                                                        \
+#define FINDER(NAME, T, I, OP, BEST)                                                                        \
 	static inline bool NAME##_less(T x, T y)                                                  \
 	{                                                                                         \
 		return (y OP x) | ((y != y) & (x == x));                                           \
 	}                                                                                         \
                                                                                                   \
+	typedef T NAME##_v __attribute__((vector_size(VEC_BYTES), aligned(sizeof(T)), may_alias));\
+	enum { NAME##_width = VEC_BYTES / sizeof(T) };                                            \
+                                                                                                  \
+	/* At least a vector; the last one may overlap the one before. */                         \
 	static T NAME##_block(const T *p, int64_t n)                                              \
 	{                                                                                         \
-		T lane[LANES];                                                                    \
-		int64_t i = 0;                                                                    \
+		NAME##_v a = *(const NAME##_v *)p, b = a, c = a, d = a, last;                     \
+		const int64_t w = NAME##_width;                                                   \
+		T lane[NAME##_width];                                                             \
+		int64_t i = w;                                                                    \
                                                                                                   \
-		for (int64_t k = 0; k < LANES; k++)                                               \
-			lane[k] = p[0];                                                           \
-		for (; i + LANES <= n; i += LANES)                                                \
-			for (int64_t k = 0; k < LANES; k++)                                       \
-				lane[k] = (p[i + k] OP lane[k]) | (p[i + k] != p[i + k]) ?         \
-						  p[i + k] :                                      \
-						  lane[k];                                        \
-		for (int64_t k = 0; i < n; i++, k++)                                              \
-			lane[k] = NAME##_less(lane[k], p[i]) ? p[i] : lane[k];                    \
-		for (int64_t w = LANES / 2; w; w /= 2)                                            \
-			for (int64_t k = 0; k < w; k++)                                           \
-				lane[k] = NAME##_less(lane[k], lane[k + w]) ? lane[k + w] :       \
-									      lane[k];            \
+		for (; i + 4 * w <= n; i += 4 * w) {                                              \
+			a = BEST(a, *(const NAME##_v *)(p + i));                                  \
+			b = BEST(b, *(const NAME##_v *)(p + i + w));                              \
+			c = BEST(c, *(const NAME##_v *)(p + i + 2 * w));                          \
+			d = BEST(d, *(const NAME##_v *)(p + i + 3 * w));                          \
+		}                                                                                 \
+		for (; i + w <= n; i += w)                                                        \
+			a = BEST(a, *(const NAME##_v *)(p + i));                                  \
+		last = *(const NAME##_v *)(p + n - w);                                            \
+		b = BEST(b, last);                                                                \
+		a = BEST(a, b);                                                                   \
+		c = BEST(c, d);                                                                   \
+		a = BEST(a, c);                                                                   \
+		if (VEC_BYTES >= 64)                                                              \
+			a = BEST(a, VEC_CROSS(NAME##_v, a, 4));                                   \
+		if (VEC_BYTES >= 32)                                                              \
+			a = BEST(a, VEC_CROSS(NAME##_v, a, 2));                                   \
+		a = BEST(a, VEC_CROSS(NAME##_v, a, 1));                                           \
+		*(NAME##_v *)lane = a;                                                            \
+		for (int64_t k = 1; k < 8 / (int64_t)sizeof(T); k++)                              \
+			lane[0] = NAME##_less(lane[0], lane[k]) ? lane[k] : lane[0];              \
 		return lane[0];                                                                   \
 	}                                                                                         \
                                                                                                   \
 	static int64_t NAME##_find(const T *p, int64_t n, T value)                                \
 	{                                                                                         \
+		NAME##_v wanted = (NAME##_v){0} + value;                                          \
 		bool nan = value != value;                                                        \
 		int64_t i = 0;                                                                    \
                                                                                                   \
-		for (; i + LANES <= n; i += LANES) {                                              \
-			int found = 0;                                                            \
+		for (; i + NAME##_width <= n; i += NAME##_width) {                                \
+			NAME##_v x = *(const NAME##_v *)(p + i);                                  \
+			uint64_t found = vec_byte_bits((vec_u64)((x == wanted) | (x != x)));      \
                                                                                                   \
-			for (int64_t k = 0; k < LANES; k++)                                       \
-				found |= (p[i + k] == value) | (p[i + k] != p[i + k]);            \
 			if (found)                                                                \
-				break;                                                            \
+				return i + __builtin_ctzll(found) / (int)sizeof(T);               \
 		}                                                                                 \
 		while (i < n - 1 && !(nan ? p[i] != p[i] : p[i] == value))                        \
 			i++;                                                                      \
@@ -86,10 +101,13 @@ struct finder {
 		T greatest = *(const T *)p;                                                       \
 		int64_t where = 0;                                                                \
                                                                                                   \
-		if (s == sizeof(T) && n >= 16) {                                                  \
+		if (s == sizeof(T) && n >= NAME##_width) {                                                  \
 			for (int64_t i = 0; i < n; i += BLOCK) {                                  \
-				T value = NAME##_block((const T *)p + i,                          \
-						       n - i < BLOCK ? n - i : BLOCK);            \
+				/* What is left at the end has seen some before. */               \
+				int64_t m = n - i < NAME##_width ? NAME##_width : n - i;          \
+				int64_t begin = n - i < NAME##_width ? n - m : i;                 \
+				T value = NAME##_block((const T *)p + begin,                      \
+						       m < BLOCK ? m : BLOCK);                    \
                                                                                                   \
 				if (NAME##_less(greatest, value)) {                               \
 					greatest = value;                                         \
@@ -185,16 +203,22 @@ struct finder {
 	static const struct finder NAME = {sizeof(T), NAME##_line, NAME##_rows, NAME##_combine,   \
 					   NAME##_fold};
 
-#define GREATEST(d, T, I) FINDER(greatest_##d, T, I, >)
-#define LEAST(d, T, I)	  FINDER(least_##d, T, I, <)
+/* x or y where y stands before it, of vectors of integers. */
+#define VEC_OF(x, y, OP)                                                                          \
+	((__typeof__(x))(((__typeof__(y OP x))(y) & (y OP x)) |                                   \
+			 ((__typeof__(y OP x))(x) & ~(y OP x))))
+#define VEC_MORE(x, y) VEC_OF(x, (y), >)
+#define VEC_LESS(x, y) VEC_OF(x, (y), <)
+#define GREATEST(d, T, I, MORE, LESS) FINDER(greatest_##d, T, I, >, MORE)
+#define LEAST(d, T, I, MORE, LESS)    FINDER(least_##d, T, I, <, LESS)
 #define ORDERED(X)                                                                                \
-	X(u8, uint8_t, int32_t)                                                                   \
-	X(i8, int8_t, int32_t)                                                                    \
-	X(i16, int16_t, int32_t)                                                                  \
-	X(i32, int32_t, int32_t)                                                                  \
-	X(i64, int64_t, int64_t)                                                                  \
-	X(f32, float, int32_t)                                                                    \
-	X(f64, double, int64_t)
+	X(u8, uint8_t, int32_t, VEC_MORE, VEC_LESS)                                              \
+	X(i8, int8_t, int32_t, VEC_MORE, VEC_LESS)                                               \
+	X(i16, int16_t, int32_t, VEC_MORE, VEC_LESS)                                             \
+	X(i32, int32_t, int32_t, VEC_MORE, VEC_LESS)                                             \
+	X(i64, int64_t, int64_t, VEC_MORE, VEC_LESS)                                             \
+	X(f32, float, int32_t, vec_max_f32, vec_min_f32)                                         \
+	X(f64, double, int64_t, vec_max_f64, vec_min_f64)
 ORDERED(GREATEST)
 ORDERED(LEAST)
 
@@ -216,8 +240,11 @@ static void store(const struct job *j, char *const *data, const char *best, cons
 
 	for (int64_t i = 0; i < n; i++)
 		*(int64_t *)(data[0] + i * kept->stride[0][0]) = at[i];
-	for (int64_t i = 0; j->want_values && i < n; i++)
-		memcpy(data[2] + i * kept->stride[2][0], best + i * j->f->size, j->f->size);
+	if (j->want_values && kept->stride[2][0] == (int64_t)j->f->size)
+		memcpy(data[2], best, n * j->f->size);
+	else
+		for (int64_t i = 0; j->want_values && i < n; i++)
+			memcpy(data[2] + i * kept->stride[2][0], best + i * j->f->size, j->f->size);
 }
 
 /* Rows of a few columns that lie one after the other: many rows are taken as one. */

@@ -12,6 +12,12 @@ bool indices_in_range(struct indices *x, const tensor *index)
 
 	if (!index->numel)
 		return true;
+	/* A single row. */
+	if (index->contiguous) {
+		last = 0;
+		stride = size;
+		row = index->numel;
+	}
 	for (;;) {
 		const char *p = index->data;
 		int d = last - 1;

@@ -43,7 +43,7 @@ static int64_t pick(const struct put *p, int64_t *at, int64_t n, int64_t *positi
  * the source side by side, the output standing still.
  */
 #define PUT(NAME, T, C, LOAD, STORE, EXPR)                                                        \
-	static void picked_##NAME(char *o, const char *s, int64_t so, int64_t ss,                 \
+	static __attribute__((noinline)) void picked_##NAME(char *o, const char *s, int64_t so, int64_t ss,                 \
 				  const int64_t *at, const int64_t *position, int64_t len,        \
 				  double factor)                                                  \
 	{                                                                                         \
@@ -55,7 +55,7 @@ static int64_t pick(const struct put *p, int64_t *at, int64_t n, int64_t *positi
 			*to = STORE(EXPR);                                                        \
 		}                                                                                 \
 	}                                                                                         \
-	static void row_##NAME(char *o, const char *s, int64_t so, int64_t ss, const int64_t *at, \
+	static __attribute__((noinline)) void row_##NAME(char *o, const char *s, int64_t so, int64_t ss, const int64_t *at, \
 			       int64_t len, double factor)                                        \
 	{                                                                                         \
 		(void)factor;                                                                     \
@@ -66,7 +66,7 @@ static int64_t pick(const struct put *p, int64_t *at, int64_t n, int64_t *positi
 			*to = STORE(EXPR);                                                        \
 		}                                                                                 \
 	}                                                                                         \
-	static void run_##NAME(char *o, const char *s, int64_t so, int64_t ss, int64_t len,       \
+	static __attribute__((noinline)) void run_##NAME(char *o, const char *s, int64_t so, int64_t ss, int64_t len,       \
 			       double factor)                                                     \
 	{                                                                                         \
 		(void)factor;                                                                     \
@@ -88,29 +88,39 @@ static int64_t pick(const struct put *p, int64_t *at, int64_t n, int64_t *positi
 			*to = STORE(EXPR);                                                        \
 		}                                                                                 \
 	}                                                                                         \
-	static bool whole_##NAME(const struct put *p, char *o, const char *index, const char *s,  \
-				 int64_t len)                                                     \
+	static inline __attribute__((always_inline)) bool each_##NAME(                            \
+		char *o, const char *s, const volatile int64_t *from, int64_t len, int64_t step,  \
+		int64_t wrap, uint64_t limit, double factor)                                      \
 	{                                                                                         \
-		const volatile int64_t *from = (const volatile int64_t *)index;                   \
-		int64_t step = p->x->step[0], wrap = p->x->wrap ? p->x->limit[0] : 0;             \
-		uint64_t limit = (uint64_t)p->x->limit[0];                                        \
-		double factor = p->alpha;                                                         \
-                                                                                                  \
 		(void)factor;                                                                     \
 		for (int64_t i = 0; i < len; i++) {                                               \
 			int64_t at = from[i];                                                     \
                                                                                                   \
 			at += at >> 63 & wrap;                                                    \
-			if (unlikely((uint64_t)at >= limit)) {                                    \
-				p->x->bad = true;                                                 \
+			if (unlikely((uint64_t)at >= limit))                                      \
 				return false;                                                     \
-			}                                                                         \
 			T *to = (T *)(o + at * step);                                             \
 			C x = LOAD(((const T *)s)[i]), y = LOAD(*to);                             \
 			(void)y;                                                                  \
 			*to = STORE(EXPR);                                                        \
 		}                                                                                 \
 		return true;                                                                      \
+	}                                                                                         \
+	/* Not inlined, so that it has the registers for itself. */                               \
+	static __attribute__((noinline)) bool whole_##NAME(const struct put *p, char *o,          \
+							   const char *index, const char *s,      \
+							   int64_t len)                           \
+	{                                                                                         \
+		const volatile int64_t *from = (const volatile int64_t *)index;                   \
+		int64_t step = p->x->step[0], limit = p->x->limit[0];                             \
+		bool fine = step == sizeof(T) && !p->x->wrap ?                                    \
+				    each_##NAME(o, s, from, len, sizeof(T), 0, limit, p->alpha) : \
+				    each_##NAME(o, s, from, len, step, p->x->wrap ? limit : 0,    \
+						limit, p->alpha);                                 \
+                                                                                                  \
+		if (unlikely(!fine))                                                              \
+			p->x->bad = true;                                                         \
+		return fine;                                                                      \
 	}                                                                                         \
 	static void put_##NAME(char *const *data, const int64_t *s0, const int64_t *s1,           \
 			       int64_t n0, int64_t n1, const void *params)                        \

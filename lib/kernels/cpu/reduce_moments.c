@@ -7,7 +7,7 @@
  * sample variances", 1979).
  */
 #include "reduce.h"
-#include "vec.h"
+#include "vecmath.h"
 
 #include <math.h>
 
@@ -282,7 +282,9 @@ static int cpu_std(tensor *out, const tensor *self, uint32_t dims, double correc
 	{                                                                                         \
 		T top = (max > a->max) | (max != max) ? max : a->max;                             \
                                                                                                   \
-		if (top - top == 0) {                                                             \
+		if (!a->sum && a->max == (T)-INFINITY) {                                          \
+			a->sum = sum;                                                             \
+		} else if (top - top == 0) {                                                             \
 			a->sum = a->sum * EXP(a->max - top) + sum * EXP(max - top);               \
 		} else {                                                                          \
 			a->sum += sum;                                                            \
@@ -298,24 +300,23 @@ static int cpu_std(tensor *out, const tensor *self, uint32_t dims, double correc
 			lse_##d##_join((struct lse_##d *)acc + i, b[i].max, b[i].sum);            \
 	}                                                                                         \
                                                                                                   \
-	/* x has room for a whole vector after the last element. */                               \
-	static void lse_##d##_dense(struct lse_##d *a, T *x, int64_t n)                           \
+	static void lse_##d##_dense(struct lse_##d *a, const T *x, int64_t n)                     \
 	{                                                                                         \
-		T lane[WIDTH], max, sum[N];                                                       \
-		V total = {0};                                                                    \
-		int64_t whole = (n + WIDTH - 1) / WIDTH * WIDTH;                                  \
+		V none = (V){0} - (T)INFINITY, top = none, total = {0};                           \
+		T max, lane[N], sum = 0;                                                          \
+		int64_t whole = n / N * N, rest = n - whole;                                      \
+		vec_part part = vec_part_##d(rest);                                               \
+		V last = rest ? vec_load_##d(x + whole, part) : none;                             \
                                                                                                   \
-		for (int64_t i = n; i < whole; i++)                                               \
-			x[i] = (T)-INFINITY;                                                      \
-		for (int64_t k = 0; k < WIDTH; k++)                                               \
-			lane[k] = x[k];                                                           \
-		for (int64_t i = WIDTH; i < whole; i += WIDTH)                                    \
-			for (int64_t k = 0; k < WIDTH; k++)                                       \
-				lane[k] = (x[i + k] > lane[k]) | (x[i + k] != x[i + k]) ?         \
-						  x[i + k] :                                      \
-						  lane[k];                                        \
+		*(V *)lane = last;                                                                \
+		for (int64_t k = rest; k < N; k++)                                                \
+			lane[k] = (T)-INFINITY;                                                   \
+		last = *(V *)lane;                                                                \
+		for (int64_t i = 0; i < whole; i += N)                                            \
+			top = vec_max_##d(top, *(const V *)(x + i));                              \
+		*(V *)lane = vec_max_##d(top, last);                                              \
 		max = lane[0];                                                                    \
-		for (int64_t k = 1; k < WIDTH; k++)                                               \
+		for (int64_t k = 1; k < N; k++)                                                   \
 			max = (lane[k] > max) | (lane[k] != lane[k]) ? lane[k] : max;             \
 		if (max - max != 0) {                                                             \
 			lse_##d##_join(a, max, 1);                                                \
@@ -323,24 +324,25 @@ static int cpu_std(tensor *out, const tensor *self, uint32_t dims, double correc
 		}                                                                                 \
 		for (int64_t i = 0; i < whole; i += N)                                            \
 			total += EXPV(*(const V *)(x + i) - max);                                 \
-		*(V *)sum = total;                                                                \
-		for (int64_t k = 1; k < N; k++)                                                   \
-			sum[0] += sum[k];                                                         \
-		lse_##d##_join(a, max, sum[0]);                                                   \
+		*(V *)lane = total + EXPV(last - max);                                            \
+		for (int64_t k = 0; k < N; k++)                                                   \
+			sum += lane[k];                                                           \
+		lse_##d##_join(a, max, sum);                                                      \
 	}                                                                                         \
                                                                                                   \
 	static void lse_##d##_line(void *acc, const char *p, int64_t n, int64_t s)                \
 	{                                                                                         \
-		_Alignas(64) T x[CHUNK + WIDTH];                                                  \
+		_Alignas(64) T buf[CHUNK];                                                        \
                                                                                                   \
 		for (int64_t i = 0; i < n; i += CHUNK, p += CHUNK * s) {                          \
 			int64_t m = n - i < CHUNK ? n - i : CHUNK;                                \
+			const T *x = (const T *)p;                                                \
                                                                                                   \
-			if (s == sizeof(T))                                                       \
-				memcpy(x, p, m * sizeof(T));                                      \
-			else                                                                      \
+			if (s != sizeof(T)) {                                                     \
 				for (int64_t k = 0; k < m; k++)                                   \
-					x[k] = *(const T *)(p + k * s);                           \
+					buf[k] = *(const T *)(p + k * s);                         \
+				x = buf;                                                          \
+			}                                                                         \
 			lse_##d##_dense(acc, x, m);                                               \
 		}                                                                                 \
 	}                                                                                         \
@@ -376,6 +378,22 @@ static int cpu_std(tensor *out, const tensor *self, uint32_t dims, double correc
 			lse_##d##_join(&a[c], max[c], max[c] - max[c] == 0 ? sum[c] : 1);         \
 	}                                                                                         \
                                                                                                   \
+	/* Columns that do not lie side by side. */                                               \
+	static void lse_##d##_turned(struct lse_##d *a, const char *p, int64_t rows, int64_t rs,  \
+				     int64_t cols, int64_t cs)                                    \
+	{                                                                                         \
+		T e[16 * CHUNK_COLS];                                                             \
+                                                                                                  \
+		for (int64_t r = 0; r < rows; r += 16, p += 16 * rs) {                            \
+			int64_t n = rows - r < 16 ? rows - r : 16;                                \
+                                                                                                  \
+			for (int64_t c = 0; c < cols; c++)                                        \
+				for (int64_t k = 0; k < n; k++)                                   \
+					e[k * CHUNK_COLS + c] = *(const T *)(p + c * cs + k * rs);\
+			lse_##d##_some(a, (const char *)e, n, CHUNK_COLS * sizeof(T), cols);      \
+		}                                                                                 \
+	}                                                                                         \
+                                                                                                  \
 	static void lse_##d##_rows(void *acc, const char *p, int64_t rows, int64_t rs,            \
 				   int64_t cols, int64_t cs)                                      \
 	{                                                                                         \
@@ -384,8 +402,9 @@ static int cpu_std(tensor *out, const tensor *self, uint32_t dims, double correc
 		for (int64_t c = 0; rows && cs == sizeof(T) && c < cols; c += CHUNK / 4)          \
 			lse_##d##_some(a + c, p + c * cs, rows, rs,                               \
 				       cols - c < CHUNK / 4 ? cols - c : CHUNK / 4);              \
-		for (int64_t c = 0; cs != sizeof(T) && c < cols; c++)                             \
-			lse_##d##_line(a + c, p + c * cs, rows, rs);                              \
+		for (int64_t c = 0; cs != sizeof(T) && c < cols; c += CHUNK_COLS)                 \
+			lse_##d##_turned(a + c, p + c * cs, rows, rs,                             \
+					 cols - c < CHUNK_COLS ? cols - c : CHUNK_COLS, cs);      \
 	}                                                                                         \
 	static void lse_##d##_finish(void *result, const void *acc, int64_t n, int64_t count,     \
 				     double p)                                                    \
@@ -403,8 +422,8 @@ static int cpu_std(tensor *out, const tensor *self, uint32_t dims, double correc
 		sizeof(struct lse_##d), D, D, lse_##d##_clear, lse_##d##_combine,                 \
 		lse_##d##_rows, lse_##d##_lines,                                                  \
 	};
-LOGSUMEXP(f32, float, TENSOR_F32, vec_f32, VEC_F32, exp_v32, expf, logf)
-LOGSUMEXP(f64, double, TENSOR_F64, vec_f64, VEC_F64, exp_v64, exp, log)
+LOGSUMEXP(f32, float, TENSOR_F32, vec_f32, VEC_F32, exp_f32v, expf, logf)
+LOGSUMEXP(f64, double, TENSOR_F64, vec_f64, VEC_F64, exp_f64v, exp, log)
 
 static int cpu_logsumexp(tensor *out, const tensor *self, uint32_t dims)
 {

@@ -16,14 +16,17 @@
 #include <math.h>
 #include <stdlib.h>
 
+#define SHORT_LINE 32 /* elements that vectors are not worth */
 #define BLOCK 1024 /* elements of a line, or lines side by side */
 
 struct scanner {
 	uint8_t dtype; /* in which is computed */
 	/* x[i] becomes what x[0..i] and the carry give; the carry what all of them give. */
 	void (*line)(void *x, int64_t n, void *carry);
-	/* acc[i] takes in x[i]. */
-	void (*join)(void *acc, const void *x, int64_t n);
+	/* The same for many short lines, one after the other, each from the start. */
+	void (*lines)(void *x, int64_t n, int64_t lines);
+	/* Of n lines side by side, rows of x: acc[i] takes in x[i], which becomes that. */
+	void (*rows)(void *acc, void *x, int64_t rows, int64_t n);
 	void (*clear)(void *acc, int64_t n);
 };
 
@@ -98,13 +101,20 @@ typedef int32_t vec_i32 __attribute__((vector_size(VEC_BYTES), aligned(4), may_a
 	SCAN_ROWS(NAME, C, D, IDENTITY, OP)
 
 #define SCAN_ROWS(NAME, C, D, IDENTITY, OP)                                                       \
-	static void NAME##_join(void *acc, const void *buf, int64_t n)                            \
+	static void NAME##_lines(void *buf, int64_t n, int64_t lines)                             \
 	{                                                                                         \
-		C *restrict a = acc;                                                              \
-		const C *restrict x = buf;                                                        \
+		for (C *x = buf; lines > 0; lines--, x += n)                                      \
+			for (int64_t i = 1; i < n; i++)                                           \
+				x[i] = x[i - 1] OP x[i];                                          \
+	}                                                                                         \
                                                                                                   \
-		for (int64_t i = 0; i < n; i++)                                                   \
-			a[i] = a[i] OP x[i];                                                      \
+	static void NAME##_rows(void *acc, void *buf, int64_t rows, int64_t n)                    \
+	{                                                                                         \
+		C *restrict a = acc, *restrict x = buf;                                           \
+                                                                                                  \
+		for (; rows > 0; rows--, x += n)                                                  \
+			for (int64_t i = 0; i < n; i++)                                           \
+				x[i] = a[i] = a[i] OP x[i];                                       \
 	}                                                                                         \
                                                                                                   \
 	static void NAME##_clear(void *acc, int64_t n)                                            \
@@ -113,7 +123,8 @@ typedef int32_t vec_i32 __attribute__((vector_size(VEC_BYTES), aligned(4), may_a
 			((C *)acc)[i] = (IDENTITY);                                               \
 	}                                                                                         \
                                                                                                   \
-	static const struct scanner NAME = {D, NAME##_line, NAME##_join, NAME##_clear};
+	static const struct scanner NAME = {D, NAME##_line, NAME##_lines, NAME##_rows,            \
+					    NAME##_clear};
 
 SCAN(sum_f64, double, TENSOR_F64, vec_f64, 64, 0, +)
 SCAN(sum_f32, float, TENSOR_F32, vec_f32, 32, 0, +)
@@ -177,10 +188,23 @@ static void log_line(void *buf, int64_t n, void *carry)
 	*(double *)carry = sum;
 }
 
-static void log_join(void *acc, const void *x, int64_t n)
+static void log_lines(void *buf, int64_t n, int64_t lines)
 {
-	for (int64_t i = 0; i < n; i++)
-		((double *)acc)[i] = log_add(((double *)acc)[i], ((const double *)x)[i]);
+	for (double *x = buf; lines > 0; lines--, x += n) {
+		double carry = -INFINITY;
+
+		for (int64_t i = 0; i < n; i++)
+			x[i] = carry = log_add(carry, x[i]);
+	}
+}
+
+static void log_rows(void *acc, void *buf, int64_t rows, int64_t n)
+{
+	double *a = acc, *x = buf;
+
+	for (; rows > 0; rows--, x += n)
+		for (int64_t i = 0; i < n; i++)
+			x[i] = a[i] = log_add(a[i], x[i]);
 }
 
 static void log_clear(void *acc, int64_t n)
@@ -189,7 +213,7 @@ static void log_clear(void *acc, int64_t n)
 		((double *)acc)[i] = -INFINITY;
 }
 
-static const struct scanner log_f64 = {TENSOR_F64, log_line, log_join, log_clear};
+static const struct scanner log_f64 = {TENSOR_F64, log_line, log_lines, log_rows, log_clear};
 
 /* Complex numbers one after the other. */
 static void log_complex_line(void *buf, int64_t n, void *carry)
@@ -224,7 +248,7 @@ struct job {
 	const struct scanner *s;
 	const struct nest *t; /* operands: out, self */
 	enum tensor_dtype to, from;
-	bool by_rows;
+	bool by_rows, side_by_side;
 };
 
 static void scan_lines(const struct job *j, char *const *data, int64_t lines)
@@ -249,19 +273,49 @@ static void scan_lines(const struct job *j, char *const *data, int64_t lines)
 	}
 }
 
+/* Lines of a few elements, one after the other in both operands: many at a time. */
+static void scan_short(const struct job *j, char *o, const char *a, int64_t lines)
+{
+	int64_t n = j->t->along.size[0], so = j->t->along.stride[0][0], sa = j->t->along.stride[1][0];
+	int64_t size = dtype_sizes[j->s->dtype], many = BLOCK / n;
+	_Alignas(64) char x[BLOCK * 16];
+
+	for (int64_t l = 0; l < lines; l += many) {
+		int64_t m = lines - l < many ? lines - l : many;
+
+		CPU_NAME(convert)(x, j->s->dtype, size, a + l * n * sa, j->from, sa, m * n);
+		j->s->lines(x, n, m);
+		CPU_NAME(convert)(o + l * n * so, j->to, so, x, j->s->dtype, size, m * n);
+	}
+}
+
+static bool is_short(const struct nest *t)
+{
+	int64_t n = t->along.size[0];
+
+	return n <= SHORT_LINE && t->kept.stride[0][0] == n * t->along.stride[0][0] &&
+	       t->kept.stride[1][0] == n * t->along.stride[1][0];
+}
+
 static void scan_tile(const struct job *j, char *o, const char *a, int64_t cols)
 {
 	const struct nest *t = j->t;
+	int64_t size = dtype_sizes[j->s->dtype], so = t->kept.stride[0][0], sa = t->kept.stride[1][0];
+	int64_t step = t->along.stride[1][0], out_step = t->along.stride[0][0], rows = 1;
 	_Alignas(64) char x[BLOCK * 16], acc[BLOCK * 16];
-	int64_t size = dtype_sizes[j->s->dtype];
 
+	/* Short rows that follow each other are converted together. */
+	if (step == cols * sa && out_step == cols * so)
+		rows = BLOCK / cols;
 	j->s->clear(acc, cols);
-	for (int64_t r = 0; r < t->along.size[0]; r++) {
-		CPU_NAME(convert)(x, j->s->dtype, size, a, j->from, t->kept.stride[1][0], cols);
-		j->s->join(acc, x, cols);
-		CPU_NAME(convert)(o, j->to, t->kept.stride[0][0], acc, j->s->dtype, size, cols);
-		a += t->along.stride[1][0];
-		o += t->along.stride[0][0];
+	for (int64_t r = 0; r < t->along.size[0]; r += rows) {
+		int64_t m = t->along.size[0] - r < rows ? t->along.size[0] - r : rows;
+
+		CPU_NAME(convert)(x, j->s->dtype, size, a, j->from, sa, m * cols);
+		j->s->rows(acc, x, m, cols);
+		CPU_NAME(convert)(o, j->to, so, x, j->s->dtype, size, m * cols);
+		a += rows * step;
+		o += rows * out_step;
 	}
 }
 
@@ -281,6 +335,8 @@ static void scan_chunk(int64_t begin, int64_t end, void *ctx)
 		nest_seek(j->t, begin, data);
 		if (j->by_rows)
 			scan_tile(j, data[0], data[1], n);
+		else if (j->side_by_side)
+			scan_short(j, data[0], data[1], n);
 		else
 			scan_lines(j, data, n);
 		begin += n;
@@ -300,6 +356,7 @@ static int scan(const struct scanner *s, tensor *out, const tensor *self, int di
 	j.t = &t;
 	j.by_rows = t.kept.size[0] >= 8 &&
 		    llabs(t.kept.stride[1][0]) < llabs(t.along.stride[1][0]);
+	j.side_by_side = is_short(&t);
 	grain = ITER_GRAIN / t.along.count;
 	/* Rows of a tile are to be worth a call. */
 	grain = j.by_rows && grain < 128 ? 128 : grain < 1 ? 1 : grain;

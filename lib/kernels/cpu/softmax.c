@@ -5,7 +5,7 @@
  * are not, are done one by one; else a tile of neighbouring lines is done row by row.
  */
 #include "cpu.h"
-#include "vec.h"
+#include "vecmath.h"
 
 #include "../nest.h"
 #include "../parallel.h"
@@ -21,19 +21,32 @@
 #define TILE	     1024 /* lines side by side: a page of f32 */
 #define TILE_MIN     16
 
+/* A vector where x points. */
+#define AT(x) (*(const V *)(x))
+
 #define T     float
 #define V     vec_f32
 #define LANES VEC_F32
-#define EXP   exp_v32
-#define LOG   log_v32
+#define EXP   exp_f32v
+#define LOG   log_f32v
+#define LOG1  __builtin_logf
+#define VMAX  vec_max_f32
+#define PART  vec_part_f32
+#define LOAD  vec_load_f32
+#define STORE vec_store_f32
 #define F(x)  x##_f32
 #include "softmax_loops.h"
 
 #define T     double
 #define V     vec_f64
 #define LANES VEC_F64
-#define EXP   exp_v64
-#define LOG   log_v64
+#define EXP   exp_f64v
+#define LOG   log_f64v
+#define LOG1  __builtin_log
+#define VMAX  vec_max_f64
+#define PART  vec_part_f64
+#define LOAD  vec_load_f64
+#define STORE vec_store_f64
 #define F(x)  x##_f64
 #include "softmax_loops.h"
 
@@ -108,12 +121,12 @@ struct softmax_fns {
 };
 
 /* Are there enough neighbouring lines, contiguous across in every operand? */
-static bool side_by_side(const struct nest *t, int64_t size)
+static bool side_by_side(const struct nest *t, int64_t size, int64_t enough)
 {
 	for (int i = 0; i < t->nops; i++)
 		if (t->kept.stride[i][0] != size || t->along.stride[i][0] == size)
 			return false;
-	return t->kept.size[0] >= TILE_MIN;
+	return t->kept.size[0] >= enough;
 }
 
 static int run(const struct softmax_fns *fns, const tensor *const *op, int nops, int dim, bool log)
@@ -126,7 +139,7 @@ static int run(const struct softmax_fns *fns, const tensor *const *op, int nops,
 	if (!t.kept.count || !t.along.count)
 		return 0;
 	j.t = &t;
-	if (side_by_side(&t, size))
+	if (side_by_side(&t, size, nops == 2 ? TILE_MIN : TILE_MIN / 4))
 		j.fn = fns->columns;
 	grain = ITER_GRAIN / t.along.count;
 	grain = j.fn == fns->columns && grain < TILE ? TILE : grain < 1 ? 1 : grain;

@@ -4,7 +4,8 @@
  * includer defines
  *
  *   T, V      the element, and a vector of it; a vector has LANES elements
- *   EXP, LOG  functions on V
+ *   EXP, LOG  functions on V; LOG1 of a T; VMAX of two V
+ *   PART, LOAD, STORE  less than a V, as in vec.h
  *   F(name)   a name of its own for a function of this set
  *
  * Every function gets the nest and pointers for n neighbouring positions of the innermost kept
@@ -34,65 +35,78 @@ static inline const T *F(collect)(const char *p, int64_t stride, int64_t n, T *b
 	return buf;
 }
 
-/* A NaN may be passed over: exp() of it brings it back. */
+/* The greatest of max and n elements; a NaN stays. */
 static T F(greatest)(const T *x, int64_t n, T max)
 {
-	T lane[4 * LANES];
+	V a = (V){0} + max, b = a, c = a, d = a;
+	T lane[LANES];
 	int64_t i = 0;
 
-	if (n >= 4 * LANES) {
-		for (int64_t k = 0; k < 4 * LANES; k++)
-			lane[k] = max;
-		for (; i + 4 * LANES <= n; i += 4 * LANES)
-			for (int64_t k = 0; k < 4 * LANES; k++)
-				lane[k] = x[i + k] > lane[k] ? x[i + k] : lane[k];
-		for (int64_t w = 2 * LANES; w; w /= 2)
-			for (int64_t k = 0; k < w; k++)
-				lane[k] = lane[k + w] > lane[k] ? lane[k + w] : lane[k];
-		max = lane[0];
+	for (; i + 4 * LANES <= n; i += 4 * LANES) {
+		a = VMAX(a, AT(x + i));
+		b = VMAX(b, AT(x + i + LANES));
+		c = VMAX(c, AT(x + i + 2 * LANES));
+		d = VMAX(d, AT(x + i + 3 * LANES));
 	}
+	for (; i + LANES <= n; i += LANES)
+		a = VMAX(a, AT(x + i));
+	if (i < n && n >= LANES) {
+		b = VMAX(b, AT(x + n - LANES));
+		i = n;
+	}
+	a = VMAX(VMAX(a, b), VMAX(c, d));
+	if (VEC_BYTES >= 64)
+		a = VMAX(a, VEC_CROSS(V, a, 4));
+	if (VEC_BYTES >= 32)
+		a = VMAX(a, VEC_CROSS(V, a, 2));
+	a = VMAX(a, VEC_CROSS(V, a, 1));
+	*(V *)lane = a;
+	max = sizeof(T) == 8 ? lane[0] : (lane[1] > lane[0]) | (lane[1] != lane[1]) ? lane[1] : lane[0];
 	for (; i < n; i++)
-		max = x[i] > max ? x[i] : max;
+		max = (x[i] > max) | (x[i] != x[i]) ? x[i] : max;
 	return max;
 }
 
 static T F(add_lanes)(V v)
 {
-	T lane[LANES];
-
-	*(V *)lane = v;
-	for (int64_t w = LANES / 2; w; w /= 2)
-		for (int64_t k = 0; k < w; k++)
-			lane[k] += lane[k + w];
-	return lane[0];
+	if (VEC_BYTES >= 64)
+		v += VEC_CROSS(V, v, 4);
+	if (VEC_BYTES >= 32)
+		v += VEC_CROSS(V, v, 2);
+	v += VEC_CROSS(V, v, 1);
+	return sizeof(T) == 8 ? v[0] : v[0] + v[1];
 }
 
 /* y = exp(x - max), unless y is NULL; their sum. */
-static T F(exp_sum)(T *y, const T *x, int64_t n, T max)
+static inline __attribute__((always_inline)) T F(exp_sum)(T *y, const T *x, int64_t n, T max)
 {
-	V sum = {0};
+	V sum = {0}, more = {0}, e;
 	int64_t i = 0;
 
-	for (; i + LANES <= n; i += LANES) {
-		V e = EXP(*(const V *)(x + i) - max);
+	for (; i + 2 * LANES <= n; i += 2 * LANES) {
+		V f = EXP(AT(x + i + LANES) - max);
 
-		if (y)
+		e = EXP(AT(x + i) - max);
+		if (y) {
 			*(V *)(y + i) = e;
+			*(V *)(y + i + LANES) = f;
+		}
 		sum += e;
+		more += f;
 	}
-	if (i < n) {
+	for (int64_t left; i < n; i += left) {
 		T pad[LANES];
-		V e;
+		vec_part part;
 
-		for (int64_t k = 0; k < LANES; k++)
-			pad[k] = i + k < n ? x[i + k] : (T)-INFINITY;
-		e = EXP(*(const V *)pad - max);
-		sum += e;
+		left = n - i < LANES ? n - i : LANES;
+		part = PART(left);
+		e = EXP(LOAD(x + i, part) - max);
+		if (y)
+			STORE(y + i, part, e);
 		*(V *)pad = e;
-		for (int64_t k = 0; y && i + k < n; k++)
-			y[i + k] = pad[k];
+		sum += LOAD(pad, part);
 	}
-	return F(add_lanes)(sum);
+	return F(add_lanes)(sum + more);
 }
 
 /* One line of any length, in blocks. */
@@ -116,7 +130,7 @@ static void F(line)(char *o, int64_t so, const char *a, int64_t sa, int64_t n, b
 		for (int64_t k = 0; !dense && !log && k < m; k++)
 			*(T *)(o + (i + k) * so) = out[k];
 	}
-	shift = log ? (T)__builtin_log(sum) : (T)(1 / sum);
+	shift = log ? LOG1((T)sum) : (T)(1 / sum);
 	if (dense && sa == sizeof(T)) {
 		const T *x = (const T *)a;
 		T *y = (T *)o;
@@ -207,13 +221,13 @@ static void F(rows)(const struct nest *t, char *const *data, int64_t rows, bool 
 		char *at[] = {data[0] + r * t->kept.stride[0][0],
 			      data[1] + r * t->kept.stride[1][0]};
 
-		if (m * n <= FEW)
-			F(few_lines)(t, at, m, log);
-		else if (n <= SHORT_LINE)
-			F(short_lines)(t, at, m, log);
-		else
+		if (n > SHORT_LINE)
 			F(line)(at[0], t->along.stride[0][0], at[1], t->along.stride[1][0], n,
 				log);
+		else if (m * n <= FEW)
+			F(few_lines)(t, at, m, log);
+		else
+			F(short_lines)(t, at, m, log);
 	}
 }
 
@@ -276,37 +290,48 @@ static void F(columns)(const struct nest *t, char *const *data, int64_t cols, bo
 /* ---- backward: operands out, saved output, gradient ------------------------------------------ */
 
 /* softmax: (g - sum of g y) y. log_softmax: g - exp(y) (sum of g). */
+static inline V F(term)(V g, V y, bool log)
+{
+	return log ? g : (V)(g * y);
+}
+
 static T F(gradient_sum)(const T *g, const T *y, int64_t n, bool log)
 {
-	T lane[4 * LANES] = {0}, sum = 0;
+	V a = {0}, b = a, c = a, d = a;
 	int64_t i = 0;
 
-	for (; i + 4 * LANES <= n; i += 4 * LANES)
-		for (int64_t k = 0; k < 4 * LANES; k++)
-			lane[k] += log ? g[i + k] : g[i + k] * y[i + k];
-	for (; i < n; i++)
-		sum += log ? g[i] : g[i] * y[i];
-	for (int64_t w = 2 * LANES; w; w /= 2)
-		for (int64_t k = 0; k < w; k++)
-			lane[k] += lane[k + w];
-	return sum + lane[0];
+	for (; i + 4 * LANES <= n; i += 4 * LANES) {
+		a += F(term)(AT(g + i), AT(y + i), log);
+		b += F(term)(AT(g + i + LANES), AT(y + i + LANES), log);
+		c += F(term)(AT(g + i + 2 * LANES), AT(y + i + 2 * LANES), log);
+		d += F(term)(AT(g + i + 3 * LANES), AT(y + i + 3 * LANES), log);
+	}
+	for (int64_t left; i < n; i += left) {
+		vec_part part;
+
+		left = n - i < LANES ? n - i : LANES;
+		part = PART(left);
+		a += F(term)(LOAD(g + i, part), LOAD(y + i, part), log);
+	}
+	return F(add_lanes)((a + b) + (c + d));
 }
 
 static void F(gradient)(T *out, const T *g, const T *y, int64_t n, T sum, bool log)
 {
-	_Alignas(64) T e[BLOCK + LANES];
+	int64_t i = 0;
 
 	if (!log) {
-		IVDEP for (int64_t i = 0; i < n; i++)
+		IVDEP for (; i < n; i++)
 			out[i] = (g[i] - sum) * y[i];
 		return;
 	}
-	memcpy(e, y, n * sizeof(T));
-	for (int64_t i = 0; i < LANES; i++)
-		e[n + i] = 0;
-	F(exp_buffer)(e, n);
-	IVDEP for (int64_t i = 0; i < n; i++)
-		out[i] = g[i] - e[i] * sum;
+	for (; i + LANES <= n; i += LANES)
+		*(V *)(out + i) = AT(g + i) - EXP(AT(y + i)) * sum;
+	if (i < n) {
+		vec_part part = PART(n - i);
+
+		STORE(out + i, part, LOAD(g + i, part) - EXP(LOAD(y + i, part)) * sum);
+	}
 }
 
 static void F(backward_line)(const struct nest *t, char *o, const char *y, const char *g, bool log)
@@ -384,4 +409,9 @@ static void F(backward_columns)(const struct nest *t, char *const *data, int64_t
 #undef LANES
 #undef EXP
 #undef LOG
+#undef LOG1
+#undef VMAX
+#undef PART
+#undef LOAD
+#undef STORE
 #undef F

@@ -8,6 +8,7 @@
 
 #include <immintrin.h>
 #include <sleef.h>
+#include <stdint.h>
 
 #if defined(__AVX512F__)
 #define VEC_BYTES 64
@@ -55,6 +56,18 @@ typedef uint64_t vec_u64 __attribute__((vector_size(VEC_BYTES), aligned(8), may_
 #endif
 /* v of type V, whose 64-bit lanes have changed places with those 1, 2 or 4 away. */
 #define VEC_CROSS(V, v, k) ((V)__builtin_shuffle((vec_u64)(v), VEC_NUMBERS ^ (k)))
+
+/* A bit for each byte: its highest. */
+static inline uint64_t vec_byte_bits(vec_u64 v)
+{
+#if defined(__AVX512F__)
+	return _mm512_movepi8_mask((__m512i)v);
+#elif defined(__AVX2__)
+	return (uint32_t)_mm256_movemask_epi8((__m256i)v);
+#else
+	return (uint32_t)_mm_movemask_epi8((__m128i)v);
+#endif
+}
 
 static inline vec_u64 vec_mul_halves(vec_u64 a, vec_u64 b)
 {
