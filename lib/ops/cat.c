@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * cat: each tensor is copied to its part of the output by the backend's copy, which converts
- * dtypes and takes any strides. A 1-d tensor without elements is skipped whatever the others'
+ * cat: dense tensors are joined by the row; else each is copied to its part of the output by the
+ * backend's copy, which converts dtypes and takes any strides. A 1-d tensor without elements is skipped whatever the others'
  * rank, as the field has it.
  */
 #include "front.h"
 
 #include "family/index.h"
+#include "../kernels/join.h"
+
+#define PIECES_MAX 64
 
 static bool skipped(const tensor *t)
 {
@@ -78,12 +81,41 @@ static int check_out(const struct tensor_op *op, const tensor *out, tensor_list 
 	return 0;
 }
 
+/* Dense tensors of the result's dtype in host memory are joined row by row. */
+static bool joined(tensor *out, tensor_list list, int d)
+{
+	struct join_piece piece[PIECES_MAX];
+	int64_t rows = 1, inner = (int64_t)itemsize(out);
+	int n = 0;
+
+	if (!out->contiguous || out->device.type != TENSOR_CPU || list.len > PIECES_MAX)
+		return false;
+	for (int k = 0; k < d; k++)
+		rows *= out->sizes[k];
+	for (int k = d + 1; k < out->ndim; k++)
+		inner *= out->sizes[k];
+	for (int64_t i = 0; i < list.len; i++) {
+		const tensor *t = list.data[i];
+
+		if (!t->numel)
+			continue;
+		if (!t->contiguous || t->dtype != out->dtype)
+			return false;
+		piece[n++] = (struct join_piece){t->data, t->sizes[d] * inner};
+	}
+	if (out->numel)
+		join_rows(out->data, rows, piece, n);
+	return true;
+}
+
 /* `part` is a window on the output that moves along dimension d, one input at a time. */
 static int copy_parts(tensor *out, tensor_list list, int d)
 {
 	struct tensor part = *out;
 	int err = 0;
 
+	if (joined(out, list, d))
+		return 0;
 	for (int64_t i = 0; !err && i < list.len; i++) {
 		const tensor *t = list.data[i];
 
