@@ -5,9 +5,8 @@
  */
 #include "join.h"
 
+#include "move.h"
 #include "parallel.h"
-
-#include <string.h>
 
 #define GRAIN (128 << 10) /* bytes of the output in a chunk */
 
@@ -17,34 +16,6 @@ struct join {
 	int n;
 	int64_t row; /* bytes */
 };
-
-/* Two moves that overlap in the middle. */
-#define MOVE_TWICE(n, SIZE)                                                                       \
-	do {                                                                                      \
-		char first[SIZE], last[SIZE];                                                     \
-                                                                                                  \
-		memcpy(first, from, SIZE);                                                        \
-		memcpy(last, from + (n) - (SIZE), SIZE);                                          \
-		memcpy(to, first, SIZE);                                                          \
-		memcpy(to + (n) - (SIZE), last, SIZE);                                            \
-	} while (0)
-
-static inline void move(char *to, const char *from, int64_t n)
-{
-	if (n > 64)
-		memcpy(to, from, n);
-	else if (n >= 32)
-		MOVE_TWICE(n, 32);
-	else if (n >= 16)
-		MOVE_TWICE(n, 16);
-	else if (n >= 8)
-		MOVE_TWICE(n, 8);
-	else if (n >= 4)
-		MOVE_TWICE(n, 4);
-	else
-		for (int64_t i = 0; i < n; i++)
-			to[i] = from[i];
-}
 
 /* From byte `at` of a row up to its end, or `n` bytes; how many. */
 static int64_t part_of_row(const struct join *j, char *to, int64_t row, int64_t at, int64_t n)
@@ -60,7 +31,7 @@ static int64_t part_of_row(const struct join *j, char *to, int64_t row, int64_t 
 		}
 		if (m > n - done)
 			m = n - done;
-		move(to + done, j->piece[i].from + row * bytes + at, m);
+		move_bytes(to + done, j->piece[i].from + row * bytes + at, m);
 		done += m;
 		at = 0;
 	}
@@ -80,7 +51,7 @@ static void join_range(int64_t begin, int64_t end, void *ctx)
 		for (int i = 0; i < j->n; i++) {
 			int64_t bytes = j->piece[i].bytes;
 
-			move(to, j->piece[i].from + row * bytes, bytes);
+			move_bytes(to, j->piece[i].from + row * bytes, bytes);
 			to += bytes;
 		}
 	}

@@ -9,11 +9,13 @@
 static inline double F(lanes)(V a, V b, V c, V d)
 {
 	V sum = (a + b) + (c + d);
-	double total = 0;
 
-	for (int i = 0; i < LANES; i++)
-		total += sum[i];
-	return total;
+	if (VEC_BYTES >= 64)
+		sum += VEC_CROSS(V, sum, 4);
+	if (VEC_BYTES >= 32)
+		sum += VEC_CROSS(V, sum, 2);
+	sum += VEC_CROSS(V, sum, 1);
+	return sizeof(T) == 8 ? (double)sum[0] : (double)sum[0] + (double)sum[1];
 }
 
 /* The sum of VECTOR(i), of the LANES elements from i, and of SCALAR(i) for the rest. */

@@ -188,30 +188,33 @@ static void log_line(void *buf, int64_t n, void *carry)
 	*(double *)carry = sum;
 }
 
-static void log_lines(void *buf, int64_t n, int64_t lines)
-{
-	for (double *x = buf; lines > 0; lines--, x += n) {
-		double carry = -INFINITY;
-
-		for (int64_t i = 0; i < n; i++)
-			x[i] = carry = log_add(carry, x[i]);
+#define LOG_LOOPS(NAME, C, ADD)                                                                   \
+	static void NAME##_lines(void *buf, int64_t n, int64_t lines)                             \
+	{                                                                                         \
+		for (C *x = buf; lines > 0; lines--, x += n) {                                    \
+			C sum = -INFINITY;                                                        \
+                                                                                                  \
+			for (int64_t i = 0; i < n; i++)                                           \
+				x[i] = sum = ADD(sum, x[i]);                                      \
+		}                                                                                 \
+	}                                                                                         \
+                                                                                                  \
+	static void NAME##_rows(void *acc, void *buf, int64_t rows, int64_t n)                    \
+	{                                                                                         \
+		C *a = acc, *x = buf;                                                             \
+                                                                                                  \
+		for (; rows > 0; rows--, x += n)                                                  \
+			for (int64_t i = 0; i < n; i++)                                           \
+				x[i] = a[i] = ADD(a[i], x[i]);                                    \
+	}                                                                                         \
+                                                                                                  \
+	static void NAME##_clear(void *acc, int64_t n)                                            \
+	{                                                                                         \
+		for (int64_t i = 0; i < n; i++)                                                   \
+			((C *)acc)[i] = -INFINITY;                                                \
 	}
-}
-
-static void log_rows(void *acc, void *buf, int64_t rows, int64_t n)
-{
-	double *a = acc, *x = buf;
-
-	for (; rows > 0; rows--, x += n)
-		for (int64_t i = 0; i < n; i++)
-			x[i] = a[i] = log_add(a[i], x[i]);
-}
-
-static void log_clear(void *acc, int64_t n)
-{
-	for (int64_t i = 0; i < n; i++)
-		((double *)acc)[i] = -INFINITY;
-}
+LOG_LOOPS(log, double, log_add)
+LOG_LOOPS(log_complex, double complex, log_add_complex)
 
 static const struct scanner log_f64 = {TENSOR_F64, log_line, log_lines, log_rows, log_clear};
 
@@ -225,22 +228,8 @@ static void log_complex_line(void *buf, int64_t n, void *carry)
 	*(double complex *)carry = sum;
 }
 
-static void log_complex_join(void *acc, const void *x, int64_t n)
-{
-	double complex *to = acc;
-
-	for (int64_t i = 0; i < n; i++)
-		to[i] = log_add_complex(to[i], ((const double complex *)x)[i]);
-}
-
-static void log_complex_clear(void *acc, int64_t n)
-{
-	for (int64_t i = 0; i < n; i++)
-		((double complex *)acc)[i] = -INFINITY;
-}
-
-static const struct scanner log_c128 = {TENSOR_C128, log_complex_line, log_complex_join,
-					log_complex_clear};
+static const struct scanner log_c128 = {TENSOR_C128, log_complex_line, log_complex_lines,
+					log_complex_rows, log_complex_clear};
 
 /* ---- walking ------------------------------------------------------------------------------- */
 

@@ -7,6 +7,8 @@
  */
 #include "indices.h"
 
+#include "../move.h"
+
 struct bits16 {
 	uint64_t w[2];
 };
@@ -27,8 +29,8 @@ struct bits16 {
 		}                                                                                 \
 		return true;                                                                      \
 	}                                                                                         \
-	static bool take_whole_##SZ(struct indices *x, char *o, const char *s, const char *index, \
-				   int64_t len)                                                   \
+	static __attribute__((noinline)) bool take_whole_##SZ(                                    \
+		struct indices *x, char *o, const char *s, const char *index, int64_t len)        \
 	{                                                                                         \
 		const volatile int64_t *from = (const volatile int64_t *)index;                   \
 		int64_t limit = x->limit[0], wrap = x->wrap ? limit : 0, step = x->step[0];       \
@@ -40,8 +42,8 @@ struct bits16 {
 			x->bad = true;                                                            \
 		return fine;                                                                      \
 	}                                                                                         \
-	static void take_row_##SZ(char *o, const char *s, int64_t so, int64_t ss,                 \
-				 const int64_t *at, int64_t len)                                  \
+	static __attribute__((noinline)) void take_row_##SZ(                                      \
+		char *o, const char *s, int64_t so, int64_t ss, const int64_t *at, int64_t len)   \
 	{                                                                                         \
 		for (int64_t i = 0; i < len; i++)                                                 \
 			*(T *)(o + i * so) = *(const T *)(s + i * ss + at[i]);                    \
@@ -49,7 +51,7 @@ struct bits16 {
 	static void move_row_##SZ(char *o, const char *s, int64_t so, int64_t ss, int64_t len)    \
 	{                                                                                         \
 		if (so == sizeof(T) && ss == sizeof(T))                                           \
-			memcpy(o, s, len * sizeof(T));                                            \
+			move_bytes(o, s, len * (int64_t)sizeof(T));                               \
 		else                                                                              \
 			for (int64_t i = 0; i < len; i++)                                         \
 				*(T *)(o + i * so) = *(const T *)(s + i * ss);                    \
