@@ -67,6 +67,48 @@ def reduce():
             yield f"_softmax_backward_data {x} {x} 1 {d}"
 
 
+# Short and long lines, few columns, dimensions in the middle.
+SHAPES = [(3000, 100), (65536, 8), (8, 65536), (32, 64, 128)]
+
+
+def shapes():
+    for shape in SHAPES:
+        last = len(shape) - 1
+        for d in ANY:
+            x = f"{d}[{','.join(map(str, shape))}]"
+            yield f"sum {x}"
+            for i in range(len(shape)):
+                yield from (f"{op} {x} ({i})" for op in ("sum.dim_IntList", "amax"))
+                yield from (f"{op} {x} {i}" for op in ("argmax", "cumsum"))
+            if d == "i64":
+                continue
+            for i in range(len(shape)):
+                yield from (f"{op} {x} ({i})" for op in ("logsumexp", "var.correction"))
+                yield from (f"{op} {x} {i} false" for op in ("_softmax", "_log_softmax"))
+            yield f"_softmax_backward_data {x} {x} {last} {d}"
+        if len(shape) == 2:
+            x, n = f"f32[{shape[0]},{shape[1]}]", shape[1]
+            yield f"scatter_add {x} 1 i64[{shape[0]},{n}]<{n} {x}"
+            yield f"cat {x}*8 1"
+    yield from (f"sum.dim_IntList f32[32,64,128] {dims}" for dims in ("(0,2)", "(0,1)"))
+
+
+def normalize():
+    for b, c, h in ((8, 16, 8), (32, 64, 28), (4, 512, 7)):
+        x, w, p = f"f32[{b},{c},{h},{h}]", f"f32[{c}]", f"f32[{c}]:p"
+        yield f"native_group_norm {x} {w} {w} {b} {c} {h * h} 4 0.00001"
+        yield f"native_batch_norm {x} {w} {w} - - true 0.1 0.00001"
+        yield f"native_batch_norm {x} {w} {w} {w} {p} false 0.1 0.00001"
+        yield f"native_batch_norm_backward {x} {x} {w} - - {w} {p} true 0.00001 (1,1,1)"
+    for m, n in ((512, 768), (32768, 64)):
+        x, w = f"f32[{m},{n}]", f"f32[{n}]"
+        yield f"native_layer_norm {x} ({n}) {w} {w} 0.00001"
+        yield (f"native_layer_norm_backward {x} {x} ({n}) f32[{m},1] f32[{m},1]:p {w} {w} (1,1,1)")
+    for n, c in ((128, 1000), (65536, 10)):
+        yield f"nll_loss_forward f32[{n},{c}] i64[{n}]<{c} - 1 -100"
+    yield "embedding_dense_backward f32[4096,256] i64[4096]<30000 30000 -1 false"
+
+
 # ---- movement and indices ----------------------------------------------------------------------
 
 def movement():
@@ -179,6 +221,7 @@ def mark(spec):
 
 
 # The geometric mean that performance.md asks of a group beside each row's 1.0.
-GROUPS = {"elementwise": (elementwise, 1.5), "reduce": (reduce, 1.5), "movement": (movement, 1.5),
+GROUPS = {"elementwise": (elementwise, 1.5), "reduce": (reduce, 1.5), "shapes": (shapes, 1.5),
+          "normalize": (normalize, 1.5), "movement": (movement, 1.5),
           "product": (product, None), "convolution": (convolution, None),
           "blocked": (blocked, None)}
