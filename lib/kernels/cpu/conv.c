@@ -210,7 +210,8 @@ static int hold_input(struct shape *s, struct held *h, const tensor *x, struct c
 
 #define TILE	   2 /* positions along an axis */
 #define ENOUGH	   16 /* channels and rows for a product */
-#define TILES_LEAST 32
+#define TILES_LEAST 32 /* of all images: weights are transformed for as many */
+#define TILES_APART 128 /* the same with stride 2, where tiles save less */
 
 /* A convolution along the last two axes from sizes `in` to `out`. */
 struct planar {
@@ -233,7 +234,7 @@ static bool suits_tiles(const struct shape *s, const struct planar *p, int64_t r
 		    a[d].padding > 2)
 			return false;
 	return p->stride <= 2 && rows >= ENOUGH && channels >= ENOUGH &&
-	       s->batch * tiles >= TILES_LEAST &&
+	       s->batch * tiles >= (p->stride == 1 ? TILES_LEAST : TILES_APART) &&
 	       5 * points * tiles <= 4 * 9 * p->out[0] * p->out[1];
 }
 

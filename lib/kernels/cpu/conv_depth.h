@@ -29,6 +29,19 @@ struct lines {
 	T *out[LINES];
 };
 
+static inline void line_store(const struct lines *l, int i, VEC sum, int64_t step)
+{
+	T line[LANES];
+
+	if (step == 1) {
+		STORE(l->out[i], l->part[i], sum);
+		return;
+	}
+	*(VEC *)line = sum;
+	for (int64_t k = 0; k < l->lanes[i]; k++)
+		l->out[i][k * step] = line[k];
+}
+
 /* All lines are computed, those beyond n for nothing: their loads are masked out. */
 static inline void lines_flush(struct lines *l, const T *w, const int64_t *offset, int64_t depth,
 			       T bias, int64_t step)
@@ -48,14 +61,11 @@ static inline void lines_flush(struct lines *l, const T *w, const int64_t *offse
 		for (int i = 0; i < LINES; i++)
 			sum[i] += x * LOAD(l->src[i] + offset[d], l->part[i]);
 	}
-	for (int i = 0; i < l->n; i++) {
-		if (step == 1) {
-			STORE(l->out[i], l->part[i], sum[i]);
-			continue;
-		}
-		for (int64_t k = 0; k < l->lanes[i]; k++)
-			l->out[i][k * step] = sum[i][k];
-	}
+	/* By numbers that are known, so that the sums stay in registers. */
+#pragma GCC unroll 4
+	for (int i = 0; i < LINES; i++)
+		if (i < l->n)
+			line_store(l, i, sum[i], step);
 	l->n = 0;
 }
 

@@ -1,16 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /* Convolutions of f32. See conv_sum.h, conv_winograd.h, conv_weight.h and conv_depth.h. */
-#include "vec.h"
+#include "matmul_f32.h"
 
-#define T	   float
-#define VEC	   vec_f32
-typedef int32_t mask_f32 __attribute__((vector_size(VEC_BYTES)));
-#define MASK	   mask_f32
-#define PART(n)	   vec_part_f32(n)
-#define PART_OF(a, b) vec_lanes_f32(a, b)
-#define LOAD	   vec_load_f32
-#define STORE	   vec_store_f32
-#define LANES	   VEC_F32
 #define CONV(x)	   CPU_NAME(x##_f32)
 
 #include "conv.h"

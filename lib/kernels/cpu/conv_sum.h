@@ -14,6 +14,7 @@
 #define BLOCK_ROWS 256 /* of weights */
 #define PANELS	   4 /* that one chunk of parallel work has at once */
 #define SUM_WORK   (1 << 18) /* multiplications in a chunk, at least */
+#define FEW_COLUMNS (2 * WIDE) /* up to here, weights are read too seldom to be packed */
 #define PACK_WORK  16384 /* weights packed in a chunk */
 
 /* Lanes of a vector that are consecutive in the source. */
@@ -112,22 +113,67 @@ static void panel_scatter(const struct panel *p, T *out, int64_t out_row, int64_
 
 struct sum_plan {
 	const struct conv_sum *c;
-	T *weight; /* packed: by group, block of rows, block of depth */
+	T *weight; /* packed: by group, block of rows, block of depth; NULL: read where they are */
 	int64_t pitch; /* of the blocks of rows: packing writes a vector beyond one's end */
 	int64_t columns, blocks, chunks; /* of all images; of rows; of panels, PANELS at a time */
 	_Atomic bool failed;
 };
 
-/* The groups of rows that column() makes, from weights at any offsets. */
+/* How many offsets from the first on ascend within a vector. */
+static int64_t close_offsets(const int64_t *offset, int64_t k)
+{
+	int64_t n = 1;
+
+	while (n < k && offset[n] > offset[n - 1] && offset[n] - offset[0] < LANES)
+		n++;
+	return n;
+}
+
+#ifdef STORE_HALVES
+/* Of two groups of rows that fill a vector: n taps that lie close, turned together. */
+static void pack_taps(T *to, T *other, const T *w, int64_t row, const int64_t *offset, int64_t n)
+{
+	vec_part part = PART(offset[n - 1] - offset[0] + 1);
+	VEC line[LANES];
+
+#pragma GCC unroll 16
+	for (int i = 0; i < LANES; i++)
+		line[i] = LOAD(w + offset[0] + i * row, part);
+	turn(line);
+	for (int64_t i = 0; i < n; i++, to += LANES / 2, other += LANES / 2)
+		STORE_HALVES(to, other, line[offset[i] - offset[0]]);
+}
+#endif
+
+/* The groups of rows that column() makes, from weights at any offsets. All rows of a channel before
+ * the next: they are what lies side by side where offsets are needed. */
 static void pack_weights(T *to, const T *w, int64_t row, const int64_t *offset, int64_t m, int64_t k)
 {
 	int64_t count = (m + tile_rows[VECS] - 1) / tile_rows[VECS];
 
-	for (int64_t i = 0, rows; i < count; i++, w += rows * row, m -= rows) {
-		rows = m / (count - i);
-		for (int64_t d = 0; d < k; d++)
-			for (int64_t x = 0; x < rows; x++)
-				*to++ = w[offset[d] + x * row];
+	for (int64_t d = 0, n; d < k; d += n, offset += n) {
+		int64_t left = m;
+		const T *from = w;
+		T *at = to;
+
+		n = close_offsets(offset, k - d);
+		for (int64_t i = 0, rows; i < count; i++, left -= rows, at += rows * k) {
+			rows = left / (count - i);
+#ifdef STORE_HALVES
+			if (n > 1 && 2 * rows == LANES && i + 1 < count &&
+			    (left - rows) / (count - i - 1) == rows) {
+				pack_taps(at + d * rows, at + rows * k + d * rows, from, row, offset,
+					  n);
+				from += LANES * row;
+				rows *= 2;
+				i++;
+				continue;
+			}
+#endif
+			for (int64_t x = 0; x < rows; x++, from += row)
+				for (int64_t y = 0; y < n; y++)
+					at[(d + y) * rows + x] = from[offset[y]];
+		}
 	}
 }
 
@@ -170,10 +216,13 @@ static void sum_block(const struct sum_plan *s, struct panel *panel, T *gathered
 	const T *src = (const T *)c->src.data + group * c->src.group;
 	const T *bias = c->bias ? (const T *)c->bias + group * c->rows + row : NULL;
 	T *out = (T *)c->out + group * c->out_group + row * c->out_row;
-	struct tile t = {.a = s->weight + (group * s->blocks + row / BLOCK_ROWS) * s->pitch,
-			 .rsa = 1,
+	struct tile t = {.a = s->weight ?
+				      s->weight + (group * s->blocks + row / BLOCK_ROWS) * s->pitch :
+				      (const T *)c->weight + group * c->weight_group + row * c->weight_row,
+			 .rsa = s->weight ? 1 : c->weight_row,
+			 .csa = 1,
 			 .alpha = 1,
-			 .grouped = true};
+			 .grouped = s->weight};
 	int64_t p = 0;
 
 	for (int64_t i = from; i < until; i++)
@@ -193,7 +242,7 @@ static void sum_block(const struct sum_plan *s, struct panel *panel, T *gathered
 				fill_bias(t.c, t.rsc, bias, m, q->n);
 			column(&t, m, q->direct ? q->n : t.rsb, q->vecs);
 		}
-		t.a += m * t.k;
+		t.a += s->weight ? m * t.k : t.k;
 		p += t.k;
 	} while (p < c->depth);
 	for (int64_t i = from; i < until; i++)
@@ -233,7 +282,7 @@ int CONV(conv_sum)(const struct conv_sum *given)
 {
 	struct conv_sum c = *given;
 	struct sum_plan s = {.c = &c};
-	struct tensor_storage *mem;
+	struct tensor_storage *mem = NULL;
 	int64_t work;
 
 	conv_fold(c.grid, c.src.step, c.out_step);
@@ -246,18 +295,22 @@ int CONV(conv_sum)(const struct conv_sum *given)
 		depth_sum(&c);
 		return 0;
 	}
-	s.pitch = min64(c.rows, BLOCK_ROWS) * c.depth + LANES;
-	mem = storage_alloc(TENSOR_DEVICE_CPU, c.groups * s.blocks * s.pitch * sizeof(T), false);
-	if (!mem)
-		return -thread()->error.code;
-	s.weight = mem->data;
 	work = min64(c.rows, BLOCK_ROWS) * c.depth + 1;
-	parallel_for(0, c.groups * s.blocks, work < PACK_WORK ? PACK_WORK / work : 1, pack_chunk,
-		     &s);
+	if (s.columns > FEW_COLUMNS || c.weight_offset) {
+		s.pitch = min64(c.rows, BLOCK_ROWS) * c.depth + LANES;
+		mem = storage_alloc(TENSOR_DEVICE_CPU, c.groups * s.blocks * s.pitch * sizeof(T),
+				    false);
+		if (!mem)
+			return -thread()->error.code;
+		s.weight = mem->data;
+		parallel_for(0, c.groups * s.blocks, work < PACK_WORK ? PACK_WORK / work : 1,
+			     pack_chunk, &s);
+	}
 	work *= PANELS * WIDE;
 	parallel_for(0, c.groups * s.blocks * s.chunks, work < SUM_WORK ? SUM_WORK / work : 1,
 		     sum_chunk, &s);
-	storage_put(mem);
+	if (mem)
+		storage_put(mem);
 	return s.failed ? tensor_fail(ENOMEM, "convolution: no memory for a block") : 0;
 }
 

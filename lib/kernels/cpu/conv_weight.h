@@ -255,7 +255,7 @@ static int64_t axis_at(const struct conv_axis *a, int64_t f, int64_t i)
 #define EVEN_LANE(s, j) (2 * (j))
 #define ODD_LANE(s, j)	(2 * (j) + 1)
 
-/* n consecutive vectors, 2 or 4, to one of each residue modulo n. */
+/* n consecutive vectors, 1, 2 or 4, to one of each residue modulo n. */
 static inline __attribute__((always_inline)) void part_residues(VEC *x, const int n)
 {
 	for (int k = n / 2; k > 0; k /= 2) {
@@ -301,7 +301,9 @@ static void copy_rows(T *to, int64_t block, const T *in, const struct conv_axis 
 
 	for (int64_t f = 0; f < a->phases && all; f++)
 		all = a->phase[f] == f;
-	if (all && a->stride == 2)
+	if (all && a->stride == 1)
+		copy_phases(to, block, in, a, 1);
+	else if (all && a->stride == 2)
 		copy_phases(to, block, in, a, 2);
 	else if (all && a->stride == 4)
 		copy_phases(to, block, in, a, 4);

@@ -63,20 +63,6 @@ struct block {
 	_Atomic bool failed; /* no memory */
 };
 
-/* Panels are WIDE, but for the last two when one vector would be left for the last. */
-static int64_t panel_count(int64_t n)
-{
-	return (n + WIDE - 1) / WIDE;
-}
-
-/* The first column of panel i of n columns. */
-static int64_t panel_start(int64_t n, int64_t i)
-{
-	int64_t j = i * WIDE;
-
-	return i && i == panel_count(n) - 1 && n - j <= LANES ? j - LANES : j;
-}
-
 static void pack_chunk(int64_t begin, int64_t end, void *ctx)
 {
 	const struct block *k = ctx;
@@ -251,6 +237,62 @@ static int dots(const struct product *given)
 	return 0;
 }
 
+/* ---- one row of a, contiguous rows of b: strips as wide as the registers hold ------------------ */
+
+#define STRIP (8 * LANES)
+
+/* vecs vectors of c from column j on, the last in part. */
+static inline __attribute__((always_inline)) void row_strip(const struct product *p, int64_t j,
+							    const int vecs, vec_part part)
+{
+	const T *a = p->a, *b = (const T *)p->b + j;
+	const T alpha = (T)p->alpha, beta = (T)p->beta;
+	T *c = (T *)p->c + j;
+	VEC sum[STRIP / LANES];
+
+#pragma GCC unroll 8
+	for (int v = 0; v < vecs; v++)
+		sum[v] = (VEC){0};
+	for (int64_t k = 0; k < p->k; k++, b += p->rsb, a += p->csa) {
+		VEC x = BROADCAST(*a);
+
+#pragma GCC unroll 8
+		for (int v = 0; v < vecs; v++) {
+			__builtin_prefetch(b + FETCH_AHEAD * p->rsb + v * LANES);
+			sum[v] = MULADD(sum[v], x, v < vecs - 1 ? *(const VEC *)(b + v * LANES) :
+								  LOAD(b + v * LANES, part));
+		}
+	}
+#pragma GCC unroll 8
+	for (int v = 0; v < vecs; v++) {
+		vec_part lanes = v < vecs - 1 ? PART(LANES) : part;
+		VEC r = sum[v] * alpha;
+
+		if (beta != 0)
+			r += LOAD(c + v * LANES, lanes) * beta;
+		STORE(c + v * LANES, lanes, r);
+	}
+}
+
+static void row_chunk(int64_t begin, int64_t end, void *ctx)
+{
+	const struct product *p = ctx;
+	int64_t j = begin;
+
+	for (; j + STRIP <= end; j += STRIP)
+		row_strip(p, j, STRIP / LANES, PART(LANES));
+	for (; j < end; j += LANES)
+		row_strip(p, j, 1, PART(end - j < LANES ? end - j : LANES));
+}
+
+static int row(const struct product *p)
+{
+	int64_t grain = DOT_WORK / (p->k + 1) / STRIP * STRIP;
+
+	parallel_for(0, p->n, grain < STRIP ? STRIP : grain, row_chunk, (void *)p);
+	return 0;
+}
+
 /* ---- which way ---------------------------------------------------------------------------- */
 
 int CPU_NAME(MATMUL)(const struct product *p)
@@ -261,6 +303,8 @@ int CPU_NAME(MATMUL)(const struct product *p)
 
 	if (packed && p->rsb == 1 && p->m <= DOT_ROWS)
 		return dots(p);
+	if (p->m == 1 && p->csb == 1 && p->csc == 1 && p->n >= STRIP)
+		return row(p);
 	if (p->m > CHUNK && p->k * p->n >= PACK_SIZE) {
 		packed = true;
 		k.pack_a = p->csc == 1;

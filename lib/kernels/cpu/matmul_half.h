@@ -50,6 +50,15 @@ static inline VEC widen(const struct halves *h, vec_half v)
 	return h->f16 ? vec_from_f16(v) : vec_from_bf16(v);
 }
 
+static inline vec_half narrow(const struct halves *h, VEC v)
+{
+#if UNIT == 2
+	return vec_round_pairs(v);
+#else
+	return h->f16 ? vec_to_f16(v) : vec_to_bf16(v);
+#endif
+}
+
 /* A vector of units that follow each other along k, of which n halves exist. */
 static inline VEC units_along(const struct halves *h, const uint16_t *s, int64_t n)
 {
@@ -134,6 +143,30 @@ static void pack_units(const struct halves *h, T *to, const uint16_t *s, int64_t
 	}
 }
 
+#ifdef STORE_HALVES
+/* Two groups of rows that fill a vector: turned together. False where they do not. */
+static bool pack_two(const struct halves *h, T *to, const uint16_t *s, int64_t lane, int64_t step,
+		     int64_t rows, int64_t k)
+{
+	T *other = to + rows * ((k + UNIT - 1) / UNIT);
+
+	if (step != 1 || 2 * rows != LANES)
+		return false;
+	for (int64_t p = 0; p < k; p += LANES * UNIT) {
+		int64_t halves = least(k - p, LANES * UNIT);
+		VEC row[LANES];
+
+#pragma GCC unroll 16
+		for (int i = 0; i < LANES; i++)
+			row[i] = units_along(h, s + i * lane + p, halves);
+		turn(row);
+		for (int64_t i = 0; i * UNIT < halves; i++, to += rows, other += rows)
+			STORE_HALVES(to, other, row[i]);
+	}
+	return true;
+}
+#endif
+
 /* Rows of a: by blocks of depth, in them by the groups that column() makes. */
 static void pack_a(const struct halves *h, T *to, int64_t begin, int64_t m)
 {
@@ -146,6 +179,15 @@ static void pack_a(const struct halves *h, T *to, int64_t begin, int64_t m)
 
 		for (int64_t i = 0, rows; i < count; i++, left -= rows, a += rows * p->rsa) {
 			rows = left / (count - i);
+#ifdef STORE_HALVES
+			if (i + 1 < count && (left - rows) / (count - i - 1) == rows &&
+			    pack_two(h, to, a, p->rsa, p->csa, rows, k)) {
+				i++;
+				rows *= 2;
+				to += rows * ((k + UNIT - 1) / UNIT);
+				continue;
+			}
+#endif
 			pack_units(h, to, a, p->rsa, p->csa, rows, k, rows);
 			to += rows * ((k + UNIT - 1) / UNIT);
 		}
@@ -160,19 +202,6 @@ static void pack_b(const struct halves *h, T *to, int64_t j, int64_t n, int64_t 
 	const uint16_t *b = (const uint16_t *)p->b + from * UNIT * p->rsb + j * p->csb;
 
 	pack_units(h, to, b, p->csb, p->rsb, n, least(p->k - from * UNIT, units * UNIT), width);
-}
-
-/* Panels are WIDE, but for the last two when one vector would be left for the last. */
-static int64_t panel_count(int64_t n)
-{
-	return (n + WIDE - 1) / WIDE;
-}
-
-static int64_t panel_start(int64_t n, int64_t i)
-{
-	int64_t j = i * WIDE;
-
-	return i && i == panel_count(n) - 1 && n - j <= LANES ? j - LANES : j;
 }
 
 static void pack_chunk(int64_t begin, int64_t end, void *ctx)
@@ -197,7 +226,10 @@ static inline void round_lanes(const struct halves *h, uint16_t *c, VEC sum, int
 	sum *= alpha;
 	if (beta != 0)
 		sum += widen(h, vec_load_half(c, n)) * beta;
-	vec_store_half(c, h->f16 ? vec_to_f16(sum) : vec_to_bf16(sum), n);
+	if (n == LANES)
+		*(vec_half *)c = narrow(h, sum);
+	else
+		vec_store_half(c, narrow(h, sum), n);
 }
 
 static inline void round_scattered(const struct halves *h, uint16_t *c, VEC sum, int64_t n)
@@ -365,10 +397,56 @@ static void dot_chunk(int64_t begin, int64_t end, void *ctx)
 	}
 }
 
-static int dots(const struct halves *h)
+/* ---- one row of a, contiguous rows of b: strips as wide as the registers hold ----------------- */
+
+#define STRIP (8 * LANES)
+
+/* vecs vectors of c from column j on, n columns. */
+static inline __attribute__((always_inline)) void row_strip(const struct half_dots *d, int64_t j,
+							    const int vecs, int64_t n)
+{
+	const struct product *p = d->h.p;
+	const uint16_t *b = (const uint16_t *)p->b + j;
+	T sums[STRIP];
+	VEC sum[STRIP / LANES];
+
+#pragma GCC unroll 8
+	for (int v = 0; v < vecs; v++)
+		sum[v] = (VEC){0};
+	for (int64_t k = 0; k < d->h.depth; k++, b += UNIT * p->rsb) {
+		VEC x = BROADCAST(d->a[k]);
+
+#pragma GCC unroll 8
+		for (int v = 0; v < vecs; v++)
+			sum[v] = MULADD(sum[v], x,
+					units_across(&d->h, b + v * LANES, p->rsb,
+						     v < vecs - 1 ? LANES : n - v * LANES,
+						     p->k - k * UNIT));
+		for (int64_t i = 0; i < UNIT; i++)
+			__builtin_prefetch(b + (PACK_AHEAD * UNIT + i) * p->rsb);
+	}
+#pragma GCC unroll 8
+	for (int v = 0; v < vecs; v++)
+		*(VEC *)(sums + v * LANES) = sum[v];
+	round_rows(&d->h, sums, STRIP, 0, j, 1, n);
+}
+
+static void row_chunk(int64_t begin, int64_t end, void *ctx)
+{
+	const struct half_dots *d = ctx;
+	int64_t j = begin;
+
+	for (; j + STRIP <= end; j += STRIP)
+		row_strip(d, j, STRIP / LANES, STRIP);
+	for (; j < end; j += LANES)
+		row_strip(d, j, 1, least(end - j, LANES));
+}
+
+/* A few rows of a as units, against b as it lies; `across`: one row, and b's rows contiguous. */
+static int few_rows(const struct halves *h, bool across)
 {
 	const struct product *p = h->p;
-	int64_t grain = WORK / (p->m * h->depth + 1) / LANES * LANES;
+	int64_t step = across ? STRIP : LANES, grain = WORK / (p->m * h->depth + 1) / step * step;
 	struct half_dots d = {.h = *h, .row = (h->depth + LANES - 1) / LANES * LANES};
 	struct tensor_storage *s;
 	T *to;
@@ -392,7 +470,7 @@ static int dots(const struct halves *h)
 								       p->csa, left) : 0;
 		}
 	}
-	parallel_for(0, p->n, grain < LANES ? LANES : grain, dot_chunk, &d);
+	parallel_for(0, p->n, grain < step ? step : grain, across ? row_chunk : dot_chunk, &d);
 	storage_put(s);
 	return 0;
 }
@@ -405,7 +483,9 @@ static int half_product(const struct product *p, bool f16)
 	struct tensor_storage *s = NULL;
 
 	if (p->m <= DOT_ROWS && p->rsb == 1 && p->csb != 1 && p->n != 1)
-		return dots(&h);
+		return few_rows(&h, false);
+	if (p->m == 1 && p->csb == 1 && p->csc == 1 && p->n >= STRIP)
+		return few_rows(&h, true);
 	if (p->m > CHUNK) {
 		int64_t columns = least((p->n + LANES - 1) / LANES * LANES, COLUMNS);
 

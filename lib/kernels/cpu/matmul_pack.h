@@ -60,6 +60,27 @@ static void pack(T *to, const T *b, int64_t rsb, int64_t csb, int64_t k, int64_t
 	}
 }
 
+#ifdef STORE_HALVES
+/* Two groups of rows that fill a vector, each k deep: turned together. */
+static void pack_two(T *to, const T *a, int64_t rsa, int64_t k)
+{
+	T *other = to + LANES / 2 * k;
+
+	for (int64_t p = 0; p < k; p += LANES) {
+		int64_t columns = k - p < LANES ? k - p : LANES;
+		vec_part part = PART(columns);
+		VEC row[LANES];
+
+#pragma GCC unroll 16
+		for (int i = 0; i < LANES; i++)
+			row[i] = LOAD(a + i * rsa + p, part);
+		turn(row);
+		for (int64_t i = 0; i < columns; i++, to += LANES / 2, other += LANES / 2)
+			STORE_HALVES(to, other, row[i]);
+	}
+}
+#endif
+
 /* m rows of a, k deep, in the groups that column() makes of them: within one, the elements of all
  * its rows for the first k, then for the next. Writes up to a vector beyond the end. */
 static void pack_rows(T *to, const T *a, int64_t rsa, int64_t csa, int64_t m, int64_t k, int group)
@@ -68,6 +89,15 @@ static void pack_rows(T *to, const T *a, int64_t rsa, int64_t csa, int64_t m, in
 
 	for (int64_t i = 0, rows; i < count; i++, a += rows * rsa, to += rows * k, m -= rows) {
 		rows = m / (count - i);
+#ifdef STORE_HALVES
+		if (csa == 1 && 2 * rows == LANES && i + 1 < count &&
+		    (m - rows) / (count - i - 1) == rows) {
+			pack_two(to, a, rsa, k);
+			rows *= 2;
+			i++;
+			continue;
+		}
+#endif
 		/* A vector may reach into the next row, which comes later, but not into this one. */
 		if (csa == 1 && (rows <= LANES || rows % LANES == 0))
 			for (int64_t j = 0; j < rows; j += LANES)

@@ -8,14 +8,8 @@
 #include "vec_half.h"
 
 #ifdef VEC_PAIRS
-#define T	     float /* a pair */
-#define VEC	     vec_f32
-typedef int32_t mask_f32 __attribute__((vector_size(VEC_BYTES)));
-#define MASK	     mask_f32
-#define PART(n)	     vec_part_f32(n)
-#define LOAD	     vec_load_f32
-#define STORE	     vec_store_f32
-#define LANES	     VEC_F32
+#include "matmul_f32.h"
+
 #define UNIT	     2
 #define MULADD	     vec_add_pairs
 #define BROADCAST(x) vec_broadcast_pair(&(x))

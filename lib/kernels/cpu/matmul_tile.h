@@ -147,6 +147,20 @@ static inline int next_vecs(int64_t n)
 	return v == 4 ? 2 : v > VECS ? VECS : (int)v;
 }
 
+/* Panels are WIDE, but for the last two when one vector would be left for the last. */
+static inline int64_t panel_count(int64_t n)
+{
+	return (n + WIDE - 1) / WIDE;
+}
+
+/* The first column of panel i of n columns. */
+static inline int64_t panel_start(int64_t n, int64_t i)
+{
+	int64_t j = i * WIDE;
+
+	return i && i == panel_count(n) - 1 && n - j <= LANES ? j - LANES : j;
+}
+
 /* m rows and n <= vecs * LANES columns; rows are shared out evenly among the tiles. The rows of
  * a may be those of pack_rows(). */
 static void column(struct tile *t, int64_t m, int64_t n, int vecs)

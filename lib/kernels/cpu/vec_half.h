@@ -118,6 +118,15 @@ static inline vec_f32 vec_add_pairs(vec_f32 sum, vec_f32 x, vec_f32 y)
 	return sum;
 }
 
+/* Rounded to nearest; subnormals become zero, as the sums of pairs take and leave them. */
+static inline vec_half vec_round_pairs(vec_f32 v)
+{
+	vec_half r;
+
+	__asm__("vcvtneps2bf16 %1, %0" : "=v"(r) : "v"(v));
+	return r;
+}
+
 /* Lanes of one pair; it is no float, so no float arithmetic may touch it. */
 static inline vec_f32 vec_broadcast_pair(const float *p)
 {
