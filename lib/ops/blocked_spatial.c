@@ -250,12 +250,24 @@ static bool even_windows(const tensor *self, const int64_t *sizes, struct pool_p
 	return true;
 }
 
+/* What max_pool gives without its indices. */
+static int run_max(const struct tensor_op *op, tensor **out, tensor *self, const int64_t *sizes,
+		   const struct pool_params *p)
+{
+	tensor *indices = NULL;
+	int err = pool_run_max(op, out, &indices, self, sizes, p);
+
+	tensor_put(indices);
+	return err;
+}
+
 /* Of a dense copy, and back. */
-static int average_by_dense(const struct tensor_op *op, tensor **out, tensor *self,
-			    const int64_t *sizes, const struct pool_params *p)
+static int pool_by_dense(const struct tensor_op *op, tensor **out, tensor *self,
+			 const int64_t *sizes, const struct pool_params *p, bool max)
 {
 	tensor *dense = blocked_dense(op->schema.name, self), *t = NULL;
-	int err = dense ? pool_run(op, &t, dense, sizes, p) : error_code();
+	int err = !dense ? error_code() : max ? run_max(op, &t, dense, sizes, p) :
+						pool_run(op, &t, dense, sizes, p);
 
 	tensor_put(dense);
 	if (err)
@@ -263,6 +275,11 @@ static int average_by_dense(const struct tensor_op *op, tensor **out, tensor *se
 	*out = call_to_mkldnn(t, TENSOR_DTYPE_NONE);
 	tensor_put(t);
 	return *out ? 0 : error_code();
+}
+
+static bool is_batch(const tensor *self, const struct pool_params *p)
+{
+	return self->ndim == p->spatial + 2 && self->numel;
 }
 
 int blocked_average(const struct tensor_op *op, tensor **out, tensor *self, const int64_t *sizes,
@@ -273,34 +290,42 @@ int blocked_average(const struct tensor_op *op, tensor **out, tensor *self, cons
 
 	if (blocked_need_form(op, false) < 0)
 		return error_code();
-	if (adaptive ? !even_windows(self, sizes, &windows) :
-		       p->divisor || (p->count_include_pad && reaches_out(self, sizes, p)))
-		return average_by_dense(op, out, self, sizes, p);
-	if (self->ndim != p->spatial + 2 || !self->numel)
-		return average_by_dense(op, out, self, sizes, p);
+	if (!is_batch(self, p) ||
+	    (adaptive ? !even_windows(self, sizes, &windows) :
+			p->divisor || (p->count_include_pad && reaches_out(self, sizes, p))))
+		return pool_by_dense(op, out, self, sizes, p, false);
 	return blocked_deliver(op, out, onednn(op->schema.name)->pool(op->schema.name, self, sizes,
 								       &windows, false));
 }
 
-/* Of a strided tensor what max_pool gives; its indices are not kept. */
+/* A window of which nothing lies within the image: minus infinity, which oneDNN does not know. */
+static bool has_empty_window(const tensor *self, const int64_t *sizes, const struct pool_params *p)
+{
+	for (int i = self->ndim - p->spatial; i < self->ndim; i++) {
+		int d = SPATIAL - self->ndim + i;
+
+		for (int64_t o = 0; p->dilation[d] > 1 && o < sizes[i]; o++) {
+			int64_t at = o * p->stride[d] - p->padding[d], k = 0;
+
+			while (at < 0 && ++k < p->kernel[d])
+				at += p->dilation[d];
+			if (at < 0 || at >= self->sizes[i])
+				return true;
+		}
+	}
+	return false;
+}
+
 static int max_pool(const struct tensor_op *op, tensor **out, tensor *self, const int64_t *sizes,
 		    const struct pool_params *p)
 {
 	const char *name = op->schema.name;
-	tensor *indices = NULL;
-	int err;
 
-	if (!is_blocked(self)) {
-		err = pool_run_max(op, out, &indices, self, sizes, p);
-		tensor_put(indices);
-		return err;
-	}
-	if (self->ndim != p->spatial + 2)
-		return tensor_fail(EINVAL, "%s: a blocked tensor must have a batch, got %s", name,
-				   SHAPE_STR(self));
-	return blocked_deliver(op, out, self->numel ?
-			       onednn(name)->pool(name, self, sizes, p, true) :
-			       empty_like(name, self, sizes, self->ndim));
+	if (!is_blocked(self))
+		return run_max(op, out, self, sizes, p);
+	if (!is_batch(self, p) || has_empty_window(self, sizes, p))
+		return pool_by_dense(op, out, self, sizes, p, true);
+	return blocked_deliver(op, out, onednn(name)->pool(name, self, sizes, p, true));
 }
 
 #define POOLS(N)                                                                                  \

@@ -410,8 +410,13 @@ static void pooling_in_three_dimensions_and_adaptive(void **state)
 			    noise(1, 0, 3, 2, 2), 0);
 		assert_like(tensor_mkldnn_max_pool2d(y, I(2), I(2), I(0), I(1), false),
 			    tensor_max_pool2d(y, I(2), I(2), I(0), I(1), false), 0);
-		assert_fails(tensor_max_pool2d(blocked(noise(1, 3, 4, 4)), I(2), I(2), I(0), I(1), false) !=
-			     NULL, EINVAL, "must have a batch");
+		x = noise(1, 3, 4, 4);
+		assert_like(tensor_max_pool2d(blocked(x), I(2), I(2), I(0), I(1), false),
+			    tensor_max_pool2d(x, I(2), I(2), I(0), I(1), false), 0);
+		/* Windows of padding alone. */
+		x = noise(1, 1, 1, 1, 4);
+		y = ok(tensor_to_dense(tensor_max_pool2d(blocked(x), I(2), I(1), I(1), I(2), false)));
+		assert_values(tensor_isinf(y), 0, 1, 1, 1, 1);
 		assert_fails(tensor_max_pool2d(b, I(2), I(2), I(2), I(1), false) != NULL, EINVAL, "half");
 	}
 }
