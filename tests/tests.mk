@@ -10,7 +10,9 @@ $(B)/tests/%: tests/unit/%.c $(wildcard tests/unit/*.h) $(LIB_SO) $(B)/libtensor
 	@mkdir -p $(@D)
 	$(call say,CC,$@)
 	$(Q)$(CC) $(CPPFLAGS_ALL) -std=gnu11 $(CFLAGS) $(WARN) $(SANITIZE) -o $@ $< -L$(B) -ltensor \
-		-Wl,-rpath,$(abspath $(B)) -lcmocka -lm -pthread
+		-Wl,-rpath,$(abspath $(B)) -lcmocka -lm -pthread $(TEST_LIBS)
+
+$(B)/tests/test_blocked $(B)/tests/reference: TEST_LIBS = $(ONEDNN_TEST_LIBS)
 
 .PHONY: unit test test-unit test-sanitize test-shell test-guest-library
 # Everything that fits into a coffee break; `make test-kernel` is the rest.
@@ -42,7 +44,7 @@ $(B)/obj/examples.o: $(GEN)/stamp $(wildcard tests/reference/*.h)
 $(REFERENCE): tests/reference/reference.c $(B)/obj/examples.o $(LIB_SO) $(B)/libtensor.so
 	$(call say,CC,$@)
 	$(Q)$(CC) $(CPPFLAGS_ALL) -std=gnu11 $(CFLAGS) $(WARN) $(SANITIZE) -o $@ $< $(B)/obj/examples.o \
-		-L$(B) -ltensor -Wl,-rpath,$(abspath $(B)) -lm
+		-L$(B) -ltensor -Wl,-rpath,$(abspath $(B)) -lm $(TEST_LIBS)
 
 .PHONY: reference reference-accept test-reference
 reference: $(REFERENCE)

@@ -14,6 +14,12 @@ ONEDNN_OBJ := $(ONEDNN_C:%.c=$(B)/obj/%.o)
 
 ALL += $(ONEDNN_SO)
 
+# LeakSanitizer stumbles over the thread-local storage of libraries that were opened later, so
+# sanitized tests bring oneDNN along.
+ifneq ($(SANITIZE),)
+ONEDNN_TEST_LIBS := -Wl,--no-as-needed -ldnnl
+endif
+
 # OpenMP is oneDNN's; only its number of threads is ours.
 $(ONEDNN_SO): $(ONEDNN_OBJ) $(LIB_SO) $(B)/libtensor.so lib/kernels/onednn/plugin.map
 	$(call say,LD,$@)
