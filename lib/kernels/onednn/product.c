@@ -81,9 +81,17 @@ static tensor *finish(struct product *x, struct primitive *p, int err)
 	return NULL;
 }
 
-static int get_bias(const char *op, struct product *x, const tensor *bias)
+/* src and weights are there; the result is like input, of these sizes. */
+static int multiply(const char *op, const struct primitive *p, struct product *x,
+		    const tensor *bias, const tensor *input, const int64_t *sizes)
 {
-	return bias ? operand_get(op, &x->bias, bias, bias->sizes, 1) : 0;
+	int err = operand_as(op, &x->weights, &p->weights);
+
+	if (!err && bias)
+		err = operand_get(op, &x->bias, bias, bias->sizes, 1);
+	if (!err)
+		err = get_result(op, x, &p->dst, input, sizes, input->ndim);
+	return err ? err : run_product(op, p, x, bias);
 }
 
 /* ---- convolution --------------------------------------------------------------------------------------- */
@@ -167,13 +175,7 @@ tensor *onednn_convolution(const char *op, const tensor *input, const tensor *we
 	if (!err)
 		err = operand_get(op, &x.weights, weight, w, m);
 	if (!err)
-		err = operand_as(op, &x.weights, &prim->weights);
-	if (!err)
-		err = get_bias(op, &x, bias);
-	if (!err)
-		err = get_result(op, &x, &prim->dst, input, sizes, input->ndim);
-	if (!err)
-		err = run_product(op, prim, &x, bias);
+		err = multiply(op, prim, &x, bias, input, sizes);
 	return finish(&x, prim, err);
 }
 
@@ -273,13 +275,7 @@ tensor *onednn_linear(const char *op, const tensor *input, const tensor *weight,
 	if (!err)
 		err = operand_get(op, &x.weights, weight, weight->sizes, 2);
 	if (!err)
-		err = operand_as(op, &x.weights, &prim->weights);
-	if (!err)
-		err = get_bias(op, &x, bias);
-	if (!err)
-		err = get_result(op, &x, &prim->dst, input, sizes, input->ndim);
-	if (!err)
-		err = run_product(op, prim, &x, bias);
+		err = multiply(op, prim, &x, bias, input, sizes);
 	return finish(&x, prim, err);
 }
 
