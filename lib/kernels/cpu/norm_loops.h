@@ -112,6 +112,15 @@ static void F(groups)(int64_t begin, int64_t end, void *ctx)
 
 		((T *)g->mean)[k] = mean;
 		((T *)g->rstd)[k] = rstd;
+		if (g->inner == 1) {
+			const T *weight = g->weight ? (const T *)g->weight + first : NULL;
+			const T *bias = g->bias ? (const T *)g->bias + first : NULL;
+
+			IVDEP for (int64_t c = 0; c < n; c++)
+				out[c] = (x[c] - mean) * (rstd * (weight ? weight[c] : 1)) +
+					 (bias ? bias[c] : 0);
+			continue;
+		}
 		for (int64_t c = 0; c < g->channels; c++, x += g->inner, out += g->inner) {
 			T a = rstd * (g->weight ? ((const T *)g->weight)[first + c] : 1);
 			T b = g->bias ? ((const T *)g->bias)[first + c] : 0;
@@ -141,8 +150,12 @@ static void F(groups_dx)(int64_t begin, int64_t end, void *ctx)
 
 		for (int64_t c = 0; c < g->channels; c++) {
 			int64_t at = c * g->inner;
-			double s = F(sum)(grad + at, g->inner);
-			double t = F(sum_centred)(grad + at, x + at, mean, g->inner) * rstd;
+			double s = grad[at], t = s * (x[at] - mean) * rstd;
+
+			if (g->inner > 1) {
+				s = F(sum)(grad + at, g->inner);
+				t = F(sum_centred)(grad + at, x + at, mean, g->inner) * rstd;
+			}
 
 			sums[2 * c] = (T)s;
 			sums[2 * c + 1] = (T)t;
@@ -157,6 +170,10 @@ static void F(groups_dx)(int64_t begin, int64_t end, void *ctx)
 			int64_t at = c * g->inner;
 			T *dx = (T *)g->out + k * n + at, w = weight ? weight[c] : 1;
 
+			if (g->inner == 1) {
+				*dx = (grad[at] * w - a - (x[at] - mean) * b) * rstd;
+				continue;
+			}
 			IVDEP for (int64_t i = 0; i < g->inner; i++)
 				dx[i] = (grad[at + i] * w - a - (x[at + i] - mean) * b) * rstd;
 		}

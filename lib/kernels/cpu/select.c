@@ -100,9 +100,14 @@ static uint64_t nan_key(enum tensor_dtype dtype)
 		int64_t sa = j->t->along.stride[1][0], rank;                                      \
 		ITEM *a = scratch, x;                                                             \
                                                                                                   \
-		NAME##_load(a, data[1], sa, j->dtype, j->n, false);                               \
-		rank = NAME##_rank(j, a);                                                         \
-		x = rank < 0 ? a[0] : NAME##_nth(a, j->n, rank);                                  \
+		if (j->k >= 0 && j->k < FEW && 8 * (j->k + 1) <= j->n) {                          \
+			NAME##_few(a, j->k + 1, data[1], sa, j->dtype, j->n, false);              \
+			x = a[j->k];                                                              \
+		} else {                                                                          \
+			NAME##_load(a, data[1], sa, j->dtype, j->n, false);                       \
+			rank = NAME##_rank(j, a);                                                 \
+			x = rank < 0 ? a[0] : NAME##_nth(a, j->n, rank);                          \
+		}                                                                                 \
 		*(int64_t *)data[2] = AT;                                                         \
 		copy_element(data[0], 0, 0, data[1], AT, sa, j->dtype);                           \
 	}                                                                                         \

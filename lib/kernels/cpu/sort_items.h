@@ -126,7 +126,8 @@ static inline ITEM F(nth)(ITEM *a, int64_t n, int64_t k)
 	for (;;) {
 		KEY_T first = KEY(a[0]), differ = 0;
 		int64_t count[2048], m = 0, digit = 0;
-		int shift;
+		int bits = n < 512 ? 6 : n < 2048 ? 8 : 11, shift;
+		uint64_t mask = (1u << bits) - 1;
 
 		if (n <= RUN) {
 			F(insertion)(a, n);
@@ -136,19 +137,19 @@ static inline ITEM F(nth)(ITEM *a, int64_t n, int64_t k)
 			differ |= KEY(a[i]) ^ first;
 		if (!differ)
 			return a[k];
-		/* The eleven highest bits in which keys differ at all. */
-		shift = 64 - __builtin_clzll(differ) - 11;
+		/* The highest bits in which keys differ at all. */
+		shift = 64 - __builtin_clzll(differ) - bits;
 		shift = shift < 0 ? 0 : shift;
-		memset(count, 0, sizeof(count));
+		memset(count, 0, (mask + 1) * sizeof(*count));
 		for (int64_t i = 0; i < n; i++)
-			count[KEY(a[i]) >> shift & 2047]++;
+			count[KEY(a[i]) >> shift & mask]++;
 		for (; k >= count[digit]; digit++)
 			k -= count[digit];
 		for (int64_t i = 0; i < n; i++) {
 			ITEM x = a[i];
 
 			a[m] = x;
-			m += (int64_t)(KEY(x) >> shift & 2047) == digit;
+			m += (int64_t)(KEY(x) >> shift & mask) == digit;
 		}
 		n = m;
 	}
