@@ -84,6 +84,7 @@ static int backward(const struct tensor_op *op, tensor **out, tensor *grad_outpu
 	const tensor *inputs[2];
 	tensor line[3], *grad, *result;
 	struct front_out o;
+	bool direct;
 
 	if (!fn || d < 0)
 		return error_code();
@@ -92,13 +93,15 @@ static int backward(const struct tensor_op *op, tensor **out, tensor *grad_outpu
 				   op->schema.name, tensor_dtype_name(output->dtype),
 				   SHAPE_STR(output), tensor_dtype_name(grad_output->dtype),
 				   SHAPE_STR(grad_output));
-	result = front_wide(output);
-	grad = front_wide(grad_output);
+	direct = halves_in_lines(output, dtype, d) && halves_in_lines(grad_output, dtype, d);
+	result = direct ? tensor_get(output) : front_wide(output);
+	grad = direct ? tensor_get(grad_output) : front_wide(grad_output);
 	inputs[0] = result;
 	inputs[1] = grad;
 	if (result && grad)
-		err = front_begin_wide(op, &o, *out, output->dtype, output->sizes, output->ndim,
-				       inputs, 2);
+		err = (direct ? front_begin : front_begin_wide)(op, &o, *out, output->dtype,
+								 output->sizes, output->ndim,
+								 inputs, 2);
 	if (!err) {
 		if (!o.given)
 			o.dtype = dtype;

@@ -102,6 +102,29 @@ static void large_parts_arrive_whole(void **state)
 		}
 }
 
+static void pieces_of_every_width_arrive(void **state)
+{
+	enum { ROWS = 301, PIECES = 64 };
+
+	for (int extra = 0; extra < 2; extra++)
+		tensor_scope {
+			tensor *t[PIECES + 1], *r;
+			int64_t at = 0;
+
+			/* One more than are joined at once goes another way. */
+			for (int i = 0; i < PIECES + extra; i++)
+				t[i] = ok(tensor_randint(251, TENSOR_INTS(ROWS, i + 1),
+							 TENSOR_OPTIONS(.dtype = TENSOR_U8)));
+			r = ok(tensor_cat((tensor_list){t, PIECES + extra}, 1));
+			for (int i = 0; i < PIECES + extra; i++) {
+				tensor *part = ok(tensor_contiguous(ok(tensor_narrow(r, 1, at, i + 1))));
+
+				assert_memory_equal(tensor_data(part), tensor_data(t[i]), ROWS * (i + 1));
+				at += i + 1;
+			}
+		}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -111,6 +134,7 @@ int main(void)
 		cmocka_unit_test(empty_vectors_are_skipped),
 		cmocka_unit_test(what_does_not_fit_is_refused),
 		cmocka_unit_test(large_parts_arrive_whole),
+		cmocka_unit_test(pieces_of_every_width_arrive),
 	};
 
 	return cmocka_run_group_tests_name("cat", tests, NULL, NULL);

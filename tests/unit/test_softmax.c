@@ -198,6 +198,43 @@ static void dtype_is_that_of_the_computation(void **state)
 	}
 }
 
+/* Within one unit in the last place of the half: what f32 gives, rounded. */
+static void assert_rounded(tensor *half, tensor *single, double unit)
+{
+	double *a = elements(half), *b = elements(single);
+
+	for (int64_t i = 0; i < tensor_numel(half); i++)
+		assert_true(fabs(a[i] - b[i]) <= unit * fabs(b[i]) + 1e-6);
+	free(a);
+	free(b);
+}
+
+static void halves_are_what_f32_gives_rounded(void **state)
+{
+	static const int64_t sizes[] = {1, 7, 16, 100, 513};
+
+	for (int way = 0; way < 4 * 5; way++)
+		tensor_scope {
+			bool log = way & 1, brain = way & 2;
+			tensor_options o = {.dtype = brain ? TENSOR_BF16 : TENSOR_F16};
+			tensor *t = numbers(TENSOR_INTS(6, sizes[way / 4]), o, 3);
+			tensor *g = numbers(TENSOR_INTS(6, sizes[way / 4]), o, 99);
+			tensor *t32 = ok(tensor_to(t, F32)), *g32 = ok(tensor_to(g, F32));
+			double unit = brain ? 0x1p-7 : 0x1p-10;
+
+			for (int dim = 0; dim < 2; dim++) {
+				tensor *y = forward(t, dim, log), *y32 = ok(tensor_to(y, F32));
+
+				assert_rounded(y, forward(t32, dim, log), unit);
+				assert_rounded(ok(log ? tensor_log_softmax_backward(g, y, dim) :
+							tensor_softmax_backward(g, y, dim)),
+					       ok(log ? tensor_log_softmax_backward(g32, y32, dim) :
+							tensor_softmax_backward(g32, y32, dim)),
+					       unit);
+			}
+		}
+}
+
 static void same_bits_on_one_and_two_threads(void **state)
 {
 	int before = tensor_get_num_threads();
@@ -226,6 +263,7 @@ int main(void)
 		cmocka_unit_test(nan_and_infinite_lines_are_nan),
 		cmocka_unit_test(empty_and_zero_dimensional_tensors),
 		cmocka_unit_test(dtype_is_that_of_the_computation),
+		cmocka_unit_test(halves_are_what_f32_gives_rounded),
 		cmocka_unit_test(same_bits_on_one_and_two_threads),
 	};
 

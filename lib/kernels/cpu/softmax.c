@@ -82,6 +82,18 @@ struct half_job {
 	bool log;
 };
 
+/* Lines that follow each other in every operand are converted together: how many from line i. */
+static int64_t half_lines(const struct half_job *j, int64_t i, int64_t end)
+{
+	const struct nest *t = j->t;
+	int64_t n = t->along.size[0], many = SOFTMAX_HALF_LINE / n;
+
+	for (int k = 0; k < t->nops; k++)
+		if (t->kept.n > 1 || t->kept.stride[k][0] != n * t->along.stride[k][0])
+			return 1;
+	return many < end - i ? many : end - i;
+}
+
 static void run_half_lines(int64_t begin, int64_t end, void *ctx)
 {
 	const struct half_job *j = ctx;
@@ -90,29 +102,57 @@ static void run_half_lines(int64_t begin, int64_t end, void *ctx)
 	int64_t n = along->size[0];
 	char *data[NEST_OPERANDS];
 
-	for (int64_t i = begin; i < end; i++) {
+	for (int64_t i = begin, m; i < end; i += m) {
+		m = half_lines(j, i, end);
 		nest_seek(j->t, i, data);
 		CPU_NAME(convert)(x, TENSOR_F32, sizeof(float), data[1], j->dtype,
-				  along->stride[1][0], n);
-		line_f32((char *)x, sizeof(float), (char *)x, sizeof(float), n, j->log);
+				  along->stride[1][0], m * n);
+		for (int64_t l = 0; l < m; l++)
+			line_f32((char *)(x + l * n), sizeof(float), (char *)(x + l * n),
+				 sizeof(float), n, j->log);
 		CPU_NAME(convert)(data[0], j->dtype, along->stride[0][0], x, TENSOR_F32,
-				  sizeof(float), n);
+				  sizeof(float), m * n);
 	}
 }
 
-static int forward_half(tensor *out, const tensor *self, int dim, bool log)
+/* Operands out, saved output, gradient. */
+static void run_half_backward(int64_t begin, int64_t end, void *ctx)
 {
-	struct half_job j = {.dtype = self->dtype, .log = log};
-	const tensor *op[] = {out, self};
+	const struct half_job *j = ctx;
+	const struct nest_dims *along = &j->t->along;
+	_Alignas(64) float y[SOFTMAX_HALF_LINE], g[SOFTMAX_HALF_LINE];
+	int64_t n = along->size[0];
+	char *data[NEST_OPERANDS];
+
+	for (int64_t i = begin, m; i < end; i += m) {
+		m = half_lines(j, i, end);
+		nest_seek(j->t, i, data);
+		CPU_NAME(convert)(y, TENSOR_F32, sizeof(float), data[1], j->dtype,
+				  along->stride[1][0], m * n);
+		CPU_NAME(convert)(g, TENSOR_F32, sizeof(float), data[2], j->dtype,
+				  along->stride[2][0], m * n);
+		for (int64_t l = 0; l < m; l++) {
+			float *to = g + l * n, *from = y + l * n;
+
+			gradient_f32(to, to, from, n, gradient_sum_f32(to, from, n, j->log), j->log);
+		}
+		CPU_NAME(convert)(data[0], j->dtype, along->stride[0][0], g, TENSOR_F32,
+				  sizeof(float), m * n);
+	}
+}
+
+static int run_half(parallel_fn fn, const tensor *const *op, int nops, int dim, bool log)
+{
+	struct half_job j = {.dtype = op[1]->dtype, .log = log};
 	int64_t grain;
 	struct nest t;
 
-	nest_build(&t, op, 2, 1u << dim);
+	nest_build(&t, op, nops, 1u << dim);
 	if (!t.kept.count || !t.along.count)
 		return 0;
 	j.t = &t;
 	grain = ITER_GRAIN / t.along.count;
-	parallel_for(0, t.kept.count, grain < 1 ? 1 : grain, run_half_lines, &j);
+	parallel_for(0, t.kept.count, grain < 1 ? 1 : grain, fn, &j);
 	return 0;
 }
 
@@ -174,7 +214,7 @@ static int forward(const char *name, tensor *out, const tensor *self, int dim, b
 	const tensor *op[] = {out, self};
 
 	if (dtype_wide(self->dtype) != self->dtype && self->sizes[dim] <= SOFTMAX_HALF_LINE)
-		return forward_half(out, self, dim, log);
+		return run_half(run_half_lines, op, 2, dim, log);
 	if (unlikely(!fns->rows))
 		return kernel_no_dtype(name, self->dtype, "cpu");
 	if (likely(run_small(fns, out, self, dim, log)))
@@ -192,6 +232,8 @@ static int backward(const char *name, tensor *out, const tensor *grad, const ten
 	/* In the order of the saved output: a gradient is often an expanded one. */
 	const tensor *op[] = {out, output, grad};
 
+	if (dtype_wide(grad->dtype) != grad->dtype && grad->sizes[dim] <= SOFTMAX_HALF_LINE)
+		return run_half(run_half_backward, op, 3, dim, log);
 	if (unlikely(!all[grad->dtype].rows))
 		return kernel_no_dtype(name, grad->dtype, "cpu");
 	return run(&all[grad->dtype], op, 3, dim, log);
