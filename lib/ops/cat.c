@@ -101,7 +101,9 @@ static bool joined(tensor *out, tensor_list list, int d)
 			continue;
 		if (!t->contiguous || t->dtype != out->dtype)
 			return false;
-		piece[n++] = (struct join_piece){t->data, t->sizes[d] * inner};
+		piece[n].from = t->data;
+		piece[n].bytes = piece[n].step = t->sizes[d] * inner;
+		n++;
 	}
 	if (out->numel)
 		join_rows(out->data, rows, piece, n);

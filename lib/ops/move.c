@@ -5,6 +5,8 @@
  */
 #include "front.h"
 
+#include "../kernels/join.h"
+
 #include "family/copy.h"
 #include "family/move.h"
 #include "family/pad.h"
@@ -96,6 +98,31 @@ static int roll_parts(const struct tensor *out, const struct tensor *self, const
 	return roll_parts(&to, &from, shift, d + 1);
 }
 
+/* Along one dimension of dense tensors: rows of two pieces. */
+static bool roll_joined(const struct tensor *out, const struct tensor *self, const int64_t *shift)
+{
+	int64_t rows = 1, inner = (int64_t)itemsize(self), step, first;
+	struct join_piece piece[2];
+	int d = 0;
+
+	while (d < self->ndim && !shift[d])
+		rows *= self->sizes[d++];
+	for (int k = d + 1; k < self->ndim; k++) {
+		if (shift[k])
+			return false;
+		inner *= self->sizes[k];
+	}
+	if (d >= self->ndim || !self->contiguous || !out->contiguous ||
+	    self->device.type != TENSOR_CPU || out->dtype != self->dtype)
+		return false;
+	step = self->sizes[d] * inner;
+	first = shift[d] * inner;
+	piece[0] = (struct join_piece){(const char *)self->data + step - first, first, step};
+	piece[1] = (struct join_piece){self->data, step - first, step};
+	join_rows(out->data, rows, piece, 2);
+	return true;
+}
+
 int front_roll(const struct tensor_op *op, tensor **out, tensor *self, tensor_ints shifts,
 	       tensor_ints dims)
 {
@@ -153,7 +180,7 @@ int front_roll(const struct tensor_op *op, tensor **out, tensor *self, tensor_in
 			shift[0] = (shifts.data[0] % all + all) % all;
 		}
 	}
-	if (!err && all)
+	if (!err && all && !roll_joined(&to, &from, shift))
 		err = roll_parts(&to, &from, shift, 0);
 	tensor_put(flat);
 	return front_end(op, &o, out, err);
