@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /* Arithmetic of two operands: add, sub, mul, div; neg. Integers wrap. */
+#include "complex_mul.h"
 #include "loops.h"
 
 #include <math.h>
@@ -7,10 +8,13 @@
 #define ARITH(d, T, D)                                                                            \
 	BINARY_LOOP(add_##d, T, T, (T)(x + y))                                                    \
 	BINARY_LOOP(sub_##d, T, T, (T)(x - y))                                                    \
-	BINARY_LOOP(mul_##d, T, T, (T)(x * y))                                                    \
 	UNARY_LOOP(neg_##d, T, T, (T)(-x))
+#define PRODUCT(d, T, D)	 BINARY_LOOP(mul_##d, T, T, (T)(x * y))
+#define PRODUCT_COMPLEX(d, T, D) BINARY_LOOP(mul_##d, T, T, COMPLEX_MUL(x, y))
 DTYPES_NUMBER(ARITH)
+DTYPES_NUMBER(PRODUCT)
 DTYPES_COMPLEX(ARITH)
+DTYPES_COMPLEX(PRODUCT_COMPLEX)
 
 BINARY_LOOP(add_bool, uint8_t, uint8_t, x | y)
 BINARY_LOOP(mul_bool, uint8_t, uint8_t, x &y)
@@ -33,7 +37,8 @@ BINARY_LOOP(div_c128, double complex, double complex,
 #define ALPHA_COMPLEX(d, T, D)                                                                    \
 	BINARY_LOOP_WITH(add_alpha_##d, T, T,                                                     \
 			 tensor_scalar s = ((const struct pointwise_params *)params)->a;          \
-			 T alpha = (T)CMPLX(scalar_double(s), scalar_imag(s)), x + alpha * y)
+			 T alpha = (T)CMPLX(scalar_double(s), scalar_imag(s)),                    \
+			 x + COMPLEX_MUL(alpha, y))
 BINARY_LOOP_WITH(add_alpha_bool, uint8_t, uint8_t,
 		 uint8_t alpha = scalar_int(((const struct pointwise_params *)params)->a) != 0,
 		 x | (alpha & y))

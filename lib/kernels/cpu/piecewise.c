@@ -3,6 +3,7 @@
  * Activation functions that are straight lines in pieces, and gradients that need no more than
  * arithmetic. In the latter x is the incoming gradient and y the input, or the saved result.
  */
+#include "complex_mul.h"
 #include "loops.h"
 
 #include <tgmath.h>
@@ -54,10 +55,10 @@ POINTWISE(shrink_backward, AT_FLOAT(shrink_backward))
 BINARY_FLOAT(relu_backward, y <= 0 ? 0 : x)
 POINTWISE(relu_backward, AT_FLOAT(relu_backward))
 BINARY_FLOAT(tanh_backward, x *(1 - y * y))
-BINARY_COMPLEX(tanh_backward, x *conj(1 - y * y))
+BINARY_COMPLEX(tanh_backward, COMPLEX_MUL(x, conj(1 - COMPLEX_MUL(y, y))))
 POINTWISE(tanh_backward, AT_FLOAT(tanh_backward), AT_COMPLEX(tanh_backward))
 BINARY_FLOAT(sigmoid_backward, x *(1 - y) * y)
-BINARY_COMPLEX(sigmoid_backward, x *conj((1 - y) * y))
+BINARY_COMPLEX(sigmoid_backward, COMPLEX_MUL(x, conj(COMPLEX_MUL(1 - y, y))))
 POINTWISE(sigmoid_backward, AT_FLOAT(sigmoid_backward), AT_COMPLEX(sigmoid_backward))
 
 /* a: alpha, b: scale, c: the input's scale; y the result, negative where the input was. */

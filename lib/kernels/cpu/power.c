@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /* Powers; copysign, which like them takes a number apart. */
+#include "complex_mul.h"
 #include "vecloop.h"
 
 #include <tgmath.h>
@@ -29,10 +30,10 @@ POINTWISE(pow, AT_INT(pow), AT_FLOAT(pow), AT_COMPLEX(pow))
 
 UNARY_BITS(cube, x *x *x)
 UNARY_FLOAT(cube, x *x *x)
-UNARY_COMPLEX(cube, x *x *x)
+UNARY_COMPLEX(cube, COMPLEX_MUL(COMPLEX_MUL(x, x), x))
 POINTWISE(cube, AT_BITS(cube), AT_FLOAT(cube), AT_COMPLEX(cube))
 UNARY_FLOAT(inverse_square, 1 / (x * x))
-UNARY_COMPLEX(inverse_square, 1 / (x * x))
+UNARY_COMPLEX(inverse_square, 1 / COMPLEX_MUL(x, x))
 POINTWISE(inverse_square, AT_FLOAT(inverse_square), AT_COMPLEX(inverse_square))
 
 BINARY_FLOAT(copysign, copysign(x, y))

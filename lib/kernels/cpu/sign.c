@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /* Sign and size of a number, and what kind of number it is. */
+#include "complex_mul.h"
 #include "loops.h"
 
 #include <tgmath.h>
@@ -21,7 +22,7 @@ POINTWISE(sgn, AT_INT(sign), AT_FLOAT(sign), AT_COMPLEX(sgn), [TENSOR_BOOL] = sa
 
 UNARY_BITS(square, x *x)
 UNARY_FLOAT(square, x *x)
-UNARY_COMPLEX(square, x *x)
+UNARY_COMPLEX(square, COMPLEX_MUL(x, x))
 POINTWISE(square, AT_BITS(square), AT_FLOAT(square), AT_COMPLEX(square))
 
 UNARY_COMPLEX(conj, conj(x))
