@@ -243,6 +243,54 @@ static void large_results_are_the_same_on_any_number_of_threads(void **state)
 	free(two);
 }
 
+/* Each of the four products is rounded, whatever instructions a level has. */
+static void complex_products_have_the_bits_of_four_products(void **state)
+{
+	enum { N = 1000 };
+	float x[N][2], y[N][2];
+
+	for (int i = 0; i < N; i++)
+		for (int k = 0; k < 2; k++) {
+			x[i][k] = (float)sin(3 * i + k);
+			y[i][k] = (float)cos(5 * i + 2 * k);
+		}
+	tensor_scope {
+		tensor *a = tensor_from_data(x, TENSOR_INTS(N), TENSOR_OPTIONS(.dtype = TENSOR_C64));
+		tensor *b = tensor_from_data(y, TENSOR_INTS(N), TENSOR_OPTIONS(.dtype = TENSOR_C64));
+		const float(*got)[2] = tensor_data(ok(tensor_mul(a, b)));
+
+		for (int i = 0; i < N; i++) {
+			volatile float rr = x[i][0] * y[i][0], ii = x[i][1] * y[i][1];
+			volatile float ri = x[i][0] * y[i][1], ir = x[i][1] * y[i][0];
+
+			assert_true(got[i][0] == rr - ii && got[i][1] == ri + ir);
+		}
+	}
+}
+
+static void gelu_is_a_share_of_the_normal_distribution(void **state)
+{
+	static const float far[] = {0, 40, -40, -0.0f, NAN};
+
+	tensor_scope {
+		tensor *x = tensor_mul_scalar(tensor_sub_scalar(iota(0, TENSOR_INTS(2400)),
+								TENSOR_SCALAR(1200)), TENSOR_SCALAR(.005));
+		tensor *y = ok(tensor_gelu(x)), *h = tensor_to(x, TENSOR_OPTIONS(.dtype = TENSOR_BF16));
+		tensor *half = ok(tensor_gelu(h)), *edge = tensor_from_data(far, TENSOR_INTS(5), F32);
+		const float *last = tensor_data(ok(edge = tensor_gelu(edge)));
+
+		for (int64_t i = 0; i < 2400; i++) {
+			double a = value_at(x, i), b = value_at(h, i);
+			double one = a * erfc(-a * M_SQRT1_2) / 2, two = b * erfc(-b * M_SQRT1_2) / 2;
+
+			assert_true(fabs(value_at(y, i) - one) <= 3e-6 * fabs(one) + 2e-8);
+			assert_true(fabs(value_at(half, i) - two) <= fabs(two) / 250 + 2e-8);
+		}
+		assert_true(last[1] == 40 && last[2] == 0 && last[3] == 0 && signbit(last[3]));
+		assert_true(isnan(last[4]));
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -254,6 +302,8 @@ int main(void)
 		cmocka_unit_test(where_chooses_and_copy_broadcasts),
 		cmocka_unit_test(dtypes_without_a_kernel_are_refused),
 		cmocka_unit_test(large_results_are_the_same_on_any_number_of_threads),
+		cmocka_unit_test(complex_products_have_the_bits_of_four_products),
+		cmocka_unit_test(gelu_is_a_share_of_the_normal_distribution),
 	};
 
 	return cmocka_run_group_tests_name("pointwise", tests, NULL, NULL);

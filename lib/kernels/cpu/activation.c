@@ -21,6 +21,10 @@
 #define LOOP_2(NAME, DECL, ...) VEC_LOOP_2(NAME, f64, double, vec_f64, VEC_F64, DECL, (__VA_ARGS__))
 #include "activation_float.h"
 
+VEC_LOOP_1(gelu, f32, float, vec_f32, VEC_F32, (void)params, gelu_f32v(x))
+VEC_HALF_1(gelu, (void)params, gelu_bf16v(x))
+VEC_LOOP_1(gelu, f64, double, vec_f64, VEC_F64, (void)params, gelu_f64v(x))
+
 #include <tgmath.h>
 
 #define SILU_GRAD(one) x *(one) * (1 + y * (1 - (one)))

@@ -5,7 +5,7 @@
  *
  *   T, V      the element, and a vector of it
  *   F(name)   a name of its own for a function of this set; F(exp), F(expm1), F(log1p), F(tanh)
- *             and F(erf) are there, and F(select)(mask, a, b)
+ *             and F(normal_cdf) are there, and F(select)(mask, a, b)
  *   LOOP_1, LOOP_2  VEC_LOOP_1 and _2 for this type: (name, declarations, expression)
  *
  * In the gradients x is the incoming gradient and y the function's input.
@@ -83,11 +83,9 @@ LOOP_2(elu_backward, SHAPE,
        F(select)(y <= 0, x *scale_in *slope * F(exp)(y * scale_in), x *scale))
 #undef SHAPE
 
-LOOP_1(gelu, (void)params, x *(T)0.5 * (1 + F(erf)(x * (T)M_SQRT1_2)))
-
 static inline V F(gelu_grad)(V g, V x)
 {
-	V cdf = (T)0.5 * (1 + F(erf)(x * (T)M_SQRT1_2));
+	V cdf = F(normal_cdf)(x);
 	V pdf = F(exp)(x * x * (T)-0.5) * (T)(M_2_SQRTPI * M_SQRT1_2 * 0.5);
 
 	return g * (cdf + x * pdf);

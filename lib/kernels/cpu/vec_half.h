@@ -79,9 +79,17 @@ static inline vec_f32 vec_from_f16(vec_half v)
 /* f32_to_bf16() of each lane. */
 static inline vec_half vec_to_bf16(vec_f32 v)
 {
-	vec_u32 u = (vec_u32)v, rounded = u + 0x7fff + (u >> 16 & 1), nan = (vec_u32)(v != v);
+	vec_u32 u = (vec_u32)v, rounded = u + 0x7fff + (u >> 16 & 1);
+#if defined(__AVX512F__)
+	__mmask16 nan = _mm512_cmp_ps_mask((__m512)v, (__m512)v, _CMP_UNORD_Q);
+
+	return vec_upper_halves((vec_u32)_mm512_mask_or_epi32((__m512i)rounded, nan, (__m512i)u,
+							      _mm512_set1_epi32(0x400000)));
+#else
+	vec_u32 nan = (vec_u32)(v != v);
 
 	return vec_upper_halves(((u | 0x400000) & nan) | (rounded & ~nan));
+#endif
 }
 
 static inline vec_half vec_to_f16(vec_f32 v)

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
 /*
  * Loops that work on whole vectors, for functions that are vectorised by hand or come from
- * SLEEF. A block function maps n contiguous elements of each input; vec_rows() gathers what lies
- * otherwise, several short rows at once.
+ * SLEEF. A block function maps n contiguous elements of each input; vec_rows() gathers the little
+ * that reaches it otherwise, see iter_run_blocks().
  */
 #ifndef TENSOR_CPU_VECLOOP_H
 #define TENSOR_CPU_VECLOOP_H
 
 #include "loops.h"
 #include "vec.h"
+#include "vec_half.h"
 
 #define VEC_BLOCK  512 /* elements that are gathered at once */
 #define VEC_INPUTS 3
@@ -28,8 +29,14 @@ static inline vec_f64 vec_select_f64(vec_m64 m, vec_f64 a, vec_f64 b)
 	return (vec_f64)(((vec_m64)a & m) | ((vec_m64)b & ~m));
 }
 
-/* v limited to low and high, NaN kept; and v 2^n for whole n of -300 to 300. */
+/* v limited to low (of -0 and 0 v) and to both low and high, NaN kept; and v 2^n for whole n of
+ * -300 to 300. */
 #if defined(__AVX512F__)
+static inline vec_f32 vec_at_least_f32(vec_f32 v, float low)
+{
+	return (vec_f32)_mm512_max_ps(_mm512_set1_ps(low), (__m512)v);
+}
+
 static inline vec_f32 vec_limit_f32(vec_f32 v, float low, float high)
 {
 	__m512 up = _mm512_max_ps(_mm512_set1_ps(low), (__m512)v);
@@ -42,6 +49,11 @@ static inline vec_f32 vec_scale_f32(vec_f32 v, vec_f32 n)
 	return (vec_f32)_mm512_scalef_ps((__m512)v, (__m512)n);
 }
 #else
+static inline vec_f32 vec_at_least_f32(vec_f32 v, float low)
+{
+	return vec_select_f32(v < low, (vec_f32){0} + low, v);
+}
+
 static inline vec_f32 vec_limit_f32(vec_f32 v, float low, float high)
 {
 	v = vec_select_f32(v > high, (vec_f32){0} + high, v);
@@ -56,36 +68,18 @@ static inline vec_f32 vec_scale_f32(vec_f32 v, vec_f32 n)
 }
 #endif
 
-/* Elements [at, at + n) of rows of n0, counted through the rows, from or to a buffer. */
+/* Rows as blocks; through buffers what has another step, or repeats one element. */
 #define VEC_MOVE(d, T)                                                                            \
-	static inline void vec_gather_##d(T *buf, const char *p, int64_t s0, int64_t s1,          \
-					  int64_t row, int64_t col, int64_t n0, int64_t n)        \
+	static inline void vec_gather_##d(T *buf, const char *p, int64_t step, int64_t n)         \
 	{                                                                                         \
-		p += row * s1;                                                                    \
-		for (int64_t k = 0; k < n;) {                                                     \
-			int64_t m = n - k < n0 - col ? n - k : n0 - col;                          \
+		T same = *(const T *)p;                                                           \
                                                                                                   \
-			for (int64_t i = 0; i < m; i++)                                           \
-				buf[k + i] = *(const T *)(p + (col + i) * s0);                    \
-			k += m;                                                                   \
-			col = 0;                                                                  \
-			p += s1;                                                                  \
-		}                                                                                 \
-	}                                                                                         \
-                                                                                                  \
-	static inline void vec_scatter_##d(const T *buf, char *p, int64_t s0, int64_t s1,         \
-					   int64_t row, int64_t col, int64_t n0, int64_t n)       \
-	{                                                                                         \
-		p += row * s1;                                                                    \
-		for (int64_t k = 0; k < n;) {                                                     \
-			int64_t m = n - k < n0 - col ? n - k : n0 - col;                          \
-                                                                                                  \
-			for (int64_t i = 0; i < m; i++)                                           \
-				*(T *)(p + (col + i) * s0) = buf[k + i];                          \
-			k += m;                                                                   \
-			col = 0;                                                                  \
-			p += s1;                                                                  \
-		}                                                                                 \
+		if (!step)                                                                        \
+			for (int64_t i = 0; i < n; i++)                                           \
+				buf[i] = same;                                                    \
+		else                                                                              \
+			for (int64_t i = 0; i < n; i++)                                           \
+				buf[i] = *(const T *)(p + i * step);                              \
 	}                                                                                         \
                                                                                                   \
 	static __attribute__((unused, noinline)) void vec_rows_##d(                               \
@@ -94,44 +88,29 @@ static inline vec_f32 vec_scale_f32(vec_f32 v, vec_f32 n)
 	{                                                                                         \
 		T buf[VEC_INPUTS + 1][VEC_BLOCK];                                                 \
 		const void *in[VEC_INPUTS];                                                       \
-		bool flat = s0[0] == sizeof(T);                                                   \
-		int64_t rows = 1;                                                                 \
+		bool flat = s0[0] == sizeof(T), first = true;                                     \
+		int64_t size;                                                                     \
                                                                                                   \
 		for (int i = 1; i <= nin; i++)                                                    \
 			flat &= s0[i] == sizeof(T);                                               \
-		for (int64_t j = 0; flat && j < n1; j++) {                                        \
-			for (int i = 0; i < nin; i++)                                             \
-				in[i] = data[i + 1] + j * s1[i + 1];                              \
-			block(data[0] + j * s1[0], in, n0, params);                               \
-		}                                                                                 \
-		if (flat)                                                                         \
-			return;                                                                   \
-		if (n0 < VEC_BLOCK)                                                               \
-			rows = n1;                                                                \
-		for (int64_t j = 0; j < n1; j += rows) {                                          \
-			int64_t total = rows * n0;                                                \
-                                                                                                  \
-			for (int64_t at = 0; at < total; at += VEC_BLOCK) {                       \
-				int64_t m = total - at < VEC_BLOCK ? total - at : VEC_BLOCK;      \
-				int64_t row = j + at / n0, col = at % n0;                         \
-				bool inside = col + m <= n0;                                      \
-				char *o = data[0] + row * s1[0] + col * s0[0];                    \
-				bool direct = inside && s0[0] == sizeof(T);                       \
+		size = flat ? n0 : VEC_BLOCK;                                                     \
+		for (int64_t j = 0; j < n1; j++) {                                                \
+			for (int64_t at = 0; at < n0; at += size, first = false) {                \
+				int64_t m = n0 - at < size ? n0 - at : size;                      \
+				char *o = data[0] + j * s1[0] + at * s0[0];                       \
+				bool beside = s0[0] == sizeof(T);                                 \
                                                                                                   \
 				for (int i = 1; i <= nin; i++) {                                  \
-					const char *p = data[i];                                  \
+					const char *p = data[i] + j * s1[i] + at * s0[i];         \
                                                                                                   \
-					in[i - 1] = buf[i];                                       \
-					if (inside && s0[i] == sizeof(T))                         \
-						in[i - 1] = p + row * s1[i] + col * sizeof(T);    \
-					else                                                      \
-						vec_gather_##d(buf[i], p, s0[i], s1[i], row, col, \
-							       n0, m);                            \
+					in[i - 1] = s0[i] == sizeof(T) ? (const void *)p : buf[i]; \
+					if (in[i - 1] == buf[i] &&                                \
+					    (first || s0[i] || (s1[i] && !at)))                   \
+						vec_gather_##d(buf[i], p, s0[i], m);              \
 				}                                                                 \
-				block(direct ? (void *)o : buf[0], in, m, params);                \
-				if (!direct)                                                      \
-					vec_scatter_##d(buf[0], data[0], s0[0], s1[0], row, col,  \
-							n0, m);                                   \
+				block(beside ? (void *)o : buf[0], in, m, params);                \
+				for (int64_t i = 0; !beside && i < m; i++)                        \
+					*(T *)(o + i * s0[0]) = buf[0][i];                        \
 			}                                                                         \
 		}                                                                                 \
 	}
@@ -191,40 +170,22 @@ VEC_MOVE(f64, double)
 	VEC_ENTRY(NAME, d, 2)
 
 /* bf16 is computed as f32 and rounded once. */
-typedef uint32_t vec_u32 __attribute__((vector_size(VEC_BYTES)));
-typedef uint16_t vec_bf16 __attribute__((vector_size(VEC_BYTES / 2), aligned(2), may_alias));
-static inline vec_f32 vec_from_bf16(const uint16_t *p)
-{
-	return (vec_f32)(__builtin_convertvector(*(const vec_bf16 *)p, vec_u32) << 16);
-}
-
-static inline void vec_to_bf16(uint16_t *p, vec_f32 v)
-{
-	vec_u32 u = (vec_u32)v, nan = (vec_u32)(v != v);
-	vec_u32 r = ((u + 0x7fff + (u >> 16 & 1)) & ~nan) | ((u | 0x400000) & nan);
-
-	*(vec_bf16 *)p = __builtin_convertvector(r >> 16, vec_bf16);
-}
-
 #define VEC_HALF_1(NAME, DECL, EXPR)                                                              \
 	static void NAME##_bf16_block(void *out, const void *const *in, int64_t n,                \
 				      const void *params)                                         \
 	{                                                                                         \
 		const uint16_t *px = in[0];                                                       \
-		uint16_t *po = out, pad[VEC_F32] = {0};                                           \
+		uint16_t *po = out;                                                               \
 		int64_t i = 0;                                                                    \
 		DECL;                                                                             \
                                                                                                   \
 		for (; i + VEC_F32 <= n; i += VEC_F32) {                                          \
-			vec_f32 x = vec_from_bf16(px + i);                                        \
-			vec_to_bf16(po + i, (EXPR));                                              \
+			vec_f32 x = vec_from_bf16(*(const vec_half *)(px + i));                   \
+			*(vec_half *)(po + i) = vec_to_bf16(EXPR);                                \
 		}                                                                                 \
 		if (i < n) {                                                                      \
-			vec_f32 x;                                                                \
-			memcpy(pad, px + i, (n - i) * sizeof(*pad));                              \
-			x = vec_from_bf16(pad);                                                   \
-			vec_to_bf16(pad, (EXPR));                                                 \
-			memcpy(po + i, pad, (n - i) * sizeof(*pad));                              \
+			vec_f32 x = vec_from_bf16(vec_load_half(px + i, n - i));                  \
+			vec_store_half(po + i, vec_to_bf16(EXPR), n - i);                         \
 		}                                                                                 \
 	}                                                                                         \
 	VEC_ENTRY(NAME, bf16, 1)
