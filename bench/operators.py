@@ -25,18 +25,21 @@ def elementwise():
     for m, n in SIZES.values():
         for op, dtypes in UNARY.items():
             yield from (f"{op} {operand(op, d, m, n, layout)}"
-                        for d in dtypes for layout in ("", ":t", ":s2"))
+                        for d in dtypes for layout in ("", ":t", ":s2", ":s3"))
         for op, dtypes in BINARY.items():
             for d in dtypes:
                 first = operand(op, d, m, n)
                 seconds = ((m, n, ""), (1, n, ""), (m, 1, ""), (m, n, ":t"), (m, n, ":s2"))
                 yield from (f"{op} {first} {operand(op, d, *second)}" for second in seconds)
+                yield from (f"{op} {x} {x}" for x in (operand(op, d, m, n, layout)
+                                                      for layout in (":t", ":s2", ":s3")))
         for d in ANY:
             x = f"{d}[{m},{n}]"
             half = "2" if d == "i64" else "0.5"
             yield from (f"{op}.Scalar {x} {half}" for op in ("add", "mul", "gt"))
             yield f"clamp {x} -{half} {half}"
             yield f"where.self bool[{m},{n}] {x} {x}"
+            yield f"where.self bool[{m},{n}]:s2 {x}:s2 {d}[]"
             yield f"clone {x}:t"
             yield f"_to_copy {x} {'bf16' if d == 'f32' else 'f32'}"
 

@@ -34,7 +34,7 @@ struct buffers {
 
 /* w * h elements from one place to another. */
 static void transfer(iter_loop loop, char *to, int64_t to0, int64_t to1, char *from, int64_t from0,
-		 int64_t from1, int64_t w, int64_t h)
+		     int64_t from1, int64_t w, int64_t h)
 {
 	char *const data[] = {to, from};
 	const int64_t s0[] = {to0, from0}, s1[] = {to1, from1};
@@ -48,7 +48,8 @@ static unsigned rounded_to(const struct blocks *b, int i)
 {
 	unsigned half = b->it->dtype, have = iter_dtype(b->it, i);
 
-	if (dtype_wide(half) == half || b->want[i] != dtype_wide(half) || !b->it->op[i] || have == half)
+	if (dtype_wide(half) == half || b->want[i] != dtype_wide(half) || !b->it->op[i] ||
+	    have == half)
 		return have;
 	return half;
 }
@@ -69,28 +70,28 @@ static void pack(const struct blocks *b, int i, struct buffers *buf, char *from,
 		from = buf->gathered;
 	}
 	if (via != have) {
-		transfer(b->move(via, have), buf->half, dtype_sizes[via], 0, from, size, 0, w * h, 1);
+		transfer(b->move(via, have), buf->half, dtype_sizes[via], 0, from, size, 0, w * h,
+			 1);
 		from = buf->half;
 	}
 	transfer(b->move(want, via), buf->block[i], to, 0, from, dtype_sizes[via], 0, w * h, 1);
 }
 
+/* The output's block to where it belongs. */
 static void unpack(const struct blocks *b, struct buffers *buf, const struct tile *t)
 {
 	unsigned want = b->want[0], have = iter_dtype(b->it, 0);
 	int64_t size = dtype_sizes[have], n = t->w * t->h;
-	char *from = buf->block[0];
+	bool run = t->s0[0] == size && (t->h == 1 || t->s1[0] == t->w * size);
+	char *from = buf->block[0], *to = run ? t->at[0] : buf->gathered;
 
-	if (want != have && t->s0[0] == size && (t->h == 1 || t->s1[0] == t->w * size)) {
-		transfer(b->move(have, want), t->at[0], size, 0, from, dtype_sizes[want], 0, n, 1);
-		return;
-	}
 	if (want != have) {
-		transfer(b->move(have, want), buf->gathered, size, 0, from, dtype_sizes[want], 0, n, 1);
-		from = buf->gathered;
+		transfer(b->move(have, want), to, size, 0, from, dtype_sizes[want], 0, n, 1);
+		from = to;
 	}
-	transfer(b->move(have, have), t->at[0], t->s0[0], t->s1[0], from, size, t->w * size, t->w,
-	     t->h);
+	if (from != t->at[0])
+		transfer(b->move(have, have), t->at[0], t->s0[0], t->s1[0], from, size, t->w * size,
+			 t->w, t->h);
 }
 
 /* One element for a whole row is something that only loops with two inputs know. */
@@ -176,7 +177,7 @@ static void blocks_loop(char *const *data, const int64_t *s0, const int64_t *s1,
 void iter_run_blocks(const struct tensor_iter *it, iter_loop loop, const void *params,
 		     const uint8_t *want, iter_lookup move)
 {
-	struct blocks b = {loop, params, it, want, move, BLOCK_BYTES};
+	struct blocks b = {loop, params, it, want, move, 0};
 	int64_t largest = 1;
 
 	for (int i = 0; i < it->nops; i++) {

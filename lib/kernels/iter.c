@@ -17,8 +17,9 @@ int broadcast_sizes(const char *op, const tensor *a, const tensor *b, int64_t *s
 		if (m != n && m != 1 && n != 1)
 			return tensor_fail(EINVAL,
 					   "%s: shapes %s and %s do not broadcast: %lld and %lld "
-					   "in dimension %d", op, SHAPE_STR(a), SHAPE_STR(b),
-					   (long long)m, (long long)n, ndim - i),
+					   "in dimension %d",
+					   op, SHAPE_STR(a), SHAPE_STR(b), (long long)m,
+					   (long long)n, ndim - i),
 			       -1;
 		sizes[ndim - i] = m == 1 ? n : m;
 	}
@@ -58,7 +59,8 @@ static bool build_flat(struct tensor_iter *it, const tensor *const *op, int nops
 		}
 		it->data[i] = t->data;
 		it->uniform &= !i || t->dtype == it->dtype;
-		/* A single element has any stride; the contiguous form of a loop is the best one. */
+		/* A single element has any stride; the contiguous form of a loop is the best one.
+		 */
 		if (likely(t->numel == numel && t->contiguous))
 			it->strides[i][0] = dtype_sizes[t->dtype];
 		else if (t->numel != 1)
@@ -83,8 +85,8 @@ static void fill_strides(struct tensor_iter *it, const tensor *const *op, int no
 			int own = op[i] ? op[i]->ndim - 1 - d : -1;
 			bool moves = own >= 0 && op[i]->sizes[own] != 1;
 
-			it->strides[i][d] = moves ? op[i]->strides[own] * (int64_t)itemsize(op[i])
-						  : 0;
+			it->strides[i][d] =
+				moves ? op[i]->strides[own] * (int64_t)itemsize(op[i]) : 0;
 		}
 		if (!op[i])
 			continue;
@@ -183,19 +185,41 @@ static void line_up(struct tensor_iter *it)
 	}
 }
 
-/* Rows of elements side by side, or of one element where a loop has two inputs; and either long
- * ones or so few that preparing them would cost more. */
+int64_t iter_lined_rows(const struct tensor_iter *it)
+{
+	int64_t rows = 0;
+
+	for (int i = 0; i < it->nops; i++) {
+		int64_t size = dtype_sizes[iter_dtype(it, i)], s1 = it->strides[i][1];
+
+		if ((s1 == size || s1 == -size) && it->strides[i][0] && rows < ITER_LINE / size)
+			rows = ITER_LINE / size;
+	}
+	return rows;
+}
+
+/* Can the loop read a row of operand i well? Side by side; one element for all where a loop has
+ * two inputs; or so few elements in a line of memory that nothing is gained by packing them. */
+static bool reads_well(const struct tensor_iter *it, int i)
+{
+	int64_t size = dtype_sizes[iter_dtype(it, i)], s = it->strides[i][0];
+
+	if (s == size)
+		return true;
+	if (!s)
+		return i && it->nops == 3;
+	return size >= 8 && (s > 2 * size || s < -2 * size);
+}
+
+/* All of them, and rows that are long; or so few elements that packing would cost more. */
 static bool is_direct(const struct tensor_iter *it)
 {
 	if (it->numel <= ITER_NARROW)
 		return true;
-	for (int i = 0; i < it->nops; i++) {
-		int64_t s = it->strides[i][0];
-
-		if (s != dtype_sizes[iter_dtype(it, i)] && (s || !i || it->nops != 3))
+	for (int i = 0; i < it->nops; i++)
+		if (!reads_well(it, i))
 			return false;
-	}
-	return it->ndim < 2 || it->shape[0] > ITER_NARROW;
+	return it->ndim < 2 || (it->shape[0] > ITER_NARROW && !iter_lined_rows(it));
 }
 
 void iter_build(struct tensor_iter *it, const tensor *const *op, int nops)
@@ -269,19 +293,6 @@ static void walk_range(int64_t begin, int64_t end, void *ctx)
 	}
 }
 
-int64_t iter_lined_rows(const struct tensor_iter *it)
-{
-	int64_t rows = 0;
-
-	for (int i = 0; i < it->nops; i++) {
-		int64_t size = dtype_sizes[iter_dtype(it, i)], s1 = it->strides[i][1];
-
-		if ((s1 == size || s1 == -size) && it->strides[i][0] && rows < ITER_LINE / size)
-			rows = ITER_LINE / size;
-	}
-	return rows;
-}
-
 /* A chunk of parallel work has whole lines of a transposed operand, unless that makes it huge. */
 static int64_t grain(const struct tensor_iter *it)
 {
@@ -312,15 +323,16 @@ void iter_run(const struct tensor_iter *it, iter_loop loop, const void *params)
 			s0[i] = it->ndim ? it->strides[i][0] : 0;
 			s1[i] = it->ndim > 1 ? it->strides[i][1] : 0;
 		}
-		loop(it->data, s0, s1, it->ndim ? it->shape[0] : 1,
-		     it->ndim > 1 ? it->shape[1] : 1, params);
+		loop(it->data, s0, s1, it->ndim ? it->shape[0] : 1, it->ndim > 1 ? it->shape[1] : 1,
+		     params);
 		return;
 	}
 	parallel_for(0, it->numel, grain(it), walk_range,
 		     &(struct walk){.it = it, .loop = loop, .params = params});
 }
 
-/* ---- memory overlap --------------------------------------------------------------------------- */
+/* ---- memory overlap ---------------------------------------------------------------------------
+ */
 
 bool tensor_overlaps_itself(const tensor *t)
 {

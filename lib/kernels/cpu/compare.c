@@ -38,22 +38,24 @@ PREDICATE(ge, DTYPES_REAL(GE) AT_BF16(ge))
 	static void where_##d(char *const *data, const int64_t *s0, const int64_t *s1,            \
 			      int64_t n0, int64_t n1, const void *params)                         \
 	{                                                                                         \
+		int64_t so = s0[0], sc = s0[1], sa = s0[2], sb = s0[3];                           \
 		char *o = data[0];                                                                \
 		const char *c = data[1], *a = data[2], *b = data[3];                              \
                                                                                                   \
 		for (int64_t j = 0; j < n1; j++) {                                                \
-			if (s0[0] == sizeof(T) && s0[1] == 1 && s0[2] == sizeof(T) &&             \
-			    s0[3] == sizeof(T)) {                                                 \
+			if (so == sizeof(T) && sc == 1 && sa == sizeof(T) && sb == sizeof(T)) {   \
 				IVDEP for (int64_t i = 0; i < n0; i++)                            \
 				{                                                                 \
 					T x = ((const T *)a)[i], y = ((const T *)b)[i];           \
 					((T *)o)[i] = c[i] ? x : y;                               \
 				}                                                                 \
 			} else {                                                                  \
-				for (int64_t i = 0; i < n0; i++)                                  \
-					*(T *)(o + i * s0[0]) =                                   \
-						c[i * s0[1]] ? *(const T *)(a + i * s0[2]) :      \
-							       *(const T *)(b + i * s0[3]);       \
+				for (int64_t i = 0; i < n0; i++) {                                \
+					T x = *(const T *)(a + i * sa);                           \
+					T y = *(const T *)(b + i * sb);                           \
+					ONE_BY_ONE;                                               \
+					*(T *)(o + i * so) = c[i * sc] ? x : y;                   \
+				}                                                                 \
 			}                                                                         \
 			o += s1[0];                                                               \
 			c += s1[1];                                                               \

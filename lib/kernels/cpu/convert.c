@@ -150,36 +150,42 @@ int CPU_NAME(pointwise_run_as)(const char *name, struct tensor_iter *it, iter_lo
 	return 0;
 }
 
-/* A number beside halves is f32. */
-static bool mixed_halves(const struct tensor_iter *it)
+/* Of a loop for one of the halves, an input that repeats one element for a row is f32. That can
+ * be said of an input as a whole when its rows stay apart: see iter_run_blocks(). */
+static bool half_wants(const struct tensor_iter *it, uint8_t *want)
 {
-	if (likely(dtype_wide(it->dtype) == it->dtype))
+	int repeated = 0;
+
+	if (!it->ndim)
 		return false;
-	for (int i = 1; i < it->nops; i++)
-		if (!it->op[i])
-			return true;
-	return false;
+	for (int i = it->nops - 1; i > 0; i--) {
+		bool one = !it->strides[i][0];
+
+		want[i] = one ? TENSOR_F32 : it->dtype;
+		repeated += one;
+	}
+	return !repeated || (repeated == 1 && it->nops == 3 &&
+			     (it->ndim == 1 || it->shape[0] > ITER_NARROW));
 }
 
 int CPU_NAME(pointwise_run)(const char *name, struct tensor_iter *it, const iter_loop *loops,
 			    enum tensor_dtype result, const void *params)
 {
-	enum tensor_dtype dtype = it->dtype;
+	enum tensor_dtype dtype = it->dtype, wide = dtype_wide(dtype);
+	bool own = it->uniform && loops[dtype] && it->op[0]->dtype == (result ? result : dtype);
 	uint8_t want[ITER_OPERANDS];
 
-	if (likely(it->uniform && loops[dtype] &&
-		   it->op[0]->dtype == (result ? result : dtype) && !mixed_halves(it))) {
-		if (likely(it->direct)) {
-			iter_run(it, loops[dtype], params);
-			return 0;
-		}
-	} else {
-		/* A loop for one of the halves is there for speed, and for nothing but them. */
-		dtype = dtype_wide(dtype);
+	if (likely(own && it->direct && wide == dtype)) {
+		iter_run(it, loops[dtype], params);
+		return 0;
+	}
+	/* A loop for one of the halves is there for speed, and for nothing but them. */
+	if (wide == dtype || !own || !half_wants(it, want)) {
+		dtype = wide;
+		for (int i = 1; i < it->nops; i++)
+			want[i] = dtype;
 	}
 	want[0] = result ? result : dtype;
-	for (int i = 1; i < it->nops; i++)
-		want[i] = dtype;
 	return CPU_NAME(pointwise_run_as)(name, it, loops[dtype], want, params);
 }
 

@@ -58,18 +58,25 @@ void cpu_register(const char *level, const struct cpu_kernel *kernels, size_t n)
 /* One element may be read and written by the same iteration, never by another. */
 #define IVDEP _Pragma("GCC ivdep")
 
-/*
- * One input. `x` is the element of type T; EXPR has type R. The contiguous form is what the
- * compiler vectorises.
- */
-#define UNARY_LOOP(NAME, T, R, EXPR)                                                              \
+/* In loops over any strides, which are there for what is too small to be worth a block: code for
+ * vectors would be more than that of all the others together. */
+#define ONE_BY_ONE asm volatile("")
+
+/* One input. `x` is the element of type T; EXPR has type R. The contiguous form is what the
+ * compiler vectorises. */
+#define UNARY_LOOP(NAME, T, R, EXPR) UNARY_LOOP_WITH(NAME, T, R, (void)params, EXPR)
+
+/* The same with declarations before the loop, for parameters. */
+#define UNARY_LOOP_WITH(NAME, T, R, DECL, EXPR)                                                   \
 	static void NAME(char *const *data, const int64_t *s0, const int64_t *s1, int64_t n0,     \
 			 int64_t n1, const void *params)                                          \
 	{                                                                                         \
+		int64_t so = s0[0], sa = s0[1];                                                   \
 		char *o = data[0];                                                                \
 		const char *a = data[1];                                                          \
+		DECL;                                                                             \
 		for (int64_t j = 0; j < n1; j++, o += s1[0], a += s1[1]) {                        \
-			if (s0[0] == sizeof(R) && s0[1] == sizeof(T)) {                           \
+			if (so == sizeof(R) && sa == sizeof(T)) {                                 \
 				R *po = (R *)o;                                                   \
 				const T *pa = (const T *)a;                                       \
 				IVDEP for (int64_t i = 0; i < n0; i++)                            \
@@ -79,8 +86,9 @@ void cpu_register(const char *level, const struct cpu_kernel *kernels, size_t n)
 				}                                                                 \
 			} else {                                                                  \
 				for (int64_t i = 0; i < n0; i++) {                                \
-					T x = *(const T *)(a + i * s0[1]);                        \
-					*(R *)(o + i * s0[0]) = (EXPR);                           \
+					T x = *(const T *)(a + i * sa);                           \
+					ONE_BY_ONE;                                               \
+					*(R *)(o + i * so) = (EXPR);                              \
 				}                                                                 \
 			}                                                                         \
 		}                                                                                 \
@@ -88,33 +96,32 @@ void cpu_register(const char *level, const struct cpu_kernel *kernels, size_t n)
 
 /* Two inputs `x` and `y` of type T; the contiguous form, and those with one of them constant. */
 #define BINARY_LOOP(NAME, T, R, EXPR) BINARY_LOOP_WITH(NAME, T, R, (void)params, EXPR)
-
-/* The same with declarations before the loop, for parameters. */
 #define BINARY_LOOP_WITH(NAME, T, R, DECL, EXPR)                                                  \
 	static void NAME(char *const *data, const int64_t *s0, const int64_t *s1, int64_t n0,     \
 			 int64_t n1, const void *params)                                          \
 	{                                                                                         \
+		int64_t so = s0[0], sa = s0[1], sb = s0[2];                                       \
+		bool flat = so == sizeof(R), da = sa == sizeof(T), db = sb == sizeof(T);          \
 		char *o = data[0];                                                                \
 		const char *a = data[1], *b = data[2];                                            \
 		DECL;                                                                             \
 		for (int64_t j = 0; j < n1; j++, o += s1[0], a += s1[1], b += s1[2]) {            \
 			R *po = (R *)o;                                                           \
 			const T *pa = (const T *)a, *pb = (const T *)b;                           \
-			bool da = s0[1] == sizeof(T), db = s0[2] == sizeof(T);                    \
-			if (s0[0] == sizeof(R) && da && db) {                                     \
+			if (flat && da && db) {                                                   \
 				IVDEP for (int64_t i = 0; i < n0; i++)                            \
 				{                                                                 \
 					T x = pa[i], y = pb[i];                                   \
 					po[i] = (EXPR);                                           \
 				}                                                                 \
-			} else if (s0[0] == sizeof(R) && da && !s0[2]) {                          \
+			} else if (flat && da && !sb) {                                           \
 				T y = *pb;                                                        \
 				IVDEP for (int64_t i = 0; i < n0; i++)                            \
 				{                                                                 \
 					T x = pa[i];                                              \
 					po[i] = (EXPR);                                           \
 				}                                                                 \
-			} else if (s0[0] == sizeof(R) && db && !s0[1]) {                          \
+			} else if (flat && db && !sa) {                                           \
 				T x = *pa;                                                        \
 				IVDEP for (int64_t i = 0; i < n0; i++)                            \
 				{                                                                 \
@@ -123,9 +130,10 @@ void cpu_register(const char *level, const struct cpu_kernel *kernels, size_t n)
 				}                                                                 \
 			} else {                                                                  \
 				for (int64_t i = 0; i < n0; i++) {                                \
-					T x = *(const T *)(a + i * s0[1]);                        \
-					T y = *(const T *)(b + i * s0[2]);                        \
-					*(R *)(o + i * s0[0]) = (EXPR);                           \
+					T x = *(const T *)(a + i * sa);                           \
+					T y = *(const T *)(b + i * sb);                           \
+					ONE_BY_ONE;                                               \
+					*(R *)(o + i * so) = (EXPR);                              \
 				}                                                                 \
 			}                                                                         \
 		}                                                                                 \

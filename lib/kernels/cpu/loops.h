@@ -17,45 +17,19 @@
 #define PARAM_F(T, which) ((T)CMPLX(scalar_double(PARAM(which)), scalar_imag(PARAM(which))))
 #define PARAM_I(T, which) ((T)scalar_int(PARAM(which)))
 
-/* ---- one input, with declarations before the loop ---- */
-
-#define UNARY_LOOP_WITH(NAME, T, R, DECL, EXPR)                                                   \
-	static void NAME(char *const *data, const int64_t *s0, const int64_t *s1, int64_t n0,     \
-			 int64_t n1, const void *params)                                          \
-	{                                                                                         \
-		char *o = data[0];                                                                \
-		const char *a = data[1];                                                          \
-		DECL;                                                                             \
-		for (int64_t j = 0; j < n1; j++, o += s1[0], a += s1[1]) {                        \
-			if (s0[0] == sizeof(R) && s0[1] == sizeof(T)) {                           \
-				R *po = (R *)o;                                                   \
-				const T *pa = (const T *)a;                                       \
-				IVDEP for (int64_t i = 0; i < n0; i++)                            \
-				{                                                                 \
-					T x = pa[i];                                              \
-					po[i] = (EXPR);                                           \
-				}                                                                 \
-			} else {                                                                  \
-				for (int64_t i = 0; i < n0; i++) {                                \
-					T x = *(const T *)(a + i * s0[1]);                        \
-					*(R *)(o + i * s0[0]) = (EXPR);                           \
-				}                                                                 \
-			}                                                                         \
-		}                                                                                 \
-	}
-
 /* ---- three inputs: x of type A, y and z of type T ---- */
 
 #define TERNARY_LOOP_WITH(NAME, A, T, R, DECL, EXPR)                                              \
 	static void NAME(char *const *data, const int64_t *s0, const int64_t *s1, int64_t n0,     \
 			 int64_t n1, const void *params)                                          \
 	{                                                                                         \
+		int64_t so = s0[0], sa = s0[1], sb = s0[2], sc = s0[3];                           \
 		char *o = data[0];                                                                \
 		const char *a = data[1], *b = data[2], *c = data[3];                              \
 		DECL;                                                                             \
 		for (int64_t j = 0; j < n1; j++) {                                                \
-			bool flat = s0[0] == sizeof(R) && s0[1] == sizeof(A);                     \
-			if (flat && s0[2] == sizeof(T) && s0[3] == sizeof(T)) {                   \
+			if (so == sizeof(R) && sa == sizeof(A) && sb == sizeof(T) &&              \
+			    sc == sizeof(T)) {                                                    \
 				R *po = (R *)o;                                                   \
 				const A *pa = (const A *)a;                                       \
 				const T *pb = (const T *)b, *pc = (const T *)c;                   \
@@ -65,23 +39,13 @@
 					T y = pb[i], z = pc[i];                                   \
 					po[i] = (EXPR);                                           \
 				}                                                                 \
-			} else if (flat && s0[2] == sizeof(T) && !s0[3]) {                        \
-				R *po = (R *)o;                                                   \
-				const A *pa = (const A *)a;                                       \
-				const T *pb = (const T *)b;                                       \
-				T z = *(const T *)c;                                              \
-				IVDEP for (int64_t i = 0; i < n0; i++)                            \
-				{                                                                 \
-					A x = pa[i];                                              \
-					T y = pb[i];                                              \
-					po[i] = (EXPR);                                           \
-				}                                                                 \
 			} else {                                                                  \
 				for (int64_t i = 0; i < n0; i++) {                                \
-					A x = *(const A *)(a + i * s0[1]);                        \
-					T y = *(const T *)(b + i * s0[2]);                        \
-					T z = *(const T *)(c + i * s0[3]);                        \
-					*(R *)(o + i * s0[0]) = (EXPR);                           \
+					A x = *(const A *)(a + i * sa);                           \
+					T y = *(const T *)(b + i * sb);                           \
+					T z = *(const T *)(c + i * sc);                           \
+					ONE_BY_ONE;                                               \
+					*(R *)(o + i * so) = (EXPR);                              \
 				}                                                                 \
 			}                                                                         \
 			o += s1[0];                                                               \
@@ -198,18 +162,19 @@
 
 /*
  * ---- bf16 in one pass: where every operand is it; the iterator converts otherwise. x and y are
- * float ----
+ * float, and so is what an input of stride 0 points to: a number need not be a bf16 ----
  */
 
 #define UNARY_BF16_WITH(NAME, DECL, EXPR)                                                         \
 	static void NAME##_bf16(char *const *data, const int64_t *s0, const int64_t *s1,          \
 				int64_t n0, int64_t n1, const void *params)                       \
 	{                                                                                         \
+		int64_t so = s0[0], sa = s0[1];                                                   \
 		DECL;                                                                             \
 		for (int64_t j = 0; j < n1; j++) {                                                \
 			char *o = data[0] + j * s1[0];                                            \
 			const char *a = data[1] + j * s1[1];                                      \
-			if (s0[0] == 2 && s0[1] == 2) {                                           \
+			if (so == 2 && sa == 2) {                                                 \
 				IVDEP for (int64_t i = 0; i < n0; i++)                            \
 				{                                                                 \
 					float x = bf16_to_f32(((const uint16_t *)a)[i]);          \
@@ -217,8 +182,9 @@
 				}                                                                 \
 			} else {                                                                  \
 				for (int64_t i = 0; i < n0; i++) {                                \
-					float x = bf16_to_f32(*(const uint16_t *)(a + i * s0[1])); \
-					*(uint16_t *)(o + i * s0[0]) = f32_to_bf16(EXPR);         \
+					float x = bf16_to_f32(*(const uint16_t *)(a + i * sa));   \
+					ONE_BY_ONE;                                               \
+					*(uint16_t *)(o + i * so) = f32_to_bf16(EXPR);            \
 				}                                                                 \
 			}                                                                         \
 		}                                                                                 \
@@ -230,32 +196,43 @@
 	static void NAME##_bf16(char *const *data, const int64_t *s0, const int64_t *s1,          \
 				int64_t n0, int64_t n1, const void *params)                       \
 	{                                                                                         \
+		int64_t so = s0[0], sa = s0[1], sb = s0[2];                                       \
 		for (int64_t j = 0; j < n1; j++) {                                                \
 			char *o = data[0] + j * s1[0];                                            \
 			const char *a = data[1] + j * s1[1], *b = data[2] + j * s1[2];            \
 			const uint16_t *pa = (const uint16_t *)a, *pb = (const uint16_t *)b;      \
-			if (s0[0] == sizeof(R) && s0[1] == 2 && s0[2] == 2) {                     \
+			R *po = (R *)o;                                                           \
+			if (so == sizeof(R) && sa == 2 && sb == 2) {                              \
 				IVDEP for (int64_t i = 0; i < n0; i++)                            \
 				{                                                                 \
 					float x = bf16_to_f32(pa[i]), y = bf16_to_f32(pb[i]);     \
-					((R *)o)[i] = STORE(EXPR);                                \
+					po[i] = STORE(EXPR);                                      \
 				}                                                                 \
-			} else if (s0[0] == sizeof(R) && s0[1] == 2 && !s0[2]) {                  \
-				float y = bf16_to_f32(*pb);                                       \
+			} else if (so == sizeof(R) && sa == 2 && !sb) {                           \
+				float y = *(const float *)b;                                      \
 				IVDEP for (int64_t i = 0; i < n0; i++)                            \
 				{                                                                 \
 					float x = bf16_to_f32(pa[i]);                             \
-					((R *)o)[i] = STORE(EXPR);                                \
+					po[i] = STORE(EXPR);                                      \
+				}                                                                 \
+			} else if (so == sizeof(R) && sb == 2 && !sa) {                           \
+				float x = *(const float *)a;                                      \
+				IVDEP for (int64_t i = 0; i < n0; i++)                            \
+				{                                                                 \
+					float y = bf16_to_f32(pb[i]);                             \
+					po[i] = STORE(EXPR);                                      \
 				}                                                                 \
 			} else {                                                                  \
 				for (int64_t i = 0; i < n0; i++) {                                \
-					float x = bf16_to_f32(*(const uint16_t *)(a + i * s0[1])); \
-					float y = bf16_to_f32(*(const uint16_t *)(b + i * s0[2])); \
-					*(R *)(o + i * s0[0]) = STORE(EXPR);                      \
+					float x = BF16_OR_F32(a, sa), y = BF16_OR_F32(b, sb);     \
+					ONE_BY_ONE;                                               \
+					*(R *)(o + i * so) = STORE(EXPR);                         \
 				}                                                                 \
 			}                                                                         \
 		}                                                                                 \
 	}
+#define BF16_OR_F32(p, step)                                                                      \
+	((step) ? bf16_to_f32(*(const uint16_t *)((p) + i * (step))) : *(const float *)(p))
 #define BINARY_BF16(NAME, EXPR)	  BINARY_BF16_TO(NAME, uint16_t, f32_to_bf16, EXPR)
 #define RELATION_BF16(NAME, EXPR) BINARY_BF16_TO(NAME, uint8_t, , (EXPR))
 
