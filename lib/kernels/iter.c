@@ -38,6 +38,9 @@ bool broadcasts_to(const tensor *t, const int64_t *sizes, int ndim)
 	return true;
 }
 
+/* Elements; to prepare no more of them would cost more than it gains. */
+#define FEW 32
+
 /* ---- set-up ---------------------------------------------------------------------------------- */
 
 /* All operands contiguous and as many elements as op[0], which makes their shapes the same but for
@@ -45,7 +48,7 @@ bool broadcasts_to(const tensor *t, const int64_t *sizes, int ndim)
 static bool build_flat(struct tensor_iter *it, const tensor *const *op, int nops)
 {
 	int64_t numel = it->numel;
-	bool repeats = nops == 3 || numel <= ITER_NARROW; /* see is_direct() */
+	bool repeats = nops == 3 || numel <= FEW; /* see is_direct() */
 
 	if (!op[0]->contiguous)
 		return false;
@@ -198,8 +201,11 @@ int64_t iter_lined_rows(const struct tensor_iter *it)
 	return rows;
 }
 
-/* Can the loop read a row of operand i well? Side by side; one element for all where a loop has
- * two inputs; or so few elements in a line of memory that nothing is gained by packing them. */
+/*
+ * Can the loop read a row of operand i well? Side by side; one element for all where a loop has
+ * two inputs; or so few elements in a line of memory that packing them gains nothing: that goes
+ * an element at a time then, too, and two inputs are read more evenly by the loop.
+ */
 static bool reads_well(const struct tensor_iter *it, int i)
 {
 	int64_t size = dtype_sizes[iter_dtype(it, i)], s = it->strides[i][0];
@@ -208,13 +214,14 @@ static bool reads_well(const struct tensor_iter *it, int i)
 		return true;
 	if (!s)
 		return i && it->nops == 3;
-	return size >= 8 && (s > 2 * size || s < -2 * size);
+	s = s < 0 ? -s : s;
+	return (size >= 8 && s > 2 * size) || (size >= 4 && it->nops == 3 && s > 4 * size);
 }
 
-/* All of them, and rows that are long; or so few elements that packing would cost more. */
+/* All of them, in rows that are long; or few elements at a time, whatever they are. */
 static bool is_direct(const struct tensor_iter *it)
 {
-	if (it->numel <= ITER_NARROW)
+	if (it->numel <= FEW || (it->ndim > 2 && it->shape[0] * it->shape[1] <= 8 * FEW))
 		return true;
 	for (int i = 0; i < it->nops; i++)
 		if (!reads_well(it, i))
@@ -233,7 +240,8 @@ void iter_build(struct tensor_iter *it, const tensor *const *op, int nops)
 	fill_strides(it, op, nops);
 	sort_dims(it);
 	coalesce(it);
-	line_up(it);
+	if (it->ndim > 2)
+		line_up(it);
 	it->direct = is_direct(it);
 }
 
@@ -258,21 +266,40 @@ static void seek(const struct tensor_iter *it, int64_t index, int64_t *pos, char
 	}
 }
 
-/* Rows of dimension 0 and 1 as far as they go in one call: whole rows, or part of one. */
-static int64_t step(const struct walk *w, const int64_t *pos, char *const *data, int64_t left,
+/* n positions on in dimension d, into the dimensions outside where it ends. */
+static void advance(const struct tensor_iter *it, int64_t *pos, char **data, int d, int64_t n)
+{
+	for (;; d++, n = 1) {
+		pos[d] += n;
+		for (int i = 0; i < it->nops; i++)
+			data[i] += n * it->strides[i][d];
+		if (pos[d] < it->shape[d] || d + 1 == it->ndim)
+			return;
+		for (int i = 0; i < it->nops; i++)
+			data[i] -= pos[d] * it->strides[i][d];
+		pos[d] = 0;
+	}
+}
+
+/* Rows of dimension 0 and 1 as far as they go in one call: whole rows, or part of one. How many
+ * elements that was. */
+static int64_t step(const struct walk *w, int64_t *pos, char **data, int64_t left,
 		    const int64_t *s0, const int64_t *s1)
 {
 	const struct tensor_iter *it = w->it;
 	int64_t n0 = it->shape[0] - pos[0], n1 = 1;
+	bool rows = false;
 
 	if (n0 > left)
 		n0 = left;
 	else if (pos[0] == 0 && it->ndim > 1) {
+		rows = true;
 		n1 = it->shape[1] - pos[1];
 		if (n1 > left / n0)
 			n1 = left / n0;
 	}
 	w->loop(data, s0, s1, n0, n1, w->params);
+	advance(it, pos, data, rows, rows ? n1 : n0);
 	return n0 * n1;
 }
 
@@ -287,10 +314,9 @@ static void walk_range(int64_t begin, int64_t end, void *ctx)
 		s0[i] = it->strides[i][0];
 		s1[i] = it->ndim > 1 ? it->strides[i][1] : 0;
 	}
-	while (begin < end) {
-		seek(it, begin, pos, data);
+	seek(it, begin, pos, data);
+	while (begin < end)
 		begin += step(w, pos, data, end - begin, s0, s1);
-	}
 }
 
 /* A chunk of parallel work has whole lines of a transposed operand, unless that makes it huge. */

@@ -14,7 +14,7 @@
 #define ITER_OPERANDS 5
 #define ITER_GRAIN    32768 /* elements for one chunk of parallel work */
 #define ITER_LINE     64 /* bytes that memory moves together */
-#define ITER_NARROW   32 /* elements; shorter rows are not worth a loop's start */
+#define ITER_NARROW   7 /* elements; rows of no more are not worth a loop's start each */
 
 struct tensor_iter {
 	int ndim, nops;
