@@ -203,8 +203,8 @@ int64_t iter_lined_rows(const struct tensor_iter *it)
 
 /*
  * Can the loop read a row of operand i well? Side by side; one element for all where a loop has
- * two inputs; or so few elements in a line of memory that packing them gains nothing: that goes
- * an element at a time then, too, and two inputs are read more evenly by the loop.
+ * two inputs; or, there too, so few elements in a line of memory that packing them would go an
+ * element at a time as well: the loop reads both more evenly.
  */
 static bool reads_well(const struct tensor_iter *it, int i)
 {
@@ -212,10 +212,12 @@ static bool reads_well(const struct tensor_iter *it, int i)
 
 	if (s == size)
 		return true;
+	if (it->nops != 3)
+		return false;
 	if (!s)
-		return i && it->nops == 3;
+		return i > 0;
 	s = s < 0 ? -s : s;
-	return (size >= 8 && s > 2 * size) || (size >= 4 && it->nops == 3 && s > 4 * size);
+	return (size >= 8 && s > 2 * size) || (size >= 4 && s > 4 * size);
 }
 
 /* All of them, in rows that are long; or few elements at a time, whatever they are. */
