@@ -2,7 +2,8 @@
 #
 # PyTorch's operator table against ours: make conformance [OP="add mul"] [DTYPE=f32,i64] [ARGS=-v].
 # The reports are in build/conformance (report.txt, table.tsv, report.json); differences that are known
-# are in explained.py, any other fails. ARGS=--continue goes on with a run that was ended; `make bench-peers` installs what it needs.
+# are in explained.py, any other fails. ARGS=--continue goes on with a run
+# that was ended; `make bench-peers` installs what it needs.
 
 .PHONY: conformance conformance-sanitize
 
@@ -13,7 +14,8 @@ conformance: $(LIB_SO) $(B)/libtensor.so
 # The page of a whole run, on a tree that is committed.
 .PHONY: conformance-page
 conformance-page:
-	$(Q)$(PYTHON) -B tests/conformance/page.py $(B)/conformance/report.json make conformance >docs/conformance.md
+	$(Q)$(PYTHON) -B tests/conformance/page.py $(B)/conformance/report.json \
+		"$$(git log -1 --format='%h of %as')" make conformance >docs/conformance.md
 
 # The same under ASan and UBSan; a report of theirs ends the process and is a failure of the call.
 conformance-sanitize:

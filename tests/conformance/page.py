@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: LGPL-2.1-only OR MIT
 """docs/conformance.md from the report of a whole run: figures by family and dtype.
 
-    page.py build/conformance/report.json COMMAND > docs/conformance.md
+    page.py build/conformance/report.json "$(git log -1 --format='%h of %as')" COMMAND > docs/conformance.md
 """
 import glob
 import json
 import os
 import re
-import subprocess
 import sys
 import time
 
@@ -64,15 +63,10 @@ def matrix(rows, known):
                 percent(c['passed'], calls(c)) if c and calls(c) else '' for c in cells) + ' |'
 
 
-def commit():
-    return subprocess.run(['git', '-C', TOP, 'log', '-1', '--format=%h of %as'],
-                          capture_output=True, text=True, check=True).stdout.strip()
-
-
-def page(report, command):
+def page(report, commit, command):
     known = families()
     yield '# Conformance with PyTorch\n'
-    yield f'PyTorch {report["torch"]}, library at commit {commit()}, run on {time.strftime("%Y-%m-%d")}:\n'
+    yield f'PyTorch {report["torch"]}, library at commit {commit}, run on {time.strftime("%Y-%m-%d")}:\n'
     yield f'    {command}\n'
     yield ('Every entry of PyTorch\'s own operator table (op_db), its sample inputs and the same with gaps in '
            'memory, for every dtype that both\nhave, and its error inputs. Every operator that PyTorch '
@@ -115,7 +109,7 @@ def page(report, command):
 def main():
     with open(sys.argv[1]) as f:
         report = json.load(f)
-    print('\n'.join(page(report, ' '.join(sys.argv[2:]))))
+    print('\n'.join(page(report, sys.argv[2], ' '.join(sys.argv[3:]))))
 
 
 if __name__ == '__main__':

@@ -92,7 +92,7 @@ static void make_unary(struct call *c)
 
 /* ---- two operands ---- */
 
-enum binary { ADD, SUB, MUL, MAXIMUM, MINIMUM, AND, OR, XOR, DIV, ATAN2, EQ, NE, LT, LE, GT, GE,
+enum binary { ADD, SUB, MUL, MAXIMUM, MINIMUM, AND, OR, XOR, DIV, ATAN2, XLOGY, EQ, NE, LT, LE, GT, GE,
 	      LOGICAL_AND, LOGICAL_OR, LOGICAL_XOR };
 
 static int64_t integer_op(int op, int64_t a, int64_t b)
@@ -132,6 +132,8 @@ static double real_op(int op, double a, double b)
 		return isnan(a) || isnan(b) ? NAN : a < b ? a : b;
 	case DIV:
 		return a / b;
+	case XLOGY:
+		return isnan(b) ? NAN : a == 0 ? 0 : a * log(b);
 	default:
 		return atan2(a, b);
 	}
@@ -222,7 +224,7 @@ static const struct value *seen_from(const struct plain *p, const struct plain *
 
 static bool makes_no_sense(int op, enum tensor_dtype d)
 {
-	return (plain_is_complex(d) && (op == ATAN2 || op == MAXIMUM || op == MINIMUM ||
+	return (plain_is_complex(d) && (op == ATAN2 || op == XLOGY || op == MAXIMUM || op == MINIMUM ||
 					(op >= LT && op <= GE))) ||
 	       (plain_category(d) > 2 && op >= AND && op <= XOR) || (d == TENSOR_BOOL && op == SUB);
 }
@@ -247,7 +249,7 @@ static void make_binary(struct call *c)
 	arg_tensor(c, one_in(2) ? a : b);
 	arg_tensor(c, c->t[0] == a ? b : a);
 	d = plain_result_type(&c->in[0], &c->in[1]);
-	if ((op == DIV || op == ATAN2) && plain_is_integral(d))
+	if ((op == DIV || op == ATAN2 || op == XLOGY) && plain_is_integral(d))
 		d = TENSOR_F32;
 	if (!broadcast(&c->in[0], &c->in[1], &ndim, sizes) || makes_no_sense(op, d)) {
 		c->refuse = true;
@@ -255,7 +257,7 @@ static void make_binary(struct call *c)
 		return;
 	}
 	plain_make(&c->want[0], op >= EQ ? TENSOR_BOOL : d, ndim, sizes);
-	c->want[0].slack = op == ATAN2 ? 4 : plain_is_complex(d) && op == MUL ? 8 : 0;
+	c->want[0].slack = op == ATAN2 || op == XLOGY ? 4 : plain_is_complex(d) && op == MUL ? 8 : 0;
 	if (op == DIV && plain_is_complex(d))
 		c->want[0].slack = INFINITY; /* the conformance run's */
 	if (op == MAXIMUM || op == MINIMUM)
@@ -410,7 +412,7 @@ const struct row pointwise_rows[] = {
 	BINARY("ge", GE), BINARY("bitwise_and", AND), BINARY("bitwise_or", OR),
 	BINARY("bitwise_xor", XOR), PLAIN("maximum", MAXIMUM), PLAIN("minimum", MINIMUM),
 	PLAIN("atan2", ATAN2), PLAIN("logical_and", LOGICAL_AND), PLAIN("logical_or", LOGICAL_OR),
-	PLAIN("logical_xor", LOGICAL_XOR),
+	PLAIN("logical_xor", LOGICAL_XOR), BINARY("xlogy", XLOGY),
 	{.name = "sum.dim_IntList", .make = make_reduction, .detail = SUM},
 	{.name = "amax", .make = make_reduction, .detail = AMAX, .out = true},
 	{.name = "amin", .make = make_reduction, .detail = AMIN, .out = true},
