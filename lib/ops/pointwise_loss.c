@@ -338,5 +338,7 @@ tensor *composite_poisson_nll_loss(tensor *input, tensor *target, bool log_input
 		loss = tensor_add(loss, tensor_where(tensor_gt_scalar(p.y, NUMBER(1)), stirling,
 						     tensor_zeros_like(stirling, TENSOR_OPTIONS(0))));
 	}
+	if (dtype_is_integral(p.dtype)) /* exponentials and logarithms are no integers */
+		p.dtype = TENSOR_F32;
 	return finish(&guard, "poisson_nll_loss", &p, loss, reduction);
 }

@@ -220,7 +220,8 @@ int front_unique_consecutive(const struct tensor_op *op, tensor **output, tensor
 {
 	int d = -1;
 
-	if (dim != TENSOR_NONE && self->ndim) {
+	/* Along the only dimension elements are slices, and may be taken as either. */
+	if (dim != TENSOR_NONE && self->ndim && !(dim == 0 && self->ndim == 1)) {
 		d = wrap_dim(op->schema.name, dim, self->ndim);
 		if (d < 0)
 			return error_code();

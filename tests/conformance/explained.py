@@ -30,6 +30,11 @@ ROWS = [
         'a number that the dtype cannot hold equals no element; PyTorch wraps it first (255 == -1)'),
     Row(r'(topk|mode|sort|msort|kthvalue|median|nanmedian)([._].*)?', 'grad', HALF, '^values',
         'of equal elements PyTorch and we may name different ones, and the gradient goes there'),
+    Row(r'(_)?embedding_bag(\.padding_idx)?', 'forward', ANY, r'^shape: expected \[0\]',
+        'offset2bag, which PyTorch leaves empty where its fast path does without it'),
+    Row('grid_sampler_2d', 'grad', 'f32', '^values',
+        'positions are rounded to f32 before they are weighed: PyTorch and we are both 2e-6 of the '
+        'largest element from the exact result'),
     Row(r'upsample_(bilinear|bicubic)2d\.vec', 'forward', 'u8', 'no kernel for dtype u8',
         'missing: images of bytes, which PyTorch interpolates with weights of 16 bits'),
     Row('pow.Tensor_Tensor', 'grad', 'c64 c128', 'difference: nan',

@@ -141,7 +141,7 @@ static void mm_of_large_matrices_is_cut_into_blocks(void **state)
 	for (size_t i = 0; i < sizeof(shapes) / sizeof(*shapes); i++)
 		for (int h = 0; h < 16; h++)
 			tensor_scope {
-				enum tensor_dtype d = dtypes[h < 8 ? h >> 2 : h >> 2 | 4];
+				enum tensor_dtype d = dtypes[h < 8 ? h >> 2 : (h >> 2) + 2];
 				int64_t m = shapes[i][0], k = shapes[i][1], n = shapes[i][2];
 				tensor *a = matrix(d, h & 1, m, k);
 				tensor *b = matrix(d, h >> 1 & 1, k, n);
@@ -333,7 +333,7 @@ static void threads_do_not_change_the_bits(void **state)
 		for (int h = 0; h < 16; h++)
 			tensor_scope {
 				int64_t m = shapes[i][0], k = shapes[i][1], n = shapes[i][2];
-				enum tensor_dtype d = dtypes[h < 8 ? h >> 2 : h >> 2 | 4];
+				enum tensor_dtype d = dtypes[h < 8 ? h >> 2 : (h >> 2) + 2];
 				tensor *a = tensor_tanh(matrix(d, h & 1, m, k)), *one, *two;
 				tensor *b = tensor_tanh(matrix(d, h >> 1 & 1, k, n));
 
