@@ -88,12 +88,12 @@ def same_values_at(self, dim, indices, others):
 def are_eigenvectors(self, uplo, values, vectors, tolerance):
     """Of a hermitian matrix of which one triangle is read; their phases are anybody's."""
     part = self.tril() if uplo.upper() == 'L' else self.triu()
-    whole = part + part.mH - torch.diag_embed(part.diagonal(dim1=-2, dim2=-1)).real
+    whole = part + part.mH.resolve_conj() - torch.diag_embed(part.diagonal(dim1=-2, dim2=-1)).real
     rtol, atol = bridge.default_tolerances(self.dtype)
     atol = max(atol, tolerance[1] if tolerance else 0) * max(1, float(values.abs().max()))
     unit = torch.eye(self.shape[-1], dtype=self.dtype).expand_as(self)
     return torch.allclose(whole @ vectors, vectors * values.unsqueeze(-2), rtol, atol) and \
-        torch.allclose(vectors.mH @ vectors, unit, rtol, atol)
+        torch.allclose(vectors.mH.resolve_conj() @ vectors, unit, rtol, atol)
 
 
 def describe(x):

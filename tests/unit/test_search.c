@@ -102,6 +102,9 @@ static void unique_slices_are_in_lexicographic_order(void **state)
 		assert_done(tensor_unique_dim(t, 1, true, false, false, &u, &i, &n));
 		assert_values(i, 0, 2, 1, 2, 0);
 		assert_values(n, 0, 1, 1, 2);
+		/* Of a vector along its dimension, counted from the front, elements. */
+		assert_done(tensor_unique_consecutive(ok(tensor_select(t, 0, 0)), false, false, 0, &u, &i, &n));
+		assert_true(!tensor_numel(i) && !tensor_numel(n));
 		assert_fails(tensor_unique_dim(t, 2, true, true, true, &u, &i, &n), EINVAL, "range");
 	}
 }
