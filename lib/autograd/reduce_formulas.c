@@ -227,7 +227,8 @@ tensor *vector_norm_backward(tensor *grad, tensor *self, tensor *result, tensor_
 		return tensor_mul(sign, grad);
 	abs = tensor_abs(self);
 	if (isinf(p)) {
-		mask = tensor_to(tensor_eq(abs, result), TENSOR_OPTIONS(.dtype = result->dtype));
+		mask = tensor_logical_or(tensor_eq(abs, result), tensor_isnan(abs));
+		mask = tensor_to(mask, TENSOR_OPTIONS(.dtype = result->dtype));
 		factor = tensor_div(mask, tensor_sum_dim(mask, dim, true));
 		return tensor_mul(sign, tensor_mul(factor, grad));
 	}
