@@ -2,6 +2,7 @@
 /* Helpers of the formulas of reductions: extremes, products, variances, norms. */
 #include "formulas.h"
 
+#include "family/binary.h"
 #include "family/compare.h"
 #include "family/copy.h"
 #include "family/factory.h"
