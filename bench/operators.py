@@ -181,6 +181,10 @@ def convolution():
         yield f"convolution {x} {w} - {rest}"
         yield f"convolution_backward {grad} {x} {w} - {rest} (1,0,0)"
         yield f"convolution_backward {grad} {x} {w} - {rest} (0,1,0)"
+    # 3 by 3 taps at batch 8, where weights are read often enough to be transformed.
+    for c, h, s in ((64, 56, 1), (128, 56, 2), (128, 28, 1), (256, 28, 2), (256, 14, 1), (512, 14, 2),
+                    (512, 7, 1)):
+        yield f"convolution f32[8,{c},{h},{h}] f32[{c},{c},3,3] - ({s},{s}) (1,1) (1,1) false (0,0) 1"
     for h, c in ((112, 64), (56, 64)):
         yield f"max_pool2d_with_indices f32[1,{c},{h},{h}] (3,3) (2,2) (1,1)"
         yield f"avg_pool2d f32[1,{c},{h},{h}] (3,3) (2,2) (1,1)"
