@@ -156,6 +156,7 @@ static void edges_of_ranges(void **state)
 		assert_values(tensor_log1p(V(3e38)), 1e-5, 88.596848);
 		assert_values(tensor_log_sigmoid(x), 1e-7, NAN, 0, -INFINITY, -M_LN2);
 		assert_values(tensor_mish(V(INFINITY, 100, -200)), 0, INFINITY, 100, -0.0);
+		assert_values(tensor_gelu(V(INFINITY, 100, -200, NAN)), 0, INFINITY, 100, -0.0, NAN);
 		assert_values(tensor_isnan(x), 0, 1, 0, 0, 0);
 		assert_values(tensor_isinf(x), 0, 0, 1, 1, 0);
 		assert_values(tensor_isfinite(x), 0, 0, 0, 0, 1);

@@ -211,8 +211,10 @@ static inline vec_f32 normal_tail_bf16v(vec_f32 a)
 	return normal_tail_power_f32(a, p, n);
 }
 
-/* x times the share below x; -0 where nothing is left. */
-#define GELU_OF(x, tail) vec_at_least_f32(x, -0.0f) - vec_size_f32(x) * tail(vec_size_f32(x))
+/* x times the share below x: x where that is all, infinity too; -0 where nothing is left. */
+#define GELU_OF(x, tail)                                                                          \
+	vec_select_f32(x > 5.9f, x,                                                               \
+		       vec_at_least_f32(x, -0.0f) - vec_size_f32(x) * tail(vec_size_f32(x)))
 
 static inline vec_f32 gelu_f32v(vec_f32 x)
 {
