@@ -440,7 +440,8 @@ int tensor_resize(tensor *t, const int64_t *sizes, int ndim)
 	t->ndim = ndim;
 	t->numel = numel;
 	t->contiguous = true;
-	memcpy(t->sizes, sizes, ndim * sizeof(*sizes));
+	if (ndim) /* sizes may be NULL */
+		memcpy(t->sizes, sizes, ndim * sizeof(*sizes));
 	contiguous_strides(sizes, ndim, t->strides);
 	return 0;
 }
