@@ -141,12 +141,14 @@ static void compute_panels(int64_t begin, int64_t end, void *ctx)
 /* Few rows are cut into panels, many into rows; both by the shape alone. */
 static void compute_block(struct block *k)
 {
-	int64_t work = k->p->m * WIDE * (k->k + 1);
+	int64_t work = k->p->m * WIDE * (k->k + 1), panels = panel_count(k->n);
 
 	if (k->p->m > CHUNK)
 		parallel_for(0, k->p->m, CHUNK, compute_rows, k);
+	else if (panels == 1)
+		compute(k, 0, k->p->m, 0, 1);
 	else
-		parallel_for(0, panel_count(k->n), work < WORK ? WORK / work : 1, compute_panels, k);
+		parallel_for(0, panels, work < WORK ? WORK / work : 1, compute_panels, k);
 }
 
 /* ---- few rows of a, contiguous columns of b: dot products ----------------------------------- */
