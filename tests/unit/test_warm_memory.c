@@ -11,6 +11,15 @@
 
 #include <sys/resource.h>
 
+#ifdef __SANITIZE_ADDRESS__
+/* By itself it keeps what was freed from being used again, in fresh pages. */
+const char *__asan_default_options(void);
+const char *__asan_default_options(void)
+{
+	return "quarantine_size_mb=0:thread_local_quarantine_size_kb=0";
+}
+#endif
+
 #define ROUNDS 6
 #define MANY   25 /* steps of a round, and before the first */
 #define FEW    4 /* of large tensors */
