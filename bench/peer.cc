@@ -248,6 +248,8 @@ static double timed(const Row &row, int64_t n)
 
 static int64_t calibrate(const Row &row, double ns)
 {
+	for (double spent = 0; spent < 1e7;)
+		spent += timed(row, 1);
 	for (int64_t n = 1;; n *= 2) {
 		double t = timed(row, n);
 

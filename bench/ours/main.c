@@ -97,9 +97,13 @@ static double timed(const struct row *row, int64_t n)
 	return now() - start;
 }
 
-/* How many runs take about ns nanoseconds; warms up on the way. */
+#define WARM_NS 1e7 /* until a thread that slept is awake, on a processor of its own */
+
+/* How many runs take about ns nanoseconds, once warm. */
 static int64_t calibrate(const struct row *row, double ns)
 {
+	for (double start = now(); now() - start < WARM_NS;)
+		row->run(1);
 	for (int64_t n = 1;; n *= 2) {
 		double t = timed(row, n);
 

@@ -12,6 +12,7 @@
 #include "../internal.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -38,6 +39,7 @@ static struct {
 	struct job *job; /* NULL: closed */
 	_Atomic uint64_t serial; /* counts jobs, so that idle workers can poll */
 	_Atomic int running; /* workers inside the job; changed under the lock */
+	_Atomic int cpu; /* the last caller's */
 	int workers; /* started */
 	int threads; /* wanted, the caller included; 0: not decided */
 	atomic_flag taken;
@@ -69,6 +71,23 @@ static void relax(void)
 	__builtin_ia32_pause();
 }
 
+/*
+ * A worker on the caller's processor only takes time from it, and the scheduler may leave it there
+ * for tens of milliseconds while others are idle. Excluding that processor for a moment moves it.
+ */
+static void leave_caller(void)
+{
+	int cpu = sched_getcpu();
+	cpu_set_t all, others;
+
+	if (cpu < 0 || cpu != atomic_load(&pool.cpu) || sched_getaffinity(0, sizeof(all), &all))
+		return;
+	others = all;
+	CPU_CLR(cpu, &others);
+	if (CPU_COUNT(&others) && !sched_setaffinity(0, sizeof(others), &others))
+		sched_setaffinity(0, sizeof(all), &all);
+}
+
 static void *worker(void *arg)
 {
 	uint64_t seen = 0;
@@ -76,6 +95,7 @@ static void *worker(void *arg)
 	for (;;) {
 		struct job *j;
 
+		leave_caller();
 		for (int i = 0; i < SPIN_WORKER && atomic_load(&pool.serial) == seen; i++)
 			relax();
 		pthread_mutex_lock(&pool.lock);
@@ -139,6 +159,7 @@ static void start_workers(void)
 static void run_job(struct job *j)
 {
 	start_workers();
+	atomic_store(&pool.cpu, sched_getcpu());
 	pthread_mutex_lock(&pool.lock);
 	pool.job = j;
 	atomic_fetch_add(&pool.serial, 1);
