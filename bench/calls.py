@@ -11,7 +11,7 @@ NUMPY = {"bool": np.bool_, "u8": np.uint8, "i8": np.int8, "i16": np.int16, "i32"
 # NumPy's names where they are not PyTorch's.
 RENAMED = {"div": "divide", "sub": "subtract", "mul": "multiply", "pow": "power", "neg": "negative",
            "gt": "greater", "eq": "equal", "amax": "max", "amin": "min", "mm": "matmul"}
-ALONG = {"sum", "mean", "prod", "amax", "argmax", "cumsum", "sort"}
+ALONG = {"sum", "mean", "prod", "amax", "argmax", "cumsum"}
 FORM = re.compile(r"(\w+)\[([\d,]*)\]((?::t|:s\d+|:p|:[br]|<\d+|\*\d+)*)$")
 
 
@@ -88,7 +88,8 @@ def torch_row(torch):
     dtypes = {k: getattr(torch, v) for k, v in names.items()}
 
     def finish(x, dtype):
-        return torch.from_numpy(x).to(dtypes[dtype])
+        # In PyTorch's own memory: large arrays of NumPy's lie on huge pages.
+        return torch.from_numpy(x).to(dtypes[dtype], copy=True)
 
     def row(spec):
         name, *words = spec.split()

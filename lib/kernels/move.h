@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
-/* Copies of a few bytes without a call: two moves that overlap in the middle. */
+/*
+ * Copies without a call. Few bytes are two moves that overlap in the middle. Many go by 64, because
+ * memcpy() uses the string instruction, which some processors do a byte at a time where source and
+ * destination are not aligned to each other: rows of 4 KiB took 14 times as long.
+ */
 #ifndef TENSOR_MOVE_H
 #define TENSOR_MOVE_H
 
@@ -19,9 +23,13 @@
 /* n bytes between places that do not overlap. */
 static inline void move_bytes(char *to, const char *from, int64_t n)
 {
-	if (n > 64)
-		memcpy(to, from, n);
-	else if (n >= 32)
+	if (n > 64) {
+		for (int64_t i = 0; i < n - 64; i += 64) {
+			memcpy(to + i, from + i, 64);
+			__asm__ volatile("" : : : "memory"); /* or else it becomes a call again */
+		}
+		memcpy(to + n - 64, from + n - 64, 64);
+	} else if (n >= 32)
 		MOVE_TWICE(32);
 	else if (n >= 16)
 		MOVE_TWICE(16);
