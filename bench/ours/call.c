@@ -276,7 +276,8 @@ static double value(void)
 	row_check(tensor_op_call(op, args, nargs, rets, nrets));
 	if (rets[0].kind != TENSOR_VALUE_TENSOR)
 		return NAN;
-	wide = row_own(tensor_abs(row_own(tensor_to_dense(rets[0].t))));
+	wide = row_own(tensor_to_dense(rets[0].t));
+	wide = tensor_dtype(wide) == TENSOR_BOOL ? wide : row_own(tensor_abs(wide));
 	wide = row_own(tensor_to(wide, TENSOR_OPTIONS(.dtype = TENSOR_F64)));
 	drop();
 	n = tensor_numel(wide);
