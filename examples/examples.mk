@@ -6,7 +6,8 @@
 DIGITS     := $(addprefix $(B)/bin/digits-,loader trainer watcher)
 DIGITS_DIR := examples/digits
 
-$(B)/bin/digits-%: $(DIGITS_DIR)/%.c $(DIGITS_DIR)/common.c $(DIGITS_DIR)/common.h $(LIB_SO) $(B)/libtensor.so
+$(B)/bin/digits-%: $(DIGITS_DIR)/%.c $(DIGITS_DIR)/common.c $(DIGITS_DIR)/common.h \
+		$(wildcard include/tensor/*.h) $(GEN)/include/tensor/ops.h | $(LIB_SO) $(B)/libtensor.so
 	@mkdir -p $(@D)
 	$(call say,CC,$@)
 	$(Q)$(CC) $(CPPFLAGS_ALL) -std=gnu11 $(CFLAGS) $(WARN) $(SANITIZE) -o $@ $< $(DIGITS_DIR)/common.c \

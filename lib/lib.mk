@@ -7,6 +7,7 @@ GEN       := $(B)/gen
 GEN_PY    := $(wildcard lib/dispatch/gen/*.py lib/autograd/gen/*.py)
 GEN_OPS   := $(wildcard lib/dispatch/ops/*.yaml)
 GEN_DERIV := $(wildcard lib/autograd/derivatives/*.yaml)
+GEN_H     := $(GEN)/include/tensor/ops.h $(GEN_OPS:lib/dispatch/ops/%.yaml=$(GEN)/family/%.h)
 GEN_C     := $(GEN)/ops_registry.c \
              $(GEN_OPS:lib/dispatch/ops/%.yaml=$(GEN)/ops_api_%.c) \
              $(GEN_OPS:lib/dispatch/ops/%.yaml=$(GEN)/ops_tables_%.c) \
@@ -52,7 +53,7 @@ $(GEN)/stamp: $(GEN_PY) $(GEN_OPS) $(GEN_DERIV) $(wildcard tests/reference/examp
 	$(call say,GEN,$(GEN))
 	$(Q)$(PYTHON) lib/dispatch/gen/gen.py lib/dispatch/ops lib/autograd/derivatives $(GEN)
 
-$(GEN_C) $(GEN)/include/tensor/ops.h: $(GEN)/stamp ;
+$(GEN_C) $(GEN_H): $(GEN)/stamp ;
 
 $(B)/obj/gen/%.o: $(GEN)/%.c
 	@mkdir -p $(@D)
