@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: LGPL-2.1-only OR MIT
 #
-# Fuzzers. tests/fuzz/kernel: programs of system calls for the module, on the debug kernel with the
-# module compiled for KCOV. What they keep grows in the cache, outside of the tree; in the tree are
-# a few programs by hand to begin with.
+# Fuzzers. tests/fuzz/kernel: programs of system calls for the module, on a debug kernel with the
+# module compiled for KCOV. What they keep grows in the cache, outside of the tree, in a file for each
+# kernel; every run begins with all of these files and with a few programs by hand from the tree.
 #
-#   make fuzz-kernel [CALLS=1000000] [SECONDS_MAX=3600] [SEED=1]
+#   make fuzz-kernel [KERNEL=debug] [CALLS=1000000] [SECONDS_MAX=3600] [SEED=1]
 
 CALLS       ?= 1000000
 SECONDS_MAX ?= 3600
@@ -12,6 +12,9 @@ SEED        ?= 1
 FUZZ_SMP    ?= 1
 FUZZ_BIN    := $(B)/tests/fuzz-kernel
 FUZZ_CORPUS := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/devtensor/fuzz
+# The default of vm.mk has no KCOV.
+FUZZ_KERNEL := $(if $(filter file,$(origin KERNEL)),debug,$(KERNEL))
+FUZZ_KEPT   := corpus$(FUZZ_KERNEL:debug%=%)
 
 $(FUZZ_BIN): $(wildcard tests/fuzz/kernel/*.[ch]) tests/kselftest/device.h include/uapi/linux/tensor.h \
 		include/uapi/linux/tensor_netlink.h
@@ -19,7 +22,7 @@ $(FUZZ_BIN): $(wildcard tests/fuzz/kernel/*.[ch]) tests/kselftest/device.h inclu
 	$(call say,CC,$@)
 	$(Q)$(CC) $(CFLAGS) $(WARN) -D_GNU_SOURCE -Iinclude/uapi -o $@ $(filter %.c,$^) -pthread
 
-FUZZ_RUN = tests/vm/run --kernel debug --count kcov --no-load --smp $(FUZZ_SMP) --mem 1G --timeout $$(($(SECONDS_MAX) + 300)) \
+FUZZ_RUN = tests/vm/run --kernel $(FUZZ_KERNEL) --count kcov --no-load --smp $(FUZZ_SMP) --mem 1G --timeout $$(($(SECONDS_MAX) + 300)) \
 	--env FUZZ_FLAGS="--calls $(CALLS) --seconds $(SECONDS_MAX) --seed $(SEED)" \
 	--add $(FUZZ_BIN):/t/fuzz-kernel --add tests/fuzz/kernel/guest:/t/kselftest/fuzz \
 	--add tests/fuzz/kernel/seeds:/t/corpus --add $(FUZZ_CORPUS):/t/corpus --add tests/kselftest/suite
@@ -27,9 +30,10 @@ FUZZ_RUN = tests/vm/run --kernel debug --count kcov --no-load --smp $(FUZZ_SMP) 
 .PHONY: fuzz-kernel
 fuzz-kernel: $(FUZZ_BIN) | guest-deps
 	@mkdir -p $(FUZZ_CORPUS) $(B)/results
-	@tests/vm/tally fuzz-kernel $(FUZZ_RUN) --get /tmp/corpus:$(B)/results/corpus \
-		--get /tmp/corpus.bad:$(B)/results/corpus.bad -- suite fuzz; status=$$?; \
-	[ ! -s $(B)/results/corpus ] || cp $(B)/results/corpus $(FUZZ_CORPUS)/corpus; exit $$status
+	@rm -f $(B)/results/$(FUZZ_KEPT) $(B)/results/$(FUZZ_KEPT).bad
+	@tests/vm/tally fuzz-$(FUZZ_KERNEL) $(FUZZ_RUN) --get /tmp/corpus:$(B)/results/$(FUZZ_KEPT) \
+		--get /tmp/corpus.bad:$(B)/results/$(FUZZ_KEPT).bad -- suite fuzz; status=$$?; \
+	[ ! -s $(B)/results/$(FUZZ_KEPT) ] || cp $(B)/results/$(FUZZ_KEPT) $(FUZZ_CORPUS)/$(FUZZ_KEPT); exit $$status
 
 # tests/fuzz/ops: operators against the same written plainly, in this process. In `make test` a small
 # run under the sanitizers; make fuzz-ops [CASES=1000000] [SEED=1] is the large one.

@@ -7,15 +7,15 @@
 #
 #   make test-rig              tests of the guest itself
 #   make test-suite-NAME       the selftests on one kernel
-#   make test-kunit            kmod/alloc alone, on the debug kernel
+#   make test-kunit            kmod/alloc alone, on the debug kernel of 6.1
 #   make test-devices          dma-bufs with the drivers of the amd64 flavour, vgem and vivid
 #   make test-kcsan            what races, on the kernel that looks for data races
-#   make fuzz-kernel           1,000,000 fuzzed calls on the debug kernel
+#   make fuzz-kernel [KERNEL=debug]  1,000,000 fuzzed calls on a debug kernel
 #   make stress KERNEL=debug   10,000 kills, 1,000 unloads
 #   make coverage-kernel       lines and branches of the module that the tests run
 #
-# KERNEL: 6.1, 6.1-amd64, 6.12, 7.2, debug or kcsan. VM_FLAGS: more options for tests/vm/run. KST:
-# names of selftests.
+# KERNEL: 6.1, 6.1-amd64, 6.12, 7.2, debug (of 6.1), debug-6.12, debug-7.2 or kcsan. VM_FLAGS: more
+# options for tests/vm/run. KST: names of selftests.
 KERNEL   ?= 6.1
 VM_FLAGS ?=
 KST      ?=
@@ -68,8 +68,14 @@ test-kcsan: kselftest $(STRESS_ALL) $(FUZZ_BIN)
 test-stress:
 	@$(MAKE) --no-print-directory stress KERNEL=debug
 
-TEST_KERNEL := test-rig=rig $(foreach k,6.1 6.12 7.2 debug,test-suite-$(k)=guest-$(k)) test-kunit=kunit \
-	test-devices=devices test-kcsan=kcsan test-stress=stress-debug fuzz-kernel=fuzz-kernel \
+test-fuzz-%:
+	@$(MAKE) --no-print-directory fuzz-kernel KERNEL=$*
+
+# The order of locks differs between versions, so lockdep runs on each. The programs that make each
+# allocation fail in turn (failnth*) are part of the suite on a debug kernel.
+DEBUG_KERNELS := debug debug-6.12 debug-7.2
+TEST_KERNEL := test-rig=rig $(foreach k,6.1 6.12 7.2 $(DEBUG_KERNELS),test-suite-$(k)=guest-$(k)) test-kunit=kunit \
+	test-devices=devices test-kcsan=kcsan test-stress=stress-debug $(foreach k,$(DEBUG_KERNELS),test-fuzz-$(k)=fuzz-$(k)) \
 	coverage-kernel=coverage
 
 .PHONY: test-devices test-kcsan test-stress test-kernel test-kernels
