@@ -130,18 +130,18 @@ static inline int tensor_pin_pages(unsigned long addr, int nr, bool write, struc
 	return pin_user_pages_fast(addr, nr, FOLL_LONGTERM | (write ? FOLL_WRITE : 0), pages);
 }
 
-/* 7.2 lets modules, too, have ordinary memory made contiguous; 6.12 does not yet. */
-static inline struct page *tensor_alloc_contig_pages(unsigned long pages, gfp_t gfp, int node,
-						     bool node_only)
-{
+/* 7.2 exports to modules how ordinary memory is made contiguous; 6.12 does not. */
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(7, 2, 0) && defined(CONFIG_CONTIG_ALLOC)
-	nodemask_t only = nodemask_of_node(node);
-
-	return alloc_contig_pages(pages, gfp, node, node_only ? &only : NULL);
+#define TENSOR_CONTIG_PAGES true
+#define tensor_alloc_contig_pages alloc_contig_pages
 #else
+#define TENSOR_CONTIG_PAGES false
+static inline struct page *tensor_alloc_contig_pages(unsigned long pages, gfp_t gfp, int node,
+						     nodemask_t *nodes)
+{
 	return NULL;
-#endif
 }
+#endif
 
 /* 6.17 renamed it, when there came to be two ways to map a file. */
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 17, 0)

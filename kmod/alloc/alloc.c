@@ -11,21 +11,13 @@
  */
 int tensor_alloc_init(void)
 {
-	int err = tensor_pool_init();
-
-	if (err)
-		return err;
-	err = tensor_contig_init();
-	if (err)
-		tensor_pool_exit();
-	return err;
+	return tensor_pool_init();
 }
 
 /**
- * tensor_alloc_exit() - after the last request, when all chunks have been given back
+ * tensor_alloc_exit() - after the last request, when all chunks have been freed
  */
 void tensor_alloc_exit(void)
 {
-	tensor_contig_exit();
 	tensor_pool_exit();
 }

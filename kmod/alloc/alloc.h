@@ -24,7 +24,6 @@
 
 #include "../compat.h"
 
-struct tensor_area;
 struct user_struct;
 
 /* The order of what one PMD entry maps; the largest chunk is one of these where there are any. */
@@ -50,7 +49,6 @@ struct tensor_chunk {
  * @pages: pages in all of them
  * @node: node of all pages, or NUMA_NO_NODE
  * @recycle: the pool may have them
- * @area: what they belong to, if they must go back all at once
  * @count: chunks of each order
  */
 struct tensor_chunks {
@@ -60,7 +58,6 @@ struct tensor_chunks {
 	unsigned long pages;
 	int node;
 	bool recycle;
-	struct tensor_area *area;
 	u32 count[TENSOR_ORDERS];
 };
 
@@ -109,6 +106,7 @@ struct tensor_source {
 	bool pool;
 };
 
+bool tensor_source_charged(void);
 void tensor_source_init(struct tensor_source *src, const struct tensor_want *want);
 struct page *tensor_source_get(struct tensor_source *src, unsigned int order);
 
@@ -117,10 +115,9 @@ bool tensor_source_too_far(const struct tensor_source *src, struct page *page, u
 int tensor_chunks_grow(struct tensor_chunks *c, size_t room);
 void tensor_chunks_append(struct tensor_chunks *c, struct page *head, unsigned int order);
 
-int tensor_contig_init(void);
-void tensor_contig_exit(void);
+u64 tensor_contig_bytes(void);
+int tensor_contig_check(const struct tensor_source *src);
 int tensor_contig_fill(struct tensor_chunks *c, struct tensor_source *src);
-void tensor_area_put(struct tensor_area *area);
 
 bool tensor_zero_by_core(void);
 int tensor_zero(struct page *page, unsigned long pages, bool soon);

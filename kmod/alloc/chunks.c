@@ -124,7 +124,8 @@ static int chunks_fill(struct tensor_chunks *c, struct tensor_source *src)
  *
  * May sleep, and takes as long as zeroing takes; a fatal signal ends it.
  *
- * Return: 0; -ENOMEM, also when the memory cgroup is full; -EINTR. On error @c needs no freeing.
+ * Return: 0; -ENOMEM, also when the memory cgroup is full; -EOPNOTSUPP: more in one piece than this
+ * kernel gives modules; -EINTR. On error @c needs no freeing.
  */
 int tensor_chunks_alloc(struct tensor_chunks *c, const struct tensor_want *want)
 {
@@ -134,6 +135,9 @@ int tensor_chunks_alloc(struct tensor_chunks *c, const struct tensor_want *want)
 	memset(c, 0, sizeof(*c));
 	tensor_source_init(&src, want);
 	c->recycle = src.pool;
+	err = want->contig ? tensor_contig_check(&src) : 0;
+	if (err)
+		return err;
 	err = want->contig ? tensor_contig_fill(c, &src) : chunks_fill(c, &src);
 	if (err)
 		tensor_chunks_free(c);
@@ -161,10 +165,7 @@ static void chunks_put(struct tensor_chunks *c)
  */
 void tensor_chunks_free(struct tensor_chunks *c)
 {
-	if (c->area)
-		tensor_area_put(c->area);
-	else
-		chunks_put(c);
+	chunks_put(c);
 	kvfree(c->list);
 	memset(c, 0, sizeof(*c));
 }

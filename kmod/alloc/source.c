@@ -71,15 +71,25 @@ static int next_node_allowed(int node)
 }
 
 /**
+ * tensor_source_charged() - is memory of the calling task charged to a memory cgroup?
+ *
+ * Return: whether it is.
+ */
+bool tensor_source_charged(void)
+{
+	return READ_ONCE(tensor_param_account) && is_in_cgroup();
+}
+
+/**
  * tensor_source_init() - decide where the chunks of a request come from
  * @src: filled in
  * @want: the request; must outlive @src
  *
- * Never movable: nobody here could follow a migration.
+ * Never movable: a buffer cannot follow a migration. So neither ZONE_MOVABLE nor CMA is used.
  */
 void tensor_source_init(struct tensor_source *src, const struct tensor_want *want)
 {
-	bool charge = READ_ONCE(tensor_param_account) && is_in_cgroup();
+	bool charge = tensor_source_charged();
 
 	src->want = want;
 	src->node = want->interleave ? next_node_allowed(READ_ONCE(last_node)) : want->node;
@@ -110,8 +120,9 @@ static struct page *source_pool(const struct tensor_source *src, unsigned int or
 }
 
 /*
- * Large orders are a wish, and not worth disturbing others for; the smallest may wait for reclaim,
- * but not send for the OOM killer: the caller is to get ENOMEM.
+ * A large order is optional, so it may not cause reclaim beyond one attempt; the smallest may wait
+ * for reclaim. Either flag keeps the OOM killer out, also that of a full memory cgroup: the caller
+ * gets -ENOMEM.
  */
 static struct page *source_core(const struct tensor_source *src, unsigned int order)
 {

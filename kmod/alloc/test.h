@@ -11,6 +11,7 @@
 #include <kunit/test.h>
 #include <linux/mm.h>
 #include <linux/nodemask.h>
+#include <linux/sched.h>
 #include <linux/string.h>
 
 #include "alloc.h"
@@ -69,5 +70,20 @@ static inline bool test_all_are(const struct tensor_chunks *c, int value)
 	}
 	return true;
 }
+
+#ifdef CONFIG_FAIL_PAGE_ALLOC
+/* Whether the core fails an allocation at a test's request: debugfs decides, see tests/kselftest. */
+static inline bool test_can_inject(void)
+{
+	struct page *page;
+
+	current->fail_nth = 1;
+	page = alloc_pages(GFP_HIGHUSER | __GFP_COMP | __GFP_NOWARN, 1);
+	current->fail_nth = 0;
+	if (page)
+		put_page(page);
+	return !page;
+}
+#endif
 
 #endif /* TENSOR_ALLOC_TEST_H */

@@ -100,25 +100,12 @@ static void memory_is_zero(struct kunit *test)
 }
 
 #ifdef CONFIG_FAIL_PAGE_ALLOC
-/* Whether the core fails what a test tells it to: debugfs decides, see tests/kselftest/kunit. */
-static bool can_inject(void)
-{
-	struct page *page;
-
-	current->fail_nth = 1;
-	page = alloc_pages(GFP_HIGHUSER | __GFP_COMP | __GFP_NOWARN, 1);
-	current->fail_nth = 0;
-	if (page)
-		put_page(page);
-	return !page;
-}
-
 static void missing_order_falls_back_to_the_next(struct kunit *test)
 {
 	struct tensor_want want = test_want(2UL << TENSOR_TOP_ORDER);
 	struct tensor_chunks c;
 
-	if (!can_inject())
+	if (!test_can_inject())
 		kunit_skip(test, "page allocations cannot be made to fail");
 	tensor_pool_resize(0);
 	current->fail_nth = 2;
@@ -135,7 +122,7 @@ static void smallest_order_missing_is_enomem(struct kunit *test)
 	struct tensor_want want = test_want(4UL << TENSOR_TOP_ORDER);
 	struct tensor_chunks c;
 
-	if (!can_inject())
+	if (!test_can_inject())
 		kunit_skip(test, "page allocations cannot be made to fail");
 	tensor_pool_resize(0);
 	want.min_order = TENSOR_TOP_ORDER;

@@ -2,7 +2,6 @@
 /*
  * KUnit: where memory lies: nodes, one piece, below 4 GiB.
  */
-#include <linux/delay.h>
 #include <linux/module.h>
 #include <linux/pfn.h>
 #include <linux/sizes.h>
@@ -61,8 +60,9 @@ static void expect_in_one_piece(struct kunit *test, const struct tensor_chunks *
 		struct page *page = tensor_chunks_page(c, i);
 
 		KUNIT_EXPECT_EQ(test, page_to_pfn(page), first + i);
-		KUNIT_EXPECT_EQ(test, page_count(page), 1);
-		/* a reference on any of them is one that lasts */
+		KUNIT_EXPECT_NE(test, page_zonenum(page), ZONE_MOVABLE);
+		/* a head, or a count of its own: a tail page without a head has a count of 0 */
+		KUNIT_EXPECT_EQ(test, page_ref_count(compound_head(page)), 1);
 		get_page(page);
 		KUNIT_EXPECT_EQ(test, page_count(page), 2);
 		put_page(page);
@@ -90,59 +90,66 @@ static void contig_is_in_one_piece(struct kunit *test)
 	}
 }
 
-static void contig_that_cannot_be_is_enomem(struct kunit *test)
+/* -EOPNOTSUPP: no state of memory would help, and nothing is charged before that is known. */
+static void contig_beyond_this_kernel_is_eopnotsupp(struct kunit *test)
 {
-	struct tensor_want want = test_want(totalram_pages());
+	const unsigned long sizes[] = {
+		(tensor_contig_bytes() >> PAGE_SHIFT) + 1, totalram_pages() + 1, BIT(38),
+	};
+	u64 refused = tensor_limit_refused();
 	struct tensor_chunks c;
+	unsigned int i;
 
-	want.contig = true;
-	KUNIT_EXPECT_EQ(test, tensor_chunks_alloc(&c, &want), -ENOMEM);
-	want.pages = BIT(38);
-	KUNIT_EXPECT_EQ(test, tensor_chunks_alloc(&c, &want), -ENOMEM);
-	KUNIT_EXPECT_EQ(test, c.nr, 0);
-}
+	for (i = 0; i < ARRAY_SIZE(sizes); i++) {
+		struct tensor_want want = test_want(sizes[i]);
 
-static struct page *area_page(struct kunit *test, struct tensor_chunks *c)
-{
-	struct tensor_want want = test_want((SZ_8M + SZ_1M) >> PAGE_SHIFT);
-
-	want.contig = true;
-	if (tensor_chunks_alloc(c, &want))
-		kunit_skip(test, "no CMA area (cma=32M on the kernel's command line)");
-	expect_in_one_piece(test, c);
-	KUNIT_EXPECT_TRUE(test, test_all_are(c, 0));
-	test_fill(c, 0x5a);
-	return tensor_chunks_page(c, 700);
-}
-
-/* Else the core would warn that it gets back what is in use. */
-static void pinned_area_goes_back_when_it_is_let_go(struct kunit *test)
-{
-	struct tensor_chunks c;
-	struct page *page = area_page(test, &c);
-	int tries;
-
-	get_page(page);
-	tensor_chunks_free(&c);
-	msleep(1500);
-	KUNIT_EXPECT_EQ(test, page_count(page), 2);
-	KUNIT_EXPECT_TRUE(test, test_page_is(page, 0x5a));
-	put_page(page);
-	for (tries = 0; page_count(page) && tries < 50; tries++)
-		msleep(100);
-	KUNIT_EXPECT_EQ(test, page_count(page), 0);
-}
-
-static void area_is_given_back_whole(struct kunit *test)
-{
-	struct tensor_chunks c;
-	int round;
-
-	for (round = 0; round < 8; round++) {
-		area_page(test, &c);
-		tensor_chunks_free(&c);
+		want.contig = true;
+		KUNIT_EXPECT_EQ(test, tensor_chunks_alloc(&c, &want), -EOPNOTSUPP);
+		KUNIT_EXPECT_EQ(test, c.nr, 0);
 	}
+	KUNIT_EXPECT_EQ(test, tensor_limit_refused(), refused);
 }
+
+static void contig_bytes_is_the_largest_size_that_is_tried(struct kunit *test)
+{
+	struct tensor_want want = test_want(BIT(MAX_PAGE_ORDER));
+	struct tensor_chunks c;
+	int err;
+
+	if (TENSOR_CONTIG_PAGES)
+		kunit_skip(test, "ordinary memory is made contiguous on this kernel");
+	KUNIT_EXPECT_EQ(test, tensor_contig_bytes(), (u64)want.pages << PAGE_SHIFT);
+	want.contig = true;
+	err = tensor_chunks_alloc(&c, &want);
+	KUNIT_EXPECT_TRUE(test, !err || err == -ENOMEM);
+	tensor_chunks_free(&c);
+}
+
+#ifdef CONFIG_FAIL_PAGE_ALLOC
+static void contig_that_is_not_to_be_had_is_enomem(struct kunit *test)
+{
+	struct tensor_want want = test_want(1000);
+	struct tensor_chunks c;
+
+	if (!test_can_inject())
+		kunit_skip(test, "page allocations cannot be made to fail");
+	want.contig = true;
+	/* the list of chunks comes first */
+	for (current->fail_nth = 1; current->fail_nth < 40; ) {
+		int nth = current->fail_nth, err = tensor_chunks_alloc(&c, &want);
+		bool failed = !current->fail_nth;
+
+		current->fail_nth = 0;
+		KUNIT_EXPECT_TRUE(test, !err || err == -ENOMEM);
+		tensor_chunks_free(&c);
+		if (!failed)
+			return;
+		current->fail_nth = nth + 1;
+	}
+	current->fail_nth = 0;
+	KUNIT_FAIL(test, "a contiguous buffer takes more than 40 allocations");
+}
+#endif
 
 static void dma32_is_below_4_gib(struct kunit *test)
 {
@@ -169,9 +176,11 @@ static struct kunit_case cases[] = {
 	KUNIT_CASE(node_is_honoured),
 	KUNIT_CASE(interleave_goes_round_and_on),
 	KUNIT_CASE(contig_is_in_one_piece),
-	KUNIT_CASE(contig_that_cannot_be_is_enomem),
-	KUNIT_CASE(pinned_area_goes_back_when_it_is_let_go),
-	KUNIT_CASE(area_is_given_back_whole),
+	KUNIT_CASE(contig_beyond_this_kernel_is_eopnotsupp),
+	KUNIT_CASE(contig_bytes_is_the_largest_size_that_is_tried),
+#ifdef CONFIG_FAIL_PAGE_ALLOC
+	KUNIT_CASE(contig_that_is_not_to_be_had_is_enomem),
+#endif
 	KUNIT_CASE(dma32_is_below_4_gib),
 	{}
 };
