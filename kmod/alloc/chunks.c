@@ -41,7 +41,7 @@ int tensor_chunks_grow(struct tensor_chunks *c, size_t room)
 {
 	struct tensor_chunk *list;
 
-	list = kvmalloc_array(room, sizeof(*list), GFP_KERNEL_ACCOUNT | __GFP_NOWARN);
+	list = kvmalloc_array(room, sizeof(*list), TENSOR_GFP);
 	if (!list)
 		return -ENOMEM;
 	if (c->nr)

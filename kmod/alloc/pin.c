@@ -106,7 +106,7 @@ int tensor_pin_user(struct tensor_pinned *p, unsigned long addr, u64 bytes, bool
 	err = pin_account(p, pages);
 	if (err)
 		return err;
-	p->pages = kvmalloc_array(pages, sizeof(*p->pages), GFP_KERNEL_ACCOUNT | __GFP_NOWARN);
+	p->pages = kvmalloc_array(pages, sizeof(*p->pages), TENSOR_GFP);
 	err = p->pages ? pin_pages(p, addr, pages, write) : -ENOMEM;
 	/* nobody has written to it by way of us yet */
 	if (err)

@@ -21,7 +21,7 @@ static DEFINE_XARRAY_FLAGS(users, XA_FLAGS_ACCOUNT);
 
 static struct tensor_user *user_new(kuid_t uid)
 {
-	struct tensor_user *user = kzalloc(sizeof(*user), GFP_KERNEL_ACCOUNT);
+	struct tensor_user *user = kzalloc(sizeof(*user), TENSOR_GFP);
 
 	if (!user)
 		return NULL;
@@ -53,7 +53,7 @@ struct tensor_user *tensor_user_get(kuid_t uid)
 		return NULL;
 	xa_lock(&users);
 	/* may let go of the lock to find memory, but has it when it looks and stores */
-	user = __xa_cmpxchg(&users, __kuid_val(uid), NULL, fresh, GFP_KERNEL);
+	user = __xa_cmpxchg(&users, __kuid_val(uid), NULL, fresh, TENSOR_GFP_XA);
 	if (user && !xa_is_err(user))
 		refcount_inc(&user->ref);
 	xa_unlock(&users);
