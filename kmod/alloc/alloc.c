@@ -19,5 +19,6 @@ int tensor_alloc_init(void)
  */
 void tensor_alloc_exit(void)
 {
+	tensor_linger_exit();
 	tensor_pool_exit();
 }

@@ -5,6 +5,7 @@
  *	chunks  all pages of a buffer                              chunks.c
  *	source  where one chunk of them comes from                 source.c contig.c
  *	pool    chunks kept between one buffer and the next        pool.c zero.c
+ *	linger  pages that outlive their buffer                    linger.c
  *	pinned  user memory, held where it is                      pin.c
  *	user    who pays, and what they may have                   user.c limit.c
  *
@@ -24,6 +25,7 @@
 
 #include "../compat.h"
 
+struct cred;
 struct user_struct;
 
 /*
@@ -57,6 +59,7 @@ struct tensor_chunk {
  * @pages: pages in all of them
  * @node: node of all pages, or NUMA_NO_NODE
  * @recycle: the pool may have them
+ * @user: who is charged for them, with a reference; NULL if this is all zeroes
  * @count: chunks of each order
  */
 struct tensor_chunks {
@@ -66,6 +69,7 @@ struct tensor_chunks {
 	unsigned long pages;
 	int node;
 	bool recycle;
+	struct tensor_user *user;
 	u32 count[TENSOR_ORDERS];
 };
 
@@ -91,7 +95,8 @@ struct tensor_want {
 	unsigned int max_order;
 };
 
-int tensor_chunks_alloc(struct tensor_chunks *c, const struct tensor_want *want);
+int tensor_chunks_alloc(struct tensor_chunks *c, const struct tensor_want *want,
+			struct tensor_user *user);
 void tensor_chunks_free(struct tensor_chunks *c);
 struct page *tensor_chunks_page(const struct tensor_chunks *c, unsigned long index);
 u64 tensor_chunks_huge_bytes(const struct tensor_chunks *c);
@@ -127,6 +132,11 @@ u64 tensor_contig_bytes(void);
 int tensor_contig_check(const struct tensor_source *src);
 int tensor_contig_fill(struct tensor_chunks *c, struct tensor_source *src);
 
+void tensor_linger_add(struct folio *folio, struct tensor_user *user);
+void tensor_linger_scan(void);
+u64 tensor_linger_bytes(void);
+void tensor_linger_exit(void);
+
 bool tensor_zero_by_core(void);
 int tensor_zero(struct page *page, unsigned long pages, bool soon);
 
@@ -159,26 +169,8 @@ void tensor_pool_resize(u64 bytes);
 void tensor_pool_stat(struct tensor_pool_stat *stat);
 
 /**
- * struct tensor_pinned - user memory pinned in place
- * @pages: the pages, in order
- * @nr: pages
- * @payer: the user whose locked memory counts them, or NULL if nobody's does
- * @paid: pages counted
- */
-struct tensor_pinned {
-	struct page **pages;
-	unsigned long nr;
-	struct user_struct *payer;
-	unsigned long paid;
-};
-
-int tensor_pin_user(struct tensor_pinned *p, unsigned long addr, u64 bytes, bool write);
-void tensor_unpin(struct tensor_pinned *p, bool dirty);
-struct page *tensor_pinned_page(const struct tensor_pinned *p, unsigned long index);
-
-/**
- * struct tensor_user - somebody who pays for buffers
- * @uid: who
+ * struct tensor_user - a user who pays
+ * @uid: which
  * @ref: references
  * @used: bytes charged now
  * @refused: charges that met the limit of this user
@@ -190,19 +182,55 @@ struct tensor_user {
 	atomic64_t refused;
 };
 
+kuid_t tensor_user_payer(const struct cred *cred);
+struct tensor_user *tensor_user_current(void);
 struct tensor_user *tensor_user_get(kuid_t uid);
+struct tensor_user *tensor_user_hold(struct tensor_user *user);
 void tensor_user_put(struct tensor_user *user);
 struct tensor_user *tensor_user_next(unsigned long from);
 
 int tensor_limit_charge(struct tensor_user *user, u64 bytes);
 void tensor_limit_uncharge(struct tensor_user *user, u64 bytes);
+bool tensor_limit_exempt(void);
 u64 tensor_limit_bytes(void);
 u64 tensor_limit_user_bytes(void);
 u64 tensor_limit_used(void);
 u64 tensor_limit_refused(void);
 u64 tensor_limit_refused_user(void);
 
-/* The parameters, for tests; everybody else asks for what is in force. */
+/**
+ * struct tensor_paid - what is charged for memory of others that is held in place
+ * @user: charged against the limits, with a reference; NULL if this is all zeroes
+ * @payer: the user whose RLIMIT_MEMLOCK counts the pages; NULL if the task had CAP_IPC_LOCK
+ * @pages: how many
+ */
+struct tensor_paid {
+	struct tensor_user *user;
+	struct user_struct *payer;
+	unsigned long pages;
+};
+
+int tensor_pay(struct tensor_paid *paid, struct tensor_user *user, unsigned long pages);
+void tensor_unpay(struct tensor_paid *paid);
+
+/**
+ * struct tensor_pinned - user memory pinned in place
+ * @pages: the pages, in order
+ * @nr: pages
+ * @paid: what is charged for them
+ */
+struct tensor_pinned {
+	struct page **pages;
+	unsigned long nr;
+	struct tensor_paid paid;
+};
+
+int tensor_pin_user(struct tensor_pinned *p, struct tensor_user *user, unsigned long addr,
+		    u64 bytes, bool write);
+void tensor_unpin(struct tensor_pinned *p, bool dirty);
+struct page *tensor_pinned_page(const struct tensor_pinned *p, unsigned long index);
+
+/* The parameters, for tests; other code uses the functions above. */
 extern unsigned long long tensor_param_limit;
 extern unsigned long long tensor_param_user_limit;
 extern bool tensor_param_account;

@@ -2,14 +2,15 @@
 /*
  * A buffer's pages as a list of chunks.
  *
- * Large chunks are what makes a mapping cheap: a chunk of PMD size is one page table entry and one
- * TLB entry. The core installs such an entry by mapping the *head* of the compound page at the
- * aligned address, so a chunk of order N must lie at an index that is a multiple of 2^N, and its
- * folio must know that index. When a large order cannot be had the next smaller one is taken, down
- * to single pages: memory that is there is never refused for being in pieces.
+ * Large chunks are what makes a mapping cheap: a chunk of PMD size is one page table entry and
+ * one TLB entry. The core installs such an entry by mapping the *head* of the compound page at
+ * the aligned address, so a chunk of order N must lie at an index that is a multiple of 2^N, and
+ * its folio must know that index. When a large order cannot be had the next smaller one is taken,
+ * down to single pages: memory that is there is never refused for being in pieces.
  *
- * Pages come zeroed from source.c, and go to the pool or back by put_page(): one that a device
- * still has pinned lives on until that pin is dropped.
+ * Pages come zeroed from source.c, and go to the pool or back by put_page(). A folio that has
+ * other references when its buffer is freed, for example a pin of a device, goes to linger.c. The
+ * charge to the limits belongs to the chunks, and ends folio by folio.
  */
 #include <linux/bitops.h>
 #include <linux/err.h>
@@ -118,54 +119,75 @@ static int chunks_fill(struct tensor_chunks *c, struct tensor_source *src)
 }
 
 /**
- * tensor_chunks_alloc() - find zeroed pages
- * @c: filled in; the caller gives it back with tensor_chunks_free()
+ * tensor_chunks_alloc() - find zeroed pages, and charge for them
+ * @c: filled in, for tensor_chunks_free()
  * @want: how many and of what kind
+ * @user: who pays; @c takes a reference of its own
  *
  * May sleep, and takes as long as zeroing takes; a fatal signal ends it.
  *
- * Return: 0; -ENOMEM, also when the memory cgroup is full; -EOPNOTSUPP: more in one piece than this
- * kernel gives modules; -EINTR. On error @c needs no freeing.
+ * Return: 0; -EDQUOT at a limit; -ENOMEM, also when the memory cgroup is full; -EOPNOTSUPP: more in
+ * one piece than this kernel gives modules; -EINTR. On error @c needs no freeing.
  */
-int tensor_chunks_alloc(struct tensor_chunks *c, const struct tensor_want *want)
+int tensor_chunks_alloc(struct tensor_chunks *c, const struct tensor_want *want,
+			struct tensor_user *user)
 {
+	u64 bytes = (u64)want->pages << PAGE_SHIFT;
 	struct tensor_source src;
 	int err;
 
 	memset(c, 0, sizeof(*c));
 	tensor_source_init(&src, want);
-	c->recycle = src.pool;
 	err = want->contig ? tensor_contig_check(&src) : 0;
 	if (err)
 		return err;
-	err = want->contig ? tensor_contig_fill(c, &src) : chunks_fill(c, &src);
+	err = tensor_limit_charge(user, bytes);
 	if (err)
+		return err;
+	c->user = tensor_user_hold(user);
+	c->recycle = src.pool;
+	err = want->contig ? tensor_contig_fill(c, &src) : chunks_fill(c, &src);
+	if (err) {
+		tensor_limit_uncharge(user, bytes - ((u64)c->pages << PAGE_SHIFT));
 		tensor_chunks_free(c);
+	}
 	return err;
 }
 
-static void chunks_put(struct tensor_chunks *c)
+/* Returns how many pages are not charged any more. */
+static unsigned long chunk_put(const struct tensor_chunks *c, struct page *head)
 {
-	size_t i;
+	struct folio *folio = page_folio(head);
+	unsigned long pages = folio_nr_pages(folio);
 
-	for (i = 0; i < c->nr; i++) {
-		struct page *head = c->list[i].head;
-
-		if (!c->recycle || !tensor_pool_put(head))
-			put_page(head);
-		cond_resched();
+	if (folio_ref_count(folio) != 1) {
+		tensor_linger_add(folio, c->user);
+		return 0;
 	}
+	if (!c->recycle || !tensor_pool_put(head))
+		folio_put(folio);
+	return pages;
 }
 
 /**
- * tensor_chunks_free() - give all pages back
- * @c: what tensor_chunks_alloc() filled in; empty afterwards
+ * tensor_chunks_free() - free and uncharge all pages
+ * @c: what tensor_chunks_alloc() filled in, or zeroes; zeroes afterwards
  *
- * A page that somebody still has pinned is freed when they unpin it.
+ * A folio that has other references is freed and uncharged when they are gone. Allocates nothing.
  */
 void tensor_chunks_free(struct tensor_chunks *c)
 {
-	chunks_put(c);
+	unsigned long pages = 0;
+	size_t i;
+
+	if (!c->user)
+		return;
+	for (i = 0; i < c->nr; i++) {
+		pages += chunk_put(c, c->list[i].head);
+		cond_resched();
+	}
+	tensor_limit_uncharge(c->user, (u64)pages << PAGE_SHIFT);
+	tensor_user_put(c->user);
 	kvfree(c->list);
 	memset(c, 0, sizeof(*c));
 }

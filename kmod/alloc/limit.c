@@ -1,37 +1,49 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The limit of all buffers together, and that of each user's.
+ * The limit of all users together, and that of each user.
  *
- * Buffer memory can neither be moved nor swapped out, and the out-of-memory killer does not see it
- * in any process. So there is a ceiling that holds even where no memory cgroup is set up: half of
- * the memory, as for shared memory filesystems. A single user may have all of it, because most
- * machines have only one; where they have several, the administrator sets what each may have. Both
- * are charged before the first page is asked for: whoever runs against one has cost the machine
- * nothing.
+ * A limit counts every byte that the module holds in place: ALLOC's memory until it is really
+ * free (linger.c), memory held by PIN, and the pages of a memfd while a device has them mapped.
+ * Such memory can neither be moved nor swapped out, and the out-of-memory killer sees it in no
+ * process. So both limits hold where no memory cgroup is set up, too: half of memory for all
+ * users together, as for shared memory filesystems, and an eighth of memory for one user, so that
+ * one user cannot lock out the others. A task with CAP_IPC_LOCK may exceed the limit of its user,
+ * as it may exceed RLIMIT_MEMLOCK, and is charged all the same; the limit of all users holds for
+ * every task. Both are charged before the first page is allocated.
  *
  * No lock: each count is raised by a compare and exchange that never exceeds its limit.
  */
 #include <linux/atomic.h>
+#include <linux/capability.h>
 #include <linux/limits.h>
 #include <linux/minmax.h>
 #include <linux/mm.h>
 #include <linux/module.h>
 #include <linux/moduleparam.h>
+#include <linux/user_namespace.h>
 
 #include "alloc.h"
 
 unsigned long long tensor_param_limit;
 module_param_named(limit_bytes, tensor_param_limit, ullong, 0644);
-MODULE_PARM_DESC(limit_bytes, "Most bytes that all buffers together may have; 0: half of memory");
+MODULE_PARM_DESC(limit_bytes, "Most bytes held for all users together; 0: half of memory");
 
 unsigned long long tensor_param_user_limit;
 module_param_named(user_limit_bytes, tensor_param_user_limit, ullong, 0644);
 MODULE_PARM_DESC(user_limit_bytes,
-		 "Most bytes that the buffers of one user may have; 0: as limit_bytes");
+		 "Most bytes held for one user without CAP_IPC_LOCK; 0: an eighth of memory");
 
 static atomic64_t used;
 static atomic64_t refused;
 static atomic64_t refused_user;
+
+static u64 limit_of(const unsigned long long *param, unsigned int divisor)
+{
+	u64 limit = READ_ONCE(*param);
+
+	/* a count that goes up to this cannot overflow */
+	return limit ? min_t(u64, limit, S64_MAX) : (u64)totalram_pages() / divisor * PAGE_SIZE;
+}
 
 /**
  * tensor_limit_bytes() - the limit in all that is in force now
@@ -40,10 +52,7 @@ static atomic64_t refused_user;
  */
 u64 tensor_limit_bytes(void)
 {
-	u64 limit = READ_ONCE(tensor_param_limit);
-
-	/* a count that goes up to this cannot overflow */
-	return limit ? min_t(u64, limit, S64_MAX) : (u64)totalram_pages() / 2 * PAGE_SIZE;
+	return limit_of(&tensor_param_limit, 2);
 }
 
 /**
@@ -53,9 +62,7 @@ u64 tensor_limit_bytes(void)
  */
 u64 tensor_limit_user_bytes(void)
 {
-	u64 limit = READ_ONCE(tensor_param_user_limit);
-
-	return limit ? min_t(u64, limit, S64_MAX) : tensor_limit_bytes();
+	return limit_of(&tensor_param_user_limit, 8);
 }
 
 /**
@@ -100,32 +107,59 @@ static bool charge(atomic64_t *count, u64 limit, u64 bytes)
 }
 
 /**
- * tensor_limit_charge() - take bytes out of what both limits leave
+ * tensor_limit_exempt() - may the calling task lock any amount of memory?
+ *
+ * Return: whether it has CAP_IPC_LOCK in the initial user namespace.
+ */
+bool tensor_limit_exempt(void)
+{
+	return ns_capable_noaudit(&init_user_ns, CAP_IPC_LOCK);
+}
+
+/* Returns the counter of the refusals by the limit that is met, or NULL: the bytes are charged. */
+static atomic64_t *limit_try(struct tensor_user *user, u64 bytes)
+{
+	/* the user first: a refusal by its limit must not have taken from the other one */
+	if (!charge(&user->used, tensor_limit_user_bytes(), bytes) &&
+	    !(tensor_limit_exempt() && charge(&user->used, S64_MAX, bytes)))
+		return &refused_user;
+	if (!charge(&used, tensor_limit_bytes(), bytes)) {
+		atomic64_sub(bytes, &user->used);
+		return &refused;
+	}
+	return NULL;
+}
+
+/**
+ * tensor_limit_charge() - charge bytes to both limits
  * @user: who pays
  * @bytes: how many
+ *
+ * At a limit, folios that outlived their buffers are freed where possible before this fails. May
+ * sleep.
  *
  * Return: 0, or -EDQUOT and nothing is charged.
  */
 int tensor_limit_charge(struct tensor_user *user, u64 bytes)
 {
-	/* the user first: what is taken back here has stood in nobody else's way */
-	if (!charge(&user->used, tensor_limit_user_bytes(), bytes)) {
-		atomic64_inc(&refused_user);
+	atomic64_t *refusals = limit_try(user, bytes);
+
+	if (refusals && tensor_linger_bytes()) {
+		tensor_linger_scan();
+		refusals = limit_try(user, bytes);
+	}
+	if (!refusals)
+		return 0;
+	atomic64_inc(refusals);
+	if (refusals == &refused_user)
 		atomic64_inc(&user->refused);
-		return -EDQUOT;
-	}
-	if (!charge(&used, tensor_limit_bytes(), bytes)) {
-		atomic64_sub(bytes, &user->used);
-		atomic64_inc(&refused);
-		return -EDQUOT;
-	}
-	return 0;
+	return -EDQUOT;
 }
 
 /**
- * tensor_limit_uncharge() - give back what tensor_limit_charge() took
+ * tensor_limit_uncharge() - undo tensor_limit_charge(), or a part of it
  * @user: the same user
- * @bytes: the same number
+ * @bytes: how many of the bytes
  */
 void tensor_limit_uncharge(struct tensor_user *user, u64 bytes)
 {

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * User memory pinned in place.
+ * Memory of others held in place, and who pays for it.
  *
- * What a program has already need not be copied to be given to a device: its pages are held where
- * they are until the last one lets go, whatever becomes of the mapping or the process. Such memory
+ * User memory is pinned where it is, whatever becomes of the mapping or the process. Such memory
  * can neither be moved nor swapped out, so it counts against RLIMIT_MEMLOCK: of the user, not of
  * the address space, which it may outlive, and together with what other parts of the kernel have
- * pinned for that user. Who may lock memory without limit (CAP_IPC_LOCK) is not counted.
+ * pinned for that user. A task with CAP_IPC_LOCK is not counted there. It counts against the
+ * limits of this module as well, which hold for such a task, too. All is paid before the first
+ * allocation, so that the size of the page array is bounded by what was paid for.
  *
- * No lock: the pages belong to one struct, made and undone by its owner.
+ * No lock: a struct is made and undone by its owner.
  */
-#include <linux/capability.h>
 #include <linux/cred.h>
 #include <linux/minmax.h>
 #include <linux/mm.h>
@@ -27,30 +27,74 @@
 /* Pinned between two looks at the scheduler and at signals. */
 #define PIN_BATCH	1024UL
 
-static int pin_account(struct tensor_pinned *p, unsigned long pages)
+/* Charges RLIMIT_MEMLOCK. */
+static int pay_locked(struct tensor_paid *paid, unsigned long pages)
 {
 	unsigned long limit = rlimit(RLIMIT_MEMLOCK) >> PAGE_SHIFT;
-	struct user_struct *user = current_user();
+	struct user_struct *payer = current_user();
 	long old;
 
-	if (capable(CAP_IPC_LOCK))
+	if (tensor_limit_exempt())
 		return 0;
-	old = atomic_long_read(&user->locked_vm);
+	old = atomic_long_read(&payer->locked_vm);
 	do {
 		if (pages > limit || (unsigned long)old > limit - pages)
 			return -ENOMEM;
-	} while (!atomic_long_try_cmpxchg(&user->locked_vm, &old, old + pages));
-	p->payer = get_uid(user);
-	p->paid = pages;
+	} while (!atomic_long_try_cmpxchg(&payer->locked_vm, &old, old + pages));
+	paid->payer = get_uid(payer);
 	return 0;
 }
 
-static void pin_unaccount(struct tensor_pinned *p)
+static void unpay_locked(struct tensor_paid *paid, unsigned long pages)
 {
-	if (!p->payer)
+	if (!paid->payer)
 		return;
-	atomic_long_sub(p->paid, &p->payer->locked_vm);
-	free_uid(p->payer);
+	atomic_long_sub(pages, &paid->payer->locked_vm);
+	free_uid(paid->payer);
+	paid->payer = NULL;
+}
+
+/**
+ * tensor_pay() - charge for memory of others that is about to be held in place
+ * @paid: filled in, for tensor_unpay()
+ * @user: who pays, against the limits of the module
+ * @pages: how many
+ *
+ * RLIMIT_MEMLOCK is charged to the user of the calling task, which may be another one. May sleep.
+ *
+ * Return: 0; -ENOMEM at RLIMIT_MEMLOCK; -EDQUOT at a limit of the module. On error nothing is
+ * charged, and @paid needs no tensor_unpay().
+ */
+int tensor_pay(struct tensor_paid *paid, struct tensor_user *user, unsigned long pages)
+{
+	int err;
+
+	memset(paid, 0, sizeof(*paid));
+	err = pay_locked(paid, pages);
+	if (err)
+		return err;
+	err = tensor_limit_charge(user, (u64)pages << PAGE_SHIFT);
+	if (err) {
+		unpay_locked(paid, pages);
+		return err;
+	}
+	paid->user = tensor_user_hold(user);
+	paid->pages = pages;
+	return 0;
+}
+
+/**
+ * tensor_unpay() - undo tensor_pay(), after the memory is released
+ * @paid: what that filled in, or zeroes; zeroes afterwards. Any task may do it
+ */
+void tensor_unpay(struct tensor_paid *paid)
+{
+	if (!paid->user)
+		return;
+	unpay_locked(paid, paid->pages);
+	tensor_limit_uncharge(paid->user, (u64)paid->pages << PAGE_SHIFT);
+	tensor_user_put(paid->user);
+	memset(paid, 0, sizeof(*paid));
 }
 
 static int pin_pages(struct tensor_pinned *p, unsigned long addr, unsigned long pages, bool write)
@@ -83,7 +127,8 @@ static int pin_check(unsigned long addr, u64 bytes)
 
 /**
  * tensor_pin_user() - pin memory of the calling process
- * @p: filled in; the caller gives it back with tensor_unpin()
+ * @p: filled in, for tensor_unpin()
+ * @user: who pays, see tensor_pay()
  * @addr: begin of the memory, whole pages
  * @bytes: how much, whole pages, not 0
  * @write: it will be written to
@@ -91,10 +136,11 @@ static int pin_check(unsigned long addr, u64 bytes)
  * May sleep, and fault all of it in; a fatal signal ends it.
  *
  * Return: 0; -EINVAL: not whole pages, or past the end of the address space; -ENOMEM, also at
- * RLIMIT_MEMLOCK; -EFAULT: not accessible, or not writable; -EOPNOTSUPP: memory that cannot be
- * pinned for long; -EINTR. On error @p needs no unpinning.
+ * RLIMIT_MEMLOCK; -EDQUOT at a limit; -EFAULT: not accessible, or not writable; -EOPNOTSUPP: memory
+ * that cannot be pinned for long; -EINTR. On error @p needs no unpinning.
  */
-int tensor_pin_user(struct tensor_pinned *p, unsigned long addr, u64 bytes, bool write)
+int tensor_pin_user(struct tensor_pinned *p, struct tensor_user *user, unsigned long addr,
+		    u64 bytes, bool write)
 {
 	unsigned long pages = bytes >> PAGE_SHIFT;
 	int err;
@@ -103,19 +149,19 @@ int tensor_pin_user(struct tensor_pinned *p, unsigned long addr, u64 bytes, bool
 	err = pin_check(addr, bytes);
 	if (err)
 		return err;
-	err = pin_account(p, pages);
+	err = tensor_pay(&p->paid, user, pages);
 	if (err)
 		return err;
 	p->pages = kvmalloc_array(pages, sizeof(*p->pages), TENSOR_GFP);
 	err = p->pages ? pin_pages(p, addr, pages, write) : -ENOMEM;
-	/* nobody has written to it by way of us yet */
+	/* no device has written to it yet */
 	if (err)
 		tensor_unpin(p, false);
 	return err;
 }
 
 /**
- * tensor_unpin() - let go of the pages
+ * tensor_unpin() - release the pages
  * @p: what tensor_pin_user() filled in; empty afterwards
  * @dirty: they may have been written to
  *
@@ -131,7 +177,7 @@ void tensor_unpin(struct tensor_pinned *p, bool dirty)
 		cond_resched();
 	}
 	kvfree(p->pages);
-	pin_unaccount(p);
+	tensor_unpay(&p->paid);
 	memset(p, 0, sizeof(*p));
 }
 

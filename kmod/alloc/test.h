@@ -3,12 +3,15 @@
  * What the KUnit tests of this folder share.
  *
  * Every suite sets the folder up and tears it down: KUnit runs them before a module's own init, and
- * a leak would be found by the one that comes after.
+ * a leak is found by the suite that comes after. Tests run in a kernel thread, which has all
+ * capabilities; those about limits of a user drop CAP_IPC_LOCK.
  */
 #ifndef TENSOR_ALLOC_TEST_H
 #define TENSOR_ALLOC_TEST_H
 
 #include <kunit/test.h>
+#include <linux/capability.h>
+#include <linux/cred.h>
 #include <linux/mm.h>
 #include <linux/nodemask.h>
 #include <linux/sched.h>
@@ -20,14 +23,36 @@
 	.suite_init = test_suite_init, \
 	.suite_exit = test_suite_exit
 
+/* Who pays for what a test allocates. */
+static struct tensor_user *test_user;
+
 static inline int test_suite_init(struct kunit_suite *suite)
 {
-	return tensor_alloc_init();
+	int err = tensor_alloc_init();
+
+	if (err)
+		return err;
+	test_user = tensor_user_get(KUIDT_INIT(70000));
+	if (!test_user)
+		tensor_alloc_exit();
+	return test_user ? 0 : -ENOMEM;
 }
 
 static inline void test_suite_exit(struct kunit_suite *suite)
 {
 	tensor_alloc_exit();
+	/* warns if a charge is left */
+	tensor_user_put(test_user);
+}
+
+/* Credentials of a task that may not lock memory without limit, or NULL. */
+static inline struct cred *test_poor_cred(void)
+{
+	struct cred *cred = prepare_creds();
+
+	if (cred)
+		cap_lower(cred->cap_effective, CAP_IPC_LOCK);
+	return cred;
 }
 
 static inline struct tensor_want test_want(unsigned long pages)
@@ -72,7 +97,7 @@ static inline bool test_all_are(const struct tensor_chunks *c, int value)
 }
 
 #ifdef CONFIG_FAIL_PAGE_ALLOC
-/* Whether the core fails an allocation at a test's request: debugfs decides, see tests/kselftest. */
+/* Whether the core fails what a test asks it to: debugfs decides, see tests/kselftest/kunit. */
 static inline bool test_can_inject(void)
 {
 	struct page *page;

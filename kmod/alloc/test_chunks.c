@@ -17,7 +17,7 @@ static void orders_are_kept(struct kunit *test)
 
 		want.min_order = order;
 		want.max_order = order;
-		KUNIT_ASSERT_EQ(test, tensor_chunks_alloc(&c, &want), 0);
+		KUNIT_ASSERT_EQ(test, tensor_chunks_alloc(&c, &want, test_user), 0);
 		KUNIT_EXPECT_EQ(test, c.pages, want.pages);
 		KUNIT_EXPECT_EQ(test, c.nr, want.pages >> order);
 		for (i = 0; i < TENSOR_ORDERS; i++)
@@ -34,7 +34,7 @@ static void odd_sizes_have_each_order_at_most_once(struct kunit *test)
 	struct tensor_chunks c;
 	unsigned int order;
 
-	KUNIT_ASSERT_EQ(test, tensor_chunks_alloc(&c, &want), 0);
+	KUNIT_ASSERT_EQ(test, tensor_chunks_alloc(&c, &want, test_user), 0);
 	KUNIT_EXPECT_EQ(test, c.pages, pages);
 	KUNIT_EXPECT_EQ(test, c.count[TENSOR_TOP_ORDER], 2);
 	for (order = 0; order < TENSOR_TOP_ORDER; order++)
@@ -50,7 +50,7 @@ static void chunks_are_aligned_and_know_their_index(struct kunit *test)
 	unsigned long next = 0;
 	size_t i;
 
-	KUNIT_ASSERT_EQ(test, tensor_chunks_alloc(&c, &want), 0);
+	KUNIT_ASSERT_EQ(test, tensor_chunks_alloc(&c, &want, test_user), 0);
 	for (i = 0; i < c.nr; i++) {
 		struct page *head = c.list[i].head;
 		unsigned long pages = compound_nr(head);
@@ -73,7 +73,7 @@ static void page_is_found_by_index(struct kunit *test)
 	unsigned long i;
 	size_t at = 0;
 
-	KUNIT_ASSERT_EQ(test, tensor_chunks_alloc(&c, &want), 0);
+	KUNIT_ASSERT_EQ(test, tensor_chunks_alloc(&c, &want, test_user), 0);
 	for (i = 0; i < c.pages; i++) {
 		if (at + 1 < c.nr && c.list[at + 1].first == i)
 			at++;
@@ -92,7 +92,7 @@ static void memory_is_zero(struct kunit *test)
 	int round;
 
 	for (round = 0; round < 2; round++) {
-		KUNIT_ASSERT_EQ(test, tensor_chunks_alloc(&c, &want), 0);
+		KUNIT_ASSERT_EQ(test, tensor_chunks_alloc(&c, &want, test_user), 0);
 		KUNIT_EXPECT_TRUE(test, test_all_are(&c, 0));
 		test_fill(&c, 0xa5);
 		tensor_chunks_free(&c);
@@ -109,7 +109,7 @@ static void missing_order_falls_back_to_the_next(struct kunit *test)
 		kunit_skip(test, "page allocations cannot be made to fail");
 	tensor_pool_resize(0);
 	current->fail_nth = 2;
-	KUNIT_ASSERT_EQ(test, tensor_chunks_alloc(&c, &want), 0);
+	KUNIT_ASSERT_EQ(test, tensor_chunks_alloc(&c, &want, test_user), 0);
 	KUNIT_EXPECT_EQ(test, current->fail_nth, 0);
 	KUNIT_EXPECT_EQ(test, c.pages, want.pages);
 	KUNIT_EXPECT_EQ(test, c.count[TENSOR_TOP_ORDER], 1);
@@ -127,7 +127,7 @@ static void smallest_order_missing_is_enomem(struct kunit *test)
 	tensor_pool_resize(0);
 	want.min_order = TENSOR_TOP_ORDER;
 	current->fail_nth = 3;
-	KUNIT_EXPECT_EQ(test, tensor_chunks_alloc(&c, &want), -ENOMEM);
+	KUNIT_EXPECT_EQ(test, tensor_chunks_alloc(&c, &want, test_user), -ENOMEM);
 	KUNIT_EXPECT_EQ(test, current->fail_nth, 0);
 	KUNIT_EXPECT_EQ(test, c.nr, 0);
 	KUNIT_EXPECT_PTR_EQ(test, c.list, NULL);
@@ -140,7 +140,7 @@ static void huge_bytes_are_those_of_the_top_order(struct kunit *test)
 	struct tensor_want want = test_want((3UL << TENSOR_PMD_ORDER) + 5);
 	struct tensor_chunks c;
 
-	KUNIT_ASSERT_EQ(test, tensor_chunks_alloc(&c, &want), 0);
+	KUNIT_ASSERT_EQ(test, tensor_chunks_alloc(&c, &want, test_user), 0);
 	KUNIT_EXPECT_EQ(test, tensor_chunks_huge_bytes(&c), 3 * PMD_SIZE);
 	KUNIT_EXPECT_EQ(test, tensor_chunks_dma_bytes(&c), 0);
 	tensor_chunks_free(&c);

@@ -8,15 +8,22 @@
 #include <linux/kthread.h>
 #include <linux/module.h>
 #include <linux/sizes.h>
+#include <linux/user_namespace.h>
 
 #include "test.h"
 
 #define THREADS	4
 
 static struct tensor_user *one, *other;
+static const struct cred *rich;
+static struct cred *poor;
 
 static int limit_begin(struct kunit *test)
 {
+	poor = test_poor_cred();
+	if (!poor)
+		return -ENOMEM;
+	rich = override_creds(poor);
 	one = tensor_user_get(KUIDT_INIT(70001));
 	other = tensor_user_get(KUIDT_INIT(70002));
 	return one && other ? 0 : -ENOMEM;
@@ -29,12 +36,79 @@ static void limit_end(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, tensor_limit_used(), 0);
 	tensor_user_put(other);
 	tensor_user_put(one);
+	revert_creds(rich);
+	put_cred(poor);
 }
 
-static void default_is_half_of_memory_for_anybody(struct kunit *test)
+static void default_is_half_of_memory_and_an_eighth_for_a_user(struct kunit *test)
 {
 	KUNIT_EXPECT_EQ(test, tensor_limit_bytes(), (u64)totalram_pages() / 2 * PAGE_SIZE);
-	KUNIT_EXPECT_EQ(test, tensor_limit_user_bytes(), tensor_limit_bytes());
+	KUNIT_EXPECT_EQ(test, tensor_limit_user_bytes(), (u64)totalram_pages() / 8 * PAGE_SIZE);
+	KUNIT_EXPECT_EQ(test, tensor_limit_charge(one, tensor_limit_user_bytes() + 1), -EDQUOT);
+}
+
+static void who_may_lock_all_exceeds_its_users_limit_only(struct kunit *test)
+{
+	u64 refused = tensor_limit_refused_user();
+
+	tensor_param_limit = SZ_4M;
+	tensor_param_user_limit = SZ_1M;
+	KUNIT_EXPECT_FALSE(test, tensor_limit_exempt());
+	KUNIT_EXPECT_EQ(test, tensor_limit_charge(one, SZ_2M), -EDQUOT);
+	revert_creds(rich);
+	KUNIT_EXPECT_TRUE(test, tensor_limit_exempt());
+	KUNIT_EXPECT_EQ(test, tensor_limit_charge(one, SZ_2M), 0);
+	KUNIT_EXPECT_EQ(test, atomic64_read(&one->used), SZ_2M);
+	KUNIT_EXPECT_EQ(test, tensor_limit_charge(one, SZ_2M + 1), -EDQUOT);
+	KUNIT_EXPECT_EQ(test, tensor_limit_charge(one, U64_MAX), -EDQUOT);
+	override_creds(poor);
+	KUNIT_EXPECT_EQ(test, tensor_limit_charge(one, 1), -EDQUOT);
+	KUNIT_EXPECT_EQ(test, tensor_limit_charge(other, SZ_1M), 0);
+	KUNIT_EXPECT_EQ(test, tensor_limit_refused_user() - refused, 3);
+	tensor_limit_uncharge(one, SZ_2M);
+	tensor_limit_uncharge(other, SZ_1M);
+}
+
+static kuid_t payer_in(unsigned int uid, struct user_namespace *ns)
+{
+	const struct cred cred = { .euid = KUIDT_INIT(uid), .user_ns = ns };
+
+	return tensor_user_payer(&cred);
+}
+
+static void expect_payer(struct kunit *test, unsigned int uid, struct user_namespace *ns,
+			 unsigned int payer)
+{
+	KUNIT_EXPECT_EQ(test, __kuid_val(payer_in(uid, ns)), payer);
+}
+
+/* Every mapped sub-uid would otherwise have a limit of its own. */
+static void owner_of_the_namespace_pays_for_its_sub_uids(struct kunit *test)
+{
+	struct user_namespace *ns = kunit_kcalloc(test, 3, sizeof(*ns), GFP_KERNEL);
+	struct user_namespace *outer = ns, *middle = ns + 1, *inner = ns + 2;
+
+	KUNIT_ASSERT_NOT_NULL(test, ns);
+	outer->parent = &init_user_ns;
+	middle->parent = outer;
+	inner->parent = middle;
+	expect_payer(test, 1000, &init_user_ns, 1000);
+	expect_payer(test, 0, &init_user_ns, 0);
+
+	/* made by user 1000, who makes others in it as some sub-uid */
+	outer->owner = KUIDT_INIT(1000);
+	middle->owner = KUIDT_INIT(100000);
+	inner->owner = KUIDT_INIT(100123);
+	expect_payer(test, 100001, outer, 1000);
+	expect_payer(test, 1000, outer, 1000);
+	expect_payer(test, 100002, middle, 1000);
+	expect_payer(test, 100003, inner, 1000);
+
+	/* a container of the administrator: its users pay, and they pay for theirs */
+	outer->owner = GLOBAL_ROOT_UID;
+	expect_payer(test, 200001, outer, 200001);
+	expect_payer(test, 200002, middle, 100000);
+	expect_payer(test, 200003, inner, 100000);
 }
 
 static void all_of_it_and_no_byte_more(struct kunit *test)
@@ -73,6 +147,7 @@ static void user_is_held_back_and_no_other(struct kunit *test)
 
 static void lowering_below_use_refuses_until_enough_is_gone(struct kunit *test)
 {
+	tensor_param_user_limit = SZ_4M;
 	KUNIT_EXPECT_EQ(test, tensor_limit_charge(one, SZ_2M), 0);
 	tensor_param_limit = SZ_1M;
 	KUNIT_EXPECT_EQ(test, tensor_limit_used(), SZ_2M);
@@ -89,6 +164,7 @@ static void sums_do_not_overflow(struct kunit *test)
 	static const u64 many[] = { U64_MAX, (u64)S64_MAX + 1, U64_MAX - SZ_1M + 1 };
 	int i;
 
+	tensor_param_user_limit = U64_MAX;
 	KUNIT_EXPECT_EQ(test, tensor_limit_charge(one, SZ_1M), 0);
 	for (i = 0; i < ARRAY_SIZE(many); i++) {
 		tensor_param_limit = i & 1 ? U64_MAX : 0;
@@ -111,12 +187,14 @@ struct racer {
 static int race(void *arg)
 {
 	struct racer *r = arg;
+	const struct cred *old = override_creds(poor);
 	int i;
 
 	for (i = 0; i < 20000; i++) {
 		if (!tensor_limit_charge(r->user, SZ_1M))
 			r->charged++;
-		if (tensor_limit_used() > tensor_limit_bytes())
+		if (tensor_limit_used() > tensor_limit_bytes() ||
+		    atomic64_read(&r->user->used) > tensor_limit_user_bytes())
 			r->exceeded = true;
 		/* each keeps every other one, so that the limit is met while all are at it */
 		if (r->charged & 1) {
@@ -126,6 +204,7 @@ static int race(void *arg)
 			cond_resched();
 		}
 	}
+	revert_creds(old);
 	complete(&r->done);
 	return 0;
 }
@@ -208,13 +287,16 @@ static void users_are_told_in_order(struct kunit *test)
 		tensor_user_put(user);
 		n++;
 	}
-	KUNIT_EXPECT_EQ(test, n, 2);
+	/* and the one of all suites */
+	KUNIT_EXPECT_EQ(test, n, 3);
 	KUNIT_EXPECT_EQ(test, last, 70002);
 	KUNIT_EXPECT_EQ(test, refcount_read(&one->ref), 1);
 }
 
 static struct kunit_case cases[] = {
-	KUNIT_CASE(default_is_half_of_memory_for_anybody),
+	KUNIT_CASE(default_is_half_of_memory_and_an_eighth_for_a_user),
+	KUNIT_CASE(who_may_lock_all_exceeds_its_users_limit_only),
+	KUNIT_CASE(owner_of_the_namespace_pays_for_its_sub_uids),
 	KUNIT_CASE(all_of_it_and_no_byte_more),
 	KUNIT_CASE(user_is_held_back_and_no_other),
 	KUNIT_CASE(lowering_below_use_refuses_until_enough_is_gone),

@@ -3,8 +3,6 @@
  * KUnit: user memory pinned in place. The memory is that of the process that loads this module; the
  * tests, which run in a thread of their own, borrow its address space.
  */
-#include <linux/capability.h>
-#include <linux/cred.h>
 #include <linux/kthread.h>
 #include <linux/mman.h>
 #include <linux/module.h>
@@ -29,23 +27,32 @@ static int pin_suite_init(struct kunit_suite *suite)
 		return -ESRCH;
 	mm = current->mm;
 	mmget(mm);
-	return tensor_alloc_init();
+	return test_suite_init(suite);
 }
 
 static void pin_suite_exit(struct kunit_suite *suite)
 {
-	tensor_alloc_exit();
+	test_suite_exit(suite);
 	mmput(mm);
+}
+
+static u64 used(void)
+{
+	return atomic64_read(&test_user->used);
+}
+
+static int pin(struct tensor_pinned *p, unsigned long addr, u64 bytes, bool write)
+{
+	return tensor_pin_user(p, test_user, addr, bytes, write);
 }
 
 /* As a user who may lock 64 pages, in the address space of the loader. */
 static int pin_begin(struct kunit *test)
 {
-	struct cred *cred = prepare_creds();
+	struct cred *cred = test_poor_cred();
 
 	if (!cred)
 		return -ENOMEM;
-	cap_lower(cred->cap_effective, CAP_IPC_LOCK);
 	old_cred = override_creds(cred);
 	put_cred(cred);
 	old_limit = current->signal->rlim[RLIMIT_MEMLOCK];
@@ -62,6 +69,9 @@ static void pin_end(struct kunit *test)
 	kthread_unuse_mm(mm);
 	current->signal->rlim[RLIMIT_MEMLOCK] = old_limit;
 	revert_creds(old_cred);
+	tensor_param_limit = 0;
+	tensor_param_user_limit = 0;
+	KUNIT_EXPECT_EQ(test, used(), 0);
 }
 
 static long locked(void)
@@ -88,7 +98,7 @@ static void pages_are_those_of_the_process(struct kunit *test)
 
 	for (i = 0; i < PAGES; i++)
 		write_at(test, i, 1000 + i);
-	KUNIT_ASSERT_EQ(test, tensor_pin_user(&p, at, BYTES, true), 0);
+	KUNIT_ASSERT_EQ(test, pin(&p, at, BYTES, true), 0);
 	KUNIT_EXPECT_EQ(test, p.nr, PAGES);
 	KUNIT_EXPECT_EQ(test, locked() - before, PAGES);
 	for (i = 0; i < PAGES; i++) {
@@ -117,10 +127,9 @@ static void whole_pages_within_the_address_space(struct kunit *test)
 	int i;
 
 	for (i = 0; i < ARRAY_SIZE(bad); i++)
-		KUNIT_EXPECT_EQ(test, tensor_pin_user(&p, at + bad[i].addr, bad[i].bytes, true),
-				-EINVAL);
-	KUNIT_EXPECT_EQ(test, tensor_pin_user(&p, -PAGE_SIZE, PAGE_SIZE, true), -EINVAL);
-	KUNIT_EXPECT_EQ(test, tensor_pin_user(&p, -PAGE_SIZE, 2 * PAGE_SIZE, true), -EINVAL);
+		KUNIT_EXPECT_EQ(test, pin(&p, at + bad[i].addr, bad[i].bytes, true), -EINVAL);
+	KUNIT_EXPECT_EQ(test, pin(&p, -PAGE_SIZE, PAGE_SIZE, true), -EINVAL);
+	KUNIT_EXPECT_EQ(test, pin(&p, -PAGE_SIZE, 2 * PAGE_SIZE, true), -EINVAL);
 	KUNIT_EXPECT_EQ(test, p.nr, 0);
 	KUNIT_EXPECT_EQ(test, locked(), before);
 }
@@ -133,13 +142,13 @@ static void hole_undoes_all_of_it(struct kunit *test)
 	long before = locked();
 
 	write_at(test, 0, 1);
-	KUNIT_ASSERT_EQ(test, tensor_pin_user(&p, at, PAGE_SIZE, true), 0);
+	KUNIT_ASSERT_EQ(test, pin(&p, at, PAGE_SIZE, true), 0);
 	page = tensor_pinned_page(&p, 0);
 	get_page(page);
 	tensor_unpin(&p, false);
 	KUNIT_EXPECT_FALSE(test, folio_maybe_dma_pinned(page_folio(page)));
 	vm_munmap(at + 20 * PAGE_SIZE, PAGE_SIZE);
-	KUNIT_EXPECT_EQ(test, tensor_pin_user(&p, at, BYTES, true), -EFAULT);
+	KUNIT_EXPECT_EQ(test, pin(&p, at, BYTES, true), -EFAULT);
 	KUNIT_EXPECT_FALSE(test, folio_maybe_dma_pinned(page_folio(page)));
 	KUNIT_EXPECT_EQ(test, locked(), before);
 	put_page(page);
@@ -152,13 +161,13 @@ static void memlock_limit_is_enomem(struct kunit *test)
 
 	if (before > 24)
 		kunit_skip(test, "somebody else has locked memory");
-	KUNIT_ASSERT_EQ(test, tensor_pin_user(&p, at, BYTES, true), 0);
-	KUNIT_EXPECT_EQ(test, tensor_pin_user(&q, at, 25 * PAGE_SIZE, true), -ENOMEM);
+	KUNIT_ASSERT_EQ(test, pin(&p, at, BYTES, true), 0);
+	KUNIT_EXPECT_EQ(test, pin(&q, at, 25 * PAGE_SIZE, true), -ENOMEM);
 	KUNIT_EXPECT_EQ(test, locked() - before, PAGES);
-	KUNIT_EXPECT_EQ(test, tensor_pin_user(&q, at, (24 - before) * PAGE_SIZE, true), 0);
+	KUNIT_EXPECT_EQ(test, pin(&q, at, (24 - before) * PAGE_SIZE, true), 0);
 	tensor_unpin(&q, false);
 	tensor_unpin(&p, false);
-	KUNIT_EXPECT_EQ(test, tensor_pin_user(&p, at, 65 * PAGE_SIZE, true), -ENOMEM);
+	KUNIT_EXPECT_EQ(test, pin(&p, at, 65 * PAGE_SIZE, true), -ENOMEM);
 	KUNIT_EXPECT_EQ(test, locked(), before);
 }
 
@@ -169,11 +178,60 @@ static void who_may_lock_all_is_not_counted(struct kunit *test)
 	long before = locked();
 
 	current->signal->rlim[RLIMIT_MEMLOCK].rlim_cur = 0;
-	KUNIT_EXPECT_EQ(test, tensor_pin_user(&p, at, BYTES, true), 0);
+	KUNIT_EXPECT_EQ(test, pin(&p, at, BYTES, true), 0);
 	KUNIT_EXPECT_EQ(test, locked(), before);
 	tensor_unpin(&p, false);
 	KUNIT_EXPECT_EQ(test, locked(), before);
 	revert_creds(poor);
+}
+
+static void limits_of_the_module_count_pinned_memory(struct kunit *test)
+{
+	struct tensor_pinned p, q;
+	long before = locked();
+
+	tensor_param_user_limit = BYTES;
+	KUNIT_ASSERT_EQ(test, pin(&p, at, BYTES, true), 0);
+	KUNIT_EXPECT_EQ(test, used(), BYTES);
+	KUNIT_EXPECT_EQ(test, tensor_limit_used(), BYTES);
+	KUNIT_EXPECT_EQ(test, pin(&q, at, PAGE_SIZE, true), -EDQUOT);
+	KUNIT_EXPECT_EQ(test, locked() - before, PAGES);
+	tensor_unpin(&p, false);
+	KUNIT_EXPECT_EQ(test, used(), 0);
+	KUNIT_EXPECT_EQ(test, locked(), before);
+}
+
+/* It may exceed the limit of its user, but not that of all users. */
+static void who_may_lock_all_is_charged_and_meets_the_limit_of_all(struct kunit *test)
+{
+	const struct cred *poor = override_creds(old_cred);
+	struct tensor_pinned p, q;
+
+	tensor_param_user_limit = PAGE_SIZE;
+	tensor_param_limit = BYTES;
+	KUNIT_EXPECT_EQ(test, pin(&p, at, BYTES, true), 0);
+	KUNIT_EXPECT_EQ(test, used(), BYTES);
+	KUNIT_EXPECT_EQ(test, pin(&q, at, PAGE_SIZE, true), -EDQUOT);
+	tensor_unpin(&p, false);
+	revert_creds(poor);
+}
+
+static void pay_and_unpay_are_symmetric(struct kunit *test)
+{
+	struct tensor_paid paid, none = {};
+	long before = locked();
+
+	if (before > 24)
+		kunit_skip(test, "locked memory is in use");
+	KUNIT_EXPECT_EQ(test, tensor_pay(&paid, test_user, 65), -ENOMEM);
+	KUNIT_EXPECT_EQ(test, used(), 0);
+	KUNIT_ASSERT_EQ(test, tensor_pay(&paid, test_user, 40), 0);
+	KUNIT_EXPECT_EQ(test, used(), 40 * PAGE_SIZE);
+	KUNIT_EXPECT_EQ(test, locked() - before, 40);
+	tensor_unpay(&paid);
+	tensor_unpay(&paid);
+	tensor_unpay(&none);
+	KUNIT_EXPECT_EQ(test, locked(), before);
 }
 
 static void pages_outlive_the_mapping(struct kunit *test)
@@ -181,7 +239,7 @@ static void pages_outlive_the_mapping(struct kunit *test)
 	struct tensor_pinned p;
 
 	write_at(test, 7, 4711);
-	KUNIT_ASSERT_EQ(test, tensor_pin_user(&p, at, BYTES, true), 0);
+	KUNIT_ASSERT_EQ(test, pin(&p, at, BYTES, true), 0);
 	vm_munmap(at, BYTES);
 	KUNIT_EXPECT_EQ(test, first_int(tensor_pinned_page(&p, 7)), 4711);
 	tensor_unpin(&p, true);
@@ -195,13 +253,13 @@ static void write_pin_of_read_only_memory_is_efault(struct kunit *test)
 	long before = locked();
 
 	KUNIT_ASSERT_FALSE(test, IS_ERR_VALUE(ro) || IS_ERR_VALUE(shared));
-	KUNIT_EXPECT_EQ(test, tensor_pin_user(&p, ro, BYTES, true), -EFAULT);
-	KUNIT_EXPECT_EQ(test, tensor_pin_user(&p, shared, BYTES, true), -EFAULT);
+	KUNIT_EXPECT_EQ(test, pin(&p, ro, BYTES, true), -EFAULT);
+	KUNIT_EXPECT_EQ(test, pin(&p, shared, BYTES, true), -EFAULT);
 	KUNIT_EXPECT_EQ(test, locked(), before);
-	KUNIT_EXPECT_EQ(test, tensor_pin_user(&p, ro, BYTES, false), 0);
+	KUNIT_EXPECT_EQ(test, pin(&p, ro, BYTES, false), 0);
 	KUNIT_EXPECT_EQ(test, p.nr, PAGES);
 	tensor_unpin(&p, false);
-	KUNIT_EXPECT_EQ(test, tensor_pin_user(&p, shared, BYTES, false), 0);
+	KUNIT_EXPECT_EQ(test, pin(&p, shared, BYTES, false), 0);
 	KUNIT_EXPECT_EQ(test, p.nr, PAGES);
 	tensor_unpin(&p, false);
 	KUNIT_EXPECT_EQ(test, locked(), before);
@@ -214,7 +272,7 @@ static void read_pin_sees_what_the_owner_writes_later(struct kunit *test)
 {
 	struct tensor_pinned p;
 
-	KUNIT_ASSERT_EQ(test, tensor_pin_user(&p, at, BYTES, false), 0);
+	KUNIT_ASSERT_EQ(test, pin(&p, at, BYTES, false), 0);
 	write_at(test, 9, 1234);
 	KUNIT_EXPECT_EQ(test, first_int(tensor_pinned_page(&p, 9)), 1234);
 	tensor_unpin(&p, false);
@@ -226,6 +284,9 @@ static struct kunit_case cases[] = {
 	KUNIT_CASE(hole_undoes_all_of_it),
 	KUNIT_CASE(memlock_limit_is_enomem),
 	KUNIT_CASE(who_may_lock_all_is_not_counted),
+	KUNIT_CASE(limits_of_the_module_count_pinned_memory),
+	KUNIT_CASE(who_may_lock_all_is_charged_and_meets_the_limit_of_all),
+	KUNIT_CASE(pay_and_unpay_are_symmetric),
 	KUNIT_CASE(pages_outlive_the_mapping),
 	KUNIT_CASE(write_pin_of_read_only_memory_is_efault),
 	KUNIT_CASE(read_pin_sees_what_the_owner_writes_later),

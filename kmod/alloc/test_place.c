@@ -19,7 +19,7 @@ static void node_is_honoured(struct kunit *test)
 
 		want.node = nid;
 		want.node_only = true;
-		KUNIT_ASSERT_EQ(test, tensor_chunks_alloc(&c, &want), 0);
+		KUNIT_ASSERT_EQ(test, tensor_chunks_alloc(&c, &want, test_user), 0);
 		KUNIT_EXPECT_EQ(test, c.node, nid);
 		for (i = 0; i < c.pages; i++)
 			KUNIT_EXPECT_EQ(test, page_to_nid(tensor_chunks_page(&c, i)), nid);
@@ -38,7 +38,7 @@ static void interleave_goes_round_and_on(struct kunit *test)
 		kunit_skip(test, "one node");
 	want.max_order = 0;
 	want.interleave = true;
-	KUNIT_ASSERT_EQ(test, tensor_chunks_alloc(&c, &want), 0);
+	KUNIT_ASSERT_EQ(test, tensor_chunks_alloc(&c, &want, test_user), 0);
 	KUNIT_EXPECT_EQ(test, c.node, NUMA_NO_NODE);
 	for (i = nodes; i < c.nr; i++)
 		KUNIT_EXPECT_EQ(test, page_to_nid(c.list[i].head),
@@ -46,7 +46,7 @@ static void interleave_goes_round_and_on(struct kunit *test)
 	for (i = 1; i < c.nr; i++)
 		KUNIT_EXPECT_NE(test, page_to_nid(c.list[i].head),
 				page_to_nid(c.list[i - 1].head));
-	KUNIT_ASSERT_EQ(test, tensor_chunks_alloc(&d, &want), 0);
+	KUNIT_ASSERT_EQ(test, tensor_chunks_alloc(&d, &want, test_user), 0);
 	KUNIT_EXPECT_EQ(test, page_to_nid(d.list[0].head), page_to_nid(c.list[7 % nodes].head));
 	tensor_chunks_free(&d);
 	tensor_chunks_free(&c);
@@ -80,7 +80,7 @@ static void contig_is_in_one_piece(struct kunit *test)
 			struct tensor_chunks c;
 
 			want.contig = true;
-			KUNIT_ASSERT_EQ(test, tensor_chunks_alloc(&c, &want), 0);
+			KUNIT_ASSERT_EQ(test, tensor_chunks_alloc(&c, &want, test_user), 0);
 			KUNIT_EXPECT_EQ(test, c.pages, sizes[i]);
 			expect_in_one_piece(test, &c);
 			KUNIT_EXPECT_TRUE(test, test_all_are(&c, 0));
@@ -104,7 +104,7 @@ static void contig_beyond_this_kernel_is_eopnotsupp(struct kunit *test)
 		struct tensor_want want = test_want(sizes[i]);
 
 		want.contig = true;
-		KUNIT_EXPECT_EQ(test, tensor_chunks_alloc(&c, &want), -EOPNOTSUPP);
+		KUNIT_EXPECT_EQ(test, tensor_chunks_alloc(&c, &want, test_user), -EOPNOTSUPP);
 		KUNIT_EXPECT_EQ(test, c.nr, 0);
 	}
 	KUNIT_EXPECT_EQ(test, tensor_limit_refused(), refused);
@@ -120,7 +120,7 @@ static void contig_bytes_is_the_largest_size_that_is_tried(struct kunit *test)
 		kunit_skip(test, "ordinary memory is made contiguous on this kernel");
 	KUNIT_EXPECT_EQ(test, tensor_contig_bytes(), (u64)want.pages << PAGE_SHIFT);
 	want.contig = true;
-	err = tensor_chunks_alloc(&c, &want);
+	err = tensor_chunks_alloc(&c, &want, test_user);
 	KUNIT_EXPECT_TRUE(test, !err || err == -ENOMEM);
 	tensor_chunks_free(&c);
 }
@@ -136,12 +136,13 @@ static void contig_that_is_not_to_be_had_is_enomem(struct kunit *test)
 	want.contig = true;
 	/* the list of chunks comes first */
 	for (current->fail_nth = 1; current->fail_nth < 40; ) {
-		int nth = current->fail_nth, err = tensor_chunks_alloc(&c, &want);
+		int nth = current->fail_nth, err = tensor_chunks_alloc(&c, &want, test_user);
 		bool failed = !current->fail_nth;
 
 		current->fail_nth = 0;
 		KUNIT_EXPECT_TRUE(test, !err || err == -ENOMEM);
 		tensor_chunks_free(&c);
+		KUNIT_EXPECT_EQ(test, atomic64_read(&test_user->used), 0);
 		if (!failed)
 			return;
 		current->fail_nth = nth + 1;
@@ -163,7 +164,7 @@ static void dma32_is_below_4_gib(struct kunit *test)
 		want.dma32 = true;
 		want.contig = how == 1;
 		want.interleave = how == 2;
-		KUNIT_ASSERT_EQ(test, tensor_chunks_alloc(&c, &want), 0);
+		KUNIT_ASSERT_EQ(test, tensor_chunks_alloc(&c, &want, test_user), 0);
 		KUNIT_EXPECT_FALSE(test, c.recycle);
 		for (i = 0; i < c.pages; i++)
 			KUNIT_EXPECT_LT(test, (u64)PFN_PHYS(page_to_pfn(tensor_chunks_page(&c, i))),

@@ -74,7 +74,7 @@ static struct page *come_and_go(struct kunit *test, unsigned long pages)
 	struct tensor_chunks c;
 	struct page *page;
 
-	KUNIT_ASSERT_EQ(test, tensor_chunks_alloc(&c, &want), 0);
+	KUNIT_ASSERT_EQ(test, tensor_chunks_alloc(&c, &want, test_user), 0);
 	test_fill(&c, 0xa5);
 	page = tensor_chunks_page(&c, 0);
 	tensor_chunks_free(&c);
@@ -93,7 +93,7 @@ static void recycled_at_once_is_zero(struct kunit *test)
 		u64 before = pool_stat().hits;
 
 		KUNIT_EXPECT_EQ(test, pool_stat().bytes, HUGE_BYTES);
-		KUNIT_ASSERT_EQ(test, tensor_chunks_alloc(&c, &want), 0);
+		KUNIT_ASSERT_EQ(test, tensor_chunks_alloc(&c, &want, test_user), 0);
 		KUNIT_EXPECT_TRUE(test, test_all_are(&c, 0));
 		if (pool_stat().hits != before) {
 			KUNIT_EXPECT_PTR_EQ(test, tensor_chunks_page(&c, 0), page);
@@ -138,22 +138,25 @@ static void recycled_after_the_background_is_zero(struct kunit *test)
 	}
 }
 
-/* Whoever has pinned it still writes to it, or reads what is not theirs. */
+/* The holder of the reference may still write to it, or read what the next owner writes. */
 static void pinned_page_is_not_pooled(struct kunit *test)
 {
 	struct tensor_want want = test_want_node(HUGE_PAGES);
 	struct tensor_chunks c;
 	struct page *page;
 
-	KUNIT_ASSERT_EQ(test, tensor_chunks_alloc(&c, &want), 0);
+	KUNIT_ASSERT_EQ(test, tensor_chunks_alloc(&c, &want, test_user), 0);
 	test_fill(&c, 0x5a);
 	page = tensor_chunks_page(&c, 77);
 	get_page(page);
 	tensor_chunks_free(&c);
 	KUNIT_EXPECT_EQ(test, pool_stat().bytes, 0);
-	KUNIT_EXPECT_EQ(test, page_count(page), 1);
+	KUNIT_EXPECT_EQ(test, page_count(page), 2);
 	KUNIT_EXPECT_TRUE(test, test_page_is(page, 0x5a));
 	put_page(page);
+	tensor_linger_scan();
+	KUNIT_EXPECT_EQ(test, pool_stat().bytes, 0);
+	KUNIT_EXPECT_EQ(test, tensor_linger_bytes(), 0);
 }
 
 static void flags_of_the_last_owner_are_cleared(struct kunit *test)
@@ -163,7 +166,7 @@ static void flags_of_the_last_owner_are_cleared(struct kunit *test)
 	struct page *page;
 	bool zeroed;
 
-	KUNIT_ASSERT_EQ(test, tensor_chunks_alloc(&c, &want), 0);
+	KUNIT_ASSERT_EQ(test, tensor_chunks_alloc(&c, &want, test_user), 0);
 	page = c.list[0].head;
 	SetPageDirty(page);
 	SetPageReferenced(page);
@@ -211,7 +214,7 @@ static void small_chunks_make_room_for_large_ones(struct kunit *test)
 	struct page *head;
 
 	want.max_order = 0;
-	KUNIT_ASSERT_EQ(test, tensor_chunks_alloc(&c, &want), 0);
+	KUNIT_ASSERT_EQ(test, tensor_chunks_alloc(&c, &want, test_user), 0);
 	tensor_chunks_free(&c);
 	KUNIT_EXPECT_EQ(test, pool_stat().bytes, 4 * HUGE_BYTES);
 	come_and_go(test, 2 * HUGE_PAGES);

@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * KUnit: pages that outlive their buffer: they stay charged, alone, and until they are free.
+ */
+#include <linux/completion.h>
+#include <linux/delay.h>
+#include <linux/err.h>
+#include <linux/kthread.h>
+#include <linux/module.h>
+
+#include "test.h"
+
+#define HUGE_BYTES	(PAGE_SIZE << TENSOR_TOP_ORDER)
+#define HUGE_PAGES	BIT(TENSOR_TOP_ORDER)
+#define THREADS		4
+
+static const struct cred *rich;
+static struct cred *poor;
+
+static int linger_begin(struct kunit *test)
+{
+	poor = test_poor_cred();
+	if (!poor)
+		return -ENOMEM;
+	rich = override_creds(poor);
+	return 0;
+}
+
+static void linger_end(struct kunit *test)
+{
+	revert_creds(rich);
+	put_cred(poor);
+	tensor_param_limit = 0;
+	tensor_param_user_limit = 0;
+	KUNIT_EXPECT_EQ(test, tensor_limit_used(), 0);
+	KUNIT_EXPECT_EQ(test, tensor_linger_bytes(), 0);
+	KUNIT_EXPECT_EQ(test, refcount_read(&test_user->ref), 1);
+}
+
+static u64 used(void)
+{
+	return atomic64_read(&test_user->used);
+}
+
+/* A buffer that is freed while a page of it is referred to. Returns that page. */
+static struct page *outlive(struct kunit *test, unsigned long pages, unsigned long index)
+{
+	struct tensor_want want = test_want(pages);
+	struct tensor_chunks c;
+	struct page *page;
+
+	KUNIT_ASSERT_EQ(test, tensor_chunks_alloc(&c, &want, test_user), 0);
+	KUNIT_EXPECT_EQ(test, used(), pages * PAGE_SIZE);
+	test_fill(&c, 0x5a);
+	page = tensor_chunks_page(&c, index);
+	get_page(page);
+	tensor_chunks_free(&c);
+	return page;
+}
+
+static void referred_page_stays_charged_until_it_is_free(struct kunit *test)
+{
+	struct page *page = outlive(test, HUGE_PAGES, 77);
+
+	KUNIT_EXPECT_EQ(test, used(), HUGE_BYTES);
+	KUNIT_EXPECT_EQ(test, tensor_limit_used(), HUGE_BYTES);
+	KUNIT_EXPECT_EQ(test, tensor_linger_bytes(), HUGE_BYTES);
+	tensor_linger_scan();
+	KUNIT_EXPECT_EQ(test, used(), HUGE_BYTES);
+	KUNIT_EXPECT_EQ(test, page_count(page), 2);
+	KUNIT_EXPECT_TRUE(test, test_page_is(page, 0x5a));
+	put_page(page);
+	tensor_linger_scan();
+	KUNIT_EXPECT_EQ(test, used(), 0);
+}
+
+static void only_folios_that_are_referred_to_stay_charged(struct kunit *test)
+{
+	struct page *page = outlive(test, 2 * HUGE_PAGES + 5, 2 * HUGE_PAGES + 1);
+
+	/* 4 of the last 5 pages are one folio */
+	KUNIT_EXPECT_EQ(test, used(), 4 * PAGE_SIZE);
+	KUNIT_EXPECT_EQ(test, tensor_linger_bytes(), 4 * PAGE_SIZE);
+	put_page(page);
+	tensor_linger_scan();
+	KUNIT_EXPECT_EQ(test, used(), 0);
+}
+
+static void page_of_a_contiguous_buffer_stays_alone(struct kunit *test)
+{
+	struct tensor_want want = test_want(7);
+	struct tensor_chunks c;
+	struct page *page;
+
+	want.contig = true;
+	KUNIT_ASSERT_EQ(test, tensor_chunks_alloc(&c, &want, test_user), 0);
+	page = tensor_chunks_page(&c, 3);
+	get_page(page);
+	tensor_chunks_free(&c);
+	KUNIT_EXPECT_EQ(test, used(), PAGE_SIZE);
+	put_page(page);
+	tensor_linger_scan();
+	KUNIT_EXPECT_EQ(test, used(), 0);
+}
+
+static void work_frees_it_without_a_request(struct kunit *test)
+{
+	struct page *page = outlive(test, 1, 0);
+	int tries;
+
+	msleep(1500);
+	KUNIT_EXPECT_EQ(test, used(), PAGE_SIZE);
+	put_page(page);
+	for (tries = 0; used() && tries < 50; tries++)
+		msleep(100);
+	KUNIT_EXPECT_EQ(test, used(), 0);
+}
+
+static void charge_at_a_limit_frees_what_can_be_freed(struct kunit *test, unsigned long long *limit)
+{
+	struct tensor_want want = test_want(HUGE_PAGES);
+	u64 refused = tensor_limit_refused();
+	struct tensor_chunks c;
+	struct page *page;
+
+	*limit = HUGE_BYTES;
+	page = outlive(test, HUGE_PAGES, 0);
+	KUNIT_EXPECT_EQ(test, tensor_chunks_alloc(&c, &want, test_user), -EDQUOT);
+	KUNIT_EXPECT_EQ(test, tensor_limit_refused() - refused, 1);
+	put_page(page);
+	KUNIT_EXPECT_EQ(test, tensor_chunks_alloc(&c, &want, test_user), 0);
+	KUNIT_EXPECT_EQ(test, tensor_limit_refused() - refused, 1);
+	tensor_chunks_free(&c);
+}
+
+static void charge_at_the_limit_of_a_user_scans(struct kunit *test)
+{
+	charge_at_a_limit_frees_what_can_be_freed(test, &tensor_param_user_limit);
+}
+
+static void charge_at_the_limit_of_all_scans(struct kunit *test)
+{
+	charge_at_a_limit_frees_what_can_be_freed(test, &tensor_param_limit);
+}
+
+/* More folios than one hold of the list's lock takes, in use and free by turns. */
+static void scan_finds_all_that_are_free(struct kunit *test)
+{
+	struct tensor_want want = test_want(1000);
+	struct tensor_chunks c;
+	unsigned long first, i;
+	struct page **pages;
+
+	pages = kunit_kcalloc(test, want.pages, sizeof(*pages), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, pages);
+	want.max_order = 0;
+	KUNIT_ASSERT_EQ(test, tensor_chunks_alloc(&c, &want, test_user), 0);
+	for (i = 0; i < want.pages; i++) {
+		pages[i] = tensor_chunks_page(&c, i);
+		get_page(pages[i]);
+	}
+	tensor_chunks_free(&c);
+	for (first = 0; first < 3; first++) {
+		KUNIT_EXPECT_EQ(test, used(), (1000 - first * 334 + (first == 2)) * PAGE_SIZE);
+		for (i = first; i < want.pages; i += 3)
+			put_page(pages[i]);
+		tensor_linger_scan();
+	}
+	KUNIT_EXPECT_EQ(test, used(), 0);
+}
+
+static int come_and_linger(void *arg)
+{
+	struct tensor_want want = test_want(4);
+	struct tensor_chunks c;
+	struct page *page;
+	int i;
+
+	want.max_order = 0;
+	for (i = 0; i < 500; i++) {
+		if (tensor_chunks_alloc(&c, &want, test_user))
+			break;
+		page = tensor_chunks_page(&c, i % 4);
+		get_page(page);
+		tensor_chunks_free(&c);
+		if (i & 1)
+			tensor_linger_scan();
+		put_page(page);
+	}
+	complete(arg);
+	return 0;
+}
+
+static void racing_scans_lose_nothing(struct kunit *test)
+{
+	struct completion done[THREADS];
+	int i;
+
+	for (i = 0; i < THREADS; i++) {
+		init_completion(&done[i]);
+		KUNIT_ASSERT_FALSE(test, IS_ERR(kthread_run(come_and_linger, &done[i], "linger")));
+	}
+	for (i = 0; i < THREADS; i++)
+		wait_for_completion(&done[i]);
+	tensor_linger_scan();
+	KUNIT_EXPECT_EQ(test, used(), 0);
+}
+
+static struct kunit_case cases[] = {
+	KUNIT_CASE(referred_page_stays_charged_until_it_is_free),
+	KUNIT_CASE(only_folios_that_are_referred_to_stay_charged),
+	KUNIT_CASE(page_of_a_contiguous_buffer_stays_alone),
+	KUNIT_CASE(work_frees_it_without_a_request),
+	KUNIT_CASE(charge_at_the_limit_of_a_user_scans),
+	KUNIT_CASE(charge_at_the_limit_of_all_scans),
+	KUNIT_CASE(scan_finds_all_that_are_free),
+	KUNIT_CASE(racing_scans_lose_nothing),
+	{}
+};
+
+static struct kunit_suite suite = {
+	.name = "tensor_linger",
+	TEST_CASES_INIT,
+	.init = linger_begin,
+	.exit = linger_end,
+	.test_cases = cases,
+};
+
+/* The module is unloaded: the page survives, and the user is gone with its last charge. */
+static void exit_gives_pages_up(struct kunit *test)
+{
+	struct page *page;
+
+	KUNIT_ASSERT_EQ(test, test_suite_init(NULL), 0);
+	page = outlive(test, HUGE_PAGES, 3);
+	KUNIT_EXPECT_EQ(test, refcount_read(&test_user->ref), 2);
+	tensor_alloc_exit();
+	KUNIT_EXPECT_EQ(test, refcount_read(&test_user->ref), 1);
+	tensor_user_put(test_user);
+	KUNIT_EXPECT_EQ(test, tensor_limit_used(), 0);
+	KUNIT_EXPECT_EQ(test, tensor_linger_bytes(), 0);
+	KUNIT_EXPECT_EQ(test, page_count(page), 1);
+	KUNIT_EXPECT_TRUE(test, test_page_is(page, 0x5a));
+	put_page(page);
+}
+
+static struct kunit_case exit_cases[] = {
+	KUNIT_CASE(exit_gives_pages_up),
+	{}
+};
+
+static struct kunit_suite exit_suite = {
+	.name = "tensor_linger_exit",
+	.test_cases = exit_cases,
+};
+
+kunit_test_suites(&suite, &exit_suite);
