@@ -126,15 +126,10 @@ static struct tensor_buf *buf_publish(struct tensor_buf *buf)
  */
 int tensor_buf_charge(struct tensor_buf *buf, struct tensor_chunks *chunks)
 {
-	int err = tensor_limit_charge(buf->owner->user, buf->bytes);
+	int err = tensor_chunks_alloc(chunks, &buf->want, buf->owner->user);
 
-	if (err) {
+	if (err == -EDQUOT)
 		tensor_notify_limit(buf->client, buf->bytes);
-		return err;
-	}
-	err = tensor_chunks_alloc(chunks, &buf->want);
-	if (err)
-		tensor_limit_uncharge(buf->owner->user, buf->bytes);
 	return err;
 }
 
@@ -145,10 +140,7 @@ int tensor_buf_charge(struct tensor_buf *buf, struct tensor_chunks *chunks)
  */
 void tensor_buf_uncharge(struct tensor_buf *buf, struct tensor_chunks *chunks)
 {
-	if (!chunks->nr)
-		return;
 	tensor_chunks_free(chunks);
-	tensor_limit_uncharge(buf->owner->user, buf->bytes);
 }
 
 /**

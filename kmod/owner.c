@@ -27,7 +27,7 @@ struct tensor_owner *tensor_owner_new(void)
 
 	if (!owner)
 		return NULL;
-	owner->user = tensor_user_get(current_euid());
+	owner->user = tensor_user_current();
 	if (!owner->user) {
 		kfree(owner);
 		return NULL;

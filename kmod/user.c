@@ -54,13 +54,20 @@ static const struct tensor_backing user_backing = {
 static struct tensor_buf *user_buf(const struct tensor_pin *arg, struct tensor_client *client)
 {
 	struct tensor_user_memory *user = kzalloc(sizeof(*user), GFP_KERNEL_ACCOUNT);
+	struct tensor_user *payer;
 	struct tensor_buf *buf;
 	int err;
 
 	if (!user)
 		return ERR_PTR(-ENOMEM);
+	payer = tensor_user_current();
+	if (!payer) {
+		kfree(user);
+		return ERR_PTR(-ENOMEM);
+	}
 	user->write = !(arg->flags & TENSOR_PIN_RDONLY);
-	err = tensor_pin_user(&user->pinned, arg->addr, arg->bytes, user->write);
+	err = tensor_pin_user(&user->pinned, payer, arg->addr, arg->bytes, user->write);
+	tensor_user_put(payer);
 	if (err) {
 		kfree(user);
 		return ERR_PTR(err);
