@@ -3,7 +3,8 @@
  * A buffer from birth to eviction.
  *
  * All memory is there when ALLOC returns: too little is an error then, never a SIGBUS later. The
- * inode owns everything; who drops the last reference to it, by whatever way of dying, evicts it.
+ * inode owns everything; the last reference to it that is dropped, by whatever way of dying, evicts
+ * it. That is also how a buffer that could not be completed ends.
  */
 #include <linux/dma-resv.h>
 #include <linux/err.h>
@@ -13,14 +14,18 @@
 #include <linux/mm.h>
 #include <linux/pagemap.h>
 #include <linux/pid.h>
-#include <linux/slab.h>
 #include <linux/user_namespace.h>
 
-#include "core.h"
-#include "netlink.h"
+#include "buffer.h"
+#include "fs.h"
+#include "meta.h"
+#include "netlink/notify.h"
+#include "purgelist.h"
+#include "registry.h"
+#include "state.h"
 #include "trace.h"
 
-/* The pages, which a revocation leaves to who is counted as a device: they need not be held. */
+/* The pages, which a revocation leaves to what is counted as a device: they need not be held. */
 static int alloc_pin(struct tensor_buf *buf, struct tensor_span *span)
 {
 	const struct tensor_chunks *chunks;
@@ -46,10 +51,10 @@ static void alloc_release(struct tensor_buf *buf)
 {
 	/* the shrinker may be at it */
 	mutex_lock(&buf->lock);
-	tensor_purge_forget(buf);
+	tensor_purgelist_del(buf);
 	mutex_unlock(&buf->lock);
-	tensor_buf_uncharge(buf, &buf->chunks);
-	tensor_buf_uncharge(buf, &buf->orphans);
+	tensor_chunks_free(&buf->chunks);
+	tensor_chunks_free(&buf->orphans);
 }
 
 static const struct tensor_backing alloc_backing = {
@@ -58,58 +63,51 @@ static const struct tensor_backing alloc_backing = {
 	.release = alloc_release,
 };
 
-/* Without memory yet. */
-static struct tensor_buf *buf_init(const struct tensor_backing *backing, u64 bytes,
-				   struct tensor_client *client)
+static void buf_init(struct tensor_buf *buf)
 {
-	struct tensor_buf *buf = kzalloc(sizeof(*buf), GFP_KERNEL_ACCOUNT);
-
-	if (!buf)
-		return NULL;
-	buf->owner = tensor_owner_current(client->owner);
-	if (!buf->owner) {
-		kfree(buf);
-		return NULL;
-	}
-	buf->id = tensor_registry_id();
-	buf->client = client->id;
-	buf->born = ktime_get_boottime_ns();
-	buf->bytes = bytes;
-	buf->backing = backing;
 	mutex_init(&buf->lock);
 	init_rwsem(&buf->pages);
 	dma_resv_init(&buf->resv);
+	xa_init_flags(&buf->exports, XA_FLAGS_ACCOUNT);
 	spin_lock_init(&buf->spin);
-	spin_lock_init(&buf->holders_lock);
+	spin_lock_init(&buf->watch_lock);
 	INIT_LIST_HEAD(&buf->maps);
 	INIT_LIST_HEAD(&buf->purgeable);
-	INIT_LIST_HEAD(&buf->holders);
-	init_waitqueue_head(&buf->wait);
+	INIT_LIST_HEAD(&buf->watches);
+	INIT_LIST_HEAD(&buf->watches_told);
+}
+
+/* Without memory yet; tensor_buf_put() ends it. */
+static struct tensor_buf *buf_new(const struct tensor_backing *backing, u64 bytes,
+				  struct tensor_owner *guess, u64 client)
+{
+	struct tensor_owner *owner = tensor_owner_current(guess);
+	struct tensor_buf *buf;
+
+	if (!owner)
+		return ERR_PTR(-ENOMEM);
+	buf = tensor_fs_buf(tensor_registry_id(), bytes);
+	if (IS_ERR(buf)) {
+		tensor_owner_put(owner);
+		return buf;
+	}
+	buf_init(buf);
+	buf->owner = owner;
+	buf->client = client;
+	buf->born = ktime_get_boottime_ns();
+	buf->backing = backing;
 	return buf;
 }
 
-/* What buf_init() made, and no more. */
-static void buf_free(struct tensor_buf *buf)
-{
-	dma_resv_fini(&buf->resv);
-	tensor_owner_put(buf->owner);
-	kfree_rcu(buf, rcu);
-}
-
-/* The buffer has its memory, which is given back with it if this fails. */
+/* The buffer has its memory. It ends if this fails. */
 static struct tensor_buf *buf_publish(struct tensor_buf *buf)
 {
-	int err = tensor_fs_inode(buf);
+	int err;
 
-	if (err) {
-		if (buf->backing->release)
-			buf->backing->release(buf);
-		buf_free(buf);
-		return ERR_PTR(err);
-	}
+	tensor_memory_count(buf);
+	buf->huge_bytes = buf->memory.huge_bytes;
 	err = tensor_registry_add_buf(buf);
 	if (err) {
-		/* the inode owns all of it by now */
 		tensor_buf_put(buf);
 		return ERR_PTR(err);
 	}
@@ -118,13 +116,13 @@ static struct tensor_buf *buf_publish(struct tensor_buf *buf)
 }
 
 /**
- * tensor_buf_charge() - find the pages of a buffer, charged to the limits
+ * tensor_buf_fill() - find the pages of a buffer, charged to the limits
  * @buf: the buffer, with what it wants
  * @chunks: filled in
  *
- * Return: 0; -EDQUOT at a limit, -ENOMEM, -EINTR.
+ * Return: 0; -EDQUOT at a limit, -ENOMEM, -EINTR, -EOPNOTSUPP.
  */
-int tensor_buf_charge(struct tensor_buf *buf, struct tensor_chunks *chunks)
+int tensor_buf_fill(struct tensor_buf *buf, struct tensor_chunks *chunks)
 {
 	int err = tensor_chunks_alloc(chunks, &buf->want, buf->owner->user);
 
@@ -134,75 +132,82 @@ int tensor_buf_charge(struct tensor_buf *buf, struct tensor_chunks *chunks)
 }
 
 /**
- * tensor_buf_uncharge() - undo tensor_buf_charge()
- * @buf: the buffer
- * @chunks: its pages, or none; none afterwards
- */
-void tensor_buf_uncharge(struct tensor_buf *buf, struct tensor_chunks *chunks)
-{
-	tensor_chunks_free(chunks);
-}
-
-/**
  * tensor_buf_alloc() - make a buffer with memory of its own
  * @want: its pages
- * @client: the client that asks, which holds the filesystem
+ * @guess: probably the owner
+ * @client: id of the client that asks, which holds the file system
  *
  * Return: the buffer with one reference, which tensor_buf_put() gives back; or an ERR_PTR():
- * -EDQUOT at a limit, -ENOMEM, -EINTR.
+ * -EDQUOT at a limit, -ENOMEM, -EINTR, -EOPNOTSUPP.
  */
-struct tensor_buf *tensor_buf_alloc(const struct tensor_want *want, struct tensor_client *client)
+struct tensor_buf *tensor_buf_alloc(const struct tensor_want *want, struct tensor_owner *guess,
+				    u64 client)
 {
-	struct tensor_buf *buf = buf_init(&alloc_backing, (u64)want->pages << PAGE_SHIFT, client);
+	struct tensor_buf *buf = buf_new(&alloc_backing, (u64)want->pages << PAGE_SHIFT, guess,
+					 client);
 	int err;
 
-	if (!buf)
-		return ERR_PTR(-ENOMEM);
+	if (IS_ERR(buf))
+		return buf;
 	buf->want = *want;
-	err = tensor_buf_charge(buf, &buf->chunks);
+	err = tensor_buf_fill(buf, &buf->chunks);
 	if (err) {
-		buf_free(buf);
+		tensor_buf_put(buf);
 		return ERR_PTR(err);
 	}
-	buf->huge_bytes = tensor_chunks_huge_bytes(&buf->chunks);
 	return buf_publish(buf);
 }
 
 /**
  * tensor_buf_adopt() - make a buffer of memory that there is
  * @backing: what the memory is
- * @source: for @backing to keep; given to its release. The caller's if this fails: release must
- *	bear that there is none
+ * @source: for @backing to keep, and to release. The caller's if this fails: release must bear that
+ *	there is none
  * @bytes: whole pages, not 0
- * @client: the client that asks, which holds the filesystem
+ * @guess: probably the owner
+ * @client: id of the client that asks, which holds the file system
  *
  * Return: as tensor_buf_alloc().
  */
 struct tensor_buf *tensor_buf_adopt(const struct tensor_backing *backing, void *source, u64 bytes,
-				    struct tensor_client *client)
+				    struct tensor_owner *guess, u64 client)
 {
-	struct tensor_buf *buf = buf_init(backing, bytes, client);
+	struct tensor_buf *buf = buf_new(backing, bytes, guess, client);
 
-	if (!buf)
-		return ERR_PTR(-ENOMEM);
+	if (IS_ERR(buf))
+		return buf;
 	buf = buf_publish(buf);
 	if (!IS_ERR(buf))
 		buf->source = source;
 	return buf;
 }
 
-/**
- * tensor_buf_evict() - the inode goes: free what was made
- * @buf: the buffer, without handle, file or mapping
- */
-void tensor_buf_evict(struct tensor_buf *buf)
+static void buf_evict(struct tensor_buf *buf)
 {
 	trace_tensor_buf_evict(buf);
 	tensor_registry_del_buf(buf);
 	if (buf->backing->release)
 		buf->backing->release(buf);
-	tensor_status_free(buf);
-	buf_free(buf);
+	dma_resv_fini(&buf->resv);
+	tensor_owner_put(buf->owner);
+}
+
+/**
+ * tensor_buffer_init() - before the first buffer
+ *
+ * Return: 0 or -ENOMEM.
+ */
+int __init tensor_buffer_init(void)
+{
+	return tensor_fs_init(buf_evict);
+}
+
+/**
+ * tensor_buffer_exit() - after the last buffer
+ */
+void tensor_buffer_exit(void)
+{
+	tensor_fs_exit();
 }
 
 /* With the list locked against new faults: wait for those under way, or say that there is one. */
@@ -245,12 +250,12 @@ bool tensor_buf_shut(struct tensor_buf *buf, bool wait)
 		up_write(&buf->pages);
 		return false;
 	}
-	unmap_mapping_range(buf->inode->i_mapping, 0, buf->bytes, 1);
+	unmap_mapping_range(buf->inode.i_mapping, 0, buf->bytes, 1);
 	return true;
 }
 
 /**
- * tensor_buf_open() - undo tensor_buf_shut(): who touches a mapping finds the pages there are now
+ * tensor_buf_open() - undo tensor_buf_shut(): a touch of a mapping finds the pages there are now
  * @buf: the buffer
  */
 void tensor_buf_open(struct tensor_buf *buf)
@@ -259,35 +264,14 @@ void tensor_buf_open(struct tensor_buf *buf)
 }
 
 /**
- * tensor_buf_take() - take the pages of a buffer that is shut
- * @buf: the buffer, which has none afterwards
- * @chunks: gets them, for tensor_buf_uncharge()
+ * tensor_buf_swap() - exchange the pages of a buffer
+ * @buf: the buffer; its lock is held, and it is shut
+ * @chunks: the new ones, or none; gets the old ones, for tensor_chunks_free()
  */
-void tensor_buf_take(struct tensor_buf *buf, struct tensor_chunks *chunks)
+void tensor_buf_swap(struct tensor_buf *buf, struct tensor_chunks *chunks)
 {
-	*chunks = buf->chunks;
-	memset(&buf->chunks, 0, sizeof(buf->chunks));
-}
-
-/**
- * tensor_buf_get() - take a reference
- * @buf: a buffer that somebody holds
- *
- * The superblock must outlive it. Whoever has a client or a file of the buffer has that; another
- * takes the mount as well.
- */
-void tensor_buf_get(struct tensor_buf *buf)
-{
-	ihold(buf->inode);
-}
-
-/**
- * tensor_buf_put() - give a reference back
- * @buf: the buffer
- */
-void tensor_buf_put(struct tensor_buf *buf)
-{
-	iput(buf->inode);
+	swap(buf->chunks, *chunks);
+	tensor_memory_count(buf);
 }
 
 static void info_who(const struct tensor_owner *owner, struct tensor_info *info)
@@ -306,36 +290,12 @@ static void info_refs(const struct tensor_buf *buf, struct tensor_info *info)
 	info->refs = info->handles + info->files + info->mappings + info->dmabufs;
 }
 
-/**
- * tensor_buf_memory() - count a buffer's pages
- * @buf: the buffer
- * @memory: filled in
- */
-void tensor_buf_memory(struct tensor_buf *buf, struct tensor_memory *memory)
-{
-	const struct tensor_chunks *chunks = &buf->chunks;
-
-	*memory = (struct tensor_memory){ .node = NUMA_NO_NODE };
-	if (buf->backing->kind == TENSOR_KIND_PIN)
-		memory->pinned_bytes = buf->bytes;
-	if (buf->backing->kind != TENSOR_KIND_ALLOC)
-		return;
-	down_read(&buf->pages);
-	if (chunks->nr) {
-		memory->huge_bytes = tensor_chunks_huge_bytes(chunks);
-		memory->pinned_bytes = buf->bytes;
-		memory->node = chunks->node;
-		memcpy(memory->count, chunks->count, sizeof(memory->count));
-	}
-	up_read(&buf->pages);
-}
-
 static void info_memory(struct tensor_buf *buf, struct tensor_info *info)
 {
 	struct tensor_memory memory;
 
 	BUILD_BUG_ON(TENSOR_ORDERS > TENSOR_UAPI_ORDERS);
-	tensor_buf_memory(buf, &memory);
+	tensor_memory_get(buf, &memory);
 	info->huge_bytes = memory.huge_bytes;
 	info->pinned_bytes = memory.pinned_bytes;
 	info->node = memory.node;
@@ -357,12 +317,10 @@ static void info_state(const struct tensor_hold *hold, struct tensor_info *info)
 	info->seals = buf->seals;
 	info->generation = buf->generation;
 	spin_unlock(&buf->spin);
-	if (hold->rdonly)
-		info->state |= TENSOR_STATE_RDONLY;
-	if (desc.dtype != TENSOR_DT_NONE)
+	info->state |= tensor_hold_state(hold);
+	if (desc.bits)
 		info->state |= TENSOR_STATE_META;
-	if (tensor_hold_part(hold))
-		info->state |= TENSOR_STATE_RANGE;
+	info->rights = hold->rights;
 }
 
 /**
@@ -378,7 +336,7 @@ void tensor_buf_info(const struct tensor_hold *hold, struct tensor_info *info)
 	info->kind = buf->backing->kind;
 	info->bytes = (u64)hold->count << PAGE_SHIFT;
 	info->offset = (u64)hold->first << PAGE_SHIFT;
-	info->dev = new_encode_dev(buf->inode->i_sb->s_dev);
+	info->dev = new_encode_dev(buf->inode.i_sb->s_dev);
 	info->ino = buf->id;
 	info->age_ns = ktime_get_boottime_ns() - buf->born;
 	info_who(buf->owner, info);

@@ -8,11 +8,11 @@
 #include <linux/tensor.h>
 #include <linux/types.h>
 
-#include "core.h"
+#include "buf.h"
+#include "client.h"
 
 /* What EXPORT knows. */
-#define TENSOR_EXPORT_FLAGS	(TENSOR_EXPORT_CLOEXEC | TENSOR_EXPORT_RDONLY | \
-				 TENSOR_EXPORT_RANGE | TENSOR_EXPORT_DMABUF)
+#define TENSOR_EXPORT_FLAGS	(TENSOR_EXPORT_INHERIT | TENSOR_EXPORT_RANGE | TENSOR_EXPORT_DMABUF)
 
 /**
  * struct tensor_call - one ioctl
@@ -45,18 +45,14 @@ struct tensor_call {
 	} arg;
 };
 
-/* ioctl.c */
 int tensor_call_hold(const struct tensor_call *call, u32 handle, struct tensor_hold *hold);
 int tensor_call_reply(const struct tensor_call *call);
 int tensor_call_give(const struct tensor_call *call, struct tensor_handle *handle);
 
-/* share.c, contract.c, purge.c, sync.c, user.c */
-int tensor_export(struct tensor_call *call);
-int tensor_import(struct tensor_call *call);
-int tensor_seal(struct tensor_call *call);
-int tensor_revoke(struct tensor_call *call);
-int tensor_advise(struct tensor_call *call);
-int tensor_sync(struct tensor_call *call);
-int tensor_pin(struct tensor_call *call);
+/* Whose events are not those of this call. */
+static inline struct tensor_inbox *tensor_call_inbox(const struct tensor_call *call)
+{
+	return call->client ? &call->client->inbox : NULL;
+}
 
 #endif /* TENSOR_CALL_H */

@@ -3,16 +3,24 @@
  * A client: one open /dev/tensor with its table of handles.
  *
  * A handle is a number instead of an fd, so that ten thousand tensors do not cost ten thousand
- * fds. A number is reserved first and points to nothing; only when the caller has been told does
- * it come to mean the buffer. So nobody can use or close a handle that is not complete.
+ * fds. A number is reserved first and points to nothing; only when the caller has the reply does it
+ * come to mean the buffer. So a handle cannot be used or closed before it is complete.
+ *
+ * Handles are also sorted by buffer, range and rights: what was imported before is found again, and
+ * all handles of the client to one buffer share one watch, that of their seat, so that an end is
+ * reported to each client once.
  */
 #include <linux/err.h>
+#include <linux/ktime.h>
 #include <linux/minmax.h>
+#include <linux/rbtree.h>
 #include <linux/sched.h>
 #include <linux/slab.h>
-#include <linux/ktime.h>
 
-#include "core.h"
+#include "client.h"
+#include "fs.h"
+#include "netlink/notify.h"
+#include "registry.h"
 #include "trace.h"
 
 /**
@@ -22,7 +30,7 @@
  */
 struct tensor_client *tensor_client_new(void)
 {
-	struct tensor_client *client = kzalloc(sizeof(*client), GFP_KERNEL_ACCOUNT);
+	struct tensor_client *client = kzalloc(sizeof(*client), TENSOR_GFP);
 	int err = -ENOMEM;
 
 	if (!client)
@@ -30,16 +38,15 @@ struct tensor_client *tensor_client_new(void)
 	client->id = tensor_registry_id();
 	client->born = ktime_get_boottime_ns();
 	xa_init_flags(&client->handles, XA_FLAGS_ALLOC1 | XA_FLAGS_ACCOUNT);
-	spin_lock_init(&client->ready_lock);
-	INIT_LIST_HEAD(&client->ready);
-	init_waitqueue_head(&client->wait);
+	client->held = RB_ROOT;
+	tensor_inbox_init(&client->inbox);
 	client->owner = tensor_owner_new();
 	if (!client->owner)
 		goto free_client;
 	err = tensor_fs_get();
 	if (err)
 		goto put_owner;
-	err = tensor_registry_add_client(client);
+	err = tensor_registry_add_client(client, client->id);
 	if (err)
 		goto put_fs;
 	return client;
@@ -53,20 +60,144 @@ free_client:
 	return ERR_PTR(err);
 }
 
-/* The handle is out of the table, or was never in. */
-static void handle_free(struct tensor_handle *handle)
+/* By buffer first: handles to one are neighbours. */
+static int hold_compare(const struct tensor_hold *a, const struct tensor_hold *b)
 {
-	tensor_buf_put(handle->hold.buf);
-	kfree(handle);
+	if (a->buf->id != b->buf->id)
+		return a->buf->id < b->buf->id ? -1 : 1;
+	if (a->first != b->first)
+		return a->first < b->first ? -1 : 1;
+	if (a->count != b->count)
+		return a->count < b->count ? -1 : 1;
+	if (a->rights != b->rights)
+		return a->rights < b->rights ? -1 : 1;
+	return 0;
 }
 
-static void handle_retire(struct tensor_client *client, struct tensor_handle *handle)
+static struct tensor_handle *held_entry(struct rb_node *node)
 {
-	trace_tensor_handle_retire(client, handle);
+	return rb_entry_safe(node, struct tensor_handle, node);
+}
+
+static struct tensor_handle *held_find(struct tensor_client *client, const struct tensor_hold *hold)
+{
+	struct rb_node *node = client->held.rb_node;
+	int order;
+
+	while (node) {
+		order = hold_compare(hold, &held_entry(node)->hold);
+		if (!order)
+			return held_entry(node);
+		node = order < 0 ? node->rb_left : node->rb_right;
+	}
+	return NULL;
+}
+
+/* Two threads that import the same at the same time get a handle each, which are equal. */
+static void held_insert(struct tensor_client *client, struct tensor_handle *handle)
+{
+	struct rb_node **at = &client->held.rb_node, *parent = NULL;
+
+	while (*at) {
+		parent = *at;
+		at = hold_compare(&handle->hold, &held_entry(parent)->hold) < 0 ?
+			     &parent->rb_left : &parent->rb_right;
+	}
+	rb_link_node(&handle->node, parent, at);
+	rb_insert_color(&handle->node, &client->held);
+}
+
+/* Another handle to the same buffer, next to this one in the tree, or NULL. */
+static struct tensor_handle *held_sibling(struct tensor_handle *handle)
+{
+	struct tensor_handle *other = held_entry(rb_prev(&handle->node));
+
+	if (!other || other->hold.buf != handle->hold.buf)
+		other = held_entry(rb_next(&handle->node));
+	return other && other->hold.buf == handle->hold.buf ? other : NULL;
+}
+
+/* With the table's lock, and the handle in the tree. */
+static void seat_join(struct tensor_client *client, struct tensor_handle *handle)
+{
+	struct tensor_handle *sibling = held_sibling(handle);
+
+	handle->seat = sibling ? sibling->seat : handle;
+	if (handle->seat->seated++)
+		return;
+	handle->watch.buf = handle->hold.buf;
+	handle->watch.inbox = &client->inbox;
+	handle->watch.id = handle->id;
+	tensor_watch_join(&handle->watch);
+}
+
+/*
+ * With the table's lock, and the handle still in the tree. Return: whether the seat is empty now. The
+ * watch tells the number of a handle that there is.
+ */
+static bool seat_leave(struct tensor_handle *handle)
+{
+	struct tensor_handle *seat = handle->seat, *sibling;
+
+	if (!--seat->seated)
+		return true;
+	sibling = held_sibling(handle);
+	if (seat->watch.id == handle->id)
+		WRITE_ONCE(seat->watch.id, sibling->id);
+	return false;
+}
+
+/**
+ * struct handle_end - what is left to do for a handle that is out of the table
+ * @hold: its reference
+ * @id: its number
+ * @handle: its struct, to be freed; NULL: it is the seat of other handles, and theirs
+ * @seat: the seat, to be freed, when that was the last handle it stood for; otherwise NULL
+ */
+struct handle_end {
+	struct tensor_hold hold;
+	u32 id;
+	struct tensor_handle *handle;
+	struct tensor_handle *seat;
+};
+
+/*
+ * Takes a handle out of the table and the tree; with the table's lock. A seat is freed by the last of its
+ * handles, in whatever thread: without the lock only @end may be looked at.
+ */
+static void handle_remove(struct tensor_client *client, struct tensor_handle *handle,
+			  struct handle_end *end)
+{
+	struct tensor_handle *seat = handle->seat;
+
+	*end = (struct handle_end){
+		.hold = handle->hold,
+		.id = handle->id,
+		.handle = handle != seat ? handle : NULL,
+		.seat = seat_leave(handle) ? seat : NULL,
+	};
+	rb_erase(&handle->node, &client->held);
+	__xa_erase(&client->handles, handle->id);
+}
+
+static void handle_retire(struct tensor_client *client, const struct handle_end *end)
+{
+	struct tensor_buf *buf = end->hold.buf;
+	bool seen = false;
+
+	trace_tensor_handle_retire(client->id, end->id, &end->hold);
 	atomic_dec(&client->count);
-	atomic64_sub((u64)handle->hold.count << PAGE_SHIFT, &client->bytes);
-	tensor_event_leave(handle);
-	handle_free(handle);
+	atomic64_sub((u64)end->hold.count << PAGE_SHIFT, &client->bytes);
+	atomic_dec(&buf->handles);
+	if (end->seat)
+		seen = tensor_watch_leave(&end->seat->watch);
+	tensor_event_post(buf, TENSOR_EVENT_GONE, &client->inbox);
+	tensor_buf_put(buf);
+	kfree(end->handle);
+	if (seen)
+		kfree_rcu(end->seat, rcu);
+	else
+		kfree(end->seat);
 }
 
 /**
@@ -76,53 +207,25 @@ static void handle_retire(struct tensor_client *client, struct tensor_handle *ha
 void tensor_client_free(struct tensor_client *client)
 {
 	struct tensor_handle *handle;
+	struct handle_end end;
 	unsigned long id;
 
-	tensor_registry_del_client(client);
+	tensor_registry_del_client(client->id);
+	if (atomic_read(&client->count))
+		tensor_notify_death(client->owner, client->id, atomic64_read(&client->bytes),
+				    atomic_read(&client->count));
 	xa_for_each(&client->handles, id, handle) {
-		handle_retire(client, handle);
+		xa_lock(&client->handles);
+		handle_remove(client, handle, &end);
+		xa_unlock(&client->handles);
+		handle_retire(client, &end);
 		cond_resched();
 	}
 	/* a number that is only reserved is in it as well */
 	xa_destroy(&client->handles);
-	tensor_fs_put();
 	tensor_owner_put(client->owner);
 	kfree(client);
-}
-
-static int id_reserve(struct tensor_client *client, u32 *id)
-{
-	int err = xa_alloc_cyclic(&client->handles, id, NULL, XA_LIMIT(1, TENSOR_MAX_HANDLES),
-				  &client->next, GFP_KERNEL);
-
-	if (err == -EBUSY)
-		return -EMFILE;
-	return min(err, 0);
-}
-
-/*
- * The number after it is reserved as well: the table's nodes are freed when nothing is left in
- * them, and whoever has few handles, and makes and closes one after the other, would have the nodes
- * that lead to the number allocated and freed each time.
- */
-static int id_take(struct tensor_client *client, u32 *id)
-{
-	u32 spare;
-	int err;
-
-	*id = xchg(&client->spare, 0);
-	if (!*id) {
-		err = id_reserve(client, id);
-		if (err)
-			return err;
-	}
-	/* in a full table, or without memory, there is none */
-	if (id_reserve(client, &spare))
-		return 0;
-	spare = xchg(&client->spare, spare);
-	if (spare)
-		xa_release(&client->handles, spare);
-	return 0;
+	tensor_fs_put();
 }
 
 /**
@@ -130,23 +233,24 @@ static int id_take(struct tensor_client *client, u32 *id)
  * @client: whose
  * @hold: a reference; the handle's from now on, unless this fails
  *
- * Return: the handle, which nobody finds before tensor_handle_publish(); or an ERR_PTR(): -EMFILE
+ * Return: the handle, which is not found before tensor_handle_publish(); or an ERR_PTR(): -EMFILE
  * when the table is full, -ENOMEM.
  */
 struct tensor_handle *tensor_handle_new(struct tensor_client *client,
 					const struct tensor_hold *hold)
 {
-	struct tensor_handle *handle = kmalloc(sizeof(*handle), GFP_KERNEL_ACCOUNT);
+	struct tensor_handle *handle = kzalloc(sizeof(*handle), TENSOR_GFP);
 	int err;
 
 	if (!handle)
 		return ERR_PTR(-ENOMEM);
-	*handle = (struct tensor_handle){ .hold = *hold, .client = client };
-	INIT_LIST_HEAD(&handle->ready);
-	err = id_take(client, &handle->id);
-	if (err) {
+	handle->hold = *hold;
+	handle->uses = 1;
+	err = xa_alloc_cyclic(&client->handles, &handle->id, NULL, XA_LIMIT(1, TENSOR_MAX_HANDLES),
+			      &client->next, TENSOR_GFP_XA);
+	if (err < 0) {
 		kfree(handle);
-		return ERR_PTR(err);
+		return ERR_PTR(err == -EBUSY ? -EMFILE : err);
 	}
 	return handle;
 }
@@ -160,10 +264,14 @@ void tensor_handle_publish(struct tensor_client *client, struct tensor_handle *h
 {
 	atomic_inc(&client->count);
 	atomic64_add((u64)handle->hold.count << PAGE_SHIFT, &client->bytes);
-	tensor_event_join(handle);
-	trace_tensor_handle_publish(client, handle);
+	atomic_inc(&handle->hold.buf->handles);
+	trace_tensor_handle_publish(client->id, handle->id, &handle->hold);
+	xa_lock(&client->handles);
+	held_insert(client, handle);
+	seat_join(client, handle);
 	/* the slot is reserved: this needs no memory */
-	xa_store(&client->handles, handle->id, handle, 0);
+	__xa_store(&client->handles, handle->id, handle, 0);
+	xa_unlock(&client->handles);
 }
 
 /**
@@ -174,7 +282,31 @@ void tensor_handle_publish(struct tensor_client *client, struct tensor_handle *h
 void tensor_handle_cancel(struct tensor_client *client, struct tensor_handle *handle)
 {
 	xa_erase(&client->handles, handle->id);
-	handle_free(handle);
+	tensor_buf_put(handle->hold.buf);
+	kfree(handle);
+}
+
+/**
+ * tensor_handle_again() - use a handle that there is once more
+ * @client: whose
+ * @hold: what it has to reach and permit; stays the caller's
+ *
+ * Return: its number, for one more tensor_handle_close(); 0: there is none, or it has all the uses
+ * that can be counted.
+ */
+u32 tensor_handle_again(struct tensor_client *client, const struct tensor_hold *hold)
+{
+	struct tensor_handle *handle;
+	u32 id = 0;
+
+	xa_lock(&client->handles);
+	handle = held_find(client, hold);
+	if (handle && handle->uses < UINT_MAX) {
+		handle->uses++;
+		id = handle->id;
+	}
+	xa_unlock(&client->handles);
+	return id;
 }
 
 /**
@@ -201,7 +333,7 @@ int tensor_handle_get(struct tensor_client *client, u32 id, struct tensor_hold *
 }
 
 /**
- * tensor_handle_close() - take a handle out of the table
+ * tensor_handle_close() - give one use of a handle back; the last takes it out of the table
  * @client: whose
  * @id: its number
  *
@@ -210,17 +342,17 @@ int tensor_handle_get(struct tensor_client *client, u32 id, struct tensor_hold *
 int tensor_handle_close(struct tensor_client *client, u32 id)
 {
 	struct tensor_handle *handle;
+	struct handle_end end = {};
 
-	/* xa_erase() alone would also take away a slot that is only reserved */
 	xa_lock(&client->handles);
+	/* NULL as well for a number that is only reserved */
 	handle = xa_load(&client->handles, id);
-	if (handle)
-		__xa_erase(&client->handles, id);
+	if (handle && !--handle->uses)
+		handle_remove(client, handle, &end);
 	xa_unlock(&client->handles);
-	if (!handle)
-		return -ENOENT;
-	handle_retire(client, handle);
-	return 0;
+	if (end.hold.buf)
+		handle_retire(client, &end);
+	return handle ? 0 : -ENOENT;
 }
 
 /**
@@ -244,7 +376,8 @@ bool tensor_handle_next(struct tensor_client *client, unsigned long *id,
 			.client = client->id,
 			.id = handle->id,
 			.buf = handle->hold.buf->id,
-			.rdonly = handle->hold.rdonly,
+			.rights = handle->hold.rights,
+			.state = tensor_hold_state(&handle->hold),
 		};
 	xa_unlock(&client->handles);
 	return handle;

@@ -1,19 +1,24 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * /dev/tensor and the module around it.
+ * /dev/tensor, buffer fds, and the module around them: the operations of both kinds of file.
  */
+#include <linux/compat.h>
 #include <linux/err.h>
 #include <linux/fs.h>
-#include <linux/mm.h>
 #include <linux/miscdevice.h>
+#include <linux/mm.h>
 #include <linux/module.h>
-#include <linux/rcupdate.h>
+#include <linux/poll.h>
 
-#include "core.h"
-#include "netlink.h"
-
-#define CREATE_TRACE_POINTS
-#include "trace.h"
+#include "buffer.h"
+#include "client.h"
+#include "event.h"
+#include "fdinfo.h"
+#include "file.h"
+#include "ioctl.h"
+#include "map.h"
+#include "netlink/family.h"
+#include "purge.h"
 
 #ifndef CONFIG_64BIT
 #error "cookies need 64-bit file offsets in mmap()"
@@ -35,17 +40,111 @@ static int device_release(struct inode *inode, struct file *file)
 	return 0;
 }
 
+static ssize_t device_read(struct file *file, char __user *to, size_t room, loff_t *pos)
+{
+	struct tensor_client *client = file->private_data;
+
+	return tensor_inbox_read(&client->inbox, to, room, !(file->f_flags & O_NONBLOCK));
+}
+
+static __poll_t device_poll(struct file *file, struct poll_table_struct *table)
+{
+	struct tensor_client *client = file->private_data;
+
+	poll_wait(file, &client->inbox.wait, table);
+	return tensor_inbox_ready(&client->inbox) ? EPOLLIN | EPOLLRDNORM : 0;
+}
+
+/* The buffer that a cookie means, with a reference; the rest of @pgoff is an offset into it. */
+static int cookie_hold(struct tensor_client *client, unsigned long pgoff, struct tensor_hold *hold)
+{
+	unsigned long handle = pgoff >> (TENSOR_COOKIE_SHIFT - PAGE_SHIFT);
+
+	return handle > TENSOR_MAX_HANDLES ? -ENOENT : tensor_handle_get(client, handle, hold);
+}
+
+/*
+ * The offset is a cookie plus an offset into the buffer. A 32-bit mmap() has lost the upper bits of
+ * the cookie, and may name another handle by the rest.
+ */
+static int device_mmap(struct file *file, struct vm_area_struct *vma)
+{
+	struct tensor_client *client = file->private_data;
+	struct tensor_hold hold;
+	int err;
+
+	if (in_compat_syscall())
+		return -EOPNOTSUPP;
+	err = cookie_hold(client, vma->vm_pgoff, &hold);
+	if (err)
+		return err;
+	vma->vm_pgoff &= BIT(TENSOR_COOKIE_SHIFT - PAGE_SHIFT) - 1;
+	err = tensor_map_through(&hold, vma, hold.buf->client != client->id);
+	tensor_buf_put(hold.buf);
+	return err;
+}
+
+static int buf_mmap(struct file *file, struct vm_area_struct *vma)
+{
+	const struct tensor_file *open = file->private_data;
+
+	return tensor_map(&open->hold, vma);
+}
+
+#ifdef CONFIG_TRANSPARENT_HUGEPAGE
+/* Aligned for the buffer, not for the part of it that the handle reaches. */
+static unsigned long device_area(struct file *file, unsigned long addr, unsigned long len,
+				 unsigned long pgoff, unsigned long flags)
+{
+	struct tensor_hold hold;
+
+	/* without room for a huge page any address will do */
+	if (len >= PMD_SIZE && !cookie_hold(file->private_data, pgoff, &hold)) {
+		pgoff += hold.first;
+		tensor_buf_put(hold.buf);
+	}
+	return thp_get_unmapped_area(file, addr, len, pgoff, flags);
+}
+
+static unsigned long buf_area(struct file *file, unsigned long addr, unsigned long len,
+			      unsigned long pgoff, unsigned long flags)
+{
+	const struct tensor_file *open = file->private_data;
+
+	return thp_get_unmapped_area(file, addr, len, pgoff + open->hold.first, flags);
+}
+#else
+#define device_area NULL
+#define buf_area NULL
+#endif
+
+static int buf_release(struct inode *inode, struct file *file)
+{
+	tensor_file_release(file);
+	return 0;
+}
+
 static const struct file_operations device_fops = {
 	.owner = THIS_MODULE,
 	.open = device_open,
 	.release = device_release,
-	.read = tensor_event_read,
-	.poll = tensor_event_poll,
+	.read = device_read,
+	.poll = device_poll,
 	.unlocked_ioctl = tensor_ioctl_device,
 	.compat_ioctl = compat_ptr_ioctl,
-	.mmap = tensor_map_cookie,
-	.get_unmapped_area = tensor_map_area,
+	.mmap = device_mmap,
+	.get_unmapped_area = device_area,
 	.show_fdinfo = tensor_fdinfo_client,
+};
+
+/* Without an owner: see fs.c. */
+static const struct file_operations buf_fops = {
+	.mmap = buf_mmap,
+	.get_unmapped_area = buf_area,
+	.unlocked_ioctl = tensor_ioctl_buf,
+	.compat_ioctl = compat_ptr_ioctl,
+	.show_fdinfo = tensor_fdinfo_buf,
+	.release = buf_release,
 };
 
 static struct miscdevice device = {
@@ -61,9 +160,13 @@ static int __init tensor_init(void)
 
 	if (err)
 		return err;
-	err = tensor_purge_init();
+	tensor_file_init(&buf_fops);
+	err = tensor_buffer_init();
 	if (err)
 		goto exit_alloc;
+	err = tensor_purge_init();
+	if (err)
+		goto exit_buffer;
 	err = tensor_netlink_init();
 	if (err)
 		goto exit_purge;
@@ -76,6 +179,8 @@ exit_netlink:
 	tensor_netlink_exit();
 exit_purge:
 	tensor_purge_exit();
+exit_buffer:
+	tensor_buffer_exit();
 exit_alloc:
 	tensor_alloc_exit();
 	return err;
@@ -86,9 +191,9 @@ static void __exit tensor_exit(void)
 	misc_deregister(&device);
 	tensor_netlink_exit();
 	tensor_purge_exit();
+	/* waits for the inodes that went a moment ago */
+	tensor_buffer_exit();
 	tensor_alloc_exit();
-	/* buffers that went a moment ago may still be on their way */
-	rcu_barrier();
 }
 
 module_init(tensor_init);

@@ -21,14 +21,20 @@
 #include <linux/iosys-map.h>
 #include <linux/minmax.h>
 #include <linux/mm.h>
-#include <linux/mount.h>
 #include <linux/module.h>
 #include <linux/scatterlist.h>
 #include <linux/slab.h>
 #include <linux/tensor_netlink.h>
 #include <linux/vmalloc.h>
 
-#include "core.h"
+#include "buffer.h"
+#include "dmabuf.h"
+#include "event.h"
+#include "fs.h"
+#include "map.h"
+#include "netlink/notify.h"
+#include "registry.h"
+#include "state.h"
 #include "trace.h"
 
 /**
@@ -61,35 +67,54 @@ struct device_map {
 	struct sg_table sgt;
 };
 
+/*
+ * Of every dma-buf; known since the first that was seen. The core says what kind of file a number means,
+ * which may mean another one a moment later, but not what kind a file is.
+ */
+static const struct file_operations *dmabuf_fops;
+
 static struct tensor_dmabuf *dmabuf_of(const struct dma_buf *dmabuf)
 {
 	return dmabuf->priv;
 }
 
-/* The pages of all that a dma-buf reaches. Their array is the caller's to free. */
-static int span_pin(const struct tensor_hold *hold, struct tensor_span *span)
-{
-	int err;
-
-	*span = (struct tensor_span){ .first = hold->first, .count = hold->count };
-	span->pages = kvmalloc_array(span->count, sizeof(*span->pages), GFP_KERNEL | __GFP_NOWARN);
-	if (!span->pages)
-		return -ENOMEM;
-	err = hold->buf->backing->pin(hold->buf, span);
-	if (err)
-		kvfree(span->pages);
-	return err;
-}
-
 static void span_unpin(struct tensor_buf *buf, struct tensor_span *span, bool dirty)
 {
+	if (!buf->backing->unpin)
+		return;
+	buf->backing->unpin(span, dirty);
+	tensor_unpay(&span->paid);
+}
+
+/*
+ * The pages of all that a dma-buf reaches. Their array is the caller's to free. Pages that are held in
+ * place only for this are paid for first, which bounds the arrays as well.
+ */
+static int span_pin(const struct tensor_hold *hold, struct tensor_span *span)
+{
+	struct tensor_buf *buf = hold->buf;
+	int err = 0;
+
+	*span = (struct tensor_span){ .first = hold->first, .count = hold->count };
 	if (buf->backing->unpin)
-		buf->backing->unpin(span, dirty);
+		err = tensor_pay(&span->paid, buf->owner->user, span->count);
+	if (err == -EDQUOT)
+		tensor_notify_limit(buf->client, (u64)span->count << PAGE_SHIFT);
+	if (err)
+		return err;
+	span->pages = kvmalloc_array(span->count, sizeof(*span->pages), TENSOR_GFP);
+	err = span->pages ? buf->backing->pin(buf, span) : -ENOMEM;
+	if (err) {
+		kvfree(span->pages);
+		tensor_unpay(&span->paid);
+	}
+	return err;
 }
 
 static int dmabuf_attach(struct dma_buf *dmabuf, struct dma_buf_attachment *attach)
 {
-	struct tensor_buf *buf = dmabuf_of(dmabuf)->hold.buf;
+	const struct tensor_hold *hold = &dmabuf_of(dmabuf)->hold;
+	struct tensor_buf *buf = hold->buf;
 	int err = tensor_buf_usable(buf);
 
 	if (err)
@@ -148,6 +173,13 @@ static int map_device(struct tensor_dmabuf *priv, struct device_map *map)
 	return 0;
 }
 
+/* What a device does with the memory in that direction. */
+static u32 dmabuf_rights(enum dma_data_direction dir)
+{
+	return (dir != DMA_FROM_DEVICE ? TENSOR_RIGHT_READ : 0) |
+	       (dir != DMA_TO_DEVICE ? TENSOR_RIGHT_WRITE : 0);
+}
+
 static struct sg_table *dmabuf_map(struct dma_buf_attachment *attach, enum dma_data_direction dir)
 {
 	struct tensor_dmabuf *priv = dmabuf_of(attach->dmabuf);
@@ -156,9 +188,9 @@ static struct sg_table *dmabuf_map(struct dma_buf_attachment *attach, enum dma_d
 	struct device_map *map;
 	int err;
 
-	if (write && hold->rdonly)
+	if (!tensor_hold_may(hold, dmabuf_rights(dir)))
 		return ERR_PTR(-EACCES);
-	map = kzalloc(sizeof(*map), GFP_KERNEL);
+	map = kzalloc(sizeof(*map), TENSOR_GFP);
 	if (!map)
 		return ERR_PTR(-ENOMEM);
 	map->dev = attach->dev;
@@ -234,7 +266,7 @@ static int dmabuf_begin(struct dma_buf *dmabuf, enum dma_data_direction dir)
 	int err = tensor_buf_usable(hold->buf);
 
 	if (!err)
-		err = tensor_sync_check(hold, dir != DMA_FROM_DEVICE);
+		err = tensor_buf_may(hold, dir != DMA_TO_DEVICE, dir != DMA_FROM_DEVICE);
 	if (err)
 		return err;
 	tensor_dmabuf_sync(hold, true);
@@ -245,13 +277,13 @@ static int dmabuf_end(struct dma_buf *dmabuf, enum dma_data_direction dir)
 {
 	const struct tensor_hold *hold = &dmabuf_of(dmabuf)->hold;
 	bool write = dir != DMA_FROM_DEVICE;
-	int err = tensor_sync_check(hold, write);
+	int err = tensor_buf_may(hold, dir != DMA_TO_DEVICE, write);
 
 	if (err)
 		return err;
 	tensor_dmabuf_sync(hold, false);
 	if (write)
-		tensor_status_wrote(hold->buf);
+		tensor_state_wrote(hold->buf);
 	return 0;
 }
 
@@ -259,7 +291,7 @@ static int dmabuf_mmap(struct dma_buf *dmabuf, struct vm_area_struct *vma)
 {
 	const struct tensor_hold *hold = &dmabuf_of(dmabuf)->hold;
 
-	return tensor_map_foreign(hold, vma, &hold->buf->guests);
+	return tensor_map_through(hold, vma, true);
 }
 
 /* Where the pages follow each other the kernel has them mapped already. */
@@ -334,7 +366,6 @@ static void dmabuf_release(struct dma_buf *dmabuf)
 {
 	struct tensor_dmabuf *priv = dmabuf_of(dmabuf);
 	struct tensor_buf *buf = priv->hold.buf;
-	struct vfsmount *mnt = buf->mnt;
 
 	trace_tensor_dmabuf_release(&priv->hold);
 	tensor_registry_del_export(&priv->exported);
@@ -343,7 +374,7 @@ static void dmabuf_release(struct dma_buf *dmabuf)
 	tensor_event_post(buf, TENSOR_EVENT_GONE, NULL);
 	/* in this order: the superblock must outlive its inode */
 	tensor_buf_put(buf);
-	mntput(mnt);
+	tensor_fs_put();
 }
 
 static const struct dma_buf_ops write_ops = {
@@ -381,7 +412,9 @@ static const struct dma_buf_ops read_ops = {
  */
 struct file *tensor_dmabuf_file(const struct tensor_hold *hold)
 {
-	struct tensor_dmabuf *priv = kzalloc(sizeof(*priv), GFP_KERNEL_ACCOUNT);
+	struct tensor_dmabuf *priv = kzalloc(sizeof(*priv), TENSOR_GFP);
+	bool both = tensor_hold_may(hold, TENSOR_RIGHT_READ | TENSOR_RIGHT_WRITE);
+	bool write = tensor_hold_may(hold, TENSOR_RIGHT_WRITE);
 	DEFINE_DMA_BUF_EXPORT_INFO(info);
 	struct dma_buf *dmabuf;
 	int err;
@@ -389,34 +422,57 @@ struct file *tensor_dmabuf_file(const struct tensor_hold *hold)
 	if (!priv)
 		return ERR_PTR(-ENOMEM);
 	priv->hold = *hold;
-	priv->exported.hold = &priv->hold;
-	priv->exported.kind = TENSOR_EXPORT_KIND_DMABUF;
-	err = tensor_registry_add_export(&priv->exported);
+	err = tensor_registry_add_export(&priv->exported, &priv->hold, TENSOR_EXPORT_KIND_DMABUF);
 	if (err)
 		goto free_priv;
-	info.ops = hold->rdonly ? &read_ops : &write_ops;
+	/* what the kernel has mapped it reads and writes */
+	info.ops = both ? &write_ops : &read_ops;
 	info.size = hold->count << PAGE_SHIFT;
-	info.flags = hold->rdonly ? O_RDONLY : O_RDWR;
+	info.flags = write ? O_RDWR : O_RDONLY;
 	info.resv = &hold->buf->resv;
 	info.priv = priv;
-	/* its file is none of ours, which would hold the mount */
-	mntget(hold->buf->mnt);
+	err = tensor_fs_get();
+	if (err)
+		goto del_export;
 	tensor_buf_get(hold->buf);
 	dmabuf = dma_buf_export(&info);
 	if (IS_ERR(dmabuf)) {
 		err = PTR_ERR(dmabuf);
 		goto put_buf;
 	}
+	WRITE_ONCE(dmabuf_fops, dmabuf->file->f_op);
 	trace_tensor_dmabuf_open(hold);
 	return dmabuf->file;
 
 put_buf:
 	tensor_buf_put(hold->buf);
-	mntput(hold->buf->mnt);
+	tensor_fs_put();
+del_export:
 	tensor_registry_del_export(&priv->exported);
 free_priv:
 	kfree(priv);
 	return ERR_PTR(err);
+}
+
+/**
+ * tensor_dmabuf_of() - see whether a file is a dma-buf
+ * @file: any file
+ * @fd: a number that means it, or meant it a moment ago
+ *
+ * Return: the dma-buf, which lives as long as @file does, or NULL.
+ */
+struct dma_buf *tensor_dmabuf_of(struct file *file, int fd)
+{
+	struct dma_buf *dmabuf;
+
+	if (!READ_ONCE(dmabuf_fops)) {
+		dmabuf = dma_buf_get(fd);
+		if (IS_ERR(dmabuf))
+			return NULL;
+		WRITE_ONCE(dmabuf_fops, dmabuf->file->f_op);
+		dma_buf_put(dmabuf);
+	}
+	return file->f_op == READ_ONCE(dmabuf_fops) ? file->private_data : NULL;
 }
 
 /**

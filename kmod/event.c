@@ -1,213 +1,262 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What others did to a buffer, told to who holds it.
+ * What others did to a buffer, for the clients that have a handle to it.
  *
- * A handle has a set of events, not a queue: nothing needs memory when something happens, nothing
- * is lost however slow the reader, and one dead peer is one bit. An open /dev/tensor lists those of
- * its handles that have some. Who has only a buffer fd polls that.
+ * A watch has a set of events, not a queue: nothing needs memory when something happens, nothing is
+ * lost however slow the reader, and one dead peer is one bit.
+ *
+ * TENSOR_EVENT_GONE comes as often as holders end, and n holders may end one after the other with n
+ * watches left. So a watch whose GONE was not read yet lies in a list of its own, which the next GONE
+ * does not walk; reading brings it back. The cost of an end is that of the watches it tells something
+ * new.
  */
-#include <linux/fs.h>
-#include <linux/poll.h>
+#include <linux/rcupdate.h>
 #include <linux/sched.h>
 #include <linux/sched/signal.h>
 #include <linux/uaccess.h>
-#include <linux/wait.h>
 
-#include "core.h"
+#include "event.h"
 
-/* Told in one go, without a reader's page under a spinlock. */
-#define EVENT_BATCH	16
-
-static void event_add(struct tensor_handle *handle, u32 events)
-{
-	struct tensor_client *client = handle->client;
-
-	spin_lock(&client->ready_lock);
-	handle->events |= events;
-	if (list_empty(&handle->ready))
-		list_add_tail(&handle->ready, &client->ready);
-	spin_unlock(&client->ready_lock);
-	wake_up_interruptible_poll(&client->wait, EPOLLIN | EPOLLRDNORM);
-}
+/* Events copied to the reader at once; watches visited before the lock is given to others. */
+#define READ_BATCH	16
+#define POST_BATCH	64
 
 /**
- * tensor_event_join() - a handle can be found: tell it from now on
- * @handle: the handle
+ * tensor_inbox_init() - begin to collect
+ * @inbox: filled in
  */
-void tensor_event_join(struct tensor_handle *handle)
+void tensor_inbox_init(struct tensor_inbox *inbox)
 {
-	struct tensor_buf *buf = handle->hold.buf;
-
-	spin_lock(&buf->holders_lock);
-	list_add_tail(&handle->holder, &buf->holders);
-	atomic_inc(&buf->handles);
-	spin_unlock(&buf->holders_lock);
+	spin_lock_init(&inbox->lock);
+	INIT_LIST_HEAD(&inbox->ready);
+	mutex_init(&inbox->reading);
+	init_waitqueue_head(&inbox->wait);
 }
 
 /**
- * tensor_event_leave() - a handle goes: tell it nothing more, and the others that it went
- * @handle: the handle
+ * tensor_watch_join() - report the events of a buffer from now on
+ * @watch: the watch, with @watch->buf, @watch->inbox and @watch->id; a client has one of a buffer
  */
-void tensor_event_leave(struct tensor_handle *handle)
+void tensor_watch_join(struct tensor_watch *watch)
 {
-	struct tensor_client *client = handle->client;
-	struct tensor_buf *buf = handle->hold.buf;
+	struct tensor_buf *buf = watch->buf;
 
-	spin_lock(&buf->holders_lock);
-	list_del(&handle->holder);
-	atomic_dec(&buf->handles);
-	spin_unlock(&buf->holders_lock);
-	spin_lock(&client->ready_lock);
-	list_del_init(&handle->ready);
-	spin_unlock(&client->ready_lock);
-	tensor_event_post(buf, TENSOR_EVENT_GONE, client);
+	INIT_LIST_HEAD(&watch->ready);
+	spin_lock(&buf->watch_lock);
+	list_add_tail(&watch->node, &buf->watches);
+	spin_unlock(&buf->watch_lock);
 }
 
 /**
- * tensor_event_post() - tell the holders of a buffer
+ * tensor_watch_leave() - report nothing more
+ * @watch: the watch
+ *
+ * Return: whether a reader may still have it in hand, so that it must stay for a grace period of RCU.
+ */
+bool tensor_watch_leave(struct tensor_watch *watch)
+{
+	struct tensor_inbox *inbox = watch->inbox;
+	struct tensor_buf *buf = watch->buf;
+	bool told;
+
+	spin_lock(&buf->watch_lock);
+	list_del_init(&watch->node);
+	spin_unlock(&buf->watch_lock);
+	spin_lock(&inbox->lock);
+	list_del_init(&watch->ready);
+	told = watch->told;
+	spin_unlock(&inbox->lock);
+	return told;
+}
+
+static void watch_add(struct tensor_watch *watch, u32 events)
+{
+	struct tensor_inbox *inbox = watch->inbox;
+
+	spin_lock(&inbox->lock);
+	watch->events |= events;
+	watch->told = true;
+	if (list_empty(&watch->ready))
+		list_add_tail(&watch->ready, &inbox->ready);
+	spin_unlock(&inbox->lock);
+	wake_up_interruptible_poll(&inbox->wait, EPOLLIN | EPOLLRDNORM);
+}
+
+/*
+ * GONE, for the watches that have read the last one. They are out of reach of inbox_take() until they
+ * are in the other list, so none that reads meanwhile is missed.
+ */
+static void post_gone(struct tensor_buf *buf, const struct tensor_inbox *by)
+{
+	struct tensor_watch *watch;
+	unsigned int done = 0;
+	LIST_HEAD(todo);
+
+	spin_lock(&buf->watch_lock);
+	list_splice_init(&buf->watches, &todo);
+	while (!list_empty(&todo)) {
+		watch = list_first_entry(&todo, struct tensor_watch, node);
+		if (watch->inbox == by) {
+			list_move_tail(&watch->node, &buf->watches);
+		} else {
+			watch_add(watch, TENSOR_EVENT_GONE);
+			list_move_tail(&watch->node, &buf->watches_told);
+		}
+		if (++done % POST_BATCH)
+			continue;
+		spin_unlock(&buf->watch_lock);
+		cond_resched();
+		spin_lock(&buf->watch_lock);
+	}
+	spin_unlock(&buf->watch_lock);
+}
+
+static void post_list(struct list_head *watches, u32 events, const struct tensor_inbox *by)
+{
+	struct tensor_watch *watch;
+
+	list_for_each_entry(watch, watches, node)
+		if (watch->inbox != by)
+			watch_add(watch, events);
+}
+
+/**
+ * tensor_event_post() - report to the clients that have a handle to a buffer
  * @buf: the buffer
  * @events: TENSOR_EVENT_*
- * @by: through which client it was done, which is not told; NULL: through none
- *
- * Does not sleep.
+ * @by: of the client it was done through, which is not told; NULL: of none
  */
-void tensor_event_post(struct tensor_buf *buf, u32 events, const struct tensor_client *by)
+void tensor_event_post(struct tensor_buf *buf, u32 events, const struct tensor_inbox *by)
 {
-	struct tensor_handle *handle;
-
-	spin_lock(&buf->holders_lock);
-	list_for_each_entry(handle, &buf->holders, holder)
-		if (handle->client != by)
-			event_add(handle, events);
-	spin_unlock(&buf->holders_lock);
-	wake_up_interruptible_all(&buf->wait);
+	if (events == TENSOR_EVENT_GONE) {
+		if (!list_empty_careful(&buf->watches))
+			post_gone(buf, by);
+		return;
+	}
+	spin_lock(&buf->watch_lock);
+	post_list(&buf->watches, events, by);
+	post_list(&buf->watches_told, events, by);
+	spin_unlock(&buf->watch_lock);
 }
 
-static size_t events_take(struct tensor_client *client, struct tensor_event *batch, size_t room)
+/**
+ * tensor_inbox_ready() - would a read not wait?
+ * @inbox: the inbox
+ *
+ * Return: whether there is an event.
+ */
+bool tensor_inbox_ready(struct tensor_inbox *inbox)
 {
-	struct tensor_handle *handle;
+	return !list_empty_careful(&inbox->ready);
+}
+
+/* Copies events and leaves them where they are: the reader may turn out to be out of reach. */
+static size_t inbox_look(struct tensor_inbox *inbox, struct tensor_event *batch, size_t room)
+{
+	struct tensor_watch *watch;
 	size_t n = 0;
 
-	spin_lock(&client->ready_lock);
-	while (n < room && !list_empty(&client->ready)) {
-		handle = list_first_entry(&client->ready, struct tensor_handle, ready);
-		list_del_init(&handle->ready);
-		batch[n++] = (struct tensor_event){ .handle = handle->id,
-						    .events = handle->events,
-						    .ino = handle->hold.buf->id };
-		handle->events = 0;
+	spin_lock(&inbox->lock);
+	list_for_each_entry(watch, &inbox->ready, ready) {
+		if (n == room)
+			break;
+		batch[n++] = (struct tensor_event){ .size = sizeof(*batch),
+						    .handle = READ_ONCE(watch->id),
+						    .events = watch->events,
+						    .ino = watch->buf->id };
 	}
-	spin_unlock(&client->ready_lock);
+	spin_unlock(&inbox->lock);
 	return n;
 }
 
-/* The reader could not be told. A number may mean another buffer by now. */
-static void events_return(struct tensor_client *client, const struct tensor_event *batch, size_t n)
+/* A watch whose GONE was read is told of the next one. */
+static void watch_rearm(struct tensor_watch *watch)
 {
-	struct tensor_handle *handle;
+	struct tensor_buf *buf = watch->buf;
 
-	xa_lock(&client->handles);
-	while (n--) {
-		handle = xa_load(&client->handles, batch[n].handle);
-		if (handle && handle->hold.buf->id == batch[n].ino)
-			event_add(handle, batch[n].events);
-	}
-	xa_unlock(&client->handles);
+	spin_lock(&buf->watch_lock);
+	if (!list_empty(&watch->node))
+		list_move_tail(&watch->node, &buf->watches);
+	spin_unlock(&buf->watch_lock);
 }
 
-static bool events_pending(struct tensor_client *client)
+/*
+ * Takes away what the reader has. Watches are taken from the front and added at the end, so those
+ * that were looked at come first and in the same order, but for those that have left since. A watch
+ * that leaves while it is armed again stays, and its buffer, until RCU lets them go.
+ */
+static void inbox_take(struct tensor_inbox *inbox, const struct tensor_event *batch, size_t n)
 {
-	return !list_empty_careful(&client->ready);
+	struct tensor_watch *gone[READ_BATCH], *watch, *next;
+	size_t i = 0, count = 0;
+
+	rcu_read_lock();
+	spin_lock(&inbox->lock);
+	list_for_each_entry_safe(watch, next, &inbox->ready, ready) {
+		while (i < n && batch[i].ino != watch->buf->id)
+			i++;
+		if (i == n)
+			break;
+		if (batch[i].events & TENSOR_EVENT_GONE)
+			gone[count++] = watch;
+		watch->events &= ~batch[i++].events;
+		if (!watch->events)
+			list_del_init(&watch->ready);
+	}
+	spin_unlock(&inbox->lock);
+	while (count)
+		watch_rearm(gone[--count]);
+	rcu_read_unlock();
 }
 
 /* As many as there are and fit; 0 if there is none. */
-static ssize_t events_copy(struct tensor_client *client, struct tensor_event __user *to,
-			   size_t room)
+static ssize_t inbox_copy(struct tensor_inbox *inbox, struct tensor_event __user *to, size_t room)
 {
-	struct tensor_event batch[EVENT_BATCH];
-	size_t done, n;
+	struct tensor_event batch[READ_BATCH];
+	size_t done = 0, n;
 
-	for (done = 0; done < room; done += n) {
-		n = events_take(client, batch, min_t(size_t, room - done, EVENT_BATCH));
+	while (done < room) {
+		n = inbox_look(inbox, batch, min_t(size_t, room - done, READ_BATCH));
 		if (!n)
 			break;
-		if (copy_to_user(to + done, batch, n * sizeof(*batch))) {
-			events_return(client, batch, n);
-			if (!done)
-				return -EFAULT;
+		if (copy_to_user(to + done, batch, n * sizeof(*batch)))
+			return done ? done * sizeof(*batch) : -EFAULT;
+		inbox_take(inbox, batch, n);
+		done += n;
+		if (fatal_signal_pending(current))
 			break;
-		}
 		cond_resched();
 	}
 	return done * sizeof(*batch);
 }
 
 /**
- * tensor_event_read() - read() of /dev/tensor
- * @file: an open of it
+ * tensor_inbox_read() - read() of /dev/tensor
+ * @inbox: the client's
  * @to: where to
  * @room: bytes there
- * @pos: not used
+ * @wait: for the first event
  *
  * Return: bytes written; -EINVAL, -EAGAIN, -ERESTARTSYS, -EFAULT.
  */
-ssize_t tensor_event_read(struct file *file, char __user *to, size_t room, loff_t *pos)
+ssize_t tensor_inbox_read(struct tensor_inbox *inbox, char __user *to, size_t room, bool wait)
 {
 	struct tensor_event __user *events = (struct tensor_event __user *)to;
-	struct tensor_client *client = file->private_data;
 	ssize_t done;
 
 	room /= sizeof(*events);
 	if (!room)
 		return -EINVAL;
 	for (;;) {
-		done = events_copy(client, events, room);
+		if (mutex_lock_interruptible(&inbox->reading))
+			return -ERESTARTSYS;
+		done = inbox_copy(inbox, events, room);
+		mutex_unlock(&inbox->reading);
 		if (done)
 			return done;
-		if (file->f_flags & O_NONBLOCK)
+		if (!wait)
 			return -EAGAIN;
-		if (wait_event_interruptible(client->wait, events_pending(client)))
+		if (wait_event_interruptible(inbox->wait, tensor_inbox_ready(inbox)))
 			return -ERESTARTSYS;
 	}
-}
-
-/**
- * tensor_event_poll() - poll() of /dev/tensor
- * @file: an open of it
- * @table: who polls
- *
- * Return: EPOLLIN when read() would not wait.
- */
-__poll_t tensor_event_poll(struct file *file, struct poll_table_struct *table)
-{
-	struct tensor_client *client = file->private_data;
-
-	poll_wait(file, &client->wait, table);
-	return events_pending(client) ? EPOLLIN | EPOLLRDNORM : 0;
-}
-
-/**
- * tensor_event_poll_buf() - poll() of a buffer fd
- * @file: the buffer's file
- * @table: who polls
- *
- * Return: EPOLLERR, EPOLLPRI, EPOLLRDHUP as <linux/tensor.h> says.
- */
-__poll_t tensor_event_poll_buf(struct file *file, struct poll_table_struct *table)
-{
-	const struct tensor_file *open = file->private_data;
-	struct tensor_buf *buf = open->hold.buf;
-	__poll_t mask = 0;
-	int others;
-
-	poll_wait(file, &buf->wait, table);
-	others = atomic_read(&buf->handles) + atomic_read(&buf->files) +
-		 atomic_read(&buf->dmabufs) + atomic_read(&buf->guests) - 1;
-	if (tensor_buf_state(buf) & TENSOR_STATE_REVOKED)
-		mask |= EPOLLERR;
-	if (tensor_buf_seals(buf) & TENSOR_SEAL_WRITE)
-		mask |= EPOLLPRI;
-	if (!others)
-		mask |= EPOLLRDHUP;
-	return mask;
 }

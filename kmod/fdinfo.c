@@ -2,13 +2,17 @@
 /*
  * /proc/PID/fdinfo: what an fd of ours is, one "tensor-KEY: value" a line.
  *
- * For whoever may look into a process and has no better tool at hand. The keys are documented in
+ * For processes that may look into another one and have no better tool at hand. The keys are documented in
  * tensor(4) and do not change their meaning; new ones may be added.
  */
 #include <linux/fs.h>
 #include <linux/seq_file.h>
 
-#include "core.h"
+#include "client.h"
+#include "fdinfo.h"
+#include "file.h"
+#include "meta.h"
+#include "state.h"
 
 static void put_bytes(struct seq_file *m, const char *key, u64 bytes)
 {
@@ -43,9 +47,10 @@ static void put_desc(struct seq_file *m, const struct tensor_desc *desc)
 {
 	if (desc->label[0])
 		seq_printf(m, "tensor-label:\t%s\n", desc->label);
-	seq_printf(m, "tensor-dtype:\t%s\n", tensor_dtype_name(desc->dtype));
-	if (desc->dtype == TENSOR_DT_NONE)
+	if (!desc->bits)
 		return;
+	seq_printf(m, "tensor-bits:\t%u\n", desc->bits);
+	seq_printf(m, "tensor-dtype:\t%u\n", desc->dtype);
 	put_dims(m, "shape", desc->sizes, desc->ndim);
 	put_dims(m, "strides", desc->strides, desc->ndim);
 	seq_printf(m, "tensor-offset:\t%llu\n", desc->offset);
@@ -78,18 +83,20 @@ static void put_state(struct seq_file *m, struct tensor_buf *buf)
  */
 void tensor_fdinfo_buf(struct seq_file *m, struct file *file)
 {
+	static const char *const rights[] = { "read", "write", "attach", "seal", "revoke",
+					      "export" };
 	struct tensor_memory memory;
 	struct tensor_desc desc;
 	struct tensor_hold hold;
 	struct tensor_buf *buf;
 
-	if (!tensor_fs_hold(file, &hold))
+	if (!tensor_file_hold(file, &hold))
 		return;
 	buf = hold.buf;
 	tensor_desc_get_part(&hold, &desc);
-	tensor_buf_memory(buf, &memory);
+	tensor_memory_get(buf, &memory);
 	seq_printf(m, "tensor-buffer-id:\t%llu\n", buf->id);
-	seq_printf(m, "tensor-mode:\t%s\n", hold.rdonly ? "ro" : "rw");
+	put_words(m, "rights", rights, hold.rights);
 	put_state(m, buf);
 	put_bytes(m, "total-memory", (u64)hold.count << PAGE_SHIFT);
 	put_bytes(m, "huge-memory", memory.huge_bytes);

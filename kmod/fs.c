@@ -1,52 +1,78 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The pseudo filesystem that buffers' inodes live in.
+ * The pseudo file system that buffers live in: a buffer is an inode.
  *
  * A buffer needs an inode of its own: its address space is what finds all mappings of it, its
- * number is the buffer's identity, and each open file on it has its own access mode. Nobody can
- * mount or walk this filesystem, and a file cannot be opened a second time through /proc.
+ * number is the buffer's identity, and each open file on it has its own access mode. The file system
+ * cannot be mounted or walked, and a file cannot be opened a second time through /proc.
  *
- * The filesystem type counts the module, which is what keeps it loaded: a superblock lives until
- * the last file and the last handle have given their mount back, and is torn down by the core after
- * our last line has run. So the file operations have no owner; whether alloc_file_pseudo() counts
- * one differs between kernels.
+ * An inode must not outlive its superblock. A handle is a reference to an inode and to nothing else,
+ * so there is one mount for all: it is made for the first user, a client, a file or a dma-buf, and
+ * goes with the last. A handle belongs to a client, and a buffer comes to another client by way of a
+ * file or a dma-buf, so users overlap for as long as a buffer can be reached.
+ *
+ * The file system type counts the module, which is what keeps it loaded: a superblock is torn down
+ * by the core after our last line has run. So the file operations have no owner; whether
+ * alloc_file_pseudo() counts one differs between kernels.
  */
+#include <linux/atomic.h>
 #include <linux/dcache.h>
 #include <linux/err.h>
 #include <linux/file.h>
-#include <linux/fs.h>
 #include <linux/fs_context.h>
 #include <linux/mm.h>
 #include <linux/module.h>
 #include <linux/mount.h>
+#include <linux/mutex.h>
 #include <linux/pseudo_fs.h>
+#include <linux/rcupdate.h>
 #include <linux/slab.h>
 #include <linux/statfs.h>
-#include <linux/tensor_netlink.h>
 
-#include "core.h"
-#include "trace.h"
+#include "fs.h"
 
+static struct kmem_cache *fs_cache;
+static void (*fs_evict)(struct tensor_buf *buf);
+
+/* Guards the first get and the last put. */
+static DEFINE_MUTEX(fs_mutex);
 static struct vfsmount *fs_mnt;
-static int fs_pins;
+static atomic_long_t fs_users;
 
-static void evict_inode(struct inode *inode)
+static struct inode *fs_alloc_inode(struct super_block *sb)
 {
-	struct tensor_buf *buf = inode->i_private;
+	struct tensor_buf *buf = alloc_inode_sb(sb, fs_cache, TENSOR_GFP);
 
+	if (!buf)
+		return NULL;
+	memset((void *)buf + sizeof(buf->inode), 0, sizeof(*buf) - sizeof(buf->inode));
+	return &buf->inode;
+}
+
+/* After a grace period of RCU: the shrinker may still be unlocking it, a reader of events look at it */
+static void fs_free_inode(struct inode *inode)
+{
+	kmem_cache_free(fs_cache, tensor_buf_of(inode));
+}
+
+static void fs_evict_inode(struct inode *inode)
+{
 	truncate_inode_pages_final(&inode->i_data);
 	clear_inode(inode);
-	if (buf)
-		tensor_buf_evict(buf);
+	/* an inode without an id never became a buffer */
+	if (tensor_buf_of(inode)->id)
+		fs_evict(tensor_buf_of(inode));
 }
 
 static const struct super_operations super_ops = {
+	.alloc_inode = fs_alloc_inode,
+	.free_inode = fs_free_inode,
 	.statfs = simple_statfs,
-	.evict_inode = evict_inode,
+	.evict_inode = fs_evict_inode,
 };
 
 /* What /proc/PID/fd and /proc/PID/maps show. */
-static char *buf_dname(struct dentry *dentry, char *text, int room)
+static char *fs_dname(struct dentry *dentry, char *text, int room)
 {
 	char name[32];
 	int n = snprintf(name, sizeof(name), "tensor:[%llu]", (u64)d_inode(dentry)->i_ino) + 1;
@@ -57,7 +83,7 @@ static char *buf_dname(struct dentry *dentry, char *text, int room)
 }
 
 static const struct dentry_operations dentry_ops = {
-	.d_dname = buf_dname,
+	.d_dname = fs_dname,
 };
 
 static int init_context(struct fs_context *fc)
@@ -79,22 +105,54 @@ static struct file_system_type fs_type = {
 	.kill_sb = kill_anon_super,
 };
 
+/* The mount is made without the mutex: it takes memory, which another task should not wait for. */
+static int fs_get_first(void)
+{
+	struct vfsmount *mnt = vfs_kern_mount(&fs_type, SB_KERNMOUNT, fs_type.name, NULL);
+
+	if (IS_ERR(mnt))
+		return PTR_ERR(mnt);
+	mutex_lock(&fs_mutex);
+	if (!fs_mnt) {
+		fs_mnt = mnt;
+		mnt = NULL;
+	}
+	atomic_long_inc(&fs_users);
+	mutex_unlock(&fs_mutex);
+	mntput(mnt);
+	return 0;
+}
+
 /**
- * tensor_fs_get() - have the filesystem there until tensor_fs_put()
+ * tensor_fs_get() - have the file system there until tensor_fs_put()
  *
  * Return: 0 or -errno.
  */
 int tensor_fs_get(void)
 {
-	return simple_pin_fs(&fs_type, &fs_mnt, &fs_pins);
+	return atomic_long_inc_not_zero(&fs_users) ? 0 : fs_get_first();
 }
 
 /**
  * tensor_fs_put() - undo tensor_fs_get()
+ *
+ * May be the last line that keeps the module: the caller runs in a function that something else keeps
+ * it for, as the core does for operations of a device, a file and a dma-buf.
  */
 void tensor_fs_put(void)
 {
-	simple_release_fs(&fs_mnt, &fs_pins);
+	struct vfsmount *mnt;
+
+	if (atomic_long_add_unless(&fs_users, -1, 1))
+		return;
+	mutex_lock(&fs_mutex);
+	mnt = fs_mnt;
+	if (atomic_long_dec_and_test(&fs_users))
+		fs_mnt = NULL;
+	else
+		mnt = NULL;
+	mutex_unlock(&fs_mutex);
+	mntput(mnt);
 }
 
 /* Size and mode of a buffer are not for its users to change. */
@@ -108,150 +166,81 @@ static const struct inode_operations inode_ops = {
 };
 
 /**
- * tensor_fs_inode() - give a buffer its inode
- * @buf: the buffer, with its id and pages; gets @buf->inode and @buf->mnt and one reference
+ * tensor_fs_buf() - make an inode, which is a buffer with nothing in it
+ * @id: its number, not 0
+ * @bytes: its size
  *
- * The caller holds the filesystem. From here on dropping the reference evicts the buffer.
+ * The caller holds the file system. tensor_buf_put() frees it; from the time that the caller sets
+ * @id on, which is the last thing here, that evicts it first.
  *
- * Return: 0 or -errno.
+ * Return: the buffer with one reference, or an ERR_PTR().
  */
-int tensor_fs_inode(struct tensor_buf *buf)
+struct tensor_buf *tensor_fs_buf(u64 id, u64 bytes)
 {
 	struct inode *inode = alloc_anon_inode(fs_mnt->mnt_sb);
+	struct tensor_buf *buf;
 
 	if (IS_ERR(inode))
-		return PTR_ERR(inode);
-	inode->i_ino = buf->id;
+		return ERR_CAST(inode);
+	buf = tensor_buf_of(inode);
+	inode->i_ino = id;
 	inode->i_op = &inode_ops;
 	inode->i_flags |= S_NOATIME | S_NOCMTIME;
+	/* a buffer comes to other users: security modules have a say about its files */
+	inode->i_flags &= ~S_PRIVATE;
 	/* newer kernels map a large page only if it ends within the file */
-	i_size_write(inode, buf->bytes);
-	inode->i_private = buf;
-	buf->inode = inode;
-	buf->mnt = fs_mnt;
-	return 0;
+	i_size_write(inode, bytes);
+	buf->bytes = bytes;
+	buf->id = id;
+	return buf;
 }
-
-static int buf_mmap(struct file *file, struct vm_area_struct *vma)
-{
-	const struct tensor_file *open = file->private_data;
-
-	return tensor_map(&open->hold, vma);
-}
-
-#ifdef CONFIG_TRANSPARENT_HUGEPAGE
-/* Aligned for the buffer, not for the part of it that the file reaches. */
-static unsigned long buf_area(struct file *file, unsigned long addr, unsigned long len,
-			      unsigned long pgoff, unsigned long flags)
-{
-	const struct tensor_file *open = file->private_data;
-
-	return thp_get_unmapped_area(file, addr, len, pgoff + open->hold.first, flags);
-}
-#else
-#define buf_area NULL
-#endif
-
-/* What EXPORT makes is listed; what a mapping by cookie needs is not. */
-static struct tensor_file *file_open(const struct tensor_hold *hold, atomic_t *count)
-{
-	struct tensor_file *open = kmalloc(sizeof(*open), GFP_KERNEL_ACCOUNT);
-	int err;
-
-	if (!open)
-		return ERR_PTR(-ENOMEM);
-	*open = (struct tensor_file){ .hold = *hold, .count = count };
-	if (count != &hold->buf->files)
-		return open;
-	open->exported.hold = &open->hold;
-	open->exported.kind = TENSOR_EXPORT_KIND_FD;
-	err = tensor_registry_add_export(&open->exported);
-	if (err) {
-		kfree(open);
-		return ERR_PTR(err);
-	}
-	return open;
-}
-
-/* Of a file that is closed, or was never opened. */
-static void file_free(struct tensor_file *open)
-{
-	if (open->exported.owner)
-		tensor_registry_del_export(&open->exported);
-	kfree(open);
-}
-
-static int buf_release(struct inode *inode, struct file *file)
-{
-	struct tensor_file *open = file->private_data;
-
-	/* an open that failed has none */
-	if (!open)
-		return 0;
-	trace_tensor_file_release(&open->hold);
-	if (open->count) {
-		atomic_dec(open->count);
-		tensor_event_post(open->hold.buf, TENSOR_EVENT_GONE, NULL);
-	}
-	file_free(open);
-	return 0;
-}
-
-static const struct file_operations buf_fops = {
-	.mmap = buf_mmap,
-	.get_unmapped_area = buf_area,
-	.unlocked_ioctl = tensor_ioctl_buf,
-	.compat_ioctl = compat_ptr_ioctl,
-	.poll = tensor_event_poll_buf,
-	.show_fdinfo = tensor_fdinfo_buf,
-	.release = buf_release,
-};
 
 /**
- * tensor_fs_file() - open a file on a buffer
- * @hold: what it shall reach and permit; the file gets a reference of its own
- * @count: counter of the buffer that shall count it, or NULL
+ * tensor_fs_open() - open a file on a buffer
+ * @buf: the buffer; the file gets a reference of its own
+ * @write: whether it is open for writing as well as for reading
+ * @fops: its operations
  *
  * Return: the file or an ERR_PTR().
  */
-struct file *tensor_fs_file(const struct tensor_hold *hold, atomic_t *count)
+struct file *tensor_fs_open(struct tensor_buf *buf, bool write, const struct file_operations *fops)
 {
-	struct tensor_file *open = file_open(hold, count);
-	struct tensor_buf *buf = hold->buf;
 	struct file *file;
 
-	if (IS_ERR(open))
-		return ERR_CAST(open);
-	ihold(buf->inode);
-	file = alloc_file_pseudo(buf->inode, buf->mnt, "", hold->rdonly ? O_RDONLY : O_RDWR,
-				 &buf_fops);
-	if (IS_ERR(file)) {
-		iput(buf->inode);
-		file_free(open);
-		return file;
-	}
-	file->private_data = open;
-	if (count)
-		atomic_inc(count);
-	trace_tensor_file_open(hold);
+	tensor_buf_get(buf);
+	file = alloc_file_pseudo(&buf->inode, fs_mnt, "", write ? O_RDWR : O_RDONLY, fops);
+	if (IS_ERR(file))
+		tensor_buf_put(buf);
 	return file;
 }
 
-/**
- * tensor_fs_hold() - see what a file is
- * @file: any file
- * @hold: its buffer and what it permits, if it is one of a buffer
- *
- * Takes no reference: @hold lives as long as the file does.
- *
- * Return: whether it is a buffer's.
- */
-bool tensor_fs_hold(struct file *file, struct tensor_hold *hold)
+static void fs_init_once(void *buf)
 {
-	const struct tensor_file *open = file->private_data;
+	inode_init_once(&((struct tensor_buf *)buf)->inode);
+}
 
-	if (file->f_op != &buf_fops)
-		return false;
-	*hold = open->hold;
-	return true;
+/**
+ * tensor_fs_init() - before the first user
+ * @evict: called when the last reference to a buffer has gone, to free what it has
+ *
+ * Return: 0 or -ENOMEM.
+ */
+int __init tensor_fs_init(void (*evict)(struct tensor_buf *buf))
+{
+	fs_cache = kmem_cache_create("tensor_buf", sizeof(struct tensor_buf), 0,
+				     SLAB_RECLAIM_ACCOUNT | SLAB_ACCOUNT, fs_init_once);
+	if (!fs_cache)
+		return -ENOMEM;
+	fs_evict = evict;
+	return 0;
+}
+
+/**
+ * tensor_fs_exit() - after the last user
+ */
+void tensor_fs_exit(void)
+{
+	/* buffers that went a moment ago are on their way */
+	rcu_barrier();
+	kmem_cache_destroy(fs_cache);
 }

@@ -1,11 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * The ioctls: one table, one place where sizes are negotiated, and those that are about a single
- * buffer.
- *
- * An ioctl works on a copy. It says its reply with tensor_call_reply() when all that can fail has
- * been done, and only after that makes visible what it made: a caller whose reply could not be
- * written has changed nothing.
+ * buffer. call.c says how each of them goes.
  */
 #include <linux/build_bug.h>
 #include <linux/err.h>
@@ -15,62 +11,19 @@
 #include <linux/nospec.h>
 #include <linux/uaccess.h>
 
+#include "buffer.h"
 #include "call.h"
-#include "core.h"
+#include "import/userptr.h"
+#include "ioctl.h"
+#include "meta.h"
+#include "purge.h"
+#include "seal.h"
+#include "share.h"
+#include "state.h"
+#include "sync.h"
 
 #define ALLOC_FLAGS	(TENSOR_ALLOC_ORDERS | TENSOR_ALLOC_NODE_ONLY | TENSOR_ALLOC_INTERLEAVE | \
 			 TENSOR_ALLOC_CONTIG | TENSOR_ALLOC_DMA32)
-
-/**
- * tensor_call_hold() - find the buffer that a call is about
- * @call: the call
- * @handle: the handle it gave; 0 on a buffer fd
- * @hold: filled in, with a reference for the caller
- *
- * Return: 0, -ENOENT, or -EINVAL for a handle given to a buffer fd.
- */
-int tensor_call_hold(const struct tensor_call *call, u32 handle, struct tensor_hold *hold)
-{
-	if (call->client)
-		return tensor_handle_get(call->client, handle, hold);
-	if (handle || !tensor_fs_hold(call->file, hold))
-		return -EINVAL;
-	tensor_buf_get(hold->buf);
-	return 0;
-}
-
-/**
- * tensor_call_reply() - write the copy back to the caller
- * @call: the call
- *
- * What the caller has beyond our struct was checked to be zero, and stays so.
- *
- * Return: 0 or -EFAULT.
- */
-int tensor_call_reply(const struct tensor_call *call)
-{
-	u32 size = min(call->user_size, call->size);
-
-	return copy_to_user(call->user, &call->arg, size) ? -EFAULT : 0;
-}
-
-/**
- * tensor_call_give() - reply to a call that made a handle, and let the handle be found
- * @call: the call
- * @handle: what tensor_handle_new() gave; not the caller's any more
- *
- * Return: 0, or -EFAULT and the handle is gone with its reference.
- */
-int tensor_call_give(const struct tensor_call *call, struct tensor_handle *handle)
-{
-	int err = tensor_call_reply(call);
-
-	if (err)
-		tensor_handle_cancel(call->client, handle);
-	else
-		tensor_handle_publish(call->client, handle);
-	return err;
-}
 
 static int alloc_node(const struct tensor_alloc *arg, struct tensor_want *want)
 {
@@ -140,10 +93,10 @@ static int call_alloc(struct tensor_call *call)
 	err = alloc_want(arg, &want);
 	if (err)
 		return err;
-	buf = tensor_buf_alloc(&want, call->client);
+	buf = tensor_buf_alloc(&want, call->client->owner, call->client->id);
 	if (IS_ERR(buf))
 		return PTR_ERR(buf);
-	hold = tensor_hold_all(buf, false);
+	hold = tensor_hold_all(buf, TENSOR_RIGHTS_ALL);
 	handle = tensor_handle_new(call->client, &hold);
 	if (IS_ERR(handle)) {
 		tensor_buf_put(buf);
@@ -151,7 +104,7 @@ static int call_alloc(struct tensor_call *call)
 	}
 	arg->bytes = buf->bytes;
 	arg->handle = handle->id;
-	arg->cookie = tensor_handle_cookie(handle);
+	arg->cookie = tensor_handle_cookie(handle->id);
 	return tensor_call_give(call, handle);
 }
 
@@ -163,8 +116,6 @@ static int call_info(struct tensor_call *call)
 
 	if (info->flags)
 		return -EOPNOTSUPP;
-	if (info->__reserved)
-		return -EINVAL;
 	err = tensor_call_hold(call, info->handle, &hold);
 	if (err)
 		return err;
@@ -193,7 +144,8 @@ static int call_meta(struct tensor_call *call)
 		tensor_desc_get_part(&hold, &meta->desc);
 		err = tensor_call_reply(call);
 	} else {
-		err = tensor_hold_full(&hold) ? tensor_desc_set(hold.buf, &meta->desc) : -EACCES;
+		err = tensor_hold_may_all(&hold, TENSOR_RIGHT_WRITE) ?
+			      tensor_desc_set(hold.buf, &meta->desc) : -EACCES;
 	}
 put_buf:
 	tensor_buf_put(hold.buf);
@@ -240,12 +192,12 @@ struct ioctl_op {
 	}
 
 static const struct ioctl_op ops[] = {
-	OP(TENSOR_IOC_QUERY, call_query, struct tensor_query, nodes),
+	OP(TENSOR_IOC_QUERY, call_query, struct tensor_query, __reserved),
 	OP(TENSOR_IOC_ALLOC, call_alloc, struct tensor_alloc, cookie, .write = true),
-	OP(TENSOR_IOC_INFO, call_info, struct tensor_info, chunks, .on_buf = true),
+	OP(TENSOR_IOC_INFO, call_info, struct tensor_info, attachments, .on_buf = true),
 	OP(TENSOR_IOC_META, call_meta, struct tensor_meta, desc, .on_buf = true),
-	OP(TENSOR_IOC_EXPORT, tensor_export, struct tensor_export, fd),
-	OP(TENSOR_IOC_IMPORT, tensor_import, struct tensor_import, cookie, .write = true),
+	OP(TENSOR_IOC_EXPORT, tensor_export, struct tensor_export, __reserved),
+	OP(TENSOR_IOC_IMPORT, tensor_import, struct tensor_import, __reserved, .write = true),
 	OP(TENSOR_IOC_CLOSE, call_close, struct tensor_close, __reserved),
 	OP(TENSOR_IOC_SEAL, tensor_seal, struct tensor_seal, seals, .on_buf = true),
 	OP(TENSOR_IOC_REVOKE, tensor_revoke, struct tensor_revoke, __reserved),
@@ -256,8 +208,7 @@ static const struct ioctl_op ops[] = {
 
 static u64 query_features(void)
 {
-	u64 features = TENSOR_FEATURE_RDONLY | TENSOR_FEATURE_NETLINK | TENSOR_FEATURE_STATUS |
-		       TENSOR_FEATURE_EVENTS | TENSOR_FEATURE_DMABUF |
+	u64 features = TENSOR_FEATURE_NETLINK | TENSOR_FEATURE_EVENTS | TENSOR_FEATURE_DMABUF |
 		       TENSOR_FEATURE_MEMFD;
 
 	if (IS_ENABLED(CONFIG_TRANSPARENT_HUGEPAGE) && TENSOR_TOP_ORDER == TENSOR_PMD_ORDER)
@@ -269,27 +220,43 @@ static u64 query_features(void)
 	return features;
 }
 
+static void query_limits(struct tensor_query *query, const struct tensor_user *user)
+{
+	query->limit_bytes = tensor_limit_bytes();
+	query->used_bytes = tensor_limit_used();
+	query->user_limit_bytes = tensor_limit_user_bytes();
+	query->user_used_bytes = atomic64_read(&user->used);
+}
+
 static int call_query(struct tensor_call *call)
 {
 	struct tensor_query *query = &call->arg.query;
+	struct tensor_owner *owner;
 
 	if (query->flags)
 		return -EOPNOTSUPP;
-	query->features = query_features();
-	query->ioctls = GENMASK_ULL(ARRAY_SIZE(ops) - 1, 0);
-	query->alloc_flags = ALLOC_FLAGS;
-	query->export_flags = TENSOR_EXPORT_FLAGS;
-	query->max_bytes = TENSOR_MAX_BYTES;
-	query->limit_bytes = tensor_limit_bytes();
-	query->used_bytes = tensor_limit_used();
-	query->chunk_sizes = GENMASK_ULL(PAGE_SHIFT + TENSOR_TOP_ORDER, PAGE_SHIFT);
-	query->page_size = PAGE_SIZE;
-	query->max_order = TENSOR_TOP_ORDER;
-	query->max_dims = TENSOR_UAPI_MAX_DIMS;
-	query->dtypes = TENSOR_DT_COUNT;
-	query->max_handles = TENSOR_MAX_HANDLES;
-	query->nodes = num_node_state(N_MEMORY);
-	query->status_offset = TENSOR_STATUS_OFFSET;
+	owner = tensor_owner_current(call->client->owner);
+	if (!owner)
+		return -ENOMEM;
+	/* every field, whatever the caller had there */
+	*query = (struct tensor_query){
+		.size = query->size,
+		.features = query_features(),
+		.ioctls = GENMASK_ULL(ARRAY_SIZE(ops) - 1, 0),
+		.alloc_flags = ALLOC_FLAGS,
+		.export_flags = TENSOR_EXPORT_FLAGS,
+		.rights = TENSOR_RIGHTS_ALL,
+		.max_bytes = TENSOR_MAX_BYTES,
+		.contig_bytes = min(tensor_contig_bytes(), TENSOR_MAX_BYTES),
+		.chunk_sizes = GENMASK_ULL(PAGE_SHIFT + TENSOR_TOP_ORDER, PAGE_SHIFT),
+		.page_size = PAGE_SIZE,
+		.max_order = TENSOR_TOP_ORDER,
+		.max_dims = TENSOR_UAPI_MAX_DIMS,
+		.max_handles = TENSOR_MAX_HANDLES,
+		.nodes = num_node_state(N_MEMORY),
+	};
+	query_limits(query, owner->user);
+	tensor_owner_put(owner);
 	return tensor_call_reply(call);
 }
 

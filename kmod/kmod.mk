@@ -17,7 +17,7 @@ KRELEASE = $(eval KRELEASE := $(shell sed -n 's/.*UTS_RELEASE "\(.*\)"/\1/p' \
 KMOD_VARIANT ?=
 KMOD_OUT = $(CURDIR)/$(B)/kmod/$(KRELEASE)$(addprefix -,$(KMOD_VARIANT))
 
-KMOD_SRC := Kbuild $(wildcard kmod/*.[ch] kmod/alloc/*.[ch] include/uapi/linux/tensor*.h)
+KMOD_SRC := Kbuild $(wildcard kmod/*.[ch] kmod/*/*.[ch] include/uapi/linux/tensor*.h)
 
 .PHONY: kmod
 kmod:

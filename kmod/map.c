@@ -13,14 +13,15 @@
  * The offset of a mapping counts from the begin of the buffer, also where the file reaches a part
  * of it only: so that revoking finds it.
  */
-#include <linux/compat.h>
 #include <linux/err.h>
 #include <linux/file.h>
 #include <linux/fs.h>
 #include <linux/mm.h>
 #include <linux/pagemap.h>
 
-#include "core.h"
+#include "file.h"
+#include "map.h"
+#include "state.h"
 #include "trace.h"
 
 /* Pages that are handed to the core at once, which is also the least that a fault maps. */
@@ -28,7 +29,7 @@
 
 static struct tensor_buf *vma_buf(const struct vm_area_struct *vma)
 {
-	return file_inode(vma->vm_file)->i_private;
+	return tensor_buf_of(file_inode(vma->vm_file));
 }
 
 /*
@@ -58,24 +59,25 @@ static vm_fault_t map_fault(struct vm_fault *vmf)
 	return got;
 }
 
-/* Entries for @nr pages of one chunk, whose lock is held, up to one that is there already. */
+/*
+ * Entries for @nr pages of one chunk, whose lock is held, up to one that is there already (-EBUSY).
+ * @done: how many there are.
+ */
 static int map_pages(struct vm_area_struct *vma, unsigned long addr, struct page *page,
-		     unsigned long nr)
+		     unsigned long nr, unsigned long *done)
 {
 	struct page *pages[MAP_BATCH];
 	unsigned long i, n, left;
-	int err;
+	int err = 0;
 
-	for (; nr; nr -= n, addr += n << PAGE_SHIFT, page += n) {
-		n = min_t(unsigned long, nr, MAP_BATCH);
+	for (*done = 0; *done < nr && !err; *done += n - left) {
+		n = min_t(unsigned long, nr - *done, MAP_BATCH);
 		for (i = 0; i < n; i++)
-			pages[i] = page + i;
+			pages[i] = page + *done + i;
 		left = n;
-		err = vm_insert_pages(vma, addr, pages, &left);
-		if (err)
-			return err;
+		err = vm_insert_pages(vma, addr + (*done << PAGE_SHIFT), pages, &left);
 	}
-	return 0;
+	return err;
 }
 
 /*
@@ -95,10 +97,14 @@ static unsigned long map_ahead(const struct vm_area_struct *vma, unsigned long a
 	return nr;
 }
 
+/*
+ * Where the entry itself is taken, it is another thread's, or a mark of userfaultfd's write protection:
+ * the core tells which, and puts the page in place of a mark.
+ */
 static vm_fault_t map_fault_small(struct vm_fault *vmf)
 {
 	struct vm_area_struct *vma = vmf->vma;
-	unsigned long addr = vmf->address & PAGE_MASK;
+	unsigned long addr = vmf->address & PAGE_MASK, done;
 	vm_fault_t got = map_fault(vmf);
 	struct folio *folio;
 	int err;
@@ -106,10 +112,12 @@ static vm_fault_t map_fault_small(struct vm_fault *vmf)
 	if (got != VM_FAULT_LOCKED)
 		return got;
 	folio = page_folio(vmf->page);
-	err = map_pages(vma, addr, vmf->page, map_ahead(vma, addr, folio, vmf->page));
+	err = map_pages(vma, addr, vmf->page, map_ahead(vma, addr, folio, vmf->page), &done);
+	if (err == -EBUSY && !done)
+		return VM_FAULT_LOCKED;
 	folio_unlock(folio);
 	folio_put(folio);
-	/* -EBUSY: there is one: another thread's, or where the rest was mapped before */
+	vmf->page = NULL;
 	return err && err != -EBUSY ? vmf_error(err) : VM_FAULT_NOPAGE;
 }
 
@@ -151,18 +159,28 @@ static bool map_small(const struct tensor_buf *buf)
 	return buf->bytes > PAGE_SIZE && buf->bytes < PMD_SIZE;
 }
 
-static int map_check(const struct tensor_hold *hold, struct vm_area_struct *vma)
+/**
+ * tensor_map_check() - may there be such a mapping?
+ * @hold: what it may reach and permit
+ * @vma: the mapping; its offset counts from the begin of that
+ *
+ * Return: 0; -EINVAL: past the end, or private and writable; -EACCES: a right is missing; -EPERM:
+ * executable.
+ */
+int tensor_map_check(const struct tensor_hold *hold, struct vm_area_struct *vma)
 {
 	if (vma->vm_pgoff >= hold->count || vma_pages(vma) > hold->count - vma->vm_pgoff)
 		return -EINVAL;
 	if (vma->vm_flags & VM_EXEC)
 		return -EPERM;
+	if (!tensor_hold_may(hold, TENSOR_RIGHT_READ))
+		return -EACCES;
 	if (!(vma->vm_flags & VM_WRITE))
 		return 0;
 	/* VM_SHARED is no answer: the core takes it away from a read-only file's mapping */
 	if (!(vma->vm_flags & VM_MAYSHARE))
 		return -EINVAL;
-	return hold->rdonly ? -EACCES : 0;
+	return tensor_hold_may(hold, TENSOR_RIGHT_WRITE) ? 0 : -EACCES;
 }
 
 /* Counts the mapping as a writer if it is, or may become one. */
@@ -171,11 +189,9 @@ static int map_write(const struct tensor_hold *hold, struct vm_area_struct *vma)
 	int err;
 
 	/* a private mapping must not become writable either: it would copy what it writes to */
-	if (!hold->rdonly && vma->vm_flags & VM_MAYSHARE) {
+	if (tensor_hold_may(hold, TENSOR_RIGHT_WRITE) && vma->vm_flags & VM_MAYSHARE) {
 		err = tensor_write_get(hold->buf);
-		if (!err)
-			return 0;
-		if (vma->vm_flags & VM_WRITE)
+		if (err != -EPERM || vma->vm_flags & VM_WRITE)
 			return err;
 	}
 	vm_flags_clear(vma, VM_MAYWRITE);
@@ -201,153 +217,68 @@ static int map_alloc(const struct tensor_hold *hold, struct vm_area_struct *vma)
 	return 0;
 }
 
-/* Another driver's memory is mapped as that driver does, with the rights that the holder has. */
-static int map_backing(const struct tensor_hold *hold, struct vm_area_struct *vma)
-{
-	if (!hold->buf->backing->map)
-		return -EOPNOTSUPP;
-	if (hold->rdonly || !(vma->vm_flags & VM_MAYSHARE))
-		vm_flags_clear(vma, VM_MAYWRITE);
-	vm_flags_clear(vma, VM_MAYEXEC);
-	/* to grow would lead out of the part */
-	vm_flags_set(vma, VM_DONTEXPAND | VM_DONTDUMP);
-	vma->vm_pgoff += hold->first;
-	return hold->buf->backing->map(hold->buf, vma);
-}
-
 /**
  * tensor_map() - mmap() of a buffer fd
  * @hold: the buffer, and the part of it
  * @vma: the mapping; its offset counts from the begin of that part
  *
- * Return: 0; -EINVAL: past the end, or private and writable; -EACCES: writable through a read-only
- * fd; -EPERM: executable, or writable and sealed; -EIDRM; -EOPNOTSUPP: memory that is not for
- * mapping.
+ * Return: 0; as tensor_map_check(); -EPERM: writable and sealed; -EIDRM; -EINTR; -EOPNOTSUPP: memory
+ * that is not for mapping.
  */
 int tensor_map(const struct tensor_hold *hold, struct vm_area_struct *vma)
 {
-	int err = tensor_buf_usable(hold->buf);
+	int err = tensor_buf_usable(hold->buf) ?: tensor_map_check(hold, vma);
 
-	if (err)
-		return err;
-	if (vma->vm_pgoff >= TENSOR_STATUS_INDEX)
-		return tensor_status_map(hold->buf, vma);
-	err = map_check(hold, vma);
 	if (err)
 		return err;
 	if (hold->buf->backing->kind == TENSOR_KIND_ALLOC)
 		return map_alloc(hold, vma);
-	return map_backing(hold, vma);
-}
-
-/**
- * tensor_map_foreign() - mmap() of another file that stands for a buffer
- * @hold: the buffer, and the part of it
- * @vma: the mapping; its offset counts from the begin of that part
- * @count: counter of the buffer that shall count the mapping's file, or NULL
- *
- * The mapping becomes one of the buffer's own file, by which all mappings of it are found.
- *
- * Return: as tensor_map(); -ENFILE, -ENOMEM.
- */
-int tensor_map_foreign(const struct tensor_hold *hold, struct vm_area_struct *vma, atomic_t *count)
-{
-	struct file *file = tensor_fs_file(hold, count);
-
-	if (IS_ERR(file))
-		return PTR_ERR(file);
-	vma_set_file(vma, file);
-	fput(file);
-	/* on an error the core gives back the file that the mapping has by then */
-	return tensor_map(hold, vma);
+	return hold->buf->backing->map ? hold->buf->backing->map(hold, vma) : -EOPNOTSUPP;
 }
 
 /*
- * A stranger's mapping is counted before the buffer can become purgeable. Where it is so already
- * the handle was closed meanwhile: only the maker's is left of such a buffer.
+ * A stranger's mapping is counted before the buffer can become purgeable. Where it is so already the
+ * handle was closed meanwhile: only the maker's is left of such a buffer.
  */
-static int map_guest(const struct tensor_hold *hold, struct vm_area_struct *vma)
+static int map_guest(struct file *file, struct tensor_buf *buf)
 {
-	struct tensor_buf *buf = hold->buf;
 	int err = -ENOENT;
 
 	mutex_lock(&buf->lock);
-	if (!(tensor_buf_state(buf) & TENSOR_STATE_PURGEABLE))
-		err = tensor_map_foreign(hold, vma, &buf->guests);
+	if (!(tensor_buf_state(buf) & TENSOR_STATE_PURGEABLE)) {
+		tensor_file_count(file, &buf->guests);
+		err = 0;
+	}
 	mutex_unlock(&buf->lock);
 	return err;
 }
 
-static struct tensor_client *map_client(struct file *file, unsigned long pgoff, u32 *id)
-{
-	unsigned long handle = pgoff >> (TENSOR_COOKIE_SHIFT - PAGE_SHIFT);
-
-	if (handle > TENSOR_MAX_HANDLES)
-		return NULL;
-	*id = handle;
-	return file->private_data;
-}
-
 /**
- * tensor_map_cookie() - mmap() of /dev/tensor
- * @file: an open of the device
- * @vma: the mapping; its offset is a cookie plus an offset into the buffer
+ * tensor_map_through() - mmap() of another file that stands for a buffer
+ * @hold: the buffer, and the part of it
+ * @vma: the mapping; its offset counts from the begin of that part
+ * @guest: it is not through the handle of the buffer's maker, and keeps it from becoming purgeable
  *
- * A 32-bit mmap() has lost the upper bits of the cookie, and may name another handle by the rest.
+ * The mapping becomes one of the buffer's own file, by which all mappings of it are found, and which
+ * carries the rights.
  *
- * Return: as tensor_map(); -ENOENT if there is no such handle; -EOPNOTSUPP for a 32-bit program;
- * -ENFILE, -ENOMEM.
+ * Return: as tensor_map(); -ENOENT; -ENFILE, -ENOMEM.
  */
-int tensor_map_cookie(struct file *file, struct vm_area_struct *vma)
+int tensor_map_through(const struct tensor_hold *hold, struct vm_area_struct *vma, bool guest)
 {
-	struct tensor_client *client;
-	struct tensor_hold hold;
-	u32 id;
-	int err;
+	struct file *file = tensor_file_open(hold);
+	int err = PTR_ERR_OR_ZERO(file);
 
-	if (in_compat_syscall())
-		return -EOPNOTSUPP;
-	client = map_client(file, vma->vm_pgoff, &id);
-	if (!client)
-		return -ENOENT;
-	err = tensor_handle_get(client, id, &hold);
 	if (err)
 		return err;
-	vma->vm_pgoff &= BIT(TENSOR_COOKIE_SHIFT - PAGE_SHIFT) - 1;
-	if (hold.buf->client == client->id)
-		err = tensor_map_foreign(&hold, vma, NULL);
-	else
-		err = map_guest(&hold, vma);
-	tensor_buf_put(hold.buf);
+	/* memory of another maker has a file of its own behind the mapping, and is never purgeable */
+	if (guest && hold->buf->backing->kind == TENSOR_KIND_ALLOC)
+		err = map_guest(file, hold->buf);
+	if (!err) {
+		vma_set_file(vma, file);
+		/* on an error the core gives back the file that the mapping has by then */
+		err = tensor_map(hold, vma);
+	}
+	fput(file);
 	return err;
 }
-
-#ifdef CONFIG_TRANSPARENT_HUGEPAGE
-/**
- * tensor_map_area() - find an address for mmap() of /dev/tensor
- * @file: an open of the device
- * @addr: wish
- * @len: bytes
- * @pgoff: a cookie plus an offset
- * @flags: of mmap()
- *
- * Aligned for the buffer, not for the part of it that the handle reaches.
- *
- * Return: the address or -errno.
- */
-unsigned long tensor_map_area(struct file *file, unsigned long addr, unsigned long len,
-			      unsigned long pgoff, unsigned long flags)
-{
-	struct tensor_client *client;
-	struct tensor_hold hold;
-	u32 id;
-
-	/* no room for a huge page: any address will do */
-	client = len < PMD_SIZE ? NULL : map_client(file, pgoff, &id);
-	if (client && !tensor_handle_get(client, id, &hold)) {
-		pgoff += hold.first;
-		tensor_buf_put(hold.buf);
-	}
-	return thp_get_unmapped_area(file, addr, len, pgoff, flags);
-}
-#endif

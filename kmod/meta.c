@@ -3,43 +3,14 @@
  * Descriptors: what the bytes of a buffer mean, and the proof that they are all there.
  *
  * A receiver may compute addresses from a descriptor without checking it again: no element it
- * names lies outside of the buffer, and its element count and bytes fit into 63 bits.
+ * names lies outside of the buffer, and its element count and bits fit into 63 bits. What an element
+ * is, other than so many bits, is for user space to say.
  */
 #include <linux/kernel.h>
 #include <linux/overflow.h>
 #include <linux/string.h>
 
-#include "core.h"
-
-static const struct {
-	const char *name;
-	unsigned int bytes;
-} dtypes[TENSOR_DT_COUNT] = {
-	[TENSOR_DT_NONE] = { "none", 0 },
-	[TENSOR_DT_BOOL] = { "bool", 1 },
-	[TENSOR_DT_U8] = { "u8", 1 },
-	[TENSOR_DT_I8] = { "i8", 1 },
-	[TENSOR_DT_I16] = { "i16", 2 },
-	[TENSOR_DT_I32] = { "i32", 4 },
-	[TENSOR_DT_I64] = { "i64", 8 },
-	[TENSOR_DT_F16] = { "f16", 2 },
-	[TENSOR_DT_BF16] = { "bf16", 2 },
-	[TENSOR_DT_F32] = { "f32", 4 },
-	[TENSOR_DT_F64] = { "f64", 8 },
-	[TENSOR_DT_C64] = { "c64", 8 },
-	[TENSOR_DT_C128] = { "c128", 16 },
-};
-
-/**
- * tensor_dtype_name() - a dtype for people
- * @dtype: one that a descriptor holds
- *
- * Return: a constant.
- */
-const char *tensor_dtype_name(u32 dtype)
-{
-	return dtypes[dtype].name;
-}
+#include "meta.h"
 
 /*
  * The UTF-8 sequences by their length, with the first code point that a label may have of each: in
@@ -107,9 +78,9 @@ static bool tail_zero(const struct tensor_desc *desc)
 }
 
 /* False if there are too many elements. *@empty: there is none. */
-static bool count_ok(const struct tensor_desc *desc, s64 item, bool *empty)
+static bool count_ok(const struct tensor_desc *desc, bool *empty)
 {
-	s64 bytes = item;
+	s64 bits = desc->bits;
 	unsigned int i;
 
 	*empty = false;
@@ -118,16 +89,16 @@ static bool count_ok(const struct tensor_desc *desc, s64 item, bool *empty)
 			return false;
 		if (!desc->sizes[i])
 			*empty = true;
-		else if (check_mul_overflow(bytes, desc->sizes[i], &bytes))
+		else if (check_mul_overflow(bits, desc->sizes[i], &bits))
 			return false;
 	}
 	return true;
 }
 
-/* How far the elements reach before (*@low <= 0) and behind (*@high > 0) the offset, in bytes. */
-static bool reach(const struct tensor_desc *desc, s64 item, s64 *low, s64 *high)
+/* How far the elements reach before (*@low <= 0) and behind (*@high > 0) the offset, in bits. */
+static bool reach(const struct tensor_desc *desc, s64 *low, s64 *high)
 {
-	s64 step, *side;
+	s64 bits = desc->bits, step, *side;
 	unsigned int i;
 
 	*low = 0;
@@ -139,7 +110,7 @@ static bool reach(const struct tensor_desc *desc, s64 item, s64 *low, s64 *high)
 		if (check_add_overflow(*side, step, side))
 			return false;
 	}
-	return !check_mul_overflow(*low, item, low) && !check_mul_overflow(*high, item, high);
+	return !check_mul_overflow(*low, bits, low) && !check_mul_overflow(*high, bits, high);
 }
 
 /**
@@ -147,28 +118,26 @@ static bool reach(const struct tensor_desc *desc, s64 item, s64 *low, s64 *high)
  * @desc: from a user, every byte of it
  * @bytes: of the buffer
  *
- * Return: 0; -EOPNOTSUPP for an unknown dtype; -EINVAL.
+ * Return: 0 or -EINVAL.
  */
 int tensor_desc_check(const struct tensor_desc *desc, u64 bytes)
 {
-	s64 item, low, high;
+	s64 low, high;
 	bool empty;
 
-	if (desc->dtype >= TENSOR_DT_COUNT)
-		return -EOPNOTSUPP;
-	if (desc->ndim > TENSOR_UAPI_MAX_DIMS || !tail_zero(desc) || !label_ok(desc->label))
+	if (desc->ndim > TENSOR_UAPI_MAX_DIMS || desc->__reserved || !tail_zero(desc) ||
+	    !label_ok(desc->label))
 		return -EINVAL;
-	if (desc->dtype == TENSOR_DT_NONE)
-		return desc->ndim || desc->offset ? -EINVAL : 0;
-	item = dtypes[desc->dtype].bytes;
-	if (desc->offset > bytes || !count_ok(desc, item, &empty))
+	if (!desc->bits)
+		return desc->dtype || desc->ndim || desc->offset ? -EINVAL : 0;
+	if (desc->offset > bytes || !count_ok(desc, &empty))
 		return -EINVAL;
 	if (empty)
 		return 0;
-	if (!reach(desc, item, &low, &high))
+	if (!reach(desc, &low, &high))
 		return -EINVAL;
 	/* offset <= bytes <= TENSOR_MAX_BYTES: neither side can overflow */
-	if ((s64)desc->offset + low < 0 || high > (s64)(bytes - desc->offset))
+	if ((s64)desc->offset * 8 + low < 0 || high > (s64)(bytes - desc->offset) * 8)
 		return -EINVAL;
 	return 0;
 }

@@ -3,7 +3,7 @@
  * Who made a client or a buffer, and who may be told about it.
  *
  * A buffer outlives its maker, so what is to be said about the maker is kept: the pid with a
- * reference (a number alone would come to mean somebody else), the user with the namespace in which
+ * reference (a number alone would come to mean another process), the user with the namespace in which
  * a privilege over them counts, and the name. A program makes many buffers: they share one owner.
  */
 #include <linux/capability.h>
@@ -14,7 +14,7 @@
 #include <linux/slab.h>
 #include <linux/user_namespace.h>
 
-#include "core.h"
+#include "owner.h"
 
 /**
  * tensor_owner_new() - describe the calling process
@@ -23,7 +23,7 @@
  */
 struct tensor_owner *tensor_owner_new(void)
 {
-	struct tensor_owner *owner = kzalloc(sizeof(*owner), GFP_KERNEL_ACCOUNT);
+	struct tensor_owner *owner = kzalloc(sizeof(*owner), TENSOR_GFP);
 
 	if (!owner)
 		return NULL;

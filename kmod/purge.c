@@ -3,91 +3,28 @@
  * Buffers that may be taken when memory is short: ADVISE.
  *
  * A purgeable buffer is in a list that the shrinker takes from, oldest first. Its mappings stay and
- * are empty afterwards; the owner learns of it when it asks for the memory back. Nobody but the
- * owner can hold a buffer that is purgeable, so nobody else's memory goes away under them.
+ * are empty afterwards; the owner learns of it when it asks for the memory back. Only the owner can
+ * hold a buffer that is purgeable, so no other process loses memory.
  *
- * The shrinker runs in whoever needs memory, who may hold any lock of ours that is held while
- * memory is asked for. So it waits for none. It holds no reference, whose end could evict: a buffer
- * leaves the list, and its lock is waited for, before it goes.
+ * The shrinker runs in any task that needs memory, and waits for no lock. It holds no reference,
+ * whose end could evict: a buffer leaves the list, and its lock is waited for, before it goes.
  */
 #include <linux/list.h>
 #include <linux/rcupdate.h>
 #include <linux/shrinker.h>
-#include <linux/spinlock.h>
 
+#include "buffer.h"
 #include "call.h"
-#include "core.h"
-#include "netlink.h"
-#include "trace.h"
-
-static DEFINE_SPINLOCK(purge_lock);
-static LIST_HEAD(purge_list);
-static atomic_long_t purge_pages;
-
-/* In the list, or not, as the state says; the buffer's lock is held. Any list is purge_lock's. */
-static void purge_add(struct tensor_buf *buf, struct list_head *list)
-{
-	spin_lock(&purge_lock);
-	list_add_tail(&buf->purgeable, list);
-	spin_unlock(&purge_lock);
-	atomic_long_add(buf->bytes >> PAGE_SHIFT, &purge_pages);
-}
-
-static bool purge_del(struct tensor_buf *buf)
-{
-	bool listed;
-
-	spin_lock(&purge_lock);
-	listed = !list_empty(&buf->purgeable);
-	list_del_init(&buf->purgeable);
-	spin_unlock(&purge_lock);
-	if (listed)
-		atomic_long_sub(buf->bytes >> PAGE_SHIFT, &purge_pages);
-	return listed;
-}
-
-/**
- * tensor_purge_forget() - a buffer is not purgeable any more
- * @buf: the buffer; its lock is held, or it is being evicted
- *
- * One that never was is left alone.
- */
-void tensor_purge_forget(struct tensor_buf *buf)
-{
-	purge_del(buf);
-}
-
-/**
- * tensor_purge_bytes() - memory that may be taken now
- *
- * Return: bytes.
- */
-u64 tensor_purge_bytes(void)
-{
-	return (u64)atomic_long_read(&purge_pages) << PAGE_SHIFT;
-}
-
-/* The oldest whose lock is free, locked, and out of the list. */
-static struct tensor_buf *purge_take(void)
-{
-	struct tensor_buf *buf;
-
-	spin_lock(&purge_lock);
-	list_for_each_entry(buf, &purge_list, purgeable) {
-		if (!mutex_trylock(&buf->lock))
-			continue;
-		list_del_init(&buf->purgeable);
-		spin_unlock(&purge_lock);
-		atomic_long_sub(buf->bytes >> PAGE_SHIFT, &purge_pages);
-		return buf;
-	}
-	spin_unlock(&purge_lock);
-	return NULL;
-}
+#include "client.h"
+#include "event.h"
+#include "netlink/notify.h"
+#include "purge.h"
+#include "purgelist.h"
+#include "state.h"
 
 /*
- * Takes the pages, unless a fault is under way, or somebody has one in hand: it would not be free,
- * and a device would go on with it while the owner gets another.
+ * Takes the pages, unless a fault is under way, or something refers to one: it would not be free, and
+ * a device would go on with it while the owner gets another. @chunks: empty before.
  */
 static bool purge_try(struct tensor_buf *buf, struct tensor_chunks *chunks)
 {
@@ -97,7 +34,7 @@ static bool purge_try(struct tensor_buf *buf, struct tensor_chunks *chunks)
 		return false;
 	idle = tensor_chunks_idle(&buf->chunks);
 	if (idle)
-		tensor_buf_take(buf, chunks);
+		tensor_buf_swap(buf, chunks);
 	tensor_buf_open(buf);
 	return idle;
 }
@@ -105,18 +42,18 @@ static bool purge_try(struct tensor_buf *buf, struct tensor_chunks *chunks)
 /* Pages that it gave back; 0: it could not be taken, and is in the list of those. */
 static unsigned long purge_buf(struct tensor_buf *buf, struct list_head *busy)
 {
-	struct tensor_chunks chunks;
+	struct tensor_chunks chunks = {};
 	unsigned long pages;
 
 	if (!purge_try(buf, &chunks)) {
-		purge_add(buf, busy);
+		tensor_purgelist_add(buf, busy);
 		return 0;
 	}
 	pages = chunks.pages;
-	tensor_status_state(buf, TENSOR_STATE_PURGED, 0);
+	tensor_state_change(buf, TENSOR_STATE_PURGED, 0);
 	/* it is not the pool that is short of memory */
 	chunks.recycle = false;
-	tensor_buf_uncharge(buf, &chunks);
+	tensor_chunks_free(&chunks);
 	tensor_event_post(buf, TENSOR_EVENT_PURGE, NULL);
 	tensor_notify_purge(buf);
 	return pages;
@@ -124,7 +61,7 @@ static unsigned long purge_buf(struct tensor_buf *buf, struct list_head *busy)
 
 static unsigned long purge_count(struct shrinker *shrinker, struct shrink_control *sc)
 {
-	return atomic_long_read(&purge_pages) ?: SHRINK_EMPTY;
+	return tensor_purgelist_pages() ?: SHRINK_EMPTY;
 }
 
 static unsigned long purge_scan(struct shrinker *shrinker, struct shrink_control *sc)
@@ -134,22 +71,20 @@ static unsigned long purge_scan(struct shrinker *shrinker, struct shrink_control
 	LIST_HEAD(busy);
 
 	while (freed < sc->nr_to_scan) {
-		buf = purge_take();
+		buf = tensor_purgelist_take();
 		if (!buf)
 			break;
 		freed += purge_buf(buf, &busy);
-		/* who evicts it waits for the lock, and frees it after us */
+		/* its eviction waits for the lock, and frees it after a grace period */
 		rcu_read_lock();
 		mutex_unlock(&buf->lock);
 		rcu_read_unlock();
 	}
-	spin_lock(&purge_lock);
-	list_splice_tail(&busy, &purge_list);
-	spin_unlock(&purge_lock);
+	tensor_purgelist_splice(&busy);
 	return freed ?: SHRINK_STOP;
 }
 
-/* Only the maker can know that nobody else maps it: what others made by cookie is counted. */
+/* What the maker has mapped by cookie is its own affair; what others have is counted. */
 static bool purge_alone(const struct tensor_buf *buf)
 {
 	return atomic_read(&buf->handles) == 1 && !atomic_read(&buf->files) &&
@@ -164,8 +99,8 @@ static int purge_allow(struct tensor_buf *buf)
 		return 0;
 	if (!purge_alone(buf))
 		return -EBUSY;
-	tensor_status_state(buf, TENSOR_STATE_PURGEABLE, 0);
-	purge_add(buf, &purge_list);
+	tensor_state_change(buf, TENSOR_STATE_PURGEABLE, 0);
+	tensor_purgelist_add(buf, NULL);
 	return 0;
 }
 
@@ -176,13 +111,13 @@ static int purge_keep(struct tensor_buf *buf, struct tensor_chunks *chunks)
 
 	if (purged && !chunks->nr)
 		return -EAGAIN;
-	tensor_purge_forget(buf);
+	tensor_purgelist_del(buf);
 	if (purged) {
 		down_write(&buf->pages);
-		swap(buf->chunks, *chunks);
+		tensor_buf_swap(buf, chunks);
 		up_write(&buf->pages);
 	}
-	tensor_status_state(buf, 0, TENSOR_STATE_PURGEABLE | TENSOR_STATE_PURGED);
+	tensor_state_change(buf, 0, TENSOR_STATE_PURGEABLE | TENSOR_STATE_PURGED);
 	return purged;
 }
 
@@ -205,11 +140,11 @@ static int purge_undo(struct tensor_buf *buf)
 	purged = purge_keep_locked(buf, &chunks);
 	if (purged != -EAGAIN)
 		return purged;
-	err = tensor_buf_charge(buf, &chunks);
+	err = tensor_buf_fill(buf, &chunks);
 	if (err)
 		return err;
 	purged = purge_keep_locked(buf, &chunks);
-	tensor_buf_uncharge(buf, &chunks);
+	tensor_chunks_free(&chunks);
 	return purged;
 }
 
@@ -218,7 +153,7 @@ static int advise_hold(const struct tensor_call *call, const struct tensor_hold 
 	struct tensor_buf *buf = hold->buf;
 	int err;
 
-	if (buf->client != call->client->id || !tensor_hold_full(hold))
+	if (buf->client != call->client->id || !tensor_hold_may_all(hold, TENSOR_RIGHT_WRITE))
 		return -EACCES;
 	if (buf->backing->kind != TENSOR_KIND_ALLOC)
 		return -EOPNOTSUPP;

@@ -1,27 +1,30 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * All clients, buffers and exported files, by id, for those who may look: netlink.
+ * All clients and buffers by id, and the exported files of each buffer, for netlink.
  *
- * Nothing is found through here to be used: an entry is no reference, and may be read only under
- * the mutex, which an object takes to leave before it is torn down. Ids only ever grow, so a dump
- * that comes back later goes on behind the last id it told, whatever has gone in between.
+ * An entry is no reference, and may be read only under the lock of its table, which an object takes
+ * to leave before it is torn down; a reader copies what it wants. Memory for an entry is found
+ * without the lock. Ids only ever grow, so a dump that comes back later goes on behind the last id it
+ * gave, whatever has gone in between.
  */
 #include <linux/atomic.h>
 #include <linux/ktime.h>
-#include <linux/mutex.h>
+#include <linux/spinlock.h>
 #include <linux/xarray.h>
 
-#include "core.h"
-#include "netlink.h"
+#include "netlink/notify.h"
+#include "registry.h"
 
-/* Guards the tables, the totals, and with them the life of what a dump is reading. */
-DEFINE_MUTEX(tensor_registry_lock);
 DEFINE_XARRAY_FLAGS(tensor_bufs, XA_FLAGS_ACCOUNT);
 DEFINE_XARRAY_FLAGS(tensor_clients, XA_FLAGS_ACCOUNT);
-DEFINE_XARRAY_FLAGS(tensor_exports, XA_FLAGS_ACCOUNT);
+
+/* Guards what follows; innermost. */
+static DEFINE_SPINLOCK(totals_lock);
+static struct tensor_totals totals;
+/* Change with each change of clients and buffers, and of exports. */
+static u32 generations[2] = { 1, 1 };
 
 static atomic64_t last_id;
-static struct tensor_totals totals = { .generation = 1, .exports_generation = 1 };
 
 /**
  * tensor_registry_id() - a number for a new object
@@ -34,16 +37,37 @@ u64 tensor_registry_id(void)
 }
 
 /* 0 would tell netlink that consistency is not followed. */
-static void changed(u32 *generation)
+static void changed(bool exports)
 {
-	lockdep_assert_held(&tensor_registry_lock);
-	if (!++*generation)
-		*generation = 1;
+	lockdep_assert_held(&totals_lock);
+	if (!++generations[exports])
+		generations[exports] = 1;
 }
 
-static void totals_changed(void)
+static void count_buf(const struct tensor_buf *buf, bool add)
 {
-	changed(&totals.generation);
+	spin_lock(&totals_lock);
+	totals.bufs += add ? 1 : -1;
+	totals.bytes += add ? buf->bytes : -buf->bytes;
+	totals.huge_bytes += add ? buf->huge_bytes : -buf->huge_bytes;
+	changed(false);
+	spin_unlock(&totals_lock);
+}
+
+static void count_client(bool add)
+{
+	spin_lock(&totals_lock);
+	totals.clients += add ? 1 : -1;
+	changed(false);
+	spin_unlock(&totals_lock);
+}
+
+static void count_export(const struct tensor_exported *exported, bool add)
+{
+	spin_lock(&totals_lock);
+	totals.exports[exported->kind] += add ? 1 : -1;
+	changed(true);
+	spin_unlock(&totals_lock);
 }
 
 /**
@@ -56,16 +80,13 @@ int tensor_registry_add_buf(struct tensor_buf *buf)
 {
 	int err;
 
-	mutex_lock(&tensor_registry_lock);
-	err = xa_insert(&tensor_bufs, buf->id, buf, GFP_KERNEL);
-	if (!err) {
-		totals.bufs++;
-		totals.bytes += buf->bytes;
-		totals.huge_bytes += buf->huge_bytes;
-		totals_changed();
-	}
-	mutex_unlock(&tensor_registry_lock);
-	/* nobody else has the buffer yet, so this comes before all that happens to it */
+	xa_lock(&tensor_bufs);
+	/* lets go of the lock to find memory, and has it when it stores */
+	err = __xa_insert(&tensor_bufs, buf->id, buf, TENSOR_GFP_XA);
+	if (!err)
+		count_buf(buf, true);
+	xa_unlock(&tensor_bufs);
+	/* before anything else can happen to it */
 	if (!err)
 		tensor_notify_alloc(buf);
 	return err;
@@ -73,100 +94,106 @@ int tensor_registry_add_buf(struct tensor_buf *buf)
 
 /**
  * tensor_registry_del_buf() - forget a buffer
- * @buf: the buffer; nobody reads it any more on return
+ * @buf: the buffer; it is not read any more on return
  *
- * One that was never listed is left alone.
+ * Return: whether it was listed.
  */
-void tensor_registry_del_buf(struct tensor_buf *buf)
+bool tensor_registry_del_buf(struct tensor_buf *buf)
 {
 	bool listed;
 
-	mutex_lock(&tensor_registry_lock);
-	listed = xa_erase(&tensor_bufs, buf->id);
-	if (listed) {
-		totals.bufs--;
-		totals.bytes -= buf->bytes;
-		totals.huge_bytes -= buf->huge_bytes;
-		totals_changed();
-	}
-	mutex_unlock(&tensor_registry_lock);
+	xa_lock(&tensor_bufs);
+	listed = __xa_erase(&tensor_bufs, buf->id);
+	if (listed)
+		count_buf(buf, false);
+	xa_unlock(&tensor_bufs);
 	if (listed)
 		tensor_notify_free(buf);
+	return listed;
 }
 
 /**
  * tensor_registry_add_client() - list a client that is complete
  * @client: the client
+ * @id: its id
  *
  * Return: 0 or -ENOMEM.
  */
-int tensor_registry_add_client(struct tensor_client *client)
+int tensor_registry_add_client(struct tensor_client *client, u64 id)
 {
 	int err;
 
-	mutex_lock(&tensor_registry_lock);
-	err = xa_insert(&tensor_clients, client->id, client, GFP_KERNEL);
-	if (!err) {
-		totals.clients++;
-		totals_changed();
-	}
-	mutex_unlock(&tensor_registry_lock);
+	xa_lock(&tensor_clients);
+	err = __xa_insert(&tensor_clients, id, client, TENSOR_GFP_XA);
+	if (!err)
+		count_client(true);
+	xa_unlock(&tensor_clients);
 	return err;
 }
 
 /**
  * tensor_registry_del_client() - forget a client
- * @client: the client, with the handles it has not closed; nobody reads it any more on return
+ * @id: its id; it is not read any more on return
  */
-void tensor_registry_del_client(struct tensor_client *client)
+void tensor_registry_del_client(u64 id)
 {
-	mutex_lock(&tensor_registry_lock);
-	xa_erase(&tensor_clients, client->id);
-	totals.clients--;
-	totals_changed();
-	mutex_unlock(&tensor_registry_lock);
-	if (atomic_read(&client->count))
-		tensor_notify_death(client);
+	xa_lock(&tensor_clients);
+	__xa_erase(&tensor_clients, id);
+	count_client(false);
+	xa_unlock(&tensor_clients);
 }
 
 /**
  * tensor_registry_add_export() - list a file that EXPORT made
- * @exported: with @exported->hold and @exported->kind; the hold lives until it is deleted
+ * @exported: filled in
+ * @hold: what it reaches and permits; lives until it is deleted
+ * @kind: enum tensor_export_kind
  *
  * Return: 0 or -ENOMEM.
  */
-int tensor_registry_add_export(struct tensor_exported *exported)
+int tensor_registry_add_export(struct tensor_exported *exported, const struct tensor_hold *hold,
+			       u32 kind)
 {
+	struct xarray *exports = &hold->buf->exports;
+	struct tensor_owner *owner = tensor_owner_current(hold->buf->owner);
 	int err;
 
-	exported->owner = tensor_owner_current(exported->hold->buf->owner);
-	if (!exported->owner)
+	if (!owner)
 		return -ENOMEM;
-	exported->id = tensor_registry_id();
-	exported->born = ktime_get_boottime_ns();
-	mutex_lock(&tensor_registry_lock);
-	err = xa_insert(&tensor_exports, exported->id, exported, GFP_KERNEL);
-	if (!err) {
-		totals.exports[exported->kind]++;
-		changed(&totals.exports_generation);
+	*exported = (struct tensor_exported){
+		.id = tensor_registry_id(),
+		.born = ktime_get_boottime_ns(),
+		.kind = kind,
+		.hold = hold,
+		.owner = owner,
+	};
+	xa_lock(exports);
+	err = __xa_insert(exports, exported->id, exported, TENSOR_GFP_XA);
+	if (!err)
+		count_export(exported, true);
+	xa_unlock(exports);
+	if (err) {
+		tensor_owner_put(owner);
+		exported->id = 0;
 	}
-	mutex_unlock(&tensor_registry_lock);
-	if (err)
-		tensor_owner_put(exported->owner);
 	return err;
 }
 
 /**
  * tensor_registry_del_export() - forget a file that EXPORT made
- * @exported: the file; nobody reads it any more on return
+ * @exported: the file; it is not read any more on return. One that is not listed is left alone
  */
 void tensor_registry_del_export(struct tensor_exported *exported)
 {
-	mutex_lock(&tensor_registry_lock);
-	xa_erase(&tensor_exports, exported->id);
-	totals.exports[exported->kind]--;
-	changed(&totals.exports_generation);
-	mutex_unlock(&tensor_registry_lock);
+	struct xarray *exports;
+
+	if (!exported->id)
+		return;
+	exports = &exported->hold->buf->exports;
+	xa_lock(exports);
+	__xa_erase(exports, exported->id);
+	count_export(exported, false);
+	xa_unlock(exports);
 	tensor_owner_put(exported->owner);
 }
 
@@ -174,14 +201,16 @@ void tensor_registry_del_export(struct tensor_exported *exported)
  * tensor_registry_generation() - what changes with every change
  * @exports: of exported files; otherwise of clients and buffers
  *
- * The caller holds the registry's mutex.
- *
  * Return: a number that is not 0.
  */
 u32 tensor_registry_generation(bool exports)
 {
-	lockdep_assert_held(&tensor_registry_lock);
-	return exports ? totals.exports_generation : totals.generation;
+	u32 generation;
+
+	spin_lock(&totals_lock);
+	generation = generations[exports];
+	spin_unlock(&totals_lock);
+	return generation;
 }
 
 /**
@@ -190,7 +219,7 @@ u32 tensor_registry_generation(bool exports)
  */
 void tensor_registry_totals(struct tensor_totals *out)
 {
-	mutex_lock(&tensor_registry_lock);
+	spin_lock(&totals_lock);
 	*out = totals;
-	mutex_unlock(&tensor_registry_lock);
+	spin_unlock(&totals_lock);
 }

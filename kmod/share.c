@@ -2,19 +2,24 @@
 /*
  * From a handle to an fd and back.
  *
- * Each export is an open file of its own, so it carries its own access mode, and the number of
- * them says how many strangers may still hold the buffer. An import is a handle like that of the
- * maker, only never with more rights, and to no more of the buffer, than the fd had.
+ * Each export is an open file of its own, so it carries its own rights, and the number of them says
+ * how many other processes may still hold the buffer. An import is a handle like that of the maker,
+ * only never with more rights, and to no more of the buffer, than the fd had.
  */
-#include <linux/dma-buf.h>
 #include <linux/err.h>
 #include <linux/fcntl.h>
 #include <linux/file.h>
 #include <linux/tensor_netlink.h>
 
 #include "call.h"
-#include "core.h"
-#include "netlink.h"
+#include "client.h"
+#include "dmabuf.h"
+#include "file.h"
+#include "import/dmabuf.h"
+#include "import/memfd.h"
+#include "netlink/notify.h"
+#include "share.h"
+#include "state.h"
 
 /* Narrow what the handle reaches to what was asked for. */
 static int export_range(const struct tensor_export *arg, struct tensor_hold *hold)
@@ -38,14 +43,16 @@ static int export_range(const struct tensor_export *arg, struct tensor_hold *hol
 
 static int export_rights(const struct tensor_export *arg, struct tensor_hold *hold)
 {
-	bool rdonly = arg->flags & TENSOR_EXPORT_RDONLY;
+	u32 needs = TENSOR_RIGHT_EXPORT;
 
-	if (hold->rdonly && !rdonly)
+	if (arg->flags & TENSOR_EXPORT_DMABUF)
+		needs |= TENSOR_RIGHT_ATTACH;
+	if (!tensor_hold_may(hold, arg->rights | needs))
 		return -EACCES;
-	/* what could never write need not say that it could */
-	if (!rdonly && tensor_buf_seals(hold->buf) & TENSOR_SEAL_WRITE)
+	/* an fd that could never write must not say that it could */
+	if (arg->rights & TENSOR_RIGHT_WRITE && tensor_buf_seals(hold->buf) & TENSOR_SEAL_WRITE)
 		return -EACCES;
-	hold->rdonly = rdonly;
+	hold->rights = arg->rights;
 	return 0;
 }
 
@@ -58,15 +65,26 @@ static int export_ready(struct tensor_buf *buf)
 	return tensor_buf_usable(buf);
 }
 
+/* The file is made first: that needs memory, which is not waited for under the lock. */
 static struct file *export_buf(const struct tensor_hold *hold)
 {
-	struct file *file;
+	struct file *file = tensor_file_open(hold);
 	int err;
 
-	mutex_lock(&hold->buf->lock);
-	err = export_ready(hold->buf);
-	file = err ? ERR_PTR(err) : tensor_fs_file(hold, &hold->buf->files);
-	mutex_unlock(&hold->buf->lock);
+	if (IS_ERR(file))
+		return file;
+	err = tensor_file_list(file);
+	if (!err) {
+		mutex_lock(&hold->buf->lock);
+		err = export_ready(hold->buf);
+		if (!err)
+			tensor_file_count(file, &hold->buf->files);
+		mutex_unlock(&hold->buf->lock);
+	}
+	if (err) {
+		fput(file);
+		return ERR_PTR(err);
+	}
 	return file;
 }
 
@@ -108,7 +126,7 @@ static int export_give(struct tensor_call *call, const struct tensor_hold *hold,
 	struct tensor_export *arg = &call->arg.export;
 	int fd, err;
 
-	fd = get_unused_fd_flags(arg->flags & TENSOR_EXPORT_CLOEXEC ? O_CLOEXEC : 0);
+	fd = get_unused_fd_flags(arg->flags & TENSOR_EXPORT_INHERIT ? 0 : O_CLOEXEC);
 	if (fd < 0)
 		return fd;
 	arg->fd = fd;
@@ -117,7 +135,7 @@ static int export_give(struct tensor_call *call, const struct tensor_hold *hold,
 		put_unused_fd(fd);
 		return err;
 	}
-	tensor_notify_export(call->client, hold,
+	tensor_notify_export(call->client->id, hold,
 			     arg->flags & TENSOR_EXPORT_DMABUF ? TENSOR_EXPORT_KIND_DMABUF :
 								 TENSOR_EXPORT_KIND_FD);
 	fd_install(fd, file);
@@ -137,8 +155,10 @@ int tensor_export(struct tensor_call *call)
 	struct file *file;
 	int err;
 
-	if (arg->flags & ~TENSOR_EXPORT_FLAGS)
+	if (arg->flags & ~TENSOR_EXPORT_FLAGS || arg->rights & ~TENSOR_RIGHTS_ALL)
 		return -EOPNOTSUPP;
+	if (!arg->rights || arg->__reserved)
+		return -EINVAL;
 	err = tensor_call_hold(call, arg->handle, &hold);
 	if (err)
 		return err;
@@ -155,74 +175,73 @@ put_buf:
 	return err;
 }
 
-static int import_dmabuf(struct tensor_client *client, struct dma_buf *dmabuf,
-			 struct tensor_hold *hold)
+static int import_own(const struct tensor_hold *hold)
 {
-	if (!tensor_dmabuf_hold(dmabuf, hold))
-		return tensor_foreign_hold(client, dmabuf, hold);
 	tensor_buf_get(hold->buf);
 	return tensor_buf_usable(hold->buf);
 }
 
-/*
- * With a reference in @hold for the caller. What a dma-buf is, only the number of its fd tells; if
- * that means another file by now, the one it means is taken.
- */
-static int import_hold(struct tensor_call *call, struct file *file, struct tensor_hold *hold)
+/* With a reference in @hold, also if this fails after it has one. */
+static int import_file(struct tensor_call *call, struct file *file, struct tensor_hold *hold)
 {
+	struct tensor_client *client = call->client;
 	struct dma_buf *dmabuf;
-	int err;
 
-	if (tensor_fs_hold(file, hold)) {
-		tensor_buf_get(hold->buf);
-		return tensor_buf_usable(hold->buf);
-	}
-	dmabuf = dma_buf_get(call->arg.import.fd);
-	if (IS_ERR(dmabuf))
-		return tensor_memfd_hold(call->client, file, hold);
-	err = import_dmabuf(call->client, dmabuf, hold);
-	dma_buf_put(dmabuf);
+	if (tensor_file_hold(file, hold))
+		return import_own(hold);
+	dmabuf = tensor_dmabuf_of(file, call->arg.import.fd);
+	if (!dmabuf)
+		return tensor_memfd_hold(client->owner, client->id, file, hold);
+	if (tensor_dmabuf_hold(dmabuf, hold))
+		return import_own(hold);
+	return tensor_foreign_hold(client->owner, client->id, dmabuf, hold);
+}
+
+static int import_reply(struct tensor_call *call, const struct tensor_hold *hold, u32 handle)
+{
+	struct tensor_import *arg = &call->arg.import;
+
+	arg->handle = handle;
+	arg->bytes = (u64)hold->count << PAGE_SHIFT;
+	arg->cookie = tensor_handle_cookie(handle);
+	arg->rights = hold->rights;
+	return tensor_call_reply(call);
+}
+
+/* The same handle once more. It can be closed by then, which is the caller's own doing. */
+static int import_again(struct tensor_call *call, const struct tensor_hold *hold, u32 handle)
+{
+	int err = import_reply(call, hold, handle);
+
+	if (err)
+		tensor_handle_close(call->client, handle);
+	tensor_buf_put(hold->buf);
 	return err;
 }
 
-/* Once published the handle is no longer ours to look at. */
-static int import_give(struct tensor_call *call, struct tensor_handle *handle)
+/* With a reference in @hold, which goes to the handle. */
+static int import_give(struct tensor_call *call, const struct tensor_hold *hold)
 {
-	int err = tensor_call_reply(call);
+	u32 again = tensor_handle_again(call->client, hold);
+	struct tensor_handle *handle;
+	int err;
 
+	if (again)
+		return import_again(call, hold, again);
+	handle = tensor_handle_new(call->client, hold);
+	if (IS_ERR(handle)) {
+		tensor_buf_put(hold->buf);
+		return PTR_ERR(handle);
+	}
+	err = import_reply(call, hold, handle->id);
 	if (err) {
 		tensor_handle_cancel(call->client, handle);
 		return err;
 	}
-	tensor_notify_import(call->client, &handle->hold);
+	tensor_notify_import(call->client->id, hold);
+	/* once published the handle is no longer ours to look at */
 	tensor_handle_publish(call->client, handle);
 	return 0;
-}
-
-static int import_file(struct tensor_call *call, struct file *file)
-{
-	struct tensor_import *arg = &call->arg.import;
-	struct tensor_handle *handle;
-	struct tensor_hold hold = {};
-	int err;
-
-	err = import_hold(call, file, &hold);
-	if (err)
-		goto put_buf;
-	handle = tensor_handle_new(call->client, &hold);
-	if (IS_ERR(handle)) {
-		err = PTR_ERR(handle);
-		goto put_buf;
-	}
-	arg->handle = handle->id;
-	arg->bytes = (u64)hold.count << PAGE_SHIFT;
-	arg->cookie = tensor_handle_cookie(handle);
-	return import_give(call, handle);
-
-put_buf:
-	if (hold.buf)
-		tensor_buf_put(hold.buf);
-	return err;
 }
 
 /**
@@ -233,16 +252,24 @@ put_buf:
  */
 int tensor_import(struct tensor_call *call)
 {
+	struct tensor_import *arg = &call->arg.import;
+	struct tensor_hold hold = {};
 	struct file *file;
 	int err;
 
-	if (call->arg.import.flags)
+	if (arg->flags)
 		return -EOPNOTSUPP;
-	file = fget(call->arg.import.fd);
+	if (arg->__reserved)
+		return -EINVAL;
+	file = fget(arg->fd);
 	if (!file)
 		return -EBADF;
+	err = import_file(call, file, &hold);
+	if (!err)
+		err = import_give(call, &hold);
+	else if (hold.buf)
+		tensor_buf_put(hold.buf);
 	/* the file counts as a holder until the handle does */
-	err = import_file(call, file);
 	fput(file);
 	return err;
 }

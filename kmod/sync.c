@@ -4,7 +4,7 @@
  *
  * Between processes nothing needs to be done: they see the same caches. A device may still be at
  * work, which its fences say, and may not see the caches, for which the DMA API moves the bytes.
- * The end of a write is told to who looks at the generation.
+ * The end of a write makes the generation one higher.
  */
 #include <linux/dma-direction.h>
 #include <linux/dma-resv.h>
@@ -13,7 +13,9 @@
 #include <linux/minmax.h>
 
 #include "call.h"
-#include "core.h"
+#include "dmabuf.h"
+#include "state.h"
+#include "sync.h"
 #include "trace.h"
 
 #define SYNC_FLAGS	(TENSOR_SYNC_READ | TENSOR_SYNC_WRITE | TENSOR_SYNC_END)
@@ -72,24 +74,8 @@ static int sync_end(const struct tensor_hold *hold, const struct tensor_sync *ar
 	else
 		tensor_dmabuf_sync(hold, false);
 	if (!err && arg->flags & TENSOR_SYNC_WRITE)
-		tensor_status_wrote(buf);
+		tensor_state_wrote(buf);
 	return err;
-}
-
-/**
- * tensor_sync_check() - may the processor have that access?
- * @hold: to what
- * @write: whether it writes
- *
- * Return: 0; -EACCES: read-only; -EPERM: sealed against it.
- */
-int tensor_sync_check(const struct tensor_hold *hold, bool write)
-{
-	if (!write)
-		return 0;
-	if (hold->rdonly)
-		return -EACCES;
-	return tensor_buf_seals(hold->buf) & TENSOR_SEAL_WRITE ? -EPERM : 0;
 }
 
 static int sync_hold(const struct tensor_hold *hold, const struct tensor_sync *arg)
@@ -97,7 +83,8 @@ static int sync_hold(const struct tensor_hold *hold, const struct tensor_sync *a
 	int err = tensor_buf_usable(hold->buf);
 
 	if (!err)
-		err = tensor_sync_check(hold, arg->flags & TENSOR_SYNC_WRITE);
+		err = tensor_buf_may(hold, arg->flags & TENSOR_SYNC_READ,
+				     arg->flags & TENSOR_SYNC_WRITE);
 	if (err)
 		return err;
 	trace_tensor_sync(hold->buf, arg->flags);
@@ -134,7 +121,7 @@ int tensor_sync(struct tensor_call *call)
 	/* what cannot be undone is done when the reply can be written */
 	err = tensor_call_reply(call) ?: sync_hold(&hold, arg);
 	if (!err)
-		arg->generation = tensor_status_generation(hold.buf);
+		arg->generation = tensor_state_generation(hold.buf);
 	tensor_buf_put(hold.buf);
 	return err ?: tensor_call_reply(call);
 }

@@ -14,7 +14,7 @@
 #include <linux/mm_types.h>
 #include <linux/tracepoint.h>
 
-#include "core.h"
+#include "buf.h"
 
 DECLARE_EVENT_CLASS(tensor_buf,
 		    TP_PROTO(const struct tensor_buf *buf),
@@ -40,29 +40,28 @@ DEFINE_EVENT(tensor_buf, tensor_buf_evict,
 );
 
 DECLARE_EVENT_CLASS(tensor_handle,
-		    TP_PROTO(const struct tensor_client *client,
-			     const struct tensor_handle *handle),
-		    TP_ARGS(client, handle),
+		    TP_PROTO(u64 client, u32 handle, const struct tensor_hold *hold),
+		    TP_ARGS(client, handle, hold),
 		    TP_STRUCT__entry(__field(u64, client)
 				     __field(u64, buf)
 				     __field(u32, handle)
-				     __field(bool, rdonly)),
-		    TP_fast_assign(__entry->client = client->id;
-				   __entry->buf = handle->hold.buf->id;
-				   __entry->handle = handle->id;
-				   __entry->rdonly = handle->hold.rdonly;),
-		    TP_printk("client=%llu handle=%u buf=%llu %s", __entry->client, __entry->handle,
-			      __entry->buf, __entry->rdonly ? "ro" : "rw")
+				     __field(u32, rights)),
+		    TP_fast_assign(__entry->client = client;
+				   __entry->buf = hold->buf->id;
+				   __entry->handle = handle;
+				   __entry->rights = hold->rights;),
+		    TP_printk("client=%llu handle=%u buf=%llu rights=%x", __entry->client,
+			      __entry->handle, __entry->buf, __entry->rights)
 );
 
 DEFINE_EVENT(tensor_handle, tensor_handle_publish,
-	     TP_PROTO(const struct tensor_client *client, const struct tensor_handle *handle),
-	     TP_ARGS(client, handle)
+	     TP_PROTO(u64 client, u32 handle, const struct tensor_hold *hold),
+	     TP_ARGS(client, handle, hold)
 );
 
 DEFINE_EVENT(tensor_handle, tensor_handle_retire,
-	     TP_PROTO(const struct tensor_client *client, const struct tensor_handle *handle),
-	     TP_ARGS(client, handle)
+	     TP_PROTO(u64 client, u32 handle, const struct tensor_hold *hold),
+	     TP_ARGS(client, handle, hold)
 );
 
 DECLARE_EVENT_CLASS(tensor_hold,
@@ -71,13 +70,13 @@ DECLARE_EVENT_CLASS(tensor_hold,
 		    TP_STRUCT__entry(__field(u64, buf)
 				     __field(u64, first)
 				     __field(u64, count)
-				     __field(bool, rdonly)),
+				     __field(u32, rights)),
 		    TP_fast_assign(__entry->buf = hold->buf->id;
 				   __entry->first = hold->first;
 				   __entry->count = hold->count;
-				   __entry->rdonly = hold->rdonly;),
-		    TP_printk("buf=%llu %s pages %llu+%llu", __entry->buf,
-			      __entry->rdonly ? "ro" : "rw", __entry->first, __entry->count)
+				   __entry->rights = hold->rights;),
+		    TP_printk("buf=%llu rights=%x pages %llu+%llu", __entry->buf,
+			      __entry->rights, __entry->first, __entry->count)
 );
 
 DEFINE_EVENT(tensor_hold, tensor_file_open,

@@ -2,7 +2,7 @@
 /*
  * Where a buffer's pages come from, and who may have how many.
  *
- *	chunks  all pages of a buffer                              chunks.c
+ *	chunks  all pages of a buffer                              chunks.c fill.c
  *	source  where one chunk of them comes from                 source.c contig.c
  *	pool    chunks kept between one buffer and the next        pool.c zero.c
  *	linger  pages that outlive their buffer                    linger.c
@@ -189,6 +189,8 @@ struct tensor_user *tensor_user_hold(struct tensor_user *user);
 void tensor_user_put(struct tensor_user *user);
 struct tensor_user *tensor_user_next(unsigned long from);
 
+int tensor_limit_try(struct tensor_user *user, u64 bytes, bool *own);
+void tensor_limit_refuse(struct tensor_user *user, bool own);
 int tensor_limit_charge(struct tensor_user *user, u64 bytes);
 void tensor_limit_uncharge(struct tensor_user *user, u64 bytes);
 bool tensor_limit_exempt(void);

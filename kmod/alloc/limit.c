@@ -116,44 +116,37 @@ bool tensor_limit_exempt(void)
 	return ns_capable_noaudit(&init_user_ns, CAP_IPC_LOCK);
 }
 
-/* Returns the counter of the refusals by the limit that is met, or NULL: the bytes are charged. */
-static atomic64_t *limit_try(struct tensor_user *user, u64 bytes)
-{
-	/* the user first: a refusal by its limit must not have taken from the other one */
-	if (!charge(&user->used, tensor_limit_user_bytes(), bytes) &&
-	    !(tensor_limit_exempt() && charge(&user->used, S64_MAX, bytes)))
-		return &refused_user;
-	if (!charge(&used, tensor_limit_bytes(), bytes)) {
-		atomic64_sub(bytes, &user->used);
-		return &refused;
-	}
-	return NULL;
-}
-
 /**
- * tensor_limit_charge() - charge bytes to both limits
+ * tensor_limit_try() - charge bytes to both limits as they are; inside this folder
  * @user: who pays
  * @bytes: how many
- *
- * At a limit, folios that outlived their buffers are freed where possible before this fails. May
- * sleep.
+ * @own: set if it is the limit of the user that refuses
  *
  * Return: 0, or -EDQUOT and nothing is charged.
  */
-int tensor_limit_charge(struct tensor_user *user, u64 bytes)
+int tensor_limit_try(struct tensor_user *user, u64 bytes, bool *own)
 {
-	atomic64_t *refusals = limit_try(user, bytes);
-
-	if (refusals && tensor_linger_bytes()) {
-		tensor_linger_scan();
-		refusals = limit_try(user, bytes);
-	}
-	if (!refusals)
+	/* the user first: a refusal by its limit must not have taken from the other one */
+	*own = !charge(&user->used, tensor_limit_user_bytes(), bytes) &&
+	       !(tensor_limit_exempt() && charge(&user->used, S64_MAX, bytes));
+	if (*own)
+		return -EDQUOT;
+	if (charge(&used, tensor_limit_bytes(), bytes))
 		return 0;
-	atomic64_inc(refusals);
-	if (refusals == &refused_user)
-		atomic64_inc(&user->refused);
+	atomic64_sub(bytes, &user->used);
 	return -EDQUOT;
+}
+
+/**
+ * tensor_limit_refuse() - count a refusal; inside this folder
+ * @user: whose request
+ * @own: whether it is the limit of the user that refused
+ */
+void tensor_limit_refuse(struct tensor_user *user, bool own)
+{
+	atomic64_inc(own ? &refused_user : &refused);
+	if (own)
+		atomic64_inc(&user->refused);
 }
 
 /**

@@ -37,6 +37,9 @@
 /* Folios that a refused charge looks at: some milliseconds. The next one goes on behind them. */
 #define LINGER_MOST	65536UL
 
+/* Most references that are left end in a moment: that of a fault or an munmap() under way. */
+#define LINGER_FIRST	max(HZ / 50, 1)
+
 /* The work uses at most one part in so many of a CPU. */
 #define LINGER_SHARE	16
 
@@ -132,7 +135,7 @@ void tensor_linger_add(struct folio *folio, struct tensor_user *user)
 	list_add_tail(&folio->lru, &linger_list);
 	linger_count++;
 	spin_unlock(&linger_lock);
-	schedule_delayed_work(&linger_work, HZ);
+	schedule_delayed_work(&linger_work, LINGER_FIRST);
 }
 
 /**
@@ -154,6 +157,30 @@ void tensor_linger_scan(void)
 u64 tensor_linger_bytes(void)
 {
 	return (u64)atomic_long_read(&linger_pages) << PAGE_SHIFT;
+}
+
+/**
+ * tensor_limit_charge() - charge bytes to both limits
+ * @user: who pays
+ * @bytes: how many
+ *
+ * At a limit, folios that outlived their buffers are freed where possible before this fails. May
+ * sleep.
+ *
+ * Return: 0, undone by tensor_limit_uncharge(); or -EDQUOT and nothing is charged.
+ */
+int tensor_limit_charge(struct tensor_user *user, u64 bytes)
+{
+	bool own;
+	int err = tensor_limit_try(user, bytes, &own);
+
+	if (err && tensor_linger_bytes()) {
+		tensor_linger_scan();
+		err = tensor_limit_try(user, bytes, &own);
+	}
+	if (err)
+		tensor_limit_refuse(user, own);
+	return err;
 }
 
 /**

@@ -2,11 +2,20 @@
 #
 #   make check-kmod      what tools find in the module and its headers: checkpatch, kernel-doc, sparse,
 #                        smatch, W=1, the kernel's semantic patches, the layout of the ABI
+#   make test-abi        the layout of the ABI alone, for 64-bit and for 32-bit programs: seconds
+#   make test-layers     a file of the module uses only what lower files define: seconds
 #   make accept-abi      record what was added to the ABI
-.PHONY: check-kmod accept-abi
+.PHONY: check-kmod test-abi test-layers accept-abi
 check-kmod:
 	@packaging/install-deps guest kmod check
 	@tests/vm/tally check-kmod tests/static/check-kmod
+
+test-abi:
+	@packaging/install-deps test
+	@tests/vm/tally abi tests/static/uapi-layout
+
+test-layers:
+	@tests/vm/tally layers tests/static/check-layers
 
 accept-abi:
 	tests/static/uapi-layout --accept

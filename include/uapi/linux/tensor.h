@@ -3,7 +3,7 @@
  * The kernel ABI of /dev/tensor: tensor storage as a kernel object.
  *
  * A *buffer* is memory with a typed descriptor: zero-filled, resident and unmovable when ALLOC made
- * it; user memory that PIN holds in place; or a dma-buf or memfd of somebody else's, from IMPORT.
+ * it; user memory that PIN holds in place; or a dma-buf or memfd of another maker, from IMPORT.
  * It is held by
  *
  *   - a handle: a number in the table of one open /dev/tensor (made by ALLOC, PIN or IMPORT), or
@@ -25,7 +25,7 @@
  *   E2BIG       the part that this kernel does not know is not zero, or size is above a page
  *   EINVAL      size is below that of the struct's first version; a reserved field is not zero;
  *               a value makes no sense
- *   EOPNOTSUPP  a flag, dtype or kind of fd that this kernel does not know
+ *   EOPNOTSUPP  a flag, right or kind of fd that this kernel does not know
  *   ENOENT      no such handle in this open /dev/tensor: never made, or closed
  *   EIDRM       the buffer was revoked; INFO and CLOSE still work
  *   EFAULT      the struct is not in accessible memory
@@ -48,44 +48,25 @@
 /* Room for chunk orders in struct tensor_info; QUERY tells how many are in use. */
 #define TENSOR_UAPI_ORDERS	16
 
-/* Any NUMA node (ALLOC); pages on more than one node (INFO). */
+/* Any NUMA node (ALLOC); pages on more than one node (INFO). Node 0 is node 0. */
 #define TENSOR_NODE_ANY		(-1)
 
-/**
- * enum tensor_dt - element types; the one numbering of the whole project
- * @TENSOR_DT_NONE: bytes without a type: the buffer has no descriptor
- * @TENSOR_DT_BOOL: 1 byte, 0 or 1
- * @TENSOR_DT_U8: unsigned, 1 byte
- * @TENSOR_DT_I8: signed, 1 byte
- * @TENSOR_DT_I16: signed, 2 bytes
- * @TENSOR_DT_I32: signed, 4 bytes
- * @TENSOR_DT_I64: signed, 8 bytes
- * @TENSOR_DT_F16: IEEE 754 binary16, 2 bytes
- * @TENSOR_DT_BF16: upper half of a binary32, 2 bytes
- * @TENSOR_DT_F32: IEEE 754 binary32, 4 bytes
- * @TENSOR_DT_F64: IEEE 754 binary64, 8 bytes
- * @TENSOR_DT_C64: pair of binary32, real first, 8 bytes
- * @TENSOR_DT_C128: pair of binary64, real first, 16 bytes
- * @TENSOR_DT_COUNT: first number that has no meaning yet
- *
- * Multi-byte elements are in the byte order of the machine.
+/*
+ * What a handle, a buffer fd or a dma-buf permits. ALLOC gives all of it; EXPORT chooses what the
+ * fd gets, never more than the handle has; IMPORT gives what the fd has. Nothing adds a right
+ * later.
  */
-enum tensor_dt {
-	TENSOR_DT_NONE = 0,
-	TENSOR_DT_BOOL = 1,
-	TENSOR_DT_U8 = 2,
-	TENSOR_DT_I8 = 3,
-	TENSOR_DT_I16 = 4,
-	TENSOR_DT_I32 = 5,
-	TENSOR_DT_I64 = 6,
-	TENSOR_DT_F16 = 7,
-	TENSOR_DT_BF16 = 8,
-	TENSOR_DT_F32 = 9,
-	TENSOR_DT_F64 = 10,
-	TENSOR_DT_C64 = 11,
-	TENSOR_DT_C128 = 12,
-	TENSOR_DT_COUNT
-};
+#define TENSOR_RIGHT_READ	(1U << 0)	/* mmap() for reading; devices may read */
+#define TENSOR_RIGHT_WRITE	(1U << 1)	/* the same for writing; META may set */
+#define TENSOR_RIGHT_ATTACH	(1U << 2)	/* EXPORT may make dma-bufs: devices may attach */
+#define TENSOR_RIGHT_SEAL	(1U << 3)	/* SEAL may add seals */
+#define TENSOR_RIGHT_REVOKE	(1U << 4)	/* REVOKE */
+#define TENSOR_RIGHT_EXPORT	(1U << 5)	/* EXPORT */
+
+/* To read and to share on; to write as well; all there is. */
+#define TENSOR_RIGHTS_RO	(TENSOR_RIGHT_READ | TENSOR_RIGHT_ATTACH | TENSOR_RIGHT_EXPORT)
+#define TENSOR_RIGHTS_RW	(TENSOR_RIGHTS_RO | TENSOR_RIGHT_WRITE)
+#define TENSOR_RIGHTS_ALL	(TENSOR_RIGHTS_RW | TENSOR_RIGHT_SEAL | TENSOR_RIGHT_REVOKE)
 
 /*
  * Numbers of the ioctls. They carry no size: the struct does. Bit (number - TENSOR_IOC_BASE) of
@@ -111,12 +92,10 @@ enum tensor_dt {
 #define TENSOR_FEATURE_HUGE	(1ULL << 0)	/* chunks of PMD size, mapped by one entry */
 #define TENSOR_FEATURE_MEMCG	(1ULL << 1)	/* charged to the caller's memory cgroup */
 #define TENSOR_FEATURE_NUMA	(1ULL << 2)	/* more than one node to choose from */
-#define TENSOR_FEATURE_RDONLY	(1ULL << 3)	/* EXPORT makes read-only buffer fds */
-#define TENSOR_FEATURE_NETLINK	(1ULL << 4)	/* the family of <linux/tensor_netlink.h> */
-#define TENSOR_FEATURE_STATUS	(1ULL << 5)	/* a status page, see struct tensor_status */
-#define TENSOR_FEATURE_EVENTS	(1ULL << 6)	/* poll() and read() of struct tensor_event */
-#define TENSOR_FEATURE_DMABUF	(1ULL << 7)	/* EXPORT and IMPORT of dma-bufs */
-#define TENSOR_FEATURE_MEMFD	(1ULL << 8)	/* IMPORT of memfds */
+#define TENSOR_FEATURE_NETLINK	(1ULL << 3)	/* the family of <linux/tensor_netlink.h> */
+#define TENSOR_FEATURE_EVENTS	(1ULL << 4)	/* poll() and read() of struct tensor_event */
+#define TENSOR_FEATURE_DMABUF	(1ULL << 5)	/* EXPORT and IMPORT of dma-bufs */
+#define TENSOR_FEATURE_MEMFD	(1ULL << 6)	/* IMPORT of memfds */
 
 /**
  * struct tensor_query - TENSOR_IOC_QUERY: what this kernel can do
@@ -126,21 +105,24 @@ enum tensor_dt {
  * @ioctls: out: bit n: the ioctl of number TENSOR_IOC_BASE + n exists
  * @alloc_flags: out: the TENSOR_ALLOC_* that ALLOC knows
  * @export_flags: out: the TENSOR_EXPORT_* that EXPORT knows
+ * @rights: out: the TENSOR_RIGHT_* that this kernel knows
  * @max_bytes: out: most bytes one buffer may have, free memory aside
- * @limit_bytes: out: most bytes that all buffers of the machine together may have now
- * @used_bytes: out: bytes that all buffers of the machine together have now
+ * @contig_bytes: out: most bytes one buffer may have with TENSOR_ALLOC_CONTIG, free memory aside
+ * @limit_bytes: out: most bytes that all buffers of the machine together may hold in place now
+ * @used_bytes: out: bytes that all buffers of the machine together hold in place now
+ * @user_limit_bytes: out: most bytes that the buffers of the user who pays for the caller may hold
+ *	in place now
+ * @user_used_bytes: out: bytes that the buffers of that user hold in place now
  * @chunk_sizes: out: bit n: buffers may be built of chunks of 2^n bytes
  * @page_size: out: bytes of an order-0 chunk
  * @max_order: out: order of the largest chunk; 2^max_order pages
  * @max_dims: out: TENSOR_UAPI_MAX_DIMS of the running kernel
- * @dtypes: out: TENSOR_DT_COUNT of the running kernel
  * @max_handles: out: most handles of one open /dev/tensor
  * @nodes: out: NUMA nodes with memory
- * @user_limit_bytes: out: most bytes that all buffers of the caller's user together may have now
- * @user_used_bytes: out: bytes that all buffers of the caller's user together have now
- * @status_offset: out: TENSOR_STATUS_OFFSET of the running kernel
+ * @__reserved: out: 0
  *
- * Works on any open /dev/tensor, one opened for reading only too.
+ * Works on any open /dev/tensor, one opened for reading only too. docs/uapi.md says what the limits
+ * count, and who pays.
  */
 struct tensor_query {
 	__u32 size;
@@ -149,19 +131,20 @@ struct tensor_query {
 	__u64 ioctls;
 	__u64 alloc_flags;
 	__u64 export_flags;
+	__u64 rights;
 	__u64 max_bytes;
+	__u64 contig_bytes;
 	__u64 limit_bytes;
 	__u64 used_bytes;
+	__u64 user_limit_bytes;
+	__u64 user_used_bytes;
 	__u64 chunk_sizes;
 	__u32 page_size;
 	__u32 max_order;
 	__u32 max_dims;
-	__u32 dtypes;
 	__u32 max_handles;
 	__u32 nodes;
-	__u64 user_limit_bytes;
-	__u64 user_used_bytes;
-	__u64 status_offset;
+	__u32 __reserved;
 };
 
 /* tensor_alloc.flags */
@@ -190,8 +173,11 @@ struct tensor_query {
  * its handle. A 32-bit program gets 0 and cannot mmap() /dev/tensor (EOPNOTSUPP), since its offsets
  * are too short for cookies: it maps a buffer fd.
  *
+ * The handle has all rights.
+ *
  * Errors: EACCES: this /dev/tensor is not open for writing. EDQUOT: the limit of the module, or
- * that of the user, is reached. EMFILE: this open has @tensor_query.max_handles handles. EINVAL:
+ * that of the user, is reached. EMFILE: this open has @tensor_query.max_handles handles.
+ * EOPNOTSUPP: TENSOR_ALLOC_CONTIG of more than @tensor_query.contig_bytes. EINVAL:
  * @bytes is 0 or above @tensor_query.max_bytes, the node has no memory, TENSOR_ALLOC_NODE_ONLY
  * without a node, TENSOR_ALLOC_INTERLEAVE with one or with TENSOR_ALLOC_CONTIG, TENSOR_ALLOC_CONTIG
  * with TENSOR_ALLOC_ORDERS, or the orders are not 0 <= min <= max <= @tensor_query.max_order.
@@ -209,17 +195,17 @@ struct tensor_alloc {
 };
 
 /* tensor_info.state */
-#define TENSOR_STATE_RDONLY	(1U << 0)	/* through this handle or fd */
-#define TENSOR_STATE_META	(1U << 1)	/* a descriptor with a dtype is set */
+#define TENSOR_STATE_RDONLY	(1U << 0)	/* without TENSOR_RIGHT_WRITE, through this handle or fd */
+#define TENSOR_STATE_META	(1U << 1)	/* a descriptor is set */
 #define TENSOR_STATE_RANGE	(1U << 2)	/* this handle or fd reaches only a part of it */
 #define TENSOR_STATE_REVOKED	(1U << 3)	/* REVOKE was called */
 #define TENSOR_STATE_PURGEABLE	(1U << 4)	/* memory may be taken, see ADVISE */
 #define TENSOR_STATE_PURGED	(1U << 5)	/* and was */
 
 /* tensor_info.seals, tensor_seal.seals: never taken back */
-#define TENSOR_SEAL_WRITE	(1U << 0)	/* nobody can write to the memory */
-#define TENSOR_SEAL_META	(1U << 1)	/* nobody can change the descriptor */
-#define TENSOR_SEAL_SEAL	(1U << 2)	/* nobody can add a seal */
+#define TENSOR_SEAL_WRITE	(1U << 0)	/* the memory cannot be written to */
+#define TENSOR_SEAL_META	(1U << 1)	/* the descriptor cannot be changed */
+#define TENSOR_SEAL_SEAL	(1U << 2)	/* no seal can be added */
 
 /**
  * enum tensor_kind - where the memory of a buffer comes from
@@ -245,7 +231,7 @@ enum tensor_kind {
  * @huge_bytes: out: bytes of the buffer in chunks of PMD size
  * @pinned_bytes: out: bytes of the buffer that are resident and unmovable; all in a buffer made by
  *	ALLOC or PIN, unless it was purged or revoked
- * @dma_bytes: out: of these, in chunks that somebody pinned at this moment (O_DIRECT, RDMA, AF_XDP,
+ * @dma_bytes: out: of these, in chunks that are pinned at this moment (O_DIRECT, RDMA, AF_XDP,
  *	io_uring, a GPU driver); an estimate for chunks of order 0
  * @dev: out: device number, as st_dev of fstat() on a buffer fd
  * @ino: out: inode number, as st_ino; no two buffers since the module was loaded have the same
@@ -253,15 +239,15 @@ enum tensor_kind {
  * @pid: out: process that made it, as seen in the caller's pid namespace; 0 if not visible there
  * @uid: out: user that made it, as seen in the caller's user namespace
  * @refs: out: @handles + @files + @mappings + @dmabufs
- * @handles: out: handles to it, in all open /dev/tensor
+ * @handles: out: handles to it, in all open /dev/tensor, however often each was imported
  * @files: out: open files made by EXPORT, kept by a fd, a message in flight or a mapping
  * @mappings: out: mappings of it, those of other processes included
  * @node: out: NUMA node of all its pages, or TENSOR_NODE_ANY
- * @__reserved: must be 0
+ * @rights: out: TENSOR_RIGHT_* of this handle or fd
  * @chunks: out: number of chunks of each order
  * @kind: out: enum tensor_kind
  * @seals: out: TENSOR_SEAL_*
- * @generation: out: as in struct tensor_status
+ * @generation: out: number of writes whose end was reported: by SYNC, or by the user of a dma-buf
  * @offset: out: bytes from the begin of the buffer to what this handle or fd reaches
  * @dmabufs: out: dma-bufs made by EXPORT that live
  * @attachments: out: devices attached to them
@@ -287,7 +273,7 @@ struct tensor_info {
 	__u32 files;
 	__u32 mappings;
 	__s32 node;
-	__u32 __reserved;
+	__u32 rights;
 	__u32 chunks[TENSOR_UAPI_ORDERS];
 	__u32 kind;
 	__u32 seals;
@@ -299,19 +285,24 @@ struct tensor_info {
 
 /**
  * struct tensor_desc - what the bytes of a buffer mean
- * @dtype: enum tensor_dt
+ * @bits: bits of an element, not 0; 0: the buffer has no descriptor
+ * @dtype: a number that user space gives a meaning to; the kernel keeps it and does not look at it
  * @ndim: dimensions, 0 (a scalar) to TENSOR_UAPI_MAX_DIMS
+ * @__reserved: must be 0
  * @offset: bytes from the begin of the buffer to the element of index 0, 0, ...
  * @sizes: elements of each dimension, 0 or more; 0 from @ndim on
  * @strides: elements (not bytes) between neighbours of a dimension; may be 0 or negative; 0 from
  *	@ndim on
  * @label: well-formed UTF-8 without control characters, for people to read; zeros from its end on
  *
- * With TENSOR_DT_NONE all but @label is 0.
+ * With @bits 0 all but @label is 0. Elements of less than a byte follow each other without gaps:
+ * the element at distance n from the first begins n * @bits bits behind @offset.
  */
 struct tensor_desc {
+	__u32 bits;
 	__u32 dtype;
 	__u32 ndim;
+	__u32 __reserved;
 	__u64 offset;
 	__s64 sizes[TENSOR_UAPI_MAX_DIMS];
 	__s64 strides[TENSOR_UAPI_MAX_DIMS];
@@ -329,22 +320,21 @@ struct tensor_desc {
  * @__reserved: must be 0
  * @desc: in with TENSOR_META_SET, otherwise out: the descriptor, replaced and read as a whole
  *
- * The kernel takes a descriptor only if every element it reaches lies within the buffer: with e the
- * bytes of an element, and unless one of the sizes is 0,
+ * The kernel takes a descriptor only if every element it reaches lies within the buffer: unless one
+ * of the sizes is 0,
  *
- *	0 <= offset + e * sum of (sizes[i] - 1) * strides[i] over the negative strides, and
- *	offset + e * (1 + sum of (sizes[i] - 1) * strides[i] over the positive ones) <= bytes
+ *	0 <= 8 * offset + bits * sum of (sizes[i] - 1) * strides[i] over the negative strides, and
+ *	8 * offset + bits * (1 + sum of (sizes[i] - 1) * strides[i] over the positive ones)
+ *		<= 8 * bytes
  *
  * If a size is 0 there is no element, and offset <= bytes is asked. The product of all sizes that
- * are not 0, times e, fits into 63 bits. No other alignment is asked.
+ * are not 0, times bits, fits into 63 bits. No other alignment is asked.
  *
  * There is one descriptor a buffer. Through a handle or fd that reaches a part only, one that lies
- * in that part is read with its @desc.offset counted from there, and any other as
- * TENSOR_DT_NONE.
+ * in that part is read with its @desc.offset counted from there, and any other as none.
  *
- * Errors: EACCES: TENSOR_META_SET through a handle or fd that is read-only or reaches a part only.
- * EPERM: the descriptor is sealed. EINVAL: the descriptor breaks a rule above. EOPNOTSUPP: a dtype
- * that this kernel does not know.
+ * Errors: EACCES: TENSOR_META_SET without TENSOR_RIGHT_WRITE, or through a handle or fd that
+ * reaches a part only. EPERM: the descriptor is sealed. EINVAL: the descriptor breaks a rule above.
  */
 struct tensor_meta {
 	__u32 size;
@@ -355,10 +345,9 @@ struct tensor_meta {
 };
 
 /* tensor_export.flags */
-#define TENSOR_EXPORT_CLOEXEC	(1U << 0)	/* the fd is closed by execve() */
-#define TENSOR_EXPORT_RDONLY	(1U << 1)	/* the fd cannot be mapped writable, now or later */
-#define TENSOR_EXPORT_RANGE	(1U << 2)	/* offset and bytes are given */
-#define TENSOR_EXPORT_DMABUF	(1U << 3)	/* a dma-buf fd instead of a buffer fd */
+#define TENSOR_EXPORT_INHERIT	(1U << 0)	/* execve() keeps the fd open; otherwise it closes it */
+#define TENSOR_EXPORT_RANGE	(1U << 1)	/* offset and bytes are given */
+#define TENSOR_EXPORT_DMABUF	(1U << 2)	/* a dma-buf fd instead of a buffer fd */
 
 /**
  * struct tensor_export - TENSOR_IOC_EXPORT: make a buffer fd or a dma-buf fd
@@ -370,20 +359,25 @@ struct tensor_meta {
  *	pages; otherwise 0
  * @bytes: in: with TENSOR_EXPORT_RANGE, bytes that the fd shall reach, whole pages, not 0;
  *	otherwise 0
+ * @rights: in: TENSOR_RIGHT_* of the fd, not 0
+ * @__reserved: must be 0
  *
- * Whoever has a read-only fd, and nothing else, cannot write to the buffer: mmap() and mprotect()
- * refuse PROT_WRITE, a device may only read, opening it again through /proc is ENXIO, and a handle
- * imported from it is read-only too. The same holds for what lies outside of a range.
+ * Whoever has the fd, and nothing else, can do what its rights say and no more: without
+ * TENSOR_RIGHT_WRITE mmap() and mprotect() refuse PROT_WRITE, and a device may only read; opening
+ * it again through /proc is ENXIO; a handle imported from it has the same rights. The same holds
+ * for what lies outside of a range.
  *
  * A dma-buf keeps the buffer alive like any other fd of it. All dma-bufs of a buffer share one
- * reservation object: a fence that one driver adds is waited for by all. A driver whose processor
- * works on the bytes may write to them, so that it cannot use a read-only dma-buf, nor one of a
- * sealed buffer; one that is told that its device only reads can.
+ * reservation object: a fence that one driver adds is waited for by all. A device that only reads
+ * (DMA_TO_DEVICE) can use a dma-buf without TENSOR_RIGHT_WRITE, and that of a buffer that is sealed
+ * against writing. A driver whose processor works on the bytes may write to them, so that it
+ * cannot.
  *
- * Errors: EACCES: a read-only handle, or a buffer sealed against writing, without
- * TENSOR_EXPORT_RDONLY. EBUSY: the buffer is purgeable. EINVAL: the range is empty, not whole
- * pages, or reaches past the end. EOPNOTSUPP: a part of a foreign dma-buf, or TENSOR_EXPORT_DMABUF
- * of one, read-only. EMFILE, ENFILE: no file descriptor.
+ * Errors: EACCES: a right that the handle has not, TENSOR_RIGHT_EXPORT among them, or
+ * TENSOR_RIGHT_ATTACH for a dma-buf; TENSOR_RIGHT_WRITE for a buffer that is sealed against
+ * writing. EBUSY: the buffer is purgeable. EINVAL: no right is asked for, or the range is empty,
+ * not whole pages, or reaches past the end. EOPNOTSUPP: a part of a foreign dma-buf, or
+ * TENSOR_EXPORT_DMABUF of one with fewer rights than it has. EMFILE, ENFILE: no file descriptor.
  */
 struct tensor_export {
 	__u32 size;
@@ -392,6 +386,8 @@ struct tensor_export {
 	__s32 fd;
 	__u64 offset;
 	__u64 bytes;
+	__u32 rights;
+	__u32 __reserved;
 };
 
 /**
@@ -399,25 +395,33 @@ struct tensor_export {
  * @size: sizeof(struct tensor_import)
  * @flags: in: must be 0
  * @fd: in: a buffer fd, a dma-buf fd or a memfd; it stays the caller's, and may be closed
- * @handle: out: the handle; each call makes another one
+ * @handle: out: the handle
  * @bytes: out: bytes that the handle reaches
  * @cookie: out: as in struct tensor_alloc
+ * @rights: out: TENSOR_RIGHT_* of the handle
+ * @__reserved: must be 0
  *
  * A handle from a buffer fd, or from a dma-buf fd that EXPORT made, is one to the same buffer, and
- * reaches and permits what the fd does. A dma-buf of another driver, and a memfd, become a buffer
- * of their own with each call: its memory is not ours, so nothing is charged, it cannot be sealed,
- * and mmap() does what the exporter's does. A memfd must be sealed with F_SEAL_SHRINK, so that no
- * page can go while it is used; a handle from one that was opened for reading, or is sealed with
- * F_SEAL_WRITE or F_SEAL_FUTURE_WRITE, is read-only.
+ * reaches and permits what the fd does. An open /dev/tensor that has a handle to the same buffer with
+ * the same range and rights gets the same handle again: it has to be closed as often as it
+ * was imported.
+ *
+ * A dma-buf of another driver, and a memfd, become a buffer of their own with each call; it can
+ * neither be sealed nor revoked. Its memory is charged while a device has it mapped, see
+ * docs/uapi.md. A memfd must be sealed with F_SEAL_SHRINK, so that no page can go while it is used;
+ * a handle from one that was opened for reading, or is sealed with F_SEAL_WRITE or
+ * F_SEAL_FUTURE_WRITE, has no TENSOR_RIGHT_WRITE. Nor has one from a dma-buf that was opened for
+ * reading.
  *
  * While a handle may write to a memfd, F_SEAL_WRITE of it is EBUSY; F_SEAL_FUTURE_WRITE refuses new
- * writable mappings (EPERM), and leaves to devices what they may. Mappings of either kind are the
- * exporter's, and not counted in INFO.
+ * writable mappings (EPERM), and leaves to devices what they may. Mappings of a dma-buf of another
+ * driver are the exporter's, and not counted in INFO.
  *
- * Errors: EACCES: this /dev/tensor is not open for writing. EBADF: not an open fd. EOPNOTSUPP: not
- * one of the kinds above, or a memfd of hugetlbfs. EINVAL: a dma-buf or memfd that is empty, is
- * larger than @tensor_query.max_bytes or has no whole number of pages, or a memfd that can shrink.
- * EMFILE: as ALLOC.
+ * Errors: EACCES: this /dev/tensor is not open for writing, or a dma-buf of another driver or a memfd
+ * that is not open for reading. EBADF: not an open fd. EOPNOTSUPP: not one of the kinds above, or a
+ * memfd of hugetlbfs. EINVAL: a dma-buf or memfd that is empty, is larger than
+ * @tensor_query.max_bytes or has no whole number of pages, or a memfd that can shrink. EMFILE: as
+ * ALLOC.
  */
 struct tensor_import {
 	__u32 size;
@@ -426,13 +430,16 @@ struct tensor_import {
 	__u32 handle;
 	__u64 bytes;
 	__u64 cookie;
+	__u32 rights;
+	__u32 __reserved;
 };
 
 /**
  * struct tensor_close - TENSOR_IOC_CLOSE: give a handle back
  * @size: sizeof(struct tensor_close)
  * @flags: in: must be 0
- * @handle: in: the handle; its number and cookie may be given out again
+ * @handle: in: the handle; once it is closed as often as it was imported, its number and cookie may
+ *	be given out again
  * @__reserved: must be 0
  *
  * Mappings and exported fds are not touched.
@@ -454,12 +461,14 @@ struct tensor_close {
  * With TENSOR_SEAL_WRITE the memory stays as it is until the buffer is gone, its maker included:
  * every writable mapping, writable fd's mmap() and writing device is refused from then on.
  *
- * Errors: EACCES: to add through a handle or fd that is read-only or reaches a part only. EPERM:
- * TENSOR_SEAL_SEAL is set. EBUSY: TENSOR_SEAL_WRITE while somebody could still write: a mapping
- * that is or may become writable, a device or kernel mapping of a dma-buf that may write, or a
- * page that somebody has in hand (which may be for writing: a network card, a fixed buffer, direct
- * I/O; or a pipe); or while the buffer is purgeable. EOPNOTSUPP: TENSOR_SEAL_WRITE of a buffer that
- * ALLOC did not make.
+ * A call that fails changes nothing: who maps the buffer while it runs waits for its outcome.
+ *
+ * Errors: EACCES: to add without TENSOR_RIGHT_SEAL, or through a handle or fd that reaches a part
+ * only. EPERM: TENSOR_SEAL_SEAL is set. EBUSY: TENSOR_SEAL_WRITE while it could still be written
+ * to: a mapping that is or may become writable, a device or kernel mapping of a dma-buf that may
+ * write, or a page that something refers to (which may be for writing: a network card, a fixed
+ * buffer, direct I/O; or a pipe); or while the buffer is purgeable. EOPNOTSUPP: TENSOR_SEAL_WRITE
+ * of a buffer that ALLOC did not make.
  */
 struct tensor_seal {
 	__u32 size;
@@ -476,11 +485,11 @@ struct tensor_seal {
  * @__reserved: must be 0
  *
  * Every mapping is emptied: touching it is SIGBUS from then on. Every other call about the buffer
- * is EIDRM. The memory is freed at once, except pages that a device or somebody's pin still uses:
- * these go when it ends. A second REVOKE does nothing.
+ * is EIDRM. The memory is freed at once, except pages that a device uses or something else refers
+ * to: these go when that ends, and stay charged until then. A second REVOKE does nothing.
  *
- * Errors: EACCES: a handle that is read-only or reaches a part only. EOPNOTSUPP: a buffer that
- * ALLOC did not make.
+ * Errors: EACCES: a handle without TENSOR_RIGHT_REVOKE, or that reaches a part only. EOPNOTSUPP: a
+ * buffer that ALLOC did not make.
  */
 struct tensor_revoke {
 	__u32 size;
@@ -505,14 +514,15 @@ struct tensor_revoke {
  *
  * A cache that can be computed again is made purgeable while it is not in use. Its mappings stay;
  * touching one after the memory was taken is SIGBUS until TENSOR_ADVISE_WILLNEED has brought it
- * back. Only a buffer that nobody else holds can be purgeable, and one that is cannot be exported.
- * One of whose pages somebody has in hand, a device or a pipe, is not taken.
+ * back. Only a buffer without another holder can be purgeable, and one that is cannot be exported.
+ * One of whose pages something refers to, a device or a pipe, is not taken.
  *
  * Errors: EACCES: a handle of another /dev/tensor than the one that ALLOC was called on, or one
- * that is read-only or reaches a part only. EPERM: TENSOR_ADVISE_PURGEABLE of a buffer that is
- * sealed against writing. EBUSY: TENSOR_ADVISE_PURGEABLE while there is another handle, a buffer
- * fd, a dma-buf, or a mapping made through one. EDQUOT, ENOMEM: TENSOR_ADVISE_WILLNEED could not
- * bring it back; it stays purged. EOPNOTSUPP: another advice, or a buffer that ALLOC did not make.
+ * without TENSOR_RIGHT_WRITE or that reaches a part only. EPERM: TENSOR_ADVISE_PURGEABLE of a
+ * buffer that is sealed against writing. EBUSY: TENSOR_ADVISE_PURGEABLE while there is another
+ * handle, a buffer fd, a dma-buf, or a mapping made through one. EDQUOT, ENOMEM:
+ * TENSOR_ADVISE_WILLNEED could not bring it back; it stays purged. EOPNOTSUPP: another advice, or a
+ * buffer that ALLOC did not make.
  */
 struct tensor_advise {
 	__u32 size;
@@ -536,15 +546,15 @@ struct tensor_advise {
  * @__reserved: must be 0
  * @deadline_ns: in: without TENSOR_SYNC_END, until when to wait for devices, CLOCK_MONOTONIC; 0: do
  *	not wait; TENSOR_SYNC_FOREVER: no limit. Otherwise 0
- * @generation: out: as in struct tensor_status, that of the caller's write included
+ * @generation: out: as in struct tensor_info, that of the caller's write included
  *
  * The begin waits for the fences of devices: those that write, and before a write also those that
  * read. Where a device does not see the processor's caches, begin and end move the bytes over. The
- * end of a write makes the write generation one higher, by which readers that look at the status
- * page see that there is something new. On a buffer that only processes share, nothing else
- * happens, and nobody needs to call it but for that.
+ * end of a write makes the write generation one higher. On a buffer that only processes share
+ * nothing else happens, and a program needs the call only for that.
  *
- * Errors: EACCES: TENSOR_SYNC_WRITE through a read-only handle or fd. EPERM: TENSOR_SYNC_WRITE of a
+ * Errors: EACCES: TENSOR_SYNC_READ without TENSOR_RIGHT_READ, TENSOR_SYNC_WRITE without
+ * TENSOR_RIGHT_WRITE. EPERM: TENSOR_SYNC_WRITE of a
  * buffer that is sealed against it. ETIMEDOUT: a device still had not finished. EINTR: a signal. On
  * a foreign dma-buf also what its exporter says.
  */
@@ -568,17 +578,18 @@ struct tensor_sync {
  * @flags: in: TENSOR_PIN_*
  * @addr: in: begin of the memory, whole pages
  * @bytes: in: bytes, whole pages, not 0
- * @handle: out: the handle; read-only with TENSOR_PIN_RDONLY
+ * @handle: out: the handle; with TENSOR_RIGHTS_RO, and TENSOR_RIGHT_WRITE unless TENSOR_PIN_RDONLY
  * @__reserved: must be 0
  *
- * The pages are held in place, and counted against RLIMIT_MEMLOCK of the caller's user, until the
- * buffer is gone; munmap() by the caller changes nothing about that. The buffer is for devices: it
- * can be exported as a dma-buf, and its fd passed, but not mapped: who has the memory has it
- * mapped.
+ * The pages are held in place, and counted against RLIMIT_MEMLOCK of the caller's user and against
+ * the limits of the module, until the buffer is gone; munmap() by the caller changes nothing about
+ * that. The buffer is for devices: it can be exported as a dma-buf, and its fd passed, but not
+ * mapped: who has the memory has it mapped.
  *
  * Errors: EACCES: this /dev/tensor is not open for writing. EFAULT: not accessible memory, or not
- * writable without TENSOR_PIN_RDONLY. ENOMEM: RLIMIT_MEMLOCK. EINVAL: not whole pages, or past the
- * end of the address space. EOPNOTSUPP: memory that cannot be pinned for long. EMFILE: as ALLOC.
+ * writable without TENSOR_PIN_RDONLY. ENOMEM: RLIMIT_MEMLOCK. EDQUOT: as ALLOC. EINVAL: not whole
+ * pages, or past the end of the address space. EOPNOTSUPP: memory that cannot be pinned for long.
+ * EMFILE: as ALLOC.
  */
 struct tensor_pin {
 	__u32 size;
@@ -589,51 +600,31 @@ struct tensor_pin {
 	__u32 __reserved;
 };
 
-/*
- * Where mmap() of a buffer fd, or of /dev/tensor with a cookie added, finds the status page. One
- * page, read-only, shared; it stays readable when the buffer is revoked. A page is made for it when
- * the first asks.
- */
-#define TENSOR_STATUS_OFFSET	(1ULL << 39)
-
-/**
- * struct tensor_status - what the status page begins with; the rest of the page is zero
- * @generation: number of writes whose end somebody told: SYNC, or a dma-buf's user; never goes back
- * @state: TENSOR_STATE_REVOKED, TENSOR_STATE_PURGEABLE, TENSOR_STATE_PURGED
- * @seals: TENSOR_SEAL_*
- *
- * Each member is written as a whole; load it with acquire order, and what was written to the buffer
- * before the generation it shows is there to be read.
- */
-struct tensor_status {
-	__u64 generation;
-	__u32 state;
-	__u32 seals;
-};
-
 /* tensor_event.events */
 #define TENSOR_EVENT_SEAL	(1U << 0)	/* a seal was added */
 #define TENSOR_EVENT_REVOKE	(1U << 1)	/* the buffer was revoked */
-#define TENSOR_EVENT_GONE	(1U << 2)	/* somebody let go of a handle, fd or dma-buf */
+#define TENSOR_EVENT_GONE	(1U << 2)	/* a handle, fd or dma-buf of another holder was closed */
 #define TENSOR_EVENT_PURGE	(1U << 3)	/* its memory was taken */
 
 /**
  * struct tensor_event - what read() of /dev/tensor gives: what others did to a buffer
+ * @size: bytes from this event to the next one: sizeof(struct tensor_event), more with a newer
+ *	kernel
  * @handle: the handle of this /dev/tensor
  * @events: TENSOR_EVENT_*, all since it was last read
+ * @__reserved: 0
  * @ino: as in struct tensor_info
  *
  * read() gives as many as fit, each handle once; it waits for the first unless the fd is
- * non-blocking (EAGAIN), and is EINVAL if not even one fits. poll() tells POLLIN when there is one.
- * Nothing is lost, and nothing is queued: a handle has one set of events. What is done through this
- * same /dev/tensor is not told.
- *
- * A buffer fd can be polled as well: POLLPRI while the buffer is sealed against writing, POLLRDHUP
- * while no other handle, fd or dma-buf of it is left, POLLERR when it was revoked.
+ * non-blocking (EAGAIN), and is EINVAL if not even one fits; 256 bytes are enough for one of any
+ * kernel. poll() reports POLLIN when there is one. Nothing is lost, and nothing is queued: a handle
+ * has one set of events. What is done through this same /dev/tensor is not reported.
  */
 struct tensor_event {
+	__u32 size;
 	__u32 handle;
 	__u32 events;
+	__u32 __reserved;
 	__u64 ino;
 };
 

@@ -51,8 +51,10 @@
  *	Not consistent: whoever comes or goes meanwhile may be in it or not.
  * @TENSOR_CMD_EVENT_ALLOC: event: a buffer was made: BUF, CLIENT, BYTES
  * @TENSOR_CMD_EVENT_FREE: event: a buffer is gone: BUF, CLIENT (its maker), BYTES
- * @TENSOR_CMD_EVENT_IMPORT: event: a client has a new handle to a buffer: BUF, CLIENT, BYTES, STATE
- * @TENSOR_CMD_EVENT_EXPORT: event: an fd of a buffer was made: BUF, CLIENT, BYTES, STATE, KIND
+ * @TENSOR_CMD_EVENT_IMPORT: event: a client has a new handle to a buffer: BUF, CLIENT, BYTES, STATE,
+ *	RIGHTS
+ * @TENSOR_CMD_EVENT_EXPORT: event: an fd of a buffer was made: BUF, CLIENT, BYTES, STATE, KIND,
+ *	RIGHTS
  * @TENSOR_CMD_EVENT_SEAL: event: a buffer was sealed: BUF, BYTES, SEALS it has now
  * @TENSOR_CMD_EVENT_REVOKE: event: a buffer was revoked: BUF, BYTES
  * @TENSOR_CMD_EVENT_PURGE: event: the memory of a purgeable buffer was taken: BUF, CLIENT, BYTES
@@ -132,16 +134,17 @@ enum tensor_a_client {
  * @TENSOR_A_BUF_FILES: u32: open files made by EXPORT
  * @TENSOR_A_BUF_MAPPINGS: u32: mappings
  * @TENSOR_A_BUF_CHUNKS: array of u32 in machine byte order: chunks of order 0, 1, ...
- * @TENSOR_A_BUF_DTYPE: u32: enum tensor_dt
- * @TENSOR_A_BUF_OFFSET: u64: bytes; absent with TENSOR_DT_NONE
- * @TENSOR_A_BUF_SIZES: array of s64 in machine byte order, one a dimension; absent with
- *	TENSOR_DT_NONE, empty for a scalar
+ * @TENSOR_A_BUF_DTYPE: u32: a number that user space gives a meaning to; absent without a descriptor
+ * @TENSOR_A_BUF_OFFSET: u64: bytes; absent without a descriptor
+ * @TENSOR_A_BUF_SIZES: array of s64 in machine byte order, one a dimension; absent without a
+ *	descriptor, empty for a scalar
  * @TENSOR_A_BUF_STRIDES: as @TENSOR_A_BUF_SIZES
  * @TENSOR_A_BUF_LABEL: string; absent if empty
  * @TENSOR_A_BUF_KIND: u32: enum tensor_kind
  * @TENSOR_A_BUF_SEALS: u32: TENSOR_SEAL_*
  * @TENSOR_A_BUF_DMABUFS: u32: dma-bufs made by EXPORT
  * @TENSOR_A_BUF_ATTACHMENTS: u32: devices attached to them
+ * @TENSOR_A_BUF_BITS: u32: bits of an element; 0: there is no descriptor
  */
 enum tensor_a_buf {
 	TENSOR_A_BUF_UNSPEC,
@@ -171,6 +174,7 @@ enum tensor_a_buf {
 	TENSOR_A_BUF_SEALS,
 	TENSOR_A_BUF_DMABUFS,
 	TENSOR_A_BUF_ATTACHMENTS,
+	TENSOR_A_BUF_BITS,
 
 	__TENSOR_A_BUF_MAX,
 	TENSOR_A_BUF_MAX = __TENSOR_A_BUF_MAX - 1
@@ -186,8 +190,7 @@ enum tensor_a_buf {
  * @TENSOR_A_STAT_HUGE_BYTES: u64: of these, in chunks of PMD size
  * @TENSOR_A_STAT_LIMIT_BYTES: u64: most bytes that all buffers may have
  * @TENSOR_A_STAT_REFUSED: u64: allocations that met a limit since the module was loaded
- * @TENSOR_A_STAT_USED_BYTES: u64: bytes charged to the limit: without what was purged or revoked,
- *	or was not made by ALLOC
+ * @TENSOR_A_STAT_USED_BYTES: u64: bytes charged to the limit: that the module holds in place
  * @TENSOR_A_STAT_PURGEABLE_BYTES: u64: of these, purgeable
  * @TENSOR_A_STAT_FILES: u64: open files made by EXPORT
  * @TENSOR_A_STAT_DMABUFS: u64: dma-bufs made by EXPORT
@@ -200,6 +203,8 @@ enum tensor_a_buf {
  * @TENSOR_A_STAT_POOL_ZEROED_BYTES: u64: bytes zeroed in the background
  * @TENSOR_A_STAT_POOL_FETCHED_BYTES: u64: bytes fetched in the background
  * @TENSOR_A_STAT_POOL_RECLAIMED_BYTES: u64: bytes given back because memory was short
+ * @TENSOR_A_STAT_LINGER_BYTES: u64: those of USED_BYTES whose buffer is gone and that something still
+ *	refers to
  */
 enum tensor_a_stat {
 	TENSOR_A_STAT_UNSPEC,
@@ -223,6 +228,7 @@ enum tensor_a_stat {
 	TENSOR_A_STAT_POOL_ZEROED_BYTES,
 	TENSOR_A_STAT_POOL_FETCHED_BYTES,
 	TENSOR_A_STAT_POOL_RECLAIMED_BYTES,
+	TENSOR_A_STAT_LINGER_BYTES,
 
 	__TENSOR_A_STAT_MAX,
 	TENSOR_A_STAT_MAX = __TENSOR_A_STAT_MAX - 1
@@ -235,7 +241,8 @@ enum tensor_a_stat {
  * @TENSOR_A_HANDLE_CLIENT: u64: id of the client
  * @TENSOR_A_HANDLE_ID: u32: the handle, as ALLOC or IMPORT gave it
  * @TENSOR_A_HANDLE_BUF: u64: id of the buffer
- * @TENSOR_A_HANDLE_STATE: u32: TENSOR_STATE_RDONLY or 0
+ * @TENSOR_A_HANDLE_STATE: u32: TENSOR_STATE_RDONLY, TENSOR_STATE_RANGE
+ * @TENSOR_A_HANDLE_RIGHTS: u32: TENSOR_RIGHT_*
  */
 enum tensor_a_handle {
 	TENSOR_A_HANDLE_UNSPEC,
@@ -244,6 +251,7 @@ enum tensor_a_handle {
 	TENSOR_A_HANDLE_ID,
 	TENSOR_A_HANDLE_BUF,
 	TENSOR_A_HANDLE_STATE,
+	TENSOR_A_HANDLE_RIGHTS,
 
 	__TENSOR_A_HANDLE_MAX,
 	TENSOR_A_HANDLE_MAX = __TENSOR_A_HANDLE_MAX - 1
@@ -273,6 +281,7 @@ enum tensor_export_kind {
  * @TENSOR_A_EXPORT_UID: u32: its user then, in the reader's user namespace
  * @TENSOR_A_EXPORT_COMM: string: its name then
  * @TENSOR_A_EXPORT_AGE_NS: u64: nanoseconds since it was made
+ * @TENSOR_A_EXPORT_RIGHTS: u32: TENSOR_RIGHT_*
  */
 enum tensor_a_export {
 	TENSOR_A_EXPORT_UNSPEC,
@@ -287,6 +296,7 @@ enum tensor_a_export {
 	TENSOR_A_EXPORT_UID,
 	TENSOR_A_EXPORT_COMM,
 	TENSOR_A_EXPORT_AGE_NS,
+	TENSOR_A_EXPORT_RIGHTS,
 
 	__TENSOR_A_EXPORT_MAX,
 	TENSOR_A_EXPORT_MAX = __TENSOR_A_EXPORT_MAX - 1
@@ -330,6 +340,7 @@ enum tensor_a_user {
  * @TENSOR_A_EVENT_USER_LIMIT_BYTES: u64: limit of one user's
  * @TENSOR_A_EVENT_SEALS: u32: TENSOR_SEAL_*
  * @TENSOR_A_EVENT_KIND: u32: enum tensor_export_kind
+ * @TENSOR_A_EVENT_RIGHTS: u32: TENSOR_RIGHT_* of the handle or the fd
  */
 enum tensor_a_event {
 	TENSOR_A_EVENT_UNSPEC,
@@ -347,6 +358,7 @@ enum tensor_a_event {
 	TENSOR_A_EVENT_USER_LIMIT_BYTES,
 	TENSOR_A_EVENT_SEALS,
 	TENSOR_A_EVENT_KIND,
+	TENSOR_A_EVENT_RIGHTS,
 
 	__TENSOR_A_EVENT_MAX,
 	TENSOR_A_EVENT_MAX = __TENSOR_A_EVENT_MAX - 1

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * A buffer from birth to eviction.
+ */
+#ifndef TENSOR_BUFFER_H
+#define TENSOR_BUFFER_H
+
+#include "buf.h"
+#include "owner.h"
+
+int tensor_buffer_init(void);
+void tensor_buffer_exit(void);
+struct tensor_buf *tensor_buf_alloc(const struct tensor_want *want, struct tensor_owner *guess,
+				    u64 client);
+struct tensor_buf *tensor_buf_adopt(const struct tensor_backing *backing, void *source, u64 bytes,
+				    struct tensor_owner *guess, u64 client);
+int tensor_buf_fill(struct tensor_buf *buf, struct tensor_chunks *chunks);
+bool tensor_buf_shut(struct tensor_buf *buf, bool wait);
+void tensor_buf_open(struct tensor_buf *buf);
+void tensor_buf_swap(struct tensor_buf *buf, struct tensor_chunks *chunks);
+void tensor_buf_info(const struct tensor_hold *hold, struct tensor_info *info);
+
+#endif /* TENSOR_BUFFER_H */

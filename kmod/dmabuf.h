@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * A buffer as devices see it.
+ */
+#ifndef TENSOR_DMABUF_H
+#define TENSOR_DMABUF_H
+
+#include "buf.h"
+
+struct dma_buf;
+
+struct file *tensor_dmabuf_file(const struct tensor_hold *hold);
+struct dma_buf *tensor_dmabuf_of(struct file *file, int fd);
+bool tensor_dmabuf_hold(const struct dma_buf *dmabuf, struct tensor_hold *hold);
+void tensor_dmabuf_sync(const struct tensor_hold *hold, bool for_cpu);
+
+#endif /* TENSOR_DMABUF_H */

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What a client is told: the events of the buffers that it has handles to.
+ */
+#ifndef TENSOR_EVENT_H
+#define TENSOR_EVENT_H
+
+#include <linux/list.h>
+#include <linux/mutex.h>
+#include <linux/poll.h>
+#include <linux/spinlock.h>
+#include <linux/wait.h>
+
+#include "buf.h"
+
+/**
+ * struct tensor_inbox - where a client reads its events
+ * @lock: guards @ready and the events of its watches
+ * @ready: watches with events, oldest first
+ * @reading: one reader at a time
+ * @wait: who polls or reads
+ */
+struct tensor_inbox {
+	spinlock_t lock; /* guards ready */
+	struct list_head ready;
+	struct mutex reading; /* readers */
+	wait_queue_head_t wait;
+};
+
+/**
+ * struct tensor_watch - what a client is told of a buffer
+ * @buf: the buffer
+ * @inbox: where its events go
+ * @id: number of a handle to it
+ * @events: TENSOR_EVENT_* that were not read yet
+ * @told: there was an event once
+ * @node: in a list of the buffer, or empty; guarded by the buffer's watch_lock
+ * @ready: in the list of the inbox, or empty
+ */
+struct tensor_watch {
+	struct tensor_buf *buf;
+	struct tensor_inbox *inbox;
+	u32 id;
+	u32 events;
+	bool told;
+	struct list_head node;
+	struct list_head ready;
+};
+
+void tensor_inbox_init(struct tensor_inbox *inbox);
+void tensor_watch_join(struct tensor_watch *watch);
+bool tensor_watch_leave(struct tensor_watch *watch);
+void tensor_event_post(struct tensor_buf *buf, u32 events, const struct tensor_inbox *by);
+ssize_t tensor_inbox_read(struct tensor_inbox *inbox, char __user *to, size_t room, bool wait);
+bool tensor_inbox_ready(struct tensor_inbox *inbox);
+
+#endif /* TENSOR_EVENT_H */

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Open files on buffers.
+ */
+#ifndef TENSOR_FILE_H
+#define TENSOR_FILE_H
+
+#include "buf.h"
+#include "registry.h"
+
+/**
+ * struct tensor_file - an open file on a buffer
+ * @hold: what it reaches and permits; no reference, the file has one
+ * @count: counter of the buffer that counts it, or NULL
+ * @exported: how it is listed, if EXPORT made it
+ */
+struct tensor_file {
+	struct tensor_hold hold;
+	atomic_t *count;
+	struct tensor_exported exported;
+};
+
+void tensor_file_init(const struct file_operations *fops);
+struct file *tensor_file_open(const struct tensor_hold *hold);
+int tensor_file_list(struct file *file);
+void tensor_file_count(struct file *file, atomic_t *count);
+void tensor_file_release(struct file *file);
+bool tensor_file_hold(struct file *file, struct tensor_hold *hold);
+
+#endif /* TENSOR_FILE_H */

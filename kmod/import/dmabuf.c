@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Dma-bufs of other drivers as buffers.
+ *
+ * The memory stays the exporter's: it says how it is mapped, which device may attach, and what an
+ * access by the processor needs. What we add is a handle, a descriptor, and one way to share all of
+ * it. So a device gets the exporter's own dma-buf from us, never one of ours around it; and a part of
+ * it cannot be given away, because exporters differ in what an offset of a mapping means to them.
+ */
+#include <linux/dma-buf.h>
+#include <linux/err.h>
+#include <linux/file.h>
+#include <linux/fs.h>
+
+#include "../buffer.h"
+#include "dmabuf.h"
+
+/*
+ * The mapping becomes one of a file that the exporter chooses, which may permit more than the holder
+ * has. So one without the right to write gets the flags that the core gives to a mapping of a file
+ * that is open for reading: without VM_SHARED remap_file_pages() does not map that file anew.
+ */
+static int foreign_map(const struct tensor_hold *hold, struct vm_area_struct *vma)
+{
+	vm_flags_t shared = vma->vm_flags & VM_MAYSHARE;
+
+	if (!tensor_hold_may(hold, TENSOR_RIGHT_WRITE))
+		vm_flags_clear(vma, VM_MAYWRITE | VM_SHARED);
+	else if (!shared)
+		vm_flags_clear(vma, VM_MAYWRITE);
+	vm_flags_clear(vma, VM_MAYEXEC);
+	/* to grow would lead out of it */
+	vm_flags_set(vma, VM_DONTEXPAND | VM_DONTDUMP);
+	return dma_buf_mmap(hold->buf->source, vma, vma->vm_pgoff);
+}
+
+static struct dma_resv *foreign_resv(struct tensor_buf *buf)
+{
+	const struct dma_buf *dmabuf = buf->source;
+
+	return dmabuf->resv;
+}
+
+/*
+ * Not dma_buf_begin_cpu_access(), which waits for fences without a limit: SYNC has waited for them, as
+ * long as its caller wants.
+ */
+static int foreign_begin(struct tensor_buf *buf, enum dma_data_direction dir)
+{
+	struct dma_buf *dmabuf = buf->source;
+
+	return dmabuf->ops->begin_cpu_access ? dmabuf->ops->begin_cpu_access(dmabuf, dir) : 0;
+}
+
+static int foreign_end(struct tensor_buf *buf, enum dma_data_direction dir)
+{
+	return dma_buf_end_cpu_access(buf->source, dir);
+}
+
+static void foreign_release(struct tensor_buf *buf)
+{
+	if (buf->source)
+		dma_buf_put(buf->source);
+}
+
+static const struct tensor_backing foreign_backing = {
+	.kind = TENSOR_KIND_DMABUF,
+	.map = foreign_map,
+	.resv = foreign_resv,
+	.begin = foreign_begin,
+	.end = foreign_end,
+	.release = foreign_release,
+};
+
+static bool foreign_writable(const struct dma_buf *dmabuf)
+{
+	return dmabuf->file->f_mode & FMODE_WRITE;
+}
+
+/**
+ * tensor_foreign_hold() - make a buffer of another driver's dma-buf
+ * @guess: probably the owner
+ * @client: id of the client that asks
+ * @dmabuf: the dma-buf; the buffer gets a reference of its own
+ * @hold: all of the buffer, with a reference for the caller
+ *
+ * A dma-buf that was opened for reading gives no right to write.
+ *
+ * Return: 0; -EINVAL: it has no whole number of pages, or too many; -EACCES: it is not open for
+ * reading; -ENOMEM.
+ */
+int tensor_foreign_hold(struct tensor_owner *guess, u64 client, struct dma_buf *dmabuf,
+			struct tensor_hold *hold)
+{
+	struct tensor_buf *buf;
+
+	if (!dmabuf->size || offset_in_page(dmabuf->size) || dmabuf->size > TENSOR_MAX_BYTES)
+		return -EINVAL;
+	if (!(dmabuf->file->f_mode & FMODE_READ))
+		return -EACCES;
+	get_dma_buf(dmabuf);
+	buf = tensor_buf_adopt(&foreign_backing, dmabuf, dmabuf->size, guess, client);
+	if (IS_ERR(buf)) {
+		dma_buf_put(dmabuf);
+		return PTR_ERR(buf);
+	}
+	*hold = tensor_hold_all(buf, foreign_writable(dmabuf) ? TENSOR_RIGHTS_RW : TENSOR_RIGHTS_RO);
+	return 0;
+}
+
+/**
+ * tensor_foreign_dmabuf() - the dma-buf that a buffer was made of
+ * @hold: the buffer, and what is asked for
+ *
+ * Return: its file with a reference for the caller, or an ERR_PTR(): -EOPNOTSUPP: that would give
+ * more than was asked for.
+ */
+struct file *tensor_foreign_dmabuf(const struct tensor_hold *hold)
+{
+	const struct dma_buf *dmabuf = hold->buf->source;
+	u32 gives = foreign_writable(dmabuf) ? TENSOR_RIGHTS_RW : TENSOR_RIGHTS_RO;
+
+	if (!tensor_hold_may(hold, gives))
+		return ERR_PTR(-EOPNOTSUPP);
+	return get_file(dmabuf->file);
+}

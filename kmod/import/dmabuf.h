@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Dma-bufs of other drivers as buffers.
+ */
+#ifndef TENSOR_IMPORT_DMABUF_H
+#define TENSOR_IMPORT_DMABUF_H
+
+#include "../buf.h"
+
+struct dma_buf;
+
+int tensor_foreign_hold(struct tensor_owner *guess, u64 client, struct dma_buf *dmabuf,
+			struct tensor_hold *hold);
+struct file *tensor_foreign_dmabuf(const struct tensor_hold *hold);
+
+#endif /* TENSOR_IMPORT_DMABUF_H */

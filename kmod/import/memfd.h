@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Memfds as buffers.
+ */
+#ifndef TENSOR_IMPORT_MEMFD_H
+#define TENSOR_IMPORT_MEMFD_H
+
+#include "../buf.h"
+
+int tensor_memfd_hold(struct tensor_owner *guess, u64 client, struct file *file,
+		      struct tensor_hold *hold);
+
+#endif /* TENSOR_IMPORT_MEMFD_H */

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * PIN: memory that a program has as a buffer.
+ */
+#ifndef TENSOR_IMPORT_USERPTR_H
+#define TENSOR_IMPORT_USERPTR_H
+
+struct tensor_call;
+
+int tensor_pin(struct tensor_call *call);
+
+#endif /* TENSOR_IMPORT_USERPTR_H */

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Mapping a buffer.
+ */
+#ifndef TENSOR_MAP_H
+#define TENSOR_MAP_H
+
+#include "buf.h"
+
+int tensor_map_check(const struct tensor_hold *hold, struct vm_area_struct *vma);
+int tensor_map(const struct tensor_hold *hold, struct vm_area_struct *vma);
+int tensor_map_through(const struct tensor_hold *hold, struct vm_area_struct *vma, bool guest);
+
+#endif /* TENSOR_MAP_H */

@@ -1,0 +1,476 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Dumps: all objects of a kind that the reader may see, as many parts as it takes.
+ *
+ * A dump remembers only the id it has come to, so whatever happens between two objects, it goes on
+ * behind the last one. Each object is copied under the lock of its table, put into the message without
+ * it, and carries the registry's generation of that moment, by which netlink tells the reader that
+ * something came or went.
+ *
+ * The later parts of a dump are made in the context of whichever process calls recvmsg(): what it may
+ * see is asked for each row, see tensor_owner_visible().
+ */
+#include <linux/build_bug.h>
+#include <linux/capability.h>
+#include <linux/pid.h>
+#include <linux/sched.h>
+#include <linux/sched/signal.h>
+#include <linux/tensor_netlink.h>
+#include <linux/user_namespace.h>
+#include <net/genetlink.h>
+
+#include "../client.h"
+#include "../owner.h"
+#include "../registry.h"
+#include "dump.h"
+#include "message.h"
+#include "row.h"
+
+/* Objects looked at between two looks at the scheduler and at signals. */
+#define DUMP_BATCH	256
+
+static struct genl_family *dump_family;
+
+/**
+ * struct dump_state - where a dump stands and what it is about; lives in netlink_callback.ctx
+ * @next: id to go on with
+ * @parent: of handles and exports: the client or buffer to go on with; @next is within it
+ * @only_client: client wanted; 0: any
+ * @only_buf: buffer wanted; 0: any
+ * @only_pid: process wanted, as its reader numbers it; 0: any
+ * @exports: it is about exported files, which come and go more often than the rest
+ * @has_id: an id came with the request, which is not for dumps
+ */
+struct dump_state {
+	unsigned long next;
+	unsigned long parent;
+	u64 only_client;
+	u64 only_buf;
+	u32 only_pid;
+	bool exports;
+	bool has_id;
+};
+
+/* Copies the next object and puts it into the message. 0: there is none; 1; or -errno. */
+typedef int (*dump_next_t)(struct sk_buff *skb, struct netlink_callback *cb);
+
+/**
+ * tensor_dump_init() - before the first dump
+ * @family: what the messages belong to
+ */
+void __init tensor_dump_init(struct genl_family *family)
+{
+	dump_family = family;
+}
+
+static struct dump_state *dump_state(struct netlink_callback *cb)
+{
+	BUILD_BUG_ON(sizeof(struct dump_state) > sizeof(cb->ctx));
+	return (struct dump_state *)cb->ctx;
+}
+
+/* A filter that is there means something: 0 names no object. */
+static u64 filter_u64(struct nlattr **attrs, int attr)
+{
+	return attrs && attrs[attr] ? nla_get_u64(attrs[attr]) : 0;
+}
+
+static u32 filter_u32(struct nlattr **attrs, int attr)
+{
+	return attrs && attrs[attr] ? nla_get_u32(attrs[attr]) : 0;
+}
+
+/**
+ * tensor_dump_client_start() - take the filters of a dump of clients
+ * @cb: the dump
+ *
+ * Return: 0.
+ */
+int tensor_dump_client_start(struct netlink_callback *cb)
+{
+	struct nlattr **attrs = genl_info_dump(cb)->attrs;
+
+	*dump_state(cb) = (struct dump_state){
+		.has_id = attrs && attrs[TENSOR_A_CLIENT_ID],
+		.only_pid = filter_u32(attrs, TENSOR_A_CLIENT_PID),
+	};
+	return 0;
+}
+
+/**
+ * tensor_dump_buf_start() - take the filters of a dump of buffers
+ * @cb: the dump
+ *
+ * Return: 0.
+ */
+int tensor_dump_buf_start(struct netlink_callback *cb)
+{
+	struct nlattr **attrs = genl_info_dump(cb)->attrs;
+
+	*dump_state(cb) = (struct dump_state){
+		.has_id = attrs && attrs[TENSOR_A_BUF_ID],
+		.only_client = filter_u64(attrs, TENSOR_A_BUF_CLIENT),
+		.only_pid = filter_u32(attrs, TENSOR_A_BUF_PID),
+	};
+	return 0;
+}
+
+/**
+ * tensor_dump_handle_start() - take the filters of a dump of handles
+ * @cb: the dump
+ *
+ * Return: 0.
+ */
+int tensor_dump_handle_start(struct netlink_callback *cb)
+{
+	struct nlattr **attrs = genl_info_dump(cb)->attrs;
+	u64 client = filter_u64(attrs, TENSOR_A_HANDLE_CLIENT);
+
+	*dump_state(cb) = (struct dump_state){
+		.parent = client,
+		.only_client = client,
+		.only_buf = filter_u64(attrs, TENSOR_A_HANDLE_BUF),
+	};
+	return 0;
+}
+
+/**
+ * tensor_dump_export_start() - take the filters of a dump of exported files
+ * @cb: the dump
+ *
+ * Return: 0.
+ */
+int tensor_dump_export_start(struct netlink_callback *cb)
+{
+	struct nlattr **attrs = genl_info_dump(cb)->attrs;
+	u64 buf = filter_u64(attrs, TENSOR_A_EXPORT_BUF);
+
+	*dump_state(cb) = (struct dump_state){
+		.exports = true,
+		.parent = buf,
+		.only_buf = buf,
+		.only_pid = filter_u32(attrs, TENSOR_A_EXPORT_PID),
+	};
+	return 0;
+}
+
+static bool owner_wanted(struct netlink_callback *cb, const struct tensor_owner *owner)
+{
+	u32 pid = dump_state(cb)->only_pid;
+
+	return (!pid || pid == pid_vnr(owner->pid)) && tensor_owner_visible(owner, cb->skb);
+}
+
+static void *row_begin(struct sk_buff *skb, struct netlink_callback *cb, u8 cmd)
+{
+	void *row = genlmsg_put(skb, NETLINK_CB(cb->skb).portid, cb->nlh->nlmsg_seq, dump_family,
+				NLM_F_MULTI, cmd);
+
+	if (row)
+		genl_dump_check_consistent(cb, row);
+	return row;
+}
+
+/* Under the lock of the table: what is read next is of this generation, or a later one. */
+static void look_begin(struct netlink_callback *cb)
+{
+	cb->seq = tensor_registry_generation(dump_state(cb)->exports);
+}
+
+/* A part that has rows is sent; one without any ends the dump, or fails if a row is too long. */
+static int dump_all(struct sk_buff *skb, struct netlink_callback *cb, dump_next_t next)
+{
+	unsigned int looked = 0;
+	int more;
+
+	/* only now: what start() says of its refusal does not reach the user */
+	if (dump_state(cb)->has_id) {
+		NL_SET_ERR_MSG(cb->extack, "An id is for a request without NLM_F_DUMP");
+		return -EINVAL;
+	}
+	do {
+		more = next(skb, cb);
+		if (++looked % DUMP_BATCH)
+			continue;
+		cond_resched();
+		if (fatal_signal_pending(current))
+			more = -EINTR;
+	} while (more > 0);
+	return skb->len ? skb->len : more;
+}
+
+static int put_client(struct sk_buff *skb, struct netlink_callback *cb,
+		      const struct tensor_client_row *client)
+{
+	void *row;
+
+	if (!owner_wanted(cb, client->owner))
+		return 0;
+	row = row_begin(skb, cb, TENSOR_CMD_CLIENT_GET);
+	return tensor_message_end(skb, row, row ? tensor_row_client(skb, client) : 0);
+}
+
+static int next_client(struct sk_buff *skb, struct netlink_callback *cb)
+{
+	struct dump_state *state = dump_state(cb);
+	struct tensor_client_row row = {};
+	struct tensor_client *client;
+	int err;
+
+	xa_lock(&tensor_clients);
+	look_begin(cb);
+	client = xa_find(&tensor_clients, &state->next, ULONG_MAX, XA_PRESENT);
+	if (client)
+		tensor_client_look(client, &row);
+	xa_unlock(&tensor_clients);
+	if (!client)
+		return 0;
+	err = put_client(skb, cb, &row);
+	tensor_owner_put(row.owner);
+	if (err)
+		return err;
+	state->next++;
+	return 1;
+}
+
+/**
+ * tensor_dump_clients() - a part of a dump of clients
+ * @skb: the part
+ * @cb: the dump
+ *
+ * Return: bytes in @skb; 0 at the end; -errno.
+ */
+int tensor_dump_clients(struct sk_buff *skb, struct netlink_callback *cb)
+{
+	return dump_all(skb, cb, next_client);
+}
+
+static int put_buf(struct sk_buff *skb, struct netlink_callback *cb,
+		   const struct tensor_buf_row *buf)
+{
+	u64 client = dump_state(cb)->only_client;
+	void *row;
+
+	if ((client && client != buf->client) || !owner_wanted(cb, buf->owner))
+		return 0;
+	row = row_begin(skb, cb, TENSOR_CMD_BUF_GET);
+	return tensor_message_end(skb, row, row ? tensor_row_buf(skb, buf) : 0);
+}
+
+static int next_buf(struct sk_buff *skb, struct netlink_callback *cb)
+{
+	struct dump_state *state = dump_state(cb);
+	struct tensor_buf_row row = {};
+	struct tensor_buf *buf;
+	int err;
+
+	xa_lock(&tensor_bufs);
+	look_begin(cb);
+	buf = xa_find(&tensor_bufs, &state->next, ULONG_MAX, XA_PRESENT);
+	if (buf)
+		tensor_buf_look(buf, &row);
+	xa_unlock(&tensor_bufs);
+	if (!buf)
+		return 0;
+	err = put_buf(skb, cb, &row);
+	tensor_owner_put(row.owner);
+	if (err)
+		return err;
+	state->next++;
+	return 1;
+}
+
+/**
+ * tensor_dump_bufs() - a part of a dump of buffers
+ * @skb: the part
+ * @cb: the dump
+ *
+ * Return: bytes in @skb; 0 at the end; -errno.
+ */
+int tensor_dump_bufs(struct sk_buff *skb, struct netlink_callback *cb)
+{
+	return dump_all(skb, cb, next_buf);
+}
+
+/*
+ * The parent to go on with, from its first child unless we were at it already; NULL at the end. @only:
+ * the one parent that is wanted, or 0.
+ */
+static void *parent_find(struct dump_state *state, struct xarray *parents, u64 only)
+{
+	unsigned long id = state->parent;
+	void *parent = xa_find(parents, &id, ULONG_MAX, XA_PRESENT);
+
+	if (!parent || (only && only != id))
+		return NULL;
+	if (id != state->parent) {
+		state->parent = id;
+		state->next = 0;
+	}
+	return parent;
+}
+
+static void parent_done(struct dump_state *state)
+{
+	state->parent++;
+	state->next = 0;
+}
+
+static int put_handle(struct sk_buff *skb, struct netlink_callback *cb,
+		      const struct tensor_owner *owner, const struct tensor_handle_row *handle)
+{
+	u64 buf = dump_state(cb)->only_buf;
+	void *row;
+
+	if ((buf && buf != handle->buf) || !tensor_owner_visible(owner, cb->skb))
+		return 0;
+	row = row_begin(skb, cb, TENSOR_CMD_HANDLE_GET);
+	return tensor_message_end(skb, row, row ? tensor_row_handle(skb, handle) : 0);
+}
+
+static int next_handle(struct sk_buff *skb, struct netlink_callback *cb)
+{
+	struct dump_state *state = dump_state(cb);
+	struct tensor_handle_row row = {};
+	struct tensor_client *client;
+	struct tensor_owner *owner = NULL;
+	bool found = false;
+	int err;
+
+	xa_lock(&tensor_clients);
+	look_begin(cb);
+	client = parent_find(state, &tensor_clients, state->only_client);
+	if (client) {
+		found = tensor_handle_next(client, &state->next, &row);
+		owner = tensor_owner_get(client->owner);
+	}
+	xa_unlock(&tensor_clients);
+	if (!client)
+		return 0;
+	err = found ? put_handle(skb, cb, owner, &row) : 0;
+	tensor_owner_put(owner);
+	if (err)
+		return err;
+	if (found)
+		state->next++;
+	else
+		parent_done(state);
+	return 1;
+}
+
+/**
+ * tensor_dump_handles() - a part of a dump of handles
+ * @skb: the part
+ * @cb: the dump
+ *
+ * Return: bytes in @skb; 0 at the end; -errno.
+ */
+int tensor_dump_handles(struct sk_buff *skb, struct netlink_callback *cb)
+{
+	return dump_all(skb, cb, next_handle);
+}
+
+static int put_export(struct sk_buff *skb, struct netlink_callback *cb,
+		      const struct tensor_export_row *exported)
+{
+	void *row;
+
+	if (!owner_wanted(cb, exported->owner))
+		return 0;
+	row = row_begin(skb, cb, TENSOR_CMD_EXPORT_GET);
+	return tensor_message_end(skb, row, row ? tensor_row_export(skb, exported) : 0);
+}
+
+/* The next export of a buffer, copied; false if there is none. */
+static bool export_look(struct tensor_buf *buf, unsigned long *id, struct tensor_export_row *row)
+{
+	struct tensor_exported *exported;
+
+	xa_lock(&buf->exports);
+	exported = xa_find(&buf->exports, id, ULONG_MAX, XA_PRESENT);
+	if (exported)
+		tensor_export_look(exported, row);
+	xa_unlock(&buf->exports);
+	return exported;
+}
+
+static int next_export(struct sk_buff *skb, struct netlink_callback *cb)
+{
+	struct dump_state *state = dump_state(cb);
+	struct tensor_export_row row = {};
+	struct tensor_buf *buf;
+	bool found = false;
+	int err;
+
+	xa_lock(&tensor_bufs);
+	look_begin(cb);
+	buf = parent_find(state, &tensor_bufs, state->only_buf);
+	if (buf)
+		found = export_look(buf, &state->next, &row);
+	xa_unlock(&tensor_bufs);
+	if (!buf)
+		return 0;
+	if (!found) {
+		parent_done(state);
+		return 1;
+	}
+	err = put_export(skb, cb, &row);
+	tensor_owner_put(row.owner);
+	if (err)
+		return err;
+	state->next++;
+	return 1;
+}
+
+/**
+ * tensor_dump_exports() - a part of a dump of exported files
+ * @skb: the part
+ * @cb: the dump
+ *
+ * Return: bytes in @skb; 0 at the end; -errno.
+ */
+int tensor_dump_exports(struct sk_buff *skb, struct netlink_callback *cb)
+{
+	return dump_all(skb, cb, next_export);
+}
+
+/* Of all users of the machine: a privilege over one namespace does not reach as far. */
+static bool user_visible(const struct tensor_user *user, struct sk_buff *request)
+{
+	return uid_eq(NETLINK_CREDS(request)->uid, user->uid) ||
+	       netlink_ns_capable(request, &init_user_ns, CAP_NET_ADMIN) ||
+	       netlink_ns_capable(request, &init_user_ns, CAP_SYS_ADMIN);
+}
+
+static int dump_user(struct sk_buff *skb, struct netlink_callback *cb,
+		     const struct tensor_user *user)
+{
+	void *row;
+
+	if (!user_visible(user, cb->skb))
+		return 0;
+	row = row_begin(skb, cb, TENSOR_CMD_USER_GET);
+	return tensor_message_end(skb, row, row ? tensor_row_user(skb, user) : 0);
+}
+
+/**
+ * tensor_dump_users() - a part of a dump of users
+ * @skb: the part
+ * @cb: the dump
+ *
+ * Return: bytes in @skb; 0 at the end; -errno.
+ */
+int tensor_dump_users(struct sk_buff *skb, struct netlink_callback *cb)
+{
+	struct dump_state *state = dump_state(cb);
+	struct tensor_user *user;
+	int err = 0;
+
+	while (!err && (user = tensor_user_next(state->next))) {
+		err = dump_user(skb, cb, user);
+		if (!err)
+			state->next = (unsigned long)__kuid_val(user->uid) + 1;
+		tensor_user_put(user);
+	}
+	return skb->len ? skb->len : err;
+}

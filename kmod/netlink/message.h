@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What all messages of the family share.
+ */
+#ifndef TENSOR_NETLINK_MESSAGE_H
+#define TENSOR_NETLINK_MESSAGE_H
+
+#include <net/genetlink.h>
+
+/**
+ * tensor_message_end() - finish a message, or take it back
+ * @skb: the message is the last in it
+ * @message: what genlmsg_put() gave; NULL if there was no room even for that
+ * @err: whether its attributes are all there
+ *
+ * Return: 0; or an error and @skb is as before.
+ */
+static inline int tensor_message_end(struct sk_buff *skb, void *message, int err)
+{
+	if (!message)
+		return -EMSGSIZE;
+	if (err)
+		genlmsg_cancel(skb, message);
+	else
+		genlmsg_end(skb, message);
+	return err;
+}
+
+#endif /* TENSOR_NETLINK_MESSAGE_H */

@@ -1,0 +1,300 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Events: what happens to buffers and clients, told to the multicast group.
+ *
+ * Whoever causes an event must not notice. Nothing is built while nobody listens; nothing waits,
+ * neither for memory nor for a listener; and no failure leaves this file. A listener that missed an
+ * event, for want of memory here or of room on its side, is told so with ENOBUFS and can dump.
+ *
+ * They are told in the initial network namespace only. Joining the group takes CAP_NET_ADMIN over
+ * the namespace of the socket, so that means a privilege over the machine; anybody can have one
+ * over a network namespace of their own, and hears nothing there.
+ */
+#include <linux/cred.h>
+#include <linux/ktime.h>
+#include <linux/pid.h>
+#include <linux/sched.h>
+#include <linux/tensor_netlink.h>
+#include <linux/user_namespace.h>
+#include <net/genetlink.h>
+#include <net/net_namespace.h>
+
+#include "../buf.h"
+#include "../owner.h"
+#include "message.h"
+#include "notify.h"
+
+/* Never sleeps: events come from under whatever locks their callers hold. */
+#define EVENT_GFP	(GFP_NOWAIT | __GFP_NOWARN)
+#define EVENT_GROUP	0
+/* More than all attributes together. */
+#define EVENT_ROOM	256
+
+/* What the messages belong to; registered before the first event. */
+static struct genl_family *notify_family;
+
+/**
+ * struct event - what is to be told; what is 0 is left out
+ * @owner: the process that it is about; NULL: the calling one
+ * @buf: id of a buffer
+ * @client: id of a client
+ * @bytes: how much
+ * @limit: limit of all
+ * @user_limit: limit of one user
+ * @handles: how many
+ * @state: TENSOR_STATE_*
+ * @rights: TENSOR_RIGHT_*
+ * @has_state: tell @state though it is 0
+ * @seals: TENSOR_SEAL_*
+ * @kind: enum tensor_export_kind
+ * @has_kind: tell @kind though it is 0
+ */
+struct event {
+	const struct tensor_owner *owner;
+	u64 buf;
+	u64 client;
+	u64 bytes;
+	u64 limit;
+	u64 user_limit;
+	u32 handles;
+	u32 state;
+	u32 rights;
+	u32 seals;
+	u32 kind;
+	bool has_state;
+	bool has_kind;
+};
+
+static int put_u64(struct sk_buff *skb, int attr, u64 value)
+{
+	return nla_put_u64_64bit(skb, attr, value, TENSOR_A_EVENT_PAD);
+}
+
+static int put_process(struct sk_buff *skb, struct pid *pid, kuid_t uid, const char *comm)
+{
+	if (nla_put_u32(skb, TENSOR_A_EVENT_PID, pid_nr(pid)) ||
+	    nla_put_u32(skb, TENSOR_A_EVENT_UID, from_kuid_munged(&init_user_ns, uid)) ||
+	    nla_put_string(skb, TENSOR_A_EVENT_COMM, comm))
+		return -EMSGSIZE;
+	return 0;
+}
+
+static int put_current(struct sk_buff *skb)
+{
+	char comm[TASK_COMM_LEN];
+
+	get_task_comm(comm, current->group_leader);
+	return put_process(skb, task_tgid(current), current_euid(), comm);
+}
+
+static int put_who(struct sk_buff *skb, const struct tensor_owner *owner)
+{
+	return owner ? put_process(skb, owner->pid, owner->uid, owner->comm) : put_current(skb);
+}
+
+static int put_event(struct sk_buff *skb, const struct event *event)
+{
+	if (put_u64(skb, TENSOR_A_EVENT_TIME_NS, ktime_get_boottime_ns()) ||
+	    put_who(skb, event->owner))
+		return -EMSGSIZE;
+	if ((event->buf && put_u64(skb, TENSOR_A_EVENT_BUF, event->buf)) ||
+	    (event->client && put_u64(skb, TENSOR_A_EVENT_CLIENT, event->client)) ||
+	    (event->bytes && put_u64(skb, TENSOR_A_EVENT_BYTES, event->bytes)) ||
+	    (event->has_state && nla_put_u32(skb, TENSOR_A_EVENT_STATE, event->state)) ||
+	    (event->rights && nla_put_u32(skb, TENSOR_A_EVENT_RIGHTS, event->rights)) ||
+	    (event->handles && nla_put_u32(skb, TENSOR_A_EVENT_HANDLES, event->handles)) ||
+	    (event->seals && nla_put_u32(skb, TENSOR_A_EVENT_SEALS, event->seals)) ||
+	    (event->has_kind && nla_put_u32(skb, TENSOR_A_EVENT_KIND, event->kind)) ||
+	    (event->limit && put_u64(skb, TENSOR_A_EVENT_LIMIT_BYTES, event->limit)) ||
+	    (event->user_limit &&
+	     put_u64(skb, TENSOR_A_EVENT_USER_LIMIT_BYTES, event->user_limit)))
+		return -EMSGSIZE;
+	return 0;
+}
+
+static struct sk_buff *event_message(u8 cmd, const struct event *event)
+{
+	struct sk_buff *skb = genlmsg_new(EVENT_ROOM, EVENT_GFP);
+	void *row;
+	int err;
+
+	if (!skb)
+		return NULL;
+	row = genlmsg_put(skb, 0, 0, notify_family, 0, cmd);
+	err = tensor_message_end(skb, row, row ? put_event(skb, event) : 0);
+	if (err) {
+		nlmsg_free(skb);
+		return NULL;
+	}
+	return skb;
+}
+
+static bool event_heard(void)
+{
+	return genl_has_listeners(notify_family, &init_net, EVENT_GROUP);
+}
+
+static void event_send(u8 cmd, const struct event *event)
+{
+	struct sk_buff *skb;
+
+	if (!event_heard())
+		return;
+	skb = event_message(cmd, event);
+	if (skb)
+		/* who has no room has been told by the time this returns */
+		genlmsg_multicast_netns(notify_family, &init_net, skb, 0, EVENT_GROUP, EVENT_GFP);
+	else
+		genl_set_err(notify_family, &init_net, 0, EVENT_GROUP, -ENOBUFS);
+}
+
+/**
+ * tensor_notify_init() - before the first event
+ * @family: what the messages belong to
+ */
+void __init tensor_notify_init(struct genl_family *family)
+{
+	notify_family = family;
+}
+
+/**
+ * tensor_notify_alloc() - a buffer was made
+ * @buf: the buffer
+ */
+void tensor_notify_alloc(const struct tensor_buf *buf)
+{
+	event_send(TENSOR_CMD_EVENT_ALLOC, &(struct event){
+		.owner = buf->owner,
+		.buf = buf->id,
+		.client = buf->client,
+		.bytes = buf->bytes,
+	});
+}
+
+/**
+ * tensor_notify_free() - a buffer is gone
+ * @buf: the buffer, which nobody can find any more
+ */
+void tensor_notify_free(const struct tensor_buf *buf)
+{
+	event_send(TENSOR_CMD_EVENT_FREE, &(struct event){
+		.owner = buf->owner,
+		.buf = buf->id,
+		.client = buf->client,
+		.bytes = buf->bytes,
+	});
+}
+
+/* What a handle or an fd of @hold reaches and permits. */
+static struct event event_of_hold(u64 client, const struct tensor_hold *hold)
+{
+	return (struct event){
+		.buf = hold->buf->id,
+		.client = client,
+		.bytes = (u64)hold->count << PAGE_SHIFT,
+		.state = tensor_hold_state(hold),
+		.rights = hold->rights,
+		.has_state = true,
+	};
+}
+
+/**
+ * tensor_notify_import() - a client has a handle that another one made
+ * @client: its id
+ * @hold: the buffer and what the handle permits; the caller has a reference
+ */
+void tensor_notify_import(u64 client, const struct tensor_hold *hold)
+{
+	struct event event = event_of_hold(client, hold);
+
+	event_send(TENSOR_CMD_EVENT_IMPORT, &event);
+}
+
+/**
+ * tensor_notify_export() - an fd of a buffer was made
+ * @client: id of the client whose handle it is made from
+ * @hold: the buffer and what the fd permits; the caller has a reference
+ * @kind: enum tensor_export_kind
+ */
+void tensor_notify_export(u64 client, const struct tensor_hold *hold, u32 kind)
+{
+	struct event event = event_of_hold(client, hold);
+
+	event.kind = kind;
+	event.has_kind = true;
+	event_send(TENSOR_CMD_EVENT_EXPORT, &event);
+}
+
+/**
+ * tensor_notify_seal() - a buffer was sealed
+ * @buf: the buffer; the caller has a reference
+ * @seals: all seals that it has now
+ */
+void tensor_notify_seal(const struct tensor_buf *buf, u32 seals)
+{
+	event_send(TENSOR_CMD_EVENT_SEAL, &(struct event){
+		.buf = buf->id,
+		.bytes = buf->bytes,
+		.seals = seals,
+	});
+}
+
+/**
+ * tensor_notify_revoke() - a buffer was revoked
+ * @buf: the buffer; the caller has a reference
+ */
+void tensor_notify_revoke(const struct tensor_buf *buf)
+{
+	event_send(TENSOR_CMD_EVENT_REVOKE, &(struct event){
+		.buf = buf->id,
+		.bytes = buf->bytes,
+	});
+}
+
+/**
+ * tensor_notify_purge() - the memory of a purgeable buffer was taken
+ * @buf: the buffer; its lock is held
+ *
+ * The calling process is the one that was short of memory, which is not what the event is about.
+ */
+void tensor_notify_purge(const struct tensor_buf *buf)
+{
+	event_send(TENSOR_CMD_EVENT_PURGE, &(struct event){
+		.owner = buf->owner,
+		.buf = buf->id,
+		.client = buf->client,
+		.bytes = buf->bytes,
+	});
+}
+
+/**
+ * tensor_notify_limit() - an allocation met a limit
+ * @client: id of the client that asked
+ * @bytes: how much it asked for
+ */
+void tensor_notify_limit(u64 client, u64 bytes)
+{
+	event_send(TENSOR_CMD_EVENT_LIMIT, &(struct event){
+		.client = client,
+		.bytes = bytes,
+		.limit = tensor_limit_bytes(),
+		.user_limit = tensor_limit_user_bytes(),
+	});
+}
+
+/**
+ * tensor_notify_death() - a client is gone that has not closed its handles
+ * @owner: who opened it
+ * @client: its id
+ * @bytes: of the buffers behind its handles
+ * @handles: how many
+ */
+void tensor_notify_death(const struct tensor_owner *owner, u64 client, u64 bytes, u32 handles)
+{
+	event_send(TENSOR_CMD_EVENT_DEATH, &(struct event){
+		.owner = owner,
+		.client = client,
+		.bytes = bytes,
+		.handles = handles,
+	});
+}

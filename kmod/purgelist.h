@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The list of purgeable buffers. It holds no reference, whose end could evict in the shrinker: a buffer
+ * leaves the list, and its lock is waited for, before it goes.
+ */
+#ifndef TENSOR_PURGELIST_H
+#define TENSOR_PURGELIST_H
+
+#include "buf.h"
+
+void tensor_purgelist_add(struct tensor_buf *buf, struct list_head *busy);
+void tensor_purgelist_del(struct tensor_buf *buf);
+struct tensor_buf *tensor_purgelist_take(void);
+void tensor_purgelist_splice(struct list_head *busy);
+unsigned long tensor_purgelist_pages(void);
+
+#endif /* TENSOR_PURGELIST_H */

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * All clients, buffers and exported files, for those who may look.
+ */
+#ifndef TENSOR_REGISTRY_H
+#define TENSOR_REGISTRY_H
+
+#include <linux/types.h>
+#include <linux/xarray.h>
+
+#include "buf.h"
+#include "owner.h"
+
+struct tensor_client;
+
+extern struct xarray tensor_bufs;
+extern struct xarray tensor_clients;
+
+/**
+ * struct tensor_exported - a file or dma-buf that EXPORT made, as it is listed
+ * @id: never given twice; 0: not listed
+ * @born: boot time clock, nanoseconds
+ * @kind: enum tensor_export_kind
+ * @hold: what it reaches and permits
+ * @owner: who made it
+ */
+struct tensor_exported {
+	u64 id;
+	u64 born;
+	u32 kind;
+	const struct tensor_hold *hold;
+	struct tensor_owner *owner;
+};
+
+/**
+ * struct tensor_totals - what the registry has counted
+ * @clients: open /dev/tensor
+ * @bufs: buffers
+ * @bytes: of all buffers
+ * @huge_bytes: of these, in chunks of PMD size
+ * @exports: files made by EXPORT, by enum tensor_export_kind
+ */
+struct tensor_totals {
+	u64 clients;
+	u64 bufs;
+	u64 bytes;
+	u64 huge_bytes;
+	u64 exports[2];
+};
+
+u64 tensor_registry_id(void);
+int tensor_registry_add_buf(struct tensor_buf *buf);
+bool tensor_registry_del_buf(struct tensor_buf *buf);
+int tensor_registry_add_client(struct tensor_client *client, u64 id);
+void tensor_registry_del_client(u64 id);
+int tensor_registry_add_export(struct tensor_exported *exported, const struct tensor_hold *hold,
+			       u32 kind);
+void tensor_registry_del_export(struct tensor_exported *exported);
+u32 tensor_registry_generation(bool exports);
+void tensor_registry_totals(struct tensor_totals *totals);
+
+#endif /* TENSOR_REGISTRY_H */

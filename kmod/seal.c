@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * What holders may rely on: the memory is written to no more (SEAL), it is there no more (REVOKE).
+ *
+ * Everything that can write is counted before it can (state.c). A seal closes that counter while it is
+ * zero. A page that something got hold of through a mapping that is gone, a network card or direct I/O
+ * under way, is seen by its reference count once no mapping is left in it; new ones that could write
+ * need a writable mapping, which there is none of by then. Meanwhile the counter is closed and the
+ * seal is not set: a new mapping waits for the buffer's lock and so for the outcome.
+ */
+#include <linux/atomic.h>
+#include <linux/minmax.h>
+#include <linux/sched.h>
+#include <linux/sched/signal.h>
+
+#include "buffer.h"
+#include "call.h"
+#include "event.h"
+#include "netlink/notify.h"
+#include "purgelist.h"
+#include "seal.h"
+#include "state.h"
+
+/* References that are gone in a moment are waited for: how often, and jiffies each time. */
+#define SEAL_TRIES	5
+#define SEAL_PAUSE	max(HZ / 100, 1)
+
+#define SEALS	(TENSOR_SEAL_WRITE | TENSOR_SEAL_META | TENSOR_SEAL_SEAL)
+
+/* Whether no page is referred to. Readers' mappings are emptied for it, and fault again. */
+static bool seal_idle(struct tensor_buf *buf)
+{
+	bool idle;
+
+	tensor_buf_shut(buf, true);
+	idle = tensor_chunks_idle(&buf->chunks);
+	tensor_buf_open(buf);
+	return idle;
+}
+
+static int seal_wait_idle(struct tensor_buf *buf)
+{
+	int tries;
+
+	for (tries = 0; !seal_idle(buf); tries++) {
+		if (tries == SEAL_TRIES)
+			return -EBUSY;
+		schedule_timeout_killable(SEAL_PAUSE);
+		if (fatal_signal_pending(current))
+			return -EINTR;
+	}
+	return 0;
+}
+
+static int seal_write(struct tensor_buf *buf)
+{
+	int err;
+
+	if (buf->backing->kind != TENSOR_KIND_ALLOC)
+		return -EOPNOTSUPP;
+	if (tensor_buf_seals(buf) & TENSOR_SEAL_WRITE)
+		return 0;
+	if (tensor_buf_state(buf) & TENSOR_STATE_PURGEABLE)
+		return -EBUSY;
+	if (atomic_cmpxchg(&buf->writers, 0, TENSOR_SEALED))
+		return -EBUSY;
+	err = seal_wait_idle(buf);
+	if (err)
+		atomic_set(&buf->writers, 0);
+	return err;
+}
+
+/* Whether there is one more than before, or -errno. */
+static int seal_add(struct tensor_buf *buf, u32 seals)
+{
+	u32 before = tensor_buf_seals(buf);
+	int err;
+
+	lockdep_assert_held(&buf->lock);
+	err = tensor_buf_usable(buf);
+	if (err)
+		return err;
+	if (before & TENSOR_SEAL_SEAL)
+		return -EPERM;
+	if (seals & TENSOR_SEAL_WRITE) {
+		err = seal_write(buf);
+		if (err)
+			return err;
+	}
+	tensor_state_seal(buf, seals);
+	return (seals & ~before) != 0;
+}
+
+static int seal_hold(struct tensor_call *call, const struct tensor_hold *hold, u32 seals)
+{
+	struct tensor_buf *buf = hold->buf;
+	int added;
+
+	if (!seals)
+		return tensor_buf_usable(buf);
+	if (!tensor_hold_may_all(hold, TENSOR_RIGHT_SEAL))
+		return -EACCES;
+	if (mutex_lock_killable(&buf->lock))
+		return -EINTR;
+	added = seal_add(buf, seals);
+	mutex_unlock(&buf->lock);
+	if (added > 0) {
+		tensor_event_post(buf, TENSOR_EVENT_SEAL, tensor_call_inbox(call));
+		tensor_notify_seal(buf, tensor_buf_seals(buf));
+	}
+	return min(added, 0);
+}
+
+/**
+ * tensor_seal() - SEAL
+ * @call: the call
+ *
+ * Return: 0 or -errno.
+ */
+int tensor_seal(struct tensor_call *call)
+{
+	struct tensor_seal *arg = &call->arg.seal;
+	struct tensor_hold hold;
+	int err;
+
+	if (arg->flags || arg->seals & ~SEALS)
+		return -EOPNOTSUPP;
+	err = tensor_call_hold(call, arg->handle, &hold);
+	if (err)
+		return err;
+	/* what cannot be undone is done when the reply can be written */
+	err = tensor_call_reply(call) ?: seal_hold(call, &hold, arg->seals);
+	if (!err)
+		arg->seals = tensor_buf_seals(hold.buf);
+	tensor_buf_put(hold.buf);
+	return err ?: tensor_call_reply(call);
+}
+
+/* Devices keep what they use; the last of them gives it back. */
+static void revoke_pages(struct tensor_buf *buf)
+{
+	struct tensor_chunks chunks = {};
+
+	tensor_buf_shut(buf, true);
+	tensor_buf_swap(buf, &chunks);
+	tensor_buf_open(buf);
+	if (buf->devices)
+		buf->orphans = chunks;
+	else
+		tensor_chunks_free(&chunks);
+}
+
+static int revoke_hold(const struct tensor_hold *hold)
+{
+	struct tensor_buf *buf = hold->buf;
+	bool first;
+
+	if (!tensor_hold_may_all(hold, TENSOR_RIGHT_REVOKE))
+		return -EACCES;
+	if (buf->backing->kind != TENSOR_KIND_ALLOC)
+		return -EOPNOTSUPP;
+	if (mutex_lock_killable(&buf->lock))
+		return -EINTR;
+	first = !tensor_buf_usable(buf);
+	if (first) {
+		tensor_purgelist_del(buf);
+		tensor_state_change(buf, TENSOR_STATE_REVOKED,
+				    TENSOR_STATE_PURGEABLE | TENSOR_STATE_PURGED);
+		revoke_pages(buf);
+	}
+	mutex_unlock(&buf->lock);
+	return first;
+}
+
+/**
+ * tensor_revoke() - REVOKE
+ * @call: the call
+ *
+ * Return: 0 or -errno.
+ */
+int tensor_revoke(struct tensor_call *call)
+{
+	struct tensor_revoke *arg = &call->arg.revoke;
+	struct tensor_hold hold;
+	int done;
+
+	if (arg->flags)
+		return -EOPNOTSUPP;
+	if (arg->__reserved)
+		return -EINVAL;
+	done = tensor_call_hold(call, arg->handle, &hold);
+	if (done)
+		return done;
+	done = revoke_hold(&hold);
+	if (done > 0) {
+		tensor_event_post(hold.buf, TENSOR_EVENT_REVOKE, tensor_call_inbox(call));
+		tensor_notify_revoke(hold.buf);
+	}
+	tensor_buf_put(hold.buf);
+	return min(done, 0);
+}

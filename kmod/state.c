@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The small state of a buffer.
+ *
+ * Everything that can write is counted before it can: a mapping that is or may become writable, a
+ * device's mapping, the kernel's. A seal closes that counter while it is zero (seal.c), so there is
+ * no moment at which a writer slips by.
+ */
+#include <linux/atomic.h>
+#include <linux/mutex.h>
+#include <linux/sched.h>
+
+#include "state.h"
+#include "trace.h"
+
+/**
+ * tensor_buf_seals() - which seals there are
+ * @buf: the buffer
+ *
+ * Return: TENSOR_SEAL_*.
+ */
+u32 tensor_buf_seals(struct tensor_buf *buf)
+{
+	u32 seals;
+
+	spin_lock(&buf->spin);
+	seals = buf->seals;
+	spin_unlock(&buf->spin);
+	return seals;
+}
+
+/**
+ * tensor_buf_state() - what state it is in
+ * @buf: the buffer
+ *
+ * Return: TENSOR_STATE_REVOKED, TENSOR_STATE_PURGEABLE, TENSOR_STATE_PURGED.
+ */
+u32 tensor_buf_state(struct tensor_buf *buf)
+{
+	u32 state;
+
+	spin_lock(&buf->spin);
+	state = buf->state;
+	spin_unlock(&buf->spin);
+	return state;
+}
+
+/**
+ * tensor_buf_usable() - may it still be used?
+ * @buf: the buffer
+ *
+ * Return: 0; -EIDRM: it was revoked.
+ */
+int tensor_buf_usable(struct tensor_buf *buf)
+{
+	return tensor_buf_state(buf) & TENSOR_STATE_REVOKED ? -EIDRM : 0;
+}
+
+/**
+ * tensor_buf_may() - may the processor have that access?
+ * @hold: to what
+ * @read: whether it reads
+ * @write: whether it writes
+ *
+ * Return: 0; -EACCES: a right is missing; -EPERM: sealed against writing.
+ */
+int tensor_buf_may(const struct tensor_hold *hold, bool read, bool write)
+{
+	if (read && !tensor_hold_may(hold, TENSOR_RIGHT_READ))
+		return -EACCES;
+	if (!write)
+		return 0;
+	if (!tensor_hold_may(hold, TENSOR_RIGHT_WRITE))
+		return -EACCES;
+	return tensor_buf_seals(hold->buf) & TENSOR_SEAL_WRITE ? -EPERM : 0;
+}
+
+/**
+ * tensor_state_change() - change the state
+ * @buf: the buffer; its lock is held
+ * @set: TENSOR_STATE_* to set
+ * @clear: TENSOR_STATE_* to take away
+ */
+void tensor_state_change(struct tensor_buf *buf, u32 set, u32 clear)
+{
+	lockdep_assert_held(&buf->lock);
+	spin_lock(&buf->spin);
+	buf->state = (buf->state & ~clear) | set;
+	trace_tensor_state(buf);
+	spin_unlock(&buf->spin);
+}
+
+/**
+ * tensor_state_seal() - add seals
+ * @buf: the buffer; its lock is held
+ * @seals: TENSOR_SEAL_*
+ */
+void tensor_state_seal(struct tensor_buf *buf, u32 seals)
+{
+	lockdep_assert_held(&buf->lock);
+	spin_lock(&buf->spin);
+	buf->seals |= seals;
+	trace_tensor_state(buf);
+	spin_unlock(&buf->spin);
+}
+
+/**
+ * tensor_state_wrote() - a write has ended
+ * @buf: the buffer
+ *
+ * Return: the new generation.
+ */
+u64 tensor_state_wrote(struct tensor_buf *buf)
+{
+	u64 generation;
+
+	spin_lock(&buf->spin);
+	generation = ++buf->generation;
+	spin_unlock(&buf->spin);
+	return generation;
+}
+
+/**
+ * tensor_state_generation() - how many writes have ended
+ * @buf: the buffer
+ *
+ * Return: the generation.
+ */
+u64 tensor_state_generation(struct tensor_buf *buf)
+{
+	u64 generation;
+
+	spin_lock(&buf->spin);
+	generation = buf->generation;
+	spin_unlock(&buf->spin);
+	return generation;
+}
+
+/**
+ * tensor_memory_count() - count the pages again, since they came or went
+ * @buf: the buffer, whose pages do not change meanwhile
+ *
+ * The numbers are kept, so that who reads them does not wait for a transition.
+ */
+void tensor_memory_count(struct tensor_buf *buf)
+{
+	const struct tensor_chunks *chunks = &buf->chunks;
+	struct tensor_memory memory = { .node = NUMA_NO_NODE };
+
+	if (buf->backing->kind == TENSOR_KIND_PIN)
+		memory.pinned_bytes = buf->bytes;
+	if (chunks->nr) {
+		memory.huge_bytes = tensor_chunks_huge_bytes(chunks);
+		memory.pinned_bytes = buf->bytes;
+		memory.node = chunks->node;
+		memcpy(memory.count, chunks->count, sizeof(memory.count));
+	}
+	spin_lock(&buf->spin);
+	buf->memory = memory;
+	spin_unlock(&buf->spin);
+}
+
+/**
+ * tensor_memory_get() - numbers about a buffer's pages
+ * @buf: the buffer
+ * @memory: filled in
+ */
+void tensor_memory_get(struct tensor_buf *buf, struct tensor_memory *memory)
+{
+	spin_lock(&buf->spin);
+	*memory = buf->memory;
+	spin_unlock(&buf->spin);
+}
+
+static int write_join(struct tensor_buf *buf)
+{
+	return atomic_inc_unless_negative(&buf->writers) ? 0 : -EPERM;
+}
+
+/**
+ * tensor_write_get() - come to be one that may write
+ * @buf: the buffer; its lock is not held
+ *
+ * Waits for a seal that is under way, and has its outcome.
+ *
+ * Return: 0, undone by tensor_write_put(); -EPERM: sealed; -EINTR: killed while waiting.
+ */
+int tensor_write_get(struct tensor_buf *buf)
+{
+	int err = write_join(buf);
+
+	if (!err || tensor_buf_seals(buf) & TENSOR_SEAL_WRITE)
+		return err;
+	if (mutex_lock_killable(&buf->lock))
+		return -EINTR;
+	err = write_join(buf);
+	mutex_unlock(&buf->lock);
+	return err;
+}
+
+/**
+ * tensor_write_put() - can write no more
+ * @buf: the buffer
+ */
+void tensor_write_put(struct tensor_buf *buf)
+{
+	atomic_dec(&buf->writers);
+}
+
+/**
+ * tensor_device_join() - count one that maps it, of a buffer that has its pages
+ * @buf: the buffer; its lock is held. It is not revoked, or a device is counted
+ * @write: whether it may write
+ *
+ * Return: 0, undone by tensor_device_put(); -EPERM: sealed against writing.
+ */
+int tensor_device_join(struct tensor_buf *buf, bool write)
+{
+	int err;
+
+	lockdep_assert_held(&buf->lock);
+	err = write ? write_join(buf) : 0;
+	if (err)
+		return err;
+	buf->devices++;
+	trace_tensor_device(buf, write, true);
+	return 0;
+}
+
+/**
+ * tensor_device_get() - a device, or the kernel, is about to map it
+ * @buf: the buffer
+ * @write: whether it may write
+ *
+ * From here on the pages stay until tensor_device_put(), a revocation notwithstanding.
+ *
+ * Return: 0; -EIDRM; -EPERM: sealed against writing.
+ */
+int tensor_device_get(struct tensor_buf *buf, bool write)
+{
+	int err;
+
+	mutex_lock(&buf->lock);
+	err = tensor_buf_usable(buf) ?: tensor_device_join(buf, write);
+	mutex_unlock(&buf->lock);
+	return err;
+}
+
+/**
+ * tensor_device_put() - undo tensor_device_get()
+ * @buf: the buffer
+ * @write: as there; a write has ended then
+ */
+void tensor_device_put(struct tensor_buf *buf, bool write)
+{
+	if (write)
+		tensor_state_wrote(buf);
+	mutex_lock(&buf->lock);
+	trace_tensor_device(buf, write, false);
+	if (write)
+		tensor_write_put(buf);
+	if (!--buf->devices)
+		tensor_chunks_free(&buf->orphans);
+	mutex_unlock(&buf->lock);
+}
