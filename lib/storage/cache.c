@@ -214,6 +214,11 @@ static void block_free(struct tensor_storage *s)
 
 static const struct storage_ops block_ops = {.free = block_free};
 
+bool storage_in_arena(const struct tensor_storage *s)
+{
+	return s->ops == &block_ops;
+}
+
 static inline struct tensor_storage *block_alloc(size_t nbytes)
 {
 	unsigned c = class_of(nbytes);
@@ -313,8 +318,9 @@ static void buffer_free(struct tensor_storage *s)
 		undescribe(&b->buf);
 	lock_cache();
 	cache.stats.used -= size;
-	/* Memory that another process may see is not reused for something else. */
-	keep = !b->buf.shared && b->buf.generation == atomic_load(&fork_generation) &&
+	/* Memory that another process may see, or the kernel may take, is not reused. */
+	keep = !b->buf.shared && !b->buf.purgeable &&
+	       b->buf.generation == atomic_load(&fork_generation) &&
 	       cache.stats.cached + size <= cache.limit;
 	if (keep) {
 		round_buffer(size, &c);

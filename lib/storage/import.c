@@ -2,14 +2,13 @@
 /*
  * Buffers that came from other processes. A table by identity makes sure that a process maps each
  * of them once: what comes again, by whichever channel, is another storage on the same mapping. A
- * buffer that came writable and read-only has a mapping of each kind.
+ * buffer that came with different rights, or in parts, has a mapping for each.
  */
 #include "provider.h"
 
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdlib.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
 
 struct import {
 	struct tensor_buffer buf;
@@ -42,11 +41,12 @@ static struct import **chain_of(struct tensor_identity id)
 	return &imports.chain[id.ino % ARRAY_SIZE(imports.chain)];
 }
 
-static struct import *find(struct tensor_identity id, bool readonly)
+static struct import *find(const struct tensor_buffer *b)
 {
-	struct import *i = *chain_of(id);
+	struct import *i = *chain_of(b->id);
 
-	while (i && !(identity_equal(i->buf.id, id) && i->buf.readonly == readonly))
+	while (i && !(identity_equal(i->buf.id, b->id) && i->buf.rights == b->rights &&
+		      i->buf.offset == b->offset && i->buf.size == b->size))
 		i = i->next;
 	return i;
 }
@@ -80,60 +80,68 @@ struct tensor_buffer *import_buffer(struct tensor_storage *s)
 	return s->ops == &import_ops ? &((struct import *)s->owner)->buf : NULL;
 }
 
-/* With the lock: maps it. */
-static struct import *new_import(const struct tensor_provider *p, int fd)
+/* With the lock: maps it. 0, or -errno and the buffer is still the caller's. */
+static int import_new(const struct tensor_buffer *b, struct import **new)
 {
-	struct import *i = calloc(1, sizeof(*i));
-	struct import **chain;
+	struct import *i = malloc(sizeof(*i));
+	struct import **chain = chain_of(b->id);
 	int err;
 
-	if (!i) {
-		tensor_fail(ENOMEM, "recv: no memory for an imported buffer's description");
-		return NULL;
-	}
-	err = p->import(fd, &i->buf);
+	if (!i)
+		return -ENOMEM;
+	*i = (struct import){.buf = *b};
+	err = b->provider->map(&i->buf);
 	if (err < 0) {
 		free(i);
-		tensor_fail(-err, "recv: the buffer cannot be mapped: %s", strerror(-err));
-		return NULL;
+		return err;
 	}
-	chain = chain_of(i->buf.id);
 	i->next = *chain;
 	*chain = i;
-	return i;
+	*new = i;
+	return 0;
 }
 
-static struct import *import_get(int fd, struct tensor_identity id)
+/* Takes over the buffer, which is not mapped yet, or finds the one that was imported before. */
+static int import_get(struct tensor_buffer *b, struct import **found)
 {
-	const struct tensor_provider *p = tensor_provider_of_fd(fd);
-	struct import *i;
-	struct stat st;
+	int err = 0;
 
-	if (!p || fstat(fd, &st) < 0) {
-		tensor_fail(EBADMSG, "recv: the fd that came is no tensor buffer");
-		return NULL;
-	}
-	if (!identity_equal(id, (struct tensor_identity){st.st_dev, st.st_ino})) {
-		tensor_fail(EBADMSG, "recv: another buffer came than the message names");
-		return NULL;
-	}
 	lock_imports();
-	i = find(id, !(p->recognise(fd) & PROT_WRITE));
-	if (!i)
-		i = new_import(p, fd);
-	if (i)
-		i->storages++;
+	*found = find(b);
+	if (*found)
+		b->provider->close(b);
+	else
+		err = import_new(b, found);
+	if (!err)
+		(*found)->storages++;
 	unlock_imports();
-	return i;
+	if (err < 0)
+		b->provider->close(b);
+	return err;
 }
 
-struct tensor_storage *import_storage(int fd, struct tensor_identity id)
+int import_seal(struct tensor_storage *s)
 {
-	struct import *i = import_get(fd, id);
-	struct tensor_storage *s;
+	struct import *i = s->owner;
+	int err = -EBUSY;
 
-	if (!i)
+	lock_imports();
+	if (i->storages == 1 || i->buf.readonly)
+		err = i->buf.provider->seal(&i->buf);
+	unlock_imports();
+	return err;
+}
+
+static struct tensor_storage *storage_on(const char *function, struct tensor_buffer *b)
+{
+	struct tensor_storage *s;
+	struct import *i;
+	int err = import_get(b, &i);
+
+	if (err < 0) {
+		tensor_fail(-err, "%s: the buffer cannot be mapped: %s", function, strerror(-err));
 		return NULL;
+	}
 	s = storage_alloc_struct();
 	if (!s) {
 		import_put(i);
@@ -146,4 +154,54 @@ struct tensor_storage *import_storage(int fd, struct tensor_identity id)
 	s->nbytes = i->buf.size;
 	s->readonly = i->buf.readonly;
 	return s;
+}
+
+struct tensor_storage *import_storage(int fd, struct tensor_identity id)
+{
+	struct tensor_buffer b;
+	int err = provider_open_fd(fd, false, &b);
+
+	if (err == -EBADMSG) {
+		tensor_fail(EBADMSG, "recv: the fd that came is no tensor buffer");
+		return NULL;
+	}
+	if (err < 0) {
+		tensor_fail(-err, "recv: the buffer cannot be opened: %s", strerror(-err));
+		return NULL;
+	}
+	if (!identity_equal(id, b.id)) {
+		b.provider->close(&b);
+		tensor_fail(EBADMSG, "recv: another buffer came than the message names");
+		return NULL;
+	}
+	return storage_on("recv", &b);
+}
+
+static int foreign_error(const char *function, int fd, int err)
+{
+	switch (-err) {
+	case EBADMSG:
+		return tensor_fail(EBADMSG,
+				   "%s: fd %d is no buffer, no dma-buf, and no memfd of whole pages "
+				   "that is sealed against shrinking and growing", function, fd);
+	case ENOTSUP:
+		return tensor_fail(ENOTSUP, "%s: fd %d is a dma-buf, which needs /dev/tensor: load "
+					    "the tensor module", function, fd);
+	case EIDRM:
+		return tensor_fail(EIDRM, "%s: the buffer of fd %d was revoked", function, fd);
+	default:
+		return tensor_fail(-err, "%s: fd %d: %s", function, fd, strerror(-err));
+	}
+}
+
+struct tensor_storage *import_foreign(const char *function, int fd)
+{
+	struct tensor_buffer b;
+	int err = fcntl(fd, F_GETFD) < 0 ? -errno : provider_open_fd(fd, true, &b);
+
+	if (err < 0) {
+		foreign_error(function, fd, err);
+		return NULL;
+	}
+	return storage_on(function, &b);
 }

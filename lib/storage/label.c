@@ -2,6 +2,26 @@
 /* Descriptors: what a buffer is about, for whoever lists buffers. */
 #include "provider.h"
 
+#include <pthread.h>
+
+/* A descriptor is written as a whole, whichever of its tensors it is of. */
+static pthread_mutex_t describe_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static void lock_describe(void)
+{
+	pthread_mutex_lock(&describe_lock);
+}
+
+static void unlock_describe(void)
+{
+	pthread_mutex_unlock(&describe_lock);
+}
+
+__attribute__((constructor(102))) static void watch_forks(void)
+{
+	pthread_atfork(lock_describe, unlock_describe, unlock_describe);
+}
+
 static int check_label(const char *label)
 {
 	size_t n;
@@ -20,7 +40,8 @@ static int check_label(const char *label)
 	return 0;
 }
 
-int describe_tensor(struct tensor_buffer *b, const tensor *t, const char *label)
+/* With the lock. */
+static int describe(struct tensor_buffer *b, const tensor *t, const char *label)
 {
 	struct tensor_descriptor d = {.dtype = t->dtype,
 				      .ndim = t->ndim,
@@ -34,6 +55,24 @@ int describe_tensor(struct tensor_buffer *b, const tensor *t, const char *label)
 	if (!err)
 		b->described = true;
 	return err;
+}
+
+int describe_tensor(struct tensor_buffer *b, const tensor *t, const char *label)
+{
+	int err;
+
+	lock_describe();
+	err = describe(b, t, label);
+	unlock_describe();
+	return err;
+}
+
+void describe_once(struct tensor_buffer *b, const tensor *t)
+{
+	lock_describe();
+	if (!b->described && !b->readonly)
+		describe(b, t, "");
+	unlock_describe();
 }
 
 TENSOR_EXPORT int tensor_set_label(tensor *t, const char *label)

@@ -20,6 +20,9 @@
 #define HUGE	     ((size_t)2 << 20)
 #define ASK_FROM     ((size_t)64 << 20)
 #define SEALS	     (F_SEAL_SHRINK | F_SEAL_GROW)
+/* Whoever has a memfd can seal it and hand it on. */
+#define RIGHTS_RO    (TENSOR_BUFFER_READ | TENSOR_BUFFER_EXPORT)
+#define RIGHTS	     (RIGHTS_RO | TENSOR_BUFFER_WRITE)
 
 static int memfd_probe(void)
 {
@@ -37,9 +40,20 @@ static int identify(int fd, struct tensor_buffer *b, off_t *size)
 	return 0;
 }
 
-static int map(struct tensor_buffer *b, int prot)
+/* Pages of a buffer are mapped at once, so that they never fault again. Not those that another
+ * maker left out of a file: this process would pay for as many as the file claims to have. */
+static int populate(const struct tensor_buffer *b)
 {
-	void *p = mmap(NULL, b->map_size, prot, MAP_SHARED | MAP_POPULATE, b->fd, 0);
+	struct stat st;
+	bool sparse = fstat(b->fd, &st) < 0 || (uint64_t)st.st_blocks < b->map_size / 512;
+
+	return sparse ? 0 : MAP_POPULATE;
+}
+
+static int memfd_map(struct tensor_buffer *b)
+{
+	int prot = b->readonly ? PROT_READ : PROT_READ | PROT_WRITE;
+	void *p = mmap(NULL, b->map_size, prot, MAP_SHARED | populate(b), b->fd, 0);
 
 	if (p == MAP_FAILED)
 		return -errno;
@@ -76,7 +90,8 @@ static int memfd_alloc(size_t size, struct tensor_buffer *b)
 
 	if (!affordable(size))
 		return -ENOMEM;
-	*b = (struct tensor_buffer){.provider = &memfd_provider};
+	*b = (struct tensor_buffer){
+		.provider = &memfd_provider, .rights = RIGHTS, .kind = TENSOR_BUFFER_KIND_MEMFD};
 	b->size = (size + PAGE - 1) & ~(PAGE - 1);
 	b->map_size = b->size + PAGE;
 	b->fd = memfd_create("tensor", MFD_CLOEXEC | MFD_ALLOW_SEALING);
@@ -86,7 +101,7 @@ static int memfd_alloc(size_t size, struct tensor_buffer *b)
 		err = errno == ENOSPC ? -ENOMEM : -errno;
 		goto close_fd;
 	}
-	err = map(b, PROT_READ | PROT_WRITE);
+	err = memfd_map(b);
 	if (err < 0)
 		goto close_fd;
 	if (b->size >= HUGE)
@@ -103,20 +118,46 @@ close_fd:
 	return err;
 }
 
-static int memfd_seal(struct tensor_buffer *b)
+/* Another mapping in the place of ours, replaced atomically. A private one is not counted as a
+ * writer of the file. */
+static int remap(struct tensor_buffer *b, bool readonly)
 {
-	return fcntl(b->fd, F_ADD_SEALS, F_SEAL_FUTURE_WRITE) < 0 ? -errno : 0;
+	int prot = readonly ? PROT_READ : PROT_READ | PROT_WRITE;
+	int flags = MAP_FIXED | populate(b) | (readonly ? MAP_PRIVATE : MAP_SHARED);
+
+	return mmap(b->map, b->map_size, prot, flags, b->fd, 0) == MAP_FAILED ? -errno : 0;
 }
 
-static int memfd_export(struct tensor_buffer *b, bool readonly)
+/* F_SEAL_WRITE is refused while there is a writable mapping, so ours is made read-only. */
+static int memfd_seal(struct tensor_buffer *b)
 {
-	/* The only read-only that a peer cannot undo here: nobody maps it writable any more,
-	 * while the maker's own mapping stays. */
-	int err = readonly && !b->readonly ? memfd_seal(b) : 0;
-	int fd;
+	int err, seals = fcntl(b->fd, F_GET_SEALS);
 
+	if (seals >= 0 && seals & F_SEAL_WRITE)
+		return 0;
+	if (b->readonly)
+		return -EACCES;
+	err = remap(b, true);
 	if (err < 0)
 		return err;
+	err = fcntl(b->fd, F_ADD_SEALS, F_SEAL_WRITE) < 0 ? -errno : 0;
+	b->readonly = err == 0 || remap(b, false) < 0;
+	return err;
+}
+
+static int memfd_export(struct tensor_buffer *b, unsigned rights)
+{
+	int fd;
+
+	if (rights & ~RIGHTS || !(rights & TENSOR_BUFFER_READ))
+		return -EOPNOTSUPP;
+	if (rights & TENSOR_BUFFER_WRITE && b->readonly)
+		return -EACCES;
+	/* The only read-only that a peer cannot undo here: nothing maps it writable any more,
+	 * while the maker's own mapping stays. */
+	if (!(rights & TENSOR_BUFFER_WRITE) && !b->readonly &&
+	    fcntl(b->fd, F_ADD_SEALS, F_SEAL_FUTURE_WRITE) < 0)
+		return -errno;
 	fd = fcntl(b->fd, F_DUPFD_CLOEXEC, 3);
 	return fd < 0 ? -errno : fd;
 }
@@ -141,53 +182,103 @@ static bool only_readable(int fd, int seals)
 	       (fcntl(fd, F_GETFL) & O_ACCMODE) == O_RDONLY;
 }
 
-static int memfd_recognise(int fd)
+/* Is the last page for the descriptor? It is not asked again: others may write to it. */
+static bool has_descriptor_page(int fd, off_t file_size, bool *described)
 {
-	int seals = checked_seals(fd);
+	struct {
+		char magic[sizeof(DESCRIPTOR_MAGIC) - 1];
+		uint32_t dtype;
+	} head;
 
-	if (seals < 0)
-		return 0;
-	return only_readable(fd, seals) ? PROT_READ : PROT_READ | PROT_WRITE;
+	if (file_size < (off_t)(2 * PAGE) ||
+	    pread(fd, &head, sizeof(head), file_size - (off_t)PAGE) != sizeof(head))
+		return false;
+	*described = head.dtype;
+	return !memcmp(head.magic, DESCRIPTOR_MAGIC, sizeof(head.magic));
 }
 
-static int memfd_import(int fd, struct tensor_buffer *b)
+static int memfd_open(int fd, bool foreign, struct tensor_buffer *b)
 {
 	off_t file_size;
 	int err, seals = checked_seals(fd);
+	bool page;
 
-	*b = (struct tensor_buffer){.provider = &memfd_provider, .shared = true};
+	*b = (struct tensor_buffer){
+		.provider = &memfd_provider, .kind = TENSOR_BUFFER_KIND_MEMFD, .shared = true};
 	if (seals < 0)
 		return seals;
 	err = identify(fd, b, &file_size);
 	if (err < 0)
 		return err;
-	if (file_size < (off_t)(2 * PAGE) || file_size % PAGE)
+	page = has_descriptor_page(fd, file_size, &b->described);
+	if (file_size % (off_t)PAGE || !file_size || (!page && !foreign))
 		return -EBADMSG;
 	b->map_size = file_size;
-	b->size = file_size - PAGE;
+	b->size = page ? file_size - PAGE : (size_t)file_size;
 	b->readonly = only_readable(fd, seals);
+	b->rights = b->readonly ? RIGHTS_RO : RIGHTS;
 	b->fd = fcntl(fd, F_DUPFD_CLOEXEC, 3);
-	if (b->fd < 0)
-		return -errno;
-	err = map(b, b->readonly ? PROT_READ : PROT_READ | PROT_WRITE);
-	if (err < 0)
-		close(b->fd);
-	return err;
+	return b->fd < 0 ? -errno : 0;
+}
+
+static struct descriptor_page *descriptor_page(const struct tensor_buffer *b)
+{
+	return b->size < b->map_size ? (void *)((char *)b->map + b->size) : NULL;
 }
 
 static int memfd_describe(struct tensor_buffer *b, const struct tensor_descriptor *d)
 {
-	struct descriptor_page *page = (void *)((char *)b->map + b->size);
+	struct descriptor_page *page = descriptor_page(b);
 
 	if (b->readonly)
 		return -EACCES;
+	if (!page)
+		return -EOPNOTSUPP;
 	page->d = *d;
+	return 0;
+}
+
+static int memfd_descriptor(const struct tensor_buffer *b, struct tensor_descriptor *d)
+{
+	const volatile struct descriptor_page *page = descriptor_page(b);
+
+	/* Read once: another process may write to it meanwhile. */
+	if (page)
+		for (size_t i = 0; i < sizeof(*d); i++)
+			((char *)d)[i] = ((const volatile char *)&page->d)[i];
+	else
+		*d = (struct tensor_descriptor){0};
+	if (d->dtype > TENSOR_DTYPE_COUNT)
+		d->dtype = TENSOR_DTYPE_COUNT;
+	return 0;
+}
+
+static int memfd_info(const struct tensor_buffer *b, struct tensor_buffer_info *info)
+{
+	const struct descriptor_page *page = descriptor_page(b);
+	int seals = fcntl(b->fd, F_GET_SEALS);
+
+	if (seals < 0)
+		return -errno;
+	*info = (struct tensor_buffer_info){
+		.kind = b->kind,
+		.state = (b->rights & TENSOR_BUFFER_WRITE ? 0 : TENSOR_BUFFER_STATE_RDONLY) |
+			 (page && page->d.dtype ? TENSOR_BUFFER_STATE_META : 0),
+		.seals = (seals & F_SEAL_WRITE ? TENSOR_BUFFER_SEALED_WRITE : 0) |
+			 (seals & F_SEAL_SEAL ? TENSOR_BUFFER_SEALED_SEAL : 0),
+		.rights = b->rights,
+		.node = -1,
+		.bytes = b->size,
+		.dev = b->id.dev,
+		.ino = b->id.ino,
+	};
 	return 0;
 }
 
 static void memfd_close(struct tensor_buffer *b)
 {
-	munmap(b->map, b->map_size);
+	if (b->map)
+		munmap(b->map, b->map_size);
 	close(b->fd);
 }
 
@@ -196,9 +287,11 @@ const struct tensor_provider memfd_provider = {
 	.probe = memfd_probe,
 	.alloc = memfd_alloc,
 	.export = memfd_export,
-	.recognise = memfd_recognise,
-	.import = memfd_import,
+	.open = memfd_open,
+	.map = memfd_map,
 	.seal = memfd_seal,
 	.describe = memfd_describe,
+	.descriptor = memfd_descriptor,
+	.info = memfd_info,
 	.close = memfd_close,
 };

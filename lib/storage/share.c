@@ -157,6 +157,13 @@ static void give_up(tensor_channel *ch, int slot)
 	ch->forget[slot / 64] |= 1ull << slot % 64;
 }
 
+void share_mark(struct tensor_buffer *b)
+{
+	lock_tables();
+	b->shared = true;
+	unlock_tables();
+}
+
 void share_forget(const struct tensor_buffer *b)
 {
 	int slot;
@@ -239,15 +246,14 @@ static int send_error(int err)
 {
 	if (err == -EPIPE)
 		return tensor_fail(EPIPE, "send: the peer is gone");
+	if (err == -EACCES)
+		return tensor_fail(EACCES, "send: the buffer came with rights that do not permit "
+					   "to send it on like this");
+	if (err == -EIDRM)
+		return tensor_fail(EIDRM, "send: the buffer was revoked");
+	if (err == -EBUSY)
+		return tensor_fail(EBUSY, "send: the buffer is purgeable");
 	return tensor_fail(-err, "send: %s", strerror(-err));
-}
-
-/* A buffer's first message describes it, so that it is not nameless where buffers are listed. */
-static int export_buffer(struct tensor_buffer *b, const tensor *t, bool readonly)
-{
-	if (!b->described && !b->readonly)
-		describe_tensor(b, t, "");
-	return b->provider->export(b, readonly);
 }
 
 /* With `sending`. -ESTALE, and no error set: the buffer cannot be handed on, only its content. */
@@ -261,7 +267,8 @@ static int send_buffer(tensor_channel *ch, tensor *t, struct tensor_buffer *b, b
 	set_geometry(&m, t, b);
 	choose_slot(ch, b, once, readonly, &m);
 	if (m.flags & WIRE_FD) {
-		fd = export_buffer(b, t, readonly);
+		describe_once(b, t); /* tools that list buffers show it */
+		fd = b->provider->export(b, b->rights & (readonly ? SHARE_RO : SHARE_RW));
 		if (fd < 0) {
 			undo_slot(ch, &m);
 			return fd == -ESTALE ? fd : send_error(fd);

@@ -46,12 +46,13 @@ const struct tensor_provider *tensor_provider(void)
 	return chosen;
 }
 
-const struct tensor_provider *tensor_provider_of_fd(int fd)
+int provider_open_fd(int fd, bool foreign, struct tensor_buffer *b)
 {
-	for (size_t i = 0; i < ARRAY_SIZE(providers); i++)
-		if (providers[i]->recognise(fd) > 0)
-			return providers[i];
-	return NULL;
+	int err = -EBADMSG;
+
+	for (size_t i = 0; i < ARRAY_SIZE(providers) && err == -EBADMSG; i++)
+		err = providers[i]->open(fd, foreign, b);
+	return err;
 }
 
 TENSOR_EXPORT const char *tensor_provider_name(void)
