@@ -54,7 +54,7 @@ static void meta(unsigned int flags)
 {
 	struct tensor_meta m = { .size = sizeof(m), .flags = flags, .handle = buf.handle };
 
-	m.desc = (struct tensor_desc){ .dtype = TENSOR_DT_F32, .ndim = 2, .sizes = { 16, 16 },
+	m.desc = (struct tensor_desc){ .bits = 32, .dtype = 9, .ndim = 2, .sizes = { 16, 16 },
 				       .strides = { 16, 1 }, .label = "bench" };
 	ask(TENSOR_IOC_META, &m);
 }
@@ -90,8 +90,9 @@ static void do_memfd(void)
 
 static int export_fd(void)
 {
+	/* fewer rights than the handle has, so that IMPORT makes another handle */
 	struct tensor_export e = { .size = sizeof(e), .handle = buf.handle,
-				   .flags = TENSOR_EXPORT_CLOEXEC };
+				   .rights = TENSOR_RIGHTS_RW };
 
 	ask(TENSOR_IOC_EXPORT, &e);
 	return e.fd;

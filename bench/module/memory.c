@@ -58,7 +58,7 @@ static void tensor_make(struct memory *m, uint64_t bytes)
 static int tensor_export_fd(struct memory *m)
 {
 	struct tensor_export e = { .size = sizeof(e), .handle = m->handle,
-				   .flags = TENSOR_EXPORT_CLOEXEC };
+				   .rights = TENSOR_RIGHTS_RW };
 
 	must(!CALL(ioctl(device, TENSOR_IOC_EXPORT, &e)), "EXPORT");
 	return e.fd;

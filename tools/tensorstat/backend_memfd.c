@@ -41,7 +41,7 @@ static bool take_descriptor(struct buffer *b, const struct descriptor_page *page
 	copy_text(b->label, sizeof(b->label), label);
 	if (d->dtype >= TENSOR_DTYPE_COUNT || d->ndim > TENSOR_MAX_DIMS)
 		return true;
-	b->dtype = d->dtype;
+	b->element = (struct element){.bits = dtype_bits(d->dtype), .tag = d->dtype};
 	b->ndim = d->ndim;
 	b->offset = d->offset;
 	memcpy(b->sizes, d->sizes, d->ndim * sizeof(b->sizes[0]));

@@ -44,7 +44,8 @@ static bool has_ended(pid_t pid)
 static void take_descriptor(struct buffer *b, struct nlattr **a)
 {
 	get_text(a[TENSOR_A_BUF_LABEL], b->label, sizeof(b->label));
-	b->dtype = get_u32(a[TENSOR_A_BUF_DTYPE]);
+	b->element.bits = get_u32(a[TENSOR_A_BUF_BITS]);
+	b->element.tag = get_u32(a[TENSOR_A_BUF_DTYPE]);
 	b->offset = (int64_t)get_u64(a[TENSOR_A_BUF_OFFSET]);
 	b->ndim = get_s64s(a[TENSOR_A_BUF_SIZES], b->sizes);
 	get_s64s(a[TENSOR_A_BUF_STRIDES], b->strides);
@@ -214,19 +215,17 @@ static int take_export(struct nl_msg *msg, void *arg)
 {
 	struct nlattr *a[TENSOR_A_EXPORT_MAX + 1];
 	struct export *e;
-	uint32_t state;
 
 	if (genlmsg_parse(nlmsg_hdr(msg), 0, a, TENSOR_A_EXPORT_MAX, NULL) < 0)
 		return NL_SKIP;
 	e = list_add(arg);
-	state = get_u32(a[TENSOR_A_EXPORT_STATE]);
 	e->id = get_u64(a[TENSOR_A_EXPORT_ID]);
 	e->buffer = get_u64(a[TENSOR_A_EXPORT_BUF]);
 	e->offset = get_u64(a[TENSOR_A_EXPORT_OFFSET]);
 	e->bytes = get_u64(a[TENSOR_A_EXPORT_BYTES]);
 	e->dmabuf = get_u32(a[TENSOR_A_EXPORT_KIND]) == TENSOR_EXPORT_KIND_DMABUF;
-	e->readonly = state & TENSOR_STATE_RDONLY;
-	e->part = state & TENSOR_STATE_RANGE;
+	e->part = get_u32(a[TENSOR_A_EXPORT_STATE]) & TENSOR_STATE_RANGE;
+	e->rights = get_u32(a[TENSOR_A_EXPORT_RIGHTS]);
 	e->age_ns = (int64_t)get_u64(a[TENSOR_A_EXPORT_AGE_NS]);
 	e->owner.pid = (pid_t)get_u32(a[TENSOR_A_EXPORT_PID]);
 	e->owner.uid = get_u32(a[TENSOR_A_EXPORT_UID]);
@@ -289,6 +288,7 @@ static int take_totals(struct nl_msg *msg, void *arg)
 	t->refused = get_known(a[TENSOR_A_STAT_REFUSED]);
 	t->used_bytes = get_known(a[TENSOR_A_STAT_USED_BYTES]);
 	t->purgeable_bytes = get_known(a[TENSOR_A_STAT_PURGEABLE_BYTES]);
+	t->linger_bytes = get_known(a[TENSOR_A_STAT_LINGER_BYTES]);
 	t->files = get_known(a[TENSOR_A_STAT_FILES]);
 	t->dmabufs = get_known(a[TENSOR_A_STAT_DMABUFS]);
 	t->user_limit_bytes = get_known(a[TENSOR_A_STAT_USER_LIMIT_BYTES]);

@@ -27,6 +27,18 @@ void put_size(char *text, size_t room, uint64_t bytes, const struct options *o)
 		 units[unit]);
 }
 
+const char *const right_names[] = {"read", "write", "attach", "seal", "revoke", "export", NULL};
+
+void put_rights(char *text, size_t room, uint32_t rights)
+{
+	size_t at = 0;
+
+	snprintf(text, room, "-");
+	for (int i = 0; right_names[i] && at < room; i++)
+		if (rights & 1U << i)
+			at += snprintf(text + at, room - at, "%s%s", at ? "," : "", right_names[i]);
+}
+
 void cell_by(struct cell *cell, uint64_t key)
 {
 	cell->key = key;
@@ -85,7 +97,7 @@ static void dims(struct cell *cell, const struct buffer *b, const int64_t *value
 {
 	size_t at = 0;
 
-	if (!b->dtype) {
+	if (!b->element.bits) {
 		cell_text(cell, "-");
 		return;
 	}
@@ -114,7 +126,8 @@ BUFFER(buffer_name)
 
 BUFFER(buffer_dtype)
 {
-	cell_text(cell, dtype_name(B->dtype));
+	if (!element_name(cell->text, CELL, &B->element))
+		cell_text(cell, "-");
 }
 
 BUFFER(buffer_shape)
@@ -331,7 +344,14 @@ EXPORT(export_type)
 
 EXPORT(export_mode)
 {
-	cell_text(cell, E->readonly ? "ro" : "rw");
+	static const char *const modes[] = {"-", "ro", "wo", "rw"};
+
+	cell_text(cell, modes[E->rights & (TENSOR_RIGHT_READ | TENSOR_RIGHT_WRITE)]);
+}
+
+EXPORT(export_rights)
+{
+	put_rights(cell->text, CELL, E->rights);
 }
 
 EXPORT(export_offset)
@@ -365,7 +385,7 @@ static const struct column export_columns[] = {
 	{"type", true, false, export_type},    {"mode", true, false, export_mode},
 	{"offset", true, true, export_offset}, {"size", true, true, export_size},
 	{"owner", true, false, export_owner},  {"uid", false, true, export_uid},
-	{"age", true, true, export_age},
+	{"age", true, true, export_age},       {"rights", false, false, export_rights},
 };
 
 /* ---- kinds ------------------------------------------------------------------------------------------- */

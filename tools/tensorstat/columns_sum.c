@@ -139,6 +139,11 @@ TOTALS(totals_purgeable)
 	cell_size(cell, T->purgeable_bytes, o);
 }
 
+TOTALS(totals_lingering)
+{
+	cell_size(cell, T->linger_bytes, o);
+}
+
 TOTALS(totals_exports)
 {
 	cell_number(cell, T->files == UNKNOWN ? UNKNOWN : T->files + T->dmabufs);
@@ -160,6 +165,7 @@ static const struct column totals_columns[] = {
 	{"limit", true, true, totals_limit},	 {"used", true, true, totals_used},
 	{"refused", true, true, totals_refused}, {"exports", false, true, totals_exports},
 	{"purgeable", false, true, totals_purgeable}, {"pool", false, true, totals_pool},
+	{"lingering", false, true, totals_lingering},
 };
 
 /* ---- kinds ------------------------------------------------------------------------------------------- */

@@ -114,6 +114,28 @@ void json_bool(const char *name, bool value)
 	fputs(value ? "true" : "false", out);
 }
 
+/* UNKNOWN is null. */
+void json_rights(const char *name, int64_t rights)
+{
+	bool more = false;
+
+	json_key(name);
+	if (rights == UNKNOWN) {
+		fputs("null", out);
+		return;
+	}
+	fputc('[', out);
+	for (int i = 0; right_names[i]; i++) {
+		if (!(rights & 1U << i))
+			continue;
+		if (more)
+			fputs(pretty ? ", " : ",", out);
+		string(right_names[i]);
+		more = true;
+	}
+	fputc(']', out);
+}
+
 static void put_list(const char *name, const int64_t *value, unsigned n, bool known)
 {
 	json_key(name);
@@ -167,12 +189,13 @@ static void put_owners(const struct buffer *b)
 
 static void put_what(const struct buffer *b, const struct backend *backend)
 {
-	bool typed = b->dtype;
+	bool typed = b->element.bits;
+	char text[CELL];
 
 	json_u64("id", b->id);
 	json_string("backend", backend->name);
 	json_string("name", b->label);
-	json_string("dtype", typed ? dtype_name(b->dtype) : NULL);
+	json_string("dtype", element_name(text, sizeof(text), &b->element));
 	put_list("shape", b->sizes, b->ndim, typed);
 	put_list("strides", b->strides, b->ndim, typed);
 	json_known("offset", typed ? b->offset : UNKNOWN);
@@ -196,6 +219,8 @@ void buffer_json(const void *row, const struct backend *backend)
 	json_u64("bytes", b->bytes);
 	json_u64("pinned_bytes", b->pinned_bytes);
 	json_known("huge_bytes", b->huge_bytes);
+	json_known("bits", b->element.bits ? (int64_t)b->element.bits : UNKNOWN);
+	json_known("tag", b->element.bits ? (int64_t)b->element.tag : UNKNOWN);
 	json_string("kind", b->kind);
 	json_known("node", b->node);
 	put_counts(b);
@@ -230,7 +255,8 @@ void export_json(const void *row, const struct backend *b)
 	json_string("backend", b->name);
 	json_u64("buffer", e->buffer);
 	json_string("type", e->dmabuf ? "dmabuf" : "fd");
-	json_bool("readonly", e->readonly);
+	json_bool("readonly", !(e->rights & TENSOR_RIGHT_WRITE));
+	json_rights("rights", e->rights);
 	json_bool("part", e->part);
 	json_u64("offset", e->offset);
 	json_u64("bytes", e->bytes);
@@ -276,6 +302,7 @@ void totals_json(const void *row, const struct backend *b)
 	json_known("refused", t->refused);
 	json_known("used_bytes", t->used_bytes);
 	json_known("purgeable_bytes", t->purgeable_bytes);
+	json_known("linger_bytes", t->linger_bytes);
 	json_known("files", t->files);
 	json_known("dmabufs", t->dmabufs);
 	json_known("user_limit_bytes", t->user_limit_bytes);

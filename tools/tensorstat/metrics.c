@@ -64,20 +64,30 @@ static void put_users(FILE *out, const struct list *buffers)
 
 static void put_dtypes(FILE *out, const struct list *buffers)
 {
-	struct sum sums[TENSOR_DTYPE_COUNT] = {0};
+	enum { NONE = TENSOR_DTYPE_NONE, OTHER = TENSOR_DTYPE_COUNT, KINDS };
+	struct sum sums[KINDS] = {0};
+	char text[CELL];
 
 	for (size_t i = 0; i < buffers->n; i++) {
 		const struct buffer *b = list_row(buffers, i);
 
-		if (b->dtype < TENSOR_DTYPE_COUNT)
-			sums[b->dtype].bytes += b->bytes;
+		sums[element_is_dtype(&b->element) ? b->element.tag :
+		     b->element.bits		   ? OTHER :
+						     NONE]
+			.bytes += b->bytes;
 	}
 	head(out, "tensor_dtype_bytes", "gauge", "bytes",
-	     "Bytes of the buffers by what they hold; none: nobody said.");
-	for (uint32_t d = 0; d < TENSOR_DTYPE_COUNT; d++)
+	     "Bytes of the buffers by the type of their elements; none: without a descriptor.");
+	for (uint32_t d = 0; d < KINDS; d++) {
+		const struct element e = {.bits = dtype_bits(d), .tag = d};
+
 		if (sums[d].bytes)
 			fprintf(out, "tensor_dtype_bytes{dtype=\"%s\"} %" PRIu64 "\n",
-				d ? dtype_name(d) : "none", sums[d].bytes);
+				d == NONE ? "none" :
+				d == OTHER ? "other" :
+					     element_name(text, sizeof(text), &e),
+				sums[d].bytes);
+	}
 }
 
 static void put_states(FILE *out, const struct list *buffers)
@@ -116,6 +126,9 @@ static void put_totals(FILE *out, const struct totals *t, const struct backend *
 	      t->limit_bytes);
 	gauge(out, "tensor_used_bytes", "bytes", "Bytes charged to the limit.", t->used_bytes);
 	gauge(out, "tensor_purgeable_bytes", "bytes", "Of these, purgeable.", t->purgeable_bytes);
+	gauge(out, "tensor_linger_bytes", "bytes",
+	      "Bytes charged to the limit whose buffer is gone and that something still refers to.",
+	      t->linger_bytes);
 	gauge(out, "tensor_exported_files", NULL, "Buffer fds that are open.", t->files);
 	gauge(out, "tensor_dmabufs", NULL, "Dma-bufs made of buffers.", t->dmabufs);
 	gauge(out, "tensor_user_limit_bytes", "bytes", "Most bytes that one user may have.",

@@ -19,7 +19,7 @@
 struct event {
 	int cmd;
 	bool found; /* in a dump, not heard */
-	int64_t buf, client, pid, uid, bytes, state, handles, limit, user_limit, seals, kind;
+	int64_t buf, client, pid, uid, bytes, state, handles, limit, user_limit, seals, kind, rights;
 	char comm[COMM_MAX];
 };
 
@@ -99,6 +99,7 @@ static void write_json(const struct event *e)
 	json_known("bytes", e->bytes);
 	json_key("readonly");
 	fputs(e->state == UNKNOWN ? "null" : e->state & TENSOR_STATE_RDONLY ? "true" : "false", stdout);
+	json_rights("rights", e->rights);
 	json_known("handles", e->handles);
 	json_known("limit_bytes", e->limit);
 	json_known("user_limit_bytes", e->user_limit);
@@ -131,7 +132,7 @@ static void write_text(const struct event *e)
 	enum tone tone = e->cmd == TENSOR_CMD_EVENT_LIMIT || e->cmd == TENSOR_CMD_EVENT_DEATH ?
 				 TONE_WARN :
 				 TONE_PLAIN;
-	char clock[16];
+	char clock[16], text[CELL];
 
 	strftime(clock, sizeof(clock), "%H:%M:%S", localtime(&seconds));
 	printf("%s.%03d %s%-6s%s", clock, (int)(now % 1000), tone_begin(tone, m.o),
@@ -142,8 +143,10 @@ static void write_text(const struct event *e)
 	if (e->pid != UNKNOWN)
 		printf(m.o->numeric ? " pid %" PRId64 : " pid %" PRId64 "/%s", e->pid, e->comm);
 	put_number("uid", e->uid);
-	if (e->state != UNKNOWN)
-		fputs(e->state & TENSOR_STATE_RDONLY ? " readonly" : " writable", stdout);
+	if (e->rights != UNKNOWN) {
+		put_rights(text, sizeof(text), (uint32_t)e->rights);
+		printf(" rights %s", text);
+	}
 	put_number("handles", e->handles);
 	put_bytes("limit", e->limit);
 	put_bytes("user-limit", e->user_limit);
@@ -229,6 +232,7 @@ static void tell_found(int cmd, const struct known *k)
 		.cmd = cmd, .found = true, .buf = (int64_t)k->id, .client = k->client, .pid = k->pid,
 		.uid = k->uid, .bytes = (int64_t)k->bytes, .state = UNKNOWN, .handles = UNKNOWN,
 		.limit = UNKNOWN, .user_limit = UNKNOWN, .seals = UNKNOWN, .kind = UNKNOWN,
+		.rights = UNKNOWN,
 	};
 
 	memcpy(e.comm, k->comm, sizeof(e.comm));
@@ -281,6 +285,7 @@ static void parse_event(struct nlattr **a, struct event *e)
 	e->user_limit = get_known(a[TENSOR_A_EVENT_USER_LIMIT_BYTES]);
 	e->seals = get_known(a[TENSOR_A_EVENT_SEALS]);
 	e->kind = get_known(a[TENSOR_A_EVENT_KIND]);
+	e->rights = get_known(a[TENSOR_A_EVENT_RIGHTS]);
 	get_text(a[TENSOR_A_EVENT_COMM], e->comm, sizeof(e->comm));
 }
 

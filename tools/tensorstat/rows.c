@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* Rows: lists that grow, names of dtypes, and text of strangers. */
+/* Rows: lists that grow, groups of rows, and text of strangers. */
 #include "tensorstat.h"
 
 #include "../../lib/storage/descriptor.h"
@@ -122,25 +122,6 @@ void group_by_process(const struct list *buffers, struct list *groups)
 void group_by_user(const struct list *buffers, struct list *groups)
 {
 	group_by(buffers, groups, true);
-}
-
-/* ---- dtypes -------------------------------------------------------------------------------------- */
-
-static const char *const dtypes[TENSOR_DTYPE_COUNT] = {
-	"-", "bool", "u8", "i8", "i16", "i32", "i64", "f16", "bf16", "f32", "f64", "c64", "c128",
-};
-
-const char *dtype_name(uint32_t dtype)
-{
-	return dtype < TENSOR_DTYPE_COUNT ? dtypes[dtype] : "?";
-}
-
-uint32_t dtype_by_name(const char *name)
-{
-	for (uint32_t d = 1; d < TENSOR_DTYPE_COUNT; d++)
-		if (!strcmp(name, dtypes[d]))
-			return d;
-	return 0;
 }
 
 /* ---- text ---------------------------------------------------------------------------------------- */

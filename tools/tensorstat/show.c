@@ -10,7 +10,7 @@
 struct filter {
 	bool has_id, shared;
 	uint64_t id, min_bytes;
-	uint32_t dtype;
+	struct element element;
 	pid_t pid;
 };
 
@@ -43,9 +43,7 @@ static enum status parse_buffer_filter(char **arg, struct filter *f)
 			return bad("what is", word);
 		if (!*++arg)
 			return bad("a value is missing after", word);
-		if (is(word, "dtype"))
-			f->dtype = dtype_by_name(*arg);
-		if ((is(word, "dtype") && !f->dtype) ||
+		if ((is(word, "dtype") && !element_parse(*arg, &f->element)) ||
 		    (is(word, "minsize") && !parse_size(*arg, &f->min_bytes)) ||
 		    (is(word, "owner") && !parse_pid(*arg, &f->pid)))
 			return bad(word, *arg);
@@ -74,12 +72,17 @@ static bool owned_by(const struct buffer *b, pid_t pid)
 	return false;
 }
 
+static bool element_wanted(const struct element *e, const struct element *wanted)
+{
+	return !wanted->bits || (e->bits == wanted->bits && e->tag == wanted->tag);
+}
+
 static bool buffer_wanted(const void *row, const void *filter)
 {
 	const struct filter *f = filter;
 	const struct buffer *b = row;
 
-	return (!f->has_id || b->id == f->id) && (!f->dtype || b->dtype == f->dtype) &&
+	return (!f->has_id || b->id == f->id) && element_wanted(&b->element, &f->element) &&
 	       b->bytes >= f->min_bytes && (!f->pid || owned_by(b, f->pid)) &&
 	       (!f->shared || b->shared);
 }

@@ -55,9 +55,16 @@ struct owner {
 	char comm[COMM_MAX];
 };
 
+/* What one element is. */
+struct element {
+	uint32_t bits; /* 0: that is not known */
+	uint32_t tag; /* enum tensor_dtype, if the library's programs gave it */
+};
+
 struct buffer {
 	uint64_t id, dev, bytes, pinned_bytes;
-	uint32_t dtype, ndim; /* dtype 0: nobody said what the bytes are */
+	struct element element; /* bits 0: there is no descriptor */
+	uint32_t ndim;
 	int64_t sizes[TENSOR_MAX_DIMS], strides[TENSOR_MAX_DIMS], offset;
 	char label[LABEL_MAX]; /* printable UTF-8 */
 	uint64_t refs;
@@ -87,7 +94,8 @@ struct holder {
 /* An fd or a dma-buf that EXPORT made, whoever has it now. */
 struct export {
 	uint64_t id, buffer, offset, bytes;
-	bool dmabuf, readonly, part;
+	bool dmabuf, part;
+	uint32_t rights; /* TENSOR_RIGHT_* */
 	int64_t age_ns;
 	struct owner owner;
 };
@@ -96,7 +104,7 @@ struct totals {
 	int64_t time_ms; /* since 1970 */
 	int64_t clients, buffers, bytes, huge_bytes;
 	/* UNKNOWN without the module */
-	int64_t limit_bytes, refused, used_bytes, purgeable_bytes, files, dmabufs;
+	int64_t limit_bytes, refused, used_bytes, purgeable_bytes, linger_bytes, files, dmabufs;
 	int64_t user_limit_bytes, user_refused;
 	int64_t pool_bytes, pool_limit_bytes, pool_hits, pool_misses;
 	int64_t pool_zeroed_bytes, pool_fetched_bytes, pool_reclaimed_bytes;
@@ -147,9 +155,14 @@ void *grow(void *list, size_t n, size_t *cap, size_t size);
 struct owner *owners_add(struct buffer *b);
 /* Copies text that a stranger wrote: what a terminal or JSON would choke on becomes '?'. */
 void copy_text(char *to, size_t size, const char *from);
-const char *dtype_name(uint32_t dtype);
-/* The number behind a name, 0 for none. */
-uint32_t dtype_by_name(const char *name);
+/* Of the library's dtypes; 0 for another number. */
+uint32_t dtype_bits(uint32_t dtype);
+/* Whether tag and bits are those of one of the library's dtypes. */
+bool element_is_dtype(const struct element *e);
+/* Its name, written into @text; NULL if nothing is known. */
+const char *element_name(char *text, size_t room, const struct element *e);
+/* From what element_name() writes. */
+bool element_parse(const char *text, struct element *e);
 int64_t now_ms(void);
 
 /* ---- backends ---------------------------------------------------------------------------------- */
@@ -207,6 +220,10 @@ void table_print(FILE *out, const struct view *v, const void *const *row, size_t
 void lines_print(FILE *out, const struct view *v, const void *const *row, size_t n,
 		 const struct options *o);
 void put_size(char *text, size_t room, uint64_t bytes, const struct options *o);
+/* Bit 0, 1, ... of TENSOR_RIGHT_*; NULL behind the last that is known. */
+extern const char *const right_names[];
+/* "read,write"; "-" for none. */
+void put_rights(char *text, size_t room, uint32_t rights);
 const char *tone_begin(enum tone tone, const struct options *o);
 const char *tone_end(enum tone tone, const struct options *o);
 
@@ -220,6 +237,7 @@ void json_string(const char *name, const char *value);
 void json_u64(const char *name, uint64_t value);
 void json_known(const char *name, int64_t value); /* UNKNOWN is null */
 void json_bool(const char *name, bool value);
+void json_rights(const char *name, int64_t rights); /* a list of words */
 void json_rows(const struct kind *kind, const void *const *row, size_t n,
 	       const struct backend *b);
 void buffer_json(const void *row, const struct backend *b);
