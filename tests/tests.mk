@@ -19,7 +19,7 @@ $(B)/tests/test_blocked $(B)/tests/reference: TEST_LIBS = $(ONEDNN_TEST_LIBS)
 test:
 	@packaging/install-deps build test guest
 	@$(MAKE) --no-print-directory -j$$(nproc) all unit
-	@tests/run-all $(B) test-unit=unit test-sanitize=sanitize test-golden=golden \
+	@tests/run-all $(B) test-unit=unit test-sanitize=sanitize test-abi=abi test-layers=layers test-golden=golden \
 		test-onnx=onnx test-shell=shell test-guest=guest-6.1 test-guest-library=guest-library
 
 # The operators' fuzzer runs a small part of its cases here (tests/fuzz/fuzz.mk), the reference its examples.
@@ -65,7 +65,7 @@ test-sanitize:
 	$(Q)tests/run-unit build sanitize $(call UNIT_RUN,build/asan)
 
 # The library's tests that meet the module, and the whole programs, as programs of the guest's suite.
-GUEST_LIB := test_share test_channel test_share_hostile test_storage test_tensorstat test_tensorstat_tools test_autograd test_autograd_history
+GUEST_LIB := test_share test_channel test_share_hostile test_storage test_buffer test_buffer_device test_tensorstat test_tensorstat_tools test_autograd test_autograd_history
 
 test-guest-library: all unit
 	@tests/vm/tally guest-library tests/vm/run --kernel $(KERNEL) --no-load --smp 2 --timeout 900 $(VM_FLAGS) \

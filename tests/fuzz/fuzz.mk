@@ -3,6 +3,7 @@
 # Fuzzers. tests/fuzz/kernel: programs of system calls for the module, on a debug kernel with the
 # module compiled for KCOV. What they keep grows in the cache, outside of the tree, in a file for each
 # kernel; every run begins with all of these files and with a few programs by hand from the tree.
+# The folder has a number: kept programs that name a call or an argument that is gone cannot be read.
 #
 #   make fuzz-kernel [KERNEL=debug] [CALLS=1000000] [SECONDS_MAX=3600] [SEED=1]
 
@@ -11,12 +12,12 @@ SECONDS_MAX ?= 3600
 SEED        ?= 1
 FUZZ_SMP    ?= 1
 FUZZ_BIN    := $(B)/tests/fuzz-kernel
-FUZZ_CORPUS := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/devtensor/fuzz
+FUZZ_CORPUS := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/devtensor/fuzz-2
 # The default of vm.mk has no KCOV.
 FUZZ_KERNEL := $(if $(filter file,$(origin KERNEL)),debug,$(KERNEL))
 FUZZ_KEPT   := corpus$(FUZZ_KERNEL:debug%=%)
 
-$(FUZZ_BIN): $(wildcard tests/fuzz/kernel/*.[ch]) tests/kselftest/device.h include/uapi/linux/tensor.h \
+$(FUZZ_BIN): $(wildcard tests/fuzz/kernel/*.[ch]) tests/kselftest/device.h tests/kselftest/machine.h include/uapi/linux/tensor.h \
 		include/uapi/linux/tensor_netlink.h
 	@mkdir -p $(@D)
 	$(call say,CC,$@)

@@ -165,7 +165,7 @@ TEST_F(advise, who_may_not_write_may_not_advise)
 	struct tensor_import ro, part;
 	int fd[2], err;
 
-	fd[0] = buf_export(self->dev, self->buf.handle, TENSOR_EXPORT_RDONLY);
+	fd[0] = buf_export_ro(self->dev, self->buf.handle);
 	fd[1] = buf_export_range(self->dev, self->buf.handle, 0, 0, HUGE);
 	ASSERT_EQ(0, buf_import(self->dev, fd[0], &ro));
 	ASSERT_EQ(0, buf_import(self->dev, fd[1], &part));
@@ -187,7 +187,7 @@ TEST_F(advise, shared_buffer_is_ebusy)
 	int other = dev_open(), fd;
 	char *at;
 
-	fd = buf_export(self->dev, self->buf.handle, TENSOR_EXPORT_RDONLY);
+	fd = buf_export_ro(self->dev, self->buf.handle);
 	EXPECT_EQ(-EBUSY, purgeable(self));
 	ASSERT_EQ(0, buf_import(other, fd, &import));
 	close(fd);
@@ -208,7 +208,7 @@ TEST_F(advise, purgeable_buffer_is_not_shared)
 
 	ASSERT_EQ(0, purgeable(self));
 	EXPECT_EQ(-EBUSY, buf_export(self->dev, self->buf.handle, 0));
-	EXPECT_EQ(-EBUSY, buf_export(self->dev, self->buf.handle, TENSOR_EXPORT_RDONLY));
+	EXPECT_EQ(-EBUSY, buf_export_ro(self->dev, self->buf.handle));
 	EXPECT_EQ(-EBUSY, buf_export_range(self->dev, self->buf.handle, 0, 0, PAGE));
 	EXPECT_EQ(-EBUSY, buf_seal(self->dev, self->buf.handle, TENSOR_SEAL_WRITE));
 	EXPECT_LE(0, willneed(self));

@@ -63,7 +63,7 @@ TEST_F(compat, query_and_info_answer_like_those_of_64_bits)
 TEST_F(compat, descriptor_is_read_back_as_it_was_written)
 {
 	struct tensor_desc set = {
-		.dtype = TENSOR_DT_F32, .ndim = 2, .offset = 4, .label = LABEL,
+		.bits = 32, .dtype = TAG_F32, .ndim = 2, .offset = 4, .label = LABEL,
 		.sizes = { 3, 5 }, .strides = { 1, 3 },
 	};
 	struct tensor_desc got;
@@ -76,7 +76,7 @@ TEST_F(compat, descriptor_is_read_back_as_it_was_written)
 TEST_F(compat, buffer_fd_is_mapped_and_shared)
 {
 	struct tensor_import import;
-	int fd = buf_export(self->dev, self->buf.handle, TENSOR_EXPORT_CLOEXEC);
+	int fd = buf_export(self->dev, self->buf.handle, 0);
 	uint32_t *a, *b;
 	int again;
 
@@ -86,7 +86,7 @@ TEST_F(compat, buffer_fd_is_mapped_and_shared)
 	a[PAGE / 4] = 0x600d;
 	ASSERT_EQ(0, buf_import(self->dev, fd, &import));
 	EXPECT_EQ((uint64_t)HUGE, import.bytes);
-	again = buf_export(self->dev, import.handle, TENSOR_EXPORT_CLOEXEC | TENSOR_EXPORT_RDONLY);
+	again = buf_export_ro(self->dev, import.handle);
 	ASSERT_LE(0, again);
 	b = map_shared(again, PAGE, PROT_READ, PAGE);
 	ASSERT_NE(MAP_FAILED, b);
@@ -98,23 +98,10 @@ TEST_F(compat, buffer_fd_is_mapped_and_shared)
 	close(again);
 }
 
-TEST_F(compat, status_page_is_within_reach_of_a_buffer_fd)
-{
-	int fd = buf_export(self->dev, self->buf.handle, TENSOR_EXPORT_CLOEXEC);
-	struct tensor_status *status;
-
-	ASSERT_LE(0, fd);
-	status = map_shared(fd, PAGE, PROT_READ, TENSOR_STATUS_OFFSET);
-	ASSERT_NE(MAP_FAILED, status);
-	EXPECT_EQ(0U, status->seals);
-	munmap(status, PAGE);
-	close(fd);
-}
-
 TEST_F(compat, cookie_is_0_and_mapping_it_is_eopnotsupp)
 {
 	struct tensor_import import;
-	int fd = buf_export(self->dev, self->buf.handle, TENSOR_EXPORT_CLOEXEC);
+	int fd = buf_export(self->dev, self->buf.handle, 0);
 
 	ASSERT_LE(0, fd);
 	ASSERT_EQ(0, buf_import(self->dev, fd, &import));

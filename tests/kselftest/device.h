@@ -1,39 +1,28 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
 /*
- * What the kernel selftests share: one short function an ioctl, and looks at the machine.
+ * What the kernel selftests share: one short function an ioctl, and what goes with them.
  *
  * Every function that can fail returns -errno, so that a test compares with the error it expects.
  */
 #ifndef TENSOR_KSELFTEST_DEVICE_H
 #define TENSOR_KSELFTEST_DEVICE_H
 
-#include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/types.h>
 #include <sys/wait.h>
-#include <time.h>
-#include <unistd.h>
 
 #include <linux/tensor.h>
 
-#define KIB		1024ULL
-#define MIB		(1024 * KIB)
-#define PAGE		4096ULL
-#define HUGE		(2 * MIB)
-#define PARAM(name)	"/sys/module/tensor/parameters/" name
-#define LIMIT_FILE	PARAM("limit_bytes")
+#include "machine.h"
 
-#define HELPER		static inline __attribute__((unused))
+/* Tags of element types. The kernel gives them no meaning; these numbers are the library's. */
+enum {
+	TAG_U8 = 2, TAG_I64 = 6, TAG_F32 = 9, TAG_F64 = 10, TAG_C128 = 12,
+};
 
 HELPER int dev_open(void)
 {
@@ -103,29 +92,123 @@ HELPER int buf_meta(int fd, uint32_t handle, uint32_t flags, struct tensor_desc 
 	return err;
 }
 
+/* ---- EXPORT -------------------------------------------------------------------------------- */
+
+/* The fd, or -errno. */
+HELPER int export_call(int dev, struct tensor_export *arg)
+{
+	int err = dev_call(dev, TENSOR_IOC_EXPORT, arg);
+
+	return err ? err : arg->fd;
+}
+
+HELPER int buf_export_rights(int dev, uint32_t handle, uint32_t rights, uint32_t flags)
+{
+	struct tensor_export arg = { .size = sizeof(arg), .flags = flags, .handle = handle,
+				     .rights = rights };
+
+	return export_call(dev, &arg);
+}
+
+/* A part of what the handle reaches. */
+HELPER int buf_export_range_rights(int dev, uint32_t handle, uint32_t rights, uint32_t flags,
+				   uint64_t offset, uint64_t bytes)
+{
+	struct tensor_export arg = { .size = sizeof(arg), .flags = flags | TENSOR_EXPORT_RANGE,
+				     .handle = handle, .offset = offset, .bytes = bytes,
+				     .rights = rights };
+
+	return export_call(dev, &arg);
+}
+
+/* Without a handle to ask about, EXPORT is left to give its own error. */
+HELPER uint32_t buf_rights(int dev, uint32_t handle)
+{
+	struct tensor_info info;
+
+	return buf_info(dev, handle, &info) ? TENSOR_RIGHTS_RW : info.rights;
+}
+
+/* With all rights that the handle has. */
 HELPER int buf_export(int dev, uint32_t handle, uint32_t flags)
 {
-	struct tensor_export arg = { .size = sizeof(arg), .flags = flags, .handle = handle };
-	int err = dev_call(dev, TENSOR_IOC_EXPORT, &arg);
+	return buf_export_rights(dev, handle, buf_rights(dev, handle), flags);
+}
 
-	return err ? err : arg.fd;
+HELPER int buf_export_range(int dev, uint32_t handle, uint32_t flags, uint64_t offset,
+			    uint64_t bytes)
+{
+	return buf_export_range_rights(dev, handle, buf_rights(dev, handle), flags, offset, bytes);
+}
+
+HELPER int buf_export_ro(int dev, uint32_t handle)
+{
+	return buf_export_rights(dev, handle, TENSOR_RIGHTS_RO, 0);
+}
+
+HELPER int buf_export_rw(int dev, uint32_t handle)
+{
+	return buf_export_rights(dev, handle, TENSOR_RIGHTS_RW, 0);
+}
+
+HELPER int buf_export_dmabuf(int dev, uint32_t handle)
+{
+	return buf_export(dev, handle, TENSOR_EXPORT_DMABUF);
+}
+
+/* For tests that run over kinds of shares in a table: these may be combined. */
+#define SHARE_RO	(1U << 0)
+#define SHARE_DMABUF	(1U << 1)
+
+HELPER struct tensor_export export_args(uint32_t handle, unsigned int share)
+{
+	return (struct tensor_export){
+		.size = sizeof(struct tensor_export), .handle = handle,
+		.flags = share & SHARE_DMABUF ? TENSOR_EXPORT_DMABUF : 0,
+		.rights = share & SHARE_RO ? TENSOR_RIGHTS_RO : TENSOR_RIGHTS_RW,
+	};
+}
+
+HELPER struct tensor_export export_range_args(uint32_t handle, unsigned int share, uint64_t offset,
+					      uint64_t bytes)
+{
+	struct tensor_export arg = export_args(handle, share);
+
+	arg.flags |= TENSOR_EXPORT_RANGE;
+	arg.offset = offset;
+	arg.bytes = bytes;
+	return arg;
+}
+
+HELPER int buf_share(int dev, uint32_t handle, unsigned int share)
+{
+	struct tensor_export arg = export_args(handle, share);
+
+	return export_call(dev, &arg);
+}
+
+HELPER int buf_share_range(int dev, uint32_t handle, unsigned int share, uint64_t offset,
+			   uint64_t bytes)
+{
+	struct tensor_export arg = export_range_args(handle, share, offset, bytes);
+
+	return export_call(dev, &arg);
+}
+
+HELPER int export_fd(int dev, uint32_t handle)
+{
+	return buf_export(dev, handle, 0);
+}
+
+HELPER int export_dmabuf(int dev, uint32_t handle)
+{
+	return buf_export_dmabuf(dev, handle);
 }
 
 HELPER int buf_import(int dev, int fd, struct tensor_import *import)
 {
 	*import = (struct tensor_import){ .size = sizeof(*import), .fd = fd };
 	return dev_call(dev, TENSOR_IOC_IMPORT, import);
-}
-
-/* A part of what the handle reaches. */
-HELPER int buf_export_range(int dev, uint32_t handle, uint32_t flags, uint64_t offset,
-			    uint64_t bytes)
-{
-	struct tensor_export arg = { .size = sizeof(arg), .flags = flags | TENSOR_EXPORT_RANGE,
-				     .handle = handle, .offset = offset, .bytes = bytes };
-	int err = dev_call(dev, TENSOR_IOC_EXPORT, &arg);
-
-	return err ? err : arg.fd;
 }
 
 /* All seals that are set then, or -errno. fd is /dev/tensor with a handle, or a buffer fd with 0. */
@@ -182,7 +265,7 @@ HELPER int buf_new_fd(uint64_t bytes)
 		return dev;
 	fd = dev_alloc(dev, bytes, &alloc);
 	if (!fd)
-		fd = buf_export(dev, alloc.handle, TENSOR_EXPORT_CLOEXEC);
+		fd = buf_export(dev, alloc.handle, 0);
 	close(dev);
 	return fd;
 }
@@ -201,7 +284,7 @@ HELPER bool all_bytes(const void *at, int value, uint64_t bytes)
 
 /*
  * Makes buffers of that size, which stay with the open device, and writes all over them: whoever
- * gets pages that somebody else still has, spoils them. 0, -EBADMSG for one that is not zeroed, or
+ * gets pages that something else still has, spoils them. 0, -EBADMSG for one that is not zeroed, or
  * -errno.
  */
 HELPER int spoil_fresh(int dev, uint64_t bytes, int count)
@@ -236,88 +319,6 @@ HELPER int map_errno(int fd, uint64_t bytes, int prot, int flags, uint64_t offse
 	return 0;
 }
 
-/* The text of a small file, or "". */
-HELPER char *read_text(const char *path, char *text, size_t room)
-{
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	size_t n = 0;
-	ssize_t got;
-
-	while (fd >= 0 && n < room - 1 && (got = read(fd, text + n, room - 1 - n)) > 0)
-		n += got;
-	text[n] = 0;
-	if (fd >= 0)
-		close(fd);
-	return text;
-}
-
-HELPER int write_text(const char *path, const char *text)
-{
-	int fd = open(path, O_WRONLY | O_CLOEXEC), err = 0;
-
-	if (fd < 0)
-		return -errno;
-	if (write(fd, text, strlen(text)) < 0)
-		err = -errno;
-	close(fd);
-	return err;
-}
-
-/* The number behind "key" in a file of "key ... number" lines; -1 if there is none. */
-HELPER int64_t read_number(const char *path, const char *key)
-{
-	char line[512];
-	int64_t value = -1;
-	FILE *f = fopen(path, "re");
-
-	while (f && fgets(line, sizeof(line), f)) {
-		if (strncmp(line, key, strlen(key)))
-			continue;
-		value = strtoll(line + strlen(key) + strspn(line + strlen(key), ": \t"), NULL, 10);
-		break;
-	}
-	if (f)
-		fclose(f);
-	return value;
-}
-
-/* A field of /proc/self/smaps for the mapping that holds an address, in bytes; -1 if none. */
-HELPER int64_t smaps_bytes(const void *at, const char *key)
-{
-	unsigned long first, last, want = (unsigned long)at;
-	char line[512];
-	bool here = false;
-	int64_t value = -1;
-	FILE *f = fopen("/proc/self/smaps", "re");
-
-	while (f && fgets(line, sizeof(line), f)) {
-		if (sscanf(line, "%lx-%lx ", &first, &last) == 2)
-			here = first <= want && want < last;
-		else if (here && !strncmp(line, key, strlen(key)))
-			value = strtoll(line + strlen(key) + 1, NULL, 10) * 1024;
-	}
-	if (f)
-		fclose(f);
-	return value;
-}
-
-/* The frame number of a present page of this process (root only), 0 if it is not present. */
-HELPER uint64_t page_frame(const void *at)
-{
-	uint64_t entry = 0;
-	int fd = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
-
-	if (pread(fd, &entry, sizeof(entry), (unsigned long)at / PAGE * sizeof(entry)) < 0)
-		entry = 0;
-	close(fd);
-	return entry >> 63 ? entry & ((1ULL << 55) - 1) : 0;
-}
-
-HELPER void sleep_ms(long ms)
-{
-	nanosleep(&(struct timespec){ ms / 1000, ms % 1000 * 1000000 }, NULL);
-}
-
 /* Waits until all buffers of the machine have that many bytes; what a dead process held and a
  * message in flight are given back a moment after.
  */
@@ -331,52 +332,6 @@ HELPER bool used_becomes(int dev, uint64_t bytes)
 		sleep_ms(50);
 	}
 	return true;
-}
-
-/* Free memory in KiB as it is now, that in the lists of the CPUs included. */
-HELPER int64_t memory_free_now(void)
-{
-	FILE *f = fopen("/proc/zoneinfo", "re");
-	long long pages = 0, n;
-	char line[256];
-
-	while (f && fgets(line, sizeof(line), f)) {
-		if (sscanf(line, " nr_free_pages %lld", &n) == 1 ||
-		    sscanf(line, " count: %lld", &n) == 1)
-			pages += n;
-	}
-	if (f)
-		fclose(f);
-	return pages * (PAGE / KIB);
-}
-
-/* The same without what the kernel keeps for later, the module's pool included. */
-HELPER int64_t memory_free(void)
-{
-	write_text("/proc/sys/vm/drop_caches", "3");
-	return memory_free_now();
-}
-
-/* Whether all but @slack KiB of what was free is free again, now or soon. */
-HELPER bool memory_comes_back(int64_t free_before, int64_t slack)
-{
-	int tries;
-
-	for (tries = 0; memory_free() < free_before - slack; tries++) {
-		if (tries == 20)
-			return false;
-		sleep_ms(250);
-	}
-	return true;
-}
-
-HELPER int count_fds(void)
-{
-	int n = 0, fd;
-
-	for (fd = 0; fd < 256; fd++)
-		n += fcntl(fd, F_GETFD) >= 0;
-	return n;
 }
 
 HELPER int send_fd(int sock, int fd)

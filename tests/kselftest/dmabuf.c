@@ -92,11 +92,6 @@ TEST_F(dmabuf, mapping_past_the_end_is_refused)
 	EXPECT_EQ(0, map_errno(self->fd, PAGE, RW, MAP_SHARED, BYTES - PAGE));
 }
 
-TEST_F(dmabuf, status_page_is_not_reached_through_it)
-{
-	EXPECT_EQ(-EINVAL, map_errno(self->fd, PAGE, PROT_READ, MAP_SHARED, TENSOR_STATUS_OFFSET));
-}
-
 TEST_F(dmabuf, cannot_be_opened_again)
 {
 	char path[64];
@@ -108,7 +103,7 @@ TEST_F(dmabuf, cannot_be_opened_again)
 
 TEST_F(dmabuf, read_only_one_cannot_be_written)
 {
-	int fd = buf_export(self->dev, self->buf.handle, DMABUF | TENSOR_EXPORT_RDONLY);
+	int fd = buf_export_rights(self->dev, self->buf.handle, TENSOR_RIGHTS_RO, DMABUF);
 	struct tensor_import import;
 	struct tensor_info info;
 	char *at;
@@ -129,7 +124,7 @@ TEST_F(dmabuf, read_only_one_cannot_be_written)
 	ASSERT_EQ(0, buf_info(self->dev, import.handle, &info));
 	EXPECT_EQ(TENSOR_STATE_RDONLY, info.state);
 	EXPECT_EQ(0, info.generation);
-	EXPECT_EQ(-EACCES, buf_export(self->dev, import.handle, DMABUF));
+	EXPECT_EQ(-EACCES, buf_export_rights(self->dev, import.handle, TENSOR_RIGHTS_RW, DMABUF));
 	EXPECT_EQ(0, dev_close(self->dev, import.handle));
 	munmap(at, BYTES);
 	close(fd);
@@ -260,7 +255,7 @@ TEST_F(dmabuf, sealed_buffer_cannot_be_written_through_it)
 	EXPECT_EQ(-EPERM, dmabuf_sync(self->fd, DMA_BUF_SYNC_END | DMA_BUF_SYNC_WRITE));
 	EXPECT_EQ(0, dmabuf_sync(self->fd, DMA_BUF_SYNC_START | DMA_BUF_SYNC_READ));
 	EXPECT_EQ(-EACCES, buf_export(self->dev, self->buf.handle, DMABUF));
-	fd = buf_export(self->dev, self->buf.handle, DMABUF | TENSOR_EXPORT_RDONLY);
+	fd = buf_export_rights(self->dev, self->buf.handle, TENSOR_RIGHTS_RO, DMABUF);
 	EXPECT_LE(0, fd);
 	close(fd);
 }
@@ -320,24 +315,10 @@ TEST_F(dmabuf, end_is_told)
 	close(fd);
 }
 
-TEST_F(dmabuf, buffer_fd_has_a_peer_while_there_is_one)
-{
-	int fd = buf_export(self->dev, self->buf.handle, 0);
-
-	munmap(self->at, BYTES);
-	ASSERT_EQ(0, dev_close(self->dev, self->buf.handle));
-	EXPECT_EQ(0, ready(fd, POLLRDHUP));
-	close(self->fd);
-	self->fd = -1;
-	sleep_ms(50);
-	EXPECT_EQ(POLLRDHUP, ready(fd, POLLRDHUP));
-	close(fd);
-}
-
 TEST_F(dmabuf, export_that_cannot_be_told_leaves_nothing)
 {
 	struct tensor_export arg = { .size = sizeof(arg), .flags = DMABUF,
-				     .handle = self->buf.handle };
+				     .handle = self->buf.handle, .rights = TENSOR_RIGHTS_RW };
 	struct tensor_export *ro = mmap(NULL, PAGE, RW, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	struct tensor_info info;
 	int fds = count_fds();
@@ -357,8 +338,8 @@ TEST_F(dmabuf, thousand_of_them_end)
 	int i, fd;
 
 	for (i = 0; i < 1000; i++) {
-		fd = buf_export(self->dev, self->buf.handle,
-				i % 2 ? DMABUF : DMABUF | TENSOR_EXPORT_RDONLY);
+		fd = buf_export_rights(self->dev, self->buf.handle,
+				       i % 2 ? TENSOR_RIGHTS_RW : TENSOR_RIGHTS_RO, DMABUF);
 		ASSERT_LE(0, fd);
 		close(fd);
 	}

@@ -13,7 +13,7 @@
 
 #include "device.h"
 
-#define DMABUF	(TENSOR_EXPORT_DMABUF | TENSOR_EXPORT_CLOEXEC)
+#define DMABUF	TENSOR_EXPORT_DMABUF
 #define RW	(PROT_READ | PROT_WRITE)
 
 /*
@@ -38,11 +38,11 @@ HELPER int ready(int fd, int events)
 	return poll(&p, 1, 0) < 0 ? -errno : p.revents;
 }
 
-static sigjmp_buf touch_back;
+static sigjmp_buf dmabuf_back;
 
 HELPER void touch_fault(int sig)
 {
-	siglongjmp(touch_back, sig);
+	siglongjmp(dmabuf_back, sig);
 }
 
 /* The signal that reading a byte gives, 0 for none. */
@@ -53,7 +53,7 @@ HELPER int touch_signal(volatile const char *at)
 
 	sigaction(SIGSEGV, &act, &segv);
 	sigaction(SIGBUS, &act, &bus);
-	sig = sigsetjmp(touch_back, 1);
+	sig = sigsetjmp(dmabuf_back, 1);
 	if (!sig)
 		(void)*at;
 	sigaction(SIGSEGV, &segv, NULL);

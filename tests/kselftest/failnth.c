@@ -44,21 +44,40 @@ static int step_alloc_pages(FIXTURE_DATA(failnth) *self)
 
 static int step_export(FIXTURE_DATA(failnth) *self)
 {
-	int fd = buf_export(self->dev, self->buf.handle, 0), err = done(self, fd < 0 ? fd : 0);
+	int fd = buf_export_rw(self->dev, self->buf.handle), err = done(self, fd < 0 ? fd : 0);
 
 	if (fd >= 0)
 		close(fd);
 	return err;
 }
 
-static int step_import(FIXTURE_DATA(failnth) *self)
+static int import_step(FIXTURE_DATA(failnth) *self, int fd)
 {
 	struct tensor_import import;
-	int err = buf_import(self->dev, self->fd, &import), ended = done(self, err);
+	int err = buf_import(self->dev, fd, &import), ended = done(self, err);
 
 	if (!err)
 		dev_close(self->dev, import.handle);
 	return ended;
+}
+
+/* With other rights than those of the handle that there is: a handle is made. */
+static int step_import(FIXTURE_DATA(failnth) *self)
+{
+	int fd, ended;
+
+	prepare(self);
+	fd = buf_export_ro(self->dev, self->buf.handle);
+	begin(self);
+	ended = import_step(self, fd);
+	close(fd);
+	return ended;
+}
+
+/* The handle that there is, once more. */
+static int step_import_again(FIXTURE_DATA(failnth) *self)
+{
+	return import_step(self, self->fd);
 }
 
 static int step_info(FIXTURE_DATA(failnth) *self)
@@ -160,6 +179,7 @@ EVERY_FAILURE(info)
 EVERY_FAILURE(meta)
 EVERY_FAILURE(export)
 EVERY_FAILURE(import)
+EVERY_FAILURE(import_again)
 EVERY_FAILURE(map_fd)
 EVERY_FAILURE(map_cookie)
 EVERY_FAILURE(dump_bufs)

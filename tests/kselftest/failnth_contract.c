@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * Every failure of what holders agree on: seals, revocation, advice, brackets, the status page,
- * events.
+ * Every failure of what holders agree on: seals, revocation, advice, brackets, events.
  */
 #include <poll.h>
 
@@ -92,22 +91,6 @@ static int step_sync(FIXTURE_DATA(failnth) *self)
 	return done(self, err);
 }
 
-/* The page is made for the first that asks: of a fresh buffer each time. */
-static int step_map_status(FIXTURE_DATA(failnth) *self)
-{
-	struct tensor_alloc alloc = fresh(self, PAGE);
-	void *at;
-	int err;
-
-	begin(self);
-	at = mmap(NULL, PAGE, PROT_READ, MAP_SHARED, self->dev, alloc.cookie + TENSOR_STATUS_OFFSET);
-	err = done(self, at == MAP_FAILED ? -errno : 0);
-	if (at != MAP_FAILED)
-		munmap(at, PAGE);
-	dev_close(self->dev, alloc.handle);
-	return err;
-}
-
 /* What another open device did is still there to be read after a read that failed. */
 static int step_read_event(FIXTURE_DATA(failnth) *self)
 {
@@ -133,10 +116,9 @@ static int step_read_event(FIXTURE_DATA(failnth) *self)
 
 static int step_poll(FIXTURE_DATA(failnth) *self)
 {
-	struct pollfd p[] = { { .fd = self->dev, .events = POLLIN },
-			      { .fd = self->fd, .events = POLLPRI } };
+	struct pollfd p = { .fd = self->dev, .events = POLLIN };
 
-	return done(self, poll(p, 2, 0) < 0 ? -errno : 0);
+	return done(self, poll(&p, 1, 0) < 0 ? -errno : 0);
 }
 
 EVERY_FAILURE(seal)
@@ -144,7 +126,6 @@ EVERY_FAILURE(revoke)
 EVERY_FAILURE(advise_purgeable)
 EVERY_FAILURE(advise_back)
 EVERY_FAILURE(sync)
-EVERY_FAILURE(map_status)
 EVERY_FAILURE(read_event)
 EVERY_FAILURE(poll)
 

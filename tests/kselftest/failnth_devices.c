@@ -55,7 +55,8 @@ static int step_alloc_interleave(FIXTURE_DATA(failnth) *self)
 
 static int step_export_dmabuf(FIXTURE_DATA(failnth) *self)
 {
-	int fd = buf_export(self->dev, self->buf.handle, DMABUF), err = done(self, fd < 0 ? fd : 0);
+	int fd = buf_export_rights(self->dev, self->buf.handle, TENSOR_RIGHTS_RW, DMABUF);
+	int err = done(self, fd < 0 ? fd : 0);
 
 	if (fd >= 0)
 		close(fd);
@@ -64,7 +65,8 @@ static int step_export_dmabuf(FIXTURE_DATA(failnth) *self)
 
 static int step_export_range(FIXTURE_DATA(failnth) *self)
 {
-	int fd = buf_export_range(self->dev, self->buf.handle, 0, PAGE, PAGE);
+	int fd = buf_export_range_rights(self->dev, self->buf.handle, TENSOR_RIGHTS_RW, 0, PAGE,
+					 PAGE);
 	int err = done(self, fd < 0 ? fd : 0);
 
 	if (fd >= 0)
@@ -91,7 +93,8 @@ static int import_step(FIXTURE_DATA(failnth) *self, int fd)
 static int step_import_own_dmabuf(FIXTURE_DATA(failnth) *self)
 {
 	prepare(self);
-	return import_step(self, buf_export(self->dev, self->buf.handle, DMABUF));
+	return import_step(self, buf_export_rights(self->dev, self->buf.handle, TENSOR_RIGHTS_RW,
+						   DMABUF));
 }
 
 static int step_import_memfd(FIXTURE_DATA(failnth) *self)

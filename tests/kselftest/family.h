@@ -31,6 +31,8 @@ struct row {
 	uint32_t files;
 	uint32_t mappings;
 	uint32_t dtype;
+	uint32_t bits;
+	uint32_t rights;
 	uint32_t state;
 	uint32_t seals;
 	uint32_t kind;
@@ -49,7 +51,7 @@ struct table {
 struct totals {
 	uint64_t clients, bufs, bytes, limit, refused;
 	uint64_t used, purgeable, files, dmabufs, user_limit, user_refused;
-	uint64_t pool_bytes, pool_limit, pool_hits, pool_misses;
+	uint64_t pool_bytes, pool_limit, pool_hits, pool_misses, linger;
 };
 
 static struct table table;
@@ -85,6 +87,7 @@ HELPER void parse_buf(struct nlattr **a, struct row *row)
 	row->files = get32(a[TENSOR_A_BUF_FILES]);
 	row->mappings = get32(a[TENSOR_A_BUF_MAPPINGS]);
 	row->dtype = get32(a[TENSOR_A_BUF_DTYPE]);
+	row->bits = get32(a[TENSOR_A_BUF_BITS]);
 	row->state = get32(a[TENSOR_A_BUF_STATE]);
 	row->seals = get32(a[TENSOR_A_BUF_SEALS]);
 	row->kind = get32(a[TENSOR_A_BUF_KIND]);
@@ -107,6 +110,7 @@ HELPER void parse_handle(struct nlattr **a, struct row *row)
 	row->client = get64(a[TENSOR_A_HANDLE_CLIENT]);
 	row->buf = get64(a[TENSOR_A_HANDLE_BUF]);
 	row->state = get32(a[TENSOR_A_HANDLE_STATE]);
+	row->rights = get32(a[TENSOR_A_HANDLE_RIGHTS]);
 	/* one number that grows over all of them */
 	row->id = row->client << 32 | get32(a[TENSOR_A_HANDLE_ID]);
 }
@@ -121,6 +125,7 @@ HELPER void parse_export(struct nlattr **a, struct row *row)
 	row->state = get32(a[TENSOR_A_EXPORT_STATE]);
 	row->pid = get32(a[TENSOR_A_EXPORT_PID]);
 	row->uid = get32(a[TENSOR_A_EXPORT_UID]);
+	row->rights = get32(a[TENSOR_A_EXPORT_RIGHTS]);
 }
 
 HELPER void parse_user(struct nlattr **a, struct row *row)
@@ -153,6 +158,14 @@ HELPER void parse_row(int cmd, struct nlattr **a, struct row *row)
 	}
 }
 
+/* Dumps are ordered by id; that of the exports by buffer, and those of one buffer by id. */
+HELPER bool row_follows(int cmd, const struct row *row, const struct row *before)
+{
+	if (cmd == TENSOR_CMD_EXPORT_GET && row->buf != before->buf)
+		return row->buf > before->buf;
+	return row->id > before->id;
+}
+
 HELPER int on_row(struct nl_msg *msg, void *arg)
 {
 	struct nlattr *a[TENSOR_A_BUF_MAX + 1];
@@ -165,7 +178,7 @@ HELPER int on_row(struct nl_msg *msg, void *arg)
 		t->interrupted = true;
 	memset(row, 0, sizeof(*row));
 	parse_row(t->cmd, a, row);
-	if (t->count && row->id <= row[-1].id)
+	if (t->count && !row_follows(t->cmd, row, row - 1))
 		t->ascending = false;
 	t->count++;
 	return NL_OK;
@@ -225,6 +238,7 @@ HELPER int on_totals(struct nl_msg *msg, void *arg)
 	t->pool_limit = get64(a[TENSOR_A_STAT_POOL_LIMIT_BYTES]);
 	t->pool_hits = get64(a[TENSOR_A_STAT_POOL_HITS]);
 	t->pool_misses = get64(a[TENSOR_A_STAT_POOL_MISSES]);
+	t->linger = get64(a[TENSOR_A_STAT_LINGER_BYTES]);
 	return NL_OK;
 }
 

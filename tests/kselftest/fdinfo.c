@@ -60,13 +60,14 @@ TEST_F(fdinfo, buffer_tells_its_memory_and_users)
 	fdinfo(fd, text, sizeof(text));
 	snprintf(want, sizeof(want), "\ntensor-buffer-id:\t%llu\n", (unsigned long long)info.ino);
 	EXPECT_NE(NULL, strstr(text, want)) TH_LOG("%s", text);
-	EXPECT_NE(NULL, strstr(text, "\ntensor-mode:\trw\n"));
 	EXPECT_NE(NULL, strstr(text, "\ntensor-total-memory:\t4096 KiB\n"));
 	EXPECT_NE(NULL, strstr(text, "\ntensor-huge-memory:\t4096 KiB\n"));
 	EXPECT_NE(NULL, strstr(text, "\ntensor-handles:\t1\n"));
 	EXPECT_NE(NULL, strstr(text, "\ntensor-files:\t1\n"));
 	EXPECT_NE(NULL, strstr(text, "\ntensor-mappings:\t1\n"));
-	EXPECT_NE(NULL, strstr(text, "\ntensor-dtype:\t"));
+	EXPECT_NE(NULL, strstr(text, "\ntensor-rights:\tread write attach seal revoke export\n"));
+	EXPECT_EQ(NULL, strstr(text, "\ntensor-bits:"));
+	EXPECT_EQ(NULL, strstr(text, "\ntensor-dtype:"));
 	munmap(at, PAGE);
 	close(fd);
 }
@@ -74,16 +75,18 @@ TEST_F(fdinfo, buffer_tells_its_memory_and_users)
 TEST_F(fdinfo, buffer_tells_its_descriptor)
 {
 	struct tensor_desc desc = {
-		.dtype = TENSOR_DT_F32, .ndim = 2, .offset = 64, .sizes = { 3, 4 },
+		.bits = 32, .dtype = TAG_F32, .ndim = 2, .offset = 64, .sizes = { 3, 4 },
 		.strides = { -4, 1 }, .label = "batch 7",
 	};
-	int fd = buf_export(self->dev, self->buf.handle, TENSOR_EXPORT_RDONLY);
+	int fd = buf_export_ro(self->dev, self->buf.handle);
 	char text[4096];
 
 	ASSERT_EQ(0, buf_meta(self->dev, self->buf.handle, TENSOR_META_SET, &desc));
 	fdinfo(fd, text, sizeof(text));
-	EXPECT_NE(NULL, strstr(text, "\ntensor-mode:\tro\n")) TH_LOG("%s", text);
+	EXPECT_NE(NULL, strstr(text, "\ntensor-rights:\tread attach export\n")) TH_LOG("%s", text);
 	EXPECT_NE(NULL, strstr(text, "\ntensor-label:\tbatch 7\n"));
+	EXPECT_NE(NULL, strstr(text, "\ntensor-bits:\t32\n"));
+	EXPECT_NE(NULL, strstr(text, "\ntensor-dtype:\t9\n"));
 	EXPECT_NE(NULL, strstr(text, "\ntensor-shape:\t[3, 4]\n"));
 	EXPECT_NE(NULL, strstr(text, "\ntensor-strides:\t[-4, 1]\n"));
 	EXPECT_NE(NULL, strstr(text, "\ntensor-offset:\t64\n"));

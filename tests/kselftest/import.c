@@ -159,8 +159,8 @@ TEST_F(import, devices_get_the_dma_buf_itself)
 	EXPECT_EQ(theirs.st_dev, ours.st_dev);
 	EXPECT_EQ(0, info_of(self->dev, self->buf.handle).dmabufs);
 	close(fd);
-	EXPECT_EQ(-EOPNOTSUPP, buf_export(self->dev, self->buf.handle,
-					  DMABUF | TENSOR_EXPORT_RDONLY));
+	EXPECT_EQ(-EOPNOTSUPP, buf_export_rights(self->dev, self->buf.handle, TENSOR_RIGHTS_RO,
+						 DMABUF));
 }
 
 /* An exporter may not look at the offset of a mapping: vgem does not. */
@@ -173,7 +173,7 @@ TEST_F(import, part_is_refused)
 
 TEST_F(import, read_only_buffer_fd_of_it_stays_so)
 {
-	int fd = buf_export(self->dev, self->buf.handle, TENSOR_EXPORT_RDONLY);
+	int fd = buf_export_ro(self->dev, self->buf.handle);
 	char *all = map_shared(self->dev, BYTES, RW, self->buf.cookie), *part;
 	struct tensor_import import;
 
@@ -189,9 +189,9 @@ TEST_F(import, read_only_buffer_fd_of_it_stays_so)
 	EXPECT_EQ(77, part[3]);
 	ASSERT_EQ(0, buf_import(self->dev, fd, &import));
 	EXPECT_EQ(info_of(self->dev, self->buf.handle).ino, info_of(self->dev, import.handle).ino);
-	EXPECT_EQ(-EACCES, buf_export(self->dev, import.handle, DMABUF));
-	EXPECT_EQ(-EOPNOTSUPP, buf_export(self->dev, import.handle,
-					  DMABUF | TENSOR_EXPORT_RDONLY));
+	EXPECT_EQ(-EACCES, buf_export_rights(self->dev, import.handle, TENSOR_RIGHTS_RW, DMABUF));
+	EXPECT_EQ(-EOPNOTSUPP, buf_export_rights(self->dev, import.handle, TENSOR_RIGHTS_RO,
+						 DMABUF));
 	EXPECT_EQ(0, dev_close(self->dev, import.handle));
 	munmap(part, 2 * PAGE);
 	munmap(all, BYTES);
@@ -202,8 +202,10 @@ TEST_F(import, contract_of_allocated_memory_is_refused)
 {
 	struct tensor_desc desc = { .label = "theirs" }, got;
 
-	EXPECT_EQ(-EOPNOTSUPP, buf_seal(self->dev, self->buf.handle, TENSOR_SEAL_WRITE));
-	EXPECT_EQ(-EOPNOTSUPP, buf_revoke(self->dev, self->buf.handle));
+	EXPECT_EQ(TENSOR_RIGHTS_RW, self->buf.rights);
+	EXPECT_EQ(-EACCES, buf_seal(self->dev, self->buf.handle, TENSOR_SEAL_WRITE));
+	EXPECT_EQ(-EACCES, buf_seal(self->dev, self->buf.handle, TENSOR_SEAL_META));
+	EXPECT_EQ(-EACCES, buf_revoke(self->dev, self->buf.handle));
 	EXPECT_EQ(-EOPNOTSUPP, buf_advise(self->dev, self->buf.handle, TENSOR_ADVISE_PURGEABLE));
 	EXPECT_EQ(0, buf_meta(self->dev, self->buf.handle, TENSOR_META_SET, &desc));
 	EXPECT_EQ(0, buf_meta(self->dev, self->buf.handle, 0, &got));

@@ -22,12 +22,14 @@ $(KST_B)/%: tests/kselftest/%.c $(wildcard tests/kselftest/*.h) include/uapi/lin
 	$(call say,CC,$@)
 	$(Q)$(CC) $(CFLAGS) $(WARN) -Wno-missing-prototypes $(KST_FLAGS) -D_GNU_SOURCE -Iinclude/uapi -isystem $(KST_INC) -o $@ $< $(KST_LIBS)
 
-$(addprefix $(KST_B)/,race seal revoke advise event): KST_LIBS = -pthread
-KST_NL := $(addprefix $(KST_B)/,netlink netlink_ask netlink_event netlink_list)
+$(addprefix $(KST_B)/,race seal seal_fails revoke advise event event_client handles import_race \
+	sync_deadline): KST_LIBS = -pthread
+KST_NL := $(addprefix $(KST_B)/,neighbour netlink netlink_ask netlink_event netlink_list)
 $(KST_NL): tests/kselftest/family.h
 $(KST_NL): KST_LIBS = $(shell pkg-config --libs libnl-genl-3.0) -pthread
 $(KST_NL): KST_FLAGS = $(shell pkg-config --cflags libnl-genl-3.0)
-KST_DMABUF := $(addprefix $(KST_B)/,dmabuf import memfd pinmem sync vgem vivid)
+KST_DMABUF := $(addprefix $(KST_B)/,dmabuf handles import import_race mapping_rights mapping_uffd memfd payer pinmem \
+	reply rights seal_fails sync sync_deadline vgem vivid vivid_rights)
 $(KST_DMABUF): tests/kselftest/dmabuf.h
 $(KST_DMABUF): KST_FLAGS = $(shell pkg-config --cflags libdrm)
 

@@ -69,7 +69,8 @@ static void busy(int sock, unsigned int seed)
 		at = map_shared(dev, bytes, PROT_READ | PROT_WRITE, alloc.cookie);
 		if (at != MAP_FAILED)
 			at[0] = at[bytes - 1] = 1;
-		fd = buf_export(dev, alloc.handle, random() % 2 ? TENSOR_EXPORT_RDONLY : 0);
+		fd = buf_export_rights(dev, alloc.handle,
+				       random() % 2 ? TENSOR_RIGHTS_RO : TENSOR_RIGHTS_RW, 0);
 		if (!buf_import(dev, fd, &import))
 			dev_close(dev, import.handle);
 		if (random() % 4 == 0) {

@@ -25,9 +25,9 @@ FIXTURE_SETUP(map)
 	ASSERT_LE(0, self->dev);
 	self->used = dev_used(self->dev);
 	ASSERT_EQ(0, dev_alloc(self->dev, BYTES, &self->buf));
-	self->fd = buf_export(self->dev, self->buf.handle, TENSOR_EXPORT_CLOEXEC);
+	self->fd = buf_export(self->dev, self->buf.handle, 0);
 	ASSERT_LE(0, self->fd);
-	self->rofd = buf_export(self->dev, self->buf.handle, TENSOR_EXPORT_RDONLY);
+	self->rofd = buf_export_ro(self->dev, self->buf.handle);
 	ASSERT_LE(0, self->rofd);
 }
 
@@ -322,7 +322,8 @@ TEST_F(map, read_only_handle_refuses_write_mapping_and_mprotect)
 	ASSERT_NE(MAP_FAILED, at);
 	EXPECT_EQ(-1, mprotect(at, PAGE, PROT_READ | PROT_WRITE));
 	EXPECT_EQ(EACCES, errno);
-	EXPECT_EQ(-EACCES, buf_export(self->dev, import.handle, 0));
+	EXPECT_EQ(TENSOR_RIGHTS_RO, import.rights);
+	EXPECT_EQ(-EACCES, buf_export_rw(self->dev, import.handle));
 	ASSERT_EQ(0, buf_info(self->dev, import.handle, &info));
 	EXPECT_NE(0, info.state & TENSOR_STATE_RDONLY);
 	munmap(at, BYTES);
@@ -387,7 +388,7 @@ TEST_F(map, fd_tells_what_it_is)
 	EXPECT_EQ(O_RDWR, fcntl(self->fd, F_GETFL) & O_ACCMODE);
 	EXPECT_EQ(O_RDONLY, fcntl(self->rofd, F_GETFL) & O_ACCMODE);
 	EXPECT_EQ(FD_CLOEXEC, fcntl(self->fd, F_GETFD));
-	EXPECT_EQ(0, fcntl(self->rofd, F_GETFD));
+	EXPECT_EQ(FD_CLOEXEC, fcntl(self->rofd, F_GETFD));
 }
 
 TEST_F(map, mapping_outlives_handle_fd_and_device)

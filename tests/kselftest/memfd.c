@@ -137,7 +137,7 @@ TEST_F(memfd, what_can_shrink_is_refused)
 
 TEST_F(memfd, sizes_that_make_no_sense_are_refused)
 {
-	static const uint64_t bad[] = { 0, 1, PAGE - 1, PAGE + 1, TENSOR_STATUS_OFFSET + PAGE };
+	static const uint64_t bad[] = { 0, 1, PAGE - 1, PAGE + 1, (1ULL << 39) + PAGE };
 	unsigned int i;
 	int fd;
 
@@ -188,8 +188,9 @@ TEST_F(memfd, one_that_was_opened_for_reading_is_read_only)
 	ASSERT_NE(MAP_FAILED, at);
 	EXPECT_EQ(-1, mprotect(at, PAGE, RW));
 	EXPECT_EQ(EACCES, errno);
-	EXPECT_EQ(-EACCES, buf_export(self->dev, import.handle, 0));
-	EXPECT_EQ(-EACCES, buf_export(self->dev, import.handle, DMABUF));
+	EXPECT_EQ(TENSOR_RIGHTS_RO, import.rights);
+	EXPECT_EQ(-EACCES, buf_export_rights(self->dev, import.handle, TENSOR_RIGHTS_RW, 0));
+	EXPECT_EQ(-EACCES, buf_export_rights(self->dev, import.handle, TENSOR_RIGHTS_RW, DMABUF));
 	munmap(at, PAGE);
 	EXPECT_EQ(0, dev_close(self->dev, import.handle));
 }
@@ -252,8 +253,7 @@ TEST_F(memfd, later_future_write_seal_refuses_new_mappings)
 
 TEST_F(memfd, part_leads_nowhere_else)
 {
-	int fd = buf_export_range(self->dev, self->buf.handle, TENSOR_EXPORT_CLOEXEC, 2 * PAGE,
-				  4 * PAGE);
+	int fd = buf_export_range(self->dev, self->buf.handle, 0, 2 * PAGE, 4 * PAGE);
 	char *at = map_shared(fd, 4 * PAGE, RW, 0);
 
 	ASSERT_NE(MAP_FAILED, at);
@@ -270,9 +270,10 @@ TEST_F(memfd, part_leads_nowhere_else)
 
 TEST_F(memfd, contract_of_allocated_memory_is_refused)
 {
-	EXPECT_EQ(-EOPNOTSUPP, buf_seal(self->dev, self->buf.handle, TENSOR_SEAL_WRITE));
-	EXPECT_EQ(TENSOR_SEAL_META, buf_seal(self->dev, self->buf.handle, TENSOR_SEAL_META));
-	EXPECT_EQ(-EOPNOTSUPP, buf_revoke(self->dev, self->buf.handle));
+	EXPECT_EQ(TENSOR_RIGHTS_RW, self->buf.rights);
+	EXPECT_EQ(-EACCES, buf_seal(self->dev, self->buf.handle, TENSOR_SEAL_WRITE));
+	EXPECT_EQ(-EACCES, buf_seal(self->dev, self->buf.handle, TENSOR_SEAL_META));
+	EXPECT_EQ(-EACCES, buf_revoke(self->dev, self->buf.handle));
 	EXPECT_EQ(-EOPNOTSUPP, buf_advise(self->dev, self->buf.handle, TENSOR_ADVISE_PURGEABLE));
 	EXPECT_EQ(-EOPNOTSUPP, buf_advise(self->dev, self->buf.handle, TENSOR_ADVISE_WILLNEED));
 }
@@ -340,13 +341,32 @@ TEST_F(memfd, read_only_one_is_refused_to_a_device_that_writes)
 	if (vgem < 0)
 		SKIP(return, "no vgem");
 	ASSERT_EQ(0, buf_import(self->dev, memfd, &import));
-	fd = buf_export(self->dev, import.handle, DMABUF | TENSOR_EXPORT_RDONLY);
+	fd = buf_export_rights(self->dev, import.handle, TENSOR_RIGHTS_RO, DMABUF);
 	ASSERT_LE(0, fd);
 	EXPECT_EQ(-EACCES, vgem_import(vgem, fd, &gem));
 	close(fd);
 	close(vgem);
 	close(memfd);
 	EXPECT_EQ(0, dev_close(self->dev, import.handle));
+}
+
+/* mmap() would refuse it for reading, and mapping for reading is the least that a handle permits. */
+TEST(memfd_that_can_only_be_written_to_is_refused)
+{
+	int fd = memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING), dev = dev_open(), wronly;
+	struct tensor_import import;
+	char path[64];
+
+	ASSERT_EQ(0, ftruncate(fd, PAGE));
+	ASSERT_EQ(0, fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK));
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	wronly = open(path, O_WRONLY | O_CLOEXEC);
+	ASSERT_LE(0, wronly);
+	EXPECT_EQ(-EACCES, buf_import(dev, wronly, &import));
+	EXPECT_EQ(0, buf_import(dev, fd, &import));
+	close(wronly);
+	close(fd);
+	close(dev);
 }
 
 TEST_HARNESS_MAIN

@@ -84,7 +84,7 @@ TEST_F(netlink, client_dump_lists_this_process)
 TEST_F(netlink, buffer_dump_tells_what_info_tells)
 {
 	struct tensor_desc desc = {
-		.dtype = TENSOR_DT_F32, .ndim = 1, .sizes = { 8 }, .strides = { 1 },
+		.bits = 32, .dtype = TAG_F32, .ndim = 1, .sizes = { 8 }, .strides = { 1 },
 		.label = "bias",
 	};
 	struct tensor_alloc alloc;
@@ -105,7 +105,8 @@ TEST_F(netlink, buffer_dump_tells_what_info_tells)
 	EXPECT_EQ(1, row->handles);
 	EXPECT_EQ(0, row->files);
 	EXPECT_EQ(1, row->mappings);
-	EXPECT_EQ(TENSOR_DT_F32, row->dtype);
+	EXPECT_EQ(TAG_F32, row->dtype);
+	EXPECT_EQ(32, row->bits);
 	EXPECT_STREQ("bias", row->label);
 	munmap(at, PAGE);
 }
@@ -170,7 +171,7 @@ TEST_F(netlink, handle_dump_lists_who_holds_what)
 	ASSERT_LE(0, other);
 	ASSERT_EQ(0, dev_alloc(self->dev, PAGE, &alloc));
 	ASSERT_EQ(0, buf_info(self->dev, alloc.handle, &info));
-	fd = buf_export(self->dev, alloc.handle, TENSOR_EXPORT_RDONLY);
+	fd = buf_export_ro(self->dev, alloc.handle);
 	ASSERT_EQ(0, buf_import(other, fd, &import));
 	ASSERT_EQ(0, dump_filtered(self->sock, self->family, TENSOR_CMD_HANDLE_GET,
 				   TENSOR_A_HANDLE_BUF, &info.ino, 8));
@@ -181,6 +182,8 @@ TEST_F(netlink, handle_dump_lists_who_holds_what)
 		writable += !(table.row[i].state & TENSOR_STATE_RDONLY);
 	}
 	EXPECT_EQ(1, writable);
+	EXPECT_EQ(TENSOR_RIGHTS_RO | TENSOR_RIGHTS_ALL, table.row[0].rights | table.row[1].rights);
+	EXPECT_EQ(TENSOR_RIGHTS_RO, table.row[0].rights & table.row[1].rights);
 	EXPECT_NE(table.row[0].client, table.row[1].client);
 	ASSERT_EQ(0, dev_close(other, import.handle));
 	ASSERT_EQ(0, dump(self->sock, self->family, TENSOR_CMD_HANDLE_GET));

@@ -13,7 +13,7 @@
 struct event {
 	int cmd;
 	uint64_t buf, client, bytes, limit;
-	uint32_t pid, uid, state, handles, seals, kind;
+	uint32_t pid, uid, state, handles, seals, kind, rights;
 	char comm[16];
 };
 
@@ -69,6 +69,7 @@ static void parse(struct nlmsghdr *n, struct event *event)
 	event->state = get32(a[TENSOR_A_EVENT_STATE]);
 	event->seals = get32(a[TENSOR_A_EVENT_SEALS]);
 	event->kind = get32(a[TENSOR_A_EVENT_KIND]);
+	event->rights = get32(a[TENSOR_A_EVENT_RIGHTS]);
 	event->handles = get32(a[TENSOR_A_EVENT_HANDLES]);
 	if (a[TENSOR_A_EVENT_COMM])
 		nla_strlcpy(event->comm, a[TENSOR_A_EVENT_COMM], sizeof(event->comm));
@@ -130,15 +131,17 @@ TEST_F(netlink_event, export_and_import_are_told_with_their_rights)
 	ASSERT_EQ(0, dev_alloc(self->dev, PAGE, &alloc));
 	EXPECT_NEXT(ALLOC);
 	client = self->event.client;
-	fd = buf_export(self->dev, alloc.handle, TENSOR_EXPORT_RDONLY);
+	fd = buf_export_ro(self->dev, alloc.handle);
 	ASSERT_LE(0, fd);
 	EXPECT_NEXT(EXPORT);
 	EXPECT_EQ(client, self->event.client);
 	EXPECT_EQ(TENSOR_STATE_RDONLY, self->event.state);
+	EXPECT_EQ(TENSOR_RIGHTS_RO, self->event.rights);
 	ASSERT_EQ(0, buf_import(other, fd, &import));
 	EXPECT_NEXT(IMPORT);
 	EXPECT_NE(client, self->event.client);
 	EXPECT_EQ(TENSOR_STATE_RDONLY, self->event.state);
+	EXPECT_EQ(TENSOR_RIGHTS_RO, self->event.rights);
 	EXPECT_EQ(PAGE, self->event.bytes);
 	close(fd);
 	/* neither closes a buffer that another holds */
@@ -165,6 +168,7 @@ TEST_F(netlink_event, dmabuf_is_told_as_what_it_is)
 	EXPECT_NEXT(EXPORT);
 	EXPECT_EQ(TENSOR_EXPORT_KIND_DMABUF, self->event.kind);
 	EXPECT_EQ(0, self->event.state);
+	EXPECT_EQ(TENSOR_RIGHTS_ALL, self->event.rights);
 	close(fd);
 	EXPECT_SILENCE();
 }
@@ -227,7 +231,8 @@ TEST_F(netlink_event, call_that_fails_is_not_told)
 	EXPECT_EQ(-EBADF, buf_import(self->dev, -1, &import));
 	EXPECT_EQ(-EOPNOTSUPP, buf_import(self->dev, self->dev, &import));
 	/* an answer that cannot be written */
-	*ro = (struct tensor_export){ .size = sizeof(*ro), .handle = alloc.handle };
+	*ro = (struct tensor_export){ .size = sizeof(*ro), .handle = alloc.handle,
+				      .rights = TENSOR_RIGHTS_RW };
 	ASSERT_EQ(0, mprotect(ro, PAGE, PROT_READ));
 	EXPECT_EQ(-EFAULT, dev_call(self->dev, TENSOR_IOC_EXPORT, ro));
 	EXPECT_SILENCE();

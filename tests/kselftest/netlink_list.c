@@ -64,14 +64,15 @@ TEST_F(netlink_list, exported_file_is_listed_until_its_last_holder_closes_it)
 
 TEST_F(netlink_list, export_of_a_part_says_which)
 {
-	int fd = buf_export_range(self->dev, self->alloc.handle, TENSOR_EXPORT_RDONLY, PAGE,
-				  2 * PAGE);
+	int fd = buf_export_range_rights(self->dev, self->alloc.handle, TENSOR_RIGHTS_RO, 0,
+					 PAGE, 2 * PAGE);
 
 	ASSERT_LE(0, fd);
 	ASSERT_EQ(1, list(self->sock, self->family, TENSOR_CMD_EXPORT_GET));
 	EXPECT_EQ(PAGE, table.row[0].offset);
 	EXPECT_EQ(2 * PAGE, table.row[0].bytes);
 	EXPECT_EQ(TENSOR_STATE_RANGE | TENSOR_STATE_RDONLY, table.row[0].state);
+	EXPECT_EQ(TENSOR_RIGHTS_RO, table.row[0].rights);
 	close(fd);
 }
 
@@ -192,6 +193,17 @@ TEST_F(netlink_list, users_are_all_told_to_root)
 	close(sock[1]);
 }
 
+/* ALLOC by an ordinary user, whose buffer stays; 0 or the error. */
+static int alloc_as_user(int dev, uint64_t bytes)
+{
+	struct tensor_alloc alloc;
+	pid_t pid = fork();
+
+	if (!pid)
+		_exit(become(1000) ? 255 : -dev_alloc(dev, bytes, &alloc));
+	return reap(pid);
+}
+
 TEST_F(netlink_list, limit_of_a_user_is_told_and_counted)
 {
 	struct totals before, after;
@@ -201,15 +213,20 @@ TEST_F(netlink_list, limit_of_a_user_is_told_and_counted)
 	read_text(USER_LIMIT_FILE, old, sizeof(old));
 	ASSERT_EQ(0, totals(self->sock, self->family, &before));
 	ASSERT_EQ(0, write_text(USER_LIMIT_FILE, "20480"));
-	EXPECT_EQ(-EDQUOT, dev_alloc(self->dev, 8 * PAGE, &more));
+	/* root is not limited */
+	EXPECT_EQ(0, dev_alloc(self->dev, 8 * PAGE, &more));
+	EXPECT_EQ(0, dev_close(self->dev, more.handle));
+	EXPECT_EQ(0, alloc_as_user(self->dev, PAGE));
+	EXPECT_EQ(EDQUOT, alloc_as_user(self->dev, 8 * PAGE));
 	ASSERT_EQ(0, totals(self->sock, self->family, &after));
-	ASSERT_EQ(1, list(self->sock, self->family, TENSOR_CMD_USER_GET));
+	ASSERT_EQ(2, list(self->sock, self->family, TENSOR_CMD_USER_GET));
 	EXPECT_EQ(0, write_text(USER_LIMIT_FILE, old));
 	EXPECT_EQ(20480, after.user_limit);
-	EXPECT_EQ(20480, table.row[0].limit);
+	EXPECT_EQ(1000, table.row[1].uid);
+	EXPECT_EQ(20480, table.row[1].limit);
 	EXPECT_EQ(before.user_refused + 1, after.user_refused);
 	EXPECT_EQ(before.refused + 1, after.refused);
-	EXPECT_LE(1, table.row[0].refused);
+	EXPECT_LE(1, table.row[1].refused);
 }
 
 TEST_F(netlink_list, state_of_a_buffer_is_in_its_row)

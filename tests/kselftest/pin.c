@@ -96,7 +96,7 @@ TEST_F(pin, pin_survives_munmap_and_close)
 
 TEST_F(pin, read_only_mapping_cannot_be_pinned_for_writing)
 {
-	int fd = buf_export(self->dev, self->buf.handle, TENSOR_EXPORT_RDONLY), sock;
+	int fd = buf_export_ro(self->dev, self->buf.handle), sock;
 	void *at = map_shared(fd, BYTES, PROT_READ, 0);
 
 	ASSERT_NE(MAP_FAILED, at);

@@ -2,6 +2,7 @@
 /*
  * Where the memory of ALLOC lies: on which nodes, in one piece, below 4 GiB.
  */
+#include <linux/mempolicy.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 
@@ -9,7 +10,6 @@
 #include "kselftest_harness.h"
 
 #define FRAMES_4GIB	(1ULL << 20)
-#define MODULE_REFS	"/sys/module/tensor/refcnt"
 
 FIXTURE(place) {
 	int dev;
@@ -98,6 +98,53 @@ TEST_F(place, interleave_goes_over_all_nodes)
 	}
 }
 
+/* The node that INFO tells for a new buffer; -1000 if there is none. */
+static int node_made(int dev, int32_t node, uint32_t flags)
+{
+	struct tensor_alloc alloc = alloc_args(2 * HUGE);
+	struct tensor_info info;
+
+	alloc.node = node;
+	alloc.flags = flags;
+	if (dev_call(dev, TENSOR_IOC_ALLOC, &alloc) || buf_info(dev, alloc.handle, &info) ||
+	    dev_close(dev, alloc.handle))
+		return -1000;
+	return info.node;
+}
+
+static int policy(int mode, unsigned long nodes)
+{
+	return syscall(SYS_set_mempolicy, mode, nodes ? &nodes : NULL, nodes ? 64UL : 0UL) ? -errno : 0;
+}
+
+/* 0 is a node like others, and wins over the policy of the caller; -1 leaves it to the policy. */
+TEST_F(place, node_0_is_not_any_node)
+{
+	int round;
+
+	if (self->query.nodes != 2)
+		SKIP(return, "not two NUMA nodes (tests/vm/run --numa 2)");
+	for (round = 0; round < 3; round++) {
+		ASSERT_EQ(0, policy(MPOL_BIND, 1 << 1));
+		EXPECT_EQ(1, node_made(self->dev, TENSOR_NODE_ANY, 0));
+		EXPECT_EQ(0, node_made(self->dev, 0, 0));
+		EXPECT_EQ(0, node_made(self->dev, 0, TENSOR_ALLOC_NODE_ONLY));
+		EXPECT_EQ(1, node_made(self->dev, 1, 0));
+		ASSERT_EQ(0, policy(MPOL_BIND, 1 << 0));
+		EXPECT_EQ(0, node_made(self->dev, TENSOR_NODE_ANY, 0));
+		EXPECT_EQ(1, node_made(self->dev, 1, TENSOR_ALLOC_NODE_ONLY));
+	}
+	ASSERT_EQ(0, policy(MPOL_DEFAULT, 0));
+}
+
+/* In INFO -1 is another thing: pages on more than one node. */
+TEST_F(place, info_has_no_node_for_pages_on_two)
+{
+	if (self->query.nodes != 2)
+		SKIP(return, "not two NUMA nodes (tests/vm/run --numa 2)");
+	EXPECT_EQ(TENSOR_NODE_ANY, node_made(self->dev, TENSOR_NODE_ANY, TENSOR_ALLOC_INTERLEAVE));
+}
+
 /* Whether the memory, which gets touched, has frames that follow each other. */
 static bool in_one_piece(unsigned char *at, uint64_t bytes)
 {
@@ -170,98 +217,29 @@ TEST_F(place, page_of_a_contig_buffer_outlives_it)
 	close(pipes[1]);
 }
 
-static int64_t cma_free(void)
+/* One page more than that: in one piece, or refused for good. Less is not refused for good. */
+TEST_F(place, contig_beyond_the_largest_order_is_whole_or_refused)
 {
-	return read_number("/proc/meminfo", "CmaFree:") * (int64_t)KIB;
-}
-
-static bool module_is_idle(void)
-{
-	int tries;
-
-	for (tries = 0; read_number(MODULE_REFS, ""); tries++) {
-		if (tries == 50)
-			return false;
-		sleep_ms(100);
-	}
-	return true;
-}
-
-/* How much of it is free is hard to tell, as each CPU keeps some. So: it serves again and again. */
-TEST_F(place, area_is_in_one_piece_and_zero_and_comes_back)
-{
-	uint64_t least = UINT64_MAX, most = 0;
-	int64_t before = cma_free();
-	unsigned char *at;
-	int round;
-
-	if (before < (int64_t)(16 * MIB))
-		SKIP(return, "no CMA area (cma=32M on the kernel's command line)");
-	for (round = 0; round < 8; round++) {
-		ASSERT_EQ(0, alloc_flags(self->dev, 12 * MIB, TENSOR_ALLOC_CONTIG, &self->alloc));
-		at = map_all(self->dev, &self->alloc);
-		ASSERT_NE(MAP_FAILED, (void *)at);
-		EXPECT_TRUE(all_bytes(at, 0, 12 * MIB));
-		EXPECT_TRUE(in_one_piece(at, 12 * MIB));
-		EXPECT_GT(before, cma_free());
-		least = page_frame(at) < least ? page_frame(at) : least;
-		most = page_frame(at) > most ? page_frame(at) : most;
-		munmap(at, 12 * MIB);
-		ASSERT_EQ(0, dev_close(self->dev, self->alloc.handle));
-	}
-	EXPECT_GT(32 * MIB / PAGE, most - least);
-}
-
-/* The area and the module wait for whoever still has a page of it. */
-TEST_F(place, area_with_a_pinned_page_waits)
-{
-	int64_t before = cma_free(), held;
-	int pipes[2], dev;
-	unsigned char *at, got[8];
-
-	if (before < (int64_t)(16 * MIB))
-		SKIP(return, "no CMA area (cma=32M on the kernel's command line)");
-	ASSERT_EQ(0, pipe(pipes));
-	dev = dev_open();
-	ASSERT_EQ(0, alloc_flags(dev, 12 * MIB, TENSOR_ALLOC_CONTIG, &self->alloc));
-	at = map_all(dev, &self->alloc);
-	ASSERT_NE(MAP_FAILED, (void *)at);
-	memset(at, 0x5a, 12 * MIB);
-	held = cma_free();
-	ASSERT_EQ(0, pin_page(pipes[1], at + 5 * MIB));
-	munmap(at, 12 * MIB);
-	close(dev);
-	close(self->dev);
-	sleep_ms(1500);
-	EXPECT_GT(held + (int64_t)MIB, cma_free());
-	EXPECT_LT(0, read_number(MODULE_REFS, ""));
-	ASSERT_EQ(8, read(pipes[0], got, 8));
-	EXPECT_TRUE(all_bytes(got, 0x5a, 8));
-	close(pipes[0]);
-	close(pipes[1]);
-	EXPECT_TRUE(module_is_idle());
-	self->dev = dev_open();
-}
-
-/* More than the largest block of the buddy allocator: in one piece, or refused. */
-TEST_F(place, contig_beyond_the_largest_order_is_whole_or_enomem)
-{
+	uint64_t most = largest_block(), pages;
 	int64_t before = memory_free();
 	unsigned char *at;
 	int err;
 
-	err = alloc_flags(self->dev, 24 * MIB, TENSOR_ALLOC_CONTIG, &self->alloc);
-	if (err) {
-		EXPECT_EQ(-ENOMEM, err);
-	} else {
+	for (pages = most - 1; pages <= most + 1; pages++) {
+		err = alloc_flags(self->dev, pages * PAGE, TENSOR_ALLOC_CONTIG, &self->alloc);
+		if (err) {
+			EXPECT_EQ(pages > most ? -EOPNOTSUPP : -ENOMEM, err)
+				TH_LOG("%llu pages", (unsigned long long)pages);
+			continue;
+		}
 		at = map_all(self->dev, &self->alloc);
 		ASSERT_NE(MAP_FAILED, (void *)at);
-		EXPECT_TRUE(all_bytes(at, 0, 24 * MIB));
-		EXPECT_TRUE(in_one_piece(at, 24 * MIB));
-		munmap(at, 24 * MIB);
+		EXPECT_TRUE(all_bytes(at, 0, pages * PAGE));
+		EXPECT_TRUE(in_one_piece(at, pages * PAGE));
+		munmap(at, pages * PAGE);
 		EXPECT_EQ(0, dev_close(self->dev, self->alloc.handle));
 	}
-	EXPECT_TRUE(memory_comes_back(before, 8 * 1024));
+	EXPECT_TRUE(memory_comes_back(before, 1024));
 }
 
 /* Whether a page lies above 4 GiB, for all pages of a mapping. */

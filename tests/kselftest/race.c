@@ -99,14 +99,14 @@ static void *user(void *data)
 {
 	FIXTURE_DATA(race) *self = data;
 	struct tensor_desc desc = {
-		.dtype = TENSOR_DT_U8, .ndim = 1, .sizes = { 4 }, .strides = { 1 },
+		.bits = 8, .dtype = TAG_U8, .ndim = 1, .sizes = { 4 }, .strides = { 1 },
 	};
 	struct tensor_import import;
 	struct tensor_info info;
 
 	while (!self->stop) {
 		unsigned int handle = self->handle;
-		int fd = buf_export(self->dev, handle, TENSOR_EXPORT_CLOEXEC);
+		int fd = buf_export(self->dev, handle, 0);
 
 		buf_info(self->dev, handle, &info);
 		buf_meta(self->dev, handle, TENSOR_META_SET, &desc);
@@ -132,9 +132,9 @@ TEST_F_TIMEOUT(race, handles_are_closed_once_and_used_whole, 60)
 }
 
 static const struct tensor_desc descs[2] = {
-	{ .dtype = TENSOR_DT_F32, .ndim = 2, .offset = 16, .sizes = { 3, 5 }, .strides = { 5, 1 },
+	{ .bits = 32, .dtype = TAG_F32, .ndim = 2, .offset = 16, .sizes = { 3, 5 }, .strides = { 5, 1 },
 	  .label = "first" },
-	{ .dtype = TENSOR_DT_I64, .ndim = 3, .offset = 64, .sizes = { 2, 2, 2 },
+	{ .bits = 64, .dtype = TAG_I64, .ndim = 3, .offset = 64, .sizes = { 2, 2, 2 },
 	  .strides = { 4, 2, 1 }, .label = "the second one" },
 };
 

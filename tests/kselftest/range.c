@@ -149,9 +149,10 @@ TEST_F(range, impossible_ranges_are_einval)
 		{ 0, BYTES + PAGE }, { BYTES, PAGE }, { PAGE, BYTES }, { BYTES - PAGE, 2 * PAGE },
 		{ 0 - PAGE, PAGE }, { 0 - PAGE, 2 * PAGE }, { PAGE, 0 - PAGE }, { 0, 0 - PAGE },
 		{ 1ULL << 63, 1ULL << 63 }, { 1ULL << 63, PAGE }, { PAGE, 1ULL << 63 },
-		{ TENSOR_STATUS_OFFSET, PAGE },
+		{ 1ULL << 39, PAGE },
 	};
-	struct tensor_export arg = { .size = sizeof(arg), .handle = self->buf.handle };
+	struct tensor_export arg = { .size = sizeof(arg), .handle = self->buf.handle,
+				     .rights = TENSOR_RIGHTS_RW };
 	int fds = count_fds();
 	unsigned int i;
 
@@ -196,14 +197,16 @@ TEST_F(range, part_of_a_part_lies_in_it)
 
 TEST_F(range, read_only_part_stays_read_only)
 {
-	int fd = buf_export_range(self->other, self->import.handle, TENSOR_EXPORT_RDONLY, PAGE, PAGE);
+	int fd = buf_export_range_rights(self->other, self->import.handle, TENSOR_RIGHTS_RO, 0, PAGE,
+					 PAGE);
 	struct tensor_import import;
 
 	ASSERT_LE(0, fd);
 	EXPECT_EQ(-EACCES, map_errno(fd, PAGE, RW, MAP_SHARED, 0));
 	ASSERT_EQ(0, buf_import(self->other, fd, &import));
-	EXPECT_EQ(-EACCES, buf_export(self->other, import.handle, 0));
-	EXPECT_EQ(-EACCES, buf_export_range(self->other, import.handle, 0, 0, PAGE));
+	EXPECT_EQ(-EACCES, buf_export_rw(self->other, import.handle));
+	EXPECT_EQ(-EACCES, buf_export_range_rights(self->other, import.handle, TENSOR_RIGHTS_RW, 0,
+						   0, PAGE));
 	close(fd);
 }
 
@@ -237,7 +240,7 @@ TEST_F(range, what_is_about_the_whole_is_refused)
 static int seen_offset(FIXTURE_DATA(range) *self, uint64_t offset, int64_t size, int64_t stride)
 {
 	struct tensor_desc desc = {
-		.dtype = TENSOR_DT_F32, .ndim = 1, .offset = offset, .sizes = { size },
+		.bits = 32, .dtype = TAG_F32, .ndim = 1, .offset = offset, .sizes = { size },
 		.strides = { stride }, .label = "seen",
 	}, seen;
 	struct tensor_info info;
@@ -245,7 +248,7 @@ static int seen_offset(FIXTURE_DATA(range) *self, uint64_t offset, int64_t size,
 	if (buf_meta(self->dev, self->buf.handle, TENSOR_META_SET, &desc) ||
 	    buf_meta(self->part, 0, 0, &seen) || buf_info(self->part, 0, &info))
 		return -2;
-	if (seen.dtype == TENSOR_DT_NONE)
+	if (!seen.bits)
 		return !(info.state & TENSOR_STATE_META) && all_bytes(&seen, 0, sizeof(seen)) ? -1 : -2;
 	if (!(info.state & TENSOR_STATE_META) || seen.sizes[0] != size || seen.strides[0] != stride ||
 	    strcmp(seen.label, "seen"))

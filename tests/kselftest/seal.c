@@ -29,9 +29,9 @@ FIXTURE_SETUP(seal)
 	ASSERT_LE(0, self->dev);
 	self->used = dev_used(self->dev);
 	ASSERT_EQ(0, dev_alloc(self->dev, BYTES, &self->buf));
-	self->fd = buf_export(self->dev, self->buf.handle, TENSOR_EXPORT_CLOEXEC);
+	self->fd = buf_export(self->dev, self->buf.handle, 0);
 	ASSERT_LE(0, self->fd);
-	self->rofd = buf_export(self->dev, self->buf.handle, TENSOR_EXPORT_RDONLY);
+	self->rofd = buf_export_ro(self->dev, self->buf.handle);
 	ASSERT_LE(0, self->rofd);
 	touch_begin();
 }
@@ -393,7 +393,7 @@ TEST_F(seal, purgeable_buffer_refuses_seal)
 
 TEST_F(seal, sealed_descriptor_stays)
 {
-	struct tensor_desc desc = { .dtype = TENSOR_DT_U8, .label = "first" }, seen;
+	struct tensor_desc desc = { .bits = 8, .dtype = TAG_U8, .label = "first" }, seen;
 
 	ASSERT_EQ(0, buf_meta(self->fd, 0, TENSOR_META_SET, &desc));
 	ASSERT_EQ(TENSOR_SEAL_META, buf_seal(self->fd, 0, TENSOR_SEAL_META));
@@ -411,7 +411,7 @@ TEST_F(seal, sealed_buffer_is_exported_read_only)
 
 	ASSERT_EQ(TENSOR_SEAL_WRITE, seal_write(self));
 	EXPECT_EQ(-EACCES, buf_export(self->dev, self->buf.handle, 0));
-	fd = buf_export(self->dev, self->buf.handle, TENSOR_EXPORT_RDONLY);
+	fd = buf_export_ro(self->dev, self->buf.handle);
 	ASSERT_LE(0, fd);
 	EXPECT_EQ(0, map_errno(fd, BYTES, PROT_READ, MAP_SHARED, 0));
 	close(fd);

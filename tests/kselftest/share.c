@@ -84,7 +84,7 @@ TEST_F(share, peer_sees_the_same_page_frames)
 	ASSERT_NE(MAP_FAILED, at);
 	for (i = 0; i < 8; i++)
 		*(uint64_t *)(at + i * (BYTES / 8) + i * 3 * PAGE) = 0x101 + ((uint64_t)i << 32);
-	fd = buf_export(self->dev, alloc.handle, TENSOR_EXPORT_CLOEXEC);
+	fd = buf_export(self->dev, alloc.handle, 0);
 	ASSERT_EQ(0, send_fd(self->sock[0], fd));
 	close(fd);
 	ASSERT_EQ(sizeof(theirs), read(self->sock[0], &theirs, sizeof(theirs)));
@@ -100,7 +100,7 @@ TEST_F(share, peer_sees_the_same_page_frames)
 }
 
 /* Child: an owner that gives a buffer away and then sleeps until it is killed. */
-static void owner(int sock, uint32_t flags)
+static void owner(int sock, uint32_t rights)
 {
 	struct tensor_alloc alloc;
 	int dev = dev_open();
@@ -110,7 +110,7 @@ static void owner(int sock, uint32_t flags)
 		_exit(1);
 	at = map_shared(dev, BYTES, PROT_READ | PROT_WRITE, alloc.cookie);
 	memset(at, 0x5a, BYTES);
-	send_fd(sock, buf_export(dev, alloc.handle, flags));
+	send_fd(sock, buf_export_rights(dev, alloc.handle, rights, 0));
 	for (;;)
 		pause();
 }
@@ -122,7 +122,7 @@ TEST_F(share, mapping_survives_kill_of_the_owner)
 	int fd;
 
 	if (!pid)
-		owner(self->sock[1], 0);
+		owner(self->sock[1], TENSOR_RIGHTS_RW);
 	fd = recv_fd(self->sock[0]);
 	ASSERT_LE(0, fd);
 	at = map_shared(fd, BYTES, PROT_READ | PROT_WRITE, 0);
@@ -146,7 +146,7 @@ TEST_F(share, fd_and_handle_survive_kill_of_the_owner)
 	int fd;
 
 	if (!pid)
-		owner(self->sock[1], 0);
+		owner(self->sock[1], TENSOR_RIGHTS_RW);
 	fd = recv_fd(self->sock[0]);
 	ASSERT_LE(0, fd);
 	kill(pid, SIGKILL);
@@ -174,7 +174,7 @@ TEST_F(share, kill_of_the_peer_leaves_the_owner_its_buffer)
 	if (!pid)
 		peer(self->sock[1], PROT_READ | PROT_WRITE);
 	ASSERT_EQ(0, dev_alloc(self->dev, BYTES, &alloc));
-	fd = buf_export(self->dev, alloc.handle, TENSOR_EXPORT_CLOEXEC);
+	fd = buf_export(self->dev, alloc.handle, 0);
 	ASSERT_EQ(0, send_fd(self->sock[0], fd));
 	close(fd);
 	ASSERT_EQ(sizeof(seen), read(self->sock[0], &seen, sizeof(seen)));
@@ -219,7 +219,7 @@ TEST_F(share, read_only_fd_stays_read_only_on_the_other_side)
 	int fd;
 
 	if (!pid)
-		owner(self->sock[1], TENSOR_EXPORT_RDONLY);
+		owner(self->sock[1], TENSOR_RIGHTS_RO);
 	fd = recv_fd(self->sock[0]);
 	ASSERT_LE(0, fd);
 	EXPECT_EQ(-EACCES, map_errno(fd, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, 0));

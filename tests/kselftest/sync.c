@@ -53,17 +53,14 @@ TEST_F(sync, form_is_checked)
 TEST_F(sync, end_of_a_write_is_a_generation)
 {
 	struct tensor_sync arg = { .size = sizeof(arg), .flags = WRITE, .handle = self->handle };
-	const struct tensor_status *status = mmap(NULL, PAGE, PROT_READ, MAP_SHARED, self->fd,
-						  TENSOR_STATUS_OFFSET);
 
-	ASSERT_NE(MAP_FAILED, status);
 	EXPECT_EQ(0, dev_call(self->dev, TENSOR_IOC_SYNC, &arg));
 	EXPECT_EQ(0, arg.generation);
-	EXPECT_EQ(0, status->generation);
+	EXPECT_EQ(0, info_of(self->dev, self->handle).generation);
 	arg.flags = WRITE | END;
 	EXPECT_EQ(0, dev_call(self->dev, TENSOR_IOC_SYNC, &arg));
 	EXPECT_EQ(1, arg.generation);
-	EXPECT_EQ(1, __atomic_load_n(&status->generation, __ATOMIC_ACQUIRE));
+	EXPECT_EQ(1, info_of(self->fd, 0).generation);
 	arg.flags = READ;
 	EXPECT_EQ(0, dev_call(self->dev, TENSOR_IOC_SYNC, &arg));
 	arg.flags = READ | END;
@@ -71,8 +68,7 @@ TEST_F(sync, end_of_a_write_is_a_generation)
 	EXPECT_EQ(1, arg.generation);
 	EXPECT_EQ(0, buf_sync(self->fd, 0, READ | WRITE, 0));
 	EXPECT_EQ(0, buf_sync(self->fd, 0, READ | WRITE | END, 0));
-	EXPECT_EQ(2, __atomic_load_n(&status->generation, __ATOMIC_ACQUIRE));
-	munmap((void *)status, PAGE);
+	EXPECT_EQ(2, info_of(self->dev, self->handle).generation);
 }
 
 TEST_F(sync, end_that_cannot_be_told_is_no_generation)
@@ -89,7 +85,7 @@ TEST_F(sync, end_that_cannot_be_told_is_no_generation)
 
 TEST_F(sync, write_through_a_read_only_fd_is_refused)
 {
-	int fd = buf_export(self->dev, self->handle, TENSOR_EXPORT_RDONLY);
+	int fd = buf_export_ro(self->dev, self->handle);
 	struct tensor_import import;
 
 	EXPECT_EQ(-EACCES, buf_sync(fd, 0, WRITE, 0));

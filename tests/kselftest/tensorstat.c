@@ -23,7 +23,7 @@ FIXTURE(tensorstat) {
 FIXTURE_SETUP(tensorstat)
 {
 	struct tensor_desc desc = {
-		.dtype = TENSOR_DT_F32, .ndim = 2, .sizes = { 16, 64 }, .strides = { 64, 1 },
+		.bits = 32, .dtype = TAG_F32, .ndim = 2, .sizes = { 16, 64 }, .strides = { 64, 1 },
 		.label = "weights",
 	};
 	struct tensor_info info;
@@ -140,7 +140,7 @@ TEST_F(tensorstat, every_object_is_shown)
 {
 	static const char *const objects[] = { "buffer", "client", "export", "user", "device" };
 	char args[64];
-	int i, fd = buf_export(self->dev, self->alloc.handle, TENSOR_EXPORT_RDONLY);
+	int i, fd = buf_export_ro(self->dev, self->alloc.handle);
 
 	for (i = 0; i < 5; i++) {
 		snprintf(args, sizeof(args), "%s show", objects[i]);
@@ -190,6 +190,65 @@ TEST_F(tensorstat, buffer_row_tells_type_shape_and_holders)
 	kill(pid, SIGKILL);
 	reap(pid);
 	close(fd);
+}
+
+/* What the library has no name for is shown as what the kernel knows of it. */
+TEST_F(tensorstat, unknown_element_is_shown_by_tag_and_bits)
+{
+	static const struct {
+		uint32_t tag, bits;
+		const char *name;
+	} rows[] = {
+		{ 7, 12, "tag7/12b" }, { 4000000000U, 4, "tag4000000000/4b" }, { 0, 8, "tag0/8b" },
+		{ 13, 32, "tag13/32b" }, { TAG_F32, 64, "tag9/64b" }, { TAG_F32, 32, "f32" },
+		{ 7, 16, "f16" }, { 1, 8, "bool" }, { TAG_C128, 128, "c128" },
+	};
+	struct tensor_desc desc = { .ndim = 1, .sizes = { 8 }, .strides = { 1 }, .label = "odd" };
+	char args[64], says[96];
+	unsigned int i;
+
+	for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		desc.dtype = rows[i].tag;
+		desc.bits = rows[i].bits;
+		ASSERT_EQ(0, buf_meta(self->dev, self->alloc.handle, TENSOR_META_SET, &desc));
+		EXPECT_EQ(0, run("buffer show"));
+		EXPECT_SAYS(rows[i].name);
+		snprintf(args, sizeof(args), "-j buffer show dtype %s", rows[i].name);
+		EXPECT_EQ(0, run(args));
+		snprintf(says, sizeof(says), "\"dtype\":\"%s\"", rows[i].name);
+		EXPECT_SAYS(says);
+		snprintf(says, sizeof(says), "\"bits\":%u,\"tag\":%u,", rows[i].bits, rows[i].tag);
+		EXPECT_SAYS(says);
+		EXPECT_TRUE(is_json(out));
+	}
+	EXPECT_EQ(0, run("-j buffer show dtype tag7/13b"));
+	EXPECT_STREQ("[]\n", out);
+	EXPECT_EQ(2, run("buffer show dtype tag7"));
+	EXPECT_EQ(2, run("buffer show dtype tag7/0b"));
+	EXPECT_EQ(2, run("buffer show dtype tag7/12bits"));
+	EXPECT_EQ(2, run("buffer show dtype tag-1/8b"));
+	EXPECT_EQ(2, run("buffer show dtype tag4294967296/8b"));
+	desc = (struct tensor_desc){ .bits = 12, .dtype = 7 };
+	ASSERT_EQ(0, buf_meta(self->dev, self->alloc.handle, TENSOR_META_SET, &desc));
+	EXPECT_EQ(0, run("metrics"));
+	EXPECT_SAYS("\ntensor_dtype_bytes{dtype=\"other\"} 16384\n");
+	EXPECT_SAYS("\ntensor_linger_bytes 0\n");
+}
+
+TEST_F(tensorstat, rights_of_exports_are_shown)
+{
+	int ro = buf_export_ro(self->dev, self->alloc.handle);
+	int blind = buf_export_rights(self->dev, self->alloc.handle, TENSOR_RIGHT_EXPORT, 0);
+
+	EXPECT_EQ(0, run("--fields mode,rights export show"));
+	EXPECT_SAYS("ro    read,attach,export\n");
+	EXPECT_SAYS("-     export\n");
+	EXPECT_EQ(0, run("-j export show"));
+	EXPECT_SAYS("\"rights\":[\"read\",\"attach\",\"export\"]");
+	EXPECT_SAYS("\"rights\":[\"export\"]");
+	EXPECT_TRUE(is_json(out));
+	close(ro);
+	close(blind);
 }
 
 TEST_F(tensorstat, state_follows_the_contract)

@@ -149,7 +149,7 @@ TEST_F(uring, fixed_buffer_gets_what_a_file_holds)
 /* Another process that maps the same buffer sees what the ring read into it. */
 TEST_F(uring, another_mapping_sees_what_the_ring_read)
 {
-	int fd = buf_export(self->dev, self->buf.handle, TENSOR_EXPORT_RDONLY);
+	int fd = buf_export_ro(self->dev, self->buf.handle);
 	unsigned char *other = map_shared(fd, BYTES, PROT_READ, 0);
 
 	ASSERT_NE(MAP_FAILED, other);

@@ -107,10 +107,33 @@ TEST_F(vgem, part_is_imported)
 
 TEST_F(vgem, read_only_one_is_refused_to_a_device_that_writes)
 {
-	int fd = buf_export(self->dev, self->buf.handle, DMABUF | TENSOR_EXPORT_RDONLY);
+	int fd = buf_export_rights(self->dev, self->buf.handle, TENSOR_RIGHTS_RO, DMABUF);
 
 	EXPECT_EQ(-EACCES, vgem_import(self->vgem, fd, &self->gem));
 	EXPECT_EQ(0, info_of(self->dev, self->buf.handle).attachments);
+	close(fd);
+}
+
+/* It maps for both directions, and lets whoever has its handle read. */
+TEST_F(vgem, write_only_one_is_refused_to_a_device_that_reads)
+{
+	int fd = buf_export_rights(self->dev, self->buf.handle,
+				   TENSOR_RIGHT_WRITE | TENSOR_RIGHT_ATTACH, DMABUF);
+
+	EXPECT_EQ(-EACCES, vgem_import(self->vgem, fd, &self->gem));
+	EXPECT_EQ(0, info_of(self->dev, self->buf.handle).attachments);
+	close(fd);
+}
+
+/* The right to make dma-bufs is asked for when one is made, not when a device attaches to it. */
+TEST_F(vgem, dma_buf_to_read_and_write_is_enough_for_a_device)
+{
+	int fd = buf_export_rights(self->dev, self->buf.handle,
+				   TENSOR_RIGHT_READ | TENSOR_RIGHT_WRITE, DMABUF);
+
+	ASSERT_EQ(0, vgem_import(self->vgem, fd, &self->gem));
+	EXPECT_EQ(1, info_of(self->dev, self->buf.handle).attachments);
+	EXPECT_EQ(0, vgem_close(self->vgem, self->gem));
 	close(fd);
 }
 

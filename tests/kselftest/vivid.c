@@ -1,177 +1,11 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * Our dma-bufs in the hands of drivers that nobody here wrote: vivid, a camera and a screen without
- * hardware, through V4L2. Its first instance has the kernel map the whole dma-buf (vmap), its second
- * one attaches and maps it as a device does that wants one piece: n_devs=2 allocators=0,1.
+ * Our dma-bufs in the hands of a driver that is not ours: vivid, see vivid.h.
  *
  * A frame that arrives was written into our memory, and one that vivid shows was read from it: what
  * goes out is looped to the camera and compared.
  */
-#include <linux/videodev2.h>
-
-#include "dmabuf.h"
-#include "kselftest_harness.h"
-
-#define BYTES		HUGE
-#define BUFFERS		3
-#define CAPTURE		V4L2_BUF_TYPE_VIDEO_CAPTURE
-#define OUTPUT		V4L2_BUF_TYPE_VIDEO_OUTPUT
-#define SMALL		320, 180
-
-/* Controls of vivid, which have no header: no text over the picture; what goes out comes in. */
-#define CID_OSD		0x00f0f001
-#define CID_LOOP	0x00f0f025
-#define OSD_NONE	2
-
-#define WEBCAM		0
-#define HDMI_IN		3
-#define HDMI_OUT	1
-
-FIXTURE(vivid) {
-	int dev;
-	int cam;
-	int screen;
-	uint64_t used;
-	uint64_t frame;
-	struct tensor_alloc buf[BUFFERS];
-	char *at[BUFFERS];
-	int fd[BUFFERS];
-};
-
-FIXTURE_VARIANT(vivid) {
-	const char *bus;
-	bool attaches;
-};
-
-FIXTURE_VARIANT_ADD(vivid, vmap) { .bus = "platform:vivid-000", .attaches = false };
-FIXTURE_VARIANT_ADD(vivid, contig) { .bus = "platform:vivid-001", .attaches = true };
-
-/* The video node of that instance that can do it. */
-static int video_open(const char *bus, uint32_t capability)
-{
-	struct v4l2_capability cap;
-	char path[32];
-	int i, fd;
-
-	for (i = 0; i < 16; i++) {
-		snprintf(path, sizeof(path), "/dev/video%d", i);
-		fd = open(path, O_RDWR | O_CLOEXEC);
-		if (fd < 0)
-			continue;
-		if (!ioctl(fd, VIDIOC_QUERYCAP, &cap) && cap.device_caps & capability &&
-		    !strcmp((char *)cap.bus_info, bus))
-			return fd;
-		close(fd);
-	}
-	return -ENODEV;
-}
-
-/* Bytes of a frame of that size, or -errno. */
-static int64_t video_format(int fd, uint32_t type, uint32_t width, uint32_t height)
-{
-	struct v4l2_format fmt = { .type = type };
-	int err;
-
-	fmt.fmt.pix.width = width;
-	fmt.fmt.pix.height = height;
-	fmt.fmt.pix.pixelformat = V4L2_PIX_FMT_YUYV;
-	fmt.fmt.pix.field = V4L2_FIELD_NONE;
-	err = dev_call(fd, VIDIOC_S_FMT, &fmt);
-	return err ? err : (int64_t)fmt.fmt.pix.sizeimage;
-}
-
-static int video_buffers(int fd, uint32_t type, uint32_t count)
-{
-	struct v4l2_requestbuffers req = { .count = count, .type = type,
-					   .memory = V4L2_MEMORY_DMABUF };
-
-	return dev_call(fd, VIDIOC_REQBUFS, &req);
-}
-
-static int video_queue(int fd, uint32_t type, uint32_t index, int dmabuf, uint32_t used)
-{
-	struct v4l2_buffer buf = { .index = index, .type = type, .memory = V4L2_MEMORY_DMABUF,
-				   .m.fd = dmabuf, .bytesused = used, .field = V4L2_FIELD_NONE };
-
-	return dev_call(fd, VIDIOC_QBUF, &buf);
-}
-
-/* The index of a buffer that is done, or -errno; after two seconds -ETIMEDOUT. */
-static int video_take(int fd, uint32_t type)
-{
-	struct v4l2_buffer buf = { .type = type, .memory = V4L2_MEMORY_DMABUF };
-	struct pollfd p = { .fd = fd, .events = type == CAPTURE ? POLLIN : POLLOUT };
-	int err;
-
-	if (poll(&p, 1, 10000) != 1)
-		return -ETIMEDOUT;
-	err = dev_call(fd, VIDIOC_DQBUF, &buf);
-	if (!err && buf.flags & V4L2_BUF_FLAG_ERROR)
-		return -EIO;
-	return err ? err : (int)buf.index;
-}
-
-static int video_stream(int fd, int type, bool on)
-{
-	return dev_call(fd, on ? VIDIOC_STREAMON : VIDIOC_STREAMOFF, &type);
-}
-
-static int video_control(int fd, uint32_t id, int value)
-{
-	struct v4l2_ext_control ctrl = { .id = id, .value = value };
-	struct v4l2_ext_controls ctrls = { .which = V4L2_CTRL_WHICH_CUR_VAL, .count = 1,
-					   .controls = &ctrl };
-
-	return dev_call(fd, VIDIOC_S_EXT_CTRLS, &ctrls);
-}
-
-FIXTURE_SETUP(vivid)
-{
-	int i, input = WEBCAM;
-
-	self->cam = video_open(variant->bus, V4L2_CAP_VIDEO_CAPTURE);
-	if (self->cam < 0)
-		SKIP_SETUP("no vivid");
-	self->screen = video_open(variant->bus, V4L2_CAP_VIDEO_OUTPUT);
-	ASSERT_LE(0, self->screen);
-	self->dev = dev_open();
-	ASSERT_LE(0, self->dev);
-	self->used = dev_used(self->dev);
-	for (i = 0; i < BUFFERS; i++) {
-		/* in one piece: a single chunk */
-		self->buf[i] = alloc_args(BYTES);
-		self->buf[i].flags = TENSOR_ALLOC_ORDERS;
-		self->buf[i].min_order = 9;
-		self->buf[i].max_order = 9;
-		ASSERT_EQ(0, dev_call(self->dev, TENSOR_IOC_ALLOC, &self->buf[i]));
-		self->at[i] = map_shared(self->dev, BYTES, RW, self->buf[i].cookie);
-		ASSERT_NE(MAP_FAILED, self->at[i]);
-		memset(self->at[i], 0xa5, BYTES);
-		self->fd[i] = buf_export(self->dev, self->buf[i].handle, DMABUF);
-		ASSERT_LE(0, self->fd[i]);
-	}
-	ASSERT_EQ(0, dev_call(self->cam, VIDIOC_S_INPUT, &input));
-	self->frame = video_format(self->cam, CAPTURE, SMALL);
-	ASSERT_EQ(320 * 180 * 2, self->frame);
-	ASSERT_EQ(0, video_buffers(self->cam, CAPTURE, BUFFERS));
-}
-
-FIXTURE_TEARDOWN(vivid)
-{
-	int i;
-
-	video_stream(self->cam, CAPTURE, false);
-	video_stream(self->screen, OUTPUT, false);
-	close(self->cam);
-	close(self->screen);
-	for (i = 0; i < BUFFERS; i++) {
-		close(self->fd[i]);
-		munmap(self->at[i], BYTES);
-		dev_close(self->dev, self->buf[i].handle);
-	}
-	EXPECT_TRUE(used_becomes(self->dev, self->used));
-	close(self->dev);
-}
+#include "vivid.h"
 
 /* Queues all buffers, and waits for one frame: its index. */
 static int first_frame(FIXTURE_DATA(vivid) *self)
@@ -225,53 +59,6 @@ TEST_F(vivid, frame_stays_in_the_part)
 	EXPECT_TRUE(all_bytes(self->at[i], 0xa5, first));
 	EXPECT_TRUE(all_bytes(self->at[i] + first + self->frame, 0xa5,
 			      BYTES - first - self->frame));
-}
-
-TEST_F(vivid, read_only_one_is_refused_for_a_camera)
-{
-	int fd = buf_export(self->dev, self->buf[0].handle, DMABUF | TENSOR_EXPORT_RDONLY);
-
-	EXPECT_GT(0, video_queue(self->cam, CAPTURE, 0, fd, 0));
-	EXPECT_EQ(0, info_of(self->dev, self->buf[0].handle).attachments);
-	EXPECT_TRUE(all_bytes(self->at[0], 0xa5, BYTES));
-	close(fd);
-}
-
-TEST_F(vivid, read_only_one_is_taken_for_a_screen_that_only_reads)
-{
-	int fd = buf_export(self->dev, self->buf[0].handle, DMABUF | TENSOR_EXPORT_RDONLY);
-	int64_t frame = video_format(self->screen, OUTPUT, 720, 480);
-
-	ASSERT_LT(0, frame);
-	ASSERT_EQ(0, video_buffers(self->screen, OUTPUT, 2));
-	if (variant->attaches) {
-		EXPECT_EQ(0, video_queue(self->screen, OUTPUT, 0, fd, frame));
-		EXPECT_EQ(1, info_of(self->dev, self->buf[0].handle).attachments);
-	} else {
-		/* the processor works on it, and does not say what it does */
-		EXPECT_GT(0, video_queue(self->screen, OUTPUT, 0, fd, frame));
-	}
-	EXPECT_EQ(0, video_buffers(self->screen, OUTPUT, 0));
-	EXPECT_EQ(0, info_of(self->dev, self->buf[0].handle).generation);
-	close(fd);
-}
-
-TEST_F(vivid, seal_is_refused_while_the_camera_has_it)
-{
-	ASSERT_EQ(0, video_queue(self->cam, CAPTURE, 0, self->fd[0], 0));
-	munmap(self->at[0], BYTES);
-	EXPECT_EQ(-EBUSY, buf_seal(self->dev, self->buf[0].handle, TENSOR_SEAL_WRITE));
-	EXPECT_EQ(0, video_buffers(self->cam, CAPTURE, 0));
-	EXPECT_EQ(TENSOR_SEAL_WRITE, buf_seal(self->dev, self->buf[0].handle, TENSOR_SEAL_WRITE));
-}
-
-TEST_F(vivid, sealed_one_is_refused_for_a_camera)
-{
-	if (!variant->attaches)
-		SKIP(return, "the kernel warns of any vmap that fails");
-	munmap(self->at[0], BYTES);
-	ASSERT_EQ(TENSOR_SEAL_WRITE, buf_seal(self->dev, self->buf[0].handle, TENSOR_SEAL_WRITE));
-	EXPECT_GT(0, video_queue(self->cam, CAPTURE, 0, self->fd[0], 0));
 }
 
 TEST_F(vivid, revoked_memory_stays_while_the_camera_writes_to_it)
@@ -402,6 +189,9 @@ TEST_F(vivid, frame_arrives_in_somebody_elses_memory)
 	munmap(at[0], 64 * PAGE);
 	munmap(at[1], 64 * PAGE);
 	close(memfd);
+	/* what is pinned is charged until then */
+	EXPECT_EQ(0, dev_close(self->dev, handle));
+	EXPECT_EQ(0, dev_close(self->dev, import.handle));
 }
 
 static void paint(char *at, uint64_t bytes)

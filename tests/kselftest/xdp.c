@@ -35,7 +35,7 @@ FIXTURE(xdp) {
 	unsigned char *at;
 	int sock;
 	int udp;
-	char *tx, *done;
+	char *tx, *done, *fill;
 	struct xdp_mmap_offsets off;
 };
 
@@ -88,7 +88,8 @@ FIXTURE_SETUP(xdp)
 	ASSERT_NE(MAP_FAILED, self->at);
 	reg.addr = (unsigned long)self->at;
 	ASSERT_EQ(0, setsockopt(self->sock, SOL_XDP, XDP_UMEM_REG, &reg, sizeof(reg)));
-	ASSERT_NE(MAP_FAILED, ring(self->sock, XDP_UMEM_FILL_RING, XDP_UMEM_PGOFF_FILL_RING, PAGE));
+	self->fill = ring(self->sock, XDP_UMEM_FILL_RING, XDP_UMEM_PGOFF_FILL_RING, PAGE);
+	ASSERT_NE(MAP_FAILED, self->fill);
 	self->done = ring(self->sock, XDP_UMEM_COMPLETION_RING, XDP_UMEM_PGOFF_COMPLETION_RING, PAGE);
 	self->tx = ring(self->sock, XDP_TX_RING, XDP_PGOFF_TX_RING, PAGE);
 	ASSERT_NE(MAP_FAILED, self->done);
@@ -108,6 +109,12 @@ FIXTURE_TEARDOWN(xdp)
 	close(self->udp);
 	munmap(self->at, BYTES);
 	dev_close(self->dev, self->buf.handle);
+	/* the socket lives in its rings, and the pages are pinned and paid for as long as it does */
+	sleep_ms(100);
+	EXPECT_EQ(BYTES, dev_used(self->dev));
+	munmap(self->fill, PAGE);
+	munmap(self->tx, PAGE);
+	munmap(self->done, PAGE);
 	EXPECT_TRUE(used_becomes(self->dev, 0));
 	close(self->dev);
 }

@@ -31,7 +31,7 @@ if grep -v '^tensor_' "$tmp/symbols"; then
 	exit 1
 fi
 for f in bin/tensorstat include/tensor/ops.h include/linux/tensor.h share/man/man1/tensorstat.1 \
-	share/man/man4/tensor.4; do
+	share/man/man3/tensor_buffer.3 share/man/man4/tensor.4; do
 	test -s "$tmp/root/usr/$f"
 done
 test -s "$tmp/root/usr/lib/udev/rules.d/60-tensor.rules"

@@ -34,7 +34,12 @@ static void work_touch(struct hands *h)
 
 static void work_export(struct hands *h)
 {
-	hands_swap_fd(&h->fd, buf_export(h->dev, h->alloc.handle, chance(&state, 4)));
+	static const uint32_t some[] = { TENSOR_RIGHTS_ALL, TENSOR_RIGHTS_RW, TENSOR_RIGHTS_RO,
+					 TENSOR_RIGHT_READ };
+	uint32_t rights = some[chance(&state, 4)];
+
+	hands_swap_fd(&h->fd, buf_export_rights(h->dev, h->alloc.handle, rights,
+						chance(&state, 2) ? TENSOR_EXPORT_INHERIT : 0));
 }
 
 static void work_dmabuf(struct hands *h)
@@ -66,7 +71,7 @@ static void work_import(struct hands *h)
 
 static void work_describe(struct hands *h)
 {
-	struct tensor_desc desc = { .dtype = TENSOR_DT_U8, .ndim = 1, .sizes = { 16 },
+	struct tensor_desc desc = { .bits = 8, .dtype = 2, .ndim = 1, .sizes = { 16 },
 				    .strides = { 1 }, .label = "killed" };
 
 	buf_meta(h->dev, h->alloc.handle, TENSOR_META_SET, &desc);

@@ -5,6 +5,8 @@
  */
 #include "peer.h"
 
+#include <linux/tensor.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 
 #include "../../lib/storage/wire.h"
@@ -332,13 +334,90 @@ static void fds_that_are_no_buffers_are_refused(void **state)
 		m.dev = st.st_dev;
 		m.ino = st.st_ino;
 		raw_send(l.raw, &m, sizeof(m), &fds[i], 1);
-		assert_fails(tensor_recv(l.ch), EBADMSG, i == 2 ? "mapped" : "no tensor buffer");
+		assert_fails(tensor_recv(l.ch), EBADMSG, "no tensor buffer");
 		assert_int_equal(count_fds(), before);
 		still_works(&l);
 	}
 	for (int i = 0; i < 5; i++)
 		close(fds[i]);
 	close(pipes[1]);
+	link_close(&l);
+}
+
+/* A channel takes buffers only: what a mapping of a dma-buf does is for its driver to say. */
+static void dmabuf_is_refused(void **state)
+{
+	struct tensor_buffer_info info = {.size = sizeof(info)};
+	struct link l = link_open(SOCK_STREAM);
+	struct wire_message m = l.m;
+	tensor *t = NULL;
+	int fd, before;
+
+	if (strcmp(tensor_provider_name(), "device")) {
+		link_close(&l);
+		skip();
+	}
+	raw_send(l.raw, &l.m, sizeof(l.m), &l.fd, 1);
+	t = ok(tensor_recv(l.ch));
+	fd = tensor_buffer_dmabuf(t, TENSOR_BUFFER_READ | TENSOR_BUFFER_WRITE);
+	assert_true(check_done_(fd));
+	before = count_fds();
+	assert_done(tensor_buffer_info(t, &info));
+	for (int i = 0; i < 2; i++) {
+		struct stat st;
+
+		assert_int_equal(fstat(fd, &st), 0);
+		m.dev = i ? info.dev : st.st_dev;
+		m.ino = i ? info.ino : st.st_ino;
+		raw_send(l.raw, &m, sizeof(m), &fd, 1);
+		assert_fails(tensor_recv(l.ch), EBADMSG, "no tensor buffer");
+		assert_int_equal(count_fds(), before);
+	}
+	close(fd);
+	tensor_release(t);
+	still_works(&l);
+	link_close(&l);
+}
+
+/* Both have the identity of the buffer; the part reaches less of it, and begins elsewhere. */
+static void part_is_not_taken_for_the_whole(void **state)
+{
+	struct tensor_export part = {.size = sizeof(part), .flags = TENSOR_EXPORT_RANGE,
+				     .offset = 4096, .bytes = 4096, .rights = TENSOR_RIGHTS_RW};
+	struct link l = link_open(SOCK_STREAM);
+	struct wire_message m;
+	tensor *t, *first, *whole;
+	int fd;
+
+	if (strcmp(tensor_provider_name(), "device")) {
+		link_close(&l);
+		skip();
+	}
+	t = ok(tensor_zeros(TENSOR_INTS(4096), TENSOR_OPTIONS(.shareable = true)));
+	((float *)tensor_data(t))[1024] = 5;
+	((float *)tensor_data(t))[4095] = 6;
+	fd = capture(t, 0, &m);
+	assert_done(tensor_buffer_handle(t, &part.handle));
+	assert_int_equal(ioctl(tensor_device_fd(), TENSOR_IOC_EXPORT, &part), 0);
+	m.slot = WIRE_NO_SLOT;
+	m.flags = WIRE_FD;
+	raw_send(l.raw, &m, sizeof(m), &part.fd, 1);
+	assert_fails(tensor_recv(l.ch), EBADMSG, "does not fit");
+	m.sizes[0] = 1024;
+	raw_send(l.raw, &m, sizeof(m), &part.fd, 1);
+	first = ok(tensor_recv(l.ch));
+	assert_true(((float *)tensor_data(first))[0] == 5);
+	m.sizes[0] = 4096;
+	raw_send(l.raw, &m, sizeof(m), &fd, 1);
+	whole = ok(tensor_recv(l.ch)); /* while the part is mapped */
+	assert_true(((float *)tensor_data(whole))[4095] == 6);
+	((float *)tensor_data(first))[1] = 7;
+	assert_true(((float *)tensor_data(whole))[1025] == 7);
+	close(fd);
+	close(part.fd);
+	tensor_release(first);
+	tensor_release(whole);
+	tensor_release(t);
 	link_close(&l);
 }
 
@@ -440,6 +519,8 @@ int main(void)
 		cmocka_unit_test(buffer_that_never_came_is_refused),
 		cmocka_unit_test(rights_that_are_not_what_is_said_are_refused),
 		cmocka_unit_test(fds_that_are_no_buffers_are_refused),
+		cmocka_unit_test(dmabuf_is_refused),
+		cmocka_unit_test(part_is_not_taken_for_the_whole),
 		cmocka_unit_test(more_fds_than_announced_are_closed),
 		cmocka_unit_test(message_in_pieces_is_put_together),
 		cmocka_unit_test(message_that_is_cut_short_is_refused),

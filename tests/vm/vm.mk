@@ -12,6 +12,10 @@
 #   make test-kcsan            what races, on the kernel that looks for data races
 #   make fuzz-kernel [KERNEL=debug]  1,000,000 fuzzed calls on a debug kernel
 #   make stress KERNEL=debug   10,000 kills, 1,000 unloads
+#   make test-lifetimes        all orders of opening, sharing, closing and dying, on the debug kernel
+#   make test-transitions      SEAL and REVOKE against everything else, on the debug kernel
+#   make test-scale            the end of a process with 100,000 handles
+#   make test-linear           the end of n handles, files and clients, in instructions
 #   make coverage-kernel       lines and branches of the module that the tests run
 #
 # KERNEL: 6.1, 6.1-amd64, 6.12, 7.2, debug (of 6.1), debug-6.12, debug-7.2 or kcsan. VM_FLAGS: more
@@ -40,12 +44,12 @@ vm: guest-deps kselftest
 $(KST_BINS): | guest-deps
 
 # The programs of tests/stress and the fuzzer as programs of the suite; how much they do is said there.
-VM_STRESS = $(foreach s,$(STRESS),--add $(STRESS_B)/$(s):/t/kselftest/$(s)) --add $(FUZZ_BIN):/t/fuzz-kernel \
+VM_STRESS = $(foreach s,$(STRESS_FEW),--add $(STRESS_B)/$(s):/t/kselftest/$(s)) --add $(FUZZ_BIN):/t/fuzz-kernel \
 	--add tests/fuzz/kernel/guest:/t/kselftest/fuzz --add tests/fuzz/kernel/seeds:/t/corpus
 
 test-guest: kselftest $(STRESS_ALL) $(FUZZ_BIN)
 	@tests/vm/tally guest-6.1 tests/vm/run --kernel 6.1 $(VM_SUITE) $(VM_STRESS) --env KILLS=100 --env CYCLES=16 \
-		--env FUZZ_FLAGS="--calls 3000" $(VM_FLAGS) -- suite $(KST)
+		--env LIFETIMES=10 --env TRANSITIONS=10 --env FUZZ_FLAGS="--calls 3000" $(VM_FLAGS) -- suite $(KST)
 
 test-rig: guest-deps
 	@tests/vm/tally rig tests/vm/test-rig
@@ -53,17 +57,23 @@ test-rig: guest-deps
 test-suite-%: kselftest
 	@tests/vm/tally guest-$* tests/vm/run --kernel $* $(VM_SUITE) $(VM_FLAGS) -- suite $(KST)
 
+# One processor whose clock counts instructions: the only clock that says something on a busy host.
+test-linear: kselftest
+	@tests/vm/tally linear tests/vm/run --kernel $(KERNEL) --icount --no-load --smp 1 --timeout 900 $(VM_FLAGS) \
+		--add $(KST_B)/linear:/t/kselftest/linear --add tests/kselftest/suite -- suite linear
+
 test-devices: kselftest
 	@tests/vm/tally devices tests/vm/run --kernel 6.1-amd64 $(VM_SUITE) --modprobe vgem \
 		--modprobe "vivid n_devs=2 allocators=0,1" $(VM_FLAGS) -- suite \
-		$(or $(KST),dmabuf import memfd pinmem sync vgem vivid)
+		$(or $(KST),dmabuf handles import import_race mapping_rights memfd payer pinmem rights sync sync_deadline \
+		vgem vivid vivid_rights)
 
 # No KCOV there: the fuzzer changes what the one on the debug kernel has kept.
-KCSAN_SUITE := race lifetime share pool remap dmabuf netlink netlink_event kills fuzz
+KCSAN_SUITE := race lifetime share pool remap dmabuf netlink netlink_event kills transitions fuzz
 test-kcsan: kselftest $(STRESS_ALL) $(FUZZ_BIN)
 	@mkdir -p $(FUZZ_CORPUS)
 	@tests/vm/tally kcsan tests/vm/run --kernel kcsan $(VM_SUITE) $(VM_STRESS) --add $(FUZZ_CORPUS):/t/corpus \
-		--env KILLS=500 --env FUZZ_FLAGS="--calls 20000" $(VM_FLAGS) -- suite $(or $(KST),$(KCSAN_SUITE))
+		--env KILLS=500 --env TRANSITIONS=30 --env FUZZ_FLAGS="--calls 20000" $(VM_FLAGS) -- suite $(or $(KST),$(KCSAN_SUITE))
 
 test-stress:
 	@$(MAKE) --no-print-directory stress KERNEL=debug
@@ -75,10 +85,11 @@ test-fuzz-%:
 # allocation fail in turn (failnth*) are part of the suite on a debug kernel.
 DEBUG_KERNELS := debug debug-6.12 debug-7.2
 TEST_KERNEL := test-rig=rig $(foreach k,6.1 6.12 7.2 $(DEBUG_KERNELS),test-suite-$(k)=guest-$(k)) test-kunit=kunit \
-	test-devices=devices test-kcsan=kcsan test-stress=stress-debug $(foreach k,$(DEBUG_KERNELS),test-fuzz-$(k)=fuzz-$(k)) \
+	test-devices=devices test-kcsan=kcsan test-stress=stress-debug test-lifetimes=lifetimes \
+	test-transitions=transitions test-scale=scale test-linear=linear $(foreach k,$(DEBUG_KERNELS),test-fuzz-$(k)=fuzz-$(k)) \
 	coverage-kernel=coverage
 
-.PHONY: test-devices test-kcsan test-stress test-kernel test-kernels
+.PHONY: test-devices test-linear test-kcsan test-stress test-kernel test-kernels
 test-kernel test-kernels: kselftest
 	@tests/run-all $(B) $(TEST_KERNEL)
 
@@ -93,7 +104,7 @@ coverage-kernel: kselftest $(STRESS_ALL) $(FUZZ_BIN)
 	@mkdir -p $(COVERAGE_B) $(FUZZ_CORPUS)
 	@status=0; tests/vm/tally coverage-suite tests/vm/run --kernel debug --count gcov $(VM_SUITE) --timeout 2400 $(VM_FLAGS) \
 		$(VM_STRESS) --add $(FUZZ_CORPUS):/t/corpus \
-		--env KILLS=200 --env CYCLES=16 --env FUZZ_FLAGS="--calls 5000" --add tests/vm/gcov-copy \
+		--env KILLS=200 --env CYCLES=16 --env LIFETIMES=20 --env TRANSITIONS=20 --env FUZZ_FLAGS="--calls 5000" --add tests/vm/gcov-copy \
 		--get /tmp/gcov:$(COVERAGE_B)/data -- gcov-copy suite $(KST) || status=1; \
 	tests/vm/tally coverage tests/vm/coverage.py $$(dirname $$(tests/vm/kernel module debug gcov)) $(COVERAGE_B) \
 		$(COVERAGE_B)/data --least $(COVERAGE_LEAST) || status=1; exit $$status

@@ -34,20 +34,23 @@ SET(handles, 0, 0, 0, 0, 1, 1, 2, 3);
 SET(maps, 0, 0, 0, 1, 1, 2, 3);
 SET(modes, O_RDWR, O_RDWR, O_RDWR, O_RDONLY, O_WRONLY);
 SET(places, TEN(0), TEN(0), TEN(0), TEN(0), TEN(0), 1, 2, 3, 4, 5, 6);
-SET(sizes, TEN(0), TEN(0), TEN(0), TEN(0), TEN(0), 1, 4, 8, 16, 24, 32, 40, 64, 256, 4095, 4096, 4097);
+SET(sizes, TEN(0), TEN(0), TEN(0), TEN(0), TEN(0), 1, 4, 8, 16, 24, 32, 40, 48, 64, 256, 4095, 4096, 4097);
 SET(nodes, -1, -1, -1, 0, 1, 2);
 SET(alloc_flags, 0, 0, 0, 0, TENSOR_ALLOC_ORDERS, TENSOR_ALLOC_NODE_ONLY, TENSOR_ALLOC_INTERLEAVE,
     TENSOR_ALLOC_CONTIG, TENSOR_ALLOC_DMA32, TENSOR_ALLOC_CONTIG | TENSOR_ALLOC_DMA32);
 SET(orders, 0, 0, 0, 1, 3, 8, 9, 10);
 SET(meta_flags, TENSOR_META_SET);
-SET(dtypes, 0, 1, 2, 3, 5, 6, 7, 9, 10, 11, 12, 13);
+SET(bits, 8, 16, 32, 32, 64, 128, 0, 1, 4, 12, 1U << 31, UINT32_MAX);
+SET(tags, 0, 1, 2, 9, 12, UINT32_MAX);
 SET(dims, 0, 1, 2, 3, 4, 16, 17);
 SET(extents, 0, 1, 2, 3, 4, 16, 512, 1024, -1, INT64_MAX, INT64_MIN);
 SET(labels, 0, 'x', 0x6f6c6c6568, 0xff, 0xa9c3, 1, -1);
-SET(export_flags, 0, 0, 0, TENSOR_EXPORT_CLOEXEC, TENSOR_EXPORT_RDONLY, TENSOR_EXPORT_RANGE,
-    TENSOR_EXPORT_RANGE | TENSOR_EXPORT_RDONLY);
-SET(dma_flags, TENSOR_EXPORT_DMABUF, TENSOR_EXPORT_DMABUF, TENSOR_EXPORT_DMABUF | TENSOR_EXPORT_RDONLY,
-    TENSOR_EXPORT_DMABUF | TENSOR_EXPORT_RANGE);
+SET(export_flags, 0, 0, 0, TENSOR_EXPORT_INHERIT, TENSOR_EXPORT_RANGE);
+SET(dma_flags, TENSOR_EXPORT_DMABUF, TENSOR_EXPORT_DMABUF, TENSOR_EXPORT_DMABUF | TENSOR_EXPORT_RANGE);
+SET(rights, TENSOR_RIGHTS_ALL, TENSOR_RIGHTS_ALL, TENSOR_RIGHTS_ALL, TENSOR_RIGHTS_RW, TENSOR_RIGHTS_RW,
+    TENSOR_RIGHTS_RO, TENSOR_RIGHTS_RO, TENSOR_RIGHT_READ, TENSOR_RIGHT_WRITE, TENSOR_RIGHT_ATTACH,
+    TENSOR_RIGHT_SEAL, TENSOR_RIGHT_REVOKE, TENSOR_RIGHT_EXPORT, TENSOR_RIGHTS_ALL & ~TENSOR_RIGHT_READ,
+    TENSOR_RIGHTS_ALL & ~TENSOR_RIGHT_WRITE, TENSOR_RIGHTS_ALL & ~TENSOR_RIGHT_EXPORT, 0, 1 << 6);
 SET(offsets, TEN(0), PAGE, 2 * PAGE, 512 * PAGE, 1);
 SET(lens, TEN(0), PAGE, PAGE, 2 * PAGE, 512 * PAGE, 1);
 SET(seal_bits, TENSOR_SEAL_WRITE, TENSOR_SEAL_META, TENSOR_SEAL_SEAL);
@@ -58,7 +61,6 @@ SET(pin_flags, 0, 0, TENSOR_PIN_RDONLY);
 SET(pin_bytes, PAGE, PAGE, 2 * PAGE, 4 * PAGE, 512 * PAGE, 0, 1);
 SET(anon_flags, 0x22, 0x22, 0x8022, 0x21);
 SET(dma_ops, 0, 1, 2, 3, 4, 5);
-SET(statuses, 1UL << 27, 1UL << 27, (1UL << 27) + 1);
 SET(firsts, TEN(0), 1, 1, 2, 3, 7, 15, 511, 512, 513, 1024);
 SET(counts, 1, 1, 1, 1, 1, 2, 2, 3, 4, 7, 16, 512, 513, 0);
 SET(pages, 0, 0, 0, 1, 2, 3, 4, 7, 15, 16, 511, 512, 513, 1024);
@@ -108,8 +110,9 @@ SET(limits, 0, 1, 4096, 1 << 20, 16 << 20);
 
 #define META_FIELDS \
 	ONE("out", zero), BITS(tensor_meta, flags, meta_flags), HANDLE(tensor_meta), \
-	ZERO(tensor_meta, __reserved), PICK(tensor_meta, desc.dtype, dtypes), \
-	PICK(tensor_meta, desc.ndim, dims), NUMBER(tensor_meta, desc.offset), \
+	ZERO(tensor_meta, __reserved), PICK(tensor_meta, desc.bits, bits), \
+	PICK(tensor_meta, desc.dtype, tags), PICK(tensor_meta, desc.ndim, dims), \
+	ZERO(tensor_meta, desc.__reserved), NUMBER(tensor_meta, desc.offset), \
 	PICK(tensor_meta, desc.sizes[0], extents), PICK(tensor_meta, desc.sizes[1], extents), \
 	PICK(tensor_meta, desc.sizes[2], extents), PICK(tensor_meta, desc.sizes[15], extents), \
 	PICK(tensor_meta, desc.strides[0], extents), PICK(tensor_meta, desc.strides[1], extents), \
@@ -134,25 +137,28 @@ const struct call_type call_types[] = {
 		    ZERO(tensor_alloc, __reserved) } },
 	{ "info", 6, IOCTL(TENSOR_IOC_INFO, tensor_info),
 	  .args = { IOCTL_ON(devs), ONE("out", zero), ZERO(tensor_info, flags),
-		    HANDLE(tensor_info), ZERO(tensor_info, __reserved) } },
+		    HANDLE(tensor_info) } },
 	{ "info_buf", 3, IOCTL(TENSOR_IOC_INFO, tensor_info),
 	  .args = { IOCTL_ON(bufs), ONE("out", zero), ZERO(tensor_info, flags),
-		    PICK(tensor_info, handle, zero), ZERO(tensor_info, __reserved) } },
+		    PICK(tensor_info, handle, zero) } },
 	{ "meta", 14, IOCTL(TENSOR_IOC_META, tensor_meta), .args = { IOCTL_ON(devs), META_FIELDS } },
 	{ "meta_buf", 4, IOCTL(TENSOR_IOC_META, tensor_meta), .args = { IOCTL_ON(bufs), META_FIELDS } },
 	{ "export", 12, IOCTL(TENSOR_IOC_EXPORT, tensor_export),
 	  .fd_at = offsetof(struct tensor_export, fd),
 	  .args = { IOCTL_ON(devs), ONE("out", bufs), PICK(tensor_export, flags, export_flags),
 		    HANDLE(tensor_export), PICK(tensor_export, offset, offsets),
-		    PICK(tensor_export, bytes, lens) } },
+		    PICK(tensor_export, bytes, lens), PICK(tensor_export, rights, rights),
+		    ZERO(tensor_export, __reserved) } },
 	{ "export_dma", 10, IOCTL(TENSOR_IOC_EXPORT, tensor_export),
 	  .fd_at = offsetof(struct tensor_export, fd),
 	  .args = { IOCTL_ON(devs), ONE("out", foreign), PICK(tensor_export, flags, dma_flags),
 		    HANDLE(tensor_export), PICK(tensor_export, offset, offsets),
-		    PICK(tensor_export, bytes, lens) } },
+		    PICK(tensor_export, bytes, lens), PICK(tensor_export, rights, rights),
+		    ZERO(tensor_export, __reserved) } },
 	{ "import", 12, IOCTL(TENSOR_IOC_IMPORT, tensor_import), GIVES_HANDLE(tensor_import),
 	  .args = { IOCTL_ON(devs), ONE("out", handles), ZERO(tensor_import, flags),
-		    FIELD(tensor_import, fd, KIND_ONE, ROLE_FD, imports) } },
+		    FIELD(tensor_import, fd, KIND_ONE, ROLE_FD, imports),
+		    ZERO(tensor_import, __reserved) } },
 	{ "close_handle", 6, IOCTL(TENSOR_IOC_CLOSE, tensor_close),
 	  .args = { IOCTL_ON(devs), ONE("out", zero), ZERO(tensor_close, flags),
 		    HANDLE(tensor_close), ZERO(tensor_close, __reserved) } },
@@ -193,10 +199,6 @@ const struct call_type call_types[] = {
 		    ONE("over", zero), ONE("out", maps) } },
 	{ "mmap_dma", 5, run_mmap,
 	  .args = { ONE("fd", foreign), ONE("none", none), ONE("page", firsts),
-		    ONE("pages", counts), ONE("prot", prots), ONE("flags", map_flags),
-		    ONE("over", zero), ONE("out", maps) } },
-	{ "mmap_status", 4, run_mmap,
-	  .args = { ONE("fd", devs), ONE("cookie", cookies), ONE("page", statuses),
 		    ONE("pages", counts), ONE("prot", prots), ONE("flags", map_flags),
 		    ONE("over", zero), ONE("out", maps) } },
 	{ "mmap_anon", 6, run_mmap,

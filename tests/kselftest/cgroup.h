@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
+/*
+ * A memory cgroup for a test: version 2, mounted at /sys/fs/cgroup with the memory controller on.
+ *
+ * The core runs the OOM killer when a page fault, an open() or a fork() cannot be charged. A test
+ * that fills its cgroup on purpose therefore has all of its pages beforehand (settle()) and does
+ * nothing there but what it tests.
+ */
+#ifndef TENSOR_KSELFTEST_CGROUP_H
+#define TENSOR_KSELFTEST_CGROUP_H
+
+#include <sys/mman.h>
+
+#include "device.h"
+
+#define CGROUP		"/sys/fs/cgroup/tensor-test"
+#define CGROUP_ROOT	"/sys/fs/cgroup"
+#define STACK		(256 * KIB)
+
+/* Its processes may be on their way out. */
+HELPER void cgroup_remove(void)
+{
+	int tries;
+
+	for (tries = 0; rmdir(CGROUP) && errno == EBUSY && tries < 100; tries++)
+		sleep_ms(50);
+}
+
+/* @max: bytes, or NULL for no limit. 0 or -errno. One that a failed test has left goes first. */
+HELPER int cgroup_make(const char *max)
+{
+	cgroup_remove();
+	if (mkdir(CGROUP, 0755))
+		return -errno;
+	return max ? write_text(CGROUP "/memory.max", max) : 0;
+}
+
+/* Moves the calling process. */
+HELPER int cgroup_enter(void)
+{
+	return write_text(CGROUP "/cgroup.procs", "0");
+}
+
+HELPER int64_t cgroup_bytes(void)
+{
+	char text[64];
+
+	return atoll(read_text(CGROUP "/memory.current", text, sizeof(text)));
+}
+
+/* How many processes in it the OOM killer has ended. */
+HELPER int64_t cgroup_kills(void)
+{
+	return read_number(CGROUP "/memory.events", "oom_kill");
+}
+
+/* Brings in every page that this process has, and of its stack what it may come to need. */
+HELPER int settle(void)
+{
+	volatile char stack[STACK];
+	uint64_t i;
+
+	for (i = 0; i < STACK; i += PAGE) {
+		stack[i] = 1;
+		(void)stack[i];
+	}
+	return mlockall(MCL_CURRENT) ? -errno : 0;
+}
+
+/*
+ * Runs @work in a child in a cgroup of its own. What it returns, -signal if it was killed, or below
+ * -1000 if the cgroup could not be made. @kills, unless NULL: see cgroup_kills().
+ */
+HELPER int in_cgroup_kills(const char *max, int (*work)(const void *arg), const void *arg,
+			   int64_t *kills)
+{
+	int status;
+	pid_t pid;
+
+	if (cgroup_make(max)) {
+		cgroup_remove();
+		return -1001;
+	}
+	pid = fork();
+	if (!pid)
+		_exit(settle() || cgroup_enter() ? 99 : work(arg));
+	status = reap(pid);
+	if (kills)
+		*kills = cgroup_kills();
+	cgroup_remove();
+	return status;
+}
+
+HELPER int in_cgroup(const char *max, int (*work)(const void *arg))
+{
+	return in_cgroup_kills(max, work, NULL, NULL);
+}
+
+#endif /* TENSOR_KSELFTEST_CGROUP_H */

@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR MIT
+/*
+ * Events of a client with many handles: one a buffer, with the number of a handle that there is; and
+ * many events in one read().
+ */
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "event.h"
+
+TEST_F_TIMEOUT(event, a_thousand_buffers_are_told_once_each, 120)
+{
+	static struct tensor_event event[2000];
+	static bool seen[4096];
+	struct tensor_import import;
+	struct tensor_alloc alloc;
+	uint32_t handle[1000];
+	ssize_t n;
+	int i, fd;
+
+	handle[999] = self->buf.handle;
+	for (i = 0; i < 999; i++) {
+		ASSERT_EQ(0, dev_alloc(self->dev, PAGE, &alloc));
+		handle[i] = alloc.handle;
+		fd = buf_export(self->dev, alloc.handle, 0);
+		ASSERT_EQ(0, buf_import(self->other, fd, &import));
+		ASSERT_GT(4096, import.handle);
+		close(fd);
+	}
+	while (read(self->other, event, sizeof(event)) > 0)
+		;
+	for (i = 0; i < 1000; i++)
+		ASSERT_EQ(TENSOR_SEAL_META, buf_seal(self->dev, handle[i], TENSOR_SEAL_META));
+	EXPECT_EQ((ssize_t)(7 * sizeof(event[0])), read(self->other, event, 8 * sizeof(event[0]) - 1));
+	/* as many as fit */
+	n = read(self->other, event + 7, sizeof(event) - 7 * sizeof(event[0]));
+	ASSERT_EQ((ssize_t)(993 * sizeof(event[0])), n);
+	for (i = 0; i < 1000; i++) {
+		EXPECT_EQ(sizeof(event[0]), event[i].size);
+		EXPECT_EQ(0, event[i].__reserved);
+		EXPECT_EQ(TENSOR_EVENT_SEAL, event[i].events);
+		EXPECT_FALSE(seen[event[i].handle & 4095]);
+		seen[event[i].handle & 4095] = true;
+	}
+	EXPECT_EQ(0, one(self->other, self->import.handle));
+}
+
+/* What a reader that knows nothing of newer kernels does: it goes on by each event's size. */
+TEST_F(event, size_leads_from_one_event_to_the_next)
+{
+	struct tensor_import import;
+	struct tensor_event *event;
+	struct tensor_alloc alloc;
+	char room[1024];
+	ssize_t n, at;
+	int i, fd, count = 0;
+
+	for (i = 0; i < 3; i++) {
+		ASSERT_EQ(0, dev_alloc(self->dev, PAGE, &alloc));
+		fd = buf_export(self->dev, alloc.handle, 0);
+		ASSERT_EQ(0, buf_import(self->other, fd, &import));
+		close(fd);
+		ASSERT_EQ(0, buf_revoke(self->dev, alloc.handle));
+	}
+	n = read(self->other, room, sizeof(room));
+	ASSERT_LT(0, n);
+	for (at = 0; at < n; at += event->size, count++) {
+		event = (struct tensor_event *)(room + at);
+		ASSERT_LE(24U, event->size);
+		ASSERT_EQ(0, event->size % 8);
+		EXPECT_EQ(TENSOR_EVENT_REVOKE, event->events & TENSOR_EVENT_REVOKE);
+	}
+	EXPECT_EQ(n, at);
+	EXPECT_EQ(3, count);
+}
+
+TEST_F(event, room_of_256_bytes_is_enough_for_one)
+{
+	char room[256];
+
+	ASSERT_EQ(TENSOR_SEAL_META, buf_seal(self->dev, self->buf.handle, TENSOR_SEAL_META));
+	EXPECT_EQ((ssize_t)sizeof(struct tensor_event), read(self->other, room, sizeof(room)));
+}
+
+/* However many handles to it a client has: with other rights, with other ranges, or one twice. */
+TEST_F(event, buffer_is_told_once_to_a_client_with_many_handles)
+{
+	struct tensor_import ro, part, again;
+	struct tensor_event event[4];
+	int rofd = buf_export_ro(self->dev, self->buf.handle);
+	int partfd = buf_export_range(self->dev, self->buf.handle, 0, PAGE, PAGE);
+
+	ASSERT_EQ(0, buf_import(self->other, rofd, &ro));
+	ASSERT_EQ(0, buf_import(self->other, partfd, &part));
+	ASSERT_EQ(0, buf_import(self->other, self->fd, &again));
+	EXPECT_EQ(self->import.handle, again.handle);
+	EXPECT_NE(self->import.handle, ro.handle);
+	EXPECT_NE(self->import.handle, part.handle);
+	ASSERT_EQ(TENSOR_SEAL_META, buf_seal(self->dev, self->buf.handle, TENSOR_SEAL_META));
+	ASSERT_EQ((ssize_t)sizeof(event[0]), read(self->other, event, sizeof(event)));
+	EXPECT_EQ(TENSOR_EVENT_SEAL, event[0].events);
+	EXPECT_TRUE(event[0].handle == self->import.handle || event[0].handle == ro.handle ||
+		    event[0].handle == part.handle);
+	EXPECT_EQ(0, ready(self->other, POLLIN));
+	close(rofd);
+	close(partfd);
+	EXPECT_EQ((ssize_t)sizeof(event[0]), read(self->other, event, sizeof(event)));
+	EXPECT_EQ(TENSOR_EVENT_GONE, event[0].events);
+}
+
+/* Whichever handle goes first: what is told names one that there is. */
+TEST_F(event, handle_that_is_told_is_one_that_there_is)
+{
+	int rofd = buf_export_ro(self->dev, self->buf.handle);
+	int partfd = buf_export_range(self->dev, self->buf.handle, 0, PAGE, PAGE);
+	struct tensor_import import[3];
+	struct tensor_event event;
+	struct tensor_info info;
+	int round, i;
+
+	for (round = 0; round < 6; round++) {
+		int order[3] = { round % 3, (round + 1 + round / 3) % 3, (round + 2 - round / 3) % 3 };
+
+		if (round)
+			ASSERT_EQ(0, buf_import(self->other, self->fd, &self->import));
+		import[0] = self->import;
+		ASSERT_EQ(0, buf_import(self->other, rofd, &import[1]));
+		ASSERT_EQ(0, buf_import(self->other, partfd, &import[2]));
+		for (i = 0; i < 3; i++) {
+			close(buf_export(self->dev, self->buf.handle, 0));
+			ASSERT_EQ((ssize_t)sizeof(event), read(self->other, &event, sizeof(event)));
+			EXPECT_EQ(0, buf_info(self->other, event.handle, &info));
+			EXPECT_EQ(info.ino, event.ino);
+			ASSERT_EQ(0, dev_close(self->other, import[order[i]].handle));
+		}
+		close(buf_export(self->dev, self->buf.handle, 0));
+		EXPECT_EQ(0, ready(self->other, POLLIN));
+	}
+	close(rofd);
+	close(partfd);
+}
+
+TEST_F(event, buffer_fd_cannot_be_polled_for_events)
+{
+	ASSERT_EQ(TENSOR_SEAL_META, buf_seal(self->dev, self->buf.handle, TENSOR_SEAL_META));
+	EXPECT_EQ(0, ready(self->fd, POLLPRI | POLLRDHUP));
+	ASSERT_EQ(0, buf_revoke(self->dev, self->buf.handle));
+	EXPECT_EQ(0, ready(self->fd, POLLPRI | POLLRDHUP));
+}
+
+/* ---- races ----------------------------------------------------------------------------------------- */
+
+struct race {
+	int dev;
+	int fd, rofd;
+	atomic_int holders;
+	atomic_bool stop;
+	atomic_ulong told, wrong;
+};
+
+static void *race_reader(void *data)
+{
+	struct race *race = data;
+	struct tensor_event event[3];
+	ssize_t n;
+	int err;
+
+	while (!race->stop) {
+		n = read(race->dev, event, sizeof(event));
+		if (n > 0)
+			race->told++;
+		else if (errno != EAGAIN)
+			race->wrong++;
+		err = read_nowhere(race->dev);
+		race->wrong += err != -EAGAIN && err != -EFAULT;
+	}
+	return NULL;
+}
+
+/* Handles come, have events and go while they are read. */
+static void *race_holder(void *data)
+{
+	struct race *race = data;
+	int fd = race->holders++ ? race->rofd : race->fd;
+	struct tensor_import import;
+
+	while (!race->stop) {
+		if (buf_import(race->dev, fd, &import)) {
+			race->wrong++;
+			break;
+		}
+		sched_yield();
+		race->wrong += dev_close(race->dev, import.handle) != 0;
+	}
+	return NULL;
+}
+
+static void *race_teller(void *data)
+{
+	struct race *race = data;
+	struct tensor_import import;
+	int dev = dev_open();
+
+	while (!race->stop) {
+		if (!buf_import(dev, race->fd, &import))
+			dev_close(dev, import.handle);
+	}
+	close(dev);
+	return NULL;
+}
+
+TEST_F_TIMEOUT(event, readers_race_with_handles_that_come_and_go, 60)
+{
+	void *(*const work[])(void *) = { race_reader, race_reader, race_holder, race_holder,
+					  race_teller };
+	struct race race = { .dev = self->other };
+	struct tensor_alloc alloc;
+	pthread_t thread[5];
+	int i;
+
+	/* no other handle of the reader keeps this one */
+	ASSERT_EQ(0, dev_alloc(self->dev, PAGE, &alloc));
+	race.fd = buf_export(self->dev, alloc.handle, 0);
+	race.rofd = buf_export_ro(self->dev, alloc.handle);
+	for (i = 0; i < 5; i++)
+		ASSERT_EQ(0, pthread_create(&thread[i], NULL, work[i], &race));
+	sleep_ms(2000);
+	race.stop = true;
+	for (i = 0; i < 5; i++)
+		pthread_join(thread[i], NULL);
+	EXPECT_EQ(0, race.wrong);
+	EXPECT_LT(0, race.told);
+	close(race.fd);
+	close(race.rofd);
+	/* the last one is not lost, whatever reads failed before */
+	one(self->other, self->import.handle);
+	ASSERT_EQ(TENSOR_SEAL_META, buf_seal(self->dev, self->buf.handle, TENSOR_SEAL_META));
+	EXPECT_EQ(TENSOR_EVENT_SEAL, one(self->other, self->import.handle));
+}
+
+TEST_HARNESS_MAIN

@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
+/*
+ * Looks at the machine: small files of /proc and /sys, page frames, free memory, time.
+ */
+#ifndef TENSOR_KSELFTEST_MACHINE_H
+#define TENSOR_KSELFTEST_MACHINE_H
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#define KIB		1024ULL
+#define MIB		(1024 * KIB)
+#define PAGE		4096ULL
+#define HUGE		(2 * MIB)
+#define PARAM(name)	"/sys/module/tensor/parameters/" name
+#define LIMIT_FILE	PARAM("limit_bytes")
+
+#define HELPER		static inline __attribute__((unused))
+
+/* The text of a small file, or "". */
+HELPER char *read_text(const char *path, char *text, size_t room)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	size_t n = 0;
+	ssize_t got;
+
+	while (fd >= 0 && n < room - 1 && (got = read(fd, text + n, room - 1 - n)) > 0)
+		n += got;
+	text[n] = 0;
+	if (fd >= 0)
+		close(fd);
+	return text;
+}
+
+HELPER int write_text(const char *path, const char *text)
+{
+	int fd = open(path, O_WRONLY | O_CLOEXEC), err = 0;
+
+	if (fd < 0)
+		return -errno;
+	if (write(fd, text, strlen(text)) < 0)
+		err = -errno;
+	close(fd);
+	return err;
+}
+
+/* The number behind "key" in a file of "key ... number" lines; -1 if there is none. */
+HELPER int64_t read_number(const char *path, const char *key)
+{
+	char line[512];
+	int64_t value = -1;
+	FILE *f = fopen(path, "re");
+
+	while (f && fgets(line, sizeof(line), f)) {
+		if (strncmp(line, key, strlen(key)))
+			continue;
+		value = strtoll(line + strlen(key) + strspn(line + strlen(key), ": \t"), NULL, 10);
+		break;
+	}
+	if (f)
+		fclose(f);
+	return value;
+}
+
+/* A field of /proc/self/smaps for the mapping that holds an address, in bytes; -1 if none. */
+HELPER int64_t smaps_bytes(const void *at, const char *key)
+{
+	unsigned long first, last, want = (unsigned long)at;
+	char line[512];
+	bool here = false;
+	int64_t value = -1;
+	FILE *f = fopen("/proc/self/smaps", "re");
+
+	while (f && fgets(line, sizeof(line), f)) {
+		if (sscanf(line, "%lx-%lx ", &first, &last) == 2)
+			here = first <= want && want < last;
+		else if (here && !strncmp(line, key, strlen(key)))
+			value = strtoll(line + strlen(key) + 1, NULL, 10) * 1024;
+	}
+	if (f)
+		fclose(f);
+	return value;
+}
+
+/* The frame number of a present page of this process (root only), 0 if it is not present. */
+HELPER uint64_t page_frame(const void *at)
+{
+	uint64_t entry = 0;
+	int fd = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
+
+	if (pread(fd, &entry, sizeof(entry), (unsigned long)at / PAGE * sizeof(entry)) < 0)
+		entry = 0;
+	close(fd);
+	return entry >> 63 ? entry & ((1ULL << 55) - 1) : 0;
+}
+
+HELPER void sleep_ms(long ms)
+{
+	nanosleep(&(struct timespec){ ms / 1000, ms % 1000 * 1000000 }, NULL);
+}
+
+/* Free memory in KiB as it is now, that in the lists of the CPUs included. */
+HELPER int64_t memory_free_now(void)
+{
+	FILE *f = fopen("/proc/zoneinfo", "re");
+	long long pages = 0, n;
+	char line[256];
+
+	while (f && fgets(line, sizeof(line), f)) {
+		if (sscanf(line, " nr_free_pages %lld", &n) == 1 ||
+		    sscanf(line, " count: %lld", &n) == 1)
+			pages += n;
+	}
+	if (f)
+		fclose(f);
+	return pages * (PAGE / KIB);
+}
+
+/* The same without what the kernel keeps for later, the module's pool included. */
+HELPER int64_t memory_free(void)
+{
+	write_text("/proc/sys/vm/drop_caches", "3");
+	return memory_free_now();
+}
+
+/* Whether all but @slack KiB of what was free is free again, now or soon. */
+HELPER bool memory_comes_back(int64_t free_before, int64_t slack)
+{
+	int tries;
+
+	for (tries = 0; memory_free() < free_before - slack; tries++) {
+		if (tries == 20)
+			return false;
+		sleep_ms(250);
+	}
+	return true;
+}
+
+HELPER int count_fds(void)
+{
+	int n = 0, fd;
+
+	for (fd = 0; fd < 256; fd++)
+		n += fcntl(fd, F_GETFD) >= 0;
+	return n;
+}
+
+/* Pages of the largest block that the kernel's allocator has: a column of the table an order. */
+HELPER uint64_t largest_block(void)
+{
+	char text[4096], *line = strstr(read_text("/proc/buddyinfo", text, sizeof(text)), "zone");
+	uint64_t n = 0;
+
+	line = strtok(line, "\n");
+	for (line = strtok(line, " "); line; line = strtok(NULL, " "))
+		n++;
+	/* the word "zone" and its name are columns as well */
+	return 1ULL << (n - 3);
+}
+
+#endif /* TENSOR_KSELFTEST_MACHINE_H */

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
+/*
+ * Looks at the module from outside, through nothing that would keep it or a buffer of it.
+ */
+#ifndef TENSOR_LIFETIMES_KERNEL_H
+#define TENSOR_LIFETIMES_KERNEL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Totals of the netlink family. */
+struct expected {
+	uint64_t clients, bufs, bytes, files, dmabufs;
+};
+
+bool kernel_open(void);
+bool kernel_totals_are(const struct expected *want, char *wrong, size_t room);
+bool kernel_stays_loaded(char *wrong, size_t room);
+bool kernel_is_unused(char *wrong, size_t room);
+bool kernel_log_is_clean(char *wrong, size_t room);
+void kernel_settle(void);
+bool kernel_reload(char *wrong, size_t room);
+
+/**
+ * struct kernel_memory - what must not grow
+ * @pages: free pages
+ * @inodes: of those inodes that have no filesystem with a cache of its own
+ * @owned: pages of the module by page_owner; -1: not known
+ */
+struct kernel_memory {
+	int64_t pages, inodes, owned;
+};
+
+struct kernel_memory kernel_memory(void);
+bool kernel_memory_agrees(const struct kernel_memory *before, const struct kernel_memory *after,
+			  unsigned long times);
+
+#endif /* TENSOR_LIFETIMES_KERNEL_H */

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR MIT
+/*
+ * A process ends with HANDLES buffers, 100,000 if it is not set: what that takes grows with their
+ * number, not with its square, and is printed beside the same of memfds.
+ */
+#include <sys/resource.h>
+
+#include "stress.h"
+
+/* Four times as many may take this much longer than four times as long. */
+#define SLACK	1.8
+
+/* Makes one of so many; whatever it is goes with the process. */
+struct kind {
+	const char *name;
+	bool (*make)(int dev);
+};
+
+static bool make_handle(int dev)
+{
+	struct tensor_alloc alloc;
+
+	return !dev_alloc(dev, PAGE, &alloc);
+}
+
+static bool make_memfd(int dev)
+{
+	int fd = memfd_create("scale", MFD_CLOEXEC);
+
+	(void)dev;
+	return fd >= 0 && pwrite(fd, "", 1, 0) == 1;
+}
+
+static double now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec + t.tv_nsec / 1e9;
+}
+
+static void maker(const struct kind *kind, unsigned long n, int ready)
+{
+	struct rlimit fds = { n + 64, n + 64 };
+	int dev = dev_open();
+	unsigned long i;
+	char good = 1;
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	setrlimit(RLIMIT_NOFILE, &fds);
+	for (i = 0; i < n && good; i++)
+		good = kind->make(dev);
+	if (!good)
+		printf("# %s %lu: %s\n", kind->name, i, strerror(errno));
+	fflush(stdout);
+	if (write(ready, &good, 1) == 1)
+		pause();
+	_exit(0);
+}
+
+/* Seconds from SIGKILL to the end of a process that holds n of them; negative: it had not room. */
+static double end_of(const struct kind *kind, unsigned long n)
+{
+	int ready[2];
+	double begin;
+	char good = 0;
+	pid_t pid;
+
+	if (pipe(ready))
+		return -1;
+	fflush(stdout);
+	pid = fork();
+	if (!pid)
+		maker(kind, n, ready[1]);
+	close(ready[1]);
+	if (read(ready[0], &good, 1) != 1)
+		good = 0;
+	close(ready[0]);
+	begin = now();
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+	return good ? now() - begin : -1;
+}
+
+/* The least of three: what else the machine does only adds to it. */
+static double least_end(const struct kind *kind, unsigned long n)
+{
+	double least = -1, t;
+	int i;
+
+	for (i = 0; i < 3; i++) {
+		t = end_of(kind, n);
+		if (t < 0)
+			return t;
+		if (least < 0 || t < least)
+			least = t;
+	}
+	printf("# %lu %s: %.1f ms, %.2f us each\n", n, kind->name, least * 1e3, least * 1e6 / n);
+	fflush(stdout);
+	return least;
+}
+
+int main(void)
+{
+	static const struct kind handles = { "handles", make_handle };
+	static const struct kind memfds = { "memfds", make_memfd };
+	unsigned long n = number("HANDLES", 100000);
+	double few, many;
+	bool good = true;
+	int dev;
+
+	printf("KTAP version 1\n1..2\n");
+	few = least_end(&handles, n / 4);
+	many = least_end(&handles, n);
+	least_end(&memfds, n / 4);
+	least_end(&memfds, n);
+	good &= say(few > 0 && many > 0 && many < 4 * SLACK * few,
+		    "scale.handles_are_closed_in_time_linear_in_their_number");
+	dev = dev_open();
+	good &= say(used_becomes(dev, 0), "scale.nothing_is_charged");
+	close(dev);
+	return !good;
+}

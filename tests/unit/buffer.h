@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
+/* What the tests of <tensor/buffer.h> share: a buffer fd in another process, and children. */
+#ifndef TESTS_BUFFER_H
+#define TESTS_BUFFER_H
+
+#include "peer.h"
+
+#define SHAREABLE(d) TENSOR_OPTIONS(.dtype = (d), .shareable = true)
+
+#define RO (TENSOR_BUFFER_READ | TENSOR_BUFFER_EXPORT)
+#define RW (RO | TENSOR_BUFFER_WRITE)
+
+/* Runs in a child; its exit status, or -signal. */
+#define IN_CHILD(body)                                                                            \
+	({                                                                                        \
+		pid_t pid_ = fork();                                                              \
+		int status_;                                                                      \
+                                                                                                  \
+		if (!pid_) {                                                                      \
+			body;                                                                     \
+			_exit(0);                                                                 \
+		}                                                                                 \
+		waitpid(pid_, &status_, 0);                                                       \
+		WIFEXITED(status_) ? WEXITSTATUS(status_) : -WTERMSIG(status_);                   \
+	})
+
+static inline bool on_device(void)
+{
+	return !strcmp(tensor_provider_name(), "device");
+}
+
+static inline struct tensor_buffer_info info_of(const tensor *t)
+{
+	struct tensor_buffer_info info = {.size = sizeof(info)};
+
+	assert_done(tensor_buffer_info(t, &info));
+	return info;
+}
+
+static inline float *floats(const tensor *t)
+{
+	return tensor_data(t);
+}
+
+/* Writes to the first element, without a handler that a sanitizer installed. */
+static inline void touch(const tensor *t)
+{
+	signal(SIGSEGV, SIG_DFL);
+	signal(SIGBUS, SIG_DFL);
+	*(volatile float *)tensor_data(t) = 1;
+}
+
+/* 0, 1, 2 ... in a buffer of its own. */
+static inline tensor *counted(tensor_ints shape)
+{
+	tensor *t = ok(tensor_empty(shape, SHAREABLE(TENSOR_F32)));
+
+	for (int64_t i = 0; i < tensor_numel(t); i++)
+		floats(t)[i] = (float)i;
+	return t;
+}
+
+static inline tensor *tensor_of_fd(int fd)
+{
+	return tensor_from_buffer_fd(fd, TENSOR_DTYPE_NONE, TENSOR_NO_INTS, 0);
+}
+
+/* A peer in this role inherits fd, whose number it receives. */
+static inline struct peer peer_with(const char *role, int fd)
+{
+	struct peer p;
+
+	assert_int_equal(fcntl(fd, F_SETFD, 0), 0);
+	p = peer_start(role, SOCK_STREAM);
+	tensor_scope {
+		tensor *number = tensor_full(TENSOR_SCALAR_SHAPE, TENSOR_SCALAR(fd), I64);
+
+		assert_done(tensor_send(p.ch, ok(number), 0));
+	}
+	return p;
+}
+
+static inline int run_with(const char *role, int fd)
+{
+	struct peer p = peer_with(role, fd);
+
+	return peer_end(&p);
+}
+
+/* In the peer: that fd, or -1. */
+static inline int inherited(tensor_channel *ch)
+{
+	tensor *number = tensor_recv(ch);
+	int64_t fd = -1;
+
+	tensor_item_int(number, &fd);
+	tensor_release(number);
+	return (int)fd;
+}
+
+/* The errno with which a call failed, 0 if it did not. */
+static inline int code_of(int err)
+{
+	return err < 0 ? tensor_last_error()->code : 0;
+}
+
+#endif

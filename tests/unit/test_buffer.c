@@ -1,0 +1,630 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR MIT
+/* <tensor/buffer.h>, with whichever provider: descriptors, seals, and what is refused. */
+#include "buffer.h"
+
+#include <pthread.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+
+/* ---- roles -------------------------------------------------------------------------------- */
+
+/* Finds 0, 1, 2 ... and writes 50 in place of 5. */
+static int writer(tensor_channel *ch)
+{
+	tensor *t = tensor_of_fd(inherited(ch));
+
+	if (!t)
+		return tensor_perror("writer"), 1;
+	if (!tensor_is_writable(t) || floats(t)[4] != 4)
+		return 2;
+	floats(t)[5] = 50;
+	tensor_release(t);
+	return 0;
+}
+
+/* Tries whatever could make it writable. */
+static int reader(tensor_channel *ch)
+{
+	int fd = inherited(ch), again;
+	tensor *t = tensor_of_fd(fd);
+	char path[32];
+
+	if (!t)
+		return tensor_perror("reader"), 1;
+	if (tensor_is_writable(t) || floats(t)[4] != 4)
+		return 2;
+	if (mprotect(tensor_data(t), 4096, PROT_READ | PROT_WRITE) == 0)
+		return 3;
+	if (mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0) != MAP_FAILED)
+		return 4;
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	again = open(path, O_RDWR | O_CLOEXEC);
+	if (again >= 0 &&
+	    mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, again, 0) != MAP_FAILED)
+		return 5;
+	if (tensor_buffer_fd(t, RW) >= 0 || tensor_last_error()->code != EACCES)
+		return 6;
+	if (tensor_add_(t, t) || tensor_last_error()->code != EACCES)
+		return 7;
+	tensor_release(t);
+	return 0;
+}
+
+/* The same without the right to open /dev/tensor. */
+static int reader_nobody(tensor_channel *ch)
+{
+	return getuid() == 0 && setuid(65534) < 0 ? 20 : reader(ch);
+}
+
+static const struct peer_role roles[] = {
+	{"writer", writer}, {"reader", reader}, {"reader_nobody", reader_nobody}, {NULL, NULL}};
+
+/* ---- descriptors ------------------------------------------------------------------------------ */
+
+static void fd_carries_the_tensor_to_a_process(void **state)
+{
+	tensor *t = counted(TENSOR_INTS(3, 4));
+	int before = count_fds(), fd = tensor_buffer_fd(t, RW);
+
+	assert_true(check_done_(fd));
+	assert_true(fcntl(fd, F_GETFD) & FD_CLOEXEC);
+	assert_int_equal(run_with("writer", fd), 0);
+	assert_true(floats(t)[5] == 50);
+	close(fd);
+	assert_int_equal(count_fds(), before);
+	tensor_release(t);
+}
+
+static void fd_gives_sizes_strides_and_offset(void **state)
+{
+	tensor_scope {
+		tensor *t = counted(TENSOR_INTS(6, 8)), *back;
+		tensor *v = ok(tensor_slice(tensor_t(t), 0, 1, 8, 2));
+		int fd = tensor_buffer_fd(v, RW);
+
+		back = ok(tensor_of_fd(fd));
+		close(fd);
+		assert_int_equal(tensor_dtype(back), TENSOR_F32);
+		assert_shape(back, 4, 6);
+		assert_memory_equal(tensor_strides(back), tensor_strides(v), 16);
+		assert_int_equal(tensor_storage_offset(back), 1);
+		floats(back)[8] = 77;
+		assert_true(floats(t)[9] == 77);
+		assert_int_equal(info_of(back).ino, info_of(t).ino);
+	}
+}
+
+/* Who hands on what came does not write another descriptor, which would lose a label too. */
+static void descriptor_is_kept_by_who_hands_it_on(void **state)
+{
+	tensor_scope {
+		tensor *t = counted(TENSOR_INTS(6, 8)), *bytes;
+		int fd = tensor_buffer_fd(t, RW), again;
+
+		bytes = ok(tensor_from_buffer_fd(fd, TENSOR_U8, TENSOR_NO_INTS, 0));
+		again = tensor_buffer_fd(bytes, RW);
+		assert_shape(ok(tensor_of_fd(again)), 6, 8);
+		close(fd);
+		close(again);
+	}
+}
+
+static void read_only_fd_stays_so(void **state)
+{
+	tensor *t = counted(TENSOR_INTS(2048));
+	int fd = tensor_buffer_fd(t, RO);
+
+	assert_true(check_done_(fd));
+	assert_int_equal(run_with("reader", fd), 0);
+	if (getuid() == 0)
+		assert_int_equal(run_with("reader_nobody", fd), 0);
+	floats(t)[0] = 9; /* the maker still writes */
+	close(fd);
+	tensor_release(t);
+}
+
+static void each_set_of_rights_has_a_mapping(void **state)
+{
+	tensor *t = counted(TENSOR_INTS(16)), *a, *b, *again;
+	int rw = tensor_buffer_fd(t, RW), ro;
+
+	a = ok(tensor_of_fd(rw));
+	ro = tensor_buffer_fd(t, RO);
+	b = ok(tensor_of_fd(ro));
+	again = ok(tensor_of_fd(ro));
+	assert_true(tensor_is_writable(a));
+	assert_false(tensor_is_writable(b));
+	assert_ptr_equal(tensor_data(b), tensor_data(again));
+	floats(a)[3] = 33;
+	assert_true(floats(b)[3] == 33);
+	tensor_release(a);
+	assert_true(floats(b)[3] == 33);
+	tensor_release(b);
+	assert_true(floats(again)[3] == 33);
+	tensor_release(again);
+	tensor_release(t);
+	close(rw);
+	close(ro);
+}
+
+static void geometry_can_be_given(void **state)
+{
+	tensor_scope {
+		tensor *t = counted(TENSOR_INTS(1024)), *u;
+		int fd = tensor_buffer_fd(t, RW);
+		int64_t bytes = (int64_t)info_of(t).bytes;
+
+		u = ok(tensor_from_buffer_fd(fd, TENSOR_U8, TENSOR_NO_INTS, 0));
+		assert_shape(u, bytes);
+		u = ok(tensor_from_buffer_fd(fd, TENSOR_F64, TENSOR_NO_INTS, 8));
+		assert_shape(u, bytes / 8 - 1);
+		u = ok(tensor_from_buffer_fd(fd, TENSOR_F32, TENSOR_INTS(2, 3), 40));
+		assert_values(u, 0, 10, 11, 12, 13, 14, 15);
+		u = ok(tensor_from_buffer_fd(fd, TENSOR_F32, TENSOR_SCALAR_SHAPE, 12));
+		assert_values(u, 0, 3);
+		u = ok(tensor_from_buffer_fd(fd, TENSOR_F32, TENSOR_INTS(0, 5), bytes));
+		assert_int_equal(tensor_numel(u), 0);
+#define REFUSED(words, ...) assert_fails(tensor_from_buffer_fd(fd, __VA_ARGS__), EINVAL, words)
+		REFUSED("does not fit", TENSOR_F32, TENSOR_INTS(2), 2);
+		REFUSED("does not fit", TENSOR_F32, TENSOR_INTS(2), bytes - 4);
+		REFUSED("does not fit", TENSOR_F32, TENSOR_INTS(2), bytes + 4);
+		REFUSED("does not fit", TENSOR_F32, TENSOR_INTS(2), -4);
+		REFUSED("does not fit", TENSOR_F32, TENSOR_INTS(2), INT64_MIN);
+		REFUSED("does not fit", TENSOR_F32, TENSOR_INTS(2), INT64_MAX);
+		REFUSED("does not fit", TENSOR_U8, TENSOR_INTS(bytes + 1), 0);
+		REFUSED("does not fit", TENSOR_U8, TENSOR_INTS(INT64_MAX, 2), 0);
+		REFUSED("does not fit", TENSOR_C128, TENSOR_INTS(1ll << 32, 1ll << 32), 0);
+		REFUSED("negative", TENSOR_U8, TENSOR_INTS(-1), 0);
+		REFUSED("unknown", TENSOR_DTYPE_COUNT, TENSOR_INTS(1), 0);
+		REFUSED("need a dtype", TENSOR_DTYPE_NONE, TENSOR_INTS(1), 0);
+		REFUSED("need a dtype", TENSOR_DTYPE_NONE, TENSOR_NO_INTS, 4);
+		close(fd);
+	}
+}
+
+static int memfd(size_t bytes, int seals)
+{
+	int fd = memfd_create("other", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+	assert_int_equal(ftruncate(fd, (off_t)bytes), 0);
+	assert_int_equal(fcntl(fd, F_ADD_SEALS, seals), 0);
+	return fd;
+}
+
+static void memfd_of_another_maker_is_taken_if_it_cannot_shrink(void **state)
+{
+	int fd = memfd(8192, F_SEAL_SHRINK | F_SEAL_GROW), before = count_fds();
+	float one = 1;
+	tensor *t;
+
+	assert_int_equal(pwrite(fd, &one, 4, 8188), 4);
+	t = ok(tensor_from_buffer_fd(fd, TENSOR_F32, TENSOR_INTS(2, 1024), 0));
+	assert_true(floats(t)[2047] == 1);
+	floats(t)[0] = 3;
+	assert_int_equal(pread(fd, &one, 4, 0), 4);
+	assert_true(one == 3);
+	assert_fails(tensor_of_fd(fd), EINVAL, "no descriptor");
+	assert_true(tensor_set_label(t, "label") < 0); /* there is no page for it */
+	assert_true(floats(t)[2047] == 1);
+	tensor_release(t);
+	close(fd);
+	fd = memfd(8192, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE);
+	t = ok(tensor_from_buffer_fd(fd, TENSOR_U8, TENSOR_NO_INTS, 0));
+	assert_false(tensor_is_writable(t));
+	tensor_release(t);
+	close(fd);
+	fd = memfd(8192, F_SEAL_GROW);
+	assert_fails(tensor_from_buffer_fd(fd, TENSOR_U8, TENSOR_NO_INTS, 0), EBADMSG, "shrinking");
+	close(fd);
+	fd = memfd(100, F_SEAL_SHRINK | F_SEAL_GROW);
+	assert_fails(tensor_from_buffer_fd(fd, TENSOR_U8, TENSOR_NO_INTS, 0), EBADMSG, "whole pages");
+	close(fd);
+	fd = memfd(0, F_SEAL_SHRINK | F_SEAL_GROW);
+	assert_fails(tensor_from_buffer_fd(fd, TENSOR_U8, TENSOR_NO_INTS, 0), EBADMSG, "whole pages");
+	close(fd);
+	assert_int_equal(count_fds(), before - 1);
+}
+
+/* 64 GiB that are not there. */
+static void sparse_memfd_costs_what_is_touched(void **state)
+{
+	int fd = memfd(1ull << 36, F_SEAL_SHRINK | F_SEAL_GROW);
+	tensor *t = ok(tensor_from_buffer_fd(fd, TENSOR_U8, TENSOR_NO_INTS, 0));
+	struct stat st;
+
+	assert_true(tensor_numel(t) == 1ll << 36);
+	((char *)tensor_data(t))[1ll << 35] = 1;
+	assert_int_equal(fstat(fd, &st), 0);
+	assert_in_range(st.st_blocks, 8, 4096);
+	tensor_release(t);
+	close(fd);
+}
+
+static void other_files_are_refused(void **state)
+{
+	int pipes[2], fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC), before;
+
+	assert_int_equal(pipe(pipes), 0);
+	before = count_fds();
+	assert_fails(tensor_of_fd(-1), EBADF, "fd -1");
+	assert_fails(tensor_of_fd(1000), EBADF, "fd 1000");
+	assert_fails(tensor_of_fd(pipes[0]), EBADMSG, "no buffer");
+	assert_fails(tensor_of_fd(fd), EBADMSG, "no buffer");
+	assert_int_equal(count_fds(), before);
+	close(fd);
+	close(pipes[0]);
+	close(pipes[1]);
+}
+
+/* The descriptor of a memfd is in memory that its other holders write. */
+static void descriptor_that_lies_is_refused(void **state)
+{
+	tensor *t = counted(TENSOR_INTS(4, 4));
+	int64_t bytes = (int64_t)info_of(t).bytes, sizes[] = {INT64_MAX, 1ll << 40, -1, 5000};
+	int fd = tensor_buffer_fd(t, RW);
+	uint32_t number;
+
+	if (on_device()) {
+		close(fd);
+		tensor_release(t);
+		skip(); /* the kernel keeps it, and has checked it */
+	}
+	for (size_t i = 0; i < 4; i++) {
+		assert_int_equal(pwrite(fd, &sizes[i], 8, bytes + 16), 8);
+		assert_fails(tensor_of_fd(fd), EINVAL, "does not fit");
+	}
+	number = 17;
+	assert_int_equal(pwrite(fd, &number, 4, bytes + 12), 4);
+	assert_fails(tensor_of_fd(fd), EINVAL, "a dtype and sizes are needed");
+	number = 4000000000u;
+	assert_int_equal(pwrite(fd, &number, 4, bytes + 8), 4);
+	assert_fails(tensor_of_fd(fd), EINVAL, "a dtype and sizes are needed");
+	close(fd);
+	tensor_release(t);
+}
+
+static void buffer_with_an_fd_is_not_reused(void **state)
+{
+	tensor *t = ok(tensor_empty(TENSOR_INTS(1 << 20), F32));
+	struct tensor_cache_stats before, after;
+	int fd;
+
+	tensor_cache_trim();
+	fd = tensor_buffer_fd(t, RW);
+	tensor_cache_stats(&before);
+	tensor_release(t);
+	t = ok(tensor_empty(TENSOR_INTS(1 << 20), F32));
+	tensor_cache_stats(&after);
+	assert_int_equal(after.buffers, before.buffers + 1);
+	tensor_release(t);
+	close(fd);
+}
+
+/* ---- seals -------------------------------------------------------------------------------------- */
+
+static void seal_ends_all_writing(void **state)
+{
+	tensor_scope {
+		tensor *t = counted(TENSOR_INTS(64, 64)), *v = ok(tensor_select(t, 0, 1)), *back;
+		void *p = tensor_data(t);
+		int fd = tensor_buffer_fd(t, RW);
+
+		assert_done(tensor_buffer_seal(v));
+		assert_ptr_equal(tensor_data(t), p);
+		assert_true(floats(t)[4095] == 4095);
+		assert_false(tensor_is_writable(t));
+		assert_false(tensor_is_writable(v));
+		assert_fails(tensor_add_(t, t), EACCES, "read-only");
+		assert_int_equal(info_of(t).seals & TENSOR_BUFFER_SEALED_WRITE,
+				 TENSOR_BUFFER_SEALED_WRITE);
+		assert_int_equal(IN_CHILD(touch(t)), -SIGSEGV);
+		assert_true(mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0) == MAP_FAILED);
+		assert_fails(tensor_buffer_fd(t, RW) < 0, EACCES, "tensor_buffer_fd");
+		assert_done(tensor_buffer_seal(t)); /* again */
+		back = ok(tensor_of_fd(fd));
+		assert_false(tensor_is_writable(back));
+		assert_int_equal(tensor_numel(back), 4096);
+		close(fd);
+		fd = tensor_buffer_fd(t, RO);
+		assert_int_equal(run_with("reader", fd), 0);
+		close(fd);
+	}
+}
+
+static void seal_is_refused_while_another_may_write(void **state)
+{
+	tensor *t = counted(TENSOR_INTS(16)), *other;
+	int fd = tensor_buffer_fd(t, RW);
+
+	other = ok(tensor_of_fd(fd));
+	assert_fails(tensor_buffer_seal(t) < 0, EBUSY, "could still be written");
+	assert_true(tensor_is_writable(t));
+	floats(t)[3] = 33; /* ours is writable as before */
+	floats(other)[4] = 44;
+	assert_true(floats(other)[3] == 33 && floats(t)[4] == 44);
+	tensor_release(other);
+	assert_done(tensor_buffer_seal(t));
+	assert_true(floats(t)[3] == 33 && floats(t)[4] == 44);
+	close(fd);
+	tensor_release(t);
+}
+
+/* Two storages of one import: a seal through one would leave the other believing that it may write. */
+static void seal_is_refused_while_another_storage_is_on_the_import(void **state)
+{
+	tensor *t = counted(TENSOR_INTS(16)), *a, *b;
+	int fd = tensor_buffer_fd(t, RW | (on_device() ? TENSOR_BUFFER_SEAL : 0));
+
+	a = ok(tensor_of_fd(fd));
+	b = ok(tensor_of_fd(fd));
+	assert_ptr_equal(tensor_data(a), tensor_data(b));
+	tensor_release(t);
+	assert_fails(tensor_buffer_seal(a) < 0, EBUSY, "another tensor of this process");
+	floats(b)[0] = 5;
+	tensor_release(a);
+	assert_done(tensor_buffer_seal(b));
+	assert_false(tensor_is_writable(b));
+	assert_true(floats(b)[0] == 5);
+	tensor_release(b);
+	close(fd);
+}
+
+static void sealed_buffer_is_not_reused(void **state)
+{
+	tensor *t = ok(tensor_empty(TENSOR_INTS(1 << 20), F32));
+
+	assert_done(tensor_buffer_seal(t));
+	tensor_release(t);
+	t = ok(tensor_empty(TENSOR_INTS(1 << 20), F32));
+	assert_true(tensor_is_writable(t));
+	floats(t)[0] = 1;
+	tensor_release(t);
+}
+
+/* ---- what it is ------------------------------------------------------------------------------------ */
+
+static void info_names_the_buffer(void **state)
+{
+	struct {
+		struct tensor_buffer_info info;
+		uint64_t more[4];
+	} larger;
+	struct tensor_buffer_info info;
+	tensor *t = counted(TENSOR_INTS(1000));
+	int fd = tensor_buffer_fd(t, RO);
+	struct stat st;
+
+	assert_int_equal(fstat(fd, &st), 0);
+	info = info_of(t);
+	assert_true(info.dev == st.st_dev && info.ino == st.st_ino);
+	assert_in_range(info.bytes, 4000, 8192);
+	assert_int_equal(info.kind,
+			 on_device() ? TENSOR_BUFFER_KIND_ALLOC : TENSOR_BUFFER_KIND_MEMFD);
+	assert_int_equal(info.rights & (TENSOR_BUFFER_READ | TENSOR_BUFFER_WRITE),
+			 TENSOR_BUFFER_READ | TENSOR_BUFFER_WRITE);
+	assert_int_equal(info.seals, 0);
+	assert_true(info.state & TENSOR_BUFFER_STATE_META);
+	if (on_device())
+		assert_true(info.pinned_bytes == info.bytes && info.files == 1);
+	memset(&larger, 0xff, sizeof(larger));
+	larger.info.size = sizeof(larger);
+	assert_done(tensor_buffer_info(t, &larger.info));
+	assert_int_equal(larger.info.size, sizeof(larger));
+	for (int i = 0; i < 4; i++)
+		assert_true(larger.more[i] == 0);
+	info.size = 64;
+	assert_fails(tensor_buffer_info(t, &info), EINVAL, "size");
+	info.size = 0;
+	assert_fails(tensor_buffer_info(t, &info), EINVAL, "size");
+	assert_fails(tensor_buffer_info(t, NULL), EINVAL, "size");
+	close(fd);
+	tensor_release(t);
+}
+
+/* ---- refusals ----------------------------------------------------------------------------------------- */
+
+#define EACH(t, code, words)                                                                      \
+	do {                                                                                      \
+		struct tensor_buffer_info info_ = {.size = sizeof(info_)};                        \
+		uint32_t handle_;                                                                 \
+		assert_fails(tensor_buffer_fd(t, RW) < 0, code, words);                           \
+		assert_fails(tensor_buffer_dmabuf(t, RW) < 0, code, words);                       \
+		assert_fails(tensor_buffer_handle(t, &handle_) < 0, code, words);                 \
+		assert_fails(tensor_buffer_info(t, &info_) < 0, code, words);                     \
+		assert_fails(tensor_buffer_seal(t) < 0, code, words);                             \
+		assert_fails(tensor_buffer_revoke(t) < 0, code, words);                           \
+		assert_fails(tensor_buffer_purgeable(t, true) < 0, code, words);                  \
+		assert_fails(tensor_buffer_sync(t, TENSOR_BUFFER_SYNC_READ, 0) < 0, code, words); \
+	} while (0)
+
+static void tensors_without_a_buffer_are_refused(void **state)
+{
+	tensor_scope {
+		tensor *small = ok(tensor_zeros(TENSOR_INTS(2, 3), F32)), *view;
+		tensor *sparse = ok(tensor_to_sparse(tensor_ones(TENSOR_INTS(2, 2), F32)));
+
+		view = ok(tensor_select(small, 0, 1));
+		EACH(small, EINVAL, "the tensor [2, 3] has no buffer to itself: make it shareable");
+		EACH(view, EINVAL, "the tensor [3] has no buffer to itself");
+		EACH(sparse, ENOTSUP, "strided");
+		EACH(NULL, EINVAL, "NULL");
+		assert_null(tensor_dma_region_open(small, TENSOR_BUFFER_READ));
+		assert_int_equal(tensor_last_error()->code, EINVAL);
+		assert_null(tensor_dma_region_open(sparse, TENSOR_BUFFER_READ));
+		assert_int_equal(tensor_last_error()->code, ENOTSUP);
+		assert_null(tensor_dma_region_open(NULL, TENSOR_BUFFER_READ));
+	}
+}
+
+static void rights_are_checked(void **state)
+{
+	tensor *t = counted(TENSOR_INTS(4));
+
+	assert_fails(tensor_buffer_fd(t, 0) < 0, EINVAL, "0x0");
+	assert_fails(tensor_buffer_fd(t, 1u << 6) < 0, EINVAL, "0x40");
+	assert_fails(tensor_buffer_fd(t, ~0u) < 0, EINVAL, "0xffffffff");
+	assert_fails(tensor_buffer_dmabuf(t, on_device() ? 0 : 1u << 31) < 0, EINVAL, "rights");
+	tensor_release(t);
+}
+
+static void memfd_provider_says_what_it_has_not(void **state)
+{
+	static const char advice[] = "load the tensor module, or set TENSOR_PROVIDER=device";
+	tensor *t;
+	uint32_t handle;
+
+	if (on_device())
+		skip();
+	t = counted(TENSOR_INTS(4));
+#define NOT_HERE(call) assert_fails((call) < 0, ENOTSUP, advice)
+	NOT_HERE(tensor_buffer_dmabuf(t, TENSOR_BUFFER_READ));
+	assert_non_null(strstr(tensor_last_error()->text,
+			       "tensor_buffer_dmabuf: storage of the memfd provider has no dma-buf"));
+	NOT_HERE(tensor_buffer_handle(t, &handle));
+	NOT_HERE(tensor_buffer_revoke(t));
+	NOT_HERE(tensor_buffer_purgeable(t, true));
+	NOT_HERE(tensor_buffer_purgeable(t, false));
+	NOT_HERE(tensor_buffer_sync(t, TENSOR_BUFFER_SYNC_READ, -1));
+	for (unsigned right = TENSOR_BUFFER_ALL / 2 + 1; right; right >>= 1) {
+		int fd;
+
+		if (!(right & RW)) {
+			NOT_HERE(tensor_buffer_fd(t, TENSOR_BUFFER_READ | right));
+			continue;
+		}
+		fd = tensor_buffer_fd(t, TENSOR_BUFFER_READ | right);
+		assert_true(check_done_(fd));
+		close(fd);
+	}
+	NOT_HERE(tensor_buffer_fd(t, TENSOR_BUFFER_WRITE));
+	tensor_release(t);
+}
+
+static void without_the_device_nothing_waits_for_events(void **state)
+{
+	struct tensor_buffer_event e;
+	tensor *t = counted(TENSOR_INTS(4));
+
+	assert_fails(tensor_event_read(NULL, 1) < 0, EINVAL, "room");
+	assert_fails(tensor_event_read(&e, 0) < 0, EINVAL, "room");
+	tensor_dma_region_close(NULL);
+	assert_fails(tensor_dma_region_dmabuf(NULL, 1) < 0, EINVAL, "NULL");
+	assert_fails(tensor_dma_region_offset(NULL) < 0, EINVAL, "NULL");
+	assert_fails(tensor_dma_region_sync(NULL, 1, 0) < 0, EINVAL, "NULL");
+	if (access("/dev/tensor", F_OK) < 0) {
+		assert_fails(tensor_device_fd() < 0, ENOTSUP, "load the tensor module");
+		assert_fails(tensor_event_fd() < 0, ENOTSUP, "load the tensor module");
+		assert_fails(tensor_event_read(&e, 1) < 0, ENOTSUP, "load the tensor module");
+		assert_null(tensor_dma_region_open(t, TENSOR_BUFFER_READ));
+		assert_int_equal(tensor_last_error()->code, ENOTSUP);
+	}
+	tensor_release(t);
+}
+
+/* ---- limits and threads ---------------------------------------------------------------------------------- */
+
+static void no_descriptor_is_left_behind(void **state)
+{
+	struct rlimit before, few;
+	int at_first, fds[300], n = 0;
+	tensor *t = counted(TENSOR_INTS(16));
+
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+	few = before;
+	few.rlim_cur = 256;
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+	tensor_cache_trim(); /* a cached memfd is a descriptor */
+	at_first = count_fds();
+	for (int i = 0; i < 400; i++) {
+		int fd = tensor_buffer_fd(t, i % 2 ? RW : RW & ~TENSOR_BUFFER_EXPORT);
+		tensor *u = ok(tensor_of_fd(fd)), *s = counted(TENSOR_INTS(3));
+
+		info_of(u);
+		assert_done(tensor_buffer_seal(s));
+		assert_true(tensor_buffer_seal(u) < 0);
+		tensor_release(s);
+		tensor_release(u);
+		close(fd);
+	}
+	tensor_cache_trim();
+	assert_int_equal(count_fds(), at_first);
+	while (n < 300 && (fds[n] = tensor_buffer_fd(t, RW)) >= 0)
+		n++;
+	assert_in_range(n, 100, 256);
+	assert_int_equal(tensor_last_error()->code, EMFILE);
+	assert_non_null(strstr(tensor_last_error()->text, "no file descriptor"));
+	while (n)
+		close(fds[--n]);
+	assert_int_equal(count_fds(), at_first);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+	tensor_release(t);
+}
+
+static void *hammer(void *arg)
+{
+	tensor *t = arg;
+
+	for (int i = 0; i < 200; i++) {
+		struct tensor_buffer_info info = {.size = sizeof(info)};
+		int fd = tensor_buffer_fd(t, RW);
+		tensor *u = tensor_of_fd(fd), *s = tensor_zeros(TENSOR_INTS(2), SHAREABLE(TENSOR_F32));
+
+		if (!u || tensor_buffer_info(u, &info) < 0 || floats(u)[7] != 7 ||
+		    tensor_buffer_seal(s) < 0 || (tensor_buffer_seal(t) != -EBUSY))
+			return tensor_perror("hammer"), arg;
+		tensor_release(s);
+		tensor_release(u);
+		close(fd);
+	}
+	return NULL;
+}
+
+static void threads_share_a_buffer(void **state)
+{
+	tensor *t = counted(TENSOR_INTS(16)), *held;
+	int fd = tensor_buffer_fd(t, RW);
+	pthread_t threads[4];
+	void *failed;
+
+	held = ok(tensor_of_fd(fd));
+	for (int i = 0; i < 4; i++)
+		assert_int_equal(pthread_create(&threads[i], NULL, hammer, held), 0);
+	for (int i = 0; i < 4; i++) {
+		pthread_join(threads[i], &failed);
+		assert_null(failed);
+	}
+	close(fd);
+	tensor_release(held);
+	tensor_release(t);
+}
+
+int main(int argc, char **argv)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(fd_carries_the_tensor_to_a_process),
+		cmocka_unit_test(fd_gives_sizes_strides_and_offset),
+		cmocka_unit_test(descriptor_is_kept_by_who_hands_it_on),
+		cmocka_unit_test(read_only_fd_stays_so),
+		cmocka_unit_test(each_set_of_rights_has_a_mapping),
+		cmocka_unit_test(geometry_can_be_given),
+		cmocka_unit_test(memfd_of_another_maker_is_taken_if_it_cannot_shrink),
+		cmocka_unit_test(sparse_memfd_costs_what_is_touched),
+		cmocka_unit_test(other_files_are_refused),
+		cmocka_unit_test(descriptor_that_lies_is_refused),
+		cmocka_unit_test(buffer_with_an_fd_is_not_reused),
+		cmocka_unit_test(seal_ends_all_writing),
+		cmocka_unit_test(seal_is_refused_while_another_may_write),
+		cmocka_unit_test(seal_is_refused_while_another_storage_is_on_the_import),
+		cmocka_unit_test(sealed_buffer_is_not_reused),
+		cmocka_unit_test(info_names_the_buffer),
+		cmocka_unit_test(tensors_without_a_buffer_are_refused),
+		cmocka_unit_test(rights_are_checked),
+		cmocka_unit_test(memfd_provider_says_what_it_has_not),
+		cmocka_unit_test(without_the_device_nothing_waits_for_events),
+		cmocka_unit_test(no_descriptor_is_left_behind),
+		cmocka_unit_test(threads_share_a_buffer),
+	};
+
+	peer_main(argc, argv, roles);
+	return cmocka_run_group_tests_name("buffer", tests, NULL, NULL);
+}
