@@ -3,10 +3,10 @@
  * A buffer, and a reference to it with rights: the two types that most files share. The functions
  * are in buffer.h (lifetime), state.h (state), file.h (open files).
  *
- * Lifetime: a buffer is an inode. A handle, a dma-buf and the dentry of a file each have a reference
- * to it; a file is held by fds, messages in flight and mappings. The superblock has a reference to
- * the module. Clients, files and dma-bufs each count as a user of the file system (fs.h), so there is
- * one mount as long as any buffer can be reached, and the module cannot go before.
+ * Lifetime: a buffer is an inode. A handle, a dma-buf and the dentry of a file each have a
+ * reference to it; a file is held by fds, messages in flight and mappings. The superblock has a
+ * reference to the module. Clients, files and dma-bufs each count as a user of the file system
+ * (fs.h), so the mount exists while any buffer can be reached, and the module cannot be unloaded.
  *
  * Locks, outermost first; two locks that are not in one line are never nested:
  *
@@ -16,13 +16,17 @@
  *	a folio's lock		from its fault to its page table entry
  *	tensor_buf.spin		the small state, for as long as a copy takes
  *
+ *	tensor_buf.lock, the lock of purgelist.c (which takes the former by trylock)
+ *	tensor_buf.lock, tensor_buf.watch_lock, tensor_inbox.lock
+ *	the lock of tensor_client.handles, tensor_buf.watch_lock
  *	the lock of an xarray of registry.c, tensor_buf.spin
  *	the lock of an xarray of registry.c, that of tensor_client.handles or tensor_buf.exports
- *	tensor_buf.watch_lock, tensor_inbox.lock
+ *	the lock of an xarray of registry.c or of tensor_buf.exports, the lock of its totals
  *
- * No memory is allocated under any of these but mmap_lock: whoever waits for one does not wait for
- * reclaim in the memory cgroup of another task. The shrinker takes tensor_buf.lock, tensor_buf.pages
- * and folio locks by trylock only.
+ * The module allocates no memory under any of these but mmap_lock, so that a task that waits for
+ * one does not wait for reclaim in the memory cgroup of another. The core allocates a page table
+ * under a folio's lock. The shrinker takes tensor_buf.lock, tensor_buf.pages and folio locks by
+ * trylock only.
  */
 #ifndef TENSOR_BUF_H
 #define TENSOR_BUF_H

@@ -11,7 +11,7 @@
 #include "buf.h"
 #include "client.h"
 
-/* What EXPORT knows. */
+/* All flags of EXPORT. */
 #define TENSOR_EXPORT_FLAGS	(TENSOR_EXPORT_INHERIT | TENSOR_EXPORT_RANGE | TENSOR_EXPORT_DMABUF)
 
 /**
@@ -49,7 +49,7 @@ int tensor_call_hold(const struct tensor_call *call, u32 handle, struct tensor_h
 int tensor_call_reply(const struct tensor_call *call);
 int tensor_call_give(const struct tensor_call *call, struct tensor_handle *handle);
 
-/* Whose events are not those of this call. */
+/* The inbox that is not notified of this call; NULL on a buffer fd. */
 static inline struct tensor_inbox *tensor_call_inbox(const struct tensor_call *call)
 {
 	return call->client ? &call->client->inbox : NULL;

@@ -132,8 +132,8 @@ static void seat_join(struct tensor_client *client, struct tensor_handle *handle
 }
 
 /*
- * With the table's lock, and the handle still in the tree. Return: whether the seat is empty now. The
- * watch tells the number of a handle that there is.
+ * With the table's lock, and the handle still in the tree. Return: whether the seat is empty now.
+ * The watch reports the number of an open handle.
  */
 static bool seat_leave(struct tensor_handle *handle)
 {

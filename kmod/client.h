@@ -62,7 +62,7 @@ struct tensor_handle {
 };
 
 /**
- * struct tensor_handle_row - what is to be told about a handle; no reference
+ * struct tensor_handle_row - a copy of a handle for netlink; no reference
  * @client: id of the client
  * @id: its number
  * @buf: id of the buffer

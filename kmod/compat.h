@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What differs between the kernels this module is built for: 6.1, 6.12, 7.2.
+ * Differences between the kernels this module is built for: 6.1, 6.12, 7.2.
  *
  * The only place with a kernel version in it. Each shim gives an old kernel the newest name, so
  * that dropping an old kernel means deleting lines here and nothing else. (What checkpatch says of
@@ -28,7 +28,7 @@
 #define mnt_idmap user_namespace
 #endif
 
-/* 6.3 made vma->vm_flags read-only for everybody but its setters. */
+/* 6.3 made vma->vm_flags read-only except for its setters. */
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 3, 0)
 static inline void vm_flags_set(struct vm_area_struct *vma, unsigned long flags)
 {

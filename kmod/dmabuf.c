@@ -68,8 +68,9 @@ struct device_map {
 };
 
 /*
- * Of every dma-buf; known since the first that was seen. The core says what kind of file a number means,
- * which may mean another one a moment later, but not what kind a file is.
+ * The operations of every dma-buf's file, set when the first dma-buf is seen. dma_buf_get() checks
+ * the type of the file behind an fd number, which another thread may replace; the core has no check
+ * for a struct file.
  */
 static const struct file_operations *dmabuf_fops;
 
@@ -87,8 +88,8 @@ static void span_unpin(struct tensor_buf *buf, struct tensor_span *span, bool di
 }
 
 /*
- * The pages of all that a dma-buf reaches. Their array is the caller's to free. Pages that are held in
- * place only for this are paid for first, which bounds the arrays as well.
+ * The pages of the range of a dma-buf. The caller frees their array. Pages that are held in place
+ * only for the device are charged first, which bounds the arrays as well.
  */
 static int span_pin(const struct tensor_hold *hold, struct tensor_span *span)
 {
@@ -259,7 +260,7 @@ void tensor_dmabuf_sync(const struct tensor_hold *hold, bool for_cpu)
 	mutex_unlock(&buf->lock);
 }
 
-/* The core waits for the fences. */
+/* The core waits for the fences afterwards. */
 static int dmabuf_begin(struct dma_buf *dmabuf, enum dma_data_direction dir)
 {
 	const struct tensor_hold *hold = &dmabuf_of(dmabuf)->hold;

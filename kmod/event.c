@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What others did to a buffer, for the clients that have a handle to it.
+ * Events of a buffer for the clients that have a handle to it.
  *
- * A watch has a set of events, not a queue: nothing needs memory when something happens, nothing is
- * lost however slow the reader, and one dead peer is one bit.
+ * A watch has a set of events, not a queue: posting an event needs no memory, a slow reader loses
+ * none, and the end of a peer is one bit.
  *
- * TENSOR_EVENT_GONE comes as often as holders end, and n holders may end one after the other with n
- * watches left. So a watch whose GONE was not read yet lies in a list of its own, which the next GONE
- * does not walk; reading brings it back. The cost of an end is that of the watches it tells something
- * new.
+ * TENSOR_EVENT_GONE is posted each time a holder ends, and n holders may end one after the other
+ * with n watches left. So a watch whose GONE was not read yet is in a separate list, which the next
+ * GONE does not walk; reading moves it back. The cost of a GONE is proportional to the watches
+ * whose set of events it changes.
  */
 #include <linux/rcupdate.h>
 #include <linux/sched.h>
@@ -83,8 +83,8 @@ static void watch_add(struct tensor_watch *watch, u32 events)
 }
 
 /*
- * GONE, for the watches that have read the last one. They are out of reach of inbox_take() until they
- * are in the other list, so none that reads meanwhile is missed.
+ * Posts GONE to the watches whose last one was read. inbox_take() moves no watch before it is in
+ * the other list, so one that is read meanwhile is not missed.
  */
 static void post_gone(struct tensor_buf *buf, const struct tensor_inbox *by)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What a client is told: the events of the buffers that it has handles to.
+ * Events of the buffers that a client has handles to.
  */
 #ifndef TENSOR_EVENT_H
 #define TENSOR_EVENT_H
@@ -18,7 +18,7 @@
  * @lock: guards @ready and the events of its watches
  * @ready: watches with events, oldest first
  * @reading: one reader at a time
- * @wait: who polls or reads
+ * @wait: tasks in poll() or read()
  */
 struct tensor_inbox {
 	spinlock_t lock; /* guards ready */
@@ -28,7 +28,7 @@ struct tensor_inbox {
 };
 
 /**
- * struct tensor_watch - what a client is told of a buffer
+ * struct tensor_watch - the events of a buffer for a client
  * @buf: the buffer
  * @inbox: where its events go
  * @id: number of a handle to it

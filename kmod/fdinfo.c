@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * /proc/PID/fdinfo: what an fd of ours is, one "tensor-KEY: value" a line.
+ * /proc/PID/fdinfo of /dev/tensor and of buffer fds, one "tensor-KEY: value" a line.
  *
- * For processes that may look into another one and have no better tool at hand. The keys are documented in
- * tensor(4) and do not change their meaning; new ones may be added.
+ * The keys are documented in tensor(4) and do not change their meaning; new ones may be added.
  */
 #include <linux/fs.h>
 #include <linux/seq_file.h>

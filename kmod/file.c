@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Open files on buffers: what EXPORT makes, and what stands behind a mapping.
+ * Open files on buffers: those that EXPORT makes, and those behind mappings.
  *
- * A file is made before a lock is taken and counted under it: to make one needs memory.
+ * A file is allocated before the buffer's lock is taken, and counted under it.
  */
 #include <linux/atomic.h>
 #include <linux/err.h>

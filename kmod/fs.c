@@ -2,18 +2,18 @@
 /*
  * The pseudo file system that buffers live in: a buffer is an inode.
  *
- * A buffer needs an inode of its own: its address space is what finds all mappings of it, its
- * number is the buffer's identity, and each open file on it has its own access mode. The file system
- * cannot be mounted or walked, and a file cannot be opened a second time through /proc.
+ * A buffer needs an inode of its own: its address space finds all mappings of it, its number is
+ * the buffer's identity, and each open file on it has its own access mode. The file system cannot
+ * be mounted or walked, and a file cannot be opened a second time through /proc.
  *
- * An inode must not outlive its superblock. A handle is a reference to an inode and to nothing else,
- * so there is one mount for all: it is made for the first user, a client, a file or a dma-buf, and
- * goes with the last. A handle belongs to a client, and a buffer comes to another client by way of a
- * file or a dma-buf, so users overlap for as long as a buffer can be reached.
+ * An inode must not outlive its superblock. A handle is a reference to an inode only, so there is
+ * one mount for all buffers: it is made for the first user (a client, a file or a dma-buf) and
+ * released with the last. A handle belongs to a client, and a buffer reaches another client through
+ * a file or a dma-buf, so users overlap for as long as a buffer can be reached.
  *
- * The file system type counts the module, which is what keeps it loaded: a superblock is torn down
- * by the core after our last line has run. So the file operations have no owner; whether
- * alloc_file_pseudo() counts one differs between kernels.
+ * The superblock references the module through the file system type, and keeps it loaded: the core
+ * destroys the superblock after the module's last function has returned. So the file operations
+ * have no owner; whether alloc_file_pseudo() references one differs between kernels.
  */
 #include <linux/atomic.h>
 #include <linux/dcache.h>
@@ -49,7 +49,10 @@ static struct inode *fs_alloc_inode(struct super_block *sb)
 	return &buf->inode;
 }
 
-/* After a grace period of RCU: the shrinker may still be unlocking it, a reader of events look at it */
+/*
+ * Called after a grace period of RCU: the shrinker may still unlock the buffer's mutex, and a
+ * reader of events may still access its watch lock.
+ */
 static void fs_free_inode(struct inode *inode)
 {
 	kmem_cache_free(fs_cache, tensor_buf_of(inode));
@@ -71,7 +74,7 @@ static const struct super_operations super_ops = {
 	.evict_inode = fs_evict_inode,
 };
 
-/* What /proc/PID/fd and /proc/PID/maps show. */
+/* The name in /proc/PID/fd and /proc/PID/maps. */
 static char *fs_dname(struct dentry *dentry, char *text, int room)
 {
 	char name[32];
@@ -136,8 +139,8 @@ int tensor_fs_get(void)
 /**
  * tensor_fs_put() - undo tensor_fs_get()
  *
- * May be the last line that keeps the module: the caller runs in a function that something else keeps
- * it for, as the core does for operations of a device, a file and a dma-buf.
+ * May release the last reference to the module that is not the caller's: the caller is an operation
+ * of a device, a file or a dma-buf, for which the core keeps the module until it returns.
  */
 void tensor_fs_put(void)
 {
@@ -170,8 +173,7 @@ static const struct inode_operations inode_ops = {
  * @id: its number, not 0
  * @bytes: its size
  *
- * The caller holds the file system. tensor_buf_put() frees it; from the time that the caller sets
- * @id on, which is the last thing here, that evicts it first.
+ * The caller holds the file system. tensor_buf_put() evicts and frees it.
  *
  * Return: the buffer with one reference, or an ERR_PTR().
  */

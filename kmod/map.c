@@ -98,8 +98,8 @@ static unsigned long map_ahead(const struct vm_area_struct *vma, unsigned long a
 }
 
 /*
- * Where the entry itself is taken, it is another thread's, or a mark of userfaultfd's write protection:
- * the core tells which, and puts the page in place of a mark.
+ * An entry that is present already was made by another thread, or is a marker of userfaultfd write
+ * protection. finish_fault() distinguishes the two, and replaces a marker by the page.
  */
 static vm_fault_t map_fault_small(struct vm_fault *vmf)
 {
@@ -222,8 +222,8 @@ static int map_alloc(const struct tensor_hold *hold, struct vm_area_struct *vma)
  * @hold: the buffer, and the part of it
  * @vma: the mapping; its offset counts from the begin of that part
  *
- * Return: 0; as tensor_map_check(); -EPERM: writable and sealed; -EIDRM; -EINTR; -EOPNOTSUPP: memory
- * that is not for mapping.
+ * Return: 0; as tensor_map_check(); -EPERM: writable and sealed; -EIDRM; -EINTR; -EOPNOTSUPP:
+ * memory that cannot be mapped.
  */
 int tensor_map(const struct tensor_hold *hold, struct vm_area_struct *vma)
 {
@@ -237,8 +237,8 @@ int tensor_map(const struct tensor_hold *hold, struct vm_area_struct *vma)
 }
 
 /*
- * A stranger's mapping is counted before the buffer can become purgeable. Where it is so already the
- * handle was closed meanwhile: only the maker's is left of such a buffer.
+ * Count the mapping of another holder before the buffer can become purgeable. If it is purgeable
+ * already, the handle was closed meanwhile: only the maker's is left of such a buffer.
  */
 static int map_guest(struct file *file, struct tensor_buf *buf)
 {
@@ -259,8 +259,8 @@ static int map_guest(struct file *file, struct tensor_buf *buf)
  * @vma: the mapping; its offset counts from the begin of that part
  * @guest: it is not through the handle of the buffer's maker, and keeps it from becoming purgeable
  *
- * The mapping becomes one of the buffer's own file, by which all mappings of it are found, and which
- * carries the rights.
+ * The mapping becomes one of a file on the buffer: its inode finds all mappings of the buffer, and
+ * the file has the rights.
  *
  * Return: as tensor_map(); -ENOENT; -ENFILE, -ENOMEM.
  */

@@ -2,9 +2,9 @@
 /*
  * Descriptors: what the bytes of a buffer mean, and the proof that they are all there.
  *
- * A receiver may compute addresses from a descriptor without checking it again: no element it
- * names lies outside of the buffer, and its element count and bits fit into 63 bits. What an element
- * is, other than so many bits, is for user space to say.
+ * A receiver may compute addresses from a descriptor without checking it again: all its elements
+ * lie within the buffer, and its element count and bits fit into 63 bits. The kernel does not
+ * interpret the type of an element, only its number of bits.
  */
 #include <linux/kernel.h>
 #include <linux/overflow.h>

@@ -2,9 +2,9 @@
 /*
  * Who made a client or a buffer, and who may be told about it.
  *
- * A buffer outlives its maker, so what is to be said about the maker is kept: the pid with a
- * reference (a number alone would come to mean another process), the user with the namespace in which
- * a privilege over them counts, and the name. A program makes many buffers: they share one owner.
+ * A buffer may outlive its maker, so it keeps the pid with a reference (a number could be reused by
+ * another process), the user with the namespace in which a privilege over them counts, and the
+ * name. The buffers of a program share one owner.
  */
 #include <linux/capability.h>
 #include <linux/cred.h>
@@ -84,7 +84,7 @@ void tensor_owner_put(struct tensor_owner *owner)
 }
 
 /**
- * tensor_owner_visible() - may a netlink request be told about what somebody made?
+ * tensor_owner_visible() - may a netlink request see the objects of an owner?
  * @owner: who made it
  * @request: the message that asks; current is who reads the answer
  *

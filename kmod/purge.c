@@ -23,8 +23,8 @@
 #include "state.h"
 
 /*
- * Takes the pages, unless a fault is under way, or something refers to one: it would not be free, and
- * a device would go on with it while the owner gets another. @chunks: empty before.
+ * Takes the pages, unless a fault is under way or a page has another reference: that page would not
+ * become free, and a device would go on using it while the owner gets another. @chunks: empty.
  */
 static bool purge_try(struct tensor_buf *buf, struct tensor_chunks *chunks)
 {
@@ -84,7 +84,7 @@ static unsigned long purge_scan(struct shrinker *shrinker, struct shrink_control
 	return freed ?: SHRINK_STOP;
 }
 
-/* What the maker has mapped by cookie is its own affair; what others have is counted. */
+/* Mappings that the maker made by cookie do not count; those of others do. */
 static bool purge_alone(const struct tensor_buf *buf)
 {
 	return atomic_read(&buf->handles) == 1 && !atomic_read(&buf->files) &&

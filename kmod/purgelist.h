@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The list of purgeable buffers. It holds no reference, whose end could evict in the shrinker: a buffer
- * leaves the list, and its lock is waited for, before it goes.
+ * The list of purgeable buffers. It holds no reference, because dropping one could evict a buffer
+ * in the shrinker: eviction removes the buffer from the list, under its lock, before it is freed.
  */
 #ifndef TENSOR_PURGELIST_H
 #define TENSOR_PURGELIST_H

@@ -3,9 +3,9 @@
  * All clients and buffers by id, and the exported files of each buffer, for netlink.
  *
  * An entry is no reference, and may be read only under the lock of its table, which an object takes
- * to leave before it is torn down; a reader copies what it wants. Memory for an entry is found
- * without the lock. Ids only ever grow, so a dump that comes back later goes on behind the last id it
- * gave, whatever has gone in between.
+ * to leave before it is destroyed; a reader copies the object. Memory for an entry is allocated
+ * without the lock. Ids only grow, so a dump resumes behind its last id, whatever objects were
+ * removed in between.
  */
 #include <linux/atomic.h>
 #include <linux/ktime.h>

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What holders may rely on: the memory is written to no more (SEAL), it is there no more (REVOKE).
+ * SEAL: the memory is not written to any more. REVOKE: it is taken from all holders.
  *
- * Everything that can write is counted before it can (state.c). A seal closes that counter while it is
- * zero. A page that something got hold of through a mapping that is gone, a network card or direct I/O
- * under way, is seen by its reference count once no mapping is left in it; new ones that could write
- * need a writable mapping, which there is none of by then. Meanwhile the counter is closed and the
- * seal is not set: a new mapping waits for the buffer's lock and so for the outcome.
+ * Each writer is counted before it can write (state.c). A seal closes that counter while it is
+ * zero. A page that is still referenced through a former mapping (by a network card, or by direct
+ * I/O under way) is found by its reference count once all mappings are emptied; a new reference
+ * that can write needs a writable mapping, and none is left. While the pages are checked the
+ * counter is closed and the seal is not set: a new mapping waits for the buffer's lock, and so for
+ * the outcome.
  */
 #include <linux/atomic.h>
 #include <linux/minmax.h>

@@ -2,10 +2,10 @@
 /*
  * Dma-bufs of other drivers as buffers.
  *
- * The memory stays the exporter's: it says how it is mapped, which device may attach, and what an
- * access by the processor needs. What we add is a handle, a descriptor, and one way to share all of
- * it. So a device gets the exporter's own dma-buf from us, never one of ours around it; and a part of
- * it cannot be given away, because exporters differ in what an offset of a mapping means to them.
+ * The exporter decides how its memory is mapped, which device may attach, and what an access by the
+ * processor needs. This module adds a handle, a descriptor, and one way to share all of it. So
+ * EXPORT returns the exporter's own dma-buf, never a new one around it; and a part of it cannot be
+ * exported, because exporters differ in the meaning of a mapping's offset.
  */
 #include <linux/dma-buf.h>
 #include <linux/err.h>
@@ -16,9 +16,9 @@
 #include "dmabuf.h"
 
 /*
- * The mapping becomes one of a file that the exporter chooses, which may permit more than the holder
- * has. So one without the right to write gets the flags that the core gives to a mapping of a file
- * that is open for reading: without VM_SHARED remap_file_pages() does not map that file anew.
+ * The mapping becomes one of a file that the exporter chooses, which may permit more than the
+ * holder's rights. So one without the right to write gets the flags that the core gives to a
+ * mapping of a file that is open for reading: without VM_SHARED remap_file_pages() refuses it.
  */
 static int foreign_map(const struct tensor_hold *hold, struct vm_area_struct *vma)
 {
@@ -42,8 +42,8 @@ static struct dma_resv *foreign_resv(struct tensor_buf *buf)
 }
 
 /*
- * Not dma_buf_begin_cpu_access(), which waits for fences without a limit: SYNC has waited for them, as
- * long as its caller wants.
+ * Not dma_buf_begin_cpu_access(), which waits for fences without a limit: SYNC has waited for them
+ * until its deadline.
  */
 static int foreign_begin(struct tensor_buf *buf, enum dma_data_direction dir)
 {

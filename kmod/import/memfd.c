@@ -7,9 +7,9 @@
  * are brought in and pinned then, and given back when it unmaps.
  *
  * A mapping is the file system's own, of the memfd's inode, but of another file than the memfd: a
- * view. The core asks the file of a mapping again what may be mapped (remap_file_pages()), and the
- * memfd would answer with all of it and with the rights that it was opened with. A view answers with
- * the range and the rights of the buffer fd or handle that the mapping was made through.
+ * view. remap_file_pages() calls mmap() of the mapping's file again, and the memfd would permit all
+ * of it with the rights that it was opened with. A view permits the range and the rights of the
+ * buffer fd or handle that the mapping was made through.
  *
  * A handle that may write counts as a writable mapping of the memfd, for as long as the buffer
  * lives: F_SEAL_WRITE is refused to others while it could be broken.
@@ -51,8 +51,8 @@ static struct file *view_anchor(const struct file *view)
 }
 
 /*
- * mmap() of a view; its offset is one into the memfd. The buffer may be older than a seal, and newer
- * kernels ask for seals only of the file that mmap() was called on, which is not the memfd.
+ * mmap() of a view; its offset is one into the memfd. The buffer may be older than a seal, and
+ * newer kernels check the seals only of the file that mmap() was called on, which is not the memfd.
  */
 static int view_mmap(struct file *view, struct vm_area_struct *vma)
 {
@@ -209,14 +209,14 @@ static const struct tensor_backing memfd_backing = {
 	.release = memfd_release,
 };
 
-/* What F_SEAL_WRITE is held off with cannot be had once it is set. */
+/* mapping_map_writable() holds F_SEAL_WRITE off, and fails once that is set. */
 static bool memfd_may_write(struct file *file)
 {
 	return file->f_mode & FMODE_WRITE && !memfd_sealed(file) &&
 	       !mapping_map_writable(file->f_mapping);
 }
 
-/* Whether it cannot shrink is asked first: what it has then it keeps. */
+/* Check the seal first: the size that is read afterwards cannot become smaller. */
 static int memfd_size(struct file *file, loff_t *bytes)
 {
 	if (!shmem_file(file))

@@ -2,9 +2,9 @@
 /*
  * PIN: memory that a program has as a buffer.
  *
- * It is for devices: a dma-buf can be made of it, as of memory of our own. It is not for mapping: the
- * program has it mapped, and a mapping of ours could not follow where that leads (its pages may be a
- * file's, with rules of their own for who writes when).
+ * It is for devices: EXPORT makes dma-bufs of it, as of memory of ALLOC. It cannot be mapped: the
+ * program has it mapped already, and its pages may belong to a file, whose rules for writes a
+ * mapping of this module could not follow.
  */
 #include <linux/err.h>
 #include <linux/mm.h>

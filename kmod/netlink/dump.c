@@ -2,13 +2,12 @@
 /*
  * Dumps: all objects of a kind that the reader may see, as many parts as it takes.
  *
- * A dump remembers only the id it has come to, so whatever happens between two objects, it goes on
- * behind the last one. Each object is copied under the lock of its table, put into the message without
- * it, and carries the registry's generation of that moment, by which netlink tells the reader that
- * something came or went.
+ * A dump remembers only the last id, and resumes behind it. Each object is copied under the lock of
+ * its table, put into the message without it, and carries the registry's generation of that moment,
+ * by which netlink reports to the reader that objects came or went.
  *
- * The later parts of a dump are made in the context of whichever process calls recvmsg(): what it may
- * see is asked for each row, see tensor_owner_visible().
+ * The later parts of a dump are made in the context of the process that calls recvmsg():
+ * tensor_owner_visible() is checked for each row.
  */
 #include <linux/build_bug.h>
 #include <linux/capability.h>
@@ -293,8 +292,8 @@ int tensor_dump_bufs(struct sk_buff *skb, struct netlink_callback *cb)
 }
 
 /*
- * The parent to go on with, from its first child unless we were at it already; NULL at the end. @only:
- * the one parent that is wanted, or 0.
+ * The parent to resume with, from its first child unless the dump was at it already; NULL at the
+ * end. @only: the one parent that is wanted, or 0.
  */
 static void *parent_find(struct dump_state *state, struct xarray *parents, u64 only)
 {
@@ -434,7 +433,7 @@ int tensor_dump_exports(struct sk_buff *skb, struct netlink_callback *cb)
 	return dump_all(skb, cb, next_export);
 }
 
-/* Of all users of the machine: a privilege over one namespace does not reach as far. */
+/* The users of all namespaces are listed: that needs a privilege over the initial one. */
 static bool user_visible(const struct tensor_user *user, struct sk_buff *request)
 {
 	return uid_eq(NETLINK_CREDS(request)->uid, user->uid) ||

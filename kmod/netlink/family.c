@@ -2,9 +2,9 @@
 /*
  * Generic netlink: who has which buffers. <linux/tensor_netlink.h> is the contract.
  *
- * The family answers in every network namespace: buffers belong to no network, and a container that
- * has a network namespace of its own wants to see its buffers all the same. What is told to whom is
- * a matter of user and pid namespace, see tensor_owner_visible().
+ * The family is available in every network namespace: buffers belong to no network, and a container
+ * with a network namespace of its own can list its buffers. The visibility of a row depends on the
+ * user and pid namespace, see tensor_owner_visible().
  */
 #include <linux/tensor_netlink.h>
 #include <net/genetlink.h>
@@ -39,7 +39,7 @@ static int reply(struct sk_buff *request, struct genl_info *info, u8 cmd,
 	return genlmsg_reply(skb, info);
 }
 
-/* What the asker may not see does not exist. */
+/* The same error for an object that does not exist and one that the caller may not see. */
 static int no_object(struct genl_info *info, int attr)
 {
 	NL_SET_ERR_MSG_ATTR(info->extack, info->attrs[attr], "There is none that you may see");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What all messages of the family share.
+ * Functions for all messages of the family.
  */
 #ifndef TENSOR_NETLINK_MESSAGE_H
 #define TENSOR_NETLINK_MESSAGE_H

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Events: what happens to buffers and clients, told to the multicast group.
+ * Events of buffers and clients, sent to the multicast group.
  *
- * Whoever causes an event must not notice. Nothing is built while nobody listens; nothing waits,
- * neither for memory nor for a listener; and no failure leaves this file. A listener that missed an
- * event, for want of memory here or of room on its side, is told so with ENOBUFS and can dump.
+ * An event must not delay or fail the call that causes it. No message is built without a listener;
+ * sending waits neither for memory nor for a listener; and no error is returned. A listener that
+ * missed an event, for lack of memory here or of room in its socket, gets ENOBUFS and can dump.
  *
- * They are told in the initial network namespace only. Joining the group takes CAP_NET_ADMIN over
- * the namespace of the socket, so that means a privilege over the machine; anybody can have one
- * over a network namespace of their own, and hears nothing there.
+ * Events are sent in the initial network namespace only. Joining the group takes CAP_NET_ADMIN over
+ * the namespace of the socket, so in the initial one it is a privilege over the machine; any user
+ * can have it over a network namespace of their own, and receives no event there.
  */
 #include <linux/cred.h>
 #include <linux/ktime.h>
@@ -30,11 +30,11 @@
 /* More than all attributes together. */
 #define EVENT_ROOM	256
 
-/* What the messages belong to; registered before the first event. */
+/* The family of the messages; registered before the first event. */
 static struct genl_family *notify_family;
 
 /**
- * struct event - what is to be told; what is 0 is left out
+ * struct event - the content of a message; members that are 0 are left out
  * @owner: the process that it is about; NULL: the calling one
  * @buf: id of a buffer
  * @client: id of a client
@@ -44,10 +44,10 @@ static struct genl_family *notify_family;
  * @handles: how many
  * @state: TENSOR_STATE_*
  * @rights: TENSOR_RIGHT_*
- * @has_state: tell @state though it is 0
+ * @has_state: include @state though it is 0
  * @seals: TENSOR_SEAL_*
  * @kind: enum tensor_export_kind
- * @has_kind: tell @kind though it is 0
+ * @has_kind: include @kind though it is 0
  */
 struct event {
 	const struct tensor_owner *owner;
@@ -142,7 +142,7 @@ static void event_send(u8 cmd, const struct event *event)
 		return;
 	skb = event_message(cmd, event);
 	if (skb)
-		/* who has no room has been told by the time this returns */
+		/* a listener without room gets ENOBUFS from the core */
 		genlmsg_multicast_netns(notify_family, &init_net, skb, 0, EVENT_GROUP, EVENT_GFP);
 	else
 		genl_set_err(notify_family, &init_net, 0, EVENT_GROUP, -ENOBUFS);
@@ -173,7 +173,7 @@ void tensor_notify_alloc(const struct tensor_buf *buf)
 
 /**
  * tensor_notify_free() - a buffer is gone
- * @buf: the buffer, which nobody can find any more
+ * @buf: the buffer, which is in no table any more
  */
 void tensor_notify_free(const struct tensor_buf *buf)
 {
@@ -185,7 +185,7 @@ void tensor_notify_free(const struct tensor_buf *buf)
 	});
 }
 
-/* What a handle or an fd of @hold reaches and permits. */
+/* The range and the rights of a handle or an fd. */
 static struct event event_of_hold(u64 client, const struct tensor_hold *hold)
 {
 	return (struct event){

@@ -3,8 +3,8 @@
  * One object as netlink attributes.
  *
  * A copy of the object is taken under the lock of the table it is in, and holds no reference but to
- * the owner; what it says was true at that moment. It is put into a message without a lock. A number of
- * a process or a user is given as the reader knows it: current is the reader.
+ * the owner. It is put into a message without a lock. Numbers of processes and users are those of
+ * the reader's namespaces: current is the reader.
  */
 #include <linux/cred.h>
 #include <linux/kdev_t.h>
