@@ -139,7 +139,7 @@ u64 tensor_chunks_huge_bytes(const struct tensor_chunks *c)
 }
 
 /**
- * tensor_chunks_dma_bytes() - how much of it somebody has pinned now
+ * tensor_chunks_dma_bytes() - how much of it is pinned now
  * @c: the chunks
  *
  * The core's own estimate: never too little; too much for a single page with very many references.
@@ -162,11 +162,11 @@ u64 tensor_chunks_dma_bytes(const struct tensor_chunks *c)
 }
 
 /**
- * tensor_chunks_idle() - does nobody but us refer to any of it?
+ * tensor_chunks_idle() - whether the chunks have the only reference to each page
  * @c: the chunks, without a mapping
  *
- * Unlike the number of pins this is no estimate, and counts who has a page without a pin, as direct
- * I/O of old kernels has. Whoever walks over all memory may have a reference for a moment.
+ * Unlike the number of pins this is no estimate, and includes references without a pin, as of
+ * direct I/O in old kernels. A walk over physical memory may have a reference for a moment.
  *
  * Return: whether that is so.
  */

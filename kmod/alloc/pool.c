@@ -2,16 +2,15 @@
 /*
  * Chunks kept between one buffer and the next, zeroed in the background.
  *
- * A huge chunk costs to be found and costs to be zeroed, and a program that makes and drops buffers
- * pays both each time. A chunk that nobody else refers to is kept instead of freed: on the list of
+ * Allocating and zeroing a huge chunk is expensive, and a program that makes and frees buffers
+ * would pay for both each time. A chunk without other references is kept instead of freed: on the list of
  * its node and order, dirty, until a thread of lowest priority (pool_thread.c) has zeroed it.
  *
- * What must never happen here:
- *   - a page that somebody has pinned comes to a new owner: only one whose single reference is ours
- *     is kept;
- *   - one owner sees what another left: a chunk leaves as zeroed, or is handed out as dirty;
- *   - a memory cgroup pays for what it has given back: charged pages are not kept;
- *   - the machine starves while we hoard: there is a bound, and a shrinker gives all of it back.
+ * Invariants:
+ *   - a pinned page gets no new owner: only a chunk with a single reference is kept;
+ *   - an owner never sees the data of another: a chunk is handed out as zeroed, or as dirty;
+ *   - a memory cgroup does not pay for what it has freed: charged pages are not kept;
+ *   - the pool has a limit, and a shrinker frees all of it when memory is short.
  *
  * Locks: pool_mutex guards set-up, tear-down and trimming. Each node has a spinlock for its lists,
  * taken inside of it; nothing sleeps or allocates under one, and the shrinker only tries it.
@@ -213,7 +212,7 @@ struct page *tensor_pool_take(int nid, unsigned int order, bool *zeroed)
 	return &folio->page;
 }
 
-/* Memory that is broken must not come to anybody again. */
+/* Broken memory must not be used again. */
 static bool pool_poisoned(struct folio *folio)
 {
 	long i, pages = IS_ENABLED(CONFIG_MEMORY_FAILURE) ? folio_nr_pages(folio) : 0;
@@ -225,7 +224,7 @@ static bool pool_poisoned(struct folio *folio)
 	return false;
 }
 
-/* Small chunks that nobody has asked for since must not keep a large one out. */
+/* Small chunks without demand must not keep a large one out. */
 static bool pool_reserve_for(struct folio *folio)
 {
 	struct pool_node *node = &tensor_pool[folio_nid(folio)];
@@ -292,9 +291,9 @@ static unsigned long pool_count(struct shrinker *shrinker, struct shrink_control
  * @nid: the node
  * @pages: at least so many, if there are as many
  *
- * Waits for nobody.
+ * Takes its lock by trylock only.
  *
- * Return: how many pages it gave back; SHRINK_STOP if somebody else is at it.
+ * Return: how many pages it gave back; SHRINK_STOP if the lock is taken.
  */
 unsigned long tensor_pool_reclaim(int nid, unsigned long pages)
 {
@@ -441,7 +440,7 @@ int tensor_pool_init(void)
 }
 
 /**
- * tensor_pool_exit() - free what is in the pool; nobody gives or takes any more
+ * tensor_pool_exit() - free what is in the pool; it has no user any more
  */
 void tensor_pool_exit(void)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What the pool and its thread share.
+ * Definitions that the pool and its thread share.
  */
 #ifndef TENSOR_POOL_H
 #define TENSOR_POOL_H

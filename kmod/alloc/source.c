@@ -3,9 +3,9 @@
  * Where one chunk comes from: which node, which zone, who is charged, and whether the pool or the
  * core gives it. All of that is decided once a request; what is left for each chunk is its order.
  *
- * Pages are charged to the memory cgroup of the caller. Those of the root cgroup are charged to
- * nobody, and only they, or everybody with account=N, are served from the pool: a page of the pool
- * is on no cgroup's bill, so a container could otherwise outgrow its limit with it.
+ * Pages are charged to the memory cgroup of the caller. Those of the root cgroup, or all of them
+ * with account=N, are not charged, and only these requests are served from the pool: a page of the pool
+ * is charged to no cgroup, so a container could otherwise exceed its limit.
  */
 #include <linux/cpuset.h>
 #include <linux/err.h>

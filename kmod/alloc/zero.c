@@ -2,11 +2,10 @@
 /*
  * Zeroing, apart from allocation.
  *
- * Nobody may see what a page held before, but that is no reason to lose what the cache holds: 2 MiB
- * of zeros written through it push out everything that a core was working on, and most of them are
- * gone from it again before they are read. So large chunks, and all that is zeroed in the
- * background, are written around the cache; small ones that their owner is about to touch go
- * through it. On an EPYC core a working set of 256 KiB is read at 3.8 ns a line after 2 MiB were
+ * Zeroing should not evict the working set from the cache: 2 MiB of zeros written through it evict
+ * most of what a core was working on, and are mostly evicted again before they are read. So large
+ * chunks, and all that is zeroed in the background, are written around the cache; small ones that
+ * their owner is about to touch go through it. On an EPYC core a working set of 256 KiB is read at 3.8 ns a line after 2 MiB were
  * zeroed around the cache and at 13.4 ns after they were zeroed through it; the zeroing itself took
  * 51 and 58 us.
  *
@@ -57,7 +56,7 @@ static void zero_around(struct page *page, unsigned long pages)
 			       [d] "=m" (at[3]), [e] "=m" (at[4]), [f] "=m" (at[5]),
 			       [g] "=m" (at[6]), [h] "=m" (at[7])
 			     : [zero] "r" (0UL));
-	/* they are weakly ordered: have them done before anybody can be told of the page */
+	/* the stores are weakly ordered: complete them before the page is published */
 	asm volatile("sfence" ::: "memory");
 }
 #else
@@ -79,7 +78,7 @@ bool tensor_zero_by_core(void)
 
 /**
  * tensor_zero() - zero a chunk
- * @page: first of its pages, which nobody else sees
+ * @page: first of its pages, which are not published yet
  * @pages: how many
  * @soon: whether they will be touched soon, by this CPU
  *
