@@ -12,7 +12,7 @@
  *   - a mapping of any of these,
  *
  * and is freed by the kernel when the last of them is gone, however its holders ended. There are
- * no names and no identifiers by which a stranger could find a buffer.
+ * no names and no identifiers by which another process could find a buffer.
  *
  * Every ioctl takes a struct whose first member is its size in bytes as the caller knows it. A
  * shorter struct than the kernel's is completed with zeros, a longer one is accepted while the part
@@ -241,7 +241,8 @@ enum tensor_kind {
  * @refs: out: @handles + @files + @mappings + @dmabufs
  * @handles: out: handles to it, in all open /dev/tensor, however often each was imported
  * @files: out: open files made by EXPORT, kept by a fd, a message in flight or a mapping
- * @mappings: out: mappings of it, those of other processes included
+ * @mappings: out: mappings of it, those of other processes included; 0 for a buffer that ALLOC did
+ *	not make
  * @node: out: NUMA node of all its pages, or TENSOR_NODE_ANY
  * @rights: out: TENSOR_RIGHT_* of this handle or fd
  * @chunks: out: number of chunks of each order
@@ -362,7 +363,7 @@ struct tensor_meta {
  * @rights: in: TENSOR_RIGHT_* of the fd, not 0
  * @__reserved: must be 0
  *
- * Whoever has the fd, and nothing else, can do what its rights say and no more: without
+ * A process with the fd and no handle has the rights of the fd and no others: without
  * TENSOR_RIGHT_WRITE mmap() and mprotect() refuse PROT_WRITE, and a device may only read; opening
  * it again through /proc is ENXIO; a handle imported from it has the same rights. The same holds
  * for what lies outside of a range.
@@ -414,8 +415,8 @@ struct tensor_export {
  * reading.
  *
  * While a handle may write to a memfd, F_SEAL_WRITE of it is EBUSY; F_SEAL_FUTURE_WRITE refuses new
- * writable mappings (EPERM), and leaves to devices what they may. Mappings of a dma-buf of another
- * driver are the exporter's, and not counted in INFO.
+ * writable mappings (EPERM), and does not change the rights of devices. Mappings of a dma-buf of
+ * another driver are the exporter's, those of a memfd its file system's: INFO counts neither.
  *
  * Errors: EACCES: this /dev/tensor is not open for writing, or a dma-buf of another driver or a memfd
  * that is not open for reading. EBADF: not an open fd. EOPNOTSUPP: not one of the kinds above, or a
@@ -463,12 +464,11 @@ struct tensor_close {
  *
  * A call that fails changes nothing: who maps the buffer while it runs waits for its outcome.
  *
- * Errors: EACCES: to add without TENSOR_RIGHT_SEAL, or through a handle or fd that reaches a part
- * only. EPERM: TENSOR_SEAL_SEAL is set. EBUSY: TENSOR_SEAL_WRITE while it could still be written
+ * Errors: EACCES: to add without TENSOR_RIGHT_SEAL, which only ALLOC gives, or through a handle or
+ * fd that reaches a part only. EPERM: TENSOR_SEAL_SEAL is set. EBUSY: TENSOR_SEAL_WRITE while it could still be written
  * to: a mapping that is or may become writable, a device or kernel mapping of a dma-buf that may
  * write, or a page that something refers to (which may be for writing: a network card, a fixed
- * buffer, direct I/O; or a pipe); or while the buffer is purgeable. EOPNOTSUPP: TENSOR_SEAL_WRITE
- * of a buffer that ALLOC did not make.
+ * buffer, direct I/O; or a pipe); or while the buffer is purgeable.
  */
 struct tensor_seal {
 	__u32 size;
@@ -478,7 +478,7 @@ struct tensor_seal {
 };
 
 /**
- * struct tensor_revoke - TENSOR_IOC_REVOKE: take a buffer away from everybody
+ * struct tensor_revoke - TENSOR_IOC_REVOKE: take a buffer away from all of its holders
  * @size: sizeof(struct tensor_revoke)
  * @flags: in: must be 0
  * @handle: in: the handle
@@ -488,8 +488,8 @@ struct tensor_seal {
  * is EIDRM. The memory is freed at once, except pages that a device uses or something else refers
  * to: these go when that ends, and stay charged until then. A second REVOKE does nothing.
  *
- * Errors: EACCES: a handle without TENSOR_RIGHT_REVOKE, or that reaches a part only. EOPNOTSUPP: a
- * buffer that ALLOC did not make.
+ * Errors: EACCES: a handle without TENSOR_RIGHT_REVOKE, which only ALLOC gives, or that reaches a
+ * part only.
  */
 struct tensor_revoke {
 	__u32 size;
@@ -554,9 +554,9 @@ struct tensor_advise {
  * nothing else happens, and a program needs the call only for that.
  *
  * Errors: EACCES: TENSOR_SYNC_READ without TENSOR_RIGHT_READ, TENSOR_SYNC_WRITE without
- * TENSOR_RIGHT_WRITE. EPERM: TENSOR_SYNC_WRITE of a
- * buffer that is sealed against it. ETIMEDOUT: a device still had not finished. EINTR: a signal. On
- * a foreign dma-buf also what its exporter says.
+ * TENSOR_RIGHT_WRITE. EPERM: TENSOR_SYNC_WRITE of a buffer that is sealed against it. ETIMEDOUT: a
+ * device had not finished by the deadline. EINTR: a signal, unless its handler restarts system
+ * calls. On a foreign dma-buf also the errors of its exporter.
  */
 struct tensor_sync {
 	__u32 size;

@@ -7,9 +7,9 @@
  * parts of the dump, and the dump should be repeated. A dump takes filters where its command says
  * so; a "do" takes the id. Everything else in a request is refused.
  *
- * Who sees what: the totals (STAT) are open to everybody. A row about a client, or about a buffer,
- * is given to the user who opened the client or made the buffer, and to whoever has CAP_NET_ADMIN
- * or CAP_SYS_ADMIN over that user's namespace; and only if that process is visible in the pid
+ * Visibility: the totals (STAT) are open to all users. A row about a client, or about a buffer, is
+ * given to the user who opened the client or made the buffer, and to readers with CAP_NET_ADMIN or
+ * CAP_SYS_ADMIN over that user's namespace; and only if that process is visible in the pid
  * namespace of the one who asks. Other rows are left out without a word, and a "do" for one of
  * them is answered as if it did not exist.
  *
@@ -43,16 +43,16 @@
  *	CLIENT and PID filter
  * @TENSOR_CMD_STAT_GET: do: totals of the machine; TENSOR_A_STAT_*
  * @TENSOR_CMD_HANDLE_GET: dump: a handle each, by client and number; TENSOR_A_HANDLE_*; CLIENT and
- *	BUF filter. Whoever may see the client sees its handles.
+ *	BUF filter. The handles are visible to the readers to whom the client is.
  * @TENSOR_CMD_EXPORT_GET: dump: an open file made by EXPORT each; TENSOR_A_EXPORT_*; BUF and PID
  *	filter
  * @TENSOR_CMD_USER_GET: dump: a user who pays for buffers each, by number; TENSOR_A_USER_*. Others
  *	than oneself are told to CAP_NET_ADMIN and CAP_SYS_ADMIN over the initial user namespace.
- *	Not consistent: whoever comes or goes meanwhile may be in it or not.
+ *	Not consistent: a user that is added or removed meanwhile may be in it or not.
  * @TENSOR_CMD_EVENT_ALLOC: event: a buffer was made: BUF, CLIENT, BYTES
  * @TENSOR_CMD_EVENT_FREE: event: a buffer is gone: BUF, CLIENT (its maker), BYTES
- * @TENSOR_CMD_EVENT_IMPORT: event: a client has a new handle to a buffer: BUF, CLIENT, BYTES, STATE,
- *	RIGHTS
+ * @TENSOR_CMD_EVENT_IMPORT: event: a client has a new handle to a buffer: BUF, CLIENT, BYTES,
+ *	STATE, RIGHTS
  * @TENSOR_CMD_EVENT_EXPORT: event: an fd of a buffer was made: BUF, CLIENT, BYTES, STATE, KIND,
  *	RIGHTS
  * @TENSOR_CMD_EVENT_SEAL: event: a buffer was sealed: BUF, BYTES, SEALS it has now
@@ -134,7 +134,8 @@ enum tensor_a_client {
  * @TENSOR_A_BUF_FILES: u32: open files made by EXPORT
  * @TENSOR_A_BUF_MAPPINGS: u32: mappings
  * @TENSOR_A_BUF_CHUNKS: array of u32 in machine byte order: chunks of order 0, 1, ...
- * @TENSOR_A_BUF_DTYPE: u32: a number that user space gives a meaning to; absent without a descriptor
+ * @TENSOR_A_BUF_DTYPE: u32: a number that user space gives a meaning to; absent without a
+ *	descriptor
  * @TENSOR_A_BUF_OFFSET: u64: bytes; absent without a descriptor
  * @TENSOR_A_BUF_SIZES: array of s64 in machine byte order, one a dimension; absent without a
  *	descriptor, empty for a scalar
@@ -188,13 +189,13 @@ enum tensor_a_buf {
  * @TENSOR_A_STAT_BUFS: u64: buffers
  * @TENSOR_A_STAT_BYTES: u64: bytes of all buffers
  * @TENSOR_A_STAT_HUGE_BYTES: u64: of these, in chunks of PMD size
- * @TENSOR_A_STAT_LIMIT_BYTES: u64: most bytes that all buffers may have
+ * @TENSOR_A_STAT_LIMIT_BYTES: u64: most bytes that may be charged for all users together
  * @TENSOR_A_STAT_REFUSED: u64: allocations that met a limit since the module was loaded
  * @TENSOR_A_STAT_USED_BYTES: u64: bytes charged to the limit: that the module holds in place
  * @TENSOR_A_STAT_PURGEABLE_BYTES: u64: of these, purgeable
  * @TENSOR_A_STAT_FILES: u64: open files made by EXPORT
  * @TENSOR_A_STAT_DMABUFS: u64: dma-bufs made by EXPORT
- * @TENSOR_A_STAT_USER_LIMIT_BYTES: u64: most bytes that the buffers of one user may have
+ * @TENSOR_A_STAT_USER_LIMIT_BYTES: u64: most bytes that may be charged to one user
  * @TENSOR_A_STAT_USER_REFUSED: u64: those of REFUSED that met the limit of their user
  * @TENSOR_A_STAT_POOL_BYTES: u64: bytes that wait for reuse
  * @TENSOR_A_STAT_POOL_LIMIT_BYTES: u64: most bytes that may
@@ -203,8 +204,8 @@ enum tensor_a_buf {
  * @TENSOR_A_STAT_POOL_ZEROED_BYTES: u64: bytes zeroed in the background
  * @TENSOR_A_STAT_POOL_FETCHED_BYTES: u64: bytes fetched in the background
  * @TENSOR_A_STAT_POOL_RECLAIMED_BYTES: u64: bytes given back because memory was short
- * @TENSOR_A_STAT_LINGER_BYTES: u64: those of USED_BYTES whose buffer is gone and that something still
- *	refers to
+ * @TENSOR_A_STAT_LINGER_BYTES: u64: those of USED_BYTES whose buffer is gone and that something
+ *	still refers to
  */
 enum tensor_a_stat {
 	TENSOR_A_STAT_UNSPEC,
@@ -268,7 +269,7 @@ enum tensor_export_kind {
 };
 
 /**
- * enum tensor_a_export - an open file made by EXPORT, whoever has it now
+ * enum tensor_a_export - an open file made by EXPORT, in any process
  * @TENSOR_A_EXPORT_UNSPEC: not used
  * @TENSOR_A_EXPORT_PAD: alignment of 64-bit attributes
  * @TENSOR_A_EXPORT_ID: u64: never given twice while the module is loaded
