@@ -163,6 +163,7 @@ struct tensor_memory {
  * @generation: of writes
  * @watch_lock: guards @watches and @watches_told
  * @watches: watches without an unread TENSOR_EVENT_GONE
+ * @gone: how often TENSOR_EVENT_GONE was posted
  * @watches_told: watches with one
  */
 struct tensor_buf {
@@ -199,6 +200,7 @@ struct tensor_buf {
 	u32 state;
 	u64 generation;
 	spinlock_t watch_lock; /* guards watches */
+	u64 gone;
 	struct list_head watches;
 	struct list_head watches_told;
 };

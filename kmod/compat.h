@@ -18,6 +18,7 @@
 #include <linux/module.h>
 #include <linux/pagemap.h>
 #include <linux/printk.h>
+#include <linux/sched/signal.h>
 #include <linux/shmem_fs.h>
 #include <linux/shrinker.h>
 #include <linux/slab.h>
@@ -167,6 +168,11 @@ static inline long memfd_pin_folios(struct file *memfd, loff_t start, loff_t end
 	struct page *page;
 
 	while (index <= end >> PAGE_SHIFT && nr < room) {
+		cond_resched();
+		if (fatal_signal_pending(current)) {
+			unpin_folios(folios, nr);
+			return -EINTR;
+		}
 		page = shmem_read_mapping_page(memfd->f_mapping, index);
 		if (IS_ERR(page)) {
 			unpin_folios(folios, nr);

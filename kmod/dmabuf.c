@@ -16,6 +16,7 @@
  */
 #include <linux/dma-buf.h>
 #include <linux/dma-mapping.h>
+#include <linux/dma-resv.h>
 #include <linux/err.h>
 #include <linux/fcntl.h>
 #include <linux/iosys-map.h>
@@ -96,7 +97,7 @@ static int span_pin(const struct tensor_hold *hold, struct tensor_span *span)
 	struct tensor_buf *buf = hold->buf;
 	int err = 0;
 
-	*span = (struct tensor_span){ .first = hold->first, .count = hold->count };
+	*span = (struct tensor_span){.first = hold->first, .count = hold->count};
 	if (buf->backing->unpin)
 		err = tensor_pay(&span->paid, buf->owner->user, span->count);
 	if (err == -EDQUOT)
@@ -139,8 +140,7 @@ static void dmabuf_detach(struct dma_buf *dmabuf, struct dma_buf_attachment *att
 /* The addresses of the pages, in as few pieces as the device takes. */
 static int map_table(struct device_map *map)
 {
-	size_t most = min_t(size_t, dma_get_max_seg_size(map->dev),
-			    dma_max_mapping_size(map->dev));
+	size_t most = min_t(size_t, dma_get_max_seg_size(map->dev), dma_max_mapping_size(map->dev));
 	int err;
 
 	err = sg_alloc_table_from_pages_segment(&map->sgt, map->span.pages, map->span.count, 0,
@@ -260,16 +260,23 @@ void tensor_dmabuf_sync(const struct tensor_hold *hold, bool for_cpu)
 	mutex_unlock(&buf->lock);
 }
 
-/* The core waits for the fences afterwards. */
+/* The core waits for the fences, too, but only after this: a device must be done before bytes move.
+ */
 static int dmabuf_begin(struct dma_buf *dmabuf, enum dma_data_direction dir)
 {
 	const struct tensor_hold *hold = &dmabuf_of(dmabuf)->hold;
+	bool write = dir != DMA_FROM_DEVICE;
 	int err = tensor_buf_usable(hold->buf);
+	long left;
 
 	if (!err)
-		err = tensor_buf_may(hold, dir != DMA_TO_DEVICE, dir != DMA_FROM_DEVICE);
+		err = tensor_buf_may(hold, dir != DMA_TO_DEVICE, write);
 	if (err)
 		return err;
+	left = dma_resv_wait_timeout(&hold->buf->resv, dma_resv_usage_rw(write), true,
+				     MAX_SCHEDULE_TIMEOUT);
+	if (left < 0)
+		return left;
 	tensor_dmabuf_sync(hold, true);
 	return 0;
 }

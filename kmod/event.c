@@ -18,8 +18,8 @@
 #include "event.h"
 
 /* Events copied to the reader at once; watches visited before the lock is given to others. */
-#define READ_BATCH	16
-#define POST_BATCH	64
+#define READ_BATCH 16
+#define POST_BATCH 64
 
 /**
  * tensor_inbox_init() - begin to collect
@@ -43,6 +43,7 @@ void tensor_watch_join(struct tensor_watch *watch)
 
 	INIT_LIST_HEAD(&watch->ready);
 	spin_lock(&buf->watch_lock);
+	watch->seen = buf->gone;
 	list_add_tail(&watch->node, &buf->watches);
 	spin_unlock(&buf->watch_lock);
 }
@@ -51,7 +52,8 @@ void tensor_watch_join(struct tensor_watch *watch)
  * tensor_watch_leave() - report nothing more
  * @watch: the watch
  *
- * Return: whether a reader may still have it in hand, so that it must stay for a grace period of RCU.
+ * Return: whether a reader may still have it in hand, so that it must stay for a grace period of
+ * RCU.
  */
 bool tensor_watch_leave(struct tensor_watch *watch)
 {
@@ -83,19 +85,23 @@ static void watch_add(struct tensor_watch *watch, u32 events)
 }
 
 /*
- * Posts GONE to the watches whose last one was read. inbox_take() moves no watch before it is in
- * the other list, so one that is read meanwhile is not missed.
+ * GONE, for the watches that have read the last one. Each is in one of the two lists whenever the
+ * lock is free, so that no other event misses it; a number tells which of them this call has
+ * visited.
  */
 static void post_gone(struct tensor_buf *buf, const struct tensor_inbox *by)
 {
 	struct tensor_watch *watch;
 	unsigned int done = 0;
-	LIST_HEAD(todo);
+	u64 round;
 
 	spin_lock(&buf->watch_lock);
-	list_splice_init(&buf->watches, &todo);
-	while (!list_empty(&todo)) {
-		watch = list_first_entry(&todo, struct tensor_watch, node);
+	round = ++buf->gone;
+	while (!list_empty(&buf->watches)) {
+		watch = list_first_entry(&buf->watches, struct tensor_watch, node);
+		if (watch->seen >= round)
+			break;
+		watch->seen = round;
 		if (watch->inbox == by) {
 			list_move_tail(&watch->node, &buf->watches);
 		} else {
@@ -160,10 +166,10 @@ static size_t inbox_look(struct tensor_inbox *inbox, struct tensor_event *batch,
 	list_for_each_entry(watch, &inbox->ready, ready) {
 		if (n == room)
 			break;
-		batch[n++] = (struct tensor_event){ .size = sizeof(*batch),
-						    .handle = READ_ONCE(watch->id),
-						    .events = watch->events,
-						    .ino = watch->buf->id };
+		batch[n++] = (struct tensor_event){.size = sizeof(*batch),
+						   .handle = READ_ONCE(watch->id),
+						   .events = watch->events,
+						   .ino = watch->buf->id};
 	}
 	spin_unlock(&inbox->lock);
 	return n;

@@ -34,6 +34,7 @@ struct tensor_inbox {
  * @id: number of a handle to it
  * @events: TENSOR_EVENT_* that were not read yet
  * @told: there was an event once
+ * @seen: the last of @gone of the buffer that visited it; guarded by the buffer's watch_lock
  * @node: in a list of the buffer, or empty; guarded by the buffer's watch_lock
  * @ready: in the list of the inbox, or empty
  */
@@ -43,6 +44,7 @@ struct tensor_watch {
 	u32 id;
 	u32 events;
 	bool told;
+	u64 seen;
 	struct list_head node;
 	struct list_head ready;
 };

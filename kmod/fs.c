@@ -120,6 +120,8 @@ static int fs_get_first(void)
 		fs_mnt = mnt;
 		mnt = NULL;
 	}
+	/* tensor_fs_get() looks at the count alone */
+	smp_mb__before_atomic();
 	atomic_long_inc(&fs_users);
 	mutex_unlock(&fs_mutex);
 	mntput(mnt);
@@ -230,7 +232,7 @@ static void fs_init_once(void *buf)
 int __init tensor_fs_init(void (*evict)(struct tensor_buf *buf))
 {
 	fs_cache = kmem_cache_create("tensor_buf", sizeof(struct tensor_buf), 0,
-				     SLAB_RECLAIM_ACCOUNT | SLAB_ACCOUNT, fs_init_once);
+				     SLAB_ACCOUNT, fs_init_once);
 	if (!fs_cache)
 		return -ENOMEM;
 	fs_evict = evict;

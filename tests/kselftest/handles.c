@@ -279,4 +279,45 @@ TEST_F_TIMEOUT(handles, threads_that_import_and_close_get_what_they_were_given, 
 	EXPECT_EQ(1, handles(self->fd));
 }
 
+/* Two handles of one buffer with other rights: whichever is closed first, the other goes on. */
+static void *race_siblings(void *data)
+{
+	struct race *race = data;
+	struct tensor_import import;
+
+	while (!race->stop) {
+		if (buf_import(race->dev, race->fd, &import))
+			race->wrong++;
+		else
+			race->wrong += dev_close(race->dev, import.handle) != 0;
+	}
+	return NULL;
+}
+
+TEST_F_TIMEOUT(handles, threads_close_handles_of_one_buffer_in_any_order, 120)
+{
+	struct race race[THREADS] = {};
+	pthread_t thread[THREADS];
+	uint32_t rights;
+	int i;
+
+	for (i = 0; i < THREADS; i++) {
+		rights = TENSOR_RIGHT_READ | (i & 1 ? TENSOR_RIGHT_WRITE : 0) |
+			 (i & 2 ? TENSOR_RIGHT_ATTACH : 0);
+		race[i].dev = self->other;
+		race[i].fd = buf_export_rights(self->dev, self->buf.handle, rights, 0);
+		ASSERT_LE(0, race[i].fd);
+		ASSERT_EQ(0, pthread_create(&thread[i], NULL, race_siblings, &race[i]));
+	}
+	sleep_ms(3000);
+	for (i = 0; i < THREADS; i++)
+		race[i].stop = true;
+	for (i = 0; i < THREADS; i++) {
+		pthread_join(thread[i], NULL);
+		EXPECT_EQ(0, race[i].wrong);
+		close(race[i].fd);
+	}
+	EXPECT_EQ(1, handles(self->fd));
+}
+
 TEST_HARNESS_MAIN
