@@ -188,6 +188,8 @@ static void buf_evict(struct tensor_buf *buf)
 	tensor_registry_del_buf(buf);
 	if (buf->backing->release)
 		buf->backing->release(buf);
+	/* an insertion that failed half-way leaves nodes without an entry */
+	xa_destroy(&buf->exports);
 	dma_resv_fini(&buf->resv);
 	tensor_owner_put(buf->owner);
 }
@@ -208,6 +210,7 @@ int __init tensor_buffer_init(void)
 void tensor_buffer_exit(void)
 {
 	tensor_fs_exit();
+	tensor_registry_exit();
 }
 
 /* With the list locked against new faults: wait for those under way, or say that there is one. */

@@ -223,3 +223,13 @@ void tensor_registry_totals(struct tensor_totals *out)
 	*out = totals;
 	spin_unlock(&totals_lock);
 }
+
+/**
+ * tensor_registry_exit() - after the last client and buffer
+ */
+void tensor_registry_exit(void)
+{
+	/* an insertion that failed half-way leaves nodes without an entry */
+	xa_destroy(&tensor_bufs);
+	xa_destroy(&tensor_clients);
+}

@@ -49,6 +49,7 @@ struct tensor_totals {
 };
 
 u64 tensor_registry_id(void);
+void tensor_registry_exit(void);
 int tensor_registry_add_buf(struct tensor_buf *buf);
 bool tensor_registry_del_buf(struct tensor_buf *buf);
 int tensor_registry_add_client(struct tensor_client *client, u64 id);

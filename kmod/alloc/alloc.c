@@ -21,4 +21,5 @@ void tensor_alloc_exit(void)
 {
 	tensor_linger_exit();
 	tensor_pool_exit();
+	tensor_user_exit();
 }

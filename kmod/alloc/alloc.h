@@ -184,6 +184,7 @@ struct tensor_user {
 
 kuid_t tensor_user_payer(const struct cred *cred);
 struct tensor_user *tensor_user_current(void);
+void tensor_user_exit(void);
 struct tensor_user *tensor_user_get(kuid_t uid);
 struct tensor_user *tensor_user_hold(struct tensor_user *user);
 void tensor_user_put(struct tensor_user *user);

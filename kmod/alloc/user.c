@@ -149,3 +149,12 @@ struct tensor_user *tensor_user_next(unsigned long from)
 	xa_unlock(&users);
 	return user;
 }
+
+/**
+ * tensor_user_exit() - after the last user
+ */
+void tensor_user_exit(void)
+{
+	/* an insertion that failed half-way leaves nodes without an entry */
+	xa_destroy(&users);
+}
