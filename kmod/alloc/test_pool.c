@@ -169,11 +169,11 @@ static void flags_of_the_last_owner_are_cleared(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, tensor_chunks_alloc(&c, &want, test_user), 0);
 	page = c.list[0].head;
 	SetPageDirty(page);
-	SetPageReferenced(page);
+	folio_set_referenced(page_folio(page));
 	tensor_chunks_free(&c);
 	KUNIT_ASSERT_PTR_EQ(test, take_soon(want.node, 0, &zeroed), page);
 	KUNIT_EXPECT_FALSE(test, PageDirty(page));
-	KUNIT_EXPECT_FALSE(test, PageReferenced(page));
+	KUNIT_EXPECT_FALSE(test, folio_test_referenced(page_folio(page)));
 	KUNIT_EXPECT_EQ(test, page_count(page), 1);
 	put_page(page);
 }
