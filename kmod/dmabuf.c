@@ -44,12 +44,14 @@
  * @span: what the kernel has mapped, if it has
  * @exported: how it is listed
  * @maps: mappings by devices; guarded by the buffer's lock
+ * @counted: in @dmabufs of the buffer
  */
 struct tensor_dmabuf {
 	struct tensor_hold hold;
 	struct tensor_span span;
 	struct tensor_exported exported;
 	unsigned int maps;
+	bool counted;
 };
 
 /**
@@ -260,8 +262,7 @@ void tensor_dmabuf_sync(const struct tensor_hold *hold, bool for_cpu)
 	mutex_unlock(&buf->lock);
 }
 
-/* The core waits for the fences, too, but only after this: a device must be done before bytes move.
- */
+/* The core waits for fences too, but after this: a device must be done before bytes move. */
 static int dmabuf_begin(struct dma_buf *dmabuf, enum dma_data_direction dir)
 {
 	const struct tensor_hold *hold = &dmabuf_of(dmabuf)->hold;
@@ -377,9 +378,11 @@ static void dmabuf_release(struct dma_buf *dmabuf)
 
 	trace_tensor_dmabuf_release(&priv->hold);
 	tensor_registry_del_export(&priv->exported);
+	if (priv->counted) {
+		atomic_dec(&buf->dmabufs);
+		tensor_event_post(buf, TENSOR_EVENT_GONE, NULL);
+	}
 	kfree(priv);
-	atomic_dec(&buf->dmabufs);
-	tensor_event_post(buf, TENSOR_EVENT_GONE, NULL);
 	/* in this order: the superblock must outlive its inode */
 	tensor_buf_put(buf);
 	tensor_fs_put();
@@ -413,8 +416,8 @@ static const struct dma_buf_ops read_ops = {
  * tensor_dmabuf_file() - make a dma-buf
  * @hold: what it shall reach and permit; it gets a reference of its own
  *
- * The caller has counted it in the buffer, which it undoes if this fails. No lock is held: the core
- * has a list of all dma-bufs, under whose lock it takes reservation objects.
+ * No lock is held: the core has a list of all dma-bufs, under whose lock it takes reservation
+ * objects.
  *
  * Return: its file or an ERR_PTR().
  */
@@ -462,6 +465,31 @@ free_priv:
 	return ERR_PTR(err);
 }
 
+static bool dmabuf_is_ours(const struct dma_buf *dmabuf)
+{
+	return dmabuf->ops == &write_ops || dmabuf->ops == &read_ops;
+}
+
+/**
+ * tensor_dmabuf_count() - count a dma-buf as a holder, until it is released
+ * @file: what EXPORT has made: a file of @buf, a dma-buf of it, or one of another driver
+ * @buf: the buffer
+ *
+ * Return: whether it is a dma-buf. One of another driver is not counted.
+ */
+bool tensor_dmabuf_count(struct file *file, struct tensor_buf *buf)
+{
+	struct dma_buf *dmabuf = file->private_data;
+
+	if (file->f_op != READ_ONCE(dmabuf_fops))
+		return false;
+	if (dmabuf_is_ours(dmabuf)) {
+		dmabuf_of(dmabuf)->counted = true;
+		atomic_inc(&buf->dmabufs);
+	}
+	return true;
+}
+
 /**
  * tensor_dmabuf_of() - see whether a file is a dma-buf
  * @file: any file
@@ -494,7 +522,7 @@ struct dma_buf *tensor_dmabuf_of(struct file *file, int fd)
  */
 bool tensor_dmabuf_hold(const struct dma_buf *dmabuf, struct tensor_hold *hold)
 {
-	if (dmabuf->ops != &write_ops && dmabuf->ops != &read_ops)
+	if (!dmabuf_is_ours(dmabuf))
 		return false;
 	*hold = dmabuf_of(dmabuf)->hold;
 	return true;

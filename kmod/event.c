@@ -59,16 +59,16 @@ bool tensor_watch_leave(struct tensor_watch *watch)
 {
 	struct tensor_inbox *inbox = watch->inbox;
 	struct tensor_buf *buf = watch->buf;
-	bool told;
+	bool posted;
 
 	spin_lock(&buf->watch_lock);
 	list_del_init(&watch->node);
 	spin_unlock(&buf->watch_lock);
 	spin_lock(&inbox->lock);
 	list_del_init(&watch->ready);
-	told = watch->told;
+	posted = watch->posted;
 	spin_unlock(&inbox->lock);
-	return told;
+	return posted;
 }
 
 static void watch_add(struct tensor_watch *watch, u32 events)
@@ -77,7 +77,7 @@ static void watch_add(struct tensor_watch *watch, u32 events)
 
 	spin_lock(&inbox->lock);
 	watch->events |= events;
-	watch->told = true;
+	watch->posted = true;
 	if (list_empty(&watch->ready))
 		list_add_tail(&watch->ready, &inbox->ready);
 	spin_unlock(&inbox->lock);
@@ -106,7 +106,7 @@ static void post_gone(struct tensor_buf *buf, const struct tensor_inbox *by)
 			list_move_tail(&watch->node, &buf->watches);
 		} else {
 			watch_add(watch, TENSOR_EVENT_GONE);
-			list_move_tail(&watch->node, &buf->watches_told);
+			list_move_tail(&watch->node, &buf->watches_unread);
 		}
 		if (++done % POST_BATCH)
 			continue;
@@ -141,7 +141,7 @@ void tensor_event_post(struct tensor_buf *buf, u32 events, const struct tensor_i
 	}
 	spin_lock(&buf->watch_lock);
 	post_list(&buf->watches, events, by);
-	post_list(&buf->watches_told, events, by);
+	post_list(&buf->watches_unread, events, by);
 	spin_unlock(&buf->watch_lock);
 }
 
@@ -157,7 +157,7 @@ bool tensor_inbox_ready(struct tensor_inbox *inbox)
 }
 
 /* Copies events and leaves them where they are: the reader may turn out to be out of reach. */
-static size_t inbox_look(struct tensor_inbox *inbox, struct tensor_event *batch, size_t room)
+static size_t inbox_peek(struct tensor_inbox *inbox, struct tensor_event *batch, size_t room)
 {
 	struct tensor_watch *watch;
 	size_t n = 0;
@@ -222,7 +222,7 @@ static ssize_t inbox_copy(struct tensor_inbox *inbox, struct tensor_event __user
 	size_t done = 0, n;
 
 	while (done < room) {
-		n = inbox_look(inbox, batch, min_t(size_t, room - done, READ_BATCH));
+		n = inbox_peek(inbox, batch, min_t(size_t, room - done, READ_BATCH));
 		if (!n)
 			break;
 		if (copy_to_user(to + done, batch, n * sizeof(*batch)))

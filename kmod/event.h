@@ -33,7 +33,7 @@ struct tensor_inbox {
  * @inbox: where its events go
  * @id: number of a handle to it
  * @events: TENSOR_EVENT_* that were not read yet
- * @told: there was an event once
+ * @posted: there was an event once
  * @seen: the last of @gone of the buffer that visited it; guarded by the buffer's watch_lock
  * @node: in a list of the buffer, or empty; guarded by the buffer's watch_lock
  * @ready: in the list of the inbox, or empty
@@ -43,7 +43,7 @@ struct tensor_watch {
 	struct tensor_inbox *inbox;
 	u32 id;
 	u32 events;
-	bool told;
+	bool posted;
 	u64 seen;
 	struct list_head node;
 	struct list_head ready;

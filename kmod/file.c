@@ -94,9 +94,6 @@ void tensor_file_release(struct file *file)
 {
 	struct tensor_file *open = file->private_data;
 
-	/* an open that failed has none */
-	if (!open)
-		return;
 	trace_tensor_file_release(&open->hold);
 	tensor_registry_del_export(&open->exported);
 	if (open->count) {

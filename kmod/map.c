@@ -19,6 +19,8 @@
 #include <linux/mm.h>
 #include <linux/pagemap.h>
 
+#include <asm/pgalloc.h>
+
 #include "file.h"
 #include "map.h"
 #include "state.h"
@@ -60,6 +62,29 @@ static vm_fault_t map_fault(struct vm_fault *vmf)
 }
 
 /*
+ * Put the page table in place that the core has ready for this fault, before a folio is locked:
+ * vm_insert_pages() would allocate one under the folio's lock, and who waits for that would wait for
+ * reclaim in the memory cgroup of this task. This is pmd_install(), which modules do not have.
+ */
+static void map_table(struct vm_fault *vmf)
+{
+	struct mm_struct *mm = vmf->vma->vm_mm;
+	spinlock_t *lock;
+
+	if (!vmf->prealloc_pte)
+		return;
+	lock = pmd_lock(mm, vmf->pmd);
+	if (pmd_none(*vmf->pmd)) {
+		mm_inc_nr_ptes(mm);
+		/* another processor must not see the table before its entries are clear */
+		smp_wmb();
+		pmd_populate(mm, vmf->pmd, vmf->prealloc_pte);
+		vmf->prealloc_pte = NULL;
+	}
+	spin_unlock(lock);
+}
+
+/*
  * Entries for @nr pages of one chunk, whose lock is held, up to one that is there already (-EBUSY).
  * @done: how many there are.
  */
@@ -82,7 +107,8 @@ static int map_pages(struct vm_area_struct *vma, unsigned long addr, struct page
 
 /*
  * How many entries to make at a fault: as many as lie before it in the chunk, so that who touches
- * all pages of one in turn meets few faults, and who touches only the first pays for few pages.
+ * all pages of one in turn meets few faults, and who touches only the first pays for few pages. All
+ * are in the page table that is there.
  */
 static unsigned long map_ahead(const struct vm_area_struct *vma, unsigned long addr,
 			       struct folio *folio, struct page *page)
@@ -91,7 +117,7 @@ static unsigned long map_ahead(const struct vm_area_struct *vma, unsigned long a
 	unsigned long most = max_t(unsigned long, before, MAP_BATCH), nr = 1;
 
 	most = min_t(unsigned long, most, folio_nr_pages(folio) - before);
-	most = min(most, (vma->vm_end - addr) >> PAGE_SHIFT);
+	most = min(most, (pmd_addr_end(addr, vma->vm_end) - addr) >> PAGE_SHIFT);
 	while (nr < most && !PageHWPoison(page + nr))
 		nr++;
 	return nr;
@@ -105,10 +131,12 @@ static vm_fault_t map_fault_small(struct vm_fault *vmf)
 {
 	struct vm_area_struct *vma = vmf->vma;
 	unsigned long addr = vmf->address & PAGE_MASK, done;
-	vm_fault_t got = map_fault(vmf);
 	struct folio *folio;
+	vm_fault_t got;
 	int err;
 
+	map_table(vmf);
+	got = map_fault(vmf);
 	if (got != VM_FAULT_LOCKED)
 		return got;
 	folio = page_folio(vmf->page);
@@ -240,13 +268,13 @@ int tensor_map(const struct tensor_hold *hold, struct vm_area_struct *vma)
  * Count the mapping of another holder before the buffer can become purgeable. If it is purgeable
  * already, the handle was closed meanwhile: only the maker's is left of such a buffer.
  */
-static int map_guest(struct file *file, struct tensor_buf *buf)
+static int map_peer(struct file *file, struct tensor_buf *buf)
 {
 	int err = -ENOENT;
 
 	mutex_lock(&buf->lock);
 	if (!(tensor_buf_state(buf) & TENSOR_STATE_PURGEABLE)) {
-		tensor_file_count(file, &buf->guests);
+		tensor_file_count(file, &buf->peers);
 		err = 0;
 	}
 	mutex_unlock(&buf->lock);
@@ -257,14 +285,14 @@ static int map_guest(struct file *file, struct tensor_buf *buf)
  * tensor_map_through() - mmap() of another file that stands for a buffer
  * @hold: the buffer, and the part of it
  * @vma: the mapping; its offset counts from the begin of that part
- * @guest: it is not through the handle of the buffer's maker, and keeps it from becoming purgeable
+ * @peer: it is not through the handle of the buffer's maker, and keeps it from becoming purgeable
  *
  * The mapping becomes one of a file on the buffer: its inode finds all mappings of the buffer, and
  * the file has the rights.
  *
  * Return: as tensor_map(); -ENOENT; -ENFILE, -ENOMEM.
  */
-int tensor_map_through(const struct tensor_hold *hold, struct vm_area_struct *vma, bool guest)
+int tensor_map_through(const struct tensor_hold *hold, struct vm_area_struct *vma, bool peer)
 {
 	struct file *file = tensor_file_open(hold);
 	int err = PTR_ERR_OR_ZERO(file);
@@ -272,8 +300,8 @@ int tensor_map_through(const struct tensor_hold *hold, struct vm_area_struct *vm
 	if (err)
 		return err;
 	/* memory of another maker has a file of its own behind the mapping, and is never purgeable */
-	if (guest && hold->buf->backing->kind == TENSOR_KIND_ALLOC)
-		err = map_guest(file, hold->buf);
+	if (peer && hold->buf->backing->kind == TENSOR_KIND_ALLOC)
+		err = map_peer(file, hold->buf);
 	if (!err) {
 		vma_set_file(vma, file);
 		/* on an error the core gives back the file that the mapping has by then */

@@ -33,6 +33,8 @@ static size_t label_char(const u8 *text, size_t left)
 	size_t i, form = 0;
 	u32 c;
 
+	if (text[0] >= ' ' && text[0] <= '~')
+		return 1;
 	while ((text[0] & utf8_forms[form].mask) != utf8_forms[form].lead) {
 		if (++form == ARRAY_SIZE(utf8_forms))
 			return 0;
@@ -113,14 +115,8 @@ static bool reach(const struct tensor_desc *desc, s64 *low, s64 *high)
 	return !check_mul_overflow(*low, bits, low) && !check_mul_overflow(*high, bits, high);
 }
 
-/**
- * tensor_desc_check() - may a buffer have this descriptor?
- * @desc: from a user, every byte of it
- * @bytes: of the buffer
- *
- * Return: 0 or -EINVAL.
- */
-int tensor_desc_check(const struct tensor_desc *desc, u64 bytes)
+/* May a buffer of @bytes have this descriptor? */
+static int desc_check(const struct tensor_desc *desc, u64 bytes)
 {
 	s64 low, high;
 	bool empty;
@@ -143,18 +139,6 @@ int tensor_desc_check(const struct tensor_desc *desc, u64 bytes)
 }
 
 /**
- * tensor_desc_get() - read a descriptor as a whole
- * @buf: the buffer
- * @desc: filled in
- */
-void tensor_desc_get(struct tensor_buf *buf, struct tensor_desc *desc)
-{
-	spin_lock(&buf->spin);
-	*desc = buf->desc;
-	spin_unlock(&buf->spin);
-}
-
-/**
  * tensor_desc_get_part() - read a descriptor as it looks from a part of the buffer
  * @hold: the buffer and the part
  * @desc: filled in; one that does not lie in the part is shown as none at all
@@ -163,12 +147,14 @@ void tensor_desc_get_part(const struct tensor_hold *hold, struct tensor_desc *de
 {
 	u64 first = (u64)hold->first << PAGE_SHIFT;
 
-	tensor_desc_get(hold->buf, desc);
+	spin_lock(&hold->buf->spin);
+	*desc = hold->buf->desc;
+	spin_unlock(&hold->buf->spin);
 	if (!tensor_hold_part(hold))
 		return;
-	if (desc->offset >= first) {
+	if (desc->bits && desc->offset >= first) {
 		desc->offset -= first;
-		if (!tensor_desc_check(desc, (u64)hold->count << PAGE_SHIFT))
+		if (!desc_check(desc, (u64)hold->count << PAGE_SHIFT))
 			return;
 	}
 	memset(desc, 0, sizeof(*desc));
@@ -179,11 +165,11 @@ void tensor_desc_get_part(const struct tensor_hold *hold, struct tensor_desc *de
  * @buf: the buffer
  * @desc: from a user
  *
- * Return: 0; -EPERM: sealed; or as tensor_desc_check() and nothing is changed.
+ * Return: 0; -EPERM: sealed; -EINVAL: it cannot be one of this buffer.
  */
 int tensor_desc_set(struct tensor_buf *buf, const struct tensor_desc *desc)
 {
-	int err = tensor_desc_check(desc, buf->bytes);
+	int err = desc_check(desc, buf->bytes);
 
 	if (err)
 		return err;

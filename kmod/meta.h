@@ -7,8 +7,6 @@
 
 #include "buf.h"
 
-int tensor_desc_check(const struct tensor_desc *desc, u64 bytes);
-void tensor_desc_get(struct tensor_buf *buf, struct tensor_desc *desc);
 void tensor_desc_get_part(const struct tensor_hold *hold, struct tensor_desc *desc);
 int tensor_desc_set(struct tensor_buf *buf, const struct tensor_desc *desc);
 

@@ -88,7 +88,7 @@ static unsigned long purge_scan(struct shrinker *shrinker, struct shrink_control
 static bool purge_alone(const struct tensor_buf *buf)
 {
 	return atomic_read(&buf->handles) == 1 && !atomic_read(&buf->files) &&
-	       !atomic_read(&buf->guests) && !atomic_read(&buf->dmabufs);
+	       !atomic_read(&buf->peers) && !atomic_read(&buf->dmabufs);
 }
 
 static int purge_allow(struct tensor_buf *buf)

@@ -57,8 +57,6 @@ static int seal_write(struct tensor_buf *buf)
 {
 	int err;
 
-	if (buf->backing->kind != TENSOR_KIND_ALLOC)
-		return -EOPNOTSUPP;
 	if (tensor_buf_seals(buf) & TENSOR_SEAL_WRITE)
 		return 0;
 	if (tensor_buf_state(buf) & TENSOR_STATE_PURGEABLE)
@@ -99,6 +97,8 @@ static int seal_hold(struct tensor_call *call, const struct tensor_hold *hold, u
 
 	if (!seals)
 		return tensor_buf_usable(buf);
+	if (buf->backing->kind != TENSOR_KIND_ALLOC)
+		return -EOPNOTSUPP;
 	if (!tensor_hold_may_all(hold, TENSOR_RIGHT_SEAL))
 		return -EACCES;
 	if (mutex_lock_killable(&buf->lock))
@@ -156,10 +156,10 @@ static int revoke_hold(const struct tensor_hold *hold)
 	struct tensor_buf *buf = hold->buf;
 	bool first;
 
-	if (!tensor_hold_may_all(hold, TENSOR_RIGHT_REVOKE))
-		return -EACCES;
 	if (buf->backing->kind != TENSOR_KIND_ALLOC)
 		return -EOPNOTSUPP;
+	if (!tensor_hold_may_all(hold, TENSOR_RIGHT_REVOKE))
+		return -EACCES;
 	if (mutex_lock_killable(&buf->lock))
 		return -EINTR;
 	first = !tensor_buf_usable(buf);

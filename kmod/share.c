@@ -51,21 +51,11 @@ static int export_rights(const struct tensor_export *arg, struct tensor_hold *ho
 		return -EACCES;
 	/* an fd that could never write must not say that it could */
 	if (arg->rights & TENSOR_RIGHT_WRITE && tensor_buf_seals(hold->buf) & TENSOR_SEAL_WRITE)
-		return -EACCES;
+		return -EPERM;
 	hold->rights = arg->rights;
 	return 0;
 }
 
-/* With the lock held until the file is counted it does not become purgeable. */
-static int export_ready(struct tensor_buf *buf)
-{
-	lockdep_assert_held(&buf->lock);
-	if (tensor_buf_state(buf) & TENSOR_STATE_PURGEABLE)
-		return -EBUSY;
-	return tensor_buf_usable(buf);
-}
-
-/* The file is made first: that needs memory, which is not waited for under the lock. */
 static struct file *export_buf(const struct tensor_hold *hold)
 {
 	struct file *file = tensor_file_open(hold);
@@ -74,51 +64,40 @@ static struct file *export_buf(const struct tensor_hold *hold)
 	if (IS_ERR(file))
 		return file;
 	err = tensor_file_list(file);
-	if (!err) {
-		mutex_lock(&hold->buf->lock);
-		err = export_ready(hold->buf);
-		if (!err)
-			tensor_file_count(file, &hold->buf->files);
-		mutex_unlock(&hold->buf->lock);
-	}
-	if (err) {
-		fput(file);
-		return ERR_PTR(err);
-	}
-	return file;
-}
-
-static struct file *export_dmabuf(const struct tensor_hold *hold)
-{
-	struct tensor_buf *buf = hold->buf;
-	struct file *file;
-	int err;
-
-	if (buf->backing->kind == TENSOR_KIND_DMABUF)
-		return tensor_foreign_dmabuf(hold);
-	mutex_lock(&buf->lock);
-	err = export_ready(buf);
 	if (!err)
-		atomic_inc(&buf->dmabufs);
-	mutex_unlock(&buf->lock);
-	if (err)
-		return ERR_PTR(err);
-	file = tensor_dmabuf_file(hold);
-	if (IS_ERR(file))
-		atomic_dec(&buf->dmabufs);
-	return file;
+		return file;
+	fput(file);
+	return ERR_PTR(err);
 }
 
 static struct file *export_file(const struct tensor_export *arg, struct tensor_hold *hold)
 {
-	int err;
+	int err = export_range(arg, hold) ?: export_rights(arg, hold);
 
-	err = export_range(arg, hold);
-	if (!err)
-		err = export_rights(arg, hold);
 	if (err)
 		return ERR_PTR(err);
-	return arg->flags & TENSOR_EXPORT_DMABUF ? export_dmabuf(hold) : export_buf(hold);
+	if (!(arg->flags & TENSOR_EXPORT_DMABUF))
+		return export_buf(hold);
+	if (hold->buf->backing->kind == TENSOR_KIND_DMABUF)
+		return tensor_foreign_dmabuf(hold);
+	return tensor_dmabuf_file(hold);
+}
+
+/*
+ * The file becomes a holder, whose end is reported. While the lock is held the buffer does not become
+ * purgeable.
+ */
+static int export_count(const struct tensor_hold *hold, struct file *file)
+{
+	struct tensor_buf *buf = hold->buf;
+	int err;
+
+	mutex_lock(&buf->lock);
+	err = tensor_buf_state(buf) & TENSOR_STATE_PURGEABLE ? -EBUSY : tensor_buf_usable(buf);
+	if (!err && !tensor_dmabuf_count(file, buf))
+		tensor_file_count(file, &buf->files);
+	mutex_unlock(&buf->lock);
+	return err;
 }
 
 static int export_give(struct tensor_call *call, const struct tensor_hold *hold, struct file *file)
@@ -130,7 +109,7 @@ static int export_give(struct tensor_call *call, const struct tensor_hold *hold,
 	if (fd < 0)
 		return fd;
 	arg->fd = fd;
-	err = tensor_call_reply(call);
+	err = tensor_call_reply(call) ?: export_count(hold, file);
 	if (err) {
 		put_unused_fd(fd);
 		return err;
@@ -209,7 +188,7 @@ static int import_reply(struct tensor_call *call, const struct tensor_hold *hold
 }
 
 /* The same handle once more. It can be closed by then, which is the caller's own doing. */
-static int import_again(struct tensor_call *call, const struct tensor_hold *hold, u32 handle)
+static int import_reuse(struct tensor_call *call, const struct tensor_hold *hold, u32 handle)
 {
 	int err = import_reply(call, hold, handle);
 
@@ -222,12 +201,12 @@ static int import_again(struct tensor_call *call, const struct tensor_hold *hold
 /* With a reference in @hold, which goes to the handle. */
 static int import_give(struct tensor_call *call, const struct tensor_hold *hold)
 {
-	u32 again = tensor_handle_again(call->client, hold);
+	u32 same = tensor_handle_reuse(call->client, hold);
 	struct tensor_handle *handle;
 	int err;
 
-	if (again)
-		return import_again(call, hold, again);
+	if (same)
+		return import_reuse(call, hold, same);
 	handle = tensor_handle_new(call->client, hold);
 	if (IS_ERR(handle)) {
 		tensor_buf_put(hold->buf);

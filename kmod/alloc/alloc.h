@@ -231,7 +231,6 @@ struct tensor_pinned {
 int tensor_pin_user(struct tensor_pinned *p, struct tensor_user *user, unsigned long addr,
 		    u64 bytes, bool write);
 void tensor_unpin(struct tensor_pinned *p, bool dirty);
-struct page *tensor_pinned_page(const struct tensor_pinned *p, unsigned long index);
 
 /* The parameters, for tests; other code uses the functions above. */
 extern unsigned long long tensor_param_limit;

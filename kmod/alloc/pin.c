@@ -180,15 +180,3 @@ void tensor_unpin(struct tensor_pinned *p, bool dirty)
 	tensor_unpay(&p->paid);
 	memset(p, 0, sizeof(*p));
 }
-
-/**
- * tensor_pinned_page() - the page at an index
- * @p: the pages
- * @index: page number from the begin of the memory
- *
- * Return: the page, without a reference of its own, or NULL if @index is past the end.
- */
-struct page *tensor_pinned_page(const struct tensor_pinned *p, unsigned long index)
-{
-	return index < p->nr ? p->pages[index] : NULL;
-}

@@ -102,18 +102,17 @@ static void pages_are_those_of_the_process(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, p.nr, PAGES);
 	KUNIT_EXPECT_EQ(test, locked() - before, PAGES);
 	for (i = 0; i < PAGES; i++) {
-		struct page *page = tensor_pinned_page(&p, i);
+		struct page *page = p.pages[i];
 
 		KUNIT_EXPECT_EQ(test, first_int(page), 1000 + i);
 		KUNIT_EXPECT_TRUE(test, folio_maybe_dma_pinned(page_folio(page)));
 	}
-	KUNIT_EXPECT_PTR_EQ(test, tensor_pinned_page(&p, PAGES), NULL);
-	*(int *)page_address(tensor_pinned_page(&p, 3)) = 77;
+	*(int *)page_address(p.pages[3]) = 77;
 	KUNIT_EXPECT_EQ(test, get_user(value, (int __user *)(at + 3 * PAGE_SIZE)), 0);
 	KUNIT_EXPECT_EQ(test, value, 77);
 	tensor_unpin(&p, true);
 	KUNIT_EXPECT_EQ(test, locked(), before);
-	KUNIT_EXPECT_PTR_EQ(test, tensor_pinned_page(&p, 0), NULL);
+	KUNIT_EXPECT_EQ(test, p.nr, 0);
 }
 
 static void whole_pages_within_the_address_space(struct kunit *test)
@@ -143,7 +142,7 @@ static void hole_undoes_all_of_it(struct kunit *test)
 
 	write_at(test, 0, 1);
 	KUNIT_ASSERT_EQ(test, pin(&p, at, PAGE_SIZE, true), 0);
-	page = tensor_pinned_page(&p, 0);
+	page = p.pages[0];
 	get_page(page);
 	tensor_unpin(&p, false);
 	KUNIT_EXPECT_FALSE(test, folio_maybe_dma_pinned(page_folio(page)));
@@ -241,7 +240,7 @@ static void pages_outlive_the_mapping(struct kunit *test)
 	write_at(test, 7, 4711);
 	KUNIT_ASSERT_EQ(test, pin(&p, at, BYTES, true), 0);
 	vm_munmap(at, BYTES);
-	KUNIT_EXPECT_EQ(test, first_int(tensor_pinned_page(&p, 7)), 4711);
+	KUNIT_EXPECT_EQ(test, first_int(p.pages[7]), 4711);
 	tensor_unpin(&p, true);
 }
 
@@ -274,7 +273,7 @@ static void read_pin_sees_what_the_owner_writes_later(struct kunit *test)
 
 	KUNIT_ASSERT_EQ(test, pin(&p, at, BYTES, false), 0);
 	write_at(test, 9, 1234);
-	KUNIT_EXPECT_EQ(test, first_int(tensor_pinned_page(&p, 9)), 1234);
+	KUNIT_EXPECT_EQ(test, first_int(p.pages[9]), 1234);
 	tensor_unpin(&p, false);
 }
 

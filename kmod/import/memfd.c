@@ -85,9 +85,7 @@ static int view_mmap(struct file *view, struct vm_area_struct *vma)
 /* The anchor goes after this has returned: it is put by a work of the task. */
 static int view_release(struct inode *inode, struct file *view)
 {
-	/* an open that failed has none */
-	if (view_anchor(view))
-		fput(view_anchor(view));
+	fput(view_anchor(view));
 	return 0;
 }
 
@@ -197,8 +195,7 @@ static void memfd_free(struct tensor_memfd *memfd)
 
 static void memfd_release(struct tensor_buf *buf)
 {
-	if (buf->source)
-		memfd_free(buf->source);
+	memfd_free(buf->source);
 }
 
 static const struct tensor_backing memfd_backing = {
@@ -233,7 +230,7 @@ static int memfd_size(struct file *file, loff_t *bytes)
 
 /**
  * tensor_memfd_hold() - make a buffer of a memfd
- * @guess: probably the owner
+ * @hint: probably the owner
  * @client: id of the client that asks
  * @file: any file; the buffer gets a reference of its own
  * @hold: all of the buffer, with a reference for the caller
@@ -241,7 +238,7 @@ static int memfd_size(struct file *file, loff_t *bytes)
  * Return: 0; -EOPNOTSUPP: no memfd, or one of hugetlbfs; -EINVAL: it can shrink, or has no whole
  * number of pages, or too many; -EACCES: it is not open for reading; -ENOMEM.
  */
-int tensor_memfd_hold(struct tensor_owner *guess, u64 client, struct file *file,
+int tensor_memfd_hold(struct tensor_owner *hint, u64 client, struct file *file,
 		      struct tensor_hold *hold)
 {
 	struct tensor_memfd *memfd;
@@ -259,7 +256,7 @@ int tensor_memfd_hold(struct tensor_owner *guess, u64 client, struct file *file,
 		return -ENOMEM;
 	memfd->file = get_file(file);
 	memfd->writes = memfd_may_write(file);
-	buf = tensor_buf_adopt(&memfd_backing, memfd, bytes, guess, client);
+	buf = tensor_buf_adopt(&memfd_backing, memfd, bytes, hint, client);
 	if (IS_ERR(buf)) {
 		memfd_free(memfd);
 		return PTR_ERR(buf);

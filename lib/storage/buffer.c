@@ -104,6 +104,7 @@ static int check_rights(const char *function, unsigned rights)
 static const struct reason export_reasons[] = {
 	{EACCES, "these rights are more than this process has, or it may not open /dev/tensor"},
 	{EBUSY, "it is purgeable"},
+	{EPERM, "it is sealed against writing"},
 };
 
 TENSOR_EXPORT int tensor_buffer_fd(tensor *t, unsigned rights)

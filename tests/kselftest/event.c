@@ -5,6 +5,7 @@
  */
 #include <pthread.h>
 #include <sys/epoll.h>
+#include <sys/resource.h>
 
 #include "event.h"
 
@@ -80,6 +81,38 @@ TEST_F(event, each_kind_of_going_is_told)
 	EXPECT_EQ(TENSOR_EVENT_GONE, one(self->other, self->import.handle));
 	EXPECT_EQ(0, dev_close(self->other, self->import.handle));
 	EXPECT_EQ(TENSOR_EVENT_GONE, one(self->dev, self->buf.handle));
+}
+
+/* EXPORT of that kind while no fd is free, or into a reply that cannot be written: 0, or -1000. */
+static int export_fails(int dev, uint32_t handle, uint32_t flags)
+{
+	struct tensor_export export = { .size = sizeof(export), .handle = handle, .flags = flags,
+					.rights = TENSOR_RIGHTS_RW };
+	struct rlimit old, none;
+	void *page = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	int err;
+
+	if (page == MAP_FAILED || getrlimit(RLIMIT_NOFILE, &old))
+		return -1000;
+	none = (struct rlimit){ .rlim_cur = 0, .rlim_max = old.rlim_max };
+	setrlimit(RLIMIT_NOFILE, &none);
+	err = dev_call(dev, TENSOR_IOC_EXPORT, &export);
+	setrlimit(RLIMIT_NOFILE, &old);
+	if (err != -EMFILE)
+		return -1000;
+	memcpy(page, &export, sizeof(export));
+	mprotect(page, PAGE, PROT_READ);
+	err = dev_call(dev, TENSOR_IOC_EXPORT, page);
+	munmap(page, PAGE);
+	return err == -EFAULT ? 0 : -1000;
+}
+
+TEST_F(event, export_that_fails_is_no_holder_that_goes)
+{
+	EXPECT_EQ(0, export_fails(self->dev, self->buf.handle, 0));
+	EXPECT_EQ(0, one(self->other, self->import.handle));
+	EXPECT_EQ(0, export_fails(self->dev, self->buf.handle, TENSOR_EXPORT_DMABUF));
+	EXPECT_EQ(0, one(self->other, self->import.handle));
 }
 
 TEST_F(event, one_own_mapping_is_nobody_who_goes)

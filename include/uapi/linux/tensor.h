@@ -375,7 +375,7 @@ struct tensor_meta {
  * cannot.
  *
  * Errors: EACCES: a right that the handle has not, TENSOR_RIGHT_EXPORT among them, or
- * TENSOR_RIGHT_ATTACH for a dma-buf; TENSOR_RIGHT_WRITE for a buffer that is sealed against
+ * TENSOR_RIGHT_ATTACH for a dma-buf. EPERM: TENSOR_RIGHT_WRITE for a buffer that is sealed against
  * writing. EBUSY: the buffer is purgeable. EINVAL: no right is asked for, or the range is empty,
  * not whole pages, or reaches past the end. EOPNOTSUPP: a part of a foreign dma-buf, or
  * TENSOR_EXPORT_DMABUF of one with fewer rights than it has. EMFILE, ENFILE: no file descriptor.
@@ -464,11 +464,12 @@ struct tensor_close {
  *
  * A call that fails changes nothing: who maps the buffer while it runs waits for its outcome.
  *
- * Errors: EACCES: to add without TENSOR_RIGHT_SEAL, which only ALLOC gives, or through a handle or
- * fd that reaches a part only. EPERM: TENSOR_SEAL_SEAL is set. EBUSY: TENSOR_SEAL_WRITE while it could still be written
- * to: a mapping that is or may become writable, a device or kernel mapping of a dma-buf that may
- * write, or a page that something refers to (which may be for writing: a network card, a fixed
- * buffer, direct I/O; or a pipe); or while the buffer is purgeable.
+ * Errors: EOPNOTSUPP: to add to memory that IMPORT or PIN made a buffer of. EACCES: to add without
+ * TENSOR_RIGHT_SEAL, or through a handle or fd that reaches a part only. EPERM: TENSOR_SEAL_SEAL is
+ * set. EBUSY: TENSOR_SEAL_WRITE while it could still be written to: a mapping that is or may become
+ * writable, a device or kernel mapping of a dma-buf that may write, or a page that something refers
+ * to (which may be for writing: a network card, a fixed buffer, direct I/O; or a pipe); or while the
+ * buffer is purgeable.
  */
 struct tensor_seal {
 	__u32 size;
@@ -488,8 +489,8 @@ struct tensor_seal {
  * is EIDRM. The memory is freed at once, except pages that a device uses or something else refers
  * to: these go when that ends, and stay charged until then. A second REVOKE does nothing.
  *
- * Errors: EACCES: a handle without TENSOR_RIGHT_REVOKE, which only ALLOC gives, or that reaches a
- * part only.
+ * Errors: EOPNOTSUPP: memory that IMPORT or PIN made a buffer of. EACCES: a handle without
+ * TENSOR_RIGHT_REVOKE, or that reaches a part only.
  */
 struct tensor_revoke {
 	__u32 size;
