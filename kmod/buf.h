@@ -19,13 +19,12 @@
  *	tensor_buf.lock, the lock of purgelist.c (which takes the former by trylock)
  *	tensor_buf.lock, tensor_buf.watch_lock, tensor_inbox.lock
  *	the lock of tensor_client.handles, tensor_buf.watch_lock
- *	the lock of an xarray of registry.c, tensor_buf.spin
- *	the lock of an xarray of registry.c, that of tensor_client.handles or tensor_buf.exports
- *	the lock of an xarray of registry.c or of tensor_buf.exports, the lock of its totals
+ *	the lock of a table of registry.c, tensor_buf.spin
+ *	the lock of a table of registry.c, that of tensor_client.handles or tensor_buf.exports
+ *	the lock of a table of registry.c or of tensor_buf.exports, the lock of its totals
  *
  * The module allocates no memory under any of these but mmap_lock, so that a task that waits for
- * one does not wait for reclaim in the memory cgroup of another. The core allocates a page table
- * under a folio's lock. The shrinker takes tensor_buf.lock, tensor_buf.pages and folio locks by
+ * one does not wait for reclaim in the memory cgroup of another. The shrinker takes tensor_buf.lock, tensor_buf.pages and folio locks by
  * trylock only.
  */
 #ifndef TENSOR_BUF_H
@@ -41,10 +40,10 @@
 #include <linux/spinlock.h>
 #include <linux/tensor.h>
 #include <linux/types.h>
-#include <linux/xarray.h>
 
 #include "alloc/alloc.h"
 #include "owner.h"
+#include "table.h"
 
 /*
  * A cookie is a handle in its upper bits and an offset into the buffer in its lower ones. Users
@@ -143,7 +142,7 @@ struct tensor_memory {
  * @orphans: pages of a revoked buffer that devices still use; guarded by @lock
  * @handles: handles to it
  * @files: open files made by EXPORT
- * @guests: with ALLOC, files behind mappings of a dma-buf, and behind those made by cookie through
+ * @peers: with ALLOC, files behind mappings of a dma-buf, and behind those made by cookie through
  *	another client than the maker's
  * @mappings: mappings
  * @writers: mappings, devices and kernel mappings that write or may come to; TENSOR_SEALED once
@@ -153,18 +152,19 @@ struct tensor_memory {
  * @devices: mappings of these by devices and the kernel; guarded by @lock
  * @maps: those by devices; guarded by @lock
  * @resv: the reservation object of all of these
- * @exports: files and dma-bufs made by EXPORT, by id; guarded by its own lock
+ * @exports: files and dma-bufs made by EXPORT
+ * @listed: its place in the table of all buffers
  * @purgeable: in the list of purgeable buffers, or empty; guarded by that list's lock
- * @spin: guards what follows, for as long as a copy takes
+ * @spin: guards what follows, for as long as a copy takes; one word may be read without
  * @desc: the descriptor
  * @memory: numbers about @chunks
  * @seals: TENSOR_SEAL_*; changed with @lock held as well
  * @state: TENSOR_STATE_REVOKED and later ones; changed with @lock held as well
  * @generation: of writes
- * @watch_lock: guards @watches and @watches_told
+ * @watch_lock: guards @watches and @watches_unread
  * @watches: watches without an unread TENSOR_EVENT_GONE
  * @gone: how often TENSOR_EVENT_GONE was posted
- * @watches_told: watches with one
+ * @watches_unread: watches with one
  */
 struct tensor_buf {
 	struct inode inode;
@@ -183,7 +183,7 @@ struct tensor_buf {
 	struct tensor_chunks orphans;
 	atomic_t handles;
 	atomic_t files;
-	atomic_t guests;
+	atomic_t peers;
 	atomic_t mappings;
 	atomic_t writers;
 	atomic_t dmabufs;
@@ -191,7 +191,8 @@ struct tensor_buf {
 	unsigned int devices;
 	struct list_head maps;
 	struct dma_resv resv;
-	struct xarray exports;
+	struct tensor_table exports;
+	struct tensor_entry listed;
 	struct list_head purgeable;
 	spinlock_t spin; /* guards desc to generation */
 	struct tensor_desc desc;
@@ -202,7 +203,7 @@ struct tensor_buf {
 	spinlock_t watch_lock; /* guards watches */
 	u64 gone;
 	struct list_head watches;
-	struct list_head watches_told;
+	struct list_head watches_unread;
 };
 
 static inline struct tensor_buf *tensor_buf_of(struct inode *inode)

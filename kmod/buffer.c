@@ -68,20 +68,20 @@ static void buf_init(struct tensor_buf *buf)
 	mutex_init(&buf->lock);
 	init_rwsem(&buf->pages);
 	dma_resv_init(&buf->resv);
-	xa_init_flags(&buf->exports, XA_FLAGS_ACCOUNT);
+	tensor_table_init(&buf->exports);
 	spin_lock_init(&buf->spin);
 	spin_lock_init(&buf->watch_lock);
 	INIT_LIST_HEAD(&buf->maps);
 	INIT_LIST_HEAD(&buf->purgeable);
 	INIT_LIST_HEAD(&buf->watches);
-	INIT_LIST_HEAD(&buf->watches_told);
+	INIT_LIST_HEAD(&buf->watches_unread);
 }
 
 /* Without memory yet; tensor_buf_put() ends it. */
 static struct tensor_buf *buf_new(const struct tensor_backing *backing, u64 bytes,
-				  struct tensor_owner *guess, u64 client)
+				  struct tensor_owner *hint, u64 client)
 {
-	struct tensor_owner *owner = tensor_owner_current(guess);
+	struct tensor_owner *owner = tensor_owner_current(hint);
 	struct tensor_buf *buf;
 
 	if (!owner)
@@ -99,20 +99,13 @@ static struct tensor_buf *buf_new(const struct tensor_backing *backing, u64 byte
 	return buf;
 }
 
-/* The buffer has its memory. It ends if this fails. */
-static struct tensor_buf *buf_publish(struct tensor_buf *buf)
+/* The buffer has its memory. */
+static void buf_publish(struct tensor_buf *buf)
 {
-	int err;
-
 	tensor_memory_count(buf);
 	buf->huge_bytes = buf->memory.huge_bytes;
-	err = tensor_registry_add_buf(buf);
-	if (err) {
-		tensor_buf_put(buf);
-		return ERR_PTR(err);
-	}
+	tensor_registry_add_buf(buf);
 	trace_tensor_buf_new(buf);
-	return buf;
 }
 
 /**
@@ -134,16 +127,16 @@ int tensor_buf_fill(struct tensor_buf *buf, struct tensor_chunks *chunks)
 /**
  * tensor_buf_alloc() - make a buffer with memory of its own
  * @want: its pages
- * @guess: probably the owner
+ * @hint: probably the owner
  * @client: id of the client that asks, which holds the file system
  *
  * Return: the buffer with one reference, which tensor_buf_put() gives back; or an ERR_PTR():
  * -EDQUOT at a limit, -ENOMEM, -EINTR, -EOPNOTSUPP.
  */
-struct tensor_buf *tensor_buf_alloc(const struct tensor_want *want, struct tensor_owner *guess,
+struct tensor_buf *tensor_buf_alloc(const struct tensor_want *want, struct tensor_owner *hint,
 				    u64 client)
 {
-	struct tensor_buf *buf = buf_new(&alloc_backing, (u64)want->pages << PAGE_SHIFT, guess,
+	struct tensor_buf *buf = buf_new(&alloc_backing, (u64)want->pages << PAGE_SHIFT, hint,
 					 client);
 	int err;
 
@@ -155,30 +148,29 @@ struct tensor_buf *tensor_buf_alloc(const struct tensor_want *want, struct tenso
 		tensor_buf_put(buf);
 		return ERR_PTR(err);
 	}
-	return buf_publish(buf);
+	buf_publish(buf);
+	return buf;
 }
 
 /**
  * tensor_buf_adopt() - make a buffer of memory that there is
  * @backing: what the memory is
- * @source: for @backing to keep, and to release. The caller's if this fails: release must bear that
- *	there is none
+ * @source: for @backing to keep, and to release; the caller's if this fails
  * @bytes: whole pages, not 0
- * @guess: probably the owner
+ * @hint: probably the owner
  * @client: id of the client that asks, which holds the file system
  *
  * Return: as tensor_buf_alloc().
  */
 struct tensor_buf *tensor_buf_adopt(const struct tensor_backing *backing, void *source, u64 bytes,
-				    struct tensor_owner *guess, u64 client)
+				    struct tensor_owner *hint, u64 client)
 {
-	struct tensor_buf *buf = buf_new(backing, bytes, guess, client);
+	struct tensor_buf *buf = buf_new(backing, bytes, hint, client);
 
 	if (IS_ERR(buf))
 		return buf;
-	buf = buf_publish(buf);
-	if (!IS_ERR(buf))
-		buf->source = source;
+	buf->source = source;
+	buf_publish(buf);
 	return buf;
 }
 
@@ -188,8 +180,6 @@ static void buf_evict(struct tensor_buf *buf)
 	tensor_registry_del_buf(buf);
 	if (buf->backing->release)
 		buf->backing->release(buf);
-	/* an insertion that failed half-way leaves nodes without an entry */
-	xa_destroy(&buf->exports);
 	dma_resv_fini(&buf->resv);
 	tensor_owner_put(buf->owner);
 }
@@ -210,7 +200,6 @@ int __init tensor_buffer_init(void)
 void tensor_buffer_exit(void)
 {
 	tensor_fs_exit();
-	tensor_registry_exit();
 }
 
 /* With the list locked against new faults: wait for those under way, or say that there is one. */

@@ -10,10 +10,10 @@
 
 int tensor_buffer_init(void);
 void tensor_buffer_exit(void);
-struct tensor_buf *tensor_buf_alloc(const struct tensor_want *want, struct tensor_owner *guess,
+struct tensor_buf *tensor_buf_alloc(const struct tensor_want *want, struct tensor_owner *hint,
 				    u64 client);
 struct tensor_buf *tensor_buf_adopt(const struct tensor_backing *backing, void *source, u64 bytes,
-				    struct tensor_owner *guess, u64 client);
+				    struct tensor_owner *hint, u64 client);
 int tensor_buf_fill(struct tensor_buf *buf, struct tensor_chunks *chunks);
 bool tensor_buf_shut(struct tensor_buf *buf, bool wait);
 void tensor_buf_open(struct tensor_buf *buf);

@@ -7,7 +7,7 @@
  * come to mean the buffer. So a handle cannot be used or closed before it is complete.
  *
  * Handles are also sorted by buffer, range and rights: what was imported before is found again, and
- * all handles of the client to one buffer share one watch, that of their seat, so that an end is
+ * all handles of the client to one buffer share one watch, that of the primary one, so that an end is
  * reported to each client once.
  */
 #include <linux/err.h>
@@ -46,13 +46,9 @@ struct tensor_client *tensor_client_new(void)
 	err = tensor_fs_get();
 	if (err)
 		goto put_owner;
-	err = tensor_registry_add_client(client, client->id);
-	if (err)
-		goto put_fs;
+	tensor_registry_add_client(&client->listed, client->id);
 	return client;
 
-put_fs:
-	tensor_fs_put();
 put_owner:
 	tensor_owner_put(client->owner);
 free_client:
@@ -118,12 +114,12 @@ static struct tensor_handle *held_sibling(struct tensor_handle *handle)
 }
 
 /* With the table's lock, and the handle in the tree. */
-static void seat_join(struct tensor_client *client, struct tensor_handle *handle)
+static void primary_join(struct tensor_client *client, struct tensor_handle *handle)
 {
 	struct tensor_handle *sibling = held_sibling(handle);
 
-	handle->seat = sibling ? sibling->seat : handle;
-	if (handle->seat->seated++)
+	handle->primary = sibling ? sibling->primary : handle;
+	if (handle->primary->members++)
 		return;
 	handle->watch.buf = handle->hold.buf;
 	handle->watch.inbox = &client->inbox;
@@ -132,18 +128,18 @@ static void seat_join(struct tensor_client *client, struct tensor_handle *handle
 }
 
 /*
- * With the table's lock, and the handle still in the tree. Return: whether the seat is empty now.
+ * With the table's lock, and the handle still in the tree. Return: whether it was the last of its group.
  * The watch reports the number of an open handle.
  */
-static bool seat_leave(struct tensor_handle *handle)
+static bool primary_leave(struct tensor_handle *handle)
 {
-	struct tensor_handle *seat = handle->seat, *sibling;
+	struct tensor_handle *primary = handle->primary, *sibling;
 
-	if (!--seat->seated)
+	if (!--primary->members)
 		return true;
 	sibling = held_sibling(handle);
-	if (seat->watch.id == handle->id)
-		WRITE_ONCE(seat->watch.id, sibling->id);
+	if (primary->watch.id == handle->id)
+		WRITE_ONCE(primary->watch.id, sibling->id);
 	return false;
 }
 
@@ -151,30 +147,30 @@ static bool seat_leave(struct tensor_handle *handle)
  * struct handle_end - what is left to do for a handle that is out of the table
  * @hold: its reference
  * @id: its number
- * @handle: its struct, to be freed; NULL: it is the seat of other handles, and theirs
- * @seat: the seat, to be freed, when that was the last handle it stood for; otherwise NULL
+ * @handle: its struct, to be freed; NULL: it is the primary one of other handles, and theirs
+ * @primary: its primary handle, to be freed, when that was the last of the group; otherwise NULL
  */
 struct handle_end {
 	struct tensor_hold hold;
 	u32 id;
 	struct tensor_handle *handle;
-	struct tensor_handle *seat;
+	struct tensor_handle *primary;
 };
 
 /*
- * Takes a handle out of the table and the tree; with the table's lock. A seat is freed by the last of its
- * handles, in whatever thread: without the lock only @end may be looked at.
+ * Takes a handle out of the table and the tree; with the table's lock. The struct of a primary handle
+ * is freed with the last of its group, in whatever thread: without the lock only @end may be read.
  */
 static void handle_remove(struct tensor_client *client, struct tensor_handle *handle,
 			  struct handle_end *end)
 {
-	struct tensor_handle *seat = handle->seat;
+	struct tensor_handle *primary = handle->primary;
 
 	*end = (struct handle_end){
 		.hold = handle->hold,
 		.id = handle->id,
-		.handle = handle != seat ? handle : NULL,
-		.seat = seat_leave(handle) ? seat : NULL,
+		.handle = handle != primary ? handle : NULL,
+		.primary = primary_leave(handle) ? primary : NULL,
 	};
 	rb_erase(&handle->node, &client->held);
 	__xa_erase(&client->handles, handle->id);
@@ -189,15 +185,15 @@ static void handle_retire(struct tensor_client *client, const struct handle_end 
 	atomic_dec(&client->count);
 	atomic64_sub((u64)end->hold.count << PAGE_SHIFT, &client->bytes);
 	atomic_dec(&buf->handles);
-	if (end->seat)
-		seen = tensor_watch_leave(&end->seat->watch);
+	if (end->primary)
+		seen = tensor_watch_leave(&end->primary->watch);
 	tensor_event_post(buf, TENSOR_EVENT_GONE, &client->inbox);
 	tensor_buf_put(buf);
 	kfree(end->handle);
 	if (seen)
-		kfree_rcu(end->seat, rcu);
+		kfree_rcu(end->primary, rcu);
 	else
-		kfree(end->seat);
+		kfree(end->primary);
 }
 
 /**
@@ -210,7 +206,7 @@ void tensor_client_free(struct tensor_client *client)
 	struct handle_end end;
 	unsigned long id;
 
-	tensor_registry_del_client(client->id);
+	tensor_registry_del_client(&client->listed);
 	if (atomic_read(&client->count))
 		tensor_notify_death(client->owner, client->id, atomic64_read(&client->bytes),
 				    atomic_read(&client->count));
@@ -268,7 +264,7 @@ void tensor_handle_publish(struct tensor_client *client, struct tensor_handle *h
 	trace_tensor_handle_publish(client->id, handle->id, &handle->hold);
 	xa_lock(&client->handles);
 	held_insert(client, handle);
-	seat_join(client, handle);
+	primary_join(client, handle);
 	/* the slot is reserved: this needs no memory */
 	__xa_store(&client->handles, handle->id, handle, 0);
 	xa_unlock(&client->handles);
@@ -287,14 +283,14 @@ void tensor_handle_cancel(struct tensor_client *client, struct tensor_handle *ha
 }
 
 /**
- * tensor_handle_again() - use a handle that there is once more
+ * tensor_handle_reuse() - use a handle that there is once more
  * @client: whose
  * @hold: what it has to reach and permit; stays the caller's
  *
  * Return: its number, for one more tensor_handle_close(); 0: there is none, or it has all the uses
  * that can be counted.
  */
-u32 tensor_handle_again(struct tensor_client *client, const struct tensor_hold *hold)
+u32 tensor_handle_reuse(struct tensor_client *client, const struct tensor_hold *hold)
 {
 	struct tensor_handle *handle;
 	u32 id = 0;

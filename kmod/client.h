@@ -18,6 +18,7 @@
 /**
  * struct tensor_client - an open /dev/tensor
  * @id: never given twice
+ * @listed: its place in the table of all clients
  * @born: boot time clock, nanoseconds
  * @owner: who opened it
  * @handles: struct tensor_handle by handle
@@ -29,6 +30,7 @@
  */
 struct tensor_client {
 	u64 id;
+	struct tensor_entry listed;
 	u64 born;
 	struct tensor_owner *owner;
 	struct xarray handles;
@@ -45,9 +47,9 @@ struct tensor_client {
  * @id: its number
  * @uses: how often it has to be closed
  * @node: in @held of the client
- * @seat: the handle whose watch stands for all of the client's handles to this buffer
- * @seated: of a seat: handles that it stands for, itself included
- * @watch: of a seat
+ * @primary: of the client's handles to this buffer the one whose watch serves all of them
+ * @members: of a primary one: how many they are, itself included
+ * @watch: of a primary one
  * @rcu: a reader of events may still look at @watch
  */
 struct tensor_handle {
@@ -55,8 +57,8 @@ struct tensor_handle {
 	u32 id;
 	unsigned int uses;
 	struct rb_node node;
-	struct tensor_handle *seat;
-	unsigned int seated;
+	struct tensor_handle *primary;
+	unsigned int members;
 	struct tensor_watch watch;
 	struct rcu_head rcu;
 };
@@ -83,7 +85,7 @@ struct tensor_handle *tensor_handle_new(struct tensor_client *client,
 					const struct tensor_hold *hold);
 void tensor_handle_publish(struct tensor_client *client, struct tensor_handle *handle);
 void tensor_handle_cancel(struct tensor_client *client, struct tensor_handle *handle);
-u32 tensor_handle_again(struct tensor_client *client, const struct tensor_hold *hold);
+u32 tensor_handle_reuse(struct tensor_client *client, const struct tensor_hold *hold);
 int tensor_handle_get(struct tensor_client *client, u32 id, struct tensor_hold *hold);
 int tensor_handle_close(struct tensor_client *client, u32 id);
 bool tensor_handle_next(struct tensor_client *client, unsigned long *id,

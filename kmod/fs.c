@@ -62,7 +62,7 @@ static void fs_evict_inode(struct inode *inode)
 {
 	truncate_inode_pages_final(&inode->i_data);
 	clear_inode(inode);
-	/* an inode without an id never became a buffer */
+	/* the root of the file system is no buffer */
 	if (tensor_buf_of(inode)->id)
 		fs_evict(tensor_buf_of(inode));
 }

@@ -206,7 +206,7 @@ static const struct ioctl_op ops[] = {
 	OP(TENSOR_IOC_SYNC, tensor_sync, struct tensor_sync, generation, .on_buf = true),
 };
 
-static u64 query_features(void)
+static u64 query_features(unsigned int nodes)
 {
 	u64 features = TENSOR_FEATURE_NETLINK | TENSOR_FEATURE_EVENTS | TENSOR_FEATURE_DMABUF |
 		       TENSOR_FEATURE_MEMFD;
@@ -215,7 +215,7 @@ static u64 query_features(void)
 		features |= TENSOR_FEATURE_HUGE;
 	if (IS_ENABLED(CONFIG_MEMCG))
 		features |= TENSOR_FEATURE_MEMCG;
-	if (num_node_state(N_MEMORY) > 1)
+	if (nodes > 1)
 		features |= TENSOR_FEATURE_NUMA;
 	return features;
 }
@@ -231,6 +231,7 @@ static void query_limits(struct tensor_query *query, const struct tensor_user *u
 static int call_query(struct tensor_call *call)
 {
 	struct tensor_query *query = &call->arg.query;
+	unsigned int nodes = num_node_state(N_MEMORY);
 	struct tensor_owner *owner;
 
 	if (query->flags)
@@ -241,7 +242,7 @@ static int call_query(struct tensor_call *call)
 	/* every field, whatever the caller had there */
 	*query = (struct tensor_query){
 		.size = query->size,
-		.features = query_features(),
+		.features = query_features(nodes),
 		.ioctls = GENMASK_ULL(ARRAY_SIZE(ops) - 1, 0),
 		.alloc_flags = ALLOC_FLAGS,
 		.export_flags = TENSOR_EXPORT_FLAGS,
@@ -253,7 +254,7 @@ static int call_query(struct tensor_call *call)
 		.max_order = TENSOR_TOP_ORDER,
 		.max_dims = TENSOR_UAPI_MAX_DIMS,
 		.max_handles = TENSOR_MAX_HANDLES,
-		.nodes = num_node_state(N_MEMORY),
+		.nodes = nodes,
 	};
 	query_limits(query, owner->user);
 	tensor_owner_put(owner);

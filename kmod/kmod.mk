@@ -25,5 +25,5 @@ kmod:
 		"(packaging/install-deps kmod installs some)" >&2; exit 1; }
 	@mkdir -p $(addprefix $(KMOD_OUT)/,$(sort $(dir $(KMOD_SRC))))
 	@for f in $(KMOD_SRC); do \
-		[ -e $(KMOD_OUT)/$$f ] || ln -sfT $(CURDIR)/$$f $(KMOD_OUT)/$$f || exit 1; done
+		[ $(KMOD_OUT)/$$f -ef $$f ] || ln -sfT $(CURDIR)/$$f $(KMOD_OUT)/$$f || exit 1; done
 	+@$(MAKE) --no-print-directory -C $(KDIR) M=$(KMOD_OUT) KCFLAGS=-Werror modules

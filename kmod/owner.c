@@ -48,13 +48,13 @@ static bool owner_is_current(const struct tensor_owner *owner)
 
 /**
  * tensor_owner_current() - describe the calling process, sharing what describes it already
- * @guess: probably the right one
+ * @hint: probably the right one
  *
  * Return: an owner with one reference for the caller, or NULL without memory.
  */
-struct tensor_owner *tensor_owner_current(struct tensor_owner *guess)
+struct tensor_owner *tensor_owner_current(struct tensor_owner *hint)
 {
-	return owner_is_current(guess) ? tensor_owner_get(guess) : tensor_owner_new();
+	return owner_is_current(hint) ? tensor_owner_get(hint) : tensor_owner_new();
 }
 
 /**

@@ -35,7 +35,7 @@ struct tensor_owner {
 };
 
 struct tensor_owner *tensor_owner_new(void);
-struct tensor_owner *tensor_owner_current(struct tensor_owner *guess);
+struct tensor_owner *tensor_owner_current(struct tensor_owner *hint);
 struct tensor_owner *tensor_owner_get(struct tensor_owner *owner);
 void tensor_owner_put(struct tensor_owner *owner);
 bool tensor_owner_visible(const struct tensor_owner *owner, struct sk_buff *request);

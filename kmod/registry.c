@@ -2,21 +2,19 @@
 /*
  * All clients and buffers by id, and the exported files of each buffer, for netlink.
  *
- * An entry is no reference, and may be read only under the lock of its table, which an object takes
- * to leave before it is destroyed; a reader copies the object. Memory for an entry is allocated
- * without the lock. Ids only grow, so a dump resumes behind its last id, whatever objects were
- * removed in between.
+ * An entry is no reference, and may be read only under the lock of its table; a reader copies the
+ * object. Ids only grow, so a dump resumes behind its last id, whatever objects were removed in
+ * between.
  */
 #include <linux/atomic.h>
 #include <linux/ktime.h>
 #include <linux/spinlock.h>
-#include <linux/xarray.h>
 
 #include "netlink/notify.h"
 #include "registry.h"
 
-DEFINE_XARRAY_FLAGS(tensor_bufs, XA_FLAGS_ACCOUNT);
-DEFINE_XARRAY_FLAGS(tensor_clients, XA_FLAGS_ACCOUNT);
+struct tensor_table tensor_bufs = TENSOR_TABLE(tensor_bufs);
+struct tensor_table tensor_clients = TENSOR_TABLE(tensor_clients);
 
 /* Guards what follows; innermost. */
 static DEFINE_SPINLOCK(totals_lock);
@@ -73,74 +71,55 @@ static void count_export(const struct tensor_exported *exported, bool add)
 /**
  * tensor_registry_add_buf() - list a buffer that is complete
  * @buf: the buffer
- *
- * Return: 0 or -ENOMEM.
  */
-int tensor_registry_add_buf(struct tensor_buf *buf)
+void tensor_registry_add_buf(struct tensor_buf *buf)
 {
-	int err;
-
-	xa_lock(&tensor_bufs);
-	/* lets go of the lock to find memory, and has it when it stores */
-	err = __xa_insert(&tensor_bufs, buf->id, buf, TENSOR_GFP_XA);
-	if (!err)
-		count_buf(buf, true);
-	xa_unlock(&tensor_bufs);
+	spin_lock(&tensor_bufs.lock);
+	tensor_table_add(&tensor_bufs, &buf->listed, buf->id);
+	count_buf(buf, true);
+	spin_unlock(&tensor_bufs.lock);
 	/* before anything else can happen to it */
-	if (!err)
-		tensor_notify_alloc(buf);
-	return err;
+	tensor_notify_alloc(buf);
 }
 
 /**
  * tensor_registry_del_buf() - forget a buffer
- * @buf: the buffer; it is not read any more on return
- *
- * Return: whether it was listed.
+ * @buf: the buffer; it is not read any more on return. One that is not listed is left alone
  */
-bool tensor_registry_del_buf(struct tensor_buf *buf)
+void tensor_registry_del_buf(struct tensor_buf *buf)
 {
-	bool listed;
-
-	xa_lock(&tensor_bufs);
-	listed = __xa_erase(&tensor_bufs, buf->id);
-	if (listed)
-		count_buf(buf, false);
-	xa_unlock(&tensor_bufs);
-	if (listed)
-		tensor_notify_free(buf);
-	return listed;
+	if (!buf->listed.id)
+		return;
+	spin_lock(&tensor_bufs.lock);
+	tensor_table_del(&tensor_bufs, &buf->listed);
+	count_buf(buf, false);
+	spin_unlock(&tensor_bufs.lock);
+	tensor_notify_free(buf);
 }
 
 /**
  * tensor_registry_add_client() - list a client that is complete
- * @client: the client
+ * @client: its place in the table
  * @id: its id
- *
- * Return: 0 or -ENOMEM.
  */
-int tensor_registry_add_client(struct tensor_client *client, u64 id)
+void tensor_registry_add_client(struct tensor_entry *client, u64 id)
 {
-	int err;
-
-	xa_lock(&tensor_clients);
-	err = __xa_insert(&tensor_clients, id, client, TENSOR_GFP_XA);
-	if (!err)
-		count_client(true);
-	xa_unlock(&tensor_clients);
-	return err;
+	spin_lock(&tensor_clients.lock);
+	tensor_table_add(&tensor_clients, client, id);
+	count_client(true);
+	spin_unlock(&tensor_clients.lock);
 }
 
 /**
  * tensor_registry_del_client() - forget a client
- * @id: its id; it is not read any more on return
+ * @client: its place in the table; it is not read any more on return
  */
-void tensor_registry_del_client(u64 id)
+void tensor_registry_del_client(struct tensor_entry *client)
 {
-	xa_lock(&tensor_clients);
-	__xa_erase(&tensor_clients, id);
+	spin_lock(&tensor_clients.lock);
+	tensor_table_del(&tensor_clients, client);
 	count_client(false);
-	xa_unlock(&tensor_clients);
+	spin_unlock(&tensor_clients.lock);
 }
 
 /**
@@ -154,29 +133,19 @@ void tensor_registry_del_client(u64 id)
 int tensor_registry_add_export(struct tensor_exported *exported, const struct tensor_hold *hold,
 			       u32 kind)
 {
-	struct xarray *exports = &hold->buf->exports;
-	struct tensor_owner *owner = tensor_owner_current(hold->buf->owner);
-	int err;
+	struct tensor_table *exports = &hold->buf->exports;
 
-	if (!owner)
+	exported->born = ktime_get_boottime_ns();
+	exported->kind = kind;
+	exported->hold = hold;
+	exported->owner = tensor_owner_current(hold->buf->owner);
+	if (!exported->owner)
 		return -ENOMEM;
-	*exported = (struct tensor_exported){
-		.id = tensor_registry_id(),
-		.born = ktime_get_boottime_ns(),
-		.kind = kind,
-		.hold = hold,
-		.owner = owner,
-	};
-	xa_lock(exports);
-	err = __xa_insert(exports, exported->id, exported, TENSOR_GFP_XA);
-	if (!err)
-		count_export(exported, true);
-	xa_unlock(exports);
-	if (err) {
-		tensor_owner_put(owner);
-		exported->id = 0;
-	}
-	return err;
+	spin_lock(&exports->lock);
+	tensor_table_add(exports, &exported->listed, tensor_registry_id());
+	count_export(exported, true);
+	spin_unlock(&exports->lock);
+	return 0;
 }
 
 /**
@@ -185,15 +154,15 @@ int tensor_registry_add_export(struct tensor_exported *exported, const struct te
  */
 void tensor_registry_del_export(struct tensor_exported *exported)
 {
-	struct xarray *exports;
+	struct tensor_table *exports;
 
-	if (!exported->id)
+	if (!exported->listed.id)
 		return;
 	exports = &exported->hold->buf->exports;
-	xa_lock(exports);
-	__xa_erase(exports, exported->id);
+	spin_lock(&exports->lock);
+	tensor_table_del(exports, &exported->listed);
 	count_export(exported, false);
-	xa_unlock(exports);
+	spin_unlock(&exports->lock);
 	tensor_owner_put(exported->owner);
 }
 
@@ -222,14 +191,4 @@ void tensor_registry_totals(struct tensor_totals *out)
 	spin_lock(&totals_lock);
 	*out = totals;
 	spin_unlock(&totals_lock);
-}
-
-/**
- * tensor_registry_exit() - after the last client and buffer
- */
-void tensor_registry_exit(void)
-{
-	/* an insertion that failed half-way leaves nodes without an entry */
-	xa_destroy(&tensor_bufs);
-	xa_destroy(&tensor_clients);
 }

@@ -6,26 +6,24 @@
 #define TENSOR_REGISTRY_H
 
 #include <linux/types.h>
-#include <linux/xarray.h>
 
 #include "buf.h"
 #include "owner.h"
+#include "table.h"
 
-struct tensor_client;
-
-extern struct xarray tensor_bufs;
-extern struct xarray tensor_clients;
+extern struct tensor_table tensor_bufs;
+extern struct tensor_table tensor_clients;
 
 /**
  * struct tensor_exported - a file or dma-buf that EXPORT made, as it is listed
- * @id: never given twice; 0: not listed
+ * @listed: its place in the table of its buffer, with its id
  * @born: boot time clock, nanoseconds
  * @kind: enum tensor_export_kind
  * @hold: what it reaches and permits
  * @owner: who made it
  */
 struct tensor_exported {
-	u64 id;
+	struct tensor_entry listed;
 	u64 born;
 	u32 kind;
 	const struct tensor_hold *hold;
@@ -49,11 +47,10 @@ struct tensor_totals {
 };
 
 u64 tensor_registry_id(void);
-void tensor_registry_exit(void);
-int tensor_registry_add_buf(struct tensor_buf *buf);
-bool tensor_registry_del_buf(struct tensor_buf *buf);
-int tensor_registry_add_client(struct tensor_client *client, u64 id);
-void tensor_registry_del_client(u64 id);
+void tensor_registry_add_buf(struct tensor_buf *buf);
+void tensor_registry_del_buf(struct tensor_buf *buf);
+void tensor_registry_add_client(struct tensor_entry *client, u64 id);
+void tensor_registry_del_client(struct tensor_entry *client);
 int tensor_registry_add_export(struct tensor_exported *exported, const struct tensor_hold *hold,
 			       u32 kind);
 void tensor_registry_del_export(struct tensor_exported *exported);

@@ -14,49 +14,6 @@
 #include "trace.h"
 
 /**
- * tensor_buf_seals() - which seals there are
- * @buf: the buffer
- *
- * Return: TENSOR_SEAL_*.
- */
-u32 tensor_buf_seals(struct tensor_buf *buf)
-{
-	u32 seals;
-
-	spin_lock(&buf->spin);
-	seals = buf->seals;
-	spin_unlock(&buf->spin);
-	return seals;
-}
-
-/**
- * tensor_buf_state() - what state it is in
- * @buf: the buffer
- *
- * Return: TENSOR_STATE_REVOKED, TENSOR_STATE_PURGEABLE, TENSOR_STATE_PURGED.
- */
-u32 tensor_buf_state(struct tensor_buf *buf)
-{
-	u32 state;
-
-	spin_lock(&buf->spin);
-	state = buf->state;
-	spin_unlock(&buf->spin);
-	return state;
-}
-
-/**
- * tensor_buf_usable() - may it still be used?
- * @buf: the buffer
- *
- * Return: 0; -EIDRM: it was revoked.
- */
-int tensor_buf_usable(struct tensor_buf *buf)
-{
-	return tensor_buf_state(buf) & TENSOR_STATE_REVOKED ? -EIDRM : 0;
-}
-
-/**
  * tensor_buf_may() - may the processor have that access?
  * @hold: to what
  * @read: whether it reads
@@ -85,7 +42,7 @@ void tensor_state_change(struct tensor_buf *buf, u32 set, u32 clear)
 {
 	lockdep_assert_held(&buf->lock);
 	spin_lock(&buf->spin);
-	buf->state = (buf->state & ~clear) | set;
+	WRITE_ONCE(buf->state, (buf->state & ~clear) | set);
 	trace_tensor_state(buf);
 	spin_unlock(&buf->spin);
 }
@@ -99,7 +56,7 @@ void tensor_state_seal(struct tensor_buf *buf, u32 seals)
 {
 	lockdep_assert_held(&buf->lock);
 	spin_lock(&buf->spin);
-	buf->seals |= seals;
+	WRITE_ONCE(buf->seals, buf->seals | seals);
 	trace_tensor_state(buf);
 	spin_unlock(&buf->spin);
 }
@@ -115,23 +72,8 @@ u64 tensor_state_wrote(struct tensor_buf *buf)
 	u64 generation;
 
 	spin_lock(&buf->spin);
-	generation = ++buf->generation;
-	spin_unlock(&buf->spin);
-	return generation;
-}
-
-/**
- * tensor_state_generation() - how many writes have ended
- * @buf: the buffer
- *
- * Return: the generation.
- */
-u64 tensor_state_generation(struct tensor_buf *buf)
-{
-	u64 generation;
-
-	spin_lock(&buf->spin);
-	generation = buf->generation;
+	generation = buf->generation + 1;
+	WRITE_ONCE(buf->generation, generation);
 	spin_unlock(&buf->spin);
 	return generation;
 }

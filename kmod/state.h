@@ -1,23 +1,49 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * The small state of a buffer: seals, revocation, purging, generation, writers and devices.
+ *
+ * A single word of it is read without a lock: what must not change meanwhile is decided with the
+ * buffer's lock held.
  */
 #ifndef TENSOR_STATE_H
 #define TENSOR_STATE_H
+
+#include <linux/compiler.h>
+#include <linux/errno.h>
 
 #include "buf.h"
 
 #define TENSOR_SEALED	INT_MIN
 
-u32 tensor_buf_seals(struct tensor_buf *buf);
-u32 tensor_buf_state(struct tensor_buf *buf);
-int tensor_buf_usable(struct tensor_buf *buf);
+/* TENSOR_SEAL_* */
+static inline u32 tensor_buf_seals(const struct tensor_buf *buf)
+{
+	return READ_ONCE(buf->seals);
+}
+
+/* TENSOR_STATE_REVOKED, TENSOR_STATE_PURGEABLE, TENSOR_STATE_PURGED */
+static inline u32 tensor_buf_state(const struct tensor_buf *buf)
+{
+	return READ_ONCE(buf->state);
+}
+
+/* 0, or -EIDRM: it was revoked. */
+static inline int tensor_buf_usable(const struct tensor_buf *buf)
+{
+	return tensor_buf_state(buf) & TENSOR_STATE_REVOKED ? -EIDRM : 0;
+}
+
+/* How many writes have ended. */
+static inline u64 tensor_state_generation(const struct tensor_buf *buf)
+{
+	return READ_ONCE(buf->generation);
+}
+
 int tensor_buf_may(const struct tensor_hold *hold, bool read, bool write);
 
 void tensor_state_change(struct tensor_buf *buf, u32 set, u32 clear);
 void tensor_state_seal(struct tensor_buf *buf, u32 seals);
 u64 tensor_state_wrote(struct tensor_buf *buf);
-u64 tensor_state_generation(struct tensor_buf *buf);
 
 void tensor_memory_count(struct tensor_buf *buf);
 void tensor_memory_get(struct tensor_buf *buf, struct tensor_memory *memory);

@@ -59,8 +59,7 @@ static int foreign_end(struct tensor_buf *buf, enum dma_data_direction dir)
 
 static void foreign_release(struct tensor_buf *buf)
 {
-	if (buf->source)
-		dma_buf_put(buf->source);
+	dma_buf_put(buf->source);
 }
 
 static const struct tensor_backing foreign_backing = {
@@ -79,7 +78,7 @@ static bool foreign_writable(const struct dma_buf *dmabuf)
 
 /**
  * tensor_foreign_hold() - make a buffer of another driver's dma-buf
- * @guess: probably the owner
+ * @hint: probably the owner
  * @client: id of the client that asks
  * @dmabuf: the dma-buf; the buffer gets a reference of its own
  * @hold: all of the buffer, with a reference for the caller
@@ -89,7 +88,7 @@ static bool foreign_writable(const struct dma_buf *dmabuf)
  * Return: 0; -EINVAL: it has no whole number of pages, or too many; -EACCES: it is not open for
  * reading; -ENOMEM.
  */
-int tensor_foreign_hold(struct tensor_owner *guess, u64 client, struct dma_buf *dmabuf,
+int tensor_foreign_hold(struct tensor_owner *hint, u64 client, struct dma_buf *dmabuf,
 			struct tensor_hold *hold)
 {
 	struct tensor_buf *buf;
@@ -99,7 +98,7 @@ int tensor_foreign_hold(struct tensor_owner *guess, u64 client, struct dma_buf *
 	if (!(dmabuf->file->f_mode & FMODE_READ))
 		return -EACCES;
 	get_dma_buf(dmabuf);
-	buf = tensor_buf_adopt(&foreign_backing, dmabuf, dmabuf->size, guess, client);
+	buf = tensor_buf_adopt(&foreign_backing, dmabuf, dmabuf->size, hint, client);
 	if (IS_ERR(buf)) {
 		dma_buf_put(dmabuf);
 		return PTR_ERR(buf);

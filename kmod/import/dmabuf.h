@@ -9,7 +9,7 @@
 
 struct dma_buf;
 
-int tensor_foreign_hold(struct tensor_owner *guess, u64 client, struct dma_buf *dmabuf,
+int tensor_foreign_hold(struct tensor_owner *hint, u64 client, struct dma_buf *dmabuf,
 			struct tensor_hold *hold);
 struct file *tensor_foreign_dmabuf(const struct tensor_hold *hold);
 

@@ -7,7 +7,7 @@
 
 #include "../buf.h"
 
-int tensor_memfd_hold(struct tensor_owner *guess, u64 client, struct file *file,
+int tensor_memfd_hold(struct tensor_owner *hint, u64 client, struct file *file,
 		      struct tensor_hold *hold);
 
 #endif /* TENSOR_IMPORT_MEMFD_H */

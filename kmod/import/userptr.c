@@ -44,8 +44,7 @@ static void user_free(struct tensor_user_memory *user)
 
 static void user_release(struct tensor_buf *buf)
 {
-	if (buf->source)
-		user_free(buf->source);
+	user_free(buf->source);
 }
 
 static const struct tensor_backing user_backing = {
@@ -55,9 +54,9 @@ static const struct tensor_backing user_backing = {
 };
 
 static int user_pages(struct tensor_user_memory *user, const struct tensor_pin *arg,
-		      struct tensor_owner *guess)
+		      struct tensor_owner *hint)
 {
-	struct tensor_owner *owner = tensor_owner_current(guess);
+	struct tensor_owner *owner = tensor_owner_current(hint);
 	int err;
 
 	if (!owner)

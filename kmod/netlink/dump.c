@@ -170,16 +170,10 @@ static void *row_begin(struct sk_buff *skb, struct netlink_callback *cb, u8 cmd)
 	return row;
 }
 
-/* Under the lock of the table: what is read next is of this generation, or a later one. */
-static void look_begin(struct netlink_callback *cb)
-{
-	cb->seq = tensor_registry_generation(dump_state(cb)->exports);
-}
-
 /* A part that has rows is sent; one without any ends the dump, or fails if a row is too long. */
 static int dump_all(struct sk_buff *skb, struct netlink_callback *cb, dump_next_t next)
 {
-	unsigned int looked = 0;
+	unsigned int copied = 0;
 	int more;
 
 	/* only now: what start() says of its refusal does not reach the user */
@@ -189,7 +183,7 @@ static int dump_all(struct sk_buff *skb, struct netlink_callback *cb, dump_next_
 	}
 	do {
 		more = next(skb, cb);
-		if (++looked % DUMP_BATCH)
+		if (++copied % DUMP_BATCH)
 			continue;
 		cond_resched();
 		if (fatal_signal_pending(current))
@@ -212,23 +206,18 @@ static int put_client(struct sk_buff *skb, struct netlink_callback *cb,
 static int next_client(struct sk_buff *skb, struct netlink_callback *cb)
 {
 	struct dump_state *state = dump_state(cb);
-	struct tensor_client_row row = {};
-	struct tensor_client *client;
+	struct tensor_client_row row;
+	bool found = tensor_client_next(state->next, &row);
 	int err;
 
-	xa_lock(&tensor_clients);
-	look_begin(cb);
-	client = xa_find(&tensor_clients, &state->next, ULONG_MAX, XA_PRESENT);
-	if (client)
-		tensor_client_look(client, &row);
-	xa_unlock(&tensor_clients);
-	if (!client)
+	cb->seq = row.generation;
+	if (!found)
 		return 0;
 	err = put_client(skb, cb, &row);
 	tensor_owner_put(row.owner);
 	if (err)
 		return err;
-	state->next++;
+	state->next = row.id + 1;
 	return 1;
 }
 
@@ -259,23 +248,18 @@ static int put_buf(struct sk_buff *skb, struct netlink_callback *cb,
 static int next_buf(struct sk_buff *skb, struct netlink_callback *cb)
 {
 	struct dump_state *state = dump_state(cb);
-	struct tensor_buf_row row = {};
-	struct tensor_buf *buf;
+	struct tensor_buf_row row;
+	bool found = tensor_buf_next(state->next, &row);
 	int err;
 
-	xa_lock(&tensor_bufs);
-	look_begin(cb);
-	buf = xa_find(&tensor_bufs, &state->next, ULONG_MAX, XA_PRESENT);
-	if (buf)
-		tensor_buf_look(buf, &row);
-	xa_unlock(&tensor_bufs);
-	if (!buf)
+	cb->seq = row.generation;
+	if (!found)
 		return 0;
 	err = put_buf(skb, cb, &row);
 	tensor_owner_put(row.owner);
 	if (err)
 		return err;
-	state->next++;
+	state->next = row.id + 1;
 	return 1;
 }
 
@@ -295,15 +279,15 @@ int tensor_dump_bufs(struct sk_buff *skb, struct netlink_callback *cb)
  * The parent to resume with, from its first child unless the dump was at it already; NULL at the
  * end. @only: the one parent that is wanted, or 0.
  */
-static void *parent_find(struct dump_state *state, struct xarray *parents, u64 only)
+static struct tensor_entry *parent_find(struct dump_state *state,
+					const struct tensor_table *parents, u64 only)
 {
-	unsigned long id = state->parent;
-	void *parent = xa_find(parents, &id, ULONG_MAX, XA_PRESENT);
+	struct tensor_entry *parent = tensor_table_next(parents, state->parent);
 
-	if (!parent || (only && only != id))
+	if (!parent || (only && only != parent->id))
 		return NULL;
-	if (id != state->parent) {
-		state->parent = id;
+	if (parent->id != state->parent) {
+		state->parent = parent->id;
 		state->next = 0;
 	}
 	return parent;
@@ -331,21 +315,24 @@ static int next_handle(struct sk_buff *skb, struct netlink_callback *cb)
 {
 	struct dump_state *state = dump_state(cb);
 	struct tensor_handle_row row = {};
+	struct tensor_owner *owner;
 	struct tensor_client *client;
-	struct tensor_owner *owner = NULL;
-	bool found = false;
+	struct tensor_entry *parent;
+	bool found;
 	int err;
 
-	xa_lock(&tensor_clients);
-	look_begin(cb);
-	client = parent_find(state, &tensor_clients, state->only_client);
-	if (client) {
-		found = tensor_handle_next(client, &state->next, &row);
-		owner = tensor_owner_get(client->owner);
-	}
-	xa_unlock(&tensor_clients);
-	if (!client)
+	spin_lock(&tensor_clients.lock);
+	/* under the lock: what is read is of this generation */
+	cb->seq = tensor_registry_generation(false);
+	parent = parent_find(state, &tensor_clients, state->only_client);
+	if (!parent) {
+		spin_unlock(&tensor_clients.lock);
 		return 0;
+	}
+	client = container_of(parent, struct tensor_client, listed);
+	found = tensor_handle_next(client, &state->next, &row);
+	owner = tensor_owner_get(client->owner);
+	spin_unlock(&tensor_clients.lock);
 	err = found ? put_handle(skb, cb, owner, &row) : 0;
 	tensor_owner_put(owner);
 	if (err)
@@ -381,33 +368,33 @@ static int put_export(struct sk_buff *skb, struct netlink_callback *cb,
 }
 
 /* The next export of a buffer, copied; false if there is none. */
-static bool export_look(struct tensor_buf *buf, unsigned long *id, struct tensor_export_row *row)
+static bool export_copy(struct tensor_buf *buf, u64 id, struct tensor_export_row *row)
 {
-	struct tensor_exported *exported;
+	struct tensor_entry *entry;
 
-	xa_lock(&buf->exports);
-	exported = xa_find(&buf->exports, id, ULONG_MAX, XA_PRESENT);
-	if (exported)
-		tensor_export_look(exported, row);
-	xa_unlock(&buf->exports);
-	return exported;
+	spin_lock(&buf->exports.lock);
+	entry = tensor_table_next(&buf->exports, id);
+	if (entry)
+		tensor_export_copy(container_of(entry, struct tensor_exported, listed), row);
+	spin_unlock(&buf->exports.lock);
+	return entry;
 }
 
 static int next_export(struct sk_buff *skb, struct netlink_callback *cb)
 {
 	struct dump_state *state = dump_state(cb);
 	struct tensor_export_row row = {};
-	struct tensor_buf *buf;
+	struct tensor_entry *parent;
 	bool found = false;
 	int err;
 
-	xa_lock(&tensor_bufs);
-	look_begin(cb);
-	buf = parent_find(state, &tensor_bufs, state->only_buf);
-	if (buf)
-		found = export_look(buf, &state->next, &row);
-	xa_unlock(&tensor_bufs);
-	if (!buf)
+	spin_lock(&tensor_bufs.lock);
+	cb->seq = tensor_registry_generation(true);
+	parent = parent_find(state, &tensor_bufs, state->only_buf);
+	if (parent)
+		found = export_copy(container_of(parent, struct tensor_buf, listed), state->next, &row);
+	spin_unlock(&tensor_bufs.lock);
+	if (!parent)
 		return 0;
 	if (!found) {
 		parent_done(state);
@@ -417,7 +404,7 @@ static int next_export(struct sk_buff *skb, struct netlink_callback *cb)
 	tensor_owner_put(row.owner);
 	if (err)
 		return err;
-	state->next++;
+	state->next = row.id + 1;
 	return 1;
 }
 

@@ -68,18 +68,12 @@ static int only_id(struct genl_info *info, int id, int last)
 static int put_client(struct sk_buff *skb, struct genl_info *info, struct sk_buff *request)
 {
 	u64 id = nla_get_u64(info->attrs[TENSOR_A_CLIENT_ID]);
-	struct tensor_client_row row = {};
-	struct tensor_client *client;
+	struct tensor_client_row row;
 	int err = -ENOENT;
 
-	xa_lock(&tensor_clients);
-	client = xa_load(&tensor_clients, id);
-	if (client)
-		tensor_client_look(client, &row);
-	xa_unlock(&tensor_clients);
-	if (!client)
+	if (!tensor_client_next(id, &row))
 		return no_object(info, TENSOR_A_CLIENT_ID);
-	if (tensor_owner_visible(row.owner, request))
+	if (row.id == id && tensor_owner_visible(row.owner, request))
 		err = tensor_row_client(skb, &row);
 	tensor_owner_put(row.owner);
 	return err == -ENOENT ? no_object(info, TENSOR_A_CLIENT_ID) : err;
@@ -95,18 +89,12 @@ static int get_client(struct sk_buff *request, struct genl_info *info)
 static int put_buf(struct sk_buff *skb, struct genl_info *info, struct sk_buff *request)
 {
 	u64 id = nla_get_u64(info->attrs[TENSOR_A_BUF_ID]);
-	struct tensor_buf_row row = {};
-	struct tensor_buf *buf;
+	struct tensor_buf_row row;
 	int err = -ENOENT;
 
-	xa_lock(&tensor_bufs);
-	buf = xa_load(&tensor_bufs, id);
-	if (buf)
-		tensor_buf_look(buf, &row);
-	xa_unlock(&tensor_bufs);
-	if (!buf)
+	if (!tensor_buf_next(id, &row))
 		return no_object(info, TENSOR_A_BUF_ID);
-	if (tensor_owner_visible(row.owner, request))
+	if (row.id == id && tensor_owner_visible(row.owner, request))
 		err = tensor_row_buf(skb, &row);
 	tensor_owner_put(row.owner);
 	return err == -ENOENT ? no_object(info, TENSOR_A_BUF_ID) : err;

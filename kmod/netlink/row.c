@@ -24,28 +24,38 @@ static int put_u64(struct sk_buff *skb, int attr, u64 value, int pad)
 	return nla_put_u64_64bit(skb, attr, value, pad);
 }
 
-/**
- * tensor_client_look() - copy a client
- * @client: the client; the lock of the table of clients is held
- * @row: filled in; the caller gives the reference to its owner back
- */
-void tensor_client_look(const struct tensor_client *client, struct tensor_client_row *row)
+static void client_copy(const struct tensor_client *client, struct tensor_client_row *row)
 {
-	*row = (struct tensor_client_row){
-		.owner = tensor_owner_get(client->owner),
-		.id = client->id,
-		.born = client->born,
-		.bytes = atomic64_read(&client->bytes),
-		.handles = atomic_read(&client->count),
-	};
+	row->owner = tensor_owner_get(client->owner);
+	row->id = client->id;
+	row->born = client->born;
+	row->bytes = atomic64_read(&client->bytes);
+	row->handles = atomic_read(&client->count);
 }
 
 /**
- * tensor_buf_look() - copy a buffer
- * @buf: the buffer; the lock of the table of buffers is held
+ * tensor_client_next() - copy a client
+ * @id: its id, or less than that
  * @row: filled in; the caller gives the reference to its owner back
+ *
+ * Return: whether there is one with that id or a larger one; otherwise @row has no more than the
+ * generation.
  */
-void tensor_buf_look(struct tensor_buf *buf, struct tensor_buf_row *row)
+bool tensor_client_next(u64 id, struct tensor_client_row *row)
+{
+	struct tensor_entry *entry;
+
+	memset(row, 0, sizeof(*row));
+	spin_lock(&tensor_clients.lock);
+	row->generation = tensor_registry_generation(false);
+	entry = tensor_table_next(&tensor_clients, id);
+	if (entry)
+		client_copy(container_of(entry, struct tensor_client, listed), row);
+	spin_unlock(&tensor_clients.lock);
+	return entry;
+}
+
+static void buf_copy(struct tensor_buf *buf, struct tensor_buf_row *row)
 {
 	row->owner = tensor_owner_get(buf->owner);
 	row->id = buf->id;
@@ -70,17 +80,38 @@ void tensor_buf_look(struct tensor_buf *buf, struct tensor_buf_row *row)
 }
 
 /**
- * tensor_export_look() - copy a file that EXPORT made
+ * tensor_buf_next() - copy a buffer
+ * @id: its id, or less than that
+ * @row: filled in; the caller gives the reference to its owner back
+ *
+ * Return: as tensor_client_next().
+ */
+bool tensor_buf_next(u64 id, struct tensor_buf_row *row)
+{
+	struct tensor_entry *entry;
+
+	memset(row, 0, sizeof(*row));
+	spin_lock(&tensor_bufs.lock);
+	row->generation = tensor_registry_generation(false);
+	entry = tensor_table_next(&tensor_bufs, id);
+	if (entry)
+		buf_copy(container_of(entry, struct tensor_buf, listed), row);
+	spin_unlock(&tensor_bufs.lock);
+	return entry;
+}
+
+/**
+ * tensor_export_copy() - copy a file that EXPORT made
  * @exported: the file; the lock of the table it is in is held
  * @row: filled in; the caller gives the reference to its owner back
  */
-void tensor_export_look(const struct tensor_exported *exported, struct tensor_export_row *row)
+void tensor_export_copy(const struct tensor_exported *exported, struct tensor_export_row *row)
 {
 	const struct tensor_hold *hold = exported->hold;
 
 	*row = (struct tensor_export_row){
 		.owner = tensor_owner_get(exported->owner),
-		.id = exported->id,
+		.id = exported->listed.id,
 		.born = exported->born,
 		.buf = hold->buf->id,
 		.first = hold->first,

@@ -11,14 +11,14 @@
 #include "../buf.h"
 
 struct sk_buff;
-struct tensor_client;
-struct tensor_exported;
 struct tensor_handle_row;
+struct tensor_exported;
 struct tensor_owner;
 struct tensor_user;
 
 /**
  * struct tensor_client_row - a copy of a client
+ * @generation: of the registry, of the moment of the copy
  * @owner: who opened it, with a reference
  * @id: its id
  * @born: boot time clock, nanoseconds
@@ -26,6 +26,7 @@ struct tensor_user;
  * @handles: how many
  */
 struct tensor_client_row {
+	u32 generation;
 	struct tensor_owner *owner;
 	u64 id;
 	u64 born;
@@ -35,6 +36,7 @@ struct tensor_client_row {
 
 /**
  * struct tensor_buf_row - a copy of a buffer
+ * @generation: of the registry, of the moment of the copy
  * @owner: who made it, with a reference
  * @id: its id
  * @dev: the device number of its inode
@@ -53,6 +55,7 @@ struct tensor_client_row {
  * @attachments: devices attached to these
  */
 struct tensor_buf_row {
+	u32 generation;
 	struct tensor_owner *owner;
 	u64 id;
 	u64 dev;
@@ -95,9 +98,9 @@ struct tensor_export_row {
 	u32 kind;
 };
 
-void tensor_client_look(const struct tensor_client *client, struct tensor_client_row *row);
-void tensor_buf_look(struct tensor_buf *buf, struct tensor_buf_row *row);
-void tensor_export_look(const struct tensor_exported *exported, struct tensor_export_row *row);
+bool tensor_client_next(u64 id, struct tensor_client_row *row);
+bool tensor_buf_next(u64 id, struct tensor_buf_row *row);
+void tensor_export_copy(const struct tensor_exported *exported, struct tensor_export_row *row);
 
 int tensor_row_client(struct sk_buff *skb, const struct tensor_client_row *row);
 int tensor_row_buf(struct sk_buff *skb, const struct tensor_buf_row *row);
