@@ -138,8 +138,8 @@ TEST_F_TIMEOUT(linear, close_of_n_imports_of_one_fd, 120)
 	grows_at_most_linearly(_metadata, end_imports_singly, 3000);
 }
 
-/* Handles that cannot be one: each reaches another page. */
-static double end_parts(unsigned int n)
+/* Handles that cannot be one: each reaches another page. @other: a client that gets as many, or -1. */
+static double end_of_parts(unsigned int n, int other)
 {
 	int dev = dev_open(), user = dev_open(), fd;
 	struct tensor_import import;
@@ -151,7 +151,8 @@ static double end_parts(unsigned int n)
 		return -1;
 	for (i = 0; i < n; i++) {
 		fd = buf_share_range(dev, alloc.handle, 0, i * PAGE, PAGE);
-		if (fd < 0 || buf_import(user, fd, &import))
+		if (fd < 0 || buf_import(user, fd, &import) ||
+		    (other >= 0 && buf_import(other, fd, &import)))
 			return -1;
 		close(fd);
 	}
@@ -160,31 +161,22 @@ static double end_parts(unsigned int n)
 	return seconds;
 }
 
+static double end_parts(unsigned int n)
+{
+	return end_of_parts(n, -1);
+}
+
 TEST_F_TIMEOUT(linear, end_of_n_handles_of_parts_of_one_buffer, 120)
 {
 	grows_at_most_linearly(_metadata, end_parts, 1000);
 }
 
-/* While another client holds as many. */
 static double end_parts_beside(unsigned int n)
 {
-	int dev = dev_open(), user = dev_open(), other = dev_open(), fd;
-	struct tensor_import import;
-	struct tensor_alloc alloc;
-	double seconds;
-	unsigned int i;
+	int other = dev_open();
+	double seconds = end_of_parts(n, other);
 
-	if (dev_alloc(dev, n * PAGE, &alloc))
-		return -1;
-	for (i = 0; i < n; i++) {
-		fd = buf_share_range(dev, alloc.handle, 0, i * PAGE, PAGE);
-		if (fd < 0 || buf_import(user, fd, &import) || buf_import(other, fd, &import))
-			return -1;
-		close(fd);
-	}
-	seconds = closing(&user, 1);
 	close(other);
-	close(dev);
 	return seconds;
 }
 
@@ -193,8 +185,8 @@ TEST_F_TIMEOUT(linear, end_of_n_handles_of_parts_in_each_of_two_clients, 120)
 	grows_at_most_linearly(_metadata, end_parts_beside, 500);
 }
 
-/* Exported fds, each of which another client has imported, as one handle or as many. */
-static double end_fds(unsigned int n)
+/* Exported fds, of a page of one buffer each or of all of a page, each of which another client has imported. */
+static double end_exports(unsigned int n, bool parts)
 {
 	int dev = dev_open(), user = dev_open(), *fds = calloc(n, sizeof(int));
 	struct tensor_import import;
@@ -202,10 +194,11 @@ static double end_fds(unsigned int n)
 	double seconds;
 	unsigned int i;
 
-	if (dev_alloc(dev, PAGE, &alloc))
+	if (dev_alloc(dev, parts ? n * PAGE : PAGE, &alloc))
 		return -1;
 	for (i = 0; i < n; i++) {
-		fds[i] = buf_export_rw(dev, alloc.handle);
+		fds[i] = parts ? buf_share_range(dev, alloc.handle, 0, i * PAGE, PAGE) :
+				 buf_export_rw(dev, alloc.handle);
 		if (fds[i] < 0 || buf_import(user, fds[i], &import))
 			return -1;
 	}
@@ -214,6 +207,12 @@ static double end_fds(unsigned int n)
 	close(user);
 	close(dev);
 	return seconds;
+}
+
+/* One handle that counts n uses. */
+static double end_fds(unsigned int n)
+{
+	return end_exports(n, false);
 }
 
 TEST_F_TIMEOUT(linear, close_of_n_fds_while_one_client_has_n_imports, 120)
@@ -221,26 +220,10 @@ TEST_F_TIMEOUT(linear, close_of_n_fds_while_one_client_has_n_imports, 120)
 	grows_at_most_linearly(_metadata, end_fds, 1000);
 }
 
+/* n handles. */
 static double end_fds_of_parts(unsigned int n)
 {
-	int dev = dev_open(), user = dev_open(), *fds = calloc(n, sizeof(int));
-	struct tensor_import import;
-	struct tensor_alloc alloc;
-	double seconds;
-	unsigned int i;
-
-	if (dev_alloc(dev, n * PAGE, &alloc))
-		return -1;
-	for (i = 0; i < n; i++) {
-		fds[i] = buf_share_range(dev, alloc.handle, 0, i * PAGE, PAGE);
-		if (fds[i] < 0 || buf_import(user, fds[i], &import))
-			return -1;
-	}
-	seconds = closing(fds, n);
-	free(fds);
-	close(user);
-	close(dev);
-	return seconds;
+	return end_exports(n, true);
 }
 
 TEST_F_TIMEOUT(linear, close_of_n_fds_while_one_client_has_n_parts, 120)
