@@ -24,13 +24,14 @@
  *	the lock of a table of registry.c or of tensor_buf.exports, the lock of its totals
  *
  * The module allocates no memory under any of these but mmap_lock, so that a task that waits for
- * one does not wait for reclaim in the memory cgroup of another. The shrinker takes tensor_buf.lock, tensor_buf.pages and folio locks by
- * trylock only.
+ * one does not wait for reclaim in the memory cgroup of another. The shrinker takes
+ * tensor_buf.lock, tensor_buf.pages and folio locks by trylock only.
  */
 #ifndef TENSOR_BUF_H
 #define TENSOR_BUF_H
 
 #include <linux/atomic.h>
+#include <linux/bits.h>
 #include <linux/dma-direction.h>
 #include <linux/dma-resv.h>
 #include <linux/fs.h>
@@ -50,7 +51,7 @@
  * must not know that: to them it is a number that ALLOC gave.
  */
 #define TENSOR_COOKIE_SHIFT	40
-#define TENSOR_MAX_BYTES	(1ULL << 39)
+#define TENSOR_MAX_BYTES	BIT_ULL(39)
 #define TENSOR_MAX_HANDLES	((1U << 22) - 1)
 
 struct tensor_buf;

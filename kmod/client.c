@@ -7,8 +7,8 @@
  * come to mean the buffer. So a handle cannot be used or closed before it is complete.
  *
  * Handles are also sorted by buffer, range and rights: what was imported before is found again, and
- * all handles of the client to one buffer share one watch, that of the primary one, so that an end is
- * reported to each client once.
+ * all handles of the client to one buffer share one watch, that of the primary one, so that an end
+ * is reported to each client once.
  */
 #include <linux/err.h>
 #include <linux/ktime.h>
@@ -128,8 +128,8 @@ static void primary_join(struct tensor_client *client, struct tensor_handle *han
 }
 
 /*
- * With the table's lock, and the handle still in the tree. Return: whether it was the last of its group.
- * The watch reports the number of an open handle.
+ * With the table's lock, and the handle still in the tree. Return: whether it was the last of its
+ * group. The watch reports the number of an open handle.
  */
 static bool primary_leave(struct tensor_handle *handle)
 {
@@ -158,8 +158,9 @@ struct handle_end {
 };
 
 /*
- * Takes a handle out of the table and the tree; with the table's lock. The struct of a primary handle
- * is freed with the last of its group, in whatever thread: without the lock only @end may be read.
+ * Takes a handle out of the table and the tree; with the table's lock. The struct of a primary
+ * handle is freed with the last of its group, in whatever thread: without the lock only @end may be
+ * read.
  */
 static void handle_remove(struct tensor_client *client, struct tensor_handle *handle,
 			  struct handle_end *end)

@@ -63,13 +63,13 @@ static vm_fault_t map_fault(struct vm_fault *vmf)
 
 /*
  * Put the page table in place that the core has ready for this fault, before a folio is locked:
- * vm_insert_pages() would allocate one under the folio's lock, and who waits for that would wait for
- * reclaim in the memory cgroup of this task. This is pmd_install(), which modules do not have.
+ * vm_insert_pages() would allocate one under the folio's lock, and who waits for that would wait
+ * for reclaim in the memory cgroup of this task. This is pmd_install(), which modules do not have.
  */
 static void map_table(struct vm_fault *vmf)
 {
 	struct mm_struct *mm = vmf->vma->vm_mm;
-	spinlock_t *lock;
+	spinlock_t *lock; /* of the table of tables */
 
 	if (!vmf->prealloc_pte)
 		return;
@@ -299,7 +299,7 @@ int tensor_map_through(const struct tensor_hold *hold, struct vm_area_struct *vm
 
 	if (err)
 		return err;
-	/* memory of another maker has a file of its own behind the mapping, and is never purgeable */
+	/* memory of another maker has another file behind the mapping, and is never purgeable */
 	if (peer && hold->buf->backing->kind == TENSOR_KIND_ALLOC)
 		err = map_peer(file, hold->buf);
 	if (!err) {

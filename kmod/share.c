@@ -84,8 +84,8 @@ static struct file *export_file(const struct tensor_export *arg, struct tensor_h
 }
 
 /*
- * The file becomes a holder, whose end is reported. While the lock is held the buffer does not become
- * purgeable.
+ * The file becomes a holder, whose end is reported. While the lock is held the buffer does not
+ * become purgeable.
  */
 static int export_count(const struct tensor_hold *hold, struct file *file)
 {

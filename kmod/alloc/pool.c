@@ -3,8 +3,9 @@
  * Chunks kept between one buffer and the next, zeroed in the background.
  *
  * Allocating and zeroing a huge chunk is expensive, and a program that makes and frees buffers
- * would pay for both each time. A chunk without other references is kept instead of freed: on the list of
- * its node and order, dirty, until a thread of lowest priority (pool_thread.c) has zeroed it.
+ * would pay for both each time. A chunk without other references is kept instead of freed: on the
+ * list of its node and order, dirty, until a thread of lowest priority (pool_thread.c) has zeroed
+ * it.
  *
  * Invariants:
  *   - a pinned page gets no new owner: only a chunk with a single reference is kept;

@@ -4,8 +4,8 @@
  * core gives it. All of that is decided once a request; what is left for each chunk is its order.
  *
  * Pages are charged to the memory cgroup of the caller. Those of the root cgroup, or all of them
- * with account=N, are not charged, and only these requests are served from the pool: a page of the pool
- * is charged to no cgroup, so a container could otherwise exceed its limit.
+ * with account=N, are not charged, and only these requests are served from the pool: a page of the
+ * pool is charged to no cgroup, so a container could otherwise exceed its limit.
  */
 #include <linux/cpuset.h>
 #include <linux/err.h>

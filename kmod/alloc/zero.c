@@ -5,9 +5,9 @@
  * Zeroing should not evict the working set from the cache: 2 MiB of zeros written through it evict
  * most of what a core was working on, and are mostly evicted again before they are read. So large
  * chunks, and all that is zeroed in the background, are written around the cache; small ones that
- * their owner is about to touch go through it. On an EPYC core a working set of 256 KiB is read at 3.8 ns a line after 2 MiB were
- * zeroed around the cache and at 13.4 ns after they were zeroed through it; the zeroing itself took
- * 51 and 58 us.
+ * their owner is about to touch go through it. On an EPYC core a working set of 256 KiB is read at
+ * 3.8 ns a line after 2 MiB were zeroed around the cache and at 13.4 ns after they were zeroed
+ * through it; the zeroing itself took 51 and 58 us.
  *
  * Where the core zeroes every page it gives out (init_on_alloc) there is nothing left to do for
  * fresh ones; recycled ones never went back to it.

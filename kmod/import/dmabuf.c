@@ -71,9 +71,10 @@ static const struct tensor_backing foreign_backing = {
 	.release = foreign_release,
 };
 
-static bool foreign_writable(const struct dma_buf *dmabuf)
+/* What a dma-buf permits, by how its file is open. */
+static u32 foreign_gives(const struct dma_buf *dmabuf)
 {
-	return dmabuf->file->f_mode & FMODE_WRITE;
+	return dmabuf->file->f_mode & FMODE_WRITE ? TENSOR_RIGHTS_RW : TENSOR_RIGHTS_RO;
 }
 
 /**
@@ -103,7 +104,7 @@ int tensor_foreign_hold(struct tensor_owner *hint, u64 client, struct dma_buf *d
 		dma_buf_put(dmabuf);
 		return PTR_ERR(buf);
 	}
-	*hold = tensor_hold_all(buf, foreign_writable(dmabuf) ? TENSOR_RIGHTS_RW : TENSOR_RIGHTS_RO);
+	*hold = tensor_hold_all(buf, foreign_gives(dmabuf));
 	return 0;
 }
 
@@ -117,9 +118,8 @@ int tensor_foreign_hold(struct tensor_owner *hint, u64 client, struct dma_buf *d
 struct file *tensor_foreign_dmabuf(const struct tensor_hold *hold)
 {
 	const struct dma_buf *dmabuf = hold->buf->source;
-	u32 gives = foreign_writable(dmabuf) ? TENSOR_RIGHTS_RW : TENSOR_RIGHTS_RO;
 
-	if (!tensor_hold_may(hold, gives))
+	if (!tensor_hold_may(hold, foreign_gives(dmabuf)))
 		return ERR_PTR(-EOPNOTSUPP);
 	return get_file(dmabuf->file);
 }

@@ -385,17 +385,20 @@ static int next_export(struct sk_buff *skb, struct netlink_callback *cb)
 	struct dump_state *state = dump_state(cb);
 	struct tensor_export_row row = {};
 	struct tensor_entry *parent;
-	bool found = false;
+	struct tensor_buf *buf;
+	bool found;
 	int err;
 
 	spin_lock(&tensor_bufs.lock);
 	cb->seq = tensor_registry_generation(true);
 	parent = parent_find(state, &tensor_bufs, state->only_buf);
-	if (parent)
-		found = export_copy(container_of(parent, struct tensor_buf, listed), state->next, &row);
-	spin_unlock(&tensor_bufs.lock);
-	if (!parent)
+	if (!parent) {
+		spin_unlock(&tensor_bufs.lock);
 		return 0;
+	}
+	buf = container_of(parent, struct tensor_buf, listed);
+	found = export_copy(buf, state->next, &row);
+	spin_unlock(&tensor_bufs.lock);
 	if (!found) {
 		parent_done(state);
 		return 1;

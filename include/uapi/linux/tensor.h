@@ -195,7 +195,7 @@ struct tensor_alloc {
 };
 
 /* tensor_info.state */
-#define TENSOR_STATE_RDONLY	(1U << 0)	/* without TENSOR_RIGHT_WRITE, through this handle or fd */
+#define TENSOR_STATE_RDONLY	(1U << 0)	/* this handle or fd has not TENSOR_RIGHT_WRITE */
 #define TENSOR_STATE_META	(1U << 1)	/* a descriptor is set */
 #define TENSOR_STATE_RANGE	(1U << 2)	/* this handle or fd reaches only a part of it */
 #define TENSOR_STATE_REVOKED	(1U << 3)	/* REVOKE was called */
@@ -346,7 +346,7 @@ struct tensor_meta {
 };
 
 /* tensor_export.flags */
-#define TENSOR_EXPORT_INHERIT	(1U << 0)	/* execve() keeps the fd open; otherwise it closes it */
+#define TENSOR_EXPORT_INHERIT	(1U << 0)	/* the fd stays open at execve() */
 #define TENSOR_EXPORT_RANGE	(1U << 1)	/* offset and bytes are given */
 #define TENSOR_EXPORT_DMABUF	(1U << 2)	/* a dma-buf fd instead of a buffer fd */
 
@@ -403,9 +403,9 @@ struct tensor_export {
  * @__reserved: must be 0
  *
  * A handle from a buffer fd, or from a dma-buf fd that EXPORT made, is one to the same buffer, and
- * reaches and permits what the fd does. An open /dev/tensor that has a handle to the same buffer with
- * the same range and rights gets the same handle again: it has to be closed as often as it
- * was imported.
+ * reaches and permits what the fd does. An open /dev/tensor that has a handle to the same buffer
+ * with the same range and rights gets the same handle again: it has to be closed as often as it was
+ * imported.
  *
  * A dma-buf of another driver, and a memfd, become a buffer of their own with each call; it can
  * neither be sealed nor revoked. Its memory is charged while a device has it mapped, see
@@ -418,9 +418,9 @@ struct tensor_export {
  * writable mappings (EPERM), and does not change the rights of devices. Mappings of a dma-buf of
  * another driver are the exporter's, those of a memfd its file system's: INFO counts neither.
  *
- * Errors: EACCES: this /dev/tensor is not open for writing, or a dma-buf of another driver or a memfd
- * that is not open for reading. EBADF: not an open fd. EOPNOTSUPP: not one of the kinds above, or a
- * memfd of hugetlbfs. EINVAL: a dma-buf or memfd that is empty, is larger than
+ * Errors: EACCES: this /dev/tensor is not open for writing, or a dma-buf of another driver or a
+ * memfd that is not open for reading. EBADF: not an open fd. EOPNOTSUPP: not one of the kinds
+ * above, or a memfd of hugetlbfs. EINVAL: a dma-buf or memfd that is empty, is larger than
  * @tensor_query.max_bytes or has no whole number of pages, or a memfd that can shrink. EMFILE: as
  * ALLOC.
  */
@@ -468,8 +468,8 @@ struct tensor_close {
  * TENSOR_RIGHT_SEAL, or through a handle or fd that reaches a part only. EPERM: TENSOR_SEAL_SEAL is
  * set. EBUSY: TENSOR_SEAL_WRITE while it could still be written to: a mapping that is or may become
  * writable, a device or kernel mapping of a dma-buf that may write, or a page that something refers
- * to (which may be for writing: a network card, a fixed buffer, direct I/O; or a pipe); or while the
- * buffer is purgeable.
+ * to (which may be for writing: a network card, a fixed buffer, direct I/O; or a pipe); or while
+ * the buffer is purgeable.
  */
 struct tensor_seal {
 	__u32 size;
@@ -604,7 +604,7 @@ struct tensor_pin {
 /* tensor_event.events */
 #define TENSOR_EVENT_SEAL	(1U << 0)	/* a seal was added */
 #define TENSOR_EVENT_REVOKE	(1U << 1)	/* the buffer was revoked */
-#define TENSOR_EVENT_GONE	(1U << 2)	/* a handle, fd or dma-buf of another holder was closed */
+#define TENSOR_EVENT_GONE	(1U << 2)	/* another holder closed a handle, fd or dma-buf */
 #define TENSOR_EVENT_PURGE	(1U << 3)	/* its memory was taken */
 
 /**
