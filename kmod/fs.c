@@ -166,7 +166,18 @@ static int buf_setattr(struct mnt_idmap *idmap, struct dentry *dentry, struct ia
 	return -EPERM;
 }
 
+/*
+ * Nobody finds the inode by a path, through /proc neither. Above all not to watch it: a mark of
+ * inotify or fanotify holds the inode but not the mount, whose end would wait for the mark, because
+ * older kernels find only the marks of inodes that the superblock lists.
+ */
+static int buf_permission(struct mnt_idmap *idmap, struct inode *inode, int mask)
+{
+	return -ENXIO;
+}
+
 static const struct inode_operations inode_ops = {
+	.permission = buf_permission,
 	.setattr = buf_setattr,
 };
 

@@ -3,6 +3,8 @@
  * Mapping: a buffer fd and a cookie lead to the same bytes, huge chunks are mapped by PMDs, and
  * nobody maps more, or with more rights, than was given.
  */
+#include <sys/fanotify.h>
+#include <sys/inotify.h>
 #include <sys/resource.h>
 #include <sys/vfs.h>
 
@@ -353,6 +355,32 @@ TEST_F(map, buffer_fd_cannot_be_opened_again)
 		EXPECT_EQ(-1, open(path, modes[i]));
 		EXPECT_EQ(ENXIO, errno);
 	}
+}
+
+/* A mark holds the inode and not its mount, whose end would wait for it. */
+TEST_F(map, buffer_fd_cannot_be_watched)
+{
+	int inotify = inotify_init1(IN_CLOEXEC), fanotify, fds[] = { self->fd, self->rofd };
+	char path[64];
+	unsigned int i;
+
+	ASSERT_LE(0, inotify);
+	fanotify = fanotify_init(FAN_CLASS_NOTIF | FAN_CLOEXEC, O_RDONLY);
+	for (i = 0; i < 2; i++) {
+		snprintf(path, sizeof(path), "/proc/self/fd/%d", fds[i]);
+		EXPECT_EQ(-1, inotify_add_watch(inotify, path, IN_ALL_EVENTS));
+		EXPECT_EQ(ENXIO, errno);
+		if (fanotify < 0)
+			continue;
+		EXPECT_EQ(-1, fanotify_mark(fanotify, FAN_MARK_ADD, FAN_OPEN, AT_FDCWD, path));
+		EXPECT_EQ(ENXIO, errno);
+		/* by the fd itself nothing is looked up */
+		EXPECT_EQ(-1, fanotify_mark(fanotify, FAN_MARK_ADD, FAN_OPEN, fds[i], NULL));
+		EXPECT_EQ(ENXIO, errno);
+	}
+	close(inotify);
+	if (fanotify >= 0)
+		close(fanotify);
 }
 
 TEST_F(map, mapping_cannot_be_opened_through_map_files)
