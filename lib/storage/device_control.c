@@ -103,9 +103,8 @@ int device_seal(struct tensor_buffer *b)
 	err = add_seals(fd, handle, &seals); /* asks only */
 	if (err < 0 || seals & TENSOR_SEAL_WRITE)
 		return err;
-	if (!(b->rights & TENSOR_RIGHT_SEAL))
-		return -EACCES;
-	if (!b->readonly)
+	/* without the right the module says why, and our mapping stays as it is */
+	if (b->rights & TENSOR_RIGHT_SEAL && !b->readonly)
 		return seal_mapped(b, fd, handle);
 	seals = TENSOR_SEAL_WRITE;
 	return add_seals(fd, handle, &seals);

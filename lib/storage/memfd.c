@@ -128,12 +128,19 @@ static int remap(struct tensor_buffer *b, bool readonly)
 	return mmap(b->map, b->map_size, prot, flags, b->fd, 0) == MAP_FAILED ? -errno : 0;
 }
 
+static bool memfd_sealed(const struct tensor_buffer *b)
+{
+	int seals = fcntl(b->fd, F_GET_SEALS);
+
+	return seals >= 0 && seals & F_SEAL_WRITE;
+}
+
 /* F_SEAL_WRITE is refused while there is a writable mapping, so ours is made read-only. */
 static int memfd_seal(struct tensor_buffer *b)
 {
-	int err, seals = fcntl(b->fd, F_GET_SEALS);
+	int err;
 
-	if (seals >= 0 && seals & F_SEAL_WRITE)
+	if (memfd_sealed(b))
 		return 0;
 	if (b->readonly)
 		return -EACCES;
@@ -152,7 +159,7 @@ static int memfd_export(struct tensor_buffer *b, unsigned rights)
 	if (rights & ~RIGHTS || !(rights & TENSOR_BUFFER_READ))
 		return -EOPNOTSUPP;
 	if (rights & TENSOR_BUFFER_WRITE && b->readonly)
-		return -EACCES;
+		return memfd_sealed(b) ? -EPERM : -EACCES;
 	/* The only read-only that a peer cannot undo here: nothing maps it writable any more,
 	 * while the maker's own mapping stays. */
 	if (!(rights & TENSOR_BUFFER_WRITE) && !b->readonly &&
