@@ -49,10 +49,10 @@ int tensor_call_hold(const struct tensor_call *call, u32 handle, struct tensor_h
 int tensor_call_reply(const struct tensor_call *call);
 int tensor_call_give(const struct tensor_call *call, struct tensor_handle *handle);
 
-/* The inbox that is not notified of this call; NULL on a buffer fd. */
-static inline struct tensor_inbox *tensor_call_inbox(const struct tensor_call *call)
+/* Id of the client, which is not told of what this call does; 0 on a buffer fd. */
+static inline u64 tensor_call_client(const struct tensor_call *call)
 {
-	return call->client ? &call->client->inbox : NULL;
+	return call->client ? call->client->id : 0;
 }
 
 #endif /* TENSOR_CALL_H */

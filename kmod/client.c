@@ -39,7 +39,7 @@ struct tensor_client *tensor_client_new(void)
 	client->born = ktime_get_boottime_ns();
 	xa_init_flags(&client->handles, XA_FLAGS_ALLOC1 | XA_FLAGS_ACCOUNT);
 	client->held = RB_ROOT;
-	tensor_inbox_init(&client->inbox);
+	tensor_inbox_init(&client->inbox, client->id);
 	client->owner = tensor_owner_new();
 	if (!client->owner)
 		goto free_client;
@@ -188,7 +188,7 @@ static void handle_retire(struct tensor_client *client, const struct handle_end 
 	atomic_dec(&buf->handles);
 	if (end->primary)
 		seen = tensor_watch_leave(&end->primary->watch);
-	tensor_event_post(buf, TENSOR_EVENT_GONE, &client->inbox);
+	tensor_event_post(buf, TENSOR_EVENT_GONE, client->id);
 	tensor_buf_put(buf);
 	kfree(end->handle);
 	if (seen)

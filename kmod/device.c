@@ -79,7 +79,7 @@ static int device_mmap(struct file *file, struct vm_area_struct *vma)
 	if (err)
 		return err;
 	vma->vm_pgoff &= BIT(TENSOR_COOKIE_SHIFT - PAGE_SHIFT) - 1;
-	err = tensor_map_through(&hold, vma, hold.buf->client != client->id);
+	err = tensor_map_through(&hold, vma, client->id);
 	tensor_buf_put(hold.buf);
 	return err;
 }

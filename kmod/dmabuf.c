@@ -300,7 +300,7 @@ static int dmabuf_mmap(struct dma_buf *dmabuf, struct vm_area_struct *vma)
 {
 	const struct tensor_hold *hold = &dmabuf_of(dmabuf)->hold;
 
-	return tensor_map_through(hold, vma, true);
+	return tensor_map_through(hold, vma, 0);
 }
 
 /* Where the pages follow each other the kernel has them mapped already. */
@@ -380,7 +380,7 @@ static void dmabuf_release(struct dma_buf *dmabuf)
 	tensor_registry_del_export(&priv->exported);
 	if (priv->counted) {
 		atomic_dec(&buf->dmabufs);
-		tensor_event_post(buf, TENSOR_EVENT_GONE, NULL);
+		tensor_event_post(buf, TENSOR_EVENT_GONE, 0);
 	}
 	kfree(priv);
 	/* in this order: the superblock must outlive its inode */

@@ -24,9 +24,11 @@
 /**
  * tensor_inbox_init() - begin to collect
  * @inbox: filled in
+ * @client: id of the client
  */
-void tensor_inbox_init(struct tensor_inbox *inbox)
+void tensor_inbox_init(struct tensor_inbox *inbox, u64 client)
 {
+	inbox->client = client;
 	spin_lock_init(&inbox->lock);
 	INIT_LIST_HEAD(&inbox->ready);
 	mutex_init(&inbox->reading);
@@ -43,7 +45,7 @@ void tensor_watch_join(struct tensor_watch *watch)
 
 	INIT_LIST_HEAD(&watch->ready);
 	spin_lock(&buf->watch_lock);
-	watch->seen = buf->gone;
+	watch->since = buf->gone;
 	list_add_tail(&watch->node, &buf->watches);
 	spin_unlock(&buf->watch_lock);
 }
@@ -84,12 +86,24 @@ static void watch_add(struct tensor_watch *watch, u32 events)
 	wake_up_interruptible_poll(&inbox->wait, EPOLLIN | EPOLLRDNORM);
 }
 
+/* The first watch in the list that is not of the client @by, which has one of a buffer. */
+static struct tensor_watch *watch_first(struct tensor_buf *buf, u64 by)
+{
+	struct tensor_watch *watch;
+
+	list_for_each_entry(watch, &buf->watches, node)
+		if (watch->inbox->client != by)
+			return watch;
+	return NULL;
+}
+
 /*
- * GONE, for the watches that have read the last one. Each is in one of the two lists whenever the
- * lock is free, so that no other event misses it; a number tells which of them this call has
- * visited.
+ * GONE, for the watches that have read the last one. A watch comes to the end of the list with the
+ * number of the GONE before, and leaves it when it is given one: so the list is sorted, and those
+ * that came after this GONE are at its end. Whenever the lock is free each watch is in one of the
+ * two lists, so that no other event misses it.
  */
-static void post_gone(struct tensor_buf *buf, const struct tensor_inbox *by)
+static void post_gone(struct tensor_buf *buf, u64 by)
 {
 	struct tensor_watch *watch;
 	unsigned int done = 0;
@@ -97,17 +111,9 @@ static void post_gone(struct tensor_buf *buf, const struct tensor_inbox *by)
 
 	spin_lock(&buf->watch_lock);
 	round = ++buf->gone;
-	while (!list_empty(&buf->watches)) {
-		watch = list_first_entry(&buf->watches, struct tensor_watch, node);
-		if (watch->seen >= round)
-			break;
-		watch->seen = round;
-		if (watch->inbox == by) {
-			list_move_tail(&watch->node, &buf->watches);
-		} else {
-			watch_add(watch, TENSOR_EVENT_GONE);
-			list_move_tail(&watch->node, &buf->watches_unread);
-		}
+	while ((watch = watch_first(buf, by)) && watch->since < round) {
+		watch_add(watch, TENSOR_EVENT_GONE);
+		list_move_tail(&watch->node, &buf->watches_unread);
 		if (++done % POST_BATCH)
 			continue;
 		spin_unlock(&buf->watch_lock);
@@ -117,12 +123,12 @@ static void post_gone(struct tensor_buf *buf, const struct tensor_inbox *by)
 	spin_unlock(&buf->watch_lock);
 }
 
-static void post_list(struct list_head *watches, u32 events, const struct tensor_inbox *by)
+static void post_list(struct list_head *watches, u32 events, u64 by)
 {
 	struct tensor_watch *watch;
 
 	list_for_each_entry(watch, watches, node)
-		if (watch->inbox != by)
+		if (watch->inbox->client != by)
 			watch_add(watch, events);
 }
 
@@ -130,9 +136,9 @@ static void post_list(struct list_head *watches, u32 events, const struct tensor
  * tensor_event_post() - report to the clients that have a handle to a buffer
  * @buf: the buffer
  * @events: TENSOR_EVENT_*
- * @by: of the client it was done through, which is not told; NULL: of none
+ * @by: id of the client it was done through, which is not told; 0: of none
  */
-void tensor_event_post(struct tensor_buf *buf, u32 events, const struct tensor_inbox *by)
+void tensor_event_post(struct tensor_buf *buf, u32 events, u64 by)
 {
 	if (events == TENSOR_EVENT_GONE) {
 		if (!list_empty_careful(&buf->watches))
@@ -181,8 +187,10 @@ static void watch_rearm(struct tensor_watch *watch)
 	struct tensor_buf *buf = watch->buf;
 
 	spin_lock(&buf->watch_lock);
-	if (!list_empty(&watch->node))
+	if (!list_empty(&watch->node)) {
+		watch->since = buf->gone;
 		list_move_tail(&watch->node, &buf->watches);
+	}
 	spin_unlock(&buf->watch_lock);
 }
 

@@ -15,12 +15,14 @@
 
 /**
  * struct tensor_inbox - where a client reads its events
+ * @client: id of the client
  * @lock: guards @ready and the events of its watches
  * @ready: watches with events, oldest first
  * @reading: one reader at a time
  * @wait: tasks in poll() or read()
  */
 struct tensor_inbox {
+	u64 client;
 	spinlock_t lock; /* guards ready */
 	struct list_head ready;
 	struct mutex reading; /* readers */
@@ -34,7 +36,7 @@ struct tensor_inbox {
  * @id: number of a handle to it
  * @events: TENSOR_EVENT_* that were not read yet
  * @posted: there was an event once
- * @seen: the last of @gone of the buffer that visited it; guarded by the buffer's watch_lock
+ * @since: @gone of the buffer when it came into the list @watches; guarded by the buffer's watch_lock
  * @node: in a list of the buffer, or empty; guarded by the buffer's watch_lock
  * @ready: in the list of the inbox, or empty
  */
@@ -44,15 +46,15 @@ struct tensor_watch {
 	u32 id;
 	u32 events;
 	bool posted;
-	u64 seen;
+	u64 since;
 	struct list_head node;
 	struct list_head ready;
 };
 
-void tensor_inbox_init(struct tensor_inbox *inbox);
+void tensor_inbox_init(struct tensor_inbox *inbox, u64 client);
 void tensor_watch_join(struct tensor_watch *watch);
 bool tensor_watch_leave(struct tensor_watch *watch);
-void tensor_event_post(struct tensor_buf *buf, u32 events, const struct tensor_inbox *by);
+void tensor_event_post(struct tensor_buf *buf, u32 events, u64 by);
 ssize_t tensor_inbox_read(struct tensor_inbox *inbox, char __user *to, size_t room, bool wait);
 bool tensor_inbox_ready(struct tensor_inbox *inbox);
 

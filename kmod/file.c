@@ -74,16 +74,31 @@ int tensor_file_list(struct file *file)
 }
 
 /**
- * tensor_file_count() - count a file, until it is released
+ * tensor_file_count() - count a file as a holder; the others are told when it is released
  * @file: what tensor_file_open() gave
  * @count: counter of its buffer
+ * @client: id of the client that is not told; 0: all are
  */
-void tensor_file_count(struct file *file, atomic_t *count)
+void tensor_file_count(struct file *file, atomic_t *count, u64 client)
 {
 	struct tensor_file *open = file->private_data;
 
 	open->count = count;
+	open->client = client;
 	atomic_inc(count);
+}
+
+/**
+ * tensor_file_uncount() - undo tensor_file_count(), if that was called: nobody has seen the holder
+ * @file: what tensor_file_open() gave
+ */
+void tensor_file_uncount(struct file *file)
+{
+	struct tensor_file *open = file->private_data;
+
+	if (open->count)
+		atomic_dec(open->count);
+	open->count = NULL;
 }
 
 /**
@@ -98,7 +113,7 @@ void tensor_file_release(struct file *file)
 	tensor_registry_del_export(&open->exported);
 	if (open->count) {
 		atomic_dec(open->count);
-		tensor_event_post(open->hold.buf, TENSOR_EVENT_GONE, NULL);
+		tensor_event_post(open->hold.buf, TENSOR_EVENT_GONE, open->client);
 	}
 	kfree(open);
 	tensor_fs_put();

@@ -12,18 +12,21 @@
  * struct tensor_file - an open file on a buffer
  * @hold: what it reaches and permits; no reference, the file has one
  * @count: counter of the buffer that counts it, or NULL
+ * @client: id of the client that is not told when it goes; 0: all are
  * @exported: how it is listed, if EXPORT made it
  */
 struct tensor_file {
 	struct tensor_hold hold;
 	atomic_t *count;
+	u64 client;
 	struct tensor_exported exported;
 };
 
 void tensor_file_init(const struct file_operations *fops);
 struct file *tensor_file_open(const struct tensor_hold *hold);
 int tensor_file_list(struct file *file);
-void tensor_file_count(struct file *file, atomic_t *count);
+void tensor_file_count(struct file *file, atomic_t *count, u64 client);
+void tensor_file_uncount(struct file *file);
 void tensor_file_release(struct file *file);
 bool tensor_file_hold(struct file *file, struct tensor_hold *hold);
 

@@ -268,13 +268,13 @@ int tensor_map(const struct tensor_hold *hold, struct vm_area_struct *vma)
  * Count the mapping of another holder before the buffer can become purgeable. If it is purgeable
  * already, the handle was closed meanwhile: only the maker's is left of such a buffer.
  */
-static int map_peer(struct file *file, struct tensor_buf *buf)
+static int map_peer(struct file *file, struct tensor_buf *buf, u64 client)
 {
 	int err = -ENOENT;
 
 	mutex_lock(&buf->lock);
 	if (!(tensor_buf_state(buf) & TENSOR_STATE_PURGEABLE)) {
-		tensor_file_count(file, &buf->peers);
+		tensor_file_count(file, &buf->peers, client);
 		err = 0;
 	}
 	mutex_unlock(&buf->lock);
@@ -285,14 +285,15 @@ static int map_peer(struct file *file, struct tensor_buf *buf)
  * tensor_map_through() - mmap() of another file that stands for a buffer
  * @hold: the buffer, and the part of it
  * @vma: the mapping; its offset counts from the begin of that part
- * @peer: it is not through the handle of the buffer's maker, and keeps it from becoming purgeable
+ * @client: id of the client through whose handle it is, or 0. One that is not the maker of the buffer
+ *	keeps it from becoming purgeable, and its munmap() is told to the others
  *
  * The mapping becomes one of a file on the buffer: its inode finds all mappings of the buffer, and
  * the file has the rights.
  *
  * Return: as tensor_map(); -ENOENT; -ENFILE, -ENOMEM.
  */
-int tensor_map_through(const struct tensor_hold *hold, struct vm_area_struct *vma, bool peer)
+int tensor_map_through(const struct tensor_hold *hold, struct vm_area_struct *vma, u64 client)
 {
 	struct file *file = tensor_file_open(hold);
 	int err = PTR_ERR_OR_ZERO(file);
@@ -300,13 +301,15 @@ int tensor_map_through(const struct tensor_hold *hold, struct vm_area_struct *vm
 	if (err)
 		return err;
 	/* memory of another maker has another file behind the mapping, and is never purgeable */
-	if (peer && hold->buf->backing->kind == TENSOR_KIND_ALLOC)
-		err = map_peer(file, hold->buf);
+	if (client != hold->buf->client && hold->buf->backing->kind == TENSOR_KIND_ALLOC)
+		err = map_peer(file, hold->buf, client);
 	if (!err) {
 		vma_set_file(vma, file);
 		/* on an error the core gives back the file that the mapping has by then */
 		err = tensor_map(hold, vma);
 	}
+	if (err)
+		tensor_file_uncount(file);
 	fput(file);
 	return err;
 }

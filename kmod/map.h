@@ -9,6 +9,6 @@
 
 int tensor_map_check(const struct tensor_hold *hold, struct vm_area_struct *vma);
 int tensor_map(const struct tensor_hold *hold, struct vm_area_struct *vma);
-int tensor_map_through(const struct tensor_hold *hold, struct vm_area_struct *vma, bool peer);
+int tensor_map_through(const struct tensor_hold *hold, struct vm_area_struct *vma, u64 client);
 
 #endif /* TENSOR_MAP_H */

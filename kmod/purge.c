@@ -54,7 +54,7 @@ static unsigned long purge_buf(struct tensor_buf *buf, struct list_head *busy)
 	/* it is not the pool that is short of memory */
 	chunks.recycle = false;
 	tensor_chunks_free(&chunks);
-	tensor_event_post(buf, TENSOR_EVENT_PURGE, NULL);
+	tensor_event_post(buf, TENSOR_EVENT_PURGE, 0);
 	tensor_notify_purge(buf);
 	return pages;
 }

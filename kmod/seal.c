@@ -106,7 +106,7 @@ static int seal_hold(struct tensor_call *call, const struct tensor_hold *hold, u
 	added = seal_add(buf, seals);
 	mutex_unlock(&buf->lock);
 	if (added > 0) {
-		tensor_event_post(buf, TENSOR_EVENT_SEAL, tensor_call_inbox(call));
+		tensor_event_post(buf, TENSOR_EVENT_SEAL, tensor_call_client(call));
 		tensor_notify_seal(buf, tensor_buf_seals(buf));
 	}
 	return min(added, 0);
@@ -194,7 +194,7 @@ int tensor_revoke(struct tensor_call *call)
 		return done;
 	done = revoke_hold(&hold);
 	if (done > 0) {
-		tensor_event_post(hold.buf, TENSOR_EVENT_REVOKE, tensor_call_inbox(call));
+		tensor_event_post(hold.buf, TENSOR_EVENT_REVOKE, tensor_call_client(call));
 		tensor_notify_revoke(hold.buf);
 	}
 	tensor_buf_put(hold.buf);

@@ -95,7 +95,7 @@ static int export_count(const struct tensor_hold *hold, struct file *file)
 	mutex_lock(&buf->lock);
 	err = tensor_buf_state(buf) & TENSOR_STATE_PURGEABLE ? -EBUSY : tensor_buf_usable(buf);
 	if (!err && !tensor_dmabuf_count(file, buf))
-		tensor_file_count(file, &buf->files);
+		tensor_file_count(file, &buf->files, 0);
 	mutex_unlock(&buf->lock);
 	return err;
 }
@@ -103,22 +103,32 @@ static int export_count(const struct tensor_hold *hold, struct file *file)
 static int export_give(struct tensor_call *call, const struct tensor_hold *hold, struct file *file)
 {
 	struct tensor_export *arg = &call->arg.export;
+	s32 was = arg->fd;
 	int fd, err;
 
 	fd = get_unused_fd_flags(arg->flags & TENSOR_EXPORT_INHERIT ? 0 : O_CLOEXEC);
 	if (fd < 0)
 		return fd;
 	arg->fd = fd;
-	err = tensor_call_reply(call) ?: export_count(hold, file);
+	err = tensor_call_reply(call);
+	if (err)
+		goto put_fd;
+	err = export_count(hold, file);
 	if (err) {
-		put_unused_fd(fd);
-		return err;
+		/* a caller that failed has nothing to close */
+		arg->fd = was;
+		tensor_call_reply(call);
+		goto put_fd;
 	}
 	tensor_notify_export(call->client->id, hold,
 			     arg->flags & TENSOR_EXPORT_DMABUF ? TENSOR_EXPORT_KIND_DMABUF :
 								 TENSOR_EXPORT_KIND_FD);
 	fd_install(fd, file);
 	return 0;
+
+put_fd:
+	put_unused_fd(fd);
+	return err;
 }
 
 /**

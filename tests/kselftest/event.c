@@ -67,7 +67,8 @@ TEST_F(event, each_kind_of_going_is_told)
 	EXPECT_EQ(0, one(self->dev, self->buf.handle));
 	munmap(at, PAGE);
 	EXPECT_EQ(TENSOR_EVENT_GONE, one(self->dev, self->buf.handle));
-	EXPECT_EQ(TENSOR_EVENT_GONE, one(self->other, self->import.handle));
+	/* it was its own */
+	EXPECT_EQ(0, one(self->other, self->import.handle));
 	self->fd = buf_export(self->dev, self->buf.handle, 0);
 	fd = buf_export_ro(self->dev, self->buf.handle);
 	ASSERT_EQ(0, buf_import(self->dev, fd, &second));
@@ -113,6 +114,45 @@ TEST_F(event, export_that_fails_is_no_holder_that_goes)
 	EXPECT_EQ(0, one(self->other, self->import.handle));
 	EXPECT_EQ(0, export_fails(self->dev, self->buf.handle, TENSOR_EXPORT_DMABUF));
 	EXPECT_EQ(0, one(self->other, self->import.handle));
+}
+
+/* 0 if EXPORT fails like that and leaves the caller's struct as it was. */
+static int export_is(int dev, uint32_t handle, uint32_t flags, int want)
+{
+	struct tensor_export export = { .size = sizeof(export), .handle = handle, .flags = flags,
+					.fd = -77, .rights = TENSOR_RIGHTS_RW }, before = export;
+	int err = dev_call(dev, TENSOR_IOC_EXPORT, &export);
+
+	return err != want ? err : memcmp(&before, &export, sizeof(export));
+}
+
+TEST_F(event, export_that_fails_writes_no_fd)
+{
+	struct tensor_alloc alloc;
+
+	ASSERT_EQ(0, dev_alloc(self->dev, PAGE, &alloc));
+	ASSERT_EQ(0, buf_advise(self->dev, alloc.handle, TENSOR_ADVISE_PURGEABLE));
+	EXPECT_EQ(0, export_is(self->dev, alloc.handle, 0, -EBUSY));
+	EXPECT_EQ(0, export_is(self->dev, alloc.handle, TENSOR_EXPORT_DMABUF, -EBUSY));
+	EXPECT_EQ(0, dev_close(self->dev, alloc.handle));
+	ASSERT_EQ(0, buf_revoke(self->dev, self->buf.handle));
+	EXPECT_EQ(0, export_is(self->dev, self->buf.handle, 0, -EIDRM));
+	EXPECT_EQ(0, export_is(self->dev, self->buf.handle, TENSOR_EXPORT_DMABUF, -EIDRM));
+}
+
+TEST_F(event, mmap_that_fails_is_no_holder_that_goes)
+{
+	int dmabuf = buf_export_rights(self->dev, self->buf.handle, TENSOR_RIGHTS_RW,
+				       TENSOR_EXPORT_DMABUF);
+
+	ASSERT_LE(0, dmabuf);
+	EXPECT_EQ(-EINVAL, map_errno(self->other, 32 * PAGE, PROT_READ, MAP_SHARED,
+				     self->import.cookie));
+	EXPECT_EQ(-EINVAL, map_errno(dmabuf, 32 * PAGE, PROT_READ, MAP_SHARED, 0));
+	EXPECT_EQ(0, one(self->dev, self->buf.handle));
+	EXPECT_EQ(0, one(self->other, self->import.handle));
+	close(dmabuf);
+	EXPECT_EQ(TENSOR_EVENT_GONE, one(self->other, self->import.handle));
 }
 
 TEST_F(event, one_own_mapping_is_nobody_who_goes)
