@@ -28,6 +28,7 @@
 #include <linux/rcupdate.h>
 #include <linux/slab.h>
 #include <linux/statfs.h>
+#include <linux/user_namespace.h>
 
 #include "fs.h"
 
@@ -95,6 +96,9 @@ static int init_context(struct fs_context *fc)
 
 	if (!ctx)
 		return -ENOMEM;
+	/* of the machine, whoever happens to be its first user */
+	put_user_ns(fc->user_ns);
+	fc->user_ns = get_user_ns(&init_user_ns);
 	ctx->ops = &super_ops;
 	ctx->dops = &dentry_ops;
 	fc->s_iflags |= SB_I_NOEXEC | SB_I_NODEV;

@@ -66,11 +66,12 @@ static unsigned long purge_count(struct shrinker *shrinker, struct shrink_contro
 
 static unsigned long purge_scan(struct shrinker *shrinker, struct shrink_control *sc)
 {
-	unsigned long freed = 0;
+	unsigned long freed = 0, left = sc->nr_to_scan;
 	struct tensor_buf *buf;
 	LIST_HEAD(busy);
 
-	while (freed < sc->nr_to_scan) {
+	/* each has a page at least; one whose page something refers to is no reason to look at all */
+	while (freed < sc->nr_to_scan && left--) {
 		buf = tensor_purgelist_take();
 		if (!buf)
 			break;

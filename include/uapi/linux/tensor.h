@@ -604,7 +604,7 @@ struct tensor_pin {
 /* tensor_event.events */
 #define TENSOR_EVENT_SEAL	(1U << 0)	/* a seal was added */
 #define TENSOR_EVENT_REVOKE	(1U << 1)	/* the buffer was revoked */
-#define TENSOR_EVENT_GONE	(1U << 2)	/* another holder closed a handle, fd or dma-buf */
+#define TENSOR_EVENT_GONE	(1U << 2)	/* another holder closed or unmapped it */
 #define TENSOR_EVENT_PURGE	(1U << 3)	/* its memory was taken */
 
 /**
