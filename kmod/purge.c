@@ -73,8 +73,10 @@ static unsigned long purge_scan(struct shrinker *shrinker, struct shrink_control
 	/* each has a page at least; one whose page something refers to is no reason to look at all */
 	while (freed < sc->nr_to_scan && left--) {
 		buf = tensor_purgelist_take();
-		if (!buf)
+		if (!buf) {
+			freed = freed ?: SHRINK_STOP;
 			break;
+		}
 		freed += purge_buf(buf, &busy);
 		/* its eviction waits for the lock, and frees it after a grace period */
 		rcu_read_lock();
@@ -82,7 +84,8 @@ static unsigned long purge_scan(struct shrinker *shrinker, struct shrink_control
 		rcu_read_unlock();
 	}
 	tensor_purgelist_splice(&busy);
-	return freed ?: SHRINK_STOP;
+	/* 0: behind those that are busy there may be more */
+	return freed;
 }
 
 /* Mappings that the maker made by cookie do not count; those of others do. */
