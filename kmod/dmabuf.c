@@ -146,7 +146,7 @@ static int map_table(struct device_map *map)
 	int err;
 
 	err = sg_alloc_table_from_pages_segment(&map->sgt, map->span.pages, map->span.count, 0,
-						map->span.count << PAGE_SHIFT, most, GFP_KERNEL);
+						map->span.count << PAGE_SHIFT, most, TENSOR_GFP);
 	if (err)
 		return err;
 	err = dma_map_sgtable(map->dev, &map->sgt, map->dir, 0);

@@ -194,6 +194,12 @@ static void watch_rearm(struct tensor_watch *watch)
 	spin_unlock(&buf->watch_lock);
 }
 
+/* The same buffer under another handle may be another watch. */
+static bool event_is(const struct tensor_event *event, const struct tensor_watch *watch)
+{
+	return event->ino == watch->buf->id && event->handle == READ_ONCE(watch->id);
+}
+
 /*
  * Takes away what the reader has. Watches are taken from the front and added at the end, so those
  * that were looked at come first and in the same order, but for those that have left since. A watch
@@ -202,18 +208,21 @@ static void watch_rearm(struct tensor_watch *watch)
 static void inbox_take(struct tensor_inbox *inbox, const struct tensor_event *batch, size_t n)
 {
 	struct tensor_watch *gone[READ_BATCH], *watch, *next;
-	size_t i = 0, count = 0;
+	size_t i, from = 0, left = n, count = 0;
 
 	rcu_read_lock();
 	spin_lock(&inbox->lock);
 	list_for_each_entry_safe(watch, next, &inbox->ready, ready) {
-		while (i < n && batch[i].ino != watch->buf->id)
-			i++;
-		if (i == n)
+		if (!left--)
 			break;
+		for (i = from; i < n && !event_is(&batch[i], watch); i++)
+			;
+		if (i == n)
+			continue;
+		from = i + 1;
 		if (batch[i].events & TENSOR_EVENT_GONE)
 			gone[count++] = watch;
-		watch->events &= ~batch[i++].events;
+		watch->events &= ~batch[i].events;
 		if (!watch->events)
 			list_del_init(&watch->ready);
 	}

@@ -91,6 +91,7 @@ static int view_release(struct inode *inode, struct file *view)
 
 static const struct file_operations view_fops = {
 	.mmap = view_mmap,
+	.fsync = noop_fsync,
 	.release = view_release,
 };
 

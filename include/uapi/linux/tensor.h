@@ -616,7 +616,7 @@ struct tensor_pin {
  * @__reserved: 0
  * @ino: as in struct tensor_info
  *
- * read() gives as many as fit, each handle once; it waits for the first unless the fd is
+ * read() gives as many as fit; it waits for the first unless the fd is
  * non-blocking (EAGAIN), and is EINVAL if not even one fits; 256 bytes are enough for one of any
  * kernel. poll() reports POLLIN when there is one. Nothing is lost, and nothing is queued: a handle
  * has one set of events. What is done through this same /dev/tensor is not reported.
