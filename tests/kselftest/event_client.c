@@ -5,8 +5,11 @@
  */
 #include <pthread.h>
 #include <stdatomic.h>
+#include <time.h>
 
 #include "event.h"
+
+#define MANY	200
 
 TEST_F_TIMEOUT(event, a_thousand_buffers_are_told_once_each, 120)
 {
@@ -236,6 +239,149 @@ TEST_F_TIMEOUT(event, readers_race_with_handles_that_come_and_go, 60)
 	one(self->other, self->import.handle);
 	ASSERT_EQ(TENSOR_SEAL_META, buf_seal(self->dev, self->buf.handle, TENSOR_SEAL_META));
 	EXPECT_EQ(TENSOR_EVENT_SEAL, one(self->other, self->import.handle));
+}
+
+/* ---- an event while the end of a holder is told to many ---------------------------------------- */
+
+/*
+ * @turn: number of the round that is to begin
+ * @done: number of the round that is over
+ * @fd: the holder that ends
+ * @ns: how long that took
+ */
+struct end {
+	atomic_uint turn, done;
+	atomic_bool stop;
+	int fd;
+	uint64_t ns;
+};
+
+static uint64_t now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec * 1000000000ULL + now.tv_nsec;
+}
+
+/* Waits without giving the processor away: both are to begin at the same moment. */
+static void *end_holder(void *data)
+{
+	struct end *end = data;
+	unsigned int round = 1;
+	uint64_t begin;
+
+	for (;; round++) {
+		while (end->turn != round) {
+			if (end->stop)
+				return NULL;
+		}
+		begin = now_ns();
+		close(end->fd);
+		end->ns = now_ns() - begin;
+		end->done = round;
+	}
+}
+
+/* One of the events that a holder can cause: those with which a seal is added come before REVOKE. */
+static int cause(int dev, uint32_t handle, unsigned int which)
+{
+	static const uint32_t seals[] = { TENSOR_SEAL_META, TENSOR_SEAL_WRITE, TENSOR_SEAL_SEAL };
+	int err;
+
+	if (which == 3)
+		return buf_revoke(dev, handle);
+	err = buf_seal(dev, handle, seals[which]);
+	return err < 0 ? err : 0;
+}
+
+/*
+ * All that a client is told of the one buffer that it holds; -errno. Until there is nothing left,
+ * since the events of one moment may come in two reads.
+ */
+static int told_all(int dev)
+{
+	struct tensor_event event;
+	int events = 0;
+
+	while (read(dev, &event, sizeof(event)) == sizeof(event))
+		events |= event.events;
+	return errno == EAGAIN ? events : -errno;
+}
+
+/* How many clients were told something else than that; the caller is the one with that number. */
+static int told_wrong(const int *client, int events, int caller)
+{
+	int i, wrong = 0;
+
+	for (i = 0; i < MANY; i++)
+		wrong += told_all(client[i]) !=
+			 (i == caller ? (int)TENSOR_EVENT_GONE : (int)TENSOR_EVENT_GONE | events);
+	return wrong;
+}
+
+/* Begins a round and causes the event at some point of the time that the last end took. */
+static int race_round(struct end *end, int dev, uint32_t handle, unsigned int which)
+{
+	uint64_t until = now_ns() + (end->ns ? (uint64_t)random() % end->ns : 0);
+	unsigned int round = end->turn + 1;
+	int err;
+
+	end->turn = round;
+	while (now_ns() < until)
+		;
+	err = cause(dev, handle, which);
+	while (end->done != round)
+		sched_yield();
+	return err;
+}
+
+/* GONE is told to so many a few at a time; what comes between them must reach all. */
+TEST_F_TIMEOUT(event, seal_and_revoke_reach_all_while_an_end_is_told, 120)
+{
+	static int client[MANY];
+	uint32_t handle[MANY] = { 0 };
+	struct tensor_import import;
+	struct tensor_alloc alloc;
+	struct end end = { 0 };
+	unsigned int which, rounds = 0, lost = 0;
+	uint64_t until;
+	pthread_t thread;
+	int i, fd[4];
+
+	for (i = 0; i < MANY; i++) {
+		client[i] = open("/dev/tensor", O_RDWR | O_CLOEXEC | O_NONBLOCK);
+		ASSERT_LE(0, client[i]);
+	}
+	ASSERT_EQ(0, pthread_create(&thread, NULL, end_holder, &end));
+	for (until = now_ns() + 5000000000ULL; now_ns() < until;) {
+		ASSERT_EQ(0, dev_alloc(client[0], PAGE, &alloc));
+		handle[0] = alloc.handle;
+		for (i = 0; i < 4; i++) {
+			fd[i] = buf_export(client[0], alloc.handle, 0);
+			ASSERT_LE(0, fd[i]);
+		}
+		for (i = 1; i < MANY; i++) {
+			ASSERT_EQ(0, buf_import(client[i], fd[0], &import));
+			handle[i] = import.handle;
+		}
+		for (which = 0; which < 4; which++, rounds++) {
+			int caller = rounds % MANY;
+
+			end.fd = fd[which];
+			ASSERT_EQ(0, race_round(&end, client[caller], handle[caller], which));
+			lost += told_wrong(client, which < 3 ? TENSOR_EVENT_SEAL :
+							       TENSOR_EVENT_REVOKE, caller);
+		}
+		for (i = 0; i < MANY; i++)
+			ASSERT_EQ(0, dev_close(client[i], handle[i]));
+	}
+	end.stop = true;
+	pthread_join(thread, NULL);
+	for (i = 0; i < MANY; i++)
+		close(client[i]);
+	EXPECT_EQ(0, lost);
+	TH_LOG("%u rounds", rounds);
 }
 
 TEST_HARNESS_MAIN
