@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR MIT
+/*
+ * An insertion into a table that fails half-way: it has got some of the nodes that it needs by then.
+ * They stay in the table, so they must be freed with it, which kmemleak says at the end of the guest.
+ *
+ * One allocation that fails (failnth.c) is not enough, because the insertion tries another way. Here
+ * all allocations of nodes fail from some point on, and none of anything else: what kmemleak itself
+ * cannot allocate it takes from an array, and what it has there counts as referenced. Needs the debug
+ * kernel with slub_debug=A,radix_tree_node, which tests/vm/run gives to it.
+ */
+#include "device.h"
+#include "kselftest_harness.h"
+
+#define FAILSLAB	"/sys/kernel/debug/failslab/"
+#define NODES		"/sys/kernel/slab/radix_tree_node/"
+#define PLENTY		1000	/* nodes */
+#define USER		70000
+
+FIXTURE(tables) {
+	int space;
+	int node;
+	int dev;
+	struct tensor_alloc buf;
+};
+
+static int number_in(const char *path)
+{
+	char text[32];
+
+	return atoi(read_text(path, text, sizeof(text)));
+}
+
+/* From now on that many nodes can be allocated. */
+static void allow_nodes(FIXTURE_DATA(tables) *self, int nodes)
+{
+	char text[16];
+	int len = snprintf(text, sizeof(text), "%d", nodes * self->node + 1);
+
+	if (write(self->space, text, len) != len)
+		abort();
+}
+
+FIXTURE_SETUP(tables)
+{
+	static const char *const set[][2] = {
+		{ "cache-filter", "Y" }, { "task-filter", "Y" }, { "ignore-gfp-wait", "N" },
+		{ "interval", "1" }, { "times", "-1" }, { "verbose", "0" }, { "probability", "100" },
+	};
+	char path[64];
+	unsigned int i;
+
+	self->dev = -1;
+	self->space = open(FAILSLAB "space", O_WRONLY | O_CLOEXEC);
+	if (self->space < 0 || !number_in(NODES "failslab"))
+		SKIP(_exit(255), "no node of a table can be made to fail here");
+	/* a number above 255 needs a second node, whatever the size of a node */
+	for (i = 0; i < 260; i++)
+		close(dev_open());
+	self->dev = dev_open();
+	ASSERT_LE(0, self->dev);
+	self->node = number_in(NODES "object_size");
+	ASSERT_LT(0, self->node);
+	allow_nodes(self, PLENTY);
+	for (i = 0; i < sizeof(set) / sizeof(set[0]); i++) {
+		snprintf(path, sizeof(path), FAILSLAB "%s", set[i][0]);
+		ASSERT_EQ(0, write_text(path, set[i][1])) TH_LOG("%s", path);
+	}
+	ASSERT_EQ(0, write_text("/proc/self/make-it-fail", "1"));
+}
+
+FIXTURE_TEARDOWN(tables)
+{
+	write_text("/proc/self/make-it-fail", "0");
+	write_text(FAILSLAB "probability", "0");
+	write_text(FAILSLAB "task-filter", "N");
+	write_text(FAILSLAB "cache-filter", "N");
+	close(self->space);
+	if (self->dev >= 0)
+		close(self->dev);
+}
+
+/* Makes a call that has to do with no more nodes than are allowed: 0 or -errno. */
+typedef int (*call_fn)(FIXTURE_DATA(tables) *self);
+
+/* One that puts nothing into the table but what it takes out again. */
+static int call_export(FIXTURE_DATA(tables) *self)
+{
+	int fd = buf_export_rights(self->dev, self->buf.handle, TENSOR_RIGHTS_RO, 0);
+
+	if (fd >= 0)
+		close(fd);
+	return fd < 0 ? fd : 0;
+}
+
+static int call_alloc(FIXTURE_DATA(tables) *self)
+{
+	struct tensor_alloc alloc;
+	int err = dev_alloc(self->dev, PAGE, &alloc);
+
+	return err ? err : dev_close(self->dev, alloc.handle);
+}
+
+/* As a user who has nothing else. */
+static int call_alloc_of_user(FIXTURE_DATA(tables) *self)
+{
+	int err;
+
+	if (seteuid(USER))
+		abort();
+	err = call_alloc(self);
+	if (seteuid(0))
+		abort();
+	return err;
+}
+
+static int call_open(FIXTURE_DATA(tables) *self)
+{
+	int dev = dev_open();
+
+	if (dev >= 0)
+		close(dev);
+	return dev < 0 ? dev : 0;
+}
+
+/* How many nodes it takes. What others have left on its way goes with its own. */
+static int nodes_of(struct __test_metadata *_metadata, FIXTURE_DATA(tables) *self, call_fn call)
+{
+	allow_nodes(self, PLENTY);
+	EXPECT_EQ(0, call(self));
+	return PLENTY - number_in(FAILSLAB "space") / self->node;
+}
+
+static int call_with(FIXTURE_DATA(tables) *self, call_fn call, int nodes)
+{
+	int err;
+
+	allow_nodes(self, nodes);
+	err = call(self);
+	allow_nodes(self, PLENTY);
+	return err;
+}
+
+/* How many nodes a call leaves that may take only so many: the next such call needs them no more. */
+static int left_by(struct __test_metadata *_metadata, FIXTURE_DATA(tables) *self, call_fn call,
+		   int allowed)
+{
+	int needs = nodes_of(_metadata, self, call);
+
+	EXPECT_EQ(-ENOMEM, call_with(self, call, allowed)) TH_LOG("%d of %d", allowed, needs);
+	return needs - nodes_of(_metadata, self, call);
+}
+
+/*
+ * Leaves as many nodes as it can, by the last call of its kind: one that works would free them.
+ * @others: nodes that the call needs after those of the table
+ */
+static void leave_nodes(struct __test_metadata *_metadata, FIXTURE_DATA(tables) *self, call_fn call,
+			int others)
+{
+	int needs = nodes_of(_metadata, self, call), allowed = needs - others - 1, left = 0;
+
+	while (allowed > 0 && (left = left_by(_metadata, self, call, allowed)) <= 0)
+		allowed--;
+	/* otherwise this is a test of nothing */
+	ASSERT_LT(0, left);
+	EXPECT_EQ(-ENOMEM, call_with(self, call, allowed));
+	TH_LOG("with %d nodes of %d, %d are left", allowed, needs, left);
+}
+
+TEST_F(tables, exports_of_a_buffer_leave_nothing)
+{
+	ASSERT_EQ(0, dev_alloc(self->dev, PAGE, &self->buf));
+	leave_nodes(_metadata, self, call_export, 0);
+	EXPECT_EQ(0, dev_close(self->dev, self->buf.handle));
+}
+
+TEST_F(tables, users_leave_nothing)
+{
+	leave_nodes(_metadata, self, call_alloc_of_user,
+		    nodes_of(_metadata, self, call_alloc));
+}
+
+/*
+ * The last test, and in this order: the next buffer or client that goes takes along what its table
+ * has left, and the module is to unload with it.
+ */
+TEST_F(tables, buffers_and_clients_leave_nothing)
+{
+	leave_nodes(_metadata, self, call_alloc, 0);
+	close(self->dev);
+	self->dev = -1;
+	leave_nodes(_metadata, self, call_open, 0);
+}
+
+TEST_HARNESS_MAIN
