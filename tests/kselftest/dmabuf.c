@@ -79,7 +79,7 @@ TEST_F(dmabuf, mapping_has_the_page_frames_of_the_buffer)
 	}
 	ASSERT_EQ(0, buf_info(self->dev, self->buf.handle, &info));
 	EXPECT_EQ(2, info.mappings);
-	EXPECT_EQ(smaps_bytes(self->at, "FilePmdMapped"), smaps_bytes(other, "FilePmdMapped"));
+	EXPECT_EQ(pmd_mapped(self->at, BYTES), pmd_mapped(other, BYTES));
 	munmap(other, BYTES);
 }
 

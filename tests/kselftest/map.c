@@ -95,8 +95,8 @@ TEST_F(map, huge_chunks_are_mapped_by_pmd)
 	ASSERT_NE(MAP_FAILED, a);
 	ASSERT_NE(MAP_FAILED, b);
 	a[0] = a[HUGE] = b[0] = b[HUGE] = 1;
-	EXPECT_EQ((int64_t)BYTES, smaps_bytes(a, "FilePmdMapped:"));
-	EXPECT_EQ((int64_t)BYTES, smaps_bytes(b, "FilePmdMapped:"));
+	EXPECT_EQ((int64_t)BYTES, pmd_mapped(a, BYTES));
+	EXPECT_EQ((int64_t)BYTES, pmd_mapped(b, BYTES));
 	munmap(a, BYTES);
 	munmap(b, BYTES);
 }
@@ -111,7 +111,7 @@ TEST_F(map, small_chunks_are_mapped_by_pages)
 	at = map_shared(self->dev, BYTES, PROT_READ | PROT_WRITE, alloc.cookie);
 	ASSERT_NE(MAP_FAILED, at);
 	memset(at, 1, BYTES);
-	EXPECT_EQ(0, smaps_bytes(at, "FilePmdMapped:"));
+	EXPECT_EQ(0, pmd_mapped(at, BYTES));
 	EXPECT_EQ((int64_t)BYTES, smaps_bytes(at, "Rss:"));
 	munmap(at, BYTES);
 	EXPECT_EQ(0, dev_close(self->dev, alloc.handle));

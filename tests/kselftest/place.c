@@ -41,13 +41,21 @@ static unsigned char *map_all(int dev, const struct tensor_alloc *alloc)
 	return map_shared(dev, alloc->bytes, PROT_READ | PROT_WRITE, alloc->cookie);
 }
 
-/* Node of a page that is present, or -errno. */
+/*
+ * Node of a page, or -errno. To 6.1 a page that NUMA balancing has taken the access
+ * from is not there, until it is touched again.
+ */
 static int node_of(void *at)
 {
-	int node = -1000;
+	int node = -1000, tries;
 
-	if (syscall(SYS_move_pages, 0, 1UL, &at, NULL, &node, 0) < 0)
-		return -errno;
+	for (tries = 0; tries < 10; tries++) {
+		(void)*(volatile char *)at;
+		if (syscall(SYS_move_pages, 0, 1UL, &at, NULL, &node, 0) < 0)
+			return -errno;
+		if (node != -ENOENT)
+			break;
+	}
 	return node;
 }
 

@@ -292,7 +292,7 @@ static int64_t huge_mapped(FIXTURE_DATA(range) *self, int fd, uint64_t cookie, u
 	int64_t huge = -1;
 
 	if (shows(at, bytes, first))
-		huge = smaps_bytes(at, "FilePmdMapped:");
+		huge = pmd_mapped(at, bytes);
 	if (at != MAP_FAILED)
 		munmap(at, bytes);
 	return huge;
