@@ -203,9 +203,9 @@ TEST_F(import, contract_of_allocated_memory_is_refused)
 	struct tensor_desc desc = { .label = "theirs" }, got;
 
 	EXPECT_EQ(TENSOR_RIGHTS_RW, self->buf.rights);
-	EXPECT_EQ(-EACCES, buf_seal(self->dev, self->buf.handle, TENSOR_SEAL_WRITE));
-	EXPECT_EQ(-EACCES, buf_seal(self->dev, self->buf.handle, TENSOR_SEAL_META));
-	EXPECT_EQ(-EACCES, buf_revoke(self->dev, self->buf.handle));
+	EXPECT_EQ(-EOPNOTSUPP, buf_seal(self->dev, self->buf.handle, TENSOR_SEAL_WRITE));
+	EXPECT_EQ(-EOPNOTSUPP, buf_seal(self->dev, self->buf.handle, TENSOR_SEAL_META));
+	EXPECT_EQ(-EOPNOTSUPP, buf_revoke(self->dev, self->buf.handle));
 	EXPECT_EQ(-EOPNOTSUPP, buf_advise(self->dev, self->buf.handle, TENSOR_ADVISE_PURGEABLE));
 	EXPECT_EQ(0, buf_meta(self->dev, self->buf.handle, TENSOR_META_SET, &desc));
 	EXPECT_EQ(0, buf_meta(self->dev, self->buf.handle, 0, &got));

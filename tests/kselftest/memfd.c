@@ -271,9 +271,9 @@ TEST_F(memfd, part_leads_nowhere_else)
 TEST_F(memfd, contract_of_allocated_memory_is_refused)
 {
 	EXPECT_EQ(TENSOR_RIGHTS_RW, self->buf.rights);
-	EXPECT_EQ(-EACCES, buf_seal(self->dev, self->buf.handle, TENSOR_SEAL_WRITE));
-	EXPECT_EQ(-EACCES, buf_seal(self->dev, self->buf.handle, TENSOR_SEAL_META));
-	EXPECT_EQ(-EACCES, buf_revoke(self->dev, self->buf.handle));
+	EXPECT_EQ(-EOPNOTSUPP, buf_seal(self->dev, self->buf.handle, TENSOR_SEAL_WRITE));
+	EXPECT_EQ(-EOPNOTSUPP, buf_seal(self->dev, self->buf.handle, TENSOR_SEAL_META));
+	EXPECT_EQ(-EOPNOTSUPP, buf_revoke(self->dev, self->buf.handle));
 	EXPECT_EQ(-EOPNOTSUPP, buf_advise(self->dev, self->buf.handle, TENSOR_ADVISE_PURGEABLE));
 	EXPECT_EQ(-EOPNOTSUPP, buf_advise(self->dev, self->buf.handle, TENSOR_ADVISE_WILLNEED));
 }

@@ -121,9 +121,9 @@ TEST_F(pinmem, contract_of_allocated_memory_is_refused)
 	int64_t handle = buf_pin(self->dev, self->at, BYTES, 0);
 
 	EXPECT_EQ(TENSOR_RIGHTS_RW, info_of(self->dev, handle).rights);
-	EXPECT_EQ(-EACCES, buf_seal(self->dev, handle, TENSOR_SEAL_WRITE));
-	EXPECT_EQ(-EACCES, buf_seal(self->dev, handle, TENSOR_SEAL_META));
-	EXPECT_EQ(-EACCES, buf_revoke(self->dev, handle));
+	EXPECT_EQ(-EOPNOTSUPP, buf_seal(self->dev, handle, TENSOR_SEAL_WRITE));
+	EXPECT_EQ(-EOPNOTSUPP, buf_seal(self->dev, handle, TENSOR_SEAL_META));
+	EXPECT_EQ(-EOPNOTSUPP, buf_revoke(self->dev, handle));
 	EXPECT_EQ(-EOPNOTSUPP, buf_advise(self->dev, handle, TENSOR_ADVISE_PURGEABLE));
 }
 

@@ -369,17 +369,24 @@ TEST_F(rights, all_rights_to_a_part_neither_seal_nor_revoke)
 /* The seal takes the right away from new fds; those that have it keep its bit and cannot use it. */
 TEST_F(rights, sealed_buffer_gives_no_right_to_write)
 {
+	struct tensor_import import;
 	struct tensor_alloc alloc;
 	struct tensor_info info;
-	int fd;
+	int fd, ro;
 
 	ASSERT_EQ(0, dev_alloc(self->dev, BYTES, &alloc));
+	ro = buf_export_ro(self->dev, alloc.handle);
+	ASSERT_EQ(0, buf_import(self->other, ro, &import));
+	close(ro);
 	fd = buf_export_rw(self->dev, alloc.handle);
 	ASSERT_EQ(TENSOR_SEAL_WRITE, buf_seal(self->dev, alloc.handle, TENSOR_SEAL_WRITE));
-	EXPECT_EQ(-EACCES, buf_export_rw(self->dev, alloc.handle));
-	EXPECT_EQ(-EACCES, buf_export_rights(self->dev, alloc.handle, TENSOR_RIGHT_WRITE, 0));
-	EXPECT_EQ(-EACCES, buf_export_rights(self->dev, alloc.handle, TENSOR_RIGHTS_RW,
-					     TENSOR_EXPORT_DMABUF));
+	EXPECT_EQ(-EPERM, buf_export_rw(self->dev, alloc.handle));
+	EXPECT_EQ(-EPERM, buf_export_rights(self->dev, alloc.handle, TENSOR_RIGHT_WRITE, 0));
+	EXPECT_EQ(-EPERM, buf_export_rights(self->dev, alloc.handle, TENSOR_RIGHTS_RW,
+					    TENSOR_EXPORT_DMABUF));
+	/* the right that the handle has not comes before the seal */
+	EXPECT_EQ(-EACCES, buf_export_rw(self->other, import.handle));
+	EXPECT_EQ(0, dev_close(self->other, import.handle));
 	ASSERT_EQ(0, buf_info(fd, 0, &info));
 	EXPECT_EQ(TENSOR_RIGHTS_RW, info.rights);
 	EXPECT_EQ(-EPERM, map_errno(fd, PAGE, RW, MAP_SHARED, 0));

@@ -410,7 +410,8 @@ TEST_F(seal, sealed_buffer_is_exported_read_only)
 	int fd;
 
 	ASSERT_EQ(TENSOR_SEAL_WRITE, seal_write(self));
-	EXPECT_EQ(-EACCES, buf_export(self->dev, self->buf.handle, 0));
+	EXPECT_EQ(-EPERM, buf_export(self->dev, self->buf.handle, 0));
+	EXPECT_EQ(-EPERM, buf_export(self->dev, self->buf.handle, TENSOR_EXPORT_DMABUF));
 	fd = buf_export_ro(self->dev, self->buf.handle);
 	ASSERT_LE(0, fd);
 	EXPECT_EQ(0, map_errno(fd, BYTES, PROT_READ, MAP_SHARED, 0));
