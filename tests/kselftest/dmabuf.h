@@ -100,6 +100,25 @@ HELPER int vgem_open(void)
 	return -ENODEV;
 }
 
+/*
+ * Whether vgem has its device map what it imports. Since the kernel has this function vgem attaches
+ * and does no more, and no other driver of the guests maps dma-bufs of others.
+ */
+HELPER bool vgem_maps(void)
+{
+	FILE *f = fopen("/proc/kallsyms", "re");
+	bool maps = f != NULL;
+	char line[512];
+
+	while (maps && fgets(line, sizeof(line), f))
+		maps = !strstr(line, " drm_gem_shmem_prime_import_no_map");
+	if (f)
+		fclose(f);
+	return maps;
+}
+
+#define NO_DEVICE_MAPS	"vgem only attaches on this kernel, and no other device is there"
+
 HELPER int vgem_import(int vgem, int fd, uint32_t *handle)
 {
 	struct drm_prime_handle arg = { .fd = fd };

@@ -81,6 +81,14 @@ static int memfd_dmabuf(int dev, uint64_t bytes)
 	return fd;
 }
 
+#define NEEDS_DEVICE(self) \
+	do { \
+		if ((self)->vgem < 0) \
+			SKIP(return, "no vgem"); \
+		if (!vgem_maps()) \
+			SKIP(return, NO_DEVICE_MAPS); \
+	} while (0)
+
 /* A device maps the memfd; 0 or -errno. @gem: for vgem_close(). */
 static int device_maps(int dev, int vgem, uint64_t bytes, uint32_t *gem)
 {
@@ -150,8 +158,7 @@ TEST_F(payer, memfd_counts_while_a_device_has_it_mapped)
 {
 	uint32_t gem;
 
-	if (self->vgem < 0)
-		SKIP(return, "no vgem");
+	NEEDS_DEVICE(self);
 	ASSERT_EQ(0, device_maps(self->dev, self->vgem, BYTES, &gem));
 	EXPECT_EQ(self->used + BYTES, dev_used(self->dev));
 	EXPECT_EQ(0, vgem_close(self->vgem, gem));
@@ -162,9 +169,14 @@ TEST_F(payer, memfd_counts_while_a_device_has_it_mapped)
 TEST_F(payer, memfd_costs_nothing_before_a_device_maps_it)
 {
 	int fd = memfd_dmabuf(self->dev, BYTES);
+	uint32_t gem;
 
 	ASSERT_LE(0, fd);
 	EXPECT_EQ(self->used, dev_used(self->dev));
+	if (self->vgem >= 0 && !vgem_maps()) {
+		EXPECT_EQ(0, vgem_import(self->vgem, fd, &gem));
+		EXPECT_EQ(self->used, dev_used(self->dev));
+	}
 	close(fd);
 }
 
@@ -172,8 +184,7 @@ TEST_F(payer, memfd_beyond_the_limit_is_refused_to_a_device)
 {
 	uint32_t gem;
 
-	if (self->vgem < 0)
-		SKIP(return, "no vgem");
+	NEEDS_DEVICE(self);
 	ASSERT_EQ(0, set_limit(LIMIT_FILE, self->used + BYTES - PAGE));
 	EXPECT_EQ(-EDQUOT, device_maps(self->dev, self->vgem, BYTES, &gem));
 	EXPECT_TRUE(used_becomes(self->dev, self->used));
@@ -203,16 +214,14 @@ static int mapped_as_user(FIXTURE_DATA(payer) *self, uint64_t locked, uint64_t b
 
 TEST_F(payer, memfd_counts_against_memlock)
 {
-	if (self->vgem < 0)
-		SKIP(return, "no vgem");
+	NEEDS_DEVICE(self);
 	EXPECT_EQ(-ENOMEM, mapped_as_user(self, 16 * PAGE, 17 * PAGE));
 	EXPECT_EQ(0, mapped_as_user(self, 16 * PAGE, 16 * PAGE));
 }
 
 TEST_F(payer, memfd_counts_against_the_limit_of_its_user)
 {
-	if (self->vgem < 0)
-		SKIP(return, "no vgem");
+	NEEDS_DEVICE(self);
 	ASSERT_EQ(0, set_limit(USER_LIMIT_FILE, MIB));
 	EXPECT_EQ(-EDQUOT, mapped_as_user(self, RLIM_INFINITY, MIB + PAGE));
 	EXPECT_EQ(0, mapped_as_user(self, RLIM_INFINITY, MIB));
@@ -275,8 +284,7 @@ TEST_F_TIMEOUT(payer, sparse_memfd_takes_no_memory_outside_the_cgroup, 300)
 	int64_t kills, taken;
 	int i, got;
 
-	if (self->vgem < 0)
-		SKIP(return, "no vgem");
+	NEEDS_DEVICE(self);
 	for (i = 0; i < 2; i++) {
 		ASSERT_EQ(0, set_limit(LIMIT_FILE, limits[i]));
 		ASSERT_EQ(0, set_limit(USER_LIMIT_FILE, limits[i]));

@@ -145,7 +145,7 @@ TEST_F(pinmem, devices_map_it)
 	ASSERT_EQ(0, munmap(self->at, BYTES));
 	EXPECT_EQ(0, dev_close(self->dev, handle));
 	EXPECT_EQ(0, vgem_close(vgem, gem));
-	EXPECT_EQ(-EACCES, vgem_import(vgem, ro, &gem));
+	EXPECT_EQ(vgem_maps() ? -EACCES : 0, vgem_import(vgem, ro, &gem));
 	close(ro);
 	close(fd);
 	close(vgem);
