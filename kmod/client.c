@@ -184,6 +184,7 @@ static void handle_retire(struct tensor_client *client, const struct handle_end 
 
 	trace_tensor_handle_retire(client->id, end->id, &end->hold);
 	atomic_dec(&client->count);
+	tensor_limit_unhandle(client->owner->user);
 	atomic64_sub((u64)end->hold.count << PAGE_SHIFT, &client->bytes);
 	atomic_dec(&buf->handles);
 	if (end->primary)
@@ -231,21 +232,27 @@ void tensor_client_free(struct tensor_client *client)
  * @hold: a reference; the handle's from now on, unless this fails
  *
  * Return: the handle, which is not found before tensor_handle_publish(); or an ERR_PTR(): -EMFILE
- * when the table is full, -ENOMEM.
+ * when the table is full, -EDQUOT when the user has all that the limit permits, -ENOMEM.
  */
 struct tensor_handle *tensor_handle_new(struct tensor_client *client,
 					const struct tensor_hold *hold)
 {
-	struct tensor_handle *handle = kzalloc(sizeof(*handle), TENSOR_GFP);
-	int err;
+	struct tensor_handle *handle;
+	int err = tensor_limit_handle(client->owner->user);
 
-	if (!handle)
+	if (err)
+		return ERR_PTR(err);
+	handle = kzalloc(sizeof(*handle), TENSOR_GFP);
+	if (!handle) {
+		tensor_limit_unhandle(client->owner->user);
 		return ERR_PTR(-ENOMEM);
+	}
 	handle->hold = *hold;
 	handle->uses = 1;
 	err = xa_alloc_cyclic(&client->handles, &handle->id, NULL, XA_LIMIT(1, TENSOR_MAX_HANDLES),
 			      &client->next, TENSOR_GFP_XA);
 	if (err < 0) {
+		tensor_limit_unhandle(client->owner->user);
 		kfree(handle);
 		return ERR_PTR(err == -EBUSY ? -EMFILE : err);
 	}
@@ -279,6 +286,7 @@ void tensor_handle_publish(struct tensor_client *client, struct tensor_handle *h
 void tensor_handle_cancel(struct tensor_client *client, struct tensor_handle *handle)
 {
 	xa_erase(&client->handles, handle->id);
+	tensor_limit_unhandle(client->owner->user);
 	tensor_buf_put(handle->hold.buf);
 	kfree(handle);
 }

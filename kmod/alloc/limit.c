@@ -11,6 +11,10 @@
  * as it may exceed RLIMIT_MEMLOCK, and is charged all the same; the limit of all users holds for
  * every task. Both are charged before the first page is allocated.
  *
+ * What the kernel keeps about handles, and about the buffers of other makers behind them, is charged
+ * to memory cgroups only. So that it has a bound elsewhere, too, a user has no more handles than
+ * pages.
+ *
  * No lock: each count is raised by a compare and exchange that never exceeds its limit.
  */
 #include <linux/atomic.h>
@@ -158,4 +162,29 @@ void tensor_limit_uncharge(struct tensor_user *user, u64 bytes)
 {
 	atomic64_sub(bytes, &used);
 	atomic64_sub(bytes, &user->used);
+}
+
+/**
+ * tensor_limit_handle() - count a handle
+ * @user: whose
+ *
+ * Return: 0, undone by tensor_limit_unhandle(); -EDQUOT: the user has one for each page that the
+ * limit permits.
+ */
+int tensor_limit_handle(struct tensor_user *user)
+{
+	if (charge(&user->handles, tensor_limit_user_bytes() >> PAGE_SHIFT, 1) ||
+	    (tensor_limit_exempt() && charge(&user->handles, S64_MAX, 1)))
+		return 0;
+	tensor_limit_refuse(user, true);
+	return -EDQUOT;
+}
+
+/**
+ * tensor_limit_unhandle() - undo tensor_limit_handle()
+ * @user: the same user
+ */
+void tensor_limit_unhandle(struct tensor_user *user)
+{
+	atomic64_dec(&user->handles);
 }

@@ -128,6 +128,54 @@ TEST_F(limit, of_all_is_edquot)
 	EXPECT_EQ(0, dev_alloc(self->dev, 2 * MIB, &alloc));
 }
 
+/* Imports one memfd over and over, as a user who has opened the device: how often until EDQUOT; or < 0. */
+static int handles_of(uid_t uid, int most)
+{
+	int memfd = memfd_create("one", MFD_CLOEXEC | MFD_ALLOW_SEALING), ends[2], n = -1;
+	struct tensor_import import = { 0 };
+	uint32_t last = 0;
+	pid_t pid;
+
+	if (ftruncate(memfd, PAGE) || fcntl(memfd, F_ADD_SEALS, F_SEAL_SHRINK) || pipe(ends))
+		return -2;
+	pid = fork();
+	if (!pid) {
+		int dev, err = become_user(uid);
+
+		dev = dev_open();
+		for (n = 0; !err && n < most; n += !err) {
+			last = import.handle;
+			err = buf_import(dev, memfd, &import);
+		}
+		/* one more, when one has gone */
+		if (err == -EDQUOT && (dev_close(dev, last) || buf_import(dev, memfd, &import)))
+			err = -1;
+		n = err == -EDQUOT ? n : err;
+		_exit(write(ends[1], &n, sizeof(n)) != sizeof(n));
+	}
+	close(ends[1]);
+	if (read(ends[0], &n, sizeof(n)) != sizeof(n))
+		n = -3;
+	close(ends[0]);
+	close(memfd);
+	reap(pid);
+	return n;
+}
+
+/* What the kernel keeps about them is in no memory cgroup's limit here. */
+TEST_F(limit, handles_of_a_user_are_as_many_as_pages)
+{
+	ASSERT_EQ(0, chmod("/dev/tensor", 0666));
+	ASSERT_EQ(0, set_limit(USER_LIMIT_FILE, 100 * PAGE));
+	EXPECT_EQ(100, handles_of(USER, 1000));
+	/* they end with the process, and are each user's own */
+	EXPECT_EQ(100, handles_of(USER, 1000));
+	EXPECT_EQ(100, handles_of(OTHER, 1000));
+	/* root may exceed it */
+	EXPECT_EQ(0, handles_of(0, 1000));
+	ASSERT_EQ(0, chmod("/dev/tensor", 0660));
+}
+
 TEST_F(limit, of_a_user_is_edquot_and_no_other_users)
 {
 	ASSERT_EQ(0, set_limit(USER_LIMIT_FILE, MIB));
