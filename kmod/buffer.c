@@ -14,6 +14,7 @@
 #include <linux/mm.h>
 #include <linux/pagemap.h>
 #include <linux/pid.h>
+#include <linux/sched.h>
 #include <linux/user_namespace.h>
 
 #include "buffer.h"
@@ -24,6 +25,9 @@
 #include "registry.h"
 #include "state.h"
 #include "trace.h"
+
+/* How often mappings are emptied while a page is still mapped, a jiffy apart. */
+#define SHUT_TRIES	20
 
 /* The pages, which a revocation leaves to what is counted as a device: they need not be held. */
 static int alloc_pin(struct tensor_buf *buf, struct tensor_span *span)
@@ -220,6 +224,37 @@ static bool shut_drain(const struct tensor_chunks *chunks, bool wait)
 	return true;
 }
 
+/* Whether a page has an entry in some page table. */
+static bool shut_mapped(const struct tensor_chunks *chunks)
+{
+	size_t i;
+
+	for (i = 0; i < chunks->nr; i++) {
+		if (folio_mapped(page_folio(chunks->list[i].head)))
+			return true;
+		cond_resched();
+	}
+	return false;
+}
+
+/*
+ * The core's walk can miss an entry for a huge page that mremap() moves: it looks at the old and at
+ * the new place without their locks, and meanwhile the entry is in neither. So walk until no page
+ * is mapped; but not for ever, since others may map pages that they were given a reference to (a
+ * socket that receives without copying).
+ */
+static void shut_unmap(struct tensor_buf *buf, bool wait)
+{
+	int tries;
+
+	for (tries = 0; tries < SHUT_TRIES; tries++) {
+		unmap_mapping_range(buf->inode.i_mapping, 0, buf->bytes, 1);
+		if (!wait || !shut_mapped(&buf->chunks))
+			break;
+		schedule_timeout_uninterruptible(1);
+	}
+}
+
 /**
  * tensor_buf_shut() - empty all mappings, and let no fault fill them
  * @buf: the buffer; its lock is held
@@ -242,7 +277,7 @@ bool tensor_buf_shut(struct tensor_buf *buf, bool wait)
 		up_write(&buf->pages);
 		return false;
 	}
-	unmap_mapping_range(buf->inode.i_mapping, 0, buf->bytes, 1);
+	shut_unmap(buf, wait);
 	return true;
 }
 

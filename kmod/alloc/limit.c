@@ -11,9 +11,9 @@
  * as it may exceed RLIMIT_MEMLOCK, and is charged all the same; the limit of all users holds for
  * every task. Both are charged before the first page is allocated.
  *
- * What the kernel keeps about handles, and about the buffers of other makers behind them, is charged
- * to memory cgroups only. So that it has a bound elsewhere, too, a user has no more handles than
- * pages.
+ * What the kernel keeps about handles, and about the buffers of other makers behind them, is
+ * charged to memory cgroups only. So that it has a bound elsewhere, too, a user has no more handles
+ * than pages.
  *
  * No lock: each count is raised by a compare and exchange that never exceeds its limit.
  */

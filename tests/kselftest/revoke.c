@@ -540,4 +540,66 @@ TEST_F_TIMEOUT(revoke, revoke_races_with_fork_and_mremap_of_small_buffers, 240)
 	revoke_against_moves(_metadata, self, 512 * KIB);
 }
 
+/* Moves a huge page's entry to and fro, and touches it there, while @hits is 1. */
+static void *race_huge_mover(void *data)
+{
+	struct race *race = data;
+	char *from, *to, *swap;
+
+	while (!race->stop) {
+		if (!race->hits)
+			continue;
+		from = race->at;
+		to = race->at + 2 * BYTES;
+		while (race->hits == 1) {
+			if (mremap(from, HUGE, HUGE, MREMAP_MAYMOVE | MREMAP_FIXED, to) != to)
+				race->wrong++;
+			touch_read(to);
+			swap = from;
+			from = to;
+			to = swap;
+		}
+		race->hits = 0;
+	}
+	return NULL;
+}
+
+/*
+ * The core's walk over mappings looks at entries of huge pages without their locks, and meanwhile
+ * mremap() may have one in hand. How often it does depends on the machine: once in 500 rounds here.
+ */
+TEST_F_TIMEOUT(revoke, revoke_races_with_mremap_of_a_huge_page, 240)
+{
+	char *room = mmap(NULL, 4 * BYTES, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct race race = { .dev = self->dev };
+	time_t begin = time(NULL);
+	struct tensor_alloc alloc;
+	unsigned long kept = 0;
+	pthread_t thread;
+	int round;
+
+	race.at = (char *)(((uintptr_t)room + HUGE - 1) & ~(uintptr_t)(HUGE - 1));
+	ASSERT_EQ(0, pthread_create(&thread, NULL, race_huge_mover, &race));
+	for (round = 0; time(NULL) - begin < 10; round++) {
+		ASSERT_EQ(0, dev_alloc(self->dev, BYTES, &alloc));
+		ASSERT_EQ(race.at, mmap(race.at, BYTES, RW, MAP_SHARED | MAP_FIXED, self->dev,
+					alloc.cookie));
+		race.hits = 1;
+		if (round % 2)
+			usleep(round * 37 % 2000);
+		EXPECT_EQ(0, buf_revoke(self->dev, alloc.handle));
+		race.hits = 2;
+		while (race.hits)
+			sched_yield();
+		kept += pages_present(race.at, 3 * BYTES);
+		mmap(race.at, 3 * BYTES, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+		EXPECT_EQ(0, dev_close(self->dev, alloc.handle));
+	}
+	race.stop = true;
+	pthread_join(thread, NULL);
+	EXPECT_EQ(0, kept) TH_LOG("in %d rounds", round);
+	EXPECT_EQ(0, race.wrong);
+	munmap(room, 4 * BYTES);
+}
+
 TEST_HARNESS_MAIN
