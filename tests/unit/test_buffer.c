@@ -28,9 +28,11 @@ static int reader(tensor_channel *ch)
 	int fd = inherited(ch), again;
 	tensor *t = tensor_of_fd(fd);
 	char path[32];
+	bool sealed;
 
 	if (!t)
 		return tensor_perror("reader"), 1;
+	sealed = info_of(t).seals & TENSOR_BUFFER_SEALED_WRITE;
 	if (tensor_is_writable(t) || floats(t)[4] != 4)
 		return 2;
 	if (mprotect(tensor_data(t), 4096, PROT_READ | PROT_WRITE) == 0)
@@ -42,7 +44,8 @@ static int reader(tensor_channel *ch)
 	if (again >= 0 &&
 	    mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, again, 0) != MAP_FAILED)
 		return 5;
-	if (tensor_buffer_fd(t, RW) >= 0 || tensor_last_error()->code != EACCES)
+	/* a memfd has no rights of its own: what is missing there is what the seal forbids */
+	if (code_of(tensor_buffer_fd(t, RW)) != (sealed && !on_device() ? EPERM : EACCES))
 		return 6;
 	if (tensor_add_(t, t) || tensor_last_error()->code != EACCES)
 		return 7;
