@@ -39,6 +39,7 @@ struct tensor_client *tensor_client_new(void)
 	client->born = ktime_get_boottime_ns();
 	xa_init_flags(&client->handles, XA_FLAGS_ALLOC1 | XA_FLAGS_ACCOUNT);
 	client->held = RB_ROOT;
+	client->next = 1;
 	tensor_inbox_init(&client->inbox, client->id);
 	client->owner = tensor_owner_new();
 	if (!client->owner)
@@ -226,6 +227,26 @@ void tensor_client_free(struct tensor_client *client)
 	tensor_fs_put();
 }
 
+/*
+ * The next free number. Not xa_alloc_cyclic(), which begins anew at 1 where memory is missing, too:
+ * the number of a closed handle would be met again soon.
+ */
+static int handle_number(struct tensor_client *client, u32 *id)
+{
+	int err;
+
+	xa_lock(&client->handles);
+	err = __xa_alloc(&client->handles, id, NULL, XA_LIMIT(client->next, TENSOR_MAX_HANDLES),
+			 TENSOR_GFP_XA);
+	if (err == -EBUSY)
+		err = __xa_alloc(&client->handles, id, NULL, XA_LIMIT(1, TENSOR_MAX_HANDLES),
+				 TENSOR_GFP_XA);
+	if (!err)
+		client->next = *id + 1;
+	xa_unlock(&client->handles);
+	return err;
+}
+
 /**
  * tensor_handle_new() - reserve a handle
  * @client: whose
@@ -249,9 +270,8 @@ struct tensor_handle *tensor_handle_new(struct tensor_client *client,
 	}
 	handle->hold = *hold;
 	handle->uses = 1;
-	err = xa_alloc_cyclic(&client->handles, &handle->id, NULL, XA_LIMIT(1, TENSOR_MAX_HANDLES),
-			      &client->next, TENSOR_GFP_XA);
-	if (err < 0) {
+	err = handle_number(client, &handle->id);
+	if (err) {
 		tensor_limit_unhandle(client->owner->user);
 		kfree(handle);
 		return ERR_PTR(err == -EBUSY ? -EMFILE : err);

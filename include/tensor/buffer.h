@@ -66,8 +66,8 @@ extern "C" {
  * withheld there; other rights are ENOTSUP. READ alone forbids new writable mappings of the memory
  * to all processes; those that exist stay writable.
  *
- * Return: the descriptor, or -errno. EACCES: a right that this process does not have, WRITE of a
- * sealed buffer among them. EBUSY: the buffer is purgeable.
+ * Return: the descriptor, or -errno. EACCES: a right that this process does not have. EPERM: WRITE of
+ * a sealed buffer. EBUSY: the buffer is purgeable.
  */
 int tensor_buffer_fd(tensor *t, unsigned rights);
 
