@@ -36,7 +36,7 @@ struct tensor_inbox {
  * @id: number of a handle to it
  * @events: TENSOR_EVENT_* that were not read yet
  * @posted: there was an event once
- * @since: @gone of the buffer when it came into the list @watches; guarded by the buffer's watch_lock
+ * @since: @gone of the buffer when it came into @watches; guarded by the buffer's watch_lock
  * @node: in a list of the buffer, or empty; guarded by the buffer's watch_lock
  * @ready: in the list of the inbox, or empty
  */

@@ -285,8 +285,8 @@ static int map_peer(struct file *file, struct tensor_buf *buf, u64 client)
  * tensor_map_through() - mmap() of another file that stands for a buffer
  * @hold: the buffer, and the part of it
  * @vma: the mapping; its offset counts from the begin of that part
- * @client: id of the client through whose handle it is, or 0. One that is not the maker of the buffer
- *	keeps it from becoming purgeable, and its munmap() is told to the others
+ * @client: id of the client through whose handle it is, or 0. One that is not the maker of the
+ *	buffer keeps it from becoming purgeable, and its munmap() is told to the others
  *
  * The mapping becomes one of a file on the buffer: its inode finds all mappings of the buffer, and
  * the file has the rights.

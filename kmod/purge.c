@@ -70,7 +70,7 @@ static unsigned long purge_scan(struct shrinker *shrinker, struct shrink_control
 	struct tensor_buf *buf;
 	LIST_HEAD(busy);
 
-	/* each has a page at least; one whose page something refers to is no reason to look at all */
+	/* each has a page at least; that one is busy is no reason to look at all */
 	while (freed < sc->nr_to_scan && left--) {
 		buf = tensor_purgelist_take();
 		if (!buf) {
