@@ -238,15 +238,16 @@ static bool may_refuse(int err, uint64_t count)
 /* One request, in the cgroup if @enter; complaints go to the log. Whether all is well. */
 static bool request_is_kept(int dev, uint64_t count, uint32_t flags, int node, bool enter)
 {
+	int leave = cgroup_leave_open(), err;
 	struct tensor_alloc alloc;
 	const char *wrong = NULL;
-	int err;
 
 	if (enter && cgroup_enter())
 		wrong = "cannot enter the cgroup";
 	err = alloc_contig(dev, count, flags, node, &alloc);
-	if (enter && write_text(CGROUP_ROOT "/cgroup.procs", "0"))
+	if (enter && write(leave, "0", 1) != 1)
 		wrong = "cannot leave the cgroup";
+	close(leave);
 	if (!err)
 		wrong = wrong ?: wrong_with(dev, &alloc);
 	else if (!may_refuse(err, count))
@@ -282,6 +283,7 @@ TEST_F_TIMEOUT(contig, every_page_is_counted_or_it_is_refused, 400)
 TEST_F(contig, small_cgroup_pays_for_all_of_it)
 {
 	struct tensor_alloc alloc;
+	int leave = cgroup_leave_open();
 	unsigned int i;
 
 	if (!(self->query.features & TENSOR_FEATURE_MEMCG))
@@ -294,11 +296,12 @@ TEST_F(contig, small_cgroup_pays_for_all_of_it)
 			continue;
 		ASSERT_EQ(0, cgroup_enter());
 		err = alloc_contig(self->dev, sizes[i], 0, 0, &alloc);
-		ASSERT_EQ(0, write_text(CGROUP_ROOT "/cgroup.procs", "0"));
+		ASSERT_EQ(1, write(leave, "0", 1));
 		EXPECT_TRUE(err && may_refuse(err, sizes[i]))
 			TH_LOG("%llu pages: %d", (unsigned long long)sizes[i], err);
 		/* not closed: its pages may be beyond repair, and the kernel would stop */
 	}
+	close(leave);
 	cgroup_remove();
 }
 
