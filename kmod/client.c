@@ -263,20 +263,22 @@ struct tensor_handle *tensor_handle_new(struct tensor_client *client,
 
 	if (err)
 		return ERR_PTR(err);
+	err = -ENOMEM;
 	handle = kzalloc(sizeof(*handle), TENSOR_GFP);
-	if (!handle) {
-		tensor_limit_unhandle(client->owner->user);
-		return ERR_PTR(-ENOMEM);
-	}
+	if (!handle)
+		goto unhandle;
 	handle->hold = *hold;
 	handle->uses = 1;
 	err = handle_number(client, &handle->id);
-	if (err) {
-		tensor_limit_unhandle(client->owner->user);
-		kfree(handle);
-		return ERR_PTR(err == -EBUSY ? -EMFILE : err);
-	}
+	if (err)
+		goto free_handle;
 	return handle;
+
+free_handle:
+	kfree(handle);
+unhandle:
+	tensor_limit_unhandle(client->owner->user);
+	return ERR_PTR(err == -EBUSY ? -EMFILE : err);
 }
 
 /**

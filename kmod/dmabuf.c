@@ -472,22 +472,16 @@ static bool dmabuf_is_ours(const struct dma_buf *dmabuf)
 
 /**
  * tensor_dmabuf_count() - count a dma-buf as a holder, until it is released
- * @file: what EXPORT has made: a file of @buf, a dma-buf of it, or one of another driver
- * @buf: the buffer
- *
- * Return: whether it is a dma-buf. One of another driver is not counted.
+ * @dmabuf: what EXPORT gives; one of another driver is not counted
  */
-bool tensor_dmabuf_count(struct file *file, struct tensor_buf *buf)
+void tensor_dmabuf_count(const struct dma_buf *dmabuf)
 {
-	struct dma_buf *dmabuf = file->private_data;
+	struct tensor_dmabuf *priv = dmabuf_of(dmabuf);
 
-	if (file->f_op != READ_ONCE(dmabuf_fops))
-		return false;
-	if (dmabuf_is_ours(dmabuf)) {
-		dmabuf_of(dmabuf)->counted = true;
-		atomic_inc(&buf->dmabufs);
-	}
-	return true;
+	if (!dmabuf_is_ours(dmabuf))
+		return;
+	priv->counted = true;
+	atomic_inc(&priv->hold.buf->dmabufs);
 }
 
 /**

@@ -11,7 +11,7 @@ struct dma_buf;
 
 struct file *tensor_dmabuf_file(const struct tensor_hold *hold);
 struct dma_buf *tensor_dmabuf_of(struct file *file, int fd);
-bool tensor_dmabuf_count(struct file *file, struct tensor_buf *buf);
+void tensor_dmabuf_count(const struct dma_buf *dmabuf);
 bool tensor_dmabuf_hold(const struct dma_buf *dmabuf, struct tensor_hold *hold);
 void tensor_dmabuf_sync(const struct tensor_hold *hold, bool for_cpu);
 

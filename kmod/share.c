@@ -87,14 +87,17 @@ static struct file *export_file(const struct tensor_export *arg, struct tensor_h
  * The file becomes a holder, whose end is reported. While the lock is held the buffer does not
  * become purgeable.
  */
-static int export_count(const struct tensor_hold *hold, struct file *file)
+static int export_count(const struct tensor_export *arg, const struct tensor_hold *hold,
+			struct file *file)
 {
 	struct tensor_buf *buf = hold->buf;
 	int err;
 
 	mutex_lock(&buf->lock);
 	err = tensor_buf_state(buf) & TENSOR_STATE_PURGEABLE ? -EBUSY : tensor_buf_usable(buf);
-	if (!err && !tensor_dmabuf_count(file, buf))
+	if (!err && arg->flags & TENSOR_EXPORT_DMABUF)
+		tensor_dmabuf_count(file->private_data);
+	else if (!err)
 		tensor_file_count(file, &buf->files, 0);
 	mutex_unlock(&buf->lock);
 	return err;
@@ -113,7 +116,7 @@ static int export_give(struct tensor_call *call, const struct tensor_hold *hold,
 	err = tensor_call_reply(call);
 	if (err)
 		goto put_fd;
-	err = export_count(hold, file);
+	err = export_count(arg, hold, file);
 	if (err) {
 		/* a caller that failed has nothing to close */
 		arg->fd = was;

@@ -120,6 +120,13 @@ bool tensor_limit_exempt(void)
 	return ns_capable_noaudit(&init_user_ns, CAP_IPC_LOCK);
 }
 
+/* A count of a user, beyond its limit only for a task that is exempt. */
+static bool charge_user(atomic64_t *count, u64 limit, u64 amount)
+{
+	return charge(count, limit, amount) ||
+	       (tensor_limit_exempt() && charge(count, S64_MAX, amount));
+}
+
 /**
  * tensor_limit_try() - charge bytes to both limits as they are; inside this folder
  * @user: who pays
@@ -131,8 +138,7 @@ bool tensor_limit_exempt(void)
 int tensor_limit_try(struct tensor_user *user, u64 bytes, bool *own)
 {
 	/* the user first: a refusal by its limit must not have taken from the other one */
-	*own = !charge(&user->used, tensor_limit_user_bytes(), bytes) &&
-	       !(tensor_limit_exempt() && charge(&user->used, S64_MAX, bytes));
+	*own = !charge_user(&user->used, tensor_limit_user_bytes(), bytes);
 	if (*own)
 		return -EDQUOT;
 	if (charge(&used, tensor_limit_bytes(), bytes))
@@ -173,8 +179,7 @@ void tensor_limit_uncharge(struct tensor_user *user, u64 bytes)
  */
 int tensor_limit_handle(struct tensor_user *user)
 {
-	if (charge(&user->handles, tensor_limit_user_bytes() >> PAGE_SHIFT, 1) ||
-	    (tensor_limit_exempt() && charge(&user->handles, S64_MAX, 1)))
+	if (charge_user(&user->handles, tensor_limit_user_bytes() >> PAGE_SHIFT, 1))
 		return 0;
 	tensor_limit_refuse(user, true);
 	return -EDQUOT;
