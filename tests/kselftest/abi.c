@@ -66,20 +66,7 @@ static char pinned[PAGE] __attribute__((aligned(PAGE)));
 /* A struct of the call, valid as far as possible, with room behind it. */
 static void *valid(FIXTURE_DATA(abi) *self, unsigned int cmd, void *room, uint32_t size)
 {
-	union {
-		struct tensor_alloc alloc;
-		struct tensor_info info;
-		struct tensor_meta meta;
-		struct tensor_export export;
-		struct tensor_import import;
-		struct tensor_close close;
-		struct tensor_seal seal;
-		struct tensor_revoke revoke;
-		struct tensor_advise advise;
-		struct tensor_sync sync;
-		struct tensor_pin pin;
-		uint32_t size;
-	} *arg = room;
+	union call *arg = room;
 
 	memset(room, 0, PAGE);
 	arg->size = size;

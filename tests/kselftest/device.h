@@ -24,6 +24,24 @@ enum {
 	TAG_U8 = 2, TAG_I64 = 6, TAG_F32 = 9, TAG_F64 = 10, TAG_C128 = 12,
 };
 
+/* The struct of any call. */
+union call {
+	uint32_t size;
+	struct tensor_query query;
+	struct tensor_alloc alloc;
+	struct tensor_info info;
+	struct tensor_meta meta;
+	struct tensor_export export;
+	struct tensor_import import;
+	struct tensor_close close;
+	struct tensor_seal seal;
+	struct tensor_revoke revoke;
+	struct tensor_advise advise;
+	struct tensor_sync sync;
+	struct tensor_pin pin;
+	unsigned char bytes[1024];
+};
+
 HELPER int dev_open(void)
 {
 	int fd = open("/dev/tensor", O_RDWR | O_CLOEXEC);

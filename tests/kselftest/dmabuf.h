@@ -8,6 +8,8 @@
 
 #include <drm.h>
 #include <linux/dma-buf.h>
+#include <linux/dma-heap.h>
+#include <linux/udmabuf.h>
 #include <poll.h>
 #include <setjmp.h>
 
@@ -21,6 +23,43 @@
  * harness takes for one that was skipped.
  */
 #define SKIP_SETUP(why)	SKIP(_exit(255), why)
+
+/* Dma-bufs of other drivers: their fd or -errno, -ENODEV where the kernel has not that driver. */
+HELPER int udmabuf_of(int memfd, uint64_t bytes)
+{
+	int dev = open("/dev/udmabuf", O_RDWR | O_CLOEXEC), fd;
+	struct udmabuf_create create = { .memfd = memfd, .flags = UDMABUF_FLAGS_CLOEXEC,
+					 .size = bytes };
+
+	if (dev < 0)
+		return -ENODEV;
+	fd = ioctl(dev, UDMABUF_CREATE, &create);
+	close(dev);
+	return fd < 0 ? -errno : fd;
+}
+
+/* Of a memfd of its own. */
+HELPER int udmabuf_new(uint64_t bytes)
+{
+	int memfd = memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING), fd = -EIO;
+
+	if (!ftruncate(memfd, bytes) && !fcntl(memfd, F_ADD_SEALS, F_SEAL_SHRINK))
+		fd = udmabuf_of(memfd, bytes);
+	close(memfd);
+	return fd;
+}
+
+HELPER int heap_of(uint64_t bytes)
+{
+	struct dma_heap_allocation_data data = { .len = bytes, .fd_flags = O_RDWR | O_CLOEXEC };
+	int dev = open("/dev/dma_heap/system", O_RDWR | O_CLOEXEC), err;
+
+	if (dev < 0)
+		return -ENODEV;
+	err = dev_call(dev, DMA_HEAP_IOCTL_ALLOC, &data);
+	close(dev);
+	return err ? err : (int)data.fd;
+}
 
 /* DMA_BUF_IOCTL_SYNC: 0 or -errno. */
 HELPER int dmabuf_sync(int fd, uint64_t flags)

@@ -3,9 +3,6 @@
  * Dma-bufs of drivers that nobody here wrote as buffers: udmabuf, the system heap, vgem; whichever
  * the kernel has.
  */
-#include <linux/dma-heap.h>
-#include <linux/udmabuf.h>
-
 #include "dmabuf.h"
 #include "kselftest_harness.h"
 
@@ -30,36 +27,6 @@ FIXTURE_VARIANT_ADD(import, udmabuf) { .exporter = UDMABUF };
 FIXTURE_VARIANT_ADD(import, heap) { .exporter = HEAP };
 FIXTURE_VARIANT_ADD(import, vgem) { .exporter = VGEM };
 
-static int make_udmabuf(void)
-{
-	int memfd = memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING), fd;
-	int dev = open("/dev/udmabuf", O_RDWR | O_CLOEXEC);
-	struct udmabuf_create create = { .memfd = memfd, .flags = UDMABUF_FLAGS_CLOEXEC,
-					 .size = BYTES };
-
-	if (dev < 0) {
-		close(memfd);
-		return -ENODEV;
-	}
-	fd = ftruncate(memfd, BYTES) || fcntl(memfd, F_ADD_SEALS, F_SEAL_SHRINK) ? -EIO :
-	     ioctl(dev, UDMABUF_CREATE, &create);
-	close(memfd);
-	close(dev);
-	return fd;
-}
-
-static int make_heap(void)
-{
-	struct dma_heap_allocation_data data = { .len = BYTES, .fd_flags = O_RDWR | O_CLOEXEC };
-	int dev = open("/dev/dma_heap/system", O_RDWR | O_CLOEXEC), err;
-
-	if (dev < 0)
-		return -ENODEV;
-	err = dev_call(dev, DMA_HEAP_IOCTL_ALLOC, &data);
-	close(dev);
-	return err ? err : (int)data.fd;
-}
-
 static int make_vgem(FIXTURE_DATA(import) *self, uint32_t flags)
 {
 	int err;
@@ -76,10 +43,10 @@ FIXTURE_SETUP(import)
 	self->vgem = -1;
 	switch (variant->exporter) {
 	case UDMABUF:
-		self->fd = make_udmabuf();
+		self->fd = udmabuf_new(BYTES);
 		break;
 	case HEAP:
-		self->fd = make_heap();
+		self->fd = heap_of(BYTES);
 		break;
 	case VGEM:
 		self->fd = make_vgem(self, O_RDWR);

@@ -124,24 +124,6 @@ static const struct {
 
 static const unsigned char patterns[2] = { 0xa5, 0x5a };
 
-/* Large enough for each of them. */
-union call {
-	uint32_t size;
-	struct tensor_query query;
-	struct tensor_alloc alloc;
-	struct tensor_info info;
-	struct tensor_meta meta;
-	struct tensor_export export;
-	struct tensor_import import;
-	struct tensor_close close;
-	struct tensor_seal seal;
-	struct tensor_revoke revoke;
-	struct tensor_advise advise;
-	struct tensor_sync sync;
-	struct tensor_pin pin;
-	unsigned char bytes[1024];
-};
-
 FIXTURE(reply) {
 	int dev;
 	int fd;

@@ -155,59 +155,52 @@ TEST_F(rights, alone_through_a_buffer_fd)
 	}
 }
 
-/* By its maker's own open device: ADVISE is for that one. */
-TEST_F(rights, alone_through_a_handle)
+/* A row by a handle that @client imports, of an fd or of a dma-buf. */
+static void alone_by_handle(struct __test_metadata *_metadata, FIXTURE_DATA(rights) *self,
+			    unsigned int i, int client, uint32_t flags, int permits)
 {
 	struct tensor_import import;
 	struct tensor_alloc alloc;
 	struct tensor_info info;
-	unsigned int i;
 	int fd, got;
 
-	for (i = 0; i < ALONE; i++) {
-		ASSERT_EQ(0, dev_alloc(self->dev, BYTES, &alloc));
-		fd = buf_export_rights(self->dev, alloc.handle, alone[i].rights, 0);
-		ASSERT_EQ(0, buf_import(self->dev, fd, &import));
-		close(fd);
-		EXPECT_EQ(alone[i].rights, import.rights);
-		ASSERT_EQ(0, buf_info(self->dev, import.handle, &info));
-		EXPECT_EQ(alone[i].rights, info.rights);
-		EXPECT_EQ(alone[i].rights & TENSOR_RIGHT_WRITE ? 0 : TENSOR_STATE_RDONLY, info.state);
-		got = try_map(self->dev, import.cookie) | try_calls(self->dev, import.handle);
-		got |= try_handle(self->dev, import.handle, alone[i].rights);
-		EXPECT_EQ(alone[i].permits, got) TH_LOG("rights %#x", alone[i].rights);
-		EXPECT_EQ(0, dev_close(self->dev, import.handle));
-		EXPECT_EQ(0, dev_close(self->dev, alloc.handle));
-	}
+	ASSERT_EQ(0, dev_alloc(self->dev, BYTES, &alloc));
+	fd = buf_export_rights(self->dev, alloc.handle, alone[i].rights, flags);
+	ASSERT_EQ(0, buf_import(client, fd, &import));
+	close(fd);
+	EXPECT_EQ(alone[i].rights, import.rights);
+	ASSERT_EQ(0, buf_info(client, import.handle, &info));
+	EXPECT_EQ(alone[i].rights, info.rights);
+	EXPECT_EQ(alone[i].rights & TENSOR_RIGHT_WRITE ? 0 : TENSOR_STATE_RDONLY, info.state);
+	got = try_map(client, import.cookie) | try_calls(client, import.handle);
+	got |= try_handle(client, import.handle, alone[i].rights);
+	EXPECT_EQ(permits, got) TH_LOG("rights %#x", alone[i].rights);
+	EXPECT_EQ(0, dev_close(client, import.handle));
+	EXPECT_EQ(0, dev_close(self->dev, alloc.handle));
+}
+
+/* By its maker's own open device: ADVISE is for that one. */
+TEST_F(rights, alone_through_a_handle)
+{
+	unsigned int i;
+
+	for (i = 0; i < ALONE; i++)
+		alone_by_handle(_metadata, self, i, self->dev, 0, alone[i].permits);
 }
 
 TEST_F(rights, alone_through_a_handle_of_another_client)
 {
-	struct tensor_import import;
-	struct tensor_alloc alloc;
 	unsigned int i;
-	int fd, got;
 
-	for (i = 0; i < ALONE; i++) {
-		ASSERT_EQ(0, dev_alloc(self->dev, BYTES, &alloc));
-		fd = buf_export_rights(self->dev, alloc.handle, alone[i].rights, 0);
-		ASSERT_EQ(0, buf_import(self->other, fd, &import));
-		close(fd);
-		EXPECT_EQ(alone[i].rights, import.rights);
-		got = try_map(self->other, import.cookie) | try_calls(self->other, import.handle);
-		got |= try_handle(self->other, import.handle, alone[i].rights);
-		EXPECT_EQ(alone[i].permits & ~PURGE, got) TH_LOG("rights %#x", alone[i].rights);
-		EXPECT_EQ(0, dev_close(self->other, import.handle));
-		EXPECT_EQ(0, dev_close(self->dev, alloc.handle));
-	}
+	for (i = 0; i < ALONE; i++)
+		alone_by_handle(_metadata, self, i, self->other, 0, alone[i].permits & ~PURGE);
 }
 
 TEST_F(rights, alone_through_a_dma_buf_and_a_handle_of_it)
 {
-	struct tensor_import import;
 	struct tensor_alloc alloc;
 	unsigned int i;
-	int fd, got;
+	int fd;
 
 	for (i = 0; i < ALONE; i++) {
 		ASSERT_EQ(0, dev_alloc(self->dev, BYTES, &alloc));
@@ -220,17 +213,8 @@ TEST_F(rights, alone_through_a_dma_buf_and_a_handle_of_it)
 			  info_of(self->dev, alloc.handle).generation);
 		close(fd);
 		EXPECT_EQ(0, dev_close(self->dev, alloc.handle));
-
-		ASSERT_EQ(0, dev_alloc(self->dev, BYTES, &alloc));
-		fd = buf_export_rights(self->dev, alloc.handle, alone[i].rights, TENSOR_EXPORT_DMABUF);
-		ASSERT_EQ(0, buf_import(self->other, fd, &import));
-		close(fd);
-		EXPECT_EQ(alone[i].rights, import.rights);
-		got = try_map(self->other, import.cookie) | try_calls(self->other, import.handle);
-		got |= try_handle(self->other, import.handle, alone[i].rights);
-		EXPECT_EQ(alone[i].permits & ~PURGE, got) TH_LOG("rights %#x", alone[i].rights);
-		EXPECT_EQ(0, dev_close(self->other, import.handle));
-		EXPECT_EQ(0, dev_close(self->dev, alloc.handle));
+		alone_by_handle(_metadata, self, i, self->other, TENSOR_EXPORT_DMABUF,
+				alone[i].permits & ~PURGE);
 	}
 }
 

@@ -9,9 +9,6 @@
 #ifndef TENSOR_KSELFTEST_RIGHTS_H
 #define TENSOR_KSELFTEST_RIGHTS_H
 
-#include <linux/dma-heap.h>
-#include <linux/udmabuf.h>
-
 #include "dmabuf.h"
 #include "touch.h"
 
@@ -119,31 +116,6 @@ HELPER int reopened_for_reading(int fd)
 
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
 	return open(path, O_RDONLY | O_CLOEXEC);
-}
-
-HELPER int udmabuf_of(int memfd, uint64_t bytes)
-{
-	int dev = open("/dev/udmabuf", O_RDWR | O_CLOEXEC), fd;
-	struct udmabuf_create create = { .memfd = memfd, .flags = UDMABUF_FLAGS_CLOEXEC,
-					 .size = bytes };
-
-	if (dev < 0)
-		return -ENODEV;
-	fd = ioctl(dev, UDMABUF_CREATE, &create);
-	close(dev);
-	return fd < 0 ? -errno : fd;
-}
-
-HELPER int heap_of(uint64_t bytes)
-{
-	struct dma_heap_allocation_data data = { .len = bytes, .fd_flags = O_RDWR | O_CLOEXEC };
-	int dev = open("/dev/dma_heap/system", O_RDWR | O_CLOEXEC), err;
-
-	if (dev < 0)
-		return -ENODEV;
-	err = dev_call(dev, DMA_HEAP_IOCTL_ALLOC, &data);
-	close(dev);
-	return err ? err : (int)data.fd;
 }
 
 /* The memory of vgem is stamped through the card: its dma-buf may be one for reading only. */

@@ -4,7 +4,6 @@
  * for fences without a limit: for a fence that is added while SYNC is under way as well as for one
  * that was there before.
  */
-#include <linux/udmabuf.h>
 #include <pthread.h>
 #include <stdatomic.h>
 
@@ -34,20 +33,6 @@ FIXTURE_VARIANT(deadline) {
 FIXTURE_VARIANT_ADD(deadline, vgem) { .udmabuf = false };
 FIXTURE_VARIANT_ADD(deadline, udmabuf) { .udmabuf = true };
 
-static int make_udmabuf(void)
-{
-	int memfd = memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING), fd = -ENODEV;
-	int dev = open("/dev/udmabuf", O_RDWR | O_CLOEXEC);
-	struct udmabuf_create create = { .memfd = memfd, .flags = UDMABUF_FLAGS_CLOEXEC,
-					 .size = BYTES };
-
-	if (dev >= 0 && !ftruncate(memfd, BYTES) && !fcntl(memfd, F_ADD_SEALS, F_SEAL_SHRINK))
-		fd = ioctl(dev, UDMABUF_CREATE, &create);
-	close(memfd);
-	close(dev);
-	return fd;
-}
-
 /* Fences are vgem's in both cases: it can put them on what it imports too. */
 FIXTURE_SETUP(deadline)
 {
@@ -55,7 +40,7 @@ FIXTURE_SETUP(deadline)
 	if (self->vgem < 0)
 		SKIP_SETUP("no vgem");
 	if (variant->udmabuf) {
-		self->fd = make_udmabuf();
+		self->fd = udmabuf_new(BYTES);
 		if (self->fd < 0)
 			SKIP_SETUP("no udmabuf");
 		ASSERT_EQ(0, vgem_import(self->vgem, self->fd, &self->gem));

@@ -5,24 +5,8 @@
 
 #include "peer.h"
 
-#define SHAREABLE(d) TENSOR_OPTIONS(.dtype = (d), .shareable = true)
-
 #define RO (TENSOR_BUFFER_READ | TENSOR_BUFFER_EXPORT)
 #define RW (RO | TENSOR_BUFFER_WRITE)
-
-/* Runs in a child; its exit status, or -signal. */
-#define IN_CHILD(body)                                                                            \
-	({                                                                                        \
-		pid_t pid_ = fork();                                                              \
-		int status_;                                                                      \
-                                                                                                  \
-		if (!pid_) {                                                                      \
-			body;                                                                     \
-			_exit(0);                                                                 \
-		}                                                                                 \
-		waitpid(pid_, &status_, 0);                                                       \
-		WIFEXITED(status_) ? WEXITSTATUS(status_) : -WTERMSIG(status_);                   \
-	})
 
 static inline bool on_device(void)
 {

@@ -24,6 +24,7 @@
 #define F32 TENSOR_OPTIONS(.dtype = TENSOR_F32)
 #define F64 TENSOR_OPTIONS(.dtype = TENSOR_F64)
 #define I64 TENSOR_OPTIONS(.dtype = TENSOR_I64)
+#define SHAREABLE(d) TENSOR_OPTIONS(.dtype = (d), .shareable = true)
 
 /* The tensor, or a failed test with the error record's text. */
 #define ok(t) check_ok_((t), __FILE__, __LINE__)

@@ -17,6 +17,20 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+/* Runs in a child; its exit status, or -signal. */
+#define IN_CHILD(body)                                                                            \
+	({                                                                                        \
+		pid_t pid_ = fork();                                                              \
+		int status_;                                                                      \
+                                                                                                  \
+		if (!pid_) {                                                                      \
+			body;                                                                     \
+			_exit(0);                                                                 \
+		}                                                                                 \
+		waitpid(pid_, &status_, 0);                                                       \
+		WIFEXITED(status_) ? WEXITSTATUS(status_) : -WTERMSIG(status_);                   \
+	})
+
 struct peer_role {
 	const char *name;
 	int (*run)(tensor_channel *ch); /* exit status */

@@ -8,8 +8,6 @@
 
 static const int types[] = {SOCK_STREAM, SOCK_SEQPACKET};
 
-#define SHAREABLE(d) TENSOR_OPTIONS(.dtype = (d), .shareable = true)
-
 /* ---- what is kept --------------------------------------------------------------------------------- */
 
 static void buffer_is_mapped_once(void **state)

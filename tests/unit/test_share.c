@@ -6,8 +6,6 @@
 
 static const int types[] = {SOCK_STREAM, SOCK_SEQPACKET};
 
-#define SHAREABLE(d) TENSOR_OPTIONS(.dtype = (d), .shareable = true)
-
 /* ---- roles -------------------------------------------------------------------------------- */
 
 /* Everything back as it came. */

@@ -6,7 +6,6 @@
 #include <sys/resource.h>
 
 #define LARGE	     TENSOR_INTS(4 << 20) /* 16 MiB of f32 */
-#define SHAREABLE(d) TENSOR_OPTIONS(.dtype = (d), .shareable = true)
 
 static struct tensor_cache_stats stats(void)
 {
@@ -23,20 +22,6 @@ static long faults(void)
 	getrusage(RUSAGE_SELF, &u);
 	return u.ru_minflt + u.ru_majflt;
 }
-
-/* Runs in a child; its status. */
-#define IN_CHILD(body)                                                                            \
-	({                                                                                        \
-		pid_t pid_ = fork();                                                              \
-		int status_;                                                                      \
-                                                                                                  \
-		if (!pid_) {                                                                      \
-			body;                                                                     \
-			_exit(0);                                                                 \
-		}                                                                                 \
-		waitpid(pid_, &status_, 0);                                                       \
-		WIFEXITED(status_) ? WEXITSTATUS(status_) : -WTERMSIG(status_);                   \
-	})
 
 /* ---- reuse --------------------------------------------------------------------------------- */
 

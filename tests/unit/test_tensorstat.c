@@ -7,8 +7,6 @@
 
 #include <sys/stat.h>
 
-#define SHAREABLE(d) TENSOR_OPTIONS(.dtype = (d), .shareable = true)
-
 static void labelled_buffer_is_listed(void **state)
 {
 	tensor *t = ok(tensor_zeros(TENSOR_INTS(64, 128), SHAREABLE(TENSOR_F32)));

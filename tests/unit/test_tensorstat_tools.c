@@ -5,8 +5,6 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 
-#define SHAREABLE(d) TENSOR_OPTIONS(.dtype = (d), .shareable = true)
-
 static tensor *small, *large;
 
 static int make_buffers(void **state)
