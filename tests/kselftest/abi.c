@@ -66,7 +66,7 @@ static char pinned[PAGE] __attribute__((aligned(PAGE)));
 /* A struct of the call, valid as far as possible, with room behind it. */
 static void *valid(FIXTURE_DATA(abi) *self, unsigned int cmd, void *room, uint32_t size)
 {
-	union call *arg = room;
+	union ioctl_arg *arg = room;
 
 	memset(room, 0, PAGE);
 	arg->size = size;

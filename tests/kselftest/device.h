@@ -25,7 +25,7 @@ enum {
 };
 
 /* The struct of any call. */
-union call {
+union ioctl_arg {
 	uint32_t size;
 	struct tensor_query query;
 	struct tensor_alloc alloc;

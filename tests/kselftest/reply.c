@@ -150,7 +150,7 @@ FIXTURE_TEARDOWN(reply)
 }
 
 /* A call that succeeds, with a pattern in what is out. CLOSE, REVOKE, ADVISE get a new buffer. */
-static void call_fill(FIXTURE_DATA(reply) *self, unsigned int nr, union call *call,
+static void call_fill(FIXTURE_DATA(reply) *self, unsigned int nr, union ioctl_arg *call,
 		      unsigned char pattern)
 {
 	unsigned int cmd = structs[nr].cmd, i;
@@ -210,7 +210,7 @@ TEST_F(reply, table_has_every_ioctl)
 TEST_F(reply, every_field_that_is_out_is_written)
 {
 	const struct field *f;
-	union call call[2];
+	union ioctl_arg call[2];
 	unsigned int n, i, k;
 
 	for (n = 0; n < STRUCTS; n++) {
@@ -235,7 +235,7 @@ TEST_F(reply, every_field_that_is_out_is_written)
 
 TEST_F(reply, every_field_that_is_in_stays)
 {
-	union call before, after;
+	union ioctl_arg before, after;
 	const struct field *f;
 	unsigned int n;
 
