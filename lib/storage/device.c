@@ -192,6 +192,8 @@ static int device_export(struct tensor_buffer *b, unsigned rights)
 
 	/* A process that may not open the device passes on the fd that came, as it is. */
 	if (b->fd >= 0) {
+		if (rights & b->rights & ~usable)
+			return -EPERM;
 		if (rights != usable)
 			return -EACCES;
 		fd = fcntl(b->fd, F_DUPFD_CLOEXEC, 3);

@@ -89,7 +89,9 @@ static int nobody(tensor_channel *ch)
 		return 7;
 	if (info_of(t).rights != TENSOR_BUFFER_ALL || tensor_buffer_seal(t) < 0)
 		return 8;
-	return tensor_is_writable(t) ? 9 : 0;
+	if (tensor_is_writable(t))
+		return 9;
+	return code_of(tensor_buffer_fd(t, TENSOR_BUFFER_ALL)) != EPERM ? 11 : 0;
 }
 
 /* The memfd provider where the module is loaded: a region has what its buffers have not. */
