@@ -247,10 +247,10 @@ static void shut_unmap(struct tensor_buf *buf, bool wait)
 {
 	int tries;
 
-	for (tries = 0; tries < SHUT_TRIES; tries++) {
+	for (tries = 1;; tries++) {
 		unmap_mapping_range(buf->inode.i_mapping, 0, buf->bytes, 1);
-		if (!wait || !shut_mapped(&buf->chunks))
-			break;
+		if (!wait || tries == SHUT_TRIES || !shut_mapped(&buf->chunks))
+			return;
 		schedule_timeout_uninterruptible(1);
 	}
 }

@@ -7,10 +7,6 @@
  * device maps it, and what it has mapped stays until it unmaps, even if the buffer is revoked
  * meanwhile.
  *
- * A mapping is made anew for each that asks, and not kept when it goes: a device that let go counts
- * as a writer no more, and its end says that something was written. The list of the mappings there
- * are is what the processor's access is bracketed with, through whichever fd it comes.
- *
  * The core holds the reservation object while it maps (newer kernels) or not (6.1), and never takes
  * a lock of ours; we never take the reservation object.
  */
@@ -20,20 +16,18 @@
 #include <linux/err.h>
 #include <linux/fcntl.h>
 #include <linux/iosys-map.h>
-#include <linux/minmax.h>
 #include <linux/mm.h>
 #include <linux/module.h>
-#include <linux/scatterlist.h>
 #include <linux/slab.h>
 #include <linux/tensor_netlink.h>
 #include <linux/vmalloc.h>
 
 #include "buffer.h"
+#include "devmap.h"
 #include "dmabuf.h"
 #include "event.h"
 #include "fs.h"
 #include "map.h"
-#include "netlink/notify.h"
 #include "registry.h"
 #include "state.h"
 #include "trace.h"
@@ -43,31 +37,13 @@
  * @hold: what it reaches and permits, with a reference
  * @span: what the kernel has mapped, if it has
  * @exported: how it is listed
- * @maps: mappings by devices; guarded by the buffer's lock
  * @counted: in @dmabufs of the buffer
  */
 struct tensor_dmabuf {
 	struct tensor_hold hold;
 	struct tensor_span span;
 	struct tensor_exported exported;
-	unsigned int maps;
 	bool counted;
-};
-
-/**
- * struct device_map - a device's mapping
- * @node: in the list of the buffer's
- * @dev: the device
- * @dir: what it may do
- * @span: the pages
- * @sgt: their addresses, which the importer has
- */
-struct device_map {
-	struct list_head node;
-	struct device *dev;
-	enum dma_data_direction dir;
-	struct tensor_span span;
-	struct sg_table sgt;
 };
 
 /*
@@ -80,39 +56,6 @@ static const struct file_operations *dmabuf_fops;
 static struct tensor_dmabuf *dmabuf_of(const struct dma_buf *dmabuf)
 {
 	return dmabuf->priv;
-}
-
-static void span_unpin(struct tensor_buf *buf, struct tensor_span *span, bool dirty)
-{
-	if (!buf->backing->unpin)
-		return;
-	buf->backing->unpin(span, dirty);
-	tensor_unpay(&span->paid);
-}
-
-/*
- * The pages of the range of a dma-buf. The caller frees their array. Pages that are held in place
- * only for the device are charged first, which bounds the arrays as well.
- */
-static int span_pin(const struct tensor_hold *hold, struct tensor_span *span)
-{
-	struct tensor_buf *buf = hold->buf;
-	int err = 0;
-
-	*span = (struct tensor_span){.first = hold->first, .count = hold->count};
-	if (buf->backing->unpin)
-		err = tensor_pay(&span->paid, buf->owner->user, span->count);
-	if (err == -EDQUOT)
-		tensor_notify_limit(buf->client, (u64)span->count << PAGE_SHIFT);
-	if (err)
-		return err;
-	span->pages = kvmalloc_array(span->count, sizeof(*span->pages), TENSOR_GFP);
-	err = span->pages ? buf->backing->pin(buf, span) : -ENOMEM;
-	if (err) {
-		kvfree(span->pages);
-		tensor_unpay(&span->paid);
-	}
-	return err;
 }
 
 static int dmabuf_attach(struct dma_buf *dmabuf, struct dma_buf_attachment *attach)
@@ -139,43 +82,6 @@ static void dmabuf_detach(struct dma_buf *dmabuf, struct dma_buf_attachment *att
 	atomic_dec(&buf->attachments);
 }
 
-/* The addresses of the pages, in as few pieces as the device takes. */
-static int map_table(struct device_map *map)
-{
-	size_t most = min_t(size_t, dma_get_max_seg_size(map->dev), dma_max_mapping_size(map->dev));
-	int err;
-
-	err = sg_alloc_table_from_pages_segment(&map->sgt, map->span.pages, map->span.count, 0,
-						map->span.count << PAGE_SHIFT, most, TENSOR_GFP);
-	if (err)
-		return err;
-	err = dma_map_sgtable(map->dev, &map->sgt, map->dir, 0);
-	if (err)
-		sg_free_table(&map->sgt);
-	return err;
-}
-
-/* The buffer counts the device: its pages stay. */
-static int map_device(struct tensor_dmabuf *priv, struct device_map *map)
-{
-	const struct tensor_hold *hold = &priv->hold;
-	int err = span_pin(hold, &map->span);
-
-	if (err)
-		return err;
-	err = map_table(map);
-	kvfree(map->span.pages);
-	if (err) {
-		span_unpin(hold->buf, &map->span, false);
-		return err;
-	}
-	mutex_lock(&hold->buf->lock);
-	list_add(&map->node, &hold->buf->maps);
-	priv->maps++;
-	mutex_unlock(&hold->buf->lock);
-	return 0;
-}
-
 /* What a device does with the memory in that direction. */
 static u32 dmabuf_rights(enum dma_data_direction dir)
 {
@@ -185,81 +91,17 @@ static u32 dmabuf_rights(enum dma_data_direction dir)
 
 static struct sg_table *dmabuf_map(struct dma_buf_attachment *attach, enum dma_data_direction dir)
 {
-	struct tensor_dmabuf *priv = dmabuf_of(attach->dmabuf);
-	const struct tensor_hold *hold = &priv->hold;
-	bool write = dir != DMA_TO_DEVICE;
-	struct device_map *map;
-	int err;
+	const struct tensor_hold *hold = &dmabuf_of(attach->dmabuf)->hold;
 
 	if (!tensor_hold_may(hold, dmabuf_rights(dir)))
 		return ERR_PTR(-EACCES);
-	map = kzalloc(sizeof(*map), TENSOR_GFP);
-	if (!map)
-		return ERR_PTR(-ENOMEM);
-	map->dev = attach->dev;
-	map->dir = dir;
-	err = tensor_device_get(hold->buf, write);
-	if (err)
-		goto free_map;
-	err = map_device(priv, map);
-	if (err)
-		goto put_device;
-	return &map->sgt;
-
-put_device:
-	tensor_device_put(hold->buf, write);
-free_map:
-	kfree(map);
-	return ERR_PTR(err);
+	return tensor_devmap_new(hold, attach->dev, dir);
 }
 
 static void dmabuf_unmap(struct dma_buf_attachment *attach, struct sg_table *sgt,
 			 enum dma_data_direction dir)
 {
-	struct device_map *map = container_of(sgt, struct device_map, sgt);
-	struct tensor_dmabuf *priv = dmabuf_of(attach->dmabuf);
-	struct tensor_buf *buf = priv->hold.buf;
-	bool write = map->dir != DMA_TO_DEVICE;
-
-	mutex_lock(&buf->lock);
-	list_del(&map->node);
-	priv->maps--;
-	mutex_unlock(&buf->lock);
-	dma_unmap_sgtable(map->dev, sgt, map->dir, 0);
-	sg_free_table(sgt);
-	span_unpin(buf, &map->span, write);
-	tensor_device_put(buf, write);
-	kfree(map);
-}
-
-static bool map_meets(const struct device_map *map, const struct tensor_hold *hold)
-{
-	return map->span.first < hold->first + hold->count &&
-	       hold->first < map->span.first + map->span.count;
-}
-
-/**
- * tensor_dmabuf_sync() - move bytes between the processor's caches and devices
- * @hold: which bytes
- * @for_cpu: the processor is about to use them; otherwise it has, and devices are
- *
- * Nothing happens where devices see the caches.
- */
-void tensor_dmabuf_sync(const struct tensor_hold *hold, bool for_cpu)
-{
-	struct tensor_buf *buf = hold->buf;
-	struct device_map *map;
-
-	mutex_lock(&buf->lock);
-	list_for_each_entry(map, &buf->maps, node) {
-		if (!map_meets(map, hold))
-			continue;
-		if (for_cpu)
-			dma_sync_sgtable_for_cpu(map->dev, &map->sgt, map->dir);
-		else
-			dma_sync_sgtable_for_device(map->dev, &map->sgt, map->dir);
-	}
-	mutex_unlock(&buf->lock);
+	tensor_devmap_free(sgt);
 }
 
 /* The core waits for fences too, but after this: a device must be done before bytes move. */
@@ -278,7 +120,7 @@ static int dmabuf_begin(struct dma_buf *dmabuf, enum dma_data_direction dir)
 				     MAX_SCHEDULE_TIMEOUT);
 	if (left < 0)
 		return left;
-	tensor_dmabuf_sync(hold, true);
+	tensor_devmap_sync(hold, true);
 	return 0;
 }
 
@@ -290,7 +132,7 @@ static int dmabuf_end(struct dma_buf *dmabuf, enum dma_data_direction dir)
 
 	if (err)
 		return err;
-	tensor_dmabuf_sync(hold, false);
+	tensor_devmap_sync(hold, false);
 	if (write)
 		tensor_state_wrote(hold->buf);
 	return 0;
@@ -321,7 +163,7 @@ static int vmap_get(struct tensor_dmabuf *priv)
 	int err;
 
 	mutex_lock(&buf->lock);
-	err = priv->maps ? 0 : tensor_buf_usable(buf);
+	err = tensor_devmap_any(&priv->hold) ? 0 : tensor_buf_usable(buf);
 	if (!err)
 		err = tensor_device_join(buf, true);
 	mutex_unlock(&buf->lock);
@@ -342,7 +184,7 @@ static int dmabuf_vmap(struct dma_buf *dmabuf, struct iosys_map *map)
 	err = vmap_get(priv);
 	if (err)
 		return err;
-	err = span_pin(&priv->hold, &priv->span);
+	err = tensor_span_pin(&priv->hold, &priv->span);
 	if (err)
 		goto put_device;
 	at = vmap_span(&priv->span);
@@ -355,7 +197,7 @@ static int dmabuf_vmap(struct dma_buf *dmabuf, struct iosys_map *map)
 	return 0;
 
 unpin:
-	span_unpin(buf, &priv->span, false);
+	tensor_span_unpin(buf, &priv->span, false);
 put_device:
 	tensor_device_put(buf, true);
 	return err;
@@ -367,7 +209,7 @@ static void dmabuf_vunmap(struct dma_buf *dmabuf, struct iosys_map *map)
 
 	if (is_vmalloc_addr(map->vaddr))
 		vunmap(map->vaddr);
-	span_unpin(priv->hold.buf, &priv->span, true);
+	tensor_span_unpin(priv->hold.buf, &priv->span, true);
 	tensor_device_put(priv->hold.buf, true);
 }
 

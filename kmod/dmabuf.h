@@ -13,6 +13,5 @@ struct file *tensor_dmabuf_file(const struct tensor_hold *hold);
 struct dma_buf *tensor_dmabuf_of(struct file *file, int fd);
 void tensor_dmabuf_count(const struct dma_buf *dmabuf);
 bool tensor_dmabuf_hold(const struct dma_buf *dmabuf, struct tensor_hold *hold);
-void tensor_dmabuf_sync(const struct tensor_hold *hold, bool for_cpu);
 
 #endif /* TENSOR_DMABUF_H */

@@ -13,7 +13,7 @@
 #include <linux/minmax.h>
 
 #include "call.h"
-#include "dmabuf.h"
+#include "devmap.h"
 #include "state.h"
 #include "sync.h"
 #include "trace.h"
@@ -60,7 +60,7 @@ static int sync_begin(const struct tensor_hold *hold, const struct tensor_sync *
 		return err;
 	if (buf->backing->begin)
 		return buf->backing->begin(buf, sync_dir(arg->flags));
-	tensor_dmabuf_sync(hold, true);
+	tensor_devmap_sync(hold, true);
 	return 0;
 }
 
@@ -72,7 +72,7 @@ static int sync_end(const struct tensor_hold *hold, const struct tensor_sync *ar
 	if (buf->backing->end)
 		err = buf->backing->end(buf, sync_dir(arg->flags));
 	else
-		tensor_dmabuf_sync(hold, false);
+		tensor_devmap_sync(hold, false);
 	if (!err && arg->flags & TENSOR_SYNC_WRITE)
 		tensor_state_wrote(buf);
 	return err;
