@@ -185,7 +185,7 @@ static void handle_retire(struct tensor_client *client, const struct handle_end 
 
 	trace_tensor_handle_retire(client->id, end->id, &end->hold);
 	atomic_dec(&client->count);
-	tensor_limit_unhandle(client->owner->user);
+	tensor_limit_uncount(client->owner->user);
 	atomic64_sub((u64)end->hold.count << PAGE_SHIFT, &client->bytes);
 	atomic_dec(&buf->handles);
 	if (end->primary)
@@ -222,25 +222,39 @@ void tensor_client_free(struct tensor_client *client)
 	}
 	/* a number that is only reserved is in it as well */
 	xa_destroy(&client->handles);
+	tensor_inbox_fini(&client->inbox);
 	tensor_owner_put(client->owner);
-	kfree(client);
+	kfree_rcu(client, rcu);
 	tensor_fs_put();
+}
+
+/* With the table's lock, which this may let go of where it waits for memory. */
+static int handle_number_from(struct tensor_client *client, u32 from, u32 *id)
+{
+	return __xa_alloc(&client->handles, id, NULL, XA_LIMIT(from, TENSOR_MAX_HANDLES),
+			  TENSOR_GFP_XA);
 }
 
 /*
  * The next free number. Not xa_alloc_cyclic(), which begins anew at 1 where memory is missing, too:
- * the number of a closed handle would be met again soon.
+ * the number of a closed handle would be met again soon. For the same reason the search is repeated
+ * where others have gone on meanwhile; the memory is there then.
  */
 static int handle_number(struct tensor_client *client, u32 *id)
 {
+	u32 from;
 	int err;
 
 	xa_lock(&client->handles);
-	err = __xa_alloc(&client->handles, id, NULL, XA_LIMIT(client->next, TENSOR_MAX_HANDLES),
-			 TENSOR_GFP_XA);
-	if (err == -EBUSY)
-		err = __xa_alloc(&client->handles, id, NULL, XA_LIMIT(1, TENSOR_MAX_HANDLES),
-				 TENSOR_GFP_XA);
+	for (;;) {
+		from = client->next;
+		err = handle_number_from(client, from, id);
+		if (err == -EBUSY)
+			err = handle_number_from(client, 1, id);
+		if (err || client->next == from)
+			break;
+		__xa_erase(&client->handles, *id);
+	}
 	if (!err)
 		client->next = *id + 1;
 	xa_unlock(&client->handles);
@@ -259,14 +273,16 @@ struct tensor_handle *tensor_handle_new(struct tensor_client *client,
 					const struct tensor_hold *hold)
 {
 	struct tensor_handle *handle;
-	int err = tensor_limit_handle(client->owner->user);
+	int err = tensor_limit_count(client->owner->user);
 
-	if (err)
+	if (err) {
+		tensor_notify_limit(client->id, 0);
 		return ERR_PTR(err);
+	}
 	err = -ENOMEM;
 	handle = kzalloc(sizeof(*handle), TENSOR_GFP);
 	if (!handle)
-		goto unhandle;
+		goto uncount;
 	handle->hold = *hold;
 	handle->uses = 1;
 	err = handle_number(client, &handle->id);
@@ -276,8 +292,8 @@ struct tensor_handle *tensor_handle_new(struct tensor_client *client,
 
 free_handle:
 	kfree(handle);
-unhandle:
-	tensor_limit_unhandle(client->owner->user);
+uncount:
+	tensor_limit_uncount(client->owner->user);
 	return ERR_PTR(err == -EBUSY ? -EMFILE : err);
 }
 
@@ -308,7 +324,7 @@ void tensor_handle_publish(struct tensor_client *client, struct tensor_handle *h
 void tensor_handle_cancel(struct tensor_client *client, struct tensor_handle *handle)
 {
 	xa_erase(&client->handles, handle->id);
-	tensor_limit_unhandle(client->owner->user);
+	tensor_limit_uncount(client->owner->user);
 	tensor_buf_put(handle->hold.buf);
 	kfree(handle);
 }

@@ -27,6 +27,7 @@
  * @count: handles in the table
  * @bytes: bytes of the buffers behind them
  * @inbox: events of these buffers
+ * @rcu: a dump may still look at @handles, which is empty
  */
 struct tensor_client {
 	u64 id;
@@ -39,6 +40,7 @@ struct tensor_client {
 	atomic_t count;
 	atomic64_t bytes;
 	struct tensor_inbox inbox;
+	struct rcu_head rcu;
 };
 
 /**

@@ -21,6 +21,14 @@
 #define READ_BATCH 16
 #define POST_BATCH 64
 
+/* Any number may wait: one fd can be in many epoll sets, and in one of them many times. */
+static void inbox_wake(struct work_struct *work)
+{
+	struct tensor_inbox *inbox = container_of(work, struct tensor_inbox, waker);
+
+	wake_up_interruptible_poll(&inbox->wait, EPOLLIN | EPOLLRDNORM);
+}
+
 /**
  * tensor_inbox_init() - begin to collect
  * @inbox: filled in
@@ -33,6 +41,16 @@ void tensor_inbox_init(struct tensor_inbox *inbox, u64 client)
 	INIT_LIST_HEAD(&inbox->ready);
 	mutex_init(&inbox->reading);
 	init_waitqueue_head(&inbox->wait);
+	INIT_WORK(&inbox->waker, inbox_wake);
+}
+
+/**
+ * tensor_inbox_fini() - the end of an inbox
+ * @inbox: no watch reports to it, and nobody waits any more
+ */
+void tensor_inbox_fini(struct tensor_inbox *inbox)
+{
+	cancel_work_sync(&inbox->waker);
 }
 
 /**
@@ -83,7 +101,8 @@ static void watch_add(struct tensor_watch *watch, u32 events)
 	if (list_empty(&watch->ready))
 		list_add_tail(&watch->ready, &inbox->ready);
 	spin_unlock(&inbox->lock);
-	wake_up_interruptible_poll(&inbox->wait, EPOLLIN | EPOLLRDNORM);
+	if (wq_has_sleeper(&inbox->wait))
+		queue_work(system_unbound_wq, &inbox->waker);
 }
 
 /* The first watch in the list that is not of the client @by, which has one of a buffer. */
@@ -135,12 +154,14 @@ static void post_list(struct list_head *watches, u32 events, u64 by)
 /**
  * tensor_event_post() - report to the clients that have a handle to a buffer
  * @buf: the buffer
- * @events: TENSOR_EVENT_*
+ * @events: TENSOR_EVENT_*; with GONE a count of holders went down by an atomic operation before
  * @by: id of the client it was done through, which is not told; 0: of none
  */
 void tensor_event_post(struct tensor_buf *buf, u32 events, u64 by)
 {
 	if (events == TENSOR_EVENT_GONE) {
+		/* who is not in the list yet sees the count that went down: see inbox_take() */
+		smp_mb__after_atomic();
 		if (!list_empty_careful(&buf->watches))
 			post_gone(buf, by);
 		return;
@@ -230,6 +251,8 @@ static void inbox_take(struct tensor_inbox *inbox, const struct tensor_event *ba
 	while (count)
 		watch_rearm(gone[--count]);
 	rcu_read_unlock();
+	/* in the list before the reader counts who is left */
+	smp_mb();
 }
 
 /* As many as there are and fit; 0 if there is none. */

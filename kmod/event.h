@@ -10,6 +10,7 @@
 #include <linux/poll.h>
 #include <linux/spinlock.h>
 #include <linux/wait.h>
+#include <linux/workqueue.h>
 
 #include "buf.h"
 
@@ -20,6 +21,7 @@
  * @ready: watches with events, oldest first
  * @reading: one reader at a time
  * @wait: tasks in poll() or read()
+ * @waker: wakes them; who posts may be short of memory, and has locks
  */
 struct tensor_inbox {
 	u64 client;
@@ -27,6 +29,7 @@ struct tensor_inbox {
 	struct list_head ready;
 	struct mutex reading; /* readers */
 	wait_queue_head_t wait;
+	struct work_struct waker;
 };
 
 /**
@@ -52,6 +55,7 @@ struct tensor_watch {
 };
 
 void tensor_inbox_init(struct tensor_inbox *inbox, u64 client);
+void tensor_inbox_fini(struct tensor_inbox *inbox);
 void tensor_watch_join(struct tensor_watch *watch);
 bool tensor_watch_leave(struct tensor_watch *watch);
 void tensor_event_post(struct tensor_buf *buf, u32 events, u64 by);

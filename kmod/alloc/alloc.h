@@ -102,6 +102,7 @@ struct page *tensor_chunks_page(const struct tensor_chunks *c, unsigned long ind
 u64 tensor_chunks_huge_bytes(const struct tensor_chunks *c);
 u64 tensor_chunks_dma_bytes(const struct tensor_chunks *c);
 bool tensor_chunks_idle(const struct tensor_chunks *c);
+bool tensor_chunks_busy(const struct tensor_chunks *c);
 
 /**
  * struct tensor_source - where the chunks of a request come from; inside this folder
@@ -173,14 +174,14 @@ void tensor_pool_stat(struct tensor_pool_stat *stat);
  * @uid: which
  * @ref: references
  * @used: bytes charged now
- * @handles: handles now
+ * @objects: handles now, and buffers with memory of other makers
  * @refused: charges that met the limit of this user
  */
 struct tensor_user {
 	kuid_t uid;
 	refcount_t ref;
 	atomic64_t used;
-	atomic64_t handles;
+	atomic64_t objects;
 	atomic64_t refused;
 };
 
@@ -196,8 +197,8 @@ int tensor_limit_try(struct tensor_user *user, u64 bytes, bool *own);
 void tensor_limit_refuse(struct tensor_user *user, bool own);
 int tensor_limit_charge(struct tensor_user *user, u64 bytes);
 void tensor_limit_uncharge(struct tensor_user *user, u64 bytes);
-int tensor_limit_handle(struct tensor_user *user);
-void tensor_limit_unhandle(struct tensor_user *user);
+int tensor_limit_count(struct tensor_user *user);
+void tensor_limit_uncount(struct tensor_user *user);
 bool tensor_limit_exempt(void);
 u64 tensor_limit_bytes(void);
 u64 tensor_limit_user_bytes(void);

@@ -171,25 +171,25 @@ void tensor_limit_uncharge(struct tensor_user *user, u64 bytes)
 }
 
 /**
- * tensor_limit_handle() - count a handle
+ * tensor_limit_count() - count a handle, or a buffer that is not charged for its memory
  * @user: whose
  *
- * Return: 0, undone by tensor_limit_unhandle(); -EDQUOT: the user has one for each page that the
+ * Return: 0, undone by tensor_limit_uncount(); -EDQUOT: the user has one for each page that the
  * limit permits.
  */
-int tensor_limit_handle(struct tensor_user *user)
+int tensor_limit_count(struct tensor_user *user)
 {
-	if (charge_user(&user->handles, tensor_limit_user_bytes() >> PAGE_SHIFT, 1))
+	if (charge_user(&user->objects, tensor_limit_user_bytes() >> PAGE_SHIFT, 1))
 		return 0;
 	tensor_limit_refuse(user, true);
 	return -EDQUOT;
 }
 
 /**
- * tensor_limit_unhandle() - undo tensor_limit_handle()
+ * tensor_limit_uncount() - undo tensor_limit_count()
  * @user: the same user
  */
-void tensor_limit_unhandle(struct tensor_user *user)
+void tensor_limit_uncount(struct tensor_user *user)
 {
-	atomic64_dec(&user->handles);
+	atomic64_dec(&user->objects);
 }

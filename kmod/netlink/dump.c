@@ -321,18 +321,21 @@ static int next_handle(struct sk_buff *skb, struct netlink_callback *cb)
 	bool found;
 	int err;
 
+	rcu_read_lock();
 	spin_lock(&tensor_clients.lock);
-	/* under the lock: what is read is of this generation */
 	cb->seq = tensor_registry_generation(false);
 	parent = parent_find(state, &tensor_clients, state->only_client);
 	if (!parent) {
 		spin_unlock(&tensor_clients.lock);
+		rcu_read_unlock();
 		return 0;
 	}
 	client = container_of(parent, struct tensor_client, listed);
-	found = tensor_handle_next(client, &state->next, &row);
 	owner = tensor_owner_get(client->owner);
 	spin_unlock(&tensor_clients.lock);
+	/* not under the lock of all: the client's may be held for as long as its buffers have watches */
+	found = tensor_handle_next(client, &state->next, &row);
+	rcu_read_unlock();
 	err = found ? put_handle(skb, cb, owner, &row) : 0;
 	tensor_owner_put(owner);
 	if (err)

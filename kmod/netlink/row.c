@@ -288,7 +288,8 @@ int tensor_row_user(struct sk_buff *skb, const struct tensor_user *user)
 	if (nla_put_u32(skb, TENSOR_A_USER_UID, uid) ||
 	    put_u64(skb, TENSOR_A_USER_BYTES, atomic64_read(&user->used), pad) ||
 	    put_u64(skb, TENSOR_A_USER_LIMIT_BYTES, tensor_limit_user_bytes(), pad) ||
-	    put_u64(skb, TENSOR_A_USER_REFUSED, atomic64_read(&user->refused), pad))
+	    put_u64(skb, TENSOR_A_USER_REFUSED, atomic64_read(&user->refused), pad) ||
+	    put_u64(skb, TENSOR_A_USER_OBJECTS, atomic64_read(&user->objects), pad))
 		return -EMSGSIZE;
 	return 0;
 }

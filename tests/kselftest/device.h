@@ -8,8 +8,10 @@
 #define TENSOR_KSELFTEST_DEVICE_H
 
 #include <signal.h>
+#include <sys/epoll.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/types.h>
@@ -47,6 +49,20 @@ HELPER int dev_open(void)
 	int fd = open("/dev/tensor", O_RDWR | O_CLOEXEC);
 
 	return fd < 0 ? -errno : fd;
+}
+
+/* Puts it into one epoll set again and again, so that each event wakes as many waiters: the set, or -errno. */
+HELPER int dev_watch_often(int dev, int times)
+{
+	struct epoll_event event = { .events = EPOLLIN };
+	int set = epoll_create1(EPOLL_CLOEXEC), first = 1000, fd;
+
+	setrlimit(RLIMIT_NOFILE, &(struct rlimit){ first + times, first + times });
+	for (fd = first; fd < first + times; fd++)
+		/* an entry is the file with a number, which may be closed */
+		if (dup2(dev, fd) < 0 || epoll_ctl(set, EPOLL_CTL_ADD, fd, &event) || close(fd))
+			return -errno;
+	return set;
 }
 
 HELPER int dev_call(int fd, unsigned long cmd, void *arg)

@@ -35,6 +35,43 @@ TEST_F(event, seal_is_told_to_others)
 	EXPECT_EQ(0, one(self->other, self->import.handle));
 }
 
+/* Microseconds that a SEAL takes while another client is in an epoll set that often. */
+static int64_t seal_us(FIXTURE_DATA(event) *self, int watched)
+{
+	int set = watched ? dev_watch_often(self->other, watched) : -1;
+	struct tensor_alloc alloc[20];
+	struct tensor_import import[20];
+	struct epoll_event event;
+	int64_t took;
+	int i, fd, err = watched && set < 0;
+
+	for (i = 0; i < 20 && !err; i++) {
+		err = dev_alloc(self->dev, PAGE, &alloc[i]);
+		fd = buf_export(self->dev, alloc[i].handle, 0);
+		err = err || buf_import(self->other, fd, &import[i]);
+		close(fd);
+	}
+	took = now_us();
+	while (i-- && !err)
+		err = buf_seal(self->dev, alloc[i].handle, TENSOR_SEAL_META) != TENSOR_SEAL_META;
+	took = now_us() - took;
+	/* they are woken all the same */
+	err = err || (watched && epoll_wait(set, &event, 1, 60000) != 1);
+	for (i = 0; i < 20 && !err; i++)
+		err = dev_close(self->other, import[i].handle) || dev_close(self->dev, alloc[i].handle);
+	close(set);
+	return err ? INT64_MAX : took;
+}
+
+/* Who seals has other things to do than to wake the tasks of others, and holds locks. */
+TEST_F(event, how_many_wait_does_not_matter_to_who_seals)
+{
+	int64_t alone = seal_us(self, 0), watched = seal_us(self, 40000);
+
+	EXPECT_GT(10 * alone + 50000, watched) TH_LOG("%lld us, alone %lld us",
+						       (long long)watched, (long long)alone);
+}
+
 TEST_F(event, what_is_done_through_a_buffer_fd_is_told_to_all)
 {
 	ASSERT_EQ(TENSOR_SEAL_META, buf_seal(self->fd, 0, TENSOR_SEAL_META));

@@ -8,6 +8,8 @@
  * cannot allocate it takes from an array, and what it has there counts as referenced. Needs the debug
  * kernel with slub_debug=A,radix_tree_node, which tests/vm/run gives to it.
  */
+#include <pthread.h>
+
 #include "device.h"
 #include "kselftest_harness.h"
 
@@ -160,6 +162,64 @@ TEST_F(tables, handles_of_a_client_leave_nothing)
 TEST_F(tables, users_leave_nothing)
 {
 	leave_nodes(_metadata, self, call_alloc_of_user, nodes_of(_metadata, self, call_alloc));
+}
+
+/* ---- numbers -------------------------------------------------------------------------------------- */
+
+struct numbers {
+	int dev;
+	int fd;
+	uint32_t highest;
+	unsigned long calls, again;
+};
+
+/* A number that was closed before this call began must not come. */
+static void *numbers_work(void *data)
+{
+	struct numbers *n = data;
+	struct tensor_import import;
+	uint32_t closed;
+	int i;
+
+	write_text("/proc/thread-self/make-it-fail", "1");
+	for (i = 0; i < 150; i++) {
+		closed = __atomic_load_n(&n->highest, __ATOMIC_SEQ_CST);
+		if (buf_import(n->dev, n->fd, &import))
+			continue;
+		__atomic_add_fetch(&n->calls, 1, __ATOMIC_RELAXED);
+		__atomic_add_fetch(&n->again, import.handle <= closed, __ATOMIC_RELAXED);
+		dev_close(n->dev, import.handle);
+		closed = __atomic_load_n(&n->highest, __ATOMIC_SEQ_CST);
+		while (import.handle > closed &&
+		       !__atomic_compare_exchange_n(&n->highest, &closed, import.handle, false,
+						    __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
+			;
+	}
+	write_text("/proc/thread-self/make-it-fail", "0");
+	return NULL;
+}
+
+/* An insertion lets go of the table's lock where it waits for memory, and others go on. */
+TEST_F_TIMEOUT(tables, number_of_a_closed_handle_does_not_come_again_soon, 300)
+{
+	struct numbers n = { .dev = self->dev };
+	pthread_t thread[8];
+	int i;
+
+	n.fd = memfd_create("one", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	ASSERT_EQ(0, ftruncate(n.fd, PAGE));
+	ASSERT_EQ(0, fcntl(n.fd, F_ADD_SEALS, F_SEAL_SHRINK));
+	/* only those that do not wait, and often */
+	ASSERT_EQ(0, write_text(FAILSLAB "ignore-gfp-wait", "Y"));
+	ASSERT_EQ(0, write_text(FAILSLAB "probability", "70"));
+	ASSERT_EQ(0, write_text(FAILSLAB "space", "0"));
+	for (i = 0; i < 8; i++)
+		ASSERT_EQ(0, pthread_create(&thread[i], NULL, numbers_work, &n));
+	for (i = 0; i < 8; i++)
+		pthread_join(thread[i], NULL);
+	EXPECT_LT(600, n.calls);
+	EXPECT_EQ(0, n.again) TH_LOG("of %lu", n.calls);
+	close(n.fd);
 }
 
 TEST_HARNESS_MAIN

@@ -25,6 +25,7 @@ struct row {
 	uint64_t offset;
 	uint64_t limit;
 	uint64_t refused;
+	uint64_t objects;
 	uint32_t uid;
 	uint32_t pid;
 	uint32_t handles;
@@ -134,6 +135,7 @@ HELPER void parse_user(struct nlattr **a, struct row *row)
 	row->bytes = get64(a[TENSOR_A_USER_BYTES]);
 	row->limit = get64(a[TENSOR_A_USER_LIMIT_BYTES]);
 	row->refused = get64(a[TENSOR_A_USER_REFUSED]);
+	row->objects = get64(a[TENSOR_A_USER_OBJECTS]);
 	row->id = row->uid + 1ULL;
 }
 

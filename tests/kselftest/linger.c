@@ -11,7 +11,6 @@
 #include "kselftest_harness.h"
 
 #define RW		(PROT_READ | PROT_WRITE)
-#define USER_LIMIT_FILE	PARAM("user_limit_bytes")
 #define LIMIT		(16 * MIB)
 #define BYTES		(8 * MIB)
 #define MOST		64

@@ -21,6 +21,7 @@
 #define HUGE		(2 * MIB)
 #define PARAM(name)	"/sys/module/tensor/parameters/" name
 #define LIMIT_FILE	PARAM("limit_bytes")
+#define USER_LIMIT_FILE	PARAM("user_limit_bytes")
 
 #define HELPER		static inline __attribute__((unused))
 
@@ -120,6 +121,14 @@ HELPER uint64_t page_frame(const void *at)
 		entry = 0;
 	close(fd);
 	return entry >> 63 ? entry & ((1ULL << 55) - 1) : 0;
+}
+
+HELPER uint64_t now_us(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec * 1000000ULL + t.tv_nsec / 1000;
 }
 
 HELPER void sleep_ms(long ms)

@@ -63,14 +63,6 @@ struct waits {
 	struct wait ours, memfd;
 };
 
-static uint64_t now_us(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return now.tv_sec * 1000000ULL + now.tv_nsec / 1000;
-}
-
 static void note(struct wait *wait, uint64_t since)
 {
 	uint64_t took = now_us() - since;

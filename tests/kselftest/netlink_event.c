@@ -255,6 +255,33 @@ TEST_F(netlink_event, limit_that_was_met_is_told)
 	EXPECT_NE(UINT64_MAX, self->event.client);
 }
 
+/* Handles are counted, too: it was not bytes that were asked for then. */
+TEST_F(netlink_event, limit_that_a_handle_met_is_told)
+{
+	char old[64];
+	pid_t pid;
+
+	read_text(USER_LIMIT_FILE, old, sizeof(old));
+	ASSERT_EQ(0, chmod("/dev/tensor", 0666));
+	ASSERT_EQ(0, write_text(USER_LIMIT_FILE, "1"));
+	pid = fork();
+	if (!pid) {
+		int memfd = memfd_create("one", MFD_CLOEXEC | MFD_ALLOW_SEALING), dev;
+		struct tensor_import import;
+
+		if (ftruncate(memfd, PAGE) || fcntl(memfd, F_ADD_SEALS, F_SEAL_SHRINK) || become(1000))
+			_exit(80);
+		dev = dev_open();
+		_exit(buf_import(dev, memfd, &import) == -EDQUOT ? 0 : 81);
+	}
+	EXPECT_EQ(0, reap(pid));
+	ASSERT_EQ(0, write_text(USER_LIMIT_FILE, old));
+	ASSERT_EQ(0, chmod("/dev/tensor", 0660));
+	EXPECT_NEXT(LIMIT);
+	EXPECT_EQ(UINT64_MAX, self->event.bytes);
+	EXPECT_EQ((uint32_t)pid, self->event.pid);
+}
+
 TEST_F(netlink_event, death_with_open_handles_is_told)
 {
 	struct tensor_alloc alloc;

@@ -6,7 +6,6 @@
 #include "family.h"
 #include "kselftest_harness.h"
 
-#define USER_LIMIT_FILE	"/sys/module/tensor/parameters/user_limit_bytes"
 
 FIXTURE(netlink_list) {
 	int dev;
@@ -227,6 +226,9 @@ TEST_F(netlink_list, limit_of_a_user_is_told_and_counted)
 	EXPECT_EQ(before.user_refused + 1, after.user_refused);
 	EXPECT_EQ(before.refused + 1, after.refused);
 	EXPECT_LE(1, table.row[1].refused);
+	/* a handle counts for who opened the device */
+	EXPECT_LE(1, table.row[0].objects);
+	EXPECT_EQ(0, table.row[1].objects);
 }
 
 TEST_F(netlink_list, state_of_a_buffer_is_in_its_row)

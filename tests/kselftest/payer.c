@@ -13,7 +13,6 @@
 #include "dmabuf.h"
 #include "kselftest_harness.h"
 
-#define USER_LIMIT_FILE	PARAM("user_limit_bytes")
 #define USER		1000
 #define BYTES		(4 * MIB)
 #define SPARSE		(128ULL << 30)

@@ -252,6 +252,7 @@ static int take_payer(struct nl_msg *msg, void *arg)
 	p->bytes = get_u64(a[TENSOR_A_USER_BYTES]);
 	p->limit_bytes = get_u64(a[TENSOR_A_USER_LIMIT_BYTES]);
 	p->refused = get_u64(a[TENSOR_A_USER_REFUSED]);
+	p->objects = get_u64(a[TENSOR_A_USER_OBJECTS]);
 	return NL_OK;
 }
 

@@ -27,11 +27,17 @@ PAYER(payer_refused)
 	cell_number(cell, (int64_t)P->refused);
 }
 
+PAYER(payer_objects)
+{
+	cell_number(cell, (int64_t)P->objects);
+}
+
 static const struct column payer_columns[] = {
 	{"uid", true, true, payer_uid},
 	{"size", true, true, payer_size},
 	{"limit", true, true, payer_limit},
 	{"refused", true, true, payer_refused},
+	{"objects", true, true, payer_objects},
 };
 
 /* ---- processes and users --------------------------------------------------------------------------- */

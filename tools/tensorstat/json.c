@@ -273,6 +273,7 @@ void payer_json(const void *row, const struct backend *b)
 	json_u64("bytes", p->bytes);
 	json_u64("limit_bytes", p->limit_bytes);
 	json_u64("refused", p->refused);
+	json_u64("objects", p->objects);
 }
 
 void group_json(const void *row, const struct backend *b)

@@ -113,7 +113,7 @@ struct totals {
 /* Who pays, and how much. */
 struct payer {
 	uint32_t uid;
-	uint64_t bytes, limit_bytes, refused;
+	uint64_t bytes, limit_bytes, refused, objects;
 };
 
 struct cell;

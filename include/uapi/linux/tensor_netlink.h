@@ -310,7 +310,9 @@ enum tensor_a_export {
  * @TENSOR_A_USER_UID: u32: the user, in the reader's user namespace
  * @TENSOR_A_USER_BYTES: u64: bytes charged now
  * @TENSOR_A_USER_LIMIT_BYTES: u64: most bytes that may be
- * @TENSOR_A_USER_REFUSED: u64: allocations that met that limit
+ * @TENSOR_A_USER_REFUSED: u64: calls that met that limit
+ * @TENSOR_A_USER_OBJECTS: u64: handles now, and buffers with memory of other makers: at most one for
+ *	each page of LIMIT_BYTES
  */
 enum tensor_a_user {
 	TENSOR_A_USER_UNSPEC,
@@ -319,6 +321,7 @@ enum tensor_a_user {
 	TENSOR_A_USER_BYTES,
 	TENSOR_A_USER_LIMIT_BYTES,
 	TENSOR_A_USER_REFUSED,
+	TENSOR_A_USER_OBJECTS,
 
 	__TENSOR_A_USER_MAX,
 	TENSOR_A_USER_MAX = __TENSOR_A_USER_MAX - 1
@@ -334,7 +337,8 @@ enum tensor_a_user {
  * @TENSOR_A_EVENT_PID: u32: the process, in the initial pid namespace
  * @TENSOR_A_EVENT_UID: u32: its user, in the initial user namespace
  * @TENSOR_A_EVENT_COMM: string: its name
- * @TENSOR_A_EVENT_BYTES: u64: how much it is about
+ * @TENSOR_A_EVENT_BYTES: u64: how much it is about; not there where it is no bytes (a limit that a
+ *	handle met)
  * @TENSOR_A_EVENT_STATE: u32: TENSOR_STATE_*: what the handle or the fd permits
  * @TENSOR_A_EVENT_HANDLES: u32: how many
  * @TENSOR_A_EVENT_LIMIT_BYTES: u64: limit of all buffers
