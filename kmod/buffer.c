@@ -26,8 +26,8 @@
 #include "state.h"
 #include "trace.h"
 
-/* How often mappings are emptied while a page is still mapped, a jiffy apart. */
-#define SHUT_TRIES	20
+/* For how long mappings are emptied again while a page is still mapped; jiffies. */
+#define UNMAP_TIME	max(HZ / 20, 1)
 
 /* The pages, which a revocation leaves to what is counted as a device: they need not be held. */
 static int alloc_pin(struct tensor_buf *buf, struct tensor_span *span)
@@ -40,6 +40,7 @@ static int alloc_pin(struct tensor_buf *buf, struct tensor_span *span)
 	mutex_lock(&buf->lock);
 	chunks = buf->chunks.nr ? &buf->chunks : &buf->orphans;
 	while (n < span->count) {
+		cond_resched();
 		page = tensor_chunks_page(chunks, span->first + n);
 		folio = page_folio(page);
 		run = min_t(unsigned long, span->count - n,
@@ -81,17 +82,40 @@ static void buf_init(struct tensor_buf *buf)
 	INIT_LIST_HEAD(&buf->watches_unread);
 }
 
+/* A buffer that is not charged for its memory can outlive its handle, and is counted like one. */
+static int buf_count(const struct tensor_backing *backing, struct tensor_user *user, u64 client)
+{
+	int err = backing == &alloc_backing ? 0 : tensor_limit_count(user);
+
+	if (err)
+		tensor_notify_limit(client, 0);
+	return err;
+}
+
+static void buf_uncount(const struct tensor_backing *backing, struct tensor_user *user)
+{
+	if (backing != &alloc_backing)
+		tensor_limit_uncount(user);
+}
+
 /* Without memory yet; tensor_buf_put() ends it. */
 static struct tensor_buf *buf_new(const struct tensor_backing *backing, u64 bytes,
 				  struct tensor_owner *hint, u64 client)
 {
 	struct tensor_owner *owner = tensor_owner_current(hint);
 	struct tensor_buf *buf;
+	int err;
 
 	if (!owner)
 		return ERR_PTR(-ENOMEM);
+	err = buf_count(backing, owner->user, client);
+	if (err) {
+		tensor_owner_put(owner);
+		return ERR_PTR(err);
+	}
 	buf = tensor_fs_buf(tensor_registry_id(), bytes);
 	if (IS_ERR(buf)) {
+		buf_uncount(backing, owner->user);
 		tensor_owner_put(owner);
 		return buf;
 	}
@@ -185,6 +209,7 @@ static void buf_evict(struct tensor_buf *buf)
 	if (buf->backing->release)
 		buf->backing->release(buf);
 	dma_resv_fini(&buf->resv);
+	buf_uncount(buf->backing, buf->owner->user);
 	tensor_owner_put(buf->owner);
 }
 
@@ -225,7 +250,7 @@ static bool shut_drain(const struct tensor_chunks *chunks, bool wait)
 }
 
 /* Whether a page has an entry in some page table. */
-static bool shut_mapped(const struct tensor_chunks *chunks)
+static bool chunks_mapped(const struct tensor_chunks *chunks)
 {
 	size_t i;
 
@@ -237,24 +262,6 @@ static bool shut_mapped(const struct tensor_chunks *chunks)
 	return false;
 }
 
-/*
- * The core's walk can miss an entry for a huge page that mremap() moves: it looks at the old and at
- * the new place without their locks, and meanwhile the entry is in neither. So walk until no page
- * is mapped; but not for ever, since others may map pages that they were given a reference to (a
- * socket that receives without copying).
- */
-static void shut_unmap(struct tensor_buf *buf, bool wait)
-{
-	int tries;
-
-	for (tries = 1;; tries++) {
-		unmap_mapping_range(buf->inode.i_mapping, 0, buf->bytes, 1);
-		if (!wait || tries == SHUT_TRIES || !shut_mapped(&buf->chunks))
-			return;
-		schedule_timeout_uninterruptible(1);
-	}
-}
-
 /**
  * tensor_buf_shut() - empty all mappings, and let no fault fill them
  * @buf: the buffer; its lock is held
@@ -262,7 +269,8 @@ static void shut_unmap(struct tensor_buf *buf, bool wait)
  *
  * A fault takes a page's lock before it lets go of the page list, and the core keeps it until the
  * page table entry is there. So once the list is ours, and each lock was seen free, no entry can
- * appear after those that are now removed.
+ * appear after those that are now removed. One that the core is moving may stay: its page has a
+ * reference, which tensor_chunks_idle() finds, or see tensor_buf_unmap().
  *
  * Return: whether it is shut, with @buf->pages held, until tensor_buf_open().
  */
@@ -277,8 +285,28 @@ bool tensor_buf_shut(struct tensor_buf *buf, bool wait)
 		up_write(&buf->pages);
 		return false;
 	}
-	shut_unmap(buf, wait);
+	unmap_mapping_range(buf->inode.i_mapping, 0, buf->bytes, 1);
 	return true;
+}
+
+/**
+ * tensor_buf_unmap() - empty the mappings of a buffer that is shut until none is left
+ * @buf: the buffer
+ *
+ * The core's walk can miss an entry for a huge page that mremap() moves: it looks at the old and at
+ * the new place without their locks, and meanwhile the entry is in neither. So it is repeated; but
+ * not for long, since others may map pages that they were given a reference to (a socket that
+ * receives without copying).
+ */
+void tensor_buf_unmap(struct tensor_buf *buf)
+{
+	struct address_space *mapping = buf->inode.i_mapping;
+	unsigned long end = jiffies + UNMAP_TIME;
+
+	while (mapping_mapped(mapping) && chunks_mapped(&buf->chunks) && time_before(jiffies, end)) {
+		schedule_timeout_uninterruptible(1);
+		unmap_mapping_range(mapping, 0, buf->bytes, 1);
+	}
 }
 
 /**

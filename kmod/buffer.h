@@ -16,6 +16,7 @@ struct tensor_buf *tensor_buf_adopt(const struct tensor_backing *backing, void *
 				    struct tensor_owner *hint, u64 client);
 int tensor_buf_fill(struct tensor_buf *buf, struct tensor_chunks *chunks);
 bool tensor_buf_shut(struct tensor_buf *buf, bool wait);
+void tensor_buf_unmap(struct tensor_buf *buf);
 void tensor_buf_open(struct tensor_buf *buf);
 void tensor_buf_swap(struct tensor_buf *buf, struct tensor_chunks *chunks);
 void tensor_buf_info(const struct tensor_hold *hold, struct tensor_info *info);

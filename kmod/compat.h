@@ -144,6 +144,25 @@ static inline struct page *tensor_alloc_contig_pages(unsigned long pages, gfp_t 
 }
 #endif
 
+/* 6.10 made it a function that modules have. Ours is for folios that are not anonymous. */
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 10, 0)
+static inline int tensor_folio_mapcount(struct folio *folio)
+{
+	long i, nr = folio_nr_pages(folio);
+	int count = 0, whole;
+
+	for (i = 0; i < nr; i++)
+		count += atomic_read(&folio_page(folio, i)->_mapcount) + 1;
+	if (nr == 1)
+		return count;
+	/* one of the whole counts at each page, too */
+	whole = folio_entire_mapcount(folio);
+	return count + whole - whole * nr;
+}
+#else
+#define tensor_folio_mapcount folio_mapcount
+#endif
+
 /* 6.17 renamed it, when there came to be two ways to map a file. */
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 17, 0)
 #define vfs_mmap call_mmap

@@ -30,7 +30,8 @@ static bool purge_try(struct tensor_buf *buf, struct tensor_chunks *chunks)
 {
 	bool idle;
 
-	if (!tensor_buf_shut(buf, false))
+	/* to empty the mappings takes time, and is in vain if a page stays */
+	if (tensor_chunks_busy(&buf->chunks) || !tensor_buf_shut(buf, false))
 		return false;
 	idle = tensor_chunks_idle(&buf->chunks);
 	if (idle)

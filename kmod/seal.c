@@ -143,6 +143,7 @@ static void revoke_pages(struct tensor_buf *buf)
 	struct tensor_chunks chunks = {};
 
 	tensor_buf_shut(buf, true);
+	tensor_buf_unmap(buf);
 	tensor_buf_swap(buf, &chunks);
 	tensor_buf_open(buf);
 	if (buf->devices)

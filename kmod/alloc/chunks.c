@@ -162,6 +162,28 @@ u64 tensor_chunks_dma_bytes(const struct tensor_chunks *c)
 }
 
 /**
+ * tensor_chunks_busy() - whether a page has a reference that is no mapping's
+ * @c: the chunks
+ *
+ * Faults and unmappings under way make it right for a moment only.
+ *
+ * Return: whether that is so.
+ */
+bool tensor_chunks_busy(const struct tensor_chunks *c)
+{
+	struct folio *folio;
+	size_t i;
+
+	for (i = 0; i < c->nr; i++) {
+		folio = page_folio(c->list[i].head);
+		if (folio_ref_count(folio) > 1 + tensor_folio_mapcount(folio))
+			return true;
+		cond_resched();
+	}
+	return false;
+}
+
+/**
  * tensor_chunks_idle() - whether the chunks have the only reference to each page
  * @c: the chunks, without a mapping
  *

@@ -305,6 +305,58 @@ TEST_F(advise, memory_in_a_pipe_is_not_taken)
 	close(pipes[1]);
 }
 
+/* A page that stays keeps all of them: there is no use in emptying the mappings, at each attempt. */
+TEST_F(advise, mapping_of_what_is_not_taken_stays)
+{
+	struct iovec iov = { self->at + HUGE, PAGE };
+	int pipes[2];
+
+	ASSERT_EQ(0, pipe(pipes));
+	ASSERT_EQ((ssize_t)PAGE, vmsplice(pipes[1], &iov, 1, 0));
+	ASSERT_EQ(0, touch_lost(self->at, BYTES));
+	ASSERT_EQ(PAGES, pages_present(self->at, BYTES));
+	ASSERT_EQ(0, purgeable(self));
+	shrink(5);
+	EXPECT_EQ(PAGES, pages_present(self->at, BYTES));
+	close(pipes[0]);
+	close(pipes[1]);
+	EXPECT_TRUE(purge(self));
+}
+
+/* Microseconds for some purges while the client is in an epoll set that often. */
+static int64_t purge_us(int watched)
+{
+	struct tensor_alloc alloc[50];
+	struct tensor_info info;
+	int dev = dev_open(), set = watched ? dev_watch_often(dev, watched) : -1, i, taken = 0;
+	int64_t begin;
+
+	for (i = 0; i < 50; i++)
+		if (dev_alloc(dev, PAGE, &alloc[i]) ||
+		    buf_advise(dev, alloc[i].handle, TENSOR_ADVISE_PURGEABLE))
+			return INT64_MAX;
+	begin = now_us();
+	shrink(2);
+	begin = now_us() - begin;
+	for (i = 0; i < 50; i++)
+		taken += !buf_info(dev, alloc[i].handle, &info) && info.state & TENSOR_STATE_PURGED;
+	close(set);
+	close(dev);
+	return taken && (!watched || set >= 0) ? begin : INT64_MAX;
+}
+
+/* Who is short of memory does not wake the tasks of others. */
+TEST_F(advise, how_many_wait_does_not_matter_to_who_is_short_of_memory)
+{
+	int64_t alone, watched;
+
+	shrink(2);
+	alone = purge_us(0);
+	watched = purge_us(20000);
+	EXPECT_GT(10 * alone + 200000, watched) TH_LOG("%lld us, alone %lld us",
+						       (long long)watched, (long long)alone);
+}
+
 /* ---- the way back ------------------------------------------------------------------------------- */
 
 TEST_F(advise, coming_back_is_subject_to_the_limit)

@@ -12,7 +12,6 @@
 #include "device.h"
 #include "kselftest_harness.h"
 
-#define USER_LIMIT_FILE	PARAM("user_limit_bytes")
 #define USER		1000
 #define OTHER		1001
 #define SUB_UIDS	5
@@ -167,12 +166,48 @@ TEST_F(limit, handles_of_a_user_are_as_many_as_pages)
 {
 	ASSERT_EQ(0, chmod("/dev/tensor", 0666));
 	ASSERT_EQ(0, set_limit(USER_LIMIT_FILE, 100 * PAGE));
-	EXPECT_EQ(100, handles_of(USER, 1000));
+	/* the buffer counts as well, since it can outlive its handle */
+	EXPECT_EQ(50, handles_of(USER, 1000));
 	/* they end with the process, and are each user's own */
-	EXPECT_EQ(100, handles_of(USER, 1000));
-	EXPECT_EQ(100, handles_of(OTHER, 1000));
+	EXPECT_EQ(50, handles_of(USER, 1000));
+	EXPECT_EQ(50, handles_of(OTHER, 1000));
 	/* root may exceed it */
 	EXPECT_EQ(0, handles_of(0, 1000));
+	ASSERT_EQ(0, chmod("/dev/tensor", 0660));
+}
+
+/* How many buffers of others' memory a user can keep by mappings, without a handle: or < 0. */
+static int mapped_imports_of(uid_t uid, int most)
+{
+	int memfd = memfd_create("one", MFD_CLOEXEC | MFD_ALLOW_SEALING), n, dev, err;
+	struct tensor_import import;
+	pid_t pid;
+
+	if (ftruncate(memfd, PAGE) || fcntl(memfd, F_ADD_SEALS, F_SEAL_SHRINK))
+		return -2;
+	pid = fork();
+	if (!pid) {
+		err = become_user(uid);
+		dev = dev_open();
+		for (n = 0; !err && n < most; n += !err) {
+			err = buf_import(dev, memfd, &import);
+			if (!err && (map_shared(dev, PAGE, PROT_READ, import.cookie) == MAP_FAILED ||
+				     dev_close(dev, import.handle)))
+				err = -1;
+		}
+		_exit(err == -EDQUOT ? n : 255);
+	}
+	close(memfd);
+	return reap(pid);
+}
+
+TEST_F(limit, imports_of_a_user_count_without_a_handle)
+{
+	ASSERT_EQ(0, chmod("/dev/tensor", 0666));
+	ASSERT_EQ(0, set_limit(USER_LIMIT_FILE, 100 * PAGE));
+	/* the last one also needs a handle for a moment */
+	EXPECT_EQ(99, mapped_imports_of(USER, 200));
+	EXPECT_EQ(99, mapped_imports_of(USER, 200));
 	ASSERT_EQ(0, chmod("/dev/tensor", 0660));
 }
 

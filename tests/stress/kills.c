@@ -259,7 +259,7 @@ int main(void)
 	good &= say(pages_agree(before, pages_free(), kills), "kills.memory_comes_back");
 	close(dev);
 	write_text(PARAM("pool_bytes"), "0");
-	owned = pages_of_module();
+	owned = pages_of_module(true);
 	printf("# %ld pages of the module\n", owned);
 	good &= say(owned <= 0, "kills.no_page_is_the_module_s");
 	return !good;

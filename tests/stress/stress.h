@@ -80,26 +80,31 @@ HELPER bool pages_agree(int64_t before, int64_t after, unsigned long times)
  * struct page_record - what page_owner tells of an allocation
  * @order: 2^order pages
  * @slab: a slab, in which objects of others may live
- * @stacks: made to remember call stacks, which is for good
+ * @kept: its allocator keeps it for good: memory for call stacks, per-processor memory
  * @module: its call stack goes through the module
+ * @text: the begin of it
  */
 struct page_record {
 	int order;
-	bool slab, stacks, module;
+	bool slab, kept, module;
+	char text[2048];
 };
 
 HELPER void record_line(struct page_record *r, const char *line)
 {
 	r->slab |= !strncmp(line, "PFN ", 4) && strstr(line, "slab");
-	r->stacks |= strstr(line, "stack_depot_save") != NULL;
+	r->kept |= strstr(line, "stack_depot_save") || strstr(line, "pcpu_populate_chunk");
 	r->module |= strstr(line, "[tensor]") != NULL;
+	if (strlen(r->text) + strlen(line) + 3 < sizeof(r->text))
+		strcat(strcat(r->text, "# "), line);
 }
 
 /*
  * Pages whose stack of allocation goes through the module; -1: this kernel does not remember. Its
  * objects in slabs are for kmemleak to find: a slab is there as long as anybody's object in it is.
+ * @show: print the stacks.
  */
-HELPER long pages_of_module(void)
+HELPER long pages_of_module(bool show)
 {
 	FILE *f = fopen("/sys/kernel/debug/page_owner", "re");
 	struct page_record r = { .order = -1 };
@@ -117,8 +122,11 @@ HELPER long pages_of_module(void)
 		record_line(&r, line);
 		if (line[0] != '\n')
 			continue;
-		if (r.order >= 0 && r.module && !r.slab && !r.stacks)
+		if (r.order >= 0 && r.module && !r.slab && !r.kept) {
 			pages += 1L << r.order;
+			if (show)
+				fputs(r.text, stdout);
+		}
 		r = (struct page_record){ .order = -1 };
 	} while (fgets(line, sizeof(line), f));
 	fclose(f);
