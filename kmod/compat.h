@@ -23,6 +23,7 @@
 #include <linux/shrinker.h>
 #include <linux/slab.h>
 #include <linux/version.h>
+#include <linux/workqueue.h>
 
 /* 6.3 gave the methods of an inode an idmapping where the mount's user namespace was. */
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 3, 0)
@@ -161,6 +162,11 @@ static inline int tensor_folio_mapcount(struct folio *folio)
 }
 #else
 #define tensor_folio_mapcount folio_mapcount
+#endif
+
+/* By 6.18 it has a new name, and 7.2 warns of the old one. */
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 18, 0)
+#define system_dfl_wq system_unbound_wq
 #endif
 
 /* 6.17 renamed it, when there came to be two ways to map a file. */

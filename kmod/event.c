@@ -102,7 +102,7 @@ static void watch_add(struct tensor_watch *watch, u32 events)
 		list_add_tail(&watch->ready, &inbox->ready);
 	spin_unlock(&inbox->lock);
 	if (wq_has_sleeper(&inbox->wait))
-		queue_work(system_unbound_wq, &inbox->waker);
+		queue_work(system_dfl_wq, &inbox->waker);
 }
 
 /* The first watch in the list that is not of the client @by, which has one of a buffer. */

@@ -12,7 +12,8 @@ BAD = re.compile(
     r"|unreferenced object|new suspected memory leaks|refcount_t:|use-after-free|ODEBUG"
     r"|Bad page|bad page|list_(add|del) corruption|INFO: task|detected stall|soft lockup"
     r"|unable to handle|DEBUG_LOCKS|VM_BUG|page dumped because|\bleaked\b|Objects remaining"
-    r"|still has .* (objects|references)|workqueue lockup|Out of memory|Busy inodes", re.I)
+    r"|still has .* (objects|references)|workqueue lockup|Out of memory|Busy inodes"
+    r"|enqueued on deprecated", re.I)
 
 # Said by sane kernels.
 BENIGN = re.compile(r"Unprivileged eBPF is enabled|Lock dependency validator"
