@@ -20,7 +20,7 @@
  *	tensor_buf.lock, tensor_buf.watch_lock, tensor_inbox.lock
  *	the lock of tensor_client.handles, tensor_buf.watch_lock
  *	the lock of a table of registry.c, tensor_buf.spin
- *	the lock of a table of registry.c, that of tensor_client.handles or tensor_buf.exports
+ *	the lock of a table of registry.c, that of tensor_buf.exports
  *	the lock of a table of registry.c or of tensor_buf.exports, the lock of its totals
  *
  * The module allocates no memory under any of these but mmap_lock, so that a task that waits for
