@@ -56,26 +56,6 @@ HELPER int64_t pages_free(void)
 	return pages;
 }
 
-/*
- * What may be missing although nothing leaked: the allocators keep half-filled slabs and per-cpu
- * lists. A debug kernel remembers each new call stack for good and keeps what was freed in
- * quarantine, up to a 32nd of memory; it has pages_of_module() to be exact with. A page lost every
- * tenth time would be more.
- */
-HELPER bool pages_agree(int64_t before, int64_t after, unsigned long times)
-{
-	int64_t slack = 512;
-
-	if (!access("/sys/kernel/debug/kmemleak", F_OK))
-		slack = 2048 + sysconf(_SC_PHYS_PAGES) / 32;
-	if (slack < (int64_t)times / 10)
-		slack = times / 10;
-
-	printf("# pages free before %ld, after %ld: %ld missing, %ld may be\n", before, after,
-	       before - after, slack);
-	return after >= before - slack;
-}
-
 /**
  * struct page_record - what page_owner tells of an allocation
  * @order: 2^order pages

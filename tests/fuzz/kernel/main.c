@@ -22,7 +22,6 @@
 
 #define PATIENCE	30	/* seconds that a program may take */
 #define REPORTS_MAX	20
-#define SLACK		4096	/* KiB that may be missing: caches of the allocator, stacks */
 
 static struct shared *shared;
 static struct {
@@ -187,15 +186,12 @@ static bool say(int n, bool good, const char *what)
 static bool verdict(int dev, int64_t free_before)
 {
 	bool good = true;
-	int64_t after;
 
 	good &= say(1, shared->calls >= opt.calls, "all_calls_were_made");
 	good &= say(2, !reports, "the_kernel_has_nothing_to_report");
 	good &= say(3, !hangs && !deaths, "every_program_ends");
 	good &= say(4, used_becomes(dev, 0), "no_buffer_is_left");
-	good &= say(5, memory_comes_back(free_before, SLACK), "memory_comes_back");
-	after = memory_free();
-	printf("# pages free before %ld, after %ld\n", free_before / 4, after / 4);
+	good &= say(5, pages_agree(free_before / 4, memory_free() / 4, shared->progs), "memory_comes_back");
 	return good;
 }
 
