@@ -303,7 +303,8 @@ void tensor_buf_unmap(struct tensor_buf *buf)
 	struct address_space *mapping = buf->inode.i_mapping;
 	unsigned long end = jiffies + UNMAP_TIME;
 
-	while (mapping_mapped(mapping) && chunks_mapped(&buf->chunks) && time_before(jiffies, end)) {
+	while (mapping_mapped(mapping) && chunks_mapped(&buf->chunks) &&
+	       time_before(jiffies, end)) {
 		schedule_timeout_uninterruptible(1);
 		unmap_mapping_range(mapping, 0, buf->bytes, 1);
 	}

@@ -333,7 +333,7 @@ static int next_handle(struct sk_buff *skb, struct netlink_callback *cb)
 	client = container_of(parent, struct tensor_client, listed);
 	owner = tensor_owner_get(client->owner);
 	spin_unlock(&tensor_clients.lock);
-	/* not under the lock of all: the client's may be held for as long as its buffers have watches */
+	/* not under the lock of all: the client's is held while a buffer's watches are marked */
 	found = tensor_handle_next(client, &state->next, &row);
 	rcu_read_unlock();
 	err = found ? put_handle(skb, cb, owner, &row) : 0;

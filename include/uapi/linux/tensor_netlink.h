@@ -311,8 +311,8 @@ enum tensor_a_export {
  * @TENSOR_A_USER_BYTES: u64: bytes charged now
  * @TENSOR_A_USER_LIMIT_BYTES: u64: most bytes that may be
  * @TENSOR_A_USER_REFUSED: u64: calls that met that limit
- * @TENSOR_A_USER_OBJECTS: u64: handles now, and buffers with memory of other makers: at most one for
- *	each page of LIMIT_BYTES
+ * @TENSOR_A_USER_OBJECTS: u64: handles now, and buffers with memory of other makers: at most one
+ *	for each page of LIMIT_BYTES
  */
 enum tensor_a_user {
 	TENSOR_A_USER_UNSPEC,
