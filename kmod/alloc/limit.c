@@ -12,8 +12,8 @@
  * every task. Both are charged before the first page is allocated.
  *
  * What the kernel keeps about handles, and about the buffers of other makers behind them, is
- * charged to memory cgroups only. So that it has a bound elsewhere, too, a user has no more handles
- * than pages.
+ * charged to memory cgroups only. So that it has a bound elsewhere, too, a user has no more of both
+ * together than pages.
  *
  * No lock: each count is raised by a compare and exchange that never exceeds its limit.
  */

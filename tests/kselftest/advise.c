@@ -329,20 +329,20 @@ static int64_t purge_us(int watched)
 	struct tensor_alloc alloc[50];
 	struct tensor_info info;
 	int dev = dev_open(), set = watched ? dev_watch_often(dev, watched) : -1, i, taken = 0;
-	int64_t begin;
+	int64_t took;
 
 	for (i = 0; i < 50; i++)
 		if (dev_alloc(dev, PAGE, &alloc[i]) ||
 		    buf_advise(dev, alloc[i].handle, TENSOR_ADVISE_PURGEABLE))
 			return INT64_MAX;
-	begin = now_us();
+	took = now_us();
 	shrink(2);
-	begin = now_us() - begin;
+	took = now_us() - took;
 	for (i = 0; i < 50; i++)
 		taken += !buf_info(dev, alloc[i].handle, &info) && info.state & TENSOR_STATE_PURGED;
 	close(set);
 	close(dev);
-	return taken && (!watched || set >= 0) ? begin : INT64_MAX;
+	return taken && (!watched || set >= 0) ? took : INT64_MAX;
 }
 
 /* Who is short of memory does not wake the tasks of others. */

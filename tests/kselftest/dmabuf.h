@@ -38,13 +38,11 @@ HELPER int udmabuf_of(int memfd, uint64_t bytes)
 	return fd < 0 ? -errno : fd;
 }
 
-/* Of a memfd of its own. */
+/* The same of a new memfd. */
 HELPER int udmabuf_new(uint64_t bytes)
 {
-	int memfd = memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING), fd = -EIO;
+	int memfd = memfd_new(bytes, 0), fd = memfd < 0 ? memfd : udmabuf_of(memfd, bytes);
 
-	if (!ftruncate(memfd, bytes) && !fcntl(memfd, F_ADD_SEALS, F_SEAL_SHRINK))
-		fd = udmabuf_of(memfd, bytes);
 	close(memfd);
 	return fd;
 }

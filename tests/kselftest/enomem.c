@@ -100,15 +100,6 @@ FIXTURE_VARIANT_ADD(enomem, import_of_memfds) { .call = call_import_many };
 FIXTURE_VARIANT_ADD(enomem, pin) { .call = call_pin };
 FIXTURE_VARIANT_ADD(enomem, meta) { .call = call_meta };
 
-static int make_memfd(void)
-{
-	int fd = memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-
-	if (ftruncate(fd, PAGE) || fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK))
-		return -1;
-	return fd;
-}
-
 FIXTURE_SETUP(enomem)
 {
 	struct tensor_query query;
@@ -123,7 +114,7 @@ FIXTURE_SETUP(enomem)
 	have.fd = buf_new_fd(PAGE);
 	ASSERT_LE(0, have.fd);
 	for (i = 0; i < MEMFDS; i++) {
-		have.memfd[i] = make_memfd();
+		have.memfd[i] = memfd_new(PAGE, 0);
 		ASSERT_LE(0, have.memfd[i]);
 	}
 	have.page = mmap(NULL, 8 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

@@ -102,8 +102,8 @@ static int step_import_memfd(FIXTURE_DATA(failnth) *self)
 	int fd;
 
 	prepare(self);
-	fd = memfd_create("m", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-	if (ftruncate(fd, 4 * PAGE) || fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK))
+	fd = memfd_new(4 * PAGE, 0);
+	if (fd < 0)
 		abort();
 	return import_step(self, fd);
 }

@@ -41,13 +41,6 @@ static void add(FIXTURE_DATA(import_race) *self, const char *name, int fd, uint6
 		self->files[self->count++] = (struct candidate){ name, fd, bytes, kind, state, 0 };
 }
 
-static int make_memfd(uint64_t bytes, unsigned int seals)
-{
-	int fd = memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-
-	return ftruncate(fd, bytes) || fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | seals) ? -EIO : fd;
-}
-
 /* Of another driver, where there is one. */
 static int make_foreign(uint64_t bytes)
 {
@@ -158,7 +151,7 @@ static void race(struct __test_metadata *_metadata, FIXTURE_DATA(import_race) *s
 
 TEST_F_TIMEOUT(import_race, memfd_against_our_dma_buf, 60)
 {
-	add(self, "memfd", make_memfd(3 * PAGE, 0), 3 * PAGE, TENSOR_KIND_MEMFD, 0);
+	add(self, "memfd", memfd_new(3 * PAGE, 0), 3 * PAGE, TENSOR_KIND_MEMFD, 0);
 	add(self, "dma-buf", make_shared(self, 5 * PAGE, SHARE_DMABUF), 5 * PAGE,
 	    TENSOR_KIND_ALLOC, 0);
 	race(_metadata, self);
@@ -177,21 +170,21 @@ TEST_F_TIMEOUT(import_race, buffer_fd_against_memfd, 60)
 {
 	add(self, "buffer fd", make_shared(self, 3 * PAGE, SHARE_RO), 3 * PAGE, TENSOR_KIND_ALLOC,
 	    TENSOR_STATE_RDONLY);
-	add(self, "sealed memfd", make_memfd(5 * PAGE, F_SEAL_WRITE), 5 * PAGE, TENSOR_KIND_MEMFD,
+	add(self, "sealed memfd", memfd_new(5 * PAGE, F_SEAL_WRITE), 5 * PAGE, TENSOR_KIND_MEMFD,
 	    TENSOR_STATE_RDONLY);
-	add(self, "memfd", make_memfd(7 * PAGE, 0), 7 * PAGE, TENSOR_KIND_MEMFD, 0);
+	add(self, "memfd", memfd_new(7 * PAGE, 0), 7 * PAGE, TENSOR_KIND_MEMFD, 0);
 	race(_metadata, self);
 }
 
 TEST_F_TIMEOUT(import_race, every_kind_against_every_other, 60)
 {
 	add(self, "buffer fd", make_shared(self, 3 * PAGE, 0), 3 * PAGE, TENSOR_KIND_ALLOC, 0);
-	add(self, "memfd", make_memfd(5 * PAGE, 0), 5 * PAGE, TENSOR_KIND_MEMFD, 0);
+	add(self, "memfd", memfd_new(5 * PAGE, 0), 5 * PAGE, TENSOR_KIND_MEMFD, 0);
 	add(self, "read-only fd", make_shared(self, 7 * PAGE, SHARE_RO), 7 * PAGE,
 	    TENSOR_KIND_ALLOC, TENSOR_STATE_RDONLY);
 	add(self, "dma-buf", make_shared(self, 9 * PAGE, SHARE_DMABUF), 9 * PAGE,
 	    TENSOR_KIND_ALLOC, 0);
-	add(self, "sealed memfd", make_memfd(11 * PAGE, F_SEAL_WRITE), 11 * PAGE,
+	add(self, "sealed memfd", memfd_new(11 * PAGE, F_SEAL_WRITE), 11 * PAGE,
 	    TENSOR_KIND_MEMFD, TENSOR_STATE_RDONLY);
 	add(self, "read-only dma-buf", make_shared(self, 13 * PAGE, SHARE_DMABUF | SHARE_RO),
 	    13 * PAGE, TENSOR_KIND_ALLOC, TENSOR_STATE_RDONLY);
@@ -203,7 +196,7 @@ TEST_F_TIMEOUT(import_race, every_kind_against_every_other, 60)
 TEST_F_TIMEOUT(import_race, number_that_is_closed_meanwhile, 60)
 {
 	self->closes = true;
-	add(self, "memfd", make_memfd(3 * PAGE, 0), 3 * PAGE, TENSOR_KIND_MEMFD, 0);
+	add(self, "memfd", memfd_new(3 * PAGE, 0), 3 * PAGE, TENSOR_KIND_MEMFD, 0);
 	add(self, "dma-buf", make_shared(self, 5 * PAGE, SHARE_DMABUF), 5 * PAGE,
 	    TENSOR_KIND_ALLOC, 0);
 	race(_metadata, self);

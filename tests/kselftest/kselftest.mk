@@ -22,8 +22,8 @@ $(KST_B)/%: tests/kselftest/%.c $(wildcard tests/kselftest/*.h) include/uapi/lin
 	$(call say,CC,$@)
 	$(Q)$(CC) $(CFLAGS) $(WARN) -Wno-missing-prototypes $(KST_FLAGS) -D_GNU_SOURCE -Iinclude/uapi -isystem $(KST_INC) -o $@ $< $(KST_LIBS)
 
-$(addprefix $(KST_B)/,race seal seal_fails revoke advise event event_client event_gone handles import_race failnth_tables zerocopy \
-	sync_deadline): KST_LIBS = -pthread
+$(addprefix $(KST_B)/,race seal seal_fails revoke advise event event_client event_gone failnth_tables handles \
+	import_race sync_deadline): KST_LIBS = -pthread
 KST_NL := $(addprefix $(KST_B)/,neighbour netlink netlink_ask netlink_event netlink_list)
 $(KST_NL): tests/kselftest/family.h
 $(KST_NL): KST_LIBS = $(shell pkg-config --libs libnl-genl-3.0) -pthread

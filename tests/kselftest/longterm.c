@@ -58,11 +58,10 @@ FIXTURE_TEARDOWN(longterm)
 
 static void *map_memfd(int dev, uint64_t bytes)
 {
-	int fd = memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	int fd = memfd_new(bytes, 0);
 	struct tensor_import import;
 
-	if (fd < 0 || ftruncate(fd, bytes) || fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK) ||
-	    buf_import(dev, fd, &import))
+	if (fd < 0 || buf_import(dev, fd, &import))
 		return MAP_FAILED;
 	return map_shared(dev, bytes, RW, import.cookie);
 }

@@ -123,6 +123,20 @@ HELPER uint64_t page_frame(const void *at)
 	return entry >> 63 ? entry & ((1ULL << 55) - 1) : 0;
 }
 
+/* A memfd that IMPORT takes, since it cannot shrink, with further seals: its fd or -errno. */
+HELPER int memfd_new(uint64_t bytes, unsigned int seals)
+{
+	int fd = memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING), err;
+
+	if (fd < 0)
+		return -errno;
+	if (!ftruncate(fd, bytes) && !fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | seals))
+		return fd;
+	err = -errno;
+	close(fd);
+	return err;
+}
+
 HELPER uint64_t now_us(void)
 {
 	struct timespec t;

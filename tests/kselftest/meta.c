@@ -215,11 +215,10 @@ TEST_F(meta, largest_element_is_taken_by_a_buffer_that_has_room)
 {
 	struct tensor_desc desc = line(UINT32_MAX, 0, 1, 1);
 	/* its pages are not there before they are touched */
-	int fd = memfd_create("large", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	int fd = memfd_new(512 * MIB, 0);
 	struct tensor_import import;
 
-	ASSERT_EQ(0, ftruncate(fd, 512 * MIB));
-	ASSERT_EQ(0, fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK));
+	ASSERT_LE(0, fd);
 	ASSERT_EQ(0, buf_import(self->dev, fd, &import));
 	EXPECT_EQ(0, buf_meta(self->dev, import.handle, TENSOR_META_SET, &desc));
 	desc.offset = 1;

@@ -6,7 +6,6 @@
 #include "family.h"
 #include "kselftest_harness.h"
 
-
 FIXTURE(netlink_list) {
 	int dev;
 	struct nl_sock *sock;

@@ -54,19 +54,10 @@ FIXTURE_TEARDOWN(payer)
 	close(dev);
 }
 
-static int make_memfd(uint64_t bytes)
-{
-	int fd = memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-
-	if (fd < 0 || ftruncate(fd, bytes) || fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK))
-		return -errno;
-	return fd;
-}
-
 /* A dma-buf of a memfd of that size, which nothing else holds; -errno. */
 static int memfd_dmabuf(int dev, uint64_t bytes)
 {
-	int memfd = make_memfd(bytes), fd;
+	int memfd = memfd_new(bytes, 0), fd;
 	struct tensor_import import;
 
 	if (memfd < 0)

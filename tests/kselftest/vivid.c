@@ -159,15 +159,14 @@ TEST_F(vivid, frame_arrives_in_contiguous_memory)
 /* The program's own memory, and a memfd's: the device that gathers is the one that can. */
 TEST_F(vivid, frame_arrives_in_somebody_elses_memory)
 {
-	int memfd = memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING), fd, i;
+	int memfd = memfd_new(64 * PAGE, 0), fd, i;
 	char *at[2] = { mmap(NULL, 64 * PAGE, RW, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) };
 	struct tensor_import import;
 	int64_t handle;
 
 	if (variant->attaches)
 		SKIP(return, "wants it in one piece");
-	ASSERT_EQ(0, ftruncate(memfd, 64 * PAGE));
-	ASSERT_EQ(0, fcntl(memfd, F_ADD_SEALS, F_SEAL_SHRINK));
+	ASSERT_LE(0, memfd);
 	at[1] = map_shared(memfd, 64 * PAGE, RW, 0);
 	handle = buf_pin(self->dev, at[0], 64 * PAGE, 0);
 	ASSERT_LT(0, handle);

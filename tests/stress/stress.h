@@ -62,12 +62,14 @@ HELPER int64_t pages_free(void)
  * @slab: a slab, in which objects of others may live
  * @kept: its allocator keeps it for good: memory for call stacks, per-processor memory
  * @module: its call stack goes through the module
- * @text: the begin of it
+ * @text: the begin of it, if that is wanted
+ * @len: its length
  */
 struct page_record {
 	int order;
 	bool slab, kept, module;
 	char text[2048];
+	size_t len;
 };
 
 HELPER void record_line(struct page_record *r, const char *line)
@@ -75,8 +77,6 @@ HELPER void record_line(struct page_record *r, const char *line)
 	r->slab |= !strncmp(line, "PFN ", 4) && strstr(line, "slab");
 	r->kept |= strstr(line, "stack_depot_save") || strstr(line, "pcpu_populate_chunk");
 	r->module |= strstr(line, "[tensor]") != NULL;
-	if (strlen(r->text) + strlen(line) + 3 < sizeof(r->text))
-		strcat(strcat(r->text, "# "), line);
 }
 
 /*
@@ -100,6 +100,8 @@ HELPER long pages_of_module(bool show)
 		if (sscanf(line, "Page allocated via order %d", &r.order) == 1)
 			continue;
 		record_line(&r, line);
+		if (show && r.len < sizeof(r.text))
+			r.len += snprintf(r.text + r.len, sizeof(r.text) - r.len, "# %s", line);
 		if (line[0] != '\n')
 			continue;
 		if (r.order >= 0 && r.module && !r.slab && !r.kept) {
