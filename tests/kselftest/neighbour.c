@@ -206,18 +206,28 @@ static void dump_for_ever(void)
 		dump(sock, family, TENSOR_CMD_BUF_GET);
 }
 
-/* A debug kernel takes ten times as long for each mapping, and as long for a REVOKE with fewer. */
-static int mappers(void)
+/* A debug kernel takes some hundred times as long for each mapping: fewer of them keep a REVOKE as long. */
+static bool debug_kernel(void)
 {
-	return access("/sys/kernel/debug/kmemleak", F_OK) ? MAPPERS : 1;
+	return !access("/sys/kernel/debug/kmemleak", F_OK);
 }
 
-/* Has a page mapped as often as a process may. */
+static int mappers(void)
+{
+	return debug_kernel() ? 1 : MAPPERS;
+}
+
+static int mappings(void)
+{
+	return debug_kernel() ? MAPPINGS / 6 : MAPPINGS;
+}
+
+/* Has a page mapped as often as a process may, or as a debug kernel does in a while. */
 static int map_often(int fd)
 {
 	int i;
 
-	for (i = 0; i < MAPPINGS; i++) {
+	for (i = 0; i < mappings(); i++) {
 		if (mmap(NULL, PAGE, PROT_READ, MAP_SHARED | MAP_POPULATE, fd, 0) == MAP_FAILED)
 			return 1;
 	}
@@ -240,7 +250,7 @@ static void mapper(int pipe, int fd)
 		pause();
 }
 
-/* A buffer that mappers() processes have mapped MAPPINGS times each. Whether that worked. */
+/* A buffer that mappers() processes have mapped mappings() times each. Whether that worked. */
 static bool map_everywhere(FIXTURE_DATA(neighbour) *self, struct tensor_alloc *alloc)
 {
 	int ends[2], fd, i;
