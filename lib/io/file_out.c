@@ -3,6 +3,7 @@
  * Writing: into a new file beside the one that is meant, which then takes its name. Until that
  * moment, and whatever fails, the old one is there.
  */
+#include "../file_limit.h"
 #include "../ops/front.h"
 #include "file.h"
 
@@ -15,7 +16,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define BUFFER ((size_t)1 << 16)
+#define BUFFER	  ((size_t)1 << 16)
+#define NAME_KEPT 200 /* bytes of a file's name in that of its temporary */
 
 static int fail(struct file_out *f, int code)
 {
@@ -41,24 +43,38 @@ static int find_target(struct file_out *f, mode_t *mode, bool *there)
 	}
 	if (*there && !S_ISREG(st.st_mode))
 		return f->err = tensor_fail(EINVAL, "%s: %s: not a regular file", f->op, f->path);
-	*mode = st.st_mode & 0777;
+	*mode = *there ? st.st_mode & 0777 : 0666;
 	return 0;
 }
 
-static int open_temporary(struct file_out *f)
+/* Beside the target, of whose name it has the begin: a name has 255 bytes at most. */
+static int name_temporary(struct file_out *f, uint64_t number)
+{
+	const char *slash = strrchr(f->target, '/'), *base = slash ? slash + 1 : f->target;
+	size_t n = strnlen(base, NAME_KEPT);
+
+	while (n && ((unsigned char)base[n] & 0xc0) == 0x80) /* inside a character */
+		n--;
+	free(f->temporary);
+	if (asprintf(&f->temporary, "%.*s%.*s.%016llx", (int)(base - f->target), f->target, (int)n,
+		     base, (unsigned long long)number) < 0) {
+		f->temporary = NULL;
+		return fail(f, ENOMEM);
+	}
+	return 0;
+}
+
+/* Never readable for more than the file that it will be. */
+static int open_temporary(struct file_out *f, mode_t mode)
 {
 	uint64_t number;
 
 	for (int tries = 0; tries < 100; tries++) {
 		if (getrandom(&number, sizeof(number), GRND_NONBLOCK) != sizeof(number))
 			number = (uint64_t)getpid() << 8 | (uint64_t)tries;
-		free(f->temporary);
-		if (asprintf(&f->temporary, "%s.%016llx", f->target, (unsigned long long)number) <
-		    0) {
-			f->temporary = NULL;
-			return fail(f, ENOMEM);
-		}
-		f->fd = open(f->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+		if (name_temporary(f, number) < 0)
+			return f->err;
+		f->fd = open(f->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
 		if (f->fd >= 0)
 			return 0;
 		if (errno != EEXIST)
@@ -81,18 +97,27 @@ int file_create(struct file_out *f, const char *op, const char *path)
 	f->buffer = malloc(BUFFER);
 	if (!f->buffer)
 		return fail(f, ENOMEM);
-	if (find_target(f, &mode, &there) < 0 || open_temporary(f) < 0)
+	if (find_target(f, &mode, &there) < 0 || open_temporary(f, mode) < 0)
 		return f->err;
 	if (there && fchmod(f->fd, mode) < 0)
 		return fail(f, errno);
 	return 0;
 }
 
+static ssize_t write_quietly(int fd, const char *p, size_t n, off_t offset)
+{
+	struct file_limit before = file_limit_begin();
+	ssize_t done = pwrite(fd, p, n, offset);
+
+	file_limit_end(&before, done < 0);
+	return done;
+}
+
 static void write_at(struct file_out *f, const char *p, uint64_t n, uint64_t offset)
 {
 	while (n && !f->err) {
 		size_t some = n < 1 << 30 ? (size_t)n : 1 << 30;
-		ssize_t done = pwrite(f->fd, p, some, (off_t)offset);
+		ssize_t done = write_quietly(f->fd, p, some, (off_t)offset);
 
 		if (done < 0 && errno != EINTR)
 			fail(f, errno);

@@ -5,9 +5,6 @@
  */
 #include "files.h"
 
-#include <signal.h>
-#include <sys/resource.h>
-
 #define S(x)  TENSOR_SCALAR(x)
 #define OF(d) TENSOR_OPTIONS(.dtype = (d))
 
@@ -362,53 +359,6 @@ static void the_limit_is_the_callers(void **state)
 	}
 }
 
-/* ---- saving ---------------------------------------------------------------------------------- */
-
-static void a_failed_save_leaves_the_old_file(void **state)
-{
-	struct rlimit before, small = {4096, RLIM_INFINITY};
-	int files;
-
-	tensor_scope {
-		tensor *large = ok(tensor_zeros(TENSOR_SHAPE(1 << 16), F32));
-		struct tensor_named named[] = {{"a", large}, {"b", large}};
-
-		assert_done(tensor_save_npy("old", iota(7, TENSOR_INTS(2))));
-		files = files_here();
-		signal(SIGXFSZ, SIG_IGN);
-		assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
-		small.rlim_max = before.rlim_max;
-		assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
-		assert_fails(tensor_save_npy("old", large), EFBIG, "old");
-		assert_fails(tensor_save_npz("old", named, 2, 0), EFBIG, "old");
-		assert_fails(tensor_save_safetensors("old", named, 2, NULL, 0), EFBIG, "old");
-		assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
-		assert_fails(
-			tensor_save_npy("old", ok(tensor_zeros(TENSOR_SHAPE(2), OF(TENSOR_BF16)))),
-			EOPNOTSUPP, "bf16");
-		assert_values(tensor_load_npy("old", NULL), 0, 7, 8);
-		assert_int_equal(files_here(), files);
-	}
-}
-
-static void a_link_stays_and_a_mode_too(void **state)
-{
-	struct stat st;
-
-	tensor_scope {
-		assert_done(tensor_save_npy("real.npy", iota(0, TENSOR_INTS(1))));
-		assert_int_equal(chmod("real.npy", 0600), 0);
-		assert_int_equal(symlink("real.npy", "link.npy"), 0);
-		assert_done(tensor_save_npy("link.npy", iota(5, TENSOR_INTS(1))));
-		assert_int_equal(lstat("link.npy", &st), 0);
-		assert_true(S_ISLNK(st.st_mode));
-		assert_values(tensor_load_npy("real.npy", NULL), 0, 5);
-		assert_values(tensor_load_npy("link.npy", NULL), 0, 5);
-		assert_int_equal(stat("real.npy", &st), 0);
-		assert_int_equal(st.st_mode & 0777, 0600);
-	}
-}
-
 static void what_is_no_file_is_refused(void **state)
 {
 	tensor_scope {
@@ -489,8 +439,6 @@ int main(void)
 		cmocka_unit_test(a_private_map_never_changes_the_file),
 		cmocka_unit_test(a_shareable_load_has_a_buffer),
 		cmocka_unit_test(the_limit_is_the_callers),
-		cmocka_unit_test(a_failed_save_leaves_the_old_file),
-		cmocka_unit_test(a_link_stays_and_a_mode_too),
 		cmocka_unit_test(what_is_no_file_is_refused),
 		cmocka_unit_test(names_must_be_names),
 		cmocka_unit_test(a_gradient_does_not_matter),

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR MIT
+/* Saving over a file: it is replaced whole or not at all, and who may read it stays. */
+#include "files.h"
+
+#include <dlfcn.h>
+#include <signal.h>
+#include <sys/resource.h>
+
+#define OF(d) TENSOR_OPTIONS(.dtype = (d))
+
+static mode_t mode_at_birth;
+
+/* What the library calls once it has made the new file. */
+int fchmod(int fd, mode_t mode)
+{
+	static int (*real)(int, mode_t);
+	struct stat st;
+
+	if (!real)
+		real = (int (*)(int, mode_t))dlsym(RTLD_NEXT, "fchmod");
+	assert_int_equal(fstat(fd, &st), 0);
+	mode_at_birth = st.st_mode & 0777;
+	return real(fd, mode);
+}
+
+static void a_failed_save_leaves_the_old_file(void **state)
+{
+	struct rlimit before, small = {4096, RLIM_INFINITY};
+	int files;
+
+	tensor_scope {
+		tensor *large = ok(tensor_zeros(TENSOR_SHAPE(1 << 16), F32));
+		struct tensor_named named[] = {{"a", large}, {"b", large}};
+
+		assert_done(tensor_save_npy("old", iota(7, TENSOR_INTS(2))));
+		files = files_here();
+		assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+		small.rlim_max = before.rlim_max;
+		assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
+		assert_fails(tensor_save_npy("old", large), EFBIG, "old");
+		assert_fails(tensor_save_npz("old", named, 2, 0), EFBIG, "old");
+		assert_fails(tensor_save_safetensors("old", named, 2, NULL, 0), EFBIG, "old");
+		assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+		assert_fails(
+			tensor_save_npy("old", ok(tensor_zeros(TENSOR_SHAPE(2), OF(TENSOR_BF16)))),
+			EOPNOTSUPP, "bf16");
+		assert_values(tensor_load_npy("old", NULL), 0, 7, 8);
+		assert_int_equal(files_here(), files);
+	}
+}
+
+static void a_link_stays_and_a_mode_too(void **state)
+{
+	struct stat st;
+
+	tensor_scope {
+		assert_done(tensor_save_npy("real.npy", iota(0, TENSOR_INTS(1))));
+		assert_int_equal(chmod("real.npy", 0600), 0);
+		assert_int_equal(symlink("real.npy", "link.npy"), 0);
+		assert_done(tensor_save_npy("link.npy", iota(5, TENSOR_INTS(1))));
+		assert_int_equal(lstat("link.npy", &st), 0);
+		assert_true(S_ISLNK(st.st_mode));
+		assert_values(tensor_load_npy("real.npy", NULL), 0, 5);
+		assert_values(tensor_load_npy("link.npy", NULL), 0, 5);
+		assert_int_equal(stat("real.npy", &st), 0);
+		assert_int_equal(st.st_mode & 0777, 0600);
+	}
+}
+
+/* Who may not read the old file does not read the new one before it has its mode. */
+static void new_file_is_never_open_to_more(void **state)
+{
+	static const mode_t modes[] = {0600, 0400, 0640, 0};
+	struct stat st;
+
+	for (size_t i = 0; i < sizeof(modes) / sizeof(*modes); i++) {
+		write_file("secret.npy", "x", 1);
+		assert_int_equal(chmod("secret.npy", modes[i]), 0);
+		mode_at_birth = 07777;
+		tensor_scope
+			assert_done(tensor_save_npy("secret.npy", iota(0, TENSOR_INTS(1))));
+		assert_int_equal(mode_at_birth & ~modes[i], 0);
+		assert_int_equal(stat("secret.npy", &st), 0);
+		assert_int_equal(st.st_mode & 0777, modes[i]);
+		assert_int_equal(unlink("secret.npy"), 0);
+	}
+}
+
+/* Names of 1 to 255 bytes, the longest there are; some end inside a character when they are cut. */
+static void name_of_any_length_is_saved_to(void **state)
+{
+	char name[300];
+
+	for (size_t n = 190; n <= 255; n++) {
+		memset(name, 'x', n);
+		memcpy(name + 199 - n % 4, "\xf0\x9f\x98\x80", n > 203 ? 4 : 0);
+		name[n] = '\0';
+		tensor_scope {
+			assert_done(tensor_save_npy(name, iota(n, TENSOR_INTS(2))));
+			assert_values(tensor_load_npy(name, NULL), 0, n, n + 1);
+		}
+		assert_int_equal(unlink(name), 0);
+	}
+	memset(name, 'x', 256);
+	name[256] = '\0';
+	tensor_scope
+		assert_fails(tensor_save_npy(name, iota(0, TENSOR_INTS(2))), ENAMETOOLONG, "xxx");
+}
+
+/* The signal that says so would end the process, and the caller's own stays pending. */
+static void limit_of_a_file_is_an_error_and_no_signal(void **state)
+{
+	struct rlimit before, small = {4096, RLIM_INFINITY};
+	sigset_t signal, pending;
+	tensor *large = ok(tensor_zeros(TENSOR_SHAPE(1 << 16), F32));
+
+	assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+	small.rlim_max = before.rlim_max;
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
+	for (int mine = 0; mine < 2; mine++) {
+		sigemptyset(&signal);
+		sigaddset(&signal, SIGXFSZ);
+		if (mine) {
+			assert_int_equal(sigprocmask(SIG_BLOCK, &signal, NULL), 0);
+			raise(SIGXFSZ);
+		}
+		assert_fails(tensor_save_npy("limit", large), EFBIG, "limit");
+		assert_int_equal(sigpending(&pending), 0);
+		assert_int_equal(sigismember(&pending, SIGXFSZ), mine);
+	}
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+	assert_int_equal(sigwaitinfo(&signal, NULL), SIGXFSZ);
+	assert_int_equal(sigprocmask(SIG_UNBLOCK, &signal, NULL), 0);
+	tensor_release(large);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_failed_save_leaves_the_old_file),
+		cmocka_unit_test(a_link_stays_and_a_mode_too),
+		cmocka_unit_test(new_file_is_never_open_to_more),
+		cmocka_unit_test(name_of_any_length_is_saved_to),
+		cmocka_unit_test(limit_of_a_file_is_an_error_and_no_signal),
+	};
+
+	return cmocka_run_group_tests_name("io_save", tests, make_folder, remove_folder);
+}
