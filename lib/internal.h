@@ -140,6 +140,7 @@ struct tensor {
 /* Autograd's side of a tensor's life; lib/autograd sets it at load. */
 struct tensor_autograd_hooks {
 	void (*free_meta)(struct autograd_meta *meta);
+	bool (*requires_grad)(const tensor *t);
 	void (*thread_exit)(struct tensor_thread *th);
 	/* ", requires_grad=True" or ", grad_fn=<AddBackward>" for printing; optional */
 	void (*describe)(const tensor *t, char *buf, size_t size);

@@ -423,6 +423,10 @@ int tensor_resize(tensor *t, const int64_t *sizes, int ndim)
 	if (t->base || !t->owns_storage)
 		return tensor_fail(EINVAL, "resize: the tensor %s is a view and keeps its shape",
 				   SHAPE_STR(t));
+	/* The graph knows the shape that the gradient will have. */
+	if (unlikely(t->keys & KEY_BIT(TENSOR_KEY_AUTOGRAD)) && tensor_autograd_hooks.requires_grad(t))
+		return tensor_fail(EINVAL, "resize: the tensor %s requires a gradient and keeps its shape",
+				   SHAPE_STR(t));
 	if (t->offset * (int64_t)itemsize(t) + nbytes > (int64_t)t->storage->nbytes) {
 		struct tensor_storage *s = storage_alloc(t->device, nbytes, false);
 

@@ -29,6 +29,9 @@ struct autograd_meta {
 	bool tracked; /* requires a gradient */
 	bool inside_node;
 	bool no_grad_view; /* a view of a tracked tensor, made while nothing was recorded */
+	/* What the tensor had before, and others may still look at: a leaf's, as long as the tensor,
+	 * since graphs lead to the node in it; of others the last, for who reads it at this moment. */
+	struct autograd_meta *retired;
 };
 
 /* ---- nodes ---- */
@@ -170,16 +173,24 @@ void node_release(tensor_node *n);
 
 /* ---- history ---- */
 
+/* Another thread that reads a view may make its node anew meanwhile. */
+static inline const struct autograd_meta *meta_of(const tensor *t)
+{
+	return __atomic_load_n(&t->grad, __ATOMIC_ACQUIRE);
+}
+
 static inline bool needs_grad(const tensor *t)
 {
-	return t->keys & AUTOGRAD_BIT && t->grad->tracked;
+	return t->keys & AUTOGRAD_BIT && meta_of(t)->tracked;
 }
 
 /* The view's storage changed after its node was made: the node has to be made again. */
 static inline bool view_stale(const tensor *t)
 {
-	return t->differentiable_view && t->grad->fn &&
-	       t->grad->view_version !=
+	const struct autograd_meta *m = meta_of(t);
+
+	return t->differentiable_view && m->fn &&
+	       m->view_version !=
 		       (uint32_t)atomic_load_explicit(&t->storage->version, memory_order_relaxed);
 }
 int view_refresh(tensor *t);

@@ -14,7 +14,6 @@
 #include "family/factory.h"
 #include "family/view.h"
 
-#include <pthread.h>
 #include <stdlib.h>
 
 struct leaf_meta *meta_new(tensor *t)
@@ -69,10 +68,30 @@ static tensor *recorded_as_strided(tensor *base, const tensor *like)
 	return t;
 }
 
+/*
+ * `now` takes the place of t's metadata. Who changes memory does so alone, so whoever looked at what was
+ * replaced before the last change has done with it; leaves' stay, because graphs lead to them.
+ */
+static void replace_meta(tensor *t, struct autograd_meta *now)
+{
+	struct autograd_meta *old = t->grad, **p, *m;
+
+	now->retired = old;
+	for (p = old ? &old->retired : NULL; p && (m = *p);) {
+		if (!m->fn) {
+			p = &m->retired;
+			continue;
+		}
+		*p = m->retired;
+		m->retired = NULL;
+		tensor_autograd_hooks.free_meta(m);
+	}
+	__atomic_store_n(&t->grad, now, __ATOMIC_RELEASE);
+}
+
 /* Looks at the base anew, whatever t's node was. */
 static int view_regenerate(tensor *t)
 {
-	struct autograd_meta *old = t->grad;
 	tensor *now = recorded_as_strided(t->base, t);
 
 	if (!now)
@@ -82,26 +101,23 @@ static int view_regenerate(tensor *t)
 		tensor_put(now);
 		return 0;
 	}
-	t->grad = now->grad;
+	replace_meta(t, now->grad);
 	now->grad = NULL;
 	now->keys &= ~AUTOGRAD_BIT;
 	t->keys |= AUTOGRAD_BIT;
 	tensor_put(now);
-	if (old)
-		tensor_autograd_hooks.free_meta(old);
 	return 0;
 }
 
 int view_refresh(tensor *t)
 {
-	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 	int err = 0;
 
 	/* Readers of one view in several threads: the first makes the node for all. */
-	pthread_mutex_lock(&lock);
+	autograd_lock();
 	if (view_stale(t))
 		err = view_regenerate(t);
-	pthread_mutex_unlock(&lock);
+	autograd_unlock();
 	return err;
 }
 
@@ -165,9 +181,11 @@ static void replace_history(tensor *t, tensor_node *n)
 
 	if (!old || old->inside_node) {
 		node_result(n, t);
-		n->meta.grad = old ? old->grad : NULL;
 		if (old) {
+			n->meta.grad = old->grad;
+			n->meta.retired = old->retired;
 			old->grad = NULL;
+			old->retired = NULL;
 			tensor_autograd_hooks.free_meta(old);
 		}
 		return;

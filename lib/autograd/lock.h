@@ -1,34 +1,45 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
 /*
- * A lock of four bytes, for the many nodes of a graph of which hardly any is ever contended:
- * 0 free, 1 taken, 2 taken and somebody sleeps.
+ * A lock of four bytes, for the many nodes of a graph of which hardly any is ever contended: 0 free, else
+ * the epoch in which it was taken, and whether somebody sleeps. After a fork the child is in another
+ * epoch: who had taken it is not there, and it is free.
  */
 #ifndef TENSOR_AUTOGRAD_LOCK_H
 #define TENSOR_AUTOGRAD_LOCK_H
 
 #include <linux/futex.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 typedef _Atomic uint32_t node_lock;
 
+#define NODE_LOCK_TAKEN 1u
+#define NODE_LOCK_SLEEP 2u
+#define NODE_LOCK_EPOCH 4u
+
+extern uint32_t node_lock_epoch; /* a multiple of NODE_LOCK_EPOCH; changes in a child only */
+void node_lock_wait(node_lock *l);
+
 static inline void node_lock_take(node_lock *l)
 {
-	uint32_t state = 0;
+	uint32_t free = 0;
 
-	if (atomic_compare_exchange_strong_explicit(l, &state, 1, memory_order_acquire,
-						    memory_order_relaxed))
-		return;
-	while (atomic_exchange_explicit(l, 2, memory_order_acquire))
-		syscall(SYS_futex, l, FUTEX_WAIT_PRIVATE, 2, NULL, NULL, 0);
+	if (!atomic_compare_exchange_strong_explicit(l, &free, node_lock_epoch | NODE_LOCK_TAKEN,
+						     memory_order_acquire, memory_order_relaxed))
+		node_lock_wait(l);
 }
 
 static inline void node_lock_drop(node_lock *l)
 {
-	if (atomic_exchange_explicit(l, 0, memory_order_release) == 2)
+	if (atomic_exchange_explicit(l, 0, memory_order_release) & NODE_LOCK_SLEEP)
 		syscall(SYS_futex, l, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
 }
+
+/* Around what all threads of the process do one at a time; no thread has it at a fork. */
+void autograd_lock(void);
+void autograd_unlock(void);
 
 #endif

@@ -157,18 +157,30 @@ void node_list_edges(tensor_node *n, uint32_t first, tensor_list list)
 /* The tensor is gone: with it goes its reference to the node. */
 static void meta_free(struct autograd_meta *m)
 {
-	tensor_node *fn = m->fn;
-	tensor *grad = m->grad;
+	struct autograd_meta *next;
 
-	m->grad = NULL;
-	if (!m->inside_node)
-		free(m);
-	tensor_put(grad);
-	node_put(fn);
+	for (; m; m = next) {
+		tensor_node *fn = m->fn;
+		tensor *grad = m->grad;
+
+		next = m->retired;
+		m->grad = NULL;
+		m->retired = NULL;
+		if (!m->inside_node)
+			free(m);
+		tensor_put(grad);
+		node_put(fn);
+	}
+}
+
+static bool requires_grad(const tensor *t)
+{
+	return needs_grad(t);
 }
 
 __attribute__((constructor)) static void set_hooks(void)
 {
+	tensor_autograd_hooks.requires_grad = requires_grad;
 	tensor_autograd_hooks.free_meta = meta_free;
 	tensor_autograd_hooks.thread_exit = autograd_thread_exit;
 }

@@ -23,8 +23,9 @@ TENSOR_EXPORT int tensor_set_requires_grad(tensor *t, bool requires_grad)
 	if (!t->grad && !meta_new(t))
 		return -ENOMEM;
 	t->grad->tracked = requires_grad;
-	t->grad->no_grad_view = false;
-	t->keys = requires_grad ? t->keys | AUTOGRAD_BIT : t->keys & ~AUTOGRAD_BIT;
+	/* A view that was made under no_grad keeps its guard against changes in place. */
+	t->keys = requires_grad || t->grad->no_grad_view ? t->keys | AUTOGRAD_BIT :
+							   t->keys & ~AUTOGRAD_BIT;
 	return 0;
 }
 

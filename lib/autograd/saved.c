@@ -9,7 +9,6 @@
 
 #include "family/copy.h"
 
-#include <pthread.h>
 #include <stdlib.h>
 
 static int keep(tensor_node *n, int slot, tensor *detached, int source)
@@ -117,18 +116,17 @@ int node_unpack_list(tensor_node *n, int first, tensor_list list)
 
 const char *node_string(const char *s)
 {
-	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 	static const char *known[64];
 	size_t i = 0;
 
 	if (!s)
 		return NULL;
-	pthread_mutex_lock(&lock);
+	autograd_lock();
 	while (i < ARRAY_SIZE(known) && known[i] && strcmp(known[i], s))
 		i++;
 	if (i < ARRAY_SIZE(known) && !known[i])
 		known[i] = strdup(s);
-	pthread_mutex_unlock(&lock);
+	autograd_unlock();
 	return i < ARRAY_SIZE(known) ? known[i] : NULL;
 }
 
