@@ -25,6 +25,8 @@
 
 #define KEY_BIT(key) (1u << (key))
 #define KEYS_BACKEND (KEY_BIT(TENSOR_KEY_AUTOGRAD) - 1)
+/* Above all keys, and of tensor_none alone: every operator refuses what has it. */
+#define KEY_NONE     TENSOR_KEY_COUNT
 
 struct tensor_thread;
 struct autograd_meta;
@@ -32,9 +34,14 @@ struct tensor_storage;
 
 /* ---- storage -------------------------------------------------------------------------- */
 
+struct moved;
+
 /* What becomes of the memory when the last tensor on it is gone. */
 struct storage_ops {
 	void (*free)(struct tensor_storage *s);
+	/* Says what is to be done at the end with memory that a buffer takes the place of; NULL for
+	 * what is not private memory of the library. */
+	void (*lend)(struct tensor_storage *s, struct moved *m);
 };
 
 struct tensor_storage {
@@ -54,6 +61,7 @@ struct tensor_storage {
 /* New storage of at least nbytes (0 is fine) on the device; NULL with the error set. */
 struct tensor_storage *storage_alloc(tensor_device device, size_t nbytes, bool shareable);
 struct tensor_storage *storage_alloc_struct(void);
+void storage_free_struct(struct tensor_storage *s);
 void storage_free(struct tensor_storage *s);
 
 /*
@@ -133,6 +141,7 @@ struct tensor {
 	tensor *base; /* owned; the root of the chain of views, never a view itself */
 	struct autograd_meta *grad; /* autograd's own, see tensor_autograd_hooks */
 	struct tensor_extension *ext; /* owned; NULL for a strided tensor of plain numbers */
+	const char *made_by; /* with TENSOR_DEBUG: the function that was called */
 	int64_t sizes[TENSOR_MAX_DIMS];
 	int64_t strides[TENSOR_MAX_DIMS];
 };
@@ -185,7 +194,7 @@ static inline void tensor_ref_drop(tensor *t, int64_t unit)
 {
 	int64_t n = atomic_load_explicit(&t->refs, memory_order_acquire);
 
-	if (n == unit)
+	if (n <= unit) /* less: it was released before */
 		tensor_free(t);
 	else if (__libc_single_threaded)
 		atomic_store_explicit(&t->refs, n - unit, memory_order_relaxed);
@@ -346,13 +355,20 @@ struct magazine {
 };
 
 #define BLOCK_CLASSES 64
+/* Of descriptions: classes of their own, so that all tensors can be found (heap_each). */
+#define CLASS_TENSOR  62u
+#define CLASS_STORAGE 63u
+
+extern uint8_t magazine_limit[BLOCK_CLASSES];
+/* What is to be done with one that has no block, and with a block that has no place in it. */
+void *magazine_empty(unsigned class, struct magazine *m);
+void magazine_full(unsigned class, struct magazine *m, void *p);
 
 struct tensor_thread {
 	uint32_t include, exclude; /* dispatch keys */
 	bool grad_enabled;
 	uint32_t scope_depth, scope_n, scope_cap;
 	tensor **scope;
-	struct magazine tensors, storages;
 	struct magazine blocks[BLOCK_CLASSES];
 	void *autograd; /* state of lib/autograd */
 	struct tensor_error error;
@@ -366,6 +382,23 @@ static inline struct tensor_thread *thread(void)
 	struct tensor_thread *th = tensor_thread_ptr;
 
 	return likely(th) ? th : tensor_thread_init();
+}
+
+static inline void *block_take(unsigned class)
+{
+	struct magazine *m = &thread()->blocks[class];
+
+	return likely(m->n) ? m->slot[--m->n] : magazine_empty(class, m);
+}
+
+static inline void block_give(unsigned class, void *p)
+{
+	struct magazine *m = &thread()->blocks[class];
+
+	if (likely(m->n < magazine_limit[class]))
+		m->slot[m->n++] = p;
+	else
+		magazine_full(class, m, p);
 }
 
 /* At thread exit: what the allocating layer does with the thread's free objects. */

@@ -86,7 +86,7 @@ $(foreach l,$(LEVELS),$(eval $(call level_rule,$(l))))
 $(LIB_SO): $(LIB_OBJ) lib/libtensor.map
 	$(call say,LD,$@)
 	$(Q)$(CC) -shared -Wl,-soname,libtensor.so.$(SOVERSION) -Wl,--version-script=lib/libtensor.map \
-		-Wl,-z,defs $(LDFLAGS) $(SANITIZE) -o $@ $(LIB_OBJ) $(LIB_LIBS)
+		-Wl,-z,defs -Wl,-z,nodelete $(LDFLAGS) $(SANITIZE) -o $@ $(LIB_OBJ) $(LIB_LIBS)
 
 $(B)/libtensor.so: $(LIB_SO)
 	$(Q)ln -sf $(<F) $@

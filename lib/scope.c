@@ -4,6 +4,8 @@
  */
 #include "internal.h"
 
+#include "storage/debug.h"
+
 #include <stdlib.h>
 
 TENSOR_EXPORT struct tensor_scope_guard tensor_scope_enter(void)
@@ -59,6 +61,8 @@ TENSOR_EXPORT tensor *tensor_scope_add(tensor *t)
 
 TENSOR_EXPORT tensor *tensor_retain(tensor *t)
 {
+	if (t && unlikely(atomic_load_explicit(&t->refs, memory_order_relaxed) <= 0))
+		debug_dead(t, "retain");
 	return t ? tensor_get(t) : NULL;
 }
 

@@ -7,13 +7,15 @@
  */
 #include "internal.h"
 
+#include "storage/debug.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 
 struct tensor_autograd_hooks tensor_autograd_hooks;
 
-/* Only its address counts. */
-static struct tensor none_tensor = {.refs = 1};
+/* Has no memory, and a key that no operator accepts. */
+static struct tensor none_tensor = {.refs = 1, .keys = KEY_BIT(KEY_NONE)};
 TENSOR_EXPORT tensor *const tensor_none = &none_tensor;
 
 /* ---- geometry ------------------------------------------------------------------------- */
@@ -113,29 +115,24 @@ uint32_t device_key(tensor_device device, enum tensor_layout layout)
 
 static tensor *alloc_struct(void)
 {
-	struct magazine *m = &thread()->tensors;
-	tensor *t;
+	tensor *t = block_take(CLASS_TENSOR);
 
-	if (likely(m->n))
-		return m->slot[--m->n];
-	t = aligned_alloc(64, (sizeof(tensor) + 63) / 64 * 64);
-	if (!t)
+	if (unlikely(!t))
 		tensor_fail(ENOMEM, "no memory for a tensor's description");
 	return t;
 }
 
 static void free_struct(tensor *t)
 {
-	struct tensor_thread *th = tensor_thread_ptr;
-
-	if (likely(th && th->tensors.n < MAGAZINE))
-		th->tensors.slot[th->tensors.n++] = t;
-	else
-		free(t);
+	block_give(CLASS_TENSOR, t);
 }
 
 void tensor_free(tensor *t)
 {
+	if (unlikely(atomic_load_explicit(&t->refs, memory_order_relaxed) <= 0))
+		debug_dead(t, "release");
+	if (unlikely(t == tensor_none))
+		return;
 	if (unlikely(t->grad))
 		tensor_autograd_hooks.free_meta(t->grad);
 	if (unlikely(t->ext))
@@ -144,6 +141,9 @@ void tensor_free(tensor *t)
 		storage_put(t->storage);
 	if (t->base)
 		tensor_ref_drop(t->base, REF_VIEW);
+	/* Until another tensor is made of it, whoever uses it is told. */
+	atomic_store_explicit(&t->refs, 0, memory_order_relaxed);
+	t->keys = KEY_BIT(KEY_NONE);
 	free_struct(t);
 }
 

@@ -4,9 +4,8 @@
  * descriptor, a dma-buf, a seal, revocation, memory that may be taken, and events.
  *
  * These functions need a tensor whose storage has a buffer to itself: made with .shareable, or
- * 1 MiB and larger, or received. For another one they fail with EINVAL and copy nothing: a copy
- * would be memory that the tensor does not see. tensor_to_copy(t, TENSOR_OPTIONS(.shareable =
- * true)) makes a tensor that has one. A view acts on the whole buffer of its base.
+ * received, or moved into one by tensor_share_memory() or tensor_send(). For another one they fail
+ * with EINVAL. A view acts on the whole buffer of its base.
  *
  * Providers. Buffers of the device provider (/dev/tensor) have all of it. With the memfd provider
  * tensor_buffer_fd(), tensor_from_buffer_fd(), tensor_buffer_seal() and tensor_buffer_info() work
@@ -346,8 +345,9 @@ typedef struct tensor_dma_region tensor_dma_region;
  * The pages count against RLIMIT_MEMLOCK until the region is closed and the last of its dma-bufs is
  * gone. Where the module is loaded this gives dma-bufs of what tensor_buffer_dmabuf() refuses.
  *
- * Return: the region, the caller's, or NULL. EINVAL: a tensor that shares pages with other memory
- * (smaller than 1 MiB and not shareable, or a part of a file), or that has a buffer of /dev/tensor.
+ * Return: the region, the caller's, or NULL. EINVAL: a tensor in private memory (see
+ * tensor_share_memory()) or that shares pages with other memory (a part of a file), or that has a
+ * buffer of /dev/tensor.
  * EACCES: WRITE of read-only memory. ENOTSUP: there is no /dev/tensor, or memory that cannot be
  * pinned for long. ENOMEM: RLIMIT_MEMLOCK. EDQUOT: the limit of the module.
  */

@@ -37,8 +37,8 @@ int tensor_cuda_synchronize(int device);
 
 /*
  * Copies between a device and host memory have happened when they return. A thread that turns
- * this on lets those return at once whose host side is a pinned buffer (a tensor of 1 MiB or more
- * or a shareable one, contiguous and of the device tensor's dtype) and promises not to touch the
+ * this on lets those return at once whose host side is a pinned buffer (a shareable tensor, contiguous and of the
+ * device tensor's dtype) and promises not to touch the
  * host side before tensor_cuda_synchronize(). Its memory is kept until then. Returns the former
  * state.
  */

@@ -16,18 +16,48 @@ extern "C" {
  * without it the device is taken when it can be opened. */
 const char *tensor_provider_name(void);
 
-/* Bytes held by the caching allocator: in use by tensors, and kept for reuse. */
+/*
+ * Host memory. A tensor that was not made shareable has private memory of the process, whatever its size
+ * and the provider: fork() copies it on write, and it needs no descriptor. Up to 1 MiB it is a block of an
+ * arena, above a mapping of its own. A shareable tensor has a buffer of the provider to itself.
+ *
+ * What is freed is kept for reuse: private memory for some ten seconds, buffers until the limit
+ * TENSOR_CACHE_LIMIT (bytes; a quarter of the machine's memory) or tensor_cache_trim(). All of it is
+ * given back before an allocation fails.
+ */
 struct tensor_cache_stats {
-	uint64_t used, cached;
+	uint64_t used, cached; /* bytes of buffers and mappings: of tensors, and kept for reuse */
 	uint64_t buffers; /* made by the provider so far */
-	uint64_t hits, misses; /* of requests for a buffer of their own */
+	uint64_t hits, misses; /* of requests for a buffer or mapping of their own */
+	uint64_t arenas, blocks; /* bytes of arenas, and of the blocks in them that are taken */
 };
 void tensor_cache_stats(struct tensor_cache_stats *stats);
-/* Gives cached buffers back to the provider. */
+/* Gives what is kept for reuse back to the kernel, but for blocks that other threads keep for
+ * themselves: at most 256 KiB, or two blocks, of each size. */
 void tensor_cache_trim(void);
 
-/* Names the tensor's buffer for tensorstat, and stores its shape there. The tensor must have a
- * buffer to itself (made shareable, or 1 MiB and larger): EINVAL otherwise. */
+/**
+ * tensor_share_memory() - give the tensor's storage a buffer that other processes can share
+ * @t: a strided tensor of plain numbers in host memory
+ *
+ * Moves a private storage into a buffer of the provider; does nothing if it is in one. All tensors on the
+ * storage, views and others, go on working with their values. A storage of 4096 bytes and more keeps its
+ * address: pointers from tensor_data() stay good. A smaller one gets another address; pointers to the old one
+ * can be used until the storage ends, but see and change only what was there before.
+ *
+ * The bytes are copied once. No other thread may use a tensor on the storage meanwhile: what it writes
+ * could be lost. A child of fork() has its own copy of what was private when it was forked, and from then on
+ * neither sees what the other does; what was shareable by then is shared by both.
+ *
+ * tensor_send() does the same to a private storage.
+ *
+ * Return: 0, or -errno. ENOTSUP: a tensor of another layout or device, or memory that is not the library's own
+ * (of a file, of another library). ENOMEM: no memory, or the limit of the module. EMFILE: RLIMIT_NOFILE.
+ */
+int tensor_share_memory(tensor *t);
+
+/* Names the tensor's buffer for tensorstat, and stores its shape there. EINVAL: it has none
+ * (see tensor_share_memory()). */
 int tensor_set_label(tensor *t, const char *label);
 
 /* ---- between processes ---------------------------------------------------------------- */
@@ -43,8 +73,8 @@ typedef struct tensor_channel tensor_channel;
 
 tensor_channel *tensor_channel_open(int socket);
 void tensor_channel_close(tensor_channel *channel);
-/* 0 or -errno. A tensor that has no buffer to itself is copied once into one that has, unless
- * it must be shared to make sense: see docs/sharing.md. */
+/* 0 or -errno. A tensor in private memory is moved into a buffer first, as by tensor_share_memory(). What
+ * is not the library's own memory is copied: see docs/sharing.md. */
 int tensor_send(tensor_channel *channel, tensor *t, unsigned flags);
 /* A tensor on the sender's memory, or NULL: EPIPE when the peer is gone, EBADMSG for a message
  * that does not fit the buffer that came with it, EPROTO for a foreign message. */

@@ -86,8 +86,8 @@ static int buffer_of(const char *function, const tensor *t, struct tensor_buffer
 				   tensor_layout_name(t->layout), SHAPE_STR(t));
 	*b = storage_buffer(t->storage);
 	if (!*b)
-		return tensor_fail(EINVAL, "%s: the tensor %s has no buffer to itself: make it "
-					   "shareable", function, SHAPE_STR(t));
+		return tensor_fail(EINVAL, "%s: the tensor %s has no buffer to itself: "
+					   "tensor_share_memory() gives it one", function, SHAPE_STR(t));
 	return 0;
 }
 

@@ -31,6 +31,12 @@ struct descriptor_page {
 
 /* Bytes of the UTF-8 character at s, 0 if it is malformed or a control character. Tools print
  * labels to terminals, line by line; the kernel asks for the same. */
+static inline bool label_marks_direction(uint32_t c)
+{
+	return c == 0x61c || c == 0x200e || c == 0x200f || (c >= 0x2028 && c <= 0x202e) ||
+	       (c >= 0x2066 && c <= 0x2069) || c == 0xfeff;
+}
+
 static inline size_t label_char(const unsigned char *s)
 {
 	static const struct {
@@ -49,7 +55,8 @@ static inline size_t label_char(const unsigned char *s)
 			return 0;
 		c = c << 6 | (s[i] & 0x3f);
 	}
-	if (c < forms[n].first || c == 0x7f || (c >= 0xd800 && c < 0xe000) || c > 0x10ffff)
+	if (c < forms[n].first || c == 0x7f || (c >= 0xd800 && c < 0xe000) || c > 0x10ffff ||
+	    label_marks_direction(c))
 		return 0;
 	return n + 1;
 }

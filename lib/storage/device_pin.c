@@ -44,10 +44,13 @@ static int check_memory(const char *function, const tensor *t, unsigned rights)
 		return tensor_fail(EINVAL, "%s: the tensor %s has a buffer of /dev/tensor: "
 					   "tensor_buffer_dmabuf() makes its dma-buf", function,
 				   SHAPE_STR(t));
-	if (storage_in_arena(t->storage) || !has_whole_pages(t->storage))
+	/* A dma-buf may outlive the tensor, and private memory is used again. */
+	if (storage_is_private(t->storage))
+		return tensor_fail(EINVAL, "%s: the tensor %s has no buffer to itself: "
+					   "tensor_share_memory() gives it one", function, SHAPE_STR(t));
+	if (!has_whole_pages(t->storage))
 		return tensor_fail(EINVAL, "%s: the tensor %s shares pages with other memory, which "
-					   "a device would reach too: make it shareable", function,
-				   SHAPE_STR(t));
+					   "a device would reach too", function, SHAPE_STR(t));
 	return 0;
 }
 

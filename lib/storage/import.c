@@ -80,43 +80,65 @@ struct tensor_buffer *import_buffer(struct tensor_storage *s)
 	return s->ops == &import_ops ? &((struct import *)s->owner)->buf : NULL;
 }
 
-/* With the lock: maps it. 0, or -errno and the buffer is still the caller's. */
-static int import_new(const struct tensor_buffer *b, struct import **new)
+/* One more storage on it, if it was imported before. */
+static struct import *import_again(const struct tensor_buffer *b)
 {
-	struct import *i = malloc(sizeof(*i));
-	struct import **chain = chain_of(b->id);
-	int err;
-
-	if (!i)
-		return -ENOMEM;
-	*i = (struct import){.buf = *b};
-	err = b->provider->map(&i->buf);
-	if (err < 0) {
-		free(i);
-		return err;
-	}
-	i->next = *chain;
-	*chain = i;
-	*new = i;
-	return 0;
-}
-
-/* Takes over the buffer, which is not mapped yet, or finds the one that was imported before. */
-static int import_get(struct tensor_buffer *b, struct import **found)
-{
-	int err = 0;
+	struct import *i;
 
 	lock_imports();
-	*found = find(b);
-	if (*found)
-		b->provider->close(b);
-	else
-		err = import_new(b, found);
-	if (!err)
-		(*found)->storages++;
+	i = find(b);
+	if (i)
+		i->storages++;
 	unlock_imports();
-	if (err < 0)
+	return i;
+}
+
+/* Puts the new one in, or finds that another thread was faster. */
+static struct import *import_put_in(struct import *new)
+{
+	struct import **chain = chain_of(new->buf.id), *i;
+
+	lock_imports();
+	i = find(&new->buf);
+	if (!i) {
+		i = new;
+		i->next = *chain;
+		*chain = i;
+	}
+	i->storages++;
+	unlock_imports();
+	return i;
+}
+
+/* Takes over the buffer, which is not mapped yet, or finds the one that was imported before. Mapping takes
+ * as long as the buffer is large: without the lock, which every receipt needs. */
+static int import_get(struct tensor_buffer *b, struct import **found)
+{
+	struct import *new;
+	int err = -ENOMEM;
+
+	*found = import_again(b);
+	if (*found) {
 		b->provider->close(b);
+		return 0;
+	}
+	new = malloc(sizeof(*new));
+	if (!new)
+		goto close_buffer;
+	*new = (struct import){.buf = *b};
+	err = b->provider->map(&new->buf);
+	if (err < 0)
+		goto free_import;
+	*found = import_put_in(new);
+	if (*found != new) {
+		new->buf.provider->close(&new->buf);
+		free(new);
+	}
+	return 0;
+free_import:
+	free(new);
+close_buffer:
+	b->provider->close(b);
 	return err;
 }
 

@@ -88,8 +88,8 @@ TENSOR_EXPORT int tensor_set_label(tensor *t, const char *label)
 	b = t->ext ? NULL : storage_buffer(t->storage);
 	if (!b)
 		return tensor_fail(EINVAL,
-				   "set_label: the tensor %s has no buffer to itself: make it "
-				   "shareable", SHAPE_STR(t));
+				   "set_label: the tensor %s has no buffer to itself: "
+				   "tensor_share_memory() gives it one", SHAPE_STR(t));
 	err = describe_tensor(b, t, label);
 	if (err == -EACCES)
 		return tensor_fail(EACCES, "set_label: the tensor %s is read-only", SHAPE_STR(t));

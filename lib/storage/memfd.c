@@ -8,6 +8,8 @@
  */
 #include "provider.h"
 
+#include "../file_limit.h"
+
 #include <fcntl.h>
 #include <linux/magic.h>
 #include <stdio.h>
@@ -58,6 +60,8 @@ static int memfd_map(struct tensor_buffer *b)
 	if (p == MAP_FAILED)
 		return -errno;
 	b->map = p;
+	if (b->size < b->map_size)
+		b->page = (char *)p + b->size;
 	return 0;
 }
 
@@ -83,6 +87,15 @@ static bool affordable(size_t size)
 	return !line || sscanf(line, "MemAvailable: %llu", &kib) != 1 || size / 1024 < kib;
 }
 
+static int reserve(int fd, size_t size)
+{
+	struct file_limit before = file_limit_begin();
+	int err = fallocate(fd, 0, 0, (off_t)size);
+
+	file_limit_end(&before, err < 0);
+	return err;
+}
+
 static int memfd_alloc(size_t size, struct tensor_buffer *b)
 {
 	off_t file_size;
@@ -97,7 +110,7 @@ static int memfd_alloc(size_t size, struct tensor_buffer *b)
 	b->fd = memfd_create("tensor", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	if (b->fd < 0)
 		return -errno;
-	if (fallocate(b->fd, 0, 0, b->map_size) < 0 || fcntl(b->fd, F_ADD_SEALS, SEALS) < 0) {
+	if (reserve(b->fd, b->map_size) < 0 || fcntl(b->fd, F_ADD_SEALS, SEALS) < 0) {
 		err = errno == ENOSPC ? -ENOMEM : -errno;
 		goto close_fd;
 	}
@@ -109,7 +122,7 @@ static int memfd_alloc(size_t size, struct tensor_buffer *b)
 	err = identify(b->fd, b, &file_size);
 	if (err < 0)
 		goto unmap;
-	memcpy((char *)b->map + b->size, DESCRIPTOR_MAGIC, sizeof(DESCRIPTOR_MAGIC) - 1);
+	memcpy(b->page, DESCRIPTOR_MAGIC, sizeof(DESCRIPTOR_MAGIC) - 1);
 	return 0;
 unmap:
 	munmap(b->map, b->map_size);
@@ -120,12 +133,21 @@ close_fd:
 
 /* Another mapping in the place of ours, replaced atomically. A private one is not counted as a
  * writer of the file. */
-static int remap(struct tensor_buffer *b, bool readonly)
+static int remap_part(struct tensor_buffer *b, void *at, size_t size, off_t offset, bool readonly)
 {
 	int prot = readonly ? PROT_READ : PROT_READ | PROT_WRITE;
 	int flags = MAP_FIXED | populate(b) | (readonly ? MAP_PRIVATE : MAP_SHARED);
 
-	return mmap(b->map, b->map_size, prot, flags, b->fd, 0) == MAP_FAILED ? -errno : 0;
+	return mmap(at, size, prot, flags, b->fd, offset) == MAP_FAILED ? -errno : 0;
+}
+
+static int remap(struct tensor_buffer *b, bool readonly)
+{
+	int err = remap_part(b, b->map, b->size, 0, readonly);
+
+	if (!err && b->page)
+		err = remap_part(b, b->page, PAGE, (off_t)b->size, readonly);
+	return err;
 }
 
 static bool memfd_sealed(const struct tensor_buffer *b)
@@ -142,9 +164,9 @@ static int memfd_seal(struct tensor_buffer *b)
 
 	if (memfd_sealed(b))
 		return 0;
-	if (b->readonly)
+	if (!(b->rights & TENSOR_BUFFER_WRITE))
 		return -EACCES;
-	err = remap(b, true);
+	err = b->readonly ? 0 : remap(b, true);
 	if (err < 0)
 		return err;
 	err = fcntl(b->fd, F_ADD_SEALS, F_SEAL_WRITE) < 0 ? -errno : 0;
@@ -230,7 +252,7 @@ static int memfd_open(int fd, bool foreign, struct tensor_buffer *b)
 
 static struct descriptor_page *descriptor_page(const struct tensor_buffer *b)
 {
-	return b->size < b->map_size ? (void *)((char *)b->map + b->size) : NULL;
+	return b->page;
 }
 
 static int memfd_describe(struct tensor_buffer *b, const struct tensor_descriptor *d)
@@ -285,7 +307,9 @@ static int memfd_info(const struct tensor_buffer *b, struct tensor_buffer_info *
 static void memfd_close(struct tensor_buffer *b)
 {
 	if (b->map)
-		munmap(b->map, b->map_size);
+		munmap(b->map, b->size);
+	if (b->page)
+		munmap(b->page, PAGE);
 	close(b->fd);
 }
 

@@ -26,6 +26,7 @@ struct tensor_buffer {
 	void *map; /* NULL: not mapped yet */
 	size_t size; /* bytes that may be used */
 	size_t map_size;
+	void *page; /* of the descriptor, where that is in memory; not always behind the others */
 	struct tensor_identity id;
 	uint64_t offset; /* bytes from the begin of what `id` names: not 0 in a part of a buffer */
 	uint64_t cookie; /* of the handle: where mmap() of the device finds the buffer */
@@ -90,6 +91,10 @@ const struct tensor_provider *tensor_provider(void);
 /* open() of the provider that made the fd; -EBADMSG if none did. */
 int provider_open_fd(int fd, bool foreign, struct tensor_buffer *b);
 
+/* Raises the soft limit of open files to the hard one; false: it was there. */
+bool fd_limit_raise(void);
+unsigned long long fd_limit(void);
+
 /* Counts forks: a buffer that existed before a fork is shared with the other process. */
 extern _Atomic uint32_t fork_generation;
 
@@ -102,9 +107,12 @@ static inline bool identity_equal(struct tensor_identity a, struct tensor_identi
 
 /* The buffer that a storage has to itself, or NULL. */
 struct tensor_buffer *storage_buffer(struct tensor_storage *s);
-/* Is it a block of an arena, beside other tensors' memory? */
-bool storage_in_arena(const struct tensor_storage *s);
-/* A new host storage in a buffer of its own, or in an arena. NULL with the error set. */
+/* Is it memory of the library's that only this process sees? Then it can be moved: */
+bool storage_is_private(const struct tensor_storage *s);
+/* The storage of t, which is private, gets a buffer to itself. 0, or -errno with the error set. No other
+ * thread uses a tensor on it meanwhile. */
+int storage_share(tensor *t);
+/* A new host storage, in private memory or in a buffer of its own. NULL with the error set. */
 struct tensor_storage *cache_alloc(size_t nbytes, bool shareable);
 
 /* Are these flags of tensor_buffer_sync()? 0, or -EINVAL with the error set (buffer.c). */
@@ -129,11 +137,18 @@ int import_seal(struct tensor_storage *s);
 void share_mark(struct tensor_buffer *b);
 /* A shared buffer is about to go from this process: channels forget that they sent it. */
 void share_forget(const struct tensor_buffer *b);
-/* The end of a buffer, whoever made it. */
-static inline void buffer_close(struct tensor_buffer *b)
+/* Before the mapping of a buffer goes away. */
+static inline void buffer_unhook(struct tensor_buffer *b)
 {
 	if (b->on_close)
 		b->on_close(b);
+	b->on_close = NULL;
+}
+
+/* The end of a buffer, whoever made it. */
+static inline void buffer_close(struct tensor_buffer *b)
+{
+	buffer_unhook(b);
 	if (b->shared)
 		share_forget(b);
 	b->provider->close(b);

@@ -352,7 +352,10 @@ TENSOR_EXPORT int tensor_send(tensor_channel *ch, tensor *t, unsigned flags)
 				   "send: a strided tensor of plain numbers in host memory is "
 				   "needed, got a %s one %s of another kind or on another device",
 				   tensor_layout_name(t->layout), SHAPE_STR(t));
+	if (storage_is_private(t->storage) && !t->storage->readonly && (err = storage_share(t)) < 0)
+		return err;
 	b = storage_buffer(t->storage);
+	err = -ESTALE;
 	pthread_mutex_lock(&ch->sending);
 	if (b)
 		err = send_buffer(ch, t, b, false, flags);
@@ -395,6 +398,10 @@ static struct tensor_storage *come_storage(tensor_channel *ch)
 		return in->lost ? storage_null(EMFILE, "no file descriptor was free for the buffer") :
 				  storage_null(EBADMSG, "the fd that is announced did not come");
 	s = import_storage(in->fd, (struct tensor_identity){in->m.dev, in->m.ino});
+	if (s) {
+		close(in->fd);
+		in->fd = -1;
+	}
 	/* The other way round is fine: a memfd that was sent read-only once stays so. */
 	if (s && readonly && !s->readonly) {
 		storage_put(s);

@@ -9,6 +9,7 @@
 
 #include <pthread.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 /* ---- the provider ----------------------------------------------------------------------- */
@@ -55,6 +56,23 @@ int provider_open_fd(int fd, bool foreign, struct tensor_buffer *b)
 	return err;
 }
 
+unsigned long long fd_limit(void)
+{
+	struct rlimit r;
+
+	return getrlimit(RLIMIT_NOFILE, &r) < 0 ? 0 : r.rlim_cur;
+}
+
+bool fd_limit_raise(void)
+{
+	struct rlimit r;
+
+	if (getrlimit(RLIMIT_NOFILE, &r) < 0 || r.rlim_cur >= r.rlim_max)
+		return false;
+	r.rlim_cur = r.rlim_max;
+	return setrlimit(RLIMIT_NOFILE, &r) == 0;
+}
+
 TENSOR_EXPORT const char *tensor_provider_name(void)
 {
 	return tensor_provider()->name;
@@ -64,17 +82,11 @@ TENSOR_EXPORT const char *tensor_provider_name(void)
 
 struct tensor_storage *storage_alloc_struct(void)
 {
-	struct magazine *m = &thread()->storages;
-	struct tensor_storage *s;
+	struct tensor_storage *s = block_take(CLASS_STORAGE);
 
-	if (likely(m->n)) {
-		s = m->slot[--m->n];
-	} else {
-		s = aligned_alloc(64, (sizeof(*s) + 63) / 64 * 64);
-		if (!s) {
-			tensor_fail(ENOMEM, "no memory for a storage's description");
-			return NULL;
-		}
+	if (unlikely(!s)) {
+		tensor_fail(ENOMEM, "no memory for a storage's description");
+		return NULL;
 	}
 	s->refs = 1;
 	s->version = 0;
@@ -83,17 +95,17 @@ struct tensor_storage *storage_alloc_struct(void)
 	return s;
 }
 
+void storage_free_struct(struct tensor_storage *s)
+{
+	block_give(CLASS_STORAGE, s);
+}
+
 TENSOR_EXPORT void storage_free(struct tensor_storage *s)
 {
 	struct tensor_storage *previous = s->previous;
-	struct tensor_thread *th;
 
 	s->ops->free(s);
-	th = tensor_thread_ptr;
-	if (likely(th && th->storages.n < MAGAZINE))
-		th->storages.slot[th->storages.n++] = s;
-	else
-		free(s);
+	storage_free_struct(s);
 	if (unlikely(previous))
 		storage_put(previous);
 }
@@ -129,7 +141,7 @@ static struct tensor_storage *device_alloc(tensor_device device, size_t nbytes)
 	e->code = 0;
 	err = a->alloc(a, device, s->nbytes, &s->data);
 	if (err < 0) {
-		free(s);
+		storage_free_struct(s);
 		if (!e->code)
 			tensor_fail(-err, "%s: no memory for %zu bytes on device %d", a->name,
 				    nbytes, device.index);

@@ -7,12 +7,20 @@
 
 #include "../internal.h"
 
+#include <fcntl.h>
 #include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
-#define FDS_MAX 8 /* that are looked at; the kernel drops what goes beyond */
+#define FDS_MAX	  8 /* that are looked at; the kernel drops what goes beyond */
+#define LABEL_MAX 512 /* bytes of a security label */
+#ifndef SCM_PIDFD
+#define SCM_PIDFD 4 /* Linux 6.5 */
+#endif
 
 /* ---- out ---------------------------------------------------------------------------------- */
 
@@ -70,6 +78,105 @@ int wire_send(int socket, const struct wire_message *m, int fd)
 	return 0;
 }
 
+/* ---- descriptors that nobody asked for ---------------------------------------------------- */
+
+/*
+ * close() of a file may wait for whoever serves its file system, and that may be who sent it. So
+ * what is refused is closed by a thread of its own, one for all; it ends when there is nothing left.
+ */
+struct refused {
+	struct refused *next;
+	int fd;
+};
+
+static struct {
+	pthread_mutex_t lock;
+	struct refused *first;
+	bool running;
+} closer = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static void lock_closer(void)
+{
+	pthread_mutex_lock(&closer.lock);
+}
+
+static void unlock_closer(void)
+{
+	pthread_mutex_unlock(&closer.lock);
+}
+
+/* The child has the descriptors and not the thread. */
+static void begin_anew(void)
+{
+	closer.running = false;
+	unlock_closer();
+}
+
+__attribute__((constructor(102))) static void watch_forks(void)
+{
+	pthread_atfork(lock_closer, unlock_closer, begin_anew);
+}
+
+static struct refused *next_refused(void)
+{
+	struct refused *r;
+
+	lock_closer();
+	r = closer.first;
+	if (r)
+		closer.first = r->next;
+	else
+		closer.running = false;
+	unlock_closer();
+	return r;
+}
+
+static void *close_refused(void *arg)
+{
+	struct refused *r;
+
+	while ((r = next_refused())) {
+		close(r->fd);
+		free(r);
+	}
+	return NULL;
+}
+
+/* With the lock. The thread takes none of the program's signals. */
+static bool start_closer(void)
+{
+	sigset_t all, before;
+	pthread_t thread;
+	int err;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	err = pthread_create(&thread, NULL, close_refused, NULL);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	if (!err)
+		pthread_detach(thread);
+	return !err;
+}
+
+static void refuse(int fd)
+{
+	struct refused *r = malloc(sizeof(*r));
+
+	/* What memory consists of waits for nobody. */
+	if (!r || fcntl(fd, F_GET_SEALS) >= 0) {
+		close(fd);
+		free(r);
+		return;
+	}
+	r->fd = fd;
+	lock_closer();
+	r->next = closer.first;
+	closer.first = r;
+	if (!closer.running)
+		closer.running = start_closer();
+	unlock_closer();
+}
+
 /* ---- in ----------------------------------------------------------------------------------- */
 
 static void take_fds(struct wire_in *in, struct cmsghdr *c)
@@ -83,18 +190,29 @@ static void take_fds(struct wire_in *in, struct cmsghdr *c)
 		if (in->fd < 0 && !in->extra) {
 			in->fd = fd;
 		} else {
-			close(fd);
+			refuse(fd);
 			in->extra = true;
 		}
 	}
+}
+
+static void drop_fd(struct cmsghdr *c)
+{
+	int fd;
+
+	memcpy(&fd, CMSG_DATA(c), sizeof(fd));
+	if (fd >= 0)
+		close(fd);
 }
 
 static ssize_t recv_part(int socket, struct wire_in *in, int *flags)
 {
 	union {
 		struct cmsghdr align;
-		/* and the sender's credentials, where the socket's owner asked for them */
-		char bytes[CMSG_SPACE(FDS_MAX * sizeof(int)) + CMSG_SPACE(sizeof(struct ucred))];
+		/* and what the socket's owner asked for: the sender's credentials, a descriptor of its
+		 * process, its security label */
+		char bytes[CMSG_SPACE(FDS_MAX * sizeof(int)) + CMSG_SPACE(sizeof(struct ucred)) +
+			   CMSG_SPACE(sizeof(int)) + CMSG_SPACE(LABEL_MAX)];
 	} control;
 	struct iovec iov = {(char *)&in->m + in->have, sizeof(in->m) - in->have};
 	struct msghdr msg = {.msg_iov = &iov,
@@ -108,9 +226,14 @@ static ssize_t recv_part(int socket, struct wire_in *in, int *flags)
 	} while (n < 0 && errno == EINTR);
 	if (n < 0)
 		return n;
-	for (struct cmsghdr *c = CMSG_FIRSTHDR(&msg); c; c = CMSG_NXTHDR(&msg, c))
-		if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS)
+	for (struct cmsghdr *c = CMSG_FIRSTHDR(&msg); c; c = CMSG_NXTHDR(&msg, c)) {
+		if (c->cmsg_level != SOL_SOCKET)
+			continue;
+		if (c->cmsg_type == SCM_RIGHTS)
 			take_fds(in, c);
+		else if (c->cmsg_type == SCM_PIDFD)
+			drop_fd(c);
+	}
 	in->lost |= !!(msg.msg_flags & MSG_CTRUNC);
 	*flags = msg.msg_flags;
 	return n;
@@ -136,7 +259,7 @@ int wire_recv(int socket, bool packets, struct wire_in *in)
 void wire_reset(struct wire_in *in)
 {
 	if (in->fd >= 0)
-		close(in->fd);
+		refuse(in->fd);
 	in->fd = -1;
 	in->have = 0;
 	in->extra = in->lost = false;

@@ -54,7 +54,8 @@ int wire_send(int socket, const struct wire_message *m, int fd);
 /* Receives one whole message; packets: a packet is a message. After -EAGAIN it goes on where it
  * was; else the caller empties *in with wire_reset(). -EPIPE at the end of the stream. */
 int wire_recv(int socket, bool packets, struct wire_in *in);
-void wire_reset(struct wire_in *in); /* closes the fd too */
+/* Closes the fd, too: later, where that could wait for somebody. */
+void wire_reset(struct wire_in *in);
 
 /* Does the message make sense in itself? 0, -EPROTO for a foreign one, -EBADMSG; *why tells. */
 int wire_check(const struct wire_message *m, const char **why);

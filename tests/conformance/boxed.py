@@ -91,7 +91,7 @@ class RawSchema(C.Structure):
 
 
 class CacheStats(C.Structure):
-    _fields_ = [(n, C.c_uint64) for n in ('used', 'cached', 'buffers', 'hits', 'misses')]
+    _fields_ = [(n, C.c_uint64) for n in ('used', 'cached', 'buffers', 'hits', 'misses', 'arenas', 'blocks')]
 
 
 class Error(C.Structure):

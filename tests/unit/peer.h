@@ -103,6 +103,14 @@ static inline int count_fds(void)
 	return n;
 }
 
+/* What a receiver refuses is closed a little later. */
+#define assert_fds(n)                                                                             \
+	do {                                                                                      \
+		for (int i_ = 0; i_ < 1000 && count_fds() != (n); i_++)                           \
+			usleep(1000);                                                             \
+		assert_int_equal(count_fds(), n);                                                 \
+	} while (0)
+
 /* Mappings of buffers in this process. */
 static inline int count_buffers(void)
 {

@@ -288,7 +288,7 @@ static void descriptor_that_lies_is_refused(void **state)
 
 static void buffer_with_an_fd_is_not_reused(void **state)
 {
-	tensor *t = ok(tensor_empty(TENSOR_INTS(1 << 20), F32));
+	tensor *t = ok(tensor_empty(TENSOR_INTS(1 << 20), SHAREABLE(TENSOR_F32)));
 	struct tensor_cache_stats before, after;
 	int fd;
 
@@ -296,7 +296,7 @@ static void buffer_with_an_fd_is_not_reused(void **state)
 	fd = tensor_buffer_fd(t, RW);
 	tensor_cache_stats(&before);
 	tensor_release(t);
-	t = ok(tensor_empty(TENSOR_INTS(1 << 20), F32));
+	t = ok(tensor_empty(TENSOR_INTS(1 << 20), SHAREABLE(TENSOR_F32)));
 	tensor_cache_stats(&after);
 	assert_int_equal(after.buffers, before.buffers + 1);
 	tensor_release(t);
@@ -352,6 +352,29 @@ static void seal_is_refused_while_another_may_write(void **state)
 	tensor_release(t);
 }
 
+/* A holder of a memfd can refuse new writable mappings; then a seal that fails leaves none. */
+static void seal_that_fails_is_told_to_the_tensor(void **state)
+{
+	tensor *t = counted(TENSOR_INTS(1024));
+	int fd = tensor_buffer_fd(t, RW);
+	void *theirs;
+
+	if (on_device() || fcntl(fd, F_GET_SEALS) < 0)
+		goto end;
+	theirs = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	assert_true(theirs != MAP_FAILED);
+	assert_int_equal(fcntl(fd, F_ADD_SEALS, F_SEAL_FUTURE_WRITE), 0);
+	assert_fails(tensor_buffer_seal(t) < 0, EBUSY, "could still be written");
+	assert_false(tensor_is_writable(t));
+	assert_fails(tensor_add_(t, t), EACCES, "read-only");
+	assert_true(floats(t)[1023] == 1023);
+	assert_int_equal(munmap(theirs, 4096), 0);
+	assert_done(tensor_buffer_seal(t));
+end:
+	close(fd);
+	tensor_release(t);
+}
+
 /* Two storages of one import: a seal through one would leave the other believing that it may write. */
 static void seal_is_refused_while_another_storage_is_on_the_import(void **state)
 {
@@ -374,11 +397,11 @@ static void seal_is_refused_while_another_storage_is_on_the_import(void **state)
 
 static void sealed_buffer_is_not_reused(void **state)
 {
-	tensor *t = ok(tensor_empty(TENSOR_INTS(1 << 20), F32));
+	tensor *t = ok(tensor_empty(TENSOR_INTS(1 << 20), SHAREABLE(TENSOR_F32)));
 
 	assert_done(tensor_buffer_seal(t));
 	tensor_release(t);
-	t = ok(tensor_empty(TENSOR_INTS(1 << 20), F32));
+	t = ok(tensor_empty(TENSOR_INTS(1 << 20), SHAREABLE(TENSOR_F32)));
 	assert_true(tensor_is_writable(t));
 	floats(t)[0] = 1;
 	tensor_release(t);
@@ -447,7 +470,7 @@ static void tensors_without_a_buffer_are_refused(void **state)
 		tensor *sparse = ok(tensor_to_sparse(tensor_ones(TENSOR_INTS(2, 2), F32)));
 
 		view = ok(tensor_select(small, 0, 1));
-		EACH(small, EINVAL, "the tensor [2, 3] has no buffer to itself: make it shareable");
+		EACH(small, EINVAL, "the tensor [2, 3] has no buffer to itself: tensor_share_memory()");
 		EACH(view, EINVAL, "the tensor [3] has no buffer to itself");
 		EACH(sparse, ENOTSUP, "strided");
 		EACH(NULL, EINVAL, "NULL");
@@ -617,6 +640,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(buffer_with_an_fd_is_not_reused),
 		cmocka_unit_test(seal_ends_all_writing),
 		cmocka_unit_test(seal_is_refused_while_another_may_write),
+		cmocka_unit_test(seal_that_fails_is_told_to_the_tensor),
 		cmocka_unit_test(seal_is_refused_while_another_storage_is_on_the_import),
 		cmocka_unit_test(sealed_buffer_is_not_reused),
 		cmocka_unit_test(info_names_the_buffer),

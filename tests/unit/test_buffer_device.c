@@ -312,7 +312,7 @@ static void revoked_memory_is_sigbus(void **state)
 	tensor_release(u);
 	tensor_release(t);
 	/* Its memory is not in the cache. */
-	t = ok(tensor_empty(TENSOR_INTS(1 << 20), F32));
+	t = ok(tensor_empty(TENSOR_INTS(1 << 20), SHAREABLE(TENSOR_F32)));
 	floats(t)[1 << 19] = 1;
 	tensor_release(t);
 }
@@ -336,7 +336,7 @@ static void peer_with_the_right_revokes(void **state)
 
 static void purgeable_memory_is_nobody_elses(void **state)
 {
-	tensor *t = ok(tensor_full(TENSOR_INTS(1 << 20), TENSOR_SCALAR(4), F32)), *u;
+	tensor *t = ok(tensor_full(TENSOR_INTS(1 << 20), TENSOR_SCALAR(4), SHAREABLE(TENSOR_F32))), *u;
 	struct pair p = pair_open(SOCK_STREAM);
 	void *at = tensor_data(t);
 	int fd;
@@ -365,10 +365,10 @@ static void purgeable_buffer_is_not_reused(void **state)
 	tensor *t;
 
 	tensor_cache_trim();
-	t = ok(tensor_empty(TENSOR_INTS(1 << 20), F32));
+	t = ok(tensor_empty(TENSOR_INTS(1 << 20), SHAREABLE(TENSOR_F32)));
 	assert_int_equal(tensor_buffer_purgeable(t, true), 0);
 	tensor_release(t);
-	t = ok(tensor_empty(TENSOR_INTS(1 << 20), F32));
+	t = ok(tensor_empty(TENSOR_INTS(1 << 20), SHAREABLE(TENSOR_F32)));
 	assert_false(info_of(t).state & TENSOR_BUFFER_STATE_PURGEABLE);
 	floats(t)[0] = 1;
 	tensor_release(t);
@@ -387,7 +387,7 @@ static bool make_memory_short(void)
 
 static void purged_memory_comes_back_zero(void **state)
 {
-	tensor *t = ok(tensor_full(TENSOR_INTS(1 << 20), TENSOR_SCALAR(4), F32));
+	tensor *t = ok(tensor_full(TENSOR_INTS(1 << 20), TENSOR_SCALAR(4), SHAREABLE(TENSOR_F32)));
 	uint64_t ino = info_of(t).ino;
 	bool taken = false;
 

@@ -102,6 +102,28 @@ static void no_fd_is_left_behind(void **state)
 	assert_int_equal(count_fds(), before);
 }
 
+#ifndef SO_PASSPIDFD
+#define SO_PASSPIDFD 76 /* Linux 6.5 */
+#endif
+
+/* What the socket's owner asked the kernel for comes with each message, as descriptors too. */
+static void no_fd_of_the_senders_process_is_left(void **state)
+{
+	static const int wanted[] = {SO_PASSCRED, SO_PASSSEC, SO_PASSPIDFD};
+	struct pair p = pair_open(SOCK_STREAM);
+	const int on = 1;
+	int before;
+
+	for (size_t i = 0; i < sizeof(wanted) / sizeof(*wanted); i++)
+		setsockopt(p.ends[1], SOL_SOCKET, wanted[i], &on, sizeof(on)); /* as the kernel has it */
+	before = count_fds();
+	for (int i = 0; i < 20; i++)
+		tensor_scope
+			pass(&p, tensor_zeros(TENSOR_INTS(4), SHAREABLE(TENSOR_F32)));
+	pair_close(&p);
+	assert_int_equal(count_fds(), before - 2);
+}
+
 /* ---- threads ---------------------------------------------------------------------------------- */
 
 enum { SENDS = 500 };
@@ -230,6 +252,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(received_tensor_outlives_channel_and_sender),
 		cmocka_unit_test(more_buffers_than_slots_arrive),
 		cmocka_unit_test(no_fd_is_left_behind),
+		cmocka_unit_test(no_fd_of_the_senders_process_is_left),
 		cmocka_unit_test(threads_share_a_channel),
 		cmocka_unit_test(death_of_the_peer_is_epipe),
 		cmocka_unit_test(socket_that_does_not_block_says_eagain),

@@ -190,7 +190,7 @@ static void numbers_come_back_one_by_one(void **state)
 	}
 }
 
-/* 2 MiB: a buffer of its own, which is pinned at the first copy and again after reuse. */
+/* A buffer of its own, which is pinned at the first copy and again after reuse. */
 static void large_copies_go_through_pinned_memory(void **state)
 {
 	NEED_DEVICE();
@@ -201,6 +201,7 @@ static void large_copies_go_through_pinned_memory(void **state)
 			bool before = tensor_cuda_set_nonblocking(true);
 
 			assert_false(before);
+			assert_done(tensor_share_memory(a));
 			back = ok(tensor_to(g, CPU));
 			ok(tensor_copy_(g, a));
 			assert_done(tensor_cuda_synchronize(0));

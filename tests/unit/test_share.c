@@ -251,31 +251,41 @@ static void writes_are_seen_on_both_sides(void **state)
 	assert_int_equal(peer_end(&p), 0);
 }
 
-static void large_tensor_is_shared_without_being_asked(void **state)
+static void private_tensor_is_shared_by_the_first_send(void **state)
 {
+	static const int64_t lengths[] = {3, 1024, 1 << 18};
 	struct peer p = peer_start("add_one", SOCK_STREAM);
 
-	tensor_scope {
-		tensor *t = ok(tensor_zeros(TENSOR_INTS(1 << 18), F32));
+	for (size_t i = 0; i < 3; i++)
+		tensor_scope {
+			tensor *t = ok(tensor_zeros(TENSOR_INTS(lengths[i]), F32));
 
-		assert_done(tensor_send(p.ch, t, 0));
-		ok(tensor_recv(p.ch));
-		assert_true(((float *)tensor_data(t))[77] == 1);
-	}
+			assert_done(tensor_send(p.ch, t, 0));
+			ok(tensor_recv(p.ch));
+			assert_true(((float *)tensor_data(t))[lengths[i] - 1] == 1);
+		}
 	assert_int_equal(peer_end(&p), 0);
 }
 
-static void small_tensor_is_copied(void **state)
+/* A mapped file is not the library's own memory. */
+static void mapped_file_is_copied(void **state)
 {
+	static const struct tensor_load_options mapped = {.map = TENSOR_MAP_PRIVATE};
+	char name[] = "/tmp/test-share-XXXXXX";
 	struct peer p = peer_start("add_one", SOCK_STREAM);
 
+	assert_true(close(mkstemp(name)) == 0);
 	tensor_scope {
-		tensor *t = ok(tensor_zeros(TENSOR_INTS(3), F32));
+		tensor *t;
 
+		assert_done(tensor_save_npy(name, ok(tensor_zeros(TENSOR_INTS(1024), F32))));
+		t = ok(tensor_load_npy(name, &mapped));
+		assert_fails(tensor_share_memory(t), ENOTSUP, "not the library's own");
 		assert_done(tensor_send(p.ch, t, 0));
 		ok(tensor_recv(p.ch));
-		assert_values(t, 0, 0, 0, 0);
+		assert_true(((float *)tensor_data(t))[1023] == 0);
 	}
+	assert_int_equal(unlink(name), 0);
 	assert_int_equal(peer_end(&p), 0);
 }
 
@@ -304,6 +314,7 @@ static void page_frames_are_the_same(void **state)
 	tensor_scope {
 		tensor *t = ok(tensor_zeros(TENSOR_INTS(N, 1024), F32)), *theirs;
 
+		assert_done(tensor_share_memory(t));
 		memset(tensor_data(t), 1, N * 4096);
 		assert_int_equal(frames_of(t, mine, N), 0);
 		assert_done(tensor_send(p.ch, t, 0));
@@ -373,8 +384,8 @@ int main(int argc, char **argv)
 		cmocka_unit_test(view_arrives_as_a_view),
 		cmocka_unit_test(peer_without_the_device_shares_all_the_same),
 		cmocka_unit_test(writes_are_seen_on_both_sides),
-		cmocka_unit_test(large_tensor_is_shared_without_being_asked),
-		cmocka_unit_test(small_tensor_is_copied),
+		cmocka_unit_test(private_tensor_is_shared_by_the_first_send),
+		cmocka_unit_test(mapped_file_is_copied),
 		cmocka_unit_test(read_only_is_the_kernels_word),
 		cmocka_unit_test(page_frames_are_the_same),
 		cmocka_unit_test(only_descriptors_cross_the_socket),

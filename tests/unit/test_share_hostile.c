@@ -155,7 +155,7 @@ static void fields_out_of_range_are_refused(void **state)
 		refused(&l, &m, "another buffer");
 		link_close(&l);
 	}
-	assert_int_equal(count_fds(), before);
+	assert_fds(before);
 }
 
 static void geometry_outside_the_buffer_is_refused(void **state)
@@ -256,7 +256,7 @@ static void foreign_message_ends_the_channel(void **state)
 		assert_fails(tensor_recv(l.ch), EPROTO, k ? "version" : "no tensor message");
 		raw_send(l.raw, &l.m, sizeof(l.m), &l.fd, 1);
 		assert_fails(tensor_recv(l.ch), EPROTO, "ended");
-		assert_int_equal(count_fds(), before);
+		assert_fds(before);
 		link_close(&l);
 	}
 }
@@ -335,7 +335,7 @@ static void fds_that_are_no_buffers_are_refused(void **state)
 		m.ino = st.st_ino;
 		raw_send(l.raw, &m, sizeof(m), &fds[i], 1);
 		assert_fails(tensor_recv(l.ch), EBADMSG, "no tensor buffer");
-		assert_int_equal(count_fds(), before);
+		assert_fds(before);
 		still_works(&l);
 	}
 	for (int i = 0; i < 5; i++)
@@ -371,7 +371,7 @@ static void dmabuf_is_refused(void **state)
 		m.ino = i ? info.ino : st.st_ino;
 		raw_send(l.raw, &m, sizeof(m), &fd, 1);
 		assert_fails(tensor_recv(l.ch), EBADMSG, "no tensor buffer");
-		assert_int_equal(count_fds(), before);
+		assert_fds(before);
 	}
 	close(fd);
 	tensor_release(t);
@@ -445,7 +445,7 @@ static void more_fds_than_announced_are_closed(void **state)
 	raw_send(l.raw, &l.m, sizeof(l.m), NULL, 0);
 	assert_fails(tensor_recv(l.ch), EBADMSG, "announced");
 	still_works(&l);
-	assert_int_equal(count_fds(), before);
+	assert_fds(before);
 	link_close(&l);
 }
 
@@ -474,7 +474,7 @@ static void message_that_is_cut_short_is_refused(void **state)
 	raw_send(l.raw, &l.m, 100, &l.fd, 1);
 	shutdown(l.raw, SHUT_WR);
 	assert_fails(tensor_recv(l.ch), EBADMSG, "cut short");
-	assert_int_equal(count_fds(), before);
+	assert_fds(before);
 	link_close(&l);
 
 	l = link_open(SOCK_SEQPACKET);
@@ -486,7 +486,7 @@ static void message_that_is_cut_short_is_refused(void **state)
 	raw_send(l.raw, longer, sizeof(longer), &l.fd, 1);
 	assert_fails(tensor_recv(l.ch), EBADMSG, "too long");
 	still_works(&l);
-	assert_int_equal(count_fds(), before);
+	assert_fds(before);
 	link_close(&l);
 }
 

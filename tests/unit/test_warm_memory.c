@@ -130,6 +130,7 @@ static void one_of_each(void *ctx)
 
 static void operators_of(int64_t rows, int64_t n, int steps)
 {
+	NOT_WATCHED();
 	tensor_scope {
 		struct operands o = operands(rows, n);
 
@@ -165,6 +166,7 @@ static void fill_64_mib(void *ctx)
 
 static void operators_of_64_mib_fault_no_page(void **state)
 {
+	NOT_WATCHED();
 	tensor_scope
 		assert_warm(fill_64_mib, ok(tensor_zeros(TENSOR_INTS(4096, 4096), F32)), FEW);
 }
@@ -224,6 +226,7 @@ static void train(void *ctx)
 
 static void training_step_faults_no_page(void **state)
 {
+	NOT_WATCHED();
 	tensor_scope {
 		struct model m = model(64);
 

@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR MIT
+/*
+ * A storage is one allocation of the C library: a head, a red zone, the bytes, a red zone. At release
+ * the zones are looked at and the bytes overwritten; then it waits in a queue, and when it leaves that,
+ * the bytes are looked at again. Under AddressSanitizer and valgrind both are left to them: exactly
+ * the bytes are allocated, and freed at once.
+ */
+#include "debug.h"
+
+#include "cache.h"
+#include "heap.h"
+
+#include <dlfcn.h>
+#include <execinfo.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#if __has_include(<valgrind/valgrind.h>)
+#include <valgrind/valgrind.h>
+#else
+#define RUNNING_ON_VALGRIND 0
+#endif
+
+#define ZONE	   64u
+#define ZONE_BYTE  0x5a
+#define FREED_BYTE 0xdd
+#define WAITING	   ((size_t)256 << 20) /* bytes of freed storages that are kept */
+#define KEPT	   16384u /* descriptions of each class */
+#define WATCHED_MAX ((size_t)1 << 34) /* a sanitizer ends the program that asks for too much */
+
+struct head {
+	struct head *next;
+	size_t nbytes;
+	const char *made_by;
+};
+
+_Static_assert(sizeof(struct head) <= ZONE, "the bytes are aligned");
+
+bool debug_memory;
+static bool watched; /* by a tool that sees every access */
+
+static struct {
+	pthread_mutex_t lock;
+	struct head *oldest, **newest;
+	size_t bytes;
+	void *kept[2][KEPT];
+	unsigned at[2];
+} debug = {.lock = PTHREAD_MUTEX_INITIALIZER, .newest = &debug.oldest};
+
+static void lock_debug(void)
+{
+	pthread_mutex_lock(&debug.lock);
+}
+
+static void unlock_debug(void)
+{
+	pthread_mutex_unlock(&debug.lock);
+}
+
+void debug_init(void)
+{
+	const char *text = secure_getenv("TENSOR_DEBUG");
+
+	watched = RUNNING_ON_VALGRIND || dlsym(RTLD_DEFAULT, "__asan_init");
+	debug_memory = text && *text ? strcmp(text, "0") : watched;
+	if (debug_memory)
+		pthread_atfork(lock_debug, unlock_debug, unlock_debug);
+}
+
+/* ---- who made it ------------------------------------------------------------------------------- */
+
+const char *debug_caller(void)
+{
+	const char *name = "?";
+	void *frame[32];
+	Dl_info here, info;
+	int n = backtrace(frame, 32);
+
+	if (!dladdr(&debug_memory, &here))
+		return name;
+	/* The last one that is the library's: what the program called. */
+	for (int i = 0; i < n; i++)
+		if (dladdr(frame[i], &info) && info.dli_fbase == here.dli_fbase && info.dli_sname)
+			name = info.dli_sname;
+	return name;
+}
+
+static void __attribute__((noreturn, format(printf, 1, 2))) die(const char *fmt, ...)
+{
+	va_list args;
+
+	va_start(args, fmt);
+	fprintf(stderr, "libtensor: ");
+	vfprintf(stderr, fmt, args);
+	fprintf(stderr, "\n");
+	va_end(args);
+	abort();
+}
+
+void debug_dead(const tensor *t, const char *function)
+{
+	die("%s: the tensor at %p was released; it was made by %s", function, (const void *)t,
+	    debug_memory ? t->made_by : "? (TENSOR_DEBUG=1 tells)");
+}
+
+/* ---- storages ------------------------------------------------------------------------------------ */
+
+/* Index of the first byte that is not as it was left, or n. */
+static size_t first_change(const uint8_t *p, size_t n, uint8_t byte)
+{
+	size_t i = 0;
+
+	while (i < n && p[i] == byte)
+		i++;
+	return i;
+}
+
+static uint8_t *bytes_of(struct head *h)
+{
+	return (uint8_t *)h + 2 * ZONE;
+}
+
+static void check_zones(struct head *h)
+{
+	uint8_t *p = bytes_of(h);
+	size_t before = first_change(p - ZONE, ZONE, ZONE_BYTE);
+	size_t behind = first_change(p + h->nbytes, ZONE, ZONE_BYTE);
+
+	if (before < ZONE)
+		die("the memory %zu bytes before a tensor of %zu bytes was written to; it was made by %s",
+		    ZONE - before, h->nbytes, h->made_by);
+	if (behind < ZONE)
+		die("the memory %zu bytes behind a tensor of %zu bytes was written to; it was made by %s",
+		    behind, h->nbytes, h->made_by);
+}
+
+static void check_freed(struct head *h)
+{
+	size_t at = first_change(bytes_of(h), h->nbytes, FREED_BYTE);
+
+	check_zones(h);
+	if (at < h->nbytes)
+		die("byte %zu of a tensor of %zu bytes was written to after its release; it was made by "
+		    "%s", at, h->nbytes, h->made_by);
+}
+
+/* With the lock: what has waited long enough. */
+static struct head *leave_queue(void)
+{
+	struct head *gone = debug.oldest, **end = &gone;
+
+	while (*end && debug.bytes > WAITING) {
+		debug.bytes -= (*end)->nbytes;
+		end = &(*end)->next;
+	}
+	if (end == &gone)
+		return NULL;
+	debug.oldest = *end;
+	if (!debug.oldest)
+		debug.newest = &debug.oldest;
+	*end = NULL;
+	return gone;
+}
+
+static void enter_queue(struct head *h)
+{
+	struct head *gone, *next;
+
+	check_zones(h);
+	memset(bytes_of(h), FREED_BYTE, h->nbytes);
+	h->next = NULL;
+	lock_debug();
+	*debug.newest = h;
+	debug.newest = &h->next;
+	debug.bytes += h->nbytes;
+	gone = leave_queue();
+	unlock_debug();
+	for (; gone; gone = next) {
+		next = gone->next;
+		check_freed(gone);
+		free(gone);
+	}
+}
+
+/* At the end of the program: what is still in the queue. Other threads may go on. */
+__attribute__((destructor)) static void check_queue(void)
+{
+	lock_debug();
+	for (struct head *h = debug.oldest; h; h = h->next)
+		check_freed(h);
+	unlock_debug();
+}
+
+static void free_bytes(void *p)
+{
+	if (watched)
+		free(p);
+	else
+		enter_queue((struct head *)((char *)p - 2 * ZONE));
+}
+
+static void debug_free(struct tensor_storage *s)
+{
+	free_bytes(s->data);
+}
+
+static void debug_end(struct moved *m)
+{
+	free_bytes(m->memory);
+}
+
+static void debug_lend(struct tensor_storage *s, struct moved *m)
+{
+	m->memory = s->data;
+	m->end = debug_end;
+}
+
+static const struct storage_ops debug_ops = {.free = debug_free, .lend = debug_lend};
+
+bool debug_alloc(struct tensor_storage *s, size_t nbytes)
+{
+	size_t n = nbytes ? nbytes : 1;
+	struct head *h;
+
+	if (watched && n > WATCHED_MAX)
+		return false;
+	s->nbytes = n;
+	s->ops = &debug_ops;
+	if (watched)
+		return posix_memalign(&s->data, 64, n) == 0;
+	if (posix_memalign((void **)&h, 64, n + 3 * ZONE))
+		return false;
+	*h = (struct head){.nbytes = n, .made_by = debug_caller()};
+	s->data = bytes_of(h);
+	memset(bytes_of(h) - ZONE, ZONE_BYTE, ZONE);
+	memset(bytes_of(h) + n, ZONE_BYTE, ZONE);
+	return true;
+}
+
+/* ---- descriptions ------------------------------------------------------------------------------- */
+
+void debug_keep(unsigned class, void *p)
+{
+	unsigned which = class == CLASS_TENSOR;
+	void **place, *gone;
+
+	lock_debug();
+	place = &debug.kept[which][debug.at[which]++ % KEPT];
+	gone = *place;
+	*place = p;
+	unlock_debug();
+	if (gone)
+		heap_give(class, &gone, 1);
+}

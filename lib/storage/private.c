@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR MIT
+/*
+ * Storages in memory of this process alone: blocks of the heap up to BLOCK_MAX, mappings above. A fork
+ * copies both on write. Each thread keeps a magazine of free blocks for each class; full and empty
+ * magazines trade half their blocks with the heap.
+ */
+#include "cache.h"
+#include "debug.h"
+#include "heap.h"
+#include "large.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+
+/* Bytes of free blocks that a thread may keep of each class, but two blocks in any case: with all
+ * classes about 20 MiB. */
+#define KEEP ((size_t)256 << 10)
+
+uint8_t magazine_limit[BLOCK_CLASSES];
+
+static void lock_all(void)
+{
+	heap_lock();
+	large_lock();
+}
+
+static void unlock_all(void)
+{
+	large_unlock();
+	heap_unlock();
+}
+
+__attribute__((constructor(101))) static void private_init(void)
+{
+	debug_init();
+	/* With limits of 0 no magazine ever has a block. */
+	for (unsigned c = 0; c < BLOCK_CLASSES && !debug_memory; c++) {
+		size_t n = KEEP / heap_size(c);
+
+		magazine_limit[c] = (uint8_t)(n > MAGAZINE ? MAGAZINE : n < 2 ? 2 : n);
+	}
+	pthread_atfork(lock_all, unlock_all, unlock_all);
+}
+
+/* ---- magazines --------------------------------------------------------------------------------- */
+
+void *magazine_empty(unsigned class, struct magazine *m)
+{
+	unsigned want = (magazine_limit[class] + 1u) / 2;
+
+	m->n = heap_take(class, m->slot, want ? want : 1);
+	if (!m->n) {
+		cache_trim_all();
+		m->n = heap_take(class, m->slot, 1);
+	}
+	if (!m->n)
+		return NULL;
+	m->n--;
+	if (debug_memory && class == CLASS_TENSOR)
+		((tensor *)m->slot[m->n])->made_by = debug_caller();
+	return m->slot[m->n];
+}
+
+static void drain(unsigned class, struct magazine *m, unsigned keep)
+{
+	heap_give(class, m->slot + keep, m->n - keep);
+	m->n = keep;
+}
+
+void magazine_full(unsigned class, struct magazine *m, void *p)
+{
+	if (debug_memory) {
+		debug_keep(class, p);
+		return;
+	}
+	drain(class, m, magazine_limit[class] / 2);
+	m->slot[m->n++] = p;
+}
+
+void private_flush(struct tensor_thread *th)
+{
+	for (unsigned c = 0; c < BLOCK_CLASSES; c++)
+		if (th->blocks[c].n)
+			drain(c, &th->blocks[c], 0);
+}
+
+void storage_thread_exit(struct tensor_thread *th)
+{
+	private_flush(th);
+}
+
+/* ---- blocks ------------------------------------------------------------------------------------- */
+
+static void block_free(struct tensor_storage *s)
+{
+	block_give(s->size_class, s->data);
+}
+
+static void block_end(struct moved *m)
+{
+	heap_give(m->class, &m->memory, 1);
+}
+
+static void block_lend(struct tensor_storage *s, struct moved *m)
+{
+	m->memory = s->data;
+	m->class = s->size_class;
+	m->over = s->nbytes >= BLOCK_PAGE;
+	m->end = block_end;
+}
+
+static const struct storage_ops block_ops = {.free = block_free, .lend = block_lend};
+
+/* The magazine is empty. */
+static __attribute__((noinline)) bool block_slow(struct tensor_storage *s, size_t nbytes)
+{
+	unsigned c = s->size_class;
+
+	if (debug_memory)
+		return debug_alloc(s, nbytes);
+	s->data = magazine_empty(c, &thread()->blocks[c]);
+	return s->data;
+}
+
+static inline struct tensor_storage *block_alloc(size_t nbytes)
+{
+	struct tensor_storage *s = storage_alloc_struct();
+	unsigned c = block_class(nbytes);
+	struct magazine *m;
+
+	if (unlikely(!s))
+		return NULL;
+	s->nbytes = block_size(c);
+	s->ops = &block_ops;
+	s->owner = NULL;
+	s->size_class = c;
+	s->device = TENSOR_DEVICE_CPU;
+	m = &thread()->blocks[c];
+	if (likely(m->n)) {
+		s->data = m->slot[--m->n];
+	} else if (!block_slow(s, nbytes)) {
+		storage_free_struct(s);
+		tensor_fail(ENOMEM, "no memory for %zu bytes", nbytes);
+		return NULL;
+	}
+	return s;
+}
+
+/* ---- mappings of their own ------------------------------------------------------------------------ */
+
+static void large_free(struct tensor_storage *s)
+{
+	large_give(s->owner);
+}
+
+static void large_end(struct moved *m)
+{
+	large_lose(m->memory);
+}
+
+static void large_lend(struct tensor_storage *s, struct moved *m)
+{
+	m->memory = s->owner;
+	m->over = m->mapping = true;
+	m->end = large_end;
+}
+
+static const struct storage_ops large_ops = {.free = large_free, .lend = large_lend};
+
+static struct tensor_storage *large_alloc(size_t nbytes)
+{
+	struct tensor_storage *s = storage_alloc_struct();
+	struct mapping *m;
+
+	if (!s)
+		return NULL;
+	s->device = TENSOR_DEVICE_CPU;
+	if (debug_memory && debug_alloc(s, nbytes))
+		return s;
+	m = debug_memory ? NULL : large_take(nbytes);
+	if (!m) {
+		storage_free_struct(s);
+		tensor_fail(ENOMEM, "no memory for %zu bytes, or the process has as many mappings as "
+				    "vm.max_map_count permits", nbytes);
+		return NULL;
+	}
+	s->data = m->map;
+	s->nbytes = m->size;
+	s->ops = &large_ops;
+	s->owner = m;
+	return s;
+}
+
+struct tensor_storage *private_storage_alloc(size_t nbytes)
+{
+	return likely(nbytes <= BLOCK_MAX) ? block_alloc(nbytes) : large_alloc(nbytes);
+}

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR MIT
+/*
+ * TENSOR_DEBUG=1: misuse of memory ends the program with a sentence that names who made the tensor. Each role
+ * is this program again, with that in its environment.
+ */
+#include "peer.h"
+
+#include <tensor/dispatch.h>
+
+#define BYTES 100
+
+static tensor *made(void)
+{
+	return tensor_full(TENSOR_INTS(BYTES), TENSOR_SCALAR(1), TENSOR_OPTIONS(.dtype = TENSOR_U8));
+}
+
+/* ---- what the child does ----------------------------------------------------------------------- */
+
+static void release_twice(void)
+{
+	tensor *t = made();
+
+	tensor_release(t);
+	tensor_release(t);
+}
+
+static void use_after_release(void)
+{
+	tensor *t = made();
+
+	tensor_release(t);
+	tensor_neg(t);
+}
+
+static void use_boxed_after_release(void)
+{
+	tensor_value v = {.kind = TENSOR_VALUE_TENSOR, .t = made()}, r;
+
+	tensor_release(v.t);
+	tensor_call("neg", &v, 1, &r, 1);
+}
+
+static void keep_after_release(void)
+{
+	tensor *t = made();
+
+	tensor_release(t);
+	tensor_retain(t);
+}
+
+static void write_behind(void)
+{
+	tensor *t = made();
+
+	((volatile char *)tensor_data(t))[BYTES + 3] = 1;
+	tensor_release(t);
+}
+
+static void write_before(void)
+{
+	tensor *t = made();
+
+	((volatile char *)tensor_data(t))[-2] = 1;
+	tensor_release(t);
+}
+
+static void write_after_release(void)
+{
+	tensor *t = made();
+	volatile char *p = tensor_data(t);
+
+	tensor_release(t);
+	p[50] = 1;
+	exit(0); /* looked at the end */
+}
+
+/* Memory of a size that was freed is not used again soon. */
+static void nothing_is_wrong(void)
+{
+	for (int i = 0; i < 100; i++) {
+		tensor *t = made(), *u = tensor_add(t, t);
+		void *p = tensor_data(t);
+
+		tensor_release(t);
+		t = made();
+		if (tensor_data(t) == p)
+			_exit(1);
+		if (i % 10 == 0 && tensor_share_memory(u) < 0)
+			_exit(2);
+		tensor_release(u);
+		tensor_release(t);
+	}
+	tensor_cache_trim();
+	exit(0);
+}
+
+static const struct {
+	const char *name;
+	void (*run)(void);
+	const char *says;
+} roles[] = {
+	{"release_twice", release_twice, "release: the tensor at"},
+	{"use_after_release", use_after_release, "neg: the tensor at"},
+	{"use_boxed_after_release", use_boxed_after_release, "neg: the tensor at"},
+	{"keep_after_release", keep_after_release, "retain: the tensor at"},
+	{"write_behind", write_behind, "3 bytes behind a tensor of 100 bytes"},
+	{"write_before", write_before, "2 bytes before a tensor of 100 bytes"},
+	{"write_after_release", write_after_release, "byte 50 of a tensor of 100 bytes"},
+	{"nothing_is_wrong", nothing_is_wrong, NULL},
+};
+
+/* ---- the test -------------------------------------------------------------------------------------- */
+
+/* Exit status or -signal of a role; text: what it wrote to stderr. */
+static int run_role(const char *name, const char *debug, char *text, size_t size)
+{
+	int out[2], status;
+	ssize_t n, have = 0;
+	pid_t pid;
+
+	assert_int_equal(pipe(out), 0);
+	pid = fork();
+	if (!pid) {
+		dup2(out[1], 2);
+		setenv("TENSOR_DEBUG", debug, 1);
+		execl("/proc/self/exe", "test", "--role", name, (char *)NULL);
+		_exit(127);
+	}
+	close(out[1]);
+	while ((n = read(out[0], text + have, size - 1 - (size_t)have)) > 0)
+		have += n;
+	text[have] = '\0';
+	close(out[0]);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+}
+
+static void misuse_is_named(void **state)
+{
+	char text[4096];
+
+#if defined(__SANITIZE_ADDRESS__)
+	skip(); /* the sanitizer tells, in its own words */
+#endif
+	for (size_t i = 0; i < sizeof(roles) / sizeof(*roles); i++) {
+		int status = run_role(roles[i].name, "1", text, sizeof(text));
+
+		if (!roles[i].says) {
+			assert_int_equal(status, 0);
+			continue;
+		}
+		print_message("%s: %s", roles[i].name, text);
+		assert_int_equal(status, -SIGABRT);
+		assert_non_null(strstr(text, roles[i].says));
+		assert_non_null(strstr(text, "tensor_full"));
+	}
+}
+
+/* Without the debug mode these are told, too, as long as nothing else was made. */
+static void release_twice_is_told_without_it(void **state)
+{
+	char text[4096];
+
+	assert_int_equal(run_role("release_twice", "0", text, sizeof(text)), -SIGABRT);
+	assert_non_null(strstr(text, "TENSOR_DEBUG=1 tells"));
+	assert_int_equal(run_role("use_after_release", "0", text, sizeof(text)), -SIGABRT);
+}
+
+int main(int argc, char **argv)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(misuse_is_named),
+		cmocka_unit_test(release_twice_is_told_without_it),
+	};
+
+	if (argc == 3 && !strcmp(argv[1], "--role")) {
+		for (size_t i = 0; i < sizeof(roles) / sizeof(*roles); i++)
+			if (!strcmp(roles[i].name, argv[2]))
+				roles[i].run();
+		return 99;
+	}
+	return cmocka_run_group_tests_name("debug", tests, NULL, NULL);
+}

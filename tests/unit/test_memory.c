@@ -1,0 +1,307 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR MIT
+/*
+ * The memory of tensors that nobody shares: private at every size, without a descriptor, given from one
+ * size to another; and what becomes of it when it is shared after all.
+ */
+#include "peer.h"
+
+#include <sys/resource.h>
+
+#define MIB ((size_t)1 << 20)
+
+static tensor *bytes(size_t n)
+{
+	return ok(tensor_empty(TENSOR_INTS((int64_t)n), TENSOR_OPTIONS(.dtype = TENSOR_U8)));
+}
+
+/* ---- forks ----------------------------------------------------------------------------------- */
+
+static const size_t sizes[] = {4, 1000, 4096, 5000, MIB - 1, MIB, MIB + 1, 64 * MIB};
+
+#define EACH_SIZE(n) for (size_t k_ = 0, n = 0; k_ < sizeof(sizes) / sizeof(*sizes) && (n = sizes[k_]); k_++)
+
+static void fork_copies_a_private_tensor_of_any_size(void **state)
+{
+	EACH_SIZE(n) {
+		tensor *t = bytes(n);
+		uint8_t *p = tensor_data(t);
+
+		memset(p, 1, n);
+		assert_int_equal(IN_CHILD({
+			tensor_fill_(t, TENSOR_SCALAR(2));
+			if (p[0] != 2 || p[n - 1] != 2)
+				_exit(1);
+		}), 0);
+		assert_int_equal(p[0], 1);
+		assert_int_equal(p[n - 1], 1);
+		tensor_release(t);
+	}
+}
+
+static void fork_shares_a_shareable_tensor_of_any_size(void **state)
+{
+	EACH_SIZE(n) {
+		tensor *t = bytes(n);
+		uint8_t *p;
+
+		assert_done(tensor_share_memory(t));
+		p = tensor_data(t);
+		memset(p, 1, n);
+		assert_int_equal(IN_CHILD(memset(p, 2, n)), 0);
+		assert_int_equal(p[0], 2);
+		assert_int_equal(p[n - 1], 2);
+		tensor_release(t);
+	}
+}
+
+/* ---- moving -------------------------------------------------------------------------------------- */
+
+static void address_stays_from_a_page_up(void **state)
+{
+	NOT_WATCHED();
+	EACH_SIZE(n) {
+		tensor *t = bytes(n);
+		uint8_t *p = tensor_data(t);
+
+		for (size_t i = 0; i < n; i++)
+			p[i] = (uint8_t)(i * 7);
+		assert_done(tensor_share_memory(t));
+		if (n >= 4096)
+			assert_ptr_equal(tensor_data(t), p);
+		p = tensor_data(t);
+		for (size_t i = 0; i < n; i++)
+			assert_int_equal(p[i], (uint8_t)(i * 7));
+		assert_done(tensor_share_memory(t));
+		assert_ptr_equal(tensor_data(t), p);
+		tensor_release(t);
+	}
+}
+
+/* Whoever is on the storage: views, views of views, tensors that own a reference to it. */
+static void all_tensors_of_a_storage_follow(void **state)
+{
+	EACH_SIZE(n) tensor_scope {
+		tensor *t = bytes(n), *half = ok(tensor_slice(t, 0, (int64_t)n / 2, TENSOR_NONE, 1));
+		tensor *last = ok(tensor_slice(half, 0, -1, TENSOR_NONE, 1));
+		tensor *other = ok(tensor_detach(t));
+
+		tensor_fill_(t, TENSOR_SCALAR(1));
+		/* by a view, which is not the storage's owner */
+		assert_done(tensor_share_memory(last));
+		assert_ptr_equal(tensor_data(other), tensor_data(t));
+		assert_ptr_equal(tensor_data(half), (uint8_t *)tensor_data(t) + n / 2);
+		assert_ptr_equal(tensor_data(last), (uint8_t *)tensor_data(t) + n - 1);
+		assert_int_equal(IN_CHILD(tensor_fill_(half, TENSOR_SCALAR(9))), 0);
+		assert_int_equal(*(uint8_t *)tensor_data(last), 9);
+		assert_int_equal(((uint8_t *)tensor_data(other))[n - 1], 9);
+	}
+}
+
+static void neighbours_of_a_small_tensor_stay(void **state)
+{
+	tensor *t[64];
+
+	for (int i = 0; i < 64; i++) {
+		t[i] = bytes(64);
+		memset(tensor_data(t[i]), i, 64);
+	}
+	for (int i = 0; i < 64; i += 2)
+		assert_done(tensor_share_memory(t[i]));
+	assert_int_equal(IN_CHILD({
+		for (int i = 0; i < 64; i++)
+			memset(tensor_data(t[i]), 99, 64);
+	}), 0);
+	for (int i = 0; i < 64; i++) {
+		assert_int_equal(*(uint8_t *)tensor_data(t[i]), i % 2 ? i : 99);
+		tensor_release(t[i]);
+	}
+}
+
+static int all_bytes_behind(tensor_channel *ch)
+{
+	struct tensor_buffer_info info = {.size = sizeof(info)};
+	tensor *t = tensor_recv(ch);
+	const uint8_t *p;
+	size_t at;
+
+	if (!t || tensor_buffer_info(t, &info) < 0)
+		return 1;
+	p = tensor_data(t);
+	for (at = (size_t)tensor_numel(t); at < info.bytes; at++)
+		if (p[at])
+			return 2;
+	return p[0] == 1 ? 0 : 3;
+}
+
+/* What other tensors had in the block before does not go along. */
+static void bytes_behind_the_tensor_are_not_shared(void **state)
+{
+	static const size_t used[] = {60, 1000, 5000, 300000, 3 * MIB};
+
+	for (size_t i = 0; i < sizeof(used) / sizeof(*used); i++) {
+		tensor *secret = bytes(used[i] + used[i] / 20), *t;
+		struct peer p;
+
+		memset(tensor_data(secret), 0x5e, used[i] + used[i] / 20);
+		tensor_release(secret);
+		t = bytes(used[i]);
+		memset(tensor_data(t), 1, used[i]);
+		p = peer_start("behind", SOCK_STREAM);
+		assert_done(tensor_send(p.ch, t, 0));
+		assert_int_equal(peer_end(&p), 0);
+		tensor_release(t);
+	}
+}
+
+static int fills_it(tensor_channel *ch)
+{
+	tensor *t = tensor_recv(ch);
+
+	return t && tensor_fill_(t, TENSOR_SCALAR(3)) ? 0 : 1;
+}
+
+/* The first send moves; nothing is copied from then on, and the receiver's writes are seen. */
+static void sent_tensor_is_shared_from_then_on(void **state)
+{
+	EACH_SIZE(n) {
+		tensor *t = bytes(n);
+		struct peer p = peer_start("fill", SOCK_SEQPACKET);
+
+		memset(tensor_data(t), 1, n);
+		assert_done(tensor_send(p.ch, t, 0));
+		assert_int_equal(peer_end(&p), 0);
+		assert_int_equal(*(uint8_t *)tensor_data(t), 3);
+		assert_int_equal(((uint8_t *)tensor_data(t))[n - 1], 3);
+		tensor_release(t);
+	}
+}
+
+/* The place of a buffer that is gone is private memory again. */
+static void memory_is_private_again_afterwards(void **state)
+{
+	EACH_SIZE(n) for (int round = 0; round < 5; round++) {
+		tensor *t = bytes(n), *next;
+
+		assert_done(tensor_share_memory(t));
+		tensor_release(t);
+		next = bytes(n);
+		memset(tensor_data(next), 1, n);
+		assert_int_equal(IN_CHILD(memset(tensor_data(next), 2, n)), 0);
+		assert_int_equal(*(uint8_t *)tensor_data(next), 1);
+		tensor_release(next);
+	}
+}
+
+static void foreign_memory_is_not_moved(void **state)
+{
+	assert_fails(tensor_share_memory(NULL), EINVAL, "share_memory");
+}
+
+/* ---- descriptors and memory -------------------------------------------------------------------- */
+
+static void private_tensors_have_no_descriptor(void **state)
+{
+	int before = count_fds();
+	tensor *t[100];
+
+	for (int i = 0; i < 100; i++)
+		t[i] = bytes(MIB << i % 4);
+	assert_int_equal(count_fds(), before);
+	for (int i = 0; i < 100; i++)
+		tensor_release(t[i]);
+}
+
+static int make_many(void)
+{
+	const struct rlimit few = {256, 256};
+	static tensor *t[100000];
+	FILE *f;
+
+	setrlimit(RLIMIT_NOFILE, &few);
+	for (int i = 0; i < 100000; i++)
+		if (!(t[i] = tensor_empty(TENSOR_INTS(MIB / 4), F32)))
+			return 1;
+	f = fopen("/proc/self/stat", "r");
+	if (!f)
+		return 2;
+	fclose(f);
+	for (int i = 0; i < 100000; i++)
+		tensor_release(t[i]);
+	return 0;
+}
+
+/* More than vm.max_map_count permits mappings, and many more than descriptors. */
+static void hundred_thousand_tensors_of_a_mebibyte(void **state)
+{
+	NOT_WATCHED();
+	assert_int_equal(IN_CHILD(_exit(make_many())), 0);
+}
+
+static size_t resident(void)
+{
+	unsigned long pages = 0;
+	FILE *f = fopen("/proc/self/statm", "r");
+
+	assert_int_equal(fscanf(f, "%*u %lu", &pages), 1);
+	fclose(f);
+	return pages * 4096;
+}
+
+static tensor *touched(size_t n)
+{
+	tensor *t = bytes(n);
+
+	memset(tensor_data(t), 1, n);
+	return t;
+}
+
+/* 100,000 tensors, 300 of them at a time, of one size after another. */
+static void memory_goes_from_one_size_to_another(void **state)
+{
+	static tensor *live[300];
+	size_t before, now = 0;
+
+	NOT_WATCHED();
+	tensor_cache_trim();
+	before = resident();
+	for (int i = 0; i < 100000; i++) {
+		size_t step = (size_t)i / 1800, n = ((size_t)256 << step / 5) * (5 + step % 5) / 5;
+
+		tensor_release(live[i % 300]);
+		live[i % 300] = touched(n);
+		now = (i % 300 ? now : 0) + n;
+	}
+	for (int i = now = 0; i < 300; i++)
+		now += (size_t)tensor_numel(live[i]);
+	print_message("live %zu MiB, resident %zu MiB\n", now / MIB, (resident() - before) / MIB);
+	assert_true(resident() - before < 2 * now);
+	for (int i = 0; i < 300; i++)
+		tensor_release(live[i]);
+	tensor_cache_trim();
+	assert_true(resident() - before < 16 * MIB);
+}
+
+static const struct peer_role roles[] = {
+	{"behind", all_bytes_behind}, {"fill", fills_it}, {NULL, NULL},
+};
+
+int main(int argc, char **argv)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(fork_copies_a_private_tensor_of_any_size),
+		cmocka_unit_test(fork_shares_a_shareable_tensor_of_any_size),
+		cmocka_unit_test(address_stays_from_a_page_up),
+		cmocka_unit_test(all_tensors_of_a_storage_follow),
+		cmocka_unit_test(neighbours_of_a_small_tensor_stay),
+		cmocka_unit_test(bytes_behind_the_tensor_are_not_shared),
+		cmocka_unit_test(sent_tensor_is_shared_from_then_on),
+		cmocka_unit_test(memory_is_private_again_afterwards),
+		cmocka_unit_test(foreign_memory_is_not_moved),
+		cmocka_unit_test(private_tensors_have_no_descriptor),
+		cmocka_unit_test(hundred_thousand_tensors_of_a_mebibyte),
+		cmocka_unit_test(memory_goes_from_one_size_to_another),
+	};
+
+	peer_main(argc, argv, roles);
+	return cmocka_run_group_tests_name("memory", tests, NULL, NULL);
+}
