@@ -22,10 +22,10 @@ test:
 	@tests/run-all $(B) test-unit=unit test-sanitize=sanitize test-abi=abi test-layers=layers test-golden=golden \
 		test-onnx=onnx test-shell=shell test-guest=guest-6.1 test-guest-library=guest-library
 
-# The operators' fuzzer runs a small part of its cases here (tests/fuzz/fuzz.mk), the reference its examples.
-UNIT_RUN = $(UNIT_SRC:tests/unit/%.c=$(1)/tests/%) $(1)/tests/fuzz-ops $(1)/tests/reference
+# The fuzzers run a small part of their cases here (tests/fuzz/fuzz.mk), the reference its examples.
+UNIT_RUN = $(UNIT_SRC:tests/unit/%.c=$(1)/tests/%) $(1)/tests/fuzz-ops $(1)/tests/fuzz-calls $(1)/tests/reference
 
-unit: $(UNIT_BIN) $(B)/tests/fuzz-ops $(B)/tests/reference $(TENSORSTAT) $(ONEDNN_SO)
+unit: $(UNIT_BIN) $(B)/tests/fuzz-ops $(B)/tests/fuzz-calls $(B)/tests/reference $(TENSORSTAT) $(ONEDNN_SO)
 test-unit: unit
 	$(Q)tests/run-unit $(B) unit $(call UNIT_RUN,$(B))
 
@@ -59,13 +59,14 @@ test-reference: $(REFERENCE)
 # Leaks count: what the library keeps on purpose is reachable. Of the kernels only the level that this
 # machine runs is built, all of them take three times as long; SANITIZE_LEVELS="v2 v3 v4" has them.
 SANITIZE_LEVELS ?= $(shell grep -qw avx512vl /proc/cpuinfo && echo v4 || echo v3)
+SANITIZED := SANITIZE="-fsanitize=address,undefined -fno-sanitize-recover=all" CFLAGS="-O1 -g"
+
 test-sanitize:
-	$(Q)$(MAKE) -j$$(nproc) B=build/asan LEVELS="$(SANITIZE_LEVELS)" SANITIZE="-fsanitize=address,undefined -fno-sanitize-recover=all" \
-		CFLAGS="-O1 -g" unit
+	$(Q)$(MAKE) -j$$(nproc) B=build/asan LEVELS="$(SANITIZE_LEVELS)" $(SANITIZED) unit
 	$(Q)tests/run-unit build sanitize $(call UNIT_RUN,build/asan)
 
 # The library's tests that meet the module, and the whole programs, as programs of the guest's suite.
-GUEST_LIB := test_share test_channel test_share_hostile test_storage test_buffer test_buffer_device test_tensorstat test_tensorstat_tools test_autograd test_autograd_history
+GUEST_LIB := test_share test_memory test_channel test_share_hostile test_storage test_buffer test_buffer_device test_tensorstat test_tensorstat_tools test_autograd test_autograd_history
 
 test-guest-library: all unit
 	@tests/vm/tally guest-library tests/vm/run --kernel $(KERNEL) --no-load --smp 2 --timeout 900 $(VM_FLAGS) \

@@ -101,7 +101,8 @@ tensor_ints unbox_ints(struct unboxer *u, int i, bool required, tensor_ints def)
 		return def;
 	if (v->kind == TENSOR_VALUE_INT)
 		return (tensor_ints){&v->i, 1};
-	if (v->kind != TENSOR_VALUE_INTS || (v->ints.len > 0 && !v->ints.data)) {
+	if (v->kind != TENSOR_VALUE_INTS || !ints_allowed(v->ints) ||
+	    (v->ints.len < 0 && u->op->schema.args[i].type != TENSOR_ARG_OPTIONAL_INTS)) {
 		wrong_kind(u, i, "int list");
 		return def;
 	}
@@ -165,7 +166,8 @@ tensor_floats unbox_floats(struct unboxer *u, int i, bool required, tensor_float
 		return def;
 	if (v->kind == TENSOR_VALUE_FLOAT)
 		return (tensor_floats){&v->f, 1};
-	if (v->kind != TENSOR_VALUE_FLOATS || (v->floats.len > 0 && !v->floats.data)) {
+	if (v->kind != TENSOR_VALUE_FLOATS || !floats_allowed(v->floats) ||
+	    (v->floats.len < 0 && u->op->schema.args[i].type != TENSOR_ARG_OPTIONAL_FLOATS)) {
 		wrong_kind(u, i, "float list");
 		return def;
 	}
@@ -357,7 +359,7 @@ TENSOR_EXPORT int tensor_op_call_below(const tensor_op *op, enum tensor_key key,
 	if ((unsigned)key >= TENSOR_KEY_COUNT)
 		return tensor_fail(EINVAL, "call_below: %d is no key", (int)key);
 	/* Results go back to the caller of the fallback, which hands them to the scope. */
-	th->exclude |= ~(KEY_BIT(key) - 1);
+	th->exclude |= KEY_BIT(KEY_NONE) - KEY_BIT(key);
 	err = call_boxed(op, args, nargs, rets, nrets);
 	th->exclude = before;
 	return err;

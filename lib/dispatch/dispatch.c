@@ -5,6 +5,8 @@
  */
 #include "dispatch.h"
 
+#include "../storage/debug.h"
+
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,7 +20,7 @@ static struct {
 /*
  * The library's own functions: a key at a time, before anything from outside. A key of KEYS_EXTENSION
  * without a function gets the one for fallbacks, which refuses when there is none: beside a
- * strided tensor, one that is not strided must not go unnoticed.
+ * strided tensor, one that is not strided must not go unnoticed. The same for tensor_none.
  */
 void dispatch_fill(struct tensor_op *op, uint32_t keys, tensor_kernel fn)
 {
@@ -27,7 +29,8 @@ void dispatch_fill(struct tensor_op *op, uint32_t keys, tensor_kernel fn)
 			op->call[k] = fn;
 		else if (KEYS_EXTENSION & KEY_BIT(k) && !op->call[k])
 			op->call[k] = op->box;
-	op->mask |= keys | KEYS_EXTENSION;
+	op->call[KEY_NONE] = op->box;
+	op->mask |= keys | KEYS_EXTENSION | KEY_BIT(KEY_NONE);
 	op->builtin |= keys;
 }
 
@@ -100,11 +103,48 @@ int dispatch_missing(const struct tensor_op *op, uint32_t keys)
 	return tensor_fail(EOPNOTSUPP, "%s: no kernel for %s", op->schema.name, text);
 }
 
+int wrong_list_code(const char *op, const char *arg)
+{
+	return tensor_fail(EINVAL, "%s: argument %s is needed, and is NULL or of negative length", op, arg);
+}
+
+tensor *wrong_list(const char *op, const char *arg)
+{
+	wrong_list_code(op, arg);
+	return NULL;
+}
+
+/* The argument's tensor that no operator takes, or NULL. */
+static const tensor *no_tensor(const tensor_value *v, uint32_t type)
+{
+	if (type == TENSOR_ARG_TENSOR && v->t && v->t->keys & KEY_BIT(KEY_NONE))
+		return v->t;
+	for (int64_t i = 0; type == TENSOR_ARG_TENSOR_LIST && i < v->list.len; i++)
+		if (v->list.data[i] && v->list.data[i]->keys & KEY_BIT(KEY_NONE))
+			return v->list.data[i];
+	return NULL;
+}
+
+static int refuse(const struct tensor_op *op, const tensor_value *args, int nargs)
+{
+	const tensor *t = NULL;
+	int i;
+
+	for (i = 0; i < nargs && !t; i++)
+		t = no_tensor(&args[i], op->schema.args[i].type);
+	if (t && t != tensor_none)
+		debug_dead(t, op->name);
+	return tensor_fail(EINVAL, "%s: argument %s must be a tensor, got tensor_none",
+			   op->schema.name, t ? op->schema.args[i - 1].name : "?");
+}
+
 int dispatch_fallback(const struct tensor_op *op, uint32_t keys, const tensor_value *args,
 		      int nargs, tensor_value *rets, int nrets)
 {
 	unsigned key = top_key(dispatch_keys(thread(), op->mask, keys));
 
+	if (key == KEY_NONE)
+		return refuse(op, args, nargs);
 	if (!fallbacks[key].fn)
 		return dispatch_missing(op, keys & KEYS_BACKEND);
 	return fallbacks[key].fn(op, key, args, nargs, rets, nrets, fallbacks[key].ctx);

@@ -32,7 +32,7 @@ struct tensor_op {
 	uint32_t mask; /* keys for which call[] is set */
 	uint8_t variant; /* enum op_variant */
 	uint8_t rule; /* enum dtype_rule */
-	tensor_kernel call[TENSOR_KEY_COUNT];
+	tensor_kernel call[KEY_NONE + 1];
 	struct tensor_loops *loops;
 	const char *name; /* for messages: "add" */
 	tensor_kernel box; /* goes into call[] for a key that has only a fallback */
@@ -101,8 +101,46 @@ static inline uint32_t list_keys(tensor_list list)
 	return keys;
 }
 
+/* Of a list in which tensor_none stands for nothing. */
+static inline uint32_t optional_list_keys(tensor_list list)
+{
+	return list_keys(list) & ~KEY_BIT(KEY_NONE);
+}
+
+/* Lists of numbers: one that is needed, and one that may be TENSOR_NO_INTS or TENSOR_NO_FLOATS. */
+static inline bool ints_given(tensor_ints list)
+{
+	return !list.len || (list.len > 0 && list.data);
+}
+
+static inline bool ints_allowed(tensor_ints list)
+{
+	return list.len <= 0 || list.data;
+}
+
+static inline bool floats_given(tensor_floats list)
+{
+	return !list.len || (list.len > 0 && list.data);
+}
+
+static inline bool floats_allowed(tensor_floats list)
+{
+	return list.len <= 0 || list.data;
+}
+
+static inline bool string_given(const char *s)
+{
+	return s;
+}
+
+/* What the public functions say of one that is not. */
+tensor *wrong_list(const char *op, const char *arg) __attribute__((cold));
+int wrong_list_code(const char *op, const char *arg) __attribute__((cold));
+
 static inline bool list_complete(tensor_list list)
 {
+	if (list.len < 0 || (list.len && !list.data))
+		return false;
 	for (int64_t i = 0; i < list.len; i++)
 		if (!list.data[i])
 			return false;
@@ -124,6 +162,19 @@ static inline int check_writable(const struct tensor_op *op, const tensor *t)
 				   op->schema.name);
 	return 0;
 }
+
+/* Out arguments: results have a place only where strides mean what they say. */
+static inline int check_given(const struct tensor_op *op, const tensor *t)
+{
+	if (unlikely(t->ext))
+		return tensor_fail(EOPNOTSUPP, "%s: out must be a strided tensor of plain numbers, got a "
+					       "%s one", op->schema.name, tensor_layout_name(t->layout));
+	return check_writable(op, t);
+}
+
+/* For the fronts of further keys that make a new result whatever they were given: puts it into out.
+ * Consumes the result. 0, or -errno with the error set. */
+int dispatch_give(const struct tensor_op *op, tensor *out, tensor *result);
 
 /* The backend key of a tensor, and the kernel for it in a loop table; NULL with the error set. */
 static inline unsigned backend_key(const tensor *t)

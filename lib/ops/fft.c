@@ -140,6 +140,9 @@ int front_fft_r2c(const struct tensor_op *op, tensor **out, tensor *self, tensor
 	if (!dim.len)
 		return tensor_fail(EINVAL, "%s: a dimension is needed", op->schema.name);
 	last = dims[dim.len - 1];
+	if (!self->sizes[last])
+		return tensor_fail(EINVAL, "%s: dimension %d of self %s has no positions", op->schema.name,
+				   last, SHAPE_STR(self));
 	memcpy(sizes, self->sizes, self->ndim * sizeof(*sizes));
 	if (onesided)
 		sizes[last] = sizes[last] / 2 + 1;

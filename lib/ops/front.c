@@ -289,3 +289,21 @@ int front_factor(const struct tensor_op *op, const char *name, tensor_scalar s,
 	*value = scalar_double(s);
 	return 0;
 }
+
+int dispatch_give(const struct tensor_op *op, tensor *out, tensor *result)
+{
+	const tensor *inputs[] = {result};
+	struct front_out o;
+	int err;
+
+	if (result->ext) {
+		err = tensor_fail(EINVAL, "%s: the result is a %s tensor, out is strided", op->schema.name,
+				  tensor_layout_name(result->layout));
+	} else {
+		err = front_begin(op, &o, out, result->dtype, result->sizes, result->ndim, inputs, 1);
+		if (!err)
+			err = front_end(op, &o, &out, front_copy(o.t, result));
+	}
+	tensor_put(result);
+	return err;
+}

@@ -7,10 +7,14 @@
 static int check_groups(const struct tensor_op *op, const tensor *input, int64_t n, int64_t c,
 			int64_t inner, int64_t group)
 {
+	int64_t channels, numel;
+
 	if (group < 1 || c % group)
 		return tensor_fail(EINVAL, "%s: %lld channels do not make %lld groups",
 				   op->schema.name, (long long)c, (long long)group);
-	if (n < 0 || c < 0 || inner < 0 || input->numel != n * c * inner)
+	/* a product that overflows is no number of elements */
+	if (n < 0 || c < 0 || inner < 0 || __builtin_mul_overflow(n, c, &channels) ||
+	    __builtin_mul_overflow(channels, inner, &numel) || input->numel != numel)
 		return tensor_fail(EINVAL, "%s: input %s does not have %lld * %lld * %lld elements",
 				   op->schema.name, SHAPE_STR(input), (long long)n, (long long)c,
 				   (long long)inner);
@@ -23,7 +27,7 @@ int front_group_norm(const struct tensor_op *op, tensor **output, tensor **mean,
 {
 	group_norm_kernel fn = (group_norm_kernel)op_loop(op, op->loops, input);
 	enum tensor_dtype wide = dtype_wide(input->dtype), stat;
-	const int64_t sizes[] = {N, group, C / (group ? group : 1), HxW};
+	const int64_t sizes[] = {N, group, C / (group > 0 ? group : 1), HxW};
 	tensor_ints shape = {sizes, 4};
 	tensor *x, *w, *b, *results[3], header[2];
 	int err;
@@ -58,7 +62,7 @@ int front_group_norm_backward(const struct tensor_op *op, tensor **grad_input,
 			      int64_t C, int64_t HxW, int64_t group, uint64_t output_mask)
 {
 	group_norm_backward_kernel fn = (group_norm_backward_kernel)op_loop(op, op->loops, input);
-	const int64_t sizes[] = {N, group, C / (group ? group : 1), HxW};
+	const int64_t sizes[] = {N, group, C / (group > 0 ? group : 1), HxW};
 	tensor_ints shape = {sizes, 4};
 	tensor *out[3], header[3];
 	struct norm_backward b;

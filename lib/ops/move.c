@@ -284,14 +284,18 @@ int front_constant_pad_nd(const struct tensor_op *op, tensor **out, tensor *self
 	for (int64_t i = 0; i < n; i++) {
 		int64_t left = pad.data[2 * i], right = pad.data[2 * i + 1];
 		int64_t *size = &sizes[self->ndim - 1 - i];
-		bool fits = *size + (left < 0 ? left : 0) + (right < 0 ? right : 0) >= 0;
+		int64_t cut = *size, padded;
+		bool fits = !__builtin_add_overflow(cut, left < 0 ? left : 0, &cut) &&
+			    !__builtin_add_overflow(cut, right < 0 ? right : 0, &cut) && cut >= 0 &&
+			    !__builtin_add_overflow(cut, left > 0 ? left : 0, &padded) &&
+			    !__builtin_add_overflow(padded, right > 0 ? right : 0, &padded);
 
-		*size += left + right;
-		if (!fits || *size < 0)
-			return tensor_fail(EINVAL, "%s: pads %lld and %lld leave size %lld of "
-						   "dimension %lld", op->schema.name,
-					   (long long)left, (long long)right, (long long)*size,
-					   (long long)(self->ndim - 1 - i));
+		if (!fits)
+			return tensor_fail(EINVAL, "%s: pads %lld and %lld leave nothing of dimension "
+						   "%lld of %s, or overflow", op->schema.name,
+					   (long long)left, (long long)right,
+					   (long long)(self->ndim - 1 - i), SHAPE_STR(self));
+		*size = padded;
 	}
 	if (front_begin_apart(op, &o, *out, self->dtype, sizes, self->ndim, inputs, 1) < 0)
 		return error_code();

@@ -36,8 +36,14 @@ static int padded_sizes(const struct tensor_op *op, const tensor *self, tensor_i
 						   "dimension %d of %s", op->schema.name,
 					   (long long)before, (long long)after, first + i,
 					   SHAPE_STR(self));
-		params->before[i] = before;
-		sizes[first + i] += before + after;
+		/* However much is cut off before the end, the last element is repeated. */
+		params->before[i] = !reflect && before < -size ? -size : before;
+		if (__builtin_add_overflow(size, before, &sizes[first + i]) ||
+		    __builtin_add_overflow(sizes[first + i], after, &sizes[first + i]))
+			return tensor_fail(EOVERFLOW, "%s: padding %lld and %lld of dimension %d of "
+						      "%s overflow", op->schema.name,
+					   (long long)before, (long long)after, first + i,
+					   SHAPE_STR(self));
 		if (sizes[first + i] < 1)
 			return tensor_fail(EINVAL, "%s: padding %lld and %lld leave nothing of "
 						   "dimension %d of %s", op->schema.name,
@@ -117,12 +123,15 @@ PAD(replication, 3, false)
 /* Dimension d, what negative padding cuts off taken away, continues at its other end. */
 static tensor *pad_circular_dim(tensor *self, int d, int64_t before, int64_t after)
 {
-	int64_t n = self->sizes[d], size = n + before + after;
-	int64_t cut = before < 0 ? -before : 0, left = n - cut + (after < 0 ? after : 0);
+	int64_t n = self->sizes[d], size, cut, left;
 	tensor *index, *t = NULL;
 	int64_t *at;
+	bool once = before <= n && after <= n && before >= -n && after >= -n;
 
-	if (before > n || after > n || size < 0 || left < 0 || (!left && size))
+	size = once ? n + before + after : 0;
+	cut = before < 0 && once ? -before : 0;
+	left = n - cut + (after < 0 && once ? after : 0);
+	if (!once || size < 0 || left < 0 || (!left && size))
 		return tensor_fail_null(EINVAL, "pad: circular padding %lld and %lld wrap more "
 						"than once around dimension %d of %s",
 					(long long)before, (long long)after, d, SHAPE_STR(self));

@@ -144,23 +144,61 @@ tensor *factory_eye(int64_t n, tensor_options options)
 	return factory_eye_m(n, n, options);
 }
 
-/* Columns from to ... to of a row that belong to the triangle. */
-static void row_range(int64_t row, int64_t col, int64_t offset, bool upper, int64_t *from,
-		      int64_t *to)
-{
-	int64_t cut = row + offset + !upper;
+/*
+ * Columns below `cut` of row i are on one side, those from there on the other. Rows before `low` have
+ * a cut of 0, those from `high` on one of `col`.
+ */
+struct triangle {
+	int64_t row, col, low, high;
+	__int128 shift; /* cut is i + shift between `low` and `high` */
+	bool upper;
+};
 
-	cut = cut < 0 ? 0 : cut > col ? col : cut;
-	*from = upper ? cut : 0;
-	*to = upper ? col : cut;
+static int64_t clamp(__int128 x, int64_t low, int64_t high)
+{
+	return x < low ? low : x > high ? high : (int64_t)x;
+}
+
+static struct triangle triangle_of(int64_t row, int64_t col, int64_t offset, bool upper)
+{
+	struct triangle g = {.row = row, .col = col, .shift = (__int128)offset + !upper, .upper = upper};
+
+	g.low = clamp(-g.shift, 0, row);
+	g.high = clamp(col - g.shift, g.low, row);
+	return g;
+}
+
+/* How many elements it has; -1 if they are too many. */
+static int64_t triangle_count(const struct triangle *g)
+{
+	__int128 rows = g->high - g->low, whole = (__int128)(g->row - g->high) * g->col;
+	__int128 below = rows * (2 * (g->low + g->shift) + rows - 1) / 2 + whole;
+	__int128 n = g->upper ? (__int128)g->row * g->col - below : below;
+
+	return n > INT64_MAX ? -1 : (int64_t)n;
+}
+
+static void triangle_fill(const struct triangle *g, int64_t *p, int64_t n)
+{
+	int64_t end = g->upper ? g->high : g->row;
+
+	for (int64_t i = g->upper ? 0 : g->low; n && i < end; i++) {
+		int64_t cut = clamp(i + g->shift, 0, g->col);
+
+		for (int64_t k = g->upper ? cut : 0; k < (g->upper ? g->col : cut); k++, p++) {
+			p[0] = i;
+			p[n] = k;
+		}
+	}
 }
 
 static tensor *triangle_indices(const char *op, int64_t row, int64_t col, int64_t offset,
 				bool upper, tensor_options options)
 {
 	enum tensor_dtype want = options.dtype ? options.dtype : TENSOR_I64;
-	int64_t n = 0, from, to, sizes[2] = {2, 0}, *p;
+	int64_t sizes[2] = {2, 0};
 	tensor *t, *result = NULL;
+	struct triangle g;
 
 	if (row < 0 || col < 0)
 		return tensor_fail_null(EINVAL, "%s: sizes must not be negative, got %lld and %lld",
@@ -168,24 +206,16 @@ static tensor *triangle_indices(const char *op, int64_t row, int64_t col, int64_
 	if (want != TENSOR_I64 && want != TENSOR_I32)
 		return tensor_fail_null(EINVAL, "%s: dtype must be i64 or i32, got %s", op,
 					tensor_dtype_name(want));
-	if (offset > row + col || offset < -(row + col))
-		offset = offset < 0 ? -(row + col) : row + col;
-	for (int64_t i = 0; i < row; i++) {
-		row_range(i, col, offset, upper, &from, &to);
-		n += to - from;
-	}
-	sizes[1] = n;
+	g = triangle_of(row, col, offset, upper);
+	sizes[1] = triangle_count(&g);
+	if (sizes[1] < 0)
+		return tensor_fail_null(EOVERFLOW, "%s: the number of elements of %lld rows and %lld "
+						   "columns overflows", op, (long long)row,
+					(long long)col);
 	t = tensor_new(TENSOR_DEVICE_CPU, TENSOR_I64, sizes, 2);
 	if (!t)
 		return NULL;
-	p = t->data;
-	for (int64_t i = 0; i < row; i++) {
-		row_range(i, col, offset, upper, &from, &to);
-		for (int64_t k = from; k < to; k++, p++) {
-			p[0] = i;
-			p[n] = k;
-		}
-	}
+	triangle_fill(&g, t->data, sizes[1]);
 	options.dtype = want;
 	result = composite_to(t, options);
 	tensor_put(t);

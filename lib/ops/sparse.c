@@ -58,6 +58,16 @@ static tensor *keep_part(tensor *t)
 	return full;
 }
 
+/* Indices were checked, or made by us: from now on nobody writes to them. */
+static tensor *keep_indices(tensor *t)
+{
+	tensor *full = keep_part(t);
+
+	if (full)
+		full->storage->readonly = true;
+	return full;
+}
+
 static tensor *new_sparse(tensor_ints size, enum tensor_layout layout, const struct sparse *like)
 {
 	static const int64_t strides[TENSOR_MAX_DIMS];
@@ -72,9 +82,9 @@ static tensor *new_sparse(tensor_ints size, enum tensor_layout layout, const str
 	}
 	*s = *like;
 	s->ext = (struct tensor_extension){1, &sparse_ops};
-	s->indices = keep_part(like->indices);
-	s->crow = keep_part(like->crow);
-	s->col = keep_part(like->col);
+	s->indices = keep_indices(like->indices);
+	s->crow = keep_indices(like->crow);
+	s->col = keep_indices(like->col);
 	s->values = keep_part(like->values);
 	if (!s->values || !s->indices != !like->indices || !s->crow != !like->crow ||
 	    !s->col != !like->col)
@@ -218,17 +228,16 @@ static int check_coo(const tensor *indices, const tensor *values, tensor_ints si
 tensor *kernel_sparse_coo_tensor(tensor *indices, tensor *values, tensor_ints size,
 				 bool is_coalesced)
 {
-	tensor *wide, *full, *t = NULL;
+	tensor *own, *t = NULL;
 
 	if (check_coo(indices, values, size) < 0)
 		return NULL;
-	wide = front_cast(indices, TENSOR_I64);
-	full = wide ? front_contiguous(wide) : NULL;
-	if (full && sparse_check_indices("sparse_coo_tensor", i64_data(full), (int)full->sizes[0],
-					 full->sizes[1], size.data) == 0)
-		t = sparse_new_coo(size, full, values, is_coalesced);
-	tensor_put(wide);
-	tensor_put(full);
+	/* A copy, which the caller, or another process, does not change after the check. */
+	own = call__to_copy(indices, TENSOR_OPTIONS(.dtype = TENSOR_I64));
+	if (own && sparse_check_indices("sparse_coo_tensor", i64_data(own), (int)own->sizes[0],
+					own->sizes[1], size.data) == 0)
+		t = sparse_new_coo(size, own, values, is_coalesced);
+	tensor_put(own);
 	return t;
 }
 

@@ -11,6 +11,8 @@
 #include "family/sparse.h"
 #include "family/view.h"
 
+#include <stdio.h>
+
 /* Same places in the same order? */
 static bool same_pattern(const tensor *a, const tensor *b)
 {
@@ -56,19 +58,27 @@ static int deliver(const struct tensor_op *op, tensor **out, tensor *t)
 
 /* ---- one operand --------------------------------------------------------------------------------- */
 
-/* The operator's own functional form on strided values. */
+/* The operator's own functional form on strided values, whose result is new: that of abs_ is abs. */
 static const struct tensor_op *functional(const struct tensor_op *op)
 {
-	const tensor_op *f = tensor_op_find(op->name);
+	char name[64];
+	int len = (int)strlen(op->name) - (op->variant == VARIANT_INPLACE);
 
-	return op->variant == VARIANT_FUNCTION ? op : f ? f : op;
+	if (op->variant == VARIANT_FUNCTION)
+		return op;
+	snprintf(name, sizeof(name), "%.*s", len, op->name);
+	return tensor_op_find(name);
 }
 
 static tensor *apply(const struct tensor_op *op, const tensor *self, tensor *values)
 {
 	typedef tensor *(*unary)(tensor *self);
-	tensor *result = ((unary)functional(op)->call[TENSOR_KEY_CPU])(values), *t;
+	const struct tensor_op *f = functional(op);
+	tensor *result, *t;
 
+	if (!f)
+		return tensor_fail_null(EOPNOTSUPP, "%s: no form for sparse tensors", op->schema.name);
+	result = ((unary)f->call[TENSOR_KEY_CPU])(values);
 	t = result ? sparse_with_values(self, result) : NULL;
 	tensor_put(result);
 	return t;

@@ -51,3 +51,22 @@ $(FUZZ_OPS): $(wildcard tests/fuzz/ops/*.[ch]) $(LIB_SO) $(B)/libtensor.so
 .PHONY: fuzz-ops
 fuzz-ops: $(FUZZ_OPS)
 	$(Q)$< --cases $(CASES) --seed $(SEED)
+
+# tests/fuzz/calls: every operator with hostile arguments; only that it succeeds or fails counts. A bounded part
+# in `make test`; make fuzz-calls [HOSTILE_CALLS=8000000] [SEED=1] is the large one, under
+# the sanitizers.
+
+FUZZ_CALLS := $(B)/tests/fuzz-calls
+
+$(FUZZ_CALLS): $(wildcard tests/fuzz/calls/*.[ch]) $(LIB_SO) $(B)/libtensor.so
+	@mkdir -p $(@D)
+	$(call say,CC,$@)
+	$(Q)$(CC) $(CPPFLAGS_ALL) -std=gnu11 $(CFLAGS) $(WARN) $(SANITIZE) -o $@ $(filter %.c,$^) -L$(B) -ltensor \
+		-Wl,-rpath,$(abspath $(B)) -lm
+
+HOSTILE_CALLS ?= 8000000
+
+.PHONY: fuzz-calls
+fuzz-calls:
+	$(Q)$(MAKE) -j$$(nproc) B=build/asan LEVELS="$(SANITIZE_LEVELS)" $(SANITIZED) build/asan/tests/fuzz-calls
+	$(Q)build/asan/tests/fuzz-calls --calls $(HOSTILE_CALLS) --seed $(SEED)

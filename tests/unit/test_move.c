@@ -60,7 +60,7 @@ static void pads_continue_what_is_there(void **state)
 		assert_fails(tensor_reflection_pad1d(x, TENSOR_INTS(3, 0)) == NULL, EINVAL,
 			     "less than the size");
 		assert_fails(tensor_constant_pad_nd(x, TENSOR_INTS(-2, -2), S(0)) == NULL, EINVAL,
-			     "leave size");
+			     "leave nothing");
 		assert_fails(tensor_pad(x, TENSOR_INTS(1, 1), "mirror", TENSOR_NO_FLOAT) == NULL,
 			     EINVAL, "mode must be");
 	}

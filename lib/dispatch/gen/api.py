@@ -32,8 +32,10 @@ def key_union(op):
             parts.append(f'{a.name}->keys')
         elif a.type == 'Tensor?':
             parts.append(f'({a.name} ? {a.name}->keys : 0)')
-        elif a.type in ('Tensor[]', 'Tensor?[]'):
+        elif a.type == 'Tensor[]':
             lists.append(f'list_keys({a.name})')
+        elif a.type == 'Tensor?[]':
+            lists.append(f'optional_list_keys({a.name})')
     if not parts and not lists:
         return 'option_keys(options)'
     return ' | '.join(parts + lists)
@@ -94,6 +96,13 @@ def null_checks(op):
     if checks:
         ret = 'null_argument_code' if op.multi else 'null_argument'
         res.append(f'\tif (unlikely({" || ".join(checks)}))\n\t\treturn {ret}("{op.name}");\n')
+    wrong = {'int[]': 'ints_given', 'int[]?': 'ints_allowed', 'float[]': 'floats_given',
+             'float[]?': 'floats_allowed', 'str': 'string_given'}
+    for a in op.args:
+        if a.type in wrong:
+            ret = 'wrong_list_code' if op.multi else 'wrong_list'
+            res.append(f'\tif (unlikely(!{wrong[a.type]}({a.name})))\n'
+                       f'\t\treturn {ret}("{op.name}", "{a.name}");\n')
     for a in op.args:
         if a.type == 'Tensor?':
             res.append(f'\tif ({a.name} == tensor_none)\n\t\t{a.name} = NULL;\n')

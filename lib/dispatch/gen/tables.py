@@ -32,8 +32,8 @@ def prototypes(ops):
     return sorted(protos)
 
 
-def thunk(op, prefix, impl):
-    """The function that goes into the table for a front."""
+def thunk(op, prefix, impl, further=False):
+    """The function that goes into the table for a front; further: of a key beyond the dense ones."""
     ins = [n for _, n, a in op.c_args() if a is None or a not in op.outs]
     out = [f'static {op.ctype}{prefix}_{op.id}({op.params()})\n{{\n']
     if op.variant == 'function' and op.multi:
@@ -51,9 +51,13 @@ def thunk(op, prefix, impl):
         locs = [f'*result{i} = {t}' for i, t in enumerate(targets)]
         out.append(f'\ttensor {", ".join(locs)};\n\n')
         args = ', '.join([f'&op_{op.id}'] + [f'&result{i}' for i in range(len(targets))] + ins)
+        check = 'check_given' if op.variant == 'out' else 'check_writable'
         for t in targets:
-            out.append(f'\tif (check_writable(&op_{op.id}, {t}) < 0)\n\t\treturn {fail(op)};\n')
+            out.append(f'\tif ({check}(&op_{op.id}, {t}) < 0)\n\t\treturn {fail(op)};\n')
         out.append(f'\tif (front_{impl}({args}) < 0)\n\t\treturn {fail(op)};\n')
+        if further and op.variant == 'out':
+            out += [f'\tif (result{i} != {t} && dispatch_give(&op_{op.id}, {t}, result{i}) < 0)\n'
+                    f'\t\treturn {fail(op)};\n' for i, t in enumerate(targets)]
         for t in targets:
             out.append(f'\ttensor_bump_version({t});\n')
         out.append(f'\treturn {"0" if op.multi else targets[0]};\n')
@@ -221,7 +225,7 @@ def source(family, ops):
     for op in ops:
         if op.kind == 'front':
             out.append(thunk(op, 'dense', op.impl))
-            out += [thunk(op, key, name) for key, _, name in by_key(op)]
+            out += [thunk(op, key, name, True) for key, _, name in by_key(op)]
         out.append(boxer(op))
         out.append(unboxer(op))
         out.append(row(op))

@@ -168,6 +168,8 @@ static int cpu_group_norm_backward(tensor *dx, tensor *dweight, tensor *dbias, c
 	g.mean = mean->data;
 	g.rstd = rstd->data;
 	g.sums = s->data;
+	if (!x->numel) /* no element is added to them */
+		memset(s->data, 0, s->nbytes);
 	parallel_for(0, count, rows_of(g.channels * g.inner), BY_DTYPE(x, groups_dx), &g);
 	for (int i = 0; i < 2; i++) {
 		if (totals[i] && x->dtype == TENSOR_F32)

@@ -150,7 +150,7 @@ static void F(groups_dx)(int64_t begin, int64_t end, void *ctx)
 
 		for (int64_t c = 0; c < g->channels; c++) {
 			int64_t at = c * g->inner;
-			double s = grad[at], t = s * (x[at] - mean) * rstd;
+			double s = g->inner ? grad[at] : 0, t = g->inner ? s * (x[at] - mean) * rstd : 0;
 
 			if (g->inner > 1) {
 				s = F(sum)(grad + at, g->inner);

@@ -68,7 +68,8 @@ static tensor *planes_init(struct planes *p, const tensor *wide, const tensor *c
 		for (int64_t k = 0; k < p->wide[i]; k++)
 			map[k] = source_of(k, before, p->core[i], params->reflect);
 		map += p->wide[i];
-		p->low = before < 0 ? 0 : before;
+		/* What is cut off behind may reach into what is added in front. */
+		p->low = before < 0 ? 0 : before < p->wide[i] ? before : p->wide[i];
 		p->high = before + p->core[i] < p->wide[i] ? before + p->core[i] : p->wide[i];
 		p->run = p->low - before;
 	}

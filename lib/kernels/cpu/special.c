@@ -76,8 +76,10 @@ static double digamma(double x)
 	return up + log(x) - 0.5 / x - series;
 }
 
-/* The sum of (x + k)^-s over k >= 0: terms up to x >= 10, then Euler and Maclaurin's series. */
-static double zeta(double s, double x)
+#define FEW 64 /* terms that may be added one by one */
+
+/* The sum of (x + k)^-s over k >= 0, x > -FEW: terms up to x >= 10, then Euler and Maclaurin's series. */
+static double zeta_near(double s, double x)
 {
 	static const double bernoulli[] = {1. / 6,    -1. / 30,	    1. / 42, -1. / 30,
 					   5. / 66,   -691. / 2730, 7. / 6,  -3617. / 510};
@@ -96,6 +98,22 @@ static double zeta(double s, double x)
 		term *= (s + 2 * k + 1) * (s + 2 * k + 2) / ((2 * k + 3) * (2 * k + 4) * x * x);
 	}
 	return sum;
+}
+
+/*
+ * The same for any x, and whole s. The terms of a large negative x, which are those of a positive one
+ * with the sign of (-1)^s, are the difference of two sums.
+ */
+static double zeta(double s, double x)
+{
+	double first = x - floor(x);
+
+	if (x > -FEW || !isfinite(x))
+		return isinf(x) && x < 0 ? (double)NAN : zeta_near(s, x);
+	if (first == 0)
+		return (double)INFINITY;
+	return zeta_near(s, first) +
+	       (fmod(s, 2) ? -1 : 1) * (zeta_near(s, 1 - first) - zeta_near(s, 1 - x));
 }
 
 /* n >= 1 */

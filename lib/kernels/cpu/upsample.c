@@ -27,6 +27,12 @@ struct upsample {
 #define MIN(a, b) ((a) < (b) ? (a) : (b))
 #define MAX(a, b) ((a) > (b) ? (a) : (b))
 
+/* The whole part of a position, in range whatever it is: a scale may make it infinite, or no number. */
+static int64_t position(double x, int64_t least, int64_t in)
+{
+	return x >= (double)(in - 1) ? in - 1 : x >= (double)least ? (int64_t)floor(x) : least;
+}
+
 /* The tables of a dimension, in the arithmetic of the dtype. */
 #define TABLE(d, T)                                                                               \
 	static T step_##d(int64_t in, int64_t out, bool align, double scale)                      \
@@ -45,7 +51,7 @@ struct upsample {
 			T x = exact ? step * ((T)i + (T)0.5) - (T)0.5 : step * (T)i;              \
                                                                                                   \
 			x = exact ? MAX(x, 0) + (T)0.5 : x;                                       \
-			at[i] = MIN((int64_t)floorf((float)x), in - 1);                           \
+			at[i] = position((float)x, 0, in);                           \
 			w[i] = 1;                                                                 \
 		}                                                                                 \
 	}                                                                                         \
@@ -57,7 +63,7 @@ struct upsample {
                                                                                                   \
 		if (x < 0 && p->mode == UPSAMPLE_LINEAR)                                          \
 			x = 0;                                                                    \
-		*at = MIN((int64_t)floorf((float)x), in - 1);                                     \
+		*at = position((float)x, p->mode == UPSAMPLE_LINEAR ? 0 : -1, in);                                     \
 		x -= (T)*at;                                                                      \
 		return MIN(MAX(x, 0), 1);                                                         \
 	}                                                                                         \

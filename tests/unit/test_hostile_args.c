@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR MIT
+/*
+ * Arguments that no sensible program gives: each call ends soon, with a result or with an error that
+ * names the argument, and writes nowhere else.
+ */
+#include "check.h"
+
+#include <limits.h>
+#include <unistd.h>
+
+#define NEGATIVE ((tensor_ints){NULL, -1})
+#define NULL_OF(n) ((tensor_ints){NULL, n})
+
+static tensor *x34(void)
+{
+	return ok(tensor_rand(TENSOR_INTS(3, 4), F32));
+}
+
+/* ---- lists and tensors that are none ---------------------------------------------------------- */
+
+static void list_of_negative_length_is_refused(void **state)
+{
+	tensor_scope {
+		assert_fails(tensor_fft_r2c(x34(), NEGATIVE, 0, true), EINVAL, "dim");
+		assert_fails(tensor_fft_r2c(x34(), NULL_OF(1), 0, true), EINVAL, "dim");
+		assert_fails(tensor_tensordot(x34(), x34(), NEGATIVE, NEGATIVE), EINVAL, "dims_self");
+		assert_fails(tensor_permute(x34(), NEGATIVE), EINVAL, "dims");
+		assert_fails(tensor_reshape(x34(), NULL_OF(2)), EINVAL, "shape");
+	}
+}
+
+static void tensor_none_is_refused_by_name(void **state)
+{
+	tensor_scope {
+		assert_fails(tensor_neg(tensor_none), EINVAL, "self");
+		assert_fails(tensor_add(x34(), tensor_none), EINVAL, "other");
+		assert_fails(tensor_cat(TENSOR_LIST(x34(), tensor_none), 0), EINVAL, "tensors");
+		assert_fails(tensor_neg_out(tensor_none, x34()), EINVAL, "out");
+	}
+}
+
+static void tensor_none_is_released_as_often_as_one_likes(void **state)
+{
+	for (int i = 0; i < 3; i++)
+		tensor_release(tensor_none);
+	tensor_release(tensor_retain(tensor_none));
+}
+
+/* ---- sizes that wrap -------------------------------------------------------------------------- */
+
+static void padding_that_wraps_is_refused(void **state)
+{
+	tensor_scope {
+		tensor *x = x34(), *batch = ok(tensor_rand(TENSOR_INTS(1, 2, 3), F32));
+
+		assert_fails(tensor_constant_pad_nd(x, TENSOR_INTS(INT64_MAX, INT64_MIN),
+						    TENSOR_SCALAR(0)), EINVAL, "pads");
+		assert_fails(tensor_constant_pad_nd(x, TENSOR_INTS(INT64_MIN, INT64_MAX),
+						    TENSOR_SCALAR(0)), EINVAL, "pads");
+		assert_fails(tensor_constant_pad_nd(x, TENSOR_INTS(INT64_MAX, INT64_MAX),
+						    TENSOR_SCALAR(0)), EINVAL, "pads");
+		assert_fails(tensor_replication_pad1d(batch, TENSOR_INTS(INT64_MAX, 5)), EOVERFLOW,
+			     "padding");
+		/* one column less, and each of them a copy of the last */
+		ok(tensor_copy_(batch, tensor_reshape(iota(0, TENSOR_INTS(6)), TENSOR_INTS(1, 2, 3))));
+		assert_values(tensor_replication_pad1d(batch, TENSOR_INTS(INT64_MIN, INT64_MAX)), 0, 2, 2,
+			      5, 5);
+		assert_fails(tensor_pad(batch, TENSOR_INTS(INT64_MIN, 1), "circular",
+					TENSOR_NO_FLOAT), EINVAL, "circular");
+	}
+}
+
+/* What is cut off behind reaches into what is added in front. */
+static void padding_that_cuts_more_than_there_is(void **state)
+{
+	tensor_scope {
+		tensor *x = ok(tensor_arange(TENSOR_SCALAR(6), F32));
+
+		x = ok(tensor_view(x, TENSOR_INTS(1, 2, 3)));
+		assert_values(tensor_replication_pad1d(x, TENSOR_INTS(10, -9)), 0, 0, 0, 0, 0, 3, 3, 3, 3);
+		assert_values(tensor_replication_pad1d(x, TENSOR_INTS(-9, 10)), 0, 2, 2, 2, 2, 5, 5, 5, 5);
+		assert_values(tensor_reflection_pad1d(x, TENSOR_INTS(2, -4)), 0, 2, 5);
+		x = ok(tensor_view(x, TENSOR_INTS(1, 1, 2, 3)));
+		assert_values(tensor_replication_pad2d(x, TENSOR_INTS(4, -5, 3, -3)), 0, 0, 0, 0, 0);
+	}
+}
+
+static void group_norm_of_impossible_sizes(void **state)
+{
+	tensor *a, *b, *c;
+
+	tensor_scope {
+		tensor *x = ok(tensor_rand(TENSOR_INTS(2, 4, 3), F32));
+		tensor *none = ok(tensor_empty(TENSOR_INTS(2, 4, 0), F32));
+		tensor *stat = ok(tensor_zeros(TENSOR_INTS(2, 2), F32));
+
+		assert_fails(tensor_native_group_norm(x, tensor_none, tensor_none, 2, INT64_MIN, 3, -1,
+						      1e-5, &a, &b, &c), EINVAL, "group");
+		/* 2^32 * 2^32 * 3 is 0 in 64 bits */
+		assert_fails(tensor_native_group_norm(none, tensor_none, tensor_none, 1ll << 32,
+						      1ll << 32, 3, 1, 1e-5, &a, &b, &c), EINVAL,
+			     "elements");
+		assert_done(tensor_native_group_norm_backward(none, none, stat, stat, tensor_none, 2, 4,
+							      0, 2, 7, &a, &b, &c));
+		assert_values(c, 0, 0, 0, 0, 0);
+	}
+}
+
+/* ---- numbers that lead far ---------------------------------------------------------------------- */
+
+static void transform_of_nothing_is_refused(void **state)
+{
+	tensor_scope {
+		assert_fails(tensor_fft_r2c(ok(tensor_empty(TENSOR_INTS(2, 0), F32)), TENSOR_INTS(1), 0,
+					    true), EINVAL, "dimension 1");
+	}
+}
+
+static void scale_that_is_tiny_stays_within_the_input(void **state)
+{
+	static const double scales[] = {1e-300, 1e-38, 5e-324, 1e300, INFINITY};
+
+	for (size_t i = 0; i < sizeof(scales) / sizeof(*scales); i++) tensor_scope {
+		tensor *x = ok(tensor_ones(TENSOR_INTS(1, 1, 5), F32));
+		tensor *y = ok(tensor_ones(TENSOR_INTS(1, 1, 5, 5), F32));
+
+		ok(tensor_upsample_nearest1d(x, TENSOR_INTS(7), scales[i]));
+		ok(tensor_upsample_linear1d(x, TENSOR_INTS(7), false, scales[i]));
+		ok(tensor_upsample_bicubic2d(y, TENSOR_INTS(7, 7), false, scales[i], scales[i]));
+	}
+}
+
+static void polygamma_far_from_zero_ends(void **state)
+{
+	tensor_scope {
+		const double at[] = {-1e8 - 0.5, -1000.25, -64.5, -63.5, -2e8};
+		tensor *x = ok(tensor_from_data(at, TENSOR_INTS(5), F64));
+
+		/* reflection: psi1(x) = pi^2 / sin^2(pi x) - psi1(1 - x), with psi1(y) ~ 1 / y */
+		assert_values(tensor_polygamma(1, x), 1e-5, M_PI * M_PI - 1e-8,
+			      2 * M_PI * M_PI - 1 / 1000.75, M_PI * M_PI - 1 / 65., M_PI * M_PI - 1 / 64.,
+			      INFINITY);
+	}
+}
+
+static void triangle_of_very_many_rows_ends(void **state)
+{
+	int64_t many = 1ll << 40;
+
+	tensor_scope {
+		assert_values(tensor_triu_indices(many, 1, 0, I64), 0, 0, 0);
+		assert_values(tensor_triu_indices(many, 2, 0, I64), 0, 0, 0, 1, 0, 1, 1);
+		assert_int_equal(tensor_numel(ok(tensor_tril_indices(many, 5, -many, I64))), 0);
+		assert_int_equal(tensor_numel(ok(tensor_triu_indices(many, 0, -many, I64))), 0);
+		assert_fails(tensor_tril_indices(INT64_MAX, INT64_MAX, 0, I64), EOVERFLOW, "overflow");
+		assert_fails(tensor_triu_indices(INT64_MAX, INT64_MAX, INT64_MIN, I64), EOVERFLOW,
+			     "overflow");
+		assert_values(tensor_tril_indices(3, 2, 0, I64), 0, 0, 1, 1, 2, 2, 0, 0, 1, 0, 1);
+		assert_values(tensor_tril_indices(2, 3, 1, I64), 0, 0, 0, 1, 1, 1, 0, 1, 0, 1, 2);
+		assert_values(tensor_triu_indices(3, 3, 1, I64), 0, 0, 0, 1, 1, 2, 2);
+	}
+}
+
+/* ---- in place on sparse tensors -------------------------------------------------------------------- */
+
+static void unary_operators_in_place_on_sparse_tensors(void **state)
+{
+	static tensor *(*const ops[])(tensor *) = {
+		tensor_abs_, tensor_neg_, tensor_sin_, tensor_sqrt_, tensor_tanh_, tensor_floor_,
+		tensor_relu_, tensor_sign_, tensor_expm1_, tensor_log1p_, tensor_trunc_, tensor_ceil_,
+	};
+
+	for (size_t i = 0; i < sizeof(ops) / sizeof(*ops); i++) tensor_scope {
+		tensor *x = ok(tensor_to_sparse(ok(tensor_eye(3, F32))));
+		tensor *before = ok(tensor_clone(ok(tensor_values(x))));
+
+		assert_ptr_equal(ok(ops[i](x)), x);
+		assert_int_equal(tensor_numel(ok(tensor_values(x))), 3);
+		assert_values(before, 0, 1, 1, 1);
+		ok(tensor_to_dense(x));
+	}
+}
+
+/* ---- out= and parts of sparse tensors ------------------------------------------------------------------ */
+
+static void out_of_another_layout_is_refused_or_filled(void **state)
+{
+	tensor_scope {
+		tensor *x = ok(tensor_eye(3, F32)), *dense = ok(tensor_zeros(TENSOR_INTS(3, 3), F32));
+		tensor *coo = ok(tensor_to_sparse(x)), *csr = ok(tensor_to_sparse_csr(x)), *s[] = {coo, csr};
+
+		for (int i = 0; i < 2; i++) {
+			assert_fails(tensor_neg_out(s[i], x), EOPNOTSUPP, "out must be a strided");
+			assert_fails(tensor_relu_out(s[i], x), EOPNOTSUPP, "out must be a strided");
+			assert_fails(tensor_sin_out(s[i], coo), EOPNOTSUPP, "out must be a strided");
+			assert_fails(tensor_mul_scalar_out(s[i], x, TENSOR_SCALAR(2)), EOPNOTSUPP, "strided");
+			assert_fails(tensor_sum_out(s[i], x), EOPNOTSUPP, "out must be a strided");
+			assert_fails(tensor_mm_out(s[i], x, x), EOPNOTSUPP, "out must be a strided");
+			assert_values(tensor_sum_out(dense, s[i]), 0, 3);
+		}
+		assert_values(tensor_to_dense(coo), 0, 1, 0, 0, 0, 1, 0, 0, 0, 1);
+	}
+}
+
+/* What was checked stays as it was. */
+static void indices_of_a_sparse_tensor_do_not_change(void **state)
+{
+	tensor_scope {
+		const int64_t places[] = {0, 2}, rows[] = {0, 1, 1, 2};
+		tensor *i = ok(tensor_from_data(places, TENSOR_INTS(1, 2), I64)), *part[3];
+		tensor *t = ok(tensor_sparse_coo_tensor(i, ok(tensor_ones(TENSOR_INTS(2), F32)),
+							TENSOR_INTS(3)));
+		tensor *csr = ok(tensor_sparse_csr_tensor(
+			ok(tensor_from_data(rows, TENSOR_INTS(4), I64)),
+			ok(tensor_from_data(places, TENSOR_INTS(2), I64)),
+			ok(tensor_ones(TENSOR_INTS(2), F32)), TENSOR_INTS(3, 3)));
+
+		ok(tensor_fill_(i, TENSOR_SCALAR(1 << 30)));
+		assert_values(tensor_to_dense(t), 0, 1, 0, 1);
+		part[0] = ok(tensor__indices(t));
+		part[1] = ok(tensor_crow_indices(csr));
+		part[2] = ok(tensor_col_indices(csr));
+		for (int k = 0; k < 3; k++) {
+			assert_fails(tensor_fill_(part[k], TENSOR_SCALAR(1 << 30)), EACCES, "read-only");
+			assert_fails(tensor_share_memory(part[k]) < 0, ENOTSUP, "clone it");
+		}
+		assert_values(tensor_to_dense(csr), 0, 1, 0, 0, 0, 0, 0, 0, 0, 1);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(list_of_negative_length_is_refused),
+		cmocka_unit_test(tensor_none_is_refused_by_name),
+		cmocka_unit_test(tensor_none_is_released_as_often_as_one_likes),
+		cmocka_unit_test(padding_that_wraps_is_refused),
+		cmocka_unit_test(padding_that_cuts_more_than_there_is),
+		cmocka_unit_test(group_norm_of_impossible_sizes),
+		cmocka_unit_test(transform_of_nothing_is_refused),
+		cmocka_unit_test(scale_that_is_tiny_stays_within_the_input),
+		cmocka_unit_test(polygamma_far_from_zero_ends),
+		cmocka_unit_test(triangle_of_very_many_rows_ends),
+		cmocka_unit_test(unary_operators_in_place_on_sparse_tensors),
+		cmocka_unit_test(out_of_another_layout_is_refused_or_filled),
+		cmocka_unit_test(indices_of_a_sparse_tensor_do_not_change),
+	};
+
+	alarm(300); /* a call that does not end */
+	return cmocka_run_group_tests_name("hostile_args", tests, NULL, NULL);
+}
