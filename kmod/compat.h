@@ -43,6 +43,12 @@ static inline void vm_flags_clear(struct vm_area_struct *vma, unsigned long flag
 }
 #endif
 
+/*
+ * Before 6.12 mremap() takes an entry for a huge page that is removed at this moment for one of an
+ * empty page table, and puts a table at physical address 0 in the new place (move_normal_pmd()).
+ */
+#define MREMAP_MISTAKES_ENTRIES	(LINUX_VERSION_CODE < KERNEL_VERSION(6, 12, 0))
+
 /* 6.13 made namespaces of symbols strings. */
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 13, 0)
 #undef MODULE_IMPORT_NS

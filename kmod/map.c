@@ -21,6 +21,7 @@
 
 #include <asm/pgalloc.h>
 
+#include "compat.h"
 #include "file.h"
 #include "map.h"
 #include "state.h"
@@ -159,6 +160,26 @@ static void map_open(struct vm_area_struct *vma)
 		atomic_inc(&buf->writers);
 }
 
+/*
+ * The core calls this for the copy of a mapping, before mremap() moves its entries there, with the
+ * memory map locked for writing: so no fault can make one meanwhile, and after this none is moved.
+ * Where the copy comes from, it still says itself.
+ */
+static void map_open_large(struct vm_area_struct *vma)
+{
+	const struct vm_area_struct *old = vma->vm_private_data;
+
+	map_open(vma);
+	vma->vm_private_data = vma;
+	if (!MREMAP_MISTAKES_ENTRIES || old->vm_mm != vma->vm_mm)
+		return;
+	/* a part of one that is split lies inside it */
+	if (vma->vm_start < old->vm_start || vma->vm_start >= old->vm_end)
+		unmap_mapping_range(vma_buf(vma)->inode.i_mapping,
+				    (loff_t)vma->vm_pgoff << PAGE_SHIFT,
+				    vma->vm_end - vma->vm_start, 1);
+}
+
 static void map_close(struct vm_area_struct *vma)
 {
 	struct tensor_buf *buf = vma_buf(vma);
@@ -170,7 +191,7 @@ static void map_close(struct vm_area_struct *vma)
 }
 
 static const struct vm_operations_struct map_ops = {
-	.open = map_open,
+	.open = map_open_large,
 	.close = map_close,
 	.fault = map_fault,
 };
@@ -236,6 +257,7 @@ static int map_alloc(const struct tensor_hold *hold, struct vm_area_struct *vma)
 	vm_flags_set(vma, VM_DONTEXPAND | VM_DONTDUMP);
 	vma->vm_pgoff += hold->first;
 	vma->vm_ops = &map_ops;
+	vma->vm_private_data = vma;
 	if (map_small(hold->buf)) {
 		vm_flags_set(vma, VM_MIXEDMAP);
 		vma->vm_ops = &map_small_ops;

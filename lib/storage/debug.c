@@ -69,20 +69,46 @@ void debug_init(void)
 
 /* ---- who made it ------------------------------------------------------------------------------- */
 
+/* Of the library's file, where it is mapped. */
+extern const char __ehdr_start[] __attribute__((visibility("hidden")));
+extern const char etext[] __attribute__((visibility("hidden")));
+
+/* dladdr() goes through all symbols; each place is asked for once. */
+static const char *name_of(void *at)
+{
+	static struct {
+		_Atomic(void *) at;
+		const char *name;
+	} known[4096];
+	size_t i = ((uintptr_t)at >> 2) % ARRAY_SIZE(known);
+	void *nobody = NULL;
+	Dl_info info;
+
+	if (atomic_load_explicit(&known[i].at, memory_order_acquire) == at)
+		return known[i].name;
+	if (!dladdr(at, &info) || !info.dli_sname)
+		return NULL;
+	/* An entry is written once: first the place is taken, with an address that nobody asks for. */
+	if (atomic_compare_exchange_strong(&known[i].at, &nobody, (void *)&known[i])) {
+		known[i].name = info.dli_sname;
+		atomic_store_explicit(&known[i].at, at, memory_order_release);
+	}
+	return info.dli_sname;
+}
+
 const char *debug_caller(void)
 {
-	const char *name = "?";
+	const char *name = NULL;
 	void *frame[32];
-	Dl_info here, info;
-	int n = backtrace(frame, 32);
+	int n = backtrace(frame, 32), last = -1;
 
-	if (!dladdr(&debug_memory, &here))
-		return name;
 	/* The last one that is the library's: what the program called. */
 	for (int i = 0; i < n; i++)
-		if (dladdr(frame[i], &info) && info.dli_fbase == here.dli_fbase && info.dli_sname)
-			name = info.dli_sname;
-	return name;
+		if ((const char *)frame[i] >= __ehdr_start && (const char *)frame[i] < etext)
+			last = i;
+	if (last >= 0)
+		name = name_of(frame[last]);
+	return name ? name : "?";
 }
 
 static void __attribute__((noreturn, format(printf, 1, 2))) die(const char *fmt, ...)

@@ -6,9 +6,12 @@
  */
 #include <setjmp.h>
 #include <sys/prctl.h>
+#include <sys/utsname.h>
+#include <sys/wait.h>
 
 #include "device.h"
 #include "kselftest_harness.h"
+#include "touch.h"
 
 #define BYTES	(2 * HUGE)
 
@@ -132,6 +135,53 @@ TEST_F(remap, mremap_moves)
 	EXPECT_EQ(1, mappings(self));
 	EXPECT_EQ(0, touch(to + HUGE + 3, true));
 	munmap(room, BYTES + HUGE);
+}
+
+/*
+ * Before 6.12 mremap() takes an entry for a huge page that goes at this moment for an empty page
+ * table: so the module leaves it none to move. See revoke.revoke_races_with_mremap_of_a_huge_page.
+ */
+TEST_F(remap, mremap_of_huge_pages_moves_no_entry_before_6_12)
+{
+	unsigned int major = 0, minor = 0;
+	unsigned char *room, *to, *second;
+	struct utsname name;
+	pid_t child;
+	int status;
+
+	ASSERT_EQ(0, uname(&name));
+	ASSERT_EQ(2, sscanf(name.release, "%u.%u", &major, &minor));
+	if (major > 6 || (major == 6 && minor >= 12))
+		SKIP(return, "mremap() of this kernel looks again");
+	room = mmap(NULL, 3 * BYTES, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	ASSERT_NE(MAP_FAILED, room);
+	room = (unsigned char *)(((uintptr_t)room + HUGE - 1) & ~(uintptr_t)(HUGE - 1));
+	ASSERT_EQ(BYTES / PAGE, pages_present(self->at, BYTES));
+	second = mremap(self->at, BYTES, BYTES, MREMAP_MAYMOVE | MREMAP_FIXED, room);
+	ASSERT_EQ(room, second);
+	EXPECT_EQ(0, pages_present(second, BYTES));
+	EXPECT_TRUE(pages_hold(second, 0, BYTES / PAGE));
+	/* to where no entry is of a huge page: cutting one would take it away */
+	to = mremap(second, BYTES, BYTES, MREMAP_MAYMOVE | MREMAP_FIXED, room + BYTES + PAGE);
+	ASSERT_EQ(room + BYTES + PAGE, to);
+	EXPECT_EQ(0, pages_present(to, BYTES));
+	EXPECT_TRUE(pages_hold(to, 0, BYTES / PAGE));
+	/* a part of it; then what a fork inherits, and what is split, stays where it is */
+	second = mremap(to + PAGE, PAGE, PAGE, MREMAP_MAYMOVE | MREMAP_FIXED, room);
+	ASSERT_EQ(room, second);
+	EXPECT_EQ(0, pages_present(second, PAGE));
+	EXPECT_TRUE(pages_hold(second, 1, 1));
+	EXPECT_TRUE(pages_hold(to + 2 * PAGE, 2, BYTES / PAGE - 2));
+	ASSERT_EQ(0, mprotect(to + 8 * PAGE, PAGE, PROT_READ));
+	EXPECT_EQ(8, pages_present(to + 4 * PAGE, 8 * PAGE));
+	child = fork();
+	if (!child)
+		_exit(!pages_hold(to + 2 * PAGE, 2, BYTES / PAGE - 2));
+	ASSERT_EQ(child, waitpid(child, &status, 0));
+	EXPECT_EQ(0, status);
+	EXPECT_EQ(8, pages_present(to + 4 * PAGE, 8 * PAGE));
+	munmap(to, BYTES);
+	munmap(second, PAGE);
 }
 
 TEST_F(remap, mremap_moves_a_part)
