@@ -24,7 +24,7 @@
 #define F32 TENSOR_OPTIONS(.dtype = TENSOR_F32)
 #define F64 TENSOR_OPTIONS(.dtype = TENSOR_F64)
 #define I64 TENSOR_OPTIONS(.dtype = TENSOR_I64)
-/* Under a sanitizer each storage is an allocation of its own, and none is used again. */
+/* For tests that the sanitizer cannot run: each storage is an allocation of its own, and none is used again. */
 #if defined(__SANITIZE_ADDRESS__)
 #define NOT_WATCHED() skip()
 #else

@@ -126,6 +126,8 @@ static void child_of_a_fork_finds_no_lock_taken(void **state)
 	pthread_t thread[THREADS];
 	int hung = 0;
 
+	/* AddressSanitizer's allocator leaves its own locks taken in a child. */
+	NOT_WATCHED();
 	busy.leaf = leaf_iota(0, TENSOR_INTS(4));
 	for (int i = 0; i < THREADS; i++)
 		assert_int_equal(pthread_create(&thread[i], NULL, keep_busy, NULL), 0);
