@@ -109,6 +109,8 @@ uint32_t device_key(tensor_device device, enum tensor_layout layout)
 		return KEY_BIT(layout == TENSOR_STRIDED ? TENSOR_KEY_CUDA :
 							  TENSOR_KEY_SPARSE_CUDA);
 	default:
+		if (device.index < 0 || device.index > TENSOR_KEY_PRIVATE3 - TENSOR_KEY_PRIVATE0)
+			return 0;
 		return KEY_BIT(TENSOR_KEY_PRIVATE0 + device.index);
 	}
 }

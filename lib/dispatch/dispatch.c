@@ -89,11 +89,21 @@ TENSOR_EXPORT const char *tensor_key_name(enum tensor_key key)
 	return (unsigned)key < TENSOR_KEY_COUNT ? names[key] : "?";
 }
 
+static bool takes_device(const struct tensor_op *op)
+{
+	for (int i = 0; i < op->schema.nargs; i++)
+		if (op->schema.args[i].type == TENSOR_ARG_DEVICE)
+			return true;
+	return false;
+}
+
 int dispatch_missing(const struct tensor_op *op, uint32_t keys)
 {
 	char text[160] = "";
 	size_t at = 0;
 
+	if (!keys && takes_device(op))
+		return tensor_fail(EINVAL, "%s: there is no such device", op->schema.name);
 	if (!keys)
 		return tensor_fail(EINVAL, "%s: the list of tensors is empty", op->schema.name);
 	for (unsigned k = 0; k < TENSOR_KEY_COUNT; k++)

@@ -48,6 +48,15 @@ static void tensor_none_is_released_as_often_as_one_likes(void **state)
 
 /* ---- sizes that wrap -------------------------------------------------------------------------- */
 
+static void device_that_cannot_be_is_refused(void **state)
+{
+	static const int8_t index[] = {4, 63, INT8_MAX, -1, INT8_MIN};
+
+	for (size_t i = 0; i < sizeof(index); i++)
+		assert_fails(tensor_zeros(TENSOR_INTS(2), TENSOR_OPTIONS(.device = {TENSOR_PRIVATE, index[i]})),
+			     EINVAL, "device");
+}
+
 static void padding_that_wraps_is_refused(void **state)
 {
 	tensor_scope {
@@ -232,6 +241,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(list_of_negative_length_is_refused),
+		cmocka_unit_test(device_that_cannot_be_is_refused),
 		cmocka_unit_test(tensor_none_is_refused_by_name),
 		cmocka_unit_test(tensor_none_is_released_as_often_as_one_likes),
 		cmocka_unit_test(padding_that_wraps_is_refused),

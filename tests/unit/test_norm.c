@@ -177,6 +177,28 @@ static void only_wanted_gradients_are_made(void **state)
 	}
 }
 
+/* Channels without elements. The tensor of seven is where their memory was; its values are in no sum. */
+static void empty_channels_read_nothing(void **state)
+{
+	tensor *out, *mean, *rstd, *dx, *dw, *db;
+
+	tensor_scope {
+		tensor *x, *stats = ok(tensor_ones(TENSOR_INTS(3), F32));
+
+		tensor_scope
+			ok(tensor_full(TENSOR_INTS(7), TENSOR_SCALAR(5.0), F32));
+		x = ok(tensor_empty(TENSOR_INTS(2, 3, 0), F32));
+		assert_done(tensor_native_batch_norm_legit_no_stats(x, tensor_none, tensor_none, true, 0.1,
+								    EPS, &out, &mean, &rstd));
+		assert_values(mean, 0, NAN, NAN, NAN);
+		assert_done(tensor_native_batch_norm_backward(x, x, stats, tensor_none, tensor_none, stats,
+							      stats, true, EPS, 7, &dx, &dw, &db));
+		assert_shape(dx, 2, 3, 0);
+		assert_values(dw, 0, 0, 0, 0);
+		assert_values(db, 0, 0, 0, 0);
+	}
+}
+
 static void threads_do_not_change_the_bits(void **state)
 {
 	int before = tensor_get_num_threads();
@@ -230,6 +252,7 @@ int main(void)
 		cmocka_unit_test(running_statistics_move_in_training_alone),
 		cmocka_unit_test(statistics_have_the_shape_of_what_is_left),
 		cmocka_unit_test(only_wanted_gradients_are_made),
+		cmocka_unit_test(empty_channels_read_nothing),
 		cmocka_unit_test(threads_do_not_change_the_bits),
 		cmocka_unit_test(what_does_not_fit_is_refused),
 	};

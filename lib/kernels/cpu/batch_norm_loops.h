@@ -16,7 +16,7 @@ static void F(channel_sums)(const struct batch *t, int64_t begin, int64_t end, c
 	for (int64_t i = 0; i < t->n; i++) {
 		const T *x = (const T *)t->x + i * c * s, *g = grad ? grad + i * c * s : NULL;
 
-		if (s > 1) {
+		if (s != 1) {
 			for (int64_t k = begin; k < end; k++) {
 				const T *at = x + k * s;
 
