@@ -42,6 +42,8 @@ struct storage_ops {
 	/* Says what is to be done at the end with memory that a buffer takes the place of; NULL for
 	 * what is not private memory of the library. */
 	void (*lend)(struct tensor_storage *s, struct moved *m);
+	/* Other processes may write to it: what is read twice may differ. */
+	bool shared;
 };
 
 struct tensor_storage {

@@ -101,7 +101,7 @@ static void map_free(struct tensor_storage *s)
 	map_put(s->owner);
 }
 
-static const struct storage_ops map_ops = {.free = map_free};
+static const struct storage_ops map_ops = {.free = map_free, .shared = true};
 
 void file_close(struct file *f)
 {

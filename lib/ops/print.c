@@ -62,7 +62,10 @@ static int element_text(const struct printer *p, const void *at, char *text, siz
 		return snprintf(text, size, s.i ? "True" : "False");
 	if (p->mode == INTEGER)
 		return snprintf(text, size, "%lld", (long long)s.i);
+	/* The mode was chosen by what the memory had then: a number in it may be longer now. */
 	n = number_text(p, scalar_double(s), text, size);
+	if (n >= (int)size)
+		n = (int)size - 1;
 	if (s.kind == TENSOR_SCALAR_COMPLEX) {
 		number_text(p, fabs(s.imag), imag, sizeof(imag));
 		n += snprintf(text + n, size - n, "%c%sj", signbit(s.imag) ? '-' : '+', imag);

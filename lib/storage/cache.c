@@ -152,7 +152,7 @@ void buffer_end(struct cached_buffer *b)
 	free(b);
 }
 
-static const struct storage_ops buffer_ops = {.free = buffer_free};
+static const struct storage_ops buffer_ops = {.free = buffer_free, .shared = true};
 
 /* A cached buffer of this class that no fork has made visible elsewhere, or NULL. */
 static struct cached_buffer *take_cached(unsigned c)

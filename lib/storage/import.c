@@ -73,7 +73,7 @@ static void import_free(struct tensor_storage *s)
 	import_put(s->owner);
 }
 
-static const struct storage_ops import_ops = {.free = import_free};
+static const struct storage_ops import_ops = {.free = import_free, .shared = true};
 
 struct tensor_buffer *import_buffer(struct tensor_storage *s)
 {

@@ -105,7 +105,7 @@ static void moved_free(struct tensor_storage *s)
 	free(m);
 }
 
-static const struct storage_ops moved_ops = {.free = moved_free};
+static const struct storage_ops moved_ops = {.free = moved_free, .shared = true};
 
 struct tensor_buffer *moved_buffer(struct tensor_storage *s)
 {

@@ -62,7 +62,7 @@ $(FUZZ_CALLS): $(wildcard tests/fuzz/calls/*.[ch]) $(LIB_SO) $(B)/libtensor.so
 	@mkdir -p $(@D)
 	$(call say,CC,$@)
 	$(Q)$(CC) $(CPPFLAGS_ALL) -std=gnu11 $(CFLAGS) $(WARN) $(SANITIZE) -o $@ $(filter %.c,$^) -L$(B) -ltensor \
-		-Wl,-rpath,$(abspath $(B)) -lm
+		-Wl,-rpath,$(abspath $(B)) -lm -pthread
 
 HOSTILE_CALLS ?= 8000000
 

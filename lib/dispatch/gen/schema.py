@@ -26,6 +26,9 @@ lib/autograd/derivatives/. What an entry may say:
             and serve every variant; beside anything else they are kernel_<name>(), with the C
             type of the public function, and serve the functional form. `same` is the entry's
             own function. An entry may have nothing else: then other keys have no kernel
+  reads     {index: twice}: arguments of which the operator reads an element again after it relied on it:
+            positions that are checked, then used; what is counted, then copied. Where another process
+            may write to the memory, the functions get a private copy (lib/ops/snapshot.h)
   loop      name under which backends register the loop. Default: the base name.
   also      names of further loops that the front uses
   dtype     the result's dtype: same, promote, float, bool, sum, index (see enum dtype_rule)
@@ -185,6 +188,7 @@ class Op:
         if self.kind != 'front' and variant != 'function' and self.dispatch:
             raise SchemaError(f'{self.name}: only a front serves other variants by key')
         self.loop = entry.get('loop', entry['func'].split('(')[0].split('.')[0])
+        self.twice = [self._twice(name, how) for name, how in entry.get('reads', {}).items()]
         self.rule = entry.get('dtype', 'same')
         self.doc = entry.get('doc', '')
         self.list_result = False  # -> Tensor[]: as many as there are
@@ -192,6 +196,14 @@ class Op:
         self.derivative = None  # set by the autograd generator
         if self.kind == 'view':
             self.tags.append('view')
+
+    def _twice(self, name, how):
+        arg = next((a for a in self.args if a.name == name and a.is_tensor and not a.mutated), None)
+        if how != 'twice' or not arg:
+            raise SchemaError(f'{self.name}: reads: {{{name}: {how}}} is no tensor that is read twice')
+        if self.kind in ('view', 'factory', 'composite'):
+            raise SchemaError(f'{self.name}: only a front or a kernel reads twice')
+        return arg
 
     @property
     def outs(self):

@@ -65,6 +65,26 @@ def thunk(op, prefix, impl, further=False):
     return ''.join(out)
 
 
+def with_snapshots(op, fn):
+    """The function fn of an operator that reads arguments twice, on copies of those that may change."""
+    names = [n for _, n, _ in op.c_args()] + [n for _, n in op.c_results()]
+    twice = [a.name for a in op.twice]
+    optional = {a.name for a in op.twice if a.type == 'Tensor?'}
+    call = f'{fn}({", ".join(f"own_{n}" if n in twice else n for n in names)})'
+    changing = ' || '.join((f'({n} && changes_meanwhile({n}))' if n in optional else
+                            f'changes_meanwhile({n})') for n in twice)
+    complete = ' && '.join(f'(own_{n} || !{n})' if n in optional else f'own_{n}' for n in twice)
+    out = [f'static {op.ctype}snapshot_{fn}({op.params()})\n{{\n']
+    out += [f'\ttensor *own_{n};\n' for n in twice]
+    out.append(f'\t{op.ctype}result;\n\n\tif (likely(!({changing})))\n\t\treturn {fn}({", ".join(names)});\n')
+    out += [f'\town_{n} = {n} ? snapshot({n}) : NULL;\n' if n in optional else
+            f'\town_{n} = snapshot({n});\n' for n in twice]
+    out.append(f'\tresult = {complete} ? {call} : {fail(op)};\n')
+    out += [f'\ttensor_put(own_{n});\n' for n in twice]
+    out.append('\treturn result;\n}\n\n')
+    return ''.join(out)
+
+
 def value(a, src):
     """Initialiser of a tensor_value from the C expression src."""
     field = {'Tensor': ('TENSOR', 't'), 'Tensor?': ('TENSOR', 't'), 'Tensor[]': ('TENSOR_LIST', 'list'),
@@ -206,8 +226,8 @@ def registry(ops):
     return ''.join(out)
 
 
-def filled(op):
-    """(C expression of a key set, C function) of every function in an op's table."""
+def functions(op):
+    """(C expression of a key set, C function) of every function that serves an op."""
     own = {'view': 'KEYS_STRIDED', 'composite': 'KEYS_STRIDED', 'factory': 'KEYS_BACKEND',
            'kernel': 'KEYS_DENSE', 'front': 'KEYS_DENSE', 'dispatch': '0'}[op.kind]
     own_fn = f'dense_{op.id}' if op.kind == 'front' else f'{op.kind}_{op.impl}'
@@ -219,13 +239,21 @@ def filled(op):
     return res
 
 
+def filled(op):
+    """The same, as they are in the op's table."""
+    return [(keys, f'snapshot_{fn}' if op.twice else fn) for keys, fn in functions(op)]
+
+
 def source(family, ops):
     """The rows of one family."""
-    out = [NOTE, f'#include "family/{family}.h"\n#include "../lib/dispatch/boxed.h"\n\n']
+    out = [NOTE, f'#include "family/{family}.h"\n#include "../lib/dispatch/boxed.h"\n'
+           '#include "../lib/ops/snapshot.h"\n\n']
     for op in ops:
         if op.kind == 'front':
             out.append(thunk(op, 'dense', op.impl))
             out += [thunk(op, key, name, True) for key, _, name in by_key(op)]
+        if op.twice:
+            out += [with_snapshots(op, fn) for fn in dict.fromkeys(fn for _, fn in functions(op))]
         out.append(boxer(op))
         out.append(unboxer(op))
         out.append(row(op))

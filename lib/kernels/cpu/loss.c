@@ -36,7 +36,8 @@ static int no_class(const struct classes *c, int64_t row)
 /* The row's class, -1 for one to ignore, -2 for one that does not exist. */
 static int64_t class_of(const struct classes *c, int64_t row)
 {
-	int64_t t = c->target[row * c->target_stride];
+	/* Once: another process that shares it may write at any time. */
+	int64_t t = *(const volatile int64_t *)&c->target[row * c->target_stride];
 
 	return t == c->ignore_index ? -1 : t < 0 || t >= c->classes ? -2 : t;
 }

@@ -4,15 +4,19 @@
  * or fail with an error, and nothing else. Build it with sanitizers.
  *
  *	fuzz-calls [--calls N] [--seed S] [--first N] [--op NAME] [--fork N] [--without-memory]
+ *	           [--writer | --no-writer]
  *
  * --fork N: before every Nth call a child of this process makes it. --without-memory: each call is made again
- * with its first allocation failing, with its second, and so on; not under a sanitizer.
+ * with its first allocation failing, with its second, and so on; not under a sanitizer. --writer: another thread
+ * writes to the arguments meanwhile, as a process can with which they are shared. Without an option that says
+ * how the calls are made, half of them have such a writer.
  *
  * The arguments of a call depend on the seed and its number alone: --first N --calls 1 repeats one. The
  * calls run in child processes, some thousand each, so that one that ends its process does not end the run.
  */
 #include "fail.h"
 #include "values.h"
+#include "writer.h"
 
 #include <errno.h>
 #include <getopt.h>
@@ -171,6 +175,8 @@ static void run(uint64_t first, uint64_t end, const char *name)
 
 	limit_memory();
 	sigaction(SIGALRM, &action, NULL);
+	if (writer_runs)
+		writer_start();
 	for (uint64_t i = first; i < end; i++) {
 		const tensor_op *op = op_of(i, name);
 
@@ -210,10 +216,35 @@ static bool run_in_child(uint64_t first, uint64_t end, const char *name)
 	return false;
 }
 
+/* All calls with the writer, or all without; the number of children that ended otherwise than by themselves. */
+static int run_all(int n, uint64_t first, uint64_t calls, const char *name)
+{
+	time_t start = time(NULL);
+	int bad = 0;
+
+	shared->made = shared->refused = 0;
+	for (uint64_t at = first; at < first + calls && bad < BADS_MAX;) {
+		uint64_t end = at + A_CHILD < first + calls ? at + A_CHILD : first + calls;
+
+		shared->call = at;
+		if (run_in_child(at, end, name)) {
+			at = end;
+		} else {
+			bad++;
+			at = shared->call + 1;
+		}
+	}
+	printf("%sok %d - %llu calls%s, seed %llu, %llu refused, %lld seconds, %d bad\n", bad ? "not " : "",
+	       n, (unsigned long long)shared->made, writer_runs ? " beside a writer" : "",
+	       (unsigned long long)seed, (unsigned long long)shared->refused,
+	       (long long)(time(NULL) - start), bad);
+	return bad;
+}
+
 static int usage(void)
 {
 	fprintf(stderr, "usage: fuzz-calls [--calls N] [--seed S] [--first N] [--op NAME] [--fork N] "
-			"[--without-memory]\n");
+			"[--without-memory] [--writer | --no-writer]\n");
 	return 2;
 }
 
@@ -221,12 +252,13 @@ int main(int argc, char **argv)
 {
 	static const struct option options[] = {
 		{"calls", 1, NULL, 'c'}, {"seed", 1, NULL, 's'}, {"first", 1, NULL, 'f'},
-		{"op", 1, NULL, 'o'}, {"fork", 1, NULL, 'k'}, {"without-memory", 0, NULL, 'm'}, {NULL},
+		{"op", 1, NULL, 'o'}, {"fork", 1, NULL, 'k'}, {"without-memory", 0, NULL, 'm'},
+		{"writer", 0, NULL, 'w'}, {"no-writer", 0, NULL, 'n'}, {NULL},
 	};
-	uint64_t first = 0, calls = 60000, at;
+	uint64_t first = 0, calls = 100000;
 	const char *name = NULL;
-	time_t start = time(NULL);
-	int c, bad = 0;
+	bool both = true;
+	int c, bad;
 
 	while ((c = getopt_long(argc, argv, "", options, NULL)) != -1) {
 		switch (c) {
@@ -238,16 +270,26 @@ int main(int argc, char **argv)
 			break;
 		case 'f':
 			first = strtoull(optarg, NULL, 0);
+			both = false;
 			break;
 		case 'o':
 			name = optarg;
 			break;
 		case 'k':
 			forks = strtoull(optarg, NULL, 0);
+			both = false;
 			break;
 		case 'm':
 			without_memory = fail_possible;
 			blocked_too = !without_memory;
+			both = false;
+			break;
+		case 'w':
+			writer_runs = true;
+			both = false;
+			break;
+		case 'n':
+			both = false;
 			break;
 		default:
 			return usage();
@@ -258,19 +300,12 @@ int main(int argc, char **argv)
 	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (shared == MAP_FAILED)
 		return 1;
-	for (at = first; at < first + calls && bad < BADS_MAX;) {
-		uint64_t end = at + A_CHILD < first + calls ? at + A_CHILD : first + calls;
-
-		shared->call = at;
-		if (run_in_child(at, end, name)) {
-			at = end;
-		} else {
-			bad++;
-			at = shared->call + 1;
-		}
+	if (both)
+		calls /= 2;
+	bad = run_all(1, first, calls, name);
+	if (both) {
+		writer_runs = true;
+		bad += run_all(2, first, calls, name);
 	}
-	printf("%sok 1 - %llu calls, seed %llu, %llu refused, %lld seconds, %d bad\n", bad ? "not " : "",
-	       (unsigned long long)shared->made, (unsigned long long)seed,
-	       (unsigned long long)shared->refused, (long long)(time(NULL) - start), bad);
 	return bad > 0;
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 #include "values.h"
 
+#include "writer.h"
+
 #include <float.h>
 #include <math.h>
 #include <string.h>
@@ -37,7 +39,7 @@ static int64_t any_int(struct arguments *a)
 		(int64_t)1 << 40, INT32_MAX, INT32_MIN, UINT32_MAX, -1, -2, 63, 64, 65, 1000, 1 << 20,
 	};
 
-	if (one_in(a, a->tame ? 12 : 2))
+	if (one_in(a, a->tame ? a->odds : 2))
 		return odd[below(a, COUNT(odd))];
 	return one_in(a, 5) ? below(a, 9) - 4 : below(a, 4);
 }
@@ -48,7 +50,7 @@ static double any_float(struct arguments *a)
 		NAN, INFINITY, -INFINITY, -0.0, DBL_MAX, -DBL_MAX, DBL_MIN, 4.9e-324, 1e-30, -1e30, 1e19,
 	};
 
-	if (one_in(a, a->tame ? 12 : 2))
+	if (one_in(a, a->tame ? a->odds : 2))
 		return odd[below(a, COUNT(odd))];
 	return (double)(below(a, 33) - 16) / 4;
 }
@@ -85,6 +87,12 @@ static tensor *own(struct arguments *a, tensor *t)
 	return a->nowned < OWNED ? t : NULL;
 }
 
+/* Positions that are valid nearly everywhere: another writer makes others of them. */
+static int64_t element(struct arguments *a)
+{
+	return writer_runs ? below(a, 2) : any_int(a);
+}
+
 static void fill(struct arguments *a, tensor *t)
 {
 	int64_t n = tensor_numel(t) * (int64_t)tensor_itemsize(tensor_dtype(t));
@@ -93,7 +101,7 @@ static void fill(struct arguments *a, tensor *t)
 	for (int64_t i = 0; i < tensor_numel(t); i++) {
 		double f = any_float(a);
 		float g = (float)f;
-		int64_t k = any_int(a);
+		int64_t k = element(a);
 
 		switch (tensor_dtype(t)) {
 		case TENSOR_F32:
@@ -121,10 +129,14 @@ static void fill(struct arguments *a, tensor *t)
 
 static tensor *plain(struct arguments *a, const int64_t *sizes, int ndim, enum tensor_dtype dtype)
 {
-	tensor *t = own(a, tensor_empty((tensor_ints){sizes, ndim}, TENSOR_OPTIONS(.dtype = dtype)));
+	tensor_options options = {.dtype = dtype, .shareable = writer_runs};
+	tensor *t = own(a, tensor_empty((tensor_ints){sizes, ndim}, options));
 
-	if (t && tensor_data(t))
+	if (t && tensor_data(t)) {
 		fill(a, t);
+		if (writer_runs)
+			writer_watch(t);
+	}
 	return t;
 }
 
@@ -138,10 +150,12 @@ static tensor *fresh(struct arguments *a)
 	if (one_in(a, 3)) {
 		ndim = (int)below(a, 6);
 		for (int i = 0; i < ndim; i++)
-			sizes[i] = one_in(a, 8) ? 0 : 1 + below(a, 4);
+			sizes[i] = one_in(a, 8) ? 0 : 1 + below(a, a->longest);
 	} else if (ndim && one_in(a, 4)) {
 		sizes[below(a, ndim)] = 1;
 	}
+	if (a->wanted)
+		return plain(a, sizes, ndim, a->wanted);
 	return plain(a, sizes, ndim, one_in(a, 4) ? any_dtype(a) : a->dtype);
 }
 
@@ -230,15 +244,20 @@ void arguments_begin(struct arguments *a, uint64_t seed)
 	memset(a, 0, offsetof(struct arguments, owned));
 	a->random = seed;
 	a->nowned = a->nlists = 0;
-	a->tame = !one_in(a, 4);
+	a->tame = writer_runs || !one_in(a, 4);
+	a->odds = writer_runs ? 60 : 12;
+	a->longest = writer_runs ? 12 : 4;
+	a->wanted = 0;
 	a->ndim = (int)below(a, 5);
 	for (int i = 0; i < 4; i++)
-		a->sizes[i] = one_in(a, 20) ? 0 : 1 + below(a, 4);
+		a->sizes[i] = one_in(a, 20) ? 0 : 1 + below(a, a->longest);
 	a->dtype = one_in(a, 3) ? any_dtype(a) : TENSOR_F32;
 }
 
 void arguments_end(struct arguments *a)
 {
+	if (writer_runs)
+		writer_forget_all();
 	while (a->nowned)
 		tensor_release(a->owned[--a->nowned]);
 }
@@ -339,8 +358,26 @@ static tensor_value of_type(struct arguments *a, enum tensor_arg_type type)
 	}
 }
 
+/* What operators expect of an argument of this name, so that they read it: NONE for whatever there is. */
+static enum tensor_dtype dtype_by_name(struct arguments *a, const char *name)
+{
+	static const char *const positions[] = {
+		"index", "indices", "at", "target", "repeats", "offset", "sorter", "crow", "bag", "zero_point",
+	};
+
+	if (!writer_runs || one_in(a, 8))
+		return TENSOR_DTYPE_NONE;
+	if (strstr(name, "mask"))
+		return TENSOR_BOOL;
+	for (size_t i = 0; i < COUNT(positions); i++)
+		if (!strncmp(name, positions[i], strlen(positions[i])) || strstr(name, "indices"))
+			return TENSOR_I64;
+	return TENSOR_DTYPE_NONE;
+}
+
 tensor_value any_value(struct arguments *a, const struct tensor_arg *arg)
 {
+	a->wanted = dtype_by_name(a, arg->name);
 	if (one_in(a, 300))
 		return of_type(a, 1 + (int)below(a, TENSOR_ARG_OPTIONAL_STRING));
 	if (arg->default_text && one_in(a, 2))

@@ -13,6 +13,9 @@
 struct arguments {
 	uint64_t random; /* state */
 	bool tame; /* most values are small and in range */
+	int odds; /* one in so many is not */
+	int64_t longest; /* dimension */
+	enum tensor_dtype wanted; /* by the argument that is being made, or NONE */
 	int ndim; /* what most tensors look like */
 	int64_t sizes[4];
 	enum tensor_dtype dtype;

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
+/*
+ * Private copies of arguments that other processes may write to. An operator that checks a position
+ * and then uses it, or counts and then fills, must find the same values both times: `reads:` in the
+ * declarations (lib/dispatch/gen/schema.py) names such arguments, and the generated functions copy them.
+ */
+#ifndef TENSOR_SNAPSHOT_H
+#define TENSOR_SNAPSHOT_H
+
+#include "../internal.h"
+
+/* Are there others who can write to its memory: another process, or whoever changes a mapped file? */
+static inline bool changes_meanwhile(const tensor *t)
+{
+	return t->storage->ops->shared;
+}
+
+/* t's elements in private memory, or t with one more reference where they are: owned. NULL with the
+ * error set. A dimension of stride 0 stays without memory. */
+tensor *snapshot(tensor *t);
+
+#endif

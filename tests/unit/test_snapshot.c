@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR MIT
+/*
+ * Arguments that another process may write to, given to operators that read them twice (`reads:` in the
+ * declarations). tests/fuzz/calls --writer does so with every operator.
+ */
+#include "check.h"
+
+#include <pthread.h>
+
+#define S(x) TENSOR_SCALAR(x)
+
+/* ---- same results ------------------------------------------------------------------------------------ */
+
+static tensor *shared_copy(tensor *t)
+{
+	tensor *copy = ok(tensor_clone(t));
+
+	assert_done(tensor_share_memory(copy));
+	return copy;
+}
+
+static void assert_same(tensor *a, tensor *b)
+{
+	int64_t same = 0;
+
+	assert_int_equal(tensor_numel(ok(a)), tensor_numel(ok(b)));
+	assert_done(tensor_item_int(ok(tensor_all(ok(tensor_eq(a, b)))), &same));
+	assert_true(same);
+}
+
+static tensor *embedded_in(tensor *weight, tensor *index)
+{
+	return tensor_embedding(weight, index, -1, false, false);
+}
+
+static void shared_positions_give_what_private_ones_give(void **state)
+{
+	tensor_scope {
+		tensor *self = iota(0, TENSOR_INTS(4, 5)), *index = ok(tensor_arange(S(3), I64));
+		tensor *mask = ok(tensor_gt_scalar(self, S(7)));
+		tensor *at = shared_copy(index), *where = shared_copy(mask);
+
+		assert_same(tensor_index_select(self, 1, at), tensor_index_select(self, 1, index));
+		assert_same(tensor_masked_select(self, where), tensor_masked_select(self, mask));
+		assert_same(tensor_nonzero(shared_copy(self)), tensor_nonzero(self));
+		assert_same(tensor_index_list(self, TENSOR_LIST(where)), tensor_index_list(self, TENSOR_LIST(mask)));
+		assert_same(embedded_in(self, at), embedded_in(self, index));
+		assert_same(tensor_to_dense(tensor_to_sparse(shared_copy(self))), self);
+	}
+}
+
+static void shared_views_give_what_private_ones_give(void **state)
+{
+	tensor_scope {
+		tensor *self = iota(0, TENSOR_INTS(4, 6)), *index = ok(tensor_arange(S(4), I64));
+		tensor *at = shared_copy(index);
+
+		assert_same(tensor_index_select(self, 1, tensor_slice(at, 0, 1, TENSOR_NONE, 2)),
+			    tensor_index_select(self, 1, tensor_slice(index, 0, 1, TENSOR_NONE, 2)));
+		/* stride 0 */
+		assert_same(tensor_gather(self, 1, tensor_expand(tensor_unsqueeze(at, 1), TENSOR_INTS(4, 6))),
+			    tensor_gather(self, 1, tensor_expand(tensor_unsqueeze(index, 1), TENSOR_INTS(4, 6))));
+	}
+}
+
+/* ---- a writer ---------------------------------------------------------------------------------------- */
+
+enum { COUNT = 1 << 15, CHANGED = 512, CALLS = 1500 };
+
+static struct {
+	uint8_t *at; /* the last elements */
+	size_t size;
+	_Atomic bool stop;
+} peer;
+
+/* Zeros for about as long as ones: as positions, valid and far outside. */
+__attribute__((no_sanitize("thread"))) static void *write_on(void *unused)
+{
+	while (!peer.stop) {
+		for (size_t i = 0; i < peer.size; i++)
+			*(volatile uint8_t *)&peer.at[i] = 1;
+		for (size_t i = 0; i < peer.size; i++)
+			*(volatile uint8_t *)&peer.at[i] = 0;
+	}
+	return unused;
+}
+
+/* Calls fn while the last elements of what it gets change. */
+static void beside_a_writer(tensor *(*fn)(tensor *arg), enum tensor_dtype dtype)
+{
+	tensor *arg = ok(tensor_zeros(TENSOR_INTS(COUNT), TENSOR_OPTIONS(.dtype = dtype)));
+	size_t size = tensor_itemsize(dtype);
+	pthread_t thread;
+
+	assert_done(tensor_share_memory(arg));
+	peer.size = CHANGED * size;
+	peer.at = (uint8_t *)tensor_data(arg) + COUNT * size - peer.size;
+	peer.stop = false;
+	assert_int_equal(pthread_create(&thread, NULL, write_on, NULL), 0);
+	for (int i = 0; i < CALLS; i++) tensor_scope
+		fn(arg);
+	peer.stop = true;
+	pthread_join(thread, NULL);
+	tensor_release(arg);
+}
+
+static tensor *gathered(tensor *index)
+{
+	return tensor_gather(iota(0, TENSOR_INTS(8)), 0, index);
+}
+
+static tensor *scattered(tensor *index)
+{
+	return tensor_scatter(iota(0, TENSOR_INTS(8)), 0, index, iota(0, TENSOR_INTS(COUNT)));
+}
+
+static tensor *gradient_of_embedding(tensor *index)
+{
+	return tensor_embedding_dense_backward(iota(0, TENSOR_INTS(COUNT, 1)), index, 8, -1, true);
+}
+
+static void positions_are_used_as_they_were_checked(void **state)
+{
+	beside_a_writer(gathered, TENSOR_I64);
+	beside_a_writer(scattered, TENSOR_I64);
+	beside_a_writer(gradient_of_embedding, TENSOR_I64);
+}
+
+static tensor *nonzeros(tensor *mask)
+{
+	tensor *where = ok(tensor_nonzero(mask));
+	const int64_t *p = tensor_data(where);
+
+	for (int64_t i = 0; i < tensor_numel(where); i++)
+		assert_in_range(p[i], COUNT - CHANGED + i, COUNT - 1);
+	return where;
+}
+
+static tensor *selected(tensor *mask)
+{
+	return ok(tensor_masked_select(iota(0, TENSOR_INTS(COUNT)), mask));
+}
+
+static tensor *sparse(tensor *t)
+{
+	return ok(tensor_to_dense(ok(tensor_to_sparse(t))));
+}
+
+static void what_was_counted_is_filled(void **state)
+{
+	beside_a_writer(nonzeros, TENSOR_BOOL);
+	beside_a_writer(selected, TENSOR_BOOL);
+	beside_a_writer(sparse, TENSOR_F32);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(shared_positions_give_what_private_ones_give),
+		cmocka_unit_test(shared_views_give_what_private_ones_give),
+		cmocka_unit_test(positions_are_used_as_they_were_checked),
+		cmocka_unit_test(what_was_counted_is_filled),
+	};
+
+	return cmocka_run_group_tests_name("snapshot", tests, NULL, NULL);
+}
