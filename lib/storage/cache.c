@@ -93,6 +93,7 @@ void cache_trim_all(void)
 	struct cached_buffer *all;
 
 	private_flush(thread());
+	moved_trim();
 	heap_trim(true);
 	large_trim(true);
 	lock_cache();

@@ -78,7 +78,11 @@ struct moved {
 	bool mapping; /* that ends with the buffer's */
 	uint8_t class; /* of a block */
 	void (*end)(struct moved *m);
+	struct moved *next; /* see moved_trim() */
 };
+
+/* Tries again what the end of a storage could not do at the limit of mappings. */
+void moved_trim(void);
 
 /* The buffer of a storage that was moved into one, or NULL. */
 struct tensor_buffer *moved_buffer(struct tensor_storage *s);

@@ -14,13 +14,22 @@
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
+/* Released, but private memory could not be mapped in their place: at the limit of mappings. Taken
+ * alone or within `lock`. */
+static struct {
+	pthread_mutex_t lock;
+	struct moved *first;
+} stuck = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
 static void lock_moves(void)
 {
 	pthread_mutex_lock(&lock);
+	pthread_mutex_lock(&stuck.lock);
 }
 
 static void unlock_moves(void)
 {
+	pthread_mutex_unlock(&stuck.lock);
 	pthread_mutex_unlock(&lock);
 }
 
@@ -48,6 +57,9 @@ __attribute__((no_sanitize("thread"))) static void look_at(void *block, void *ct
 	char *at = t->data;
 	uint64_t last = 0;
 
+	/* Released descriptions keep what they had: what they saw is not this tensor's. */
+	if (atomic_load_explicit(&t->refs, memory_order_relaxed) <= 0)
+		return;
 	if (t->storage != v->s || at < v->old || at >= v->old + v->size || t->dtype >= TENSOR_DTYPE_COUNT)
 		return;
 	for (int i = 0; i < t->ndim && i < TENSOR_MAX_DIMS; i++)
@@ -55,7 +67,7 @@ __attribute__((no_sanitize("thread"))) static void look_at(void *block, void *ct
 	last = (size_t)(at - v->old) + (last + 1) * dtype_sizes[t->dtype];
 	if (last > v->size)
 		last = v->size;
-	if (last > v->used)
+	if (t->numel && last > v->used)
 		v->used = last;
 	if (v->new)
 		__atomic_compare_exchange_n(&t->data, (void **)&at, v->new + (at - v->old), false,
@@ -88,21 +100,53 @@ static bool uncover(struct tensor_buffer *b)
 
 	if (p == MAP_FAILED)
 		return false;
+	/* As the memory around it, with which the kernel makes one mapping of it only then. */
+	madvise(p, b->size, MADV_HUGEPAGE);
 	b->map = NULL;
 	return true;
+}
+
+/* Without a mapping that the process may have, the block stays as it is: false. */
+static bool end_move(struct moved *m)
+{
+	if (m->over && !m->mapping && !uncover(&m->b->buf))
+		return false;
+	buffer_end(m->b);
+	m->end(m);
+	free(m);
+	return true;
+}
+
+static void end_later(struct moved *m)
+{
+	pthread_mutex_lock(&stuck.lock);
+	m->next = stuck.first;
+	stuck.first = m;
+	pthread_mutex_unlock(&stuck.lock);
+}
+
+void moved_trim(void)
+{
+	struct moved *m, *next;
+
+	pthread_mutex_lock(&stuck.lock);
+	m = stuck.first;
+	stuck.first = NULL;
+	pthread_mutex_unlock(&stuck.lock);
+	for (; m; m = next) {
+		next = m->next;
+		if (!end_move(m))
+			end_later(m);
+	}
 }
 
 static void moved_free(struct tensor_storage *s)
 {
 	struct moved *m = s->owner;
 
-	/* Without a mapping that the process may have, the block stays as it is. */
 	buffer_unhook(&m->b->buf);
-	if (m->over && !m->mapping && !uncover(&m->b->buf))
-		return;
-	buffer_end(m->b);
-	m->end(m);
-	free(m);
+	if (!end_move(m))
+		end_later(m);
 }
 
 static const struct storage_ops moved_ops = {.free = moved_free, .shared = true};
@@ -186,13 +230,13 @@ int storage_share(tensor *t)
 
 	if (!m)
 		return tensor_fail(ENOMEM, "share_memory: no memory for a buffer's description");
-	lock_moves();
+	pthread_mutex_lock(&lock);
 	if (storage_is_private(t->storage)) {
 		err = move(t, m);
 		if (!err)
 			m = NULL;
 	}
-	unlock_moves();
+	pthread_mutex_unlock(&lock);
 	free(m);
 	return err;
 }

@@ -237,6 +237,13 @@ static void indices_of_a_sparse_tensor_do_not_change(void **state)
 	}
 }
 
+static void queries_of_tensor_none_are_answered(void **state)
+{
+	assert_false(tensor_is_writable(tensor_none));
+	assert_int_equal(tensor_version(tensor_none), 0);
+	assert_int_equal(tensor_set_label(tensor_none, "label"), -EINVAL);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -254,6 +261,7 @@ int main(void)
 		cmocka_unit_test(unary_operators_in_place_on_sparse_tensors),
 		cmocka_unit_test(out_of_another_layout_is_refused_or_filled),
 		cmocka_unit_test(indices_of_a_sparse_tensor_do_not_change),
+		cmocka_unit_test(queries_of_tensor_none_are_answered),
 	};
 
 	alarm(300); /* a call that does not end */

@@ -153,6 +153,93 @@ static void bytes_behind_the_tensor_are_not_shared(void **state)
 	}
 }
 
+/* Two views of what was there before are released; one of the new tensor makes the move look for others. */
+static void bytes_of_released_views_are_not_shared(void **state)
+{
+	static const size_t used[] = {10, 970, 5200, 290000};
+
+	for (size_t i = 0; i < sizeof(used) / sizeof(*used); i++) {
+		struct tensor_buffer_info info = {.size = sizeof(info)};
+		tensor *secret = bytes(used[i] + 30), *t, *view[2];
+		uint8_t *p;
+
+		memset(tensor_data(secret), 0x5e, used[i] + 30);
+		for (int k = 0; k < 2; k++)
+			view[k] = ok(tensor_slice(secret, 0, 0, TENSOR_NONE, 1));
+		tensor_release(view[0]);
+		tensor_release(view[1]);
+		tensor_release(secret);
+		t = bytes(used[i]);
+		memset(tensor_data(t), 1, used[i]);
+		view[0] = ok(tensor_slice(t, 0, 0, 5, 1));
+		assert_done(tensor_share_memory(view[0]));
+		assert_done(tensor_buffer_info(t, &info));
+		p = tensor_data(t);
+		for (size_t k = used[i]; k < info.bytes; k++)
+			assert_int_not_equal(p[k], 0x5e);
+		tensor_release(view[0]);
+		tensor_release(t);
+	}
+}
+
+static int count_maps(void)
+{
+	FILE *f = fopen("/proc/self/maps", "r");
+	int c, n = 0;
+
+	while ((c = getc(f)) != EOF)
+		n += c == '\n';
+	fclose(f);
+	return n;
+}
+
+static void mappings_do_not_stay(void **state)
+{
+	enum { COUNT = 2000 };
+	tensor *t[COUNT];
+	int before;
+
+	NOT_WATCHED();
+	for (int i = 0; i < COUNT; i++)
+		t[i] = bytes(4096);
+	before = count_maps();
+	for (int i = 0; i < COUNT; i += 2) {
+		assert_done(tensor_share_memory(t[i]));
+		tensor_release(t[i]);
+	}
+	tensor_cache_trim();
+	assert_in_range(count_maps(), 0, before + 50);
+	for (int i = 1; i < COUNT; i += 2)
+		tensor_release(t[i]);
+}
+
+/* No private memory can be mapped in its place then; a trim does it later. */
+static void release_at_the_limit_of_mappings_is_made_up_for(void **state)
+{
+	enum { COUNT = 100, MOST = 200000 };
+	static void *filler[MOST];
+	struct tensor_cache_stats stats;
+	tensor *t[COUNT];
+	int n = 0, fds = count_fds();
+
+	NOT_WATCHED();
+	for (int i = 0; i < COUNT; i++) {
+		t[i] = bytes(8192);
+		assert_done(tensor_share_memory(t[i]));
+	}
+	while (n < MOST && (filler[n] = mmap(NULL, 4096, n % 2 ? PROT_READ : PROT_WRITE,
+					     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)) != MAP_FAILED)
+		n++;
+	for (int i = 0; i < COUNT; i++)
+		tensor_release(t[i]);
+	while (n--)
+		munmap(filler[n], 4096);
+	tensor_cache_trim();
+	tensor_cache_stats(&stats);
+	assert_int_equal(stats.used, 0);
+	assert_int_equal(count_fds(), fds);
+}
+
 static int fills_it(tensor_channel *ch)
 {
 	tensor *t = tensor_recv(ch);
@@ -294,6 +381,9 @@ int main(int argc, char **argv)
 		cmocka_unit_test(all_tensors_of_a_storage_follow),
 		cmocka_unit_test(neighbours_of_a_small_tensor_stay),
 		cmocka_unit_test(bytes_behind_the_tensor_are_not_shared),
+		cmocka_unit_test(bytes_of_released_views_are_not_shared),
+		cmocka_unit_test(mappings_do_not_stay),
+		cmocka_unit_test(release_at_the_limit_of_mappings_is_made_up_for),
 		cmocka_unit_test(sent_tensor_is_shared_from_then_on),
 		cmocka_unit_test(memory_is_private_again_afterwards),
 		cmocka_unit_test(foreign_memory_is_not_moved),
