@@ -127,8 +127,13 @@ tensor *mean_backward(tensor *grad, tensor_ints sizes, tensor_ints dim, bool kee
 /* Equal greatest elements share the gradient. */
 tensor *max_backward(tensor *grad, tensor *self, tensor *result)
 {
-	tensor *mask = tensor_to(tensor_eq(self, result), TENSOR_OPTIONS(.dtype = self->dtype));
+	tensor *where = tensor_eq(self, result), *mask;
+	double value = 0;
 
+	/* NaN is the extreme of whatever has it, and unequal to itself. */
+	if (dtype_is_float(self->dtype) && tensor_item(result, &value) == 0 && isnan(value))
+		where = tensor_isnan(self);
+	mask = tensor_to(where, TENSOR_OPTIONS(.dtype = self->dtype));
 	return tensor_mul(mask, tensor_div(grad, tensor_sum(mask)));
 }
 

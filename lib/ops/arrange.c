@@ -262,6 +262,18 @@ tensor *composite_repeat_interleave_tensor(tensor *self, tensor *repeats, int64_
 	return t;
 }
 
+/* t, or a copy of it where it lies in the memory of self. Consumes t. */
+static tensor *new_memory(tensor *t, const tensor *self)
+{
+	tensor *copy;
+
+	if (!t || t->storage != self->storage)
+		return t;
+	copy = call_clone(t);
+	tensor_put(t);
+	return copy;
+}
+
 tensor *composite_repeat_interleave_int(tensor *self, int64_t repeats, int64_t dim,
 					int64_t output_size)
 {
@@ -290,7 +302,7 @@ tensor *composite_repeat_interleave_int(tensor *self, int64_t repeats, int64_t d
 	if (spread) {
 		memcpy(sizes, from->sizes, from->ndim * sizeof(*sizes));
 		sizes[d] *= repeats;
-		t = composite_reshape(spread, (tensor_ints){sizes, from->ndim});
+		t = new_memory(composite_reshape(spread, (tensor_ints){sizes, from->ndim}), self);
 	}
 	tensor_put(from);
 	tensor_put(wide);

@@ -149,6 +149,7 @@ tensor *composite_smooth_l1_loss_backward(tensor *grad_output, tensor *self, ten
 	tensor *d = difference(&p, self, target);
 
 	d = beta == 0 ? tensor_sign(d) : clamped(tensor_div_scalar(d, NUMBER(beta)), 1);
+	p.dtype = self->dtype;
 	return finish_backward(&guard, &p, d, grad_output, reduction);
 }
 

@@ -289,7 +289,8 @@ int front_any_dims(const struct tensor_op *op, tensor **out, tensor *self, tenso
 
 	if (dims_mask(op, self, dim, &dims) < 0)
 		return error_code();
-	return any(op, out, self, dims, keepdim);
+	/* Unlike a sum, a question about no dimension is about each element. */
+	return any(op, out, self, dim.len ? dims : 0, keepdim);
 }
 
 int front_any_dim(const struct tensor_op *op, tensor **out, tensor *self, int64_t dim, bool keepdim)

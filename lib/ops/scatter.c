@@ -112,7 +112,8 @@ int front_index_fill(const struct tensor_op *op, tensor **out, tensor *self, int
 	memcpy(sizes, self->sizes, self->ndim * sizeof(*sizes));
 	sizes[d] = index->numel;
 	wide = front_cast(index, TENSOR_I64);
-	source = wide ? repeated(self, value, sizes, self->ndim) : NULL;
+	/* A 0-d tensor is a vector of one element, which may be named more than once. */
+	source = wide ? repeated(self, value, sizes, self->ndim ? self->ndim : 1) : NULL;
 	err = source ? put_into(op, out, self, d, wide, source, call_index_put_kernel, NULL) :
 		       error_code();
 	tensor_put(source);

@@ -2,6 +2,7 @@
 /* Views that are made of other views: other names, several dimensions at once, like another. */
 #include "front.h"
 
+#include "family/copy.h"
 #include "family/shape.h"
 #include "family/view.h"
 
@@ -56,7 +57,10 @@ tensor *composite_flatten(tensor *self, int64_t start_dim, int64_t end_dim)
 
 tensor *composite_ravel(tensor *self)
 {
-	return composite_reshape(self, TENSOR_INTS(-1));
+	tensor *dense = call_contiguous(self), *t = dense ? call_view(dense, TENSOR_INTS(-1)) : NULL;
+
+	tensor_put(dense);
+	return t;
 }
 
 tensor *composite_unflatten(tensor *self, int64_t dim, tensor_ints sizes)

@@ -119,11 +119,26 @@ static const struct formula formulas[] = {
 
 FORMULA_TESTS
 
+static void gradient_of_nan_goes_to_those_that_are(void **state)
+{
+	tensor *(*const fn[])(tensor *) = {tensor_max, tensor_min, tensor_median};
+	const float values[] = {1, NAN, 2, NAN};
+
+	for (size_t i = 0; i < 3; i++) tensor_scope {
+		tensor *t = ok(tensor_from_data(values, TENSOR_INTS(4), F32));
+
+		tensor_set_requires_grad(t, true);
+		assert_done(tensor_backward(ok(fn[i](t))));
+		assert_values(tensor_grad(t), 0, 0, 0.5, 0, 0.5);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_formula_agrees_with_differences),
 		cmocka_unit_test(every_formula_is_differentiable_again),
+		cmocka_unit_test(gradient_of_nan_goes_to_those_that_are),
 	};
 
 	return cmocka_run_group_tests_name("autograd_reduce", tests, NULL, NULL);

@@ -347,6 +347,16 @@ static void threads_do_not_change_the_bits(void **state)
 	tensor_set_num_threads(before);
 }
 
+static void positions_of_a_number_may_repeat(void **state)
+{
+	tensor_scope {
+		tensor *number = ok(tensor_zeros(TENSOR_SCALAR_SHAPE, F32));
+
+		assert_values(tensor_index_fill(number, 0, ok(tensor_zeros(TENSOR_INTS(3), I64)), TENSOR_SCALAR(7)),
+			      0, 7);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -361,6 +371,7 @@ int main(void)
 		cmocka_unit_test(what_does_not_fit_is_refused),
 		cmocka_unit_test(out_may_share_memory_with_an_input),
 		cmocka_unit_test(threads_do_not_change_the_bits),
+		cmocka_unit_test(positions_of_a_number_may_repeat),
 	};
 
 	return cmocka_run_group_tests_name("index", tests, NULL, NULL);

@@ -170,6 +170,18 @@ static void shapes_and_dtypes_that_do_not_fit_are_refused(void **state)
 	}
 }
 
+/* As PyTorch 2.15 has it; the loss itself has the promoted one. */
+static void gradient_has_the_dtype_of_self(void **state)
+{
+	tensor_scope {
+		tensor *grad = ok(tensor_ones(TENSOR_SCALAR_SHAPE, F32));
+		tensor *narrow = ok(tensor_ones(TENSOR_INTS(3), F32)), *wide = ok(tensor_ones(TENSOR_INTS(3), F64));
+
+		assert_int_equal(tensor_dtype(ok(tensor_smooth_l1_loss_backward(grad, narrow, wide, 1, 1))), TENSOR_F32);
+		assert_int_equal(tensor_dtype(ok(tensor_smooth_l1_loss_backward(grad, wide, narrow, 1, 1))), TENSOR_F64);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -181,6 +193,7 @@ int main(void)
 		cmocka_unit_test(nothing_to_average_is_nan),
 		cmocka_unit_test(classes_out_of_range_are_refused),
 		cmocka_unit_test(shapes_and_dtypes_that_do_not_fit_are_refused),
+		cmocka_unit_test(gradient_has_the_dtype_of_self),
 	};
 
 	return cmocka_run_group_tests_name("loss", tests, NULL, NULL);

@@ -234,6 +234,18 @@ static const struct formula formulas[] = {
 
 FORMULA_TESTS
 
+static void repetitions_and_ravel_have_memory_of_their_own(void **state)
+{
+	tensor_scope {
+		tensor *t = iota(0, TENSOR_INTS(4)), *once = ok(tensor_repeat_interleave(t, 1, 0));
+		tensor *ravel = ok(tensor_ravel(tensor_slice(t, 0, 0, TENSOR_NONE, 2)));
+
+		assert_false(tensor_shares_storage(once, t));
+		assert_true(tensor_is_contiguous(ravel));
+		assert_values(ravel, 0, 0, 2);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -248,6 +260,7 @@ int main(void)
 		cmocka_unit_test(transposed_copies_are_exact_at_the_edges),
 		cmocka_unit_test(every_formula_agrees_with_differences),
 		cmocka_unit_test(every_formula_is_differentiable_again),
+		cmocka_unit_test(repetitions_and_ravel_have_memory_of_their_own),
 	};
 
 	return cmocka_run_group_tests_name("move", tests, NULL, NULL);

@@ -478,6 +478,18 @@ static void out_forms_fill_the_tensor_given(void **state)
 	}
 }
 
+static void question_about_no_dimension_is_one_about_each_element(void **state)
+{
+	tensor_scope {
+		tensor *t = iota(0, TENSOR_INTS(3));
+
+		assert_values(tensor_any_dims(t, TENSOR_SCALAR_SHAPE, false), 0, 0, 1, 1);
+		assert_values(tensor_all_dims(t, TENSOR_SCALAR_SHAPE, true), 0, 0, 1, 1);
+		assert_values(tensor_any_dims(t, TENSOR_NO_INTS, false), 0, 1);
+		assert_values(tensor_all_dims(t, TENSOR_NO_INTS, false), 0, 0);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -496,6 +508,7 @@ int main(void)
 		cmocka_unit_test(dtype_says_what_is_computed_in),
 		cmocka_unit_test(bad_dimensions_are_refused),
 		cmocka_unit_test(out_forms_fill_the_tensor_given),
+		cmocka_unit_test(question_about_no_dimension_is_one_about_each_element),
 	};
 
 	return cmocka_run_group_tests_name("reduce", tests, NULL, NULL);
