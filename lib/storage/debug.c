@@ -170,13 +170,19 @@ static void check_freed(struct head *h)
 		    "%s", at, h->nbytes, h->made_by);
 }
 
+/* What a waiting allocation takes, zones and all: small ones would never be too many otherwise. */
+static size_t weight(const struct head *h)
+{
+	return h->nbytes + 5 * ZONE;
+}
+
 /* With the lock: what has waited long enough. */
 static struct head *leave_queue(void)
 {
 	struct head *gone = debug.oldest, **end = &gone;
 
 	while (*end && debug.bytes > WAITING) {
-		debug.bytes -= (*end)->nbytes;
+		debug.bytes -= weight(*end);
 		end = &(*end)->next;
 	}
 	if (end == &gone)
@@ -198,7 +204,7 @@ static void enter_queue(struct head *h)
 	lock_debug();
 	*debug.newest = h;
 	debug.newest = &h->next;
-	debug.bytes += h->nbytes;
+	debug.bytes += weight(h);
 	gone = leave_queue();
 	unlock_debug();
 	for (; gone; gone = next) {
