@@ -18,6 +18,8 @@ fail() {
 }
 
 start() {
+	# or the last watcher's log says that training has begun
+	rm -f "$tmp"/*.log
 	"$bin/digits-trainer" "$tmp/sock" 1000000 >"$tmp/trainer.log" 2>&1 &
 	trainer=$!
 	"$bin/digits-loader" "$tmp/sock" "$data" >"$tmp/loader.log" 2>&1 &
