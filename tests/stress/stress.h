@@ -34,28 +34,6 @@ HELPER bool say(bool good, const char *what)
 	return good;
 }
 
-/*
- * Free pages with nothing kept back: not in caches, not in the pool, which is emptied by setting its
- * bound to nothing. Memory that is freed after a grace period gets the time for it.
- */
-HELPER int64_t pages_free(void)
-{
-	char bound[32];
-	int64_t pages = 0, again;
-	int i;
-
-	read_text(PARAM("pool_bytes"), bound, sizeof(bound));
-	write_text(PARAM("pool_bytes"), "0");
-	for (i = 0; i < 8; i++) {
-		sleep_ms(250);
-		again = memory_free() / (PAGE / KIB);
-		if (again > pages)
-			pages = again;
-	}
-	write_text(PARAM("pool_bytes"), bound);
-	return pages;
-}
-
 /**
  * struct page_record - what page_owner tells of an allocation
  * @order: 2^order pages

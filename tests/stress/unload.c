@@ -222,20 +222,6 @@ static bool cycle(unsigned long n, struct counts *c)
 	return true;
 }
 
-static int64_t pages_unloaded(void)
-{
-	int64_t pages = 0, again;
-	int i;
-
-	for (i = 0; i < 8; i++) {
-		sleep_ms(250);
-		again = memory_free() / (PAGE / KIB);
-		if (again > pages)
-			pages = again;
-	}
-	return pages;
-}
-
 static void cycles(unsigned long n, struct counts *c)
 {
 	pid_t pid[2] = { stranger(), stranger() };
@@ -264,14 +250,14 @@ int main(void)
 	if (unload())
 		return 1;
 	cycles(n / 20 + 8, &warm);
-	before = pages_unloaded();
+	before = pages_free();
 	slab = read_number("/proc/meminfo", "Slab");
 	cycles(n, &c);
 	printf("# %lu refused, %lu let go, %lu late, %lu stuck, %lu broken\n", c.held, c.let, c.late,
 	       c.stuck, c.broken);
 	good &= say(c.held == n && !c.let, "unload.is_refused_while_something_uses_it");
 	good &= say(!c.stuck && !c.broken, "unload.works_when_nothing_does");
-	after = pages_unloaded();
+	after = pages_free();
 	printf("# slab %ld KiB before, %ld KiB after\n", slab, read_number("/proc/meminfo", "Slab"));
 	good &= say(pages_agree(before, after, n), "unload.memory_comes_back");
 	good &= say(!load(), "unload.it_loads_again");
