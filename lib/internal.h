@@ -268,6 +268,9 @@ static inline bool sizes_equal(const tensor *a, const tensor *b)
 	return true;
 }
 void contiguous_strides(const int64_t *sizes, int ndim, int64_t *strides);
+/* t's elements without gaps, and once where a stride is 0: how many there are, the sizes that they have
+ * in memory, and the strides that give them t's sizes. */
+int64_t packed_geometry(const tensor *t, int64_t *sizes, int64_t *strides);
 /* A dimension counted from the end becomes one counted from the front; -1 with the error set. */
 int wrap_dim(const char *op, int64_t dim, int ndim);
 /* "[2, 3]" into buf; returns buf. */

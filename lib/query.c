@@ -76,12 +76,12 @@ TENSOR_EXPORT bool tensor_shares_storage(const tensor *a, const tensor *b)
 
 TENSOR_EXPORT uint32_t tensor_version(const tensor *t)
 {
-	return t && t->storage ? atomic_load_explicit(&t->storage->version, memory_order_relaxed) : 0;
+	return t ? atomic_load_explicit(&t->storage->version, memory_order_relaxed) : 0;
 }
 
 TENSOR_EXPORT bool tensor_is_writable(const tensor *t)
 {
-	return t && t->storage && !t->storage->readonly;
+	return t && !t->storage->readonly;
 }
 
 TENSOR_EXPORT uint32_t tensor_keys(const tensor *t)

@@ -15,7 +15,10 @@
 struct tensor_autograd_hooks tensor_autograd_hooks;
 
 /* Has no memory, and a key that no operator accepts. */
-static struct tensor none_tensor = {.refs = 1, .keys = KEY_BIT(KEY_NONE)};
+/* tensor_none has a storage so that queries need not ask whether there is one. It cannot be written to. */
+static const struct storage_ops none_ops;
+static struct tensor_storage none_storage = {.refs = 1, .ops = &none_ops, .readonly = true};
+static struct tensor none_tensor = {.refs = 1, .keys = KEY_BIT(KEY_NONE), .storage = &none_storage};
 TENSOR_EXPORT tensor *const tensor_none = &none_tensor;
 
 /* ---- geometry ------------------------------------------------------------------------- */
@@ -53,6 +56,21 @@ void contiguous_strides(const int64_t *sizes, int ndim, int64_t *strides)
 		 * can only happen where a zero size makes the strides irrelevant. */
 		step = (int64_t)((uint64_t)step * (uint64_t)(sizes[i] > 1 ? sizes[i] : 1));
 	}
+}
+
+int64_t packed_geometry(const tensor *t, int64_t *sizes, int64_t *strides)
+{
+	int64_t n = 1;
+
+	for (int i = 0; i < t->ndim; i++) {
+		sizes[i] = t->strides[i] || !t->sizes[i] ? t->sizes[i] : 1;
+		n *= sizes[i];
+	}
+	contiguous_strides(sizes, t->ndim, strides);
+	for (int i = 0; i < t->ndim; i++)
+		if (!t->strides[i])
+			strides[i] = 0;
+	return n;
 }
 
 static bool strides_contiguous(const int64_t *sizes, const int64_t *strides, int ndim,

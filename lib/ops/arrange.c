@@ -262,24 +262,12 @@ tensor *composite_repeat_interleave_tensor(tensor *self, tensor *repeats, int64_
 	return t;
 }
 
-/* t, or a copy of it where it lies in the memory of self. Consumes t. */
-static tensor *new_memory(tensor *t, const tensor *self)
-{
-	tensor *copy;
-
-	if (!t || t->storage != self->storage)
-		return t;
-	copy = call_clone(t);
-	tensor_put(t);
-	return copy;
-}
-
 tensor *composite_repeat_interleave_int(tensor *self, int64_t repeats, int64_t dim,
 					int64_t output_size)
 {
 	int64_t sizes[TENSOR_MAX_DIMS + 1];
 	int d;
-	tensor *from, *wide, *spread = NULL, *t = NULL;
+	tensor *from, *wide, *spread = NULL, *copy = NULL, *t = NULL;
 
 	if (repeats < 0)
 		return tensor_fail_null(EINVAL, "repeat_interleave: repeats must not be negative, "
@@ -302,10 +290,13 @@ tensor *composite_repeat_interleave_int(tensor *self, int64_t repeats, int64_t d
 	if (spread) {
 		memcpy(sizes, from->sizes, from->ndim * sizeof(*sizes));
 		sizes[d] *= repeats;
-		t = new_memory(composite_reshape(spread, (tensor_ints){sizes, from->ndim}), self);
+		/* A copy even of a single repetition: the result is never a view. */
+		copy = call_clone(spread);
+		t = copy ? composite_reshape(copy, (tensor_ints){sizes, from->ndim}) : NULL;
 	}
 	tensor_put(from);
 	tensor_put(wide);
 	tensor_put(spread);
+	tensor_put(copy);
 	return t;
 }

@@ -10,17 +10,11 @@ tensor *snapshot(tensor *t)
 
 	if (!changes_meanwhile(t))
 		return tensor_get(t);
-	for (int i = 0; i < t->ndim; i++)
-		sizes[i] = t->strides[i] || !t->sizes[i] ? t->sizes[i] : 1;
+	packed_geometry(t, sizes, strides);
 	from = tensor_new_view(t, sizes, t->strides, t->ndim, t->offset);
 	copy = from ? tensor_new_like(from, sizes, t->ndim) : NULL;
-	if (copy && front_copy(copy, from) == 0) {
-		memcpy(strides, copy->strides, t->ndim * sizeof(*strides));
-		for (int i = 0; i < t->ndim; i++)
-			if (sizes[i] != t->sizes[i])
-				strides[i] = 0;
+	if (copy && front_copy(copy, from) == 0)
 		wide = tensor_new_view(copy, t->sizes, strides, t->ndim, 0);
-	}
 	tensor_put(from);
 	tensor_put(copy);
 	return wide;

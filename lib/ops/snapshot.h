@@ -9,7 +9,7 @@
 
 #include "../internal.h"
 
-/* Are there others who can write to its memory: another process, or whoever changes a mapped file? */
+/* True if another process can write to t's memory: it is a buffer, or a mapped file. */
 static inline bool changes_meanwhile(const tensor *t)
 {
 	return t->storage->ops->shared;

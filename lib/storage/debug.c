@@ -69,7 +69,7 @@ void debug_init(void)
 
 /* ---- who made it ------------------------------------------------------------------------------- */
 
-/* Of the library's file, where it is mapped. */
+/* Start of the library's mapping, and end of its code. The linker defines them. */
 extern const char __ehdr_start[] __attribute__((visibility("hidden")));
 extern const char etext[] __attribute__((visibility("hidden")));
 
@@ -81,15 +81,15 @@ static const char *name_of(void *at)
 		const char *name;
 	} known[4096];
 	size_t i = ((uintptr_t)at >> 2) % ARRAY_SIZE(known);
-	void *nobody = NULL;
+	void *unused = NULL;
 	Dl_info info;
 
 	if (atomic_load_explicit(&known[i].at, memory_order_acquire) == at)
 		return known[i].name;
 	if (!dladdr(at, &info) || !info.dli_sname)
 		return NULL;
-	/* An entry is written once: first the place is taken, with an address that nobody asks for. */
-	if (atomic_compare_exchange_strong(&known[i].at, &nobody, (void *)&known[i])) {
+	/* Write an entry once: reserve it with an address that is no code's, then publish it. */
+	if (atomic_compare_exchange_strong(&known[i].at, &unused, (void *)&known[i])) {
 		known[i].name = info.dli_sname;
 		atomic_store_explicit(&known[i].at, at, memory_order_release);
 	}
@@ -170,7 +170,8 @@ static void check_freed(struct head *h)
 		    "%s", at, h->nbytes, h->made_by);
 }
 
-/* What a waiting allocation takes, zones and all: small ones would never be too many otherwise. */
+/* Bytes that a freed allocation keeps, red zones and malloc's header included: without these, the limit
+ * would not bound small ones. */
 static size_t weight(const struct head *h)
 {
 	return h->nbytes + 5 * ZONE;

@@ -305,17 +305,9 @@ static char *pack(char *to, const char *from, const tensor *t, const int64_t *si
 /* t's elements in a buffer of their own; a dimension without stride stays without. */
 static tensor *packed(const tensor *t)
 {
-	int64_t sizes[TENSOR_MAX_DIMS], strides[TENSOR_MAX_DIMS], n = 1;
+	int64_t sizes[TENSOR_MAX_DIMS], strides[TENSOR_MAX_DIMS], n = packed_geometry(t, sizes, strides);
 	struct tensor_storage *s;
 
-	for (int i = 0; i < t->ndim; i++) {
-		sizes[i] = t->strides[i] || !t->sizes[i] ? t->sizes[i] : 1;
-		n *= sizes[i];
-	}
-	contiguous_strides(sizes, t->ndim, strides);
-	for (int i = 0; i < t->ndim; i++)
-		if (!t->strides[i])
-			strides[i] = 0;
 	s = storage_alloc(TENSOR_DEVICE_CPU, n * itemsize(t), true);
 	if (!s)
 		return NULL;

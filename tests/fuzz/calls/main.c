@@ -175,8 +175,7 @@ static void run(uint64_t first, uint64_t end, const char *name)
 
 	limit_memory();
 	sigaction(SIGALRM, &action, NULL);
-	if (writer_runs)
-		writer_start();
+	writer_start();
 	for (uint64_t i = first; i < end; i++) {
 		const tensor_op *op = op_of(i, name);
 

@@ -134,8 +134,7 @@ static tensor *plain(struct arguments *a, const int64_t *sizes, int ndim, enum t
 
 	if (t && tensor_data(t)) {
 		fill(a, t);
-		if (writer_runs)
-			writer_watch(t);
+		writer_watch(t);
 	}
 	return t;
 }
@@ -256,8 +255,7 @@ void arguments_begin(struct arguments *a, uint64_t seed)
 
 void arguments_end(struct arguments *a)
 {
-	if (writer_runs)
-		writer_forget_all();
+	writer_forget_all();
 	while (a->nowned)
 		tensor_release(a->owned[--a->nowned]);
 }
@@ -358,19 +356,21 @@ static tensor_value of_type(struct arguments *a, enum tensor_arg_type type)
 	}
 }
 
-/* What operators expect of an argument of this name, so that they read it: NONE for whatever there is. */
+/* The dtype that operators require of an argument of this name; NONE where any will do. */
 static enum tensor_dtype dtype_by_name(struct arguments *a, const char *name)
 {
 	static const char *const positions[] = {
-		"index", "indices", "at", "target", "repeats", "offset", "sorter", "crow", "bag", "zero_point",
+		"index", "at", "target", "repeats", "offset", "sorter", "crow", "bag", "zero_point",
 	};
 
 	if (!writer_runs || one_in(a, 8))
 		return TENSOR_DTYPE_NONE;
 	if (strstr(name, "mask"))
 		return TENSOR_BOOL;
+	if (strstr(name, "indices"))
+		return TENSOR_I64;
 	for (size_t i = 0; i < COUNT(positions); i++)
-		if (!strncmp(name, positions[i], strlen(positions[i])) || strstr(name, "indices"))
+		if (!strncmp(name, positions[i], strlen(positions[i])))
 			return TENSOR_I64;
 	return TENSOR_DTYPE_NONE;
 }

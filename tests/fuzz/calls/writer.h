@@ -10,7 +10,7 @@
 
 #include <stdbool.h>
 
-/* The tensors of arguments are shareable, and whatever is watched is written to. */
+/* The tensors of arguments are shareable and written to. Without it the functions below do nothing. */
 extern bool writer_runs;
 
 void writer_start(void);
