@@ -14,7 +14,7 @@ GEN_C     := $(GEN)/ops_registry.c \
              $(GEN_DERIV:lib/autograd/derivatives/%.yaml=$(GEN)/autograd_%.c)
 
 LIB_SRC   := $(wildcard lib/*.c lib/storage/*.c lib/dispatch/*.c lib/ops/*.c lib/kernels/*.c \
-               lib/autograd/*.c lib/io/*.c) lib/kernels/cpu/init.c
+               lib/autograd/*.c lib/io/*.c lib/kernels/lapack/*.c) lib/kernels/cpu/init.c
 CPU_SRC   := $(filter-out lib/kernels/cpu/init.c,$(wildcard lib/kernels/cpu/*.c))
 # Fewer make a quicker build for the machine at hand: make LEVELS=v3.
 LEVELS    := v2 v3 v4

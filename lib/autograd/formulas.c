@@ -21,6 +21,11 @@ int refuse_out(const struct tensor_thread *th, const char *op, const char *name,
 				   "functional form, or tensor_no_grad", op, name);
 }
 
+tensor *no_derivative(const char *op)
+{
+	return tensor_fail_null(EOPNOTSUPP, "%s: has no derivative", op);
+}
+
 tensor_scalar number(double v)
 {
 	return tensor_scalar_float(v);

@@ -12,8 +12,11 @@
 
 #include <math.h>
 
+#include "linalg_formulas.h"
 #include "pointwise_formulas.h"
 
+/* Fails with EOPNOTSUPP: the operator has no derivative. */
+tensor *no_derivative(const char *op);
 tensor_scalar number(double v);
 /* k * grad, and grad itself for 1 */
 tensor *scaled(tensor *grad, tensor_scalar k);

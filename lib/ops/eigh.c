@@ -2,7 +2,7 @@
 /* Front of eigenvalues and eigenvectors of symmetric and Hermitian matrices. */
 #include "front.h"
 
-#include "../kernels/eigh.h"
+#include "../kernels/lapack.h"
 
 #include "family/eigh.h"
 

@@ -1,17 +1,10 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/*
- * Fronts of Fourier transforms: one dimension after the other, the result scaled by the last.
- * fft_fft and its relatives along one dimension.
- */
+/* Fronts of Fourier transforms: one dimension after the other, the result scaled by the last. */
 #include "front.h"
 
 #include "../kernels/fft.h"
 
-#include "family/copy.h"
-#include "family/factory.h"
 #include "family/fft.h"
-#include "family/index.h"
-#include "family/view.h"
 
 #include <math.h>
 
@@ -188,110 +181,4 @@ int front_fft_c2r(const struct tensor_op *op, tensor **out, tensor *self, tensor
 		err = fn(t, x, last, scale_of(normalization, n));
 	tensor_put(x);
 	return deliver(op, out, self, t, err);
-}
-
-/* ---- along one dimension ------------------------------------------------------------- */
-
-/* The normalization that a name means in a direction, or -1. */
-static int named(const char *op, const char *norm, bool forward)
-{
-	if (!norm || !strcmp(norm, "backward"))
-		return forward ? 0 : 2;
-	if (!strcmp(norm, "forward"))
-		return forward ? 2 : 0;
-	if (!strcmp(norm, "ortho"))
-		return 1;
-	tensor_fail(EINVAL, "%s: norm must be backward, ortho or forward, got %s", op, norm);
-	return -1;
-}
-
-/* n positions along d: cut, or zeros after them. */
-static tensor *resized(tensor *x, int d, int64_t n)
-{
-	int64_t sizes[TENSOR_MAX_DIMS];
-
-	if (!x || x->sizes[d] == n)
-		return x;
-	if (x->sizes[d] > n)
-		return tensor_narrow(x, d, 0, n);
-	memcpy(sizes, x->sizes, x->ndim * sizeof(*sizes));
-	sizes[d] = n - x->sizes[d];
-	return tensor_cat(TENSOR_LIST(x, tensor_zeros((tensor_ints){sizes, x->ndim},
-						      TENSOR_OPTIONS(.dtype = x->dtype,
-								     .device = x->device))),
-			  d);
-}
-
-/* self as floating, or as complex, numbers. */
-static tensor *promoted(tensor *self, bool to_complex)
-{
-	enum tensor_dtype dtype = dtype_to_float(self->dtype);
-
-	if (to_complex && !dtype_is_complex(dtype))
-		dtype = dtype == TENSOR_F64 ? TENSOR_C128 : TENSOR_C64;
-	return tensor_to(self, TENSOR_OPTIONS(.dtype = dtype));
-}
-
-static tensor *complex_transform(const char *op, tensor *self, int64_t n, int64_t dim,
-				 const char *norm, bool forward)
-{
-	int d = wrap_dim(op, dim, self->ndim), how = named(op, norm, forward);
-
-	if (d < 0 || how < 0)
-		return NULL;
-	if (!self->ndim)
-		return tensor_fail_null(EINVAL, "%s: self must have a dimension", op);
-	n = n == TENSOR_NONE ? self->sizes[d] : n;
-	if (n < 1)
-		return tensor_fail_null(EINVAL, "%s: n must be positive, got %lld", op, (long long)n);
-	return tensor_fft_c2c(resized(promoted(self, true), d, n), TENSOR_INTS(d), how, forward);
-}
-
-tensor *composite_fft_fft(tensor *self, int64_t n, int64_t dim, const char *norm)
-{
-	struct tensor_scope_guard guard = tensor_scope_enter();
-
-	return scope_leave_with(&guard, complex_transform("fft_fft", self, n, dim, norm, true));
-}
-
-tensor *composite_fft_ifft(tensor *self, int64_t n, int64_t dim, const char *norm)
-{
-	struct tensor_scope_guard guard = tensor_scope_enter();
-
-	return scope_leave_with(&guard, complex_transform("fft_ifft", self, n, dim, norm, false));
-}
-
-tensor *composite_fft_rfft(tensor *self, int64_t n, int64_t dim, const char *norm)
-{
-	int d = wrap_dim("fft_rfft", dim, self->ndim), how = named("fft_rfft", norm, true);
-	struct tensor_scope_guard guard;
-
-	if (d < 0 || how < 0)
-		return NULL;
-	if (!self->ndim || dtype_is_complex(self->dtype))
-		return tensor_fail_null(EINVAL, "fft_rfft: real self with a dimension is needed, got %s %s",
-					tensor_dtype_name(self->dtype), SHAPE_STR(self));
-	n = n == TENSOR_NONE ? self->sizes[d] : n;
-	if (n < 1)
-		return tensor_fail_null(EINVAL, "fft_rfft: n must be positive, got %lld", (long long)n);
-	guard = tensor_scope_enter();
-	return scope_leave_with(&guard, tensor_fft_r2c(resized(promoted(self, false), d, n),
-						       TENSOR_INTS(d), how, true));
-}
-
-tensor *composite_fft_irfft(tensor *self, int64_t n, int64_t dim, const char *norm)
-{
-	int d = wrap_dim("fft_irfft", dim, self->ndim), how = named("fft_irfft", norm, false);
-	struct tensor_scope_guard guard;
-
-	if (d < 0 || how < 0)
-		return NULL;
-	if (!self->ndim)
-		return tensor_fail_null(EINVAL, "fft_irfft: self must have a dimension");
-	n = n == TENSOR_NONE ? 2 * (self->sizes[d] - 1) : n;
-	if (n < 1)
-		return tensor_fail_null(EINVAL, "fft_irfft: n must be positive, got %lld", (long long)n);
-	guard = tensor_scope_enter();
-	return scope_leave_with(&guard, tensor_fft_c2r(resized(promoted(self, true), d, n / 2 + 1),
-						       TENSOR_INTS(d), how, n));
 }

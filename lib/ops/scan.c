@@ -1,8 +1,13 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* Fronts of scans: cumsum, cumprod, logcumsumexp, cummax, cummin. */
+/* Fronts of scans: cumsum, cumprod, logcumsumexp, cummax, cummin; differences of neighbours. */
 #include "reduce.h"
 
+#include "family/binary.h"
+#include "family/copy.h"
+#include "family/index.h"
+#include "family/pointwise.h"
 #include "family/scan.h"
+#include "family/view.h"
 
 /* A 0-d tensor is a line of one element. */
 static tensor *as_line(tensor *line, const tensor *t)
@@ -70,4 +75,48 @@ int front_cummax(const struct tensor_op *op, tensor **values, tensor **indices, 
 	err = front_end(op, &i, indices, err);
 	err = front_end(op, &v, values, err);
 	return drop_result(indices, given, err);
+}
+
+/* ---- differences ------------------------------------------------------------------------- */
+
+/* before, self and after along d; before and after may be NULL. */
+static tensor *joined(tensor *before, tensor *self, tensor *after, int d)
+{
+	tensor *parts[3];
+	int n = 0;
+
+	if (before)
+		parts[n++] = before;
+	parts[n++] = self;
+	if (after)
+		parts[n++] = after;
+	return n == 1 ? self : tensor_cat((tensor_list){parts, n}, d);
+}
+
+static tensor *difference(tensor *t, int d)
+{
+	int64_t n = t->sizes[d] - 1;
+	tensor *after = tensor_narrow(t, d, 1, n), *before = tensor_narrow(t, d, 0, n);
+
+	return t->dtype == TENSOR_BOOL ? tensor_logical_xor(after, before) : tensor_sub(after, before);
+}
+
+tensor *composite_diff(tensor *self, int64_t n, int64_t dim, tensor *prepend, tensor *append)
+{
+	int d = wrap_dim("diff", dim, self->ndim);
+	struct tensor_scope_guard guard;
+	tensor *t;
+
+	if (d < 0)
+		return NULL;
+	if (!self->ndim || n < 0)
+		return tensor_fail_null(EINVAL, "diff: a dimension and n of at least 0 are needed, got %s and %lld",
+					SHAPE_STR(self), (long long)n);
+	if (!n)
+		return call_clone(self);
+	guard = tensor_scope_enter();
+	t = joined(prepend, self, append, d);
+	for (; t && n > 0 && t->sizes[d]; n--)
+		t = difference(t, d);
+	return scope_leave_with(&guard, t);
 }

@@ -36,8 +36,10 @@ ROWS = [
     Row('grid_sampler_2d', 'grad', 'f32', '^values',
         'positions are rounded to f32 before they are weighed: PyTorch and we are both 2e-6 of the '
         'largest element from the exact result'),
-    Row('linalg_eigh', 'grad', ANY, '^values',
-        'eigenvectors have any phase, and gradients of what depends on it differ with it'),
+    Row(r'linalg_(eigh|eig|svd)|svd', 'grad', ANY, '^values',
+        'eigenvectors and singular vectors have any phase, and gradients of what depends on it differ with it'),
+    Row(r'cholesky_(solve|inverse)', 'grad', ANY, '^values',
+        'one triangle of the factor is read: ours has a gradient of zero in the other, PyTorch\'s does not'),
     Row(r'upsample_(bilinear|bicubic)2d\.vec', 'forward', 'u8', 'no kernel for dtype u8',
         'missing: images of bytes, which PyTorch interpolates with weights of 16 bits'),
     Row('pow.Tensor_Tensor', 'grad', 'c64 c128', 'difference: nan',

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* Powers; copysign, which like them takes a number apart. */
+/* Powers; copysign and nextafter, which like them take a number apart. */
 #include "complex_mul.h"
 #include "vecloop.h"
 
@@ -39,4 +39,35 @@ POINTWISE(inverse_square, AT_FLOAT(inverse_square), AT_COMPLEX(inverse_square))
 BINARY_FLOAT(copysign, copysign(x, y))
 POINTWISE(copysign, AT_FLOAT(copysign))
 
-CPU_KERNELS(K(pow), K(cube), K(inverse_square), K(copysign))
+BINARY_FLOAT(nextafter, nextafter(x, y))
+
+/* The value of the bits of a half, so that greater numbers have greater values. */
+static inline int ordered(uint16_t x)
+{
+	return x & 0x8000 ? -(x & 0x7fff) : x;
+}
+
+/* Halves have no step in f32. infinity: its bits, which are those of the greatest magnitude. */
+static inline uint16_t next_half(uint16_t x, uint16_t y, uint16_t infinity)
+{
+	if ((x & 0x7fff) > infinity)
+		return x;
+	if ((y & 0x7fff) > infinity || ordered(x) == ordered(y))
+		return y;
+	if (!(x & 0x7fff))
+		return (y & 0x8000) | 1;
+	return (ordered(x) < ordered(y)) == !(x & 0x8000) ? x + 1 : x - 1;
+}
+BINARY_LOOP(nextafter_f16, uint16_t, uint16_t, next_half(x, y, 0x7c00))
+BINARY_LOOP(nextafter_bf16, uint16_t, uint16_t, next_half(x, y, 0x7f80))
+
+static int cpu_nextafter(struct tensor_iter *it, const struct pointwise_params *params)
+{
+	static const iter_loop loops[TENSOR_DTYPE_COUNT] = {
+		AT_FLOAT(nextafter), [TENSOR_F16] = nextafter_f16, [TENSOR_BF16] = nextafter_bf16};
+	const uint8_t want[ITER_OPERANDS] = {it->dtype, it->dtype, it->dtype};
+
+	return CPU_NAME(pointwise_run_as)("nextafter", it, loops[it->dtype], want, params);
+}
+
+CPU_KERNELS(K(pow), K(cube), K(inverse_square), K(copysign), K(nextafter))

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR MIT
+/*
+ * Loads LAPACK when the first matrix needs it: programs without one do not need the library
+ * (docs/decisions/0008-lapack.md). TRSM is BLAS's; LAPACK depends on it, so dlsym() finds it.
+ */
+#include "lapack.h"
+
+#include "../../dispatch/dispatch.h"
+#include "../iter.h"
+#include "../parallel.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdio.h>
+
+#define LIBRARY "liblapack.so.3"
+
+/* Names without the letter of the dtype and the underscore; of real and of complex matrices. */
+static const char *const names[LAPACK_ROUTINES][2] = {
+	[LAPACK_SYEVD] = {"syevd", "heevd"}, [LAPACK_GEEV] = {"geev", "geev"},
+	[LAPACK_GETRF] = {"getrf", "getrf"}, [LAPACK_GETRS] = {"getrs", "getrs"},
+	[LAPACK_POTRF] = {"potrf", "potrf"}, [LAPACK_POTRS] = {"potrs", "potrs"},
+	[LAPACK_TRSM] = {"trsm", "trsm"},    [LAPACK_GEQRF] = {"geqrf", "geqrf"},
+	[LAPACK_ORGQR] = {"orgqr", "ungqr"}, [LAPACK_GESDD] = {"gesdd", "gesdd"},
+};
+
+static const struct {
+	enum tensor_dtype dtype;
+	char letter;
+} letters[] = {{TENSOR_F32, 's'}, {TENSOR_F64, 'd'}, {TENSOR_C64, 'c'}, {TENSOR_C128, 'z'}};
+
+static struct {
+	pthread_once_t once;
+	void *fn[LAPACK_ROUTINES][TENSOR_DTYPE_COUNT];
+	char error[128];
+} lapack = {.once = PTHREAD_ONCE_INIT};
+
+static bool load_routine(void *library, int routine)
+{
+	char name[16];
+
+	for (size_t i = 0; i < ARRAY_SIZE(letters); i++) {
+		snprintf(name, sizeof(name), "%c%s_", letters[i].letter,
+			 names[routine][dtype_is_complex(letters[i].dtype)]);
+		lapack.fn[routine][letters[i].dtype] = dlsym(library, name);
+		if (!lapack.fn[routine][letters[i].dtype])
+			return false;
+	}
+	return true;
+}
+
+static void load_library(void)
+{
+	void *library = dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL);
+	const char *why;
+
+	for (int i = 0; library && i < LAPACK_ROUTINES; i++)
+		if (!load_routine(library, i))
+			library = NULL;
+	if (library)
+		return;
+	why = dlerror();
+	snprintf(lapack.error, sizeof(lapack.error), "%s", why ? why : LIBRARY);
+}
+
+void *lapack_function(const char *op, enum lapack_routine routine, enum tensor_dtype dtype)
+{
+	pthread_once(&lapack.once, load_library);
+	if (!lapack.error[0])
+		return lapack.fn[routine][dtype];
+	tensor_fail(ENOSYS, "%s: needs LAPACK, Debian's liblapack3: %s", op, lapack.error);
+	return NULL;
+}
+
+struct run {
+	const struct lapack_batch *batch;
+	atomic_bool no_memory;
+};
+
+static void run_some(int64_t begin, int64_t end, void *ctx)
+{
+	struct run *r = ctx;
+	int64_t bytes = (int64_t)r->batch->work_bytes;
+	tensor *work = bytes ? tensor_new(TENSOR_DEVICE_CPU, TENSOR_U8, &bytes, 1) : NULL;
+
+	if (bytes && !work) {
+		atomic_store(&r->no_memory, true);
+		return;
+	}
+	for (int64_t i = begin; i < end; i++)
+		r->batch->one(r->batch->job, i, work ? work->data : NULL);
+	tensor_put(work);
+}
+
+int lapack_run(const char *op, const struct lapack_batch *batch)
+{
+	struct run r = {.batch = batch};
+	double grain = ITER_GRAIN / (batch->flops + 1);
+
+	parallel_for(0, batch->count, grain < 1 ? 1 : (int64_t)grain, run_some, &r);
+	return atomic_load(&r.no_memory) ? tensor_fail(ENOMEM, "%s: no memory to work in", op) : 0;
+}
+
+int lapack_dims(const char *op, const tensor *a, int *m, int *n)
+{
+	int64_t rows = a->sizes[a->ndim - 2], columns = a->sizes[a->ndim - 1];
+
+	if (rows > INT32_MAX / 2 || columns > INT32_MAX / 2)
+		return tensor_fail(EINVAL, "%s: matrices %s are too large for LAPACK", op,
+				   SHAPE_STR(a));
+	*m = (int)rows;
+	*n = (int)columns;
+	return 0;
+}
+
+int lapack_answer(const void *element, enum tensor_dtype dtype)
+{
+	return dtype_real(dtype) == TENSOR_F64 ? (int)*(const double *)element
+					       : (int)*(const float *)element;
+}
+
+void lapack_register(const struct lapack_kernel *kernels, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		tensor_register_loop(kernels[i].name, TENSOR_KEY_CPU, kernels[i].fn);
+}

@@ -1,0 +1,501 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR MIT
+/* Factors of matrices and what is made of them: they make the matrix again, their gradients,
+ * refusals. */
+#include "formulas.h"
+
+#include <dlfcn.h>
+#include <math.h>
+
+static const enum tensor_dtype dtypes[] = {TENSOR_F32, TENSOR_F64, TENSOR_C64, TENSOR_C128};
+
+static double tolerance(enum tensor_dtype dtype)
+{
+	return dtype == TENSOR_F64 || dtype == TENSOR_C128 ? 1e-11 : 5e-4;
+}
+
+/* [2, m, n] of any floating dtype; square ones are well conditioned. */
+static tensor *matrices(int64_t m, int64_t n, enum tensor_dtype dtype)
+{
+	tensor *t = ok(tensor_empty(TENSOR_INTS(2, m, n), F64)), *imag;
+	double *p = tensor_data(t);
+
+	for (int64_t i = 0; i < tensor_numel(t); i++)
+		p[i] = sin(1.3 * (double)(i * i % 1009));
+	imag = ok(
+		tensor_mul_scalar(ok(tensor_flip(t, TENSOR_INTS(0))), tensor_scalar_complex(0, 1)));
+	if (dtype == TENSOR_C64 || dtype == TENSOR_C128)
+		t = ok(tensor_add(t, imag));
+	if (m == n)
+		t = ok(tensor_add(t, ok(tensor_mul_scalar(ok(tensor_eye(n, F64)), S((double)n)))));
+	return ok(tensor_to(t, TENSOR_OPTIONS(.dtype = dtype)));
+}
+
+static double distance(tensor *a, tensor *b)
+{
+	double v = 0;
+
+	assert_shape(ok(tensor_sub(a, b)), 2, tensor_sizes(a)[1], tensor_sizes(a)[2]);
+	if (tensor_numel(a))
+		assert_done(tensor_copy_to(
+			ok(tensor_to(ok(tensor_max(ok(tensor_abs(ok(tensor_sub(a, b)))))), F64)),
+			&v, sizeof(v)));
+	return v;
+}
+
+static tensor *identity_like(tensor *t, int64_t n)
+{
+	tensor *one = ok(tensor_eye(n, TENSOR_OPTIONS(.dtype = tensor_dtype(t))));
+
+	return ok(tensor_expand(one, TENSOR_INTS(2, n, n)));
+}
+
+/* ---- the factors make the matrix again ----------------------------------------------------- */
+
+static void check_lu(tensor *a, double tol)
+{
+	tensor *p, *l, *u;
+
+	assert_done(tensor_linalg_lu(a, &p, &l, &u));
+	assert_true(distance(ok(tensor_matmul(p, ok(tensor_matmul(l, u)))), a) < tol);
+}
+
+static void check_qr(tensor *a, double tol)
+{
+	static const char *const modes[] = {"reduced", "complete"};
+	tensor *q, *r;
+
+	for (int i = 0; i < 2; i++) {
+		assert_done(tensor_linalg_qr(a, modes[i], &q, &r));
+		assert_true(distance(ok(tensor_matmul(q, r)), a) < tol);
+		assert_true(distance(ok(tensor_matmul(ok(tensor_adjoint(q)), q)),
+				     identity_like(q, tensor_sizes(q)[2])) < tol);
+	}
+	assert_done(tensor_linalg_qr(a, "r", &q, &r));
+	assert_int_equal(tensor_numel(q), 0);
+}
+
+static void check_svd(tensor *a, double tol)
+{
+	int64_t m = tensor_sizes(a)[1], n = tensor_sizes(a)[2], k = m < n ? m : n;
+	tensor *u, *s, *vh, *t;
+
+	for (int full = 0; full < 2; full++) {
+		assert_done(tensor_linalg_svd(a, full, &u, &s, &vh));
+		assert_shape(u, 2, m, full ? m : k);
+		assert_shape(vh, 2, full ? n : k, n);
+		t = ok(tensor_mul(ok(tensor_narrow(u, -1, 0, k)), ok(tensor_unsqueeze(s, -2))));
+		assert_true(distance(ok(tensor_matmul(t, ok(tensor_narrow(vh, -2, 0, k)))), a) <
+			    tol);
+		assert_true(distance(ok(tensor_matmul(ok(tensor_adjoint(u)), u)),
+				     identity_like(u, tensor_sizes(u)[2])) < tol);
+	}
+}
+
+static void factors_make_the_matrix_again(void **state)
+{
+	static const int64_t shapes[][2] = {{3, 3},   {5, 3}, {3, 5}, {1, 1},
+					    {40, 37}, {0, 0}, {0, 3}, {3, 0}};
+
+	for (int k = 0; k < 4; k++)
+		for (size_t i = 0; i < sizeof(shapes) / sizeof(*shapes); i++)
+			tensor_scope {
+				tensor *a = matrices(shapes[i][0], shapes[i][1], dtypes[k]);
+
+				check_lu(a, tolerance(dtypes[k]));
+				check_qr(a, tolerance(dtypes[k]));
+				check_svd(a, tolerance(dtypes[k]));
+			}
+}
+
+static void check_square(tensor *a, int64_t n, double tol)
+{
+	tensor *one = identity_like(a, n), *h = ok(tensor_matmul(a, ok(tensor_adjoint(a)))), *l, *w,
+	       *v;
+
+	l = ok(tensor_linalg_cholesky(h));
+	assert_true(distance(ok(tensor_matmul(l, ok(tensor_adjoint(l)))), h) <
+		    (double)(n + 1) * tol);
+	l = ok(tensor_linalg_cholesky_opt(h, true));
+	assert_true(distance(ok(tensor_matmul(ok(tensor_adjoint(l)), l)), h) <
+		    (double)(n + 1) * tol);
+	assert_true(distance(ok(tensor_matmul(h, ok(tensor_cholesky_inverse(l, true)))), one) <
+		    tol);
+	assert_true(distance(ok(tensor_matmul(a, ok(tensor_linalg_inv(a)))), one) < tol);
+	assert_true(distance(ok(tensor_linalg_solve(a, ok(tensor_matmul(a, h)))), h) <
+		    (double)(n + 1) * tol);
+	assert_true(distance(ok(tensor_linalg_solve_opt(a, ok(tensor_matmul(h, a)), false)), h) <
+		    (double)(n + 1) * tol);
+	assert_done(tensor_linalg_eig(a, &w, &v));
+	assert_true(
+		distance(ok(tensor_matmul(
+				 ok(tensor_to(a, TENSOR_OPTIONS(.dtype = tensor_dtype(v)))), v)),
+			 ok(tensor_mul(v, ok(tensor_unsqueeze(w, -2))))) < (double)(n + 1) * tol);
+}
+
+static void square_matrices_are_solved_and_inverted(void **state)
+{
+	static const int64_t sizes[] = {1, 2, 3, 20, 0};
+
+	for (int k = 0; k < 4; k++)
+		for (int i = 0; i < 5; i++)
+			tensor_scope {
+				check_square(matrices(sizes[i], sizes[i], dtypes[k]), sizes[i],
+					     tolerance(dtypes[k]));
+			}
+}
+
+static void determinants(void **state)
+{
+	const double x[] = {0, 2, 3, 1}, y[] = {1, 2, 2, 4};
+	tensor *sign, *logabs;
+
+	tensor_scope {
+		tensor *a = ok(tensor_from_data(x, TENSOR_INTS(2, 2), F64));
+		tensor *b = ok(tensor_from_data(y, TENSOR_INTS(2, 2), F64));
+
+		assert_values(tensor_linalg_det(a), 1e-14, -6);
+		assert_values(tensor_det(b), 1e-14, 0);
+		assert_values(tensor_det(ok(tensor_empty(TENSOR_INTS(2, 0, 0), F64))), 0, 1, 1);
+		assert_done(tensor_linalg_slogdet(a, &sign, &logabs));
+		assert_values(sign, 0, -1);
+		assert_values(logabs, 1e-14, log(6));
+		assert_values(tensor_isnan(ok(tensor_logdet(a))), 0, 1);
+	}
+}
+
+/* ---- gradients ----------------------------------------------------------------------------- */
+
+static tensor *complex_of(tensor *re, tensor *im)
+{
+	return tensor_add(re, tensor_mul_scalar(im, tensor_scalar_complex(0, 1)));
+}
+
+/* The inputs have rank 2, being one wave; with its square they have rank 5. */
+static tensor *regular(tensor *a)
+{
+	return tensor_add(a, tensor_mul(a, a));
+}
+
+/* |t|^2: does not depend on the phase */
+static tensor *magnitude(tensor *t)
+{
+	return tensor_real(tensor_mul(t, tensor_conj_physical(t)));
+}
+
+/* The real part, then the imaginary one. */
+static tensor *both(tensor *t)
+{
+	return tensor_view_as_real(t);
+}
+
+static tensor *lu_part(tensor *a, bool upper)
+{
+	tensor *p, *l, *u;
+
+	return tensor_linalg_lu(a, &p, &l, &u) < 0 ? NULL : upper ? u : l;
+}
+
+static tensor *lu_solved(tensor *lu, tensor *b, bool left, bool adjoint)
+{
+	const double x[] = {2, 3, 3};
+	tensor *pivots = tensor_to(tensor_from_data(x, TENSOR_INTS(3), F64),
+				   TENSOR_OPTIONS(.dtype = TENSOR_I32));
+
+	return tensor_linalg_lu_solve_opt(lu, pivots, b, left, adjoint);
+}
+
+static tensor *qr_part(tensor *a, const char *mode, bool r)
+{
+	tensor *q, *right;
+
+	return tensor_linalg_qr(a, mode, &q, &right) < 0 ? NULL : r ? right : q;
+}
+
+/* 0: U, 1: S, 2: V^H, each without its phase */
+static tensor *svd_part(tensor *a, bool full, int part)
+{
+	tensor *results[3];
+
+	if (tensor_linalg_svd(a, full, &results[0], &results[1], &results[2]) < 0)
+		return NULL;
+	if (part == 1)
+		return results[1];
+	/* of the full ones only the first columns have a gradient */
+	return magnitude(part ? tensor_narrow(results[2], -2, 0, tensor_sizes(results[1])[0])
+			      : tensor_narrow(results[0], -1, 0, tensor_sizes(results[1])[0]));
+}
+
+static tensor *eig_part(tensor *a, bool vectors)
+{
+	tensor *w, *v;
+
+	return tensor_linalg_eig(a, &w, &v) < 0 ? NULL : vectors ? magnitude(v) : both(w);
+}
+
+static tensor *definite(tensor *a)
+{
+	return tensor_add(tensor_matmul(a, tensor_adjoint(a)),
+			  tensor_eye(tensor_sizes(a)[0], TENSOR_OPTIONS(.dtype = TENSOR_F64)));
+}
+
+static tensor *log_determinant(tensor *a, bool sign)
+{
+	tensor *s, *l;
+
+	return tensor_linalg_slogdet(a, &s, &l) < 0 ? NULL : sign ? both(s) : l;
+}
+
+CASE(fn_lower, lu_part(a, false))
+CASE(fn_upper, lu_part(regular(a), true))
+CASE(fn_lu_solve, lu_solved(a, b, true, false))
+CASE(fn_lu_solve_adjoint, lu_solved(a, b, true, true))
+CASE(fn_lu_solve_right, lu_solved(a, b, false, false))
+CASE(fn_lu_solve_right_adjoint, lu_solved(a, b, false, true))
+CASE(fn_solve, tensor_linalg_solve(regular(a), b))
+CASE(fn_solve_right, tensor_linalg_solve_opt(regular(a), b, false))
+CASE(fn_solve_complex, both(tensor_linalg_solve(complex_of(a, b), complex_of(c, d))))
+CASE(fn_inv, tensor_linalg_inv(a))
+CASE(fn_det, tensor_linalg_det(regular(a)))
+CASE(fn_det_complex, both(tensor_linalg_det(complex_of(a, b))))
+CASE(fn_logabsdet, log_determinant(regular(a), false))
+CASE(fn_logabsdet_complex, log_determinant(complex_of(a, b), false))
+CASE(fn_sign_complex, log_determinant(complex_of(a, b), true))
+CASE(fn_cholesky, tensor_linalg_cholesky(definite(a)))
+CASE(fn_cholesky_upper, tensor_linalg_cholesky_opt(definite(a), true))
+CASE(fn_cholesky_complex, both(tensor_linalg_cholesky(definite(complex_of(a, b)))))
+CASE(fn_cholesky_solve, tensor_cholesky_solve(a, b, false))
+CASE(fn_cholesky_solve_upper, tensor_cholesky_solve(a, b, true))
+CASE(fn_triangular, tensor_linalg_solve_triangular_opt(a, b, false, true, false))
+CASE(fn_triangular_unit, tensor_linalg_solve_triangular_opt(a, b, true, true, true))
+CASE(fn_triangular_right, tensor_linalg_solve_triangular_opt(a, b, true, false, false))
+CASE(fn_q, qr_part(a, "reduced", false))
+CASE(fn_r, qr_part(a, "reduced", true))
+CASE(fn_q_complete, qr_part(regular(a), "complete", false))
+CASE(fn_q_complex, both(qr_part(complex_of(a, b), "reduced", false)))
+CASE(fn_r_complex, both(qr_part(complex_of(a, b), "reduced", true)))
+CASE(fn_householder, tensor_linalg_householder_product(a, b))
+CASE(fn_u, svd_part(a, false, 0))
+CASE(fn_s, svd_part(a, false, 1))
+CASE(fn_vh, svd_part(a, false, 2))
+CASE(fn_u_full, svd_part(a, true, 0))
+CASE(fn_u_complex, svd_part(complex_of(a, b), false, 0))
+CASE(fn_vh_complex, svd_part(complex_of(a, b), false, 2))
+CASE(fn_svdvals, tensor_linalg_svdvals(a))
+CASE(fn_eigenvalues, eig_part(a, false))
+CASE(fn_eigenvectors, eig_part(a, true))
+CASE(fn_eigenvectors_complex, eig_part(complex_of(a, b), true))
+CASE(fn_eigvals, both(tensor_linalg_eigvals(a)))
+CASE(fn_pinv, tensor_linalg_pinv_atol(a))
+CASE(fn_matrix_exp, tensor_linalg_matrix_exp(a))
+CASE(fn_matrix_power, tensor_linalg_matrix_power(a, 3))
+CASE(fn_inverse_power, tensor_linalg_matrix_power(a, -2))
+CASE(fn_nuclear, tensor_nuclear_norm(a, false))
+CASE(fn_cond, tensor_linalg_cond(regular(a), S(2)))
+
+static const struct formula formulas[] = {
+	ROW(lower, 1, IN(1, 0, 3, 3)),
+	ROW(lower, 1, IN(1, 0, 4, 2)),
+	ROW(lower, 1, IN(1, 0, 2, 4)),
+	ROW(upper, 1, IN(1, 0, 2, 3, 3)),
+	ROW(upper, 1, IN(1, 0, 4, 2)),
+	ROW(upper, 1, IN(1, 0, 2, 4)),
+	ROW(lu_solve, 2, IN(1, 0.4, 3, 3), IN(1, 0, 3, 2)),
+	ROW(lu_solve_adjoint, 2, IN(1, 0.4, 3, 3), IN(1, 0, 3, 2)),
+	ROW(lu_solve_right, 2, IN(1, 0.4, 3, 3), IN(1, 0, 2, 3)),
+	ROW(lu_solve_right_adjoint, 2, IN(1, 0.4, 3, 3), IN(1, 0, 2, 3)),
+	ROW(solve, 2, IN(1, 0, 3, 3), IN(1, 0, 3, 2)),
+	ROW(solve, 2, IN(1, 0, 3, 3), IN(1, 0, 3)),
+	ROW(solve, 2, IN(1, 0, 2, 3, 3), IN(1, 0, 3, 1)),
+	ROW(solve_right, 2, IN_T(1, 0, 3, 3), IN(1, 0, 2, 3)),
+	ROW(solve_complex, 4, IN(1, 0, 2, 2), IN(1, 0, 2, 2), IN(1, 0, 2, 1), IN(1, 0, 2, 1)),
+	ROW(inv, 1, IN(1, 0, 2, 2, 2)),
+	ROW(det, 1, IN(1, 0, 2, 3, 3)),
+	ROW(det, 1, IN(1, 0.5, 1, 1)),
+	ROW(det_complex, 2, IN(1, 0, 2, 2), IN(1, 0, 2, 2)),
+	ROW(logabsdet, 1, IN(1, 0, 3, 3)),
+	ROW(logabsdet_complex, 2, IN(1, 0, 2, 2), IN(1, 0, 2, 2)),
+	ROW(sign_complex, 2, IN(1, 0, 2, 2), IN(1, 0, 2, 2)),
+	ROW(cholesky, 1, IN(1, 0, 3, 3)),
+	ROW(cholesky_upper, 1, IN(1, 0, 3, 3)),
+	ROW(cholesky_complex, 2, IN(1, 0, 2, 2), IN(1, 0, 2, 2)),
+	ROW(cholesky_solve, 2, IN(1, 0, 3, 2), IN(0.5, 1.5, 3, 3)),
+	ROW(cholesky_solve_upper, 2, IN(1, 0, 3, 2), IN(0.5, 1.5, 3, 3)),
+	ROW(triangular, 2, IN(0.5, 1, 3, 3), IN(1, 0, 3, 2)),
+	ROW(triangular_unit, 2, IN(0.5, 1, 3, 3), IN(1, 0, 3, 2)),
+	ROW(triangular_right, 2, IN(0.5, 1, 3, 3), IN(1, 0, 2, 3)),
+	ROW(q, 1, IN(1, 0, 4, 2)),
+	ROW(q, 1, IN(1, 0, 2, 4)),
+	ROW(r, 1, IN(1, 0, 4, 2)),
+	ROW(r, 1, IN(1, 0, 2, 4)),
+	ROW(q_complete, 1, IN(1, 0, 3, 3)),
+	ROW(q_complex, 2, IN(1, 0, 3, 2), IN(1, 0, 3, 2)),
+	ROW(r_complex, 2, IN(1, 0, 2, 3), IN(1, 0, 2, 3)),
+	ROW(householder, 2, IN(1, 0, 4, 3), IN(1, 0, 2)),
+	ROW(householder, 2, IN(1, 0, 2, 3, 3), IN(1, 0, 2, 3)),
+	ROW(u, 1, IN(1, 0, 3, 3)),
+	ROW(u, 1, IN(1, 0, 4, 2)),
+	ROW(s, 1, IN(1, 0, 2, 3, 2)),
+	ROW(vh, 1, IN(1, 0, 2, 4)),
+	ROW(u_full, 1, IN(1, 0, 4, 2)),
+	ROW(u_complex, 2, IN(1, 0, 3, 2), IN(1, 0.2, 3, 2)),
+	ROW(vh_complex, 2, IN(1, 0, 2, 3), IN(1, 0.2, 2, 3)),
+	ROW(svdvals, 1, IN(1, 0, 3, 2)),
+	ROW(eigenvalues, 1, IN(1, 0, 3, 3)),
+	ROW(eigenvectors, 1, IN(1, 0, 3, 3)),
+	ROW(eigenvectors_complex, 2, IN(1, 0, 2, 2), IN(1, 0, 2, 2)),
+	ROW(eigvals, 1, IN(1, 0, 2, 2, 2)),
+	ROW(pinv, 1, IN(1, 0, 3, 2)),
+	ROW(pinv, 1, IN(1, 0, 2, 3)),
+	ROW(matrix_exp, 1, IN(1, 0, 3, 3)),
+	ROW(matrix_power, 1, IN(1, 0, 2, 2)),
+	ROW(inverse_power, 1, IN(1, 0, 2, 2)),
+	ROW(nuclear, 1, IN(1, 0, 3, 2)),
+	ROW(cond, 1, IN(1, 0, 3, 3)),
+};
+
+FORMULA_TESTS
+
+/* ---- refusals ------------------------------------------------------------------------------ */
+
+static void singular_matrices_are_an_error_or_are_told(void **state)
+{
+	const double x[] = {1, 2, 2, 4};
+	tensor *inverse, *info;
+
+	tensor_scope {
+		tensor *a = ok(tensor_from_data(x, TENSOR_INTS(2, 2), F64));
+		tensor *negative = ok(tensor_neg(a));
+
+		assert_fails(tensor_linalg_inv(a), EDOM, "matrix 0 is singular");
+		assert_fails(tensor_linalg_solve(a, a), EDOM, "singular");
+		assert_fails(tensor_linalg_cholesky(negative), EDOM, "not positive-definite");
+		assert_done(tensor_linalg_inv_ex(a, &inverse, &info));
+		assert_values(info, 0, 2);
+		assert_values(tensor_linalg_matrix_rank(a, 1e-12, false), 0, 1);
+		assert_values(tensor_linalg_cond(a, S(1)), 0, INFINITY);
+	}
+}
+
+static void numbers_that_are_not_finite_are_an_error(void **state)
+{
+	static const double values[] = {NAN, INFINITY};
+	tensor *q, *r, *s;
+
+	for (int i = 0; i < 2; i++)
+		tensor_scope {
+			tensor *a = ok(tensor_full(TENSOR_INTS(3, 3), S(values[i]), F64));
+
+			assert_fails(tensor_linalg_eig(a, &q, &r) == 0 ? q : NULL, EDOM, "NaN");
+			assert_fails(tensor_linalg_eigvals(a), EDOM, "NaN");
+			assert_fails(tensor_linalg_svd(a, true, &q, &s, &r) == 0 ? q : NULL, EDOM,
+				     "NaN");
+			assert_fails(tensor_linalg_svdvals(a), EDOM, "NaN");
+			assert_fails(tensor_linalg_pinv(a, 0.1, false), EDOM, "NaN");
+			assert_done(tensor_linalg_qr(a, "reduced", &q, &r));
+		}
+}
+
+/* Pivots are rows that LAPACK exchanges: another one would be outside of the matrix. */
+static void pivots_that_are_no_rows_are_refused(void **state)
+{
+	static const double bad[] = {0, 4, -1, INT32_MAX, INT32_MIN};
+	tensor *p, *l, *u;
+
+	for (int i = 0; i < 5; i++)
+		tensor_scope {
+			const double x[] = {1, bad[i], 3};
+			tensor *pivots = ok(tensor_to(ok(tensor_from_data(x, TENSOR_INTS(3), F64)),
+						      TENSOR_OPTIONS(.dtype = TENSOR_I32)));
+			tensor *a = ok(tensor_eye(3, F64));
+
+			assert_fails(tensor_linalg_lu_solve(a, pivots, a), EINVAL, "pivots");
+			assert_fails(
+				tensor_lu_unpack(a, pivots, true, true, &p, &l, &u) == 0 ? p : NULL,
+				EINVAL, "pivots");
+			assert_fails(
+				tensor_linalg_lu_solve(
+					a,
+					ok(tensor_to(pivots, TENSOR_OPTIONS(.dtype = TENSOR_I64))),
+					a),
+				EINVAL, "i32");
+			assert_fails(
+				tensor_linalg_lu_solve(a, ok(tensor_narrow(pivots, 0, 0, 2)), a),
+				EINVAL, "fit");
+		}
+}
+
+static void shapes_and_dtypes_are_checked(void **state)
+{
+	tensor *q, *r, *s;
+
+	tensor_scope {
+		tensor *a = ok(tensor_ones(TENSOR_INTS(2, 3), F64)), *one = ok(tensor_eye(3, F64));
+		tensor *whole = ok(tensor_to(one, I64)),
+		       *three = ok(tensor_ones(TENSOR_INTS(3, 3, 3), F64));
+
+		assert_fails(tensor_linalg_inv(a), EINVAL, "[2, 3]");
+		assert_fails(tensor_linalg_inv(whole), EINVAL, "i64");
+		assert_fails(tensor_det(ok(tensor_ones(TENSOR_INTS(3), F64))), EINVAL, "matrices");
+		assert_fails(tensor_linalg_solve(one, a), EINVAL, "fit");
+		assert_fails(tensor_linalg_solve(one, ok(tensor_to(one, F32))), EINVAL, "dtype");
+		assert_fails(
+			tensor_linalg_solve(ok(tensor_expand(one, TENSOR_INTS(2, 3, 3))), three),
+			EINVAL, "broadcast");
+		assert_fails(
+			tensor_linalg_solve_opt(one, ok(tensor_ones(TENSOR_INTS(3), F64)), false),
+			EINVAL, "left");
+		assert_fails(tensor_linalg_qr(a, "full", &q, &r) == 0 ? q : NULL, EINVAL, "mode");
+		assert_fails(tensor_linalg_svd_opt(a, true, "gesvd", &q, &s, &r) == 0 ? q : NULL,
+			     EINVAL, "CUDA");
+		assert_fails(tensor_linalg_lu_factor_opt(one, false, &q, &r) == 0 ? q : NULL,
+			     EOPNOTSUPP, "pivot");
+		assert_fails(
+			tensor_linalg_householder_product(a, ok(tensor_ones(TENSOR_INTS(2), F64))),
+			EINVAL, "fit");
+	}
+}
+
+static void results_go_where_they_are_wanted(void **state)
+{
+	const double x[] = {2, 0, 0, 4};
+
+	tensor_scope {
+		tensor *a = ok(tensor_from_data(x, TENSOR_INTS(2, 2), F64));
+		tensor *room = ok(tensor_zeros(TENSOR_INTS(4, 4), F64)),
+		       *q = ok(tensor_empty(TENSOR_INTS(0), F64));
+		tensor *part = ok(tensor_slice(ok(tensor_slice(room, 0, 0, 4, 2)), 1, 0, 4, 2));
+		tensor *info =
+			ok(tensor_empty(TENSOR_INTS(0), TENSOR_OPTIONS(.dtype = TENSOR_I32)));
+
+		assert_done(tensor_linalg_inv_ex_out(part, info, a));
+		assert_values(part, 1e-15, 0.5, 0, 0, 0.25);
+		assert_done(
+			tensor_linalg_qr_out(q, a, a, "reduced")); /* a result over the argument */
+		assert_values(q, 1e-15, 1, 0, 0, 1);
+		assert_values(a, 1e-15, 2, 0, 0, 4);
+		assert_true(tensor_linalg_qr_out(part, part, a, "reduced") < 0);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(factors_make_the_matrix_again),
+		cmocka_unit_test(square_matrices_are_solved_and_inverted),
+		cmocka_unit_test(determinants),
+		cmocka_unit_test(every_formula_agrees_with_differences),
+		cmocka_unit_test(every_formula_is_differentiable_again),
+		cmocka_unit_test(singular_matrices_are_an_error_or_are_told),
+		cmocka_unit_test(numbers_that_are_not_finite_are_an_error),
+		cmocka_unit_test(pivots_that_are_no_rows_are_refused),
+		cmocka_unit_test(shapes_and_dtypes_are_checked),
+		cmocka_unit_test(results_go_where_they_are_wanted),
+	};
+
+	/* Exit status 77 says that it could not be tested here. */
+	if (!dlopen("liblapack.so.3", RTLD_NOW)) {
+		fprintf(stderr, "there is no LAPACK: %s\n", dlerror());
+		return 77;
+	}
+	return cmocka_run_group_tests_name("linalg", tests, NULL, NULL);
+}
