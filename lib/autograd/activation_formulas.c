@@ -28,7 +28,7 @@ tensor *silu_double_backward(tensor *grad, tensor *grad_output, tensor *self)
 	tensor *slope = tensor_mul(tensor_mul(s, rest(s)),
 				   plus(tensor_mul(self, one_minus_twice(s)), 2));
 
-	return product(grad, grad_output, slope);
+	return product(grad, conjugate(grad_output), conjugate(slope));
 }
 
 /* With t = tanh(softplus(x)): s (1 - t^2) (2 + x (1 - s - 2 t s)) */
@@ -114,14 +114,14 @@ tensor *log_sigmoid_double_backward(tensor *grad, tensor *grad_output, tensor *s
 	return tensor_neg(product(grad, grad_output, tensor_mul(s, rest(s))));
 }
 
-/* grad_output * conj((1 - y) y) */
+/* Of grad_output conj((1 - y) y), which depends on conj(y): so the gradient is that of the conjugate. */
 tensor *sigmoid_double_backward(tensor *grad, tensor *grad_output, tensor *output)
 {
-	return tensor_mul(tensor_mul(grad, conjugate(grad_output)),
+	return tensor_mul(tensor_mul(conjugate(grad), grad_output),
 			  one_minus_twice(conjugate(output)));
 }
 
 tensor *tanh_double_backward(tensor *grad, tensor *grad_output, tensor *output)
 {
-	return times(tensor_mul(tensor_mul(grad, conjugate(grad_output)), conjugate(output)), -2);
+	return times(tensor_mul(tensor_mul(conjugate(grad), grad_output), conjugate(output)), -2);
 }
