@@ -1,0 +1,490 @@
+# SPDX-License-Identifier: LGPL-2.1-only OR MIT
+"""Random programs through PyTorch and through our operators: views, changes in place, no_grad, gradients.
+
+A program is 5 to 30 statements on f64 tensors of a few elements. After each, every variable must have the same
+values, the same requires_grad and share memory with the same variables in both; what one refuses the other
+must refuse. In the end gradients of a weighted sum are taken with respect to the leaves, and again of these.
+
+  programs.py [--programs N] [--seed S] [--first N] [--verbose]
+
+Program number N of a seed is the same on every machine. A difference is printed with the shortest program
+found that still shows it.
+"""
+import argparse
+import os
+import random
+import sys
+
+os.environ.setdefault('OMP_NUM_THREADS', '1')
+import torch
+
+import boxed
+import bridge
+
+torch.set_num_threads(1)
+
+UNARY = ['sin', 'cos', 'exp', 'tanh', 'sigmoid', 'neg', 'abs', 'relu', 'square', 'clone', 'softplus', 'erf',
+         'atan', 'sinh', 'gelu', 'silu', 'expm1', 'sign', 'contiguous']
+BINARY = ['add.Tensor', 'sub.Tensor', 'mul.Tensor', 'div.Tensor', 'maximum', 'minimum', 'atan2', 'hypot']
+IN_PLACE = ['sin_', 'exp_', 'tanh_', 'sigmoid_', 'neg_', 'relu_', 'square_', 'zero_', 'abs_', 'cos_']
+IN_PLACE_BINARY = ['add_.Tensor', 'sub_.Tensor', 'mul_.Tensor', 'div_.Tensor', 'copy_']
+
+
+CREATE_GRAPH = 2  # of include/tensor/autograd.h
+
+
+# PyTorch refuses to change memory that it reads in another order; ours makes a copy first.
+OVERLAP = ['refer to a single memory location']
+
+
+class Different(Exception):
+    pass
+
+
+class Stopped(Exception):
+    """What follows cannot be compared."""
+
+
+# ---- statements: (operator, arguments by name, under no_grad); ('$', i) is variable i ---------------------
+
+def variable(i):
+    return ('$', i)
+
+
+def pick(r, values):
+    return r.randrange(len(values))
+
+
+def a_dim(r, t):
+    return r.randrange(-t.dim(), t.dim()) if t.dim() else 0
+
+
+def view_statement(r, i, t):
+    """A view of variable i; any shape that it may have."""
+    d, x = a_dim(r, t), {'self': variable(i)}
+    if not t.dim():
+        return r.choice([('unsqueeze', {**x, 'dim': 0}), ('expand', {**x, 'size': [2]}), ('alias', x)])
+    size = t.shape[d]
+    choices = [('transpose.int', {**x, 'dim0': d, 'dim1': a_dim(r, t)}), ('unsqueeze', {**x, 'dim': d}),
+               ('squeeze', x), ('alias', x), ('detach', x), ('view', {**x, 'size': [-1]}),
+               ('reshape', {**x, 'shape': [-1]}), ('permute', {**x, 'dims': r.sample(range(t.dim()), t.dim())}),
+               ('flatten.using_ints', x)]
+    if size:
+        begin = r.randrange(size)
+        choices += [('select.int', {**x, 'dim': d, 'index': begin}),
+                    ('slice.Tensor', {**x, 'dim': d, 'start': begin, 'end': r.randrange(begin, size) + 1,
+                                      'step': r.choice([1, 1, 2])}),
+                    ('narrow', {**x, 'dim': d, 'start': begin, 'length': r.randrange(size - begin + 1)}),
+                    ('unfold', {**x, 'dimension': d, 'size': r.randrange(1, size + 1), 'step': 1})]
+    if size == 1:
+        choices.append(('expand', {**x, 'size': [3 if k == d % t.dim() else s for k, s in enumerate(t.shape)]}))
+    if t.dim() > 1:
+        choices.append(('diagonal', x))
+        choices.append(('t', x) if t.dim() == 2 else ('movedim.int', {**x, 'source': 0, 'destination': -1}))
+    if size and size % 2 == 0:
+        choices.append(('view_as_complex', x) if d in (-1, t.dim() - 1) and size == 2 else
+                       ('unflatten.int', {**x, 'dim': d, 'sizes': [2, -1]}))
+    return r.choice(choices)
+
+
+def reduction(r, i, t):
+    x, d = {'self': variable(i)}, a_dim(r, t)
+    choices = [('sum', x), ('mean', x), ('sum.dim_IntList', {**x, 'dim': [d], 'keepdim': r.random() < .5}),
+               ('mean.dim', {**x, 'dim': [d], 'keepdim': r.random() < .5}), ('cumsum', {**x, 'dim': d}),
+               ('softmax.int', {**x, 'dim': d}), ('var', {**x, 'unbiased': False}), ('prod', x),
+               ('logsumexp', {**x, 'dim': [d]}), ('flip', {**x, 'dims': [d]} if t.dim() else {**x, 'dims': []}),
+               ('linalg_vector_norm', x), ('max', x), ('amax', {**x, 'dim': [d]})]
+    return r.choice(choices)
+
+
+def several(r, n, values):
+    i, j = pick(r, values), pick(r, values)
+    a = values[i]
+    choices = [('cat', {'tensors': [variable(i), variable(j)], 'dim': a_dim(r, a)}),
+               ('stack', {'tensors': [variable(i), variable(i)], 'dim': 0}),
+               ('matmul', {'self': variable(i), 'other': variable(j)}),
+               ('where.self', {'condition': variable(n), 'self': variable(i), 'other': variable(j)}),
+               ('lerp.Tensor', {'self': variable(i), 'end': variable(j), 'weight': variable(pick(r, values))}),
+               ('addcmul', {'self': variable(i), 'tensor1': variable(j), 'tensor2': variable(i), 'value': 0.5})]
+    if choices[3] and r.random() < .4:
+        return choices[2]
+    return r.choice(choices[:3] + choices[4:])
+
+
+def in_place(r, i, values):
+    x = {'self': variable(i)}
+    kind = r.random()
+    if kind < .4:
+        return r.choice(IN_PLACE), x
+    if kind < .8:
+        name = r.choice(IN_PLACE_BINARY)
+        return name, {**x, 'src' if name == 'copy_' else 'other': variable(pick(r, values))}
+    return r.choice([('fill_.Scalar', {**x, 'value': 0.5}), ('mul_.Scalar', {**x, 'other': 1.5}),
+                     ('add_.Scalar', {**x, 'other': 0.25}), ('clamp_', {**x, 'min': -0.5, 'max': 0.5})])
+
+
+def leaf(r):
+    shape = [r.choice([1, 2, 2, 3, 4]) for _ in range(r.choice([0, 1, 1, 2, 2, 3]))]
+    return 'leaf', {'shape': shape, 'seed': r.randrange(1 << 30), 'grad': r.random() < .7}
+
+
+def statement(r, values):
+    """The next statement, for the values that the variables have."""
+    kind = r.random()
+    if len(values) < 2 or kind < .08:
+        return (*leaf(r), False)
+    quiet = r.random() < .12
+    i = pick(r, values)
+    if r.random() < .6:  # rather a new one
+        i = max(i, pick(r, values))
+    if kind < .35:
+        out = view_statement(r, i, values[i])
+    elif kind < .55:
+        out = in_place(r, i, values)
+    elif kind < .70:
+        out = r.choice(UNARY), {'self': variable(i)}
+    elif kind < .85:
+        out = r.choice(BINARY), {'self': variable(i), 'other': variable(pick(r, values))}
+    elif kind < .93:
+        out = reduction(r, i, values[i])
+    elif kind < .97:
+        out = several(r, len(values), values)
+    else:
+        out = 'requires_grad', {'self': variable(i), 'value': r.random() < .5}
+    return (*out, quiet)
+
+
+# ---- the two machines -------------------------------------------------------------------------------------
+
+def substitute(x, variables):
+    if isinstance(x, tuple) and len(x) == 2 and x[0] == '$':
+        return variables[x[1]]
+    if isinstance(x, list):
+        return [substitute(i, variables) for i in x]
+    return x
+
+
+def leaf_values(shape, seed):
+    g = torch.Generator().manual_seed(seed)
+    return torch.randn(shape, generator=g, dtype=torch.float64)
+
+
+def leads_to_a_leaf(t):
+    """Whether a gradient of t reaches a leaf. PyTorch's requires_grad is true of views made under no_grad, too,
+    and of what is computed from them, although no gradient comes of it."""
+    if not t.requires_grad:
+        return False
+    try:
+        nodes, seen = [torch.autograd.graph.get_gradient_edge(t).node], set()
+    except (RuntimeError, AssertionError):
+        return False
+    while nodes:
+        node = nodes.pop()
+        if node is None or node in seen:
+            continue
+        if node.name() == 'torch::autograd::AccumulateGrad':
+            return True
+        seen.add(node)
+        nodes += [n for n, _ in node.next_functions]
+    return False
+
+
+class Theirs:
+    def __init__(self):
+        self.variables = []
+
+    def run(self, name, args, quiet):
+        if name == 'leaf':
+            t = leaf_values(args['shape'], args['seed']).requires_grad_(args['grad'])
+        elif name == 'requires_grad':
+            substitute(args['self'], self.variables).requires_grad_(args['value'])
+            return False
+        else:
+            base, _, overload = name.partition('.')
+            func = getattr(getattr(torch.ops.aten, base), overload or 'default')
+            with torch.set_grad_enabled(not quiet):
+                t = func(**{k: substitute(v, self.variables) for k, v in args.items()})
+            if func._schema.is_mutable or any(t is v for v in self.variables):
+                return False
+        self.variables.append(t)
+        return True
+
+    def look(self, i):
+        return self.variables[i].detach().resolve_conj()
+
+    def requires_grad(self, i):
+        return leads_to_a_leaf(self.variables[i])
+
+    def shares(self, i, j):
+        a, b = self.variables[i], self.variables[j]
+        return a.untyped_storage().data_ptr() == b.untyped_storage().data_ptr()
+
+
+class Ours:
+    def __init__(self, lib):
+        self.lib, self.variables = lib, []
+        lib.so.tensor_set_grad_enabled.restype = bool
+
+    def run(self, name, args, quiet):
+        if name == 'leaf':
+            values = leaf_values(args['shape'], args['seed'])
+            t = self.lib.storage('f64', values.numpy().tobytes(), sizes=args['shape'])
+            self.lib.check(self.lib.so.tensor_set_requires_grad(t.ptr, args['grad']))
+        elif name == 'requires_grad':
+            t = substitute(args['self'], self.variables)
+            self.lib.check(self.lib.so.tensor_set_requires_grad(t.ptr, args['value']))
+            return False
+        else:
+            op = self.lib.ops[name]
+            before = self.lib.so.tensor_set_grad_enabled(not quiet)
+            try:
+                rets = self.lib.call(op, {k: substitute(v, self.variables) for k, v in args.items()})
+            finally:
+                self.lib.so.tensor_set_grad_enabled(before)
+            if op.variant != 'function':
+                return False
+            t = rets[0]
+        self.variables.append(t)
+        return True
+
+    def look(self, i):
+        return bridge.look(self.variables[i])
+
+    def requires_grad(self, i):
+        return bool(self.lib.so.tensor_requires_grad(self.variables[i].ptr))
+
+    def shares(self, i, j):
+        return bool(self.lib.so.tensor_shares_storage(self.variables[i].ptr, self.variables[j].ptr))
+
+
+def attempt(machine, s):
+    try:
+        return machine.run(*s), None
+    except boxed.Unsupported:
+        raise
+    except Exception as e:
+        return None, str(e).split('\n')[0]
+
+
+# ---- comparison -------------------------------------------------------------------------------------------
+
+def check_values(ours, theirs, what):
+    if list(ours.shape) != list(theirs.shape):
+        raise Different(f'shape: {what} is {list(ours.shape)}, PyTorch has {list(theirs.shape)}')
+    if not torch.allclose(ours, theirs, 1e-9, 1e-12, equal_nan=True):
+        raise Different(f'values: {what} is {ours.tolist()}, PyTorch has {theirs.tolist()}')
+
+
+def check_state(ours, theirs):
+    for i in range(len(theirs.variables)):
+        check_values(ours.look(i), theirs.look(i), f'v{i}')
+        if ours.requires_grad(i) != theirs.requires_grad(i):
+            raise Different(f'requires_grad: of v{i} is {ours.requires_grad(i)}')
+    if list(theirs.variables[-1].stride()) != ours.variables[-1].strides:
+        raise Stopped  # the results of elementwise operators may lie in another order, and reshape copies then
+    for i in range(len(theirs.variables)):
+        a, b = theirs.variables[i].numel(), theirs.variables[-1].numel()
+        if a and b and ours.shares(i, -1) != theirs.shares(i, -1):
+            raise Different(f'memory: v{i} and the last variable share {ours.shares(i, -1)}')
+
+
+def weights(t, first):
+    w = torch.cos(torch.arange(t.numel(), dtype=torch.float64) + first).reshape(t.shape)
+    return w.to(t.dtype)
+
+
+def their_gradients(outputs, leaves, first):
+    return torch.autograd.grad([o for o in outputs], leaves, [weights(o, first) for o in outputs],
+                               create_graph=True, allow_unused=True)
+
+
+def our_gradients(lib, outputs, leaves, grads):
+    def array(ts):
+        return (boxed.C.c_void_p * max(len(ts), 1))(*[t.ptr for t in ts])
+    o, g, i, res = array(outputs), array(grads), array(leaves), array([])
+    res = (boxed.C.c_void_p * max(len(leaves), 1))()
+    lib.check(lib.so.tensor_backward_ex(boxed.Ints(boxed.C.addressof(o), len(outputs)), g,
+                                        boxed.Ints(boxed.C.addressof(i), len(leaves)), res,
+                                        CREATE_GRAPH))
+    return [boxed.Tensor(lib, p) if p else None for p in res[:len(leaves)]]
+
+
+def check_gradients(lib, ours, theirs):
+    """Of all outputs with history by all leaves, and of these gradients again."""
+    with_grad = [i for i in range(len(theirs.variables)) if theirs.requires_grad(i)]
+    leaves = [i for i in with_grad if theirs.variables[i].is_leaf]
+    outputs = [i for i in with_grad if not theirs.variables[i].is_leaf]
+    a, b = [theirs.variables[i] for i in outputs], [ours.variables[i] for i in outputs]
+    la, lb = [theirs.variables[i] for i in leaves], [ours.variables[i] for i in leaves]
+    for order in (1, 2):
+        if not a or not la:
+            return
+        refused = failed = None
+        try:
+            ga = their_gradients(a, la, order)
+        except Exception as e:
+            refused = str(e).split('\n')[0]
+        ws = [weights(t, order) for t in a]
+        call = bridge.Call(lib)
+        try:
+            gb = our_gradients(lib, b, lb, [call.tensor(w) for w in ws])
+        except boxed.Failed as e:
+            failed = e.text
+        if refused or failed:
+            if bool(refused) != bool(failed):
+                if refused and 'modified by an inplace operation' in refused and order == 1:
+                    return  # of what zero_ or copy_ overwrote: its gradient is 0, and ours reads nothing for it
+                raise Different(f'backward {order}: ours {failed or "passes"}, PyTorch {refused or "passes"}')
+            return
+        for i, x, y in zip(leaves, ga, gb):
+            if (x is None) != (y is None) and not (y is None and not x.any() or x is None and
+                                                   not bridge.look(y).any()):
+                raise Different(f'gradient {order}: of v{i} is {"there" if y else "not there"}')
+            if x is not None and y is not None:
+                check_values(bridge.look(y), x.detach(), f'gradient {order} of v{i}')
+        # what is constant has no history with us
+        pairs = [(x, y) for x, y in zip(ga, gb) if x is not None and y is not None and x.requires_grad and
+                 lib.so.tensor_requires_grad(y.ptr)]
+        a, b = [p[0] for p in pairs], [p[1] for p in pairs]
+
+
+def replay(lib, statements):
+    """Runs them on both; raises Different. Returns those that both accepted."""
+    ours, theirs, done = Ours(lib), Theirs(), []
+    for s in statements:
+        done += step(ours, theirs, s)
+    check_gradients(lib, ours, theirs)
+    return done
+
+
+def step(ours, theirs, s):
+    """[s] where both accept it, [] where both refuse."""
+    if s[0] != 'leaf' and s[0] != 'requires_grad' and s[0] not in ours.lib.ops:
+        raise Different(f'missing: {s[0]}')
+    made, refused = attempt(theirs, s)
+    mine, failed = attempt(ours, s)
+    if refused and not failed and any(reason in refused for reason in OVERLAP):
+        raise Stopped
+    if bool(refused) != bool(failed):
+        raise Different(f'{s[0]}: ours {failed or "passes"}; PyTorch {refused or "passes"}')
+    if refused:
+        return []
+    if mine and not made:  # PyTorch returned an argument itself, ours a view of all of it
+        ours.variables.pop()
+        return []
+    check_state(ours, theirs)
+    return [s]
+
+
+def generate(lib, r):
+    """A random program, run while it is made. Returns its statements and the difference or None."""
+    ours, theirs, done = Ours(lib), Theirs(), []
+    try:
+        for _ in range(r.randrange(5, 31)):
+            done.append(statement(r, [t.detach() for t in theirs.variables]))
+            if not step(ours, theirs, done[-1]):
+                done.pop()
+            if any(t.numel() > 400 for t in theirs.variables[-1:]):
+                break
+        check_gradients(lib, ours, theirs)
+    except Different as e:
+        return done, str(e)
+    except Stopped:
+        pass
+    return done, None
+
+
+# ---- the shortest program ---------------------------------------------------------------------------------
+
+def makes(s):
+    base = s[0].split('.')[0]
+    return s[0] != 'requires_grad' and (s[0] == 'leaf' or not base.endswith('_'))
+
+
+def without(statements, gone):
+    """The program without one statement and without what reads its variable; variables get new numbers."""
+    out, number, dead, n = [], {}, set(), 0
+    for k, s in enumerate(statements):
+        used = {v[1] for x in s[1].values() for v in (x if isinstance(x, list) else [x])
+                if isinstance(v, tuple) and v[0] == '$'}
+        drop = k == gone or used & dead
+        if makes(s):
+            if drop:
+                dead.add(n)
+            else:
+                number[n] = len(number)
+            n += 1
+        if not drop:
+            args = {a: [variable(number[v[1]]) if isinstance(v, tuple) else v for v in x] if isinstance(x, list) else
+                    variable(number[x[1]]) if isinstance(x, tuple) else x for a, x in s[1].items()}
+            out.append((s[0], args, s[2]))
+    return out
+
+
+def difference(lib, statements):
+    try:
+        replay(lib, statements)
+    except Different as e:
+        return str(e)
+    except Exception:
+        pass
+    return None
+
+
+def shrink(lib, statements, why):
+    kind = why.split(':')[0]
+    k = len(statements) - 1
+    while k >= 0:
+        shorter = without(statements, k)
+        found = difference(lib, shorter)
+        if found and found.split(':')[0] == kind:
+            statements, why = shorter, found
+            k = min(k, len(statements))
+        k -= 1
+    return statements, why
+
+
+def text(statements):
+    lines, n = [], 0
+    for name, args, quiet in statements:
+        words = ', '.join(f'{k}={show(v)}' for k, v in args.items())
+        new = makes((name, args, quiet))
+        lines.append(f'    {f"v{n} = " if new else ""}{name}({words}){"  # no_grad" if quiet else ""}')
+        n += new
+    return '\n'.join(lines)
+
+
+def show(x):
+    if isinstance(x, list):
+        return '[' + ', '.join(show(i) for i in x) + ']'
+    return f'v{x[1]}' if isinstance(x, tuple) else str(x)
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument('--lib', default='build/libtensor.so')
+    p.add_argument('--programs', type=int, default=20000)
+    p.add_argument('--seed', type=int, default=1)
+    p.add_argument('--first', type=int, default=0)
+    p.add_argument('--most', type=int, default=20, help='differences to print')
+    args = p.parse_args()
+    lib = boxed.Library(args.lib)
+    kinds, total, statements = {}, 0, 0
+    for n in range(args.first, args.first + args.programs):
+        done, why = generate(lib, random.Random(f'{args.seed} {n}'))
+        statements += len(done)
+        total += why is not None
+        if why is None:
+            continue
+        done, why = shrink(lib, done, why)
+        kind = why.split(':')[0]
+        kinds[kind] = kinds.get(kind, 0) + 1
+        if kinds[kind] <= 3 and sum(min(v, 3) for v in kinds.values()) <= args.most:
+            print(f'# program {n} of seed {args.seed}: {why[:300]}\n{text(done)}', flush=True)
+    print(f'# {args.programs} programs of seed {args.seed}, {statements} statements: {total} differ '
+          f'({100 * total / args.programs:.2f} %): {kinds}')
+    return 1 if total else 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())
