@@ -297,6 +297,20 @@ static ssize_t recv_part(int socket, struct wire_in *in, int *flags)
 	return n;
 }
 
+/* recvmsg() answered 0: the end of the stream, or a packet without bytes? The end is only where the peer
+ * sends no more and nothing has come. */
+static int nothing_came(int socket, bool packets, const struct wire_in *in)
+{
+	struct pollfd p = {.fd = socket, .events = POLLRDHUP};
+	char byte;
+
+	if (in->have)
+		return -EBADMSG;
+	if (packets && (poll(&p, 1, 0) == 0 || recv(socket, &byte, 1, MSG_PEEK | MSG_DONTWAIT) > 0))
+		return -EBADMSG;
+	return -EPIPE;
+}
+
 int wire_recv(int socket, bool packets, struct wire_in *in)
 {
 	while (in->have < sizeof(in->m)) {
@@ -306,7 +320,7 @@ int wire_recv(int socket, bool packets, struct wire_in *in)
 		if (n < 0)
 			return errno == ECONNRESET ? -EPIPE : -errno;
 		if (n == 0)
-			return in->have ? -EBADMSG : -EPIPE;
+			return nothing_came(socket, packets, in);
 		in->have += n;
 		if (packets && (flags & MSG_TRUNC || in->have < sizeof(in->m)))
 			return -EBADMSG;
