@@ -226,6 +226,18 @@ static inline void tensor_put(tensor *t)
 		tensor_ref_drop(t, REF_HOLDER);
 }
 
+/* Not cold: the caller stays in one piece, in which debug_caller() finds its name. */
+void debug_released(const tensor *t);
+
+/* Of a tensor that a public function got: false for NULL. With TENSOR_DEBUG=1 the program ends here if it
+ * was released. */
+static inline bool tensor_given(const tensor *t)
+{
+	if (unlikely(t && atomic_load_explicit(&t->refs, memory_order_relaxed) <= 0))
+		debug_released(t);
+	return t;
+}
+
 static inline int64_t tensor_live_views(const tensor *t)
 {
 	return atomic_load_explicit(&t->refs, memory_order_relaxed) >> 32;

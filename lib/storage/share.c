@@ -335,7 +335,7 @@ TENSOR_EXPORT int tensor_send(tensor_channel *ch, tensor *t, unsigned flags)
 
 	if (!ch)
 		return tensor_fail(EINVAL, "send: the channel is NULL");
-	if (!t)
+	if (!tensor_given(t))
 		return null_argument_code("send");
 	if (flags & ~TENSOR_SEND_READONLY)
 		return tensor_fail(EINVAL, "send: flags 0x%x are unknown", flags);

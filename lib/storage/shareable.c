@@ -296,7 +296,7 @@ int storage_share(tensor *t)
 
 TENSOR_EXPORT int tensor_share_memory(tensor *t)
 {
-	if (!t)
+	if (!tensor_given(t))
 		return null_argument_code("share_memory");
 	if (t->device.type != TENSOR_CPU || t->ext)
 		return tensor_fail(ENOTSUP, "share_memory: a strided tensor of plain numbers in host "
