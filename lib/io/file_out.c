@@ -151,8 +151,9 @@ static void write_at(struct file_out *f, const char *p, uint64_t n, uint64_t off
 		size_t some = n < 1 << 30 ? (size_t)n : 1 << 30;
 		ssize_t done = write_quietly(f->fd, p, some, (off_t)offset);
 
-		if (done < 0 && errno != EINTR)
-			fail(f, errno);
+		/* Nothing of something: a file system that goes on like this never ends. */
+		if (!done || (done < 0 && errno != EINTR))
+			fail(f, done ? errno : EIO);
 		if (done <= 0)
 			continue;
 		p += done;

@@ -25,6 +25,22 @@ int fchmod(int fd, mode_t mode)
 	return real(fd, mode);
 }
 
+static int writes_of_nothing;
+
+/* A file system that takes no byte and names no error. */
+ssize_t pwrite(int fd, const void *data, size_t n, off_t offset)
+{
+	static ssize_t (*real)(int, const void *, size_t, off_t);
+
+	if (!real)
+		real = (ssize_t (*)(int, const void *, size_t, off_t))dlsym(RTLD_NEXT, "pwrite");
+	if (!writes_of_nothing)
+		return real(fd, data, n, offset);
+	if (++writes_of_nothing > 1000)
+		_exit(1);
+	return 0;
+}
+
 static void a_failed_save_leaves_the_old_file(void **state)
 {
 	struct rlimit before, small = {4096, RLIM_INFINITY};
@@ -181,6 +197,15 @@ static void file_without_a_name_is_not_replaced(void **state)
 	close(fd);
 }
 
+static void file_that_takes_nothing_is_an_error(void **state)
+{
+	writes_of_nothing = 1;
+	tensor_scope
+		assert_fails(tensor_save_npy("nothing", iota(0, TENSOR_INTS(1))), EIO, "nothing");
+	writes_of_nothing = 0;
+	assert_int_not_equal(access("nothing", F_OK), 0);
+}
+
 /* The signal that says so would end the process, and the caller's own stays pending. */
 static void limit_of_a_file_is_an_error_and_no_signal(void **state)
 {
@@ -218,6 +243,7 @@ int main(void)
 		cmocka_unit_test(path_of_any_length_is_saved_to),
 		cmocka_unit_test(link_to_no_file_makes_one),
 		cmocka_unit_test(file_without_a_name_is_not_replaced),
+		cmocka_unit_test(file_that_takes_nothing_is_an_error),
 		cmocka_unit_test(limit_of_a_file_is_an_error_and_no_signal),
 	};
 
