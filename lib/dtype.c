@@ -89,7 +89,7 @@ enum tensor_dtype promote_lower_rank(enum tensor_dtype a, enum tensor_dtype b)
 
 TENSOR_EXPORT enum tensor_dtype tensor_result_type(const tensor *a, const tensor *b)
 {
-	if (!a || !b)
+	if (!tensor_given(a) || !tensor_given(b))
 		return TENSOR_DTYPE_NONE;
 	if (a->dtype == b->dtype)
 		return a->dtype;

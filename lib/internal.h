@@ -56,9 +56,19 @@ struct tensor_storage {
 	tensor_device device;
 	uint8_t size_class; /* of ops */
 	bool readonly;
+	/* Bytes that its tensors have had, now or before: in private memory, what lies behind them up to
+	 * nbytes may be what other tensors left there. */
+	uint64_t used : 48;
 	/* What a tensor that grew had before: views made then still look at it. Usually NULL. */
 	struct tensor_storage *previous;
 };
+
+/* A tensor has the first n bytes of s from now on. */
+static inline void storage_reach(struct tensor_storage *s, size_t n)
+{
+	if (n > s->used)
+		s->used = n;
+}
 
 /* New storage of at least nbytes (0 is fine) on the device; NULL with the error set. */
 struct tensor_storage *storage_alloc(tensor_device device, size_t nbytes, bool shareable);
@@ -216,6 +226,18 @@ static inline void tensor_put(tensor *t)
 		tensor_ref_drop(t, REF_HOLDER);
 }
 
+/* Not cold: the caller stays in one piece, in which debug_caller() finds its name. */
+void debug_released(const tensor *t);
+
+/* Of a tensor that a public function got: false for NULL. With TENSOR_DEBUG=1 the program ends here if it
+ * was released. */
+static inline bool tensor_given(const tensor *t)
+{
+	if (unlikely(t && atomic_load_explicit(&t->refs, memory_order_relaxed) <= 0))
+		debug_released(t);
+	return t;
+}
+
 static inline int64_t tensor_live_views(const tensor *t)
 {
 	return atomic_load_explicit(&t->refs, memory_order_relaxed) >> 32;
@@ -360,7 +382,7 @@ struct magazine {
 };
 
 #define BLOCK_CLASSES 64
-/* Of descriptions: classes of their own, so that all tensors can be found (heap_each). */
+/* Of descriptions: classes of their own, so that tensors can be found (referrers.h). */
 #define CLASS_TENSOR  62u
 #define CLASS_STORAGE 63u
 

@@ -4,12 +4,12 @@
 
 TENSOR_EXPORT int tensor_dim(const tensor *t)
 {
-	return t ? t->ndim : -1;
+	return tensor_given(t) ? t->ndim : -1;
 }
 
 static int64_t of_dim(const tensor *t, const int64_t *values, int dim)
 {
-	if (t && dim < 0)
+	if (tensor_given(t) && dim < 0)
 		dim += t->ndim;
 	return t && dim >= 0 && dim < t->ndim ? values[dim] : -1;
 }
@@ -26,70 +26,70 @@ TENSOR_EXPORT int64_t tensor_stride(const tensor *t, int dim)
 
 TENSOR_EXPORT const int64_t *tensor_sizes(const tensor *t)
 {
-	return t ? t->sizes : NULL;
+	return tensor_given(t) ? t->sizes : NULL;
 }
 
 TENSOR_EXPORT const int64_t *tensor_strides(const tensor *t)
 {
-	return t ? t->strides : NULL;
+	return tensor_given(t) ? t->strides : NULL;
 }
 
 TENSOR_EXPORT tensor_ints tensor_shape(const tensor *t)
 {
-	return (tensor_ints){t ? t->sizes : NULL, t ? t->ndim : -1};
+	return (tensor_ints){tensor_given(t) ? t->sizes : NULL, t ? t->ndim : -1};
 }
 
 TENSOR_EXPORT int64_t tensor_numel(const tensor *t)
 {
-	return t ? t->numel : -1;
+	return tensor_given(t) ? t->numel : -1;
 }
 
 TENSOR_EXPORT int64_t tensor_storage_offset(const tensor *t)
 {
-	return t ? t->offset : -1;
+	return tensor_given(t) ? t->offset : -1;
 }
 
 TENSOR_EXPORT enum tensor_dtype tensor_dtype(const tensor *t)
 {
-	return t ? t->dtype : TENSOR_DTYPE_NONE;
+	return tensor_given(t) ? t->dtype : TENSOR_DTYPE_NONE;
 }
 
 TENSOR_EXPORT enum tensor_layout tensor_layout(const tensor *t)
 {
-	return t ? t->layout : TENSOR_LAYOUT_NONE;
+	return tensor_given(t) ? t->layout : TENSOR_LAYOUT_NONE;
 }
 
 TENSOR_EXPORT tensor_device tensor_get_device(const tensor *t)
 {
-	return t ? t->device : (tensor_device){0, 0};
+	return tensor_given(t) ? t->device : (tensor_device){0, 0};
 }
 
 TENSOR_EXPORT bool tensor_is_contiguous(const tensor *t)
 {
-	return t && t->contiguous;
+	return tensor_given(t) && t->contiguous;
 }
 
 TENSOR_EXPORT bool tensor_shares_storage(const tensor *a, const tensor *b)
 {
-	return a && b && a->storage == b->storage;
+	return tensor_given(a) && tensor_given(b) && a->storage == b->storage;
 }
 
 TENSOR_EXPORT uint32_t tensor_version(const tensor *t)
 {
-	return t ? atomic_load_explicit(&t->storage->version, memory_order_relaxed) : 0;
+	return tensor_given(t) ? atomic_load_explicit(&t->storage->version, memory_order_relaxed) : 0;
 }
 
 TENSOR_EXPORT bool tensor_is_writable(const tensor *t)
 {
-	return t && !t->storage->readonly;
+	return tensor_given(t) && !t->storage->readonly;
 }
 
 TENSOR_EXPORT uint32_t tensor_keys(const tensor *t)
 {
-	return t ? t->keys : 0;
+	return tensor_given(t) ? t->keys : 0;
 }
 
 TENSOR_EXPORT void *tensor_device_data(const tensor *t)
 {
-	return t ? t->data : NULL;
+	return tensor_given(t) ? t->data : NULL;
 }

@@ -51,12 +51,12 @@ TENSOR_EXPORT tensor *tensor_keep(tensor *t)
 	struct tensor_thread *th = thread();
 
 	/* With no scope open the caller owns it already. */
-	return t && th->scope_depth ? tensor_get(t) : t;
+	return tensor_given(t) && th->scope_depth ? tensor_get(t) : t;
 }
 
 TENSOR_EXPORT tensor *tensor_scope_add(tensor *t)
 {
-	return scope_own(thread(), t);
+	return scope_own(thread(), tensor_given(t) ? t : NULL);
 }
 
 TENSOR_EXPORT tensor *tensor_retain(tensor *t)

@@ -8,6 +8,7 @@
 #include "internal.h"
 
 #include "storage/debug.h"
+#include "storage/referrers.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -161,8 +162,9 @@ void tensor_free(tensor *t)
 		storage_put(t->storage);
 	if (t->base)
 		tensor_ref_drop(t->base, REF_VIEW);
-	/* Until another tensor is made of it, whoever uses it is told. */
-	atomic_store_explicit(&t->refs, 0, memory_order_relaxed);
+	/* Until another tensor is made of it, whoever uses it is told. Release: see storage_of() in
+	 * referrers.c. */
+	atomic_store_explicit(&t->refs, 0, memory_order_release);
 	t->keys = KEY_BIT(KEY_NONE);
 	free_struct(t);
 }
@@ -170,12 +172,13 @@ void tensor_free(tensor *t)
 /* Fills what does not depend on geometry. */
 static inline void init(tensor *t, struct tensor_storage *s, unsigned dtype, int ndim)
 {
-	t->refs = 1;
+	t->storage = s;
+	/* In this order: who looks for the tensors of a storage reads both (referrers.c). */
+	atomic_store_explicit(&t->refs, 1, memory_order_release);
 	t->dtype = dtype;
 	t->layout = TENSOR_STRIDED;
 	t->ndim = ndim;
 	t->device = s->device;
-	t->storage = s;
 	t->grad = NULL;
 	t->ext = NULL;
 }
@@ -306,6 +309,7 @@ tensor *tensor_new_on_storage(struct tensor_storage *s, enum tensor_dtype dtype,
 		t->numel *= sizes[i];
 	}
 	t->contiguous = strides_contiguous(sizes, strides, ndim, t->numel);
+	referrer_note(t); /* others may be on s */
 	return t;
 }
 
@@ -404,6 +408,7 @@ tensor *tensor_new_view(tensor *self, const int64_t *sizes, const int64_t *strid
 	}
 	t->numel = numel;
 	t->contiguous = contiguous || numel <= 1;
+	referrer_note(t);
 	return t;
 }
 
@@ -429,6 +434,8 @@ tensor *tensor_new_detached(tensor *self)
 		t->sizes[i] = self->sizes[i];
 		t->strides[i] = self->strides[i];
 	}
+	referrer_note(t);
+	referrer_note_owner(self->base ? self->base : self);
 	return t;
 }
 
@@ -460,6 +467,8 @@ int tensor_resize(tensor *t, const int64_t *sizes, int ndim)
 		t->storage = s;
 		t->data = s->data;
 		t->offset = 0;
+	} else {
+		storage_reach(t->storage, (size_t)(t->offset * (int64_t)itemsize(t) + nbytes));
 	}
 	t->ndim = ndim;
 	t->numel = numel;

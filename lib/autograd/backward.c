@@ -7,7 +7,7 @@ static int check_tracked(const char *what, tensor_list list)
 	for (int64_t i = 0; i < list.len; i++) {
 		tensor *t = list.data[i];
 
-		if (!t || t == tensor_none)
+		if (!tensor_given(t) || t == tensor_none)
 			return null_argument_code("backward");
 		if (!needs_grad(t))
 			return tensor_fail(EINVAL, "backward: %s %lld does not require a gradient",

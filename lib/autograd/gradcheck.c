@@ -134,7 +134,7 @@ static int check_inputs(tensor_list inputs, int64_t *wanted)
 	for (int64_t i = 0; i < inputs.len; i++) {
 		tensor *t = inputs.data[i];
 
-		if (!t)
+		if (!tensor_given(t))
 			return null_argument_code("gradcheck");
 		if (!needs_grad(t))
 			continue;

@@ -8,7 +8,7 @@
 
 TENSOR_EXPORT int tensor_set_requires_grad(tensor *t, bool requires_grad)
 {
-	if (!t || t == tensor_none)
+	if (!tensor_given(t) || t == tensor_none)
 		return null_argument_code("set_requires_grad");
 	if (requires_grad && !differentiable(t))
 		return tensor_fail(EINVAL, "set_requires_grad: only floating dtypes, got %s",
@@ -31,26 +31,26 @@ TENSOR_EXPORT int tensor_set_requires_grad(tensor *t, bool requires_grad)
 
 TENSOR_EXPORT bool tensor_requires_grad(const tensor *t)
 {
-	return t && needs_grad(t);
+	return tensor_given(t) && needs_grad(t);
 }
 
 TENSOR_EXPORT bool tensor_is_leaf(const tensor *t)
 {
-	return t && !(t->grad && t->grad->fn);
+	return tensor_given(t) && !(t->grad && t->grad->fn);
 }
 
 TENSOR_EXPORT tensor *tensor_grad(const tensor *t)
 {
-	return t && t->grad ? t->grad->grad : NULL;
+	return tensor_given(t) && t->grad ? t->grad->grad : NULL;
 }
 
 TENSOR_EXPORT int tensor_set_grad(tensor *t, tensor *grad)
 {
 	tensor *before;
 
-	if (!t || t == tensor_none)
+	if (!tensor_given(t) || t == tensor_none)
 		return null_argument_code("set_grad");
-	if (grad) {
+	if (tensor_given(grad)) {
 		if (!sizes_equal(t, grad) || t->dtype != grad->dtype)
 			return tensor_fail(EINVAL, "set_grad: the gradient must be %s of %s, got "
 						   "%s of %s", SHAPE_STR(t),
@@ -102,7 +102,7 @@ TENSOR_EXPORT void tensor_grad_leave(struct tensor_grad_guard *guard)
 
 TENSOR_EXPORT tensor_node *tensor_grad_fn(const tensor *t)
 {
-	if (!t || !needs_grad(t))
+	if (!tensor_given(t) || !needs_grad(t))
 		return NULL;
 	if (view_stale(t) && view_refresh((tensor *)t) < 0)
 		return NULL;

@@ -207,7 +207,7 @@ int archive_check_names(const char *op, const struct tensor_named *tensors, int6
 	for (int64_t i = 0; i < n && !err; i++) {
 		const char *name = names[i] = tensors[i].name;
 
-		if (!tensors[i].t)
+		if (!tensor_given(tensors[i].t))
 			err = null_argument_code(op);
 		else if (!name || !*name || !text_is_utf8(name, strlen(name)))
 			err = tensor_fail(EINVAL,

@@ -46,12 +46,15 @@ void file_storage_finish(struct tensor_storage *s, const struct file_span *span)
 
 /* ---- writing --------------------------------------------------------------------------------- */
 
+#define FILE_NAME_KEPT 200 /* bytes of a file's name in that of its temporary */
+
 struct file_out {
 	int fd, err;	 /* the first error, after which writing does nothing */
 	uint64_t offset; /* bytes so far */
 	const char *op;
 	const char *path; /* as the caller said it */
-	char *target, *temporary;
+	int folder; /* of the target, or AT_FDCWD */
+	char *target, temporary[FILE_NAME_KEPT + 18]; /* names in it */
 	char *buffer; /* what is not written yet */
 	size_t used;
 };

@@ -10,6 +10,7 @@
 #include "family/copy.h"
 
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/random.h>
@@ -17,7 +18,7 @@
 #include <unistd.h>
 
 #define BUFFER	  ((size_t)1 << 16)
-#define NAME_KEPT 200 /* bytes of a file's name in that of its temporary */
+#define LINKS_MAX 40 /* as the kernel */
 
 static int fail(struct file_out *f, int code)
 {
@@ -26,42 +27,73 @@ static int fail(struct file_out *f, int code)
 	return f->err;
 }
 
-/* The file behind a link is replaced, not the link. */
+/* Opens the folder of a path that is seen from another folder, and makes its last part the target.
+ * Names in a folder have no long way to go: a path may be as long as the kernel takes it. */
+static int enter_folder(struct file_out *f, const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	char *target = strdup(slash ? slash + 1 : path);
+	char *folder = slash ? strndup(path, slash == path ? 1 : (size_t)(slash - path)) : strdup(".");
+	int fd = target && folder ? openat(f->folder, folder, O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
+	int err = target && folder ? errno : ENOMEM;
+
+	free(folder);
+	free(f->target);
+	f->target = target;
+	if (f->folder >= 0)
+		close(f->folder);
+	f->folder = fd;
+	return fd < 0 ? fail(f, err) : 0;
+}
+
+/* The file behind a link is replaced, or made, and not the link. */
+static int follow_links(struct file_out *f)
+{
+	char to[PATH_MAX];
+	ssize_t n;
+
+	for (int links = 0; links <= LINKS_MAX; links++) {
+		n = readlinkat(f->folder, f->target, to, sizeof(to) - 1);
+		if (n < 0)
+			return errno == EINVAL || errno == ENOENT ? 0 : fail(f, errno);
+		to[n] = '\0';
+		if (enter_folder(f, to) < 0)
+			return f->err;
+	}
+	return fail(f, ELOOP);
+}
+
 static int find_target(struct file_out *f, mode_t *mode, bool *there)
 {
-	struct stat st;
+	struct stat st, end;
 
-	*there = !lstat(f->path, &st);
-	if (*there && S_ISLNK(st.st_mode)) {
-		f->target = realpath(f->path, NULL);
-		if (!f->target || stat(f->target, &st) < 0)
-			return fail(f, errno);
-	} else {
-		f->target = strdup(f->path);
-		if (!f->target)
-			return fail(f, ENOMEM);
-	}
+	/* The kernel's word on whether links may be followed. */
+	*there = !stat(f->path, &st);
+	if (!*there && (errno != ENOENT || !*f->path))
+		return fail(f, errno);
 	if (*there && !S_ISREG(st.st_mode))
 		return f->err = tensor_fail(EINVAL, "%s: %s: not a regular file", f->op, f->path);
+	if (enter_folder(f, f->path) < 0 || follow_links(f) < 0)
+		return f->err;
+	if (!*f->target)
+		return fail(f, EISDIR);
+	/* A link of /proc to a file without a name says another one. */
+	if (*there && (fstatat(f->folder, f->target, &end, AT_SYMLINK_NOFOLLOW) < 0 ||
+		       end.st_ino != st.st_ino || end.st_dev != st.st_dev))
+		return fail(f, ENOENT);
 	*mode = *there ? st.st_mode & 0777 : 0666;
 	return 0;
 }
 
-/* Beside the target, of whose name it has the begin: a name has 255 bytes at most. */
-static int name_temporary(struct file_out *f, uint64_t number)
+/* Has the begin of the target's name: a name has 255 bytes at most. */
+static void name_temporary(struct file_out *f, uint64_t number)
 {
-	const char *slash = strrchr(f->target, '/'), *base = slash ? slash + 1 : f->target;
-	size_t n = strnlen(base, NAME_KEPT);
+	size_t n = strnlen(f->target, FILE_NAME_KEPT);
 
-	while (n && ((unsigned char)base[n] & 0xc0) == 0x80) /* inside a character */
+	while (n && ((unsigned char)f->target[n] & 0xc0) == 0x80) /* inside a character */
 		n--;
-	free(f->temporary);
-	if (asprintf(&f->temporary, "%.*s%.*s.%016llx", (int)(base - f->target), f->target, (int)n,
-		     base, (unsigned long long)number) < 0) {
-		f->temporary = NULL;
-		return fail(f, ENOMEM);
-	}
-	return 0;
+	snprintf(f->temporary, sizeof(f->temporary), "%.*s.%016llx", (int)n, f->target,
+		 (unsigned long long)number);
 }
 
 /* Never readable for more than the file that it will be. */
@@ -72,9 +104,8 @@ static int open_temporary(struct file_out *f, mode_t mode)
 	for (int tries = 0; tries < 100; tries++) {
 		if (getrandom(&number, sizeof(number), GRND_NONBLOCK) != sizeof(number))
 			number = (uint64_t)getpid() << 8 | (uint64_t)tries;
-		if (name_temporary(f, number) < 0)
-			return f->err;
-		f->fd = open(f->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
+		name_temporary(f, number);
+		f->fd = openat(f->folder, f->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
 		if (f->fd >= 0)
 			return 0;
 		if (errno != EEXIST)
@@ -90,6 +121,7 @@ int file_create(struct file_out *f, const char *op, const char *path)
 
 	memset(f, 0, sizeof(*f));
 	f->fd = -1;
+	f->folder = AT_FDCWD;
 	f->op = op;
 	f->path = path;
 	if (!path)
@@ -119,8 +151,9 @@ static void write_at(struct file_out *f, const char *p, uint64_t n, uint64_t off
 		size_t some = n < 1 << 30 ? (size_t)n : 1 << 30;
 		ssize_t done = write_quietly(f->fd, p, some, (off_t)offset);
 
-		if (done < 0 && errno != EINTR)
-			fail(f, errno);
+		/* Nothing of something: a file system that goes on like this never ends. */
+		if (!done || (done < 0 && errno != EINTR))
+			fail(f, done ? errno : EIO);
 		if (done <= 0)
 			continue;
 		p += done;
@@ -161,11 +194,12 @@ int file_finish(struct file_out *f, int err)
 		flush(f);
 	if (f->fd >= 0 && close(f->fd) < 0)
 		fail(f, errno);
-	if (!err && !f->err && rename(f->temporary, f->target) < 0)
+	if (!err && !f->err && renameat(f->folder, f->temporary, f->folder, f->target) < 0)
 		fail(f, errno);
 	if ((err || f->err) && f->fd >= 0)
-		unlink(f->temporary);
-	free(f->temporary);
+		unlinkat(f->folder, f->temporary, 0);
+	if (f->folder >= 0)
+		close(f->folder);
 	free(f->target);
 	free(f->buffer);
 	return err ? err : f->err;

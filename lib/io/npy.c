@@ -284,7 +284,7 @@ TENSOR_EXPORT int tensor_save_npy(const char *path, tensor *t)
 	tensor *plain;
 	int err, length;
 
-	if (!t)
+	if (!tensor_given(t))
 		return null_argument_code("save_npy");
 	plain = file_contiguous(t, &fortran);
 	if (!plain)

@@ -38,7 +38,7 @@ static int copy_host(tensor *t, void *data, size_t nbytes, bool to_host)
 
 static int check_bytes(const char *op, const tensor *t, const void *data, size_t nbytes)
 {
-	if (!t)
+	if (!tensor_given(t))
 		return null_argument_code(op);
 	if (nbytes != t->numel * itemsize(t) || (!data && nbytes))
 		return tensor_fail(EINVAL, "%s: a tensor %s of %s has %zu bytes, got %zu%s", op,
@@ -83,7 +83,7 @@ TENSOR_EXPORT int tensor_at(const tensor *t, tensor_ints index, double *value)
 	tensor_scalar s;
 	struct tensor one;
 
-	if (!t)
+	if (!tensor_given(t))
 		return null_argument_code("at");
 	if (index.len != t->ndim)
 		return tensor_fail(EINVAL, "at: %d indices are needed for shape %s, got %lld",
@@ -113,7 +113,7 @@ static int item(const tensor *t, tensor_scalar *s)
 {
 	_Alignas(16) char element[16];
 
-	if (!t)
+	if (!tensor_given(t))
 		return null_argument_code("item");
 	if (t->numel != 1)
 		return tensor_fail(EINVAL, "item: a tensor of one element is needed, got shape %s",

@@ -312,7 +312,7 @@ TENSOR_EXPORT int tensor_format(const tensor *t, char *buf, size_t size)
 	tensor *host = NULL;
 	int err;
 
-	if (!t)
+	if (!tensor_given(t))
 		return null_argument_code("format");
 	if (t->device.type != TENSOR_CPU) {
 		struct tensor_thread *th = thread();

@@ -38,7 +38,7 @@ static int left_over(const tensor *x, const tensor_subscript *items, int n)
 	int ellipses = 0, sum = 0;
 
 	for (int i = 0; i < n; i++) {
-		if (items[i].kind == TENSOR_ITEM_TENSOR && !items[i].t)
+		if (items[i].kind == TENSOR_ITEM_TENSOR && !tensor_given(items[i].t))
 			return null_argument_code("index"), -1;
 		if (items[i].kind < TENSOR_ITEM_INT || items[i].kind > TENSOR_ITEM_TENSOR)
 			return tensor_fail(EINVAL, "index: item %d is of no known kind", i), -1;
@@ -158,7 +158,7 @@ TENSOR_EXPORT tensor *tensor_index_items(tensor *x, const tensor_subscript *item
 	struct subscript s;
 	int count;
 
-	if (!x)
+	if (!tensor_given(x))
 		return null_argument("index");
 	if (subscript_init(&s, x, items, n) < 0)
 		return NULL;
@@ -193,7 +193,7 @@ TENSOR_EXPORT tensor *tensor_index_put_items(tensor *x, tensor *value, const ten
 	struct subscript s;
 	int count;
 
-	if (!x || !value)
+	if (!tensor_given(x) || !tensor_given(value))
 		return null_argument("index_put");
 	if (subscript_init(&s, x, items, n) < 0)
 		return NULL;

@@ -40,6 +40,8 @@ tensor *view_as_strided(tensor *self, tensor_ints size, tensor_ints stride, int6
 		return tensor_fail_null(EINVAL, "as_strided: elements %lld to %lld of a storage of "
 						"%lld", (long long)low, (long long)high,
 					(long long)room);
+	if (numel)
+		storage_reach(self->storage, (size_t)(high + 1) * itemsize(self));
 	return tensor_new_view(self, size.data, stride.data, (int)size.len, offset);
 }
 

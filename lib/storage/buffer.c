@@ -77,7 +77,7 @@ static int unsupported(const char *function, const struct tensor_buffer *b, cons
 /* 0 and the buffer that t has to itself, or -errno with the error set. */
 static int buffer_of(const char *function, const tensor *t, struct tensor_buffer **b)
 {
-	if (!t)
+	if (!tensor_given(t))
 		return null_argument_code(function);
 	if (t->device.type != TENSOR_CPU || t->ext)
 		return tensor_fail(ENOTSUP,

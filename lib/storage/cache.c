@@ -269,7 +269,7 @@ struct tensor_storage *cache_alloc(size_t nbytes, bool shareable)
 
 TENSOR_EXPORT struct tensor_buffer *storage_buffer(struct tensor_storage *s)
 {
-	if (s->ops == &buffer_ops)
+	if (storage_ops_of(s) == &buffer_ops)
 		return &((struct cached_buffer *)s->owner)->buf;
 	return moved_buffer(s) ?: import_buffer(s);
 }

@@ -72,7 +72,8 @@ void private_flush(struct tensor_thread *th);
 
 /* A buffer that took the place of private memory, and what is to be done with that at the end. */
 struct moved {
-	struct cached_buffer *b;
+	struct cached_buffer *b; /* NULL: not made yet */
+	struct tensor_storage *s;
 	void *memory;
 	bool over; /* whole pages, which the buffer lies over */
 	bool mapping; /* that ends with the buffer's */
@@ -83,6 +84,12 @@ struct moved {
 
 /* Tries again what the end of a storage could not do at the limit of mappings. */
 void moved_trim(void);
+
+/* Another thread may be moving s at the moment: it sets the rest before the ops. */
+static inline const struct storage_ops *storage_ops_of(const struct tensor_storage *s)
+{
+	return __atomic_load_n(&s->ops, __ATOMIC_ACQUIRE);
+}
 
 /* The buffer of a storage that was moved into one, or NULL. */
 struct tensor_buffer *moved_buffer(struct tensor_storage *s);

@@ -32,6 +32,7 @@ struct head {
 	struct head *next;
 	size_t nbytes;
 	const char *made_by;
+	bool freed;
 };
 
 _Static_assert(sizeof(struct head) <= ZONE, "the bytes are aligned");
@@ -129,6 +130,12 @@ void debug_dead(const tensor *t, const char *function)
 	    debug_memory ? t->made_by : "? (TENSOR_DEBUG=1 tells)");
 }
 
+void debug_released(const tensor *t)
+{
+	if (debug_memory)
+		debug_dead(t, debug_caller());
+}
+
 /* ---- storages ------------------------------------------------------------------------------------ */
 
 /* Index of the first byte that is not as it was left, or n. */
@@ -199,7 +206,12 @@ static void enter_queue(struct head *h)
 {
 	struct head *gone, *next;
 
+	/* Twice in the queue would make a circle of it. */
+	if (h->freed)
+		die("the memory of a tensor of %zu bytes was released twice; it was made by %s", h->nbytes,
+		    h->made_by);
 	check_zones(h);
+	h->freed = true;
 	memset(bytes_of(h), FREED_BYTE, h->nbytes);
 	h->next = NULL;
 	lock_debug();

@@ -27,7 +27,7 @@ static int check_memory(const char *function, const tensor *t, unsigned rights)
 {
 	const struct tensor_buffer *b;
 
-	if (!t)
+	if (!tensor_given(t))
 		return null_argument_code(function);
 	if (t->ext || !t->data || !tensor_data(t))
 		return tensor_fail(ENOTSUP,

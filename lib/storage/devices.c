@@ -72,7 +72,7 @@ TENSOR_EXPORT void *tensor_data(const tensor *t)
 {
 	const struct tensor_allocator *a;
 
-	if (!t)
+	if (!tensor_given(t))
 		return NULL;
 	if (t->device.type == TENSOR_CPU) {
 		if (!t->data && t->ext)

@@ -11,13 +11,14 @@
 #include "heap.h"
 
 #include "cache.h"
+#include "referrers.h"
 
 #include <pthread.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 
 #define ARENA	((size_t)4 << 20)
-#define UNIT	((size_t)16 << 10)
+#define UNIT	HEAP_UNIT
 #define UNITS	((unsigned)(ARENA / UNIT))
 #define WORDS	(UNITS / 64)
 #define BINS	10 /* longest rows of 0, 1, 2-3, 4-7 ... 256 units */
@@ -32,6 +33,7 @@ struct run {
 	uint32_t blocks, n_free;
 	uint16_t first, units;
 	uint8_t class;
+	void *note; /* see heap_place */
 	uint64_t free[]; /* bit set: the block is free */
 };
 
@@ -288,16 +290,28 @@ static void partial_out(struct run *r)
 		r->next->link = r->link;
 }
 
+#define TENSOR_BLOCK ((sizeof(struct tensor) + 63) & ~(size_t)63)
+_Static_assert(UNIT % TENSOR_BLOCK >= 64 && UNIT % TENSOR_BLOCK <= UNIT / 8,
+	       "a run of tensors is one unit, and heap_mark() is behind them");
+
 size_t heap_size(unsigned class)
 {
 	switch (class) {
 	case CLASS_TENSOR:
-		return (sizeof(struct tensor) + 63) & ~(size_t)63;
+		return TENSOR_BLOCK;
 	case CLASS_STORAGE:
 		return (sizeof(struct tensor_storage) + 63) & ~(size_t)63;
 	default:
 		return block_size(class);
 	}
+}
+
+/* What the memory held before is taken for no tensor. */
+static void clear_tensors(struct run *r)
+{
+	for (unsigned i = 0; i < r->blocks; i++)
+		((tensor *)(r->base + i * TENSOR_BLOCK))->refs = 0;
+	atomic_store_explicit(heap_mark(r->base), false, memory_order_relaxed);
 }
 
 static struct run *new_run(unsigned class)
@@ -322,6 +336,8 @@ static struct run *new_run(unsigned class)
 			r->free[i / 64] = 0;
 		r->free[i / 64] |= (uint64_t)1 << i % 64;
 	}
+	if (class == CLASS_TENSOR)
+		clear_tensors(r);
 	bin_out(a);
 	for (unsigned i = r->first; i < r->first + units; i++) {
 		a->busy[i / 64] |= (uint64_t)1 << i % 64;
@@ -337,6 +353,8 @@ static void end_run(struct run *r)
 {
 	struct arena *a = *place_of(r->base);
 
+	if (r->note)
+		referrers_forget_run(r->class, r->note, r->blocks);
 	partial_out(r);
 	bin_out(a);
 	for (unsigned i = r->first; i < r->first + r->units; i++) {
@@ -401,24 +419,61 @@ void heap_give(unsigned class, void *const *slot, unsigned n)
 	heap_unlock();
 }
 
-static void each_of_arena(const struct arena *a, unsigned class, void (*fn)(void *, void *), void *ctx)
-{
-	const struct run *r;
+/* ---- what block is where ----------------------------------------------------------------------- */
 
-	for (unsigned i = 0; i < UNITS; i += r ? r->units : 1) {
-		r = a->run[i];
-		for (unsigned k = 0; r && r->class == class && k < r->blocks; k++)
-			fn(r->base + k * heap_size(class), ctx);
-	}
+/* NULL: p is in none. An arena that p is in for certain can be looked for without the lock. */
+static __attribute__((no_sanitize("thread"))) struct arena *arena_of(const void *p)
+{
+	uint64_t i = (uintptr_t)p / ARENA;
+
+	return i / LEAF < LEAVES && heap.leaf[i / LEAF] ? *place_of(p) : NULL;
 }
 
-void heap_each(unsigned class, void (*fn)(void *block, void *ctx), void *ctx)
+bool heap_has(const void *p)
 {
+	return arena_of(p);
+}
+
+bool heap_find(const void *p, unsigned class, struct heap_place *at)
+{
+	struct arena *a = arena_of(p);
+	struct run *r = a ? a->run[(size_t)((const char *)p - a->base) / UNIT] : NULL;
+	size_t offset;
+
+	if (!r || r->class != class)
+		return false;
+	offset = (size_t)((const char *)p - r->base);
+	*at = (struct heap_place){r->base, r->blocks, (unsigned)(offset / heap_size(class)), &r->note};
+	return offset % heap_size(class) == 0 && at->index < r->blocks;
+}
+
+/* The first arena from number i on; NULL: there is none. */
+static const struct arena *arena_from(uint64_t *i)
+{
+	for (; *i < LEAVES * LEAF; ++*i) {
+		if (!heap.leaf[*i / LEAF])
+			*i |= LEAF - 1;
+		else if (heap.leaf[*i / LEAF][*i % LEAF])
+			return heap.leaf[*i / LEAF][*i % LEAF];
+	}
+	return NULL;
+}
+
+bool heap_next_arena(uint64_t *arena, unsigned class, void (*fn)(void *first, void *ctx), void *ctx)
+{
+	const struct arena *a;
+	const struct run *r;
+
 	heap_lock();
-	for (unsigned b = 0; b < BINS; b++)
-		for (const struct arena *a = heap.bin[b]; a; a = a->next)
-			each_of_arena(a, class, fn, ctx);
+	a = arena_from(arena);
+	for (unsigned i = 0; a && i < UNITS; i += r ? r->units : 1) {
+		r = a->run[i];
+		if (r && r->class == class)
+			fn(r->base, ctx);
+	}
 	heap_unlock();
+	++*arena;
+	return a;
 }
 
 void heap_trim(bool now)

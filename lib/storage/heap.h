@@ -13,6 +13,7 @@
 #define BLOCK_MAX  ((size_t)1 << 20)
 #define BLOCK_PAGE ((size_t)4096) /* blocks of so many bytes and more are whole pages */
 #define BLOCK_STEP 64u
+#define HEAP_UNIT  ((size_t)16 << 10) /* of memory that a run of blocks of one class consists of */
 #define BLOCK_SMALL 1024u /* up to here in steps of BLOCK_STEP, then four classes a doubling */
 
 static inline unsigned block_class(size_t n)
@@ -40,8 +41,27 @@ unsigned heap_take(unsigned class, void **slot, unsigned n);
 void heap_give(unsigned class, void *const *slot, unsigned n);
 /* Gives what no block uses back to the kernel; with `now`, also what was used until a moment ago. */
 void heap_trim(bool now);
-/* Calls fn for each block of a class that was ever taken, whether or not it is now, with the lock. */
-void heap_each(unsigned class, void (*fn)(void *block, void *ctx), void *ctx);
+
+/* The run that a block is in. */
+struct heap_place {
+	char *base; /* of block 0 */
+	unsigned blocks, index;
+	void **note; /* what referrers.c keeps beside the run; at first NULL */
+};
+
+/* With the lock. p may be anything; false: it is no block of this class. */
+bool heap_find(const void *p, unsigned class, struct heap_place *at);
+/* Calls fn, with the lock, for the first block of each run of the class in the next arena, from *arena on,
+ * which is 0 at first. False: there is none. */
+bool heap_next_arena(uint64_t *arena, unsigned class, void (*fn)(void *first, void *ctx), void *ctx);
+/* Is p in an arena? Without the lock, for what will not go meanwhile. */
+bool heap_has(const void *p);
+/* A byte behind the tensors of a unit, false when the run begins; see referrers.h. */
+static inline _Atomic bool *heap_mark(const void *block)
+{
+	return (_Atomic bool *)(((uintptr_t)block | (HEAP_UNIT - 1)) - 63);
+}
+
 /* Bytes that were mapped, and those of them in blocks that were taken. */
 void heap_stats(uint64_t *mapped, uint64_t *taken);
 /* Around a fork. */

@@ -80,7 +80,7 @@ TENSOR_EXPORT int tensor_set_label(tensor *t, const char *label)
 	struct tensor_buffer *b;
 	int err;
 
-	if (!t)
+	if (!tensor_given(t))
 		return null_argument_code("set_label");
 	err = check_label(label);
 	if (err < 0)

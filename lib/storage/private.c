@@ -131,6 +131,7 @@ static inline struct tensor_storage *block_alloc(size_t nbytes)
 	if (unlikely(!s))
 		return NULL;
 	s->nbytes = block_size(c);
+	s->used = nbytes;
 	s->ops = &block_ops;
 	s->owner = NULL;
 	s->size_class = c;
@@ -175,6 +176,7 @@ static struct tensor_storage *large_alloc(size_t nbytes)
 	if (!s)
 		return NULL;
 	s->device = TENSOR_DEVICE_CPU;
+	s->used = nbytes;
 	if (debug_memory && debug_alloc(s, nbytes))
 		return s;
 	m = debug_memory ? NULL : large_take(nbytes);

@@ -50,7 +50,7 @@ struct tensor_channel {
 	/* In; with `receiving`. */
 	struct held held[WIRE_SLOTS];
 	struct wire_in in;
-	int dead; /* what the stream ended with, -errno */
+	int dead; /* what the channel ended with, -errno */
 };
 
 /* Every channel, for share_forget(). Nothing blocks while the lock is held. */
@@ -124,7 +124,7 @@ TENSOR_EXPORT void tensor_channel_close(tensor_channel *ch)
 	for (int i = 0; i < WIRE_SLOTS; i++)
 		if (ch->held[i].storage)
 			storage_put(ch->held[i].storage);
-	wire_reset(&ch->in);
+	wire_end(&ch->in);
 	pthread_mutex_destroy(&ch->sending);
 	pthread_mutex_destroy(&ch->receiving);
 	free(ch);
@@ -335,7 +335,7 @@ TENSOR_EXPORT int tensor_send(tensor_channel *ch, tensor *t, unsigned flags)
 
 	if (!ch)
 		return tensor_fail(EINVAL, "send: the channel is NULL");
-	if (!t)
+	if (!tensor_given(t))
 		return null_argument_code("send");
 	if (flags & ~TENSOR_SEND_READONLY)
 		return tensor_fail(EINVAL, "send: flags 0x%x are unknown", flags);
@@ -474,6 +474,14 @@ static tensor *recv_error(tensor_channel *ch, int err)
 	return tensor_fail_null(-err, "recv: %s", strerror(-err));
 }
 
+static tensor *dead_error(const tensor_channel *ch)
+{
+	if (ch->dead == -ETOOMANYREFS)
+		return tensor_fail_null(ETOOMANYREFS, "recv: the channel ended: %d descriptors that were "
+						      "refused could not be closed yet", WIRE_REFUSED_MAX);
+	return tensor_fail_null(-ch->dead, "recv: the channel ended with a message that was no tensor's");
+}
+
 TENSOR_EXPORT tensor *tensor_recv(tensor_channel *ch)
 {
 	tensor *t;
@@ -482,8 +490,10 @@ TENSOR_EXPORT tensor *tensor_recv(tensor_channel *ch)
 	if (!ch)
 		return tensor_fail_null(EINVAL, "recv: the channel is NULL");
 	pthread_mutex_lock(&ch->receiving);
+	if (!ch->dead && wire_overrun(&ch->in))
+		ch->dead = -ETOOMANYREFS;
 	if (ch->dead) {
-		t = tensor_fail_null(-ch->dead, "recv: the channel ended with a message that was no tensor's");
+		t = dead_error(ch);
 	} else {
 		err = wire_recv(ch->socket, ch->packets, &ch->in);
 		t = err < 0 ? recv_error(ch, err) : receive(ch);

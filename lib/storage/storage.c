@@ -91,6 +91,7 @@ struct tensor_storage *storage_alloc_struct(void)
 	s->refs = 1;
 	s->version = 0;
 	s->readonly = false;
+	s->used = 0;
 	s->previous = NULL;
 	return s;
 }

@@ -87,13 +87,21 @@ int wire_send(int socket, const struct wire_message *m, int fd)
 struct refused {
 	struct refused *next;
 	int fd;
+	struct wire_refused *by;
+};
+
+/* Of one channel; with the closer's lock. */
+struct wire_refused {
+	unsigned waiting;
+	bool ended; /* the channel is: the last one that is closed frees this */
 };
 
 static struct {
 	pthread_mutex_t lock;
+	pthread_cond_t closed; /* one was */
 	struct refused *first;
 	bool running;
-} closer = {.lock = PTHREAD_MUTEX_INITIALIZER};
+} closer = {.lock = PTHREAD_MUTEX_INITIALIZER, .closed = PTHREAD_COND_INITIALIZER};
 
 static void lock_closer(void)
 {
@@ -109,6 +117,7 @@ static void unlock_closer(void)
 static void begin_anew(void)
 {
 	closer.running = false;
+	closer.closed = (pthread_cond_t)PTHREAD_COND_INITIALIZER;
 	unlock_closer();
 }
 
@@ -131,12 +140,22 @@ static struct refused *next_refused(void)
 	return r;
 }
 
+static void count_closed(struct wire_refused *by)
+{
+	lock_closer();
+	if (!--by->waiting && by->ended)
+		free(by);
+	pthread_cond_broadcast(&closer.closed);
+	unlock_closer();
+}
+
 static void *close_refused(void *arg)
 {
 	struct refused *r;
 
 	while ((r = next_refused())) {
 		close(r->fd);
+		count_closed(r->by);
 		free(r);
 	}
 	return NULL;
@@ -158,23 +177,62 @@ static bool start_closer(void)
 	return !err;
 }
 
-static void refuse(int fd)
+static void refuse(struct wire_in *in, int fd)
 {
 	struct refused *r = malloc(sizeof(*r));
 
+	if (!in->refused)
+		in->refused = calloc(1, sizeof(*in->refused));
 	/* What memory consists of waits for nobody. */
-	if (!r || fcntl(fd, F_GET_SEALS) >= 0) {
+	if (!r || !in->refused || fcntl(fd, F_GET_SEALS) >= 0) {
 		close(fd);
 		free(r);
 		return;
 	}
 	r->fd = fd;
+	r->by = in->refused;
 	lock_closer();
+	r->by->waiting++;
 	r->next = closer.first;
 	closer.first = r;
 	if (!closer.running)
 		closer.running = start_closer();
 	unlock_closer();
+}
+
+bool wire_overrun(struct wire_in *in)
+{
+	struct timespec until;
+	bool over;
+	int err = 0;
+
+	if (!in->refused)
+		return false;
+	lock_closer();
+	over = in->refused->waiting >= WIRE_REFUSED_MAX;
+	/* The thread may only have been slow. */
+	if (over) {
+		clock_gettime(CLOCK_REALTIME, &until);
+		until.tv_sec++;
+		while (!err && in->refused->waiting >= WIRE_REFUSED_MAX)
+			err = pthread_cond_timedwait(&closer.closed, &closer.lock, &until);
+		over = err;
+	}
+	unlock_closer();
+	return over;
+}
+
+void wire_end(struct wire_in *in)
+{
+	wire_reset(in);
+	if (!in->refused)
+		return;
+	lock_closer();
+	in->refused->ended = true;
+	if (!in->refused->waiting)
+		free(in->refused);
+	unlock_closer();
+	in->refused = NULL;
 }
 
 /* ---- in ----------------------------------------------------------------------------------- */
@@ -190,7 +248,7 @@ static void take_fds(struct wire_in *in, struct cmsghdr *c)
 		if (in->fd < 0 && !in->extra) {
 			in->fd = fd;
 		} else {
-			refuse(fd);
+			refuse(in, fd);
 			in->extra = true;
 		}
 	}
@@ -239,6 +297,20 @@ static ssize_t recv_part(int socket, struct wire_in *in, int *flags)
 	return n;
 }
 
+/* recvmsg() answered 0: the end of the stream, or a packet without bytes? The end is only where the peer
+ * sends no more and nothing has come. */
+static int nothing_came(int socket, bool packets, const struct wire_in *in)
+{
+	struct pollfd p = {.fd = socket, .events = POLLRDHUP};
+	char byte;
+
+	if (in->have)
+		return -EBADMSG;
+	if (packets && (poll(&p, 1, 0) == 0 || recv(socket, &byte, 1, MSG_PEEK | MSG_DONTWAIT) > 0))
+		return -EBADMSG;
+	return -EPIPE;
+}
+
 int wire_recv(int socket, bool packets, struct wire_in *in)
 {
 	while (in->have < sizeof(in->m)) {
@@ -248,7 +320,7 @@ int wire_recv(int socket, bool packets, struct wire_in *in)
 		if (n < 0)
 			return errno == ECONNRESET ? -EPIPE : -errno;
 		if (n == 0)
-			return in->have ? -EBADMSG : -EPIPE;
+			return nothing_came(socket, packets, in);
 		in->have += n;
 		if (packets && (flags & MSG_TRUNC || in->have < sizeof(in->m)))
 			return -EBADMSG;
@@ -259,7 +331,7 @@ int wire_recv(int socket, bool packets, struct wire_in *in)
 void wire_reset(struct wire_in *in)
 {
 	if (in->fd >= 0)
-		refuse(in->fd);
+		refuse(in, in->fd);
 	in->fd = -1;
 	in->have = 0;
 	in->extra = in->lost = false;

@@ -38,6 +38,12 @@ struct wire_message {
 
 _Static_assert(sizeof(struct wire_message) == 336, "the message is an ABI between processes");
 
+/* Descriptors of one channel that were refused and are not closed yet. Past this many it ends: the peer
+ * may have sent files whose close() waits for it. */
+#define WIRE_REFUSED_MAX 64
+
+struct wire_refused;
+
 /* A message on its way in. What came of it stays here until the rest is there. */
 struct wire_in {
 	struct wire_message m;
@@ -45,6 +51,7 @@ struct wire_in {
 	int fd; /* -1: none came */
 	bool extra; /* more than one came, and are closed */
 	bool lost; /* the kernel had no room for one */
+	struct wire_refused *refused; /* NULL: none yet */
 };
 
 /* Sends one message, with fd unless it is -1. 0; -EPIPE: the peer is gone; -EAGAIN on a socket
@@ -56,6 +63,10 @@ int wire_send(int socket, const struct wire_message *m, int fd);
 int wire_recv(int socket, bool packets, struct wire_in *in);
 /* Closes the fd, too: later, where that could wait for somebody. */
 void wire_reset(struct wire_in *in);
+/* Are as many as WIRE_REFUSED_MAX waiting, and were for a moment? */
+bool wire_overrun(struct wire_in *in);
+/* The end of a channel: wire_reset(), and the rest. */
+void wire_end(struct wire_in *in);
 
 /* Does the message make sense in itself? 0, -EPROTO for a foreign one, -EBADMSG; *why tells. */
 int wire_check(const struct wire_message *m, const char **why);

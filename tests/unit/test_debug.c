@@ -74,6 +74,38 @@ static void write_after_release(void)
 	exit(0); /* looked at the end */
 }
 
+/* The functions that do not go through the dispatcher, too. */
+#define AFTER_RELEASE(name, call)                                                                 \
+	static void name##_after_release(void)                                                    \
+	{                                                                                         \
+		char bytes[BYTES];                                                                \
+		double *number = (double *)bytes;                                                 \
+		tensor *t = made();                                                               \
+                                                                                                  \
+		(void)number;                                                                     \
+		tensor_release(t);                                                                \
+		call;                                                                             \
+		exit(0);                                                                          \
+	}
+
+AFTER_RELEASE(share_memory, tensor_share_memory(t))
+AFTER_RELEASE(data, tensor_data(t))
+AFTER_RELEASE(size, tensor_size(t, 0))
+AFTER_RELEASE(numel, tensor_numel(t))
+AFTER_RELEASE(is_contiguous, tensor_is_contiguous(t))
+AFTER_RELEASE(save_npy, tensor_save_npy("/dev/null", t))
+AFTER_RELEASE(save_npz, tensor_save_npz("/dev/null", &(struct tensor_named){"x", t}, 1, 0))
+AFTER_RELEASE(set_label, tensor_set_label(t, "x"))
+AFTER_RELEASE(print, tensor_print(t, NULL))
+AFTER_RELEASE(set_requires_grad, tensor_set_requires_grad(t, true))
+AFTER_RELEASE(requires_grad, tensor_requires_grad(t))
+AFTER_RELEASE(backward, tensor_backward(t))
+AFTER_RELEASE(copy_to, tensor_copy_to(t, bytes, BYTES))
+AFTER_RELEASE(at, tensor_at(t, TENSOR_INTS(1), number))
+AFTER_RELEASE(item, tensor_item(t, number))
+AFTER_RELEASE(buffer_seal, tensor_buffer_seal(t))
+AFTER_RELEASE(scope_add, tensor_scope tensor_scope_add(t))
+
 /* Memory of a size that was freed is not used again soon. */
 static void nothing_is_wrong(void)
 {
@@ -94,6 +126,8 @@ static void nothing_is_wrong(void)
 	exit(0);
 }
 
+#define ROLE(name) {#name, name##_after_release, "tensor_" #name ": the tensor at"}
+
 static const struct {
 	const char *name;
 	void (*run)(void);
@@ -103,6 +137,23 @@ static const struct {
 	{"use_after_release", use_after_release, "neg: the tensor at"},
 	{"use_boxed_after_release", use_boxed_after_release, "neg: the tensor at"},
 	{"keep_after_release", keep_after_release, "retain: the tensor at"},
+	ROLE(share_memory),
+	ROLE(data),
+	ROLE(size),
+	ROLE(numel),
+	ROLE(is_contiguous),
+	ROLE(save_npy),
+	ROLE(save_npz),
+	ROLE(set_label),
+	ROLE(print),
+	ROLE(set_requires_grad),
+	ROLE(requires_grad),
+	ROLE(backward),
+	ROLE(copy_to),
+	ROLE(at),
+	ROLE(item),
+	ROLE(buffer_seal),
+	ROLE(scope_add),
 	{"write_behind", write_behind, "3 bytes behind a tensor of 100 bytes"},
 	{"write_before", write_before, "2 bytes before a tensor of 100 bytes"},
 	{"write_after_release", write_after_release, "byte 50 of a tensor of 100 bytes"},

@@ -3,6 +3,8 @@
 #include "files.h"
 
 #include <dlfcn.h>
+#include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
 #include <sys/resource.h>
 
@@ -21,6 +23,22 @@ int fchmod(int fd, mode_t mode)
 	assert_int_equal(fstat(fd, &st), 0);
 	mode_at_birth = st.st_mode & 0777;
 	return real(fd, mode);
+}
+
+static int writes_of_nothing;
+
+/* A file system that takes no byte and names no error. */
+ssize_t pwrite(int fd, const void *data, size_t n, off_t offset)
+{
+	static ssize_t (*real)(int, const void *, size_t, off_t);
+
+	if (!real)
+		real = (ssize_t (*)(int, const void *, size_t, off_t))dlsym(RTLD_NEXT, "pwrite");
+	if (!writes_of_nothing)
+		return real(fd, data, n, offset);
+	if (++writes_of_nothing > 1000)
+		_exit(1);
+	return 0;
 }
 
 static void a_failed_save_leaves_the_old_file(void **state)
@@ -107,6 +125,87 @@ static void name_of_any_length_is_saved_to(void **state)
 		assert_fails(tensor_save_npy(name, iota(0, TENSOR_INTS(2))), ENAMETOOLONG, "xxx");
 }
 
+/* Whatever path open() takes, with a name of any length at its end. */
+static void path_of_any_length_is_saved_to(void **state)
+{
+	char path[PATH_MAX + 1];
+
+	for (size_t n = 4060; n <= PATH_MAX; n++) {
+		memset(path, '/', n);
+		path[0] = '.';
+		memcpy(path + n - 3, "end", 4);
+		if (n == PATH_MAX) {
+			assert_fails(tensor_save_npy(path, iota(0, TENSOR_INTS(1))), ENAMETOOLONG, "save_npy");
+			break;
+		}
+		tensor_scope {
+			assert_done(tensor_save_npy(path, iota((double)n, TENSOR_INTS(1))));
+			assert_values(tensor_load_npy(path, NULL), 0, (double)n);
+		}
+		assert_int_equal(unlink("end"), 0);
+	}
+}
+
+/* As fopen(path, "w"): the file to which the last link points is made. */
+static void link_to_no_file_makes_one(void **state)
+{
+	struct stat st;
+
+	assert_int_equal(mkdir("folder", 0755), 0);
+	assert_int_equal(symlink("folder/second", "first"), 0);
+	assert_int_equal(symlink("third", "folder/second"), 0);
+	tensor_scope {
+		assert_done(tensor_save_npy("first", iota(3, TENSOR_INTS(1))));
+		assert_values(tensor_load_npy("folder/third", NULL), 0, 3);
+		assert_done(tensor_save_npy("first", iota(4, TENSOR_INTS(1))));
+		assert_values(tensor_load_npy("folder/third", NULL), 0, 4);
+	}
+	assert_int_equal(lstat("first", &st), 0);
+	assert_true(S_ISLNK(st.st_mode));
+	assert_int_equal(lstat("folder/second", &st), 0);
+	assert_true(S_ISLNK(st.st_mode));
+	assert_int_equal(symlink("loop", "loop"), 0);
+	assert_int_equal(symlink("nowhere/file", "nowhere"), 0);
+	tensor_scope {
+		tensor *t = iota(0, TENSOR_INTS(1));
+
+		assert_fails(tensor_save_npy("loop", t), ELOOP, "loop");
+		assert_fails(tensor_save_npy("nowhere", t), ELOOP, "nowhere");
+		assert_fails(tensor_save_npy("folder/none/x", t), ENOENT, "none");
+		assert_fails(tensor_save_npy("folder", t), EINVAL, "not a regular file");
+		assert_fails(tensor_save_npy("folder/none/", t), ENOENT, "none");
+		assert_fails(tensor_save_npy("", t), ENOENT, "save_npy");
+	}
+	assert_int_equal(unlink("folder/second"), 0);
+	assert_int_equal(unlink("folder/third"), 0);
+	assert_int_equal(rmdir("folder"), 0);
+}
+
+/* The name that /proc has for such a file is not one to make. */
+static void file_without_a_name_is_not_replaced(void **state)
+{
+	char path[64];
+	int files, fd = open("gone", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+
+	assert_true(fd >= 0);
+	assert_int_equal(unlink("gone"), 0);
+	files = files_here();
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	tensor_scope
+		assert_fails(tensor_save_npy(path, iota(0, TENSOR_INTS(1))), ENOENT, path);
+	assert_int_equal(files_here(), files);
+	close(fd);
+}
+
+static void file_that_takes_nothing_is_an_error(void **state)
+{
+	writes_of_nothing = 1;
+	tensor_scope
+		assert_fails(tensor_save_npy("nothing", iota(0, TENSOR_INTS(1))), EIO, "nothing");
+	writes_of_nothing = 0;
+	assert_int_not_equal(access("nothing", F_OK), 0);
+}
+
 /* The signal that says so would end the process, and the caller's own stays pending. */
 static void limit_of_a_file_is_an_error_and_no_signal(void **state)
 {
@@ -141,6 +240,10 @@ int main(void)
 		cmocka_unit_test(a_link_stays_and_a_mode_too),
 		cmocka_unit_test(new_file_is_never_open_to_more),
 		cmocka_unit_test(name_of_any_length_is_saved_to),
+		cmocka_unit_test(path_of_any_length_is_saved_to),
+		cmocka_unit_test(link_to_no_file_makes_one),
+		cmocka_unit_test(file_without_a_name_is_not_replaced),
+		cmocka_unit_test(file_that_takes_nothing_is_an_error),
 		cmocka_unit_test(limit_of_a_file_is_an_error_and_no_signal),
 	};
 

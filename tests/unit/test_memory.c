@@ -5,13 +5,24 @@
  */
 #include "peer.h"
 
+#include <pthread.h>
+#include <stdatomic.h>
 #include <sys/resource.h>
+#include <time.h>
 
 #define MIB ((size_t)1 << 20)
 
 static tensor *bytes(size_t n)
 {
 	return ok(tensor_empty(TENSOR_INTS((int64_t)n), TENSOR_OPTIONS(.dtype = TENSOR_U8)));
+}
+
+static double seconds(clockid_t clock)
+{
+	struct timespec t;
+
+	clock_gettime(clock, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
 /* ---- forks ----------------------------------------------------------------------------------- */
@@ -179,6 +190,225 @@ static void bytes_of_released_views_are_not_shared(void **state)
 			assert_int_not_equal(p[k], 0x5e);
 		tensor_release(view[0]);
 		tensor_release(t);
+	}
+}
+
+/* As many elements as there were before come back, as in private memory. */
+static void shrunk_tensor_keeps_its_elements(void **state)
+{
+	EACH_SIZE(n) for (int shared = 0; shared < 2; shared++) tensor_scope {
+		int64_t many = (int64_t)n, few = many / 4 + 1;
+		tensor *t = ok(tensor_full(TENSOR_INTS(few), TENSOR_SCALAR(7), TENSOR_OPTIONS(.dtype = TENSOR_U8)));
+
+		ok(tensor_resize_(t, TENSOR_INTS(many)));
+		memset(tensor_data(t), 7, n);
+		ok(tensor_resize_(t, TENSOR_INTS(few)));
+		if (shared)
+			assert_done(tensor_share_memory(t));
+		ok(tensor_resize_(t, TENSOR_INTS(many)));
+		for (size_t i = 0; i < n; i++)
+			assert_int_equal(((uint8_t *)tensor_data(t))[i], 7);
+	}
+}
+
+/* What as_strided() reached of the block goes along. */
+static void view_behind_its_base_is_shared_whole(void **state)
+{
+	NOT_WATCHED();
+	tensor_scope {
+		tensor *t = bytes(10), *v = ok(tensor_as_strided(t, TENSOR_INTS(60), TENSOR_INTS(1), 0));
+
+		memset(tensor_data(v), 3, 60);
+		assert_done(tensor_share_memory(t));
+		assert_ptr_equal(tensor_data(v), tensor_data(t));
+		assert_int_equal(((uint8_t *)tensor_data(v))[59], 3);
+	}
+}
+
+/* ---- how long moving takes ----------------------------------------------------------------------- */
+
+enum { MOVED = 50, OTHERS = 200000 };
+
+/* Seconds of the processor to share tensors that have a view each, made before or after the others. */
+static double time_to_share(tensor **t, tensor **view, bool new_view)
+{
+	double start = seconds(CLOCK_THREAD_CPUTIME_ID);
+
+	for (int i = 0; i < MOVED; i++) {
+		if (new_view)
+			view[i] = ok(tensor_slice(t[i], 0, 3, TENSOR_NONE, 1));
+		assert_done(tensor_share_memory(t[i]));
+	}
+	return seconds(CLOCK_THREAD_CPUTIME_ID) - start;
+}
+
+static double time_beside(int others, bool new_view)
+{
+	static tensor *other[OTHERS];
+	tensor *t[MOVED], *view[MOVED], *first = bytes(64), *last = ok(tensor_detach(first));
+	double took;
+
+	for (int i = 0; i < MOVED; i++) {
+		t[i] = bytes(64);
+		view[i] = new_view ? NULL : ok(tensor_slice(t[i], 0, 3, TENSOR_NONE, 1));
+	}
+	for (int i = 0; i < others; i++)
+		other[i] = i % 2 ? ok(tensor_slice(other[i - 1], 0, 1, 2, 1)) : bytes(16);
+	assert_done(tensor_share_memory(last)); /* sorts the others, once */
+	took = time_to_share(t, view, new_view);
+	for (int i = 0; i < MOVED; i++) {
+		assert_ptr_equal(tensor_data(view[i]), (uint8_t *)tensor_data(t[i]) + 3);
+		tensor_release(view[i]);
+		tensor_release(t[i]);
+	}
+	while (others--)
+		tensor_release(other[others]);
+	tensor_release(last);
+	tensor_release(first);
+	return took;
+}
+
+static void move_takes_no_longer_beside_many_tensors(void **state)
+{
+	NOT_WATCHED();
+	for (int new_view = 0; new_view < 2; new_view++) {
+		double few = 1, many = 1, took;
+
+		for (int i = 0; i < 3; i++) {
+			took = time_beside(0, new_view);
+			few = took < few ? took : few;
+			took = time_beside(OTHERS, new_view);
+			many = took < many ? took : many;
+		}
+		print_message("%d moves %.2f ms, beside %d tensors %.2f ms\n", MOVED, few * 1e3, OTHERS,
+			      many * 1e3);
+		assert_true(many < 10 * few);
+	}
+}
+
+enum { LARGE = 256 };
+
+static atomic_int moving;
+
+static void *share_large(void *arg)
+{
+	double *took = arg, start = seconds(CLOCK_MONOTONIC);
+	tensor *t = bytes(LARGE * MIB);
+
+	memset(tensor_data(t), 1, LARGE * MIB);
+	start = seconds(CLOCK_MONOTONIC);
+	moving = 1;
+	if (tensor_share_memory(t) < 0)
+		return t;
+	*took = seconds(CLOCK_MONOTONIC) - start;
+	tensor_release(t);
+	return NULL;
+}
+
+static void share_small(void)
+{
+	tensor *t = bytes(64), *view = ok(tensor_slice(t, 0, 1, TENSOR_NONE, 1));
+
+	assert_done(tensor_share_memory(t));
+	tensor_release(view);
+	tensor_release(t);
+}
+
+static void fork_once(void)
+{
+	assert_int_equal(IN_CHILD((void)0), 0);
+}
+
+/* How long `what` takes while a large tensor is moved, as a part of that; the least of a few times. */
+static double part_of_a_large_move(void (*what)(void))
+{
+	double part = 1, start, took, large = 0;
+	pthread_t thread;
+	void *failed;
+
+	for (int i = 0; i < 5; i++) {
+		moving = 0;
+		assert_int_equal(pthread_create(&thread, NULL, share_large, &large), 0);
+		while (!moving)
+			usleep(100);
+		usleep(10000);
+		start = seconds(CLOCK_MONOTONIC);
+		what();
+		took = seconds(CLOCK_MONOTONIC) - start;
+		pthread_join(thread, &failed);
+		assert_null(failed);
+		if (took / large < part)
+			part = took / large;
+	}
+	return part;
+}
+
+static void large_move_stops_no_other_thread(void **state)
+{
+	double share, fork;
+
+	NOT_WATCHED();
+	share = part_of_a_large_move(share_small);
+	fork = part_of_a_large_move(fork_once);
+	print_message("beside a move of %d MiB: another %.2f of its time, a fork %.2f\n", LARGE, share, fork);
+	assert_true(share < 0.5);
+	assert_true(fork < 0.5);
+}
+
+static void *share_it(void *t)
+{
+	moving = 1;
+	return tensor_share_memory(t) < 0 ? t : NULL;
+}
+
+/* The child is without the thread; its copy of the storage stays what it was. */
+static void fork_amid_a_move_leaves_the_child_a_copy(void **state)
+{
+	tensor *t = bytes(LARGE * MIB);
+	uint8_t *p = tensor_data(t);
+	pthread_t thread;
+	void *failed;
+
+	NOT_WATCHED();
+	memset(p, 1, LARGE * MIB);
+	moving = 0;
+	assert_int_equal(pthread_create(&thread, NULL, share_it, t), 0);
+	while (!moving)
+		usleep(100);
+	usleep(10000);
+	assert_int_equal(IN_CHILD({
+		if (p[0] != 1 || p[LARGE * MIB - 1] != 1)
+			_exit(1);
+		if (tensor_buffer_fd(t, TENSOR_BUFFER_READ | TENSOR_BUFFER_EXPORT) < 0)
+			p[0] = 2; /* private; else the move was over */
+		if (tensor_share_memory(t) < 0)
+			_exit(2);
+		tensor_cache_trim();
+	}), 0);
+	pthread_join(thread, &failed);
+	assert_null(failed);
+	assert_int_equal(p[0], 1);
+	tensor_release(t);
+}
+
+static void threads_share_one_tensor(void **state)
+{
+	for (int i = 0; i < 200; i++) {
+		tensor *t = bytes(i % 2 ? 100 : 10000), *view = ok(tensor_slice(t, 0, 1, TENSOR_NONE, 1));
+		pthread_t thread[4];
+		void *failed;
+
+		memset(tensor_data(t), i, 100);
+		for (int k = 0; k < 4; k++)
+			assert_int_equal(pthread_create(&thread[k], NULL, share_it, k % 2 ? t : view), 0);
+		for (int k = 0; k < 4; k++) {
+			pthread_join(thread[k], &failed);
+			assert_null(failed);
+		}
+		assert_ptr_equal(tensor_data(view), (uint8_t *)tensor_data(t) + 1);
+		assert_int_equal(*(uint8_t *)tensor_data(view), (uint8_t)i);
+		tensor_release(i % 3 ? t : view);
+		tensor_release(i % 3 ? view : t);
 	}
 }
 
@@ -382,6 +612,12 @@ int main(int argc, char **argv)
 		cmocka_unit_test(neighbours_of_a_small_tensor_stay),
 		cmocka_unit_test(bytes_behind_the_tensor_are_not_shared),
 		cmocka_unit_test(bytes_of_released_views_are_not_shared),
+		cmocka_unit_test(shrunk_tensor_keeps_its_elements),
+		cmocka_unit_test(view_behind_its_base_is_shared_whole),
+		cmocka_unit_test(move_takes_no_longer_beside_many_tensors),
+		cmocka_unit_test(large_move_stops_no_other_thread),
+		cmocka_unit_test(fork_amid_a_move_leaves_the_child_a_copy),
+		cmocka_unit_test(threads_share_one_tensor),
 		cmocka_unit_test(mappings_do_not_stay),
 		cmocka_unit_test(release_at_the_limit_of_mappings_is_made_up_for),
 		cmocka_unit_test(sent_tensor_is_shared_from_then_on),

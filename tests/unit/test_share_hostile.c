@@ -490,6 +490,23 @@ static void message_that_is_cut_short_is_refused(void **state)
 	link_close(&l);
 }
 
+/* Of packets one may be empty: that is no end of the stream. */
+static void empty_packet_is_refused(void **state)
+{
+	struct link l = link_open(SOCK_SEQPACKET);
+
+	assert_int_equal(send(l.raw, "", 0, 0), 0);
+	assert_fails(tensor_recv(l.ch), EBADMSG, "cut short");
+	still_works(&l);
+	assert_int_equal(send(l.raw, "", 0, 0), 0);
+	raw_send(l.raw, &l.m, sizeof(l.m), &l.fd, 1);
+	shutdown(l.raw, SHUT_WR);
+	assert_fails(tensor_recv(l.ch), EBADMSG, "cut short");
+	tensor_release(ok(tensor_recv(l.ch)));
+	assert_fails(tensor_recv(l.ch), EPIPE, "gone");
+	link_close(&l);
+}
+
 /* A memfd that a peer punched a hole into reads as zeros. */
 static void hole_in_a_buffer_faults_nobody(void **state)
 {
@@ -524,6 +541,7 @@ int main(void)
 		cmocka_unit_test(more_fds_than_announced_are_closed),
 		cmocka_unit_test(message_in_pieces_is_put_together),
 		cmocka_unit_test(message_that_is_cut_short_is_refused),
+		cmocka_unit_test(empty_packet_is_refused),
 		cmocka_unit_test(hole_in_a_buffer_faults_nobody),
 	};
 
