@@ -37,8 +37,9 @@ PROGRESS = 4000
 
 
 def operator_table():
-    from torch.testing._internal.common_methods_invocations import op_db
-    return op_db
+    from torch.testing._internal import common_methods_invocations as table
+    return table.op_db + table.foreach_unary_op_db + table.foreach_binary_op_db + \
+        table.foreach_pointwise_op_db + table.foreach_reduce_op_db + table.foreach_other_op_db
 
 
 def names_of(info):
