@@ -92,12 +92,15 @@ static tensor *causal(const tensor *query, const tensor *key)
 }
 
 /* A query that may look at nothing gets zeros, not NaN. */
-static tensor *weights_of(tensor *scores)
+tensor *kernel_safe_softmax(tensor *self, int64_t dim, enum tensor_dtype dtype)
 {
-	tensor *nothing = tensor_eq_scalar(tensor_detach(scores), tensor_scalar_float(-INFINITY));
+	struct tensor_scope_guard guard = tensor_scope_enter();
+	tensor *nothing = tensor_eq_scalar(tensor_detach(self), tensor_scalar_float(-INFINITY));
 
-	return tensor_masked_fill(tensor_softmax(scores, -1),
-				  tensor_all_dim(nothing, -1, true), tensor_scalar_int(0));
+	return scope_leave_with(&guard,
+				tensor_masked_fill(tensor_softmax_opt(self, dim, dtype),
+						   tensor_all_dim(nothing, dim, true),
+						   tensor_scalar_int(0)));
 }
 
 static tensor *attend(tensor *query, tensor *key, tensor *value, tensor *mask, double dropout_p,
@@ -115,7 +118,7 @@ static tensor *attend(tensor *query, tensor *key, tensor *value, tensor *mask, d
 	scores = tensor_matmul(query, key ? tensor_transpose(key, -2, -1) : NULL);
 	if (mask)
 		scores = tensor_add(scores, bias_of(mask, query));
-	scores = mask ? weights_of(scores) : tensor_softmax(scores, -1);
+	scores = mask ? tensor_safe_softmax(scores, -1, TENSOR_DTYPE_NONE) : tensor_softmax(scores, -1);
 	if (dropout_p > 0)
 		scores = tensor_dropout(scores, dropout_p, true);
 	return tensor_matmul(scores, value);
