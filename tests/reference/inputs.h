@@ -91,6 +91,12 @@ static inline int example_changed(tensor **results)
 	return example_nkept;
 }
 
+/* Of a recurrent layer: tenths, and one state of two elements. */
+#define WEIGHT(rows, columns)                                                                     \
+	tensor_to(tensor_div_scalar(counting(rows, columns), tensor_scalar_int(10)),              \
+		  TENSOR_OPTIONS(.dtype = example_dtype))
+#define STATE tensor_view(vector(0.5, 0.5), TENSOR_SHAPE(1, 1, 2))
+
 /* A number as a tensor without dimensions. */
 static inline tensor *number(tensor_scalar value)
 {
