@@ -97,6 +97,10 @@ static inline int example_changed(tensor **results)
 		  TENSOR_OPTIONS(.dtype = example_dtype))
 #define STATE tensor_view(vector(0.5, 0.5), TENSOR_SHAPE(1, 1, 2))
 
+/* Of two classes, three steps and one sequence; one head of two rows. */
+#define LOG_PROBS tensor_log(tensor_view(vector(0.5, 0.5, 0.25, 0.75, 0.5, 0.5), TENSOR_SHAPE(3, 1, 2)))
+#define HEAD(...) tensor_view(vector(__VA_ARGS__), TENSOR_SHAPE(1, 1, 2, 2))
+
 /* A number as a tensor without dimensions. */
 static inline tensor *number(tensor_scalar value)
 {
