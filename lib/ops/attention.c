@@ -98,10 +98,9 @@ tensor *kernel_safe_softmax(tensor *self, int64_t dim, enum tensor_dtype dtype)
 	struct tensor_scope_guard guard = tensor_scope_enter();
 	tensor *nothing = tensor_eq_scalar(tensor_detach(self), tensor_scalar_float(-INFINITY));
 
-	return scope_leave_with(&guard,
-				tensor_masked_fill(tensor_softmax_opt(self, dim, dtype),
-						   tensor_all_dim(nothing, dim, true),
-						   tensor_scalar_int(0)));
+	return scope_leave_with(&guard, tensor_masked_fill(tensor_softmax_opt(self, dim, dtype),
+							   tensor_all_dim(nothing, dim, true),
+							   tensor_scalar_int(0)));
 }
 
 static tensor *attend(tensor *query, tensor *key, tensor *value, tensor *mask, double dropout_p,
@@ -119,7 +118,8 @@ static tensor *attend(tensor *query, tensor *key, tensor *value, tensor *mask, d
 	scores = tensor_matmul(query, key ? tensor_transpose(key, -2, -1) : NULL);
 	if (mask)
 		scores = tensor_add(scores, bias_of(mask, query));
-	scores = mask ? tensor_safe_softmax(scores, -1, TENSOR_DTYPE_NONE) : tensor_softmax(scores, -1);
+	scores = mask ? tensor_safe_softmax(scores, -1, TENSOR_DTYPE_NONE)
+		      : tensor_softmax(scores, -1);
 	if (dropout_p > 0)
 		scores = tensor_dropout(scores, dropout_p, true);
 	return tensor_matmul(scores, value);
@@ -143,25 +143,34 @@ tensor *composite_scaled_dot_product_attention(tensor *query, tensor *key, tenso
 						attend(query, key, value, attn_mask, dropout_p, scale));
 }
 
-/* ---- with the logarithms of the sums --------------------------------------------------------------- */
+/* ---- with the logarithms of the sums --------------------------------------------------------- */
 
 #define FLASH "_scaled_dot_product_flash_attention_for_cpu"
 
-static int check_flash(const tensor *query, const tensor *key, const tensor *value, const tensor *mask,
-		       double dropout_p)
+static int check_flash(const tensor *query, const tensor *key, const tensor *value,
+		       const tensor *mask, double dropout_p)
 {
 	if (check(query, key, value, mask, false) < 0)
 		return error_code();
 	if (query->ndim != 4 || key->ndim != 4 || value->ndim != 4)
-		return tensor_fail(EINVAL, FLASH ": query, key and value must have 4 dimensions, got shapes %s, %s "
-						 "and %s", SHAPE_STR(query), SHAPE_STR(key), SHAPE_STR(value));
+		return tensor_fail(
+			EINVAL,
+			FLASH ": query, key and value must have 4 dimensions, got shapes %s, %s "
+			      "and %s",
+			SHAPE_STR(query), SHAPE_STR(key), SHAPE_STR(value));
 	if (query->sizes[3] != key->sizes[3] || query->sizes[3] != value->sizes[3])
-		return tensor_fail(EINVAL, FLASH ": query, key and value must have one size of heads, got shapes %s, "
-						 "%s and %s", SHAPE_STR(query), SHAPE_STR(key), SHAPE_STR(value));
+		return tensor_fail(
+			EINVAL,
+			FLASH ": query, key and value must have one size of heads, got shapes %s, "
+			      "%s and %s",
+			SHAPE_STR(query), SHAPE_STR(key), SHAPE_STR(value));
 	if (mask && (mask->dtype == TENSOR_BOOL || (mask->ndim != 2 && mask->ndim != 4)))
-		return tensor_fail(EINVAL, FLASH ": attn_mask must be %s and have 2 or 4 dimensions, got %s of shape "
-						 "%s", tensor_dtype_name(query->dtype),
-				   tensor_dtype_name(mask->dtype), SHAPE_STR(mask));
+		return tensor_fail(
+			EINVAL,
+			FLASH ": attn_mask must be %s and have 2 or 4 dimensions, got %s of shape "
+			      "%s",
+			tensor_dtype_name(query->dtype), tensor_dtype_name(mask->dtype),
+			SHAPE_STR(mask));
 	if (dropout_p != 0)
 		return tensor_fail(EINVAL, FLASH ": dropout_p must be 0, got %g", dropout_p);
 	if (!dtype_is_float(query->dtype))
@@ -174,11 +183,15 @@ static int check_flash(const tensor *query, const tensor *key, const tensor *val
 static tensor *flash_scores(tensor *query, tensor *key, tensor *mask, bool is_causal, double scale)
 {
 	tensor_options wide = TENSOR_OPTIONS(.dtype = dtype_wide(query->dtype));
-	tensor *scores = tensor_matmul(tensor_mul_scalar(tensor_to(query, wide), tensor_scalar_float(scale)),
-				       tensor_transpose(tensor_to(key, wide), -2, -1));
+	tensor *scores =
+		tensor_matmul(tensor_mul_scalar(tensor_to(query, wide), tensor_scalar_float(scale)),
+			      tensor_transpose(tensor_to(key, wide), -2, -1));
 
-	if (is_causal && scores)
-		scores = tensor_add(scores, bias_of(causal(query, key), scores));
+	if (is_causal && scores) {
+		tensor *allowed = causal(query, key);
+
+		scores = allowed ? tensor_add(scores, bias_of(allowed, scores)) : NULL;
+	}
 	return mask && scores ? tensor_add(scores, bias_of(mask, scores)) : scores;
 }
 
@@ -187,8 +200,9 @@ static double scale_of(const tensor *query, double scale)
 	return scale == scale ? scale : 1 / sqrt((double)query->sizes[query->ndim - 1]);
 }
 
-int composite_flash_attention(tensor *query, tensor *key, tensor *value, double dropout_p, bool is_causal,
-			      tensor *attn_mask, double scale, tensor **output, tensor **logsumexp)
+int composite_flash_attention(tensor *query, tensor *key, tensor *value, double dropout_p,
+			      bool is_causal, tensor *attn_mask, double scale, tensor **output,
+			      tensor **logsumexp)
 {
 	struct tensor_scope_guard guard;
 	tensor *scores, *sums, *out;
@@ -202,10 +216,12 @@ int composite_flash_attention(tensor *query, tensor *key, tensor *value, double 
 	sums = scores ? tensor_logsumexp(scores, TENSOR_INTS(-1), false) : NULL;
 	/* 0 where a query may look at nothing: its weights are 0 in the backward, too. */
 	if (sums)
-		sums = tensor_masked_fill(sums, tensor_eq_scalar(sums, tensor_scalar_float(-INFINITY)),
+		sums = tensor_masked_fill(sums,
+					  tensor_eq_scalar(sums, tensor_scalar_float(-INFINITY)),
 					  tensor_scalar_int(0));
 	out = sums ? tensor_matmul(tensor_safe_softmax(scores, -1, TENSOR_DTYPE_NONE),
-				   tensor_to(value, TENSOR_OPTIONS(.dtype = scores->dtype))) : NULL;
+				   tensor_to(value, TENSOR_OPTIONS(.dtype = scores->dtype)))
+		   : NULL;
 	out = tensor_to(out, TENSOR_OPTIONS(.dtype = query->dtype));
 	*output = out ? tensor_get(out) : NULL;
 	*logsumexp = out ? tensor_get(sums) : NULL;
@@ -223,7 +239,8 @@ static void flash_gradients(tensor *grad, tensor *query, tensor *key, tensor *va
 
 	grad = tensor_to(grad, wide);
 	same = tensor_sum_dim(tensor_mul(grad, tensor_to(out, wide)), TENSOR_INTS(-1), true);
-	scores = tensor_sub(tensor_matmul(grad, tensor_transpose(tensor_to(value, wide), -2, -1)), same);
+	scores = tensor_sub(tensor_matmul(grad, tensor_transpose(tensor_to(value, wide), -2, -1)),
+			    same);
 	scores = tensor_mul_scalar(tensor_mul(weights, scores), tensor_scalar_float(scale));
 	grads[0] = tensor_matmul(scores, tensor_to(key, wide));
 	grads[1] = tensor_matmul(tensor_transpose(scores, -2, -1), tensor_to(query, wide));
@@ -233,9 +250,9 @@ static void flash_gradients(tensor *grad, tensor *query, tensor *key, tensor *va
 }
 
 int composite_flash_attention_backward(tensor *grad_out, tensor *query, tensor *key, tensor *value,
-				       tensor *out, tensor *logsumexp, double dropout_p, bool is_causal,
-				       tensor *attn_mask, double scale, tensor **grad_query,
-				       tensor **grad_key, tensor **grad_value)
+				       tensor *out, tensor *logsumexp, double dropout_p,
+				       bool is_causal, tensor *attn_mask, double scale,
+				       tensor **grad_query, tensor **grad_key, tensor **grad_value)
 {
 	struct tensor_scope_guard guard;
 	tensor *scores, *weights, *grads[3] = {NULL};
@@ -246,8 +263,12 @@ int composite_flash_attention_backward(tensor *grad_out, tensor *query, tensor *
 		return error_code();
 	if (!sizes_equal(out, query) || !sizes_equal(grad_out, query) || logsumexp->ndim != 3 ||
 	    memcmp(logsumexp->sizes, query->sizes, 3 * sizeof(*query->sizes)))
-		return tensor_fail(EINVAL, FLASH "_backward: grad_out and out must have shape %s and logsumexp all but "
-						 "the last of it", SHAPE_STR(query));
+		return tensor_fail(
+			EINVAL,
+			FLASH
+			"_backward: grad_out and out must have shape %s and logsumexp all but "
+			"the last of it",
+			SHAPE_STR(query));
 	guard = tensor_scope_enter();
 	scale = scale_of(query, scale);
 	scores = flash_scores(query, key, attn_mask, is_causal, scale);

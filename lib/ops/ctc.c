@@ -23,20 +23,24 @@ static tensor *private_copy(tensor *t, enum tensor_dtype dtype)
 	return tensor_scope_add(call__to_copy(t, TENSOR_OPTIONS(.dtype = dtype)));
 }
 
-/* ---- lengths and labels --------------------------------------------------------------------------- */
+/* ---- lengths and labels ---------------------------------------------------------------------- */
 
 static int check_lengths(const struct ctc *c, tensor_ints input_lengths, tensor_ints target_lengths)
 {
 	if (input_lengths.len != c->batch || target_lengths.len != c->batch)
-		return tensor_fail(EINVAL, OP ": %lld input lengths and %lld target lengths for a batch of %lld",
-				   (long long)input_lengths.len, (long long)target_lengths.len,
-				   (long long)c->batch);
+		return tensor_fail(
+			EINVAL,
+			OP ": %lld input lengths and %lld target lengths for a batch of %lld",
+			(long long)input_lengths.len, (long long)target_lengths.len,
+			(long long)c->batch);
 	for (int64_t i = 0; i < c->batch; i++) {
 		if (input_lengths.data[i] < 0 || input_lengths.data[i] > c->steps)
-			return tensor_fail(EINVAL, OP ": input lengths must be from 0 to %lld, got %lld",
+			return tensor_fail(EINVAL,
+					   OP ": input lengths must be from 0 to %lld, got %lld",
 					   (long long)c->steps, (long long)input_lengths.data[i]);
 		if (target_lengths.data[i] < 0)
-			return tensor_fail(EINVAL, OP ": target lengths must not be negative, got %lld",
+			return tensor_fail(EINVAL,
+					   OP ": target lengths must not be negative, got %lld",
 					   (long long)target_lengths.data[i]);
 	}
 	return 0;
@@ -53,14 +57,17 @@ static int place_targets(struct ctc *c, const tensor *targets, int64_t *first)
 		longest = n > longest ? n : longest;
 		first[i] = targets->ndim == 2 ? i * targets->sizes[1] : sum;
 		if (n > targets->numel - (targets->ndim == 1 ? sum : 0))
-			return tensor_fail(EINVAL, OP ": a target of %lld labels, targets have shape %s", (long long)n,
-					   SHAPE_STR(targets));
+			return tensor_fail(EINVAL,
+					   OP ": a target of %lld labels, targets have shape %s",
+					   (long long)n, SHAPE_STR(targets));
 		sum += targets->ndim == 1 ? n : 0;
 	}
-	if (targets->ndim == 1 ? sum != targets->numel :
-				 targets->sizes[0] != c->batch || longest > targets->sizes[1])
-		return tensor_fail(EINVAL, OP ": targets of shape %s do not have %lld sequences of these lengths",
-				   SHAPE_STR(targets), (long long)c->batch);
+	if (targets->ndim == 1 ? sum != targets->numel
+			       : targets->sizes[0] != c->batch || longest > targets->sizes[1])
+		return tensor_fail(
+			EINVAL,
+			OP ": targets of shape %s do not have %lld sequences of these lengths",
+			SHAPE_STR(targets), (long long)c->batch);
 	c->width = 2 * longest + 1;
 	c->first = first;
 	return 0;
@@ -73,7 +80,8 @@ static int check_labels(const struct ctc *c)
 			int64_t label = c->labels[c->first[i] + k];
 
 			if (label < 0 || label >= c->classes)
-				return tensor_fail(EINVAL, OP ": label %lld is none of %lld classes",
+				return tensor_fail(EINVAL,
+						   OP ": label %lld is none of %lld classes",
 						   (long long)label, (long long)c->classes);
 		}
 	return 0;
@@ -82,22 +90,26 @@ static int check_labels(const struct ctc *c)
 static int check(const tensor *log_probs, const tensor *targets, int64_t blank)
 {
 	if (log_probs->ndim != 3 || !log_probs->numel)
-		return tensor_fail(EINVAL, OP ": log_probs must have 3 dimensions and elements, got shape %s",
-				   SHAPE_STR(log_probs));
+		return tensor_fail(
+			EINVAL, OP ": log_probs must have 3 dimensions and elements, got shape %s",
+			SHAPE_STR(log_probs));
 	if (log_probs->dtype != TENSOR_F32 && log_probs->dtype != TENSOR_F64)
 		return tensor_fail(EOPNOTSUPP, OP ": log_probs must be f32 or f64, got %s",
 				   tensor_dtype_name(log_probs->dtype));
 	if (targets->ndim < 1 || targets->ndim > 2 ||
 	    (targets->dtype != TENSOR_I64 && targets->dtype != TENSOR_I32))
-		return tensor_fail(EINVAL, OP ": targets must be a vector or matrix of i64 or i32, got %s of shape %s",
-				   tensor_dtype_name(targets->dtype), SHAPE_STR(targets));
+		return tensor_fail(
+			EINVAL,
+			OP ": targets must be a vector or matrix of i64 or i32, got %s of shape %s",
+			tensor_dtype_name(targets->dtype), SHAPE_STR(targets));
 	if (blank < 0 || blank >= log_probs->sizes[2])
-		return tensor_fail(EINVAL, OP ": blank %lld is none of %lld classes", (long long)blank,
-				   (long long)log_probs->sizes[2]);
+		return tensor_fail(EINVAL, OP ": blank %lld is none of %lld classes",
+				   (long long)blank, (long long)log_probs->sizes[2]);
 	return 0;
 }
 
-/* Everything but results. Needs an open scope; `first` is the caller's and has space for the batch. */
+/* Everything but results. Needs an open scope; `first` is the caller's and has space for the batch.
+ */
 static int prepare(struct ctc *c, tensor *log_probs, tensor *targets, tensor_ints input_lengths,
 		   tensor_ints target_lengths, int64_t blank, int64_t *first)
 {
@@ -123,7 +135,7 @@ static int prepare(struct ctc *c, tensor *log_probs, tensor *targets, tensor_int
 	return check_labels(c);
 }
 
-/* ---- the loss of each sequence -------------------------------------------------------------------- */
+/* ---- the loss of each sequence --------------------------------------------------------------- */
 
 static int losses(struct ctc *c, tensor *log_probs, tensor **loss, tensor **alpha)
 {
@@ -131,7 +143,8 @@ static int losses(struct ctc *c, tensor *log_probs, tensor **loss, tensor **alph
 	int err = 0;
 
 	*loss = fn ? tensor_new_like(log_probs, &c->batch, 1) : NULL;
-	*alpha = *loss ? tensor_new_like(log_probs, (int64_t[]){c->batch, c->steps, c->width}, 3) : NULL;
+	*alpha = *loss ? tensor_new_like(log_probs, (int64_t[]){c->batch, c->steps, c->width}, 3)
+		       : NULL;
 	if (*alpha) {
 		c->loss = (*loss)->data;
 		c->alpha = (*alpha)->data;
@@ -170,26 +183,32 @@ int kernel_ctc_loss(tensor *log_probs, tensor *targets, tensor_ints input_length
 	return err;
 }
 
-/* ---- backward ------------------------------------------------------------------------------------- */
+/* ---- backward -------------------------------------------------------------------------------- */
 
-static int check_saved(const struct ctc *c, const tensor *probs, const tensor *grad, const tensor *loss,
-		       const tensor *alpha)
+static int check_saved(const struct ctc *c, const tensor *probs, const tensor *grad,
+		       const tensor *loss, const tensor *alpha)
 {
 	const tensor *vectors[] = {grad, loss};
 
 	for (int i = 0; i < 2; i++)
-		if (vectors[i]->ndim != 1 || vectors[i]->sizes[0] != c->batch || vectors[i]->dtype != probs->dtype)
-			return tensor_fail(EINVAL, OP "_backward: %s must be %s of shape [%lld], got %s of shape %s",
-					   i ? "neg_log_likelihood" : "grad", tensor_dtype_name(probs->dtype),
-					   (long long)c->batch, tensor_dtype_name(vectors[i]->dtype),
-					   SHAPE_STR(vectors[i]));
+		if (vectors[i]->ndim != 1 || vectors[i]->sizes[0] != c->batch ||
+		    vectors[i]->dtype != probs->dtype)
+			return tensor_fail(
+				EINVAL,
+				OP "_backward: %s must be %s of shape [%lld], got %s of shape %s",
+				i ? "neg_log_likelihood" : "grad", tensor_dtype_name(probs->dtype),
+				(long long)c->batch, tensor_dtype_name(vectors[i]->dtype),
+				SHAPE_STR(vectors[i]));
 	if (alpha->ndim != 3 || alpha->sizes[0] != c->batch || alpha->sizes[1] != c->steps ||
 	    alpha->sizes[2] != c->width || alpha->dtype != probs->dtype)
-		return tensor_fail(EINVAL, OP "_backward: log_alpha must be %s of shape [%lld, %lld, %lld], got %s of "
-					   "shape %s", tensor_dtype_name(probs->dtype), (long long)c->batch,
-				   (long long)c->steps, (long long)c->width, tensor_dtype_name(alpha->dtype),
-				   SHAPE_STR(alpha));
-	if (front_same_device(OP "_backward", probs, grad) < 0 || front_same_device(OP "_backward", probs, loss) < 0)
+		return tensor_fail(
+			EINVAL,
+			OP "_backward: log_alpha must be %s of shape [%lld, %lld, %lld], got %s of "
+			   "shape %s",
+			tensor_dtype_name(probs->dtype), (long long)c->batch, (long long)c->steps,
+			(long long)c->width, tensor_dtype_name(alpha->dtype), SHAPE_STR(alpha));
+	if (front_same_device(OP "_backward", probs, grad) < 0 ||
+	    front_same_device(OP "_backward", probs, loss) < 0)
 		return error_code();
 	return front_same_device(OP "_backward", probs, alpha);
 }
@@ -242,16 +261,19 @@ tensor *kernel_ctc_loss_backward(tensor *grad, tensor *log_probs, tensor *target
 	return out;
 }
 
-/* ---- lengths in tensors --------------------------------------------------------------------------- */
+/* ---- lengths in tensors ---------------------------------------------------------------------- */
 
 /* The numbers in memory that belongs to the open scope. */
 static int numbers(const char *what, tensor *t, tensor_ints *list)
 {
 	tensor *copy;
 
-	if (t->ndim != 1 || t->dtype == TENSOR_BOOL || t->dtype > TENSOR_I64 || t->device.type != TENSOR_CPU)
-		return tensor_fail(EINVAL, OP ": %s must be a vector of integers on the cpu, got %s of shape %s", what,
-				   tensor_dtype_name(t->dtype), SHAPE_STR(t));
+	if (t->ndim != 1 || t->dtype == TENSOR_BOOL || t->dtype > TENSOR_I64 ||
+	    t->device.type != TENSOR_CPU)
+		return tensor_fail(
+			EINVAL,
+			OP ": %s must be a vector of integers on the cpu, got %s of shape %s", what,
+			tensor_dtype_name(t->dtype), SHAPE_STR(t));
 	copy = private_copy(t, TENSOR_I64);
 	if (!copy)
 		return error_code();
@@ -269,8 +291,9 @@ int composite_ctc_loss_of_tensors(tensor *log_probs, tensor *targets, tensor *in
 
 	*neg_log_likelihood = *log_alpha = NULL;
 	err = err ? err : numbers("target_lengths", target_lengths, &to);
-	err = err ? err : call__ctc_loss(log_probs, targets, in, to, blank, zero_infinity, neg_log_likelihood,
-					 log_alpha);
+	err = err ? err
+		  : call__ctc_loss(log_probs, targets, in, to, blank, zero_infinity,
+				   neg_log_likelihood, log_alpha);
 	tensor_scope_leave(&guard);
 	return err;
 }
@@ -284,14 +307,15 @@ tensor *composite_ctc_loss_backward_of_tensors(tensor *grad, tensor *log_probs, 
 	tensor_ints in, to;
 	tensor *t = NULL;
 
-	if (!numbers("input_lengths", input_lengths, &in) && !numbers("target_lengths", target_lengths, &to))
-		t = call__ctc_loss_backward(grad, log_probs, targets, in, to, neg_log_likelihood, log_alpha, blank,
-					    zero_infinity);
+	if (!numbers("input_lengths", input_lengths, &in) &&
+	    !numbers("target_lengths", target_lengths, &to))
+		t = call__ctc_loss_backward(grad, log_probs, targets, in, to, neg_log_likelihood,
+					    log_alpha, blank, zero_infinity);
 	tensor_scope_leave(&guard);
 	return t;
 }
 
-/* ---- reduced -------------------------------------------------------------------------------------- */
+/* ---- reduced --------------------------------------------------------------------------------- */
 
 /* Each loss divided by its target's length, which counts as 1 at least. */
 static tensor *by_length(tensor *loss, tensor_ints target_lengths)
@@ -299,22 +323,25 @@ static tensor *by_length(tensor *loss, tensor_ints target_lengths)
 	tensor *n = tensor_from_data(target_lengths.data, TENSOR_INTS(target_lengths.len),
 				     TENSOR_OPTIONS(.dtype = TENSOR_I64));
 
-	n = tensor_clamp_min(tensor_to(n, TENSOR_OPTIONS(.dtype = loss->dtype, .device = loss->device)),
-			     tensor_scalar_int(1));
+	n = tensor_clamp_min(
+		tensor_to(n, TENSOR_OPTIONS(.dtype = loss->dtype, .device = loss->device)),
+		tensor_scalar_int(1));
 	return tensor_div(loss, n);
 }
 
 static tensor *reduced(tensor *log_probs, tensor *targets, tensor_ints input_lengths,
-		       tensor_ints target_lengths, int64_t blank, int64_t reduction, bool zero_infinity)
+		       tensor_ints target_lengths, int64_t blank, int64_t reduction,
+		       bool zero_infinity)
 {
 	bool batched = log_probs->ndim == 3;
 	tensor *probs = batched ? log_probs : tensor_unsqueeze(log_probs, 1), *loss, *alpha;
 
-	if (!probs || tensor__ctc_loss(probs, targets, input_lengths, target_lengths, blank, zero_infinity, &loss,
-				       &alpha) < 0)
+	if (!probs || tensor__ctc_loss(probs, targets, input_lengths, target_lengths, blank,
+				       zero_infinity, &loss, &alpha) < 0)
 		return NULL;
 	if (zero_infinity)
-		loss = tensor_masked_fill(loss, tensor_eq_scalar(loss, tensor_scalar_float(INFINITY)),
+		loss = tensor_masked_fill(loss,
+					  tensor_eq_scalar(loss, tensor_scalar_float(INFINITY)),
 					  tensor_scalar_int(0));
 	if (!loss)
 		return NULL;
@@ -331,8 +358,8 @@ tensor *composite_ctc_loss(tensor *log_probs, tensor *targets, tensor_ints input
 {
 	struct tensor_scope_guard guard = tensor_scope_enter();
 
-	return scope_leave_with(&guard, reduced(log_probs, targets, input_lengths, target_lengths, blank,
-						reduction, zero_infinity));
+	return scope_leave_with(&guard, reduced(log_probs, targets, input_lengths, target_lengths,
+						blank, reduction, zero_infinity));
 }
 
 tensor *composite_ctc_loss_tensor(tensor *log_probs, tensor *targets, tensor *input_lengths,
@@ -343,7 +370,8 @@ tensor *composite_ctc_loss_tensor(tensor *log_probs, tensor *targets, tensor *in
 	tensor_ints in, to;
 	tensor *t = NULL;
 
-	if (!numbers("input_lengths", input_lengths, &in) && !numbers("target_lengths", target_lengths, &to))
+	if (!numbers("input_lengths", input_lengths, &in) &&
+	    !numbers("target_lengths", target_lengths, &to))
 		t = reduced(log_probs, targets, in, to, blank, reduction, zero_infinity);
 	return scope_leave_with(&guard, t);
 }

@@ -39,8 +39,7 @@ int each_failed(tensor **results, int64_t n)
 	return error_code();
 }
 
-/* ---- numbers in a tensor ------------------------------------------------------------------------
- */
+/* ---- numbers in a tensor --------------------------------------------------------------------- */
 
 /* n numbers that the caller frees; NULL with the error set. */
 static tensor_scalar *numbers_of(const char *op, const tensor *t, int64_t n)
@@ -72,33 +71,29 @@ static tensor_scalar *numbers_of(const char *op, const tensor *t, int64_t n)
 }
 
 /* The form that takes a list of numbers is called for the one that takes a tensor. */
-#define FROM_TENSOR(name)                                                                         \
-	int composite_foreach_##name(tensor_list self, tensor_list tensor1, tensor_list tensor2,  \
-				     tensor *scalars, tensor **results, int64_t room)             \
+#define FROM_TENSOR(NAME, OP, CALL)                                                               \
+	int NAME(tensor_list self, tensor_list tensor1, tensor_list tensor2, tensor *scalars,     \
+		 tensor **results, int64_t room)                                                  \
 	{                                                                                         \
-		tensor_scalar *list = numbers_of("_foreach_" #name ".Tensor", scalars, self.len); \
-		int n = !list ? error_code()                                                      \
-			      : call__foreach_##name##_ScalarList(                                \
-					self, tensor1, tensor2, (tensor_scalars){list, self.len}, \
-					results, room);                                           \
+		tensor_scalar *list = numbers_of(OP, scalars, self.len);                          \
+		tensor_scalars numbers = {list, self.len};                                        \
+		int n = list ? CALL(self, tensor1, tensor2, numbers, results, room) :             \
+			       error_code();                                                      \
                                                                                                   \
 		free(list);                                                                       \
 		return n;                                                                         \
 	}
-#define INTO_SELF(name)                                                                            \
-	int composite_foreach_##name##_(tensor_list self, tensor_list tensor1,                     \
-					tensor_list tensor2, tensor *scalars)                      \
-	{                                                                                          \
-		tensor_scalar *list = numbers_of("_foreach_" #name "_.Tensor", scalars, self.len); \
-		int err =                                                                          \
-			!list ? error_code()                                                       \
-			      : call__foreach_##name##__ScalarList(                                \
-					self, tensor1, tensor2, (tensor_scalars){list, self.len}); \
-                                                                                                   \
-		free(list);                                                                        \
-		return err;                                                                        \
+#define INTO_SELF(NAME, OP, CALL)                                                                 \
+	int NAME(tensor_list self, tensor_list tensor1, tensor_list tensor2, tensor *scalars)     \
+	{                                                                                         \
+		tensor_scalar *list = numbers_of(OP, scalars, self.len);                          \
+		tensor_scalars numbers = {list, self.len};                                        \
+		int err = list ? CALL(self, tensor1, tensor2, numbers) : error_code();            \
+                                                                                                  \
+		free(list);                                                                       \
+		return err;                                                                       \
 	}
-FROM_TENSOR(addcmul)
-FROM_TENSOR(addcdiv)
-INTO_SELF(addcmul)
-INTO_SELF(addcdiv)
+FROM_TENSOR(composite_foreach_addcmul, "_foreach_addcmul.Tensor", call__foreach_addcmul_ScalarList)
+FROM_TENSOR(composite_foreach_addcdiv, "_foreach_addcdiv.Tensor", call__foreach_addcdiv_ScalarList)
+INTO_SELF(composite_foreach_addcmul_, "_foreach_addcmul_.Tensor", call__foreach_addcmul__ScalarList)
+INTO_SELF(composite_foreach_addcdiv_, "_foreach_addcdiv_.Tensor", call__foreach_addcdiv__ScalarList)

@@ -139,108 +139,100 @@ static int step_all(struct step_call *c)
 	return 0;
 }
 
-/* ---- Adam
- * ----------------------------------------------------------------------------------------- */
+/* ---- Adam ------------------------------------------------------------------------------------ */
 
-#define ADAM(NAME, OP, LR, AS_NUMBER, AS_TENSOR, DECOUPLED)                                   \
-	int composite_##NAME##_(tensor_list self, tensor_list grads, tensor_list exp_avgs,    \
-				tensor_list exp_avg_sqs, tensor_list max_exp_avg_sqs,         \
-				tensor_list state_steps, LR lr, double beta1, double beta2,   \
-				double weight_decay, double eps, bool amsgrad, bool maximize, \
-				tensor *grad_scale, tensor *found_inf)                        \
-	{                                                                                     \
-		struct step_call c = {.op = &OP,                                              \
-				      .param = self,                                          \
-				      .grad = grads,                                          \
-				      .state = {exp_avgs, exp_avg_sqs, max_exp_avg_sqs},      \
-				      .steps = state_steps,                                   \
-				      .nstates = 2 + amsgrad,                                 \
-				      .lr = AS_TENSOR,                                        \
-				      .grad_scale = grad_scale,                               \
-				      .found_inf = found_inf,                                 \
-				      .s = {.method = OPTIMIZER_ADAM,                         \
-					    .lr = AS_NUMBER,                                  \
-					    .beta1 = beta1,                                   \
-					    .beta2 = beta2,                                   \
-					    .eps = eps,                                       \
-					    .weight_decay = weight_decay,                     \
-					    .maximize = maximize,                             \
-					    .decoupled = DECOUPLED}};                         \
-                                                                                              \
-		return step_all(&c);                                                          \
-	}
-ADAM(fused_adam, op__fused_adam_, double, lr, NULL, false)
-ADAM(fused_adam_tensor_lr, op__fused_adam__tensor_lr, tensor *, 0, lr, false)
-ADAM(fused_adamw, op__fused_adamw_, double, lr, NULL, true)
-ADAM(fused_adamw_tensor_lr, op__fused_adamw__tensor_lr, tensor *, 0, lr, true)
+/* The lists of a call of Adam, so that its functions pass one argument on. */
+struct adam_lists {
+	tensor_list self, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, state_steps;
+};
 
-/* ---- descent
- * -------------------------------------------------------------------------------------- */
-
-static int step_sgd(struct step_call *c)
+static int step_adam(const struct tensor_op *op, struct adam_lists l, struct optimizer_step s,
+		     tensor *lr, bool amsgrad, tensor *grad_scale, tensor *found_inf)
 {
-	const char *name = c->op->schema.name;
+	struct step_call c = {.op = op, .param = l.self, .grad = l.grads, .steps = l.state_steps,
+			      .state = {l.exp_avgs, l.exp_avg_sqs, l.max_exp_avg_sqs},
+			      .nstates = 2 + amsgrad, .lr = lr, .grad_scale = grad_scale,
+			      .found_inf = found_inf, .s = s};
 
-	c->nstates = c->s.momentum != 0;
-	if (!c->nstates && c->state[0].len)
-		return tensor_fail(
-			EINVAL, "%s: momentum is 0, and momentum_buffer_list is not empty", name);
-	return step_all(c);
+	c.s.method = OPTIMIZER_ADAM;
+	return step_all(&c);
 }
 
-#define SGD(NAME, OP, LR, AS_NUMBER, AS_TENSOR)                                               \
-	int composite_##NAME##_(                                                              \
-		tensor_list self, tensor_list grads, tensor_list momentum_buffer_list,        \
-		double weight_decay, double momentum, LR lr, double dampening, bool nesterov, \
-		bool maximize, bool is_first_step, tensor *grad_scale, tensor *found_inf)     \
-	{                                                                                     \
-		struct step_call c = {.op = &OP,                                              \
-				      .param = self,                                          \
-				      .grad = grads,                                          \
-				      .state = {momentum_buffer_list},                        \
-				      .lr = AS_TENSOR,                                        \
-				      .grad_scale = grad_scale,                               \
-				      .found_inf = found_inf,                                 \
-				      .s = {.method = OPTIMIZER_SGD,                          \
-					    .lr = AS_NUMBER,                                  \
-					    .weight_decay = weight_decay,                     \
-					    .momentum = momentum,                             \
-					    .dampening = dampening,                           \
-					    .nesterov = nesterov,                             \
-					    .maximize = maximize,                             \
-					    .first = is_first_step}};                         \
-                                                                                              \
-		return step_sgd(&c);                                                          \
+#define ADAM(NAME, OP, LR, AS_NUMBER, AS_TENSOR, DECOUPLED)                                       \
+	int NAME(tensor_list self, tensor_list grads, tensor_list exp_avgs,                       \
+		 tensor_list exp_avg_sqs, tensor_list max_exp_avg_sqs, tensor_list state_steps,   \
+		 LR lr, double beta1, double beta2, double weight_decay, double eps,              \
+		 bool amsgrad, bool maximize, tensor *grad_scale, tensor *found_inf)              \
+	{                                                                                         \
+		struct adam_lists lists = {self, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs,   \
+					   state_steps};                                          \
+		struct optimizer_step s = {.lr = AS_NUMBER, .beta1 = beta1, .beta2 = beta2,       \
+					   .eps = eps, .weight_decay = weight_decay,              \
+					   .maximize = maximize, .decoupled = DECOUPLED};         \
+                                                                                                  \
+		return step_adam(&OP, lists, s, AS_TENSOR, amsgrad, grad_scale, found_inf);       \
 	}
-SGD(fused_sgd, op__fused_sgd_, double, lr, NULL)
-SGD(fused_sgd_tensor_lr, op__fused_sgd__tensor_lr, tensor *, 0, lr)
+ADAM(composite_fused_adam_, op__fused_adam_, double, lr, NULL, false)
+ADAM(composite_fused_adam_tensor_lr_, op__fused_adam__tensor_lr, tensor *, 0, lr, false)
+ADAM(composite_fused_adamw_, op__fused_adamw_, double, lr, NULL, true)
+ADAM(composite_fused_adamw_tensor_lr_, op__fused_adamw__tensor_lr, tensor *, 0, lr, true)
 
-/* ---- Adagrad
- * -------------------------------------------------------------------------------------- */
+/* ---- descent, Adagrad ------------------------------------------------------------------------ */
 
-#define ADAGRAD(NAME, OP, LR, AS_NUMBER, AS_TENSOR)                                          \
-	int composite_##NAME##_(tensor_list self, tensor_list grads, tensor_list state_sums, \
-				tensor_list state_steps, LR lr, double lr_decay,             \
-				double weight_decay, double eps, bool maximize,              \
-				tensor *grad_scale, tensor *found_inf)                       \
-	{                                                                                    \
-		struct step_call c = {.op = &OP,                                             \
-				      .param = self,                                         \
-				      .grad = grads,                                         \
-				      .state = {state_sums},                                 \
-				      .nstates = 1,                                          \
-				      .steps = state_steps,                                  \
-				      .lr = AS_TENSOR,                                       \
-				      .grad_scale = grad_scale,                              \
-				      .found_inf = found_inf,                                \
-				      .s = {.method = OPTIMIZER_ADAGRAD,                     \
-					    .lr = AS_NUMBER,                                 \
-					    .lr_decay = lr_decay,                            \
-					    .eps = eps,                                      \
-					    .weight_decay = weight_decay,                    \
-					    .maximize = maximize}};                          \
-                                                                                             \
-		return step_all(&c);                                                         \
+/* Without a momentum there is no state. */
+static int step_sgd(const struct tensor_op *op, tensor_list self, tensor_list grads,
+		    tensor_list buffers, struct optimizer_step s, tensor *lr, tensor *grad_scale,
+		    tensor *found_inf)
+{
+	struct step_call c = {.op = op, .param = self, .grad = grads, .state = {buffers},
+			      .nstates = s.momentum != 0, .lr = lr, .grad_scale = grad_scale,
+			      .found_inf = found_inf, .s = s};
+
+	c.s.method = OPTIMIZER_SGD;
+	if (!c.nstates && buffers.len)
+		return tensor_fail(EINVAL, "%s: momentum is 0 and momentum_buffer_list not empty",
+				   op->schema.name);
+	return step_all(&c);
+}
+
+#define SGD(NAME, OP, LR, AS_NUMBER, AS_TENSOR)                                                   \
+	int NAME(tensor_list self, tensor_list grads, tensor_list momentum_buffer_list,           \
+		 double weight_decay, double momentum, LR lr, double dampening, bool nesterov,    \
+		 bool maximize, bool is_first_step, tensor *grad_scale, tensor *found_inf)        \
+	{                                                                                         \
+		struct optimizer_step s = {.lr = AS_NUMBER, .weight_decay = weight_decay,         \
+					   .momentum = momentum, .dampening = dampening,          \
+					   .nesterov = nesterov, .maximize = maximize,            \
+					   .first = is_first_step};                               \
+                                                                                                  \
+		return step_sgd(&OP, self, grads, momentum_buffer_list, s, AS_TENSOR, grad_scale, \
+				found_inf);                                                       \
 	}
-ADAGRAD(fused_adagrad, op__fused_adagrad_, double, lr, NULL)
-ADAGRAD(fused_adagrad_tensor_lr, op__fused_adagrad__tensor_lr, tensor *, 0, lr)
+SGD(composite_fused_sgd_, op__fused_sgd_, double, lr, NULL)
+SGD(composite_fused_sgd_tensor_lr_, op__fused_sgd__tensor_lr, tensor *, 0, lr)
+
+static int step_adagrad(const struct tensor_op *op, tensor_list self, tensor_list grads,
+			tensor_list sums, tensor_list steps, struct optimizer_step s, tensor *lr,
+			tensor *grad_scale, tensor *found_inf)
+{
+	struct step_call c = {.op = op, .param = self, .grad = grads, .state = {sums},
+			      .nstates = 1, .steps = steps, .lr = lr, .grad_scale = grad_scale,
+			      .found_inf = found_inf, .s = s};
+
+	c.s.method = OPTIMIZER_ADAGRAD;
+	return step_all(&c);
+}
+
+#define ADAGRAD(NAME, OP, LR, AS_NUMBER, AS_TENSOR)                                               \
+	int NAME(tensor_list self, tensor_list grads, tensor_list state_sums,                     \
+		 tensor_list state_steps, LR lr, double lr_decay, double weight_decay,            \
+		 double eps, bool maximize, tensor *grad_scale, tensor *found_inf)                \
+	{                                                                                         \
+		struct optimizer_step s = {.lr = AS_NUMBER, .lr_decay = lr_decay, .eps = eps,     \
+					   .weight_decay = weight_decay, .maximize = maximize};   \
+                                                                                                  \
+		return step_adagrad(&OP, self, grads, state_sums, state_steps, s, AS_TENSOR,      \
+				    grad_scale, found_inf);                                       \
+	}
+ADAGRAD(composite_fused_adagrad_, op__fused_adagrad_, double, lr, NULL)
+ADAGRAD(composite_fused_adagrad_tensor_lr_, op__fused_adagrad__tensor_lr, tensor *, 0, lr)

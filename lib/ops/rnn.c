@@ -23,7 +23,7 @@ struct rnn {
 	tensor_list params;
 	int64_t layers, directions, per_layer; /* per_layer: params of a layer and direction */
 	bool biases, projected;
-	double dropout; /* 0 outside of training */
+	double dropout;	     /* 0 outside of training */
 	struct rnn_state hx; /* [layers * directions, batch, size] */
 	int64_t steps;
 	const int64_t *rows; /* of each step */
@@ -32,7 +32,7 @@ struct rnn {
 	tensor **ended; /* hidden, then cell states of sequences that ended */
 };
 
-/* ---- one direction of a layer --------------------------------------------------------------------- */
+/* ---- one direction of a layer ---------------------------------------------------------------- */
 
 /*
  * The rows of each step of t. Halves of halves: the gradient of each view is as large as what it
@@ -110,7 +110,8 @@ static tensor *join_ended(tensor *last, tensor **ended, int64_t n)
 	return tensor_cat((tensor_list){ended, n + 1}, 0);
 }
 
-/* All steps from the first state; the last state of every sequence. States of steps are in r->states. */
+/* All steps from the first state; the last state of every sequence. States of steps are in
+ * r->states. */
 static struct rnn_state walk(struct rnn *r, struct rnn_state first, const struct rnn_weights *w,
 			     bool backward)
 {
@@ -150,7 +151,8 @@ static struct rnn_weights weights_of(const struct rnn *r, int64_t k)
 
 static struct rnn_state state_of(const struct rnn *r, int64_t k)
 {
-	return (struct rnn_state){tensor_select(r->hx.h, 0, k), r->hx.c ? tensor_select(r->hx.c, 0, k) : NULL};
+	return (struct rnn_state){tensor_select(r->hx.h, 0, k),
+				  r->hx.c ? tensor_select(r->hx.c, 0, k) : NULL};
 }
 
 /* Layer and direction k over input [rows, features]: its output; *last is the last state. */
@@ -170,7 +172,7 @@ static tensor *one_direction(struct rnn *r, tensor *input, int64_t k, struct rnn
 	return last->h ? tensor_cat((tensor_list){r->states, r->steps}, 0) : NULL;
 }
 
-/* ---- all layers ----------------------------------------------------------------------------------- */
+/* ---- all layers ------------------------------------------------------------------------------ */
 
 /* The output of the last layer for packed input; the last states of all into *hy and *cy. */
 static tensor *all_layers(struct rnn *r, tensor *input, tensor **h, tensor **c)
@@ -190,7 +192,8 @@ static tensor *all_layers(struct rnn *r, tensor *input, tensor **h, tensor **c)
 			h[k] = last.h;
 			c[k] = last.c;
 		}
-		input = r->directions == 2 && input ? tensor_cat(TENSOR_LIST(out[0], out[1]), 1) : out[0];
+		input = r->directions == 2 && input ? tensor_cat(TENSOR_LIST(out[0], out[1]), 1)
+						    : out[0];
 	}
 	return input;
 }
@@ -201,10 +204,11 @@ static int check_states(const struct rnn *r, int64_t batch)
 	int64_t n = r->layers * r->directions;
 
 	for (int i = 0; i < 2; i++)
-		if (states[i] &&
-		    (states[i]->ndim != 3 || states[i]->sizes[0] != n || states[i]->sizes[1] != batch))
-			return tensor_fail(EINVAL, "%s: states must have shape [%lld, %lld, size], got %s", r->op,
-					   (long long)n, (long long)batch, SHAPE_STR(states[i]));
+		if (states[i] && (states[i]->ndim != 3 || states[i]->sizes[0] != n ||
+				  states[i]->sizes[1] != batch))
+			return tensor_fail(
+				EINVAL, "%s: states must have shape [%lld, %lld, size], got %s",
+				r->op, (long long)n, (long long)batch, SHAPE_STR(states[i]));
 	return 0;
 }
 
@@ -214,20 +218,21 @@ static int check_layers(struct rnn *r)
 		       r->hx.h->sizes[2] != r->hx.c->sizes[2];
 	r->per_layer = 2 + 2 * r->biases + r->projected;
 	if (r->layers < 1 || r->layers > r->params.len)
-		return tensor_fail(EINVAL, "%s: %lld layers with %lld parameters", r->op, (long long)r->layers,
-				   (long long)r->params.len);
+		return tensor_fail(EINVAL, "%s: %lld layers with %lld parameters", r->op,
+				   (long long)r->layers, (long long)r->params.len);
 	if (r->params.len != r->layers * r->directions * r->per_layer)
 		return tensor_fail(EINVAL, "%s: %lld parameters are needed, got %lld", r->op,
 				   (long long)(r->layers * r->directions * r->per_layer),
 				   (long long)r->params.len);
 	if (!(r->dropout >= 0 && r->dropout <= 1))
-		return tensor_fail(EINVAL, "%s: dropout must be between 0 and 1, got %g", r->op, r->dropout);
+		return tensor_fail(EINVAL, "%s: dropout must be between 0 and 1, got %g", r->op,
+				   r->dropout);
 	return 0;
 }
 
 /*
- * The layers over packed input [rows, features], in an open scope. Space for the tensors of a layer: gates,
- * states, twice those that ended, and the last states of all layers.
+ * The layers over packed input [rows, features], in an open scope. Space for the tensors of a
+ * layer: gates, states, twice those that ended, and the last states of all layers.
  */
 static tensor *run_packed(struct rnn *r, tensor *input, struct rnn_state *last)
 {
@@ -254,8 +259,8 @@ static tensor *run_packed(struct rnn *r, tensor *input, struct rnn_state *last)
 }
 
 /* Hands the results to the caller and closes the scope. */
-static int finish(struct tensor_scope_guard *guard, tensor *out, struct rnn_state last, tensor **output,
-		  tensor **hy, tensor **cy)
+static int finish(struct tensor_scope_guard *guard, tensor *out, struct rnn_state last,
+		  tensor **output, tensor **hy, tensor **cy)
 {
 	if (out) {
 		*output = tensor_get(out);
@@ -267,14 +272,16 @@ static int finish(struct tensor_scope_guard *guard, tensor *out, struct rnn_stat
 	return out ? 0 : error_code();
 }
 
-/* input [steps, batch, features] as rows of packed sequences; a view of all steps again at the end. */
+/* input [steps, batch, features] as rows of packed sequences; a view of all steps again at the end.
+ */
 static tensor *over_batch(struct rnn *r, tensor *input, struct rnn_state *last)
 {
 	int64_t batch = input->sizes[1], *rows = malloc(input->sizes[0] * sizeof(*rows));
 	tensor *out;
 
 	if (!rows) {
-		tensor_fail(ENOMEM, "%s: no memory for %lld steps", r->op, (long long)input->sizes[0]);
+		tensor_fail(ENOMEM, "%s: no memory for %lld steps", r->op,
+			    (long long)input->sizes[0]);
 		return NULL;
 	}
 	r->steps = input->sizes[0];
@@ -294,8 +301,10 @@ static int run_batch(struct rnn *r, tensor *input, bool batch_first, tensor **ou
 	tensor *out;
 
 	if (input->ndim != 3 || !input->sizes[!!batch_first])
-		return tensor_fail(EINVAL, "%s: input must have 3 dimensions and a step at least, got shape %s",
-				   r->op, SHAPE_STR(input));
+		return tensor_fail(
+			EINVAL,
+			"%s: input must have 3 dimensions and a step at least, got shape %s", r->op,
+			SHAPE_STR(input));
 	if (check_layers(r) < 0 || check_states(r, input->sizes[!batch_first]) < 0)
 		return error_code();
 	guard = tensor_scope_enter();
@@ -313,15 +322,17 @@ static int check_rows(const struct rnn *r, const tensor *data, const int64_t *ro
 
 	for (int64_t i = 0; i < r->steps; i++) {
 		if (rows[i] < 1 || (i && rows[i] > rows[i - 1]) || rows[i] > data->sizes[0] - sum)
-			return tensor_fail(EINVAL, "%s: batch_sizes must be positive, not grow and add up to "
-						   "%lld, got %lld in step %lld", r->op,
-					   (long long)data->sizes[0], (long long)rows[i], (long long)i);
+			return tensor_fail(
+				EINVAL,
+				"%s: batch_sizes must be positive, not grow and add up to "
+				"%lld, got %lld in step %lld",
+				r->op, (long long)data->sizes[0], (long long)rows[i], (long long)i);
 		sum += rows[i];
 	}
 	if (sum == data->sizes[0])
 		return 0;
-	return tensor_fail(EINVAL, "%s: batch_sizes add up to %lld, data has %lld rows", r->op, (long long)sum,
-			   (long long)data->sizes[0]);
+	return tensor_fail(EINVAL, "%s: batch_sizes add up to %lld, data has %lld rows", r->op,
+			   (long long)sum, (long long)data->sizes[0]);
 }
 
 static int run_data(struct rnn *r, tensor *data, tensor *batch_sizes, tensor **output, tensor **hy,
@@ -334,8 +345,11 @@ static int run_data(struct rnn *r, tensor *data, tensor *batch_sizes, tensor **o
 
 	if (data->ndim != 2 || batch_sizes->ndim != 1 || batch_sizes->dtype != TENSOR_I64 ||
 	    !batch_sizes->numel)
-		return tensor_fail(EINVAL, "%s: data must be a matrix and batch_sizes a vector of i64, got shapes "
-					   "%s and %s", r->op, SHAPE_STR(data), SHAPE_STR(batch_sizes));
+		return tensor_fail(
+			EINVAL,
+			"%s: data must be a matrix and batch_sizes a vector of i64, got shapes "
+			"%s and %s",
+			r->op, SHAPE_STR(data), SHAPE_STR(batch_sizes));
 	/* A copy: another process may write to the memory of batch_sizes. */
 	rows = malloc(batch_sizes->numel * sizeof(*rows));
 	if (!rows)
@@ -350,51 +364,55 @@ static int run_data(struct rnn *r, tensor *data, tensor *batch_sizes, tensor **o
 	return finish(&guard, out, last, output, hy, cy);
 }
 
-/* ---- the operators -------------------------------------------------------------------------------- */
+/* ---- the operators --------------------------------------------------------------------------- */
 
-#define RNN(name, KIND)                                                                           \
-	int composite_##name(tensor *input, tensor *hx, tensor_list params, bool has_biases,      \
-			     int64_t num_layers, double dropout, bool train, bool bidirectional,  \
-			     bool batch_first, tensor **output, tensor **hy)                      \
+#define RNN(NAME, OP, KIND)                                                                       \
+	int NAME(tensor *input, tensor *hx, tensor_list params, bool has_biases,                  \
+		 int64_t num_layers, double dropout, bool train, bool bidirectional,              \
+		 bool batch_first, tensor **output, tensor **hy)                                  \
 	{                                                                                         \
-		struct rnn r = {.op = #name, .cell = KIND, .params = params, .layers = num_layers, \
+		struct rnn r = {.op = OP, .cell = KIND, .params = params, .layers = num_layers,   \
 				.directions = 1 + bidirectional, .biases = has_biases,            \
 				.dropout = train ? dropout : 0, .hx = {hx, NULL}};                \
                                                                                                   \
 		return run_batch(&r, input, batch_first, output, hy, NULL);                       \
 	}
-#define RNN_DATA(name, KIND)                                                                      \
-	int composite_##name##_data(tensor *data, tensor *batch_sizes, tensor *hx,                \
-				    tensor_list params, bool has_biases, int64_t num_layers,      \
-				    double dropout, bool train, bool bidirectional,               \
-				    tensor **output, tensor **hy)                                 \
+#define RNN_DATA(NAME, OP, KIND)                                                                  \
+	int NAME(tensor *data, tensor *batch_sizes, tensor *hx, tensor_list params,               \
+		 bool has_biases, int64_t num_layers, double dropout, bool train,                 \
+		 bool bidirectional, tensor **output, tensor **hy)                                \
 	{                                                                                         \
-		struct rnn r = {.op = #name, .cell = KIND, .params = params, .layers = num_layers, \
+		struct rnn r = {.op = OP, .cell = KIND, .params = params, .layers = num_layers,   \
 				.directions = 1 + bidirectional, .biases = has_biases,            \
 				.dropout = train ? dropout : 0, .hx = {hx, NULL}};                \
                                                                                                   \
 		return run_data(&r, data, batch_sizes, output, hy, NULL);                         \
 	}
-RNN(rnn_tanh, RNN_TANH)
-RNN(rnn_relu, RNN_RELU)
-RNN(gru, RNN_GRU)
-RNN_DATA(rnn_tanh, RNN_TANH)
-RNN_DATA(rnn_relu, RNN_RELU)
-RNN_DATA(gru, RNN_GRU)
+RNN(composite_rnn_tanh, "rnn_tanh", RNN_TANH)
+RNN(composite_rnn_relu, "rnn_relu", RNN_RELU)
+RNN(composite_gru, "gru", RNN_GRU)
+RNN_DATA(composite_rnn_tanh_data, "rnn_tanh", RNN_TANH)
+RNN_DATA(composite_rnn_relu_data, "rnn_relu", RNN_RELU)
+RNN_DATA(composite_gru_data, "gru", RNN_GRU)
 
 static int check_two(tensor_list hx)
 {
 	if (hx.len == 2)
 		return 0;
-	return tensor_fail(EINVAL, "lstm: a hidden and a cell state, got %lld tensors", (long long)hx.len);
+	return tensor_fail(EINVAL, "lstm: a hidden and a cell state, got %lld tensors",
+			   (long long)hx.len);
 }
 
 int composite_lstm(tensor *input, tensor_list hx, tensor_list params, bool has_biases,
-		   int64_t num_layers, double dropout, bool train, bool bidirectional, bool batch_first,
-		   tensor **output, tensor **hy, tensor **cy)
+		   int64_t num_layers, double dropout, bool train, bool bidirectional,
+		   bool batch_first, tensor **output, tensor **hy, tensor **cy)
 {
-	struct rnn r = {.op = "lstm", .cell = RNN_LSTM, .params = params, .layers = num_layers,
-			.directions = 1 + bidirectional, .biases = has_biases,
+	struct rnn r = {.op = "lstm",
+			.cell = RNN_LSTM,
+			.params = params,
+			.layers = num_layers,
+			.directions = 1 + bidirectional,
+			.biases = has_biases,
 			.dropout = train ? dropout : 0};
 
 	if (check_two(hx) < 0)
@@ -407,8 +425,12 @@ int composite_lstm_data(tensor *data, tensor *batch_sizes, tensor_list hx, tenso
 			bool has_biases, int64_t num_layers, double dropout, bool train,
 			bool bidirectional, tensor **output, tensor **hy, tensor **cy)
 {
-	struct rnn r = {.op = "lstm", .cell = RNN_LSTM, .params = params, .layers = num_layers,
-			.directions = 1 + bidirectional, .biases = has_biases,
+	struct rnn r = {.op = "lstm",
+			.cell = RNN_LSTM,
+			.params = params,
+			.layers = num_layers,
+			.directions = 1 + bidirectional,
+			.biases = has_biases,
 			.dropout = train ? dropout : 0};
 
 	if (check_two(hx) < 0)

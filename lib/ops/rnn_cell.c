@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* Cells of recurrent networks: made of linear and pointwise operators, and differentiated through them. */
+/* Cells of recurrent networks: made of linear and pointwise operators, and differentiated through
+ * them. */
 #include "rnn.h"
 
 #include "family/binary.h"
@@ -10,12 +11,13 @@
 #include "family/unary.h"
 #include "family/view.h"
 
-static int check_shape(const char *op, const char *what, const tensor *t, int64_t rows, int64_t columns)
+static int check_shape(const char *op, const char *what, const tensor *t, int64_t rows,
+		       int64_t columns)
 {
 	if (t->ndim == 2 && t->sizes[0] == rows && t->sizes[1] == columns)
 		return 0;
-	return tensor_fail(EINVAL, "%s: %s must have shape [%lld, %lld], got %s", op, what, (long long)rows,
-			   (long long)columns, SHAPE_STR(t));
+	return tensor_fail(EINVAL, "%s: %s must have shape [%lld, %lld], got %s", op, what,
+			   (long long)rows, (long long)columns, SHAPE_STR(t));
 }
 
 static int check_bias(const char *op, const tensor *bias, int64_t n)
@@ -29,16 +31,19 @@ static int check_bias(const char *op, const tensor *bias, int64_t n)
 int rnn_check_weights(const char *op, enum rnn_cell cell, const struct rnn_weights *w, int64_t in,
 		      const struct rnn_state *s)
 {
-	int64_t hidden = s->h->sizes[s->h->ndim - 1], size = s->c ? s->c->sizes[s->c->ndim - 1] : hidden, rows;
+	int64_t hidden = s->h->sizes[s->h->ndim - 1],
+		size = s->c ? s->c->sizes[s->c->ndim - 1] : hidden, rows;
 
 	if (__builtin_mul_overflow(rnn_gates(cell), size, &rows))
 		return tensor_fail(EOVERFLOW, "%s: the states are too large", op);
-	if (check_shape(op, "w_ih", w->w_ih, rows, in) < 0 || check_shape(op, "w_hh", w->w_hh, rows, hidden) < 0)
+	if (check_shape(op, "w_ih", w->w_ih, rows, in) < 0 ||
+	    check_shape(op, "w_hh", w->w_hh, rows, hidden) < 0)
 		return error_code();
 	if (w->w_hr != tensor_none && check_shape(op, "w_hr", w->w_hr, hidden, size) < 0)
 		return error_code();
 	if (w->w_hr == tensor_none && hidden != size)
-		return tensor_fail(EINVAL, "%s: hidden states of %lld elements and cell states of %lld", op,
+		return tensor_fail(EINVAL,
+				   "%s: hidden states of %lld elements and cell states of %lld", op,
 				   (long long)hidden, (long long)size);
 	return check_bias(op, w->b_ih, rows) < 0 ? error_code() : check_bias(op, w->b_hh, rows);
 }
@@ -86,14 +91,15 @@ struct rnn_state rnn_step(enum rnn_cell cell, tensor *gates, struct rnn_state s,
 	return s;
 }
 
-/* ---- the cells as operators ----------------------------------------------------------------------- */
+/* ---- the cells as operators ------------------------------------------------------------------ */
 
-static int check_cell(const char *op, enum rnn_cell cell, const tensor *input, const struct rnn_state *s,
-		      const struct rnn_weights *w)
+static int check_cell(const char *op, enum rnn_cell cell, const tensor *input,
+		      const struct rnn_state *s, const struct rnn_weights *w)
 {
 	if (input->ndim != 2 || s->h->ndim != 2 || (s->c && s->c->ndim != 2))
-		return tensor_fail(EINVAL, "%s: input and states must be matrices, got shapes %s and %s", op,
-				   SHAPE_STR(input), SHAPE_STR(s->h));
+		return tensor_fail(EINVAL,
+				   "%s: input and states must be matrices, got shapes %s and %s",
+				   op, SHAPE_STR(input), SHAPE_STR(s->h));
 	if (input->sizes[0] != s->h->sizes[0] || (s->c && input->sizes[0] != s->c->sizes[0]))
 		return tensor_fail(EINVAL, "%s: %lld rows of input for states of shape %s", op,
 				   (long long)input->sizes[0], SHAPE_STR(s->h));
@@ -101,8 +107,8 @@ static int check_cell(const char *op, enum rnn_cell cell, const tensor *input, c
 }
 
 /* The state after one step, owned; members are NULL with the error set. */
-static struct rnn_state one_step(const char *op, enum rnn_cell cell, tensor *input, struct rnn_state s,
-				 struct rnn_weights w)
+static struct rnn_state one_step(const char *op, enum rnn_cell cell, tensor *input,
+				 struct rnn_state s, struct rnn_weights w)
 {
 	struct tensor_scope_guard guard;
 
@@ -119,16 +125,17 @@ static struct rnn_state one_step(const char *op, enum rnn_cell cell, tensor *inp
 	return s;
 }
 
-#define CELL(name, cell)                                                                          \
-	tensor *composite_##name(tensor *input, tensor *hx, tensor *w_ih, tensor *w_hh,           \
-				 tensor *b_ih, tensor *b_hh)                                      \
+#define CELL(NAME, OP, KIND)                                                                      \
+	tensor *NAME(tensor *input, tensor *hx, tensor *w_ih, tensor *w_hh, tensor *b_ih,         \
+		     tensor *b_hh)                                                                \
 	{                                                                                         \
-		return one_step(#name, cell, input, (struct rnn_state){hx, NULL},                 \
-				(struct rnn_weights){w_ih, w_hh, b_ih, b_hh, NULL}).h;            \
+		struct rnn_weights w = {w_ih, w_hh, b_ih, b_hh, NULL};                            \
+                                                                                                  \
+		return one_step(OP, KIND, input, (struct rnn_state){hx, NULL}, w).h;              \
 	}
-CELL(rnn_tanh_cell, RNN_TANH)
-CELL(rnn_relu_cell, RNN_RELU)
-CELL(gru_cell, RNN_GRU)
+CELL(composite_rnn_tanh_cell, "rnn_tanh_cell", RNN_TANH)
+CELL(composite_rnn_relu_cell, "rnn_relu_cell", RNN_RELU)
+CELL(composite_gru_cell, "gru_cell", RNN_GRU)
 
 int composite_lstm_cell(tensor *input, tensor_list hx, tensor *w_ih, tensor *w_hh, tensor *b_ih,
 			tensor *b_hh, tensor **hy, tensor **cy)

@@ -383,7 +383,7 @@ tensor *view_diagonal(tensor *self, int64_t offset, int64_t dim1, int64_t dim2)
 	return tensor_new_view(self, sizes, strides, n, first);
 }
 
-/* ---- what is no view ------------------------------------------------------------------------------ */
+/* ---- what is no view ------------------------------------------------------------------------- */
 
 tensor *composite_lift_fresh(tensor *self)
 {
@@ -396,8 +396,8 @@ static tensor *place(const char *op, tensor *whole, tensor *part, tensor *grad)
 	int err = part ? 0 : error_code();
 
 	if (part && !broadcasts_to(grad, part->sizes, part->ndim))
-		err = tensor_fail(EINVAL, "%s: grad_output must have shape %s, got %s", op, SHAPE_STR(part),
-				  SHAPE_STR(grad));
+		err = tensor_fail(EINVAL, "%s: grad_output must have shape %s, got %s", op,
+				  SHAPE_STR(part), SHAPE_STR(grad));
 	if (err < 0 || front_copy(part, grad) < 0) {
 		tensor_put(whole);
 		whole = NULL;
@@ -406,12 +406,14 @@ static tensor *place(const char *op, tensor *whole, tensor *part, tensor *grad)
 	return whole;
 }
 
-tensor *kernel_select_backward(tensor *grad_output, tensor_ints input_sizes, int64_t dim, int64_t index)
+tensor *kernel_select_backward(tensor *grad_output, tensor_ints input_sizes, int64_t dim,
+			       int64_t index)
 {
 	tensor *whole = call_zeros(input_sizes, TENSOR_OPTIONS(.dtype = grad_output->dtype,
 							       .device = grad_output->device));
 
-	return whole ? place("select_backward", whole, view_select(whole, dim, index), grad_output) : NULL;
+	return whole ? place("select_backward", whole, view_select(whole, dim, index), grad_output)
+		     : NULL;
 }
 
 tensor *kernel_slice_backward(tensor *grad_output, tensor_ints input_sizes, int64_t dim,
@@ -420,7 +422,9 @@ tensor *kernel_slice_backward(tensor *grad_output, tensor_ints input_sizes, int6
 	tensor *whole = call_zeros(input_sizes, TENSOR_OPTIONS(.dtype = grad_output->dtype,
 							       .device = grad_output->device));
 
-	return whole ? place("slice_backward", whole, view_slice(whole, dim, start, end, step), grad_output) : NULL;
+	return whole ? place("slice_backward", whole, view_slice(whole, dim, start, end, step),
+			     grad_output)
+		     : NULL;
 }
 
 int composite_broadcast_tensors(tensor_list tensors, tensor **results, int64_t room)

@@ -58,8 +58,9 @@ static void loss_sums_over_all_alignments(void **state)
 			tensor *target = ok(tensor_from_data(targets[i], TENSOR_SHAPE(1, 3), I64));
 			double want = loss_by_hand(tensor_data(probs), targets[i], lengths[i]);
 
-			assert_values(tensor_ctc_loss(probs, target, TENSOR_INTS(STEPS), TENSOR_INTS(lengths[i]), 0, 2,
-						      false), 1e-12, want);
+			assert_values(tensor_ctc_loss(probs, target, TENSOR_INTS(STEPS),
+						      TENSOR_INTS(lengths[i]), 0, 2, false),
+				      1e-12, want);
 		}
 	}
 }
@@ -69,12 +70,13 @@ static void gradient_is_that_of_differences(void **state)
 	static const int64_t labels[] = {1, 1};
 
 	tensor_scope {
-		tensor *probs = some_log_probs(), *target = ok(tensor_from_data(labels, TENSOR_SHAPE(1, 2), I64));
+		tensor *probs = some_log_probs(),
+		       *target = ok(tensor_from_data(labels, TENSOR_SHAPE(1, 2), I64));
 		double *p = tensor_data(probs), *g, h = 1e-6;
 
 		assert_done(tensor_set_requires_grad(probs, true));
-		assert_done(tensor_backward(ok(tensor_ctc_loss(probs, target, TENSOR_INTS(STEPS), TENSOR_INTS(2), 0, 2,
-							       false))));
+		assert_done(tensor_backward(ok(tensor_ctc_loss(probs, target, TENSOR_INTS(STEPS),
+							       TENSOR_INTS(2), 0, 2, false))));
 		g = tensor_data(tensor_grad(probs));
 		for (int i = 0; i < STEPS * CLASSES; i++) {
 			double at = p[i], up, down, own;
@@ -84,7 +86,8 @@ static void gradient_is_that_of_differences(void **state)
 			p[i] = at - h;
 			down = loss_by_hand(p, labels, 2);
 			p[i] = at;
-			/* The gradient takes the numbers for logarithms of probabilities that add up to 1. */
+			/* The gradient takes the numbers for logarithms of probabilities that add
+			 * up to 1. */
 			own = (up - down) / (2 * h) + exp(at);
 			assert_true(fabs(own - g[i]) < 1e-8);
 		}
@@ -95,9 +98,10 @@ static void labels_and_lengths_out_of_range_are_refused(void **state)
 {
 	tensor_scope {
 		tensor *probs = some_log_probs();
-		tensor *target = ok(tensor_from_data((const int64_t[]){1, 3}, TENSOR_SHAPE(1, 2), I64));
+		tensor *target =
+			ok(tensor_from_data((const int64_t[]){1, 3}, TENSOR_SHAPE(1, 2), I64));
 
-#define CTC(steps, labels, blank)                                                                 \
+#define CTC(steps, labels, blank) \
 	tensor_ctc_loss(probs, target, TENSOR_INTS(steps), TENSOR_INTS(labels), blank, 2, false)
 		assert_fails(CTC(4, 2, 0), EINVAL, "label 3");
 		assert_fails(CTC(5, 1, 0), EINVAL, "input lengths");
@@ -113,12 +117,15 @@ static void zero_infinity_hides_what_is_impossible(void **state)
 {
 	tensor_scope {
 		tensor *probs = some_log_probs();
-		tensor *target = ok(tensor_from_data((const int64_t[]){1, 1}, TENSOR_SHAPE(1, 2), I64));
+		tensor *target =
+			ok(tensor_from_data((const int64_t[]){1, 1}, TENSOR_SHAPE(1, 2), I64));
 
 		assert_done(tensor_set_requires_grad(probs, true));
-		assert_values(tensor_ctc_loss(probs, target, TENSOR_INTS(2), TENSOR_INTS(2), 0, 2, false), 0, INFINITY);
-		assert_done(tensor_backward(ok(tensor_ctc_loss(probs, target, TENSOR_INTS(2), TENSOR_INTS(2), 0, 2,
-							       true))));
+		assert_values(
+			tensor_ctc_loss(probs, target, TENSOR_INTS(2), TENSOR_INTS(2), 0, 2, false),
+			0, INFINITY);
+		assert_done(tensor_backward(ok(tensor_ctc_loss(probs, target, TENSOR_INTS(2),
+							       TENSOR_INTS(2), 0, 2, true))));
 		assert_values(tensor_sum(tensor_abs(tensor_grad(probs))), 0, 0);
 	}
 }

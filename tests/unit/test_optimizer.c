@@ -30,7 +30,8 @@ static void adam_by_hand(double *p, const double *g, double *m, double *v, doubl
 
 		m[i] += (1 - 0.9) * (d - m[i]);
 		v[i] = 0.99 * v[i] + (1 - 0.99) * d * d;
-		p[i] -= 0.01 / (1 - pow(0.9, step)) * m[i] / (sqrt(v[i]) / sqrt(1 - pow(0.99, step)) + 1e-8);
+		p[i] -= 0.01 / (1 - pow(0.9, step)) * m[i] /
+			(sqrt(v[i]) / sqrt(1 - pow(0.99, step)) + 1e-8);
 	}
 }
 
@@ -52,11 +53,12 @@ static void adam_in(tensor_options options, double tol)
 		double *hp = elements(p), *hg = elements(g), *hm = elements(m), *hv = elements(v);
 
 		adam_by_hand(hp, hg, hm, hv, 3);
-		assert_done(tensor__fused_adam_(TENSOR_LIST(p), TENSOR_LIST(g), TENSOR_LIST(m), TENSOR_LIST(v),
-						(tensor_list){0},
-						TENSOR_LIST(ok(tensor_full(TENSOR_SCALAR_SHAPE,
-									   tensor_scalar_int(3), F32))),
-						0.01, 0.9, 0.99, 0.1, 1e-8, false, false));
+		assert_done(tensor__fused_adam_(
+			TENSOR_LIST(p), TENSOR_LIST(g), TENSOR_LIST(m), TENSOR_LIST(v),
+			(tensor_list){0},
+			TENSOR_LIST(
+				ok(tensor_full(TENSOR_SCALAR_SHAPE, tensor_scalar_int(3), F32))),
+			0.01, 0.9, 0.99, 0.1, 1e-8, false, false));
 		assert_close(p, hp, tol);
 		assert_close(m, hm, tol);
 		assert_close(v, hv, tol);
@@ -79,8 +81,8 @@ static void adam_is_that_written_plainly(void **state)
 
 static int descend(tensor *p, tensor *g, tensor *momentum, tensor *found_inf)
 {
-	return tensor__fused_sgd_opt_(TENSOR_LIST(p), TENSOR_LIST(g), TENSOR_LIST(momentum), 0, 0.5, 1, 0, false,
-				      false, false, tensor_none, found_inf);
+	return tensor__fused_sgd_opt_(TENSOR_LIST(p), TENSOR_LIST(g), TENSOR_LIST(momentum), 0, 0.5,
+				      1, 0, false, false, false, tensor_none, found_inf);
 }
 
 /* Transposed parameters: the same elements change in the same way. */
@@ -90,7 +92,8 @@ static void strides_do_not_matter(void **state)
 		tensor *p = ok(tensor_view(numbers(F32, 1, -1), TENSOR_SHAPE(20, 50)));
 		tensor *g = ok(tensor_view(numbers(F32, 2, -1), TENSOR_SHAPE(50, 20)));
 		tensor *m = ok(tensor_view(numbers(F32, 3, -1), TENSOR_SHAPE(20, 50)));
-		tensor *p2 = ok(tensor_contiguous(tensor_t(p))), *m2 = ok(tensor_contiguous(tensor_t(m)));
+		tensor *p2 = ok(tensor_contiguous(tensor_t(p))),
+		       *m2 = ok(tensor_contiguous(tensor_t(m)));
 
 		assert_done(descend(ok(tensor_t(p)), g, ok(tensor_t(m)), tensor_none));
 		assert_done(descend(p2, g, m2, tensor_none));
@@ -117,12 +120,14 @@ static void found_inf_leaves_everything_alone(void **state)
 static void what_does_not_fit_is_refused(void **state)
 {
 	tensor_scope {
-		tensor *p = numbers(F32, 1, -1), *g = numbers(F64, 2, -1), *whole = numbers(I64, 1, 0);
+		tensor *p = numbers(F32, 1, -1), *g = numbers(F64, 2, -1),
+		       *whole = numbers(I64, 1, 0);
 		tensor *one = ok(tensor_ones(TENSOR_SHAPE(1), F32));
 		tensor *many = ok(tensor_expand(one, TENSOR_SHAPE(N)));
 
 		assert_fails(descend(p, g, p, tensor_none), EINVAL, "one floating dtype");
-		assert_fails(descend(whole, whole, whole, tensor_none), EINVAL, "one floating dtype");
+		assert_fails(descend(whole, whole, whole, tensor_none), EINVAL,
+			     "one floating dtype");
 		assert_fails(descend(p, one, p, tensor_none), EINVAL, "shape [1]");
 		assert_fails(descend(many, p, p, tensor_none), EINVAL, "share memory");
 		assert_fails(descend(p, p, p, p), EINVAL, "one element");

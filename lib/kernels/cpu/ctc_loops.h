@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
 /*
- * A sequence's forward and backward variables (Graves et al. 2006, equations 6 to 15, as logarithms), for
- * one dtype: included with T, EXP, LOG and LOOP(name). Positions count the target's labels with a blank
- * before, between and behind them.
+ * A sequence's forward and backward variables (Graves et al. 2006, equations 6 to 15, as
+ * logarithms), for one dtype: included with T, EXP, LOG and LOOP(name). Positions count the
+ * target's labels with a blank before, between and behind them.
  */
 
 static T LOOP(log_sum)(T a, T b, T c)
@@ -36,7 +36,8 @@ static void LOOP(forward)(const struct ctc *c, int64_t b)
 			T one = s > 0 ? row[s - 1] : -(T)INFINITY;
 			T two = ctc_skips(c, labels, s) ? row[s - 2] : -(T)INFINITY;
 
-			row[c->width + s] = LOOP(log_sum)(row[s], one, two) + p[ctc_label(c, labels, s)];
+			row[c->width + s] =
+				LOOP(log_sum)(row[s], one, two) + p[ctc_label(c, labels, s)];
 		}
 		row += c->width;
 	}
@@ -61,7 +62,8 @@ static void LOOP(collect)(const struct ctc *c, int64_t b)
 		for (int64_t s = 0; s < n; s++) {
 			int64_t label = ctc_label(c, labels, s);
 			T one = s + 1 < n && t < steps - 1 ? next[s + 1] : -(T)INFINITY;
-			T two = s + 2 < n && ctc_skips(c, labels, s + 2) ? next[s + 2] : -(T)INFINITY;
+			T two = s + 2 < n && ctc_skips(c, labels, s + 2) ? next[s + 2]
+									 : -(T)INFINITY;
 
 			two = t < steps - 1 ? two : -(T)INFINITY;
 			row[s] = LOOP(log_sum)(next[s], one, two) + p[label];
@@ -80,7 +82,8 @@ static void LOOP(backward)(const struct ctc *c, int64_t b)
 
 	for (int64_t t = 0; t < c->steps; t++)
 		for (int64_t k = 0; k < c->classes; k++)
-			((T *)c->out)[(t * c->batch + b) * c->classes + k] = t < steps ? -(T)INFINITY : 0;
+			((T *)c->out)[(t * c->batch + b) * c->classes + k] =
+				t < steps ? -(T)INFINITY : 0;
 	if (steps)
 		LOOP(collect)(c, b);
 	for (int64_t t = 0; t < steps; t++) {
