@@ -38,16 +38,15 @@ static int check_geometry(tensor *self)
 	if (self->ext)
 		return tensor_fail(EOPNOTSUPP,
 				   "as_strided_: self must be a strided tensor of plain numbers");
-	if (!thread()->grad_enabled || !needs_grad(self))
+	if (!needs_grad(self))
 		return 0;
 	if (self->base || tensor_live_views(self))
-		return tensor_fail(EOPNOTSUPP,
-				   "as_strided_: self requires a gradient and is a view or "
-				   "has views; use as_strided");
-	if (!self->grad->fn)
-		return tensor_fail(EINVAL,
-				   "as_strided_: self is a leaf that requires a gradient; change "
-				   "it in place only under tensor_no_grad");
+		return tensor_fail(EOPNOTSUPP, "as_strided_: self requires a gradient and is a view or "
+					       "has views; use as_strided");
+	/* Its history, or its gradient, has the shape that it had. */
+	if (!self->grad->fn || !thread()->grad_enabled)
+		return tensor_fail(EINVAL, "as_strided_: self is a leaf that requires a gradient, or nothing "
+					   "is recorded; detach it first");
 	return 0;
 }
 
@@ -61,7 +60,7 @@ tensor *composite_as_strided_(tensor *self, tensor_ints size, tensor_ints stride
 	now = call_as_strided(self, size, stride, storage_offset);
 	if (!now)
 		return NULL;
-	if (thread()->grad_enabled && needs_grad(self))
+	if (needs_grad(self) && needs_grad(now))
 		history_take(self, now);
 	memcpy(self->sizes, now->sizes, now->ndim * sizeof(*now->sizes));
 	memcpy(self->strides, now->strides, now->ndim * sizeof(*now->strides));

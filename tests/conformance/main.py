@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-only OR MIT
 """PyTorch's own samples through our operators: a table of operator x dtype.
 
-Every entry of PyTorch's operator table (op_db) runs in a process of its own: its sample_inputs,
+Every entry of PyTorch's operator tables (op_db, and those of lists) runs in a process of its own: its sample_inputs,
 the same made non-contiguous, and its error_inputs, for every dtype that both have. What happens
 to a call is in replay.py. Results go to build/conformance/{report.json,report.txt}, and line by
 line to results.jsonl there: a run that was ended goes on with --continue, and runs with --shard
