@@ -63,6 +63,7 @@ enum tensor_arg_type {
 	TENSOR_ARG_OPTIONAL_FLOATS,
 	TENSOR_ARG_STRING,
 	TENSOR_ARG_OPTIONAL_STRING,
+	TENSOR_ARG_SCALARS,
 };
 
 struct tensor_arg {
@@ -111,6 +112,7 @@ enum tensor_value_kind {
 	TENSOR_VALUE_FLOATS,
 	TENSOR_VALUE_BOOLS, /* bit i: element i; also from INTS */
 	TENSOR_VALUE_GENERATOR,
+	TENSOR_VALUE_SCALARS,
 };
 
 /* One argument or result. 32 bytes, the same for every language. */
@@ -128,6 +130,7 @@ typedef struct tensor_value {
 		tensor_device device;
 		const char *s;
 		tensor_floats floats;
+		tensor_scalars scalars;
 		uint64_t bools;
 		tensor_generator *generator;
 	};

@@ -155,6 +155,11 @@ typedef struct tensor_floats {
 	int64_t len; /* -1: not given */
 } tensor_floats;
 
+typedef struct tensor_scalars {
+	const tensor_scalar *data;
+	int64_t len;
+} tensor_scalars;
+
 typedef struct tensor_list {
 	tensor *const *data;
 	int64_t len;
@@ -170,6 +175,9 @@ typedef struct tensor_list {
 	((tensor_floats){(const double[]){__VA_ARGS__},                                           \
 			 sizeof((const double[]){__VA_ARGS__}) / sizeof(double)})
 #define TENSOR_NO_FLOATS ((tensor_floats){NULL, -1})
+#define TENSOR_SCALARS(...)                                                                       \
+	((tensor_scalars){(const tensor_scalar[]){__VA_ARGS__},                                   \
+			  sizeof((const tensor_scalar[]){__VA_ARGS__}) / sizeof(tensor_scalar)})
 #define TENSOR_LIST(...)                                                                          \
 	((tensor_list){(tensor *const[]){__VA_ARGS__},                                            \
 		       sizeof((tensor *const[]){__VA_ARGS__}) / sizeof(tensor *)})

@@ -194,6 +194,8 @@ static inline bool view_stale(const tensor *t)
 		       (uint32_t)atomic_load_explicit(&t->storage->version, memory_order_relaxed);
 }
 int view_refresh(tensor *t);
+/* t's history becomes that of `from`, which has one and loses it. */
+void history_take(tensor *t, tensor *from);
 
 /* Is the call to be recorded on account of t? Brings the node of a view up to date. */
 static inline bool track(const struct tensor_thread *th, tensor *t, int *err)

@@ -89,6 +89,14 @@ static void replace_meta(tensor *t, struct autograd_meta *now)
 	__atomic_store_n(&t->grad, now, __ATOMIC_RELEASE);
 }
 
+void history_take(tensor *t, tensor *from)
+{
+	replace_meta(t, from->grad);
+	from->grad = NULL;
+	from->keys &= ~AUTOGRAD_BIT;
+	t->keys |= AUTOGRAD_BIT;
+}
+
 /* Looks at the base anew, whatever t's node was. */
 static int view_regenerate(tensor *t)
 {
@@ -101,10 +109,7 @@ static int view_regenerate(tensor *t)
 		tensor_put(now);
 		return 0;
 	}
-	replace_meta(t, now->grad);
-	now->grad = NULL;
-	now->keys &= ~AUTOGRAD_BIT;
-	t->keys |= AUTOGRAD_BIT;
+	history_take(t, now);
 	tensor_put(now);
 	return 0;
 }

@@ -206,6 +206,13 @@ static tensor *sign_of(tensor *t)
 			    tensor_where(tensor_lt_scalar(t, number(0)), tensor_neg(one), zero));
 }
 
+static enum tensor_dtype norm_dtype(const tensor *self, const tensor *result)
+{
+	if (result->dtype == TENSOR_F64)
+		return dtype_is_complex(self->dtype) ? TENSOR_C128 : TENSOR_F64;
+	return dtype_wide(self->dtype);
+}
+
 tensor *vector_norm_backward(tensor *grad, tensor *self, tensor *result, tensor_scalar ord,
 			     tensor_ints dim, bool keepdim)
 {
@@ -213,8 +220,9 @@ tensor *vector_norm_backward(tensor *grad, tensor *self, tensor *result, tensor_
 	double p = scalar_double(ord);
 	tensor *zero, *abs, *sign, *factor, *mask;
 
-	/* powers and their quotients are for f32: a half would round each of them */
-	self = tensor_to(self, TENSOR_OPTIONS(.dtype = dtype_wide(self->dtype)));
+	/* powers and their quotients are for f32: a half would round each of them. And the greatest element
+	 * is found again in the result only in the dtype that the norm was taken in. */
+	self = tensor_to(self, TENSOR_OPTIONS(.dtype = norm_dtype(self, result)));
 	zero = zeros_for(self, TENSOR_SCALAR_SHAPE);
 	grad = restore_dims(grad, sizes, dim, keepdim);
 	result = restore_dims(result, sizes, dim, keepdim);

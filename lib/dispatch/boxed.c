@@ -11,7 +11,8 @@ static const char *kind_name(uint32_t kind)
 {
 	static const char *const names[] = {"nothing", "tensor", "tensor list", "int", "int list",
 					    "bool",    "float",	 "scalar",	"device",
-					    "string",  "float list", "bool list", "generator"};
+					    "string",  "float list", "bool list", "generator",
+					    "scalar list"};
 
 	return kind < ARRAY_SIZE(names) ? names[kind] : "an unknown kind";
 }
@@ -172,6 +173,25 @@ tensor_floats unbox_floats(struct unboxer *u, int i, bool required, tensor_float
 		return def;
 	}
 	return v->floats;
+}
+
+tensor_scalars unbox_scalars(struct unboxer *u, int i, bool required, tensor_scalars def)
+{
+	const tensor_value *v = given(u, i, required);
+
+	if (!v)
+		return def;
+	if (v->kind == TENSOR_VALUE_SCALAR)
+		return (tensor_scalars){&v->scalar, 1};
+	if (v->kind != TENSOR_VALUE_SCALARS || !scalars_given(v->scalars)) {
+		wrong_kind(u, i, "scalar list");
+		return def;
+	}
+	for (int64_t k = 0; k < v->scalars.len; k++)
+		if (v->scalars.data[k].kind <= TENSOR_SCALAR_NONE ||
+		    v->scalars.data[k].kind > TENSOR_SCALAR_COMPLEX)
+			wrong_kind(u, i, "scalar list");
+	return v->scalars;
 }
 
 uint64_t unbox_bools(struct unboxer *u, int i, bool required, uint64_t def)

@@ -28,6 +28,7 @@ tensor_generator *unbox_generator(struct unboxer *u, int i, bool required,
 				  tensor_generator *def);
 tensor_device unbox_device(struct unboxer *u, int i, bool required, tensor_device def);
 tensor_floats unbox_floats(struct unboxer *u, int i, bool required, tensor_floats def);
+tensor_scalars unbox_scalars(struct unboxer *u, int i, bool required, tensor_scalars def);
 uint64_t unbox_bools(struct unboxer *u, int i, bool required, uint64_t def);
 const char *unbox_string(struct unboxer *u, int i, bool required, const char *def);
 /* Stores a result; NULL is none. */

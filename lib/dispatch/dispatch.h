@@ -128,6 +128,11 @@ static inline bool floats_allowed(tensor_floats list)
 	return list.len <= 0 || list.data;
 }
 
+static inline bool scalars_given(tensor_scalars list)
+{
+	return !list.len || (list.len > 0 && list.data);
+}
+
 static inline bool string_given(const char *s)
 {
 	return s;

@@ -229,7 +229,7 @@ tensor *file_contiguous(tensor *t, bool *fortran)
 	plain = tensor_new_detached(t);
 	if (!plain)
 		return NULL;
-	host = call_to(plain, TENSOR_OPTIONS(.device = TENSOR_DEVICE_CPU));
+	host = call_to(plain, TENSOR_OPTIONS(.device = TENSOR_DEVICE_CPU), false, false);
 	tensor_put(plain);
 	if (!host || (fortran && !host->contiguous && (*fortran = is_fortran(host))))
 		return host;

@@ -81,14 +81,15 @@ tensor *kernel_to_copy(tensor *self, tensor_options options)
 	return result;
 }
 
-tensor *composite_to(tensor *self, tensor_options options)
+tensor *composite_to(tensor *self, tensor_options options, bool non_blocking, bool copy)
 {
 	tensor_options o = like(self, options);
 
 	if (o.layout > TENSOR_STRIDED)
 		return tensor_fail_null(EOPNOTSUPP, "to: no conversion to layout %s",
 					tensor_layout_name(o.layout));
-	if (o.dtype == self->dtype && o.device.type == self->device.type &&
+	(void)non_blocking;
+	if (!copy && o.dtype == self->dtype && o.device.type == self->device.type &&
 	    o.device.index == self->device.index && !o.shareable)
 		return tensor_get(self);
 	return call__to_copy(self, options);
@@ -117,6 +118,16 @@ static int element_of(const char *op, tensor *t, tensor_scalar *value)
 int kernel_local_scalar_dense(tensor *self, tensor_scalar *result)
 {
 	return element_of("_local_scalar_dense", self, result);
+}
+
+int composite_is_nonzero(tensor *self, bool *result)
+{
+	tensor_scalar v;
+
+	if (call__local_scalar_dense(self, &v) < 0)
+		return error_code();
+	*result = v.kind < TENSOR_SCALAR_FLOAT ? v.i != 0 : v.d != 0 || scalar_imag(v) != 0;
+	return 0;
 }
 
 int front_fill_tensor(const struct tensor_op *op, tensor **out, tensor *self, tensor *value)

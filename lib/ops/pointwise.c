@@ -171,10 +171,12 @@ static bool is_one(tensor_scalar alpha)
 /* Subtraction is addition of -alpha. */
 static tensor_scalar negated(tensor_scalar alpha)
 {
-	if (alpha.kind >= TENSOR_SCALAR_FLOAT)
+	if (alpha.kind >= TENSOR_SCALAR_FLOAT) {
 		alpha.d = -alpha.d;
-	else
+		alpha.imag = -alpha.imag;
+	} else {
 		alpha.i = -alpha.i;
+	}
 	return alpha;
 }
 

@@ -217,7 +217,7 @@ static tensor *triangle_indices(const char *op, int64_t row, int64_t col, int64_
 		return NULL;
 	triangle_fill(&g, t->data, sizes[1]);
 	options.dtype = want;
-	result = composite_to(t, options);
+	result = composite_to(t, options, false, false);
 	tensor_put(t);
 	return result;
 }

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /* Views: other sizes, strides and offsets over the same storage. No data is touched. */
+#include "../kernels/iter.h"
+#include "each.h"
 #include "front.h"
 
 #include "family/copy.h"
+#include "family/factory.h"
 #include "family/view.h"
 
 tensor *view_alias(tensor *self)
@@ -380,4 +383,68 @@ tensor *view_diagonal(tensor *self, int64_t offset, int64_t dim1, int64_t dim2)
 	sizes[n] = length;
 	strides[n++] = self->strides[a] + self->strides[b];
 	return tensor_new_view(self, sizes, strides, n, first);
+}
+
+/* ---- what is no view ------------------------------------------------------------------------- */
+
+tensor *composite_lift_fresh(tensor *self)
+{
+	return tensor_get(self);
+}
+
+/* Copies grad to `part`, a view of whole, and releases it; returns whole, or NULL. */
+static tensor *place(const char *op, tensor *whole, tensor *part, tensor *grad)
+{
+	int err = part ? 0 : error_code();
+
+	if (part && !broadcasts_to(grad, part->sizes, part->ndim))
+		err = tensor_fail(EINVAL, "%s: grad_output must have shape %s, got %s", op,
+				  SHAPE_STR(part), SHAPE_STR(grad));
+	if (err < 0 || front_copy(part, grad) < 0) {
+		tensor_put(whole);
+		whole = NULL;
+	}
+	tensor_put(part);
+	return whole;
+}
+
+tensor *kernel_select_backward(tensor *grad_output, tensor_ints input_sizes, int64_t dim,
+			       int64_t index)
+{
+	tensor *whole = call_zeros(input_sizes, TENSOR_OPTIONS(.dtype = grad_output->dtype,
+							       .device = grad_output->device));
+
+	return whole ? place("select_backward", whole, view_select(whole, dim, index), grad_output)
+		     : NULL;
+}
+
+tensor *kernel_slice_backward(tensor *grad_output, tensor_ints input_sizes, int64_t dim,
+			      int64_t start, int64_t end, int64_t step)
+{
+	tensor *whole = call_zeros(input_sizes, TENSOR_OPTIONS(.dtype = grad_output->dtype,
+							       .device = grad_output->device));
+
+	return whole ? place("slice_backward", whole, view_slice(whole, dim, start, end, step),
+			     grad_output)
+		     : NULL;
+}
+
+int composite_broadcast_tensors(tensor_list tensors, tensor **results, int64_t room)
+{
+	tensor shape = {.numel = 1};
+
+	if (results_fit("broadcast_tensors", tensors.len, room) < 0)
+		return error_code();
+	for (int64_t i = 0; i < tensors.len; i++) {
+		shape.ndim = (uint8_t)broadcast_sizes("broadcast_tensors", &shape, tensors.data[i],
+						      shape.sizes);
+		if (shape.ndim > TENSOR_MAX_DIMS)
+			return error_code();
+	}
+	for (int64_t i = 0; i < tensors.len; i++) {
+		results[i] = call_expand(tensors.data[i], (tensor_ints){shape.sizes, shape.ndim});
+		if (!results[i])
+			return each_failed(results, i);
+	}
+	return (int)tensors.len;
 }

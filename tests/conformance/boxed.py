@@ -331,6 +331,11 @@ class Library:
             v.kind = VALUE['INTS']
             v.ints, buf = self.ints([int(b) for b in x])
             keep.append(buf)
+        elif plain == 'Scalar[]':
+            x = list(x) if isinstance(x, (list, tuple)) else [x]
+            buf = (Scalar * max(len(x), 1))(*[self.scalar(i) for i in x])
+            keep.append(buf)
+            v.kind, v.ints = VALUE['SCALARS'], Ints(C.addressof(buf), len(x))
         elif plain == 'float[]':
             x = list(x) if isinstance(x, (list, tuple)) else [x]
             buf = (C.c_double * max(len(x), 1))(*x)

@@ -42,6 +42,8 @@ ROWS = [
         'one triangle of the factor is read: ours has a gradient of zero in the other, PyTorch\'s does not'),
     Row(r'upsample_(bilinear|bicubic)2d\.vec', 'forward', 'u8', 'no kernel for dtype u8',
         'missing: images of bytes, which PyTorch interpolates with weights of 16 bits'),
+    Row(r'_foreach_(maximum|minimum)\.Scalar(List)?', 'grad', HALF, '^values',
+        'where an element equals the number PyTorch passes half of the gradient, ours what clamp does: all of it'),
     Row('pow.Tensor_Tensor', 'grad', 'c64 c128', 'difference: nan',
         '0 to a complex power: PyTorch\'s gradient of the exponent is NaN, ours 0'),
 ]

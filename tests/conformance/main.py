@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-only OR MIT
 """PyTorch's own samples through our operators: a table of operator x dtype.
 
-Every entry of PyTorch's operator table (op_db) runs in a process of its own: its sample_inputs,
+Every entry of PyTorch's operator tables (op_db, and those of lists) runs in a process of its own: its sample_inputs,
 the same made non-contiguous, and its error_inputs, for every dtype that both have. What happens
 to a call is in replay.py. Results go to build/conformance/{report.json,report.txt}, and line by
 line to results.jsonl there: a run that was ended goes on with --continue, and runs with --shard
@@ -37,8 +37,9 @@ PROGRESS = 4000
 
 
 def operator_table():
-    from torch.testing._internal.common_methods_invocations import op_db
-    return op_db
+    from torch.testing._internal import common_methods_invocations as table
+    return table.op_db + table.foreach_unary_op_db + table.foreach_binary_op_db + \
+        table.foreach_pointwise_op_db + table.foreach_reduce_op_db + table.foreach_other_op_db
 
 
 def names_of(info):

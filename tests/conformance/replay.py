@@ -254,15 +254,16 @@ class Replay(TorchDispatchMode):
         shape_only = (func._opname in UNINITIALISED or
                       torch.Tag.nondeterministic_seeded in func.tags)
         view = 'view' in op.tags and op.variant == 'function'
-        refs, got = flat([ref]), flat(rets)
+        refs, got = flat([ref]) if op.nreturns else [], flat(rets)
         pairs = list(zip(refs, got))
         message, verdict = None, bridge.Verdict()
         if len(refs) != len(got):
             message = f'{len(refs)} results expected, got {len(got)}'
         # What was written through an argument counts as a result.
         for a in op.args:
-            if a.mutated and isinstance(fitted.get(a.name), torch.Tensor):
-                pairs.append((fitted[a.name], call.tensor(fitted[a.name])))
+            if a.mutated:
+                pairs += [(t, call.tensor(t)) for t in flat([fitted.get(a.name)])
+                          if isinstance(t, torch.Tensor)]
         for i, (r, g) in enumerate(pairs):
             if message:
                 break

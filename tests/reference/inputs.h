@@ -73,6 +73,34 @@ static inline tensor *example_counting(tensor_ints shape, enum tensor_dtype dtyp
 #define IMAGE	   tensor_view(counting(9), TENSOR_SHAPE(1, 1, 3, 3))
 #define TAPS	   tensor_view(vector(1, 0, 0, 1), TENSOR_SHAPE(1, 1, 2, 2))
 
+/* A list that the operator changes: what it holds then is what the example gives. */
+#define changed(...) example_keep(TENSOR_LIST(__VA_ARGS__))
+static tensor *example_kept[EXAMPLE_RESULTS];
+static int example_nkept;
+static inline tensor_list example_keep(tensor_list list)
+{
+	for (example_nkept = 0; example_nkept < list.len; example_nkept++)
+		example_kept[example_nkept] = list.data[example_nkept];
+	return (tensor_list){example_kept, list.len};
+}
+
+static inline int example_changed(tensor **results)
+{
+	for (int i = 0; i < example_nkept; i++)
+		results[i] = example_kept[i];
+	return example_nkept;
+}
+
+/* Of a recurrent layer: tenths, and one state of two elements. */
+#define WEIGHT(rows, columns)                                                                     \
+	tensor_to(tensor_div_scalar(counting(rows, columns), tensor_scalar_int(10)),              \
+		  TENSOR_OPTIONS(.dtype = example_dtype))
+#define STATE tensor_view(vector(0.5, 0.5), TENSOR_SHAPE(1, 1, 2))
+
+/* Of two classes, three steps and one sequence; one head of two rows. */
+#define LOG_PROBS tensor_log(tensor_view(vector(0.5, 0.5, 0.25, 0.75, 0.5, 0.5), TENSOR_SHAPE(3, 1, 2)))
+#define HEAD(...) tensor_view(vector(__VA_ARGS__), TENSOR_SHAPE(1, 1, 2, 2))
+
 /* A number as a tensor without dimensions. */
 static inline tensor *number(tensor_scalar value)
 {

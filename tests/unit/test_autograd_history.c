@@ -240,6 +240,40 @@ static void graph_keeps_what_it_needs(void **state)
 	tensor_release(w);
 }
 
+static void detach_makes_a_leaf(void **state)
+{
+	tensor_scope {
+		tensor *x = ok(tensor_ones(TENSOR_SHAPE(4), F32)), *y;
+
+		assert_done(tensor_set_requires_grad(x, true));
+		y = ok(tensor_mul_scalar(x, tensor_scalar_int(2)));
+		assert_fails(tensor_detach_(ok(tensor_slice(y, 0, 0, 2, 1))), EINVAL, "view");
+		assert_ptr_equal(tensor_detach_(y), y);
+		assert_false(tensor_requires_grad(y));
+		assert_true(tensor_is_leaf(y));
+		assert_ptr_equal(tensor_detach_(x), x);
+		assert_false(tensor_requires_grad(x));
+		assert_done(tensor_set_requires_grad(y, true));
+		assert_done(tensor_backward(ok(tensor_sum(y))));
+		assert_values(tensor_grad(y), 0, 1, 1, 1, 1);
+	}
+}
+
+static void as_strided_in_place_keeps_the_history(void **state)
+{
+	tensor_scope {
+		tensor *x = ok(tensor_ones(TENSOR_SHAPE(4), F32)), *y;
+
+		assert_done(tensor_set_requires_grad(x, true));
+		y = ok(tensor_mul_scalar(x, tensor_scalar_int(3)));
+		assert_fails(tensor_as_strided_(x, TENSOR_INTS(2), TENSOR_INTS(2), 0), EINVAL, "leaf");
+		assert_ptr_equal(tensor_as_strided_(y, TENSOR_INTS(2), TENSOR_INTS(2), 1), y);
+		assert_values(y, 0, 3, 3);
+		assert_done(tensor_backward(ok(tensor_sum(y))));
+		assert_values(tensor_grad(x), 0, 0, 3, 0, 3);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -254,6 +288,8 @@ int main(void)
 		cmocka_unit_test(threads_share_a_graph),
 		cmocka_unit_test(backward_works_after_fork),
 		cmocka_unit_test(graph_keeps_what_it_needs),
+		cmocka_unit_test(detach_makes_a_leaf),
+		cmocka_unit_test(as_strided_in_place_keeps_the_history),
 	};
 
 	return cmocka_run_group_tests_name("autograd_history", tests, NULL, NULL);

@@ -62,11 +62,26 @@ static const struct formula formulas[] = {
 
 FORMULA_TESTS
 
+/* A query that may look at nothing has zeros for a result, and no gradient. */
+static void attention_to_nothing_has_gradient_zero(void **state)
+{
+	tensor_scope {
+		tensor *q = ok(tensor_ones(TENSOR_SHAPE(2, 2), F64)), *mask = ok(tensor_zeros(TENSOR_SHAPE(2, 2), F64));
+
+		((double *)tensor_data(mask))[0] = ((double *)tensor_data(mask))[1] = -INFINITY;
+		assert_done(tensor_set_requires_grad(q, true));
+		assert_done(tensor_backward(ok(tensor_sum(
+			tensor_scaled_dot_product_attention(q, q, q, mask, 0, false)))));
+		assert_values(tensor_grad(q), 1e-12, 0.5, 0.5, 0.5, 0.5);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_formula_agrees_with_differences),
 		cmocka_unit_test(every_formula_is_differentiable_again),
+		cmocka_unit_test(attention_to_nothing_has_gradient_zero),
 	};
 
 	return cmocka_run_group_tests_name("autograd_product", tests, NULL, NULL);

@@ -133,12 +133,30 @@ static void gradient_of_nan_goes_to_those_that_are(void **state)
 	}
 }
 
+/* |1 + 3i| is another number in f32 than in f64, where the norm is taken. */
+static void greatest_norm_of_another_dtype_has_a_gradient(void **state)
+{
+	static const float parts[] = {1, 3, 0.5f, 0};
+
+	tensor_scope {
+		tensor *x = ok(tensor_from_data(parts, TENSOR_SHAPE(2), TENSOR_OPTIONS(.dtype = TENSOR_C64)));
+		tensor *norm;
+
+		assert_done(tensor_set_requires_grad(x, true));
+		norm = ok(tensor_linalg_vector_norm_opt(x, tensor_scalar_float(INFINITY), TENSOR_NO_INTS, false,
+							TENSOR_C128));
+		assert_done(tensor_backward(norm));
+		assert_values(tensor_abs(tensor_grad(x)), 1e-6, 1, 0);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_formula_agrees_with_differences),
 		cmocka_unit_test(every_formula_is_differentiable_again),
 		cmocka_unit_test(gradient_of_nan_goes_to_those_that_are),
+		cmocka_unit_test(greatest_norm_of_another_dtype_has_a_gradient),
 	};
 
 	return cmocka_run_group_tests_name("autograd_reduce", tests, NULL, NULL);

@@ -363,6 +363,17 @@ static void results_go_in_place_and_into_tensors_that_were_given(void **state)
 	}
 }
 
+static void sub_takes_all_of_a_complex_alpha(void **state)
+{
+	tensor_scope {
+		tensor *one = ok(tensor_ones(TENSOR_SHAPE(1), TENSOR_OPTIONS(.dtype = TENSOR_C64)));
+		tensor *t = ok(tensor_sub_opt(one, one, tensor_scalar_complex(2, 3)));
+
+		assert_values(tensor_real(t), 0, -1);
+		assert_values(tensor_imag(t), 0, -3);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -374,6 +385,7 @@ int main(void)
 		cmocka_unit_test(activations_with_parameters),
 		cmocka_unit_test(complex_numbers),
 		cmocka_unit_test(results_go_in_place_and_into_tensors_that_were_given),
+		cmocka_unit_test(sub_takes_all_of_a_complex_alpha),
 	};
 
 	return cmocka_run_group_tests_name("elementwise", tests, NULL, NULL);

@@ -53,6 +53,7 @@ QUERY = re.compile(r'\b(' + '|'.join(QUERIES) + r')\((\w+)(?:, (\w+))?\)')
 WORD = re.compile(r'(?<![\w.>])[A-Za-z_]\w*\b(?!\s*\()')
 
 
+CALLS = ('composite', 'each', 'alias')  # differentiated through what they call
 LISTS = ('Tensor[]', 'Tensor?[]')
 
 
@@ -414,9 +415,9 @@ def record_out(form, inputs):
 def check_complete(heads, entries, plain):
     known = {d['name'] for d in entries} | set(plain)
     for head, forms in heads.items():
-        if head not in known and forms[0].kind != 'composite':
+        if head not in known and forms[0].kind not in CALLS:
             fail(f'{head} of lib/dispatch/ops has neither a derivative nor a place among the nondifferentiable')
-        if head in known and forms[0].kind == 'composite':
+        if head in known and forms[0].kind in CALLS:
             fail(f'{head} is composite: it is differentiated through what it calls')
     for name in sorted(known - set(heads)):
         fail(f'{name}: there is no such operator')

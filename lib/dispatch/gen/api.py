@@ -97,7 +97,7 @@ def null_checks(op):
         ret = 'null_argument_code' if op.multi else 'null_argument'
         res.append(f'\tif (unlikely({" || ".join(checks)}))\n\t\treturn {ret}("{op.name}");\n')
     wrong = {'int[]': 'ints_given', 'int[]?': 'ints_allowed', 'float[]': 'floats_given',
-             'float[]?': 'floats_allowed', 'str': 'string_given'}
+             'float[]?': 'floats_allowed', 'Scalar[]': 'scalars_given', 'str': 'string_given'}
     for a in op.args:
         if a.type in wrong:
             ret = 'wrong_list_code' if op.multi else 'wrong_list'

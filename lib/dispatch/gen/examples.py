@@ -8,7 +8,7 @@ of its C function, then, indented by a tab, what the results print.
   <tab>tensor(4.)
   <tab>tensor(2)
 
-Inputs are made by the functions of tests/reference/inputs.h. Where several results come back
+Where nothing is returned, changed(...) is the list of tensors that is changed. Inputs are made by the functions of tests/reference/inputs.h. Where several results come back
 through pointers, these follow the arguments by themselves.
 """
 import glob
@@ -67,6 +67,8 @@ def function(op, args):
             f'tensor_scalar_{op.plain_result}(result)'
         out.append(f'\t{CTYPES[op.plain_result]} result;\n\n\tif ({text} < 0)\n\t\treturn -1;\n'
                    f'\tr[0] = number({value});\n\treturn r[0] ? 1 : -1;\n')
+    elif not op.returns:
+        out.append(f'\tif ({text} < 0)\n\t\treturn -1;\n\treturn example_changed(r);\n')
     elif op.multi:
         names = op.returns
         out.append('\ttensor ' + ', '.join(f'*{n} = NULL' for n in names) + ';\n\n')
@@ -99,7 +101,7 @@ def row(op, forms, example):
            f'\t\t.prototypes = {quoted(prototypes(forms))},\n'
            f'\t\t.text = {quoted(" ".join(op.doc.split()))},\n'
            f'\t\t.rule = {quoted(RULES[op.rule] if op.kind == "front" else "")},\n'
-           f'\t\t.composite = {str(op.kind == "composite").lower()},\n']
+           f'\t\t.composite = {str(op.kind in ("composite", "each", "alias")).lower()},\n']
     if example:
         out.append(f'\t\t.code = {quoted(call(op, example[0]))},\n'
                    f'\t\t.gives = {quoted(example[1])},\n\t\t.run = run_{op.id},\n')

@@ -6,7 +6,8 @@ lib/autograd/derivatives/. What an entry may say:
 
   func      the functional schema, in the field's schema language. Positional arguments are all
             arguments of the C function; keyword-only ones with a default have a second
-            function with the suffix _opt. dtype, layout, device and shareable together become
+            function with the suffix _opt. A name with _ at its end and a first argument that
+            is written is an in-place form without a functional one. dtype, layout, device and shareable together become
             one tensor_options.
   variants  which forms there are: function, inplace (add_), out (add_out). Default: function.
   inplace, out  overload names of those forms, where they are not those that follow: the same one
@@ -21,6 +22,10 @@ lib/autograd/derivatives/. What an entry may say:
               kind that may return Tensor[]: the C function fills results[], an array with
               space for room tensors, and returns their number
               In-place and out forms are functions of their own, composite_<name>_() and _out()
+    each      an operator that is called for each position of the lists among the arguments: its
+              schema name, or a call of it in C over the arguments' names. Without a call it gets
+              the arguments in their order. An in-place form calls the operator's in-place form
+    alias     the same operator under another name: a schema name, or a call as with `each`
     kernel    kernel_<name>(): anything else, for the strided backends
   dispatch  functions of further keys: {SparseCPU: mm_sparse}. Beside `front` they are fronts too
             and serve every variant; beside anything else they are kernel_<name>(), with the C
@@ -34,6 +39,7 @@ lib/autograd/derivatives/. What an entry may say:
   dtype     the result's dtype: same, promote, float, bool, sum, index (see enum dtype_rule)
   tags      pointwise, reduction, ...; the variants and views are tagged by themselves
   doc       a sentence or two for the header and the reference
+  for       [sqrt, neg]: an entry for each of these, with the word in place of every {}
 
 An Op is one schema (one row of the dispatcher): `add.Tensor`, `add_.Tensor` and `add.out` are
 three, made from one entry. C names and C types of arguments are decided here and nowhere else.
@@ -64,6 +70,7 @@ TYPES = {
     'str': ('const char *', 'TENSOR_ARG_STRING', 'unbox_string'),
     'str?': ('const char *', 'TENSOR_ARG_OPTIONAL_STRING', 'unbox_string'),
     'Scalar': ('tensor_scalar ', 'TENSOR_ARG_SCALAR', 'unbox_scalar'),
+    'Scalar[]': ('tensor_scalars ', 'TENSOR_ARG_SCALARS', 'unbox_scalars'),
     'Scalar?': ('tensor_scalar ', 'TENSOR_ARG_OPTIONAL_SCALAR', 'unbox_scalar'),
     'ScalarType?': ('enum tensor_dtype ', 'TENSOR_ARG_DTYPE', 'unbox_dtype'),
     'ScalarType': ('enum tensor_dtype ', 'TENSOR_ARG_DTYPE', 'unbox_dtype'),
@@ -81,7 +88,7 @@ RESULTS = {
 }
 
 OPTIONS = ['dtype', 'layout', 'device', 'shareable']  # gathered into one tensor_options
-KINDS = ['front', 'view', 'composite', 'factory', 'kernel']
+KINDS = ['front', 'view', 'composite', 'factory', 'each', 'alias', 'kernel']
 
 # Keys as tensor_key_name() has them -> enum tensor_key
 KEYS = {'CPU': 'TENSOR_KEY_CPU', 'CUDA': 'TENSOR_KEY_CUDA',
@@ -118,6 +125,8 @@ class Arg:
                     'str?': 'NULL', 'Generator?': 'NULL',
                     'Scalar?': '((tensor_scalar){.kind = TENSOR_SCALAR_NONE})',
                     'Device?': '((tensor_device){0, 0})'}.get(t, '0')
+        if t == 'Scalar[]':
+            return '((tensor_scalars){0})'
         if t.startswith('Scalar') and not t.startswith('ScalarType'):
             if d is None:
                 return '((tensor_scalar){.kind = TENSOR_SCALAR_NONE})'
@@ -191,6 +200,7 @@ class Op:
         self.twice = [self._twice(name, how) for name, how in entry.get('reads', {}).items()]
         self.rule = entry.get('dtype', 'same')
         self.doc = entry.get('doc', '')
+        self.calls = None  # of `each` and `alias`: the operator, and the arguments of the call in C
         self.list_result = False  # -> Tensor[]: as many as there are
         self.plain_result = None  # -> Scalar, int, bool or float
         self.derivative = None  # set by the autograd generator
@@ -212,7 +222,7 @@ class Op:
     @property
     def multi(self):
         """The C function returns an int, and its results through pointers."""
-        return len(self.returns) > 1 or self.list_result or self.plain_result is not None
+        return len(self.returns) != 1 or self.list_result or self.plain_result is not None
 
     @property
     def optional_results(self):
@@ -232,8 +242,15 @@ class Op:
         base = self.entry.get('c')
         if not base:
             raw, _, ov = self.entry['func'].split('(')[0].partition('.')
+            if self.own:
+                raw = raw[:-1]
             base = raw if ov in ('', 'Tensor', 'self', 'int') else f'{raw}_{ov.lower()}'
         return base + opt + {'function': '', 'inplace': '_', 'out': '_out'}[self.variant]
+
+    @property
+    def own(self):
+        """An in-place form that was declared as such."""
+        return self.variant == 'inplace' and self.entry['func'].split('(')[0].partition('.')[0] == self.base
 
     @property
     def gathers(self):
@@ -306,22 +323,27 @@ def parse(entry):
     ops = []
     variants = [v.strip() for v in entry.get('variants', 'function').split(',')]
     for v in variants:
-        if v == 'function':
-            own = name.endswith('_') and args[0].mutated
+        if v == 'function' and name.endswith('_') and args[0].mutated:
+            ops.append(Op(entry, name, overload, args, ['self'] * len(returns), 'inplace',
+                          entry['func'].strip()))
+        elif v == 'function':
             op = Op(entry, name, overload, args, returns, 'function', entry['func'].strip())
-            op.list_result = rets[0][0] == 'Tensor[]'
-            op.plain_result = rets[0][0] if rets[0][0] in RESULTS else None
-            if op.list_result and op.kind != 'composite':
+            op.list_result = [r[0] for r in rets] == ['Tensor[]']
+            op.plain_result = rets[0][0] if rets and rets[0][0] in RESULTS else None
+            if op.list_result and op.kind not in ('composite', 'each', 'alias'):
                 raise SchemaError(f'{name}: only a composite returns Tensor[]')
             ops.append(op)
-            assert not own, f'{name}: declare the functional form, variants make the others'
         elif v == 'inplace':
             first = Arg(args[0].type, args[0].name, None, False, True)
             text = entry['func'].strip().replace('Tensor ', 'Tensor(a!) ', 1)
             ov = entry.get('inplace', overload)
             text = re.sub(r'^[\w.]+', f'{name}_' + (f'.{ov}' if ov else ''), text)
             text = re.sub(r'-> Tensor$', '-> Tensor(a!)', text)
-            ops.append(Op(entry, f'{name}_', entry.get('inplace', overload), [first] + args[1:], ['self'], v, text))
+            changed = ['self']
+            if first.type == 'Tensor[]':
+                text = text.replace('Tensor[] ', 'Tensor(a!)[] ', 1).replace('-> Tensor[]', '-> ()')
+                changed = []
+            ops.append(Op(entry, f'{name}_', entry.get('inplace', overload), [first] + args[1:], changed, v, text))
         elif v == 'out':
             ov = 'out' if overload in ('', 'Tensor') else f'{overload}_out'
             ov = entry.get('out', ov)
@@ -339,13 +361,39 @@ def parse(entry):
     return ops
 
 
+def expand(entry):
+    """The entries that `for` stands for."""
+    words = entry.pop('for', None)
+    if not words:
+        return [entry]
+    return [{k: v.replace('{}', word) if isinstance(v, str) else v for k, v in entry.items()}
+            for word in words]
+
+
+def find_each(ops):
+    """What operators of the kinds `each` and `alias` call."""
+    known = {op.name: op for op in ops}
+    for op in ops:
+        if op.kind not in ('each', 'alias'):
+            continue
+        name, _, text = op.impl.partition('(')
+        target = known.get(name)
+        if target and op.variant == 'inplace' and not op.own:
+            target = next((o for o in ops if o.entry is target.entry and o.variant == 'inplace'), None)
+        if not target:
+            raise SchemaError(f'{op.name}: there is no operator {name}, or no in-place form')
+        names = [n for _, n, _ in op.c_args()]
+        names += [a.default_c() for _, _, a in target.c_args()[len(names):]]
+        op.calls = (target, text.rstrip(')') if text else ', '.join(names))
+
+
 def load(paths):
     """All Ops, in the order of the files; op.family is the file's name."""
     ops, seen = [], set()
     for path in sorted(paths):
         with open(path) as f:
             entries = yaml.safe_load(f)
-        for entry in entries:
+        for entry in [e for entry in entries for e in expand(entry)]:
             try:
                 for op in parse(entry):
                     if op.name in seen:
@@ -355,4 +403,8 @@ def load(paths):
                     ops.append(op)
             except SchemaError as e:
                 sys.exit(f'{path}: {e}')
+    try:
+        find_each(ops)
+    except SchemaError as e:
+        sys.exit(str(e))
     return ops

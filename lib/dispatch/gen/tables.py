@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: LGPL-2.1-only OR MIT
 """Writes the dispatcher's rows: schemas, thunks from a row to its front, boxed calls."""
+import re
+
 from api import NOTE, fail, key_union, loop_names
 from schema import KEYS, RESULTS
 
+CALLS = ('each', 'alias')  # kinds whose functions are generated
 RULES = {'same': 'RULE_SAME', 'promote': 'RULE_PROMOTE', 'float': 'RULE_FLOAT', 'bool': 'RULE_BOOL',
          'sum': 'RULE_SUM', 'index': 'RULE_INDEX'}
 
@@ -27,7 +30,7 @@ def prototypes(ops):
     protos = set()
     for op in ops:
         if op.kind in ('front', 'composite') or op.variant == 'function':
-            own = [(None, op.kind, op.impl)] if op.impl else []
+            own = [(None, op.kind, op.impl)] if op.impl and op.kind not in CALLS else []
             protos |= {proto(op, kind, impl) for _, kind, impl in own + by_key(op)}
     return sorted(protos)
 
@@ -85,13 +88,43 @@ def with_snapshots(op, fn):
     return ''.join(out)
 
 
+def alias(op):
+    """The function of another name of an operator."""
+    target, text = op.calls
+    args = ', '.join([text] + [n for _, n in op.c_results()])
+    return f'static {op.ctype}alias_{op.id}({op.params()})\n{{\n\treturn call_{target.id}({args});\n}}\n\n'
+
+
+def each(op):
+    """The function of an operator that calls another for each position of its lists."""
+    target, text = op.calls
+    lists = [a.name for a in op.args if a.type.endswith('[]')]
+    first, what = lists[0], f'call_{target.id}'
+    args = re.sub(r'\b(' + '|'.join(lists) + r')\b', r'\1.data[i]', text)
+    lengths = ', '.join(f'{n}.len' for n in lists)
+    out = [f'static int each_{op.id}({op.params()})\n{{\n',
+           f'\tif (each_begin("{op.name}", TENSOR_INTS({lengths})) < 0)\n\t\treturn {fail(op)};\n']
+    out += [f'\tif (each_number("{op.name}", {a.name}) < 0)\n\t\treturn {fail(op)};\n'
+            for a in op.args if a.type == 'Tensor']
+    if op.list_result:
+        out.append(f'\tif (results_fit("{op.name}", {first}.len, room) < 0)\n\t\treturn {fail(op)};\n')
+    loop = f'\tfor (int64_t i = 0; i < {first}.len; i++) {{\n'
+    if op.list_result:
+        out.append(f'{loop}\t\tresults[i] = {what}({args});\n\t\tif (unlikely(!results[i]))\n'
+                   f'\t\t\treturn each_failed(results, i);\n\t}}\n\treturn (int){first}.len;\n}}\n\n')
+    else:
+        out.append(f'{loop}\t\tif (unlikely(!{what}({args})))\n\t\t\treturn {fail(op)};\n\t}}\n'
+                   '\treturn 0;\n}\n\n')
+    return ''.join(out)
+
+
 def value(a, src):
     """Initialiser of a tensor_value from the C expression src."""
     field = {'Tensor': ('TENSOR', 't'), 'Tensor?': ('TENSOR', 't'), 'Tensor[]': ('TENSOR_LIST', 'list'),
              'int': ('INT', 'i'), 'int?': ('INT', 'i'), 'int[]': ('INTS', 'ints'),
              'int[]?': ('INTS', 'ints'), 'bool': ('BOOL', 'b'), 'float': ('FLOAT', 'f'),
              'Scalar': ('SCALAR', 'scalar'), 'Scalar?': ('SCALAR', 'scalar'),
-             'ScalarType?': ('INT', 'i'), 'ScalarType': ('INT', 'i'), 'Layout?': ('INT', 'i'),
+             'Scalar[]': ('SCALARS', 'scalars'), 'ScalarType?': ('INT', 'i'), 'ScalarType': ('INT', 'i'), 'Layout?': ('INT', 'i'),
              'Device?': ('DEVICE', 'device'), 'Tensor?[]': ('TENSOR_LIST', 'list'),
              'bool?': ('INT', 'i'), 'bool[]': ('BOOLS', 'bools'), 'float?': ('FLOAT', 'f'),
              'float[]': ('FLOATS', 'floats'), 'float[]?': ('FLOATS', 'floats'),
@@ -115,11 +148,11 @@ def boxer(op):
                    f'{len(op.args)}, results, room);\n}}\n\n')
         return ''.join(out)
     n = len(op.returns)
-    out.append(f'\t}}, rets[{n}] = {{0}};\n\n')
+    out.append(f'\t}}, rets[{max(n, 1)}] = {{0}};\n\n')
     out.append(f'\tif (dispatch_fallback(&op_{op.id}, {key_union(op)}, args, {len(op.args)}, '
                f'rets, {n}) < 0)\n\t\treturn {fail(op)};\n')
     if op.variant == 'inplace':
-        out.append('\treturn self;\n')
+        out.append(f'\treturn {"0" if op.multi else op.args[0].name};\n')
     elif op.variant == 'out':
         out.append(f'\treturn {"0" if op.multi else op.outs[0].name};\n')
     elif op.multi:
@@ -228,9 +261,10 @@ def registry(ops):
 
 def functions(op):
     """(C expression of a key set, C function) of every function that serves an op."""
-    own = {'view': 'KEYS_STRIDED', 'composite': 'KEYS_STRIDED', 'factory': 'KEYS_BACKEND',
+    own = {'view': 'KEYS_STRIDED', 'composite': 'KEYS_STRIDED', 'each': 'KEYS_STRIDED', 'alias': 'KEYS_STRIDED', 'factory': 'KEYS_BACKEND',
            'kernel': 'KEYS_DENSE', 'front': 'KEYS_DENSE', 'dispatch': '0'}[op.kind]
-    own_fn = f'dense_{op.id}' if op.kind == 'front' else f'{op.kind}_{op.impl}'
+    own_fn = f'dense_{op.id}' if op.kind == 'front' else \
+        f'{op.kind}_{op.id}' if op.kind in CALLS else f'{op.kind}_{op.impl}'
     same = [f'KEY_BIT({KEYS[key]})' for key, name in op.dispatch.items() if name == 'same']
     res = [] if op.kind == 'dispatch' else [(' | '.join([own] + same), own_fn)]
     for key, kind, name in by_key(op):
@@ -247,11 +281,17 @@ def filled(op):
 def source(family, ops):
     """The rows of one family."""
     out = [NOTE, f'#include "family/{family}.h"\n#include "../lib/dispatch/boxed.h"\n'
-           '#include "../lib/ops/snapshot.h"\n\n']
+           '#include "../lib/ops/snapshot.h"\n']
+    if any(op.kind in CALLS for op in ops):
+        homes = {op.calls[0].family for op in ops if op.calls}
+        out += ['#include "../lib/ops/each.h"\n'] + [f'#include "family/{h}.h"\n' for h in sorted(homes)]
+    out.append('\n')
     for op in ops:
         if op.kind == 'front':
             out.append(thunk(op, 'dense', op.impl))
             out += [thunk(op, key, name, True) for key, _, name in by_key(op)]
+        if op.kind in CALLS:
+            out.append({'each': each, 'alias': alias}[op.kind](op))
         if op.twice:
             out += [with_snapshots(op, fn) for fn in dict.fromkeys(fn for _, fn in functions(op))]
         out.append(boxer(op))

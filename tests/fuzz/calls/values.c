@@ -297,6 +297,15 @@ static tensor_value value_floats(struct arguments *a)
 	return (tensor_value){.kind = TENSOR_VALUE_FLOATS, .floats = {list, any_length(a)}};
 }
 
+static tensor_value value_scalars(struct arguments *a)
+{
+	tensor_scalar *list = a->scalars[a->nlists++ % 8];
+
+	for (int i = 0; i < LIST_MAX; i++)
+		list[i] = any_scalar(a);
+	return (tensor_value){.kind = TENSOR_VALUE_SCALARS, .scalars = {list, any_length(a)}};
+}
+
 static tensor_value value_string(struct arguments *a)
 {
 	static const char *const words[] = {
@@ -335,6 +344,8 @@ static tensor_value of_type(struct arguments *a, enum tensor_arg_type type)
 	case TENSOR_ARG_FLOATS:
 	case TENSOR_ARG_OPTIONAL_FLOATS:
 		return value_floats(a);
+	case TENSOR_ARG_SCALARS:
+		return value_scalars(a);
 	case TENSOR_ARG_SCALAR:
 	case TENSOR_ARG_OPTIONAL_SCALAR:
 		return VALUE(SCALAR, scalar, any_scalar(a));
@@ -379,7 +390,7 @@ tensor_value any_value(struct arguments *a, const struct tensor_arg *arg)
 {
 	a->wanted = dtype_by_name(a, arg->name);
 	if (one_in(a, 300))
-		return of_type(a, 1 + (int)below(a, TENSOR_ARG_OPTIONAL_STRING));
+		return of_type(a, 1 + (int)below(a, TENSOR_ARG_SCALARS));
 	if (arg->default_text && one_in(a, 2))
 		return (tensor_value){0};
 	return of_type(a, arg->type);

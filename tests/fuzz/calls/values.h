@@ -24,6 +24,7 @@ struct arguments {
 	tensor *list[8][LIST_MAX];
 	int64_t ints[8][LIST_MAX];
 	double floats[8][LIST_MAX];
+	tensor_scalar scalars[8][LIST_MAX];
 	int nlists;
 };
 

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR MIT
+/* Operators on lists of tensors: what they promise beyond the operator that they call. */
+#include "check.h"
+
+static tensor *pair(double a, double b)
+{
+	return ok(tensor_from_data((const double[]){a, b}, TENSOR_SHAPE(2), F64));
+}
+
+static void results_are_those_of_each_tensor(void **state)
+{
+	tensor *results[2];
+
+	tensor_scope {
+		tensor_list self = TENSOR_LIST(pair(1, 2), pair(3, 4));
+
+		assert_int_equal(tensor__foreach_add_list(self, TENSOR_LIST(pair(1, 1), pair(2, 2)),
+							  results, 2),
+				 2);
+		assert_values(results[0], 0, 2, 3);
+		assert_values(results[1], 0, 5, 6);
+		assert_int_equal(
+			tensor__foreach_mul_scalarlist(
+				self,
+				TENSOR_SCALARS(tensor_scalar_int(2), tensor_scalar_float(0.5)),
+				results, 2),
+			2);
+		assert_values(results[1], 0, 1.5, 2);
+	}
+}
+
+static void in_place_changes_each_tensor(void **state)
+{
+	tensor_scope {
+		tensor *a = pair(1, 2), *b = pair(3, 4);
+		int before = (int)tensor_version(a);
+
+		assert_done(tensor__foreach_addcmul_tensor_(TENSOR_LIST(a, b), TENSOR_LIST(b, a),
+							    TENSOR_LIST(b, a), pair(1, 0)));
+		assert_values(a, 0, 10, 18);
+		assert_values(b, 0, 3, 4);
+		assert_int_equal(tensor_version(a), before + 1);
+	}
+}
+
+static void lists_of_different_lengths_are_refused(void **state)
+{
+	tensor *results[2];
+
+	tensor_scope {
+		tensor_list two = TENSOR_LIST(pair(1, 2), pair(3, 4)),
+			    one = TENSOR_LIST(pair(1, 2));
+
+		assert_fails(tensor__foreach_add_list(two, one, results, 2), EINVAL, "one length");
+		assert_fails(tensor__foreach_sub_scalarlist(
+				     two, TENSOR_SCALARS(tensor_scalar_int(1)), results, 2),
+			     EINVAL, "one length");
+		assert_fails(
+			tensor__foreach_mul_scalarlist(two, (tensor_scalars){NULL, 2}, results, 2),
+			EINVAL, "scalars");
+		assert_fails(tensor__foreach_addcdiv_tensor(two, two, two, one.data[0], results, 1),
+			     ERANGE, "room");
+		assert_fails(tensor__foreach_addcdiv_tensor(one, one, one, one.data[0], results, 1),
+			     EINVAL, "scalars");
+		assert_fails(tensor__foreach_mul_tensor(two, one.data[0], results, 2), EINVAL,
+			     "dimensions");
+	}
+}
+
+static void what_was_made_before_a_failure_is_released(void **state)
+{
+	tensor *results[2] = {NULL};
+	struct tensor_cache_stats before, after;
+
+	tensor_scope {
+		tensor_list self = TENSOR_LIST(pair(1, 2), pair(3, 4));
+		tensor_list other = TENSOR_LIST(pair(1, 2), ok(tensor_zeros(TENSOR_SHAPE(3), F64)));
+
+		tensor_cache_stats(&before);
+		assert_fails(tensor__foreach_add_list(self, other, results, 2), EINVAL, "add");
+		tensor_cache_stats(&after);
+		assert_int_equal(before.used, after.used);
+		assert_null(results[0]);
+	}
+}
+
+static void gradients_reach_every_tensor(void **state)
+{
+	tensor *results[2];
+
+	tensor_scope {
+		tensor *a = pair(1, 2), *b = pair(3, 4);
+
+		assert_done(tensor_set_requires_grad(a, true));
+		assert_done(tensor_set_requires_grad(b, true));
+		assert_int_equal(tensor__foreach_pow_scalar(TENSOR_LIST(a, b), tensor_scalar_int(2),
+							    results, 2),
+				 2);
+		assert_done(tensor_backward(ok(tensor_sum(tensor_add(results[0], results[1])))));
+		assert_values(tensor_grad(a), 0, 2, 4);
+		assert_values(tensor_grad(b), 0, 6, 8);
+	}
+}
+
+static void boxed_in_place_calls_have_no_result(void **state)
+{
+	tensor_scope {
+		tensor *a = pair(1, 2);
+		tensor_scalar two = tensor_scalar_int(2);
+		tensor_value args[] = {
+			{.kind = TENSOR_VALUE_TENSOR_LIST, .list = TENSOR_LIST(a)},
+			{.kind = TENSOR_VALUE_SCALARS, .scalars = {&two, 1}},
+		};
+
+		assert_done(tensor_call("_foreach_mul_.ScalarList", args, 2, NULL, 0));
+		assert_values(a, 0, 2, 4);
+		two.kind = 77;
+		assert_fails(tensor_call("_foreach_mul_.ScalarList", args, 2, NULL, 0), EINVAL,
+			     "scalar list");
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(results_are_those_of_each_tensor),
+		cmocka_unit_test(in_place_changes_each_tensor),
+		cmocka_unit_test(lists_of_different_lengths_are_refused),
+		cmocka_unit_test(what_was_made_before_a_failure_is_released),
+		cmocka_unit_test(gradients_reach_every_tensor),
+		cmocka_unit_test(boxed_in_place_calls_have_no_result),
+	};
+
+	return cmocka_run_group_tests_name("foreach", tests, NULL, NULL);
+}
