@@ -273,6 +273,12 @@ int inplace_result(tensor_node *n, tensor *self);
 /* A view made while nothing is recorded: in-place changes through it must be refused later.
  * Consumes and returns t; NULL with the error set. */
 tensor *no_grad_view(tensor *t);
+int guard_views(tensor *t);
+/* A view of a view that was made under no_grad is one itself. */
+static inline tensor *view_of(const tensor *t, tensor *view)
+{
+	return t->grad && t->grad->no_grad_view ? no_grad_view(view) : view;
+}
 
 /* ---- the engine ---- */
 

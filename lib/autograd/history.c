@@ -10,8 +10,11 @@
  */
 #include "autograd.h"
 
+#include "../storage/referrers.h"
+
 #include "family/copy.h"
 #include "family/factory.h"
+#include "family/reinterpret.h"
 #include "family/view.h"
 
 #include <stdlib.h>
@@ -47,25 +50,54 @@ int node_result_more(tensor_node *n, unsigned nr, tensor *t)
 
 /* ---- views ---- */
 
-static tensor *recorded_as_strided(tensor *base, const tensor *like)
+/* Whether a and b are the same numbers, once as complex ones and once as their parts. */
+static bool real_and_complex(enum tensor_dtype a, enum tensor_dtype b)
+{
+	return a != b && dtype_real(a) == dtype_real(b);
+}
+
+/* A view of base as numbers of dtype; sizes, strides and offset count these. In an open scope. */
+static tensor *seen_as(tensor *base, enum tensor_dtype dtype, tensor_ints sizes, tensor_ints strides,
+		       int64_t offset)
+{
+	int64_t s[TENSOR_MAX_DIMS + 1], st[TENSOR_MAX_DIMS + 1];
+	tensor_ints parts = {s, sizes.len + 1}, steps = {st, sizes.len + 1};
+
+	if (!base || base->dtype == dtype)
+		return tensor_as_strided(base, sizes, strides, offset);
+	if (dtype_is_complex(base->dtype))
+		return tensor_as_strided(tensor_view_as_real(base), sizes, strides, offset);
+	for (int64_t i = 0; i < sizes.len; i++) {
+		s[i] = sizes.data[i];
+		st[i] = 2 * strides.data[i];
+	}
+	s[sizes.len] = 2;
+	st[sizes.len] = 1;
+	return tensor_view_as_complex(tensor_as_strided(base, parts, steps, 2 * offset));
+}
+
+/* like's part of base, as a view with history; owned. */
+static tensor *recorded_view(tensor *base, const tensor *like)
 {
 	struct tensor_thread *th = thread();
+	struct tensor_scope_guard guard;
 	uint32_t exclude = th->exclude;
 	bool enabled = th->grad_enabled;
 	tensor *t;
 
-	if (base->dtype != like->dtype)
+	if (base->dtype != like->dtype && !real_and_complex(base->dtype, like->dtype))
 		return tensor_fail_null(EOPNOTSUPP, "a view as %s of a tensor of %s that was "
 						    "changed in place has no history",
 					tensor_dtype_name(like->dtype),
 					tensor_dtype_name(base->dtype));
+	guard = tensor_scope_enter();
 	th->grad_enabled = true;
 	th->exclude &= ~AUTOGRAD_BIT;
-	t = call_as_strided(base, (tensor_ints){like->sizes, like->ndim},
-			    (tensor_ints){like->strides, like->ndim}, like->offset);
+	t = seen_as(base, like->dtype, (tensor_ints){like->sizes, like->ndim},
+		    (tensor_ints){like->strides, like->ndim}, like->offset);
 	th->grad_enabled = enabled;
 	th->exclude = exclude;
-	return t;
+	return scope_leave_with(&guard, t);
 }
 
 /*
@@ -100,7 +132,7 @@ void history_take(tensor *t, tensor *from)
 /* Looks at the base anew, whatever t's node was. */
 static int view_regenerate(tensor *t)
 {
-	tensor *now = recorded_as_strided(t->base, t);
+	tensor *now = recorded_view(t->base, t);
 
 	if (!now)
 		return -thread()->error.code;
@@ -126,28 +158,73 @@ int view_refresh(tensor *t)
 	return err;
 }
 
-tensor *no_grad_view(tensor *t)
+static int mark_no_grad(tensor *t)
 {
 	struct leaf_meta *m;
 
-	if (!t || t->grad)
-		return t;
+	if (t->grad) /* it has a history, or is marked */
+		return 0;
 	m = meta_new(t);
-	if (!m) {
+	if (!m)
+		return -thread()->error.code;
+	m->meta.no_grad_view = true;
+	t->keys |= AUTOGRAD_BIT;
+	return 0;
+}
+
+tensor *no_grad_view(tensor *t)
+{
+	if (t && mark_no_grad(t) < 0) {
 		tensor_put(t);
 		return NULL;
 	}
-	m->meta.no_grad_view = true;
-	t->keys |= AUTOGRAD_BIT;
 	return t;
+}
+
+/* t has become a leaf: views from before lead to no gradient, so they are as if made under no_grad. */
+int guard_views(tensor *t)
+{
+	const struct referrer *r;
+	int err = 0;
+
+	if (!tensor_live_views(t))
+		return 0;
+	if (referrers_find(t, &r) < 0)
+		return tensor_fail(ENOMEM, "autograd: no memory to find the views of a tensor");
+	for (; r && !err; r = r->next)
+		if (r->t->base == t && r->t->differentiable_view)
+			err = mark_no_grad(r->t);
+	return err;
 }
 
 /* ---- in-place ---- */
 
-/* Views that were made before the tensor got a history would not know of it. */
+/* Views that were made before their base got a history do not look for one. */
 static bool has_unaware_views(const tensor *self, const tensor *root)
 {
 	return !needs_grad(root) && tensor_live_views(root) > (self == root ? 0 : 1);
+}
+
+/* root has a history: its other views get theirs. */
+static int make_views_aware(tensor *root, const tensor *self)
+{
+	const struct referrer *r;
+	int err = referrers_find(root, &r);
+
+	if (err)
+		return tensor_fail(-err, "autograd: no memory to find the views of a tensor");
+	for (; r && !err; r = r->next)
+		if (r->t != self && r->t->base == root && r->t->differentiable_view &&
+		    !needs_grad(r->t) && differentiable(r->t))
+			err = view_regenerate(r->t);
+	return err;
+}
+
+/* A view as complex numbers of real ones begins at an even one of its base. */
+static bool dtype_follows(const tensor *self, const tensor *root)
+{
+	return self->dtype == root->dtype || (real_and_complex(self->dtype, root->dtype) &&
+					      (dtype_is_complex(root->dtype) || root->offset % 2 == 0));
 }
 
 int inplace_check(const struct tensor_op *op, tensor *self, bool need)
@@ -163,18 +240,14 @@ int inplace_check(const struct tensor_op *op, tensor *self, bool need)
 	if (needs_grad(self) && !self->grad->fn)
 		return tensor_fail(EINVAL, "%s: self is a leaf that requires a gradient; change it "
 					   "in place only under tensor_no_grad", name);
-	if (root != self && needs_grad(root) && !root->grad->fn)
+	if (root != self && (needs_grad(root) || needs_grad(self)) && !(root->grad && root->grad->fn))
 		return tensor_fail(EINVAL, "%s: self is a view of a leaf that requires a gradient; "
 					   "change it in place only under tensor_no_grad", name);
-	if (self->dtype != root->dtype)
+	if (!dtype_follows(self, root))
 		return tensor_fail(EOPNOTSUPP, "%s: self is a view as %s of a tensor of %s, which "
 					       "are not changed in place where a gradient is "
 					       "recorded", name, tensor_dtype_name(self->dtype),
 				   tensor_dtype_name(root->dtype));
-	if (has_unaware_views(self, root))
-		return tensor_fail(EINVAL, "%s: the memory of self has other views, made before it "
-					   "required a gradient; release them first, or clone self",
-				   name);
 	return 0;
 }
 
@@ -209,9 +282,18 @@ struct copy_slices {
 	tensor_node *inner; /* of the operator that changed the view */
 	tensor_ints sizes, strides; /* of the base */
 	tensor_ints view_sizes, view_strides;
-	int64_t view_offset; /* from the base's first element */
-	tensor_options options;
+	int64_t view_offset; /* from the base's first element, in elements of the view */
+	tensor_options options; /* of the base */
+	enum tensor_dtype view_dtype;
 };
+
+/* Where t begins in its base, in elements of t. */
+static int64_t offset_within(const tensor *t, const tensor *base)
+{
+	if (t->dtype == base->dtype)
+		return t->offset - base->offset;
+	return dtype_is_complex(base->dtype) ? t->offset - 2 * base->offset : t->offset - base->offset / 2;
+}
 
 /* The base's gradient, in the base's own layout, so that the view's part can be addressed. */
 static tensor *laid_out(const struct copy_slices *c, tensor *grad)
@@ -226,7 +308,7 @@ static int copy_slices_apply(tensor_node *node, tensor *const *grads, tensor **o
 	tensor_node *inner = c->inner;
 	int err;
 
-	slice = tensor_as_strided(whole, c->view_sizes, c->view_strides, c->view_offset);
+	slice = seen_as(whole, c->view_dtype, c->view_sizes, c->view_strides, c->view_offset);
 	part = tensor_clone(slice);
 	if (!part)
 		return -1;
@@ -267,10 +349,14 @@ tensor *slice_with_history(tensor_node *n, tensor *t)
 	struct copy_slices *c = (struct copy_slices *)n->within;
 	struct leaf_meta *m;
 	tensor *base, *slice = NULL;
+	int64_t offset;
 
+	offset = t->offset - c->view_offset;
+	if (c->view_dtype != c->options.dtype)
+		offset = dtype_is_complex(c->options.dtype) ? offset / 2 : 2 * offset;
 	storage_get(t->storage);
-	base = tensor_new_on_storage(t->storage, t->dtype, c->sizes.data, c->strides.data,
-				     (int)c->sizes.len, t->offset - c->view_offset);
+	base = tensor_new_on_storage(t->storage, c->options.dtype, c->sizes.data, c->strides.data,
+				     (int)c->sizes.len, offset);
 	if (!base)
 		return NULL;
 	m = meta_new(base);
@@ -279,7 +365,7 @@ tensor *slice_with_history(tensor_node *n, tensor *t)
 		m->meta.fn = &c->node;
 		m->meta.tracked = true;
 		base->keys |= AUTOGRAD_BIT;
-		slice = recorded_as_strided(base, t);
+		slice = recorded_view(base, t);
 	}
 	tensor_put(base);
 	return slice;
@@ -312,7 +398,8 @@ static int inplace_on_view(tensor_node *n, tensor *self)
 	c->strides = node_ints(&c->node, strides);
 	c->view_sizes = node_ints(&c->node, vsizes);
 	c->view_strides = node_ints(&c->node, vstrides);
-	c->view_offset = self->offset - base->offset;
+	c->view_offset = offset_within(self, base);
+	c->view_dtype = self->dtype;
 	c->options = TENSOR_OPTIONS(.dtype = base->dtype, .device = base->device);
 	replace_history(base, &c->node);
 	return view_regenerate(self);
@@ -320,8 +407,13 @@ static int inplace_on_view(tensor_node *n, tensor *self)
 
 int inplace_result(tensor_node *n, tensor *self)
 {
-	if (self->base && self->differentiable_view)
-		return inplace_on_view(n, self);
-	replace_history(self, n);
-	return 0;
+	tensor *root = self->base && self->differentiable_view ? self->base : self;
+	bool unaware = has_unaware_views(self, root);
+	int err = 0;
+
+	if (root != self)
+		err = inplace_on_view(n, self);
+	else
+		replace_history(self, n);
+	return err || !unaware ? err : make_views_aware(root, self);
 }

@@ -22,6 +22,8 @@ TENSOR_EXPORT int tensor_set_requires_grad(tensor *t, bool requires_grad)
 		return 0;
 	if (!t->grad && !meta_new(t))
 		return -ENOMEM;
+	if (requires_grad && !t->grad->tracked && guard_views(t) < 0)
+		return -thread()->error.code;
 	t->grad->tracked = requires_grad;
 	/* A view that was made under no_grad keeps its guard against changes in place. */
 	t->keys = requires_grad || t->grad->no_grad_view ? t->keys | AUTOGRAD_BIT :

@@ -228,9 +228,12 @@ tensor *vector_norm_backward(tensor *grad, tensor *self, tensor *result, tensor_
 	result = restore_dims(result, sizes, dim, keepdim);
 	if (p == 0)
 		return tensor_mul(self, tensor_zeros_like(self, TENSOR_OPTIONS(0)));
-	if (p == 2)
-		return tensor_where(tensor_eq_scalar(result, number(0)), zero,
-				    tensor_mul(self, tensor_div(grad, result)));
+	if (p == 2) {
+		/* 0 at a norm of 0, and its derivative too: nothing is divided by 0 */
+		mask = tensor_eq_scalar(result, number(0));
+		result = tensor_where(mask, tensor_ones_like(result, TENSOR_OPTIONS(0)), result);
+		return tensor_where(mask, zero, tensor_mul(self, tensor_div(grad, result)));
+	}
 	sign = sign_of(self);
 	if (p == 1)
 		return tensor_mul(sign, grad);

@@ -108,7 +108,7 @@ tensor *view_view_as_complex(tensor *self)
 						"of size 2 and stride 1, got %s %s",
 					tensor_dtype_name(self->dtype), SHAPE_STR(self));
 	for (int i = 0; i < n; i++) {
-		if (self->strides[i] % 2)
+		if (self->strides[i] % 2 && self->sizes[i] > 1)
 			return tensor_fail_null(EINVAL, "view_as_complex: stride %lld of dimension "
 							"%d is odd", (long long)self->strides[i], i);
 		strides[i] = self->strides[i] / 2;

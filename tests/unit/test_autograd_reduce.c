@@ -150,9 +150,32 @@ static void greatest_norm_of_another_dtype_has_a_gradient(void **state)
 	}
 }
 
+/* The derivative of |x| at 0 is taken as 0, and so is the second one. */
+static void second_derivative_of_a_norm_of_zero(void **state)
+{
+	static const int64_t lengths[] = {0, 3};
+
+	for (int i = 0; i < 2; i++)
+		tensor_scope {
+			tensor *x = ok(tensor_zeros(TENSOR_INTS(lengths[i]), F64)), *w = ok(tensor_ones(TENSOR_SCALAR_SHAPE, F64));
+			tensor *n, *y, *g[2], *h[2];
+
+			assert_done(tensor_set_requires_grad(x, true));
+			assert_done(tensor_set_requires_grad(w, true));
+			n = ok(tensor_linalg_vector_norm(x, S(2), TENSOR_NO_INTS, false));
+			y = ok(tensor_mul(ok(tensor_mul(w, w)), n));
+			assert_done(tensor_backward_ex(TENSOR_LIST(y), NULL, TENSOR_LIST(x, w), g, TENSOR_CREATE_GRAPH));
+			y = ok(tensor_add(ok(tensor_sum(g[0])), g[1]));
+			assert_done(tensor_backward_ex(TENSOR_LIST(y), NULL, TENSOR_LIST(x, w), h, 0));
+			assert_values(tensor_sum(ok(tensor_isnan(h[0]))), 0, 0);
+			assert_values(h[1], 0, 0);
+		}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(second_derivative_of_a_norm_of_zero),
 		cmocka_unit_test(every_formula_agrees_with_differences),
 		cmocka_unit_test(every_formula_is_differentiable_again),
 		cmocka_unit_test(gradient_of_nan_goes_to_those_that_are),

@@ -66,7 +66,7 @@ static void what_does_not_fit_is_refused(void **state)
 		assert_fails(tensor_fft_r2c(f, TENSOR_INTS(0), 0, true) == NULL, EINVAL, "must be f32 or f64");
 		assert_fails(tensor_fft_c2c(x, TENSOR_INTS(0), 0, true) == NULL, EINVAL, "must be complex");
 		assert_fails(tensor_fft_c2r(f, TENSOR_INTS(1), 0, 7) == NULL, EINVAL, "7 / 2 + 1 positions");
-		assert_fails(tensor_fft_fft(x, 0, -1, NULL) == NULL, EINVAL, "n must be positive");
+		assert_fails(tensor_fft_fft(x, 0, -1, NULL) == NULL, EINVAL, "positions must be positive");
 		assert_fails(tensor_fft_fft(x, 3, -1, "other") == NULL, EINVAL, "got other");
 	}
 }

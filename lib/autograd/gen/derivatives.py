@@ -332,8 +332,9 @@ class Derivative:
             if form.kind == 'view':
                 out.append('\tif (unlikely(!th->grad_enabled))\n'
                            '\t\treturn no_grad_view(result);\n')
+            plain = f'view_of({form.args[0].name}, result)' if form.kind == 'view' else 'result'
             out.append(f'\tif (!result || !({self.any}) || !differentiable(result))\n'
-                       '\t\treturn result;\n')
+                       f'\t\treturn {plain};\n')
         out.append(self.new_node(described))
         out.append('\tif (unlikely(!node))\n\t\tgoto failed;\n')
         out.append(self.fill_edges() + self.fill_values() + self.save_list())
