@@ -299,16 +299,23 @@ TENSOR_EXPORT int tensor_share_memory(tensor *t)
 	if (!tensor_given(t))
 		return null_argument_code("share_memory");
 	if (t->device.type != TENSOR_CPU || t->ext)
-		return tensor_fail(ENOTSUP, "share_memory: a strided tensor of plain numbers in host "
-					    "memory is needed, got a %s one %s of another kind or on "
-					    "another device", tensor_layout_name(t->layout), SHAPE_STR(t));
-	if (storage_buffer(t->storage))
-		return 0;
+		return tensor_fail(ENOTSUP,
+				   "share_memory: a strided tensor of plain numbers in host "
+				   "memory is needed, got a %s one %s of another kind or on "
+				   "another device",
+				   tensor_layout_name(t->layout), SHAPE_STR(t));
+	/* Once, and first: another thread may be moving it into a buffer. */
 	if (!storage_is_private(t->storage))
-		return tensor_fail(ENOTSUP, "share_memory: the memory of the tensor %s is not the "
-					    "library's own", SHAPE_STR(t));
+		return storage_buffer(t->storage)
+			       ? 0
+			       : tensor_fail(ENOTSUP,
+					     "share_memory: the memory of the tensor %s is not the "
+					     "library's own",
+					     SHAPE_STR(t));
 	if (t->storage->readonly)
-		return tensor_fail(ENOTSUP, "share_memory: the tensor %s is read-only, a part of a sparse "
-					    "one: clone it", SHAPE_STR(t));
+		return tensor_fail(ENOTSUP,
+				   "share_memory: the tensor %s is read-only, a part of a sparse "
+				   "one: clone it",
+				   SHAPE_STR(t));
 	return storage_share(t);
 }

@@ -12,6 +12,12 @@ conformance: $(LIB_SO) $(B)/libtensor.so
 		$(ARGS) $(OP)
 
 # The page of a whole run, on a tree that is committed.
+# Random programs of views, changes in place and gradients through PyTorch and through ours.
+PROGRAMS ?= 20000
+.PHONY: conformance-programs
+conformance-programs: $(LIB_SO) $(B)/libtensor.so
+	$(Q)"$$(bench/peers python)" -W ignore -B tests/conformance/programs.py --lib $(LIB_SO) --programs $(PROGRAMS) --seed $(SEED)
+
 .PHONY: conformance-page
 conformance-page:
 	$(Q)$(PYTHON) -B tests/conformance/page.py $(B)/conformance/report.json \
