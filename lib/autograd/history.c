@@ -181,43 +181,12 @@ tensor *no_grad_view(tensor *t)
 	return t;
 }
 
-/* t has become a leaf: views from before lead to no gradient, so they are as if made under no_grad. */
-int guard_views(tensor *t)
-{
-	const struct referrer *r;
-	int err = 0;
-
-	if (!tensor_live_views(t))
-		return 0;
-	if (referrers_find(t, &r) < 0)
-		return tensor_fail(ENOMEM, "autograd: no memory to find the views of a tensor");
-	for (; r && !err; r = r->next)
-		if (r->t->base == t && r->t->differentiable_view)
-			err = mark_no_grad(r->t);
-	return err;
-}
-
 /* ---- in-place ---- */
 
 /* Views that were made before their base got a history do not look for one. */
 static bool has_unaware_views(const tensor *self, const tensor *root)
 {
 	return !needs_grad(root) && tensor_live_views(root) > (self == root ? 0 : 1);
-}
-
-/* root has a history: its other views get theirs. */
-static int make_views_aware(tensor *root, const tensor *self)
-{
-	const struct referrer *r;
-	int err = referrers_find(root, &r);
-
-	if (err)
-		return tensor_fail(-err, "autograd: no memory to find the views of a tensor");
-	for (; r && !err; r = r->next)
-		if (r->t != self && r->t->base == root && r->t->differentiable_view &&
-		    !needs_grad(r->t) && differentiable(r->t))
-			err = view_regenerate(r->t);
-	return err;
 }
 
 /* A view as complex numbers of real ones begins at an even one of its base. */
@@ -227,10 +196,45 @@ static bool dtype_follows(const tensor *self, const tensor *root)
 					      (dtype_is_complex(root->dtype) || root->offset % 2 == 0));
 }
 
+static int find_views(const char *op, tensor *root, const struct referrer **first)
+{
+	return referrers_find(root, first) < 0 ?
+		       tensor_fail(ENOMEM, "%s: no memory to find the views of the tensor", op) : 0;
+}
+
+/* t has become a leaf: views from before lead to no gradient, so they are as if made under no_grad. */
+int guard_views(tensor *t)
+{
+	const struct referrer *r;
+	int err = 0;
+
+	if (!tensor_live_views(t))
+		return 0;
+	err = find_views("set_requires_grad", t, &r);
+	for (; !err && r; r = r->next)
+		if (r->t->base == t && r->t->differentiable_view)
+			err = mark_no_grad(r->t);
+	return err;
+}
+
+/* root has a history: its other views get theirs. */
+static int make_views_aware(tensor *root, const tensor *self)
+{
+	const struct referrer *r;
+	int err = find_views("autograd", root, &r);
+
+	for (; !err && r; r = r->next)
+		if (r->t != self && r->t->base == root && r->t->differentiable_view &&
+		    !needs_grad(r->t) && dtype_follows(r->t, root))
+			err = view_regenerate(r->t);
+	return err;
+}
+
 int inplace_check(const struct tensor_op *op, tensor *self, bool need)
 {
 	const char *name = op->schema.name;
 	tensor *root = self->base ? self->base : self;
+	const struct referrer *views;
 
 	if (self->keys & AUTOGRAD_BIT && self->grad->no_grad_view)
 		return tensor_fail(EINVAL, "%s: self is a view that was made under tensor_no_grad; "
@@ -248,7 +252,8 @@ int inplace_check(const struct tensor_op *op, tensor *self, bool need)
 					       "are not changed in place where a gradient is "
 					       "recorded", name, tensor_dtype_name(self->dtype),
 				   tensor_dtype_name(root->dtype));
-	return 0;
+	/* Now, because nothing may fail after the change. */
+	return has_unaware_views(self, root) ? find_views(name, root, &views) : 0;
 }
 
 /* t's history is from now on n, whose reference is consumed. */
