@@ -9,9 +9,11 @@ UNIT_BIN := $(patsubst tests/unit/%.c,$(B)/tests/%,$(UNIT_SRC))
 $(B)/tests/%: tests/unit/%.c $(wildcard tests/unit/*.h) $(LIB_SO) $(B)/libtensor.so
 	@mkdir -p $(@D)
 	$(call say,CC,$@)
-	$(Q)$(CC) $(CPPFLAGS_ALL) -std=gnu11 $(CFLAGS) $(WARN) $(SANITIZE) -o $@ $< -L$(B) -ltensor \
+	$(Q)$(CC) $(CPPFLAGS_ALL) -std=gnu11 $(CFLAGS) $(WARN) $(SANITIZE) -o $@ $< $(TEST_LINK) -L$(B) -ltensor \
 		-Wl,-rpath,$(abspath $(B)) -lcmocka -lm -pthread $(TEST_LIBS)
 
+# Opens the library by itself.
+$(B)/tests/test_unload: TEST_LINK = -Wl,--as-needed -DLIBRARY='"$(abspath $(B))/libtensor.so.0"'
 $(B)/tests/test_blocked $(B)/tests/reference: TEST_LIBS = $(ONEDNN_TEST_LIBS)
 
 .PHONY: unit test test-unit test-sanitize test-shell test-guest-library
