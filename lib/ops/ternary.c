@@ -225,11 +225,14 @@ static int check_same(const struct tensor_op *op, const char *name, const tensor
 int front_lerp(const struct tensor_op *op, tensor **out, tensor *self, tensor *end, tensor *weight)
 {
 	const struct pointwise_arg arg[] = {{.t = self}, {.t = end}, {.t = weight}};
+	enum tensor_dtype common;
 
 	if (check_same(op, "end", self, end) < 0 ||
 	    (weight->ndim && check_same(op, "weight", self, weight) < 0))
 		return error_code();
-	return pointwise_nary(op, op->loops, out, arg, 3, self->dtype, self->dtype, NULL);
+	/* a complex weight without dimensions makes the result complex */
+	common = pointwise_common(arg, 3);
+	return pointwise_nary(op, op->loops, out, arg, 3, common, common, NULL);
 }
 
 int front_lerp_scalar(const struct tensor_op *op, tensor **out, tensor *self, tensor *end,
