@@ -229,7 +229,7 @@ static inline void tensor_put(tensor *t)
 /* Not cold: the caller stays in one piece, in which debug_caller() finds its name. */
 void debug_released(const tensor *t);
 
-/* Of a tensor that a public function got: false for NULL. With TENSOR_DEBUG=1 the program ends here if it
+/* False for NULL. Public functions check their arguments with it: with TENSOR_DEBUG=1 it ends the program if t
  * was released. */
 static inline bool tensor_given(const tensor *t)
 {
@@ -382,7 +382,7 @@ struct magazine {
 };
 
 #define BLOCK_CLASSES 64
-/* Of descriptions: classes of their own, so that tensors can be found (referrers.h). */
+/* Tensors and storages have classes of their own, so that referrers.c can find them. */
 #define CLASS_TENSOR  62u
 #define CLASS_STORAGE 63u
 

@@ -114,7 +114,7 @@ tensor *log_sigmoid_double_backward(tensor *grad, tensor *grad_output, tensor *s
 	return tensor_neg(product(grad, grad_output, tensor_mul(s, rest(s))));
 }
 
-/* Of grad_output conj((1 - y) y), which depends on conj(y): so the gradient is that of the conjugate. */
+/* grad_output conj((1 - y) y) depends on conj(y), so the derivative is that of the conjugate. */
 tensor *sigmoid_double_backward(tensor *grad, tensor *grad_output, tensor *output)
 {
 	return tensor_mul(tensor_mul(conjugate(grad), grad_output),

@@ -32,7 +32,7 @@ tensor *composite_detach_(tensor *self)
 	return self;
 }
 
-/* What as_strided_ must leave alone. */
+/* as_strided_ refuses tensors whose history or views have the shape that they had. */
 static int check_geometry(tensor *self)
 {
 	if (self->ext)

@@ -171,8 +171,7 @@ static tensor *gaps(tensor *x)
 	return tensor_diagonal_scatter(gap, tensor_ones_like(x, TENSOR_OPTIONS(0)), 0, -2, -1);
 }
 
-/* What stands between U and V^H: (skew(U^H gU) S + S skew(V^H gV)) / E + gS, E[i][j] = S[j]^2 -
- * S[i]^2. */
+/* The matrix between U and V^H: (skew(U^H gU) S + S skew(V^H gV)) / E + gS, E[i][j] = S[j]^2 - S[i]^2. */
 static tensor *svd_middle(tensor *uu, tensor *vv, tensor *gs, tensor *s)
 {
 	tensor *middle = NULL;

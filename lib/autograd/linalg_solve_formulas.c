@@ -19,6 +19,8 @@
 #include "family/ternary.h"
 #include "family/view.h"
 
+#include <float.h>
+
 static int64_t rows_of(const tensor *t)
 {
 	return t ? t->sizes[t->ndim - 2] : 0;
@@ -170,8 +172,7 @@ static tensor *times_identity(tensor *g, int64_t n)
 static tensor *regular(tensor *lu)
 {
 	tensor *diagonal = tensor_diagonal(lu, 0, -2, -1);
-	double epsilon = lu && dtype_real(lu->dtype) == TENSOR_F64 ? 2.220446049250313e-16
-								   : 1.1920928955078125e-07;
+	double epsilon = lu && dtype_real(lu->dtype) == TENSOR_F64 ? DBL_EPSILON : FLT_EPSILON;
 	tensor *filled = tensor_where_scalarself(tensor_eq_scalar(diagonal, tensor_scalar_int(0)),
 						 tensor_scalar_float(epsilon), diagonal);
 
@@ -249,7 +250,7 @@ tensor *cholesky_solve_backward(tensor *grad, tensor *factor, tensor *x, bool up
 
 /* ---- triangular -------------------------------------------------------------------------- */
 
-/* Of the triangle that is read only; without the diagonal where that is 1. */
+/* The gradient is 0 outside of the triangle that is read, and on its diagonal where that counts as 1. */
 tensor *solve_triangular_a_backward(tensor *grad, tensor *a, tensor *x, bool upper, bool left,
 				    bool unit)
 {

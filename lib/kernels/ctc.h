@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
-/* What the kernel of connectionist temporal classification gets. */
+/* Arguments of the kernel of connectionist temporal classification. */
 #ifndef TENSOR_CTC_H
 #define TENSOR_CTC_H
 
@@ -15,7 +15,7 @@ struct ctc {
 	const void *log_probs; /* [steps, batch, classes] */
 	void *alpha;	       /* [batch, steps, width]; the backward reads it */
 	void *loss;	       /* [batch]; the same */
-	/* Of the backward, or NULL: */
+	/* The backward's; NULL in the forward. */
 	const void *grad; /* [batch] */
 	void *out;	  /* as log_probs */
 	void *beta;	  /* [batch, 2, width], for the kernel's own use */

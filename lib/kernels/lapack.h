@@ -32,10 +32,9 @@ typedef int (*cholesky_solve_kernel)(tensor *factor, tensor *b, bool upper);
 /* How the triangular matrix of a system is meant. */
 struct triangle {
 	bool upper, left, unit;
-	char trans; /* 'N', 'T' or 'C' */
 };
 
-/* b [.., m, n] becomes x of op(a) x = b, or of x op(a) = b where it is not left. */
+/* b [.., m, n] becomes x of a x = b, or of x a = b where it is not left. */
 typedef int (*triangular_kernel)(tensor *a, tensor *b, const struct triangle *how);
 /* a [.., m, n] becomes R above reflectors; tau [.., min(m, n)] of a's dtype. */
 typedef int (*qr_kernel)(tensor *a, tensor *tau);

@@ -103,14 +103,19 @@ tensor *kernel_safe_softmax(tensor *self, int64_t dim, enum tensor_dtype dtype)
 							   tensor_scalar_int(0)));
 }
 
+/* By default products of vectors with n elements are divided by the root of n. */
+static double scale_of(const tensor *query, double scale)
+{
+	return scale == scale ? scale : 1 / sqrt((double)query->sizes[query->ndim - 1]);
+}
+
 static tensor *attend(tensor *query, tensor *key, tensor *value, tensor *mask, double dropout_p,
 		      double scale)
 {
 	double root;
 	tensor *scores;
 
-	if (scale != scale)
-		scale = 1 / sqrt((double)query->sizes[query->ndim - 1]);
+	scale = scale_of(query, scale);
 	/* Half of it on either side: a product of halves would overflow first. */
 	root = sqrt(fabs(scale));
 	query = tensor_mul_scalar(query, tensor_scalar_float(scale < 0 ? -root : root));
@@ -195,18 +200,12 @@ static tensor *flash_scores(tensor *query, tensor *key, tensor *mask, bool is_ca
 	return mask && scores ? tensor_add(scores, bias_of(mask, scores)) : scores;
 }
 
-static double scale_of(const tensor *query, double scale)
-{
-	return scale == scale ? scale : 1 / sqrt((double)query->sizes[query->ndim - 1]);
-}
-
 int composite_flash_attention(tensor *query, tensor *key, tensor *value, double dropout_p,
 			      bool is_causal, tensor *attn_mask, double scale, tensor **output,
 			      tensor **logsumexp)
 {
 	struct tensor_scope_guard guard;
 	tensor *scores, *sums, *out;
-	int err = 0;
 
 	*output = *logsumexp = NULL;
 	if (check_flash(query, key, value, attn_mask, dropout_p) < 0)
@@ -223,11 +222,7 @@ int composite_flash_attention(tensor *query, tensor *key, tensor *value, double 
 				   tensor_to(value, TENSOR_OPTIONS(.dtype = scores->dtype)))
 		   : NULL;
 	out = tensor_to(out, TENSOR_OPTIONS(.dtype = query->dtype));
-	*output = out ? tensor_get(out) : NULL;
-	*logsumexp = out ? tensor_get(sums) : NULL;
-	err = out ? 0 : error_code();
-	tensor_scope_leave(&guard);
-	return err;
+	return front_leave(&guard, (struct front_result[]){{output, out}, {logsumexp, sums}}, 2, 0);
 }
 
 /* Gradients of query, key and value from the weights, which the sums give again. */
@@ -256,7 +251,6 @@ int composite_flash_attention_backward(tensor *grad_out, tensor *query, tensor *
 {
 	struct tensor_scope_guard guard;
 	tensor *scores, *weights, *grads[3] = {NULL};
-	int err;
 
 	*grad_query = *grad_key = *grad_value = NULL;
 	if (check_flash(query, key, value, attn_mask, dropout_p) < 0)
@@ -275,10 +269,9 @@ int composite_flash_attention_backward(tensor *grad_out, tensor *query, tensor *
 	weights = scores ? tensor_exp(tensor_sub(scores, tensor_unsqueeze(logsumexp, -1))) : NULL;
 	if (weights)
 		flash_gradients(grad_out, query, key, value, out, weights, scale, grads);
-	err = grads[0] && grads[1] && grads[2] ? 0 : error_code();
-	*grad_query = err ? NULL : tensor_get(grads[0]);
-	*grad_key = err ? NULL : tensor_get(grads[1]);
-	*grad_value = err ? NULL : tensor_get(grads[2]);
-	tensor_scope_leave(&guard);
-	return err;
+	return front_leave(&guard,
+			   (struct front_result[]){{grad_query, grads[0]},
+						   {grad_key, grads[1]},
+						   {grad_value, grads[2]}},
+			   3, 0);
 }

@@ -307,3 +307,13 @@ int dispatch_give(const struct tensor_op *op, tensor *out, tensor *result)
 	tensor_put(result);
 	return err;
 }
+
+int front_leave(struct tensor_scope_guard *guard, const struct front_result *results, int n, int err)
+{
+	for (int i = 0; i < n && !err; i++)
+		err = results[i].made ? 0 : error_code();
+	for (int i = 0; i < n; i++)
+		*results[i].out = err ? NULL : tensor_get(results[i].made);
+	tensor_scope_leave(guard);
+	return err;
+}

@@ -93,6 +93,16 @@ static inline bool number_is_zero(tensor_scalar s)
 	return s.kind == TENSOR_SCALAR_INT ? !s.i : s.d == 0 && s.imag == 0;
 }
 
+/* A result: where the caller wants it, and the tensor of the scope that has it. */
+struct front_result {
+	tensor **out;
+	tensor *made;
+};
+
+/* Ends the scope of a composite with several results: hands them on. With err, or without one of them, the
+ * caller gets NULL for all. Returns 0 or -errno with the error set. */
+int front_leave(struct tensor_scope_guard *guard, const struct front_result *results, int n, int err);
+
 static inline int error_code(void)
 {
 	return -thread()->error.code;

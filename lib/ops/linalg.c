@@ -6,7 +6,7 @@
 #include "family/linalg.h"
 #include "family/view.h"
 
-static int deliver(const struct tensor_op *op, const struct linalg_result *r)
+static int deliver(const struct tensor_op *op, const struct front_result *r)
 {
 	const tensor *inputs[] = {r->made};
 	struct front_out o;
@@ -22,7 +22,7 @@ static int deliver(const struct tensor_op *op, const struct linalg_result *r)
 }
 
 /* Results that the caller gave are written one after the other. */
-static int check_results(const struct tensor_op *op, const struct linalg_result *results, int n)
+static int check_results(const struct tensor_op *op, const struct front_result *results, int n)
 {
 	for (int i = 0; i < n; i++) {
 		if (!results[i].made)
@@ -36,7 +36,7 @@ static int check_results(const struct tensor_op *op, const struct linalg_result 
 }
 
 int linalg_leave(const struct tensor_op *op, struct tensor_scope_guard *guard,
-		 const struct linalg_result *results, int n, int err)
+		 const struct front_result *results, int n, int err)
 {
 	if (!err)
 		err = check_results(op, results, n);
@@ -65,6 +65,20 @@ int linalg_check_square(const char *op, const tensor *a)
 		err = tensor_fail(EINVAL, "%s: square matrices [.., n, n] are needed, got %s", op,
 				  SHAPE_STR(a));
 	return err;
+}
+
+int linalg_check_system(const char *op, const tensor *a, const tensor *b, bool left)
+{
+	if (linalg_check_square(op, a) < 0 || linalg_check_matrix(op, b) < 0 ||
+	    front_same_device(op, a, b) < 0)
+		return error_code();
+	if (a->dtype != b->dtype)
+		return tensor_fail(EINVAL, "%s: both must have one dtype, got %s and %s", op,
+				   tensor_dtype_name(a->dtype), tensor_dtype_name(b->dtype));
+	if (b->sizes[b->ndim - (left ? 2 : 1)] != a->sizes[a->ndim - 1])
+		return tensor_fail(EINVAL, "%s: %s does not fit matrices %s", op, SHAPE_STR(b),
+				   SHAPE_STR(a));
+	return 0;
 }
 
 /* The strides of matrices by columns; returns the number of elements of the dimensions. */
@@ -153,6 +167,15 @@ tensor *linalg_expanded(const char *op, tensor *a, const tensor *b)
 	sizes[n] = a->sizes[na];
 	sizes[n + 1] = a->sizes[na + 1];
 	return tensor_expand(a, (tensor_ints){sizes, n + 2});
+}
+
+int linalg_system(const char *op, tensor **a, tensor **b)
+{
+	tensor *x = linalg_columns(linalg_expanded(op, *b, *a));
+
+	*a = x ? linalg_columns_of(linalg_expanded(op, *a, *b)) : NULL;
+	*b = x;
+	return *a ? 0 : error_code();
 }
 
 int linalg_check_info(const char *op, const tensor *info, const char *why)

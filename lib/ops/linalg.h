@@ -10,23 +10,21 @@
 
 #include "../kernels/lapack.h"
 
-/* A result: where the caller wants it, and the tensor of the scope that has it. */
-struct linalg_result {
-	tensor **out;
-	tensor *made;
-};
-
 /*
  * Ends the scope of a front: hands the results on, or copies them into those that the caller gave.
  * err, or a result that is NULL: fails. Returns 0 or -errno with the error set.
  */
 int linalg_leave(const struct tensor_op *op, struct tensor_scope_guard *guard,
-		 const struct linalg_result *results, int n, int err);
+		 const struct front_result *results, int n, int err);
 
 /* 0 or EINVAL: at least two dimensions, of f32, f64, c64 or c128. */
 int linalg_check_matrix(const char *op, const tensor *a);
 /* The same, and the last two of one size. */
 int linalg_check_square(const char *op, const tensor *a);
+
+/* 0 or EINVAL: a is square, b fits on its right, or left of it where it is not left, and both are
+ * of one dtype and device. */
+int linalg_check_system(const char *op, const tensor *a, const tensor *b, bool left);
 
 /* All below return tensors of the open scope, or NULL with the error set; a NULL argument is passed
  * on. */
@@ -45,16 +43,11 @@ tensor *linalg_info_new(const tensor *like);
 /* a with the batch sizes that a and b broadcast to. */
 tensor *linalg_expanded(const char *op, tensor *a, const tensor *b);
 
+/* Both sides of a system that linalg_check_system() passed, of one batch: *b becomes a copy by
+ * columns, *a is by columns. -errno with the error set. */
+int linalg_system(const char *op, tensor **a, tensor **b);
+
 /* EDOM where an element of info [..] is not 0, with the matrix's number and why. */
 int linalg_check_info(const char *op, const tensor *info, const char *why);
-
-/* The LU factors of a [.., m, n] by columns, as linalg_lu_factor_ex gives them. */
-struct linalg_lu {
-	tensor *lu, *pivots, *info;
-};
-int linalg_factor(const struct tensor_op *op, tensor *a, bool pivot, struct linalg_lu *f);
-/* X of A X = B with these factors of A [.., n, n], see linalg_lu_solve. The pivots are checked. */
-tensor *linalg_solved(const struct tensor_op *op, tensor *lu, tensor *pivots, tensor *b, bool left,
-		      bool adjoint);
 
 #endif

@@ -32,7 +32,7 @@ int front_cholesky_ex(const struct tensor_op *op, tensor **factor, tensor **info
 		a = upper ? tensor_triu_(a, 0) : tensor_tril_(a, 0);
 	if (!err && check_errors)
 		err = linalg_check_info(op->schema.name, failed, "is not positive-definite");
-	return linalg_leave(op, &guard, (struct linalg_result[]){{factor, a}, {info, failed}}, 2,
+	return linalg_leave(op, &guard, (struct front_result[]){{factor, a}, {info, failed}}, 2,
 			    err);
 }
 
@@ -46,42 +46,18 @@ tensor *composite_linalg_cholesky(tensor *self, bool upper)
 	return factor;
 }
 
-static int check_pair(const char *op, const tensor *a, const tensor *b)
-{
-	if (linalg_check_square(op, a) < 0 || linalg_check_matrix(op, b) < 0 ||
-	    front_same_device(op, a, b) < 0)
-		return error_code();
-	if (a->dtype != b->dtype)
-		return tensor_fail(EINVAL, "%s: both must have one dtype, got %s and %s", op,
-				   tensor_dtype_name(a->dtype), tensor_dtype_name(b->dtype));
-	return 0;
-}
-
-static int check_fits(const char *op, const tensor *a, const tensor *b, bool left)
-{
-	if (check_pair(op, a, b) < 0)
-		return error_code();
-	if (b->sizes[b->ndim - (left ? 2 : 1)] != a->sizes[a->ndim - 1])
-		return tensor_fail(EINVAL, "%s: %s does not fit matrices %s", op, SHAPE_STR(b),
-				   SHAPE_STR(a));
-	return 0;
-}
-
 int front_cholesky_solve(const struct tensor_op *op, tensor **out, tensor *self, tensor *input2,
 			 bool upper)
 {
 	cholesky_solve_kernel fn = (cholesky_solve_kernel)op_loop(op, op->loops, self);
 	struct tensor_scope_guard guard = tensor_scope_enter();
-	int err = fn ? check_fits(op->schema.name, input2, self, true) : error_code();
-	tensor *x = NULL, *factor;
+	int err = fn ? linalg_check_system(op->schema.name, input2, self, true) : error_code();
 
-	if (!err) {
-		x = linalg_columns(linalg_expanded(op->schema.name, self, input2));
-		factor = x ? linalg_columns_of(linalg_expanded(op->schema.name, input2, self))
-			   : NULL;
-		err = !factor ? error_code() : x->numel ? fn(factor, x, upper) : 0;
-	}
-	return linalg_leave(op, &guard, (struct linalg_result[]){{out, x}}, 1, err);
+	if (!err)
+		err = linalg_system(op->schema.name, &input2, &self);
+	if (!err && self->numel)
+		err = fn(input2, self, upper);
+	return linalg_leave(op, &guard, (struct front_result[]){{out, self}}, 1, err);
 }
 
 tensor *composite_cholesky_inverse(tensor *self, bool upper)
@@ -103,18 +79,15 @@ int front_solve_triangular(const struct tensor_op *op, tensor **out, tensor *sel
 			   bool upper, bool left, bool unitriangular)
 {
 	triangular_kernel fn = (triangular_kernel)op_loop(op, op->loops, self);
-	const struct triangle how = {
-		.upper = upper, .left = left, .unit = unitriangular, .trans = 'N'};
+	const struct triangle how = {.upper = upper, .left = left, .unit = unitriangular};
 	struct tensor_scope_guard guard = tensor_scope_enter();
-	int err = fn ? check_fits(op->schema.name, self, B, left) : error_code();
-	tensor *x = NULL, *a;
+	int err = fn ? linalg_check_system(op->schema.name, self, B, left) : error_code();
 
-	if (!err) {
-		x = linalg_columns(linalg_expanded(op->schema.name, B, self));
-		a = x ? linalg_columns_of(linalg_expanded(op->schema.name, self, B)) : NULL;
-		err = !a ? error_code() : x->numel ? fn(a, x, &how) : 0;
-	}
-	return linalg_leave(op, &guard, (struct linalg_result[]){{out, x}}, 1, err);
+	if (!err)
+		err = linalg_system(op->schema.name, &self, &B);
+	if (!err && B->numel)
+		err = fn(self, B, &how);
+	return linalg_leave(op, &guard, (struct front_result[]){{out, B}}, 1, err);
 }
 
 int composite_triangular_solve(tensor *self, tensor *A, bool upper, bool transpose,
@@ -165,7 +138,7 @@ int front_geqrf(const struct tensor_op *op, tensor **a, tensor **tau, tensor *se
 	struct reflectors f = {NULL};
 	int err = factor(op, self, &f);
 
-	return linalg_leave(op, &guard, (struct linalg_result[]){{a, f.a}, {tau, f.tau}}, 2, err);
+	return linalg_leave(op, &guard, (struct front_result[]){{a, f.a}, {tau, f.tau}}, 2, err);
 }
 
 /* The first `columns` columns of the product of f's reflectors, by columns. */
@@ -211,7 +184,7 @@ int front_householder_product(const struct tensor_op *op, tensor **out, tensor *
 				  SHAPE_STR(tau), SHAPE_STR(input));
 	if (!err)
 		q = product(op, &f, n);
-	return linalg_leave(op, &guard, (struct linalg_result[]){{out, q}}, 1, err);
+	return linalg_leave(op, &guard, (struct front_result[]){{out, q}}, 1, err);
 }
 
 tensor *composite_orgqr(tensor *self, tensor *input2)
@@ -245,7 +218,7 @@ int front_qr(const struct tensor_op *op, tensor **q, tensor **r, tensor *A, cons
 			       : product(op, &f, columns);
 		right = tensor_triu(tensor_narrow(f.a, -2, 0, columns), 0);
 	}
-	return linalg_leave(op, &guard, (struct linalg_result[]){{q, left}, {r, right}}, 2, err);
+	return linalg_leave(op, &guard, (struct front_result[]){{q, left}, {r, right}}, 2, err);
 }
 
 int composite_qr(tensor *self, bool some, tensor **Q, tensor **R)

@@ -23,10 +23,16 @@
 
 /* ---- the factors ------------------------------------------------------------------------- */
 
-int linalg_factor(const struct tensor_op *op, tensor *a, bool pivot, struct linalg_lu *f)
+struct lu {
+	tensor *lu, *pivots, *info;
+};
+
+/* The factors of a [.., m, n] by columns. check: a singular matrix is an error. */
+static int factor(const struct tensor_op *op, tensor *a, bool pivot, bool check, struct lu *f)
 {
 	lu_factor_kernel fn = (lu_factor_kernel)op_loop(op, &loops_linalg_lu_factor, a);
 	int64_t m, n;
+	int err;
 
 	if (!fn || linalg_check_matrix(op->schema.name, a) < 0)
 		return error_code();
@@ -36,24 +42,31 @@ int linalg_factor(const struct tensor_op *op, tensor *a, bool pivot, struct lina
 				   op->schema.name);
 	m = a->sizes[a->ndim - 2];
 	n = a->sizes[a->ndim - 1];
-	*f = (struct linalg_lu){linalg_columns(a), linalg_vectors_new(a, TENSOR_I32, m < n ? m : n),
-				linalg_info_new(a)};
+	*f = (struct lu){linalg_columns(a), linalg_vectors_new(a, TENSOR_I32, m < n ? m : n),
+			 linalg_info_new(a)};
 	if (!f->lu || !f->pivots || !f->info)
 		return error_code();
-	return f->lu->numel ? fn(f->lu, f->pivots, f->info) : 0;
+	err = f->lu->numel ? fn(f->lu, f->pivots, f->info) : 0;
+	return err || !check ? err : linalg_check_info(op->schema.name, f->info, "is singular");
+}
+
+static int factor_square(const struct tensor_op *op, tensor *a, bool check, struct lu *f)
+{
+	int err = linalg_check_square(op->schema.name, a);
+
+	return err ? err : factor(op, a, true, check, f);
 }
 
 int front_lu_factor_ex(const struct tensor_op *op, tensor **lu, tensor **pivots, tensor **info,
 		       tensor *A, bool pivot, bool check_errors)
 {
 	struct tensor_scope_guard guard = tensor_scope_enter();
-	struct linalg_lu f = {NULL};
-	int err = linalg_factor(op, A, pivot, &f);
-	const struct linalg_result results[] = {{lu, f.lu}, {pivots, f.pivots}, {info, f.info}};
+	struct lu f = {NULL};
+	int err = factor(op, A, pivot, check_errors, &f);
 
-	if (!err && check_errors)
-		err = linalg_check_info(op->schema.name, f.info, "is singular");
-	return linalg_leave(op, &guard, results, 3, err);
+	return linalg_leave(op, &guard,
+			    (struct front_result[]){{lu, f.lu}, {pivots, f.pivots}, {info, f.info}},
+			    3, err);
 }
 
 int composite_linalg_lu_factor(tensor *A, bool pivot, tensor **LU, tensor **pivots)
@@ -143,40 +156,27 @@ static void unpack(tensor *lu, tensor **l, tensor **u)
 	*u = tensor_triu(tensor_narrow(lu, -2, 0, k), 0);
 }
 
-/* n results of a composite leave its scope. */
-static int leave(struct tensor_scope_guard *guard, tensor **const *out, tensor *const *made, int n)
-{
-	int err = 0;
-
-	for (int i = 0; i < n && !err; i++)
-		err = made[i] ? 0 : error_code();
-	for (int i = 0; i < n && !err; i++)
-		*out[i] = tensor_get(made[i]);
-	tensor_scope_leave(guard);
-	return err;
-}
-
 int composite_lu_unpack(tensor *LU_data, tensor *LU_pivots, bool unpack_data, bool unpack_pivots,
 			tensor **P, tensor **L, tensor **U)
 {
 	struct tensor_scope_guard guard;
-	tensor **const out[] = {P, L, U};
-	tensor *made[3];
+	struct front_result results[] = {{P, NULL}, {L, NULL}, {U, NULL}};
 	tensor_options o = TENSOR_OPTIONS(.dtype = LU_data->dtype, .device = LU_data->device);
 
 	if (check_packed("lu_unpack", LU_data, LU_pivots) < 0)
 		return error_code();
 	guard = tensor_scope_enter();
-	made[0] = unpack_pivots
-			  ? tensor_to(permutation(LU_pivots, LU_data->sizes[LU_data->ndim - 2]), o)
-			  : tensor_empty(TENSOR_INTS(0), o);
+	results[0].made =
+		unpack_pivots
+			? tensor_to(permutation(LU_pivots, LU_data->sizes[LU_data->ndim - 2]), o)
+			: tensor_empty(TENSOR_INTS(0), o);
 	if (unpack_data) {
-		unpack(LU_data, &made[1], &made[2]);
+		unpack(LU_data, &results[1].made, &results[2].made);
 	} else {
-		made[1] = tensor_empty(TENSOR_INTS(0), o);
-		made[2] = tensor_empty(TENSOR_INTS(0), o);
+		results[1].made = tensor_empty(TENSOR_INTS(0), o);
+		results[2].made = tensor_empty(TENSOR_INTS(0), o);
 	}
-	return leave(&guard, out, made, 3);
+	return front_leave(&guard, results, 3, 0);
 }
 
 int composite_linalg_lu(tensor *A, bool pivot, tensor **P, tensor **L, tensor **U)
@@ -211,48 +211,32 @@ static tensor *checked_pivots(const char *op, tensor *pivots, const tensor *lu)
 	return t;
 }
 
-static int check_system(const char *op, const tensor *a, const tensor *b, bool left)
-{
-	if (linalg_check_square(op, a) < 0 || linalg_check_matrix(op, b) < 0 ||
-	    front_same_device(op, a, b) < 0)
-		return error_code();
-	if (a->dtype != b->dtype)
-		return tensor_fail(EINVAL, "%s: both must have one dtype, got %s and %s", op,
-				   tensor_dtype_name(a->dtype), tensor_dtype_name(b->dtype));
-	if (b->sizes[b->ndim - (left ? 2 : 1)] != a->sizes[a->ndim - 1])
-		return tensor_fail(EINVAL, "%s: %s does not fit matrices %s", op, SHAPE_STR(b),
-				   SHAPE_STR(a));
-	return 0;
-}
-
 /* From the right, the transposed system is solved: X A = B is A^T X^T = B^T. */
-tensor *linalg_solved(const struct tensor_op *op, tensor *lu, tensor *pivots, tensor *b, bool left,
+static tensor *solved(const struct tensor_op *op, tensor *lu, tensor *pivots, tensor *b, bool left,
 		      bool adjoint)
 {
 	const char *name = op->schema.name;
 	lu_solve_kernel fn = (lu_solve_kernel)op_loop(op, &loops_linalg_lu_solve, lu);
 	bool conjugate = !left && adjoint;
-	tensor *x;
 
-	if (!fn || check_system(name, lu, b, left) < 0 || check_packed(name, lu, pivots) < 0)
+	if (!fn || linalg_check_system(name, lu, b, left) < 0 || check_packed(name, lu, pivots) < 0)
 		return NULL;
 	b = left ? b : conjugate ? tensor_adjoint(b) : tensor_mT(b);
-	x = b ? linalg_columns(linalg_expanded(name, b, lu)) : NULL;
-	lu = x ? linalg_columns_of(linalg_expanded(name, lu, b)) : NULL;
-	pivots = lu ? checked_pivots(name, pivots, lu) : NULL;
+	if (!b || linalg_system(name, &lu, &b) < 0)
+		return NULL;
+	pivots = checked_pivots(name, pivots, lu);
 	if (!pivots)
 		return NULL;
-	if (x->numel && fn(lu, pivots, x, left == adjoint ? (left ? 'C' : 'T') : 'N') < 0)
+	if (b->numel && fn(lu, pivots, b, left == adjoint ? (left ? 'C' : 'T') : 'N') < 0)
 		return NULL;
-	return left ? x : conjugate ? tensor_adjoint(x) : tensor_mT(x);
+	return left ? b : conjugate ? tensor_adjoint(b) : tensor_mT(b);
 }
 
 int front_lu_solve(const struct tensor_op *op, tensor **out, tensor *LU, tensor *pivots, tensor *B,
 		   bool left, bool adjoint)
 {
 	struct tensor_scope_guard guard = tensor_scope_enter();
-	const struct linalg_result results[] = {
-		{out, linalg_solved(op, LU, pivots, B, left, adjoint)}};
+	const struct front_result results[] = {{out, solved(op, LU, pivots, B, left, adjoint)}};
 
 	return linalg_leave(op, &guard, results, 1, 0);
 }
@@ -274,7 +258,7 @@ int front_solve_ex(const struct tensor_op *op, tensor **result, tensor **lu, ten
 {
 	struct tensor_scope_guard guard = tensor_scope_enter();
 	bool vectors = is_vectors(A, B);
-	struct linalg_lu f = {NULL};
+	struct lu f = {NULL};
 	tensor *x = NULL;
 	int err = linalg_check_square(op->schema.name, A);
 
@@ -282,16 +266,13 @@ int front_solve_ex(const struct tensor_op *op, tensor **result, tensor **lu, ten
 		err = tensor_fail(EINVAL, "%s: vectors %s are solved from the left only",
 				  op->schema.name, SHAPE_STR(B));
 	if (!err)
-		err = linalg_factor(op, A, true, &f);
-	if (!err && check_errors)
-		err = linalg_check_info(op->schema.name, f.info, "is singular");
+		err = factor(op, A, true, check_errors, &f);
 	if (!err)
-		x = linalg_solved(op, f.lu, f.pivots, vectors ? tensor_unsqueeze(B, -1) : B, left,
-				  false);
+		x = solved(op, f.lu, f.pivots, vectors ? tensor_unsqueeze(B, -1) : B, left, false);
 	if (x && vectors)
 		x = tensor_squeeze_dim(x, -1);
 	return linalg_leave(op, &guard,
-			    (struct linalg_result[]){
+			    (struct front_result[]){
 				    {result, x}, {lu, f.lu}, {pivots, f.pivots}, {info, f.info}},
 			    4, err);
 }
@@ -323,21 +304,16 @@ int front_inv_ex(const struct tensor_op *op, tensor **inverse, tensor **info, te
 		 bool check_errors)
 {
 	struct tensor_scope_guard guard = tensor_scope_enter();
-	struct linalg_lu f = {NULL};
+	struct lu f = {NULL};
 	tensor *x = NULL;
-	int err = linalg_check_square(op->schema.name, A);
+	int err = factor_square(op, A, check_errors, &f);
 
 	if (!err)
-		err = linalg_factor(op, A, true, &f);
-	if (!err && check_errors)
-		err = linalg_check_info(op->schema.name, f.info, "is singular");
-	if (!err)
-		x = linalg_solved(
-			op, f.lu, f.pivots,
-			tensor_eye(A->sizes[A->ndim - 1],
-				   TENSOR_OPTIONS(.dtype = A->dtype, .device = A->device)),
-			true, false);
-	return linalg_leave(op, &guard, (struct linalg_result[]){{inverse, x}, {info, f.info}}, 2,
+		x = solved(op, f.lu, f.pivots,
+			   tensor_eye(A->sizes[A->ndim - 1],
+				      TENSOR_OPTIONS(.dtype = A->dtype, .device = A->device)),
+			   true, false);
+	return linalg_leave(op, &guard, (struct front_result[]){{inverse, x}, {info, f.info}}, 2,
 			    err);
 }
 
@@ -366,25 +342,18 @@ static tensor *exchange_sign(tensor *pivots, enum tensor_dtype dtype)
 	return tensor_to(sign, TENSOR_OPTIONS(.dtype = dtype));
 }
 
-static int factor_square(const struct tensor_op *op, tensor *A, struct linalg_lu *f)
-{
-	int err = linalg_check_square(op->schema.name, A);
-
-	return err ? err : linalg_factor(op, A, true, f);
-}
-
 int front_det(const struct tensor_op *op, tensor **result, tensor **lu, tensor **pivots, tensor *A)
 {
 	struct tensor_scope_guard guard = tensor_scope_enter();
-	struct linalg_lu f = {NULL};
+	struct lu f = {NULL};
 	tensor *det = NULL;
-	int err = factor_square(op, A, &f);
+	int err = factor_square(op, A, false, &f);
 
 	if (!err)
 		det = tensor_mul(tensor_prod_dim(tensor_diagonal(f.lu, 0, -2, -1), -1, false),
 				 exchange_sign(f.pivots, A->dtype));
 	return linalg_leave(op, &guard,
-			    (struct linalg_result[]){{result, det}, {lu, f.lu}, {pivots, f.pivots}},
+			    (struct front_result[]){{result, det}, {lu, f.lu}, {pivots, f.pivots}},
 			    3, err);
 }
 
@@ -404,8 +373,8 @@ int front_slogdet(const struct tensor_op *op, tensor **sign, tensor **logabsdet,
 {
 	struct tensor_scope_guard guard = tensor_scope_enter();
 	tensor *diagonal, *s = NULL, *l = NULL;
-	struct linalg_lu f = {NULL};
-	int err = factor_square(op, A, &f);
+	struct lu f = {NULL};
+	int err = factor_square(op, A, false, &f);
 
 	if (!err) {
 		diagonal = tensor_diagonal(f.lu, 0, -2, -1);
@@ -415,7 +384,7 @@ int front_slogdet(const struct tensor_op *op, tensor **sign, tensor **logabsdet,
 	}
 	return linalg_leave(
 		op, &guard,
-		(struct linalg_result[]){{sign, s}, {logabsdet, l}, {lu, f.lu}, {pivots, f.pivots}},
+		(struct front_result[]){{sign, s}, {logabsdet, l}, {lu, f.lu}, {pivots, f.pivots}},
 		4, err);
 }
 

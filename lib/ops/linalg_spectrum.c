@@ -88,7 +88,7 @@ int front_svd(const struct tensor_op *op, tensor **u, tensor **s, tensor **vh, t
 				  op->schema.name);
 	if (!err)
 		err = decompose(op, A, full_matrices, compute_uv, &f);
-	return linalg_leave(op, &guard, (struct linalg_result[]){{u, f.u}, {s, f.s}, {vh, f.vh}}, 3,
+	return linalg_leave(op, &guard, (struct front_result[]){{u, f.u}, {s, f.s}, {vh, f.vh}}, 3,
 			    err);
 }
 
@@ -184,7 +184,7 @@ int front_eig(const struct tensor_op *op, tensor **values, tensor **vectors, ten
 	tensor *w = NULL, *v = NULL;
 	int err = eigen(op, self, true, &w, &v);
 
-	return linalg_leave(op, &guard, (struct linalg_result[]){{values, w}, {vectors, v}}, 2,
+	return linalg_leave(op, &guard, (struct front_result[]){{values, w}, {vectors, v}}, 2,
 			    err);
 }
 
@@ -194,7 +194,7 @@ int front_eigvals(const struct tensor_op *op, tensor **values, tensor *self)
 	tensor *w = NULL, *v = NULL;
 	int err = eigen(op, self, false, &w, &v);
 
-	return linalg_leave(op, &guard, (struct linalg_result[]){{values, w}}, 1, err);
+	return linalg_leave(op, &guard, (struct front_result[]){{values, w}}, 1, err);
 }
 
 /* The gradient needs the vectors. */

@@ -22,6 +22,7 @@
 #include "family/unary.h"
 #include "family/view.h"
 
+#include <float.h>
 #include <math.h>
 
 /* ---- ranks and pseudo-inverses ----------------------------------------------------------- */
@@ -48,8 +49,7 @@ static double epsilon_of(const tensor *a)
 {
 	int64_t m = a->sizes[a->ndim - 2], n = a->sizes[a->ndim - 1];
 
-	return (dtype_real(a->dtype) == TENSOR_F64 ? 2.220446049250313e-16
-						   : 1.1920928955078125e-07) *
+	return (dtype_real(a->dtype) == TENSOR_F64 ? DBL_EPSILON : FLT_EPSILON) *
 	       (double)(m > n ? m : n);
 }
 

@@ -17,20 +17,23 @@
 
 #include <math.h>
 
-/* A norm's name: one of the numbers, or TENSOR_FRO or TENSOR_NUC. */
-enum { FRO = 1000, NUC };
+/* A norm has a name, or is of a number. */
+struct norm {
+	enum { OF_NUMBER, FROBENIUS, NUCLEAR } kind;
+	double ord;
+};
 
-static const tensor_scalar no_ord = {.kind = TENSOR_SCALAR_NONE};
-
-/* The number behind fro and nuc, 0 with the error set for others. */
-static int named_norm(const char *op, const char *ord)
+static struct norm of_number(double ord)
 {
-	if (ord && !strcmp(ord, "fro"))
-		return FRO;
-	if (ord && !strcmp(ord, "nuc"))
-		return NUC;
-	tensor_fail(EINVAL, "%s: ord must be fro, nuc or a number, got %s", op,
-		    ord ? ord : "nothing");
+	return (struct norm){OF_NUMBER, ord};
+}
+
+static int named_norm(const char *op, const char *ord, struct norm *norm)
+{
+	if (!ord || (strcmp(ord, "fro") != 0 && strcmp(ord, "nuc") != 0))
+		return tensor_fail(EINVAL, "%s: ord must be fro, nuc or a number, got %s", op,
+				   ord ? ord : "nothing");
+	*norm = (struct norm){.kind = *ord == 'f' ? FROBENIUS : NUCLEAR};
 	return 0;
 }
 
@@ -54,14 +57,15 @@ static tensor *sum_norm(tensor *a, int summed, int other, bool least, bool keepd
 }
 
 /* The greatest (0 of none), the least, or the sum of the singular values. */
-static tensor *spectral_norm(tensor *a, const int *dims, double ord, bool keepdim)
+static tensor *spectral_norm(tensor *a, const int *dims, struct norm norm, bool keepdim)
 {
 	tensor *s = tensor_linalg_svdvals(
 		tensor_movedim(a, TENSOR_INTS(dims[0], dims[1]), TENSOR_INTS(-2, -1)));
-	bool none = s && !s->sizes[s->ndim - 1];
-	tensor *t = ord == NUC || (none && ord > 0) ? tensor_sum_dim(s, TENSOR_INTS(-1), false)
-		    : ord > 0			    ? tensor_amax(s, TENSOR_INTS(-1), false)
-						    : tensor_amin(s, TENSOR_INTS(-1), false);
+	bool most = norm.ord > 0, none = s && !s->sizes[s->ndim - 1];
+	tensor *t = norm.kind == NUCLEAR || (none && most)
+			    ? tensor_sum_dim(s, TENSOR_INTS(-1), false)
+		    : most ? tensor_amax(s, TENSOR_INTS(-1), false)
+			   : tensor_amin(s, TENSOR_INTS(-1), false);
 
 	if (!keepdim)
 		return t;
@@ -88,18 +92,19 @@ static int check_dims(const char *op, const tensor *a, tensor_ints dim, int *dim
 }
 
 /* In an open scope. */
-static tensor *matrix_norm(const char *op, tensor *a, double ord, tensor_ints dim, bool keepdim,
-			   enum tensor_dtype dtype)
+static tensor *matrix_norm(const char *op, tensor *a, struct norm norm, tensor_ints dim,
+			   bool keepdim, enum tensor_dtype dtype)
 {
+	double ord = norm.ord;
 	int dims[2] = {0};
 
 	a = as_dtype(a, dtype);
 	if (!a || check_dims(op, a, dim, dims) < 0)
 		return NULL;
-	if (ord == FRO)
+	if (norm.kind == FROBENIUS)
 		return tensor_linalg_vector_norm(a, tensor_scalar_int(2), dim, keepdim);
-	if (ord == NUC || fabs(ord) == 2)
-		return spectral_norm(a, dims, ord, keepdim);
+	if (norm.kind == NUCLEAR || fabs(ord) == 2)
+		return spectral_norm(a, dims, norm, keepdim);
 	if (fabs(ord) == 1)
 		return sum_norm(a, dims[0], dims[1], ord < 0, keepdim);
 	if (isinf(ord))
@@ -112,24 +117,23 @@ tensor *composite_linalg_matrix_norm(tensor *self, tensor_scalar ord, tensor_int
 				     enum tensor_dtype dtype)
 {
 	struct tensor_scope_guard guard = tensor_scope_enter();
-	/* 1000 and 1001 are no norms of numbers */
-	double number = scalar_double(ord), n = number >= FRO && !isinf(number) ? 0 : number;
 
 	return scope_leave_with(&guard,
-				matrix_norm("linalg_matrix_norm", self, n, dim, keepdim, dtype));
+				matrix_norm("linalg_matrix_norm", self,
+					    of_number(scalar_double(ord)), dim, keepdim, dtype));
 }
 
 tensor *composite_linalg_matrix_norm_str(tensor *self, const char *ord, tensor_ints dim,
 					 bool keepdim, enum tensor_dtype dtype)
 {
-	int number = named_norm("linalg_matrix_norm", ord);
 	struct tensor_scope_guard guard;
+	struct norm norm;
 
-	if (!number)
+	if (named_norm("linalg_matrix_norm", ord, &norm) < 0)
 		return NULL;
 	guard = tensor_scope_enter();
-	return scope_leave_with(
-		&guard, matrix_norm("linalg_matrix_norm", self, number, dim, keepdim, dtype));
+	return scope_leave_with(&guard,
+				matrix_norm("linalg_matrix_norm", self, norm, dim, keepdim, dtype));
 }
 
 /* ---- of vectors or matrices -------------------------------------------------------------- */
@@ -194,7 +198,7 @@ static tensor *spectral_cond(tensor *self, bool inverted)
 }
 
 /* The inverse of a singular matrix is infinite, and no error. */
-static tensor *norm_cond(tensor *self, double ord)
+static tensor *norm_cond(tensor *self, struct norm norm)
 {
 	tensor *inverse, *info, *norms, *singular;
 
@@ -202,39 +206,31 @@ static tensor *norm_cond(tensor *self, double ord)
 	    tensor_linalg_inv_ex(self, &inverse, &info) < 0)
 		return NULL;
 	norms = tensor_mul(
-		matrix_norm("linalg_cond", self, ord, last_two, false, TENSOR_DTYPE_NONE),
-		matrix_norm("linalg_cond", inverse, ord, last_two, false, TENSOR_DTYPE_NONE));
+		matrix_norm("linalg_cond", self, norm, last_two, false, TENSOR_DTYPE_NONE),
+		matrix_norm("linalg_cond", inverse, norm, last_two, false, TENSOR_DTYPE_NONE));
 	singular = tensor_ne_scalar(info, tensor_scalar_int(0));
 	return tensor_where_scalarself(singular, tensor_scalar_float((double)INFINITY), norms);
 }
 
-static int check_cond(const tensor *self)
-{
-	if (linalg_check_matrix("linalg_cond", self) < 0)
-		return error_code();
-	return 0;
-}
-
 tensor *composite_linalg_cond(tensor *self, tensor_scalar p)
 {
-	double ord = p.kind == no_ord.kind ? 2 : scalar_double(p);
+	double ord = p.kind == TENSOR_SCALAR_NONE ? 2 : scalar_double(p);
 	struct tensor_scope_guard guard;
 
-	if (check_cond(self) < 0)
+	if (linalg_check_matrix("linalg_cond", self) < 0)
 		return NULL;
 	guard = tensor_scope_enter();
-	return scope_leave_with(&guard, fabs(ord) == 2		    ? spectral_cond(self, ord < 0)
-					: ord >= FRO && !isinf(ord) ? norm_cond(self, 0)
-								    : norm_cond(self, ord));
+	return scope_leave_with(&guard, fabs(ord) == 2 ? spectral_cond(self, ord < 0)
+						       : norm_cond(self, of_number(ord)));
 }
 
 tensor *composite_linalg_cond_str(tensor *self, const char *p)
 {
-	int ord = named_norm("linalg_cond", p);
 	struct tensor_scope_guard guard;
+	struct norm norm;
 
-	if (!ord || check_cond(self) < 0)
+	if (named_norm("linalg_cond", p, &norm) < 0 || linalg_check_matrix("linalg_cond", self) < 0)
 		return NULL;
 	guard = tensor_scope_enter();
-	return scope_leave_with(&guard, norm_cond(self, ord));
+	return scope_leave_with(&guard, norm_cond(self, norm));
 }

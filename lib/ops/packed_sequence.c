@@ -97,22 +97,14 @@ static int pack(tensor *input, tensor *lengths, bool batch_first, tensor **data,
 	return *data ? 0 : error_code();
 }
 
-/* What was made in the scope becomes the caller's. */
-static int finish(struct tensor_scope_guard *guard, int err, tensor **a, tensor **b)
-{
-	*a = err < 0 ? NULL : tensor_get(*a);
-	*b = err < 0 ? NULL : tensor_get(*b);
-	tensor_scope_leave(guard);
-	return err;
-}
-
 int composite_pack_padded_sequence(tensor *input, tensor *lengths, bool batch_first, tensor **data,
 				   tensor **batch_sizes)
 {
 	struct tensor_scope_guard guard = tensor_scope_enter();
+	tensor *rows = NULL, *sizes = NULL;
+	int err = pack(input, lengths, batch_first, &rows, &sizes);
 
-	return finish(&guard, pack(input, lengths, batch_first, data, batch_sizes), data,
-		      batch_sizes);
+	return front_leave(&guard, (struct front_result[]){{data, rows}, {batch_sizes, sizes}}, 2, err);
 }
 
 /* ---- the opposite ---------------------------------------------------------------------------- */
@@ -206,9 +198,8 @@ int composite_pad_packed_sequence(tensor *data, tensor *batch_sizes, bool batch_
 				  tensor **output, tensor **lengths)
 {
 	struct tensor_scope_guard guard = tensor_scope_enter();
+	tensor *padded = NULL, *n = NULL;
+	int err = pad(data, batch_sizes, batch_first, padding_value, total_length, &padded, &n);
 
-	return finish(
-		&guard,
-		pad(data, batch_sizes, batch_first, padding_value, total_length, output, lengths),
-		output, lengths);
+	return front_leave(&guard, (struct front_result[]){{output, padded}, {lengths, n}}, 2, err);
 }

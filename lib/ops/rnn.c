@@ -262,14 +262,9 @@ static tensor *run_packed(struct rnn *r, tensor *input, struct rnn_state *last)
 static int finish(struct tensor_scope_guard *guard, tensor *out, struct rnn_state last,
 		  tensor **output, tensor **hy, tensor **cy)
 {
-	if (out) {
-		*output = tensor_get(out);
-		*hy = tensor_get(last.h);
-		if (cy)
-			*cy = tensor_get(last.c);
-	}
-	tensor_scope_leave(guard);
-	return out ? 0 : error_code();
+	const struct front_result results[] = {{output, out}, {hy, last.h}, {cy, last.c}};
+
+	return front_leave(guard, results, cy ? 3 : 2, out ? 0 : error_code());
 }
 
 /* input [steps, batch, features] as rows of packed sequences; a view of all steps again at the end.
@@ -366,14 +361,21 @@ static int run_data(struct rnn *r, tensor *data, tensor *batch_sizes, tensor **o
 
 /* ---- the operators --------------------------------------------------------------------------- */
 
+static struct rnn rnn_of(const char *op, enum rnn_cell cell, struct rnn_state hx, tensor_list params,
+			 bool has_biases, int64_t num_layers, double dropout, bool bidirectional)
+{
+	return (struct rnn){.op = op, .cell = cell, .hx = hx, .params = params, .layers = num_layers,
+			    .directions = 1 + bidirectional, .biases = has_biases,
+			    .dropout = dropout};
+}
+
 #define RNN(NAME, OP, KIND)                                                                       \
 	int NAME(tensor *input, tensor *hx, tensor_list params, bool has_biases,                  \
 		 int64_t num_layers, double dropout, bool train, bool bidirectional,              \
 		 bool batch_first, tensor **output, tensor **hy)                                  \
 	{                                                                                         \
-		struct rnn r = {.op = OP, .cell = KIND, .params = params, .layers = num_layers,   \
-				.directions = 1 + bidirectional, .biases = has_biases,            \
-				.dropout = train ? dropout : 0, .hx = {hx, NULL}};                \
+		struct rnn r = rnn_of(OP, KIND, (struct rnn_state){hx, NULL}, params, has_biases, \
+				      num_layers, train ? dropout : 0, bidirectional);            \
                                                                                                   \
 		return run_batch(&r, input, batch_first, output, hy, NULL);                       \
 	}
@@ -382,9 +384,8 @@ static int run_data(struct rnn *r, tensor *data, tensor *batch_sizes, tensor **o
 		 bool has_biases, int64_t num_layers, double dropout, bool train,                 \
 		 bool bidirectional, tensor **output, tensor **hy)                                \
 	{                                                                                         \
-		struct rnn r = {.op = OP, .cell = KIND, .params = params, .layers = num_layers,   \
-				.directions = 1 + bidirectional, .biases = has_biases,            \
-				.dropout = train ? dropout : 0, .hx = {hx, NULL}};                \
+		struct rnn r = rnn_of(OP, KIND, (struct rnn_state){hx, NULL}, params, has_biases, \
+				      num_layers, train ? dropout : 0, bidirectional);            \
                                                                                                   \
 		return run_data(&r, data, batch_sizes, output, hy, NULL);                         \
 	}
@@ -395,29 +396,27 @@ RNN_DATA(composite_rnn_tanh_data, "rnn_tanh", RNN_TANH)
 RNN_DATA(composite_rnn_relu_data, "rnn_relu", RNN_RELU)
 RNN_DATA(composite_gru_data, "gru", RNN_GRU)
 
-static int check_two(tensor_list hx)
+/* hx: the hidden and the cell state. */
+static int states_of(tensor_list hx, struct rnn_state *s)
 {
-	if (hx.len == 2)
-		return 0;
-	return tensor_fail(EINVAL, "lstm: a hidden and a cell state, got %lld tensors",
-			   (long long)hx.len);
+	if (hx.len != 2)
+		return tensor_fail(EINVAL, "lstm: a hidden and a cell state, got %lld tensors",
+				   (long long)hx.len);
+	*s = (struct rnn_state){hx.data[0], hx.data[1]};
+	return 0;
 }
 
 int composite_lstm(tensor *input, tensor_list hx, tensor_list params, bool has_biases,
 		   int64_t num_layers, double dropout, bool train, bool bidirectional,
 		   bool batch_first, tensor **output, tensor **hy, tensor **cy)
 {
-	struct rnn r = {.op = "lstm",
-			.cell = RNN_LSTM,
-			.params = params,
-			.layers = num_layers,
-			.directions = 1 + bidirectional,
-			.biases = has_biases,
-			.dropout = train ? dropout : 0};
+	struct rnn_state first = {0};
+	struct rnn r;
 
-	if (check_two(hx) < 0)
+	if (states_of(hx, &first) < 0)
 		return error_code();
-	r.hx = (struct rnn_state){hx.data[0], hx.data[1]};
+	r = rnn_of("lstm", RNN_LSTM, first, params, has_biases, num_layers, train ? dropout : 0,
+		   bidirectional);
 	return run_batch(&r, input, batch_first, output, hy, cy);
 }
 
@@ -425,16 +424,12 @@ int composite_lstm_data(tensor *data, tensor *batch_sizes, tensor_list hx, tenso
 			bool has_biases, int64_t num_layers, double dropout, bool train,
 			bool bidirectional, tensor **output, tensor **hy, tensor **cy)
 {
-	struct rnn r = {.op = "lstm",
-			.cell = RNN_LSTM,
-			.params = params,
-			.layers = num_layers,
-			.directions = 1 + bidirectional,
-			.biases = has_biases,
-			.dropout = train ? dropout : 0};
+	struct rnn_state first = {0};
+	struct rnn r;
 
-	if (check_two(hx) < 0)
+	if (states_of(hx, &first) < 0)
 		return error_code();
-	r.hx = (struct rnn_state){hx.data[0], hx.data[1]};
+	r = rnn_of("lstm", RNN_LSTM, first, params, has_biases, num_layers, train ? dropout : 0,
+		   bidirectional);
 	return run_data(&r, data, batch_sizes, output, hy, cy);
 }

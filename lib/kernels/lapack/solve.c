@@ -147,7 +147,7 @@ static int cpu_linalg_solve_triangular(tensor *a, tensor *b, const struct triang
 			.b = b,
 			.side = how->left ? 'L' : 'R',
 			.uplo = how->upper ? 'U' : 'L',
-			.trans = how->trans,
+			.trans = 'N',
 			.diag = how->unit ? 'U' : 'N'};
 	int err = begin(&j, "linalg_solve_triangular", LAPACK_TRSM);
 
