@@ -374,6 +374,25 @@ static void sub_takes_all_of_a_complex_alpha(void **state)
 	}
 }
 
+/* Where the imaginary part is not finite, the real one decides alone. */
+static void complex_expm1_of_infinities(void **state)
+{
+	const double in[] = {-INFINITY, INFINITY, -INFINITY, NAN, -INFINITY, 2, INFINITY, -INFINITY,
+			     INFINITY, NAN, INFINITY, 0, -0.0, 0, 1, NAN};
+	const enum tensor_dtype dtypes[] = {TENSOR_C64, TENSOR_C128};
+
+	for (int d = 0; d < 2; d++)
+		tensor_scope {
+			tensor *x = ok(tensor_to(ok(tensor_from_data(in, TENSOR_INTS(8), OF(TENSOR_C128))),
+						 OF(dtypes[d])));
+			tensor *parts = ok(tensor_view_as_real(ok(tensor_expm1(x))));
+
+			assert_values(parts, 2e-7, -1, 0, -1, 0, -1, 0, INFINITY, NAN, INFINITY, NAN, INFINITY, 0, 0,
+				      0, NAN, NAN);
+			assert_values(ok(tensor_signbit(ok(tensor_select(parts, 0, 6)))), 0, 0, 0);
+		}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -386,6 +405,7 @@ int main(void)
 		cmocka_unit_test(complex_numbers),
 		cmocka_unit_test(results_go_in_place_and_into_tensors_that_were_given),
 		cmocka_unit_test(sub_takes_all_of_a_complex_alpha),
+		cmocka_unit_test(complex_expm1_of_infinities),
 	};
 
 	return cmocka_run_group_tests_name("elementwise", tests, NULL, NULL);

@@ -31,14 +31,17 @@ static inline vec_f64 sigmoid_f64v(vec_f64 x)
 LOG1P_COMPLEX(float, f)
 LOG1P_COMPLEX(double, d)
 
-/* exp(re) cos(im) - 1, where the cosine is near 1 and the exponential too. */
+/* A real part of -infinity gives -1, and one of infinity infinity, whatever the imaginary one is.
+ * exp(re) cos(im) - 1, where the cosine is near 1 and the exponential too. */
 #define EXPM1_COMPLEX(T, f)                                                                       \
 	static inline T _Complex expm1_complex_##f(T _Complex z)                                  \
 	{                                                                                         \
 		T re = creal(z), im = cimag(z), half = sin(im / 2);                               \
                                                                                                   \
 		if (im == 0)                                                                      \
-			return __builtin_complex(expm1(re), im);                                  \
+			return __builtin_complex(expm1(re) + 0, im); /* -0 becomes 0 */           \
+		if (isinf(re) && !isfinite(im))                                                   \
+			return __builtin_complex(re < 0 ? -1 : re, re < 0 ? 0 : im - im);         \
 		return __builtin_complex(expm1(re) * cos(im) - 2 * half * half,                   \
 					 exp(re) * sin(im));                                      \
 	}
