@@ -444,10 +444,14 @@ tensor *composite_linalg_vander(tensor *x, int64_t N)
 tensor *composite_linalg_vecdot(tensor *x, tensor *y, int64_t dim)
 {
 	struct tensor_scope_guard guard = tensor_scope_enter();
+	tensor *products;
 
 	if (dtype_is_complex(x->dtype))
 		x = tensor_conj_physical(x);
-	return scope_leave_with(&guard, tensor_sum_dim(tensor_mul(x, y), TENSOR_INTS(dim), false));
+	products = tensor_mul(x, y);
+	if (products) /* integers keep their dtype, as in a product of matrices */
+		products = tensor_sum_dim_opt(products, TENSOR_INTS(dim), false, products->dtype);
+	return scope_leave_with(&guard, products);
 }
 
 tensor *composite_linalg_diagonal(tensor *A, int64_t offset, int64_t dim1, int64_t dim2)

@@ -250,6 +250,22 @@ static void what_does_not_fit_is_refused(void **state)
 	}
 }
 
+/* PyTorch refuses them. */
+static void vecdot_of_integers_keeps_their_dtype(void **state)
+{
+	tensor_scope {
+		tensor *a = ok(tensor_to(iota(1, TENSOR_INTS(2, 3)), TENSOR_OPTIONS(.dtype = TENSOR_U8)));
+		tensor *b = ok(tensor_to(iota(1, TENSOR_INTS(3)), TENSOR_OPTIONS(.dtype = TENSOR_I8))), *t;
+
+		t = ok(tensor_linalg_vecdot(a, a));
+		assert_int_equal(tensor_dtype(t), TENSOR_U8);
+		assert_values(t, 0, 14, 77);
+		t = ok(tensor_linalg_vecdot(a, b));
+		assert_int_equal(tensor_dtype(t), TENSOR_I16);
+		assert_values(t, 0, 14, 32);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -263,6 +279,7 @@ int main(void)
 		cmocka_unit_test(complex_products_conjugate_only_in_vdot),
 		cmocka_unit_test(attention_weighs_values),
 		cmocka_unit_test(what_does_not_fit_is_refused),
+		cmocka_unit_test(vecdot_of_integers_keeps_their_dtype),
 	};
 
 	return cmocka_run_group_tests_name("product", tests, NULL, NULL);
