@@ -42,7 +42,8 @@ typedef struct tensor_subscript {
 
 /* One position; the dimension disappears. A negative one counts from the end. */
 #define TENSOR_I(i) ((tensor_subscript){.kind = TENSOR_ITEM_INT, .start = (i)})
-/* start:stop:step; TENSOR_NONE for what is left out. */
+/* start:stop:step; TENSOR_NONE for what is left out. A step below 0 counts down from start and ends
+ * before stop. */
 #define TENSOR_SLICE(from, to, by)                                                                \
 	((tensor_subscript){.kind = TENSOR_ITEM_SLICE, .start = (from), .stop = (to), .step = (by)})
 /* All of a dimension. */

@@ -64,12 +64,40 @@ static bool advance(struct subscript *s, tensor *next)
 	return true;
 }
 
+/* An end of a slice that counts down: -1 is before the first position. */
+static int64_t down_end(int64_t i, int64_t n, int64_t left_out)
+{
+	if (i == TENSOR_NONE)
+		return left_out;
+	i += i < 0 ? n : 0;
+	return i < -1 ? -1 : i >= n ? n - 1 : i;
+}
+
+/* Dimension d backwards: a view with a negative stride. slice, as PyTorch's, does not count down. */
+static tensor *slice_down(tensor *t, int d, const tensor_subscript *item)
+{
+	int64_t n = t->sizes[d], start = down_end(item->start, n, n - 1), stop = down_end(item->stop, n, -1);
+	int64_t sizes[TENSOR_MAX_DIMS], strides[TENSOR_MAX_DIMS], step = item->step;
+	int64_t offset = t->offset;
+
+	memcpy(sizes, t->sizes, t->ndim * sizeof(*sizes));
+	memcpy(strides, t->strides, t->ndim * sizeof(*strides));
+	sizes[d] = start > stop ? (start - stop - 1) / -step + 1 : 0;
+	if (sizes[d])
+		offset += start * strides[d];
+	if (sizes[d] > 1) /* so the step is shorter than the dimension, and nothing overflows */
+		strides[d] *= step;
+	return call_as_strided(t, (tensor_ints){sizes, t->ndim}, (tensor_ints){strides, t->ndim}, offset);
+}
+
 static bool apply_slice(struct subscript *s, const tensor_subscript *item)
 {
 	int64_t step = item->step == TENSOR_NONE ? 1 : item->step;
 
 	if (item->start == TENSOR_NONE && item->stop == TENSOR_NONE && step == 1)
 		return ++s->dim;
+	if (step < 0)
+		return advance(s, slice_down(s->t, s->dim++, item));
 	return advance(s, call_slice_Tensor(s->t, s->dim++, item->start, item->stop, step));
 }
 

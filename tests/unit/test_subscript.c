@@ -23,6 +23,46 @@ static void numbers_slices_and_axes_are_views(void **state)
 	}
 }
 
+/* As in Python: the end is before the start, and left out it is before the first. */
+static void steps_below_zero_count_down(void **state)
+{
+	const int64_t low = INT64_MIN + 1, high = INT64_MAX;
+
+	tensor_scope {
+		tensor *x = iota(0, TENSOR_INTS(2, 5)), *v = ok(tensor_select(x, 0, 0)), *t;
+
+		t = ok(tensor_index(v, TENSOR_SLICE(TENSOR_NONE, TENSOR_NONE, -1)));
+		assert_values(t, 0, 4, 3, 2, 1, 0);
+		assert_true(tensor_shares_storage(t, x));
+		assert_values(ok(tensor_index(t, TENSOR_SLICE(TENSOR_NONE, TENSOR_NONE, -2))), 0, 0, 2, 4);
+		assert_values(ok(tensor_index(v, TENSOR_SLICE(3, 0, -2))), 0, 3, 1);
+		assert_values(ok(tensor_index(v, TENSOR_SLICE(-2, -5, -1))), 0, 3, 2, 1);
+		assert_values(ok(tensor_index(v, TENSOR_SLICE(high, low, -3))), 0, 4, 1);
+		assert_values(ok(tensor_index(v, TENSOR_SLICE(TENSOR_NONE, TENSOR_NONE, low))), 0, 4);
+		assert_shape(ok(tensor_index(v, TENSOR_SLICE(0, 3, -1))), 0);
+		assert_shape(ok(tensor_index(v, TENSOR_SLICE(low, TENSOR_NONE, -1))), 0);
+		assert_shape(ok(tensor_index(ok(tensor_empty(TENSOR_INTS(0), F32)),
+					     TENSOR_SLICE(TENSOR_NONE, TENSOR_NONE, -1))), 0);
+		t = ok(tensor_index(x, TENSOR_SLICE(TENSOR_NONE, TENSOR_NONE, -1), TENSOR_SLICE(3, 1, -1)));
+		assert_values(t, 0, 8, 7, 3, 2);
+		ok(tensor_index_put(v, iota(10, TENSOR_INTS(3)), TENSOR_SLICE(TENSOR_NONE, TENSOR_NONE, -2)));
+		assert_values(v, 0, 12, 1, 11, 3, 10);
+		assert_fails(tensor_index(v, TENSOR_SLICE(0, 1, 0)), EINVAL, "step");
+	}
+}
+
+static void steps_below_zero_have_a_gradient(void **state)
+{
+	tensor_scope {
+		tensor *x = iota(0, TENSOR_INTS(4)), *t;
+
+		assert_done(tensor_set_requires_grad(x, true));
+		t = ok(tensor_index(ok(tensor_mul(x, x)), TENSOR_SLICE(TENSOR_NONE, 0, -2)));
+		assert_done(tensor_backward(ok(tensor_sum(tensor_mul(t, iota(1, TENSOR_INTS(2)))))));
+		assert_values(tensor_grad(x), 0, 0, 2 * 2, 0, 6);
+	}
+}
+
 /* The example of the header. */
 static void three_tensors_of_integers_select_elements(void **state)
 {
@@ -153,6 +193,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(numbers_slices_and_axes_are_views),
+		cmocka_unit_test(steps_below_zero_count_down),
+		cmocka_unit_test(steps_below_zero_have_a_gradient),
 		cmocka_unit_test(three_tensors_of_integers_select_elements),
 		cmocka_unit_test(integer_tensors_broadcast_and_count_from_the_end),
 		cmocka_unit_test(dimensions_of_the_indices_stand_where_the_indexed_stood),
