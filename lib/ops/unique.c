@@ -8,11 +8,12 @@
 #include "../kernels/search.h"
 
 #include "family/copy.h"
+#include "family/reinterpret.h"
 #include "family/search.h"
 #include "family/view.h"
 
 struct unique {
-	tensor *rows, *wide; /* [n, k], contiguous; what is compared */
+	tensor *rows, *wide; /* [n, k], contiguous; what is compared: of complex rows their parts, [n, 2k] */
 	tensor *order, *starts; /* i64 [n]; order NULL: as they are */
 	int64_t runs;
 };
@@ -46,7 +47,7 @@ static tensor *column_of(const struct unique *u, int64_t column)
 /* Lexicographic: by the last column first, each time keeping the order of what is equal. */
 static int sort_rows(const struct tensor_op *op, struct unique *u)
 {
-	sort_kernel sort = (sort_kernel)op_loop(op, &loops_sort, u->rows);
+	sort_kernel sort = (sort_kernel)op_loop(op, &loops_sort, u->wide);
 	int64_t n = u->wide->sizes[0], *order;
 	int err = 0;
 
@@ -74,12 +75,31 @@ static int sort_rows(const struct tensor_op *op, struct unique *u)
 	return err;
 }
 
+/* t's memory in another shape of as many elements. */
+static tensor *reshaped(tensor *t, const int64_t *sizes, int ndim)
+{
+	tensor *view = t ? call_view(t, (tensor_ints){sizes, ndim}) : NULL;
+	tensor *result = view ? call_clone(view) : NULL;
+
+	tensor_put(view);
+	tensor_put(t);
+	return result;
+}
+
+static tensor *comparable(tensor *rows)
+{
+	if (!dtype_is_complex(rows->dtype))
+		return front_wide(rows);
+	return reshaped(call_view_as_real(rows), (int64_t[]){rows->sizes[0], 2 * rows->sizes[1]}, 2);
+}
+
 static int find_runs(const struct tensor_op *op, struct unique *u, bool sort)
 {
-	runs_kernel fn = (runs_kernel)op_loop(op, op->loops, u->rows);
+	runs_kernel fn;
 
-	u->wide = front_wide(u->rows);
-	if (!fn || !u->wide)
+	u->wide = comparable(u->rows);
+	fn = u->wide ? (runs_kernel)op_loop(op, op->loops, u->wide) : NULL;
+	if (!fn)
 		return error_code();
 	if (sort && sort_rows(op, u) < 0)
 		return error_code();
@@ -126,17 +146,6 @@ static tensor *run_lengths(const struct unique *u, bool wanted)
 	for (int64_t r = 0; t && wanted && r < u->runs; r++)
 		((int64_t *)t->data)[r] = starts[r + 1] - starts[r];
 	return t;
-}
-
-/* t's memory in another shape of as many elements. */
-static tensor *reshaped(tensor *t, const int64_t *sizes, int ndim)
-{
-	tensor *view = t ? call_view(t, (tensor_ints){sizes, ndim}) : NULL;
-	tensor *result = view ? call_clone(view) : NULL;
-
-	tensor_put(view);
-	tensor_put(t);
-	return result;
 }
 
 /* What was found, in the shapes that are wanted: flat, or slices along dim d of self. */
@@ -212,6 +221,34 @@ int front_unique(const struct tensor_op *op, tensor **output, tensor **inverse, 
 		 tensor *self, bool sorted, bool return_inverse, bool return_counts)
 {
 	return unique(op, output, inverse, counts, self, -1, true, return_inverse, return_counts);
+}
+
+/* Where in self the first element of each run is: equal ones are in the order that they had. */
+static tensor *run_starts(const struct unique *u)
+{
+	const int64_t *order = u->order->data, *starts = u->starts->data;
+	tensor *t = new_ints(u->runs);
+
+	for (int64_t r = 0; t && r < u->runs; r++)
+		((int64_t *)t->data)[r] = order[starts[r]];
+	return t;
+}
+
+int front_unique_all(const struct tensor_op *op, tensor **values, tensor **indices, tensor **inverse_indices,
+		     tensor **counts, tensor *self)
+{
+	struct unique u = {.rows = as_rows(self, -1)};
+	int err = u.rows ? find_runs(op, &u, true) : error_code();
+
+	*indices = err ? NULL : run_starts(&u);
+	if (!err)
+		err = *indices ? give(&u, self, -1, true, true, values, inverse_indices, counts) : error_code();
+	if (err) {
+		tensor_put(*indices);
+		*indices = NULL;
+	}
+	release(&u);
+	return err;
 }
 
 int front_unique_consecutive(const struct tensor_op *op, tensor **output, tensor **inverse,

@@ -84,6 +84,42 @@ static void unique_elements_are_counted_and_numbered(void **state)
 	}
 }
 
+/* indices are those of the first of equal elements; NaNs differ from each other. */
+static void unique_all_says_where_each_is_first(void **state)
+{
+	const double x[] = {3, 1, 3, NAN, 0, 1, -0.0, NAN};
+	tensor *v, *at, *i, *n;
+
+	tensor_scope {
+		tensor *t = ok(tensor_from_data(x, TENSOR_INTS(2, 4), F64)), *none;
+
+		assert_done(tensor_unique_all(t, &v, &at, &i, &n));
+		assert_values(v, 0, 0, 1, 3, NAN, NAN);
+		assert_values(at, 0, 4, 1, 0, 3, 7);
+		assert_shape(i, 2, 4);
+		assert_values(i, 0, 2, 1, 2, 3, 0, 1, 0, 4);
+		assert_values(n, 0, 2, 2, 2, 1, 1);
+		assert_int_equal(tensor_dtype(at), TENSOR_I64);
+		assert_done(tensor_unique_all(ok(tensor_t(t)), &v, &at, &i, &n));
+		assert_values(at, 0, 1, 2, 0, 6, 7);
+		assert_done(tensor_unique_all(ok(tensor_scalar_tensor(TENSOR_SCALAR(7), I64)), &v, &at, &i, &n));
+		assert_values(v, 0, 7);
+		assert_values(at, 0, 0);
+		assert_int_equal(tensor_dim(i), 0);
+		/* Complex numbers: by their real parts, then by their imaginary ones. */
+		t = ok(tensor_view_as_complex(ok(tensor_from_data((double[]){2, 1, 1, 5, 2, 0, 1, 5},
+								   TENSOR_INTS(4, 2), F64))));
+		assert_done(tensor_unique_all(t, &v, &at, &i, &n));
+		assert_int_equal(tensor_dtype(v), TENSOR_C128);
+		assert_values(ok(tensor_view_as_real(v)), 0, 1, 5, 2, 0, 2, 1);
+		assert_values(at, 0, 1, 2, 0);
+		assert_values(n, 0, 2, 1, 1);
+		none = ok(tensor_empty(TENSOR_INTS(0, 2), F32));
+		assert_done(tensor_unique_all(none, &v, &at, &i, &n));
+		assert_int_equal(tensor_numel(v) + tensor_numel(at) + tensor_numel(i) + tensor_numel(n), 0);
+	}
+}
+
 static void unique_slices_are_in_lexicographic_order(void **state)
 {
 	const double x[] = {2, 1, 2, 1, 5, 4, 5, 3};
@@ -159,6 +195,7 @@ int main(void)
 		cmocka_unit_test(places_are_those_of_a_linear_search),
 		cmocka_unit_test(lines_have_sequences_of_their_own),
 		cmocka_unit_test(unique_elements_are_counted_and_numbered),
+		cmocka_unit_test(unique_all_says_where_each_is_first),
 		cmocka_unit_test(unique_slices_are_in_lexicographic_order),
 		cmocka_unit_test(elements_are_found_among_others),
 		cmocka_unit_test(what_is_counted),
