@@ -194,6 +194,8 @@ static inline bool view_stale(const tensor *t)
 		       (uint32_t)atomic_load_explicit(&t->storage->version, memory_order_relaxed);
 }
 int view_refresh(tensor *t);
+/* The view t gets a node as if it had the geometry of `like`, a view of the same base. */
+int view_record(tensor *t, const tensor *like);
 /* t's history becomes that of `from`, which has one and loses it. */
 void history_take(tensor *t, tensor *from);
 

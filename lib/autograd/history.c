@@ -129,10 +129,10 @@ void history_take(tensor *t, tensor *from)
 	t->keys |= AUTOGRAD_BIT;
 }
 
-/* Looks at the base anew, whatever t's node was. */
-static int view_regenerate(tensor *t)
+/* Looks at the base anew, whatever t's node was, from where `like` is. */
+int view_record(tensor *t, const tensor *like)
 {
-	tensor *now = recorded_view(t->base, t);
+	tensor *now = recorded_view(t->base, like);
 
 	if (!now)
 		return -thread()->error.code;
@@ -144,6 +144,11 @@ static int view_regenerate(tensor *t)
 	history_take(t, now);
 	tensor_put(now);
 	return 0;
+}
+
+static int view_regenerate(tensor *t)
+{
+	return view_record(t, t);
 }
 
 int view_refresh(tensor *t)

@@ -2,6 +2,7 @@
 /* In-place operators that change what a tensor is, not its values: its history, its geometry. */
 #include "autograd.h"
 
+#include "family/reinterpret.h"
 #include "family/view.h"
 
 tensor *composite_detach_(tensor *self)
@@ -32,36 +33,23 @@ tensor *composite_detach_(tensor *self)
 	return self;
 }
 
-/* as_strided_ refuses tensors whose history or views have the shape that they had. */
-static int check_geometry(tensor *self)
+/* Its history, or its gradient, has the shape that it had. */
+static int refuse_leaf(const char *op, const tensor *t)
 {
-	if (self->ext)
-		return tensor_fail(EOPNOTSUPP,
-				   "as_strided_: self must be a strided tensor of plain numbers");
-	if (!needs_grad(self))
+	if (t->grad && t->grad->fn && thread()->grad_enabled)
 		return 0;
-	if (self->base || tensor_live_views(self))
-		return tensor_fail(EOPNOTSUPP, "as_strided_: self requires a gradient and is a view or "
-					       "has views; use as_strided");
-	/* Its history, or its gradient, has the shape that it had. */
-	if (!self->grad->fn || !thread()->grad_enabled)
-		return tensor_fail(EINVAL, "as_strided_: self is a leaf that requires a gradient, or nothing "
-					   "is recorded; detach it first");
-	return 0;
+	return tensor_fail(EINVAL, "%s: self is a leaf that requires a gradient, or nothing is recorded; detach it first",
+			   op);
 }
 
-tensor *composite_as_strided_(tensor *self, tensor_ints size, tensor_ints stride,
-			      int64_t storage_offset)
+static int refuse_unstrided(const char *op, const tensor *self)
 {
-	tensor *now;
+	return self->ext ? tensor_fail(EOPNOTSUPP, "%s: self must be a strided tensor of plain numbers", op) : 0;
+}
 
-	if (check_geometry(self) < 0)
-		return NULL;
-	now = call_as_strided(self, size, stride, storage_offset);
-	if (!now)
-		return NULL;
-	if (needs_grad(self) && needs_grad(now))
-		history_take(self, now);
+/* self gets the geometry of a view of it, whose reference is consumed. */
+static void take_geometry(tensor *self, tensor *now)
+{
 	memcpy(self->sizes, now->sizes, now->ndim * sizeof(*now->sizes));
 	memcpy(self->strides, now->strides, now->ndim * sizeof(*now->strides));
 	self->ndim = now->ndim;
@@ -70,5 +58,82 @@ tensor *composite_as_strided_(tensor *self, tensor_ints size, tensor_ints stride
 	self->offset = now->offset;
 	self->data = now->data;
 	tensor_put(now);
+}
+
+/* as_strided_ may leave elements out, so that views and the base would not find theirs. */
+tensor *composite_as_strided_(tensor *self, tensor_ints size, tensor_ints stride,
+			      int64_t storage_offset)
+{
+	tensor *now;
+
+	if (refuse_unstrided("as_strided_", self) < 0)
+		return NULL;
+	if (needs_grad(self) && (self->base || tensor_live_views(self)))
+		return tensor_fail_null(EOPNOTSUPP, "as_strided_: self requires a gradient and is a view or has "
+						    "views; use as_strided");
+	if (needs_grad(self) && refuse_leaf("as_strided_", self) < 0)
+		return NULL;
+	now = call_as_strided(self, size, stride, storage_offset);
+	if (!now)
+		return NULL;
+	if (needs_grad(self) && needs_grad(now))
+		history_take(self, now);
+	take_geometry(self, now);
 	return self;
+}
+
+/*
+ * The same elements in another order of dimensions. A view is looked at anew from its base, as after a change of
+ * its values; any other tensor goes on with the node of the view that it becomes.
+ */
+static tensor *reshaped(const char *op, tensor *self, tensor *now)
+{
+	tensor *root = self->base && self->differentiable_view ? self->base : self;
+
+	if (!now)
+		return NULL;
+	if (refuse_unstrided(op, self) < 0 || (needs_grad(root) && refuse_leaf(op, root) < 0) ||
+	    (self->grad && self->grad->no_grad_view &&
+	     tensor_fail(EINVAL, "%s: self is a view that was made under tensor_no_grad", op))) {
+		tensor_put(now);
+		return NULL;
+	}
+	if (needs_grad(self) && root == self)
+		history_take(self, now);
+	else if (needs_grad(self) && view_record(self, now) < 0) {
+		tensor_put(now);
+		return NULL;
+	}
+	take_geometry(self, now);
+	return self;
+}
+
+tensor *composite_transpose_(tensor *self, int64_t dim0, int64_t dim1)
+{
+	return reshaped("transpose_", self, call_transpose_int(self, dim0, dim1));
+}
+
+tensor *composite_t_(tensor *self)
+{
+	return reshaped("t_", self, call_t(self));
+}
+
+tensor *composite_squeeze_(tensor *self)
+{
+	return reshaped("squeeze_", self, call_squeeze(self));
+}
+
+tensor *composite_squeeze_dim_(tensor *self, int64_t dim)
+{
+	return reshaped("squeeze_", self, call_squeeze_dim(self, dim));
+}
+
+tensor *composite_squeeze_dims_(tensor *self, tensor_ints dim)
+{
+	return reshaped("squeeze_", self, call_squeeze_dims(self, dim));
+}
+
+tensor *composite_unsqueeze_(tensor *self, int64_t dim)
+{
+	return reshaped("unsqueeze_", self, call_unsqueeze(self, dim));
 }

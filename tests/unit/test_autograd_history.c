@@ -316,6 +316,72 @@ static void as_strided_in_place_keeps_the_history(void **state)
 	}
 }
 
+/* x * 3 in other shapes: the gradient reaches the right elements of x. */
+static void geometry_in_place_keeps_the_history(void **state)
+{
+	tensor_scope {
+		tensor *x = leaf(iota(0, TENSOR_INTS(2, 1, 3))), *w = iota(1, TENSOR_INTS(3, 2)), *y;
+
+		y = ok(tensor_mul_scalar(x, tensor_scalar_int(3)));
+		assert_ptr_equal(tensor_squeeze_dim_(y, 1), y);
+		assert_ptr_equal(tensor_t_(y), y);
+		assert_shape(y, 3, 2);
+		assert_values(y, 0, 0, 9, 3, 12, 6, 15);
+		assert_ptr_equal(tensor_unsqueeze_(y, 0), y);
+		assert_ptr_equal(tensor_transpose_(y, 0, 2), y);
+		assert_shape(y, 2, 3, 1);
+		assert_ptr_equal(tensor_squeeze_(y), y);
+		assert_ptr_equal(tensor_swapaxes_(y, -1, 0), y);
+		assert_done(tensor_backward(ok(tensor_sum(tensor_mul(y, w)))));
+		assert_values(tensor_grad(x), 0, 3, 9, 15, 6, 12, 18);
+	}
+}
+
+static void geometry_of_a_view_changes_in_place(void **state)
+{
+	tensor_scope {
+		tensor *x = leaf(iota(0, TENSOR_INTS(2, 3))), *y, *v, *other;
+
+		y = ok(tensor_mul_scalar(x, tensor_scalar_int(2)));
+		v = ok(tensor_slice(y, 1, 1, TENSOR_NONE, 1));
+		other = ok(tensor_select(y, 0, 1));
+		ok(tensor_t_(v));
+		assert_values(v, 0, 2, 8, 4, 10);
+		/* The view writes through its new shape, the other view and the base follow. */
+		ok(tensor_mul_(v, iota(1, TENSOR_INTS(2, 2))));
+		assert_values(other, 0, 6, 16, 40);
+		/* The base changes below its views. */
+		ok(tensor_t_(y));
+		ok(tensor_mul_scalar_(other, tensor_scalar_int(10)));
+		assert_values(y, 0, 0, 60, 2, 160, 12, 400);
+		assert_done(tensor_backward(ok(tensor_sum(tensor_select(y, 1, 1)))));
+		assert_values(tensor_grad(x), 0, 0, 0, 0, 20, 40, 80);
+		tensor_set_grad(x, NULL);
+	}
+}
+
+static void geometry_of_leaves_stays(void **state)
+{
+	tensor_scope {
+		tensor *x = leaf(iota(0, TENSOR_INTS(2, 2))), *v = ok(tensor_select(x, 0, 0)), *hidden = NULL;
+
+		assert_fails(tensor_t_(x), EINVAL, "leaf");
+		assert_fails(tensor_unsqueeze_(v, 0), EINVAL, "leaf");
+		tensor_no_grad {
+			hidden = ok(tensor_select(tensor_mul(x, x), 0, 0));
+			assert_fails(tensor_t_(x), EINVAL, "leaf");
+		}
+		assert_shape(x, 2, 2);
+		assert_values(hidden, 0, 0, 1);
+		/* What is saved keeps the shape that it had. */
+		hidden = iota(1, TENSOR_INTS(2, 2));
+		v = ok(tensor_mul(x, hidden));
+		ok(tensor_t_(hidden));
+		assert_done(tensor_backward(ok(tensor_sum(v))));
+		assert_values(tensor_grad(x), 0, 1, 2, 3, 4);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -334,6 +400,9 @@ int main(void)
 		cmocka_unit_test(graph_keeps_what_it_needs),
 		cmocka_unit_test(detach_makes_a_leaf),
 		cmocka_unit_test(as_strided_in_place_keeps_the_history),
+		cmocka_unit_test(geometry_in_place_keeps_the_history),
+		cmocka_unit_test(geometry_of_a_view_changes_in_place),
+		cmocka_unit_test(geometry_of_leaves_stays),
 	};
 
 	return cmocka_run_group_tests_name("autograd_history", tests, NULL, NULL);

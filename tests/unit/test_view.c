@@ -175,6 +175,36 @@ static void a_view_keeps_what_its_base_outgrew(void **state)
 	}
 }
 
+static void geometry_changes_in_place(void **state)
+{
+	tensor_scope {
+		tensor *x = iota(0, TENSOR_INTS(1, 2, 3)), *same = ok(tensor_alias(x)), *sparse;
+
+		assert_ptr_equal(tensor_transpose_(x, 1, -1), x);
+		assert_shape(x, 1, 3, 2);
+		assert_values(x, 0, 0, 3, 1, 4, 2, 5);
+		assert_shape(same, 1, 2, 3);
+		assert_false(tensor_is_contiguous(x));
+		assert_ptr_equal(tensor_squeeze_dims_(x, TENSOR_INTS(0, 1)), x);
+		assert_shape(x, 3, 2);
+		assert_ptr_equal(tensor_swapdims_(x, 0, 1), x);
+		assert_true(tensor_is_contiguous(x));
+		assert_ptr_equal(tensor_unsqueeze_(x, 1), x);
+		assert_ptr_equal(tensor_squeeze_(x), x);
+		assert_ptr_equal(tensor_t_(x), x);
+		assert_shape(x, 3, 2);
+		assert_fails(tensor_transpose_(x, 0, 2), EINVAL, "range");
+		assert_fails(tensor_unsqueeze_(x, 4), EINVAL, "range");
+		assert_fails(tensor_t_(ok(tensor_empty(TENSOR_INTS(1, 1, 1), F32))), EINVAL, "dimensions");
+		assert_shape(x, 3, 2);
+		sparse = ok(tensor_to_sparse(x));
+		assert_fails(tensor_t_(sparse), EOPNOTSUPP, "t_");
+		x = iota(0, TENSOR_INTS(1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1));
+		assert_fails(tensor_unsqueeze_(x, 0), EINVAL, "");
+		assert_int_equal(tensor_dim(x), 16);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -188,6 +218,7 @@ int main(void)
 		cmocka_unit_test(diagonal_of_two_dimensions),
 		cmocka_unit_test(a_view_outlives_its_base),
 		cmocka_unit_test(a_view_keeps_what_its_base_outgrew),
+		cmocka_unit_test(geometry_changes_in_place),
 	};
 
 	return cmocka_run_group_tests_name("view", tests, NULL, NULL);
