@@ -393,6 +393,36 @@ static void complex_expm1_of_infinities(void **state)
 		}
 }
 
+static void complex_numbers_are_rounded_by_their_parts(void **state)
+{
+	const double in[] = {0.5, 1.5, -2.5, -0.2, 1e300, NAN};
+	const enum tensor_dtype dtypes[] = {TENSOR_C64, TENSOR_C128};
+
+	for (int d = 0; d < 2; d++)
+		tensor_scope {
+			tensor *x = ok(tensor_to(ok(tensor_from_data(in, TENSOR_INTS(3), OF(TENSOR_C128))),
+						 OF(dtypes[d])));
+
+			assert_values(ok(tensor_view_as_real(ok(tensor_round(x)))), 0, 0, 2, -2, 0,
+				      d ? 1e300 : INFINITY, NAN);
+			assert_fails(!tensor_floor(x), EOPNOTSUPP, "c");
+		}
+}
+
+/* Not the sign of the sine of twice the imaginary part. */
+static void complex_tanh_of_infinities_keeps_the_sign(void **state)
+{
+	const double in[] = {INFINITY, 2, INFINITY, -2, -INFINITY, 2, INFINITY, 1e154};
+
+	tensor_scope {
+		tensor *x = ok(tensor_from_data(in, TENSOR_INTS(4), OF(TENSOR_C128)));
+		tensor *parts = ok(tensor_view_as_real(ok(tensor_tanh(x))));
+
+		assert_values(parts, 0, 1, 0, 1, 0, -1, 0, 1, 0);
+		assert_values(ok(tensor_signbit(ok(tensor_select(parts, 1, 1)))), 0, 0, 1, 0, 0);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -406,6 +436,8 @@ int main(void)
 		cmocka_unit_test(results_go_in_place_and_into_tensors_that_were_given),
 		cmocka_unit_test(sub_takes_all_of_a_complex_alpha),
 		cmocka_unit_test(complex_expm1_of_infinities),
+		cmocka_unit_test(complex_numbers_are_rounded_by_their_parts),
+		cmocka_unit_test(complex_tanh_of_infinities_keeps_the_sign),
 	};
 
 	return cmocka_run_group_tests_name("elementwise", tests, NULL, NULL);

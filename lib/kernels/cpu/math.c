@@ -48,6 +48,19 @@ LOG1P_COMPLEX(double, d)
 EXPM1_COMPLEX(float, f)
 EXPM1_COMPLEX(double, d)
 
+/* Of an infinite real part: the imaginary one keeps its sign, which C99 takes from sin(2 im). */
+#define TANH_COMPLEX(T, f)                                                                        \
+	static inline T _Complex tanh_complex_##f(T _Complex z)                                   \
+	{                                                                                         \
+		T re = creal(z), im = cimag(z);                                                   \
+                                                                                                  \
+		if (isinf(re) && isfinite(im))                                                    \
+			return __builtin_complex(copysign((T)1, re), copysign((T)0, im));         \
+		return tanh(z);                                                                   \
+	}
+TANH_COMPLEX(float, f)
+TANH_COMPLEX(double, d)
+
 #define MATH(f, COMPLEX)                                                                          \
 	VEC_UNARY_INLINE(f)                                                                       \
 	UNARY_COMPLEX(f, COMPLEX)                                                                 \
@@ -55,7 +68,7 @@ EXPM1_COMPLEX(double, d)
 
 MATH(exp, exp(x))
 MATH(log, log(x))
-MATH(tanh, tanh(x))
+MATH(tanh, _Generic(x, float complex : tanh_complex_f, default : tanh_complex_d)(x))
 MATH(sigmoid, 1 / (1 + exp(-x)))
 
 VEC_UNARY_INLINE(expm1)

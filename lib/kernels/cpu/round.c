@@ -6,14 +6,16 @@
 
 UNARY_BITS(same, x)
 
-#define ROUNDING(f, EXPR)                                                                         \
+#define ROUNDING(f, EXPR, ...)                                                                         \
 	UNARY_FLOAT(f, EXPR)                                                                      \
 	UNARY_BF16(f, EXPR)                                                                       \
-	POINTWISE(f, AT_FLOAT(f), AT_BITS(same), AT_BF16(f))
+	POINTWISE(f, AT_FLOAT(f), AT_BITS(same), AT_BF16(f), ##__VA_ARGS__)
 ROUNDING(ceil, ceil(x))
 ROUNDING(floor, floor(x))
 ROUNDING(trunc, trunc(x))
-ROUNDING(round, rint(x)) /* half to even */
+UNARY_LOOP(round_c64, float complex, float complex, __builtin_complex(rintf(crealf(x)), rintf(cimagf(x))))
+UNARY_LOOP(round_c128, double complex, double complex, __builtin_complex(rint(creal(x)), rint(cimag(x))))
+ROUNDING(round, rint(x), AT_COMPLEX(round)) /* half to even */
 
 UNARY_FLOAT(frac, x - trunc(x))
 POINTWISE(frac, AT_FLOAT(frac))
