@@ -136,6 +136,15 @@ static void indices_free(struct indices *x)
 	tensor_put(x->at);
 }
 
+/* Dimensions without elements fit every size: nothing is selected. */
+static bool mask_fits(const tensor *self, int dim, const tensor *mask)
+{
+	for (int i = 0; i < mask->ndim; i++)
+		if (mask->sizes[i] && mask->sizes[i] != self->sizes[dim + i])
+			return false;
+	return true;
+}
+
 /* A mask over dimensions dim ... of self: the positions where it holds, one tensor each. */
 static int add_mask(struct indices *x, const char *op, const tensor *self, int dim, tensor *mask)
 {
@@ -145,11 +154,9 @@ static int add_mask(struct indices *x, const char *op, const tensor *self, int d
 	if (dim + mask->ndim > self->ndim)
 		return tensor_fail(EINVAL, "%s: too many indices for shape %s", op,
 				   SHAPE_STR(self));
-	for (int i = 0; i < mask->ndim; i++)
-		if (mask->sizes[i] != self->sizes[dim + i])
-			return tensor_fail(EINVAL, "%s: the mask %s at dimension %d does not match "
-						   "the shape %s", op, SHAPE_STR(mask), dim,
-					   SHAPE_STR(self));
+	if (!mask_fits(self, dim, mask))
+		return tensor_fail(EINVAL, "%s: the mask %s at dimension %d does not match the shape %s", op,
+				   SHAPE_STR(mask), dim, SHAPE_STR(self));
 	where = call_nonzero(mask);
 	if (!where)
 		return error_code();

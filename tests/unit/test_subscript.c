@@ -121,6 +121,28 @@ static void masks_stand_for_their_positions(void **state)
 	}
 }
 
+/* Where a dimension of a mask has no elements, whatever the tensor's has. PyTorch refuses them. */
+static void masks_without_elements_select_nothing(void **state)
+{
+	const tensor_options bools = TENSOR_OPTIONS(.dtype = TENSOR_BOOL);
+
+	tensor_scope {
+		tensor *x = iota(0, TENSOR_INTS(2, 3)), *none = ok(tensor_empty(TENSOR_INTS(0), bools)), *t;
+
+		t = ok(tensor_index(x, TENSOR_AT(none)));
+		assert_shape(t, 0, 3);
+		t = ok(tensor_index(x, TENSOR_I(0), TENSOR_AT(none)));
+		assert_shape(t, 0);
+		t = ok(tensor_index(x, TENSOR_AT(ok(tensor_empty(TENSOR_INTS(2, 0), bools)))));
+		assert_shape(t, 0);
+		ok(tensor_index_put(x, ok(tensor_select(x, 0, 0)), TENSOR_AT(none)));
+		assert_values(x, 0, 0, 1, 2, 3, 4, 5);
+		assert_fails(tensor_index(x, TENSOR_AT(ok(tensor_empty(TENSOR_INTS(0, 2), bools)))), EINVAL, "mask");
+		assert_fails(tensor_index(x, TENSOR_AT(ok(tensor_empty(TENSOR_INTS(0, 3, 0), bools)))), EINVAL,
+			     "indices");
+	}
+}
+
 static void writing_follows_the_same_rules(void **state)
 {
 	tensor_scope {
@@ -199,6 +221,7 @@ int main(void)
 		cmocka_unit_test(integer_tensors_broadcast_and_count_from_the_end),
 		cmocka_unit_test(dimensions_of_the_indices_stand_where_the_indexed_stood),
 		cmocka_unit_test(masks_stand_for_their_positions),
+		cmocka_unit_test(masks_without_elements_select_nothing),
 		cmocka_unit_test(writing_follows_the_same_rules),
 		cmocka_unit_test(duplicates_are_taken_in_order),
 		cmocka_unit_test(what_does_not_fit_is_refused),
