@@ -1,0 +1,339 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR MIT
+/* DLPack: what is given away and taken shares memory and lives long enough; structures that lie are
+ * refused. */
+#include "check.h"
+
+#include <pthread.h>
+#include <sys/mman.h>
+#include <tensor/dlpack.h>
+
+#define OF(d) TENSOR_OPTIONS(.dtype = (d))
+
+static void drop(struct DLManagedTensorVersioned *m)
+{
+	assert_non_null(m);
+	m->deleter(m);
+}
+
+/* What a foreign library would give: its deleter counts. */
+struct foreign {
+	struct DLManagedTensorVersioned managed;
+	int64_t shape[20], strides[20];
+	float data[24];
+	int deleted;
+};
+
+static void foreign_deleter(struct DLManagedTensorVersioned *m)
+{
+	((struct foreign *)m->manager_ctx)->deleted++;
+}
+
+/* [2, 3] of f32, 0 to 5 */
+static struct foreign foreign_new(void)
+{
+	struct foreign f = {.shape = {2, 3}, .strides = {3, 1}};
+
+	for (int i = 0; i < 24; i++)
+		f.data[i] = (float)i;
+	f.managed.version.major = 1;
+	f.managed.deleter = foreign_deleter;
+	f.managed.dl_tensor =
+		(DLTensor){.device = {kDLCPU, 0}, .ndim = 2, .dtype = {kDLFloat, 32, 1}};
+	return f;
+}
+
+/* Its pointers are to where it lies. */
+static struct DLManagedTensorVersioned *at_home(struct foreign *f)
+{
+	f->managed.manager_ctx = f;
+	f->managed.dl_tensor.data = f->data;
+	f->managed.dl_tensor.shape = f->shape;
+	f->managed.dl_tensor.strides = f->strides;
+	return &f->managed;
+}
+
+/* ---- away
+ * ---------------------------------------------------------------------------------------- */
+
+static void given_away_has_the_tensors_geometry(void **state)
+{
+	tensor_scope {
+		tensor *x = iota(0, TENSOR_INTS(2, 3)),
+		       *t = ok(tensor_slice(ok(tensor_t(x)), 0, 1, 3, 1));
+		struct DLManagedTensorVersioned *m = tensor_to_dlpack(t, 0);
+		const DLTensor *d = &m->dl_tensor;
+
+		assert_int_equal(m->version.major, 1);
+		assert_int_equal(m->flags, 0);
+		assert_ptr_equal((char *)d->data + d->byte_offset, tensor_data(t));
+		assert_int_equal(d->device.device_type, kDLCPU);
+		assert_int_equal(d->ndim, 2);
+		assert_int_equal(d->shape[0], 2);
+		assert_int_equal(d->strides[0], 1);
+		assert_int_equal(d->strides[1], 3);
+		assert_int_equal(d->dtype.code, kDLFloat);
+		assert_int_equal(d->dtype.bits, 32);
+		assert_int_equal(d->dtype.lanes, 1);
+		drop(m);
+		m = tensor_to_dlpack(x, TENSOR_DLPACK_COPIED);
+		assert_int_equal(m->flags, DLPACK_FLAG_BITMASK_IS_COPIED);
+		drop(m);
+		m = tensor_to_dlpack(ok(tensor_empty(TENSOR_INTS(0, 3), F32)), 0);
+		assert_null(m->dl_tensor.data);
+		drop(m);
+	}
+}
+
+static void every_dtype_goes_and_comes(void **state)
+{
+	for (int d = TENSOR_BOOL; d < TENSOR_DTYPE_COUNT; d++)
+		tensor_scope {
+			tensor *x = ok(tensor_to(iota(0, TENSOR_INTS(2)), OF(d))), *y;
+			struct DLManagedTensorVersioned *m = tensor_to_dlpack(x, 0);
+
+			assert_non_null(m);
+			y = ok(tensor_from_dlpack(m));
+			assert_int_equal(tensor_dtype(y), d);
+			assert_ptr_equal(tensor_data(y), tensor_data(x));
+			assert_values(ok(tensor_to(y, F64)), 0, 0, 1);
+		}
+}
+
+/* The memory outlives the tensor, its views and its scope, and a change of its shape and size. */
+static void given_away_outlives_its_tensor(void **state)
+{
+	struct DLManagedTensorVersioned *m = NULL;
+	struct DLManagedTensor *plain = NULL;
+	float *data;
+
+	tensor_scope {
+		tensor *x = iota(0, TENSOR_INTS(2, 3));
+
+		m = tensor_to_dlpack(x, 0);
+		plain = tensor_to_dlpack_unversioned(x, 0);
+		ok(tensor_t_(x));
+		ok(tensor_resize_(x, TENSOR_INTS(1000, 1000)));
+		ok(tensor_zero_(x));
+	}
+	data = m->dl_tensor.data;
+	assert_int_equal(m->dl_tensor.shape[1], 3);
+	assert_true(data[5] == 5);
+	drop(m);
+	data = plain->dl_tensor.data;
+	assert_true(data[4] == 4);
+	plain->deleter(plain);
+}
+
+static void *drop_elsewhere(void *m)
+{
+	drop(m);
+	return NULL;
+}
+
+static void other_threads_may_drop(void **state)
+{
+	pthread_t thread;
+
+	for (int i = 0; i < 100; i++)
+		tensor_scope {
+			tensor *x = iota(0, TENSOR_INTS(3));
+			struct DLManagedTensorVersioned *m = tensor_to_dlpack(x, 0);
+
+			assert_int_equal(pthread_create(&thread, NULL, drop_elsewhere, m), 0);
+			assert_values(ok(tensor_neg(x)), 0, 0, -1, -2);
+			pthread_join(thread, NULL);
+		}
+}
+
+static void what_dlpack_cannot_say_is_not_given(void **state)
+{
+	tensor_scope {
+		tensor *x = iota(1, TENSOR_INTS(2, 3)), *q, *blocked;
+
+		assert_fails(tensor_to_dlpack(NULL, 0), EINVAL, "");
+		assert_fails(tensor_to_dlpack(tensor_none, 0), EINVAL, "no tensor");
+		assert_fails(tensor_to_dlpack(x, 2), EINVAL, "flags");
+		assert_fails(tensor_to_dlpack(ok(tensor_to_sparse(x)), 0), EOPNOTSUPP, "strided");
+		q = ok(tensor_quantize_per_tensor(x, 0.1, 0, TENSOR_U8));
+		assert_fails(tensor_to_dlpack(q, 0), EOPNOTSUPP, "plain");
+		blocked = tensor_to_mkldnn(x, TENSOR_DTYPE_NONE);
+		if (blocked)
+			assert_fails(tensor_to_dlpack(blocked, 0), EOPNOTSUPP, "strided");
+		assert_done(tensor_set_requires_grad(x, true));
+		assert_fails(tensor_to_dlpack(x, 0), EINVAL, "gradient");
+		assert_fails(tensor_to_dlpack_unversioned(ok(tensor_mul(x, x)), 0), EINVAL,
+			     "gradient");
+		drop(tensor_to_dlpack(ok(tensor_detach(x)), 0));
+	}
+}
+
+/* ---- here
+ * ---------------------------------------------------------------------------------------- */
+
+static void taken_shares_memory_until_its_last_view(void **state)
+{
+	struct foreign f = foreign_new();
+	tensor *t = ok(tensor_from_dlpack(at_home(&f))), *row = ok(tensor_select(t, 0, 1)), *saved;
+
+	assert_values(t, 0, 0, 1, 2, 3, 4, 5);
+	f.data[4] = 40;
+	ok(tensor_mul_scalar_(row, TENSOR_SCALAR(2)));
+	assert_true(f.data[3] == 6 && f.data[4] == 80);
+	saved = ok(tensor_detach(row));
+	tensor_release(t);
+	tensor_release(row);
+	assert_int_equal(f.deleted, 0);
+	assert_values(saved, 0, 6, 80, 10);
+	tensor_release(saved);
+	assert_int_equal(f.deleted, 1);
+	/* There may be no deleter, and no strides. */
+	f.managed.deleter = NULL;
+	f.managed.dl_tensor.strides = NULL;
+	t = ok(tensor_from_dlpack(&f.managed));
+	assert_true(tensor_is_contiguous(t));
+	tensor_release(t);
+	assert_int_equal(f.deleted, 1);
+}
+
+static void strides_and_offsets_are_followed(void **state)
+{
+	struct foreign f = foreign_new();
+	DLTensor *d = &at_home(&f)->dl_tensor;
+
+	tensor_scope {
+		f.strides[0] = -3;
+		f.strides[1] = -1;
+		d->byte_offset = 20;
+		assert_values(ok(tensor_from_dlpack(&f.managed)), 0, 5, 4, 3, 2, 1, 0);
+	}
+	tensor_scope {
+		f.strides[0] = 0;
+		f.strides[1] = 2;
+		d->byte_offset = 4;
+		assert_values(ok(tensor_from_dlpack(&f.managed)), 0, 1, 3, 5, 1, 3, 5);
+	}
+	tensor_scope {
+		d->ndim = 0;
+		d->shape = d->strides = NULL;
+		assert_values(ok(tensor_from_dlpack(&f.managed)), 0, 1);
+	}
+	tensor_scope {
+		tensor *none;
+
+		d->ndim = 2;
+		d->shape = f.shape;
+		d->strides = f.strides;
+		f.shape[0] = 1;
+		f.strides[0] = INT64_MIN; /* leads nowhere */
+		assert_values(ok(tensor_from_dlpack(&f.managed)), 0, 1, 3, 5);
+		f.shape[1] = 0;
+		f.strides[1] = INT64_MAX;
+		d->data = NULL;
+		none = ok(tensor_from_dlpack(&f.managed));
+		assert_shape(none, 1, 0);
+	}
+	assert_int_equal(f.deleted, 5);
+}
+
+static void read_only_memory_stays_so(void **state)
+{
+	float *page = mmap(NULL, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct foreign f = foreign_new();
+	struct DLManagedTensorVersioned *m;
+
+	at_home(&f)->dl_tensor.data = page;
+	f.managed.flags = DLPACK_FLAG_BITMASK_READ_ONLY;
+	tensor_scope {
+		tensor *t = ok(tensor_from_dlpack(&f.managed));
+
+		assert_false(tensor_is_writable(t));
+		assert_fails(tensor_add_scalar_(t, TENSOR_SCALAR(1)), EACCES, "");
+		assert_fails(tensor_to_dlpack_unversioned(t, 0), EACCES, "read-only");
+		m = tensor_to_dlpack(t, 0);
+		assert_int_equal(m->flags, DLPACK_FLAG_BITMASK_READ_ONLY);
+		drop(m);
+	}
+	assert_int_equal(f.deleted, 1);
+	munmap(page, 4096);
+}
+
+/* A lie, told by changing one thing; the structure stays with the caller. */
+#define LIE(errno_, words, change)                                           \
+	do {                                                                 \
+		struct foreign f = foreign_new();                            \
+		DLTensor *d = &at_home(&f)->dl_tensor;                       \
+                                                                             \
+		(void)d;                                                     \
+		change;                                                      \
+		assert_fails(tensor_from_dlpack(&f.managed), errno_, words); \
+		assert_int_equal(f.deleted, 0);                              \
+	} while (0)
+
+static void structures_that_lie_are_refused(void **state)
+{
+	LIE(EOPNOTSUPP, "version", f.managed.version.major = 2);
+	LIE(EOPNOTSUPP, "version", f.managed.version.major = 0);
+	LIE(EINVAL, "dimensions", d->ndim = -1);
+	LIE(EINVAL, "dimensions", d->ndim = INT32_MIN);
+	LIE(EOPNOTSUPP, "dimensions", d->ndim = 17);
+	LIE(EOPNOTSUPP, "dimensions", d->ndim = INT32_MAX);
+	LIE(EINVAL, "shape", d->shape = NULL);
+	LIE(EINVAL, "negative", f.shape[1] = -1);
+	LIE(EINVAL, "negative", f.shape[0] = INT64_MIN);
+	LIE(EINVAL, "data", d->data = NULL);
+	LIE(EINVAL, "aligned", d->byte_offset = 2);
+	LIE(EOPNOTSUPP, "lanes", d->dtype.lanes = 4);
+	LIE(EOPNOTSUPP, "lanes", d->dtype.lanes = 0);
+	LIE(EOPNOTSUPP, "bits", d->dtype.bits = 128);
+	LIE(EOPNOTSUPP, "code", d->dtype.code = 99);
+	LIE(EOPNOTSUPP, "device", d->device.device_type = kDLCUDA);
+	LIE(EOPNOTSUPP, "device", d->device.device_type = 0);
+	LIE(EINVAL, "bool", (d->dtype = (DLDataType){kDLBool, 8, 1}, f.data[0] = 1));
+	LIE(EOVERFLOW, "", f.shape[0] = INT64_MAX);
+	LIE(EOVERFLOW, "", f.strides[0] = INT64_MAX);
+	LIE(EOVERFLOW, "", f.strides[0] = INT64_MIN);
+	LIE(EOVERFLOW, "", (f.strides[0] = INT64_MAX / 2, f.strides[1] = -INT64_MAX / 2));
+	LIE(EOVERFLOW, "",
+	    (f.shape[0] = f.shape[1] = 1l << 31, d->strides = NULL, f.shape[1] = 1l << 30));
+	LIE(EOVERFLOW, "", d->byte_offset = UINT64_MAX - 3);
+	LIE(EOVERFLOW, "", f.strides[0] = -(INT64_MAX / 8));
+	assert_fails(tensor_from_dlpack(NULL), EINVAL, "NULL");
+	assert_fails(tensor_from_dlpack_unversioned(NULL), EINVAL, "NULL");
+}
+
+/* Growing takes memory of the library's; sending and saving copy. */
+static void taken_is_a_tensor_as_any_other(void **state)
+{
+	struct foreign f = foreign_new();
+
+	tensor_scope {
+		tensor *t = ok(tensor_from_dlpack(at_home(&f))), *w = ok(tensor_detach(t));
+
+		assert_done(tensor_set_requires_grad(w, true));
+		assert_done(tensor_backward(ok(tensor_sum(ok(tensor_mul(w, t))))));
+		assert_values(tensor_grad(w), 0, 0, 1, 2, 3, 4, 5);
+		assert_fails(tensor_share_memory(t), EOPNOTSUPP, "");
+		ok(tensor_resize_(t, TENSOR_INTS(100)));
+		ok(tensor_zero_(t));
+		assert_true(f.data[23] == 23);
+	}
+	assert_int_equal(f.deleted, 1);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(given_away_has_the_tensors_geometry),
+		cmocka_unit_test(every_dtype_goes_and_comes),
+		cmocka_unit_test(given_away_outlives_its_tensor),
+		cmocka_unit_test(other_threads_may_drop),
+		cmocka_unit_test(what_dlpack_cannot_say_is_not_given),
+		cmocka_unit_test(taken_shares_memory_until_its_last_view),
+		cmocka_unit_test(strides_and_offsets_are_followed),
+		cmocka_unit_test(read_only_memory_stays_so),
+		cmocka_unit_test(structures_that_lie_are_refused),
+		cmocka_unit_test(taken_is_a_tensor_as_any_other),
+	};
+
+	return cmocka_run_group_tests_name("dlpack", tests, NULL, NULL);
+}
