@@ -26,7 +26,7 @@ say  = $(if $(V),,@printf '  %-7s %s\n' '$(1)' '$(2)')
 .SUFFIXES:
 
 include $(wildcard lib/lib.mk lib/kernels/cuda/cuda.mk lib/kernels/onednn/onednn.mk kmod/kmod.mk tools/tools.mk tests/tests.mk \
-	tests/conformance/conformance.mk tests/vm/vm.mk bench/bench.mk examples/examples.mk tests/static/static.mk packaging/*.mk)
+	tests/conformance/conformance.mk tests/array_api/array_api.mk tests/vm/vm.mk bench/bench.mk examples/examples.mk tests/static/static.mk packaging/*.mk)
 
 .PHONY: all clean
 all: $(ALL)

@@ -26,7 +26,7 @@ ITEMSIZE = dict(zip(DTYPES, [1, 1, 1, 2, 4, 8, 2, 2, 4, 8, 8, 16]))
 def enums():
     """Every enumerator of the public headers: name -> number."""
     out = {}
-    for header in ('types.h', 'dispatch.h'):
+    for header in ('types.h', 'dispatch.h', 'index.h'):
         with open(os.path.join(INCLUDE, header)) as f:
             text = re.sub(r'/\*.*?\*/|//[^\n]*', '', f.read(), flags=re.S)
         for body in re.findall(r'enum\s+\w+\s*\{(.*?)\}', text, flags=re.S):

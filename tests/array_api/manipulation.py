@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: LGPL-2.1-only OR MIT
+"""Manipulation functions."""
+from .core import DTYPES, Array, asarray, astype, axes_of, boxed, call, shape_of, together
+
+__all__ = ['broadcast_arrays', 'broadcast_to', 'concat', 'expand_dims', 'flip', 'moveaxis', 'permute_dims', 'repeat',
+           'reshape', 'roll', 'squeeze', 'stack', 'tile', 'unstack']
+
+
+def broadcast_arrays(*arrays):
+    return list(call('broadcast_tensors', arrays))
+
+
+def broadcast_to(x, /, shape):
+    return call('broadcast_to', x, shape_of(shape))
+
+
+def concat(arrays, /, *, axis=0):
+    arrays = together(*arrays)
+    if axis is None:
+        arrays, axis = [call('reshape', a, [-1]) for a in arrays], 0
+    return call('concat', arrays, axis)
+
+
+def stack(arrays, /, *, axis=0):
+    return call('stack', together(*arrays), axis)
+
+
+def expand_dims(x, /, axis):
+    try:
+        return call('unsqueeze', x, axis)
+    except boxed.Failed as e:
+        raise IndexError(e.text) from None
+
+
+def squeeze(x, /, axis):
+    axes = axes_of(axis, x.ndim)
+    if any(x.shape[a] != 1 for a in axes):  # left alone by the library, as by PyTorch
+        raise ValueError(f'squeeze: {axis} of shape {x.shape}')
+    return call('squeeze.dims', x, axes)
+
+
+def flip(x, /, *, axis=None):
+    return call('flip', x, axes_of(axis, x.ndim))
+
+
+def moveaxis(x, source, destination, /):
+    return call('moveaxis.intlist', x, axes_of(source, x.ndim), axes_of(destination, x.ndim))
+
+
+def permute_dims(x, /, axes):
+    return call('permute', x, list(axes))
+
+
+def repeat(x, repeats, /, *, axis=None):
+    if isinstance(repeats, int):
+        return call('repeat_interleave.self_int', x, repeats, axis)
+    repeats = astype(asarray(repeats), DTYPES['int64'], copy=False)
+    return call('repeat_interleave.self_Tensor', x, repeats, axis)
+
+
+def reshape(x, /, shape, *, copy=None):
+    try:
+        return call('reshape' if copy is None else 'view', call('clone', x) if copy else x, shape_of(shape))
+    except boxed.Failed as e:
+        raise ValueError(e.text) from None
+
+
+def roll(x, /, shift, *, axis=None):
+    shifts = shape_of(shift)
+    axes = [] if axis is None else axes_of(axis, x.ndim)
+    return call('roll', x, shifts * len(axes) if axes and len(shifts) == 1 else shifts, axes)
+
+
+def tile(x, repetitions, /):
+    return call('tile', x, list(repetitions))
+
+
+def unstack(x, /, *, axis=0):
+    return call('unbind.int', x, axis)
