@@ -11,10 +11,13 @@ const uint8_t dtype_sizes[TENSOR_DTYPE_COUNT] = {
 	[TENSOR_BOOL] = 1, [TENSOR_U8] = 1,   [TENSOR_I8] = 1,	 [TENSOR_I16] = 2,
 	[TENSOR_I32] = 4,  [TENSOR_I64] = 8,  [TENSOR_F16] = 2,	 [TENSOR_BF16] = 2,
 	[TENSOR_F32] = 4,  [TENSOR_F64] = 8,  [TENSOR_C64] = 8,	 [TENSOR_C128] = 16,
+	[TENSOR_U16] = 2,  [TENSOR_U32] = 4,  [TENSOR_U64] = 8,	 [TENSOR_F8_E4M3FN] = 1,
+	[TENSOR_F8_E5M2] = 1,
 };
 
 static const char *const dtype_names[TENSOR_DTYPE_COUNT] = {
 	"none", "bool", "u8", "i8", "i16", "i32", "i64", "f16", "bf16", "f32", "f64", "c64", "c128",
+	"u16", "u32", "u64", "f8_e4m3fn", "f8_e5m2",
 };
 
 TENSOR_EXPORT size_t tensor_itemsize(enum tensor_dtype dtype)
@@ -37,11 +40,11 @@ TENSOR_EXPORT const char *tensor_layout_name(enum tensor_layout layout)
 
 static int category(enum tensor_dtype d)
 {
-	if (d == TENSOR_BOOL)
-		return 1;
-	if (d <= TENSOR_I64)
-		return d == TENSOR_DTYPE_NONE ? 0 : 2;
-	return d <= TENSOR_F64 ? 3 : 4;
+	if (dtype_is_int(d))
+		return 2;
+	if (dtype_is_float(d))
+		return 3;
+	return d == TENSOR_BOOL ? 1 : d == TENSOR_DTYPE_NONE ? 0 : 4;
 }
 
 static enum tensor_dtype promote_float(enum tensor_dtype a, enum tensor_dtype b)
@@ -54,18 +57,35 @@ static enum tensor_dtype promote_float(enum tensor_dtype a, enum tensor_dtype b)
 
 static enum tensor_dtype promote_int(enum tensor_dtype a, enum tensor_dtype b)
 {
-	/* u8 and i8 need i16 to hold both. Otherwise the wider one, in enum order. */
-	if ((a == TENSOR_U8 && b == TENSOR_I8) || (a == TENSOR_I8 && b == TENSOR_U8))
-		return TENSOR_I16;
-	return a > b ? a : b;
+	static const uint8_t twice[] = {[1] = TENSOR_I16, [2] = TENSOR_I32, [4] = TENSOR_I64,
+					[8] = TENSOR_DTYPE_NONE};
+	int wa = dtype_sizes[a], wb = dtype_sizes[b];
+	bool ua = dtype_is_unsigned(a), ub = dtype_is_unsigned(b);
+
+	/* The wider one; an unsigned one that is no narrower needs a signed one of twice its width. */
+	if (ua == ub)
+		return wa > wb ? a : b;
+	if (ua)
+		return wa < wb ? b : twice[wa];
+	return wb < wa ? a : twice[wb];
+}
+
+static enum tensor_dtype no_common_dtype(enum tensor_dtype a, enum tensor_dtype b)
+{
+	tensor_fail(EINVAL, "dtypes %s and %s have no common dtype; convert one of them", dtype_names[a],
+		    dtype_names[b]);
+	return TENSOR_DTYPE_NONE;
 }
 
 TENSOR_EXPORT enum tensor_dtype tensor_promote_types(enum tensor_dtype a, enum tensor_dtype b)
 {
 	int ca = category(a), cb = category(b);
+	enum tensor_dtype common;
 
 	if (a == b)
 		return a;
+	if (dtype_is_f8(a) || dtype_is_f8(b))
+		return no_common_dtype(a, b);
 	if (ca == 4 || cb == 4) {
 		bool wide = a == TENSOR_C128 || b == TENSOR_C128 || a == TENSOR_F64 ||
 			    b == TENSOR_F64;
@@ -74,7 +94,10 @@ TENSOR_EXPORT enum tensor_dtype tensor_promote_types(enum tensor_dtype a, enum t
 	}
 	if (ca != cb)
 		return ca > cb ? a : b;
-	return ca == 2 ? promote_int(a, b) : promote_float(a, b);
+	if (ca == 3)
+		return promote_float(a, b);
+	common = promote_int(a, b);
+	return common ? common : no_common_dtype(a, b);
 }
 
 /* b joins a only when its category is higher: the rule for numbers and 0-d tensors. */
@@ -83,7 +106,7 @@ enum tensor_dtype promote_lower_rank(enum tensor_dtype a, enum tensor_dtype b)
 	if (category(b) <= category(a))
 		return a;
 	if (category(b) == 4 && category(a) == 3)
-		return a == TENSOR_F64 ? TENSOR_C128 : TENSOR_C64;
+		return dtype_is_f8(a) ? no_common_dtype(a, b) : a == TENSOR_F64 ? TENSOR_C128 : TENSOR_C64;
 	return b;
 }
 
@@ -113,9 +136,27 @@ enum tensor_dtype promote_scalar(const tensor *t, tensor_scalar s)
 	return promote_lower_rank(t->dtype, number_dtype(s));
 }
 
+int64_t dtype_least(enum tensor_dtype d)
+{
+	return d == TENSOR_BOOL || dtype_is_unsigned(d) ? 0 : -dtype_greatest(d) - 1;
+}
+
+int64_t dtype_greatest(enum tensor_dtype d)
+{
+	int bits = 8 * dtype_sizes[d] - !dtype_is_unsigned(d);
+
+	return d == TENSOR_BOOL ? 1 : bits > 62 ? INT64_MAX : ((int64_t)1 << bits) - 1;
+}
+
 enum tensor_dtype dtype_to_float(enum tensor_dtype d)
 {
 	return category(d) < 3 ? TENSOR_F32 : d;
+}
+
+/* Above the greatest i64 a number can only be a float: it keeps the magnitude. */
+static tensor_scalar scalar_unsigned(uint64_t u)
+{
+	return u > INT64_MAX ? tensor_scalar_float((double)u) : tensor_scalar_int((int64_t)u);
 }
 
 int element_load(const void *p, enum tensor_dtype dtype, tensor_scalar *value)
@@ -138,6 +179,21 @@ int element_load(const void *p, enum tensor_dtype dtype, tensor_scalar *value)
 		return 0;
 	case TENSOR_I64:
 		*value = tensor_scalar_int(*(const int64_t *)p);
+		return 0;
+	case TENSOR_U16:
+		*value = tensor_scalar_int(*(const uint16_t *)p);
+		return 0;
+	case TENSOR_U32:
+		*value = tensor_scalar_int(*(const uint32_t *)p);
+		return 0;
+	case TENSOR_U64:
+		*value = scalar_unsigned(*(const uint64_t *)p);
+		return 0;
+	case TENSOR_F8_E4M3FN:
+		*value = tensor_scalar_float(e4m3fn_to_f32(*(const uint8_t *)p));
+		return 0;
+	case TENSOR_F8_E5M2:
+		*value = tensor_scalar_float(e5m2_to_f32(*(const uint8_t *)p));
 		return 0;
 	case TENSOR_F16:
 		*value = tensor_scalar_float(f16_to_f32(*(const uint16_t *)p));
@@ -181,6 +237,21 @@ TENSOR_EXPORT int element_store(void *p, enum tensor_dtype dtype, tensor_scalar 
 		return 0;
 	case TENSOR_I64:
 		*(int64_t *)p = scalar_int(v);
+		return 0;
+	case TENSOR_U16:
+		*(uint16_t *)p = (uint16_t)scalar_int(v);
+		return 0;
+	case TENSOR_U32:
+		*(uint32_t *)p = (uint32_t)scalar_int(v);
+		return 0;
+	case TENSOR_U64:
+		*(uint64_t *)p = v.kind >= TENSOR_SCALAR_FLOAT ? f64_to_u64(v.d) : (uint64_t)v.i;
+		return 0;
+	case TENSOR_F8_E4M3FN:
+		*(uint8_t *)p = f32_to_e4m3fn((float)scalar_double(v));
+		return 0;
+	case TENSOR_F8_E5M2:
+		*(uint8_t *)p = f32_to_e5m2((float)scalar_double(v));
 		return 0;
 	case TENSOR_F16:
 		*(uint16_t *)p = f32_to_f16((float)scalar_double(v));

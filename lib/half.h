@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
 /*
- * The two 16-bit floats as bits: f16 (IEEE binary16) and bf16 (the upper half of an f32). To them
- * rounds to nearest, ties to even; NaN stays NaN, what is too large becomes infinity.
+ * The floats below 32 bits as bits: f16 (IEEE binary16), bf16 (the upper half of an f32) and the two
+ * of 8 bits. To them rounds to nearest, ties to even; NaN stays NaN, what is too large becomes infinity.
  */
 #ifndef TENSOR_HALF_H
 #define TENSOR_HALF_H
@@ -60,6 +60,53 @@ static inline uint16_t f32_to_f16(float f)
 	uint32_t h = magnitude < 0x38800000 ? small : magnitude < 0x477ff000 ? normal : 0x7c00;
 
 	return (uint16_t)(sign | (magnitude > 0x7f800000 ? 0x7e00 : h));
+}
+
+/*
+ * The two floats of 8 bits, "FP8 Formats for Deep Learning" (Micikevicius et al., 2022). e5m2 is the
+ * upper half of an f16. e4m3fn has a bias of 7, no infinities and one NaN of each sign (all ones):
+ * what is above 448, infinity too, becomes 448 there, as in PyTorch 2.15.
+ */
+static inline float e5m2_to_f32(uint8_t b)
+{
+	return f16_to_f32((uint16_t)(b << 8));
+}
+
+static inline uint8_t f32_to_e5m2(float f)
+{
+	/* Added before the cut, 0.5 units of the last place that stays, and a bit less for ties to
+	 * even. A subnormal result has its last place at 2^-16. */
+	uint32_t u = f32_to_bits(f), magnitude = u & 0x7fffffff, sign = u >> 24 & 0x80;
+	uint32_t small = f32_to_bits(bits_to_f32(magnitude) + 128) - 0x43000000;
+	uint32_t normal = (magnitude - 0x38000000 + 0xfffff + (magnitude >> 21 & 1)) >> 21;
+	uint32_t b = magnitude < 0x38800000 ? small : magnitude < 0x47700000 ? normal : 0x7c;
+
+	return (uint8_t)(sign | (magnitude > 0x7f800000 ? 0x7f : b));
+}
+
+static inline float e4m3fn_to_f32(uint8_t b)
+{
+	/* In place, exponent and fraction are 2^120 times too small. */
+	uint32_t scaled = f32_to_bits(bits_to_f32((uint32_t)(b & 0x7f) << 20) * 0x1p120f);
+
+	return bits_to_f32(((b & 0x7f) == 0x7f ? 0x7ff00000 : scaled) | (uint32_t)(b & 0x80) << 24);
+}
+
+static inline uint8_t f32_to_e4m3fn(float f)
+{
+	/* A subnormal result has its last place at 2^-9. */
+	uint32_t u = f32_to_bits(f), magnitude = u & 0x7fffffff, sign = u >> 24 & 0x80;
+	uint32_t small = f32_to_bits(bits_to_f32(magnitude) + 16384) - 0x46800000;
+	uint32_t normal = (magnitude - 0x3c000000 + 0x7ffff + (magnitude >> 20 & 1)) >> 20;
+	uint32_t b = magnitude < 0x3c800000 ? small : normal;
+
+	return (uint8_t)(sign | (magnitude > 0x7f800000 ? 0x7f : magnitude >= 0x43e00000 ? 0x7e : b));
+}
+
+/* Of a negative number the bits of the i64, as integers convert; the compiler's way has no rule. */
+static inline uint64_t f64_to_u64(double d)
+{
+	return d < 0x1p63 ? (uint64_t)(int64_t)d : (uint64_t)d;
 }
 
 #endif

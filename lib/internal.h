@@ -312,7 +312,13 @@ static inline size_t itemsize(const tensor *t)
 
 static inline bool dtype_is_float(unsigned d)
 {
-	return d >= TENSOR_F16 && d <= TENSOR_F64;
+	return (d >= TENSOR_F16 && d <= TENSOR_F64) || d == TENSOR_F8_E4M3FN || d == TENSOR_F8_E5M2;
+}
+
+/* Floats of 8 bits: for storage. Elementwise operators compute them as f32; nothing promotes them. */
+static inline bool dtype_is_f8(unsigned d)
+{
+	return d == TENSOR_F8_E4M3FN || d == TENSOR_F8_E5M2;
 }
 
 static inline bool dtype_is_complex(unsigned d)
@@ -320,10 +326,21 @@ static inline bool dtype_is_complex(unsigned d)
 	return d == TENSOR_C64 || d == TENSOR_C128;
 }
 
-/* What kernels compute a half precision dtype in. */
+/* The dtype in which kernels compute one of less than 32 bits. */
 static inline enum tensor_dtype dtype_wide(unsigned d)
 {
-	return d == TENSOR_F16 || d == TENSOR_BF16 ? TENSOR_F32 : (enum tensor_dtype)d;
+	return d == TENSOR_F16 || d == TENSOR_BF16 || dtype_is_f8(d) ? TENSOR_F32 : (enum tensor_dtype)d;
+}
+
+static inline bool dtype_is_half(unsigned d)
+{
+	return d == TENSOR_F16 || d == TENSOR_BF16;
+}
+
+/* The floats and complex numbers that LAPACK and the FFT compute in. */
+static inline bool dtype_is_full(unsigned d)
+{
+	return d >= TENSOR_F32 && d <= TENSOR_C128;
 }
 
 /* The dtype of a complex one's parts, and of an absolute value. */
@@ -334,7 +351,12 @@ static inline enum tensor_dtype dtype_real(unsigned d)
 
 static inline bool dtype_is_int(unsigned d)
 {
-	return d >= TENSOR_U8 && d <= TENSOR_I64;
+	return (d >= TENSOR_U8 && d <= TENSOR_I64) || (d >= TENSOR_U16 && d <= TENSOR_U64);
+}
+
+static inline bool dtype_is_unsigned(unsigned d)
+{
+	return d == TENSOR_U8 || (d >= TENSOR_U16 && d <= TENSOR_U64);
 }
 
 /* Of a tensor and a number: the number counts only when it is of a higher category. */
@@ -343,13 +365,16 @@ enum tensor_dtype promote_scalar(const tensor *t, tensor_scalar s);
 enum tensor_dtype promote_lower_rank(enum tensor_dtype a, enum tensor_dtype b);
 /* What a number is when nothing else says. */
 enum tensor_dtype number_dtype(tensor_scalar s);
+/* The range of an integer dtype, as far as i64 has it: u64 ends at INT64_MAX here. */
+int64_t dtype_least(enum tensor_dtype d);
+int64_t dtype_greatest(enum tensor_dtype d);
 /* Ints and bools become the default float type, others stay. */
 enum tensor_dtype dtype_to_float(enum tensor_dtype d);
 
 /* Ints and bools: nothing after the point. */
 static inline bool dtype_is_integral(unsigned d)
 {
-	return d >= TENSOR_BOOL && d <= TENSOR_I64;
+	return d == TENSOR_BOOL || dtype_is_int(d);
 }
 
 static inline double scalar_double(tensor_scalar s)

@@ -77,8 +77,11 @@ bool tensor_is_writable(const tensor *t);
 size_t tensor_itemsize(enum tensor_dtype dtype); /* bytes; 0 for an unknown dtype */
 const char *tensor_dtype_name(enum tensor_dtype dtype); /* "f32" */
 const char *tensor_layout_name(enum tensor_layout layout);
+/* The dtype that holds what both hold. TENSOR_DTYPE_NONE, with the error set, for u64 with a signed
+ * integer and for a float of 8 bits with anything else. */
 enum tensor_dtype tensor_promote_types(enum tensor_dtype a, enum tensor_dtype b);
-/* The dtype in which an operator of a and b computes: dimensions count, then 0-d tensors. */
+/* The dtype in which an operator of a and b computes: dimensions count, then 0-d tensors. As above,
+ * TENSOR_DTYPE_NONE where there is none. */
 enum tensor_dtype tensor_result_type(const tensor *a, const tensor *b);
 
 /* ---- data in and out ---------------------------------------------------------------- */

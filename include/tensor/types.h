@@ -39,6 +39,11 @@ enum tensor_dtype {
 	TENSOR_F64,
 	TENSOR_C64,
 	TENSOR_C128,
+	TENSOR_U16,
+	TENSOR_U32,
+	TENSOR_U64,
+	TENSOR_F8_E4M3FN, /* storage: operators compute in f32 */
+	TENSOR_F8_E5M2,
 	TENSOR_DTYPE_COUNT
 };
 

@@ -12,7 +12,8 @@ static const struct {
 	enum tensor_dtype dtype;
 } descriptions[] = {
 	{"b1", TENSOR_BOOL}, {"u1", TENSOR_U8},	 {"i1", TENSOR_I8},    {"i2", TENSOR_I16},
-	{"i4", TENSOR_I32},  {"i8", TENSOR_I64}, {"f2", TENSOR_F16},   {"f4", TENSOR_F32},
+	{"u2", TENSOR_U16},  {"u4", TENSOR_U32}, {"u8", TENSOR_U64},   {"i4", TENSOR_I32},
+	{"i8", TENSOR_I64}, {"f2", TENSOR_F16},   {"f4", TENSOR_F32},
 	{"f8", TENSOR_F64},  {"c8", TENSOR_C64}, {"c16", TENSOR_C128},
 };
 

@@ -114,6 +114,7 @@ SCAN(uint8_t, 0xff, i8)
 SCAN(uint16_t, 0xffff, i16)
 SCAN(uint32_t, 0xffffffff, i32)
 SCAN(uint64_t, ~0ull, i64)
+SCAN(uint8_t, 0x7f, f8)
 SCAN(uint16_t, 0x7fff, f16)
 SCAN(uint32_t, 0x7fffffff, f32)
 SCAN(uint64_t, ~0ull >> 1, f64)
@@ -125,6 +126,8 @@ tensor *sparse_nonzero(const void *data, int64_t blocks, int64_t block, enum ten
 		[TENSOR_I16] = scan_i16, [TENSOR_I32] = scan_i32, [TENSOR_I64] = scan_i64,
 		[TENSOR_F16] = scan_f16, [TENSOR_BF16] = scan_f16, [TENSOR_F32] = scan_f32,
 		[TENSOR_F64] = scan_f64, [TENSOR_C64] = scan_f32, [TENSOR_C128] = scan_f64,
+		[TENSOR_U16] = scan_i16, [TENSOR_U32] = scan_i32, [TENSOR_U64] = scan_i64,
+		[TENSOR_F8_E4M3FN] = scan_f8, [TENSOR_F8_E5M2] = scan_f8,
 	};
 	struct scan s = {.data = data, .block = dtype_is_complex(dtype) ? 2 * block : block};
 	int64_t chunks, total = 0;

@@ -20,14 +20,7 @@ int front_scalar_binary(const struct tensor_op *op, tensor **out, tensor_scalar 
 
 static bool in_range(int64_t v, enum tensor_dtype dtype)
 {
-	int64_t half;
-
-	if (dtype == TENSOR_I64)
-		return true;
-	if (dtype == TENSOR_U8)
-		return v >= 0 && v <= UINT8_MAX;
-	half = (int64_t)1 << (8 * dtype_sizes[dtype] - 1);
-	return v >= -half && v < half;
+	return v >= dtype_least(dtype) && v <= dtype_greatest(dtype);
 }
 
 /* An integer that is out of the tensor's range is not wrapped into it. */
@@ -35,11 +28,12 @@ int front_compare_scalar(const struct tensor_op *op, tensor **out, tensor *self,
 			 tensor_scalar other)
 {
 	const struct pointwise_arg arg[] = {{.t = self}, {.s = other}};
+	enum tensor_dtype wide = self->dtype == TENSOR_U64 ? TENSOR_F64 : TENSOR_I64;
 
 	if (likely(other.kind != TENSOR_SCALAR_INT || !dtype_is_int(self->dtype) ||
 		   in_range(other.i, self->dtype)))
 		return pointwise_binary_scalar(op, op->loops, out, self, other, NULL);
-	return pointwise_nary(op, op->loops, out, arg, 2, TENSOR_I64, TENSOR_BOOL, NULL);
+	return pointwise_nary(op, op->loops, out, arg, 2, wide, TENSOR_BOOL, NULL);
 }
 
 /* ---- rsub: other - alpha * self --------------------------------------------------------------- */
@@ -60,7 +54,7 @@ int front_rsub_scalar(const struct tensor_op *op, tensor **out, tensor *self, te
 		return pointwise_by_rule(op, &loops_sub, out, arg, 2, NULL);
 	if (self->dtype == TENSOR_BOOL)
 		return kernel_no_dtype("rsub", self->dtype, "cpu");
-	if (alpha.kind >= TENSOR_SCALAR_FLOAT && pointwise_common(arg, 2) <= TENSOR_I64)
+	if (alpha.kind >= TENSOR_SCALAR_FLOAT && dtype_is_integral(pointwise_common(arg, 2)))
 		return tensor_fail(EINVAL, "%s: alpha must be an integer for dtype %s",
 				   op->schema.name, tensor_dtype_name(self->dtype));
 	if (alpha.kind >= TENSOR_SCALAR_FLOAT)
@@ -79,11 +73,11 @@ int front_pow_scalar(const struct tensor_op *op, tensor **out, tensor *self, ten
 	const struct tensor_loops *loops = NULL;
 	double e = scalar_double(exponent);
 
-	if (common <= TENSOR_I64 && exponent.kind == TENSOR_SCALAR_INT && exponent.i < 0)
+	if (dtype_is_integral(common) && exponent.kind == TENSOR_SCALAR_INT && exponent.i < 0)
 		return tensor_fail(EINVAL, "%s: an integer to a negative power is no integer",
 				   op->schema.name);
 	if (!scalar_imag(exponent) && common != TENSOR_BOOL) {
-		bool fraction = common > TENSOR_I64;
+		bool fraction = !dtype_is_integral(common);
 
 		loops = e == 2 ? &loops_square : e == 3 ? &loops_cube : NULL;
 		if (fraction && !loops)

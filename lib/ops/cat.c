@@ -149,7 +149,7 @@ int front_cat(const struct tensor_op *op, tensor **out, tensor_list tensors, int
 		return error_code();
 	first = tensors.data[0];
 	dtype = first->dtype;
-	for (int64_t i = 1; i < tensors.len; i++)
+	for (int64_t i = 1; dtype && i < tensors.len; i++)
 		if (tensors.data[i]->dtype != dtype)
 			dtype = tensor_promote_types(dtype, tensors.data[i]->dtype);
 	if (front_begin_apart(op, &o, *out, dtype, sizes, ndim, &first, 1) < 0)

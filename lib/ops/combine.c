@@ -259,6 +259,8 @@ tensor *composite_block_diag(tensor_list tensors)
 			return tensor_fail_null(EINVAL, "block_diag: at most 2 dimensions, got "
 							"shape %s", SHAPE_STR(b));
 		dtype = dtype ? tensor_promote_types(dtype, b->dtype) : b->dtype;
+		if (!dtype)
+			return NULL;
 	}
 	if (!tensors.len)
 		return call_zeros(TENSOR_INTS(1, 0), (tensor_options){0});

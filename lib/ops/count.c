@@ -124,6 +124,8 @@ static tensor *isin(tensor *elements, tensor *test_elements, bool invert)
 	enum tensor_dtype dtype = tensor_result_type(elements, test_elements);
 	tensor *sorted, *at, *found, *unused;
 
+	if (!dtype)
+		return NULL;
 	if (dtype == TENSOR_BOOL)
 		dtype = TENSOR_U8;
 	elements = tensor_to(elements, TENSOR_OPTIONS(.dtype = dtype));

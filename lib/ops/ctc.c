@@ -268,7 +268,7 @@ static int numbers(const char *what, tensor *t, tensor_ints *list)
 {
 	tensor *copy;
 
-	if (t->ndim != 1 || t->dtype == TENSOR_BOOL || t->dtype > TENSOR_I64 ||
+	if (t->ndim != 1 || t->dtype == TENSOR_BOOL || !dtype_is_integral(t->dtype) ||
 	    t->device.type != TENSOR_CPU)
 		return tensor_fail(
 			EINVAL,

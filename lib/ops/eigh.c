@@ -13,7 +13,7 @@ static int check_matrices(const struct tensor_op *op, const tensor *a, const cha
 	if (a->ndim < 2 || a->sizes[a->ndim - 1] != a->sizes[a->ndim - 2])
 		return tensor_fail(EINVAL, "%s: square matrices [.., n, n] are needed, got %s",
 				   op->schema.name, SHAPE_STR(a));
-	if (a->dtype < TENSOR_F32)
+	if (!dtype_is_full(a->dtype))
 		return tensor_fail(EINVAL, "%s: f32, f64, c64 or c128 is needed, got %s",
 				   op->schema.name, tensor_dtype_name(a->dtype));
 	if (!uplo || !strchr("LlUu", uplo[0]) || !uplo[0] || uplo[1])

@@ -18,6 +18,8 @@ int front_same_device(const char *op, const tensor *a, const tensor *b)
 
 enum tensor_dtype front_dtype(const struct tensor_op *op, enum tensor_dtype *common)
 {
+	if (unlikely(!*common))
+		return TENSOR_DTYPE_NONE;
 	switch (op->rule) {
 	case RULE_FLOAT:
 		*common = dtype_to_float(*common);
@@ -25,7 +27,7 @@ enum tensor_dtype front_dtype(const struct tensor_op *op, enum tensor_dtype *com
 	case RULE_BOOL:
 		return TENSOR_BOOL;
 	case RULE_SUM:
-		return *common <= TENSOR_I64 ? TENSOR_I64 : *common;
+		return dtype_is_integral(*common) ? TENSOR_I64 : *common;
 	case RULE_INDEX:
 		return TENSOR_I64;
 	default:
@@ -39,7 +41,7 @@ static bool can_store(enum tensor_dtype from, enum tensor_dtype to)
 	if (dtype_is_complex(from))
 		return dtype_is_complex(to);
 	if (dtype_is_float(from))
-		return to >= TENSOR_F16;
+		return dtype_is_float(to) || dtype_is_complex(to);
 	return from == TENSOR_BOOL || to != TENSOR_BOOL;
 }
 
@@ -115,6 +117,8 @@ int front_begin(const struct tensor_op *op, struct front_out *o, tensor *given,
 {
 	const tensor *first = inputs[0];
 
+	if (unlikely(!dtype))
+		return error_code();
 	o->dtype = dtype;
 	for (int i = 1; i < ninputs; i++)
 		if (inputs[i] && front_same_device(op->schema.name, first, inputs[i]) < 0)
@@ -138,6 +142,8 @@ int front_begin_apart(const struct tensor_op *op, struct front_out *o, tensor *g
 	const tensor *sharing = NULL;
 	char text[SHAPE_TEXT];
 
+	if (unlikely(!dtype))
+		return error_code();
 	o->dtype = dtype;
 	for (int i = 1; i < ninputs; i++)
 		if (front_same_device(op->schema.name, inputs[0], inputs[i]) < 0)
@@ -253,10 +259,10 @@ int front_number(const struct tensor_op *op, const char *name, tensor_scalar s,
 	if (s.kind == TENSOR_SCALAR_COMPLEX && s.imag != 0 && !dtype_is_complex(dtype))
 		return tensor_fail(EINVAL, "%s: %s must be real for dtype %s", op->schema.name, name,
 				   tensor_dtype_name(dtype));
-	if (dtype <= TENSOR_I64 && s.kind >= TENSOR_SCALAR_FLOAT)
+	if (dtype_is_integral(dtype) && s.kind >= TENSOR_SCALAR_FLOAT)
 		return tensor_fail(EINVAL, "%s: %s must be an integer for dtype %s",
 				   op->schema.name, name, tensor_dtype_name(dtype));
-	if (dtype <= TENSOR_I64) {
+	if (dtype_is_integral(dtype)) {
 		*value = tensor_scalar_int(s.i);
 		return 0;
 	}
@@ -271,7 +277,7 @@ int front_number(const struct tensor_op *op, const char *name, tensor_scalar s,
 int front_number_cut(const struct tensor_op *op, const char *name, tensor_scalar s,
 		     enum tensor_dtype dtype, tensor_scalar *value)
 {
-	if (dtype <= TENSOR_I64 && s.kind == TENSOR_SCALAR_FLOAT)
+	if (dtype_is_integral(dtype) && s.kind == TENSOR_SCALAR_FLOAT)
 		s = tensor_scalar_int(scalar_int(s));
 	return front_number(op, name, s, dtype, value);
 }
@@ -283,7 +289,7 @@ int front_factor(const struct tensor_op *op, const char *name, tensor_scalar s,
 
 	if (front_number(op, name, s, dtype, &s) < 0)
 		return error_code();
-	if (dtype <= TENSOR_I64 && (s.i > exact || s.i < -exact))
+	if (dtype_is_integral(dtype) && (s.i > exact || s.i < -exact))
 		return tensor_fail(EINVAL, "%s: %s must be within 2^53 of zero, got %lld",
 				   op->schema.name, name, (long long)s.i);
 	*value = scalar_double(s);

@@ -51,7 +51,7 @@ int linalg_check_matrix(const char *op, const tensor *a)
 	if (a->ndim < 2)
 		return tensor_fail(EINVAL, "%s: matrices [.., m, n] are needed, got %s", op,
 				   SHAPE_STR(a));
-	if (a->dtype < TENSOR_F32)
+	if (!dtype_is_full(a->dtype))
 		return tensor_fail(EINVAL, "%s: f32, f64, c64 or c128 is needed, got %s", op,
 				   tensor_dtype_name(a->dtype));
 	return 0;

@@ -179,7 +179,7 @@ static tensor *plus_self(const char *op, tensor *self, tensor *product, tensor_s
 /* A factor keeps the dtype: truth among bools, no fraction among integers. */
 static int addr_factor(const char *name, enum tensor_dtype dtype, tensor_scalar *s)
 {
-	if (dtype <= TENSOR_I64 && s->kind >= TENSOR_SCALAR_FLOAT)
+	if (dtype_is_integral(dtype) && s->kind >= TENSOR_SCALAR_FLOAT)
 		return tensor_fail(EINVAL, "addr: %s must be an integer for dtype %s", name,
 				   tensor_dtype_name(dtype));
 	if (dtype == TENSOR_BOOL)
@@ -190,11 +190,12 @@ static int addr_factor(const char *name, enum tensor_dtype dtype, tensor_scalar 
 tensor *composite_addr(tensor *self, tensor *vec1, tensor *vec2, tensor_scalar beta,
 		       tensor_scalar alpha)
 {
-	enum tensor_dtype dtype = tensor_promote_types(tensor_promote_types(self->dtype, vec1->dtype),
-						       vec2->dtype);
+	enum tensor_dtype dtype = tensor_promote_types(self->dtype, vec1->dtype);
 	struct tensor_scope_guard guard;
 
-	if (addr_factor("beta", dtype, &beta) < 0 || addr_factor("alpha", dtype, &alpha) < 0)
+	if (dtype)
+		dtype = tensor_promote_types(dtype, vec2->dtype);
+	if (!dtype || addr_factor("beta", dtype, &beta) < 0 || addr_factor("alpha", dtype, &alpha) < 0)
 		return NULL;
 	guard = tensor_scope_enter();
 	return scope_leave_with(&guard, plus_self("addr", self,

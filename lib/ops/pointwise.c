@@ -182,7 +182,7 @@ static tensor_scalar negated(tensor_scalar alpha)
 
 static int check_alpha(const struct tensor_op *op, enum tensor_dtype common, tensor_scalar alpha)
 {
-	if (alpha.kind >= TENSOR_SCALAR_FLOAT && common <= TENSOR_I64)
+	if (alpha.kind >= TENSOR_SCALAR_FLOAT && dtype_is_integral(common))
 		return tensor_fail(EINVAL, "%s: alpha must be an integer for dtype %s",
 				   op->schema.name, tensor_dtype_name(common));
 	return 0;
@@ -250,10 +250,16 @@ enum tensor_dtype pointwise_common(const struct pointwise_arg *arg, int n)
 
 		if (!arg[i].dtype)
 			r->dtype = r->dtype ? tensor_promote_types(r->dtype, d) : d;
+		if (unlikely(!arg[i].dtype && !r->dtype))
+			return TENSOR_DTYPE_NONE;
 	}
-	for (int i = 0; i < 3; i++)
-		if (rank[i].dtype)
-			dtype = dtype ? promote_lower_rank(dtype, rank[i].dtype) : rank[i].dtype;
+	for (int i = 0; i < 3; i++) {
+		if (!rank[i].dtype)
+			continue;
+		dtype = dtype ? promote_lower_rank(dtype, rank[i].dtype) : rank[i].dtype;
+		if (unlikely(!dtype))
+			break;
+	}
 	return dtype;
 }
 
@@ -293,7 +299,7 @@ int pointwise_nary(const struct tensor_op *op, const struct tensor_loops *loops,
 			inputs[tensors++] = arg[i].t;
 	}
 	ndim = common_sizes(op, arg, n, sizes);
-	if (ndim < 0)
+	if (ndim < 0 || unlikely(!common))
 		return error_code();
 	drop_numbers(inputs, tensors);
 	if (front_begin(op, &o, *out, result, sizes, ndim, inputs, tensors) < 0)

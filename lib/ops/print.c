@@ -60,6 +60,8 @@ static int element_text(const struct printer *p, const void *at, char *text, siz
 		return snprintf(text, size, "?");
 	if (p->mode == BOOLEAN)
 		return snprintf(text, size, s.i ? "True" : "False");
+	if (p->t->dtype == TENSOR_U64)
+		return snprintf(text, size, "%llu", *(const unsigned long long *)at);
 	if (p->mode == INTEGER)
 		return snprintf(text, size, "%lld", (long long)s.i);
 	/* The mode was chosen by what the memory had then: a number in it may be longer now. */

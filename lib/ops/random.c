@@ -83,7 +83,8 @@ int random_normal(const char *op, enum tensor_dtype dtype, double mean, double s
 int random_digits(enum tensor_dtype dtype)
 {
 	static const uint8_t digits[TENSOR_DTYPE_COUNT] = {
-		[TENSOR_F16] = 11, [TENSOR_BF16] = 8, [TENSOR_F32] = 24, [TENSOR_F64] = 53};
+		[TENSOR_F16] = 11, [TENSOR_BF16] = 8,	[TENSOR_F32] = 24,
+		[TENSOR_F64] = 53, [TENSOR_F8_E4M3FN] = 4, [TENSOR_F8_E5M2] = 3};
 
 	return digits[dtype];
 }
@@ -92,14 +93,13 @@ int random_digits(enum tensor_dtype dtype)
  * no order, are refused by who draws. */
 static void whole_range(enum tensor_dtype dtype, int64_t *first, int64_t *last)
 {
-	int bits = 8 * dtype_sizes[dtype], digits = random_digits(dtype);
+	int digits = random_digits(dtype);
 
-	*first = 0;
-	*last = dtype == TENSOR_BOOL ? 1 : UINT8_MAX;
-	if (dtype <= TENSOR_U8 || dtype_is_complex(dtype))
+	*first = *last = 0;
+	if (dtype_is_complex(dtype))
 		return;
-	*last = digits ? (int64_t)1 << digits : (int64_t)(UINT64_MAX >> (65 - bits));
-	*first = digits ? -*last : -*last - 1;
+	*last = digits ? (int64_t)1 << digits : dtype_greatest(dtype);
+	*first = digits ? -*last : dtype_least(dtype);
 }
 
 static int integers(const char *op, enum tensor_dtype dtype, int64_t from, int64_t last,

@@ -35,9 +35,7 @@ static enum scatter_mode mode_of(enum reduction r)
 static tensor_scalar neutral(enum reduction r, enum tensor_dtype dtype)
 {
 	bool max = r == REDUCE_MAX, real = dtype_is_float(dtype);
-	int bits = 8 * (int)dtype_sizes[dtype] - (dtype != TENSOR_U8);
-	int64_t high = dtype == TENSOR_BOOL ? 1 : (int64_t)((UINT64_C(1) << bits) - 1);
-	int64_t low = dtype == TENSOR_BOOL || dtype == TENSOR_U8 ? 0 : -high - 1;
+	int64_t high = dtype == TENSOR_U64 ? -1 : dtype_greatest(dtype), low = dtype_least(dtype);
 
 	if (r == REDUCE_PROD)
 		return tensor_scalar_int(1);

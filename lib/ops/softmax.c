@@ -20,7 +20,7 @@ static const tensor *as_line(tensor *line, const tensor *t)
 
 static int check_float(const struct tensor_op *op, enum tensor_dtype dtype)
 {
-	if (likely(dtype > TENSOR_I64))
+	if (likely(!dtype_is_integral(dtype)))
 		return 0;
 	return tensor_fail(EINVAL, "%s: a floating dtype is needed, got %s", op->schema.name,
 			   tensor_dtype_name(dtype));
@@ -29,7 +29,7 @@ static int check_float(const struct tensor_op *op, enum tensor_dtype dtype)
 /* Halves that lie in lines are converted on their way by the CPU's kernel. */
 static bool halves_in_lines(const tensor *self, enum tensor_dtype dtype, int d)
 {
-	return self->dtype == dtype && dtype_wide(dtype) != dtype && self->ndim &&
+	return self->dtype == dtype && dtype_is_half(dtype) && self->ndim &&
 	       self->device.type == TENSOR_CPU && self->strides[d] == 1 &&
 	       self->sizes[d] <= SOFTMAX_HALF_LINE;
 }

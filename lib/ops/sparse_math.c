@@ -152,7 +152,8 @@ static tensor *add_sparse(tensor *self, tensor *other, tensor_scalar alpha)
 {
 	enum tensor_dtype dtype = tensor_promote_types(self->dtype, other->dtype);
 	const struct sparse *s = sparse_of(self), *t = sparse_of(other);
-	tensor *a = front_cast(s->values, dtype), *b = scaled(t->values, alpha, dtype);
+	tensor *a = dtype ? front_cast(s->values, dtype) : NULL;
+	tensor *b = dtype ? scaled(t->values, alpha, dtype) : NULL;
 	tensor *result = NULL, *both, *csr;
 
 	if (!a || !b)

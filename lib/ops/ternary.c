@@ -14,26 +14,18 @@
 
 /* ---- clamp ------------------------------------------------------------------------------------ */
 
-/* The most that a dtype holds, for the end that was not given. */
+/* The most that a dtype holds, for the end that was not given. Integers wrap: -1 is u64's most. */
 static tensor_scalar greatest(enum tensor_dtype dtype)
 {
-	if (dtype > TENSOR_I64)
+	if (!dtype_is_integral(dtype))
 		return tensor_scalar_float(INFINITY);
-	if (dtype == TENSOR_U8)
-		return tensor_scalar_int(UINT8_MAX);
-	return tensor_scalar_int(dtype == TENSOR_I8  ? INT8_MAX :
-				 dtype == TENSOR_I16 ? INT16_MAX :
-				 dtype == TENSOR_I32 ? INT32_MAX :
-						       INT64_MAX);
+	return tensor_scalar_int(dtype == TENSOR_U64 ? -1 : dtype_greatest(dtype));
 }
 
 static tensor_scalar least(enum tensor_dtype dtype)
 {
-	if (dtype > TENSOR_I64)
-		return tensor_scalar_float(-INFINITY);
-	if (dtype == TENSOR_U8)
-		return tensor_scalar_int(0);
-	return tensor_scalar_int(-greatest(dtype).i - 1);
+	return dtype_is_integral(dtype) ? tensor_scalar_int(dtype_least(dtype)) :
+					  tensor_scalar_float(-INFINITY);
 }
 
 static int bad_end(const struct tensor_op *op, const char *name, int64_t end,
@@ -51,7 +43,7 @@ int pointwise_clamp(const struct tensor_op *op, tensor **out, tensor *self,
 
 	if (dtype_is_complex(dtype))
 		return kernel_no_dtype("clamp", dtype, "cpu");
-	if (dtype > TENSOR_I64) {
+	if (!dtype_is_integral(dtype)) {
 		bool nan = (min.kind && isnan(scalar_double(min))) ||
 			   (max.kind && isnan(scalar_double(max)));
 
@@ -62,13 +54,13 @@ int pointwise_clamp(const struct tensor_op *op, tensor **out, tensor *self,
 		return pointwise_nary(op, nan ? &loops_fill : &loops_clamp, out, &arg, 1, dtype,
 				      dtype, &params);
 	}
-	if (min.kind && scalar_int(min) > params.b.i)
+	if (min.kind && scalar_int(min) > dtype_greatest(dtype))
 		return bad_end(op, "min", scalar_int(min), dtype);
 	if (max.kind && scalar_int(max) < params.a.i)
 		return bad_end(op, "max", scalar_int(max), dtype);
 	if (min.kind && scalar_int(min) > params.a.i)
 		params.a = tensor_scalar_int(scalar_int(min));
-	if (max.kind && scalar_int(max) < params.b.i)
+	if (max.kind && scalar_int(max) < dtype_greatest(dtype))
 		params.b = tensor_scalar_int(scalar_int(max));
 	return pointwise_nary(op, &loops_clamp, out, &arg, 1, dtype, dtype, &params);
 }
@@ -167,6 +159,10 @@ static double greatest_finite(enum tensor_dtype dtype)
 		return 0x1.fep127;
 	case TENSOR_F32:
 		return FLT_MAX;
+	case TENSOR_F8_E4M3FN:
+		return 448;
+	case TENSOR_F8_E5M2:
+		return 57344;
 	default:
 		return DBL_MAX;
 	}
@@ -179,10 +175,10 @@ static bool fits(tensor_scalar s, enum tensor_dtype dtype)
 
 	if (dtype == TENSOR_BOOL)
 		return true;
-	if (dtype > TENSOR_I64)
+	if (!dtype_is_integral(dtype))
 		return !isfinite(v) || fabs(v) <= greatest_finite(dtype);
 	if (s.kind <= TENSOR_SCALAR_INT)
-		return s.i >= least(dtype).i && s.i <= greatest(dtype).i;
+		return s.i >= dtype_least(dtype) && s.i <= dtype_greatest(dtype);
 	return v > (double)least(dtype).i - 1 && v < (double)greatest(dtype).i + 1;
 }
 
@@ -252,7 +248,7 @@ int front_addcmul(const struct tensor_op *op, tensor **out, tensor *self, tensor
 	const struct pointwise_params params = {.a = value};
 	enum tensor_dtype common = pointwise_common(arg, 3);
 
-	if (common <= TENSOR_I64 && value.kind >= TENSOR_SCALAR_FLOAT)
+	if (dtype_is_integral(common) && value.kind >= TENSOR_SCALAR_FLOAT)
 		return tensor_fail(EINVAL, "%s: value must be an integer for dtype %s",
 				   op->schema.name, tensor_dtype_name(common));
 	return pointwise_by_rule(op, op->loops, out, arg, 3, &params);

@@ -14,7 +14,8 @@ import boxed
 TORCH = {'bool': torch.bool, 'u8': torch.uint8, 'i8': torch.int8, 'i16': torch.int16,
          'i32': torch.int32, 'i64': torch.int64, 'f16': torch.float16, 'bf16': torch.bfloat16,
          'f32': torch.float32, 'f64': torch.float64, 'c64': torch.complex64,
-         'c128': torch.complex128}
+         'c128': torch.complex128, 'u16': torch.uint16, 'u32': torch.uint32, 'u64': torch.uint64,
+         'f8_e4m3fn': torch.float8_e4m3fn, 'f8_e5m2': torch.float8_e5m2}
 OURS = {v: k for k, v in TORCH.items()}
 WIDER = {torch.float16: torch.float64, torch.bfloat16: torch.float64, torch.float32: torch.float64,
          torch.complex64: torch.complex128}

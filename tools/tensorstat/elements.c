@@ -18,6 +18,8 @@ static const struct {
 	[TENSOR_I16] = {"i16", 16},  [TENSOR_I32] = {"i32", 32}, [TENSOR_I64] = {"i64", 64},
 	[TENSOR_F16] = {"f16", 16},  [TENSOR_BF16] = {"bf16", 16}, [TENSOR_F32] = {"f32", 32},
 	[TENSOR_F64] = {"f64", 64},  [TENSOR_C64] = {"c64", 64}, [TENSOR_C128] = {"c128", 128},
+	[TENSOR_U16] = {"u16", 16},  [TENSOR_U32] = {"u32", 32}, [TENSOR_U64] = {"u64", 64},
+	[TENSOR_F8_E4M3FN] = {"f8_e4m3fn", 8}, [TENSOR_F8_E5M2] = {"f8_e5m2", 8},
 };
 
 _Static_assert(sizeof(dtypes) / sizeof(*dtypes) == TENSOR_DTYPE_COUNT, "a name a dtype");

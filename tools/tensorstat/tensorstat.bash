@@ -46,7 +46,7 @@ _tensorstat() {
 	_tensorstat_object
 	case $prev in
 	-b | --backend) words="device memfd" ;;
-	dtype) words="bool u8 i8 i16 i32 i64 f16 bf16 f32 f64 c64 c128" ;;
+	dtype) words="bool u8 i8 i16 i32 i64 f16 bf16 f32 f64 c64 c128 u16 u32 u64 f8_e4m3fn f8_e5m2" ;;
 	owner | pid) words=$(cd /proc && echo [1-9]*) ;;
 	--textfile) mapfile -t COMPREPLY < <(compgen -f -- "$cur"); return ;;
 	--sort) words="id name dtype shape size pinned refs owner state uid buffers handles age" ;;

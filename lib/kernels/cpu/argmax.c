@@ -217,6 +217,9 @@ struct finder {
 	X(i16, int16_t, int32_t, VEC_MORE, VEC_LESS)                                             \
 	X(i32, int32_t, int32_t, VEC_MORE, VEC_LESS)                                             \
 	X(i64, int64_t, int64_t, VEC_MORE, VEC_LESS)                                             \
+	X(u16, uint16_t, int32_t, VEC_MORE, VEC_LESS)                                            \
+	X(u32, uint32_t, int32_t, VEC_MORE, VEC_LESS)                                            \
+	X(u64, uint64_t, int64_t, VEC_MORE, VEC_LESS)                                            \
 	X(f32, float, int32_t, vec_max_f32, vec_min_f32)                                         \
 	X(f64, double, int64_t, vec_max_f64, vec_min_f64)
 ORDERED(GREATEST)

@@ -11,8 +11,10 @@
 	UNARY_LOOP(neg_##d, T, T, (T)(-x))
 #define PRODUCT(d, T, D)	 BINARY_LOOP(mul_##d, T, T, (T)(x * y))
 #define PRODUCT_COMPLEX(d, T, D) BINARY_LOOP(mul_##d, T, T, COMPLEX_MUL(x, y))
-DTYPES_NUMBER(ARITH)
-DTYPES_NUMBER(PRODUCT)
+DTYPES_WRAPPING(ARITH)
+DTYPES_WRAPPING(PRODUCT)
+DTYPES_FLOAT(ARITH)
+DTYPES_FLOAT(PRODUCT)
 DTYPES_COMPLEX(ARITH)
 DTYPES_COMPLEX(PRODUCT_COMPLEX)
 
@@ -42,7 +44,7 @@ BINARY_LOOP(div_c128, double complex, double complex,
 BINARY_LOOP_WITH(add_alpha_bool, uint8_t, uint8_t,
 		 uint8_t alpha = scalar_int(((const struct pointwise_params *)params)->a) != 0,
 		 x | (alpha & y))
-DTYPES_INT(ALPHA_INT)
+DTYPES_WRAPPING(ALPHA_INT)
 DTYPES_FLOAT(ALPHA_FLOAT)
 DTYPES_COMPLEX(ALPHA_COMPLEX)
 
@@ -59,13 +61,13 @@ BINARY_BF16(mul, x *y)
 BINARY_BF16(div, x / y)
 UNARY_LOOP(neg_half, uint16_t, uint16_t, x ^ 0x8000)
 
-#define NUMBERS(X)     DTYPES_NUMBER(X) DTYPES_COMPLEX(X)
+#define NUMBERS(X, N)  DTYPES_WRAPPING(X) AT_WRAPPED(N) DTYPES_FLOAT(X) DTYPES_COMPLEX(X)
 
-POINTWISE(add, NUMBERS(ADD)[TENSOR_BOOL] = add_bool, AT_BF16(add))
-POINTWISE(add_alpha, NUMBERS(ALPHA)[TENSOR_BOOL] = add_alpha_bool)
-POINTWISE(sub, NUMBERS(SUB) AT_BF16(sub))
-POINTWISE(mul, NUMBERS(MUL)[TENSOR_BOOL] = mul_bool, AT_BF16(mul))
+POINTWISE(add, NUMBERS(ADD, add)[TENSOR_BOOL] = add_bool, AT_BF16(add))
+POINTWISE(add_alpha, NUMBERS(ALPHA, add_alpha)[TENSOR_BOOL] = add_alpha_bool)
+POINTWISE(sub, NUMBERS(SUB, sub) AT_BF16(sub))
+POINTWISE(mul, NUMBERS(MUL, mul)[TENSOR_BOOL] = mul_bool, AT_BF16(mul))
 POINTWISE(div, DTYPES_FLOAT(DIV) DTYPES_COMPLEX(DIV) AT_BF16(div))
-POINTWISE(neg, NUMBERS(NEG)[TENSOR_BF16] = neg_half, [TENSOR_F16] = neg_half)
+POINTWISE(neg, NUMBERS(NEG, neg)[TENSOR_BF16] = neg_half, [TENSOR_F16] = neg_half)
 
 CPU_KERNELS(K(add), K(add_alpha), K(sub), K(mul), K(div), K(neg))

@@ -110,7 +110,7 @@ static void positions(int64_t at, int64_t stride, int64_t size, int64_t n, int64
 			}                                                                         \
 		}                                                                                 \
 	}
-DTYPES_INT(PLAIN)
+DTYPES_WRAPPING(PLAIN)
 DTYPES_COMPLEX(PLAIN)
 
 static int64_t sizes_of(const tensor *t, int64_t *size)
@@ -130,7 +130,8 @@ int CPU_NAME(conv_plain)(enum conv_result kind, const tensor *y, const tensor *x
 			 const tensor *bias, const struct conv_params *p)
 {
 #define ENTRY(d, T, D) [D] = plain_##d,
-	static const parallel_fn fn[TENSOR_DTYPE_COUNT] = {DTYPES_INT(ENTRY) DTYPES_COMPLEX(ENTRY)};
+	static const parallel_fn fn[TENSOR_DTYPE_COUNT] = {
+		DTYPES_WRAPPING(ENTRY) AT_WRAPPED(plain) DTYPES_COMPLEX(ENTRY)};
 	struct plain c = {.kind = kind, .batch = x->sizes[0], .groups = p->groups,
 			  .in = x->sizes[1] / p->groups, .out = y->sizes[1] / p->groups, .p = p,
 			  .x_data = x->data, .y_data = y->data, .w_data = w->data,

@@ -12,6 +12,8 @@
 
 #define LOAD_f16(x)  f16_to_f32(x)
 #define LOAD_bf16(x) bf16_to_f32(x)
+#define LOAD_e4m3fn(x) e4m3fn_to_f32(x)
+#define LOAD_e5m2(x) e5m2_to_f32(x)
 #define LOAD_self(x) (x)
 
 #define STORE_b8(x)   ((x) != 0)
@@ -21,6 +23,14 @@
 #define STORE_i16(x)  ((int16_t)(x))
 #define STORE_i32(x)  ((int32_t)(x))
 #define STORE_i64(x)  ((int64_t)(x))
+#define STORE_u16(x)  ((uint16_t)(int64_t)(x))
+#define STORE_u32(x)  ((uint32_t)(int64_t)(x))
+#define STORE_u64(x)                                                                              \
+	_Generic((x), float: f64_to_u64((double)(x)), double: f64_to_u64((double)(x)),            \
+		 float complex: f64_to_u64((double)(x)),                                          \
+		 double complex: f64_to_u64((double)(x)), default: (uint64_t)(x))
+#define STORE_e4m3fn(x) f32_to_e4m3fn((float)(x))
+#define STORE_e5m2(x) f32_to_e5m2((float)(x))
 #define STORE_f16(x)  f32_to_f16((float)(x))
 #define STORE_bf16(x) f32_to_bf16((float)(x))
 #define STORE_f32(x)  ((float)(x))
@@ -36,6 +46,11 @@
 	TO(sd, S, LOAD, i16, int16_t)                                                             \
 	TO(sd, S, LOAD, i32, int32_t)                                                             \
 	TO(sd, S, LOAD, i64, int64_t)                                                             \
+	TO(sd, S, LOAD, u16, uint16_t)                                                            \
+	TO(sd, S, LOAD, u32, uint32_t)                                                            \
+	TO(sd, S, LOAD, u64, uint64_t)                                                            \
+	TO(sd, S, LOAD, e4m3fn, uint8_t)                                                          \
+	TO(sd, S, LOAD, e5m2, uint8_t)                                                            \
 	TO(sd, S, LOAD, f64, double)                                                              \
 	TO(sd, S, LOAD, c64, float complex)                                                       \
 	TO(sd, S, LOAD, c128, double complex)
@@ -56,6 +71,13 @@ TO(bf16, uint16_t, LOAD_bf16, f16, uint16_t)
 TO(bf16, uint16_t, LOAD_bf16, f32, float)
 TO_ALL(f16, uint16_t, LOAD_f16)
 TO(f16, uint16_t, LOAD_f16, bf16, uint16_t)
+#define FROM_F8(sd)                                                                               \
+	TO_ALL(sd, uint8_t, LOAD_##sd)                                                            \
+	TO(sd, uint8_t, LOAD_##sd, f16, uint16_t)                                                 \
+	TO(sd, uint8_t, LOAD_##sd, bf16, uint16_t)                                                \
+	TO(sd, uint8_t, LOAD_##sd, f32, float)
+FROM_F8(e4m3fn)
+FROM_F8(e5m2)
 
 /* Between f16 and f32 processors have an instruction. */
 #define WITH_VECTORS(NAME, S, D, CONTIGUOUS, ONE)                                                 \
@@ -88,7 +110,9 @@ WITH_VECTORS(loop_f32_f16, float, uint16_t, vec_f32_to_f16, f32_to_f16)
 		[TENSOR_I16] = loop_i16_##dd, [TENSOR_I32] = loop_i32_##dd,                           \
 		[TENSOR_I64] = loop_i64_##dd, [TENSOR_F16] = F16, [TENSOR_BF16] = loop_bf16_##dd,     \
 		[TENSOR_F32] = F32, [TENSOR_F64] = loop_f64_##dd, [TENSOR_C64] = loop_c64_##dd,       \
-		[TENSOR_C128] = loop_c128_##dd,                                                     \
+		[TENSOR_C128] = loop_c128_##dd, [TENSOR_U16] = loop_u16_##dd,                         \
+		[TENSOR_U32] = loop_u32_##dd, [TENSOR_U64] = loop_u64_##dd,                           \
+		[TENSOR_F8_E4M3FN] = loop_e4m3fn_##dd, [TENSOR_F8_E5M2] = loop_e5m2_##dd,             \
 	}
 /* A dtype to itself is never looked up here. The halves have no such conversion. */
 static const iter_loop conversions[TENSOR_DTYPE_COUNT][TENSOR_DTYPE_COUNT] = {
@@ -104,6 +128,11 @@ static const iter_loop conversions[TENSOR_DTYPE_COUNT][TENSOR_DTYPE_COUNT] = {
 	[TENSOR_F64] = COLUMN(f64, loop_f16_f64, loop_f32_f64),
 	[TENSOR_C64] = COLUMN(c64, loop_f16_c64, loop_f32_c64),
 	[TENSOR_C128] = COLUMN(c128, loop_f16_c128, loop_f32_c128),
+	[TENSOR_U16] = COLUMN(u16, loop_f16_u16, loop_f32_u16),
+	[TENSOR_U32] = COLUMN(u32, loop_f16_u32, loop_f32_u32),
+	[TENSOR_U64] = COLUMN(u64, loop_f16_u64, loop_f32_u64),
+	[TENSOR_F8_E4M3FN] = COLUMN(e4m3fn, loop_f16_e4m3fn, loop_f32_e4m3fn),
+	[TENSOR_F8_E5M2] = COLUMN(e5m2, loop_f16_e5m2, loop_f32_e5m2),
 };
 
 static iter_loop copy_loop(enum tensor_dtype to, enum tensor_dtype from)

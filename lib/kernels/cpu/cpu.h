@@ -38,22 +38,33 @@ void cpu_register(const char *level, const struct cpu_kernel *kernels, size_t n)
 		cpu_register(CPU_TEXT(CPU_LEVEL), kernels, ARRAY_SIZE(kernels));                  \
 	}
 
-#define DTYPES_INT(X)                                                                             \
+/* Loops whose result does not depend on the sign; AT_WRAPPED() names them for u16, u32 and u64. */
+#define DTYPES_WRAPPING(X)                                                                        \
 	X(u8, uint8_t, TENSOR_U8)                                                                 \
 	X(i8, int8_t, TENSOR_I8)                                                                  \
 	X(i16, int16_t, TENSOR_I16)                                                               \
 	X(i32, int32_t, TENSOR_I32)                                                               \
 	X(i64, int64_t, TENSOR_I64)
+#define AT_WRAPPED(N) [TENSOR_U16] = N##_i16, [TENSOR_U32] = N##_i32, [TENSOR_U64] = N##_i64,
+#define DTYPES_INT(X)                                                                             \
+	DTYPES_WRAPPING(X)                                                                        \
+	X(u16, uint16_t, TENSOR_U16)                                                              \
+	X(u32, uint32_t, TENSOR_U32)                                                              \
+	X(u64, uint64_t, TENSOR_U64)
 #define DTYPES_FLOAT(X)                                                                           \
 	X(f32, float, TENSOR_F32)                                                                 \
 	X(f64, double, TENSOR_F64)
 #define DTYPES_COMPLEX(X)                                                                         \
 	X(c64, float complex, TENSOR_C64)                                                         \
 	X(c128, double complex, TENSOR_C128)
-/* The halves are in no list: kernels compute them as f32, see pointwise_run(). */
+/* The halves and the floats of 8 bits are in no list: kernels compute them as f32, see
+ * pointwise_run(). */
 #define DTYPES_NUMBER(X) DTYPES_INT(X) DTYPES_FLOAT(X)
 #define DTYPES_REAL(X)	 X(b8, uint8_t, TENSOR_BOOL) DTYPES_NUMBER(X)
 #define DTYPES_ALL(X)	 DTYPES_REAL(X) DTYPES_COMPLEX(X)
+
+/* x < 0, without a warning where x is unsigned. */
+#define NEGATIVE(x) (((x) < 1) & ((x) != 0))
 
 /* One element may be read and written by the same iteration, never by another. */
 #define IVDEP _Pragma("GCC ivdep")

@@ -12,10 +12,10 @@
 #define ZERO(T) bool *zero = (bool *)params
 #define GUARDED(QUOTIENT, MINUS)                                                                  \
 	(y == 0 ? (__atomic_store_n(zero, true, __ATOMIC_RELAXED), 0) :                           \
-	 (int64_t)y == -1 ? (MINUS) :                                                             \
+	 NEGATIVE(y) && (int64_t)y == -1 ? (MINUS) :                                                             \
 			    (QUOTIENT))
 /* One below zero, the other not, and something remains. */
-#define UNEVEN ((x % y != 0) & ((x < 0) != (y < 0)))
+#define UNEVEN ((x % y != 0) & (NEGATIVE(x) != NEGATIVE(y)))
 
 BINARY_INT_WITH(div_trunc, ZERO, GUARDED(x / y, -x))
 BINARY_INT_WITH(div_floor, ZERO, GUARDED(x / y - UNEVEN, -x))

@@ -51,7 +51,8 @@ struct dot {
 		}                                                                                 \
 		*to = sum;                                                                        \
 	}
-DTYPES_NUMBER(DOT)
+DTYPES_WRAPPING(DOT)
+DTYPES_FLOAT(DOT)
 
 /* Real and imaginary part of a chunk, summed in f64. */
 #define DOT_COMPLEX(d, T, D)                                                                      \
@@ -84,7 +85,8 @@ DOT_COMPLEX(c128, double, TENSOR_C128)
 			sum = (T)(sum + ((const T *)partial)[i]);                                 \
 		*(T *)out = sum;                                                                  \
 	}
-DTYPES_NUMBER(TOTAL)
+DTYPES_WRAPPING(TOTAL)
+DTYPES_FLOAT(TOTAL)
 #define TOTAL_COMPLEX(d, T, D)                                                                    \
 	static void total_##d(void *out, const void *partial, int64_t n, bool conjugate)          \
 	{                                                                                         \
@@ -103,7 +105,7 @@ TOTAL_COMPLEX(c128, double, TENSOR_C128)
 
 static int cpu_dot(tensor *out, const tensor *a, const tensor *b, bool conjugate);
 
-/* The halves are summed as f32 and rounded once. */
+/* What is narrower than f32 is summed as that and rounded once. */
 static int half_dot(tensor *out, const tensor *a, const tensor *b)
 {
 	tensor *v = tensor_new(out->device, TENSOR_F32, (int64_t[]){2, a->numel}, 2), x, y, sum = *out;
@@ -111,10 +113,11 @@ static int half_dot(tensor *out, const tensor *a, const tensor *b)
 
 	if (!v)
 		return -thread()->error.code;
-	CPU_NAME(convert)(v->data, TENSOR_F32, sizeof(float), a->data, a->dtype, a->strides[0] * 2,
+	CPU_NAME(convert)(v->data, TENSOR_F32, sizeof(float), a->data, a->dtype,
+			  a->strides[0] * itemsize(a),
 			  a->numel);
 	CPU_NAME(convert)((float *)v->data + a->numel, TENSOR_F32, sizeof(float), b->data, b->dtype,
-			  b->strides[0] * 2, a->numel);
+			  b->strides[0] * itemsize(b), a->numel);
 	x = y = *v;
 	x.sizes[0] = x.numel = y.sizes[0] = y.numel = a->numel;
 	x.ndim = y.ndim = x.strides[0] = y.strides[0] = 1;
@@ -122,7 +125,7 @@ static int half_dot(tensor *out, const tensor *a, const tensor *b)
 	sum.dtype = TENSOR_F32;
 	sum.data = &result;
 	cpu_dot(&sum, &x, &y, false);
-	CPU_NAME(convert)(out->data, out->dtype, 2, &result, TENSOR_F32, sizeof(float), 1);
+	CPU_NAME(convert)(out->data, out->dtype, itemsize(out), &result, TENSOR_F32, sizeof(float), 1);
 	tensor_put(v);
 	return 0;
 }
@@ -134,7 +137,9 @@ static int cpu_dot(tensor *out, const tensor *a, const tensor *b, bool conjugate
 		void (*total)(void *, const void *, int64_t, bool);
 	} fns[TENSOR_DTYPE_COUNT] = {
 #define ENTRY(d, T, D) [D] = {dot_##d, total_##d},
-		DTYPES_NUMBER(ENTRY) ENTRY(c64, float, TENSOR_C64) ENTRY(c128, double, TENSOR_C128)
+		DTYPES_WRAPPING(ENTRY) DTYPES_FLOAT(ENTRY) ENTRY(i16, uint16_t, TENSOR_U16)
+		ENTRY(i32, uint32_t, TENSOR_U32) ENTRY(i64, uint64_t, TENSOR_U64)
+		ENTRY(c64, float, TENSOR_C64) ENTRY(c128, double, TENSOR_C128)
 #undef ENTRY
 	};
 	int64_t chunks = (a->numel + ITER_GRAIN - 1) / ITER_GRAIN;

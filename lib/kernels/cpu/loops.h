@@ -74,9 +74,12 @@
 	UNARY_LOOP(N##_i16, int16_t, int16_t, EXPR)                                               \
 	UNARY_LOOP(N##_i32, int32_t, int32_t, EXPR)                                               \
 	UNARY_LOOP(N##_i64, int64_t, int64_t, EXPR)
-#define UNARY_INT(N, EXPR)                                                                        \
+#define UNARY_UNSIGNED(N, EXPR)                                                                   \
 	UNARY_LOOP(N##_u8, uint8_t, uint8_t, EXPR)                                                \
-	UNARY_SIGNED(N, EXPR)
+	UNARY_LOOP(N##_u16, uint16_t, uint16_t, EXPR)                                             \
+	UNARY_LOOP(N##_u32, uint32_t, uint32_t, EXPR)                                             \
+	UNARY_LOOP(N##_u64, uint64_t, uint64_t, EXPR)
+#define UNARY_INT(N, EXPR) UNARY_UNSIGNED(N, EXPR) UNARY_SIGNED(N, EXPR)
 /* By width, where signed and unsigned are the same. */
 #define UNARY_BITS(N, EXPR)                                                                       \
 	UNARY_LOOP(N##_w8, uint8_t, uint8_t, EXPR)                                                \
@@ -107,12 +110,18 @@
 	BINARY_LOOP(N##_c128, double complex, double complex, EXPR)
 #define BINARY_INT(N, EXPR)                                                                       \
 	BINARY_LOOP(N##_u8, uint8_t, uint8_t, EXPR)                                               \
+	BINARY_LOOP(N##_u16, uint16_t, uint16_t, EXPR)                                            \
+	BINARY_LOOP(N##_u32, uint32_t, uint32_t, EXPR)                                            \
+	BINARY_LOOP(N##_u64, uint64_t, uint64_t, EXPR)                                            \
 	BINARY_LOOP(N##_i8, int8_t, int8_t, EXPR)                                                 \
 	BINARY_LOOP(N##_i16, int16_t, int16_t, EXPR)                                              \
 	BINARY_LOOP(N##_i32, int32_t, int32_t, EXPR)                                              \
 	BINARY_LOOP(N##_i64, int64_t, int64_t, EXPR)
 #define BINARY_INT_WITH(N, DECL, EXPR)                                                            \
 	BINARY_LOOP_WITH(N##_u8, uint8_t, uint8_t, DECL(uint8_t), EXPR)                           \
+	BINARY_LOOP_WITH(N##_u16, uint16_t, uint16_t, DECL(uint16_t), EXPR)                       \
+	BINARY_LOOP_WITH(N##_u32, uint32_t, uint32_t, DECL(uint32_t), EXPR)                       \
+	BINARY_LOOP_WITH(N##_u64, uint64_t, uint64_t, DECL(uint64_t), EXPR)                       \
 	BINARY_LOOP_WITH(N##_i8, int8_t, int8_t, DECL(int8_t), EXPR)                              \
 	BINARY_LOOP_WITH(N##_i16, int16_t, int16_t, DECL(int16_t), EXPR)                          \
 	BINARY_LOOP_WITH(N##_i32, int32_t, int32_t, DECL(int32_t), EXPR)                          \
@@ -143,6 +152,9 @@
 	TERNARY_LOOP_WITH(N##_c128, double complex, double complex, double complex, DECL(double complex), EXPR)
 #define TERNARY_INT_WITH(N, DECL, EXPR)                                                           \
 	TERNARY_LOOP_WITH(N##_u8, uint8_t, uint8_t, uint8_t, DECL(uint8_t), EXPR)                 \
+	TERNARY_LOOP_WITH(N##_u16, uint16_t, uint16_t, uint16_t, DECL(uint16_t), EXPR)            \
+	TERNARY_LOOP_WITH(N##_u32, uint32_t, uint32_t, uint32_t, DECL(uint32_t), EXPR)            \
+	TERNARY_LOOP_WITH(N##_u64, uint64_t, uint64_t, uint64_t, DECL(uint64_t), EXPR)            \
 	TERNARY_LOOP_WITH(N##_i8, int8_t, int8_t, int8_t, DECL(int8_t), EXPR)                     \
 	TERNARY_LOOP_WITH(N##_i16, int16_t, int16_t, int16_t, DECL(int16_t), EXPR)                \
 	TERNARY_LOOP_WITH(N##_i32, int32_t, int32_t, int32_t, DECL(int32_t), EXPR)                \
@@ -245,10 +257,16 @@
 #define AT_BOOL(N)    [TENSOR_BOOL] = N
 #define AT_SIGNED(N)                                                                              \
 	[TENSOR_I8] = N##_i8, [TENSOR_I16] = N##_i16, [TENSOR_I32] = N##_i32, [TENSOR_I64] = N##_i64
-#define AT_INT(N) [TENSOR_U8] = N##_u8, AT_SIGNED(N)
+#define AT_UNSIGNED(N)                                                                            \
+	[TENSOR_U8] = N##_u8, [TENSOR_U16] = N##_u16, [TENSOR_U32] = N##_u32,                     \
+	[TENSOR_U64] = N##_u64
+#define AT_INT(N) AT_UNSIGNED(N), AT_SIGNED(N)
 /* Integers whose loops go by width. */
 #define AT_BITS(N)                                                                                \
-	[TENSOR_U8] = N##_w8, [TENSOR_I8] = N##_w8, [TENSOR_I16] = N##_w16,                       \
+	AT_BITS_UNSIGNED(N), [TENSOR_I8] = N##_w8, [TENSOR_I16] = N##_w16,                        \
 	[TENSOR_I32] = N##_w32, [TENSOR_I64] = N##_w64
+#define AT_BITS_UNSIGNED(N)                                                                       \
+	[TENSOR_U8] = N##_w8, [TENSOR_U16] = N##_w16, [TENSOR_U32] = N##_w32,                     \
+	[TENSOR_U64] = N##_w64
 
 #endif

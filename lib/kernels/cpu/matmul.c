@@ -116,7 +116,8 @@ static const product_fn products[TENSOR_DTYPE_COUNT] = {
 	[TENSOR_I16] = CPU_NAME(matmul_i16), [TENSOR_I32] = CPU_NAME(matmul_i32),
 	[TENSOR_I64] = CPU_NAME(matmul_i64), [TENSOR_F16] = CPU_NAME(matmul_f16),
 	[TENSOR_BF16] = CPU_NAME(matmul_bf16), [TENSOR_F32] = CPU_NAME(matmul_f32),
-	[TENSOR_F64] = CPU_NAME(matmul_f64),
+	[TENSOR_F64] = CPU_NAME(matmul_f64), [TENSOR_U16] = CPU_NAME(matmul_i16),
+	[TENSOR_U32] = CPU_NAME(matmul_i32), [TENSOR_U64] = CPU_NAME(matmul_i64),
 };
 
 static int one_product(const struct batch *t, int64_t i)

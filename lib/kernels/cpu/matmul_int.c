@@ -64,4 +64,4 @@ static int64_t grain(const struct product *p)
 		parallel_for(0, p->m, grain(p), rows_##d, &q);                                    \
 		return 0;                                                                         \
 	}
-DTYPES_INT(PRODUCT)
+DTYPES_WRAPPING(PRODUCT)

@@ -9,7 +9,7 @@
 #include <tgmath.h>
 
 /* NaN stays NaN: only what is below zero is replaced. */
-UNARY_LOOP(relu_u8, uint8_t, uint8_t, x)
+UNARY_UNSIGNED(relu, x)
 UNARY_SIGNED(relu, x < 0 ? 0 : x)
 UNARY_FLOAT(relu, x < 0 ? 0 : x)
 UNARY_BF16(relu, x < 0 ? 0 : x)

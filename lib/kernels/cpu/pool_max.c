@@ -100,6 +100,9 @@ MAX_POOL(u8, uint8_t, 0, int64_t)
 MAX_POOL(i8, int8_t, INT8_MIN, int64_t)
 MAX_POOL(i16, int16_t, INT16_MIN, int64_t)
 MAX_POOL(i32, int32_t, INT32_MIN, int64_t)
+MAX_POOL(u16, uint16_t, 0, int64_t)
+MAX_POOL(u32, uint32_t, 0, int64_t)
+MAX_POOL(u64, uint64_t, 0, int64_t)
 MAX_POOL(i64, int64_t, INT64_MIN, int64_t)
 
 static int cpu_max_pool(tensor *out, tensor *indices, const tensor *self,

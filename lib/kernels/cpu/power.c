@@ -11,7 +11,7 @@
 	{                                                                                         \
 		T result = 1;                                                                     \
                                                                                                   \
-		if ((int64_t)exponent < 0)                                                        \
+		if (NEGATIVE(exponent))                                                        \
 			return base == 1 ? 1 : (int64_t)base == -1 ? (exponent & 1 ? -1 : 1) : 0; \
 		for (; exponent; exponent = (T)(exponent >> 1)) {                                 \
 			if (exponent & 1)                                                         \

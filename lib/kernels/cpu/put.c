@@ -172,6 +172,9 @@ static int64_t pick(const struct put *p, int64_t *at, int64_t n, int64_t *positi
 	X(OP##_i16, int16_t, int64_t, SAME, (int16_t), EXPR)                                      \
 	X(OP##_i32, int32_t, int64_t, SAME, (int32_t), EXPR)                                      \
 	X(OP##_i64, int64_t, int64_t, SAME, SAME, EXPR)                                           \
+	X(OP##_u16, uint16_t, int64_t, SAME, (uint16_t), EXPR)                                    \
+	X(OP##_u32, uint32_t, int64_t, SAME, (uint32_t), EXPR)                                    \
+	X(OP##_u64, uint64_t, uint64_t, SAME, SAME, EXPR)                                         \
 	X(OP##_f16, uint16_t, float, f16_to_f32, f32_to_f16, EXPR)                                \
 	X(OP##_bf16, uint16_t, float, bf16_to_f32, f32_to_bf16, EXPR)                             \
 	X(OP##_f32, float, float, SAME, SAME, EXPR)                                               \
@@ -182,7 +185,8 @@ static int64_t pick(const struct put *p, int64_t *at, int64_t n, int64_t *positi
 #define LOOPS_REAL(OP)                                                                            \
 	[TENSOR_BOOL] = put_##OP##_b8, [TENSOR_U8] = put_##OP##_u8, [TENSOR_I8] = put_##OP##_i8,  \
 	[TENSOR_I16] = put_##OP##_i16, [TENSOR_I32] = put_##OP##_i32,                             \
-	[TENSOR_I64] = put_##OP##_i64, [TENSOR_F16] = put_##OP##_f16,                             \
+	[TENSOR_I64] = put_##OP##_i64, [TENSOR_U16] = put_##OP##_u16,                             \
+	[TENSOR_U32] = put_##OP##_u32, [TENSOR_U64] = put_##OP##_u64, [TENSOR_F16] = put_##OP##_f16,                             \
 	[TENSOR_BF16] = put_##OP##_bf16, [TENSOR_F32] = put_##OP##_f32,                           \
 	[TENSOR_F64] = put_##OP##_f64
 #define LOOPS_ALL(OP)                                                                             \
@@ -451,7 +455,7 @@ static int cpu_index_put(tensor *out, const tensor *at, const int *dims, int n,
 /* A mean's last step. Integers round down. */
 #define FLOOR_DIVIDE(d, T, D)                                                                     \
 	BINARY_LOOP(divide_##d, T, T,                                                             \
-		    !y ? x : (T)(x / y - (T)(x % y != 0 && (x < 0) != (y < 0))))
+		    !y ? x : (T)(x / y - (T)(x % y != 0 && NEGATIVE(x) != NEGATIVE(y))))
 #define DIVIDE(d, T, D) BINARY_LOOP(divide_##d, T, T, y == 0 ? x : x / y)
 DTYPES_INT(FLOOR_DIVIDE)
 DTYPES_FLOAT(DIVIDE)

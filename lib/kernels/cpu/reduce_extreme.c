@@ -15,6 +15,9 @@ MAX(u8, uint8_t, TENSOR_U8, 0)
 MAX(i8, int8_t, TENSOR_I8, INT8_MIN)
 MAX(i16, int16_t, TENSOR_I16, INT16_MIN)
 MAX(i32, int32_t, TENSOR_I32, INT32_MIN)
+MAX(u16, uint16_t, TENSOR_U16, 0)
+MAX(u32, uint32_t, TENSOR_U32, 0)
+MAX(u64, uint64_t, TENSOR_U64, 0)
 MAX(i64, int64_t, TENSOR_I64, INT64_MIN)
 MAX_AS(SAME_, f32, float, TENSOR_F32, float, TENSOR_F32, -INFINITY, vec_max_f32(x, y))
 MAX_AS(SAME_, f64, double, TENSOR_F64, double, TENSOR_F64, -INFINITY, vec_max_f64(x, y))
@@ -22,6 +25,9 @@ MIN(u8, uint8_t, TENSOR_U8, UINT8_MAX)
 MIN(i8, int8_t, TENSOR_I8, INT8_MAX)
 MIN(i16, int16_t, TENSOR_I16, INT16_MAX)
 MIN(i32, int32_t, TENSOR_I32, INT32_MAX)
+MIN(u16, uint16_t, TENSOR_U16, UINT16_MAX)
+MIN(u32, uint32_t, TENSOR_U32, UINT32_MAX)
+MIN(u64, uint64_t, TENSOR_U64, UINT64_MAX)
 MIN(i64, int64_t, TENSOR_I64, INT64_MAX)
 MIN_AS(SAME_, f32, float, TENSOR_F32, float, TENSOR_F32, INFINITY, vec_min_f32(x, y))
 MIN_AS(SAME_, f64, double, TENSOR_F64, double, TENSOR_F64, INFINITY, vec_min_f64(x, y))
@@ -35,11 +41,15 @@ REDUCER(all, uint8_t, TENSOR_BOOL, uint8_t, TENSOR_BOOL, 1, e, x &y)
 static const struct reducer *const maxima[TENSOR_DTYPE_COUNT] = {
 	DTYPES_NUMBER(MAX_OF)[TENSOR_BOOL] = &any,
 	[TENSOR_F16] = &max_f32,
+	[TENSOR_F8_E4M3FN] = &max_f32,
+	[TENSOR_F8_E5M2] = &max_f32,
 	[TENSOR_BF16] = &max_bf16,
 };
 static const struct reducer *const minima[TENSOR_DTYPE_COUNT] = {
 	DTYPES_NUMBER(MIN_OF)[TENSOR_BOOL] = &all,
 	[TENSOR_F16] = &min_f32,
+	[TENSOR_F8_E4M3FN] = &min_f32,
+	[TENSOR_F8_E5M2] = &min_f32,
 	[TENSOR_BF16] = &min_bf16,
 };
 

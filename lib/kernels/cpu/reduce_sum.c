@@ -34,11 +34,15 @@ DTYPES_COMPLEX(PROD_COMPLEX)
 static const struct reducer *const sums[TENSOR_DTYPE_COUNT] = {
 	DTYPES_NUMBER(SUM) DTYPES_COMPLEX(SUM)[TENSOR_BOOL] = &sum_b8,
 	[TENSOR_F16] = &sum_f32,
+	[TENSOR_F8_E4M3FN] = &sum_f32,
+	[TENSOR_F8_E5M2] = &sum_f32,
 	[TENSOR_BF16] = &sum_f32,
 };
 static const struct reducer *const prods[TENSOR_DTYPE_COUNT] = {
 	DTYPES_FLOAT(PROD_OF) DTYPES_COMPLEX(PROD_OF)[TENSOR_I64] = &prod_i64,
 	[TENSOR_F16] = &prod_f32,
+	[TENSOR_F8_E4M3FN] = &prod_f32,
+	[TENSOR_F8_E5M2] = &prod_f32,
 	[TENSOR_BF16] = &prod_f32,
 };
 

@@ -358,7 +358,7 @@ static const struct scanner *pick(enum tensor_dtype out, const struct scanner *c
 {
 	if (dtype_is_integral(out))
 		return of[0];
-	if (out == TENSOR_F16 || out == TENSOR_BF16)
+	if (dtype_wide(out) != out)
 		return of[1];
 	return of[dtype_is_complex(out) ? 3 : 2];
 }

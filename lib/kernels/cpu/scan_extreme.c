@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
  * The greatest and the least so far along a dimension, and where it is last. NaN comes before
- * anything, and stays. Elements are compared as i64, f32 or f64.
+ * anything, and stays. Elements are compared as i64, u64, f32 or f64.
  */
 #include "cpu.h"
 
@@ -57,9 +57,11 @@ struct finder {
 	static const struct finder NAME = {D, NAME##_line, NAME##_row};
 
 FINDER(max_i64, int64_t, TENSOR_I64, >=)
+FINDER(max_u64, uint64_t, TENSOR_U64, >=)
 FINDER(max_f32, float, TENSOR_F32, >=)
 FINDER(max_f64, double, TENSOR_F64, >=)
 FINDER(min_i64, int64_t, TENSOR_I64, <=)
+FINDER(min_u64, uint64_t, TENSOR_U64, <=)
 FINDER(min_f32, float, TENSOR_F32, <=)
 FINDER(min_f64, double, TENSOR_F64, <=)
 
@@ -134,7 +136,7 @@ static void find_chunk(int64_t begin, int64_t end, void *ctx)
 	}
 }
 
-static int find(const struct finder *const of[3], tensor *values, tensor *indices,
+static int find(const struct finder *const of[4], tensor *values, tensor *indices,
 		const tensor *self, int dim, const char *name)
 {
 	struct job j = {.dtype = self->dtype};
@@ -147,7 +149,7 @@ static int find(const struct finder *const of[3], tensor *values, tensor *indice
 		return kernel_no_dtype(name, self->dtype, "cpu");
 	if (!self->numel)
 		return 0;
-	j.f = of[wide == TENSOR_F32 ? 1 : wide == TENSOR_F64 ? 2 : 0];
+	j.f = of[wide == TENSOR_F32 ? 1 : wide == TENSOR_F64 ? 2 : wide == TENSOR_U64 ? 3 : 0];
 	nest_build(&t, op, 3, 1u << dim);
 	j.t = &t;
 	j.by_rows = t.kept.size[0] >= 8 &&
@@ -160,14 +162,14 @@ static int find(const struct finder *const of[3], tensor *values, tensor *indice
 
 static int cpu_cummax(tensor *values, tensor *indices, const tensor *self, int dim)
 {
-	static const struct finder *const of[] = {&max_i64, &max_f32, &max_f64};
+	static const struct finder *const of[] = {&max_i64, &max_f32, &max_f64, &max_u64};
 
 	return find(of, values, indices, self, dim, "cummax");
 }
 
 static int cpu_cummin(tensor *values, tensor *indices, const tensor *self, int dim)
 {
-	static const struct finder *const of[] = {&min_i64, &min_f32, &min_f64};
+	static const struct finder *const of[] = {&min_i64, &min_f32, &min_f64, &min_u64};
 
 	return find(of, values, indices, self, dim, "cummin");
 }

@@ -45,7 +45,7 @@ static int run(const char *name, struct line_job *j, tensor *values, tensor *ind
 {
 	bool narrow = is_narrow(self->dtype, self->sizes[dim]);
 
-	if (unlikely(dtype_is_complex(self->dtype)))
+	if (unlikely(!is_ordered(self->dtype)))
 		return kernel_no_dtype(name, self->dtype, "cpu");
 	j->dtype = self->dtype;
 	j->n = self->sizes[dim];

@@ -10,10 +10,10 @@ UNARY_SIGNED(abs, x < 0 ? -x : x)
 UNARY_FLOAT(abs, fabs(x))
 UNARY_COMPLEX_REAL(abs, cabs(x))
 UNARY_LOOP(abs_half, uint16_t, uint16_t, x & 0x7fff)
-POINTWISE_REAL(abs, AT_SIGNED(abs), AT_FLOAT(abs), AT_COMPLEX(abs), [TENSOR_U8] = same_w8,
+POINTWISE_REAL(abs, AT_SIGNED(abs), AT_FLOAT(abs), AT_COMPLEX(abs), AT_BITS_UNSIGNED(same),
 	       [TENSOR_BF16] = abs_half, [TENSOR_F16] = abs_half)
 
-UNARY_LOOP(sign_u8, uint8_t, uint8_t, x != 0)
+UNARY_UNSIGNED(sign, x != 0)
 UNARY_SIGNED(sign, (x > 0) - (x < 0))
 UNARY_FLOAT(sign, (x > 0) - (x < 0))
 UNARY_COMPLEX(sgn, x == 0 ? 0 : x / fabs(x))
@@ -64,7 +64,7 @@ UNARY_LOOP(signbit_i64, int64_t, uint8_t, x < 0)
 UNARY_LOOP(signbit_f32, float, uint8_t, signbit(x) != 0)
 UNARY_LOOP(signbit_f64, double, uint8_t, signbit(x) != 0)
 PREDICATE(signbit, AT_SIGNED(signbit), AT_FLOAT(signbit), [TENSOR_BOOL] = never_w8,
-	  [TENSOR_U8] = never_w8)
+	  AT_BITS_UNSIGNED(never))
 
 TEST_BITS(logical_not, !x)
 TEST_FLOAT(logical_not, !x)

@@ -213,7 +213,7 @@ static int forward(const char *name, tensor *out, const tensor *self, int dim, b
 	const struct softmax_fns *fns = &all[self->dtype];
 	const tensor *op[] = {out, self};
 
-	if (dtype_wide(self->dtype) != self->dtype && self->sizes[dim] <= SOFTMAX_HALF_LINE)
+	if (dtype_is_half(self->dtype) && self->sizes[dim] <= SOFTMAX_HALF_LINE)
 		return run_half(run_half_lines, op, 2, dim, log);
 	if (unlikely(!fns->rows))
 		return kernel_no_dtype(name, self->dtype, "cpu");
@@ -232,7 +232,7 @@ static int backward(const char *name, tensor *out, const tensor *grad, const ten
 	/* In the order of the saved output: a gradient is often an expanded one. */
 	const tensor *op[] = {out, output, grad};
 
-	if (dtype_wide(grad->dtype) != grad->dtype && grad->sizes[dim] <= SOFTMAX_HALF_LINE)
+	if (dtype_is_half(grad->dtype) && grad->sizes[dim] <= SOFTMAX_HALF_LINE)
 		return run_half(run_half_backward, op, 3, dim, log);
 	if (unlikely(!all[grad->dtype].rows))
 		return kernel_no_dtype(name, grad->dtype, "cpu");

@@ -61,7 +61,7 @@ static int cpu_sort(tensor *values, tensor *indices, const tensor *self, int dim
 	struct line_job j = {.dtype = self->dtype, .n = self->sizes[dim], .flip = descending};
 	bool narrow = is_narrow(j.dtype, j.n);
 
-	if (unlikely(dtype_is_complex(self->dtype)))
+	if (unlikely(!is_ordered(self->dtype)))
 		return kernel_no_dtype("sort", self->dtype, "cpu");
 	j.line = narrow ? narrow_line : wide_line;
 	j.scratch = 2 * j.n * (int64_t)(narrow ? sizeof(uint64_t) : sizeof(struct item64));

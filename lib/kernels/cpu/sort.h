@@ -61,6 +61,12 @@ static inline uint32_t turn16(uint16_t u, uint32_t infinity)
 		}                                                                                 \
 	} while (0)
 
+/* Complex numbers have no order; floats of 8 bits are not sorted. */
+static inline bool is_ordered(enum tensor_dtype dtype)
+{
+	return !dtype_is_complex(dtype) && !dtype_is_f8(dtype);
+}
+
 /* Bits of a key. */
 static inline int key_bits(enum tensor_dtype dtype)
 {
@@ -81,6 +87,12 @@ static void i32_keys(uint32_t *restrict to, const char *p, int64_t stride, enum 
 		break;
 	case TENSOR_I32:
 		KEY_LOOP(uint32_t, uint32_t, x ^ 0x80000000u);
+		break;
+	case TENSOR_U16:
+		KEY_LOOP(uint32_t, uint16_t, x);
+		break;
+	case TENSOR_U32:
+		KEY_LOOP(uint32_t, uint32_t, x);
 		break;
 	case TENSOR_F16:
 		KEY_LOOP(uint32_t, uint16_t, turn16(x, 0xf800));
@@ -106,6 +118,8 @@ static void i64_keys(uint64_t *restrict to, const char *p, int64_t stride, enum 
 		KEY_LOOP(uint64_t, uint64_t, turn64(x));
 	} else if (dtype == TENSOR_I64) {
 		KEY_LOOP(uint64_t, uint64_t, x ^ 1ull << 63);
+	} else if (dtype == TENSOR_U64) {
+		KEY_LOOP(uint64_t, uint64_t, x);
 	} else { /* lines with more elements than a narrow item can number */
 		i32_keys(narrow, p, stride, dtype, n, flip);
 		for (int64_t i = 0; i < n; i++)

@@ -37,7 +37,7 @@ int plain_category(enum tensor_dtype d)
 {
 	if (d == TENSOR_BOOL)
 		return 1;
-	if (d <= TENSOR_I64)
+	if (d <= TENSOR_I64 || d == TENSOR_U16 || d == TENSOR_U32)
 		return 2;
 	return d <= TENSOR_F64 ? 3 : 4;
 }
@@ -52,6 +52,18 @@ bool plain_is_complex(enum tensor_dtype d)
 	return plain_category(d) == 4;
 }
 
+/* b is u16 or u32, a one of them or a dtype of the table: it comes first. */
+static enum tensor_dtype promote_unsigned(enum tensor_dtype a, enum tensor_dtype b)
+{
+	if (a == b || a == TENSOR_BOOL || a == TENSOR_U8 || a == TENSOR_U16)
+		return b;
+	if (a >= TENSOR_F16)
+		return a;
+	if (b == TENSOR_U32)
+		return TENSOR_I64;
+	return a == TENSOR_I64 ? TENSOR_I64 : TENSOR_I32;
+}
+
 /* The table of the field, row by row: bool u8 i8 i16 i32 i64 f16 bf16 f32 f64 c64 c128. */
 enum tensor_dtype plain_promote(enum tensor_dtype a, enum tensor_dtype b)
 {
@@ -60,7 +72,13 @@ enum tensor_dtype plain_promote(enum tensor_dtype a, enum tensor_dtype b)
 		"444445" "6789AB", "555555" "6789AB", "666666" "6889AB", "777777" "8789AB",
 		"888888" "8889AB", "999999" "9999BB", "AAAAAA" "AAABAB", "BBBBBB" "BBBBBB",
 	};
-	char c = table[a - 1][b - 1];
+	char c;
+
+	if (a > b)
+		return plain_promote(b, a);
+	if (b > TENSOR_C128)
+		return promote_unsigned(a, b);
+	c = table[a - 1][b - 1];
 
 	return (enum tensor_dtype)(c <= '9' ? c - '0' + 1 : c - 'A' + 11);
 }
@@ -168,6 +186,10 @@ static int64_t wrap(int64_t i, enum tensor_dtype d)
 		return i != 0;
 	case TENSOR_U8:
 		return (uint8_t)i;
+	case TENSOR_U16:
+		return (uint16_t)i;
+	case TENSOR_U32:
+		return (uint32_t)i;
 	case TENSOR_I8:
 		return (int8_t)i;
 	case TENSOR_I16:
@@ -203,6 +225,12 @@ static struct value load(const void *p, enum tensor_dtype d)
 	case TENSOR_BOOL:
 	case TENSOR_U8:
 		v.i = *(const uint8_t *)p;
+		break;
+	case TENSOR_U16:
+		v.i = *(const uint16_t *)p;
+		break;
+	case TENSOR_U32:
+		v.i = *(const uint32_t *)p;
 		break;
 	case TENSOR_I8:
 		v.i = *(const int8_t *)p;

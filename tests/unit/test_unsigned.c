@@ -1,0 +1,332 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR MIT
+/* u16, u32 and u64: promotion, arithmetic and order up to their ends, and the same as i64 below. */
+#include "check.h"
+
+#include <string.h>
+
+static const enum tensor_dtype unsigneds[] = {TENSOR_U16, TENSOR_U32, TENSOR_U64};
+
+#define OF(d) TENSOR_OPTIONS(.dtype = (d))
+#define EACH(d)                                                                        \
+	for (const enum tensor_dtype *p_ = unsigneds, *end_ = p_ + 3; p_ < end_; p_++) \
+		for (enum tensor_dtype d = *p_, once_ = 1; once_; once_ = 0)
+#define TOP UINT64_MAX
+
+static tensor *u64(const uint64_t *v, int64_t n)
+{
+	return ok(tensor_from_data(v, TENSOR_INTS(n), OF(TENSOR_U64)));
+}
+#define U64(...)                             \
+	u64((const uint64_t[]){__VA_ARGS__}, \
+	    (int64_t)(sizeof((const uint64_t[]){__VA_ARGS__}) / sizeof(uint64_t)))
+
+static tensor *as(tensor *t, enum tensor_dtype dtype)
+{
+	return ok(tensor_to(t, OF(dtype)));
+}
+
+static void assert_u64(tensor *t, const uint64_t *want, int64_t n, int line)
+{
+	uint64_t got[16];
+
+	assert_int_equal(tensor_dtype(t), TENSOR_U64);
+	assert_int_equal(tensor_numel(t), n);
+	assert_done(tensor_copy_to(t, got, n * sizeof(*got)));
+	for (int64_t i = 0; i < n; i++)
+		if (got[i] != want[i])
+			fail_msg("line %d: element %lld is %llu, not %llu", line, (long long)i,
+				 (unsigned long long)got[i], (unsigned long long)want[i]);
+}
+#define ASSERT_U64(t, ...)                                                                \
+	assert_u64(ok(t), (const uint64_t[]){__VA_ARGS__},                                \
+		   (int64_t)(sizeof((const uint64_t[]){__VA_ARGS__}) / sizeof(uint64_t)), \
+		   __LINE__)
+
+static void assert_bools(tensor *t, const char *want)
+{
+	uint8_t got[16];
+
+	assert_int_equal(tensor_dtype(t), TENSOR_BOOL);
+	assert_done(tensor_copy_to(t, got, strlen(want)));
+	for (size_t i = 0; want[i]; i++)
+		assert_int_equal(got[i], want[i] == '1');
+}
+
+static void promotion_holds_both_ranges(void **state)
+{
+	static const struct {
+		enum tensor_dtype a, b, want;
+	} rows[] = {
+		{TENSOR_BOOL, TENSOR_U16, TENSOR_U16},
+		{TENSOR_U8, TENSOR_U16, TENSOR_U16},
+		{TENSOR_I8, TENSOR_U16, TENSOR_I32},
+		{TENSOR_I16, TENSOR_U16, TENSOR_I32},
+		{TENSOR_I32, TENSOR_U16, TENSOR_I32},
+		{TENSOR_I64, TENSOR_U16, TENSOR_I64},
+		{TENSOR_U16, TENSOR_U32, TENSOR_U32},
+		{TENSOR_I8, TENSOR_U32, TENSOR_I64},
+		{TENSOR_I32, TENSOR_U32, TENSOR_I64},
+		{TENSOR_I64, TENSOR_U32, TENSOR_I64},
+		{TENSOR_U32, TENSOR_U64, TENSOR_U64},
+		{TENSOR_U8, TENSOR_I16, TENSOR_I16},
+		{TENSOR_F16, TENSOR_U64, TENSOR_F16},
+		{TENSOR_C64, TENSOR_U32, TENSOR_C64},
+		{TENSOR_U64, TENSOR_I64, 0},
+		{TENSOR_U64, TENSOR_I8, 0},
+		{TENSOR_F8_E4M3FN, TENSOR_F32, 0},
+		{TENSOR_F8_E5M2, TENSOR_F8_E4M3FN, 0},
+		{TENSOR_F8_E5M2, TENSOR_I8, 0},
+		{TENSOR_F8_E5M2, TENSOR_F8_E5M2, TENSOR_F8_E5M2},
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		assert_int_equal(tensor_promote_types(rows[i].a, rows[i].b), rows[i].want);
+		assert_int_equal(tensor_promote_types(rows[i].b, rows[i].a), rows[i].want);
+		if (!rows[i].want)
+			assert_non_null(strstr(tensor_last_error()->text, "no common dtype"));
+	}
+}
+
+/* Where there is no common dtype every kind of operator says so; a 0-d tensor or a number is fine.
+ */
+static void no_common_dtype_is_refused(void **state)
+{
+	tensor_scope {
+		tensor *u = U64(1, 2), *i = as(u, TENSOR_I64), *m[] = {u, i},
+		       *out = ok(tensor_empty_like(u, (tensor_options){0}));
+
+		assert_null(tensor_add(u, i));
+		assert_null(tensor_lt(u, i));
+		assert_null(tensor_div(u, i));
+		assert_null(tensor_atan2(u, i));
+		assert_null(tensor_maximum(u, i));
+		assert_null(tensor_where(ok(tensor_gt_scalar(u, TENSOR_SCALAR(1))), u, i));
+		assert_null(tensor_cat((tensor_list){m, 2}, 0));
+		assert_null(tensor_add_out(out, u, i));
+		assert_null(tensor_addcmul(u, i, i));
+		assert_null(tensor_isin_tensor_tensor(u, i));
+		assert_non_null(strstr(tensor_last_error()->text, "no common dtype"));
+		ASSERT_U64(tensor_add(u, ok(tensor_select(i, 0, 1))), 3, 4);
+		ASSERT_U64(tensor_add_scalar(u, TENSOR_SCALAR(-1)), 0, 1);
+	}
+}
+
+static void arithmetic_wraps_and_order_is_unsigned(void **state)
+{
+	tensor_scope {
+		tensor *x = U64(TOP, 1, TOP - 1, 0), *y = U64(1, TOP, 2, 3), *values, *at;
+
+		ASSERT_U64(tensor_add(x, y), 0, 0, 0, 3);
+		ASSERT_U64(tensor_sub(x, y), TOP - 1, 2, TOP - 3, TOP - 2);
+		ASSERT_U64(tensor_mul(x, y), TOP, TOP, TOP - 3, 0);
+		ASSERT_U64(tensor_neg(x), 1, TOP, 2, 0);
+		ASSERT_U64(tensor_abs(x), TOP, 1, TOP - 1, 0);
+		ASSERT_U64(tensor_sign(x), 1, 1, 1, 0);
+		ASSERT_U64(tensor_relu(x), TOP, 1, TOP - 1, 0);
+		ASSERT_U64(tensor_floor_divide(x, y), TOP, 0, TOP / 2, 0);
+		ASSERT_U64(tensor_remainder(x, y), 0, 1, 0, 0);
+		ASSERT_U64(tensor_fmod(y, U64(TOP, 2, TOP, TOP)), 1, 1, 2, 3);
+		ASSERT_U64(tensor_pow(x, U64(1, TOP, 1, 0)), TOP, 1, TOP - 1, 1);
+		ASSERT_U64(tensor_maximum(x, y), TOP, TOP, TOP - 1, 3);
+		ASSERT_U64(tensor_minimum(x, y), 1, 1, 2, 0);
+		ASSERT_U64(tensor_bitwise_right_shift(x, y), TOP / 2, 0, TOP / 4, 0);
+		ASSERT_U64(tensor_clamp(x, TENSOR_SCALAR(2), (tensor_scalar){0}), TOP, 2, TOP - 1,
+			   2);
+		ASSERT_U64(tensor_clamp(x, (tensor_scalar){0}, TENSOR_SCALAR(9)), 9, 1, 9, 0);
+		assert_bools(ok(tensor_lt(x, y)), "0101");
+		assert_bools(ok(tensor_ge(x, y)), "1010");
+		assert_bools(ok(tensor_gt_scalar(x, TENSOR_SCALAR(-1))), "1111");
+		assert_bools(ok(tensor_signbit(x)), "0000");
+		ASSERT_U64(tensor_amax(x, TENSOR_INTS(0), false), TOP);
+		ASSERT_U64(tensor_amin(x, TENSOR_INTS(0), false), 0);
+		assert_done(tensor_max_dim(x, 0, false, &values, &at));
+		ASSERT_U64(values, TOP);
+		assert_done(tensor_sort(x, 0, false, &values, &at));
+		ASSERT_U64(values, 0, 1, TOP - 1, TOP);
+		assert_done(tensor_topk(x, 2, 0, true, true, &values, &at));
+		ASSERT_U64(values, TOP, TOP - 1);
+		assert_done(tensor_cummax(y, 0, &values, &at));
+		ASSERT_U64(values, 1, TOP, TOP, TOP);
+		assert_done(tensor_cummin(x, 0, &values, &at));
+		ASSERT_U64(values, TOP, 1, 1, 0);
+		ASSERT_U64(tensor_scatter_reduce(y, 0,
+						 ok(tensor_zeros(TENSOR_INTS(4), OF(TENSOR_I64))),
+						 x, "amin"),
+			   0, TOP, 2, 3);
+	}
+}
+
+/* Beyond the greatest i64 too: exact in memory and text, a float as a number. */
+static void values_above_i64_come_through(void **state)
+{
+	char text[64];
+	tensor_scalar s;
+	double d;
+
+	tensor_scope {
+		tensor *x = U64(TOP), *f;
+
+		tensor_format(x, text, sizeof(text));
+		assert_non_null(strstr(text, "18446744073709551615"));
+		assert_done(tensor_item(x, &d));
+		assert_true(d == 0x1p64);
+		assert_done(tensor_item_scalar(x, &s));
+		assert_true(s.kind == TENSOR_SCALAR_FLOAT && s.d == 0x1p64);
+		f = as(U64(1ull << 63, 0xfffffffffffff800), TENSOR_F64);
+		ASSERT_U64(as(f, TENSOR_U64), 1ull << 63, 0xfffffffffffff800);
+		ASSERT_U64(as(as(f, TENSOR_F32), TENSOR_U64), 1ull << 63, TOP);
+		f = ok(tensor_full(TENSOR_INTS(1), TENSOR_SCALAR(-1.0), OF(TENSOR_F32)));
+		ASSERT_U64(as(f, TENSOR_U64), TOP);
+		ASSERT_U64(as(ok(tensor_full(TENSOR_INTS(1), TENSOR_SCALAR(-1), OF(TENSOR_I8))),
+			      TENSOR_U64),
+			   TOP);
+		ASSERT_U64(tensor_full(TENSOR_INTS(1), TENSOR_SCALAR(0x1.8p63), OF(TENSOR_U64)),
+			   3ull << 62);
+	}
+}
+
+/* Every operator that takes integers, on small ones: the i64 result, in the unsigned dtype. */
+static tensor *chain(tensor *x, tensor *y, int step)
+{
+	tensor *v, *at, *index = as(ok(tensor_remainder_scalar(x, TENSOR_SCALAR(5))), TENSOR_I64);
+
+	switch (step) {
+	case 0:
+		return tensor_addcmul_opt(x, y, x, TENSOR_SCALAR(2));
+	case 1:
+		return tensor_matmul(ok(tensor_view(x, TENSOR_INTS(4, 6))),
+				     ok(tensor_view(y, TENSOR_INTS(6, 4))));
+	case 2:
+		return tensor_dot(x, y);
+	case 3:
+		return tensor_sum(x);
+	case 4:
+		return tensor_cumsum(x, 0);
+	case 5:
+		return tensor_prod(ok(tensor_slice(x, 0, 0, 3, 1)));
+	case 6:
+		return tensor_index_select(x, 0, index);
+	case 7:
+		return tensor_index_add_opt(x, 0, index, y, TENSOR_SCALAR(3));
+	case 8:
+		return tensor_masked_fill(x, ok(tensor_gt(x, y)), TENSOR_SCALAR(7));
+	case 9:
+		return tensor_unique_dim(x, 0, true, false, false, &v, &at, &index) < 0 ? NULL : v;
+	case 10:
+		return tensor_searchsorted(
+			ok(tensor_arange(TENSOR_SCALAR(24), OF(tensor_dtype(x)))), x);
+	case 11:
+		return tensor_max_pool1d(ok(tensor_view(x, TENSOR_INTS(1, 2, 12))), TENSOR_INTS(2),
+					 TENSOR_INTS(2), TENSOR_INTS(0), TENSOR_INTS(1), false);
+	case 12:
+		return tensor_bitwise_left_shift(x,
+						 ok(tensor_remainder_scalar(y, TENSOR_SCALAR(3))));
+	case 13:
+		return tensor_bitwise_xor(x, y);
+	case 14:
+		return tensor_fmod(x, y);
+	case 15:
+		return tensor_median(x);
+	case 16:
+		return tensor_argmax(x, TENSOR_NONE, false);
+	case 17:
+		return tensor_bincount(x, tensor_none, 0);
+	case 18:
+		return tensor_tril(ok(tensor_view(x, TENSOR_INTS(4, 6))), 0);
+	case 19:
+		return tensor_nonzero(x);
+	case 20:
+		return tensor_repeat_interleave_self_tensor(y, as(x, TENSOR_I64), 0);
+	case 21:
+		return tensor_linspace(TENSOR_SCALAR(0), TENSOR_SCALAR(9), 7, OF(tensor_dtype(x)));
+	case 22:
+		return tensor_one_hot(as(x, TENSOR_I64), 40);
+	case 23:
+		return tensor_sqrt(x);
+	case 24:
+		return tensor_mean_opt(x, TENSOR_F64);
+	case 25:
+		return tensor_conv1d(
+			ok(tensor_view(x, TENSOR_INTS(1, 2, 12))),
+			ok(tensor_view(ok(tensor_slice(y, 0, 0, 12, 1)), TENSOR_INTS(2, 2, 3))),
+			tensor_none, TENSOR_INTS(1), TENSOR_INTS(1), TENSOR_INTS(1), 1);
+	default:
+		return NULL;
+	}
+}
+
+static bool same_values(tensor *a, tensor *b)
+{
+	double most = 1;
+
+	if (tensor_numel(a) != tensor_numel(b))
+		return false;
+	assert_done(tensor_item(ok(tensor_max(ok(tensor_abs(
+					ok(tensor_sub(as(a, TENSOR_F64), as(b, TENSOR_F64))))))),
+				&most));
+	return most == 0;
+}
+
+static void small_values_agree_with_i64(void **state)
+{
+	int64_t v[24], w[24];
+
+	for (int i = 0; i < 24; i++) {
+		v[i] = i * 7 % 11;
+		w[i] = i * 5 % 13 + 1;
+	}
+	EACH(d)
+	{
+		for (int step = 0; step < 26; step++) {
+			tensor_scope {
+				tensor *x =
+					ok(tensor_from_data(v, TENSOR_INTS(24), OF(TENSOR_I64)));
+				tensor *y =
+					ok(tensor_from_data(w, TENSOR_INTS(24), OF(TENSOR_I64)));
+				tensor *want = chain(x, y, step),
+				       *got = chain(as(x, d), as(y, d), step);
+
+				if (!got || !want)
+					fail_msg("%s, step %d: %s", tensor_dtype_name(d), step,
+						 tensor_last_error()->text);
+				if (!same_values(got, want))
+					fail_msg("%s, step %d", tensor_dtype_name(d), step);
+			}
+		}
+	}
+}
+
+static void random_stays_in_range(void **state)
+{
+	EACH(d)
+	{
+		tensor_scope {
+			tensor *t = ok(tensor_empty(TENSOR_INTS(4096), OF(d))), *f;
+			double low, high,
+				most = d == TENSOR_U16	 ? 65535
+				       : d == TENSOR_U32 ? 4294967295.0
+							 : 0x1p63;
+
+			ok(tensor_random_(t));
+			f = as(t, TENSOR_F64);
+			assert_done(tensor_item(ok(tensor_min(f)), &low));
+			assert_done(tensor_item(ok(tensor_max(f)), &high));
+			assert_true(low >= 0 && low < most / 16 && high > most / 16 * 15 &&
+				    high <= most);
+		}
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(promotion_holds_both_ranges),
+		cmocka_unit_test(no_common_dtype_is_refused),
+		cmocka_unit_test(arithmetic_wraps_and_order_is_unsigned),
+		cmocka_unit_test(values_above_i64_come_through),
+		cmocka_unit_test(small_values_agree_with_i64),
+		cmocka_unit_test(random_stays_in_range),
+	};
+
+	return cmocka_run_group_tests_name("unsigned", tests, NULL, NULL);
+}
