@@ -11,12 +11,23 @@
 static const struct {
 	uint8_t code, bits;
 } dl_types[] = {
-	[TENSOR_BOOL] = {kDLBool, 8},	 [TENSOR_U8] = {kDLUInt, 8},
-	[TENSOR_I8] = {kDLInt, 8},	 [TENSOR_I16] = {kDLInt, 16},
-	[TENSOR_I32] = {kDLInt, 32},	 [TENSOR_I64] = {kDLInt, 64},
-	[TENSOR_F16] = {kDLFloat, 16},	 [TENSOR_BF16] = {kDLBfloat, 16},
-	[TENSOR_F32] = {kDLFloat, 32},	 [TENSOR_F64] = {kDLFloat, 64},
-	[TENSOR_C64] = {kDLComplex, 64}, [TENSOR_C128] = {kDLComplex, 128},
+	[TENSOR_BOOL] = {kDLBool, 8},
+	[TENSOR_U8] = {kDLUInt, 8},
+	[TENSOR_I8] = {kDLInt, 8},
+	[TENSOR_I16] = {kDLInt, 16},
+	[TENSOR_I32] = {kDLInt, 32},
+	[TENSOR_I64] = {kDLInt, 64},
+	[TENSOR_F16] = {kDLFloat, 16},
+	[TENSOR_BF16] = {kDLBfloat, 16},
+	[TENSOR_F32] = {kDLFloat, 32},
+	[TENSOR_F64] = {kDLFloat, 64},
+	[TENSOR_C64] = {kDLComplex, 64},
+	[TENSOR_C128] = {kDLComplex, 128},
+	[TENSOR_U16] = {kDLUInt, 16},
+	[TENSOR_U32] = {kDLUInt, 32},
+	[TENSOR_U64] = {kDLUInt, 64},
+	[TENSOR_F8_E4M3FN] = {kDLFloat8_e4m3fn, 8},
+	[TENSOR_F8_E5M2] = {kDLFloat8_e5m2, 8},
 };
 _Static_assert(ARRAY_SIZE(dl_types) == TENSOR_DTYPE_COUNT, "a dtype without a type of DLPack");
 

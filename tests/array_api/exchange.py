@@ -104,7 +104,8 @@ def what_is_not_plain_is_refused():
     x = xp.ones(3)
     lib.check(lib.so.tensor_set_requires_grad(x._t.ptr, True))
     refused(lambda: np.from_dlpack(x), 'gradient')
-    refused(lambda: xp.from_dlpack(torch.zeros(2).to(torch.float8_e5m2)), 'data type')
+    refused(lambda: xp.from_dlpack(torch.zeros(2).to(torch.float8_e5m2fnuz)), 'data type')
+    refused(lambda: torch.from_dlpack(x), 'gradient')
 
 
 def main():
