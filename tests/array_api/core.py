@@ -15,7 +15,7 @@ sys.path.insert(0, os.path.join(HERE, '..', 'conformance'))
 import boxed  # noqa: E402
 
 lib = boxed.Library(os.environ.get('TENSOR_LIBRARY', os.path.join(HERE, '../../build/libtensor.so')))
-API_VERSION = '2024.12'
+API_VERSION = '2025.12'
 CPU = 'cpu'
 
 
@@ -93,7 +93,10 @@ def dtype_of(x):
 
 
 def promote(a, b):
-    return BY_OURS[boxed.DTYPE_NAME[lib.so.tensor_promote_types(boxed.DTYPE[a.ours], boxed.DTYPE[b.ours])]]
+    common = lib.so.tensor_promote_types(boxed.DTYPE[a.ours], boxed.DTYPE[b.ours])
+    if not common:
+        raise TypeError(lib.failure().text)
+    return BY_OURS[boxed.DTYPE_NAME[common]]
 
 
 def result_type(*arrays_and_dtypes):
@@ -275,7 +278,7 @@ class Array:
         return self
 
     def __array_namespace__(self, /, *, api_version=None):
-        if api_version not in (None, '2021.12', '2022.12', '2023.12', API_VERSION):
+        if api_version not in (None, '2021.12', '2022.12', '2023.12', '2024.12', API_VERSION):
             raise ValueError(f'no version {api_version} of the standard')
         return sys.modules[__package__]
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-only OR MIT
 """Creation, data type and inspection functions."""
-from .core import (COMPLEX_OF, CPU, DEFAULT, DTYPES, KINDS, RANK, Array, DType, asarray, astype, call, dtype_of,
-                   on_cpu, promote, result_type, shape_of)
+from .core import (CPU, DEFAULT, DTYPES, KINDS, RANK, DType, asarray, astype, call, dtype_of, on_cpu, promote,
+                   result_type, shape_of)
 
 __all__ = ['arange', 'asarray', 'empty', 'empty_like', 'eye', 'from_dlpack', 'full', 'full_like', 'linspace',
            'meshgrid', 'ones', 'ones_like', 'tril', 'triu', 'zeros', 'zeros_like', 'astype', 'can_cast', 'finfo',
@@ -60,7 +60,7 @@ def eye(n_rows, n_cols=None, /, *, k=0, dtype=None, device=None):
 
 
 def meshgrid(*arrays, indexing='xy'):
-    return list(call('meshgrid.indexing', arrays, indexing=indexing)) if arrays else []
+    return call('meshgrid.indexing', arrays, indexing=indexing) if arrays else ()
 
 
 def tril(x, /, *, k=0):
@@ -81,7 +81,10 @@ def from_dlpack(x, /, *, device=None, copy=None):
 
 
 def can_cast(from_, to, /):
-    return promote(dtype_of(from_), to) is to
+    try:
+        return promote(dtype_of(from_), to) is to
+    except TypeError:  # nothing holds both
+        return False
 
 
 def isdtype(dtype, kind):
@@ -133,4 +136,4 @@ class __array_namespace_info__:
         return {n: d for n, d in DTYPES.items() if kind is None or isdtype(d, kind)}
 
     def devices(self):
-        return [CPU]
+        return (CPU,)

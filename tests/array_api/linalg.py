@@ -2,12 +2,13 @@
 """Linear algebra: the extension, and the functions that the main namespace has of it."""
 from collections import namedtuple
 
-from .core import Array, asarray, axes_of, call, together
+from .core import Array, axes_of, call, together
 from .reductions import sum
 
-__all__ = ['cholesky', 'cross', 'det', 'diagonal', 'eigh', 'eigvalsh', 'inv', 'matmul', 'matrix_norm', 'matrix_power',
-           'matrix_rank', 'matrix_transpose', 'outer', 'pinv', 'qr', 'slogdet', 'solve', 'svd', 'svdvals', 'tensordot',
-           'trace', 'vecdot', 'vector_norm']
+__all__ = ['cholesky', 'cross', 'det', 'diagonal', 'eig', 'eigh', 'eigvals', 'eigvalsh', 'inv', 'matmul', 'matrix_norm',
+           'matrix_power', 'matrix_rank', 'matrix_transpose', 'outer', 'pinv', 'qr', 'slogdet', 'solve', 'svd', 'svdvals',
+           'tensordot', 'trace', 'vecdot', 'vector_norm']
+Eig = namedtuple('eig', 'eigenvalues eigenvectors')
 Eigh = namedtuple('eigh', 'eigenvalues eigenvectors')
 QR = namedtuple('qr', 'Q R')
 Slogdet = namedtuple('slogdet', 'sign logabsdet')
@@ -28,6 +29,14 @@ def det(x, /):
 
 def diagonal(x, /, *, offset=0):
     return call('linalg_diagonal', x, offset=offset)
+
+
+def eig(x, /):
+    return Eig(*call('linalg_eig', x))
+
+
+def eigvals(x, /):
+    return call('linalg_eigvals', x)
 
 
 def eigh(x, /):

@@ -1,13 +1,21 @@
 # SPDX-License-Identifier: LGPL-2.1-only OR MIT
 """Manipulation functions."""
-from .core import DTYPES, Array, asarray, astype, axes_of, boxed, call, shape_of, together
+from .core import DTYPES, asarray, astype, axes_of, boxed, call, shape_of, together
 
-__all__ = ['broadcast_arrays', 'broadcast_to', 'concat', 'expand_dims', 'flip', 'moveaxis', 'permute_dims', 'repeat',
-           'reshape', 'roll', 'squeeze', 'stack', 'tile', 'unstack']
+__all__ = ['broadcast_arrays', 'broadcast_shapes', 'broadcast_to', 'concat', 'expand_dims', 'flip', 'moveaxis',
+           'permute_dims', 'repeat', 'reshape', 'roll', 'squeeze', 'stack', 'tile', 'unstack']
 
 
 def broadcast_arrays(*arrays):
-    return list(call('broadcast_tensors', arrays))
+    return call('broadcast_tensors', arrays)
+
+
+def broadcast_shapes(*shapes):
+    number = asarray(0)
+    try:  # views of one element
+        return broadcast_arrays(*[broadcast_to(number, s) for s in shapes])[0].shape if shapes else ()
+    except boxed.Failed as e:
+        raise ValueError(e.text) from None
 
 
 def broadcast_to(x, /, shape):
@@ -26,10 +34,16 @@ def stack(arrays, /, *, axis=0):
 
 
 def expand_dims(x, /, axis):
+    axes = shape_of(axis)
+    ndim = x.ndim + len(axes)
+    if len({a % ndim for a in axes}) < len(axes):
+        raise ValueError(f'expand_dims: {axis} names an axis twice')
     try:
-        return call('unsqueeze', x, axis)
+        for a in sorted(a if not -ndim <= a < 0 else a + ndim for a in axes):
+            x = call('unsqueeze', x, a)
     except boxed.Failed as e:
         raise IndexError(e.text) from None
+    return x
 
 
 def squeeze(x, /, axis):

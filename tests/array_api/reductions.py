@@ -2,10 +2,10 @@
 """Statistical, searching, sorting, set and utility functions."""
 from collections import namedtuple
 
-from .core import DEFAULT, DTYPES, Array, asarray, astype, axes_of, call, promote, result_type, together
+from .core import DTYPES, astype, axes_of, call, together
 
 __all__ = ['cumulative_prod', 'cumulative_sum', 'max', 'mean', 'min', 'prod', 'std', 'sum', 'var', 'argmax', 'argmin',
-           'count_nonzero', 'nonzero', 'searchsorted', 'where', 'argsort', 'sort', 'unique_all', 'unique_counts',
+           'count_nonzero', 'nonzero', 'searchsorted', 'where', 'argsort', 'sort', 'isin', 'unique_all', 'unique_counts',
            'unique_inverse', 'unique_values', 'all', 'any', 'diff', 'take', 'take_along_axis']
 
 
@@ -143,6 +143,10 @@ def diff(x, /, *, axis=-1, n=1, prepend=None, append=None):
 UniqueAll = namedtuple('unique_all', 'values indices inverse_indices counts')
 UniqueCounts = namedtuple('unique_counts', 'values counts')
 UniqueInverse = namedtuple('unique_inverse', 'values inverse_indices')
+
+
+def isin(x1, x2, /, *, invert=False):
+    return call('isin.Tensor_Tensor', *together(x1, x2), invert=invert)
 
 
 def unique_all(x, /):

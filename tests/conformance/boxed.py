@@ -21,7 +21,7 @@ INCLUDE = os.path.join(HERE, '..', '..', 'include', 'tensor')
 MOST_RESULTS = 512  # of an operator that returns Tensor[]
 DTYPES = ['bool', 'u8', 'i8', 'i16', 'i32', 'i64', 'f16', 'bf16', 'f32', 'f64', 'c64', 'c128', 'u16',
           'u32', 'u64', 'f8_e4m3fn', 'f8_e5m2']
-ITEMSIZE = dict(zip(DTYPES, [1, 1, 1, 2, 4, 8, 2, 2, 4, 8, 8, 16]))
+ITEMSIZE = dict(zip(DTYPES, [1, 1, 1, 2, 4, 8, 2, 2, 4, 8, 8, 16, 2, 4, 8, 1, 1]))
 
 
 def enums():
