@@ -29,9 +29,10 @@ struct autograd_meta {
 	bool tracked; /* requires a gradient */
 	bool inside_node;
 	bool no_grad_view; /* a view of a tracked tensor, made while nothing was recorded */
-	bool before_leaf; /* or made before its base became a leaf */
-	/* What the tensor had before, and others may still look at: a leaf's, as long as the tensor,
-	 * since graphs lead to the node in it; of others the last, for who reads it at this moment. */
+	bool before_leaf;  /* or made before its base became a leaf */
+	/* What the tensor had before, and others may still look at: a leaf's, as long as the
+	 * tensor, since graphs lead to the node in it; of others the last, for who reads it at this
+	 * moment. */
 	struct autograd_meta *retired;
 };
 

@@ -21,8 +21,8 @@ static tensor *on_diagonal(tensor *like, int64_t n)
 
 /*
  * A = V diag(w) V^H. dw = diag(V^H dA V), dV = V (E * V^H dA V) with E[i][j] = 1 / (w[j] - w[i])
- * and 0 on the diagonal; so grad A = V (diag(grad w) + conj(E) * V^H grad V) V^H. A stays Hermitian, so
- * only the skew-Hermitian part of V^H grad V counts, and the gradient is Hermitian.
+ * and 0 on the diagonal; so grad A = V (diag(grad w) + conj(E) * V^H grad V) V^H. A stays
+ * Hermitian, so only the skew-Hermitian part of V^H grad V counts, and the gradient is Hermitian.
  */
 tensor *eigh_backward(tensor *const *grads, tensor *w, tensor *v)
 {

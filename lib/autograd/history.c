@@ -212,7 +212,8 @@ static int mark_before_leaf(tensor *view)
 	return 0;
 }
 
-/* t has become a leaf: views from before lead to no gradient, so no recorded change is made through them. */
+/* t has become a leaf: views from before lead to no gradient, so no recorded change is made through
+ * them. */
 int guard_views(tensor *t)
 {
 	const struct referrer *r;
@@ -248,10 +249,12 @@ int inplace_check(const struct tensor_op *op, tensor *self, bool need)
 
 	if (self->keys & AUTOGRAD_BIT && self->grad->no_grad_view && needs_grad(root) &&
 	    (need || !self->grad->before_leaf))
-		return tensor_fail(EINVAL, "%s: self is a view that was made %s; change it under "
-					   "tensor_no_grad, or make the view anew", name,
-				   self->grad->before_leaf ? "before its base required a gradient" :
-							     "under tensor_no_grad");
+		return tensor_fail(EINVAL,
+				   "%s: self is a view that was made %s; change it under "
+				   "tensor_no_grad, or make the view anew",
+				   name,
+				   self->grad->before_leaf ? "before its base required a gradient"
+							   : "under tensor_no_grad");
 	if (!need)
 		return 0;
 	if (needs_grad(self) && !self->grad->fn)

@@ -193,15 +193,16 @@ static int any_singular(tensor *det)
 }
 
 /*
- * The adjugate, which is det(A) A^-1 where there is an inverse, as a polynomial of A: D. K. Faddeev and
- * V. N. Faddeeva, "Computational methods of linear algebra", 1963. It has derivatives at every matrix, also
- * where singular values are equal.
+ * The adjugate, which is det(A) A^-1 where there is an inverse, as a polynomial of A: D. K. Faddeev
+ * and V. N. Faddeeva, "Computational methods of linear algebra", 1963. It has derivatives at every
+ * matrix, also where singular values are equal.
  */
 static tensor *adjugate(tensor *a)
 {
 	int64_t n = columns_of(a);
-	tensor *trace, *m = tensor_eye(n, TENSOR_OPTIONS(.dtype = a ? a->dtype : 0, .device = a ? a->device :
-										      TENSOR_DEVICE_CPU));
+	tensor *trace,
+		*m = tensor_eye(n, TENSOR_OPTIONS(.dtype = a ? a->dtype : 0,
+						  .device = a ? a->device : TENSOR_DEVICE_CPU));
 
 	for (int64_t k = 1; k < n; k++) {
 		m = tensor_matmul(a, m);
@@ -217,9 +218,9 @@ static tensor *adjugate(tensor *a)
 #define ADJUGATE_MOST 16
 
 /*
- * A^H gA = conj(det) g 1, so gA = g adj(A)^H. Without a second derivative the factors give it, of singular
- * matrices changed by epsilon. With one it is computed from A: by a system of equations, or at singular
- * matrices by the adjugate, of large ones through A = U S V^H.
+ * A^H gA = conj(det) g 1, so gA = g adj(A)^H. Without a second derivative the factors give it, of
+ * singular matrices changed by epsilon. With one it is computed from A: by a system of equations,
+ * or at singular matrices by the adjugate, of large ones through A = U S V^H.
  */
 tensor *det_backward(tensor *grad, tensor *a, tensor *det, tensor *lu, tensor *pivots)
 {
@@ -229,16 +230,19 @@ tensor *det_backward(tensor *grad, tensor *a, tensor *det, tensor *lu, tensor *p
 
 	if (!thread()->grad_enabled)
 		return tensor_linalg_lu_solve_opt(
-			regular(lu), pivots, times_identity(tensor_mul(grad, conjugate(det)), columns_of(lu)),
-			true, true);
+			regular(lu), pivots,
+			times_identity(tensor_mul(grad, conjugate(det)), columns_of(lu)), true,
+			true);
 	singular = any_singular(det);
 	if (singular < 0)
 		return NULL;
 	if (!singular)
 		return tensor_linalg_solve(
-			adjoint(a), times_identity(tensor_mul(grad, conjugate(tensor_linalg_det(a))), n));
+			adjoint(a),
+			times_identity(tensor_mul(grad, conjugate(tensor_linalg_det(a))), n));
 	if (n <= ADJUGATE_MOST)
-		return tensor_mul(tensor_unsqueeze(tensor_unsqueeze(grad, -1), -1), adjoint(adjugate(a)));
+		return tensor_mul(tensor_unsqueeze(tensor_unsqueeze(grad, -1), -1),
+				  adjoint(adjugate(a)));
 	if (tensor_linalg_svd(a, false, &u, &s, &vh) < 0)
 		return NULL;
 	g = tensor_mul(grad, conjugate(tensor_mul(tensor_linalg_det(u), tensor_linalg_det(vh))));

@@ -100,8 +100,9 @@ static int check_joined(const tensor *self, const tensor *more, int d)
 
 	for (int i = 0; more && fits && i < self->ndim; i++)
 		fits = i == d || more->sizes[i] == self->sizes[i];
-	return fits ? 0 : tensor_fail(EINVAL, "diff: %s does not fit %s outside dimension %d",
-				      SHAPE_STR(more), SHAPE_STR(self), d);
+	return fits ? 0
+		    : tensor_fail(EINVAL, "diff: %s does not fit %s outside dimension %d",
+				  SHAPE_STR(more), SHAPE_STR(self), d);
 }
 
 static tensor *difference(tensor *t, int d)

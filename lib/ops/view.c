@@ -297,8 +297,7 @@ tensor *composite_reshape(tensor *self, tensor_ints shape)
 		return NULL;
 	if (view_strides(self, sizes, (int)shape.len, strides))
 		return call_view(self, full);
-	/* clone keeps a dense layout; a contiguous copy is what can be viewed */
-	copy = call__to_copy(self, (tensor_options){0});
+	copy = front_contiguous_copy(self, (tensor_options){0});
 	result = copy ? call_view(copy, full) : NULL;
 	tensor_put(copy);
 	return result;

@@ -156,8 +156,8 @@ static void complex_views_are_changed_in_place(void **state)
 	}
 }
 
-/* A view of a view made under no_grad, and a view from before its base became a leaf: that one only where the
- * change would be recorded, and both only as long as the base requires a gradient. */
+/* A view of a view made under no_grad, and a view from before its base became a leaf: that one only
+ * where the change would be recorded, and both only as long as the base requires a gradient. */
 static void views_without_history_are_guarded(void **state)
 {
 	tensor_scope {
@@ -187,13 +187,15 @@ static void views_without_history_are_guarded(void **state)
 static void parts_of_empty_tensors_have_a_history(void **state)
 {
 	tensor_scope {
-		tensor *x = leaf(ok(tensor_zeros(TENSOR_INTS(0, 100), F32))), *y = ok(tensor_mul_scalar(x, S(2)));
+		tensor *x = leaf(ok(tensor_zeros(TENSOR_INTS(0, 100), F32))),
+		       *y = ok(tensor_mul_scalar(x, S(2)));
 		tensor *part = ok(tensor_narrow(y, 1, 50, 50));
 
 		ok(tensor_mul_scalar_(part, S(3)));
 		ok(tensor_neg_(ok(tensor_narrow(y, 1, 99, 1))));
 		ok(tensor_mul_scalar_(part, S(2)));
-		assert_done(tensor_backward(ok(tensor_sum(ok(tensor_add(ok(tensor_sum(part)), ok(tensor_sum(y))))))));
+		assert_done(tensor_backward(
+			ok(tensor_sum(ok(tensor_add(ok(tensor_sum(part)), ok(tensor_sum(y))))))));
 		assert_shape(tensor_grad(x), 0, 100);
 	}
 }

@@ -120,7 +120,8 @@ static void gradient_is_symmetric(void **state)
 		assert_done(tensor_set_requires_grad(a, true));
 		assert_done(tensor_linalg_eigh(a, "L", &w, &v));
 		square = ok(tensor_mul(ok(tensor_mul(v, v)), iota(1, TENSOR_INTS(4, 1))));
-		assert_done(tensor_backward(ok(tensor_add(ok(tensor_sum(square)), ok(tensor_sum(w))))));
+		assert_done(
+			tensor_backward(ok(tensor_add(ok(tensor_sum(square)), ok(tensor_sum(w))))));
 		g = tensor_grad(a);
 		assert_true(greatest(g) > 1);
 		assert_true(greatest(ok(tensor_sub(g, ok(tensor_transpose(g, -1, -2))))) < 1e-12);

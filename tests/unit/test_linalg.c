@@ -358,14 +358,15 @@ FORMULA_TESTS
 /* The gradient of the sum of diag(1, 2, 4) * d det(a) / d a, which is a polynomial of a. */
 static tensor *det_twice(tensor *a)
 {
-	tensor *w = ok(tensor_diag(ok(tensor_from_data((const double[]){1, 2, 4}, TENSOR_INTS(3), F64)), 0));
+	tensor *w = ok(tensor_diag(
+		ok(tensor_from_data((const double[]){1, 2, 4}, TENSOR_INTS(3), F64)), 0));
 	tensor *g, *gg;
 
 	assert_done(tensor_set_requires_grad(a, true));
 	assert_done(tensor_backward_ex(TENSOR_LIST(ok(tensor_det(a))), NULL, TENSOR_LIST(a), &g,
 				       TENSOR_CREATE_GRAPH));
-	assert_done(tensor_backward_ex(TENSOR_LIST(ok(tensor_sum(ok(tensor_mul(g, w))))), NULL, TENSOR_LIST(a),
-				       &gg, 0));
+	assert_done(tensor_backward_ex(TENSOR_LIST(ok(tensor_sum(ok(tensor_mul(g, w))))), NULL,
+				       TENSOR_LIST(a), &gg, 0));
 	return gg;
 }
 
@@ -374,9 +375,10 @@ static void determinant_has_second_derivatives_everywhere(void **state)
 {
 	tensor_scope {
 		assert_values(det_twice(ok(tensor_eye(3, F64))), 1e-12, 6, 0, 0, 0, 5, 0, 0, 0, 3);
-		assert_values(det_twice(ok(tensor_ones(TENSOR_INTS(3, 3), F64))), 1e-12, 6, -4, -2, -4, 5, -1, -2,
-			      -1, 3);
-		assert_values(det_twice(ok(tensor_zeros(TENSOR_INTS(3, 3), F64))), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0);
+		assert_values(det_twice(ok(tensor_ones(TENSOR_INTS(3, 3), F64))), 1e-12, 6, -4, -2,
+			      -4, 5, -1, -2, -1, 3);
+		assert_values(det_twice(ok(tensor_zeros(TENSOR_INTS(3, 3), F64))), 0, 0, 0, 0, 0, 0,
+			      0, 0, 0, 0);
 	}
 }
 
@@ -389,7 +391,8 @@ static void matrices_without_columns_are_not_exchanged(void **state)
 	tensor_scope {
 		assert_done(tensor_linalg_lu(ok(tensor_zeros(TENSOR_INTS(2, 0), F64)), &p, &l, &u));
 		assert_values(p, 0, 1, 0, 0, 1);
-		assert_done(tensor_linalg_lu(ok(tensor_zeros(TENSOR_INTS(2, 2, 0), F64)), &p, &l, &u));
+		assert_done(
+			tensor_linalg_lu(ok(tensor_zeros(TENSOR_INTS(2, 2, 0), F64)), &p, &l, &u));
 		assert_values(p, 0, 1, 0, 0, 1, 1, 0, 0, 1);
 	}
 }
