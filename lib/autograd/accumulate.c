@@ -5,6 +5,8 @@
  */
 #include "autograd.h"
 
+#include "../ops/memory_format.h"
+
 #include "family/copy.h"
 #include "family/pointwise.h"
 
@@ -29,10 +31,19 @@ static bool same_layout(const tensor *grad, const tensor *leaf)
 /* A copy with the leaf's layout where that is dense; consumes grad. */
 static tensor *copy_for(const tensor *leaf, tensor *grad)
 {
-	tensor *t = call__to_copy(grad, (tensor_options){0});
+	const tensor_options options = TENSOR_OPTIONS(.dtype = grad->dtype, .device = grad->device);
+	tensor *t = NULL, *copy;
 
+	if (grad->ext || leaf->ext) {
+		copy = call__to_copy(grad, (tensor_options){0});
+	} else {
+		t = memory_new_like(leaf, options);
+		copy = t ? call_copy_(t, grad) : NULL;
+	}
+	if (!copy)
+		tensor_put(t);
 	tensor_put(grad);
-	return t;
+	return copy;
 }
 
 static int accumulate(struct autograd_meta *m, const tensor *leaf, tensor *grad, bool record)

@@ -29,8 +29,10 @@ struct autograd_meta {
 	bool tracked; /* requires a gradient */
 	bool inside_node;
 	bool no_grad_view; /* a view of a tracked tensor, made while nothing was recorded */
-	/* What the tensor had before, and others may still look at: a leaf's, as long as the tensor,
-	 * since graphs lead to the node in it; of others the last, for who reads it at this moment. */
+	bool before_leaf;  /* or made before its base became a leaf */
+	/* What the tensor had before, and others may still look at: a leaf's, as long as the
+	 * tensor, since graphs lead to the node in it; of others the last, for who reads it at this
+	 * moment. */
 	struct autograd_meta *retired;
 };
 
@@ -279,7 +281,10 @@ int guard_views(tensor *t);
 /* A view of a view that was made under no_grad is one itself. */
 static inline tensor *view_of(const tensor *t, tensor *view)
 {
-	return t->grad && t->grad->no_grad_view ? no_grad_view(view) : view;
+	view = t->grad && t->grad->no_grad_view ? no_grad_view(view) : view;
+	if (view && view->grad && t->grad && t->grad->before_leaf)
+		view->grad->before_leaf = true;
+	return view;
 }
 
 /* ---- the engine ---- */

@@ -21,7 +21,8 @@ static tensor *on_diagonal(tensor *like, int64_t n)
 
 /*
  * A = V diag(w) V^H. dw = diag(V^H dA V), dV = V (E * V^H dA V) with E[i][j] = 1 / (w[j] - w[i])
- * and 0 on the diagonal; so grad A = V (diag(grad w) + conj(E) * V^H grad V) V^H.
+ * and 0 on the diagonal; so grad A = V (diag(grad w) + conj(E) * V^H grad V) V^H. A stays
+ * Hermitian, so only the skew-Hermitian part of V^H grad V counts, and the gradient is Hermitian.
  */
 tensor *eigh_backward(tensor *const *grads, tensor *w, tensor *v)
 {
@@ -32,7 +33,9 @@ tensor *eigh_backward(tensor *const *grads, tensor *w, tensor *v)
 	diagonal = on_diagonal(v, w && w->ndim ? w->sizes[w->ndim - 1] : 0);
 	gap = tensor_sub(tensor_unsqueeze(w, -2), tensor_unsqueeze(w, -1));
 	gap = tensor_where(diagonal, tensor_ones_like(gap, TENSOR_OPTIONS(0)), gap);
-	inner = tensor_div(tensor_matmul(vh, grads[1]), gap);
+	inner = tensor_matmul(vh, grads[1]);
+	inner = tensor_mul_scalar(tensor_sub(inner, adjoint(inner)), tensor_scalar_float(0.5));
+	inner = tensor_div(inner, gap);
 	middle = grads[0] ? tensor_to(tensor_unsqueeze(grads[0], -2),
 				      TENSOR_OPTIONS(.dtype = v->dtype)) :
 			    zeros_for(v, TENSOR_SCALAR_SHAPE);

@@ -207,7 +207,18 @@ static int find_views(const char *op, tensor *root, const struct referrer **firs
 		       tensor_fail(ENOMEM, "%s: no memory to find the views of the tensor", op) : 0;
 }
 
-/* t has become a leaf: views from before lead to no gradient, so they are as if made under no_grad. */
+static int mark_before_leaf(tensor *view)
+{
+	if (view->grad)
+		return 0;
+	if (mark_no_grad(view) < 0)
+		return -thread()->error.code;
+	view->grad->before_leaf = true;
+	return 0;
+}
+
+/* t has become a leaf: views from before lead to no gradient, so no recorded change is made through
+ * them. */
 int guard_views(tensor *t)
 {
 	const struct referrer *r;
@@ -218,7 +229,7 @@ int guard_views(tensor *t)
 	err = find_views("set_requires_grad", t, &r);
 	for (; !err && r; r = r->next)
 		if (r->t->base == t && r->t->differentiable_view)
-			err = mark_no_grad(r->t);
+			err = mark_before_leaf(r->t);
 	return err;
 }
 
@@ -241,9 +252,14 @@ int inplace_check(const struct tensor_op *op, tensor *self, bool need)
 	tensor *root = self->base ? self->base : self;
 	const struct referrer *views;
 
-	if (self->keys & AUTOGRAD_BIT && self->grad->no_grad_view)
-		return tensor_fail(EINVAL, "%s: self is a view that was made under tensor_no_grad; "
-					   "change it there too, or make the view outside", name);
+	if (self->keys & AUTOGRAD_BIT && self->grad->no_grad_view && needs_grad(root) &&
+	    (need || !self->grad->before_leaf))
+		return tensor_fail(EINVAL,
+				   "%s: self is a view that was made %s; change it under "
+				   "tensor_no_grad, or make the view anew",
+				   name,
+				   self->grad->before_leaf ? "before its base required a gradient"
+							   : "under tensor_no_grad");
 	if (!need)
 		return 0;
 	if (needs_grad(self) && !self->grad->fn)

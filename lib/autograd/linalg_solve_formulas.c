@@ -17,6 +17,7 @@
 #include "family/scatter.h"
 #include "family/shape.h"
 #include "family/ternary.h"
+#include "family/unary.h"
 #include "family/view.h"
 
 #include <float.h>
@@ -180,19 +181,68 @@ static tensor *regular(tensor *lu)
 		lu, tensor_to(filled, TENSOR_OPTIONS(.dtype = lu ? lu->dtype : 0)), 0, -2, -1);
 }
 
+/* Whether a matrix of the batch is singular or nearly so; -1 with the error set. */
+static int any_singular(tensor *det)
+{
+	double epsilon = det && dtype_real(det->dtype) == TENSOR_F64 ? DBL_EPSILON : FLT_EPSILON;
+	tensor *small = tensor_any(tensor_lt_scalar(tensor_abs(tensor_detach(det)),
+						    tensor_scalar_float(100 * epsilon)));
+	bool any;
+
+	return tensor_is_nonzero(small, &any) < 0 ? -1 : any;
+}
+
 /*
- * A^H gA = conj(det) g 1. The determinant has a derivative at singular matrices too: a change of
- * the factors by epsilon gives it. A second derivative is recorded through A = U S V^H instead.
+ * The adjugate, which is det(A) A^-1 where there is an inverse, as a polynomial of A: D. K. Faddeev
+ * and V. N. Faddeeva, "Computational methods of linear algebra", 1963. It has derivatives at every
+ * matrix, also where singular values are equal.
+ */
+static tensor *adjugate(tensor *a)
+{
+	int64_t n = columns_of(a);
+	tensor *trace,
+		*m = tensor_eye(n, TENSOR_OPTIONS(.dtype = a ? a->dtype : 0,
+						  .device = a ? a->device : TENSOR_DEVICE_CPU));
+
+	for (int64_t k = 1; k < n; k++) {
+		m = tensor_matmul(a, m);
+		trace = tensor_sum_dim(tensor_diagonal(m, 0, -2, -1), TENSOR_INTS(-1), false);
+		trace = tensor_mul_scalar(trace, tensor_scalar_float(-1.0 / (double)k));
+		m = tensor_add(m, times_identity(trace, n));
+	}
+	m = n % 2 ? m : tensor_neg(m);
+	return tensor_expand_as(m, a);
+}
+
+/* Above it the polynomial's rounding errors are too large. */
+#define ADJUGATE_MOST 16
+
+/*
+ * A^H gA = conj(det) g 1, so gA = g adj(A)^H. Without a second derivative the factors give it, of
+ * singular matrices changed by epsilon. With one it is computed from A: by a system of equations,
+ * or at singular matrices by the adjugate, of large ones through A = U S V^H.
  */
 tensor *det_backward(tensor *grad, tensor *a, tensor *det, tensor *lu, tensor *pivots)
 {
+	int64_t n = columns_of(a);
 	tensor *u, *s, *vh, *g;
+	int singular;
 
 	if (!thread()->grad_enabled)
 		return tensor_linalg_lu_solve_opt(
 			regular(lu), pivots,
 			times_identity(tensor_mul(grad, conjugate(det)), columns_of(lu)), true,
 			true);
+	singular = any_singular(det);
+	if (singular < 0)
+		return NULL;
+	if (!singular)
+		return tensor_linalg_solve(
+			adjoint(a),
+			times_identity(tensor_mul(grad, conjugate(tensor_linalg_det(a))), n));
+	if (n <= ADJUGATE_MOST)
+		return tensor_mul(tensor_unsqueeze(tensor_unsqueeze(grad, -1), -1),
+				  adjoint(adjugate(a)));
 	if (tensor_linalg_svd(a, false, &u, &s, &vh) < 0)
 		return NULL;
 	g = tensor_mul(grad, conjugate(tensor_mul(tensor_linalg_det(u), tensor_linalg_det(vh))));

@@ -102,8 +102,7 @@ int front_index_put_at(const struct tensor_op *op, tensor **out, tensor *self, t
 					   "and %s", tensor_dtype_name(self->dtype),
 				   tensor_dtype_name(values->dtype));
 	from = spread_values(op, &r, values);
-	if (!from || front_begin_apart(op, &o, *out, self->dtype, self->sizes, self->ndim, inputs,
-				       n) < 0) {
+	if (!from || front_begin_like(op, &o, *out, self->dtype, self, inputs, n) < 0) {
 		tensor_put(from);
 		return error_code();
 	}

@@ -129,7 +129,8 @@ static int batch_norm(const struct tensor_op *op, tensor **output, tensor **save
 		results[2] = training ? tensor_get(invstd) : tensor_new_like(mean, &none, 1);
 	}
 	tensor_scope_leave(&guard);
-	err = norm_forward_end(results, input->dtype, norm_stat_dtype(input, weight, bias), err);
+	err = norm_forward_end(results, input->dtype, norm_stat_dtype(input, weight, bias),
+			       !input->contiguous && memory_channels_last(input), err);
 	*output = results[0];
 	*save_mean = results[1];
 	*save_invstd = results[2];

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /* Coin tosses: bernoulli and dropout. */
+#include "memory_format.h"
 #include "random.h"
 
 #include "family/copy.h"
@@ -116,6 +117,23 @@ static int keep_all(tensor **output, tensor **mask, tensor *input)
 	return *mask ? 0 : error_code();
 }
 
+/* A contiguous *t becomes a tensor whose dimensions are in like's order. */
+static int follow_order(tensor **t, const tensor *like)
+{
+	tensor *made;
+	int err;
+
+	if (like->contiguous)
+		return 0;
+	made = memory_new_like(like, TENSOR_OPTIONS(.dtype = (*t)->dtype, .device = (*t)->device));
+	if (!made)
+		return error_code();
+	err = front_copy(made, *t);
+	tensor_put(*t);
+	*t = made;
+	return err;
+}
+
 static int drop(const struct tensor_op *op, tensor **output, tensor **mask, tensor *input, double p)
 {
 	dropout_kernel fn = (dropout_kernel)op_loop(op, op->loops, input);
@@ -130,7 +148,9 @@ static int drop(const struct tensor_op *op, tensor **output, tensor **mask, tens
 		err = fn(*output, *mask, in, &params);
 	}
 	tensor_put(in);
-	return err < 0 ? error_code() : 0;
+	if (err < 0 || follow_order(output, input) < 0 || follow_order(mask, input) < 0)
+		return error_code();
+	return 0;
 }
 
 int front_native_dropout(const struct tensor_op *op, tensor **output, tensor **mask, tensor *input,

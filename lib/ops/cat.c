@@ -5,6 +5,7 @@
  * rank, as the field has it.
  */
 #include "front.h"
+#include "memory_format.h"
 
 #include "family/index.h"
 #include "../kernels/join.h"
@@ -134,6 +135,15 @@ static int copy_parts(tensor *out, tensor_list list, int d)
 	return err;
 }
 
+static bool channels_last(tensor_list list)
+{
+	bool all = true;
+
+	for (int64_t i = 0; i < list.len && all; i++)
+		all = memory_channels_last(list.data[i]);
+	return all;
+}
+
 int front_cat(const struct tensor_op *op, tensor **out, tensor_list tensors, int64_t dim)
 {
 	enum tensor_dtype dtype;
@@ -152,7 +162,8 @@ int front_cat(const struct tensor_op *op, tensor **out, tensor_list tensors, int
 	for (int64_t i = 1; dtype && i < tensors.len; i++)
 		if (tensors.data[i]->dtype != dtype)
 			dtype = tensor_promote_types(dtype, tensors.data[i]->dtype);
-	if (front_begin_apart(op, &o, *out, dtype, sizes, ndim, &first, 1) < 0)
+	if (front_begin_channels(op, &o, *out, dtype, sizes, ndim, channels_last(tensors), &first,
+				 1) < 0)
 		return error_code();
 	return front_end(op, &o, out, copy_parts(o.t, tensors, d));
 }

@@ -4,6 +4,7 @@
  * a transposed convolution is the gradient of one by its input.
  */
 #include "blocked.h"
+#include "memory_format.h"
 #include "spatial.h"
 
 #include "family/conv.h"
@@ -170,6 +171,7 @@ int front_convolution(const struct tensor_op *op, tensor **out, tensor *input, t
 	if (front_begin_dense(op, &o, *out, input->dtype, sizes, input->ndim, inputs,
 			      bias ? 3 : 2) < 0)
 		return error_code();
+	front_keep_format(&o, memory_channels_last(input) ? input : weight);
 	return front_end(op, &o, out,
 			 run(op, transposed ? &loops_convolution_input : op->loops, o.t, input,
 			     weight, bias, &p));
@@ -205,6 +207,7 @@ static int gradient(const struct tensor_op *op, const struct tensor_loops *loops
 		return 0;
 	if (front_begin_dense(op, &o, NULL, like->dtype, like->sizes, like->ndim, inputs, 3) < 0)
 		return error_code();
+	front_keep_format(&o, like);
 	return front_end(op, &o, out, run(op, loops, o.t, a, b, NULL, p));
 }
 

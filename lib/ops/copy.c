@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /* Copies: copy_, clone, to and contiguous. Between devices the device's own kernel does it. */
 #include "front.h"
+#include "memory_format.h"
 
 #include "family/copy.h"
 #include "family/factory.h"
@@ -66,7 +67,22 @@ static tensor_options like(const tensor *self, tensor_options o)
 
 tensor *kernel_empty_like(tensor *self, tensor_options options)
 {
-	return tensor_new_opt(like(self, options), self->sizes, self->ndim);
+	return memory_new_like(self, like(self, options));
+}
+
+tensor *front_contiguous_copy(tensor *self, tensor_options options)
+{
+	tensor *t, *result;
+
+	if (self->layout != TENSOR_STRIDED || self->ext)
+		return call__to_copy(self, options);
+	t = tensor_new_opt(like(self, options), self->sizes, self->ndim);
+	if (!t)
+		return NULL;
+	result = call_copy_(t, self);
+	if (!result)
+		tensor_put(t);
+	return result;
 }
 
 tensor *kernel_to_copy(tensor *self, tensor_options options)
@@ -97,8 +113,8 @@ tensor *composite_to(tensor *self, tensor_options options, bool non_blocking, bo
 
 tensor *composite_contiguous(tensor *self)
 {
-	/* Not clone, which keeps the layout of a transposed tensor. */
-	return self->contiguous ? tensor_get(self) : call__to_copy(self, (tensor_options){0});
+	return self->contiguous ? tensor_get(self)
+				: front_contiguous_copy(self, (tensor_options){0});
 }
 
 /* ---- one number ------------------------------------------------------------------------------ */

@@ -20,7 +20,7 @@
 /* What must outlive the kernel, in the open scope. */
 static tensor *private_copy(tensor *t, enum tensor_dtype dtype)
 {
-	return tensor_scope_add(call__to_copy(t, TENSOR_OPTIONS(.dtype = dtype)));
+	return tensor_scope_add(front_contiguous_copy(t, TENSOR_OPTIONS(.dtype = dtype)));
 }
 
 /* ---- lengths and labels ---------------------------------------------------------------------- */

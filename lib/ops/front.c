@@ -2,6 +2,8 @@
 /* Outputs, dtypes and casts for all fronts. See front.h. */
 #include "front.h"
 
+#include "memory_format.h"
+
 #include "../storage/devices.h"
 
 #include "family/copy.h"
@@ -88,27 +90,19 @@ static int begin_given(const struct tensor_op *op, struct front_out *o, tensor *
 	return o->t ? 0 : error_code();
 }
 
-/* Inputs of one dense non-contiguous layout (transposed, say) give an output of that layout. */
-static tensor *new_like_inputs(const tensor *first, enum tensor_dtype dtype, const int64_t *sizes,
-			       int ndim, const tensor *const *inputs, int ninputs)
+/* NULL: row-major, or an error. */
+static tensor *new_in_order_of_inputs(enum tensor_dtype dtype, const int64_t *sizes, int ndim,
+				      const tensor *const *inputs, int ninputs)
 {
-	int64_t extent = 1;
+	int64_t strides[TENSOR_MAX_DIMS];
+	int i = 0;
 
-	if (likely(first->contiguous) || first->ndim != ndim)
+	while (i < ninputs && (!inputs[i] || inputs[i]->contiguous))
+		i++;
+	if (likely(i == ninputs) || !memory_order_of(inputs, ninputs, sizes, ndim, strides))
 		return NULL;
-	for (int i = 0; i < ndim; i++) {
-		if (first->sizes[i] != sizes[i] || first->strides[i] < 0)
-			return NULL;
-		extent += (first->sizes[i] - 1) * first->strides[i];
-	}
-	if (extent != first->numel || tensor_overlaps_itself(first))
-		return NULL;
-	for (int k = 1; k < ninputs; k++)
-		for (int i = 0; inputs[k] && i < ndim && inputs[k]->ndim == ndim; i++)
-			if (inputs[k]->strides[i] != first->strides[i])
-				return NULL;
-	return tensor_new_strided(TENSOR_OPTIONS(.dtype = dtype, .device = first->device), sizes,
-				  first->strides, ndim);
+	return tensor_new_strided(TENSOR_OPTIONS(.dtype = dtype, .device = inputs[0]->device),
+				  sizes, strides, ndim);
 }
 
 int front_begin(const struct tensor_op *op, struct front_out *o, tensor *given,
@@ -120,6 +114,7 @@ int front_begin(const struct tensor_op *op, struct front_out *o, tensor *given,
 	if (unlikely(!dtype))
 		return error_code();
 	o->dtype = dtype;
+	o->channels_last = false;
 	for (int i = 1; i < ninputs; i++)
 		if (inputs[i] && front_same_device(op->schema.name, first, inputs[i]) < 0)
 			return error_code();
@@ -129,30 +124,24 @@ int front_begin(const struct tensor_op *op, struct front_out *o, tensor *given,
 		return begin_given(op, o, given, dtype, sizes, ndim, inputs, ninputs);
 	}
 	o->given = NULL;
-	o->t = new_like_inputs(first, dtype, sizes, ndim, inputs, ninputs);
+	o->t = new_in_order_of_inputs(dtype, sizes, ndim, inputs, ninputs);
 	if (!o->t)
 		o->t = tensor_new(first->device, dtype, sizes, ndim);
 	return o->t ? 0 : error_code();
 }
 
-int front_begin_apart(const struct tensor_op *op, struct front_out *o, tensor *given,
-		      enum tensor_dtype dtype, const int64_t *sizes, int ndim,
-		      const tensor *const *inputs, int ninputs)
+/* `functional` is the functional form's result, consumed; NULL for the others and after an error.
+ */
+static int begin_apart(const struct tensor_op *op, struct front_out *o, tensor *given,
+		       tensor *functional, enum tensor_dtype dtype, const int64_t *sizes, int ndim,
+		       const tensor *const *inputs, int ninputs)
 {
 	const tensor *sharing = NULL;
 	char text[SHAPE_TEXT];
 
-	if (unlikely(!dtype))
-		return error_code();
-	o->dtype = dtype;
-	for (int i = 1; i < ninputs; i++)
-		if (front_same_device(op->schema.name, inputs[0], inputs[i]) < 0)
-			return error_code();
-	if (!given) {
-		o->given = NULL;
-		o->t = tensor_new(inputs[0]->device, dtype, sizes, ndim);
+	*o = (struct front_out){.dtype = dtype, .t = functional};
+	if (!given)
 		return o->t ? 0 : error_code();
-	}
 	if (front_same_device(op->schema.name, inputs[0], given) < 0)
 		return error_code();
 	for (int i = 0; i < ninputs; i++)
@@ -169,6 +158,56 @@ int front_begin_apart(const struct tensor_op *op, struct front_out *o, tensor *g
 	if (sharing && o->t == given)
 		o->t = tensor_new(given->device, dtype, sizes, ndim);
 	return o->t ? 0 : error_code();
+}
+
+static int check_devices(const struct tensor_op *op, const tensor *const *inputs, int ninputs)
+{
+	for (int i = 1; i < ninputs; i++)
+		if (front_same_device(op->schema.name, inputs[0], inputs[i]) < 0)
+			return error_code();
+	return 0;
+}
+
+int front_begin_apart(const struct tensor_op *op, struct front_out *o, tensor *given,
+		      enum tensor_dtype dtype, const int64_t *sizes, int ndim,
+		      const tensor *const *inputs, int ninputs)
+{
+	tensor *t;
+
+	if (unlikely(!dtype) || check_devices(op, inputs, ninputs) < 0)
+		return error_code();
+	t = given ? NULL : tensor_new(inputs[0]->device, dtype, sizes, ndim);
+	return begin_apart(op, o, given, t, dtype, sizes, ndim, inputs, ninputs);
+}
+
+int front_begin_like(const struct tensor_op *op, struct front_out *o, tensor *given,
+		     enum tensor_dtype dtype, const tensor *self, const tensor *const *inputs,
+		     int ninputs)
+{
+	const tensor_options options = TENSOR_OPTIONS(.dtype = dtype, .device = self->device);
+	tensor *t;
+
+	if (check_devices(op, inputs, ninputs) < 0)
+		return error_code();
+	t = given ? NULL : memory_new_like(self, options);
+	return begin_apart(op, o, given, t, dtype, self->sizes, self->ndim, inputs, ninputs);
+}
+
+int front_begin_channels(const struct tensor_op *op, struct front_out *o, tensor *given,
+			 enum tensor_dtype dtype, const int64_t *sizes, int ndim,
+			 bool channels_last, const tensor *const *inputs, int ninputs)
+{
+	int64_t strides[TENSOR_MAX_DIMS];
+	tensor *t;
+
+	if (given || !channels_last)
+		return front_begin_apart(op, o, given, dtype, sizes, ndim, inputs, ninputs);
+	if (check_devices(op, inputs, ninputs) < 0)
+		return error_code();
+	memory_channels_last_strides(sizes, ndim, strides);
+	t = tensor_new_strided(TENSOR_OPTIONS(.dtype = dtype, .device = inputs[0]->device), sizes,
+			       strides, ndim);
+	return begin_apart(op, o, given, t, dtype, sizes, ndim, inputs, ninputs);
 }
 
 int front_begin_wide(const struct tensor_op *op, struct front_out *o, tensor *given,
@@ -194,18 +233,44 @@ int front_begin_dense(const struct tensor_op *op, struct front_out *o, tensor *g
 	return o->t ? 0 : error_code();
 }
 
+void front_keep_format(struct front_out *o, const tensor *self)
+{
+	o->channels_last = !o->given && memory_channels_last(self);
+}
+
+tensor *front_lay_out(tensor *t, enum tensor_dtype dtype, bool channels_last)
+{
+	const tensor_options options = TENSOR_OPTIONS(.dtype = dtype, .device = t->device);
+	int64_t strides[TENSOR_MAX_DIMS];
+	tensor *result;
+
+	if (t->dtype == dtype && !channels_last)
+		return tensor_get(t);
+	if (channels_last) {
+		memory_channels_last_strides(t->sizes, t->ndim, strides);
+		result = tensor_new_strided(options, t->sizes, strides, t->ndim);
+	} else {
+		result = memory_new_like(t, options);
+	}
+	if (result && front_copy(result, t) < 0) {
+		tensor_put(result);
+		return NULL;
+	}
+	return result;
+}
+
 int front_end(const struct tensor_op *op, struct front_out *o, tensor **out, int err)
 {
 	if (o->t == o->given)
 		return err;
-	if (!o->given && !err && o->t->dtype == o->dtype) {
+	if (!o->given && !err && o->t->dtype == o->dtype && !o->channels_last) {
 		*out = o->t;
 		return 0;
 	}
 	if (!err && o->given)
 		err = front_copy(o->given, o->t);
 	else if (!err)
-		err = (*out = front_cast(o->t, o->dtype)) ? 0 : error_code();
+		err = (*out = front_lay_out(o->t, o->dtype, o->channels_last)) ? 0 : error_code();
 	tensor_put(o->t);
 	return err;
 }

@@ -19,6 +19,7 @@ struct front_out {
 	tensor *t;
 	tensor *given; /* the caller's, NULL for the functional form */
 	enum tensor_dtype dtype; /* of the functional form's result */
+	bool channels_last;	 /* how that result is to lie, while t is contiguous */
 };
 
 /* Inputs (NULL entries are skipped) are checked for being on one device and for overlap. */
@@ -32,6 +33,15 @@ int front_begin(const struct tensor_op *op, struct front_out *o, tensor *given,
 int front_begin_apart(const struct tensor_op *op, struct front_out *o, tensor *given,
 		      enum tensor_dtype dtype, const int64_t *sizes, int ndim,
 		      const tensor *const *inputs, int ninputs);
+/* The same with a functional result of self's sizes whose dimensions are in the order of self's,
+ * for kernels that write to any strides. */
+int front_begin_like(const struct tensor_op *op, struct front_out *o, tensor *given,
+		     enum tensor_dtype dtype, const tensor *self, const tensor *const *inputs,
+		     int ninputs);
+/* ... and with one whose channels are last, if that is so. */
+int front_begin_channels(const struct tensor_op *op, struct front_out *o, tensor *given,
+			 enum tensor_dtype dtype, const int64_t *sizes, int ndim,
+			 bool channels_last, const tensor *const *inputs, int ninputs);
 /*
  * For kernels that know f32 instead of the halves: t is of the wider dtype then, and front_end()
  * converts. The inputs' counterpart is front_wide().
@@ -44,6 +54,12 @@ int front_begin_wide(const struct tensor_op *op, struct front_out *o, tensor *gi
 int front_begin_dense(const struct tensor_op *op, struct front_out *o, tensor *given,
 		      enum tensor_dtype dtype, const int64_t *sizes, int ndim,
 		      const tensor *const *inputs, int ninputs);
+/* For kernels whose t is contiguous: the functional form's result is to have its channels last if
+ * self has. */
+void front_keep_format(struct front_out *o, const tensor *self);
+/* t in this dtype, and with channels last where that is wanted: an owned tensor, or t with one more
+ * reference. */
+tensor *front_lay_out(tensor *t, enum tensor_dtype dtype, bool channels_last);
 /* Finishes with the kernel's result: copies a temporary to its place, sets *out; on error
  * releases what was made. Returns err. */
 int front_end(const struct tensor_op *op, struct front_out *o, tensor **out, int err);
@@ -58,6 +74,9 @@ static inline tensor *front_wide(tensor *self)
 {
 	return front_cast(self, dtype_wide(self->dtype));
 }
+/* A copy in row-major order, also of a tensor that is so; _to_copy and clone keep the order of
+ * self's dimensions. Owned; it has a history if self has one. */
+tensor *front_contiguous_copy(tensor *self, tensor_options options);
 /* dst = src, any dtypes, strides and devices, shapes that broadcast. */
 int front_copy(tensor *dst, const tensor *src);
 int front_same_device(const char *op, const tensor *a, const tensor *b);

@@ -49,7 +49,7 @@ int front_group_norm(const struct tensor_op *op, tensor **output, tensor **mean,
 	tensor_put(x);
 	tensor_put(w);
 	tensor_put(b);
-	err = norm_forward_end(results, input->dtype, stat, err);
+	err = norm_forward_end(results, input->dtype, stat, memory_channels_last(input), err);
 	*output = results[0];
 	*mean = results[1];
 	*rstd = results[2];

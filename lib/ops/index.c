@@ -139,8 +139,9 @@ static int call_scatter_add_kernel(tensor_kernel fn, tensor *out, int d, const t
 	return ((scatter_add_kernel)fn)(out, d, index, source);
 }
 
-int put_into(const struct tensor_op *op, tensor **out, tensor *self, int d, const tensor *index,
-	     const tensor *source, put_call call, const void *ctx)
+/* like: a functional result's dimensions are in the order of self's. */
+static int put(const struct tensor_op *op, tensor **out, tensor *self, int d, const tensor *index,
+	       const tensor *source, put_call call, const void *ctx, bool like)
 {
 	const tensor *inputs[] = {index, source, self};
 	tensor *to = NULL, *at = NULL, *from = NULL;
@@ -148,8 +149,11 @@ int put_into(const struct tensor_op *op, tensor **out, tensor *self, int d, cons
 	struct front_out o;
 	tensor_kernel fn;
 
-	if (front_begin_apart(op, &o, *out, self->dtype, self->sizes, self->ndim, inputs, n) < 0)
-		return error_code();
+	err = like ? front_begin_like(op, &o, *out, self->dtype, self, inputs, n)
+		   : front_begin_apart(op, &o, *out, self->dtype, self->sizes, self->ndim, inputs,
+				       n);
+	if (err)
+		return err;
 	fn = op_loop(op, op->loops, o.t);
 	if (!fn)
 		err = error_code();
@@ -164,6 +168,18 @@ int put_into(const struct tensor_op *op, tensor **out, tensor *self, int d, cons
 	tensor_put(at);
 	tensor_put(from);
 	return front_end(op, &o, out, err);
+}
+
+int put_into(const struct tensor_op *op, tensor **out, tensor *self, int d, const tensor *index,
+	     const tensor *source, put_call call, const void *ctx)
+{
+	return put(op, out, self, d, index, source, call, ctx, false);
+}
+
+int put_into_like(const struct tensor_op *op, tensor **out, tensor *self, int d,
+		  const tensor *index, const tensor *source, put_call call, const void *ctx)
+{
+	return put(op, out, self, d, index, source, call, ctx, true);
 }
 
 int check_source(const struct tensor_op *op, const tensor *self, int d, const tensor *index,

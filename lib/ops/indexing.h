@@ -33,5 +33,8 @@ typedef int (*put_call)(tensor_kernel fn, tensor *out, int d, const tensor *inde
 /* The result is self, or a copy of it, with the source written where index says. */
 int put_into(const struct tensor_op *op, tensor **out, tensor *self, int d, const tensor *index,
 	     const tensor *source, put_call call, const void *ctx);
+/* The same with a functional result that lies like self. */
+int put_into_like(const struct tensor_op *op, tensor **out, tensor *self, int d,
+		  const tensor *index, const tensor *source, put_call call, const void *ctx);
 
 #endif

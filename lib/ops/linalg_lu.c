@@ -69,14 +69,19 @@ int front_lu_factor_ex(const struct tensor_op *op, tensor **lu, tensor **pivots,
 			    3, err);
 }
 
-int composite_linalg_lu_factor(tensor *A, bool pivot, tensor **LU, tensor **pivots)
+static int lu_factor(tensor *A, bool pivot, bool check, tensor **LU, tensor **pivots)
 {
 	tensor *info;
-	int err = call_linalg_lu_factor_ex(A, pivot, false, LU, pivots, &info);
+	int err = call_linalg_lu_factor_ex(A, pivot, check, LU, pivots, &info);
 
 	if (!err)
 		tensor_put(info);
 	return err;
+}
+
+int composite_linalg_lu_factor(tensor *A, bool pivot, tensor **LU, tensor **pivots)
+{
+	return lu_factor(A, pivot, true, LU, pivots);
 }
 
 /* ---- unpacked ---------------------------------------------------------------------------- */
@@ -103,21 +108,20 @@ static int exchange(const int32_t *pivots, int64_t k, int64_t *order, int64_t m)
 /* bool [.., m, m]: P, as pivots [.., k] of matrices with m rows say. */
 static tensor *permutation(tensor *pivots, int64_t m)
 {
-	int64_t sizes[TENSOR_MAX_DIMS], k, count;
+	int64_t sizes[TENSOR_MAX_DIMS], k;
 	tensor *order, *rows;
 
 	pivots = scope_own(thread(), front_contiguous(pivots));
 	if (!pivots)
 		return NULL;
 	k = pivots->sizes[pivots->ndim - 1];
-	count = k ? pivots->numel / k : 0;
 	memcpy(sizes, pivots->sizes, pivots->ndim * sizeof(*sizes));
 	sizes[pivots->ndim - 1] = m;
 	rows = tensor_arange(tensor_scalar_int(m), TENSOR_OPTIONS(.dtype = TENSOR_I64));
 	order = !rows ? NULL : scope_own(thread(), tensor_new_like(rows, sizes, pivots->ndim));
 	if (!order)
 		return NULL;
-	for (int64_t i = 0; i < count; i++)
+	for (int64_t i = 0; i < (m ? order->numel / m : 0); i++)
 		if (exchange((const int32_t *)pivots->data + i * k, k,
 			     (int64_t *)order->data + i * m, m) < 0)
 			return NULL;
@@ -182,7 +186,7 @@ int composite_lu_unpack(tensor *LU_data, tensor *LU_pivots, bool unpack_data, bo
 int composite_linalg_lu(tensor *A, bool pivot, tensor **P, tensor **L, tensor **U)
 {
 	tensor *lu, *pivots;
-	int err = composite_linalg_lu_factor(A, pivot, &lu, &pivots);
+	int err = lu_factor(A, pivot, false, &lu, &pivots);
 
 	if (err)
 		return err;

@@ -4,6 +4,7 @@
  * the stack; the backend's copy and fill do the work.
  */
 #include "front.h"
+#include "memory_format.h"
 
 #include "../kernels/join.h"
 
@@ -49,7 +50,7 @@ static int flip(const struct tensor_op *op, tensor **out, tensor *self, uint32_t
 	struct tensor from = *self;
 	struct front_out o;
 
-	if (front_begin_apart(op, &o, *out, self->dtype, self->sizes, self->ndim, inputs, 1) < 0)
+	if (front_begin_like(op, &o, *out, self->dtype, self, inputs, 1) < 0)
 		return error_code();
 	for (int d = 0; d < self->ndim && self->numel; d++) {
 		if (!(mask >> d & 1))
@@ -152,7 +153,8 @@ int front_roll(const struct tensor_op *op, tensor **out, tensor *self, tensor_in
 		if (n)
 			shift[d] = (int64_t)((uint64_t)shift[d] + (shifts.data[i] % n + n)) % n;
 	}
-	if (front_begin_apart(op, &o, *out, self->dtype, self->sizes, self->ndim, inputs, 1) < 0)
+	if (front_begin_channels(op, &o, *out, self->dtype, self->sizes, self->ndim,
+				 dims.len > 0 && memory_channels_last(self), inputs, 1) < 0)
 		return error_code();
 	to = *o.t;
 	from = *self;
@@ -297,7 +299,8 @@ int front_constant_pad_nd(const struct tensor_op *op, tensor **out, tensor *self
 					   (long long)(self->ndim - 1 - i), SHAPE_STR(self));
 		*size = padded;
 	}
-	if (front_begin_apart(op, &o, *out, self->dtype, sizes, self->ndim, inputs, 1) < 0)
+	if (front_begin_channels(op, &o, *out, self->dtype, sizes, self->ndim,
+				 memory_channels_last(self), inputs, 1) < 0)
 		return error_code();
 	to = *o.t;
 	for (int64_t i = n - 1; !err && i >= 0 && o.t->numel; i--) {

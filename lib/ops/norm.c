@@ -75,7 +75,7 @@ int front_layer_norm(const struct tensor_op *op, tensor **output, tensor **mean,
 	results[0] = out;
 	results[1] = m;
 	results[2] = r;
-	err = norm_forward_end(results, input->dtype, stat, err);
+	err = norm_forward_end(results, input->dtype, stat, false, err);
 	*output = results[0];
 	*mean = results[1];
 	*rstd = results[2];

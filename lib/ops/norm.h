@@ -4,6 +4,7 @@
 #define TENSOR_NORM_H
 
 #include "front.h"
+#include "memory_format.h"
 
 /* t as kernels want it, in `dtype`; owned. NULL stays NULL. */
 tensor *norm_operand(tensor *t, enum tensor_dtype dtype);
@@ -19,7 +20,8 @@ int norm_check(const struct tensor_op *op, const tensor *input, const tensor *we
 enum tensor_dtype norm_stat_dtype(const tensor *input, const tensor *weight, const tensor *bias);
 /* The results of a forward front, output, mean and rstd, in their dtypes; all or none. Returns
  * err, or what went wrong here. */
-int norm_forward_end(tensor **results, enum tensor_dtype dtype, enum tensor_dtype stat, int err);
+int norm_forward_end(tensor **results, enum tensor_dtype dtype, enum tensor_dtype stat,
+		     bool channels_last, int err);
 
 /* What the backward fronts do around their kernel: operands and results, which belong together. */
 struct norm_backward {

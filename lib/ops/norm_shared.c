@@ -130,10 +130,15 @@ int norm_backward_end(struct norm_backward *b, const tensor *input, enum tensor_
 	return err;
 }
 
-int norm_forward_end(tensor **results, enum tensor_dtype dtype, enum tensor_dtype stat, int err)
+int norm_forward_end(tensor **results, enum tensor_dtype dtype, enum tensor_dtype stat,
+		     bool channels_last, int err)
 {
-	for (int i = 0; i < 3; i++)
-		results[i] = norm_result(results[i], i ? stat : dtype);
+	for (int i = 0; i < 3; i++) {
+		tensor *t = results[i];
+
+		results[i] = t ? front_lay_out(t, i ? stat : dtype, !i && channels_last) : NULL;
+		tensor_put(t);
+	}
 	if (!err && results[0] && results[1] && results[2])
 		return 0;
 	for (int i = 0; i < 3; i++) {

@@ -2,6 +2,7 @@
 /* Fronts of padding by reflection and replication; pad() chooses among all kinds. */
 #include "../kernels/pad_kernels.h"
 #include "front.h"
+#include "memory_format.h"
 
 #include "family/copy.h"
 #include "family/index.h"
@@ -64,7 +65,8 @@ static int pad(const struct tensor_op *op, tensor **out, tensor *self, tensor_in
 	int err = 0;
 
 	if (padded_sizes(op, self, padding, n, reflect, &params, sizes) < 0 ||
-	    front_begin_apart(op, &o, *out, self->dtype, sizes, self->ndim, inputs, 1) < 0)
+	    front_begin_channels(op, &o, *out, self->dtype, sizes, self->ndim,
+				 self->ndim == n + 2 && memory_channels_last(self), inputs, 1) < 0)
 		return error_code();
 	fn = (pad_kernel)op_loop(op, op->loops, o.t);
 	if (!fn)

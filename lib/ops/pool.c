@@ -108,6 +108,9 @@ int pool_run(const struct tensor_op *op, tensor **out, tensor *in, const int64_t
 		return blocked_average(op, out, in, sizes, p);
 	if (front_begin_dense(op, &o, *out, in->dtype, sizes, in->ndim, inputs, 1) < 0)
 		return error_code();
+	if (p->spatial == 2 &&
+	    in->ndim == 4) /* PyTorch's averages in three dimensions are contiguous */
+		front_keep_format(&o, in);
 	fn = (pool_kernel)op_loop(op, op->loops, o.t);
 	if (fn)
 		dense = front_dense(in);
@@ -194,6 +197,10 @@ int pool_run_max(const struct tensor_op *op, tensor **output, tensor **indices, 
 		return error_code();
 	if (front_begin_dense(op, &i, *indices, TENSOR_I64, sizes, self->ndim, inputs, 1) < 0)
 		return front_end(op, &v, output, error_code());
+	if (self->ndim == p->spatial + 2) {
+		front_keep_format(&v, self);
+		front_keep_format(&i, self);
+	}
 	fn = (max_pool_kernel)op_loop(op, op->loops, v.t);
 	if (fn)
 		dense = front_dense(self);

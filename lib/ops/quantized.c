@@ -249,7 +249,7 @@ tensor *kernel_make_per_tensor(tensor *self, double scale, int64_t zero_point)
 {
 	struct tensor_extension *ext = quantizer_new("_make_per_tensor_quantized_tensor", scale,
 						     zero_point, self->dtype);
-	tensor *copy = ext ? call__to_copy(self, (tensor_options){0}) : NULL;
+	tensor *copy = ext ? front_contiguous_copy(self, (tensor_options){0}) : NULL;
 	tensor *t = quantized_from_plain(copy, ext);
 
 	tensor_put(copy);
@@ -260,7 +260,7 @@ tensor *kernel_make_per_channel(tensor *self, tensor *scale, tensor *zero_point,
 {
 	struct tensor_extension *ext = per_channel("_make_per_channel_quantized_tensor", self, scale,
 						   zero_point, axis, self->dtype);
-	tensor *copy = ext ? call__to_copy(self, (tensor_options){0}) : NULL;
+	tensor *copy = ext ? front_contiguous_copy(self, (tensor_options){0}) : NULL;
 	tensor *t = quantized_from_plain(copy, ext);
 
 	tensor_put(copy);
@@ -344,7 +344,7 @@ int kernel_q_axis(tensor *self, int64_t *result)
 static tensor *copy_plain(tensor *self)
 {
 	tensor *plain = quantized_plain(self);
-	tensor *copy = plain ? call__to_copy(plain, (tensor_options){0}) : NULL;
+	tensor *copy = plain ? front_contiguous_copy(plain, (tensor_options){0}) : NULL;
 
 	tensor_put(plain);
 	return copy;

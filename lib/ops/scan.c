@@ -93,6 +93,18 @@ static tensor *joined(tensor *before, tensor *self, tensor *after, int d)
 	return n == 1 ? self : tensor_cat((tensor_list){parts, n}, d);
 }
 
+/* What cat takes beside self: it leaves out empty vectors, diff does not. */
+static int check_joined(const tensor *self, const tensor *more, int d)
+{
+	bool fits = !more || more->ndim == self->ndim;
+
+	for (int i = 0; more && fits && i < self->ndim; i++)
+		fits = i == d || more->sizes[i] == self->sizes[i];
+	return fits ? 0
+		    : tensor_fail(EINVAL, "diff: %s does not fit %s outside dimension %d",
+				  SHAPE_STR(more), SHAPE_STR(self), d);
+}
+
 static tensor *difference(tensor *t, int d)
 {
 	int64_t n = t->sizes[d] - 1;
@@ -112,6 +124,8 @@ tensor *composite_diff(tensor *self, int64_t n, int64_t dim, tensor *prepend, te
 	if (!self->ndim || n < 0)
 		return tensor_fail_null(EINVAL, "diff: a dimension and n of at least 0 are needed, got %s and %lld",
 					SHAPE_STR(self), (long long)n);
+	if (check_joined(self, prepend, d) < 0 || check_joined(self, append, d) < 0)
+		return NULL;
 	if (!n)
 		return call_clone(self);
 	guard = tensor_scope_enter();

@@ -114,8 +114,8 @@ int front_index_fill(const struct tensor_op *op, tensor **out, tensor *self, int
 	wide = front_cast(index, TENSOR_I64);
 	/* A 0-d tensor is a vector of one element, which may be named more than once. */
 	source = wide ? repeated(self, value, sizes, self->ndim ? self->ndim : 1) : NULL;
-	err = source ? put_into(op, out, self, d, wide, source, call_index_put_kernel, NULL) :
-		       error_code();
+	err = source ? put_into_like(op, out, self, d, wide, source, call_index_put_kernel, NULL)
+		     : error_code();
 	tensor_put(source);
 	tensor_put(wide);
 	return err;

@@ -32,6 +32,20 @@ static int begin_pair(const struct tensor_op *op, struct front_out *v, struct fr
 	return 0;
 }
 
+/* Both like self. */
+static int begin_sorted(const struct tensor_op *op, struct front_out *v, struct front_out *i,
+			tensor **values, tensor **indices, const tensor *self)
+{
+	const tensor *inputs[] = {self};
+
+	if (check_apart(op, *values, *indices) < 0 ||
+	    front_begin_like(op, v, *values, self->dtype, self, inputs, 1) < 0)
+		return error_code();
+	if (front_begin_like(op, i, *indices, TENSOR_I64, self, inputs, 1) < 0)
+		return front_end(op, v, values, error_code());
+	return 0;
+}
+
 static int end_pair(const struct tensor_op *op, struct front_out *v, struct front_out *i,
 		    tensor **values, tensor **indices, int err)
 {
@@ -50,8 +64,7 @@ int front_sort(const struct tensor_op *op, tensor **values, tensor **indices, te
 	struct front_out v, i;
 	tensor lines[3];
 
-	if (!fn || d < 0 ||
-	    begin_pair(op, &v, &i, values, indices, self, self->sizes, self->ndim) < 0)
+	if (!fn || d < 0 || begin_sorted(op, &v, &i, values, indices, self) < 0)
 		return error_code();
 	err = fn(as_line(&lines[0], v.t), as_line(&lines[1], i.t), as_line(&lines[2], self), d,
 		 descending);

@@ -233,7 +233,7 @@ tensor *kernel_sparse_coo_tensor(tensor *indices, tensor *values, tensor_ints si
 	if (check_coo(indices, values, size) < 0)
 		return NULL;
 	/* A copy, which the caller, or another process, does not change after the check. */
-	own = call__to_copy(indices, TENSOR_OPTIONS(.dtype = TENSOR_I64));
+	own = front_contiguous_copy(indices, TENSOR_OPTIONS(.dtype = TENSOR_I64));
 	if (own && sparse_check_indices("sparse_coo_tensor", i64_data(own), (int)own->sizes[0],
 					own->sizes[1], size.data) == 0)
 		t = sparse_new_coo(size, own, values, is_coalesced);
@@ -303,8 +303,8 @@ tensor *kernel_sparse_csr_tensor(tensor *crow_indices, tensor *col_indices, tens
 
 	if (check_csr(crow_indices, col_indices, values, size) < 0)
 		return NULL;
-	crow = call__to_copy(crow_indices, TENSOR_OPTIONS(.dtype = TENSOR_I64));
-	col = call__to_copy(col_indices, TENSOR_OPTIONS(.dtype = TENSOR_I64));
+	crow = front_contiguous_copy(crow_indices, TENSOR_OPTIONS(.dtype = TENSOR_I64));
+	col = front_contiguous_copy(col_indices, TENSOR_OPTIONS(.dtype = TENSOR_I64));
 	if (crow && col &&
 	    sparse_check_rows("sparse_csr_tensor", i64_data(crow), i64_data(col), size.data[0],
 			      size.data[1], values->sizes[0]) == 0)

@@ -354,7 +354,7 @@ tensor *kernel_sparse_pick(tensor *self, tensor *indices)
 
 static tensor *copy_as(const tensor *self, tensor_options options)
 {
-	tensor *values = call__to_copy(sparse_of(self)->values, options), *t;
+	tensor *values = front_contiguous_copy(sparse_of(self)->values, options), *t;
 
 	t = values ? sparse_with_values(self, values) : NULL;
 	tensor_put(values);

@@ -95,8 +95,8 @@ static int deliver(const struct tensor_op *op, tensor **out, tensor *t, bool tra
 		if (!err)
 			err = front_end(op, &o, out, front_copy(o.t, seen));
 	} else {
-		result = transposed ? call__to_copy(seen, TENSOR_OPTIONS(.dtype = dtype)) :
-				      front_cast(seen, dtype);
+		result = transposed ? front_contiguous_copy(seen, TENSOR_OPTIONS(.dtype = dtype))
+				    : front_cast(seen, dtype);
 		*out = result;
 		err = result ? 0 : error_code();
 	}

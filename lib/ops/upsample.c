@@ -45,6 +45,7 @@ static int run(const struct tensor_op *op, tensor **out, tensor *in, const int64
 
 	if (front_begin_dense(op, &o, *out, in->dtype, sizes, p->spatial + 2, inputs, 1) < 0)
 		return error_code();
+	front_keep_format(&o, in);
 	fn = (upsample_kernel)op_loop(op, op->loops, o.t);
 	if (fn)
 		dense = front_dense(in);

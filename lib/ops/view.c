@@ -39,7 +39,8 @@ tensor *view_as_strided(tensor *self, tensor_ints size, tensor_ints stride, int6
 		if (overflow)
 			return tensor_fail_null(EOVERFLOW, "as_strided: the extent overflows");
 	}
-	if (offset < 0 || low < 0 || (numel ? high >= room : offset > room))
+	/* Where there are no elements they may begin anywhere: so do parts of an empty tensor. */
+	if (offset < 0 || low < 0 || (numel ? high >= room : offset > INT64_MAX / 64))
 		return tensor_fail_null(EINVAL, "as_strided: elements %lld to %lld of a storage of "
 						"%lld", (long long)low, (long long)high,
 					(long long)room);
@@ -296,8 +297,7 @@ tensor *composite_reshape(tensor *self, tensor_ints shape)
 		return NULL;
 	if (view_strides(self, sizes, (int)shape.len, strides))
 		return call_view(self, full);
-	/* clone keeps a dense layout; a contiguous copy is what can be viewed */
-	copy = call__to_copy(self, (tensor_options){0});
+	copy = front_contiguous_copy(self, (tensor_options){0});
 	result = copy ? call_view(copy, full) : NULL;
 	tensor_put(copy);
 	return result;

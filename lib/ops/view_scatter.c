@@ -14,9 +14,7 @@ static int begin(const struct tensor_op *op, struct front_out *o, tensor *given,
 {
 	const tensor *inputs[] = {self, src};
 
-	if (front_begin_apart(op, o, given, self->dtype, self->sizes, self->ndim, inputs, 2) < 0)
-		return error_code();
-	return 0;
+	return front_begin_like(op, o, given, self->dtype, self, inputs, 2);
 }
 
 /* Copies src into part, a view of the result; consumes part. */

@@ -156,7 +156,8 @@ static void complex_views_are_changed_in_place(void **state)
 	}
 }
 
-/* A view of a view made under no_grad, and a view from before its base became a leaf. */
+/* A view of a view made under no_grad, and a view from before its base became a leaf: that one only
+ * where the change would be recorded, and both only as long as the base requires a gradient. */
 static void views_without_history_are_guarded(void **state)
 {
 	tensor_scope {
@@ -167,12 +168,35 @@ static void views_without_history_are_guarded(void **state)
 		assert_fails(tensor_zero_(ok(tensor_select(v, 0, 0))), EINVAL, "tensor_no_grad");
 		early = ok(tensor_view(b, TENSOR_INTS(2, 2)));
 		assert_done(tensor_set_requires_grad(b, true));
-		assert_fails(tensor_zero_(early), EINVAL, "tensor_no_grad");
+		assert_fails(tensor_mul_(early, w), EINVAL, "before its base required a gradient");
+		assert_fails(tensor_mul_(ok(tensor_alias(early)), w), EINVAL, "before its base");
+		ok(tensor_add_scalar_(early, S(1)));
+		ok(tensor_sub_scalar_(ok(tensor_alias(early)), S(1)));
+		assert_done(tensor_set_requires_grad(b, false));
+		ok(tensor_mul_(early, ok(tensor_ones(TENSOR_INTS(2, 2), F32))));
+		assert_done(tensor_set_requires_grad(b, true));
 		early = ok(tensor_view(b, TENSOR_INTS(2, 2)));
 		assert_done(tensor_set_requires_grad(b, false));
 		assert_fails(tensor_zero_(early), EINVAL, "leaf");
 		assert_values(w, 0, 1, 2, 3, 4);
 		assert_values(b, 0, 0, 1, 2, 3);
+	}
+}
+
+/* A part of an empty tensor may begin where its storage has no element. */
+static void parts_of_empty_tensors_have_a_history(void **state)
+{
+	tensor_scope {
+		tensor *x = leaf(ok(tensor_zeros(TENSOR_INTS(0, 100), F32))),
+		       *y = ok(tensor_mul_scalar(x, S(2)));
+		tensor *part = ok(tensor_narrow(y, 1, 50, 50));
+
+		ok(tensor_mul_scalar_(part, S(3)));
+		ok(tensor_neg_(ok(tensor_narrow(y, 1, 99, 1))));
+		ok(tensor_mul_scalar_(part, S(2)));
+		assert_done(tensor_backward(
+			ok(tensor_sum(ok(tensor_add(ok(tensor_sum(part)), ok(tensor_sum(y))))))));
+		assert_shape(tensor_grad(x), 0, 100);
 	}
 }
 
@@ -394,6 +418,7 @@ int main(void)
 		cmocka_unit_test(views_from_before_get_the_history),
 		cmocka_unit_test(complex_views_are_changed_in_place),
 		cmocka_unit_test(views_without_history_are_guarded),
+		cmocka_unit_test(parts_of_empty_tensors_have_a_history),
 		cmocka_unit_test(graph_of_a_million_nodes_needs_no_stack),
 		cmocka_unit_test(threads_share_a_graph),
 		cmocka_unit_test(backward_works_after_fork),

@@ -109,11 +109,31 @@ static const struct formula formulas[] = {
 
 FORMULA_TESTS
 
+/* Matrices stay symmetric when they move along it. */
+static void gradient_is_symmetric(void **state)
+{
+	tensor *w, *v, *g;
+
+	tensor_scope {
+		tensor *a = matrices(4, false, F64), *square;
+
+		assert_done(tensor_set_requires_grad(a, true));
+		assert_done(tensor_linalg_eigh(a, "L", &w, &v));
+		square = ok(tensor_mul(ok(tensor_mul(v, v)), iota(1, TENSOR_INTS(4, 1))));
+		assert_done(
+			tensor_backward(ok(tensor_add(ok(tensor_sum(square)), ok(tensor_sum(w))))));
+		g = tensor_grad(a);
+		assert_true(greatest(g) > 1);
+		assert_true(greatest(ok(tensor_sub(g, ok(tensor_transpose(g, -1, -2))))) < 1e-12);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(vectors_and_values_make_the_matrix_again),
 		cmocka_unit_test(only_one_triangle_is_read),
+		cmocka_unit_test(gradient_is_symmetric),
 		cmocka_unit_test(every_formula_agrees_with_differences),
 		cmocka_unit_test(every_formula_is_differentiable_again),
 	};

@@ -355,6 +355,48 @@ static const struct formula formulas[] = {
 
 FORMULA_TESTS
 
+/* The gradient of the sum of diag(1, 2, 4) * d det(a) / d a, which is a polynomial of a. */
+static tensor *det_twice(tensor *a)
+{
+	tensor *w = ok(tensor_diag(
+		ok(tensor_from_data((const double[]){1, 2, 4}, TENSOR_INTS(3), F64)), 0));
+	tensor *g, *gg;
+
+	assert_done(tensor_set_requires_grad(a, true));
+	assert_done(tensor_backward_ex(TENSOR_LIST(ok(tensor_det(a))), NULL, TENSOR_LIST(a), &g,
+				       TENSOR_CREATE_GRAPH));
+	assert_done(tensor_backward_ex(TENSOR_LIST(ok(tensor_sum(ok(tensor_mul(g, w))))), NULL,
+				       TENSOR_LIST(a), &gg, 0));
+	return gg;
+}
+
+/* Also where singular values are equal, and at matrices of any rank. */
+static void determinant_has_second_derivatives_everywhere(void **state)
+{
+	tensor_scope {
+		assert_values(det_twice(ok(tensor_eye(3, F64))), 1e-12, 6, 0, 0, 0, 5, 0, 0, 0, 3);
+		assert_values(det_twice(ok(tensor_ones(TENSOR_INTS(3, 3), F64))), 1e-12, 6, -4, -2,
+			      -4, 5, -1, -2, -1, 3);
+		assert_values(det_twice(ok(tensor_zeros(TENSOR_INTS(3, 3), F64))), 0, 0, 0, 0, 0, 0,
+			      0, 0, 0, 0);
+	}
+}
+
+/* ---- empty ones ------------------------------------------------------------------------------ */
+
+static void matrices_without_columns_are_not_exchanged(void **state)
+{
+	tensor *p, *l, *u;
+
+	tensor_scope {
+		assert_done(tensor_linalg_lu(ok(tensor_zeros(TENSOR_INTS(2, 0), F64)), &p, &l, &u));
+		assert_values(p, 0, 1, 0, 0, 1);
+		assert_done(
+			tensor_linalg_lu(ok(tensor_zeros(TENSOR_INTS(2, 2, 0), F64)), &p, &l, &u));
+		assert_values(p, 0, 1, 0, 0, 1, 1, 0, 0, 1);
+	}
+}
+
 /* ---- refusals ------------------------------------------------------------------------------ */
 
 static void singular_matrices_are_an_error_or_are_told(void **state)
@@ -369,6 +411,9 @@ static void singular_matrices_are_an_error_or_are_told(void **state)
 		assert_fails(tensor_linalg_inv(a), EDOM, "matrix 0 is singular");
 		assert_fails(tensor_linalg_solve(a, a), EDOM, "singular");
 		assert_fails(tensor_linalg_cholesky(negative), EDOM, "not positive-definite");
+		assert_fails(tensor_linalg_lu_factor(a, &inverse, &info) == 0 ? info : NULL, EDOM,
+			     "matrix 0 is singular");
+		assert_done(tensor_linalg_lu(a, &inverse, &info, &negative));
 		assert_done(tensor_linalg_inv_ex(a, &inverse, &info));
 		assert_values(info, 0, 2);
 		assert_values(tensor_linalg_matrix_rank(a, 1e-12, false), 0, 1);
@@ -485,6 +530,8 @@ int main(void)
 		cmocka_unit_test(determinants),
 		cmocka_unit_test(every_formula_agrees_with_differences),
 		cmocka_unit_test(every_formula_is_differentiable_again),
+		cmocka_unit_test(determinant_has_second_derivatives_everywhere),
+		cmocka_unit_test(matrices_without_columns_are_not_exchanged),
 		cmocka_unit_test(singular_matrices_are_an_error_or_are_told),
 		cmocka_unit_test(numbers_that_are_not_finite_are_an_error),
 		cmocka_unit_test(pivots_that_are_no_rows_are_refused),

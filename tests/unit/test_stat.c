@@ -160,10 +160,10 @@ static void scans_agree_with_plain_loops(void **state)
 					tensor *t = laid_out(layout,
 							     TENSOR_OPTIONS(.dtype = dtypes[k]));
 					tensor *s = ok(tensor_cumsum(t, dim)), *v, *i;
-					tensor *sum = ok(tensor_zeros_like(
-						ok(tensor_select(s, dim, 0)), F64));
-					tensor *best = ok(tensor_to(ok(tensor_select(t, dim, 0)),
-								    F64));
+					tensor *first =
+						ok(tensor_contiguous(ok(tensor_select(t, dim, 0))));
+					tensor *sum = ok(tensor_zeros_like(first, F64));
+					tensor *best = ok(tensor_to(first, F64));
 
 					assert_int_equal(tensor_dtype(s),
 							 k == 2 ? TENSOR_I64 : dtypes[k]);
@@ -172,7 +172,7 @@ static void scans_agree_with_plain_loops(void **state)
 						tensor *x = ok(tensor_to(
 							ok(tensor_select(t, dim, r)), F64));
 
-						sum = ok(tensor_add(sum, x));
+						sum = ok(tensor_contiguous(ok(tensor_add(sum, x))));
 						check_values_(tensor_select(s, dim, r),
 							      tensor_data(sum), tensor_numel(sum),
 							      k == 0 ? 1e-5 : k == 3 ? 0.1 : 1e-9,
@@ -231,6 +231,25 @@ static void long_scans_carry_over_blocks(void **state)
 	}
 }
 
+/* What is put before and after it is not broadcast, and an empty vector is not left out. */
+static void differences_are_of_what_fits(void **state)
+{
+	tensor_scope {
+		tensor *a = iota(0, TENSOR_INTS(2, 3)), *v = iota(0, TENSOR_INTS(1));
+		tensor *column = iota(0, TENSOR_INTS(2, 1)),
+		       *none = ok(tensor_zeros(TENSOR_INTS(0), F32));
+
+		assert_values(tensor_diff(a, 1, 1, column, tensor_none), 0, 0, 1, 1, 2, 1, 1);
+		for (int n = 0; n < 2; n++) {
+			assert_fails(tensor_diff(a, n, 1, v, tensor_none), EINVAL, "does not fit");
+			assert_fails(tensor_diff(a, n, 0, tensor_none, column), EINVAL,
+				     "does not fit");
+			assert_fails(tensor_diff(none, n, 0, column, column), EINVAL,
+				     "does not fit");
+		}
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -238,6 +257,7 @@ int main(void)
 		cmocka_unit_test(variance_of_too_few_is_nan_or_infinite),
 		cmocka_unit_test(variance_far_from_zero_keeps_its_digits),
 		cmocka_unit_test(scans_agree_with_plain_loops),
+		cmocka_unit_test(differences_are_of_what_fits),
 		cmocka_unit_test(a_scan_keeps_the_last_of_equals_and_nan),
 		cmocka_unit_test(long_scans_carry_over_blocks),
 	};

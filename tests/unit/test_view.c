@@ -131,6 +131,13 @@ static void as_strided_stays_inside_the_storage(void **state)
 		assert_fails(!tensor_as_strided(a, TENSOR_INTS(3), TENSOR_INTS(INT64_MAX), 0), EOVERFLOW,
 			     "overflow");
 		assert_shape(ok(tensor_as_strided(a, TENSOR_INTS(0), TENSOR_INTS(99), 0)), 0);
+		/* as a part of an empty tensor may begin */
+		assert_shape(ok(tensor_as_strided(a, TENSOR_INTS(0, 2), TENSOR_INTS(2, 1), 1000)),
+			     0, 2);
+		assert_fails(!tensor_as_strided(a, TENSOR_INTS(0), TENSOR_INTS(1), INT64_MAX),
+			     EINVAL, "storage");
+		assert_fails(!tensor_as_strided(a, TENSOR_INTS(0), TENSOR_INTS(1), -1), EINVAL,
+			     "-1");
 	}
 }
 

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR MIT
+/* See memory_format.h. */
+#include "memory_format.h"
+
+#include "../kernels/iter.h"
+
+struct operands {
+	const tensor *const *inputs;
+	int n;
+	const int64_t *sizes; /* of the result */
+	int ndim;
+};
+
+/* The stride of t in dimension d of the result; 0 where t has it not, or repeats its elements. */
+static int64_t stride_in(const tensor *t, const struct operands *ops, int d)
+{
+	int own = d - (ops->ndim - t->ndim);
+
+	if (own < 0 || t->sizes[own] != ops->sizes[d])
+		return 0;
+	return t->strides[own] < 0 ? -t->strides[own] : t->strides[own];
+}
+
+/* Above 0: dimension a belongs outside of b. Below: inside. */
+static int compare(const struct operands *ops, int a, int b)
+{
+	for (int i = 0; i < ops->n; i++) {
+		const tensor *t = ops->inputs[i];
+		int64_t sa = t ? stride_in(t, ops, a) : 0, sb = t ? stride_in(t, ops, b) : 0;
+
+		if (!sa || !sb)
+			continue;
+		if (sa != sb)
+			return sa < sb ? -1 : 1;
+		if (ops->sizes[a] > ops->sizes[b])
+			return 1;
+	}
+	return 0;
+}
+
+/* order[0] becomes the innermost dimension. An insertion sort, as PyTorch's: where a comparison
+ * says nothing, the next dimension outside is asked. */
+static void sort(const struct operands *ops, int *order)
+{
+	for (int i = 0; i < ops->ndim; i++)
+		order[i] = ops->ndim - 1 - i;
+	for (int i = 1; i < ops->ndim; i++) {
+		int at = i;
+
+		for (int j = i - 1; j >= 0; j--) {
+			int c = compare(ops, order[j], order[at]), d = order[j];
+
+			if (c < 0)
+				break;
+			if (!c)
+				continue;
+			order[j] = order[at];
+			order[at] = d;
+			at = j;
+		}
+	}
+}
+
+static void strides_in_order(const int64_t *sizes, int ndim, const int *order, int64_t *strides)
+{
+	int64_t step = 1;
+
+	for (int i = 0; i < ndim; i++) {
+		strides[order[i]] = step;
+		step *= sizes[order[i]] ? sizes[order[i]] : 1;
+	}
+}
+
+bool memory_order_of(const tensor *const *inputs, int ninputs, const int64_t *sizes, int ndim,
+		     int64_t *strides)
+{
+	const struct operands ops = {inputs, ninputs, sizes, ndim};
+	int order[TENSOR_MAX_DIMS];
+	bool row_major = true;
+
+	for (int i = 0; i < ninputs; i++)
+		if (inputs[i] && !broadcasts_to(inputs[i], sizes, ndim))
+			return false;
+	sort(&ops, order);
+	for (int i = 0; i < ndim; i++)
+		row_major &= order[i] == ndim - 1 - i;
+	if (row_major)
+		return false;
+	strides_in_order(sizes, ndim, order, strides);
+	return true;
+}
+
+/* Neither gaps nor elements that share memory. */
+static bool is_dense(const tensor *t)
+{
+	int64_t extent = 1;
+
+	for (int i = 0; i < t->ndim; i++) {
+		if (t->strides[i] < 0)
+			return false;
+		extent += (t->sizes[i] - 1) * t->strides[i];
+	}
+	return extent == t->numel && !tensor_overlaps_itself(t);
+}
+
+tensor *memory_new_like(const tensor *t, tensor_options options)
+{
+	int64_t strides[TENSOR_MAX_DIMS];
+
+	if (t->layout != TENSOR_STRIDED || t->ext || (t->contiguous && !memory_channels_last(t)))
+		return tensor_new_opt(options, t->sizes, t->ndim);
+	if (t->numel && is_dense(t))
+		return tensor_new_strided(options, t->sizes, t->strides, t->ndim);
+	if (!memory_order_of(&t, 1, t->sizes, t->ndim, strides))
+		return tensor_new_opt(options, t->sizes, t->ndim);
+	return tensor_new_strided(options, t->sizes, strides, t->ndim);
+}
+
+/* Dimension number i of channels last, from the innermost one. */
+static int channels_last_dim(int i, int ndim)
+{
+	return i == 0 ? 1 : i == ndim - 1 ? 0 : ndim - i;
+}
+
+bool memory_channels_last(const tensor *t)
+{
+	int64_t least = 0;
+
+	if ((t->ndim != 4 && t->ndim != 5) || t->layout != TENSOR_STRIDED || t->ext ||
+	    !t->strides[1])
+		return false;
+	for (int i = 0; i < t->ndim; i++) {
+		int d = channels_last_dim(i, t->ndim);
+
+		/* [n, 1, 1, 1] and a [n, c, 1, 1] that is row-major */
+		if (!t->sizes[d] || t->strides[d] < least || (d == 0 && least == t->strides[1]))
+			return false;
+		least = t->strides[d] * t->sizes[d];
+	}
+	return true;
+}
+
+void memory_channels_last_strides(const int64_t *sizes, int ndim, int64_t *strides)
+{
+	int order[TENSOR_MAX_DIMS];
+
+	for (int i = 0; i < ndim; i++)
+		order[i] = channels_last_dim(i, ndim);
+	strides_in_order(sizes, ndim, order, strides);
+}
