@@ -66,9 +66,9 @@ def inline_call(op):
             f'typedef {op.ctype}(*fn_{op.id})({op.params()});\n'
             f'static inline {op.ctype}call_{op.id}({op.params()})\n{{\n'
             f'\tuint32_t keys = {key_union(op)};\n'
-            f'\tuint32_t ks = dispatch_keys(thread(), op_{op.id}.mask, keys);\n\n'
+            f'\tuint32_t ks = dispatch_keys(thread(), op_mask(&op_{op.id}), keys);\n\n'
             f'\tif (unlikely(!ks))\n\t\treturn {missing};\n'
-            f'\treturn ((fn_{op.id})op_{op.id}.call[top_key(ks)])({names});\n}}\n\n')
+            f'\treturn ((fn_{op.id})op_function(&op_{op.id}, top_key(ks)))({names});\n}}\n\n')
 
 
 def family_header(family, ops, written):
