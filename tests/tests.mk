@@ -70,7 +70,7 @@ test-sanitize:
 # Threads: what several of them share, under ThreadSanitizer. Its memory map wants addresses that are not chosen at random.
 TSAN      := SANITIZE=-fsanitize=thread CFLAGS="-O1 -g"
 TSAN_RUN  := test_threads test_autograd_threads test_autograd_lifetime test_channel test_buffer test_tensor \
-	test_dispatch test_random
+	test_scope test_dispatch test_random
 
 .PHONY: test-tsan
 test-tsan:

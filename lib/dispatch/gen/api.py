@@ -119,14 +119,12 @@ def public_source(family, ops):
         if op.variant != 'function' or op.plain_result:
             out.append(f'\treturn {call};\n')
         elif op.list_result:
-            out.append(f'\tint n = {call};\n\n\tfor (int i = 0; i < n; i++)\n'
-                       '\t\tscope_own(thread(), results[i]);\n\treturn n;\n')
+            out.append(f'\tint n = {call};\n\n\tif (n < 0)\n\t\treturn n;\n'
+                       '\treturn scope_own_list(results, n) < 0 ? -ENOMEM : n;\n')
         elif op.multi:
             res = [n for _, n in op.c_results()]
             out.append(f'\tint err = {call};\n\n\tif (err < 0)\n\t\treturn err;\n')
-            for r in res:
-                out.append(f'\tscope_own(thread(), *{r});\n')
-            out.append('\treturn 0;\n')
+            out.append(f'\treturn scope_own_results((tensor **[]){{{", ".join(res)}}}, {len(res)});\n')
         else:
             out.append(f'\treturn scope_own(thread(), {call});\n')
         out.append('}\n\n')
