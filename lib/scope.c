@@ -12,8 +12,7 @@ TENSOR_EXPORT struct tensor_scope_guard tensor_scope_enter(void)
 {
 	struct tensor_thread *th = thread();
 
-	th->scope_depth++;
-	return (struct tensor_scope_guard){.mark = th->scope_n, .once = true};
+	return (struct tensor_scope_guard){.mark = th->scope_n, .depth = th->scope_depth++, .once = true};
 }
 
 TENSOR_EXPORT void tensor_scope_leave(struct tensor_scope_guard *guard)
@@ -22,7 +21,8 @@ TENSOR_EXPORT void tensor_scope_leave(struct tensor_scope_guard *guard)
 
 	while (th->scope_n > guard->mark)
 		tensor_put(th->scope[--th->scope_n]);
-	th->scope_depth--;
+	/* Not one less: scopes inside may have been left by longjmp(). */
+	th->scope_depth = guard->depth;
 }
 
 tensor *scope_leave_with(struct tensor_scope_guard *guard, tensor *result)
@@ -33,17 +33,65 @@ tensor *scope_leave_with(struct tensor_scope_guard *guard, tensor *result)
 	return result;
 }
 
-void scope_push_slow(struct tensor_thread *th, tensor *t)
+/* Room for n more. */
+static bool scope_room(struct tensor_thread *th, int64_t n)
 {
-	uint32_t cap = th->scope_cap ? 2 * th->scope_cap : 64;
-	tensor **grown = realloc(th->scope, cap * sizeof(*grown));
+	uint64_t need = (uint64_t)th->scope_n + (uint64_t)n, cap = th->scope_cap ? th->scope_cap : 64;
+	tensor **grown;
 
-	/* Without memory for the entry the tensor is leaked, not freed under the caller. */
-	if (!grown)
-		return;
+	if (need <= th->scope_cap)
+		return true;
+	while (cap < need)
+		cap *= 2;
+	grown = cap <= UINT32_MAX ? realloc(th->scope, cap * sizeof(*grown)) : NULL;
+	if (!grown) {
+		tensor_fail(ENOMEM, "no memory for %llu results of a scope", (unsigned long long)need);
+		return false;
+	}
 	th->scope = grown;
-	th->scope_cap = cap;
+	th->scope_cap = (uint32_t)cap;
+	return true;
+}
+
+tensor *scope_push_slow(struct tensor_thread *th, tensor *t)
+{
+	if (!scope_room(th, 1)) {
+		tensor_put(t);
+		return NULL;
+	}
 	th->scope[th->scope_n++] = t;
+	return t;
+}
+
+/* One that goes to the scope, or is released. */
+static void own_or_drop(struct tensor_thread *th, tensor **result, bool room)
+{
+	if (room) {
+		scope_own(th, *result);
+	} else {
+		tensor_put(*result);
+		*result = NULL;
+	}
+}
+
+int scope_own_list(tensor **results, int64_t n)
+{
+	struct tensor_thread *th = thread();
+	bool room = !th->scope_depth || scope_room(th, n);
+
+	for (int64_t i = 0; i < n; i++)
+		own_or_drop(th, &results[i], room);
+	return room ? 0 : -ENOMEM;
+}
+
+int scope_own_results(tensor **const *results, int n)
+{
+	struct tensor_thread *th = thread();
+	bool room = !th->scope_depth || scope_room(th, n);
+
+	for (int i = 0; i < n; i++)
+		own_or_drop(th, results[i], room);
+	return room ? 0 : -ENOMEM;
 }
 
 TENSOR_EXPORT tensor *tensor_keep(tensor *t)

@@ -33,6 +33,11 @@ int tensor_backward(tensor *output);
  * output: 1). With inputs.len == 0 gradients are added into the leaves; otherwise grads[i]
  * gets a tensor for inputs[i] and no leaf is touched. grads[i] is NULL when the output does
  * not depend on it.
+ *
+ * TENSOR_CREATE_GRAPH without inputs: a leaf then holds a gradient whose graph leads to the leaf, so neither is freed
+ * when the caller lets go of both, as in PyTorch. tensor_set_grad(leaf, NULL) breaks the circle, and so does a gradient without
+ * its graph, tensor_set_grad(leaf, tensor_detach(tensor_grad(leaf))). Gradients that are asked for by inputs and
+ * grads close none.
  */
 int tensor_backward_ex(tensor_list outputs, tensor *const *output_grads, tensor_list inputs,
 		       tensor **grads, unsigned flags);

@@ -32,6 +32,12 @@ struct tensor_cache_stats {
 	uint64_t arenas, blocks; /* bytes of arenas, and of the blocks in them that are taken */
 };
 void tensor_cache_stats(struct tensor_cache_stats *stats);
+/* How many tensors and storages there are. For tests that look for leaks: it goes through all descriptions. Other
+ * threads may make and free some meanwhile. */
+struct tensor_live_counts {
+	uint64_t tensors, storages;
+};
+void tensor_live_counts(struct tensor_live_counts *counts);
 /* Gives what is kept for reuse back to the kernel, but for blocks that other threads keep for
  * themselves: at most 256 KiB, or two blocks, of each size. */
 void tensor_cache_trim(void);

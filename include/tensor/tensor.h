@@ -36,7 +36,7 @@ tensor *tensor_keep(tensor *t);
 tensor *tensor_scope_add(tensor *t);
 
 struct tensor_scope_guard {
-	uint32_t mark;
+	uint32_t mark, depth; /* what was open before */
 	bool once;
 };
 struct tensor_scope_guard tensor_scope_enter(void);
@@ -45,6 +45,18 @@ void tensor_scope_leave(struct tensor_scope_guard *guard);
 /*
  * tensor_scope { ... }: results made inside are released at the end, on every way out
  * (break, return, goto). Scopes nest; a scope belongs to the thread that opened it.
+ *
+ * longjmp() out of a scope does not end it: C runs no cleanup there. The next end of a scope around it releases what
+ * both hold; without one around it, the thread's end does. Until then results belong to the scope that was left. So a
+ * program that calls setjmp() does it inside a scope:
+ *
+ *	tensor_scope {
+ *		if (!setjmp(env))
+ *			compute();	opens scopes; may longjmp(env, 1)
+ *	}
+ *
+ * tensor_no_grad() left by longjmp() stays as well: see tensor_set_grad_enabled(). No function that the library
+ * calls (a fallback, an allocator) may jump out of it.
  */
 #define tensor_scope TENSOR_SCOPE_(TENSOR_PASTE_(tensor_guard_, __COUNTER__))
 #define TENSOR_SCOPE_(guard) TENSOR_SCOPE__(guard)

@@ -181,6 +181,12 @@ static inline const struct autograd_meta *meta_of(const tensor *t)
 	return __atomic_load_n(&t->grad, __ATOMIC_ACQUIRE);
 }
 
+/* The node that a gradient of m's tensor goes to. */
+static inline tensor_node *meta_node(const struct autograd_meta *m)
+{
+	return m->fn ? m->fn : &((struct leaf_meta *)m)->node;
+}
+
 static inline bool needs_grad(const tensor *t)
 {
 	return t->keys & AUTOGRAD_BIT && meta_of(t)->tracked;
@@ -192,7 +198,7 @@ static inline bool view_stale(const tensor *t)
 	const struct autograd_meta *m = meta_of(t);
 
 	return t->differentiable_view && m->fn &&
-	       m->view_version !=
+	       __atomic_load_n(&m->view_version, __ATOMIC_RELAXED) !=
 		       (uint32_t)atomic_load_explicit(&t->storage->version, memory_order_relaxed);
 }
 int view_refresh(tensor *t);
@@ -223,8 +229,8 @@ static inline bool track_list(const struct tensor_thread *th, tensor_list list, 
 /* The edge that leads to where t came from, owned; t is tracked and up to date. */
 static inline struct edge gradient_edge(tensor *t)
 {
-	struct autograd_meta *m = t->grad;
-	tensor_node *fn = m->fn ? m->fn : &((struct leaf_meta *)m)->node;
+	const struct autograd_meta *m = meta_of(t);
+	tensor_node *fn = meta_node(m);
 
 	node_get(fn);
 	return (struct edge){fn, m->fn ? m->nr : 0};
@@ -281,8 +287,10 @@ int guard_views(tensor *t);
 /* A view of a view that was made under no_grad is one itself. */
 static inline tensor *view_of(const tensor *t, tensor *view)
 {
-	view = t->grad && t->grad->no_grad_view ? no_grad_view(view) : view;
-	if (view && view->grad && t->grad && t->grad->before_leaf)
+	const struct autograd_meta *m = meta_of(t);
+
+	view = m && m->no_grad_view ? no_grad_view(view) : view;
+	if (view && view->grad && m && m->before_leaf)
 		view->grad->before_leaf = true;
 	return view;
 }
@@ -320,8 +328,6 @@ int engine_run(const struct engine_call *call);
 
 struct autograd_thread {
 	uint64_t seq;
-	tensor_node *dying;
-	bool freeing;
 	struct task *spare; /* a task's arrays, for the next backward */
 	struct magazine nodes[NODE_CLASSES];
 };

@@ -45,11 +45,9 @@ TENSOR_EXPORT int tensor_backward_ex(tensor_list outputs, tensor *const *output_
 		err = check_tracked("input", inputs);
 	if (!err)
 		err = engine_run(&call);
+	if (!err)
+		return scope_own_list(grads, inputs.len);
 	for (int64_t i = 0; i < inputs.len; i++) {
-		if (!err) {
-			scope_own(thread(), grads[i]);
-			continue;
-		}
 		tensor_put(grads[i]);
 		grads[i] = NULL;
 	}

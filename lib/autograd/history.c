@@ -126,7 +126,9 @@ void history_take(tensor *t, tensor *from)
 	replace_meta(t, from->grad);
 	from->grad = NULL;
 	from->keys &= ~AUTOGRAD_BIT;
-	t->keys |= AUTOGRAD_BIT;
+	/* Readers of a stale view may be reading it. */
+	if (!(t->keys & AUTOGRAD_BIT))
+		t->keys |= AUTOGRAD_BIT;
 }
 
 /* Looks at the base anew, whatever t's node was, from where `like` is. */
@@ -137,7 +139,7 @@ int view_record(tensor *t, const tensor *like)
 	if (!now)
 		return -thread()->error.code;
 	if (!now->grad) { /* the base has stopped requiring a gradient */
-		t->grad->view_version = tensor_version(t);
+		__atomic_store_n(&t->grad->view_version, tensor_version(t), __ATOMIC_RELAXED);
 		tensor_put(now);
 		return 0;
 	}

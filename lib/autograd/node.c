@@ -112,23 +112,24 @@ static void destroy(struct autograd_thread *at, tensor_node *n)
 	block_free(at, n, n->size_class);
 }
 
+/* Not in struct autograd_thread, for which there may be no memory. */
+static __thread struct {
+	tensor_node *first;
+	bool freeing;
+} dying __attribute__((tls_model("initial-exec")));
+
 void node_free(tensor_node *n)
 {
-	struct autograd_thread *at = autograd_thread(thread());
-
-	/* Without memory for the thread's list the nodes are leaked rather than recursed into. */
-	if (unlikely(!at))
+	n->dying = dying.first;
+	dying.first = n;
+	if (dying.freeing)
 		return;
-	n->dying = at->dying;
-	at->dying = n;
-	if (at->freeing)
-		return;
-	at->freeing = true;
-	while ((n = at->dying)) {
-		at->dying = n->dying;
-		destroy(at, n);
+	dying.freeing = true;
+	while ((n = dying.first)) {
+		dying.first = n->dying;
+		destroy(thread()->autograd, n);
 	}
-	at->freeing = false;
+	dying.freeing = false;
 }
 
 tensor_ints node_lengths(tensor_node *n, tensor_list list, int64_t dim)

@@ -38,12 +38,12 @@ TENSOR_EXPORT bool tensor_requires_grad(const tensor *t)
 
 TENSOR_EXPORT bool tensor_is_leaf(const tensor *t)
 {
-	return tensor_given(t) && !(t->grad && t->grad->fn);
+	return tensor_given(t) && !(meta_of(t) && meta_of(t)->fn);
 }
 
 TENSOR_EXPORT tensor *tensor_grad(const tensor *t)
 {
-	return tensor_given(t) && t->grad ? t->grad->grad : NULL;
+	return tensor_given(t) && meta_of(t) ? meta_of(t)->grad : NULL;
 }
 
 TENSOR_EXPORT int tensor_set_grad(tensor *t, tensor *grad)
@@ -108,7 +108,7 @@ TENSOR_EXPORT tensor_node *tensor_grad_fn(const tensor *t)
 		return NULL;
 	if (view_stale(t) && view_refresh((tensor *)t) < 0)
 		return NULL;
-	return t->grad->fn ? t->grad->fn : &((struct leaf_meta *)t->grad)->node;
+	return meta_node(meta_of(t));
 }
 
 TENSOR_EXPORT const char *tensor_node_name(const tensor_node *node)
@@ -130,11 +130,12 @@ TENSOR_EXPORT tensor_node *tensor_node_edge(const tensor_node *node, int i, int 
 	return node->edges[i].fn;
 }
 
-/* The slot of the i-th tensor that is there; -1 past the end. */
+/* The slot of the i-th tensor that is there; -1 past the end. Without the node's lock the answer may be old:
+ * a backward in another thread frees them. */
 static int saved_slot(const tensor_node *node, int i)
 {
 	for (int slot = 0; node && slot < node->nsaved; slot++)
-		if (node->saved[slot].t && i-- == 0)
+		if (__atomic_load_n(&node->saved[slot].t, __ATOMIC_RELAXED) && i-- == 0)
 			return slot;
 	return -1;
 }
@@ -155,21 +156,32 @@ TENSOR_EXPORT const char *tensor_node_saved_name(const tensor_node *node, int i)
 	return slot < 0 ? NULL : node->type->saved_names[slot];
 }
 
-TENSOR_EXPORT tensor *tensor_node_saved_get(tensor_node *node, int i)
+/* With the node's lock, in an open scope. */
+static tensor *unpack_nth(tensor_node *node, int i)
 {
-	struct tensor_scope_guard scope;
 	int slot = saved_slot(node, i);
 	tensor *t;
 
 	if (slot < 0)
 		return tensor_fail_null(EINVAL, "node_saved_get: %s holds no saved tensor %d",
-					node ? node->type->name : "NULL", i);
-	scope = tensor_scope_enter();
-	node_lock_take(&node->lock);
+					node->type->name, i);
 	t = node_unpack(node, slot);
 	/* The node's own is not for others to change. */
 	if (t && t == node->saved[slot].t)
 		t = scope_own(thread(), tensor_new_detached(t));
+	return t;
+}
+
+TENSOR_EXPORT tensor *tensor_node_saved_get(tensor_node *node, int i)
+{
+	struct tensor_scope_guard scope;
+	tensor *t;
+
+	if (!node)
+		return tensor_fail_null(EINVAL, "node_saved_get: the node is NULL");
+	scope = tensor_scope_enter();
+	node_lock_take(&node->lock);
+	t = unpack_nth(node, i);
 	t = scope_leave_with(&scope, t);
 	node_lock_drop(&node->lock);
 	return scope_own(thread(), t);
@@ -178,7 +190,7 @@ TENSOR_EXPORT tensor *tensor_node_saved_get(tensor_node *node, int i)
 /* For printing a tensor. */
 static void describe(const tensor *t, char *buf, size_t size)
 {
-	const tensor_node *fn = needs_grad(t) ? t->grad->fn : NULL;
+	const tensor_node *fn = needs_grad(t) ? meta_of(t)->fn : NULL;
 
 	if (size)
 		buf[0] = '\0';

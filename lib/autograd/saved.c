@@ -94,7 +94,7 @@ int node_save_list(tensor_node *n, int first, tensor_list list, int source)
 {
 	for (int64_t i = 0; i < list.len; i++) {
 		tensor *t = list.data[i] == tensor_none ? NULL : list.data[i];
-		int from = source >= 0 && t && t->grad ? source + (int)i : SAVED_CONSTANT;
+		int from = source >= 0 && t && meta_of(t) ? source + (int)i : SAVED_CONSTANT;
 
 		if (node_save(n, first + (int)i, t, from) < 0)
 			return -1;
@@ -133,8 +133,11 @@ const char *node_string(const char *s)
 void node_release(tensor_node *n)
 {
 	for (unsigned i = 0; i < n->nsaved; i++) {
-		tensor_put(n->saved[i].t);
-		n->saved[i].t = NULL;
+		tensor *t = n->saved[i].t;
+
+		/* saved_slot() reads it without the lock. */
+		__atomic_store_n(&n->saved[i].t, NULL, __ATOMIC_RELAXED);
+		tensor_put(t);
 	}
 	if (n->type->release)
 		n->type->release(n);

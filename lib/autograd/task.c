@@ -253,9 +253,8 @@ int task_plan(struct task *k)
 		return 0;
 	for (int64_t i = 0; i < k->call->inputs.len; i++) {
 		tensor *input = k->call->inputs.data[i];
-		struct autograd_meta *m = input->grad;
-		const tensor_node *fn = m->fn ? m->fn : &((struct leaf_meta *)m)->node;
-		int64_t at = task_find(k, fn);
+		const struct autograd_meta *m = meta_of(input);
+		int64_t at = task_find(k, meta_node(m));
 
 		k->captures[i] = (struct capture){m->fn ? m->nr : 0, (int32_t)i, -1};
 		if (at < 0)

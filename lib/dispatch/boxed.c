@@ -345,17 +345,33 @@ static int call_boxed(const tensor_op *op, const tensor_value *args, int nargs, 
 	return op->unbox(&u);
 }
 
+static int own_values(tensor_value *rets, int nrets)
+{
+	int err = 0;
+
+	for (int i = 0; i < nrets; i++) {
+		if (rets[i].kind != TENSOR_VALUE_TENSOR || !rets[i].t)
+			continue;
+		if (err)
+			tensor_put(rets[i].t);
+		else if (scope_own(thread(), rets[i].t))
+			continue;
+		/* Those before stay in the scope, which releases them. */
+		err = -ENOMEM;
+		rets[i].t = NULL;
+	}
+	for (int i = 0; err && i < nrets; i++)
+		rets[i] = (tensor_value){0};
+	return err;
+}
+
 TENSOR_EXPORT int tensor_op_call(const tensor_op *op, const tensor_value *args, int nargs,
 				 tensor_value *rets, int nrets)
 {
 	int err = call_boxed(op, args, nargs, rets, nrets);
 
 	/* In-place and out forms return an argument: its ownership stays as it was. */
-	if (!err && op->variant == VARIANT_FUNCTION)
-		for (int i = 0; i < nrets; i++)
-			if (rets[i].kind == TENSOR_VALUE_TENSOR)
-				scope_own(thread(), rets[i].t);
-	return err;
+	return !err && op->variant == VARIANT_FUNCTION ? own_values(rets, nrets) : err;
 }
 
 TENSOR_EXPORT int tensor_call(const char *name, const tensor_value *args, int nargs,

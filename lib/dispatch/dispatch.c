@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
  * The registries: functions for (operator, key), loops for (kernel name, backend), fallbacks for
- * a key, and looking operators up. Written at load or by a backend's set-up, read afterwards.
+ * a key, and looking operators up. Written at load or by a backend's set-up, while other threads may call
+ * operators on what was there before.
  */
 #include "dispatch.h"
 
@@ -12,10 +13,15 @@
 #include <stdlib.h>
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct {
+
+/* One that was replaced stays: another thread may be about to call it. */
+struct fallback {
 	tensor_fallback fn;
 	void *ctx;
-} fallbacks[TENSOR_KEY_COUNT];
+	struct fallback *replaced;
+};
+
+static struct fallback *_Atomic fallbacks[TENSOR_KEY_COUNT];
 
 /*
  * The library's own functions: a key at a time, before anything from outside. A key of KEYS_EXTENSION
@@ -73,10 +79,16 @@ TENSOR_EXPORT const struct tensor_schema *tensor_op_schema(const tensor_op *op)
 
 TENSOR_EXPORT bool tensor_op_has_kernel(const tensor_op *op, enum tensor_key key)
 {
-	if (!op || (unsigned)key >= TENSOR_KEY_COUNT || !op->call[key] || op->call[key] == op->box)
+	tensor_kernel fn;
+
+	if (!op || (unsigned)key >= TENSOR_KEY_COUNT)
+		return false;
+	fn = op_function(op, key);
+	if (!fn || fn == op->box)
 		return false;
 	/* A front is there for every dense backend, but serves only those with a loop. */
-	return !(op->builtin & KEYS_DENSE & KEY_BIT(key)) || !op->loops || op->loops->fn[key];
+	return !(__atomic_load_n(&op->builtin, __ATOMIC_RELAXED) & KEYS_DENSE & KEY_BIT(key)) || !op->loops ||
+	       __atomic_load_n(&op->loops->fn[key], __ATOMIC_RELAXED);
 }
 
 TENSOR_EXPORT const char *tensor_key_name(enum tensor_key key)
@@ -151,13 +163,22 @@ static int refuse(const struct tensor_op *op, const tensor_value *args, int narg
 int dispatch_fallback(const struct tensor_op *op, uint32_t keys, const tensor_value *args,
 		      int nargs, tensor_value *rets, int nrets)
 {
-	unsigned key = top_key(dispatch_keys(thread(), op->mask, keys));
+	unsigned key = top_key(dispatch_keys(thread(), op_mask(op), keys));
+	const struct fallback *f;
 
 	if (key == KEY_NONE)
 		return refuse(op, args, nargs);
-	if (!fallbacks[key].fn)
+	f = fallbacks[key];
+	if (!f)
 		return dispatch_missing(op, keys & KEYS_BACKEND);
-	return fallbacks[key].fn(op, key, args, nargs, rets, nrets, fallbacks[key].ctx);
+	return f->fn(op, key, args, nargs, rets, nrets, f->ctx);
+}
+
+/* With the lock: the function before its bit, see op_mask(). */
+static void set_function(struct tensor_op *op, unsigned key, tensor_kernel fn)
+{
+	__atomic_store_n(&op->call[key], fn, __ATOMIC_RELAXED);
+	__atomic_store_n(&op->mask, op->mask | KEY_BIT(key), __ATOMIC_RELEASE);
 }
 
 TENSOR_EXPORT int tensor_register_kernel(const char *name, enum tensor_key key, tensor_kernel fn)
@@ -175,9 +196,8 @@ TENSOR_EXPORT int tensor_register_kernel(const char *name, enum tensor_key key, 
 		err = tensor_fail(EBUSY, "register_kernel: %s has a function for %s", name,
 				  tensor_key_name(key));
 	} else {
-		op->call[key] = fn;
-		op->mask |= KEY_BIT(key);
-		op->builtin &= ~KEY_BIT(key);
+		set_function(op, key, fn);
+		__atomic_store_n(&op->builtin, op->builtin & ~KEY_BIT(key), __ATOMIC_RELAXED);
 	}
 	pthread_mutex_unlock(&lock);
 	return err;
@@ -185,18 +205,21 @@ TENSOR_EXPORT int tensor_register_kernel(const char *name, enum tensor_key key, 
 
 TENSOR_EXPORT int tensor_register_fallback(enum tensor_key key, tensor_fallback fn, void *ctx)
 {
+	struct fallback *f;
+
 	if ((unsigned)key >= TENSOR_KEY_COUNT || !fn)
 		return tensor_fail(EINVAL, "register_fallback: bad key or function");
+	f = malloc(sizeof(*f));
+	if (!f)
+		return tensor_fail(ENOMEM, "register_fallback: no memory");
 	pthread_mutex_lock(&lock);
-	fallbacks[key].fn = fn;
-	fallbacks[key].ctx = ctx;
+	*f = (struct fallback){fn, ctx, fallbacks[key]};
+	fallbacks[key] = f;
 	for (int i = 0; i < tensor_ops_count; i++) {
 		struct tensor_op *op = tensor_ops[i];
 
-		if (op->call[key])
-			continue;
-		op->call[key] = op->box;
-		op->mask |= KEY_BIT(key);
+		if (!op->call[key])
+			set_function(op, key, op->box);
 	}
 	pthread_mutex_unlock(&lock);
 	return 0;
@@ -215,6 +238,6 @@ TENSOR_EXPORT int tensor_register_loop(const char *name, enum tensor_key key, te
 
 	if (!found)
 		return tensor_fail(ENOENT, "register_loop: no operator has a loop named %s", name);
-	(*found)->fn[key] = fn;
+	__atomic_store_n(&(*found)->fn[key], fn, __ATOMIC_RELEASE);
 	return 0;
 }

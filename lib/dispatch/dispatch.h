@@ -87,6 +87,18 @@ static inline unsigned top_key(uint32_t keys)
 	return 31 - __builtin_clz(keys);
 }
 
+/* Other threads may call an operator while functions are registered for it: a function is there before
+ * its bit. */
+static inline uint32_t op_mask(const struct tensor_op *op)
+{
+	return __atomic_load_n(&op->mask, __ATOMIC_ACQUIRE);
+}
+
+static inline tensor_kernel op_function(const struct tensor_op *op, unsigned key)
+{
+	return __atomic_load_n(&op->call[key], __ATOMIC_RELAXED);
+}
+
 static inline uint32_t dispatch_keys(const struct tensor_thread *th, uint32_t mask, uint32_t keys)
 {
 	return (keys | th->include) & ~th->exclude & mask;

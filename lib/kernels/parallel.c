@@ -41,7 +41,7 @@ static struct {
 	_Atomic int running; /* workers inside the job; changed under the lock */
 	_Atomic int cpu; /* the last caller's */
 	int workers; /* started */
-	int threads; /* wanted, the caller included; 0: not decided */
+	_Atomic int threads; /* wanted, the caller included; 0: not decided */
 	atomic_flag taken;
 } pool = {
 	.lock = PTHREAD_MUTEX_INITIALIZER,

@@ -130,8 +130,7 @@ int front_begin(const struct tensor_op *op, struct front_out *o, tensor *given,
 	return o->t ? 0 : error_code();
 }
 
-/* `functional` is the functional form's result, consumed; NULL for the others and after an error.
- */
+/* `functional` is the functional form's result, consumed; NULL for the others and after an error. */
 static int begin_apart(const struct tensor_op *op, struct front_out *o, tensor *given,
 		       tensor *functional, enum tensor_dtype dtype, const int64_t *sizes, int ndim,
 		       const tensor *const *inputs, int ninputs)
@@ -202,7 +201,7 @@ int front_begin_channels(const struct tensor_op *op, struct front_out *o, tensor
 
 	if (given || !channels_last)
 		return front_begin_apart(op, o, given, dtype, sizes, ndim, inputs, ninputs);
-	if (check_devices(op, inputs, ninputs) < 0)
+	if (unlikely(!dtype) || check_devices(op, inputs, ninputs) < 0)
 		return error_code();
 	memory_channels_last_strides(sizes, ndim, strides);
 	t = tensor_new_strided(TENSOR_OPTIONS(.dtype = dtype, .device = inputs[0]->device), sizes,

@@ -233,7 +233,7 @@ static void put_suffix(struct printer *p, const tensor *t)
 		put(p, device_name(t->device, text, sizeof(text)));
 		put(p, "'");
 	}
-	if (t->grad && tensor_autograd_hooks.describe) {
+	if (t->keys & KEY_BIT(TENSOR_KEY_AUTOGRAD) && tensor_autograd_hooks.describe) {
 		tensor_autograd_hooks.describe(t, text, sizeof(text));
 		put(p, text);
 	}

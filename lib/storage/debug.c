@@ -282,13 +282,72 @@ bool debug_alloc(struct tensor_storage *s, size_t nbytes)
 	return true;
 }
 
+/* ---- what is there ------------------------------------------------------------------------------ */
+
+static void count_tensors(void *first, void *count)
+{
+	size_t size = heap_size(CLASS_TENSOR), n = HEAP_UNIT / size;
+
+	for (size_t i = 0; i < n; i++) {
+		const tensor *t = (const tensor *)((const char *)first + i * size);
+
+		*(uint64_t *)count += atomic_load_explicit(&t->refs, memory_order_relaxed) > 0;
+	}
+}
+
+static void count_storages(void *first, void *count)
+{
+	size_t size = heap_size(CLASS_STORAGE), n = HEAP_UNIT / size;
+
+	for (size_t i = 0; i < n; i++) {
+		const struct tensor_storage *s =
+			(const struct tensor_storage *)((const char *)first + i * size);
+
+		*(uint64_t *)count += atomic_load_explicit(&s->refs, memory_order_relaxed) > 0;
+	}
+}
+
+static uint64_t count_all(unsigned class, void (*count)(void *first, void *n))
+{
+	uint64_t arena = 0, n = 0;
+
+	while (heap_next_arena(&arena, class, count, &n))
+		;
+	return n;
+}
+
+TENSOR_EXPORT void tensor_live_counts(struct tensor_live_counts *counts)
+{
+	counts->tensors = count_all(CLASS_TENSOR, count_tensors);
+	counts->storages = count_all(CLASS_STORAGE, count_storages);
+}
+
 /* ---- descriptions ------------------------------------------------------------------------------- */
+
+/* What a released description still points to would not be seen to leak. */
+static void clear_pointers(unsigned class, void *p)
+{
+	tensor *t = p;
+	struct tensor_storage *s = p;
+
+	if (class == CLASS_TENSOR) {
+		t->storage = NULL;
+		t->base = NULL;
+		t->data = NULL;
+		t->grad = NULL;
+		t->ext = NULL;
+	} else {
+		s->data = s->owner = NULL;
+		s->previous = NULL;
+	}
+}
 
 void debug_keep(unsigned class, void *p)
 {
 	unsigned which = class == CLASS_TENSOR;
 	void **place, *gone;
 
+	clear_pointers(class, p);
 	lock_debug();
 	place = &debug.kept[which][debug.at[which]++ % KEPT];
 	gone = *place;

@@ -11,7 +11,7 @@ static struct {
 	const char *name;
 	const struct tensor_allocator *allocator;
 } private_devices[PRIVATE_MAX];
-static int private_count;
+static _Atomic int private_count; /* entries that are written */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 const struct tensor_allocator *device_allocator(tensor_device d)

@@ -306,12 +306,18 @@ size_t heap_size(unsigned class)
 	}
 }
 
-/* What the memory held before is taken for no tensor. */
-static void clear_tensors(struct run *r)
+/* What the memory held before is taken for no tensor, and no storage. */
+static void clear_descriptions(struct run *r)
 {
-	for (unsigned i = 0; i < r->blocks; i++)
-		((tensor *)(r->base + i * TENSOR_BLOCK))->refs = 0;
-	atomic_store_explicit(heap_mark(r->base), false, memory_order_relaxed);
+	size_t size = heap_size(r->class);
+
+	for (char *p = r->base; p < r->base + r->blocks * size; p += size)
+		if (r->class == CLASS_TENSOR)
+			((tensor *)p)->refs = 0;
+		else
+			((struct tensor_storage *)p)->refs = 0;
+	if (r->class == CLASS_TENSOR)
+		atomic_store_explicit(heap_mark(r->base), false, memory_order_relaxed);
 }
 
 static struct run *new_run(unsigned class)
@@ -336,8 +342,8 @@ static struct run *new_run(unsigned class)
 			r->free[i / 64] = 0;
 		r->free[i / 64] |= (uint64_t)1 << i % 64;
 	}
-	if (class == CLASS_TENSOR)
-		clear_tensors(r);
+	if (class == CLASS_TENSOR || class == CLASS_STORAGE)
+		clear_descriptions(r);
 	bin_out(a);
 	for (unsigned i = r->first; i < r->first + units; i++) {
 		a->busy[i / 64] |= (uint64_t)1 << i % 64;

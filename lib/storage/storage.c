@@ -98,6 +98,7 @@ struct tensor_storage *storage_alloc_struct(void)
 
 void storage_free_struct(struct tensor_storage *s)
 {
+	atomic_store_explicit(&s->refs, 0, memory_order_relaxed); /* see tensor_live_counts() */
 	block_give(CLASS_STORAGE, s);
 }
 

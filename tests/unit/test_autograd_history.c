@@ -5,7 +5,6 @@
  */
 #include "autograd.h"
 
-#include <pthread.h>
 #include <sys/wait.h>
 #include <unistd.h>
 /* ---- in-place ---- */
@@ -233,46 +232,6 @@ static void graph_of_a_million_nodes_needs_no_stack(void **state)
 	}
 }
 
-struct shared_graph {
-	tensor *y;
-	int err;
-};
-
-static void *backward_many_times(void *arg)
-{
-	struct shared_graph *s = arg;
-
-	for (int i = 0; i < 200 && !s->err; i++)
-		s->err = tensor_backward_ex(TENSOR_LIST(s->y), NULL, (tensor_list){0}, NULL,
-					    TENSOR_RETAIN_GRAPH);
-	return NULL;
-}
-
-static void threads_share_a_graph(void **state)
-{
-	tensor_scope {
-		tensor *w = leaf_iota(1, TENSOR_INTS(8)), *y = w;
-		struct shared_graph s[4];
-		pthread_t t[4];
-
-		for (int i = 0; i < 100; i++)
-			y = ok(tensor_mul_scalar(tensor_add(y, w), S(0.5)));
-		y = ok(tensor_sum(tensor_mul(y, w)));
-		for (int i = 0; i < 4; i++) {
-			s[i] = (struct shared_graph){y, 0};
-			assert_int_equal(
-				pthread_create(&t[i], NULL, backward_many_times, &s[i]), 0);
-		}
-		for (int i = 0; i < 4; i++) {
-			pthread_join(t[i], NULL);
-			assert_int_equal(s[i].err, 0);
-		}
-		/* y is sum of w * w */
-		assert_values(tensor_grad(w), 1e-2, 1600, 3200, 4800, 6400, 8000, 9600, 11200,
-			      12800);
-	}
-}
-
 static void backward_works_after_fork(void **state)
 {
 	tensor_scope {
@@ -420,7 +379,6 @@ int main(void)
 		cmocka_unit_test(views_without_history_are_guarded),
 		cmocka_unit_test(parts_of_empty_tensors_have_a_history),
 		cmocka_unit_test(graph_of_a_million_nodes_needs_no_stack),
-		cmocka_unit_test(threads_share_a_graph),
 		cmocka_unit_test(backward_works_after_fork),
 		cmocka_unit_test(graph_keeps_what_it_needs),
 		cmocka_unit_test(detach_makes_a_leaf),

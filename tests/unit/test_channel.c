@@ -130,7 +130,7 @@ enum { SENDS = 500 };
 
 struct sender {
 	tensor_channel *ch;
-	int failed;
+	_Atomic int failed;
 };
 
 /* Its own buffers, some of them freed at once, so that slots come and go. */

@@ -66,9 +66,9 @@ def inline_call(op):
             f'typedef {op.ctype}(*fn_{op.id})({op.params()});\n'
             f'static inline {op.ctype}call_{op.id}({op.params()})\n{{\n'
             f'\tuint32_t keys = {key_union(op)};\n'
-            f'\tuint32_t ks = dispatch_keys(thread(), op_{op.id}.mask, keys);\n\n'
+            f'\tuint32_t ks = dispatch_keys(thread(), op_mask(&op_{op.id}), keys);\n\n'
             f'\tif (unlikely(!ks))\n\t\treturn {missing};\n'
-            f'\treturn ((fn_{op.id})op_{op.id}.call[top_key(ks)])({names});\n}}\n\n')
+            f'\treturn ((fn_{op.id})op_function(&op_{op.id}, top_key(ks)))({names});\n}}\n\n')
 
 
 def family_header(family, ops, written):
@@ -119,14 +119,12 @@ def public_source(family, ops):
         if op.variant != 'function' or op.plain_result:
             out.append(f'\treturn {call};\n')
         elif op.list_result:
-            out.append(f'\tint n = {call};\n\n\tfor (int i = 0; i < n; i++)\n'
-                       '\t\tscope_own(thread(), results[i]);\n\treturn n;\n')
+            out.append(f'\tint n = {call};\n\n\tif (n < 0)\n\t\treturn n;\n'
+                       '\treturn scope_own_list(results, n) < 0 ? -ENOMEM : n;\n')
         elif op.multi:
             res = [n for _, n in op.c_results()]
             out.append(f'\tint err = {call};\n\n\tif (err < 0)\n\t\treturn err;\n')
-            for r in res:
-                out.append(f'\tscope_own(thread(), *{r});\n')
-            out.append('\treturn 0;\n')
+            out.append(f'\treturn scope_own_results((tensor **[]){{{", ".join(res)}}}, {len(res)});\n')
         else:
             out.append(f'\treturn scope_own(thread(), {call});\n')
         out.append('}\n\n')
