@@ -6,6 +6,7 @@
  * reference, so that making one costs a single reference count.
  */
 #include "internal.h"
+#include "memory_format.h"
 
 #include "storage/debug.h"
 #include "storage/referrers.h"
@@ -280,9 +281,14 @@ static int check_options(tensor_options o)
 
 tensor *tensor_new_opt(tensor_options o, const int64_t *sizes, int ndim)
 {
-	if (check_options(o) < 0)
+	int64_t strides[TENSOR_MAX_DIMS];
+
+	if (check_options(o) < 0 || unlikely(o.memory_format && memory_format_check(o.memory_format, ndim) < 0))
 		return NULL;
-	return new_contiguous(option_device(o), option_dtype(o), o.shareable, sizes, ndim);
+	if (likely(o.memory_format <= TENSOR_PRESERVE_FORMAT))
+		return new_contiguous(option_device(o), option_dtype(o), o.shareable, sizes, ndim);
+	memory_channels_last_strides(sizes, ndim, strides);
+	return tensor_new_strided(o, sizes, strides, ndim);
 }
 
 tensor *tensor_new_on_storage(struct tensor_storage *s, enum tensor_dtype dtype,

@@ -64,6 +64,7 @@ enum tensor_arg_type {
 	TENSOR_ARG_STRING,
 	TENSOR_ARG_OPTIONAL_STRING,
 	TENSOR_ARG_SCALARS,
+	TENSOR_ARG_MEMORY_FORMAT, /* optional, too */
 };
 
 struct tensor_arg {

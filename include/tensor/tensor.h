@@ -79,6 +79,8 @@ enum tensor_dtype tensor_dtype(const tensor *t);
 enum tensor_layout tensor_layout(const tensor *t);
 tensor_device tensor_get_device(const tensor *t);
 bool tensor_is_contiguous(const tensor *t);
+/* The same of the order of dimensions that `format` says; preserve is row-major here. */
+bool tensor_is_contiguous_as(const tensor *t, enum tensor_memory_format format);
 /* True when both see the same storage. */
 bool tensor_shares_storage(const tensor *a, const tensor *b);
 /* Counts in-place changes of the storage, through whichever view they came. */

@@ -72,13 +72,24 @@ typedef struct tensor_device {
 #define TENSOR_DEVICE_CPU	((tensor_device){TENSOR_CPU, 0})
 #define TENSOR_DEVICE_CUDA(i)	((tensor_device){TENSOR_CUDA, (i)})
 
-/* What a factory makes. A zero field is a default: f32, strided, CPU, not shareable. */
+/* The order of a tensor's dimensions in memory. */
+enum tensor_memory_format {
+	TENSOR_MEMORY_FORMAT_NONE = 0, /* as the function says where it is not given */
+	TENSOR_CONTIGUOUS_FORMAT, /* row-major */
+	TENSOR_PRESERVE_FORMAT, /* that of the input */
+	TENSOR_CHANNELS_LAST, /* of [n, c, h, w]: n, h, w, c */
+	TENSOR_CHANNELS_LAST_3D, /* of [n, c, d, h, w]: n, d, h, w, c */
+	TENSOR_MEMORY_FORMAT_COUNT
+};
+
+/* What a factory makes. A zero field is a default: f32, strided, CPU, not shareable, row-major. */
 typedef struct tensor_options {
 	uint8_t dtype; /* enum tensor_dtype */
 	uint8_t layout; /* enum tensor_layout */
 	tensor_device device;
 	uint8_t shareable; /* give it a buffer of its own, whatever its size */
-	uint8_t reserved[3];
+	uint8_t memory_format; /* enum tensor_memory_format */
+	uint8_t reserved[2];
 } tensor_options;
 
 #define TENSOR_OPTIONS(...) ((tensor_options){__VA_ARGS__})

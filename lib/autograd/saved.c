@@ -26,7 +26,7 @@ int node_save(tensor_node *n, int slot, tensor *t, int source)
 
 int node_save_copy(tensor_node *n, int slot, tensor *t, int source)
 {
-	return keep(n, slot, call_clone(t), source);
+	return keep(n, slot, call_clone(t, TENSOR_PRESERVE_FORMAT), source);
 }
 
 static const char *saved_name(const tensor_node *n, int slot)

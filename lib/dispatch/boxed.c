@@ -261,6 +261,11 @@ enum tensor_layout unbox_layout(struct unboxer *u, int i, bool required, int def
 	return unbox_enum(u, i, required, def, TENSOR_LAYOUT_COUNT, "layout");
 }
 
+enum tensor_memory_format unbox_memory_format(struct unboxer *u, int i, bool required, int def)
+{
+	return unbox_enum(u, i, required, def, TENSOR_MEMORY_FORMAT_COUNT, "memory format");
+}
+
 tensor_device unbox_device(struct unboxer *u, int i, bool required, tensor_device def)
 {
 	const tensor_value *v = given(u, i, required);

@@ -233,7 +233,7 @@ tensor *file_contiguous(tensor *t, bool *fortran)
 	tensor_put(plain);
 	if (!host || (fortran && !host->contiguous && (*fortran = is_fortran(host))))
 		return host;
-	result = call_contiguous(host);
+	result = call_contiguous(host, TENSOR_CONTIGUOUS_FORMAT);
 	tensor_put(host);
 	return result;
 }

@@ -85,7 +85,7 @@ tensor *composite_diag(tensor *self, int64_t diagonal)
 		return tensor_fail_null(EINVAL, "diag: a vector or a matrix, got shape %s",
 					SHAPE_STR(self));
 	view = call_diagonal(self, diagonal, 0, 1);
-	t = view ? call_clone(view) : NULL;
+	t = view ? call_clone(view, TENSOR_PRESERVE_FORMAT) : NULL;
 	tensor_put(view);
 	return t;
 }
@@ -153,7 +153,7 @@ tensor *composite_rot90(tensor *self, int64_t k, tensor_ints dims)
 		turned = call_flip(self, TENSOR_INTS(a));
 		break;
 	default:
-		return call_clone(self);
+		return call_clone(self, TENSOR_PRESERVE_FORMAT);
 	}
 	t = turned ? call_transpose_int(turned, a, b) : NULL;
 	tensor_put(turned);
@@ -291,7 +291,7 @@ tensor *composite_repeat_interleave_int(tensor *self, int64_t repeats, int64_t d
 		memcpy(sizes, from->sizes, from->ndim * sizeof(*sizes));
 		sizes[d] *= repeats;
 		/* A copy even of a single repetition: the result is never a view. */
-		copy = call_clone(spread);
+		copy = call_clone(spread, TENSOR_PRESERVE_FORMAT);
 		t = copy ? composite_reshape(copy, (tensor_ints){sizes, from->ndim}) : NULL;
 	}
 	tensor_put(from);

@@ -112,7 +112,7 @@ static int keep_all(tensor **output, tensor **mask, tensor *input)
 {
 	tensor_options options = {.dtype = TENSOR_BOOL, .device = input->device};
 
-	*output = call_clone(input);
+	*output = call_clone(input, TENSOR_PRESERVE_FORMAT);
 	*mask = *output ? call_ones_like(input, options) : NULL;
 	return *mask ? 0 : error_code();
 }

@@ -180,8 +180,11 @@ tensor *kernel_blocked_to_dense(tensor *self, enum tensor_dtype dtype)
 	return t;
 }
 
-int front_blocked_clone(const struct tensor_op *op, tensor **out, tensor *self)
+int front_blocked_clone(const struct tensor_op *op, tensor **out, tensor *self,
+			enum tensor_memory_format memory_format)
 {
+	if (memory_format > TENSOR_PRESERVE_FORMAT)
+		return tensor_fail(EOPNOTSUPP, "clone: only strided tensors of plain numbers have a memory format");
 	return blocked_deliver(op, out, plugin->clone(op->schema.name, self));
 }
 

@@ -46,11 +46,19 @@ int front_copy_(const struct tensor_op *op, tensor **out, tensor *self, tensor *
 	return err;
 }
 
-int front_clone(const struct tensor_op *op, tensor **out, tensor *self)
+int front_clone(const struct tensor_op *op, tensor **out, tensor *self,
+		enum tensor_memory_format memory_format)
 {
 	const tensor *inputs[] = {self};
 	struct front_out o;
 
+	if (unlikely(memory_format && memory_format != TENSOR_PRESERVE_FORMAT)) {
+		o = (struct front_out){.dtype = self->dtype};
+		o.t = tensor_new_opt(TENSOR_OPTIONS(.dtype = self->dtype, .device = self->device,
+						    .memory_format = memory_format),
+				     self->sizes, self->ndim);
+		return o.t ? front_end(op, &o, out, front_copy(o.t, self)) : error_code();
+	}
 	if (front_begin(op, &o, *out, self->dtype, self->sizes, self->ndim, inputs, 1) < 0)
 		return error_code();
 	return front_end(op, &o, out, front_copy(o.t, self));
@@ -67,7 +75,9 @@ static tensor_options like(const tensor *self, tensor_options o)
 
 tensor *kernel_empty_like(tensor *self, tensor_options options)
 {
-	return memory_new_like(self, like(self, options));
+	if (options.memory_format == TENSOR_MEMORY_FORMAT_NONE || options.memory_format == TENSOR_PRESERVE_FORMAT)
+		return memory_new_like(self, like(self, options));
+	return tensor_new_opt(like(self, options), self->sizes, self->ndim);
 }
 
 tensor *front_contiguous_copy(tensor *self, tensor_options options)
@@ -97,6 +107,12 @@ tensor *kernel_to_copy(tensor *self, tensor_options options)
 	return result;
 }
 
+/* A format that is not given, or to be preserved, is any. */
+static bool lies_so(const tensor *self, enum tensor_memory_format format)
+{
+	return !format || format == TENSOR_PRESERVE_FORMAT || tensor_is_contiguous_as(self, format);
+}
+
 tensor *composite_to(tensor *self, tensor_options options, bool non_blocking, bool copy)
 {
 	tensor_options o = like(self, options);
@@ -106,15 +122,21 @@ tensor *composite_to(tensor *self, tensor_options options, bool non_blocking, bo
 					tensor_layout_name(o.layout));
 	(void)non_blocking;
 	if (!copy && o.dtype == self->dtype && o.device.type == self->device.type &&
-	    o.device.index == self->device.index && !o.shareable)
+	    o.device.index == self->device.index && !o.shareable && lies_so(self, o.memory_format))
 		return tensor_get(self);
 	return call__to_copy(self, options);
 }
 
-tensor *composite_contiguous(tensor *self)
+tensor *composite_contiguous(tensor *self, enum tensor_memory_format memory_format)
 {
-	return self->contiguous ? tensor_get(self)
-				: front_contiguous_copy(self, (tensor_options){0});
+	if (likely(memory_format <= TENSOR_CONTIGUOUS_FORMAT))
+		return self->contiguous ? tensor_get(self) :
+					  front_contiguous_copy(self, (tensor_options){0});
+	if (memory_format == TENSOR_PRESERVE_FORMAT)
+		return tensor_fail_null(EINVAL, "contiguous: there is no format to be preserved");
+	return tensor_is_contiguous_as(self, memory_format) ?
+		       tensor_get(self) :
+		       front_contiguous_copy(self, TENSOR_OPTIONS(.memory_format = memory_format));
 }
 
 /* ---- one number ------------------------------------------------------------------------------ */

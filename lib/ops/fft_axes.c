@@ -311,7 +311,7 @@ static tensor *shifted(const char *op, tensor *self, tensor_ints dim, bool back)
 		shifts[i] = (self->sizes[d] + back) / 2;
 	}
 	if (!n)
-		return call_clone(self);
+		return call_clone(self, TENSOR_PRESERVE_FORMAT);
 	return call_roll(self, (tensor_ints){shifts, n}, (tensor_ints){dims, n});
 }
 

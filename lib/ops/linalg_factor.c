@@ -99,7 +99,7 @@ int composite_triangular_solve(tensor *self, tensor *A, bool upper, bool transpo
 		a ? call_linalg_solve_triangular(a, self, upper != transpose, true, unitriangular)
 		  : NULL;
 	tensor_put(a);
-	*cloned_coefficient = *solution ? call_clone(A) : NULL;
+	*cloned_coefficient = *solution ? call_clone(A, TENSOR_PRESERVE_FORMAT) : NULL;
 	if (*cloned_coefficient)
 		return 0;
 	tensor_put(*solution);

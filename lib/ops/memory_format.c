@@ -115,36 +115,3 @@ tensor *memory_new_like(const tensor *t, tensor_options options)
 		return tensor_new_opt(options, t->sizes, t->ndim);
 	return tensor_new_strided(options, t->sizes, strides, t->ndim);
 }
-
-/* Dimension number i of channels last, from the innermost one. */
-static int channels_last_dim(int i, int ndim)
-{
-	return i == 0 ? 1 : i == ndim - 1 ? 0 : ndim - i;
-}
-
-bool memory_channels_last(const tensor *t)
-{
-	int64_t least = 0;
-
-	if ((t->ndim != 4 && t->ndim != 5) || t->layout != TENSOR_STRIDED || t->ext ||
-	    !t->strides[1])
-		return false;
-	for (int i = 0; i < t->ndim; i++) {
-		int d = channels_last_dim(i, t->ndim);
-
-		/* [n, 1, 1, 1] and a [n, c, 1, 1] that is row-major */
-		if (!t->sizes[d] || t->strides[d] < least || (d == 0 && least == t->strides[1]))
-			return false;
-		least = t->strides[d] * t->sizes[d];
-	}
-	return true;
-}
-
-void memory_channels_last_strides(const int64_t *sizes, int ndim, int64_t *strides)
-{
-	int order[TENSOR_MAX_DIMS];
-
-	for (int i = 0; i < ndim; i++)
-		order[i] = channels_last_dim(i, ndim);
-	strides_in_order(sizes, ndim, order, strides);
-}

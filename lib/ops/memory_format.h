@@ -8,7 +8,7 @@
 #ifndef TENSOR_OPS_MEMORY_FORMAT_H
 #define TENSOR_OPS_MEMORY_FORMAT_H
 
-#include "../internal.h"
+#include "../memory_format.h"
 
 /*
  * Strides without gaps for an elementwise result of these sizes: its dimensions follow each other
@@ -20,11 +20,5 @@ bool memory_order_of(const tensor *const *inputs, int ninputs, const int64_t *si
 
 /* An uninitialised tensor of t's sizes with these options, whose dimensions are in t's order. */
 tensor *memory_new_like(const tensor *t, tensor_options options);
-
-/* Whether t is [n, c, h, w] or [n, c, d, h, w] and its channels are the innermost dimension. */
-bool memory_channels_last(const tensor *t);
-
-/* The strides of such a tensor of 4 or 5 dimensions. */
-void memory_channels_last_strides(const int64_t *sizes, int ndim, int64_t *strides);
 
 #endif

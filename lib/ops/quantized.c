@@ -360,6 +360,7 @@ tensor *kernel_quantized_to_copy(tensor *self, tensor_options o)
 	tensor *copy, *t;
 
 	if ((o.dtype && o.dtype != self->dtype) || o.layout > TENSOR_STRIDED || o.shareable ||
+	    o.memory_format > TENSOR_PRESERVE_FORMAT ||
 	    (o.device.type && o.device.type != TENSOR_CPU))
 		return tensor_fail_null(EOPNOTSUPP, "_to_copy: a quantised tensor keeps its dtype, layout "
 						    "and device; dequantize it first");
@@ -369,8 +370,11 @@ tensor *kernel_quantized_to_copy(tensor *self, tensor_options o)
 	return t;
 }
 
-int front_quantized_clone(const struct tensor_op *op, tensor **out, tensor *self)
+int front_quantized_clone(const struct tensor_op *op, tensor **out, tensor *self,
+			enum tensor_memory_format memory_format)
 {
+	if (memory_format > TENSOR_PRESERVE_FORMAT)
+		return tensor_fail(EOPNOTSUPP, "clone: only strided tensors of plain numbers have a memory format");
 	*out = kernel_quantized_to_copy(self, (tensor_options){0});
 	return *out ? 0 : error_code();
 }

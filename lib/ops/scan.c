@@ -127,7 +127,7 @@ tensor *composite_diff(tensor *self, int64_t n, int64_t dim, tensor *prepend, te
 	if (check_joined(self, prepend, d) < 0 || check_joined(self, append, d) < 0)
 		return NULL;
 	if (!n)
-		return call_clone(self);
+		return call_clone(self, TENSOR_PRESERVE_FORMAT);
 	guard = tensor_scope_enter();
 	t = joined(prepend, self, append, d);
 	for (; t && n > 0 && t->sizes[d]; n--)

@@ -57,7 +57,7 @@ tensor *composite_flatten(tensor *self, int64_t start_dim, int64_t end_dim)
 
 tensor *composite_ravel(tensor *self)
 {
-	tensor *dense = call_contiguous(self), *t = dense ? call_view(dense, TENSOR_INTS(-1)) : NULL;
+	tensor *dense = call_contiguous(self, TENSOR_CONTIGUOUS_FORMAT), *t = dense ? call_view(dense, TENSOR_INTS(-1)) : NULL;
 
 	tensor_put(dense);
 	return t;

@@ -369,12 +369,17 @@ tensor *kernel_sparse_to_copy(tensor *self, tensor_options options)
 		return tensor_fail_null(EOPNOTSUPP, "_to_copy: no conversion to layout %s; use "
 						    "to_dense or to_sparse",
 					tensor_layout_name(options.layout));
+	if (options.memory_format > TENSOR_PRESERVE_FORMAT)
+		return tensor_fail_null(EOPNOTSUPP, "_to_copy: only strided tensors have a memory format");
 	options.layout = 0;
 	return copy_as(self, options);
 }
 
-int front_sparse_clone(const struct tensor_op *op, tensor **out, tensor *self)
+int front_sparse_clone(const struct tensor_op *op, tensor **out, tensor *self,
+			enum tensor_memory_format memory_format)
 {
+	if (memory_format > TENSOR_PRESERVE_FORMAT)
+		return tensor_fail(EOPNOTSUPP, "clone: only strided tensors of plain numbers have a memory format");
 	*out = copy_as(self, (tensor_options){0});
 	return *out ? 0 : error_code();
 }

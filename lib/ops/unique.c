@@ -79,7 +79,7 @@ static int sort_rows(const struct tensor_op *op, struct unique *u)
 static tensor *reshaped(tensor *t, const int64_t *sizes, int ndim)
 {
 	tensor *view = t ? call_view(t, (tensor_ints){sizes, ndim}) : NULL;
-	tensor *result = view ? call_clone(view) : NULL;
+	tensor *result = view ? call_clone(view, TENSOR_PRESERVE_FORMAT) : NULL;
 
 	tensor_put(view);
 	tensor_put(t);

@@ -78,7 +78,8 @@ assert C.sizeof(Value) == 32
 
 class Options(C.Structure):
     _fields_ = [('dtype', C.c_uint8), ('layout', C.c_uint8), ('device', Device),
-                ('shareable', C.c_uint8), ('reserved', C.c_uint8 * 3)]
+                ('shareable', C.c_uint8), ('memory_format', C.c_uint8),
+                ('reserved', C.c_uint8 * 2)]
 
 
 class RawArg(C.Structure):
@@ -315,7 +316,7 @@ class Library:
             v.kind, v.scalar = VALUE['SCALAR'], self.scalar(x)
         elif plain == 'ScalarType':
             v.kind, v.i = VALUE['INT'], DTYPE[x]
-        elif plain == 'Layout':
+        elif plain in ('Layout', 'MemoryFormat'):
             v.kind, v.i = VALUE['INT'], ENUM['TENSOR_' + x.upper()]
         elif plain == 'Device':
             v.kind, v.device = VALUE['DEVICE'], Device(ENUM['TENSOR_' + x.upper()], 0)

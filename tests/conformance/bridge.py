@@ -88,6 +88,8 @@ class Call:
             if x is not torch.strided:
                 raise Unsupported(f'layout {x}')
             return 'strided'
+        if isinstance(x, torch.memory_format):
+            return str(x).split('.')[1]
         if isinstance(x, (list, tuple)):
             return [self.value(i) for i in x]
         return x

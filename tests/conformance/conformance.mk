@@ -16,7 +16,9 @@ conformance: $(LIB_SO) $(B)/libtensor.so
 PROGRAMS ?= 20000
 .PHONY: conformance-programs
 conformance-programs: $(LIB_SO) $(B)/libtensor.so
-	$(Q)"$$(bench/peers python)" -W ignore -B tests/conformance/programs.py --lib $(LIB_SO) --programs $(PROGRAMS) --seed $(SEED)
+	@mkdir -p $(B)/conformance
+	$(Q)"$$(bench/peers python)" -W ignore -B tests/conformance/programs.py --lib $(LIB_SO) --programs $(PROGRAMS) --seed $(SEED) \
+		--json $(B)/conformance/programs.json
 
 .PHONY: conformance-page
 conformance-page:

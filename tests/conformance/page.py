@@ -2,6 +2,8 @@
 """docs/conformance.md from the report of a whole run: figures by family and dtype.
 
     page.py build/conformance/report.json "$(git log -1 --format='%h of %as')" COMMAND > docs/conformance.md
+
+programs.json and array_api.json beside it, where they are there, give a section each.
 """
 import glob
 import json
@@ -106,10 +108,40 @@ def page(report, commit, command):
     yield f'{len(names)} of them; the most called:\n' + ', '.join(f'`{n}`' for n in names[:60]) + '.'
 
 
+def programs(f):
+    yield '\n## Random programs\n\n    make conformance-programs PROGRAMS=%d SEED=%d\n' % (f['programs'], f['seed'])
+    yield ('Programs of 5 to 30 statements (operators, views, changes in place, no_grad, detach), run by PyTorch '
+           'and by ours; compared\nare values, which statements are refused, and first and second derivatives of '
+           'all variables.\n')
+    yield '| programs | statements | differ |\n|---:|---:|---:|'
+    yield f'| {f["programs"]} | {f["statements"]} | {f["differ"]} ({100 * f["differ"] / f["programs"]:.3f} %) |'
+
+
+def array_api(f):
+    yield '\n## Array API\n\n    make test-array-api\n'
+    yield (f'The test suite of the Python array API standard (data-apis/array-api-tests at {f["suite"]}) through the '
+           'thin namespace of\n`tests/array_api`.\n')
+    yield '| | passed | failed | skipped |\n|---|---:|---:|---:|'
+    for name, r in f['rows'].items():
+        yield f'| {name} | {r["passed"]} | {r["failed"]} | {r["skipped"]} |'
+
+
+def beside(report, name):
+    path = os.path.join(os.path.dirname(report), name)
+    if not os.path.exists(path):
+        return None
+    with open(path) as f:
+        return json.load(f)
+
+
 def main():
     with open(sys.argv[1]) as f:
         report = json.load(f)
     print('\n'.join(page(report, sys.argv[2], ' '.join(sys.argv[3:]))))
+    for section, name in ((programs, 'programs.json'), (array_api, 'array_api.json')):
+        f = beside(sys.argv[1], name)
+        if f:
+            print('\n'.join(section(f)))
 
 
 if __name__ == '__main__':

@@ -11,6 +11,7 @@ Program number N of a seed is the same on every machine. A difference is printed
 found that still shows it.
 """
 import argparse
+import json
 import os
 import random
 import sys
@@ -351,6 +352,7 @@ def main():
     p.add_argument('--seed', type=int, default=1)
     p.add_argument('--first', type=int, default=0)
     p.add_argument('--most', type=int, default=20, help='differences to print')
+    p.add_argument('--json', help='a file for the figures')
     args = p.parse_args()
     lib = boxed.Library(args.lib)
     kinds, total, statements = {}, 0, 0
@@ -367,6 +369,10 @@ def main():
             print(f'# program {n} of seed {args.seed}: {why[:300]}\n{text(done)}', flush=True)
     print(f'# {args.programs} programs of seed {args.seed}, {statements} statements: {total} differ '
           f'({100 * total / args.programs:.2f} %): {kinds}')
+    if args.json:
+        with open(args.json, 'w') as f:
+            json.dump(dict(programs=args.programs, seed=args.seed, statements=statements, differ=total,
+                           kinds=kinds), f)
     return 1 if total else 0
 
 

@@ -7,8 +7,8 @@ lib/autograd/derivatives/. What an entry may say:
   func      the functional schema, in the field's schema language. Positional arguments are all
             arguments of the C function; keyword-only ones with a default have a second
             function with the suffix _opt. A name with _ at its end and a first argument that
-            is written is an in-place form without a functional one. dtype, layout, device and shareable together become
-            one tensor_options.
+            is written is an in-place form without a functional one. dtype, layout, device and shareable together,
+            with memory_format where there is one, become one tensor_options.
   variants  which forms there are: function, inplace (add_), out (add_out). Default: function.
   inplace, out  overload names of those forms, where they are not those that follow: the same one
             (inplace); out, or OVERLOAD_out. The argument of out grad_input has that name too
@@ -75,6 +75,7 @@ TYPES = {
     'ScalarType?': ('enum tensor_dtype ', 'TENSOR_ARG_DTYPE', 'unbox_dtype'),
     'ScalarType': ('enum tensor_dtype ', 'TENSOR_ARG_DTYPE', 'unbox_dtype'),
     'Layout?': ('enum tensor_layout ', 'TENSOR_ARG_LAYOUT', 'unbox_layout'),
+    'MemoryFormat?': ('enum tensor_memory_format ', 'TENSOR_ARG_MEMORY_FORMAT', 'unbox_memory_format'),
     'Generator?': ('tensor_generator *', 'TENSOR_ARG_GENERATOR', 'unbox_generator'),
     'Device?': ('tensor_device ', 'TENSOR_ARG_DEVICE', 'unbox_device'),
 }
@@ -87,7 +88,8 @@ RESULTS = {
     'float': ('double ', 'FLOAT', 'f'),
 }
 
-OPTIONS = ['dtype', 'layout', 'device', 'shareable']  # gathered into one tensor_options
+OPTIONS = ['dtype', 'layout', 'device', 'shareable']  # gathered into one tensor_options,
+GATHERED = OPTIONS + ['memory_format']  # with this one where there is one
 KINDS = ['front', 'view', 'composite', 'factory', 'each', 'alias', 'kernel']
 
 # Keys as tensor_key_name() has them -> enum tensor_key
@@ -260,7 +262,7 @@ class Op:
     def hidden(self):
         """Arguments that the short function leaves at their defaults."""
         return [a for a in self.args if a.keyword and a.default is not None and not a.mutated
-                and not (self.gathers and a.name in OPTIONS)]
+                and not (self.gathers and a.name in GATHERED)]
 
     def c_args(self):
         """(C declaration, C name, Arg or None) in C order: out arguments first, options gathered."""
@@ -268,7 +270,7 @@ class Op:
         for a in self.args:
             if a in self.outs:
                 continue
-            if self.gathers and a.name in OPTIONS:
+            if self.gathers and a.name in GATHERED:
                 if a.name == 'dtype':
                     res.append(('tensor_options options', 'options', None))
                 continue

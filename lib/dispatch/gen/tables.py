@@ -3,7 +3,7 @@
 import re
 
 from api import NOTE, fail, key_union, loop_names
-from schema import KEYS, RESULTS
+from schema import GATHERED, KEYS, RESULTS
 
 CALLS = ('each', 'alias')  # kinds whose functions are generated
 RULES = {'same': 'RULE_SAME', 'promote': 'RULE_PROMOTE', 'float': 'RULE_FLOAT', 'bool': 'RULE_BOOL',
@@ -124,7 +124,8 @@ def value(a, src):
              'int': ('INT', 'i'), 'int?': ('INT', 'i'), 'int[]': ('INTS', 'ints'),
              'int[]?': ('INTS', 'ints'), 'bool': ('BOOL', 'b'), 'float': ('FLOAT', 'f'),
              'Scalar': ('SCALAR', 'scalar'), 'Scalar?': ('SCALAR', 'scalar'),
-             'Scalar[]': ('SCALARS', 'scalars'), 'ScalarType?': ('INT', 'i'), 'ScalarType': ('INT', 'i'), 'Layout?': ('INT', 'i'),
+             'Scalar[]': ('SCALARS', 'scalars'), 'ScalarType?': ('INT', 'i'), 'ScalarType': ('INT', 'i'),
+             'Layout?': ('INT', 'i'), 'MemoryFormat?': ('INT', 'i'),
              'Device?': ('DEVICE', 'device'), 'Tensor?[]': ('TENSOR_LIST', 'list'),
              'bool?': ('INT', 'i'), 'bool[]': ('BOOLS', 'bools'), 'float?': ('FLOAT', 'f'),
              'float[]': ('FLOATS', 'floats'), 'float[]?': ('FLOATS', 'floats'),
@@ -140,8 +141,7 @@ def boxer(op):
     """From typed arguments to a fallback."""
     out = [f'static {op.ctype}box_{op.id}({op.params()})\n{{\n', '\ttensor_value args[] = {\n']
     for a in op.args:
-        src = f'options.{a.name}' if op.gathers and a.name in ('dtype', 'layout', 'device', 'shareable') \
-            else a.name
+        src = f'options.{a.name}' if op.gathers and a.name in GATHERED else a.name
         out.append(f'\t\t{value(a, src)},\n')
     if op.list_result:
         out.append(f'\t}};\n\n\treturn dispatch_fallback_list(&op_{op.id}, {key_union(op)}, args, '
@@ -174,8 +174,8 @@ def unboxer(op):
         out.append(f'\t{a.decl} = {a.unbox}(u, {i}, {"true" if required else "false"}, '
                    f'{a.default_c()});\n')
     if op.gathers:
-        out.append('\ttensor_options options = {.dtype = dtype, .layout = layout, '
-                   '.device = device, .shareable = shareable};\n')
+        fields = [a.name for a in op.args if a.name in GATHERED]
+        out.append('\ttensor_options options = {' + ', '.join(f'.{n} = {n}' for n in fields) + '};\n')
     names = [n for _, n, _ in op.c_args()]
     if op.list_result:
         call = f'call_{op.id}({", ".join(names + ["results", "u->nrets"])})'

@@ -353,6 +353,8 @@ static tensor_value of_type(struct arguments *a, enum tensor_arg_type type)
 		return VALUE(INT, i, one_in(a, 10) ? any_int(a) : any_dtype(a));
 	case TENSOR_ARG_LAYOUT:
 		return VALUE(INT, i, one_in(a, 10) ? any_int(a) : below(a, TENSOR_LAYOUT_COUNT));
+	case TENSOR_ARG_MEMORY_FORMAT:
+		return VALUE(INT, i, one_in(a, 10) ? any_int(a) : below(a, TENSOR_MEMORY_FORMAT_COUNT));
 	case TENSOR_ARG_DEVICE:
 		return VALUE(DEVICE, device,
 			     one_in(a, 10) ? ((tensor_device){(int8_t)below(a, 5), (int8_t)any_int(a)}) :
