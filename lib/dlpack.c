@@ -31,8 +31,7 @@ static const struct {
 };
 _Static_assert(ARRAY_SIZE(dl_types) == TENSOR_DTYPE_COUNT, "a dtype without a type of DLPack");
 
-/* ---- away
- * ---------------------------------------------------------------------------------------- */
+/* ---- away ------------------------------------------------------------------------------------ */
 
 struct exported {
 	union {
@@ -143,8 +142,7 @@ TENSOR_EXPORT struct DLManagedTensor *tensor_to_dlpack_unversioned(tensor *t, un
 	return &e->plain;
 }
 
-/* ---- here
- * ---------------------------------------------------------------------------------------- */
+/* ---- here ------------------------------------------------------------------------------------ */
 
 static void versioned_free(struct tensor_storage *s)
 {

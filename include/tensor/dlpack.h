@@ -87,7 +87,8 @@ typedef struct DLManagedTensorVersioned {
  *
  * Nothing is copied: both libraries see the same memory, which lives until the deleter is called,
  * in any thread, whatever becomes of @t meanwhile; what changes the shape of @t in place does not
- * change the result. Who may write when is for the program to arrange. Read-only memory has
+ * change the result. Who may write when is for the program to arrange; what the receiver writes
+ * does not count as a change of a tensor that autograd saved. Read-only memory has
  * DLPACK_FLAG_BITMASK_READ_ONLY. See tensor_share_memory() for what happens to a pointer when a
  * small tensor becomes shareable.
  *

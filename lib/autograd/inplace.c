@@ -82,6 +82,20 @@ tensor *composite_as_strided_(tensor *self, tensor_ints size, tensor_ints stride
 	return self;
 }
 
+/* Where nothing is recorded a view may change: it is looked at anew from its base in any case. */
+static int check_reshaped(const char *op, const tensor *self, const tensor *root)
+{
+	bool recorded = thread()->grad_enabled;
+
+	if (refuse_unstrided(op, self) < 0)
+		return -EOPNOTSUPP;
+	if (recorded && self->grad && self->grad->no_grad_view)
+		return tensor_fail(EINVAL, "%s: self is a view that was made under tensor_no_grad", op);
+	if (needs_grad(root) && (recorded || root == self))
+		return refuse_leaf(op, root);
+	return 0;
+}
+
 /*
  * The same elements in another order of dimensions. A view is looked at anew from its base, as after a change of
  * its values; any other tensor goes on with the node of the view that it becomes.
@@ -89,18 +103,16 @@ tensor *composite_as_strided_(tensor *self, tensor_ints size, tensor_ints stride
 static tensor *reshaped(const char *op, tensor *self, tensor *now)
 {
 	tensor *root = self->base && self->differentiable_view ? self->base : self;
+	int err;
 
 	if (!now)
 		return NULL;
-	if (refuse_unstrided(op, self) < 0 || (needs_grad(root) && refuse_leaf(op, root) < 0) ||
-	    (self->grad && self->grad->no_grad_view &&
-	     tensor_fail(EINVAL, "%s: self is a view that was made under tensor_no_grad", op))) {
-		tensor_put(now);
-		return NULL;
-	}
-	if (needs_grad(self) && root == self)
+	err = check_reshaped(op, self, root);
+	if (!err && needs_grad(self) && root == self)
 		history_take(self, now);
-	else if (needs_grad(self) && view_record(self, now) < 0) {
+	else if (!err && needs_grad(self))
+		err = view_record(self, now);
+	if (err) {
 		tensor_put(now);
 		return NULL;
 	}

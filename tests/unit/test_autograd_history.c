@@ -351,11 +351,18 @@ static void geometry_of_leaves_stays(void **state)
 		assert_fails(tensor_t_(x), EINVAL, "leaf");
 		assert_fails(tensor_unsqueeze_(v, 0), EINVAL, "leaf");
 		tensor_no_grad {
-			hidden = ok(tensor_select(tensor_mul(x, x), 0, 0));
 			assert_fails(tensor_t_(x), EINVAL, "leaf");
+			hidden = ok(tensor_select(x, 0, 0));
+			assert_ptr_equal(tensor_unsqueeze_(hidden, 0), hidden);
+			/* A view from before has a history, which follows. */
+			assert_ptr_equal(tensor_unsqueeze_(v, 1), v);
 		}
 		assert_shape(x, 2, 2);
-		assert_values(hidden, 0, 0, 1);
+		assert_shape(hidden, 1, 2);
+		assert_fails(tensor_t_(hidden), EINVAL, "no_grad");
+		assert_done(tensor_backward(ok(tensor_sum(tensor_mul(v, iota(1, TENSOR_INTS(2, 1)))))));
+		assert_values(tensor_grad(x), 0, 1, 2, 0, 0);
+		assert_done(tensor_set_grad(x, NULL));
 		/* What is saved keeps the shape that it had. */
 		hidden = iota(1, TENSOR_INTS(2, 2));
 		v = ok(tensor_mul(x, hidden));

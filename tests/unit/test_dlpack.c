@@ -52,8 +52,7 @@ static struct DLManagedTensorVersioned *at_home(struct foreign *f)
 	return &f->managed;
 }
 
-/* ---- away
- * ---------------------------------------------------------------------------------------- */
+/* ---- away ------------------------------------------------------------------------------------ */
 
 static void given_away_has_the_tensors_geometry(void **state)
 {
@@ -167,8 +166,7 @@ static void what_dlpack_cannot_say_is_not_given(void **state)
 	}
 }
 
-/* ---- here
- * ---------------------------------------------------------------------------------------- */
+/* ---- here ------------------------------------------------------------------------------------ */
 
 static void taken_shares_memory_until_its_last_view(void **state)
 {
