@@ -29,6 +29,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -36,7 +37,8 @@
 #define A_CHILD	  5000
 #define RESULTS	  8
 #define ARGS	  24
-#define SECONDS	  20 /* that a call may take */
+#define SECONDS	  20 /* of processor time that a call may take; sleeping, fifteen times as many */
+#define TRIES_SECONDS 4 /* that one call without memory may be repeated */
 #define ALLOCATIONS 100 /* of a call that fail in turn */
 #define FORKS	  100 /* calls from one that a child makes to the next */
 #define COUNTED	  64 /* calls after which tensors are counted, unless there are few calls */
@@ -126,6 +128,15 @@ static void one_result(struct arguments *a, const tensor_value *v, const struct 
 		tensor_release(v->t);
 }
 
+/* One that waits uses no processor; beside other programs one that computes takes longer than its time. */
+static void limit_time(void)
+{
+	const struct itimerval busy = {.it_value = {.tv_sec = SECONDS}};
+
+	setitimer(ITIMER_PROF, &busy, NULL);
+	alarm(15 * SECONDS);
+}
+
 /* fail: the allocation that fails, 0 for none. True: it came to that. */
 static bool make_call(const tensor_op *op, uint64_t number, long fail)
 {
@@ -135,6 +146,7 @@ static bool make_call(const tensor_op *op, uint64_t number, long fail)
 	int n = s->nargs, nrets = s->nreturns;
 	bool failed, ran_out;
 
+	limit_time();
 	arguments_begin(&a, seed ^ number * 0x2545f4914f6cdd1du, gradients_wanted(number));
 	for (int i = 0; i < s->nargs; i++)
 		args[i] = any_value(&a, &s->args[i]);
@@ -157,7 +169,9 @@ static bool make_call(const tensor_op *op, uint64_t number, long fail)
 /* Again and again, with the first allocation failing, with the second ... */
 static void make_call_without_memory(const tensor_op *op, uint64_t number)
 {
-	for (long n = 1; n <= ALLOCATIONS && make_call(op, number, n); n++)
+	clock_t end = clock() + TRIES_SECONDS * CLOCKS_PER_SEC;
+
+	for (long n = 1; n <= ALLOCATIONS && clock() < end && make_call(op, number, n); n++)
 		;
 }
 
@@ -168,7 +182,6 @@ static void make_call_in_child(const tensor_op *op, uint64_t number)
 	pid_t pid = fork();
 
 	if (!pid) {
-		alarm(SECONDS);
 		make_call(op, number, 0);
 		_exit(0);
 	}
@@ -249,6 +262,7 @@ static void run(uint64_t first, uint64_t end, const char *name)
 	load_libraries();
 	limit_memory();
 	sigaction(SIGALRM, &action, NULL);
+	sigaction(SIGPROF, &action, NULL);
 	writer_start();
 	tensor_live_counts(&live_before);
 	for (uint64_t i = first; i < end; i++) {
@@ -256,7 +270,6 @@ static void run(uint64_t first, uint64_t end, const char *name)
 
 		shared->call = i;
 		snprintf(shared->op, sizeof(shared->op), "%s", tensor_op_schema(op)->name);
-		alarm(2 * SECONDS);
 		if (round_now->forks && i % FORKS == 0)
 			make_call_in_child(op, i);
 		make_call(op, i, 0);
@@ -265,6 +278,7 @@ static void run(uint64_t first, uint64_t end, const char *name)
 		if ((i + 1) % count_every == 0)
 			check_live(i);
 	}
+	setitimer(ITIMER_PROF, &(struct itimerval){0}, NULL);
 	alarm(0);
 	tensor_cache_trim();
 }
