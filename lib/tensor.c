@@ -135,7 +135,7 @@ uint32_t device_key(tensor_device device, enum tensor_layout layout)
 	}
 }
 
-static tensor *alloc_struct(void)
+static inline __attribute__((always_inline)) tensor *alloc_struct(void)
 {
 	tensor *t = block_take(CLASS_TENSOR);
 
@@ -379,7 +379,7 @@ tensor *tensor_new_view(tensor *self, const int64_t *sizes, const int64_t *strid
 			int64_t offset)
 {
 	tensor *base = self->base ? self->base : self;
-	int64_t numel = 1, step = 1;
+	int64_t step = 1; /* in the end the number of elements */
 	bool contiguous = true;
 	tensor *t;
 
@@ -393,7 +393,8 @@ tensor *tensor_new_view(tensor *self, const int64_t *sizes, const int64_t *strid
 	if (unlikely(!t))
 		return NULL;
 	init(t, self->storage, self->dtype, ndim);
-	t->ext = extension_get(self);
+	if (unlikely(self->ext))
+		t->ext = extension_get(self);
 	t->keys = self->keys & KEYS_BACKEND;
 	t->owns_storage = false;
 	t->differentiable_view = true;
@@ -406,14 +407,13 @@ tensor *tensor_new_view(tensor *self, const int64_t *sizes, const int64_t *strid
 
 		t->sizes[i] = n;
 		t->strides[i] = strides[i];
-		numel *= n;
 		if (n != 1) {
 			contiguous &= strides[i] == step;
 			step *= n;
 		}
 	}
-	t->numel = numel;
-	t->contiguous = contiguous || numel <= 1;
+	t->numel = step;
+	t->contiguous = contiguous || step <= 1;
 	referrer_note(t);
 	return t;
 }

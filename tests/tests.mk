@@ -12,6 +12,8 @@ $(B)/tests/%: tests/unit/%.c $(wildcard tests/unit/*.h) $(LIB_SO) $(B)/libtensor
 	$(Q)$(CC) $(CPPFLAGS_ALL) -std=gnu11 $(CFLAGS) $(WARN) $(SANITIZE) -o $@ $< $(TEST_LINK) -L$(B) -ltensor \
 		-Wl,-rpath,$(abspath $(B)) -lcmocka -lm -pthread $(TEST_LIBS)
 
+$(B)/tests/test_without_memory: tests/fuzz/calls/fail.c tests/fuzz/calls/fail.h
+
 # Opens the library by itself.
 $(B)/tests/test_unload: TEST_LINK = -Wl,--as-needed -DLIBRARY='"$(abspath $(B))/libtensor.so.0"'
 $(B)/tests/test_blocked $(B)/tests/reference: TEST_LIBS = $(ONEDNN_TEST_LIBS)

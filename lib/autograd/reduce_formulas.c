@@ -141,7 +141,7 @@ tensor *prod_backward(tensor *grad, tensor *self, tensor *result)
 	if (!has_zero(self))
 		return tensor_mul(grad, conjugate(tensor_div(result, self)));
 	flat = tensor_reshape(self, TENSOR_INTS(-1));
-	return tensor_view(prod_dim_backward(grad, flat, result, 0, false), sizes_of(self));
+	return flat ? tensor_view(prod_dim_backward(grad, flat, result, 0, false), sizes_of(self)) : NULL;
 }
 
 /* ---- variances ------------------------------------------------------------------------- */
@@ -226,6 +226,8 @@ tensor *vector_norm_backward(tensor *grad, tensor *self, tensor *result, tensor_
 	zero = zeros_for(self, TENSOR_SCALAR_SHAPE);
 	grad = restore_dims(grad, sizes, dim, keepdim);
 	result = restore_dims(result, sizes, dim, keepdim);
+	if (!self || !grad || !result)
+		return NULL;
 	if (p == 0)
 		return tensor_mul(self, tensor_zeros_like(self, TENSOR_OPTIONS(0)));
 	if (p == 2) {

@@ -121,7 +121,7 @@ static tensor *attend(tensor *query, tensor *key, tensor *value, tensor *mask, d
 	query = tensor_mul_scalar(query, tensor_scalar_float(scale < 0 ? -root : root));
 	key = tensor_mul_scalar(key, tensor_scalar_float(root));
 	scores = tensor_matmul(query, key ? tensor_transpose(key, -2, -1) : NULL);
-	if (mask)
+	if (mask && scores)
 		scores = tensor_add(scores, bias_of(mask, query));
 	scores = mask ? tensor_safe_softmax(scores, -1, TENSOR_DTYPE_NONE)
 		      : tensor_softmax(scores, -1);

@@ -51,10 +51,13 @@ static tensor *inverse_deviation(tensor *var, double eps)
 /* running += momentum * (value - running): no new version, nothing is to be differentiated. */
 static int move_towards(tensor *running, tensor *value, double momentum)
 {
-	tensor *moved = tensor_add(tensor_mul_scalar(tensor_to(running, TENSOR_OPTIONS(.dtype = value->dtype)),
-						     NUMBER(1 - momentum)),
-				   tensor_mul_scalar(value, NUMBER(momentum)));
+	tensor *moved;
 
+	if (!value)
+		return error_code();
+	moved = tensor_add(tensor_mul_scalar(tensor_to(running, TENSOR_OPTIONS(.dtype = value->dtype)),
+					     NUMBER(1 - momentum)),
+			   tensor_mul_scalar(value, NUMBER(momentum)));
 	return moved ? front_copy(running, moved) : error_code();
 }
 
@@ -118,6 +121,10 @@ static int batch_norm(const struct tensor_op *op, tensor **output, tensor **save
 	int err;
 
 	if (check(op, input, weight, bias, running_mean, running_var, training) < 0)
+		return error_code();
+	/* They move, also in operators that do not say so. */
+	if (training && running_mean &&
+	    (check_writable(op, running_mean) < 0 || check_writable(op, running_var) < 0))
 		return error_code();
 	guard = tensor_scope_enter();
 	results[0] = tensor_new(input->device, dtype_wide(input->dtype), input->sizes, input->ndim);
@@ -287,6 +294,10 @@ tensor *composite_instance_norm(tensor *input, tensor *weight, tensor *bias, ten
 	if (input->ndim < 2)
 		return tensor_fail_null(EINVAL, "instance_norm: input must have shape [n, c, ...], got %s",
 					SHAPE_STR(input));
+	if (use_input_stats && ((running_mean && running_mean->storage->readonly) ||
+				(running_var && running_var->storage->readonly)))
+		return tensor_fail_null(EACCES, "instance_norm: the memory of the running statistics is mapped "
+						"read-only");
 	guard = tensor_scope_enter();
 	return scope_leave_with(&guard, instance_norm(input, weight, bias, running_mean, running_var,
 						      use_input_stats, momentum, eps));

@@ -28,10 +28,13 @@ static int by_dense(const tensor_op *op, enum tensor_key key, const tensor_value
 /* The plugin's constructor calls this: with its table, or with why it has none. */
 TENSOR_EXPORT int tensor_register_onednn(const struct onednn_plugin *p, const char *error)
 {
-	plugin = p;
-	if (error)
-		snprintf(reason, sizeof(reason), "%s", error);
-	return p ? tensor_register_fallback(TENSOR_KEY_BLOCKED_CPU, by_dense, NULL) : 0;
+	int err = p ? tensor_register_fallback(TENSOR_KEY_BLOCKED_CPU, by_dense, NULL) : 0;
+
+	if (!err)
+		plugin = p;
+	if (err || error)
+		snprintf(reason, sizeof(reason), "%s", err ? "no memory to register " PLUGIN : error);
+	return err;
 }
 
 static void load(void)

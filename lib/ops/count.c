@@ -38,7 +38,9 @@ static tensor *bincount(tensor *self, tensor *weights, int64_t minlength)
 	int64_t least = 0, most = -1;
 
 	self = tensor_to(self, TENSOR_OPTIONS(.dtype = TENSOR_I64));
-	if (self && self->numel &&
+	if (!self)
+		return NULL;
+	if (self->numel &&
 	    (tensor_item_int(tensor_min(self), &least) < 0 ||
 	     tensor_item_int(tensor_max(self), &most) < 0))
 		return NULL;

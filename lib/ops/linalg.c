@@ -48,6 +48,8 @@ int linalg_leave(const struct tensor_op *op, struct tensor_scope_guard *guard,
 
 int linalg_check_matrix(const char *op, const tensor *a)
 {
+	if (!a)
+		return error_code();
 	if (a->ndim < 2)
 		return tensor_fail(EINVAL, "%s: matrices [.., m, n] are needed, got %s", op,
 				   SHAPE_STR(a));

@@ -75,8 +75,12 @@ static tensor *batches_times(tensor *self, tensor *other)
 
 static tensor *matmul(tensor *self, tensor *other)
 {
-	int a = self->ndim, b = other->ndim;
+	int a, b;
 
+	if (!self || !other)
+		return NULL;
+	a = self->ndim;
+	b = other->ndim;
 	if (!a || !b)
 		return tensor_fail_null(EINVAL, "matmul: both must have a dimension, got shapes %s "
 						"and %s", SHAPE_STR(self), SHAPE_STR(other));

@@ -171,7 +171,8 @@ tensor *composite_pinv_float(tensor *self, double atol, double rtol, bool hermit
 	struct threshold t = from_floats(atol, rtol, self);
 
 	return scope_leave_with(&guard,
-				call_linalg_pinv_atol_rtol_tensor(self, t.atol, t.rtol, hermitian));
+				scope_own(thread(), call_linalg_pinv_atol_rtol_tensor(
+							    self, t.atol, t.rtol, hermitian)));
 }
 
 tensor *composite_pinv_rcond(tensor *self, double rcond, bool hermitian)
@@ -183,8 +184,9 @@ tensor *composite_pinv_rcond_tensor(tensor *self, tensor *rcond, bool hermitian)
 {
 	struct tensor_scope_guard guard = tensor_scope_enter();
 
-	return scope_leave_with(&guard, call_linalg_pinv_atol_rtol_tensor(
-						self, scalar_tensor(0, self), rcond, hermitian));
+	return scope_leave_with(&guard, scope_own(thread(), call_linalg_pinv_atol_rtol_tensor(
+								    self, scalar_tensor(0, self), rcond,
+								    hermitian)));
 }
 
 tensor *composite_pinverse(tensor *self, double rcond)
@@ -196,10 +198,10 @@ tensor *composite_pinverse(tensor *self, double rcond)
 
 static tensor *identities(const tensor *a)
 {
-	tensor *one = tensor_eye(a->sizes[a->ndim - 1],
+	tensor *one = !a ? NULL : tensor_eye(a->sizes[a->ndim - 1],
 				 TENSOR_OPTIONS(.dtype = a->dtype, .device = a->device));
 
-	return tensor_expand(one, (tensor_ints){a->sizes, a->ndim});
+	return one ? tensor_expand(one, (tensor_ints){a->sizes, a->ndim}) : NULL;
 }
 
 /* By squares, from the lowest bit of n. */
@@ -432,12 +434,16 @@ tensor *composite_linalg_vander(tensor *x, int64_t N)
 	dtype = dtype_is_integral(x->dtype) ? TENSOR_I64 : x->dtype;
 	guard = tensor_scope_enter();
 	x = x->ndim ? x : tensor_unsqueeze(x, 0);
+	if (!x)
+		return scope_leave_with(&guard, NULL);
 	memcpy(sizes, x->sizes, x->ndim * sizeof(*sizes));
 	sizes[x->ndim] = 1;
 	ones = tensor_ones((tensor_ints){sizes, x->ndim + 1},
 			   TENSOR_OPTIONS(.dtype = dtype, .device = x->device));
 	sizes[x->ndim] = n - 1;
 	x = tensor_expand(tensor_unsqueeze(x, -1), (tensor_ints){sizes, x->ndim + 1});
+	if (!ones || !x)
+		return scope_leave_with(&guard, NULL);
 	return scope_leave_with(&guard, tensor_cat(TENSOR_LIST(ones, tensor_cumprod(x, -1)), -1));
 }
 

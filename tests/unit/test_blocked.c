@@ -5,8 +5,10 @@
  * tests are skipped and say why.
  */
 #include "autograd.h"
+#include "peer.h"
 
 #include <pthread.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -682,6 +684,53 @@ static void two_threads_share_weights(void **state)
 	assert_done(tensor_set_num_threads(before));
 }
 
+/* Address space of this process. */
+static size_t mapped(void)
+{
+	FILE *f = fopen("/proc/self/statm", "r");
+	unsigned long pages = 0;
+
+	if (!f || fscanf(f, "%lu", &pages) != 1)
+		_exit(3);
+	fclose(f);
+	return pages * (size_t)sysconf(_SC_PAGESIZE);
+}
+
+/* Each time with other shapes, whose primitives have to be made. */
+static void compute_with(size_t more, int64_t n)
+{
+	struct rlimit limit = {mapped() + more, RLIM_INFINITY};
+	bool done = false;
+
+	setrlimit(RLIMIT_AS, &limit);
+	tensor_clear_error();
+	tensor_scope {
+		tensor *x = tensor_zeros(I(1, n, 9, 9), F32), *w = tensor_zeros(I(2 * n, n, 3, 3), F32);
+
+		x = tensor_to_mkldnn(x, NONE);
+		x = tensor_conv2d(x, tensor_to_mkldnn(w, NONE), tensor_none, I(1), I(1), I(1), 1);
+		x = tensor_softmax(x, 1);
+		done = tensor_to_dense(tensor_max_pool2d(x, I(2), I(2), I(0), I(1), false));
+	}
+	if (!done && tensor_last_error()->code != ENOMEM) {
+		tensor_perror("without memory");
+		_exit(1);
+	}
+	limit.rlim_cur = RLIM_INFINITY;
+	setrlimit(RLIMIT_AS, &limit);
+}
+
+/* oneDNN itself writes to NULL then, or ends the program. */
+static void without_memory_for_onednn_there_is_an_error(void **state)
+{
+	NOT_WATCHED();
+	NEED_ONEDNN();
+	assert_int_equal(IN_CHILD({
+		for (int i = 0; i < 160; i++)
+			compute_with((size_t)i << 18, 3 + i);
+	}), 0);
+}
+
 static void the_same_bits_again(void **state)
 {
 	int before = tensor_get_num_threads();
@@ -740,6 +789,7 @@ int main(void)
 		cmocka_unit_test(a_second_derivative),
 		cmocka_unit_test(a_forked_child_computes),
 		cmocka_unit_test(two_threads_share_weights),
+		cmocka_unit_test(without_memory_for_onednn_there_is_an_error),
 		cmocka_unit_test(the_same_bits_again),
 		cmocka_unit_test(many_shapes_in_turn),
 	};

@@ -244,6 +244,54 @@ static void queries_of_tensor_none_are_answered(void **state)
 	assert_int_equal(tensor_set_label(tensor_none, "label"), -EINVAL);
 }
 
+/* A write to it ends the process with a signal. */
+static tensor *sealed(int64_t n)
+{
+	tensor *t = ok(tensor_ones(TENSOR_INTS(n), SHAREABLE(TENSOR_F32))), *r;
+	int fd = tensor_buffer_fd(t, TENSOR_BUFFER_READ);
+
+	assert_true(fd >= 0);
+	r = ok(tensor_from_buffer_fd(fd, TENSOR_F32, TENSOR_INTS(n), 0));
+	close(fd);
+	return r;
+}
+
+static void running_statistics_that_are_read_only_are_refused(void **state)
+{
+	tensor_scope {
+		tensor *x = x34(), *mean = sealed(4), *var = sealed(4), *out[3];
+
+		assert_fails(tensor_native_batch_norm(x, tensor_none, tensor_none, mean, var, true, 0.1, 1e-5,
+						      &out[0], &out[1], &out[2]) < 0, EACCES, "read-only");
+		assert_fails(tensor_batch_norm(x, tensor_none, tensor_none, mean, var, true, 0.1, 1e-5, false),
+			     EACCES, "read-only");
+		assert_fails(tensor_instance_norm(ok(tensor_unsqueeze(x, 2)), tensor_none, tensor_none, mean, var,
+						  true, 0.1, 1e-5, false), EACCES, "read-only");
+		ok(tensor_batch_norm(x, tensor_none, tensor_none, mean, var, false, 0.1, 1e-5, false));
+	}
+}
+
+/* ---- what is left ----------------------------------------------------------------------------- */
+
+static void pseudo_inverses_leave_nothing_behind(void **state)
+{
+	struct tensor_live_counts before, after;
+
+	tensor_live_counts(&before);
+	tensor_scope {
+		tensor *a = x34(), *tolerance = ok(tensor_full(TENSOR_INTS(), TENSOR_SCALAR(1e-3), F32));
+
+		if (!tensor_linalg_pinv(a, 1e-3, false) && tensor_last_error()->code == ENOSYS)
+			skip(); /* no LAPACK */
+		ok(tensor_linalg_pinv_atol_opt(a, 1e-3, 1e-3, false));
+		ok(tensor_linalg_pinv_rcond_tensor(a, tolerance, false));
+		ok(tensor_pinverse(a, 1e-3));
+	}
+	tensor_live_counts(&after);
+	assert_int_equal(after.tensors, before.tensors);
+	assert_int_equal(after.storages, before.storages);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -262,6 +310,8 @@ int main(void)
 		cmocka_unit_test(out_of_another_layout_is_refused_or_filled),
 		cmocka_unit_test(indices_of_a_sparse_tensor_do_not_change),
 		cmocka_unit_test(queries_of_tensor_none_are_answered),
+		cmocka_unit_test(running_statistics_that_are_read_only_are_refused),
+		cmocka_unit_test(pseudo_inverses_leave_nothing_behind),
 	};
 
 	alarm(300); /* a call that does not end */

@@ -51,18 +51,30 @@ static void jump_out_once(void)
 
 static void scope_around_a_jump_releases_what_was_made_inside(void **state)
 {
-	tensor *mine;
-
 	for (int i = 0; i < 3; i++)
 		jump_out_once();
 	assert_nothing_left();
-	/* No scope is open any more: a result is the caller's. */
-	mine = ok(tensor_ones(TENSOR_INTS(3), F32));
-	tensor_scope {
-		ok(tensor_neg(mine));
-	}
-	assert_values(mine, 0, 1, 1, 1);
+}
+
+static void *own_a_result_after_a_jump(void *arg)
+{
+	tensor *mine;
+
+	jump_out_once();
+	mine = tensor_ones(TENSOR_INTS(3), F32);
 	tensor_release(mine);
+	return mine ? NULL : arg;
+}
+
+/* Otherwise the end of the thread releases it again, and says so. */
+static void no_scope_is_open_after_the_one_around_a_jump(void **state)
+{
+	pthread_t thread;
+	void *failed;
+
+	assert_int_equal(pthread_create(&thread, NULL, own_a_result_after_a_jump, back), 0);
+	pthread_join(thread, &failed);
+	assert_null(failed);
 	assert_nothing_left();
 }
 
@@ -217,6 +229,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(scope_around_a_jump_releases_what_was_made_inside, count),
+		cmocka_unit_test_setup(no_scope_is_open_after_the_one_around_a_jump, count),
 		cmocka_unit_test_setup(scope_inside_a_jump_ends_alone, count),
 		cmocka_unit_test_setup(end_of_the_thread_releases_what_a_jump_left, count),
 		cmocka_unit_test_setup(result_that_cannot_be_noted_is_released, count),

@@ -300,6 +300,9 @@ int onednn_zero_padding(const char *op, tensor *self)
 
 	if (dnnl_memory_desc_get_size(md_of(self)) == self->numel * tensor_itemsize(self->dtype))
 		return 0;
+	err = onednn_memory_for(op, MEMORY_TO_RUN);
+	if (err < 0)
+		return err;
 	err = onednn_check(op, dnnl_memory_create(&memory, md_of(self), onednn_engine,
 						  bytes_of(self)));
 	if (!err)

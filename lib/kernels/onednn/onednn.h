@@ -39,6 +39,14 @@ extern dnnl_engine_t onednn_engine;
 
 /* -errno with the error set; 0 for success. */
 int onednn_check(const char *op, dnnl_status_t status);
+/*
+ * oneDNN does not look whether it gets the memory that it asks for: it writes to NULL, or throws what no C function
+ * catches. So it is called only while the process can have more than it takes: -ENOMEM with the error set
+ * otherwise. What another thread takes in between is not there for oneDNN.
+ */
+int onednn_memory_for(const char *op, size_t n);
+#define MEMORY_TO_MAKE ((size_t)32 << 20) /* code that is generated, and descriptors of it */
+#define MEMORY_TO_RUN  ((size_t)1 << 20) /* descriptions of operands and streams */
 /* How many threads oneDNN is to use now. */
 int onednn_threads(void);
 

@@ -8,6 +8,7 @@
 #include <omp.h>
 #include <pthread.h>
 #include <stdio.h>
+#include <sys/mman.h>
 #include <tensor/dispatch.h>
 
 dnnl_engine_t onednn_engine;
@@ -28,6 +29,17 @@ int onednn_check(const char *op, dnnl_status_t status)
 	default:
 		return tensor_fail(EINVAL, "%s: oneDNN refused the arguments (%d)", op, status);
 	}
+}
+
+int onednn_memory_for(const char *op, size_t n)
+{
+	/* Not malloc(): what that has left is no use for generated code. */
+	void *p = mmap(NULL, n, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (p == MAP_FAILED)
+		return tensor_fail(ENOMEM, "%s: no memory for oneDNN, which ends the program without", op);
+	munmap(p, n);
+	return 0;
 }
 
 /* OpenMP's threads do not survive a fork; a child that asked for them would wait forever. */
@@ -71,6 +83,10 @@ __attribute__((constructor)) static void load(void)
 		snprintf(why, sizeof(why), "built for version %d.%d, found %d.%d",
 			 DNNL_VERSION_MAJOR, DNNL_VERSION_MINOR, v->major, v->minor);
 		tensor_register_onednn(NULL, why);
+		return;
+	}
+	if (onednn_memory_for("to_mkldnn", MEMORY_TO_MAKE) < 0) {
+		tensor_register_onednn(NULL, "no memory for oneDNN");
 		return;
 	}
 	status = dnnl_engine_create(&onednn_engine, dnnl_cpu, 0);

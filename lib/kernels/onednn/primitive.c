@@ -163,9 +163,12 @@ static dnnl_status_t make(struct primitive *p)
 
 static struct primitive *make_new(const char *op, const struct primitive_key *key, uint64_t hash)
 {
-	struct primitive *p = calloc(1, sizeof(*p));
+	struct primitive *p;
 	int before;
 
+	if (onednn_memory_for(op, MEMORY_TO_MAKE) < 0)
+		return NULL;
+	p = calloc(1, sizeof(*p));
 	if (!p) {
 		tensor_fail(ENOMEM, "%s: no memory", op);
 		return NULL;
@@ -259,6 +262,11 @@ int primitive_run(const char *op, const struct primitive *p, const struct primit
 		scratch = plugin_tensor(TENSOR_U8, &size, 1);
 		if (!scratch)
 			return -tensor_last_error()->code;
+	}
+	err = onednn_memory_for(op, MEMORY_TO_RUN);
+	if (err < 0) {
+		plugin_tensor_put(scratch);
+		return err;
 	}
 	before = omp_get_max_threads();
 	omp_set_num_threads(p->key.threads);

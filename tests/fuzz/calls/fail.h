@@ -7,6 +7,8 @@
 
 /* Is it built with a malloc that is ours? A sanitizer has its own. */
 extern const bool fail_possible;
+/* Call it when all libraries are there: allocations of oneDNN and LAPACK do not fail. */
+void fail_spare_others(void);
 /* The nth allocation from now on fails; 0: none does. */
 void fail_at(long n);
 /* Ends it; did one fail? */

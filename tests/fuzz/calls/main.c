@@ -1,18 +1,21 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
  * Calls every operator with hostile arguments, by the boxed call. Nothing is compared: a call may succeed
- * or fail with an error, and nothing else. Build it with sanitizers.
+ * or fail with an error, and nothing else, and leaves no tensor behind. Build it with sanitizers.
  *
- *	fuzz-calls [--calls N] [--seed S] [--first N] [--op NAME] [--fork N] [--without-memory]
- *	           [--writer | --no-writer]
+ *	fuzz-calls [--calls N] [--seed S] [--first N] [--op NAME] [--round NAME]
  *
- * --fork N: before every Nth call a child of this process makes it. --without-memory: each call is made again
- * with its first allocation failing, with its second, and so on; not under a sanitizer. --writer: another thread
- * writes to the arguments meanwhile, as a process can with which they are shared. Without an option that says
- * how the calls are made, half of them have such a writer.
+ * Without --round each round has its share of the calls:
  *
- * The arguments of a call depend on the seed and its number alone: --first N --calls 1 repeats one. The
- * calls run in child processes, some thousand each, so that one that ends its process does not end the run.
+ *	plain		the arguments, as they come
+ *	writer		another thread writes to them meanwhile, as a process can with which they are shared
+ *	autograd	inputs require gradients; backward from the results, and again through the gradients
+ *	without-memory	each call is made again with its first allocation failing, with its second, and so on
+ *	fork		now and then a child makes the call first
+ *
+ * The arguments of a call depend on the seed, the round and its number alone: --round NAME --first N --calls 1
+ * repeats one. The calls run in child processes, some thousand each, so that one that ends its process does not
+ * end the run. At the end of each LeakSanitizer looks at what is left.
  */
 #include "fail.h"
 #include "values.h"
@@ -26,6 +29,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -33,8 +37,11 @@
 #define A_CHILD	  5000
 #define RESULTS	  8
 #define ARGS	  24
-#define SECONDS	  20 /* that a call may take */
+#define SECONDS	  20 /* of processor time that a call may take; sleeping, fifteen times as many */
+#define TRIES_SECONDS 4 /* that one call without memory may be repeated */
 #define ALLOCATIONS 100 /* of a call that fail in turn */
+#define FORKS	  100 /* calls from one that a child makes to the next */
+#define COUNTED	  64 /* calls after which tensors are counted, unless there are few calls */
 #define BADS_MAX  20
 
 /* Of this process and its child: where that is. */
@@ -43,8 +50,21 @@ static struct {
 	char op[96];
 } *shared;
 
-static uint64_t seed = 1, forks;
-static bool without_memory;
+static uint64_t seed = 1, count_every = COUNTED;
+
+static const struct round {
+	const char *name;
+	double share; /* of all calls; without memory each is made as often as it allocates */
+	bool writer, autograd, without_memory, forks;
+} rounds[] = {
+	{.name = "plain", .share = 0.4},
+	{.name = "writer", .share = 0.2, .writer = true},
+	{.name = "autograd", .share = 0.25, .autograd = true},
+	{.name = "without-memory", .share = 0.1, .without_memory = true},
+	{.name = "fork", .share = 0.05, .forks = true},
+};
+
+static const struct round *round_now;
 
 /* ---- a call ------------------------------------------------------------------------------------------ */
 
@@ -56,32 +76,65 @@ static void look_at(tensor *t)
 	tensor_format(t, text, sizeof(text));
 }
 
-/* From the result to whatever requires a gradient. */
-static void go_back(tensor *t)
+/* From the result to whatever requires a gradient; `again`: with a graph of the gradients. */
+static void go_back(tensor *t, bool again)
 {
 	tensor *sum;
 
-	if (!tensor_requires_grad(t) || tensor_layout(t) != TENSOR_STRIDED)
+	/* An expanded tensor may have any number of elements. */
+	if (!tensor_requires_grad(t) || tensor_layout(t) != TENSOR_STRIDED || tensor_numel(t) > 1 << 16)
 		return;
 	sum = tensor_sum(t);
 	if (sum)
-		tensor_backward(sum);
+		tensor_backward_ex(TENSOR_LIST(sum), NULL, (tensor_list){0}, NULL, again ? TENSOR_CREATE_GRAPH : 0);
 	tensor_release(sum);
 }
 
-static void one_result(struct arguments *a, const tensor_value *v, const tensor_value *args, int nargs)
+/* Through what go_back() recorded. The gradients' graphs lead to the leaves that hold them. */
+static void go_back_again(struct arguments *a)
+{
+	for (int i = 0; i < a->nowned; i++) {
+		tensor *g = tensor_grad(a->owned[i]);
+
+		if (g && one_in(a, 2))
+			go_back(g, false);
+	}
+	for (int i = 0; i < a->nowned; i++)
+		if (tensor_grad(a->owned[i]))
+			tensor_set_grad(a->owned[i], NULL);
+}
+
+/* Of every second call without memory, of all in the round for it. */
+static bool gradients_wanted(uint64_t number)
+{
+	return round_now->autograd || (round_now->without_memory && number % 2);
+}
+
+/* In-place and out forms give back what they were given. */
+static bool gives_back(const struct tensor_schema *s)
+{
+	return strstr(strstr(s->text, "->"), "!)");
+}
+
+static void one_result(struct arguments *a, const tensor_value *v, const struct tensor_schema *s)
 {
 	if (v->kind != TENSOR_VALUE_TENSOR || !v->t)
 		return;
 	if (one_in(a, 4))
 		look_at(v->t);
-	if (one_in(a, 3))
-		go_back(v->t);
-	/* In-place and out forms give back what they were given. */
-	for (int i = 0; i < nargs; i++)
-		if (args[i].kind == TENSOR_VALUE_TENSOR && args[i].t == v->t)
-			return;
-	tensor_release(v->t);
+	if (gradients_wanted(shared->call) || one_in(a, 3))
+		go_back(v->t, gradients_wanted(shared->call) && one_in(a, 2));
+	if (!gives_back(s))
+		tensor_release(v->t);
+}
+
+/* One that waits uses no processor; beside other programs one that computes takes longer than its time. */
+static void limit_time(void)
+{
+	const struct itimerval busy = {.it_value = {.tv_sec = SECONDS}};
+
+	setitimer(ITIMER_PROF, &busy, NULL);
+	alarm(15 * SECONDS);
 }
 
 /* fail: the allocation that fails, 0 for none. True: it came to that. */
@@ -93,7 +146,8 @@ static bool make_call(const tensor_op *op, uint64_t number, long fail)
 	int n = s->nargs, nrets = s->nreturns;
 	bool failed, ran_out;
 
-	arguments_begin(&a, seed ^ number * 0x2545f4914f6cdd1du);
+	limit_time();
+	arguments_begin(&a, seed ^ number * 0x2545f4914f6cdd1du, gradients_wanted(number));
 	for (int i = 0; i < s->nargs; i++)
 		args[i] = any_value(&a, &s->args[i]);
 	if (one_in(&a, 100))
@@ -104,7 +158,8 @@ static bool make_call(const tensor_op *op, uint64_t number, long fail)
 	failed = tensor_op_call(op, args, n, rets, nrets) < 0;
 	shared->refused += failed;
 	for (int i = 0; i < nrets && !failed; i++)
-		one_result(&a, &rets[i], args, n);
+		one_result(&a, &rets[i], s);
+	go_back_again(&a);
 	ran_out = fail_end();
 	arguments_end(&a);
 	shared->made++;
@@ -114,7 +169,9 @@ static bool make_call(const tensor_op *op, uint64_t number, long fail)
 /* Again and again, with the first allocation failing, with the second ... */
 static void make_call_without_memory(const tensor_op *op, uint64_t number)
 {
-	for (long n = 1; n <= ALLOCATIONS && make_call(op, number, n); n++)
+	clock_t end = clock() + TRIES_SECONDS * CLOCKS_PER_SEC;
+
+	for (long n = 1; n <= ALLOCATIONS && clock() < end && make_call(op, number, n); n++)
 		;
 }
 
@@ -125,7 +182,6 @@ static void make_call_in_child(const tensor_op *op, uint64_t number)
 	pid_t pid = fork();
 
 	if (!pid) {
-		alarm(SECONDS);
 		make_call(op, number, 0);
 		_exit(0);
 	}
@@ -134,14 +190,32 @@ static void make_call_in_child(const tensor_op *op, uint64_t number)
 }
 
 #if defined(__SANITIZE_ADDRESS__)
-/* What is too large fails, as without the sanitizer. Its leak checker does not get on with children. */
+/* What is too large fails, as without the sanitizer, and without a warning for each. */
 const char *__asan_default_options(void);
 
 const char *__asan_default_options(void)
 {
-	return "max_allocation_size_mb=256:allocator_may_return_null=1:detect_leaks=0";
+	return "max_allocation_size_mb=256:allocator_may_return_null=1:detect_leaks=1";
 }
 #endif
+
+/* ---- what is left ---------------------------------------------------------------------------------- */
+
+static struct tensor_live_counts live_before;
+
+/* Ends the process if a call has left a tensor or a storage behind. */
+static void check_live(uint64_t call)
+{
+	struct tensor_live_counts now;
+
+	tensor_live_counts(&now);
+	if (now.tensors == live_before.tensors && now.storages == live_before.storages)
+		return;
+	fprintf(stderr, "fuzz-calls: %lld tensors and %lld storages are left at call %llu, or up to %llu before\n",
+		(long long)(now.tensors - live_before.tensors), (long long)(now.storages - live_before.storages),
+		(unsigned long long)call, (unsigned long long)count_every - 1);
+	_exit(6);
+}
 
 static void limit_memory(void)
 {
@@ -169,25 +243,42 @@ static const tensor_op *op_of(uint64_t number, const char *name)
 	return name ? tensor_op_find(name) : ops[number % (uint64_t)count];
 }
 
+/* They are opened when they are first needed, which is not the moment to be without memory. */
+static void load_libraries(void)
+{
+	tensor *t = tensor_eye(2, TENSOR_OPTIONS(0));
+
+	tensor_release(tensor_to_mkldnn(t, TENSOR_DTYPE_NONE));
+	tensor_release(tensor_det(t));
+	tensor_release(t);
+	tensor_clear_error();
+	fail_spare_others();
+}
+
 static void run(uint64_t first, uint64_t end, const char *name)
 {
 	struct sigaction action = {.sa_handler = late};
 
+	load_libraries();
 	limit_memory();
 	sigaction(SIGALRM, &action, NULL);
+	sigaction(SIGPROF, &action, NULL);
 	writer_start();
+	tensor_live_counts(&live_before);
 	for (uint64_t i = first; i < end; i++) {
 		const tensor_op *op = op_of(i, name);
 
 		shared->call = i;
 		snprintf(shared->op, sizeof(shared->op), "%s", tensor_op_schema(op)->name);
-		alarm(2 * SECONDS);
-		if (forks && i % forks == 0)
+		if (round_now->forks && i % FORKS == 0)
 			make_call_in_child(op, i);
 		make_call(op, i, 0);
-		if (without_memory)
+		if (round_now->without_memory)
 			make_call_without_memory(op, i);
+		if ((i + 1) % count_every == 0)
+			check_live(i);
 	}
+	setitimer(ITIMER_PROF, &(struct itimerval){0}, NULL);
 	alarm(0);
 	tensor_cache_trim();
 }
@@ -215,12 +306,13 @@ static bool run_in_child(uint64_t first, uint64_t end, const char *name)
 	return false;
 }
 
-/* All calls with the writer, or all without; the number of children that ended otherwise than by themselves. */
-static int run_all(int n, uint64_t first, uint64_t calls, const char *name)
+/* The number of children that ended otherwise than by themselves. */
+static int run_round(int n, uint64_t first, uint64_t calls, const char *name)
 {
 	time_t start = time(NULL);
 	int bad = 0;
 
+	writer_runs = round_now->writer;
 	shared->made = shared->refused = 0;
 	for (uint64_t at = first; at < first + calls && bad < BADS_MAX;) {
 		uint64_t end = at + A_CHILD < first + calls ? at + A_CHILD : first + calls;
@@ -233,17 +325,23 @@ static int run_all(int n, uint64_t first, uint64_t calls, const char *name)
 			at = shared->call + 1;
 		}
 	}
-	printf("%sok %d - %llu calls%s, seed %llu, %llu refused, %lld seconds, %d bad\n", bad ? "not " : "",
-	       n, (unsigned long long)shared->made, writer_runs ? " beside a writer" : "",
-	       (unsigned long long)seed, (unsigned long long)shared->refused,
-	       (long long)(time(NULL) - start), bad);
+	printf("%sok %d - %s: %llu calls, seed %llu, %llu refused, %lld seconds, %d bad\n", bad ? "not " : "", n,
+	       round_now->name, (unsigned long long)shared->made, (unsigned long long)seed,
+	       (unsigned long long)shared->refused, (long long)(time(NULL) - start), bad);
 	return bad;
+}
+
+static const struct round *round_find(const char *name)
+{
+	for (size_t i = 0; i < sizeof(rounds) / sizeof(*rounds); i++)
+		if (!strcmp(rounds[i].name, name))
+			return &rounds[i];
+	return NULL;
 }
 
 static int usage(void)
 {
-	fprintf(stderr, "usage: fuzz-calls [--calls N] [--seed S] [--first N] [--op NAME] [--fork N] "
-			"[--without-memory] [--writer | --no-writer]\n");
+	fprintf(stderr, "usage: fuzz-calls [--calls N] [--seed S] [--first N] [--op NAME] [--round NAME]\n");
 	return 2;
 }
 
@@ -251,13 +349,12 @@ int main(int argc, char **argv)
 {
 	static const struct option options[] = {
 		{"calls", 1, NULL, 'c'}, {"seed", 1, NULL, 's'}, {"first", 1, NULL, 'f'},
-		{"op", 1, NULL, 'o'}, {"fork", 1, NULL, 'k'}, {"without-memory", 0, NULL, 'm'},
-		{"writer", 0, NULL, 'w'}, {"no-writer", 0, NULL, 'n'}, {NULL},
+		{"op", 1, NULL, 'o'}, {"round", 1, NULL, 'r'}, {NULL},
 	};
 	uint64_t first = 0, calls = 100000;
+	const struct round *only = NULL;
 	const char *name = NULL;
-	bool both = true;
-	int c, bad;
+	int c, bad = 0, n = 0;
 
 	while ((c = getopt_long(argc, argv, "", options, NULL)) != -1) {
 		switch (c) {
@@ -269,26 +366,14 @@ int main(int argc, char **argv)
 			break;
 		case 'f':
 			first = strtoull(optarg, NULL, 0);
-			both = false;
 			break;
 		case 'o':
 			name = optarg;
 			break;
-		case 'k':
-			forks = strtoull(optarg, NULL, 0);
-			both = false;
-			break;
-		case 'm':
-			without_memory = fail_possible;
-			blocked_too = !without_memory;
-			both = false;
-			break;
-		case 'w':
-			writer_runs = true;
-			both = false;
-			break;
-		case 'n':
-			both = false;
+		case 'r':
+			only = round_find(optarg);
+			if (!only)
+				return usage();
 			break;
 		default:
 			return usage();
@@ -299,12 +384,13 @@ int main(int argc, char **argv)
 	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (shared == MAP_FAILED)
 		return 1;
-	if (both)
-		calls /= 2;
-	bad = run_all(1, first, calls, name);
-	if (both) {
-		writer_runs = true;
-		bad += run_all(2, first, calls, name);
+	if (calls <= COUNTED)
+		count_every = 1;
+	for (size_t i = 0; i < sizeof(rounds) / sizeof(*rounds); i++) {
+		round_now = &rounds[i];
+		if (only && round_now != only)
+			continue;
+		bad += run_round(++n, first, only ? calls : (uint64_t)(calls * round_now->share), name);
 	}
 	return bad > 0;
 }

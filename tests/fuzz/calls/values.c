@@ -6,8 +6,7 @@
 #include <float.h>
 #include <math.h>
 #include <string.h>
-
-bool blocked_too = true;
+#include <unistd.h>
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
@@ -190,14 +189,28 @@ static tensor *view(struct arguments *a, tensor *t)
 	}
 }
 
-/* Not strided, or not made of plain numbers. */
+/* The same numbers where they can only be read. */
+static tensor *read_only(tensor *t)
+{
+	tensor *shared = tensor_to_copy(t, TENSOR_OPTIONS(.shareable = true)), *r = NULL;
+	int fd = shared ? tensor_buffer_fd(shared, TENSOR_BUFFER_READ) : -1;
+
+	if (fd >= 0) {
+		r = tensor_from_buffer_fd(fd, tensor_dtype(t), tensor_shape(t), 0);
+		close(fd);
+	}
+	tensor_release(shared);
+	return r;
+}
+
+/* Not strided, not made of plain numbers, or not for writing. */
 static tensor *strange(struct arguments *a)
 {
 	tensor *t = fresh(a), *r = NULL;
 
 	if (!t)
 		return NULL;
-	switch (below(a, 5)) {
+	switch (below(a, 6)) {
 	case 0:
 		r = tensor_to_sparse(t);
 		break;
@@ -208,7 +221,10 @@ static tensor *strange(struct arguments *a)
 		r = tensor_dtype(t) == TENSOR_F32 ? tensor_quantize_per_tensor(t, 0.25, 3, TENSOR_U8) : NULL;
 		break;
 	case 3:
-		r = blocked_too ? tensor_to_mkldnn(t, TENSOR_DTYPE_NONE) : NULL;
+		r = tensor_to_mkldnn(t, TENSOR_DTYPE_NONE);
+		break;
+	case 4:
+		r = read_only(t);
 		break;
 	default: /* without memory for a single element */
 		r = tensor_empty(TENSOR_INTS(0), TENSOR_OPTIONS(.dtype = tensor_dtype(t)));
@@ -231,19 +247,20 @@ static tensor *any_tensor(struct arguments *a)
 	t = fresh(a);
 	if (one_in(a, 4))
 		t = view(a, t);
-	if (t && one_in(a, 6))
+	if (t && one_in(a, a->gradients))
 		tensor_set_requires_grad(t, true);
 	return t;
 }
 
 /* ---- arguments ------------------------------------------------------------------------------------ */
 
-void arguments_begin(struct arguments *a, uint64_t seed)
+void arguments_begin(struct arguments *a, uint64_t seed, bool autograd)
 {
 	memset(a, 0, offsetof(struct arguments, owned));
 	a->random = seed;
 	a->nowned = a->nlists = 0;
-	a->tame = writer_runs || !one_in(a, 4);
+	a->tame = writer_runs || !one_in(a, autograd ? 16 : 4);
+	a->gradients = autograd ? 1 : 6;
 	a->odds = writer_runs ? 60 : 12;
 	a->longest = writer_runs ? 12 : 4;
 	a->wanted = 0;

@@ -13,6 +13,7 @@
 struct arguments {
 	uint64_t random; /* state */
 	bool tame; /* most values are small and in range */
+	int gradients; /* one tensor in so many requires a gradient */
 	int odds; /* one in so many is not */
 	int64_t longest; /* dimension */
 	enum tensor_dtype wanted; /* by the argument that is being made, or NONE */
@@ -28,10 +29,8 @@ struct arguments {
 	int nlists;
 };
 
-/* oneDNN does not look whether it has memory for its own; so not where that runs out. */
-extern bool blocked_too;
-
-void arguments_begin(struct arguments *a, uint64_t seed);
+/* autograd: most tensors require a gradient. */
+void arguments_begin(struct arguments *a, uint64_t seed, bool autograd);
 void arguments_end(struct arguments *a);
 
 uint64_t chance(struct arguments *a);
