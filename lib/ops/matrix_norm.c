@@ -4,6 +4,7 @@
 
 #include "family/compare.h"
 #include "family/copy.h"
+#include "family/factory.h"
 #include "family/linalg.h"
 #include "family/matrix.h"
 #include "family/move.h"
@@ -187,11 +188,20 @@ tensor *composite_nuclear_norm_dim(tensor *self, tensor_ints dim, bool keepdim)
 
 /* ---- condition --------------------------------------------------------------------------- */
 
+/* Of matrices without elements: 0 for each. */
+static tensor *cond_of_nothing(const tensor *self)
+{
+	return tensor_zeros((tensor_ints){self->sizes, self->ndim - 2},
+			    TENSOR_OPTIONS(.dtype = dtype_real(self->dtype), .device = self->device));
+}
+
 /* From the singular values: the greatest by the least; infinite where that is 0. */
 static tensor *spectral_cond(tensor *self, bool inverted)
 {
-	tensor *s = tensor_linalg_svdvals(self), *greatest, *least;
+	tensor *s = self->numel ? tensor_linalg_svdvals(self) : NULL, *greatest, *least;
 
+	if (!self->numel)
+		return cond_of_nothing(self);
 	greatest = tensor_amax(s, TENSOR_INTS(-1), false);
 	least = tensor_amin(s, TENSOR_INTS(-1), false);
 	return inverted ? tensor_div(least, greatest) : tensor_div(greatest, least);
@@ -202,8 +212,11 @@ static tensor *norm_cond(tensor *self, struct norm norm)
 {
 	tensor *inverse, *info, *norms, *singular;
 
-	if (linalg_check_square("linalg_cond", self) < 0 ||
-	    tensor_linalg_inv_ex(self, &inverse, &info) < 0)
+	if (linalg_check_square("linalg_cond", self) < 0)
+		return NULL;
+	if (!self->numel)
+		return cond_of_nothing(self);
+	if (tensor_linalg_inv_ex(self, &inverse, &info) < 0)
 		return NULL;
 	norms = tensor_mul(
 		matrix_norm("linalg_cond", self, norm, last_two, false, TENSOR_DTYPE_NONE),

@@ -4,7 +4,7 @@
  * then all sequences' step 1 ... Both directions go through the rows' positions in the padded
  * batch.
  */
-#include "front.h"
+#include "rnn.h"
 
 #include "family/factory.h"
 #include "family/index.h"
@@ -109,25 +109,29 @@ int composite_pack_padded_sequence(tensor *input, tensor *lengths, bool batch_fi
 
 /* ---- the opposite ---------------------------------------------------------------------------- */
 
-static int check_rows(const tensor *data, const int64_t *rows, int64_t steps, int64_t total_length)
+int rnn_check_rows(const char *op, const tensor *data, const int64_t *rows, int64_t steps, int64_t least)
 {
 	int64_t sum = 0;
 
 	for (int64_t i = 0; i < steps; i++) {
-		if (rows[i] < 0 || (i && rows[i] > rows[i - 1]) || rows[i] > data->sizes[0] - sum)
+		if (rows[i] < least || (i && rows[i] > rows[i - 1]) || rows[i] > data->sizes[0] - sum)
 			return tensor_fail(EINVAL,
-					   "_pad_packed_sequence: batch_sizes must not be "
-					   "negative, nor grow, and add "
-					   "up to %lld, got %lld in step %lld",
-					   (long long)data->sizes[0], (long long)rows[i],
-					   (long long)i);
+					   "%s: batch_sizes must be at least %lld, not grow and add up to "
+					   "%lld, got %lld in step %lld",
+					   op, (long long)least, (long long)data->sizes[0],
+					   (long long)rows[i], (long long)i);
 		sum += rows[i];
 	}
-	if (sum != data->sizes[0])
-		return tensor_fail(
-			EINVAL,
-			"_pad_packed_sequence: batch_sizes add up to %lld, data has %lld rows",
-			(long long)sum, (long long)data->sizes[0]);
+	if (sum == data->sizes[0])
+		return 0;
+	return tensor_fail(EINVAL, "%s: batch_sizes add up to %lld, data has %lld rows", op,
+			   (long long)sum, (long long)data->sizes[0]);
+}
+
+static int check_packed(const tensor *data, const int64_t *rows, int64_t steps, int64_t total_length)
+{
+	if (rnn_check_rows("_pad_packed_sequence", data, rows, steps, 0) < 0)
+		return error_code();
 	if (total_length > 0 && total_length < steps)
 		return tensor_fail(
 			EINVAL,
@@ -182,7 +186,7 @@ static int pad(tensor *data, tensor *batch_sizes, bool batch_first, tensor_scala
 		return error_code();
 	if (!data->ndim)
 		return tensor_fail(EINVAL, "_pad_packed_sequence: data has no dimensions");
-	if (check_rows(data, rows, steps, total_length) < 0)
+	if (check_packed(data, rows, steps, total_length) < 0)
 		return error_code();
 	*lengths = lengths_of_rows(rows, steps);
 	at = positions(rows, steps, rows[0]);

@@ -52,6 +52,26 @@ static void drop_numbers(const tensor **inputs, int n)
 		inputs[0] = first;
 }
 
+/* An imaginary part would be lost where dtype is real. */
+static int check_number(const struct tensor_op *op, tensor_scalar s, enum tensor_dtype dtype)
+{
+	if (likely(s.kind != TENSOR_SCALAR_COMPLEX) || s.imag == 0 || dtype_is_complex(dtype))
+		return 0;
+	return tensor_fail(EINVAL, "%s: a number with an imaginary part is given, the dtype is %s",
+			   op->schema.name, tensor_dtype_name(dtype));
+}
+
+static int check_params(const struct tensor_op *op, const struct pointwise_params *params,
+			enum tensor_dtype dtype)
+{
+	if (!params)
+		return 0;
+	return check_number(op, params->a, dtype) < 0 || check_number(op, params->b, dtype) < 0 ||
+			       check_number(op, params->c, dtype) < 0 ?
+		       error_code() :
+		       0;
+}
+
 static int run(const struct tensor_op *op, const struct tensor_loops *loops, tensor *out,
 	       struct operand *operands, int n, enum tensor_dtype dtype,
 	       const struct pointwise_params *params)
@@ -60,7 +80,7 @@ static int run(const struct tensor_op *op, const struct tensor_loops *loops, ten
 	const tensor *ops[ITER_OPERANDS] = {out};
 	struct tensor_iter it;
 
-	if (unlikely(!fn))
+	if (unlikely(!fn) || check_params(op, params, dtype) < 0)
 		return error_code();
 	for (int i = 0; i < n; i++) {
 		ops[i + 1] = operands[i].t;
@@ -312,7 +332,9 @@ int pointwise_nary(const struct tensor_op *op, const struct tensor_loops *loops,
 			continue;
 		}
 		a[i].t = NULL;
-		err = element_store(a[i].value, dtype_wide(dtype), arg[i].s);
+		err = check_number(op, arg[i].s, dtype);
+		if (!err)
+			err = element_store(a[i].value, dtype_wide(dtype), arg[i].s);
 	}
 	if (!err)
 		err = run(op, loops, o.t, a, n, common, params);

@@ -310,26 +310,6 @@ static int run_batch(struct rnn *r, tensor *input, bool batch_first, tensor **ou
 	return finish(&guard, out, last, output, hy, cy);
 }
 
-/* The numbers of rows are positive, do not grow, and add up to no more than data has. */
-static int check_rows(const struct rnn *r, const tensor *data, const int64_t *rows)
-{
-	int64_t sum = 0;
-
-	for (int64_t i = 0; i < r->steps; i++) {
-		if (rows[i] < 1 || (i && rows[i] > rows[i - 1]) || rows[i] > data->sizes[0] - sum)
-			return tensor_fail(
-				EINVAL,
-				"%s: batch_sizes must be positive, not grow and add up to "
-				"%lld, got %lld in step %lld",
-				r->op, (long long)data->sizes[0], (long long)rows[i], (long long)i);
-		sum += rows[i];
-	}
-	if (sum == data->sizes[0])
-		return 0;
-	return tensor_fail(EINVAL, "%s: batch_sizes add up to %lld, data has %lld rows", r->op,
-			   (long long)sum, (long long)data->sizes[0]);
-}
-
 static int run_data(struct rnn *r, tensor *data, tensor *batch_sizes, tensor **output, tensor **hy,
 		    tensor **cy)
 {
@@ -353,7 +333,7 @@ static int run_data(struct rnn *r, tensor *data, tensor *batch_sizes, tensor **o
 	r->rows = rows;
 	guard = tensor_scope_enter();
 	if (!tensor_copy_to(batch_sizes, rows, batch_sizes->numel * sizeof(*rows)) &&
-	    check_rows(r, data, rows) == 0 && check_layers(r) == 0 && check_states(r, rows[0]) == 0)
+	    rnn_check_rows(r->op, data, rows, r->steps, 1) == 0 && check_layers(r) == 0 && check_states(r, rows[0]) == 0)
 		out = run_packed(r, data, &last);
 	free(rows);
 	return finish(&guard, out, last, output, hy, cy);

@@ -15,6 +15,7 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #if __has_include(<valgrind/valgrind.h>)
 #include <valgrind/valgrind.h>
 #else
@@ -25,6 +26,7 @@
 #define ZONE_BYTE  0x5a
 #define FREED_BYTE 0xdd
 #define WAITING	   ((size_t)256 << 20) /* bytes of freed storages that are kept */
+#define LARGE	   ((size_t)256 << 10)
 #define KEPT	   16384u /* descriptions of each class */
 #define WATCHED_MAX ((size_t)1 << 34) /* a sanitizer ends the program that asks for too much */
 
@@ -202,6 +204,19 @@ static struct head *leave_queue(void)
 	return gone;
 }
 
+/* Its pages go back at once: past vm.max_map_count malloc() takes large blocks from its heap, too, and keeps them
+ * resident while a later one is in use. */
+static void free_checked(struct head *h)
+{
+	uintptr_t from = ((uintptr_t)bytes_of(h) + BLOCK_PAGE - 1) & ~(BLOCK_PAGE - 1);
+	uintptr_t to = ((uintptr_t)bytes_of(h) + h->nbytes) & ~(BLOCK_PAGE - 1);
+
+	check_freed(h);
+	if (to > from && to - from >= LARGE)
+		madvise((void *)from, to - from, MADV_DONTNEED);
+	free(h);
+}
+
 static void enter_queue(struct head *h)
 {
 	struct head *gone, *next;
@@ -222,8 +237,7 @@ static void enter_queue(struct head *h)
 	unlock_debug();
 	for (; gone; gone = next) {
 		next = gone->next;
-		check_freed(gone);
-		free(gone);
+		free_checked(gone);
 	}
 }
 

@@ -59,8 +59,8 @@ static tensor *whole(tensor_ints shape, const int64_t *values)
 }
 
 /* The device's result is the CPU's: dtype, shape, and each element within tol. */
-#define same(gpu, cpu, tol) check_same_((gpu), (cpu), (tol), __FILE__, __LINE__)
-static void check_same_(tensor *gpu, tensor *cpu, double tol, const char *file, int line)
+#define same(gpu, cpu, tol) check_near_((gpu), (cpu), (tol), __FILE__, __LINE__)
+static void check_near_(tensor *gpu, tensor *cpu, double tol, const char *file, int line)
 {
 	tensor *got = check_ok_(tensor_to(check_ok_(gpu, file, line), CPU), file, line);
 	tensor *a = check_ok_(tensor_to(got, F64), file, line);

@@ -5,6 +5,7 @@
  */
 #include "peer.h"
 
+#include <malloc.h>
 #include <tensor/dispatch.h>
 
 #define BYTES 100
@@ -126,6 +127,31 @@ static void nothing_is_wrong(void)
 	exit(0);
 }
 
+static long resident_mib(void)
+{
+	FILE *f = fopen("/proc/self/statm", "r");
+	long all, resident;
+
+	if (!f || fscanf(f, "%ld %ld", &all, &resident) != 2)
+		_exit(3);
+	fclose(f);
+	return resident / (1024 * 1024 / 4096);
+}
+
+/* From malloc()'s heap, as past the limit of mappings; the last one keeps what lies before it from being given back. */
+static void released_memory_comes_back(void)
+{
+	enum { MANY = 700 };
+	static tensor *t[MANY];
+
+	mallopt(M_MMAP_MAX, 0);
+	for (int i = 0; i < MANY; i++)
+		t[i] = tensor_empty(TENSOR_INTS(1 << 20), TENSOR_OPTIONS(.dtype = TENSOR_U8));
+	for (int i = 0; i < MANY - 1; i++)
+		tensor_release(t[i]);
+	exit(resident_mib() < 400 ? 0 : 4);
+}
+
 #define ROLE(name) {#name, name##_after_release, "tensor_" #name ": the tensor at"}
 
 static const struct {
@@ -158,6 +184,7 @@ static const struct {
 	{"write_before", write_before, "2 bytes before a tensor of 100 bytes"},
 	{"write_after_release", write_after_release, "byte 50 of a tensor of 100 bytes"},
 	{"nothing_is_wrong", nothing_is_wrong, NULL},
+	{"released_memory_comes_back", released_memory_comes_back, NULL},
 };
 
 /* ---- the test -------------------------------------------------------------------------------------- */

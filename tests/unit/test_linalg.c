@@ -397,6 +397,19 @@ static void matrices_without_columns_are_not_exchanged(void **state)
 	}
 }
 
+static void condition_of_nothing_is_zero(void **state)
+{
+	tensor_scope {
+		tensor *a = ok(tensor_zeros(TENSOR_INTS(2, 0, 0), F64));
+
+		assert_values(tensor_linalg_cond(a, S(2)), 0, 0, 0);
+		assert_values(tensor_linalg_cond(a, S(-2)), 0, 0, 0);
+		assert_values(tensor_linalg_cond(a, S(1)), 0, 0, 0);
+		assert_values(tensor_linalg_cond_p_str(a, "nuc"), 0, 0, 0);
+		assert_values(tensor_linalg_cond(ok(tensor_zeros(TENSOR_INTS(0, 3), F64)), S(2)), 0, 0);
+	}
+}
+
 /* ---- refusals ------------------------------------------------------------------------------ */
 
 static void singular_matrices_are_an_error_or_are_told(void **state)
@@ -532,6 +545,7 @@ int main(void)
 		cmocka_unit_test(every_formula_is_differentiable_again),
 		cmocka_unit_test(determinant_has_second_derivatives_everywhere),
 		cmocka_unit_test(matrices_without_columns_are_not_exchanged),
+		cmocka_unit_test(condition_of_nothing_is_zero),
 		cmocka_unit_test(singular_matrices_are_an_error_or_are_told),
 		cmocka_unit_test(numbers_that_are_not_finite_are_an_error),
 		cmocka_unit_test(pivots_that_are_no_rows_are_refused),

@@ -291,6 +291,50 @@ static void gelu_is_a_share_of_the_normal_distribution(void **state)
 	}
 }
 
+/* ---- numbers as arguments ------------------------------------------------------------------------- */
+
+/* It would be left out in silence. A number beside a tensor is one of its operands, and makes the result complex. */
+static void imaginary_part_of_a_real_argument_is_refused(void **state)
+{
+	const tensor_scalar i = tensor_scalar_complex(1, 2), real = tensor_scalar_complex(2, 0);
+
+	tensor_scope {
+		tensor *x = iota(1, TENSOR_INTS(2)), *refused[] = {
+			tensor_fill_(x, i), tensor_add_opt(x, x, i), tensor_sub_scalar_opt(x, TENSOR_SCALAR(1), i),
+			tensor_lerp_scalar(x, x, i), tensor_addcmul_opt(x, x, x, i), tensor_addcdiv_opt(x, x, x, i),
+			tensor_leaky_relu(x, i), tensor_threshold(x, i, TENSOR_SCALAR(1)),
+			tensor_threshold(x, TENSOR_SCALAR(1), i), tensor_softplus(x, TENSOR_SCALAR(1), i),
+			tensor_hardshrink(x, i), tensor_elu(x, TENSOR_SCALAR(1), TENSOR_SCALAR(1), i),
+			tensor_hardtanh(x, i, TENSOR_SCALAR(3)),
+			tensor_scatter_value(x, 0, ok(tensor_zeros(TENSOR_INTS(1), I64)), i),
+		};
+
+		for (size_t k = 0; k < sizeof(refused) / sizeof(*refused); k++)
+			assert_null(refused[k]);
+		assert_fails(!tensor_fill_(x, i), EINVAL, "imaginary part");
+		assert_values(x, 0, 1, 2);
+		assert_values(tensor_lerp_scalar(x, x, real), 0, 1, 2);
+		assert_int_equal(tensor_dtype(ok(tensor_mul_scalar(x, i))), TENSOR_C64);
+		assert_int_equal(tensor_dtype(ok(tensor_eq_scalar(x, i))), TENSOR_BOOL);
+	}
+}
+
+static void truth_to_the_power_of_truth(void **state)
+{
+	tensor_scope {
+		tensor *b = ok(tensor_to(iota(0, TENSOR_INTS(2)), TENSOR_OPTIONS(.dtype = TENSOR_BOOL)));
+		tensor *one = ok(tensor_pow_scalar(b, tensor_scalar_bool(true)));
+		tensor *zero = ok(tensor_pow_scalar(b, tensor_scalar_bool(false)));
+
+		assert_int_equal(tensor_dtype(one), TENSOR_BOOL);
+		assert_values(one, 0, 0, 1);
+		assert_values(zero, 0, 1, 1);
+		assert_values(tensor_pow_scalar(b, tensor_scalar_int(2)), 0, 0, 1);
+		assert_fails(!tensor_pow(b, b), EOPNOTSUPP, "bool");
+		assert_values(tensor_pow_scalar_(b, tensor_scalar_bool(false)), 0, 1, 1);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -304,6 +348,8 @@ int main(void)
 		cmocka_unit_test(large_results_are_the_same_on_any_number_of_threads),
 		cmocka_unit_test(complex_products_have_the_bits_of_four_products),
 		cmocka_unit_test(gelu_is_a_share_of_the_normal_distribution),
+		cmocka_unit_test(imaginary_part_of_a_real_argument_is_refused),
+		cmocka_unit_test(truth_to_the_power_of_truth),
 	};
 
 	return cmocka_run_group_tests_name("pointwise", tests, NULL, NULL);

@@ -23,20 +23,6 @@ static tensor *batch(enum tensor_dtype d, int64_t b, int64_t r, int64_t c, bool 
 	return ok(turned ? tensor_transpose(t, 1, 2) : t);
 }
 
-static void assert_same(tensor *a, tensor *b)
-{
-	int64_t n = tensor_numel(b), bytes = n * tensor_itemsize(tensor_dtype(ok(b)));
-	char *x = malloc(bytes + 1), *y = malloc(bytes + 1);
-
-	assert_int_equal(tensor_numel(ok(a)), n);
-	assert_int_equal(tensor_dtype(a), tensor_dtype(b));
-	assert_done(tensor_copy_to(a, x, bytes));
-	assert_done(tensor_copy_to(b, y, bytes));
-	assert_memory_equal(x, y, bytes);
-	free(x);
-	free(y);
-}
-
 static void bmm_is_mm_of_each_matrix(void **state)
 {
 	static const int64_t shapes[][4] = {{3, 2, 3, 4}, {40, 5, 7, 1}, {2, 70, 33, 20}, {5, 1, 6, 9},

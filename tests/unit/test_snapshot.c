@@ -19,15 +19,6 @@ static tensor *shared_copy(tensor *t)
 	return copy;
 }
 
-static void assert_same(tensor *a, tensor *b)
-{
-	int64_t same = 0;
-
-	assert_int_equal(tensor_numel(ok(a)), tensor_numel(ok(b)));
-	assert_done(tensor_item_int(ok(tensor_all(ok(tensor_eq(a, b)))), &same));
-	assert_true(same);
-}
-
 static tensor *embedded_in(tensor *weight, tensor *index)
 {
 	return tensor_embedding(weight, index, -1, false, false);
