@@ -161,7 +161,7 @@ static tensor *conjugate(tensor *self)
 		product = call_mul_Tensor(pairs, sign);
 	tensor_put(pairs);
 	tensor_put(sign);
-	pairs = product ? composite_contiguous(product) : NULL;
+	pairs = product ? composite_contiguous(product, TENSOR_CONTIGUOUS_FORMAT) : NULL;
 	t = pairs ? call_view_as_complex(pairs) : NULL;
 	tensor_put(product);
 	tensor_put(pairs);
