@@ -210,12 +210,17 @@ tensor *slogdet_backward(tensor *const *grads, tensor *a, tensor *sign, tensor *
 	tensor *g = grads[1], *turn;
 
 	if (sign && dtype_is_complex(sign->dtype)) {
-		if (g)
+		if (g) {
 			g = tensor_to(g, TENSOR_OPTIONS(.dtype = sign->dtype));
+			if (!g)
+				return NULL;
+		}
 		if (grads[0]) {
 			turn = tensor_imag(tensor_mul(conjugate(grads[0]), sign));
 			turn = tensor_mul_scalar(turn, tensor_scalar_complex(0, -1));
 			g = g ? tensor_add(g, turn) : turn;
+			if (!g)
+				return NULL;
 		}
 	}
 	if (!g)

@@ -117,10 +117,13 @@ bool has_zero(tensor *t)
 
 tensor *prod_dim_backward(tensor *grad, tensor *self, tensor *result, int64_t dim, bool keepdim)
 {
-	tensor_ints sizes = sizes_of(self), dims = {&dim, 1};
+	tensor_ints sizes, dims = {&dim, 1};
 
+	if (!self)
+		return NULL;
 	if (!self->ndim)
 		return grad;
+	sizes = sizes_of(self);
 	if (dim < 0)
 		dim += self->ndim;
 	grad = restore_dims(grad, sizes, dims, keepdim);

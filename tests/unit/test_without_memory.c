@@ -95,6 +95,17 @@ static tensor *prod(void)
 	return and_back(tensor_prod(tensor_mul(x, tensor_gt_scalar(x, S(0.5)))));
 }
 
+static tensor *det_with_graph(void)
+{
+	tensor *t = tensor_real(
+		tensor_linalg_det(tensor_to(square, TENSOR_OPTIONS(.dtype = TENSOR_C128))));
+
+	return t && tensor_backward_ex(TENSOR_LIST(t), NULL, (tensor_list){0}, NULL,
+				       TENSOR_CREATE_GRAPH) == 0
+		       ? t
+		       : NULL;
+}
+
 static tensor *attention(void)
 {
 	tensor *q = tensor_unsqueeze(x, 0), *mask = tensor_ones(TENSOR_INTS(3, 3), F64);
@@ -120,6 +131,8 @@ int main(void)
 		{"bincount_without_memory_fails", fails_without_memory, NULL, NULL, bincount},
 		{"norm_without_memory_fails", fails_without_memory, NULL, NULL, norm},
 		{"prod_without_memory_fails", fails_without_memory, NULL, NULL, prod},
+		{"det_with_graph_without_memory_fails", fails_without_memory, NULL, NULL,
+		 det_with_graph},
 		{"attention_without_memory_fails", fails_without_memory, NULL, NULL, attention},
 		{"batch_norm_without_memory_fails", fails_without_memory, NULL, NULL, batch_norm},
 	};
