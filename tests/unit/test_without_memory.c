@@ -123,6 +123,18 @@ static tensor *batch_norm(void)
 		tensor_batch_norm(x, tensor_none, tensor_none, mean, var, true, 0.1, 1e-5, false));
 }
 
+static tensor *batch_norm_with_graph(void)
+{
+	tensor *half = tensor_to(x, TENSOR_OPTIONS(.dtype = TENSOR_F16)), *t;
+
+	t = tensor_sum(tensor_batch_norm(half, tensor_none, tensor_none, tensor_none, tensor_none,
+					 true, 0.1, 1e-5, false));
+	return t && tensor_backward_ex(TENSOR_LIST(t), NULL, (tensor_list){0}, NULL,
+				       TENSOR_CREATE_GRAPH) == 0
+		       ? t
+		       : NULL;
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
@@ -135,6 +147,8 @@ int main(int argc, char **argv)
 		{"prod_without_memory_fails", fails_without_memory, NULL, NULL, prod},
 		{"det_with_graph_without_memory_fails", fails_without_memory, NULL, NULL,
 		 det_with_graph},
+		{"batch_norm_with_graph_without_memory_fails", fails_without_memory, NULL, NULL,
+		 batch_norm_with_graph},
 		{"attention_without_memory_fails", fails_without_memory, NULL, NULL, attention},
 		{"batch_norm_without_memory_fails", fails_without_memory, NULL, NULL, batch_norm},
 	};
