@@ -163,7 +163,7 @@ tensor *group_norm_weight_backward(tensor *grad, tensor *input, tensor *mean, te
 /* x as [n, c, inner], and t's channels beside it. */
 static tensor *three(tensor *x)
 {
-	return tensor_reshape(x, TENSOR_INTS(x->sizes[0], x->sizes[1], x->numel ? -1 : 0));
+	return x ? tensor_reshape(x, TENSOR_INTS(x->sizes[0], x->sizes[1], x->numel ? -1 : 0)) : NULL;
 }
 
 static tensor *channels(tensor *t)
