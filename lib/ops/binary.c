@@ -88,9 +88,10 @@ int front_pow_scalar(const struct tensor_op *op, tensor **out, tensor *self, ten
 	if (loops)
 		return pointwise_nary(op, loops, out, arg, 1, common, common, NULL);
 	if (common == TENSOR_BOOL) /* self to the power of true, true to that of false */
-		return pointwise_nary(op, &loops_bitwise_or, out,
-				      (struct pointwise_arg[]){arg[0], {.s = tensor_scalar_bool(!exponent.i)}},
-				      2, common, common, NULL);
+		return pointwise_nary(
+			op, &loops_bitwise_or, out,
+			(struct pointwise_arg[]){arg[0], {.s = tensor_scalar_bool(!exponent.i)}}, 2,
+			common, common, NULL);
 	return pointwise_nary(op, op->loops, out, arg, 2, common, common, NULL);
 }
 

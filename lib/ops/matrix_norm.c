@@ -191,8 +191,9 @@ tensor *composite_nuclear_norm_dim(tensor *self, tensor_ints dim, bool keepdim)
 /* Of matrices without elements: 0 for each. */
 static tensor *cond_of_nothing(const tensor *self)
 {
-	return tensor_zeros((tensor_ints){self->sizes, self->ndim - 2},
-			    TENSOR_OPTIONS(.dtype = dtype_real(self->dtype), .device = self->device));
+	return tensor_zeros(
+		(tensor_ints){self->sizes, self->ndim - 2},
+		TENSOR_OPTIONS(.dtype = dtype_real(self->dtype), .device = self->device));
 }
 
 /* From the singular values: the greatest by the least; infinite where that is 0. */

@@ -109,17 +109,20 @@ int composite_pack_padded_sequence(tensor *input, tensor *lengths, bool batch_fi
 
 /* ---- the opposite ---------------------------------------------------------------------------- */
 
-int rnn_check_rows(const char *op, const tensor *data, const int64_t *rows, int64_t steps, int64_t least)
+int rnn_check_rows(const char *op, const tensor *data, const int64_t *rows, int64_t steps,
+		   int64_t least)
 {
 	int64_t sum = 0;
 
 	for (int64_t i = 0; i < steps; i++) {
-		if (rows[i] < least || (i && rows[i] > rows[i - 1]) || rows[i] > data->sizes[0] - sum)
-			return tensor_fail(EINVAL,
-					   "%s: batch_sizes must be at least %lld, not grow and add up to "
-					   "%lld, got %lld in step %lld",
-					   op, (long long)least, (long long)data->sizes[0],
-					   (long long)rows[i], (long long)i);
+		if (rows[i] < least || (i && rows[i] > rows[i - 1]) ||
+		    rows[i] > data->sizes[0] - sum)
+			return tensor_fail(
+				EINVAL,
+				"%s: batch_sizes must be at least %lld, not grow and add up to "
+				"%lld, got %lld in step %lld",
+				op, (long long)least, (long long)data->sizes[0], (long long)rows[i],
+				(long long)i);
 		sum += rows[i];
 	}
 	if (sum == data->sizes[0])
@@ -128,7 +131,8 @@ int rnn_check_rows(const char *op, const tensor *data, const int64_t *rows, int6
 			   (long long)sum, (long long)data->sizes[0]);
 }
 
-static int check_packed(const tensor *data, const int64_t *rows, int64_t steps, int64_t total_length)
+static int check_packed(const tensor *data, const int64_t *rows, int64_t steps,
+			int64_t total_length)
 {
 	if (rnn_check_rows("_pad_packed_sequence", data, rows, steps, 0) < 0)
 		return error_code();

@@ -67,9 +67,9 @@ static int check_params(const struct tensor_op *op, const struct pointwise_param
 	if (!params)
 		return 0;
 	return check_number(op, params->a, dtype) < 0 || check_number(op, params->b, dtype) < 0 ||
-			       check_number(op, params->c, dtype) < 0 ?
-		       error_code() :
-		       0;
+			       check_number(op, params->c, dtype) < 0
+		       ? error_code()
+		       : 0;
 }
 
 static int run(const struct tensor_op *op, const struct tensor_loops *loops, tensor *out,

@@ -333,7 +333,8 @@ static int run_data(struct rnn *r, tensor *data, tensor *batch_sizes, tensor **o
 	r->rows = rows;
 	guard = tensor_scope_enter();
 	if (!tensor_copy_to(batch_sizes, rows, batch_sizes->numel * sizeof(*rows)) &&
-	    rnn_check_rows(r->op, data, rows, r->steps, 1) == 0 && check_layers(r) == 0 && check_states(r, rows[0]) == 0)
+	    rnn_check_rows(r->op, data, rows, r->steps, 1) == 0 && check_layers(r) == 0 &&
+	    check_states(r, rows[0]) == 0)
 		out = run_packed(r, data, &last);
 	free(rows);
 	return finish(&guard, out, last, output, hy, cy);

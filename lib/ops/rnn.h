@@ -30,8 +30,9 @@ int rnn_check_weights(const char *op, enum rnn_cell cell, const struct rnn_weigh
 struct rnn_state rnn_step(enum rnn_cell cell, tensor *gates, struct rnn_state s,
 			  const struct rnn_weights *w);
 
-/* Rows of a packed sequence for each step: none below `least`, none more than in the step before, together those of
- * data. 0 or -EINVAL with the error set. */
-int rnn_check_rows(const char *op, const tensor *data, const int64_t *rows, int64_t steps, int64_t least);
+/* Rows of a packed sequence for each step: none below `least`, none more than in the step before,
+ * together those of data. 0 or -EINVAL with the error set. */
+int rnn_check_rows(const char *op, const tensor *data, const int64_t *rows, int64_t steps,
+		   int64_t least);
 
 #endif

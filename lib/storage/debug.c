@@ -26,7 +26,7 @@
 #define ZONE_BYTE  0x5a
 #define FREED_BYTE 0xdd
 #define WAITING	   ((size_t)256 << 20) /* bytes of freed storages that are kept */
-#define LARGE	   ((size_t)256 << 10)
+#define LARGE	    ((size_t)256 << 10)
 #define KEPT	   16384u /* descriptions of each class */
 #define WATCHED_MAX ((size_t)1 << 34) /* a sanitizer ends the program that asks for too much */
 
@@ -204,8 +204,8 @@ static struct head *leave_queue(void)
 	return gone;
 }
 
-/* Its pages go back at once: past vm.max_map_count malloc() takes large blocks from its heap, too, and keeps them
- * resident while a later one is in use. */
+/* Its pages go back at once: past vm.max_map_count malloc() takes large blocks from its heap, too,
+ * and keeps them resident while a later one is in use. */
 static void free_checked(struct head *h)
 {
 	uintptr_t from = ((uintptr_t)bytes_of(h) + BLOCK_PAGE - 1) & ~(BLOCK_PAGE - 1);

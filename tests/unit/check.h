@@ -103,10 +103,11 @@ static inline void check_same_(tensor *a, tensor *b, const char *file, int line)
 	size_t bytes = tensor_numel(check_ok_(b, file, line)) * tensor_itemsize(tensor_dtype(b));
 	char *x = malloc(bytes + 1), *y = malloc(bytes + 1);
 
-	if (tensor_numel(check_ok_(a, file, line)) != tensor_numel(b) || tensor_dtype(a) != tensor_dtype(b)) {
-		fprintf(stderr, "%lld elements of %s, expected %lld of %s\n", (long long)tensor_numel(a),
-			tensor_dtype_name(tensor_dtype(a)), (long long)tensor_numel(b),
-			tensor_dtype_name(tensor_dtype(b)));
+	if (tensor_numel(check_ok_(a, file, line)) != tensor_numel(b) ||
+	    tensor_dtype(a) != tensor_dtype(b)) {
+		fprintf(stderr, "%lld elements of %s, expected %lld of %s\n",
+			(long long)tensor_numel(a), tensor_dtype_name(tensor_dtype(a)),
+			(long long)tensor_numel(b), tensor_dtype_name(tensor_dtype(b)));
 		_fail(file, line);
 	}
 	check_done_(tensor_copy_to(a, x, bytes));

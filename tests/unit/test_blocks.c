@@ -125,7 +125,7 @@ static void layouts_are_copied(void **state)
 		assert_same(tensor_copy_(to, plain), plain);
 		assert_same(tensor_to(x, F32), tensor_to(plain, F32));
 		assert_same(tensor_to(x, TENSOR_OPTIONS(.dtype = TENSOR_BF16)),
-				 tensor_to(plain, TENSOR_OPTIONS(.dtype = TENSOR_BF16)));
+			    tensor_to(plain, TENSOR_OPTIONS(.dtype = TENSOR_BF16)));
 	}
 }
 
@@ -154,7 +154,7 @@ static void two_inputs_of_any_layout(void **state)
 		assert_same(tensor_sub(x, y), tensor_sub(plain_x, plain_y));
 		assert_same(tensor_eq(x, y), tensor_eq(plain_x, plain_y));
 		assert_same(tensor_mul_scalar(x, TENSOR_SCALAR(3)),
-				 tensor_mul_scalar(plain_x, TENSOR_SCALAR(3)));
+			    tensor_mul_scalar(plain_x, TENSOR_SCALAR(3)));
 		if (k % LAYOUTS < SAME_ROW && tensor_dtype(x) == tensor_dtype(y))
 			assert_same(tensor_add_(x, y), tensor_add(plain_x, plain_y));
 	}
@@ -171,7 +171,7 @@ static void three_inputs_of_any_layout(void **state)
 
 		assert_same(tensor_where(c, x, y), tensor_where(plain, plain_x, side_by_side(y)));
 		assert_same(tensor_where_scalarother(c, x, TENSOR_SCALAR(1)),
-				 tensor_where_scalarother(plain, plain_x, TENSOR_SCALAR(1)));
+			    tensor_where_scalarother(plain, plain_x, TENSOR_SCALAR(1)));
 	}
 }
 

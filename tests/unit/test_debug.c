@@ -138,7 +138,8 @@ static long resident_mib(void)
 	return resident / (1024 * 1024 / 4096);
 }
 
-/* From malloc()'s heap, as past the limit of mappings; the last one keeps what lies before it from being given back. */
+/* From malloc()'s heap, as past the limit of mappings; the last one keeps what lies before it from
+ * being given back. */
 static void released_memory_comes_back(void)
 {
 	enum { MANY = 700 };

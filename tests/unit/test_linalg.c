@@ -406,7 +406,8 @@ static void condition_of_nothing_is_zero(void **state)
 		assert_values(tensor_linalg_cond(a, S(-2)), 0, 0, 0);
 		assert_values(tensor_linalg_cond(a, S(1)), 0, 0, 0);
 		assert_values(tensor_linalg_cond_p_str(a, "nuc"), 0, 0, 0);
-		assert_values(tensor_linalg_cond(ok(tensor_zeros(TENSOR_INTS(0, 3), F64)), S(2)), 0, 0);
+		assert_values(tensor_linalg_cond(ok(tensor_zeros(TENSOR_INTS(0, 3), F64)), S(2)), 0,
+			      0);
 	}
 }
 

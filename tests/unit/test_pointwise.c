@@ -291,23 +291,33 @@ static void gelu_is_a_share_of_the_normal_distribution(void **state)
 	}
 }
 
-/* ---- numbers as arguments ------------------------------------------------------------------------- */
+/* ---- numbers as arguments
+ * ------------------------------------------------------------------------- */
 
-/* It would be left out in silence. A number beside a tensor is one of its operands, and makes the result complex. */
+/* It would be left out in silence. A number beside a tensor is one of its operands, and makes the
+ * result complex. */
 static void imaginary_part_of_a_real_argument_is_refused(void **state)
 {
 	const tensor_scalar i = tensor_scalar_complex(1, 2), real = tensor_scalar_complex(2, 0);
 
 	tensor_scope {
-		tensor *x = iota(1, TENSOR_INTS(2)), *refused[] = {
-			tensor_fill_(x, i), tensor_add_opt(x, x, i), tensor_sub_scalar_opt(x, TENSOR_SCALAR(1), i),
-			tensor_lerp_scalar(x, x, i), tensor_addcmul_opt(x, x, x, i), tensor_addcdiv_opt(x, x, x, i),
-			tensor_leaky_relu(x, i), tensor_threshold(x, i, TENSOR_SCALAR(1)),
-			tensor_threshold(x, TENSOR_SCALAR(1), i), tensor_softplus(x, TENSOR_SCALAR(1), i),
-			tensor_hardshrink(x, i), tensor_elu(x, TENSOR_SCALAR(1), TENSOR_SCALAR(1), i),
-			tensor_hardtanh(x, i, TENSOR_SCALAR(3)),
-			tensor_scatter_value(x, 0, ok(tensor_zeros(TENSOR_INTS(1), I64)), i),
-		};
+		tensor *x = iota(1, TENSOR_INTS(2)),
+		       *refused[] = {
+			       tensor_fill_(x, i),
+			       tensor_add_opt(x, x, i),
+			       tensor_sub_scalar_opt(x, TENSOR_SCALAR(1), i),
+			       tensor_lerp_scalar(x, x, i),
+			       tensor_addcmul_opt(x, x, x, i),
+			       tensor_addcdiv_opt(x, x, x, i),
+			       tensor_leaky_relu(x, i),
+			       tensor_threshold(x, i, TENSOR_SCALAR(1)),
+			       tensor_threshold(x, TENSOR_SCALAR(1), i),
+			       tensor_softplus(x, TENSOR_SCALAR(1), i),
+			       tensor_hardshrink(x, i),
+			       tensor_elu(x, TENSOR_SCALAR(1), TENSOR_SCALAR(1), i),
+			       tensor_hardtanh(x, i, TENSOR_SCALAR(3)),
+			       tensor_scatter_value(x, 0, ok(tensor_zeros(TENSOR_INTS(1), I64)), i),
+		       };
 
 		for (size_t k = 0; k < sizeof(refused) / sizeof(*refused); k++)
 			assert_null(refused[k]);
@@ -322,7 +332,8 @@ static void imaginary_part_of_a_real_argument_is_refused(void **state)
 static void truth_to_the_power_of_truth(void **state)
 {
 	tensor_scope {
-		tensor *b = ok(tensor_to(iota(0, TENSOR_INTS(2)), TENSOR_OPTIONS(.dtype = TENSOR_BOOL)));
+		tensor *b = ok(
+			tensor_to(iota(0, TENSOR_INTS(2)), TENSOR_OPTIONS(.dtype = TENSOR_BOOL)));
 		tensor *one = ok(tensor_pow_scalar(b, tensor_scalar_bool(true)));
 		tensor *zero = ok(tensor_pow_scalar(b, tensor_scalar_bool(false)));
 
