@@ -102,7 +102,7 @@ static void formats_that_do_not_fit_are_refused(void **state)
 {
 	tensor_scope {
 		tensor *t = image(), *m = ok(tensor_zeros(SIZES(2), F32));
-		tensor *s = ok(tensor_to_sparse(m, 2));
+		tensor *s = ok(tensor_to_sparse(m));
 
 		assert_fails(tensor_empty(SIZES(3), TENSOR_OPTIONS(.memory_format = LAST)), EINVAL, "4 dimensions");
 		assert_fails(tensor_empty(SIZES(4), TENSOR_OPTIONS(.memory_format = 77)), EINVAL, "77");
@@ -123,7 +123,7 @@ static void gradients_pass_through(void **state)
 		l = ok(tensor_to(ok(tensor_clone_opt(ok(tensor_contiguous_opt(t, LAST)), LAST)),
 				 TENSOR_OPTIONS(.dtype = TENSOR_F64, .memory_format = TENSOR_CONTIGUOUS_FORMAT)));
 		sum = ok(tensor_sum(ok(tensor_mul(l, l))));
-		assert_done(tensor_backward(sum, NULL));
+		assert_done(tensor_backward(sum));
 		assert_true(same(ok(tensor_grad(t)), ok(tensor_mul_scalar(ok(tensor_detach(t)), TENSOR_SCALAR(2)))));
 		ASSERT_STRIDES(tensor_grad(t), 60, 20, 5, 1);
 	}
