@@ -374,7 +374,7 @@ tensor *view_diagonal(tensor *self, int64_t offset, int64_t dim1, int64_t dim2)
 
 		length = self->sizes[a] < rest ? self->sizes[a] : rest;
 	} else {
-		int64_t rest = self->sizes[a] > -offset ? self->sizes[a] + offset : 0;
+		int64_t rest = offset > -self->sizes[a] ? self->sizes[a] + offset : 0;
 
 		length = self->sizes[b] < rest ? self->sizes[b] : rest;
 	}

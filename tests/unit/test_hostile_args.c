@@ -152,6 +152,25 @@ static void polygamma_far_from_zero_ends(void **state)
 	}
 }
 
+/* The least number has no opposite. */
+static void diagonals_far_away_are_empty(void **state)
+{
+	static const int64_t offsets[] = {INT64_MIN, INT64_MIN + 1, INT64_MAX, 3, -2};
+
+	for (size_t i = 0; i < sizeof(offsets) / sizeof(*offsets); i++) {
+		tensor_scope {
+			tensor *t = ok(tensor_zeros(TENSOR_INTS(2, 3), F32));
+			tensor *d = ok(tensor_diagonal(t, offsets[i], 0, 1)), *s;
+
+			assert_int_equal(tensor_numel(d), 0);
+			assert_int_equal(tensor_size(d, 0), 0);
+			assert_ptr_equal(tensor_data(d), tensor_data(t));
+			s = ok(tensor_diagonal_scatter(t, ok(tensor_zeros(TENSOR_INTS(0), F32)), offsets[i], 0, 1));
+			assert_int_equal(tensor_numel(s), 6);
+		}
+	}
+}
+
 static void triangle_of_very_many_rows_ends(void **state)
 {
 	int64_t many = 1ll << 40;
@@ -305,6 +324,7 @@ int main(void)
 		cmocka_unit_test(transform_of_nothing_is_refused),
 		cmocka_unit_test(scale_that_is_tiny_stays_within_the_input),
 		cmocka_unit_test(polygamma_far_from_zero_ends),
+		cmocka_unit_test(diagonals_far_away_are_empty),
 		cmocka_unit_test(triangle_of_very_many_rows_ends),
 		cmocka_unit_test(unary_operators_in_place_on_sparse_tensors),
 		cmocka_unit_test(out_of_another_layout_is_refused_or_filled),
