@@ -224,9 +224,10 @@ class Replay(TorchDispatchMode):
 
     @staticmethod
     def reference(func, args, kwargs):
-        """PyTorch's result. Of a composite from a thread of its own: a dispatch mode leaves out the keys that
-        resolve lazy conjugates, which composites make of complex tensors."""
-        if not func._can_decompose() or func._schema.is_mutable or func.is_view:
+        """PyTorch's result. Of a composite, and of complex tensors, from a thread of its own: a dispatch mode
+        leaves out the keys that resolve lazy conjugates, which operators make of complex tensors."""
+        complexes = any(isinstance(t, torch.Tensor) and t.is_complex() for t in flat([args, kwargs]))
+        if func._schema.is_mutable or func.is_view or not (complexes or func._can_decompose()):
             return func(*args, **kwargs)
 
         def call():
