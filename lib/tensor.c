@@ -279,16 +279,23 @@ static int check_options(tensor_options o)
 	return 0;
 }
 
-tensor *tensor_new_opt(tensor_options o, const int64_t *sizes, int ndim)
+static __attribute__((noinline)) tensor *new_channels_last(tensor_options o, const int64_t *sizes, int ndim)
 {
 	int64_t strides[TENSOR_MAX_DIMS];
 
-	if (check_options(o) < 0 || unlikely(o.memory_format && memory_format_check(o.memory_format, ndim) < 0))
+	if (memory_format_check(o.memory_format, ndim) < 0)
 		return NULL;
-	if (likely(o.memory_format <= TENSOR_PRESERVE_FORMAT))
-		return new_contiguous(option_device(o), option_dtype(o), o.shareable, sizes, ndim);
 	memory_channels_last_strides(sizes, ndim, strides);
 	return tensor_new_strided(o, sizes, strides, ndim);
+}
+
+tensor *tensor_new_opt(tensor_options o, const int64_t *sizes, int ndim)
+{
+	if (check_options(o) < 0)
+		return NULL;
+	if (unlikely(o.memory_format > TENSOR_PRESERVE_FORMAT))
+		return new_channels_last(o, sizes, ndim);
+	return new_contiguous(option_device(o), option_dtype(o), o.shareable, sizes, ndim);
 }
 
 tensor *tensor_new_on_storage(struct tensor_storage *s, enum tensor_dtype dtype,

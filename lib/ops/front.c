@@ -95,14 +95,11 @@ static tensor *new_in_order_of_inputs(enum tensor_dtype dtype, const int64_t *si
 				      const tensor *const *inputs, int ninputs)
 {
 	int64_t strides[TENSOR_MAX_DIMS];
-	int i = 0;
 
-	while (i < ninputs && (!inputs[i] || inputs[i]->contiguous))
-		i++;
-	if (likely(i == ninputs) || !memory_order_of(inputs, ninputs, sizes, ndim, strides))
+	if (!memory_order_of(inputs, ninputs, sizes, ndim, strides))
 		return NULL;
-	return tensor_new_strided(TENSOR_OPTIONS(.dtype = dtype, .device = inputs[0]->device),
-				  sizes, strides, ndim);
+	return tensor_new_strided(TENSOR_OPTIONS(.dtype = dtype, .device = inputs[0]->device), sizes,
+				  strides, ndim);
 }
 
 int front_begin(const struct tensor_op *op, struct front_out *o, tensor *given,
@@ -110,37 +107,40 @@ int front_begin(const struct tensor_op *op, struct front_out *o, tensor *given,
 		const tensor *const *inputs, int ninputs)
 {
 	const tensor *first = inputs[0];
+	bool row_major = first->contiguous;
 
 	if (unlikely(!dtype))
 		return error_code();
 	o->dtype = dtype;
 	o->channels_last = false;
-	for (int i = 1; i < ninputs; i++)
-		if (inputs[i] && front_same_device(op->schema.name, first, inputs[i]) < 0)
+	for (int i = 1; i < ninputs; i++) {
+		if (!inputs[i])
+			continue;
+		if (front_same_device(op->schema.name, first, inputs[i]) < 0)
 			return error_code();
+		row_major &= inputs[i]->contiguous;
+	}
 	if (given) {
 		if (front_same_device(op->schema.name, first, given) < 0)
 			return error_code();
 		return begin_given(op, o, given, dtype, sizes, ndim, inputs, ninputs);
 	}
 	o->given = NULL;
-	o->t = new_in_order_of_inputs(dtype, sizes, ndim, inputs, ninputs);
+	o->t = likely(row_major) ? NULL : new_in_order_of_inputs(dtype, sizes, ndim, inputs, ninputs);
 	if (!o->t)
 		o->t = tensor_new(first->device, dtype, sizes, ndim);
 	return o->t ? 0 : error_code();
 }
 
-/* `functional` is the functional form's result, consumed; NULL for the others and after an error. */
-static int begin_apart(const struct tensor_op *op, struct front_out *o, tensor *given,
-		       tensor *functional, enum tensor_dtype dtype, const int64_t *sizes, int ndim,
-		       const tensor *const *inputs, int ninputs)
+/* An in-place or out form of an operator whose output may not be an input. */
+static int begin_given_apart(const struct tensor_op *op, struct front_out *o, tensor *given,
+			     enum tensor_dtype dtype, const int64_t *sizes, int ndim,
+			     const tensor *const *inputs, int ninputs)
 {
 	const tensor *sharing = NULL;
 	char text[SHAPE_TEXT];
 
-	*o = (struct front_out){.dtype = dtype, .t = functional};
-	if (!given)
-		return o->t ? 0 : error_code();
+	*o = (struct front_out){.dtype = dtype};
 	if (front_same_device(op->schema.name, inputs[0], given) < 0)
 		return error_code();
 	for (int i = 0; i < ninputs; i++)
@@ -159,7 +159,7 @@ static int begin_apart(const struct tensor_op *op, struct front_out *o, tensor *
 	return o->t ? 0 : error_code();
 }
 
-static int check_devices(const struct tensor_op *op, const tensor *const *inputs, int ninputs)
+static inline int check_devices(const struct tensor_op *op, const tensor *const *inputs, int ninputs)
 {
 	for (int i = 1; i < ninputs; i++)
 		if (front_same_device(op->schema.name, inputs[0], inputs[i]) < 0)
@@ -167,16 +167,25 @@ static int check_devices(const struct tensor_op *op, const tensor *const *inputs
 	return 0;
 }
 
+/* The functional form's result; NULL after an error. */
+static inline int begin_new(struct front_out *o, tensor *t, enum tensor_dtype dtype)
+{
+	o->t = t;
+	o->given = NULL;
+	o->dtype = dtype;
+	o->channels_last = false;
+	return likely(t) ? 0 : error_code();
+}
+
 int front_begin_apart(const struct tensor_op *op, struct front_out *o, tensor *given,
 		      enum tensor_dtype dtype, const int64_t *sizes, int ndim,
 		      const tensor *const *inputs, int ninputs)
 {
-	tensor *t;
-
 	if (unlikely(!dtype) || check_devices(op, inputs, ninputs) < 0)
 		return error_code();
-	t = given ? NULL : tensor_new(inputs[0]->device, dtype, sizes, ndim);
-	return begin_apart(op, o, given, t, dtype, sizes, ndim, inputs, ninputs);
+	if (given)
+		return begin_given_apart(op, o, given, dtype, sizes, ndim, inputs, ninputs);
+	return begin_new(o, tensor_new(inputs[0]->device, dtype, sizes, ndim), dtype);
 }
 
 int front_begin_like(const struct tensor_op *op, struct front_out *o, tensor *given,
@@ -184,12 +193,12 @@ int front_begin_like(const struct tensor_op *op, struct front_out *o, tensor *gi
 		     int ninputs)
 {
 	const tensor_options options = TENSOR_OPTIONS(.dtype = dtype, .device = self->device);
-	tensor *t;
 
 	if (check_devices(op, inputs, ninputs) < 0)
 		return error_code();
-	t = given ? NULL : memory_new_like(self, options);
-	return begin_apart(op, o, given, t, dtype, self->sizes, self->ndim, inputs, ninputs);
+	if (given)
+		return begin_given_apart(op, o, given, dtype, self->sizes, self->ndim, inputs, ninputs);
+	return begin_new(o, memory_new_like(self, options), dtype);
 }
 
 int front_begin_channels(const struct tensor_op *op, struct front_out *o, tensor *given,
@@ -197,16 +206,14 @@ int front_begin_channels(const struct tensor_op *op, struct front_out *o, tensor
 			 bool channels_last, const tensor *const *inputs, int ninputs)
 {
 	int64_t strides[TENSOR_MAX_DIMS];
-	tensor *t;
 
 	if (given || !channels_last)
 		return front_begin_apart(op, o, given, dtype, sizes, ndim, inputs, ninputs);
 	if (unlikely(!dtype) || check_devices(op, inputs, ninputs) < 0)
 		return error_code();
 	memory_channels_last_strides(sizes, ndim, strides);
-	t = tensor_new_strided(TENSOR_OPTIONS(.dtype = dtype, .device = inputs[0]->device), sizes,
-			       strides, ndim);
-	return begin_apart(op, o, given, t, dtype, sizes, ndim, inputs, ninputs);
+	return begin_new(o, tensor_new_strided(TENSOR_OPTIONS(.dtype = dtype, .device = inputs[0]->device),
+					       sizes, strides, ndim), dtype);
 }
 
 int front_begin_wide(const struct tensor_op *op, struct front_out *o, tensor *given,

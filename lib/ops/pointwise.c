@@ -118,7 +118,7 @@ int front_unary(const struct tensor_op *op, tensor **out, tensor *self)
 int pointwise_binary(const struct tensor_op *op, const struct tensor_loops *loops, tensor **out,
 		     tensor *self, tensor *other, const struct pointwise_params *params)
 {
-	enum tensor_dtype common = tensor_result_type(self, other), dtype;
+	enum tensor_dtype common = self->dtype, dtype;
 	const tensor *inputs[] = {self, other};
 	int64_t broadcast[TENSOR_MAX_DIMS];
 	const int64_t *sizes = self->sizes;
@@ -126,6 +126,8 @@ int pointwise_binary(const struct tensor_op *op, const struct tensor_loops *loop
 	struct operand a[2];
 	struct front_out o;
 
+	if (unlikely(common != other->dtype))
+		common = tensor_result_type(self, other);
 	dtype = front_dtype(op, &common);
 	if (!sizes_equal(self, other)) {
 		sizes = broadcast;

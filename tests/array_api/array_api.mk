@@ -5,4 +5,5 @@
 
 .PHONY: test-array-api
 test-array-api: $(LIB_SO) $(B)/libtensor.so
-	$(Q)tests/array_api/run $(LIB_SO) "$(ARRAY_API_TESTS)" $(ARGS)
+	@mkdir -p $(B)/conformance
+	$(Q)FIGURES=$(if $(ARGS),,$(abspath $(B)/conformance/array_api.json)) tests/array_api/run $(LIB_SO) "$(ARRAY_API_TESTS)" $(ARGS)
