@@ -126,6 +126,8 @@ tensor *mean_backward(tensor *grad, tensor_ints sizes, tensor_ints dim, bool kee
 
 	for (int64_t i = 0; i < sizes.len; i++)
 		n *= mask >> i & 1 ? (double)sizes.data[i] : 1;
+	/* Of no elements nothing comes of the quotient, but of its own derivative would, 0 / 0. */
+	n = n > 0 ? n : 1;
 	return sum_backward(tensor_div_scalar(grad, number(n)), sizes, dim, keepdim);
 }
 

@@ -172,10 +172,28 @@ static void second_derivative_of_a_norm_of_zero(void **state)
 		}
 }
 
+/* The mean of nothing is NaN; how it changes with what is multiplied by it, and that again, are not. */
+static void second_derivative_of_a_mean_of_nothing(void **state)
+{
+	tensor_scope {
+		tensor *x = ok(tensor_ones(TENSOR_INTS(1, 1), F64)), *y, *g[1], *h[1];
+
+		assert_done(tensor_set_requires_grad(x, true));
+		y = ok(tensor_sum(ok(tensor_mean_dim(ok(tensor_narrow(x, 0, 0, 0)), TENSOR_INTS(0), true))));
+		y = ok(tensor_sum(ok(tensor_mul(y, x))));
+		assert_done(tensor_backward_ex(TENSOR_LIST(y), NULL, TENSOR_LIST(x), g, TENSOR_CREATE_GRAPH));
+		y = ok(tensor_sum(ok(tensor_mul(ok(tensor_nan_to_num(g[0], 2, TENSOR_NO_FLOAT, TENSOR_NO_FLOAT)), x))));
+		y = ok(tensor_add(y, ok(tensor_sum(g[0]))));
+		assert_done(tensor_backward_ex(TENSOR_LIST(y), NULL, TENSOR_LIST(x), h, 0));
+		assert_values(h[0], 0, 2);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(second_derivative_of_a_norm_of_zero),
+		cmocka_unit_test(second_derivative_of_a_mean_of_nothing),
 		cmocka_unit_test(every_formula_agrees_with_differences),
 		cmocka_unit_test(every_formula_is_differentiable_again),
 		cmocka_unit_test(gradient_of_nan_goes_to_those_that_are),
