@@ -126,6 +126,8 @@ def vecdot(x1, x2, /, *, axis=-1):
 
 
 def vector_norm(x, /, *, axis=None, keepdims=False, ord=2):
+    if axis == ():  # of each element; PyTorch's empty list of dimensions is all of them
+        return call('linalg_vector_norm', call('unsqueeze', x, -1), ord, [-1], False)
     return call('linalg_vector_norm', x, ord, axes_of(axis, x.ndim), keepdims)
 
 
