@@ -102,9 +102,9 @@ tensor *div_mode_number_backward(tensor *grad, tensor_scalar other, const char *
 tensor *atan2_backward(tensor *grad, tensor *self, tensor *other, tensor *numerator)
 {
 	tensor *r = tensor_add(tensor_square(self), tensor_square(other));
-	tensor *g = tensor_div(tensor_mul(grad, numerator), r);
+	tensor *inverse = tensor_masked_fill(tensor_reciprocal(r), tensor_eq_scalar(r, number(0)), number(0));
 
-	return tensor_masked_fill(g, tensor_eq_scalar(r, number(0)), number(0));
+	return tensor_mul(tensor_mul(grad, numerator), inverse);
 }
 
 /* Half of grad where two were chosen, given elsewhere. */

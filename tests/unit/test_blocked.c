@@ -10,6 +10,7 @@
 #include <pthread.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
+#include <tensor/dlpack.h>
 #include <unistd.h>
 
 #define I(...)	TENSOR_INTS(__VA_ARGS__)
@@ -764,6 +765,16 @@ static void many_shapes_in_turn(void **state)
 		}
 }
 
+static void blocked_tensor_is_not_given_by_dlpack(void **state)
+{
+	NEED_ONEDNN();
+	tensor_scope {
+		tensor *t = ok(tensor_to_mkldnn(ok(tensor_ones(TENSOR_INTS(2, 3), F32)), TENSOR_DTYPE_NONE));
+
+		assert_fails(tensor_to_dlpack(t, 0), EOPNOTSUPP, "strided");
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -772,6 +783,7 @@ int main(void)
 		cmocka_unit_test(numbers_survive_the_round_trip),
 		cmocka_unit_test(a_copy_is_its_own),
 		cmocka_unit_test(a_blocked_tensor_is_opaque),
+		cmocka_unit_test(blocked_tensor_is_not_given_by_dlpack),
 		cmocka_unit_test(conversions_refuse),
 		cmocka_unit_test(convolution_has_the_dense_numbers),
 		cmocka_unit_test(convolution_of_halves),

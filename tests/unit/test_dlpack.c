@@ -147,7 +147,7 @@ static void other_threads_may_drop(void **state)
 static void what_dlpack_cannot_say_is_not_given(void **state)
 {
 	tensor_scope {
-		tensor *x = iota(1, TENSOR_INTS(2, 3)), *q, *blocked;
+		tensor *x = iota(1, TENSOR_INTS(2, 3)), *q;
 
 		assert_fails(tensor_to_dlpack(NULL, 0), EINVAL, "");
 		assert_fails(tensor_to_dlpack(tensor_none, 0), EINVAL, "no tensor");
@@ -155,9 +155,6 @@ static void what_dlpack_cannot_say_is_not_given(void **state)
 		assert_fails(tensor_to_dlpack(ok(tensor_to_sparse(x)), 0), EOPNOTSUPP, "strided");
 		q = ok(tensor_quantize_per_tensor(x, 0.1, 0, TENSOR_U8));
 		assert_fails(tensor_to_dlpack(q, 0), EOPNOTSUPP, "plain");
-		blocked = tensor_to_mkldnn(x, TENSOR_DTYPE_NONE);
-		if (blocked)
-			assert_fails(tensor_to_dlpack(blocked, 0), EOPNOTSUPP, "strided");
 		assert_done(tensor_set_requires_grad(x, true));
 		assert_fails(tensor_to_dlpack(x, 0), EINVAL, "gradient");
 		assert_fails(tensor_to_dlpack_unversioned(ok(tensor_mul(x, x)), 0), EINVAL,

@@ -25,24 +25,28 @@
 #define LOOP(name) name##_f64
 #include "optimizer_loops.h"
 
-/* n elements at position i of a half precision tensor to f32 or back; NULL passes. */
+/* n elements at position i of a tensor of a narrower float to f32 or back; NULL passes. */
 static float *unpack(float *to, const void *from, enum tensor_dtype dtype, int64_t i, int64_t n)
 {
+	int64_t size = dtype_sizes[dtype];
+
 	if (!from)
 		return NULL;
 	CPU_NAME(convert)
-	(to, TENSOR_F32, sizeof(float), (const uint16_t *)from + i, dtype, sizeof(uint16_t), n);
+	(to, TENSOR_F32, sizeof(float), (const char *)from + i * size, dtype, size, n);
 	return to;
 }
 
 static void pack(void *to, const float *from, enum tensor_dtype dtype, int64_t i, int64_t n)
 {
+	int64_t size = dtype_sizes[dtype];
+
 	if (to)
 		CPU_NAME(convert)
-		((uint16_t *)to + i, dtype, sizeof(uint16_t), from, TENSOR_F32, sizeof(float), n);
+		((char *)to + i * size, dtype, size, from, TENSOR_F32, sizeof(float), n);
 }
 
-static void range_half(int64_t begin, int64_t end, void *ctx)
+static void range_narrow(int64_t begin, int64_t end, void *ctx)
 {
 	const struct optimizer_step *s = ctx;
 	float param[BLOCK], grad[BLOCK], states[OPTIMIZER_STATES][BLOCK], *state[OPTIMIZER_STATES];
@@ -67,7 +71,7 @@ static int cpu_optimizer(const struct optimizer_step *s)
 {
 	parallel_fn fn = s->dtype == TENSOR_F64	  ? range_f64
 			 : s->dtype == TENSOR_F32 ? range_f32
-						  : range_half;
+						  : range_narrow;
 
 	parallel_for(0, s->n, 1 << 14, fn, (void *)s);
 	return 0;
