@@ -3,7 +3,8 @@
 
     page.py build/conformance/report.json "$(git log -1 --format='%h of %as')" COMMAND > docs/conformance.md
 
-programs.json and array_api.json beside it, where they are there, give a section each.
+programs.json and array_api.json beside it, where they are there, give a section each. A sentence on the programs
+that differ can be added to the former as "why".
 """
 import glob
 import json
@@ -115,6 +116,8 @@ def programs(f):
            'all variables.\n')
     yield '| programs | statements | differ |\n|---:|---:|---:|'
     yield f'| {f["programs"]} | {f["statements"]} | {f["differ"]} ({100 * f["differ"] / f["programs"]:.3f} %) |'
+    if f.get('why'):
+        yield '\n' + f['why']
 
 
 def array_api(f):
