@@ -16,6 +16,8 @@
 
 #include "buf.h"
 
+/* Macros that describe data, laid out by hand. */
+/* clang-format off */
 DECLARE_EVENT_CLASS(tensor_buf,
 		    TP_PROTO(const struct tensor_buf *buf),
 		    TP_ARGS(buf),

@@ -5,7 +5,9 @@
 #   make test-abi        the layout of the ABI alone, for 64-bit and for 32-bit programs: seconds
 #   make test-layers     a file of the module uses only what lower files define: seconds
 #   make accept-abi      record what was added to the ABI
-.PHONY: check-kmod test-abi test-layers accept-abi
+#   make format          clang-format over all sources
+#   make check-format    fails on a source that `make format` would change: seconds
+.PHONY: check-kmod test-abi test-layers accept-abi format check-format
 check-kmod:
 	@packaging/install-deps guest kmod check
 	@tests/vm/tally check-kmod tests/static/check-kmod
@@ -19,3 +21,11 @@ test-layers:
 
 accept-abi:
 	tests/static/uapi-layout --accept
+
+format:
+	@packaging/install-deps format
+	@tests/static/format
+
+check-format:
+	@packaging/install-deps format
+	@tests/vm/tally format tests/static/format --check
