@@ -50,9 +50,9 @@
  * A cookie is a handle in its upper bits and an offset into the buffer in its lower ones. Users
  * must not know that: to them it is a number that ALLOC gave.
  */
-#define TENSOR_COOKIE_SHIFT	40
-#define TENSOR_MAX_BYTES	BIT_ULL(39)
-#define TENSOR_MAX_HANDLES	((1U << 22) - 1)
+#define TENSOR_COOKIE_SHIFT 40
+#define TENSOR_MAX_BYTES    BIT_ULL(39)
+#define TENSOR_MAX_HANDLES  ((1U << 22) - 1)
 
 struct tensor_buf;
 
@@ -215,7 +215,8 @@ static inline struct tensor_buf *tensor_buf_of(struct inode *inode)
 /* All of a buffer. */
 static inline struct tensor_hold tensor_hold_all(struct tensor_buf *buf, u32 rights)
 {
-	return (struct tensor_hold){ .buf = buf, .count = buf->bytes >> PAGE_SHIFT,
+	return (struct tensor_hold){ .buf = buf,
+				     .count = buf->bytes >> PAGE_SHIFT,
 				     .rights = rights };
 }
 

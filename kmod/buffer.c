@@ -27,7 +27,7 @@
 #include "trace.h"
 
 /* For how long mappings are emptied again while a page is still mapped; jiffies. */
-#define UNMAP_TIME	max(HZ / 20, 1)
+#define UNMAP_TIME max(HZ / 20, 1)
 
 /* The pages, which a revocation leaves to what is counted as a device: they need not be held. */
 static int alloc_pin(struct tensor_buf *buf, struct tensor_span *span)
@@ -164,8 +164,8 @@ int tensor_buf_fill(struct tensor_buf *buf, struct tensor_chunks *chunks)
 struct tensor_buf *tensor_buf_alloc(const struct tensor_want *want, struct tensor_owner *hint,
 				    u64 client)
 {
-	struct tensor_buf *buf = buf_new(&alloc_backing, (u64)want->pages << PAGE_SHIFT, hint,
-					 client);
+	struct tensor_buf *buf =
+		buf_new(&alloc_backing, (u64)want->pages << PAGE_SHIFT, hint, client);
 	int err;
 
 	if (IS_ERR(buf))

@@ -97,8 +97,8 @@ static void held_insert(struct tensor_client *client, struct tensor_handle *hand
 
 	while (*at) {
 		parent = *at;
-		at = hold_compare(&handle->hold, &held_entry(parent)->hold) < 0 ?
-			     &parent->rb_left : &parent->rb_right;
+		at = hold_compare(&handle->hold, &held_entry(parent)->hold) < 0 ? &parent->rb_left :
+										  &parent->rb_right;
 	}
 	rb_link_node(&handle->node, parent, at);
 	rb_insert_color(&handle->node, &client->held);

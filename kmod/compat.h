@@ -47,7 +47,7 @@ static inline void vm_flags_clear(struct vm_area_struct *vma, unsigned long flag
  * Before 6.12 mremap() takes an entry for a huge page that is removed at this moment for one of an
  * empty page table, and puts a table at physical address 0 in the new place (move_normal_pmd()).
  */
-#define MREMAP_MISTAKES_ENTRIES	(LINUX_VERSION_CODE < KERNEL_VERSION(6, 12, 0))
+#define MREMAP_MISTAKES_ENTRIES (LINUX_VERSION_CODE < KERNEL_VERSION(6, 12, 0))
 
 /* 6.13 made namespaces of symbols strings. */
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 13, 0)
@@ -140,7 +140,7 @@ static inline int tensor_pin_pages(unsigned long addr, int nr, bool write, struc
 
 /* 7.2 exports to modules how ordinary memory is made contiguous; 6.12 does not. */
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(7, 2, 0) && defined(CONFIG_CONTIG_ALLOC)
-#define TENSOR_CONTIG_PAGES true
+#define TENSOR_CONTIG_PAGES	  true
 #define tensor_alloc_contig_pages alloc_contig_pages
 #else
 #define TENSOR_CONTIG_PAGES false

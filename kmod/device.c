@@ -115,7 +115,7 @@ static unsigned long buf_area(struct file *file, unsigned long addr, unsigned lo
 }
 #else
 #define device_area NULL
-#define buf_area NULL
+#define buf_area    NULL
 #endif
 
 static int buf_release(struct inode *inode, struct file *file)

@@ -66,7 +66,7 @@ int tensor_span_pin(const struct tensor_hold *hold, struct tensor_span *span)
 	struct tensor_buf *buf = hold->buf;
 	int err = 0;
 
-	*span = (struct tensor_span){.first = hold->first, .count = hold->count};
+	*span = (struct tensor_span){ .first = hold->first, .count = hold->count };
 	if (buf->backing->unpin)
 		err = tensor_pay(&span->paid, buf->owner->user, span->count);
 	if (err == -EDQUOT)

@@ -193,10 +193,10 @@ static size_t inbox_peek(struct tensor_inbox *inbox, struct tensor_event *batch,
 	list_for_each_entry(watch, &inbox->ready, ready) {
 		if (n == room)
 			break;
-		batch[n++] = (struct tensor_event){.size = sizeof(*batch),
-						   .handle = READ_ONCE(watch->id),
-						   .events = watch->events,
-						   .ino = watch->buf->id};
+		batch[n++] = (struct tensor_event){ .size = sizeof(*batch),
+						    .handle = READ_ONCE(watch->id),
+						    .events = watch->events,
+						    .ino = watch->buf->id };
 	}
 	spin_unlock(&inbox->lock);
 	return n;

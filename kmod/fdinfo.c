@@ -82,8 +82,9 @@ static void put_state(struct seq_file *m, struct tensor_buf *buf)
  */
 void tensor_fdinfo_buf(struct seq_file *m, struct file *file)
 {
-	static const char *const rights[] = { "read", "write", "attach", "seal", "revoke",
-					      "export" };
+	static const char *const rights[] = {
+		"read", "write", "attach", "seal", "revoke", "export"
+	};
 	struct tensor_memory memory;
 	struct tensor_desc desc;
 	struct tensor_hold hold;

@@ -246,8 +246,8 @@ static void fs_init_once(void *buf)
  */
 int __init tensor_fs_init(void (*evict)(struct tensor_buf *buf))
 {
-	fs_cache = kmem_cache_create("tensor_buf", sizeof(struct tensor_buf), 0,
-				     SLAB_ACCOUNT, fs_init_once);
+	fs_cache = kmem_cache_create("tensor_buf", sizeof(struct tensor_buf), 0, SLAB_ACCOUNT,
+				     fs_init_once);
 	if (!fs_cache)
 		return -ENOMEM;
 	fs_evict = evict;

@@ -22,8 +22,9 @@
 #include "state.h"
 #include "sync.h"
 
-#define ALLOC_FLAGS	(TENSOR_ALLOC_ORDERS | TENSOR_ALLOC_NODE_ONLY | TENSOR_ALLOC_INTERLEAVE | \
-			 TENSOR_ALLOC_CONTIG | TENSOR_ALLOC_DMA32)
+#define ALLOC_FLAGS                                                               \
+	(TENSOR_ALLOC_ORDERS | TENSOR_ALLOC_NODE_ONLY | TENSOR_ALLOC_INTERLEAVE | \
+	 TENSOR_ALLOC_CONTIG | TENSOR_ALLOC_DMA32)
 
 static int alloc_node(const struct tensor_alloc *arg, struct tensor_want *want)
 {
@@ -145,7 +146,8 @@ static int call_meta(struct tensor_call *call)
 		err = tensor_call_reply(call);
 	} else {
 		err = tensor_hold_may_all(&hold, TENSOR_RIGHT_WRITE) ?
-			      tensor_desc_set(hold.buf, &meta->desc) : -EACCES;
+			      tensor_desc_set(hold.buf, &meta->desc) :
+			      -EACCES;
 	}
 put_buf:
 	tensor_buf_put(hold.buf);
@@ -182,13 +184,13 @@ struct ioctl_op {
 };
 
 /* @last: the last member of the first version, which never changes. */
-#define OP(nr, fn, type, last, ...) \
-	[(nr) - TENSOR_IOC_QUERY] = { \
-		.run = fn, \
-		.size = sizeof(type) + \
+#define OP(nr, fn, type, last, ...)                                                              \
+	[(nr)-TENSOR_IOC_QUERY] = {                                                              \
+		.run = fn,                                                                       \
+		.size = sizeof(type) +                                                           \
 			BUILD_BUG_ON_ZERO(sizeof(type) > sizeof_field(struct tensor_call, arg)), \
-		.least = offsetofend(type, last), \
-		__VA_ARGS__ \
+		.least = offsetofend(type, last),                                                \
+		__VA_ARGS__                                                                      \
 	}
 
 static const struct ioctl_op ops[] = {

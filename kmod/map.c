@@ -28,7 +28,7 @@
 #include "trace.h"
 
 /* Pages that are handed to the core at once, which is also the least that a fault maps. */
-#define MAP_BATCH	16
+#define MAP_BATCH 16
 
 static struct tensor_buf *vma_buf(const struct vm_area_struct *vma)
 {

@@ -23,10 +23,10 @@
 #include "state.h"
 
 /* References that are gone in a moment are waited for: how often, and jiffies each time. */
-#define SEAL_TRIES	5
-#define SEAL_PAUSE	max(HZ / 100, 1)
+#define SEAL_TRIES 5
+#define SEAL_PAUSE max(HZ / 100, 1)
 
-#define SEALS	(TENSOR_SEAL_WRITE | TENSOR_SEAL_META | TENSOR_SEAL_SEAL)
+#define SEALS (TENSOR_SEAL_WRITE | TENSOR_SEAL_META | TENSOR_SEAL_SEAL)
 
 /* Whether no page is referred to. Readers' mappings are emptied for it, and fault again. */
 static bool seal_idle(struct tensor_buf *buf)

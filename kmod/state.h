@@ -13,7 +13,7 @@
 
 #include "buf.h"
 
-#define TENSOR_SEALED	INT_MIN
+#define TENSOR_SEALED INT_MIN
 
 /* TENSOR_SEAL_* */
 static inline u32 tensor_buf_seals(const struct tensor_buf *buf)

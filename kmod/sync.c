@@ -18,7 +18,7 @@
 #include "sync.h"
 #include "trace.h"
 
-#define SYNC_FLAGS	(TENSOR_SYNC_READ | TENSOR_SYNC_WRITE | TENSOR_SYNC_END)
+#define SYNC_FLAGS (TENSOR_SYNC_READ | TENSOR_SYNC_WRITE | TENSOR_SYNC_END)
 
 /* As a device sees it: what the processor reads came from there. */
 static enum dma_data_direction sync_dir(u32 flags)

@@ -29,8 +29,10 @@ struct tensor_table {
 	struct rb_root root;
 };
 
-#define TENSOR_TABLE(name) \
-	{ .lock = __SPIN_LOCK_UNLOCKED(name.lock), .root = RB_ROOT }
+#define TENSOR_TABLE(name)                                               \
+	{                                                                \
+		.lock = __SPIN_LOCK_UNLOCKED(name.lock), .root = RB_ROOT \
+	}
 
 void tensor_table_init(struct tensor_table *table);
 void tensor_table_add(struct tensor_table *table, struct tensor_entry *entry, u64 id);

@@ -11,27 +11,27 @@
 static const struct {
 	uint8_t code, bits;
 } dl_types[] = {
-	[TENSOR_BOOL] = {kDLBool, 8},
-	[TENSOR_U8] = {kDLUInt, 8},
-	[TENSOR_I8] = {kDLInt, 8},
-	[TENSOR_I16] = {kDLInt, 16},
-	[TENSOR_I32] = {kDLInt, 32},
-	[TENSOR_I64] = {kDLInt, 64},
-	[TENSOR_F16] = {kDLFloat, 16},
-	[TENSOR_BF16] = {kDLBfloat, 16},
-	[TENSOR_F32] = {kDLFloat, 32},
-	[TENSOR_F64] = {kDLFloat, 64},
-	[TENSOR_C64] = {kDLComplex, 64},
-	[TENSOR_C128] = {kDLComplex, 128},
-	[TENSOR_U16] = {kDLUInt, 16},
-	[TENSOR_U32] = {kDLUInt, 32},
-	[TENSOR_U64] = {kDLUInt, 64},
-	[TENSOR_F8_E4M3FN] = {kDLFloat8_e4m3fn, 8},
-	[TENSOR_F8_E5M2] = {kDLFloat8_e5m2, 8},
+	[TENSOR_BOOL] = { kDLBool, 8 },
+	[TENSOR_U8] = { kDLUInt, 8 },
+	[TENSOR_I8] = { kDLInt, 8 },
+	[TENSOR_I16] = { kDLInt, 16 },
+	[TENSOR_I32] = { kDLInt, 32 },
+	[TENSOR_I64] = { kDLInt, 64 },
+	[TENSOR_F16] = { kDLFloat, 16 },
+	[TENSOR_BF16] = { kDLBfloat, 16 },
+	[TENSOR_F32] = { kDLFloat, 32 },
+	[TENSOR_F64] = { kDLFloat, 64 },
+	[TENSOR_C64] = { kDLComplex, 64 },
+	[TENSOR_C128] = { kDLComplex, 128 },
+	[TENSOR_U16] = { kDLUInt, 16 },
+	[TENSOR_U32] = { kDLUInt, 32 },
+	[TENSOR_U64] = { kDLUInt, 64 },
+	[TENSOR_F8_E4M3FN] = { kDLFloat8_e4m3fn, 8 },
+	[TENSOR_F8_E5M2] = { kDLFloat8_e5m2, 8 },
 };
 _Static_assert(ARRAY_SIZE(dl_types) == TENSOR_DTYPE_COUNT, "a dtype without a type of DLPack");
 
-/* ---- away ------------------------------------------------------------------------------------ */
+/* ---- away ---- */
 
 struct exported {
 	union {
@@ -104,7 +104,7 @@ static void describe(struct exported *e, struct DLTensor *d)
 	d->data = e->t->numel ? e->t->data : NULL;
 	d->device.device_type = kDLCPU;
 	d->ndim = e->t->ndim;
-	d->dtype = (struct DLDataType){dl_types[e->t->dtype].code, dl_types[e->t->dtype].bits, 1};
+	d->dtype = (struct DLDataType){ dl_types[e->t->dtype].code, dl_types[e->t->dtype].bits, 1 };
 	d->shape = e->sizes;
 	d->strides = e->strides;
 }
@@ -142,7 +142,7 @@ TENSOR_EXPORT struct DLManagedTensor *tensor_to_dlpack_unversioned(tensor *t, un
 	return &e->plain;
 }
 
-/* ---- here ------------------------------------------------------------------------------------ */
+/* ---- here ---- */
 
 static void versioned_free(struct tensor_storage *s)
 {
@@ -161,8 +161,8 @@ static void plain_free(struct tensor_storage *s)
 }
 
 /* Who else writes is not known. */
-static const struct storage_ops versioned_ops = {.free = versioned_free, .shared = true};
-static const struct storage_ops plain_ops = {.free = plain_free, .shared = true};
+static const struct storage_ops versioned_ops = { .free = versioned_free, .shared = true };
+static const struct storage_ops plain_ops = { .free = plain_free, .shared = true };
 
 struct geometry {
 	enum tensor_dtype dtype;
@@ -219,7 +219,7 @@ static int read_geometry(const struct DLTensor *d, struct geometry *g)
 	if (n > TENSOR_MAX_DIMS)
 		return tensor_fail(EOPNOTSUPP, "from_dlpack: %d dimensions, at most %d", n,
 				   TENSOR_MAX_DIMS);
-	*g = (struct geometry){.ndim = n};
+	*g = (struct geometry){ .ndim = n };
 	if (find_dtype(d->dtype, &g->dtype) < 0)
 		return -EOPNOTSUPP;
 	if (n)
@@ -230,8 +230,8 @@ static int read_geometry(const struct DLTensor *d, struct geometry *g)
 	contiguous_strides(g->sizes, n, dense);
 	/* A stride over one element or none leads nowhere, and may be anything. */
 	for (int i = 0; i < n; i++)
-		g->strides[i] =
-			d->strides && g->numel && g->sizes[i] > 1 ? d->strides[i] : dense[i];
+		g->strides[i] = d->strides && g->numel && g->sizes[i] > 1 ? d->strides[i] :
+									    dense[i];
 	return find_extent(g);
 }
 
@@ -253,7 +253,7 @@ static int check_device(struct DLDevice device)
 /* A bool is 0 or 1 everywhere in the library. */
 static bool only_bools(const struct geometry *g, const uint8_t *first)
 {
-	int64_t at[TENSOR_MAX_DIMS] = {0}, offset = 0;
+	int64_t at[TENSOR_MAX_DIMS] = { 0 }, offset = 0;
 	int i = 0;
 
 	for (int64_t n = 0; n < g->numel; n++) {
@@ -302,7 +302,7 @@ static void leave(struct tensor_storage *s)
 static tensor *import(const struct DLTensor *d, bool readonly, const struct storage_ops *ops,
 		      void *owner)
 {
-	static const struct storage_ops without_owner = {.free = leave};
+	static const struct storage_ops without_owner = { .free = leave };
 	struct tensor_storage *s;
 	struct geometry g;
 	uintptr_t first;

@@ -8,16 +8,16 @@
 #include "internal.h"
 
 const uint8_t dtype_sizes[TENSOR_DTYPE_COUNT] = {
-	[TENSOR_BOOL] = 1, [TENSOR_U8] = 1,   [TENSOR_I8] = 1,	 [TENSOR_I16] = 2,
-	[TENSOR_I32] = 4,  [TENSOR_I64] = 8,  [TENSOR_F16] = 2,	 [TENSOR_BF16] = 2,
-	[TENSOR_F32] = 4,  [TENSOR_F64] = 8,  [TENSOR_C64] = 8,	 [TENSOR_C128] = 16,
-	[TENSOR_U16] = 2,  [TENSOR_U32] = 4,  [TENSOR_U64] = 8,	 [TENSOR_F8_E4M3FN] = 1,
+	[TENSOR_BOOL] = 1,    [TENSOR_U8] = 1,	[TENSOR_I8] = 1,  [TENSOR_I16] = 2,
+	[TENSOR_I32] = 4,     [TENSOR_I64] = 8, [TENSOR_F16] = 2, [TENSOR_BF16] = 2,
+	[TENSOR_F32] = 4,     [TENSOR_F64] = 8, [TENSOR_C64] = 8, [TENSOR_C128] = 16,
+	[TENSOR_U16] = 2,     [TENSOR_U32] = 4, [TENSOR_U64] = 8, [TENSOR_F8_E4M3FN] = 1,
 	[TENSOR_F8_E5M2] = 1,
 };
 
 static const char *const dtype_names[TENSOR_DTYPE_COUNT] = {
-	"none", "bool", "u8", "i8", "i16", "i32", "i64", "f16", "bf16", "f32", "f64", "c64", "c128",
-	"u16", "u32", "u64", "f8_e4m3fn", "f8_e5m2",
+	"none", "bool", "u8",  "i8",   "i16", "i32", "i64", "f16",	 "bf16",
+	"f32",	"f64",	"c64", "c128", "u16", "u32", "u64", "f8_e4m3fn", "f8_e5m2",
 };
 
 TENSOR_EXPORT size_t tensor_itemsize(enum tensor_dtype dtype)
@@ -32,8 +32,8 @@ TENSOR_EXPORT const char *tensor_dtype_name(enum tensor_dtype dtype)
 
 TENSOR_EXPORT const char *tensor_layout_name(enum tensor_layout layout)
 {
-	static const char *const names[TENSOR_LAYOUT_COUNT] = {"none", "strided", "sparse_coo",
-							       "sparse_csr", "blocked"};
+	static const char *const names[TENSOR_LAYOUT_COUNT] = { "none", "strided", "sparse_coo",
+								"sparse_csr", "blocked" };
 
 	return (unsigned)layout < TENSOR_LAYOUT_COUNT ? names[layout] : "?";
 }
@@ -57,8 +57,9 @@ static enum tensor_dtype promote_float(enum tensor_dtype a, enum tensor_dtype b)
 
 static enum tensor_dtype promote_int(enum tensor_dtype a, enum tensor_dtype b)
 {
-	static const uint8_t twice[] = {[1] = TENSOR_I16, [2] = TENSOR_I32, [4] = TENSOR_I64,
-					[8] = TENSOR_DTYPE_NONE};
+	static const uint8_t twice[] = {
+		[1] = TENSOR_I16, [2] = TENSOR_I32, [4] = TENSOR_I64, [8] = TENSOR_DTYPE_NONE
+	};
 	int wa = dtype_sizes[a], wb = dtype_sizes[b];
 	bool ua = dtype_is_unsigned(a), ub = dtype_is_unsigned(b);
 
@@ -72,8 +73,8 @@ static enum tensor_dtype promote_int(enum tensor_dtype a, enum tensor_dtype b)
 
 static enum tensor_dtype no_common_dtype(enum tensor_dtype a, enum tensor_dtype b)
 {
-	tensor_fail(EINVAL, "dtypes %s and %s have no common dtype; convert one of them", dtype_names[a],
-		    dtype_names[b]);
+	tensor_fail(EINVAL, "dtypes %s and %s have no common dtype; convert one of them",
+		    dtype_names[a], dtype_names[b]);
 	return TENSOR_DTYPE_NONE;
 }
 
@@ -106,7 +107,9 @@ enum tensor_dtype promote_lower_rank(enum tensor_dtype a, enum tensor_dtype b)
 	if (category(b) <= category(a))
 		return a;
 	if (category(b) == 4 && category(a) == 3)
-		return dtype_is_f8(a) ? no_common_dtype(a, b) : a == TENSOR_F64 ? TENSOR_C128 : TENSOR_C64;
+		return dtype_is_f8(a)  ? no_common_dtype(a, b) :
+		       a == TENSOR_F64 ? TENSOR_C128 :
+					 TENSOR_C64;
 	return b;
 }
 
@@ -125,8 +128,8 @@ TENSOR_EXPORT enum tensor_dtype tensor_result_type(const tensor *a, const tensor
 
 enum tensor_dtype number_dtype(tensor_scalar s)
 {
-	static const uint8_t of_kind[] = {TENSOR_BOOL, TENSOR_BOOL, TENSOR_I64, TENSOR_F32,
-					  TENSOR_C64};
+	static const uint8_t of_kind[] = { TENSOR_BOOL, TENSOR_BOOL, TENSOR_I64, TENSOR_F32,
+					   TENSOR_C64 };
 
 	return of_kind[s.kind];
 }

@@ -16,7 +16,7 @@ struct tensor_generator {
 	_Atomic uint64_t seed, offset;
 };
 
-static tensor_generator default_generator = {.refs = 1};
+static tensor_generator default_generator = { .refs = 1 };
 static pthread_once_t default_once = PTHREAD_ONCE_INIT;
 
 /* Never fails: the kernel's numbers, or early in the boot, where there are none, the clock's. */
@@ -76,7 +76,7 @@ TENSOR_EXPORT void tensor_generator_release(tensor_generator *g)
 
 TENSOR_EXPORT void tensor_generator_manual_seed(tensor_generator *g, uint64_t seed)
 {
-	tensor_generator_set_state(g, &(struct tensor_generator_state){.seed = seed});
+	tensor_generator_set_state(g, &(struct tensor_generator_state){ .seed = seed });
 }
 
 TENSOR_EXPORT uint64_t tensor_generator_seed(tensor_generator *g)

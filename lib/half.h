@@ -13,7 +13,7 @@ static inline float bits_to_f32(uint32_t u)
 	union {
 		uint32_t u;
 		float f;
-	} b = {u};
+	} b = { u };
 
 	return b.f;
 }
@@ -23,7 +23,7 @@ static inline uint32_t f32_to_bits(float f)
 	union {
 		float f;
 		uint32_t u;
-	} b = {f};
+	} b = { f };
 
 	return b.u;
 }
@@ -100,7 +100,9 @@ static inline uint8_t f32_to_e4m3fn(float f)
 	uint32_t normal = (magnitude - 0x3c000000 + 0x7ffff + (magnitude >> 20 & 1)) >> 20;
 	uint32_t b = magnitude < 0x3c800000 ? small : normal;
 
-	return (uint8_t)(sign | (magnitude > 0x7f800000 ? 0x7f : magnitude >= 0x43e00000 ? 0x7e : b));
+	return (uint8_t)(sign | (magnitude > 0x7f800000	 ? 0x7f :
+				 magnitude >= 0x43e00000 ? 0x7e :
+							   b));
 }
 
 /* Of a negative number the bits of the i64, as integers convert; the compiler's way has no rule. */

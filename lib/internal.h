@@ -18,21 +18,21 @@
 #include <tensor/dispatch.h>
 #include <tensor/tensor.h>
 
-#define likely(x)   __builtin_expect(!!(x), 1)
-#define unlikely(x) __builtin_expect(!!(x), 0)
+#define likely(x)     __builtin_expect(!!(x), 1)
+#define unlikely(x)   __builtin_expect(!!(x), 0)
 #define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
 #define TENSOR_EXPORT __attribute__((visibility("default")))
 
 #define KEY_BIT(key) (1u << (key))
 #define KEYS_BACKEND (KEY_BIT(TENSOR_KEY_AUTOGRAD) - 1)
 /* Above all keys, and of tensor_none alone: every operator refuses what has it. */
-#define KEY_NONE     TENSOR_KEY_COUNT
+#define KEY_NONE TENSOR_KEY_COUNT
 
 struct tensor_thread;
 struct autograd_meta;
 struct tensor_storage;
 
-/* ---- storage -------------------------------------------------------------------------- */
+/* ---- storage ---- */
 
 struct moved;
 
@@ -115,7 +115,7 @@ static inline void storage_put(struct tensor_storage *s)
 		storage_free(s);
 }
 
-/* ---- tensor --------------------------------------------------------------------------- */
+/* ---- tensor ---- */
 
 /*
  * What a tensor has where sizes and strides do not say it all: the parts of a sparse one, the
@@ -147,13 +147,13 @@ struct tensor {
 	/* A view of `base` borrows the base's storage reference; other tensors own theirs. */
 	bool owns_storage;
 	bool differentiable_view; /* base is there for autograd, not only for its storage */
-	void *data; /* storage->data + offset * itemsize; NULL without strides */
+	void *data;		  /* storage->data + offset * itemsize; NULL without strides */
 	struct tensor_storage *storage;
 	int64_t offset, numel;
-	tensor *base; /* owned; the root of the chain of views, never a view itself */
+	tensor *base;		    /* owned; the root of the chain of views, never a view itself */
 	struct autograd_meta *grad; /* autograd's own, see tensor_autograd_hooks */
 	struct tensor_extension *ext; /* owned; NULL for a strided tensor of plain numbers */
-	const char *made_by; /* with TENSOR_DEBUG: the function that was called */
+	const char *made_by;	      /* with TENSOR_DEBUG: the function that was called */
 	int64_t sizes[TENSOR_MAX_DIMS];
 	int64_t strides[TENSOR_MAX_DIMS];
 };
@@ -298,10 +298,10 @@ int wrap_dim(const char *op, int64_t dim, int ndim);
 /* "[2, 3]" into buf; returns buf. */
 const char *format_sizes(const int64_t *sizes, int ndim, char *buf, size_t size);
 
-#define SHAPE_TEXT 128
-#define SHAPE_STR(t) format_sizes((t)->sizes, (t)->ndim, (char[SHAPE_TEXT]){0}, SHAPE_TEXT)
+#define SHAPE_TEXT   128
+#define SHAPE_STR(t) format_sizes((t)->sizes, (t)->ndim, (char[SHAPE_TEXT]){ 0 }, SHAPE_TEXT)
 
-/* ---- dtype and scalar ------------------------------------------------------------------- */
+/* ---- dtype and scalar ---- */
 
 extern const uint8_t dtype_sizes[TENSOR_DTYPE_COUNT];
 
@@ -329,7 +329,8 @@ static inline bool dtype_is_complex(unsigned d)
 /* The dtype in which kernels compute one of less than 32 bits. */
 static inline enum tensor_dtype dtype_wide(unsigned d)
 {
-	return d == TENSOR_F16 || d == TENSOR_BF16 || dtype_is_f8(d) ? TENSOR_F32 : (enum tensor_dtype)d;
+	return d == TENSOR_F16 || d == TENSOR_BF16 || dtype_is_f8(d) ? TENSOR_F32 :
+								       (enum tensor_dtype)d;
 }
 
 static inline bool dtype_is_half(unsigned d)
@@ -396,7 +397,7 @@ static inline double scalar_imag(tensor_scalar s)
 int element_load(const void *p, enum tensor_dtype dtype, tensor_scalar *value);
 int element_store(void *p, enum tensor_dtype dtype, tensor_scalar value);
 
-/* ---- the thread ---------------------------------------------------------------------------- */
+/* ---- the thread ---- */
 
 #define MAGAZINE 64
 
@@ -477,7 +478,7 @@ int scope_own_results(tensor **const *results, int n);
 /* Closes a scope but lets one result survive, owned by the caller. */
 tensor *scope_leave_with(struct tensor_scope_guard *guard, tensor *result);
 
-/* ---- errors ---------------------------------------------------------------------------------- */
+/* ---- errors ---- */
 
 /* Records "text" for the thread; returns -code. */
 int tensor_fail(int code, const char *fmt, ...) __attribute__((format(printf, 2, 3), cold));

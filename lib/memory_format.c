@@ -4,12 +4,15 @@
 
 int memory_format_check(unsigned format, int ndim)
 {
-	int dims = format == TENSOR_CHANNELS_LAST ? 4 : format == TENSOR_CHANNELS_LAST_3D ? 5 : ndim;
+	int dims = format == TENSOR_CHANNELS_LAST    ? 4 :
+		   format == TENSOR_CHANNELS_LAST_3D ? 5 :
+						       ndim;
 
 	if (format >= TENSOR_MEMORY_FORMAT_COUNT)
 		return tensor_fail(EINVAL, "empty: %u is no memory format", format);
 	if (ndim != dims)
-		return tensor_fail(EINVAL, "empty: channels last is for %d dimensions, got %d", dims, ndim);
+		return tensor_fail(EINVAL, "empty: channels last is for %d dimensions, got %d",
+				   dims, ndim);
 	return 0;
 }
 
@@ -66,7 +69,8 @@ TENSOR_EXPORT bool tensor_is_contiguous_as(const tensor *t, enum tensor_memory_f
 		return false;
 	if (format <= TENSOR_PRESERVE_FORMAT)
 		return t->contiguous;
-	if (t->ndim != (format == TENSOR_CHANNELS_LAST ? 4 : 5) || t->layout != TENSOR_STRIDED || t->ext)
+	if (t->ndim != (format == TENSOR_CHANNELS_LAST ? 4 : 5) || t->layout != TENSOR_STRIDED ||
+	    t->ext)
 		return false;
 	memory_channels_last_strides(t->sizes, t->ndim, strides);
 	return !t->numel || has_strides(t, strides);

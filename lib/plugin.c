@@ -43,8 +43,8 @@ TENSOR_EXPORT tensor *plugin_tensor(enum tensor_dtype dtype, const int64_t *size
 	return tensor_new(TENSOR_DEVICE_CPU, dtype, sizes, ndim);
 }
 
-TENSOR_EXPORT tensor *plugin_tensor_unstrided(tensor_options options, const int64_t *sizes, int ndim,
-					      size_t nbytes, struct tensor_extension *ext)
+TENSOR_EXPORT tensor *plugin_tensor_unstrided(tensor_options options, const int64_t *sizes,
+					      int ndim, size_t nbytes, struct tensor_extension *ext)
 {
 	return tensor_new_unstrided(options, sizes, ndim, nbytes, ext);
 }

@@ -36,7 +36,7 @@ TENSOR_EXPORT const int64_t *tensor_strides(const tensor *t)
 
 TENSOR_EXPORT tensor_ints tensor_shape(const tensor *t)
 {
-	return (tensor_ints){tensor_given(t) ? t->sizes : NULL, t ? t->ndim : -1};
+	return (tensor_ints){ tensor_given(t) ? t->sizes : NULL, t ? t->ndim : -1 };
 }
 
 TENSOR_EXPORT int64_t tensor_numel(const tensor *t)
@@ -61,7 +61,7 @@ TENSOR_EXPORT enum tensor_layout tensor_layout(const tensor *t)
 
 TENSOR_EXPORT tensor_device tensor_get_device(const tensor *t)
 {
-	return tensor_given(t) ? t->device : (tensor_device){0, 0};
+	return tensor_given(t) ? t->device : (tensor_device){ 0, 0 };
 }
 
 TENSOR_EXPORT bool tensor_is_contiguous(const tensor *t)
@@ -76,7 +76,8 @@ TENSOR_EXPORT bool tensor_shares_storage(const tensor *a, const tensor *b)
 
 TENSOR_EXPORT uint32_t tensor_version(const tensor *t)
 {
-	return tensor_given(t) ? atomic_load_explicit(&t->storage->version, memory_order_relaxed) : 0;
+	return tensor_given(t) ? atomic_load_explicit(&t->storage->version, memory_order_relaxed) :
+				 0;
 }
 
 TENSOR_EXPORT bool tensor_is_writable(const tensor *t)

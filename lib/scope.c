@@ -12,7 +12,9 @@ TENSOR_EXPORT struct tensor_scope_guard tensor_scope_enter(void)
 {
 	struct tensor_thread *th = thread();
 
-	return (struct tensor_scope_guard){.mark = th->scope_n, .depth = th->scope_depth++, .once = true};
+	return (struct tensor_scope_guard){ .mark = th->scope_n,
+					    .depth = th->scope_depth++,
+					    .once = true };
 }
 
 TENSOR_EXPORT void tensor_scope_leave(struct tensor_scope_guard *guard)
@@ -36,7 +38,8 @@ tensor *scope_leave_with(struct tensor_scope_guard *guard, tensor *result)
 /* Room for n more. */
 static bool scope_room(struct tensor_thread *th, int64_t n)
 {
-	uint64_t need = (uint64_t)th->scope_n + (uint64_t)n, cap = th->scope_cap ? th->scope_cap : 64;
+	uint64_t need = (uint64_t)th->scope_n + (uint64_t)n,
+		 cap = th->scope_cap ? th->scope_cap : 64;
 	tensor **grown;
 
 	if (need <= th->scope_cap)
@@ -45,7 +48,8 @@ static bool scope_room(struct tensor_thread *th, int64_t n)
 		cap *= 2;
 	grown = cap <= UINT32_MAX ? realloc(th->scope, cap * sizeof(*grown)) : NULL;
 	if (!grown) {
-		tensor_fail(ENOMEM, "no memory for %llu results of a scope", (unsigned long long)need);
+		tensor_fail(ENOMEM, "no memory for %llu results of a scope",
+			    (unsigned long long)need);
 		return false;
 	}
 	th->scope = grown;

@@ -19,11 +19,13 @@ struct tensor_autograd_hooks tensor_autograd_hooks;
 /* Has no memory, and a key that no operator accepts. */
 /* tensor_none has a storage so that queries need not ask whether there is one. It cannot be written to. */
 static const struct storage_ops none_ops;
-static struct tensor_storage none_storage = {.refs = 1, .ops = &none_ops, .readonly = true};
-static struct tensor none_tensor = {.refs = 1, .keys = KEY_BIT(KEY_NONE), .storage = &none_storage};
+static struct tensor_storage none_storage = { .refs = 1, .ops = &none_ops, .readonly = true };
+static struct tensor none_tensor = { .refs = 1,
+				     .keys = KEY_BIT(KEY_NONE),
+				     .storage = &none_storage };
 TENSOR_EXPORT tensor *const tensor_none = &none_tensor;
 
-/* ---- geometry ------------------------------------------------------------------------- */
+/* ---- geometry ---- */
 
 int64_t sizes_numel(const char *op, const int64_t *sizes, int ndim)
 {
@@ -116,7 +118,7 @@ const char *format_sizes(const int64_t *sizes, int ndim, char *buf, size_t size)
 	return buf;
 }
 
-/* ---- making and freeing ----------------------------------------------------------------- */
+/* ---- making and freeing ---- */
 
 uint32_t device_key(tensor_device device, enum tensor_layout layout)
 {
@@ -126,8 +128,7 @@ uint32_t device_key(tensor_device device, enum tensor_layout layout)
 			return KEY_BIT(TENSOR_KEY_BLOCKED_CPU);
 		return KEY_BIT(layout == TENSOR_STRIDED ? TENSOR_KEY_CPU : TENSOR_KEY_SPARSE_CPU);
 	case TENSOR_CUDA:
-		return KEY_BIT(layout == TENSOR_STRIDED ? TENSOR_KEY_CUDA :
-							  TENSOR_KEY_SPARSE_CUDA);
+		return KEY_BIT(layout == TENSOR_STRIDED ? TENSOR_KEY_CUDA : TENSOR_KEY_SPARSE_CUDA);
 	default:
 		if (device.index < 0 || device.index > TENSOR_KEY_PRIVATE3 - TENSOR_KEY_PRIVATE0)
 			return 0;
@@ -279,7 +280,8 @@ static int check_options(tensor_options o)
 	return 0;
 }
 
-static __attribute__((noinline)) tensor *new_channels_last(tensor_options o, const int64_t *sizes, int ndim)
+static __attribute__((noinline)) tensor *new_channels_last(tensor_options o, const int64_t *sizes,
+							   int ndim)
 {
 	int64_t strides[TENSOR_MAX_DIMS];
 
@@ -341,7 +343,8 @@ tensor *tensor_new_strided(tensor_options o, const int64_t *sizes, const int64_t
 		if (strides[i] < 0)
 			return tensor_fail_null(EINVAL,
 						"empty_strided: stride %lld of dimension %d is "
-						"negative", (long long)strides[i], i);
+						"negative",
+						(long long)strides[i], i);
 		if (numel && (__builtin_mul_overflow(sizes[i] - 1, strides[i], &step) ||
 			      __builtin_add_overflow(last, step, &last)))
 			return tensor_fail_null(EOVERFLOW, "empty_strided: the extent overflows");
@@ -464,8 +467,10 @@ int tensor_resize(tensor *t, const int64_t *sizes, int ndim)
 		return tensor_fail(EINVAL, "resize: the tensor %s is a view and keeps its shape",
 				   SHAPE_STR(t));
 	/* The graph knows the shape that the gradient will have. */
-	if (unlikely(t->keys & KEY_BIT(TENSOR_KEY_AUTOGRAD)) && tensor_autograd_hooks.requires_grad(t))
-		return tensor_fail(EINVAL, "resize: the tensor %s requires a gradient and keeps its shape",
+	if (unlikely(t->keys & KEY_BIT(TENSOR_KEY_AUTOGRAD)) &&
+	    tensor_autograd_hooks.requires_grad(t))
+		return tensor_fail(EINVAL,
+				   "resize: the tensor %s requires a gradient and keeps its shape",
 				   SHAPE_STR(t));
 	if (t->offset * (int64_t)itemsize(t) + nbytes > (int64_t)t->storage->nbytes) {
 		struct tensor_storage *s = storage_alloc(t->device, nbytes, false);

@@ -36,7 +36,7 @@ static void make_exit_key(void)
 struct tensor_thread *tensor_thread_init(void)
 {
 	/* Shared by threads for which there is no memory: wrong counts, but no crash. */
-	static struct tensor_thread last_resort = {.grad_enabled = true};
+	static struct tensor_thread last_resort = { .grad_enabled = true };
 	struct tensor_thread *th = calloc(1, sizeof(*th));
 
 	if (!th)
@@ -51,7 +51,7 @@ struct tensor_thread *tensor_thread_init(void)
 TENSOR_EXPORT struct tensor_key_sets tensor_set_key_sets(struct tensor_key_sets sets)
 {
 	struct tensor_thread *th = thread();
-	struct tensor_key_sets before = {th->include, th->exclude};
+	struct tensor_key_sets before = { th->include, th->exclude };
 
 	th->include = sets.include;
 	th->exclude = sets.exclude;

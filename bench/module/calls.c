@@ -14,7 +14,7 @@
 
 #include "module.h"
 
-#define RUNS	256
+#define RUNS 256
 
 static struct tensor_alloc buf;
 static int memfd;
@@ -54,8 +54,12 @@ static void meta(unsigned int flags)
 {
 	struct tensor_meta m = { .size = sizeof(m), .flags = flags, .handle = buf.handle };
 
-	m.desc = (struct tensor_desc){ .bits = 32, .dtype = 9, .ndim = 2, .sizes = { 16, 16 },
-				       .strides = { 16, 1 }, .label = "bench" };
+	m.desc = (struct tensor_desc){ .bits = 32,
+				       .dtype = 9,
+				       .ndim = 2,
+				       .sizes = { 16, 16 },
+				       .strides = { 16, 1 },
+				       .label = "bench" };
 	ask(TENSOR_IOC_META, &m);
 }
 
@@ -91,7 +95,8 @@ static void do_memfd(void)
 static int export_fd(void)
 {
 	/* fewer rights than the handle has, so that IMPORT makes another handle */
-	struct tensor_export e = { .size = sizeof(e), .handle = buf.handle,
+	struct tensor_export e = { .size = sizeof(e),
+				   .handle = buf.handle,
 				   .rights = TENSOR_RIGHTS_RW };
 
 	ask(TENSOR_IOC_EXPORT, &e);
@@ -193,7 +198,8 @@ void bench_calls(void)
 	memfd = memfd_create("bench", MFD_CLOEXEC);
 	must(memfd >= 0 && !ftruncate(memfd, PAGE), "memfd_create");
 	for (i = 0; i < ARRAY_SIZE(trips); i++)
-		results[i] = (struct result){ .group = "calls", .row = trips[i].row,
+		results[i] = (struct result){ .group = "calls",
+					      .row = trips[i].row,
 					      .side = trips[i].side };
 	for (round = 0; round < options.rounds; round++) {
 		for (i = 0; i < ARRAY_SIZE(trips); i++) {
@@ -204,6 +210,6 @@ void bench_calls(void)
 	for (i = 0; i < ARRAY_SIZE(trips); i++)
 		result_print(&results[i]);
 	close(memfd);
-	ask(TENSOR_IOC_CLOSE, &(struct tensor_close){ .size = sizeof(struct tensor_close),
-						      .handle = buf.handle });
+	ask(TENSOR_IOC_CLOSE,
+	    &(struct tensor_close){ .size = sizeof(struct tensor_close), .handle = buf.handle });
 }

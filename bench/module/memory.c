@@ -18,12 +18,12 @@
 
 #include "module.h"
 
-#define POOL	"/sys/module/tensor/parameters/pool_bytes"
-#define THP	"/sys/kernel/mm/transparent_hugepage"
+#define POOL "/sys/module/tensor/parameters/pool_bytes"
+#define THP  "/sys/kernel/mm/transparent_hugepage"
 
 unsigned long calls;
 
-#define CALL(call)	(calls++, (call))
+#define CALL(call) (calls++, (call))
 
 static int device = -1;
 static int heap = -1;
@@ -57,7 +57,8 @@ static void tensor_make(struct memory *m, uint64_t bytes)
 
 static int tensor_export_fd(struct memory *m)
 {
-	struct tensor_export e = { .size = sizeof(e), .handle = m->handle,
+	struct tensor_export e = { .size = sizeof(e),
+				   .handle = m->handle,
 				   .rights = TENSOR_RIGHTS_RW };
 
 	must(!CALL(ioctl(device, TENSOR_IOC_EXPORT, &e)), "EXPORT");

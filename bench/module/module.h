@@ -15,15 +15,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define KIB	1024ULL
-#define MIB	(1024 * KIB)
-#define GIB	(1024 * MIB)
-#define PAGE	4096ULL
-#define HUGE	(2 * MIB)
+#define KIB  1024ULL
+#define MIB  (1024 * KIB)
+#define GIB  (1024 * MIB)
+#define PAGE 4096ULL
+#define HUGE (2 * MIB)
 
-#define ARRAY_SIZE(a)	(sizeof(a) / sizeof(*(a)))
+#define ARRAY_SIZE(a) (sizeof(a) / sizeof(*(a)))
 
-#define MAX_ROUNDS	64
+#define MAX_ROUNDS 64
 
 /**
  * struct options - what the command line asked for

@@ -13,7 +13,7 @@
 
 #include "module.h"
 
-#define ROOM	(64 * 1024)
+#define ROOM (64 * 1024)
 
 static int sock = -1;
 static int family;

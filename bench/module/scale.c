@@ -20,7 +20,7 @@
 
 #include "module.h"
 
-#define RUNS	64
+#define RUNS 64
 
 /* What a neighbour has met, in memory that it shares with us. */
 struct neighbour {

@@ -43,7 +43,9 @@ static void send_fd(int sock, const struct order *o, int fd)
 {
 	union control control = {};
 	struct iovec part = { .iov_base = (void *)o, .iov_len = sizeof(*o) };
-	struct msghdr msg = { .msg_iov = &part, .msg_iovlen = 1, .msg_control = control.room,
+	struct msghdr msg = { .msg_iov = &part,
+			      .msg_iovlen = 1,
+			      .msg_control = control.room,
 			      .msg_controllen = sizeof(control.room) };
 	struct cmsghdr *c = CMSG_FIRSTHDR(&msg);
 
@@ -59,7 +61,9 @@ static int recv_fd(int sock, struct order *o)
 {
 	union control control;
 	struct iovec part = { .iov_base = o, .iov_len = sizeof(*o) };
-	struct msghdr msg = { .msg_iov = &part, .msg_iovlen = 1, .msg_control = control.room,
+	struct msghdr msg = { .msg_iov = &part,
+			      .msg_iovlen = 1,
+			      .msg_control = control.room,
 			      .msg_controllen = sizeof(control.room) };
 	struct cmsghdr *c;
 	int fd;
@@ -74,8 +78,8 @@ static int recv_fd(int sock, struct order *o)
 
 static void use(const struct order *o, int fd, uint64_t offset)
 {
-	volatile const char *at = mmap(NULL, o->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd,
-				       (off_t)offset);
+	volatile const char *at =
+		mmap(NULL, o->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, (off_t)offset);
 	uint64_t i;
 
 	must(at != MAP_FAILED, "mmap");
@@ -115,7 +119,9 @@ static void receiver(int sock, int dev)
 enum manner { PLAIN, KEPT, IMPORTED };
 
 static const char *const manner_names[] = {
-	[PLAIN] = "tensor", [KEPT] = "tensor, fd kept", [IMPORTED] = "tensor, imported",
+	[PLAIN] = "tensor",
+	[KEPT] = "tensor, fd kept",
+	[IMPORTED] = "tensor, imported",
 };
 
 /* kept: an fd of it, or -1: exported for this once. */
@@ -157,8 +163,10 @@ static struct sample measure(const struct kind *k, int sock, struct order *o, en
 
 static void row(const struct kind *k, int sock, uint64_t bytes, bool all, enum manner manner)
 {
-	struct result r = { .group = "share", .row = all ? "all pages" : "first page",
-			    .side = k->export ? manner_names[manner] : k->name, .bytes = bytes };
+	struct result r = { .group = "share",
+			    .row = all ? "all pages" : "first page",
+			    .side = k->export ? manner_names[manner] : k->name,
+			    .bytes = bytes };
 	struct order o;
 	unsigned int round;
 

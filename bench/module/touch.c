@@ -21,11 +21,11 @@ enum mode { COLD, RESTED, REPEATED, MODES };
 static const char *const mode_names[MODES] = { "cold", "rested", "repeated" };
 
 /* Time enough for the module's thread, which waits for a quiet moment. */
-#define REST_MS	60
-#define MOST_SIDES	8
+#define REST_MS	   60
+#define MOST_SIDES 8
 
 /* From here on a run takes so long that two rounds must do. */
-#define LARGE		(64 * MIB)
+#define LARGE (64 * MIB)
 
 static void once(const struct kind *k, uint64_t bytes, int flags)
 {
@@ -73,7 +73,8 @@ static struct sample measure(enum mode mode, const struct kind *k, uint64_t byte
 		once(k, bytes, flags);
 	ns = now_ns() - ns;
 	faults = page_faults() - faults;
-	return (struct sample){ .ns = (double)ns / n, .faults = (double)faults / n,
+	return (struct sample){ .ns = (double)ns / n,
+				.faults = (double)faults / n,
 				.calls = (double)calls / n };
 }
 
@@ -87,8 +88,9 @@ static void row(enum mode mode, uint64_t bytes, int flags)
 
 	snprintf(name, sizeof(name), "%s%s", mode_names[mode], flags ? ", populate" : "");
 	for (i = 0; i < kinds_nr; i++)
-		results[i] = (struct result){ .group = "touch", .row = name, .bytes = bytes,
-					      .side = kinds[i].name };
+		results[i] = (struct result){
+			.group = "touch", .row = name, .bytes = bytes, .side = kinds[i].name
+		};
 	if (bytes >= LARGE && rounds > 2)
 		rounds = 2;
 	for (round = 0; round < rounds; round++) {
@@ -131,7 +133,8 @@ static void entries(const struct kind *k, uint64_t bytes)
 			continue;
 		rss += smaps_value(line, "Rss:");
 		pmd += smaps_value(line, "FilePmdMapped:") + smaps_value(line, "ShmemPmdMapped:");
-		huge += smaps_value(line, "Shared_Hugetlb:") + smaps_value(line, "Private_Hugetlb:");
+		huge += smaps_value(line, "Shared_Hugetlb:") +
+			smaps_value(line, "Private_Hugetlb:");
 	}
 	fclose(f);
 	memory_unmap(&m);

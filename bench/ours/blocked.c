@@ -25,8 +25,8 @@ static tensor *chain(void)
 				  TENSOR_INTS(1), 1);
 	tensor *z = tensor_relu(y), *pooled;
 
-	pooled = tensor_max_pool2d(z, TENSOR_INTS(2), TENSOR_INTS(2), TENSOR_INTS(0), TENSOR_INTS(1),
-				   false);
+	pooled = tensor_max_pool2d(z, TENSOR_INTS(2), TENSOR_INTS(2), TENSOR_INTS(0),
+				   TENSOR_INTS(1), false);
 	tensor_release(y);
 	tensor_release(z);
 	return pooled;
@@ -44,7 +44,7 @@ static double value(void)
 }
 
 const struct row blocked_rows[] = {
-	{"chain", setup, run, value, NULL},
-	{"chain_blocked", setup_blocked, run, value, NULL},
-	{NULL, NULL, NULL, NULL, NULL},
+	{ "chain", setup, run, value, NULL },
+	{ "chain_blocked", setup_blocked, run, value, NULL },
+	{ NULL, NULL, NULL, NULL, NULL },
 };

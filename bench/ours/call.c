@@ -47,7 +47,7 @@ static int dtype_of(const char *word, size_t len)
 	return -1;
 }
 
-/* ---- tensors ------------------------------------------------------------------------------ */
+/* ---- tensors ---- */
 
 struct form {
 	int dtype, ndim, step, copies;
@@ -73,7 +73,7 @@ static int parse_ints(const char **word, char close, int64_t *v)
 static struct form parse_form(const char *word)
 {
 	const char *at = strchr(word, '[');
-	struct form f = {.dtype = dtype_of(word, (size_t)(at - word)), .step = 1};
+	struct form f = { .dtype = dtype_of(word, (size_t)(at - word)), .step = 1 };
 
 	if (f.dtype < 0)
 		refuse(word);
@@ -124,14 +124,16 @@ static uint32_t hash(uint64_t i)
 static tensor *numbers(tensor_ints size, const struct form *f)
 {
 	bool real = f->dtype >= TENSOR_F16 && !f->below;
-	tensor *t = tensor_empty(size, real ? TENSOR_OPTIONS(0) :
-					      TENSOR_OPTIONS(.dtype = TENSOR_I64));
+	tensor *t =
+		tensor_empty(size, real ? TENSOR_OPTIONS(0) : TENSOR_OPTIONS(.dtype = TENSOR_I64));
 	int64_t n = t ? tensor_numel(t) : 0;
 
 	for (int64_t i = 0; i < n; i++) {
 		uint32_t h = hash((uint64_t)i);
 		float x = (float)(h >> 8) / 8388608.0f - 1.0f;
-		int64_t k = f->below ? h % f->below : f->dtype == TENSOR_BOOL ? h % 2 : h % 101 - 50ll;
+		int64_t k = f->below		    ? h % f->below :
+			    f->dtype == TENSOR_BOOL ? h % 2 :
+						      h % 101 - 50ll;
 
 		if (f->positive) {
 			x = fabsf(x) + 0.0625f;
@@ -158,7 +160,7 @@ static tensor *make(const struct form *f)
 		size[last] = f->size[last - 1];
 		size[last - 1] = f->size[last];
 	}
-	t = numbers((tensor_ints){size, f->ndim}, f);
+	t = numbers((tensor_ints){ size, f->ndim }, f);
 	seed++;
 	if (f->step > 1)
 		t = row_own(tensor_slice(t, last, 0, INT64_MAX, f->step));
@@ -173,46 +175,46 @@ static void tensor_value_of(tensor_value *v, tensor **list, const char *word)
 
 	reorder |= f.ready;
 	if (!f.copies) {
-		*v = (tensor_value){.kind = TENSOR_VALUE_TENSOR, .t = make(&f)};
+		*v = (tensor_value){ .kind = TENSOR_VALUE_TENSOR, .t = make(&f) };
 		return;
 	}
 	for (int i = 0; i < f.copies && i < MOST; i++)
 		list[i] = make(&f);
-	*v = (tensor_value){.kind = TENSOR_VALUE_TENSOR_LIST, .list = {list, f.copies}};
+	*v = (tensor_value){ .kind = TENSOR_VALUE_TENSOR_LIST, .list = { list, f.copies } };
 }
 
-/* ---- arguments ---------------------------------------------------------------------------- */
+/* ---- arguments ---- */
 
 static void number_value(tensor_value *v, const char *word)
 {
 	if (strpbrk(word, ".e"))
-		*v = (tensor_value){.kind = TENSOR_VALUE_FLOAT, .f = strtod(word, NULL)};
+		*v = (tensor_value){ .kind = TENSOR_VALUE_FLOAT, .f = strtod(word, NULL) };
 	else
-		*v = (tensor_value){.kind = TENSOR_VALUE_INT, .i = strtoll(word, NULL, 10)};
+		*v = (tensor_value){ .kind = TENSOR_VALUE_INT, .i = strtoll(word, NULL, 10) };
 }
 
 static void parse_arg(int i, const char *word)
 {
 	tensor_value *v = &args[i];
 
-	*v = (tensor_value){.kind = TENSOR_VALUE_NONE};
+	*v = (tensor_value){ .kind = TENSOR_VALUE_NONE };
 	if (strchr(word, '['))
 		tensor_value_of(v, lists[i], word);
 	else if (*word == '(') {
 		const char *at = word + 1;
 		int n = parse_ints(&at, ')', ints[i]);
 
-		*v = (tensor_value){.kind = TENSOR_VALUE_INTS, .ints = {ints[i], n}};
+		*v = (tensor_value){ .kind = TENSOR_VALUE_INTS, .ints = { ints[i], n } };
 	} else if (!strcmp(word, "true") || !strcmp(word, "false"))
-		*v = (tensor_value){.kind = TENSOR_VALUE_BOOL, .b = *word == 't'};
+		*v = (tensor_value){ .kind = TENSOR_VALUE_BOOL, .b = *word == 't' };
 	else if (isdigit((unsigned char)word[*word == '-']))
 		number_value(v, word);
 	else if (dtype_of(word, strlen(word)) >= 0)
-		*v = (tensor_value){.kind = TENSOR_VALUE_INT, .i = dtype_of(word, strlen(word))};
+		*v = (tensor_value){ .kind = TENSOR_VALUE_INT, .i = dtype_of(word, strlen(word)) };
 	else if (strcmp(word, "-"))
-		*v = (tensor_value){.kind = TENSOR_VALUE_STRING, .s = word};
+		*v = (tensor_value){ .kind = TENSOR_VALUE_STRING, .s = word };
 	else if (tensor_op_schema(op)->args[i].type == TENSOR_ARG_OPTIONAL_TENSOR)
-		*v = (tensor_value){.kind = TENSOR_VALUE_TENSOR, .t = tensor_none};
+		*v = (tensor_value){ .kind = TENSOR_VALUE_TENSOR, .t = tensor_none };
 }
 
 /* mkldnn_linear self weight bias, mkldnn_convolution self weight bias padding stride dilation groups */
@@ -221,9 +223,10 @@ static void reorder_weight(void)
 	tensor *w = args[1].t;
 
 	args[1].t = row_own(tensor_dim(w) == 2 ?
-		tensor__reorder_linear_weight(w, tensor_size(args[0].t, 0)) :
-		tensor_mkldnn_reorder_conv2d_weight(w, args[3].ints, args[4].ints, args[5].ints,
-						    args[6].i, tensor_shape(args[0].t)));
+				    tensor__reorder_linear_weight(w, tensor_size(args[0].t, 0)) :
+				    tensor_mkldnn_reorder_conv2d_weight(
+					    w, args[3].ints, args[4].ints, args[5].ints, args[6].i,
+					    tensor_shape(args[0].t)));
 }
 
 static void setup(void)
@@ -249,7 +252,7 @@ static void setup(void)
 		nrets = MOST;
 }
 
-/* ---- the call ----------------------------------------------------------------------------- */
+/* ---- the call ---- */
 
 static void drop(void)
 {
@@ -291,10 +294,11 @@ static double value(void)
 
 const struct row *call_row(const char *spec)
 {
-	static const struct row row = {text, setup, run, value, NULL};
+	static const struct row row = { text, setup, run, value, NULL };
 	char name[64];
 
-	if (sscanf(spec, "%63s", name) != 1 || !tensor_op_find(name) || strlen(spec) >= sizeof(text))
+	if (sscanf(spec, "%63s", name) != 1 || !tensor_op_find(name) ||
+	    strlen(spec) >= sizeof(text))
 		return NULL;
 	strcpy(text, spec);
 	return &row;

@@ -4,7 +4,7 @@
  */
 #include "row.h"
 
-/* ---- 64 MiB ------------------------------------------------------------------------------- */
+/* ---- 64 MiB ---- */
 
 #define BIG ((int64_t)16 << 20)
 
@@ -49,8 +49,8 @@ static void run_triad_64m(int64_t n)
 }
 
 const struct row large_rows[] = {
-	{"add_64m", setup_big, run_add_64m, value_add_64m, NULL},
-	{"add_out_64m", setup_big, run_add_out_64m, NULL, NULL},
-	{"triad_64m", setup_big, run_triad_64m, NULL, NULL},
-	{NULL, NULL, NULL, NULL, NULL},
+	{ "add_64m", setup_big, run_add_64m, value_add_64m, NULL },
+	{ "add_out_64m", setup_big, run_add_out_64m, NULL, NULL },
+	{ "triad_64m", setup_big, run_triad_64m, NULL, NULL },
+	{ NULL, NULL, NULL, NULL, NULL },
 };

@@ -21,10 +21,10 @@
 
 int row_threads = 1;
 
-static const struct row *const tables[] = {tiny_rows, train_rows, large_rows, share_rows,
-					   blocked_rows};
+static const struct row *const tables[] = { tiny_rows, train_rows, large_rows, share_rows,
+					    blocked_rows };
 
-/* ---- what rows use ------------------------------------------------------------------------ */
+/* ---- what rows use ---- */
 
 static tensor *owned[64];
 static int nowned;
@@ -79,7 +79,7 @@ double row_sum(tensor *t)
 	return sum;
 }
 
-/* ---- timing ------------------------------------------------------------------------------- */
+/* ---- timing ---- */
 
 static double now(void)
 {
@@ -137,7 +137,7 @@ static __attribute__((noinline)) void counted(void (*run)(int64_t), int64_t n)
 	__asm__ volatile("");
 }
 
-/* ---- requests ----------------------------------------------------------------------------- */
+/* ---- requests ---- */
 
 static const struct row *find(const char *name)
 {

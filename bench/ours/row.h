@@ -14,7 +14,7 @@ struct row {
 	const char *name;
 	void (*setup)(void);
 	void (*run)(int64_t n);
-	double (*value)(void); /* NULL: there is nothing to compare */
+	double (*value)(void);	/* NULL: there is nothing to compare */
 	void (*teardown)(void); /* drops what setup made, NULL: row_drop() does */
 };
 

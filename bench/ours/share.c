@@ -34,7 +34,7 @@ static void answer(int s)
 
 static void setup(int64_t nbytes)
 {
-	int pair[2] = {-1, -1};
+	int pair[2] = { -1, -1 };
 
 	elements = nbytes / (int64_t)sizeof(float);
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
@@ -136,9 +136,9 @@ static void setup_fresh_1g(void)
 }
 
 const struct row share_rows[] = {
-	{"handoff_1m", setup_handoff_1m, run_handoff, value_handoff, teardown},
-	{"handoff_1g", setup_handoff_1g, run_handoff, value_handoff, teardown},
-	{"fresh_1m", setup_fresh_1m, run_fresh, value_fresh, teardown},
-	{"fresh_1g", setup_fresh_1g, run_fresh, value_fresh, teardown},
-	{NULL, NULL, NULL, NULL, NULL},
+	{ "handoff_1m", setup_handoff_1m, run_handoff, value_handoff, teardown },
+	{ "handoff_1g", setup_handoff_1g, run_handoff, value_handoff, teardown },
+	{ "fresh_1m", setup_fresh_1m, run_fresh, value_fresh, teardown },
+	{ "fresh_1g", setup_fresh_1g, run_fresh, value_fresh, teardown },
+	{ NULL, NULL, NULL, NULL, NULL },
 };

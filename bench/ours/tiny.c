@@ -14,15 +14,15 @@ static void setup(void)
 }
 
 /* A row whose expression makes a tensor that the caller owns. */
-#define ROW(name, expr)                                                                           \
-	static void run_##name(int64_t n)                                                         \
-	{                                                                                         \
-		while (n--)                                                                       \
-			tensor_release(expr);                                                     \
-	}                                                                                         \
-	static double value_##name(void)                                                          \
-	{                                                                                         \
-		return row_sum(expr);                                                             \
+#define ROW(name, expr)                       \
+	static void run_##name(int64_t n)     \
+	{                                     \
+		while (n--)                   \
+			tensor_release(expr); \
+	}                                     \
+	static double value_##name(void)      \
+	{                                     \
+		return row_sum(expr);         \
 	}
 
 ROW(add, tensor_add(a, b))
@@ -53,8 +53,8 @@ static double value_add_out(void)
 static void run_add_boxed(int64_t n)
 {
 	const tensor_op *op = tensor_op_find("add.Tensor");
-	tensor_value args[] = {{.kind = TENSOR_VALUE_TENSOR, .t = a},
-			       {.kind = TENSOR_VALUE_TENSOR, .t = b}};
+	tensor_value args[] = { { .kind = TENSOR_VALUE_TENSOR, .t = a },
+				{ .kind = TENSOR_VALUE_TENSOR, .t = b } };
 	tensor_value ret;
 
 	while (n--) {
@@ -64,14 +64,14 @@ static void run_add_boxed(int64_t n)
 }
 
 const struct row tiny_rows[] = {
-	{"empty", setup, run_empty, NULL, NULL},
-	{"add", setup, run_add, value_add, NULL},
-	{"add_out", setup, run_add_out, value_add_out, NULL},
-	{"add_boxed", setup, run_add_boxed, NULL, NULL},
-	{"view", setup, run_view, value_view, NULL},
-	{"select", setup, run_select, value_select, NULL},
-	{"sum", setup, run_sum, value_sum, NULL},
-	{"mm", setup, run_mm, value_mm, NULL},
-	{"softmax", setup, run_softmax, value_softmax, NULL},
-	{NULL, NULL, NULL, NULL, NULL},
+	{ "empty", setup, run_empty, NULL, NULL },
+	{ "add", setup, run_add, value_add, NULL },
+	{ "add_out", setup, run_add_out, value_add_out, NULL },
+	{ "add_boxed", setup, run_add_boxed, NULL, NULL },
+	{ "view", setup, run_view, value_view, NULL },
+	{ "select", setup, run_select, value_select, NULL },
+	{ "sum", setup, run_sum, value_sum, NULL },
+	{ "mm", setup, run_mm, value_mm, NULL },
+	{ "softmax", setup, run_softmax, value_softmax, NULL },
+	{ NULL, NULL, NULL, NULL, NULL },
 };

@@ -2,7 +2,7 @@
 /* With gradients: one operator and its backward, the RNN cell, an MLP with SGD. */
 #include "row.h"
 
-/* ---- one operator ------------------------------------------------------------------------- */
+/* ---- one operator ---- */
 
 static tensor *a, *b, *grad;
 
@@ -30,7 +30,7 @@ static void add_backward(void)
 {
 	tensor *sum = tensor_add(a, b);
 
-	tensor_backward_ex(TENSOR_LIST(sum), &grad, (tensor_list){0}, NULL, 0);
+	tensor_backward_ex(TENSOR_LIST(sum), &grad, (tensor_list){ 0 }, NULL, 0);
 	tensor_release(sum);
 }
 
@@ -54,7 +54,7 @@ static double value_add_backward(void)
 	return grads(a, b);
 }
 
-/* ---- the RNN cell: weights need gradients, the input and the former state do not ---------- */
+/* ---- the RNN cell: weights need gradients, the input and the former state do not ---- */
 
 static tensor *W_x, *W_h, *x, *prev_h;
 
@@ -84,7 +84,7 @@ static void rnn_backward(void)
 
 static void rnn_step(void)
 {
-	tensor *const weights[] = {W_x, W_h};
+	tensor *const weights[] = { W_x, W_h };
 
 	rnn_backward();
 	tensor_no_grad {
@@ -138,7 +138,7 @@ static double value_rnn_step(void)
 	return row_sum(tensor_retain(W_x)) + row_sum(tensor_retain(W_h));
 }
 
-/* ---- MLP 64-128-10, batch 32, SGD with momentum ------------------------------------------- */
+/* ---- MLP 64-128-10, batch 32, SGD with momentum ---- */
 
 #define BATCH 32
 
@@ -146,8 +146,8 @@ static tensor *images, *labels, *weights[4], *velocity[4];
 
 static void setup_mlp(void)
 {
-	const tensor_ints shapes[] = {TENSOR_SHAPE(128, 64), TENSOR_SHAPE(128),
-				      TENSOR_SHAPE(10, 128), TENSOR_SHAPE(10)};
+	const tensor_ints shapes[] = { TENSOR_SHAPE(128, 64), TENSOR_SHAPE(128),
+				       TENSOR_SHAPE(10, 128), TENSOR_SHAPE(10) };
 	int64_t *p;
 
 	for (int i = 0; i < 4; i++) {
@@ -180,7 +180,8 @@ static double mlp_step(bool wanted)
 	double value = 0;
 
 	tensor_scope {
-		tensor *hidden = tensor_relu(tensor_addmm(weights[1], images, tensor_t(weights[0])));
+		tensor *hidden =
+			tensor_relu(tensor_addmm(weights[1], images, tensor_t(weights[0])));
 		tensor *out = tensor_addmm(weights[3], hidden, tensor_t(weights[2]));
 		tensor *loss = tensor_cross_entropy(out, labels);
 
@@ -205,11 +206,11 @@ static double value_mlp_step(void)
 }
 
 const struct row train_rows[] = {
-	{"add_grad", setup_add, run_add_grad, value_add_grad, NULL},
-	{"add_backward", setup_add, run_add_backward, value_add_backward, NULL},
-	{"rnn_forward", setup_rnn, run_rnn_forward, value_rnn_forward, NULL},
-	{"rnn_backward", setup_rnn, run_rnn_backward, value_rnn_backward, NULL},
-	{"rnn_step", setup_rnn, run_rnn_step, value_rnn_step, NULL},
-	{"mlp_step", setup_mlp, run_mlp_step, value_mlp_step, NULL},
-	{NULL, NULL, NULL, NULL, NULL},
+	{ "add_grad", setup_add, run_add_grad, value_add_grad, NULL },
+	{ "add_backward", setup_add, run_add_backward, value_add_backward, NULL },
+	{ "rnn_forward", setup_rnn, run_rnn_forward, value_rnn_forward, NULL },
+	{ "rnn_backward", setup_rnn, run_rnn_backward, value_rnn_backward, NULL },
+	{ "rnn_step", setup_rnn, run_rnn_step, value_rnn_step, NULL },
+	{ "mlp_step", setup_mlp, run_mlp_step, value_mlp_step, NULL },
+	{ NULL, NULL, NULL, NULL, NULL },
 };

@@ -13,7 +13,7 @@ static int open_socket(const char *path, struct sockaddr_un *address)
 {
 	int fd;
 
-	*address = (struct sockaddr_un){.sun_family = AF_UNIX};
+	*address = (struct sockaddr_un){ .sun_family = AF_UNIX };
 	if (strlen(path) >= sizeof(address->sun_path)) {
 		fprintf(stderr, "digits: socket path %s is too long\n", path);
 		return -1;

@@ -31,7 +31,7 @@
 
 struct digits_report {
 	int32_t epoch, epochs; /* epoch counts from 1 */
-	float loss; /* mean of the epoch's batches */
+	float loss;	       /* mean of the epoch's batches */
 };
 
 /* A listening socket, or a connected one that has said its role; -1 with a message on stderr. */

@@ -100,7 +100,7 @@ static void shift(float *out, const float *in, int dx, int dy)
 /* The images in this order. With a seed, every other one is moved by a pixel in some direction. */
 static void fill(struct pair *p, const int *order, int n, uint64_t *seed)
 {
-	static const int8_t dx[] = {1, -1, 0, 0}, dy[] = {0, 0, 1, -1};
+	static const int8_t dx[] = { 1, -1, 0, 0 }, dy[] = { 0, 0, 1, -1 };
 	float *pixel = tensor_data(p->images);
 	int64_t *label = tensor_data(p->labels);
 
@@ -161,7 +161,7 @@ static bool trainer_has_enough(int fd)
 /* Serves epochs until the trainer says that it has enough, or is gone. */
 static int serve(int fd, tensor_channel *channel, int *order, int n)
 {
-	struct pair slot[SLOTS] = {0};
+	struct pair slot[SLOTS] = { 0 };
 	uint64_t seed = 20260101;
 	int status = EXIT_SUCCESS;
 
@@ -193,7 +193,7 @@ int main(int argc, char **argv)
 	static int train[IMAGES_MAX], held_out[IMAGES_MAX];
 	int n, fd, trains = 0, holds = 0, status;
 	tensor_channel *channel;
-	struct pair test = {0};
+	struct pair test = { 0 };
 
 	if (argc != 3) {
 		fprintf(stderr, "usage: digits-loader SOCKET DIGITS.csv\n");

@@ -69,20 +69,22 @@ static void drop_peer(struct peer *p)
 	tensor_channel_close(p->channel);
 	if (p->fd >= 0)
 		close(p->fd);
-	*p = (struct peer){.fd = -1};
+	*p = (struct peer){ .fd = -1 };
 }
 
 /* Uniform in +-sqrt(6 / fan_in) for weights, zero for biases. */
 static int make_weights(struct trainer *t)
 {
 	static const int64_t shape[PARAMETERS][2] = {
-		{PIXELS, HIDDEN}, {HIDDEN, 0}, {HIDDEN, CLASSES}, {CLASSES, 0}};
-	static const char *const label[PARAMETERS] = {"w1", "b1", "w2", "b2"};
+		{ PIXELS, HIDDEN }, { HIDDEN, 0 }, { HIDDEN, CLASSES }, { CLASSES, 0 }
+	};
+	static const char *const label[PARAMETERS] = { "w1", "b1", "w2", "b2" };
 	uint64_t seed = 42;
 
 	for (int i = 0; i < PARAMETERS; i++) {
-		tensor_ints size = {shape[i], shape[i][1] ? 2 : 1};
-		tensor *w = tensor_zeros(size, TENSOR_OPTIONS(.dtype = TENSOR_F32, .shareable = true));
+		tensor_ints size = { shape[i], shape[i][1] ? 2 : 1 };
+		tensor *w =
+			tensor_zeros(size, TENSOR_OPTIONS(.dtype = TENSOR_F32, .shareable = true));
 		float *p, bound = sqrtf(6.0f / shape[i][0]);
 
 		if (!w)
@@ -166,7 +168,7 @@ static double train_epoch(struct trainer *t, tensor *images, tensor *labels)
 /* Tells the watcher and waits until it has evaluated; a dead watcher does not stop training. */
 static void report(struct trainer *t, int epoch, double loss)
 {
-	struct digits_report r = {epoch, t->epochs, (float)loss};
+	struct digits_report r = { epoch, t->epochs, (float)loss };
 	char answer;
 
 	if (t->watcher.fd < 0)
@@ -208,7 +210,9 @@ static int train(struct trainer *t)
 
 int main(int argc, char **argv)
 {
-	struct trainer t = {.loader = {.fd = -1}, .watcher = {.fd = -1}, .epochs = 30, .batch = 32};
+	struct trainer t = {
+		.loader = { .fd = -1 }, .watcher = { .fd = -1 }, .epochs = 30, .batch = 32
+	};
 	int status = EXIT_FAILURE;
 
 	if (argc > 2)

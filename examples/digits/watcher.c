@@ -23,7 +23,7 @@ struct watcher {
 
 static int receive_tensors(struct watcher *w, tensor_channel *channel)
 {
-	tensor **all[2 + PARAMETERS] = {&w->images, &w->labels};
+	tensor **all[2 + PARAMETERS] = { &w->images, &w->labels };
 
 	for (int i = 0; i < PARAMETERS; i++)
 		all[2 + i] = &w->weights[i];
@@ -71,7 +71,7 @@ static void show(const struct digits_report *r, double percent)
 
 static int watch(struct watcher *w)
 {
-	struct digits_report r = {0};
+	struct digits_report r = { 0 };
 	double percent = -1;
 	int got;
 
@@ -80,7 +80,8 @@ static int watch(struct watcher *w)
 		if (percent < 0)
 			return EXIT_FAILURE;
 		show(&r, percent);
-		if (w->half_command && r.epoch == (r.epochs + 1) / 2 && system(w->half_command) != 0)
+		if (w->half_command && r.epoch == (r.epochs + 1) / 2 &&
+		    system(w->half_command) != 0)
 			fprintf(stderr, "watcher: %s failed\n", w->half_command);
 		if (digits_send(w->fd, "k", 1) < 0)
 			break;
@@ -97,7 +98,7 @@ static int watch(struct watcher *w)
 
 int main(int argc, char **argv)
 {
-	struct watcher w = {0};
+	struct watcher w = { 0 };
 	tensor_channel *channel;
 	int status = EXIT_FAILURE;
 

@@ -53,14 +53,14 @@ struct tensor_grad_guard tensor_grad_enter(bool enabled);
 void tensor_grad_leave(struct tensor_grad_guard *guard);
 
 /* tensor_no_grad { ... }: nothing is recorded inside, on every way out the mode is restored. */
-#define tensor_no_grad TENSOR_NO_GRAD_(TENSOR_PASTE_(tensor_grad_guard_, __COUNTER__))
+#define tensor_no_grad	       TENSOR_NO_GRAD_(TENSOR_PASTE_(tensor_grad_guard_, __COUNTER__))
 #define TENSOR_NO_GRAD_(guard) TENSOR_NO_GRAD__(guard)
-#define TENSOR_NO_GRAD__(guard)                                                                   \
-	for (struct tensor_grad_guard __attribute__((cleanup(tensor_grad_leave))) guard =         \
-		     tensor_grad_enter(false);                                                    \
+#define TENSOR_NO_GRAD__(guard)                                                   \
+	for (struct tensor_grad_guard __attribute__((cleanup(tensor_grad_leave))) \
+	     guard = tensor_grad_enter(false);                                    \
 	     guard.once; guard.once = false)
 
-/* ---- looking at the graph ---------------------------------------------------------------- */
+/* ---- looking at the graph ---- */
 
 /* A node of the graph, opaque; borrowed from the tensor it belongs to. */
 typedef struct tensor_node tensor_node;
@@ -79,15 +79,15 @@ const char *tensor_node_saved_name(const tensor_node *node, int i);
 /* The i-th saved tensor, checked against later in-place changes; a new result. */
 tensor *tensor_node_saved_get(tensor_node *node, int i);
 
-/* ---- checking ---------------------------------------------------------------------------- */
+/* ---- checking ---- */
 
 /*
  * Compares backward of fn with central differences in f64, for every element of every input
  * that requires a gradient. fn returns a new tensor or NULL. 0, or -EDOM with the element and
  * both values in the error record.
  */
-int tensor_gradcheck(tensor *(*fn)(tensor *const *inputs, void *ctx), void *ctx,
-		     tensor_list inputs, double eps, double atol, double rtol);
+int tensor_gradcheck(tensor *(*fn)(tensor *const *inputs, void *ctx), void *ctx, tensor_list inputs,
+		     double eps, double atol, double rtol);
 /* The same for the recorded backward: second derivatives, and those by the output's gradient. */
 int tensor_gradgradcheck(tensor *(*fn)(tensor *const *inputs, void *ctx), void *ctx,
 			 tensor_list inputs, double eps, double atol, double rtol);

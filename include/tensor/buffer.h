@@ -39,7 +39,7 @@
 extern "C" {
 #endif
 
-/* ---- rights --------------------------------------------------------------------------- */
+/* ---- rights ---- */
 
 /* What a descriptor permits its holder, whichever process that is. No right is added later. The
  * numbers are those of TENSOR_RIGHT_* in <linux/tensor.h>. */
@@ -51,7 +51,7 @@ extern "C" {
 #define TENSOR_BUFFER_EXPORT (1u << 5) /* make further descriptors */
 #define TENSOR_BUFFER_ALL    ((1u << 6) - 1)
 
-/* ---- descriptors ---------------------------------------------------------------------- */
+/* ---- descriptors ---- */
 
 /**
  * tensor_buffer_fd() - a file descriptor of the tensor's buffer, to pass to another process
@@ -129,11 +129,11 @@ int tensor_device_fd(void);
  */
 int tensor_buffer_handle(const tensor *t, uint32_t *handle);
 
-/* ---- what a buffer is ------------------------------------------------------------------- */
+/* ---- what a buffer is ---- */
 
 enum tensor_buffer_kind {
-	TENSOR_BUFFER_KIND_ALLOC = 0, /* allocated by the module */
-	TENSOR_BUFFER_KIND_PIN = 1, /* memory of a program, pinned */
+	TENSOR_BUFFER_KIND_ALLOC = 0,  /* allocated by the module */
+	TENSOR_BUFFER_KIND_PIN = 1,    /* memory of a program, pinned */
 	TENSOR_BUFFER_KIND_DMABUF = 2, /* a dma-buf of another driver */
 	TENSOR_BUFFER_KIND_MEMFD = 3
 };
@@ -217,7 +217,7 @@ struct tensor_buffer_info {
  */
 int tensor_buffer_info(const tensor *t, struct tensor_buffer_info *info);
 
-/* ---- what a buffer may be used for --------------------------------------------------------- */
+/* ---- what a buffer may be used for ---- */
 
 /**
  * tensor_buffer_seal() - forbid writing to the tensor's memory, for good and to all
@@ -284,7 +284,7 @@ int tensor_buffer_purgeable(tensor *t, bool purgeable);
  */
 int tensor_buffer_sync(tensor *t, unsigned flags, int64_t timeout_ns);
 
-/* ---- events --------------------------------------------------------------------------------- */
+/* ---- events ---- */
 
 #define TENSOR_BUFFER_EVENT_SEAL   (1u << 0) /* a seal was added */
 #define TENSOR_BUFFER_EVENT_REVOKE (1u << 1) /* the buffer was revoked */
@@ -331,7 +331,7 @@ int tensor_event_fd(void);
  */
 int tensor_event_read(struct tensor_buffer_event *events, int n);
 
-/* ---- memory of other makers, for devices ------------------------------------------------------ */
+/* ---- memory of other makers, for devices ---- */
 
 /* Memory that is pinned for devices; holds the tensor's storage. */
 typedef struct tensor_dma_region tensor_dma_region;

@@ -34,7 +34,7 @@ enum tensor_key {
 	TENSOR_KEY_COUNT
 };
 
-/* ---- introspection ------------------------------------------------------------------- */
+/* ---- introspection ---- */
 
 /* An operator: one schema, with its tables. Lives as long as the library. */
 typedef struct tensor_op tensor_op;
@@ -82,14 +82,14 @@ struct tensor_schema {
 	const char *text; /* the whole declaration */
 	const struct tensor_arg *args;
 	int nargs;
-	int nreturns; /* or TENSOR_RETURNS_LIST: Tensor[], as many as there are */
+	int nreturns;		 /* or TENSOR_RETURNS_LIST: Tensor[], as many as there are */
 	const char *const *tags; /* NULL-terminated: "pointwise", "view", "inplace" ... */
 };
 
 /* All operators, sorted by name: an array of *count. */
 const tensor_op *const *tensor_op_list(int *count);
 int tensor_op_count(void);
-const tensor_op *tensor_op_at(int i); /* NULL past the end */
+const tensor_op *tensor_op_at(int i);		   /* NULL past the end */
 const tensor_op *tensor_op_find(const char *name); /* NULL when there is none */
 const struct tensor_schema *tensor_op_schema(const tensor_op *op);
 /* Whether a function (not a fallback) is registered for the key. */
@@ -97,7 +97,7 @@ bool tensor_op_has_kernel(const tensor_op *op, enum tensor_key key);
 const char *tensor_key_name(enum tensor_key key);
 uint32_t tensor_keys(const tensor *t); /* bit k: key k */
 
-/* ---- boxed calls ----------------------------------------------------------------------- */
+/* ---- boxed calls ---- */
 
 enum tensor_value_kind {
 	TENSOR_VALUE_NONE = 0, /* takes the default, or "not given" */
@@ -153,7 +153,7 @@ int tensor_op_call(const tensor_op *op, const tensor_value *args, int nargs, ten
 int tensor_op_call_below(const tensor_op *op, enum tensor_key key, const tensor_value *args,
 			 int nargs, tensor_value *rets, int nrets);
 
-/* ---- registering ------------------------------------------------------------------------- */
+/* ---- registering ---- */
 
 typedef void (*tensor_kernel)(void); /* cast from the operator's own function type */
 typedef int (*tensor_fallback)(const tensor_op *op, enum tensor_key key, const tensor_value *args,
@@ -179,7 +179,7 @@ tensor *tensor_empty_on(tensor_device device, tensor_ints size, enum tensor_dtyp
 /* The address on its device, whatever device that is. */
 void *tensor_device_data(const tensor *t);
 
-/* ---- the thread's key sets ---------------------------------------------------------------- */
+/* ---- the thread's key sets ---- */
 
 struct tensor_key_sets {
 	uint32_t include, exclude;

@@ -37,34 +37,37 @@ typedef struct tensor_subscript {
 	uint32_t kind; /* enum tensor_subscript_kind */
 	uint32_t reserved;
 	int64_t start, stop, step; /* of a slice; start is also the number */
-	tensor *t; /* borrowed */
+	tensor *t;		   /* borrowed */
 } tensor_subscript;
 
 /* One position; the dimension disappears. A negative one counts from the end. */
-#define TENSOR_I(i) ((tensor_subscript){.kind = TENSOR_ITEM_INT, .start = (i)})
+#define TENSOR_I(i) ((tensor_subscript){ .kind = TENSOR_ITEM_INT, .start = (i) })
 /* start:stop:step; TENSOR_NONE for what is left out. A step below 0 counts down from start and ends
  * before stop. */
-#define TENSOR_SLICE(from, to, by)                                                                \
-	((tensor_subscript){.kind = TENSOR_ITEM_SLICE, .start = (from), .stop = (to), .step = (by)})
+#define TENSOR_SLICE(from, to, by) \
+	((tensor_subscript){       \
+		.kind = TENSOR_ITEM_SLICE, .start = (from), .stop = (to), .step = (by) })
 /* All of a dimension. */
-#define TENSOR_ALL	TENSOR_SLICE(TENSOR_NONE, TENSOR_NONE, TENSOR_NONE)
+#define TENSOR_ALL TENSOR_SLICE(TENSOR_NONE, TENSOR_NONE, TENSOR_NONE)
 /* All of as many dimensions as are left over. Once at most. */
-#define TENSOR_ELLIPSIS ((tensor_subscript){.kind = TENSOR_ITEM_ELLIPSIS})
+#define TENSOR_ELLIPSIS ((tensor_subscript){ .kind = TENSOR_ITEM_ELLIPSIS })
 /* A new dimension of size 1. */
-#define TENSOR_NEWAXIS	((tensor_subscript){.kind = TENSOR_ITEM_NEWAXIS})
+#define TENSOR_NEWAXIS ((tensor_subscript){ .kind = TENSOR_ITEM_NEWAXIS })
 /* Positions (i64, i32) or a mask (bool, u8). */
-#define TENSOR_AT(x)	((tensor_subscript){.kind = TENSOR_ITEM_TENSOR, .t = (x)})
+#define TENSOR_AT(x) ((tensor_subscript){ .kind = TENSOR_ITEM_TENSOR, .t = (x) })
 
 /* Owned like any operator's result. EINVAL for what does not fit x. */
 tensor *tensor_index_items(tensor *x, const tensor_subscript *items, int n);
 /* x[items] = value, broadcast; returns x. */
 tensor *tensor_index_put_items(tensor *x, tensor *value, const tensor_subscript *items, int n);
 
-#define TENSOR_ITEMS_(...)                                                                        \
-	(const tensor_subscript[]){__VA_ARGS__},                                                       \
-		(int)(sizeof((const tensor_subscript[]){__VA_ARGS__}) / sizeof(tensor_subscript))
-#define tensor_index(x, ...)		tensor_index_items((x), TENSOR_ITEMS_(__VA_ARGS__))
-#define tensor_index_put(x, value, ...) tensor_index_put_items((x), (value), TENSOR_ITEMS_(__VA_ARGS__))
+#define TENSOR_ITEMS_(...)                                                \
+	(const tensor_subscript[]){ __VA_ARGS__ },                        \
+		(int)(sizeof((const tensor_subscript[]){ __VA_ARGS__ }) / \
+		      sizeof(tensor_subscript))
+#define tensor_index(x, ...) tensor_index_items((x), TENSOR_ITEMS_(__VA_ARGS__))
+#define tensor_index_put(x, value, ...) \
+	tensor_index_put_items((x), (value), TENSOR_ITEMS_(__VA_ARGS__))
 
 #ifdef __cplusplus
 }

@@ -41,7 +41,7 @@ tensor *tensor_load_npy(const char *path, const struct tensor_load_options *opti
 /* Any strides, any device. Fortran's order is kept. */
 int tensor_save_npy(const char *path, tensor *t);
 
-/* ---- several tensors in a file --------------------------------------------------------------- */
+/* ---- several tensors in a file ---- */
 
 /* An open file of named tensors. It may be closed while tensors that came from it are in use, and
  * used by several threads. */

@@ -26,9 +26,9 @@ const char *tensor_provider_name(void);
  * given back before an allocation fails.
  */
 struct tensor_cache_stats {
-	uint64_t used, cached; /* bytes of buffers and mappings: of tensors, and kept for reuse */
-	uint64_t buffers; /* made by the provider so far */
-	uint64_t hits, misses; /* of requests for a buffer or mapping of their own */
+	uint64_t used, cached;	 /* bytes of buffers and mappings: of tensors, and kept for reuse */
+	uint64_t buffers;	 /* made by the provider so far */
+	uint64_t hits, misses;	 /* of requests for a buffer or mapping of their own */
 	uint64_t arenas, blocks; /* bytes of arenas, and of the blocks in them that are taken */
 };
 void tensor_cache_stats(struct tensor_cache_stats *stats);
@@ -66,7 +66,7 @@ int tensor_share_memory(tensor *t);
  * (see tensor_share_memory()). */
 int tensor_set_label(tensor *t, const char *label);
 
-/* ---- between processes ---------------------------------------------------------------- */
+/* ---- between processes ---- */
 
 /*
  * One end of a connected unix stream or seqpacket socket over which tensors travel. A tensor
@@ -86,7 +86,7 @@ int tensor_send(tensor_channel *channel, tensor *t, unsigned flags);
  * that does not fit the buffer that came with it, EPROTO for a foreign message. */
 tensor *tensor_recv(tensor_channel *channel);
 
-/* ---- backends from outside -------------------------------------------------------------- */
+/* ---- backends from outside ---- */
 
 /*
  * Memory of a device: what a backend registers, see tensor_register_device(). Both functions
@@ -100,7 +100,7 @@ struct tensor_allocator {
 	void (*free)(const struct tensor_allocator *self, tensor_device device, void *data,
 		     size_t nbytes);
 	bool host_accessible; /* tensor_data() may hand the pointer out */
-	void *ctx; /* the backend's own */
+	void *ctx;	      /* the backend's own */
 };
 
 #ifdef __cplusplus

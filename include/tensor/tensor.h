@@ -22,7 +22,7 @@
 extern "C" {
 #endif
 
-/* ---- lifetime ---------------------------------------------------------------------- */
+/* ---- lifetime ---- */
 
 /* One more reference; returns t. NULL is passed through. */
 tensor *tensor_retain(tensor *t);
@@ -58,14 +58,14 @@ void tensor_scope_leave(struct tensor_scope_guard *guard);
  * tensor_no_grad() left by longjmp() stays as well: see tensor_set_grad_enabled(). No function that the library
  * calls (a fallback, an allocator) may jump out of it.
  */
-#define tensor_scope TENSOR_SCOPE_(TENSOR_PASTE_(tensor_guard_, __COUNTER__))
+#define tensor_scope	     TENSOR_SCOPE_(TENSOR_PASTE_(tensor_guard_, __COUNTER__))
 #define TENSOR_SCOPE_(guard) TENSOR_SCOPE__(guard)
-#define TENSOR_SCOPE__(guard)                                                                     \
-	for (struct tensor_scope_guard __attribute__((cleanup(tensor_scope_leave))) guard =       \
-		     tensor_scope_enter();                                                        \
+#define TENSOR_SCOPE__(guard)                                                       \
+	for (struct tensor_scope_guard __attribute__((cleanup(tensor_scope_leave))) \
+	     guard = tensor_scope_enter();                                          \
 	     guard.once; guard.once = false)
 
-/* ---- what a tensor is --------------------------------------------------------------- */
+/* ---- what a tensor is ---- */
 
 int tensor_dim(const tensor *t);
 int64_t tensor_size(const tensor *t, int dim); /* dim may be negative; -1 if out of range */
@@ -88,7 +88,7 @@ uint32_t tensor_version(const tensor *t);
 /* False for a tensor whose memory is mapped read-only. */
 bool tensor_is_writable(const tensor *t);
 
-size_t tensor_itemsize(enum tensor_dtype dtype); /* bytes; 0 for an unknown dtype */
+size_t tensor_itemsize(enum tensor_dtype dtype);	/* bytes; 0 for an unknown dtype */
 const char *tensor_dtype_name(enum tensor_dtype dtype); /* "f32" */
 const char *tensor_layout_name(enum tensor_layout layout);
 /* The dtype that holds what both hold. TENSOR_DTYPE_NONE, with the error set, for u64 with a signed
@@ -98,7 +98,7 @@ enum tensor_dtype tensor_promote_types(enum tensor_dtype a, enum tensor_dtype b)
  * TENSOR_DTYPE_NONE where there is none. */
 enum tensor_dtype tensor_result_type(const tensor *a, const tensor *b);
 
-/* ---- data in and out ---------------------------------------------------------------- */
+/* ---- data in and out ---- */
 
 /* First element, for CPU tensors; NULL elsewhere. Strides are tensor_strides(). */
 void *tensor_data(const tensor *t);
@@ -121,12 +121,12 @@ int tensor_format(const tensor *t, char *buf, size_t size);
 /* Prints tensor_format() and a newline to a stdio stream (FILE *), stdout when NULL. */
 int tensor_print(const tensor *t, void *stream);
 
-/* ---- errors ------------------------------------------------------------------------- */
+/* ---- errors ---- */
 
 #define TENSOR_ERROR_TEXT 480
 
 struct tensor_error {
-	int code; /* errno value; 0: no error yet */
+	int code;		      /* errno value; 0: no error yet */
 	char text[TENSOR_ERROR_TEXT]; /* "mm: mat2 must have 64 rows ..., got [48, 10]" */
 };
 
@@ -136,7 +136,7 @@ void tensor_clear_error(void);
 /* Writes "prefix: text" to stderr; returns -code, so that it can stand after return. */
 int tensor_perror(const char *prefix);
 
-/* ---- threads ------------------------------------------------------------------------ */
+/* ---- threads ---- */
 
 /* Threads that one operator may use, the caller's included. 1 <= n <= 256. Results have the
  * same bits whatever this is. */

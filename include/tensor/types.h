@@ -65,34 +65,34 @@ enum tensor_device_type {
 };
 
 typedef struct tensor_device {
-	int8_t type; /* enum tensor_device_type */
+	int8_t type;  /* enum tensor_device_type */
 	int8_t index; /* 0 for the CPU */
 } tensor_device;
 
-#define TENSOR_DEVICE_CPU	((tensor_device){TENSOR_CPU, 0})
-#define TENSOR_DEVICE_CUDA(i)	((tensor_device){TENSOR_CUDA, (i)})
+#define TENSOR_DEVICE_CPU     ((tensor_device){ TENSOR_CPU, 0 })
+#define TENSOR_DEVICE_CUDA(i) ((tensor_device){ TENSOR_CUDA, (i) })
 
 /* The order of a tensor's dimensions in memory. */
 enum tensor_memory_format {
 	TENSOR_MEMORY_FORMAT_NONE = 0, /* as the function says where it is not given */
-	TENSOR_CONTIGUOUS_FORMAT, /* row-major */
-	TENSOR_PRESERVE_FORMAT, /* that of the input */
-	TENSOR_CHANNELS_LAST, /* of [n, c, h, w]: n, h, w, c */
-	TENSOR_CHANNELS_LAST_3D, /* of [n, c, d, h, w]: n, d, h, w, c */
+	TENSOR_CONTIGUOUS_FORMAT,      /* row-major */
+	TENSOR_PRESERVE_FORMAT,	       /* that of the input */
+	TENSOR_CHANNELS_LAST,	       /* of [n, c, h, w]: n, h, w, c */
+	TENSOR_CHANNELS_LAST_3D,       /* of [n, c, d, h, w]: n, d, h, w, c */
 	TENSOR_MEMORY_FORMAT_COUNT
 };
 
 /* What a factory makes. A zero field is a default: f32, strided, CPU, not shareable, row-major. */
 typedef struct tensor_options {
-	uint8_t dtype; /* enum tensor_dtype */
+	uint8_t dtype;	/* enum tensor_dtype */
 	uint8_t layout; /* enum tensor_layout */
 	tensor_device device;
-	uint8_t shareable; /* give it a buffer of its own, whatever its size */
+	uint8_t shareable;     /* give it a buffer of its own, whatever its size */
 	uint8_t memory_format; /* enum tensor_memory_format */
 	uint8_t reserved[2];
 } tensor_options;
 
-#define TENSOR_OPTIONS(...) ((tensor_options){__VA_ARGS__})
+#define TENSOR_OPTIONS(...) ((tensor_options){ __VA_ARGS__ })
 
 /* A number of any kind, for arguments declared Scalar in a schema. */
 enum tensor_scalar_kind {
@@ -106,7 +106,7 @@ enum tensor_scalar_kind {
 typedef struct tensor_scalar {
 	union {
 		int64_t i; /* bool and int */
-		double d; /* float, and the real part of a complex */
+		double d;  /* float, and the real part of a complex */
 	};
 	double imag;
 	uint32_t kind; /* enum tensor_scalar_kind */
@@ -115,7 +115,7 @@ typedef struct tensor_scalar {
 
 static inline tensor_scalar tensor_scalar_int(int64_t v)
 {
-	tensor_scalar s = {{0}, 0, TENSOR_SCALAR_INT, 0};
+	tensor_scalar s = { { 0 }, 0, TENSOR_SCALAR_INT, 0 };
 
 	s.i = v;
 	return s;
@@ -123,7 +123,7 @@ static inline tensor_scalar tensor_scalar_int(int64_t v)
 
 static inline tensor_scalar tensor_scalar_bool(bool v)
 {
-	tensor_scalar s = {{0}, 0, TENSOR_SCALAR_BOOL, 0};
+	tensor_scalar s = { { 0 }, 0, TENSOR_SCALAR_BOOL, 0 };
 
 	s.i = v;
 	return s;
@@ -131,7 +131,7 @@ static inline tensor_scalar tensor_scalar_bool(bool v)
 
 static inline tensor_scalar tensor_scalar_float(double v)
 {
-	tensor_scalar s = {{0}, 0, TENSOR_SCALAR_FLOAT, 0};
+	tensor_scalar s = { { 0 }, 0, TENSOR_SCALAR_FLOAT, 0 };
 
 	s.d = v;
 	return s;
@@ -139,7 +139,7 @@ static inline tensor_scalar tensor_scalar_float(double v)
 
 static inline tensor_scalar tensor_scalar_complex(double real, double imag)
 {
-	tensor_scalar s = {{0}, 0, TENSOR_SCALAR_COMPLEX, 0};
+	tensor_scalar s = { { 0 }, 0, TENSOR_SCALAR_COMPLEX, 0 };
 
 	s.d = real;
 	s.imag = imag;
@@ -148,11 +148,11 @@ static inline tensor_scalar tensor_scalar_complex(double real, double imag)
 
 #ifndef __cplusplus
 /* TENSOR_SCALAR(3), TENSOR_SCALAR(0.5), TENSOR_SCALAR((bool)x): the kind follows the C type. */
-#define TENSOR_SCALAR(x)                                                                          \
-	_Generic((x), bool                                                                        \
-		 : tensor_scalar_bool, float                                                      \
-		 : tensor_scalar_float, double                                                    \
-		 : tensor_scalar_float, default                                                   \
+#define TENSOR_SCALAR(x)                        \
+	_Generic((x), bool                      \
+		 : tensor_scalar_bool, float    \
+		 : tensor_scalar_float, double  \
+		 : tensor_scalar_float, default \
 		 : tensor_scalar_int)(x)
 #endif
 
@@ -181,22 +181,23 @@ typedef struct tensor_list {
 	int64_t len;
 } tensor_list;
 
-#define TENSOR_INTS(...)                                                                          \
-	((tensor_ints){(const int64_t[]){__VA_ARGS__},                                            \
-		       sizeof((const int64_t[]){__VA_ARGS__}) / sizeof(int64_t)})
-#define TENSOR_SHAPE(...) TENSOR_INTS(__VA_ARGS__)
-#define TENSOR_SCALAR_SHAPE ((tensor_ints){NULL, 0}) /* zero dimensions, one element */
-#define TENSOR_NO_INTS	  ((tensor_ints){NULL, -1})
-#define TENSOR_FLOATS(...)                                                                        \
-	((tensor_floats){(const double[]){__VA_ARGS__},                                           \
-			 sizeof((const double[]){__VA_ARGS__}) / sizeof(double)})
-#define TENSOR_NO_FLOATS ((tensor_floats){NULL, -1})
-#define TENSOR_SCALARS(...)                                                                       \
-	((tensor_scalars){(const tensor_scalar[]){__VA_ARGS__},                                   \
-			  sizeof((const tensor_scalar[]){__VA_ARGS__}) / sizeof(tensor_scalar)})
-#define TENSOR_LIST(...)                                                                          \
-	((tensor_list){(tensor *const[]){__VA_ARGS__},                                            \
-		       sizeof((tensor *const[]){__VA_ARGS__}) / sizeof(tensor *)})
+#define TENSOR_INTS(...)                                  \
+	((tensor_ints){ (const int64_t[]){ __VA_ARGS__ }, \
+			sizeof((const int64_t[]){ __VA_ARGS__ }) / sizeof(int64_t) })
+#define TENSOR_SHAPE(...)   TENSOR_INTS(__VA_ARGS__)
+#define TENSOR_SCALAR_SHAPE ((tensor_ints){ NULL, 0 }) /* zero dimensions, one element */
+#define TENSOR_NO_INTS	    ((tensor_ints){ NULL, -1 })
+#define TENSOR_FLOATS(...)                                 \
+	((tensor_floats){ (const double[]){ __VA_ARGS__ }, \
+			  sizeof((const double[]){ __VA_ARGS__ }) / sizeof(double) })
+#define TENSOR_NO_FLOATS ((tensor_floats){ NULL, -1 })
+#define TENSOR_SCALARS(...)                                                 \
+	((tensor_scalars){ (const tensor_scalar[]){ __VA_ARGS__ },          \
+			   sizeof((const tensor_scalar[]){ __VA_ARGS__ }) / \
+				   sizeof(tensor_scalar) })
+#define TENSOR_LIST(...)                                  \
+	((tensor_list){ (tensor *const[]){ __VA_ARGS__ }, \
+			sizeof((tensor *const[]){ __VA_ARGS__ }) / sizeof(tensor *) })
 
 /* "Not given" for an optional integer, and for an optional tensor. NULL is never that: it is
  * what a failed operator returned, and passes the failure on. */

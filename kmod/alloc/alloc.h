@@ -33,13 +33,13 @@ struct user_struct;
  * __GFP_RETRY_MAYFAIL it would run the OOM killer. kvmalloc() and vmalloc() hand that flag on to
  * all that they charge. An xarray adds the charge itself.
  */
-#define TENSOR_GFP_XA	(GFP_KERNEL | __GFP_RETRY_MAYFAIL | __GFP_NOWARN)
-#define TENSOR_GFP	(TENSOR_GFP_XA | __GFP_ACCOUNT)
+#define TENSOR_GFP_XA (GFP_KERNEL | __GFP_RETRY_MAYFAIL | __GFP_NOWARN)
+#define TENSOR_GFP    (TENSOR_GFP_XA | __GFP_ACCOUNT)
 
 /* The order of what one PMD entry maps; the largest chunk is one of these where there are any. */
-#define TENSOR_PMD_ORDER	(PMD_SHIFT - PAGE_SHIFT)
-#define TENSOR_TOP_ORDER	MIN(TENSOR_PMD_ORDER, MAX_PAGE_ORDER)
-#define TENSOR_ORDERS		(TENSOR_TOP_ORDER + 1)
+#define TENSOR_PMD_ORDER (PMD_SHIFT - PAGE_SHIFT)
+#define TENSOR_TOP_ORDER MIN(TENSOR_PMD_ORDER, MAX_PAGE_ORDER)
+#define TENSOR_ORDERS	 (TENSOR_TOP_ORDER + 1)
 
 /**
  * struct tensor_chunk - 2^order physically contiguous pages of a buffer

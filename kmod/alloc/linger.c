@@ -32,16 +32,16 @@
 #include "alloc.h"
 
 /* Folios taken off the list under one hold of the lock. */
-#define LINGER_BATCH	64UL
+#define LINGER_BATCH 64UL
 
 /* Folios that a refused charge looks at: some milliseconds. The next one goes on behind them. */
-#define LINGER_MOST	65536UL
+#define LINGER_MOST 65536UL
 
 /* Most references that are left end in a moment: that of a fault or an munmap() under way. */
-#define LINGER_FIRST	max(HZ / 50, 1)
+#define LINGER_FIRST max(HZ / 50, 1)
 
 /* The work uses at most one part in so many of a CPU. */
-#define LINGER_SHARE	16
+#define LINGER_SHARE 16
 
 static DEFINE_SPINLOCK(linger_lock);
 static LIST_HEAD(linger_list);
@@ -114,8 +114,7 @@ static void linger_work_run(struct work_struct *work)
 
 	linger_scan(ULONG_MAX);
 	if (READ_ONCE(linger_count))
-		schedule_delayed_work(to_delayed_work(work),
-				      HZ + LINGER_SHARE * (jiffies - begin));
+		schedule_delayed_work(to_delayed_work(work), HZ + LINGER_SHARE * (jiffies - begin));
 }
 
 static DECLARE_DELAYED_WORK(linger_work, linger_work_run);

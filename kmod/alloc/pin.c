@@ -25,7 +25,7 @@
 #include "alloc.h"
 
 /* Pinned between two looks at the scheduler and at signals. */
-#define PIN_BATCH	1024UL
+#define PIN_BATCH 1024UL
 
 /* Charges RLIMIT_MEMLOCK. */
 static int pay_locked(struct tensor_paid *paid, unsigned long pages)

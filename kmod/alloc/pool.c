@@ -31,7 +31,7 @@
 #include "pool.h"
 
 /* The parameter was not given. */
-#define POOL_DEFAULT	ULLONG_MAX
+#define POOL_DEFAULT ULLONG_MAX
 
 static DEFINE_MUTEX(pool_mutex);
 struct pool_node *tensor_pool;
@@ -369,8 +369,9 @@ static const struct kernel_param_ops pool_bytes_ops = {
 	.get = param_get_ullong,
 };
 module_param_cb(pool_bytes, &pool_bytes_ops, &pool_bytes, 0644);
-MODULE_PARM_DESC(pool_bytes,
-		 "Most bytes of free chunks to keep; 0: none; default: 1/64 of memory, 256 MiB at most");
+MODULE_PARM_DESC(
+	pool_bytes,
+	"Most bytes of free chunks to keep; 0: none; default: 1/64 of memory, 256 MiB at most");
 
 static int pool_shrinker_init(void)
 {

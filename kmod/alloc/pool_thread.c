@@ -19,8 +19,8 @@
 
 #include "pool.h"
 
-#define WAKE_DELAY	msecs_to_jiffies(20)
-#define QUIET		(10 * HZ)
+#define WAKE_DELAY msecs_to_jiffies(20)
+#define QUIET	   (10 * HZ)
 
 static struct kthread_worker *thread;
 static struct kthread_delayed_work work;

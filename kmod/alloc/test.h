@@ -19,9 +19,7 @@
 
 #include "alloc.h"
 
-#define TEST_CASES_INIT \
-	.suite_init = test_suite_init, \
-	.suite_exit = test_suite_exit
+#define TEST_CASES_INIT .suite_init = test_suite_init, .suite_exit = test_suite_exit
 
 /* Who pays for what a test allocates. */
 static struct tensor_user *test_user;
@@ -58,7 +56,9 @@ static inline struct cred *test_poor_cred(void)
 static inline struct tensor_want test_want(unsigned long pages)
 {
 	return (struct tensor_want){
-		.pages = pages, .node = NUMA_NO_NODE, .max_order = TENSOR_TOP_ORDER,
+		.pages = pages,
+		.node = NUMA_NO_NODE,
+		.max_order = TENSOR_TOP_ORDER,
 	};
 }
 

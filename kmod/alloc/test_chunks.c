@@ -157,7 +157,7 @@ static struct kunit_case cases[] = {
 	KUNIT_CASE(smallest_order_missing_is_enomem),
 #endif
 	KUNIT_CASE(huge_bytes_are_those_of_the_top_order),
-	{}
+	{},
 };
 
 static struct kunit_suite suite = {

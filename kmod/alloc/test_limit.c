@@ -12,7 +12,7 @@
 
 #include "test.h"
 
-#define THREADS	4
+#define THREADS 4
 
 static struct tensor_user *one, *other;
 static const struct cred *rich;
@@ -304,7 +304,7 @@ static struct kunit_case cases[] = {
 	KUNIT_CASE(racing_charges_never_exceed_the_limit),
 	KUNIT_CASE(user_is_found_again_and_forgotten),
 	KUNIT_CASE(users_are_told_in_order),
-	{}
+	{},
 };
 
 static struct kunit_suite suite = {

@@ -10,9 +10,9 @@
 
 #include "test.h"
 
-#define HUGE_BYTES	(PAGE_SIZE << TENSOR_TOP_ORDER)
-#define HUGE_PAGES	BIT(TENSOR_TOP_ORDER)
-#define THREADS		4
+#define HUGE_BYTES (PAGE_SIZE << TENSOR_TOP_ORDER)
+#define HUGE_PAGES BIT(TENSOR_TOP_ORDER)
+#define THREADS	   4
 
 static const struct cred *rich;
 static struct cred *poor;
@@ -215,7 +215,7 @@ static struct kunit_case cases[] = {
 	KUNIT_CASE(charge_at_the_limit_of_all_scans),
 	KUNIT_CASE(scan_finds_all_that_are_free),
 	KUNIT_CASE(racing_scans_lose_nothing),
-	{}
+	{},
 };
 
 static struct kunit_suite suite = {
@@ -246,7 +246,7 @@ static void exit_gives_pages_up(struct kunit *test)
 
 static struct kunit_case exit_cases[] = {
 	KUNIT_CASE(exit_gives_pages_up),
-	{}
+	{},
 };
 
 static struct kunit_suite exit_suite = {

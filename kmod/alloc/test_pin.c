@@ -13,8 +13,8 @@
 
 #include "test.h"
 
-#define PAGES	40UL
-#define BYTES	(PAGES * PAGE_SIZE)
+#define PAGES 40UL
+#define BYTES (PAGES * PAGE_SIZE)
 
 static struct mm_struct *mm;
 static unsigned long at;
@@ -117,9 +117,12 @@ static void pages_are_those_of_the_process(struct kunit *test)
 
 static void whole_pages_within_the_address_space(struct kunit *test)
 {
-	static const struct { unsigned long addr; u64 bytes; } bad[] = {
-		{ 0, 0 }, { 1, PAGE_SIZE }, { 0, 1 }, { 0, PAGE_SIZE + 1 },
-		{ 0, -PAGE_SIZE }, { 0, U64_MAX }, { 0, 1ULL << 63 },
+	static const struct {
+		unsigned long addr;
+		u64 bytes;
+	} bad[] = {
+		{ 0, 0 },	   { 1, PAGE_SIZE }, { 0, 1 },		{ 0, PAGE_SIZE + 1 },
+		{ 0, -PAGE_SIZE }, { 0, U64_MAX },   { 0, 1ULL << 63 },
 	};
 	struct tensor_pinned p;
 	long before = locked();
@@ -289,7 +292,7 @@ static struct kunit_case cases[] = {
 	KUNIT_CASE(pages_outlive_the_mapping),
 	KUNIT_CASE(write_pin_of_read_only_memory_is_efault),
 	KUNIT_CASE(read_pin_sees_what_the_owner_writes_later),
-	{}
+	{},
 };
 
 static struct kunit_suite suite = {

@@ -44,8 +44,7 @@ static void interleave_goes_round_and_on(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, page_to_nid(c.list[i].head),
 				page_to_nid(c.list[i - nodes].head));
 	for (i = 1; i < c.nr; i++)
-		KUNIT_EXPECT_NE(test, page_to_nid(c.list[i].head),
-				page_to_nid(c.list[i - 1].head));
+		KUNIT_EXPECT_NE(test, page_to_nid(c.list[i].head), page_to_nid(c.list[i - 1].head));
 	KUNIT_ASSERT_EQ(test, tensor_chunks_alloc(&d, &want, test_user), 0);
 	KUNIT_EXPECT_EQ(test, page_to_nid(d.list[0].head), page_to_nid(c.list[7 % nodes].head));
 	tensor_chunks_free(&d);
@@ -94,7 +93,9 @@ static void contig_is_in_one_piece(struct kunit *test)
 static void contig_beyond_this_kernel_is_eopnotsupp(struct kunit *test)
 {
 	const unsigned long sizes[] = {
-		(tensor_contig_bytes() >> PAGE_SHIFT) + 1, totalram_pages() + 1, BIT(38),
+		(tensor_contig_bytes() >> PAGE_SHIFT) + 1,
+		totalram_pages() + 1,
+		BIT(38),
 	};
 	u64 refused = tensor_limit_refused();
 	struct tensor_chunks c;
@@ -135,7 +136,7 @@ static void contig_that_is_not_to_be_had_is_enomem(struct kunit *test)
 		kunit_skip(test, "page allocations cannot be made to fail");
 	want.contig = true;
 	/* the list of chunks comes first */
-	for (current->fail_nth = 1; current->fail_nth < 40; ) {
+	for (current->fail_nth = 1; current->fail_nth < 40;) {
 		int nth = current->fail_nth, err = tensor_chunks_alloc(&c, &want, test_user);
 		bool failed = !current->fail_nth;
 
@@ -183,7 +184,7 @@ static struct kunit_case cases[] = {
 	KUNIT_CASE(contig_that_is_not_to_be_had_is_enomem),
 #endif
 	KUNIT_CASE(dma32_is_below_4_gib),
-	{}
+	{},
 };
 
 static struct kunit_suite suite = {

@@ -10,8 +10,8 @@
 
 #include "test.h"
 
-#define HUGE_BYTES	(PAGE_SIZE << TENSOR_TOP_ORDER)
-#define HUGE_PAGES	BIT(TENSOR_TOP_ORDER)
+#define HUGE_BYTES (PAGE_SIZE << TENSOR_TOP_ORDER)
+#define HUGE_PAGES BIT(TENSOR_TOP_ORDER)
 
 static struct tensor_pool_stat pool_stat(void)
 {
@@ -307,16 +307,11 @@ static void misses_are_counted(struct kunit *test)
 }
 
 static struct kunit_case cases[] = {
-	KUNIT_CASE(recycled_at_once_is_zero),
-	KUNIT_CASE(recycled_after_the_background_is_zero),
-	KUNIT_CASE(pinned_page_is_not_pooled),
-	KUNIT_CASE(flags_of_the_last_owner_are_cleared),
-	KUNIT_CASE(order_is_the_one_asked_for),
-	KUNIT_CASE(bound_is_kept),
-	KUNIT_CASE(misses_are_counted),
-	KUNIT_CASE(small_chunks_make_room_for_large_ones),
-	KUNIT_CASE(reclaim_empties_it),
-	{}
+	KUNIT_CASE(recycled_at_once_is_zero),	KUNIT_CASE(recycled_after_the_background_is_zero),
+	KUNIT_CASE(pinned_page_is_not_pooled),	KUNIT_CASE(flags_of_the_last_owner_are_cleared),
+	KUNIT_CASE(order_is_the_one_asked_for), KUNIT_CASE(bound_is_kept),
+	KUNIT_CASE(misses_are_counted),		KUNIT_CASE(small_chunks_make_room_for_large_ones),
+	KUNIT_CASE(reclaim_empties_it),		{},
 };
 
 static struct kunit_suite suite = {
@@ -331,7 +326,7 @@ static struct kunit_suite suite = {
 static struct kunit_case fetch_cases[] = {
 	KUNIT_CASE(huge_chunks_are_fetched_for_those_who_ask),
 	KUNIT_CASE(nothing_is_fetched_after_memory_was_short),
-	{}
+	{},
 };
 
 static struct kunit_suite fetch_suite = {

@@ -22,10 +22,10 @@
 #include "alloc.h"
 
 /* From here on a chunk would fill a core's second level cache by itself. */
-#define ZERO_AROUND_PAGES	(SZ_1M >> PAGE_SHIFT)
+#define ZERO_AROUND_PAGES (SZ_1M >> PAGE_SHIFT)
 
 /* How much is zeroed between two looks at the scheduler and at signals: some ten microseconds. */
-#define ZERO_PIECE_PAGES	(max_t(unsigned long, SZ_256K >> PAGE_SHIFT, 1))
+#define ZERO_PIECE_PAGES (max_t(unsigned long, SZ_256K >> PAGE_SHIFT, 1))
 
 static void zero_through(struct page *page, unsigned long pages)
 {
@@ -52,10 +52,9 @@ static void zero_around(struct page *page, unsigned long pages)
 			     "movnti %[zero], %[f]\n\t"
 			     "movnti %[zero], %[g]\n\t"
 			     "movnti %[zero], %[h]"
-			     : [a] "=m" (at[0]), [b] "=m" (at[1]), [c] "=m" (at[2]),
-			       [d] "=m" (at[3]), [e] "=m" (at[4]), [f] "=m" (at[5]),
-			       [g] "=m" (at[6]), [h] "=m" (at[7])
-			     : [zero] "r" (0UL));
+			     : [a] "=m"(at[0]), [b] "=m"(at[1]), [c] "=m"(at[2]), [d] "=m"(at[3]),
+			       [e] "=m"(at[4]), [f] "=m"(at[5]), [g] "=m"(at[6]), [h] "=m"(at[7])
+			     : [zero] "r"(0UL));
 	/* the stores are weakly ordered: complete them before the page is published */
 	asm volatile("sfence" ::: "memory");
 }

@@ -31,8 +31,7 @@ static int user_pin(struct tensor_buf *buf, struct tensor_span *span)
 {
 	const struct tensor_user_memory *user = buf->source;
 
-	memcpy(span->pages, user->pinned.pages + span->first,
-	       span->count * sizeof(*span->pages));
+	memcpy(span->pages, user->pinned.pages + span->first, span->count * sizeof(*span->pages));
 	return 0;
 }
 
@@ -109,7 +108,7 @@ int tensor_pin(struct tensor_call *call)
 	if (IS_ERR(buf))
 		return PTR_ERR(buf);
 	hold = tensor_hold_all(buf, arg->flags & TENSOR_PIN_RDONLY ? TENSOR_RIGHTS_RO :
-								    TENSOR_RIGHTS_RW);
+								     TENSOR_RIGHTS_RW);
 	handle = tensor_handle_new(call->client, &hold);
 	if (IS_ERR(handle)) {
 		tensor_buf_put(buf);

@@ -26,7 +26,7 @@
 #include "row.h"
 
 /* Objects looked at between two looks at the scheduler and at signals. */
-#define DUMP_BATCH	256
+#define DUMP_BATCH 256
 
 static struct genl_family *dump_family;
 

@@ -25,10 +25,10 @@
 #include "notify.h"
 
 /* Never sleeps: events come from under whatever locks their callers hold. */
-#define EVENT_GFP	(GFP_NOWAIT | __GFP_NOWARN)
-#define EVENT_GROUP	0
+#define EVENT_GFP   (GFP_NOWAIT | __GFP_NOWARN)
+#define EVENT_GROUP 0
 /* More than all attributes together. */
-#define EVENT_ROOM	256
+#define EVENT_ROOM 256
 
 /* The family of the messages; registered before the first event. */
 static struct genl_family *notify_family;
@@ -106,8 +106,7 @@ static int put_event(struct sk_buff *skb, const struct event *event)
 	    (event->seals && nla_put_u32(skb, TENSOR_A_EVENT_SEALS, event->seals)) ||
 	    (event->has_kind && nla_put_u32(skb, TENSOR_A_EVENT_KIND, event->kind)) ||
 	    (event->limit && put_u64(skb, TENSOR_A_EVENT_LIMIT_BYTES, event->limit)) ||
-	    (event->user_limit &&
-	     put_u64(skb, TENSOR_A_EVENT_USER_LIMIT_BYTES, event->user_limit)))
+	    (event->user_limit && put_u64(skb, TENSOR_A_EVENT_USER_LIMIT_BYTES, event->user_limit)))
 		return -EMSGSIZE;
 	return 0;
 }
@@ -164,11 +163,11 @@ void __init tensor_notify_init(struct genl_family *family)
 void tensor_notify_alloc(const struct tensor_buf *buf)
 {
 	event_send(TENSOR_CMD_EVENT_ALLOC, &(struct event){
-		.owner = buf->owner,
-		.buf = buf->id,
-		.client = buf->client,
-		.bytes = buf->bytes,
-	});
+						   .owner = buf->owner,
+						   .buf = buf->id,
+						   .client = buf->client,
+						   .bytes = buf->bytes,
+					   });
 }
 
 /**
@@ -178,11 +177,11 @@ void tensor_notify_alloc(const struct tensor_buf *buf)
 void tensor_notify_free(const struct tensor_buf *buf)
 {
 	event_send(TENSOR_CMD_EVENT_FREE, &(struct event){
-		.owner = buf->owner,
-		.buf = buf->id,
-		.client = buf->client,
-		.bytes = buf->bytes,
-	});
+						  .owner = buf->owner,
+						  .buf = buf->id,
+						  .client = buf->client,
+						  .bytes = buf->bytes,
+					  });
 }
 
 /* The range and the rights of a handle or an fd. */
@@ -233,10 +232,10 @@ void tensor_notify_export(u64 client, const struct tensor_hold *hold, u32 kind)
 void tensor_notify_seal(const struct tensor_buf *buf, u32 seals)
 {
 	event_send(TENSOR_CMD_EVENT_SEAL, &(struct event){
-		.buf = buf->id,
-		.bytes = buf->bytes,
-		.seals = seals,
-	});
+						  .buf = buf->id,
+						  .bytes = buf->bytes,
+						  .seals = seals,
+					  });
 }
 
 /**
@@ -246,9 +245,9 @@ void tensor_notify_seal(const struct tensor_buf *buf, u32 seals)
 void tensor_notify_revoke(const struct tensor_buf *buf)
 {
 	event_send(TENSOR_CMD_EVENT_REVOKE, &(struct event){
-		.buf = buf->id,
-		.bytes = buf->bytes,
-	});
+						    .buf = buf->id,
+						    .bytes = buf->bytes,
+					    });
 }
 
 /**
@@ -260,11 +259,11 @@ void tensor_notify_revoke(const struct tensor_buf *buf)
 void tensor_notify_purge(const struct tensor_buf *buf)
 {
 	event_send(TENSOR_CMD_EVENT_PURGE, &(struct event){
-		.owner = buf->owner,
-		.buf = buf->id,
-		.client = buf->client,
-		.bytes = buf->bytes,
-	});
+						   .owner = buf->owner,
+						   .buf = buf->id,
+						   .client = buf->client,
+						   .bytes = buf->bytes,
+					   });
 }
 
 /**
@@ -275,11 +274,11 @@ void tensor_notify_purge(const struct tensor_buf *buf)
 void tensor_notify_limit(u64 client, u64 bytes)
 {
 	event_send(TENSOR_CMD_EVENT_LIMIT, &(struct event){
-		.client = client,
-		.bytes = bytes,
-		.limit = tensor_limit_bytes(),
-		.user_limit = tensor_limit_user_bytes(),
-	});
+						   .client = client,
+						   .bytes = bytes,
+						   .limit = tensor_limit_bytes(),
+						   .user_limit = tensor_limit_user_bytes(),
+					   });
 }
 
 /**
@@ -292,9 +291,9 @@ void tensor_notify_limit(u64 client, u64 bytes)
 void tensor_notify_death(const struct tensor_owner *owner, u64 client, u64 bytes, u32 handles)
 {
 	event_send(TENSOR_CMD_EVENT_DEATH, &(struct event){
-		.owner = owner,
-		.client = client,
-		.bytes = bytes,
-		.handles = handles,
-	});
+						   .owner = owner,
+						   .client = client,
+						   .bytes = bytes,
+						   .handles = handles,
+					   });
 }

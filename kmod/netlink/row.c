@@ -217,12 +217,10 @@ int tensor_row_buf(struct sk_buff *skb, const struct tensor_buf_row *row)
 	const int pad = TENSOR_A_BUF_PAD;
 
 	if (put_u64(skb, TENSOR_A_BUF_ID, row->id, pad) ||
-	    put_u64(skb, TENSOR_A_BUF_DEV, row->dev, pad) ||
-	    put_buf_owner(skb, row) || put_buf_pages(skb, row) ||
-	    nla_put_u32(skb, TENSOR_A_BUF_KIND, row->kind) ||
+	    put_u64(skb, TENSOR_A_BUF_DEV, row->dev, pad) || put_buf_owner(skb, row) ||
+	    put_buf_pages(skb, row) || nla_put_u32(skb, TENSOR_A_BUF_KIND, row->kind) ||
 	    nla_put_u32(skb, TENSOR_A_BUF_STATE, row->state) ||
-	    nla_put_u32(skb, TENSOR_A_BUF_SEALS, row->seals) ||
-	    put_buf_desc(skb, &row->desc))
+	    nla_put_u32(skb, TENSOR_A_BUF_SEALS, row->seals) || put_buf_desc(skb, &row->desc))
 		return -EMSGSIZE;
 	return 0;
 }

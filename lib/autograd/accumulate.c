@@ -10,7 +10,7 @@
 #include "family/copy.h"
 #include "family/pointwise.h"
 
-static const struct node_type accumulate_type = {.name = "AccumulateGrad", .op = "a leaf"};
+static const struct node_type accumulate_type = { .name = "AccumulateGrad", .op = "a leaf" };
 
 void accumulate_init(struct leaf_meta *m, tensor *leaf)
 {
@@ -18,7 +18,7 @@ void accumulate_init(struct leaf_meta *m, tensor *leaf)
 	m->node.leaf = leaf;
 	m->node.noutputs = 1;
 	m->node.outputs = &m->output;
-	m->output = (struct output){leaf->sizes, leaf->dtype, leaf->ndim, leaf->device};
+	m->output = (struct output){ leaf->sizes, leaf->dtype, leaf->ndim, leaf->device };
 }
 
 static bool same_layout(const tensor *grad, const tensor *leaf)
@@ -35,7 +35,7 @@ static tensor *copy_for(const tensor *leaf, tensor *grad)
 	tensor *t = NULL, *copy;
 
 	if (grad->ext || leaf->ext) {
-		copy = call__to_copy(grad, (tensor_options){0});
+		copy = call__to_copy(grad, (tensor_options){ 0 });
 	} else {
 		t = memory_new_like(leaf, options);
 		copy = t ? call_copy_(t, grad) : NULL;

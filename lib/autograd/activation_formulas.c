@@ -25,8 +25,8 @@ static tensor *rest(tensor *t)
 tensor *silu_double_backward(tensor *grad, tensor *grad_output, tensor *self)
 {
 	tensor *s = tensor_sigmoid(self);
-	tensor *slope = tensor_mul(tensor_mul(s, rest(s)),
-				   plus(tensor_mul(self, one_minus_twice(s)), 2));
+	tensor *slope =
+		tensor_mul(tensor_mul(s, rest(s)), plus(tensor_mul(self, one_minus_twice(s)), 2));
 
 	return product(grad, conjugate(grad_output), conjugate(slope));
 }
@@ -37,8 +37,8 @@ tensor *mish_double_backward(tensor *grad, tensor *grad_output, tensor *self)
 	tensor *s = tensor_sigmoid(self);
 	tensor *t = tensor_tanh(tensor_softplus(self, tensor_scalar_int(1), tensor_scalar_int(20)));
 	tensor *bend = tensor_sub(rest(s), times(tensor_mul(t, s), 2));
-	tensor *slope = tensor_mul(tensor_mul(s, rest(tensor_square(t))),
-				   plus(tensor_mul(self, bend), 2));
+	tensor *slope =
+		tensor_mul(tensor_mul(s, rest(tensor_square(t))), plus(tensor_mul(self, bend), 2));
 
 	return product(grad, grad_output, slope);
 }
@@ -72,8 +72,7 @@ static tensor *gelu_tanh_bend(tensor *x)
 	tensor *u1 = plus(times(square, 3 * c * k), k), *u2 = times(x, 6 * c * k);
 	tensor *bend = tensor_sub(u2, times(tensor_mul(t, tensor_square(u1)), 2));
 
-	return tensor_mul(rest(tensor_square(t)),
-			  tensor_add(u1, times(tensor_mul(x, bend), 0.5)));
+	return tensor_mul(rest(tensor_square(t)), tensor_add(u1, times(tensor_mul(x, bend), 0.5)));
 }
 
 tensor *gelu_double_backward(tensor *grad, tensor *grad_output, tensor *self,

@@ -22,11 +22,11 @@ struct task;
 
 /* The metadata of a node's first output lies in the node, any other is a struct leaf_meta. */
 struct autograd_meta {
-	tensor_node *fn; /* what made the tensor; owned. NULL for a leaf */
-	tensor *grad; /* of a leaf, owned */
-	uint32_t nr; /* which output of fn */
+	tensor_node *fn;       /* what made the tensor; owned. NULL for a leaf */
+	tensor *grad;	       /* of a leaf, owned */
+	uint32_t nr;	       /* which output of fn */
 	uint32_t view_version; /* of the storage, when fn was made (views) */
-	bool tracked; /* requires a gradient */
+	bool tracked;	       /* requires a gradient */
 	bool inside_node;
 	bool no_grad_view; /* a view of a tracked tensor, made while nothing was recorded */
 	bool before_leaf;  /* or made before its base became a leaf */
@@ -40,7 +40,7 @@ struct autograd_meta {
 
 struct edge {
 	tensor_node *fn; /* owned; NULL when the input needs no gradient */
-	uint32_t nr; /* which output of fn the gradient is of */
+	uint32_t nr;	 /* which output of fn the gradient is of */
 };
 
 /* Where a saved tensor comes from: an input (its edge leads on), an output, or neither. */
@@ -63,7 +63,7 @@ struct output {
 
 struct node_type {
 	const char *name; /* "MulBackward" */
-	const char *op; /* "mul" */
+	const char *op;	  /* "mul" */
 	/*
 	 * Gradients of the outputs (NULL: undefined, not all of them) to those of the inputs.
 	 * Bit i of `need`: out[i] is wanted; bit 63 stands for all further ones. out[i] is
@@ -84,18 +84,18 @@ struct tensor_node {
 	uint64_t seq; /* later nodes run earlier in backward */
 	union {
 		_Atomic(struct task *) task; /* that keeps its state for this node at task_index */
-		tensor_node *dying; /* next in the list of nodes to free */
+		tensor_node *dying;	     /* next in the list of nodes to free */
 	};
 	uint32_t task_index;
 	uint32_t nedges;
 	uint16_t nsaved, noutputs, size_class;
 	bool released; /* saved tensors are gone */
-	tensor *leaf; /* of an AccumulateGrad: borrowed, and what is counted instead of refs */
+	tensor *leaf;  /* of an AccumulateGrad: borrowed, and what is counted instead of refs */
 	struct edge *edges;
 	struct saved *saved;
 	struct output *outputs;
-	tensor_node *within; /* the CopySlices that runs this one; borrowed */
-	int64_t *ints; /* free space for lists of integers */
+	tensor_node *within;	   /* the CopySlices that runs this one; borrowed */
+	int64_t *ints;		   /* free space for lists of integers */
 	struct autograd_meta meta; /* of output 0 */
 };
 
@@ -138,7 +138,7 @@ static inline tensor_ints node_ints(tensor_node *n, tensor_ints list)
 	for (int64_t i = 0; i < list.len; i++)
 		to[i] = list.data[i];
 	n->ints += list.len > 0 ? list.len : 0;
-	return (tensor_ints){to, list.len};
+	return (tensor_ints){ to, list.len };
 }
 
 static inline size_t ints_len(tensor_ints list)
@@ -163,7 +163,7 @@ int node_save_list(tensor_node *n, int first, tensor_list list, int source);
 int node_unpack_list(tensor_node *n, int first, tensor_list list);
 static inline tensor_list node_list(tensor_node *n, int64_t len)
 {
-	tensor_list list = {(tensor *const *)n->ints, len};
+	tensor_list list = { (tensor *const *)n->ints, len };
 
 	n->ints += len;
 	return list;
@@ -233,7 +233,7 @@ static inline struct edge gradient_edge(tensor *t)
 	tensor_node *fn = meta_node(m);
 
 	node_get(fn);
-	return (struct edge){fn, m->fn ? m->nr : 0};
+	return (struct edge){ fn, m->fn ? m->nr : 0 };
 }
 
 static inline void node_edge(tensor_node *n, uint32_t i, tensor *t)
@@ -245,8 +245,8 @@ void node_list_edges(tensor_node *n, uint32_t first, tensor_list list);
 
 static inline void node_describe(tensor_node *n, unsigned nr, const tensor *t)
 {
-	n->outputs[nr] = (struct output){node_ints(n, (tensor_ints){t->sizes, t->ndim}).data,
-					 t->dtype, t->ndim, t->device};
+	n->outputs[nr] = (struct output){ node_ints(n, (tensor_ints){ t->sizes, t->ndim }).data,
+					  t->dtype, t->ndim, t->device };
 }
 
 /* t is output 0 of n: t takes over the reference that node_new() gave. */

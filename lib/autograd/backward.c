@@ -56,5 +56,6 @@ TENSOR_EXPORT int tensor_backward_ex(tensor_list outputs, tensor *const *output_
 
 TENSOR_EXPORT int tensor_backward(tensor *output)
 {
-	return tensor_backward_ex((tensor_list){&output, 1}, NULL, (tensor_list){NULL, 0}, NULL, 0);
+	return tensor_backward_ex((tensor_list){ &output, 1 }, NULL, (tensor_list){ NULL, 0 }, NULL,
+				  0);
 }

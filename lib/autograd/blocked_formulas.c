@@ -19,7 +19,8 @@ static tensor *rows(tensor *t)
 {
 	if (!t || t->ndim == 2)
 		return t;
-	return tensor_reshape(t, TENSOR_INTS(t->sizes[t->ndim - 1] ? -1 : 0, t->sizes[t->ndim - 1]));
+	return tensor_reshape(t,
+			      TENSOR_INTS(t->sizes[t->ndim - 1] ? -1 : 0, t->sizes[t->ndim - 1]));
 }
 
 tensor *blocked_linear_input(tensor *grad, tensor *weight)
@@ -45,16 +46,18 @@ tensor *blocked_max_pool_backward(tensor *grad, tensor *self, tensor_ints kernel
 {
 	tensor *x = to_strided(self), *output, *indices;
 	int err = spatial == 2 ?
-		tensor_max_pool2d_with_indices(x, kernel_size, stride, padding, dilation, ceil_mode,
-					       &output, &indices) :
-		tensor_max_pool3d_with_indices(x, kernel_size, stride, padding, dilation, ceil_mode,
-					       &output, &indices);
+			  tensor_max_pool2d_with_indices(x, kernel_size, stride, padding, dilation,
+							 ceil_mode, &output, &indices) :
+			  tensor_max_pool3d_with_indices(x, kernel_size, stride, padding, dilation,
+							 ceil_mode, &output, &indices);
 
 	if (err < 0)
 		return NULL;
 	return spatial == 2 ?
-		tensor_max_pool2d_with_indices_backward(to_strided(grad), x, kernel_size, stride, padding,
-							dilation, ceil_mode, indices) :
-		tensor_max_pool3d_with_indices_backward(to_strided(grad), x, kernel_size, stride, padding,
-							dilation, ceil_mode, indices);
+		       tensor_max_pool2d_with_indices_backward(to_strided(grad), x, kernel_size,
+							       stride, padding, dilation, ceil_mode,
+							       indices) :
+		       tensor_max_pool3d_with_indices_backward(to_strided(grad), x, kernel_size,
+							       stride, padding, dilation, ceil_mode,
+							       indices);
 }

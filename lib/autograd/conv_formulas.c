@@ -40,9 +40,9 @@ tensor *conv_weight_backward(tensor *grad, tensor *input, tensor_ints weight_siz
 
 tensor *conv_bias_backward(tensor *grad)
 {
-	const int64_t dims[] = {0, 2, 3, 4};
+	const int64_t dims[] = { 0, 2, 3, 4 };
 
-	return tensor_sum_dim(grad, (tensor_ints){dims, grad->ndim - 1}, false);
+	return tensor_sum_dim(grad, (tensor_ints){ dims, grad->ndim - 1 }, false);
 }
 
 static tensor *add_parts(tensor *a, tensor *b)
@@ -50,22 +50,22 @@ static tensor *add_parts(tensor *a, tensor *b)
 	return a == tensor_none ? b : tensor_add(a, b);
 }
 
-tensor *conv_double_backward(tensor *const *grads, tensor_ints sizes, tensor *input,
-			     tensor *weight, tensor_ints stride, tensor_ints padding, tensor_ints dilation,
+tensor *conv_double_backward(tensor *const *grads, tensor_ints sizes, tensor *input, tensor *weight,
+			     tensor_ints stride, tensor_ints padding, tensor_ints dilation,
 			     bool transposed, tensor_ints output_padding, int64_t groups)
 {
 	tensor *sum = tensor_none, *bias;
-	const int64_t shape[] = {1, -1, 1, 1, 1};
+	const int64_t shape[] = { 1, -1, 1, 1, 1 };
 
 	if (grads[0])
-		sum = tensor_convolution(grads[0], conjugate(weight), tensor_none, stride, padding, dilation,
-					 transposed, output_padding, groups);
+		sum = tensor_convolution(grads[0], conjugate(weight), tensor_none, stride, padding,
+					 dilation, transposed, output_padding, groups);
 	if (grads[1])
 		sum = add_parts(sum, tensor_convolution(conjugate(input), grads[1], tensor_none,
 							stride, padding, dilation, transposed,
 							output_padding, groups));
 	if (grads[2]) {
-		bias = tensor_view(tensor_contiguous(grads[2]), (tensor_ints){shape, sizes.len});
+		bias = tensor_view(tensor_contiguous(grads[2]), (tensor_ints){ shape, sizes.len });
 		sum = add_parts(sum, tensor_expand(bias, sizes));
 	}
 	return sum;

@@ -14,8 +14,9 @@ tensor *embedding_double_backward(tensor *grad, tensor *indices, int64_t padding
 	tensor *rows = tensor_embedding(grad, indices, -1, false, false), *counted;
 
 	if (by_frequency)
-		return tensor_fail_null(EOPNOTSUPP, "embedding_dense_backward: has no derivative with "
-						    "scale_grad_by_freq");
+		return tensor_fail_null(EOPNOTSUPP,
+					"embedding_dense_backward: has no derivative with "
+					"scale_grad_by_freq");
 	if (padding_idx < 0)
 		return rows;
 	counted = tensor_ne_scalar(tensor_unsqueeze(indices, -1), tensor_scalar_int(padding_idx));

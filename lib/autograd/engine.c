@@ -221,7 +221,7 @@ static int run_node(struct task *k, uint32_t index)
 
 static tensor *ones_for(const tensor *t)
 {
-	return call_ones((tensor_ints){t->sizes, t->ndim},
+	return call_ones((tensor_ints){ t->sizes, t->ndim },
 			 TENSOR_OPTIONS(.dtype = t->dtype, .device = t->device));
 }
 
@@ -233,18 +233,23 @@ static tensor *root_gradient(const struct engine_call *c, int64_t i)
 	if (!g || g == tensor_none) {
 		if (t->numel == 1)
 			return ones_for(t);
-		return tensor_fail_null(EINVAL, "backward: output %lld has shape %s and needs a "
-						"gradient; only that of a single element is 1 by "
-						"itself", (long long)i, SHAPE_STR(t));
+		return tensor_fail_null(EINVAL,
+					"backward: output %lld has shape %s and needs a "
+					"gradient; only that of a single element is 1 by "
+					"itself",
+					(long long)i, SHAPE_STR(t));
 	}
 	if (!sizes_equal(t, g) || t->dtype != g->dtype)
-		return tensor_fail_null(EINVAL, "backward: the gradient of output %lld must be %s "
-						"of %s, got %s of %s", (long long)i, SHAPE_STR(t),
-					tensor_dtype_name(t->dtype), SHAPE_STR(g),
-					tensor_dtype_name(g->dtype));
+		return tensor_fail_null(EINVAL,
+					"backward: the gradient of output %lld must be %s "
+					"of %s, got %s of %s",
+					(long long)i, SHAPE_STR(t), tensor_dtype_name(t->dtype),
+					SHAPE_STR(g), tensor_dtype_name(g->dtype));
 	if (t->device.type != g->device.type || t->device.index != g->device.index)
-		return tensor_fail_null(EINVAL, "backward: the gradient of output %lld is on "
-						"another device", (long long)i);
+		return tensor_fail_null(EINVAL,
+					"backward: the gradient of output %lld is on "
+					"another device",
+					(long long)i);
 	return tensor_get(g);
 }
 
@@ -298,7 +303,7 @@ int engine_run(const struct engine_call *call)
 	struct tensor_scope_guard scope;
 	uint32_t exclude = th->exclude;
 	bool enabled = th->grad_enabled;
-	struct edge few[8] = {0}, *held = few;
+	struct edge few[8] = { 0 }, *held = few;
 	struct task *k = task_new(call);
 	int err;
 

@@ -23,10 +23,12 @@ tensor *fft_r2c_backward(tensor *grad, tensor_ints sizes, tensor_ints dim, int64
 	if (onesided && grad->sizes[last] < sizes.data[last]) {
 		memcpy(missing, grad->sizes, sizes.len * sizeof(*missing));
 		missing[last] = sizes.data[last] - grad->sizes[last];
-		grad = tensor_cat(TENSOR_LIST(grad, zeros_for(grad, (tensor_ints){missing, sizes.len})),
+		grad = tensor_cat(TENSOR_LIST(grad,
+					      zeros_for(grad, (tensor_ints){ missing, sizes.len })),
 				  last);
 	}
-	return tensor_to(tensor_fft_c2c(grad, dim, normalization, false), TENSOR_OPTIONS(.dtype = real));
+	return tensor_to(tensor_fft_c2c(grad, dim, normalization, false),
+			 TENSOR_OPTIONS(.dtype = real));
 }
 
 /* Positions that symmetry used twice count twice. */

@@ -43,11 +43,11 @@ static tensor *sum_to(tensor *t, const struct output *o)
 	for (int i = 0; i < t->ndim; i++)
 		if (i < lead || (o->sizes[i - lead] == 1 && t->sizes[i] != 1))
 			dims[n++] = i;
-	sum = call_sum_dim_IntList(t, (tensor_ints){dims, n}, true, t->dtype);
+	sum = call_sum_dim_IntList(t, (tensor_ints){ dims, n }, true, t->dtype);
 	tensor_put(t);
 	if (!sum || !lead)
 		return sum;
-	result = call_view(sum, (tensor_ints){o->sizes, o->ndim});
+	result = call_view(sum, (tensor_ints){ o->sizes, o->ndim });
 	tensor_put(sum);
 	return result;
 }
@@ -67,14 +67,18 @@ tensor *gradient_fit(const tensor_node *from, int i, tensor *grad, const tensor_
 	char text[SHAPE_TEXT];
 
 	if (unlikely(grad->device.type != o->device.type || grad->device.index != o->device.index))
-		return tensor_fail_null(EINVAL, "%s: gradient %d is on another device than its "
-						"tensor", from->type->name, i);
+		return tensor_fail_null(EINVAL,
+					"%s: gradient %d is on another device than its "
+					"tensor",
+					from->type->name, i);
 	tensor_get(grad);
 	if (unlikely(!same_shape(grad, o))) {
 		if (!was_broadcast(grad, o)) {
 			tensor_put(grad);
-			return tensor_fail_null(EINVAL, "%s: gradient %d must have shape %s, "
-						"got %s", from->type->name, i,
+			return tensor_fail_null(EINVAL,
+						"%s: gradient %d must have shape %s, "
+						"got %s",
+						from->type->name, i,
 						format_sizes(o->sizes, o->ndim, text, sizeof(text)),
 						SHAPE_STR(grad));
 		}

@@ -17,8 +17,10 @@ int refuse_out(const struct tensor_thread *th, const char *op, const char *name,
 {
 	if (likely(!th->grad_enabled || !t || !needs_grad(t)))
 		return 0;
-	return tensor_fail(EINVAL, "%s: out= records no gradient, but %s requires one; use the "
-				   "functional form, or tensor_no_grad", op, name);
+	return tensor_fail(EINVAL,
+			   "%s: out= records no gradient, but %s requires one; use the "
+			   "functional form, or tensor_no_grad",
+			   op, name);
 }
 
 tensor *no_derivative(const char *op)
@@ -115,7 +117,7 @@ tensor *sum_backward(tensor *grad, tensor_ints sizes, tensor_ints dim, bool keep
 	for (int64_t i = 0; i < sizes.len; i++)
 		kept[i] = mask >> i & 1 ? 1 : sizes.data[i];
 	if (!keepdim)
-		grad = tensor_view(tensor_contiguous(grad), (tensor_ints){kept, sizes.len});
+		grad = tensor_view(tensor_contiguous(grad), (tensor_ints){ kept, sizes.len });
 	return tensor_expand(grad, sizes);
 }
 
@@ -159,8 +161,7 @@ tensor *max_dim_backward(tensor *grad, tensor_ints sizes, tensor *indices, int64
 /* softmax_backward is y (g - sum(g y)): this is its derivative with respect to y. */
 tensor *softmax_double_backward(tensor *grad, tensor *grad_output, tensor *output, int64_t dim)
 {
-	tensor *centred = tensor_sub(grad_output,
-				     sum_along(tensor_mul(grad_output, output), dim));
+	tensor *centred = tensor_sub(grad_output, sum_along(tensor_mul(grad_output, output), dim));
 
 	return tensor_sub(tensor_mul(grad, centred),
 			  tensor_mul(grad_output, sum_along(tensor_mul(grad, output), dim)));

@@ -58,8 +58,8 @@ tensor *max_dim_backward(tensor *grad, tensor_ints sizes, tensor *indices, int64
 tensor *restore_dims(tensor *t, tensor_ints sizes, tensor_ints dim, bool keepdim);
 tensor *nansum_backward(tensor *grad, tensor *self, tensor_ints dim, bool keepdim);
 tensor *amax_backward(tensor *grad, tensor *self, tensor *result, tensor_ints dim, bool keepdim);
-tensor *aminmax_backward(tensor *const *grads, tensor *self, tensor *min, tensor *max,
-			 int64_t dim, bool keepdim);
+tensor *aminmax_backward(tensor *const *grads, tensor *self, tensor *min, tensor *max, int64_t dim,
+			 bool keepdim);
 bool has_zero(tensor *t);
 tensor *prod_backward(tensor *grad, tensor *self, tensor *result);
 tensor *prod_dim_backward(tensor *grad, tensor *self, tensor *result, int64_t dim, bool keepdim);
@@ -110,8 +110,8 @@ tensor *conv_weight_backward(tensor *grad, tensor *input, tensor_ints weight_siz
 			     bool transposed, tensor_ints output_padding, int64_t groups);
 tensor *conv_bias_backward(tensor *grad);
 /* Its gradient by grad_output (of these sizes), from those of its three results. */
-tensor *conv_double_backward(tensor *const *grads, tensor_ints sizes, tensor *input,
-			     tensor *weight, tensor_ints stride, tensor_ints padding, tensor_ints dilation,
+tensor *conv_double_backward(tensor *const *grads, tensor_ints sizes, tensor *input, tensor *weight,
+			     tensor_ints stride, tensor_ints padding, tensor_ints dilation,
 			     bool transposed, tensor_ints output_padding, int64_t groups);
 
 /* What native_dropout multiplied with; train is TENSOR_NONE where it was not given. */

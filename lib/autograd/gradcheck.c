@@ -103,8 +103,9 @@ static int compare(const struct check *c, int64_t k, const double *grad)
 		if (err)
 			return err;
 		if (!(fabs(slope - got) <= c->atol + c->rtol * fabs(slope)))
-			return tensor_fail(EDOM, "gradcheck: input %lld, element %lld: backward "
-						 "gives %.12g, differences give %.12g",
+			return tensor_fail(EDOM,
+					   "gradcheck: input %lld, element %lld: backward "
+					   "gives %.12g, differences give %.12g",
 					   (long long)k, (long long)i, got, slope);
 	}
 	return plain ? 0 : -thread()->error.code;
@@ -162,7 +163,8 @@ static int check(const struct check *c, int64_t wanted, tensor **list, tensor **
 		return -thread()->error.code;
 	if (!needs_grad(y))
 		return tensor_fail(EINVAL, "gradcheck: the output does not require a gradient");
-	err = tensor_backward_ex((tensor_list){&y, 1}, NULL, (tensor_list){list, wanted}, grads, 0);
+	err = tensor_backward_ex((tensor_list){ &y, 1 }, NULL, (tensor_list){ list, wanted }, grads,
+				 0);
 	n = 0;
 	for (int64_t i = 0; i < c->inputs.len && !err; i++)
 		if (needs_grad(c->inputs.data[i]))
@@ -173,7 +175,7 @@ static int check(const struct check *c, int64_t wanted, tensor **list, tensor **
 TENSOR_EXPORT int tensor_gradcheck(tensor *(*fn)(tensor *const *inputs, void *ctx), void *ctx,
 				   tensor_list inputs, double eps, double atol, double rtol)
 {
-	const struct check c = {fn, ctx, inputs, eps, atol, rtol};
+	const struct check c = { fn, ctx, inputs, eps, atol, rtol };
 	struct tensor_scope_guard scope;
 	tensor **list, **grads;
 	bool enabled;
@@ -209,8 +211,8 @@ static tensor *derivative(tensor *const *inputs, void *ctx)
 	struct derivative *d = ctx;
 	tensor *y = d->of->fn(inputs, d->of->ctx), *total = NULL;
 
-	if (!y || tensor_backward_ex((tensor_list){&y, 1}, &inputs[d->of->inputs.len],
-				     (tensor_list){d->list, d->wanted}, d->grads,
+	if (!y || tensor_backward_ex((tensor_list){ &y, 1 }, &inputs[d->of->inputs.len],
+				     (tensor_list){ d->list, d->wanted }, d->grads,
 				     TENSOR_CREATE_GRAPH) < 0)
 		return NULL;
 	for (int64_t i = 0; i < d->wanted; i++) {
@@ -238,7 +240,7 @@ static int check_derivative(const struct check *c, int64_t wanted, tensor **list
 {
 	int64_t n = c->inputs.len, k = 0;
 	tensor **all = list + 2 * wanted;
-	struct derivative d = {c, list, list + wanted, wanted};
+	struct derivative d = { c, list, list + wanted, wanted };
 
 	for (int64_t i = 0; i < n; i++) {
 		all[i] = c->inputs.data[i];
@@ -248,14 +250,14 @@ static int check_derivative(const struct check *c, int64_t wanted, tensor **list
 	all[n] = output_gradient(c);
 	if (!all[n])
 		return -thread()->error.code;
-	return tensor_gradcheck(derivative, &d, (tensor_list){all, n + 1}, c->eps, c->atol,
+	return tensor_gradcheck(derivative, &d, (tensor_list){ all, n + 1 }, c->eps, c->atol,
 				c->rtol);
 }
 
 TENSOR_EXPORT int tensor_gradgradcheck(tensor *(*fn)(tensor *const *inputs, void *ctx), void *ctx,
 				       tensor_list inputs, double eps, double atol, double rtol)
 {
-	const struct check c = {fn, ctx, inputs, eps, atol, rtol};
+	const struct check c = { fn, ctx, inputs, eps, atol, rtol };
 	struct tensor_scope_guard scope;
 	tensor **list;
 	bool enabled;

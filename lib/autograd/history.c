@@ -57,11 +57,11 @@ static bool real_and_complex(enum tensor_dtype a, enum tensor_dtype b)
 }
 
 /* A view of base as numbers of dtype; sizes, strides and offset count these. In an open scope. */
-static tensor *seen_as(tensor *base, enum tensor_dtype dtype, tensor_ints sizes, tensor_ints strides,
-		       int64_t offset)
+static tensor *seen_as(tensor *base, enum tensor_dtype dtype, tensor_ints sizes,
+		       tensor_ints strides, int64_t offset)
 {
 	int64_t s[TENSOR_MAX_DIMS + 1], st[TENSOR_MAX_DIMS + 1];
-	tensor_ints parts = {s, sizes.len + 1}, steps = {st, sizes.len + 1};
+	tensor_ints parts = { s, sizes.len + 1 }, steps = { st, sizes.len + 1 };
 
 	if (!base || base->dtype == dtype)
 		return tensor_as_strided(base, sizes, strides, offset);
@@ -86,15 +86,16 @@ static tensor *recorded_view(tensor *base, const tensor *like)
 	tensor *t;
 
 	if (base->dtype != like->dtype && !real_and_complex(base->dtype, like->dtype))
-		return tensor_fail_null(EOPNOTSUPP, "a view as %s of a tensor of %s that was "
-						    "changed in place has no history",
+		return tensor_fail_null(EOPNOTSUPP,
+					"a view as %s of a tensor of %s that was "
+					"changed in place has no history",
 					tensor_dtype_name(like->dtype),
 					tensor_dtype_name(base->dtype));
 	guard = tensor_scope_enter();
 	th->grad_enabled = true;
 	th->exclude &= ~AUTOGRAD_BIT;
-	t = seen_as(base, like->dtype, (tensor_ints){like->sizes, like->ndim},
-		    (tensor_ints){like->strides, like->ndim}, like->offset);
+	t = seen_as(base, like->dtype, (tensor_ints){ like->sizes, like->ndim },
+		    (tensor_ints){ like->strides, like->ndim }, like->offset);
 	th->grad_enabled = enabled;
 	th->exclude = exclude;
 	return scope_leave_with(&guard, t);
@@ -199,14 +200,16 @@ static bool has_unaware_views(const tensor *self, const tensor *root)
 /* A view as complex numbers of real ones begins at an even one of its base. */
 static bool dtype_follows(const tensor *self, const tensor *root)
 {
-	return self->dtype == root->dtype || (real_and_complex(self->dtype, root->dtype) &&
-					      (dtype_is_complex(root->dtype) || root->offset % 2 == 0));
+	return self->dtype == root->dtype ||
+	       (real_and_complex(self->dtype, root->dtype) &&
+		(dtype_is_complex(root->dtype) || root->offset % 2 == 0));
 }
 
 static int find_views(const char *op, tensor *root, const struct referrer **first)
 {
 	return referrers_find(root, first) < 0 ?
-		       tensor_fail(ENOMEM, "%s: no memory to find the views of the tensor", op) : 0;
+		       tensor_fail(ENOMEM, "%s: no memory to find the views of the tensor", op) :
+		       0;
 }
 
 static int mark_before_leaf(tensor *view)
@@ -260,20 +263,27 @@ int inplace_check(const struct tensor_op *op, tensor *self, bool need)
 				   "%s: self is a view that was made %s; change it under "
 				   "tensor_no_grad, or make the view anew",
 				   name,
-				   self->grad->before_leaf ? "before its base required a gradient"
-							   : "under tensor_no_grad");
+				   self->grad->before_leaf ? "before its base required a gradient" :
+							     "under tensor_no_grad");
 	if (!need)
 		return 0;
 	if (needs_grad(self) && !self->grad->fn)
-		return tensor_fail(EINVAL, "%s: self is a leaf that requires a gradient; change it "
-					   "in place only under tensor_no_grad", name);
-	if (root != self && (needs_grad(root) || needs_grad(self)) && !(root->grad && root->grad->fn))
-		return tensor_fail(EINVAL, "%s: self is a view of a leaf that requires a gradient; "
-					   "change it in place only under tensor_no_grad", name);
+		return tensor_fail(EINVAL,
+				   "%s: self is a leaf that requires a gradient; change it "
+				   "in place only under tensor_no_grad",
+				   name);
+	if (root != self && (needs_grad(root) || needs_grad(self)) &&
+	    !(root->grad && root->grad->fn))
+		return tensor_fail(EINVAL,
+				   "%s: self is a view of a leaf that requires a gradient; "
+				   "change it in place only under tensor_no_grad",
+				   name);
 	if (!dtype_follows(self, root))
-		return tensor_fail(EOPNOTSUPP, "%s: self is a view as %s of a tensor of %s, which "
-					       "are not changed in place where a gradient is "
-					       "recorded", name, tensor_dtype_name(self->dtype),
+		return tensor_fail(EOPNOTSUPP,
+				   "%s: self is a view as %s of a tensor of %s, which "
+				   "are not changed in place where a gradient is "
+				   "recorded",
+				   name, tensor_dtype_name(self->dtype),
 				   tensor_dtype_name(root->dtype));
 	/* Now, because nothing may fail after the change. */
 	return has_unaware_views(self, root) ? find_views(name, root, &views) : 0;
@@ -307,10 +317,10 @@ static void replace_history(tensor *t, tensor_node *n)
 
 struct copy_slices {
 	tensor_node node;
-	tensor_node *inner; /* of the operator that changed the view */
+	tensor_node *inner;	    /* of the operator that changed the view */
 	tensor_ints sizes, strides; /* of the base */
 	tensor_ints view_sizes, view_strides;
-	int64_t view_offset; /* from the base's first element, in elements of the view */
+	int64_t view_offset;	/* from the base's first element, in elements of the view */
 	tensor_options options; /* of the base */
 	enum tensor_dtype view_dtype;
 };
@@ -320,7 +330,8 @@ static int64_t offset_within(const tensor *t, const tensor *base)
 {
 	if (t->dtype == base->dtype)
 		return t->offset - base->offset;
-	return dtype_is_complex(base->dtype) ? t->offset - 2 * base->offset : t->offset - base->offset / 2;
+	return dtype_is_complex(base->dtype) ? t->offset - 2 * base->offset :
+					       t->offset - base->offset / 2;
 }
 
 /* The base's gradient, in the base's own layout, so that the view's part can be addressed. */
@@ -402,8 +413,8 @@ tensor *slice_with_history(tensor_node *n, tensor *t)
 static int inplace_on_view(tensor_node *n, tensor *self)
 {
 	tensor *base = self->base;
-	tensor_ints sizes = {base->sizes, base->ndim}, strides = {base->strides, base->ndim};
-	tensor_ints vsizes = {self->sizes, self->ndim}, vstrides = {self->strides, self->ndim};
+	tensor_ints sizes = { base->sizes, base->ndim }, strides = { base->strides, base->ndim };
+	tensor_ints vsizes = { self->sizes, self->ndim }, vstrides = { self->strides, self->ndim };
 	struct copy_slices *c;
 
 	c = (struct copy_slices *)node_new(&copy_slices_type, sizeof(*c), n->nedges, 0, 1,

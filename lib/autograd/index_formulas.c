@@ -13,7 +13,7 @@
 #include "family/ternary.h"
 #include "family/view.h"
 
-/* ---- indexing, masks ---------------------------------------------------------------------- */
+/* ---- indexing, masks ---- */
 
 tensor *index_put_self_backward(tensor *grad, tensor *at, tensor_ints dims, bool accumulate)
 {
@@ -27,7 +27,7 @@ tensor *index_put_self_backward(tensor *grad, tensor *at, tensor_ints dims, bool
 tensor *masked_select_backward(tensor *grad, tensor_ints sizes, tensor *mask)
 {
 	tensor *whole = tensor_add(zeros_for(grad, sizes),
-				   zeros_for(grad, mask ? (tensor_ints){mask->sizes, mask->ndim} :
+				   zeros_for(grad, mask ? (tensor_ints){ mask->sizes, mask->ndim } :
 							  TENSOR_SCALAR_SHAPE));
 
 	return tensor_masked_scatter(whole, mask, grad);
@@ -48,7 +48,7 @@ tensor *index_fill_value_backward(tensor *grad, int64_t dim, tensor *index)
 	return filled ? tensor_sum(where_backward(grad, filled, true)) : NULL;
 }
 
-/* ---- view functions' scatter ------------------------------------------------------------- */
+/* ---- view functions' scatter ---- */
 
 static tensor *cleared(tensor *whole, tensor *part)
 {
@@ -91,7 +91,7 @@ tensor *as_strided_scatter_src_backward(tensor *grad, tensor_ints size, tensor_i
 	return tensor_as_strided(tensor_to_copy(grad, TENSOR_OPTIONS(0)), size, stride, offset);
 }
 
-/* ---- scatter with a reduction --------------------------------------------------------------- */
+/* ---- scatter with a reduction ---- */
 
 tensor *scatter_with_backward(tensor *grad)
 {
@@ -114,7 +114,7 @@ static bool is(const struct reduced *r, const char *name)
 
 static tensor *filled_like(tensor *t, double value)
 {
-	return t ? tensor_full((tensor_ints){t->sizes, t->ndim}, number(value),
+	return t ? tensor_full((tensor_ints){ t->sizes, t->ndim }, number(value),
 			       TENSOR_OPTIONS(.dtype = t->dtype, .device = t->device)) :
 		   NULL;
 }
@@ -156,8 +156,8 @@ static tensor *shares(const struct reduced *r, tensor **self_is, tensor **src_is
 static tensor *prod_self(const struct reduced *r)
 {
 	tensor *self = replaced(r->self, tensor_eq_scalar(r->self, number(0)), 1);
-	tensor *product = tensor_scatter_reduce_opt(self, r->dim, r->index, r->src, "prod",
-						    r->include_self);
+	tensor *product =
+		tensor_scatter_reduce_opt(self, r->dim, r->index, r->src, "prod", r->include_self);
 
 	return tensor_div(tensor_mul(r->grad, product), self);
 }
@@ -169,11 +169,10 @@ static tensor *prod_src(const struct reduced *r)
 	tensor *zeros = tensor_gather(tensor_scatter_add(filled_like(r->self, 0), r->dim, r->index,
 							 as_number(zero, r->src)),
 				      r->dim, r->index);
-	tensor *alone = tensor_eq_scalar(tensor_where(zero, zeros, filled_like(zeros, 0)),
-					 number(1));
-	tensor *others = tensor_scatter_reduce_opt(r->self, r->dim, r->index,
-						   replaced(r->src, alone, 1), "prod",
-						   r->include_self);
+	tensor *alone =
+		tensor_eq_scalar(tensor_where(zero, zeros, filled_like(zeros, 0)), number(1));
+	tensor *others = tensor_scatter_reduce_opt(
+		r->self, r->dim, r->index, replaced(r->src, alone, 1), "prod", r->include_self);
 	tensor *of_zero = tensor_gather(tensor_mul(r->grad, others), r->dim, r->index);
 	tensor *usual = tensor_div(tensor_gather(tensor_mul(r->grad, r->result), r->dim, r->index),
 				   replaced(r->src, zero, 1));
@@ -225,8 +224,8 @@ static tensor *placed_beside(tensor *g, tensor_ints sizes)
 	if (!g || !memcmp(g->sizes, sizes.data, sizes.len * sizeof(int64_t)))
 		return g;
 	whole = zeros_for(g, sizes);
-	part = whole ? tensor_as_strided(whole, (tensor_ints){g->sizes, g->ndim},
-					 (tensor_ints){whole->strides, g->ndim}, 0) :
+	part = whole ? tensor_as_strided(whole, (tensor_ints){ g->sizes, g->ndim },
+					 (tensor_ints){ whole->strides, g->ndim }, 0) :
 		       NULL;
 	return part && tensor_copy_(part, g) ? whole : NULL;
 }
@@ -240,8 +239,8 @@ tensor *scatter_reduce_self_backward(tensor *grad, tensor *self, int64_t dim, te
 				     tensor *src, const char *reduce, bool include_self,
 				     tensor *result)
 {
-	struct reduced r = {grad,   self, index,  beside(src, index),
-			    result, dim,  reduce, include_self};
+	struct reduced r = { grad,   self, index,  beside(src, index),
+			     result, dim,  reduce, include_self };
 
 	return r.src ? self_backward(&r) : NULL;
 }
@@ -250,10 +249,11 @@ tensor *scatter_reduce_src_backward(tensor *grad, tensor *self, int64_t dim, ten
 				    tensor *src, const char *reduce, bool include_self,
 				    tensor *result)
 {
-	struct reduced r = {grad,   self, index,  beside(src, index),
-			    result, dim,  reduce, include_self};
+	struct reduced r = { grad,   self, index,  beside(src, index),
+			     result, dim,  reduce, include_self };
 
-	return r.src ? placed_beside(src_backward(&r), (tensor_ints){src->sizes, src->ndim}) : NULL;
+	return r.src ? placed_beside(src_backward(&r), (tensor_ints){ src->sizes, src->ndim }) :
+		       NULL;
 }
 
 /* A vector of positions as scatter wants it: in the shape of source. */
@@ -266,16 +266,17 @@ static tensor *spread_index(tensor *index, const tensor *source, int64_t dim)
 		return tensor_reshape(index, TENSOR_SCALAR_SHAPE);
 	for (int i = 0; i < source->ndim; i++)
 		sizes[i] = i == d ? source->sizes[d] : 1;
-	return tensor_expand(tensor_reshape(index, (tensor_ints){sizes, source->ndim}),
-			     (tensor_ints){source->sizes, source->ndim});
+	return tensor_expand(tensor_reshape(index, (tensor_ints){ sizes, source->ndim }),
+			     (tensor_ints){ source->sizes, source->ndim });
 }
 
 tensor *index_reduce_self_backward(tensor *grad, tensor *self, int64_t dim, tensor *index,
 				   tensor *source, const char *reduce, bool include_self,
 				   tensor *result)
 {
-	struct reduced r = {grad,   self, spread_index(index, source, dim), source,
-			    result, dim,  reduce,			    include_self};
+	struct reduced r = { grad,   self,	  spread_index(index, source, dim),
+			     source, result,	  dim,
+			     reduce, include_self };
 
 	return r.index ? self_backward(&r) : NULL;
 }
@@ -284,8 +285,9 @@ tensor *index_reduce_source_backward(tensor *grad, tensor *self, int64_t dim, te
 				     tensor *source, const char *reduce, bool include_self,
 				     tensor *result)
 {
-	struct reduced r = {grad,   self, spread_index(index, source, dim), source,
-			    result, dim,  reduce,			    include_self};
+	struct reduced r = { grad,   self,	  spread_index(index, source, dim),
+			     source, result,	  dim,
+			     reduce, include_self };
 
 	return r.index ? src_backward(&r) : NULL;
 }

@@ -38,13 +38,17 @@ static int refuse_leaf(const char *op, const tensor *t)
 {
 	if (t->grad && t->grad->fn && thread()->grad_enabled)
 		return 0;
-	return tensor_fail(EINVAL, "%s: self is a leaf that requires a gradient, or nothing is recorded; detach it first",
-			   op);
+	return tensor_fail(
+		EINVAL,
+		"%s: self is a leaf that requires a gradient, or nothing is recorded; detach it first",
+		op);
 }
 
 static int refuse_unstrided(const char *op, const tensor *self)
 {
-	return self->ext ? tensor_fail(EOPNOTSUPP, "%s: self must be a strided tensor of plain numbers", op) : 0;
+	return self->ext ? tensor_fail(EOPNOTSUPP,
+				       "%s: self must be a strided tensor of plain numbers", op) :
+			   0;
 }
 
 /* self gets the geometry of a view of it, whose reference is consumed. */
@@ -69,8 +73,9 @@ tensor *composite_as_strided_(tensor *self, tensor_ints size, tensor_ints stride
 	if (refuse_unstrided("as_strided_", self) < 0)
 		return NULL;
 	if (needs_grad(self) && (self->base || tensor_live_views(self)))
-		return tensor_fail_null(EOPNOTSUPP, "as_strided_: self requires a gradient and is a view or has "
-						    "views; use as_strided");
+		return tensor_fail_null(
+			EOPNOTSUPP, "as_strided_: self requires a gradient and is a view or has "
+				    "views; use as_strided");
 	if (needs_grad(self) && refuse_leaf("as_strided_", self) < 0)
 		return NULL;
 	now = call_as_strided(self, size, stride, storage_offset);
@@ -90,7 +95,8 @@ static int check_reshaped(const char *op, const tensor *self, const tensor *root
 	if (refuse_unstrided(op, self) < 0)
 		return -EOPNOTSUPP;
 	if (recorded && self->grad && self->grad->no_grad_view)
-		return tensor_fail(EINVAL, "%s: self is a view that was made under tensor_no_grad", op);
+		return tensor_fail(EINVAL, "%s: self is a view that was made under tensor_no_grad",
+				   op);
 	if (needs_grad(root) && (recorded || root == self))
 		return refuse_leaf(op, root);
 	return 0;

@@ -24,7 +24,7 @@ static tensor *sum_of(tensor *a, tensor *b)
 	return a && b ? tensor_add(a, b) : a ? a : b;
 }
 
-/* ---- QR ---------------------------------------------------------------------------------- */
+/* ---- QR ---- */
 
 /* The Hermitian matrix with t's upper triangle. */
 static tensor *mirrored(tensor *t)
@@ -72,8 +72,8 @@ tensor *qr_backward(tensor *const *grads, tensor *q, tensor *r, const char *mode
 	}
 	gq = tall_qr_backward(gq, gr ? tensor_narrow(gr, -1, 0, m) : NULL, q,
 			      tensor_narrow(r, -1, 0, m));
-	gr2 = gr2 ? tensor_matmul(q, gr2)
-		  : tensor_zeros_like(tensor_narrow(r, -1, m, n - m), TENSOR_OPTIONS(0));
+	gr2 = gr2 ? tensor_matmul(q, gr2) :
+		    tensor_zeros_like(tensor_narrow(r, -1, m, n - m), TENSOR_OPTIONS(0));
 	return tensor_cat(TENSOR_LIST(gq, gr2), -1);
 }
 
@@ -88,7 +88,7 @@ static tensor *reflector(tensor *input, int64_t i)
 	memcpy(sizes, input->sizes, input->ndim * sizeof(*sizes));
 	sizes[input->ndim - 1] = 1;
 	sizes[input->ndim - 2] = i + 1;
-	v = tensor_cat(TENSOR_LIST(tensor_zeros((tensor_ints){sizes, input->ndim}, o), v), -2);
+	v = tensor_cat(TENSOR_LIST(tensor_zeros((tensor_ints){ sizes, input->ndim }, o), v), -2);
 	return tensor_add(v, tensor_narrow(tensor_eye_m(m, i + 1, o), -1, i, 1));
 }
 
@@ -124,7 +124,7 @@ static bool products_after(tensor *input, tensor *tau, int64_t k, tensor **rest)
 	int64_t m = input->sizes[input->ndim - 2], n = input->sizes[input->ndim - 1];
 
 	rest[k - 1] = tensor_expand(tensor_eye_m(m, n, TENSOR_OPTIONS(.dtype = input->dtype)),
-				    (tensor_ints){input->sizes, input->ndim});
+				    (tensor_ints){ input->sizes, input->ndim });
 	for (int64_t i = k - 1; i > 0 && rest[i]; i--)
 		rest[i - 1] = reflected(rest[i], reflector(input, i), tau_at(tau, i));
 	return rest[0];
@@ -148,7 +148,7 @@ tensor *householder_backward(tensor *grad, tensor *input, tensor *tau, bool of_t
 		grad = reflected(grad, v, conjugate(tau_at(tau, i)));
 	}
 	if (grad && parts[k - 1])
-		ga = tensor_cat((tensor_list){parts, k}, -1);
+		ga = tensor_cat((tensor_list){ parts, k }, -1);
 	free(parts);
 	if (of_tau || !ga)
 		return ga;
@@ -156,7 +156,7 @@ tensor *householder_backward(tensor *grad, tensor *input, tensor *tau, bool of_t
 			   -1);
 }
 
-/* ---- singular values --------------------------------------------------------------------- */
+/* ---- singular values ---- */
 
 static tensor *skew(tensor *t)
 {
@@ -241,7 +241,7 @@ tensor *svd_backward(tensor *const *grads, tensor *u, tensor *s, tensor *vh, boo
 	return u && vh ? thin_svd_backward(gu, grads[1], gvh, u, s, vh) : NULL;
 }
 
-/* ---- eigenvalues ------------------------------------------------------------------------- */
+/* ---- eigenvalues ---- */
 
 /*
  * A V = V diag(w), columns of V of norm 1: gA = V^-H [diag(gw) + (V^H gV - V^H V Re(diag(V^H gV)))
@@ -255,9 +255,9 @@ tensor *eig_backward(tensor *const *grads, tensor *w, tensor *v, tensor_options 
 		ga = tensor_linalg_solve(vh, tensor_mul(tensor_unsqueeze(grads[0], -1), vh));
 	} else {
 		m = tensor_matmul(vh, grads[1]);
-		middle = tensor_mul(
-			tensor_matmul(vh, v),
-			tensor_unsqueeze(tensor_real(tensor_diagonal(m, 0, -2, -1)), -2));
+		middle = tensor_mul(tensor_matmul(vh, v),
+				    tensor_unsqueeze(tensor_real(tensor_diagonal(m, 0, -2, -1)),
+						     -2));
 		middle = tensor_div(tensor_sub(m, middle), gaps(conjugate(w)));
 		middle = tensor_diagonal_scatter(
 			middle, grads[0] ? grads[0] : tensor_zeros_like(w, TENSOR_OPTIONS(0)), 0,

@@ -32,7 +32,7 @@ static int64_t columns_of(const tensor *t)
 	return t ? t->sizes[t->ndim - 1] : 0;
 }
 
-/* ---- LU ---------------------------------------------------------------------------------- */
+/* ---- LU ---- */
 
 /* L1^-H m U1^-H for the square parts of the factors. */
 static tensor *between(tensor *l1, tensor *m, tensor *u1)
@@ -63,17 +63,17 @@ static tensor *plu_backward(tensor *gl, tensor *gu, tensor *p, tensor *l, tensor
 							adjoint(tensor_narrow(u, -1, k, n - k))));
 	ga = between(l1, tensor_add(tensor_tril(below, -1), tensor_triu(above, 0)), u1);
 	if (m > n)
-		ga = tensor_cat(
-			TENSOR_LIST(ga, tensor_linalg_solve_triangular_opt(
-						adjoint(u1), tensor_narrow(gl, -2, k, m - k), false,
-						false, false)),
-			-2);
+		ga = tensor_cat(TENSOR_LIST(ga,
+					    tensor_linalg_solve_triangular_opt(
+						    adjoint(u1), tensor_narrow(gl, -2, k, m - k),
+						    false, false, false)),
+				-2);
 	if (n > m)
-		ga = tensor_cat(
-			TENSOR_LIST(ga, tensor_linalg_solve_triangular_opt(
-						adjoint(l1), tensor_narrow(gu, -1, k, n - k), true,
-						true, true)),
-			-1);
+		ga = tensor_cat(TENSOR_LIST(ga,
+					    tensor_linalg_solve_triangular_opt(
+						    adjoint(l1), tensor_narrow(gu, -1, k, n - k),
+						    true, true, true)),
+				-1);
 	return tensor_matmul(p, ga);
 }
 
@@ -115,7 +115,7 @@ tensor *lu_solve_lu_backward(tensor *grad, tensor *lu, tensor *pivots, tensor *x
 			  tensor_triu(tensor_matmul(adjoint(l), ga), 0));
 }
 
-/* ---- systems ----------------------------------------------------------------------------- */
+/* ---- systems ---- */
 
 /* X of A^H X = b. The factors serve where nothing records: they have no history. */
 static tensor *solve_adjoint(tensor *a, tensor *lu, tensor *pivots, tensor *b, bool left)
@@ -152,7 +152,7 @@ tensor *inv_backward(tensor *grad, tensor *inverse)
 	return tensor_neg(tensor_matmul(h, tensor_matmul(grad, h)));
 }
 
-/* ---- determinants ------------------------------------------------------------------------ */
+/* ---- determinants ---- */
 
 /* g [..] on the diagonals of n x n matrices */
 static tensor *times_identity(tensor *g, int64_t n)
@@ -163,9 +163,9 @@ static tensor *times_identity(tensor *g, int64_t n)
 		return NULL;
 	memcpy(sizes, g->sizes, g->ndim * sizeof(*sizes));
 	sizes[g->ndim] = n;
-	return tensor_diag_embed(
-		tensor_expand(tensor_unsqueeze(g, -1), (tensor_ints){sizes, g->ndim + 1}), 0, -2,
-		-1);
+	return tensor_diag_embed(tensor_expand(tensor_unsqueeze(g, -1),
+					       (tensor_ints){ sizes, g->ndim + 1 }),
+				 0, -2, -1);
 }
 
 /* Factors of a matrix that is not singular: zeros on the diagonal of U become the dtype's epsilon.
@@ -229,10 +229,10 @@ tensor *det_backward(tensor *grad, tensor *a, tensor *det, tensor *lu, tensor *p
 	int singular;
 
 	if (!thread()->grad_enabled)
-		return tensor_linalg_lu_solve_opt(
-			regular(lu), pivots,
-			times_identity(tensor_mul(grad, conjugate(det)), columns_of(lu)), true,
-			true);
+		return tensor_linalg_lu_solve_opt(regular(lu), pivots,
+						  times_identity(tensor_mul(grad, conjugate(det)),
+								 columns_of(lu)),
+						  true, true);
 	singular = any_singular(det);
 	if (singular < 0)
 		return NULL;
@@ -246,10 +246,10 @@ tensor *det_backward(tensor *grad, tensor *a, tensor *det, tensor *lu, tensor *p
 	if (tensor_linalg_svd(a, false, &u, &s, &vh) < 0)
 		return NULL;
 	g = tensor_mul(grad, conjugate(tensor_mul(tensor_linalg_det(u), tensor_linalg_det(vh))));
-	g = prod_dim_backward(
-		g, tensor_to(s, TENSOR_OPTIONS(.dtype = a->dtype)),
-		tensor_to(tensor_prod_dim(s, -1, false), TENSOR_OPTIONS(.dtype = a->dtype)), -1,
-		false);
+	g = prod_dim_backward(g, tensor_to(s, TENSOR_OPTIONS(.dtype = a->dtype)),
+			      tensor_to(tensor_prod_dim(s, -1, false),
+					TENSOR_OPTIONS(.dtype = a->dtype)),
+			      -1, false);
 	return tensor_matmul(tensor_mul(u, tensor_unsqueeze(g, -2)), vh);
 }
 
@@ -278,7 +278,7 @@ tensor *slogdet_backward(tensor *const *grads, tensor *a, tensor *sign, tensor *
 	return solve_adjoint(a, lu, pivots, times_identity(g, columns_of(lu)), true);
 }
 
-/* ---- Cholesky ---------------------------------------------------------------------------- */
+/* ---- Cholesky ---- */
 
 /* A = L L^H: gA = L^-H phi L^-1, phi the Hermitian matrix with half of tril(L^H gL) in its lower
  * triangle. */
@@ -299,11 +299,11 @@ tensor *cholesky_solve_backward(tensor *grad, tensor *factor, tensor *x, bool up
 	tensor *ga = system_backward(tensor_cholesky_solve(grad, factor, upper), x, true, false);
 
 	ga = tensor_add(ga, adjoint(ga));
-	return upper ? tensor_triu(tensor_matmul(tensor_triu(factor, 0), ga), 0)
-		     : tensor_tril(tensor_matmul(ga, tensor_tril(factor, 0)), 0);
+	return upper ? tensor_triu(tensor_matmul(tensor_triu(factor, 0), ga), 0) :
+		       tensor_tril(tensor_matmul(ga, tensor_tril(factor, 0)), 0);
 }
 
-/* ---- triangular -------------------------------------------------------------------------- */
+/* ---- triangular ---- */
 
 /* The gradient is 0 outside of the triangle that is read, and on its diagonal where that counts as 1. */
 tensor *solve_triangular_a_backward(tensor *grad, tensor *a, tensor *x, bool upper, bool left,

@@ -20,7 +20,7 @@ tensor *roll_backward(tensor *grad, tensor_ints shifts, tensor_ints dims)
 		return tensor_fail_null(EINVAL, "roll: at most %d shifts", TENSOR_MAX_DIMS);
 	for (int64_t i = 0; i < shifts.len; i++)
 		back[i] = -shifts.data[i];
-	return tensor_roll(grad, (tensor_ints){back, shifts.len}, dims);
+	return tensor_roll(grad, (tensor_ints){ back, shifts.len }, dims);
 }
 
 /* The repetitions as dimensions of their own, which are summed: one after the other, since there
@@ -30,14 +30,14 @@ tensor *repeat_backward(tensor *grad, tensor_ints sizes, tensor_ints repeats)
 	int lead = (int)(repeats.len - sizes.len);
 
 	for (int64_t i = 0; grad && i < repeats.len; i++) {
-		int64_t shape[2] = {repeats.data[i], i < lead ? 1 : sizes.data[i - lead]};
+		int64_t shape[2] = { repeats.data[i], i < lead ? 1 : sizes.data[i - lead] };
 
 		if (shape[0] == 1)
 			continue;
 		if (!shape[0] || !grad->numel)
 			return zeros_for(grad, sizes);
 		if (grad->ndim < TENSOR_MAX_DIMS) {
-			grad = tensor_sum_dim(tensor_unflatten(grad, i, (tensor_ints){shape, 2}),
+			grad = tensor_sum_dim(tensor_unflatten(grad, i, (tensor_ints){ shape, 2 }),
 					      TENSOR_INTS(i), false);
 			continue;
 		}
@@ -56,7 +56,7 @@ tensor *constant_pad_backward(tensor *grad, tensor_ints pad)
 
 	for (int64_t i = 0; i < pad.len; i++)
 		back[i] = -pad.data[i];
-	return tensor_constant_pad_nd(grad, (tensor_ints){back, pad.len}, number(0));
+	return tensor_constant_pad_nd(grad, (tensor_ints){ back, pad.len }, number(0));
 }
 
 /* Where windows overlap, their gradients add up. */
@@ -73,8 +73,8 @@ tensor *unfold_view_backward(tensor *grad, tensor_ints sizes, int64_t dim, int64
 				  tensor_scalar_int(step));
 	index = tensor_add(tensor_unsqueeze(start, 1), tensor_arange(tensor_scalar_int(size), i64));
 	grad = tensor_flatten(tensor_movedim_int(grad, -1, d + 1), d, d + 1);
-	return tensor_index_add(zeros_for(grad, sizes), d,
-				tensor_reshape(index, TENSOR_INTS(-1)), grad);
+	return tensor_index_add(zeros_for(grad, sizes), d, tensor_reshape(index, TENSOR_INTS(-1)),
+				grad);
 }
 
 tensor *resize_backward(tensor *grad)

@@ -95,9 +95,9 @@ tensor_node *node_new(const struct node_type *type, size_t size, uint32_t nedges
 	n->outputs = (struct output *)(p + outputs);
 	n->ints = (int64_t *)(p + ints);
 	for (uint32_t i = 0; i < nedges; i++)
-		n->edges[i] = (struct edge){NULL, 0};
+		n->edges[i] = (struct edge){ NULL, 0 };
 	for (unsigned i = 0; i < nsaved; i++)
-		n->saved[i] = (struct saved){NULL, 0, SAVED_CONSTANT};
+		n->saved[i] = (struct saved){ NULL, 0, SAVED_CONSTANT };
 	return n;
 }
 
@@ -143,7 +143,7 @@ tensor_ints node_lengths(tensor_node *n, tensor_list list, int64_t dim)
 		to[i] = d >= 0 && d < t->ndim ? t->sizes[d] : 0;
 	}
 	n->ints += list.len;
-	return (tensor_ints){to, list.len};
+	return (tensor_ints){ to, list.len };
 }
 
 void node_list_edges(tensor_node *n, uint32_t first, tensor_list list)

@@ -17,8 +17,10 @@
 
 tensor *not_again(const char *op)
 {
-	return tensor_fail_null(EOPNOTSUPP, "%s: has no derivative of its own; differentiate the "
-					    "forward operator with create_graph", op);
+	return tensor_fail_null(EOPNOTSUPP,
+				"%s: has no derivative of its own; differentiate the "
+				"forward operator with create_graph",
+				op);
 }
 
 /* x centred and scaled along `dims`, and by what it was scaled. */
@@ -56,13 +58,13 @@ static tensor *as_dtype(tensor *t, enum tensor_dtype dtype)
 	return tensor_to(t, TENSOR_OPTIONS(.dtype = dtype));
 }
 
-/* ---- layer_norm ---------------------------------------------------------------------- */
+/* ---- layer_norm ---- */
 
 static tensor_ints last_dims(int64_t *dims, const tensor *x, int64_t n)
 {
 	for (int64_t i = 0; i < n; i++)
 		dims[i] = x->ndim - n + i;
-	return (tensor_ints){dims, n};
+	return (tensor_ints){ dims, n };
 }
 
 tensor *layer_norm_input_backward(tensor *grad, tensor *input, tensor_ints normalized_shape,
@@ -104,7 +106,7 @@ tensor *layer_norm_weight_backward(tensor *grad, tensor *input, tensor_ints norm
 				     last_dims(dims, input, normalized_shape.len), eps, &scale));
 }
 
-/* ---- group_norm ---------------------------------------------------------------------- */
+/* ---- group_norm ---- */
 
 /* Over all dimensions but the second. */
 tensor *sum_channels(tensor *grad)
@@ -115,7 +117,7 @@ tensor *sum_channels(tensor *grad)
 	for (int i = 0; grad && i < grad->ndim; i++)
 		if (i != 1)
 			dims[n++] = i;
-	return tensor_sum_dim(grad, (tensor_ints){dims, n}, false);
+	return tensor_sum_dim(grad, (tensor_ints){ dims, n }, false);
 }
 
 tensor *group_norm_input_backward(tensor *grad, tensor *input, tensor *mean, tensor *rstd,
@@ -136,7 +138,8 @@ tensor *group_norm_input_backward(tensor *grad, tensor *input, tensor *mean, ten
 		grad = tensor_mul(grad, tensor_reshape(weight, TENSOR_INTS(group, C / group, 1)));
 	dx = centred_gradient(grad, tensor_reshape(as_dtype(input, wide), shape), TENSOR_INTS(2, 3),
 			      eps);
-	return as_dtype(tensor_reshape(dx, (tensor_ints){input->sizes, input->ndim}), input->dtype);
+	return as_dtype(tensor_reshape(dx, (tensor_ints){ input->sizes, input->ndim }),
+			input->dtype);
 }
 
 tensor *group_norm_weight_backward(tensor *grad, tensor *input, tensor *mean, tensor *rstd,
@@ -158,12 +161,13 @@ tensor *group_norm_weight_backward(tensor *grad, tensor *input, tensor *mean, te
 	return tensor_reshape(tensor_sum_dim(product, TENSOR_INTS(0, 3), false), TENSOR_INTS(C));
 }
 
-/* ---- batch_norm ---------------------------------------------------------------------- */
+/* ---- batch_norm ---- */
 
 /* x as [n, c, inner], and t's channels beside it. */
 static tensor *three(tensor *x)
 {
-	return x ? tensor_reshape(x, TENSOR_INTS(x->sizes[0], x->sizes[1], x->numel ? -1 : 0)) : NULL;
+	return x ? tensor_reshape(x, TENSOR_INTS(x->sizes[0], x->sizes[1], x->numel ? -1 : 0)) :
+		   NULL;
 }
 
 static tensor *channels(tensor *t)
@@ -177,9 +181,9 @@ static int batch_backward(tensor *grad, tensor *input, tensor *weight, tensor *r
 {
 	tensor *out[3];
 
-	if (tensor_native_batch_norm_backward(grad, input, weight, running_mean, running_var, save_mean,
-					      save_invstd, training, eps, mask, &out[0], &out[1],
-					      &out[2]) < 0)
+	if (tensor_native_batch_norm_backward(grad, input, weight, running_mean, running_var,
+					      save_mean, save_invstd, training, eps, mask, &out[0],
+					      &out[1], &out[2]) < 0)
 		return -1;
 	*result = mask == 1 ? out[0] : out[1];
 	return 0;
@@ -213,7 +217,8 @@ tensor *batch_norm_input_backward(tensor *grad, tensor *input, tensor *weight, t
 		by_running(three(as_dtype(input, wide)), running_mean, running_var, eps, &scale);
 		dx = tensor_mul(g, scale);
 	}
-	return as_dtype(tensor_reshape(dx, (tensor_ints){input->sizes, input->ndim}), input->dtype);
+	return as_dtype(tensor_reshape(dx, (tensor_ints){ input->sizes, input->ndim }),
+			input->dtype);
 }
 
 tensor *batch_norm_weight_backward(tensor *grad, tensor *input, tensor *running_mean,
@@ -224,8 +229,8 @@ tensor *batch_norm_weight_backward(tensor *grad, tensor *input, tensor *running_
 	tensor *dweight, *x, *scale;
 
 	if (!recorded())
-		return batch_backward(grad, input, tensor_none, running_mean, running_var, save_mean,
-				      save_invstd, training, eps, 2, &dweight) < 0 ?
+		return batch_backward(grad, input, tensor_none, running_mean, running_var,
+				      save_mean, save_invstd, training, eps, 2, &dweight) < 0 ?
 			       NULL :
 			       dweight;
 	x = three(as_dtype(input, wide));
@@ -234,7 +239,7 @@ tensor *batch_norm_weight_backward(tensor *grad, tensor *input, tensor *running_
 	return tensor_sum_dim(tensor_mul(three(as_dtype(grad, wide)), x), TENSOR_INTS(0, 2), false);
 }
 
-/* ---- losses -------------------------------------------------------------------------- */
+/* ---- losses ---- */
 
 /* log(1 - x) - log(x), both of at least -100 */
 tensor *bce_target_backward(tensor *grad, tensor *self, tensor *target, tensor *weight,

@@ -102,7 +102,8 @@ tensor *div_mode_number_backward(tensor *grad, tensor_scalar other, const char *
 tensor *atan2_backward(tensor *grad, tensor *self, tensor *other, tensor *numerator)
 {
 	tensor *r = tensor_add(tensor_square(self), tensor_square(other));
-	tensor *inverse = tensor_masked_fill(tensor_reciprocal(r), tensor_eq_scalar(r, number(0)), number(0));
+	tensor *inverse =
+		tensor_masked_fill(tensor_reciprocal(r), tensor_eq_scalar(r, number(0)), number(0));
 
 	return tensor_mul(tensor_mul(grad, numerator), inverse);
 }
@@ -173,8 +174,8 @@ tensor *copysign_backward(tensor *grad, tensor *self, tensor *result)
 {
 	tensor *ratio = tensor_div(result, self);
 
-	return tensor_mul(grad, tensor_masked_fill(ratio, tensor_eq_scalar(self, number(0)),
-						   number(0)));
+	return tensor_mul(grad,
+			  tensor_masked_fill(ratio, tensor_eq_scalar(self, number(0)), number(0)));
 }
 
 /* ---- powers ---- */
@@ -211,15 +212,15 @@ tensor *pow_scalar_backward(tensor *grad, tensor *self, tensor_scalar exponent)
 {
 	if (scalar_double(exponent) == 0 && !scalar_imag(exponent))
 		return flat(grad);
-	return along(grad, tensor_mul_scalar(tensor_pow_scalar(self, minus_one(exponent)),
-					     exponent));
+	return along(grad,
+		     tensor_mul_scalar(tensor_pow_scalar(self, minus_one(exponent)), exponent));
 }
 
 tensor *scalar_pow_backward(tensor *grad, tensor_scalar self, tensor *exponent, tensor *result)
 {
-	tensor *base = tensor_full(TENSOR_SCALAR_SHAPE, self,
-				   TENSOR_OPTIONS(.dtype = result->dtype,
-						  .device = result->device));
+	tensor *base =
+		tensor_full(TENSOR_SCALAR_SHAPE, self,
+			    TENSOR_OPTIONS(.dtype = result->dtype, .device = result->device));
 
 	return pow_backward_exponent(grad, base, exponent, result);
 }

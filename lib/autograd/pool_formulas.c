@@ -11,15 +11,15 @@ tensor *only_shape(tensor *like, tensor_ints sizes)
 {
 	if (!like)
 		return NULL;
-	return tensor_expand(tensor_empty(TENSOR_SCALAR_SHAPE,
-					  TENSOR_OPTIONS(.dtype = like->dtype,
-							 .device = like->device)),
-			     sizes);
+	return tensor_expand(
+		tensor_empty(TENSOR_SCALAR_SHAPE,
+			     TENSOR_OPTIONS(.dtype = like->dtype, .device = like->device)),
+		sizes);
 }
 
 tensor_ints last_sizes(tensor_ints sizes, int64_t n)
 {
-	return (tensor_ints){sizes.data + sizes.len - n, n};
+	return (tensor_ints){ sizes.data + sizes.len - n, n };
 }
 
 /* What max_pool_backward spread out is gathered again. */
@@ -30,10 +30,10 @@ tensor *max_pool_double_backward(tensor *grad, tensor *indices, int64_t n)
 	memcpy(flat, grad->sizes, planes * sizeof(*flat));
 	flat[planes] = -1;
 	if (!indices->numel)
-		return zeros_for(grad, (tensor_ints){indices->sizes, indices->ndim});
-	grad = tensor_gather(tensor_reshape(grad, (tensor_ints){flat, planes + 1}), planes,
-			     tensor_reshape(indices, (tensor_ints){flat, planes + 1}));
-	return tensor_view(grad, (tensor_ints){indices->sizes, indices->ndim});
+		return zeros_for(grad, (tensor_ints){ indices->sizes, indices->ndim });
+	grad = tensor_gather(tensor_reshape(grad, (tensor_ints){ flat, planes + 1 }), planes,
+			     tensor_reshape(indices, (tensor_ints){ flat, planes + 1 }));
+	return tensor_view(grad, (tensor_ints){ indices->sizes, indices->ndim });
 }
 
 tensor *grid_sampler_part(tensor *grad, tensor *input, tensor *grid, int64_t mode, int64_t padding,

@@ -15,8 +15,9 @@ TENSOR_EXPORT int tensor_set_requires_grad(tensor *t, bool requires_grad)
 				   tensor_dtype_name(t->dtype));
 	if (needs_grad(t) && t->grad->fn)
 		return requires_grad ? 0 :
-				       tensor_fail(EINVAL, "set_requires_grad: the tensor is the "
-							   "result of %s; detach it",
+				       tensor_fail(EINVAL,
+						   "set_requires_grad: the tensor is the "
+						   "result of %s; detach it",
 						   t->grad->fn->type->name);
 	if (!requires_grad && !t->grad)
 		return 0;
@@ -54,9 +55,11 @@ TENSOR_EXPORT int tensor_set_grad(tensor *t, tensor *grad)
 		return null_argument_code("set_grad");
 	if (tensor_given(grad)) {
 		if (!sizes_equal(t, grad) || t->dtype != grad->dtype)
-			return tensor_fail(EINVAL, "set_grad: the gradient must be %s of %s, got "
-						   "%s of %s", SHAPE_STR(t),
-					   tensor_dtype_name(t->dtype), SHAPE_STR(grad), tensor_dtype_name(grad->dtype));
+			return tensor_fail(EINVAL,
+					   "set_grad: the gradient must be %s of %s, got "
+					   "%s of %s",
+					   SHAPE_STR(t), tensor_dtype_name(t->dtype),
+					   SHAPE_STR(grad), tensor_dtype_name(grad->dtype));
 		if (t->device.type != grad->device.type || t->device.index != grad->device.index)
 			return tensor_fail(EINVAL, "set_grad: the gradient is on another device");
 		if (grad == t)
@@ -92,7 +95,8 @@ TENSOR_EXPORT bool tensor_is_grad_enabled(void)
 
 TENSOR_EXPORT struct tensor_grad_guard tensor_grad_enter(bool enabled)
 {
-	return (struct tensor_grad_guard){.before = tensor_set_grad_enabled(enabled), .once = true};
+	return (struct tensor_grad_guard){ .before = tensor_set_grad_enabled(enabled),
+					   .once = true };
 }
 
 TENSOR_EXPORT void tensor_grad_leave(struct tensor_grad_guard *guard)

@@ -18,7 +18,7 @@
 
 static tensor_ints sizes_of(tensor *t)
 {
-	return (tensor_ints){t->sizes, t->ndim};
+	return (tensor_ints){ t->sizes, t->ndim };
 }
 
 static uint32_t mask_of(tensor_ints dim, int64_t ndim)
@@ -57,7 +57,7 @@ tensor *nansum_backward(tensor *grad, tensor *self, tensor_ints dim, bool keepdi
 			      tensor_eq(self, self), true);
 }
 
-/* ---- extremes: equal ones share the gradient ------------------------------------------ */
+/* ---- extremes: equal ones share the gradient ---- */
 
 tensor *amax_backward(tensor *grad, tensor *self, tensor *result, tensor_ints dim, bool keepdim)
 {
@@ -70,10 +70,10 @@ tensor *amax_backward(tensor *grad, tensor *self, tensor *result, tensor_ints di
 	return tensor_mul(mask, tensor_div(restore_dims(grad, sizes, dim, keepdim), count));
 }
 
-tensor *aminmax_backward(tensor *const *grads, tensor *self, tensor *min, tensor *max,
-			 int64_t dim, bool keepdim)
+tensor *aminmax_backward(tensor *const *grads, tensor *self, tensor *min, tensor *max, int64_t dim,
+			 bool keepdim)
 {
-	tensor_ints dims = {&dim, dim == TENSOR_NONE ? 0 : 1};
+	tensor_ints dims = { &dim, dim == TENSOR_NONE ? 0 : 1 };
 	tensor *low = NULL, *high = NULL;
 
 	if (grads[0])
@@ -85,7 +85,7 @@ tensor *aminmax_backward(tensor *const *grads, tensor *self, tensor *min, tensor
 	return grads[0] ? low : high;
 }
 
-/* ---- products -------------------------------------------------------------------------- */
+/* ---- products ---- */
 
 /* The products of all elements but one, along dim: from the left, and from the right. */
 static tensor *other_products(tensor *self, int64_t dim)
@@ -117,7 +117,7 @@ bool has_zero(tensor *t)
 
 tensor *prod_dim_backward(tensor *grad, tensor *self, tensor *result, int64_t dim, bool keepdim)
 {
-	tensor_ints sizes, dims = {&dim, 1};
+	tensor_ints sizes, dims = { &dim, 1 };
 
 	if (!self)
 		return NULL;
@@ -144,10 +144,11 @@ tensor *prod_backward(tensor *grad, tensor *self, tensor *result)
 	if (!has_zero(self))
 		return tensor_mul(grad, conjugate(tensor_div(result, self)));
 	flat = tensor_reshape(self, TENSOR_INTS(-1));
-	return flat ? tensor_view(prod_dim_backward(grad, flat, result, 0, false), sizes_of(self)) : NULL;
+	return flat ? tensor_view(prod_dim_backward(grad, flat, result, 0, false), sizes_of(self)) :
+		      NULL;
 }
 
-/* ---- variances ------------------------------------------------------------------------- */
+/* ---- variances ---- */
 
 tensor *var_backward(tensor *grad, tensor *self, tensor_ints dim, tensor_scalar correction,
 		     bool keepdim)
@@ -186,7 +187,7 @@ tensor *var_mean_backward(tensor *const *grads, tensor *self, tensor *std, tenso
 	return grads[0] ? first : second;
 }
 
-/* ---- logsumexp and norms --------------------------------------------------------------- */
+/* ---- logsumexp and norms ---- */
 
 tensor *logsumexp_backward(tensor *grad, tensor *self, tensor *result, tensor_ints dim,
 			   bool keepdim)
@@ -250,8 +251,8 @@ tensor *vector_norm_backward(tensor *grad, tensor *self, tensor *result, tensor_
 		return tensor_mul(sign, tensor_mul(factor, grad));
 	}
 	/* x |x|^(p - 2) / norm^(p - 1) */
-	abs = tensor_where(tensor_eq_scalar(abs, number(0)), tensor_ones_like(abs, TENSOR_OPTIONS(0)),
-			   abs);
+	abs = tensor_where(tensor_eq_scalar(abs, number(0)),
+			   tensor_ones_like(abs, TENSOR_OPTIONS(0)), abs);
 	factor = tensor_exp(tensor_mul_scalar(tensor_log(tensor_div(abs, result)), number(p - 1)));
 	factor = tensor_mul(sign, tensor_mul(factor, grad));
 	return tensor_where(tensor_eq_scalar(self, number(0)), zero, factor);

@@ -15,7 +15,7 @@ static int keep(tensor_node *n, int slot, tensor *detached, int source)
 {
 	if (unlikely(!detached))
 		return -1;
-	n->saved[slot] = (struct saved){detached, tensor_version(detached), source};
+	n->saved[slot] = (struct saved){ detached, tensor_version(detached), source };
 	return 0;
 }
 
@@ -43,7 +43,7 @@ static const char *saved_name(const tensor_node *n, int slot)
 /* t again, as a tensor with history. */
 static tensor *with_history(tensor_node *n, const struct saved *s)
 {
-	struct edge e = {n, SAVED_OUTPUT(0) - s->source};
+	struct edge e = { n, SAVED_OUTPUT(0) - s->source };
 	struct leaf_meta *m;
 	tensor *t;
 
@@ -75,14 +75,16 @@ tensor *node_unpack(tensor_node *n, int slot)
 	if (unlikely(!s->t)) {
 		if (!n->released)
 			return tensor_none;
-		return tensor_fail_null(EINVAL, "backward of %s (%s): saved tensors were freed by "
-						"an earlier backward; pass TENSOR_RETAIN_GRAPH to "
-						"that one to go through the graph again",
+		return tensor_fail_null(EINVAL,
+					"backward of %s (%s): saved tensors were freed by "
+					"an earlier backward; pass TENSOR_RETAIN_GRAPH to "
+					"that one to go through the graph again",
 					n->type->op, n->type->name);
 	}
 	if (unlikely(tensor_version(s->t) != s->version))
-		return tensor_fail_null(EINVAL, "backward of %s (%s): saved tensor %s %s was "
-						"changed in place: expected version %u, found %u",
+		return tensor_fail_null(EINVAL,
+					"backward of %s (%s): saved tensor %s %s was "
+					"changed in place: expected version %u, found %u",
 					n->type->op, n->type->name, saved_name(n, slot),
 					SHAPE_STR(s->t), s->version, tensor_version(s->t));
 	if (unlikely(th->grad_enabled))

@@ -6,7 +6,7 @@
 
 tensor *sparse_like(tensor *self, tensor *values)
 {
-	tensor_ints size = {self->sizes, self->ndim};
+	tensor_ints size = { self->sizes, self->ndim };
 
 	if (self->layout == TENSOR_SPARSE_CSR)
 		return tensor_sparse_csr_tensor(tensor_crow_indices(self), tensor_col_indices(self),

@@ -161,7 +161,7 @@ int64_t task_visit(struct task *k, tensor_node *n)
 		return -1;
 	i = k->n;
 	s = &k->states[i];
-	*s = (struct node_state){.node = n, .capture = -1};
+	*s = (struct node_state){ .node = n, .capture = -1 };
 	s->claimed = atomic_compare_exchange_strong_explicit(
 		&n->task, &nobody, k, memory_order_acq_rel, memory_order_relaxed);
 	k->n++;
@@ -256,7 +256,7 @@ int task_plan(struct task *k)
 		const struct autograd_meta *m = meta_of(input);
 		int64_t at = task_find(k, meta_node(m));
 
-		k->captures[i] = (struct capture){m->fn ? m->nr : 0, (int32_t)i, -1};
+		k->captures[i] = (struct capture){ m->fn ? m->nr : 0, (int32_t)i, -1 };
 		if (at < 0)
 			continue;
 		k->captures[i].next = k->states[at].capture;
@@ -271,7 +271,7 @@ void ready_push(struct task *k, uint32_t index)
 {
 	struct ready_queue *q = &k->ready;
 	tensor_node *n = k->states[index].node;
-	struct ready r = {n->seq, index};
+	struct ready r = { n->seq, index };
 	uint32_t at;
 
 	if (n->leaf) {

@@ -12,12 +12,12 @@
 
 struct node_state {
 	tensor_node *node; /* alive as long as the roots are */
-	uint32_t missing; /* edges over which nothing has come yet */
-	int32_t capture; /* first of its captures, -1 for none */
-	bool needed; /* to be run: a wanted gradient depends on it */
-	bool claimed; /* the node knows its index */
-	tensor *grad; /* of output 0, owned */
-	tensor **more; /* of further outputs */
+	uint32_t missing;  /* edges over which nothing has come yet */
+	int32_t capture;   /* first of its captures, -1 for none */
+	bool needed;	   /* to be run: a wanted gradient depends on it */
+	bool claimed;	   /* the node knows its index */
+	tensor *grad;	   /* of output 0, owned */
+	tensor **more;	   /* of further outputs */
 };
 
 /* A requested input: the gradient of output nr of a node goes to grads[input]. */

@@ -45,7 +45,7 @@ tensor *permute_backward(tensor *grad, tensor_ints dims)
 
 	for (int64_t i = 0; i < dims.len; i++)
 		back[dims.data[i] < 0 ? dims.data[i] + dims.len : dims.data[i]] = i;
-	return tensor_permute(grad, (tensor_ints){back, dims.len});
+	return tensor_permute(grad, (tensor_ints){ back, dims.len });
 }
 
 /* ---- as_strided ---- */
@@ -56,13 +56,13 @@ struct extent {
 
 static struct extent extent_of(tensor_ints sizes, tensor_ints strides, int64_t offset)
 {
-	struct extent e = {offset, offset};
+	struct extent e = { offset, offset };
 
 	for (int64_t i = 0; i < sizes.len; i++) {
 		int64_t reach = (sizes.data[i] - 1) * strides.data[i];
 
 		if (!sizes.data[i])
-			return (struct extent){0, -1};
+			return (struct extent){ 0, -1 };
 		if (reach < 0)
 			e.low += reach;
 		else
@@ -74,7 +74,7 @@ static struct extent extent_of(tensor_ints sizes, tensor_ints strides, int64_t o
 /* Do several positions share an element? */
 static bool shares_elements(tensor_ints sizes, tensor_ints strides)
 {
-	struct tensor t = {.ndim = sizes.len, .numel = 1};
+	struct tensor t = { .ndim = sizes.len, .numel = 1 };
 
 	for (int64_t i = 0; i < sizes.len; i++) {
 		t.sizes[i] = sizes.data[i];
@@ -124,10 +124,9 @@ tensor *as_strided_backward(tensor *grad, tensor_ints self_sizes, tensor_ints se
 	n = a.high - a.low + 1;
 	memory = zeros_for(grad, TENSOR_INTS(n));
 	if (shares_elements(sizes, strides))
-		memory = tensor_index_add(memory, 0,
-					  element_numbers(sizes, strides, from - a.low,
-							  grad->device),
-					  tensor_reshape(grad, TENSOR_INTS(-1)));
+		memory = tensor_index_add(
+			memory, 0, element_numbers(sizes, strides, from - a.low, grad->device),
+			tensor_reshape(grad, TENSOR_INTS(-1)));
 	else
 		memory = placed(memory, tensor_as_strided(memory, sizes, strides, from - a.low),
 				grad);

@@ -9,10 +9,10 @@
 
 static const char *kind_name(uint32_t kind)
 {
-	static const char *const names[] = {"nothing", "tensor", "tensor list", "int", "int list",
-					    "bool",    "float",	 "scalar",	"device",
-					    "string",  "float list", "bool list", "generator",
-					    "scalar list"};
+	static const char *const names[] = { "nothing",	  "tensor",	"tensor list", "int",
+					     "int list",  "bool",	"float",       "scalar",
+					     "device",	  "string",	"float list",  "bool list",
+					     "generator", "scalar list" };
 
 	return kind < ARRAY_SIZE(names) ? names[kind] : "an unknown kind";
 }
@@ -56,8 +56,8 @@ tensor *unbox_tensor(struct unboxer *u, int i, bool required, tensor *def)
 	tensor *t = unbox_optional_tensor(u, i, required, def);
 
 	if (!u->err && !t)
-		u->err = tensor_fail(EINVAL, "%s: argument %s must be a tensor",
-				     u->op->schema.name, u->op->schema.args[i].name);
+		u->err = tensor_fail(EINVAL, "%s: argument %s must be a tensor", u->op->schema.name,
+				     u->op->schema.args[i].name);
 	return t;
 }
 
@@ -101,7 +101,7 @@ tensor_ints unbox_ints(struct unboxer *u, int i, bool required, tensor_ints def)
 	if (!v)
 		return def;
 	if (v->kind == TENSOR_VALUE_INT)
-		return (tensor_ints){&v->i, 1};
+		return (tensor_ints){ &v->i, 1 };
 	if (v->kind != TENSOR_VALUE_INTS || !ints_allowed(v->ints) ||
 	    (v->ints.len < 0 && u->op->schema.args[i].type != TENSOR_ARG_OPTIONAL_INTS)) {
 		wrong_kind(u, i, "int list");
@@ -166,7 +166,7 @@ tensor_floats unbox_floats(struct unboxer *u, int i, bool required, tensor_float
 	if (!v)
 		return def;
 	if (v->kind == TENSOR_VALUE_FLOAT)
-		return (tensor_floats){&v->f, 1};
+		return (tensor_floats){ &v->f, 1 };
 	if (v->kind != TENSOR_VALUE_FLOATS || !floats_allowed(v->floats) ||
 	    (v->floats.len < 0 && u->op->schema.args[i].type != TENSOR_ARG_OPTIONAL_FLOATS)) {
 		wrong_kind(u, i, "float list");
@@ -182,7 +182,7 @@ tensor_scalars unbox_scalars(struct unboxer *u, int i, bool required, tensor_sca
 	if (!v)
 		return def;
 	if (v->kind == TENSOR_VALUE_SCALAR)
-		return (tensor_scalars){&v->scalar, 1};
+		return (tensor_scalars){ &v->scalar, 1 };
 	if (v->kind != TENSOR_VALUE_SCALARS || !scalars_given(v->scalars)) {
 		wrong_kind(u, i, "scalar list");
 		return def;
@@ -240,8 +240,7 @@ tensor_generator *unbox_generator(struct unboxer *u, int i, bool required, tenso
 }
 
 /* An enum that came as an integer: 0 is "not given". */
-static int unbox_enum(struct unboxer *u, int i, bool required, int def, int count,
-		      const char *what)
+static int unbox_enum(struct unboxer *u, int i, bool required, int def, int count, const char *what)
 {
 	int64_t n = unbox_int(u, i, required, def);
 
@@ -286,7 +285,7 @@ int box_result(struct unboxer *u, tensor *t)
 {
 	if (!t)
 		return u->err = -thread()->error.code;
-	u->rets[u->filled++] = (tensor_value){.kind = TENSOR_VALUE_TENSOR, .t = t};
+	u->rets[u->filled++] = (tensor_value){ .kind = TENSOR_VALUE_TENSOR, .t = t };
 	return u->err;
 }
 
@@ -294,7 +293,7 @@ void box_optional(struct unboxer *u, tensor *t)
 {
 	uint32_t kind = t ? TENSOR_VALUE_TENSOR : TENSOR_VALUE_NONE;
 
-	u->rets[u->filled++] = (tensor_value){.kind = kind, .t = t};
+	u->rets[u->filled++] = (tensor_value){ .kind = kind, .t = t };
 }
 
 tensor **unbox_room(struct unboxer *u)
@@ -336,7 +335,7 @@ int dispatch_fallback_list(const struct tensor_op *op, uint32_t keys, const tens
 static int call_boxed(const tensor_op *op, const tensor_value *args, int nargs, tensor_value *rets,
 		      int nrets)
 {
-	struct unboxer u = {op, args, nargs, rets, nrets, 0, 0};
+	struct unboxer u = { op, args, nargs, rets, nrets, 0, 0 };
 
 	if (!op)
 		return tensor_fail(ENOENT, "boxed call: there is no such operator");
@@ -366,7 +365,7 @@ static int own_values(tensor_value *rets, int nrets)
 		rets[i].t = NULL;
 	}
 	for (int i = 0; err && i < nrets; i++)
-		rets[i] = (tensor_value){0};
+		rets[i] = (tensor_value){ 0 };
 	return err;
 }
 

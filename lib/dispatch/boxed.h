@@ -25,8 +25,7 @@ tensor_scalar unbox_scalar(struct unboxer *u, int i, bool required, tensor_scala
 enum tensor_dtype unbox_dtype(struct unboxer *u, int i, bool required, int def);
 enum tensor_layout unbox_layout(struct unboxer *u, int i, bool required, int def);
 enum tensor_memory_format unbox_memory_format(struct unboxer *u, int i, bool required, int def);
-tensor_generator *unbox_generator(struct unboxer *u, int i, bool required,
-				  tensor_generator *def);
+tensor_generator *unbox_generator(struct unboxer *u, int i, bool required, tensor_generator *def);
 tensor_device unbox_device(struct unboxer *u, int i, bool required, tensor_device def);
 tensor_floats unbox_floats(struct unboxer *u, int i, bool required, tensor_floats def);
 tensor_scalars unbox_scalars(struct unboxer *u, int i, bool required, tensor_scalars def);

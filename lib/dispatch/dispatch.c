@@ -87,8 +87,8 @@ TENSOR_EXPORT bool tensor_op_has_kernel(const tensor_op *op, enum tensor_key key
 	if (!fn || fn == op->box)
 		return false;
 	/* A front is there for every dense backend, but serves only those with a loop. */
-	return !(__atomic_load_n(&op->builtin, __ATOMIC_RELAXED) & KEYS_DENSE & KEY_BIT(key)) || !op->loops ||
-	       __atomic_load_n(&op->loops->fn[key], __ATOMIC_RELAXED);
+	return !(__atomic_load_n(&op->builtin, __ATOMIC_RELAXED) & KEYS_DENSE & KEY_BIT(key)) ||
+	       !op->loops || __atomic_load_n(&op->loops->fn[key], __ATOMIC_RELAXED);
 }
 
 TENSOR_EXPORT const char *tensor_key_name(enum tensor_key key)
@@ -127,7 +127,8 @@ int dispatch_missing(const struct tensor_op *op, uint32_t keys)
 
 int wrong_list_code(const char *op, const char *arg)
 {
-	return tensor_fail(EINVAL, "%s: argument %s is needed, and is NULL or of negative length", op, arg);
+	return tensor_fail(EINVAL, "%s: argument %s is needed, and is NULL or of negative length",
+			   op, arg);
 }
 
 tensor *wrong_list(const char *op, const char *arg)
@@ -213,7 +214,7 @@ TENSOR_EXPORT int tensor_register_fallback(enum tensor_key key, tensor_fallback 
 	if (!f)
 		return tensor_fail(ENOMEM, "register_fallback: no memory");
 	pthread_mutex_lock(&lock);
-	*f = (struct fallback){fn, ctx, fallbacks[key]};
+	*f = (struct fallback){ fn, ctx, fallbacks[key] };
 	fallbacks[key] = f;
 	for (int i = 0; i < tensor_ops_count; i++) {
 		struct tensor_op *op = tensor_ops[i];
@@ -232,9 +233,9 @@ static int compare_loops(const void *name, const void *loops)
 
 TENSOR_EXPORT int tensor_register_loop(const char *name, enum tensor_key key, tensor_kernel fn)
 {
-	struct tensor_loops *const *found =
-		bsearch(name, tensor_loop_tables, tensor_loop_tables_count,
-			sizeof(*tensor_loop_tables), compare_loops);
+	struct tensor_loops *const *found = bsearch(name, tensor_loop_tables,
+						    tensor_loop_tables_count,
+						    sizeof(*tensor_loop_tables), compare_loops);
 
 	if (!found)
 		return tensor_fail(ENOENT, "register_loop: no operator has a loop named %s", name);

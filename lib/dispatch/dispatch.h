@@ -10,12 +10,12 @@
 
 /* How an operator's result dtype follows from its arguments' common dtype. */
 enum dtype_rule {
-	RULE_SAME, /* the first argument's */
+	RULE_SAME,    /* the first argument's */
 	RULE_PROMOTE, /* the common one */
-	RULE_FLOAT, /* the common one, integers become the default float */
-	RULE_BOOL, /* computed in the common one, result bool */
-	RULE_SUM, /* bool and integers become i64 */
-	RULE_INDEX, /* result i64 */
+	RULE_FLOAT,   /* the common one, integers become the default float */
+	RULE_BOOL,    /* computed in the common one, result bool */
+	RULE_SUM,     /* bool and integers become i64 */
+	RULE_INDEX,   /* result i64 */
 };
 
 enum op_variant { VARIANT_FUNCTION, VARIANT_INPLACE, VARIANT_OUT };
@@ -29,12 +29,12 @@ struct tensor_loops {
 struct unboxer;
 
 struct tensor_op {
-	uint32_t mask; /* keys for which call[] is set */
+	uint32_t mask;	 /* keys for which call[] is set */
 	uint8_t variant; /* enum op_variant */
-	uint8_t rule; /* enum dtype_rule */
+	uint8_t rule;	 /* enum dtype_rule */
 	tensor_kernel call[KEY_NONE + 1];
 	struct tensor_loops *loops;
-	const char *name; /* for messages: "add" */
+	const char *name;  /* for messages: "add" */
 	tensor_kernel box; /* goes into call[] for a key that has only a fallback */
 	int (*unbox)(struct unboxer *u);
 	uint32_t builtin; /* keys filled by the library itself, which a backend may replace */
@@ -47,17 +47,17 @@ extern const int tensor_ops_count;
 extern struct tensor_loops *const tensor_loop_tables[];
 extern const int tensor_loop_tables_count;
 
-#define KEYS_PRIVATE                                                                              \
-	(KEY_BIT(TENSOR_KEY_PRIVATE0) | KEY_BIT(TENSOR_KEY_PRIVATE1) |                            \
+#define KEYS_PRIVATE                                                   \
+	(KEY_BIT(TENSOR_KEY_PRIVATE0) | KEY_BIT(TENSOR_KEY_PRIVATE1) | \
 	 KEY_BIT(TENSOR_KEY_PRIVATE2) | KEY_BIT(TENSOR_KEY_PRIVATE3))
 /* The backends that the library's own fronts serve; their loops may still be missing. */
-#define KEYS_DENSE   (KEY_BIT(TENSOR_KEY_CPU) | KEY_BIT(TENSOR_KEY_CUDA))
+#define KEYS_DENSE (KEY_BIT(TENSOR_KEY_CPU) | KEY_BIT(TENSOR_KEY_CUDA))
 /* Wherever strides mean what they say: views. */
 #define KEYS_STRIDED (KEYS_DENSE | KEYS_PRIVATE)
 /* Where an element is not simply a number at an address. Every operator has something in its
  * table for these: a function named under `dispatch:` in its declaration, or a refusal. */
-#define KEYS_EXTENSION                                                                            \
-	(KEY_BIT(TENSOR_KEY_SPARSE_CPU) | KEY_BIT(TENSOR_KEY_SPARSE_CUDA) |                       \
+#define KEYS_EXTENSION                                                      \
+	(KEY_BIT(TENSOR_KEY_SPARSE_CPU) | KEY_BIT(TENSOR_KEY_SPARSE_CUDA) | \
 	 KEY_BIT(TENSOR_KEY_QUANTIZED_CPU) | KEY_BIT(TENSOR_KEY_BLOCKED_CPU))
 
 void dispatch_fill(struct tensor_op *op, uint32_t keys, tensor_kernel fn);
@@ -184,8 +184,10 @@ static inline int check_writable(const struct tensor_op *op, const tensor *t)
 static inline int check_given(const struct tensor_op *op, const tensor *t)
 {
 	if (unlikely(t->ext))
-		return tensor_fail(EOPNOTSUPP, "%s: out must be a strided tensor of plain numbers, got a "
-					       "%s one", op->schema.name, tensor_layout_name(t->layout));
+		return tensor_fail(EOPNOTSUPP,
+				   "%s: out must be a strided tensor of plain numbers, got a "
+				   "%s one",
+				   op->schema.name, tensor_layout_name(t->layout));
 	return check_writable(op, t);
 }
 

@@ -60,7 +60,7 @@ struct tensor_metadata *archive_add_metadata(tensor_archive *a)
 		    sizeof(*a->metadata));
 }
 
-/* ---- names ----------------------------------------------------------------------------------- */
+/* ---- names ---- */
 
 static int by_name(const void *x, const void *y, void *ctx)
 {
@@ -164,11 +164,11 @@ TENSOR_EXPORT const struct tensor_metadata *tensor_archive_metadata(const tensor
 	return a && i >= 0 && i < a->nmetadata ? &a->metadata[i] : NULL;
 }
 
-/* ---- what writers are given ------------------------------------------------------------------ */
+/* ---- what writers are given ---- */
 
 bool text_is_utf8(const char *s, size_t n)
 {
-	static const uint32_t first[] = {0, 0x80, 0x800, 0x10000};
+	static const uint32_t first[] = { 0, 0x80, 0x800, 0x10000 };
 	const unsigned char *p = (const unsigned char *)s;
 
 	for (size_t i = 0; i < n;) {

@@ -80,7 +80,7 @@ int file_read(struct file *f, void *to, uint64_t n, uint64_t offset)
 	return 0;
 }
 
-/* ---- maps ------------------------------------------------------------------------------------ */
+/* ---- maps ---- */
 
 struct file_map {
 	atomic_int refs;
@@ -101,7 +101,7 @@ static void map_free(struct tensor_storage *s)
 	map_put(s->owner);
 }
 
-static const struct storage_ops map_ops = {.free = map_free, .shared = true};
+static const struct storage_ops map_ops = { .free = map_free, .shared = true };
 
 void file_close(struct file *f)
 {
@@ -164,8 +164,8 @@ static struct tensor_storage *map_storage(struct file *f, const struct file_span
 
 	if (span->swap || span->offset % align) {
 		file_fail(f, EOPNOTSUPP, "cannot be mapped: %s",
-			  span->swap ? "its byte order is not the machine's"
-				     : "its data is not aligned");
+			  span->swap ? "its byte order is not the machine's" :
+				       "its data is not aligned");
 		return NULL;
 	}
 	m = map_get(f);
@@ -191,7 +191,7 @@ static struct tensor_storage *map_storage(struct file *f, const struct file_span
 	return s;
 }
 
-/* ---- storages -------------------------------------------------------------------------------- */
+/* ---- storages ---- */
 
 static int check_span(struct file *f, uint64_t nbytes)
 {

@@ -44,7 +44,7 @@ struct tensor_storage *file_storage(struct file *f, const struct file_span *span
 struct tensor_storage *file_storage_new(struct file *f, uint64_t nbytes);
 void file_storage_finish(struct tensor_storage *s, const struct file_span *span);
 
-/* ---- writing --------------------------------------------------------------------------------- */
+/* ---- writing ---- */
 
 #define FILE_NAME_KEPT 200 /* bytes of a file's name in that of its temporary */
 
@@ -52,10 +52,10 @@ struct file_out {
 	int fd, err;	 /* the first error, after which writing does nothing */
 	uint64_t offset; /* bytes so far */
 	const char *op;
-	const char *path; /* as the caller said it */
-	int folder; /* of the target, or AT_FDCWD */
+	const char *path;			      /* as the caller said it */
+	int folder;				      /* of the target, or AT_FDCWD */
 	char *target, temporary[FILE_NAME_KEPT + 18]; /* names in it */
-	char *buffer; /* what is not written yet */
+	char *buffer;				      /* what is not written yet */
 	size_t used;
 };
 
@@ -70,7 +70,7 @@ int file_finish(struct file_out *f, int err);
  * Owned. */
 tensor *file_contiguous(tensor *t, bool *fortran);
 
-/* ---- numbers in little-endian order ---------------------------------------------------------- */
+/* ---- numbers in little-endian order ---- */
 
 static inline uint16_t get16(const unsigned char *p)
 {

@@ -33,8 +33,10 @@ static int enter_folder(struct file_out *f, const char *path)
 {
 	const char *slash = strrchr(path, '/');
 	char *target = strdup(slash ? slash + 1 : path);
-	char *folder = slash ? strndup(path, slash == path ? 1 : (size_t)(slash - path)) : strdup(".");
-	int fd = target && folder ? openat(f->folder, folder, O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
+	char *folder = slash ? strndup(path, slash == path ? 1 : (size_t)(slash - path)) :
+			       strdup(".");
+	int fd = target && folder ? openat(f->folder, folder, O_PATH | O_DIRECTORY | O_CLOEXEC) :
+				    -1;
 	int err = target && folder ? errno : ENOMEM;
 
 	free(folder);
@@ -105,7 +107,8 @@ static int open_temporary(struct file_out *f, mode_t mode)
 		if (getrandom(&number, sizeof(number), GRND_NONBLOCK) != sizeof(number))
 			number = (uint64_t)getpid() << 8 | (uint64_t)tries;
 		name_temporary(f, number);
-		f->fd = openat(f->folder, f->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
+		f->fd = openat(f->folder, f->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC,
+			       mode);
 		if (f->fd >= 0)
 			return 0;
 		if (errno != EEXIST)
@@ -205,7 +208,7 @@ int file_finish(struct file_out *f, int err)
 	return err ? err : f->err;
 }
 
-/* ---- what is written ------------------------------------------------------------------------- */
+/* ---- what is written ---- */
 
 static bool is_fortran(const tensor *t)
 {

@@ -11,13 +11,13 @@ static const struct {
 	const char *text; /* kind and bytes, without the byte order */
 	enum tensor_dtype dtype;
 } descriptions[] = {
-	{"b1", TENSOR_BOOL}, {"u1", TENSOR_U8},	 {"i1", TENSOR_I8},    {"i2", TENSOR_I16},
-	{"u2", TENSOR_U16},  {"u4", TENSOR_U32}, {"u8", TENSOR_U64},   {"i4", TENSOR_I32},
-	{"i8", TENSOR_I64}, {"f2", TENSOR_F16},   {"f4", TENSOR_F32},
-	{"f8", TENSOR_F64},  {"c8", TENSOR_C64}, {"c16", TENSOR_C128},
+	{ "b1", TENSOR_BOOL }, { "u1", TENSOR_U8 },    { "i1", TENSOR_I8 },  { "i2", TENSOR_I16 },
+	{ "u2", TENSOR_U16 },  { "u4", TENSOR_U32 },   { "u8", TENSOR_U64 }, { "i4", TENSOR_I32 },
+	{ "i8", TENSOR_I64 },  { "f2", TENSOR_F16 },   { "f4", TENSOR_F32 }, { "f8", TENSOR_F64 },
+	{ "c8", TENSOR_C64 },  { "c16", TENSOR_C128 },
 };
 
-/* ---- reading --------------------------------------------------------------------------------- */
+/* ---- reading ---- */
 
 int64_t npy_header_length(struct file *f, const unsigned char *prefix)
 {
@@ -187,8 +187,8 @@ static int read_dictionary(struct file *f, struct literal *l, struct npy *npy, b
 
 int npy_parse(struct file *f, const unsigned char *header, int64_t length, struct npy *npy)
 {
-	struct literal l = {(const char *)header + (header[6] == 1 ? 10 : 12),
-			    (const char *)header + length};
+	struct literal l = { (const char *)header + (header[6] == 1 ? 10 : 12),
+			     (const char *)header + length };
 	bool fortran = false;
 	int64_t numel;
 
@@ -210,8 +210,9 @@ int npy_parse(struct file *f, const unsigned char *header, int64_t length, struc
 
 tensor *npy_tensor(const struct npy *npy, struct tensor_storage *s)
 {
-	return s ? tensor_new_on_storage(s, npy->span.dtype, npy->sizes, npy->strides, npy->ndim, 0)
-		 : NULL;
+	return s ? tensor_new_on_storage(s, npy->span.dtype, npy->sizes, npy->strides, npy->ndim,
+					 0) :
+		   NULL;
 }
 
 static tensor *load(struct file *f)
@@ -248,7 +249,7 @@ TENSOR_EXPORT tensor *tensor_load_npy(const char *path, const struct tensor_load
 	return scope_own(thread(), t);
 }
 
-/* ---- writing --------------------------------------------------------------------------------- */
+/* ---- writing ---- */
 
 int npy_format(const char *op, const tensor *t, bool fortran, char *buf)
 {

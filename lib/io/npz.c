@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* ---- reading --------------------------------------------------------------------------------- */
+/* ---- reading ---- */
 
 /* The header from the stream, and whether the member has just what it promises. */
 static int read_header(tensor_archive *a, struct zip_stream *s, const struct archive_entry *e,
@@ -87,8 +87,8 @@ static tensor *load(tensor_archive *a, const struct archive_entry *e)
 	member.name = name;
 	s = zip_stream_open(a, &member);
 	if (s && !read_header(a, s, &member, &npy))
-		storage = a->file.options.map && npy.span.nbytes ? mapped(a, &member, &npy)
-								 : inflated(a, s, &npy);
+		storage = a->file.options.map && npy.span.nbytes ? mapped(a, &member, &npy) :
+								   inflated(a, s, &npy);
 	if (s)
 		zip_stream_close(s);
 	if (storage)
@@ -136,7 +136,7 @@ failed:
 	return NULL;
 }
 
-/* ---- writing --------------------------------------------------------------------------------- */
+/* ---- writing ---- */
 
 static int write_member(struct file_out *f, const struct tensor_named *named, struct zip_member *m,
 			bool deflated)
@@ -148,7 +148,7 @@ static int write_member(struct file_out *f, const struct tensor_named *named, st
 
 	if (!plain)
 		return -thread()->error.code;
-	*m = (struct zip_member){.name = named->name, .deflated = deflated};
+	*m = (struct zip_member){ .name = named->name, .deflated = deflated };
 	err = npy_format(f->op, plain, fortran, header);
 	if (err > 0)
 		err = zip_write(f, m, header, (uint64_t)err, plain->data,

@@ -16,26 +16,26 @@ static const struct {
 	enum tensor_dtype dtype; /* NONE: the format has it, we do not */
 	uint8_t bytes;
 } types[] = {
-	{"BOOL", TENSOR_BOOL, 1},
-	{"U8", TENSOR_U8, 1},
-	{"I8", TENSOR_I8, 1},
-	{"I16", TENSOR_I16, 2},
-	{"I32", TENSOR_I32, 4},
-	{"I64", TENSOR_I64, 8},
-	{"U16", TENSOR_U16, 2},
-	{"U32", TENSOR_U32, 4},
-	{"U64", TENSOR_U64, 8},
-	{"F8_E4M3", TENSOR_F8_E4M3FN, 1},
-	{"F8_E5M2", TENSOR_F8_E5M2, 1},
-	{"F16", TENSOR_F16, 2},
-	{"BF16", TENSOR_BF16, 2},
-	{"F32", TENSOR_F32, 4},
-	{"F64", TENSOR_F64, 8},
-	{"C64", TENSOR_C64, 8},
-	{"F8_E8M0", TENSOR_DTYPE_NONE, 1},
+	{ "BOOL", TENSOR_BOOL, 1 },
+	{ "U8", TENSOR_U8, 1 },
+	{ "I8", TENSOR_I8, 1 },
+	{ "I16", TENSOR_I16, 2 },
+	{ "I32", TENSOR_I32, 4 },
+	{ "I64", TENSOR_I64, 8 },
+	{ "U16", TENSOR_U16, 2 },
+	{ "U32", TENSOR_U32, 4 },
+	{ "U64", TENSOR_U64, 8 },
+	{ "F8_E4M3", TENSOR_F8_E4M3FN, 1 },
+	{ "F8_E5M2", TENSOR_F8_E5M2, 1 },
+	{ "F16", TENSOR_F16, 2 },
+	{ "BF16", TENSOR_BF16, 2 },
+	{ "F32", TENSOR_F32, 4 },
+	{ "F64", TENSOR_F64, 8 },
+	{ "C64", TENSOR_C64, 8 },
+	{ "F8_E8M0", TENSOR_DTYPE_NONE, 1 },
 };
 
-/* ---- reading --------------------------------------------------------------------------------- */
+/* ---- reading ---- */
 
 static int malformed(tensor_archive *a, const struct json *j, const char *what)
 {
@@ -58,7 +58,7 @@ static int read_metadata(tensor_archive *a, struct json *j)
 		if (!comma || !json_string(j, &key) || !json_take(j, ':') ||
 		    !json_string(j, &value))
 			return malformed(a, j, "metadata");
-		*m = (struct tensor_metadata){key, value};
+		*m = (struct tensor_metadata){ key, value };
 		comma = json_take(j, ',');
 		if (comma && json_take(j, '}'))
 			return malformed(a, j, "metadata");
@@ -225,8 +225,8 @@ static int check_layout(tensor_archive *a, uint64_t begin)
 
 		if (e->offset != end)
 			err = file_fail(&a->file, EBADMSG, "'%.100s' %s", e->name,
-					e->offset < end ? "overlaps another tensor"
-							: "is after a hole");
+					e->offset < end ? "overlaps another tensor" :
+							  "is after a hole");
 		end = e->offset + e->nbytes;
 	}
 	free(order);
@@ -242,7 +242,7 @@ static int check_layout(tensor_archive *a, uint64_t begin)
 
 static tensor *load(tensor_archive *a, const struct archive_entry *e)
 {
-	struct file_span span = {.offset = e->offset, .nbytes = e->nbytes, .dtype = e->dtype};
+	struct file_span span = { .offset = e->offset, .nbytes = e->nbytes, .dtype = e->dtype };
 	int64_t strides[TENSOR_MAX_DIMS];
 	struct tensor_storage *s;
 
@@ -274,7 +274,7 @@ static int open_header(tensor_archive *a)
 		return file_fail(&a->file, ENOMEM, "no memory for its header");
 	if (file_read(&a->file, a->text, length, 8) < 0)
 		return -EBADMSG;
-	j = (struct json){a->text, a->text, a->text + length};
+	j = (struct json){ a->text, a->text, a->text + length };
 	err = read_header(a, &j);
 	if (!err)
 		err = check_layout(a, 8 + length);
@@ -295,7 +295,7 @@ TENSOR_EXPORT tensor_archive *tensor_open_safetensors(const char *path,
 	return a;
 }
 
-/* ---- writing --------------------------------------------------------------------------------- */
+/* ---- writing ---- */
 
 static const char *type_name(enum tensor_dtype dtype)
 {
@@ -440,7 +440,7 @@ TENSOR_EXPORT int tensor_save_safetensors(const char *path, const struct tensor_
 					  int64_t nmetadata)
 {
 	int err = check(tensors, n, metadata, nmetadata);
-	struct text header = {NULL, 0};
+	struct text header = { NULL, 0 };
 	int64_t *order = NULL;
 	struct file_out f;
 
@@ -453,17 +453,17 @@ TENSOR_EXPORT int tensor_save_safetensors(const char *path, const struct tensor_
 		qsort_r(order, (size_t)n, sizeof(*order), by_itemsize, (void *)tensors);
 	if (order) {
 		add_header(&header, tensors, order, n, metadata, nmetadata);
-		header = (struct text){malloc(header.n), 0};
+		header = (struct text){ malloc(header.n), 0 };
 	}
 	if (!header.to) {
 		free(order);
 		return tensor_fail(ENOMEM, "save_safetensors: no memory");
 	}
 	add_header(&header, tensors, order, n, metadata, nmetadata);
-	err = header.n > HEADER_MAX
-		      ? tensor_fail(EINVAL, "save_safetensors: the header would have %zu bytes",
-				    header.n)
-		      : file_create(&f, "save_safetensors", path);
+	err = header.n > HEADER_MAX ?
+		      tensor_fail(EINVAL, "save_safetensors: the header would have %zu bytes",
+				  header.n) :
+		      file_create(&f, "save_safetensors", path);
 	if (!err)
 		err = file_finish(&f, write_all(&f, &header, tensors, order, n));
 	else if (header.n <= HEADER_MAX)

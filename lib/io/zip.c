@@ -70,8 +70,9 @@ static int find_directory(tensor_archive *a, struct directory *d)
 		err = find_end(a, tail, n, &at);
 	if (!err) {
 		r = tail + at;
-		*d = (struct directory){
-			.entries = get16(r + 10), .size = get32(r + 12), .offset = get32(r + 16)};
+		*d = (struct directory){ .entries = get16(r + 10),
+					 .size = get32(r + 12),
+					 .offset = get32(r + 16) };
 		if (get16(r + 4) || get16(r + 6) || get16(r + 8) != get16(r + 10))
 			err = file_fail(&a->file, EBADMSG, "its directory is on several disks");
 	}
@@ -92,7 +93,7 @@ static int find_directory(tensor_archive *a, struct directory *d)
 static int read_extra(tensor_archive *a, const unsigned char *p, uint64_t n,
 		      struct archive_entry *e)
 {
-	uint64_t *const wide[] = {&e->nbytes, &e->packed, &e->offset};
+	uint64_t *const wide[] = { &e->nbytes, &e->packed, &e->offset };
 
 	while (n >= 4) {
 		uint64_t size = get16(p + 2);
@@ -200,7 +201,7 @@ static int check_overlaps(tensor_archive *a)
 
 int zip_open(tensor_archive *a)
 {
-	struct directory d = {0};
+	struct directory d = { 0 };
 	uint64_t at = 0;
 
 	if (find_directory(a, &d) < 0)

@@ -32,7 +32,7 @@ int zip_open(tensor_archive *a);
 /* Where a member's bytes begin, after its own header has been compared with the directory. */
 int zip_data(tensor_archive *a, const struct archive_entry *e, uint64_t *offset);
 
-/* ---- a member that is inflated as it is read ------------------------------------------------- */
+/* ---- a member that is inflated as it is read ---- */
 
 struct zip_stream;
 
@@ -43,7 +43,7 @@ int zip_stream_read(struct zip_stream *s, void *to, uint64_t n);
 /* After the last one: is the member at its end, and of the right checksum? */
 int zip_stream_finish(struct zip_stream *s);
 
-/* ---- writing --------------------------------------------------------------------------------- */
+/* ---- writing ---- */
 
 struct zip_member {
 	const char *name; /* without .npy */

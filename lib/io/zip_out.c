@@ -42,7 +42,7 @@ static unsigned char *put_common(unsigned char *p, const struct zip_member *m)
 /* The local header with an extra field for both sizes, and one of `pad` bytes in all if any. */
 static void write_local(struct file_out *f, const struct zip_member *m, unsigned pad)
 {
-	unsigned char head[ZIP_LOCAL_SIZE], extra[20 + 4 + 64] = {0}, *p;
+	unsigned char head[ZIP_LOCAL_SIZE], extra[20 + 4 + 64] = { 0 }, *p;
 
 	p = put(head, ZIP_LOCAL, 4);
 	p = put_common(p, m);
@@ -91,7 +91,7 @@ static int write_deflated(struct file_out *f, const void *head, uint64_t nhead, 
 			  uint64_t ndata)
 {
 	unsigned char *chunk = malloc(CHUNK);
-	z_stream z = {0};
+	z_stream z = { 0 };
 	int err = 0;
 
 	if (!chunk || deflateInit2(&z, 6, Z_DEFLATED, -MAX_WBITS, 8, Z_DEFAULT_STRATEGY) != Z_OK)
@@ -143,7 +143,7 @@ int zip_write(struct file_out *f, struct zip_member *m, const void *head, uint64
 static void write_row(struct file_out *f, const struct zip_member *m)
 {
 	unsigned char row[ZIP_CENTRAL_SIZE], extra[4 + 24], *p, *e = extra + 4;
-	const uint64_t values[] = {m->nbytes, m->packed, m->offset};
+	const uint64_t values[] = { m->nbytes, m->packed, m->offset };
 	uint32_t narrow[3];
 
 	for (int i = 0; i < 3; i++) {

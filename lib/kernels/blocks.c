@@ -36,8 +36,8 @@ struct buffers {
 static void transfer(iter_loop loop, char *to, int64_t to0, int64_t to1, char *from, int64_t from0,
 		     int64_t from1, int64_t w, int64_t h)
 {
-	char *const data[] = {to, from};
-	const int64_t s0[] = {to0, from0}, s1[] = {to1, from1};
+	char *const data[] = { to, from };
+	const int64_t s0[] = { to0, from0 }, s1[] = { to1, from1 };
 	bool run = to1 == w * to0 && from1 == w * from0;
 
 	loop(data, s0, s1, run ? w * h : w, run ? 1 : h, NULL);
@@ -154,7 +154,7 @@ static void blocks_loop(char *const *data, const int64_t *s0, const int64_t *s1,
 	const struct blocks *b = params;
 	int64_t w = n0 < b->elements ? n0 : b->elements, h = b->elements / w;
 	int64_t lines = n1 > 1 && n0 > ITER_NARROW ? iter_lined_rows(b->it) : 0;
-	struct tile t = {.joined = n0 <= ITER_NARROW, .first = true, .s0 = s0, .s1 = s1};
+	struct tile t = { .joined = n0 <= ITER_NARROW, .first = true, .s0 = s0, .s1 = s1 };
 	struct buffers buf;
 
 	if (h < lines) {
@@ -177,7 +177,7 @@ static void blocks_loop(char *const *data, const int64_t *s0, const int64_t *s1,
 void iter_run_blocks(const struct tensor_iter *it, iter_loop loop, const void *params,
 		     const uint8_t *want, iter_lookup move)
 {
-	struct blocks b = {loop, params, it, want, move, 0};
+	struct blocks b = { loop, params, it, want, move, 0 };
 	int64_t largest = 1;
 
 	for (int i = 0; i < it->nops; i++) {

@@ -30,8 +30,8 @@ struct bags {
 	struct embedding e;
 	/* made by the forward kernel */
 	tensor *offset2bag; /* [m] */
-	tensor *bag_size; /* [bags]; 0 for BAG_SUM */
-	tensor *maximum; /* [bags, d]: from which row; for BAG_MAX alone */
+	tensor *bag_size;   /* [bags]; 0 for BAG_SUM */
+	tensor *maximum;    /* [bags, d]: from which row; for BAG_MAX alone */
 };
 
 typedef int (*embedding_bag_kernel)(tensor *out, const tensor *weight, const struct bags *b);

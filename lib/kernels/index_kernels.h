@@ -13,8 +13,8 @@ typedef int (*scatter_kernel)(tensor *out, int dim, const tensor *index, const t
 			      enum scatter_mode mode);
 /* self[..., i, j, ...] for the indices at[0], at[1] (i64) of the dimensions in dims; see
  * indexed.h. Negative ones count from the end. values have the shape of that. */
-typedef int (*index_take_kernel)(tensor *out, const tensor *self, const tensor *at,
-				 const int *dims, int n);
+typedef int (*index_take_kernel)(tensor *out, const tensor *self, const tensor *at, const int *dims,
+				 int n);
 typedef int (*index_put_kernel)(tensor *out, const tensor *at, const int *dims, int n,
 				const tensor *values, enum scatter_mode mode);
 

@@ -4,7 +4,7 @@
 
 #include "parallel.h"
 
-/* ---- broadcasting ------------------------------------------------------------------------ */
+/* ---- broadcasting ---- */
 
 int broadcast_sizes(const char *op, const tensor *a, const tensor *b, int64_t *sizes)
 {
@@ -41,7 +41,7 @@ bool broadcasts_to(const tensor *t, const int64_t *sizes, int ndim)
 /* Elements; to prepare no more of them would cost more than it gains. */
 #define FEW 32
 
-/* ---- set-up ---------------------------------------------------------------------------------- */
+/* ---- set-up ---- */
 
 /* All operands contiguous and as many elements as op[0], which makes their shapes the same but for
  * dimensions of size 1, or single elements: one dimension. */
@@ -88,8 +88,8 @@ static void fill_strides(struct tensor_iter *it, const tensor *const *op, int no
 			int own = op[i] ? op[i]->ndim - 1 - d : -1;
 			bool moves = own >= 0 && op[i]->sizes[own] != 1;
 
-			it->strides[i][d] =
-				moves ? op[i]->strides[own] * (int64_t)itemsize(op[i]) : 0;
+			it->strides[i][d] = moves ? op[i]->strides[own] * (int64_t)itemsize(op[i]) :
+						    0;
 		}
 		if (!op[i])
 			continue;
@@ -247,7 +247,7 @@ void iter_build(struct tensor_iter *it, const tensor *const *op, int nops)
 	it->direct = is_direct(it);
 }
 
-/* ---- walking --------------------------------------------------------------------------------- */
+/* ---- walking ---- */
 
 struct walk {
 	const struct tensor_iter *it;
@@ -356,7 +356,7 @@ void iter_run(const struct tensor_iter *it, iter_loop loop, const void *params)
 		return;
 	}
 	parallel_for(0, it->numel, grain(it), walk_range,
-		     &(struct walk){.it = it, .loop = loop, .params = params});
+		     &(struct walk){ .it = it, .loop = loop, .params = params });
 }
 
 /* ---- memory overlap ---------------------------------------------------------------------------

@@ -13,14 +13,14 @@
 
 #define ITER_OPERANDS 5
 #define ITER_GRAIN    32768 /* elements for one chunk of parallel work */
-#define ITER_LINE     64 /* bytes that memory moves together */
-#define ITER_NARROW   7 /* elements; rows of no more are not worth a loop's start each */
+#define ITER_LINE     64    /* bytes that memory moves together */
+#define ITER_NARROW   7	    /* elements; rows of no more are not worth a loop's start each */
 
 struct tensor_iter {
 	int ndim, nops;
 	int64_t numel;
 	enum tensor_dtype dtype; /* in which the kernel computes: the inputs' */
-	bool uniform; /* all inputs are of that dtype */
+	bool uniform;		 /* all inputs are of that dtype */
 	bool direct; /* loops may have the operands as they lie; else iter_run_blocks() */
 	char *data[ITER_OPERANDS];
 	/* As given to iter_build(), NULL for a number: for backends that must know the device.
@@ -72,7 +72,7 @@ int broadcast_sizes(const char *op, const tensor *a, const tensor *b, int64_t *s
 /* Does `t` broadcast to these sizes? */
 bool broadcasts_to(const tensor *t, const int64_t *sizes, int ndim);
 
-/* ---- memory overlap ------------------------------------------------------------------------ */
+/* ---- memory overlap ---- */
 
 /* An element of t lies at the same address as another: stride 0 and the like. */
 bool tensor_overlaps_itself(const tensor *t);

@@ -61,7 +61,7 @@ static void join_range(int64_t begin, int64_t end, void *ctx)
 
 void join_rows(char *to, int64_t rows, const struct join_piece *piece, int n)
 {
-	struct join j = {.to = to, .piece = piece, .n = n};
+	struct join j = { .to = to, .piece = piece, .n = n };
 
 	for (int i = 0; i < n; i++)
 		j.row += piece[i].bytes;

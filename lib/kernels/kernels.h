@@ -84,8 +84,7 @@ typedef int (*gather_kernel)(tensor *out, const tensor *self, int dim, const ten
 typedef int (*index_add_kernel)(tensor *out, int dim, const tensor *index, const tensor *source,
 				double alpha);
 /* scatter_add: out[index[i][j]][j] += source[i][j] for dim 0. */
-typedef int (*scatter_add_kernel)(tensor *out, int dim, const tensor *index,
-				  const tensor *source);
+typedef int (*scatter_add_kernel)(tensor *out, int dim, const tensor *index, const tensor *source);
 
 /*
  * Normalization. All tensors are contiguous and of one dtype, f32 or f64; those that may be NULL

@@ -10,14 +10,14 @@
 #include <stdint.h>
 #include <string.h>
 
-#define MOVE_TWICE(SIZE)                                                                          \
-	do {                                                                                      \
-		char first[SIZE], last[SIZE];                                                     \
-                                                                                                  \
-		memcpy(first, from, SIZE);                                                        \
-		memcpy(last, from + n - (SIZE), SIZE);                                            \
-		memcpy(to, first, SIZE);                                                          \
-		memcpy(to + n - (SIZE), last, SIZE);                                              \
+#define MOVE_TWICE(SIZE)                               \
+	do {                                           \
+		char first[SIZE], last[SIZE];          \
+                                                       \
+		memcpy(first, from, SIZE);             \
+		memcpy(last, from + n - (SIZE), SIZE); \
+		memcpy(to, first, SIZE);               \
+		memcpy(to + n - (SIZE), last, SIZE);   \
 	} while (0)
 
 /* n bytes between places that do not overlap. */

@@ -36,12 +36,12 @@ struct job {
 static struct {
 	pthread_mutex_t lock;
 	pthread_cond_t work, done;
-	struct job *job; /* NULL: closed */
+	struct job *job;	 /* NULL: closed */
 	_Atomic uint64_t serial; /* counts jobs, so that idle workers can poll */
-	_Atomic int running; /* workers inside the job; changed under the lock */
-	_Atomic int cpu; /* the last caller's */
-	int workers; /* started */
-	_Atomic int threads; /* wanted, the caller included; 0: not decided */
+	_Atomic int running;	 /* workers inside the job; changed under the lock */
+	_Atomic int cpu;	 /* the last caller's */
+	int workers;		 /* started */
+	_Atomic int threads;	 /* wanted, the caller included; 0: not decided */
 	atomic_flag taken;
 } pool = {
 	.lock = PTHREAD_MUTEX_INITIALIZER,
@@ -182,7 +182,7 @@ static void run_job(struct job *j)
 
 void parallel_for(int64_t begin, int64_t end, int64_t grain, parallel_fn fn, void *ctx)
 {
-	struct job j = {.fn = fn, .ctx = ctx, .begin = begin, .end = end, .grain = grain};
+	struct job j = { .fn = fn, .ctx = ctx, .begin = begin, .end = end, .grain = grain };
 
 	if (begin >= end)
 		return;

@@ -27,8 +27,8 @@ typedef int (*dequantize_kernel)(tensor *out, const tensor *self, const struct q
 struct requantize {
 	int32_t x_zero;
 	const int32_t *w_zero;
-	const float *scale; /* of x times that of w */
-	const float *bias; /* f32, or NULL */
+	const float *scale;   /* of x times that of w */
+	const float *bias;    /* f32, or NULL */
 	bool bias_reciprocal; /* one scale for all channels: the bias is multiplied by 1 / scale */
 	float out_scale;
 	int32_t out_zero, low, high; /* the result's range; a low of out_zero is relu */

@@ -13,7 +13,7 @@
 struct random_params {
 	struct tensor_generator_state at;
 	bool wide;
-	double a, b; /* uniform: begin, length. normal: mean, deviation. else: rate, chance */
+	double a, b;  /* uniform: begin, length. normal: mean, deviation. else: rate, chance */
 	double limit; /* uniform: the largest value. normal: the mean of imaginary parts */
 	int64_t from; /* integers: from + [0, range); 0 is 2^64 */
 	uint64_t range;

@@ -5,7 +5,7 @@
 #include "iter.h"
 #include "parallel.h"
 
-/* ---- checking ------------------------------------------------------------------------------ */
+/* ---- checking ---- */
 
 int sparse_check_indices(const char *op, const int64_t *indices, int d, int64_t nnz,
 			 const int64_t *sizes)
@@ -19,42 +19,49 @@ int sparse_check_indices(const char *op, const int64_t *indices, int d, int64_t 
 			bad |= (uint64_t)row[i] >= size;
 		for (int64_t i = 0; bad && i < nnz; i++)
 			if ((uint64_t)row[i] >= size)
-				return tensor_fail(EINVAL, "%s: index %lld of element %lld is out of "
-							   "range for dimension %d of size %lld", op,
-						   (long long)row[i], (long long)i, k,
+				return tensor_fail(EINVAL,
+						   "%s: index %lld of element %lld is out of "
+						   "range for dimension %d of size %lld",
+						   op, (long long)row[i], (long long)i, k,
 						   (long long)size);
 	}
 	return 0;
 }
 
-int sparse_check_rows(const char *op, const int64_t *crow, const int64_t *col, int64_t m,
-		      int64_t n, int64_t nnz)
+int sparse_check_rows(const char *op, const int64_t *crow, const int64_t *col, int64_t m, int64_t n,
+		      int64_t nnz)
 {
 	if (crow[0] != 0 || crow[m] != nnz)
-		return tensor_fail(EINVAL, "%s: crow_indices must go from 0 to %lld, the number of "
-					   "values, got %lld to %lld", op, (long long)nnz,
-				   (long long)crow[0], (long long)crow[m]);
+		return tensor_fail(EINVAL,
+				   "%s: crow_indices must go from 0 to %lld, the number of "
+				   "values, got %lld to %lld",
+				   op, (long long)nnz, (long long)crow[0], (long long)crow[m]);
 	for (int64_t i = 0; i < m; i++)
 		if (crow[i] > crow[i + 1] || crow[i + 1] > nnz)
-			return tensor_fail(EINVAL, "%s: crow_indices must not descend, but row %lld "
-						   "goes from %lld to %lld", op, (long long)i,
-					   (long long)crow[i], (long long)crow[i + 1]);
+			return tensor_fail(EINVAL,
+					   "%s: crow_indices must not descend, but row %lld "
+					   "goes from %lld to %lld",
+					   op, (long long)i, (long long)crow[i],
+					   (long long)crow[i + 1]);
 	for (int64_t i = 0; i < m; i++)
 		for (int64_t p = crow[i]; p < crow[i + 1]; p++) {
 			if (col[p] < 0 || col[p] >= n)
-				return tensor_fail(EINVAL, "%s: column %lld of element %lld is out "
-							   "of range for %lld columns", op,
-						   (long long)col[p], (long long)p, (long long)n);
+				return tensor_fail(EINVAL,
+						   "%s: column %lld of element %lld is out "
+						   "of range for %lld columns",
+						   op, (long long)col[p], (long long)p,
+						   (long long)n);
 			if (p > crow[i] && col[p] <= col[p - 1])
-				return tensor_fail(EINVAL, "%s: columns must ascend within a row, "
-							   "but row %lld has %lld after %lld", op,
-						   (long long)i, (long long)col[p],
+				return tensor_fail(EINVAL,
+						   "%s: columns must ascend within a row, "
+						   "but row %lld has %lld after %lld",
+						   op, (long long)i, (long long)col[p],
 						   (long long)col[p - 1]);
 		}
 	return 0;
 }
 
-/* ---- keys ---------------------------------------------------------------------------------- */
+/* ---- keys ---- */
 
 struct keys {
 	int64_t *keys, *indices;
@@ -79,7 +86,7 @@ static void keys_chunk(int64_t begin, int64_t end, void *ctx)
 
 void sparse_keys(int64_t *keys, const int64_t *indices, int d, int64_t nnz, const int64_t *sizes)
 {
-	struct keys k = {keys, (int64_t *)indices, sizes, d, nnz};
+	struct keys k = { keys, (int64_t *)indices, sizes, d, nnz };
 
 	parallel_for(0, nnz, ITER_GRAIN, keys_chunk, &k);
 }
@@ -104,7 +111,7 @@ static void indices_chunk(int64_t begin, int64_t end, void *ctx)
 
 void sparse_indices(int64_t *indices, const int64_t *keys, int d, int64_t nnz, const int64_t *sizes)
 {
-	struct keys k = {(int64_t *)keys, indices, sizes, d, nnz};
+	struct keys k = { (int64_t *)keys, indices, sizes, d, nnz };
 
 	parallel_for(0, nnz, ITER_GRAIN, indices_chunk, &k);
 }
@@ -118,7 +125,7 @@ bool sparse_ascending(const int64_t *keys, int64_t n)
 	return !bad;
 }
 
-/* ---- sorting: least significant digit first ---------------------------------------------------- */
+/* ---- sorting: least significant digit first ---- */
 
 #define DIGIT_BITS 11
 #define DIGITS	   6 /* of keys below 2^63 */
@@ -158,8 +165,8 @@ static void sort_digit(struct entry *to, const struct entry *from, int64_t n, in
 
 int sparse_sort(int64_t *sorted, int64_t *order, const int64_t *keys, int64_t n)
 {
-	int64_t room[] = {2, 2 * n}, all = 0;
-	int64_t counts[] = {DIGITS, BUCKETS};
+	int64_t room[] = { 2, 2 * n }, all = 0;
+	int64_t counts[] = { DIGITS, BUCKETS };
 	int64_t(*count)[BUCKETS];
 	struct entry *a, *b;
 	tensor *memory, *table;
@@ -181,7 +188,7 @@ int sparse_sort(int64_t *sorted, int64_t *order, const int64_t *keys, int64_t n)
 		digits++;
 	count_digits(count, keys, n, digits);
 	for (int64_t i = 0; i < n; i++)
-		a[i] = (struct entry){keys[i], i};
+		a[i] = (struct entry){ keys[i], i };
 	for (int j = 0; j < digits; j++) {
 		struct entry *swap = a;
 
@@ -217,7 +224,7 @@ int64_t sparse_runs(int64_t *starts, int64_t *keys, const int64_t *sorted, int64
 	return runs;
 }
 
-/* ---- rows -------------------------------------------------------------------------------------- */
+/* ---- rows ---- */
 
 void sparse_compress(int64_t *crow, int64_t m, const int64_t *rows, int64_t nnz)
 {
@@ -237,7 +244,7 @@ void sparse_expand(int64_t *rows, const int64_t *crow, int64_t m)
 			rows[p] = i;
 }
 
-/* ---- finding ----------------------------------------------------------------------------------- */
+/* ---- finding ---- */
 
 struct find {
 	int64_t *at, n;
@@ -273,7 +280,7 @@ static void find_chunk(int64_t begin, int64_t end, void *ctx)
 
 void sparse_find(int64_t *at, const int64_t *wanted, int64_t count, const int64_t *keys, int64_t n)
 {
-	struct find f = {at, n, wanted, keys};
+	struct find f = { at, n, wanted, keys };
 
 	parallel_for(0, count, ITER_GRAIN, find_chunk, &f);
 }

@@ -13,8 +13,8 @@
 int sparse_check_indices(const char *op, const int64_t *indices, int d, int64_t nnz,
 			 const int64_t *sizes);
 /* crow [m + 1] from 0 to nnz, ascending; columns ascending within a row and below n. */
-int sparse_check_rows(const char *op, const int64_t *crow, const int64_t *col, int64_t m,
-		      int64_t n, int64_t nnz);
+int sparse_check_rows(const char *op, const int64_t *crow, const int64_t *col, int64_t m, int64_t n,
+		      int64_t nnz);
 
 void sparse_keys(int64_t *keys, const int64_t *indices, int d, int64_t nnz, const int64_t *sizes);
 void sparse_indices(int64_t *indices, const int64_t *keys, int d, int64_t nnz,
@@ -34,7 +34,7 @@ void sparse_expand(int64_t *rows, const int64_t *crow, int64_t m);
 /* at[i] is where wanted[i] stands in the ascending keys[n], or -1. */
 void sparse_find(int64_t *at, const int64_t *wanted, int64_t count, const int64_t *keys, int64_t n);
 
-/* ---- loops of a backend ---------------------------------------------------------------------- */
+/* ---- loops of a backend ---- */
 
 /*
  * spmm: out[m, n] = beta out + alpha S dense, S [m, k] by compressed rows; rows of out and dense are
@@ -48,7 +48,7 @@ typedef int (*sampled_mm_kernel)(tensor *out, const int64_t *row, const int64_t 
 typedef int (*sum_runs_kernel)(tensor *out, const tensor *values, const int64_t *order,
 			       const int64_t *starts);
 
-/* ---- blocks of bytes, whatever their dtype ------------------------------------------------- */
+/* ---- blocks of bytes, whatever their dtype ---- */
 
 /* to[at[i]] = from[i]; to[i] = from[at[i]], zeros where at[i] is -1. Blocks of `bytes`. */
 void sparse_scatter(void *to, const void *from, const int64_t *at, int64_t n, size_t bytes);

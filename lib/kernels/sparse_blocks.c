@@ -5,7 +5,7 @@
 #include "iter.h"
 #include "parallel.h"
 
-/* ---- moving ---------------------------------------------------------------------------------- */
+/* ---- moving ---- */
 
 struct move {
 	char *to;
@@ -61,15 +61,15 @@ static void move(struct move *m, int64_t n)
 
 void sparse_scatter(void *to, const void *from, const int64_t *at, int64_t n, size_t bytes)
 {
-	move(&(struct move){to, from, at, bytes, false}, n);
+	move(&(struct move){ to, from, at, bytes, false }, n);
 }
 
 void sparse_gather(void *to, const void *from, const int64_t *at, int64_t n, size_t bytes)
 {
-	move(&(struct move){to, from, at, bytes, true}, n);
+	move(&(struct move){ to, from, at, bytes, true }, n);
 }
 
-/* ---- finding what is not zero ------------------------------------------------------------------ */
+/* ---- finding what is not zero ---- */
 
 /*
  * An element is one unit or two (complex) of unsigned integers. Bits outside the mask, the sign
@@ -77,38 +77,38 @@ void sparse_gather(void *to, const void *from, const int64_t *at, int64_t n, siz
  */
 struct scan {
 	const void *data;
-	int64_t block, chunk; /* units of a block; blocks of a chunk */
+	int64_t block, chunk;	/* units of a block; blocks of a chunk */
 	int64_t *count, *found; /* of each chunk: how many, then where its first one goes */
 };
 
-#define SCAN(U, MASK, NAME)                                                                       \
-	static bool any_##NAME(const U *p, int64_t n)                                             \
-	{                                                                                         \
-		U all = 0;                                                                        \
-                                                                                                  \
-		for (int64_t i = 0; i < n; i++)                                                   \
-			all |= p[i] & (MASK);                                                     \
-		return all != 0;                                                                  \
-	}                                                                                         \
-	static void scan_##NAME(int64_t begin, int64_t end, void *ctx)                            \
-	{                                                                                         \
-		const struct scan *s = ctx;                                                       \
-		const U *p = s->data;                                                             \
-		int64_t n = s->found ? s->count[begin / s->chunk] : 0;                            \
-                                                                                                  \
-		if (!s->found && s->block == 1) {                                                 \
-			for (int64_t i = begin; i < end; i++)                                     \
-				n += (p[i] & (MASK)) != 0;                                        \
-		} else if (!s->found) {                                                           \
-			for (int64_t i = begin; i < end; i++)                                     \
-				n += any_##NAME(p + i * s->block, s->block);                      \
-		} else {                                                                          \
-			for (int64_t i = begin; i < end; i++)                                     \
-				if (any_##NAME(p + i * s->block, s->block))                       \
-					s->found[n++] = i;                                        \
-		}                                                                                 \
-		if (!s->found)                                                                    \
-			s->count[begin / s->chunk] = n;                                           \
+#define SCAN(U, MASK, NAME)                                                  \
+	static bool any_##NAME(const U *p, int64_t n)                        \
+	{                                                                    \
+		U all = 0;                                                   \
+                                                                             \
+		for (int64_t i = 0; i < n; i++)                              \
+			all |= p[i] & (MASK);                                \
+		return all != 0;                                             \
+	}                                                                    \
+	static void scan_##NAME(int64_t begin, int64_t end, void *ctx)       \
+	{                                                                    \
+		const struct scan *s = ctx;                                  \
+		const U *p = s->data;                                        \
+		int64_t n = s->found ? s->count[begin / s->chunk] : 0;       \
+                                                                             \
+		if (!s->found && s->block == 1) {                            \
+			for (int64_t i = begin; i < end; i++)                \
+				n += (p[i] & (MASK)) != 0;                   \
+		} else if (!s->found) {                                      \
+			for (int64_t i = begin; i < end; i++)                \
+				n += any_##NAME(p + i * s->block, s->block); \
+		} else {                                                     \
+			for (int64_t i = begin; i < end; i++)                \
+				if (any_##NAME(p + i * s->block, s->block))  \
+					s->found[n++] = i;                   \
+		}                                                            \
+		if (!s->found)                                               \
+			s->count[begin / s->chunk] = n;                      \
 	}
 SCAN(uint8_t, 0xff, i8)
 SCAN(uint16_t, 0xffff, i16)
@@ -122,14 +122,14 @@ SCAN(uint64_t, ~0ull >> 1, f64)
 tensor *sparse_nonzero(const void *data, int64_t blocks, int64_t block, enum tensor_dtype dtype)
 {
 	static const parallel_fn scans[TENSOR_DTYPE_COUNT] = {
-		[TENSOR_BOOL] = scan_i8, [TENSOR_U8] = scan_i8,	  [TENSOR_I8] = scan_i8,
-		[TENSOR_I16] = scan_i16, [TENSOR_I32] = scan_i32, [TENSOR_I64] = scan_i64,
-		[TENSOR_F16] = scan_f16, [TENSOR_BF16] = scan_f16, [TENSOR_F32] = scan_f32,
-		[TENSOR_F64] = scan_f64, [TENSOR_C64] = scan_f32, [TENSOR_C128] = scan_f64,
-		[TENSOR_U16] = scan_i16, [TENSOR_U32] = scan_i32, [TENSOR_U64] = scan_i64,
+		[TENSOR_BOOL] = scan_i8,      [TENSOR_U8] = scan_i8,	  [TENSOR_I8] = scan_i8,
+		[TENSOR_I16] = scan_i16,      [TENSOR_I32] = scan_i32,	  [TENSOR_I64] = scan_i64,
+		[TENSOR_F16] = scan_f16,      [TENSOR_BF16] = scan_f16,	  [TENSOR_F32] = scan_f32,
+		[TENSOR_F64] = scan_f64,      [TENSOR_C64] = scan_f32,	  [TENSOR_C128] = scan_f64,
+		[TENSOR_U16] = scan_i16,      [TENSOR_U32] = scan_i32,	  [TENSOR_U64] = scan_i64,
 		[TENSOR_F8_E4M3FN] = scan_f8, [TENSOR_F8_E5M2] = scan_f8,
 	};
-	struct scan s = {.data = data, .block = dtype_is_complex(dtype) ? 2 * block : block};
+	struct scan s = { .data = data, .block = dtype_is_complex(dtype) ? 2 * block : block };
 	int64_t chunks, total = 0;
 	tensor *count, *found;
 

@@ -12,7 +12,7 @@
 static int with(const struct tensor_op *op, const struct tensor_loops *loops, tensor **out,
 		tensor *self, tensor_scalar a, tensor_scalar b, tensor_scalar c)
 {
-	const struct pointwise_params params = {.a = a, .b = b, .c = c};
+	const struct pointwise_params params = { .a = a, .b = b, .c = c };
 
 	return pointwise_unary(op, loops, out, self, &params);
 }
@@ -20,12 +20,12 @@ static int with(const struct tensor_op *op, const struct tensor_loops *loops, te
 static int grad_with(const struct tensor_op *op, const struct tensor_loops *loops, tensor **out,
 		     tensor *grad, tensor *self, tensor_scalar a, tensor_scalar b, tensor_scalar c)
 {
-	const struct pointwise_params params = {.a = a, .b = b, .c = c};
+	const struct pointwise_params params = { .a = a, .b = b, .c = c };
 
 	return pointwise_binary(op, loops, out, grad, self, &params);
 }
 
-#define NONE ((tensor_scalar){.kind = TENSOR_SCALAR_INT})
+#define NONE ((tensor_scalar){ .kind = TENSOR_SCALAR_INT })
 
 int front_elu(const struct tensor_op *op, tensor **out, tensor *self, tensor_scalar alpha,
 	      tensor_scalar scale, tensor_scalar input_scale)
@@ -38,9 +38,10 @@ int front_elu_backward(const struct tensor_op *op, tensor **out, tensor *grad_ou
 		       bool is_result, tensor *self_or_result)
 {
 	if (is_result && scalar_double(alpha) < 0)
-		return tensor_fail(EINVAL, "%s: from the result alone the gradient is known for "
-					   "alpha >= 0 only, got %g", op->schema.name,
-				   scalar_double(alpha));
+		return tensor_fail(EINVAL,
+				   "%s: from the result alone the gradient is known for "
+				   "alpha >= 0 only, got %g",
+				   op->schema.name, scalar_double(alpha));
 	return grad_with(op, is_result ? &loops_elu_backward_result : &loops_elu_backward, out,
 			 grad_output, self_or_result, alpha, scale, input_scale);
 }
@@ -78,9 +79,10 @@ int front_leaky_relu_backward(const struct tensor_op *op, tensor **out, tensor *
 			      tensor *self, tensor_scalar negative_slope, bool self_is_result)
 {
 	if (self_is_result && scalar_double(negative_slope) < 0)
-		return tensor_fail(EINVAL, "%s: from the result alone the gradient is known for "
-					   "slopes >= 0 only, got %g", op->schema.name,
-				   scalar_double(negative_slope));
+		return tensor_fail(EINVAL,
+				   "%s: from the result alone the gradient is known for "
+				   "slopes >= 0 only, got %g",
+				   op->schema.name, scalar_double(negative_slope));
 	return grad_with(op, op->loops, out, grad_output, self, negative_slope, NONE, NONE);
 }
 
@@ -96,8 +98,8 @@ int front_softplus_backward(const struct tensor_op *op, tensor **out, tensor *gr
 	return grad_with(op, op->loops, out, grad_output, self, beta, threshold, NONE);
 }
 
-int front_threshold(const struct tensor_op *op, tensor **out, tensor *self,
-		    tensor_scalar threshold, tensor_scalar value)
+int front_threshold(const struct tensor_op *op, tensor **out, tensor *self, tensor_scalar threshold,
+		    tensor_scalar value)
 {
 	return grad_with(op, &loops_threshold, out, self, self, threshold, value, NONE);
 }
@@ -122,7 +124,7 @@ int front_shrink_backward(const struct tensor_op *op, tensor **out, tensor *grad
 	return grad_with(op, &loops_shrink_backward, out, grad_output, self, lambd, NONE, NONE);
 }
 
-/* ---- log_sigmoid: its gradient reads exp(-|self|) ------------------------------------------------ */
+/* ---- log_sigmoid: its gradient reads exp(-|self|) ---- */
 
 int front_log_sigmoid(const struct tensor_op *op, tensor **output, tensor **buffer, tensor *self)
 {
@@ -141,7 +143,7 @@ int front_log_sigmoid(const struct tensor_op *op, tensor **output, tensor **buff
 int front_log_sigmoid_backward(const struct tensor_op *op, tensor **out, tensor *grad_output,
 			       tensor *self, tensor *buffer)
 {
-	const struct pointwise_arg arg[] = {{.t = grad_output}, {.t = self}, {.t = buffer}};
+	const struct pointwise_arg arg[] = { { .t = grad_output }, { .t = self }, { .t = buffer } };
 
 	return pointwise_by_rule(op, op->loops, out, arg, 3, NULL);
 }
@@ -156,7 +158,7 @@ tensor *composite_log_sigmoid(tensor *self)
 	return output;
 }
 
-/* ---- gelu: exact, or with tanh -------------------------------------------------------------------- */
+/* ---- gelu: exact, or with tanh ---- */
 
 /* The loops for "none" or "tanh"; NULL with the error set. */
 static const struct tensor_loops *gelu_loops(const struct tensor_op *op, const char *approximate,
@@ -178,16 +180,15 @@ int front_gelu(const struct tensor_op *op, tensor **out, tensor *self, const cha
 	return loops ? pointwise_unary(op, loops, out, self, NULL) : error_code();
 }
 
-int front_gelu_backward(const struct tensor_op *op, tensor **out, tensor *grad_output,
-			tensor *self, const char *approximate)
+int front_gelu_backward(const struct tensor_op *op, tensor **out, tensor *grad_output, tensor *self,
+			const char *approximate)
 {
-	const struct tensor_loops *loops =
-		gelu_loops(op, approximate, &loops_gelu_tanh_backward);
+	const struct tensor_loops *loops = gelu_loops(op, approximate, &loops_gelu_tanh_backward);
 
 	return loops ? pointwise_binary(op, loops, out, grad_output, self, NULL) : error_code();
 }
 
-/* ---- elu by other names ---------------------------------------------------------------------------- */
+/* ---- elu by other names ---- */
 
 tensor *composite_celu(tensor *self, tensor_scalar alpha)
 {
@@ -206,7 +207,7 @@ tensor *composite_selu(tensor *self)
 			tensor_scalar_int(1));
 }
 
-/* ---- prelu ----------------------------------------------------------------------------- */
+/* ---- prelu ---- */
 
 tensor *composite_prelu_kernel(tensor *self, tensor *weight)
 {
@@ -214,12 +215,13 @@ tensor *composite_prelu_kernel(tensor *self, tensor *weight)
 
 	if (self->dtype != weight->dtype)
 		return tensor_fail_null(EINVAL, "prelu: weight must be %s like self, got %s",
-					tensor_dtype_name(self->dtype), tensor_dtype_name(weight->dtype));
+					tensor_dtype_name(self->dtype),
+					tensor_dtype_name(weight->dtype));
 	if (!dtype_is_float(self->dtype))
 		return kernel_no_dtype("prelu", self->dtype, "cpu"), NULL;
 	guard = tensor_scope_enter();
-	return scope_leave_with(&guard, tensor_where(tensor_gt_scalar(self, tensor_scalar_int(0)), self,
-						     tensor_mul(weight, self)));
+	return scope_leave_with(&guard, tensor_where(tensor_gt_scalar(self, tensor_scalar_int(0)),
+						     self, tensor_mul(weight, self)));
 }
 
 /* The channels' weights stand in dimension 1, or in the only one that there is. */
@@ -230,14 +232,15 @@ tensor *composite_prelu(tensor *self, tensor *weight)
 	tensor *spread, *result;
 
 	if (weight->ndim > 1 || (weight->numel != 1 && (!self->ndim || weight->numel != channels)))
-		return tensor_fail_null(EINVAL, "prelu: weight must have one element or %lld, those of "
-						"dimension 1 of self %s, got %s", (long long)channels,
-					SHAPE_STR(self), SHAPE_STR(weight));
+		return tensor_fail_null(EINVAL,
+					"prelu: weight must have one element or %lld, those of "
+					"dimension 1 of self %s, got %s",
+					(long long)channels, SHAPE_STR(self), SHAPE_STR(weight));
 	for (int i = 0; i < self->ndim; i++)
 		sizes[i] = i == channel ? weight->numel : 1;
 	if (self->ndim == 1)
 		sizes[0] = 1;
-	spread = call_reshape(weight, (tensor_ints){sizes, self->ndim});
+	spread = call_reshape(weight, (tensor_ints){ sizes, self->ndim });
 	result = spread ? composite_prelu_kernel(self, spread) : NULL;
 	tensor_put(spread);
 	return result;

@@ -16,17 +16,18 @@
 #include "family/ternary.h"
 #include "family/view.h"
 
-/* ---- _index, _index_put: stacked indices ------------------------------------------------ */
+/* ---- _index, _index_put: stacked indices ---- */
 
 static int check_stacked(const struct tensor_op *op, const tensor *self, const tensor *at,
 			 tensor_ints dims, int *d)
 {
 	if (at->dtype != TENSOR_I64 || at->ndim < 1 || dims.len < 1 || dims.len > self->ndim ||
 	    at->sizes[0] != dims.len)
-		return tensor_fail(EINVAL, "%s: at must be i64 with one row for each of %lld "
-					   "dimensions, got %s %s", op->schema.name,
-				   (long long)dims.len, tensor_dtype_name(at->dtype),
-				   SHAPE_STR(at));
+		return tensor_fail(EINVAL,
+				   "%s: at must be i64 with one row for each of %lld "
+				   "dimensions, got %s %s",
+				   op->schema.name, (long long)dims.len,
+				   tensor_dtype_name(at->dtype), SHAPE_STR(at));
 	for (int i = 0; i < dims.len; i++) {
 		d[i] = wrap_dim(op->schema.name, dims.data[i], self->ndim);
 		if (d[i] < 0)
@@ -40,7 +41,7 @@ static int check_stacked(const struct tensor_op *op, const tensor *self, const t
 int front_index_at(const struct tensor_op *op, tensor **out, tensor *self, tensor *at,
 		   tensor_ints dims)
 {
-	const tensor *inputs[] = {self, at};
+	const tensor *inputs[] = { self, at };
 	int d[TENSOR_MAX_DIMS], err = 0;
 	struct front_out o;
 	struct indexed r;
@@ -88,7 +89,7 @@ mismatch:
 int front_index_put_at(const struct tensor_op *op, tensor **out, tensor *self, tensor *at,
 		       tensor_ints dims, tensor *values, bool accumulate)
 {
-	const tensor *inputs[] = {at, values, self};
+	const tensor *inputs[] = { at, values, self };
 	int n = op->variant == VARIANT_INPLACE ? 2 : 3, err = 0, d[TENSOR_MAX_DIMS];
 	struct front_out o;
 	struct indexed r;
@@ -98,8 +99,10 @@ int front_index_put_at(const struct tensor_op *op, tensor **out, tensor *self, t
 	    indexed_build(&r, "index_put", self, at, d, (int)dims.len) < 0)
 		return error_code();
 	if (values->dtype != self->dtype)
-		return tensor_fail(EINVAL, "index_put: self and values must have one dtype, got %s "
-					   "and %s", tensor_dtype_name(self->dtype),
+		return tensor_fail(EINVAL,
+				   "index_put: self and values must have one dtype, got %s "
+				   "and %s",
+				   tensor_dtype_name(self->dtype),
 				   tensor_dtype_name(values->dtype));
 	from = spread_values(op, &r, values);
 	if (!from || front_begin_like(op, &o, *out, self->dtype, self, inputs, n) < 0) {
@@ -119,13 +122,13 @@ int front_index_put_at(const struct tensor_op *op, tensor **out, tensor *self, t
 	return front_end(op, &o, out, err);
 }
 
-/* ---- from a list of indices to one tensor ------------------------------------------------ */
+/* ---- from a list of indices to one tensor ---- */
 
 struct indices {
 	int n; /* of dims that are indexed */
 	int64_t dims[TENSOR_MAX_DIMS];
 	tensor *of[TENSOR_MAX_DIMS]; /* owned, i64 */
-	tensor *at; /* owned: all of them, broadcast and stacked */
+	tensor *at;		     /* owned: all of them, broadcast and stacked */
 };
 
 static void indices_free(struct indices *x)
@@ -154,8 +157,9 @@ static int add_mask(struct indices *x, const char *op, const tensor *self, int d
 		return tensor_fail(EINVAL, "%s: too many indices for shape %s", op,
 				   SHAPE_STR(self));
 	if (!mask_fits(self, dim, mask))
-		return tensor_fail(EINVAL, "%s: the mask %s at dimension %d does not match the shape %s", op,
-				   SHAPE_STR(mask), dim, SHAPE_STR(self));
+		return tensor_fail(EINVAL,
+				   "%s: the mask %s at dimension %d does not match the shape %s",
+				   op, SHAPE_STR(mask), dim, SHAPE_STR(self));
 	where = call_nonzero(mask);
 	if (!where)
 		return error_code();
@@ -171,8 +175,7 @@ static int add_mask(struct indices *x, const char *op, const tensor *self, int d
 	return err;
 }
 
-static int add_index(struct indices *x, const char *op, const tensor *self, int *dim,
-		     tensor *index)
+static int add_index(struct indices *x, const char *op, const tensor *self, int *dim, tensor *index)
 {
 	if (*dim >= self->ndim && !(index->dtype <= TENSOR_U8 && !index->ndim))
 		return tensor_fail(EINVAL, "%s: too many indices for shape %s", op,
@@ -194,7 +197,7 @@ static int add_index(struct indices *x, const char *op, const tensor *self, int 
 /* The shape that all of them broadcast to. */
 static int broadcast_indices(const struct indices *x, const char *op, int64_t *sizes)
 {
-	struct tensor shape = {.ndim = 0};
+	struct tensor shape = { .ndim = 0 };
 
 	for (int i = 0; i < x->n; i++) {
 		int64_t next[TENSOR_MAX_DIMS];
@@ -260,7 +263,7 @@ static int indices_init(struct indices *x, const char *op, const tensor *self, t
 	return err;
 }
 
-/* ---- index, index_put ----------------------------------------------------------------------- */
+/* ---- index, index_put ---- */
 
 /* A 0-d mask adds a dimension: of size 1 where it holds, else 0. */
 static bool has_zero_dim_mask(tensor_list list)
@@ -282,9 +285,9 @@ tensor *composite_index(tensor *self, tensor_list indices)
 	if (has_zero_dim_mask(indices) && indices.len == 1) {
 		tensor *wide = call_unsqueeze(self, 0);
 		tensor *mask = wide ? call_unsqueeze(indices.data[0], 0) : NULL;
-		tensor *const list[] = {mask};
+		tensor *const list[] = { mask };
 
-		t = mask ? composite_index(wide, (tensor_list){list, 1}) : NULL;
+		t = mask ? composite_index(wide, (tensor_list){ list, 1 }) : NULL;
 		tensor_put(wide);
 		tensor_put(mask);
 		return t;
@@ -293,7 +296,7 @@ tensor *composite_index(tensor *self, tensor_list indices)
 		return tensor_fail_null(EOPNOTSUPP, "index: a 0-d mask must be the only index");
 	if (indices_init(&x, "index", self, indices) < 0)
 		return NULL;
-	t = x.n ? call__index(self, x.at, (tensor_ints){x.dims, x.n}) : call_alias(self);
+	t = x.n ? call__index(self, x.at, (tensor_ints){ x.dims, x.n }) : call_alias(self);
 	indices_free(&x);
 	return t;
 }
@@ -302,7 +305,7 @@ tensor *composite_index(tensor *self, tensor_list indices)
 static tensor *values_like(tensor *self, tensor *values)
 {
 	if (values->dtype != self->dtype && values->ndim == 0 && values->numel == 1)
-		return call__to_copy(values, (tensor_options){.dtype = self->dtype});
+		return call__to_copy(values, (tensor_options){ .dtype = self->dtype });
 	return tensor_get(values);
 }
 
@@ -322,7 +325,7 @@ static tensor *index_put(tensor *self, tensor_list indices, tensor *values, bool
 	if (!x.n)
 		tensor_fail(EINVAL, "index_put: there is no index");
 	else if (from)
-		t = fn(self, x.at, (tensor_ints){x.dims, x.n}, from, accumulate);
+		t = fn(self, x.at, (tensor_ints){ x.dims, x.n }, from, accumulate);
 	tensor_put(from);
 	indices_free(&x);
 	return t;
@@ -338,19 +341,19 @@ tensor *composite_index_put_(tensor *self, tensor_list indices, tensor *values, 
 	return index_put(self, indices, values, accumulate, true);
 }
 
-/* ---- take, put: of the flattened tensor --------------------------------------------------- */
+/* ---- take, put: of the flattened tensor ---- */
 
 tensor *composite_take(tensor *self, tensor *index)
 {
 	tensor *flat = composite_reshape(self, TENSOR_INTS(-1)), *t;
-	tensor *const list[] = {index};
+	tensor *const list[] = { index };
 
 	if (index->dtype != TENSOR_I64 && index->dtype != TENSOR_I32) {
 		tensor_put(flat);
 		return tensor_fail_null(EINVAL, "take: index must be i64, got %s",
 					tensor_dtype_name(index->dtype));
 	}
-	t = flat ? composite_index(flat, (tensor_list){list, 1}) : NULL;
+	t = flat ? composite_index(flat, (tensor_list){ list, 1 }) : NULL;
 	tensor_put(flat);
 	return t;
 }
@@ -361,12 +364,16 @@ static int check_put(const tensor *self, const tensor *index, const tensor *sour
 		return tensor_fail(EINVAL, "put: index must be i64, got %s",
 				   tensor_dtype_name(index->dtype));
 	if (source->dtype != self->dtype)
-		return tensor_fail(EINVAL, "put: self and source must have one dtype, got %s and "
-					   "%s", tensor_dtype_name(self->dtype),
+		return tensor_fail(EINVAL,
+				   "put: self and source must have one dtype, got %s and "
+				   "%s",
+				   tensor_dtype_name(self->dtype),
 				   tensor_dtype_name(source->dtype));
 	if (index->numel != source->numel)
-		return tensor_fail(EINVAL, "put: index %s and source %s must have the same number "
-					   "of elements", SHAPE_STR(index), SHAPE_STR(source));
+		return tensor_fail(EINVAL,
+				   "put: index %s and source %s must have the same number "
+				   "of elements",
+				   SHAPE_STR(index), SHAPE_STR(source));
 	return 0;
 }
 
@@ -376,10 +383,10 @@ static tensor *put_flat(tensor *self, tensor *index, tensor *source, bool accumu
 	tensor *flat = composite_reshape(self, TENSOR_INTS(-1));
 	tensor *from = composite_reshape(source, TENSOR_INTS(-1));
 	tensor *at = composite_reshape(index, TENSOR_INTS(-1)), *t = NULL;
-	tensor *const list[] = {at};
+	tensor *const list[] = { at };
 
 	if (flat && from && at)
-		t = index_put(flat, (tensor_list){list, 1}, from, accumulate, false);
+		t = index_put(flat, (tensor_list){ list, 1 }, from, accumulate, false);
 	tensor_put(flat);
 	tensor_put(from);
 	tensor_put(at);
@@ -393,7 +400,7 @@ tensor *composite_put(tensor *self, tensor *index, tensor *source, bool accumula
 	if (check_put(self, index, source) < 0)
 		return NULL;
 	flat = put_flat(self, index, source, accumulate);
-	t = flat ? call_view(flat, (tensor_ints){self->sizes, self->ndim}) : NULL;
+	t = flat ? call_view(flat, (tensor_ints){ self->sizes, self->ndim }) : NULL;
 	tensor_put(flat);
 	return t;
 }
@@ -407,7 +414,7 @@ tensor *composite_put_(tensor *self, tensor *index, tensor *source, bool accumul
 	return t;
 }
 
-/* ---- take_along_dim ------------------------------------------------------------------------- */
+/* ---- take_along_dim ---- */
 
 /* t with the sizes of shape, but its own along d. */
 static tensor *expand_but(tensor *t, const int64_t *sizes, int ndim, int d)
@@ -416,16 +423,16 @@ static tensor *expand_but(tensor *t, const int64_t *sizes, int ndim, int d)
 
 	memcpy(want, sizes, ndim * sizeof(*sizes));
 	want[d] = t->sizes[d];
-	return call_expand(t, (tensor_ints){want, ndim});
+	return call_expand(t, (tensor_ints){ want, ndim });
 }
 
 /* Negative positions of a dimension of n count from its end. */
 static tensor *from_the_end(tensor *indices, int64_t n)
 {
 	tensor *negative = call_lt_Scalar(indices, tensor_scalar_int(0));
-	tensor *moved = negative ? call_add_Scalar(indices, tensor_scalar_int(n),
-						   tensor_scalar_int(1)) :
-				   NULL;
+	tensor *moved =
+		negative ? call_add_Scalar(indices, tensor_scalar_int(n), tensor_scalar_int(1)) :
+			   NULL;
 	tensor *t = moved ? call_where_self(negative, moved, indices) : NULL;
 
 	tensor_put(negative);
@@ -460,9 +467,10 @@ tensor *composite_take_along_dim(tensor *self, tensor *indices, int64_t dim)
 		goto out;
 	}
 	if (self->ndim != indices->ndim)
-		return tensor_fail_null(EINVAL, "take_along_dim: self %s and indices %s must have "
-						"the same number of dimensions", SHAPE_STR(self),
-					SHAPE_STR(indices));
+		return tensor_fail_null(EINVAL,
+					"take_along_dim: self %s and indices %s must have "
+					"the same number of dimensions",
+					SHAPE_STR(self), SHAPE_STR(indices));
 	d = wrap_dim("take_along_dim", dim, self->ndim);
 	if (d < 0)
 		return NULL;

@@ -16,7 +16,7 @@
 static int triangle(const struct tensor_op *op, tensor **out, tensor *self, int64_t diagonal,
 		    bool upper)
 {
-	const tensor *inputs[] = {self};
+	const tensor *inputs[] = { self };
 	struct front_out o;
 	triangle_kernel fn;
 	int err;
@@ -41,7 +41,7 @@ int front_triu(const struct tensor_op *op, tensor **out, tensor *self, int64_t d
 	return triangle(op, out, self, diagonal, true);
 }
 
-/* ---- diagonals -------------------------------------------------------------------------------- */
+/* ---- diagonals ---- */
 
 tensor *kernel_diag_embed(tensor *self, int64_t offset, int64_t dim1, int64_t dim2)
 {
@@ -64,8 +64,8 @@ tensor *kernel_diag_embed(tensor *self, int64_t offset, int64_t dim1, int64_t di
 						   "dimensions overflows");
 	for (int i = 0, k = 0; i < ndim; i++)
 		sizes[i] = i == a || i == b ? side : self->sizes[k++];
-	t = call_zeros((tensor_ints){sizes, ndim},
-		       (tensor_options){.dtype = self->dtype, .device = self->device});
+	t = call_zeros((tensor_ints){ sizes, ndim },
+		       (tensor_options){ .dtype = self->dtype, .device = self->device });
 	diagonal = t ? view_diagonal(t, offset, a, b) : NULL;
 	if (!diagonal || front_copy(diagonal, self) < 0) {
 		tensor_put(t);
@@ -111,7 +111,7 @@ tensor *composite_trace(tensor *self)
 	return t;
 }
 
-/* ---- flips and turns ------------------------------------------------------------------------ */
+/* ---- flips and turns ---- */
 
 tensor *composite_fliplr(tensor *self)
 {
@@ -135,8 +135,10 @@ tensor *composite_rot90(tensor *self, int64_t k, tensor_ints dims)
 	int a, b;
 
 	if (dims.len != 2 || self->ndim < 2)
-		return tensor_fail_null(EINVAL, "rot90: 2 of at least 2 dimensions, got %lld for "
-						"shape %s", (long long)dims.len, SHAPE_STR(self));
+		return tensor_fail_null(EINVAL,
+					"rot90: 2 of at least 2 dimensions, got %lld for "
+					"shape %s",
+					(long long)dims.len, SHAPE_STR(self));
 	a = wrap_dim("rot90", dims.data[0], self->ndim);
 	b = a < 0 ? -1 : wrap_dim("rot90", dims.data[1], self->ndim);
 	if (b < 0)
@@ -160,7 +162,7 @@ tensor *composite_rot90(tensor *self, int64_t k, tensor_ints dims)
 	return t;
 }
 
-/* ---- repetitions ------------------------------------------------------------------------------ */
+/* ---- repetitions ---- */
 
 tensor *composite_tile(tensor *self, tensor_ints dims)
 {
@@ -171,7 +173,7 @@ tensor *composite_tile(tensor *self, tensor_ints dims)
 		return call_repeat(self, dims);
 	for (int i = 0; i < self->ndim; i++)
 		all[i] = i < missing ? 1 : dims.data[i - missing];
-	return call_repeat(self, (tensor_ints){all, self->ndim});
+	return call_repeat(self, (tensor_ints){ all, self->ndim });
 }
 
 /* Position i as often as repeats[i] says, which is a vector of i64 or i32. */
@@ -182,11 +184,13 @@ tensor *kernel_repeat_interleave(tensor *repeats, int64_t output_size)
 	int64_t total = 0, *to;
 
 	if (repeats->ndim != 1 || (repeats->dtype != TENSOR_I64 && repeats->dtype != TENSOR_I32))
-		return tensor_fail_null(EINVAL, "repeat_interleave: repeats must be a vector of i64 "
-						"or i32, got %s %s", tensor_dtype_name(repeats->dtype),
-					SHAPE_STR(repeats));
+		return tensor_fail_null(EINVAL,
+					"repeat_interleave: repeats must be a vector of i64 "
+					"or i32, got %s %s",
+					tensor_dtype_name(repeats->dtype), SHAPE_STR(repeats));
 	if (repeats->device.type != TENSOR_CPU)
-		return tensor_fail_null(EOPNOTSUPP, "repeat_interleave: repeats must be on the cpu");
+		return tensor_fail_null(EOPNOTSUPP,
+					"repeat_interleave: repeats must be on the cpu");
 	wide = front_cast(repeats, TENSOR_I64);
 	flat = wide ? front_contiguous(wide) : NULL;
 	tensor_put(wide);
@@ -195,17 +199,20 @@ tensor *kernel_repeat_interleave(tensor *repeats, int64_t output_size)
 	n = flat->data;
 	for (int64_t i = 0; i < flat->numel; i++) {
 		if (n[i] < 0 || __builtin_add_overflow(total, n[i], &total)) {
-			tensor_fail(EINVAL, "repeat_interleave: repeats must not be negative, got "
-					    "%lld", (long long)n[i]);
+			tensor_fail(EINVAL,
+				    "repeat_interleave: repeats must not be negative, got "
+				    "%lld",
+				    (long long)n[i]);
 			goto out;
 		}
 	}
 	if (output_size != TENSOR_NONE && output_size != total) {
-		tensor_fail(EINVAL, "repeat_interleave: output_size is %lld, repeats add up to %lld",
+		tensor_fail(EINVAL,
+			    "repeat_interleave: output_size is %lld, repeats add up to %lld",
 			    (long long)output_size, (long long)total);
 		goto out;
 	}
-	t = tensor_new_opt((tensor_options){.dtype = repeats->dtype}, &total, 1);
+	t = tensor_new_opt((tensor_options){ .dtype = repeats->dtype }, &total, 1);
 	to = t && repeats->dtype == TENSOR_I64 ? t->data : NULL;
 	for (int64_t i = 0, k = 0; t && i < flat->numel; i++)
 		for (int64_t j = 0; j < n[i]; j++, k++) {
@@ -251,8 +258,10 @@ tensor *composite_repeat_interleave_tensor(tensor *self, tensor *repeats, int64_
 	} else if (repeats->ndim == 1 && repeats->numel == from->sizes[d]) {
 		wide = tensor_get(repeats);
 	} else {
-		tensor_fail(EINVAL, "repeat_interleave: repeats must have %lld elements, got shape "
-				    "%s", (long long)from->sizes[d], SHAPE_STR(repeats));
+		tensor_fail(EINVAL,
+			    "repeat_interleave: repeats must have %lld elements, got shape "
+			    "%s",
+			    (long long)from->sizes[d], SHAPE_STR(repeats));
 	}
 	index = wide ? call_repeat_interleave_Tensor(wide, output_size) : NULL;
 	t = index ? call_index_select(from, d, index) : NULL;
@@ -270,29 +279,33 @@ tensor *composite_repeat_interleave_int(tensor *self, int64_t repeats, int64_t d
 	tensor *from, *wide, *spread = NULL, *copy = NULL, *t = NULL;
 
 	if (repeats < 0)
-		return tensor_fail_null(EINVAL, "repeat_interleave: repeats must not be negative, "
-						"got %lld", (long long)repeats);
+		return tensor_fail_null(EINVAL,
+					"repeat_interleave: repeats must not be negative, "
+					"got %lld",
+					(long long)repeats);
 	from = to_interleave(self, dim, &d);
 	if (!from)
 		return NULL;
 	if (output_size != TENSOR_NONE && output_size != from->sizes[d] * repeats) {
 		tensor_put(from);
-		return tensor_fail_null(EINVAL, "repeat_interleave: output_size is %lld, but %lld "
-						"positions come out", (long long)output_size,
+		return tensor_fail_null(EINVAL,
+					"repeat_interleave: output_size is %lld, but %lld "
+					"positions come out",
+					(long long)output_size,
 					(long long)(from->sizes[d] * repeats));
 	}
 	wide = call_unsqueeze(from, d + 1);
 	if (wide) {
 		memcpy(sizes, wide->sizes, wide->ndim * sizeof(*sizes));
 		sizes[d + 1] = repeats;
-		spread = call_expand(wide, (tensor_ints){sizes, wide->ndim});
+		spread = call_expand(wide, (tensor_ints){ sizes, wide->ndim });
 	}
 	if (spread) {
 		memcpy(sizes, from->sizes, from->ndim * sizeof(*sizes));
 		sizes[d] *= repeats;
 		/* A copy even of a single repetition: the result is never a view. */
 		copy = call_clone(spread, TENSOR_PRESERVE_FORMAT);
-		t = copy ? composite_reshape(copy, (tensor_ints){sizes, from->ndim}) : NULL;
+		t = copy ? composite_reshape(copy, (tensor_ints){ sizes, from->ndim }) : NULL;
 	}
 	tensor_put(from);
 	tensor_put(wide);

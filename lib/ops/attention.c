@@ -29,13 +29,16 @@ static int check(const tensor *query, const tensor *key, const tensor *value, co
 		 bool is_causal)
 {
 	if (query->ndim < 2 || key->ndim < 2 || value->ndim < 2)
-		return tensor_fail(EINVAL, OP ": query, key and value must have 2 dimensions or more, "
-					   "got shapes %s, %s and %s", SHAPE_STR(query), SHAPE_STR(key),
-				   SHAPE_STR(value));
+		return tensor_fail(EINVAL,
+				   OP ": query, key and value must have 2 dimensions or more, "
+				      "got shapes %s, %s and %s",
+				   SHAPE_STR(query), SHAPE_STR(key), SHAPE_STR(value));
 	if (query->dtype != key->dtype || query->dtype != value->dtype)
-		return tensor_fail(EINVAL, OP ": query, key and value must have one dtype, got %s, %s "
-					   "and %s", tensor_dtype_name(query->dtype),
-				   tensor_dtype_name(key->dtype), tensor_dtype_name(value->dtype));
+		return tensor_fail(EINVAL,
+				   OP ": query, key and value must have one dtype, got %s, %s "
+				      "and %s",
+				   tensor_dtype_name(query->dtype), tensor_dtype_name(key->dtype),
+				   tensor_dtype_name(value->dtype));
 	if (mask && is_causal)
 		return tensor_fail(EINVAL, OP ": attn_mask must be none when is_causal is true");
 	if (mask && mask->dtype != TENSOR_BOOL && mask->dtype != query->dtype &&
@@ -64,9 +67,10 @@ static int group_heads(tensor *query, tensor **key, tensor **value)
 	heads = query->sizes[query->ndim - 3];
 	if (!(*key)->sizes[(*key)->ndim - 3] || heads % (*key)->sizes[(*key)->ndim - 3] ||
 	    !(*value)->sizes[(*value)->ndim - 3] || heads % (*value)->sizes[(*value)->ndim - 3])
-		return tensor_fail(EINVAL, OP ": the heads of key %s and value %s must divide the %lld "
-					   "of query", SHAPE_STR(*key), SHAPE_STR(*value),
-				   (long long)heads);
+		return tensor_fail(EINVAL,
+				   OP ": the heads of key %s and value %s must divide the %lld "
+				      "of query",
+				   SHAPE_STR(*key), SHAPE_STR(*value), (long long)heads);
 	*key = for_each_query(*key, query);
 	*value = *key ? for_each_query(*value, query) : NULL;
 	return *value ? 0 : error_code();
@@ -86,8 +90,9 @@ static tensor *bias_of(tensor *mask, const tensor *query)
 
 static tensor *causal(const tensor *query, const tensor *key)
 {
-	tensor *all = tensor_ones(TENSOR_INTS(query->sizes[query->ndim - 2], key->sizes[key->ndim - 2]),
-				  TENSOR_OPTIONS(.dtype = TENSOR_BOOL, .device = query->device));
+	tensor *all =
+		tensor_ones(TENSOR_INTS(query->sizes[query->ndim - 2], key->sizes[key->ndim - 2]),
+			    TENSOR_OPTIONS(.dtype = TENSOR_BOOL, .device = query->device));
 
 	return tensor_tril(all, 0);
 }
@@ -123,8 +128,8 @@ static tensor *attend(tensor *query, tensor *key, tensor *value, tensor *mask, d
 	scores = tensor_matmul(query, key ? tensor_transpose(key, -2, -1) : NULL);
 	if (mask && scores)
 		scores = tensor_add(scores, bias_of(mask, query));
-	scores = mask ? tensor_safe_softmax(scores, -1, TENSOR_DTYPE_NONE)
-		      : tensor_softmax(scores, -1);
+	scores = mask ? tensor_safe_softmax(scores, -1, TENSOR_DTYPE_NONE) :
+			tensor_softmax(scores, -1);
 	if (dropout_p > 0)
 		scores = tensor_dropout(scores, dropout_p, true);
 	return tensor_matmul(scores, value);
@@ -143,12 +148,13 @@ tensor *composite_scaled_dot_product_attention(tensor *query, tensor *key, tenso
 		return scope_leave_with(&guard, NULL);
 	if (is_causal)
 		attn_mask = causal(query, key);
-	return scope_leave_with(&guard, is_causal && !attn_mask ?
-						NULL :
-						attend(query, key, value, attn_mask, dropout_p, scale));
+	return scope_leave_with(&guard,
+				is_causal && !attn_mask ?
+					NULL :
+					attend(query, key, value, attn_mask, dropout_p, scale));
 }
 
-/* ---- with the logarithms of the sums --------------------------------------------------------- */
+/* ---- with the logarithms of the sums ---- */
 
 #define FLASH "_scaled_dot_product_flash_attention_for_cpu"
 
@@ -219,10 +225,11 @@ int composite_flash_attention(tensor *query, tensor *key, tensor *value, double 
 					  tensor_eq_scalar(sums, tensor_scalar_float(-INFINITY)),
 					  tensor_scalar_int(0));
 	out = sums ? tensor_matmul(tensor_safe_softmax(scores, -1, TENSOR_DTYPE_NONE),
-				   tensor_to(value, TENSOR_OPTIONS(.dtype = scores->dtype)))
-		   : NULL;
+				   tensor_to(value, TENSOR_OPTIONS(.dtype = scores->dtype))) :
+		     NULL;
 	out = tensor_to(out, TENSOR_OPTIONS(.dtype = query->dtype));
-	return front_leave(&guard, (struct front_result[]){{output, out}, {logsumexp, sums}}, 2, 0);
+	return front_leave(&guard, (struct front_result[]){ { output, out }, { logsumexp, sums } },
+			   2, 0);
 }
 
 /* Gradients of query, key and value from the weights, which the sums give again. */
@@ -250,7 +257,7 @@ int composite_flash_attention_backward(tensor *grad_out, tensor *query, tensor *
 				       tensor **grad_query, tensor **grad_key, tensor **grad_value)
 {
 	struct tensor_scope_guard guard;
-	tensor *scores, *weights, *grads[3] = {NULL};
+	tensor *scores, *weights, *grads[3] = { NULL };
 
 	*grad_query = *grad_key = *grad_value = NULL;
 	if (check_flash(query, key, value, attn_mask, dropout_p) < 0)
@@ -270,8 +277,8 @@ int composite_flash_attention_backward(tensor *grad_out, tensor *query, tensor *
 	if (weights)
 		flash_gradients(grad_out, query, key, value, out, weights, scale, grads);
 	return front_leave(&guard,
-			   (struct front_result[]){{grad_query, grads[0]},
-						   {grad_key, grads[1]},
-						   {grad_value, grads[2]}},
+			   (struct front_result[]){ { grad_query, grads[0] },
+						    { grad_key, grads[1] },
+						    { grad_value, grads[2] } },
 			   3, 0);
 }

@@ -22,12 +22,15 @@ static int check(const struct tensor_op *op, const tensor *input, const tensor *
 		return tensor_fail(EINVAL, "%s: input must have shape [n, c, ...], got %s",
 				   op->schema.name, SHAPE_STR(input));
 	if (!mean != !var || (!training && !mean))
-		return tensor_fail(EINVAL, "%s: running_mean and running_var are needed, both, unless in "
-					   "training", op->schema.name);
+		return tensor_fail(EINVAL,
+				   "%s: running_mean and running_var are needed, both, unless in "
+				   "training",
+				   op->schema.name);
 	if (mean && (mean->numel != c || var->numel != c))
-		return tensor_fail(EINVAL, "%s: running statistics must have %lld elements, got shapes %s "
-					   "and %s", op->schema.name, (long long)c, SHAPE_STR(mean),
-				   SHAPE_STR(var));
+		return tensor_fail(EINVAL,
+				   "%s: running statistics must have %lld elements, got shapes %s "
+				   "and %s",
+				   op->schema.name, (long long)c, SHAPE_STR(mean), SHAPE_STR(var));
 	return norm_check(op, input, weight, bias, c);
 }
 
@@ -39,7 +42,7 @@ static tensor_ints shape_of(const tensor *input, int64_t *sizes)
 	sizes[2] = 1;
 	for (int i = 2; i < input->ndim; i++)
 		sizes[2] *= input->sizes[i];
-	return (tensor_ints){sizes, 3};
+	return (tensor_ints){ sizes, 3 };
 }
 
 /* 1 / sqrt(var + eps), owned by the open scope */
@@ -55,9 +58,10 @@ static int move_towards(tensor *running, tensor *value, double momentum)
 
 	if (!value)
 		return error_code();
-	moved = tensor_add(tensor_mul_scalar(tensor_to(running, TENSOR_OPTIONS(.dtype = value->dtype)),
-					     NUMBER(1 - momentum)),
-			   tensor_mul_scalar(value, NUMBER(momentum)));
+	moved = tensor_add(
+		tensor_mul_scalar(tensor_to(running, TENSOR_OPTIONS(.dtype = value->dtype)),
+				  NUMBER(1 - momentum)),
+		tensor_mul_scalar(value, NUMBER(momentum)));
 	return moved ? front_copy(running, moved) : error_code();
 }
 
@@ -116,7 +120,7 @@ static int batch_norm(const struct tensor_op *op, tensor **output, tensor **save
 		      double eps)
 {
 	struct tensor_scope_guard guard;
-	tensor *results[3] = {NULL}, *mean, *invstd;
+	tensor *results[3] = { NULL }, *mean, *invstd;
 	const int64_t none = 0;
 	int err;
 
@@ -170,11 +174,10 @@ int front_batch_norm_no_training(const struct tensor_op *op, tensor **output, te
 			  running_var, false, momentum, eps);
 }
 
-int front_batch_norm_backward(const struct tensor_op *op, tensor **grad_input,
-			      tensor **grad_weight, tensor **grad_bias, tensor *grad_out,
-			      tensor *input, tensor *weight, tensor *running_mean,
-			      tensor *running_var, tensor *save_mean, tensor *save_invstd,
-			      bool train, double eps, uint64_t output_mask)
+int front_batch_norm_backward(const struct tensor_op *op, tensor **grad_input, tensor **grad_weight,
+			      tensor **grad_bias, tensor *grad_out, tensor *input, tensor *weight,
+			      tensor *running_mean, tensor *running_var, tensor *save_mean,
+			      tensor *save_invstd, bool train, double eps, uint64_t output_mask)
 {
 	batch_norm_backward_kernel fn = (batch_norm_backward_kernel)op_loop(op, op->loops, input);
 	tensor *mean = train ? save_mean : running_mean, *invstd = train ? save_invstd : NULL;
@@ -197,15 +200,15 @@ int front_batch_norm_backward(const struct tensor_op *op, tensor **grad_input,
 		err = norm_check_backward(op, grad_out, input, mean, invstd, input->sizes[1]);
 	if (!err) {
 		shape = shape_of(input, sizes);
-		norm_backward_begin(&b, grad_out, input, mean, invstd, weight, TENSOR_INTS(sizes[1]),
-				    output_mask);
+		norm_backward_begin(&b, grad_out, input, mean, invstd, weight,
+				    TENSOR_INTS(sizes[1]), output_mask);
 		err = b.complete ? fn(norm_shape(&header[0], b.dx, shape), b.dweight, b.dbias,
 				      norm_shape(&header[1], b.grad, shape),
 				      norm_shape(&header[2], b.x, shape), b.mean, b.rstd, b.weight,
 				      train) :
 				   error_code();
-		err = norm_backward_end(&b, input, norm_stat_dtype(input, weight, NULL), output_mask,
-					out, err);
+		err = norm_backward_end(&b, input, norm_stat_dtype(input, weight, NULL),
+					output_mask, out, err);
 		*grad_input = out[0];
 		*grad_weight = out[1];
 		*grad_bias = out[2];
@@ -214,7 +217,7 @@ int front_batch_norm_backward(const struct tensor_op *op, tensor **grad_input,
 	return err;
 }
 
-/* ---- composites ---------------------------------------------------------------------- */
+/* ---- composites ---- */
 
 /* Of whatever shape: there is no channel to speak of. The graph goes through all three. */
 static tensor *nothing_to_norm(tensor *input, tensor *weight, tensor *bias)
@@ -237,8 +240,8 @@ tensor *composite_batch_norm(tensor *input, tensor *weight, tensor *bias, tensor
 
 	if (!input->numel && input->ndim < 2)
 		return nothing_to_norm(input, weight, bias);
-	if (call_native_batch_norm(input, weight, bias, running_mean, running_var, training, momentum,
-				   eps, &output, &mean, &invstd) < 0)
+	if (call_native_batch_norm(input, weight, bias, running_mean, running_var, training,
+				   momentum, eps, &output, &mean, &invstd) < 0)
 		return NULL;
 	tensor_put(mean);
 	tensor_put(invstd);
@@ -248,7 +251,8 @@ tensor *composite_batch_norm(tensor *input, tensor *weight, tensor *bias, tensor
 /* A number for each channel, for each element of a batch of n. */
 static tensor *repeated(tensor *t, int64_t n)
 {
-	return t ? tensor_reshape(tensor_expand(t, TENSOR_INTS(n, t->numel)), TENSOR_INTS(n * t->numel)) :
+	return t ? tensor_reshape(tensor_expand(t, TENSOR_INTS(n, t->numel)),
+				  TENSOR_INTS(n * t->numel)) :
 		   NULL;
 }
 
@@ -272,7 +276,7 @@ static tensor *instance_norm(tensor *input, tensor *weight, tensor *bias, tensor
 	memcpy(sizes, input->sizes, input->ndim * sizeof(*sizes));
 	sizes[0] = 1;
 	sizes[1] *= n;
-	x = tensor_reshape(input, (tensor_ints){sizes, input->ndim});
+	x = tensor_reshape(input, (tensor_ints){ sizes, input->ndim });
 	if (!w != !weight || !b != !bias || !mean != !running_mean || !var != !running_var)
 		return NULL;
 	if (tensor_native_batch_norm(x, w ? w : tensor_none, b ? b : tensor_none,
@@ -282,7 +286,7 @@ static tensor *instance_norm(tensor *input, tensor *weight, tensor *bias, tensor
 	if (use_input_stats && mean &&
 	    (collect(running_mean, mean, n) < 0 || collect(running_var, var, n) < 0))
 		return NULL;
-	return tensor_reshape(output, (tensor_ints){input->sizes, input->ndim});
+	return tensor_reshape(output, (tensor_ints){ input->sizes, input->ndim });
 }
 
 tensor *composite_instance_norm(tensor *input, tensor *weight, tensor *bias, tensor *running_mean,
@@ -292,13 +296,15 @@ tensor *composite_instance_norm(tensor *input, tensor *weight, tensor *bias, ten
 	struct tensor_scope_guard guard;
 
 	if (input->ndim < 2)
-		return tensor_fail_null(EINVAL, "instance_norm: input must have shape [n, c, ...], got %s",
+		return tensor_fail_null(EINVAL,
+					"instance_norm: input must have shape [n, c, ...], got %s",
 					SHAPE_STR(input));
 	if (use_input_stats && ((running_mean && running_mean->storage->readonly) ||
 				(running_var && running_var->storage->readonly)))
-		return tensor_fail_null(EACCES, "instance_norm: the memory of the running statistics is mapped "
-						"read-only");
+		return tensor_fail_null(
+			EACCES, "instance_norm: the memory of the running statistics is mapped "
+				"read-only");
 	guard = tensor_scope_enter();
-	return scope_leave_with(&guard, instance_norm(input, weight, bias, running_mean, running_var,
-						      use_input_stats, momentum, eps));
+	return scope_leave_with(&guard, instance_norm(input, weight, bias, running_mean,
+						      running_var, use_input_stats, momentum, eps));
 }

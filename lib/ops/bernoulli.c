@@ -18,7 +18,7 @@ static int check_probability(const char *op, double p)
 int front_bernoulli_p(const struct tensor_op *op, tensor **out, tensor *self, double p,
 		      tensor_generator *generator)
 {
-	struct random_params params = {.a = p};
+	struct random_params params = { .a = p };
 
 	if (check_probability(op->schema.name, p) < 0)
 		return error_code();
@@ -52,7 +52,7 @@ static int toss_each(const struct tensor_op *op, tensor *mask, const tensor *pro
 		     tensor_generator *generator)
 {
 	random_each_kernel fn = (random_each_kernel)op_loop(op, op->loops, prob);
-	struct random_params p = {.wide = prob->dtype == TENSOR_F64};
+	struct random_params p = { .wide = prob->dtype == TENSOR_F64 };
 
 	if (!fn)
 		return error_code();
@@ -63,7 +63,7 @@ static int toss_each(const struct tensor_op *op, tensor *mask, const tensor *pro
 int front_bernoulli_tensor(const struct tensor_op *op, tensor **out, tensor *self, tensor *p,
 			   tensor_generator *generator)
 {
-	struct front_out o = {.given = *out, .dtype = self->dtype};
+	struct front_out o = { .given = *out, .dtype = self->dtype };
 	tensor *prob;
 	int err = -1;
 
@@ -85,7 +85,7 @@ int front_bernoulli_tensor(const struct tensor_op *op, tensor **out, tensor *sel
 int front_bernoulli(const struct tensor_op *op, tensor **out, tensor *self,
 		    tensor_generator *generator)
 {
-	const tensor *inputs[] = {self};
+	const tensor *inputs[] = { self };
 	struct front_out o;
 	tensor *prob = probabilities(op, self, self), *mask = NULL;
 	int err = -1;
@@ -105,12 +105,12 @@ out:
 	return err < 0 ? error_code() : 0;
 }
 
-/* ---- dropout --------------------------------------------------------------------------------- */
+/* ---- dropout ---- */
 
 /* Everything is kept. */
 static int keep_all(tensor **output, tensor **mask, tensor *input)
 {
-	tensor_options options = {.dtype = TENSOR_BOOL, .device = input->device};
+	tensor_options options = { .dtype = TENSOR_BOOL, .device = input->device };
 
 	*output = call_clone(input, TENSOR_PRESERVE_FORMAT);
 	*mask = *output ? call_ones_like(input, options) : NULL;
@@ -137,7 +137,7 @@ static int follow_order(tensor **t, const tensor *like)
 static int drop(const struct tensor_op *op, tensor **output, tensor **mask, tensor *input, double p)
 {
 	dropout_kernel fn = (dropout_kernel)op_loop(op, op->loops, input);
-	struct random_params params = {.a = 1 - p, .b = p == 1 ? 0 : 1 / (1 - p)};
+	struct random_params params = { .a = 1 - p, .b = p == 1 ? 0 : 1 / (1 - p) };
 	tensor *in = fn ? front_contiguous(input) : NULL;
 	int err = -1;
 

@@ -10,10 +10,9 @@
 #include "family/pointwise.h"
 #include "family/unary.h"
 
-int front_scalar_binary(const struct tensor_op *op, tensor **out, tensor_scalar self,
-			tensor *other)
+int front_scalar_binary(const struct tensor_op *op, tensor **out, tensor_scalar self, tensor *other)
 {
-	const struct pointwise_arg arg[] = {{.s = self}, {.t = other}};
+	const struct pointwise_arg arg[] = { { .s = self }, { .t = other } };
 
 	return pointwise_by_rule(op, op->loops, out, arg, 2, NULL);
 }
@@ -27,7 +26,7 @@ static bool in_range(int64_t v, enum tensor_dtype dtype)
 int front_compare_scalar(const struct tensor_op *op, tensor **out, tensor *self,
 			 tensor_scalar other)
 {
-	const struct pointwise_arg arg[] = {{.t = self}, {.s = other}};
+	const struct pointwise_arg arg[] = { { .t = self }, { .s = other } };
 	enum tensor_dtype wide = self->dtype == TENSOR_U64 ? TENSOR_F64 : TENSOR_I64;
 
 	if (likely(other.kind != TENSOR_SCALAR_INT || !dtype_is_int(self->dtype) ||
@@ -36,7 +35,7 @@ int front_compare_scalar(const struct tensor_op *op, tensor **out, tensor *self,
 	return pointwise_nary(op, op->loops, out, arg, 2, wide, TENSOR_BOOL, NULL);
 }
 
-/* ---- rsub: other - alpha * self --------------------------------------------------------------- */
+/* ---- rsub: other - alpha * self ---- */
 
 int front_rsub(const struct tensor_op *op, tensor **out, tensor *self, tensor *other,
 	       tensor_scalar alpha)
@@ -47,8 +46,8 @@ int front_rsub(const struct tensor_op *op, tensor **out, tensor *self, tensor *o
 int front_rsub_scalar(const struct tensor_op *op, tensor **out, tensor *self, tensor_scalar other,
 		      tensor_scalar alpha)
 {
-	const struct pointwise_arg arg[] = {{.s = other}, {.t = self}};
-	struct pointwise_params params = {.a = alpha};
+	const struct pointwise_arg arg[] = { { .s = other }, { .t = self } };
+	struct pointwise_params params = { .a = alpha };
 
 	if (scalar_double(alpha) == 1 && !scalar_imag(alpha))
 		return pointwise_by_rule(op, &loops_sub, out, arg, 2, NULL);
@@ -64,11 +63,11 @@ int front_rsub_scalar(const struct tensor_op *op, tensor **out, tensor *self, te
 	return pointwise_by_rule(op, &loops_add_alpha, out, arg, 2, &params);
 }
 
-/* ---- powers --------------------------------------------------------------------------------- */
+/* ---- powers ---- */
 
 int front_pow_scalar(const struct tensor_op *op, tensor **out, tensor *self, tensor_scalar exponent)
 {
-	const struct pointwise_arg arg[] = {{.t = self}, {.s = exponent}};
+	const struct pointwise_arg arg[] = { { .t = self }, { .s = exponent } };
 	enum tensor_dtype common = pointwise_common(arg, 2);
 	const struct tensor_loops *loops = NULL;
 	double e = scalar_double(exponent);
@@ -81,21 +80,23 @@ int front_pow_scalar(const struct tensor_op *op, tensor **out, tensor *self, ten
 
 		loops = e == 2 ? &loops_square : e == 3 ? &loops_cube : NULL;
 		if (fraction && !loops)
-			loops = e == 0.5 ? &loops_sqrt : e == -0.5 ? &loops_rsqrt :
-				e == -1 ? &loops_reciprocal : e == -2 ? &loops_inverse_square :
-				NULL;
+			loops = e == 0.5  ? &loops_sqrt :
+				e == -0.5 ? &loops_rsqrt :
+				e == -1	  ? &loops_reciprocal :
+				e == -2	  ? &loops_inverse_square :
+					    NULL;
 	}
 	if (loops)
 		return pointwise_nary(op, loops, out, arg, 1, common, common, NULL);
 	if (common == TENSOR_BOOL) /* self to the power of true, true to that of false */
-		return pointwise_nary(
-			op, &loops_bitwise_or, out,
-			(struct pointwise_arg[]){arg[0], {.s = tensor_scalar_bool(!exponent.i)}}, 2,
-			common, common, NULL);
+		return pointwise_nary(op, &loops_bitwise_or, out,
+				      (struct pointwise_arg[]){
+					      arg[0], { .s = tensor_scalar_bool(!exponent.i) } },
+				      2, common, common, NULL);
 	return pointwise_nary(op, op->loops, out, arg, 2, common, common, NULL);
 }
 
-/* ---- quotients -------------------------------------------------------------------------------- */
+/* ---- quotients ---- */
 
 /* "floor", "trunc", or NULL for the exact quotient. */
 static int divide(const struct tensor_op *op, tensor **out, const struct pointwise_arg *arg,
@@ -121,11 +122,13 @@ static int divide(const struct tensor_op *op, tensor **out, const struct pointwi
 int front_div_mode(const struct tensor_op *op, tensor **out, tensor *self, tensor *other,
 		   const char *rounding_mode)
 {
-	return divide(op, out, (struct pointwise_arg[]){{.t = self}, {.t = other}}, rounding_mode);
+	return divide(op, out, (struct pointwise_arg[]){ { .t = self }, { .t = other } },
+		      rounding_mode);
 }
 
 int front_div_mode_scalar(const struct tensor_op *op, tensor **out, tensor *self,
 			  tensor_scalar other, const char *rounding_mode)
 {
-	return divide(op, out, (struct pointwise_arg[]){{.t = self}, {.s = other}}, rounding_mode);
+	return divide(op, out, (struct pointwise_arg[]){ { .t = self }, { .s = other } },
+		      rounding_mode);
 }

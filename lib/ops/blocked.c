@@ -16,7 +16,7 @@
 #define DIMS_MAX 12 /* oneDNN's */
 #define ARGS_MAX 24
 
-/* ---- the plugin ------------------------------------------------------------------------------------- */
+/* ---- the plugin ---- */
 
 static const struct onednn_plugin *plugin;
 static char reason[TENSOR_ERROR_TEXT] = PLUGIN " registered nothing";
@@ -33,7 +33,8 @@ TENSOR_EXPORT int tensor_register_onednn(const struct onednn_plugin *p, const ch
 	if (!err)
 		plugin = p;
 	if (err || error)
-		snprintf(reason, sizeof(reason), "%s", err ? "no memory to register " PLUGIN : error);
+		snprintf(reason, sizeof(reason), "%s",
+			 err ? "no memory to register " PLUGIN : error);
 	return err;
 }
 
@@ -46,12 +47,14 @@ const struct onednn_plugin *onednn(const char *op)
 {
 	pthread_once(&once, load);
 	if (!plugin)
-		tensor_fail(ENOSYS, "%s: the blocked layout needs oneDNN 2 (Debian: libdnnl2) and "
-				    "libtensor's plugin for it: %s", op, reason);
+		tensor_fail(ENOSYS,
+			    "%s: the blocked layout needs oneDNN 2 (Debian: libdnnl2) and "
+			    "libtensor's plugin for it: %s",
+			    op, reason);
 	return plugin;
 }
 
-/* ---- backward operators -------------------------------------------------------------------------------- */
+/* ---- backward operators ---- */
 
 static bool is_blocked_value(const tensor_value *v)
 {
@@ -86,7 +89,7 @@ static int by_dense(const tensor_op *op, enum tensor_key key, const tensor_value
 	return err;
 }
 
-/* ---- checks ---------------------------------------------------------------------------------------------- */
+/* ---- checks ---- */
 
 static int check_dtype(const char *op, const char *name, enum tensor_dtype dtype)
 {
@@ -106,8 +109,11 @@ int blocked_need_form(const struct tensor_op *op, bool inplace)
 
 int blocked_need_elements(const char *op, const tensor *t)
 {
-	return t->numel ? 0 : tensor_fail(EINVAL, "%s: beside a blocked tensor all sizes must be "
-						  "positive, got %s", op, SHAPE_STR(t));
+	return t->numel ? 0 :
+			  tensor_fail(EINVAL,
+				      "%s: beside a blocked tensor all sizes must be "
+				      "positive, got %s",
+				      op, SHAPE_STR(t));
 }
 
 int blocked_deliver(const struct tensor_op *op, tensor **out, tensor *result)
@@ -116,7 +122,7 @@ int blocked_deliver(const struct tensor_op *op, tensor **out, tensor *result)
 	return result ? 0 : error_code();
 }
 
-/* ---- conversions ------------------------------------------------------------------------------------------ */
+/* ---- conversions ---- */
 
 tensor *blocked_dense(const char *op, tensor *t)
 {
@@ -157,7 +163,8 @@ tensor *kernel_to_mkldnn(tensor *self, enum tensor_dtype dtype)
 	    (dtype && check_dtype("to_mkldnn", "dtype", dtype) < 0))
 		return NULL;
 	if (self->ndim < 1 || self->ndim > DIMS_MAX)
-		return tensor_fail_null(EINVAL, "to_mkldnn: self must have 1 to %d dimensions, got %s",
+		return tensor_fail_null(EINVAL,
+					"to_mkldnn: self must have 1 to %d dimensions, got %s",
 					DIMS_MAX, SHAPE_STR(self));
 	p = onednn("to_mkldnn");
 	full = p ? front_contiguous(self) : NULL;
@@ -187,7 +194,9 @@ int front_blocked_clone(const struct tensor_op *op, tensor **out, tensor *self,
 			enum tensor_memory_format memory_format)
 {
 	if (memory_format > TENSOR_PRESERVE_FORMAT)
-		return tensor_fail(EOPNOTSUPP, "clone: only strided tensors of plain numbers have a memory format");
+		return tensor_fail(
+			EOPNOTSUPP,
+			"clone: only strided tensors of plain numbers have a memory format");
 	return blocked_deliver(op, out, plugin->clone(op->schema.name, self));
 }
 
@@ -197,7 +206,7 @@ tensor *kernel_blocked_detach(tensor *self)
 	return tensor_new_detached(self);
 }
 
-/* ---- shapes -------------------------------------------------------------------------------------------------- */
+/* ---- shapes ---- */
 
 tensor *kernel_mkldnn_reshape(tensor *self, tensor_ints shape)
 {
@@ -206,8 +215,10 @@ tensor *kernel_mkldnn_reshape(tensor *self, tensor_ints shape)
 	if (reshape_sizes("reshape", self, shape, sizes) < 0)
 		return NULL;
 	if (shape.len < 1 || shape.len > DIMS_MAX)
-		return tensor_fail_null(EINVAL, "reshape: a blocked tensor has 1 to %d dimensions, got "
-						"%lld", DIMS_MAX, (long long)shape.len);
+		return tensor_fail_null(EINVAL,
+					"reshape: a blocked tensor has 1 to %d dimensions, got "
+					"%lld",
+					DIMS_MAX, (long long)shape.len);
 	return plugin->reshape("reshape", self, sizes, (int)shape.len);
 }
 

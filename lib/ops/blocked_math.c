@@ -8,7 +8,7 @@
 #include "family/loss.h"
 #include "family/pointwise.h"
 
-/* ---- element by element ------------------------------------------------------------------------------ */
+/* ---- element by element ---- */
 
 /*
  * Order does not matter to these: the strided kernels run over all bytes of the blocks. Of the zeros
@@ -107,26 +107,29 @@ int front_blocked_gelu(const struct tensor_op *op, tensor **out, tensor *self,
 	return unary(op, out, self, exact ? gelu_exact : gelu_tanh);
 }
 
-/* ---- two operands ---------------------------------------------------------------------------------------- */
+/* ---- two operands ---- */
 
 enum binary { ADD, SUB, MUL };
 
 static tensor *to_vector(enum binary kind, tensor *to, tensor *a, tensor *b, tensor_scalar alpha)
 {
 	return kind == ADD ? call_add_out(to, a, b, alpha) :
-	       kind == SUB ? call_sub_out(to, a, b, alpha) : call_mul_out(to, a, b);
+	       kind == SUB ? call_sub_out(to, a, b, alpha) :
+			     call_mul_out(to, a, b);
 }
 
 static tensor *new_strided(enum binary kind, tensor *a, tensor *b, tensor_scalar alpha)
 {
 	return kind == ADD ? call_add_Tensor(a, b, alpha) :
-	       kind == SUB ? call_sub_Tensor(a, b, alpha) : call_mul_Tensor(a, b);
+	       kind == SUB ? call_sub_Tensor(a, b, alpha) :
+			     call_mul_Tensor(a, b);
 }
 
 static tensor *in_place(enum binary kind, tensor *a, tensor *b, tensor_scalar alpha)
 {
 	return kind == ADD ? call_add__Tensor(a, b, alpha) :
-	       kind == SUB ? call_sub__Tensor(a, b, alpha) : call_mul__Tensor(a, b);
+	       kind == SUB ? call_sub__Tensor(a, b, alpha) :
+			     call_mul__Tensor(a, b);
 }
 
 /* Shapes that broadcast, and a strided operand: by way of dense copies. */
@@ -138,10 +141,11 @@ static int by_dense(const struct tensor_op *op, tensor **out, tensor *self, tens
 	int err;
 
 	if (op->variant == VARIANT_INPLACE && is_blocked(self))
-		return tensor_fail(EINVAL, "%s: other must be blocked like self, %s %s, got %s %s %s",
-				   name, tensor_dtype_name(self->dtype), SHAPE_STR(self),
-				   tensor_layout_name(other->layout), tensor_dtype_name(other->dtype),
-				   SHAPE_STR(other));
+		return tensor_fail(EINVAL,
+				   "%s: other must be blocked like self, %s %s, got %s %s %s", name,
+				   tensor_dtype_name(self->dtype), SHAPE_STR(self),
+				   tensor_layout_name(other->layout),
+				   tensor_dtype_name(other->dtype), SHAPE_STR(other));
 	b = blocked_dense(name, other);
 	if (op->variant == VARIANT_INPLACE) {
 		err = b && in_place(kind, self, b, alpha) ? 0 : error_code();
@@ -201,7 +205,7 @@ int front_blocked_mul(const struct tensor_op *op, tensor **out, tensor *self, te
 	return binary(op, out, self, other, MUL, tensor_scalar_int(1));
 }
 
-/* ---- softmax, batch_norm ------------------------------------------------------------------------------------ */
+/* ---- softmax, batch_norm ---- */
 
 int front_blocked_softmax(const struct tensor_op *op, tensor **out, tensor *self, int64_t dim,
 			  enum tensor_dtype dtype)
@@ -231,14 +235,15 @@ static tensor *channels(const char *op, const char *name, tensor *t, int64_t n, 
 	if (v && v->ndim == 1 && v->sizes[0] == n)
 		return v;
 	*err = v ? tensor_fail(EINVAL, "%s: %s must be [%lld], got %s", op, name, (long long)n,
-			       SHAPE_STR(t)) : error_code();
+			       SHAPE_STR(t)) :
+		   error_code();
 	tensor_put(v);
 	return NULL;
 }
 
 static tensor *normalized(const char *op, tensor *input, tensor *const *vectors, double eps)
 {
-	static const char *const names[] = {"weight", "bias", "running_mean", "running_var"};
+	static const char *const names[] = { "weight", "bias", "running_mean", "running_var" };
 	tensor *v[4], *t = NULL;
 	int err = 0;
 
@@ -256,18 +261,21 @@ int front_blocked_batch_norm(const struct tensor_op *op, tensor **output, tensor
 			     tensor *running_mean, tensor *running_var, bool training,
 			     double momentum, double eps)
 {
-	tensor *const vectors[] = {weight, bias, running_mean, running_var};
+	tensor *const vectors[] = { weight, bias, running_mean, running_var };
 	const char *name = op->schema.name;
 	const int64_t none = 0;
 
 	if (!is_blocked(input))
-		return tensor_fail(EINVAL, "%s: input must be blocked where another argument is", name);
+		return tensor_fail(EINVAL, "%s: input must be blocked where another argument is",
+				   name);
 	if (training || !running_mean || !running_var)
-		return tensor_fail(EOPNOTSUPP, "%s: of a blocked tensor only with running statistics, "
-					       "not in training", name);
+		return tensor_fail(EOPNOTSUPP,
+				   "%s: of a blocked tensor only with running statistics, "
+				   "not in training",
+				   name);
 	if (input->ndim < 2)
-		return tensor_fail(EINVAL, "%s: input must have at least 2 dimensions, got %s", name,
-				   SHAPE_STR(input));
+		return tensor_fail(EINVAL, "%s: input must have at least 2 dimensions, got %s",
+				   name, SHAPE_STR(input));
 	*output = normalized(name, input, vectors, eps);
 	*save_mean = *output ? tensor_new(input->device, TENSOR_F32, &none, 1) : NULL;
 	*save_invstd = *save_mean ? tensor_new(input->device, TENSOR_F32, &none, 1) : NULL;

@@ -21,7 +21,7 @@ static tensor *empty_like(const char *op, const tensor *t, const int64_t *sizes,
 			       tensor_new_like(t, sizes, ndim);
 }
 
-/* ---- convolution ------------------------------------------------------------------------------------- */
+/* ---- convolution ---- */
 
 int blocked_convolution(const struct tensor_op *op, tensor **out, tensor *input, tensor *weight,
 			tensor *bias, const int64_t *sizes, const struct conv_params *p,
@@ -34,7 +34,8 @@ int blocked_convolution(const struct tensor_op *op, tensor **out, tensor *input,
 	if (transposed)
 		return tensor_fail(EOPNOTSUPP, "%s: blocked tensors have no transposed convolution",
 				   name);
-	if (blocked_need_form(op, false) < 0 || blocked_need_elements(name, weight) < 0 || numel < 0)
+	if (blocked_need_form(op, false) < 0 || blocked_need_elements(name, weight) < 0 ||
+	    numel < 0)
 		return error_code();
 	if (!numel)
 		return blocked_deliver(op, out, empty_like(name, input, sizes, input->ndim));
@@ -78,16 +79,16 @@ static tensor *reorder(const char *name, int n, tensor *self, tensor_ints paddin
 		       tensor_ints input_size)
 {
 	const struct tensor_op *op = tensor_op_find(name);
-	struct tensor input = {.ndim = self->ndim, .dtype = self->dtype};
+	struct tensor input = { .ndim = self->ndim, .dtype = self->dtype };
 	int64_t sizes[TENSOR_MAX_DIMS];
-	struct conv_params p = {.groups = groups};
+	struct conv_params p = { .groups = groups };
 
 	if (self->ndim != n + 2)
-		return tensor_fail_null(EINVAL, "%s: self must have %d dimensions, got %s", name, n + 2,
-					SHAPE_STR(self));
+		return tensor_fail_null(EINVAL, "%s: self must have %d dimensions, got %s", name,
+					n + 2, SHAPE_STR(self));
 	if (input_size.len >= 0 && input_size.len != n + 2)
-		return tensor_fail_null(EINVAL, "%s: input_size must have %d numbers, got %lld", name,
-					n + 2, (long long)input_size.len);
+		return tensor_fail_null(EINVAL, "%s: input_size must have %d numbers, got %lld",
+					name, n + 2, (long long)input_size.len);
 	if (blocked_need_elements(name, self) < 0 ||
 	    spatial_list(op, "stride", stride, n, 1, 1, p.stride) < 0 ||
 	    spatial_list(op, "padding", padding, n, 0, 0, p.padding) < 0 ||
@@ -101,8 +102,10 @@ static tensor *reorder(const char *name, int n, tensor *self, tensor_ints paddin
 		return NULL;
 	for (int i = 0; i < n + 2; i++)
 		if (input.sizes[i] < 1 || sizes[i] < 1)
-			return tensor_fail_null(EINVAL, "%s: input_size must be positive and large "
-							"enough for self %s", name, SHAPE_STR(self));
+			return tensor_fail_null(EINVAL,
+						"%s: input_size must be positive and large "
+						"enough for self %s",
+						name, SHAPE_STR(self));
 	return onednn(name)->convolution_weight(name, self, input.sizes, sizes, &p);
 }
 
@@ -120,19 +123,23 @@ tensor *kernel_reorder_conv3d_weight(tensor *self, tensor_ints padding, tensor_i
 		       input_size);
 }
 
-/* ---- linear --------------------------------------------------------------------------------------------- */
+/* ---- linear ---- */
 
 static int check_linear(const tensor *self, const tensor *weight, const tensor *bias)
 {
 	if (weight->ndim != 2 || self->ndim < 1 || self->sizes[self->ndim - 1] != weight->sizes[1])
-		return tensor_fail(EINVAL, "mkldnn_linear: self [..., k] and weight [n, k] are needed, got "
-					   "%s and %s", SHAPE_STR(self), SHAPE_STR(weight));
+		return tensor_fail(EINVAL,
+				   "mkldnn_linear: self [..., k] and weight [n, k] are needed, got "
+				   "%s and %s",
+				   SHAPE_STR(self), SHAPE_STR(weight));
 	if (self->dtype != weight->dtype)
-		return tensor_fail(EINVAL, "mkldnn_linear: self and weight must have one dtype, got %s "
-					   "and %s", tensor_dtype_name(self->dtype),
+		return tensor_fail(EINVAL,
+				   "mkldnn_linear: self and weight must have one dtype, got %s "
+				   "and %s",
+				   tensor_dtype_name(self->dtype),
 				   tensor_dtype_name(weight->dtype));
-	if (bias && (bias->ndim != 1 || bias->sizes[0] != weight->sizes[0] ||
-		     bias->dtype != self->dtype))
+	if (bias &&
+	    (bias->ndim != 1 || bias->sizes[0] != weight->sizes[0] || bias->dtype != self->dtype))
 		return tensor_fail(EINVAL, "mkldnn_linear: bias must be %s [%lld], got %s %s",
 				   tensor_dtype_name(self->dtype), (long long)weight->sizes[0],
 				   tensor_dtype_name(bias->dtype), SHAPE_STR(bias));
@@ -146,8 +153,8 @@ static tensor *linear_plain(tensor *x, tensor *weight, tensor *bias, const int64
 	tensor *out = empty_like("mkldnn_linear", x, sizes, x->ndim), *c = NULL, *a = NULL;
 	tensor *w = NULL, *t = NULL, *b = NULL, *done = NULL;
 
-	if (out && (c = blocked_plain(out, (int64_t[]){rows, n}, 2)) &&
-	    (a = blocked_plain(x, (int64_t[]){rows, k}, 2)) &&
+	if (out && (c = blocked_plain(out, (int64_t[]){ rows, n }, 2)) &&
+	    (a = blocked_plain(x, (int64_t[]){ rows, k }, 2)) &&
 	    (w = blocked_plain(weight, weight->sizes, 2)))
 		t = call_t(w);
 	if (t && bias)
@@ -214,13 +221,14 @@ tensor *kernel_reorder_linear_weight(tensor *self, int64_t batch_size)
 	int64_t rows = batch_size == TENSOR_NONE ? 1 : batch_size;
 
 	if (self->ndim != 2 || !self->numel || rows < 1)
-		return tensor_fail_null(EINVAL, "_reorder_linear_weight: self [n, k] and a positive "
-						"batch_size are needed, got %s and %lld", SHAPE_STR(self),
-					(long long)rows);
+		return tensor_fail_null(EINVAL,
+					"_reorder_linear_weight: self [n, k] and a positive "
+					"batch_size are needed, got %s and %lld",
+					SHAPE_STR(self), (long long)rows);
 	return onednn("_reorder_linear_weight")->linear_weight("_reorder_linear_weight", self, rows);
 }
 
-/* ---- pooling ---------------------------------------------------------------------------------------------- */
+/* ---- pooling ---- */
 
 /* Windows that reach behind the padding, which oneDNN would count. */
 static bool reaches_out(const tensor *self, const int64_t *sizes, const struct pool_params *p)
@@ -266,8 +274,9 @@ static int pool_by_dense(const struct tensor_op *op, tensor **out, tensor *self,
 			 const int64_t *sizes, const struct pool_params *p, bool max)
 {
 	tensor *dense = blocked_dense(op->schema.name, self), *t = NULL;
-	int err = !dense ? error_code() : max ? run_max(op, &t, dense, sizes, p) :
-						pool_run(op, &t, dense, sizes, p);
+	int err = !dense ? error_code() :
+		  max	 ? run_max(op, &t, dense, sizes, p) :
+			   pool_run(op, &t, dense, sizes, p);
 
 	tensor_put(dense);
 	if (err)
@@ -294,8 +303,9 @@ int blocked_average(const struct tensor_op *op, tensor **out, tensor *self, cons
 	    (adaptive ? !even_windows(self, sizes, &windows) :
 			p->divisor || (p->count_include_pad && reaches_out(self, sizes, p))))
 		return pool_by_dense(op, out, self, sizes, p, false);
-	return blocked_deliver(op, out, onednn(op->schema.name)->pool(op->schema.name, self, sizes,
-								       &windows, false));
+	return blocked_deliver(
+		op, out,
+		onednn(op->schema.name)->pool(op->schema.name, self, sizes, &windows, false));
 }
 
 /* A window of which nothing lies within the image: minus infinity, which oneDNN does not know. */
@@ -328,30 +338,29 @@ static int max_pool(const struct tensor_op *op, tensor **out, tensor *self, cons
 	return blocked_deliver(op, out, onednn(name)->pool(name, self, sizes, p, true));
 }
 
-#define POOLS(N)                                                                                  \
-	int front_mkldnn_max_pool##N##d(const struct tensor_op *op, tensor **out, tensor *self,   \
-					tensor_ints kernel_size, tensor_ints stride,              \
-					tensor_ints padding, tensor_ints dilation,                \
-					bool ceil_mode)                                           \
-	{                                                                                         \
-		int64_t sizes[TENSOR_MAX_DIMS];                                                   \
-		struct pool_params p;                                                             \
-                                                                                                  \
-		if (pool_get_params(op, N, kernel_size, stride, padding, dilation, &p) < 0 ||     \
-		    pool_infer(op, self, &p, ceil_mode, sizes) < 0)                               \
-			return error_code();                                                      \
-		return max_pool(op, out, self, sizes, &p);                                        \
-	}                                                                                         \
-	tensor *kernel_blocked_max_pool##N##d(tensor *self, tensor_ints kernel_size,              \
-					      tensor_ints stride, tensor_ints padding,            \
-					      tensor_ints dilation, bool ceil_mode)               \
-	{                                                                                         \
-		return call_mkldnn_max_pool##N##d(self, kernel_size, stride, padding, dilation,   \
-						  ceil_mode);                                     \
-	}                                                                                         \
-	tensor *kernel_blocked_adaptive_avg_pool##N##d(tensor *self, tensor_ints output_size)     \
-	{                                                                                         \
-		return call__adaptive_avg_pool##N##d(self, output_size);                          \
+#define POOLS(N)                                                                                   \
+	int front_mkldnn_max_pool##N##d(const struct tensor_op *op, tensor **out, tensor *self,    \
+					tensor_ints kernel_size, tensor_ints stride,               \
+					tensor_ints padding, tensor_ints dilation, bool ceil_mode) \
+	{                                                                                          \
+		int64_t sizes[TENSOR_MAX_DIMS];                                                    \
+		struct pool_params p;                                                              \
+                                                                                                   \
+		if (pool_get_params(op, N, kernel_size, stride, padding, dilation, &p) < 0 ||      \
+		    pool_infer(op, self, &p, ceil_mode, sizes) < 0)                                \
+			return error_code();                                                       \
+		return max_pool(op, out, self, sizes, &p);                                         \
+	}                                                                                          \
+	tensor *kernel_blocked_max_pool##N##d(tensor *self, tensor_ints kernel_size,               \
+					      tensor_ints stride, tensor_ints padding,             \
+					      tensor_ints dilation, bool ceil_mode)                \
+	{                                                                                          \
+		return call_mkldnn_max_pool##N##d(self, kernel_size, stride, padding, dilation,    \
+						  ceil_mode);                                      \
+	}                                                                                          \
+	tensor *kernel_blocked_adaptive_avg_pool##N##d(tensor *self, tensor_ints output_size)      \
+	{                                                                                          \
+		return call__adaptive_avg_pool##N##d(self, output_size);                           \
 	}
 POOLS(2)
 POOLS(3)

@@ -25,8 +25,10 @@ static int check_list(const struct tensor_op *op, tensor_list list)
 		return tensor_fail(EINVAL, "%s: the list of tensors is empty", name);
 	for (int64_t i = 0; i < list.len; i++) {
 		if (!list.data[i]->ndim)
-			return tensor_fail(EINVAL, "%s: tensor %lld has no dimensions to "
-						   "concatenate along", name, (long long)i);
+			return tensor_fail(EINVAL,
+					   "%s: tensor %lld has no dimensions to "
+					   "concatenate along",
+					   name, (long long)i);
 		if (front_same_device(name, list.data[0], list.data[i]) < 0)
 			return error_code();
 	}
@@ -58,9 +60,11 @@ static int infer(const struct tensor_op *op, tensor_list list, int64_t dim, int 
 		for (int k = 0; fits && k < t->ndim; k++)
 			fits = k == *d || t->sizes[k] == sizes[k];
 		if (!fits)
-			return tensor_fail(EINVAL, "%s: tensors %lld %s and %lld %s differ outside "
-						   "dimension %d", op->schema.name, (long long)at,
-					   SHAPE_STR(first), (long long)i, SHAPE_STR(t), *d);
+			return tensor_fail(EINVAL,
+					   "%s: tensors %lld %s and %lld %s differ outside "
+					   "dimension %d",
+					   op->schema.name, (long long)at, SHAPE_STR(first),
+					   (long long)i, SHAPE_STR(t), *d);
 		if (__builtin_add_overflow(sizes[*d], t->sizes[*d], &sizes[*d]))
 			return tensor_fail(EOVERFLOW, "%s: the size of dimension %d overflows",
 					   op->schema.name, *d);
@@ -129,8 +133,8 @@ static int copy_parts(tensor *out, tensor_list list, int d)
 		part.contiguous = out->contiguous && (d == 0 || t->numel == out->numel);
 		err = front_copy(&part, t);
 		part.offset += t->sizes[d] * out->strides[d];
-		part.data = (char *)part.data +
-			    t->sizes[d] * out->strides[d] * (int64_t)itemsize(out);
+		part.data =
+			(char *)part.data + t->sizes[d] * out->strides[d] * (int64_t)itemsize(out);
 	}
 	return err;
 }

@@ -56,13 +56,13 @@ static tensor *cat_made(const char *op, tensor_list list, make_fn make, const vo
 
 	if (made_init(&m, op, list, make, ctx) < 0)
 		return NULL;
-	t = out ? call_cat_out(out, (tensor_list){m.t, m.n}, dim) :
-		  call_cat((tensor_list){m.t, m.n}, dim);
+	t = out ? call_cat_out(out, (tensor_list){ m.t, m.n }, dim) :
+		  call_cat((tensor_list){ m.t, m.n }, dim);
 	made_free(&m);
 	return t;
 }
 
-/* ---- stack -------------------------------------------------------------------------------------- */
+/* ---- stack ---- */
 
 static tensor *make_unsqueezed(tensor *t, const void *dim)
 {
@@ -80,8 +80,9 @@ static tensor *stack(tensor_list tensors, int64_t dim, tensor *out)
 		return NULL;
 	for (int64_t i = 1; i < tensors.len; i++)
 		if (!sizes_equal(tensors.data[0], tensors.data[i]))
-			return tensor_fail_null(EINVAL, "stack: tensors must have one shape, got %s "
-							"and, as number %lld, %s",
+			return tensor_fail_null(EINVAL,
+						"stack: tensors must have one shape, got %s "
+						"and, as number %lld, %s",
 						SHAPE_STR(tensors.data[0]), (long long)i,
 						SHAPE_STR(tensors.data[i]));
 	return cat_made("stack", tensors, make_unsqueezed, &d, d, out);
@@ -97,7 +98,7 @@ tensor *composite_stack_out(tensor *out, tensor_list tensors, int64_t dim)
 	return stack(tensors, dim, out);
 }
 
-/* ---- at least so many dimensions ------------------------------------------------------------- */
+/* ---- at least so many dimensions ---- */
 
 static tensor *make_1d(tensor *t, const void *unused)
 {
@@ -146,7 +147,7 @@ tensor *composite_concat(tensor_list tensors, int64_t dim)
 	return call_cat(tensors, dim);
 }
 
-/* ---- meshgrid ---------------------------------------------------------------------------------- */
+/* ---- meshgrid ---- */
 
 static int grid(tensor_list tensors, bool swap, tensor **results, int64_t room)
 {
@@ -164,11 +165,15 @@ static int grid(tensor_list tensors, bool swap, tensor **results, int64_t room)
 		int at = swap && i < 2 ? 1 - i : i;
 
 		if (t->ndim > 1)
-			return tensor_fail(EINVAL, "meshgrid: tensor %d must have at most one "
-						   "dimension, got shape %s", i, SHAPE_STR(t));
+			return tensor_fail(EINVAL,
+					   "meshgrid: tensor %d must have at most one "
+					   "dimension, got shape %s",
+					   i, SHAPE_STR(t));
 		if (t->dtype != tensors.data[0]->dtype)
-			return tensor_fail(EINVAL, "meshgrid: tensors must have one dtype, got %s "
-						   "and %s", tensor_dtype_name(tensors.data[0]->dtype),
+			return tensor_fail(EINVAL,
+					   "meshgrid: tensors must have one dtype, got %s "
+					   "and %s",
+					   tensor_dtype_name(tensors.data[0]->dtype),
 					   tensor_dtype_name(t->dtype));
 		sizes[at] = t->numel;
 	}
@@ -178,8 +183,8 @@ static int grid(tensor_list tensors, bool swap, tensor **results, int64_t room)
 
 		for (int k = 0; k < n; k++)
 			shape[k] = k == at ? sizes[k] : 1;
-		line = call_view(tensors.data[i], (tensor_ints){shape, n});
-		results[i] = line ? call_expand(line, (tensor_ints){sizes, n}) : NULL;
+		line = call_view(tensors.data[i], (tensor_ints){ shape, n });
+		results[i] = line ? call_expand(line, (tensor_ints){ sizes, n }) : NULL;
 		tensor_put(line);
 		if (results[i])
 			continue;
@@ -207,7 +212,7 @@ int composite_meshgrid_indexing(tensor_list tensors, const char *indexing, tenso
 
 tensor *composite_cartesian_prod(tensor_list tensors)
 {
-	tensor *grids[TENSOR_MAX_DIMS], *flat[TENSOR_MAX_DIMS] = {NULL}, *t = NULL;
+	tensor *grids[TENSOR_MAX_DIMS], *flat[TENSOR_MAX_DIMS] = { NULL }, *t = NULL;
 	int n, whole = 1;
 
 	for (int64_t i = 0; i < tensors.len; i++)
@@ -222,7 +227,7 @@ tensor *composite_cartesian_prod(tensor_list tensors)
 		whole &= flat[i] != NULL;
 	}
 	if (n > 0 && whole)
-		t = stack((tensor_list){flat, n}, 1, NULL);
+		t = stack((tensor_list){ flat, n }, 1, NULL);
 	for (int i = 0; i < n; i++) {
 		tensor_put(grids[i]);
 		tensor_put(flat[i]);
@@ -230,7 +235,7 @@ tensor *composite_cartesian_prod(tensor_list tensors)
 	return t;
 }
 
-/* ---- block_diag --------------------------------------------------------------------------------- */
+/* ---- block_diag ---- */
 
 /* A block's place: zeros on both sides of it. */
 struct sides {
@@ -240,15 +245,14 @@ struct sides {
 static tensor *block_row(tensor *block, const struct sides *s)
 {
 	return call_constant_pad_nd(block,
-				    TENSOR_INTS(s->before,
-						s->all - s->before - block->sizes[1]),
+				    TENSOR_INTS(s->before, s->all - s->before - block->sizes[1]),
 				    tensor_scalar_int(0));
 }
 
 tensor *composite_block_diag(tensor_list tensors)
 {
 	enum tensor_dtype dtype = TENSOR_DTYPE_NONE;
-	struct sides s = {0, 0};
+	struct sides s = { 0, 0 };
 	struct made m;
 	tensor *t = NULL;
 
@@ -256,14 +260,16 @@ tensor *composite_block_diag(tensor_list tensors)
 		const tensor *b = tensors.data[i];
 
 		if (b->ndim > 2)
-			return tensor_fail_null(EINVAL, "block_diag: at most 2 dimensions, got "
-							"shape %s", SHAPE_STR(b));
+			return tensor_fail_null(EINVAL,
+						"block_diag: at most 2 dimensions, got "
+						"shape %s",
+						SHAPE_STR(b));
 		dtype = dtype ? tensor_promote_types(dtype, b->dtype) : b->dtype;
 		if (!dtype)
 			return NULL;
 	}
 	if (!tensors.len)
-		return call_zeros(TENSOR_INTS(1, 0), (tensor_options){0});
+		return call_zeros(TENSOR_INTS(1, 0), (tensor_options){ 0 });
 	if (made_init(&m, "block_diag", tensors, make_2d, NULL) < 0)
 		return NULL;
 	for (int64_t i = 0; i < m.n; i++)
@@ -278,7 +284,7 @@ tensor *composite_block_diag(tensor_list tensors)
 		tensor_put(m.t[i]);
 		m.t[i] = row;
 	}
-	t = call_cat((tensor_list){m.t, m.n}, 0);
+	t = call_cat((tensor_list){ m.t, m.n }, 0);
 out:
 	made_free(&m);
 	return t;

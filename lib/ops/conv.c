@@ -33,22 +33,27 @@ static int check_tensors(const struct tensor_op *op, const tensor *input, const 
 		return tensor_fail(EINVAL, "%s: weight must have 3 to 5 dimensions, got %s", name,
 				   SHAPE_STR(weight));
 	if (input->ndim != weight->ndim)
-		return tensor_fail(EINVAL, "%s: input must have %d dimensions like weight %s, got %s",
-				   name, weight->ndim, SHAPE_STR(weight), SHAPE_STR(input));
+		return tensor_fail(EINVAL,
+				   "%s: input must have %d dimensions like weight %s, got %s", name,
+				   weight->ndim, SHAPE_STR(weight), SHAPE_STR(input));
 	if (groups < 1)
 		return tensor_fail(EINVAL, "%s: groups must be positive, got %lld", name,
 				   (long long)groups);
 	if (weight->sizes[0] % groups)
-		return tensor_fail(EINVAL, "%s: weight %s must have a first size that %lld groups "
-					   "divide", name, SHAPE_STR(weight), (long long)groups);
+		return tensor_fail(EINVAL,
+				   "%s: weight %s must have a first size that %lld groups "
+				   "divide",
+				   name, SHAPE_STR(weight), (long long)groups);
 	if (input->sizes[1] != in_channels(weight, transposed, groups))
-		return tensor_fail(EINVAL, "%s: input must have %lld channels for weight %s and "
-					   "%lld groups, got %s", name,
-				   (long long)in_channels(weight, transposed, groups),
+		return tensor_fail(EINVAL,
+				   "%s: input must have %lld channels for weight %s and "
+				   "%lld groups, got %s",
+				   name, (long long)in_channels(weight, transposed, groups),
 				   SHAPE_STR(weight), (long long)groups, SHAPE_STR(input));
 	if (input->dtype != weight->dtype)
-		return tensor_fail(EINVAL, "%s: input and weight must have one dtype, got %s and %s",
-				   name, tensor_dtype_name(input->dtype),
+		return tensor_fail(EINVAL,
+				   "%s: input and weight must have one dtype, got %s and %s", name,
+				   tensor_dtype_name(input->dtype),
 				   tensor_dtype_name(weight->dtype));
 	out = out_channels(weight, transposed, groups);
 	if (bias && (bias->ndim != 1 || bias->sizes[0] != out || bias->dtype != input->dtype))
@@ -57,8 +62,10 @@ static int check_tensors(const struct tensor_op *op, const tensor *input, const 
 				   tensor_dtype_name(bias->dtype), SHAPE_STR(bias));
 	for (int d = 2; d < weight->ndim; d++)
 		if (!weight->sizes[d])
-			return tensor_fail(EINVAL, "%s: weight must have taps in every dimension, "
-						   "got %s", name, SHAPE_STR(weight));
+			return tensor_fail(EINVAL,
+					   "%s: weight must have taps in every dimension, "
+					   "got %s",
+					   name, SHAPE_STR(weight));
 	return 0;
 }
 
@@ -94,14 +101,15 @@ static int check_extra(const struct tensor_op *op, const struct conv_params *p, 
 {
 	if (extra < p->stride[d] || extra < p->dilation[d])
 		return 0;
-	return tensor_fail(EINVAL, "%s: output_padding must be smaller than stride %lld or dilation "
-				   "%lld, got %lld", op->schema.name, (long long)p->stride[d],
-			   (long long)p->dilation[d], (long long)extra);
+	return tensor_fail(EINVAL,
+			   "%s: output_padding must be smaller than stride %lld or dilation "
+			   "%lld, got %lld",
+			   op->schema.name, (long long)p->stride[d], (long long)p->dilation[d],
+			   (long long)extra);
 }
 
 static int infer(const struct tensor_op *op, const tensor *input, const tensor *weight,
-		 const struct conv_params *p, bool transposed, const int64_t *extra,
-		 int64_t *sizes)
+		 const struct conv_params *p, bool transposed, const int64_t *extra, int64_t *sizes)
 {
 	sizes[0] = input->sizes[0];
 	sizes[1] = out_channels(weight, transposed, p->groups);
@@ -114,8 +122,9 @@ static int infer(const struct tensor_op *op, const tensor *input, const tensor *
 		sizes[i] = transposed ? transposed_size(p, d, size, taps, extra[d]) :
 					plain_size(p, d, size, taps);
 		if (sizes[i] < (transposed ? 1 : 0))
-			return tensor_fail(EINVAL, "%s: input %s with padding %lld is too small for "
-						   "weight %s with dilation %lld in dimension %d",
+			return tensor_fail(EINVAL,
+					   "%s: input %s with padding %lld is too small for "
+					   "weight %s with dilation %lld in dimension %d",
 					   op->schema.name, SHAPE_STR(input),
 					   (long long)p->padding[d], SHAPE_STR(weight),
 					   (long long)p->dilation[d], i);
@@ -158,7 +167,7 @@ int front_convolution(const struct tensor_op *op, tensor **out, tensor *input, t
 		      tensor *bias, tensor_ints stride, tensor_ints padding, tensor_ints dilation,
 		      bool transposed, tensor_ints output_padding, int64_t groups)
 {
-	const tensor *inputs[] = {input, weight, bias};
+	const tensor *inputs[] = { input, weight, bias };
 	int64_t sizes[TENSOR_MAX_DIMS];
 	struct conv_params p;
 	struct front_out o;
@@ -177,7 +186,7 @@ int front_convolution(const struct tensor_op *op, tensor **out, tensor *input, t
 			     weight, bias, &p));
 }
 
-/* ---- gradients ------------------------------------------------------------------------------- */
+/* ---- gradients ---- */
 
 static int check_gradient(const struct tensor_op *op, const tensor *grad, const tensor *input,
 			  const int64_t *sizes)
@@ -185,7 +194,8 @@ static int check_gradient(const struct tensor_op *op, const tensor *grad, const 
 	char text[SHAPE_TEXT];
 
 	if (grad->ndim != input->ndim || memcmp(grad->sizes, sizes, grad->ndim * sizeof(*sizes)))
-		return tensor_fail(EINVAL, "%s: grad_output must have the output's shape %s, got %s",
+		return tensor_fail(EINVAL,
+				   "%s: grad_output must have the output's shape %s, got %s",
 				   op->schema.name,
 				   format_sizes(sizes, input->ndim, text, sizeof(text)),
 				   SHAPE_STR(grad));
@@ -200,7 +210,7 @@ static int check_gradient(const struct tensor_op *op, const tensor *grad, const 
 static int gradient(const struct tensor_op *op, const struct tensor_loops *loops, bool wanted,
 		    tensor **out, tensor *like, tensor *a, tensor *b, const struct conv_params *p)
 {
-	const tensor *inputs[] = {like, a, b};
+	const tensor *inputs[] = { like, a, b };
 	struct front_out o;
 
 	if (!wanted)
@@ -216,9 +226,9 @@ static int bias_gradient(bool wanted, tensor **out, tensor *grad)
 {
 	if (!wanted)
 		return 0;
-	*out = call_sum_dim_IntList(grad, (tensor_ints){(const int64_t[]){0, 2, 3, 4},
-							grad->ndim - 1},
-				    false, TENSOR_DTYPE_NONE);
+	*out = call_sum_dim_IntList(
+		grad, (tensor_ints){ (const int64_t[]){ 0, 2, 3, 4 }, grad->ndim - 1 }, false,
+		TENSOR_DTYPE_NONE);
 	return *out ? 0 : error_code();
 }
 
@@ -229,7 +239,8 @@ int front_convolution_backward(const struct tensor_op *op, tensor **grad_input,
 			       bool transposed, tensor_ints output_padding, int64_t groups,
 			       uint64_t output_mask)
 {
-	const struct tensor_loops *data = transposed ? &loops_convolution : &loops_convolution_input;
+	const struct tensor_loops *data = transposed ? &loops_convolution :
+						       &loops_convolution_input;
 	int64_t sizes[TENSOR_MAX_DIMS];
 	tensor *grad = grad_output;
 	struct conv_params p;
@@ -254,7 +265,7 @@ int front_convolution_backward(const struct tensor_op *op, tensor **grad_input,
 	return err;
 }
 
-/* ---- composites ---------------------------------------------------------------------------- */
+/* ---- composites ---- */
 
 /* n spatial dimensions; the batch may be missing. */
 static tensor *conv(const char *name, int n, tensor *input, tensor *weight, tensor *bias,
@@ -270,12 +281,14 @@ static tensor *conv(const char *name, int n, tensor *input, tensor *weight, tens
 		return call_convolution(input, weight, bias, stride, padding, dilation, transposed,
 					output_padding, groups);
 	if (input->ndim != n + 1)
-		return tensor_fail_null(EINVAL, "%s: input must have %d dimensions, or %d without a "
-						"batch, got %s", name, n + 2, n + 1,
-					SHAPE_STR(input));
+		return tensor_fail_null(EINVAL,
+					"%s: input must have %d dimensions, or %d without a "
+					"batch, got %s",
+					name, n + 2, n + 1, SHAPE_STR(input));
 	batched = call_unsqueeze(input, 0);
 	result = batched ? call_convolution(batched, weight, bias, stride, padding, dilation,
-					    transposed, output_padding, groups) : NULL;
+					    transposed, output_padding, groups) :
+			   NULL;
 	single = result ? call_squeeze_dim(result, 0) : NULL;
 	tensor_put(batched);
 	tensor_put(result);
@@ -287,17 +300,18 @@ static tensor *conv(const char *name, int n, tensor *input, tensor *weight, tens
 static int same_padding(const char *name, int n, tensor **input, const tensor *weight,
 			tensor_ints stride, tensor_ints dilation, int64_t *padding)
 {
-	int64_t more[2 * SPATIAL] = {0};
+	int64_t more[2 * SPATIAL] = { 0 };
 	bool uneven = false;
 
 	for (int64_t i = 0; i < stride.len; i++)
 		if (stride.data[i] != 1)
-			return tensor_fail(EINVAL, "%s: padding same needs stride 1, got %lld", name,
-					   (long long)stride.data[i]);
+			return tensor_fail(EINVAL, "%s: padding same needs stride 1, got %lld",
+					   name, (long long)stride.data[i]);
 	if (weight->ndim != n + 2 || (dilation.len != n && dilation.len != 1))
-		return tensor_fail(EINVAL, "%s: weight must have %d dimensions and dilation 1 or %d "
-					   "numbers, got %s and %lld", name, n + 2, n,
-				   SHAPE_STR(weight), (long long)dilation.len);
+		return tensor_fail(EINVAL,
+				   "%s: weight must have %d dimensions and dilation 1 or %d "
+				   "numbers, got %s and %lld",
+				   name, n + 2, n, SHAPE_STR(weight), (long long)dilation.len);
 	for (int i = 0; i < n; i++) {
 		int64_t all = dilation.data[dilation.len == 1 ? 0 : i] * (weight->sizes[i + 2] - 1);
 
@@ -305,53 +319,56 @@ static int same_padding(const char *name, int n, tensor **input, const tensor *w
 		more[2 * (n - 1 - i) + 1] = all > 0 ? all % 2 : 0;
 		uneven |= all > 0 && all % 2;
 	}
-	*input = uneven ? call_constant_pad_nd(*input, (tensor_ints){more, 2 * n},
-					       tensor_scalar_int(0)) : tensor_get(*input);
+	*input = uneven ? call_constant_pad_nd(*input, (tensor_ints){ more, 2 * n },
+					       tensor_scalar_int(0)) :
+			  tensor_get(*input);
 	return *input ? 0 : error_code();
 }
 
 static tensor *conv_padded(const char *name, int n, tensor *input, tensor *weight, tensor *bias,
-			   tensor_ints stride, const char *how, tensor_ints dilation, int64_t groups)
+			   tensor_ints stride, const char *how, tensor_ints dilation,
+			   int64_t groups)
 {
 	bool same = !strcmp(how, "same");
-	int64_t padding[SPATIAL] = {0};
+	int64_t padding[SPATIAL] = { 0 };
 	tensor *padded = input, *result;
 
 	if (!same && strcmp(how, "valid"))
-		return tensor_fail_null(EINVAL, "%s: padding must be valid or same, got %s", name, how);
+		return tensor_fail_null(EINVAL, "%s: padding must be valid or same, got %s", name,
+					how);
 	if (!same)
 		return conv(name, n, input, weight, bias, stride, TENSOR_INTS(0), dilation, false,
 			    TENSOR_INTS(0), groups);
 	if (same_padding(name, n, &padded, weight, stride, dilation, padding) < 0)
 		return NULL;
-	result = conv(name, n, padded, weight, bias, stride, (tensor_ints){padding, n}, dilation,
+	result = conv(name, n, padded, weight, bias, stride, (tensor_ints){ padding, n }, dilation,
 		      false, TENSOR_INTS(0), groups);
 	tensor_put(padded);
 	return result;
 }
 
-#define CONV(N)                                                                                   \
-	tensor *composite_conv##N##d(tensor *input, tensor *weight, tensor *bias,                 \
-				     tensor_ints stride, tensor_ints padding,                     \
-				     tensor_ints dilation, int64_t groups)                        \
-	{                                                                                         \
-		return conv("conv" #N "d", N, input, weight, bias, stride, padding, dilation,     \
-			    false, TENSOR_INTS(0), groups);                                       \
-	}                                                                                         \
-	tensor *composite_conv##N##d_padding(tensor *input, tensor *weight, tensor *bias,         \
-					     tensor_ints stride, const char *padding,             \
-					     tensor_ints dilation, int64_t groups)                \
-	{                                                                                         \
-		return conv_padded("conv" #N "d", N, input, weight, bias, stride, padding,        \
-				   dilation, groups);                                             \
-	}                                                                                         \
-	tensor *composite_conv_transpose##N##d(tensor *input, tensor *weight, tensor *bias,       \
-					       tensor_ints stride, tensor_ints padding,           \
-					       tensor_ints output_padding, int64_t groups,        \
-					       tensor_ints dilation)                              \
-	{                                                                                         \
-		return conv("conv_transpose" #N "d", N, input, weight, bias, stride, padding,     \
-			    dilation, true, output_padding, groups);                              \
+#define CONV(N)                                                                               \
+	tensor *composite_conv##N##d(tensor *input, tensor *weight, tensor *bias,             \
+				     tensor_ints stride, tensor_ints padding,                 \
+				     tensor_ints dilation, int64_t groups)                    \
+	{                                                                                     \
+		return conv("conv" #N "d", N, input, weight, bias, stride, padding, dilation, \
+			    false, TENSOR_INTS(0), groups);                                   \
+	}                                                                                     \
+	tensor *composite_conv##N##d_padding(tensor *input, tensor *weight, tensor *bias,     \
+					     tensor_ints stride, const char *padding,         \
+					     tensor_ints dilation, int64_t groups)            \
+	{                                                                                     \
+		return conv_padded("conv" #N "d", N, input, weight, bias, stride, padding,    \
+				   dilation, groups);                                         \
+	}                                                                                     \
+	tensor *composite_conv_transpose##N##d(tensor *input, tensor *weight, tensor *bias,   \
+					       tensor_ints stride, tensor_ints padding,       \
+					       tensor_ints output_padding, int64_t groups,    \
+					       tensor_ints dilation)                          \
+	{                                                                                     \
+		return conv("conv_transpose" #N "d", N, input, weight, bias, stride, padding, \
+			    dilation, true, output_padding, groups);                          \
 	}
 CONV(1)
 CONV(2)

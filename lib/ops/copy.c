@@ -9,7 +9,7 @@
 /* The functional form: what self would be. */
 static int copied(const struct tensor_op *op, tensor **out, tensor *self, tensor *src)
 {
-	const tensor *inputs[] = {self, src};
+	const tensor *inputs[] = { self, src };
 	struct front_out o;
 
 	if (!broadcasts_to(src, self->sizes, self->ndim))
@@ -49,11 +49,11 @@ int front_copy_(const struct tensor_op *op, tensor **out, tensor *self, tensor *
 int front_clone(const struct tensor_op *op, tensor **out, tensor *self,
 		enum tensor_memory_format memory_format)
 {
-	const tensor *inputs[] = {self};
+	const tensor *inputs[] = { self };
 	struct front_out o;
 
 	if (unlikely(memory_format && memory_format != TENSOR_PRESERVE_FORMAT)) {
-		o = (struct front_out){.dtype = self->dtype};
+		o = (struct front_out){ .dtype = self->dtype };
 		o.t = tensor_new_opt(TENSOR_OPTIONS(.dtype = self->dtype, .device = self->device,
 						    .memory_format = memory_format),
 				     self->sizes, self->ndim);
@@ -75,7 +75,8 @@ static tensor_options like(const tensor *self, tensor_options o)
 
 tensor *kernel_empty_like(tensor *self, tensor_options options)
 {
-	if (options.memory_format == TENSOR_MEMORY_FORMAT_NONE || options.memory_format == TENSOR_PRESERVE_FORMAT)
+	if (options.memory_format == TENSOR_MEMORY_FORMAT_NONE ||
+	    options.memory_format == TENSOR_PRESERVE_FORMAT)
 		return memory_new_like(self, like(self, options));
 	return tensor_new_opt(like(self, options), self->sizes, self->ndim);
 }
@@ -131,7 +132,7 @@ tensor *composite_contiguous(tensor *self, enum tensor_memory_format memory_form
 {
 	if (likely(memory_format <= TENSOR_CONTIGUOUS_FORMAT))
 		return self->contiguous ? tensor_get(self) :
-					  front_contiguous_copy(self, (tensor_options){0});
+					  front_contiguous_copy(self, (tensor_options){ 0 });
 	if (memory_format == TENSOR_PRESERVE_FORMAT)
 		return tensor_fail_null(EINVAL, "contiguous: there is no format to be preserved");
 	return tensor_is_contiguous_as(self, memory_format) ?
@@ -139,7 +140,7 @@ tensor *composite_contiguous(tensor *self, enum tensor_memory_format memory_form
 		       front_contiguous_copy(self, TENSOR_OPTIONS(.memory_format = memory_format));
 }
 
-/* ---- one number ------------------------------------------------------------------------------ */
+/* ---- one number ---- */
 
 static int element_of(const char *op, tensor *t, tensor_scalar *value)
 {

@@ -26,23 +26,23 @@ static tensor *counted(tensor *positions, tensor *weights, int64_t n, enum tenso
 {
 	tensor_options o = TENSOR_OPTIONS(.dtype = dtype, .device = positions->device);
 	tensor *each = weights ? tensor_to(weights, TENSOR_OPTIONS(.dtype = dtype)) :
-				 tensor_ones((tensor_ints){positions->sizes, positions->ndim}, o);
+				 tensor_ones((tensor_ints){ positions->sizes, positions->ndim }, o);
 
 	return tensor_index_add_(tensor_zeros(TENSOR_INTS(n), o), 0, positions, each);
 }
 
 static tensor *bincount(tensor *self, tensor *weights, int64_t minlength)
 {
-	enum tensor_dtype dtype = !weights ? TENSOR_I64 :
-				  weights->dtype == TENSOR_F32 ? TENSOR_F32 : TENSOR_F64;
+	enum tensor_dtype dtype = !weights		       ? TENSOR_I64 :
+				  weights->dtype == TENSOR_F32 ? TENSOR_F32 :
+								 TENSOR_F64;
 	int64_t least = 0, most = -1;
 
 	self = tensor_to(self, TENSOR_OPTIONS(.dtype = TENSOR_I64));
 	if (!self)
 		return NULL;
-	if (self->numel &&
-	    (tensor_item_int(tensor_min(self), &least) < 0 ||
-	     tensor_item_int(tensor_max(self), &most) < 0))
+	if (self->numel && (tensor_item_int(tensor_min(self), &least) < 0 ||
+			    tensor_item_int(tensor_max(self), &most) < 0))
 		return NULL;
 	if (least < 0)
 		return tensor_fail_null(EINVAL, "bincount: self must not be negative, got %lld",
@@ -55,21 +55,24 @@ tensor *composite_bincount(tensor *self, tensor *weights, int64_t minlength)
 	struct tensor_scope_guard guard;
 
 	if (self->ndim != 1 || !dtype_is_integral(self->dtype) || self->dtype == TENSOR_BOOL)
-		return tensor_fail_null(EINVAL, "bincount: self must be a vector of integers, got %s %s",
+		return tensor_fail_null(EINVAL,
+					"bincount: self must be a vector of integers, got %s %s",
 					tensor_dtype_name(self->dtype), SHAPE_STR(self));
 	if (weights && (weights->ndim != 1 || weights->numel != self->numel ||
 			dtype_is_complex(weights->dtype)))
-		return tensor_fail_null(EINVAL, "bincount: weights must be real, %s like self, got %s %s",
+		return tensor_fail_null(EINVAL,
+					"bincount: weights must be real, %s like self, got %s %s",
 					SHAPE_STR(self), tensor_dtype_name(weights->dtype),
 					SHAPE_STR(weights));
 	if (minlength < 0)
-		return tensor_fail_null(EINVAL, "bincount: minlength must not be negative, got %lld",
+		return tensor_fail_null(EINVAL,
+					"bincount: minlength must not be negative, got %lld",
 					(long long)minlength);
 	guard = tensor_scope_enter();
 	return scope_leave_with(&guard, bincount(self, weights, minlength));
 }
 
-/* ---- histc ------------------------------------------------------------------------------- */
+/* ---- histc ---- */
 
 static int range_of(tensor *self, double *min, double *max)
 {
@@ -82,8 +85,8 @@ static int range_of(tensor *self, double *min, double *max)
 	}
 	if (isfinite(*min) && isfinite(*max) && *min < *max)
 		return 0;
-	return tensor_fail(EINVAL, "histc: min must be below max and both finite, got %g and %g", *min,
-			   *max);
+	return tensor_fail(EINVAL, "histc: min must be below max and both finite, got %g and %g",
+			   *min, *max);
 }
 
 static tensor *histc(tensor *self, int64_t bins, double min, double max)
@@ -118,7 +121,7 @@ tensor *composite_histc(tensor *self, int64_t bins, tensor_scalar min, tensor_sc
 	return scope_leave_with(&guard, histc(self, bins, scalar_double(min), scalar_double(max)));
 }
 
-/* ---- isin -------------------------------------------------------------------------------- */
+/* ---- isin ---- */
 
 /* The place where an element would be among the others in order has it, or it is not there. */
 static tensor *isin(tensor *elements, tensor *test_elements, bool invert)
@@ -136,16 +139,18 @@ static tensor *isin(tensor *elements, tensor *test_elements, bool invert)
 	if (!elements || !test_elements)
 		return NULL;
 	if (!test_elements->numel)
-		return tensor_full((tensor_ints){elements->sizes, elements->ndim},
+		return tensor_full((tensor_ints){ elements->sizes, elements->ndim },
 				   tensor_scalar_bool(invert),
-				   TENSOR_OPTIONS(.dtype = TENSOR_BOOL, .device = elements->device));
+				   TENSOR_OPTIONS(.dtype = TENSOR_BOOL,
+						  .device = elements->device));
 	if (tensor_sort(test_elements, 0, false, &sorted, &unused) < 0)
 		return NULL;
 	at = tensor_clamp_max(tensor_searchsorted(sorted, elements),
 			      tensor_scalar_int(sorted->numel - 1));
 	at = at ? tensor_index_select(sorted, 0, tensor_reshape(at, TENSOR_INTS(-1))) : NULL;
-	found = at ? tensor_eq(elements, tensor_view(at, (tensor_ints){elements->sizes,
-								       elements->ndim})) : NULL;
+	found = at ? tensor_eq(elements,
+			       tensor_view(at, (tensor_ints){ elements->sizes, elements->ndim })) :
+		     NULL;
 	return found && invert ? tensor_logical_not(found) : found;
 }
 
@@ -163,9 +168,10 @@ tensor *composite_isin_tensor_tensor(tensor *elements, tensor *test_elements, bo
 /* A number beside integers is f32 or i64, as it stands; beside others it has their dtype. */
 static tensor *number(tensor_scalar s, const tensor *like)
 {
-	enum tensor_dtype dtype = dtype_is_float(like->dtype) ? like->dtype :
+	enum tensor_dtype dtype = dtype_is_float(like->dtype)	? like->dtype :
 				  s.kind >= TENSOR_SCALAR_FLOAT ? TENSOR_F32 :
-				  like->dtype == TENSOR_BOOL ? TENSOR_I64 : like->dtype;
+				  like->dtype == TENSOR_BOOL	? TENSOR_I64 :
+								  like->dtype;
 
 	return call_scalar_tensor(s, TENSOR_OPTIONS(.dtype = dtype, .device = like->device));
 }

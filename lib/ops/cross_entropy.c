@@ -21,7 +21,7 @@ static int class_dim(const tensor *self)
 	return self->ndim > 1 ? 1 : 0;
 }
 
-/* ---- nll_loss ------------------------------------------------------------------------ */
+/* ---- nll_loss ---- */
 
 static int check_shapes(const char *op, const tensor *self, const tensor *target)
 {
@@ -31,8 +31,10 @@ static int check_shapes(const char *op, const tensor *self, const tensor *target
 		fits = target->sizes[i] == self->sizes[i ? i + 1 : 0];
 	if (fits)
 		return 0;
-	return tensor_fail(EINVAL, "%s: self [n, c, ...] and target [n, ...] are needed, got shapes %s "
-				   "and %s", op, SHAPE_STR(self), SHAPE_STR(target));
+	return tensor_fail(EINVAL,
+			   "%s: self [n, c, ...] and target [n, ...] are needed, got shapes %s "
+			   "and %s",
+			   op, SHAPE_STR(self), SHAPE_STR(target));
 }
 
 /* self [n, c, ...] as [rows, c], target as [rows] of i64. */
@@ -43,7 +45,8 @@ static int as_rows(tensor **self, tensor **target)
 
 	for (int i = 0; i < n; i++)
 		dims[i] = !i ? 0 : i == n - 1 ? 1 : i + 1;
-	*self = tensor_reshape(tensor_permute(*self, (tensor_ints){dims, n}), TENSOR_INTS(rows, c));
+	*self = tensor_reshape(tensor_permute(*self, (tensor_ints){ dims, n }),
+			       TENSOR_INTS(rows, c));
 	*target = tensor_reshape(*target, TENSOR_INTS(rows));
 	return *self && *target ? 0 : error_code();
 }
@@ -52,7 +55,7 @@ static int nll_forward(const char *op, tensor *self, tensor *target, tensor *wei
 		       int64_t reduction, int64_t ignore_index, tensor **output,
 		       tensor **total_weight)
 {
-	tensor_ints shape = {target->sizes, target->ndim};
+	tensor_ints shape = { target->sizes, target->ndim };
 
 	if (self->ndim > 2 && check_shapes(op, self, target) < 0)
 		return error_code();
@@ -84,8 +87,8 @@ tensor *composite_nll_loss(tensor *self, tensor *target, tensor *weight, int64_t
 {
 	struct tensor_scope_guard guard = tensor_scope_enter();
 
-	return scope_leave_with(&guard,
-				nll_loss("nll_loss", self, target, weight, reduction, ignore_index));
+	return scope_leave_with(&guard, nll_loss("nll_loss", self, target, weight, reduction,
+						 ignore_index));
 }
 
 int composite_nll_loss2d_forward(tensor *self, tensor *target, tensor *weight, int64_t reduction,
@@ -105,7 +108,7 @@ int composite_nll_loss2d_forward(tensor *self, tensor *target, tensor *weight, i
 	return err;
 }
 
-/* ---- cross_entropy ------------------------------------------------------------------- */
+/* ---- cross_entropy ---- */
 
 /* weight [c] where it broadcasts against the classes of self. */
 static tensor *beside_classes(tensor *weight, const tensor *self)
@@ -114,7 +117,7 @@ static tensor *beside_classes(tensor *weight, const tensor *self)
 
 	for (int i = 0; i < self->ndim; i++)
 		sizes[i] = i == class_dim(self) ? weight->numel : 1;
-	return tensor_reshape(weight, (tensor_ints){sizes, self->ndim});
+	return tensor_reshape(weight, (tensor_ints){ sizes, self->ndim });
 }
 
 static tensor *sum_classes(tensor *t)
@@ -145,8 +148,8 @@ static tensor *of_probabilities(tensor *logs, tensor *target, tensor *weight, in
 		return sum_classes(loss);
 	loss = tensor_neg(tensor_sum(loss));
 	if (reduction == LOSS_MEAN)
-		loss = tensor_div_scalar(loss, tensor_scalar_float((double)logs->numel /
-								   (double)classes));
+		loss = tensor_div_scalar(
+			loss, tensor_scalar_float((double)logs->numel / (double)classes));
 	return loss;
 }
 
@@ -182,18 +185,24 @@ static tensor *cross_entropy(tensor *self, tensor *target, tensor *weight, int64
 	tensor *logs, *loss;
 
 	if (!self->ndim || !dtype_is_float(dtype))
-		return tensor_fail_null(EINVAL, "cross_entropy: self must be floating and have a dimension "
-						"of classes, got %s %s", tensor_dtype_name(dtype),
-					SHAPE_STR(self));
+		return tensor_fail_null(EINVAL,
+					"cross_entropy: self must be floating and have a dimension "
+					"of classes, got %s %s",
+					tensor_dtype_name(dtype), SHAPE_STR(self));
 	if (reduction < LOSS_NONE || reduction > LOSS_SUM)
-		return tensor_fail_null(EINVAL, "cross_entropy: reduction must be 0 (none), 1 (mean) or 2 "
-						"(sum), got %lld", (long long)reduction);
+		return tensor_fail_null(EINVAL,
+					"cross_entropy: reduction must be 0 (none), 1 (mean) or 2 "
+					"(sum), got %lld",
+					(long long)reduction);
 	if (smoothing < 0 || smoothing > 1)
-		return tensor_fail_null(EINVAL, "cross_entropy: label_smoothing must lie within 0 and 1, "
-						"got %g", smoothing);
+		return tensor_fail_null(EINVAL,
+					"cross_entropy: label_smoothing must lie within 0 and 1, "
+					"got %g",
+					smoothing);
 	if (weight && (weight->ndim != 1 || weight->numel != self->sizes[class_dim(self)]))
-		return tensor_fail_null(EINVAL, "cross_entropy: weight must have %lld elements for the "
-						"classes of self, got shape %s",
+		return tensor_fail_null(EINVAL,
+					"cross_entropy: weight must have %lld elements for the "
+					"classes of self, got shape %s",
 					(long long)self->sizes[class_dim(self)], SHAPE_STR(weight));
 	/* The halves are computed in f32 and rounded once. */
 	logs = tensor_log_softmax(tensor_to(self, TENSOR_OPTIONS(.dtype = dtype_wide(dtype))),
@@ -226,8 +235,9 @@ tensor *composite_cross_entropy_loss(tensor *self, tensor *target, tensor *weigh
 {
 	struct tensor_scope_guard guard = tensor_scope_enter();
 
-	tensor *loss = cross_entropy(self, target, weight, reduction, ignore_index, label_smoothing);
+	tensor *loss =
+		cross_entropy(self, target, weight, reduction, ignore_index, label_smoothing);
 
-	return scope_leave_with(&guard,
-				loss ? tensor_to(loss, TENSOR_OPTIONS(.dtype = self->dtype)) : NULL);
+	return scope_leave_with(
+		&guard, loss ? tensor_to(loss, TENSOR_OPTIONS(.dtype = self->dtype)) : NULL);
 }

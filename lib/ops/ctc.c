@@ -23,7 +23,7 @@ static tensor *private_copy(tensor *t, enum tensor_dtype dtype)
 	return tensor_scope_add(front_contiguous_copy(t, TENSOR_OPTIONS(.dtype = dtype)));
 }
 
-/* ---- lengths and labels ---------------------------------------------------------------------- */
+/* ---- lengths and labels ---- */
 
 static int check_lengths(const struct ctc *c, tensor_ints input_lengths, tensor_ints target_lengths)
 {
@@ -62,8 +62,8 @@ static int place_targets(struct ctc *c, const tensor *targets, int64_t *first)
 					   (long long)n, SHAPE_STR(targets));
 		sum += targets->ndim == 1 ? n : 0;
 	}
-	if (targets->ndim == 1 ? sum != targets->numel
-			       : targets->sizes[0] != c->batch || longest > targets->sizes[1])
+	if (targets->ndim == 1 ? sum != targets->numel :
+				 targets->sizes[0] != c->batch || longest > targets->sizes[1])
 		return tensor_fail(
 			EINVAL,
 			OP ": targets of shape %s do not have %lld sequences of these lengths",
@@ -90,9 +90,10 @@ static int check_labels(const struct ctc *c)
 static int check(const tensor *log_probs, const tensor *targets, int64_t blank)
 {
 	if (log_probs->ndim != 3 || !log_probs->numel)
-		return tensor_fail(
-			EINVAL, OP ": log_probs must have 3 dimensions and elements, got shape %s",
-			SHAPE_STR(log_probs));
+		return tensor_fail(EINVAL,
+				   OP
+				   ": log_probs must have 3 dimensions and elements, got shape %s",
+				   SHAPE_STR(log_probs));
 	if (log_probs->dtype != TENSOR_F32 && log_probs->dtype != TENSOR_F64)
 		return tensor_fail(EOPNOTSUPP, OP ": log_probs must be f32 or f64, got %s",
 				   tensor_dtype_name(log_probs->dtype));
@@ -135,7 +136,7 @@ static int prepare(struct ctc *c, tensor *log_probs, tensor *targets, tensor_int
 	return check_labels(c);
 }
 
-/* ---- the loss of each sequence --------------------------------------------------------------- */
+/* ---- the loss of each sequence ---- */
 
 static int losses(struct ctc *c, tensor *log_probs, tensor **loss, tensor **alpha)
 {
@@ -143,8 +144,9 @@ static int losses(struct ctc *c, tensor *log_probs, tensor **loss, tensor **alph
 	int err = 0;
 
 	*loss = fn ? tensor_new_like(log_probs, &c->batch, 1) : NULL;
-	*alpha = *loss ? tensor_new_like(log_probs, (int64_t[]){c->batch, c->steps, c->width}, 3)
-		       : NULL;
+	*alpha =
+		*loss ? tensor_new_like(log_probs, (int64_t[]){ c->batch, c->steps, c->width }, 3) :
+			NULL;
 	if (*alpha) {
 		c->loss = (*loss)->data;
 		c->alpha = (*alpha)->data;
@@ -164,7 +166,7 @@ int kernel_ctc_loss(tensor *log_probs, tensor *targets, tensor_ints input_length
 		    tensor **neg_log_likelihood, tensor **log_alpha)
 {
 	struct tensor_scope_guard guard;
-	struct ctc c = {.zero_infinity = zero_infinity};
+	struct ctc c = { .zero_infinity = zero_infinity };
 	int64_t *first;
 	int err;
 
@@ -183,12 +185,12 @@ int kernel_ctc_loss(tensor *log_probs, tensor *targets, tensor_ints input_length
 	return err;
 }
 
-/* ---- backward -------------------------------------------------------------------------------- */
+/* ---- backward ---- */
 
 static int check_saved(const struct ctc *c, const tensor *probs, const tensor *grad,
 		       const tensor *loss, const tensor *alpha)
 {
-	const tensor *vectors[] = {grad, loss};
+	const tensor *vectors[] = { grad, loss };
 
 	for (int i = 0; i < 2; i++)
 		if (vectors[i]->ndim != 1 || vectors[i]->sizes[0] != c->batch ||
@@ -223,7 +225,8 @@ static tensor *gradient(struct ctc *c, tensor *log_probs, tensor *grad, tensor *
 	grad = tensor_scope_add(front_contiguous(grad));
 	loss = tensor_scope_add(front_contiguous(loss));
 	alpha = tensor_scope_add(front_contiguous(alpha));
-	beta = tensor_scope_add(tensor_new_like(log_probs, (int64_t[]){c->batch, 2, c->width}, 3));
+	beta = tensor_scope_add(
+		tensor_new_like(log_probs, (int64_t[]){ c->batch, 2, c->width }, 3));
 	if (!grad || !loss || !alpha || !beta)
 		return NULL;
 	out = tensor_new_like(log_probs, log_probs->sizes, 3);
@@ -244,7 +247,7 @@ tensor *kernel_ctc_loss_backward(tensor *grad, tensor *log_probs, tensor *target
 				 bool zero_infinity)
 {
 	struct tensor_scope_guard guard;
-	struct ctc c = {.zero_infinity = zero_infinity};
+	struct ctc c = { .zero_infinity = zero_infinity };
 	tensor *out = NULL;
 	int64_t *first;
 
@@ -261,7 +264,7 @@ tensor *kernel_ctc_loss_backward(tensor *grad, tensor *log_probs, tensor *target
 	return out;
 }
 
-/* ---- lengths in tensors ---------------------------------------------------------------------- */
+/* ---- lengths in tensors ---- */
 
 /* The numbers in memory that belongs to the open scope. */
 static int numbers(const char *what, tensor *t, tensor_ints *list)
@@ -277,7 +280,7 @@ static int numbers(const char *what, tensor *t, tensor_ints *list)
 	copy = private_copy(t, TENSOR_I64);
 	if (!copy)
 		return error_code();
-	*list = (tensor_ints){copy->numel ? copy->data : NULL, copy->numel};
+	*list = (tensor_ints){ copy->numel ? copy->data : NULL, copy->numel };
 	return 0;
 }
 
@@ -291,8 +294,8 @@ int composite_ctc_loss_of_tensors(tensor *log_probs, tensor *targets, tensor *in
 
 	*neg_log_likelihood = *log_alpha = NULL;
 	err = err ? err : numbers("target_lengths", target_lengths, &to);
-	err = err ? err
-		  : call__ctc_loss(log_probs, targets, in, to, blank, zero_infinity,
+	err = err ? err :
+		    call__ctc_loss(log_probs, targets, in, to, blank, zero_infinity,
 				   neg_log_likelihood, log_alpha);
 	tensor_scope_leave(&guard);
 	return err;
@@ -315,7 +318,7 @@ tensor *composite_ctc_loss_backward_of_tensors(tensor *grad, tensor *log_probs, 
 	return t;
 }
 
-/* ---- reduced --------------------------------------------------------------------------------- */
+/* ---- reduced ---- */
 
 /* Each loss divided by its target's length, which counts as 1 at least. */
 static tensor *by_length(tensor *loss, tensor_ints target_lengths)

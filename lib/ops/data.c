@@ -24,12 +24,19 @@ TENSOR_EXPORT tensor *tensor_from_data(const void *data, tensor_ints size, tenso
 /* A contiguous CPU tensor over memory of the caller's, for the length of one copy. */
 static int copy_host(tensor *t, void *data, size_t nbytes, bool to_host)
 {
-	struct tensor_storage storage = {.refs = 2, .data = data, .nbytes = nbytes,
-					 .device = TENSOR_DEVICE_CPU};
-	struct tensor host = {.refs = 2, .dtype = t->dtype, .layout = TENSOR_STRIDED,
-			      .ndim = t->ndim, .contiguous = true, .device = TENSOR_DEVICE_CPU,
-			      .keys = KEY_BIT(TENSOR_KEY_CPU), .data = data, .storage = &storage,
-			      .numel = t->numel};
+	struct tensor_storage storage = {
+		.refs = 2, .data = data, .nbytes = nbytes, .device = TENSOR_DEVICE_CPU
+	};
+	struct tensor host = { .refs = 2,
+			       .dtype = t->dtype,
+			       .layout = TENSOR_STRIDED,
+			       .ndim = t->ndim,
+			       .contiguous = true,
+			       .device = TENSOR_DEVICE_CPU,
+			       .keys = KEY_BIT(TENSOR_KEY_CPU),
+			       .data = data,
+			       .storage = &storage,
+			       .numel = t->numel };
 
 	memcpy(host.sizes, t->sizes, sizeof(host.sizes[0]) * t->ndim);
 	contiguous_strides(host.sizes, host.ndim, host.strides);

@@ -19,7 +19,7 @@ static int check_p(const char *op, double p)
 	return p >= 0 ? 0 : tensor_fail(EINVAL, "%s: p must not be negative, got %g", op, p);
 }
 
-/* ---- cdist --------------------------------------------------------------------------- */
+/* ---- cdist ---- */
 
 /* Sizes of the broadcast batch, then n and m; returns the rank of the batch, or -1. */
 static int batch_sizes(const struct tensor_op *op, const tensor *x1, const tensor *x2,
@@ -30,9 +30,12 @@ static int batch_sizes(const struct tensor_op *op, const tensor *x1, const tenso
 
 	if (x1->ndim < 2 || x2->ndim < 2 || x1->sizes[x1->ndim - 1] != x2->sizes[x2->ndim - 1] ||
 	    x1->dtype != x2->dtype) {
-		tensor_fail(EINVAL, "%s: x1 [.., n, d] and x2 [.., m, d] of one dtype are needed, got %s %s "
-				    "and %s %s", op->schema.name, tensor_dtype_name(x1->dtype),
-			    SHAPE_STR(x1), tensor_dtype_name(x2->dtype), SHAPE_STR(x2));
+		tensor_fail(
+			EINVAL,
+			"%s: x1 [.., n, d] and x2 [.., m, d] of one dtype are needed, got %s %s "
+			"and %s %s",
+			op->schema.name, tensor_dtype_name(x1->dtype), SHAPE_STR(x1),
+			tensor_dtype_name(x2->dtype), SHAPE_STR(x2));
 		return -1;
 	}
 	a = *x1;
@@ -56,7 +59,7 @@ static tensor *expanded(tensor *x, const int64_t *batch, int n)
 	memcpy(sizes, batch, n * sizeof(*sizes));
 	sizes[n] = x->sizes[x->ndim - 2];
 	sizes[n + 1] = x->sizes[x->ndim - 1];
-	view = call_expand(x, (tensor_ints){sizes, n + 2});
+	view = call_expand(x, (tensor_ints){ sizes, n + 2 });
 	result = view ? front_contiguous(view) : NULL;
 	tensor_put(view);
 	return result;
@@ -75,7 +78,7 @@ int front_cdist_forward(const struct tensor_op *op, tensor **out, tensor *x1, te
 			int64_t compute_mode)
 {
 	cdist_kernel fn = (cdist_kernel)op_loop(op, op->loops, x1);
-	const tensor *inputs[] = {x1, x2};
+	const tensor *inputs[] = { x1, x2 };
 	int64_t sizes[TENSOR_MAX_DIMS + 2], count, d;
 	tensor *a, *b, header[2];
 	struct front_out o;
@@ -102,7 +105,7 @@ int front_cdist_backward(const struct tensor_op *op, tensor **out, tensor *grad_
 			 tensor *x2, double p, tensor *cdist)
 {
 	cdist_backward_kernel fn = (cdist_backward_kernel)op_loop(op, op->loops, x1);
-	const tensor *inputs[] = {x1, x2, grad_output, cdist};
+	const tensor *inputs[] = { x1, x2, grad_output, cdist };
 	int64_t sizes[TENSOR_MAX_DIMS + 2], shape[TENSOR_MAX_DIMS], count, d;
 	tensor *a, *b, *g, *r, header[2];
 	struct front_out o;
@@ -116,9 +119,10 @@ int front_cdist_backward(const struct tensor_op *op, tensor **out, tensor *grad_
 	if (!sizes_equal(grad_output, cdist) || grad_output->dtype != x1->dtype ||
 	    cdist->dtype != x1->dtype || cdist->ndim != n + 2 ||
 	    memcmp(cdist->sizes, sizes, (n + 2) * sizeof(*sizes)))
-		return tensor_fail(EINVAL, "%s: grad_output and cdist must be like the distances of x1 and "
-					   "x2, got %s and %s", op->schema.name,
-				   SHAPE_STR(grad_output), SHAPE_STR(cdist));
+		return tensor_fail(EINVAL,
+				   "%s: grad_output and cdist must be like the distances of x1 and "
+				   "x2, got %s and %s",
+				   op->schema.name, SHAPE_STR(grad_output), SHAPE_STR(cdist));
 	count = product(sizes, n);
 	d = x1->sizes[x1->ndim - 1];
 	memcpy(shape, sizes, (n + 1) * sizeof(*shape));
@@ -129,10 +133,10 @@ int front_cdist_backward(const struct tensor_op *op, tensor **out, tensor *grad_
 	b = expanded(x2, sizes, n);
 	g = front_contiguous(grad_output);
 	r = front_contiguous(cdist);
-	err = a && b && g && r ? fn(o.t, g, norm_shape(&header[0], a, TENSOR_INTS(count, sizes[n], d)),
-				    norm_shape(&header[1], b, TENSOR_INTS(count, sizes[n + 1], d)), p,
-				    r) :
-				 error_code();
+	err = a && b && g && r ?
+		      fn(o.t, g, norm_shape(&header[0], a, TENSOR_INTS(count, sizes[n], d)),
+			 norm_shape(&header[1], b, TENSOR_INTS(count, sizes[n + 1], d)), p, r) :
+		      error_code();
 	tensor_put(a);
 	tensor_put(b);
 	tensor_put(g);
@@ -148,20 +152,20 @@ tensor *composite_cdist(tensor *x1, tensor *x2, double p, int64_t compute_mode)
 	return call__cdist_forward(x1, x2, p, compute_mode);
 }
 
-/* ---- pdist --------------------------------------------------------------------------- */
+/* ---- pdist ---- */
 
 static int check_rows(const struct tensor_op *op, const tensor *self, double p)
 {
 	if (self->ndim != 2)
-		return tensor_fail(EINVAL, "%s: self must be a matrix, got shape %s", op->schema.name,
-				   SHAPE_STR(self));
+		return tensor_fail(EINVAL, "%s: self must be a matrix, got shape %s",
+				   op->schema.name, SHAPE_STR(self));
 	return check_p(op->schema.name, p);
 }
 
 int front_pdist_forward(const struct tensor_op *op, tensor **out, tensor *self, double p)
 {
 	pdist_kernel fn = (pdist_kernel)op_loop(op, op->loops, self);
-	const tensor *inputs[] = {self};
+	const tensor *inputs[] = { self };
 	struct front_out o;
 	int64_t n, pairs;
 	tensor *x;
@@ -179,11 +183,11 @@ int front_pdist_forward(const struct tensor_op *op, tensor **out, tensor *self, 
 	return front_end(op, &o, out, err);
 }
 
-int front_pdist_backward(const struct tensor_op *op, tensor **out, tensor *grad_output, tensor *self,
-			 double p, tensor *pdist)
+int front_pdist_backward(const struct tensor_op *op, tensor **out, tensor *grad_output,
+			 tensor *self, double p, tensor *pdist)
 {
 	pdist_backward_kernel fn = (pdist_backward_kernel)op_loop(op, op->loops, self);
-	const tensor *inputs[] = {self, grad_output, pdist};
+	const tensor *inputs[] = { self, grad_output, pdist };
 	tensor *x, *g, *r;
 	struct front_out o;
 	int64_t pairs;
@@ -192,11 +196,13 @@ int front_pdist_backward(const struct tensor_op *op, tensor **out, tensor *grad_
 	if (!fn || check_rows(op, self, p) < 0)
 		return error_code();
 	pairs = self->sizes[0] * (self->sizes[0] - 1) / 2;
-	if (grad_output->numel != pairs || pdist->numel != pairs || grad_output->dtype != self->dtype ||
-	    pdist->dtype != self->dtype)
-		return tensor_fail(EINVAL, "%s: grad_output and pdist must have %lld elements, got %s and "
-					   "%s", op->schema.name, (long long)pairs,
-				   SHAPE_STR(grad_output), SHAPE_STR(pdist));
+	if (grad_output->numel != pairs || pdist->numel != pairs ||
+	    grad_output->dtype != self->dtype || pdist->dtype != self->dtype)
+		return tensor_fail(EINVAL,
+				   "%s: grad_output and pdist must have %lld elements, got %s and "
+				   "%s",
+				   op->schema.name, (long long)pairs, SHAPE_STR(grad_output),
+				   SHAPE_STR(pdist));
 	if (front_begin_apart(op, &o, *out, self->dtype, self->sizes, 2, inputs, 3) < 0)
 		return error_code();
 	x = front_contiguous(self);
@@ -214,7 +220,7 @@ tensor *composite_pdist(tensor *self, double p)
 	return call__pdist_forward(self, p);
 }
 
-/* ---- along one dimension ------------------------------------------------------------- */
+/* ---- along one dimension ---- */
 
 tensor *composite_pairwise_distance(tensor *x1, tensor *x2, double p, double eps, bool keepdim)
 {
@@ -222,8 +228,8 @@ tensor *composite_pairwise_distance(tensor *x1, tensor *x2, double p, double eps
 	int64_t dim = (x1->ndim > x2->ndim ? x1->ndim : x2->ndim) - 1;
 	tensor *d = tensor_add_scalar(tensor_sub(x1, x2), tensor_scalar_float(eps));
 
-	return scope_leave_with(&guard, tensor_norm_dim(d, tensor_scalar_float(p),
-								  TENSOR_INTS(dim), keepdim));
+	return scope_leave_with(&guard, tensor_norm_dim(d, tensor_scalar_float(p), TENSOR_INTS(dim),
+							keepdim));
 }
 
 static tensor *unit(tensor *x, int64_t dim, double eps)
@@ -244,11 +250,12 @@ tensor *composite_cosine_similarity(tensor *x1, tensor *x2, int64_t dim, double 
 	if (n < 0)
 		return NULL;
 	if (!dtype_is_float(dtype))
-		return tensor_fail_null(EINVAL, "cosine_similarity: a floating dtype is needed, got %s",
+		return tensor_fail_null(EINVAL,
+					"cosine_similarity: a floating dtype is needed, got %s",
 					tensor_dtype_name(dtype));
 	guard = tensor_scope_enter();
-	a = tensor_expand(tensor_to(x1, TENSOR_OPTIONS(.dtype = dtype)), (tensor_ints){sizes, n});
-	b = tensor_expand(tensor_to(x2, TENSOR_OPTIONS(.dtype = dtype)), (tensor_ints){sizes, n});
+	a = tensor_expand(tensor_to(x1, TENSOR_OPTIONS(.dtype = dtype)), (tensor_ints){ sizes, n });
+	b = tensor_expand(tensor_to(x2, TENSOR_OPTIONS(.dtype = dtype)), (tensor_ints){ sizes, n });
 	return scope_leave_with(&guard,
 				tensor_sum_dim(tensor_mul(unit(a, dim, eps), unit(b, dim, eps)),
 					       TENSOR_INTS(dim), false));

@@ -47,7 +47,7 @@ static tensor *by_columns(const tensor *a)
 static int give_vectors(const struct tensor_op *op, tensor **vectors, tensor *a, bool compute_v)
 {
 	const int64_t nothing = 0, *sizes = compute_v ? a->sizes : &nothing;
-	const tensor *inputs[] = {a};
+	const tensor *inputs[] = { a };
 	struct front_out o;
 
 	if (compute_v && !*vectors) {
@@ -78,7 +78,7 @@ int front_eigh(const struct tensor_op *op, tensor **values, tensor **vectors, te
 	if (!err)
 		err = give_vectors(op, vectors, a, compute_v);
 	if (!err && given) {
-		const tensor *inputs[] = {w};
+		const tensor *inputs[] = { w };
 		struct front_out o;
 
 		err = front_begin(op, &o, *values, w->dtype, w->sizes, w->ndim, inputs, 1);

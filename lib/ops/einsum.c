@@ -22,10 +22,10 @@ struct term {
 };
 
 struct equation {
-	const char *at; /* the rest of the text */
+	const char *at;	   /* the rest of the text */
 	int count[LABELS]; /* in how many places of the operands a label is */
 	int later[LABELS]; /* how many of the operands to come, or the result, have it */
-	int ellipsis; /* most dimensions that "..." stands for */
+	int ellipsis;	   /* most dimensions that "..." stands for */
 	int nout, out[TENSOR_MAX_DIMS];
 };
 
@@ -64,11 +64,17 @@ static int read_labels(struct equation *e, int dims, int *label)
 			continue;
 		}
 		if (letter(*p) < 0)
-			return tensor_fail(EINVAL, "einsum: equation: a letter, \"...\", ',' or \"->\" "
-						   "was expected, got '%c'", *p), -1;
+			return tensor_fail(EINVAL,
+					   "einsum: equation: a letter, \"...\", ',' or \"->\" "
+					   "was expected, got '%c'",
+					   *p),
+			       -1;
 		if (n == TENSOR_MAX_DIMS)
-			return tensor_fail(EINVAL, "einsum: equation: more than %d labels in one "
-						   "operand", TENSOR_MAX_DIMS), -1;
+			return tensor_fail(EINVAL,
+					   "einsum: equation: more than %d labels in one "
+					   "operand",
+					   TENSOR_MAX_DIMS),
+			       -1;
 		label[n++] = letter(*p);
 		e->at++;
 	}
@@ -85,8 +91,9 @@ static int merge_repeated(struct term *a)
 			if (a->label[k] != label)
 				continue;
 			if (a->t->sizes[i] != a->t->sizes[k])
-				return tensor_fail(EINVAL, "einsum: a repeated label has sizes %lld and "
-							   "%lld in operand %s",
+				return tensor_fail(EINVAL,
+						   "einsum: a repeated label has sizes %lld and "
+						   "%lld in operand %s",
 						   (long long)a->t->sizes[i],
 						   (long long)a->t->sizes[k], SHAPE_STR(a->t));
 			a->t = tensor_diagonal(a->t, 0, i, k);
@@ -136,9 +143,11 @@ static int drop_ones(struct term *a, const struct term *b)
 		if (k < 0 || a->t->sizes[i] == b->t->sizes[k])
 			continue;
 		if (a->t->sizes[i] != 1 && b->t->sizes[k] != 1)
-			return tensor_fail(EINVAL, "einsum: one label has sizes %lld and %lld in "
-						   "operands %s and %s", (long long)a->t->sizes[i],
-					   (long long)b->t->sizes[k], SHAPE_STR(a->t), SHAPE_STR(b->t));
+			return tensor_fail(EINVAL,
+					   "einsum: one label has sizes %lld and %lld in "
+					   "operands %s and %s",
+					   (long long)a->t->sizes[i], (long long)b->t->sizes[k],
+					   SHAPE_STR(a->t), SHAPE_STR(b->t));
 		if (a->t->sizes[i] != 1)
 			continue;
 		a->t = tensor_squeeze_dim(a->t, i);
@@ -173,18 +182,22 @@ static tensor *three(const struct term *a, const struct groups *g, const enum gr
 			sizes[k] *= a->t->sizes[dims[n++]];
 		}
 	}
-	return tensor_reshape(tensor_permute(a->t, (tensor_ints){dims, n}), (tensor_ints){sizes, 3});
+	return tensor_reshape(tensor_permute(a->t, (tensor_ints){ dims, n }),
+			      (tensor_ints){ sizes, 3 });
 }
 
 static int multiply(const struct equation *e, struct term *a, struct term *b)
 {
-	static const enum group left[] = {BATCH, LEFT, SUMMED}, right[] = {BATCH, SUMMED, RIGHT};
-	struct groups g = {.n = {0}};
+	static const enum group left[] = { BATCH, LEFT, SUMMED },
+				right[] = { BATCH, SUMMED, RIGHT };
+	struct groups g = { .n = { 0 } };
 	int64_t sizes[TENSOR_MAX_DIMS];
-	struct term out = {.n = 0};
+	struct term out = { .n = 0 };
 
 	for (int i = 0; i < a->n; i++) {
-		enum group k = place(b, a->label[i]) < 0 ? LEFT : e->later[a->label[i]] ? BATCH : SUMMED;
+		enum group k = place(b, a->label[i]) < 0 ? LEFT :
+			       e->later[a->label[i]]	 ? BATCH :
+							   SUMMED;
 
 		g.label[k][g.n[k]++] = a->label[i];
 	}
@@ -192,9 +205,10 @@ static int multiply(const struct equation *e, struct term *a, struct term *b)
 		if (place(a, b->label[i]) < 0)
 			g.label[RIGHT][g.n[RIGHT]++] = b->label[i];
 	if (g.n[BATCH] + g.n[LEFT] + g.n[RIGHT] > TENSOR_MAX_DIMS)
-		return tensor_fail(EINVAL, "einsum: a product of operands %s and %s has more than %d "
-					   "dimensions", SHAPE_STR(a->t), SHAPE_STR(b->t),
-				   TENSOR_MAX_DIMS);
+		return tensor_fail(EINVAL,
+				   "einsum: a product of operands %s and %s has more than %d "
+				   "dimensions",
+				   SHAPE_STR(a->t), SHAPE_STR(b->t), TENSOR_MAX_DIMS);
 	for (int k = BATCH; k <= RIGHT; k++) {
 		for (int i = 0; i < g.n[k]; i++) {
 			out.label[out.n] = g.label[k][i];
@@ -205,12 +219,12 @@ static int multiply(const struct equation *e, struct term *a, struct term *b)
 		out.t = tensor_bmm(three(a, &g, left), three(b, &g, right));
 	else
 		out.t = tensor_mul(three(a, &g, left), three(b, &g, right));
-	out.t = tensor_reshape(out.t, (tensor_ints){sizes, out.n});
+	out.t = tensor_reshape(out.t, (tensor_ints){ sizes, out.n });
 	*a = out;
 	return a->t ? 0 : error_code();
 }
 
-/* ---- the equation ---------------------------------------------------------------------------- */
+/* ---- the equation ---- */
 
 static int read_operands(struct equation *e, tensor_list tensors, struct term *terms)
 {
@@ -223,12 +237,15 @@ static int read_operands(struct equation *e, tensor_list tensors, struct term *t
 		if (a->n < 0)
 			return error_code();
 		if (a->n != a->t->ndim)
-			return tensor_fail(EINVAL, "einsum: equation: operand %lld has shape %s, and "
-						   "%d labels", (long long)k, SHAPE_STR(a->t), a->n);
+			return tensor_fail(EINVAL,
+					   "einsum: equation: operand %lld has shape %s, and "
+					   "%d labels",
+					   (long long)k, SHAPE_STR(a->t), a->n);
 		if (last ? *e->at == ',' : *e->at != ',')
-			return tensor_fail(EINVAL, "einsum: equation: %lld operands were given, the "
-						   "equation has %s", (long long)tensors.len,
-					   last ? "more" : "fewer");
+			return tensor_fail(EINVAL,
+					   "einsum: equation: %lld operands were given, the "
+					   "equation has %s",
+					   (long long)tensors.len, last ? "more" : "fewer");
 		e->at += !last;
 		for (int i = 0; i < a->n; i++)
 			e->count[a->label[i]]++;
@@ -243,7 +260,7 @@ static int read_operands(struct equation *e, tensor_list tensors, struct term *t
 /* What is written behind "->", or else "..." and the letters that occur once, in their order. */
 static int read_output(struct equation *e)
 {
-	bool used[LABELS] = {false};
+	bool used[LABELS] = { false };
 
 	if (!*e->at) {
 		for (int k = e->ellipsis - 1; k >= 0 && e->nout < TENSOR_MAX_DIMS; k--)
@@ -253,14 +270,15 @@ static int read_output(struct equation *e)
 				e->out[e->nout++] = l;
 	} else {
 		if (e->at[0] != '-' || e->at[1] != '>')
-			return tensor_fail(EINVAL, "einsum: equation: \"->\" was expected, got \"%s\"",
-					   e->at);
+			return tensor_fail(
+				EINVAL, "einsum: equation: \"->\" was expected, got \"%s\"", e->at);
 		e->at += 2;
 		e->nout = read_labels(e, -1, e->out);
 		if (e->nout < 0)
 			return error_code();
 		if (*e->at)
-			return tensor_fail(EINVAL, "einsum: equation: \"%s\" follows the result", e->at);
+			return tensor_fail(EINVAL, "einsum: equation: \"%s\" follows the result",
+					   e->at);
 	}
 	for (int i = 0; i < e->nout; i++) {
 		if (!e->count[e->out[i]] || used[e->out[i]])
@@ -274,7 +292,7 @@ static int read_output(struct equation *e)
 
 static tensor *einsum(const char *text, tensor_list tensors, struct term *terms)
 {
-	struct equation e = {.at = text};
+	struct equation e = { .at = text };
 	struct term *a = terms;
 	int64_t dims[TENSOR_MAX_DIMS];
 
@@ -295,7 +313,7 @@ static tensor *einsum(const char *text, tensor_list tensors, struct term *terms)
 		return NULL;
 	for (int i = 0; i < e.nout; i++)
 		dims[i] = place(a, e.out[i]);
-	return tensor_permute(a->t, (tensor_ints){dims, e.nout});
+	return tensor_permute(a->t, (tensor_ints){ dims, e.nout });
 }
 
 tensor *composite_einsum(const char *equation, tensor_list tensors)

@@ -9,8 +9,8 @@
 static int check_indices(const struct tensor_op *op, const char *name, const tensor *t, int ndim)
 {
 	if (t->dtype != TENSOR_I64 && t->dtype != TENSOR_I32)
-		return tensor_fail(EINVAL, "%s: %s must be i32 or i64, got %s", op->schema.name, name,
-				   tensor_dtype_name(t->dtype));
+		return tensor_fail(EINVAL, "%s: %s must be i32 or i64, got %s", op->schema.name,
+				   name, tensor_dtype_name(t->dtype));
 	if (ndim >= 0 && t->ndim != ndim)
 		return tensor_fail(EINVAL, "%s: %s must have one dimension, got shape %s",
 				   op->schema.name, name, SHAPE_STR(t));
@@ -48,23 +48,24 @@ static tensor *private_indices(tensor *t, enum tensor_dtype dtype)
 	return copy;
 }
 
-/* ---- embedding ----------------------------------------------------------------------- */
+/* ---- embedding ---- */
 
 int front_embedding(const struct tensor_op *op, tensor **out, tensor *weight, tensor *indices,
 		    int64_t padding_idx, bool scale_grad_by_freq, bool sparse)
 {
 	gather_kernel fn = (gather_kernel)op_loop(op, op->loops, weight);
-	const tensor *inputs[] = {weight, indices};
+	const tensor *inputs[] = { weight, indices };
 	int64_t sizes[TENSOR_MAX_DIMS];
 	tensor *flat, rows, index;
 	struct front_out o;
 	int err = 0;
 
-	if (!fn || check_table(op, "weight", weight) < 0 || check_indices(op, "indices", indices, -1) < 0)
+	if (!fn || check_table(op, "weight", weight) < 0 ||
+	    check_indices(op, "indices", indices, -1) < 0)
 		return error_code();
 	if (indices->ndim + 1 > TENSOR_MAX_DIMS)
-		return tensor_fail(EINVAL, "%s: the result would have %d dimensions", op->schema.name,
-				   indices->ndim + 1);
+		return tensor_fail(EINVAL, "%s: the result would have %d dimensions",
+				   op->schema.name, indices->ndim + 1);
 	memcpy(sizes, indices->sizes, indices->ndim * sizeof(*sizes));
 	sizes[indices->ndim] = weight->sizes[1];
 	flat = front_contiguous(indices);
@@ -91,9 +92,10 @@ int front_embedding_dense_backward(const struct tensor_op *op, tensor **out, ten
 				   tensor *indices, int64_t num_weights, int64_t padding_idx,
 				   bool scale_grad_by_freq)
 {
-	embedding_backward_kernel fn = (embedding_backward_kernel)op_loop(op, op->loops, grad_output);
-	const struct embedding e = {padding_idx, scale_grad_by_freq};
-	const tensor *inputs[] = {grad_output, indices};
+	embedding_backward_kernel fn =
+		(embedding_backward_kernel)op_loop(op, op->loops, grad_output);
+	const struct embedding e = { padding_idx, scale_grad_by_freq };
+	const tensor *inputs[] = { grad_output, indices };
 	int n = grad_output->ndim;
 	tensor *grad, *flat;
 	struct front_out o;
@@ -105,7 +107,8 @@ int front_embedding_dense_backward(const struct tensor_op *op, tensor **out, ten
 		return error_code();
 	if (n < 1 || num_weights < 0 ||
 	    grad_output->numel != indices->numel * grad_output->sizes[n - 1])
-		return tensor_fail(EINVAL, "%s: grad_output %s must have a row for each of the indices %s",
+		return tensor_fail(EINVAL,
+				   "%s: grad_output %s must have a row for each of the indices %s",
 				   op->schema.name, SHAPE_STR(grad_output), SHAPE_STR(indices));
 	sizes[0] = num_weights;
 	sizes[1] = grad_output->sizes[n - 1];
@@ -120,7 +123,7 @@ int front_embedding_dense_backward(const struct tensor_op *op, tensor **out, ten
 	return front_end(op, &o, out, err);
 }
 
-/* ---- bags ---------------------------------------------------------------------------- */
+/* ---- bags ---- */
 
 /* Operands as the kernels want them; the tensors in b are owned by it. */
 struct bag_operands {
@@ -157,7 +160,8 @@ static int check_bag(const struct tensor_op *op, const tensor *indices, const te
 	if (check_indices(op, "indices", indices, 1) < 0 || check_float(op, "weight", table) < 0)
 		return error_code();
 	if (mode < BAG_SUM || mode > BAG_MAX)
-		return tensor_fail(EINVAL, "%s: mode must be 0 (sum), 1 (mean) or 2 (max), got %lld",
+		return tensor_fail(EINVAL,
+				   "%s: mode must be 0 (sum), 1 (mean) or 2 (max), got %lld",
 				   op->schema.name, (long long)mode);
 	if (!factors)
 		return 0;
@@ -166,10 +170,12 @@ static int check_bag(const struct tensor_op *op, const tensor *indices, const te
 				   op->schema.name, (long long)mode);
 	if (factors->ndim != 1 || factors->numel != indices->numel ||
 	    factors->dtype != table->dtype)
-		return tensor_fail(EINVAL, "%s: per_sample_weights must be %s %s, one for each index, "
-					   "got %s %s", op->schema.name,
-				   tensor_dtype_name(table->dtype), SHAPE_STR(indices),
-				   tensor_dtype_name(factors->dtype), SHAPE_STR(factors));
+		return tensor_fail(EINVAL,
+				   "%s: per_sample_weights must be %s %s, one for each index, "
+				   "got %s %s",
+				   op->schema.name, tensor_dtype_name(table->dtype),
+				   SHAPE_STR(indices), tensor_dtype_name(factors->dtype),
+				   SHAPE_STR(factors));
 	return 0;
 }
 
@@ -180,8 +186,8 @@ static int get_operands(struct bag_operands *x, tensor *indices, tensor *offsets
 	enum tensor_dtype index = indices->dtype;
 	tensor *cast;
 
-	*x = (struct bag_operands){.b = {.mode = (enum bag_mode)mode,
-					 .e = {padding_idx, by_frequency}}};
+	*x = (struct bag_operands){ .b = { .mode = (enum bag_mode)mode,
+					   .e = { padding_idx, by_frequency } } };
 	if (offsets && offsets->dtype != index)
 		index = TENSOR_I64;
 	x->indices = private_indices(indices, index);
@@ -226,7 +232,8 @@ int front_embedding_bag(const struct tensor_op *op, tensor **output, tensor **of
 	    front_same_device(op->schema.name, weight, offsets) < 0)
 		return error_code();
 	if (include_last_offset && !offsets->numel)
-		return tensor_fail(EINVAL, "%s: include_last_offset needs an offset", op->schema.name);
+		return tensor_fail(EINVAL, "%s: include_last_offset needs an offset",
+				   op->schema.name);
 	bags = offsets->numel - include_last_offset;
 	sizes[0] = bags;
 	sizes[1] = weight->sizes[1];
@@ -265,9 +272,10 @@ int front_embedding_bag_dense_backward(const struct tensor_op *op, tensor **out,
 				       bool scale_grad_by_freq, int64_t mode,
 				       tensor *per_sample_weights, int64_t padding_idx)
 {
-	embedding_bag_backward_kernel fn = (embedding_bag_backward_kernel)op_loop(op, op->loops, grad);
-	const tensor *inputs[] = {grad};
-	int64_t sizes[] = {num_weights, 0};
+	embedding_bag_backward_kernel fn =
+		(embedding_bag_backward_kernel)op_loop(op, op->loops, grad);
+	const tensor *inputs[] = { grad };
+	int64_t sizes[] = { num_weights, 0 };
 	struct bag_operands x;
 	struct front_out o;
 	tensor *g;
@@ -282,8 +290,10 @@ int front_embedding_bag_dense_backward(const struct tensor_op *op, tensor **out,
 	    bag_size->numel != grad->sizes[0] ||
 	    (mode == BAG_MAX && maximum_indices->numel != grad->numel) ||
 	    (maximum_indices->dtype != TENSOR_I64 && maximum_indices->dtype != TENSOR_I32))
-		return tensor_fail(EINVAL, "%s: offset2bag, bag_size and maximum_indices must be those of "
-					   "the forward operator", op->schema.name);
+		return tensor_fail(EINVAL,
+				   "%s: offset2bag, bag_size and maximum_indices must be those of "
+				   "the forward operator",
+				   op->schema.name);
 	sizes[1] = grad->sizes[1];
 	if (front_begin_wide(op, &o, *out, grad->dtype, sizes, 2, inputs, 1) < 0)
 		return error_code();
@@ -305,7 +315,7 @@ int front_embedding_bag_weights_backward(const struct tensor_op *op, tensor **ou
 {
 	embedding_bag_weights_backward_kernel fn =
 		(embedding_bag_weights_backward_kernel)op_loop(op, op->loops, grad);
-	const tensor *inputs[] = {grad, weight};
+	const tensor *inputs[] = { grad, weight };
 	struct bag_operands x;
 	struct front_out o;
 	tensor *g, *w;
@@ -317,8 +327,10 @@ int front_embedding_bag_weights_backward(const struct tensor_op *op, tensor **ou
 		return error_code();
 	if (mode != BAG_SUM || offset2bag->numel != indices->numel ||
 	    grad->sizes[1] != weight->sizes[1] || grad->dtype != weight->dtype)
-		return tensor_fail(EINVAL, "%s: mode must be 0, and grad and offset2bag those of the "
-					   "forward operator", op->schema.name);
+		return tensor_fail(EINVAL,
+				   "%s: mode must be 0, and grad and offset2bag those of the "
+				   "forward operator",
+				   op->schema.name);
 	if (front_begin_wide(op, &o, *out, grad->dtype, &indices->numel, 1, inputs, 2) < 0)
 		return error_code();
 	err = get_operands(&x, indices, NULL, NULL, mode, padding_idx, false);
@@ -355,7 +367,8 @@ int composite_embedding_bag_padding(tensor *weight, tensor *indices, tensor *off
 	if (padding_idx == TENSOR_NONE)
 		padding_idx = -1;
 	else if (padding_idx < -rows || padding_idx >= rows)
-		return tensor_fail(EINVAL, "embedding_bag: padding_idx %lld is out of range for %lld rows",
+		return tensor_fail(EINVAL,
+				   "embedding_bag: padding_idx %lld is out of range for %lld rows",
 				   (long long)padding_idx, (long long)rows);
 	else if (padding_idx < 0)
 		padding_idx += rows;

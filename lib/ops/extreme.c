@@ -56,12 +56,13 @@ int front_aminmax(const struct tensor_op *op, tensor **min, tensor **max, tensor
 		return error_code();
 	err = reduce_front(op, op->loops, min, self, dims, keepdim, self->dtype);
 	if (!err)
-		err = drop_result(min, given, reduce_front(op, &loops_max_all, max, self, dims,
-							   keepdim, self->dtype));
+		err = drop_result(min, given,
+				  reduce_front(op, &loops_max_all, max, self, dims, keepdim,
+					       self->dtype));
 	return err;
 }
 
-/* ---- with positions ------------------------------------------------------------------ */
+/* ---- with positions ---- */
 
 static int run_index(const struct tensor_op *op, tensor *values, tensor *indices,
 		     const tensor *self, uint32_t dims)
@@ -78,7 +79,7 @@ static int run_index(const struct tensor_op *op, tensor *values, tensor *indices
 int front_max_dim(const struct tensor_op *op, tensor **values, tensor **indices, tensor *self,
 		  int64_t dim, bool keepdim)
 {
-	const tensor *inputs[] = {self};
+	const tensor *inputs[] = { self };
 	int64_t sizes[TENSOR_MAX_DIMS];
 	bool given = *indices;
 	struct front_out v, i;
@@ -105,7 +106,7 @@ int front_max_dim(const struct tensor_op *op, tensor **values, tensor **indices,
 int front_argmax(const struct tensor_op *op, tensor **out, tensor *self, int64_t dim, bool keepdim)
 {
 	bool flat = dim == TENSOR_NONE;
-	const tensor *inputs[] = {self};
+	const tensor *inputs[] = { self };
 	int64_t sizes[TENSOR_MAX_DIMS];
 	struct front_out o;
 	uint32_t dims = all_dims(self);
@@ -126,7 +127,7 @@ int front_argmax(const struct tensor_op *op, tensor **out, tensor *self, int64_t
 	return front_end(op, &o, out, err);
 }
 
-/* ---- of two tensors ------------------------------------------------------------------ */
+/* ---- of two tensors ---- */
 
 tensor *composite_max_other(tensor *self, tensor *other)
 {

@@ -33,8 +33,8 @@ static tensor *filled(tensor *t, tensor_scalar value)
 
 static uint8_t scalar_dtype(tensor_scalar s)
 {
-	static const uint8_t of_kind[] = {TENSOR_F32, TENSOR_BOOL, TENSOR_I64, TENSOR_F32,
-					  TENSOR_C64};
+	static const uint8_t of_kind[] = { TENSOR_F32, TENSOR_BOOL, TENSOR_I64, TENSOR_F32,
+					   TENSOR_C64 };
 
 	return of_kind[s.kind];
 }
@@ -65,7 +65,8 @@ static int64_t range_length(tensor_scalar start, tensor_scalar end, tensor_scala
 	double n;
 
 	if (!(by != 0) || !isfinite(from) || !isfinite(to) || !isfinite(by))
-		return tensor_fail(EINVAL, "arange: from %g to %g by %g has no length", from, to, by),
+		return tensor_fail(EINVAL, "arange: from %g to %g by %g has no length", from, to,
+				   by),
 		       -1;
 	if ((to - from) / by < 0)
 		return tensor_fail(EINVAL, "arange: a step of %g does not lead from %g to %g", by,
@@ -100,7 +101,7 @@ static tensor *arange_half(tensor_scalar start, tensor_scalar end, tensor_scalar
 tensor *factory_arange_step(tensor_scalar start, tensor_scalar end, tensor_scalar step,
 			    tensor_options options)
 {
-	const struct pointwise_params params = {.a = start, .b = step};
+	const struct pointwise_params params = { .a = start, .b = step };
 	int64_t n = range_length(start, end, step);
 	struct tensor_iter it;
 	pointwise_kernel fn;
@@ -123,7 +124,7 @@ tensor *factory_arange_step(tensor_scalar start, tensor_scalar end, tensor_scala
 	if (!fn)
 		goto failed;
 	it.dtype = t->dtype;
-	iter_build(&it, (const tensor *const[]){t}, 1);
+	iter_build(&it, (const tensor *const[]){ t }, 1);
 	if (fn(&it, &params) < 0)
 		goto failed;
 	return t;

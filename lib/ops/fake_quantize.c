@@ -56,7 +56,8 @@ int kernel_fake_quantize_mask(tensor *self, double scale, int64_t zero_point, in
 	if (check_range(op, self, quant_min, quant_max) < 0)
 		return error_code();
 	if (zero_point < quant_min || zero_point > quant_max)
-		return tensor_fail(EINVAL, "%s: zero_point %lld must be from quant_min to quant_max", op,
+		return tensor_fail(EINVAL,
+				   "%s: zero_point %lld must be from quant_min to quant_max", op,
 				   (long long)zero_point);
 	tensor_scope {
 		tensor_options f32 = TENSOR_OPTIONS(.dtype = TENSOR_F32);
@@ -64,8 +65,9 @@ int kernel_fake_quantize_mask(tensor *self, double scale, int64_t zero_point, in
 		tensor *i = tensor_full(TENSOR_SCALAR_SHAPE, inverse, f32);
 		tensor *z = tensor_full(TENSOR_SCALAR_SHAPE, TENSOR_SCALAR(zero_point), f32);
 
-		err = !s || !i || !z ? error_code() :
-		      fake_quantize(self, s, i, z, quant_min, quant_max, output, mask);
+		err = !s || !i || !z ?
+			      error_code() :
+			      fake_quantize(self, s, i, z, quant_min, quant_max, output, mask);
 	}
 	return err;
 }
@@ -90,7 +92,7 @@ static tensor *along(tensor *t, const tensor *self, int axis)
 	for (int d = 0; d < self->ndim; d++)
 		sizes[d] = d == axis ? self->sizes[d] : 1;
 	return tensor_reshape(tensor_to(t, TENSOR_OPTIONS(.dtype = TENSOR_F32)),
-			      (tensor_ints){sizes, self->ndim});
+			      (tensor_ints){ sizes, self->ndim });
 }
 
 int kernel_fake_quantize_channel_mask(tensor *self, tensor *scale, tensor *zero_point, int64_t axis,
@@ -104,15 +106,17 @@ int kernel_fake_quantize_channel_mask(tensor *self, tensor *scale, tensor *zero_
 		return error_code();
 	if (!self->ndim || scale->ndim != 1 || zero_point->ndim != 1 ||
 	    scale->sizes[0] != self->sizes[a] || zero_point->sizes[0] != self->sizes[a])
-		return tensor_fail(EINVAL, "%s: scale and zero_point must be [%lld] for axis %d, got %s "
-					   "and %s", op, self->ndim ? (long long)self->sizes[a] : 1, a,
+		return tensor_fail(EINVAL,
+				   "%s: scale and zero_point must be [%lld] for axis %d, got %s "
+				   "and %s",
+				   op, self->ndim ? (long long)self->sizes[a] : 1, a,
 				   SHAPE_STR(scale), SHAPE_STR(zero_point));
 	tensor_scope {
 		tensor *s = along(scale, self, a), *z = along(zero_point, self, a);
 		tensor *i = tensor_reciprocal(s);
 
 		err = !i || !z ? error_code() :
-		      fake_quantize(self, s, i, z, quant_min, quant_max, output, mask);
+				 fake_quantize(self, s, i, z, quant_min, quant_max, output, mask);
 	}
 	return err;
 }
@@ -122,8 +126,8 @@ tensor *composite_fake_quantize_channel(tensor *self, tensor *scale, tensor *zer
 {
 	tensor *output = NULL, *mask = NULL;
 
-	if (call_fake_quantize_per_channel_affine_cachemask(self, scale, zero_point, axis, quant_min,
-							    quant_max, &output, &mask) < 0)
+	if (call_fake_quantize_per_channel_affine_cachemask(
+		    self, scale, zero_point, axis, quant_min, quant_max, &output, &mask) < 0)
 		return NULL;
 	tensor_put(mask);
 	return output;

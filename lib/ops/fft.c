@@ -10,7 +10,9 @@
 
 static enum tensor_dtype complex_of(enum tensor_dtype real)
 {
-	return real == TENSOR_F32 ? TENSOR_C64 : real == TENSOR_F64 ? TENSOR_C128 : TENSOR_DTYPE_NONE;
+	return real == TENSOR_F32 ? TENSOR_C64 :
+	       real == TENSOR_F64 ? TENSOR_C128 :
+				    TENSOR_DTYPE_NONE;
 }
 
 /* Dimensions counted from the front, each once; the number of positions, or -1. */
@@ -21,8 +23,8 @@ static int64_t check_dims(const struct tensor_op *op, const tensor *self, tensor
 	int64_t n = 1;
 
 	if (normalization < 0 || normalization > 2) {
-		tensor_fail(EINVAL, "%s: normalization must be 0, 1 or 2, got %lld", op->schema.name,
-			    (long long)normalization);
+		tensor_fail(EINVAL, "%s: normalization must be 0, 1 or 2, got %lld",
+			    op->schema.name, (long long)normalization);
 		return -1;
 	}
 	if (dim.len > self->ndim) {
@@ -35,7 +37,8 @@ static int64_t check_dims(const struct tensor_op *op, const tensor *self, tensor
 		if (dims[i] < 0)
 			return -1;
 		if (mask >> dims[i] & 1) {
-			tensor_fail(EINVAL, "%s: dimension %d is named twice", op->schema.name, dims[i]);
+			tensor_fail(EINVAL, "%s: dimension %d is named twice", op->schema.name,
+				    dims[i]);
 			return -1;
 		}
 		mask |= 1u << dims[i];
@@ -66,7 +69,7 @@ static int transform(const struct tensor_op *op, tensor *t, const int *dims, int
 /* A result of the kernels, made apart, into what the caller gets; takes over t. */
 static int deliver(const struct tensor_op *op, tensor **out, const tensor *self, tensor *t, int err)
 {
-	const tensor *inputs[] = {self};
+	const tensor *inputs[] = { self };
 	struct front_out o;
 
 	if (!t || err) {
@@ -109,8 +112,9 @@ int front_fft_c2c(const struct tensor_op *op, tensor **out, tensor *self, tensor
 	if (n < 0)
 		return error_code();
 	t = contiguous_copy(self);
-	return deliver(op, out, self, t,
-		       t ? transform(op, t, dims, (int)dim.len, forward, scale_of(normalization, n)) : 0);
+	return deliver(
+		op, out, self, t,
+		t ? transform(op, t, dims, (int)dim.len, forward, scale_of(normalization, n)) : 0);
 }
 
 int front_fft_r2c(const struct tensor_op *op, tensor **out, tensor *self, tensor_ints dim,
@@ -134,8 +138,8 @@ int front_fft_r2c(const struct tensor_op *op, tensor **out, tensor *self, tensor
 		return tensor_fail(EINVAL, "%s: a dimension is needed", op->schema.name);
 	last = dims[dim.len - 1];
 	if (!self->sizes[last])
-		return tensor_fail(EINVAL, "%s: dimension %d of self %s has no positions", op->schema.name,
-				   last, SHAPE_STR(self));
+		return tensor_fail(EINVAL, "%s: dimension %d of self %s has no positions",
+				   op->schema.name, last, SHAPE_STR(self));
 	memcpy(sizes, self->sizes, self->ndim * sizeof(*sizes));
 	if (onesided)
 		sizes[last] = sizes[last] / 2 + 1;
@@ -168,8 +172,9 @@ int front_fft_c2r(const struct tensor_op *op, tensor **out, tensor *self, tensor
 		return error_code();
 	last = dim.len ? dims[dim.len - 1] : 0;
 	if (!dim.len || last_dim_size < 1 || self->sizes[last] != last_dim_size / 2 + 1)
-		return tensor_fail(EINVAL, "%s: the last of dim must have %lld / 2 + 1 positions, self is %s",
-				   op->schema.name, (long long)last_dim_size, SHAPE_STR(self));
+		return tensor_fail(
+			EINVAL, "%s: the last of dim must have %lld / 2 + 1 positions, self is %s",
+			op->schema.name, (long long)last_dim_size, SHAPE_STR(self));
 	memcpy(sizes, self->sizes, self->ndim * sizeof(*sizes));
 	n = n / sizes[last] * last_dim_size;
 	sizes[last] = last_dim_size;

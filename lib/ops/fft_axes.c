@@ -15,7 +15,7 @@
 #include "family/unary.h"
 #include "family/view.h"
 
-/* ---- arguments --------------------------------------------------------------------------- */
+/* ---- arguments ---- */
 
 /* Dimensions in the order of transformation, the last first, and how many positions each shall
  * have. */
@@ -87,7 +87,7 @@ static tensor *resized_along(tensor *x, int64_t d, int64_t n)
 		return tensor_narrow(x, d, 0, n);
 	memcpy(sizes, x->sizes, x->ndim * sizeof(*sizes));
 	sizes[d] = n - x->sizes[d];
-	return tensor_cat(TENSOR_LIST(x, tensor_zeros((tensor_ints){sizes, x->ndim},
+	return tensor_cat(TENSOR_LIST(x, tensor_zeros((tensor_ints){ sizes, x->ndim },
 						      TENSOR_OPTIONS(.dtype = x->dtype,
 								     .device = x->device))),
 			  d);
@@ -110,7 +110,7 @@ static tensor *promoted(tensor *self, bool to_complex)
 	return tensor_to(self, TENSOR_OPTIONS(.dtype = dtype));
 }
 
-/* ---- transforms, in an open scope -------------------------------------------------------- */
+/* ---- transforms, in an open scope ---- */
 
 static tensor *complex_to_complex(const char *op, tensor *self, tensor_ints s, tensor_ints dim,
 				  const char *norm, bool forward)
@@ -120,7 +120,7 @@ static tensor *complex_to_complex(const char *op, tensor *self, tensor_ints s, t
 
 	if (how < 0 || axes_of(op, self, s, dim, &a) < 0)
 		return NULL;
-	return tensor_fft_c2c(resized(promoted(self, true), &a), (tensor_ints){a.dim, a.n}, how,
+	return tensor_fft_c2c(resized(promoted(self, true), &a), (tensor_ints){ a.dim, a.n }, how,
 			      forward);
 }
 
@@ -144,9 +144,9 @@ static tensor *real_to_complex(const char *op, tensor *self, tensor_ints s, tens
 		return NULL;
 	x = resized(promoted(self, false), &a);
 	if (forward)
-		return tensor_fft_r2c(x, (tensor_ints){a.dim, a.n}, how, true);
+		return tensor_fft_r2c(x, (tensor_ints){ a.dim, a.n }, how, true);
 	x = tensor_conj_physical(tensor_fft_r2c(x, TENSOR_INTS(a.dim[a.n - 1]), how, true));
-	return a.n == 1 ? x : tensor_fft_c2c(x, (tensor_ints){a.dim, a.n - 1}, how, false);
+	return a.n == 1 ? x : tensor_fft_c2c(x, (tensor_ints){ a.dim, a.n - 1 }, how, false);
 }
 
 /* To a real tensor from the half that symmetry leaves of the last dimension. */
@@ -171,13 +171,13 @@ static tensor *complex_to_real(const char *op, tensor *self, tensor_ints s, tens
 	a.size[last] = n / 2 + 1;
 	x = resized(promoted(self, true), &a);
 	if (!forward)
-		return tensor_fft_c2r(x, (tensor_ints){a.dim, a.n}, how, n);
+		return tensor_fft_c2r(x, (tensor_ints){ a.dim, a.n }, how, n);
 	if (a.n > 1)
-		x = tensor_fft_c2c(x, (tensor_ints){a.dim, last}, how, true);
+		x = tensor_fft_c2c(x, (tensor_ints){ a.dim, last }, how, true);
 	return tensor_fft_c2r(tensor_conj_physical(x), TENSOR_INTS(a.dim[last]), how, n);
 }
 
-/* ---- operators --------------------------------------------------------------------------- */
+/* ---- operators ---- */
 
 typedef tensor *(*transform)(const char *op, tensor *self, tensor_ints s, tensor_ints dim,
 			     const char *norm, bool forward);
@@ -259,7 +259,7 @@ tensor *composite_fft_ihfftn(tensor *self, tensor_ints s, tensor_ints dim, const
 	return many(real_to_complex, "fft_ihfftn", self, s, dim, norm, false);
 }
 
-/* ---- frequencies ------------------------------------------------------------------------- */
+/* ---- frequencies ---- */
 
 /* The numbers from begin up to n positions, in units of 1 / (n d). */
 static tensor *frequencies(const char *op, int64_t begin, int64_t end, int64_t n, double d,
@@ -312,7 +312,7 @@ static tensor *shifted(const char *op, tensor *self, tensor_ints dim, bool back)
 	}
 	if (!n)
 		return call_clone(self, TENSOR_PRESERVE_FORMAT);
-	return call_roll(self, (tensor_ints){shifts, n}, (tensor_ints){dims, n});
+	return call_roll(self, (tensor_ints){ shifts, n }, (tensor_ints){ dims, n });
 }
 
 tensor *composite_fft_fftshift(tensor *self, tensor_ints dim)

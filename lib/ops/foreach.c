@@ -39,7 +39,7 @@ int each_failed(tensor **results, int64_t n)
 	return error_code();
 }
 
-/* ---- numbers in a tensor --------------------------------------------------------------------- */
+/* ---- numbers in a tensor ---- */
 
 /* n numbers that the caller frees; NULL with the error set. */
 static tensor_scalar *numbers_of(const char *op, const tensor *t, int64_t n)
@@ -71,27 +71,27 @@ static tensor_scalar *numbers_of(const char *op, const tensor *t, int64_t n)
 }
 
 /* The form that takes a list of numbers is called for the one that takes a tensor. */
-#define FROM_TENSOR(NAME, OP, CALL)                                                               \
-	int NAME(tensor_list self, tensor_list tensor1, tensor_list tensor2, tensor *scalars,     \
-		 tensor **results, int64_t room)                                                  \
-	{                                                                                         \
-		tensor_scalar *list = numbers_of(OP, scalars, self.len);                          \
-		tensor_scalars numbers = {list, self.len};                                        \
-		int n = list ? CALL(self, tensor1, tensor2, numbers, results, room) :             \
-			       error_code();                                                      \
-                                                                                                  \
-		free(list);                                                                       \
-		return n;                                                                         \
+#define FROM_TENSOR(NAME, OP, CALL)                                                           \
+	int NAME(tensor_list self, tensor_list tensor1, tensor_list tensor2, tensor *scalars, \
+		 tensor **results, int64_t room)                                              \
+	{                                                                                     \
+		tensor_scalar *list = numbers_of(OP, scalars, self.len);                      \
+		tensor_scalars numbers = { list, self.len };                                  \
+		int n = list ? CALL(self, tensor1, tensor2, numbers, results, room) :         \
+			       error_code();                                                  \
+                                                                                              \
+		free(list);                                                                   \
+		return n;                                                                     \
 	}
-#define INTO_SELF(NAME, OP, CALL)                                                                 \
-	int NAME(tensor_list self, tensor_list tensor1, tensor_list tensor2, tensor *scalars)     \
-	{                                                                                         \
-		tensor_scalar *list = numbers_of(OP, scalars, self.len);                          \
-		tensor_scalars numbers = {list, self.len};                                        \
-		int err = list ? CALL(self, tensor1, tensor2, numbers) : error_code();            \
-                                                                                                  \
-		free(list);                                                                       \
-		return err;                                                                       \
+#define INTO_SELF(NAME, OP, CALL)                                                             \
+	int NAME(tensor_list self, tensor_list tensor1, tensor_list tensor2, tensor *scalars) \
+	{                                                                                     \
+		tensor_scalar *list = numbers_of(OP, scalars, self.len);                      \
+		tensor_scalars numbers = { list, self.len };                                  \
+		int err = list ? CALL(self, tensor1, tensor2, numbers) : error_code();        \
+                                                                                              \
+		free(list);                                                                   \
+		return err;                                                                   \
 	}
 FROM_TENSOR(composite_foreach_addcmul, "_foreach_addcmul.Tensor", call__foreach_addcmul_ScalarList)
 FROM_TENSOR(composite_foreach_addcdiv, "_foreach_addcdiv.Tensor", call__foreach_addcdiv_ScalarList)

@@ -8,7 +8,7 @@
 
 #include "family/copy.h"
 
-#define DEVICE_STR(t) device_name((t)->device, (char[32]){0}, 32)
+#define DEVICE_STR(t) device_name((t)->device, (char[32]){ 0 }, 32)
 
 int front_same_device(const char *op, const tensor *a, const tensor *b)
 {
@@ -61,9 +61,10 @@ static int fit_shape(const struct tensor_op *op, tensor *given, const int64_t *s
 				   format_sizes(sizes, ndim, text, sizeof(text)));
 	for (int i = 0; i < ninputs && !given->base; i++)
 		if (inputs[i] && tensor_overlap(given, inputs[i]) != OVERLAP_NONE)
-			return tensor_fail(EINVAL, "%s: out is also an input and has shape %s, the "
-						   "result has %s", op->schema.name,
-					   SHAPE_STR(given),
+			return tensor_fail(EINVAL,
+					   "%s: out is also an input and has shape %s, the "
+					   "result has %s",
+					   op->schema.name, SHAPE_STR(given),
 					   format_sizes(sizes, ndim, text, sizeof(text)));
 	return tensor_resize(given, sizes, ndim);
 }
@@ -81,8 +82,10 @@ static int begin_given(const struct tensor_op *op, struct front_out *o, tensor *
 	if (fit_shape(op, given, sizes, ndim, inputs, ninputs) < 0)
 		return error_code();
 	if (tensor_overlaps_itself(given))
-		return tensor_fail(EINVAL, "%s: elements of the output share memory (an expanded "
-					   "tensor?); clone it first", op->schema.name);
+		return tensor_fail(EINVAL,
+				   "%s: elements of the output share memory (an expanded "
+				   "tensor?); clone it first",
+				   op->schema.name);
 	for (int i = 0; i < ninputs; i++)
 		apart |= inputs[i] && tensor_overlap(given, inputs[i]) == OVERLAP_PARTIAL;
 	o->given = given;
@@ -98,8 +101,8 @@ static tensor *new_in_order_of_inputs(enum tensor_dtype dtype, const int64_t *si
 
 	if (!memory_order_of(inputs, ninputs, sizes, ndim, strides))
 		return NULL;
-	return tensor_new_strided(TENSOR_OPTIONS(.dtype = dtype, .device = inputs[0]->device), sizes,
-				  strides, ndim);
+	return tensor_new_strided(TENSOR_OPTIONS(.dtype = dtype, .device = inputs[0]->device),
+				  sizes, strides, ndim);
 }
 
 int front_begin(const struct tensor_op *op, struct front_out *o, tensor *given,
@@ -126,7 +129,8 @@ int front_begin(const struct tensor_op *op, struct front_out *o, tensor *given,
 		return begin_given(op, o, given, dtype, sizes, ndim, inputs, ninputs);
 	}
 	o->given = NULL;
-	o->t = likely(row_major) ? NULL : new_in_order_of_inputs(dtype, sizes, ndim, inputs, ninputs);
+	o->t = likely(row_major) ? NULL :
+				   new_in_order_of_inputs(dtype, sizes, ndim, inputs, ninputs);
 	if (!o->t)
 		o->t = tensor_new(first->device, dtype, sizes, ndim);
 	return o->t ? 0 : error_code();
@@ -140,7 +144,7 @@ static int begin_given_apart(const struct tensor_op *op, struct front_out *o, te
 	const tensor *sharing = NULL;
 	char text[SHAPE_TEXT];
 
-	*o = (struct front_out){.dtype = dtype};
+	*o = (struct front_out){ .dtype = dtype };
 	if (front_same_device(op->schema.name, inputs[0], given) < 0)
 		return error_code();
 	for (int i = 0; i < ninputs; i++)
@@ -148,9 +152,10 @@ static int begin_given_apart(const struct tensor_op *op, struct front_out *o, te
 			sharing = inputs[i];
 	/* Another shape could free the memory that the input still needs. */
 	if (sharing && (given->ndim != ndim || memcmp(given->sizes, sizes, ndim * sizeof(*sizes))))
-		return tensor_fail(EINVAL, "%s: the output %s shares memory with the input %s and "
-					   "cannot change its shape to %s", op->schema.name,
-				   SHAPE_STR(given), SHAPE_STR(sharing),
+		return tensor_fail(EINVAL,
+				   "%s: the output %s shares memory with the input %s and "
+				   "cannot change its shape to %s",
+				   op->schema.name, SHAPE_STR(given), SHAPE_STR(sharing),
 				   format_sizes(sizes, ndim, text, sizeof(text)));
 	if (begin_given(op, o, given, dtype, sizes, ndim, NULL, 0) < 0)
 		return error_code();
@@ -159,7 +164,8 @@ static int begin_given_apart(const struct tensor_op *op, struct front_out *o, te
 	return o->t ? 0 : error_code();
 }
 
-static inline int check_devices(const struct tensor_op *op, const tensor *const *inputs, int ninputs)
+static inline int check_devices(const struct tensor_op *op, const tensor *const *inputs,
+				int ninputs)
 {
 	for (int i = 1; i < ninputs; i++)
 		if (front_same_device(op->schema.name, inputs[0], inputs[i]) < 0)
@@ -197,7 +203,8 @@ int front_begin_like(const struct tensor_op *op, struct front_out *o, tensor *gi
 	if (check_devices(op, inputs, ninputs) < 0)
 		return error_code();
 	if (given)
-		return begin_given_apart(op, o, given, dtype, self->sizes, self->ndim, inputs, ninputs);
+		return begin_given_apart(op, o, given, dtype, self->sizes, self->ndim, inputs,
+					 ninputs);
 	return begin_new(o, memory_new_like(self, options), dtype);
 }
 
@@ -212,8 +219,11 @@ int front_begin_channels(const struct tensor_op *op, struct front_out *o, tensor
 	if (unlikely(!dtype) || check_devices(op, inputs, ninputs) < 0)
 		return error_code();
 	memory_channels_last_strides(sizes, ndim, strides);
-	return begin_new(o, tensor_new_strided(TENSOR_OPTIONS(.dtype = dtype, .device = inputs[0]->device),
-					       sizes, strides, ndim), dtype);
+	return begin_new(
+		o,
+		tensor_new_strided(TENSOR_OPTIONS(.dtype = dtype, .device = inputs[0]->device),
+				   sizes, strides, ndim),
+		dtype);
 }
 
 int front_begin_wide(const struct tensor_op *op, struct front_out *o, tensor *given,
@@ -286,7 +296,7 @@ int front_copy(tensor *dst, const tensor *src)
 	/* Between the host and a device, the device's kernel knows how to reach both. */
 	const tensor *at = dst->device.type == TENSOR_CPU ? src : dst;
 	copy_kernel fn = (copy_kernel)op_loop(&op_copy_, &loops_copy, at);
-	const tensor *ops[] = {dst, src};
+	const tensor *ops[] = { dst, src };
 	struct tensor_iter it;
 
 	if (!fn)
@@ -328,8 +338,8 @@ int front_number(const struct tensor_op *op, const char *name, tensor_scalar s,
 		 enum tensor_dtype dtype, tensor_scalar *value)
 {
 	if (s.kind == TENSOR_SCALAR_COMPLEX && s.imag != 0 && !dtype_is_complex(dtype))
-		return tensor_fail(EINVAL, "%s: %s must be real for dtype %s", op->schema.name, name,
-				   tensor_dtype_name(dtype));
+		return tensor_fail(EINVAL, "%s: %s must be real for dtype %s", op->schema.name,
+				   name, tensor_dtype_name(dtype));
 	if (dtype_is_integral(dtype) && s.kind >= TENSOR_SCALAR_FLOAT)
 		return tensor_fail(EINVAL, "%s: %s must be an integer for dtype %s",
 				   op->schema.name, name, tensor_dtype_name(dtype));
@@ -369,15 +379,16 @@ int front_factor(const struct tensor_op *op, const char *name, tensor_scalar s,
 
 int dispatch_give(const struct tensor_op *op, tensor *out, tensor *result)
 {
-	const tensor *inputs[] = {result};
+	const tensor *inputs[] = { result };
 	struct front_out o;
 	int err;
 
 	if (result->ext) {
-		err = tensor_fail(EINVAL, "%s: the result is a %s tensor, out is strided", op->schema.name,
-				  tensor_layout_name(result->layout));
+		err = tensor_fail(EINVAL, "%s: the result is a %s tensor, out is strided",
+				  op->schema.name, tensor_layout_name(result->layout));
 	} else {
-		err = front_begin(op, &o, out, result->dtype, result->sizes, result->ndim, inputs, 1);
+		err = front_begin(op, &o, out, result->dtype, result->sizes, result->ndim, inputs,
+				  1);
 		if (!err)
 			err = front_end(op, &o, &out, front_copy(o.t, result));
 	}
@@ -385,7 +396,8 @@ int dispatch_give(const struct tensor_op *op, tensor *out, tensor *result)
 	return err;
 }
 
-int front_leave(struct tensor_scope_guard *guard, const struct front_result *results, int n, int err)
+int front_leave(struct tensor_scope_guard *guard, const struct front_result *results, int n,
+		int err)
 {
 	for (int i = 0; i < n && !err; i++)
 		err = results[i].made ? 0 : error_code();

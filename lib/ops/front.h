@@ -17,7 +17,7 @@
  */
 struct front_out {
 	tensor *t;
-	tensor *given; /* the caller's, NULL for the functional form */
+	tensor *given;		 /* the caller's, NULL for the functional form */
 	enum tensor_dtype dtype; /* of the functional form's result */
 	bool channels_last;	 /* how that result is to lie, while t is contiguous */
 };
@@ -120,7 +120,8 @@ struct front_result {
 
 /* Ends the scope of a composite with several results: hands them on. With err, or without one of them, the
  * caller gets NULL for all. Returns 0 or -errno with the error set. */
-int front_leave(struct tensor_scope_guard *guard, const struct front_result *results, int n, int err);
+int front_leave(struct tensor_scope_guard *guard, const struct front_result *results, int n,
+		int err);
 
 static inline int error_code(void)
 {

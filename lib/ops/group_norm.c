@@ -22,13 +22,13 @@ static int check_groups(const struct tensor_op *op, const tensor *input, int64_t
 }
 
 int front_group_norm(const struct tensor_op *op, tensor **output, tensor **mean, tensor **rstd,
-		     tensor *input, tensor *weight, tensor *bias, int64_t N, int64_t C,
-		     int64_t HxW, int64_t group, double eps)
+		     tensor *input, tensor *weight, tensor *bias, int64_t N, int64_t C, int64_t HxW,
+		     int64_t group, double eps)
 {
 	group_norm_kernel fn = (group_norm_kernel)op_loop(op, op->loops, input);
 	enum tensor_dtype wide = dtype_wide(input->dtype), stat;
-	const int64_t sizes[] = {N, group, C / (group > 0 ? group : 1), HxW};
-	tensor_ints shape = {sizes, 4};
+	const int64_t sizes[] = { N, group, C / (group > 0 ? group : 1), HxW };
+	tensor_ints shape = { sizes, 4 };
 	tensor *x, *w, *b, *results[3], header[2];
 	int err;
 
@@ -56,14 +56,14 @@ int front_group_norm(const struct tensor_op *op, tensor **output, tensor **mean,
 	return err;
 }
 
-int front_group_norm_backward(const struct tensor_op *op, tensor **grad_input,
-			      tensor **grad_weight, tensor **grad_bias, tensor *grad_out,
-			      tensor *input, tensor *mean, tensor *rstd, tensor *weight, int64_t N,
-			      int64_t C, int64_t HxW, int64_t group, uint64_t output_mask)
+int front_group_norm_backward(const struct tensor_op *op, tensor **grad_input, tensor **grad_weight,
+			      tensor **grad_bias, tensor *grad_out, tensor *input, tensor *mean,
+			      tensor *rstd, tensor *weight, int64_t N, int64_t C, int64_t HxW,
+			      int64_t group, uint64_t output_mask)
 {
 	group_norm_backward_kernel fn = (group_norm_backward_kernel)op_loop(op, op->loops, input);
-	const int64_t sizes[] = {N, group, C / (group > 0 ? group : 1), HxW};
-	tensor_ints shape = {sizes, 4};
+	const int64_t sizes[] = { N, group, C / (group > 0 ? group : 1), HxW };
+	tensor_ints shape = { sizes, 4 };
 	tensor *out[3], header[3];
 	struct norm_backward b;
 	int err;
@@ -77,7 +77,8 @@ int front_group_norm_backward(const struct tensor_op *op, tensor **grad_input,
 			      norm_shape(&header[1], b.grad, shape),
 			      norm_shape(&header[2], b.x, shape), b.mean, b.rstd, b.weight) :
 			   error_code();
-	err = norm_backward_end(&b, input, norm_stat_dtype(input, weight, NULL), output_mask, out, err);
+	err = norm_backward_end(&b, input, norm_stat_dtype(input, weight, NULL), output_mask, out,
+				err);
 	*grad_input = out[0];
 	*grad_weight = out[1];
 	*grad_bias = out[2];
@@ -91,16 +92,20 @@ tensor *composite_group_norm(tensor *input, int64_t num_groups, tensor *weight, 
 	int64_t inner = 1;
 
 	if (input->ndim < 2)
-		return tensor_fail_null(EINVAL, "group_norm: input must have shape [n, c, ...], got %s",
+		return tensor_fail_null(EINVAL,
+					"group_norm: input must have shape [n, c, ...], got %s",
 					SHAPE_STR(input));
 	if (!input->sizes[1])
-		return tensor_fail_null(EINVAL, "group_norm: input must have channels, got shape %s",
+		return tensor_fail_null(EINVAL,
+					"group_norm: input must have channels, got shape %s",
 					SHAPE_STR(input));
 	for (int i = 2; i < input->ndim; i++)
 		inner *= input->sizes[i];
 	if (!inner)
-		return tensor_fail_null(EINVAL, "group_norm: a channel must have elements, got shape "
-						"%s", SHAPE_STR(input));
+		return tensor_fail_null(EINVAL,
+					"group_norm: a channel must have elements, got shape "
+					"%s",
+					SHAPE_STR(input));
 	if (call_native_group_norm(input, weight, bias, input->sizes[0], input->sizes[1], inner,
 				   num_groups, eps, &output, &mean, &rstd) < 0)
 		return NULL;

@@ -64,12 +64,12 @@ static int take(const struct tensor_op *op, const tensor *out, const tensor *sel
 	return err;
 }
 
-/* ---- index_select -------------------------------------------------------------------- */
+/* ---- index_select ---- */
 
 int front_index_select(const struct tensor_op *op, tensor **out, tensor *self, int64_t dim,
 		       tensor *index)
 {
-	const tensor *inputs[] = {self, index};
+	const tensor *inputs[] = { self, index };
 	int d = wrap_dim(op->schema.name, dim, self->ndim);
 	int64_t sizes[TENSOR_MAX_DIMS];
 	struct front_out o;
@@ -86,10 +86,10 @@ int front_index_select(const struct tensor_op *op, tensor **out, tensor *self, i
 	return front_end(op, &o, out, take(op, o.t, self, d, index));
 }
 
-/* ---- gather -------------------------------------------------------------------------- */
+/* ---- gather ---- */
 
-int check_within(const struct tensor_op *op, const tensor *index, const char *name,
-		 const tensor *t, int free_dim)
+int check_within(const struct tensor_op *op, const tensor *index, const char *name, const tensor *t,
+		 int free_dim)
 {
 	int rank = t->ndim ? t->ndim : 1;
 	bool fits = rank == (index->ndim ? index->ndim : 1);
@@ -99,18 +99,19 @@ int check_within(const struct tensor_op *op, const tensor *index, const char *na
 	if (likely(fits))
 		return 0;
 	if (free_dim < 0)
-		return tensor_fail(EINVAL, "%s: index %s must have the rank of %s %s and be no "
-					   "larger", op->schema.name, SHAPE_STR(index), name,
-				   SHAPE_STR(t));
-	return tensor_fail(EINVAL, "%s: index %s must have the rank of %s %s and be no larger "
-				   "outside dimension %d", op->schema.name, SHAPE_STR(index), name,
-			   SHAPE_STR(t), free_dim);
+		return tensor_fail(EINVAL,
+				   "%s: index %s must have the rank of %s %s and be no "
+				   "larger",
+				   op->schema.name, SHAPE_STR(index), name, SHAPE_STR(t));
+	return tensor_fail(EINVAL,
+			   "%s: index %s must have the rank of %s %s and be no larger "
+			   "outside dimension %d",
+			   op->schema.name, SHAPE_STR(index), name, SHAPE_STR(t), free_dim);
 }
 
-int front_gather(const struct tensor_op *op, tensor **out, tensor *self, int64_t dim,
-		 tensor *index)
+int front_gather(const struct tensor_op *op, tensor **out, tensor *self, int64_t dim, tensor *index)
 {
-	const tensor *inputs[] = {self, index};
+	const tensor *inputs[] = { self, index };
 	int d = wrap_dim(op->schema.name, dim, self->ndim);
 	struct front_out o;
 
@@ -119,13 +120,14 @@ int front_gather(const struct tensor_op *op, tensor **out, tensor *self, int64_t
 		return error_code();
 	if (*out && (*out)->dtype != self->dtype)
 		return tensor_fail(EINVAL, "%s: out must be %s like self, got %s", op->schema.name,
-				   tensor_dtype_name(self->dtype), tensor_dtype_name((*out)->dtype));
+				   tensor_dtype_name(self->dtype),
+				   tensor_dtype_name((*out)->dtype));
 	if (front_begin_apart(op, &o, *out, self->dtype, index->sizes, index->ndim, inputs, 2) < 0)
 		return error_code();
 	return front_end(op, &o, out, take(op, o.t, self, d, index));
 }
 
-/* ---- index_add, scatter_add: into self, or a copy of it ------------------------------ */
+/* ---- index_add, scatter_add: into self, or a copy of it ---- */
 
 static int call_index_add_kernel(tensor_kernel fn, tensor *out, int d, const tensor *index,
 				 const tensor *source, const void *alpha)
@@ -143,14 +145,14 @@ static int call_scatter_add_kernel(tensor_kernel fn, tensor *out, int d, const t
 static int put(const struct tensor_op *op, tensor **out, tensor *self, int d, const tensor *index,
 	       const tensor *source, put_call call, const void *ctx, bool like)
 {
-	const tensor *inputs[] = {index, source, self};
+	const tensor *inputs[] = { index, source, self };
 	tensor *to = NULL, *at = NULL, *from = NULL;
 	int n = op->variant == VARIANT_INPLACE ? 2 : 3, err = 0;
 	struct front_out o;
 	tensor_kernel fn;
 
-	err = like ? front_begin_like(op, &o, *out, self->dtype, self, inputs, n)
-		   : front_begin_apart(op, &o, *out, self->dtype, self->sizes, self->ndim, inputs,
+	err = like ? front_begin_like(op, &o, *out, self->dtype, self, inputs, n) :
+		     front_begin_apart(op, &o, *out, self->dtype, self->sizes, self->ndim, inputs,
 				       n);
 	if (err)
 		return err;
@@ -193,9 +195,11 @@ int check_source(const struct tensor_op *op, const tensor *self, int d, const te
 		fits = (source->ndim ? source->sizes[d] : 1) == index->numel;
 	if (likely(fits))
 		return 0;
-	return tensor_fail(EINVAL, "%s: source must have self's shape %s with %lld positions, the "
-				   "length of index, in dimension %d, got %s", op->schema.name,
-			   SHAPE_STR(self), (long long)index->numel, d, SHAPE_STR(source));
+	return tensor_fail(EINVAL,
+			   "%s: source must have self's shape %s with %lld positions, the "
+			   "length of index, in dimension %d, got %s",
+			   op->schema.name, SHAPE_STR(self), (long long)index->numel, d,
+			   SHAPE_STR(source));
 }
 
 /* The kernel's alpha is real. */

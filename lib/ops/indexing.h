@@ -15,8 +15,8 @@ int check_vector(const struct tensor_op *op, const tensor *index);
 int check_same_dtype(const struct tensor_op *op, const char *name, const tensor *self,
 		     const tensor *t);
 /* index has the rank of t, and is no larger, but for dimension free_dim (-1: none). */
-int check_within(const struct tensor_op *op, const tensor *index, const char *name,
-		 const tensor *t, int free_dim);
+int check_within(const struct tensor_op *op, const tensor *index, const char *name, const tensor *t,
+		 int free_dim);
 /* source has self's shape, with the length of index in dimension d. */
 int check_source(const struct tensor_op *op, const tensor *self, int d, const tensor *index,
 		 const tensor *source);

@@ -8,7 +8,7 @@
 
 static int deliver(const struct tensor_op *op, const struct front_result *r)
 {
-	const tensor *inputs[] = {r->made};
+	const tensor *inputs[] = { r->made };
 	struct front_out o;
 	int err;
 
@@ -114,8 +114,8 @@ tensor *linalg_columns_new(const tensor *like, enum tensor_dtype dtype, int64_t 
 tensor *linalg_columns(tensor *a)
 {
 	tensor *t =
-		a ? linalg_columns_new(a, a->dtype, a->sizes[a->ndim - 2], a->sizes[a->ndim - 1])
-		  : NULL;
+		a ? linalg_columns_new(a, a->dtype, a->sizes[a->ndim - 2], a->sizes[a->ndim - 1]) :
+		    NULL;
 
 	return t && front_copy(t, a) == 0 ? t : NULL;
 }
@@ -168,7 +168,7 @@ tensor *linalg_expanded(const char *op, tensor *a, const tensor *b)
 	}
 	sizes[n] = a->sizes[na];
 	sizes[n + 1] = a->sizes[na + 1];
-	return tensor_expand(a, (tensor_ints){sizes, n + 2});
+	return tensor_expand(a, (tensor_ints){ sizes, n + 2 });
 }
 
 int linalg_system(const char *op, tensor **a, tensor **b)

@@ -13,7 +13,7 @@
 #include "family/shape.h"
 #include "family/view.h"
 
-/* ---- Cholesky ---------------------------------------------------------------------------- */
+/* ---- Cholesky ---- */
 
 int front_cholesky_ex(const struct tensor_op *op, tensor **factor, tensor **info, tensor *self,
 		      bool upper, bool check_errors)
@@ -32,8 +32,8 @@ int front_cholesky_ex(const struct tensor_op *op, tensor **factor, tensor **info
 		a = upper ? tensor_triu_(a, 0) : tensor_tril_(a, 0);
 	if (!err && check_errors)
 		err = linalg_check_info(op->schema.name, failed, "is not positive-definite");
-	return linalg_leave(op, &guard, (struct front_result[]){{factor, a}, {info, failed}}, 2,
-			    err);
+	return linalg_leave(op, &guard, (struct front_result[]){ { factor, a }, { info, failed } },
+			    2, err);
 }
 
 tensor *composite_linalg_cholesky(tensor *self, bool upper)
@@ -57,7 +57,7 @@ int front_cholesky_solve(const struct tensor_op *op, tensor **out, tensor *self,
 		err = linalg_system(op->schema.name, &input2, &self);
 	if (!err && self->numel)
 		err = fn(input2, self, upper);
-	return linalg_leave(op, &guard, (struct front_result[]){{out, self}}, 1, err);
+	return linalg_leave(op, &guard, (struct front_result[]){ { out, self } }, 1, err);
 }
 
 tensor *composite_cholesky_inverse(tensor *self, bool upper)
@@ -73,13 +73,13 @@ tensor *composite_cholesky_inverse(tensor *self, bool upper)
 	return scope_leave_with(&guard, tensor_cholesky_solve(one, self, upper));
 }
 
-/* ---- triangular -------------------------------------------------------------------------- */
+/* ---- triangular ---- */
 
 int front_solve_triangular(const struct tensor_op *op, tensor **out, tensor *self, tensor *B,
 			   bool upper, bool left, bool unitriangular)
 {
 	triangular_kernel fn = (triangular_kernel)op_loop(op, op->loops, self);
-	const struct triangle how = {.upper = upper, .left = left, .unit = unitriangular};
+	const struct triangle how = { .upper = upper, .left = left, .unit = unitriangular };
 	struct tensor_scope_guard guard = tensor_scope_enter();
 	int err = fn ? linalg_check_system(op->schema.name, self, B, left) : error_code();
 
@@ -87,7 +87,7 @@ int front_solve_triangular(const struct tensor_op *op, tensor **out, tensor *sel
 		err = linalg_system(op->schema.name, &self, &B);
 	if (!err && B->numel)
 		err = fn(self, B, &how);
-	return linalg_leave(op, &guard, (struct front_result[]){{out, B}}, 1, err);
+	return linalg_leave(op, &guard, (struct front_result[]){ { out, B } }, 1, err);
 }
 
 int composite_triangular_solve(tensor *self, tensor *A, bool upper, bool transpose,
@@ -96,8 +96,8 @@ int composite_triangular_solve(tensor *self, tensor *A, bool upper, bool transpo
 	tensor *a = transpose ? call_mT(A) : tensor_get(A);
 
 	*solution =
-		a ? call_linalg_solve_triangular(a, self, upper != transpose, true, unitriangular)
-		  : NULL;
+		a ? call_linalg_solve_triangular(a, self, upper != transpose, true, unitriangular) :
+		    NULL;
 	tensor_put(a);
 	*cloned_coefficient = *solution ? call_clone(A, TENSOR_PRESERVE_FORMAT) : NULL;
 	if (*cloned_coefficient)
@@ -106,7 +106,7 @@ int composite_triangular_solve(tensor *self, tensor *A, bool upper, bool transpo
 	return error_code();
 }
 
-/* ---- QR ---------------------------------------------------------------------------------- */
+/* ---- QR ---- */
 
 struct reflectors {
 	tensor *a, *tau;
@@ -135,10 +135,11 @@ static int factor(const struct tensor_op *op, tensor *self, struct reflectors *f
 int front_geqrf(const struct tensor_op *op, tensor **a, tensor **tau, tensor *self)
 {
 	struct tensor_scope_guard guard = tensor_scope_enter();
-	struct reflectors f = {NULL};
+	struct reflectors f = { NULL };
 	int err = factor(op, self, &f);
 
-	return linalg_leave(op, &guard, (struct front_result[]){{a, f.a}, {tau, f.tau}}, 2, err);
+	return linalg_leave(op, &guard, (struct front_result[]){ { a, f.a }, { tau, f.tau } }, 2,
+			    err);
 }
 
 /* The first `columns` columns of the product of f's reflectors, by columns. */
@@ -165,7 +166,7 @@ static tensor *product(const struct tensor_op *op, const struct reflectors *f, i
 int front_householder_product(const struct tensor_op *op, tensor **out, tensor *input, tensor *tau)
 {
 	struct tensor_scope_guard guard = tensor_scope_enter();
-	const struct reflectors f = {input, tau};
+	const struct reflectors f = { input, tau };
 	const char *name = op->schema.name;
 	int err = linalg_check_matrix(name, input);
 	int64_t n;
@@ -184,7 +185,7 @@ int front_householder_product(const struct tensor_op *op, tensor **out, tensor *
 				  SHAPE_STR(tau), SHAPE_STR(input));
 	if (!err)
 		q = product(op, &f, n);
-	return linalg_leave(op, &guard, (struct front_result[]){{out, q}}, 1, err);
+	return linalg_leave(op, &guard, (struct front_result[]){ { out, q } }, 1, err);
 }
 
 tensor *composite_orgqr(tensor *self, tensor *input2)
@@ -203,7 +204,7 @@ static int check_mode(const char *op, const char *mode)
 int front_qr(const struct tensor_op *op, tensor **q, tensor **r, tensor *A, const char *mode)
 {
 	struct tensor_scope_guard guard = tensor_scope_enter();
-	struct reflectors f = {NULL};
+	struct reflectors f = { NULL };
 	tensor *left = NULL, *right = NULL;
 	int64_t m, columns;
 	int err = check_mode(op->schema.name, mode);
@@ -213,12 +214,13 @@ int front_qr(const struct tensor_op *op, tensor **q, tensor **r, tensor *A, cons
 	if (!err) {
 		m = A->sizes[A->ndim - 2];
 		columns = *mode == 'c' ? m : least_of(A);
-		left = *mode == 'r' && !mode[1]
-			       ? tensor_empty(TENSOR_INTS(0), TENSOR_OPTIONS(.dtype = A->dtype))
-			       : product(op, &f, columns);
+		left = *mode == 'r' && !mode[1] ?
+			       tensor_empty(TENSOR_INTS(0), TENSOR_OPTIONS(.dtype = A->dtype)) :
+			       product(op, &f, columns);
 		right = tensor_triu(tensor_narrow(f.a, -2, 0, columns), 0);
 	}
-	return linalg_leave(op, &guard, (struct front_result[]){{q, left}, {r, right}}, 2, err);
+	return linalg_leave(op, &guard, (struct front_result[]){ { q, left }, { r, right } }, 2,
+			    err);
 }
 
 int composite_qr(tensor *self, bool some, tensor **Q, tensor **R)

@@ -21,7 +21,7 @@
 
 #include <math.h>
 
-/* ---- the factors ------------------------------------------------------------------------- */
+/* ---- the factors ---- */
 
 struct lu {
 	tensor *lu, *pivots, *info;
@@ -42,8 +42,8 @@ static int factor(const struct tensor_op *op, tensor *a, bool pivot, bool check,
 				   op->schema.name);
 	m = a->sizes[a->ndim - 2];
 	n = a->sizes[a->ndim - 1];
-	*f = (struct lu){linalg_columns(a), linalg_vectors_new(a, TENSOR_I32, m < n ? m : n),
-			 linalg_info_new(a)};
+	*f = (struct lu){ linalg_columns(a), linalg_vectors_new(a, TENSOR_I32, m < n ? m : n),
+			  linalg_info_new(a) };
 	if (!f->lu || !f->pivots || !f->info)
 		return error_code();
 	err = f->lu->numel ? fn(f->lu, f->pivots, f->info) : 0;
@@ -61,12 +61,13 @@ int front_lu_factor_ex(const struct tensor_op *op, tensor **lu, tensor **pivots,
 		       tensor *A, bool pivot, bool check_errors)
 {
 	struct tensor_scope_guard guard = tensor_scope_enter();
-	struct lu f = {NULL};
+	struct lu f = { NULL };
 	int err = factor(op, A, pivot, check_errors, &f);
 
-	return linalg_leave(op, &guard,
-			    (struct front_result[]){{lu, f.lu}, {pivots, f.pivots}, {info, f.info}},
-			    3, err);
+	return linalg_leave(
+		op, &guard,
+		(struct front_result[]){ { lu, f.lu }, { pivots, f.pivots }, { info, f.info } }, 3,
+		err);
 }
 
 static int lu_factor(tensor *A, bool pivot, bool check, tensor **LU, tensor **pivots)
@@ -84,7 +85,7 @@ int composite_linalg_lu_factor(tensor *A, bool pivot, tensor **LU, tensor **pivo
 	return lu_factor(A, pivot, true, LU, pivots);
 }
 
-/* ---- unpacked ---------------------------------------------------------------------------- */
+/* ---- unpacked ---- */
 
 /* The rows' order after the exchanges of one matrix, or EINVAL. Each pivot is read once: another
  * process may be able to write to them. */
@@ -134,8 +135,8 @@ static int check_packed(const char *op, const tensor *lu, const tensor *pivots)
 
 	if (linalg_check_matrix(op, lu) < 0)
 		return error_code();
-	least = lu->sizes[lu->ndim - 2] < lu->sizes[lu->ndim - 1] ? lu->sizes[lu->ndim - 2]
-								  : lu->sizes[lu->ndim - 1];
+	least = lu->sizes[lu->ndim - 2] < lu->sizes[lu->ndim - 1] ? lu->sizes[lu->ndim - 2] :
+								    lu->sizes[lu->ndim - 1];
 	if (pivots->dtype != TENSOR_I32)
 		return tensor_fail(EINVAL, "%s: pivots must be i32, got %s", op,
 				   tensor_dtype_name(pivots->dtype));
@@ -154,9 +155,9 @@ static void unpack(tensor *lu, tensor **l, tensor **u)
 	int64_t m = lu->sizes[lu->ndim - 2], n = lu->sizes[lu->ndim - 1], k = m < n ? m : n;
 	tensor *below = tensor_tril(tensor_narrow(lu, -1, 0, k), -1);
 
-	*l = tensor_add(
-		below,
-		tensor_eye_m(m, k, TENSOR_OPTIONS(.dtype = lu->dtype, .device = lu->device)));
+	*l = tensor_add(below,
+			tensor_eye_m(m, k,
+				     TENSOR_OPTIONS(.dtype = lu->dtype, .device = lu->device)));
 	*u = tensor_triu(tensor_narrow(lu, -2, 0, k), 0);
 }
 
@@ -164,16 +165,16 @@ int composite_lu_unpack(tensor *LU_data, tensor *LU_pivots, bool unpack_data, bo
 			tensor **P, tensor **L, tensor **U)
 {
 	struct tensor_scope_guard guard;
-	struct front_result results[] = {{P, NULL}, {L, NULL}, {U, NULL}};
+	struct front_result results[] = { { P, NULL }, { L, NULL }, { U, NULL } };
 	tensor_options o = TENSOR_OPTIONS(.dtype = LU_data->dtype, .device = LU_data->device);
 
 	if (check_packed("lu_unpack", LU_data, LU_pivots) < 0)
 		return error_code();
 	guard = tensor_scope_enter();
 	results[0].made =
-		unpack_pivots
-			? tensor_to(permutation(LU_pivots, LU_data->sizes[LU_data->ndim - 2]), o)
-			: tensor_empty(TENSOR_INTS(0), o);
+		unpack_pivots ?
+			tensor_to(permutation(LU_pivots, LU_data->sizes[LU_data->ndim - 2]), o) :
+			tensor_empty(TENSOR_INTS(0), o);
 	if (unpack_data) {
 		unpack(LU_data, &results[1].made, &results[2].made);
 	} else {
@@ -196,7 +197,7 @@ int composite_linalg_lu(tensor *A, bool pivot, tensor **P, tensor **L, tensor **
 	return err;
 }
 
-/* ---- systems of equations ---------------------------------------------------------------- */
+/* ---- systems of equations ---- */
 
 /* A private copy of pivots for the matrices of lu; a pivot that is no row is EINVAL. */
 static tensor *checked_pivots(const char *op, tensor *pivots, const tensor *lu)
@@ -240,7 +241,7 @@ int front_lu_solve(const struct tensor_op *op, tensor **out, tensor *LU, tensor 
 		   bool left, bool adjoint)
 {
 	struct tensor_scope_guard guard = tensor_scope_enter();
-	const struct front_result results[] = {{out, solved(op, LU, pivots, B, left, adjoint)}};
+	const struct front_result results[] = { { out, solved(op, LU, pivots, B, left, adjoint) } };
 
 	return linalg_leave(op, &guard, results, 1, 0);
 }
@@ -262,7 +263,7 @@ int front_solve_ex(const struct tensor_op *op, tensor **result, tensor **lu, ten
 {
 	struct tensor_scope_guard guard = tensor_scope_enter();
 	bool vectors = is_vectors(A, B);
-	struct lu f = {NULL};
+	struct lu f = { NULL };
 	tensor *x = NULL;
 	int err = linalg_check_square(op->schema.name, A);
 
@@ -275,10 +276,11 @@ int front_solve_ex(const struct tensor_op *op, tensor **result, tensor **lu, ten
 		x = solved(op, f.lu, f.pivots, vectors ? tensor_unsqueeze(B, -1) : B, left, false);
 	if (x && vectors)
 		x = tensor_squeeze_dim(x, -1);
-	return linalg_leave(op, &guard,
-			    (struct front_result[]){
-				    {result, x}, {lu, f.lu}, {pivots, f.pivots}, {info, f.info}},
-			    4, err);
+	return linalg_leave(
+		op, &guard,
+		(struct front_result[]){
+			{ result, x }, { lu, f.lu }, { pivots, f.pivots }, { info, f.info } },
+		4, err);
 }
 
 int composite_linalg_solve_ex(tensor *A, tensor *B, bool left, bool check_errors, tensor **result,
@@ -308,7 +310,7 @@ int front_inv_ex(const struct tensor_op *op, tensor **inverse, tensor **info, te
 		 bool check_errors)
 {
 	struct tensor_scope_guard guard = tensor_scope_enter();
-	struct lu f = {NULL};
+	struct lu f = { NULL };
 	tensor *x = NULL;
 	int err = factor_square(op, A, check_errors, &f);
 
@@ -317,8 +319,8 @@ int front_inv_ex(const struct tensor_op *op, tensor **inverse, tensor **info, te
 			   tensor_eye(A->sizes[A->ndim - 1],
 				      TENSOR_OPTIONS(.dtype = A->dtype, .device = A->device)),
 			   true, false);
-	return linalg_leave(op, &guard, (struct front_result[]){{inverse, x}, {info, f.info}}, 2,
-			    err);
+	return linalg_leave(op, &guard, (struct front_result[]){ { inverse, x }, { info, f.info } },
+			    2, err);
 }
 
 tensor *composite_linalg_inv(tensor *A)
@@ -331,7 +333,7 @@ tensor *composite_linalg_inv(tensor *A)
 	return inverse;
 }
 
-/* ---- determinants ------------------------------------------------------------------------ */
+/* ---- determinants ---- */
 
 /* The sign that the exchanges of rows give, [..] of a real or complex dtype. */
 static tensor *exchange_sign(tensor *pivots, enum tensor_dtype dtype)
@@ -349,16 +351,17 @@ static tensor *exchange_sign(tensor *pivots, enum tensor_dtype dtype)
 int front_det(const struct tensor_op *op, tensor **result, tensor **lu, tensor **pivots, tensor *A)
 {
 	struct tensor_scope_guard guard = tensor_scope_enter();
-	struct lu f = {NULL};
+	struct lu f = { NULL };
 	tensor *det = NULL;
 	int err = factor_square(op, A, false, &f);
 
 	if (!err)
 		det = tensor_mul(tensor_prod_dim(tensor_diagonal(f.lu, 0, -2, -1), -1, false),
 				 exchange_sign(f.pivots, A->dtype));
-	return linalg_leave(op, &guard,
-			    (struct front_result[]){{result, det}, {lu, f.lu}, {pivots, f.pivots}},
-			    3, err);
+	return linalg_leave(
+		op, &guard,
+		(struct front_result[]){ { result, det }, { lu, f.lu }, { pivots, f.pivots } }, 3,
+		err);
 }
 
 tensor *composite_linalg_det(tensor *A)
@@ -377,7 +380,7 @@ int front_slogdet(const struct tensor_op *op, tensor **sign, tensor **logabsdet,
 {
 	struct tensor_scope_guard guard = tensor_scope_enter();
 	tensor *diagonal, *s = NULL, *l = NULL;
-	struct lu f = {NULL};
+	struct lu f = { NULL };
 	int err = factor_square(op, A, false, &f);
 
 	if (!err) {
@@ -388,7 +391,8 @@ int front_slogdet(const struct tensor_op *op, tensor **sign, tensor **logabsdet,
 	}
 	return linalg_leave(
 		op, &guard,
-		(struct front_result[]){{sign, s}, {logabsdet, l}, {lu, f.lu}, {pivots, f.pivots}},
+		(struct front_result[]){
+			{ sign, s }, { logabsdet, l }, { lu, f.lu }, { pivots, f.pivots } },
 		4, err);
 }
 

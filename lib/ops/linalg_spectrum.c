@@ -25,12 +25,12 @@ static int check_finite(const char *op, tensor *a)
 
 	if (!all)
 		return error_code();
-	return *(const bool *)all->data
-		       ? 0
-		       : tensor_fail(EDOM, "%s: there are NaN or infinities in the matrix", op);
+	return *(const bool *)all->data ?
+		       0 :
+		       tensor_fail(EDOM, "%s: there are NaN or infinities in the matrix", op);
 }
 
-/* ---- singular values --------------------------------------------------------------------- */
+/* ---- singular values ---- */
 
 struct singular {
 	tensor *u, *s, *vh;
@@ -39,7 +39,7 @@ struct singular {
 /* Without elements there is no call: any unitary matrices will do. */
 static int unit_vectors(struct singular *f)
 {
-	tensor *const sides[] = {f->u, f->vh};
+	tensor *const sides[] = { f->u, f->vh };
 
 	for (int i = 0; i < 2; i++) {
 		int64_t m = sides[i]->sizes[sides[i]->ndim - 2],
@@ -62,10 +62,10 @@ static int decompose(const struct tensor_op *op, tensor *a, bool full, bool vect
 	int err;
 
 	f->s = linalg_vectors_new(a, dtype_real(a->dtype), k);
-	f->u = vectors ? linalg_columns_new(a, a->dtype, m, full ? m : k)
-		       : tensor_empty(TENSOR_INTS(0), TENSOR_OPTIONS(.dtype = a->dtype));
-	f->vh = vectors ? linalg_columns_new(a, a->dtype, full ? n : k, n)
-			: tensor_empty(TENSOR_INTS(0), TENSOR_OPTIONS(.dtype = a->dtype));
+	f->u = vectors ? linalg_columns_new(a, a->dtype, m, full ? m : k) :
+			 tensor_empty(TENSOR_INTS(0), TENSOR_OPTIONS(.dtype = a->dtype));
+	f->vh = vectors ? linalg_columns_new(a, a->dtype, full ? n : k, n) :
+			  tensor_empty(TENSOR_INTS(0), TENSOR_OPTIONS(.dtype = a->dtype));
 	if (!fn || !work || !info || !f->s || !f->u || !f->vh)
 		return error_code();
 	if (!a->numel)
@@ -80,7 +80,7 @@ int front_svd(const struct tensor_op *op, tensor **u, tensor **s, tensor **vh, t
 	      bool full_matrices, bool compute_uv, const char *driver)
 {
 	struct tensor_scope_guard guard = tensor_scope_enter();
-	struct singular f = {NULL};
+	struct singular f = { NULL };
 	int err = linalg_check_matrix(op->schema.name, A);
 
 	if (!err && driver)
@@ -88,7 +88,8 @@ int front_svd(const struct tensor_op *op, tensor **u, tensor **s, tensor **vh, t
 				  op->schema.name);
 	if (!err)
 		err = decompose(op, A, full_matrices, compute_uv, &f);
-	return linalg_leave(op, &guard, (struct front_result[]){{u, f.u}, {s, f.s}, {vh, f.vh}}, 3,
+	return linalg_leave(op, &guard,
+			    (struct front_result[]){ { u, f.u }, { s, f.s }, { vh, f.vh } }, 3,
 			    err);
 }
 
@@ -133,10 +134,10 @@ int composite_svd(tensor *self, bool some, bool compute_uv, tensor **U, tensor *
 			return error_code();
 		memcpy(sizes, self->sizes, self->ndim * sizeof(*sizes));
 		sizes[self->ndim - 1] = m;
-		*U = call_zeros((tensor_ints){sizes, self->ndim}, o);
+		*U = call_zeros((tensor_ints){ sizes, self->ndim }, o);
 		sizes[self->ndim - 2] = n;
 		sizes[self->ndim - 1] = n;
-		*V = call_zeros((tensor_ints){sizes, self->ndim}, o);
+		*V = call_zeros((tensor_ints){ sizes, self->ndim }, o);
 	}
 	if (*U && *V)
 		return 0;
@@ -146,7 +147,7 @@ int composite_svd(tensor *self, bool some, bool compute_uv, tensor **U, tensor *
 	return error_code();
 }
 
-/* ---- eigenvalues ------------------------------------------------------------------------- */
+/* ---- eigenvalues ---- */
 
 static enum tensor_dtype complex_of(enum tensor_dtype dtype)
 {
@@ -184,7 +185,7 @@ int front_eig(const struct tensor_op *op, tensor **values, tensor **vectors, ten
 	tensor *w = NULL, *v = NULL;
 	int err = eigen(op, self, true, &w, &v);
 
-	return linalg_leave(op, &guard, (struct front_result[]){{values, w}, {vectors, v}}, 2,
+	return linalg_leave(op, &guard, (struct front_result[]){ { values, w }, { vectors, v } }, 2,
 			    err);
 }
 
@@ -194,7 +195,7 @@ int front_eigvals(const struct tensor_op *op, tensor **values, tensor *self)
 	tensor *w = NULL, *v = NULL;
 	int err = eigen(op, self, false, &w, &v);
 
-	return linalg_leave(op, &guard, (struct front_result[]){{values, w}}, 1, err);
+	return linalg_leave(op, &guard, (struct front_result[]){ { values, w } }, 1, err);
 }
 
 /* The gradient needs the vectors. */

@@ -37,7 +37,7 @@ static int check_product(const struct tensor_op *op, const char *name_a, const t
 
 int front_mm(const struct tensor_op *op, tensor **out, tensor *self, tensor *mat2)
 {
-	const tensor *inputs[] = {self, mat2};
+	const tensor *inputs[] = { self, mat2 };
 	struct front_out o;
 	int64_t sizes[2];
 	mm_kernel fn;
@@ -57,7 +57,7 @@ int front_mm(const struct tensor_op *op, tensor **out, tensor *self, tensor *mat
 int front_addmm(const struct tensor_op *op, tensor **out, tensor *self, tensor *mat1, tensor *mat2,
 		tensor_scalar beta, tensor_scalar alpha)
 {
-	const tensor *inputs[] = {mat1, mat2, self};
+	const tensor *inputs[] = { mat1, mat2, self };
 	bool inplace = op->variant == VARIANT_INPLACE;
 	struct front_out o;
 	int64_t sizes[2];
@@ -72,9 +72,11 @@ int front_addmm(const struct tensor_op *op, tensor **out, tensor *self, tensor *
 	sizes[0] = mat1->sizes[0];
 	sizes[1] = mat2->sizes[1];
 	if (!broadcasts_to(self, sizes, 2))
-		return tensor_fail(EINVAL, "%s: self %s does not broadcast to the product's shape "
-					   "[%lld, %lld]", op->schema.name, SHAPE_STR(self),
-				   (long long)sizes[0], (long long)sizes[1]);
+		return tensor_fail(EINVAL,
+				   "%s: self %s does not broadcast to the product's shape "
+				   "[%lld, %lld]",
+				   op->schema.name, SHAPE_STR(self), (long long)sizes[0],
+				   (long long)sizes[1]);
 	/* In place, self is where the product is added; else it is one more input. */
 	if (front_begin_apart(op, &o, *out, mat1->dtype, sizes, 2, inputs, inplace ? 2 : 3) < 0)
 		return error_code();

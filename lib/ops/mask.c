@@ -35,7 +35,7 @@ static int deliver(const struct tensor_op *op, tensor **out, tensor *made,
 int front_nonzero(const struct tensor_op *op, tensor **out, tensor *self)
 {
 	nonzero_kernel fn = (nonzero_kernel)op_loop(op, op->loops, self);
-	const tensor *inputs[] = {self};
+	const tensor *inputs[] = { self };
 	tensor *mask, *flat, *where;
 
 	if (!fn)
@@ -85,7 +85,7 @@ static int check_mask(const struct tensor_op *op, const tensor *mask)
 /* t expanded to these sizes, contiguous; owned. */
 static tensor *spread(tensor *t, const int64_t *sizes, int ndim)
 {
-	tensor *wide = view_expand(t, (tensor_ints){sizes, ndim});
+	tensor *wide = view_expand(t, (tensor_ints){ sizes, ndim });
 	tensor *flat = wide ? front_contiguous(wide) : NULL;
 
 	tensor_put(wide);
@@ -95,7 +95,7 @@ static tensor *spread(tensor *t, const int64_t *sizes, int ndim)
 int front_masked_select(const struct tensor_op *op, tensor **out, tensor *self, tensor *mask)
 {
 	masked_select_kernel fn = (masked_select_kernel)op_loop(op, op->loops, self);
-	const tensor *inputs[] = {self, mask};
+	const tensor *inputs[] = { self, mask };
 	tensor *from, *where, *made = NULL;
 	int64_t sizes[TENSOR_MAX_DIMS];
 	int ndim;
@@ -118,7 +118,7 @@ int front_masked_scatter(const struct tensor_op *op, tensor **out, tensor *self,
 			 tensor *source)
 {
 	masked_scatter_kernel fn = (masked_scatter_kernel)op_loop(op, op->loops, self);
-	const tensor *inputs[] = {mask, source, self};
+	const tensor *inputs[] = { mask, source, self };
 	int n = op->variant == VARIANT_INPLACE ? 2 : 3, ndim = self->ndim, err = 0;
 	tensor *to = NULL, *where = NULL, *from = NULL;
 	int64_t sizes[TENSOR_MAX_DIMS];
@@ -151,15 +151,16 @@ int front_masked_scatter(const struct tensor_op *op, tensor **out, tensor *self,
 /* The gradient of what was read: as many as the mask is true, and zeros behind them. */
 tensor *composite_masked_scatter_backward(tensor *grad_output, tensor *mask, tensor_ints sizes)
 {
-	const tensor_options options = {.dtype = grad_output->dtype, .device = grad_output->device};
+	const tensor_options options = { .dtype = grad_output->dtype,
+					 .device = grad_output->device };
 	tensor *read = call_masked_select(grad_output, mask), *rest = NULL, *all = NULL, *t = NULL;
 	int64_t n = sizes_numel("masked_scatter", sizes.data, (int)sizes.len);
 
 	if (read && n > read->numel) {
-		tensor *list[] = {read, NULL};
+		tensor *list[] = { read, NULL };
 
 		rest = list[1] = call_zeros(TENSOR_INTS(n - read->numel), options);
-		all = rest ? call_cat((tensor_list){list, 2}, 0) : NULL;
+		all = rest ? call_cat((tensor_list){ list, 2 }, 0) : NULL;
 	} else if (read) {
 		all = tensor_get(read);
 	}
@@ -170,7 +171,7 @@ tensor *composite_masked_scatter_backward(tensor *grad_output, tensor *mask, ten
 	return t;
 }
 
-/* ---- one_hot -------------------------------------------------------------------------------- */
+/* ---- one_hot ---- */
 
 /* The smallest and the greatest of a tensor of integers that is not empty. */
 static int extremes(tensor *self, int64_t *low, int64_t *high)
@@ -208,12 +209,13 @@ tensor *composite_one_hot(tensor *self, int64_t num_classes)
 	if (num_classes == -1)
 		num_classes = high + 1;
 	if (low < 0 || num_classes < 1 || high >= num_classes)
-		return tensor_fail_null(EINVAL, "one_hot: classes %lld to %lld, but num_classes %lld",
+		return tensor_fail_null(EINVAL,
+					"one_hot: classes %lld to %lld, but num_classes %lld",
 					(long long)low, (long long)high, (long long)num_classes);
 	memcpy(sizes, self->sizes, self->ndim * sizeof(*sizes));
 	sizes[self->ndim] = num_classes;
-	zeros = call_zeros((tensor_ints){sizes, self->ndim + 1},
-			   (tensor_options){.dtype = TENSOR_I64, .device = self->device});
+	zeros = call_zeros((tensor_ints){ sizes, self->ndim + 1 },
+			   (tensor_options){ .dtype = TENSOR_I64, .device = self->device });
 	index = zeros ? call_unsqueeze(self, self->ndim) : NULL;
 	t = index ? call_scatter__value(zeros, self->ndim, index, tensor_scalar_int(1)) : NULL;
 	tensor_put(index);

@@ -7,7 +7,7 @@
 #include "family/product.h"
 #include "family/view.h"
 
-/* ---- matmul -------------------------------------------------------------------------- */
+/* ---- matmul ---- */
 
 /* The sizes of t with its last `drop` ones replaced by those of `tail`. */
 static tensor_ints shape_with(int64_t *sizes, const tensor *t, int drop, tensor_ints tail)
@@ -17,14 +17,14 @@ static tensor_ints shape_with(int64_t *sizes, const tensor *t, int drop, tensor_
 	memcpy(sizes, t->sizes, n * sizeof(*sizes));
 	if (tail.len)
 		memcpy(sizes + n, tail.data, tail.len * sizeof(*sizes));
-	return (tensor_ints){sizes, n + tail.len};
+	return (tensor_ints){ sizes, n + tail.len };
 }
 
 /* self [.., k] times one matrix or vector: all rows at once. */
 static tensor *rows_times(tensor *self, tensor *other)
 {
 	int64_t sizes[TENSOR_MAX_DIMS], k = self->sizes[self->ndim - 1], rows = 1;
-	tensor_ints tail = {other->sizes + 1, other->ndim - 1};
+	tensor_ints tail = { other->sizes + 1, other->ndim - 1 };
 	tensor *flat;
 
 	for (int i = 0; i < self->ndim - 1; i++)
@@ -43,7 +43,7 @@ static tensor *as_batch(tensor *t, tensor_ints batch, int64_t count)
 		memcpy(sizes, batch.data, batch.len * sizeof(*sizes));
 	sizes[batch.len] = r;
 	sizes[batch.len + 1] = c;
-	return tensor_reshape(tensor_expand(t, (tensor_ints){sizes, batch.len + 2}),
+	return tensor_reshape(tensor_expand(t, (tensor_ints){ sizes, batch.len + 2 }),
 			      TENSOR_INTS(count, r, c));
 }
 
@@ -63,14 +63,14 @@ static tensor *batches_times(tensor *self, tensor *other)
 		return tensor_fail_null(EINVAL, "matmul: more than %d dimensions", TENSOR_MAX_DIMS);
 	for (int i = 0; i < n; i++)
 		count *= sizes[i];
-	self = as_batch(self, (tensor_ints){sizes, n}, count);
-	other = as_batch(other, (tensor_ints){sizes, n}, count);
+	self = as_batch(self, (tensor_ints){ sizes, n }, count);
+	other = as_batch(other, (tensor_ints){ sizes, n }, count);
 	self = tensor_bmm(self, other);
 	if (!self)
 		return NULL;
 	sizes[n] = self->sizes[1];
 	sizes[n + 1] = self->sizes[2];
-	return tensor_view(self, (tensor_ints){sizes, n + 2});
+	return tensor_view(self, (tensor_ints){ sizes, n + 2 });
 }
 
 static tensor *matmul(tensor *self, tensor *other)
@@ -82,12 +82,16 @@ static tensor *matmul(tensor *self, tensor *other)
 	a = self->ndim;
 	b = other->ndim;
 	if (!a || !b)
-		return tensor_fail_null(EINVAL, "matmul: both must have a dimension, got shapes %s "
-						"and %s", SHAPE_STR(self), SHAPE_STR(other));
-	if (self->sizes[a - 1] != other->sizes[b == 1 ? 0 : b - 2])
-		return tensor_fail_null(EINVAL, "matmul: other must have %lld rows to match self %s, "
-						"got %s", (long long)self->sizes[a - 1],
+		return tensor_fail_null(EINVAL,
+					"matmul: both must have a dimension, got shapes %s "
+					"and %s",
 					SHAPE_STR(self), SHAPE_STR(other));
+	if (self->sizes[a - 1] != other->sizes[b == 1 ? 0 : b - 2])
+		return tensor_fail_null(EINVAL,
+					"matmul: other must have %lld rows to match self %s, "
+					"got %s",
+					(long long)self->sizes[a - 1], SHAPE_STR(self),
+					SHAPE_STR(other));
 	if (a == 1 && b == 1)
 		return tensor_dot(self, other);
 	if (a == 2 && b == 2)
@@ -108,7 +112,7 @@ tensor *composite_matmul(tensor *self, tensor *other)
 	return scope_leave_with(&guard, matmul(self, other));
 }
 
-/* ---- linear -------------------------------------------------------------------------- */
+/* ---- linear ---- */
 
 static tensor *linear(tensor *input, tensor *weight, tensor *bias)
 {
@@ -134,15 +138,17 @@ tensor *composite_linear(tensor *input, tensor *weight, tensor *bias)
 	struct tensor_scope_guard guard;
 
 	if (weight->ndim > 2 || !weight->ndim)
-		return tensor_fail_null(EINVAL, "linear: weight must be a matrix or a vector, got "
-						"shape %s", SHAPE_STR(weight));
+		return tensor_fail_null(EINVAL,
+					"linear: weight must be a matrix or a vector, got "
+					"shape %s",
+					SHAPE_STR(weight));
 	if (!input->ndim)
 		return tensor_fail_null(EINVAL, "linear: input must have a dimension");
 	guard = tensor_scope_enter();
 	return scope_leave_with(&guard, linear(input, weight, bias));
 }
 
-/* ---- outer, addr, addbmm --------------------------------------------------------------- */
+/* ---- outer, addr, addbmm ---- */
 
 static tensor *outer(const char *op, tensor *self, tensor *vec2)
 {
@@ -175,8 +181,10 @@ static tensor *plus_self(const char *op, tensor *self, tensor *product, tensor_s
 	if (!product)
 		return NULL;
 	if (!broadcasts_to(self, product->sizes, product->ndim))
-		return tensor_fail_null(EINVAL, "%s: self %s does not broadcast to the product's "
-						"shape %s", op, SHAPE_STR(self), SHAPE_STR(product));
+		return tensor_fail_null(EINVAL,
+					"%s: self %s does not broadcast to the product's "
+					"shape %s",
+					op, SHAPE_STR(self), SHAPE_STR(product));
 	return is_number(beta, 0) ? product : tensor_add(scaled(self, beta), product);
 }
 
@@ -187,7 +195,7 @@ static int addr_factor(const char *name, enum tensor_dtype dtype, tensor_scalar 
 		return tensor_fail(EINVAL, "addr: %s must be an integer for dtype %s", name,
 				   tensor_dtype_name(dtype));
 	if (dtype == TENSOR_BOOL)
-		*s = (tensor_scalar){.kind = TENSOR_SCALAR_BOOL, .i = s->i != 0};
+		*s = (tensor_scalar){ .kind = TENSOR_SCALAR_BOOL, .i = s->i != 0 };
 	return 0;
 }
 
@@ -199,7 +207,8 @@ tensor *composite_addr(tensor *self, tensor *vec1, tensor *vec2, tensor_scalar b
 
 	if (dtype)
 		dtype = tensor_promote_types(dtype, vec2->dtype);
-	if (!dtype || addr_factor("beta", dtype, &beta) < 0 || addr_factor("alpha", dtype, &alpha) < 0)
+	if (!dtype || addr_factor("beta", dtype, &beta) < 0 ||
+	    addr_factor("alpha", dtype, &alpha) < 0)
 		return NULL;
 	guard = tensor_scope_enter();
 	return scope_leave_with(&guard, plus_self("addr", self,
@@ -216,9 +225,10 @@ tensor *composite_addbmm(tensor *self, tensor *batch1, tensor *batch2, tensor_sc
 
 	if (batch1->ndim != 3 || batch2->ndim != 3 || batch1->sizes[0] != batch2->sizes[0] ||
 	    batch1->sizes[2] != batch2->sizes[1])
-		return tensor_fail_null(EINVAL, "addbmm: batch1 [b, m, k] and batch2 [b, k, n] are "
-						"needed, got %s and %s", SHAPE_STR(batch1),
-					SHAPE_STR(batch2));
+		return tensor_fail_null(EINVAL,
+					"addbmm: batch1 [b, m, k] and batch2 [b, k, n] are "
+					"needed, got %s and %s",
+					SHAPE_STR(batch1), SHAPE_STR(batch2));
 	guard = tensor_scope_enter();
 	k = batch1->sizes[0] * batch1->sizes[2];
 	a = tensor_reshape(tensor_transpose(batch1, 0, 1), TENSOR_INTS(batch1->sizes[1], k));

@@ -25,7 +25,7 @@
 #include <float.h>
 #include <math.h>
 
-/* ---- ranks and pseudo-inverses ----------------------------------------------------------- */
+/* ---- ranks and pseudo-inverses ---- */
 
 /* Which singular values count: those above atol, and above rtol times the greatest. */
 struct threshold {
@@ -34,15 +34,15 @@ struct threshold {
 
 static tensor *scalar_tensor(double v, const tensor *like)
 {
-	return tensor_full(
-		TENSOR_SCALAR_SHAPE, tensor_scalar_float(v),
-		TENSOR_OPTIONS(.dtype = dtype_real(like->dtype), .device = like->device));
+	return tensor_full(TENSOR_SCALAR_SHAPE, tensor_scalar_float(v),
+			   TENSOR_OPTIONS(.dtype = dtype_real(like->dtype),
+					  .device = like->device));
 }
 
 static struct threshold from_floats(double atol, double rtol, const tensor *like)
 {
-	return (struct threshold){isnan(atol) ? NULL : scalar_tensor(atol, like),
-				  isnan(rtol) ? NULL : scalar_tensor(rtol, like)};
+	return (struct threshold){ isnan(atol) ? NULL : scalar_tensor(atol, like),
+				   isnan(rtol) ? NULL : scalar_tensor(rtol, like) };
 }
 
 static double epsilon_of(const tensor *a)
@@ -79,10 +79,10 @@ static tensor *counted(tensor *s, const tensor *a, struct threshold t)
 
 static int check_real(const char *op, const tensor *t)
 {
-	return t && dtype_is_complex(t->dtype)
-		       ? tensor_fail(EINVAL, "%s: a tolerance must be real, got %s", op,
-				     tensor_dtype_name(t->dtype))
-		       : 0;
+	return t && dtype_is_complex(t->dtype) ?
+		       tensor_fail(EINVAL, "%s: a tolerance must be real, got %s", op,
+				   tensor_dtype_name(t->dtype)) :
+		       0;
 }
 
 static int check(const char *op, const tensor *a, struct threshold t, bool hermitian)
@@ -115,7 +115,8 @@ tensor *composite_matrix_rank_tensor(tensor *input, tensor *atol, tensor *rtol, 
 {
 	struct tensor_scope_guard guard = tensor_scope_enter();
 
-	return scope_leave_with(&guard, rank_of(input, (struct threshold){atol, rtol}, hermitian));
+	return scope_leave_with(&guard,
+				rank_of(input, (struct threshold){ atol, rtol }, hermitian));
 }
 
 tensor *composite_matrix_rank_tol(tensor *self, double tol, bool hermitian)
@@ -127,9 +128,9 @@ tensor *composite_matrix_rank_tol_tensor(tensor *input, tensor *tol, bool hermit
 {
 	struct tensor_scope_guard guard = tensor_scope_enter();
 
-	return scope_leave_with(
-		&guard,
-		rank_of(input, (struct threshold){tol, scalar_tensor(0, input)}, hermitian));
+	return scope_leave_with(&guard,
+				rank_of(input, (struct threshold){ tol, scalar_tensor(0, input) },
+					hermitian));
 }
 
 /* t [.., k] with 1/t where it counts, else 0 */
@@ -162,7 +163,7 @@ tensor *kernel_pinv(tensor *self, tensor *atol, tensor *rtol, bool hermitian)
 	struct tensor_scope_guard guard = tensor_scope_enter();
 
 	return scope_leave_with(&guard,
-				pseudo_inverse(self, (struct threshold){atol, rtol}, hermitian));
+				pseudo_inverse(self, (struct threshold){ atol, rtol }, hermitian));
 }
 
 tensor *composite_pinv_float(tensor *self, double atol, double rtol, bool hermitian)
@@ -170,9 +171,9 @@ tensor *composite_pinv_float(tensor *self, double atol, double rtol, bool hermit
 	struct tensor_scope_guard guard = tensor_scope_enter();
 	struct threshold t = from_floats(atol, rtol, self);
 
-	return scope_leave_with(&guard,
-				scope_own(thread(), call_linalg_pinv_atol_rtol_tensor(
-							    self, t.atol, t.rtol, hermitian)));
+	return scope_leave_with(
+		&guard, scope_own(thread(), call_linalg_pinv_atol_rtol_tensor(self, t.atol, t.rtol,
+									      hermitian)));
 }
 
 tensor *composite_pinv_rcond(tensor *self, double rcond, bool hermitian)
@@ -185,8 +186,8 @@ tensor *composite_pinv_rcond_tensor(tensor *self, tensor *rcond, bool hermitian)
 	struct tensor_scope_guard guard = tensor_scope_enter();
 
 	return scope_leave_with(&guard, scope_own(thread(), call_linalg_pinv_atol_rtol_tensor(
-								    self, scalar_tensor(0, self), rcond,
-								    hermitian)));
+								    self, scalar_tensor(0, self),
+								    rcond, hermitian)));
 }
 
 tensor *composite_pinverse(tensor *self, double rcond)
@@ -194,14 +195,15 @@ tensor *composite_pinverse(tensor *self, double rcond)
 	return composite_pinv_rcond(self, rcond, false);
 }
 
-/* ---- powers and exponentials ------------------------------------------------------------- */
+/* ---- powers and exponentials ---- */
 
 static tensor *identities(const tensor *a)
 {
-	tensor *one = !a ? NULL : tensor_eye(a->sizes[a->ndim - 1],
-				 TENSOR_OPTIONS(.dtype = a->dtype, .device = a->device));
+	tensor *one = !a ? NULL :
+			   tensor_eye(a->sizes[a->ndim - 1],
+				      TENSOR_OPTIONS(.dtype = a->dtype, .device = a->device));
 
-	return one ? tensor_expand(one, (tensor_ints){a->sizes, a->ndim}) : NULL;
+	return one ? tensor_expand(one, (tensor_ints){ a->sizes, a->ndim }) : NULL;
 }
 
 /* By squares, from the lowest bit of n. */
@@ -328,8 +330,8 @@ tensor *kernel_matrix_exp(tensor *self)
 {
 	struct tensor_scope_guard guard = tensor_scope_enter();
 	enum tensor_dtype wide = dtype_is_complex(self->dtype) ? TENSOR_C128 : TENSOR_F64;
-	tensor *a = dtype_is_integral(self->dtype) ? self
-						   : tensor_to(self, TENSOR_OPTIONS(.dtype = wide)),
+	tensor *a = dtype_is_integral(self->dtype) ? self :
+						     tensor_to(self, TENSOR_OPTIONS(.dtype = wide)),
 	       *t = NULL;
 
 	if (a && linalg_check_square("linalg_matrix_exp", a) == 0)
@@ -342,7 +344,7 @@ tensor *composite_matrix_exp(tensor *self)
 	return call_linalg_matrix_exp(self);
 }
 
-/* ---- tensors as matrices ----------------------------------------------------------------- */
+/* ---- tensors as matrices ---- */
 
 /* The product of n sizes; the sizes are of one tensor. */
 static int64_t product_of(const int64_t *sizes, int64_t n)
@@ -377,7 +379,7 @@ tensor *composite_linalg_tensorinv(tensor *self, int64_t ind)
 	return scope_leave_with(
 		&guard,
 		tensor_reshape(tensor_linalg_inv(tensor_reshape(self, TENSOR_INTS(rows, columns))),
-			       (tensor_ints){sizes, self->ndim}));
+			       (tensor_ints){ sizes, self->ndim }));
 }
 
 /* self with dims at its end, in their order */
@@ -392,7 +394,7 @@ static tensor *moved_to_end(tensor *self, tensor_ints dims)
 					(long long)dims.len, SHAPE_STR(self));
 	for (int64_t i = 0; i < dims.len; i++)
 		to[i] = self->ndim - dims.len + i;
-	return tensor_movedim(self, dims, (tensor_ints){to, dims.len});
+	return tensor_movedim(self, dims, (tensor_ints){ to, dims.len });
 }
 
 tensor *composite_linalg_tensorsolve(tensor *self, tensor *other, tensor_ints dims)
@@ -409,11 +411,11 @@ tensor *composite_linalg_tensorsolve(tensor *self, tensor *other, tensor_ints di
 	else if (a)
 		x = tensor_reshape(tensor_linalg_solve(tensor_reshape(a, TENSOR_INTS(rows, rows)),
 						       tensor_reshape(other, TENSOR_INTS(rows))),
-				   (tensor_ints){a->sizes + a->ndim - rest, rest});
+				   (tensor_ints){ a->sizes + a->ndim - rest, rest });
 	return scope_leave_with(&guard, x);
 }
 
-/* ---- small ones -------------------------------------------------------------------------- */
+/* ---- small ones ---- */
 
 /* Powers by repeated multiplication, so that the result is that of a loop. */
 tensor *composite_linalg_vander(tensor *x, int64_t N)
@@ -438,10 +440,10 @@ tensor *composite_linalg_vander(tensor *x, int64_t N)
 		return scope_leave_with(&guard, NULL);
 	memcpy(sizes, x->sizes, x->ndim * sizeof(*sizes));
 	sizes[x->ndim] = 1;
-	ones = tensor_ones((tensor_ints){sizes, x->ndim + 1},
+	ones = tensor_ones((tensor_ints){ sizes, x->ndim + 1 },
 			   TENSOR_OPTIONS(.dtype = dtype, .device = x->device));
 	sizes[x->ndim] = n - 1;
-	x = tensor_expand(tensor_unsqueeze(x, -1), (tensor_ints){sizes, x->ndim + 1});
+	x = tensor_expand(tensor_unsqueeze(x, -1), (tensor_ints){ sizes, x->ndim + 1 });
 	if (!ones || !x)
 		return scope_leave_with(&guard, NULL);
 	return scope_leave_with(&guard, tensor_cat(TENSOR_LIST(ones, tensor_cumprod(x, -1)), -1));

@@ -26,7 +26,7 @@ struct norm {
 
 static struct norm of_number(double ord)
 {
-	return (struct norm){OF_NUMBER, ord};
+	return (struct norm){ OF_NUMBER, ord };
 }
 
 static int named_norm(const char *op, const char *ord, struct norm *norm)
@@ -34,7 +34,7 @@ static int named_norm(const char *op, const char *ord, struct norm *norm)
 	if (!ord || (strcmp(ord, "fro") != 0 && strcmp(ord, "nuc") != 0))
 		return tensor_fail(EINVAL, "%s: ord must be fro, nuc or a number, got %s", op,
 				   ord ? ord : "nothing");
-	*norm = (struct norm){.kind = *ord == 'f' ? FROBENIUS : NUCLEAR};
+	*norm = (struct norm){ .kind = *ord == 'f' ? FROBENIUS : NUCLEAR };
 	return 0;
 }
 
@@ -63,10 +63,10 @@ static tensor *spectral_norm(tensor *a, const int *dims, struct norm norm, bool 
 	tensor *s = tensor_linalg_svdvals(
 		tensor_movedim(a, TENSOR_INTS(dims[0], dims[1]), TENSOR_INTS(-2, -1)));
 	bool most = norm.ord > 0, none = s && !s->sizes[s->ndim - 1];
-	tensor *t = norm.kind == NUCLEAR || (none && most)
-			    ? tensor_sum_dim(s, TENSOR_INTS(-1), false)
-		    : most ? tensor_amax(s, TENSOR_INTS(-1), false)
-			   : tensor_amin(s, TENSOR_INTS(-1), false);
+	tensor *t = norm.kind == NUCLEAR || (none && most) ?
+			    tensor_sum_dim(s, TENSOR_INTS(-1), false) :
+		    most ? tensor_amax(s, TENSOR_INTS(-1), false) :
+			   tensor_amin(s, TENSOR_INTS(-1), false);
 
 	if (!keepdim)
 		return t;
@@ -97,7 +97,7 @@ static tensor *matrix_norm(const char *op, tensor *a, struct norm norm, tensor_i
 			   bool keepdim, enum tensor_dtype dtype)
 {
 	double ord = norm.ord;
-	int dims[2] = {0};
+	int dims[2] = { 0 };
 
 	a = as_dtype(a, dtype);
 	if (!a || check_dims(op, a, dim, dims) < 0)
@@ -137,9 +137,9 @@ tensor *composite_linalg_matrix_norm_str(tensor *self, const char *ord, tensor_i
 				matrix_norm("linalg_matrix_norm", self, norm, dim, keepdim, dtype));
 }
 
-/* ---- of vectors or matrices -------------------------------------------------------------- */
+/* ---- of vectors or matrices ---- */
 
-static const tensor_ints last_two = {(const int64_t[]){-2, -1}, 2};
+static const tensor_ints last_two = { (const int64_t[]){ -2, -1 }, 2 };
 
 tensor *composite_linalg_norm(tensor *self, tensor_scalar ord, tensor_ints dim, bool keepdim,
 			      enum tensor_dtype dtype)
@@ -186,14 +186,14 @@ tensor *composite_nuclear_norm_dim(tensor *self, tensor_ints dim, bool keepdim)
 	return composite_linalg_matrix_norm_str(self, "nuc", dim, keepdim, TENSOR_DTYPE_NONE);
 }
 
-/* ---- condition --------------------------------------------------------------------------- */
+/* ---- condition ---- */
 
 /* Of matrices without elements: 0 for each. */
 static tensor *cond_of_nothing(const tensor *self)
 {
-	return tensor_zeros(
-		(tensor_ints){self->sizes, self->ndim - 2},
-		TENSOR_OPTIONS(.dtype = dtype_real(self->dtype), .device = self->device));
+	return tensor_zeros((tensor_ints){ self->sizes, self->ndim - 2 },
+			    TENSOR_OPTIONS(.dtype = dtype_real(self->dtype),
+					   .device = self->device));
 }
 
 /* From the singular values: the greatest by the least; infinite where that is 0. */
@@ -234,8 +234,8 @@ tensor *composite_linalg_cond(tensor *self, tensor_scalar p)
 	if (linalg_check_matrix("linalg_cond", self) < 0)
 		return NULL;
 	guard = tensor_scope_enter();
-	return scope_leave_with(&guard, fabs(ord) == 2 ? spectral_cond(self, ord < 0)
-						       : norm_cond(self, of_number(ord)));
+	return scope_leave_with(&guard, fabs(ord) == 2 ? spectral_cond(self, ord < 0) :
+							 norm_cond(self, of_number(ord)));
 }
 
 tensor *composite_linalg_cond_str(tensor *self, const char *p)

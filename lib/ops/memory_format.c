@@ -74,7 +74,7 @@ static void strides_in_order(const int64_t *sizes, int ndim, const int *order, i
 bool memory_order_of(const tensor *const *inputs, int ninputs, const int64_t *sizes, int ndim,
 		     int64_t *strides)
 {
-	const struct operands ops = {inputs, ninputs, sizes, ndim};
+	const struct operands ops = { inputs, ninputs, sizes, ndim };
 	int order[TENSOR_MAX_DIMS];
 	bool row_major = true;
 

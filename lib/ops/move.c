@@ -35,18 +35,18 @@ static int dims_mask(const struct tensor_op *op, const tensor *self, tensor_ints
 		if (d < 0)
 			return error_code();
 		if (*mask >> d & 1)
-			return tensor_fail(EINVAL, "%s: dimension %d occurs twice",
-					   op->schema.name, d);
+			return tensor_fail(EINVAL, "%s: dimension %d occurs twice", op->schema.name,
+					   d);
 		*mask |= 1u << d;
 	}
 	return 0;
 }
 
-/* ---- flip: a copy from the end backwards ------------------------------------------------ */
+/* ---- flip: a copy from the end backwards ---- */
 
 static int flip(const struct tensor_op *op, tensor **out, tensor *self, uint32_t mask)
 {
-	const tensor *inputs[] = {self};
+	const tensor *inputs[] = { self };
 	struct tensor from = *self;
 	struct front_out o;
 
@@ -72,7 +72,7 @@ int front_flip(const struct tensor_op *op, tensor **out, tensor *self, tensor_in
 	return flip(op, out, self, mask);
 }
 
-/* ---- roll: up to two parts along every dimension ----------------------------------------- */
+/* ---- roll: up to two parts along every dimension ---- */
 
 /* Copies self to out with dimensions d ... moved by shift[]. */
 static int roll_parts(const struct tensor *out, const struct tensor *self, const int64_t *shift,
@@ -118,8 +118,8 @@ static bool roll_joined(const struct tensor *out, const struct tensor *self, con
 		return false;
 	step = self->sizes[d] * inner;
 	first = shift[d] * inner;
-	piece[0] = (struct join_piece){(const char *)self->data + step - first, first, step};
-	piece[1] = (struct join_piece){self->data, step - first, step};
+	piece[0] = (struct join_piece){ (const char *)self->data + step - first, first, step };
+	piece[1] = (struct join_piece){ self->data, step - first, step };
 	join_rows(out->data, rows, piece, 2);
 	return true;
 }
@@ -128,8 +128,8 @@ int front_roll(const struct tensor_op *op, tensor **out, tensor *self, tensor_in
 	       tensor_ints dims)
 {
 	const int64_t all = self->numel;
-	int64_t shift[TENSOR_MAX_DIMS] = {0};
-	const tensor *inputs[] = {self};
+	int64_t shift[TENSOR_MAX_DIMS] = { 0 };
+	const tensor *inputs[] = { self };
 	tensor *flat = NULL;
 	struct front_out o;
 	struct tensor to, from;
@@ -137,9 +137,11 @@ int front_roll(const struct tensor_op *op, tensor **out, tensor *self, tensor_in
 
 	if (shifts.len < 1 || (dims.len > 0 && dims.len != shifts.len) ||
 	    (dims.len <= 0 && shifts.len != 1))
-		return tensor_fail(EINVAL, "%s: shifts and dims must have the same number of "
-					   "elements, got %lld and %lld", op->schema.name,
-				   (long long)shifts.len, (long long)(dims.len > 0 ? dims.len : 0));
+		return tensor_fail(EINVAL,
+				   "%s: shifts and dims must have the same number of "
+				   "elements, got %lld and %lld",
+				   op->schema.name, (long long)shifts.len,
+				   (long long)(dims.len > 0 ? dims.len : 0));
 	for (int64_t i = 0; i < dims.len; i++) {
 		int d = wrap_dim(op->schema.name, dims.data[i], self->ndim);
 		int64_t n;
@@ -188,7 +190,7 @@ int front_roll(const struct tensor_op *op, tensor **out, tensor *self, tensor_in
 	return front_end(op, &o, out, err);
 }
 
-/* ---- repeat: the first part is a copy of self, what there is of out then doubles -------------- */
+/* ---- repeat: the first part is a copy of self, what there is of out then doubles ---- */
 
 static int repeat_dim(const struct tensor *out, int d, int64_t n)
 {
@@ -211,7 +213,7 @@ int front_repeat(const struct tensor_op *op, tensor **out, tensor *self, tensor_
 {
 	int lead = (int)repeats.len - self->ndim, err = 0;
 	int64_t sizes[TENSOR_MAX_DIMS], own[TENSOR_MAX_DIMS];
-	const tensor *inputs[] = {self};
+	const tensor *inputs[] = { self };
 	struct front_out o;
 	struct tensor to;
 
@@ -248,13 +250,13 @@ int front_repeat(const struct tensor_op *op, tensor **out, tensor *self, tensor_
 	return front_end(op, &o, out, err);
 }
 
-/* ---- constant_pad_nd: slabs around a window ---------------------------------------------------- */
+/* ---- constant_pad_nd: slabs around a window ---- */
 
 static int fill_window(const struct tensor_op *op, struct tensor *part, tensor_scalar value)
 {
 	pointwise_kernel fn = (pointwise_kernel)op_loop(op, &loops_fill, part);
-	const struct pointwise_params params = {.a = value};
-	const tensor *ops[] = {part};
+	const struct pointwise_params params = { .a = value };
+	const tensor *ops[] = { part };
 	struct tensor_iter it;
 
 	if (!fn)
@@ -270,15 +272,16 @@ int front_constant_pad_nd(const struct tensor_op *op, tensor **out, tensor *self
 			  tensor_scalar value)
 {
 	int64_t sizes[TENSOR_MAX_DIMS], n = pad.len / 2;
-	const tensor *inputs[] = {self};
+	const tensor *inputs[] = { self };
 	struct tensor to, from = *self;
 	struct front_out o;
 	int err = 0;
 
 	if (pad.len < 0 || pad.len % 2 || n > self->ndim)
-		return tensor_fail(EINVAL, "%s: pad must have two numbers for each of at most %d "
-					   "dimensions, got %lld", op->schema.name, self->ndim,
-				   (long long)pad.len);
+		return tensor_fail(EINVAL,
+				   "%s: pad must have two numbers for each of at most %d "
+				   "dimensions, got %lld",
+				   op->schema.name, self->ndim, (long long)pad.len);
 	if (value.kind == TENSOR_SCALAR_COMPLEX && !dtype_is_complex(self->dtype))
 		return tensor_fail(EINVAL, "%s: a complex value does not go into %s",
 				   op->schema.name, tensor_dtype_name(self->dtype));
@@ -293,9 +296,10 @@ int front_constant_pad_nd(const struct tensor_op *op, tensor **out, tensor *self
 			    !__builtin_add_overflow(padded, right > 0 ? right : 0, &padded);
 
 		if (!fits)
-			return tensor_fail(EINVAL, "%s: pads %lld and %lld leave nothing of dimension "
-						   "%lld of %s, or overflow", op->schema.name,
-					   (long long)left, (long long)right,
+			return tensor_fail(EINVAL,
+					   "%s: pads %lld and %lld leave nothing of dimension "
+					   "%lld of %s, or overflow",
+					   op->schema.name, (long long)left, (long long)right,
 					   (long long)(self->ndim - 1 - i), SHAPE_STR(self));
 		*size = padded;
 	}

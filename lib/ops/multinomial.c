@@ -32,12 +32,12 @@ static int check(const struct tensor_op *op, const tensor *self, int64_t k, bool
 /* self as rows of f64, contiguous; owned. */
 static tensor *rows_of(const tensor *self)
 {
-	int64_t sizes[2] = {self->ndim == 2 ? self->sizes[0] : 1, self->sizes[self->ndim - 1]};
+	int64_t sizes[2] = { self->ndim == 2 ? self->sizes[0] : 1, self->sizes[self->ndim - 1] };
 	tensor *t = tensor_new(self->device, TENSOR_F64, sizes, 2), *same;
 
 	same = t ? tensor_new_view(t, sizes + 2 - self->ndim, t->strides + 2 - self->ndim,
-				   self->ndim, 0)
-		 : NULL;
+				   self->ndim, 0) :
+		   NULL;
 	if (!same || front_copy(same, self) < 0) {
 		tensor_put(t);
 		t = NULL;
@@ -51,7 +51,7 @@ static int draw(const struct tensor_op *op, tensor *positions, const tensor *wei
 {
 	multinomial_kernel fn = (multinomial_kernel)op_loop(op, op->loops, weights);
 	const tensor *like = replacement ? weights : positions;
-	struct random_params p = {.wide = true};
+	struct random_params p = { .wide = true };
 	tensor *work;
 	int err;
 
@@ -82,7 +82,7 @@ int front_multinomial(const struct tensor_op *op, tensor **out, tensor *self, in
 	if (positions)
 		err = draw(op, positions, weights, replacement, generator);
 	if (!err)
-		*out = call_view(positions, (tensor_ints){sizes + 2 - self->ndim, self->ndim});
+		*out = call_view(positions, (tensor_ints){ sizes + 2 - self->ndim, self->ndim });
 	tensor_put(weights);
 	tensor_put(positions);
 	return err < 0 || !*out ? error_code() : 0;

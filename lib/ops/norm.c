@@ -10,7 +10,7 @@
 
 #include <math.h>
 
-/* ---- layer_norm ---------------------------------------------------------------------- */
+/* ---- layer_norm ---- */
 
 /* input's last dimensions are normalized_shape. Its first ones make *rows, they *n elements. */
 static int split(const char *name, const tensor *input, tensor_ints normalized, int64_t *rows,
@@ -24,10 +24,10 @@ static int split(const char *name, const tensor *input, tensor_ints normalized, 
 		return tensor_fail(EINVAL, "%s: normalized_shape must have a dimension", name);
 	if (first < 0 ||
 	    memcmp(input->sizes + first, normalized.data, normalized.len * sizeof(int64_t)))
-		return tensor_fail(EINVAL, "%s: the last sizes of input %s must be normalized_shape %s",
-				   name, SHAPE_STR(input),
-				   format_sizes(normalized.data, (int)normalized.len, text,
-						sizeof(text)));
+		return tensor_fail(
+			EINVAL, "%s: the last sizes of input %s must be normalized_shape %s", name,
+			SHAPE_STR(input),
+			format_sizes(normalized.data, (int)normalized.len, text, sizeof(text)));
 	for (int i = 0; i < first; i++)
 		*rows *= input->sizes[i];
 	for (int i = first; i < input->ndim; i++)
@@ -82,10 +82,10 @@ int front_layer_norm(const struct tensor_op *op, tensor **output, tensor **mean,
 	return err;
 }
 
-int front_layer_norm_backward(const struct tensor_op *op, tensor **grad_input,
-			      tensor **grad_weight, tensor **grad_bias, tensor *grad_out,
-			      tensor *input, tensor_ints normalized_shape, tensor *mean,
-			      tensor *rstd, tensor *weight, tensor *bias, uint64_t output_mask)
+int front_layer_norm_backward(const struct tensor_op *op, tensor **grad_input, tensor **grad_weight,
+			      tensor **grad_bias, tensor *grad_out, tensor *input,
+			      tensor_ints normalized_shape, tensor *mean, tensor *rstd,
+			      tensor *weight, tensor *bias, uint64_t output_mask)
 {
 	layer_norm_backward_kernel fn = (layer_norm_backward_kernel)op_loop(op, op->loops, input);
 	enum tensor_dtype stat;
@@ -117,14 +117,15 @@ tensor *composite_layer_norm(tensor *input, tensor_ints normalized_shape, tensor
 {
 	tensor *output, *mean, *rstd;
 
-	if (call_native_layer_norm(input, normalized_shape, weight, bias, eps, &output, &mean, &rstd) < 0)
+	if (call_native_layer_norm(input, normalized_shape, weight, bias, eps, &output, &mean,
+				   &rstd) < 0)
 		return NULL;
 	tensor_put(mean);
 	tensor_put(rstd);
 	return output;
 }
 
-/* ---- rms_norm ------------------------------------------------------------------------ */
+/* ---- rms_norm ---- */
 
 static tensor *rms_norm(tensor *input, int64_t dims, tensor *weight, double eps)
 {
@@ -134,7 +135,7 @@ static tensor *rms_norm(tensor *input, int64_t dims, tensor *weight, double eps)
 
 	for (int64_t i = 0; i < dims; i++)
 		along[i] = input->ndim - dims + i;
-	scale = tensor_mean_dim(tensor_mul(x, x), (tensor_ints){along, dims}, true);
+	scale = tensor_mean_dim(tensor_mul(x, x), (tensor_ints){ along, dims }, true);
 	scale = tensor_add_scalar(scale, tensor_scalar_float(eps));
 	x = tensor_mul(x, tensor_rsqrt(scale));
 	if (weight)

@@ -26,8 +26,8 @@ int norm_forward_end(tensor **results, enum tensor_dtype dtype, enum tensor_dtyp
 /* What the backward fronts do around their kernel: operands and results, which belong together. */
 struct norm_backward {
 	tensor *grad, *x, *mean, *rstd, *weight; /* as kernels want them */
-	tensor *dx, *dweight, *dbias; /* NULL: not wanted */
-	bool complete; /* all memory was there */
+	tensor *dx, *dweight, *dbias;		 /* NULL: not wanted */
+	bool complete;				 /* all memory was there */
 };
 
 /* mean and rstd have `rows` elements. */

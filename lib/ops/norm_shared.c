@@ -42,9 +42,11 @@ static int check_affine(const struct tensor_op *op, const tensor *input, const c
 	if (!t)
 		return 0;
 	if (t->numel != n)
-		return tensor_fail(EINVAL, "%s: %s must have %lld elements to match input %s, got "
-					   "shape %s", op->schema.name, name, (long long)n,
-				   SHAPE_STR(input), SHAPE_STR(t));
+		return tensor_fail(EINVAL,
+				   "%s: %s must have %lld elements to match input %s, got "
+				   "shape %s",
+				   op->schema.name, name, (long long)n, SHAPE_STR(input),
+				   SHAPE_STR(t));
 	if (t->dtype != input->dtype && t->dtype != dtype_wide(input->dtype))
 		return tensor_fail(EINVAL, "%s: %s must be %s like input, got %s", op->schema.name,
 				   name, tensor_dtype_name(input->dtype),
@@ -79,9 +81,11 @@ int norm_check_backward(const struct tensor_op *op, const tensor *grad_out, cons
 				   SHAPE_STR(input), tensor_dtype_name(grad_out->dtype),
 				   SHAPE_STR(grad_out));
 	if (mean->numel != rows || rstd->numel != rows)
-		return tensor_fail(EINVAL, "%s: mean and rstd must have %lld elements, got shapes %s "
-					   "and %s", op->schema.name, (long long)rows,
-				   SHAPE_STR(mean), SHAPE_STR(rstd));
+		return tensor_fail(EINVAL,
+				   "%s: mean and rstd must have %lld elements, got shapes %s "
+				   "and %s",
+				   op->schema.name, (long long)rows, SHAPE_STR(mean),
+				   SHAPE_STR(rstd));
 	if (front_same_device(op->schema.name, input, mean) < 0 ||
 	    front_same_device(op->schema.name, input, rstd) < 0)
 		return error_code();
@@ -93,11 +97,11 @@ void norm_backward_begin(struct norm_backward *b, tensor *grad_out, tensor *inpu
 {
 	enum tensor_dtype wide = dtype_wide(input->dtype);
 
-	*b = (struct norm_backward){.grad = norm_operand(grad_out, wide),
-				    .x = norm_operand(input, wide),
-				    .mean = norm_operand(mean, wide),
-				    .rstd = norm_operand(rstd, wide),
-				    .weight = norm_operand(weight, wide)};
+	*b = (struct norm_backward){ .grad = norm_operand(grad_out, wide),
+				     .x = norm_operand(input, wide),
+				     .mean = norm_operand(mean, wide),
+				     .rstd = norm_operand(rstd, wide),
+				     .weight = norm_operand(weight, wide) };
 	if (mask & 1)
 		b->dx = tensor_new(input->device, wide, input->sizes, input->ndim);
 	if (mask & 2)

@@ -90,7 +90,7 @@ static int gather(const struct step_call *c, int64_t i, tensor **t)
 static int step_one(struct step_call *c, tensor **t, int n)
 {
 	optimizer_kernel fn = (optimizer_kernel)op_loop(c->op, &loops_optimizer, t[0]);
-	tensor *dense[2 + OPTIMIZER_STATES] = {NULL};
+	tensor *dense[2 + OPTIMIZER_STATES] = { NULL };
 	int err = fn ? 0 : error_code();
 
 	for (int k = 0; k < n && !err; k++) {
@@ -139,7 +139,7 @@ static int step_all(struct step_call *c)
 	return 0;
 }
 
-/* ---- Adam ------------------------------------------------------------------------------------ */
+/* ---- Adam ---- */
 
 /* The lists of a call of Adam, so that its functions pass one argument on. */
 struct adam_lists {
@@ -149,44 +149,60 @@ struct adam_lists {
 static int step_adam(const struct tensor_op *op, struct adam_lists l, struct optimizer_step s,
 		     tensor *lr, bool amsgrad, tensor *grad_scale, tensor *found_inf)
 {
-	struct step_call c = {.op = op, .param = l.self, .grad = l.grads, .steps = l.state_steps,
-			      .state = {l.exp_avgs, l.exp_avg_sqs, l.max_exp_avg_sqs},
-			      .nstates = 2 + amsgrad, .lr = lr, .grad_scale = grad_scale,
-			      .found_inf = found_inf, .s = s};
+	struct step_call c = { .op = op,
+			       .param = l.self,
+			       .grad = l.grads,
+			       .steps = l.state_steps,
+			       .state = { l.exp_avgs, l.exp_avg_sqs, l.max_exp_avg_sqs },
+			       .nstates = 2 + amsgrad,
+			       .lr = lr,
+			       .grad_scale = grad_scale,
+			       .found_inf = found_inf,
+			       .s = s };
 
 	c.s.method = OPTIMIZER_ADAM;
 	return step_all(&c);
 }
 
-#define ADAM(NAME, OP, LR, AS_NUMBER, AS_TENSOR, DECOUPLED)                                       \
-	int NAME(tensor_list self, tensor_list grads, tensor_list exp_avgs,                       \
-		 tensor_list exp_avg_sqs, tensor_list max_exp_avg_sqs, tensor_list state_steps,   \
-		 LR lr, double beta1, double beta2, double weight_decay, double eps,              \
-		 bool amsgrad, bool maximize, tensor *grad_scale, tensor *found_inf)              \
-	{                                                                                         \
-		struct adam_lists lists = {self, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs,   \
-					   state_steps};                                          \
-		struct optimizer_step s = {.lr = AS_NUMBER, .beta1 = beta1, .beta2 = beta2,       \
-					   .eps = eps, .weight_decay = weight_decay,              \
-					   .maximize = maximize, .decoupled = DECOUPLED};         \
-                                                                                                  \
-		return step_adam(&OP, lists, s, AS_TENSOR, amsgrad, grad_scale, found_inf);       \
+#define ADAM(NAME, OP, LR, AS_NUMBER, AS_TENSOR, DECOUPLED)                                        \
+	int NAME(tensor_list self, tensor_list grads, tensor_list exp_avgs,                        \
+		 tensor_list exp_avg_sqs, tensor_list max_exp_avg_sqs, tensor_list state_steps,    \
+		 LR lr, double beta1, double beta2, double weight_decay, double eps, bool amsgrad, \
+		 bool maximize, tensor *grad_scale, tensor *found_inf)                             \
+	{                                                                                          \
+		struct adam_lists lists = { self,	 grads,		  exp_avgs,                \
+					    exp_avg_sqs, max_exp_avg_sqs, state_steps };           \
+		struct optimizer_step s = { .lr = AS_NUMBER,                                       \
+					    .beta1 = beta1,                                        \
+					    .beta2 = beta2,                                        \
+					    .eps = eps,                                            \
+					    .weight_decay = weight_decay,                          \
+					    .maximize = maximize,                                  \
+					    .decoupled = DECOUPLED };                              \
+                                                                                                   \
+		return step_adam(&OP, lists, s, AS_TENSOR, amsgrad, grad_scale, found_inf);        \
 	}
 ADAM(composite_fused_adam_, op__fused_adam_, double, lr, NULL, false)
 ADAM(composite_fused_adam_tensor_lr_, op__fused_adam__tensor_lr, tensor *, 0, lr, false)
 ADAM(composite_fused_adamw_, op__fused_adamw_, double, lr, NULL, true)
 ADAM(composite_fused_adamw_tensor_lr_, op__fused_adamw__tensor_lr, tensor *, 0, lr, true)
 
-/* ---- descent, Adagrad ------------------------------------------------------------------------ */
+/* ---- descent, Adagrad ---- */
 
 /* Without a momentum there is no state. */
 static int step_sgd(const struct tensor_op *op, tensor_list self, tensor_list grads,
 		    tensor_list buffers, struct optimizer_step s, tensor *lr, tensor *grad_scale,
 		    tensor *found_inf)
 {
-	struct step_call c = {.op = op, .param = self, .grad = grads, .state = {buffers},
-			      .nstates = s.momentum != 0, .lr = lr, .grad_scale = grad_scale,
-			      .found_inf = found_inf, .s = s};
+	struct step_call c = { .op = op,
+			       .param = self,
+			       .grad = grads,
+			       .state = { buffers },
+			       .nstates = s.momentum != 0,
+			       .lr = lr,
+			       .grad_scale = grad_scale,
+			       .found_inf = found_inf,
+			       .s = s };
 
 	c.s.method = OPTIMIZER_SGD;
 	if (!c.nstates && buffers.len)
@@ -200,10 +216,13 @@ static int step_sgd(const struct tensor_op *op, tensor_list self, tensor_list gr
 		 double weight_decay, double momentum, LR lr, double dampening, bool nesterov,    \
 		 bool maximize, bool is_first_step, tensor *grad_scale, tensor *found_inf)        \
 	{                                                                                         \
-		struct optimizer_step s = {.lr = AS_NUMBER, .weight_decay = weight_decay,         \
-					   .momentum = momentum, .dampening = dampening,          \
-					   .nesterov = nesterov, .maximize = maximize,            \
-					   .first = is_first_step};                               \
+		struct optimizer_step s = { .lr = AS_NUMBER,                                      \
+					    .weight_decay = weight_decay,                         \
+					    .momentum = momentum,                                 \
+					    .dampening = dampening,                               \
+					    .nesterov = nesterov,                                 \
+					    .maximize = maximize,                                 \
+					    .first = is_first_step };                             \
                                                                                                   \
 		return step_sgd(&OP, self, grads, momentum_buffer_list, s, AS_TENSOR, grad_scale, \
 				found_inf);                                                       \
@@ -215,24 +234,34 @@ static int step_adagrad(const struct tensor_op *op, tensor_list self, tensor_lis
 			tensor_list sums, tensor_list steps, struct optimizer_step s, tensor *lr,
 			tensor *grad_scale, tensor *found_inf)
 {
-	struct step_call c = {.op = op, .param = self, .grad = grads, .state = {sums},
-			      .nstates = 1, .steps = steps, .lr = lr, .grad_scale = grad_scale,
-			      .found_inf = found_inf, .s = s};
+	struct step_call c = { .op = op,
+			       .param = self,
+			       .grad = grads,
+			       .state = { sums },
+			       .nstates = 1,
+			       .steps = steps,
+			       .lr = lr,
+			       .grad_scale = grad_scale,
+			       .found_inf = found_inf,
+			       .s = s };
 
 	c.s.method = OPTIMIZER_ADAGRAD;
 	return step_all(&c);
 }
 
-#define ADAGRAD(NAME, OP, LR, AS_NUMBER, AS_TENSOR)                                               \
-	int NAME(tensor_list self, tensor_list grads, tensor_list state_sums,                     \
-		 tensor_list state_steps, LR lr, double lr_decay, double weight_decay,            \
-		 double eps, bool maximize, tensor *grad_scale, tensor *found_inf)                \
-	{                                                                                         \
-		struct optimizer_step s = {.lr = AS_NUMBER, .lr_decay = lr_decay, .eps = eps,     \
-					   .weight_decay = weight_decay, .maximize = maximize};   \
-                                                                                                  \
-		return step_adagrad(&OP, self, grads, state_sums, state_steps, s, AS_TENSOR,      \
-				    grad_scale, found_inf);                                       \
+#define ADAGRAD(NAME, OP, LR, AS_NUMBER, AS_TENSOR)                                                \
+	int NAME(tensor_list self, tensor_list grads, tensor_list state_sums,                      \
+		 tensor_list state_steps, LR lr, double lr_decay, double weight_decay, double eps, \
+		 bool maximize, tensor *grad_scale, tensor *found_inf)                             \
+	{                                                                                          \
+		struct optimizer_step s = { .lr = AS_NUMBER,                                       \
+					    .lr_decay = lr_decay,                                  \
+					    .eps = eps,                                            \
+					    .weight_decay = weight_decay,                          \
+					    .maximize = maximize };                                \
+                                                                                                   \
+		return step_adagrad(&OP, self, grads, state_sums, state_steps, s, AS_TENSOR,       \
+				    grad_scale, found_inf);                                        \
 	}
 ADAGRAD(composite_fused_adagrad_, op__fused_adagrad_, double, lr, NULL)
 ADAGRAD(composite_fused_adagrad_tensor_lr_, op__fused_adagrad__tensor_lr, tensor *, 0, lr)

@@ -104,10 +104,11 @@ int composite_pack_padded_sequence(tensor *input, tensor *lengths, bool batch_fi
 	tensor *rows = NULL, *sizes = NULL;
 	int err = pack(input, lengths, batch_first, &rows, &sizes);
 
-	return front_leave(&guard, (struct front_result[]){{data, rows}, {batch_sizes, sizes}}, 2, err);
+	return front_leave(
+		&guard, (struct front_result[]){ { data, rows }, { batch_sizes, sizes } }, 2, err);
 }
 
-/* ---- the opposite ---------------------------------------------------------------------------- */
+/* ---- the opposite ---- */
 
 int rnn_check_rows(const char *op, const tensor *data, const int64_t *rows, int64_t steps,
 		   int64_t least)
@@ -166,17 +167,17 @@ static tensor *spread(tensor *data, tensor *at, tensor_scalar padding, int64_t l
 		return tensor_fail_null(EOVERFLOW,
 					"_pad_packed_sequence: total_length is too large");
 	memcpy(sizes + 1, data->sizes + 1, (data->ndim - 1) * sizeof(*sizes));
-	t = tensor_full((tensor_ints){sizes, data->ndim}, padding,
+	t = tensor_full((tensor_ints){ sizes, data->ndim }, padding,
 			TENSOR_OPTIONS(.dtype = data->dtype, .device = data->device));
 	t = tensor_index_copy(t, 0, at, data);
 	if (!t || data->ndim == TENSOR_MAX_DIMS)
 		return t ? tensor_fail_null(EINVAL,
-					    "_pad_packed_sequence: data has too many dimensions")
-			 : NULL;
+					    "_pad_packed_sequence: data has too many dimensions") :
+			   NULL;
 	memmove(sizes + 2, sizes + 1, (data->ndim - 1) * sizeof(*sizes));
 	sizes[0] = length;
 	sizes[1] = batch;
-	return tensor_view(t, (tensor_ints){sizes, data->ndim + 1});
+	return tensor_view(t, (tensor_ints){ sizes, data->ndim + 1 });
 }
 
 static int pad(tensor *data, tensor *batch_sizes, bool batch_first, tensor_scalar padding,
@@ -194,8 +195,8 @@ static int pad(tensor *data, tensor *batch_sizes, bool batch_first, tensor_scala
 		return error_code();
 	*lengths = lengths_of_rows(rows, steps);
 	at = positions(rows, steps, rows[0]);
-	*output = at ? spread(data, at, padding, total_length > 0 ? total_length : steps, rows[0])
-		     : NULL;
+	*output = at ? spread(data, at, padding, total_length > 0 ? total_length : steps, rows[0]) :
+		       NULL;
 	if (batch_first)
 		*output = tensor_transpose(*output, 0, 1);
 	return *output && *lengths ? 0 : error_code();
@@ -209,5 +210,6 @@ int composite_pad_packed_sequence(tensor *data, tensor *batch_sizes, bool batch_
 	tensor *padded = NULL, *n = NULL;
 	int err = pad(data, batch_sizes, batch_first, padding_value, total_length, &padded, &n);
 
-	return front_leave(&guard, (struct front_result[]){{output, padded}, {lengths, n}}, 2, err);
+	return front_leave(&guard, (struct front_result[]){ { output, padded }, { lengths, n } }, 2,
+			   err);
 }

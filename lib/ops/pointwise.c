@@ -25,7 +25,8 @@ static int operand_init(struct operand *o, tensor *t, enum tensor_dtype dtype, c
 	o->t = t;
 	if (likely(t->dtype == dtype && t->device.type == out->device.type))
 		return 0;
-	if (t->ndim == 0 && t->device.type == TENSOR_CPU && element_load(t->data, t->dtype, &s) == 0 &&
+	if (t->ndim == 0 && t->device.type == TENSOR_CPU &&
+	    element_load(t->data, t->dtype, &s) == 0 &&
 	    element_store(o->value, dtype_wide(dtype), s) == 0) {
 		o->t = NULL;
 		return 0;
@@ -67,9 +68,9 @@ static int check_params(const struct tensor_op *op, const struct pointwise_param
 	if (!params)
 		return 0;
 	return check_number(op, params->a, dtype) < 0 || check_number(op, params->b, dtype) < 0 ||
-			       check_number(op, params->c, dtype) < 0
-		       ? error_code()
-		       : 0;
+			       check_number(op, params->c, dtype) < 0 ?
+		       error_code() :
+		       0;
 }
 
 static int run(const struct tensor_op *op, const struct tensor_loops *loops, tensor *out,
@@ -77,7 +78,7 @@ static int run(const struct tensor_op *op, const struct tensor_loops *loops, ten
 	       const struct pointwise_params *params)
 {
 	pointwise_kernel fn = (pointwise_kernel)op_loop(op, loops, out);
-	const tensor *ops[ITER_OPERANDS] = {out};
+	const tensor *ops[ITER_OPERANDS] = { out };
 	struct tensor_iter it;
 
 	if (unlikely(!fn) || check_params(op, params, dtype) < 0)
@@ -96,7 +97,7 @@ int pointwise_unary(const struct tensor_op *op, const struct tensor_loops *loops
 		    tensor *self, const struct pointwise_params *params)
 {
 	enum tensor_dtype common = self->dtype, dtype = front_dtype(op, &common);
-	const tensor *inputs[] = {self};
+	const tensor *inputs[] = { self };
 	struct operand a;
 	struct front_out o;
 	int err;
@@ -119,7 +120,7 @@ int pointwise_binary(const struct tensor_op *op, const struct tensor_loops *loop
 		     tensor *self, tensor *other, const struct pointwise_params *params)
 {
 	enum tensor_dtype common = self->dtype, dtype;
-	const tensor *inputs[] = {self, other};
+	const tensor *inputs[] = { self, other };
 	int64_t broadcast[TENSOR_MAX_DIMS];
 	const int64_t *sizes = self->sizes;
 	int ndim = self->ndim, err;
@@ -160,7 +161,7 @@ int pointwise_binary_scalar(const struct tensor_op *op, const struct tensor_loop
 			    const struct pointwise_params *params)
 {
 	enum tensor_dtype common = promote_scalar(self, other), dtype = front_dtype(op, &common);
-	const tensor *inputs[] = {self};
+	const tensor *inputs[] = { self };
 	struct operand a[2];
 	struct front_out o;
 	int err;
@@ -177,13 +178,12 @@ int pointwise_binary_scalar(const struct tensor_op *op, const struct tensor_loop
 	return front_end(op, &o, out, err);
 }
 
-int front_binary_scalar(const struct tensor_op *op, tensor **out, tensor *self,
-			tensor_scalar other)
+int front_binary_scalar(const struct tensor_op *op, tensor **out, tensor *self, tensor_scalar other)
 {
 	return pointwise_binary_scalar(op, op->loops, out, self, other, NULL);
 }
 
-/* ---- add and sub: self + alpha * other ---------------------------------------------------------- */
+/* ---- add and sub: self + alpha * other ---- */
 
 static bool is_one(tensor_scalar alpha)
 {
@@ -213,7 +213,7 @@ static int check_alpha(const struct tensor_op *op, enum tensor_dtype common, ten
 static int add_sub(const struct tensor_op *op, tensor **out, tensor *self, tensor *other,
 		   tensor_scalar alpha, bool negate)
 {
-	const struct pointwise_params params = {.a = negate ? negated(alpha) : alpha};
+	const struct pointwise_params params = { .a = negate ? negated(alpha) : alpha };
 
 	if (likely(is_one(alpha)))
 		return pointwise_binary(op, op->loops, out, self, other, NULL);
@@ -237,7 +237,7 @@ int front_sub(const struct tensor_op *op, tensor **out, tensor *self, tensor *ot
 static int add_sub_scalar(const struct tensor_op *op, tensor **out, tensor *self,
 			  tensor_scalar other, tensor_scalar alpha, bool negate)
 {
-	const struct pointwise_params params = {.a = negate ? negated(alpha) : alpha};
+	const struct pointwise_params params = { .a = negate ? negated(alpha) : alpha };
 
 	if (likely(is_one(alpha)))
 		return pointwise_binary_scalar(op, op->loops, out, self, other, NULL);
@@ -258,12 +258,12 @@ int front_sub_scalar(const struct tensor_op *op, tensor **out, tensor *self, ten
 	return add_sub_scalar(op, out, self, other, alpha, true);
 }
 
-/* ---- any number of operands --------------------------------------------------------------------- */
+/* ---- any number of operands ---- */
 
 enum tensor_dtype pointwise_common(const struct pointwise_arg *arg, int n)
 {
 	/* By rank: tensors with dimensions, 0-d ones, numbers. */
-	struct tensor rank[3] = {{.ndim = 1}, {.ndim = 0}, {.ndim = 0}};
+	struct tensor rank[3] = { { .ndim = 1 }, { .ndim = 0 }, { .ndim = 0 } };
 	enum tensor_dtype dtype = TENSOR_DTYPE_NONE;
 
 	for (int i = 0; i < n; i++) {
@@ -289,7 +289,7 @@ enum tensor_dtype pointwise_common(const struct pointwise_arg *arg, int n)
 static int common_sizes(const struct tensor_op *op, const struct pointwise_arg *arg, int n,
 			int64_t *sizes)
 {
-	struct tensor so_far = {.ndim = 0};
+	struct tensor so_far = { .ndim = 0 };
 
 	for (int i = 0; i < n; i++) {
 		int ndim = so_far.ndim;
@@ -309,7 +309,7 @@ int pointwise_nary(const struct tensor_op *op, const struct tensor_loops *loops,
 		   const struct pointwise_arg *arg, int n, enum tensor_dtype common,
 		   enum tensor_dtype result, const struct pointwise_params *params)
 {
-	const tensor *inputs[POINTWISE_INPUTS] = {NULL};
+	const tensor *inputs[POINTWISE_INPUTS] = { NULL };
 	struct operand a[POINTWISE_INPUTS];
 	int64_t sizes[TENSOR_MAX_DIMS];
 	int ndim, tensors = 0, err = 0;
@@ -346,20 +346,19 @@ int pointwise_nary(const struct tensor_op *op, const struct tensor_loops *loops,
 }
 
 int pointwise_by_rule(const struct tensor_op *op, const struct tensor_loops *loops, tensor **out,
-		      const struct pointwise_arg *arg, int n,
-		      const struct pointwise_params *params)
+		      const struct pointwise_arg *arg, int n, const struct pointwise_params *params)
 {
 	enum tensor_dtype common = pointwise_common(arg, n), result = front_dtype(op, &common);
 
 	return pointwise_nary(op, loops, out, arg, n, common, result, params);
 }
 
-/* ---- fill --------------------------------------------------------------------------------- */
+/* ---- fill ---- */
 
 int front_fill(const struct tensor_op *op, tensor **out, tensor *self, tensor_scalar value)
 {
-	const struct pointwise_params params = {.a = value};
-	const tensor *inputs[] = {self};
+	const struct pointwise_params params = { .a = value };
+	const tensor *inputs[] = { self };
 	struct front_out o;
 	int err;
 

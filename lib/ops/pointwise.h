@@ -39,7 +39,7 @@ int pointwise_binary_scalar(const struct tensor_op *op, const struct tensor_loop
 			    const struct pointwise_params *params);
 /* Between two ends, each of which may be missing; no end of an integer may be out of its range on
  * the far side. */
-int pointwise_clamp(const struct tensor_op *op, tensor **out, tensor *self,
-		    enum tensor_dtype dtype, tensor_scalar min, tensor_scalar max);
+int pointwise_clamp(const struct tensor_op *op, tensor **out, tensor *self, enum tensor_dtype dtype,
+		    tensor_scalar min, tensor_scalar max);
 
 #endif

@@ -32,8 +32,10 @@ static tensor *reduce(const char *op, tensor *loss, int64_t reduction)
 	case LOSS_SUM:
 		return tensor_sum(loss);
 	default:
-		return tensor_fail_null(EINVAL, "%s: reduction must be 0 (none), 1 (mean) or 2 (sum), "
-						"got %lld", op, (long long)reduction);
+		return tensor_fail_null(EINVAL,
+					"%s: reduction must be 0 (none), 1 (mean) or 2 (sum), "
+					"got %lld",
+					op, (long long)reduction);
 	}
 }
 
@@ -45,7 +47,7 @@ struct pair {
 
 static struct pair widened(tensor *self, tensor *target)
 {
-	struct pair p = {.dtype = tensor_result_type(self, target)};
+	struct pair p = { .dtype = tensor_result_type(self, target) };
 
 	p.wide = dtype_wide(p.dtype);
 	p.x = as_dtype(self, p.wide);
@@ -78,7 +80,7 @@ static tensor *finish_backward(struct tensor_scope_guard *guard, const struct pa
 	return scope_leave_with(guard, derivative ? as_dtype(derivative, p->dtype) : NULL);
 }
 
-/* ---- mse, l1 ------------------------------------------------------------------------- */
+/* ---- mse, l1 ---- */
 
 tensor *composite_mse_loss(tensor *self, tensor *target, int64_t reduction)
 {
@@ -109,7 +111,7 @@ tensor *composite_l1_loss(tensor *self, tensor *target, int64_t reduction)
 	return finish(&guard, "l1_loss", &p, tensor_abs(d), reduction);
 }
 
-/* ---- smooth l1, huber ---------------------------------------------------------------- */
+/* ---- smooth l1, huber ---- */
 
 /* scale * d^2 / 2 for |d| up to edge, then straight on: scale * edge * (|d| - edge / 2) */
 static tensor *bent(tensor *d, double edge, double scale)
@@ -129,11 +131,12 @@ tensor *composite_smooth_l1_loss(tensor *self, tensor *target, int64_t reduction
 	tensor *d;
 
 	if (beta < 0)
-		return tensor_fail_null(EINVAL, "smooth_l1_loss: beta must not be negative, got %g", beta);
+		return tensor_fail_null(EINVAL, "smooth_l1_loss: beta must not be negative, got %g",
+					beta);
 	guard = tensor_scope_enter();
 	d = difference(&p, self, target);
-	return finish(&guard, "smooth_l1_loss", &p, beta == 0 ? tensor_abs(d) : bent(d, beta, 1 / beta),
-		      reduction);
+	return finish(&guard, "smooth_l1_loss", &p,
+		      beta == 0 ? tensor_abs(d) : bent(d, beta, 1 / beta), reduction);
 }
 
 static tensor *clamped(tensor *t, double bound)
@@ -160,7 +163,8 @@ tensor *composite_huber_loss(tensor *self, tensor *target, int64_t reduction, do
 	tensor *d;
 
 	if (!(delta > 0))
-		return tensor_fail_null(EINVAL, "huber_loss: delta must be positive, got %g", delta);
+		return tensor_fail_null(EINVAL, "huber_loss: delta must be positive, got %g",
+					delta);
 	guard = tensor_scope_enter();
 	d = difference(&p, self, target);
 	return finish(&guard, "huber_loss", &p, bent(d, delta, 1), reduction);
@@ -176,7 +180,7 @@ tensor *composite_huber_loss_backward(tensor *grad_output, tensor *self, tensor 
 	return finish_backward(&guard, &p, clamped(d, delta), grad_output, reduction);
 }
 
-/* ---- binary cross entropy ------------------------------------------------------------ */
+/* ---- binary cross entropy ---- */
 
 static int within_one(tensor *self)
 {
@@ -185,10 +189,12 @@ static int within_one(tensor *self)
 
 	if (!self->numel)
 		return 0;
-	t = tensor_all(tensor_mul(tensor_ge_scalar(self, NUMBER(0)), tensor_le_scalar(self, NUMBER(1))));
+	t = tensor_all(
+		tensor_mul(tensor_ge_scalar(self, NUMBER(0)), tensor_le_scalar(self, NUMBER(1))));
 	if (!t || tensor_item_int(t, &inside) < 0)
 		return error_code();
-	return inside ? 0 : tensor_fail(EINVAL, "binary_cross_entropy: self must lie within 0 and 1");
+	return inside ? 0 :
+			tensor_fail(EINVAL, "binary_cross_entropy: self must lie within 0 and 1");
 }
 
 static tensor *weighted(tensor *loss, tensor *weight, enum tensor_dtype wide)
@@ -211,15 +217,16 @@ static tensor *bce(struct pair *p, tensor *self, tensor *target, tensor *weight)
 			weight, p->wide);
 }
 
-tensor *kernel_binary_cross_entropy(tensor *self, tensor *target, tensor *weight,
-				    int64_t reduction)
+tensor *kernel_binary_cross_entropy(tensor *self, tensor *target, tensor *weight, int64_t reduction)
 {
 	struct tensor_scope_guard guard;
 	struct pair p;
 
 	if (!sizes_equal(self, target))
-		return tensor_fail_null(EINVAL, "binary_cross_entropy: target must have self's shape %s, "
-						"got %s", SHAPE_STR(self), SHAPE_STR(target));
+		return tensor_fail_null(EINVAL,
+					"binary_cross_entropy: target must have self's shape %s, "
+					"got %s",
+					SHAPE_STR(self), SHAPE_STR(target));
 	guard = tensor_scope_enter();
 	return finish(&guard, "binary_cross_entropy", &p, bce(&p, self, target, weight), reduction);
 }
@@ -244,24 +251,26 @@ tensor *composite_binary_cross_entropy_with_logits(tensor *self, tensor *target,
 	struct pair p;
 
 	if (!sizes_equal(self, target))
-		return tensor_fail_null(EINVAL, "binary_cross_entropy_with_logits: target must have "
-						"self's shape %s, got %s", SHAPE_STR(self),
-					SHAPE_STR(target));
+		return tensor_fail_null(EINVAL,
+					"binary_cross_entropy_with_logits: target must have "
+					"self's shape %s, got %s",
+					SHAPE_STR(self), SHAPE_STR(target));
 	guard = tensor_scope_enter();
 	p = widened(self, target);
 	log_one = tensor_log_sigmoid(p.x);
 	if (pos_weight)
-		log_one = tensor_mul(log_one,
-				     tensor_add_scalar(tensor_mul(tensor_sub_scalar(as_dtype(pos_weight, p.wide),
-										    NUMBER(1)),
-								  p.y),
-						       NUMBER(1)));
+		log_one = tensor_mul(
+			log_one,
+			tensor_add_scalar(tensor_mul(tensor_sub_scalar(as_dtype(pos_weight, p.wide),
+								       NUMBER(1)),
+						     p.y),
+					  NUMBER(1)));
 	loss = tensor_sub(tensor_mul(tensor_sub_scalar(tensor_neg(p.y), NUMBER(-1)), p.x), log_one);
-	return finish(&guard, "binary_cross_entropy_with_logits", &p, weighted(loss, weight, p.wide),
-		      reduction);
+	return finish(&guard, "binary_cross_entropy_with_logits", &p,
+		      weighted(loss, weight, p.wide), reduction);
 }
 
-/* ---- the rest ------------------------------------------------------------------------ */
+/* ---- the rest ---- */
 
 /* y log(y), 0 for 0 */
 static tensor *times_log(tensor *y)
@@ -295,7 +304,7 @@ tensor *composite_hinge_embedding_loss(tensor *self, tensor *target, double marg
 				       int64_t reduction)
 {
 	struct tensor_scope_guard guard = tensor_scope_enter();
-	struct pair p = {.dtype = self->dtype, .wide = dtype_wide(self->dtype)};
+	struct pair p = { .dtype = self->dtype, .wide = dtype_wide(self->dtype) };
 	tensor *x = as_dtype(self, p.wide), *zero = tensor_zeros_like(x, TENSOR_OPTIONS(0)), *far;
 
 	far = tensor_clamp_min(tensor_sub_scalar(tensor_neg(x), NUMBER(-margin)), NUMBER(0));
@@ -329,15 +338,17 @@ tensor *composite_poisson_nll_loss(tensor *input, tensor *target, bool log_input
 	if (log_input)
 		loss = tensor_sub(tensor_exp(p.x), tensor_mul(p.y, p.x));
 	else
-		loss = tensor_sub(p.x, tensor_mul(p.y, tensor_log(tensor_add_scalar(p.x, NUMBER(eps)))));
+		loss = tensor_sub(p.x,
+				  tensor_mul(p.y, tensor_log(tensor_add_scalar(p.x, NUMBER(eps)))));
 	if (full) {
 		stirling = tensor_sub(tensor_mul(p.y, tensor_log(p.y)), p.y);
 		stirling = tensor_add(stirling,
 				      tensor_mul_scalar(tensor_log(tensor_mul_scalar(
 								p.y, NUMBER(6.283185307179586))),
 							NUMBER(0.5)));
-		loss = tensor_add(loss, tensor_where(tensor_gt_scalar(p.y, NUMBER(1)), stirling,
-						     tensor_zeros_like(stirling, TENSOR_OPTIONS(0))));
+		loss = tensor_add(loss,
+				  tensor_where(tensor_gt_scalar(p.y, NUMBER(1)), stirling,
+					       tensor_zeros_like(stirling, TENSOR_OPTIONS(0))));
 	}
 	if (dtype_is_integral(p.dtype)) /* exponentials and logarithms are no integers */
 		p.dtype = TENSOR_F32;

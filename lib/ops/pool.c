@@ -6,7 +6,7 @@
 #include "family/pool.h"
 #include "family/view.h"
 
-/* ---- shapes -------------------------------------------------------------------------------- */
+/* ---- shapes ---- */
 
 /* Only the batch may be empty. */
 int pool_check_input(const struct tensor_op *op, const tensor *self, int n)
@@ -17,13 +17,14 @@ int pool_check_input(const struct tensor_op *op, const tensor *self, int n)
 		good = self->sizes[d] > 0;
 	if (good)
 		return 0;
-	return tensor_fail(EINVAL, "%s: self must have %d dimensions, or %d with a batch, and only "
-				   "the batch may be empty, got %s", op->schema.name, n + 1, n + 2,
-			   SHAPE_STR(self));
+	return tensor_fail(EINVAL,
+			   "%s: self must have %d dimensions, or %d with a batch, and only "
+			   "the batch may be empty, got %s",
+			   op->schema.name, n + 1, n + 2, SHAPE_STR(self));
 }
 
 int pool_get_params(const struct tensor_op *op, int n, tensor_ints kernel, tensor_ints stride,
-		      tensor_ints padding, tensor_ints dilation, struct pool_params *p)
+		    tensor_ints padding, tensor_ints dilation, struct pool_params *p)
 {
 	p->spatial = n;
 	p->count_include_pad = false;
@@ -35,8 +36,9 @@ int pool_get_params(const struct tensor_op *op, int n, tensor_ints kernel, tenso
 		return error_code();
 	for (int d = SPATIAL - n; d < SPATIAL; d++)
 		if (p->padding[d] > ((p->kernel[d] - 1) * p->dilation[d] + 1) / 2)
-			return tensor_fail(EINVAL, "%s: padding must be at most half of kernel_size "
-						   "%lld with dilation %lld, got %lld",
+			return tensor_fail(EINVAL,
+					   "%s: padding must be at most half of kernel_size "
+					   "%lld with dilation %lld, got %lld",
 					   op->schema.name, (long long)p->kernel[d],
 					   (long long)p->dilation[d], (long long)p->padding[d]);
 	return 0;
@@ -56,7 +58,7 @@ static int64_t output_size(const struct pool_params *p, int d, int64_t size, boo
 }
 
 int pool_infer(const struct tensor_op *op, const tensor *self, const struct pool_params *p,
-		 bool ceil_mode, int64_t *sizes)
+	       bool ceil_mode, int64_t *sizes)
 {
 	int first = self->ndim - p->spatial;
 
@@ -68,8 +70,10 @@ int pool_infer(const struct tensor_op *op, const tensor *self, const struct pool
 		sizes[i] = i < first ? self->sizes[i] :
 				       output_size(p, d, self->sizes[i], ceil_mode);
 		if (i >= first && sizes[i] < 1)
-			return tensor_fail(EINVAL, "%s: self %s is too small for kernel_size %lld in "
-						   "dimension %d", op->schema.name, SHAPE_STR(self),
+			return tensor_fail(EINVAL,
+					   "%s: self %s is too small for kernel_size %lld in "
+					   "dimension %d",
+					   op->schema.name, SHAPE_STR(self),
 					   (long long)p->kernel[d], i);
 	}
 	return 0;
@@ -93,12 +97,12 @@ int pool_check_gradient(const struct tensor_op *op, const tensor *grad, const te
 	return front_same_device(op->schema.name, grad, self);
 }
 
-/* ---- averages ------------------------------------------------------------------------------ */
+/* ---- averages ---- */
 
 int pool_run(const struct tensor_op *op, tensor **out, tensor *in, const int64_t *sizes,
 	     const struct pool_params *p)
 {
-	const tensor *inputs[] = {in};
+	const tensor *inputs[] = { in };
 	tensor *dense = NULL;
 	struct front_out o;
 	pool_kernel fn;
@@ -138,54 +142,54 @@ static int check_cover(const struct tensor_op *op, const tensor *self, const str
 {
 	for (int i = self->ndim - p->spatial; p->spatial == 3 && i < self->ndim; i++)
 		if (self->sizes[i] < p->kernel[SPATIAL - self->ndim + i])
-			return tensor_fail(EINVAL, "%s: self must be at least as large as "
-						   "kernel_size, got %s with %lld in dimension %d",
+			return tensor_fail(EINVAL,
+					   "%s: self must be at least as large as "
+					   "kernel_size, got %s with %lld in dimension %d",
 					   op->schema.name, SHAPE_STR(self),
 					   (long long)p->kernel[SPATIAL - self->ndim + i], i);
 	return 0;
 }
 
-#define AVG_POOL(N)                                                                               \
-	int front_avg_pool##N##d(const struct tensor_op *op, tensor **out, tensor *self,          \
-				 tensor_ints kernel_size, tensor_ints stride,                     \
-				 tensor_ints padding, bool ceil_mode, bool count_include_pad,     \
-				 int64_t divisor_override)                                        \
-	{                                                                                         \
-		int64_t sizes[TENSOR_MAX_DIMS];                                                   \
-		struct pool_params p;                                                             \
-                                                                                                  \
-		if (avg_params(op, N, kernel_size, stride, padding, count_include_pad,            \
-			       divisor_override, &p) < 0 ||                                       \
-		    pool_infer(op, self, &p, ceil_mode, sizes) < 0 ||                                  \
-		    check_cover(op, self, &p) < 0)                                                \
-			return error_code();                                                      \
-		return pool_run(op, out, self, sizes, &p);                                        \
-	}                                                                                         \
-	int front_avg_pool##N##d_backward(const struct tensor_op *op, tensor **out,               \
-					  tensor *grad_output, tensor *self,                      \
-					  tensor_ints kernel_size, tensor_ints stride,            \
-					  tensor_ints padding, bool ceil_mode,                    \
-					  bool count_include_pad, int64_t divisor_override)       \
-	{                                                                                         \
-		int64_t sizes[TENSOR_MAX_DIMS];                                                   \
-		struct pool_params p;                                                             \
-                                                                                                  \
-		if (avg_params(op, N, kernel_size, stride, padding, count_include_pad,            \
-			       divisor_override, &p) < 0 ||                                       \
-		    pool_infer(op, self, &p, ceil_mode, sizes) < 0 ||                                  \
-		    pool_check_gradient(op, grad_output, self, sizes, NULL) < 0)                  \
-			return error_code();                                                      \
-		return pool_run(op, out, grad_output, self->sizes, &p);                           \
+#define AVG_POOL(N)                                                                                \
+	int front_avg_pool##N##d(const struct tensor_op *op, tensor **out, tensor *self,           \
+				 tensor_ints kernel_size, tensor_ints stride, tensor_ints padding, \
+				 bool ceil_mode, bool count_include_pad, int64_t divisor_override) \
+	{                                                                                          \
+		int64_t sizes[TENSOR_MAX_DIMS];                                                    \
+		struct pool_params p;                                                              \
+                                                                                                   \
+		if (avg_params(op, N, kernel_size, stride, padding, count_include_pad,             \
+			       divisor_override, &p) < 0 ||                                        \
+		    pool_infer(op, self, &p, ceil_mode, sizes) < 0 ||                              \
+		    check_cover(op, self, &p) < 0)                                                 \
+			return error_code();                                                       \
+		return pool_run(op, out, self, sizes, &p);                                         \
+	}                                                                                          \
+	int front_avg_pool##N##d_backward(const struct tensor_op *op, tensor **out,                \
+					  tensor *grad_output, tensor *self,                       \
+					  tensor_ints kernel_size, tensor_ints stride,             \
+					  tensor_ints padding, bool ceil_mode,                     \
+					  bool count_include_pad, int64_t divisor_override)        \
+	{                                                                                          \
+		int64_t sizes[TENSOR_MAX_DIMS];                                                    \
+		struct pool_params p;                                                              \
+                                                                                                   \
+		if (avg_params(op, N, kernel_size, stride, padding, count_include_pad,             \
+			       divisor_override, &p) < 0 ||                                        \
+		    pool_infer(op, self, &p, ceil_mode, sizes) < 0 ||                              \
+		    pool_check_gradient(op, grad_output, self, sizes, NULL) < 0)                   \
+			return error_code();                                                       \
+		return pool_run(op, out, grad_output, self->sizes, &p);                            \
 	}
 AVG_POOL(2)
 AVG_POOL(3)
 
-/* ---- maxima -------------------------------------------------------------------------------- */
+/* ---- maxima ---- */
 
 int pool_run_max(const struct tensor_op *op, tensor **output, tensor **indices, tensor *self,
 		 const int64_t *sizes, const struct pool_params *p)
 {
-	const tensor *inputs[] = {self};
+	const tensor *inputs[] = { self };
 	struct front_out v, i;
 	tensor *dense = NULL;
 	max_pool_kernel fn;
@@ -218,8 +222,8 @@ int pool_run_max(const struct tensor_op *op, tensor **output, tensor **indices, 
 int pool_run_max_backward(const struct tensor_op *op, tensor **out, tensor *grad, tensor *self,
 			  tensor *indices, int n)
 {
-	const struct pool_params p = {.spatial = n};
-	const tensor *inputs[] = {grad, indices};
+	const struct pool_params p = { .spatial = n };
+	const tensor *inputs[] = { grad, indices };
 	tensor *dense = NULL, *places = NULL;
 	max_pool_backward_kernel fn;
 	struct front_out o;
@@ -238,52 +242,53 @@ int pool_run_max_backward(const struct tensor_op *op, tensor **out, tensor *grad
 	return front_end(op, &o, out, err);
 }
 
-#define MAX_POOL(N)                                                                               \
-	int front_max_pool##N##d_with_indices(                                                    \
-		const struct tensor_op *op, tensor **output, tensor **indices, tensor *self,      \
-		tensor_ints kernel_size, tensor_ints stride, tensor_ints padding,                 \
-		tensor_ints dilation, bool ceil_mode)                                             \
-	{                                                                                         \
-		int64_t sizes[TENSOR_MAX_DIMS];                                                   \
-		struct pool_params p;                                                             \
-                                                                                                  \
-		if (pool_get_params(op, N, kernel_size, stride, padding, dilation, &p) < 0 ||          \
-		    pool_infer(op, self, &p, ceil_mode, sizes) < 0)                                    \
-			return error_code();                                                      \
-		return pool_run_max(op, output, indices, self, sizes, &p);                        \
-	}                                                                                         \
-	int front_max_pool##N##d_backward(const struct tensor_op *op, tensor **out,               \
-					  tensor *grad_output, tensor *self,                      \
-					  tensor_ints kernel_size, tensor_ints stride,            \
-					  tensor_ints padding, tensor_ints dilation,              \
-					  bool ceil_mode, tensor *indices)                        \
-	{                                                                                         \
-		int64_t sizes[TENSOR_MAX_DIMS];                                                   \
-		struct pool_params p;                                                             \
-                                                                                                  \
-		if (pool_get_params(op, N, kernel_size, stride, padding, dilation, &p) < 0 ||          \
-		    pool_infer(op, self, &p, ceil_mode, sizes) < 0 ||                                  \
-		    pool_check_gradient(op, grad_output, self, sizes, indices) < 0)               \
-			return error_code();                                                      \
-		return pool_run_max_backward(op, out, grad_output, self, indices, N);             \
+#define MAX_POOL(N)                                                                           \
+	int front_max_pool##N##d_with_indices(const struct tensor_op *op, tensor **output,    \
+					      tensor **indices, tensor *self,                 \
+					      tensor_ints kernel_size, tensor_ints stride,    \
+					      tensor_ints padding, tensor_ints dilation,      \
+					      bool ceil_mode)                                 \
+	{                                                                                     \
+		int64_t sizes[TENSOR_MAX_DIMS];                                               \
+		struct pool_params p;                                                         \
+                                                                                              \
+		if (pool_get_params(op, N, kernel_size, stride, padding, dilation, &p) < 0 || \
+		    pool_infer(op, self, &p, ceil_mode, sizes) < 0)                           \
+			return error_code();                                                  \
+		return pool_run_max(op, output, indices, self, sizes, &p);                    \
+	}                                                                                     \
+	int front_max_pool##N##d_backward(const struct tensor_op *op, tensor **out,           \
+					  tensor *grad_output, tensor *self,                  \
+					  tensor_ints kernel_size, tensor_ints stride,        \
+					  tensor_ints padding, tensor_ints dilation,          \
+					  bool ceil_mode, tensor *indices)                    \
+	{                                                                                     \
+		int64_t sizes[TENSOR_MAX_DIMS];                                               \
+		struct pool_params p;                                                         \
+                                                                                              \
+		if (pool_get_params(op, N, kernel_size, stride, padding, dilation, &p) < 0 || \
+		    pool_infer(op, self, &p, ceil_mode, sizes) < 0 ||                         \
+		    pool_check_gradient(op, grad_output, self, sizes, indices) < 0)           \
+			return error_code();                                                  \
+		return pool_run_max_backward(op, out, grad_output, self, indices, N);         \
 	}
 MAX_POOL(2)
 MAX_POOL(3)
 
-/* ---- composites ---------------------------------------------------------------------------- */
+/* ---- composites ---- */
 
-#define MAX_ALONE(N)                                                                              \
-	tensor *composite_max_pool##N##d(tensor *self, tensor_ints kernel_size,                   \
-					 tensor_ints stride, tensor_ints padding,                 \
-					 tensor_ints dilation, bool ceil_mode)                    \
-	{                                                                                         \
-		tensor *output, *indices;                                                         \
-                                                                                                  \
-		if (call_max_pool##N##d_with_indices(self, kernel_size, stride, padding,          \
-						     dilation, ceil_mode, &output, &indices) < 0) \
-			return NULL;                                                              \
-		tensor_put(indices);                                                              \
-		return output;                                                                    \
+#define MAX_ALONE(N)                                                                               \
+	tensor *composite_max_pool##N##d(tensor *self, tensor_ints kernel_size,                    \
+					 tensor_ints stride, tensor_ints padding,                  \
+					 tensor_ints dilation, bool ceil_mode)                     \
+	{                                                                                          \
+		tensor *output, *indices;                                                          \
+                                                                                                   \
+		if (call_max_pool##N##d_with_indices(self, kernel_size, stride, padding, dilation, \
+						     ceil_mode, &output, &indices) < 0)            \
+			return NULL;                                                               \
+		tensor_put(indices);                                                               \
+		return output;                                                                     \
 	}
 MAX_ALONE(1)
 MAX_ALONE(2)
@@ -303,7 +308,7 @@ static int widen(const char *op, const char *name, tensor_ints given, int64_t fi
 				   (long long)given.len);
 	w->v[0] = first;
 	w->v[1] = given.len == 1 ? given.data[0] : 0;
-	w->list = (tensor_ints){w->v, given.len == 1 ? 2 : 0};
+	w->list = (tensor_ints){ w->v, given.len == 1 ? 2 : 0 };
 	return 0;
 }
 
@@ -312,8 +317,9 @@ tensor *pool_unsqueeze(const char *op, tensor *self)
 {
 	if (self->ndim == 2 || self->ndim == 3)
 		return call_unsqueeze(self, -2);
-	return tensor_fail_null(EINVAL, "%s: self must have 2 dimensions, or 3 with a batch, got %s",
-				op, SHAPE_STR(self));
+	return tensor_fail_null(EINVAL,
+				"%s: self must have 2 dimensions, or 3 with a batch, got %s", op,
+				SHAPE_STR(self));
 }
 
 /* Takes over the reference. */
@@ -337,7 +343,8 @@ tensor *composite_avg_pool1d(tensor *self, tensor_ints kernel_size, tensor_ints 
 		return NULL;
 	flat = pool_unsqueeze("avg_pool1d", self);
 	result = flat ? call_avg_pool2d(flat, k.list, s.list, p.list, ceil_mode, count_include_pad,
-					TENSOR_NONE) : NULL;
+					TENSOR_NONE) :
+			NULL;
 	tensor_put(flat);
 	return pool_squeeze(result);
 }
@@ -357,7 +364,8 @@ int composite_max_pool1d_with_indices(tensor *self, tensor_ints kernel_size, ten
 		return error_code();
 	flat = pool_unsqueeze("max_pool1d", self);
 	err = flat ? call_max_pool2d_with_indices(flat, k.list, s.list, p.list, d.list, ceil_mode,
-						  output, indices) : error_code();
+						  output, indices) :
+		     error_code();
 	tensor_put(flat);
 	return err < 0 ? err : pool_squeeze_both(output, indices);
 }

@@ -46,13 +46,16 @@ static int number_text(const struct printer *p, double v, char *text, size_t siz
 		return snprintf(text, size, "nan");
 	if (isinf(v))
 		return snprintf(text, size, v < 0 ? "-inf" : "inf");
-	return snprintf(text, size, p->mode == WHOLE ? "%.0f." : p->mode == FIXED ? "%.4f" : "%.4e",
+	return snprintf(text, size,
+			p->mode == WHOLE ? "%.0f." :
+			p->mode == FIXED ? "%.4f" :
+					   "%.4e",
 			v);
 }
 
 static int element_text(const struct printer *p, const void *at, char *text, size_t size)
 {
-	tensor_scalar s = {.kind = TENSOR_SCALAR_NONE};
+	tensor_scalar s = { .kind = TENSOR_SCALAR_NONE };
 	char imag[48];
 	int n;
 
@@ -135,7 +138,7 @@ static void see_width(struct printer *p, const void *at, void *ctx)
 
 static void choose_format(struct printer *p)
 {
-	struct range r = {.whole = true};
+	struct range r = { .whole = true };
 	bool wide;
 
 	if (p->t->dtype == TENSOR_BOOL || dtype_is_int(p->t->dtype)) {
@@ -144,7 +147,8 @@ static void choose_format(struct printer *p)
 		each_shown(p, 0, p->t->data, see_range, &r);
 		wide = r.smallest > 0 && r.largest / r.smallest > 1000;
 		if (r.whole)
-			p->mode = (wide && r.largest > 1e8) || r.largest > 1e15 ? SCIENTIFIC : WHOLE;
+			p->mode = (wide && r.largest > 1e8) || r.largest > 1e15 ? SCIENTIFIC :
+										  WHOLE;
 		else
 			p->mode = wide || r.largest > 1e8 || r.smallest < 1e-4 ? SCIENTIFIC : FIXED;
 	}
@@ -310,7 +314,7 @@ static int format(struct printer *p, const tensor *t)
 
 TENSOR_EXPORT int tensor_format(const tensor *t, char *buf, size_t size)
 {
-	struct printer p = {.t = t, .buf = buf, .size = buf ? size : 0};
+	struct printer p = { .t = t, .buf = buf, .size = buf ? size : 0 };
 	tensor *host = NULL;
 	int err;
 

@@ -9,7 +9,7 @@
 
 static int check_rank(const struct tensor_op *op, const char *name, const tensor *t, int ndim)
 {
-	static const char *const words[] = {"", "a vector", "a matrix", "a batch of matrices"};
+	static const char *const words[] = { "", "a vector", "a matrix", "a batch of matrices" };
 
 	if (likely(t->ndim == ndim))
 		return 0;
@@ -54,7 +54,7 @@ static int factors(const struct tensor_op *op, enum tensor_dtype dtype, tensor_s
 	return 0;
 }
 
-/* ---- batches ------------------------------------------------------------------------- */
+/* ---- batches ---- */
 
 /* a [b, m, k] times b [b, k, n] */
 static int check_batches(const struct tensor_op *op, const char *name_a, const tensor *a,
@@ -64,10 +64,11 @@ static int check_batches(const struct tensor_op *op, const char *name_a, const t
 	    check_dtype(op, name_a, a, name_b, b) < 0)
 		return error_code();
 	if (a->sizes[0] != b->sizes[0] || a->sizes[2] != b->sizes[1])
-		return tensor_fail(EINVAL, "%s: %s must be %lld matrices of %lld rows to match %s "
-					   "%s, got %s", op->schema.name, name_b,
-				   (long long)a->sizes[0], (long long)a->sizes[2], name_a,
-				   SHAPE_STR(a), SHAPE_STR(b));
+		return tensor_fail(EINVAL,
+				   "%s: %s must be %lld matrices of %lld rows to match %s "
+				   "%s, got %s",
+				   op->schema.name, name_b, (long long)a->sizes[0],
+				   (long long)a->sizes[2], name_a, SHAPE_STR(a), SHAPE_STR(b));
 	sizes[0] = a->sizes[0];
 	sizes[1] = a->sizes[1];
 	sizes[2] = b->sizes[2];
@@ -76,7 +77,7 @@ static int check_batches(const struct tensor_op *op, const char *name_a, const t
 
 int front_bmm(const struct tensor_op *op, tensor **out, tensor *self, tensor *mat2)
 {
-	const tensor *inputs[] = {self, mat2};
+	const tensor *inputs[] = { self, mat2 };
 	struct front_out o;
 	int64_t sizes[3];
 	mm_kernel fn;
@@ -93,7 +94,7 @@ int front_bmm(const struct tensor_op *op, tensor **out, tensor *self, tensor *ma
 int front_baddbmm(const struct tensor_op *op, tensor **out, tensor *self, tensor *batch1,
 		  tensor *batch2, tensor_scalar beta, tensor_scalar alpha)
 {
-	const tensor *inputs[] = {batch1, batch2, self};
+	const tensor *inputs[] = { batch1, batch2, self };
 	int n = op->variant == VARIANT_INPLACE ? 2 : 3, err = 0;
 	struct front_out o;
 	int64_t sizes[3];
@@ -109,7 +110,7 @@ int front_baddbmm(const struct tensor_op *op, tensor **out, tensor *self, tensor
 	return front_end(op, &o, out, err ? err : fn(o.t, batch1, batch2, alpha, beta));
 }
 
-/* ---- vectors ------------------------------------------------------------------------- */
+/* ---- vectors ---- */
 
 /* A vector as a matrix of one column, in `column`. */
 static const tensor *as_column(tensor *column, const tensor *t)
@@ -124,7 +125,7 @@ static const tensor *as_column(tensor *column, const tensor *t)
 static int matrix_times_vector(const struct tensor_op *op, tensor **out, tensor *self, tensor *mat,
 			       tensor *vec, tensor_scalar beta, tensor_scalar alpha)
 {
-	const tensor *inputs[] = {mat, vec, self};
+	const tensor *inputs[] = { mat, vec, self };
 	int n = self && op->variant != VARIANT_INPLACE ? 3 : 2, err = 0;
 	tensor column, result;
 	struct front_out o;
@@ -135,19 +136,22 @@ static int matrix_times_vector(const struct tensor_op *op, tensor **out, tensor 
 	fn = (mm_kernel)op_loop(op, op->loops, o.t);
 	err = !fn ? error_code() : self ? fill_with(&o, self, beta) : 0;
 	return front_end(op, &o, out,
-			 err ? err : fn((tensor *)as_column(&result, o.t), mat,
-					as_column(&column, vec), alpha, beta));
+			 err ? err :
+			       fn((tensor *)as_column(&result, o.t), mat, as_column(&column, vec),
+				  alpha, beta));
 }
 
 static int check_vector(const struct tensor_op *op, const tensor *mat, const tensor *vec)
 {
-	if (check_rank(op, "the matrix", mat, 2) < 0 ||
-	    check_rank(op, "vec", vec, 1) < 0 || check_dtype(op, "the matrix", mat, "vec", vec) < 0)
+	if (check_rank(op, "the matrix", mat, 2) < 0 || check_rank(op, "vec", vec, 1) < 0 ||
+	    check_dtype(op, "the matrix", mat, "vec", vec) < 0)
 		return error_code();
 	if (mat->sizes[1] != vec->sizes[0])
-		return tensor_fail(EINVAL, "%s: vec must have %lld elements to match the matrix %s, "
-					   "got %s", op->schema.name, (long long)mat->sizes[1],
-				   SHAPE_STR(mat), SHAPE_STR(vec));
+		return tensor_fail(EINVAL,
+				   "%s: vec must have %lld elements to match the matrix %s, "
+				   "got %s",
+				   op->schema.name, (long long)mat->sizes[1], SHAPE_STR(mat),
+				   SHAPE_STR(vec));
 	return 0;
 }
 
@@ -171,7 +175,7 @@ int front_addmv(const struct tensor_op *op, tensor **out, tensor *self, tensor *
 static int dot(const struct tensor_op *op, tensor **out, tensor *self, const char *name,
 	       tensor *other, bool conjugate)
 {
-	const tensor *inputs[] = {self, other};
+	const tensor *inputs[] = { self, other };
 	struct front_out o;
 	dot_kernel fn;
 

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* ---- the quantiser ----------------------------------------------------------------------------- */
+/* ---- the quantiser ---- */
 
 static void free_quantizer(struct tensor_extension *x)
 {
@@ -34,16 +34,19 @@ static void describe(const tensor *t, char *buf, size_t size)
 	const struct quantizer *q = quantizer_of(t);
 
 	if (q->axis < 0)
-		snprintf(buf, size, ", quantization_scheme=per_tensor_affine, scale=%g, zero_point=%lld",
+		snprintf(buf, size,
+			 ", quantization_scheme=per_tensor_affine, scale=%g, zero_point=%lld",
 			 q->scale, (long long)q->zero_point);
 	else
 		snprintf(buf, size, ", quantization_scheme=per_channel_affine, axis=%d", q->axis);
 }
 
 static const struct extension_ops per_tensor_ops = {
-	.free = free_quantizer, .part = part, .describe = describe, .views = true};
-static const struct extension_ops per_channel_ops = {
-	.free = free_quantizer, .part = part, .describe = describe};
+	.free = free_quantizer, .part = part, .describe = describe, .views = true
+};
+static const struct extension_ops per_channel_ops = { .free = free_quantizer,
+						      .part = part,
+						      .describe = describe };
 
 static int check_dtype(const char *op, enum tensor_dtype dtype)
 {
@@ -57,7 +60,8 @@ static int check_parameters(const char *op, double scale, int64_t zero_point,
 			    enum tensor_dtype dtype)
 {
 	if (!(scale > 0 && scale <= 3.4e38))
-		return tensor_fail(EINVAL, "%s: scale must be positive and finite, got %g", op, scale);
+		return tensor_fail(EINVAL, "%s: scale must be positive and finite, got %g", op,
+				   scale);
 	if (zero_point < quant_low(dtype) || zero_point > quant_high(dtype))
 		return tensor_fail(EINVAL, "%s: zero_point must be within %s, got %lld", op,
 				   tensor_dtype_name(dtype), (long long)zero_point);
@@ -73,7 +77,7 @@ static struct quantizer *new_quantizer(const struct extension_ops *ops, int64_t 
 		tensor_fail(ENOMEM, "quantize: no memory");
 		return NULL;
 	}
-	q->ext = (struct tensor_extension){1, ops};
+	q->ext = (struct tensor_extension){ 1, ops };
 	q->kernel_scales = tensor_new(TENSOR_DEVICE_CPU, TENSOR_F32, &n, 1);
 	q->kernel_zeros = tensor_new(TENSOR_DEVICE_CPU, TENSOR_I32, &n, 1);
 	if (q->kernel_scales && q->kernel_zeros)
@@ -124,8 +128,10 @@ static struct tensor_extension *per_channel(const char *op, const tensor *self, 
 	n = self->ndim ? self->sizes[a] : 1;
 	if (scales->ndim != 1 || zero_points->ndim != 1 || scales->sizes[0] != n ||
 	    zero_points->sizes[0] != n || !self->ndim || scales->ext || zero_points->ext) {
-		tensor_fail(EINVAL, "%s: scales and zero_points must be [%lld] for axis %d of %s, got %s "
-				    "and %s", op, (long long)n, a, SHAPE_STR(self), SHAPE_STR(scales),
+		tensor_fail(EINVAL,
+			    "%s: scales and zero_points must be [%lld] for axis %d of %s, got %s "
+			    "and %s",
+			    op, (long long)n, a, SHAPE_STR(self), SHAPE_STR(scales),
 			    SHAPE_STR(zero_points));
 		return NULL;
 	}
@@ -155,7 +161,7 @@ failed:
 /* Of a contiguous tensor of self's shape. */
 static struct quant kernel_quant(const struct quantizer *q, const tensor *self)
 {
-	struct quant k = {q->kernel_scales->data, NULL, q->kernel_zeros->data, 1, 1};
+	struct quant k = { q->kernel_scales->data, NULL, q->kernel_zeros->data, 1, 1 };
 
 	if (q->axis < 0)
 		return k;
@@ -166,7 +172,7 @@ static struct quant kernel_quant(const struct quantizer *q, const tensor *self)
 	return k;
 }
 
-/* ---- making -------------------------------------------------------------------------------------- */
+/* ---- making ---- */
 
 static tensor *mark(tensor *t, struct tensor_extension *ext)
 {
@@ -224,7 +230,8 @@ tensor *quantized_make(tensor *x, enum tensor_dtype dtype, struct tensor_extensi
 static int need_f32(const char *op, const tensor *self)
 {
 	return self->dtype == TENSOR_F32 ? 0 :
-		tensor_fail(EINVAL, "%s: self must be f32, got %s", op, tensor_dtype_name(self->dtype));
+					   tensor_fail(EINVAL, "%s: self must be f32, got %s", op,
+						       tensor_dtype_name(self->dtype));
 }
 
 tensor *kernel_quantize_per_tensor(tensor *self, double scale, int64_t zero_point,
@@ -232,7 +239,8 @@ tensor *kernel_quantize_per_tensor(tensor *self, double scale, int64_t zero_poin
 {
 	if (need_f32("quantize_per_tensor", self) < 0)
 		return NULL;
-	return quantized_make(self, dtype, quantizer_new("quantize_per_tensor", scale, zero_point, dtype));
+	return quantized_make(self, dtype,
+			      quantizer_new("quantize_per_tensor", scale, zero_point, dtype));
 }
 
 tensor *kernel_quantize_per_channel(tensor *self, tensor *scales, tensor *zero_points, int64_t axis,
@@ -240,16 +248,17 @@ tensor *kernel_quantize_per_channel(tensor *self, tensor *scales, tensor *zero_p
 {
 	if (need_f32("quantize_per_channel", self) < 0)
 		return NULL;
-	return quantized_make(self, dtype, per_channel("quantize_per_channel", self, scales,
-						       zero_points, axis, dtype));
+	return quantized_make(self, dtype,
+			      per_channel("quantize_per_channel", self, scales, zero_points, axis,
+					  dtype));
 }
 
 /* From numbers that are quantised already. */
 tensor *kernel_make_per_tensor(tensor *self, double scale, int64_t zero_point)
 {
-	struct tensor_extension *ext = quantizer_new("_make_per_tensor_quantized_tensor", scale,
-						     zero_point, self->dtype);
-	tensor *copy = ext ? front_contiguous_copy(self, (tensor_options){0}) : NULL;
+	struct tensor_extension *ext =
+		quantizer_new("_make_per_tensor_quantized_tensor", scale, zero_point, self->dtype);
+	tensor *copy = ext ? front_contiguous_copy(self, (tensor_options){ 0 }) : NULL;
 	tensor *t = quantized_from_plain(copy, ext);
 
 	tensor_put(copy);
@@ -258,9 +267,9 @@ tensor *kernel_make_per_tensor(tensor *self, double scale, int64_t zero_point)
 
 tensor *kernel_make_per_channel(tensor *self, tensor *scale, tensor *zero_point, int64_t axis)
 {
-	struct tensor_extension *ext = per_channel("_make_per_channel_quantized_tensor", self, scale,
-						   zero_point, axis, self->dtype);
-	tensor *copy = ext ? front_contiguous_copy(self, (tensor_options){0}) : NULL;
+	struct tensor_extension *ext = per_channel("_make_per_channel_quantized_tensor", self,
+						   scale, zero_point, axis, self->dtype);
+	tensor *copy = ext ? front_contiguous_copy(self, (tensor_options){ 0 }) : NULL;
 	tensor *t = quantized_from_plain(copy, ext);
 
 	tensor_put(copy);
@@ -283,7 +292,7 @@ tensor *kernel_quantized_dequantize(tensor *self)
 	return t;
 }
 
-/* ---- questions ------------------------------------------------------------------------------------- */
+/* ---- questions ---- */
 
 int quantized_need(const char *op, const char *name, const tensor *t, enum tensor_dtype dtype)
 {
@@ -344,7 +353,7 @@ int kernel_q_axis(tensor *self, int64_t *result)
 static tensor *copy_plain(tensor *self)
 {
 	tensor *plain = quantized_plain(self);
-	tensor *copy = plain ? front_contiguous_copy(plain, (tensor_options){0}) : NULL;
+	tensor *copy = plain ? front_contiguous_copy(plain, (tensor_options){ 0 }) : NULL;
 
 	tensor_put(plain);
 	return copy;
@@ -362,8 +371,9 @@ tensor *kernel_quantized_to_copy(tensor *self, tensor_options o)
 	if ((o.dtype && o.dtype != self->dtype) || o.layout > TENSOR_STRIDED || o.shareable ||
 	    o.memory_format > TENSOR_PRESERVE_FORMAT ||
 	    (o.device.type && o.device.type != TENSOR_CPU))
-		return tensor_fail_null(EOPNOTSUPP, "_to_copy: a quantised tensor keeps its dtype, layout "
-						    "and device; dequantize it first");
+		return tensor_fail_null(EOPNOTSUPP,
+					"_to_copy: a quantised tensor keeps its dtype, layout "
+					"and device; dequantize it first");
 	copy = copy_plain(self);
 	t = copy ? quantized_from_plain(copy, extension_get(self)) : NULL;
 	tensor_put(copy);
@@ -371,10 +381,12 @@ tensor *kernel_quantized_to_copy(tensor *self, tensor_options o)
 }
 
 int front_quantized_clone(const struct tensor_op *op, tensor **out, tensor *self,
-			enum tensor_memory_format memory_format)
+			  enum tensor_memory_format memory_format)
 {
 	if (memory_format > TENSOR_PRESERVE_FORMAT)
-		return tensor_fail(EOPNOTSUPP, "clone: only strided tensors of plain numbers have a memory format");
-	*out = kernel_quantized_to_copy(self, (tensor_options){0});
+		return tensor_fail(
+			EOPNOTSUPP,
+			"clone: only strided tensors of plain numbers have a memory format");
+	*out = kernel_quantized_to_copy(self, (tensor_options){ 0 });
 	return *out ? 0 : error_code();
 }

@@ -14,7 +14,7 @@ struct quantizer {
 	struct tensor_extension ext;
 	double scale; /* per tensor */
 	int64_t zero_point;
-	int axis; /* -1: per tensor */
+	int axis;		      /* -1: per tensor */
 	tensor *scales, *zero_points; /* per channel: f64 and i64 [channels] */
 	/* What kernels read: f32 and i32, one or a channel's each. */
 	tensor *kernel_scales, *kernel_zeros;

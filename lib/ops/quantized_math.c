@@ -9,10 +9,10 @@
 #include "family/quantized.h"
 #include "family/ternary.h"
 
-/* ---- products ------------------------------------------------------------------------------------ */
+/* ---- products ---- */
 
 struct weights {
-	tensor *w, *bias; /* contiguous: i8 numbers, f32 or NULL */
+	tensor *w, *bias;	/* contiguous: i8 numbers, f32 or NULL */
 	tensor *scales, *zeros; /* by output channel: f32 scale of x times that of w, i32 */
 };
 
@@ -29,8 +29,10 @@ static int check_weight(const char *op, const tensor *weight, const tensor *bias
 	if (!is_quantized(weight) || weight->dtype != TENSOR_I8)
 		return tensor_fail(EINVAL, "%s: weight must be quantised to i8", op);
 	if (!is_per_tensor(weight) && quantizer_of(weight)->axis != 0)
-		return tensor_fail(EINVAL, "%s: weight must be quantised per tensor or along axis 0, "
-					   "not %d", op, quantizer_of(weight)->axis);
+		return tensor_fail(EINVAL,
+				   "%s: weight must be quantised per tensor or along axis 0, "
+				   "not %d",
+				   op, quantizer_of(weight)->axis);
 	if (bias && (bias->ext || bias->dtype != TENSOR_F32 || bias->ndim != 1 ||
 		     bias->sizes[0] != weight->sizes[0]))
 		return tensor_fail(EINVAL, "%s: bias must be f32 [%lld], got %s %s", op,
@@ -99,8 +101,10 @@ tensor *kernel_quantized_linear(tensor *self, tensor *weight, tensor *bias, doub
 	if (quantized_need(op, "self", self, TENSOR_U8) < 0 || check_weight(op, weight, bias) < 0)
 		return NULL;
 	if (weight->ndim != 2 || !self->ndim || self->sizes[self->ndim - 1] != weight->sizes[1])
-		return tensor_fail_null(EINVAL, "%s: self [..., k] and weight [n, k] are needed, got %s "
-						"and %s", op, SHAPE_STR(self), SHAPE_STR(weight));
+		return tensor_fail_null(EINVAL,
+					"%s: self [..., k] and weight [n, k] are needed, got %s "
+					"and %s",
+					op, SHAPE_STR(self), SHAPE_STR(weight));
 	n = weight->sizes[0];
 	k = weight->sizes[1];
 	memcpy(sizes, self->sizes, self->ndim * sizeof(*sizes));
@@ -113,16 +117,22 @@ tensor *kernel_quantized_linear(tensor *self, tensor *weight, tensor *bias, doub
 				    quantizer_new(op, output_scale, output_zero_point, TENSOR_U8));
 	if (out) {
 		q = requantization(&w, self, weight, out, relu);
-		fn(&(struct product_i8){.m = n ? out->numel / n : 0, .n = n, .k = k, .x = x->data,
-					.w = w.w->data, .out = out->data, .out_row = n,
-					.out_column = 1, .requantize = &q});
+		fn(&(struct product_i8){ .m = n ? out->numel / n : 0,
+					 .n = n,
+					 .k = k,
+					 .x = x->data,
+					 .w = w.w->data,
+					 .out = out->data,
+					 .out_row = n,
+					 .out_column = 1,
+					 .requantize = &q });
 	}
 	put_weights(&w);
 	tensor_put(x);
 	return out;
 }
 
-/* ---- convolution ------------------------------------------------------------------------------------ */
+/* ---- convolution ---- */
 
 static int two(const char *op, const char *name, tensor_ints v, int64_t least, int64_t *out)
 {
@@ -132,7 +142,8 @@ static int two(const char *op, const char *name, tensor_ints v, int64_t least, i
 	out[0] = v.data[0];
 	out[1] = v.data[v.len - 1];
 	if (out[0] < least || out[1] < least)
-		return tensor_fail(EINVAL, "%s: %s must be at least %lld", op, name, (long long)least);
+		return tensor_fail(EINVAL, "%s: %s must be at least %lld", op, name,
+				   (long long)least);
 	return 0;
 }
 
@@ -141,9 +152,10 @@ static int patch_sizes(const char *op, const tensor *self, const tensor *weight,
 {
 	if (self->ndim != 4 || weight->ndim != 4 || groups < 1 ||
 	    self->sizes[1] != weight->sizes[1] * groups || weight->sizes[0] % groups)
-		return tensor_fail(EINVAL, "%s: self [n, c, h, w] and weight [o, c / groups, kh, kw] are "
-					   "needed, got %s, %s and %lld groups", op, SHAPE_STR(self),
-				   SHAPE_STR(weight), (long long)groups);
+		return tensor_fail(EINVAL,
+				   "%s: self [n, c, h, w] and weight [o, c / groups, kh, kw] are "
+				   "needed, got %s, %s and %lld groups",
+				   op, SHAPE_STR(self), SHAPE_STR(weight), (long long)groups);
 	p->channels = weight->sizes[1];
 	p->height = self->sizes[2];
 	p->width = self->sizes[3];
@@ -167,7 +179,7 @@ static int convolve(tensor *out, const tensor *x, const struct weights *w, int64
 	patches_kernel patches = (patches_kernel)loops_patches_u8.fn[TENSOR_KEY_CPU];
 	int64_t pixels = p->oh * p->ow, k = p->channels * p->kh * p->kw;
 	int64_t n = out->sizes[1] / groups, image = p->channels * p->height * p->width;
-	tensor *columns = tensor_new(TENSOR_DEVICE_CPU, TENSOR_U8, (int64_t[]){pixels, k}, 2);
+	tensor *columns = tensor_new(TENSOR_DEVICE_CPU, TENSOR_U8, (int64_t[]){ pixels, k }, 2);
 
 	if (!columns)
 		return error_code();
@@ -179,10 +191,15 @@ static int convolve(tensor *out, const tensor *x, const struct weights *w, int64
 		q.scale += g * n;
 		q.bias = q.bias ? q.bias + g * n : NULL;
 		patches(columns->data, (const uint8_t *)x->data + i * image, p);
-		product(&(struct product_i8){.m = pixels, .n = n, .k = k, .x = columns->data,
-					     .w = (const int8_t *)w->w->data + g * n * k,
-					     .out = (uint8_t *)out->data + i * n * pixels,
-					     .out_row = 1, .out_column = pixels, .requantize = &q});
+		product(&(struct product_i8){ .m = pixels,
+					      .n = n,
+					      .k = k,
+					      .x = columns->data,
+					      .w = (const int8_t *)w->w->data + g * n * k,
+					      .out = (uint8_t *)out->data + i * n * pixels,
+					      .out_row = 1,
+					      .out_column = pixels,
+					      .requantize = &q });
 	}
 	tensor_put(columns);
 	return 0;
@@ -193,7 +210,7 @@ tensor *kernel_quantized_conv2d(tensor *self, tensor *weight, tensor *bias, tens
 				double output_scale, int64_t output_zero_point, bool relu)
 {
 	const char *op = "quantized_conv2d";
-	struct patches p = {0};
+	struct patches p = { 0 };
 	tensor *plain, *x = NULL, *out = NULL;
 	struct requantize q;
 	struct weights w;
@@ -211,7 +228,7 @@ tensor *kernel_quantized_conv2d(tensor *self, tensor *weight, tensor *bias, tens
 	tensor_put(plain);
 	if (get_weights(&w, self, weight, bias) == 0 && x)
 		out = quantized_new(TENSOR_U8,
-				    (int64_t[]){self->sizes[0], weight->sizes[0], p.oh, p.ow}, 4,
+				    (int64_t[]){ self->sizes[0], weight->sizes[0], p.oh, p.ow }, 4,
 				    quantizer_new(op, output_scale, output_zero_point, TENSOR_U8));
 	if (out) {
 		q = requantization(&w, self, weight, out, relu);
@@ -226,7 +243,7 @@ tensor *kernel_quantized_conv2d(tensor *self, tensor *weight, tensor *bias, tens
 	return out;
 }
 
-/* ---- elementwise -------------------------------------------------------------------------------------- */
+/* ---- elementwise ---- */
 
 /* max(q, zero_point): the scale stays. */
 static tensor *relu_functional(tensor *self)
@@ -236,7 +253,8 @@ static tensor *relu_functional(tensor *self)
 	if (quantized_need("relu", "self", self, TENSOR_DTYPE_NONE) < 0)
 		return NULL;
 	plain = quantized_plain(self);
-	most = plain ? call_clamp_min(plain, tensor_scalar_int(quantizer_of(self)->zero_point)) : NULL;
+	most = plain ? call_clamp_min(plain, tensor_scalar_int(quantizer_of(self)->zero_point)) :
+		       NULL;
 	t = most ? quantized_from_plain(most, extension_get(self)) : NULL;
 	tensor_put(plain);
 	tensor_put(most);
@@ -246,7 +264,8 @@ static tensor *relu_functional(tensor *self)
 int front_quantized_relu(const struct tensor_op *op, tensor **out, tensor *self)
 {
 	if (op->variant != VARIANT_FUNCTION)
-		return tensor_fail(EOPNOTSUPP, "%s: quantised tensors have the functional form only",
+		return tensor_fail(EOPNOTSUPP,
+				   "%s: quantised tensors have the functional form only",
 				   op->schema.name);
 	*out = relu_functional(self);
 	return *out ? 0 : error_code();
@@ -255,7 +274,8 @@ int front_quantized_relu(const struct tensor_op *op, tensor **out, tensor *self)
 static tensor *requantized(const char *op, tensor *x, enum tensor_dtype dtype, double scale,
 			   int64_t zero_point)
 {
-	tensor *t = x ? quantized_make(x, dtype, quantizer_new(op, scale, zero_point, dtype)) : NULL;
+	tensor *t = x ? quantized_make(x, dtype, quantizer_new(op, scale, zero_point, dtype)) :
+			NULL;
 
 	tensor_put(x);
 	return t;
@@ -287,8 +307,8 @@ tensor *kernel_quantized_add(tensor *qa, tensor *qb, double scale, int64_t zero_
 /* q - zero_point in f32, exactly. */
 static tensor *without_zero(tensor *self)
 {
-	struct tensor_extension *unit = quantizer_new("quantized_mul", 1,
-						      quantizer_of(self)->zero_point, self->dtype);
+	struct tensor_extension *unit =
+		quantizer_new("quantized_mul", 1, quantizer_of(self)->zero_point, self->dtype);
 	tensor *plain = quantized_plain(self), *t = quantized_from_plain(plain, unit), *x;
 
 	x = t ? call_dequantize_self(t) : NULL;
@@ -318,7 +338,8 @@ tensor *kernel_quantized_mul(tensor *qa, tensor *qb, double scale, int64_t zero_
 	if (unit)
 		plain = quantized_plain(unit);
 	if (plain)
-		result = quantized_from_plain(plain, quantizer_new(op, scale, zero_point, qa->dtype));
+		result = quantized_from_plain(plain,
+					      quantizer_new(op, scale, zero_point, qa->dtype));
 	tensor_put(a);
 	tensor_put(b);
 	tensor_put(product);

@@ -19,7 +19,7 @@ static bool is_wide(enum tensor_dtype dtype)
 /* The dtype's value next to x, which is rounded to the dtype before. */
 static double rounded(enum tensor_dtype dtype, double x)
 {
-	tensor_scalar value = {.kind = TENSOR_SCALAR_NONE};
+	tensor_scalar value = { .kind = TENSOR_SCALAR_NONE };
 	uint64_t bits = 0;
 
 	element_store(&bits, dtype, tensor_scalar_float(x));
@@ -31,7 +31,7 @@ static double rounded(enum tensor_dtype dtype, double x)
 static double value_below(enum tensor_dtype dtype, double x)
 {
 	uint64_t sign = (uint64_t)1 << (8 * dtype_sizes[dtype] - 1), bits = 0;
-	tensor_scalar value = {.kind = TENSOR_SCALAR_NONE};
+	tensor_scalar value = { .kind = TENSOR_SCALAR_NONE };
 
 	element_store(&bits, dtype, tensor_scalar_float(x));
 	if (!(bits & ~sign))
@@ -58,7 +58,7 @@ int random_uniform(const char *op, enum tensor_dtype dtype, double from, double 
 	if (from > to)
 		return tensor_fail(EINVAL, "%s: from must not be above to, got %g and %g", op, from,
 				   to);
-	*p = (struct random_params){.wide = is_wide(dtype), .a = low, .b = high - low};
+	*p = (struct random_params){ .wide = is_wide(dtype), .a = low, .b = high - low };
 	p->limit = high > low ? value_below(real, high) : low;
 	return 0;
 }
@@ -73,18 +73,19 @@ int random_normal(const char *op, enum tensor_dtype dtype, double mean, double s
 	if (!(std >= 0))
 		return tensor_fail(EINVAL, "%s: std must not be negative, got %g", op, std);
 	/* The parts of a complex number share its variance. */
-	*p = (struct random_params){.wide = is_wide(dtype),
-				    .a = mean,
-				    .limit = complex ? 0 : mean,
-				    .b = complex ? std * M_SQRT1_2 : std};
+	*p = (struct random_params){ .wide = is_wide(dtype),
+				     .a = mean,
+				     .limit = complex ? 0 : mean,
+				     .b = complex ? std * M_SQRT1_2 : std };
 	return 0;
 }
 
 int random_digits(enum tensor_dtype dtype)
 {
 	static const uint8_t digits[TENSOR_DTYPE_COUNT] = {
-		[TENSOR_F16] = 11, [TENSOR_BF16] = 8,	[TENSOR_F32] = 24,
-		[TENSOR_F64] = 53, [TENSOR_F8_E4M3FN] = 4, [TENSOR_F8_E5M2] = 3};
+		[TENSOR_F16] = 11, [TENSOR_BF16] = 8,	   [TENSOR_F32] = 24,
+		[TENSOR_F64] = 53, [TENSOR_F8_E4M3FN] = 4, [TENSOR_F8_E5M2] = 3
+	};
 
 	return digits[dtype];
 }
@@ -112,12 +113,12 @@ static int integers(const char *op, enum tensor_dtype dtype, int64_t from, int64
 		return kernel_no_dtype(op, dtype, "cpu");
 	whole_range(dtype, &low, &high);
 	fits = dtype_is_float(dtype) ? isfinite(rounded(dtype, (double)from)) &&
-					       isfinite(rounded(dtype, (double)last))
-				     : from >= low && last <= high;
+					       isfinite(rounded(dtype, (double)last)) :
+				       from >= low && last <= high;
 	if (!fits)
 		return tensor_fail(EINVAL, "%s: %lld to %lld is beyond what %s can hold", op,
 				   (long long)from, (long long)last, tensor_dtype_name(dtype));
-	*p = (struct random_params){.from = from, .range = (uint64_t)last - (uint64_t)from + 1};
+	*p = (struct random_params){ .from = from, .range = (uint64_t)last - (uint64_t)from + 1 };
 	p->wide = !p->range || p->range > 1 << 24;
 	return 0;
 }
@@ -131,7 +132,7 @@ int random_integers(const char *op, enum tensor_dtype dtype, int64_t from, int64
 	return integers(op, dtype, from, to - 1, p);
 }
 
-/* ---- filling --------------------------------------------------------------------------------- */
+/* ---- filling ---- */
 
 int random_draw(const struct tensor_op *op, const struct tensor_loops *loops, tensor *t,
 		struct random_params *p, tensor_generator *g)
@@ -149,7 +150,7 @@ int random_draw(const struct tensor_op *op, const struct tensor_loops *loops, te
 int random_front(const struct tensor_op *op, tensor **out, tensor *self, struct random_params *p,
 		 tensor_generator *g)
 {
-	struct front_out o = {.given = *out, .dtype = self->dtype};
+	struct front_out o = { .given = *out, .dtype = self->dtype };
 
 	if (*out && tensor_overlaps_itself(self))
 		return tensor_fail(EINVAL, "%s: elements of self share memory; clone it first",
@@ -170,7 +171,7 @@ tensor *random_filled(const struct tensor_op *op, const struct tensor_loops *loo
 	return t;
 }
 
-/* ---- fronts ---------------------------------------------------------------------------------- */
+/* ---- fronts ---- */
 
 int front_uniform(const struct tensor_op *op, tensor **out, tensor *self, double from, double to,
 		  tensor_generator *generator)
@@ -195,7 +196,7 @@ int front_normal(const struct tensor_op *op, tensor **out, tensor *self, double 
 int front_exponential(const struct tensor_op *op, tensor **out, tensor *self, double lambd,
 		      tensor_generator *generator)
 {
-	struct random_params p = {.wide = is_wide(self->dtype), .a = lambd};
+	struct random_params p = { .wide = is_wide(self->dtype), .a = lambd };
 
 	if (!dtype_is_float(self->dtype))
 		return kernel_no_dtype(op->schema.name, self->dtype, "cpu");
@@ -236,7 +237,7 @@ int front_random_from(const struct tensor_op *op, tensor **out, tensor *self, in
 	return err < 0 ? err : random_front(op, out, self, &p, generator);
 }
 
-/* ---- like another tensor --------------------------------------------------------------------- */
+/* ---- like another tensor ---- */
 
 /* Consumes t; filled is what an in-place operator returned for it. */
 static tensor *or_release(tensor *t, tensor *filled)
@@ -284,11 +285,11 @@ tensor *composite_randint_like(tensor *self, int64_t high, tensor_options option
 	return composite_randint_like_low(self, 0, high, options);
 }
 
-/* ---- an own mean or deviation for each element ----------------------------------------------- */
+/* ---- an own mean or deviation for each element ---- */
 
 tensor *kernel_normal_tensor_float(tensor *mean, double std, tensor_generator *generator)
 {
-	tensor *t = call_empty_like(mean, (tensor_options){0});
+	tensor *t = call_empty_like(mean, (tensor_options){ 0 });
 
 	if (!t || !call_normal_(t, 0, std, generator))
 		return or_release(t, NULL);
@@ -297,7 +298,7 @@ tensor *kernel_normal_tensor_float(tensor *mean, double std, tensor_generator *g
 
 tensor *kernel_normal_float_tensor(double mean, tensor *std, tensor_generator *generator)
 {
-	tensor *t = call_empty_like(std, (tensor_options){0});
+	tensor *t = call_empty_like(std, (tensor_options){ 0 });
 
 	if (!t || !call_normal_(t, 0, 1, generator) || !call_mul__Tensor(t, std))
 		return or_release(t, NULL);

@@ -99,7 +99,7 @@ static tensor *converted(tensor *t, tensor_ints size, tensor_options o)
 tensor *factory_randperm_generator(int64_t n, tensor_generator *generator, tensor_options options)
 {
 	tensor_options o = with_dtype(options, TENSOR_I64), whole = o;
-	tensor_ints size = {&n, 1};
+	tensor_ints size = { &n, 1 };
 	struct random_params p;
 	tensor *t;
 

@@ -11,7 +11,7 @@
 #include "family/ranges.h"
 #include "family/view.h"
 
-/* ---- linspace, logspace ----------------------------------------------------------------- */
+/* ---- linspace, logspace ---- */
 
 static uint8_t space_dtype(tensor_scalar start, tensor_scalar end)
 {
@@ -40,7 +40,7 @@ static tensor *space(const struct tensor_op *op, const struct tensor_loops *loop
 	fn = t ? (pointwise_kernel)op_loop(op, loops, t) : NULL;
 	if (fn) {
 		it.dtype = t->dtype;
-		iter_build(&it, (const tensor *const[]){t}, 1);
+		iter_build(&it, (const tensor *const[]){ t }, 1);
 		if (fn(&it, params) == 0)
 			result = front_cast(t, want);
 	}
@@ -51,7 +51,7 @@ static tensor *space(const struct tensor_op *op, const struct tensor_loops *loop
 tensor *factory_linspace(tensor_scalar start, tensor_scalar end, int64_t steps,
 			 tensor_options options)
 {
-	const struct pointwise_params params = {.a = start, .b = end};
+	const struct pointwise_params params = { .a = start, .b = end };
 
 	return space(&op_linspace, &loops_linspace, &params, steps, options);
 }
@@ -59,7 +59,7 @@ tensor *factory_linspace(tensor_scalar start, tensor_scalar end, int64_t steps,
 tensor *factory_logspace(tensor_scalar start, tensor_scalar end, int64_t steps, double base,
 			 tensor_options options)
 {
-	struct pointwise_params exponents = {.a = start, .b = end};
+	struct pointwise_params exponents = { .a = start, .b = end };
 	tensor_options wide = options;
 	tensor *power, *raised, *t = NULL;
 
@@ -88,8 +88,8 @@ static int end_of(const char *op, const char *name, tensor *t, tensor_scalar *s)
 }
 
 #define ENDS_OF_TENSORS(name, PARAM, ARG)                                                         \
-	tensor *composite_##name##_tensor_tensor(tensor *start, tensor *end,                      \
-						 int64_t steps PARAM, tensor_options options)     \
+	tensor *composite_##name##_tensor_tensor(tensor *start, tensor *end, int64_t steps PARAM, \
+						 tensor_options options)                          \
 	{                                                                                         \
 		tensor_scalar a, b;                                                               \
                                                                                                   \
@@ -115,19 +115,20 @@ static int end_of(const char *op, const char *name, tensor *t, tensor_scalar *s)
 			       NULL :                                                             \
 			       factory_##name(start, b, steps ARG, options);                      \
 	}
-#define BASE_PARAM	, double base
-#define BASE_ARG	, base
+#define BASE_PARAM , double base
+#define BASE_ARG   , base
 ENDS_OF_TENSORS(linspace, , )
 ENDS_OF_TENSORS(logspace, BASE_PARAM, BASE_ARG)
 
-/* ---- eye, triangles --------------------------------------------------------------------- */
+/* ---- eye, triangles ---- */
 
 tensor *factory_eye_m(int64_t n, int64_t m, tensor_options options)
 {
 	tensor *t, *diagonal;
 
 	if (n < 0 || m < 0)
-		return tensor_fail_null(EINVAL, "eye: sizes must not be negative, got %lld and %lld",
+		return tensor_fail_null(EINVAL,
+					"eye: sizes must not be negative, got %lld and %lld",
 					(long long)n, (long long)m);
 	t = call_zeros(TENSOR_INTS(n, m), options);
 	diagonal = t ? view_diagonal(t, 0, 0, 1) : NULL;
@@ -161,7 +162,9 @@ static int64_t clamp(__int128 x, int64_t low, int64_t high)
 
 static struct triangle triangle_of(int64_t row, int64_t col, int64_t offset, bool upper)
 {
-	struct triangle g = {.row = row, .col = col, .shift = (__int128)offset + !upper, .upper = upper};
+	struct triangle g = {
+		.row = row, .col = col, .shift = (__int128)offset + !upper, .upper = upper
+	};
 
 	g.low = clamp(-g.shift, 0, row);
 	g.high = clamp(col - g.shift, g.low, row);
@@ -196,7 +199,7 @@ static tensor *triangle_indices(const char *op, int64_t row, int64_t col, int64_
 				bool upper, tensor_options options)
 {
 	enum tensor_dtype want = options.dtype ? options.dtype : TENSOR_I64;
-	int64_t sizes[2] = {2, 0};
+	int64_t sizes[2] = { 2, 0 };
 	tensor *t, *result = NULL;
 	struct triangle g;
 
@@ -209,9 +212,10 @@ static tensor *triangle_indices(const char *op, int64_t row, int64_t col, int64_
 	g = triangle_of(row, col, offset, upper);
 	sizes[1] = triangle_count(&g);
 	if (sizes[1] < 0)
-		return tensor_fail_null(EOVERFLOW, "%s: the number of elements of %lld rows and %lld "
-						   "columns overflows", op, (long long)row,
-					(long long)col);
+		return tensor_fail_null(EOVERFLOW,
+					"%s: the number of elements of %lld rows and %lld "
+					"columns overflows",
+					op, (long long)row, (long long)col);
 	t = tensor_new(TENSOR_DEVICE_CPU, TENSOR_I64, sizes, 2);
 	if (!t)
 		return NULL;
@@ -232,7 +236,7 @@ tensor *factory_triu_indices(int64_t row, int64_t col, int64_t offset, tensor_op
 	return triangle_indices("triu_indices", row, col, offset, true, options);
 }
 
-/* ---- one number ------------------------------------------------------------------------------ */
+/* ---- one number ---- */
 
 tensor *factory_scalar_tensor(tensor_scalar s, tensor_options options)
 {
@@ -241,7 +245,7 @@ tensor *factory_scalar_tensor(tensor_scalar s, tensor_options options)
 	return factory_full(TENSOR_SCALAR_SHAPE, s, options);
 }
 
-/* ---- new_*: dtype and device of self where options leave them open ------------------------- */
+/* ---- new_*: dtype and device of self where options leave them open ---- */
 
 static tensor_options like(const tensor *self, tensor_options o)
 {

@@ -26,7 +26,7 @@ int dims_mask(const struct tensor_op *op, const tensor *self, tensor_ints dim, u
 
 int dim_mask(const struct tensor_op *op, const tensor *self, int64_t dim, uint32_t *mask)
 {
-	return dims_mask(op, self, (tensor_ints){&dim, 1}, mask);
+	return dims_mask(op, self, (tensor_ints){ &dim, 1 }, mask);
 }
 
 int reduced_sizes(const tensor *self, uint32_t dims, bool keepdim, int64_t *sizes)
@@ -119,7 +119,7 @@ static int run(const struct tensor_op *op, const struct tensor_loops *loops, ten
 int reduce_front(const struct tensor_op *op, const struct tensor_loops *loops, tensor **out,
 		 tensor *self, uint32_t dims, bool keepdim, enum tensor_dtype dtype)
 {
-	const tensor *inputs[] = {self};
+	const tensor *inputs[] = { self };
 	int64_t sizes[TENSOR_MAX_DIMS];
 	int ndim = reduced_sizes(self, dims, keepdim, sizes);
 	struct front_out o;
@@ -133,7 +133,7 @@ int reduce_front_with(const struct tensor_op *op, const struct tensor_loops *loo
 		      tensor *self, uint32_t dims, bool keepdim, enum tensor_dtype dtype, double p)
 {
 	reduce_with_kernel fn = (reduce_with_kernel)op_loop(op, loops, self);
-	const tensor *inputs[] = {self};
+	const tensor *inputs[] = { self };
 	int64_t sizes[TENSOR_MAX_DIMS];
 	int ndim = reduced_sizes(self, dims, keepdim, sizes);
 	struct front_out o;
@@ -144,14 +144,14 @@ int reduce_front_with(const struct tensor_op *op, const struct tensor_loops *loo
 	return front_end(op, &o, out, fn(reduced_view(&view, o.t, self, dims), self, dims, p));
 }
 
-/* ---- sum, mean, prod ---------------------------------------------------------------- */
+/* ---- sum, mean, prod ---- */
 
 /* Other devices' kernels want their elements in the dtype that they add in, and the result too. */
 static int sum_elsewhere(const struct tensor_op *op, tensor **out, tensor *self, uint32_t dims,
 			 bool keepdim, enum tensor_dtype in, enum tensor_dtype result)
 {
 	enum tensor_dtype acc = dtype_is_integral(in) ? TENSOR_I64 : in;
-	const tensor *inputs[] = {self};
+	const tensor *inputs[] = { self };
 	int64_t sizes[TENSOR_MAX_DIMS];
 	int ndim = reduced_sizes(self, dims, keepdim, sizes), err;
 	struct front_out o;
@@ -199,13 +199,13 @@ int front_sum_dim(const struct tensor_op *op, tensor **out, tensor *self, tensor
 int front_prod_dim(const struct tensor_op *op, tensor **out, tensor *self, int64_t dim,
 		   bool keepdim, enum tensor_dtype dtype)
 {
-	return front_sum_dim(op, out, self, (tensor_ints){&dim, 1}, keepdim, dtype);
+	return front_sum_dim(op, out, self, (tensor_ints){ &dim, 1 }, keepdim, dtype);
 }
 
 static int divide(const struct tensor_op *op, tensor *t, int64_t n)
 {
 	pointwise_kernel fn = (pointwise_kernel)op_loop(op, &loops_div, t);
-	const tensor *ops[] = {t, t, NULL};
+	const tensor *ops[] = { t, t, NULL };
 	_Alignas(16) char value[16];
 	struct tensor_iter it;
 
@@ -219,8 +219,8 @@ static int divide(const struct tensor_op *op, tensor *t, int64_t n)
 	return fn(&it, NULL);
 }
 
-static int mean(const struct tensor_op *op, tensor **out, tensor *self, uint32_t dims,
-		bool keepdim, enum tensor_dtype dtype)
+static int mean(const struct tensor_op *op, tensor **out, tensor *self, uint32_t dims, bool keepdim,
+		enum tensor_dtype dtype)
 {
 	enum tensor_dtype result = dtype ? dtype : self->dtype;
 	bool given = *out;
@@ -253,10 +253,9 @@ int front_mean_dim(const struct tensor_op *op, tensor **out, tensor *self, tenso
 	return mean(op, out, self, dims, keepdim, dtype);
 }
 
-/* ---- questions ------------------------------------------------------------------------ */
+/* ---- questions ---- */
 
-int front_count_nonzero_dim(const struct tensor_op *op, tensor **out, tensor *self,
-			    tensor_ints dim)
+int front_count_nonzero_dim(const struct tensor_op *op, tensor **out, tensor *self, tensor_ints dim)
 {
 	uint32_t dims;
 
@@ -268,7 +267,7 @@ int front_count_nonzero_dim(const struct tensor_op *op, tensor **out, tensor *se
 int front_count_nonzero(const struct tensor_op *op, tensor **out, tensor *self, int64_t dim)
 {
 	return front_count_nonzero_dim(op, out, self,
-				       (tensor_ints){&dim, dim == TENSOR_NONE ? 0 : 1});
+				       (tensor_ints){ &dim, dim == TENSOR_NONE ? 0 : 1 });
 }
 
 static int any(const struct tensor_op *op, tensor **out, tensor *self, uint32_t dims, bool keepdim)
@@ -295,5 +294,5 @@ int front_any_dims(const struct tensor_op *op, tensor **out, tensor *self, tenso
 
 int front_any_dim(const struct tensor_op *op, tensor **out, tensor *self, int64_t dim, bool keepdim)
 {
-	return front_any_dims(op, out, self, (tensor_ints){&dim, 1}, keepdim);
+	return front_any_dims(op, out, self, (tensor_ints){ &dim, 1 }, keepdim);
 }

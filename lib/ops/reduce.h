@@ -30,8 +30,7 @@ int reduce_front(const struct tensor_op *op, const struct tensor_loops *loops, t
 		 tensor *self, uint32_t dims, bool keepdim, enum tensor_dtype dtype);
 /* The same for kernels with a number. */
 int reduce_front_with(const struct tensor_op *op, const struct tensor_loops *loops, tensor **out,
-		      tensor *self, uint32_t dims, bool keepdim, enum tensor_dtype dtype,
-		      double p);
+		      tensor *self, uint32_t dims, bool keepdim, enum tensor_dtype dtype, double p);
 /* Of two results given as out=: they must not share memory. */
 int check_apart(const struct tensor_op *op, const tensor *a, const tensor *b);
 /* After an error in the second of two results: releases a new first one. Returns err. */

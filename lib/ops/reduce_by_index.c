@@ -15,7 +15,7 @@ enum reduction { REDUCE_SUM, REDUCE_PROD, REDUCE_MEAN, REDUCE_MAX, REDUCE_MIN, R
 
 static enum reduction parse_reduction(const char *text)
 {
-	static const char *const names[] = {"sum", "prod", "mean", "amax", "amin"};
+	static const char *const names[] = { "sum", "prod", "mean", "amax", "amin" };
 	int r = 0;
 
 	while (r < REDUCE_UNKNOWN && strcmp(text, names[r]))
@@ -25,8 +25,8 @@ static enum reduction parse_reduction(const char *text)
 
 static enum scatter_mode mode_of(enum reduction r)
 {
-	static const uint8_t modes[] = {SCATTER_ADD, SCATTER_MUL, SCATTER_ADD, SCATTER_MAX,
-					SCATTER_MIN};
+	static const uint8_t modes[] = { SCATTER_ADD, SCATTER_MUL, SCATTER_ADD, SCATTER_MAX,
+					 SCATTER_MIN };
 
 	return modes[r];
 }
@@ -58,7 +58,7 @@ static int divide(const struct reducing *g, scatter_kernel scatter, tensor *out,
 	pointwise_kernel fn = (pointwise_kernel)op_loop(g->op, &loops_divide_counts, out);
 	tensor *count = tensor_new_like(out, out->sizes, out->ndim);
 	tensor *ones = repeated(out, tensor_scalar_int(1), source->sizes, source->ndim);
-	const tensor *ops[] = {out, out, count};
+	const tensor *ops[] = { out, out, count };
 	struct tensor_iter it;
 	int err = fn && count && ones ? 0 : error_code();
 
@@ -84,8 +84,8 @@ static int call_reduce(tensor_kernel fn, tensor *out, int d, const tensor *index
 	int err = 0;
 
 	if (!g->include_self) {
-		tensor *begin = repeated(out, neutral(g->r, out->dtype), source->sizes,
-					 source->ndim);
+		tensor *begin =
+			repeated(out, neutral(g->r, out->dtype), source->sizes, source->ndim);
 
 		err = begin ? scatter(out, d, index, begin, SCATTER_SET) : error_code();
 		tensor_put(begin);
@@ -100,7 +100,7 @@ static int call_reduce(tensor_kernel fn, tensor *out, int d, const tensor *index
 static int reduce(const struct tensor_op *op, tensor **out, tensor *self, int d, tensor *index,
 		  tensor *source, enum reduction r, bool include_self)
 {
-	const struct reducing g = {op, r, include_self};
+	const struct reducing g = { op, r, include_self };
 
 	if (dtype_is_complex(self->dtype) && (r == REDUCE_MAX || r == REDUCE_MIN))
 		return kernel_no_dtype(op->schema.name, self->dtype, "cpu");
@@ -116,7 +116,8 @@ int front_scatter_reduce(const struct tensor_op *op, tensor **out, tensor *self,
 	if (d < 0)
 		return error_code();
 	if (r == REDUCE_UNKNOWN)
-		return tensor_fail(EINVAL, "%s: reduce must be sum, prod, mean, amax or amin, got %s",
+		return tensor_fail(EINVAL,
+				   "%s: reduce must be sum, prod, mean, amax or amin, got %s",
 				   op->schema.name, reduction);
 	if (check_scatter(op, self, d, index, src) < 0)
 		return error_code();
@@ -139,7 +140,7 @@ int front_index_reduce(const struct tensor_op *op, tensor **out, tensor *self, i
 	return reduce(op, out, self, d, index, source, r, include_self);
 }
 
-/* ---- scatter with add or multiply: the older form ----------------------------------------- */
+/* ---- scatter with add or multiply: the older form ---- */
 
 static int parse_old(const struct tensor_op *op, const char *text, enum reduction *r)
 {

@@ -25,21 +25,25 @@ static tensor *view_of_dtype(tensor *self, enum tensor_dtype dtype, const int64_
 }
 
 /* Strides and offset in elements that are `ratio` times larger or, negative, smaller. */
-static tensor *rescaled(const char *op, tensor *self, enum tensor_dtype dtype,
-			const int64_t *sizes, int ndim, int64_t ratio)
+static tensor *rescaled(const char *op, tensor *self, enum tensor_dtype dtype, const int64_t *sizes,
+			int ndim, int64_t ratio)
 {
 	int64_t strides[TENSOR_MAX_DIMS];
 
 	for (int i = 0; i < ndim; i++) {
 		if (ratio > 0 && self->strides[i] % ratio && sizes[i] > 1)
-			return tensor_fail_null(EINVAL, "%s: stride %lld of dimension %d is no "
-							"multiple of %lld", op,
-						(long long)self->strides[i], i, (long long)ratio);
+			return tensor_fail_null(EINVAL,
+						"%s: stride %lld of dimension %d is no "
+						"multiple of %lld",
+						op, (long long)self->strides[i], i,
+						(long long)ratio);
 		strides[i] = ratio > 0 ? self->strides[i] / ratio : self->strides[i] * -ratio;
 	}
 	if (ratio > 0 && self->offset % ratio)
-		return tensor_fail_null(EINVAL, "%s: the first element is not aligned to one of "
-						"dtype %s", op, tensor_dtype_name(dtype));
+		return tensor_fail_null(EINVAL,
+					"%s: the first element is not aligned to one of "
+					"dtype %s",
+					op, tensor_dtype_name(dtype));
 	if (ndim)
 		strides[ndim - 1] = 1;
 	return view_of_dtype(self, dtype, sizes, strides, ndim,
@@ -57,26 +61,31 @@ tensor *view_view_dtype(tensor *self, enum tensor_dtype dtype)
 	if (from == to)
 		return view_of_dtype(self, dtype, sizes, self->strides, self->ndim, self->offset);
 	if (!self->ndim)
-		return tensor_fail_null(EINVAL, "view: a 0-d tensor of %s cannot be seen as %s, "
-						"whose elements have another size",
+		return tensor_fail_null(EINVAL,
+					"view: a 0-d tensor of %s cannot be seen as %s, "
+					"whose elements have another size",
 					tensor_dtype_name(self->dtype), tensor_dtype_name(dtype));
 	last = &sizes[self->ndim - 1];
 	if (self->strides[self->ndim - 1] != 1 && *last > 1)
-		return tensor_fail_null(EINVAL, "view: the last dimension must have stride 1 to be "
-						"seen as %s", tensor_dtype_name(dtype));
+		return tensor_fail_null(EINVAL,
+					"view: the last dimension must have stride 1 to be "
+					"seen as %s",
+					tensor_dtype_name(dtype));
 	if (from > to) {
 		*last *= from / to;
 		return rescaled("view", self, dtype, sizes, self->ndim, -(from / to));
 	}
 	if (*last % (to / from))
-		return tensor_fail_null(EINVAL, "view: %lld elements of %s make no whole number of "
-						"%s", (long long)*last,
-					tensor_dtype_name(self->dtype), tensor_dtype_name(dtype));
+		return tensor_fail_null(EINVAL,
+					"view: %lld elements of %s make no whole number of "
+					"%s",
+					(long long)*last, tensor_dtype_name(self->dtype),
+					tensor_dtype_name(dtype));
 	*last /= to / from;
 	return rescaled("view", self, dtype, sizes, self->ndim, to / from);
 }
 
-/* ---- complex numbers ------------------------------------------------------------------------ */
+/* ---- complex numbers ---- */
 
 tensor *view_view_as_real(tensor *self)
 {
@@ -84,9 +93,11 @@ tensor *view_view_as_real(tensor *self)
 	int n = self->ndim;
 
 	if (!dtype_is_complex(self->dtype) || n == TENSOR_MAX_DIMS)
-		return tensor_fail_null(EINVAL, "view_as_real: a complex tensor of at most %d "
-						"dimensions, got %s %s", TENSOR_MAX_DIMS - 1,
-					tensor_dtype_name(self->dtype), SHAPE_STR(self));
+		return tensor_fail_null(EINVAL,
+					"view_as_real: a complex tensor of at most %d "
+					"dimensions, got %s %s",
+					TENSOR_MAX_DIMS - 1, tensor_dtype_name(self->dtype),
+					SHAPE_STR(self));
 	for (int i = 0; i < n; i++) {
 		sizes[i] = self->sizes[i];
 		strides[i] = 2 * self->strides[i];
@@ -104,18 +115,23 @@ tensor *view_view_as_complex(tensor *self)
 
 	if ((self->dtype != TENSOR_F32 && self->dtype != TENSOR_F64) || n < 0 ||
 	    self->sizes[n] != 2 || self->strides[n] != 1)
-		return tensor_fail_null(EINVAL, "view_as_complex: f32 or f64 with a last dimension "
-						"of size 2 and stride 1, got %s %s",
+		return tensor_fail_null(EINVAL,
+					"view_as_complex: f32 or f64 with a last dimension "
+					"of size 2 and stride 1, got %s %s",
 					tensor_dtype_name(self->dtype), SHAPE_STR(self));
 	for (int i = 0; i < n; i++) {
 		if (self->strides[i] % 2 && self->sizes[i] > 1)
-			return tensor_fail_null(EINVAL, "view_as_complex: stride %lld of dimension "
-							"%d is odd", (long long)self->strides[i], i);
+			return tensor_fail_null(EINVAL,
+						"view_as_complex: stride %lld of dimension "
+						"%d is odd",
+						(long long)self->strides[i], i);
 		strides[i] = self->strides[i] / 2;
 	}
 	if (self->offset % 2)
-		return tensor_fail_null(EINVAL, "view_as_complex: the first element lies at an odd "
-						"position, %lld", (long long)self->offset);
+		return tensor_fail_null(EINVAL,
+					"view_as_complex: the first element lies at an odd "
+					"position, %lld",
+					(long long)self->offset);
 	return view_of_dtype(self, self->dtype == TENSOR_F32 ? TENSOR_C64 : TENSOR_C128,
 			     self->sizes, strides, n, self->offset / 2);
 }
@@ -146,7 +162,7 @@ tensor *composite_imag(tensor *self)
 static tensor *conjugate(tensor *self)
 {
 	enum tensor_dtype real = dtype_real(self->dtype);
-	const double signs[] = {1, -1};
+	const double signs[] = { 1, -1 };
 	tensor *pairs, *sign, *product = NULL, *t;
 	int64_t two = 2;
 
@@ -184,11 +200,12 @@ tensor *composite_mH(tensor *self)
 tensor *composite_matrix_H(tensor *self)
 {
 	if (self->ndim != 2 && self->ndim)
-		return tensor_fail_null(EINVAL, "matrix_H: a matrix, got shape %s", SHAPE_STR(self));
+		return tensor_fail_null(EINVAL, "matrix_H: a matrix, got shape %s",
+					SHAPE_STR(self));
 	return self->ndim ? composite_mH(self) : conjugate(self);
 }
 
-/* ---- windows ---------------------------------------------------------------------------------- */
+/* ---- windows ---- */
 
 tensor *view_unfold(tensor *self, int64_t dimension, int64_t size, int64_t step)
 {
@@ -202,8 +219,9 @@ tensor *view_unfold(tensor *self, int64_t dimension, int64_t size, int64_t step)
 					TENSOR_MAX_DIMS - 1);
 	all = n ? self->sizes[d] : 1;
 	if (size < 0 || size > all || step < 1)
-		return tensor_fail_null(EINVAL, "unfold: windows of %lld positions in steps of %lld "
-						"do not fit dimension %d of size %lld",
+		return tensor_fail_null(EINVAL,
+					"unfold: windows of %lld positions in steps of %lld "
+					"do not fit dimension %d of size %lld",
 					(long long)size, (long long)step, d, (long long)all);
 	memcpy(sizes, self->sizes, n * sizeof(*sizes));
 	memcpy(strides, self->strides, n * sizeof(*strides));
@@ -241,7 +259,7 @@ tensor *view_squeeze_dims(tensor *self, tensor_ints dim)
 	return tensor_new_view(self, sizes, strides, n, self->offset);
 }
 
-/* ---- resize_ ---------------------------------------------------------------------------------- */
+/* ---- resize_ ---- */
 
 /* What was there stays, as far as it fits; the rest is whatever the memory holds. */
 int front_resize(const struct tensor_op *op, tensor **out, tensor *self, tensor_ints size)

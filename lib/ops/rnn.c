@@ -32,7 +32,7 @@ struct rnn {
 	tensor **ended; /* hidden, then cell states of sequences that ended */
 };
 
-/* ---- one direction of a layer ---------------------------------------------------------------- */
+/* ---- one direction of a layer ---- */
 
 /*
  * The rows of each step of t. Halves of halves: the gradient of each view is as large as what it
@@ -67,7 +67,7 @@ static struct rnn_state resize_state(struct rnn_state s, struct rnn_state first,
 	int64_t have = s.h->sizes[0];
 
 	if (rows <= have)
-		return (struct rnn_state){rows_of(s.h, 0, rows), rows_of(s.c, 0, rows)};
+		return (struct rnn_state){ rows_of(s.h, 0, rows), rows_of(s.c, 0, rows) };
 	s.h = tensor_cat(TENSOR_LIST(s.h, rows_of(first.h, have, rows - have)), 0);
 	if (s.c)
 		s.c = tensor_cat(TENSOR_LIST(s.c, rows_of(first.c, have, rows - have)), 0);
@@ -84,7 +84,7 @@ static struct rnn_state take_step(const struct rnn *r, tensor *gates, struct rnn
 	s = rnn_step(r->cell, gates, s, w);
 	if (!s.h || (cell && !s.c)) {
 		tensor_scope_leave(&guard);
-		return (struct rnn_state){0};
+		return (struct rnn_state){ 0 };
 	}
 	s.h = tensor_get(s.h);
 	s.c = s.c ? tensor_get(s.c) : NULL;
@@ -107,7 +107,7 @@ static tensor *join_ended(tensor *last, tensor **ended, int64_t n)
 		ended[i] = ended[n - i];
 		ended[n - i] = swap;
 	}
-	return tensor_cat((tensor_list){ended, n + 1}, 0);
+	return tensor_cat((tensor_list){ ended, n + 1 }, 0);
 }
 
 /* All steps from the first state; the last state of every sequence. States of steps are in
@@ -144,15 +144,15 @@ static struct rnn_weights weights_of(const struct rnn *r, int64_t k)
 {
 	tensor *const *p = r->params.data + k * r->per_layer;
 
-	return (struct rnn_weights){p[0], p[1], r->biases ? p[2] : tensor_none,
-				    r->biases ? p[3] : tensor_none,
-				    r->projected ? p[r->per_layer - 1] : tensor_none};
+	return (struct rnn_weights){ p[0], p[1], r->biases ? p[2] : tensor_none,
+				     r->biases ? p[3] : tensor_none,
+				     r->projected ? p[r->per_layer - 1] : tensor_none };
 }
 
 static struct rnn_state state_of(const struct rnn *r, int64_t k)
 {
-	return (struct rnn_state){tensor_select(r->hx.h, 0, k),
-				  r->hx.c ? tensor_select(r->hx.c, 0, k) : NULL};
+	return (struct rnn_state){ tensor_select(r->hx.h, 0, k),
+				   r->hx.c ? tensor_select(r->hx.c, 0, k) : NULL };
 }
 
 /* Layer and direction k over input [rows, features]: its output; *last is the last state. */
@@ -169,22 +169,22 @@ static tensor *one_direction(struct rnn *r, tensor *input, int64_t k, struct rnn
 	if (!gates || split_steps(gates, r->rows, r->steps, r->gates) < 0)
 		return NULL;
 	*last = walk(r, first, &w, k % r->directions);
-	return last->h ? tensor_cat((tensor_list){r->states, r->steps}, 0) : NULL;
+	return last->h ? tensor_cat((tensor_list){ r->states, r->steps }, 0) : NULL;
 }
 
-/* ---- all layers ------------------------------------------------------------------------------ */
+/* ---- all layers ---- */
 
 /* The output of the last layer for packed input; the last states of all into *hy and *cy. */
 static tensor *all_layers(struct rnn *r, tensor *input, tensor **h, tensor **c)
 {
 	for (int64_t l = 0; l < r->layers && input; l++) {
-		tensor *out[2] = {NULL};
+		tensor *out[2] = { NULL };
 
 		if (l && r->dropout > 0)
 			input = tensor_dropout(input, r->dropout, true);
 		for (int64_t d = 0; d < r->directions && input; d++) {
 			int64_t k = l * r->directions + d;
-			struct rnn_state last = {0};
+			struct rnn_state last = { 0 };
 
 			out[d] = one_direction(r, input, k, &last);
 			if (!out[d])
@@ -192,23 +192,24 @@ static tensor *all_layers(struct rnn *r, tensor *input, tensor **h, tensor **c)
 			h[k] = last.h;
 			c[k] = last.c;
 		}
-		input = r->directions == 2 && input ? tensor_cat(TENSOR_LIST(out[0], out[1]), 1)
-						    : out[0];
+		input = r->directions == 2 && input ? tensor_cat(TENSOR_LIST(out[0], out[1]), 1) :
+						      out[0];
 	}
 	return input;
 }
 
 static int check_states(const struct rnn *r, int64_t batch)
 {
-	const tensor *states[] = {r->hx.h, r->hx.c};
+	const tensor *states[] = { r->hx.h, r->hx.c };
 	int64_t n = r->layers * r->directions;
 
 	for (int i = 0; i < 2; i++)
 		if (states[i] && (states[i]->ndim != 3 || states[i]->sizes[0] != n ||
 				  states[i]->sizes[1] != batch))
-			return tensor_fail(
-				EINVAL, "%s: states must have shape [%lld, %lld, size], got %s",
-				r->op, (long long)n, (long long)batch, SHAPE_STR(states[i]));
+			return tensor_fail(EINVAL,
+					   "%s: states must have shape [%lld, %lld, size], got %s",
+					   r->op, (long long)n, (long long)batch,
+					   SHAPE_STR(states[i]));
 	return 0;
 }
 
@@ -251,8 +252,8 @@ static tensor *run_packed(struct rnn *r, tensor *input, struct rnn_state *last)
 	c = h + n;
 	output = all_layers(r, input, h, c);
 	if (output) {
-		last->h = tensor_stack((tensor_list){h, n}, 0);
-		last->c = r->hx.c ? tensor_stack((tensor_list){c, n}, 0) : NULL;
+		last->h = tensor_stack((tensor_list){ h, n }, 0);
+		last->c = r->hx.c ? tensor_stack((tensor_list){ c, n }, 0) : NULL;
 	}
 	free(space);
 	return last->h && (last->c || !r->hx.c) ? output : NULL;
@@ -262,7 +263,7 @@ static tensor *run_packed(struct rnn *r, tensor *input, struct rnn_state *last)
 static int finish(struct tensor_scope_guard *guard, tensor *out, struct rnn_state last,
 		  tensor **output, tensor **hy, tensor **cy)
 {
-	const struct front_result results[] = {{output, out}, {hy, last.h}, {cy, last.c}};
+	const struct front_result results[] = { { output, out }, { hy, last.h }, { cy, last.c } };
 
 	return front_leave(guard, results, cy ? 3 : 2, out ? 0 : error_code());
 }
@@ -291,7 +292,7 @@ static tensor *over_batch(struct rnn *r, tensor *input, struct rnn_state *last)
 static int run_batch(struct rnn *r, tensor *input, bool batch_first, tensor **output, tensor **hy,
 		     tensor **cy)
 {
-	struct rnn_state last = {0};
+	struct rnn_state last = { 0 };
 	struct tensor_scope_guard guard;
 	tensor *out;
 
@@ -313,7 +314,7 @@ static int run_batch(struct rnn *r, tensor *input, bool batch_first, tensor **ou
 static int run_data(struct rnn *r, tensor *data, tensor *batch_sizes, tensor **output, tensor **hy,
 		    tensor **cy)
 {
-	struct rnn_state last = {0};
+	struct rnn_state last = { 0 };
 	struct tensor_scope_guard guard;
 	int64_t *rows;
 	tensor *out = NULL;
@@ -340,35 +341,41 @@ static int run_data(struct rnn *r, tensor *data, tensor *batch_sizes, tensor **o
 	return finish(&guard, out, last, output, hy, cy);
 }
 
-/* ---- the operators --------------------------------------------------------------------------- */
+/* ---- the operators ---- */
 
-static struct rnn rnn_of(const char *op, enum rnn_cell cell, struct rnn_state hx, tensor_list params,
-			 bool has_biases, int64_t num_layers, double dropout, bool bidirectional)
+static struct rnn rnn_of(const char *op, enum rnn_cell cell, struct rnn_state hx,
+			 tensor_list params, bool has_biases, int64_t num_layers, double dropout,
+			 bool bidirectional)
 {
-	return (struct rnn){.op = op, .cell = cell, .hx = hx, .params = params, .layers = num_layers,
-			    .directions = 1 + bidirectional, .biases = has_biases,
-			    .dropout = dropout};
+	return (struct rnn){ .op = op,
+			     .cell = cell,
+			     .hx = hx,
+			     .params = params,
+			     .layers = num_layers,
+			     .directions = 1 + bidirectional,
+			     .biases = has_biases,
+			     .dropout = dropout };
 }
 
-#define RNN(NAME, OP, KIND)                                                                       \
-	int NAME(tensor *input, tensor *hx, tensor_list params, bool has_biases,                  \
-		 int64_t num_layers, double dropout, bool train, bool bidirectional,              \
-		 bool batch_first, tensor **output, tensor **hy)                                  \
-	{                                                                                         \
-		struct rnn r = rnn_of(OP, KIND, (struct rnn_state){hx, NULL}, params, has_biases, \
-				      num_layers, train ? dropout : 0, bidirectional);            \
-                                                                                                  \
-		return run_batch(&r, input, batch_first, output, hy, NULL);                       \
+#define RNN(NAME, OP, KIND)                                                                        \
+	int NAME(tensor *input, tensor *hx, tensor_list params, bool has_biases,                   \
+		 int64_t num_layers, double dropout, bool train, bool bidirectional,               \
+		 bool batch_first, tensor **output, tensor **hy)                                   \
+	{                                                                                          \
+		struct rnn r = rnn_of(OP, KIND, (struct rnn_state){ hx, NULL }, params,            \
+				      has_biases, num_layers, train ? dropout : 0, bidirectional); \
+                                                                                                   \
+		return run_batch(&r, input, batch_first, output, hy, NULL);                        \
 	}
-#define RNN_DATA(NAME, OP, KIND)                                                                  \
-	int NAME(tensor *data, tensor *batch_sizes, tensor *hx, tensor_list params,               \
-		 bool has_biases, int64_t num_layers, double dropout, bool train,                 \
-		 bool bidirectional, tensor **output, tensor **hy)                                \
-	{                                                                                         \
-		struct rnn r = rnn_of(OP, KIND, (struct rnn_state){hx, NULL}, params, has_biases, \
-				      num_layers, train ? dropout : 0, bidirectional);            \
-                                                                                                  \
-		return run_data(&r, data, batch_sizes, output, hy, NULL);                         \
+#define RNN_DATA(NAME, OP, KIND)                                                                   \
+	int NAME(tensor *data, tensor *batch_sizes, tensor *hx, tensor_list params,                \
+		 bool has_biases, int64_t num_layers, double dropout, bool train,                  \
+		 bool bidirectional, tensor **output, tensor **hy)                                 \
+	{                                                                                          \
+		struct rnn r = rnn_of(OP, KIND, (struct rnn_state){ hx, NULL }, params,            \
+				      has_biases, num_layers, train ? dropout : 0, bidirectional); \
+                                                                                                   \
+		return run_data(&r, data, batch_sizes, output, hy, NULL);                          \
 	}
 RNN(composite_rnn_tanh, "rnn_tanh", RNN_TANH)
 RNN(composite_rnn_relu, "rnn_relu", RNN_RELU)
@@ -383,7 +390,7 @@ static int states_of(tensor_list hx, struct rnn_state *s)
 	if (hx.len != 2)
 		return tensor_fail(EINVAL, "lstm: a hidden and a cell state, got %lld tensors",
 				   (long long)hx.len);
-	*s = (struct rnn_state){hx.data[0], hx.data[1]};
+	*s = (struct rnn_state){ hx.data[0], hx.data[1] };
 	return 0;
 }
 
@@ -391,7 +398,7 @@ int composite_lstm(tensor *input, tensor_list hx, tensor_list params, bool has_b
 		   int64_t num_layers, double dropout, bool train, bool bidirectional,
 		   bool batch_first, tensor **output, tensor **hy, tensor **cy)
 {
-	struct rnn_state first = {0};
+	struct rnn_state first = { 0 };
 	struct rnn r;
 
 	if (states_of(hx, &first) < 0)
@@ -405,7 +412,7 @@ int composite_lstm_data(tensor *data, tensor *batch_sizes, tensor_list hx, tenso
 			bool has_biases, int64_t num_layers, double dropout, bool train,
 			bool bidirectional, tensor **output, tensor **hy, tensor **cy)
 {
-	struct rnn_state first = {0};
+	struct rnn_state first = { 0 };
 	struct rnn r;
 
 	if (states_of(hx, &first) < 0)

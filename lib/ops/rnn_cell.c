@@ -67,7 +67,7 @@ static struct rnn_state lstm(tensor *gates, struct rnn_state s, const struct rnn
 	tensor *all = tensor_add(gates, tensor_linear(s.h, w->w_hh, w->b_hh));
 
 	if (!all || tensor_chunk(all, 4, 1, g, 4) < 0)
-		return (struct rnn_state){0};
+		return (struct rnn_state){ 0 };
 	kept = tensor_mul(tensor_sigmoid(g[1]), s.c);
 	added = tensor_mul(tensor_sigmoid(g[0]), tensor_tanh(g[2]));
 	s.c = tensor_add(kept, added);
@@ -91,7 +91,7 @@ struct rnn_state rnn_step(enum rnn_cell cell, tensor *gates, struct rnn_state s,
 	return s;
 }
 
-/* ---- the cells as operators ------------------------------------------------------------------ */
+/* ---- the cells as operators ---- */
 
 static int check_cell(const char *op, enum rnn_cell cell, const tensor *input,
 		      const struct rnn_state *s, const struct rnn_weights *w)
@@ -116,7 +116,7 @@ static struct rnn_state one_step(const char *op, enum rnn_cell cell, tensor *inp
 	w.b_hh = w.b_hh ? w.b_hh : tensor_none;
 	w.w_hr = tensor_none;
 	if (check_cell(op, cell, input, &s, &w) < 0)
-		return (struct rnn_state){0};
+		return (struct rnn_state){ 0 };
 	guard = tensor_scope_enter();
 	s = rnn_step(cell, tensor_linear(input, w.w_ih, w.b_ih), s, &w);
 	s.h = s.h ? tensor_get(s.h) : NULL;
@@ -125,13 +125,13 @@ static struct rnn_state one_step(const char *op, enum rnn_cell cell, tensor *inp
 	return s;
 }
 
-#define CELL(NAME, OP, KIND)                                                                      \
-	tensor *NAME(tensor *input, tensor *hx, tensor *w_ih, tensor *w_hh, tensor *b_ih,         \
-		     tensor *b_hh)                                                                \
-	{                                                                                         \
-		struct rnn_weights w = {w_ih, w_hh, b_ih, b_hh, NULL};                            \
-                                                                                                  \
-		return one_step(OP, KIND, input, (struct rnn_state){hx, NULL}, w).h;              \
+#define CELL(NAME, OP, KIND)                                                              \
+	tensor *NAME(tensor *input, tensor *hx, tensor *w_ih, tensor *w_hh, tensor *b_ih, \
+		     tensor *b_hh)                                                        \
+	{                                                                                 \
+		struct rnn_weights w = { w_ih, w_hh, b_ih, b_hh, NULL };                  \
+                                                                                          \
+		return one_step(OP, KIND, input, (struct rnn_state){ hx, NULL }, w).h;    \
 	}
 CELL(composite_rnn_tanh_cell, "rnn_tanh_cell", RNN_TANH)
 CELL(composite_rnn_relu_cell, "rnn_relu_cell", RNN_RELU)
@@ -146,8 +146,8 @@ int composite_lstm_cell(tensor *input, tensor_list hx, tensor *w_ih, tensor *w_h
 	if (hx.len != 2)
 		return tensor_fail(EINVAL, "lstm_cell: a hidden and a cell state, got %lld tensors",
 				   (long long)hx.len);
-	s = one_step("lstm_cell", RNN_LSTM, input, (struct rnn_state){hx.data[0], hx.data[1]},
-		     (struct rnn_weights){w_ih, w_hh, b_ih, b_hh, NULL});
+	s = one_step("lstm_cell", RNN_LSTM, input, (struct rnn_state){ hx.data[0], hx.data[1] },
+		     (struct rnn_weights){ w_ih, w_hh, b_ih, b_hh, NULL });
 	*hy = s.h;
 	*cy = s.c;
 	return s.h ? 0 : error_code();

@@ -4,7 +4,7 @@
 
 #include "family/sample.h"
 
-/* ---- columns ------------------------------------------------------------------------------- */
+/* ---- columns ---- */
 
 static int get_params(const struct tensor_op *op, tensor_ints kernel, tensor_ints dilation,
 		      tensor_ints padding, tensor_ints stride, struct columns_params *p)
@@ -27,17 +27,20 @@ static int get_params(const struct tensor_op *op, tensor_ints kernel, tensor_int
 static int64_t positions(const struct tensor_op *op, const struct columns_params *p, int64_t h,
 			 int64_t w)
 {
-	const int64_t size[2] = {h, w};
+	const int64_t size[2] = { h, w };
 	int64_t n = 1;
 
 	for (int d = 0; d < 2; d++) {
-		int64_t left = size[d] + 2 * p->padding[d] - p->dilation[d] * (p->kernel[d] - 1) - 1;
+		int64_t left =
+			size[d] + 2 * p->padding[d] - p->dilation[d] * (p->kernel[d] - 1) - 1;
 
 		if (left < 0)
-			return tensor_fail(EINVAL, "%s: an image of [%lld, %lld] is too small for "
-						   "kernel_size [%lld, %lld]", op->schema.name,
-					   (long long)h, (long long)w, (long long)p->kernel[0],
-					   (long long)p->kernel[1]), -1;
+			return tensor_fail(EINVAL,
+					   "%s: an image of [%lld, %lld] is too small for "
+					   "kernel_size [%lld, %lld]",
+					   op->schema.name, (long long)h, (long long)w,
+					   (long long)p->kernel[0], (long long)p->kernel[1]),
+			       -1;
 		n *= left / p->stride[d] + 1;
 	}
 	return n;
@@ -47,7 +50,7 @@ static int64_t positions(const struct tensor_op *op, const struct columns_params
 static int run(const struct tensor_op *op, tensor **out, tensor *self, const int64_t *sizes,
 	       int ndim, const struct columns_params *p, bool wide)
 {
-	const tensor *inputs[] = {self};
+	const tensor *inputs[] = { self };
 	tensor from, to, *dense = NULL;
 	struct front_out o;
 	columns_kernel fn;
@@ -81,9 +84,10 @@ int front_im2col(const struct tensor_op *op, tensor **out, tensor *self, tensor_
 		return error_code();
 	if ((self->ndim != 3 && !batch) || !self->sizes[self->ndim - 1] ||
 	    !self->sizes[self->ndim - 2] || !self->sizes[self->ndim - 3])
-		return tensor_fail(EINVAL, "%s: self must have 3 dimensions, or 4 with a batch, and "
-					   "only the batch may be empty, got %s", op->schema.name,
-				   SHAPE_STR(self));
+		return tensor_fail(EINVAL,
+				   "%s: self must have 3 dimensions, or 4 with a batch, and "
+				   "only the batch may be empty, got %s",
+				   op->schema.name, SHAPE_STR(self));
 	n = positions(op, &p, self->sizes[batch + 1], self->sizes[batch + 2]);
 	if (n < 0)
 		return error_code();
@@ -110,9 +114,10 @@ int front_col2im(const struct tensor_op *op, tensor **out, tensor *self, tensor_
 		return error_code();
 	if ((self->ndim != 2 && !batch) || !self->sizes[batch] || self->sizes[batch] % taps ||
 	    self->sizes[batch + 1] != n)
-		return tensor_fail(EINVAL, "%s: self must be [channels * %lld, %lld], or that with a "
-					   "batch before, got %s", op->schema.name, (long long)taps,
-				   (long long)n, SHAPE_STR(self));
+		return tensor_fail(EINVAL,
+				   "%s: self must be [channels * %lld, %lld], or that with a "
+				   "batch before, got %s",
+				   op->schema.name, (long long)taps, (long long)n, SHAPE_STR(self));
 	sizes[0] = self->sizes[0];
 	sizes[batch] = self->sizes[batch] / taps;
 	sizes[batch + 1] = size[1];
@@ -120,14 +125,16 @@ int front_col2im(const struct tensor_op *op, tensor **out, tensor *self, tensor_
 	return run(op, out, self, sizes, batch + 3, &p, true);
 }
 
-/* ---- grids --------------------------------------------------------------------------------- */
+/* ---- grids ---- */
 
 static int check_grid(const struct tensor_op *op, const tensor *input, const tensor *grid,
 		      int64_t mode, int64_t padding, bool align_corners, struct grid_params *p)
 {
 	if (input->ndim != 4 || !input->sizes[2] || !input->sizes[3])
-		return tensor_fail(EINVAL, "%s: input must be [n, c, h, w] with elements in each "
-					   "plane, got %s", op->schema.name, SHAPE_STR(input));
+		return tensor_fail(EINVAL,
+				   "%s: input must be [n, c, h, w] with elements in each "
+				   "plane, got %s",
+				   op->schema.name, SHAPE_STR(input));
 	if (grid->ndim != 4 || grid->sizes[0] != input->sizes[0] || grid->sizes[3] != 2)
 		return tensor_fail(EINVAL, "%s: grid must be [%lld, y, x, 2], got %s",
 				   op->schema.name, (long long)input->sizes[0], SHAPE_STR(grid));
@@ -141,14 +148,15 @@ static int check_grid(const struct tensor_op *op, const tensor *input, const ten
 	if (padding < GRID_ZEROS || padding > GRID_REFLECTION)
 		return tensor_fail(EINVAL, "%s: padding_mode must be 0 to 2, got %lld",
 				   op->schema.name, (long long)padding);
-	*p = (struct grid_params){(enum grid_mode)mode, (enum grid_padding)padding, align_corners};
+	*p = (struct grid_params){ (enum grid_mode)mode, (enum grid_padding)padding,
+				   align_corners };
 	return front_same_device(op->schema.name, input, grid);
 }
 
 int front_grid_sampler_2d(const struct tensor_op *op, tensor **out, tensor *input, tensor *grid,
 			  int64_t interpolation_mode, int64_t padding_mode, bool align_corners)
 {
-	const tensor *inputs[] = {input, grid};
+	const tensor *inputs[] = { input, grid };
 	tensor *image = NULL, *places = NULL;
 	grid_sampler_kernel fn;
 	struct grid_params p;
@@ -179,23 +187,26 @@ int front_grid_sampler_2d_backward(const struct tensor_op *op, tensor **grad_inp
 				   tensor *grid, int64_t interpolation_mode, int64_t padding_mode,
 				   bool align_corners, uint64_t output_mask)
 {
-	tensor *like[] = {input, grid}, *dense[3] = {NULL}, *given[] = {grad_output, input, grid};
-	grid_sampler_backward_kernel fn = (grid_sampler_backward_kernel)op_loop(op, op->loops, input);
-	tensor **result[] = {grad_input, grad_grid};
-	struct front_out o[2] = {{.t = NULL}};
+	tensor *like[] = { input, grid }, *dense[3] = { NULL },
+	       *given[] = { grad_output, input, grid };
+	grid_sampler_backward_kernel fn =
+		(grid_sampler_backward_kernel)op_loop(op, op->loops, input);
+	tensor **result[] = { grad_input, grad_grid };
+	struct front_out o[2] = { { .t = NULL } };
 	struct grid_params p;
 	int err = 0;
 
 	*grad_input = *grad_grid = NULL;
-	if (!fn || check_grid(op, input, grid, interpolation_mode, padding_mode, align_corners,
-			      &p) < 0)
+	if (!fn ||
+	    check_grid(op, input, grid, interpolation_mode, padding_mode, align_corners, &p) < 0)
 		return error_code();
 	if (grad_output->ndim != 4 || grad_output->dtype != input->dtype ||
 	    memcmp(grad_output->sizes, input->sizes, 2 * sizeof(int64_t)) ||
 	    memcmp(grad_output->sizes + 2, grid->sizes + 1, 2 * sizeof(int64_t)))
-		return tensor_fail(EINVAL, "%s: grad_output must be %s and have the output's shape, "
-					   "got %s %s", op->schema.name,
-				   tensor_dtype_name(input->dtype),
+		return tensor_fail(EINVAL,
+				   "%s: grad_output must be %s and have the output's shape, "
+				   "got %s %s",
+				   op->schema.name, tensor_dtype_name(input->dtype),
 				   tensor_dtype_name(grad_output->dtype), SHAPE_STR(grad_output));
 	for (int i = 0; !err && i < 2; i++) {
 		const tensor *t = like[i];

@@ -25,7 +25,7 @@ static int scan(const struct tensor_op *op, tensor **out, tensor *self, int64_t 
 {
 	scan_kernel fn = (scan_kernel)op_loop(op, op->loops, self);
 	int d = wrap_dim(op->schema.name, dim, self->ndim);
-	const tensor *inputs[] = {self};
+	const tensor *inputs[] = { self };
 	struct front_out o;
 	tensor lines[2];
 
@@ -60,7 +60,7 @@ int front_cummax(const struct tensor_op *op, tensor **values, tensor **indices, 
 {
 	scan_index_kernel fn = (scan_index_kernel)op_loop(op, op->loops, self);
 	int d = wrap_dim(op->schema.name, dim, self->ndim), err;
-	const tensor *inputs[] = {self};
+	const tensor *inputs[] = { self };
 	bool given = *indices;
 	struct front_out v, i;
 	tensor lines[3];
@@ -77,7 +77,7 @@ int front_cummax(const struct tensor_op *op, tensor **values, tensor **indices, 
 	return drop_result(indices, given, err);
 }
 
-/* ---- differences ------------------------------------------------------------------------- */
+/* ---- differences ---- */
 
 /* before, self and after along d; before and after may be NULL. */
 static tensor *joined(tensor *before, tensor *self, tensor *after, int d)
@@ -90,7 +90,7 @@ static tensor *joined(tensor *before, tensor *self, tensor *after, int d)
 	parts[n++] = self;
 	if (after)
 		parts[n++] = after;
-	return n == 1 ? self : tensor_cat((tensor_list){parts, n}, d);
+	return n == 1 ? self : tensor_cat((tensor_list){ parts, n }, d);
 }
 
 /* What cat takes beside self: it leaves out empty vectors, diff does not. */
@@ -100,8 +100,8 @@ static int check_joined(const tensor *self, const tensor *more, int d)
 
 	for (int i = 0; more && fits && i < self->ndim; i++)
 		fits = i == d || more->sizes[i] == self->sizes[i];
-	return fits ? 0
-		    : tensor_fail(EINVAL, "diff: %s does not fit %s outside dimension %d",
+	return fits ? 0 :
+		      tensor_fail(EINVAL, "diff: %s does not fit %s outside dimension %d",
 				  SHAPE_STR(more), SHAPE_STR(self), d);
 }
 
@@ -110,7 +110,8 @@ static tensor *difference(tensor *t, int d)
 	int64_t n = t->sizes[d] - 1;
 	tensor *after = tensor_narrow(t, d, 1, n), *before = tensor_narrow(t, d, 0, n);
 
-	return t->dtype == TENSOR_BOOL ? tensor_logical_xor(after, before) : tensor_sub(after, before);
+	return t->dtype == TENSOR_BOOL ? tensor_logical_xor(after, before) :
+					 tensor_sub(after, before);
 }
 
 tensor *composite_diff(tensor *self, int64_t n, int64_t dim, tensor *prepend, tensor *append)
@@ -122,8 +123,9 @@ tensor *composite_diff(tensor *self, int64_t n, int64_t dim, tensor *prepend, te
 	if (d < 0)
 		return NULL;
 	if (!self->ndim || n < 0)
-		return tensor_fail_null(EINVAL, "diff: a dimension and n of at least 0 are needed, got %s and %lld",
-					SHAPE_STR(self), (long long)n);
+		return tensor_fail_null(
+			EINVAL, "diff: a dimension and n of at least 0 are needed, got %s and %lld",
+			SHAPE_STR(self), (long long)n);
 	if (check_joined(self, prepend, d) < 0 || check_joined(self, append, d) < 0)
 		return NULL;
 	if (!n)

@@ -8,7 +8,7 @@
 #include "family/copy.h"
 #include "family/scatter.h"
 
-/* ---- scatter ---------------------------------------------------------------------------- */
+/* ---- scatter ---- */
 
 static int call_scatter_kernel(tensor_kernel fn, tensor *out, int d, const tensor *index,
 			       const tensor *source, const void *mode)
@@ -18,7 +18,7 @@ static int call_scatter_kernel(tensor_kernel fn, tensor *out, int d, const tenso
 
 tensor *repeated(const tensor *self, tensor_scalar value, const int64_t *sizes, int ndim)
 {
-	const int64_t strides[TENSOR_MAX_DIMS] = {0};
+	const int64_t strides[TENSOR_MAX_DIMS] = { 0 };
 	tensor *one = tensor_new(self->device, self->dtype, NULL, 0), *t = NULL;
 
 	if (one && call_fill__Scalar(one, value))
@@ -70,7 +70,7 @@ int front_scatter_value(const struct tensor_op *op, tensor **out, tensor *self, 
 	return scatter_value(op, out, self, dim, index, value, SCATTER_SET);
 }
 
-/* ---- index_copy, index_fill: the same with a vector of positions ------------------------ */
+/* ---- index_copy, index_fill: the same with a vector of positions ---- */
 
 int front_index_copy(const struct tensor_op *op, tensor **out, tensor *self, int64_t dim,
 		     tensor *index, tensor *source)
@@ -88,7 +88,7 @@ int front_index_copy(const struct tensor_op *op, tensor **out, tensor *self, int
 static int call_index_put_kernel(tensor_kernel fn, tensor *out, int d, const tensor *index,
 				 const tensor *source, const void *unused)
 {
-	const int64_t sizes[] = {1, index->numel}, strides[] = {0, index->strides[0]};
+	const int64_t sizes[] = { 1, index->numel }, strides[] = { 0, index->strides[0] };
 	tensor *at = tensor_new_view((tensor *)index, sizes, strides, 2, index->offset);
 	int err = at ? ((index_put_kernel)fn)(out, at, &d, 1, source, SCATTER_SET) : error_code();
 
@@ -114,8 +114,8 @@ int front_index_fill(const struct tensor_op *op, tensor **out, tensor *self, int
 	wide = front_cast(index, TENSOR_I64);
 	/* A 0-d tensor is a vector of one element, which may be named more than once. */
 	source = wide ? repeated(self, value, sizes, self->ndim ? self->ndim : 1) : NULL;
-	err = source ? put_into_like(op, out, self, d, wide, source, call_index_put_kernel, NULL)
-		     : error_code();
+	err = source ? put_into_like(op, out, self, d, wide, source, call_index_put_kernel, NULL) :
+		       error_code();
 	tensor_put(source);
 	tensor_put(wide);
 	return err;

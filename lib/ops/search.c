@@ -17,8 +17,9 @@ static int check_shapes(const struct tensor_op *op, const tensor *sequence, cons
 	for (int d = 0; same && d + 1 < sequence->ndim; d++)
 		same = sequence->sizes[d] == values->sizes[d];
 	if (!same && sequence->ndim != 1)
-		return tensor_fail(EINVAL, "%s: the sorted tensor must have one dimension, or those "
-					   "of self but for the last: got %s and %s",
+		return tensor_fail(EINVAL,
+				   "%s: the sorted tensor must have one dimension, or those "
+				   "of self but for the last: got %s and %s",
 				   op->schema.name, SHAPE_STR(sequence), SHAPE_STR(values));
 	if (sequence->dtype != values->dtype)
 		return tensor_fail(EINVAL, "%s: both tensors must have one dtype, got %s and %s",
@@ -55,7 +56,7 @@ static int search(const struct tensor_op *op, tensor **out, tensor *sequence, te
 		  tensor *sorter, bool out_int32, bool right)
 {
 	search_kernel fn = (search_kernel)op_loop(op, op->loops, values);
-	const tensor *inputs[] = {values, sequence};
+	const tensor *inputs[] = { values, sequence };
 	tensor *s, *v, *order = NULL;
 	struct front_out o;
 	int err;

@@ -6,21 +6,21 @@
 #include "family/shape.h"
 #include "family/view.h"
 
-/* ---- as wide as ... ------------------------------------------------------------------------- */
+/* ---- as wide as ... ---- */
 
 tensor *composite_view_as(tensor *self, tensor *other)
 {
-	return call_view(self, (tensor_ints){other->sizes, other->ndim});
+	return call_view(self, (tensor_ints){ other->sizes, other->ndim });
 }
 
 tensor *composite_reshape_as(tensor *self, tensor *other)
 {
-	return composite_reshape(self, (tensor_ints){other->sizes, other->ndim});
+	return composite_reshape(self, (tensor_ints){ other->sizes, other->ndim });
 }
 
 tensor *composite_expand_as(tensor *self, tensor *other)
 {
-	return call_expand(self, (tensor_ints){other->sizes, other->ndim});
+	return call_expand(self, (tensor_ints){ other->sizes, other->ndim });
 }
 
 tensor *composite_broadcast_to(tensor *self, tensor_ints size)
@@ -28,7 +28,7 @@ tensor *composite_broadcast_to(tensor *self, tensor_ints size)
 	return call_expand(self, size);
 }
 
-/* ---- fewer and more dimensions ------------------------------------------------------------- */
+/* ---- fewer and more dimensions ---- */
 
 tensor *composite_flatten(tensor *self, int64_t start_dim, int64_t end_dim)
 {
@@ -52,12 +52,13 @@ tensor *composite_flatten(tensor *self, int64_t start_dim, int64_t end_dim)
 		else if (i == b)
 			sizes[k++] = n;
 	}
-	return call_reshape(self, (tensor_ints){sizes, k});
+	return call_reshape(self, (tensor_ints){ sizes, k });
 }
 
 tensor *composite_ravel(tensor *self)
 {
-	tensor *dense = call_contiguous(self, TENSOR_CONTIGUOUS_FORMAT), *t = dense ? call_view(dense, TENSOR_INTS(-1)) : NULL;
+	tensor *dense = call_contiguous(self, TENSOR_CONTIGUOUS_FORMAT),
+	       *t = dense ? call_view(dense, TENSOR_INTS(-1)) : NULL;
 
 	tensor_put(dense);
 	return t;
@@ -71,7 +72,8 @@ tensor *composite_unflatten(tensor *self, int64_t dim, tensor_ints sizes)
 	if (d < 0)
 		return NULL;
 	if (!self->ndim || sizes.len < 1 || self->ndim - 1 + sizes.len > TENSOR_MAX_DIMS)
-		return tensor_fail_null(EINVAL, "unflatten: %lld sizes for dimension %d of shape %s",
+		return tensor_fail_null(EINVAL,
+					"unflatten: %lld sizes for dimension %d of shape %s",
 					(long long)sizes.len, d, SHAPE_STR(self));
 	for (int i = 0; i < self->ndim; i++) {
 		if (i != d) {
@@ -95,10 +97,12 @@ tensor *composite_unflatten(tensor *self, int64_t dim, tensor_ints sizes)
 	}
 	if (known != self->sizes[d])
 		goto mismatch;
-	return call_view(self, (tensor_ints){shape, k});
+	return call_view(self, (tensor_ints){ shape, k });
 mismatch:
-	return tensor_fail_null(EINVAL, "unflatten: the sizes do not multiply to the size %lld of "
-					"dimension %d", (long long)self->sizes[d], d);
+	return tensor_fail_null(EINVAL,
+				"unflatten: the sizes do not multiply to the size %lld of "
+				"dimension %d",
+				(long long)self->sizes[d], d);
 }
 
 tensor *composite_atleast_1d(tensor *self)
@@ -129,7 +133,7 @@ tensor *composite_atleast_3d(tensor *self)
 	return t;
 }
 
-/* ---- dimensions in another order ------------------------------------------------------------ */
+/* ---- dimensions in another order ---- */
 
 tensor *composite_movedim(tensor *self, tensor_ints source, tensor_ints destination)
 {
@@ -160,7 +164,7 @@ tensor *composite_movedim(tensor *self, tensor_ints source, tensor_ints destinat
 			from++;
 		order[to] = from++;
 	}
-	return call_permute(self, (tensor_ints){order, self->ndim});
+	return call_permute(self, (tensor_ints){ order, self->ndim });
 }
 
 tensor *composite_movedim_int(tensor *self, int64_t source, int64_t destination)
@@ -179,7 +183,7 @@ tensor *composite_numpy_T(tensor *self)
 
 	for (int i = 0; i < self->ndim; i++)
 		order[i] = self->ndim - 1 - i;
-	return call_permute(self, (tensor_ints){order, self->ndim});
+	return call_permute(self, (tensor_ints){ order, self->ndim });
 }
 
 static tensor *last_two(const char *op, tensor *self)

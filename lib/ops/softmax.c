@@ -53,7 +53,7 @@ static int softmax(const struct tensor_op *op, tensor **out, tensor *self, int64
 		return error_code();
 	inputs[0] = x;
 	err = (direct ? front_begin : front_begin_wide)(op, &o, *out, dtype, x->sizes, x->ndim,
-							 inputs, 1);
+							inputs, 1);
 	if (!err)
 		err = front_end(op, &o, out,
 				fn((tensor *)as_line(&line_out, o.t), as_line(&line_in, x), d));
@@ -99,9 +99,8 @@ static int backward(const struct tensor_op *op, tensor **out, tensor *grad_outpu
 	inputs[0] = result;
 	inputs[1] = grad;
 	if (result && grad)
-		err = (direct ? front_begin : front_begin_wide)(op, &o, *out, output->dtype,
-								 output->sizes, output->ndim,
-								 inputs, 2);
+		err = (direct ? front_begin : front_begin_wide)(
+			op, &o, *out, output->dtype, output->sizes, output->ndim, inputs, 2);
 	if (!err) {
 		if (!o.given)
 			o.dtype = dtype;

@@ -22,7 +22,7 @@ static int begin_pair(const struct tensor_op *op, struct front_out *v, struct fr
 		      tensor **values, tensor **indices, const tensor *self, const int64_t *sizes,
 		      int ndim)
 {
-	const tensor *inputs[] = {self};
+	const tensor *inputs[] = { self };
 
 	if (check_apart(op, *values, *indices) < 0 ||
 	    front_begin_apart(op, v, *values, self->dtype, sizes, ndim, inputs, 1) < 0)
@@ -36,7 +36,7 @@ static int begin_pair(const struct tensor_op *op, struct front_out *v, struct fr
 static int begin_sorted(const struct tensor_op *op, struct front_out *v, struct front_out *i,
 			tensor **values, tensor **indices, const tensor *self)
 {
-	const tensor *inputs[] = {self};
+	const tensor *inputs[] = { self };
 
 	if (check_apart(op, *values, *indices) < 0 ||
 	    front_begin_like(op, v, *values, self->dtype, self, inputs, 1) < 0)
@@ -115,9 +115,10 @@ int front_topk(const struct tensor_op *op, tensor **values, tensor **indices, te
 		return error_code();
 	n = self->ndim ? self->sizes[d] : 1;
 	if (k < 0 || k > n)
-		return tensor_fail(EINVAL, "%s: k must be from 0 to %lld, the size of dimension %d "
-					   "of self, got %lld", op->schema.name, (long long)n, d,
-				   (long long)k);
+		return tensor_fail(EINVAL,
+				   "%s: k must be from 0 to %lld, the size of dimension %d "
+				   "of self, got %lld",
+				   op->schema.name, (long long)n, d, (long long)k);
 	memcpy(sizes, self->sizes, sizeof(sizes));
 	if (self->ndim)
 		sizes[d] = k;
@@ -128,7 +129,7 @@ int front_topk(const struct tensor_op *op, tensor **values, tensor **indices, te
 	return end_pair(op, &v, &i, values, indices, err);
 }
 
-/* ---- one of each line -------------------------------------------------------------------- */
+/* ---- one of each line ---- */
 
 static int pick(const struct tensor_op *op, tensor **values, tensor **indices, tensor *self,
 		int64_t dim, bool keepdim, int64_t k)
@@ -164,9 +165,10 @@ int front_kthvalue(const struct tensor_op *op, tensor **values, tensor **indices
 		return error_code();
 	n = self->ndim ? self->sizes[d] : 1;
 	if (k < 1 || k > n)
-		return tensor_fail(EINVAL, "%s: k must be from 1 to %lld, the size of dimension %d "
-					   "of self, got %lld", op->schema.name, (long long)n, d,
-				   (long long)k);
+		return tensor_fail(EINVAL,
+				   "%s: k must be from 1 to %lld, the size of dimension %d "
+				   "of self, got %lld",
+				   op->schema.name, (long long)n, d, (long long)k);
 	return pick(op, values, indices, self, dim, keepdim, k - 1);
 }
 
@@ -176,8 +178,8 @@ int front_median_dim(const struct tensor_op *op, tensor **values, tensor **indic
 	return pick(op, values, indices, self, dim, keepdim, SELECT_MEDIAN);
 }
 
-int front_nanmedian_dim(const struct tensor_op *op, tensor **values, tensor **indices,
-			tensor *self, int64_t dim, bool keepdim)
+int front_nanmedian_dim(const struct tensor_op *op, tensor **values, tensor **indices, tensor *self,
+			int64_t dim, bool keepdim)
 {
 	return pick(op, values, indices, self, dim, keepdim, SELECT_NANMEDIAN);
 }

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* ---- the extension ------------------------------------------------------------------------- */
+/* ---- the extension ---- */
 
 static void free_sparse(struct tensor_extension *x)
 {
@@ -24,10 +24,10 @@ static void free_sparse(struct tensor_extension *x)
 static tensor *part(const tensor *t, int i, const char **name)
 {
 	const struct sparse *s = sparse_of(t);
-	tensor *const coo[] = {s->indices, s->values, NULL};
-	tensor *const csr[] = {s->crow, s->col, s->values, NULL};
-	static const char *const names[2][4] = {{"indices", "values"},
-						{"crow_indices", "col_indices", "values"}};
+	tensor *const coo[] = { s->indices, s->values, NULL };
+	tensor *const csr[] = { s->crow, s->col, s->values, NULL };
+	static const char *const names[2][4] = { { "indices", "values" },
+						 { "crow_indices", "col_indices", "values" } };
 
 	*name = names[is_csr(t)][i];
 	return is_csr(t) ? (csr[i] ? tensor_get(csr[i]) : NULL) :
@@ -40,8 +40,9 @@ static void describe(const tensor *t, char *buf, size_t size)
 		 tensor_layout_name(t->layout));
 }
 
-static const struct extension_ops sparse_ops = {
-	.free = free_sparse, .part = part, .describe = describe};
+static const struct extension_ops sparse_ops = { .free = free_sparse,
+						 .part = part,
+						 .describe = describe };
 
 /* Parts are kept without history, contiguous; NULL with the error set for what cannot be. */
 static tensor *keep_part(tensor *t)
@@ -81,7 +82,7 @@ static tensor *new_sparse(tensor_ints size, enum tensor_layout layout, const str
 		return NULL;
 	}
 	*s = *like;
-	s->ext = (struct tensor_extension){1, &sparse_ops};
+	s->ext = (struct tensor_extension){ 1, &sparse_ops };
 	s->indices = keep_indices(like->indices);
 	s->crow = keep_indices(like->crow);
 	s->col = keep_indices(like->col);
@@ -108,7 +109,7 @@ failed:
 
 tensor *sparse_new_coo(tensor_ints size, tensor *indices, tensor *values, bool coalesced)
 {
-	struct sparse s = {.indices = indices, .values = values};
+	struct sparse s = { .indices = indices, .values = values };
 
 	if (!indices || !values)
 		return NULL;
@@ -120,7 +121,7 @@ tensor *sparse_new_coo(tensor_ints size, tensor *indices, tensor *values, bool c
 
 tensor *sparse_new_csr(tensor_ints size, tensor *crow, tensor *col, tensor *values)
 {
-	struct sparse s = {.sparse_dim = 2, .crow = crow, .col = col, .values = values};
+	struct sparse s = { .sparse_dim = 2, .crow = crow, .col = col, .values = values };
 
 	if (!crow || !col || !values)
 		return NULL;
@@ -161,7 +162,7 @@ tensor *sparse_new_i64(int64_t n)
 
 tensor *sparse_new_indices(int d, int64_t nnz)
 {
-	int64_t sizes[] = {d, nnz};
+	int64_t sizes[] = { d, nnz };
 
 	return tensor_new(TENSOR_DEVICE_CPU, TENSOR_I64, sizes, 2);
 }
@@ -179,18 +180,20 @@ tensor *sparse_new_keys(const tensor *self)
 	} else {
 		sparse_expand(i64_data(keys), i64_data(s->crow), self->sizes[0]);
 		for (int64_t i = 0; i < s->nnz; i++)
-			i64_data(keys)[i] = i64_data(keys)[i] * self->sizes[1] + i64_data(s->col)[i];
+			i64_data(keys)[i] =
+				i64_data(keys)[i] * self->sizes[1] + i64_data(s->col)[i];
 	}
 	return keys;
 }
 
 int sparse_need_coo(const char *op, const tensor *t)
 {
-	return is_coo(t) ? 0 : tensor_fail(EOPNOTSUPP, "%s: layout sparse_coo is needed, got %s", op,
-					   tensor_layout_name(t->layout));
+	return is_coo(t) ? 0 :
+			   tensor_fail(EOPNOTSUPP, "%s: layout sparse_coo is needed, got %s", op,
+				       tensor_layout_name(t->layout));
 }
 
-/* ---- from parts ------------------------------------------------------------------------------ */
+/* ---- from parts ---- */
 
 static int need_index_dtype(const char *op, const char *name, const tensor *t)
 {
@@ -208,20 +211,24 @@ static int check_coo(const tensor *indices, const tensor *values, tensor_ints si
 	if (need_index_dtype(op, "indices", indices) < 0)
 		return error_code();
 	if (indices->ndim != 2)
-		return tensor_fail(EINVAL, "%s: indices must be [sparse_dim, nnz], got shape %s", op,
-				   SHAPE_STR(indices));
+		return tensor_fail(EINVAL, "%s: indices must be [sparse_dim, nnz], got shape %s",
+				   op, SHAPE_STR(indices));
 	if (!values->ndim || values->sizes[0] != indices->sizes[1])
-		return tensor_fail(EINVAL, "%s: values must be [%lld, ...] to match indices %s, got %s",
-				   op, (long long)indices->sizes[1], SHAPE_STR(indices),
+		return tensor_fail(EINVAL,
+				   "%s: values must be [%lld, ...] to match indices %s, got %s", op,
+				   (long long)indices->sizes[1], SHAPE_STR(indices),
 				   SHAPE_STR(values));
 	d = indices->sizes[0] > TENSOR_MAX_DIMS ? TENSOR_MAX_DIMS + 1 : (int)indices->sizes[0];
 	if (size.len != d + values->ndim - 1)
-		return tensor_fail(EINVAL, "%s: size must have %d sparse and %d dense dimensions, "
-					   "got %lld", op, d, values->ndim - 1, (long long)size.len);
+		return tensor_fail(EINVAL,
+				   "%s: size must have %d sparse and %d dense dimensions, "
+				   "got %lld",
+				   op, d, values->ndim - 1, (long long)size.len);
 	for (int i = 1; i < values->ndim; i++)
 		if (values->sizes[i] != size.data[d + i - 1])
-			return tensor_fail(EINVAL, "%s: dimension %d of values %s must have size %lld",
-					   op, i, SHAPE_STR(values), (long long)size.data[d + i - 1]);
+			return tensor_fail(EINVAL,
+					   "%s: dimension %d of values %s must have size %lld", op,
+					   i, SHAPE_STR(values), (long long)size.data[d + i - 1]);
 	return sizes_numel(op, size.data, (int)size.len) < 0 ? error_code() : 0;
 }
 
@@ -244,7 +251,8 @@ tensor *kernel_sparse_coo_tensor(tensor *indices, tensor *values, tensor_ints si
 /* One more than the greatest index of each row; 0, or -errno with the error set. */
 static int infer_sizes(tensor *indices, int64_t *sizes)
 {
-	tensor *wide = front_cast(indices, TENSOR_I64), *full = wide ? front_contiguous(wide) : NULL;
+	tensor *wide = front_cast(indices, TENSOR_I64),
+	       *full = wide ? front_contiguous(wide) : NULL;
 	int64_t nnz = indices->sizes[1];
 
 	for (int64_t k = 0; full && k < indices->sizes[0]; k++) {
@@ -261,7 +269,7 @@ static int infer_sizes(tensor *indices, int64_t *sizes)
 tensor *composite_sparse_coo_infer(tensor *indices, tensor *values, bool is_coalesced)
 {
 	int64_t size[TENSOR_MAX_DIMS];
-	tensor_ints sizes = {size, 0};
+	tensor_ints sizes = { size, 0 };
 
 	/* What does not fit is refused where everything is. */
 	if (indices->ndim == 2 && values->ndim &&
@@ -291,8 +299,10 @@ static int check_csr(const tensor *crow, const tensor *col, const tensor *values
 		return tensor_fail(EINVAL, "%s: crow_indices must be [%lld], got %s", op,
 				   (long long)size.data[0] + 1, SHAPE_STR(crow));
 	if (col->ndim != 1 || values->ndim != 1 || col->sizes[0] != values->sizes[0])
-		return tensor_fail(EINVAL, "%s: col_indices and values must be vectors of one size, "
-					   "got %s and %s", op, SHAPE_STR(col), SHAPE_STR(values));
+		return tensor_fail(EINVAL,
+				   "%s: col_indices and values must be vectors of one size, "
+				   "got %s and %s",
+				   op, SHAPE_STR(col), SHAPE_STR(values));
 	return 0;
 }
 
@@ -314,7 +324,7 @@ tensor *kernel_sparse_csr_tensor(tensor *crow_indices, tensor *col_indices, tens
 	return t;
 }
 
-/* ---- questions ------------------------------------------------------------------------------- */
+/* ---- questions ---- */
 
 /* A new description each time: whose history is set is the caller's business. */
 static tensor *give_part(const char *op, const tensor *self, tensor *t)
@@ -336,20 +346,24 @@ tensor *kernel_sparse__values(tensor *self)
 
 static int need_coalesced(const char *op, const tensor *self)
 {
-	return sparse_of(self)->coalesced ? 0 :
-		tensor_fail(EINVAL, "%s: the tensor is not coalesced; coalesce() it first", op);
+	return sparse_of(self)->coalesced ?
+		       0 :
+		       tensor_fail(EINVAL, "%s: the tensor is not coalesced; coalesce() it first",
+				   op);
 }
 
 tensor *kernel_sparse_indices(tensor *self)
 {
-	return need_coalesced("indices", self) < 0 ? NULL :
-		give_part("indices", self, sparse_of(self)->indices);
+	return need_coalesced("indices", self) < 0 ?
+		       NULL :
+		       give_part("indices", self, sparse_of(self)->indices);
 }
 
 tensor *kernel_sparse_values(tensor *self)
 {
-	return need_coalesced("values", self) < 0 ? NULL :
-		give_part("values", self, sparse_of(self)->values);
+	return need_coalesced("values", self) < 0 ?
+		       NULL :
+		       give_part("values", self, sparse_of(self)->values);
 }
 
 tensor *kernel_sparse_crow(tensor *self)

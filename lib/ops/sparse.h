@@ -15,9 +15,9 @@ struct sparse {
 	int sparse_dim; /* the dimensions that have indices; values have the others (COO) */
 	bool coalesced; /* indices ascend in row-major order, each occurs once */
 	int64_t nnz;
-	tensor *indices; /* COO: i64 [sparse_dim, nnz] */
+	tensor *indices;    /* COO: i64 [sparse_dim, nnz] */
 	tensor *crow, *col; /* CSR: i64 [m + 1], [nnz] */
-	tensor *values; /* [nnz, dense sizes] */
+	tensor *values;	    /* [nnz, dense sizes] */
 };
 
 static inline const struct sparse *sparse_of(const tensor *t)
@@ -65,7 +65,7 @@ static inline int64_t *i64_data(const tensor *t)
 
 static inline tensor_ints sizes_of(const tensor *t)
 {
-	return (tensor_ints){t->sizes, t->ndim};
+	return (tensor_ints){ t->sizes, t->ndim };
 }
 
 /* -EOPNOTSUPP with the error set unless t is COO. */

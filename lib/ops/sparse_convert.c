@@ -18,7 +18,7 @@ static size_t block_bytes(const tensor *values)
 /* [n, dense sizes], uninitialised, for elements of self's shape. */
 static tensor *new_values(const tensor *self, int sparse_dim, int64_t n)
 {
-	int64_t sizes[TENSOR_MAX_DIMS + 1] = {n};
+	int64_t sizes[TENSOR_MAX_DIMS + 1] = { n };
 
 	if (self->ndim - sparse_dim + 1 > TENSOR_MAX_DIMS)
 		return tensor_fail_null(EINVAL, "sparse tensor: at most %d dense dimensions",
@@ -27,7 +27,7 @@ static tensor *new_values(const tensor *self, int sparse_dim, int64_t n)
 	return tensor_new(self->device, self->dtype, sizes, self->ndim - sparse_dim + 1);
 }
 
-/* ---- coalescing ------------------------------------------------------------------------------- */
+/* ---- coalescing ---- */
 
 static tensor *sum_runs(const tensor *self, const int64_t *order, const int64_t *starts,
 			int64_t runs)
@@ -119,7 +119,7 @@ tensor *kernel_sparse_coalesce(tensor *self)
 	return sparse_coalesced(self);
 }
 
-/* ---- rows --------------------------------------------------------------------------------------- */
+/* ---- rows ---- */
 
 tensor *sparse_to_csr(tensor *self)
 {
@@ -130,9 +130,10 @@ tensor *sparse_to_csr(tensor *self)
 		return tensor_get(self);
 	s = sparse_of(self);
 	if (s->sparse_dim != 2 || self->ndim != 2)
-		return tensor_fail_null(EINVAL, "to_sparse_csr: a matrix of numbers is needed, got %d "
-						"sparse and %d dense dimensions", s->sparse_dim,
-					self->ndim - s->sparse_dim);
+		return tensor_fail_null(EINVAL,
+					"to_sparse_csr: a matrix of numbers is needed, got %d "
+					"sparse and %d dense dimensions",
+					s->sparse_dim, self->ndim - s->sparse_dim);
 	coo = sparse_coalesced(self);
 	if (!coo)
 		return NULL;
@@ -179,7 +180,7 @@ tensor *kernel_sparse_to_sparse(tensor *self, enum tensor_layout layout)
 	return sparse_coalesced(self);
 }
 
-/* ---- from strided --------------------------------------------------------------------------------- */
+/* ---- from strided ---- */
 
 static tensor *from_dense(tensor *self, int sparse_dim)
 {
@@ -240,7 +241,7 @@ tensor *kernel_dense_to_sparse_dim(tensor *self, int64_t sparse_dim)
 	return from_dense(self, (int)sparse_dim);
 }
 
-/* ---- to strided ------------------------------------------------------------------------------------ */
+/* ---- to strided ---- */
 
 static tensor *cast_result(tensor *t, enum tensor_dtype dtype)
 {
@@ -272,16 +273,16 @@ tensor *kernel_sparse_to_dense(tensor *self, enum tensor_dtype dtype)
 tensor *kernel_dense_to_dense(tensor *self, enum tensor_dtype dtype)
 {
 	/* Not self: autograd gives the result a history of its own. */
-	return !dtype || dtype == self->dtype ? tensor_new_detached(self) :
-						front_cast(self, dtype);
+	return !dtype || dtype == self->dtype ? tensor_new_detached(self) : front_cast(self, dtype);
 }
 
-/* ---- elements at places that are asked for ------------------------------------------------------------ */
+/* ---- elements at places that are asked for ---- */
 
 /* self's elements at the keys of its first sparse_dim dimensions, zero where it has none. */
 static tensor *pick(tensor *self, int sparse_dim, const tensor *keys)
 {
-	tensor *full = NULL, *own = NULL, *at = NULL, *values = new_values(self, sparse_dim, keys->numel);
+	tensor *full = NULL, *own = NULL, *at = NULL,
+	       *values = new_values(self, sparse_dim, keys->numel);
 	tensor *result = NULL;
 	const int64_t *where = i64_data(keys);
 
@@ -318,7 +319,8 @@ tensor *kernel_sparse_mask(tensor *self, tensor *mask)
 		return tensor_fail_null(EINVAL, "sparse_mask: mask must have shape %s, got %s",
 					SHAPE_STR(self), SHAPE_STR(mask));
 	if (is_sparse(self) && sparse_of(self)->sparse_dim != sparse_dim)
-		return tensor_fail_null(EINVAL, "sparse_mask: self has %d sparse dimensions, mask %d",
+		return tensor_fail_null(EINVAL,
+					"sparse_mask: self has %d sparse dimensions, mask %d",
 					sparse_of(self)->sparse_dim, sparse_dim);
 	keys = sparse_new_keys(mask);
 	values = keys ? pick(self, sparse_dim, keys) : NULL;
@@ -350,7 +352,7 @@ tensor *kernel_sparse_pick(tensor *self, tensor *indices)
 	return t;
 }
 
-/* ---- copies ---------------------------------------------------------------------------------------- */
+/* ---- copies ---- */
 
 static tensor *copy_as(const tensor *self, tensor_options options)
 {
@@ -366,20 +368,24 @@ tensor *kernel_sparse_to_copy(tensor *self, tensor_options options)
 	if (options.shareable)
 		return tensor_fail_null(EOPNOTSUPP, "_to_copy: a sparse tensor cannot be shared");
 	if (options.layout && options.layout != self->layout)
-		return tensor_fail_null(EOPNOTSUPP, "_to_copy: no conversion to layout %s; use "
-						    "to_dense or to_sparse",
+		return tensor_fail_null(EOPNOTSUPP,
+					"_to_copy: no conversion to layout %s; use "
+					"to_dense or to_sparse",
 					tensor_layout_name(options.layout));
 	if (options.memory_format > TENSOR_PRESERVE_FORMAT)
-		return tensor_fail_null(EOPNOTSUPP, "_to_copy: only strided tensors have a memory format");
+		return tensor_fail_null(EOPNOTSUPP,
+					"_to_copy: only strided tensors have a memory format");
 	options.layout = 0;
 	return copy_as(self, options);
 }
 
 int front_sparse_clone(const struct tensor_op *op, tensor **out, tensor *self,
-			enum tensor_memory_format memory_format)
+		       enum tensor_memory_format memory_format)
 {
 	if (memory_format > TENSOR_PRESERVE_FORMAT)
-		return tensor_fail(EOPNOTSUPP, "clone: only strided tensors of plain numbers have a memory format");
-	*out = copy_as(self, (tensor_options){0});
+		return tensor_fail(
+			EOPNOTSUPP,
+			"clone: only strided tensors of plain numbers have a memory format");
+	*out = copy_as(self, (tensor_options){ 0 });
 	return *out ? 0 : error_code();
 }

@@ -40,7 +40,8 @@ static int deliver(const struct tensor_op *op, tensor **out, tensor *t)
 		return 0;
 	}
 	if (op->variant == VARIANT_OUT)
-		err = tensor_fail(EOPNOTSUPP, "%s: no out form for sparse tensors", op->schema.name);
+		err = tensor_fail(EOPNOTSUPP, "%s: no out form for sparse tensors",
+				  op->schema.name);
 	else if (t->layout != (*out)->layout)
 		err = tensor_fail(EINVAL, "%s: the result has layout %s, self has %s",
 				  op->schema.name, tensor_layout_name(t->layout),
@@ -56,7 +57,7 @@ static int deliver(const struct tensor_op *op, tensor **out, tensor *t)
 	return err;
 }
 
-/* ---- one operand --------------------------------------------------------------------------------- */
+/* ---- one operand ---- */
 
 /* The operator's own functional form on strided values, whose result is new: that of abs_ is abs. */
 static const struct tensor_op *functional(const struct tensor_op *op)
@@ -72,12 +73,13 @@ static const struct tensor_op *functional(const struct tensor_op *op)
 
 static tensor *apply(const struct tensor_op *op, const tensor *self, tensor *values)
 {
-	typedef tensor *(*unary)(tensor *self);
+	typedef tensor *(*unary)(tensor * self);
 	const struct tensor_op *f = functional(op);
 	tensor *result, *t;
 
 	if (!f)
-		return tensor_fail_null(EOPNOTSUPP, "%s: no form for sparse tensors", op->schema.name);
+		return tensor_fail_null(EOPNOTSUPP, "%s: no form for sparse tensors",
+					op->schema.name);
 	result = ((unary)f->call[TENSOR_KEY_CPU])(values);
 	t = result ? sparse_with_values(self, result) : NULL;
 	tensor_put(result);
@@ -102,7 +104,7 @@ int front_sparse_unary(const struct tensor_op *op, tensor **out, tensor *self)
 
 int front_sparse_scalar(const struct tensor_op *op, tensor **out, tensor *self, tensor_scalar other)
 {
-	typedef tensor *(*binary)(tensor *self, tensor_scalar other);
+	typedef tensor *(*binary)(tensor * self, tensor_scalar other);
 	const struct tensor_op *f = op->name[0] == 'm' ? &op_mul_Scalar : &op_div_Scalar;
 	tensor *values = ((binary)f->call[TENSOR_KEY_CPU])(sparse_of(self)->values, other), *t;
 
@@ -111,7 +113,7 @@ int front_sparse_scalar(const struct tensor_op *op, tensor **out, tensor *self, 
 	return deliver(op, out, t);
 }
 
-/* ---- addition --------------------------------------------------------------------------------------- */
+/* ---- addition ---- */
 
 static tensor *scaled(tensor *values, tensor_scalar alpha, enum tensor_dtype dtype)
 {
@@ -128,9 +130,9 @@ static tensor *scaled(tensor *values, tensor_scalar alpha, enum tensor_dtype dty
 static tensor *concatenate(const tensor *a, const tensor *b, tensor *va, tensor *vb)
 {
 	const struct sparse *s = sparse_of(a), *t = sparse_of(b);
-	tensor *both[] = {s->indices, t->indices}, *values[] = {va, vb};
-	tensor *indices = call_cat((tensor_list){both, 2}, 1);
-	tensor *v = call_cat((tensor_list){values, 2}, 0);
+	tensor *both[] = { s->indices, t->indices }, *values[] = { va, vb };
+	tensor *indices = call_cat((tensor_list){ both, 2 }, 1);
+	tensor *v = call_cat((tensor_list){ values, 2 }, 0);
 	tensor *result = sparse_new_coo(sizes_of(a), indices, v, false);
 
 	tensor_put(indices);
@@ -214,9 +216,10 @@ int front_sparse_add(const struct tensor_op *op, tensor **out, tensor *self, ten
 		return add_to_dense(op, out, other, self, alpha, tensor_scalar_int(1));
 	if (!sizes_equal(self, other) || self->layout != other->layout ||
 	    sparse_of(self)->sparse_dim != sparse_of(other)->sparse_dim)
-		return tensor_fail(EINVAL, "%s: sparse operands must have one shape, layout and number "
-					   "of sparse dimensions, got %s and %s", op->schema.name,
-				   SHAPE_STR(self), SHAPE_STR(other));
+		return tensor_fail(EINVAL,
+				   "%s: sparse operands must have one shape, layout and number "
+				   "of sparse dimensions, got %s and %s",
+				   op->schema.name, SHAPE_STR(self), SHAPE_STR(other));
 	return deliver(op, out, add_sparse(self, other, alpha));
 }
 
@@ -234,7 +237,7 @@ int front_sparse_sub(const struct tensor_op *op, tensor **out, tensor *self, ten
 	return front_sparse_add(op, out, self, other, alpha);
 }
 
-/* ---- multiplication ------------------------------------------------------------------------------------ */
+/* ---- multiplication ---- */
 
 static bool is_number(const tensor *t)
 {
@@ -318,8 +321,9 @@ static tensor *multiply(tensor *self, tensor *other)
 		return by_dense(self, other);
 	if (!sizes_equal(self, other) || self->layout != other->layout ||
 	    sparse_of(self)->sparse_dim != sparse_of(other)->sparse_dim)
-		return tensor_fail_null(EINVAL, "mul: sparse operands must have one shape, layout and "
-						"number of sparse dimensions, got %s and %s",
+		return tensor_fail_null(EINVAL,
+					"mul: sparse operands must have one shape, layout and "
+					"number of sparse dimensions, got %s and %s",
 					SHAPE_STR(self), SHAPE_STR(other));
 	coo = intersect(self, other);
 	if (is_coo(self) || !coo)
@@ -341,21 +345,24 @@ int front_sparse_mul(const struct tensor_op *op, tensor **out, tensor *self, ten
 int front_sparse_div(const struct tensor_op *op, tensor **out, tensor *self, tensor *other)
 {
 	if (!is_sparse(self) || !is_number(other))
-		return tensor_fail(EOPNOTSUPP, "%s: a sparse tensor can be divided by a number, got %s",
+		return tensor_fail(EOPNOTSUPP,
+				   "%s: a sparse tensor can be divided by a number, got %s",
 				   op->schema.name, SHAPE_STR(other));
 	return deliver(op, out, by_number(op, self, other));
 }
 
-/* ---- sums ------------------------------------------------------------------------------------------------ */
+/* ---- sums ---- */
 
-int front_sparse_sum(const struct tensor_op *op, tensor **out, tensor *self, enum tensor_dtype dtype)
+int front_sparse_sum(const struct tensor_op *op, tensor **out, tensor *self,
+		     enum tensor_dtype dtype)
 {
 	*out = call_sum(sparse_of(self)->values, dtype);
 	return *out ? 0 : error_code();
 }
 
 /* Elements lose the dimensions in the mask (or have index 0 there); what then coincides adds up. */
-static tensor *without_dims(const tensor *self, uint32_t dims, bool keepdim, enum tensor_dtype dtype)
+static tensor *without_dims(const tensor *self, uint32_t dims, bool keepdim,
+			    enum tensor_dtype dtype)
 {
 	const struct sparse *s = sparse_of(self);
 	int64_t sizes[TENSOR_MAX_DIMS], dense[TENSOR_MAX_DIMS];
@@ -371,7 +378,8 @@ static tensor *without_dims(const tensor *self, uint32_t dims, bool keepdim, enu
 			sizes[n++] = sum ? 1 : self->sizes[d];
 		nsparse += d < s->sparse_dim && (!sum || keepdim);
 	}
-	values = ndense ? call_sum_dim_IntList(s->values, (tensor_ints){dense, ndense}, keepdim, dtype) :
+	values = ndense ? call_sum_dim_IntList(s->values, (tensor_ints){ dense, ndense }, keepdim,
+					       dtype) :
 			  front_cast(s->values, dtype);
 	indices = sparse_new_indices(nsparse, s->nnz);
 	if (values && indices) {
@@ -387,7 +395,7 @@ static tensor *without_dims(const tensor *self, uint32_t dims, bool keepdim, enu
 			if (!sum || keepdim)
 				to += s->nnz;
 		}
-		t = sparse_new_coo((tensor_ints){sizes, n}, indices, values, false);
+		t = sparse_new_coo((tensor_ints){ sizes, n }, indices, values, false);
 	}
 	tensor_put(values);
 	tensor_put(indices);
@@ -428,28 +436,29 @@ int front_sparse_sum_dim(const struct tensor_op *op, tensor **out, tensor *self,
 	return deliver(op, out, full);
 }
 
-/* ---- transposition ------------------------------------------------------------------------------------- */
+/* ---- transposition ---- */
 
 static tensor *permuted(tensor *self, const int *from)
 {
 	const struct sparse *s = sparse_of(self);
-	int64_t sizes[TENSOR_MAX_DIMS], dense[TENSOR_MAX_DIMS + 1] = {0};
+	int64_t sizes[TENSOR_MAX_DIMS], dense[TENSOR_MAX_DIMS + 1] = { 0 };
 	tensor *indices, *values, *t;
 
 	for (int d = 0; d < self->ndim; d++) {
 		if ((d < s->sparse_dim) != (from[d] < s->sparse_dim))
-			return tensor_fail_null(EINVAL, "transpose: sparse and dense dimensions of a "
-							"sparse tensor do not change places");
+			return tensor_fail_null(EINVAL,
+						"transpose: sparse and dense dimensions of a "
+						"sparse tensor do not change places");
 		sizes[d] = self->sizes[from[d]];
 		if (d >= s->sparse_dim)
 			dense[d - s->sparse_dim + 1] = from[d] - s->sparse_dim + 1;
 	}
 	indices = sparse_new_indices(s->sparse_dim, s->nnz);
-	values = call_permute(s->values, (tensor_ints){dense, s->values->ndim});
+	values = call_permute(s->values, (tensor_ints){ dense, s->values->ndim });
 	for (int d = 0; indices && d < s->sparse_dim; d++)
 		memcpy(i64_data(indices) + d * s->nnz, i64_data(s->indices) + from[d] * s->nnz,
 		       s->nnz * sizeof(int64_t));
-	t = sparse_new_coo((tensor_ints){sizes, self->ndim}, indices, values, false);
+	t = sparse_new_coo((tensor_ints){ sizes, self->ndim }, indices, values, false);
 	tensor_put(indices);
 	tensor_put(values);
 	return t;
@@ -505,7 +514,8 @@ tensor *kernel_sparse_permute(tensor *self, tensor_ints dims)
 		if (from[i] < 0)
 			return NULL;
 		if (seen & 1u << from[i])
-			return tensor_fail_null(EINVAL, "permute: dimension %d occurs twice", from[i]);
+			return tensor_fail_null(EINVAL, "permute: dimension %d occurs twice",
+						from[i]);
 		seen |= 1u << from[i];
 	}
 	return permuted_any(self, from);

@@ -13,7 +13,8 @@
 static int check_shapes(const struct tensor_op *op, const tensor *a, const tensor *b)
 {
 	if (a->ndim != 2 || b->ndim != 2 || a->sizes[1] != b->sizes[0])
-		return tensor_fail(EINVAL, "%s: matrices [m, k] and [k, n] are needed, got %s and %s",
+		return tensor_fail(EINVAL,
+				   "%s: matrices [m, k] and [k, n] are needed, got %s and %s",
 				   op->schema.name, SHAPE_STR(a), SHAPE_STR(b));
 	if (a->dtype != b->dtype)
 		return tensor_fail(EINVAL, "%s: both matrices must have one dtype, got %s and %s",
@@ -67,8 +68,9 @@ static int product_right(tensor *result, tensor *dense, tensor *sparse, double a
 static tensor *new_result(tensor *self, double beta, int64_t rows, int64_t columns, bool transposed,
 			  enum tensor_dtype dtype)
 {
-	int64_t sizes[] = {rows, columns}, turned[] = {columns, rows};
-	tensor *t = tensor_new(TENSOR_DEVICE_CPU, dtype_wide(dtype), transposed ? turned : sizes, 2);
+	int64_t sizes[] = { rows, columns }, turned[] = { columns, rows };
+	tensor *t =
+		tensor_new(TENSOR_DEVICE_CPU, dtype_wide(dtype), transposed ? turned : sizes, 2);
 	tensor *as_self = t && transposed ? call_transpose_int(t, 0, 1) : t ? tensor_get(t) : NULL;
 
 	if (as_self && beta != 0 && front_copy(as_self, self) < 0) {
@@ -84,7 +86,7 @@ static int deliver(const struct tensor_op *op, tensor **out, tensor *t, bool tra
 		   enum tensor_dtype dtype)
 {
 	tensor *seen = transposed ? call_transpose_int(t, 0, 1) : tensor_get(t), *result = NULL;
-	const tensor *inputs[] = {seen};
+	const tensor *inputs[] = { seen };
 	struct front_out o;
 	int err = 0;
 
@@ -95,8 +97,8 @@ static int deliver(const struct tensor_op *op, tensor **out, tensor *t, bool tra
 		if (!err)
 			err = front_end(op, &o, out, front_copy(o.t, seen));
 	} else {
-		result = transposed ? front_contiguous_copy(seen, TENSOR_OPTIONS(.dtype = dtype))
-				    : front_cast(seen, dtype);
+		result = transposed ? front_contiguous_copy(seen, TENSOR_OPTIONS(.dtype = dtype)) :
+				      front_cast(seen, dtype);
 		*out = result;
 		err = result ? 0 : error_code();
 	}
@@ -116,11 +118,13 @@ static int multiply(const struct tensor_op *op, tensor **out, tensor *self, tens
 		return tensor_fail(EOPNOTSUPP, "%s: one of the matrices must be strided",
 				   op->schema.name);
 	if (*out && (*out)->ext)
-		return tensor_fail(EINVAL, "%s: the result is strided, out is not", op->schema.name);
+		return tensor_fail(EINVAL, "%s: the result is strided, out is not",
+				   op->schema.name);
 	t = new_result(self, beta, mat1->sizes[0], mat2->sizes[1], right, mat1->dtype);
 	if (!t)
 		return error_code();
-	err = right ? product_right(t, mat1, mat2, alpha, beta) : product(t, mat1, mat2, alpha, beta);
+	err = right ? product_right(t, mat1, mat2, alpha, beta) :
+		      product(t, mat1, mat2, alpha, beta);
 	if (err < 0) {
 		tensor_put(t);
 		return err;
@@ -150,7 +154,7 @@ int front_sparse_addmm(const struct tensor_op *op, tensor **out, tensor *self, t
 	if (self->dtype != mat1->dtype)
 		return tensor_fail(EINVAL, "%s: self must have dtype %s, got %s", op->schema.name,
 				   tensor_dtype_name(mat1->dtype), tensor_dtype_name(self->dtype));
-	if (!broadcasts_to(self, (int64_t[]){mat1->sizes[0], mat2->sizes[1]}, 2))
+	if (!broadcasts_to(self, (int64_t[]){ mat1->sizes[0], mat2->sizes[1] }, 2))
 		return tensor_fail(EINVAL, "%s: self %s does not broadcast to [%lld, %lld]",
 				   op->schema.name, SHAPE_STR(self), (long long)mat1->sizes[0],
 				   (long long)mat2->sizes[1]);
@@ -196,10 +200,11 @@ tensor *kernel_sparse_sampled_mm(tensor *mat1, tensor *mat2, tensor *mask)
 	    mat2->ndim != 2 || mask->ndim != 2 || sparse_of(mask)->sparse_dim != 2 ||
 	    mat1->sizes[1] != mat2->sizes[0] || mask->sizes[0] != mat1->sizes[0] ||
 	    mask->sizes[1] != mat2->sizes[1] || mat1->dtype != mat2->dtype)
-		return tensor_fail_null(EINVAL, "_sparse_sampled_mm: strided matrices [m, k] and [k, n] "
-						"of one dtype and a sparse mask [m, n] are needed, got "
-						"%s, %s and %s", SHAPE_STR(mat1), SHAPE_STR(mat2),
-					SHAPE_STR(mask));
+		return tensor_fail_null(EINVAL,
+					"_sparse_sampled_mm: strided matrices [m, k] and [k, n] "
+					"of one dtype and a sparse mask [m, n] are needed, got "
+					"%s, %s and %s",
+					SHAPE_STR(mat1), SHAPE_STR(mat2), SHAPE_STR(mask));
 	coo = sparse_coalesced(mask);
 	t = coo ? sampled(mat1, mat2, coo) : NULL;
 	tensor_put(coo);

@@ -25,7 +25,7 @@ int convolution_infer(const struct tensor_op *op, const tensor *input, const ten
 		      tensor_ints dilation, bool transposed, tensor_ints output_padding,
 		      int64_t groups, struct conv_params *p, int64_t *sizes);
 
-/* ---- pooling over the last n dimensions (pool.c) --------------------------------------------- */
+/* ---- pooling over the last n dimensions (pool.c) ---- */
 
 int pool_check_input(const struct tensor_op *op, const tensor *self, int n);
 int pool_get_params(const struct tensor_op *op, int n, tensor_ints kernel, tensor_ints stride,

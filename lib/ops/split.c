@@ -21,8 +21,9 @@ static int cut(tensor *self, const struct cuts *c, tensor **results, int64_t roo
 	if (results_fit(c->op, c->n, room) < 0)
 		return error_code();
 	for (int64_t i = 0; i < c->n; i++) {
-		int64_t length = c->lengths ? c->lengths[i] :
-				 c->each < all - from ? c->each : all - from;
+		int64_t length = c->lengths	      ? c->lengths[i] :
+				 c->each < all - from ? c->each :
+							all - from;
 
 		results[i] = call_slice_Tensor(self, c->d, from, from + length, 1);
 		if (!results[i]) {
@@ -46,7 +47,7 @@ static int dim_of(const char *op, const tensor *self, int64_t dim)
 int composite_split(tensor *self, int64_t split_size, int64_t dim, tensor **results, int64_t room)
 {
 	int d = dim_of("split", self, dim);
-	struct cuts c = {"split", d, 1, NULL, split_size};
+	struct cuts c = { "split", d, 1, NULL, split_size };
 
 	if (d < 0)
 		return error_code();
@@ -59,24 +60,28 @@ int composite_split(tensor *self, int64_t split_size, int64_t dim, tensor **resu
 	return cut(self, &c, results, room);
 }
 
-int composite_split_with_sizes(tensor *self, tensor_ints split_sizes, int64_t dim,
-			       tensor **results, int64_t room)
+int composite_split_with_sizes(tensor *self, tensor_ints split_sizes, int64_t dim, tensor **results,
+			       int64_t room)
 {
 	int d = dim_of("split_with_sizes", self, dim);
-	struct cuts c = {"split_with_sizes", d, split_sizes.len, split_sizes.data, 0};
+	struct cuts c = { "split_with_sizes", d, split_sizes.len, split_sizes.data, 0 };
 	int64_t sum = 0;
 
 	if (d < 0)
 		return error_code();
 	for (int64_t i = 0; i < split_sizes.len; i++) {
-		if (split_sizes.data[i] < 0 || __builtin_add_overflow(sum, split_sizes.data[i], &sum))
-			return tensor_fail(EINVAL, "split_with_sizes: sizes must not be negative, "
-						   "got %lld", (long long)split_sizes.data[i]);
+		if (split_sizes.data[i] < 0 ||
+		    __builtin_add_overflow(sum, split_sizes.data[i], &sum))
+			return tensor_fail(EINVAL,
+					   "split_with_sizes: sizes must not be negative, "
+					   "got %lld",
+					   (long long)split_sizes.data[i]);
 	}
 	if (sum != self->sizes[d])
-		return tensor_fail(EINVAL, "split_with_sizes: the sizes add up to %lld, dimension "
-					   "%d has size %lld", (long long)sum, d,
-				   (long long)self->sizes[d]);
+		return tensor_fail(EINVAL,
+				   "split_with_sizes: the sizes add up to %lld, dimension "
+				   "%d has size %lld",
+				   (long long)sum, d, (long long)self->sizes[d]);
 	return cut(self, &c, results, room);
 }
 
@@ -89,7 +94,7 @@ int composite_split_sizes(tensor *self, tensor_ints split_size, int64_t dim, ten
 int composite_chunk(tensor *self, int64_t chunks, int64_t dim, tensor **results, int64_t room)
 {
 	int d = dim_of("chunk", self, dim);
-	struct cuts c = {"chunk", d, chunks, NULL, 0};
+	struct cuts c = { "chunk", d, chunks, NULL, 0 };
 
 	if (d < 0)
 		return error_code();
@@ -118,7 +123,7 @@ int composite_unbind(tensor *self, int64_t dim, tensor **results, int64_t room)
 	return (int)self->sizes[d];
 }
 
-/* ---- tensor_split: as even as can be, or at positions -------------------------------------------- */
+/* ---- tensor_split: as even as can be, or at positions ---- */
 
 static int split_even(const char *op, tensor *self, int64_t sections, int64_t dim, tensor **results,
 		      int64_t room)
@@ -193,9 +198,10 @@ static int named(const char *op, tensor *self, int least, int dim, int64_t secti
 	if (at)
 		return split_at(op, self, *at, dim, results, room);
 	if (sections < 1 || self->sizes[dim] % sections)
-		return tensor_fail(EINVAL, "%s: %lld sections do not divide dimension %d of size "
-					   "%lld", op, (long long)sections, dim,
-				   (long long)self->sizes[dim]);
+		return tensor_fail(EINVAL,
+				   "%s: %lld sections do not divide dimension %d of size "
+				   "%lld",
+				   op, (long long)sections, dim, (long long)self->sizes[dim]);
 	return split_even(op, self, sections, dim, results, room);
 }
 

@@ -13,7 +13,7 @@
 
 #include <math.h>
 
-/* ---- variance -------------------------------------------------------------------------- */
+/* ---- variance ---- */
 
 static int check_float(const struct tensor_op *op, const tensor *self)
 {
@@ -28,8 +28,8 @@ static double correction_of(tensor_scalar s)
 	return s.kind == TENSOR_SCALAR_NONE ? 1 : scalar_double(s);
 }
 
-static int variance(const struct tensor_op *op, tensor **out, tensor *self, uint32_t dims, bool keepdim,
-	       double correction)
+static int variance(const struct tensor_op *op, tensor **out, tensor *self, uint32_t dims,
+		    bool keepdim, double correction)
 {
 	if (check_float(op, self) < 0)
 		return error_code();
@@ -58,8 +58,9 @@ int front_var_mean(const struct tensor_op *op, tensor **out, tensor **mean, tens
 		return error_code();
 	err = variance(op, out, self, dims, keepdim, correction_of(correction));
 	if (!err)
-		err = drop_result(out, given, reduce_front(op, &loops_mean, mean, self, dims,
-							   keepdim, self->dtype));
+		err = drop_result(out, given,
+				  reduce_front(op, &loops_mean, mean, self, dims, keepdim,
+					       self->dtype));
 	return err;
 }
 
@@ -85,36 +86,36 @@ tensor *composite_std_dim(tensor *self, tensor_ints dim, bool unbiased, bool kee
 
 int composite_var_mean(tensor *self, bool unbiased, tensor **var, tensor **mean)
 {
-	return call_var_mean_correction(self, TENSOR_NO_INTS, tensor_scalar_int(unbiased), false, var,
-				       mean);
+	return call_var_mean_correction(self, TENSOR_NO_INTS, tensor_scalar_int(unbiased), false,
+					var, mean);
 }
 
 int composite_var_mean_dim(tensor *self, tensor_ints dim, bool unbiased, bool keepdim, tensor **var,
-			  tensor **mean)
+			   tensor **mean)
 {
 	return call_var_mean_correction(self, dim, tensor_scalar_int(unbiased), keepdim, var, mean);
 }
 
 int composite_std_mean(tensor *self, bool unbiased, tensor **std, tensor **mean)
 {
-	return call_std_mean_correction(self, TENSOR_NO_INTS, tensor_scalar_int(unbiased), false, std,
-				       mean);
+	return call_std_mean_correction(self, TENSOR_NO_INTS, tensor_scalar_int(unbiased), false,
+					std, mean);
 }
 
 int composite_std_mean_dim(tensor *self, tensor_ints dim, bool unbiased, bool keepdim, tensor **std,
-			  tensor **mean)
+			   tensor **mean)
 {
 	return call_std_mean_correction(self, dim, tensor_scalar_int(unbiased), keepdim, std, mean);
 }
 
-/* ---- logsumexp ------------------------------------------------------------------------- */
+/* ---- logsumexp ---- */
 
 /* Exponentials of what is below the greatest real part, where that is finite. */
 static tensor *complex_logsumexp(tensor *self, tensor_ints dim, bool keepdim)
 {
-	tensor *zero = tensor_zeros(TENSOR_SCALAR_SHAPE,
-				    TENSOR_OPTIONS(.dtype = dtype_real(self->dtype),
-						   .device = self->device));
+	tensor *zero =
+		tensor_zeros(TENSOR_SCALAR_SHAPE, TENSOR_OPTIONS(.dtype = dtype_real(self->dtype),
+								 .device = self->device));
 	tensor *top, *sum;
 
 	if (!self->numel)
@@ -128,8 +129,8 @@ static tensor *complex_logsumexp(tensor *self, tensor_ints dim, bool keepdim)
 	return dim.len ? tensor_squeeze_dims(sum, dim) : tensor_view(sum, TENSOR_SCALAR_SHAPE);
 }
 
-static int logsumexp_complex(const struct tensor_op *op, tensor **out, tensor *self, tensor_ints dim,
-			     bool keepdim)
+static int logsumexp_complex(const struct tensor_op *op, tensor **out, tensor *self,
+			     tensor_ints dim, bool keepdim)
 {
 	struct tensor_scope_guard guard = tensor_scope_enter();
 	tensor *t = scope_leave_with(&guard, complex_logsumexp(self, dim, keepdim));
@@ -140,7 +141,8 @@ static int logsumexp_complex(const struct tensor_op *op, tensor **out, tensor *s
 		*out = t;
 		return t ? 0 : error_code();
 	}
-	err = front_begin_apart(op, &o, *out, t->dtype, t->sizes, t->ndim, (const tensor *[]){self}, 1);
+	err = front_begin_apart(op, &o, *out, t->dtype, t->sizes, t->ndim,
+				(const tensor *[]){ self }, 1);
 	if (!err)
 		err = front_end(op, &o, out, front_copy(o.t, t));
 	tensor_put(t);
@@ -160,7 +162,7 @@ int front_logsumexp(const struct tensor_op *op, tensor **out, tensor *self, tens
 	return reduce_front(op, op->loops, out, self, dims, keepdim, front_dtype(op, &common));
 }
 
-/* ---- norms ----------------------------------------------------------------------------- */
+/* ---- norms ---- */
 
 static int check_norm(const struct tensor_op *op, const tensor *self, tensor_scalar ord,
 		      enum tensor_dtype dtype, uint32_t dims)
@@ -171,8 +173,8 @@ static int check_norm(const struct tensor_op *op, const tensor *self, tensor_sca
 		return error_code();
 	if (ord.kind == TENSOR_SCALAR_COMPLEX)
 		return tensor_fail(EINVAL, "%s: ord must be real", op->schema.name);
-	if (dtype && (dtype_is_integral(dtype) ||
-		      dtype_is_complex(dtype) != dtype_is_complex(self->dtype)))
+	if (dtype &&
+	    (dtype_is_integral(dtype) || dtype_is_complex(dtype) != dtype_is_complex(self->dtype)))
 		return tensor_fail(EINVAL, "%s: dtype must be of self's kind, %s, got %s",
 				   op->schema.name, tensor_dtype_name(self->dtype),
 				   tensor_dtype_name(dtype));

@@ -13,7 +13,7 @@
 
 struct subscript {
 	tensor *t; /* owned: the view so far */
-	int dim; /* of t, that the next item is about */
+	int dim;   /* of t, that the next item is about */
 	bool tensors;
 	tensor *of[TENSOR_MAX_DIMS]; /* by dimension of t; tensor_none for all of it. Borrowed */
 };
@@ -76,7 +76,8 @@ static int64_t down_end(int64_t i, int64_t n, int64_t left_out)
 /* Dimension d backwards: a view with a negative stride. slice, as PyTorch's, does not count down. */
 static tensor *slice_down(tensor *t, int d, const tensor_subscript *item)
 {
-	int64_t n = t->sizes[d], start = down_end(item->start, n, n - 1), stop = down_end(item->stop, n, -1);
+	int64_t n = t->sizes[d], start = down_end(item->start, n, n - 1),
+		stop = down_end(item->stop, n, -1);
 	int64_t sizes[TENSOR_MAX_DIMS], strides[TENSOR_MAX_DIMS], step = item->step;
 	int64_t offset = t->offset;
 
@@ -87,7 +88,8 @@ static tensor *slice_down(tensor *t, int d, const tensor_subscript *item)
 		offset += start * strides[d];
 	if (sizes[d] > 1) /* so the step is shorter than the dimension, and nothing overflows */
 		strides[d] *= step;
-	return call_as_strided(t, (tensor_ints){sizes, t->ndim}, (tensor_ints){strides, t->ndim}, offset);
+	return call_as_strided(t, (tensor_ints){ sizes, t->ndim },
+			       (tensor_ints){ strides, t->ndim }, offset);
 }
 
 static bool apply_slice(struct subscript *s, const tensor_subscript *item)
@@ -182,7 +184,7 @@ static void drop(tensor *const *owned)
 
 TENSOR_EXPORT tensor *tensor_index_items(tensor *x, const tensor_subscript *items, int n)
 {
-	tensor *list[TENSOR_MAX_DIMS], *owned[TENSOR_MAX_DIMS + 1] = {NULL}, *t = NULL;
+	tensor *list[TENSOR_MAX_DIMS], *owned[TENSOR_MAX_DIMS + 1] = { NULL }, *t = NULL;
 	struct subscript s;
 	int count;
 
@@ -194,7 +196,7 @@ TENSOR_EXPORT tensor *tensor_index_items(tensor *x, const tensor_subscript *item
 		return scope_own(thread(), s.t);
 	count = collect(&s, list, owned);
 	if (count >= 0)
-		t = call_index_Tensor(s.t, (tensor_list){list, count});
+		t = call_index_Tensor(s.t, (tensor_list){ list, count });
 	drop(owned);
 	tensor_put(s.t);
 	return scope_own(thread(), t);
@@ -214,10 +216,10 @@ static tensor *trimmed(tensor *value, int ndim)
 	return t;
 }
 
-TENSOR_EXPORT tensor *tensor_index_put_items(tensor *x, tensor *value, const tensor_subscript *items,
-					     int n)
+TENSOR_EXPORT tensor *tensor_index_put_items(tensor *x, tensor *value,
+					     const tensor_subscript *items, int n)
 {
-	tensor *list[TENSOR_MAX_DIMS], *owned[TENSOR_MAX_DIMS + 1] = {NULL}, *from, *done = NULL;
+	tensor *list[TENSOR_MAX_DIMS], *owned[TENSOR_MAX_DIMS + 1] = { NULL }, *from, *done = NULL;
 	struct subscript s;
 	int count;
 
@@ -228,7 +230,7 @@ TENSOR_EXPORT tensor *tensor_index_put_items(tensor *x, tensor *value, const ten
 	if (s.tensors) {
 		count = collect(&s, list, owned);
 		if (count >= 0)
-			done = call_index_put_(s.t, (tensor_list){list, count}, value, false);
+			done = call_index_put_(s.t, (tensor_list){ list, count }, value, false);
 		drop(owned);
 	} else {
 		from = trimmed(value, s.t->ndim);

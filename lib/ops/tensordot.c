@@ -9,7 +9,7 @@
 #include "family/reduce.h"
 #include "family/view.h"
 
-/* ---- tensordot ----------------------------------------------------------------------- */
+/* ---- tensordot ---- */
 
 /* The dimensions of one operand, sorted into those that stay and those that are summed over. */
 struct sides {
@@ -23,7 +23,7 @@ static int sort_dims(struct sides *s, const tensor *t, const int *dims, int n, b
 	uint32_t mask = 0;
 	int at = summed_first ? n : 0;
 
-	*s = (struct sides){.summed = n, .rows = 1};
+	*s = (struct sides){ .summed = n, .rows = 1 };
 	for (int i = 0; i < n; i++) {
 		if (mask >> dims[i] & 1)
 			return tensor_fail(EINVAL, "tensordot: dimension %d of %s is named twice",
@@ -58,16 +58,16 @@ static int pair_dims(tensor **a, tensor **b, tensor_ints dims_a, tensor_ints dim
 		if (!*a || !*b)
 			return error_code();
 		if ((*a)->sizes[da[i]] != (*b)->sizes[db[i]])
-			return tensor_fail(EINVAL, "tensordot: dimension %d of self %s and %d of "
-						   "other %s have different sizes", da[i],
-					   SHAPE_STR(*a), db[i], SHAPE_STR(*b));
+			return tensor_fail(EINVAL,
+					   "tensordot: dimension %d of self %s and %d of "
+					   "other %s have different sizes",
+					   da[i], SHAPE_STR(*a), db[i], SHAPE_STR(*b));
 		*size *= (*a)->sizes[da[i]];
 	}
 	return 0;
 }
 
-static tensor *tensordot(tensor *self, tensor *other, tensor_ints dims_self,
-			 tensor_ints dims_other)
+static tensor *tensordot(tensor *self, tensor *other, tensor_ints dims_self, tensor_ints dims_other)
 {
 	int da[TENSOR_MAX_DIMS], db[TENSOR_MAX_DIMS];
 	int64_t sizes[2 * TENSOR_MAX_DIMS], k;
@@ -76,8 +76,9 @@ static tensor *tensordot(tensor *self, tensor *other, tensor_ints dims_self,
 
 	if (dims_self.len != dims_other.len || dims_self.len > self->ndim ||
 	    dims_other.len > other->ndim)
-		return tensor_fail_null(EINVAL, "tensordot: pairs of dimensions are needed, got %lld "
-						"of self %s and %lld of other %s",
+		return tensor_fail_null(EINVAL,
+					"tensordot: pairs of dimensions are needed, got %lld "
+					"of self %s and %lld of other %s",
 					(long long)dims_self.len, SHAPE_STR(self),
 					(long long)dims_other.len, SHAPE_STR(other));
 	if (pair_dims(&self, &other, dims_self, dims_other, da, db, &k) < 0 ||
@@ -85,15 +86,17 @@ static tensor *tensordot(tensor *self, tensor *other, tensor_ints dims_self,
 	    sort_dims(&b, other, db, (int)dims_self.len, true) < 0)
 		return NULL;
 	if (a.kept + b.kept > TENSOR_MAX_DIMS)
-		return tensor_fail_null(EINVAL, "tensordot: the result has %d dimensions, more than "
-						"%d", a.kept + b.kept, TENSOR_MAX_DIMS);
-	left = tensor_reshape(tensor_permute(self, (tensor_ints){a.dims, self->ndim}),
+		return tensor_fail_null(EINVAL,
+					"tensordot: the result has %d dimensions, more than "
+					"%d",
+					a.kept + b.kept, TENSOR_MAX_DIMS);
+	left = tensor_reshape(tensor_permute(self, (tensor_ints){ a.dims, self->ndim }),
 			      TENSOR_INTS(a.rows, k));
-	right = tensor_reshape(tensor_permute(other, (tensor_ints){b.dims, other->ndim}),
+	right = tensor_reshape(tensor_permute(other, (tensor_ints){ b.dims, other->ndim }),
 			       TENSOR_INTS(k, b.rows));
 	memcpy(sizes, a.kept_sizes, a.kept * sizeof(*sizes));
 	memcpy(sizes + a.kept, b.kept_sizes, b.kept * sizeof(*sizes));
-	return tensor_reshape(tensor_mm(left, right), (tensor_ints){sizes, a.kept + b.kept});
+	return tensor_reshape(tensor_mm(left, right), (tensor_ints){ sizes, a.kept + b.kept });
 }
 
 tensor *composite_tensordot(tensor *self, tensor *other, tensor_ints dims_self,
@@ -112,15 +115,16 @@ tensor *composite_inner(tensor *self, tensor *other)
 	if (!self->ndim || !other->ndim)
 		result = tensor_mul(self, other);
 	else if (self->sizes[self->ndim - 1] != other->sizes[other->ndim - 1])
-		result = tensor_fail_null(EINVAL, "inner: the last dimensions must have one size, "
-						  "got shapes %s and %s", SHAPE_STR(self),
-					  SHAPE_STR(other));
+		result = tensor_fail_null(EINVAL,
+					  "inner: the last dimensions must have one size, "
+					  "got shapes %s and %s",
+					  SHAPE_STR(self), SHAPE_STR(other));
 	else
 		result = tensordot(self, other, TENSOR_INTS(-1), TENSOR_INTS(-1));
 	return scope_leave_with(&guard, result);
 }
 
-/* ---- kron ---------------------------------------------------------------------------- */
+/* ---- kron ---- */
 
 tensor *composite_kron(tensor *self, tensor *other)
 {
@@ -141,12 +145,12 @@ tensor *composite_kron(tensor *self, tensor *other)
 		sizes[i] = a[2 * i] * b[2 * i + 1];
 	}
 	guard = tensor_scope_enter();
-	product = tensor_mul(tensor_reshape(self, (tensor_ints){a, 2 * n}),
-			     tensor_reshape(other, (tensor_ints){b, 2 * n}));
-	return scope_leave_with(&guard, tensor_reshape(product, (tensor_ints){sizes, n}));
+	product = tensor_mul(tensor_reshape(self, (tensor_ints){ a, 2 * n }),
+			     tensor_reshape(other, (tensor_ints){ b, 2 * n }));
+	return scope_leave_with(&guard, tensor_reshape(product, (tensor_ints){ sizes, n }));
 }
 
-/* ---- cross --------------------------------------------------------------------------- */
+/* ---- cross ---- */
 
 /* The vectors along a dimension with their elements moved on by k places. */
 static tensor *rolled(tensor *t, int64_t dim, int64_t k)
@@ -158,18 +162,22 @@ static tensor *rolled(tensor *t, int64_t dim, int64_t k)
 static tensor *cross(const char *op, tensor *self, tensor *other, int64_t dim)
 {
 	int64_t sizes[TENSOR_MAX_DIMS];
-	tensor_ints shape = {sizes, self->ndim};
+	tensor_ints shape = { sizes, self->ndim };
 	int d;
 
 	if (self->ndim != other->ndim)
-		return tensor_fail_null(EINVAL, "%s: self and other must have one rank, got shapes "
-						"%s and %s", op, SHAPE_STR(self), SHAPE_STR(other));
+		return tensor_fail_null(EINVAL,
+					"%s: self and other must have one rank, got shapes "
+					"%s and %s",
+					op, SHAPE_STR(self), SHAPE_STR(other));
 	d = wrap_dim(op, dim, self->ndim);
 	if (d < 0)
 		return NULL;
 	if (!self->ndim || self->sizes[d] != 3 || other->sizes[d] != 3)
-		return tensor_fail_null(EINVAL, "%s: dimension %d must have size 3, got shapes %s and "
-						"%s", op, d, SHAPE_STR(self), SHAPE_STR(other));
+		return tensor_fail_null(EINVAL,
+					"%s: dimension %d must have size 3, got shapes %s and "
+					"%s",
+					op, d, SHAPE_STR(self), SHAPE_STR(other));
 	if (broadcast_sizes(op, self, other, sizes) < 0)
 		return NULL;
 	self = tensor_expand(self, shape);
@@ -194,13 +202,14 @@ tensor *composite_cross(tensor *self, tensor *other, int64_t dim)
 		if (self->sizes[i] == 3)
 			dim = i;
 	if (dim == TENSOR_NONE)
-		return scope_leave_with(&guard, tensor_fail_null(EINVAL, "cross: no dimension of self "
-									 "%s has size 3",
+		return scope_leave_with(&guard, tensor_fail_null(EINVAL,
+								 "cross: no dimension of self "
+								 "%s has size 3",
 								 SHAPE_STR(self)));
 	return scope_leave_with(&guard, cross("cross", self, other, dim));
 }
 
-/* ---- chains -------------------------------------------------------------------------- */
+/* ---- chains ---- */
 
 #define CHAIN 32
 
@@ -212,7 +221,7 @@ struct chain {
 /* The classic dynamic program over sub-chains. sizes: of matrix i, sizes[i] by sizes[i + 1]. */
 static void order(struct chain *c, const int64_t *sizes, int n)
 {
-	double cost[CHAIN][CHAIN] = {{0}};
+	double cost[CHAIN][CHAIN] = { { 0 } };
 
 	for (int length = 1; length < n; length++)
 		for (int i = 0, j = length; j < n; i++, j++)
@@ -250,9 +259,10 @@ static tensor *multi_dot(tensor_list tensors)
 		if (!c.t[i])
 			return NULL;
 		if (c.t[i]->ndim != 2 || (i && c.t[i]->sizes[0] != sizes[i]))
-			return tensor_fail_null(EINVAL, "multi_dot: tensor %d does not continue the "
-							"chain, got shape %s", i,
-						SHAPE_STR(tensors.data[i]));
+			return tensor_fail_null(EINVAL,
+						"multi_dot: tensor %d does not continue the "
+						"chain, got shape %s",
+						i, SHAPE_STR(tensors.data[i]));
 		sizes[i] = c.t[i]->sizes[0];
 		sizes[i + 1] = c.t[i]->sizes[1];
 	}

@@ -12,7 +12,7 @@
 #include <float.h>
 #include <math.h>
 
-/* ---- clamp ------------------------------------------------------------------------------------ */
+/* ---- clamp ---- */
 
 /* The most that a dtype holds, for the end that was not given. Integers wrap: -1 is u64's most. */
 static tensor_scalar greatest(enum tensor_dtype dtype)
@@ -35,11 +35,11 @@ static int bad_end(const struct tensor_op *op, const char *name, int64_t end,
 			   (long long)end, tensor_dtype_name(dtype));
 }
 
-int pointwise_clamp(const struct tensor_op *op, tensor **out, tensor *self,
-		    enum tensor_dtype dtype, tensor_scalar min, tensor_scalar max)
+int pointwise_clamp(const struct tensor_op *op, tensor **out, tensor *self, enum tensor_dtype dtype,
+		    tensor_scalar min, tensor_scalar max)
 {
-	const struct pointwise_arg arg = {.t = self};
-	struct pointwise_params params = {.a = least(dtype), .b = greatest(dtype)};
+	const struct pointwise_arg arg = { .t = self };
+	struct pointwise_params params = { .a = least(dtype), .b = greatest(dtype) };
 
 	if (dtype_is_complex(dtype))
 		return kernel_no_dtype("clamp", dtype, "cpu");
@@ -68,7 +68,7 @@ int pointwise_clamp(const struct tensor_op *op, tensor **out, tensor *self,
 int front_clamp(const struct tensor_op *op, tensor **out, tensor *self, tensor_scalar min,
 		tensor_scalar max)
 {
-	struct pointwise_arg arg[3] = {{.t = self}};
+	struct pointwise_arg arg[3] = { { .t = self } };
 	int n = 1;
 
 	if (min.kind)
@@ -84,8 +84,8 @@ int front_clamp(const struct tensor_op *op, tensor **out, tensor *self, tensor_s
 int front_clamp_tensor(const struct tensor_op *op, tensor **out, tensor *self, tensor *min,
 		       tensor *max)
 {
-	const struct pointwise_arg both[] = {{.t = self}, {.t = min}, {.t = max}};
-	const struct pointwise_arg one[] = {{.t = self}, {.t = min ? min : max}};
+	const struct pointwise_arg both[] = { { .t = self }, { .t = min }, { .t = max } };
+	const struct pointwise_arg one[] = { { .t = self }, { .t = min ? min : max } };
 
 	if (min && max)
 		return pointwise_by_rule(op, &loops_clamp_tensor, out, both, 3, NULL);
@@ -95,12 +95,14 @@ int front_clamp_tensor(const struct tensor_op *op, tensor **out, tensor *self, t
 	return pointwise_by_rule(op, min ? &loops_maximum : &loops_minimum, out, one, 2, NULL);
 }
 
-/* ---- where and masked_fill ---------------------------------------------------------------------- */
+/* ---- where and masked_fill ---- */
 
 static int choose(const struct tensor_op *op, tensor **out, tensor *condition,
 		  struct pointwise_arg self, struct pointwise_arg other)
 {
-	const struct pointwise_arg arg[] = {{.t = condition, .dtype = TENSOR_BOOL}, self, other};
+	const struct pointwise_arg arg[] = { { .t = condition, .dtype = TENSOR_BOOL },
+					     self,
+					     other };
 	enum tensor_dtype common = pointwise_common(arg, 3);
 
 	if (condition->dtype != TENSOR_BOOL && condition->dtype != TENSOR_U8)
@@ -112,36 +114,38 @@ static int choose(const struct tensor_op *op, tensor **out, tensor *condition,
 int front_where(const struct tensor_op *op, tensor **out, tensor *condition, tensor *self,
 		tensor *other)
 {
-	return choose(op, out, condition, (struct pointwise_arg){.t = self},
-		      (struct pointwise_arg){.t = other});
+	return choose(op, out, condition, (struct pointwise_arg){ .t = self },
+		      (struct pointwise_arg){ .t = other });
 }
 
 int front_where_scalar_self(const struct tensor_op *op, tensor **out, tensor *condition,
 			    tensor_scalar self, tensor *other)
 {
-	return choose(op, out, condition, (struct pointwise_arg){.s = self},
-		      (struct pointwise_arg){.t = other});
+	return choose(op, out, condition, (struct pointwise_arg){ .s = self },
+		      (struct pointwise_arg){ .t = other });
 }
 
 int front_where_scalar_other(const struct tensor_op *op, tensor **out, tensor *condition,
 			     tensor *self, tensor_scalar other)
 {
-	return choose(op, out, condition, (struct pointwise_arg){.t = self},
-		      (struct pointwise_arg){.s = other});
+	return choose(op, out, condition, (struct pointwise_arg){ .t = self },
+		      (struct pointwise_arg){ .s = other });
 }
 
 int front_where_scalar(const struct tensor_op *op, tensor **out, tensor *condition,
 		       tensor_scalar self, tensor_scalar other)
 {
-	return choose(op, out, condition, (struct pointwise_arg){.s = self},
-		      (struct pointwise_arg){.s = other});
+	return choose(op, out, condition, (struct pointwise_arg){ .s = self },
+		      (struct pointwise_arg){ .s = other });
 }
 
 /* self where the mask is not, of self's dtype; in place the mask broadcasts to self. */
 static int fill_masked(const struct tensor_op *op, tensor **out, tensor *self, tensor *mask,
 		       struct pointwise_arg value)
 {
-	const struct pointwise_arg arg[] = {{.t = mask, .dtype = TENSOR_BOOL}, value, {.t = self}};
+	const struct pointwise_arg arg[] = { { .t = mask, .dtype = TENSOR_BOOL },
+					     value,
+					     { .t = self } };
 
 	if (mask->dtype != TENSOR_BOOL)
 		return tensor_fail(EINVAL, "%s: mask must be bool, got %s", op->schema.name,
@@ -192,7 +196,7 @@ int front_masked_fill(const struct tensor_op *op, tensor **out, tensor *self, te
 		return tensor_fail(EINVAL, "%s: the value %g is beyond the range of %s",
 				   op->schema.name, scalar_double(value),
 				   tensor_dtype_name(self->dtype));
-	return fill_masked(op, out, self, mask, (struct pointwise_arg){.s = value});
+	return fill_masked(op, out, self, mask, (struct pointwise_arg){ .s = value });
 }
 
 int front_masked_fill_tensor(const struct tensor_op *op, tensor **out, tensor *self, tensor *mask,
@@ -204,10 +208,10 @@ int front_masked_fill_tensor(const struct tensor_op *op, tensor **out, tensor *s
 	if (dtype_is_complex(value->dtype) && !dtype_is_complex(self->dtype))
 		return tensor_fail(EINVAL, "%s: a complex value does not go into %s",
 				   op->schema.name, tensor_dtype_name(self->dtype));
-	return fill_masked(op, out, self, mask, (struct pointwise_arg){.t = value});
+	return fill_masked(op, out, self, mask, (struct pointwise_arg){ .t = value });
 }
 
-/* ---- lerp, addcmul, addcdiv ---------------------------------------------------------------------- */
+/* ---- lerp, addcmul, addcdiv ---- */
 
 static int check_same(const struct tensor_op *op, const char *name, const tensor *self,
 		      const tensor *other)
@@ -220,7 +224,7 @@ static int check_same(const struct tensor_op *op, const char *name, const tensor
 
 int front_lerp(const struct tensor_op *op, tensor **out, tensor *self, tensor *end, tensor *weight)
 {
-	const struct pointwise_arg arg[] = {{.t = self}, {.t = end}, {.t = weight}};
+	const struct pointwise_arg arg[] = { { .t = self }, { .t = end }, { .t = weight } };
 	enum tensor_dtype common;
 
 	if (check_same(op, "end", self, end) < 0 ||
@@ -234,7 +238,7 @@ int front_lerp(const struct tensor_op *op, tensor **out, tensor *self, tensor *e
 int front_lerp_scalar(const struct tensor_op *op, tensor **out, tensor *self, tensor *end,
 		      tensor_scalar weight)
 {
-	const struct pointwise_arg arg[] = {{.t = self}, {.t = end}, {.s = weight}};
+	const struct pointwise_arg arg[] = { { .t = self }, { .t = end }, { .s = weight } };
 
 	if (check_same(op, "end", self, end) < 0)
 		return error_code();
@@ -244,8 +248,8 @@ int front_lerp_scalar(const struct tensor_op *op, tensor **out, tensor *self, te
 int front_addcmul(const struct tensor_op *op, tensor **out, tensor *self, tensor *tensor1,
 		  tensor *tensor2, tensor_scalar value)
 {
-	const struct pointwise_arg arg[] = {{.t = self}, {.t = tensor1}, {.t = tensor2}};
-	const struct pointwise_params params = {.a = value};
+	const struct pointwise_arg arg[] = { { .t = self }, { .t = tensor1 }, { .t = tensor2 } };
+	const struct pointwise_params params = { .a = value };
 	enum tensor_dtype common = pointwise_common(arg, 3);
 
 	if (dtype_is_integral(common) && value.kind >= TENSOR_SCALAR_FLOAT)
@@ -257,16 +261,18 @@ int front_addcmul(const struct tensor_op *op, tensor **out, tensor *self, tensor
 int front_addcdiv(const struct tensor_op *op, tensor **out, tensor *self, tensor *tensor1,
 		  tensor *tensor2, tensor_scalar value)
 {
-	const struct pointwise_arg arg[] = {{.t = self}, {.t = tensor1}, {.t = tensor2}};
-	const struct pointwise_params params = {.a = value};
+	const struct pointwise_arg arg[] = { { .t = self }, { .t = tensor1 }, { .t = tensor2 } };
+	const struct pointwise_params params = { .a = value };
 
 	if (dtype_is_integral(tensor1->dtype) && dtype_is_integral(tensor2->dtype))
-		return tensor_fail(EINVAL, "%s: tensor1 and tensor2 are both integers, whose "
-					   "quotient would not be; convert one", op->schema.name);
+		return tensor_fail(EINVAL,
+				   "%s: tensor1 and tensor2 are both integers, whose "
+				   "quotient would not be; convert one",
+				   op->schema.name);
 	return pointwise_by_rule(op, op->loops, out, arg, 3, &params);
 }
 
-/* ---- nan_to_num ------------------------------------------------------------------------------------ */
+/* ---- nan_to_num ---- */
 
 int front_nan_to_num(const struct tensor_op *op, tensor **out, tensor *self, double nan,
 		     double posinf, double neginf)

@@ -9,7 +9,7 @@
 static int computed_in(const struct tensor_op *op, tensor **out, tensor *self,
 		       enum tensor_dtype common, enum tensor_dtype result)
 {
-	const struct pointwise_arg arg = {.t = self};
+	const struct pointwise_arg arg = { .t = self };
 
 	return pointwise_nary(op, op->loops, out, &arg, 1, common, result, NULL);
 }
@@ -41,8 +41,8 @@ int front_square(const struct tensor_op *op, tensor **out, tensor *self)
 int front_round_decimals(const struct tensor_op *op, tensor **out, tensor *self, int64_t decimals)
 {
 	double tens = pow(10, fabs((double)decimals));
-	struct pointwise_params params = {.a = tensor_scalar_float(decimals > 0 ? tens : 1),
-					  .b = tensor_scalar_float(decimals > 0 ? 1 : tens)};
+	struct pointwise_params params = { .a = tensor_scalar_float(decimals > 0 ? tens : 1),
+					   .b = tensor_scalar_float(decimals > 0 ? 1 : tens) };
 
 	return pointwise_unary(op, decimals ? &loops_round_decimals : &loops_round, out, self,
 			       &params);
@@ -50,7 +50,7 @@ int front_round_decimals(const struct tensor_op *op, tensor **out, tensor *self,
 
 int front_polygamma(const struct tensor_op *op, tensor **out, int64_t n, tensor *self)
 {
-	const struct pointwise_params params = {.a = tensor_scalar_int(n)};
+	const struct pointwise_params params = { .a = tensor_scalar_int(n) };
 
 	if (n < 0)
 		return tensor_fail(EINVAL, "%s: n must be at least 0, got %lld", op->schema.name,

@@ -13,7 +13,8 @@
 #include "family/view.h"
 
 struct unique {
-	tensor *rows, *wide; /* [n, k], contiguous; what is compared: of complex rows their parts, [n, 2k] */
+	tensor *rows,
+		*wide; /* [n, k], contiguous; what is compared: of complex rows their parts, [n, 2k] */
 	tensor *order, *starts; /* i64 [n]; order NULL: as they are */
 	int64_t runs;
 };
@@ -39,8 +40,8 @@ static tensor *column_of(const struct unique *u, int64_t column)
 	const char *from = (const char *)u->wide->data + column * size;
 
 	for (int64_t i = 0; t && i < n; i++)
-		memcpy((char *)t->data + i * size,
-		       from + ((int64_t *)u->order->data)[i] * k * size, size);
+		memcpy((char *)t->data + i * size, from + ((int64_t *)u->order->data)[i] * k * size,
+		       size);
 	return t;
 }
 
@@ -78,7 +79,7 @@ static int sort_rows(const struct tensor_op *op, struct unique *u)
 /* t's memory in another shape of as many elements. */
 static tensor *reshaped(tensor *t, const int64_t *sizes, int ndim)
 {
-	tensor *view = t ? call_view(t, (tensor_ints){sizes, ndim}) : NULL;
+	tensor *view = t ? call_view(t, (tensor_ints){ sizes, ndim }) : NULL;
 	tensor *result = view ? call_clone(view, TENSOR_PRESERVE_FORMAT) : NULL;
 
 	tensor_put(view);
@@ -90,7 +91,8 @@ static tensor *comparable(tensor *rows)
 {
 	if (!dtype_is_complex(rows->dtype))
 		return front_wide(rows);
-	return reshaped(call_view_as_real(rows), (int64_t[]){rows->sizes[0], 2 * rows->sizes[1]}, 2);
+	return reshaped(call_view_as_real(rows), (int64_t[]){ rows->sizes[0], 2 * rows->sizes[1] },
+			2);
 }
 
 static int find_runs(const struct tensor_op *op, struct unique *u, bool sort)
@@ -112,14 +114,14 @@ static int find_runs(const struct tensor_op *op, struct unique *u, bool sort)
 /* One row of each run, [runs, k]. */
 static tensor *first_rows(const struct unique *u)
 {
-	int64_t sizes[] = {u->runs, u->rows->sizes[1]}, bytes = sizes[1] * itemsize(u->rows);
+	int64_t sizes[] = { u->runs, u->rows->sizes[1] }, bytes = sizes[1] * itemsize(u->rows);
 	const int64_t *order = u->order ? u->order->data : NULL, *starts = u->starts->data;
 	tensor *t = tensor_new_like(u->rows, sizes, 2);
 
 	for (int64_t r = 0; t && r < u->runs; r++)
 		memcpy((char *)t->data + r * bytes,
-		       (char *)u->rows->data +
-			       (order ? order[starts[r]] : starts[r]) * bytes, bytes);
+		       (char *)u->rows->data + (order ? order[starts[r]] : starts[r]) * bytes,
+		       bytes);
 	return t;
 }
 
@@ -152,7 +154,7 @@ static tensor *run_lengths(const struct unique *u, bool wanted)
 static int give(struct unique *u, const tensor *self, int d, bool inverse_wanted,
 		bool counts_wanted, tensor **output, tensor **inverse, tensor **counts)
 {
-	int64_t sizes[TENSOR_MAX_DIMS] = {u->runs};
+	int64_t sizes[TENSOR_MAX_DIMS] = { u->runs };
 	tensor *moved;
 
 	*output = first_rows(u);
@@ -169,7 +171,7 @@ static int give(struct unique *u, const tensor *self, int d, bool inverse_wanted
 		*output = reshaped(*output, sizes, self->ndim);
 		for (int i = 0; i < self->ndim; i++)
 			sizes[i] = i == d ? 0 : i < d ? i + 1 : i;
-		moved = *output ? call_permute(*output, (tensor_ints){sizes, self->ndim}) : NULL;
+		moved = *output ? call_permute(*output, (tensor_ints){ sizes, self->ndim }) : NULL;
 		tensor_put(*output);
 		*output = moved ? front_contiguous(moved) : NULL;
 		tensor_put(moved);
@@ -186,7 +188,7 @@ static int give(struct unique *u, const tensor *self, int d, bool inverse_wanted
 /* self as [n, 1], or as the slices along d. */
 static tensor *as_rows(tensor *self, int d)
 {
-	int64_t order[TENSOR_MAX_DIMS] = {d}, sizes[2] = {self->numel, 1};
+	int64_t order[TENSOR_MAX_DIMS] = { d }, sizes[2] = { self->numel, 1 };
 	tensor *moved, *rows;
 
 	if (d < 0)
@@ -198,7 +200,7 @@ static tensor *as_rows(tensor *self, int d)
 	sizes[1] = 1;
 	for (int i = 0; i < self->ndim; i++)
 		sizes[1] *= i == d ? 1 : self->sizes[i];
-	moved = call_permute(self, (tensor_ints){order, self->ndim});
+	moved = call_permute(self, (tensor_ints){ order, self->ndim });
 	rows = moved ? front_contiguous(moved) : NULL;
 	tensor_put(moved);
 	return reshaped(rows, sizes, 2);
@@ -207,12 +209,13 @@ static tensor *as_rows(tensor *self, int d)
 static int unique(const struct tensor_op *op, tensor **output, tensor **inverse, tensor **counts,
 		  tensor *self, int d, bool sort, bool return_inverse, bool return_counts)
 {
-	struct unique u = {.rows = as_rows(self, d)};
+	struct unique u = { .rows = as_rows(self, d) };
 	int err = u.rows ? find_runs(op, &u, sort) : error_code();
 
 	/* Of slices both are there, asked for or not, as PyTorch has it. */
 	if (!err)
-		err = give(&u, self, d, return_inverse || d >= 0, return_counts || d >= 0, output, inverse, counts);
+		err = give(&u, self, d, return_inverse || d >= 0, return_counts || d >= 0, output,
+			   inverse, counts);
 	release(&u);
 	return err;
 }
@@ -234,15 +237,16 @@ static tensor *run_starts(const struct unique *u)
 	return t;
 }
 
-int front_unique_all(const struct tensor_op *op, tensor **values, tensor **indices, tensor **inverse_indices,
-		     tensor **counts, tensor *self)
+int front_unique_all(const struct tensor_op *op, tensor **values, tensor **indices,
+		     tensor **inverse_indices, tensor **counts, tensor *self)
 {
-	struct unique u = {.rows = as_rows(self, -1)};
+	struct unique u = { .rows = as_rows(self, -1) };
 	int err = u.rows ? find_runs(op, &u, true) : error_code();
 
 	*indices = err ? NULL : run_starts(&u);
 	if (!err)
-		err = *indices ? give(&u, self, -1, true, true, values, inverse_indices, counts) : error_code();
+		err = *indices ? give(&u, self, -1, true, true, values, inverse_indices, counts) :
+				 error_code();
 	if (err) {
 		tensor_put(*indices);
 		*indices = NULL;
@@ -252,8 +256,8 @@ int front_unique_all(const struct tensor_op *op, tensor **values, tensor **indic
 }
 
 int front_unique_consecutive(const struct tensor_op *op, tensor **output, tensor **inverse,
-			     tensor **counts, tensor *self, bool return_inverse,
-			     bool return_counts, int64_t dim)
+			     tensor **counts, tensor *self, bool return_inverse, bool return_counts,
+			     int64_t dim)
 {
 	int d = -1;
 
@@ -266,14 +270,14 @@ int front_unique_consecutive(const struct tensor_op *op, tensor **output, tensor
 	return unique(op, output, inverse, counts, self, d, false, return_inverse, return_counts);
 }
 
-int front_unique_dim(const struct tensor_op *op, tensor **output, tensor **inverse,
-		     tensor **counts, tensor *self, int64_t dim, bool sorted, bool return_inverse,
+int front_unique_dim(const struct tensor_op *op, tensor **output, tensor **inverse, tensor **counts,
+		     tensor *self, int64_t dim, bool sorted, bool return_inverse,
 		     bool return_counts)
 {
 	int d = wrap_dim(op->schema.name, dim, self->ndim);
 
 	if (d < 0)
 		return error_code();
-	return unique(op, output, inverse, counts, self, self->ndim ? d : -1, true,
-		      return_inverse, return_counts);
+	return unique(op, output, inverse, counts, self, self->ndim ? d : -1, true, return_inverse,
+		      return_counts);
 }

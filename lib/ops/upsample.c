@@ -24,8 +24,9 @@ static int infer(const struct tensor_op *op, const char *name, int64_t batch, in
 static struct upsample_params params_of(int n, enum upsample_mode mode, bool align_corners,
 					double a, double b, double c)
 {
-	struct upsample_params p = {.spatial = n, .mode = mode, .align_corners = align_corners,
-				    .scale = {a, b, c}};
+	struct upsample_params p = {
+		.spatial = n, .mode = mode, .align_corners = align_corners, .scale = { a, b, c }
+	};
 
 	/* Not given, and what cannot be a factor: the sizes decide. */
 	for (int d = 0; d < SPATIAL; d++)
@@ -37,7 +38,7 @@ static struct upsample_params params_of(int n, enum upsample_mode mode, bool ali
 static int run(const struct tensor_op *op, tensor **out, tensor *in, const int64_t *sizes,
 	       const struct upsample_params *p)
 {
-	const tensor *inputs[] = {in};
+	const tensor *inputs[] = { in };
 	tensor *dense = NULL;
 	struct front_out o;
 	upsample_kernel fn;
@@ -63,9 +64,10 @@ static int forward(const struct tensor_op *op, tensor **out, tensor *self, tenso
 	for (int d = 1; good && d < self->ndim; d++)
 		good = self->sizes[d] > 0;
 	if (!good)
-		return tensor_fail(EINVAL, "%s: self must have %d dimensions, of which only the "
-					   "first may be empty, got %s", op->schema.name,
-				   p->spatial + 2, SHAPE_STR(self));
+		return tensor_fail(EINVAL,
+				   "%s: self must have %d dimensions, of which only the "
+				   "first may be empty, got %s",
+				   op->schema.name, p->spatial + 2, SHAPE_STR(self));
 	if (infer(op, "output_size", self->sizes[0], self->sizes[1], output_size, p->spatial,
 		  sizes) < 0)
 		return error_code();
@@ -96,21 +98,21 @@ static int backward(const struct tensor_op *op, tensor **out, tensor *grad, tens
 }
 
 /* Where the missing dimensions of fewer than three have no scale. */
-#define UPSAMPLE(NAME, N, MODE, ALIGN, DECL, SCALES)                                              \
-	int front_upsample_##NAME(const struct tensor_op *op, tensor **out, tensor *self,         \
-				  tensor_ints output_size, UNPACK DECL)                           \
-	{                                                                                         \
-		const struct upsample_params p = params_of(N, MODE, ALIGN, UNPACK SCALES);        \
-                                                                                                  \
-		return forward(op, out, self, output_size, &p);                                   \
-	}                                                                                         \
-	int front_upsample_##NAME##_backward(const struct tensor_op *op, tensor **out,            \
-					     tensor *grad_output, tensor_ints output_size,        \
-					     tensor_ints input_size, UNPACK DECL)                 \
-	{                                                                                         \
-		const struct upsample_params p = params_of(N, MODE, ALIGN, UNPACK SCALES);        \
-                                                                                                  \
-		return backward(op, out, grad_output, output_size, input_size, &p);               \
+#define UPSAMPLE(NAME, N, MODE, ALIGN, DECL, SCALES)                                       \
+	int front_upsample_##NAME(const struct tensor_op *op, tensor **out, tensor *self,  \
+				  tensor_ints output_size, UNPACK DECL)                    \
+	{                                                                                  \
+		const struct upsample_params p = params_of(N, MODE, ALIGN, UNPACK SCALES); \
+                                                                                           \
+		return forward(op, out, self, output_size, &p);                            \
+	}                                                                                  \
+	int front_upsample_##NAME##_backward(const struct tensor_op *op, tensor **out,     \
+					     tensor *grad_output, tensor_ints output_size, \
+					     tensor_ints input_size, UNPACK DECL)          \
+	{                                                                                  \
+		const struct upsample_params p = params_of(N, MODE, ALIGN, UNPACK SCALES); \
+                                                                                           \
+		return backward(op, out, grad_output, output_size, input_size, &p);        \
 	}
 #define UNPACK(...) __VA_ARGS__
 #define DECL_1	    (double scales)
@@ -133,7 +135,7 @@ UPSAMPLE(bilinear2d, 2, UPSAMPLE_LINEAR, align_corners, ALIGN_2, SCALES_2)
 UPSAMPLE(trilinear3d, 3, UPSAMPLE_LINEAR, align_corners, ALIGN_3, SCALES_3)
 UPSAMPLE(bicubic2d, 2, UPSAMPLE_CUBIC, align_corners, ALIGN_2, SCALES_2)
 
-/* ---- by a factor --------------------------------------------------------------------------- */
+/* ---- by a factor ---- */
 
 /* What a .vec overload's arguments come to. */
 struct target {
@@ -146,8 +148,10 @@ static int get_target(const char *op, const tensor *input, tensor_ints output_si
 		      tensor_floats factors, int n, struct target *t)
 {
 	if ((output_size.len >= 0) == (factors.len >= 0))
-		return tensor_fail(EINVAL, "%s: exactly one of output_size and scale_factors must "
-					   "be given", op);
+		return tensor_fail(EINVAL,
+				   "%s: exactly one of output_size and scale_factors must "
+				   "be given",
+				   op);
 	if (input->ndim != n + 2)
 		return tensor_fail(EINVAL, "%s: input must have %d dimensions, got %s", op, n + 2,
 				   SHAPE_STR(input));
@@ -157,37 +161,37 @@ static int get_target(const char *op, const tensor *input, tensor_ints output_si
 	if (output_size.len >= 0)
 		return 0;
 	if (factors.len != n)
-		return tensor_fail(EINVAL, "%s: scale_factors must have %d numbers, got %lld", op, n,
-				   (long long)factors.len);
+		return tensor_fail(EINVAL, "%s: scale_factors must have %d numbers, got %lld", op,
+				   n, (long long)factors.len);
 	for (int d = 0; d < n; d++) {
 		double size = (double)input->sizes[d + 2] * factors.data[d];
 
 		t->scale[d] = factors.data[d];
 		t->size[d] = size >= 1 && size < INT32_MAX ? (int64_t)size : 0;
 	}
-	t->output_size = (tensor_ints){t->size, n};
+	t->output_size = (tensor_ints){ t->size, n };
 	return 0;
 }
 
-#define VEC(NAME, CALL, N, SCALES)                                                                \
-	tensor *composite_upsample_##NAME##_vec(tensor *input, tensor_ints output_size,           \
-						tensor_floats scale_factors)                      \
-	{                                                                                         \
-		struct target t;                                                                  \
-                                                                                                  \
-		if (get_target("upsample_" #NAME, input, output_size, scale_factors, N, &t) < 0)  \
-			return NULL;                                                              \
-		return call_##CALL(input, t.output_size, UNPACK SCALES);                          \
+#define VEC(NAME, CALL, N, SCALES)                                                               \
+	tensor *composite_upsample_##NAME##_vec(tensor *input, tensor_ints output_size,          \
+						tensor_floats scale_factors)                     \
+	{                                                                                        \
+		struct target t;                                                                 \
+                                                                                                 \
+		if (get_target("upsample_" #NAME, input, output_size, scale_factors, N, &t) < 0) \
+			return NULL;                                                             \
+		return call_##CALL(input, t.output_size, UNPACK SCALES);                         \
 	}
-#define VEC_ALIGN(NAME, CALL, N, SCALES)                                                          \
-	tensor *composite_upsample_##NAME##_vec(tensor *input, tensor_ints output_size,           \
-						bool align_corners, tensor_floats scale_factors)  \
-	{                                                                                         \
-		struct target t;                                                                  \
-                                                                                                  \
-		if (get_target("upsample_" #NAME, input, output_size, scale_factors, N, &t) < 0)  \
-			return NULL;                                                              \
-		return call_##CALL(input, t.output_size, align_corners, UNPACK SCALES);           \
+#define VEC_ALIGN(NAME, CALL, N, SCALES)                                                         \
+	tensor *composite_upsample_##NAME##_vec(tensor *input, tensor_ints output_size,          \
+						bool align_corners, tensor_floats scale_factors) \
+	{                                                                                        \
+		struct target t;                                                                 \
+                                                                                                 \
+		if (get_target("upsample_" #NAME, input, output_size, scale_factors, N, &t) < 0) \
+			return NULL;                                                             \
+		return call_##CALL(input, t.output_size, align_corners, UNPACK SCALES);          \
 	}
 #define TARGET_1 (t.scale[0])
 #define TARGET_2 (t.scale[0], t.scale[1])

@@ -25,9 +25,11 @@ tensor *view_as_strided(tensor *self, tensor_ints size, tensor_ints stride, int6
 	int64_t room = (int64_t)(self->storage->nbytes / itemsize(self));
 
 	if (size.len != stride.len || size.len > TENSOR_MAX_DIMS || size.len < 0)
-		return tensor_fail_null(EINVAL, "as_strided: %lld sizes and %lld strides, at most "
-						"%d of each", (long long)size.len,
-					(long long)stride.len, TENSOR_MAX_DIMS);
+		return tensor_fail_null(EINVAL,
+					"as_strided: %lld sizes and %lld strides, at most "
+					"%d of each",
+					(long long)size.len, (long long)stride.len,
+					TENSOR_MAX_DIMS);
 	numel = sizes_numel("as_strided", size.data, (int)size.len);
 	if (numel < 0)
 		return NULL;
@@ -41,9 +43,10 @@ tensor *view_as_strided(tensor *self, tensor_ints size, tensor_ints stride, int6
 	}
 	/* Where there are no elements they may begin anywhere: so do parts of an empty tensor. */
 	if (offset < 0 || low < 0 || (numel ? high >= room : offset > INT64_MAX / 64))
-		return tensor_fail_null(EINVAL, "as_strided: elements %lld to %lld of a storage of "
-						"%lld", (long long)low, (long long)high,
-					(long long)room);
+		return tensor_fail_null(EINVAL,
+					"as_strided: elements %lld to %lld of a storage of "
+					"%lld",
+					(long long)low, (long long)high, (long long)room);
 	if (numel)
 		storage_reach(self->storage, (size_t)(high + 1) * itemsize(self));
 	return tensor_new_view(self, size.data, stride.data, (int)size.len, offset);
@@ -73,9 +76,10 @@ tensor *view_select(tensor *self, int64_t dim, int64_t index)
 	if (at < 0)
 		at += self->sizes[d];
 	if (at < 0 || at >= self->sizes[d])
-		return tensor_fail_null(EINVAL, "select: index %lld is out of range for dimension "
-						"%d of size %lld", (long long)index, d,
-					(long long)self->sizes[d]);
+		return tensor_fail_null(EINVAL,
+					"select: index %lld is out of range for dimension "
+					"%d of size %lld",
+					(long long)index, d, (long long)self->sizes[d]);
 	without_dim(self, d, sizes, strides);
 	return tensor_new_view(self, sizes, strides, self->ndim - 1,
 			       self->offset + at * self->strides[d]);
@@ -123,9 +127,10 @@ tensor *composite_narrow(tensor *self, int64_t dim, int64_t start, int64_t lengt
 		return tensor_fail_null(EINVAL, "narrow: a 0-d tensor has no dimensions");
 	n = self->sizes[d];
 	if (start < -n || start > n || length < 0 || (start < 0 ? start + n : start) > n - length)
-		return tensor_fail_null(EINVAL, "narrow: %lld positions from %lld exceed dimension "
-						"%d of size %lld", (long long)length,
-					(long long)start, d, (long long)n);
+		return tensor_fail_null(EINVAL,
+					"narrow: %lld positions from %lld exceed dimension "
+					"%d of size %lld",
+					(long long)length, (long long)start, d, (long long)n);
 	if (start < 0)
 		start += n;
 	return call_slice_Tensor(self, d, start, start + length, 1);
@@ -204,8 +209,9 @@ tensor *view_expand(tensor *self, tensor_ints size)
 	return tensor_new_view(self, sizes, strides, (int)size.len, self->offset);
 mismatch:
 	return tensor_fail_null(EINVAL, "expand: shape %s does not expand to %s", SHAPE_STR(self),
-				format_sizes(size.data, (int)clamp(size.len, 0, TENSOR_MAX_DIMS + 1),
-					     text, sizeof(text)));
+				format_sizes(size.data,
+					     (int)clamp(size.len, 0, TENSOR_MAX_DIMS + 1), text,
+					     sizeof(text)));
 }
 
 /* Fills in a size of -1; 0, or -1 with the error set. */
@@ -247,7 +253,8 @@ int reshape_sizes(const char *op, const tensor *self, tensor_ints shape, int64_t
  * Strides for the new sizes over self's memory: dimensions of self that are one run in memory
  * may be cut anew, in any way that respects the runs. False where a run would be crossed.
  */
-static inline bool view_strides(const tensor *self, const int64_t *sizes, int ndim, int64_t *strides)
+static inline bool view_strides(const tensor *self, const int64_t *sizes, int ndim,
+				int64_t *strides)
 {
 	int64_t run = 1, taken = 1, step;
 	int v = ndim - 1;
@@ -282,22 +289,24 @@ tensor *view_view(tensor *self, tensor_ints size)
 	if (infer_size("view", self, size, sizes) < 0)
 		return NULL;
 	if (!view_strides(self, sizes, (int)size.len, strides))
-		return tensor_fail_null(EINVAL, "view: shape %s with these strides needs a copy; "
-						"use reshape", SHAPE_STR(self));
+		return tensor_fail_null(EINVAL,
+					"view: shape %s with these strides needs a copy; "
+					"use reshape",
+					SHAPE_STR(self));
 	return tensor_new_view(self, sizes, strides, (int)size.len, self->offset);
 }
 
 tensor *composite_reshape(tensor *self, tensor_ints shape)
 {
 	int64_t sizes[TENSOR_MAX_DIMS], strides[TENSOR_MAX_DIMS];
-	tensor_ints full = {sizes, shape.len};
+	tensor_ints full = { sizes, shape.len };
 	tensor *copy, *result;
 
 	if (infer_size("reshape", self, shape, sizes) < 0)
 		return NULL;
 	if (view_strides(self, sizes, (int)shape.len, strides))
 		return call_view(self, full);
-	copy = front_contiguous_copy(self, (tensor_options){0});
+	copy = front_contiguous_copy(self, (tensor_options){ 0 });
 	result = copy ? call_view(copy, full) : NULL;
 	tensor_put(copy);
 	return result;
@@ -338,7 +347,8 @@ tensor *view_unsqueeze(tensor *self, int64_t dim)
 	if (d < 0)
 		return NULL;
 	if (self->ndim == TENSOR_MAX_DIMS)
-		return tensor_fail_null(EINVAL, "unsqueeze: at most %d dimensions", TENSOR_MAX_DIMS);
+		return tensor_fail_null(EINVAL, "unsqueeze: at most %d dimensions",
+					TENSOR_MAX_DIMS);
 	for (int i = 0; i <= self->ndim; i++) {
 		int from = i < d ? i : i - 1;
 
@@ -385,7 +395,7 @@ tensor *view_diagonal(tensor *self, int64_t offset, int64_t dim1, int64_t dim2)
 	return tensor_new_view(self, sizes, strides, n, first);
 }
 
-/* ---- what is no view ------------------------------------------------------------------------- */
+/* ---- what is no view ---- */
 
 tensor *composite_lift_fresh(tensor *self)
 {
@@ -414,8 +424,9 @@ tensor *kernel_select_backward(tensor *grad_output, tensor_ints input_sizes, int
 	tensor *whole = call_zeros(input_sizes, TENSOR_OPTIONS(.dtype = grad_output->dtype,
 							       .device = grad_output->device));
 
-	return whole ? place("select_backward", whole, view_select(whole, dim, index), grad_output)
-		     : NULL;
+	return whole ? place("select_backward", whole, view_select(whole, dim, index),
+			     grad_output) :
+		       NULL;
 }
 
 tensor *kernel_slice_backward(tensor *grad_output, tensor_ints input_sizes, int64_t dim,
@@ -425,13 +436,13 @@ tensor *kernel_slice_backward(tensor *grad_output, tensor_ints input_sizes, int6
 							       .device = grad_output->device));
 
 	return whole ? place("slice_backward", whole, view_slice(whole, dim, start, end, step),
-			     grad_output)
-		     : NULL;
+			     grad_output) :
+		       NULL;
 }
 
 int composite_broadcast_tensors(tensor_list tensors, tensor **results, int64_t room)
 {
-	tensor shape = {.numel = 1};
+	tensor shape = { .numel = 1 };
 
 	if (results_fit("broadcast_tensors", tensors.len, room) < 0)
 		return error_code();
@@ -442,7 +453,7 @@ int composite_broadcast_tensors(tensor_list tensors, tensor **results, int64_t r
 			return error_code();
 	}
 	for (int64_t i = 0; i < tensors.len; i++) {
-		results[i] = call_expand(tensors.data[i], (tensor_ints){shape.sizes, shape.ndim});
+		results[i] = call_expand(tensors.data[i], (tensor_ints){ shape.sizes, shape.ndim });
 		if (!results[i])
 			return each_failed(results, i);
 	}

@@ -12,7 +12,7 @@
 static int begin(const struct tensor_op *op, struct front_out *o, tensor *given, tensor *self,
 		 const tensor *src)
 {
-	const tensor *inputs[] = {self, src};
+	const tensor *inputs[] = { self, src };
 
 	return front_begin_like(op, o, given, self->dtype, self, inputs, 2);
 }
@@ -95,7 +95,7 @@ int front_as_strided_scatter(const struct tensor_op *op, tensor **out, tensor *s
 			     tensor_ints size, tensor_ints stride, int64_t storage_offset)
 {
 	int64_t offset = storage_offset == TENSOR_NONE ? self->offset : storage_offset;
-	const tensor *inputs[] = {self, src};
+	const tensor *inputs[] = { self, src };
 	tensor *result, *part;
 	struct front_out o;
 	int err;

@@ -18,7 +18,7 @@ static tensor_ints others(const tensor *t, int dim, int64_t *dims)
 	for (int i = 0; i < t->ndim; i++)
 		if (i != dim)
 			dims[n++] = i;
-	return (tensor_ints){dims, n};
+	return (tensor_ints){ dims, n };
 }
 
 tensor *composite_norm_except_dim(tensor *v, int64_t pow, int64_t dim)
@@ -35,8 +35,8 @@ tensor *composite_norm_except_dim(tensor *v, int64_t pow, int64_t dim)
 					(long long)dim, SHAPE_STR(v));
 	/* A vector's elements are norms of themselves: no dimension would stand for all of them. */
 	if (v->ndim == 1)
-		return pow ? call_abs(v)
-			   : tensor_fail_null(EINVAL,
+		return pow ? call_abs(v) :
+			     tensor_fail_null(EINVAL,
 					      "norm_except_dim: pow must not be 0 for a vector");
 	return call_linalg_vector_norm(v, tensor_scalar_int(pow), others(v, (int)dim, dims), true,
 				       TENSOR_DTYPE_NONE);

@@ -28,7 +28,7 @@ __attribute__((constructor(103))) static void watch_forks(void)
 	pthread_atfork(lock_control, unlock_control, unlock_control);
 }
 
-/* ---- errors ----------------------------------------------------------------------------------- */
+/* ---- errors ---- */
 
 /* A sentence for an errno that only some functions give. */
 struct reason {
@@ -37,12 +37,12 @@ struct reason {
 };
 
 static const struct reason common[] = {
-	{ESTALE, "it was the parent's before fork(), and this process has only its mapping"},
-	{EIDRM, "it was revoked"},
-	{EMFILE, "no file descriptor is free in this process"},
-	{ENFILE, "no file descriptor is free on this machine"},
-	{EACCES, "this process does not have the right, or may not open /dev/tensor"},
-	{EOPNOTSUPP, "its memory is not of a kind that can do this"},
+	{ ESTALE, "it was the parent's before fork(), and this process has only its mapping" },
+	{ EIDRM, "it was revoked" },
+	{ EMFILE, "no file descriptor is free in this process" },
+	{ ENFILE, "no file descriptor is free on this machine" },
+	{ EACCES, "this process does not have the right, or may not open /dev/tensor" },
+	{ EOPNOTSUPP, "its memory is not of a kind that can do this" },
 };
 
 static const char *find_reason(const struct reason *reasons, size_t n, int code)
@@ -62,16 +62,19 @@ static int fail_on(const char *function, const tensor *t, int err, const struct 
 		text = find_reason(common, ARRAY_SIZE(common), -err);
 	if (!text)
 		text = strerror(-err);
-	return tensor_fail(-err, "%s: the buffer of the tensor %s: %s", function, SHAPE_STR(t), text);
+	return tensor_fail(-err, "%s: the buffer of the tensor %s: %s", function, SHAPE_STR(t),
+			   text);
 }
 
 #define FAIL_ON(function, t, err, reasons) fail_on(function, t, err, reasons, ARRAY_SIZE(reasons))
 
 static int unsupported(const char *function, const struct tensor_buffer *b, const char *what)
 {
-	return tensor_fail(ENOTSUP,
-			   "%s: storage of the %s provider has no %s: load the tensor module, or set "
-			   "TENSOR_PROVIDER=device", function, b->provider->name, what);
+	return tensor_fail(
+		ENOTSUP,
+		"%s: storage of the %s provider has no %s: load the tensor module, or set "
+		"TENSOR_PROVIDER=device",
+		function, b->provider->name, what);
 }
 
 /* 0 and the buffer that t has to itself, or -errno with the error set. */
@@ -80,31 +83,35 @@ static int buffer_of(const char *function, const tensor *t, struct tensor_buffer
 	if (!tensor_given(t))
 		return null_argument_code(function);
 	if (t->device.type != TENSOR_CPU || t->ext)
-		return tensor_fail(ENOTSUP,
-				   "%s: a strided tensor of plain numbers in host memory is needed, "
-				   "got a %s one %s of another kind or on another device", function,
-				   tensor_layout_name(t->layout), SHAPE_STR(t));
+		return tensor_fail(
+			ENOTSUP,
+			"%s: a strided tensor of plain numbers in host memory is needed, "
+			"got a %s one %s of another kind or on another device",
+			function, tensor_layout_name(t->layout), SHAPE_STR(t));
 	*b = storage_buffer(t->storage);
 	if (!*b)
-		return tensor_fail(EINVAL, "%s: the tensor %s has no buffer to itself: "
-					   "tensor_share_memory() gives it one", function, SHAPE_STR(t));
+		return tensor_fail(EINVAL,
+				   "%s: the tensor %s has no buffer to itself: "
+				   "tensor_share_memory() gives it one",
+				   function, SHAPE_STR(t));
 	return 0;
 }
 
 static int check_rights(const char *function, unsigned rights)
 {
 	if (!rights || rights & ~TENSOR_BUFFER_ALL)
-		return tensor_fail(EINVAL, "%s: rights are one or more of TENSOR_BUFFER_*, got 0x%x",
+		return tensor_fail(EINVAL,
+				   "%s: rights are one or more of TENSOR_BUFFER_*, got 0x%x",
 				   function, rights);
 	return 0;
 }
 
-/* ---- descriptors ------------------------------------------------------------------------------- */
+/* ---- descriptors ---- */
 
 static const struct reason export_reasons[] = {
-	{EACCES, "these rights are more than this process has, or it may not open /dev/tensor"},
-	{EBUSY, "it is purgeable"},
-	{EPERM, "it is sealed against writing"},
+	{ EACCES, "these rights are more than this process has, or it may not open /dev/tensor" },
+	{ EBUSY, "it is purgeable" },
+	{ EPERM, "it is sealed against writing" },
 };
 
 TENSOR_EXPORT int tensor_buffer_fd(tensor *t, unsigned rights)
@@ -121,10 +128,12 @@ TENSOR_EXPORT int tensor_buffer_fd(tensor *t, unsigned rights)
 	share_mark(b);
 	err = b->provider->export(b, rights);
 	if (err == -EOPNOTSUPP && b->provider == &memfd_provider)
-		return tensor_fail(ENOTSUP,
-				   "%s: storage of the memfd provider gives READ, or READ and WRITE, "
-				   "with or without EXPORT, got rights 0x%x: load the tensor module, "
-				   "or set TENSOR_PROVIDER=device", function, rights);
+		return tensor_fail(
+			ENOTSUP,
+			"%s: storage of the memfd provider gives READ, or READ and WRITE, "
+			"with or without EXPORT, got rights 0x%x: load the tensor module, "
+			"or set TENSOR_PROVIDER=device",
+			function, rights);
 	return err < 0 ? FAIL_ON(function, t, err, export_reasons) : err;
 }
 
@@ -164,7 +173,7 @@ TENSOR_EXPORT int tensor_buffer_handle(const tensor *t, uint32_t *handle)
 	return err < 0 ? FAIL_ON(function, t, err, common) : 0;
 }
 
-/* ---- what it is ------------------------------------------------------------------------------------ */
+/* ---- what it is ---- */
 
 _Static_assert(sizeof(struct tensor_buffer_info) == 128, "its layout is an ABI: add at the end");
 #define INFO_V1 128
@@ -180,8 +189,8 @@ TENSOR_EXPORT int tensor_buffer_info(const tensor *t, struct tensor_buffer_info 
 	if (err < 0)
 		return err;
 	if (!info || info->size < INFO_V1)
-		return tensor_fail(EINVAL, "%s: info must have its size set to %d or more", function,
-				   INFO_V1);
+		return tensor_fail(EINVAL, "%s: info must have its size set to %d or more",
+				   function, INFO_V1);
 	size = info->size;
 	err = b->provider->info(b, &full);
 	if (err < 0)
@@ -192,16 +201,16 @@ TENSOR_EXPORT int tensor_buffer_info(const tensor *t, struct tensor_buffer_info 
 	return 0;
 }
 
-/* ---- what it may be used for ------------------------------------------------------------------------ */
+/* ---- what it may be used for ---- */
 
 TENSOR_EXPORT int tensor_buffer_seal(tensor *t)
 {
 	static const struct reason reasons[] = {
-		{EACCES, "this process does not have the right to seal it"},
-		{EBUSY, "it could still be written to: by another process or device, by another "
-			"tensor of this process that received it again, or it is purgeable"},
-		{EPERM, "no seal can be added to it"},
-		{EOPNOTSUPP, "only memory that the tensor module allocated can be sealed"},
+		{ EACCES, "this process does not have the right to seal it" },
+		{ EBUSY, "it could still be written to: by another process or device, by another "
+			 "tensor of this process that received it again, or it is purgeable" },
+		{ EPERM, "no seal can be added to it" },
+		{ EOPNOTSUPP, "only memory that the tensor module allocated can be sealed" },
 	};
 	static const char function[] = "tensor_buffer_seal";
 	struct tensor_buffer *b;
@@ -221,8 +230,8 @@ TENSOR_EXPORT int tensor_buffer_seal(tensor *t)
 TENSOR_EXPORT int tensor_buffer_revoke(tensor *t)
 {
 	static const struct reason reasons[] = {
-		{EACCES, "this process does not have the right to revoke it"},
-		{EOPNOTSUPP, "only memory that the tensor module allocated can be revoked"},
+		{ EACCES, "this process does not have the right to revoke it" },
+		{ EOPNOTSUPP, "only memory that the tensor module allocated can be revoked" },
 	};
 	static const char function[] = "tensor_buffer_revoke";
 	struct tensor_buffer *b;
@@ -242,12 +251,12 @@ TENSOR_EXPORT int tensor_buffer_revoke(tensor *t)
 TENSOR_EXPORT int tensor_buffer_purgeable(tensor *t, bool purgeable)
 {
 	static const struct reason reasons[] = {
-		{EACCES, "only the process that allocated it can make it purgeable"},
-		{EBUSY, "it has another holder: a handle, a descriptor, a dma-buf or a mapping"},
-		{EPERM, "it is sealed"},
-		{ENOMEM, "its memory was taken, and there is none to bring it back"},
-		{EDQUOT, "its memory was taken, and the limit of the tensor module is reached"},
-		{EOPNOTSUPP, "only memory that the tensor module allocated can be purgeable"},
+		{ EACCES, "only the process that allocated it can make it purgeable" },
+		{ EBUSY, "it has another holder: a handle, a descriptor, a dma-buf or a mapping" },
+		{ EPERM, "it is sealed" },
+		{ ENOMEM, "its memory was taken, and there is none to bring it back" },
+		{ EDQUOT, "its memory was taken, and the limit of the tensor module is reached" },
+		{ EOPNOTSUPP, "only memory that the tensor module allocated can be purgeable" },
 	};
 	static const char function[] = "tensor_buffer_purgeable";
 	struct tensor_buffer *b;
@@ -270,17 +279,19 @@ int sync_check(const char *function, unsigned flags)
 	unsigned access = TENSOR_BUFFER_SYNC_READ | TENSOR_BUFFER_SYNC_WRITE;
 
 	if (flags & ~(access | TENSOR_BUFFER_SYNC_END) || !(flags & access))
-		return tensor_fail(EINVAL, "%s: flags are READ or WRITE or both, and END, of "
-					   "TENSOR_BUFFER_SYNC_*, got 0x%x", function, flags);
+		return tensor_fail(EINVAL,
+				   "%s: flags are READ or WRITE or both, and END, of "
+				   "TENSOR_BUFFER_SYNC_*, got 0x%x",
+				   function, flags);
 	return 0;
 }
 
 TENSOR_EXPORT int tensor_buffer_sync(tensor *t, unsigned flags, int64_t timeout_ns)
 {
 	static const struct reason reasons[] = {
-		{EACCES, "this process does not have the right to read it, or to write to it"},
-		{EPERM, "it is sealed against writing"},
-		{ETIMEDOUT, "a device still uses it"},
+		{ EACCES, "this process does not have the right to read it, or to write to it" },
+		{ EPERM, "it is sealed against writing" },
+		{ ETIMEDOUT, "a device still uses it" },
 	};
 	static const char function[] = "tensor_buffer_sync";
 	struct tensor_buffer *b;
@@ -296,7 +307,7 @@ TENSOR_EXPORT int tensor_buffer_sync(tensor *t, unsigned flags, int64_t timeout_
 	return err < 0 ? FAIL_ON(function, t, err, reasons) : 0;
 }
 
-/* ---- from a descriptor ------------------------------------------------------------------------------- */
+/* ---- from a descriptor ---- */
 
 /* The geometry in the terms of a message, for the checks that a message gets. */
 static int given_geometry(const char *function, struct wire_message *m, enum tensor_dtype dtype,
@@ -308,7 +319,8 @@ static int given_geometry(const char *function, struct wire_message *m, enum ten
 		return tensor_fail(EINVAL, "%s: dtype %d with %lld dimensions is unknown", function,
 				   (int)dtype, (long long)size.len);
 	whole = offset < 0 || (uint64_t)offset > bytes ?
-			0 : (int64_t)((bytes - (uint64_t)offset) / dtype_sizes[dtype]);
+			0 :
+			(int64_t)((bytes - (uint64_t)offset) / dtype_sizes[dtype]);
 	m->dtype = dtype;
 	m->offset = offset;
 	m->ndim = size.len < 0 ? 1 : (uint32_t)size.len;
@@ -338,8 +350,8 @@ static int described_geometry(const char *function, struct wire_message *m, tens
 				   strerror(-err));
 	if (!d.dtype || d.dtype >= TENSOR_DTYPE_COUNT || d.ndim > TENSOR_MAX_DIMS)
 		return tensor_fail(EINVAL, "%s: the buffer has %s: a dtype and sizes are needed",
-				   function, d.dtype ? "a descriptor of another library's" :
-						       "no descriptor");
+				   function,
+				   d.dtype ? "a descriptor of another library's" : "no descriptor");
 	m->dtype = d.dtype;
 	m->ndim = d.ndim;
 	m->offset = d.offset;
@@ -353,7 +365,7 @@ TENSOR_EXPORT tensor *tensor_from_buffer_fd(int fd, enum tensor_dtype dtype, ten
 {
 	static const char function[] = "tensor_from_buffer_fd";
 	struct tensor_storage *s = import_foreign(function, fd);
-	struct wire_message m = {0};
+	struct wire_message m = { 0 };
 	char text[SHAPE_TEXT];
 	int err;
 
@@ -366,13 +378,14 @@ TENSOR_EXPORT tensor *tensor_from_buffer_fd(int fd, enum tensor_dtype dtype, ten
 		goto put_storage;
 	if (!wire_fits(&m, s->nbytes, dtype_sizes[m.dtype])) {
 		tensor_fail(EINVAL,
-			    "%s: a tensor %s of %s at byte %lld does not fit into %zu bytes", function,
-			    format_sizes(m.sizes, (int)m.ndim, text, sizeof(text)),
+			    "%s: a tensor %s of %s at byte %lld does not fit into %zu bytes",
+			    function, format_sizes(m.sizes, (int)m.ndim, text, sizeof(text)),
 			    tensor_dtype_name(m.dtype), (long long)m.offset, s->nbytes);
 		goto put_storage;
 	}
-	return scope_own(thread(), tensor_new_on_storage(s, m.dtype, m.sizes, m.strides, (int)m.ndim,
-							 m.offset / dtype_sizes[m.dtype]));
+	return scope_own(thread(),
+			 tensor_new_on_storage(s, m.dtype, m.sizes, m.strides, (int)m.ndim,
+					       m.offset / dtype_sizes[m.dtype]));
 put_storage:
 	storage_put(s);
 	return NULL;

@@ -19,7 +19,7 @@ static struct {
 	struct cached_buffer *buffers[BUFFER_CLASSES];
 	uint64_t limit; /* of cached bytes */
 	struct tensor_cache_stats stats;
-} cache = {.lock = PTHREAD_MUTEX_INITIALIZER};
+} cache = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 static void lock_cache(void)
 {
@@ -153,7 +153,7 @@ void buffer_end(struct cached_buffer *b)
 	free(b);
 }
 
-static const struct storage_ops buffer_ops = {.free = buffer_free, .shared = true};
+static const struct storage_ops buffer_ops = { .free = buffer_free, .shared = true };
 
 /* A cached buffer of this class that no fork has made visible elsewhere, or NULL. */
 static struct cached_buffer *take_cached(unsigned c)
@@ -181,14 +181,18 @@ static int alloc_fail(const struct tensor_provider *p, size_t size, int err)
 {
 	switch (-err) {
 	case EDQUOT:
-		return tensor_fail(ENOMEM, "%s: no buffer of %zu bytes: the limit of the tensor module "
-					   "is reached", p->name, size);
+		return tensor_fail(ENOMEM,
+				   "%s: no buffer of %zu bytes: the limit of the tensor module "
+				   "is reached",
+				   p->name, size);
 	case EMFILE:
-		return tensor_fail(EMFILE, "%s: no buffer of %zu bytes: as many files are open as "
-					   "RLIMIT_NOFILE permits (%llu)", p->name, size,
-				   fd_limit());
+		return tensor_fail(EMFILE,
+				   "%s: no buffer of %zu bytes: as many files are open as "
+				   "RLIMIT_NOFILE permits (%llu)",
+				   p->name, size, fd_limit());
 	case EFBIG:
-		return tensor_fail(ENOMEM, "%s: no buffer of %zu bytes: more than RLIMIT_FSIZE permits",
+		return tensor_fail(ENOMEM,
+				   "%s: no buffer of %zu bytes: more than RLIMIT_FSIZE permits",
 				   p->name, size);
 	default:
 		return tensor_fail(-err, "%s: no buffer of %zu bytes: %s", p->name, size,

@@ -48,7 +48,7 @@ void cache_trim_all(void);
 /* Requests for more than a block: did one that was free serve it? */
 void cache_count(bool hit);
 
-/* ---- buffers of the provider (cache.c) ------------------------------------------------------- */
+/* ---- buffers of the provider (cache.c) ---- */
 
 /* A buffer that a storage has to itself, or that waits for one of the same rounded size. */
 struct cached_buffer {
@@ -62,21 +62,21 @@ struct cached_buffer *buffer_new(size_t size);
 void buffer_end(struct cached_buffer *b);
 struct tensor_storage *buffer_storage_alloc(size_t nbytes);
 
-/* ---- private memory (private.c) ------------------------------------------------------------------- */
+/* ---- private memory (private.c) ---- */
 
 struct tensor_storage *private_storage_alloc(size_t nbytes);
 /* Gives the blocks that this thread keeps to the heap. */
 void private_flush(struct tensor_thread *th);
 
-/* ---- from private to shareable (shareable.c) --------------------------------------------------------- */
+/* ---- from private to shareable (shareable.c) ---- */
 
 /* A buffer that took the place of private memory, and what is to be done with that at the end. */
 struct moved {
 	struct cached_buffer *b; /* NULL: not made yet */
 	struct tensor_storage *s;
 	void *memory;
-	bool over; /* whole pages, which the buffer lies over */
-	bool mapping; /* that ends with the buffer's */
+	bool over;     /* whole pages, which the buffer lies over */
+	bool mapping;  /* that ends with the buffer's */
 	uint8_t class; /* of a block */
 	void (*end)(struct moved *m);
 	struct moved *next; /* see moved_trim() */

@@ -22,12 +22,12 @@
 #define RUNNING_ON_VALGRIND 0
 #endif
 
-#define ZONE	   64u
-#define ZONE_BYTE  0x5a
-#define FREED_BYTE 0xdd
-#define WAITING	   ((size_t)256 << 20) /* bytes of freed storages that are kept */
+#define ZONE	    64u
+#define ZONE_BYTE   0x5a
+#define FREED_BYTE  0xdd
+#define WAITING	    ((size_t)256 << 20) /* bytes of freed storages that are kept */
 #define LARGE	    ((size_t)256 << 10)
-#define KEPT	   16384u /* descriptions of each class */
+#define KEPT	    16384u	      /* descriptions of each class */
 #define WATCHED_MAX ((size_t)1 << 34) /* a sanitizer ends the program that asks for too much */
 
 struct head {
@@ -48,7 +48,7 @@ static struct {
 	size_t bytes;
 	void *kept[2][KEPT];
 	unsigned at[2];
-} debug = {.lock = PTHREAD_MUTEX_INITIALIZER, .newest = &debug.oldest};
+} debug = { .lock = PTHREAD_MUTEX_INITIALIZER, .newest = &debug.oldest };
 
 static void lock_debug(void)
 {
@@ -70,7 +70,7 @@ void debug_init(void)
 		pthread_atfork(lock_debug, unlock_debug, unlock_debug);
 }
 
-/* ---- who made it ------------------------------------------------------------------------------- */
+/* ---- who made it ---- */
 
 /* Start of the library's mapping, and end of its code. The linker defines them. */
 extern const char __ehdr_start[] __attribute__((visibility("hidden")));
@@ -138,7 +138,7 @@ void debug_released(const tensor *t)
 		debug_dead(t, debug_caller());
 }
 
-/* ---- storages ------------------------------------------------------------------------------------ */
+/* ---- storages ---- */
 
 /* Index of the first byte that is not as it was left, or n. */
 static size_t first_change(const uint8_t *p, size_t n, uint8_t byte)
@@ -176,7 +176,8 @@ static void check_freed(struct head *h)
 	check_zones(h);
 	if (at < h->nbytes)
 		die("byte %zu of a tensor of %zu bytes was written to after its release; it was made by "
-		    "%s", at, h->nbytes, h->made_by);
+		    "%s",
+		    at, h->nbytes, h->made_by);
 }
 
 /* Bytes that a freed allocation keeps, red zones and malloc's header included: without these, the limit
@@ -223,8 +224,8 @@ static void enter_queue(struct head *h)
 
 	/* Twice in the queue would make a circle of it. */
 	if (h->freed)
-		die("the memory of a tensor of %zu bytes was released twice; it was made by %s", h->nbytes,
-		    h->made_by);
+		die("the memory of a tensor of %zu bytes was released twice; it was made by %s",
+		    h->nbytes, h->made_by);
 	check_zones(h);
 	h->freed = true;
 	memset(bytes_of(h), FREED_BYTE, h->nbytes);
@@ -274,7 +275,7 @@ static void debug_lend(struct tensor_storage *s, struct moved *m)
 	m->end = debug_end;
 }
 
-static const struct storage_ops debug_ops = {.free = debug_free, .lend = debug_lend};
+static const struct storage_ops debug_ops = { .free = debug_free, .lend = debug_lend };
 
 bool debug_alloc(struct tensor_storage *s, size_t nbytes)
 {
@@ -289,14 +290,14 @@ bool debug_alloc(struct tensor_storage *s, size_t nbytes)
 		return posix_memalign(&s->data, 64, n) == 0;
 	if (posix_memalign((void **)&h, 64, n + 3 * ZONE))
 		return false;
-	*h = (struct head){.nbytes = n, .made_by = debug_caller()};
+	*h = (struct head){ .nbytes = n, .made_by = debug_caller() };
 	s->data = bytes_of(h);
 	memset(bytes_of(h) - ZONE, ZONE_BYTE, ZONE);
 	memset(bytes_of(h) + n, ZONE_BYTE, ZONE);
 	return true;
 }
 
-/* ---- what is there ------------------------------------------------------------------------------ */
+/* ---- what is there ---- */
 
 static void count_tensors(void *first, void *count)
 {
@@ -336,7 +337,7 @@ TENSOR_EXPORT void tensor_live_counts(struct tensor_live_counts *counts)
 	counts->storages = count_all(CLASS_STORAGE, count_storages);
 }
 
-/* ---- descriptions ------------------------------------------------------------------------------- */
+/* ---- descriptions ---- */
 
 /* What a released description still points to would not be seen to leak. */
 static void clear_pointers(unsigned class, void *p)

@@ -17,11 +17,11 @@ struct tensor_descriptor {
 	uint32_t dtype, ndim;
 	int64_t sizes[TENSOR_MAX_DIMS];
 	int64_t strides[TENSOR_MAX_DIMS]; /* elements */
-	int64_t offset; /* bytes */
+	int64_t offset;			  /* bytes */
 	char label[TENSOR_LABEL_MAX];
 };
 
-#define DESCRIPTOR_PAGE	 4096 /* the last of a memfd */
+#define DESCRIPTOR_PAGE	 4096	      /* the last of a memfd */
 #define DESCRIPTOR_MAGIC "tensor\0\1" /* its first 8 bytes; the last of them is the version */
 
 struct descriptor_page {
@@ -42,7 +42,10 @@ static inline size_t label_char(const unsigned char *s)
 	static const struct {
 		unsigned char mask, lead;
 		uint32_t first;
-	} forms[] = {{0x80, 0, 0x20}, {0xe0, 0xc0, 0xa0}, {0xf0, 0xe0, 0x800}, {0xf8, 0xf0, 0x10000}};
+	} forms[] = { { 0x80, 0, 0x20 },
+		      { 0xe0, 0xc0, 0xa0 },
+		      { 0xf0, 0xe0, 0x800 },
+		      { 0xf8, 0xf0, 0x10000 } };
 	size_t n = 0;
 	uint32_t c;
 

@@ -29,14 +29,14 @@ _Static_assert((int)TENSOR_BUFFER_KIND_ALLOC == (int)TENSOR_KIND_ALLOC &&
 
 static int device_probe(void)
 {
-	struct tensor_query query = {.size = sizeof(query)};
+	struct tensor_query query = { .size = sizeof(query) };
 	uint32_t serial;
 	int fd = device_file(&serial);
 
 	return fd < 0 ? fd : device_call(fd, TENSOR_IOC_QUERY, &query);
 }
 
-/* ---- hold and map ------------------------------------------------------------------------------ */
+/* ---- hold and map ---- */
 
 /* Also faults everything in: a tensor that is warm never faults again. */
 static int device_map(struct tensor_buffer *b)
@@ -57,7 +57,7 @@ static int device_map(struct tensor_buffer *b)
 static void fill_in(struct tensor_buffer *b, const struct tensor_info *info)
 {
 	b->size = b->map_size = info->bytes;
-	b->id = (struct tensor_identity){info->dev, info->ino};
+	b->id = (struct tensor_identity){ info->dev, info->ino };
 	b->offset = info->offset;
 	b->rights = info->rights;
 	b->kind = info->kind;
@@ -67,11 +67,13 @@ static void fill_in(struct tensor_buffer *b, const struct tensor_info *info)
 
 static int device_alloc(size_t size, struct tensor_buffer *b)
 {
-	struct tensor_alloc alloc = {.size = sizeof(alloc), .bytes = size, .node = TENSOR_NODE_ANY};
+	struct tensor_alloc alloc = { .size = sizeof(alloc),
+				      .bytes = size,
+				      .node = TENSOR_NODE_ANY };
 	struct tensor_info info;
 	int err, fd;
 
-	*b = (struct tensor_buffer){.provider = &device_provider, .fd = -1};
+	*b = (struct tensor_buffer){ .provider = &device_provider, .fd = -1 };
 	fd = device_file(&b->open_serial);
 	if (fd < 0)
 		return fd;
@@ -96,7 +98,7 @@ close_handle:
 /* A handle in this process's open device. */
 static int import_handle(int fd, struct tensor_buffer *b)
 {
-	struct tensor_import arg = {.size = sizeof(arg), .fd = fd};
+	struct tensor_import arg = { .size = sizeof(arg), .fd = fd };
 	int err, device = device_file(&b->open_serial);
 
 	if (device < 0)
@@ -184,7 +186,7 @@ static int open_dmabuf(int fd, struct tensor_buffer *b)
 
 static int device_open(int fd, bool foreign, struct tensor_buffer *b)
 {
-	*b = (struct tensor_buffer){.provider = &device_provider, .fd = -1, .shared = true};
+	*b = (struct tensor_buffer){ .provider = &device_provider, .fd = -1, .shared = true };
 	if (is_of_fs(fd, TENSOR_FS_MAGIC, "\ntensor-buffer-id:"))
 		return open_buffer(fd, foreign, b);
 	if (foreign && is_of_fs(fd, DMA_BUF_MAGIC, "\nexp_name:"))
@@ -206,7 +208,7 @@ static void device_close(struct tensor_buffer *b)
 	}
 }
 
-/* ---- hand on ------------------------------------------------------------------------------------ */
+/* ---- hand on ---- */
 
 static int device_export(struct tensor_buffer *b, unsigned rights)
 {
@@ -244,12 +246,12 @@ static int device_handle(const struct tensor_buffer *b, uint32_t *handle)
 	return 0;
 }
 
-/* ---- descriptors ---------------------------------------------------------------------------------- */
+/* ---- descriptors ---- */
 
 /* The tag is the library's own number of the dtype; the kernel keeps it and looks at the bits. */
 static int device_describe(struct tensor_buffer *b, const struct tensor_descriptor *d)
 {
-	struct tensor_meta arg = {.size = sizeof(arg), .flags = TENSOR_META_SET};
+	struct tensor_meta arg = { .size = sizeof(arg), .flags = TENSOR_META_SET };
 	int fd = device_target(b, &arg.handle);
 
 	_Static_assert(sizeof(arg.desc.label) == sizeof(d->label), "one size of label");
@@ -281,7 +283,7 @@ static uint32_t dtype_of(const struct tensor_desc *desc)
 
 static int device_descriptor(const struct tensor_buffer *b, struct tensor_descriptor *d)
 {
-	struct tensor_meta arg = {.size = sizeof(arg)};
+	struct tensor_meta arg = { .size = sizeof(arg) };
 	int err, fd = device_target(b, &arg.handle);
 
 	if (fd < 0)
@@ -289,9 +291,9 @@ static int device_descriptor(const struct tensor_buffer *b, struct tensor_descri
 	err = device_call(fd, TENSOR_IOC_META, &arg);
 	if (err < 0)
 		return err;
-	*d = (struct tensor_descriptor){.dtype = dtype_of(&arg.desc),
-					.ndim = arg.desc.ndim,
-					.offset = (int64_t)arg.desc.offset};
+	*d = (struct tensor_descriptor){ .dtype = dtype_of(&arg.desc),
+					 .ndim = arg.desc.ndim,
+					 .offset = (int64_t)arg.desc.offset };
 	for (int i = 0; i < TENSOR_MAX_DIMS; i++) {
 		d->sizes[i] = arg.desc.sizes[i];
 		d->strides[i] = arg.desc.strides[i];

@@ -58,7 +58,7 @@ int device_buffer_info(const struct tensor_buffer *b, struct tensor_buffer_info 
 	return 0;
 }
 
-/* ---- seals ------------------------------------------------------------------------------------- */
+/* ---- seals ---- */
 
 /* Another mapping of the buffer in the place of ours, replaced atomically. A private one does not
  * count as a writer: mprotect() can never make it write to the buffer. */
@@ -73,7 +73,7 @@ static int remap(struct tensor_buffer *b, int fd, bool readonly)
 
 static int add_seals(int fd, uint32_t handle, uint32_t *seals)
 {
-	struct tensor_seal arg = {.size = sizeof(arg), .handle = handle, .seals = *seals};
+	struct tensor_seal arg = { .size = sizeof(arg), .handle = handle, .seals = *seals };
 	int err = device_call(fd, TENSOR_IOC_SEAL, &arg);
 
 	*seals = arg.seals;
@@ -110,11 +110,11 @@ int device_seal(struct tensor_buffer *b)
 	return add_seals(fd, handle, &seals);
 }
 
-/* ---- the rest ------------------------------------------------------------------------------------- */
+/* ---- the rest ---- */
 
 int device_revoke(struct tensor_buffer *b)
 {
-	struct tensor_revoke arg = {.size = sizeof(arg), .handle = b->handle};
+	struct tensor_revoke arg = { .size = sizeof(arg), .handle = b->handle };
 	int fd = device_holder(b);
 
 	return fd < 0 ? fd : device_call(fd, TENSOR_IOC_REVOKE, &arg);
@@ -122,10 +122,10 @@ int device_revoke(struct tensor_buffer *b)
 
 int device_purgeable(struct tensor_buffer *b, bool purgeable)
 {
-	struct tensor_advise arg = {
-		.size = sizeof(arg),
-		.handle = b->handle,
-		.advice = purgeable ? TENSOR_ADVISE_PURGEABLE : TENSOR_ADVISE_WILLNEED};
+	struct tensor_advise arg = { .size = sizeof(arg),
+				     .handle = b->handle,
+				     .advice = purgeable ? TENSOR_ADVISE_PURGEABLE :
+							   TENSOR_ADVISE_WILLNEED };
 	int err, fd = device_holder(b);
 
 	if (fd < 0)

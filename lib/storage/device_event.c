@@ -33,10 +33,9 @@ static int convert(const char *bytes, size_t got, struct tensor_buffer_event *ev
 
 	for (size_t at = 0; at + sizeof(e) <= got; at += e.size, n++) {
 		memcpy(&e, bytes + at, sizeof(e));
-		events[n] = (struct tensor_buffer_event){.dev = device_number(),
-							 .ino = e.ino,
-							 .handle = e.handle,
-							 .events = e.events};
+		events[n] = (struct tensor_buffer_event){
+			.dev = device_number(), .ino = e.ino, .handle = e.handle, .events = e.events
+		};
 		if (e.size < sizeof(e)) /* no kernel's */
 			return n;
 	}
@@ -74,8 +73,10 @@ TENSOR_EXPORT int tensor_event_read(struct tensor_buffer_event *events, int n)
 	int fd, got, done = 0;
 
 	if (!events || n < 1)
-		return tensor_fail(EINVAL, "tensor_event_read: room for 1 event or more is needed, "
-					   "got %p and %d", (void *)events, n);
+		return tensor_fail(EINVAL,
+				   "tensor_event_read: room for 1 event or more is needed, "
+				   "got %p and %d",
+				   (void *)events, n);
 	fd = device_file(&serial);
 	if (fd < 0)
 		return device_file_fail("tensor_event_read", fd);

@@ -17,10 +17,10 @@
 
 static struct {
 	pthread_mutex_t lock;
-	int fd; /* -1: not open */
-	pid_t pid; /* who opened it */
+	int fd;		 /* -1: not open */
+	pid_t pid;	 /* who opened it */
 	uint32_t serial; /* which open of this process, or its ancestors, it is */
-} dev = {.lock = PTHREAD_MUTEX_INITIALIZER, .fd = -1};
+} dev = { .lock = PTHREAD_MUTEX_INITIALIZER, .fd = -1 };
 
 static _Atomic uint64_t number;
 
@@ -97,12 +97,14 @@ int device_file_fail(const char *function, int err)
 		return tensor_fail(ENOTSUP, "%s: there is no /dev/tensor: load the tensor module",
 				   function);
 	if (err == -EACCES || err == -EPERM)
-		return tensor_fail(EACCES, "%s: /dev/tensor may not be opened: be in the group of "
-					   "the device node", function);
+		return tensor_fail(EACCES,
+				   "%s: /dev/tensor may not be opened: be in the group of "
+				   "the device node",
+				   function);
 	return tensor_fail(-err, "%s: /dev/tensor: %s", function, strerror(-err));
 }
 
-/* ---- calls ----------------------------------------------------------------------------------- */
+/* ---- calls ---- */
 
 int device_call(int fd, unsigned long request, void *arg)
 {
@@ -118,7 +120,7 @@ int device_info(int fd, uint32_t handle, struct tensor_info *info)
 {
 	int err;
 
-	*info = (struct tensor_info){.size = sizeof(*info), .handle = handle};
+	*info = (struct tensor_info){ .size = sizeof(*info), .handle = handle };
 	err = device_call(fd, TENSOR_IOC_INFO, info);
 	if (!err)
 		atomic_store_explicit(&number, info->dev, memory_order_relaxed);
@@ -133,7 +135,8 @@ uint64_t device_number(void)
 int device_export_handle(int fd, uint32_t handle, unsigned rights, unsigned flags)
 {
 	struct tensor_export arg = {
-		.size = sizeof(arg), .flags = flags, .handle = handle, .rights = rights};
+		.size = sizeof(arg), .flags = flags, .handle = handle, .rights = rights
+	};
 	int err = device_call(fd, TENSOR_IOC_EXPORT, &arg);
 
 	return err < 0 ? err : arg.fd;
@@ -141,7 +144,7 @@ int device_export_handle(int fd, uint32_t handle, unsigned rights, unsigned flag
 
 void device_close_handle(int fd, uint32_t handle)
 {
-	struct tensor_close arg = {.size = sizeof(arg), .handle = handle};
+	struct tensor_close arg = { .size = sizeof(arg), .handle = handle };
 
 	device_call(fd, TENSOR_IOC_CLOSE, &arg);
 }
@@ -161,14 +164,14 @@ static uint64_t deadline_of(int64_t timeout_ns)
 
 int device_sync_handle(int fd, uint32_t handle, unsigned flags, int64_t timeout_ns)
 {
-	struct tensor_sync arg = {.size = sizeof(arg), .flags = flags, .handle = handle};
+	struct tensor_sync arg = { .size = sizeof(arg), .flags = flags, .handle = handle };
 
 	if (!(flags & TENSOR_SYNC_END))
 		arg.deadline_ns = deadline_of(timeout_ns);
 	return ioctl(fd, TENSOR_IOC_SYNC, &arg) < 0 ? -errno : 0;
 }
 
-/* ---- where to call for a buffer ----------------------------------------------------------------- */
+/* ---- where to call for a buffer ---- */
 
 int device_holder(const struct tensor_buffer *b)
 {
@@ -181,7 +184,7 @@ int device_target(const struct tensor_buffer *b, uint32_t *handle)
 	return b->fd >= 0 ? b->fd : device_file_of(b->open_serial);
 }
 
-/* ---- public -------------------------------------------------------------------------------------- */
+/* ---- public ---- */
 
 TENSOR_EXPORT int tensor_device_fd(void)
 {

@@ -30,27 +30,36 @@ static int check_memory(const char *function, const tensor *t, unsigned rights)
 	if (!tensor_given(t))
 		return null_argument_code(function);
 	if (t->ext || !t->data || !tensor_data(t))
-		return tensor_fail(ENOTSUP,
-				   "%s: a strided tensor of plain numbers in host memory is needed, "
-				   "got a %s one %s of another kind or on another device", function,
-				   tensor_layout_name(t->layout), SHAPE_STR(t));
+		return tensor_fail(
+			ENOTSUP,
+			"%s: a strided tensor of plain numbers in host memory is needed, "
+			"got a %s one %s of another kind or on another device",
+			function, tensor_layout_name(t->layout), SHAPE_STR(t));
 	if (rights != TENSOR_BUFFER_READ && rights != (TENSOR_BUFFER_READ | TENSOR_BUFFER_WRITE))
-		return tensor_fail(EINVAL, "%s: rights are TENSOR_BUFFER_READ, or READ | WRITE, got "
-					   "0x%x", function, rights);
+		return tensor_fail(EINVAL,
+				   "%s: rights are TENSOR_BUFFER_READ, or READ | WRITE, got "
+				   "0x%x",
+				   function, rights);
 	if (rights & TENSOR_BUFFER_WRITE && t->storage->readonly)
-		return tensor_fail(EACCES, "%s: the tensor %s is read-only", function, SHAPE_STR(t));
+		return tensor_fail(EACCES, "%s: the tensor %s is read-only", function,
+				   SHAPE_STR(t));
 	b = storage_buffer(t->storage);
 	if (b && b->provider == &device_provider)
-		return tensor_fail(EINVAL, "%s: the tensor %s has a buffer of /dev/tensor: "
-					   "tensor_buffer_dmabuf() makes its dma-buf", function,
-				   SHAPE_STR(t));
+		return tensor_fail(EINVAL,
+				   "%s: the tensor %s has a buffer of /dev/tensor: "
+				   "tensor_buffer_dmabuf() makes its dma-buf",
+				   function, SHAPE_STR(t));
 	/* A dma-buf may outlive the tensor, and private memory is used again. */
 	if (storage_is_private(t->storage))
-		return tensor_fail(EINVAL, "%s: the tensor %s has no buffer to itself: "
-					   "tensor_share_memory() gives it one", function, SHAPE_STR(t));
+		return tensor_fail(EINVAL,
+				   "%s: the tensor %s has no buffer to itself: "
+				   "tensor_share_memory() gives it one",
+				   function, SHAPE_STR(t));
 	if (!has_whole_pages(t->storage))
-		return tensor_fail(EINVAL, "%s: the tensor %s shares pages with other memory, which "
-					   "a device would reach too", function, SHAPE_STR(t));
+		return tensor_fail(EINVAL,
+				   "%s: the tensor %s shares pages with other memory, which "
+				   "a device would reach too",
+				   function, SHAPE_STR(t));
 	return 0;
 }
 
@@ -58,17 +67,21 @@ static int pin_fail(const char *function, const tensor *t, int err)
 {
 	switch (-err) {
 	case ENOMEM:
-		return tensor_fail(ENOMEM, "%s: no memory, or RLIMIT_MEMLOCK is reached with %zu bytes",
+		return tensor_fail(ENOMEM,
+				   "%s: no memory, or RLIMIT_MEMLOCK is reached with %zu bytes",
 				   function, t->storage->nbytes);
 	case EDQUOT:
-		return tensor_fail(EDQUOT, "%s: the limit of the tensor module is reached with %zu "
-					   "bytes", function, t->storage->nbytes);
+		return tensor_fail(EDQUOT,
+				   "%s: the limit of the tensor module is reached with %zu "
+				   "bytes",
+				   function, t->storage->nbytes);
 	case EOPNOTSUPP:
-		return tensor_fail(ENOTSUP, "%s: the memory of the tensor %s cannot be pinned for long",
+		return tensor_fail(ENOTSUP,
+				   "%s: the memory of the tensor %s cannot be pinned for long",
 				   function, SHAPE_STR(t));
 	default:
-		return tensor_fail(-err, "%s: the memory of the tensor %s: %s", function, SHAPE_STR(t),
-				   strerror(-err));
+		return tensor_fail(-err, "%s: the memory of the tensor %s: %s", function,
+				   SHAPE_STR(t), strerror(-err));
 	}
 }
 
@@ -124,8 +137,9 @@ static int device_of_region(const char *function, const struct tensor_dma_region
 	if (!r)
 		return tensor_fail(EINVAL, "%s: the region is NULL", function);
 	fd = device_file_of(r->open_serial);
-	return fd < 0 ? tensor_fail(-fd, "%s: the region was the parent's before fork()", function) :
-			fd;
+	return fd < 0 ?
+		       tensor_fail(-fd, "%s: the region was the parent's before fork()", function) :
+		       fd;
 }
 
 TENSOR_EXPORT int tensor_dma_region_dmabuf(tensor_dma_region *r, unsigned rights)
@@ -136,7 +150,8 @@ TENSOR_EXPORT int tensor_dma_region_dmabuf(tensor_dma_region *r, unsigned rights
 	if (fd < 0)
 		return fd;
 	if (!rights || rights & ~TENSOR_BUFFER_ALL)
-		return tensor_fail(EINVAL, "%s: rights are one or more of TENSOR_BUFFER_*, got 0x%x",
+		return tensor_fail(EINVAL,
+				   "%s: rights are one or more of TENSOR_BUFFER_*, got 0x%x",
 				   function, rights);
 	fd = device_export_handle(fd, r->handle, rights, TENSOR_EXPORT_DMABUF);
 	if (fd == -EACCES)

@@ -44,7 +44,7 @@ TENSOR_EXPORT int tensor_register_backend(const char *name,
 	if (i == PRIVATE_MAX)
 		return tensor_fail(ENOSPC, "register_backend: all %d private keys are taken",
 				   PRIVATE_MAX);
-	*device = (tensor_device){TENSOR_PRIVATE, i};
+	*device = (tensor_device){ TENSOR_PRIVATE, i };
 	return TENSOR_KEY_PRIVATE0 + i;
 }
 

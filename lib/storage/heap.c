@@ -17,14 +17,14 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
-#define ARENA	((size_t)4 << 20)
-#define UNIT	HEAP_UNIT
-#define UNITS	((unsigned)(ARENA / UNIT))
-#define WORDS	(UNITS / 64)
-#define BINS	10 /* longest rows of 0, 1, 2-3, 4-7 ... 256 units */
+#define ARENA ((size_t)4 << 20)
+#define UNIT  HEAP_UNIT
+#define UNITS ((unsigned)(ARENA / UNIT))
+#define WORDS (UNITS / 64)
+#define BINS  10 /* longest rows of 0, 1, 2-3, 4-7 ... 256 units */
 /* Addresses have 48 bits: a table of tables has a pointer for each place of an arena. */
-#define LEAF	4096u
-#define LEAVES	(((uint64_t)1 << 48) / ARENA / LEAF)
+#define LEAF   4096u
+#define LEAVES (((uint64_t)1 << 48) / ARENA / LEAF)
 
 /* Units that are blocks of one class. */
 struct run {
@@ -33,17 +33,17 @@ struct run {
 	uint32_t blocks, n_free;
 	uint16_t first, units;
 	uint8_t class;
-	void *note; /* see heap_place */
+	void *note;	 /* see heap_place */
 	uint64_t free[]; /* bit set: the block is free */
 };
 
 struct arena {
 	char *base;
-	struct arena *next, **link; /* of its bin */
+	struct arena *next, **link;	      /* of its bin */
 	struct arena *cold_next, **cold_link; /* in `dirty` */
 	int64_t when; /* ms: units became free, or 0 if none did since they were given back */
 	unsigned runs;
-	uint64_t busy[WORDS]; /* bit set: the unit is in a run */
+	uint64_t busy[WORDS];	/* bit set: the unit is in a run */
 	struct run *run[UNITS]; /* that the unit is in */
 };
 
@@ -55,7 +55,7 @@ static struct {
 	struct arena **leaf[LEAVES];
 	uint64_t mapped, taken;
 	int64_t looked; /* ms: when `dirty` was last gone through */
-} heap = {.lock = PTHREAD_MUTEX_INITIALIZER, .dirty_end = &heap.dirty};
+} heap = { .lock = PTHREAD_MUTEX_INITIALIZER, .dirty_end = &heap.dirty };
 
 void heap_lock(void)
 {
@@ -71,7 +71,7 @@ void heap_unlock(void)
 void __lsan_register_root_region(const void *p, size_t n) __attribute__((weak));
 void __lsan_unregister_root_region(const void *p, size_t n) __attribute__((weak));
 
-/* ---- arenas ---------------------------------------------------------------------------------- */
+/* ---- arenas ---- */
 
 static struct arena **place_of(const void *p)
 {
@@ -233,7 +233,7 @@ static void cool_old(void)
 	cool_until(now - CACHE_WARM_MS);
 }
 
-/* ---- runs ------------------------------------------------------------------------------------ */
+/* ---- runs ---- */
 
 /* Where a row of n free units begins; -1 if there is none. */
 static int find_row(const struct arena *a, unsigned n)
@@ -335,8 +335,12 @@ static struct run *new_run(unsigned class)
 		free(r);
 		return NULL;
 	}
-	*r = (struct run){.base = a->base + (size_t)first * UNIT, .blocks = blocks, .n_free = blocks,
-			  .first = (uint16_t)first, .units = (uint16_t)units, .class = (uint8_t)class};
+	*r = (struct run){ .base = a->base + (size_t)first * UNIT,
+			   .blocks = blocks,
+			   .n_free = blocks,
+			   .first = (uint16_t)first,
+			   .units = (uint16_t)units,
+			   .class = (uint8_t) class };
 	for (unsigned i = 0; i < blocks; i++) {
 		if (i % 64 == 0)
 			r->free[i / 64] = 0;
@@ -373,7 +377,7 @@ static void end_run(struct run *r)
 	free(r);
 }
 
-/* ---- blocks ---------------------------------------------------------------------------------- */
+/* ---- blocks ---- */
 
 static void *take_block(struct run *r)
 {
@@ -425,7 +429,7 @@ void heap_give(unsigned class, void *const *slot, unsigned n)
 	heap_unlock();
 }
 
-/* ---- what block is where ----------------------------------------------------------------------- */
+/* ---- what block is where ---- */
 
 /* NULL: p is in none. An arena that p is in for certain can be looked for without the lock. */
 static __attribute__((no_sanitize("thread"))) struct arena *arena_of(const void *p)
@@ -449,7 +453,8 @@ bool heap_find(const void *p, unsigned class, struct heap_place *at)
 	if (!r || r->class != class)
 		return false;
 	offset = (size_t)((const char *)p - r->base);
-	*at = (struct heap_place){r->base, r->blocks, (unsigned)(offset / heap_size(class)), &r->note};
+	*at = (struct heap_place){ r->base, r->blocks, (unsigned)(offset / heap_size(class)),
+				   &r->note };
 	return offset % heap_size(class) == 0 && at->index < r->blocks;
 }
 

@@ -10,10 +10,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define BLOCK_MAX  ((size_t)1 << 20)
-#define BLOCK_PAGE ((size_t)4096) /* blocks of so many bytes and more are whole pages */
-#define BLOCK_STEP 64u
-#define HEAP_UNIT  ((size_t)16 << 10) /* of memory that a run of blocks of one class consists of */
+#define BLOCK_MAX   ((size_t)1 << 20)
+#define BLOCK_PAGE  ((size_t)4096) /* blocks of so many bytes and more are whole pages */
+#define BLOCK_STEP  64u
+#define HEAP_UNIT   ((size_t)16 << 10) /* of memory that a run of blocks of one class consists of */
 #define BLOCK_SMALL 1024u /* up to here in steps of BLOCK_STEP, then four classes a doubling */
 
 static inline unsigned block_class(size_t n)
@@ -53,7 +53,8 @@ struct heap_place {
 bool heap_find(const void *p, unsigned class, struct heap_place *at);
 /* Calls fn, with the lock, for the first block of each run of the class in the next arena, from *arena on,
  * which is 0 at first. False: there is none. */
-bool heap_next_arena(uint64_t *arena, unsigned class, void (*fn)(void *first, void *ctx), void *ctx);
+bool heap_next_arena(uint64_t *arena, unsigned class, void (*fn)(void *first, void *ctx),
+		     void *ctx);
 /* Is p in an arena? Without the lock, for what will not go meanwhile. */
 bool heap_has(const void *p);
 /* A byte behind the tensors of a unit, false when the run begins; see referrers.h. */

@@ -19,7 +19,7 @@ struct import {
 static struct {
 	pthread_mutex_t lock;
 	struct import *chain[256];
-} imports = {.lock = PTHREAD_MUTEX_INITIALIZER};
+} imports = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 static void lock_imports(void)
 {
@@ -73,7 +73,7 @@ static void import_free(struct tensor_storage *s)
 	import_put(s->owner);
 }
 
-static const struct storage_ops import_ops = {.free = import_free, .shared = true};
+static const struct storage_ops import_ops = { .free = import_free, .shared = true };
 
 struct tensor_buffer *import_buffer(struct tensor_storage *s)
 {
@@ -125,7 +125,7 @@ static int import_get(struct tensor_buffer *b, struct import **found)
 	new = malloc(sizeof(*new));
 	if (!new)
 		goto close_buffer;
-	*new = (struct import){.buf = *b};
+	*new = (struct import){ .buf = *b };
 	err = b->provider->map(&new->buf);
 	if (err < 0)
 		goto free_import;
@@ -203,12 +203,16 @@ static int foreign_error(const char *function, int fd, int err)
 {
 	switch (-err) {
 	case EBADMSG:
-		return tensor_fail(EBADMSG,
-				   "%s: fd %d is no buffer, no dma-buf, and no memfd of whole pages "
-				   "that is sealed against shrinking and growing", function, fd);
+		return tensor_fail(
+			EBADMSG,
+			"%s: fd %d is no buffer, no dma-buf, and no memfd of whole pages "
+			"that is sealed against shrinking and growing",
+			function, fd);
 	case ENOTSUP:
-		return tensor_fail(ENOTSUP, "%s: fd %d is a dma-buf, which needs /dev/tensor: load "
-					    "the tensor module", function, fd);
+		return tensor_fail(ENOTSUP,
+				   "%s: fd %d is a dma-buf, which needs /dev/tensor: load "
+				   "the tensor module",
+				   function, fd);
 	case EIDRM:
 		return tensor_fail(EIDRM, "%s: the buffer of fd %d was revoked", function, fd);
 	default:

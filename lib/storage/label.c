@@ -34,8 +34,10 @@ static int check_label(const char *label)
 	for (size_t i = 0; label[i]; i += n) {
 		n = label_char((const unsigned char *)label + i);
 		if (!n)
-			return tensor_fail(EINVAL, "set_label: byte %zu of the label is no "
-						   "printable UTF-8", i);
+			return tensor_fail(EINVAL,
+					   "set_label: byte %zu of the label is no "
+					   "printable UTF-8",
+					   i);
 	}
 	return 0;
 }
@@ -43,9 +45,9 @@ static int check_label(const char *label)
 /* With the lock. */
 static int describe(struct tensor_buffer *b, const tensor *t, const char *label)
 {
-	struct tensor_descriptor d = {.dtype = t->dtype,
-				      .ndim = t->ndim,
-				      .offset = (const char *)t->data - (const char *)b->map};
+	struct tensor_descriptor d = { .dtype = t->dtype,
+				       .ndim = t->ndim,
+				       .offset = (const char *)t->data - (const char *)b->map };
 	int err;
 
 	memcpy(d.sizes, t->sizes, t->ndim * sizeof(d.sizes[0]));
@@ -89,7 +91,8 @@ TENSOR_EXPORT int tensor_set_label(tensor *t, const char *label)
 	if (!b)
 		return tensor_fail(EINVAL,
 				   "set_label: the tensor %s has no buffer to itself: "
-				   "tensor_share_memory() gives it one", SHAPE_STR(t));
+				   "tensor_share_memory() gives it one",
+				   SHAPE_STR(t));
 	err = describe_tensor(b, t, label);
 	if (err == -EACCES)
 		return tensor_fail(EACCES, "set_label: the tensor %s is read-only", SHAPE_STR(t));

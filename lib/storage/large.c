@@ -21,7 +21,7 @@ static struct {
 	struct mapping *free[CLASSES];
 	struct mapping *oldest, **newest;
 	uint64_t cached, used; /* bytes */
-} large = {.lock = PTHREAD_MUTEX_INITIALIZER, .newest = &large.oldest};
+} large = { .lock = PTHREAD_MUTEX_INITIALIZER, .newest = &large.oldest };
 
 void large_lock(void)
 {
@@ -33,7 +33,7 @@ void large_unlock(void)
 	pthread_mutex_unlock(&large.lock);
 }
 
-/* ---- the free ones ----------------------------------------------------------------------------- */
+/* ---- the free ones ---- */
 
 static void put_in(struct mapping *m, unsigned class)
 {
@@ -88,13 +88,14 @@ static void unmap_all(struct mapping *m)
 	}
 }
 
-/* ---- new ones ---------------------------------------------------------------------------------- */
+/* ---- new ones ---- */
 
 /* Huge pages need a boundary of their size. */
 static void *map_aligned(size_t size)
 {
 	size_t more = size >= HUGE ? HUGE : 0;
-	char *p = mmap(NULL, size + more, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	char *p =
+		mmap(NULL, size + more, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	char *start;
 
 	if (p == MAP_FAILED || !more)
@@ -123,7 +124,7 @@ static struct mapping *new_mapping(size_t size)
 	return m;
 }
 
-/* ---- take and give ----------------------------------------------------------------------------- */
+/* ---- take and give ---- */
 
 struct mapping *large_take(size_t n)
 {
@@ -136,7 +137,8 @@ struct mapping *large_take(size_t n)
 	if (m)
 		take_out(m);
 	else
-		old = take_old(large.used > size ? large.used - size : 0, cache_now_ms() - CACHE_WARM_MS);
+		old = take_old(large.used > size ? large.used - size : 0,
+			       cache_now_ms() - CACHE_WARM_MS);
 	large.used += size;
 	large_unlock();
 	cache_count(m);

@@ -12,10 +12,10 @@
 
 struct mapping {
 	void *map;
-	size_t size; /* bytes, rounded */
-	struct mapping *next, **link; /* free ones of the same size */
+	size_t size;			     /* bytes, rounded */
+	struct mapping *next, **link;	     /* free ones of the same size */
 	struct mapping *newer, **newer_link; /* free ones by age */
-	int64_t when; /* ms: since when it is free */
+	int64_t when;			     /* ms: since when it is free */
 };
 
 /* At least n bytes; NULL: no memory. */

@@ -18,13 +18,13 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
-#define PAGE	     ((size_t)DESCRIPTOR_PAGE)
-#define HUGE	     ((size_t)2 << 20)
-#define ASK_FROM     ((size_t)64 << 20)
-#define SEALS	     (F_SEAL_SHRINK | F_SEAL_GROW)
+#define PAGE	 ((size_t)DESCRIPTOR_PAGE)
+#define HUGE	 ((size_t)2 << 20)
+#define ASK_FROM ((size_t)64 << 20)
+#define SEALS	 (F_SEAL_SHRINK | F_SEAL_GROW)
 /* Whoever has a memfd can seal it and hand it on. */
-#define RIGHTS_RO    (TENSOR_BUFFER_READ | TENSOR_BUFFER_EXPORT)
-#define RIGHTS	     (RIGHTS_RO | TENSOR_BUFFER_WRITE)
+#define RIGHTS_RO (TENSOR_BUFFER_READ | TENSOR_BUFFER_EXPORT)
+#define RIGHTS	  (RIGHTS_RO | TENSOR_BUFFER_WRITE)
 
 static int memfd_probe(void)
 {
@@ -37,7 +37,7 @@ static int identify(int fd, struct tensor_buffer *b, off_t *size)
 
 	if (fstat(fd, &st) < 0)
 		return -errno;
-	b->id = (struct tensor_identity){st.st_dev, st.st_ino};
+	b->id = (struct tensor_identity){ st.st_dev, st.st_ino };
 	*size = st.st_size;
 	return 0;
 }
@@ -103,8 +103,9 @@ static int memfd_alloc(size_t size, struct tensor_buffer *b)
 
 	if (!affordable(size))
 		return -ENOMEM;
-	*b = (struct tensor_buffer){
-		.provider = &memfd_provider, .rights = RIGHTS, .kind = TENSOR_BUFFER_KIND_MEMFD};
+	*b = (struct tensor_buffer){ .provider = &memfd_provider,
+				     .rights = RIGHTS,
+				     .kind = TENSOR_BUFFER_KIND_MEMFD };
 	b->size = (size + PAGE - 1) & ~(PAGE - 1);
 	b->map_size = b->size + PAGE;
 	b->fd = memfd_create("tensor", MFD_CLOEXEC | MFD_ALLOW_SEALING);
@@ -232,8 +233,9 @@ static int memfd_open(int fd, bool foreign, struct tensor_buffer *b)
 	int err, seals = checked_seals(fd);
 	bool page;
 
-	*b = (struct tensor_buffer){
-		.provider = &memfd_provider, .kind = TENSOR_BUFFER_KIND_MEMFD, .shared = true};
+	*b = (struct tensor_buffer){ .provider = &memfd_provider,
+				     .kind = TENSOR_BUFFER_KIND_MEMFD,
+				     .shared = true };
 	if (seals < 0)
 		return seals;
 	err = identify(fd, b, &file_size);
@@ -276,7 +278,7 @@ static int memfd_descriptor(const struct tensor_buffer *b, struct tensor_descrip
 		for (size_t i = 0; i < sizeof(*d); i++)
 			((char *)d)[i] = ((const volatile char *)&page->d)[i];
 	else
-		*d = (struct tensor_descriptor){0};
+		*d = (struct tensor_descriptor){ 0 };
 	if (d->dtype > TENSOR_DTYPE_COUNT)
 		d->dtype = TENSOR_DTYPE_COUNT;
 	return 0;

@@ -42,7 +42,7 @@ __attribute__((constructor(101))) static void private_init(void)
 	pthread_atfork(lock_all, unlock_all, unlock_all);
 }
 
-/* ---- magazines --------------------------------------------------------------------------------- */
+/* ---- magazines ---- */
 
 void *magazine_empty(unsigned class, struct magazine *m)
 {
@@ -89,7 +89,7 @@ void storage_thread_exit(struct tensor_thread *th)
 	private_flush(th);
 }
 
-/* ---- blocks ------------------------------------------------------------------------------------- */
+/* ---- blocks ---- */
 
 static void block_free(struct tensor_storage *s)
 {
@@ -109,7 +109,7 @@ static void block_lend(struct tensor_storage *s, struct moved *m)
 	m->end = block_end;
 }
 
-static const struct storage_ops block_ops = {.free = block_free, .lend = block_lend};
+static const struct storage_ops block_ops = { .free = block_free, .lend = block_lend };
 
 /* The magazine is empty. */
 static __attribute__((noinline)) bool block_slow(struct tensor_storage *s, size_t nbytes)
@@ -147,7 +147,7 @@ static inline struct tensor_storage *block_alloc(size_t nbytes)
 	return s;
 }
 
-/* ---- mappings of their own ------------------------------------------------------------------------ */
+/* ---- mappings of their own ---- */
 
 static void large_free(struct tensor_storage *s)
 {
@@ -166,7 +166,7 @@ static void large_lend(struct tensor_storage *s, struct moved *m)
 	m->end = large_end;
 }
 
-static const struct storage_ops large_ops = {.free = large_free, .lend = large_lend};
+static const struct storage_ops large_ops = { .free = large_free, .lend = large_lend };
 
 static struct tensor_storage *large_alloc(size_t nbytes)
 {
@@ -182,8 +182,10 @@ static struct tensor_storage *large_alloc(size_t nbytes)
 	m = debug_memory ? NULL : large_take(nbytes);
 	if (!m) {
 		storage_free_struct(s);
-		tensor_fail(ENOMEM, "no memory for %zu bytes, or the process has as many mappings as "
-				    "vm.max_map_count permits", nbytes);
+		tensor_fail(ENOMEM,
+			    "no memory for %zu bytes, or the process has as many mappings as "
+			    "vm.max_map_count permits",
+			    nbytes);
 		return NULL;
 	}
 	s->data = m->map;

@@ -23,22 +23,22 @@ struct tensor_identity {
 
 struct tensor_buffer {
 	const struct tensor_provider *provider;
-	void *map; /* NULL: not mapped yet */
+	void *map;   /* NULL: not mapped yet */
 	size_t size; /* bytes that may be used */
 	size_t map_size;
 	void *page; /* of the descriptor, where that is in memory; not always behind the others */
 	struct tensor_identity id;
 	uint64_t offset; /* bytes from the begin of what `id` names: not 0 in a part of a buffer */
 	uint64_t cookie; /* of the handle: where mmap() of the device finds the buffer */
-	int fd; /* memfd, or the buffer fd of an import; -1 */
+	int fd;		 /* memfd, or the buffer fd of an import; -1 */
 	uint32_t handle; /* of the device; 0: there is only the fd */
 	uint32_t open_serial; /* in which open of the device the handle is a number */
-	uint32_t rights; /* TENSOR_BUFFER_*, of the handle or fd */
-	uint32_t kind; /* enum tensor_buffer_kind */
+	uint32_t rights;      /* TENSOR_BUFFER_*, of the handle or fd */
+	uint32_t kind;	      /* enum tensor_buffer_kind */
 	bool readonly;
 	bool shared; /* exported, imported or sealed: never reused for anything else */
 	bool described;
-	bool purgeable; /* the kernel may take the memory: never reused, either */
+	bool purgeable;	     /* the kernel may take the memory: never reused, either */
 	uint32_t generation; /* see fork_generation */
 	/* Set by who attached something to the mapping that must go before it: a backend that
 	 * pinned it. Called once by buffer_close(), without locks. */
@@ -103,7 +103,7 @@ static inline bool identity_equal(struct tensor_identity a, struct tensor_identi
 	return a.ino == b.ino && a.dev == b.dev;
 }
 
-/* ---- storage on buffers (cache.c) ----------------------------------------------------------- */
+/* ---- storage on buffers (cache.c) ---- */
 
 /* The buffer that a storage has to itself, or NULL. */
 struct tensor_buffer *storage_buffer(struct tensor_storage *s);
@@ -118,7 +118,7 @@ struct tensor_storage *cache_alloc(size_t nbytes, bool shareable);
 /* Are these flags of tensor_buffer_sync()? 0, or -EINVAL with the error set (buffer.c). */
 int sync_check(const char *function, unsigned flags);
 
-/* ---- buffers of other processes (import.c) -------------------------------------------------- */
+/* ---- buffers of other processes (import.c) ---- */
 
 /* New storage on the buffer behind an fd, which stays the caller's; a buffer is mapped once for
  * each set of rights in a process, however often it comes. NULL with the error set: EBADMSG unless
@@ -131,7 +131,7 @@ struct tensor_buffer *import_buffer(struct tensor_storage *s);
 /* seal() of an imported buffer. -EBUSY if another storage of this process is on it. */
 int import_seal(struct tensor_storage *s);
 
-/* ---- sharing (share.c, label.c) --------------------------------------------------------------- */
+/* ---- sharing (share.c, label.c) ---- */
 
 /* The buffer leaves this process, or will: it is not reused from now on. */
 void share_mark(struct tensor_buffer *b);

@@ -11,7 +11,7 @@ static void drop_held(struct held *h)
 {
 	if (h->storage)
 		storage_put(h->storage);
-	*h = (struct held){0};
+	*h = (struct held){ 0 };
 }
 
 static void forget_held(tensor_channel *ch, const struct wire_message *m)
@@ -35,9 +35,10 @@ static struct tensor_storage *come_storage(tensor_channel *ch)
 	struct tensor_storage *s;
 
 	if (in->fd < 0)
-		return in->lost ? storage_null(EMFILE, "no file descriptor was free for the buffer")
-				: storage_null(EBADMSG, "the fd that is announced did not come");
-	s = import_storage(in->fd, (struct tensor_identity){in->m.dev, in->m.ino});
+		return in->lost ?
+			       storage_null(EMFILE, "no file descriptor was free for the buffer") :
+			       storage_null(EBADMSG, "the fd that is announced did not come");
+	s = import_storage(in->fd, (struct tensor_identity){ in->m.dev, in->m.ino });
 	if (s) {
 		close(in->fd);
 		in->fd = -1;
@@ -72,7 +73,7 @@ static void hold(tensor_channel *ch, struct tensor_storage *s)
 	h = &ch->held[m->slot];
 	drop_held(h);
 	storage_get(s);
-	*h = (struct held){s, {m->dev, m->ino}, m->flags & WIRE_READONLY};
+	*h = (struct held){ s, { m->dev, m->ino }, m->flags & WIRE_READONLY };
 }
 
 /* The message is whole. */

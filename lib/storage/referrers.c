@@ -27,9 +27,9 @@ struct unit {
 static struct {
 	struct unit *first, **end;
 	unsigned n;
-} marked = {.end = &marked.first};
+} marked = { .end = &marked.first };
 
-/* ---- units ------------------------------------------------------------------------------------ */
+/* ---- units ---- */
 
 /* NULL: no memory. */
 static struct unit *unit_of(const struct heap_place *at)
@@ -93,7 +93,7 @@ void referrer_note_owner(const tensor *t)
 		referrer_note(t);
 }
 
-/* ---- lists ------------------------------------------------------------------------------------- */
+/* ---- lists ---- */
 
 static void referrer_out(struct referrer *r)
 {
@@ -122,7 +122,8 @@ static bool list_of(const struct tensor_storage *s, struct referrer ***list, int
 
 /* Other threads may be making or freeing t. The count is the last that they write of a tensor that is freed,
  * and of a new one is written after the storage: what they did with t's referrer before has been done, too. */
-static __attribute__((no_sanitize("thread"))) const struct tensor_storage *storage_of(const tensor *t)
+static __attribute__((no_sanitize("thread"))) const struct tensor_storage *
+storage_of(const tensor *t)
 {
 	return atomic_load_explicit(&t->refs, memory_order_acquire) > 0 ? t->storage : NULL;
 }
@@ -138,7 +139,7 @@ static void sort_in(struct referrer *r, tensor *t, int *err)
 		referrer_out(r);
 	if (!s || !list_of(s, &list, err))
 		return;
-	*r = (struct referrer){.next = *list, .link = list, .s = s, .t = t};
+	*r = (struct referrer){ .next = *list, .link = list, .s = s, .t = t };
 	if (r->next)
 		r->next->link = &r->next;
 	*list = r;
@@ -221,10 +222,11 @@ void referrers_forget_run(unsigned class, void *note, unsigned blocks)
 	free(note);
 }
 
-/* ---- the tensors of one storage ------------------------------------------------------------------- */
+/* ---- the tensors of one storage ---- */
 
 struct census {
-	struct referrer **at; /* of a tensor that is on the storage and so stays, or the list's begin */
+	struct referrer *
+		*at; /* of a tensor that is on the storage and so stays, or the list's begin */
 	int64_t owners, views;
 	int64_t views_of_owners; /* as their counts say */
 };
@@ -251,7 +253,7 @@ static bool count_some(struct census *c, const struct tensor_storage *s)
 /* Are all tensors of s in its list? */
 static bool is_complete(const struct tensor_storage *s, struct referrer **list)
 {
-	struct census c = {.at = list};
+	struct census c = { .at = list };
 	bool done;
 
 	do {

@@ -34,7 +34,7 @@ __attribute__((constructor(102))) static void watch_forks(void)
 	pthread_atfork(lock_tables, unlock_tables, unlock_tables);
 }
 
-/* ---- channels ------------------------------------------------------------------------------- */
+/* ---- channels ---- */
 
 static int socket_option(int fd, int option)
 {
@@ -92,7 +92,7 @@ TENSOR_EXPORT void tensor_channel_close(tensor_channel *ch)
 	free(ch);
 }
 
-/* ---- which slot ------------------------------------------------------------------------------ */
+/* ---- which slot ---- */
 
 static unsigned set_of(struct tensor_identity id)
 {
@@ -165,7 +165,7 @@ static void choose_slot(tensor_channel *ch, struct tensor_buffer *b, bool once, 
 		b->shared = true;
 		if (!once) {
 			slot = new_slot(ch, b->id);
-			ch->sent[slot] = (struct sent){b->id, true, readonly};
+			ch->sent[slot] = (struct sent){ b->id, true, readonly };
 		}
 	}
 	if (slot >= 0)
@@ -186,7 +186,7 @@ static void undo_slot(tensor_channel *ch, const struct wire_message *m)
 	unlock_tables();
 }
 
-/* ---- send ------------------------------------------------------------------------------------ */
+/* ---- send ---- */
 
 static void set_geometry(struct wire_message *m, const tensor *t, const struct tensor_buffer *b)
 {
@@ -223,7 +223,7 @@ static int send_buffer(tensor_channel *ch, tensor *t, struct tensor_buffer *b, b
 		       unsigned flags)
 {
 	bool readonly = flags & TENSOR_SEND_READONLY || b->readonly;
-	struct wire_message m = {0};
+	struct wire_message m = { 0 };
 	int fd = -1, err;
 
 	set_geometry(&m, t, b);
@@ -267,7 +267,8 @@ static char *pack(char *to, const char *from, const tensor *t, const int64_t *si
 /* t's elements in a buffer of their own; a dimension without stride stays without. */
 static tensor *packed(const tensor *t)
 {
-	int64_t sizes[TENSOR_MAX_DIMS], strides[TENSOR_MAX_DIMS], n = packed_geometry(t, sizes, strides);
+	int64_t sizes[TENSOR_MAX_DIMS], strides[TENSOR_MAX_DIMS],
+		n = packed_geometry(t, sizes, strides);
 	struct tensor_storage *s;
 
 	s = storage_alloc(TENSOR_DEVICE_CPU, n * itemsize(t), true);

@@ -20,7 +20,7 @@ static struct {
 	pthread_mutex_t lock;
 	pthread_cond_t done; /* one of them is */
 	struct moved *first;
-} moves = {.lock = PTHREAD_MUTEX_INITIALIZER, .done = PTHREAD_COND_INITIALIZER};
+} moves = { .lock = PTHREAD_MUTEX_INITIALIZER, .done = PTHREAD_COND_INITIALIZER };
 
 /* Released, but private memory could not be mapped in their place: at the limit of mappings. Taken
  * alone or within that of `moves`. */
@@ -28,7 +28,7 @@ static struct {
 	pthread_mutex_t lock;
 	struct moved *first;
 	struct moved *half; /* not ended when the parent forked: only the buffer is to be ended */
-} stuck = {.lock = PTHREAD_MUTEX_INITIALIZER};
+} stuck = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 static void lock_moves(void)
 {
@@ -62,13 +62,13 @@ __attribute__((constructor(104))) static void watch_forks(void)
 	pthread_atfork(lock_moves, unlock_moves, abandon_moves);
 }
 
-/* ---- storages that were moved ----------------------------------------------------------------------- */
+/* ---- storages that were moved ---- */
 
 /* Private memory again where the buffer lay. Without it the place would be anybody's. */
 static bool uncover(struct tensor_buffer *b)
 {
-	void *p = mmap(b->map, b->size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED,
-		       -1, 0);
+	void *p = mmap(b->map, b->size, PROT_READ | PROT_WRITE,
+		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
 
 	if (p == MAP_FAILED)
 		return false;
@@ -129,14 +129,14 @@ static void moved_free(struct tensor_storage *s)
 		end_later(m);
 }
 
-static const struct storage_ops moved_ops = {.free = moved_free, .shared = true};
+static const struct storage_ops moved_ops = { .free = moved_free, .shared = true };
 
 struct tensor_buffer *moved_buffer(struct tensor_storage *s)
 {
 	return storage_ops_of(s) == &moved_ops ? &((struct moved *)s->owner)->b->buf : NULL;
 }
 
-/* ---- the move ------------------------------------------------------------------------------------- */
+/* ---- the move ---- */
 
 static int lay_over(struct tensor_buffer *b, void *at)
 {
@@ -234,7 +234,8 @@ static int prepare_move(tensor *t, struct moved *m, const struct referrer **othe
 		return tensor_fail(EOPNOTSUPP, "share_memory: a buffer of %zu bytes came for %zu",
 				   m->b->buf.size, s->nbytes);
 	if (!m->over && !alone(t) && referrers_find(t, others) < 0)
-		return tensor_fail(ENOMEM, "share_memory: no memory to find the tensors of the storage");
+		return tensor_fail(ENOMEM,
+				   "share_memory: no memory to find the tensors of the storage");
 	memcpy(m->b->buf.map, s->data, s->used);
 	return 0;
 }
@@ -243,8 +244,10 @@ static int lay_over_storage(struct moved *m)
 {
 	int err = lay_over(&m->b->buf, m->s->data);
 
-	return err < 0 ? tensor_fail(-err, "share_memory: the buffer cannot be laid over %zu bytes: %s",
-				     m->s->nbytes, strerror(-err)) : 0;
+	return err < 0 ? tensor_fail(-err,
+				     "share_memory: the buffer cannot be laid over %zu bytes: %s",
+				     m->s->nbytes, strerror(-err)) :
+			 0;
 }
 
 /* The storage changes hands, unless there was an error before. */
@@ -306,12 +309,12 @@ TENSOR_EXPORT int tensor_share_memory(tensor *t)
 				   tensor_layout_name(t->layout), SHAPE_STR(t));
 	/* Once, and first: another thread may be moving it into a buffer. */
 	if (!storage_is_private(t->storage))
-		return storage_buffer(t->storage)
-			       ? 0
-			       : tensor_fail(ENOTSUP,
-					     "share_memory: the memory of the tensor %s is not the "
-					     "library's own",
-					     SHAPE_STR(t));
+		return storage_buffer(t->storage) ?
+			       0 :
+			       tensor_fail(ENOTSUP,
+					   "share_memory: the memory of the tensor %s is not the "
+					   "library's own",
+					   SHAPE_STR(t));
 	if (t->storage->readonly)
 		return tensor_fail(ENOTSUP,
 				   "share_memory: the tensor %s is read-only, a part of a sparse "

@@ -12,9 +12,9 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-/* ---- the provider ----------------------------------------------------------------------- */
+/* ---- the provider ---- */
 
-static const struct tensor_provider *const providers[] = {&device_provider, &memfd_provider};
+static const struct tensor_provider *const providers[] = { &device_provider, &memfd_provider };
 static const struct tensor_provider *chosen;
 static pthread_once_t choose_once = PTHREAD_ONCE_INIT;
 
@@ -78,7 +78,7 @@ TENSOR_EXPORT const char *tensor_provider_name(void)
 	return tensor_provider()->name;
 }
 
-/* ---- storage structs ----------------------------------------------------------------------- */
+/* ---- storage structs ---- */
 
 struct tensor_storage *storage_alloc_struct(void)
 {
@@ -112,7 +112,7 @@ TENSOR_EXPORT void storage_free(struct tensor_storage *s)
 		storage_put(previous);
 }
 
-/* ---- memory of other devices --------------------------------------------------------------- */
+/* ---- memory of other devices ---- */
 
 static void device_free(struct tensor_storage *s)
 {
@@ -121,7 +121,7 @@ static void device_free(struct tensor_storage *s)
 	a->free(a, s->device, s->data, s->nbytes);
 }
 
-static const struct storage_ops device_storage_ops = {.free = device_free};
+static const struct storage_ops device_storage_ops = { .free = device_free };
 
 static struct tensor_storage *device_alloc(tensor_device device, size_t nbytes)
 {

@@ -16,13 +16,13 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#define FDS_MAX	  8 /* that are looked at; the kernel drops what goes beyond */
+#define FDS_MAX	  8   /* that are looked at; the kernel drops what goes beyond */
 #define LABEL_MAX 512 /* bytes of a security label */
 #ifndef SCM_PIDFD
 #define SCM_PIDFD 4 /* Linux 6.5 */
 #endif
 
-/* ---- out ---------------------------------------------------------------------------------- */
+/* ---- out ---- */
 
 static int out_error(void)
 {
@@ -35,8 +35,8 @@ static ssize_t send_part(int socket, const char *data, size_t len, int fd)
 		struct cmsghdr align;
 		char bytes[CMSG_SPACE(sizeof(int))];
 	} control;
-	struct iovec iov = {(void *)data, len};
-	struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1};
+	struct iovec iov = { (void *)data, len };
+	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
 	ssize_t n;
 
 	if (fd >= 0) {
@@ -68,7 +68,7 @@ int wire_send(int socket, const struct wire_message *m, int fd)
 			done += n;
 		} else if (errno == EAGAIN && done) {
 			/* Half a message would be worse than waiting for the other half. */
-			struct pollfd p = {.fd = socket, .events = POLLOUT};
+			struct pollfd p = { .fd = socket, .events = POLLOUT };
 
 			poll(&p, 1, -1);
 		} else {
@@ -78,7 +78,7 @@ int wire_send(int socket, const struct wire_message *m, int fd)
 	return 0;
 }
 
-/* ---- descriptors that nobody asked for ---------------------------------------------------- */
+/* ---- descriptors that nobody asked for ---- */
 
 /*
  * close() of a file may wait for whoever serves its file system, and that may be who sent it. So
@@ -101,7 +101,7 @@ static struct {
 	pthread_cond_t closed; /* one was */
 	struct refused *first;
 	bool running;
-} closer = {.lock = PTHREAD_MUTEX_INITIALIZER, .closed = PTHREAD_COND_INITIALIZER};
+} closer = { .lock = PTHREAD_MUTEX_INITIALIZER, .closed = PTHREAD_COND_INITIALIZER };
 
 static void lock_closer(void)
 {
@@ -235,7 +235,7 @@ void wire_end(struct wire_in *in)
 	in->refused = NULL;
 }
 
-/* ---- in ----------------------------------------------------------------------------------- */
+/* ---- in ---- */
 
 static void take_fds(struct wire_in *in, struct cmsghdr *c)
 {
@@ -272,11 +272,11 @@ static ssize_t recv_part(int socket, struct wire_in *in, int *flags)
 		char bytes[CMSG_SPACE(FDS_MAX * sizeof(int)) + CMSG_SPACE(sizeof(struct ucred)) +
 			   CMSG_SPACE(sizeof(int)) + CMSG_SPACE(LABEL_MAX)];
 	} control;
-	struct iovec iov = {(char *)&in->m + in->have, sizeof(in->m) - in->have};
-	struct msghdr msg = {.msg_iov = &iov,
-			     .msg_iovlen = 1,
-			     .msg_control = &control,
-			     .msg_controllen = sizeof(control)};
+	struct iovec iov = { (char *)&in->m + in->have, sizeof(in->m) - in->have };
+	struct msghdr msg = { .msg_iov = &iov,
+			      .msg_iovlen = 1,
+			      .msg_control = &control,
+			      .msg_controllen = sizeof(control) };
 	ssize_t n;
 
 	do {
@@ -301,7 +301,7 @@ static ssize_t recv_part(int socket, struct wire_in *in, int *flags)
  * sends no more and nothing has come. */
 static int nothing_came(int socket, bool packets, const struct wire_in *in)
 {
-	struct pollfd p = {.fd = socket, .events = POLLRDHUP};
+	struct pollfd p = { .fd = socket, .events = POLLRDHUP };
 	char byte;
 
 	if (in->have)
@@ -337,7 +337,7 @@ void wire_reset(struct wire_in *in)
 	in->extra = in->lost = false;
 }
 
-/* ---- checks -------------------------------------------------------------------------------- */
+/* ---- checks ---- */
 
 static bool tail_zero(const struct wire_message *m)
 {

@@ -14,7 +14,7 @@
 #define WIRE_MAGIC   0x52534e54u /* "TNSR" */
 #define WIRE_VERSION 1
 #define WIRE_DIMS    16
-#define WIRE_SLOTS   256 /* buffers that a channel remembers in one direction */
+#define WIRE_SLOTS   256	/* buffers that a channel remembers in one direction */
 #define WIRE_NO_SLOT UINT32_MAX /* remember nothing: the buffer is sent this once */
 
 /* wire_message.flags */
@@ -27,12 +27,12 @@ struct wire_message {
 	uint16_t version;
 	uint16_t size; /* of this struct */
 	uint32_t flags;
-	uint32_t slot; /* where the receiver keeps, or is to keep, the buffer */
-	uint64_t dev, ino; /* the buffer */
+	uint32_t slot;			  /* where the receiver keeps, or is to keep, the buffer */
+	uint64_t dev, ino;		  /* the buffer */
 	uint64_t forget[WIRE_SLOTS / 64]; /* bit n: slot n is empty from now on; before the rest */
 	uint32_t dtype, ndim;
-	int64_t offset; /* bytes from the begin of the buffer to element 0, 0, ... */
-	int64_t sizes[WIRE_DIMS]; /* 0 from ndim on, like the strides */
+	int64_t offset;		    /* bytes from the begin of the buffer to element 0, 0, ... */
+	int64_t sizes[WIRE_DIMS];   /* 0 from ndim on, like the strides */
 	int64_t strides[WIRE_DIMS]; /* elements */
 };
 
@@ -48,9 +48,9 @@ struct wire_refused;
 struct wire_in {
 	struct wire_message m;
 	size_t have;
-	int fd; /* -1: none came */
-	bool extra; /* more than one came, and are closed */
-	bool lost; /* the kernel had no room for one */
+	int fd;			      /* -1: none came */
+	bool extra;		      /* more than one came, and are closed */
+	bool lost;		      /* the kernel had no room for one */
 	struct wire_refused *refused; /* NULL: none yet */
 };
 

@@ -30,13 +30,15 @@ static const struct {
 };
 
 /* All that there are. */
-#define FEATURES	(TENSOR_FEATURE_HUGE | TENSOR_FEATURE_MEMCG | TENSOR_FEATURE_NUMA | \
-			 TENSOR_FEATURE_NETLINK | TENSOR_FEATURE_EVENTS | TENSOR_FEATURE_DMABUF | \
-			 TENSOR_FEATURE_MEMFD)
+#define FEATURES                                                                  \
+	(TENSOR_FEATURE_HUGE | TENSOR_FEATURE_MEMCG | TENSOR_FEATURE_NUMA |       \
+	 TENSOR_FEATURE_NETLINK | TENSOR_FEATURE_EVENTS | TENSOR_FEATURE_DMABUF | \
+	 TENSOR_FEATURE_MEMFD)
 
-#define CALLS	(sizeof(calls) / sizeof(calls[0]))
+#define CALLS (sizeof(calls) / sizeof(calls[0]))
 
-FIXTURE(abi) {
+FIXTURE(abi)
+{
 	int dev;
 	int fd;
 	uint64_t used;
@@ -64,7 +66,7 @@ FIXTURE_TEARDOWN(abi)
 static char pinned[PAGE] __attribute__((aligned(PAGE)));
 
 /* A struct of the call, valid as far as possible, with room behind it. */
-static void *valid(FIXTURE_DATA(abi) *self, unsigned int cmd, void *room, uint32_t size)
+static void *valid(FIXTURE_DATA(abi) * self, unsigned int cmd, void *room, uint32_t size)
 {
 	union ioctl_arg *arg = room;
 
@@ -125,7 +127,8 @@ TEST_F(abi, query_tells_what_the_kernel_has)
 	EXPECT_NE(0, q.features & TENSOR_FEATURE_EVENTS);
 	EXPECT_NE(0, q.features & TENSOR_FEATURE_NETLINK);
 	EXPECT_EQ(0, q.features & ~FEATURES);
-	EXPECT_EQ(TENSOR_EXPORT_INHERIT | TENSOR_EXPORT_RANGE | TENSOR_EXPORT_DMABUF, q.export_flags);
+	EXPECT_EQ(TENSOR_EXPORT_INHERIT | TENSOR_EXPORT_RANGE | TENSOR_EXPORT_DMABUF,
+		  q.export_flags);
 	EXPECT_EQ(TENSOR_RIGHTS_ALL, q.rights);
 	EXPECT_LE(PAGE, q.contig_bytes);
 	EXPECT_LE(q.contig_bytes, q.max_bytes);
@@ -151,8 +154,13 @@ TEST_F(abi, query_works_on_read_only_open)
 TEST_F(abi, unknown_ioctl_is_enotty)
 {
 	static const unsigned int cmds[] = {
-		_IO(TENSOR_IOC_TYPE, 0), _IO(TENSOR_IOC_TYPE, 0x3f), _IO(TENSOR_IOC_TYPE, 0xff),
-		_IO(TENSOR_IOC_TYPE, TENSOR_IOC_BASE + 63), _IO('T', 0x40), 0, ~0U,
+		_IO(TENSOR_IOC_TYPE, 0),
+		_IO(TENSOR_IOC_TYPE, 0x3f),
+		_IO(TENSOR_IOC_TYPE, 0xff),
+		_IO(TENSOR_IOC_TYPE, TENSOR_IOC_BASE + 63),
+		_IO('T', 0x40),
+		0,
+		~0U,
 		_IOWR(TENSOR_IOC_TYPE, 0x40, struct tensor_query),
 	};
 	char room[PAGE];
@@ -188,7 +196,7 @@ TEST_F(abi, size_below_first_version_is_einval)
 		for (size = 0; size < calls[i].first_version; size += 4) {
 			valid(self, calls[i].cmd, room, size);
 			EXPECT_EQ(-EINVAL, dev_call(self->dev, calls[i].cmd, room))
-				TH_LOG("call %u size %u", i, size);
+			TH_LOG("call %u size %u", i, size);
 		}
 	}
 }
@@ -196,7 +204,10 @@ TEST_F(abi, size_below_first_version_is_einval)
 TEST_F(abi, first_version_is_answered_and_nothing_behind_it)
 {
 	static const unsigned int asks[] = {
-		TENSOR_IOC_QUERY, TENSOR_IOC_INFO, TENSOR_IOC_META, TENSOR_IOC_EXPORT,
+		TENSOR_IOC_QUERY,
+		TENSOR_IOC_INFO,
+		TENSOR_IOC_META,
+		TENSOR_IOC_EXPORT,
 	};
 	unsigned int i, n;
 	char room[PAGE];
@@ -208,7 +219,8 @@ TEST_F(abi, first_version_is_answered_and_nothing_behind_it)
 		memset(room + calls[n].first_version, 0x5a, PAGE - calls[n].first_version);
 		EXPECT_EQ(0, dev_call(self->dev, asks[i], room)) TH_LOG("call %u", n);
 		EXPECT_TRUE(all_bytes(room + calls[n].first_version, 0x5a,
-				      PAGE - calls[n].first_version)) TH_LOG("call %u", n);
+				      PAGE - calls[n].first_version))
+		TH_LOG("call %u", n);
 		if (asks[i] == TENSOR_IOC_EXPORT)
 			close(((struct tensor_export *)room)->fd);
 	}
@@ -221,8 +233,8 @@ TEST_F(abi, longer_struct_with_zero_tail_is_accepted)
 
 	valid(self, TENSOR_IOC_INFO, room, PAGE);
 	EXPECT_EQ(0, dev_call(self->dev, TENSOR_IOC_INFO, room));
-	EXPECT_TRUE(all_bytes(room + sizeof(struct tensor_info), 0,
-			      PAGE - sizeof(struct tensor_info)));
+	EXPECT_TRUE(
+		all_bytes(room + sizeof(struct tensor_info), 0, PAGE - sizeof(struct tensor_info)));
 	alloc = valid(self, TENSOR_IOC_ALLOC, room, sizeof(*alloc) + 8);
 	ASSERT_EQ(0, dev_call(self->dev, TENSOR_IOC_ALLOC, alloc));
 	EXPECT_EQ(0, dev_close(self->dev, alloc->handle));
@@ -277,8 +289,8 @@ TEST_F(abi, inaccessible_struct_is_efault)
 TEST_F(abi, reply_that_cannot_be_written_changes_nothing)
 {
 	static const unsigned int made[] = {
-		TENSOR_IOC_ALLOC, TENSOR_IOC_EXPORT, TENSOR_IOC_IMPORT, TENSOR_IOC_SEAL,
-		TENSOR_IOC_ADVISE, TENSOR_IOC_PIN,
+		TENSOR_IOC_ALLOC, TENSOR_IOC_EXPORT, TENSOR_IOC_IMPORT,
+		TENSOR_IOC_SEAL,  TENSOR_IOC_ADVISE, TENSOR_IOC_PIN,
 	};
 	struct tensor_info before, after;
 	int fds = count_fds();
@@ -377,10 +389,16 @@ TEST_F(abi, alloc_refuses_impossible_sizes)
 
 TEST_F(abi, alloc_refuses_impossible_orders)
 {
-	static const struct { uint32_t flags; uint16_t min, max; } bad[] = {
-		{ TENSOR_ALLOC_ORDERS, 1, 0 }, { TENSOR_ALLOC_ORDERS, 0, 100 },
-		{ TENSOR_ALLOC_ORDERS, 100, 100 }, { TENSOR_ALLOC_ORDERS, 0, 65535 },
-		{ 0, 0, 1 }, { 0, 1, 1 },
+	static const struct {
+		uint32_t flags;
+		uint16_t min, max;
+	} bad[] = {
+		{ TENSOR_ALLOC_ORDERS, 1, 0 },
+		{ TENSOR_ALLOC_ORDERS, 0, 100 },
+		{ TENSOR_ALLOC_ORDERS, 100, 100 },
+		{ TENSOR_ALLOC_ORDERS, 0, 65535 },
+		{ 0, 0, 1 },
+		{ 0, 1, 1 },
 	};
 	struct tensor_alloc alloc;
 	struct tensor_query q;
@@ -392,7 +410,7 @@ TEST_F(abi, alloc_refuses_impossible_orders)
 		alloc.min_order = bad[i].min;
 		alloc.max_order = bad[i].max;
 		EXPECT_EQ(-EINVAL, dev_call(self->dev, TENSOR_IOC_ALLOC, &alloc))
-			TH_LOG("row %u", i);
+		TH_LOG("row %u", i);
 	}
 	ASSERT_EQ(0, dev_query(self->dev, &q));
 	alloc = alloc_args(PAGE);
@@ -411,7 +429,7 @@ TEST_F(abi, alloc_refuses_nodes_without_memory)
 		alloc = alloc_args(PAGE);
 		alloc.node = nodes[i];
 		EXPECT_EQ(-EINVAL, dev_call(self->dev, TENSOR_IOC_ALLOC, &alloc))
-			TH_LOG("row %u", i);
+		TH_LOG("row %u", i);
 	}
 	alloc = alloc_args(PAGE);
 	alloc.flags = TENSOR_ALLOC_NODE_ONLY;

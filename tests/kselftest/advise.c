@@ -11,12 +11,13 @@
 #include "touch.h"
 #include "xdp.h"
 
-#define BYTES	(2 * HUGE)
-#define PAGES	(BYTES / PAGE)
-#define RW	(PROT_READ | PROT_WRITE)
-#define CGROUP	"/sys/fs/cgroup/tensor-advise"
+#define BYTES  (2 * HUGE)
+#define PAGES  (BYTES / PAGE)
+#define RW     (PROT_READ | PROT_WRITE)
+#define CGROUP "/sys/fs/cgroup/tensor-advise"
 
-FIXTURE(advise) {
+FIXTURE(advise)
+{
 	int dev;
 	uint64_t used;
 	struct tensor_alloc buf;
@@ -43,17 +44,17 @@ FIXTURE_TEARDOWN(advise)
 	close(self->dev);
 }
 
-static int purgeable(FIXTURE_DATA(advise) *self)
+static int purgeable(FIXTURE_DATA(advise) * self)
 {
 	return buf_advise(self->dev, self->buf.handle, TENSOR_ADVISE_PURGEABLE);
 }
 
-static int willneed(FIXTURE_DATA(advise) *self)
+static int willneed(FIXTURE_DATA(advise) * self)
 {
 	return buf_advise(self->dev, self->buf.handle, TENSOR_ADVISE_WILLNEED);
 }
 
-static uint32_t state(FIXTURE_DATA(advise) *self)
+static uint32_t state(FIXTURE_DATA(advise) * self)
 {
 	struct tensor_info info;
 
@@ -68,7 +69,7 @@ static void shrink(int times)
 }
 
 /* Until it was taken. */
-static bool purge(FIXTURE_DATA(advise) *self)
+static bool purge(FIXTURE_DATA(advise) * self)
 {
 	int tries;
 
@@ -269,7 +270,7 @@ TEST_F(advise, mapping_alone_stays_purgeable)
 	EXPECT_EQ(PAGES, touch_lost(self->at, BYTES));
 }
 
-/* ---- what cannot be taken ------------------------------------------------------------------- */
+/* ---- what cannot be taken ---- */
 
 /* Taken, it would not be free; and come back as other pages than a device still writes to. */
 TEST_F(advise, pinned_memory_is_not_taken)
@@ -353,11 +354,11 @@ TEST_F(advise, how_many_wait_does_not_matter_to_who_is_short_of_memory)
 	shrink(2);
 	alone = purge_us(0);
 	watched = purge_us(20000);
-	EXPECT_GT(10 * alone + 200000, watched) TH_LOG("%lld us, alone %lld us",
-						       (long long)watched, (long long)alone);
+	EXPECT_GT(10 * alone + 200000, watched)
+	TH_LOG("%lld us, alone %lld us", (long long)watched, (long long)alone);
 }
 
-/* ---- the way back ------------------------------------------------------------------------------- */
+/* ---- the way back ---- */
 
 TEST_F(advise, coming_back_is_subject_to_the_limit)
 {
@@ -381,7 +382,9 @@ TEST_F(advise, coming_back_without_memory_is_enomem)
 	ASSERT_EQ(0, write_text(CGROUP "/memory.max", "2097152"));
 	pid = fork();
 	if (!pid)
-		_exit(write_text(CGROUP "/cgroup.procs", "0") ? 2 : willneed(self) == -ENOMEM ? 0 : 1);
+		_exit(write_text(CGROUP "/cgroup.procs", "0") ? 2 :
+		      willneed(self) == -ENOMEM		      ? 0 :
+								1);
 	EXPECT_EQ(0, reap(pid));
 	rmdir(CGROUP);
 	EXPECT_EQ(TENSOR_STATE_PURGEABLE | TENSOR_STATE_PURGED, state(self));
@@ -389,10 +392,10 @@ TEST_F(advise, coming_back_without_memory_is_enomem)
 	EXPECT_EQ(1, willneed(self));
 }
 
-/* ---- real pressure ---------------------------------------------------------------------------------- */
+/* ---- real pressure ---- */
 
 /* Left to be taken page by page: more than the kernel begins to reclaim at. */
-#define SMALL	(128 * MIB)
+#define SMALL (128 * MIB)
 
 /* Most of what is free, by huge pages: on a debug kernel a million faults take minutes. */
 static uint64_t fill(uint64_t bytes)
@@ -411,7 +414,7 @@ static uint64_t fill(uint64_t bytes)
 }
 
 /* Child: takes memory until the buffer was taken, or that many bytes. */
-static void hog(FIXTURE_DATA(advise) *self, uint32_t handle, uint64_t most)
+static void hog(FIXTURE_DATA(advise) * self, uint32_t handle, uint64_t most)
 {
 	uint64_t free = read_number("/proc/meminfo", "MemFree") * KIB, got = 0;
 	struct tensor_info info;
@@ -456,10 +459,10 @@ TEST_F_TIMEOUT(advise, memory_is_taken_when_it_is_short, 300)
 	EXPECT_EQ(0, dev_close(self->dev, alloc.handle));
 }
 
-/* ---- races -------------------------------------------------------------------------------------------- */
+/* ---- races ---- */
 
 struct race {
-	FIXTURE_DATA(advise) *self;
+	FIXTURE_DATA(advise) * self;
 	atomic_bool stop;
 	atomic_ulong purged, kept, lost, wrong;
 };
@@ -587,7 +590,8 @@ static void *race_close(void *data)
 			race->wrong++;
 			continue;
 		}
-		race->wrong += buf_advise(race->self->dev, alloc.handle, TENSOR_ADVISE_PURGEABLE) != 0;
+		race->wrong += buf_advise(race->self->dev, alloc.handle, TENSOR_ADVISE_PURGEABLE) !=
+			       0;
 		if (race->kept++ & 1)
 			sched_yield();
 		race->wrong += dev_close(race->self->dev, alloc.handle) != 0;

@@ -6,7 +6,8 @@
 #include "cgroup.h"
 #include "kselftest_harness.h"
 
-FIXTURE(alloc) {
+FIXTURE(alloc)
+{
 	int dev;
 	uint64_t used;
 	struct tensor_query query;
@@ -60,8 +61,12 @@ TEST_F(alloc, memory_is_zero_after_a_dirty_owner)
 
 TEST_F(alloc, bytes_are_rounded_to_whole_chunks)
 {
-	static const struct { uint64_t bytes; int min; uint64_t rounded; } rows[] = {
-		{ 1, 0, PAGE }, { PAGE, 0, PAGE }, { PAGE + 1, 0, 2 * PAGE },
+	static const struct {
+		uint64_t bytes;
+		int min;
+		uint64_t rounded;
+	} rows[] = {
+		{ 1, 0, PAGE },	     { PAGE, 0, PAGE },		{ PAGE + 1, 0, 2 * PAGE },
 		{ 1, 4, 16 * PAGE }, { HUGE + 1, 9, 2 * HUGE },
 	};
 	struct tensor_alloc alloc;
@@ -164,8 +169,7 @@ TEST_F_TIMEOUT(alloc, more_than_memory_is_enomem_and_all_comes_back, 120)
 	before = memory_free();
 	EXPECT_EQ(-ENOMEM, dev_alloc(self->dev, total * KIB * 2, &alloc));
 	EXPECT_TRUE(memory_comes_back(before, 8 * 1024))
-		TH_LOG("%lld of %lld KiB are free again", (long long)memory_free(),
-		       (long long)before);
+	TH_LOG("%lld of %lld KiB are free again", (long long)memory_free(), (long long)before);
 	EXPECT_EQ(0, write_text(LIMIT_FILE, old));
 }
 

@@ -13,9 +13,9 @@
 
 #include "device.h"
 
-#define CGROUP		"/sys/fs/cgroup/tensor-test"
-#define CGROUP_ROOT	"/sys/fs/cgroup"
-#define STACK		(256 * KIB)
+#define CGROUP	    "/sys/fs/cgroup/tensor-test"
+#define CGROUP_ROOT "/sys/fs/cgroup"
+#define STACK	    (256 * KIB)
 
 /* Its processes may be on their way out. */
 HELPER void cgroup_remove(void)

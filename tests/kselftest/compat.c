@@ -37,7 +37,8 @@ FIXTURE_TEARDOWN(compat)
 /* As the kernel takes it: an offset in pages, in a register of 32 bits. */
 static int raw_map_errno(int fd, uint64_t offset)
 {
-	long at = syscall(SYS_mmap2, NULL, (size_t)PAGE, PROT_READ, MAP_SHARED, fd, (long)(offset / PAGE));
+	long at = syscall(SYS_mmap2, NULL, (size_t)PAGE, PROT_READ, MAP_SHARED, fd,
+			  (long)(offset / PAGE));
 
 	if (at == -1)
 		return -errno;
@@ -63,8 +64,13 @@ TEST_F(compat, query_and_info_answer_like_those_of_64_bits)
 TEST_F(compat, descriptor_is_read_back_as_it_was_written)
 {
 	struct tensor_desc set = {
-		.bits = 32, .dtype = TAG_F32, .ndim = 2, .offset = 4, .label = LABEL,
-		.sizes = { 3, 5 }, .strides = { 1, 3 },
+		.bits = 32,
+		.dtype = TAG_F32,
+		.ndim = 2,
+		.offset = 4,
+		.label = LABEL,
+		.sizes = { 3, 5 },
+		.strides = { 1, 3 },
 	};
 	struct tensor_desc got;
 

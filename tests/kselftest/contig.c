@@ -11,23 +11,25 @@
 #include "cgroup.h"
 #include "kselftest_harness.h"
 
-#define RW		(PROT_READ | PROT_WRITE)
-#define KPF_BUDDY	10
-#define SLOTS		256
-#define STRANGER_BYTES	(2 * MIB)
-#define LARGE		2048
+#define RW	       (PROT_READ | PROT_WRITE)
+#define KPF_BUDDY      10
+#define SLOTS	       256
+#define STRANGER_BYTES (2 * MIB)
+#define LARGE	       2048
 
 static const uint64_t sizes[] = {
-	1, 2, 3, 5, 7, 8, 64, 100, 255, 256, 300, 511, 512, 513, 768, 1000, 1023, 1024, 1025, 1536,
-	2048, 3000, 4096, 6144, 16384,
+	1,   2,	  3,	5,    7,    8,	  64,	100,  255,  256,  300,	511,   512,
+	513, 768, 1000, 1023, 1024, 1025, 1536, 2048, 3000, 4096, 6144, 16384,
 };
 
 static const uint32_t kinds[] = {
-	0, TENSOR_ALLOC_NODE_ONLY, TENSOR_ALLOC_DMA32,
+	0,
+	TENSOR_ALLOC_NODE_ONLY,
+	TENSOR_ALLOC_DMA32,
 	TENSOR_ALLOC_NODE_ONLY | TENSOR_ALLOC_DMA32,
 };
 
-#define COUNT(array)	(sizeof(array) / sizeof((array)[0]))
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 /* Of a buffer: its first frame, what a table says of each, a pipe that keeps some of its pages. */
 struct pages {
@@ -40,7 +42,8 @@ struct pages {
 
 static struct pages pages;
 
-FIXTURE(contig) {
+FIXTURE(contig)
+{
 	int dev;
 	uint64_t used;
 	struct tensor_query query;
@@ -254,7 +257,7 @@ static bool request_is_kept(int dev, uint64_t count, uint32_t flags, int node, b
 		wrong = strerror(-err);
 	if (wrong)
 		fprintf(stderr, "# CONTIG of %llu pages, flags 0x%x, %s the cgroup: %s\n",
-		       (unsigned long long)count, flags, enter ? "in" : "not in", wrong);
+			(unsigned long long)count, flags, enter ? "in" : "not in", wrong);
 	return !wrong;
 }
 
@@ -298,7 +301,7 @@ TEST_F(contig, small_cgroup_pays_for_all_of_it)
 		err = alloc_contig(self->dev, sizes[i], 0, 0, &alloc);
 		ASSERT_EQ(1, write(leave, "0", 1));
 		EXPECT_TRUE(err && may_refuse(err, sizes[i]))
-			TH_LOG("%llu pages: %d", (unsigned long long)sizes[i], err);
+		TH_LOG("%llu pages: %d", (unsigned long long)sizes[i], err);
 		/* not closed: its pages may be beyond repair, and the kernel would stop */
 	}
 	close(leave);
@@ -352,8 +355,7 @@ TEST_F_TIMEOUT(contig, refusal_of_a_full_node_loses_nothing, 400)
 	}
 	EXPECT_EQ(50, refused);
 	EXPECT_TRUE(memory_comes_back(before, 4 * 1024))
-		TH_LOG("%lld of %lld KiB are free again", (long long)memory_free(),
-		       (long long)before);
+	TH_LOG("%lld of %lld KiB are free again", (long long)memory_free(), (long long)before);
 	close(hold);
 }
 
@@ -384,7 +386,7 @@ TEST_F_TIMEOUT(contig, every_page_is_counted_or_it_is_refused_in_a_small_cgroup,
 	for (i = 0; i < COUNT(room); i++) {
 		ASSERT_EQ(0, cgroup_make(room[i]));
 		EXPECT_EQ(0, requests_not_kept(self->dev, self->query.nodes, true))
-			TH_LOG("memory.max %s", room[i]);
+		TH_LOG("memory.max %s", room[i]);
 		EXPECT_EQ(0, cgroup_kills());
 		cgroup_remove();
 	}

@@ -23,7 +23,11 @@
 
 /* Tags of element types. The kernel gives them no meaning; these numbers are the library's. */
 enum {
-	TAG_U8 = 2, TAG_I64 = 6, TAG_F32 = 9, TAG_F64 = 10, TAG_C128 = 12,
+	TAG_U8 = 2,
+	TAG_I64 = 6,
+	TAG_F32 = 9,
+	TAG_F64 = 10,
+	TAG_C128 = 12,
 };
 
 /* The struct of any call. */
@@ -87,7 +91,9 @@ HELPER uint64_t dev_used(int dev)
 HELPER struct tensor_alloc alloc_args(uint64_t bytes)
 {
 	return (struct tensor_alloc){
-		.size = sizeof(struct tensor_alloc), .bytes = bytes, .node = TENSOR_NODE_ANY,
+		.size = sizeof(struct tensor_alloc),
+		.bytes = bytes,
+		.node = TENSOR_NODE_ANY,
 	};
 }
 
@@ -126,7 +132,7 @@ HELPER int buf_meta(int fd, uint32_t handle, uint32_t flags, struct tensor_desc 
 	return err;
 }
 
-/* ---- EXPORT -------------------------------------------------------------------------------- */
+/* ---- EXPORT ---- */
 
 /* The fd, or -errno. */
 HELPER int export_call(int dev, struct tensor_export *arg)
@@ -138,8 +144,9 @@ HELPER int export_call(int dev, struct tensor_export *arg)
 
 HELPER int buf_export_rights(int dev, uint32_t handle, uint32_t rights, uint32_t flags)
 {
-	struct tensor_export arg = { .size = sizeof(arg), .flags = flags, .handle = handle,
-				     .rights = rights };
+	struct tensor_export arg = {
+		.size = sizeof(arg), .flags = flags, .handle = handle, .rights = rights
+	};
 
 	return export_call(dev, &arg);
 }
@@ -148,8 +155,11 @@ HELPER int buf_export_rights(int dev, uint32_t handle, uint32_t rights, uint32_t
 HELPER int buf_export_range_rights(int dev, uint32_t handle, uint32_t rights, uint32_t flags,
 				   uint64_t offset, uint64_t bytes)
 {
-	struct tensor_export arg = { .size = sizeof(arg), .flags = flags | TENSOR_EXPORT_RANGE,
-				     .handle = handle, .offset = offset, .bytes = bytes,
+	struct tensor_export arg = { .size = sizeof(arg),
+				     .flags = flags | TENSOR_EXPORT_RANGE,
+				     .handle = handle,
+				     .offset = offset,
+				     .bytes = bytes,
 				     .rights = rights };
 
 	return export_call(dev, &arg);
@@ -191,13 +201,14 @@ HELPER int buf_export_dmabuf(int dev, uint32_t handle)
 }
 
 /* For tests that run over kinds of shares in a table: these may be combined. */
-#define SHARE_RO	(1U << 0)
-#define SHARE_DMABUF	(1U << 1)
+#define SHARE_RO     (1U << 0)
+#define SHARE_DMABUF (1U << 1)
 
 HELPER struct tensor_export export_args(uint32_t handle, unsigned int share)
 {
 	return (struct tensor_export){
-		.size = sizeof(struct tensor_export), .handle = handle,
+		.size = sizeof(struct tensor_export),
+		.handle = handle,
 		.flags = share & SHARE_DMABUF ? TENSOR_EXPORT_DMABUF : 0,
 		.rights = share & SHARE_RO ? TENSOR_RIGHTS_RO : TENSOR_RIGHTS_RW,
 	};
@@ -273,8 +284,9 @@ HELPER int buf_advise(int dev, uint32_t handle, uint32_t advice)
 /* SYNC: 0 or -errno. fd is /dev/tensor with a handle, or a buffer fd with 0. */
 HELPER int buf_sync(int fd, uint32_t handle, uint32_t flags, uint64_t deadline_ns)
 {
-	struct tensor_sync arg = { .size = sizeof(arg), .flags = flags, .handle = handle,
-				   .deadline_ns = deadline_ns };
+	struct tensor_sync arg = {
+		.size = sizeof(arg), .flags = flags, .handle = handle, .deadline_ns = deadline_ns
+	};
 
 	return dev_call(fd, TENSOR_IOC_SYNC, &arg);
 }
@@ -282,8 +294,9 @@ HELPER int buf_sync(int fd, uint32_t handle, uint32_t flags, uint64_t deadline_n
 /* The handle, or -errno. */
 HELPER int64_t buf_pin(int dev, const void *at, uint64_t bytes, uint32_t flags)
 {
-	struct tensor_pin arg = { .size = sizeof(arg), .flags = flags, .addr = (uintptr_t)at,
-				  .bytes = bytes };
+	struct tensor_pin arg = {
+		.size = sizeof(arg), .flags = flags, .addr = (uintptr_t)at, .bytes = bytes
+	};
 	int err = dev_call(dev, TENSOR_IOC_PIN, &arg);
 
 	return err ? err : (int64_t)arg.handle;
@@ -372,7 +385,9 @@ HELPER int send_fd(int sock, int fd)
 {
 	char control[CMSG_SPACE(sizeof(int))] = { 0 }, byte = 'f';
 	struct iovec iov = { &byte, 1 };
-	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = control,
+	struct msghdr msg = { .msg_iov = &iov,
+			      .msg_iovlen = 1,
+			      .msg_control = control,
 			      .msg_controllen = sizeof(control) };
 	struct cmsghdr *c = CMSG_FIRSTHDR(&msg);
 
@@ -387,7 +402,9 @@ HELPER int recv_fd(int sock)
 {
 	char control[CMSG_SPACE(sizeof(int))] = { 0 }, byte;
 	struct iovec iov = { &byte, 1 };
-	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = control,
+	struct msghdr msg = { .msg_iov = &iov,
+			      .msg_iovlen = 1,
+			      .msg_control = control,
 			      .msg_controllen = sizeof(control) };
 	struct cmsghdr *c;
 	int fd;

@@ -5,9 +5,10 @@
 #include "dmabuf.h"
 #include "kselftest_harness.h"
 
-#define BYTES	(2 * HUGE)
+#define BYTES (2 * HUGE)
 
-FIXTURE(dmabuf) {
+FIXTURE(dmabuf)
+{
 	int dev;
 	int fd;
 	uint64_t used;
@@ -161,8 +162,8 @@ TEST_F(dmabuf, range_reaches_no_more_than_its_part)
 TEST_F(dmabuf, ranges_that_make_no_sense_are_refused)
 {
 	static const uint64_t bad[][2] = {
-		{ 0, 0 }, { 1, PAGE }, { 0, PAGE + 1 }, { BYTES, PAGE }, { PAGE, BYTES },
-		{ 0, BYTES + PAGE }, { -PAGE, 2 * PAGE }, { 0, -PAGE },
+		{ 0, 0 },	 { 1, PAGE },	      { 0, PAGE + 1 },	   { BYTES, PAGE },
+		{ PAGE, BYTES }, { 0, BYTES + PAGE }, { -PAGE, 2 * PAGE }, { 0, -PAGE },
 	};
 	size_t i;
 
@@ -317,8 +318,10 @@ TEST_F(dmabuf, end_is_told)
 
 TEST_F(dmabuf, export_that_cannot_be_told_leaves_nothing)
 {
-	struct tensor_export arg = { .size = sizeof(arg), .flags = DMABUF,
-				     .handle = self->buf.handle, .rights = TENSOR_RIGHTS_RW };
+	struct tensor_export arg = { .size = sizeof(arg),
+				     .flags = DMABUF,
+				     .handle = self->buf.handle,
+				     .rights = TENSOR_RIGHTS_RW };
 	struct tensor_export *ro = mmap(NULL, PAGE, RW, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	struct tensor_info info;
 	int fds = count_fds();

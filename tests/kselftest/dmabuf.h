@@ -15,20 +15,21 @@
 
 #include "device.h"
 
-#define DMABUF	TENSOR_EXPORT_DMABUF
-#define RW	(PROT_READ | PROT_WRITE)
+#define DMABUF TENSOR_EXPORT_DMABUF
+#define RW     (PROT_READ | PROT_WRITE)
 
 /*
  * In a fixture's setup SKIP() alone lets the test run; this ends it, with the status that the
  * harness takes for one that was skipped.
  */
-#define SKIP_SETUP(why)	SKIP(_exit(255), why)
+#define SKIP_SETUP(why) SKIP(_exit(255), why)
 
 /* Dma-bufs of other drivers: their fd or -errno, -ENODEV where the kernel has not that driver. */
 HELPER int udmabuf_of(int memfd, uint64_t bytes)
 {
 	int dev = open("/dev/udmabuf", O_RDWR | O_CLOEXEC), fd;
-	struct udmabuf_create create = { .memfd = memfd, .flags = UDMABUF_FLAGS_CLOEXEC,
+	struct udmabuf_create create = { .memfd = memfd,
+					 .flags = UDMABUF_FLAGS_CLOEXEC,
 					 .size = bytes };
 
 	if (dev < 0)
@@ -154,7 +155,7 @@ HELPER bool vgem_maps(void)
 	return maps;
 }
 
-#define NO_DEVICE_MAPS	"vgem only attaches on this kernel, and no other device is there"
+#define NO_DEVICE_MAPS "vgem only attaches on this kernel, and no other device is there"
 
 HELPER int vgem_import(int vgem, int fd, uint32_t *handle)
 {
@@ -191,7 +192,7 @@ HELPER int vgem_create(int vgem, uint64_t bytes, uint32_t *handle)
 }
 
 /* libdrm has no header for these two. */
-#define VGEM_WRITES	1
+#define VGEM_WRITES 1
 
 struct vgem_attach {
 	uint32_t handle;

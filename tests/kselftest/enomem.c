@@ -13,10 +13,10 @@
 #include "cgroup.h"
 #include "kselftest_harness.h"
 
-#define MAX	"4194304"
-#define MEMFDS	64
-#define MOST	2000000
-#define AFTER	300
+#define MAX    "4194304"
+#define MEMFDS 64
+#define MOST   2000000
+#define AFTER  300
 
 /* Made before the cgroup is entered, so that what they take is not charged to it. */
 static struct {
@@ -75,30 +75,36 @@ static int call_pin(int dev)
 /* A descriptor for every new buffer: META may have to allocate, and must not have to. */
 static int call_meta(int dev)
 {
-	struct tensor_desc desc = { .bits = 8, .dtype = TAG_U8, .ndim = 1, .sizes = { 8 },
-				    .strides = { 1 }, .label = "weights" };
+	struct tensor_desc desc = { .bits = 8,
+				    .dtype = TAG_U8,
+				    .ndim = 1,
+				    .sizes = { 8 },
+				    .strides = { 1 },
+				    .label = "weights" };
 	struct tensor_alloc alloc;
 	int err = dev_alloc(dev, PAGE, &alloc);
 
 	return err ?: buf_meta(dev, alloc.handle, TENSOR_META_SET, &desc);
 }
 
-FIXTURE(enomem) {
+FIXTURE(enomem)
+{
 	uint64_t used;
 	int dev;
 };
 
-FIXTURE_VARIANT(enomem) {
+FIXTURE_VARIANT(enomem)
+{
 	int (*call)(int dev);
 };
 
-FIXTURE_VARIANT_ADD(enomem, alloc_of_a_page) { .call = call_alloc_page };
-FIXTURE_VARIANT_ADD(enomem, alloc_of_many_chunks) { .call = call_alloc_chunks };
-FIXTURE_VARIANT_ADD(enomem, alloc_in_one_piece) { .call = call_alloc_contig };
-FIXTURE_VARIANT_ADD(enomem, import_of_one_fd) { .call = call_import_one };
-FIXTURE_VARIANT_ADD(enomem, import_of_memfds) { .call = call_import_many };
-FIXTURE_VARIANT_ADD(enomem, pin) { .call = call_pin };
-FIXTURE_VARIANT_ADD(enomem, meta) { .call = call_meta };
+FIXTURE_VARIANT_ADD(enomem, alloc_of_a_page){ .call = call_alloc_page };
+FIXTURE_VARIANT_ADD(enomem, alloc_of_many_chunks){ .call = call_alloc_chunks };
+FIXTURE_VARIANT_ADD(enomem, alloc_in_one_piece){ .call = call_alloc_contig };
+FIXTURE_VARIANT_ADD(enomem, import_of_one_fd){ .call = call_import_one };
+FIXTURE_VARIANT_ADD(enomem, import_of_memfds){ .call = call_import_many };
+FIXTURE_VARIANT_ADD(enomem, pin){ .call = call_pin };
+FIXTURE_VARIANT_ADD(enomem, meta){ .call = call_meta };
 
 FIXTURE_SETUP(enomem)
 {
@@ -117,7 +123,8 @@ FIXTURE_SETUP(enomem)
 		have.memfd[i] = memfd_new(PAGE, 0);
 		ASSERT_LE(0, have.memfd[i]);
 	}
-	have.page = mmap(NULL, 8 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	have.page =
+		mmap(NULL, 8 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	ASSERT_NE(MAP_FAILED, have.page);
 	memset(have.page, 1, 8 * PAGE);
 	setrlimit(RLIMIT_MEMLOCK, &(struct rlimit){ RLIM_INFINITY, RLIM_INFINITY });

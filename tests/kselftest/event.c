@@ -28,15 +28,15 @@ TEST_F(event, seal_is_told_to_others)
 	ASSERT_EQ(TENSOR_SEAL_META, buf_seal(self->dev, self->buf.handle, TENSOR_SEAL_META));
 	EXPECT_EQ(0, one(self->other, self->import.handle));
 	/* nor what was refused */
-	ASSERT_EQ(TENSOR_SEAL_META | TENSOR_SEAL_SEAL, buf_seal(self->dev, self->buf.handle,
-								TENSOR_SEAL_SEAL));
+	ASSERT_EQ(TENSOR_SEAL_META | TENSOR_SEAL_SEAL,
+		  buf_seal(self->dev, self->buf.handle, TENSOR_SEAL_SEAL));
 	EXPECT_EQ(TENSOR_EVENT_SEAL, one(self->other, self->import.handle));
 	ASSERT_EQ(-EPERM, buf_seal(self->dev, self->buf.handle, TENSOR_SEAL_WRITE));
 	EXPECT_EQ(0, one(self->other, self->import.handle));
 }
 
 /* Microseconds that a SEAL takes while another client is in an epoll set that often. */
-static int64_t seal_us(FIXTURE_DATA(event) *self, int watched)
+static int64_t seal_us(FIXTURE_DATA(event) * self, int watched)
 {
 	int set = watched ? dev_watch_often(self->other, watched) : -1;
 	struct tensor_alloc alloc[20];
@@ -58,7 +58,8 @@ static int64_t seal_us(FIXTURE_DATA(event) *self, int watched)
 	/* they are woken all the same */
 	err = err || (watched && epoll_wait(set, &event, 1, 60000) != 1);
 	for (i = 0; i < 20 && !err; i++)
-		err = dev_close(self->other, import[i].handle) || dev_close(self->dev, alloc[i].handle);
+		err = dev_close(self->other, import[i].handle) ||
+		      dev_close(self->dev, alloc[i].handle);
 	close(set);
 	return err ? INT64_MAX : took;
 }
@@ -68,8 +69,8 @@ TEST_F(event, how_many_wait_does_not_matter_to_who_seals)
 {
 	int64_t alone = seal_us(self, 0), watched = seal_us(self, 40000);
 
-	EXPECT_GT(10 * alone + 50000, watched) TH_LOG("%lld us, alone %lld us",
-						       (long long)watched, (long long)alone);
+	EXPECT_GT(10 * alone + 50000, watched)
+	TH_LOG("%lld us, alone %lld us", (long long)watched, (long long)alone);
 }
 
 TEST_F(event, what_is_done_through_a_buffer_fd_is_told_to_all)
@@ -124,8 +125,9 @@ TEST_F(event, each_kind_of_going_is_told)
 /* EXPORT of that kind while no fd is free, or into a reply that cannot be written: 0, or -1000. */
 static int export_fails(int dev, uint32_t handle, uint32_t flags)
 {
-	struct tensor_export export = { .size = sizeof(export), .handle = handle, .flags = flags,
-					.rights = TENSOR_RIGHTS_RW };
+	struct tensor_export export = {
+		.size = sizeof(export), .handle = handle, .flags = flags, .rights = TENSOR_RIGHTS_RW
+	};
 	struct rlimit old, none;
 	void *page = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	int err;
@@ -156,8 +158,12 @@ TEST_F(event, export_that_fails_is_no_holder_that_goes)
 /* 0 if EXPORT fails like that and leaves the caller's struct as it was. */
 static int export_is(int dev, uint32_t handle, uint32_t flags, int want)
 {
-	struct tensor_export export = { .size = sizeof(export), .handle = handle, .flags = flags,
-					.fd = -77, .rights = TENSOR_RIGHTS_RW }, before = export;
+	struct tensor_export export = { .size = sizeof(export),
+					.handle = handle,
+					.flags = flags,
+					.fd = -77,
+					.rights = TENSOR_RIGHTS_RW },
+			     before = export;
 	int err = dev_call(dev, TENSOR_IOC_EXPORT, &export);
 
 	return err != want ? err : memcmp(&before, &export, sizeof(export));
@@ -183,8 +189,8 @@ TEST_F(event, mmap_that_fails_is_no_holder_that_goes)
 				       TENSOR_EXPORT_DMABUF);
 
 	ASSERT_LE(0, dmabuf);
-	EXPECT_EQ(-EINVAL, map_errno(self->other, 32 * PAGE, PROT_READ, MAP_SHARED,
-				     self->import.cookie));
+	EXPECT_EQ(-EINVAL,
+		  map_errno(self->other, 32 * PAGE, PROT_READ, MAP_SHARED, self->import.cookie));
 	EXPECT_EQ(-EINVAL, map_errno(dmabuf, 32 * PAGE, PROT_READ, MAP_SHARED, 0));
 	EXPECT_EQ(0, one(self->dev, self->buf.handle));
 	EXPECT_EQ(0, one(self->other, self->import.handle));
@@ -316,7 +322,7 @@ TEST_F(event, fault_of_the_reader_loses_nothing)
 	close(fd);
 }
 
-/* ---- waiting ------------------------------------------------------------------------------------- */
+/* ---- waiting ---- */
 
 static void interrupted(int sig)
 {

@@ -11,7 +11,8 @@
 #include "device.h"
 #include "kselftest_harness.h"
 
-FIXTURE(event) {
+FIXTURE(event)
+{
 	int dev;
 	int other;
 	int fd;

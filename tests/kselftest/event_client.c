@@ -9,7 +9,7 @@
 
 #include "event.h"
 
-#define MANY	200
+#define MANY 200
 
 TEST_F_TIMEOUT(event, a_thousand_buffers_are_told_once_each, 120)
 {
@@ -34,7 +34,8 @@ TEST_F_TIMEOUT(event, a_thousand_buffers_are_told_once_each, 120)
 		;
 	for (i = 0; i < 1000; i++)
 		ASSERT_EQ(TENSOR_SEAL_META, buf_seal(self->dev, handle[i], TENSOR_SEAL_META));
-	EXPECT_EQ((ssize_t)(7 * sizeof(event[0])), read(self->other, event, 8 * sizeof(event[0]) - 1));
+	EXPECT_EQ((ssize_t)(7 * sizeof(event[0])),
+		  read(self->other, event, 8 * sizeof(event[0]) - 1));
 	/* as many as fit */
 	n = read(self->other, event + 7, sizeof(event) - 7 * sizeof(event[0]));
 	ASSERT_EQ((ssize_t)(993 * sizeof(event[0])), n);
@@ -122,7 +123,8 @@ TEST_F(event, handle_that_is_told_is_one_that_there_is)
 	int round, i;
 
 	for (round = 0; round < 6; round++) {
-		int order[3] = { round % 3, (round + 1 + round / 3) % 3, (round + 2 - round / 3) % 3 };
+		int order[3] = { round % 3, (round + 1 + round / 3) % 3,
+				 (round + 2 - round / 3) % 3 };
 
 		if (round)
 			ASSERT_EQ(0, buf_import(self->other, self->fd, &self->import));
@@ -151,7 +153,7 @@ TEST_F(event, buffer_fd_cannot_be_polled_for_events)
 	EXPECT_EQ(0, ready(self->fd, POLLPRI | POLLRDHUP));
 }
 
-/* ---- races ----------------------------------------------------------------------------------------- */
+/* ---- races ---- */
 
 struct race {
 	int dev;
@@ -241,7 +243,7 @@ TEST_F_TIMEOUT(event, readers_race_with_handles_that_come_and_go, 60)
 	EXPECT_EQ(TENSOR_EVENT_SEAL, one(self->other, self->import.handle));
 }
 
-/* ---- an event while the end of a holder is told to many ---------------------------------------- */
+/* ---- an event while the end of a holder is told to many ---- */
 
 /*
  * @turn: number of the round that is to begin
@@ -370,8 +372,9 @@ TEST_F_TIMEOUT(event, seal_and_revoke_reach_all_while_an_end_is_told, 120)
 
 			end.fd = fd[which];
 			ASSERT_EQ(0, race_round(&end, client[caller], handle[caller], which));
-			lost += told_wrong(client, which < 3 ? TENSOR_EVENT_SEAL :
-							       TENSOR_EVENT_REVOKE, caller);
+			lost += told_wrong(client,
+					   which < 3 ? TENSOR_EVENT_SEAL : TENSOR_EVENT_REVOKE,
+					   caller);
 		}
 		for (i = 0; i < MANY; i++)
 			ASSERT_EQ(0, dev_close(client[i], handle[i]));

@@ -13,10 +13,11 @@
 
 /* The module visits so many watches before it lets others in; there are a few batches of them. */
 #define BATCH	64
-#define CLIENTS	(3 * BATCH + 16)
+#define CLIENTS (3 * BATCH + 16)
 #define ROUNDS	400
 
-FIXTURE(event_gone) {
+FIXTURE(event_gone)
+{
 	int dev;
 	int ro;
 	int rw;
@@ -93,7 +94,7 @@ static unsigned int take(int dev)
 }
 
 /* A client whose last GONE was read comes to the end of the list: so all are in this order. */
-static void take_all(FIXTURE_DATA(event_gone) *self)
+static void take_all(FIXTURE_DATA(event_gone) * self)
 {
 	int i;
 
@@ -102,7 +103,7 @@ static void take_all(FIXTURE_DATA(event_gone) *self)
 		take(self->client[i]);
 }
 
-static void nothing_is_lost_in(FIXTURE_DATA(event_gone) *self, unsigned int round, int *lost)
+static void nothing_is_lost_in(FIXTURE_DATA(event_gone) * self, unsigned int round, int *lost)
 {
 	int who[2] = { BATCH + 10, 2 * BATCH + 10 }, i;
 	struct tensor_import import;
@@ -113,8 +114,8 @@ static void nothing_is_lost_in(FIXTURE_DATA(event_gone) *self, unsigned int roun
 	for (i = 0; i < 2; i++) {
 		if (buf_import(self->client[who[i]], self->rw, &import))
 			return;
-		closer[i] = (struct closer){ &ready, round * (i ? 7919 : 104729) % 300, import.handle,
-					     self->client[who[i]], i };
+		closer[i] = (struct closer){ &ready, round * (i ? 7919 : 104729) % 300,
+					     import.handle, self->client[who[i]], i };
 	}
 	for (i = 0; i < 2; i++)
 		pthread_create(&thread[i], NULL, close_at_once, &closer[i]);

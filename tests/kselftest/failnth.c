@@ -4,7 +4,7 @@
  */
 #include "failnth.h"
 
-static int step_open(FIXTURE_DATA(failnth) *self)
+static int step_open(FIXTURE_DATA(failnth) * self)
 {
 	int dev = dev_open(), err = done(self, dev < 0 ? dev : 0);
 
@@ -13,7 +13,7 @@ static int step_open(FIXTURE_DATA(failnth) *self)
 	return err;
 }
 
-static int alloc_step(FIXTURE_DATA(failnth) *self, uint64_t bytes, int max_order)
+static int alloc_step(FIXTURE_DATA(failnth) * self, uint64_t bytes, int max_order)
 {
 	struct tensor_alloc alloc = alloc_args(bytes);
 	int err, ended;
@@ -27,22 +27,22 @@ static int alloc_step(FIXTURE_DATA(failnth) *self, uint64_t bytes, int max_order
 	return ended;
 }
 
-static int step_alloc_huge(FIXTURE_DATA(failnth) *self)
+static int step_alloc_huge(FIXTURE_DATA(failnth) * self)
 {
 	return alloc_step(self, 2 * HUGE, 9);
 }
 
-static int step_alloc_mixed(FIXTURE_DATA(failnth) *self)
+static int step_alloc_mixed(FIXTURE_DATA(failnth) * self)
 {
 	return alloc_step(self, HUGE - PAGE, 9);
 }
 
-static int step_alloc_pages(FIXTURE_DATA(failnth) *self)
+static int step_alloc_pages(FIXTURE_DATA(failnth) * self)
 {
 	return alloc_step(self, 20 * PAGE, 0);
 }
 
-static int step_export(FIXTURE_DATA(failnth) *self)
+static int step_export(FIXTURE_DATA(failnth) * self)
 {
 	int fd = buf_export_rw(self->dev, self->buf.handle), err = done(self, fd < 0 ? fd : 0);
 
@@ -51,7 +51,7 @@ static int step_export(FIXTURE_DATA(failnth) *self)
 	return err;
 }
 
-static int import_step(FIXTURE_DATA(failnth) *self, int fd)
+static int import_step(FIXTURE_DATA(failnth) * self, int fd)
 {
 	struct tensor_import import;
 	int err = buf_import(self->dev, fd, &import), ended = done(self, err);
@@ -62,7 +62,7 @@ static int import_step(FIXTURE_DATA(failnth) *self, int fd)
 }
 
 /* With other rights than those of the handle that there is: a handle is made. */
-static int step_import(FIXTURE_DATA(failnth) *self)
+static int step_import(FIXTURE_DATA(failnth) * self)
 {
 	int fd, ended;
 
@@ -75,33 +75,33 @@ static int step_import(FIXTURE_DATA(failnth) *self)
 }
 
 /* The handle that there is, once more. */
-static int step_import_again(FIXTURE_DATA(failnth) *self)
+static int step_import_again(FIXTURE_DATA(failnth) * self)
 {
 	return import_step(self, self->fd);
 }
 
-static int step_info(FIXTURE_DATA(failnth) *self)
+static int step_info(FIXTURE_DATA(failnth) * self)
 {
 	struct tensor_info info;
 
 	return done(self, buf_info(self->dev, self->buf.handle, &info));
 }
 
-static int step_query(FIXTURE_DATA(failnth) *self)
+static int step_query(FIXTURE_DATA(failnth) * self)
 {
 	struct tensor_query query;
 
 	return done(self, dev_query(self->dev, &query));
 }
 
-static int step_meta(FIXTURE_DATA(failnth) *self)
+static int step_meta(FIXTURE_DATA(failnth) * self)
 {
 	struct tensor_desc desc = { .label = "x" };
 
 	return done(self, buf_meta(self->dev, self->buf.handle, TENSOR_META_SET, &desc));
 }
 
-static int map_step(FIXTURE_DATA(failnth) *self, int fd, uint64_t offset)
+static int map_step(FIXTURE_DATA(failnth) * self, int fd, uint64_t offset)
 {
 	void *at = mmap(NULL, HUGE, PROT_READ, MAP_SHARED, fd, offset);
 	int err = done(self, at == MAP_FAILED ? -errno : 0);
@@ -111,18 +111,18 @@ static int map_step(FIXTURE_DATA(failnth) *self, int fd, uint64_t offset)
 	return err;
 }
 
-static int step_map_fd(FIXTURE_DATA(failnth) *self)
+static int step_map_fd(FIXTURE_DATA(failnth) * self)
 {
 	return map_step(self, self->fd, 0);
 }
 
-static int step_map_cookie(FIXTURE_DATA(failnth) *self)
+static int step_map_cookie(FIXTURE_DATA(failnth) * self)
 {
 	return map_step(self, self->dev, self->buf.cookie);
 }
 
 /* A close that fails for want of memory must be possible to repeat. */
-static int close_twice(FIXTURE_DATA(failnth) *self, int n)
+static int close_twice(FIXTURE_DATA(failnth) * self, int n)
 {
 	struct tensor_alloc alloc;
 	int err = dev_alloc(self->dev, PAGE, &alloc);
@@ -135,7 +135,7 @@ static int close_twice(FIXTURE_DATA(failnth) *self, int n)
 	return err ? dev_close(self->dev, alloc.handle) : 0;
 }
 
-static int dump_step(FIXTURE_DATA(failnth) *self, int cmd, int flags)
+static int dump_step(FIXTURE_DATA(failnth) * self, int cmd, int flags)
 {
 	static char room[8192];
 	int err = nl_ask(self->nl, self->family, flags, cmd, "", 0, room);
@@ -150,22 +150,22 @@ static int dump_step(FIXTURE_DATA(failnth) *self, int cmd, int flags)
 	return ended;
 }
 
-static int step_dump_bufs(FIXTURE_DATA(failnth) *self)
+static int step_dump_bufs(FIXTURE_DATA(failnth) * self)
 {
 	return dump_step(self, TENSOR_CMD_BUF_GET, NLM_F_DUMP);
 }
 
-static int step_dump_clients(FIXTURE_DATA(failnth) *self)
+static int step_dump_clients(FIXTURE_DATA(failnth) * self)
 {
 	return dump_step(self, TENSOR_CMD_CLIENT_GET, NLM_F_DUMP);
 }
 
-static int step_dump_handles(FIXTURE_DATA(failnth) *self)
+static int step_dump_handles(FIXTURE_DATA(failnth) * self)
 {
 	return dump_step(self, TENSOR_CMD_HANDLE_GET, NLM_F_DUMP);
 }
 
-static int step_totals(FIXTURE_DATA(failnth) *self)
+static int step_totals(FIXTURE_DATA(failnth) * self)
 {
 	return dump_step(self, TENSOR_CMD_STAT_GET, 0);
 }

@@ -17,13 +17,14 @@
 #include "device.h"
 #include "kselftest_harness.h"
 
-#define DEBUGFS	"/sys/kernel/debug/"
+#define DEBUGFS "/sys/kernel/debug/"
 #define MOST	2000
 
 /* A step failed although nothing was injected. */
-#define NO_EXCUSE	(-ENOTRECOVERABLE)
+#define NO_EXCUSE (-ENOTRECOVERABLE)
 
-FIXTURE(failnth) {
+FIXTURE(failnth)
+{
 	int dev;
 	int fd;
 	int nth;
@@ -80,8 +81,12 @@ HELPER int nl_ask(int sock, uint16_t family, int flags, int cmd, const void *att
 
 HELPER uint16_t nl_family(int sock)
 {
-	struct { struct nlattr a; char name[8]; } attrs = {
-		{ NLA_HDRLEN + sizeof(TENSOR_GENL_NAME), CTRL_ATTR_FAMILY_NAME }, TENSOR_GENL_NAME,
+	struct {
+		struct nlattr a;
+		char name[8];
+	} attrs = {
+		{ NLA_HDRLEN + sizeof(TENSOR_GENL_NAME), CTRL_ATTR_FAMILY_NAME },
+		TENSOR_GENL_NAME,
 	};
 	char room[8192];
 	int got, at;
@@ -163,13 +168,13 @@ HELPER bool pending(int fd)
 	return more;
 }
 
-typedef int (*step_fn)(FIXTURE_DATA(failnth) *self);
+typedef int (*step_fn)(FIXTURE_DATA(failnth) * self);
 
 /*
  * Runs a step with its first, second, ... chance to fail used, until there is none left. The step
  * disarms before it cleans up after itself.
  */
-HELPER void every_failure(struct __test_metadata *_metadata, FIXTURE_DATA(failnth) *self,
+HELPER void every_failure(struct __test_metadata *_metadata, FIXTURE_DATA(failnth) * self,
 			  step_fn step)
 {
 	int n, failed = 0;
@@ -186,7 +191,8 @@ HELPER void every_failure(struct __test_metadata *_metadata, FIXTURE_DATA(failnt
 		if (err < 0) {
 			failed++;
 			EXPECT_TRUE(err == -ENOMEM || err == -EFAULT || err == -ENOBUFS ||
-				    err == -EAGAIN) TH_LOG("failure %d: error %d", n, err);
+				    err == -EAGAIN)
+			TH_LOG("failure %d: error %d", n, err);
 		}
 	}
 	EXPECT_LT(n, MOST);
@@ -195,7 +201,7 @@ HELPER void every_failure(struct __test_metadata *_metadata, FIXTURE_DATA(failnt
 }
 
 /* Ends a step: 1 if it was not hit by a failure, and then it must have worked; else its error or 0. */
-HELPER int done(FIXTURE_DATA(failnth) *self, int err)
+HELPER int done(FIXTURE_DATA(failnth) * self, int err)
 {
 	if (!pending(self->nth))
 		return err;
@@ -205,22 +211,22 @@ HELPER int done(FIXTURE_DATA(failnth) *self, int err)
 /*
  * A step that needs something made first makes it between these two, unharmed.
  */
-HELPER void prepare(FIXTURE_DATA(failnth) *self)
+HELPER void prepare(FIXTURE_DATA(failnth) * self)
 {
 	arm(self->nth, 0);
 }
 
-HELPER void begin(FIXTURE_DATA(failnth) *self)
+HELPER void begin(FIXTURE_DATA(failnth) * self)
 {
 	arm(self->nth, self->n);
 }
 
-#define EVERY_FAILURE(what) \
+#define EVERY_FAILURE(what)                                                 \
 	TEST_F_TIMEOUT(failnth, every_failure_of_##what##_is_survived, 120) \
-	{ \
-		if (self->nth < 0) \
-			SKIP(return, "no fault injection in this kernel"); \
-		every_failure(_metadata, self, step_##what); \
+	{                                                                   \
+		if (self->nth < 0)                                          \
+			SKIP(return, "no fault injection in this kernel");  \
+		every_failure(_metadata, self, step_##what);                \
 	}
 
 #endif /* TENSOR_KSELFTEST_FAILNTH_H */

@@ -7,7 +7,7 @@
 #include "failnth.h"
 
 /* A buffer of a step's own, for what cannot be undone. */
-static struct tensor_alloc fresh(FIXTURE_DATA(failnth) *self, uint64_t bytes)
+static struct tensor_alloc fresh(FIXTURE_DATA(failnth) * self, uint64_t bytes)
 {
 	struct tensor_alloc alloc;
 
@@ -17,7 +17,7 @@ static struct tensor_alloc fresh(FIXTURE_DATA(failnth) *self, uint64_t bytes)
 	return alloc;
 }
 
-static int step_seal(FIXTURE_DATA(failnth) *self)
+static int step_seal(FIXTURE_DATA(failnth) * self)
 {
 	struct tensor_alloc alloc = fresh(self, PAGE);
 	int err;
@@ -29,7 +29,7 @@ static int step_seal(FIXTURE_DATA(failnth) *self)
 	return err;
 }
 
-static int step_revoke(FIXTURE_DATA(failnth) *self)
+static int step_revoke(FIXTURE_DATA(failnth) * self)
 {
 	struct tensor_alloc alloc = fresh(self, 2 * PAGE);
 	int err;
@@ -40,7 +40,7 @@ static int step_revoke(FIXTURE_DATA(failnth) *self)
 	return err;
 }
 
-static int step_advise_purgeable(FIXTURE_DATA(failnth) *self)
+static int step_advise_purgeable(FIXTURE_DATA(failnth) * self)
 {
 	struct tensor_alloc alloc = fresh(self, PAGE);
 	int err;
@@ -55,7 +55,7 @@ static int step_advise_purgeable(FIXTURE_DATA(failnth) *self)
  * What was taken is fetched again; where that fails it can be tried again. A reply that could be
  * written before the memory was fetched and not after it takes the answer with it.
  */
-static int step_advise_back(FIXTURE_DATA(failnth) *self)
+static int step_advise_back(FIXTURE_DATA(failnth) * self)
 {
 	struct tensor_alloc alloc = fresh(self, 20 * PAGE);
 	struct tensor_info info;
@@ -78,9 +78,10 @@ static int step_advise_back(FIXTURE_DATA(failnth) *self)
 	return err;
 }
 
-static int step_sync(FIXTURE_DATA(failnth) *self)
+static int step_sync(FIXTURE_DATA(failnth) * self)
 {
-	struct tensor_sync sync = { .size = sizeof(sync), .handle = self->buf.handle,
+	struct tensor_sync sync = { .size = sizeof(sync),
+				    .handle = self->buf.handle,
 				    .flags = TENSOR_SYNC_READ | TENSOR_SYNC_WRITE };
 	int err = dev_call(self->dev, TENSOR_IOC_SYNC, &sync);
 
@@ -92,7 +93,7 @@ static int step_sync(FIXTURE_DATA(failnth) *self)
 }
 
 /* What another open device did is still there to be read after a read that failed. */
-static int step_read_event(FIXTURE_DATA(failnth) *self)
+static int step_read_event(FIXTURE_DATA(failnth) * self)
 {
 	struct tensor_alloc alloc = fresh(self, PAGE);
 	struct pollfd p = { .fd = self->dev, .events = POLLIN };
@@ -114,7 +115,7 @@ static int step_read_event(FIXTURE_DATA(failnth) *self)
 	return err;
 }
 
-static int step_poll(FIXTURE_DATA(failnth) *self)
+static int step_poll(FIXTURE_DATA(failnth) * self)
 {
 	struct pollfd p = { .fd = self->dev, .events = POLLIN };
 

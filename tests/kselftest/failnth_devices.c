@@ -6,7 +6,7 @@
 #include "dmabuf.h"
 #include "failnth.h"
 
-static int step_pin(FIXTURE_DATA(failnth) *self)
+static int step_pin(FIXTURE_DATA(failnth) * self)
 {
 	struct tensor_pin pin = { .size = sizeof(pin), .bytes = 8 * PAGE };
 	void *at;
@@ -25,7 +25,7 @@ static int step_pin(FIXTURE_DATA(failnth) *self)
 	return ended;
 }
 
-static int alloc_step(FIXTURE_DATA(failnth) *self, uint32_t flags)
+static int alloc_step(FIXTURE_DATA(failnth) * self, uint32_t flags)
 {
 	struct tensor_alloc alloc = alloc_args(4 * PAGE);
 	int err, ended;
@@ -38,22 +38,22 @@ static int alloc_step(FIXTURE_DATA(failnth) *self, uint32_t flags)
 	return ended;
 }
 
-static int step_alloc_contig(FIXTURE_DATA(failnth) *self)
+static int step_alloc_contig(FIXTURE_DATA(failnth) * self)
 {
 	return alloc_step(self, TENSOR_ALLOC_CONTIG);
 }
 
-static int step_alloc_dma32(FIXTURE_DATA(failnth) *self)
+static int step_alloc_dma32(FIXTURE_DATA(failnth) * self)
 {
 	return alloc_step(self, TENSOR_ALLOC_DMA32);
 }
 
-static int step_alloc_interleave(FIXTURE_DATA(failnth) *self)
+static int step_alloc_interleave(FIXTURE_DATA(failnth) * self)
 {
 	return alloc_step(self, TENSOR_ALLOC_INTERLEAVE);
 }
 
-static int step_export_dmabuf(FIXTURE_DATA(failnth) *self)
+static int step_export_dmabuf(FIXTURE_DATA(failnth) * self)
 {
 	int fd = buf_export_rights(self->dev, self->buf.handle, TENSOR_RIGHTS_RW, DMABUF);
 	int err = done(self, fd < 0 ? fd : 0);
@@ -63,7 +63,7 @@ static int step_export_dmabuf(FIXTURE_DATA(failnth) *self)
 	return err;
 }
 
-static int step_export_range(FIXTURE_DATA(failnth) *self)
+static int step_export_range(FIXTURE_DATA(failnth) * self)
 {
 	int fd = buf_export_range_rights(self->dev, self->buf.handle, TENSOR_RIGHTS_RW, 0, PAGE,
 					 PAGE);
@@ -74,7 +74,7 @@ static int step_export_range(FIXTURE_DATA(failnth) *self)
 	return err;
 }
 
-static int import_step(FIXTURE_DATA(failnth) *self, int fd)
+static int import_step(FIXTURE_DATA(failnth) * self, int fd)
 {
 	struct tensor_import import;
 	int err, ended;
@@ -90,14 +90,14 @@ static int import_step(FIXTURE_DATA(failnth) *self, int fd)
 	return ended;
 }
 
-static int step_import_own_dmabuf(FIXTURE_DATA(failnth) *self)
+static int step_import_own_dmabuf(FIXTURE_DATA(failnth) * self)
 {
 	prepare(self);
 	return import_step(self, buf_export_rights(self->dev, self->buf.handle, TENSOR_RIGHTS_RW,
 						   DMABUF));
 }
 
-static int step_import_memfd(FIXTURE_DATA(failnth) *self)
+static int step_import_memfd(FIXTURE_DATA(failnth) * self)
 {
 	int fd;
 
@@ -120,7 +120,7 @@ static int card_dmabuf(int card)
 	return ioctl(card, DRM_IOCTL_PRIME_HANDLE_TO_FD, &prime) ? -errno : prime.fd;
 }
 
-static int step_import_foreign_dmabuf(FIXTURE_DATA(failnth) *self)
+static int step_import_foreign_dmabuf(FIXTURE_DATA(failnth) * self)
 {
 	int card, err;
 
@@ -134,7 +134,7 @@ static int step_import_foreign_dmabuf(FIXTURE_DATA(failnth) *self)
 }
 
 /* A card takes ours: attach, map. */
-static int step_attach(FIXTURE_DATA(failnth) *self)
+static int step_attach(FIXTURE_DATA(failnth) * self)
 {
 	struct drm_prime_handle prime = { 0 };
 	int card, err;
@@ -152,7 +152,7 @@ static int step_attach(FIXTURE_DATA(failnth) *self)
 	return err;
 }
 
-static int step_map_dmabuf(FIXTURE_DATA(failnth) *self)
+static int step_map_dmabuf(FIXTURE_DATA(failnth) * self)
 {
 	void *at;
 	int fd, err;
@@ -168,7 +168,7 @@ static int step_map_dmabuf(FIXTURE_DATA(failnth) *self)
 	return err;
 }
 
-static int step_bracket(FIXTURE_DATA(failnth) *self)
+static int step_bracket(FIXTURE_DATA(failnth) * self)
 {
 	int fd, err;
 

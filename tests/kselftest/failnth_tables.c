@@ -13,12 +13,13 @@
 #include "device.h"
 #include "kselftest_harness.h"
 
-#define FAILSLAB	"/sys/kernel/debug/failslab/"
-#define NODES		"/sys/kernel/slab/radix_tree_node/"
-#define PLENTY		1000	/* nodes */
-#define USER		70000
+#define FAILSLAB "/sys/kernel/debug/failslab/"
+#define NODES	 "/sys/kernel/slab/radix_tree_node/"
+#define PLENTY	 1000 /* nodes */
+#define USER	 70000
 
-FIXTURE(tables) {
+FIXTURE(tables)
+{
 	int space;
 	int node;
 	int dev;
@@ -32,7 +33,7 @@ static int number_in(const char *path)
 }
 
 /* From now on that many nodes can be allocated. */
-static void allow_nodes(FIXTURE_DATA(tables) *self, int nodes)
+static void allow_nodes(FIXTURE_DATA(tables) * self, int nodes)
 {
 	char text[16];
 	int len = snprintf(text, sizeof(text), "%d", nodes * self->node + 1);
@@ -44,8 +45,9 @@ static void allow_nodes(FIXTURE_DATA(tables) *self, int nodes)
 FIXTURE_SETUP(tables)
 {
 	static const char *const set[][2] = {
-		{ "cache-filter", "Y" }, { "task-filter", "Y" }, { "ignore-gfp-wait", "N" },
-		{ "interval", "1" }, { "times", "-1" }, { "verbose", "0" }, { "probability", "100" },
+		{ "cache-filter", "Y" },  { "task-filter", "Y" }, { "ignore-gfp-wait", "N" },
+		{ "interval", "1" },	  { "times", "-1" },	  { "verbose", "0" },
+		{ "probability", "100" },
 	};
 	struct tensor_alloc alloc;
 	char path[64];
@@ -82,10 +84,10 @@ FIXTURE_TEARDOWN(tables)
 }
 
 /* Makes a call that has to do with no more nodes than are allowed: 0 or -errno. */
-typedef int (*call_fn)(FIXTURE_DATA(tables) *self);
+typedef int (*call_fn)(FIXTURE_DATA(tables) * self);
 
 /* Puts nothing into a table but what it takes out again. */
-static int call_alloc(FIXTURE_DATA(tables) *self)
+static int call_alloc(FIXTURE_DATA(tables) * self)
 {
 	struct tensor_alloc alloc;
 	int err = dev_alloc(self->dev, PAGE, &alloc);
@@ -94,7 +96,7 @@ static int call_alloc(FIXTURE_DATA(tables) *self)
 }
 
 /* As a user who has nothing else. */
-static int call_alloc_of_user(FIXTURE_DATA(tables) *self)
+static int call_alloc_of_user(FIXTURE_DATA(tables) * self)
 {
 	int err;
 
@@ -107,7 +109,7 @@ static int call_alloc_of_user(FIXTURE_DATA(tables) *self)
 }
 
 /* How many nodes it takes. What others have left on its way goes with its own. */
-static int nodes_of(struct __test_metadata *_metadata, FIXTURE_DATA(tables) *self, call_fn call)
+static int nodes_of(struct __test_metadata *_metadata, FIXTURE_DATA(tables) * self, call_fn call)
 {
 	allow_nodes(self, PLENTY);
 	EXPECT_EQ(0, call(self));
@@ -115,7 +117,7 @@ static int nodes_of(struct __test_metadata *_metadata, FIXTURE_DATA(tables) *sel
 }
 
 /* With fewer nodes than it takes. A low number would need fewer, but that is the number of a closed handle. */
-static void call_with(struct __test_metadata *_metadata, FIXTURE_DATA(tables) *self, call_fn call,
+static void call_with(struct __test_metadata *_metadata, FIXTURE_DATA(tables) * self, call_fn call,
 		      int nodes)
 {
 	int err;
@@ -127,7 +129,7 @@ static void call_with(struct __test_metadata *_metadata, FIXTURE_DATA(tables) *s
 }
 
 /* How many nodes a call leaves that may take only so many: the next such call needs them no more. */
-static int left_by(struct __test_metadata *_metadata, FIXTURE_DATA(tables) *self, call_fn call,
+static int left_by(struct __test_metadata *_metadata, FIXTURE_DATA(tables) * self, call_fn call,
 		   int allowed)
 {
 	int needs = nodes_of(_metadata, self, call);
@@ -140,8 +142,8 @@ static int left_by(struct __test_metadata *_metadata, FIXTURE_DATA(tables) *self
  * Leaves as many nodes as it can, by the last call of its kind: the next would use and free them.
  * @others: nodes that the call needs after those of the table
  */
-static void leave_nodes(struct __test_metadata *_metadata, FIXTURE_DATA(tables) *self, call_fn call,
-			int others)
+static void leave_nodes(struct __test_metadata *_metadata, FIXTURE_DATA(tables) * self,
+			call_fn call, int others)
 {
 	int needs = nodes_of(_metadata, self, call), allowed = needs - others - 1, left = 0;
 
@@ -164,7 +166,7 @@ TEST_F(tables, users_leave_nothing)
 	leave_nodes(_metadata, self, call_alloc_of_user, nodes_of(_metadata, self, call_alloc));
 }
 
-/* ---- numbers -------------------------------------------------------------------------------------- */
+/* ---- numbers ---- */
 
 struct numbers {
 	int dev;

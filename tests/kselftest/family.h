@@ -15,7 +15,7 @@
 
 #include "device.h"
 
-#define ROWS	8192
+#define ROWS 8192
 
 struct row {
 	uint64_t id;

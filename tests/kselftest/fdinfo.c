@@ -5,7 +5,8 @@
 #include "device.h"
 #include "kselftest_harness.h"
 
-FIXTURE(fdinfo) {
+FIXTURE(fdinfo)
+{
 	int dev;
 	struct tensor_alloc buf;
 };
@@ -75,8 +76,13 @@ TEST_F(fdinfo, buffer_tells_its_memory_and_users)
 TEST_F(fdinfo, buffer_tells_its_descriptor)
 {
 	struct tensor_desc desc = {
-		.bits = 32, .dtype = TAG_F32, .ndim = 2, .offset = 64, .sizes = { 3, 4 },
-		.strides = { -4, 1 }, .label = "batch 7",
+		.bits = 32,
+		.dtype = TAG_F32,
+		.ndim = 2,
+		.offset = 64,
+		.sizes = { 3, 4 },
+		.strides = { -4, 1 },
+		.label = "batch 7",
 	};
 	int fd = buf_export_ro(self->dev, self->buf.handle);
 	char text[4096];

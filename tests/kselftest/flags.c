@@ -7,9 +7,10 @@
 #include "device.h"
 #include "kselftest_harness.h"
 
-#define PIN_BYTES	PAGE
+#define PIN_BYTES PAGE
 
-FIXTURE(flags) {
+FIXTURE(flags)
+{
 	int dev;
 	int fd;
 	uint64_t used;
@@ -27,7 +28,8 @@ FIXTURE_SETUP(flags)
 	ASSERT_EQ(0, dev_alloc(self->dev, 4 * PAGE, &self->buf));
 	self->fd = buf_export(self->dev, self->buf.handle, 0);
 	ASSERT_LE(0, self->fd);
-	self->at = mmap(NULL, PIN_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	self->at =
+		mmap(NULL, PIN_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	ASSERT_NE(MAP_FAILED, self->at);
 	ASSERT_EQ(0, dev_query(self->dev, &self->query));
 	ASSERT_EQ(0, buf_info(self->dev, self->buf.handle, &self->before));
@@ -52,13 +54,13 @@ FIXTURE_TEARDOWN(flags)
 	close(self->dev);
 }
 
-typedef int (*call_fn)(FIXTURE_DATA(flags) *self, uint32_t word);
+typedef int (*call_fn)(FIXTURE_DATA(flags) * self, uint32_t word);
 
 /*
  * Each bit that is not known, alone, with all that are, and all of them at once. Returns how many were
  * not refused as they should be.
  */
-static int unknown_bits(FIXTURE_DATA(flags) *self, call_fn call, uint32_t known)
+static int unknown_bits(FIXTURE_DATA(flags) * self, call_fn call, uint32_t known)
 {
 	int bit, bad = 0, err;
 
@@ -76,7 +78,7 @@ static int unknown_bits(FIXTURE_DATA(flags) *self, call_fn call, uint32_t known)
 	return bad + (call(self, ~known) != -EOPNOTSUPP) + (call(self, ~0U) != -EOPNOTSUPP);
 }
 
-static int call_query(FIXTURE_DATA(flags) *self, uint32_t word)
+static int call_query(FIXTURE_DATA(flags) * self, uint32_t word)
 {
 	struct tensor_query arg = { .size = sizeof(arg), .flags = word };
 
@@ -88,7 +90,7 @@ TEST_F(flags, of_query)
 	EXPECT_EQ(0, unknown_bits(self, call_query, 0));
 }
 
-static int call_alloc(FIXTURE_DATA(flags) *self, uint32_t word)
+static int call_alloc(FIXTURE_DATA(flags) * self, uint32_t word)
 {
 	struct tensor_alloc arg = alloc_args(PAGE);
 
@@ -100,13 +102,13 @@ TEST_F(flags, of_alloc)
 {
 	EXPECT_EQ(0, unknown_bits(self, call_alloc, self->query.alloc_flags));
 	EXPECT_EQ(TENSOR_ALLOC_ORDERS | TENSOR_ALLOC_NODE_ONLY | TENSOR_ALLOC_INTERLEAVE |
-		  TENSOR_ALLOC_CONTIG | TENSOR_ALLOC_DMA32, self->query.alloc_flags);
+			  TENSOR_ALLOC_CONTIG | TENSOR_ALLOC_DMA32,
+		  self->query.alloc_flags);
 }
 
-static int call_info(FIXTURE_DATA(flags) *self, uint32_t word)
+static int call_info(FIXTURE_DATA(flags) * self, uint32_t word)
 {
-	struct tensor_info arg = { .size = sizeof(arg), .flags = word,
-				   .handle = self->buf.handle };
+	struct tensor_info arg = { .size = sizeof(arg), .flags = word, .handle = self->buf.handle };
 	int err = dev_call(self->dev, TENSOR_IOC_INFO, &arg);
 
 	arg.handle = 0;
@@ -118,10 +120,9 @@ TEST_F(flags, of_info)
 	EXPECT_EQ(0, unknown_bits(self, call_info, 0));
 }
 
-static int call_meta(FIXTURE_DATA(flags) *self, uint32_t word)
+static int call_meta(FIXTURE_DATA(flags) * self, uint32_t word)
 {
-	struct tensor_meta arg = { .size = sizeof(arg), .flags = word,
-				   .handle = self->buf.handle };
+	struct tensor_meta arg = { .size = sizeof(arg), .flags = word, .handle = self->buf.handle };
 	int err = dev_call(self->dev, TENSOR_IOC_META, &arg);
 
 	arg.handle = 0;
@@ -133,7 +134,7 @@ TEST_F(flags, of_meta)
 	EXPECT_EQ(0, unknown_bits(self, call_meta, TENSOR_META_SET));
 }
 
-static int call_export(FIXTURE_DATA(flags) *self, uint32_t word)
+static int call_export(FIXTURE_DATA(flags) * self, uint32_t word)
 {
 	return buf_export_rights(self->dev, self->buf.handle, TENSOR_RIGHTS_RW, word);
 }
@@ -143,7 +144,7 @@ TEST_F(flags, of_export)
 	EXPECT_EQ(0, unknown_bits(self, call_export, self->query.export_flags));
 }
 
-static int call_export_rights(FIXTURE_DATA(flags) *self, uint32_t word)
+static int call_export_rights(FIXTURE_DATA(flags) * self, uint32_t word)
 {
 	return buf_export_rights(self->dev, self->buf.handle, word, 0);
 }
@@ -156,7 +157,7 @@ TEST_F(flags, of_rights)
 	EXPECT_EQ(-EINVAL, call_export_rights(self, 0));
 }
 
-static int call_import(FIXTURE_DATA(flags) *self, uint32_t word)
+static int call_import(FIXTURE_DATA(flags) * self, uint32_t word)
 {
 	struct tensor_import arg = { .size = sizeof(arg), .flags = word, .fd = self->fd };
 
@@ -168,9 +169,10 @@ TEST_F(flags, of_import)
 	EXPECT_EQ(0, unknown_bits(self, call_import, 0));
 }
 
-static int call_close(FIXTURE_DATA(flags) *self, uint32_t word)
+static int call_close(FIXTURE_DATA(flags) * self, uint32_t word)
 {
-	struct tensor_close arg = { .size = sizeof(arg), .flags = word,
+	struct tensor_close arg = { .size = sizeof(arg),
+				    .flags = word,
 				    .handle = self->buf.handle };
 
 	return dev_call(self->dev, TENSOR_IOC_CLOSE, &arg);
@@ -181,10 +183,12 @@ TEST_F(flags, of_close)
 	EXPECT_EQ(0, unknown_bits(self, call_close, 0));
 }
 
-static int call_seal(FIXTURE_DATA(flags) *self, uint32_t word)
+static int call_seal(FIXTURE_DATA(flags) * self, uint32_t word)
 {
-	struct tensor_seal arg = { .size = sizeof(arg), .flags = word,
-				   .handle = self->buf.handle, .seals = TENSOR_SEAL_META };
+	struct tensor_seal arg = { .size = sizeof(arg),
+				   .flags = word,
+				   .handle = self->buf.handle,
+				   .seals = TENSOR_SEAL_META };
 	int err = dev_call(self->dev, TENSOR_IOC_SEAL, &arg);
 
 	arg.handle = 0;
@@ -196,7 +200,7 @@ TEST_F(flags, of_seal)
 	EXPECT_EQ(0, unknown_bits(self, call_seal, 0));
 }
 
-static int call_seals(FIXTURE_DATA(flags) *self, uint32_t word)
+static int call_seals(FIXTURE_DATA(flags) * self, uint32_t word)
 {
 	int err = buf_seal(self->dev, self->buf.handle, word);
 
@@ -209,9 +213,10 @@ TEST_F(flags, of_seals)
 				  TENSOR_SEAL_WRITE | TENSOR_SEAL_META | TENSOR_SEAL_SEAL));
 }
 
-static int call_revoke(FIXTURE_DATA(flags) *self, uint32_t word)
+static int call_revoke(FIXTURE_DATA(flags) * self, uint32_t word)
 {
-	struct tensor_revoke arg = { .size = sizeof(arg), .flags = word,
+	struct tensor_revoke arg = { .size = sizeof(arg),
+				     .flags = word,
 				     .handle = self->buf.handle };
 
 	return dev_call(self->dev, TENSOR_IOC_REVOKE, &arg);
@@ -222,9 +227,10 @@ TEST_F(flags, of_revoke)
 	EXPECT_EQ(0, unknown_bits(self, call_revoke, 0));
 }
 
-static int call_advise(FIXTURE_DATA(flags) *self, uint32_t word)
+static int call_advise(FIXTURE_DATA(flags) * self, uint32_t word)
 {
-	struct tensor_advise arg = { .size = sizeof(arg), .flags = word,
+	struct tensor_advise arg = { .size = sizeof(arg),
+				     .flags = word,
 				     .handle = self->buf.handle };
 
 	return dev_call(self->dev, TENSOR_IOC_ADVISE, &arg);
@@ -240,7 +246,7 @@ TEST_F(flags, of_advise)
 		EXPECT_EQ(-EOPNOTSUPP, buf_advise(self->dev, self->buf.handle, advice[i]));
 }
 
-static int call_sync(FIXTURE_DATA(flags) *self, uint32_t word)
+static int call_sync(FIXTURE_DATA(flags) * self, uint32_t word)
 {
 	int err = buf_sync(self->dev, self->buf.handle, word, 0);
 
@@ -253,7 +259,7 @@ TEST_F(flags, of_sync)
 				  TENSOR_SYNC_READ | TENSOR_SYNC_WRITE | TENSOR_SYNC_END));
 }
 
-static int call_pin(FIXTURE_DATA(flags) *self, uint32_t word)
+static int call_pin(FIXTURE_DATA(flags) * self, uint32_t word)
 {
 	int64_t handle = buf_pin(self->dev, self->at, PIN_BYTES, word);
 
@@ -282,15 +288,18 @@ TEST_F(flags, reserved_fields_are_einval)
 {
 	struct tensor_alloc alloc = alloc_args(PAGE);
 	struct tensor_meta meta = { .size = sizeof(meta), .handle = self->buf.handle };
-	struct tensor_export export = { .size = sizeof(export), .handle = self->buf.handle,
+	struct tensor_export export = { .size = sizeof(export),
+					.handle = self->buf.handle,
 					.rights = TENSOR_RIGHTS_RW };
 	struct tensor_import import = { .size = sizeof(import), .fd = self->fd };
 	struct tensor_close shut = { .size = sizeof(shut), .handle = self->buf.handle };
 	struct tensor_revoke revoke = { .size = sizeof(revoke), .handle = self->buf.handle };
 	struct tensor_advise advise = { .size = sizeof(advise), .handle = self->buf.handle };
-	struct tensor_sync sync = { .size = sizeof(sync), .handle = self->buf.handle,
+	struct tensor_sync sync = { .size = sizeof(sync),
+				    .handle = self->buf.handle,
 				    .flags = TENSOR_SYNC_READ };
-	struct tensor_pin pin = { .size = sizeof(pin), .addr = (uintptr_t)self->at,
+	struct tensor_pin pin = { .size = sizeof(pin),
+				  .addr = (uintptr_t)self->at,
 				  .bytes = PIN_BYTES };
 	int bit;
 

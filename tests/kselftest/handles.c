@@ -9,9 +9,10 @@
 #include "dmabuf.h"
 #include "kselftest_harness.h"
 
-#define BYTES	(16 * PAGE)
+#define BYTES (16 * PAGE)
 
-FIXTURE(handles) {
+FIXTURE(handles)
+{
 	int dev;
 	int other;
 	int fd;
@@ -96,8 +97,9 @@ TEST_F(handles, import_by_the_maker_is_the_handle_of_alloc)
 
 TEST_F(handles, other_rights_or_range_are_another_handle)
 {
-	const uint64_t ranges[][2] = { { 0, BYTES / 2 }, { BYTES / 2, BYTES / 2 }, { 0, PAGE },
-				       { PAGE, PAGE } };
+	const uint64_t ranges[][2] = {
+		{ 0, BYTES / 2 }, { BYTES / 2, BYTES / 2 }, { 0, PAGE }, { PAGE, PAGE }
+	};
 	struct tensor_import import[10];
 	int i, k, n = 0, fd;
 
@@ -233,9 +235,9 @@ TEST_F(handles, handle_given_again_does_not_keep_a_buffer_from_being_purgeable)
 	EXPECT_EQ(0, buf_advise(self->dev, import.handle, TENSOR_ADVISE_PURGEABLE));
 }
 
-/* ---- threads ------------------------------------------------------------------------------- */
+/* ---- threads ---- */
 
-#define THREADS	4
+#define THREADS 4
 
 struct race {
 	int dev;

@@ -6,11 +6,12 @@
 #include "dmabuf.h"
 #include "kselftest_harness.h"
 
-#define BYTES	(64 * PAGE)
+#define BYTES (64 * PAGE)
 
 enum exporter { UDMABUF, HEAP, VGEM };
 
-FIXTURE(import) {
+FIXTURE(import)
+{
 	int dev;
 	int vgem;
 	int fd;
@@ -19,15 +20,16 @@ FIXTURE(import) {
 	struct tensor_import buf;
 };
 
-FIXTURE_VARIANT(import) {
+FIXTURE_VARIANT(import)
+{
 	enum exporter exporter;
 };
 
-FIXTURE_VARIANT_ADD(import, udmabuf) { .exporter = UDMABUF };
-FIXTURE_VARIANT_ADD(import, heap) { .exporter = HEAP };
-FIXTURE_VARIANT_ADD(import, vgem) { .exporter = VGEM };
+FIXTURE_VARIANT_ADD(import, udmabuf){ .exporter = UDMABUF };
+FIXTURE_VARIANT_ADD(import, heap){ .exporter = HEAP };
+FIXTURE_VARIANT_ADD(import, vgem){ .exporter = VGEM };
 
-static int make_vgem(FIXTURE_DATA(import) *self, uint32_t flags)
+static int make_vgem(FIXTURE_DATA(import) * self, uint32_t flags)
 {
 	int err;
 
@@ -126,8 +128,8 @@ TEST_F(import, devices_get_the_dma_buf_itself)
 	EXPECT_EQ(theirs.st_dev, ours.st_dev);
 	EXPECT_EQ(0, info_of(self->dev, self->buf.handle).dmabufs);
 	close(fd);
-	EXPECT_EQ(-EOPNOTSUPP, buf_export_rights(self->dev, self->buf.handle, TENSOR_RIGHTS_RO,
-						 DMABUF));
+	EXPECT_EQ(-EOPNOTSUPP,
+		  buf_export_rights(self->dev, self->buf.handle, TENSOR_RIGHTS_RO, DMABUF));
 }
 
 /* An exporter may not look at the offset of a mapping: vgem does not. */
@@ -157,8 +159,8 @@ TEST_F(import, read_only_buffer_fd_of_it_stays_so)
 	ASSERT_EQ(0, buf_import(self->dev, fd, &import));
 	EXPECT_EQ(info_of(self->dev, self->buf.handle).ino, info_of(self->dev, import.handle).ino);
 	EXPECT_EQ(-EACCES, buf_export_rights(self->dev, import.handle, TENSOR_RIGHTS_RW, DMABUF));
-	EXPECT_EQ(-EOPNOTSUPP, buf_export_rights(self->dev, import.handle, TENSOR_RIGHTS_RO,
-						 DMABUF));
+	EXPECT_EQ(-EOPNOTSUPP,
+		  buf_export_rights(self->dev, import.handle, TENSOR_RIGHTS_RO, DMABUF));
 	EXPECT_EQ(0, dev_close(self->dev, import.handle));
 	munmap(part, 2 * PAGE);
 	munmap(all, BYTES);
@@ -181,9 +183,10 @@ TEST_F(import, contract_of_allocated_memory_is_refused)
 
 TEST_F(import, sync_brackets_an_access)
 {
-	EXPECT_EQ(0, buf_sync(self->dev, self->buf.handle, TENSOR_SYNC_READ | TENSOR_SYNC_WRITE, 0));
-	EXPECT_EQ(0, buf_sync(self->dev, self->buf.handle, TENSOR_SYNC_READ | TENSOR_SYNC_WRITE |
-			      TENSOR_SYNC_END, 0));
+	EXPECT_EQ(0,
+		  buf_sync(self->dev, self->buf.handle, TENSOR_SYNC_READ | TENSOR_SYNC_WRITE, 0));
+	EXPECT_EQ(0, buf_sync(self->dev, self->buf.handle,
+			      TENSOR_SYNC_READ | TENSOR_SYNC_WRITE | TENSOR_SYNC_END, 0));
 	EXPECT_EQ(1, info_of(self->dev, self->buf.handle).generation);
 }
 
@@ -230,8 +233,8 @@ TEST_F(import, fence_of_the_exporter_is_waited_for)
 	fence = vgem_fence(self->vgem, self->gem, VGEM_WRITES);
 	ASSERT_LT(0, fence);
 	EXPECT_EQ(-ETIMEDOUT, buf_sync(self->dev, self->buf.handle, TENSOR_SYNC_READ, 0));
-	EXPECT_EQ(-ETIMEDOUT, buf_sync(self->dev, self->buf.handle, TENSOR_SYNC_READ,
-				       deadline_ms(30)));
+	EXPECT_EQ(-ETIMEDOUT,
+		  buf_sync(self->dev, self->buf.handle, TENSOR_SYNC_READ, deadline_ms(30)));
 	EXPECT_EQ(0, vgem_signal(self->vgem, fence));
 	EXPECT_EQ(0, buf_sync(self->dev, self->buf.handle, TENSOR_SYNC_READ, 0));
 }

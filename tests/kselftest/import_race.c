@@ -9,10 +9,10 @@
 #include "dmabuf.h"
 #include "kselftest_harness.h"
 
-#define NUMBER		500
-#define ROUNDS		60000
-#define SECONDS		15
-#define CHANGERS	2
+#define NUMBER	 500
+#define ROUNDS	 60000
+#define SECONDS	 15
+#define CHANGERS 2
 
 /* A file that the number may mean, told by its size alone. */
 struct candidate {
@@ -23,9 +23,10 @@ struct candidate {
 	unsigned long seen;
 };
 
-#define MOST	8
+#define MOST 8
 
-FIXTURE(import_race) {
+FIXTURE(import_race)
+{
 	int dev;
 	int maker;
 	struct candidate files[MOST];
@@ -34,7 +35,7 @@ FIXTURE(import_race) {
 	atomic_bool stop;
 };
 
-static void add(FIXTURE_DATA(import_race) *self, const char *name, int fd, uint64_t bytes,
+static void add(FIXTURE_DATA(import_race) * self, const char *name, int fd, uint64_t bytes,
 		uint32_t kind, uint32_t state)
 {
 	if (fd >= 0)
@@ -54,7 +55,7 @@ static int make_foreign(uint64_t bytes)
 	return fd;
 }
 
-static int make_shared(FIXTURE_DATA(import_race) *self, uint64_t bytes, unsigned int share)
+static int make_shared(FIXTURE_DATA(import_race) * self, uint64_t bytes, unsigned int share)
 {
 	struct tensor_alloc alloc;
 
@@ -95,7 +96,7 @@ static void *change_meaning(void *data)
 	return NULL;
 }
 
-static struct candidate *found(FIXTURE_DATA(import_race) *self, const struct tensor_import *import)
+static struct candidate *found(FIXTURE_DATA(import_race) * self, const struct tensor_import *import)
 {
 	struct candidate *file;
 
@@ -106,7 +107,7 @@ static struct candidate *found(FIXTURE_DATA(import_race) *self, const struct ten
 }
 
 /* The sizes of all candidates are different. */
-static void race(struct __test_metadata *_metadata, FIXTURE_DATA(import_race) *self)
+static void race(struct __test_metadata *_metadata, FIXTURE_DATA(import_race) * self)
 {
 	unsigned long errors = 0, mixed = 0, absent = 0, rounds;
 	time_t end = time(NULL) + SECONDS;
@@ -152,8 +153,8 @@ static void race(struct __test_metadata *_metadata, FIXTURE_DATA(import_race) *s
 TEST_F_TIMEOUT(import_race, memfd_against_our_dma_buf, 60)
 {
 	add(self, "memfd", memfd_new(3 * PAGE, 0), 3 * PAGE, TENSOR_KIND_MEMFD, 0);
-	add(self, "dma-buf", make_shared(self, 5 * PAGE, SHARE_DMABUF), 5 * PAGE,
-	    TENSOR_KIND_ALLOC, 0);
+	add(self, "dma-buf", make_shared(self, 5 * PAGE, SHARE_DMABUF), 5 * PAGE, TENSOR_KIND_ALLOC,
+	    0);
 	race(_metadata, self);
 }
 
@@ -161,8 +162,8 @@ TEST_F_TIMEOUT(import_race, buffer_fd_against_our_dma_buf, 60)
 {
 	add(self, "buffer fd", make_shared(self, 3 * PAGE, SHARE_RO), 3 * PAGE, TENSOR_KIND_ALLOC,
 	    TENSOR_STATE_RDONLY);
-	add(self, "dma-buf", make_shared(self, 5 * PAGE, SHARE_DMABUF), 5 * PAGE,
-	    TENSOR_KIND_ALLOC, 0);
+	add(self, "dma-buf", make_shared(self, 5 * PAGE, SHARE_DMABUF), 5 * PAGE, TENSOR_KIND_ALLOC,
+	    0);
 	race(_metadata, self);
 }
 
@@ -182,10 +183,10 @@ TEST_F_TIMEOUT(import_race, every_kind_against_every_other, 60)
 	add(self, "memfd", memfd_new(5 * PAGE, 0), 5 * PAGE, TENSOR_KIND_MEMFD, 0);
 	add(self, "read-only fd", make_shared(self, 7 * PAGE, SHARE_RO), 7 * PAGE,
 	    TENSOR_KIND_ALLOC, TENSOR_STATE_RDONLY);
-	add(self, "dma-buf", make_shared(self, 9 * PAGE, SHARE_DMABUF), 9 * PAGE,
-	    TENSOR_KIND_ALLOC, 0);
-	add(self, "sealed memfd", memfd_new(11 * PAGE, F_SEAL_WRITE), 11 * PAGE,
-	    TENSOR_KIND_MEMFD, TENSOR_STATE_RDONLY);
+	add(self, "dma-buf", make_shared(self, 9 * PAGE, SHARE_DMABUF), 9 * PAGE, TENSOR_KIND_ALLOC,
+	    0);
+	add(self, "sealed memfd", memfd_new(11 * PAGE, F_SEAL_WRITE), 11 * PAGE, TENSOR_KIND_MEMFD,
+	    TENSOR_STATE_RDONLY);
 	add(self, "read-only dma-buf", make_shared(self, 13 * PAGE, SHARE_DMABUF | SHARE_RO),
 	    13 * PAGE, TENSOR_KIND_ALLOC, TENSOR_STATE_RDONLY);
 	add(self, "vgem", make_foreign(16 * PAGE), 16 * PAGE, TENSOR_KIND_DMABUF, 0);
@@ -197,8 +198,8 @@ TEST_F_TIMEOUT(import_race, number_that_is_closed_meanwhile, 60)
 {
 	self->closes = true;
 	add(self, "memfd", memfd_new(3 * PAGE, 0), 3 * PAGE, TENSOR_KIND_MEMFD, 0);
-	add(self, "dma-buf", make_shared(self, 5 * PAGE, SHARE_DMABUF), 5 * PAGE,
-	    TENSOR_KIND_ALLOC, 0);
+	add(self, "dma-buf", make_shared(self, 5 * PAGE, SHARE_DMABUF), 5 * PAGE, TENSOR_KIND_ALLOC,
+	    0);
 	race(_metadata, self);
 }
 

@@ -22,8 +22,16 @@ HELPER int klog_begin(void)
 HELPER bool klog_clean(int fd)
 {
 	static const char *const bad[] = {
-		"BUG:", "WARNING:", "Oops", "general protection", "KASAN", "Bad page",
-		"Busy inodes", "refcount_t", "list_del corruption", "list_add corruption",
+		"BUG:",
+		"WARNING:",
+		"Oops",
+		"general protection",
+		"KASAN",
+		"Bad page",
+		"Busy inodes",
+		"refcount_t",
+		"list_del corruption",
+		"list_add corruption",
 	};
 	char record[8192];
 	unsigned int i;
@@ -34,7 +42,8 @@ HELPER bool klog_clean(int fd)
 		for (i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 			if (!strstr(record, bad[i]))
 				continue;
-			fprintf(stderr, "# %s", strchr(record, ';') ? strchr(record, ';') + 1 : record);
+			fprintf(stderr, "# %s",
+				strchr(record, ';') ? strchr(record, ';') + 1 : record);
 			return false;
 		}
 	}

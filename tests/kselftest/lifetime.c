@@ -8,9 +8,10 @@
 #include "device.h"
 #include "kselftest_harness.h"
 
-#define LOAD	"/bin/tensor-load"
+#define LOAD "/bin/tensor-load"
 
-FIXTURE(lifetime) {
+FIXTURE(lifetime)
+{
 	int sock[2];
 };
 

@@ -12,11 +12,12 @@
 #include "device.h"
 #include "kselftest_harness.h"
 
-#define USER		1000
-#define OTHER		1001
-#define SUB_UIDS	5
+#define USER	 1000
+#define OTHER	 1001
+#define SUB_UIDS 5
 
-FIXTURE(limit) {
+FIXTURE(limit)
+{
 	int dev;
 	char all[64];
 	char user[64];
@@ -191,8 +192,9 @@ static int mapped_imports_of(uid_t uid, int most)
 		dev = dev_open();
 		for (n = 0; !err && n < most; n += !err) {
 			err = buf_import(dev, memfd, &import);
-			if (!err && (map_shared(dev, PAGE, PROT_READ, import.cookie) == MAP_FAILED ||
-				     dev_close(dev, import.handle)))
+			if (!err &&
+			    (map_shared(dev, PAGE, PROT_READ, import.cookie) == MAP_FAILED ||
+			     dev_close(dev, import.handle)))
 				err = -1;
 		}
 		_exit(err == -EDQUOT ? n : 255);

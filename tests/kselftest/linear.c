@@ -11,11 +11,12 @@
 #include "device.h"
 #include "kselftest_harness.h"
 
-#define TIMES	4
-#define FACTOR	1.7
-#define TRIES	3
+#define TIMES  4
+#define FACTOR 1.7
+#define TRIES  3
 
-FIXTURE(linear) {
+FIXTURE(linear)
+{
 	int dev;
 };
 
@@ -315,7 +316,7 @@ TEST_F_TIMEOUT(linear, end_of_a_hundred_thousand_handles, 300)
 	EXPECT_TRUE(many <= 10 * FACTOR * few);
 }
 
-/* ---- a handle that is counted ------------------------------------------------------------- */
+/* ---- a handle that is counted ---- */
 
 /* A client needs one handle for what it has the same rights to, however often it is imported. */
 TEST_F(linear, import_of_what_is_held_gives_the_same_handle)

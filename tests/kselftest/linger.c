@@ -10,13 +10,14 @@
 #include "device.h"
 #include "kselftest_harness.h"
 
-#define RW		(PROT_READ | PROT_WRITE)
-#define LIMIT		(16 * MIB)
-#define BYTES		(8 * MIB)
-#define MOST		64
-#define USER		1000
+#define RW    (PROT_READ | PROT_WRITE)
+#define LIMIT (16 * MIB)
+#define BYTES (8 * MIB)
+#define MOST  64
+#define USER  1000
 
-FIXTURE(linger) {
+FIXTURE(linger)
+{
 	int dev;
 	char all[64];
 	char user[64];
@@ -34,7 +35,7 @@ FIXTURE_SETUP(linger)
 	ASSERT_EQ(0, write_text(LIMIT_FILE, "16777216"));
 }
 
-static void close_pipes(FIXTURE_DATA(linger) *self)
+static void close_pipes(FIXTURE_DATA(linger) * self)
 {
 	while (self->pipes) {
 		close(self->ends[--self->pipes][0]);
@@ -65,7 +66,7 @@ FIXTURE_TEARDOWN(linger)
 }
 
 /* A pipe with room for that many pages. */
-static int add_pipe(FIXTURE_DATA(linger) *self, uint64_t count)
+static int add_pipe(FIXTURE_DATA(linger) * self, uint64_t count)
 {
 	int *ends = self->ends[self->pipes];
 
@@ -97,7 +98,7 @@ struct way {
 };
 
 /* A buffer that is gone, and whose pages are in a pipe. 0, or the error of ALLOC. */
-static int leave_pages(FIXTURE_DATA(linger) *self, const struct way *way)
+static int leave_pages(FIXTURE_DATA(linger) * self, const struct way *way)
 {
 	struct tensor_alloc alloc = alloc_args(BYTES);
 	int err, end = add_pipe(self, BYTES / way->step);
@@ -121,7 +122,7 @@ static int leave_pages(FIXTURE_DATA(linger) *self, const struct way *way)
 }
 
 /* How many such buffers there can be; the error that the next one met. */
-static int leave_all(FIXTURE_DATA(linger) *self, const struct way *way, int *count)
+static int leave_all(FIXTURE_DATA(linger) * self, const struct way *way, int *count)
 {
 	int err;
 
@@ -133,15 +134,16 @@ static int leave_all(FIXTURE_DATA(linger) *self, const struct way *way, int *cou
 	return 0;
 }
 
-FIXTURE_VARIANT(linger) {
+FIXTURE_VARIANT(linger)
+{
 	struct way way;
 };
 
-FIXTURE_VARIANT_ADD(linger, all_pages) { .way = { .step = PAGE } };
-FIXTURE_VARIANT_ADD(linger, single_pages) { .way = { .step = PAGE, .single = true } };
-FIXTURE_VARIANT_ADD(linger, one_page_of_a_chunk) { .way = { .step = HUGE } };
-FIXTURE_VARIANT_ADD(linger, all_pages_revoked) { .way = { .step = PAGE, .revoke = true } };
-FIXTURE_VARIANT_ADD(linger, single_pages_revoked) {
+FIXTURE_VARIANT_ADD(linger, all_pages){ .way = { .step = PAGE } };
+FIXTURE_VARIANT_ADD(linger, single_pages){ .way = { .step = PAGE, .single = true } };
+FIXTURE_VARIANT_ADD(linger, one_page_of_a_chunk){ .way = { .step = HUGE } };
+FIXTURE_VARIANT_ADD(linger, all_pages_revoked){ .way = { .step = PAGE, .revoke = true } };
+FIXTURE_VARIANT_ADD(linger, single_pages_revoked){
 	.way = { .step = PAGE, .single = true, .revoke = true }
 };
 
@@ -153,9 +155,8 @@ TEST_F_TIMEOUT(linger, pages_in_pipes_count_until_they_are_free, 200)
 	err = leave_all(self, &variant->way, &count);
 	EXPECT_EQ(-EDQUOT, err);
 	EXPECT_GE(LIMIT / BYTES, (uint64_t)count)
-		TH_LOG("%d MiB are alive with a limit of 16 MiB, used_bytes says %llu KiB",
-		       count * (int)(BYTES / MIB),
-		       (unsigned long long)(dev_used(self->dev) / KIB));
+	TH_LOG("%d MiB are alive with a limit of 16 MiB, used_bytes says %llu KiB",
+	       count * (int)(BYTES / MIB), (unsigned long long)(dev_used(self->dev) / KIB));
 	EXPECT_LT(0, count);
 	EXPECT_LE(count * BYTES, dev_used(self->dev));
 	/* an ALLOC that would be refused looks at once which of these pages are free by now */
@@ -183,7 +184,8 @@ static int leave_single(int dev, int end)
 	return err ?: dev_close(dev, alloc.handle);
 }
 
-FIXTURE(linger_one) {
+FIXTURE(linger_one)
+{
 	FIXTURE_DATA(linger) o;
 };
 
@@ -226,7 +228,7 @@ TEST_F_TIMEOUT(linger_one, pages_of_single_page_buffers_count, 200)
 }
 
 /* Child: an ordinary user. How many buffers there were when one was refused; 100: an error. */
-static int leave_as_user(FIXTURE_DATA(linger) *o)
+static int leave_as_user(FIXTURE_DATA(linger) * o)
 {
 	static const struct way way = { .step = PAGE };
 	int count;

@@ -13,13 +13,17 @@
 #include "kselftest_harness.h"
 #include "xdp.h"
 
-#define RW		(PROT_READ | PROT_WRITE)
-#define SECONDS		20
-#define IS_MEMFD	(1U << 31)
-#define REFUSED		77
+#define RW	 (PROT_READ | PROT_WRITE)
+#define SECONDS	 20
+#define IS_MEMFD (1U << 31)
+#define REFUSED	 77
 
 /* Flags of ALLOC, or a memfd. */
-static const struct { const char *name; uint64_t pages; uint32_t flags; } buffers[] = {
+static const struct {
+	const char *name;
+	uint64_t pages;
+	uint32_t flags;
+} buffers[] = {
 	{ "one page", 1, 0 },
 	{ "five pages", 5, 0 },
 	{ "single pages", 600, TENSOR_ALLOC_ORDERS },
@@ -36,9 +40,10 @@ static const struct { const char *name; uint64_t pages; uint32_t flags; } buffer
 	{ "memfd", 600, IS_MEMFD },
 };
 
-#define BUFFERS	(sizeof(buffers) / sizeof(buffers[0]))
+#define BUFFERS (sizeof(buffers) / sizeof(buffers[0]))
 
-FIXTURE(longterm) {
+FIXTURE(longterm)
+{
 	int dev;
 	uint64_t used;
 };
@@ -98,7 +103,8 @@ static int pin_uring(int dev, void *at, uint64_t bytes)
 	if (ring < 0)
 		return -errno;
 	return syscall(SYS_io_uring_register, ring, IORING_REGISTER_BUFFERS, &part, 1) < 0 ?
-	       -errno : 0;
+		       -errno :
+		       0;
 }
 
 static int pin_xdp(int dev, void *at, uint64_t bytes)
@@ -137,7 +143,7 @@ static int pins_without_end(int (*pin)(int dev, void *at, uint64_t bytes))
 		if (!got || got == REFUSED)
 			continue;
 		fprintf(stderr, "# %s: %s\n", buffers[i].name,
-		       got == -SIGALRM ? "the pin does not end" : "the process died");
+			got == -SIGALRM ? "the pin does not end" : "the process died");
 		failed++;
 	}
 	return failed;

@@ -21,9 +21,9 @@
 #define HUGE		(2 * MIB)
 #define PARAM(name)	"/sys/module/tensor/parameters/" name
 #define LIMIT_FILE	PARAM("limit_bytes")
-#define USER_LIMIT_FILE	PARAM("user_limit_bytes")
+#define USER_LIMIT_FILE PARAM("user_limit_bytes")
 
-#define HELPER		static inline __attribute__((unused))
+#define HELPER static inline __attribute__((unused))
 
 /* The text of a small file, or "". */
 HELPER char *read_text(const char *path, char *text, size_t room)
@@ -233,8 +233,8 @@ HELPER bool pages_agree(int64_t before, int64_t after, unsigned long times)
 	if (slack < (int64_t)times / 10)
 		slack = times / 10;
 
-	printf("# pages free before %lld, after %lld: %lld missing, %lld may be\n", (long long)before,
-	       (long long)after, (long long)(before - after), (long long)slack);
+	printf("# pages free before %lld, after %lld: %lld missing, %lld may be\n",
+	       (long long)before, (long long)after, (long long)(before - after), (long long)slack);
 	if (after >= before - slack)
 		return true;
 	show_text("/proc/meminfo");

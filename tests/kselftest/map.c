@@ -11,9 +11,10 @@
 #include "kselftest_harness.h"
 #include "touch.h"
 
-#define BYTES	(2 * HUGE)
+#define BYTES (2 * HUGE)
 
-FIXTURE(map) {
+FIXTURE(map)
+{
 	int dev;
 	int fd;
 	int rofd;
@@ -125,7 +126,7 @@ static long page_faults(void)
 }
 
 /* A buffer that is one chunk, below the size of a huge page; its pages hold their number plus 1. */
-#define CHUNK_PAGES	128
+#define CHUNK_PAGES 128
 
 static char *map_chunk(int dev, struct tensor_alloc *alloc)
 {

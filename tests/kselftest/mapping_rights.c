@@ -10,7 +10,8 @@
 
 #include "kselftest_harness.h"
 
-FIXTURE(rights) {
+FIXTURE(rights)
+{
 	int log;
 };
 
@@ -25,7 +26,7 @@ FIXTURE_TEARDOWN(rights)
 }
 
 #ifndef MREMAP_DONTUNMAP
-#define MREMAP_DONTUNMAP	4
+#define MREMAP_DONTUNMAP 4
 #endif
 
 static void do_nothing(struct attempt *a)
@@ -107,8 +108,8 @@ static void do_dontunmap(struct attempt *a)
 /* Moved by an odd page, to where nothing is. */
 static void do_move(struct attempt *a)
 {
-	unsigned char *room = mmap(NULL, a->bytes + 2 * PAGE, PROT_NONE,
-				   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	unsigned char *room =
+		mmap(NULL, a->bytes + 2 * PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	if (mremap(a->at, a->bytes, a->bytes, MREMAP_MAYMOVE | MREMAP_FIXED, room + PAGE) ==
 	    MAP_FAILED)
@@ -140,7 +141,7 @@ TEST_F_TIMEOUT(rights, mremap_reaches_nothing_else, 300)
 
 static void do_protect(struct attempt *a)
 {
-	static const int prots[] = { PROT_NONE, PROT_WRITE, RW, PROT_READ | PROT_EXEC,
+	static const int prots[] = { PROT_NONE,	     PROT_WRITE, RW, PROT_READ | PROT_EXEC,
 				     RW | PROT_EXEC, PROT_READ };
 	unsigned int i;
 

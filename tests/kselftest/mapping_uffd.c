@@ -16,7 +16,9 @@
 #include "kselftest_harness.h"
 
 /* Shared with the children: how many mappings a userfaultfd was taken for, and what the last said. */
-static struct { int taken, refused, error; } *registered;
+static struct {
+	int taken, refused, error;
+} * registered;
 
 /* For so much memory, or -errno. */
 static int uffd_of(void *at, uint64_t bytes, uint64_t features, uint64_t mode)
@@ -34,7 +36,8 @@ static int uffd_of(void *at, uint64_t bytes, uint64_t features, uint64_t mode)
 	return err;
 }
 
-FIXTURE(uffd) {
+FIXTURE(uffd)
+{
 	int log;
 };
 
@@ -58,18 +61,18 @@ FIXTURE_TEARDOWN(uffd)
 }
 
 /* Newer than the headers that the tests are built with. */
-#define FEATURE_WP_UNPOPULATED	(1 << 13)
-#define FEATURE_WP_ASYNC	(1 << 15)
+#define FEATURE_WP_UNPOPULATED (1 << 13)
+#define FEATURE_WP_ASYNC       (1 << 15)
 
 struct scan_arg {
 	uint64_t size, flags, start, end, walk_end, vec, vec_len, max_pages;
 	uint64_t category_inverted, category_mask, category_anyof_mask, return_mask;
 };
 
-#define SCAN			_IOWR('f', 16, struct scan_arg)
-#define SCAN_WP_MATCHING	(1 << 0)
-#define SCAN_CHECK_WPASYNC	(1 << 1)
-#define SCAN_IS_WRITTEN		(1 << 1)
+#define SCAN		   _IOWR('f', 16, struct scan_arg)
+#define SCAN_WP_MATCHING   (1 << 0)
+#define SCAN_CHECK_WPASYNC (1 << 1)
+#define SCAN_IS_WRITTEN	   (1 << 1)
 
 /* A userfaultfd for the whole mapping, or -1: this kernel does not take it for such memory. */
 static int uffd_register(struct attempt *a, uint64_t features, uint64_t mode)
@@ -248,10 +251,15 @@ static void do_async_every_other(struct attempt *a)
 
 static void do_scan(struct attempt *a)
 {
-	struct scan_arg arg = { .size = sizeof(arg), .flags = SCAN_WP_MATCHING | SCAN_CHECK_WPASYNC,
-				.start = (uintptr_t)a->at, .end = (uintptr_t)a->at + a->bytes,
-				.category_mask = SCAN_IS_WRITTEN, .return_mask = SCAN_IS_WRITTEN };
-	struct { uint64_t start, end, categories; } regions[64];
+	struct scan_arg arg = { .size = sizeof(arg),
+				.flags = SCAN_WP_MATCHING | SCAN_CHECK_WPASYNC,
+				.start = (uintptr_t)a->at,
+				.end = (uintptr_t)a->at + a->bytes,
+				.category_mask = SCAN_IS_WRITTEN,
+				.return_mask = SCAN_IS_WRITTEN };
+	struct {
+		uint64_t start, end, categories;
+	} regions[64];
 	int fd = async(a), map = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC), i;
 
 	arg.vec = (uintptr_t)regions;

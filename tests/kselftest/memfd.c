@@ -6,9 +6,10 @@
 #include "dmabuf.h"
 #include "kselftest_harness.h"
 
-#define BYTES	(64 * PAGE)
+#define BYTES (64 * PAGE)
 
-FIXTURE(memfd) {
+FIXTURE(memfd)
+{
 	int dev;
 	int memfd;
 	uint64_t used;
@@ -114,8 +115,7 @@ TEST_F(memfd, each_import_is_a_buffer_of_its_own)
 	struct tensor_import import;
 
 	ASSERT_EQ(0, buf_import(self->dev, self->memfd, &import));
-	EXPECT_NE(info_of(self->dev, import.handle).ino,
-		  info_of(self->dev, self->buf.handle).ino);
+	EXPECT_NE(info_of(self->dev, import.handle).ino, info_of(self->dev, self->buf.handle).ino);
 	EXPECT_EQ(0, dev_close(self->dev, import.handle));
 }
 
@@ -292,8 +292,7 @@ TEST_F(memfd, dma_buf_of_it_has_the_same_bytes)
 	EXPECT_EQ(6, self->at[PAGE]);
 	EXPECT_EQ(1, info_of(self->dev, self->buf.handle).dmabufs);
 	ASSERT_EQ(0, buf_import(self->dev, fd, &import));
-	EXPECT_EQ(info_of(self->dev, self->buf.handle).ino,
-		  info_of(self->dev, import.handle).ino);
+	EXPECT_EQ(info_of(self->dev, self->buf.handle).ino, info_of(self->dev, import.handle).ino);
 	EXPECT_EQ(0, dev_close(self->dev, import.handle));
 	munmap(at, 8 * PAGE);
 	close(fd);

@@ -6,9 +6,10 @@
 #include "device.h"
 #include "kselftest_harness.h"
 
-#define BYTES	(64 * KIB)
+#define BYTES (64 * KIB)
 
-FIXTURE(meta) {
+FIXTURE(meta)
+{
 	int dev;
 	struct tensor_alloc buf;
 	struct tensor_desc good;
@@ -42,13 +43,13 @@ FIXTURE_TEARDOWN(meta)
 	close(self->dev);
 }
 
-static int set(FIXTURE_DATA(meta) *self, struct tensor_desc *desc)
+static int set(FIXTURE_DATA(meta) * self, struct tensor_desc *desc)
 {
 	return buf_meta(self->dev, self->buf.handle, TENSOR_META_SET, desc);
 }
 
 /* Sets it and, if it was taken, the good one again. */
-static int try_set(FIXTURE_DATA(meta) *self, struct tensor_desc *desc)
+static int try_set(FIXTURE_DATA(meta) * self, struct tensor_desc *desc)
 {
 	int err = set(self, desc);
 
@@ -61,7 +62,11 @@ static int try_set(FIXTURE_DATA(meta) *self, struct tensor_desc *desc)
 static struct tensor_desc line(uint32_t bits, uint64_t offset, int64_t size, int64_t stride)
 {
 	return (struct tensor_desc){
-		.bits = bits, .dtype = 1, .ndim = 1, .offset = offset, .sizes = { size },
+		.bits = bits,
+		.dtype = 1,
+		.ndim = 1,
+		.offset = offset,
+		.sizes = { size },
 		.strides = { stride },
 	};
 }
@@ -232,15 +237,30 @@ TEST_F(meta, largest_element_is_taken_by_a_buffer_that_has_room)
 
 TEST_F(meta, bits_overflow_no_product)
 {
-	static const struct { uint32_t bits; int64_t size, stride; } bad[] = {
+	static const struct {
+		uint32_t bits;
+		int64_t size, stride;
+	} bad[] = {
 		/* the sizes alone and with the bits: beyond 63 bits */
-		{ 1, INT64_MAX, 1 }, { 2, 1LL << 62, 0 }, { UINT32_MAX, 1LL << 31, 1LL << 31 },
-		{ UINT32_MAX, 1LL << 32, 0 }, { 1U << 31, 1LL << 32, 0 }, { 12, INT64_MAX / 12 + 1, 0 },
+		{ 1, INT64_MAX, 1 },
+		{ 2, 1LL << 62, 0 },
+		{ UINT32_MAX, 1LL << 31, 1LL << 31 },
+		{ UINT32_MAX, 1LL << 32, 0 },
+		{ 1U << 31, 1LL << 32, 0 },
+		{ 12, INT64_MAX / 12 + 1, 0 },
 		/* the distance times the bits: 2^63, 2^64 and what comes back to 0 or less */
-		{ 1U << 31, 2, 1LL << 32 }, { 1U << 31, 2, 1LL << 33 }, { 1U << 31, 2, -(1LL << 32) },
-		{ 1U << 31, 2, -(1LL << 33) }, { 4, 2, 1LL << 61 }, { 4, 2, -(1LL << 61) },
-		{ 16, 2, 1LL << 60 }, { 16, 2, -(1LL << 60) }, { UINT32_MAX, 2, INT64_MAX },
-		{ UINT32_MAX, 2, INT64_MIN }, { 1, 2, INT64_MAX }, { 1, 2, INT64_MIN },
+		{ 1U << 31, 2, 1LL << 32 },
+		{ 1U << 31, 2, 1LL << 33 },
+		{ 1U << 31, 2, -(1LL << 32) },
+		{ 1U << 31, 2, -(1LL << 33) },
+		{ 4, 2, 1LL << 61 },
+		{ 4, 2, -(1LL << 61) },
+		{ 16, 2, 1LL << 60 },
+		{ 16, 2, -(1LL << 60) },
+		{ UINT32_MAX, 2, INT64_MAX },
+		{ UINT32_MAX, 2, INT64_MIN },
+		{ 1, 2, INT64_MAX },
+		{ 1, 2, INT64_MIN },
 	};
 	unsigned int i;
 
@@ -368,11 +388,14 @@ TEST_F(meta, empty_tensor_asks_only_for_its_offset)
 
 TEST_F(meta, overflowing_products_are_einval)
 {
-	static const struct { int64_t size0, stride0, size1, stride1; } bad[] = {
-		{ 1LL << 32, 1, 1LL << 32, 1 }, { 1LL << 62, 0, 4, 0 }, { INT64_MAX, 0, 1, 1 },
-		{ 2, INT64_MAX, 2, INT64_MAX }, { 2, INT64_MAX / 4 + 1, 1, 1 },
-		{ 5, 1LL << 62, 1, 1 }, { 3, INT64_MIN, 3, INT64_MIN }, { 1LL << 61, 8, 1, 1 },
-		{ 0, 1, INT64_MAX, 1 }, { 1LL << 33, 1LL << 31, 1, 1 },
+	static const struct {
+		int64_t size0, stride0, size1, stride1;
+	} bad[] = {
+		{ 1LL << 32, 1, 1LL << 32, 1 }, { 1LL << 62, 0, 4, 0 },
+		{ INT64_MAX, 0, 1, 1 },		{ 2, INT64_MAX, 2, INT64_MAX },
+		{ 2, INT64_MAX / 4 + 1, 1, 1 }, { 5, 1LL << 62, 1, 1 },
+		{ 3, INT64_MIN, 3, INT64_MIN }, { 1LL << 61, 8, 1, 1 },
+		{ 0, 1, INT64_MAX, 1 },		{ 1LL << 33, 1LL << 31, 1, 1 },
 		{ 1LL << 32, 1LL << 32, 1, 0 },
 	};
 	unsigned int i;

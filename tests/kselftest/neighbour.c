@@ -9,14 +9,15 @@
 #include "family.h"
 #include "kselftest_harness.h"
 
-#define FULL_MS		12000
-#define REVOKE_MS	3000
-#define ROUNDS		3
-#define LEAST_US	50000
-#define MAPPINGS	60000
-#define MAPPERS		4
+#define FULL_MS	  12000
+#define REVOKE_MS 3000
+#define ROUNDS	  3
+#define LEAST_US  50000
+#define MAPPINGS  60000
+#define MAPPERS	  4
 
-FIXTURE(neighbour) {
+FIXTURE(neighbour)
+{
 	int dev;
 	uint64_t used;
 	struct tensor_alloc buf;
@@ -32,7 +33,7 @@ FIXTURE_SETUP(neighbour)
 	ASSERT_EQ(0, dev_alloc(self->dev, PAGE, &self->buf));
 }
 
-static void end_children(FIXTURE_DATA(neighbour) *self)
+static void end_children(FIXTURE_DATA(neighbour) * self)
 {
 	while (self->children) {
 		pid_t pid = self->child[--self->children];
@@ -156,7 +157,7 @@ static void keep_filling(void)
 	}
 }
 
-static void begin(FIXTURE_DATA(neighbour) *self, void (*work)(void))
+static void begin(FIXTURE_DATA(neighbour) * self, void (*work)(void))
 {
 	pid_t pid = fork();
 
@@ -251,7 +252,7 @@ static void mapper(int pipe, int fd)
 }
 
 /* A buffer that mappers() processes have mapped mappings() times each. Whether that worked. */
-static bool map_everywhere(FIXTURE_DATA(neighbour) *self, struct tensor_alloc *alloc)
+static bool map_everywhere(FIXTURE_DATA(neighbour) * self, struct tensor_alloc *alloc)
 {
 	int ends[2], fd, i;
 	char byte = 0;

@@ -10,7 +10,8 @@
 #include "family.h"
 #include "kselftest_harness.h"
 
-FIXTURE(netlink) {
+FIXTURE(netlink)
+{
 	int dev;
 	struct nl_sock *sock;
 	int family;
@@ -84,7 +85,11 @@ TEST_F(netlink, client_dump_lists_this_process)
 TEST_F(netlink, buffer_dump_tells_what_info_tells)
 {
 	struct tensor_desc desc = {
-		.bits = 32, .dtype = TAG_F32, .ndim = 1, .sizes = { 8 }, .strides = { 1 },
+		.bits = 32,
+		.dtype = TAG_F32,
+		.ndim = 1,
+		.sizes = { 8 },
+		.strides = { 1 },
 		.label = "bias",
 	};
 	struct tensor_alloc alloc;
@@ -240,11 +245,11 @@ TEST_F(netlink, filters_choose_rows)
 	ASSERT_EQ(0, dump_filtered(self->sock, self->family, TENSOR_CMD_BUF_GET,
 				   TENSOR_A_BUF_CLIENT, &none, 8));
 	EXPECT_EQ(0, table.count);
-	ASSERT_EQ(0, dump_filtered(self->sock, self->family, TENSOR_CMD_BUF_GET,
-				   TENSOR_A_BUF_PID, &pid, 4));
+	ASSERT_EQ(0, dump_filtered(self->sock, self->family, TENSOR_CMD_BUF_GET, TENSOR_A_BUF_PID,
+				   &pid, 4));
 	EXPECT_EQ(3, table.count);
-	ASSERT_EQ(0, dump_filtered(self->sock, self->family, TENSOR_CMD_BUF_GET,
-				   TENSOR_A_BUF_PID, &nobody, 4));
+	ASSERT_EQ(0, dump_filtered(self->sock, self->family, TENSOR_CMD_BUF_GET, TENSOR_A_BUF_PID,
+				   &nobody, 4));
 	EXPECT_EQ(0, table.count);
 	close(other);
 }

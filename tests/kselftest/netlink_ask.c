@@ -18,7 +18,8 @@ struct answer {
 	int rows;
 };
 
-FIXTURE(netlink_ask) {
+FIXTURE(netlink_ask)
+{
 	int dev;
 	struct nl_sock *sock;
 	int family;
@@ -121,11 +122,12 @@ static struct answer *ask(struct answer *answer, struct nl_sock *sock, struct nl
 }
 
 #define ASK(...) ask(&self->answer, self->sock, request(self->family, __VA_ARGS__))
-#define EXPECT_REFUSED(err, ...) do {                        \
-	EXPECT_EQ(-(err), ASK(__VA_ARGS__)->error);          \
-	EXPECT_NE(0, self->answer.words[0]);                 \
-	EXPECT_EQ(0, self->answer.rows);                     \
-} while (0)
+#define EXPECT_REFUSED(err, ...)                            \
+	do {                                                \
+		EXPECT_EQ(-(err), ASK(__VA_ARGS__)->error); \
+		EXPECT_NE(0, self->answer.words[0]);        \
+		EXPECT_EQ(0, self->answer.rows);            \
+	} while (0)
 
 TEST_F(netlink_ask, buffer_is_told_by_its_id)
 {
@@ -194,8 +196,8 @@ TEST_F(netlink_ask, single_request_without_id_is_refused)
 
 TEST_F(netlink_ask, filter_beside_an_id_is_refused)
 {
-	struct nl_msg *msg = request(self->family, 0, TENSOR_CMD_BUF_GET, TENSOR_A_BUF_ID,
-				     &self->buf, 8);
+	struct nl_msg *msg =
+		request(self->family, 0, TENSOR_CMD_BUF_GET, TENSOR_A_BUF_ID, &self->buf, 8);
 
 	nla_put_u32(msg, TENSOR_A_BUF_PID, getpid());
 	EXPECT_EQ(-EINVAL, ask(&self->answer, self->sock, msg)->error);
@@ -223,8 +225,7 @@ TEST_F(netlink_ask, zero_names_nothing_and_is_refused)
 	EXPECT_REFUSED(ERANGE, NLM_F_DUMP, TENSOR_CMD_BUF_GET, TENSOR_A_BUF_PID, &zero, 4);
 	EXPECT_REFUSED(ERANGE, NLM_F_DUMP, TENSOR_CMD_CLIENT_GET, TENSOR_A_CLIENT_PID, &zero, 4);
 	EXPECT_REFUSED(ERANGE, NLM_F_DUMP, TENSOR_CMD_HANDLE_GET, TENSOR_A_HANDLE_BUF, &zero, 8);
-	EXPECT_REFUSED(ERANGE, NLM_F_DUMP, TENSOR_CMD_HANDLE_GET, TENSOR_A_HANDLE_CLIENT, &zero,
-		       8);
+	EXPECT_REFUSED(ERANGE, NLM_F_DUMP, TENSOR_CMD_HANDLE_GET, TENSOR_A_HANDLE_CLIENT, &zero, 8);
 }
 
 TEST_F(netlink_ask, attribute_of_the_wrong_length_is_refused)

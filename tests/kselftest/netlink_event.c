@@ -17,7 +17,8 @@ struct event {
 	char comm[16];
 };
 
-FIXTURE(netlink_event) {
+FIXTURE(netlink_event)
+{
 	int dev;
 	struct nl_sock *sock;
 	int family;
@@ -98,7 +99,7 @@ static int next(struct nl_sock *sock, struct event *event)
 }
 
 #define EXPECT_NEXT(what) EXPECT_EQ(TENSOR_CMD_EVENT_##what, next(self->sock, &self->event))
-#define EXPECT_SILENCE() EXPECT_EQ(0, next_within(self->sock, &self->event, 200))
+#define EXPECT_SILENCE()  EXPECT_EQ(0, next_within(self->sock, &self->event, 200))
 
 TEST_F(netlink_event, alloc_and_free_are_told)
 {
@@ -231,7 +232,8 @@ TEST_F(netlink_event, call_that_fails_is_not_told)
 	EXPECT_EQ(-EBADF, buf_import(self->dev, -1, &import));
 	EXPECT_EQ(-EOPNOTSUPP, buf_import(self->dev, self->dev, &import));
 	/* an answer that cannot be written */
-	*ro = (struct tensor_export){ .size = sizeof(*ro), .handle = alloc.handle,
+	*ro = (struct tensor_export){ .size = sizeof(*ro),
+				      .handle = alloc.handle,
 				      .rights = TENSOR_RIGHTS_RW };
 	ASSERT_EQ(0, mprotect(ro, PAGE, PROT_READ));
 	EXPECT_EQ(-EFAULT, dev_call(self->dev, TENSOR_IOC_EXPORT, ro));

@@ -6,7 +6,8 @@
 #include "family.h"
 #include "kselftest_harness.h"
 
-FIXTURE(netlink_list) {
+FIXTURE(netlink_list)
+{
 	int dev;
 	struct nl_sock *sock;
 	int family;
@@ -62,8 +63,8 @@ TEST_F(netlink_list, exported_file_is_listed_until_its_last_holder_closes_it)
 
 TEST_F(netlink_list, export_of_a_part_says_which)
 {
-	int fd = buf_export_range_rights(self->dev, self->alloc.handle, TENSOR_RIGHTS_RO, 0,
-					 PAGE, 2 * PAGE);
+	int fd = buf_export_range_rights(self->dev, self->alloc.handle, TENSOR_RIGHTS_RO, 0, PAGE,
+					 2 * PAGE);
 
 	ASSERT_LE(0, fd);
 	ASSERT_EQ(1, list(self->sock, self->family, TENSOR_CMD_EXPORT_GET));

@@ -14,11 +14,12 @@
 #include "klog.h"
 #include "kselftest_harness.h"
 
-#define BYTES	(16 * PAGE)
-#define RW	(PROT_READ | PROT_WRITE)
-#define FILL	0x5a
+#define BYTES (16 * PAGE)
+#define RW    (PROT_READ | PROT_WRITE)
+#define FILL  0x5a
 
-FIXTURE(outlive) {
+FIXTURE(outlive)
+{
 	int log;
 	uint64_t used;
 	struct tensor_info born;
@@ -69,7 +70,7 @@ static void settle(void)
 }
 
 /* A filled buffer of a device that is closed again; its fd. */
-static int made_and_closed(FIXTURE_DATA(outlive) *self, unsigned int share)
+static int made_and_closed(FIXTURE_DATA(outlive) * self, unsigned int share)
 {
 	struct tensor_alloc alloc;
 	int dev = dev_open(), fd;
@@ -104,7 +105,7 @@ static int inherit(int fd, struct tensor_import *import)
 }
 
 /* Neither its identity nor its memory changed. */
-static bool intact(FIXTURE_DATA(outlive) *self, int dev, const struct tensor_import *import)
+static bool intact(FIXTURE_DATA(outlive) * self, int dev, const struct tensor_import *import)
 {
 	struct tensor_info info;
 	char *at;
@@ -190,8 +191,13 @@ TEST_F(outlive, handle_gives_a_dma_buf_after_the_mount_of_its_maker)
 
 TEST_F(outlive, handle_has_its_descriptor_after_the_mount_of_its_maker)
 {
-	struct tensor_desc desc = { .bits = 8, .dtype = TAG_U8, .ndim = 1, .sizes = { 7 },
-				    .strides = { 1 }, .label = "kept" }, seen;
+	struct tensor_desc desc = { .bits = 8,
+				    .dtype = TAG_U8,
+				    .ndim = 1,
+				    .sizes = { 7 },
+				    .strides = { 1 },
+				    .label = "kept" },
+			   seen;
 	struct tensor_import import;
 	int dev = inherit(made_and_closed(self, 0), &import);
 
@@ -238,7 +244,7 @@ static void hold(int fd, int sock)
 	_exit(read(sock, &byte, 1) == 1 ? 0 : 2);
 }
 
-static void end_of_a_holder(struct __test_metadata *_metadata, FIXTURE_DATA(outlive) *self,
+static void end_of_a_holder(struct __test_metadata *_metadata, FIXTURE_DATA(outlive) * self,
 			    bool killed)
 {
 	int fd = made_and_closed(self, 0), sock[2];
@@ -272,7 +278,7 @@ TEST_F(outlive, kill_of_a_holder_after_the_mount_of_its_maker)
 }
 
 /* Child: makes a buffer, sends it and ends. */
-static void sender(FIXTURE_DATA(outlive) *self, int sock, unsigned int share)
+static void sender(FIXTURE_DATA(outlive) * self, int sock, unsigned int share)
 {
 	int fd = made_and_closed(self, share);
 
@@ -281,7 +287,7 @@ static void sender(FIXTURE_DATA(outlive) *self, int sock, unsigned int share)
 	_exit(send_fd(sock, fd) ? 1 : 0);
 }
 
-static void sent_by_another(struct __test_metadata *_metadata, FIXTURE_DATA(outlive) *self,
+static void sent_by_another(struct __test_metadata *_metadata, FIXTURE_DATA(outlive) * self,
 			    unsigned int share)
 {
 	struct tensor_import import;

@@ -13,12 +13,13 @@
 #include "dmabuf.h"
 #include "kselftest_harness.h"
 
-#define USER		1000
-#define BYTES		(4 * MIB)
-#define SPARSE		(128ULL << 30)
-#define SECONDS		60
+#define USER	1000
+#define BYTES	(4 * MIB)
+#define SPARSE	(128ULL << 30)
+#define SECONDS 60
 
-FIXTURE(payer) {
+FIXTURE(payer)
+{
 	int dev;
 	int vgem;
 	uint64_t used;
@@ -71,11 +72,11 @@ static int memfd_dmabuf(int dev, uint64_t bytes)
 	return fd;
 }
 
-#define NEEDS_DEVICE(self) \
-	do { \
-		if ((self)->vgem < 0) \
-			SKIP(return, "no vgem"); \
-		if (!vgem_maps()) \
+#define NEEDS_DEVICE(self)                            \
+	do {                                          \
+		if ((self)->vgem < 0)                 \
+			SKIP(return, "no vgem");      \
+		if (!vgem_maps())                     \
 			SKIP(return, NO_DEVICE_MAPS); \
 	} while (0)
 
@@ -193,7 +194,7 @@ static int map_as_user(int dev, int vgem, uint64_t locked, uint64_t bytes)
 	return -device_maps(dev, vgem, bytes, &gem);
 }
 
-static int mapped_as_user(FIXTURE_DATA(payer) *self, uint64_t locked, uint64_t bytes)
+static int mapped_as_user(FIXTURE_DATA(payer) * self, uint64_t locked, uint64_t bytes)
 {
 	pid_t pid = fork();
 
@@ -285,7 +286,7 @@ TEST_F_TIMEOUT(payer, sparse_memfd_takes_no_memory_outside_the_cgroup, 300)
 		EXPECT_EQ(0, kills);
 		/* what the cgroup may have, and what the child and the machine do meanwhile */
 		EXPECT_GE((int64_t)(64 * MIB / KIB), taken)
-			TH_LOG("%lld MiB were taken", (long long)taken / 1024);
+		TH_LOG("%lld MiB were taken", (long long)taken / 1024);
 		close(sparse.fd);
 	}
 }

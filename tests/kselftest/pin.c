@@ -9,9 +9,10 @@
 #include "kselftest_harness.h"
 #include "xdp.h"
 
-#define BYTES	(2 * HUGE)
+#define BYTES (2 * HUGE)
 
-FIXTURE(pin) {
+FIXTURE(pin)
+{
 	int dev;
 	uint64_t used;
 	struct tensor_alloc buf;
@@ -37,7 +38,7 @@ FIXTURE_TEARDOWN(pin)
 	close(self->dev);
 }
 
-static uint64_t dma_bytes(FIXTURE_DATA(pin) *self)
+static uint64_t dma_bytes(FIXTURE_DATA(pin) * self)
 {
 	struct tensor_info info;
 

@@ -8,9 +8,10 @@
 #include "dmabuf.h"
 #include "kselftest_harness.h"
 
-#define BYTES	(256 * PAGE)
+#define BYTES (256 * PAGE)
 
-FIXTURE(pinmem) {
+FIXTURE(pinmem)
+{
 	int dev;
 	uint64_t used;
 	char *at;
@@ -37,8 +38,9 @@ FIXTURE_TEARDOWN(pinmem)
 
 TEST_F(pinmem, form_is_checked)
 {
-	struct tensor_pin arg = { .size = sizeof(arg), .addr = (uintptr_t)self->at,
-				  .bytes = PAGE, .__reserved = 1 };
+	struct tensor_pin arg = {
+		.size = sizeof(arg), .addr = (uintptr_t)self->at, .bytes = PAGE, .__reserved = 1
+	};
 	int bit;
 
 	EXPECT_EQ(-EINVAL, dev_call(self->dev, TENSOR_IOC_PIN, &arg));
@@ -239,7 +241,8 @@ TEST_F(pinmem, pin_that_cannot_be_told_leaves_nothing)
 	int64_t before = memory_free();
 	int i;
 
-	*ro = (struct tensor_pin){ .size = sizeof(*ro), .addr = (uintptr_t)self->at,
+	*ro = (struct tensor_pin){ .size = sizeof(*ro),
+				   .addr = (uintptr_t)self->at,
 				   .bytes = BYTES };
 	ASSERT_EQ(0, mprotect(ro, PAGE, PROT_READ));
 	for (i = 0; i < 40; i++) {

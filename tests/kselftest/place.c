@@ -9,9 +9,10 @@
 #include "device.h"
 #include "kselftest_harness.h"
 
-#define FRAMES_4GIB	(1ULL << 20)
+#define FRAMES_4GIB (1ULL << 20)
 
-FIXTURE(place) {
+FIXTURE(place)
+{
 	int dev;
 	struct tensor_query query;
 	struct tensor_alloc alloc;
@@ -74,10 +75,10 @@ TEST_F(place, contradictions_are_einval)
 	alloc.flags = TENSOR_ALLOC_INTERLEAVE;
 	alloc.node = 0;
 	EXPECT_EQ(-EINVAL, dev_call(self->dev, TENSOR_IOC_ALLOC, &alloc));
-	EXPECT_EQ(-EINVAL, alloc_flags(self->dev, PAGE, TENSOR_ALLOC_INTERLEAVE |
-				       TENSOR_ALLOC_CONTIG, &alloc));
-	EXPECT_EQ(-EINVAL, alloc_flags(self->dev, PAGE, TENSOR_ALLOC_CONTIG | TENSOR_ALLOC_ORDERS,
-				       &alloc));
+	EXPECT_EQ(-EINVAL, alloc_flags(self->dev, PAGE,
+				       TENSOR_ALLOC_INTERLEAVE | TENSOR_ALLOC_CONTIG, &alloc));
+	EXPECT_EQ(-EINVAL,
+		  alloc_flags(self->dev, PAGE, TENSOR_ALLOC_CONTIG | TENSOR_ALLOC_ORDERS, &alloc));
 }
 
 /* Every other chunk, and the next buffer begins where this one would have gone on. */
@@ -100,7 +101,8 @@ TEST_F(place, interleave_goes_over_all_nodes)
 		if (!round)
 			first = node_of(at);
 		for (i = 0; i < 7; i++)
-			EXPECT_EQ((first + round + i) % 2, node_of(at + i * HUGE)) TH_LOG("chunk %d", i);
+			EXPECT_EQ((first + round + i) % 2, node_of(at + i * HUGE))
+		TH_LOG("chunk %d", i);
 		munmap(at, self->alloc.bytes);
 		EXPECT_EQ(0, dev_close(self->dev, self->alloc.handle));
 	}
@@ -122,7 +124,9 @@ static int node_made(int dev, int32_t node, uint32_t flags)
 
 static int policy(int mode, unsigned long nodes)
 {
-	return syscall(SYS_set_mempolicy, mode, nodes ? &nodes : NULL, nodes ? 64UL : 0UL) ? -errno : 0;
+	return syscall(SYS_set_mempolicy, mode, nodes ? &nodes : NULL, nodes ? 64UL : 0UL) ?
+		       -errno :
+		       0;
 }
 
 /* 0 is a node like others, and wins over the policy of the caller; -1 leaves it to the policy. */
@@ -176,7 +180,8 @@ TEST_F(place, contig_is_in_one_piece_and_zero)
 	for (i = 0; i < sizeof(pages) / sizeof(pages[0]); i++) {
 		for (round = 0; round < 2; round++) {
 			ASSERT_EQ(0, alloc_flags(self->dev, pages[i] * PAGE, TENSOR_ALLOC_CONTIG,
-						 &self->alloc)) TH_LOG("%u", i);
+						 &self->alloc))
+			TH_LOG("%u", i);
 			EXPECT_EQ(pages[i] * PAGE, self->alloc.bytes);
 			at = map_all(self->dev, &self->alloc);
 			ASSERT_NE(MAP_FAILED, (void *)at);
@@ -237,7 +242,7 @@ TEST_F(place, contig_beyond_the_largest_order_is_whole_or_refused)
 		err = alloc_flags(self->dev, pages * PAGE, TENSOR_ALLOC_CONTIG, &self->alloc);
 		if (err) {
 			EXPECT_EQ(pages > most ? -EOPNOTSUPP : -ENOMEM, err)
-				TH_LOG("%llu pages", (unsigned long long)pages);
+			TH_LOG("%llu pages", (unsigned long long)pages);
 			continue;
 		}
 		at = map_all(self->dev, &self->alloc);

@@ -9,10 +9,11 @@
 #include "device.h"
 #include "kselftest_harness.h"
 
-#define POOL_FILE	PARAM("pool_bytes")
-#define BUFFERS		16
+#define POOL_FILE PARAM("pool_bytes")
+#define BUFFERS	  16
 
-FIXTURE(pool) {
+FIXTURE(pool)
+{
 	int dev;
 	char old[64];
 };

@@ -10,9 +10,10 @@
 #include "device.h"
 #include "kselftest_harness.h"
 
-#define MS	1500
+#define MS 1500
 
-FIXTURE(race) {
+FIXTURE(race)
+{
 	int dev;
 	uint64_t used;
 	struct tensor_alloc buf;
@@ -41,7 +42,7 @@ FIXTURE_TEARDOWN(race)
 }
 
 /* Runs that many threads of each function for a while. */
-static void run(FIXTURE_DATA(race) *self, int n, void *(*const work[])(void *))
+static void run(FIXTURE_DATA(race) * self, int n, void *(*const work[])(void *))
 {
 	pthread_t thread[16];
 	int i;
@@ -99,7 +100,11 @@ static void *user(void *data)
 {
 	FIXTURE_DATA(race) *self = data;
 	struct tensor_desc desc = {
-		.bits = 8, .dtype = TAG_U8, .ndim = 1, .sizes = { 4 }, .strides = { 1 },
+		.bits = 8,
+		.dtype = TAG_U8,
+		.ndim = 1,
+		.sizes = { 4 },
+		.strides = { 1 },
 	};
 	struct tensor_import import;
 	struct tensor_info info;
@@ -132,10 +137,20 @@ TEST_F_TIMEOUT(race, handles_are_closed_once_and_used_whole, 60)
 }
 
 static const struct tensor_desc descs[2] = {
-	{ .bits = 32, .dtype = TAG_F32, .ndim = 2, .offset = 16, .sizes = { 3, 5 }, .strides = { 5, 1 },
+	{ .bits = 32,
+	  .dtype = TAG_F32,
+	  .ndim = 2,
+	  .offset = 16,
+	  .sizes = { 3, 5 },
+	  .strides = { 5, 1 },
 	  .label = "first" },
-	{ .bits = 64, .dtype = TAG_I64, .ndim = 3, .offset = 64, .sizes = { 2, 2, 2 },
-	  .strides = { 4, 2, 1 }, .label = "the second one" },
+	{ .bits = 64,
+	  .dtype = TAG_I64,
+	  .ndim = 3,
+	  .offset = 64,
+	  .sizes = { 2, 2, 2 },
+	  .strides = { 4, 2, 1 },
+	  .label = "the second one" },
 };
 
 static void *meta_writer(void *data)

@@ -8,12 +8,13 @@
 #include "kselftest_harness.h"
 #include "touch.h"
 
-#define BYTES	(3 * HUGE)
-#define FIRST	(HUGE + 5 * PAGE)
-#define PART	(16 * PAGE)
-#define RW	(PROT_READ | PROT_WRITE)
+#define BYTES (3 * HUGE)
+#define FIRST (HUGE + 5 * PAGE)
+#define PART  (16 * PAGE)
+#define RW    (PROT_READ | PROT_WRITE)
 
-FIXTURE(range) {
+FIXTURE(range)
+{
 	int dev;
 	int part;
 	int other;
@@ -144,21 +145,38 @@ TEST_F(range, info_tells_what_is_reached)
 
 TEST_F(range, impossible_ranges_are_einval)
 {
-	static const struct { uint64_t offset, bytes; } bad[] = {
-		{ 0, 0 }, { PAGE, 0 }, { 1, PAGE }, { 0, 1 }, { 0, PAGE + 1 }, { PAGE - 1, PAGE },
-		{ 0, BYTES + PAGE }, { BYTES, PAGE }, { PAGE, BYTES }, { BYTES - PAGE, 2 * PAGE },
-		{ 0 - PAGE, PAGE }, { 0 - PAGE, 2 * PAGE }, { PAGE, 0 - PAGE }, { 0, 0 - PAGE },
-		{ 1ULL << 63, 1ULL << 63 }, { 1ULL << 63, PAGE }, { PAGE, 1ULL << 63 },
+	static const struct {
+		uint64_t offset, bytes;
+	} bad[] = {
+		{ 0, 0 },
+		{ PAGE, 0 },
+		{ 1, PAGE },
+		{ 0, 1 },
+		{ 0, PAGE + 1 },
+		{ PAGE - 1, PAGE },
+		{ 0, BYTES + PAGE },
+		{ BYTES, PAGE },
+		{ PAGE, BYTES },
+		{ BYTES - PAGE, 2 * PAGE },
+		{ 0 - PAGE, PAGE },
+		{ 0 - PAGE, 2 * PAGE },
+		{ PAGE, 0 - PAGE },
+		{ 0, 0 - PAGE },
+		{ 1ULL << 63, 1ULL << 63 },
+		{ 1ULL << 63, PAGE },
+		{ PAGE, 1ULL << 63 },
 		{ 1ULL << 39, PAGE },
 	};
-	struct tensor_export arg = { .size = sizeof(arg), .handle = self->buf.handle,
+	struct tensor_export arg = { .size = sizeof(arg),
+				     .handle = self->buf.handle,
 				     .rights = TENSOR_RIGHTS_RW };
 	int fds = count_fds();
 	unsigned int i;
 
 	for (i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
 		EXPECT_EQ(-EINVAL, buf_export_range(self->dev, self->buf.handle, 0, bad[i].offset,
-						    bad[i].bytes)) TH_LOG("row %u", i);
+						    bad[i].bytes))
+	TH_LOG("row %u", i);
 	arg.bytes = PAGE;
 	EXPECT_EQ(-EINVAL, dev_call(self->dev, TENSOR_IOC_EXPORT, &arg));
 	arg.bytes = 0;
@@ -197,8 +215,8 @@ TEST_F(range, part_of_a_part_lies_in_it)
 
 TEST_F(range, read_only_part_stays_read_only)
 {
-	int fd = buf_export_range_rights(self->other, self->import.handle, TENSOR_RIGHTS_RO, 0, PAGE,
-					 PAGE);
+	int fd = buf_export_range_rights(self->other, self->import.handle, TENSOR_RIGHTS_RO, 0,
+					 PAGE, PAGE);
 	struct tensor_import import;
 
 	ASSERT_LE(0, fd);
@@ -237,7 +255,7 @@ TEST_F(range, what_is_about_the_whole_is_refused)
 }
 
 /* The descriptor as the part sees it, for one that the whole was given. */
-static int seen_offset(FIXTURE_DATA(range) *self, uint64_t offset, int64_t size, int64_t stride)
+static int seen_offset(FIXTURE_DATA(range) * self, uint64_t offset, int64_t size, int64_t stride)
 {
 	struct tensor_desc desc = {
 		.bits = 32, .dtype = TAG_F32, .ndim = 1, .offset = offset, .sizes = { size },
@@ -249,9 +267,10 @@ static int seen_offset(FIXTURE_DATA(range) *self, uint64_t offset, int64_t size,
 	    buf_meta(self->part, 0, 0, &seen) || buf_info(self->part, 0, &info))
 		return -2;
 	if (!seen.bits)
-		return !(info.state & TENSOR_STATE_META) && all_bytes(&seen, 0, sizeof(seen)) ? -1 : -2;
-	if (!(info.state & TENSOR_STATE_META) || seen.sizes[0] != size || seen.strides[0] != stride ||
-	    strcmp(seen.label, "seen"))
+		return !(info.state & TENSOR_STATE_META) && all_bytes(&seen, 0, sizeof(seen)) ? -1 :
+												-2;
+	if (!(info.state & TENSOR_STATE_META) || seen.sizes[0] != size ||
+	    seen.strides[0] != stride || strcmp(seen.label, "seen"))
 		return -2;
 	return (int)seen.offset;
 }
@@ -285,7 +304,7 @@ TEST_F(range, fdinfo_tells_the_part)
 }
 
 /* Bytes of a part that is mapped by PMDs. */
-static int64_t huge_mapped(FIXTURE_DATA(range) *self, int fd, uint64_t cookie, uint64_t first,
+static int64_t huge_mapped(FIXTURE_DATA(range) * self, int fd, uint64_t cookie, uint64_t first,
 			   uint64_t bytes)
 {
 	uint32_t *at = map_shared(fd, bytes, RW, cookie);
@@ -300,10 +319,17 @@ static int64_t huge_mapped(FIXTURE_DATA(range) *self, int fd, uint64_t cookie, u
 
 TEST_F(range, part_is_aligned_for_huge_chunks)
 {
-	static const struct { uint64_t first, bytes; int64_t huge; } row[] = {
-		{ HUGE, HUGE, HUGE }, { HUGE, 2 * HUGE, 2 * HUGE }, { 0, HUGE, HUGE },
-		{ HUGE - PAGE, 2 * HUGE, HUGE }, { PAGE, 3 * HUGE - PAGE, 2 * HUGE },
-		{ 7 * PAGE, 3 * HUGE - 9 * PAGE, HUGE }, { HUGE + PAGE, HUGE, 0 },
+	static const struct {
+		uint64_t first, bytes;
+		int64_t huge;
+	} row[] = {
+		{ HUGE, HUGE, HUGE },
+		{ HUGE, 2 * HUGE, 2 * HUGE },
+		{ 0, HUGE, HUGE },
+		{ HUGE - PAGE, 2 * HUGE, HUGE },
+		{ PAGE, 3 * HUGE - PAGE, 2 * HUGE },
+		{ 7 * PAGE, 3 * HUGE - 9 * PAGE, HUGE },
+		{ HUGE + PAGE, HUGE, 0 },
 	};
 	struct tensor_import import;
 	struct tensor_info info;
@@ -317,10 +343,11 @@ TEST_F(range, part_is_aligned_for_huge_chunks)
 		fd = buf_export_range(self->dev, self->buf.handle, 0, row[i].first, row[i].bytes);
 		ASSERT_LE(0, fd);
 		EXPECT_EQ(row[i].huge, huge_mapped(self, fd, 0, row[i].first, row[i].bytes))
-			TH_LOG("row %u", i);
+		TH_LOG("row %u", i);
 		ASSERT_EQ(0, buf_import(self->other, fd, &import));
-		EXPECT_EQ(row[i].huge, huge_mapped(self, self->other, import.cookie, row[i].first,
-						   row[i].bytes)) TH_LOG("row %u", i);
+		EXPECT_EQ(row[i].huge,
+			  huge_mapped(self, self->other, import.cookie, row[i].first, row[i].bytes))
+		TH_LOG("row %u", i);
 		EXPECT_EQ(0, dev_close(self->other, import.handle));
 		close(fd);
 	}

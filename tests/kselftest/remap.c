@@ -13,9 +13,10 @@
 #include "kselftest_harness.h"
 #include "touch.h"
 
-#define BYTES	(2 * HUGE)
+#define BYTES (2 * HUGE)
 
-FIXTURE(remap) {
+FIXTURE(remap)
+{
 	int dev;
 	uint64_t used;
 	struct tensor_alloc buf;
@@ -54,7 +55,7 @@ FIXTURE_TEARDOWN(remap)
 	close(self->dev);
 }
 
-static uint32_t mappings(FIXTURE_DATA(remap) *self)
+static uint32_t mappings(FIXTURE_DATA(remap) * self)
 {
 	struct tensor_info info;
 
@@ -218,7 +219,7 @@ TEST_F(remap, old_size_zero_makes_a_second_mapping)
 	unsigned char *to = mremap(self->at, 0, BYTES, MREMAP_MAYMOVE);
 
 	if (to == MAP_FAILED)
-		return;		/* refusing is as good */
+		return; /* refusing is as good */
 	EXPECT_EQ(2, mappings(self));
 	EXPECT_TRUE(pages_hold(to, 0, BYTES / PAGE));
 	munmap(to, BYTES);
@@ -257,9 +258,21 @@ TEST_F(remap, child_that_cuts_a_pmd_does_not_hurt_the_parent)
 TEST_F(remap, no_advice_loses_bytes)
 {
 	static const int advice[] = {
-		MADV_DONTNEED, MADV_FREE, MADV_REMOVE, MADV_COLD, MADV_PAGEOUT, MADV_WILLNEED,
-		MADV_HUGEPAGE, MADV_NOHUGEPAGE, MADV_DONTFORK, MADV_DOFORK, MADV_SEQUENTIAL,
-		MADV_MERGEABLE, 22 /* POPULATE_READ */, 23 /* POPULATE_WRITE */, 25 /* COLLAPSE */,
+		MADV_DONTNEED,
+		MADV_FREE,
+		MADV_REMOVE,
+		MADV_COLD,
+		MADV_PAGEOUT,
+		MADV_WILLNEED,
+		MADV_HUGEPAGE,
+		MADV_NOHUGEPAGE,
+		MADV_DONTFORK,
+		MADV_DOFORK,
+		MADV_SEQUENTIAL,
+		MADV_MERGEABLE,
+		22 /* POPULATE_READ */,
+		23 /* POPULATE_WRITE */,
+		25 /* COLLAPSE */,
 	};
 	unsigned int i;
 

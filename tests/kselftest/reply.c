@@ -12,7 +12,7 @@
 #include "device.h"
 #include "kselftest_harness.h"
 
-#define BYTES	(8 * PAGE)
+#define BYTES (8 * PAGE)
 
 /* OUT_NEW: another value each time, a handle or an fd or a time. */
 enum way { IN, OUT, OUT_NEW };
@@ -24,83 +24,141 @@ struct field {
 	enum way way;
 };
 
-#define F(cmd, type, member, way) \
-	{ TENSOR_IOC_##cmd, #type "." #member, offsetof(struct type, member), \
-	  sizeof(((struct type *)0)->member), way }
+#define F(cmd, type, member, way)                                                   \
+	{                                                                           \
+		TENSOR_IOC_##cmd, #type "." #member, offsetof(struct type, member), \
+			sizeof(((struct type *)0)->member), way                     \
+	}
 
 /* In the order of the struct. ALLOC.bytes is in and out, and is tested below. */
 static const struct field fields[] = {
-	F(QUERY, tensor_query, size, IN), F(QUERY, tensor_query, flags, IN),
-	F(QUERY, tensor_query, features, OUT), F(QUERY, tensor_query, ioctls, OUT),
-	F(QUERY, tensor_query, alloc_flags, OUT), F(QUERY, tensor_query, export_flags, OUT),
-	F(QUERY, tensor_query, rights, OUT), F(QUERY, tensor_query, max_bytes, OUT),
-	F(QUERY, tensor_query, contig_bytes, OUT), F(QUERY, tensor_query, limit_bytes, OUT),
-	F(QUERY, tensor_query, used_bytes, OUT), F(QUERY, tensor_query, user_limit_bytes, OUT),
-	F(QUERY, tensor_query, user_used_bytes, OUT), F(QUERY, tensor_query, chunk_sizes, OUT),
-	F(QUERY, tensor_query, page_size, OUT), F(QUERY, tensor_query, max_order, OUT),
-	F(QUERY, tensor_query, max_dims, OUT), F(QUERY, tensor_query, max_handles, OUT),
-	F(QUERY, tensor_query, nodes, OUT), F(QUERY, tensor_query, __reserved, OUT),
+	F(QUERY, tensor_query, size, IN),
+	F(QUERY, tensor_query, flags, IN),
+	F(QUERY, tensor_query, features, OUT),
+	F(QUERY, tensor_query, ioctls, OUT),
+	F(QUERY, tensor_query, alloc_flags, OUT),
+	F(QUERY, tensor_query, export_flags, OUT),
+	F(QUERY, tensor_query, rights, OUT),
+	F(QUERY, tensor_query, max_bytes, OUT),
+	F(QUERY, tensor_query, contig_bytes, OUT),
+	F(QUERY, tensor_query, limit_bytes, OUT),
+	F(QUERY, tensor_query, used_bytes, OUT),
+	F(QUERY, tensor_query, user_limit_bytes, OUT),
+	F(QUERY, tensor_query, user_used_bytes, OUT),
+	F(QUERY, tensor_query, chunk_sizes, OUT),
+	F(QUERY, tensor_query, page_size, OUT),
+	F(QUERY, tensor_query, max_order, OUT),
+	F(QUERY, tensor_query, max_dims, OUT),
+	F(QUERY, tensor_query, max_handles, OUT),
+	F(QUERY, tensor_query, nodes, OUT),
+	F(QUERY, tensor_query, __reserved, OUT),
 
-	F(ALLOC, tensor_alloc, size, IN), F(ALLOC, tensor_alloc, flags, IN),
-	F(ALLOC, tensor_alloc, bytes, IN), F(ALLOC, tensor_alloc, node, IN),
-	F(ALLOC, tensor_alloc, min_order, IN), F(ALLOC, tensor_alloc, max_order, IN),
-	F(ALLOC, tensor_alloc, handle, OUT_NEW), F(ALLOC, tensor_alloc, __reserved, IN),
+	F(ALLOC, tensor_alloc, size, IN),
+	F(ALLOC, tensor_alloc, flags, IN),
+	F(ALLOC, tensor_alloc, bytes, IN),
+	F(ALLOC, tensor_alloc, node, IN),
+	F(ALLOC, tensor_alloc, min_order, IN),
+	F(ALLOC, tensor_alloc, max_order, IN),
+	F(ALLOC, tensor_alloc, handle, OUT_NEW),
+	F(ALLOC, tensor_alloc, __reserved, IN),
 	F(ALLOC, tensor_alloc, cookie, OUT_NEW),
 
-	F(INFO, tensor_info, size, IN), F(INFO, tensor_info, flags, IN),
-	F(INFO, tensor_info, handle, IN), F(INFO, tensor_info, state, OUT),
-	F(INFO, tensor_info, bytes, OUT), F(INFO, tensor_info, huge_bytes, OUT),
-	F(INFO, tensor_info, pinned_bytes, OUT), F(INFO, tensor_info, dma_bytes, OUT),
-	F(INFO, tensor_info, dev, OUT), F(INFO, tensor_info, ino, OUT),
-	F(INFO, tensor_info, age_ns, OUT_NEW), F(INFO, tensor_info, pid, OUT),
-	F(INFO, tensor_info, uid, OUT), F(INFO, tensor_info, refs, OUT),
-	F(INFO, tensor_info, handles, OUT), F(INFO, tensor_info, files, OUT),
-	F(INFO, tensor_info, mappings, OUT), F(INFO, tensor_info, node, OUT),
-	F(INFO, tensor_info, rights, OUT), F(INFO, tensor_info, chunks, OUT),
-	F(INFO, tensor_info, kind, OUT), F(INFO, tensor_info, seals, OUT),
-	F(INFO, tensor_info, generation, OUT), F(INFO, tensor_info, offset, OUT),
-	F(INFO, tensor_info, dmabufs, OUT), F(INFO, tensor_info, attachments, OUT),
+	F(INFO, tensor_info, size, IN),
+	F(INFO, tensor_info, flags, IN),
+	F(INFO, tensor_info, handle, IN),
+	F(INFO, tensor_info, state, OUT),
+	F(INFO, tensor_info, bytes, OUT),
+	F(INFO, tensor_info, huge_bytes, OUT),
+	F(INFO, tensor_info, pinned_bytes, OUT),
+	F(INFO, tensor_info, dma_bytes, OUT),
+	F(INFO, tensor_info, dev, OUT),
+	F(INFO, tensor_info, ino, OUT),
+	F(INFO, tensor_info, age_ns, OUT_NEW),
+	F(INFO, tensor_info, pid, OUT),
+	F(INFO, tensor_info, uid, OUT),
+	F(INFO, tensor_info, refs, OUT),
+	F(INFO, tensor_info, handles, OUT),
+	F(INFO, tensor_info, files, OUT),
+	F(INFO, tensor_info, mappings, OUT),
+	F(INFO, tensor_info, node, OUT),
+	F(INFO, tensor_info, rights, OUT),
+	F(INFO, tensor_info, chunks, OUT),
+	F(INFO, tensor_info, kind, OUT),
+	F(INFO, tensor_info, seals, OUT),
+	F(INFO, tensor_info, generation, OUT),
+	F(INFO, tensor_info, offset, OUT),
+	F(INFO, tensor_info, dmabufs, OUT),
+	F(INFO, tensor_info, attachments, OUT),
 
-	F(META, tensor_meta, size, IN), F(META, tensor_meta, flags, IN),
-	F(META, tensor_meta, handle, IN), F(META, tensor_meta, __reserved, IN),
-	F(META, tensor_meta, desc.bits, OUT), F(META, tensor_meta, desc.dtype, OUT),
-	F(META, tensor_meta, desc.ndim, OUT), F(META, tensor_meta, desc.__reserved, OUT),
-	F(META, tensor_meta, desc.offset, OUT), F(META, tensor_meta, desc.sizes, OUT),
-	F(META, tensor_meta, desc.strides, OUT), F(META, tensor_meta, desc.label, OUT),
+	F(META, tensor_meta, size, IN),
+	F(META, tensor_meta, flags, IN),
+	F(META, tensor_meta, handle, IN),
+	F(META, tensor_meta, __reserved, IN),
+	F(META, tensor_meta, desc.bits, OUT),
+	F(META, tensor_meta, desc.dtype, OUT),
+	F(META, tensor_meta, desc.ndim, OUT),
+	F(META, tensor_meta, desc.__reserved, OUT),
+	F(META, tensor_meta, desc.offset, OUT),
+	F(META, tensor_meta, desc.sizes, OUT),
+	F(META, tensor_meta, desc.strides, OUT),
+	F(META, tensor_meta, desc.label, OUT),
 
-	F(EXPORT, tensor_export, size, IN), F(EXPORT, tensor_export, flags, IN),
-	F(EXPORT, tensor_export, handle, IN), F(EXPORT, tensor_export, fd, OUT_NEW),
-	F(EXPORT, tensor_export, offset, IN), F(EXPORT, tensor_export, bytes, IN),
-	F(EXPORT, tensor_export, rights, IN), F(EXPORT, tensor_export, __reserved, IN),
+	F(EXPORT, tensor_export, size, IN),
+	F(EXPORT, tensor_export, flags, IN),
+	F(EXPORT, tensor_export, handle, IN),
+	F(EXPORT, tensor_export, fd, OUT_NEW),
+	F(EXPORT, tensor_export, offset, IN),
+	F(EXPORT, tensor_export, bytes, IN),
+	F(EXPORT, tensor_export, rights, IN),
+	F(EXPORT, tensor_export, __reserved, IN),
 
-	F(IMPORT, tensor_import, size, IN), F(IMPORT, tensor_import, flags, IN),
-	F(IMPORT, tensor_import, fd, IN), F(IMPORT, tensor_import, handle, OUT),
-	F(IMPORT, tensor_import, bytes, OUT), F(IMPORT, tensor_import, cookie, OUT),
-	F(IMPORT, tensor_import, rights, OUT), F(IMPORT, tensor_import, __reserved, IN),
+	F(IMPORT, tensor_import, size, IN),
+	F(IMPORT, tensor_import, flags, IN),
+	F(IMPORT, tensor_import, fd, IN),
+	F(IMPORT, tensor_import, handle, OUT),
+	F(IMPORT, tensor_import, bytes, OUT),
+	F(IMPORT, tensor_import, cookie, OUT),
+	F(IMPORT, tensor_import, rights, OUT),
+	F(IMPORT, tensor_import, __reserved, IN),
 
-	F(CLOSE, tensor_close, size, IN), F(CLOSE, tensor_close, flags, IN),
-	F(CLOSE, tensor_close, handle, IN), F(CLOSE, tensor_close, __reserved, IN),
+	F(CLOSE, tensor_close, size, IN),
+	F(CLOSE, tensor_close, flags, IN),
+	F(CLOSE, tensor_close, handle, IN),
+	F(CLOSE, tensor_close, __reserved, IN),
 
-	F(SEAL, tensor_seal, size, IN), F(SEAL, tensor_seal, flags, IN),
-	F(SEAL, tensor_seal, handle, IN), F(SEAL, tensor_seal, seals, IN),
+	F(SEAL, tensor_seal, size, IN),
+	F(SEAL, tensor_seal, flags, IN),
+	F(SEAL, tensor_seal, handle, IN),
+	F(SEAL, tensor_seal, seals, IN),
 
-	F(REVOKE, tensor_revoke, size, IN), F(REVOKE, tensor_revoke, flags, IN),
-	F(REVOKE, tensor_revoke, handle, IN), F(REVOKE, tensor_revoke, __reserved, IN),
+	F(REVOKE, tensor_revoke, size, IN),
+	F(REVOKE, tensor_revoke, flags, IN),
+	F(REVOKE, tensor_revoke, handle, IN),
+	F(REVOKE, tensor_revoke, __reserved, IN),
 
-	F(ADVISE, tensor_advise, size, IN), F(ADVISE, tensor_advise, flags, IN),
-	F(ADVISE, tensor_advise, handle, IN), F(ADVISE, tensor_advise, advice, IN),
-	F(ADVISE, tensor_advise, purged, OUT), F(ADVISE, tensor_advise, __reserved, IN),
+	F(ADVISE, tensor_advise, size, IN),
+	F(ADVISE, tensor_advise, flags, IN),
+	F(ADVISE, tensor_advise, handle, IN),
+	F(ADVISE, tensor_advise, advice, IN),
+	F(ADVISE, tensor_advise, purged, OUT),
+	F(ADVISE, tensor_advise, __reserved, IN),
 
-	F(SYNC, tensor_sync, size, IN), F(SYNC, tensor_sync, flags, IN),
-	F(SYNC, tensor_sync, handle, IN), F(SYNC, tensor_sync, __reserved, IN),
-	F(SYNC, tensor_sync, deadline_ns, IN), F(SYNC, tensor_sync, generation, OUT),
+	F(SYNC, tensor_sync, size, IN),
+	F(SYNC, tensor_sync, flags, IN),
+	F(SYNC, tensor_sync, handle, IN),
+	F(SYNC, tensor_sync, __reserved, IN),
+	F(SYNC, tensor_sync, deadline_ns, IN),
+	F(SYNC, tensor_sync, generation, OUT),
 
-	F(PIN, tensor_pin, size, IN), F(PIN, tensor_pin, flags, IN),
-	F(PIN, tensor_pin, addr, IN), F(PIN, tensor_pin, bytes, IN),
-	F(PIN, tensor_pin, handle, OUT_NEW), F(PIN, tensor_pin, __reserved, IN),
+	F(PIN, tensor_pin, size, IN),
+	F(PIN, tensor_pin, flags, IN),
+	F(PIN, tensor_pin, addr, IN),
+	F(PIN, tensor_pin, bytes, IN),
+	F(PIN, tensor_pin, handle, OUT_NEW),
+	F(PIN, tensor_pin, __reserved, IN),
 };
 
-#define FIELDS	(sizeof(fields) / sizeof(fields[0]))
+#define FIELDS (sizeof(fields) / sizeof(fields[0]))
 
 static const struct {
 	unsigned int cmd;
@@ -120,11 +178,12 @@ static const struct {
 	{ TENSOR_IOC_PIN, sizeof(struct tensor_pin) },
 };
 
-#define STRUCTS	(sizeof(structs) / sizeof(structs[0]))
+#define STRUCTS (sizeof(structs) / sizeof(structs[0]))
 
 static const unsigned char patterns[2] = { 0xa5, 0x5a };
 
-FIXTURE(reply) {
+FIXTURE(reply)
+{
 	int dev;
 	int fd;
 	struct tensor_alloc buf;
@@ -150,7 +209,7 @@ FIXTURE_TEARDOWN(reply)
 }
 
 /* A call that succeeds, with a pattern in what is out. CLOSE, REVOKE, ADVISE get a new buffer. */
-static void call_fill(FIXTURE_DATA(reply) *self, unsigned int nr, union ioctl_arg *call,
+static void call_fill(FIXTURE_DATA(reply) * self, unsigned int nr, union ioctl_arg *call,
 		      unsigned char pattern)
 {
 	unsigned int cmd = structs[nr].cmd, i;
@@ -217,7 +276,7 @@ TEST_F(reply, every_field_that_is_out_is_written)
 		for (k = 0; k < 2; k++) {
 			call_fill(self, n, &call[k], patterns[k]);
 			ASSERT_EQ(0, dev_call(self->dev, structs[n].cmd, &call[k]))
-				TH_LOG("struct %u", n);
+			TH_LOG("struct %u", n);
 		}
 		for (f = fields; f < fields + FIELDS; f++) {
 			if (f->cmd != structs[n].cmd || f->way == IN)
@@ -228,7 +287,7 @@ TEST_F(reply, every_field_that_is_out_is_written)
 			if (f->way == OUT)
 				EXPECT_EQ(0, memcmp(call[0].bytes + f->offset,
 						    call[1].bytes + f->offset, f->size))
-					TH_LOG("%s keeps a part of what it was", f->name);
+			TH_LOG("%s keeps a part of what it was", f->name);
 		}
 	}
 }
@@ -247,13 +306,13 @@ TEST_F(reply, every_field_that_is_in_stays)
 			if (f->cmd == structs[n].cmd && f->way == IN)
 				EXPECT_EQ(0, memcmp(before.bytes + f->offset,
 						    after.bytes + f->offset, f->size))
-					TH_LOG("%s", f->name);
+		TH_LOG("%s", f->name);
 		EXPECT_TRUE(all_bytes(after.bytes + structs[n].size, 0,
 				      sizeof(after) - structs[n].size));
 	}
 }
 
-/* ---- the values ---------------------------------------------------------------------------- */
+/* ---- the values ---- */
 
 static uint64_t parameter(const char *path)
 {
@@ -391,7 +450,8 @@ TEST_F(reply, info_values_are_those_of_the_buffer)
 
 TEST_F(reply, seal_answers_with_all_seals)
 {
-	struct tensor_seal seal = { .size = sizeof(seal), .handle = self->buf.handle,
+	struct tensor_seal seal = { .size = sizeof(seal),
+				    .handle = self->buf.handle,
 				    .seals = TENSOR_SEAL_META };
 
 	ASSERT_EQ(0, dev_call(self->dev, TENSOR_IOC_SEAL, &seal));
@@ -420,7 +480,8 @@ TEST_F(reply, import_values_are_those_of_the_fd)
 
 TEST_F(reply, sync_and_advise_answer_where_nothing_happened)
 {
-	struct tensor_sync sync = { .size = sizeof(sync), .handle = self->buf.handle,
+	struct tensor_sync sync = { .size = sizeof(sync),
+				    .handle = self->buf.handle,
 				    .flags = TENSOR_SYNC_WRITE | TENSOR_SYNC_END,
 				    .generation = 77 };
 	struct tensor_advise advise = { .size = sizeof(advise), .purged = 77 };

@@ -11,11 +11,12 @@
 #include "touch.h"
 #include "xdp.h"
 
-#define BYTES	(2 * HUGE)
-#define PAGES	(BYTES / PAGE)
-#define RW	(PROT_READ | PROT_WRITE)
+#define BYTES (2 * HUGE)
+#define PAGES (BYTES / PAGE)
+#define RW    (PROT_READ | PROT_WRITE)
 
-FIXTURE(revoke) {
+FIXTURE(revoke)
+{
 	int dev;
 	int fd;
 	int rofd;
@@ -45,7 +46,7 @@ FIXTURE_TEARDOWN(revoke)
 	close(self->dev);
 }
 
-static int revoke_it(FIXTURE_DATA(revoke) *self)
+static int revoke_it(FIXTURE_DATA(revoke) * self)
 {
 	return buf_revoke(self->dev, self->buf.handle);
 }
@@ -248,7 +249,7 @@ TEST_F(revoke, sealed_buffer_can_be_revoked)
 	munmap(at, BYTES);
 }
 
-/* ---- what others still use -------------------------------------------------------------------- */
+/* ---- what others still use ---- */
 
 /* Takes what was given back, and looks whether it is zero. */
 static bool fresh_is_zero(int dev, int times)
@@ -308,7 +309,7 @@ TEST_F(revoke, pinned_page_stays_with_who_pinned_it)
 	munmap(at, BYTES);
 }
 
-/* ---- races ------------------------------------------------------------------------------------- */
+/* ---- races ---- */
 
 struct race {
 	int dev;
@@ -498,7 +499,7 @@ static void *race_mover(void *data)
 	return NULL;
 }
 
-static void revoke_against_moves(struct __test_metadata *_metadata, FIXTURE_DATA(revoke) *self,
+static void revoke_against_moves(struct __test_metadata *_metadata, FIXTURE_DATA(revoke) * self,
 				 uint64_t bytes)
 {
 	struct tensor_alloc alloc;

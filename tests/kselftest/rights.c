@@ -6,13 +6,13 @@
 #include "dmabuf.h"
 #include "kselftest_harness.h"
 
-#define BYTES	(4 * PAGE)
+#define BYTES (4 * PAGE)
 
 /* What can be tried with a holder of a buffer. */
 enum {
 	MAP_READ = 1 << 0,
 	MAP_WRITE = 1 << 1,
-	MAP_UPGRADE = 1 << 2,	/* mprotect() of a mapping for reading */
+	MAP_UPGRADE = 1 << 2, /* mprotect() of a mapping for reading */
 	SYNC_READ = 1 << 3,
 	SYNC_WRITE = 1 << 4,
 	META_SET = 1 << 5,
@@ -21,10 +21,11 @@ enum {
 	EXPORT_FD = 1 << 8,
 	EXPORT_DMABUF = 1 << 9,
 	PURGE = 1 << 10,
-	WRONG = 1 << 11,	/* refused with another error than EACCES, or changed when refused */
+	WRONG = 1 << 11, /* refused with another error than EACCES, or changed when refused */
 };
 
-FIXTURE(rights) {
+FIXTURE(rights)
+{
 	int dev;
 	int other;
 	uint64_t used;
@@ -126,14 +127,14 @@ static const struct {
 	{ TENSOR_RIGHT_ATTACH | TENSOR_RIGHT_EXPORT, EXPORT_FD | EXPORT_DMABUF },
 	{ TENSOR_RIGHTS_RO, MAP_READ | SYNC_READ | EXPORT_FD | EXPORT_DMABUF },
 	{ TENSOR_RIGHTS_RW, MAP_READ | MAP_WRITE | MAP_UPGRADE | SYNC_READ | SYNC_WRITE | META_SET |
-			    EXPORT_FD | EXPORT_DMABUF | PURGE },
-	{ TENSOR_RIGHTS_ALL, MAP_READ | MAP_WRITE | MAP_UPGRADE | SYNC_READ | SYNC_WRITE | META_SET |
-			     SEAL | REVOKE | EXPORT_FD | EXPORT_DMABUF | PURGE },
+				    EXPORT_FD | EXPORT_DMABUF | PURGE },
+	{ TENSOR_RIGHTS_ALL, MAP_READ | MAP_WRITE | MAP_UPGRADE | SYNC_READ | SYNC_WRITE |
+				     META_SET | SEAL | REVOKE | EXPORT_FD | EXPORT_DMABUF | PURGE },
 };
 
-#define ALONE		(sizeof(alone) / sizeof(alone[0]))
-#define OF_FD		(MAP_READ | MAP_WRITE | MAP_UPGRADE | SYNC_READ | SYNC_WRITE | META_SET | SEAL)
-#define OF_DMABUF	(MAP_READ | MAP_WRITE | MAP_UPGRADE | SYNC_READ | SYNC_WRITE)
+#define ALONE	  (sizeof(alone) / sizeof(alone[0]))
+#define OF_FD	  (MAP_READ | MAP_WRITE | MAP_UPGRADE | SYNC_READ | SYNC_WRITE | META_SET | SEAL)
+#define OF_DMABUF (MAP_READ | MAP_WRITE | MAP_UPGRADE | SYNC_READ | SYNC_WRITE)
 
 TEST_F(rights, alone_through_a_buffer_fd)
 {
@@ -149,14 +150,14 @@ TEST_F(rights, alone_through_a_buffer_fd)
 		ASSERT_EQ(0, buf_info(fd, 0, &info));
 		EXPECT_EQ(alone[i].rights, info.rights);
 		EXPECT_EQ(alone[i].permits & OF_FD, try_map(fd, 0) | try_calls(fd, 0))
-			TH_LOG("rights %#x", alone[i].rights);
+		TH_LOG("rights %#x", alone[i].rights);
 		close(fd);
 		EXPECT_EQ(0, dev_close(self->dev, alloc.handle));
 	}
 }
 
 /* A row by a handle that @client imports, of an fd or of a dma-buf. */
-static void alone_by_handle(struct __test_metadata *_metadata, FIXTURE_DATA(rights) *self,
+static void alone_by_handle(struct __test_metadata *_metadata, FIXTURE_DATA(rights) * self,
 			    unsigned int i, int client, uint32_t flags, int permits)
 {
 	struct tensor_import import;
@@ -204,10 +205,11 @@ TEST_F(rights, alone_through_a_dma_buf_and_a_handle_of_it)
 
 	for (i = 0; i < ALONE; i++) {
 		ASSERT_EQ(0, dev_alloc(self->dev, BYTES, &alloc));
-		fd = buf_export_rights(self->dev, alloc.handle, alone[i].rights, TENSOR_EXPORT_DMABUF);
+		fd = buf_export_rights(self->dev, alloc.handle, alone[i].rights,
+				       TENSOR_EXPORT_DMABUF);
 		ASSERT_LE(0, fd);
 		EXPECT_EQ(alone[i].permits & OF_DMABUF, try_dmabuf(fd))
-			TH_LOG("rights %#x", alone[i].rights);
+		TH_LOG("rights %#x", alone[i].rights);
 		/* what was written through it is a generation */
 		EXPECT_EQ(!!(alone[i].permits & SYNC_WRITE),
 			  info_of(self->dev, alloc.handle).generation);
@@ -233,7 +235,7 @@ TEST_F(rights, no_right_is_einval)
  * From every set of rights to every other: given if it has the right to export and holds all of the
  * other, EACCES if not. @flags: as what it goes there, and comes from.
  */
-static void every_step(struct __test_metadata *_metadata, FIXTURE_DATA(rights) *self,
+static void every_step(struct __test_metadata *_metadata, FIXTURE_DATA(rights) * self,
 		       uint32_t flags)
 {
 	uint32_t from, to, needs = TENSOR_RIGHT_EXPORT;
@@ -303,8 +305,7 @@ TEST_F_TIMEOUT(rights, no_chain_widens, 120)
 		pages = 64;
 		for (step = 0; step < 12; step++) {
 			uint32_t flags = random() % 2 ? TENSOR_EXPORT_DMABUF : 0;
-			uint32_t needs = TENSOR_RIGHT_EXPORT |
-					 (flags ? TENSOR_RIGHT_ATTACH : 0);
+			uint32_t needs = TENSOR_RIGHT_EXPORT | (flags ? TENSOR_RIGHT_ATTACH : 0);
 
 			ask = (1 + random() % TENSOR_RIGHTS_ALL) | (random() % 4 ? needs : 0);
 			count = 1 + random() % pages;
@@ -382,7 +383,7 @@ TEST_F(rights, sealed_buffer_gives_no_right_to_write)
 	EXPECT_EQ(0, dev_close(self->dev, alloc.handle));
 }
 
-/* ---- execve() ------------------------------------------------------------------------------ */
+/* ---- execve() ---- */
 
 /* Whether a program that this one executes has the fd. */
 static bool survives_exec(int fd)

@@ -12,9 +12,9 @@
 #include "dmabuf.h"
 #include "touch.h"
 
-#define PAGE_STAMP	0x7e500000U
-#define WRITTEN_AT	64
-#define WRITTEN		0x77
+#define PAGE_STAMP 0x7e500000U
+#define WRITTEN_AT 64
+#define WRITTEN	   0x77
 
 enum source { SMALL, LARGE, MEMFD, UDMABUF, HEAP, VGEM };
 
@@ -64,7 +64,7 @@ static const struct kind kinds[] = {
 	{ "vgem exported for reading", VGEM, READ_ONLY, SHARE_RO, false },
 };
 
-#define KINDS	(sizeof(kinds) / sizeof(kinds[0]))
+#define KINDS (sizeof(kinds) / sizeof(kinds[0]))
 
 /* How a mapping is made: of the fd, of a handle imported from it, of the handle that made it. */
 enum way { BY_FD, BY_IMPORT, BY_OWNER, WAYS };
@@ -75,8 +75,8 @@ struct object {
 	const struct kind *kind;
 	int owner, user, fd;
 	uint64_t owner_cookie, user_cookie;
-	unsigned char *all;		/* the memory as its owner sees it, for reading */
-	uint64_t pages, first, count;	/* all of it, and the part that may be reached */
+	unsigned char *all;	      /* the memory as its owner sees it, for reading */
+	uint64_t pages, first, count; /* all of it, and the part that may be reached */
 	bool write;
 };
 
@@ -127,8 +127,7 @@ HELPER int vgem_of(struct object *o, bool rdonly)
 	if (card < 0)
 		return -ENODEV;
 	if (vgem_create(card, o->pages * PAGE, &map.handle) ||
-	    dev_call(card, DRM_IOCTL_MODE_MAP_DUMB, &map) ||
-	    stamp_file(card, map.offset, o->pages))
+	    dev_call(card, DRM_IOCTL_MODE_MAP_DUMB, &map) || stamp_file(card, map.offset, o->pages))
 		return -EIO;
 	o->all = map_shared(card, o->pages * PAGE, PROT_READ, map.offset);
 	fd = vgem_export(card, map.handle, O_CLOEXEC | (rdonly ? 0 : O_RDWR));
@@ -139,8 +138,9 @@ HELPER int vgem_of(struct object *o, bool rdonly)
 /* A handle of memory that is somebody else's. */
 HELPER int64_t object_adopt(struct object *o)
 {
-	static const unsigned int seals[] = { [SEALED] = F_SEAL_WRITE,
-					      [FUTURE_SEALED] = F_SEAL_FUTURE_WRITE };
+	static const unsigned int seals[] = {
+		[SEALED] = F_SEAL_WRITE, [FUTURE_SEALED] = F_SEAL_FUTURE_WRITE
+	};
 	const struct kind *kind = o->kind;
 	bool rdonly = kind->narrow == READ_ONLY;
 	struct tensor_import import;
@@ -238,10 +238,10 @@ HELPER bool object_has_way(const struct object *o, enum way way)
 	return way != BY_OWNER || (!o->kind->part && (o->kind->narrow != FREE || o->write));
 }
 
-/* ---- an attempt ---------------------------------------------------------------------------- */
+/* ---- an attempt ---- */
 
-#define AREAS		8
-#define HANG_SECONDS	20
+#define AREAS	     8
+#define HANG_SECONDS 20
 
 /* What a child has: the mapping, and where else memory may have come to be. */
 struct attempt {
@@ -249,22 +249,25 @@ struct attempt {
 	int fd;
 	uint64_t offset, bytes;
 	unsigned char *at;
-	struct { unsigned char *at; uint64_t bytes; } area[AREAS];
+	struct {
+		unsigned char *at;
+		uint64_t bytes;
+	} area[AREAS];
 	int areas;
 };
 
 struct attack {
 	const char *name;
 	void (*act)(struct attempt *a);
-	bool keeps;	/* the mapping is afterwards what it was before, and usable */
-	bool clears;	/* writers may have emptied pages by it */
+	bool keeps;  /* the mapping is afterwards what it was before, and usable */
+	bool clears; /* writers may have emptied pages by it */
 };
 
 /* Exit status of a child. */
-#define SAW_OUTSIDE	1
-#define LOST_OWN	2
-#define WROTE		4
-#define NOT_MAPPED	8
+#define SAW_OUTSIDE 1
+#define LOST_OWN    2
+#define WROTE	    4
+#define NOT_MAPPED  8
 
 HELPER void attempt_area(struct attempt *a, void *at, uint64_t bytes)
 {
@@ -354,8 +357,9 @@ HELPER const char *attempt_make(const struct object *o, enum way way, const stru
 {
 	const int fds[] = { [BY_FD] = o->fd, [BY_IMPORT] = o->user, [BY_OWNER] = o->owner };
 	const uint64_t offsets[] = { [BY_IMPORT] = o->user_cookie, [BY_OWNER] = o->owner_cookie };
-	struct attempt a = { .o = o, .fd = fds[way], .offset = offsets[way],
-			     .bytes = o->count * PAGE };
+	struct attempt a = {
+		.o = o, .fd = fds[way], .offset = offsets[way], .bytes = o->count * PAGE
+	};
 	int status;
 	pid_t pid;
 

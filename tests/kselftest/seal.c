@@ -11,11 +11,12 @@
 #include "touch.h"
 #include "xdp.h"
 
-#define BYTES	(2 * HUGE)
-#define RW	(PROT_READ | PROT_WRITE)
-#define ALL	(TENSOR_SEAL_WRITE | TENSOR_SEAL_META | TENSOR_SEAL_SEAL)
+#define BYTES (2 * HUGE)
+#define RW    (PROT_READ | PROT_WRITE)
+#define ALL   (TENSOR_SEAL_WRITE | TENSOR_SEAL_META | TENSOR_SEAL_SEAL)
 
-FIXTURE(seal) {
+FIXTURE(seal)
+{
 	int dev;
 	int fd;
 	int rofd;
@@ -45,7 +46,7 @@ FIXTURE_TEARDOWN(seal)
 	close(self->dev);
 }
 
-static int seal_write(FIXTURE_DATA(seal) *self)
+static int seal_write(FIXTURE_DATA(seal) * self)
 {
 	return buf_seal(self->dev, self->buf.handle, TENSOR_SEAL_WRITE);
 }
@@ -112,8 +113,10 @@ TEST_F(seal, mapping_of_sealed_buffer_never_becomes_writable)
 	EXPECT_EQ(SIGSEGV, touch_write(a, 1));
 	pid = fork();
 	if (!pid)
-		_exit(mprotect(a, BYTES, RW) && errno == EACCES &&
-		      touch_write(b, 1) == SIGSEGV && !touch_read(a) ? 0 : 1);
+		_exit(mprotect(a, BYTES, RW) && errno == EACCES && touch_write(b, 1) == SIGSEGV &&
+				      !touch_read(a) ?
+			      0 :
+			      1);
 	EXPECT_EQ(0, reap(pid));
 	munmap(a, BYTES);
 	munmap(b, BYTES);
@@ -227,7 +230,8 @@ TEST_F(seal, maker_remaps_in_place_and_seals)
 
 	ASSERT_NE(MAP_FAILED, at);
 	memset(at, 0x33, BYTES);
-	ASSERT_EQ(at, mmap(at, BYTES, PROT_READ, MAP_PRIVATE | MAP_FIXED | MAP_POPULATE, self->fd, 0));
+	ASSERT_EQ(at,
+		  mmap(at, BYTES, PROT_READ, MAP_PRIVATE | MAP_FIXED | MAP_POPULATE, self->fd, 0));
 	ASSERT_EQ(TENSOR_SEAL_WRITE, seal_write(self));
 	EXPECT_TRUE(all_bytes(at, 0x33, BYTES));
 	EXPECT_EQ(SIGSEGV, touch_write(at, 1));
@@ -266,7 +270,7 @@ TEST_F(seal, system_calls_cannot_write_to_it)
 }
 
 /* What was given back a moment ago may still be on its way. */
-static int seal_soon(FIXTURE_DATA(seal) *self)
+static int seal_soon(FIXTURE_DATA(seal) * self)
 {
 	int tries, err = -EBUSY;
 
@@ -418,7 +422,7 @@ TEST_F(seal, sealed_buffer_is_exported_read_only)
 	close(fd);
 }
 
-/* ---- races ---------------------------------------------------------------------------------- */
+/* ---- races ---- */
 
 struct race {
 	int fd;

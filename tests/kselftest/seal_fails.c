@@ -10,9 +10,10 @@
 #include "dmabuf.h"
 #include "kselftest_harness.h"
 
-#define BYTES	(16 * PAGE)
+#define BYTES (16 * PAGE)
 
-FIXTURE(seal_fails) {
+FIXTURE(seal_fails)
+{
 	int dev;
 	int fd;
 	int pipes[2];
@@ -72,11 +73,11 @@ static void *seal_again_and_again(void *data)
 }
 
 /* One attempt of another thread to use the buffer; 0 if it succeeded. */
-typedef int (*use_fn)(FIXTURE_DATA(seal_fails) *self);
+typedef int (*use_fn)(FIXTURE_DATA(seal_fails) * self);
 
 /* Uses it again and again until so many seals have failed meanwhile. */
-static void use_while_seals_fail(struct __test_metadata *_metadata,
-				 FIXTURE_DATA(seal_fails) *self, use_fn use)
+static void use_while_seals_fail(struct __test_metadata *_metadata, FIXTURE_DATA(seal_fails) * self,
+				 use_fn use)
 {
 	struct sealer sealer = { .dev = self->dev, .handle = self->buf.handle };
 	int err, refused = 0, last = 0, meanwhile = 0;
@@ -102,7 +103,7 @@ static void use_while_seals_fail(struct __test_metadata *_metadata,
 	EXPECT_EQ(0, buf_seal(self->dev, self->buf.handle, 0));
 }
 
-static int use_map(FIXTURE_DATA(seal_fails) *self)
+static int use_map(FIXTURE_DATA(seal_fails) * self)
 {
 	return map_errno(self->fd, BYTES, RW, MAP_SHARED, 0);
 }
@@ -112,7 +113,7 @@ TEST_F_TIMEOUT(seal_fails, writable_mapping_of_the_fd_is_not_refused_meanwhile, 
 	use_while_seals_fail(_metadata, self, use_map);
 }
 
-static int use_map_cookie(FIXTURE_DATA(seal_fails) *self)
+static int use_map_cookie(FIXTURE_DATA(seal_fails) * self)
 {
 	return map_errno(self->dev, BYTES, RW, MAP_SHARED, self->buf.cookie);
 }
@@ -122,12 +123,12 @@ TEST_F_TIMEOUT(seal_fails, writable_mapping_by_cookie_is_not_refused_meanwhile, 
 	use_while_seals_fail(_metadata, self, use_map_cookie);
 }
 
-static int use_map_import(FIXTURE_DATA(seal_fails) *self)
+static int use_map_import(FIXTURE_DATA(seal_fails) * self)
 {
 	struct tensor_import import;
 	int dev = dev_open();
 	int err = buf_import(dev, self->fd, &import) ?:
-		  map_errno(dev, BYTES, RW, MAP_SHARED, import.cookie);
+			  map_errno(dev, BYTES, RW, MAP_SHARED, import.cookie);
 
 	close(dev);
 	return err;
@@ -139,7 +140,7 @@ TEST_F_TIMEOUT(seal_fails, writable_mapping_of_an_import_is_not_refused_meanwhil
 }
 
 /* The mapping is made while a SEAL is under way, and changed when that may be over or not. */
-static int use_protect(FIXTURE_DATA(seal_fails) *self)
+static int use_protect(FIXTURE_DATA(seal_fails) * self)
 {
 	char *at = map_shared(self->fd, BYTES, PROT_READ, 0);
 	int err = 0;
@@ -161,10 +162,10 @@ TEST_F_TIMEOUT(seal_fails, read_only_mapping_made_meanwhile_can_become_writable,
 	use_while_seals_fail(_metadata, self, use_protect);
 }
 
-static int use_sync(FIXTURE_DATA(seal_fails) *self)
+static int use_sync(FIXTURE_DATA(seal_fails) * self)
 {
 	return buf_sync(self->fd, 0, TENSOR_SYNC_WRITE, 0) ?:
-	       buf_sync(self->fd, 0, TENSOR_SYNC_WRITE | TENSOR_SYNC_END, 0);
+		       buf_sync(self->fd, 0, TENSOR_SYNC_WRITE | TENSOR_SYNC_END, 0);
 }
 
 TEST_F_TIMEOUT(seal_fails, sync_of_a_write_is_not_refused_meanwhile, 60)
@@ -172,7 +173,7 @@ TEST_F_TIMEOUT(seal_fails, sync_of_a_write_is_not_refused_meanwhile, 60)
 	use_while_seals_fail(_metadata, self, use_sync);
 }
 
-static int use_export(FIXTURE_DATA(seal_fails) *self)
+static int use_export(FIXTURE_DATA(seal_fails) * self)
 {
 	int fd = buf_export_rw(self->dev, self->buf.handle);
 	int err = fd < 0 ? fd : map_errno(fd, BYTES, RW, MAP_SHARED, 0);
@@ -187,7 +188,7 @@ TEST_F_TIMEOUT(seal_fails, export_for_writing_is_not_refused_meanwhile, 60)
 	use_while_seals_fail(_metadata, self, use_export);
 }
 
-static int use_seen(FIXTURE_DATA(seal_fails) *self)
+static int use_seen(FIXTURE_DATA(seal_fails) * self)
 {
 	struct tensor_info info;
 	int err = buf_info(self->fd, 0, &info);

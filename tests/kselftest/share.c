@@ -6,9 +6,10 @@
 #include "device.h"
 #include "kselftest_harness.h"
 
-#define BYTES	(4 * HUGE)
+#define BYTES (4 * HUGE)
 
-FIXTURE(share) {
+FIXTURE(share)
+{
 	int dev;
 	int sock[2];
 	uint64_t used;

@@ -5,12 +5,13 @@
 #include "dmabuf.h"
 #include "kselftest_harness.h"
 
-#define BYTES	(16 * PAGE)
-#define READ	TENSOR_SYNC_READ
-#define WRITE	TENSOR_SYNC_WRITE
-#define END	TENSOR_SYNC_END
+#define BYTES (16 * PAGE)
+#define READ  TENSOR_SYNC_READ
+#define WRITE TENSOR_SYNC_WRITE
+#define END   TENSOR_SYNC_END
 
-FIXTURE(sync) {
+FIXTURE(sync)
+{
 	int dev;
 	int fd;
 	uint32_t handle;
@@ -35,8 +36,9 @@ FIXTURE_TEARDOWN(sync)
 
 TEST_F(sync, form_is_checked)
 {
-	struct tensor_sync arg = { .size = sizeof(arg), .flags = READ, .handle = self->handle,
-				   .__reserved = 1 };
+	struct tensor_sync arg = {
+		.size = sizeof(arg), .flags = READ, .handle = self->handle, .__reserved = 1
+	};
 	int bit;
 
 	EXPECT_EQ(-EINVAL, dev_call(self->dev, TENSOR_IOC_SYNC, &arg));
@@ -75,7 +77,8 @@ TEST_F(sync, end_that_cannot_be_told_is_no_generation)
 {
 	struct tensor_sync *ro = mmap(NULL, PAGE, RW, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
-	*ro = (struct tensor_sync){ .size = sizeof(*ro), .flags = WRITE | END,
+	*ro = (struct tensor_sync){ .size = sizeof(*ro),
+				    .flags = WRITE | END,
 				    .handle = self->handle };
 	ASSERT_EQ(0, mprotect(ro, PAGE, PROT_READ));
 	EXPECT_EQ(-EFAULT, dev_call(self->dev, TENSOR_IOC_SYNC, ro));
@@ -119,7 +122,8 @@ TEST_F(sync, nothing_to_wait_for_does_not_wait)
 	EXPECT_EQ(0, buf_sync(self->dev, self->handle, READ | WRITE, TENSOR_SYNC_FOREVER));
 }
 
-FIXTURE(fence) {
+FIXTURE(fence)
+{
 	int dev;
 	int vgem;
 	int fd;

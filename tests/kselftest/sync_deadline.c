@@ -10,15 +10,16 @@
 #include "dmabuf.h"
 #include "kselftest_harness.h"
 
-#define BYTES		(64 * PAGE)
-#define TOO_LONG_NS	100000000ULL
+#define BYTES	    (64 * PAGE)
+#define TOO_LONG_NS 100000000ULL
 
 /* Among thousands of calls on a machine that others use as well; a fence is kept for longer. */
-#define LATE_NS		700000000ULL
-#define STUCK_NS	1500000000ULL
-#define TRIES		5
+#define LATE_NS	 700000000ULL
+#define STUCK_NS 1500000000ULL
+#define TRIES	 5
 
-FIXTURE(deadline) {
+FIXTURE(deadline)
+{
 	int dev;
 	int vgem;
 	int fd;
@@ -26,12 +27,13 @@ FIXTURE(deadline) {
 	struct tensor_import buf;
 };
 
-FIXTURE_VARIANT(deadline) {
+FIXTURE_VARIANT(deadline)
+{
 	bool udmabuf;
 };
 
-FIXTURE_VARIANT_ADD(deadline, vgem) { .udmabuf = false };
-FIXTURE_VARIANT_ADD(deadline, udmabuf) { .udmabuf = true };
+FIXTURE_VARIANT_ADD(deadline, vgem){ .udmabuf = false };
+FIXTURE_VARIANT_ADD(deadline, udmabuf){ .udmabuf = true };
 
 /* Fences are vgem's in both cases: it can put them on what it imports too. */
 FIXTURE_SETUP(deadline)
@@ -94,8 +96,8 @@ TEST_F(deadline, is_kept_with_a_fence_that_was_there_before)
 	ASSERT_LT(0, fence);
 	for (i = 0; i < 3; i++) {
 		for (ms = 0; ms < 3; ms++) {
-			EXPECT_GE(TOO_LONG_NS, timeout_takes(self->dev, self->buf.handle, flags[i],
-							     ms));
+			EXPECT_GE(TOO_LONG_NS,
+				  timeout_takes(self->dev, self->buf.handle, flags[i], ms));
 		}
 	}
 	EXPECT_EQ(0, vgem_signal(self->vgem, fence));
@@ -145,7 +147,7 @@ static bool seldom(unsigned long n, unsigned long times)
 	return n < 3 || n < times / 20;
 }
 
-static void sync_beside_fences(struct __test_metadata *_metadata, FIXTURE_DATA(deadline) *self,
+static void sync_beside_fences(struct __test_metadata *_metadata, FIXTURE_DATA(deadline) * self,
 			       uint32_t flags, uint64_t ms)
 {
 	struct fencer fencer = { .vgem = self->vgem, .gem = self->gem };

@@ -10,11 +10,12 @@
 #include "device.h"
 #include "kselftest_harness.h"
 
-#define TOOL	"/t/bin/tensorstat"
+#define TOOL "/t/bin/tensorstat"
 
 static char out[4 << 20];
 
-FIXTURE(tensorstat) {
+FIXTURE(tensorstat)
+{
 	int dev;
 	struct tensor_alloc alloc;
 	uint64_t id;
@@ -23,7 +24,11 @@ FIXTURE(tensorstat) {
 FIXTURE_SETUP(tensorstat)
 {
 	struct tensor_desc desc = {
-		.bits = 32, .dtype = TAG_F32, .ndim = 2, .sizes = { 16, 64 }, .strides = { 64, 1 },
+		.bits = 32,
+		.dtype = TAG_F32,
+		.ndim = 2,
+		.sizes = { 16, 64 },
+		.strides = { 64, 1 },
 		.label = "weights",
 	};
 	struct tensor_info info;
@@ -62,10 +67,11 @@ static int run(const char *args)
 	return run_as("", args);
 }
 
-#define EXPECT_SAYS(words) EXPECT_NE(NULL, strstr(out, words)) \
+#define EXPECT_SAYS(words)                  \
+	EXPECT_NE(NULL, strstr(out, words)) \
 	TH_LOG("\"%s\" is not in: %.400s", words, out)
 
-/* ---- JSON: behind the value at p, or NULL if it is none ------------------------------------------ */
+/* ---- JSON: behind the value at p, or NULL if it is none ---- */
 
 static const char *json_value(const char *p);
 
@@ -134,7 +140,7 @@ static bool is_json(const char *text)
 	return end && !*json_space(end);
 }
 
-/* ---- lists ---------------------------------------------------------------------------------------- */
+/* ---- lists ---- */
 
 TEST_F(tensorstat, every_object_is_shown)
 {
@@ -199,9 +205,15 @@ TEST_F(tensorstat, unknown_element_is_shown_by_tag_and_bits)
 		uint32_t tag, bits;
 		const char *name;
 	} rows[] = {
-		{ 7, 12, "tag7/12b" }, { 4000000000U, 4, "tag4000000000/4b" }, { 0, 8, "tag0/8b" },
-		{ 13, 32, "tag13/32b" }, { TAG_F32, 64, "tag9/64b" }, { TAG_F32, 32, "f32" },
-		{ 7, 16, "f16" }, { 1, 8, "bool" }, { TAG_C128, 128, "c128" },
+		{ 7, 12, "tag7/12b" },
+		{ 4000000000U, 4, "tag4000000000/4b" },
+		{ 0, 8, "tag0/8b" },
+		{ 13, 32, "tag13/32b" },
+		{ TAG_F32, 64, "tag9/64b" },
+		{ TAG_F32, 32, "f32" },
+		{ 7, 16, "f16" },
+		{ 1, 8, "bool" },
+		{ TAG_C128, 128, "c128" },
 	};
 	struct tensor_desc desc = { .ndim = 1, .sizes = { 8 }, .strides = { 1 }, .label = "odd" };
 	char args[64], says[96];
@@ -334,7 +346,7 @@ TEST_F(tensorstat, doctor_finds_the_module_and_its_node)
 	EXPECT_SAYS("usermod -aG tensor");
 }
 
-/* ---- events ---------------------------------------------------------------------------------------- */
+/* ---- events ---- */
 
 /* Reads until that word is there, ten seconds at most. */
 static bool hears(int fd, const char *word)
@@ -377,8 +389,8 @@ static pid_t start(int *fd, char *const *argv)
 
 TEST_F_TIMEOUT(tensorstat, monitor_tells_each_kind_of_event, 120)
 {
-	static const char *const kinds[] = { "alloc", "free", "import", "export", "seal", "revoke",
-					     "limit", "death" };
+	static const char *const kinds[] = { "alloc", "free",	"import", "export",
+					     "seal",  "revoke", "limit",  "death" };
 	char *argv[] = { TOOL, "-j", "monitor", NULL };
 	struct tensor_import import;
 	struct tensor_alloc alloc;
@@ -435,7 +447,7 @@ TEST_F_TIMEOUT(tensorstat, monitor_reads_the_list_again_when_it_was_too_slow, 12
 	close(fd);
 }
 
-/* ---- top -------------------------------------------------------------------------------------------- */
+/* ---- top ---- */
 
 static pid_t start_top(int *master, int rows, int columns)
 {

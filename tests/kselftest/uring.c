@@ -12,9 +12,10 @@
 #include "kselftest_harness.h"
 
 #define BYTES	(2 * HUGE)
-#define ENTRIES	4
+#define ENTRIES 4
 
-FIXTURE(uring) {
+FIXTURE(uring)
+{
 	int dev;
 	uint64_t used;
 	struct tensor_alloc buf;
@@ -49,9 +50,11 @@ FIXTURE_SETUP(uring)
 	self->err = self->ring < 0 ? -errno : 0;
 	if (self->err)
 		return;
-	self->sq = ring_map(self->ring, p->sq_off.array + ENTRIES * sizeof(int), IORING_OFF_SQ_RING);
-	self->cq = ring_map(self->ring, p->cq_off.cqes +
-			    p->cq_entries * sizeof(struct io_uring_cqe), IORING_OFF_CQ_RING);
+	self->sq =
+		ring_map(self->ring, p->sq_off.array + ENTRIES * sizeof(int), IORING_OFF_SQ_RING);
+	self->cq = ring_map(self->ring,
+			    p->cq_off.cqes + p->cq_entries * sizeof(struct io_uring_cqe),
+			    IORING_OFF_CQ_RING);
 	self->sqes = ring_map(self->ring, ENTRIES * sizeof(*self->sqes), IORING_OFF_SQES);
 	ASSERT_NE(MAP_FAILED, self->sq);
 	ASSERT_NE(MAP_FAILED, self->cq);
@@ -67,7 +70,7 @@ FIXTURE_TEARDOWN(uring)
 	if (self->ring >= 0) {
 		munmap(self->sq, self->params.sq_off.array + ENTRIES * sizeof(int));
 		munmap(self->cq, self->params.cq_off.cqes +
-		       self->params.cq_entries * sizeof(struct io_uring_cqe));
+					 self->params.cq_entries * sizeof(struct io_uring_cqe));
 		munmap(self->sqes, ENTRIES * sizeof(*self->sqes));
 		close(self->ring);
 	}
@@ -79,17 +82,17 @@ FIXTURE_TEARDOWN(uring)
 	close(self->dev);
 }
 
-#define WITH_FIXED_BUFFERS(self) \
-	do { \
-		if ((self)->err == -ENOSYS) \
-			SKIP(return, "no io_uring"); \
-		if ((self)->err == -EOPNOTSUPP) \
+#define WITH_FIXED_BUFFERS(self)                                                            \
+	do {                                                                                \
+		if ((self)->err == -ENOSYS)                                                 \
+			SKIP(return, "no io_uring");                                        \
+		if ((self)->err == -EOPNOTSUPP)                                             \
 			SKIP(return, "this kernel's io_uring pins only shmem and hugetlb"); \
-		ASSERT_EQ(0, (self)->err); \
+		ASSERT_EQ(0, (self)->err);                                                  \
 	} while (0)
 
 /* One operation, from submission to completion: bytes moved or -errno. */
-static int fixed(FIXTURE_DATA(uring) *self, int op, void *at, unsigned int bytes, uint64_t offset)
+static int fixed(FIXTURE_DATA(uring) * self, int op, void *at, unsigned int bytes, uint64_t offset)
 {
 	unsigned int *tail = (unsigned int *)(self->sq + self->params.sq_off.tail);
 	unsigned int *array = (unsigned int *)(self->sq + self->params.sq_off.array);
@@ -99,8 +102,12 @@ static int fixed(FIXTURE_DATA(uring) *self, int op, void *at, unsigned int bytes
 	int result;
 
 	self->sqes[i] = (struct io_uring_sqe){
-		.opcode = op, .fd = self->file, .off = offset, .addr = (unsigned long)at,
-		.len = bytes, .buf_index = 0,
+		.opcode = op,
+		.fd = self->file,
+		.off = offset,
+		.addr = (unsigned long)at,
+		.len = bytes,
+		.buf_index = 0,
 	};
 	array[i] = i;
 	__atomic_store_n(tail, *tail + 1, __ATOMIC_RELEASE);

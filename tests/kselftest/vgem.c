@@ -7,9 +7,10 @@
 #include "dmabuf.h"
 #include "kselftest_harness.h"
 
-#define BYTES	(2 * HUGE + 5 * PAGE)
+#define BYTES (2 * HUGE + 5 * PAGE)
 
-FIXTURE(vgem) {
+FIXTURE(vgem)
+{
 	int dev;
 	int vgem;
 	int fd;
@@ -180,7 +181,7 @@ TEST_F(vgem, revoke_leaves_a_device_what_it_uses)
 }
 
 /* Imports a dma-buf, and tries to map it in a process through what the card gives of it again. */
-static int map_through_card(FIXTURE_DATA(vgem) *self, int fd, int prot)
+static int map_through_card(FIXTURE_DATA(vgem) * self, int fd, int prot)
 {
 	int err = vgem_import(self->vgem, fd, &self->gem), again;
 

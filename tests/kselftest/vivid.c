@@ -8,7 +8,7 @@
 #include "vivid.h"
 
 /* Queues all buffers, and waits for one frame: its index. */
-static int first_frame(FIXTURE_DATA(vivid) *self)
+static int first_frame(FIXTURE_DATA(vivid) * self)
 {
 	int i, err = 0;
 
@@ -57,8 +57,8 @@ TEST_F(vivid, frame_stays_in_the_part)
 	ASSERT_LE(0, i);
 	EXPECT_TRUE(is_picture(self->at[i] + first, SMALL));
 	EXPECT_TRUE(all_bytes(self->at[i], 0xa5, first));
-	EXPECT_TRUE(all_bytes(self->at[i] + first + self->frame, 0xa5,
-			      BYTES - first - self->frame));
+	EXPECT_TRUE(
+		all_bytes(self->at[i] + first + self->frame, 0xa5, BYTES - first - self->frame));
 }
 
 TEST_F(vivid, revoked_memory_stays_while_the_camera_writes_to_it)
@@ -202,7 +202,7 @@ static void paint(char *at, uint64_t bytes)
 }
 
 /* Loops the screen to the camera, both at 1280 x 720; bytes of a frame. */
-static int64_t loop_set_up(FIXTURE_DATA(vivid) *self)
+static int64_t loop_set_up(FIXTURE_DATA(vivid) * self)
 {
 	int input = HDMI_IN, output = HDMI_OUT, err;
 	int64_t in, out;
@@ -224,7 +224,7 @@ static int64_t loop_set_up(FIXTURE_DATA(vivid) *self)
 }
 
 /* One picture on the screen, in two buffers, because vivid wants two. */
-static int loop_show(FIXTURE_DATA(vivid) *self, int fd, int64_t frame)
+static int loop_show(FIXTURE_DATA(vivid) * self, int fd, int64_t frame)
 {
 	int i, err = video_buffers(self->screen, OUTPUT, 2);
 

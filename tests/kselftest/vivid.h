@@ -12,22 +12,23 @@
 #include "dmabuf.h"
 #include "kselftest_harness.h"
 
-#define BYTES		HUGE
-#define BUFFERS		3
-#define CAPTURE		V4L2_BUF_TYPE_VIDEO_CAPTURE
-#define OUTPUT		V4L2_BUF_TYPE_VIDEO_OUTPUT
-#define SMALL		320, 180
+#define BYTES	HUGE
+#define BUFFERS 3
+#define CAPTURE V4L2_BUF_TYPE_VIDEO_CAPTURE
+#define OUTPUT	V4L2_BUF_TYPE_VIDEO_OUTPUT
+#define SMALL	320, 180
 
 /* Controls of vivid, which have no header: no text over the picture; what goes out comes in. */
-#define CID_OSD		0x00f0f001
-#define CID_LOOP	0x00f0f025
-#define OSD_NONE	2
+#define CID_OSD	 0x00f0f001
+#define CID_LOOP 0x00f0f025
+#define OSD_NONE 2
 
-#define WEBCAM		0
-#define HDMI_IN		3
-#define HDMI_OUT	1
+#define WEBCAM	 0
+#define HDMI_IN	 3
+#define HDMI_OUT 1
 
-FIXTURE(vivid) {
+FIXTURE(vivid)
+{
 	int dev;
 	int cam;
 	int screen;
@@ -38,13 +39,14 @@ FIXTURE(vivid) {
 	int fd[BUFFERS];
 };
 
-FIXTURE_VARIANT(vivid) {
+FIXTURE_VARIANT(vivid)
+{
 	const char *bus;
 	bool attaches;
 };
 
-FIXTURE_VARIANT_ADD(vivid, vmap) { .bus = "platform:vivid-000", .attaches = false };
-FIXTURE_VARIANT_ADD(vivid, contig) { .bus = "platform:vivid-001", .attaches = true };
+FIXTURE_VARIANT_ADD(vivid, vmap){ .bus = "platform:vivid-000", .attaches = false };
+FIXTURE_VARIANT_ADD(vivid, contig){ .bus = "platform:vivid-001", .attaches = true };
 
 /* The video node of that instance that can do it. */
 HELPER int video_open(const char *bus, uint32_t capability)
@@ -82,7 +84,8 @@ HELPER int64_t video_format(int fd, uint32_t type, uint32_t width, uint32_t heig
 
 HELPER int video_buffers(int fd, uint32_t type, uint32_t count)
 {
-	struct v4l2_requestbuffers req = { .count = count, .type = type,
+	struct v4l2_requestbuffers req = { .count = count,
+					   .type = type,
 					   .memory = V4L2_MEMORY_DMABUF };
 
 	return dev_call(fd, VIDIOC_REQBUFS, &req);
@@ -90,8 +93,12 @@ HELPER int video_buffers(int fd, uint32_t type, uint32_t count)
 
 HELPER int video_queue(int fd, uint32_t type, uint32_t index, int dmabuf, uint32_t used)
 {
-	struct v4l2_buffer buf = { .index = index, .type = type, .memory = V4L2_MEMORY_DMABUF,
-				   .m.fd = dmabuf, .bytesused = used, .field = V4L2_FIELD_NONE };
+	struct v4l2_buffer buf = { .index = index,
+				   .type = type,
+				   .memory = V4L2_MEMORY_DMABUF,
+				   .m.fd = dmabuf,
+				   .bytesused = used,
+				   .field = V4L2_FIELD_NONE };
 
 	return dev_call(fd, VIDIOC_QBUF, &buf);
 }
@@ -119,7 +126,8 @@ HELPER int video_stream(int fd, int type, bool on)
 HELPER int video_control(int fd, uint32_t id, int value)
 {
 	struct v4l2_ext_control ctrl = { .id = id, .value = value };
-	struct v4l2_ext_controls ctrls = { .which = V4L2_CTRL_WHICH_CUR_VAL, .count = 1,
+	struct v4l2_ext_controls ctrls = { .which = V4L2_CTRL_WHICH_CUR_VAL,
+					   .count = 1,
 					   .controls = &ctrl };
 
 	return dev_call(fd, VIDIOC_S_EXT_CTRLS, &ctrls);

@@ -12,9 +12,9 @@
 #include "kselftest_harness.h"
 #include "xdp.h"
 
-#define BYTES	HUGE
-#define RING	8
-#define PORT	7007
+#define BYTES HUGE
+#define RING  8
+#define PORT  7007
 
 /* Ethernet, IPv4 without options, UDP. */
 struct packet {
@@ -29,7 +29,8 @@ struct packet {
 	char data[32];
 } __attribute__((packed));
 
-FIXTURE(xdp) {
+FIXTURE(xdp)
+{
 	int dev;
 	struct tensor_alloc buf;
 	unsigned char *at;
@@ -73,7 +74,8 @@ static int bind_queue(int sock, const struct sockaddr_xdp *addr)
 FIXTURE_SETUP(xdp)
 {
 	struct xdp_umem_reg reg = { .chunk_size = PAGE, .len = BYTES };
-	struct sockaddr_in here = { .sin_family = AF_INET, .sin_port = htons(PORT),
+	struct sockaddr_in here = { .sin_family = AF_INET,
+				    .sin_port = htons(PORT),
 				    .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
 	struct sockaddr_xdp lo = { .sxdp_family = AF_XDP, .sxdp_flags = XDP_COPY };
 	socklen_t len = sizeof(self->off);
@@ -90,7 +92,8 @@ FIXTURE_SETUP(xdp)
 	ASSERT_EQ(0, setsockopt(self->sock, SOL_XDP, XDP_UMEM_REG, &reg, sizeof(reg)));
 	self->fill = ring(self->sock, XDP_UMEM_FILL_RING, XDP_UMEM_PGOFF_FILL_RING, PAGE);
 	ASSERT_NE(MAP_FAILED, self->fill);
-	self->done = ring(self->sock, XDP_UMEM_COMPLETION_RING, XDP_UMEM_PGOFF_COMPLETION_RING, PAGE);
+	self->done =
+		ring(self->sock, XDP_UMEM_COMPLETION_RING, XDP_UMEM_PGOFF_COMPLETION_RING, PAGE);
 	self->tx = ring(self->sock, XDP_TX_RING, XDP_PGOFF_TX_RING, PAGE);
 	ASSERT_NE(MAP_FAILED, self->done);
 	ASSERT_NE(MAP_FAILED, self->tx);
@@ -132,9 +135,15 @@ static uint16_t sum_of(const uint16_t *words, int n)
 static void compose(struct packet *p, const char *data)
 {
 	struct packet made = {
-		.type = htons(0x0800), .version = 0x45, .length = htons(20 + 8 + 32), .ttl = 64,
-		.protocol = IPPROTO_UDP, .source = htonl(INADDR_LOOPBACK),
-		.dest = htonl(INADDR_LOOPBACK), .sport = htons(1), .dport = htons(PORT),
+		.type = htons(0x0800),
+		.version = 0x45,
+		.length = htons(20 + 8 + 32),
+		.ttl = 64,
+		.protocol = IPPROTO_UDP,
+		.source = htonl(INADDR_LOOPBACK),
+		.dest = htonl(INADDR_LOOPBACK),
+		.sport = htons(1),
+		.dport = htons(PORT),
 		.ulength = htons(8 + 32),
 	};
 	uint16_t words[10];
@@ -146,7 +155,7 @@ static void compose(struct packet *p, const char *data)
 }
 
 /* Puts a frame, named by its offset in the memory, into the queue; 0 or -errno. */
-static int transmit(FIXTURE_DATA(xdp) *self, uint64_t frame)
+static int transmit(FIXTURE_DATA(xdp) * self, uint64_t frame)
 {
 	uint32_t *producer = (uint32_t *)(self->tx + self->off.tx.producer);
 	struct xdp_desc *desc = (struct xdp_desc *)(self->tx + self->off.tx.desc);
@@ -156,7 +165,7 @@ static int transmit(FIXTURE_DATA(xdp) *self, uint64_t frame)
 	return sendto(self->sock, NULL, 0, MSG_DONTWAIT, NULL, 0) < 0 ? -errno : 0;
 }
 
-static int received(FIXTURE_DATA(xdp) *self, char *data, size_t room)
+static int received(FIXTURE_DATA(xdp) * self, char *data, size_t room)
 {
 	struct pollfd p = { .fd = self->udp, .events = POLLIN };
 

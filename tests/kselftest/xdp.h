@@ -10,7 +10,7 @@
 #include "device.h"
 
 #ifndef AF_XDP
-#define AF_XDP	44
+#define AF_XDP 44
 #endif
 
 /* A socket whose umem is that memory; -EAFNOSUPPORT: a kernel without; -errno. */

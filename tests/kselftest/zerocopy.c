@@ -14,9 +14,10 @@
 #include "kselftest_harness.h"
 
 #define DEFER_FILE "/proc/sys/net/core/skb_defer_max"
-#define MORE_US	400000	/* an emulated machine's clock, and REVOKE's second look */
+#define MORE_US	   400000 /* an emulated machine's clock, and REVOKE's second look */
 
-FIXTURE(zerocopy) {
+FIXTURE(zerocopy)
+{
 	int dev;
 	uint64_t used;
 	int pipe[2];
@@ -67,7 +68,8 @@ FIXTURE_TEARDOWN(zerocopy)
 /* A connection to oneself. */
 static int connect_self(int ends[2])
 {
-	struct sockaddr_in at = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	struct sockaddr_in at = { .sin_family = AF_INET,
+				  .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
 	int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	socklen_t len = sizeof(at);
 
@@ -83,7 +85,7 @@ static int connect_self(int ends[2])
 }
 
 /* Maps what comes next: bytes or -errno. */
-static int64_t receive_mapped(FIXTURE_DATA(zerocopy) *self)
+static int64_t receive_mapped(FIXTURE_DATA(zerocopy) * self)
 {
 	struct tcp_zerocopy_receive receive = { .length = PAGE };
 	socklen_t len = sizeof(receive);
@@ -105,7 +107,7 @@ static int64_t receive_mapped(FIXTURE_DATA(zerocopy) *self)
 }
 
 /* Has the page referenced in a pipe, and from there on mapped through a socket if @mapped. */
-static int hold_page(FIXTURE_DATA(zerocopy) *self, char *at, bool mapped)
+static int hold_page(FIXTURE_DATA(zerocopy) * self, char *at, bool mapped)
 {
 	struct iovec iov = { at, PAGE };
 	int ends[2] = { -1, -1 }, err;
@@ -130,7 +132,7 @@ struct took {
 };
 
 /* How long SEAL and REVOKE of a buffer with such a page take. */
-static int measure(FIXTURE_DATA(zerocopy) *self, bool mapped, struct took *took)
+static int measure(FIXTURE_DATA(zerocopy) * self, bool mapped, struct took *took)
 {
 	struct tensor_alloc alloc;
 	char *at;
@@ -169,7 +171,8 @@ TEST_F(zerocopy, seal_and_revoke_take_no_longer)
 	EXPECT_GT(2 * in_pipe.seal_us + MORE_US, mapped.seal_us);
 	EXPECT_GT(2 * in_pipe.revoke_us + MORE_US, mapped.revoke_us);
 	TH_LOG("SEAL %lld us, %lld in a pipe; REVOKE %lld us, %lld", (long long)mapped.seal_us,
-	       (long long)in_pipe.seal_us, (long long)mapped.revoke_us, (long long)in_pipe.revoke_us);
+	       (long long)in_pipe.seal_us, (long long)mapped.revoke_us,
+	       (long long)in_pipe.revoke_us);
 }
 
 TEST_HARNESS_MAIN

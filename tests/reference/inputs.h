@@ -32,13 +32,14 @@ static inline tensor *example_as(tensor *t, enum tensor_dtype dtype)
 
 static inline tensor *example_values(const double *values, int64_t n, enum tensor_dtype dtype)
 {
-	return example_as(tensor_from_data(values, TENSOR_SHAPE(n), TENSOR_OPTIONS(.dtype = TENSOR_F64)),
+	return example_as(tensor_from_data(values, TENSOR_SHAPE(n),
+					   TENSOR_OPTIONS(.dtype = TENSOR_F64)),
 			  dtype);
 }
 
-#define EXAMPLE_LIST(dtype, ...)                                                                  \
-	example_values((const double[]){__VA_ARGS__},                                             \
-		       sizeof((const double[]){__VA_ARGS__}) / sizeof(double), dtype)
+#define EXAMPLE_LIST(dtype, ...)                        \
+	example_values((const double[]){ __VA_ARGS__ }, \
+		       sizeof((const double[]){ __VA_ARGS__ }) / sizeof(double), dtype)
 
 /* One dimension with these values: of the dtype in question, i64, bool. */
 #define vector(...) EXAMPLE_LIST(example_dtype, __VA_ARGS__)
@@ -54,9 +55,10 @@ static inline tensor *example_counting(tensor_ints shape, enum tensor_dtype dtyp
 
 	for (int64_t i = 0; i < shape.len; i++)
 		n *= shape.data[i];
-	return tensor_view(example_as(tensor_arange(tensor_scalar_int(n),
-						    TENSOR_OPTIONS(.dtype = TENSOR_I64)), dtype),
-			   shape);
+	return tensor_view(
+		example_as(tensor_arange(tensor_scalar_int(n), TENSOR_OPTIONS(.dtype = TENSOR_I64)),
+			   dtype),
+		shape);
 }
 
 /* 5 and 6 beside the diagonal of a 2 x 2 matrix, sparse. */
@@ -81,7 +83,7 @@ static inline tensor_list example_keep(tensor_list list)
 {
 	for (example_nkept = 0; example_nkept < list.len; example_nkept++)
 		example_kept[example_nkept] = list.data[example_nkept];
-	return (tensor_list){example_kept, list.len};
+	return (tensor_list){ example_kept, list.len };
 }
 
 static inline int example_changed(tensor **results)
@@ -92,13 +94,14 @@ static inline int example_changed(tensor **results)
 }
 
 /* Of a recurrent layer: tenths, and one state of two elements. */
-#define WEIGHT(rows, columns)                                                                     \
-	tensor_to(tensor_div_scalar(counting(rows, columns), tensor_scalar_int(10)),              \
+#define WEIGHT(rows, columns)                                                        \
+	tensor_to(tensor_div_scalar(counting(rows, columns), tensor_scalar_int(10)), \
 		  TENSOR_OPTIONS(.dtype = example_dtype))
 #define STATE tensor_view(vector(0.5, 0.5), TENSOR_SHAPE(1, 1, 2))
 
 /* Of two classes, three steps and one sequence; one head of two rows. */
-#define LOG_PROBS tensor_log(tensor_view(vector(0.5, 0.5, 0.25, 0.75, 0.5, 0.5), TENSOR_SHAPE(3, 1, 2)))
+#define LOG_PROBS \
+	tensor_log(tensor_view(vector(0.5, 0.5, 0.25, 0.75, 0.5, 0.5), TENSOR_SHAPE(3, 1, 2)))
 #define HEAD(...) tensor_view(vector(__VA_ARGS__), TENSOR_SHAPE(1, 1, 2, 2))
 
 /* A number as a tensor without dimensions. */

@@ -20,7 +20,7 @@ enum tensor_dtype example_dtype = TENSOR_F32;
 /* What the results print, one after the other; -1 when the call failed. */
 static int run(const struct example *e, char *text, size_t size)
 {
-	tensor *results[EXAMPLE_RESULTS] = {NULL};
+	tensor *results[EXAMPLE_RESULTS] = { NULL };
 	size_t at = 0;
 	int n;
 
@@ -47,7 +47,7 @@ static const struct example *find(const char *op)
 	return NULL;
 }
 
-/* ---- the test ------------------------------------------------------------------------------- */
+/* ---- the test ---- */
 
 /* The example gives what it says; with inputs of any other dtype it works or says why not. */
 static int check(const struct example *e)
@@ -105,7 +105,7 @@ static int check_all(void)
 	return failed != 0;
 }
 
-/* ---- the pages ------------------------------------------------------------------------------ */
+/* ---- the pages ---- */
 
 static void write_dtypes(FILE *f, const struct example *e)
 {
@@ -167,9 +167,10 @@ static void write_operator(FILE *f, const struct example *e)
 	if (e->run)
 		write_dtypes(f, e);
 	write_shapes(f, s);
-	fprintf(f, " %s\n", e->composite ? "Made of other operators." :
-			    tensor_op_has_kernel(op, TENSOR_KEY_AUTOGRAD) ? "Differentiable." :
-									    "Not differentiable.");
+	fprintf(f, " %s\n",
+		e->composite				      ? "Made of other operators." :
+		tensor_op_has_kernel(op, TENSOR_KEY_AUTOGRAD) ? "Differentiable." :
+								"Not differentiable.");
 	if (e->run)
 		write_example(f, e);
 }
@@ -230,8 +231,9 @@ int main(int argc, char **argv)
 
 		if (!e || !e->run || run(e, text, sizeof(text)) < 0) {
 			fprintf(stderr, "%s: %s\n", argv[2],
-				!e ? "no such operator" : !e->run ? "no example" :
-				tensor_last_error()->text);
+				!e	? "no such operator" :
+				!e->run ? "no example" :
+					  tensor_last_error()->text);
 			return 1;
 		}
 		return puts(text) < 0;

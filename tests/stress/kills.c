@@ -9,7 +9,7 @@
  */
 #include "stress.h"
 
-#define WORKERS	6
+#define WORKERS 6
 
 static int sock[2];
 static uint64_t state;
@@ -71,15 +71,20 @@ static void work_import(struct hands *h)
 
 static void work_describe(struct hands *h)
 {
-	struct tensor_desc desc = { .bits = 8, .dtype = 2, .ndim = 1, .sizes = { 16 },
-				    .strides = { 1 }, .label = "killed" };
+	struct tensor_desc desc = { .bits = 8,
+				    .dtype = 2,
+				    .ndim = 1,
+				    .sizes = { 16 },
+				    .strides = { 1 },
+				    .label = "killed" };
 
 	buf_meta(h->dev, h->alloc.handle, TENSOR_META_SET, &desc);
 }
 
 static void work_contract(struct hands *h)
 {
-	struct tensor_sync sync = { .size = sizeof(sync), .flags = 2 + chance(&state, 2) * 4,
+	struct tensor_sync sync = { .size = sizeof(sync),
+				    .flags = 2 + chance(&state, 2) * 4,
 				    .handle = h->alloc.handle };
 
 	switch (chance(&state, 4)) {
@@ -145,9 +150,9 @@ static void work_drop(struct hands *h)
 }
 
 static void (*const works[])(struct hands *h) = {
-	work_alloc, work_alloc, work_alloc, work_touch, work_touch, work_export, work_dmabuf,
-	work_send, work_receive, work_import, work_describe, work_contract, work_pin, work_look,
-	work_fork, work_drop, work_drop,
+	work_alloc,  work_alloc, work_alloc,   work_touch,  work_touch,	   work_export,
+	work_dmabuf, work_send,	 work_receive, work_import, work_describe, work_contract,
+	work_pin,    work_look,	 work_fork,    work_drop,   work_drop,
 };
 
 static void worker(void)

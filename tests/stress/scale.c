@@ -8,7 +8,7 @@
 #include "stress.h"
 
 /* Four times as many may take this much longer than four times as long. */
-#define SLACK	1.8
+#define SLACK 1.8
 
 /* Makes one of so many; whatever it is goes with the process. */
 struct kind {

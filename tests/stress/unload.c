@@ -9,7 +9,7 @@
  */
 #include "stress.h"
 
-#define MODULE	"/modules/tensor.ko"
+#define MODULE "/modules/tensor.ko"
 
 /* What a keeper holds is in fds of this process, or in a child. */
 struct kept {
@@ -138,8 +138,8 @@ static bool keep_process(struct kept *k)
 }
 
 static bool (*const keepers[])(struct kept *k) = {
-	keep_device, keep_handle, keep_buffer, keep_mapping, keep_dmabuf, keep_message, keep_dump,
-	keep_process,
+	keep_device, keep_handle,  keep_buffer, keep_mapping,
+	keep_dmabuf, keep_message, keep_dump,	keep_process,
 };
 
 static void let_go(struct kept *k)
@@ -253,12 +253,13 @@ int main(void)
 	before = pages_free();
 	slab = read_number("/proc/meminfo", "Slab");
 	cycles(n, &c);
-	printf("# %lu refused, %lu let go, %lu late, %lu stuck, %lu broken\n", c.held, c.let, c.late,
-	       c.stuck, c.broken);
+	printf("# %lu refused, %lu let go, %lu late, %lu stuck, %lu broken\n", c.held, c.let,
+	       c.late, c.stuck, c.broken);
 	good &= say(c.held == n && !c.let, "unload.is_refused_while_something_uses_it");
 	good &= say(!c.stuck && !c.broken, "unload.works_when_nothing_does");
 	after = pages_free();
-	printf("# slab %ld KiB before, %ld KiB after\n", slab, read_number("/proc/meminfo", "Slab"));
+	printf("# slab %ld KiB before, %ld KiB after\n", slab,
+	       read_number("/proc/meminfo", "Slab"));
 	good &= say(pages_agree(before, after, n), "unload.memory_comes_back");
 	good &= say(!load(), "unload.it_loads_again");
 	return !good;

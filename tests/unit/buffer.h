@@ -15,7 +15,7 @@ static inline bool on_device(void)
 
 static inline struct tensor_buffer_info info_of(const tensor *t)
 {
-	struct tensor_buffer_info info = {.size = sizeof(info)};
+	struct tensor_buffer_info info = { .size = sizeof(info) };
 
 	assert_done(tensor_buffer_info(t, &info));
 	return info;

@@ -52,21 +52,21 @@ static inline bool check_done_(int err)
 }
 
 /* The call fails with this errno and a text that contains `words`. */
-#define assert_fails(call, errno_, words)                                                         \
-	do {                                                                                      \
-		tensor_clear_error();                                                             \
-		assert_true((call) == 0 || tensor_last_error()->code);                            \
-		assert_int_equal(tensor_last_error()->code, errno_);                              \
-		if (!strstr(tensor_last_error()->text, words)) {                                  \
-			fprintf(stderr, "error text: %s\n", tensor_last_error()->text);           \
-			fail();                                                                   \
-		}                                                                                 \
+#define assert_fails(call, errno_, words)                                               \
+	do {                                                                            \
+		tensor_clear_error();                                                   \
+		assert_true((call) == 0 || tensor_last_error()->code);                  \
+		assert_int_equal(tensor_last_error()->code, errno_);                    \
+		if (!strstr(tensor_last_error()->text, words)) {                        \
+			fprintf(stderr, "error text: %s\n", tensor_last_error()->text); \
+			fail();                                                         \
+		}                                                                       \
 	} while (0)
 
 /* Values in row-major order, whatever the strides and the dtype. */
-#define assert_values(t, tol, ...)                                                                \
-	check_values_((t), (const double[]){__VA_ARGS__},                                         \
-		      sizeof((const double[]){__VA_ARGS__}) / sizeof(double), tol, __FILE__,      \
+#define assert_values(t, tol, ...)                                                             \
+	check_values_((t), (const double[]){ __VA_ARGS__ },                                    \
+		      sizeof((const double[]){ __VA_ARGS__ }) / sizeof(double), tol, __FILE__, \
 		      __LINE__)
 static inline void check_values_(tensor *t, const double *want, int64_t n, double tol,
 				 const char *file, int line)
@@ -117,11 +117,11 @@ static inline void check_same_(tensor *a, tensor *b, const char *file, int line)
 	free(y);
 }
 
-#define assert_shape(t, ...)                                                                      \
-	do {                                                                                      \
-		const int64_t want_[] = {__VA_ARGS__};                                            \
-		assert_int_equal(tensor_dim(t), sizeof(want_) / sizeof(*want_));                  \
-		assert_memory_equal(tensor_sizes(t), want_, sizeof(want_));                       \
+#define assert_shape(t, ...)                                                     \
+	do {                                                                     \
+		const int64_t want_[] = { __VA_ARGS__ };                         \
+		assert_int_equal(tensor_dim(t), sizeof(want_) / sizeof(*want_)); \
+		assert_memory_equal(tensor_sizes(t), want_, sizeof(want_));      \
 	} while (0)
 
 /* start, start + 1 ... in this shape, f32. Owned like any result. */

@@ -9,8 +9,8 @@
 
 #include "check.h"
 
-#define S(x)  TENSOR_SCALAR(x)
-#define EPS   1e-6
+#define S(x)   TENSOR_SCALAR(x)
+#define EPS    1e-6
 #define MAX_IN 4
 
 struct formula {
@@ -21,32 +21,38 @@ struct formula {
 		int ndim;
 		int64_t sizes[4];
 		double scale, shift; /* values are shift + scale * sin */
-		bool transposed; /* not contiguous */
+		bool transposed;     /* not contiguous */
 	} in[MAX_IN];
 	bool once; /* second derivatives are zero everywhere, or undefined at the kinks */
 };
 
-#define CASE(id, body)                                                                            \
-	static tensor *id(tensor *const *in, void *ctx)                                           \
-	{                                                                                         \
-		tensor *a = in[0], *b = in[1], *c = in[2], *d = in[3];                            \
-                                                                                                  \
-		(void)a, (void)b, (void)c, (void)d;                                               \
-		return body;                                                                      \
+#define CASE(id, body)                                                 \
+	static tensor *id(tensor *const *in, void *ctx)                \
+	{                                                              \
+		tensor *a = in[0], *b = in[1], *c = in[2], *d = in[3]; \
+                                                                       \
+		(void)a, (void)b, (void)c, (void)d;                    \
+		return body;                                           \
 	}
 
-#define IN(scale, shift, ...)                                                                     \
-	{                                                                                         \
-		sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t), {__VA_ARGS__}, scale, shift,  \
-			false                                                                     \
+#define IN(scale, shift, ...)                                                                 \
+	{                                                                                     \
+		sizeof((int64_t[]){ __VA_ARGS__ }) / sizeof(int64_t), { __VA_ARGS__ }, scale, \
+			shift, false                                                          \
 	}
-#define IN_T(scale, shift, ...)                                                                   \
-	{                                                                                         \
-		sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t), {__VA_ARGS__}, scale, shift,  \
-			true                                                                      \
+#define IN_T(scale, shift, ...)                                                               \
+	{                                                                                     \
+		sizeof((int64_t[]){ __VA_ARGS__ }) / sizeof(int64_t), { __VA_ARGS__ }, scale, \
+			shift, true                                                           \
 	}
-#define ROW(id, n, ...)	     {#id, fn_##id, n, {__VA_ARGS__}, false}
-#define ROW_ONCE(id, n, ...) {#id, fn_##id, n, {__VA_ARGS__}, true}
+#define ROW(id, n, ...)                                 \
+	{                                               \
+#id, fn_##id, n, { __VA_ARGS__ }, false \
+	}
+#define ROW_ONCE(id, n, ...)                           \
+	{                                              \
+#id, fn_##id, n, { __VA_ARGS__ }, true \
+	}
 
 static inline tensor *make_input(const struct formula *f, int i)
 {
@@ -62,9 +68,9 @@ static inline tensor *make_input(const struct formula *f, int i)
 	}
 	for (int64_t k = 0; k < n; k++)
 		v[k] = f->in[i].shift + f->in[i].scale * sin(1.7 * (double)k + i + 0.3);
-	t = ok(tensor_from_data(v, (tensor_ints){sizes, ndim}, F64));
+	t = ok(tensor_from_data(v, (tensor_ints){ sizes, ndim }, F64));
 	if (f->in[i].transposed)
-		t = ok(tensor_detach(ok(tensor_permute(t, (tensor_ints){reversed, ndim}))));
+		t = ok(tensor_detach(ok(tensor_permute(t, (tensor_ints){ reversed, ndim }))));
 	assert_done(tensor_set_requires_grad(t, true));
 	return t;
 }
@@ -80,11 +86,11 @@ static inline void check_all(const struct formula *formulas, size_t n,
 		const struct formula *f = &formulas[i];
 
 		tensor_scope {
-			tensor *in[MAX_IN] = {NULL};
+			tensor *in[MAX_IN] = { NULL };
 
 			for (int k = 0; k < f->n; k++)
 				in[k] = make_input(f, k);
-			if (check(f->fn, NULL, (tensor_list){in, f->n}, EPS, 1e-7, 1e-6) < 0) {
+			if (check(f->fn, NULL, (tensor_list){ in, f->n }, EPS, 1e-7, 1e-6) < 0) {
 				fprintf(stderr, "%s: %s\n", f->name, tensor_last_error()->text);
 				failed++;
 			}
@@ -94,14 +100,14 @@ static inline void check_all(const struct formula *formulas, size_t n,
 }
 
 /* Two tests of `formulas`: once, and again for the derivatives' own formulas. */
-#define FORMULA_TESTS                                                                             \
-	static void every_formula_agrees_with_differences(void **state)                           \
-	{                                                                                         \
-		check_all(formulas, sizeof(formulas) / sizeof(*formulas), tensor_gradcheck);      \
-	}                                                                                         \
-	static void every_formula_is_differentiable_again(void **state)                           \
-	{                                                                                         \
-		check_all(formulas, sizeof(formulas) / sizeof(*formulas), tensor_gradgradcheck);  \
+#define FORMULA_TESTS                                                                            \
+	static void every_formula_agrees_with_differences(void **state)                          \
+	{                                                                                        \
+		check_all(formulas, sizeof(formulas) / sizeof(*formulas), tensor_gradcheck);     \
+	}                                                                                        \
+	static void every_formula_is_differentiable_again(void **state)                          \
+	{                                                                                        \
+		check_all(formulas, sizeof(formulas) / sizeof(*formulas), tensor_gradgradcheck); \
 	}
 
 #endif

@@ -18,17 +18,17 @@
 #include <unistd.h>
 
 /* Runs in a child; its exit status, or -signal. */
-#define IN_CHILD(body)                                                                            \
-	({                                                                                        \
-		pid_t pid_ = fork();                                                              \
-		int status_;                                                                      \
-                                                                                                  \
-		if (!pid_) {                                                                      \
-			body;                                                                     \
-			_exit(0);                                                                 \
-		}                                                                                 \
-		waitpid(pid_, &status_, 0);                                                       \
-		WIFEXITED(status_) ? WEXITSTATUS(status_) : -WTERMSIG(status_);                   \
+#define IN_CHILD(body)                                                          \
+	({                                                                      \
+		pid_t pid_ = fork();                                            \
+		int status_;                                                    \
+                                                                                \
+		if (!pid_) {                                                    \
+			body;                                                   \
+			_exit(0);                                               \
+		}                                                               \
+		waitpid(pid_, &status_, 0);                                     \
+		WIFEXITED(status_) ? WEXITSTATUS(status_) : -WTERMSIG(status_); \
 	})
 
 struct peer_role {
@@ -104,11 +104,11 @@ static inline int count_fds(void)
 }
 
 /* What a receiver refuses is closed a little later. */
-#define assert_fds(n)                                                                             \
-	do {                                                                                      \
-		for (int i_ = 0; i_ < 1000 && count_fds() != (n); i_++)                           \
-			usleep(1000);                                                             \
-		assert_int_equal(count_fds(), n);                                                 \
+#define assert_fds(n)                                                   \
+	do {                                                            \
+		for (int i_ = 0; i_ < 1000 && count_fds() != (n); i_++) \
+			usleep(1000);                                   \
+		assert_int_equal(count_fds(), n);                       \
 	} while (0)
 
 /* Mappings of buffers in this process. */

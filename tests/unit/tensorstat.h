@@ -35,12 +35,12 @@ __attribute__((unused)) static int run(const char *args)
 	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-#define assert_says(words)                                                                        \
-	do {                                                                                      \
-		if (!strstr(out, words)) {                                                        \
-			fprintf(stderr, "\"%s\" is not in:\n%s\n", words, out);                   \
-			fail();                                                                   \
-		}                                                                                 \
+#define assert_says(words)                                                      \
+	do {                                                                    \
+		if (!strstr(out, words)) {                                      \
+			fprintf(stderr, "\"%s\" is not in:\n%s\n", words, out); \
+			fail();                                                 \
+		}                                                               \
 	} while (0)
 #define assert_silent_about(words) assert_null(strstr(out, words))
 
@@ -58,7 +58,7 @@ __attribute__((unused)) static int count(const char *words)
 __attribute__((unused)) static pid_t run_in_terminal(int *master, int rows, int columns,
 						     char *const *argv)
 {
-	struct winsize size = {.ws_row = rows, .ws_col = columns};
+	struct winsize size = { .ws_row = rows, .ws_col = columns };
 	pid_t pid = forkpty(master, NULL, NULL, &size);
 
 	if (!pid) {
@@ -80,7 +80,7 @@ __attribute__((unused)) static double seconds_now(void)
 /* Adds to `out` what comes within that time; false if it came to an end. */
 __attribute__((unused)) static bool read_terminal(int master, int ms)
 {
-	struct pollfd in = {.fd = master, .events = POLLIN};
+	struct pollfd in = { .fd = master, .events = POLLIN };
 	double end = seconds_now() + ms * 1e-3, left;
 	size_t at = strlen(out);
 	ssize_t n;

@@ -23,10 +23,10 @@ struct rnn {
 
 static struct rnn rnn_cell(void)
 {
-	struct rnn r = {.W_x = leaf(wave(20, 10, 0.37, 0.1)),
-			.W_h = leaf(wave(20, 20, 0.23, 0.7)),
-			.x = wave(1, 10, 0.9, 0.3),
-			.prev_h = wave(1, 20, 0.6, 0.2)};
+	struct rnn r = { .W_x = leaf(wave(20, 10, 0.37, 0.1)),
+			 .W_h = leaf(wave(20, 20, 0.23, 0.7)),
+			 .x = wave(1, 10, 0.9, 0.3),
+			 .prev_h = wave(1, 20, 0.6, 0.2) };
 
 	r.i2h = ok(tensor_mm(r.W_x, tensor_t(r.x)));
 	r.h2h = ok(tensor_mm(r.W_h, tensor_t(r.prev_h)));
@@ -49,23 +49,23 @@ static void assert_close(tensor *t, const double *want, int64_t n)
 static void rnn_cell_gives_reference_gradients(void **state)
 {
 	static const double next_h[] = {
-		0.3595754905674137, -0.07367219671548303, -0.4815152918450833, 0.168050128735153,
-		0.5974372016433653, -0.5685681349565469, -0.1991797069421417, 0.406066091979856,
-		0.200626345820725, -0.3654938217468219, -0.3573472314132225, 0.6688694821335862,
-		-0.1298714751315742, -0.5176015106184956, 0.2281251228858612, 0.3454994484420317,
-		-0.01360342360740414, -0.6072265894170337, 0.4310589288082963, 0.4277583617783425,
+		0.3595754905674137,   -0.07367219671548303, -0.4815152918450833, 0.168050128735153,
+		0.5974372016433653,   -0.5685681349565469,  -0.1991797069421417, 0.406066091979856,
+		0.200626345820725,    -0.3654938217468219,  -0.3573472314132225, 0.6688694821335862,
+		-0.1298714751315742,  -0.5176015106184956,  0.2281251228858612,	 0.3454994484420317,
+		-0.01360342360740414, -0.6072265894170337,  0.4310589288082963,	 0.4277583617783425,
 	};
 	static const double W_x_row0[] = {
-		0.1286555297129132, 0.4057657636104383, 0.3758005571734997, 0.06143698123099608,
-		-0.29942087726621, -0.4336829852650427, -0.2397424561540504, 0.1356303841389416,
+		0.1286555297129132, 0.4057657636104383,	 0.3758005571734997,  0.06143698123099608,
+		-0.29942087726621,  -0.4336829852650427, -0.2397424561540504, 0.1356303841389416,
 		0.4083608537163417, 0.3720519705042514,
 	};
 	static const double W_h_row19[] = {
-		0.08115868486371722, 0.2930481352274719, 0.402567440908483, 0.3714583575421649,
-		0.2105881829623205, -0.02384650258632761, -0.2499509187133842, -0.3887402878007725,
-		-0.3917314902310475, -0.2578796129378801, -0.0339429676024624, 0.2018509328618046,
-		0.3671324951896419, 0.4041641144795307, 0.3000095807071362, 0.09105306906390753,
-		-0.1497108992165891, -0.3381765431911165, -0.4085073912287501, -0.3361348546787412,
+		0.08115868486371722, 0.2930481352274719,   0.402567440908483,	0.3714583575421649,
+		0.2105881829623205,  -0.02384650258632761, -0.2499509187133842, -0.3887402878007725,
+		-0.3917314902310475, -0.2578796129378801,  -0.0339429676024624, 0.2018509328618046,
+		0.3671324951896419,  0.4041641144795307,   0.3000095807071362,	0.09105306906390753,
+		-0.1497108992165891, -0.3381765431911165,  -0.4085073912287501, -0.3361348546787412,
 	};
 
 	tensor_scope {
@@ -147,7 +147,7 @@ static void leaves_do_not_share_a_gradient(void **state)
 		tensor *a = leaf_iota(0, TENSOR_INTS(3)), *b = leaf_iota(5, TENSOR_INTS(3));
 		tensor *g = iota(1, TENSOR_INTS(3)), *c = ok(tensor_add(a, b));
 
-		assert_done(tensor_backward_ex(TENSOR_LIST(c), &g, (tensor_list){0}, NULL, 0));
+		assert_done(tensor_backward_ex(TENSOR_LIST(c), &g, (tensor_list){ 0 }, NULL, 0));
 		assert_values(tensor_grad(a), 0, 1, 2, 3);
 		assert_values(tensor_grad(b), 0, 1, 2, 3);
 		assert_false(tensor_shares_storage(tensor_grad(a), tensor_grad(b)));
@@ -196,7 +196,7 @@ static void second_backward_needs_retain_graph(void **state)
 	tensor_scope {
 		tensor *w = leaf_iota(1, TENSOR_INTS(2)), *y = ok(tensor_sum(tensor_exp(w)));
 
-		assert_done(tensor_backward_ex(TENSOR_LIST(y), NULL, (tensor_list){0}, NULL,
+		assert_done(tensor_backward_ex(TENSOR_LIST(y), NULL, (tensor_list){ 0 }, NULL,
 					       TENSOR_RETAIN_GRAPH));
 		assert_done(tensor_backward(y));
 		assert_values(tensor_grad(w), 1e-5, 2 * exp(1), 2 * exp(2));
@@ -210,7 +210,7 @@ static void backward_refuses_what_it_cannot_start_from(void **state)
 	tensor_scope {
 		tensor *w = leaf_iota(0, TENSOR_INTS(2)), *y = ok(tensor_neg(w)), *g[1];
 		tensor *other = iota(0, TENSOR_INTS(2)), *wrong = iota(0, TENSOR_INTS(3));
-		tensor_list none = {0};
+		tensor_list none = { 0 };
 
 		assert_fails(tensor_backward(NULL), EINVAL, "NULL");
 		assert_fails(tensor_backward(y), EINVAL, "shape [2]");
@@ -253,8 +253,8 @@ static void several_outputs_share_their_graph(void **state)
 		tensor *s = ok(tensor_sum(m)), *g = iota(10, TENSOR_INTS(2));
 
 		/* m is an output and lies on the way from s as well */
-		assert_done(tensor_backward_ex(TENSOR_LIST(s, m), (tensor *const[]){NULL, g},
-					       (tensor_list){0}, NULL, 0));
+		assert_done(tensor_backward_ex(TENSOR_LIST(s, m), (tensor *const[]){ NULL, g },
+					       (tensor_list){ 0 }, NULL, 0));
 		assert_values(tensor_grad(w), 0, 33, 36);
 	}
 }

@@ -28,7 +28,7 @@ static tensor *max_values(tensor *a, int64_t dim, bool keepdim)
 
 static tensor *nll(tensor *a, int64_t reduction)
 {
-	const double w[] = {0.5, 2, 1.5, 1};
+	const double w[] = { 0.5, 2, 1.5, 1 };
 
 	return tensor_nll_loss_opt(a, index_of(3, 4), tensor_from_data(w, TENSOR_INTS(4), F64),
 				   reduction, 2);

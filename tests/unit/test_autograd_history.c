@@ -111,7 +111,7 @@ static void changed_view_is_released_after_backward(void **state)
 
 		ok(tensor_exp_(tensor_select(b, 0, 1)));
 		y = ok(tensor_sum(b));
-		assert_done(tensor_backward_ex(TENSOR_LIST(y), NULL, (tensor_list){0}, NULL,
+		assert_done(tensor_backward_ex(TENSOR_LIST(y), NULL, (tensor_list){ 0 }, NULL,
 					       TENSOR_RETAIN_GRAPH));
 		assert_done(tensor_backward(y));
 		assert_values(tensor_grad(w), 1e-3, 4, 4 * exp(4));
@@ -160,7 +160,8 @@ static void complex_views_are_changed_in_place(void **state)
 static void views_without_history_are_guarded(void **state)
 {
 	tensor_scope {
-		tensor *w = leaf_iota(1, TENSOR_INTS(2, 2)), *b = iota(0, TENSOR_INTS(4)), *v = NULL, *early;
+		tensor *w = leaf_iota(1, TENSOR_INTS(2, 2)), *b = iota(0, TENSOR_INTS(4)),
+		       *v = NULL, *early;
 
 		tensor_no_grad
 			v = ok(tensor_select(w, 0, 0));
@@ -291,7 +292,8 @@ static void as_strided_in_place_keeps_the_history(void **state)
 
 		assert_done(tensor_set_requires_grad(x, true));
 		y = ok(tensor_mul_scalar(x, tensor_scalar_int(3)));
-		assert_fails(tensor_as_strided_(x, TENSOR_INTS(2), TENSOR_INTS(2), 0), EINVAL, "leaf");
+		assert_fails(tensor_as_strided_(x, TENSOR_INTS(2), TENSOR_INTS(2), 0), EINVAL,
+			     "leaf");
 		assert_ptr_equal(tensor_as_strided_(y, TENSOR_INTS(2), TENSOR_INTS(2), 1), y);
 		assert_values(y, 0, 3, 3);
 		assert_done(tensor_backward(ok(tensor_sum(y))));
@@ -303,7 +305,8 @@ static void as_strided_in_place_keeps_the_history(void **state)
 static void geometry_in_place_keeps_the_history(void **state)
 {
 	tensor_scope {
-		tensor *x = leaf(iota(0, TENSOR_INTS(2, 1, 3))), *w = iota(1, TENSOR_INTS(3, 2)), *y;
+		tensor *x = leaf(iota(0, TENSOR_INTS(2, 1, 3))), *w = iota(1, TENSOR_INTS(3, 2)),
+		       *y;
 
 		y = ok(tensor_mul_scalar(x, tensor_scalar_int(3)));
 		assert_ptr_equal(tensor_squeeze_dim_(y, 1), y);
@@ -346,7 +349,8 @@ static void geometry_of_a_view_changes_in_place(void **state)
 static void geometry_of_leaves_stays(void **state)
 {
 	tensor_scope {
-		tensor *x = leaf(iota(0, TENSOR_INTS(2, 2))), *v = ok(tensor_select(x, 0, 0)), *hidden = NULL;
+		tensor *x = leaf(iota(0, TENSOR_INTS(2, 2))), *v = ok(tensor_select(x, 0, 0)),
+		       *hidden = NULL;
 
 		assert_fails(tensor_t_(x), EINVAL, "leaf");
 		assert_fails(tensor_unsqueeze_(v, 0), EINVAL, "leaf");
@@ -360,7 +364,8 @@ static void geometry_of_leaves_stays(void **state)
 		assert_shape(x, 2, 2);
 		assert_shape(hidden, 1, 2);
 		assert_fails(tensor_t_(hidden), EINVAL, "no_grad");
-		assert_done(tensor_backward(ok(tensor_sum(tensor_mul(v, iota(1, TENSOR_INTS(2, 1)))))));
+		assert_done(
+			tensor_backward(ok(tensor_sum(tensor_mul(v, iota(1, TENSOR_INTS(2, 1)))))));
 		assert_values(tensor_grad(x), 0, 1, 2, 0, 0);
 		assert_done(tensor_set_grad(x, NULL));
 		/* What is saved keeps the shape that it had. */

@@ -19,7 +19,7 @@ static tensor *matrix_of(int64_t rows, int64_t cols, int64_t limit)
 /* Every place once. */
 static tensor *unique_matrix(void)
 {
-	const int64_t v[] = {2, 0, 1, 1, 0, 2};
+	const int64_t v[] = { 2, 0, 1, 1, 0, 2 };
 
 	return tensor_from_data(v, TENSOR_INTS(3, 2), I64);
 }
@@ -32,9 +32,9 @@ static tensor *mask_of(int64_t rows, int64_t cols)
 /* x[i, :, j] with i [2] and j [3, 1], and x[mask]: = or += b. */
 static tensor *put_rows(tensor *a, tensor *b, bool accumulate)
 {
-	tensor *list[] = {index_of(3, 2), tensor_none, index_of(3, 4)};
+	tensor *list[] = { index_of(3, 2), tensor_none, index_of(3, 4) };
 
-	return tensor_index_put_list(tensor_mul(a, a), (tensor_list){list, 3}, b, accumulate);
+	return tensor_index_put_list(tensor_mul(a, a), (tensor_list){ list, 3 }, b, accumulate);
 }
 
 static tensor *put_in_place(tensor *a, tensor *b)
@@ -125,7 +125,7 @@ static const struct formula formulas[] = {
 	ROW(index_amax, 2, IN(1, 0, 2, 3), IN(1, 0, 2, 4)),
 	ROW(index_copy, 2, IN(1, 0, 3, 2), IN(1, 0, 2, 2)),
 	ROW(index_fill, 1, IN(1, 0, 3, 2)),
-	ROW(index_fill_tensor, 2, IN(1, 0, 3, 2), {0, {0}, 1, 0, false}),
+	ROW(index_fill_tensor, 2, IN(1, 0, 3, 2), { 0, { 0 }, 1, 0, false }),
 	ROW(select_scatter, 2, IN(1, 0, 3, 2), IN(1, 0, 3)),
 	ROW(slice_scatter, 2, IN(1, 0, 3, 2), IN(1, 0, 2, 2)),
 	ROW(diagonal_scatter, 2, IN_T(1, 0, 3, 2), IN(1, 0, 2)),

@@ -5,24 +5,26 @@
 
 #include <pthread.h>
 
-/* ---- tensors that change their part in a graph ------------------------------------------------- */
+/* ---- tensors that change their part in a graph ---- */
 
 /* The graph of y leads to v as a leaf; then v is no leaf any more. */
 static void view_that_was_a_leaf_may_become_a_result(void **state)
 {
-	for (int round = 0; round < 50; round++) tensor_scope {
-		tensor *x = ok(tensor_zeros(TENSOR_INTS(4), F32)), *w = leaf_iota(1, TENSOR_INTS(2));
-		tensor *v = leaf(tensor_slice(x, 0, 0, 2, 1)), *y;
+	for (int round = 0; round < 50; round++)
+		tensor_scope {
+			tensor *x = ok(tensor_zeros(TENSOR_INTS(4), F32)),
+			       *w = leaf_iota(1, TENSOR_INTS(2));
+			tensor *v = leaf(tensor_slice(x, 0, 0, 2, 1)), *y;
 
-		y = ok(tensor_sum(tensor_mul_scalar(v, S(3))));
-		assert_done(tensor_set_requires_grad(v, false));
-		ok(tensor_add_(v, w));
-		for (int i = 0; i < 100; i++)
-			ok(tensor_zeros(TENSOR_INTS(4), F32));
-		assert_done(tensor_backward(y));
-		assert_done(tensor_backward(tensor_sum(tensor_mul(v, v))));
-		assert_values(tensor_grad(w), 0, 2, 4);
-	}
+			y = ok(tensor_sum(tensor_mul_scalar(v, S(3))));
+			assert_done(tensor_set_requires_grad(v, false));
+			ok(tensor_add_(v, w));
+			for (int i = 0; i < 100; i++)
+				ok(tensor_zeros(TENSOR_INTS(4), F32));
+			assert_done(tensor_backward(y));
+			assert_done(tensor_backward(tensor_sum(tensor_mul(v, v))));
+			assert_values(tensor_grad(w), 0, 2, 4);
+		}
 }
 
 static void leaf_keeps_its_shape(void **state)
@@ -31,7 +33,8 @@ static void leaf_keeps_its_shape(void **state)
 		tensor *t = leaf_iota(0, TENSOR_INTS(2)), *y = ok(tensor_sum(t));
 
 		tensor_no_grad
-			assert_fails(tensor_resize_(t, TENSOR_INTS(2, 2)), EINVAL, "requires a gradient");
+			assert_fails(tensor_resize_(t, TENSOR_INTS(2, 2)), EINVAL,
+				     "requires a gradient");
 		assert_done(tensor_backward(y));
 		assert_values(tensor_grad(t), 0, 1, 1);
 		assert_int_equal(tensor_numel(tensor_grad(t)), tensor_numel(t));
@@ -41,7 +44,8 @@ static void leaf_keeps_its_shape(void **state)
 static void guard_of_a_no_grad_view_stays(void **state)
 {
 	tensor_scope {
-		tensor *x = leaf_iota(0, TENSOR_INTS(4)), *b = ok(tensor_mul_scalar(x, S(2))), *v = NULL;
+		tensor *x = leaf_iota(0, TENSOR_INTS(4)), *b = ok(tensor_mul_scalar(x, S(2))),
+		       *v = NULL;
 
 		tensor_no_grad
 			v = ok(tensor_slice(b, 0, 0, 2, 1));
@@ -51,7 +55,7 @@ static void guard_of_a_no_grad_view_stays(void **state)
 	}
 }
 
-/* ---- threads that read one view --------------------------------------------------------------------- */
+/* ---- threads that read one view ---- */
 
 enum { READERS = 2, ROUNDS = 400, VIEWS = 256 };
 
@@ -65,9 +69,10 @@ static void *read_view(void *arg)
 {
 	for (int i = 0; i < ROUNDS; i++) {
 		pthread_barrier_wait(&shared.begin);
-		for (int k = 0; k < VIEWS; k++) tensor_scope
-			if (!tensor_requires_grad(tensor_neg(shared.view[k])))
-				shared.without_history++;
+		for (int k = 0; k < VIEWS; k++)
+			tensor_scope
+				if (!tensor_requires_grad(tensor_neg(shared.view[k])))
+					shared.without_history++;
 		pthread_barrier_wait(&shared.end);
 	}
 	return NULL;
@@ -82,21 +87,22 @@ static void all_readers_of_a_stale_view_have_a_history(void **state)
 	pthread_barrier_init(&shared.end, NULL, READERS + 1);
 	for (int i = 0; i < READERS; i++)
 		assert_int_equal(pthread_create(&thread[i], NULL, read_view, NULL), 0);
-	for (int i = 0; i < ROUNDS; i++) tensor_scope {
-		tensor *base = ok(tensor_mul_scalar(leaf_iota(0, TENSOR_INTS(4)), S(1)));
+	for (int i = 0; i < ROUNDS; i++)
+		tensor_scope {
+			tensor *base = ok(tensor_mul_scalar(leaf_iota(0, TENSOR_INTS(4)), S(1)));
 
-		for (int k = 0; k < VIEWS; k++)
-			shared.view[k] = ok(tensor_slice(base, 0, 1, 3, 1));
-		ok(tensor_mul_scalar_(base, S(2)));
-		pthread_barrier_wait(&shared.begin);
-		pthread_barrier_wait(&shared.end);
-	}
+			for (int k = 0; k < VIEWS; k++)
+				shared.view[k] = ok(tensor_slice(base, 0, 1, 3, 1));
+			ok(tensor_mul_scalar_(base, S(2)));
+			pthread_barrier_wait(&shared.begin);
+			pthread_barrier_wait(&shared.end);
+		}
 	for (int i = 0; i < READERS; i++)
 		pthread_join(thread[i], NULL);
 	assert_int_equal(shared.without_history, 0);
 }
 
-/* ---- forks ------------------------------------------------------------------------------------------- */
+/* ---- forks ---- */
 
 static struct {
 	tensor *leaf;
@@ -106,7 +112,8 @@ static struct {
 static void use_every_lock(void)
 {
 	tensor_scope {
-		tensor *base = tensor_mul_scalar(busy.leaf, S(1)), *view = tensor_slice(base, 0, 0, 2, 1);
+		tensor *base = tensor_mul_scalar(busy.leaf, S(1)),
+		       *view = tensor_slice(base, 0, 0, 2, 1);
 
 		tensor_mul_scalar_(base, S(2));
 		tensor_backward(tensor_sum(tensor_gelu_opt(tensor_mul(view, view), "tanh")));
@@ -133,11 +140,11 @@ static void child_of_a_fork_finds_no_lock_taken(void **state)
 		assert_int_equal(pthread_create(&thread[i], NULL, keep_busy, NULL), 0);
 	for (int i = 0; i < 150 && hung < 3; i++)
 		hung += IN_CHILD({
-			signal(SIGALRM, SIG_DFL);
-			alarm(5);
-			for (int k = 0; k < 3; k++)
-				use_every_lock();
-		}) != 0;
+				signal(SIGALRM, SIG_DFL);
+				alarm(5);
+				for (int k = 0; k < 3; k++)
+					use_every_lock();
+			}) != 0;
 	busy.stop = true;
 	for (int i = 0; i < THREADS; i++)
 		pthread_join(thread[i], NULL);

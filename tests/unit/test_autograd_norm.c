@@ -9,7 +9,8 @@ static tensor *group(tensor *x, tensor *w, tensor *b)
 
 static tensor *batch(tensor *x, tensor *w, tensor *b, bool training)
 {
-	tensor *mean = tensor_full(TENSOR_INTS(3), S(0.5), F64), *var = tensor_full(TENSOR_INTS(3), S(2.0), F64);
+	tensor *mean = tensor_full(TENSOR_INTS(3), S(0.5), F64),
+	       *var = tensor_full(TENSOR_INTS(3), S(2.0), F64);
 
 	return tensor_batch_norm(x, w, b, mean, var, training, 0.1, 1e-3, false);
 }

@@ -43,18 +43,12 @@ CASE(fn_adaptive_max2d, tensor_exp(adaptive_max(a, 2)))
 CASE(fn_adaptive_max3d, tensor_exp(adaptive_max(a, 3)))
 
 static const struct formula formulas[] = {
-	ROW(avg_pool1d, 1, IN(1, 0, 2, 2, 5)),
-	ROW(avg_pool2d, 1, IN_T(1, 0, 1, 2, 4, 5)),
-	ROW(avg_pool3d, 1, IN(1, 0, 48)),
-	ROW(max_pool1d, 1, IN(1, 0, 2, 5)),
-	ROW(max_pool2d, 1, IN(1, 0, 2, 1, 4, 5)),
-	ROW(max_pool3d, 1, IN(1, 0, 48)),
-	ROW(adaptive_avg1d, 1, IN(1, 0, 2, 5)),
-	ROW(adaptive_avg2d, 1, IN(1, 0, 2, 1, 4, 5)),
-	ROW(adaptive_avg3d, 1, IN(1, 0, 48)),
-	ROW(adaptive_mean, 1, IN(1, 0, 2, 1, 4, 5)),
-	ROW(adaptive_max1d, 1, IN(1, 0, 2, 5)),
-	ROW(adaptive_max2d, 1, IN_T(1, 0, 2, 1, 4, 5)),
+	ROW(avg_pool1d, 1, IN(1, 0, 2, 2, 5)),	  ROW(avg_pool2d, 1, IN_T(1, 0, 1, 2, 4, 5)),
+	ROW(avg_pool3d, 1, IN(1, 0, 48)),	  ROW(max_pool1d, 1, IN(1, 0, 2, 5)),
+	ROW(max_pool2d, 1, IN(1, 0, 2, 1, 4, 5)), ROW(max_pool3d, 1, IN(1, 0, 48)),
+	ROW(adaptive_avg1d, 1, IN(1, 0, 2, 5)),	  ROW(adaptive_avg2d, 1, IN(1, 0, 2, 1, 4, 5)),
+	ROW(adaptive_avg3d, 1, IN(1, 0, 48)),	  ROW(adaptive_mean, 1, IN(1, 0, 2, 1, 4, 5)),
+	ROW(adaptive_max1d, 1, IN(1, 0, 2, 5)),	  ROW(adaptive_max2d, 1, IN_T(1, 0, 2, 1, 4, 5)),
 	ROW(adaptive_max3d, 1, IN(1, 0, 48)),
 };
 

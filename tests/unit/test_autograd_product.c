@@ -23,9 +23,10 @@ CASE(fn_multi_dot, tensor_linalg_multi_dot(TENSOR_LIST(a, b, c)))
 CASE(fn_complex_mm, tensor_view_as_real(tensor_mm(AS_COMPLEX(a), AS_COMPLEX(b))))
 CASE(fn_complex_mm_t, tensor_view_as_real(tensor_mm(AS_COMPLEX(a), tensor_t(AS_COMPLEX(b)))))
 CASE(fn_complex_bmm, tensor_view_as_real(tensor_bmm(AS_COMPLEX(a), AS_COMPLEX(b))))
-CASE(fn_complex_addmm, tensor_view_as_real(tensor_addmm_opt(AS_COMPLEX(a), AS_COMPLEX(b), AS_COMPLEX(c),
-							    tensor_scalar_complex(1, 2),
-							    tensor_scalar_complex(0.5, -1))))
+CASE(fn_complex_addmm,
+     tensor_view_as_real(tensor_addmm_opt(AS_COMPLEX(a), AS_COMPLEX(b), AS_COMPLEX(c),
+					  tensor_scalar_complex(1, 2),
+					  tensor_scalar_complex(0.5, -1))))
 
 CASE(fn_attention, tensor_scaled_dot_product_attention(a, b, c, tensor_none, 0, false))
 CASE(fn_causal_attention, tensor_scaled_dot_product_attention(a, b, c, tensor_none, 0, true))
@@ -66,12 +67,13 @@ FORMULA_TESTS
 static void attention_to_nothing_has_gradient_zero(void **state)
 {
 	tensor_scope {
-		tensor *q = ok(tensor_ones(TENSOR_SHAPE(2, 2), F64)), *mask = ok(tensor_zeros(TENSOR_SHAPE(2, 2), F64));
+		tensor *q = ok(tensor_ones(TENSOR_SHAPE(2, 2), F64)),
+		       *mask = ok(tensor_zeros(TENSOR_SHAPE(2, 2), F64));
 
 		((double *)tensor_data(mask))[0] = ((double *)tensor_data(mask))[1] = -INFINITY;
 		assert_done(tensor_set_requires_grad(q, true));
-		assert_done(tensor_backward(ok(tensor_sum(
-			tensor_scaled_dot_product_attention(q, q, q, mask, 0, false)))));
+		assert_done(tensor_backward(ok(
+			tensor_sum(tensor_scaled_dot_product_attention(q, q, q, mask, 0, false)))));
 		assert_values(tensor_grad(q), 1e-12, 0.5, 0.5, 0.5, 0.5);
 	}
 }

@@ -34,12 +34,9 @@ CASE(fn_overwritten, overwritten(a))
 CASE(fn_normal, tensor_add(a, tensor_normal_tensor_float(seeded(a), 1)))
 
 static const struct formula formulas[] = {
-	ROW(native_dropout, 1, IN(1, 0, 5, 6)),
-	ROW(native_dropout, 1, IN_T(1, 0, 3, 4)),
-	ROW(native_dropout_all, 1, IN(1, 0, 5)),
-	ROW(native_dropout_off, 1, IN(1, 0, 5)),
-	ROW(dropout, 1, IN(1, 0, 4, 5)),
-	ROW(bernoulli, 1, IN(1, 0, 4, 5)),
+	ROW(native_dropout, 1, IN(1, 0, 5, 6)),	 ROW(native_dropout, 1, IN_T(1, 0, 3, 4)),
+	ROW(native_dropout_all, 1, IN(1, 0, 5)), ROW(native_dropout_off, 1, IN(1, 0, 5)),
+	ROW(dropout, 1, IN(1, 0, 4, 5)),	 ROW(bernoulli, 1, IN(1, 0, 4, 5)),
 	ROW(overwritten, 1, IN(1, 0, 4, 3)),
 };
 
@@ -52,8 +49,8 @@ static void a_mean_gets_no_gradient(void **state)
 		tensor *a = ok(tensor_full(TENSOR_INTS(3), S(2.0), F64));
 
 		assert_done(tensor_set_requires_grad(a, true));
-		assert_done(tensor_backward(
-			ok(tensor_sum(fn_normal((tensor *[MAX_IN]){a}, NULL)))));
+		assert_done(
+			tensor_backward(ok(tensor_sum(fn_normal((tensor *[MAX_IN]){ a }, NULL)))));
 		assert_values(tensor_grad(a), 0, 1, 1, 1);
 	}
 }

@@ -3,26 +3,26 @@
 #include "formulas.h"
 
 /* One of two results, or their weighted sum. */
-#define PAIR(id, call)                                                                            \
-	static tensor *id##_of(tensor *a, int which)                                              \
-	{                                                                                         \
-		tensor *x, *y;                                                                    \
-                                                                                                  \
-		if ((call) < 0)                                                                   \
-			return NULL;                                                              \
-		return which == 2 ? tensor_add(x, tensor_mul_scalar(y, S(3))) : which ? y : x;    \
-	}                                                                                         \
-	CASE(fn_##id##_first, id##_of(a, 0))                                                      \
-	CASE(fn_##id##_second, id##_of(a, 1))                                                     \
+#define PAIR(id, call)                                                                         \
+	static tensor *id##_of(tensor *a, int which)                                           \
+	{                                                                                      \
+		tensor *x, *y;                                                                 \
+                                                                                               \
+		if ((call) < 0)                                                                \
+			return NULL;                                                           \
+		return which == 2 ? tensor_add(x, tensor_mul_scalar(y, S(3))) : which ? y : x; \
+	}                                                                                      \
+	CASE(fn_##id##_first, id##_of(a, 0))                                                   \
+	CASE(fn_##id##_second, id##_of(a, 1))                                                  \
 	CASE(fn_##id##_both, id##_of(a, 2))
-#define PAIR_ROWS(id, ...)                                                                        \
-	ROW(id##_first, 1, __VA_ARGS__), ROW(id##_second, 1, __VA_ARGS__),                        \
+#define PAIR_ROWS(id, ...)                                                 \
+	ROW(id##_first, 1, __VA_ARGS__), ROW(id##_second, 1, __VA_ARGS__), \
 		ROW(id##_both, 1, __VA_ARGS__)
 
 /* a with a zero in the middle */
 static tensor *with_zero(tensor *a)
 {
-	double v[] = {1, 0, 1};
+	double v[] = { 1, 0, 1 };
 
 	return tensor_mul(a, tensor_from_data(v, TENSOR_INTS(3), F64));
 }
@@ -53,19 +53,20 @@ CASE(fn_cumprod, tensor_cumprod(a, 0))
 #define AS_COMPLEX(x) tensor_view_as_complex(x)
 CASE(fn_complex_cumprod, tensor_view_as_real(tensor_cumprod(AS_COMPLEX(a), 0)))
 CASE(fn_complex_logcumsumexp, tensor_view_as_real(tensor_logcumsumexp(AS_COMPLEX(a), 0)))
-CASE(fn_complex_logsumexp, tensor_view_as_real(tensor_logsumexp(AS_COMPLEX(a), TENSOR_INTS(0), false)))
+CASE(fn_complex_logsumexp,
+     tensor_view_as_real(tensor_logsumexp(AS_COMPLEX(a), TENSOR_INTS(0), false)))
 CASE(fn_complex_norm1, tensor_linalg_vector_norm(AS_COMPLEX(a), S(1), TENSOR_INTS(0), true))
 CASE(fn_complex_norm3, tensor_linalg_vector_norm(AS_COMPLEX(a), S(3), TENSOR_INTS(0), false))
 CASE(fn_cumprod_zero, tensor_cumprod(with_zero(a), 1))
 CASE(fn_logcumsumexp, tensor_logcumsumexp(a, -1))
 
-#define VALUES(id, call)                                                                          \
-	static tensor *id##_values(tensor *a)                                                     \
-	{                                                                                         \
-		tensor *x, *y;                                                                    \
-                                                                                                  \
-		return (call) < 0 ? NULL : x;                                                     \
-	}                                                                                         \
+#define VALUES(id, call)                      \
+	static tensor *id##_values(tensor *a) \
+	{                                     \
+		tensor *x, *y;                \
+                                              \
+		return (call) < 0 ? NULL : x; \
+	}                                     \
 	CASE(fn_##id, id##_values(a))
 VALUES(min_dim, tensor_min_dim(a, 1, false, &x, &y))
 VALUES(cummax, tensor_cummax(a, 1, &x, &y))
@@ -102,8 +103,10 @@ static const struct formula formulas[] = {
 	ROW(norm_least, 1, IN(1, 0, 2, 3)),
 	ROW(cumsum, 1, IN_T(1, 0, 2, 3)),
 	ROW(cumprod, 1, IN(1, 0, 3, 2)),
-	ROW(complex_cumprod, 1, IN(1, 0, 3, 2)), ROW(complex_norm1, 1, IN(1, 0, 3, 2)),
-	ROW(complex_logcumsumexp, 1, IN(1, 0, 3, 2)), ROW(complex_logsumexp, 1, IN(1, 0, 3, 2)),
+	ROW(complex_cumprod, 1, IN(1, 0, 3, 2)),
+	ROW(complex_norm1, 1, IN(1, 0, 3, 2)),
+	ROW(complex_logcumsumexp, 1, IN(1, 0, 3, 2)),
+	ROW(complex_logsumexp, 1, IN(1, 0, 3, 2)),
 	ROW(complex_norm3, 1, IN(1, 0, 3, 2)),
 	ROW(cumprod_zero, 1, IN(1, 0, 2, 3)),
 	ROW(logcumsumexp, 1, IN(1, 0, 2, 3)),
@@ -121,30 +124,32 @@ FORMULA_TESTS
 
 static void gradient_of_nan_goes_to_those_that_are(void **state)
 {
-	tensor *(*const fn[])(tensor *) = {tensor_max, tensor_min, tensor_median};
-	const float values[] = {1, NAN, 2, NAN};
+	tensor *(*const fn[])(tensor *) = { tensor_max, tensor_min, tensor_median };
+	const float values[] = { 1, NAN, 2, NAN };
 
-	for (size_t i = 0; i < 3; i++) tensor_scope {
-		tensor *t = ok(tensor_from_data(values, TENSOR_INTS(4), F32));
+	for (size_t i = 0; i < 3; i++)
+		tensor_scope {
+			tensor *t = ok(tensor_from_data(values, TENSOR_INTS(4), F32));
 
-		tensor_set_requires_grad(t, true);
-		assert_done(tensor_backward(ok(fn[i](t))));
-		assert_values(tensor_grad(t), 0, 0, 0.5, 0, 0.5);
-	}
+			tensor_set_requires_grad(t, true);
+			assert_done(tensor_backward(ok(fn[i](t))));
+			assert_values(tensor_grad(t), 0, 0, 0.5, 0, 0.5);
+		}
 }
 
 /* |1 + 3i| is another number in f32 than in f64, where the norm is taken. */
 static void greatest_norm_of_another_dtype_has_a_gradient(void **state)
 {
-	static const float parts[] = {1, 3, 0.5f, 0};
+	static const float parts[] = { 1, 3, 0.5f, 0 };
 
 	tensor_scope {
-		tensor *x = ok(tensor_from_data(parts, TENSOR_SHAPE(2), TENSOR_OPTIONS(.dtype = TENSOR_C64)));
+		tensor *x = ok(tensor_from_data(parts, TENSOR_SHAPE(2),
+						TENSOR_OPTIONS(.dtype = TENSOR_C64)));
 		tensor *norm;
 
 		assert_done(tensor_set_requires_grad(x, true));
-		norm = ok(tensor_linalg_vector_norm_opt(x, tensor_scalar_float(INFINITY), TENSOR_NO_INTS, false,
-							TENSOR_C128));
+		norm = ok(tensor_linalg_vector_norm_opt(x, tensor_scalar_float(INFINITY),
+							TENSOR_NO_INTS, false, TENSOR_C128));
 		assert_done(tensor_backward(norm));
 		assert_values(tensor_abs(tensor_grad(x)), 1e-6, 1, 0);
 	}
@@ -153,20 +158,23 @@ static void greatest_norm_of_another_dtype_has_a_gradient(void **state)
 /* The derivative of |x| at 0 is taken as 0, and so is the second one. */
 static void second_derivative_of_a_norm_of_zero(void **state)
 {
-	static const int64_t lengths[] = {0, 3};
+	static const int64_t lengths[] = { 0, 3 };
 
 	for (int i = 0; i < 2; i++)
 		tensor_scope {
-			tensor *x = ok(tensor_zeros(TENSOR_INTS(lengths[i]), F64)), *w = ok(tensor_ones(TENSOR_SCALAR_SHAPE, F64));
+			tensor *x = ok(tensor_zeros(TENSOR_INTS(lengths[i]), F64)),
+			       *w = ok(tensor_ones(TENSOR_SCALAR_SHAPE, F64));
 			tensor *n, *y, *g[2], *h[2];
 
 			assert_done(tensor_set_requires_grad(x, true));
 			assert_done(tensor_set_requires_grad(w, true));
 			n = ok(tensor_linalg_vector_norm(x, S(2), TENSOR_NO_INTS, false));
 			y = ok(tensor_mul(ok(tensor_mul(w, w)), n));
-			assert_done(tensor_backward_ex(TENSOR_LIST(y), NULL, TENSOR_LIST(x, w), g, TENSOR_CREATE_GRAPH));
+			assert_done(tensor_backward_ex(TENSOR_LIST(y), NULL, TENSOR_LIST(x, w), g,
+						       TENSOR_CREATE_GRAPH));
 			y = ok(tensor_add(ok(tensor_sum(g[0])), g[1]));
-			assert_done(tensor_backward_ex(TENSOR_LIST(y), NULL, TENSOR_LIST(x, w), h, 0));
+			assert_done(
+				tensor_backward_ex(TENSOR_LIST(y), NULL, TENSOR_LIST(x, w), h, 0));
 			assert_values(tensor_sum(ok(tensor_isnan(h[0]))), 0, 0);
 			assert_values(h[1], 0, 0);
 		}
@@ -179,10 +187,13 @@ static void second_derivative_of_a_mean_of_nothing(void **state)
 		tensor *x = ok(tensor_ones(TENSOR_INTS(1, 1), F64)), *y, *g[1], *h[1];
 
 		assert_done(tensor_set_requires_grad(x, true));
-		y = ok(tensor_sum(ok(tensor_mean_dim(ok(tensor_narrow(x, 0, 0, 0)), TENSOR_INTS(0), true))));
+		y = ok(tensor_sum(
+			ok(tensor_mean_dim(ok(tensor_narrow(x, 0, 0, 0)), TENSOR_INTS(0), true))));
 		y = ok(tensor_sum(ok(tensor_mul(y, x))));
-		assert_done(tensor_backward_ex(TENSOR_LIST(y), NULL, TENSOR_LIST(x), g, TENSOR_CREATE_GRAPH));
-		y = ok(tensor_sum(ok(tensor_mul(ok(tensor_nan_to_num(g[0], 2, TENSOR_NO_FLOAT, TENSOR_NO_FLOAT)), x))));
+		assert_done(tensor_backward_ex(TENSOR_LIST(y), NULL, TENSOR_LIST(x), g,
+					       TENSOR_CREATE_GRAPH));
+		y = ok(tensor_sum(ok(tensor_mul(
+			ok(tensor_nan_to_num(g[0], 2, TENSOR_NO_FLOAT, TENSOR_NO_FLOAT)), x))));
 		y = ok(tensor_add(y, ok(tensor_sum(g[0]))));
 		assert_done(tensor_backward_ex(TENSOR_LIST(y), NULL, TENSOR_LIST(x), h, 0));
 		assert_values(h[0], 0, 2);

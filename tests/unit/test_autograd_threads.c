@@ -41,7 +41,7 @@ static void gradients_of_all_threads_reach_shared_leaves(void **state)
 static void *go_back_often(struct worker *w)
 {
 	for (int i = 0; i < 200; i++)
-		expect(w, tensor_backward_ex(TENSOR_LIST(graph.shared), NULL, (tensor_list){0},
+		expect(w, tensor_backward_ex(TENSOR_LIST(graph.shared), NULL, (tensor_list){ 0 },
 					     NULL, TENSOR_RETAIN_GRAPH) == 0);
 	return NULL;
 }

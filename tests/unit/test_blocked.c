@@ -13,16 +13,16 @@
 #include <tensor/dlpack.h>
 #include <unistd.h>
 
-#define I(...)	TENSOR_INTS(__VA_ARGS__)
-#define NONE	TENSOR_DTYPE_NONE
+#define I(...)	      TENSOR_INTS(__VA_ARGS__)
+#define NONE	      TENSOR_DTYPE_NONE
 #define ARRAY_SIZE(a) (sizeof(a) / sizeof(*(a)))
 
 static bool available;
 
-#define NEED_ONEDNN()                                                                             \
-	do {                                                                                      \
-		if (!available)                                                                   \
-			skip();                                                                   \
+#define NEED_ONEDNN()           \
+	do {                    \
+		if (!available) \
+			skip(); \
 	} while (0)
 
 /* In [-1, 1], in no order. */
@@ -36,8 +36,10 @@ static tensor *noise_of(unsigned seed, enum tensor_dtype dtype, tensor_ints shap
 		n *= shape.data[i];
 	p = malloc((n + 1) * sizeof(*p));
 	for (int64_t i = 0; i < n; i++)
-		p[i] = (float)((uint32_t)((uint64_t)(i + 1 + seed * 977) * 2654435761u >> 8) % 4096) /
-			       2048 - 1;
+		p[i] = (float)((uint32_t)((uint64_t)(i + 1 + seed * 977) * 2654435761u >> 8) %
+			       4096) /
+			       2048 -
+		       1;
 	t = ok(tensor_from_data(p, shape, F32));
 	free(p);
 	return dtype == TENSOR_F32 ? t : ok(tensor_to(t, TENSOR_OPTIONS(.dtype = dtype)));
@@ -85,7 +87,7 @@ static void check_like_(tensor *got, tensor *want, double tol, const char *file,
 	}
 }
 
-/* ---- without the plugin ----------------------------------------------------------------------------- */
+/* ---- without the plugin ---- */
 
 /* In a child that has not opened it yet; must be the first test. */
 static void missing_plugin_is_named(void **state)
@@ -100,7 +102,9 @@ static void missing_plugin_is_named(void **state)
 		setenv("TENSOR_ONEDNN_PLUGIN", "/nowhere/libtensor_onednn.so", 1);
 		x = tensor_ones(I(2), F32);
 		_exit(x && !tensor_to_mkldnn(x, NONE) && tensor_last_error()->code == ENOSYS &&
-		      strstr(text, "libdnnl") && strstr(text, "/nowhere/") ? 0 : 1);
+				      strstr(text, "libdnnl") && strstr(text, "/nowhere/") ?
+			      0 :
+			      1);
 	}
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	assert_int_equal(status, 0);
@@ -116,7 +120,7 @@ static void plugin_is_there_or_says_why(void **state)
 	NEED_ONEDNN();
 }
 
-/* ---- conversions --------------------------------------------------------------------------------------- */
+/* ---- conversions ---- */
 
 static void numbers_survive_the_round_trip(void **state)
 {
@@ -135,11 +139,13 @@ static void numbers_survive_the_round_trip(void **state)
 		assert_like(ok(tensor_to_mkldnn(b, NONE)), x, 0);
 		assert_like(ok(tensor_reshape(b, I(6, -1))), tensor_reshape(x, I(6, 35)), 0);
 		assert_like(ok(tensor_flatten(b, 1, -1)), tensor_flatten(x, 1, -1), 0);
-		assert_like(ok(tensor_transpose(b, -1, 1)), ok(tensor_contiguous(tensor_transpose(x, -1, 1))), 0);
+		assert_like(ok(tensor_transpose(b, -1, 1)),
+			    ok(tensor_contiguous(tensor_transpose(x, -1, 1))), 0);
 		half = ok(tensor_to(x, TENSOR_OPTIONS(.dtype = TENSOR_BF16)));
 		assert_like(ok(tensor_to_mkldnn(x, TENSOR_BF16)), half, 0);
 		assert_like(blocked(half), half, 0);
-		assert_like(ok(tensor_to_dense_opt(blocked(half), TENSOR_F32)), ok(tensor_to(half, F32)), 0);
+		assert_like(ok(tensor_to_dense_opt(blocked(half), TENSOR_F32)),
+			    ok(tensor_to(half, F32)), 0);
 	}
 }
 
@@ -184,30 +190,32 @@ static void conversions_refuse(void **state)
 	tensor_scope {
 		tensor *b = blocked(noise(1, 2, 3));
 
-		assert_fails(tensor_to_mkldnn(iota(0, I(2)), TENSOR_F64) != NULL, EINVAL, "f32 or bf16");
-		assert_fails(tensor_to_mkldnn(tensor_ones(I(2), F64), NONE) != NULL, EINVAL, "got f64");
-		assert_fails(tensor_to_mkldnn(tensor_ones(TENSOR_SCALAR_SHAPE, F32), NONE) != NULL, EINVAL,
-			     "1 to 12 dimensions");
+		assert_fails(tensor_to_mkldnn(iota(0, I(2)), TENSOR_F64) != NULL, EINVAL,
+			     "f32 or bf16");
+		assert_fails(tensor_to_mkldnn(tensor_ones(I(2), F64), NONE) != NULL, EINVAL,
+			     "got f64");
+		assert_fails(tensor_to_mkldnn(tensor_ones(TENSOR_SCALAR_SHAPE, F32), NONE) != NULL,
+			     EINVAL, "1 to 12 dimensions");
 		assert_fails(tensor_to_mkldnn(b, TENSOR_BF16) != NULL, EINVAL, "stays f32");
 		assert_fails(tensor_reshape(b, I(4)) != NULL, EINVAL, "does not fit");
-		assert_fails(tensor_reshape(b, I(1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 6)) != NULL, EINVAL,
-			     "1 to 12");
+		assert_fails(tensor_reshape(b, I(1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 6)) != NULL,
+			     EINVAL, "1 to 12");
 		assert_fails(tensor_transpose(b, 0, 2) != NULL, EINVAL, "out of range");
 	}
 }
 
-/* ---- convolution ------------------------------------------------------------------------------------------ */
+/* ---- convolution ---- */
 
 struct conv_case {
 	int64_t n, c, h, w, o, kh, kw, stride, padding, dilation, groups;
 };
 
 static const struct conv_case conv_cases[] = {
-	{2, 3, 9, 11, 17, 3, 3, 1, 1, 1, 1},	{1, 17, 8, 8, 5, 3, 3, 2, 1, 1, 1},
-	{2, 16, 7, 7, 32, 1, 1, 1, 0, 1, 1},	{1, 12, 9, 9, 18, 3, 3, 1, 2, 2, 3},
-	{2, 19, 8, 6, 19, 3, 3, 1, 1, 1, 19},	{1, 32, 14, 14, 32, 3, 3, 2, 1, 1, 32},
-	{1, 1, 5, 5, 1, 5, 5, 1, 0, 1, 1},	{3, 8, 4, 9, 24, 2, 4, 3, 1, 1, 4},
-	{2, 20, 12, 12, 40, 7, 7, 2, 3, 1, 1},	{1, 6, 4, 4, 12, 3, 3, 1, 0, 1, 6},
+	{ 2, 3, 9, 11, 17, 3, 3, 1, 1, 1, 1 },	 { 1, 17, 8, 8, 5, 3, 3, 2, 1, 1, 1 },
+	{ 2, 16, 7, 7, 32, 1, 1, 1, 0, 1, 1 },	 { 1, 12, 9, 9, 18, 3, 3, 1, 2, 2, 3 },
+	{ 2, 19, 8, 6, 19, 3, 3, 1, 1, 1, 19 },	 { 1, 32, 14, 14, 32, 3, 3, 2, 1, 1, 32 },
+	{ 1, 1, 5, 5, 1, 5, 5, 1, 0, 1, 1 },	 { 3, 8, 4, 9, 24, 2, 4, 3, 1, 1, 4 },
+	{ 2, 20, 12, 12, 40, 7, 7, 2, 3, 1, 1 }, { 1, 6, 4, 4, 12, 3, 3, 1, 0, 1, 6 },
 };
 
 static void conv_case(const struct conv_case *k, enum tensor_dtype dtype, double tol)
@@ -217,9 +225,10 @@ static void conv_case(const struct conv_case *k, enum tensor_dtype dtype, double
 	tensor *w = noise_of(2, dtype, I(k->o, k->c / k->groups, k->kh, k->kw));
 	tensor *bias = noise_of(3, dtype, I(k->o)), *bx = blocked(x), *bw = blocked(w);
 	tensor *want = ok(tensor_conv2d(x, w, bias, s, p, d, k->groups));
-	tensor *ready = ok(tensor_mkldnn_reorder_conv2d_weight(bw, p, s, d, k->groups, TENSOR_NO_INTS));
-	tensor *exact = ok(tensor_mkldnn_reorder_conv2d_weight(bw, p, s, d, k->groups,
-							       tensor_shape(x)));
+	tensor *ready =
+		ok(tensor_mkldnn_reorder_conv2d_weight(bw, p, s, d, k->groups, TENSOR_NO_INTS));
+	tensor *exact =
+		ok(tensor_mkldnn_reorder_conv2d_weight(bw, p, s, d, k->groups, tensor_shape(x)));
 	tensor *y = ok(tensor_conv2d(bx, bw, blocked(bias), s, p, d, k->groups));
 
 	assert_int_equal(tensor_layout(y), TENSOR_BLOCKED);
@@ -251,8 +260,8 @@ static bool has_bf16(void)
 	tensor_scope {
 		tensor *b = blocked(noise_of(1, TENSOR_BF16, I(1, 16, 4, 4)));
 
-		is = tensor_conv2d(b, blocked(noise_of(1, TENSOR_BF16, I(16, 16, 1, 1))), tensor_none,
-				   I(1), I(0), I(1), 1);
+		is = tensor_conv2d(b, blocked(noise_of(1, TENSOR_BF16, I(16, 16, 1, 1))),
+				   tensor_none, I(1), I(0), I(1), 1);
 	}
 	return is;
 }
@@ -274,19 +283,22 @@ static void convolution_in_one_and_three_dimensions(void **state)
 {
 	NEED_ONEDNN();
 	tensor_scope {
-		tensor *x = noise(1, 2, 5, 20), *w = noise(2, 7, 5, 3), *v = noise(3, 1, 4, 5, 6, 7);
+		tensor *x = noise(1, 2, 5, 20), *w = noise(2, 7, 5, 3),
+		       *v = noise(3, 1, 4, 5, 6, 7);
 		tensor *u = noise(4, 6, 2, 2, 3, 3);
-		tensor *ready = ok(tensor_mkldnn_reorder_conv3d_weight(blocked(u), I(1, 0, 1), I(1), I(1),
-								       2, TENSOR_NO_INTS));
+		tensor *ready = ok(tensor_mkldnn_reorder_conv3d_weight(blocked(u), I(1, 0, 1), I(1),
+								       I(1), 2, TENSOR_NO_INTS));
 
 		assert_like(tensor_conv1d(blocked(x), blocked(w), tensor_none, I(2), I(1), I(1), 1),
 			    tensor_conv1d(x, w, tensor_none, I(2), I(1), I(1), 1), 1e-5);
-		assert_like(tensor_conv3d(blocked(v), ready, tensor_none, I(1), I(1, 0, 1), I(1), 2),
+		assert_like(tensor_conv3d(blocked(v), ready, tensor_none, I(1), I(1, 0, 1), I(1),
+					  2),
 			    tensor_conv3d(v, u, tensor_none, I(1), I(1, 0, 1), I(1), 2), 1e-5);
 		/* Weights in groups are used without groups, and the other way round. */
-		assert_like(tensor_conv3d(blocked(noise(5, 1, 2, 4, 4, 4)), ready, tensor_none, I(1), I(0),
-					  I(1), 1),
-			    tensor_conv3d(noise(5, 1, 2, 4, 4, 4), u, tensor_none, I(1), I(0), I(1), 1),
+		assert_like(tensor_conv3d(blocked(noise(5, 1, 2, 4, 4, 4)), ready, tensor_none,
+					  I(1), I(0), I(1), 1),
+			    tensor_conv3d(noise(5, 1, 2, 4, 4, 4), u, tensor_none, I(1), I(0), I(1),
+					  1),
 			    1e-5);
 	}
 }
@@ -298,34 +310,46 @@ static void convolution_refuses(void **state)
 		tensor *x = blocked(noise(1, 1, 4, 5, 5)), *w = blocked(noise(1, 4, 4, 3, 3));
 		tensor *none = tensor_none;
 
-		assert_fails(tensor_conv2d(x, blocked(noise(1, 4, 3, 3, 3)), none, I(1), I(0), I(1), 1) !=
-			     NULL, EINVAL, "channels");
-		assert_fails(tensor_conv2d(x, blocked(noise(1, 4, 4, 7, 7)), none, I(1), I(0), I(1), 1) !=
-			     NULL, EINVAL, "too small");
-		assert_fails(tensor_conv2d(x, w, blocked(noise(1, 3)), I(1), I(0), I(1), 1) != NULL, EINVAL,
-			     "bias must be");
-		assert_fails(tensor_conv2d(x, tensor_to_mkldnn(w, NONE), none, I(0), I(0), I(1), 1) != NULL,
+		assert_fails(tensor_conv2d(x, blocked(noise(1, 4, 3, 3, 3)), none, I(1), I(0), I(1),
+					   1) != NULL,
+			     EINVAL, "channels");
+		assert_fails(tensor_conv2d(x, blocked(noise(1, 4, 4, 7, 7)), none, I(1), I(0), I(1),
+					   1) != NULL,
+			     EINVAL, "too small");
+		assert_fails(tensor_conv2d(x, w, blocked(noise(1, 3)), I(1), I(0), I(1), 1) != NULL,
+			     EINVAL, "bias must be");
+		assert_fails(tensor_conv2d(x, tensor_to_mkldnn(w, NONE), none, I(0), I(0), I(1),
+					   1) != NULL,
 			     EINVAL, "stride");
-		assert_fails(tensor_convolution(x, w, none, I(1), I(0), I(1), true, I(0), 1) != NULL,
+		assert_fails(tensor_convolution(x, w, none, I(1), I(0), I(1), true, I(0), 1) !=
+				     NULL,
 			     EOPNOTSUPP, "transposed");
-		assert_fails(tensor_conv2d(blocked(noise(1, 1, 0, 5, 5)), blocked(noise(1, 4, 0, 3, 3)), none,
-					   I(1), I(0), I(1), 1) != NULL, EINVAL, "must be positive");
-		assert_fails(tensor_mkldnn_reorder_conv2d_weight(w, I(0), I(1), I(1), 1, I(1, 4, 2, 2)) !=
-			     NULL, EINVAL, "too small");
-		assert_fails(tensor_mkldnn_reorder_conv2d_weight(w, I(0), I(1), I(1), 3, TENSOR_NO_INTS) !=
-			     NULL, EINVAL, "groups");
-		assert_fails(tensor_mkldnn_reorder_conv2d_weight(x, I(0), I(1), I(1), 1, I(1)) != NULL,
+		assert_fails(tensor_conv2d(blocked(noise(1, 1, 0, 5, 5)),
+					   blocked(noise(1, 4, 0, 3, 3)), none, I(1), I(0), I(1),
+					   1) != NULL,
+			     EINVAL, "must be positive");
+		assert_fails(tensor_mkldnn_reorder_conv2d_weight(w, I(0), I(1), I(1), 1,
+								 I(1, 4, 2, 2)) != NULL,
+			     EINVAL, "too small");
+		assert_fails(tensor_mkldnn_reorder_conv2d_weight(w, I(0), I(1), I(1), 3,
+								 TENSOR_NO_INTS) != NULL,
+			     EINVAL, "groups");
+		assert_fails(tensor_mkldnn_reorder_conv2d_weight(x, I(0), I(1), I(1), 1, I(1)) !=
+				     NULL,
 			     EINVAL, "4 numbers");
-		assert_like(ok(tensor_conv2d(blocked(noise(1, 0, 4, 5, 5)), w, none, I(1), I(0), I(1), 1)),
+		assert_like(ok(tensor_conv2d(blocked(noise(1, 0, 4, 5, 5)), w, none, I(1), I(0),
+					     I(1), 1)),
 			    noise(1, 0, 4, 3, 3), 0);
 	}
 }
 
-/* ---- linear ------------------------------------------------------------------------------------------------- */
+/* ---- linear ---- */
 
 static void linear_has_the_dense_numbers(void **state)
 {
-	const int64_t shapes[][3] = {{1, 1, 1}, {3, 17, 5}, {1, 300, 1000}, {64, 128, 33}, {9, 64, 64}};
+	const int64_t shapes[][3] = {
+		{ 1, 1, 1 }, { 3, 17, 5 }, { 1, 300, 1000 }, { 64, 128, 33 }, { 9, 64, 64 }
+	};
 
 	NEED_ONEDNN();
 	for (size_t i = 0; i < ARRAY_SIZE(shapes); i++)
@@ -351,19 +375,23 @@ static void linear_has_the_dense_numbers(void **state)
 
 		assert_like(tensor_linear(blocked(x), blocked(w), tensor_none),
 			    tensor_linear(x, w, tensor_none), 1e-5);
-		assert_like(tensor_linear(blocked(noise(3, 3, 4, 8)), blocked(w), blocked(noise(4, 5))),
+		assert_like(tensor_linear(blocked(noise(3, 3, 4, 8)), blocked(w),
+					  blocked(noise(4, 5))),
 			    tensor_linear(noise(3, 3, 4, 8), w, noise(4, 5)), 1e-5);
 		assert_like(tensor_linear(noise(3, 3, 4, 8), blocked(w), tensor_none),
 			    tensor_linear(noise(3, 3, 4, 8), w, tensor_none), 1e-5);
-		assert_like(tensor_linear(blocked(noise(1, 0, 8)), w, tensor_none), noise(1, 0, 5), 0);
+		assert_like(tensor_linear(blocked(noise(1, 0, 8)), w, tensor_none), noise(1, 0, 5),
+			    0);
 		assert_fails(tensor_linear(blocked(noise(1, 2, 7)), w, tensor_none) != NULL, EINVAL,
 			     "[..., k]");
-		assert_fails(tensor_linear(blocked(x), w, noise(1, 4)) != NULL, EINVAL, "bias must be");
-		assert_fails(tensor__reorder_linear_weight(blocked(w), 0) != NULL, EINVAL, "positive");
+		assert_fails(tensor_linear(blocked(x), w, noise(1, 4)) != NULL, EINVAL,
+			     "bias must be");
+		assert_fails(tensor__reorder_linear_weight(blocked(w), 0) != NULL, EINVAL,
+			     "positive");
 	}
 }
 
-/* ---- pooling -------------------------------------------------------------------------------------------------- */
+/* ---- pooling ---- */
 
 static void pooling_has_the_dense_numbers(void **state)
 {
@@ -384,11 +412,14 @@ static void pooling_has_the_dense_numbers(void **state)
 				    tensor_max_pool2d(x, kernel, stride, padding, I(1), ceil), 0);
 			assert_like(tensor_max_pool2d(b, kernel, stride, padding, I(2), ceil),
 				    tensor_max_pool2d(x, kernel, stride, padding, I(2), ceil), 0);
-			assert_like(tensor_avg_pool2d(b, kernel, stride, padding, ceil, padded, TENSOR_NONE),
-				    tensor_avg_pool2d(x, kernel, stride, padding, ceil, padded, TENSOR_NONE),
+			assert_like(tensor_avg_pool2d(b, kernel, stride, padding, ceil, padded,
+						      TENSOR_NONE),
+				    tensor_avg_pool2d(x, kernel, stride, padding, ceil, padded,
+						      TENSOR_NONE),
 				    1e-6);
 			assert_like(tensor_avg_pool2d(b, kernel, stride, padding, ceil, padded, 7),
-				    tensor_avg_pool2d(x, kernel, stride, padding, ceil, padded, 7), 1e-6);
+				    tensor_avg_pool2d(x, kernel, stride, padding, ceil, padded, 7),
+				    1e-6);
 		}
 }
 
@@ -398,18 +429,22 @@ static void pooling_in_three_dimensions_and_adaptive(void **state)
 	tensor_scope {
 		tensor *x = noise(1, 2, 3, 6, 7, 8), *y = noise(1, 2, 18, 12, 8), *b = blocked(y);
 
-		assert_like(tensor_max_pool3d(blocked(x), I(2, 3, 2), I(2), I(1, 0, 1), I(1), false),
+		assert_like(tensor_max_pool3d(blocked(x), I(2, 3, 2), I(2), I(1, 0, 1), I(1),
+					      false),
 			    tensor_max_pool3d(x, I(2, 3, 2), I(2), I(1, 0, 1), I(1), false), 0);
-		assert_like(tensor_avg_pool3d(blocked(x), I(2), I(2), I(1), false, true, TENSOR_NONE),
+		assert_like(tensor_avg_pool3d(blocked(x), I(2), I(2), I(1), false, true,
+					      TENSOR_NONE),
 			    tensor_avg_pool3d(x, I(2), I(2), I(1), false, true, TENSOR_NONE), 1e-6);
-		assert_like(tensor_adaptive_avg_pool2d(b, I(1)), tensor_adaptive_avg_pool2d(y, I(1)), 1e-6);
-		assert_like(tensor_adaptive_avg_pool2d(b, I(4, 2)), tensor_adaptive_avg_pool2d(y, I(4, 2)),
-			    1e-6);
-		assert_like(tensor_adaptive_avg_pool2d(b, I(5, 3)), tensor_adaptive_avg_pool2d(y, I(5, 3)),
-			    1e-6);
+		assert_like(tensor_adaptive_avg_pool2d(b, I(1)),
+			    tensor_adaptive_avg_pool2d(y, I(1)), 1e-6);
+		assert_like(tensor_adaptive_avg_pool2d(b, I(4, 2)),
+			    tensor_adaptive_avg_pool2d(y, I(4, 2)), 1e-6);
+		assert_like(tensor_adaptive_avg_pool2d(b, I(5, 3)),
+			    tensor_adaptive_avg_pool2d(y, I(5, 3)), 1e-6);
 		assert_like(tensor_adaptive_avg_pool3d(blocked(x), I(3, 7, 1)),
 			    tensor_adaptive_avg_pool3d(x, I(3, 7, 1)), 1e-6);
-		assert_like(tensor_max_pool2d(blocked(noise(1, 0, 3, 4, 4)), I(2), I(2), I(0), I(1), false),
+		assert_like(tensor_max_pool2d(blocked(noise(1, 0, 3, 4, 4)), I(2), I(2), I(0), I(1),
+					      false),
 			    noise(1, 0, 3, 2, 2), 0);
 		assert_like(tensor_mkldnn_max_pool2d(y, I(2), I(2), I(0), I(1), false),
 			    tensor_max_pool2d(y, I(2), I(2), I(0), I(1), false), 0);
@@ -418,19 +453,22 @@ static void pooling_in_three_dimensions_and_adaptive(void **state)
 			    tensor_max_pool2d(x, I(2), I(2), I(0), I(1), false), 0);
 		/* Windows of padding alone. */
 		x = noise(1, 1, 1, 1, 4);
-		y = ok(tensor_to_dense(tensor_max_pool2d(blocked(x), I(2), I(1), I(1), I(2), false)));
+		y = ok(tensor_to_dense(
+			tensor_max_pool2d(blocked(x), I(2), I(1), I(1), I(2), false)));
 		assert_values(tensor_isinf(y), 0, 1, 1, 1, 1);
-		assert_fails(tensor_max_pool2d(b, I(2), I(2), I(2), I(1), false) != NULL, EINVAL, "half");
+		assert_fails(tensor_max_pool2d(b, I(2), I(2), I(2), I(1), false) != NULL, EINVAL,
+			     "half");
 	}
 }
 
-/* ---- elementwise ------------------------------------------------------------------------------------------------- */
+/* ---- elementwise ---- */
 
 /* In blocks with gaps: 17 channels of what a convolution made. */
 static tensor *gapped(unsigned seed)
 {
-	return ok(tensor_conv2d(blocked(noise(seed, 2, 17, 5, 6)), blocked(noise(seed + 1, 17, 17, 1, 1)),
-				tensor_none, I(1), I(0), I(1), 1));
+	return ok(tensor_conv2d(blocked(noise(seed, 2, 17, 5, 6)),
+				blocked(noise(seed + 1, 17, 17, 1, 1)), tensor_none, I(1), I(0),
+				I(1), 1));
 }
 
 static void functions_have_the_dense_numbers(void **state)
@@ -445,10 +483,12 @@ static void functions_have_the_dense_numbers(void **state)
 		assert_like(tensor_gelu(b), tensor_gelu(x), 0);
 		assert_like(tensor_gelu_opt(b, "tanh"), tensor_gelu_opt(x, "tanh"), 0);
 		/* What pads the blocks is zero again: a sum over channels reads it. */
-		assert_like(tensor_conv2d(tensor_sigmoid(b), blocked(tensor_ones(I(1, 17, 1, 1), F32)),
-					  tensor_none, I(1), I(0), I(1), 1),
+		assert_like(tensor_conv2d(tensor_sigmoid(b),
+					  blocked(tensor_ones(I(1, 17, 1, 1), F32)), tensor_none,
+					  I(1), I(0), I(1), 1),
 			    tensor_conv2d(tensor_sigmoid(x), tensor_ones(I(1, 17, 1, 1), F32),
-					  tensor_none, I(1), I(0), I(1), 1), 1e-5);
+					  tensor_none, I(1), I(0), I(1), 1),
+			    1e-5);
 		assert_fails(tensor_gelu_opt(b, "no") != NULL, EINVAL, "none or tanh");
 		assert_like(tensor_softmax(b, 1), tensor_softmax(x, 1), 1e-6);
 		assert_like(tensor_softmax(b, -1), tensor_softmax(x, -1), 1e-6);
@@ -463,7 +503,7 @@ static void nan_and_infinity_pass_through_functions(void **state)
 {
 	NEED_ONEDNN();
 	tensor_scope {
-		const float v[] = {NAN, -INFINITY, INFINITY, -0.0f, 1};
+		const float v[] = { NAN, -INFINITY, INFINITY, -0.0f, 1 };
 		tensor *x = ok(tensor_from_data(v, I(5), F32)), *b = blocked(x);
 
 		assert_values(tensor_to_dense(tensor_relu(b)), 0, NAN, 0, INFINITY, 0, 1);
@@ -507,21 +547,26 @@ static void batch_norm_by_running_statistics(void **state)
 {
 	NEED_ONEDNN();
 	tensor_scope {
-		tensor *b = gapped(1), *x = ok(tensor_to_dense(b)), *w = noise(2, 17), *v = noise(3, 17);
+		tensor *b = gapped(1), *x = ok(tensor_to_dense(b)), *w = noise(2, 17),
+		       *v = noise(3, 17);
 		tensor *mean = noise(4, 17), *var = ok(tensor_abs(noise(5, 17)));
 
 		assert_like(tensor_batch_norm(b, w, v, mean, var, false, 0.1, 1e-5, false),
 			    tensor_batch_norm(x, w, v, mean, var, false, 0.1, 1e-5, false), 1e-4);
-		assert_like(tensor_batch_norm(b, tensor_none, blocked(v), mean, var, false, 0.1, 1e-2, false),
-			    tensor_batch_norm(x, tensor_none, v, mean, var, false, 0.1, 1e-2, false), 1e-4);
+		assert_like(tensor_batch_norm(b, tensor_none, blocked(v), mean, var, false, 0.1,
+					      1e-2, false),
+			    tensor_batch_norm(x, tensor_none, v, mean, var, false, 0.1, 1e-2,
+					      false),
+			    1e-4);
 		assert_fails(tensor_batch_norm(b, w, v, mean, var, true, 0.1, 1e-5, false) != NULL,
 			     EOPNOTSUPP, "training");
-		assert_fails(tensor_batch_norm(b, noise(1, 16), v, mean, var, false, 0.1, 1e-5, false) !=
-			     NULL, EINVAL, "weight must be [17]");
+		assert_fails(tensor_batch_norm(b, noise(1, 16), v, mean, var, false, 0.1, 1e-5,
+					       false) != NULL,
+			     EINVAL, "weight must be [17]");
 	}
 }
 
-/* ---- a network, its gradients --------------------------------------------------------------------------------------- */
+/* ---- a network, its gradients ---- */
 
 struct net {
 	tensor *w1, *b1, *w2, *gain, *shift, *mean, *var, *w3, *b3;
@@ -529,10 +574,15 @@ struct net {
 
 static struct net make_net(void)
 {
-	return (struct net){leaf(noise(1, 17, 3, 3, 3)), leaf(noise(2, 17)), leaf(noise(3, 17, 17, 3, 3)),
-			    leaf(noise(4, 17)),		 leaf(noise(5, 17)), noise(6, 17),
-			    ok(tensor_abs(noise(7, 17))), leaf(noise(8, 10, 17 * 4)),
-			    leaf(noise(9, 10))};
+	return (struct net){ leaf(noise(1, 17, 3, 3, 3)),
+			     leaf(noise(2, 17)),
+			     leaf(noise(3, 17, 17, 3, 3)),
+			     leaf(noise(4, 17)),
+			     leaf(noise(5, 17)),
+			     noise(6, 17),
+			     ok(tensor_abs(noise(7, 17))),
+			     leaf(noise(8, 10, 17 * 4)),
+			     leaf(noise(9, 10)) };
 }
 
 /* The same operators for both layouts. */
@@ -587,9 +637,18 @@ static void a_blocked_leaf_gets_a_strided_gradient(void **state)
 				tensor_linear(tensor_transpose(tensor_reshape(b, I(3, 2)), 0, 1), w,
 					      tensor_none)))));
 		assert_int_equal(tensor_layout(tensor_grad(b)), TENSOR_STRIDED);
-		assert_like(tensor_grad(w), tensor_mul_scalar(tensor_expand(tensor_sum_dim(
-			tensor_transpose(tensor_to_dense(tensor_reshape(tensor_detach(b), I(3, 2))), 0, 1),
-			I(0), true), I(4, 3)), TENSOR_SCALAR(2)), 1e-5);
+		assert_like(
+			tensor_grad(w),
+			tensor_mul_scalar(
+				tensor_expand(
+					tensor_sum_dim(tensor_transpose(
+							       tensor_to_dense(tensor_reshape(
+								       tensor_detach(b), I(3, 2))),
+							       0, 1),
+						       I(0), true),
+					I(4, 3)),
+				TENSOR_SCALAR(2)),
+			1e-5);
 	}
 }
 
@@ -601,20 +660,22 @@ static void a_second_derivative(void **state)
 
 		for (int i = 0; i < 2; i++) {
 			tensor *in = i ? tensor_to_mkldnn(x, NONE) : x;
-			tensor *y = tensor_sum(tensor_to_dense(ok(tensor_tanh(tensor_mul(in, in)))));
+			tensor *y =
+				tensor_sum(tensor_to_dense(ok(tensor_tanh(tensor_mul(in, in)))));
 
-			assert_done(tensor_backward_ex((tensor_list){&y, 1}, NULL, (tensor_list){&x, 1},
-						       &first[i], TENSOR_CREATE_GRAPH));
+			assert_done(tensor_backward_ex((tensor_list){ &y, 1 }, NULL,
+						       (tensor_list){ &x, 1 }, &first[i],
+						       TENSOR_CREATE_GRAPH));
 			y = ok(tensor_sum(tensor_mul(first[i], first[i])));
-			assert_done(tensor_backward_ex((tensor_list){&y, 1}, NULL, (tensor_list){&x, 1},
-						       &second[i], 0));
+			assert_done(tensor_backward_ex((tensor_list){ &y, 1 }, NULL,
+						       (tensor_list){ &x, 1 }, &second[i], 0));
 		}
 		assert_like(first[1], first[0], 1e-5);
 		assert_like(second[1], second[0], 1e-4);
 	}
 }
 
-/* ---- threads, processes ------------------------------------------------------------------------------------------------ */
+/* ---- threads, processes ---- */
 
 static void a_forked_child_computes(void **state)
 {
@@ -652,8 +713,9 @@ static void *convolve_often(void *arg)
 
 	for (int i = 0; i < 50; i++)
 		tensor_scope {
-			double d = largest_difference(k->want, tensor_to_dense(tensor_conv2d(
-				k->x, k->w, tensor_none, I(1), I(1), I(1), 1)));
+			double d = largest_difference(
+				k->want, tensor_to_dense(tensor_conv2d(k->x, k->w, tensor_none,
+								       I(1), I(1), I(1), 1)));
 
 			k->difference = d > k->difference ? d : k->difference;
 		}
@@ -672,9 +734,10 @@ static void two_threads_share_weights(void **state)
 		struct worker k[2];
 		pthread_t t[2];
 
-		bw = ok(tensor_mkldnn_reorder_conv2d_weight(bw, I(1), I(1), I(1), 1, tensor_shape(x)));
+		bw = ok(tensor_mkldnn_reorder_conv2d_weight(bw, I(1), I(1), I(1), 1,
+							    tensor_shape(x)));
 		for (int i = 0; i < 2; i++) {
-			k[i] = (struct worker){blocked(x), bw, want, 0};
+			k[i] = (struct worker){ blocked(x), bw, want, 0 };
 			assert_int_equal(pthread_create(&t[i], NULL, convolve_often, &k[i]), 0);
 		}
 		for (int i = 0; i < 2; i++) {
@@ -700,13 +763,14 @@ static size_t mapped(void)
 /* Each time with other shapes, whose primitives have to be made. */
 static void compute_with(size_t more, int64_t n)
 {
-	struct rlimit limit = {mapped() + more, RLIM_INFINITY};
+	struct rlimit limit = { mapped() + more, RLIM_INFINITY };
 	bool done = false;
 
 	setrlimit(RLIMIT_AS, &limit);
 	tensor_clear_error();
 	tensor_scope {
-		tensor *x = tensor_zeros(I(1, n, 9, 9), F32), *w = tensor_zeros(I(2 * n, n, 3, 3), F32);
+		tensor *x = tensor_zeros(I(1, n, 9, 9), F32),
+		       *w = tensor_zeros(I(2 * n, n, 3, 3), F32);
 
 		x = tensor_to_mkldnn(x, NONE);
 		x = tensor_conv2d(x, tensor_to_mkldnn(w, NONE), tensor_none, I(1), I(1), I(1), 1);
@@ -727,9 +791,10 @@ static void without_memory_for_onednn_there_is_an_error(void **state)
 	NOT_WATCHED();
 	NEED_ONEDNN();
 	assert_int_equal(IN_CHILD({
-		for (int i = 0; i < 160; i++)
-			compute_with((size_t)i << 18, 3 + i);
-	}), 0);
+				 for (int i = 0; i < 160; i++)
+					 compute_with((size_t)i << 18, 3 + i);
+			 }),
+			 0);
 }
 
 static void the_same_bits_again(void **state)
@@ -739,7 +804,8 @@ static void the_same_bits_again(void **state)
 	NEED_ONEDNN();
 	for (int n = 1; n <= 2; n++)
 		tensor_scope {
-			tensor *x = blocked(noise(1, 2, 20, 12, 12)), *w = blocked(noise(2, 40, 20, 7, 7));
+			tensor *x = blocked(noise(1, 2, 20, 12, 12)),
+			       *w = blocked(noise(2, 40, 20, 7, 7));
 			tensor *y[2];
 
 			assert_done(tensor_set_num_threads(n));
@@ -769,7 +835,8 @@ static void blocked_tensor_is_not_given_by_dlpack(void **state)
 {
 	NEED_ONEDNN();
 	tensor_scope {
-		tensor *t = ok(tensor_to_mkldnn(ok(tensor_ones(TENSOR_INTS(2, 3), F32)), TENSOR_DTYPE_NONE));
+		tensor *t = ok(tensor_to_mkldnn(ok(tensor_ones(TENSOR_INTS(2, 3), F32)),
+						TENSOR_DTYPE_NONE));
 
 		assert_fails(tensor_to_dlpack(t, 0), EOPNOTSUPP, "strided");
 	}

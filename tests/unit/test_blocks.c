@@ -27,15 +27,26 @@ static char *elements(const tensor *t)
 static tensor *side_by_side(tensor *t)
 {
 	char *values = elements(t);
-	tensor *c = tensor_from_data(values, tensor_shape(t),
-				     TENSOR_OPTIONS(.dtype = tensor_dtype(t)));
+	tensor *c =
+		tensor_from_data(values, tensor_shape(t), TENSOR_OPTIONS(.dtype = tensor_dtype(t)));
 
 	free(values);
 	return ok(c);
 }
 
-enum layout { PLAIN, STEP_2, STEP_3, STEP_4, STEP_7, CUT, TURNED, ROTATED, SAME_ROW, SAME_ELEMENT,
-	      LAYOUTS };
+enum layout {
+	PLAIN,
+	STEP_2,
+	STEP_3,
+	STEP_4,
+	STEP_7,
+	CUT,
+	TURNED,
+	ROTATED,
+	SAME_ROW,
+	SAME_ELEMENT,
+	LAYOUTS
+};
 
 /* Other values for each seed, small so that they fit every dtype. */
 static tensor *values(tensor_ints shape, enum tensor_dtype dtype, int seed)
@@ -44,10 +55,13 @@ static tensor *values(tensor_ints shape, enum tensor_dtype dtype, int seed)
 
 	for (int64_t i = 0; i < shape.len; i++)
 		n *= shape.data[i];
-	return ok(tensor_to(tensor_view(tensor_remainder_scalar(
-			tensor_mul_scalar(tensor_arange(TENSOR_SCALAR(n), I64),
-					  TENSOR_SCALAR(7 + 2 * seed)), TENSOR_SCALAR(101)), shape),
-			    TENSOR_OPTIONS(.dtype = dtype)));
+	return ok(tensor_to(
+		tensor_view(tensor_remainder_scalar(
+				    tensor_mul_scalar(tensor_arange(TENSOR_SCALAR(n), I64),
+						      TENSOR_SCALAR(7 + 2 * seed)),
+				    TENSOR_SCALAR(101)),
+			    shape),
+		TENSOR_OPTIONS(.dtype = dtype)));
 }
 
 /* Every step-th element of longer rows. */
@@ -57,7 +71,7 @@ static tensor *stepped(tensor_ints shape, enum tensor_dtype dtype, int seed, int
 
 	memcpy(wide, shape.data, shape.len * sizeof(*wide));
 	wide[last] *= step;
-	return ok(tensor_slice(values((tensor_ints){wide, shape.len}, dtype, seed), (int)last, 0,
+	return ok(tensor_slice(values((tensor_ints){ wide, shape.len }, dtype, seed), (int)last, 0,
 			       TENSOR_NONE, step));
 }
 
@@ -70,54 +84,65 @@ static tensor *turned(tensor_ints shape, enum tensor_dtype dtype, int seed, int 
 		if (d != from)
 			other[n++] = shape.data[d];
 	other[n] = shape.data[from];
-	return ok(tensor_movedim_int(values((tensor_ints){other, shape.len}, dtype, seed), -1, from));
+	return ok(tensor_movedim_int(values((tensor_ints){ other, shape.len }, dtype, seed), -1,
+				     from));
 }
 
 static tensor *laid_out(enum layout layout, tensor_ints shape, enum tensor_dtype dtype, int seed)
 {
 	switch (layout) {
-	case STEP_2: return stepped(shape, dtype, seed, 2);
-	case STEP_3: return stepped(shape, dtype, seed, 3);
-	case STEP_4: return stepped(shape, dtype, seed, 4);
-	case STEP_7: return stepped(shape, dtype, seed, 7);
+	case STEP_2:
+		return stepped(shape, dtype, seed, 2);
+	case STEP_3:
+		return stepped(shape, dtype, seed, 3);
+	case STEP_4:
+		return stepped(shape, dtype, seed, 4);
+	case STEP_7:
+		return stepped(shape, dtype, seed, 7);
 	case CUT: {
 		int64_t wide[4], last = shape.len - 1;
 
 		memcpy(wide, shape.data, shape.len * sizeof(*wide));
 		wide[last] += 5;
-		return ok(tensor_narrow(values((tensor_ints){wide, shape.len}, dtype, seed),
+		return ok(tensor_narrow(values((tensor_ints){ wide, shape.len }, dtype, seed),
 					(int)last, 3, shape.data[last]));
 	}
-	case TURNED: return turned(shape, dtype, seed, 0);
-	case ROTATED: return turned(shape, dtype, seed, (int)shape.len - 2);
+	case TURNED:
+		return turned(shape, dtype, seed, 0);
+	case ROTATED:
+		return turned(shape, dtype, seed, (int)shape.len - 2);
 	case SAME_ROW:
-		return ok(tensor_expand(values((tensor_ints){shape.data + shape.len - 1, 1}, dtype,
-					       seed), shape));
+		return ok(tensor_expand(values((tensor_ints){ shape.data + shape.len - 1, 1 },
+					       dtype, seed),
+					shape));
 	case SAME_ELEMENT: {
 		int64_t column[4];
 
 		memcpy(column, shape.data, shape.len * sizeof(*column));
 		column[shape.len - 1] = 1;
-		return ok(tensor_expand(values((tensor_ints){column, shape.len}, dtype, seed), shape));
+		return ok(tensor_expand(values((tensor_ints){ column, shape.len }, dtype, seed),
+					shape));
 	}
-	default: return values(shape, dtype, seed);
+	default:
+		return values(shape, dtype, seed);
 	}
 }
 
 static const tensor_ints shapes[] = {
-	TENSOR_INTS(3, 5000), TENSOR_INTS(70, 90),	TENSOR_INTS(1100, 3),
+	TENSOR_INTS(3, 5000),	TENSOR_INTS(70, 90),	TENSOR_INTS(1100, 3),
 	TENSOR_INTS(5, 7, 120), TENSOR_INTS(33, 40, 6), TENSOR_INTS(130, 33),
 };
-static const enum tensor_dtype dtypes[] = {TENSOR_U8,  TENSOR_BF16, TENSOR_F16, TENSOR_F32,
-					   TENSOR_I64, TENSOR_C128};
-#define COUNT(a) (int)(sizeof(a) / sizeof(*(a)))
+static const enum tensor_dtype dtypes[] = { TENSOR_U8,	TENSOR_BF16, TENSOR_F16,
+					    TENSOR_F32, TENSOR_I64,  TENSOR_C128 };
+#define COUNT(a)   (int)(sizeof(a) / sizeof(*(a)))
 #define EACH(i, n) for (int i = 0; i < (n); i++)
 /* Every pair of layouts meets every dtype, and one of the shapes. */
 #define SHAPE(d, k) shapes[((d) + (k) / 3) % COUNT(shapes)]
 
 static void layouts_are_copied(void **state)
 {
-	EACH(s, COUNT(shapes)) EACH(d, COUNT(dtypes)) EACH(k, LAYOUTS) tensor_scope {
+	EACH(s, COUNT(shapes)) EACH(d, COUNT(dtypes)) EACH(k, LAYOUTS) tensor_scope
+	{
 		tensor *x = laid_out(k, shapes[s], dtypes[d], 0), *plain = side_by_side(x);
 		tensor *to = laid_out(k < SAME_ROW ? k : PLAIN, shapes[s], dtypes[d], 1);
 
@@ -131,7 +156,8 @@ static void layouts_are_copied(void **state)
 
 static void one_input_of_any_layout(void **state)
 {
-	EACH(s, COUNT(shapes)) EACH(d, COUNT(dtypes)) EACH(k, LAYOUTS) tensor_scope {
+	EACH(s, COUNT(shapes)) EACH(d, COUNT(dtypes)) EACH(k, LAYOUTS) tensor_scope
+	{
 		tensor *x = laid_out(k, shapes[s], dtypes[d], 0), *plain = side_by_side(x);
 
 		assert_same(tensor_neg(x), tensor_neg(plain));
@@ -144,11 +170,12 @@ static void one_input_of_any_layout(void **state)
 
 static void two_inputs_of_any_layout(void **state)
 {
-	EACH(d, COUNT(dtypes)) EACH(k, LAYOUTS * LAYOUTS) tensor_scope {
+	EACH(d, COUNT(dtypes)) EACH(k, LAYOUTS * LAYOUTS) tensor_scope
+	{
 		tensor_ints shape = SHAPE(d, k);
 		tensor *x = laid_out(k % LAYOUTS, shape, dtypes[d], 0);
-		tensor *y = laid_out(k / LAYOUTS, shape, dtypes[(d + (k % 3 == 2)) % COUNT(dtypes)],
-				     1);
+		tensor *y =
+			laid_out(k / LAYOUTS, shape, dtypes[(d + (k % 3 == 2)) % COUNT(dtypes)], 1);
 		tensor *plain_x = side_by_side(x), *plain_y = side_by_side(y);
 
 		assert_same(tensor_sub(x, y), tensor_sub(plain_x, plain_y));
@@ -162,7 +189,8 @@ static void two_inputs_of_any_layout(void **state)
 
 static void three_inputs_of_any_layout(void **state)
 {
-	EACH(d, COUNT(dtypes)) EACH(k, LAYOUTS * LAYOUTS) tensor_scope {
+	EACH(d, COUNT(dtypes)) EACH(k, LAYOUTS * LAYOUTS) tensor_scope
+	{
 		tensor_ints shape = SHAPE(d, k);
 		tensor *c = laid_out(k % LAYOUTS, shape, TENSOR_BOOL, 2);
 		tensor *x = laid_out(k / LAYOUTS, shape, dtypes[d], 0);

@@ -6,7 +6,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 
-/* ---- roles -------------------------------------------------------------------------------- */
+/* ---- roles ---- */
 
 /* Finds 0, 1, 2 ... and writes 50 in place of 5. */
 static int writer(tensor_channel *ch)
@@ -59,10 +59,12 @@ static int reader_nobody(tensor_channel *ch)
 	return getuid() == 0 && setuid(65534) < 0 ? 20 : reader(ch);
 }
 
-static const struct peer_role roles[] = {
-	{"writer", writer}, {"reader", reader}, {"reader_nobody", reader_nobody}, {NULL, NULL}};
+static const struct peer_role roles[] = { { "writer", writer },
+					  { "reader", reader },
+					  { "reader_nobody", reader_nobody },
+					  { NULL, NULL } };
 
-/* ---- descriptors ------------------------------------------------------------------------------ */
+/* ---- descriptors ---- */
 
 static void fd_carries_the_tensor_to_a_process(void **state)
 {
@@ -220,10 +222,12 @@ static void memfd_of_another_maker_is_taken_if_it_cannot_shrink(void **state)
 	assert_fails(tensor_from_buffer_fd(fd, TENSOR_U8, TENSOR_NO_INTS, 0), EBADMSG, "shrinking");
 	close(fd);
 	fd = memfd(100, F_SEAL_SHRINK | F_SEAL_GROW);
-	assert_fails(tensor_from_buffer_fd(fd, TENSOR_U8, TENSOR_NO_INTS, 0), EBADMSG, "whole pages");
+	assert_fails(tensor_from_buffer_fd(fd, TENSOR_U8, TENSOR_NO_INTS, 0), EBADMSG,
+		     "whole pages");
 	close(fd);
 	fd = memfd(0, F_SEAL_SHRINK | F_SEAL_GROW);
-	assert_fails(tensor_from_buffer_fd(fd, TENSOR_U8, TENSOR_NO_INTS, 0), EBADMSG, "whole pages");
+	assert_fails(tensor_from_buffer_fd(fd, TENSOR_U8, TENSOR_NO_INTS, 0), EBADMSG,
+		     "whole pages");
 	close(fd);
 	assert_int_equal(count_fds(), before - 1);
 }
@@ -263,7 +267,7 @@ static void other_files_are_refused(void **state)
 static void descriptor_that_lies_is_refused(void **state)
 {
 	tensor *t = counted(TENSOR_INTS(4, 4));
-	int64_t bytes = (int64_t)info_of(t).bytes, sizes[] = {INT64_MAX, 1ll << 40, -1, 5000};
+	int64_t bytes = (int64_t)info_of(t).bytes, sizes[] = { INT64_MAX, 1ll << 40, -1, 5000 };
 	int fd = tensor_buffer_fd(t, RW);
 	uint32_t number;
 
@@ -303,7 +307,7 @@ static void buffer_with_an_fd_is_not_reused(void **state)
 	close(fd);
 }
 
-/* ---- seals -------------------------------------------------------------------------------------- */
+/* ---- seals ---- */
 
 static void seal_ends_all_writing(void **state)
 {
@@ -321,7 +325,8 @@ static void seal_ends_all_writing(void **state)
 		assert_int_equal(info_of(t).seals & TENSOR_BUFFER_SEALED_WRITE,
 				 TENSOR_BUFFER_SEALED_WRITE);
 		assert_int_equal(IN_CHILD(touch(t)), -SIGSEGV);
-		assert_true(mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0) == MAP_FAILED);
+		assert_true(mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0) ==
+			    MAP_FAILED);
 		assert_fails(tensor_buffer_fd(t, RW) < 0, EPERM, "tensor_buffer_fd");
 		assert_done(tensor_buffer_seal(t)); /* again */
 		back = ok(tensor_of_fd(fd));
@@ -407,7 +412,7 @@ static void sealed_buffer_is_not_reused(void **state)
 	tensor_release(t);
 }
 
-/* ---- what it is ------------------------------------------------------------------------------------ */
+/* ---- what it is ---- */
 
 static void info_names_the_buffer(void **state)
 {
@@ -447,11 +452,11 @@ static void info_names_the_buffer(void **state)
 	tensor_release(t);
 }
 
-/* ---- refusals ----------------------------------------------------------------------------------------- */
+/* ---- refusals ---- */
 
 #define EACH(t, code, words)                                                                      \
 	do {                                                                                      \
-		struct tensor_buffer_info info_ = {.size = sizeof(info_)};                        \
+		struct tensor_buffer_info info_ = { .size = sizeof(info_) };                      \
 		uint32_t handle_;                                                                 \
 		assert_fails(tensor_buffer_fd(t, RW) < 0, code, words);                           \
 		assert_fails(tensor_buffer_dmabuf(t, RW) < 0, code, words);                       \
@@ -470,7 +475,8 @@ static void tensors_without_a_buffer_are_refused(void **state)
 		tensor *sparse = ok(tensor_to_sparse(tensor_ones(TENSOR_INTS(2, 2), F32)));
 
 		view = ok(tensor_select(small, 0, 1));
-		EACH(small, EINVAL, "the tensor [2, 3] has no buffer to itself: tensor_share_memory()");
+		EACH(small, EINVAL,
+		     "the tensor [2, 3] has no buffer to itself: tensor_share_memory()");
 		EACH(view, EINVAL, "the tensor [3] has no buffer to itself");
 		EACH(sparse, ENOTSUP, "strided");
 		EACH(NULL, EINVAL, "NULL");
@@ -504,8 +510,9 @@ static void memfd_provider_says_what_it_has_not(void **state)
 	t = counted(TENSOR_INTS(4));
 #define NOT_HERE(call) assert_fails((call) < 0, ENOTSUP, advice)
 	NOT_HERE(tensor_buffer_dmabuf(t, TENSOR_BUFFER_READ));
-	assert_non_null(strstr(tensor_last_error()->text,
-			       "tensor_buffer_dmabuf: storage of the memfd provider has no dma-buf"));
+	assert_non_null(
+		strstr(tensor_last_error()->text,
+		       "tensor_buffer_dmabuf: storage of the memfd provider has no dma-buf"));
 	NOT_HERE(tensor_buffer_handle(t, &handle));
 	NOT_HERE(tensor_buffer_revoke(t));
 	NOT_HERE(tensor_buffer_purgeable(t, true));
@@ -547,7 +554,7 @@ static void without_the_device_nothing_waits_for_events(void **state)
 	tensor_release(t);
 }
 
-/* ---- limits and threads ---------------------------------------------------------------------------------- */
+/* ---- limits and threads ---- */
 
 static void no_descriptor_is_left_behind(void **state)
 {
@@ -591,9 +598,10 @@ static void *hammer(void *arg)
 	tensor *t = arg;
 
 	for (int i = 0; i < 200; i++) {
-		struct tensor_buffer_info info = {.size = sizeof(info)};
+		struct tensor_buffer_info info = { .size = sizeof(info) };
 		int fd = tensor_buffer_fd(t, RW);
-		tensor *u = tensor_of_fd(fd), *s = tensor_zeros(TENSOR_INTS(2), SHAREABLE(TENSOR_F32));
+		tensor *u = tensor_of_fd(fd),
+		       *s = tensor_zeros(TENSOR_INTS(2), SHAREABLE(TENSOR_F32));
 
 		if (!u || tensor_buffer_info(u, &info) < 0 || floats(u)[7] != 7 ||
 		    tensor_buffer_seal(s) < 0 || (tensor_buffer_seal(t) != -EBUSY))

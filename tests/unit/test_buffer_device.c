@@ -11,7 +11,7 @@
 
 #define SECOND 1000000000ll
 
-/* ---- roles -------------------------------------------------------------------------------- */
+/* ---- roles ---- */
 
 /* Holds what it gets until it is killed. */
 static int holder(tensor_channel *ch)
@@ -136,7 +136,8 @@ static int region(tensor_channel *ch)
 	r = tensor_dma_region_open(t, TENSOR_BUFFER_READ);
 	if (!r)
 		return tensor_perror("region"), 12;
-	if (code_of(tensor_dma_region_dmabuf(r, TENSOR_BUFFER_READ | TENSOR_BUFFER_WRITE)) != EACCES)
+	if (code_of(tensor_dma_region_dmabuf(r, TENSOR_BUFFER_READ | TENSOR_BUFFER_WRITE)) !=
+	    EACCES)
 		return 13;
 	if (IN_CHILD(_exit(code_of(tensor_dma_region_dmabuf(r, 1)))) != ESTALE)
 		return 14;
@@ -145,11 +146,11 @@ static int region(tensor_channel *ch)
 }
 
 static const struct peer_role roles[] = {
-	{"holder", holder}, {"sealer", sealer}, {"revoker", revoker}, {"limited", limited},
-	{"nobody", nobody}, {"region", region}, {NULL, NULL},
+	{ "holder", holder }, { "sealer", sealer }, { "revoker", revoker }, { "limited", limited },
+	{ "nobody", nobody }, { "region", region }, { NULL, NULL },
 };
 
-/* ---- rights ------------------------------------------------------------------------------------ */
+/* ---- rights ---- */
 
 static void rights_of_an_fd_are_the_holders(void **state)
 {
@@ -184,7 +185,7 @@ static void process_without_the_device_has_what_its_fd_permits(void **state)
 static void handle_is_one_of_the_open_device(void **state)
 {
 	tensor *t = counted(TENSOR_INTS(16));
-	struct tensor_info info = {.size = sizeof(info)};
+	struct tensor_info info = { .size = sizeof(info) };
 	int dev = tensor_device_fd();
 
 	assert_true(check_done_(dev));
@@ -216,7 +217,7 @@ static void import_is_closed_as_often_as_it_was_made(void **state)
 	tensor_release(t);
 }
 
-/* ---- dma-bufs ------------------------------------------------------------------------------------- */
+/* ---- dma-bufs ---- */
 
 static void dmabuf_comes_back_as_the_same_buffer(void **state)
 {
@@ -244,11 +245,11 @@ static void dmabuf_comes_back_as_the_same_buffer(void **state)
 	}
 }
 
-/* ---- seals, revocation ------------------------------------------------------------------------------ */
+/* ---- seals, revocation ---- */
 
 static int wait_for(uint64_t ino, unsigned events)
 {
-	struct pollfd p = {.fd = tensor_event_fd(), .events = POLLIN};
+	struct pollfd p = { .fd = tensor_event_fd(), .events = POLLIN };
 	struct tensor_buffer_event got[4];
 	unsigned seen = 0;
 
@@ -332,11 +333,12 @@ static void peer_with_the_right_revokes(void **state)
 	tensor_release(t);
 }
 
-/* ---- memory that may be taken ---------------------------------------------------------------------------- */
+/* ---- memory that may be taken ---- */
 
 static void purgeable_memory_is_nobody_elses(void **state)
 {
-	tensor *t = ok(tensor_full(TENSOR_INTS(1 << 20), TENSOR_SCALAR(4), SHAREABLE(TENSOR_F32))), *u;
+	tensor *t = ok(tensor_full(TENSOR_INTS(1 << 20), TENSOR_SCALAR(4), SHAREABLE(TENSOR_F32))),
+	       *u;
 	struct pair p = pair_open(SOCK_STREAM);
 	void *at = tensor_data(t);
 	int fd;
@@ -408,7 +410,7 @@ static void purged_memory_comes_back_zero(void **state)
 	tensor_release(t);
 }
 
-/* ---- events, sync ------------------------------------------------------------------------------------------- */
+/* ---- events, sync ---- */
 
 static void death_of_a_peer_is_an_event(void **state)
 {
@@ -457,37 +459,40 @@ static void sync_counts_writes(void **state)
 	tensor_release(t);
 }
 
-/* ---- forks, regions ----------------------------------------------------------------------------------------- */
+/* ---- forks, regions ---- */
 
 static void child_has_the_mapping_and_no_handle(void **state)
 {
 	tensor *t = counted(TENSOR_INTS(16));
 	uint32_t handle;
 
-	assert_int_equal(IN_CHILD({
-		struct tensor_buffer_info info = {.size = sizeof(info)};
-		tensor *own;
+	assert_int_equal(
+		IN_CHILD({
+			struct tensor_buffer_info info = { .size = sizeof(info) };
+			tensor *own;
 
-		floats(t)[1] = 11;
-		if (code_of(tensor_buffer_fd(t, RO)) != ESTALE ||
-		    code_of(tensor_buffer_dmabuf(t, RO)) != ESTALE ||
-		    code_of(tensor_buffer_handle(t, &handle)) != ESTALE)
-			_exit(1);
-		if (code_of(tensor_buffer_seal(t)) != ESTALE ||
-		    code_of(tensor_buffer_revoke(t)) != ESTALE ||
-		    code_of(tensor_buffer_purgeable(t, true)) != ESTALE ||
-		    code_of(tensor_buffer_sync(t, TENSOR_BUFFER_SYNC_READ, 0)) != ESTALE ||
-		    code_of(tensor_buffer_info(t, &info)) != ESTALE)
-			_exit(2);
-		if (!strstr(tensor_last_error()->text, "the parent's before fork()"))
-			_exit(3);
-		/* The same with a device of its own, in which the number may mean another. */
-		own = tensor_empty(TENSOR_INTS(4), SHAREABLE(TENSOR_F32));
-		if (!own || code_of(tensor_buffer_revoke(t)) != ESTALE || floats(t)[1] != 11)
-			_exit(4);
-		if (tensor_buffer_revoke(own) < 0)
-			_exit(5);
-	}), 0);
+			floats(t)[1] = 11;
+			if (code_of(tensor_buffer_fd(t, RO)) != ESTALE ||
+			    code_of(tensor_buffer_dmabuf(t, RO)) != ESTALE ||
+			    code_of(tensor_buffer_handle(t, &handle)) != ESTALE)
+				_exit(1);
+			if (code_of(tensor_buffer_seal(t)) != ESTALE ||
+			    code_of(tensor_buffer_revoke(t)) != ESTALE ||
+			    code_of(tensor_buffer_purgeable(t, true)) != ESTALE ||
+			    code_of(tensor_buffer_sync(t, TENSOR_BUFFER_SYNC_READ, 0)) != ESTALE ||
+			    code_of(tensor_buffer_info(t, &info)) != ESTALE)
+				_exit(2);
+			if (!strstr(tensor_last_error()->text, "the parent's before fork()"))
+				_exit(3);
+			/* The same with a device of its own, in which the number may mean another. */
+			own = tensor_empty(TENSOR_INTS(4), SHAREABLE(TENSOR_F32));
+			if (!own || code_of(tensor_buffer_revoke(t)) != ESTALE ||
+			    floats(t)[1] != 11)
+				_exit(4);
+			if (tensor_buffer_revoke(own) < 0)
+				_exit(5);
+		}),
+		0);
 	assert_true(floats(t)[1] == 11);
 	assert_done(tensor_buffer_handle(t, &handle));
 	assert_null(tensor_dma_region_open(t, TENSOR_BUFFER_READ));

@@ -9,13 +9,13 @@ static void cat_joins_along_any_dimension(void **state)
 		tensor *c = iota(20, TENSOR_INTS(2, 1));
 
 		assert_values(tensor_cat(TENSOR_LIST(a, b), 0), 0, 0, 1, 2, 3, 4, 5, 10, 11, 12);
-		assert_values(tensor_cat(TENSOR_LIST(a, c, a), -1), 0, 0, 1, 2, 20, 0, 1, 2, 3, 4, 5, 21,
-			      3, 4, 5);
+		assert_values(tensor_cat(TENSOR_LIST(a, c, a), -1), 0, 0, 1, 2, 20, 0, 1, 2, 3, 4,
+			      5, 21, 3, 4, 5);
 		assert_shape(ok(tensor_cat(TENSOR_LIST(a, a, a), 1)), 2, 9);
 		assert_values(tensor_cat(TENSOR_LIST(b), 0), 0, 10, 11, 12);
 		a = iota(0, TENSOR_INTS(2, 2, 2));
-		assert_values(tensor_cat(TENSOR_LIST(a, ok(tensor_neg(a))), 1), 0, 0, 1, 2, 3, -0.0, -1,
-			      -2, -3, 4, 5, 6, 7, -4, -5, -6, -7);
+		assert_values(tensor_cat(TENSOR_LIST(a, ok(tensor_neg(a))), 1), 0, 0, 1, 2, 3, -0.0,
+			      -1, -2, -3, 4, 5, 6, 7, -4, -5, -6, -7);
 	}
 }
 
@@ -28,9 +28,10 @@ static void cat_takes_any_strides(void **state)
 		tensor *c = ok(tensor_expand(iota(9, TENSOR_INTS(1)), TENSOR_INTS(2, 1)));
 		tensor *out = ok(tensor_t(ok(tensor_zeros(TENSOR_INTS(6, 2), F32))));
 
-		assert_values(tensor_cat(TENSOR_LIST(a, b, c), 1), 0, 0, 2, 4, 3, 2, 9, 1, 3, 5, 1, 0, 9);
-		assert_values(tensor_cat_out(out, TENSOR_LIST(a, b, c), 1), 0, 0, 2, 4, 3, 2, 9, 1, 3,
-			      5, 1, 0, 9);
+		assert_values(tensor_cat(TENSOR_LIST(a, b, c), 1), 0, 0, 2, 4, 3, 2, 9, 1, 3, 5, 1,
+			      0, 9);
+		assert_values(tensor_cat_out(out, TENSOR_LIST(a, b, c), 1), 0, 0, 2, 4, 3, 2, 9, 1,
+			      3, 5, 1, 0, 9);
 	}
 }
 
@@ -55,10 +56,12 @@ static void cat_promotes_dtypes(void **state)
 static void empty_vectors_are_skipped(void **state)
 {
 	tensor_scope {
-		tensor *none = ok(tensor_empty(TENSOR_INTS(0), F32)), *a = iota(0, TENSOR_INTS(2, 2));
+		tensor *none = ok(tensor_empty(TENSOR_INTS(0), F32)),
+		       *a = iota(0, TENSOR_INTS(2, 2));
 		tensor *flat = ok(tensor_empty(TENSOR_INTS(2, 0), F32));
 
-		assert_values(tensor_cat(TENSOR_LIST(none, a, none, a), 0), 0, 0, 1, 2, 3, 0, 1, 2, 3);
+		assert_values(tensor_cat(TENSOR_LIST(none, a, none, a), 0), 0, 0, 1, 2, 3, 0, 1, 2,
+			      3);
 		assert_values(tensor_cat(TENSOR_LIST(none, flat, a), 1), 0, 0, 1, 2, 3);
 		assert_shape(ok(tensor_cat(TENSOR_LIST(none, none), 0)), 0);
 		assert_shape(ok(tensor_cat(TENSOR_LIST(flat, flat), 0)), 4, 0);
@@ -73,13 +76,14 @@ static void what_does_not_fit_is_refused(void **state)
 		tensor *a = iota(0, TENSOR_INTS(2, 3)), *b = iota(0, TENSOR_INTS(2, 2));
 		tensor *zero = ok(tensor_full(TENSOR_SCALAR_SHAPE, TENSOR_SCALAR(1), I64));
 
-		assert_fails(tensor_cat((tensor_list){NULL, 0}, 0) == NULL, EINVAL, "empty");
+		assert_fails(tensor_cat((tensor_list){ NULL, 0 }, 0) == NULL, EINVAL, "empty");
 		assert_fails(tensor_cat(TENSOR_LIST(a, NULL), 0) == NULL, EINVAL, "NULL");
 		assert_fails(tensor_cat(TENSOR_LIST(a, b), 0) == NULL, EINVAL, "differ outside");
 		assert_fails(tensor_cat(TENSOR_LIST(a, iota(0, TENSOR_INTS(6))), 0) == NULL, EINVAL,
 			     "differ outside");
 		assert_fails(tensor_cat(TENSOR_LIST(a, b), 2) == NULL, EINVAL, "out of range");
-		assert_fails(tensor_cat(TENSOR_LIST(zero, zero), 0) == NULL, EINVAL, "no dimensions");
+		assert_fails(tensor_cat(TENSOR_LIST(zero, zero), 0) == NULL, EINVAL,
+			     "no dimensions");
 		assert_fails(tensor_cat_out(a, TENSOR_LIST(b, a), 1) == NULL, EINVAL,
 			     "out shares memory with tensor 1");
 		assert_shape(a, 2, 3);
@@ -90,7 +94,8 @@ static void large_parts_arrive_whole(void **state)
 {
 	for (int dim = 0; dim < 2; dim++)
 		tensor_scope {
-			tensor *a = iota(0, TENSOR_INTS(300, 500)), *b = iota(7, TENSOR_INTS(300, 500));
+			tensor *a = iota(0, TENSOR_INTS(300, 500)),
+			       *b = iota(7, TENSOR_INTS(300, 500));
 			tensor *r = ok(tensor_cat(TENSOR_LIST(a, b), dim));
 			const float *p = tensor_data(r);
 
@@ -115,11 +120,13 @@ static void pieces_of_every_width_arrive(void **state)
 			for (int i = 0; i < PIECES + extra; i++)
 				t[i] = ok(tensor_randint(251, TENSOR_INTS(ROWS, i + 1),
 							 TENSOR_OPTIONS(.dtype = TENSOR_U8)));
-			r = ok(tensor_cat((tensor_list){t, PIECES + extra}, 1));
+			r = ok(tensor_cat((tensor_list){ t, PIECES + extra }, 1));
 			for (int i = 0; i < PIECES + extra; i++) {
-				tensor *part = ok(tensor_contiguous(ok(tensor_narrow(r, 1, at, i + 1))));
+				tensor *part =
+					ok(tensor_contiguous(ok(tensor_narrow(r, 1, at, i + 1))));
 
-				assert_memory_equal(tensor_data(part), tensor_data(t[i]), ROWS * (i + 1));
+				assert_memory_equal(tensor_data(part), tensor_data(t[i]),
+						    ROWS * (i + 1));
 				at += i + 1;
 			}
 		}

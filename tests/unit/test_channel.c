@@ -6,9 +6,9 @@
 
 #include <pthread.h>
 
-static const int types[] = {SOCK_STREAM, SOCK_SEQPACKET};
+static const int types[] = { SOCK_STREAM, SOCK_SEQPACKET };
 
-/* ---- what is kept --------------------------------------------------------------------------------- */
+/* ---- what is kept ---- */
 
 static void buffer_is_mapped_once(void **state)
 {
@@ -109,13 +109,14 @@ static void no_fd_is_left_behind(void **state)
 /* What the socket's owner asked the kernel for comes with each message, as descriptors too. */
 static void no_fd_of_the_senders_process_is_left(void **state)
 {
-	static const int wanted[] = {SO_PASSCRED, SO_PASSSEC, SO_PASSPIDFD};
+	static const int wanted[] = { SO_PASSCRED, SO_PASSSEC, SO_PASSPIDFD };
 	struct pair p = pair_open(SOCK_STREAM);
 	const int on = 1;
 	int before;
 
 	for (size_t i = 0; i < sizeof(wanted) / sizeof(*wanted); i++)
-		setsockopt(p.ends[1], SOL_SOCKET, wanted[i], &on, sizeof(on)); /* as the kernel has it */
+		setsockopt(p.ends[1], SOL_SOCKET, wanted[i], &on,
+			   sizeof(on)); /* as the kernel has it */
 	before = count_fds();
 	for (int i = 0; i < 20; i++)
 		tensor_scope
@@ -124,7 +125,7 @@ static void no_fd_of_the_senders_process_is_left(void **state)
 	assert_int_equal(count_fds(), before - 2);
 }
 
-/* ---- threads ---------------------------------------------------------------------------------- */
+/* ---- threads ---- */
 
 enum { SENDS = 500 };
 
@@ -153,7 +154,7 @@ static void *send_many(void *arg)
 static void threads_share_a_channel(void **state)
 {
 	struct pair p = pair_open(SOCK_STREAM);
-	struct sender s = {.ch = p.out};
+	struct sender s = { .ch = p.out };
 	pthread_t threads[3];
 
 	for (int i = 0; i < 3; i++)
@@ -170,7 +171,7 @@ static void threads_share_a_channel(void **state)
 	pair_close(&p);
 }
 
-/* ---- the peer goes, or is late ------------------------------------------------------------------- */
+/* ---- the peer goes, or is late ---- */
 
 static int fall_silent(tensor_channel *ch)
 {
@@ -245,7 +246,7 @@ static void wrong_arguments_are_refused(void **state)
 
 int main(int argc, char **argv)
 {
-	static const struct peer_role roles[] = {{"fall_silent", fall_silent}, {NULL, NULL}};
+	static const struct peer_role roles[] = { { "fall_silent", fall_silent }, { NULL, NULL } };
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(buffer_is_mapped_once),
 		cmocka_unit_test(both_sides_forget_what_the_sender_freed),

@@ -4,28 +4,29 @@
 
 /* One of two spatial dimensions; transposed makes output_padding count. */
 struct shape {
-	int64_t batch, in, out, groups, size[2], taps[2], stride[2], padding[2], dilation[2], extra[2];
+	int64_t batch, in, out, groups, size[2], taps[2], stride[2], padding[2], dilation[2],
+		extra[2];
 	bool transposed;
 };
 
 static const struct shape shapes[] = {
-	{2, 3, 5, 1, {6, 7}, {3, 2}, {1, 1}, {0, 0}, {1, 1}, {0, 0}, false},
-	{2, 3, 20, 1, {9, 11}, {3, 3}, {2, 1}, {1, 2}, {1, 2}, {0, 0}, false},
-	{1, 40, 17, 1, {5, 30}, {3, 3}, {1, 1}, {1, 1}, {1, 1}, {0, 0}, false},
-	{3, 6, 4, 2, {8, 8}, {1, 1}, {2, 3}, {0, 0}, {1, 1}, {0, 0}, false},
-	{2, 8, 8, 8, {9, 20}, {3, 3}, {1, 1}, {1, 1}, {1, 1}, {0, 0}, false},
-	{2, 4, 8, 4, {12, 9}, {5, 3}, {2, 2}, {2, 1}, {2, 1}, {0, 0}, false},
-	{1, 140, 130, 1, {6, 6}, {1, 1}, {1, 1}, {0, 0}, {1, 1}, {0, 0}, false},
-	{2, 4, 6, 1, {5, 4}, {3, 4}, {3, 2}, {1, 2}, {1, 1}, {2, 1}, true},
-	{1, 6, 4, 2, {4, 5}, {2, 2}, {3, 3}, {0, 0}, {1, 1}, {1, 0}, true},
-	{2, 4, 4, 4, {7, 7}, {3, 3}, {1, 2}, {1, 1}, {2, 1}, {0, 1}, true},
+	{ 2, 3, 5, 1, { 6, 7 }, { 3, 2 }, { 1, 1 }, { 0, 0 }, { 1, 1 }, { 0, 0 }, false },
+	{ 2, 3, 20, 1, { 9, 11 }, { 3, 3 }, { 2, 1 }, { 1, 2 }, { 1, 2 }, { 0, 0 }, false },
+	{ 1, 40, 17, 1, { 5, 30 }, { 3, 3 }, { 1, 1 }, { 1, 1 }, { 1, 1 }, { 0, 0 }, false },
+	{ 3, 6, 4, 2, { 8, 8 }, { 1, 1 }, { 2, 3 }, { 0, 0 }, { 1, 1 }, { 0, 0 }, false },
+	{ 2, 8, 8, 8, { 9, 20 }, { 3, 3 }, { 1, 1 }, { 1, 1 }, { 1, 1 }, { 0, 0 }, false },
+	{ 2, 4, 8, 4, { 12, 9 }, { 5, 3 }, { 2, 2 }, { 2, 1 }, { 2, 1 }, { 0, 0 }, false },
+	{ 1, 140, 130, 1, { 6, 6 }, { 1, 1 }, { 1, 1 }, { 0, 0 }, { 1, 1 }, { 0, 0 }, false },
+	{ 2, 4, 6, 1, { 5, 4 }, { 3, 4 }, { 3, 2 }, { 1, 2 }, { 1, 1 }, { 2, 1 }, true },
+	{ 1, 6, 4, 2, { 4, 5 }, { 2, 2 }, { 3, 3 }, { 0, 0 }, { 1, 1 }, { 1, 0 }, true },
+	{ 2, 4, 4, 4, { 7, 7 }, { 3, 3 }, { 1, 2 }, { 1, 1 }, { 2, 1 }, { 0, 1 }, true },
 	/* By tiles of positions, which are cut at the edges. */
-	{2, 20, 24, 1, {13, 12}, {3, 3}, {1, 1}, {1, 1}, {1, 1}, {0, 0}, false},
-	{1, 150, 16, 1, {13, 17}, {3, 3}, {1, 1}, {2, 0}, {1, 1}, {0, 0}, false},
-	{3, 40, 34, 2, {9, 18}, {3, 3}, {1, 1}, {0, 2}, {1, 1}, {0, 0}, false},
-	{2, 17, 70, 1, {33, 29}, {3, 3}, {2, 2}, {1, 1}, {1, 1}, {0, 0}, false},
-	{2, 16, 18, 1, {24, 25}, {3, 3}, {2, 2}, {0, 2}, {1, 1}, {0, 0}, false},
-	{2, 16, 20, 1, {11, 9}, {3, 3}, {1, 1}, {1, 1}, {1, 1}, {0, 0}, true},
+	{ 2, 20, 24, 1, { 13, 12 }, { 3, 3 }, { 1, 1 }, { 1, 1 }, { 1, 1 }, { 0, 0 }, false },
+	{ 1, 150, 16, 1, { 13, 17 }, { 3, 3 }, { 1, 1 }, { 2, 0 }, { 1, 1 }, { 0, 0 }, false },
+	{ 3, 40, 34, 2, { 9, 18 }, { 3, 3 }, { 1, 1 }, { 0, 2 }, { 1, 1 }, { 0, 0 }, false },
+	{ 2, 17, 70, 1, { 33, 29 }, { 3, 3 }, { 2, 2 }, { 1, 1 }, { 1, 1 }, { 0, 0 }, false },
+	{ 2, 16, 18, 1, { 24, 25 }, { 3, 3 }, { 2, 2 }, { 0, 2 }, { 1, 1 }, { 0, 0 }, false },
+	{ 2, 16, 20, 1, { 11, 9 }, { 3, 3 }, { 1, 1 }, { 1, 1 }, { 1, 1 }, { 0, 0 }, true },
 };
 
 struct data {
@@ -53,32 +54,54 @@ static void define(struct data *d, double *y, double *gx, double *gw)
 			for (int64_t i = 0; i < ig; i++)
 				for (int64_t o = 0; o < og; o++)
 					for (int64_t a = 0; a < s->size[0] * s->size[1]; a++)
-						for (int64_t r = 0; r < s->taps[0] * s->taps[1]; r++) {
-		int64_t at[2] = {a / s->size[1], a % s->size[1]};
-		int64_t tap[2] = {r / s->taps[1], r % s->taps[1]}, to[2];
-		int64_t x, w, out;
-		bool inside = true;
+						for (int64_t r = 0; r < s->taps[0] * s->taps[1];
+						     r++) {
+							int64_t at[2] = { a / s->size[1],
+									  a % s->size[1] };
+							int64_t tap[2] = { r / s->taps[1],
+									   r % s->taps[1] },
+								to[2];
+							int64_t x, w, out;
+							bool inside = true;
 
-		for (int k = 0; k < 2; k++) {
-			int64_t p = s->padding[k], step = tap[k] * s->dilation[k];
+							for (int k = 0; k < 2; k++) {
+								int64_t p = s->padding[k],
+									step = tap[k] *
+									       s->dilation[k];
 
-			to[k] = s->transposed ? at[k] * s->stride[k] - p + step : at[k] + p - step;
-			if (!s->transposed) {
-				inside &= to[k] % s->stride[k] == 0;
-				to[k] = to[k] < 0 ? -1 : to[k] / s->stride[k];
-			}
-			inside &= to[k] >= 0 && to[k] < d->out_size[k];
-		}
-		if (!inside)
-			continue;
-		x = ((n * s->in + g * ig + i) * s->size[0] + at[0]) * s->size[1] + at[1];
-		w = s->transposed ? (g * ig + i) * og + o : (g * og + o) * ig + i;
-		w = w * s->taps[0] * s->taps[1] + r;
-		out = ((n * s->out + g * og + o) * d->out_size[0] + to[0]) * d->out_size[1] + to[1];
-		y[out] += d->x[x] * d->w[w];
-		gx[x] += d->gy[out] * d->w[w];
-		gw[w] += d->gy[out] * d->x[x];
-	}
+								to[k] = s->transposed ?
+										at[k] * s->stride[k] -
+											p + step :
+										at[k] + p - step;
+								if (!s->transposed) {
+									inside &=
+										to[k] % s->stride[k] ==
+										0;
+									to[k] = to[k] < 0 ?
+											-1 :
+											to[k] / s->stride[k];
+								}
+								inside &= to[k] >= 0 &&
+									  to[k] < d->out_size[k];
+							}
+							if (!inside)
+								continue;
+							x = ((n * s->in + g * ig + i) * s->size[0] +
+							     at[0]) *
+								    s->size[1] +
+							    at[1];
+							w = s->transposed ? (g * ig + i) * og + o :
+									    (g * og + o) * ig + i;
+							w = w * s->taps[0] * s->taps[1] + r;
+							out = ((n * s->out + g * og + o) *
+								       d->out_size[0] +
+							       to[0]) *
+								      d->out_size[1] +
+							      to[1];
+							y[out] += d->x[x] * d->w[w];
+							gx[x] += d->gy[out] * d->w[w];
+							gw[w] += d->gy[out] * d->x[x];
+						}
 }
 
 static double *numbers(int64_t n, bool filled)
@@ -99,10 +122,11 @@ static void data_begin(struct data *d, const struct shape *s)
 	for (int k = 0; k < 2; k++) {
 		int64_t reach = s->dilation[k] * (s->taps[k] - 1);
 
-		d->out_size[k] = s->transposed ? (s->size[k] - 1) * s->stride[k] -
-							 2 * s->padding[k] + reach + s->extra[k] + 1 :
-						 (s->size[k] + 2 * s->padding[k] - reach - 1) /
-								 s->stride[k] + 1;
+		d->out_size[k] =
+			s->transposed ?
+				(s->size[k] - 1) * s->stride[k] - 2 * s->padding[k] + reach +
+					s->extra[k] + 1 :
+				(s->size[k] + 2 * s->padding[k] - reach - 1) / s->stride[k] + 1;
 		d->ny *= d->out_size[k];
 	}
 	d->x = numbers(d->nx, true);
@@ -127,9 +151,9 @@ static tensor *made(const double *p, tensor_ints sizes, enum tensor_dtype dtype)
 /* What follows the bias where nothing is asked for. */
 #define PLAIN	   TENSOR_INTS(1), TENSOR_INTS(0), TENSOR_INTS(1), 1
 #define PLAIN_BACK TENSOR_INTS(1), TENSOR_INTS(0), TENSOR_INTS(0), 1, TENSOR_INTS(1)
-#define PAIR(p) ((tensor_ints){(p), 2})
-#define ARGS(s)                                                                                   \
-	PAIR((s)->stride), PAIR((s)->padding), PAIR((s)->dilation), (s)->transposed,              \
+#define PAIR(p)	   ((tensor_ints){ (p), 2 })
+#define ARGS(s)                                                                      \
+	PAIR((s)->stride), PAIR((s)->padding), PAIR((s)->dilation), (s)->transposed, \
 		PAIR((s)->extra), (s)->groups
 
 static void compare(const struct shape *s, enum tensor_dtype dtype, double tol)
@@ -144,8 +168,8 @@ static void compare(const struct shape *s, enum tensor_dtype dtype, double tol)
 		tensor *w = made(d.w, TENSOR_INTS(first, second, s->taps[0], s->taps[1]), dtype);
 		tensor *gy = made(d.gy, TENSOR_INTS(s->batch, s->out, d.out_size[0], d.out_size[1]),
 				  dtype);
-		tensor *bias = ok(tensor_arange(TENSOR_SCALAR(s->out),
-						TENSOR_OPTIONS(.dtype = dtype)));
+		tensor *bias =
+			ok(tensor_arange(TENSOR_SCALAR(s->out), TENSOR_OPTIONS(.dtype = dtype)));
 		tensor *y = ok(tensor_convolution(x, w, tensor_none, ARGS(s))), *gx, *gw, *gb;
 		tensor *biased = ok(tensor_convolution(x, w, bias, ARGS(s)));
 		tensor *apart = ok(tensor_view(bias, TENSOR_INTS(s->out, 1, 1)));
@@ -178,7 +202,7 @@ static void agrees_with_the_definition(void **state)
 /* In a tile an infinity would meet itself with the other sign. */
 static void infinities_reach_their_neighbours_only(void **state)
 {
-	static const float special[] = {INFINITY, -INFINITY, NAN, 3e38f};
+	static const float special[] = { INFINITY, -INFINITY, NAN, 3e38f };
 
 	for (size_t i = 0; i < sizeof(special) / sizeof(*special); i++)
 		for (int stride = 1; stride <= 2; stride++)
@@ -189,8 +213,8 @@ static void infinities_reach_their_neighbours_only(void **state)
 				const float *got;
 
 				((float *)tensor_data(x))[12 * 25 + 12] = special[i];
-				y = ok(tensor_conv2d(x, w, tensor_none, TENSOR_INTS(stride), TENSOR_INTS(0),
-						     TENSOR_INTS(1), 1));
+				y = ok(tensor_conv2d(x, w, tensor_none, TENSOR_INTS(stride),
+						     TENSOR_INTS(0), TENSOR_INTS(1), 1));
 				assert_shape(y, 1, 16, n, n);
 				got = tensor_data(y);
 				for (int64_t k = 0; k < 16 * n * n; k++) {
@@ -231,7 +255,8 @@ static void complex_numbers_agree_with_the_definition(void **state)
 			tensor *x = made(d.x, TENSOR_INTS(s->batch, s->in, s->size[0], s->size[1]),
 					 TENSOR_C128);
 			tensor *w = made(d.w, TENSOR_INTS(first, second, s->taps[0], s->taps[1]),
-					 TENSOR_C128), *y;
+					 TENSOR_C128),
+			       *y;
 
 			x = ok(tensor_mul_scalar(x, tensor_scalar_complex(1, 2)));
 			w = ok(tensor_mul_scalar(w, tensor_scalar_complex(3, -1)));
@@ -239,7 +264,8 @@ static void complex_numbers_agree_with_the_definition(void **state)
 			y = ok(tensor_div(y, ok(tensor_full(TENSOR_SCALAR_SHAPE,
 							    tensor_scalar_complex(5, 5), c128))));
 			y = ok(tensor_view_as_real(y));
-			check_values_(tensor_select(y, -1, 0), d.y, d.ny, 1e-12, __FILE__, __LINE__);
+			check_values_(tensor_select(y, -1, 0), d.y, d.ny, 1e-12, __FILE__,
+				      __LINE__);
 			y = ok(tensor_max(ok(tensor_abs(ok(tensor_select(y, -1, 1))))));
 			assert_done(tensor_item(y, &rest));
 			assert_true(rest < 1e-12);
@@ -258,21 +284,25 @@ static void padding_by_name(void **state)
 
 		/* An even filter has its odd zero at the end. */
 		assert_values(tensor_conv1d_padding(x, w, tensor_none, TENSOR_INTS(1), "same",
-						    TENSOR_INTS(1), 1), 0, 5, 8, 11, 4);
+						    TENSOR_INTS(1), 1),
+			      0, 5, 8, 11, 4);
 		assert_values(tensor_conv1d_padding(x, w, tensor_none, TENSOR_INTS(2), "valid",
-						    TENSOR_INTS(1), 1), 0, 5, 11);
+						    TENSOR_INTS(1), 1),
+			      0, 5, 11);
 		same = ok(tensor_conv2d_padding(m, k, tensor_none, TENSOR_INTS(1), "same",
 						TENSOR_INTS(1, 2), 1));
 		by_hand = ok(tensor_conv2d(m, k, tensor_none, TENSOR_INTS(1), TENSOR_INTS(1, 2),
 					   TENSOR_INTS(1, 2), 1));
 		assert_shape(same, 1, 5, 5);
-		assert_done(tensor_item(ok(tensor_max(ok(tensor_abs(ok(tensor_sub(same, by_hand)))))),
-					&apart));
+		assert_done(tensor_item(
+			ok(tensor_max(ok(tensor_abs(ok(tensor_sub(same, by_hand)))))), &apart));
 		assert_true(apart == 0);
 		assert_fails(tensor_conv1d_padding(x, w, tensor_none, TENSOR_INTS(2), "same",
-						   TENSOR_INTS(1), 1), EINVAL, "needs stride 1, got 2");
+						   TENSOR_INTS(1), 1),
+			     EINVAL, "needs stride 1, got 2");
 		assert_fails(tensor_conv1d_padding(x, w, tensor_none, TENSOR_INTS(1), "some",
-						   TENSOR_INTS(1), 1), EINVAL, "valid or same, got some");
+						   TENSOR_INTS(1), 1),
+			     EINVAL, "valid or same, got some");
 	}
 }
 
@@ -300,13 +330,15 @@ static void all_dimensions_and_no_batch(void **state)
 		y = ok(tensor_conv1d(x, w, tensor_none, PLAIN));
 		assert_shape(y, 1, 3);
 		assert_values(y, 0, 5, 8, 11);
-		assert_values(tensor_conv_transpose1d(x, w, tensor_none, PLAIN_BACK), 0, 1, 4, 7, 10, 8);
+		assert_values(tensor_conv_transpose1d(x, w, tensor_none, PLAIN_BACK), 0, 1, 4, 7,
+			      10, 8);
 		assert_values(tensor_conv3d(cube, cube, tensor_none, PLAIN), 0, 140);
 		assert_values(tensor_conv_transpose3d(ok(tensor_ones(TENSOR_INTS(1, 1, 1, 1), F32)),
-						      cube, tensor_none, PLAIN_BACK), 0, 0, 1, 2, 3, 4, 5,
-			      6, 7);
+						      cube, tensor_none, PLAIN_BACK),
+			      0, 0, 1, 2, 3, 4, 5, 6, 7);
 		y = ok(tensor_conv2d(ok(tensor_empty(TENSOR_INTS(0, 2, 5, 5), F32)),
-				     ok(tensor_ones(TENSOR_INTS(3, 2, 2, 2), F32)), tensor_none, PLAIN));
+				     ok(tensor_ones(TENSOR_INTS(3, 2, 2, 2), F32)), tensor_none,
+				     PLAIN));
 		assert_shape(y, 0, 3, 4, 4);
 		y = ok(tensor_conv2d(ok(tensor_empty(TENSOR_INTS(1, 0, 2, 2), F32)),
 				     ok(tensor_empty(TENSOR_INTS(1, 0, 1, 1), F32)),
@@ -321,8 +353,8 @@ static void only_what_the_mask_asks_for(void **state)
 		tensor *x = iota(0, TENSOR_INTS(1, 1, 3)), *w = iota(1, TENSOR_INTS(1, 1, 2));
 		tensor *g = ok(tensor_ones(TENSOR_INTS(1, 1, 2), F32)), *gx, *gw, *gb;
 
-#define BACKWARD(mask)                                                                            \
-	tensor_convolution_backward(g, x, w, TENSOR_NO_INTS, TENSOR_INTS(1), TENSOR_INTS(0),      \
+#define BACKWARD(mask)                                                                       \
+	tensor_convolution_backward(g, x, w, TENSOR_NO_INTS, TENSOR_INTS(1), TENSOR_INTS(0), \
 				    TENSOR_INTS(1), false, TENSOR_INTS(0), 1, mask, &gx, &gw, &gb)
 		assert_done(BACKWARD(0));
 		assert_true(!gx && !gw && !gb);
@@ -333,7 +365,8 @@ static void only_what_the_mask_asks_for(void **state)
 		assert_values(gx, 0, 1, 3, 2);
 		assert_values(gb, 0, 2);
 		g = ok(tensor_ones(TENSOR_INTS(1, 1, 3), F32));
-		assert_fails(BACKWARD(1), EINVAL, "grad_output must have the output's shape [1, 1, 2]");
+		assert_fails(BACKWARD(1), EINVAL,
+			     "grad_output must have the output's shape [1, 1, 2]");
 	}
 }
 
@@ -374,7 +407,7 @@ static void refusals_name_the_argument(void **state)
 		tensor *b = ok(tensor_ones(TENSOR_INTS(5), F32));
 		tensor_ints one = TENSOR_INTS(1), zero = TENSOR_INTS(0);
 
-#define CONV(x, w, b, stride, padding, dilation, transposed, extra, groups)                       \
+#define CONV(x, w, b, stride, padding, dilation, transposed, extra, groups) \
 	tensor_convolution(x, w, b, stride, padding, dilation, transposed, extra, groups)
 		assert_fails(CONV(x, w, tensor_none, one, zero, one, false, zero, 1), EINVAL,
 			     "input must have 2 channels");
@@ -386,17 +419,22 @@ static void refusals_name_the_argument(void **state)
 			     "bias must be f32 [6], got f32 [5]");
 		assert_fails(CONV(x, w, tensor_none, zero, zero, one, false, zero, 2), EINVAL,
 			     "stride must be at least 1, got 0");
-		assert_fails(CONV(x, w, tensor_none, one, TENSOR_INTS(0, 0, 0), one, false, zero, 2),
+		assert_fails(CONV(x, w, tensor_none, one, TENSOR_INTS(0, 0, 0), one, false, zero,
+				  2),
 			     EINVAL, "padding must have one number or 2, got 3");
 		assert_fails(CONV(x, w, tensor_none, one, zero, TENSOR_INTS(1, 3), false, zero, 2),
 			     EINVAL, "too small for weight [6, 2, 3, 3] with dilation 3");
-		assert_fails(CONV(x, ok(tensor_to(w, F64)), tensor_none, one, zero, one, false, zero,
-				  2), EINVAL, "one dtype, got f32 and f64");
-		assert_fails(CONV(x, ok(tensor_ones(TENSOR_INTS(4, 2, 3, 3), F32)), tensor_none, one,
-				  zero, one, true, one, 1), EINVAL, "output_padding");
-		assert_fails(tensor_conv1d(x, w, tensor_none, PLAIN), EINVAL, "weight must have 3 dimensions");
-		assert_fails(tensor_conv2d(ok(tensor_ones(TENSOR_INTS(4, 5), F32)), w, tensor_none, PLAIN), EINVAL,
-			     "or 3 without a batch, got [4, 5]");
+		assert_fails(CONV(x, ok(tensor_to(w, F64)), tensor_none, one, zero, one, false,
+				  zero, 2),
+			     EINVAL, "one dtype, got f32 and f64");
+		assert_fails(CONV(x, ok(tensor_ones(TENSOR_INTS(4, 2, 3, 3), F32)), tensor_none,
+				  one, zero, one, true, one, 1),
+			     EINVAL, "output_padding");
+		assert_fails(tensor_conv1d(x, w, tensor_none, PLAIN), EINVAL,
+			     "weight must have 3 dimensions");
+		assert_fails(tensor_conv2d(ok(tensor_ones(TENSOR_INTS(4, 5), F32)), w, tensor_none,
+					   PLAIN),
+			     EINVAL, "or 3 without a batch, got [4, 5]");
 	}
 }
 

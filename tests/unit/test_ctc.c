@@ -48,8 +48,8 @@ static tensor *some_log_probs(void)
 
 static void loss_sums_over_all_alignments(void **state)
 {
-	static const int64_t targets[][3] = {{1, 2, 1}, {1, 1, 0}, {2, 0, 0}, {0, 0, 0}};
-	static const int64_t lengths[] = {3, 2, 1, 0};
+	static const int64_t targets[][3] = { { 1, 2, 1 }, { 1, 1, 0 }, { 2, 0, 0 }, { 0, 0, 0 } };
+	static const int64_t lengths[] = { 3, 2, 1, 0 };
 
 	tensor_scope {
 		tensor *probs = some_log_probs();
@@ -67,7 +67,7 @@ static void loss_sums_over_all_alignments(void **state)
 
 static void gradient_is_that_of_differences(void **state)
 {
-	static const int64_t labels[] = {1, 1};
+	static const int64_t labels[] = { 1, 1 };
 
 	tensor_scope {
 		tensor *probs = some_log_probs(),
@@ -99,7 +99,7 @@ static void labels_and_lengths_out_of_range_are_refused(void **state)
 	tensor_scope {
 		tensor *probs = some_log_probs();
 		tensor *target =
-			ok(tensor_from_data((const int64_t[]){1, 3}, TENSOR_SHAPE(1, 2), I64));
+			ok(tensor_from_data((const int64_t[]){ 1, 3 }, TENSOR_SHAPE(1, 2), I64));
 
 #define CTC(steps, labels, blank) \
 	tensor_ctc_loss(probs, target, TENSOR_INTS(steps), TENSOR_INTS(labels), blank, 2, false)
@@ -118,12 +118,12 @@ static void zero_infinity_hides_what_is_impossible(void **state)
 	tensor_scope {
 		tensor *probs = some_log_probs();
 		tensor *target =
-			ok(tensor_from_data((const int64_t[]){1, 1}, TENSOR_SHAPE(1, 2), I64));
+			ok(tensor_from_data((const int64_t[]){ 1, 1 }, TENSOR_SHAPE(1, 2), I64));
 
 		assert_done(tensor_set_requires_grad(probs, true));
-		assert_values(
-			tensor_ctc_loss(probs, target, TENSOR_INTS(2), TENSOR_INTS(2), 0, 2, false),
-			0, INFINITY);
+		assert_values(tensor_ctc_loss(probs, target, TENSOR_INTS(2), TENSOR_INTS(2), 0, 2,
+					      false),
+			      0, INFINITY);
 		assert_done(tensor_backward(ok(tensor_ctc_loss(probs, target, TENSOR_INTS(2),
 							       TENSOR_INTS(2), 0, 2, true))));
 		assert_values(tensor_sum(tensor_abs(tensor_grad(probs))), 0, 0);

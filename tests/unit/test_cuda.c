@@ -10,13 +10,13 @@
 #include <tensor/cuda.h>
 #include <unistd.h>
 
-#define CUDA		TENSOR_OPTIONS(.device = TENSOR_DEVICE_CUDA(0))
-#define CUDA_OF(d)	TENSOR_OPTIONS(.dtype = (d), .device = TENSOR_DEVICE_CUDA(0))
-#define CPU		TENSOR_OPTIONS(.device = TENSOR_DEVICE_CPU)
-#define NEED_DEVICE()                                                                             \
-	do {                                                                                      \
-		if (!device_or_reason())                                                          \
-			skip();                                                                   \
+#define CUDA	   TENSOR_OPTIONS(.device = TENSOR_DEVICE_CUDA(0))
+#define CUDA_OF(d) TENSOR_OPTIONS(.dtype = (d), .device = TENSOR_DEVICE_CUDA(0))
+#define CPU	   TENSOR_OPTIONS(.device = TENSOR_DEVICE_CPU)
+#define NEED_DEVICE()                    \
+	do {                             \
+		if (!device_or_reason()) \
+			skip();          \
 	} while (0)
 
 static bool device_or_reason(void)
@@ -86,7 +86,7 @@ static void check_near_(tensor *gpu, tensor *cpu, double tol, const char *file, 
 	free(y);
 }
 
-/* ---- everywhere ----------------------------------------------------------------------------- */
+/* ---- everywhere ---- */
 
 static void device_that_is_not_there_is_refused_with_the_reason(void **state)
 {
@@ -95,8 +95,7 @@ static void device_that_is_not_there_is_refused_with_the_reason(void **state)
 	tensor *t = iota(0, TENSOR_SHAPE(3));
 
 	assert_fails(tensor_empty_on(none, TENSOR_SHAPE(2), TENSOR_F32), ENODEV, "cuda");
-	assert_fails(tensor_zeros(TENSOR_SHAPE(2), TENSOR_OPTIONS(.device = none)), ENODEV,
-		     "cuda");
+	assert_fails(tensor_zeros(TENSOR_SHAPE(2), TENSOR_OPTIONS(.device = none)), ENODEV, "cuda");
 	assert_fails(tensor_to(t, TENSOR_OPTIONS(.device = none)), ENODEV, "cuda");
 	assert_values(t, 0, 0, 1, 2);
 	if (!n) {
@@ -114,12 +113,12 @@ static void device_that_is_not_there_is_refused_with_the_reason(void **state)
 	tensor_release(t);
 }
 
-/* ---- copies ----------------------------------------------------------------------------------- */
+/* ---- copies ---- */
 
 static void copies_keep_every_element(void **state)
 {
-	static const enum tensor_dtype dtypes[] = {TENSOR_BOOL, TENSOR_U8,  TENSOR_I32,
-						   TENSOR_I64,	TENSOR_F32, TENSOR_F64};
+	static const enum tensor_dtype dtypes[] = { TENSOR_BOOL, TENSOR_U8,  TENSOR_I32,
+						    TENSOR_I64,	 TENSOR_F32, TENSOR_F64 };
 
 	NEED_DEVICE();
 	for (size_t i = 0; i < 6; i++) {
@@ -214,13 +213,14 @@ static void large_copies_go_through_pinned_memory(void **state)
 	}
 }
 
-/* ---- operators ---------------------------------------------------------------------------------- */
+/* ---- operators ---- */
 
 static void fill_writes_every_element(void **state)
 {
 	NEED_DEVICE();
 	tensor_scope {
-		tensor *g = ok(tensor_full(TENSOR_SHAPE(3, 5), TENSOR_SCALAR(7), CUDA_OF(TENSOR_I32)));
+		tensor *g =
+			ok(tensor_full(TENSOR_SHAPE(3, 5), TENSOR_SCALAR(7), CUDA_OF(TENSOR_I32)));
 		tensor *a = ok(tensor_full(TENSOR_SHAPE(3, 5), TENSOR_SCALAR(7),
 					   TENSOR_OPTIONS(.dtype = TENSOR_I32)));
 
@@ -228,7 +228,8 @@ static void fill_writes_every_element(void **state)
 		ok(tensor_fill_(tensor_slice(g, 1, 1, 5, 2), TENSOR_SCALAR(-2.0)));
 		ok(tensor_fill_(tensor_slice(a, 1, 1, 5, 2), TENSOR_SCALAR(-2.0)));
 		same(g, a, 0);
-		same(tensor_zeros_like(g, TENSOR_OPTIONS(0)), tensor_zeros_like(a, TENSOR_OPTIONS(0)), 0);
+		same(tensor_zeros_like(g, TENSOR_OPTIONS(0)),
+		     tensor_zeros_like(a, TENSOR_OPTIONS(0)), 0);
 	}
 }
 
@@ -253,11 +254,11 @@ static void elementwise_equals_the_cpu_in(enum tensor_dtype d)
 			continue;
 		same(tensor_relu(ga), tensor_relu(a), 0);
 		same(tensor_relu(tensor_t(ga)), tensor_relu(tensor_t(a)), 0);
-		same(tensor_add_opt(ga, gb, TENSOR_SCALAR(3)), tensor_add_opt(a, b, TENSOR_SCALAR(3)),
-		     0);
+		same(tensor_add_opt(ga, gb, TENSOR_SCALAR(3)),
+		     tensor_add_opt(a, b, TENSOR_SCALAR(3)), 0);
 		same(tensor_sub(ga, gb), tensor_sub_opt(a, b, TENSOR_SCALAR(1)), 0);
-		same(tensor_mul_scalar(ga, TENSOR_SCALAR(2)), tensor_mul_scalar(a, TENSOR_SCALAR(2)),
-		     0);
+		same(tensor_mul_scalar(ga, TENSOR_SCALAR(2)),
+		     tensor_mul_scalar(a, TENSOR_SCALAR(2)), 0);
 		ok(tensor_add_(tensor_t(ga), tensor_t(gb)));
 		ok(tensor_add_(tensor_t(a), tensor_t(b)));
 		same(ga, a, 0);
@@ -343,7 +344,8 @@ static void softmax_equals_the_cpu(void **state)
 			tensor *grad = numbers(TENSOR_SHAPE(5, 300, 6), d), *gg = on_cuda(grad);
 
 			for (int k = 0; k < 3; k++) {
-				tensor *y = ok(tensor_softmax(a, k)), *gy = ok(tensor_softmax(g, k));
+				tensor *y = ok(tensor_softmax(a, k)),
+				       *gy = ok(tensor_softmax(g, k));
 				tensor *l = ok(tensor_log_softmax(a, k));
 				tensor *gl = ok(tensor_log_softmax(g, k));
 
@@ -367,9 +369,11 @@ static void products_equal_the_cpu(void **state)
 		double tol = d == TENSOR_F32 ? 1e-5 : 1e-13;
 
 		tensor_scope {
-			tensor *a = numbers(TENSOR_SHAPE(9, 14), d), *b = numbers(TENSOR_SHAPE(14, 5), d);
+			tensor *a = numbers(TENSOR_SHAPE(9, 14), d),
+			       *b = numbers(TENSOR_SHAPE(14, 5), d);
 			tensor *at = numbers(TENSOR_SHAPE(14, 9), d);
-			tensor *bt = numbers(TENSOR_SHAPE(5, 14), d), *bias = numbers(TENSOR_SHAPE(5), d);
+			tensor *bt = numbers(TENSOR_SHAPE(5, 14), d),
+			       *bias = numbers(TENSOR_SHAPE(5), d);
 			tensor *wide = numbers(TENSOR_SHAPE(9, 28), d);
 			tensor *ga = on_cuda(a), *gb = on_cuda(b), *gw = on_cuda(wide);
 			tensor *out = ok(tensor_zeros(TENSOR_SHAPE(5, 9), CUDA_OF(d)));
@@ -389,7 +393,8 @@ static void products_equal_the_cpu(void **state)
 			same(tensor_mm(ga, tensor_slice(gb, 1, 1, 2, 1)),
 			     tensor_mm(a, tensor_slice(b, 1, 1, 2, 1)), tol);
 			same(tensor_mm(tensor_slice(ga, 1, 0, 0, 1), tensor_slice(gb, 0, 0, 0, 1)),
-			     tensor_mm(tensor_slice(a, 1, 0, 0, 1), tensor_slice(b, 0, 0, 0, 1)), 0);
+			     tensor_mm(tensor_slice(a, 1, 0, 0, 1), tensor_slice(b, 0, 0, 0, 1)),
+			     0);
 			same(tensor_addmm(on_cuda(bias), ga, gb), tensor_addmm(bias, a, b), tol);
 			same(tensor_addmm_opt(on_cuda(bias), ga, gb, TENSOR_SCALAR(0.5),
 					      TENSOR_SCALAR(-2.0)),
@@ -412,10 +417,11 @@ static void indexing_equals_the_cpu(void **state)
 	NEED_DEVICE();
 	tensor_scope {
 		tensor *a = numbers(TENSOR_SHAPE(6, 7, 5), TENSOR_F32), *g = on_cuda(a);
-		tensor *i = whole(TENSOR_SHAPE(6), (int64_t[]){3, 0, 3, 4, 1, 3}), *gi = on_cuda(i);
+		tensor *i = whole(TENSOR_SHAPE(6), (int64_t[]){ 3, 0, 3, 4, 1, 3 }),
+		       *gi = on_cuda(i);
 		tensor *i32 = tensor_to(i, TENSOR_OPTIONS(.dtype = TENSOR_I32));
 		tensor *pick = whole(TENSOR_SHAPE(2, 3, 2),
-				     (int64_t[]){0, 4, 1, 1, 2, 2, 3, 0, 4, 4, 1, 0});
+				     (int64_t[]){ 0, 4, 1, 1, 2, 2, 3, 0, 4, 4, 1, 0 });
 
 		for (int d = 0; d < 3; d++) {
 			tensor *s = tensor_index_select(a, d, i);
@@ -439,9 +445,9 @@ static void index_out_of_range_is_an_error_and_the_device_lives_on(void **state)
 	NEED_DEVICE();
 	tensor_scope {
 		tensor *a = numbers(TENSOR_SHAPE(4, 3), TENSOR_F32), *g = on_cuda(a);
-		tensor *past = on_cuda(whole(TENSOR_SHAPE(3), (int64_t[]){0, 4, 1}));
-		tensor *below = on_cuda(whole(TENSOR_SHAPE(1), (int64_t[]){-1}));
-		tensor *square = on_cuda(whole(TENSOR_SHAPE(1, 3), (int64_t[]){0, 1, 1 << 30}));
+		tensor *past = on_cuda(whole(TENSOR_SHAPE(3), (int64_t[]){ 0, 4, 1 }));
+		tensor *below = on_cuda(whole(TENSOR_SHAPE(1), (int64_t[]){ -1 }));
+		tensor *square = on_cuda(whole(TENSOR_SHAPE(1, 3), (int64_t[]){ 0, 1, 1 << 30 }));
 		tensor *rows = on_cuda(numbers(TENSOR_SHAPE(3, 3), TENSOR_F32));
 
 		assert_fails(tensor_index_select(g, 0, past), EINVAL, "index 4 is out of range");
@@ -499,8 +505,7 @@ static void child_of_a_fork_is_refused(void **state)
 
 		pid = fork();
 		if (!pid) {
-			bool refused = !tensor_add(g, g) &&
-				       tensor_last_error()->code == ENODEV &&
+			bool refused = !tensor_add(g, g) && tensor_last_error()->code == ENODEV &&
 				       strstr(tensor_last_error()->text, "fork") &&
 				       !tensor_cuda_is_available();
 

@@ -47,8 +47,7 @@ static tensor *step(struct mlp *m)
 	tensor *loss = tensor_sum(tensor_mul(p, m->target));
 
 	assert_done(tensor_backward(ok(loss)));
-	tensor_no_grad
-	{
+	tensor_no_grad {
 		ok(tensor_add_opt_(m->w1, tensor_grad(m->w1), TENSOR_SCALAR(-0.1)));
 		ok(tensor_add_opt_(m->b1, tensor_grad(m->b1), TENSOR_SCALAR(-0.1)));
 		ok(tensor_add_opt_(m->w2, tensor_grad(m->w2), TENSOR_SCALAR(-0.1)));
@@ -96,7 +95,7 @@ static void step_of_an_mlp_equals_the_cpu(void **state)
 
 static void gradients_of_indexing_equal_the_cpu(void **state)
 {
-	static const int64_t positions[] = {2, 0, 2, 5, 2, 1};
+	static const int64_t positions[] = { 2, 0, 2, 5, 2, 1 };
 
 	if (no_device())
 		skip();
@@ -107,12 +106,14 @@ static void gradients_of_indexing_equal_the_cpu(void **state)
 		tensor *g = leaf(wave(TENSOR_SHAPE(6, 4), 1), CUDA);
 		tensor *w = wave(TENSOR_SHAPE(6, 4), 2);
 
-		assert_done(tensor_backward(tensor_sum(tensor_mul(tensor_index_select(c, 0, i), w))));
+		assert_done(
+			tensor_backward(tensor_sum(tensor_mul(tensor_index_select(c, 0, i), w))));
 		assert_done(tensor_backward(tensor_sum(tensor_mul(
 			tensor_index_select(g, 0, tensor_to(i, CUDA)), tensor_to(w, CUDA)))));
 		close_to(tensor_grad(g), tensor_grad(c));
 		assert_done(tensor_backward(tensor_sum(tensor_gather(c, 0, pick))));
-		assert_done(tensor_backward(tensor_sum(tensor_gather(g, 0, tensor_to(pick, CUDA)))));
+		assert_done(
+			tensor_backward(tensor_sum(tensor_gather(g, 0, tensor_to(pick, CUDA)))));
 		close_to(tensor_grad(g), tensor_grad(c));
 	}
 }

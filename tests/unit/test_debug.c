@@ -12,10 +12,11 @@
 
 static tensor *made(void)
 {
-	return tensor_full(TENSOR_INTS(BYTES), TENSOR_SCALAR(1), TENSOR_OPTIONS(.dtype = TENSOR_U8));
+	return tensor_full(TENSOR_INTS(BYTES), TENSOR_SCALAR(1),
+			   TENSOR_OPTIONS(.dtype = TENSOR_U8));
 }
 
-/* ---- what the child does ----------------------------------------------------------------------- */
+/* ---- what the child does ---- */
 
 static void release_twice(void)
 {
@@ -35,7 +36,7 @@ static void use_after_release(void)
 
 static void use_boxed_after_release(void)
 {
-	tensor_value v = {.kind = TENSOR_VALUE_TENSOR, .t = made()}, r;
+	tensor_value v = { .kind = TENSOR_VALUE_TENSOR, .t = made() }, r;
 
 	tensor_release(v.t);
 	tensor_call("neg", &v, 1, &r, 1);
@@ -76,17 +77,17 @@ static void write_after_release(void)
 }
 
 /* The functions that do not go through the dispatcher, too. */
-#define AFTER_RELEASE(name, call)                                                                 \
-	static void name##_after_release(void)                                                    \
-	{                                                                                         \
-		char bytes[BYTES];                                                                \
-		double *number = (double *)bytes;                                                 \
-		tensor *t = made();                                                               \
-                                                                                                  \
-		(void)number;                                                                     \
-		tensor_release(t);                                                                \
-		call;                                                                             \
-		exit(0);                                                                          \
+#define AFTER_RELEASE(name, call)                 \
+	static void name##_after_release(void)    \
+	{                                         \
+		char bytes[BYTES];                \
+		double *number = (double *)bytes; \
+		tensor *t = made();               \
+                                                  \
+		(void)number;                     \
+		tensor_release(t);                \
+		call;                             \
+		exit(0);                          \
 	}
 
 AFTER_RELEASE(share_memory, tensor_share_memory(t))
@@ -95,7 +96,7 @@ AFTER_RELEASE(size, tensor_size(t, 0))
 AFTER_RELEASE(numel, tensor_numel(t))
 AFTER_RELEASE(is_contiguous, tensor_is_contiguous(t))
 AFTER_RELEASE(save_npy, tensor_save_npy("/dev/null", t))
-AFTER_RELEASE(save_npz, tensor_save_npz("/dev/null", &(struct tensor_named){"x", t}, 1, 0))
+AFTER_RELEASE(save_npz, tensor_save_npz("/dev/null", &(struct tensor_named){ "x", t }, 1, 0))
 AFTER_RELEASE(set_label, tensor_set_label(t, "x"))
 AFTER_RELEASE(print, tensor_print(t, NULL))
 AFTER_RELEASE(set_requires_grad, tensor_set_requires_grad(t, true))
@@ -153,17 +154,20 @@ static void released_memory_comes_back(void)
 	exit(resident_mib() < 400 ? 0 : 4);
 }
 
-#define ROLE(name) {#name, name##_after_release, "tensor_" #name ": the tensor at"}
+#define ROLE(name)                                                             \
+	{                                                                      \
+#name, name##_after_release, "tensor_" #name ": the tensor at" \
+	}
 
 static const struct {
 	const char *name;
 	void (*run)(void);
 	const char *says;
 } roles[] = {
-	{"release_twice", release_twice, "release: the tensor at"},
-	{"use_after_release", use_after_release, "neg: the tensor at"},
-	{"use_boxed_after_release", use_boxed_after_release, "neg: the tensor at"},
-	{"keep_after_release", keep_after_release, "retain: the tensor at"},
+	{ "release_twice", release_twice, "release: the tensor at" },
+	{ "use_after_release", use_after_release, "neg: the tensor at" },
+	{ "use_boxed_after_release", use_boxed_after_release, "neg: the tensor at" },
+	{ "keep_after_release", keep_after_release, "retain: the tensor at" },
 	ROLE(share_memory),
 	ROLE(data),
 	ROLE(size),
@@ -181,14 +185,14 @@ static const struct {
 	ROLE(item),
 	ROLE(buffer_seal),
 	ROLE(scope_add),
-	{"write_behind", write_behind, "3 bytes behind a tensor of 100 bytes"},
-	{"write_before", write_before, "2 bytes before a tensor of 100 bytes"},
-	{"write_after_release", write_after_release, "byte 50 of a tensor of 100 bytes"},
-	{"nothing_is_wrong", nothing_is_wrong, NULL},
-	{"released_memory_comes_back", released_memory_comes_back, NULL},
+	{ "write_behind", write_behind, "3 bytes behind a tensor of 100 bytes" },
+	{ "write_before", write_before, "2 bytes before a tensor of 100 bytes" },
+	{ "write_after_release", write_after_release, "byte 50 of a tensor of 100 bytes" },
+	{ "nothing_is_wrong", nothing_is_wrong, NULL },
+	{ "released_memory_comes_back", released_memory_comes_back, NULL },
 };
 
-/* ---- the test -------------------------------------------------------------------------------------- */
+/* ---- the test ---- */
 
 /* Exit status or -signal of a role; text: what it wrote to stderr. */
 static int run_role(const char *name, const char *debug, char *text, size_t size)

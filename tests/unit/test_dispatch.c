@@ -6,9 +6,9 @@ static void boxed_call_equals_the_c_function(void **state)
 {
 	tensor_scope {
 		tensor *a = iota(0, TENSOR_INTS(2, 3)), *b = iota(10, TENSOR_INTS(3));
-		tensor_value args[] = {{.kind = TENSOR_VALUE_TENSOR, .t = a},
-				       {.kind = TENSOR_VALUE_TENSOR, .t = b},
-				       {.kind = TENSOR_VALUE_INT, .i = 2}};
+		tensor_value args[] = { { .kind = TENSOR_VALUE_TENSOR, .t = a },
+					{ .kind = TENSOR_VALUE_TENSOR, .t = b },
+					{ .kind = TENSOR_VALUE_INT, .i = 2 } };
 		tensor_value r;
 
 		assert_done(tensor_call("add.Tensor", args, 3, &r, 1));
@@ -20,8 +20,8 @@ static void boxed_call_equals_the_c_function(void **state)
 static void boxed_call_refuses_what_does_not_fit(void **state)
 {
 	tensor_scope {
-		tensor_value args[] = {{.kind = TENSOR_VALUE_INT, .i = 1},
-				       {.kind = TENSOR_VALUE_TENSOR, .t = NULL}};
+		tensor_value args[] = { { .kind = TENSOR_VALUE_INT, .i = 1 },
+					{ .kind = TENSOR_VALUE_TENSOR, .t = NULL } };
 		tensor_value r;
 
 		assert_fails(tensor_call("no.such", args, 1, &r, 1), ENOENT, "no.such");
@@ -47,7 +47,7 @@ static void every_schema_is_complete(void **state)
 	assert_null(tensor_op_at(tensor_op_count()));
 }
 
-/* ---- a backend from outside ------------------------------------------------------------------ */
+/* ---- a backend from outside ---- */
 
 static int outside_alloc(const struct tensor_allocator *self, tensor_device d, size_t n, void **p)
 {
@@ -65,7 +65,8 @@ static void outside_free(const struct tensor_allocator *self, tensor_device d, v
 static int live, fallback_calls;
 static tensor_device outside;
 static const struct tensor_allocator allocator = {
-	.name = "outside", .alloc = outside_alloc, .free = outside_free, .ctx = &live};
+	.name = "outside", .alloc = outside_alloc, .free = outside_free, .ctx = &live
+};
 
 static tensor *outside_fill(tensor *self, tensor_scalar value)
 {
@@ -94,7 +95,8 @@ static int outside_fallback(const tensor_op *op, enum tensor_key key, const tens
 	tensor *t = tensor_retain(tensor_empty_on(outside, tensor_shape(args[0].t), TENSOR_F32));
 
 	fallback_calls++;
-	rets[0] = (tensor_value){.kind = TENSOR_VALUE_TENSOR, .t = outside_fill(t, TENSOR_SCALAR(1))};
+	rets[0] = (tensor_value){ .kind = TENSOR_VALUE_TENSOR,
+				  .t = outside_fill(t, TENSOR_SCALAR(1)) };
 	return 0;
 }
 
@@ -144,7 +146,7 @@ static void thread_key_set_brings_in_an_observer(void **state)
 		struct tensor_key_sets before;
 
 		assert_done(tensor_register_fallback(TENSOR_KEY_TRACE, trace, NULL));
-		before = tensor_set_key_sets((struct tensor_key_sets){1u << TENSOR_KEY_TRACE, 0});
+		before = tensor_set_key_sets((struct tensor_key_sets){ 1u << TENSOR_KEY_TRACE, 0 });
 		assert_values(tensor_neg(a), 0, -0.0, -1, -2);
 		tensor_set_key_sets(before);
 		assert_true(traced >= 1);

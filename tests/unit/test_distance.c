@@ -4,7 +4,7 @@
 
 static tensor *points(void)
 {
-	const double v[] = {0, 0, 3, -4, 3, 0};
+	const double v[] = { 0, 0, 3, -4, 3, 0 };
 
 	return ok(tensor_from_data(v, TENSOR_INTS(3, 2), F64));
 }
@@ -19,14 +19,16 @@ static void norms_of_every_order(void **state)
 		assert_values(tensor_pdist(x, 2), 0, 5, 3, 4);
 		assert_values(tensor_pdist(x, 3), 1e-12, cbrt(91), 3, 4);
 		assert_values(tensor_pdist(x, INFINITY), 0, 4, 3, 4);
-		assert_values(tensor_cdist(x, tensor_narrow(x, 0, 1, 2), 2, TENSOR_NONE), 0, 5, 3, 0, 4, 4, 0);
+		assert_values(tensor_cdist(x, tensor_narrow(x, 0, 1, 2), 2, TENSOR_NONE), 0, 5, 3,
+			      0, 4, 4, 0);
 	}
 }
 
 static void batches_broadcast(void **state)
 {
 	tensor_scope {
-		tensor *a = iota(0, TENSOR_INTS(2, 1, 3, 20)), *b = iota(5, TENSOR_INTS(4, 2, 20)), *c;
+		tensor *a = iota(0, TENSOR_INTS(2, 1, 3, 20)), *b = iota(5, TENSOR_INTS(4, 2, 20)),
+		       *c;
 
 		c = ok(tensor_cdist(a, b, 1, TENSOR_NONE));
 		assert_shape(c, 2, 4, 3, 2);
@@ -34,7 +36,9 @@ static void batches_broadcast(void **state)
 					 tensor_cdist(tensor_select(tensor_select(a, 0, 1), 0, 0),
 						      tensor_select(b, 0, 2), 1, TENSOR_NONE)),
 			      0, 0, 0, 0, 0, 0, 0);
-		assert_shape(ok(tensor_cdist(iota(0, TENSOR_INTS(0, 3)), iota(0, TENSOR_INTS(2, 3)), 2, 0)), 0, 2);
+		assert_shape(ok(tensor_cdist(iota(0, TENSOR_INTS(0, 3)), iota(0, TENSOR_INTS(2, 3)),
+					     2, 0)),
+			     0, 2);
 	}
 }
 
@@ -43,11 +47,13 @@ static void what_does_not_fit_is_refused(void **state)
 	tensor_scope {
 		tensor *x = points();
 
-		assert_fails(tensor_cdist(x, iota(0, TENSOR_INTS(2, 2)), 2, TENSOR_NONE) == NULL, EINVAL,
-			     "of one dtype are needed");
-		assert_fails(tensor_cdist(x, x, -1, TENSOR_NONE) == NULL, EINVAL, "p must not be negative");
+		assert_fails(tensor_cdist(x, iota(0, TENSOR_INTS(2, 2)), 2, TENSOR_NONE) == NULL,
+			     EINVAL, "of one dtype are needed");
+		assert_fails(tensor_cdist(x, x, -1, TENSOR_NONE) == NULL, EINVAL,
+			     "p must not be negative");
 		assert_fails(tensor_cdist(x, x, 2, 3) == NULL, EINVAL, "compute_mode");
-		assert_fails(tensor_pdist(tensor_select(x, 0, 0), 2) == NULL, EINVAL, "must be a matrix");
+		assert_fails(tensor_pdist(tensor_select(x, 0, 0), 2) == NULL, EINVAL,
+			     "must be a matrix");
 	}
 }
 

@@ -31,14 +31,14 @@ static void foreign_deleter(struct DLManagedTensorVersioned *m)
 /* [2, 3] of f32, 0 to 5 */
 static struct foreign foreign_new(void)
 {
-	struct foreign f = {.shape = {2, 3}, .strides = {3, 1}};
+	struct foreign f = { .shape = { 2, 3 }, .strides = { 3, 1 } };
 
 	for (int i = 0; i < 24; i++)
 		f.data[i] = (float)i;
 	f.managed.version.major = 1;
 	f.managed.deleter = foreign_deleter;
 	f.managed.dl_tensor =
-		(DLTensor){.device = {kDLCPU, 0}, .ndim = 2, .dtype = {kDLFloat, 32, 1}};
+		(DLTensor){ .device = { kDLCPU, 0 }, .ndim = 2, .dtype = { kDLFloat, 32, 1 } };
 	return f;
 }
 
@@ -52,7 +52,7 @@ static struct DLManagedTensorVersioned *at_home(struct foreign *f)
 	return &f->managed;
 }
 
-/* ---- away ------------------------------------------------------------------------------------ */
+/* ---- away ---- */
 
 static void given_away_has_the_tensors_geometry(void **state)
 {
@@ -163,7 +163,7 @@ static void what_dlpack_cannot_say_is_not_given(void **state)
 	}
 }
 
-/* ---- here ------------------------------------------------------------------------------------ */
+/* ---- here ---- */
 
 static void taken_shares_memory_until_its_last_view(void **state)
 {
@@ -283,7 +283,7 @@ static void structures_that_lie_are_refused(void **state)
 	LIE(EOPNOTSUPP, "code", d->dtype.code = 99);
 	LIE(EOPNOTSUPP, "device", d->device.device_type = kDLCUDA);
 	LIE(EOPNOTSUPP, "device", d->device.device_type = 0);
-	LIE(EINVAL, "bool", (d->dtype = (DLDataType){kDLBool, 8, 1}, f.data[0] = 1));
+	LIE(EINVAL, "bool", (d->dtype = (DLDataType){ kDLBool, 8, 1 }, f.data[0] = 1));
 	LIE(EOVERFLOW, "", f.shape[0] = INT64_MAX);
 	LIE(EOVERFLOW, "", f.strides[0] = INT64_MAX);
 	LIE(EOVERFLOW, "", f.strides[0] = INT64_MIN);

@@ -27,7 +27,8 @@ static tensor *as(tensor *t, enum tensor_dtype dtype)
 static void every_pair_converts(void **state)
 {
 	tensor_scope {
-		tensor *seven = tensor_arange(tensor_scalar_int(7), TENSOR_OPTIONS(.dtype = TENSOR_I64));
+		tensor *seven =
+			tensor_arange(tensor_scalar_int(7), TENSOR_OPTIONS(.dtype = TENSOR_I64));
 
 		for (int a = TENSOR_BOOL; a < TENSOR_DTYPE_COUNT; a++) {
 			for (int b = TENSOR_BOOL; b < TENSOR_DTYPE_COUNT; b++) {
@@ -47,11 +48,12 @@ static void every_pair_converts(void **state)
 /* All bit patterns of f16 go to f32 and come back; so do bf16's. NaN stays NaN. */
 static void halves_are_exact_in_f32(void **state)
 {
-	static const enum tensor_dtype halves[] = {TENSOR_F16, TENSOR_BF16};
+	static const enum tensor_dtype halves[] = { TENSOR_F16, TENSOR_BF16 };
 
 	for (int k = 0; k < 2; k++) {
 		tensor_scope {
-			tensor *h = tensor_empty(TENSOR_SHAPE(65536), TENSOR_OPTIONS(.dtype = halves[k]));
+			tensor *h = tensor_empty(TENSOR_SHAPE(65536),
+						 TENSOR_OPTIONS(.dtype = halves[k]));
 			uint16_t *bits = tensor_data(h), *back;
 			float *f;
 
@@ -60,11 +62,14 @@ static void halves_are_exact_in_f32(void **state)
 			f = tensor_data(as(h, TENSOR_F32));
 			back = tensor_data(as(as(h, TENSOR_F32), halves[k]));
 			for (int i = 0; i < 65536; i++) {
-				double want = k ? 0 : i & 0x7c00 ?
-					ldexp((i & 0x3ff) | 0x400, (i >> 10 & 31) - 25) : ldexp(i & 0x3ff, -24);
+				double want = k ? 0 :
+					      i & 0x7c00 ?
+						  ldexp((i & 0x3ff) | 0x400, (i >> 10 & 31) - 25) :
+						  ldexp(i & 0x3ff, -24);
 
 				if (isnan(f[i])) {
-					assert_true(back[i] == (i | 0x0200) || (back[i] & 0x7fff) > 0x7c00);
+					assert_true(back[i] == (i | 0x0200) ||
+						    (back[i] & 0x7fff) > 0x7c00);
 					continue;
 				}
 				assert_int_equal(back[i], i);
@@ -82,12 +87,14 @@ static void halves_round_to_nearest_even(void **state)
 		float in;
 		uint16_t f16, bf16;
 	} rows[] = {
-		{1.0f, 0x3c00, 0x3f80}, {-0.0f, 0x8000, 0x8000}, {65504.0f, 0x7bff, 0x4780},
-		{65519.0f, 0x7bff, 0x4780}, {65520.0f, 0x7c00, 0x4780}, {INFINITY, 0x7c00, 0x7f80},
-		{1.00048828125f, 0x3c00, 0x3f80}, {1.0014648f, 0x3c02, 0x3f80},
-		{0x1p-24f, 0x0001, 0x3380}, {0x1p-25f, 0x0000, 0x3300}, {0x1.8p-25f, 0x0001, 0x3340},
-		{1.00390625f, 0x3c04, 0x3f80}, {1.01171875f, 0x3c0c, 0x3f82}, {-3e38f, 0xfc00, 0xff62},
-		{3.4e38f, 0x7c00, 0x7f80},
+		{ 1.0f, 0x3c00, 0x3f80 },	    { -0.0f, 0x8000, 0x8000 },
+		{ 65504.0f, 0x7bff, 0x4780 },	    { 65519.0f, 0x7bff, 0x4780 },
+		{ 65520.0f, 0x7c00, 0x4780 },	    { INFINITY, 0x7c00, 0x7f80 },
+		{ 1.00048828125f, 0x3c00, 0x3f80 }, { 1.0014648f, 0x3c02, 0x3f80 },
+		{ 0x1p-24f, 0x0001, 0x3380 },	    { 0x1p-25f, 0x0000, 0x3300 },
+		{ 0x1.8p-25f, 0x0001, 0x3340 },	    { 1.00390625f, 0x3c04, 0x3f80 },
+		{ 1.01171875f, 0x3c0c, 0x3f82 },    { -3e38f, 0xfc00, 0xff62 },
+		{ 3.4e38f, 0x7c00, 0x7f80 },
 	};
 
 	tensor_scope {
@@ -105,8 +112,10 @@ static void halves_round_to_nearest_even(void **state)
 				for (int i = 0; i < n; i++) {
 					int at = way ? i * 64 + r : r * n + i;
 
-					assert_int_equal(((uint16_t *)tensor_data(f16))[at], rows[i].f16);
-					assert_int_equal(((uint16_t *)tensor_data(bf16))[at], rows[i].bf16);
+					assert_int_equal(((uint16_t *)tensor_data(f16))[at],
+							 rows[i].f16);
+					assert_int_equal(((uint16_t *)tensor_data(bf16))[at],
+							 rows[i].bf16);
 				}
 			}
 		}
@@ -124,7 +133,8 @@ static void halves_round_to_nearest_even(void **state)
 static double decode_f8(int code, int exponent_bits)
 {
 	int fraction_bits = 7 - exponent_bits, bias = (1 << (exponent_bits - 1)) - 1;
-	int e = code >> fraction_bits & ((1 << exponent_bits) - 1), f = code & ((1 << fraction_bits) - 1);
+	int e = code >> fraction_bits & ((1 << exponent_bits) - 1),
+	    f = code & ((1 << fraction_bits) - 1);
 	double v = e ? ldexp(f + (1 << fraction_bits), e - bias - fraction_bits) :
 		       ldexp(f, 1 - bias - fraction_bits);
 
@@ -139,27 +149,31 @@ static const struct {
 	enum tensor_dtype dtype;
 	int exponent_bits;
 	double greatest;
-} f8[] = {{TENSOR_F8_E4M3FN, 4, 448}, {TENSOR_F8_E5M2, 5, 57344}};
+} f8[] = { { TENSOR_F8_E4M3FN, 4, 448 }, { TENSOR_F8_E5M2, 5, 57344 } };
 
 static void every_f8_is_exact_in_wider_floats(void **state)
 {
-	static const enum tensor_dtype wide[] = {TENSOR_F32, TENSOR_F64, TENSOR_F16, TENSOR_BF16, TENSOR_C64};
+	static const enum tensor_dtype wide[] = { TENSOR_F32, TENSOR_F64, TENSOR_F16, TENSOR_BF16,
+						  TENSOR_C64 };
 
 	for (int k = 0; k < 2; k++) {
 		tensor_scope {
-			tensor *t = ok(tensor_empty(TENSOR_SHAPE(256), TENSOR_OPTIONS(.dtype = f8[k].dtype)));
+			tensor *t = ok(tensor_empty(TENSOR_SHAPE(256),
+						    TENSOR_OPTIONS(.dtype = f8[k].dtype)));
 
 			for (int i = 0; i < 256; i++)
 				((uint8_t *)tensor_data(t))[i] = (uint8_t)i;
 			for (size_t w = 0; w < sizeof(wide) / sizeof(*wide); w++) {
-				tensor *there = ok(as(t, wide[w])), *back = ok(as(there, f8[k].dtype));
+				tensor *there = ok(as(t, wide[w])),
+				       *back = ok(as(there, f8[k].dtype));
 
 				for (int i = 0; i < 256; i++) {
 					double want = decode_f8(i, f8[k].exponent_bits);
 					double got = creal(element(there, i));
 
 					if (isnan(want)) {
-						assert_true(isnan(got) && isnan(creal(element(back, i))));
+						assert_true(isnan(got) &&
+							    isnan(creal(element(back, i))));
 						continue;
 					}
 					assert_true(got == want && signbit(got) == signbit(want));
@@ -177,24 +191,27 @@ static void f8_rounds_to_nearest_even(void **state)
 	for (int k = 0; k < 2; k++) {
 		tensor_scope {
 			tensor_options o = TENSOR_OPTIONS(.dtype = f8[k].dtype);
-			double beyond[] = {f8[k].greatest * 4, INFINITY};
+			double beyond[] = { f8[k].greatest * 4, INFINITY };
 
 			for (int i = 0; i < 0x7f; i++) {
 				double a = decode_f8(i, f8[k].exponent_bits);
-				double b = decode_f8(i + 1, f8[k].exponent_bits), half = (a + b) / 2;
-				float v[] = {(float)a, nextafterf((float)half, 0), (float)half,
-					     nextafterf((float)half, INFINITY)};
-				const int want[] = {i, i, i + (i & 1), i + 1};
+				double b = decode_f8(i + 1, f8[k].exponent_bits),
+				       half = (a + b) / 2;
+				float v[] = { (float)a, nextafterf((float)half, 0), (float)half,
+					      nextafterf((float)half, INFINITY) };
+				const int want[] = { i, i, i + (i & 1), i + 1 };
 				tensor *t;
 
 				if (!isfinite(b))
 					break;
-				t = ok(as(ok(tensor_from_data(v, TENSOR_SHAPE(4), F32)), f8[k].dtype));
+				t = ok(as(ok(tensor_from_data(v, TENSOR_SHAPE(4), F32)),
+					  f8[k].dtype));
 				for (int j = 0; j < 4; j++)
 					assert_int_equal(((uint8_t *)tensor_data(t))[j], want[j]);
 			}
 			for (int j = 0; j < 2; j++) {
-				tensor *t = ok(tensor_full(TENSOR_SHAPE(1), tensor_scalar_float(beyond[j]), o));
+				tensor *t = ok(tensor_full(TENSOR_SHAPE(1),
+							   tensor_scalar_float(beyond[j]), o));
 
 				assert_true(creal(element(t, 0)) == (k ? INFINITY : 448));
 			}
@@ -207,22 +224,30 @@ static void f8_moves_and_computes_in_f32(void **state)
 {
 	for (int k = 0; k < 2; k++) {
 		tensor_scope {
-			tensor *x = ok(tensor_sub_scalar(ok(tensor_arange(tensor_scalar_int(24), F32)),
-							 tensor_scalar_int(9)));
-			tensor *t = ok(as(x, f8[k].dtype)), *list[] = {t, t}, *unused, *y = ok(as(t, TENSOR_F32));
+			tensor *x =
+				ok(tensor_sub_scalar(ok(tensor_arange(tensor_scalar_int(24), F32)),
+						     tensor_scalar_int(9)));
+			tensor *t = ok(as(x, f8[k].dtype)), *list[] = { t, t }, *unused,
+			       *y = ok(as(t, TENSOR_F32));
 			tensor *seven = ok(tensor_mul_scalar(t, tensor_scalar_float(0.7)));
-			tensor *want = ok(as(ok(tensor_mul_scalar(y, tensor_scalar_float(0.7))), f8[k].dtype));
+			tensor *want = ok(as(ok(tensor_mul_scalar(y, tensor_scalar_float(0.7))),
+					     f8[k].dtype));
 
 			for (int i = 0; i < 24; i++)
 				assert_true(element(seven, i) == element(want, i));
 			assert_int_equal(tensor_dtype(ok(tensor_exp(t))), f8[k].dtype);
-			assert_int_equal(tensor_dtype(ok(tensor_lt(t, ok(tensor_neg(t))))), TENSOR_BOOL);
-			assert_int_equal(tensor_numel(ok(tensor_cat((tensor_list){list, 2}, 0))), 48);
+			assert_int_equal(tensor_dtype(ok(tensor_lt(t, ok(tensor_neg(t))))),
+					 TENSOR_BOOL);
+			assert_int_equal(tensor_numel(ok(tensor_cat((tensor_list){ list, 2 }, 0))),
+					 48);
 			assert_int_equal(tensor_numel(ok(tensor_nonzero(t))), 23);
 			assert_true(element(ok(tensor_sum(t)), 0) ==
 				    element(ok(as(ok(tensor_sum(y)), f8[k].dtype)), 0));
-			assert_true(element(ok(tensor_where(ok(tensor_gt_scalar(t, tensor_scalar_int(0))), t,
-							    ok(tensor_zeros_like(t, (tensor_options){0})))), 0) == 0);
+			assert_true(
+				element(ok(tensor_where(
+						ok(tensor_gt_scalar(t, tensor_scalar_int(0))), t,
+						ok(tensor_zeros_like(t, (tensor_options){ 0 })))),
+					0) == 0);
 			assert_null(tensor_add(t, x));
 			assert_int_equal(tensor_sort(t, 0, false, &unused, &unused), -EOPNOTSUPP);
 		}
@@ -248,9 +273,12 @@ static void mixed_operands_promote(void **state)
 				}
 
 				/* A half operand is rounded before the sum is. */
-				want = as(tensor_add(as(as(x, d), TENSOR_C128), as(as(y, d), TENSOR_C128)), d);
+				want = as(tensor_add(as(as(x, d), TENSOR_C128),
+						     as(as(y, d), TENSOR_C128)),
+					  d);
 				if (a == TENSOR_BOOL && b == TENSOR_BOOL)
-					want = tensor_ne_scalar(as(want, TENSOR_F64), tensor_scalar_int(0));
+					want = tensor_ne_scalar(as(want, TENSOR_F64),
+								tensor_scalar_int(0));
 				assert_int_equal(tensor_dtype(sum), d);
 				sum = tensor_contiguous(sum);
 				want = tensor_contiguous(want);
@@ -266,11 +294,15 @@ static void mixed_operands_promote(void **state)
 static void halves_compute_in_f32(void **state)
 {
 	tensor_scope {
-		tensor *x = as(tensor_arange(tensor_scalar_int(1000), TENSOR_OPTIONS(.dtype = TENSOR_F32)),
+		tensor *x = as(tensor_arange(tensor_scalar_int(1000),
+					     TENSOR_OPTIONS(.dtype = TENSOR_F32)),
 			       TENSOR_BF16);
 		tensor *y = tensor_exp(tensor_mul_scalar(x, tensor_scalar_float(-0.01)));
-		tensor *scaled = as(tensor_mul_scalar(as(x, TENSOR_F32), tensor_scalar_float(-0.01)), TENSOR_BF16);
-		uint16_t *got = tensor_data(y), *want = tensor_data(as(tensor_exp(as(scaled, TENSOR_F32)), TENSOR_BF16));
+		tensor *scaled =
+			as(tensor_mul_scalar(as(x, TENSOR_F32), tensor_scalar_float(-0.01)),
+			   TENSOR_BF16);
+		uint16_t *got = tensor_data(y),
+			 *want = tensor_data(as(tensor_exp(as(scaled, TENSOR_F32)), TENSOR_BF16));
 		tensor *less = tensor_lt(x, tensor_t(x));
 
 		assert_int_equal(tensor_dtype(y), TENSOR_BF16);

@@ -21,16 +21,18 @@ static double greatest(tensor *t)
 {
 	double v;
 
-	assert_done(tensor_copy_to(ok(tensor_to(ok(tensor_linalg_vector_norm(
-					   t, S(INFINITY), TENSOR_NO_INTS, false)), F64)),
-				   &v, sizeof(v)));
+	assert_done(tensor_copy_to(
+		ok(tensor_to(ok(tensor_linalg_vector_norm(t, S(INFINITY), TENSOR_NO_INTS, false)),
+			     F64)),
+		&v, sizeof(v)));
 	return v;
 }
 
 static void vectors_and_values_make_the_matrix_again(void **state)
 {
-	static const enum tensor_dtype dtypes[] = {TENSOR_F32, TENSOR_F64, TENSOR_C64, TENSOR_C128};
-	static const int64_t sizes[] = {1, 2, 5, 40};
+	static const enum tensor_dtype dtypes[] = { TENSOR_F32, TENSOR_F64, TENSOR_C64,
+						    TENSOR_C128 };
+	static const int64_t sizes[] = { 1, 2, 5, 40 };
 	tensor *w, *v;
 
 	for (int k = 0; k < 4; k++)
@@ -41,12 +43,12 @@ static void vectors_and_values_make_the_matrix_again(void **state)
 				double tolerance = k % 2 ? 1e-12 : 2e-4;
 
 				if (k > 1)
-					a = ok(tensor_add(a, ok(tensor_mul_scalar(
-						matrices(sizes[s], true, o),
-						tensor_scalar_complex(0, 1)))));
+					a = ok(tensor_add(a,
+							  ok(tensor_mul_scalar(
+								  matrices(sizes[s], true, o),
+								  tensor_scalar_complex(0, 1)))));
 				assert_done(tensor_linalg_eigh(a, "L", &w, &v));
-				assert_int_equal(tensor_dtype(w),
-						 k % 2 ? TENSOR_F64 : TENSOR_F32);
+				assert_int_equal(tensor_dtype(w), k % 2 ? TENSOR_F64 : TENSOR_F32);
 				assert_int_equal(tensor_dtype(v), dtypes[k]);
 				assert_shape(w, 2, 3, sizes[s]);
 				left = ok(tensor_matmul(a, v));
@@ -59,7 +61,7 @@ static void vectors_and_values_make_the_matrix_again(void **state)
 
 static void only_one_triangle_is_read(void **state)
 {
-	const double x[] = {2, 7, 1, 2};
+	const double x[] = { 2, 7, 1, 2 };
 	tensor *w, *v;
 
 	tensor_scope {
@@ -73,7 +75,8 @@ static void only_one_triangle_is_read(void **state)
 		assert_fails(tensor_linalg_eigh(ok(tensor_narrow(a, 0, 0, 1)), "L", &w, &v), EINVAL,
 			     "[1, 2]");
 		assert_fails(tensor_linalg_eigh(ok(tensor_to(a, I64)), "L", &w, &v), EINVAL, "i64");
-		assert_done(tensor_linalg_eigh(ok(tensor_empty(TENSOR_INTS(3, 0, 0), F32)), "L", &w, &v));
+		assert_done(tensor_linalg_eigh(ok(tensor_empty(TENSOR_INTS(3, 0, 0), F32)), "L", &w,
+					       &v));
 		assert_shape(w, 3, 0);
 		assert_shape(v, 3, 0, 0);
 	}

@@ -12,7 +12,8 @@ static void same(tensor *got, tensor *want)
 	ok(got);
 	ok(want);
 	assert_int_equal(tensor_dim(got), tensor_dim(want));
-	assert_memory_equal(tensor_sizes(got), tensor_sizes(want), tensor_dim(want) * sizeof(int64_t));
+	assert_memory_equal(tensor_sizes(got), tensor_sizes(want),
+			    tensor_dim(want) * sizeof(int64_t));
 	want = tensor_to(tensor_contiguous(want), F64);
 	got = tensor_to(tensor_contiguous(got), F64);
 	assert_done(tensor_copy_to(want, v, tensor_numel(want) * sizeof(*v)));
@@ -61,7 +62,8 @@ static void ones_broadcast(void **state)
 	tensor_scope {
 		tensor *a = iota(0, TENSOR_INTS(2, 1)), *b = iota(1, TENSOR_INTS(3, 4));
 
-		same(tensor_einsum("ij,jk->ik", L(a, b)), tensor_mm(tensor_expand(a, TENSOR_INTS(2, 3)), b));
+		same(tensor_einsum("ij,jk->ik", L(a, b)),
+		     tensor_mm(tensor_expand(a, TENSOR_INTS(2, 3)), b));
 		same(tensor_einsum("...,...->...", L(iota(1, TENSOR_INTS(4)), b)),
 		     tensor_mul(iota(1, TENSOR_INTS(4)), b));
 	}
@@ -91,7 +93,8 @@ static void wrong_equations_are_refused(void **state)
 static void gradients_follow(void **state)
 {
 	tensor_scope {
-		tensor *a = tensor_to(iota(0, TENSOR_INTS(2, 3)), F64), *b = tensor_to(iota(1, TENSOR_INTS(3, 4)), F64);
+		tensor *a = tensor_to(iota(0, TENSOR_INTS(2, 3)), F64),
+		       *b = tensor_to(iota(1, TENSOR_INTS(3, 4)), F64);
 
 		tensor_set_requires_grad(a, true);
 		tensor_set_requires_grad(b, true);

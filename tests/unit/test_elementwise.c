@@ -8,35 +8,79 @@
 #include <complex.h>
 #undef I
 
-#define S(x)	 TENSOR_SCALAR(x)
-#define OF(d)	 TENSOR_OPTIONS(.dtype = (d))
-#define V(...)	 from_list((const double[]){__VA_ARGS__}, sizeof((double[]){__VA_ARGS__}) / 8, TENSOR_F32)
-#define VD(d, ...)                                                                                \
-	from_list((const double[]){__VA_ARGS__}, sizeof((double[]){__VA_ARGS__}) / 8, d)
+#define S(x)  TENSOR_SCALAR(x)
+#define OF(d) TENSOR_OPTIONS(.dtype = (d))
+#define V(...)                                                                            \
+	from_list((const double[]){ __VA_ARGS__ }, sizeof((double[]){ __VA_ARGS__ }) / 8, \
+		  TENSOR_F32)
+#define VD(d, ...) \
+	from_list((const double[]){ __VA_ARGS__ }, sizeof((double[]){ __VA_ARGS__ }) / 8, d)
 
 static tensor *from_list(const double *v, int64_t n, enum tensor_dtype dtype)
 {
 	return tensor_to(ok(tensor_from_data(v, TENSOR_INTS(n), F64)), OF(dtype));
 }
 
-static double round_half_even(double x) { return rint(x); }
-static double frac(double x) { return x - trunc(x); }
-static double rsqrt(double x) { return 1 / sqrt(x); }
-static double reciprocal(double x) { return 1 / x; }
-static double sign(double x) { return (x > 0) - (x < 0); }
-static double square(double x) { return x * x; }
-static double silu(double x) { return x / (1 + exp(-x)); }
-static double mish(double x) { return x * tanh(log1p(exp(x))); }
-static double log_sigmoid(double x) { return -log1p(exp(-x)); }
-static double hardsigmoid(double x) { return fmin(fmax(x + 3, 0), 6) / 6; }
-static double hardswish(double x) { return x * hardsigmoid(x); }
-static double relu6(double x) { return fmin(fmax(x, 0), 6); }
+static double round_half_even(double x)
+{
+	return rint(x);
+}
+static double frac(double x)
+{
+	return x - trunc(x);
+}
+static double rsqrt(double x)
+{
+	return 1 / sqrt(x);
+}
+static double reciprocal(double x)
+{
+	return 1 / x;
+}
+static double sign(double x)
+{
+	return (x > 0) - (x < 0);
+}
+static double square(double x)
+{
+	return x * x;
+}
+static double silu(double x)
+{
+	return x / (1 + exp(-x));
+}
+static double mish(double x)
+{
+	return x * tanh(log1p(exp(x)));
+}
+static double log_sigmoid(double x)
+{
+	return -log1p(exp(-x));
+}
+static double hardsigmoid(double x)
+{
+	return fmin(fmax(x + 3, 0), 6) / 6;
+}
+static double hardswish(double x)
+{
+	return x * hardsigmoid(x);
+}
+static double relu6(double x)
+{
+	return fmin(fmax(x, 0), 6);
+}
 static double selu(double x)
 {
 	return 1.0507009873554805 * (x > 0 ? x : 1.6732632423543772 * expm1(x));
 }
-static double erfinv_error(double x) { return x; }
-static tensor *erf_of_erfinv(tensor *t) { return tensor_erf(tensor_erfinv(t)); }
+static double erfinv_error(double x)
+{
+	return x;
+}
+static tensor *erf_of_erfinv(tensor *t)
+{
+	return tensor_erf(tensor_erfinv(t));
+}
 static tensor *digamma_step(tensor *t)
 {
 	/* digamma(x + 1) - digamma(x) = 1 / x */
@@ -47,7 +91,10 @@ static tensor *trigamma_step(tensor *t)
 	/* polygamma(1, x) - polygamma(1, x + 1) = 1 / x^2 */
 	return tensor_sub(tensor_polygamma(1, t), tensor_polygamma(1, tensor_add_scalar(t, S(1))));
 }
-static double inverse_square(double x) { return 1 / (x * x); }
+static double inverse_square(double x)
+{
+	return 1 / (x * x);
+}
 
 static const struct {
 	const char *name;
@@ -56,47 +103,47 @@ static const struct {
 	double scale, shift; /* of inputs in -1 .. 1 */
 	double tol;
 } functions[] = {
-	{"acos", tensor_acos, acos, 1, 0, 4e-7},
-	{"acosh", tensor_acosh, acosh, 4, 5.1, 4e-7},
-	{"asin", tensor_asin, asin, 1, 0, 4e-7},
-	{"asinh", tensor_asinh, asinh, 50, 0, 4e-7},
-	{"atan", tensor_atan, atan, 50, 0, 4e-7},
-	{"atanh", tensor_atanh, atanh, 0.99, 0, 4e-7},
-	{"cos", tensor_cos, cos, 50, 0, 4e-7},
-	{"cosh", tensor_cosh, cosh, 10, 0, 4e-7},
-	{"erf", tensor_erf, erf, 4, 0, 4e-7},
-	{"erfc", tensor_erfc, erfc, 4, 0, 4e-7},
-	{"erfinv", erf_of_erfinv, erfinv_error, 0.99, 0, 4e-7},
-	{"exp2", tensor_exp2, exp2, 10, 0, 4e-7},
-	{"expm1", tensor_expm1, expm1, 10, 0, 4e-7},
-	{"lgamma", tensor_lgamma, lgamma, 10, 11, 4e-7},
-	{"digamma", digamma_step, reciprocal, 5, 6, 2e-5},
-	{"polygamma", trigamma_step, inverse_square, 1, 1.5, 1e-5},
-	{"log2", tensor_log2, log2, 10, 11, 4e-7},
-	{"log10", tensor_log10, log10, 10, 11, 4e-7},
-	{"log1p", tensor_log1p, log1p, 0.99, 0, 4e-7},
-	{"rsqrt", tensor_rsqrt, rsqrt, 10, 11, 4e-7},
-	{"sqrt", tensor_sqrt, sqrt, 10, 11, 4e-7},
-	{"reciprocal", tensor_reciprocal, reciprocal, 10, 11, 4e-7},
-	{"sin", tensor_sin, sin, 50, 0, 4e-7},
-	{"sinh", tensor_sinh, sinh, 10, 0, 4e-7},
-	{"tan", tensor_tan, tan, 50, 0, 4e-7},
-	{"abs", tensor_abs, fabs, 10, 0, 0},
-	{"ceil", tensor_ceil, ceil, 10, 0, 0},
-	{"floor", tensor_floor, floor, 10, 0, 0},
-	{"trunc", tensor_trunc, trunc, 10, 0, 0},
-	{"round", tensor_round, round_half_even, 10, 0, 0},
-	{"frac", tensor_frac, frac, 10, 0, 4e-7},
-	{"sign", tensor_sign, sign, 10, 0, 0},
-	{"sgn", tensor_sgn, sign, 10, 0, 0},
-	{"square", tensor_square, square, 10, 0, 4e-7},
-	{"silu", tensor_silu, silu, 10, 0, 4e-7},
-	{"mish", tensor_mish, mish, 10, 0, 4e-7},
-	{"log_sigmoid", tensor_log_sigmoid, log_sigmoid, 10, 0, 4e-7},
-	{"hardsigmoid", tensor_hardsigmoid, hardsigmoid, 10, 0, 4e-7},
-	{"hardswish", tensor_hardswish, hardswish, 10, 0, 4e-7},
-	{"relu6", tensor_relu6, relu6, 10, 0, 0},
-	{"selu", tensor_selu, selu, 3, 0, 4e-7},
+	{ "acos", tensor_acos, acos, 1, 0, 4e-7 },
+	{ "acosh", tensor_acosh, acosh, 4, 5.1, 4e-7 },
+	{ "asin", tensor_asin, asin, 1, 0, 4e-7 },
+	{ "asinh", tensor_asinh, asinh, 50, 0, 4e-7 },
+	{ "atan", tensor_atan, atan, 50, 0, 4e-7 },
+	{ "atanh", tensor_atanh, atanh, 0.99, 0, 4e-7 },
+	{ "cos", tensor_cos, cos, 50, 0, 4e-7 },
+	{ "cosh", tensor_cosh, cosh, 10, 0, 4e-7 },
+	{ "erf", tensor_erf, erf, 4, 0, 4e-7 },
+	{ "erfc", tensor_erfc, erfc, 4, 0, 4e-7 },
+	{ "erfinv", erf_of_erfinv, erfinv_error, 0.99, 0, 4e-7 },
+	{ "exp2", tensor_exp2, exp2, 10, 0, 4e-7 },
+	{ "expm1", tensor_expm1, expm1, 10, 0, 4e-7 },
+	{ "lgamma", tensor_lgamma, lgamma, 10, 11, 4e-7 },
+	{ "digamma", digamma_step, reciprocal, 5, 6, 2e-5 },
+	{ "polygamma", trigamma_step, inverse_square, 1, 1.5, 1e-5 },
+	{ "log2", tensor_log2, log2, 10, 11, 4e-7 },
+	{ "log10", tensor_log10, log10, 10, 11, 4e-7 },
+	{ "log1p", tensor_log1p, log1p, 0.99, 0, 4e-7 },
+	{ "rsqrt", tensor_rsqrt, rsqrt, 10, 11, 4e-7 },
+	{ "sqrt", tensor_sqrt, sqrt, 10, 11, 4e-7 },
+	{ "reciprocal", tensor_reciprocal, reciprocal, 10, 11, 4e-7 },
+	{ "sin", tensor_sin, sin, 50, 0, 4e-7 },
+	{ "sinh", tensor_sinh, sinh, 10, 0, 4e-7 },
+	{ "tan", tensor_tan, tan, 50, 0, 4e-7 },
+	{ "abs", tensor_abs, fabs, 10, 0, 0 },
+	{ "ceil", tensor_ceil, ceil, 10, 0, 0 },
+	{ "floor", tensor_floor, floor, 10, 0, 0 },
+	{ "trunc", tensor_trunc, trunc, 10, 0, 0 },
+	{ "round", tensor_round, round_half_even, 10, 0, 0 },
+	{ "frac", tensor_frac, frac, 10, 0, 4e-7 },
+	{ "sign", tensor_sign, sign, 10, 0, 0 },
+	{ "sgn", tensor_sgn, sign, 10, 0, 0 },
+	{ "square", tensor_square, square, 10, 0, 4e-7 },
+	{ "silu", tensor_silu, silu, 10, 0, 4e-7 },
+	{ "mish", tensor_mish, mish, 10, 0, 4e-7 },
+	{ "log_sigmoid", tensor_log_sigmoid, log_sigmoid, 10, 0, 4e-7 },
+	{ "hardsigmoid", tensor_hardsigmoid, hardsigmoid, 10, 0, 4e-7 },
+	{ "hardswish", tensor_hardswish, hardswish, 10, 0, 4e-7 },
+	{ "relu6", tensor_relu6, relu6, 10, 0, 0 },
+	{ "selu", tensor_selu, selu, 3, 0, 4e-7 },
 };
 
 /* Contiguous, transposed, every second column, one column only. */
@@ -111,8 +158,9 @@ static tensor *laid_out(tensor *m, int kind)
 
 static void functions_agree_with_the_c_library_in_every_layout(void **state)
 {
-	static const enum tensor_dtype dtypes[] = {TENSOR_F32, TENSOR_F64, TENSOR_BF16, TENSOR_F16};
-	static const double ulp[] = {1, 1e-7, 3e4, 3e3};
+	static const enum tensor_dtype dtypes[] = { TENSOR_F32, TENSOR_F64, TENSOR_BF16,
+						    TENSOR_F16 };
+	static const double ulp[] = { 1, 1e-7, 3e4, 3e3 };
 
 	for (size_t f = 0; f < sizeof(functions) / sizeof(*functions); f++) {
 		for (int k = 0; k < 16; k++) {
@@ -156,7 +204,8 @@ static void edges_of_ranges(void **state)
 		assert_values(tensor_log1p(V(3e38)), 1e-5, 88.596848);
 		assert_values(tensor_log_sigmoid(x), 1e-7, NAN, 0, -INFINITY, -M_LN2);
 		assert_values(tensor_mish(V(INFINITY, 100, -200)), 0, INFINITY, 100, -0.0);
-		assert_values(tensor_gelu(V(INFINITY, 100, -200, NAN)), 0, INFINITY, 100, -0.0, NAN);
+		assert_values(tensor_gelu(V(INFINITY, 100, -200, NAN)), 0, INFINITY, 100, -0.0,
+			      NAN);
 		assert_values(tensor_isnan(x), 0, 1, 0, 0, 0);
 		assert_values(tensor_isinf(x), 0, 0, 1, 1, 0);
 		assert_values(tensor_isfinite(x), 0, 0, 0, 0, 1);
@@ -165,7 +214,7 @@ static void edges_of_ranges(void **state)
 		assert_values(tensor_signbit(V(-0.0, 0, -1)), 0, 1, 0, 1);
 		assert_values(tensor_logical_not(x), 0, 0, 0, 0, 1);
 		assert_values(tensor_round(V(0.5, 1.5, 2.5, -0.5)), 0, 0, 2, 2, 0);
-		assert_values(tensor_round_decimals(V(1.25, 1250)  , 1), 1e-6, 1.2, 1250);
+		assert_values(tensor_round_decimals(V(1.25, 1250), 1), 1e-6, 1.2, 1250);
 		assert_values(tensor_round_decimals(V(1250, 1350), -2), 0, 1200, 1400);
 		assert_values(tensor_nan_to_num(x, TENSOR_NO_FLOAT, TENSOR_NO_FLOAT, -5), 0, 0,
 			      3.4028234663852886e38, -5, 0);
@@ -218,13 +267,15 @@ static void powers_and_bits(void **state)
 		assert_values(tensor_pow_scalar(i, S(3)), 0, -8, 27, 0, 1);
 		assert_values(tensor_pow_scalar(i, S(5)), 0, -32, 243, 0, 1);
 		assert_values(tensor_scalar_pow(S(2), V(3, -1)), 1e-7, 8, 0.5);
-		assert_values(tensor_pow(VD(TENSOR_I64, 2, -1, 0, 1), VD(TENSOR_I64, -1, -3, 0, -9)), 0,
-			      0, -1, 1, 1);
+		assert_values(tensor_pow(VD(TENSOR_I64, 2, -1, 0, 1),
+					 VD(TENSOR_I64, -1, -3, 0, -9)),
+			      0, 0, -1, 1, 1);
 		assert_fails(!tensor_pow_scalar(i, S(-1)), EINVAL, "negative power");
 		assert_values(tensor_bitwise_left_shift(VD(TENSOR_I8, 1, 1, -1, 1),
-							VD(TENSOR_I8, 3, 8, 1, -1)), 0, 8, 0, -2, 0);
-		assert_values(tensor_bitwise_right_shift_scalar(VD(TENSOR_I16, -5, 5), S(99)), 0, -1,
-			      0);
+							VD(TENSOR_I8, 3, 8, 1, -1)),
+			      0, 8, 0, -2, 0);
+		assert_values(tensor_bitwise_right_shift_scalar(VD(TENSOR_I16, -5, 5), S(99)), 0,
+			      -1, 0);
 		assert_values(tensor_bitwise_xor_scalar(i, S(1)), 0, -1, 2, 1, 0);
 		assert_values(tensor_bitwise_or_scalar_tensor(S(4), VD(TENSOR_U8, 1, 6)), 0, 5, 6);
 		assert_values(tensor_logical_xor(V(0, 2, 0), VD(TENSOR_I8, 5, 5, 0)), 0, 1, 0, 0);
@@ -232,7 +283,8 @@ static void powers_and_bits(void **state)
 		assert_values(tensor_atan2(V(1, -1), V(-1, 0)), 1e-6, 3 * M_PI_4, -M_PI_2);
 		assert_values(tensor_hypot(V(3e30), V(4e30)), 1e24, 5e30);
 		/* Far apart and infinite, where exponentials would overflow. */
-		assert_values(tensor_logaddexp(V(1000, -INFINITY, 0, INFINITY, 1), V(0, -INFINITY, 0, -INFINITY, NAN)),
+		assert_values(tensor_logaddexp(V(1000, -INFINITY, 0, INFINITY, 1),
+					       V(0, -INFINITY, 0, -INFINITY, NAN)),
 			      1e-6, 1000, -INFINITY, M_LN2, INFINITY, NAN);
 		assert_values(tensor_logaddexp2(V(3, 1000), V(3, 0)), 1e-6, 4, 1000);
 		assert_values(tensor_xlogy(V(0, 0, 2, 0), V(0, NAN, 1, INFINITY)), 0, 0, NAN, 0, 0);
@@ -246,7 +298,7 @@ static void choices(void **state)
 	tensor_scope {
 		tensor *x = V(-2, NAN, 0.5, 9), *y = V(1, 1, NAN, 1), *u = VD(TENSOR_U8, 5, 200);
 		tensor *mask = tensor_gt_scalar(x, S(0));
-		tensor_scalar none = {.kind = TENSOR_SCALAR_NONE};
+		tensor_scalar none = { .kind = TENSOR_SCALAR_NONE };
 
 		assert_values(tensor_maximum(x, y), 0, 1, NAN, NAN, 9);
 		assert_values(tensor_minimum(x, y), 0, -2, NAN, NAN, 1);
@@ -265,8 +317,9 @@ static void choices(void **state)
 		assert_values(tensor_where_scalarother(mask, x, S(7)), 0, 7, 7, 0.5, 9);
 		assert_values(tensor_where_scalar(mask, S(1), S(0)), 0, 0, 0, 1, 1);
 		assert_values(tensor_masked_fill(x, mask, S(3)), 0, -2, NAN, 3, 3);
-		assert_values(tensor_masked_fill_tensor(x, mask, tensor_full(TENSOR_SCALAR_SHAPE, S(3),
-									     I64)), 0, -2, NAN, 3, 3);
+		assert_values(tensor_masked_fill_tensor(
+				      x, mask, tensor_full(TENSOR_SCALAR_SHAPE, S(3), I64)),
+			      0, -2, NAN, 3, 3);
 		assert_fails(!tensor_masked_fill(u, tensor_gt_scalar(u, S(0)), S(300)), EINVAL,
 			     "range");
 		assert_fails(!tensor_masked_fill_tensor(x, mask, x), EINVAL, "no dimensions");
@@ -290,7 +343,8 @@ static void activations_with_parameters(void **state)
 		assert_values(tensor_elu(x, S(2), S(1), S(1)), 1e-6, 2 * expm1(-2), 0, 3);
 		assert_values(tensor_celu(x, S(2)), 1e-6, 2 * expm1(-1), 0, 3);
 		assert_values(tensor_leaky_relu(x, S(0.1)), 1e-7, -0.2, 0, 3);
-		assert_values(tensor_softplus(x, S(2), S(5)), 1e-6, log1p(exp(-4)) / 2, M_LN2 / 2, 3);
+		assert_values(tensor_softplus(x, S(2), S(5)), 1e-6, log1p(exp(-4)) / 2, M_LN2 / 2,
+			      3);
 		assert_values(tensor_threshold(x, S(0), S(-7)), 0, -7, -7, 3);
 		assert_values(tensor_hardtanh(x, S(-1), S(1)), 0, -1, 0, 1);
 		assert_values(tensor_hardshrink(x, S(0.5)), 0, -2, 0, 3);
@@ -377,31 +431,34 @@ static void sub_takes_all_of_a_complex_alpha(void **state)
 /* Where the imaginary part is not finite, the real one decides alone. */
 static void complex_expm1_of_infinities(void **state)
 {
-	const double in[] = {-INFINITY, INFINITY, -INFINITY, NAN, -INFINITY, 2, INFINITY, -INFINITY,
-			     INFINITY, NAN, INFINITY, 0, -0.0, 0, 1, NAN};
-	const enum tensor_dtype dtypes[] = {TENSOR_C64, TENSOR_C128};
+	const double in[] = { -INFINITY, INFINITY,  -INFINITY, NAN, -INFINITY, 2,
+			      INFINITY,	 -INFINITY, INFINITY,  NAN, INFINITY,  0,
+			      -0.0,	 0,	    1,	       NAN };
+	const enum tensor_dtype dtypes[] = { TENSOR_C64, TENSOR_C128 };
 
 	for (int d = 0; d < 2; d++)
 		tensor_scope {
-			tensor *x = ok(tensor_to(ok(tensor_from_data(in, TENSOR_INTS(8), OF(TENSOR_C128))),
-						 OF(dtypes[d])));
+			tensor *x = ok(
+				tensor_to(ok(tensor_from_data(in, TENSOR_INTS(8), OF(TENSOR_C128))),
+					  OF(dtypes[d])));
 			tensor *parts = ok(tensor_view_as_real(ok(tensor_expm1(x))));
 
-			assert_values(parts, 2e-7, -1, 0, -1, 0, -1, 0, INFINITY, NAN, INFINITY, NAN, INFINITY, 0, 0,
-				      0, NAN, NAN);
+			assert_values(parts, 2e-7, -1, 0, -1, 0, -1, 0, INFINITY, NAN, INFINITY,
+				      NAN, INFINITY, 0, 0, 0, NAN, NAN);
 			assert_values(ok(tensor_signbit(ok(tensor_select(parts, 0, 6)))), 0, 0, 0);
 		}
 }
 
 static void complex_numbers_are_rounded_by_their_parts(void **state)
 {
-	const double in[] = {0.5, 1.5, -2.5, -0.2, 1e300, NAN};
-	const enum tensor_dtype dtypes[] = {TENSOR_C64, TENSOR_C128};
+	const double in[] = { 0.5, 1.5, -2.5, -0.2, 1e300, NAN };
+	const enum tensor_dtype dtypes[] = { TENSOR_C64, TENSOR_C128 };
 
 	for (int d = 0; d < 2; d++)
 		tensor_scope {
-			tensor *x = ok(tensor_to(ok(tensor_from_data(in, TENSOR_INTS(3), OF(TENSOR_C128))),
-						 OF(dtypes[d])));
+			tensor *x = ok(
+				tensor_to(ok(tensor_from_data(in, TENSOR_INTS(3), OF(TENSOR_C128))),
+					  OF(dtypes[d])));
 
 			assert_values(ok(tensor_view_as_real(ok(tensor_round(x)))), 0, 0, 2, -2, 0,
 				      d ? 1e300 : INFINITY, NAN);
@@ -412,7 +469,7 @@ static void complex_numbers_are_rounded_by_their_parts(void **state)
 /* Not the sign of the sine of twice the imaginary part. */
 static void complex_tanh_of_infinities_keeps_the_sign(void **state)
 {
-	const double in[] = {INFINITY, 2, INFINITY, -2, -INFINITY, 2, INFINITY, 1e154};
+	const double in[] = { INFINITY, 2, INFINITY, -2, -INFINITY, 2, INFINITY, 1e154 };
 
 	tensor_scope {
 		tensor *x = ok(tensor_from_data(in, TENSOR_INTS(4), OF(TENSOR_C128)));

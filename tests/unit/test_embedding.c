@@ -23,45 +23,49 @@ static tensor *bags(int64_t mode, tensor *weight, tensor *factors, int64_t paddi
 {
 	tensor *output, *other[3];
 
-	assert_done(tensor_embedding_bag_parts(weight, SIX, indices(TENSOR_INTS(3), 0, 2, 2), false, mode,
-					       false, factors, false, padding, &output,
-					       made ? &made[0] : &other[0], made ? &made[1] : &other[1],
-					       made ? &made[2] : &other[2]));
+	assert_done(tensor_embedding_bag_parts(
+		weight, SIX, indices(TENSOR_INTS(3), 0, 2, 2), false, mode, false, factors, false,
+		padding, &output, made ? &made[0] : &other[0], made ? &made[1] : &other[1],
+		made ? &made[2] : &other[2]));
 	return output;
 }
 
 static void embedding_takes_rows(void **state)
 {
 	tensor_scope {
-		tensor *w = iota(0, TENSOR_INTS(4, 2)), *i = indices(TENSOR_INTS(2, 2), 3, 0, 1, 3), *r;
+		tensor *w = iota(0, TENSOR_INTS(4, 2)), *i = indices(TENSOR_INTS(2, 2), 3, 0, 1, 3),
+		       *r;
 
 		r = ok(tensor_embedding(w, i, -1, false, false));
 		assert_shape(r, 2, 2, 2);
 		assert_values(r, 0, 6, 7, 0, 1, 2, 3, 6, 7);
-		assert_values(tensor_embedding(w, tensor_to(i, TENSOR_OPTIONS(.dtype = TENSOR_I32)), -1, false,
-					       false),
+		assert_values(tensor_embedding(w, tensor_to(i, TENSOR_OPTIONS(.dtype = TENSOR_I32)),
+					       -1, false, false),
 			      0, 6, 7, 0, 1, 2, 3, 6, 7);
-		assert_shape(ok(tensor_embedding(w, tensor_select(tensor_select(i, 0, 0), 0, 0), -1, false,
-						 false)),
+		assert_shape(ok(tensor_embedding(w, tensor_select(tensor_select(i, 0, 0), 0, 0), -1,
+						 false, false)),
 			     2);
-		assert_shape(ok(tensor_embedding(w, tensor_slice(i, 0, 0, 0, 1), -1, false, false)), 0, 2, 2);
+		assert_shape(ok(tensor_embedding(w, tensor_slice(i, 0, 0, 0, 1), -1, false, false)),
+			     0, 2, 2);
 	}
 }
 
 static void a_table_gets_the_sum_of_its_rows_gradients(void **state)
 {
-	static const enum tensor_dtype dtypes[] = {TENSOR_F32, TENSOR_F64, TENSOR_F16, TENSOR_BF16};
+	static const enum tensor_dtype dtypes[] = { TENSOR_F32, TENSOR_F64, TENSOR_F16,
+						    TENSOR_BF16 };
 
 	for (size_t d = 0; d < sizeof(dtypes) / sizeof(*dtypes); d++)
 		tensor_scope {
-			tensor *g = ok(tensor_to(iota(0, TENSOR_INTS(6, 2)), TENSOR_OPTIONS(.dtype = dtypes[d])));
+			tensor *g = ok(tensor_to(iota(0, TENSOR_INTS(6, 2)),
+						 TENSOR_OPTIONS(.dtype = dtypes[d])));
 
-			assert_values(tensor_embedding_dense_backward(g, SIX, 4, -1, false), 0, 2, 3, 8, 9,
-				      0 + 4 + 10, 1 + 5 + 11, 6, 7);
-			assert_values(tensor_embedding_dense_backward(g, SIX, 4, 2, false), 0, 2, 3, 8, 9, 0,
-				      0, 6, 7);
-			assert_values(tensor_embedding_dense_backward(g, SIX, 4, -1, true), 6e-2, 2, 3, 8, 9,
-				      14 / 3.0, 17 / 3.0, 6, 7);
+			assert_values(tensor_embedding_dense_backward(g, SIX, 4, -1, false), 0, 2,
+				      3, 8, 9, 0 + 4 + 10, 1 + 5 + 11, 6, 7);
+			assert_values(tensor_embedding_dense_backward(g, SIX, 4, 2, false), 0, 2, 3,
+				      8, 9, 0, 0, 6, 7);
+			assert_values(tensor_embedding_dense_backward(g, SIX, 4, -1, true), 6e-2, 2,
+				      3, 8, 9, 14 / 3.0, 17 / 3.0, 6, 7);
 		}
 }
 
@@ -78,7 +82,8 @@ static void bags_are_sums_means_and_maxima(void **state)
 		assert_values(bags(1, w, tensor_none, 2, NULL), 0, 0, 1, 0, 0, 4, 5);
 		assert_values(bags(2, w, tensor_none, -1, made), 0, 4, 5, 0, 0, 6, 7);
 		assert_values(made[2], 0, 2, 2, 0, 0, 3, 3);
-		assert_values(bags(0, tensor_to(w, TENSOR_OPTIONS(.dtype = TENSOR_BF16)), tensor_none, -1, NULL),
+		assert_values(bags(0, tensor_to(w, TENSOR_OPTIONS(.dtype = TENSOR_BF16)),
+				   tensor_none, -1, NULL),
 			      0, 4, 6, 0, 0, 16, 20);
 	}
 }
@@ -89,15 +94,18 @@ static void what_does_not_fit_is_refused(void **state)
 		tensor *w = iota(0, TENSOR_INTS(2, 2)), *out, *x, *y, *z;
 		tensor *good = indices(TENSOR_INTS(2), 0, 1), *bad = indices(TENSOR_INTS(2), 0, 2);
 
-		assert_fails(tensor_embedding(w, bad, -1, false, false) == NULL, EINVAL, "out of range");
-		assert_fails(tensor_embedding(w, w, -1, false, false) == NULL, EINVAL, "must be i32 or i64");
+		assert_fails(tensor_embedding(w, bad, -1, false, false) == NULL, EINVAL,
+			     "out of range");
+		assert_fails(tensor_embedding(w, w, -1, false, false) == NULL, EINVAL,
+			     "must be i32 or i64");
 		assert_fails(tensor_embedding_dense_backward(w, bad, 2, -1, false) == NULL, EINVAL,
 			     "index 2 is out of range for 2 rows");
-		assert_fails(tensor_embedding_bag(w, good, indices(TENSOR_INTS(2), 0, 3), false, 0, false,
-						  tensor_none, false, &out, &x, &y, &z) == 0,
+		assert_fails(tensor_embedding_bag(w, good, indices(TENSOR_INTS(2), 0, 3), false, 0,
+						  false, tensor_none, false, &out, &x, &y, &z) == 0,
 			     EINVAL, "offsets must ascend");
-		assert_fails(tensor_embedding_bag(w, good, good, false, 1, false, iota(0, TENSOR_INTS(2)), false,
-						  &out, &x, &y, &z) == 0,
+		assert_fails(tensor_embedding_bag(w, good, good, false, 1, false,
+						  iota(0, TENSOR_INTS(2)), false, &out, &x, &y,
+						  &z) == 0,
 			     EINVAL, "per_sample_weights are for sums");
 	}
 }
@@ -112,7 +120,7 @@ static const struct formula once[] = {
 	ROW(bag_mean, 1, IN_T(1, 0, 4, 2)),
 	ROW(bag_max, 1, IN(1, 0, 4, 2)),
 };
-static const struct formula formulas[] = {ROW(embedding, 1, IN(1, 0, 3, 2))};
+static const struct formula formulas[] = { ROW(embedding, 1, IN(1, 0, 3, 2)) };
 
 FORMULA_TESTS
 

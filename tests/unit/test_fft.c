@@ -20,7 +20,7 @@ static void check_line(const double *x, const double *got, int64_t n, int64_t ke
 
 static void every_length_is_the_sum(void **state)
 {
-	static const int64_t lengths[] = {1, 2, 3, 4, 5, 8, 12, 31, 35, 37, 64, 74, 101, 128, 210};
+	static const int64_t lengths[] = { 1, 2, 3, 4, 5, 8, 12, 31, 35, 37, 64, 74, 101, 128, 210 };
 	double x[210], got[2 * 210];
 
 	for (size_t i = 0; i < sizeof(lengths) / sizeof(*lengths); i++)
@@ -59,14 +59,21 @@ static void backward_undoes_forward(void **state)
 static void what_does_not_fit_is_refused(void **state)
 {
 	tensor_scope {
-		tensor *x = iota(0, TENSOR_INTS(4, 4)), *f = ok(tensor_fft_r2c(x, TENSOR_INTS(1), 0, true));
+		tensor *x = iota(0, TENSOR_INTS(4, 4)),
+		       *f = ok(tensor_fft_r2c(x, TENSOR_INTS(1), 0, true));
 
-		assert_fails(tensor_fft_r2c(x, TENSOR_INTS(1, -1), 0, true) == NULL, EINVAL, "named twice");
-		assert_fails(tensor_fft_r2c(x, TENSOR_INTS(0), 3, true) == NULL, EINVAL, "normalization");
-		assert_fails(tensor_fft_r2c(f, TENSOR_INTS(0), 0, true) == NULL, EINVAL, "must be f32 or f64");
-		assert_fails(tensor_fft_c2c(x, TENSOR_INTS(0), 0, true) == NULL, EINVAL, "must be complex");
-		assert_fails(tensor_fft_c2r(f, TENSOR_INTS(1), 0, 7) == NULL, EINVAL, "7 / 2 + 1 positions");
-		assert_fails(tensor_fft_fft(x, 0, -1, NULL) == NULL, EINVAL, "positions must be positive");
+		assert_fails(tensor_fft_r2c(x, TENSOR_INTS(1, -1), 0, true) == NULL, EINVAL,
+			     "named twice");
+		assert_fails(tensor_fft_r2c(x, TENSOR_INTS(0), 3, true) == NULL, EINVAL,
+			     "normalization");
+		assert_fails(tensor_fft_r2c(f, TENSOR_INTS(0), 0, true) == NULL, EINVAL,
+			     "must be f32 or f64");
+		assert_fails(tensor_fft_c2c(x, TENSOR_INTS(0), 0, true) == NULL, EINVAL,
+			     "must be complex");
+		assert_fails(tensor_fft_c2r(f, TENSOR_INTS(1), 0, 7) == NULL, EINVAL,
+			     "7 / 2 + 1 positions");
+		assert_fails(tensor_fft_fft(x, 0, -1, NULL) == NULL, EINVAL,
+			     "positions must be positive");
 		assert_fails(tensor_fft_fft(x, 3, -1, "other") == NULL, EINVAL, "got other");
 	}
 }

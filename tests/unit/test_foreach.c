@@ -4,7 +4,7 @@
 
 static tensor *pair(double a, double b)
 {
-	return ok(tensor_from_data((const double[]){a, b}, TENSOR_SHAPE(2), F64));
+	return ok(tensor_from_data((const double[]){ a, b }, TENSOR_SHAPE(2), F64));
 }
 
 static void results_are_those_of_each_tensor(void **state)
@@ -20,10 +20,10 @@ static void results_are_those_of_each_tensor(void **state)
 		assert_values(results[0], 0, 2, 3);
 		assert_values(results[1], 0, 5, 6);
 		assert_int_equal(
-			tensor__foreach_mul_scalarlist(
-				self,
-				TENSOR_SCALARS(tensor_scalar_int(2), tensor_scalar_float(0.5)),
-				results, 2),
+			tensor__foreach_mul_scalarlist(self,
+						       TENSOR_SCALARS(tensor_scalar_int(2),
+								      tensor_scalar_float(0.5)),
+						       results, 2),
 			2);
 		assert_values(results[1], 0, 1.5, 2);
 	}
@@ -55,9 +55,9 @@ static void lists_of_different_lengths_are_refused(void **state)
 		assert_fails(tensor__foreach_sub_scalarlist(
 				     two, TENSOR_SCALARS(tensor_scalar_int(1)), results, 2),
 			     EINVAL, "one length");
-		assert_fails(
-			tensor__foreach_mul_scalarlist(two, (tensor_scalars){NULL, 2}, results, 2),
-			EINVAL, "scalars");
+		assert_fails(tensor__foreach_mul_scalarlist(two, (tensor_scalars){ NULL, 2 },
+							    results, 2),
+			     EINVAL, "scalars");
 		assert_fails(tensor__foreach_addcdiv_tensor(two, two, two, one.data[0], results, 1),
 			     ERANGE, "room");
 		assert_fails(tensor__foreach_addcdiv_tensor(one, one, one, one.data[0], results, 1),
@@ -69,7 +69,7 @@ static void lists_of_different_lengths_are_refused(void **state)
 
 static void what_was_made_before_a_failure_is_released(void **state)
 {
-	tensor *results[2] = {NULL};
+	tensor *results[2] = { NULL };
 	struct tensor_cache_stats before, after;
 
 	tensor_scope {
@@ -108,8 +108,8 @@ static void boxed_in_place_calls_have_no_result(void **state)
 		tensor *a = pair(1, 2);
 		tensor_scalar two = tensor_scalar_int(2);
 		tensor_value args[] = {
-			{.kind = TENSOR_VALUE_TENSOR_LIST, .list = TENSOR_LIST(a)},
-			{.kind = TENSOR_VALUE_SCALARS, .scalars = {&two, 1}},
+			{ .kind = TENSOR_VALUE_TENSOR_LIST, .list = TENSOR_LIST(a) },
+			{ .kind = TENSOR_VALUE_SCALARS, .scalars = { &two, 1 } },
 		};
 
 		assert_done(tensor_call("_foreach_mul_.ScalarList", args, 2, NULL, 0));

@@ -4,9 +4,9 @@
 
 #include <tensor/autograd.h>
 
-static const int64_t sizes[] = {2, 3, 4, 5, 6};
+static const int64_t sizes[] = { 2, 3, 4, 5, 6 };
 
-#define SIZES(n) ((tensor_ints){sizes, (n)})
+#define SIZES(n) ((tensor_ints){ sizes, (n) })
 #define LAST	 TENSOR_CHANNELS_LAST
 #define LAST_3D	 TENSOR_CHANNELS_LAST_3D
 
@@ -16,9 +16,9 @@ static void assert_strides(tensor *t, const int64_t *want, int n)
 	for (int i = 0; i < n; i++)
 		assert_int_equal(tensor_strides(t)[i], want[i]);
 }
-#define ASSERT_STRIDES(t, ...)                                                                    \
-	assert_strides((t), (const int64_t[]){__VA_ARGS__},                                       \
-		       (int)(sizeof((const int64_t[]){__VA_ARGS__}) / sizeof(int64_t)))
+#define ASSERT_STRIDES(t, ...)                                \
+	assert_strides((t), (const int64_t[]){ __VA_ARGS__ }, \
+		       (int)(sizeof((const int64_t[]){ __VA_ARGS__ }) / sizeof(int64_t)))
 
 static tensor *image(void)
 {
@@ -40,8 +40,8 @@ static void factories_make_the_format(void **state)
 		tensor *t = image(), *l;
 
 		ASSERT_STRIDES(tensor_empty(SIZES(4), last), 60, 1, 15, 3);
-		ASSERT_STRIDES(tensor_empty(SIZES(5), TENSOR_OPTIONS(.memory_format = LAST_3D)), 360, 1, 90, 18,
-			       3);
+		ASSERT_STRIDES(tensor_empty(SIZES(5), TENSOR_OPTIONS(.memory_format = LAST_3D)),
+			       360, 1, 90, 18, 3);
 		ASSERT_STRIDES(tensor_zeros(SIZES(4), last), 60, 1, 15, 3);
 		l = ok(tensor_from_data(tensor_data(t), SIZES(4), last));
 		ASSERT_STRIDES(l, 60, 1, 15, 3);
@@ -49,9 +49,12 @@ static void factories_make_the_format(void **state)
 		ASSERT_STRIDES(tensor_ones_like(t, last), 60, 1, 15, 3);
 		ASSERT_STRIDES(tensor_rand_like(t, last), 60, 1, 15, 3);
 		ASSERT_STRIDES(tensor_zeros_like(l, TENSOR_OPTIONS(0)), 60, 1, 15, 3);
-		ASSERT_STRIDES(tensor_zeros_like(l, TENSOR_OPTIONS(.memory_format = TENSOR_PRESERVE_FORMAT)), 60,
-			       1, 15, 3);
-		ASSERT_STRIDES(tensor_zeros_like(l, TENSOR_OPTIONS(.memory_format = TENSOR_CONTIGUOUS_FORMAT)),
+		ASSERT_STRIDES(tensor_zeros_like(l, TENSOR_OPTIONS(.memory_format =
+									   TENSOR_PRESERVE_FORMAT)),
+			       60, 1, 15, 3);
+		ASSERT_STRIDES(tensor_zeros_like(l,
+						 TENSOR_OPTIONS(.memory_format =
+									TENSOR_CONTIGUOUS_FORMAT)),
 			       60, 20, 5, 1);
 	}
 }
@@ -71,12 +74,14 @@ static void copies_have_the_format(void **state)
 		assert_true(same(ok(tensor_clone_opt(t, LAST)), t));
 		half = ok(tensor_to(l, TENSOR_OPTIONS(.dtype = TENSOR_F16)));
 		ASSERT_STRIDES(half, 60, 1, 15, 3);
-		ASSERT_STRIDES(tensor_to(half, TENSOR_OPTIONS(.dtype = TENSOR_F32,
-							      .memory_format = TENSOR_CONTIGUOUS_FORMAT)),
+		ASSERT_STRIDES(tensor_to(half,
+					 TENSOR_OPTIONS(.dtype = TENSOR_F32,
+							.memory_format = TENSOR_CONTIGUOUS_FORMAT)),
 			       60, 20, 5, 1);
 		ASSERT_STRIDES(tensor_to(t, TENSOR_OPTIONS(.memory_format = LAST)), 60, 1, 15, 3);
-		assert_ptr_equal(tensor_data(ok(tensor_to(l, TENSOR_OPTIONS(.memory_format = LAST)))),
-				 tensor_data(l));
+		assert_ptr_equal(
+			tensor_data(ok(tensor_to(l, TENSOR_OPTIONS(.memory_format = LAST)))),
+			tensor_data(l));
 	}
 }
 
@@ -104,12 +109,15 @@ static void formats_that_do_not_fit_are_refused(void **state)
 		tensor *t = image(), *m = ok(tensor_zeros(SIZES(2), F32));
 		tensor *s = ok(tensor_to_sparse(m));
 
-		assert_fails(tensor_empty(SIZES(3), TENSOR_OPTIONS(.memory_format = LAST)), EINVAL, "4 dimensions");
-		assert_fails(tensor_empty(SIZES(4), TENSOR_OPTIONS(.memory_format = 77)), EINVAL, "77");
+		assert_fails(tensor_empty(SIZES(3), TENSOR_OPTIONS(.memory_format = LAST)), EINVAL,
+			     "4 dimensions");
+		assert_fails(tensor_empty(SIZES(4), TENSOR_OPTIONS(.memory_format = 77)), EINVAL,
+			     "77");
 		assert_fails(tensor_contiguous_opt(t, LAST_3D), EINVAL, "5 dimensions");
 		assert_fails(tensor_contiguous_opt(t, TENSOR_PRESERVE_FORMAT), EINVAL, "preserved");
 		assert_fails(tensor_clone_opt(m, LAST), EINVAL, "4 dimensions");
-		assert_fails(tensor_to(m, TENSOR_OPTIONS(.memory_format = LAST)), EINVAL, "4 dimensions");
+		assert_fails(tensor_to(m, TENSOR_OPTIONS(.memory_format = LAST)), EINVAL,
+			     "4 dimensions");
 		assert_fails(tensor_clone_opt(s, LAST), EOPNOTSUPP, "memory format");
 	}
 }
@@ -121,10 +129,12 @@ static void gradients_pass_through(void **state)
 
 		tensor_set_requires_grad(t, true);
 		l = ok(tensor_to(ok(tensor_clone_opt(ok(tensor_contiguous_opt(t, LAST)), LAST)),
-				 TENSOR_OPTIONS(.dtype = TENSOR_F64, .memory_format = TENSOR_CONTIGUOUS_FORMAT)));
+				 TENSOR_OPTIONS(.dtype = TENSOR_F64,
+						.memory_format = TENSOR_CONTIGUOUS_FORMAT)));
 		sum = ok(tensor_sum(ok(tensor_mul(l, l))));
 		assert_done(tensor_backward(sum));
-		assert_true(same(ok(tensor_grad(t)), ok(tensor_mul_scalar(ok(tensor_detach(t)), TENSOR_SCALAR(2)))));
+		assert_true(same(ok(tensor_grad(t)),
+				 ok(tensor_mul_scalar(ok(tensor_detach(t)), TENSOR_SCALAR(2)))));
 		ASSERT_STRIDES(tensor_grad(t), 60, 20, 5, 1);
 	}
 }

@@ -8,22 +8,23 @@
 #include <limits.h>
 #include <unistd.h>
 
-#define NEGATIVE ((tensor_ints){NULL, -1})
-#define NULL_OF(n) ((tensor_ints){NULL, n})
+#define NEGATIVE   ((tensor_ints){ NULL, -1 })
+#define NULL_OF(n) ((tensor_ints){ NULL, n })
 
 static tensor *x34(void)
 {
 	return ok(tensor_rand(TENSOR_INTS(3, 4), F32));
 }
 
-/* ---- lists and tensors that are none ---------------------------------------------------------- */
+/* ---- lists and tensors that are none ---- */
 
 static void list_of_negative_length_is_refused(void **state)
 {
 	tensor_scope {
 		assert_fails(tensor_fft_r2c(x34(), NEGATIVE, 0, true), EINVAL, "dim");
 		assert_fails(tensor_fft_r2c(x34(), NULL_OF(1), 0, true), EINVAL, "dim");
-		assert_fails(tensor_tensordot(x34(), x34(), NEGATIVE, NEGATIVE), EINVAL, "dims_self");
+		assert_fails(tensor_tensordot(x34(), x34(), NEGATIVE, NEGATIVE), EINVAL,
+			     "dims_self");
 		assert_fails(tensor_permute(x34(), NEGATIVE), EINVAL, "dims");
 		assert_fails(tensor_reshape(x34(), NULL_OF(2)), EINVAL, "shape");
 	}
@@ -46,14 +47,15 @@ static void tensor_none_is_released_as_often_as_one_likes(void **state)
 	tensor_release(tensor_retain(tensor_none));
 }
 
-/* ---- sizes that wrap -------------------------------------------------------------------------- */
+/* ---- sizes that wrap ---- */
 
 static void device_that_cannot_be_is_refused(void **state)
 {
-	static const int8_t index[] = {4, 63, INT8_MAX, -1, INT8_MIN};
+	static const int8_t index[] = { 4, 63, INT8_MAX, -1, INT8_MIN };
 
 	for (size_t i = 0; i < sizeof(index); i++)
-		assert_fails(tensor_zeros(TENSOR_INTS(2), TENSOR_OPTIONS(.device = {TENSOR_PRIVATE, index[i]})),
+		assert_fails(tensor_zeros(TENSOR_INTS(2),
+					  TENSOR_OPTIONS(.device = { TENSOR_PRIVATE, index[i] })),
 			     EINVAL, "device");
 }
 
@@ -63,19 +65,24 @@ static void padding_that_wraps_is_refused(void **state)
 		tensor *x = x34(), *batch = ok(tensor_rand(TENSOR_INTS(1, 2, 3), F32));
 
 		assert_fails(tensor_constant_pad_nd(x, TENSOR_INTS(INT64_MAX, INT64_MIN),
-						    TENSOR_SCALAR(0)), EINVAL, "pads");
+						    TENSOR_SCALAR(0)),
+			     EINVAL, "pads");
 		assert_fails(tensor_constant_pad_nd(x, TENSOR_INTS(INT64_MIN, INT64_MAX),
-						    TENSOR_SCALAR(0)), EINVAL, "pads");
+						    TENSOR_SCALAR(0)),
+			     EINVAL, "pads");
 		assert_fails(tensor_constant_pad_nd(x, TENSOR_INTS(INT64_MAX, INT64_MAX),
-						    TENSOR_SCALAR(0)), EINVAL, "pads");
+						    TENSOR_SCALAR(0)),
+			     EINVAL, "pads");
 		assert_fails(tensor_replication_pad1d(batch, TENSOR_INTS(INT64_MAX, 5)), EOVERFLOW,
 			     "padding");
 		/* one column less, and each of them a copy of the last */
-		ok(tensor_copy_(batch, tensor_reshape(iota(0, TENSOR_INTS(6)), TENSOR_INTS(1, 2, 3))));
-		assert_values(tensor_replication_pad1d(batch, TENSOR_INTS(INT64_MIN, INT64_MAX)), 0, 2, 2,
-			      5, 5);
+		ok(tensor_copy_(batch,
+				tensor_reshape(iota(0, TENSOR_INTS(6)), TENSOR_INTS(1, 2, 3))));
+		assert_values(tensor_replication_pad1d(batch, TENSOR_INTS(INT64_MIN, INT64_MAX)), 0,
+			      2, 2, 5, 5);
 		assert_fails(tensor_pad(batch, TENSOR_INTS(INT64_MIN, 1), "circular",
-					TENSOR_NO_FLOAT), EINVAL, "circular");
+					TENSOR_NO_FLOAT),
+			     EINVAL, "circular");
 	}
 }
 
@@ -86,11 +93,14 @@ static void padding_that_cuts_more_than_there_is(void **state)
 		tensor *x = ok(tensor_arange(TENSOR_SCALAR(6), F32));
 
 		x = ok(tensor_view(x, TENSOR_INTS(1, 2, 3)));
-		assert_values(tensor_replication_pad1d(x, TENSOR_INTS(10, -9)), 0, 0, 0, 0, 0, 3, 3, 3, 3);
-		assert_values(tensor_replication_pad1d(x, TENSOR_INTS(-9, 10)), 0, 2, 2, 2, 2, 5, 5, 5, 5);
+		assert_values(tensor_replication_pad1d(x, TENSOR_INTS(10, -9)), 0, 0, 0, 0, 0, 3, 3,
+			      3, 3);
+		assert_values(tensor_replication_pad1d(x, TENSOR_INTS(-9, 10)), 0, 2, 2, 2, 2, 5, 5,
+			      5, 5);
 		assert_values(tensor_reflection_pad1d(x, TENSOR_INTS(2, -4)), 0, 2, 5);
 		x = ok(tensor_view(x, TENSOR_INTS(1, 1, 2, 3)));
-		assert_values(tensor_replication_pad2d(x, TENSOR_INTS(4, -5, 3, -3)), 0, 0, 0, 0, 0);
+		assert_values(tensor_replication_pad2d(x, TENSOR_INTS(4, -5, 3, -3)), 0, 0, 0, 0,
+			      0);
 	}
 }
 
@@ -103,59 +113,63 @@ static void group_norm_of_impossible_sizes(void **state)
 		tensor *none = ok(tensor_empty(TENSOR_INTS(2, 4, 0), F32));
 		tensor *stat = ok(tensor_zeros(TENSOR_INTS(2, 2), F32));
 
-		assert_fails(tensor_native_group_norm(x, tensor_none, tensor_none, 2, INT64_MIN, 3, -1,
-						      1e-5, &a, &b, &c), EINVAL, "group");
+		assert_fails(tensor_native_group_norm(x, tensor_none, tensor_none, 2, INT64_MIN, 3,
+						      -1, 1e-5, &a, &b, &c),
+			     EINVAL, "group");
 		/* 2^32 * 2^32 * 3 is 0 in 64 bits */
 		assert_fails(tensor_native_group_norm(none, tensor_none, tensor_none, 1ll << 32,
-						      1ll << 32, 3, 1, 1e-5, &a, &b, &c), EINVAL,
-			     "elements");
-		assert_done(tensor_native_group_norm_backward(none, none, stat, stat, tensor_none, 2, 4,
-							      0, 2, 7, &a, &b, &c));
+						      1ll << 32, 3, 1, 1e-5, &a, &b, &c),
+			     EINVAL, "elements");
+		assert_done(tensor_native_group_norm_backward(none, none, stat, stat, tensor_none,
+							      2, 4, 0, 2, 7, &a, &b, &c));
 		assert_values(c, 0, 0, 0, 0, 0);
 	}
 }
 
-/* ---- numbers that lead far ---------------------------------------------------------------------- */
+/* ---- numbers that lead far ---- */
 
 static void transform_of_nothing_is_refused(void **state)
 {
 	tensor_scope {
-		assert_fails(tensor_fft_r2c(ok(tensor_empty(TENSOR_INTS(2, 0), F32)), TENSOR_INTS(1), 0,
-					    true), EINVAL, "dimension 1");
+		assert_fails(tensor_fft_r2c(ok(tensor_empty(TENSOR_INTS(2, 0), F32)),
+					    TENSOR_INTS(1), 0, true),
+			     EINVAL, "dimension 1");
 	}
 }
 
 static void scale_that_is_tiny_stays_within_the_input(void **state)
 {
-	static const double scales[] = {1e-300, 1e-38, 5e-324, 1e300, INFINITY};
+	static const double scales[] = { 1e-300, 1e-38, 5e-324, 1e300, INFINITY };
 
-	for (size_t i = 0; i < sizeof(scales) / sizeof(*scales); i++) tensor_scope {
-		tensor *x = ok(tensor_ones(TENSOR_INTS(1, 1, 5), F32));
-		tensor *y = ok(tensor_ones(TENSOR_INTS(1, 1, 5, 5), F32));
+	for (size_t i = 0; i < sizeof(scales) / sizeof(*scales); i++)
+		tensor_scope {
+			tensor *x = ok(tensor_ones(TENSOR_INTS(1, 1, 5), F32));
+			tensor *y = ok(tensor_ones(TENSOR_INTS(1, 1, 5, 5), F32));
 
-		ok(tensor_upsample_nearest1d(x, TENSOR_INTS(7), scales[i]));
-		ok(tensor_upsample_linear1d(x, TENSOR_INTS(7), false, scales[i]));
-		ok(tensor_upsample_bicubic2d(y, TENSOR_INTS(7, 7), false, scales[i], scales[i]));
-	}
+			ok(tensor_upsample_nearest1d(x, TENSOR_INTS(7), scales[i]));
+			ok(tensor_upsample_linear1d(x, TENSOR_INTS(7), false, scales[i]));
+			ok(tensor_upsample_bicubic2d(y, TENSOR_INTS(7, 7), false, scales[i],
+						     scales[i]));
+		}
 }
 
 static void polygamma_far_from_zero_ends(void **state)
 {
 	tensor_scope {
-		const double at[] = {-1e8 - 0.5, -1000.25, -64.5, -63.5, -2e8};
+		const double at[] = { -1e8 - 0.5, -1000.25, -64.5, -63.5, -2e8 };
 		tensor *x = ok(tensor_from_data(at, TENSOR_INTS(5), F64));
 
 		/* reflection: psi1(x) = pi^2 / sin^2(pi x) - psi1(1 - x), with psi1(y) ~ 1 / y */
 		assert_values(tensor_polygamma(1, x), 1e-5, M_PI * M_PI - 1e-8,
-			      2 * M_PI * M_PI - 1 / 1000.75, M_PI * M_PI - 1 / 65., M_PI * M_PI - 1 / 64.,
-			      INFINITY);
+			      2 * M_PI * M_PI - 1 / 1000.75, M_PI * M_PI - 1 / 65.,
+			      M_PI * M_PI - 1 / 64., INFINITY);
 	}
 }
 
 /* The least number has no opposite. */
 static void diagonals_far_away_are_empty(void **state)
 {
-	static const int64_t offsets[] = {INT64_MIN, INT64_MIN + 1, INT64_MAX, 3, -2};
+	static const int64_t offsets[] = { INT64_MIN, INT64_MIN + 1, INT64_MAX, 3, -2 };
 
 	for (size_t i = 0; i < sizeof(offsets) / sizeof(*offsets); i++) {
 		tensor_scope {
@@ -165,7 +179,8 @@ static void diagonals_far_away_are_empty(void **state)
 			assert_int_equal(tensor_numel(d), 0);
 			assert_int_equal(tensor_size(d, 0), 0);
 			assert_ptr_equal(tensor_data(d), tensor_data(t));
-			s = ok(tensor_diagonal_scatter(t, ok(tensor_zeros(TENSOR_INTS(0), F32)), offsets[i], 0, 1));
+			s = ok(tensor_diagonal_scatter(t, ok(tensor_zeros(TENSOR_INTS(0), F32)),
+						       offsets[i], 0, 1));
 			assert_int_equal(tensor_numel(s), 6);
 		}
 	}
@@ -180,7 +195,8 @@ static void triangle_of_very_many_rows_ends(void **state)
 		assert_values(tensor_triu_indices(many, 2, 0, I64), 0, 0, 0, 1, 0, 1, 1);
 		assert_int_equal(tensor_numel(ok(tensor_tril_indices(many, 5, -many, I64))), 0);
 		assert_int_equal(tensor_numel(ok(tensor_triu_indices(many, 0, -many, I64))), 0);
-		assert_fails(tensor_tril_indices(INT64_MAX, INT64_MAX, 0, I64), EOVERFLOW, "overflow");
+		assert_fails(tensor_tril_indices(INT64_MAX, INT64_MAX, 0, I64), EOVERFLOW,
+			     "overflow");
 		assert_fails(tensor_triu_indices(INT64_MAX, INT64_MAX, INT64_MIN, I64), EOVERFLOW,
 			     "overflow");
 		assert_values(tensor_tril_indices(3, 2, 0, I64), 0, 0, 1, 1, 2, 2, 0, 0, 1, 0, 1);
@@ -189,41 +205,48 @@ static void triangle_of_very_many_rows_ends(void **state)
 	}
 }
 
-/* ---- in place on sparse tensors -------------------------------------------------------------------- */
+/* ---- in place on sparse tensors ---- */
 
 static void unary_operators_in_place_on_sparse_tensors(void **state)
 {
 	static tensor *(*const ops[])(tensor *) = {
-		tensor_abs_, tensor_neg_, tensor_sin_, tensor_sqrt_, tensor_tanh_, tensor_floor_,
-		tensor_relu_, tensor_sign_, tensor_expm1_, tensor_log1p_, tensor_trunc_, tensor_ceil_,
+		tensor_abs_,   tensor_neg_,   tensor_sin_,   tensor_sqrt_,
+		tensor_tanh_,  tensor_floor_, tensor_relu_,  tensor_sign_,
+		tensor_expm1_, tensor_log1p_, tensor_trunc_, tensor_ceil_,
 	};
 
-	for (size_t i = 0; i < sizeof(ops) / sizeof(*ops); i++) tensor_scope {
-		tensor *x = ok(tensor_to_sparse(ok(tensor_eye(3, F32))));
-		tensor *before = ok(tensor_clone(ok(tensor_values(x))));
+	for (size_t i = 0; i < sizeof(ops) / sizeof(*ops); i++)
+		tensor_scope {
+			tensor *x = ok(tensor_to_sparse(ok(tensor_eye(3, F32))));
+			tensor *before = ok(tensor_clone(ok(tensor_values(x))));
 
-		assert_ptr_equal(ok(ops[i](x)), x);
-		assert_int_equal(tensor_numel(ok(tensor_values(x))), 3);
-		assert_values(before, 0, 1, 1, 1);
-		ok(tensor_to_dense(x));
-	}
+			assert_ptr_equal(ok(ops[i](x)), x);
+			assert_int_equal(tensor_numel(ok(tensor_values(x))), 3);
+			assert_values(before, 0, 1, 1, 1);
+			ok(tensor_to_dense(x));
+		}
 }
 
-/* ---- out= and parts of sparse tensors ------------------------------------------------------------------ */
+/* ---- out= and parts of sparse tensors ---- */
 
 static void out_of_another_layout_is_refused_or_filled(void **state)
 {
 	tensor_scope {
-		tensor *x = ok(tensor_eye(3, F32)), *dense = ok(tensor_zeros(TENSOR_INTS(3, 3), F32));
-		tensor *coo = ok(tensor_to_sparse(x)), *csr = ok(tensor_to_sparse_csr(x)), *s[] = {coo, csr};
+		tensor *x = ok(tensor_eye(3, F32)),
+		       *dense = ok(tensor_zeros(TENSOR_INTS(3, 3), F32));
+		tensor *coo = ok(tensor_to_sparse(x)), *csr = ok(tensor_to_sparse_csr(x)),
+		       *s[] = { coo, csr };
 
 		for (int i = 0; i < 2; i++) {
 			assert_fails(tensor_neg_out(s[i], x), EOPNOTSUPP, "out must be a strided");
 			assert_fails(tensor_relu_out(s[i], x), EOPNOTSUPP, "out must be a strided");
-			assert_fails(tensor_sin_out(s[i], coo), EOPNOTSUPP, "out must be a strided");
-			assert_fails(tensor_mul_scalar_out(s[i], x, TENSOR_SCALAR(2)), EOPNOTSUPP, "strided");
+			assert_fails(tensor_sin_out(s[i], coo), EOPNOTSUPP,
+				     "out must be a strided");
+			assert_fails(tensor_mul_scalar_out(s[i], x, TENSOR_SCALAR(2)), EOPNOTSUPP,
+				     "strided");
 			assert_fails(tensor_sum_out(s[i], x), EOPNOTSUPP, "out must be a strided");
-			assert_fails(tensor_mm_out(s[i], x, x), EOPNOTSUPP, "out must be a strided");
+			assert_fails(tensor_mm_out(s[i], x, x), EOPNOTSUPP,
+				     "out must be a strided");
 			assert_values(tensor_sum_out(dense, s[i]), 0, 3);
 		}
 		assert_values(tensor_to_dense(coo), 0, 1, 0, 0, 0, 1, 0, 0, 0, 1);
@@ -234,7 +257,7 @@ static void out_of_another_layout_is_refused_or_filled(void **state)
 static void indices_of_a_sparse_tensor_do_not_change(void **state)
 {
 	tensor_scope {
-		const int64_t places[] = {0, 2}, rows[] = {0, 1, 1, 2};
+		const int64_t places[] = { 0, 2 }, rows[] = { 0, 1, 1, 2 };
 		tensor *i = ok(tensor_from_data(places, TENSOR_INTS(1, 2), I64)), *part[3];
 		tensor *t = ok(tensor_sparse_coo_tensor(i, ok(tensor_ones(TENSOR_INTS(2), F32)),
 							TENSOR_INTS(3)));
@@ -249,7 +272,8 @@ static void indices_of_a_sparse_tensor_do_not_change(void **state)
 		part[1] = ok(tensor_crow_indices(csr));
 		part[2] = ok(tensor_col_indices(csr));
 		for (int k = 0; k < 3; k++) {
-			assert_fails(tensor_fill_(part[k], TENSOR_SCALAR(1 << 30)), EACCES, "read-only");
+			assert_fails(tensor_fill_(part[k], TENSOR_SCALAR(1 << 30)), EACCES,
+				     "read-only");
 			assert_fails(tensor_share_memory(part[k]) < 0, ENOTSUP, "clone it");
 		}
 		assert_values(tensor_to_dense(csr), 0, 1, 0, 0, 0, 0, 0, 0, 0, 1);
@@ -280,17 +304,21 @@ static void running_statistics_that_are_read_only_are_refused(void **state)
 	tensor_scope {
 		tensor *x = x34(), *mean = sealed(4), *var = sealed(4), *out[3];
 
-		assert_fails(tensor_native_batch_norm(x, tensor_none, tensor_none, mean, var, true, 0.1, 1e-5,
-						      &out[0], &out[1], &out[2]) < 0, EACCES, "read-only");
-		assert_fails(tensor_batch_norm(x, tensor_none, tensor_none, mean, var, true, 0.1, 1e-5, false),
+		assert_fails(tensor_native_batch_norm(x, tensor_none, tensor_none, mean, var, true,
+						      0.1, 1e-5, &out[0], &out[1], &out[2]) < 0,
 			     EACCES, "read-only");
-		assert_fails(tensor_instance_norm(ok(tensor_unsqueeze(x, 2)), tensor_none, tensor_none, mean, var,
-						  true, 0.1, 1e-5, false), EACCES, "read-only");
-		ok(tensor_batch_norm(x, tensor_none, tensor_none, mean, var, false, 0.1, 1e-5, false));
+		assert_fails(tensor_batch_norm(x, tensor_none, tensor_none, mean, var, true, 0.1,
+					       1e-5, false),
+			     EACCES, "read-only");
+		assert_fails(tensor_instance_norm(ok(tensor_unsqueeze(x, 2)), tensor_none,
+						  tensor_none, mean, var, true, 0.1, 1e-5, false),
+			     EACCES, "read-only");
+		ok(tensor_batch_norm(x, tensor_none, tensor_none, mean, var, false, 0.1, 1e-5,
+				     false));
 	}
 }
 
-/* ---- what is left ----------------------------------------------------------------------------- */
+/* ---- what is left ---- */
 
 static void pseudo_inverses_leave_nothing_behind(void **state)
 {
@@ -298,7 +326,8 @@ static void pseudo_inverses_leave_nothing_behind(void **state)
 
 	tensor_live_counts(&before);
 	tensor_scope {
-		tensor *a = x34(), *tolerance = ok(tensor_full(TENSOR_INTS(), TENSOR_SCALAR(1e-3), F32));
+		tensor *a = x34(),
+		       *tolerance = ok(tensor_full(TENSOR_INTS(), TENSOR_SCALAR(1e-3), F32));
 
 		if (!tensor_linalg_pinv(a, 1e-3, false) && tensor_last_error()->code == ENOSYS)
 			skip(); /* no LAPACK */

@@ -4,8 +4,8 @@
 
 #define I32 TENSOR_OPTIONS(.dtype = TENSOR_I32)
 
-static const enum tensor_dtype dtypes[] = {TENSOR_BOOL, TENSOR_U8,  TENSOR_I8,	TENSOR_I16,
-					   TENSOR_I32,	TENSOR_I64, TENSOR_F32, TENSOR_F64};
+static const enum tensor_dtype dtypes[] = { TENSOR_BOOL, TENSOR_U8,  TENSOR_I8,	 TENSOR_I16,
+					    TENSOR_I32,	 TENSOR_I64, TENSOR_F32, TENSOR_F64 };
 static uint32_t seed = 1;
 
 static uint32_t next(void)
@@ -29,7 +29,7 @@ static tensor *numbers(enum tensor_dtype dtype, tensor_ints shape, uint32_t limi
 	v = calloc(n + 1, sizeof(*v));
 	for (int64_t i = 0; i < n; i++)
 		v[i] = next() % limit;
-	wide = ok(tensor_from_data(v, (tensor_ints){double_sizes, shape.len}, F64));
+	wide = ok(tensor_from_data(v, (tensor_ints){ double_sizes, shape.len }, F64));
 	free(v);
 	t = ok(tensor_to(wide, TENSOR_OPTIONS(.dtype = dtype)));
 	for (int64_t i = 0; way && i < shape.len; i++)
@@ -44,7 +44,7 @@ static double at(tensor *t, const int64_t *pos)
 {
 	double x;
 
-	assert_done(tensor_at(t, (tensor_ints){pos, tensor_dim(t)}, &x));
+	assert_done(tensor_at(t, (tensor_ints){ pos, tensor_dim(t) }, &x));
 	return x;
 }
 
@@ -70,21 +70,21 @@ static void index_select_takes_positions_of_any_dimension(void **state)
 {
 	for (int round = 0; round < 400; round++)
 		tensor_scope {
-			int64_t sizes[3], pos[3] = {0}, from[3];
+			int64_t sizes[3], pos[3] = { 0 }, from[3];
 			int ndim, dim;
 			tensor *self, *index, *got;
 
 			random_shape(sizes, &ndim, &dim);
-			self = numbers(dtypes[round % 8], (tensor_ints){sizes, ndim}, 100);
+			self = numbers(dtypes[round % 8], (tensor_ints){ sizes, ndim }, 100);
 			index = numbers(round & 8 ? TENSOR_I32 : TENSOR_I64,
 					TENSOR_INTS(1 + next() % 12), sizes[dim]);
 			got = ok(tensor_index_select(self, round & 16 ? dim : dim - ndim, index));
 			sizes[dim] = tensor_numel(index);
 			assert_memory_equal(tensor_sizes(got), sizes, ndim * sizeof(*sizes));
 			if (round & 1)
-				got = ok(tensor_index_select_out(numbers(dtypes[round % 8],
-									 (tensor_ints){sizes, ndim}, 9),
-								 self, dim, index));
+				got = ok(tensor_index_select_out(
+					numbers(dtypes[round % 8], (tensor_ints){ sizes, ndim }, 9),
+					self, dim, index));
 			do {
 				memcpy(from, pos, sizeof(from));
 				from[dim] = (int64_t)at(index, pos + dim);
@@ -97,16 +97,16 @@ static void gather_takes_a_position_for_each_element(void **state)
 {
 	for (int round = 0; round < 400; round++)
 		tensor_scope {
-			int64_t sizes[3], isizes[3], pos[3] = {0}, from[3];
+			int64_t sizes[3], isizes[3], pos[3] = { 0 }, from[3];
 			int ndim, dim;
 			tensor *self, *index, *got;
 
 			random_shape(sizes, &ndim, &dim);
 			for (int i = 0; i < ndim; i++)
 				isizes[i] = 1 + next() % (i == dim ? 12 : sizes[i]);
-			self = numbers(dtypes[round % 8], (tensor_ints){sizes, ndim}, 100);
+			self = numbers(dtypes[round % 8], (tensor_ints){ sizes, ndim }, 100);
 			index = numbers(round & 8 ? TENSOR_I32 : TENSOR_I64,
-					(tensor_ints){isizes, ndim}, sizes[dim]);
+					(tensor_ints){ isizes, ndim }, sizes[dim]);
 			got = ok(tensor_gather(self, dim, index));
 			assert_memory_equal(tensor_sizes(got), isizes, ndim * sizeof(*isizes));
 			do {
@@ -136,7 +136,7 @@ static void check_added(tensor *got, tensor *self, int dim, tensor *index, tenso
 			const int64_t *walked, double alpha, bool vector)
 {
 	tensor *want = ok(tensor_to_copy(self, F64));
-	int64_t pos[3] = {0}, to[3];
+	int64_t pos[3] = { 0 }, to[3];
 	int ndim = tensor_dim(self);
 
 	do {
@@ -165,8 +165,8 @@ static void index_add_adds_repeated_positions(void **state)
 			random_shape(sizes, &ndim, &dim);
 			memcpy(ssizes, sizes, sizeof(sizes));
 			ssizes[dim] = 1 + next() % 12;
-			self = numbers(dtypes[round % 8], (tensor_ints){sizes, ndim}, 50);
-			source = numbers(dtypes[round % 8], (tensor_ints){ssizes, ndim}, 50);
+			self = numbers(dtypes[round % 8], (tensor_ints){ sizes, ndim }, 50);
+			source = numbers(dtypes[round % 8], (tensor_ints){ ssizes, ndim }, 50);
 			index = numbers(round & 8 ? TENSOR_I32 : TENSOR_I64,
 					TENSOR_INTS(ssizes[dim]), sizes[dim]);
 			check_added(ok(tensor_index_add_opt(self, dim, index, source,
@@ -195,10 +195,10 @@ static void scatter_add_adds_every_element(void **state)
 				isizes[i] = 1 + next() % (i == dim ? 12 : sizes[i]);
 				ssizes[i] = isizes[i] + next() % 3;
 			}
-			self = numbers(dtypes[round % 8], (tensor_ints){sizes, ndim}, 50);
-			source = numbers(dtypes[round % 8], (tensor_ints){ssizes, ndim}, 50);
+			self = numbers(dtypes[round % 8], (tensor_ints){ sizes, ndim }, 50);
+			source = numbers(dtypes[round % 8], (tensor_ints){ ssizes, ndim }, 50);
 			index = numbers(round & 8 ? TENSOR_I32 : TENSOR_I64,
-					(tensor_ints){isizes, ndim}, sizes[dim]);
+					(tensor_ints){ isizes, ndim }, sizes[dim]);
 			check_added(ok(tensor_scatter_add(self, dim, index, source)), self, dim,
 				    index, source, isizes, 1, false);
 		}
@@ -208,19 +208,20 @@ static void known_values_are_met(void **state)
 {
 	tensor_scope {
 		tensor *a = iota(0, TENSOR_INTS(3, 2));
-		tensor *i = ok(tensor_from_data((int64_t[]){2, 0, 2}, TENSOR_INTS(3), I64));
-		tensor *m = ok(tensor_from_data((int32_t[]){1, 0, 0, 1}, TENSOR_INTS(2, 2), I32));
+		tensor *i = ok(tensor_from_data((int64_t[]){ 2, 0, 2 }, TENSOR_INTS(3), I64));
+		tensor *m = ok(tensor_from_data((int32_t[]){ 1, 0, 0, 1 }, TENSOR_INTS(2, 2), I32));
 
 		assert_values(tensor_index_select(a, 0, i), 0, 4, 5, 0, 1, 4, 5);
 		assert_values(tensor_gather(a, 1, m), 0, 1, 0, 2, 3);
 		assert_values(tensor_gather(a, 0, m), 0, 2, 1, 0, 3);
-		assert_values(tensor_index_add(ok(tensor_zeros_like(a, F32)), 0, i, a), 0, 2, 3, 0, 0, 4, 6);
-		assert_values(tensor_scatter_add(ok(tensor_zeros_like(a, F32)), 0, m, a), 0, 2, 1, 0, 3, 0,
-			      0);
+		assert_values(tensor_index_add(ok(tensor_zeros_like(a, F32)), 0, i, a), 0, 2, 3, 0,
+			      0, 4, 6);
+		assert_values(tensor_scatter_add(ok(tensor_zeros_like(a, F32)), 0, m, a), 0, 2, 1,
+			      0, 3, 0, 0);
 		/* in order: (1e8 + -1e8) + 1, and not otherwise */
 		assert_values(tensor_index_add(ok(tensor_zeros(TENSOR_INTS(1), F32)), 0,
 					       ok(tensor_zeros(TENSOR_INTS(3), I64)),
-					       ok(tensor_from_data((float[]){1e8f, -1e8f, 1},
+					       ok(tensor_from_data((float[]){ 1e8f, -1e8f, 1 },
 								   TENSOR_INTS(3), F32))),
 			      0, 1);
 	}
@@ -240,7 +241,8 @@ static void numbers_without_dimensions_are_vectors_of_one(void **state)
 		assert_shape(ok(tensor_gather(x, 0, ok(tensor_zeros(TENSOR_INTS(3), I64)))), 3);
 		assert_values(tensor_index_add(x, 0, zero, x), 0, 14);
 		assert_values(tensor_scatter_add_(x, 0, zero, x), 0, 14);
-		assert_fails(tensor_index_select(x, 0, ok(tensor_zeros(TENSOR_INTS(2), I64))) == NULL,
+		assert_fails(tensor_index_select(x, 0, ok(tensor_zeros(TENSOR_INTS(2), I64))) ==
+				     NULL,
 			     EINVAL, "one element");
 	}
 }
@@ -248,7 +250,8 @@ static void numbers_without_dimensions_are_vectors_of_one(void **state)
 static void empty_indices_take_and_add_nothing(void **state)
 {
 	tensor_scope {
-		tensor *a = iota(0, TENSOR_INTS(3, 2)), *none = ok(tensor_empty(TENSOR_INTS(0), I64));
+		tensor *a = iota(0, TENSOR_INTS(3, 2)),
+		       *none = ok(tensor_empty(TENSOR_INTS(0), I64));
 		tensor *flat = ok(tensor_empty(TENSOR_INTS(0, 2), F32));
 
 		assert_shape(ok(tensor_index_select(a, 0, none)), 0, 2);
@@ -267,17 +270,20 @@ static void index_out_of_range_is_named_and_nothing_is_written(void **state)
 {
 	tensor_scope {
 		tensor *a = iota(0, TENSOR_INTS(3, 2)), *before = ok(tensor_clone(a));
-		tensor *high = ok(tensor_from_data((int64_t[]){0, 3}, TENSOR_INTS(2), I64));
-		tensor *low = ok(tensor_from_data((int32_t[]){0, 1, 1, -1}, TENSOR_INTS(2, 2), I32));
+		tensor *high = ok(tensor_from_data((int64_t[]){ 0, 3 }, TENSOR_INTS(2), I64));
+		tensor *low =
+			ok(tensor_from_data((int32_t[]){ 0, 1, 1, -1 }, TENSOR_INTS(2, 2), I32));
 		tensor *many = ok(tensor_zeros(TENSOR_INTS(1000), I64));
 		int64_t *p = tensor_data(many);
 
-		assert_fails(tensor_index_select(a, 0, high) == NULL, EINVAL,
-			     "index_select: index 3 at position [1] is out of range for dimension 0 of "
-			     "size 3");
-		assert_fails(tensor_gather(a, 1, low) == NULL, EINVAL, "index -1 at position [1, 1]");
-		assert_fails(tensor_index_add_(a, 0, high, ok(tensor_ones(TENSOR_INTS(2, 2), F32))) ==
-				     NULL,
+		assert_fails(
+			tensor_index_select(a, 0, high) == NULL, EINVAL,
+			"index_select: index 3 at position [1] is out of range for dimension 0 of "
+			"size 3");
+		assert_fails(tensor_gather(a, 1, low) == NULL, EINVAL,
+			     "index -1 at position [1, 1]");
+		assert_fails(tensor_index_add_(a, 0, high,
+					       ok(tensor_ones(TENSOR_INTS(2, 2), F32))) == NULL,
 			     EINVAL, "index 3 at position [1]");
 		assert_fails(tensor_scatter_add_(a, 0, low, a) == NULL, EINVAL, "index -1");
 		assert_memory_equal(tensor_data(a), tensor_data(before), 24);
@@ -295,7 +301,8 @@ static void what_does_not_fit_is_refused(void **state)
 		tensor *a = iota(0, TENSOR_INTS(3, 2)), *i = ok(tensor_zeros(TENSOR_INTS(2), I64));
 		tensor *m = ok(tensor_zeros(TENSOR_INTS(2, 3), I64));
 
-		assert_fails(tensor_index_select(a, 2, i) == NULL, EINVAL, "dimension out of range");
+		assert_fails(tensor_index_select(a, 2, i) == NULL, EINVAL,
+			     "dimension out of range");
 		assert_fails(tensor_index_select(a, 0, m) == NULL, EINVAL, "one dimension");
 		assert_fails(tensor_index_select(a, 0, a) == NULL, EINVAL, "one dimension");
 		assert_fails(tensor_gather(a, 0, a) == NULL, EINVAL, "i32 or i64, got f32");
@@ -307,7 +314,8 @@ static void what_does_not_fit_is_refused(void **state)
 		assert_fails(tensor_scatter_add(a, 1, m, a) == NULL, EINVAL, "src [3, 2]");
 		assert_fails(tensor_index_add_(ok(tensor_expand(iota(0, TENSOR_INTS(1, 2)),
 								TENSOR_INTS(3, 2))),
-					       0, i, ok(tensor_ones(TENSOR_INTS(2, 2), F32))) == NULL,
+					       0, i,
+					       ok(tensor_ones(TENSOR_INTS(2, 2), F32))) == NULL,
 			     EINVAL, "share memory");
 	}
 }
@@ -316,7 +324,7 @@ static void out_may_share_memory_with_an_input(void **state)
 {
 	tensor_scope {
 		tensor *a = iota(0, TENSOR_INTS(3, 2));
-		tensor *i = ok(tensor_from_data((int64_t[]){2, 0, 1}, TENSOR_INTS(3), I64));
+		tensor *i = ok(tensor_from_data((int64_t[]){ 2, 0, 1 }, TENSOR_INTS(3), I64));
 
 		assert_values(tensor_index_select_out(a, a, 0, i), 0, 4, 5, 0, 1, 2, 3);
 		assert_values(tensor_index_add_(a, 0, i, a), 0, 4, 6, 2, 4, 6, 8);
@@ -330,7 +338,8 @@ static void threads_do_not_change_the_bits(void **state)
 
 	for (int dim = 0; dim < 2; dim++)
 		tensor_scope {
-			tensor *a = tensor_tanh(numbers(TENSOR_F32, TENSOR_INTS(500, 700), 1000)), *r[2];
+			tensor *a = tensor_tanh(numbers(TENSOR_F32, TENSOR_INTS(500, 700), 1000)),
+			       *r[2];
 			tensor *i = numbers(TENSOR_I64, TENSOR_INTS(500, 700), 500);
 			tensor *v = numbers(TENSOR_I64, TENSOR_INTS(dim ? 700 : 500), 500);
 
@@ -352,7 +361,8 @@ static void positions_of_a_number_may_repeat(void **state)
 	tensor_scope {
 		tensor *number = ok(tensor_zeros(TENSOR_SCALAR_SHAPE, F32));
 
-		assert_values(tensor_index_fill(number, 0, ok(tensor_zeros(TENSOR_INTS(3), I64)), TENSOR_SCALAR(7)),
+		assert_values(tensor_index_fill(number, 0, ok(tensor_zeros(TENSOR_INTS(3), I64)),
+						TENSOR_SCALAR(7)),
 			      0, 7);
 	}
 }

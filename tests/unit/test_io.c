@@ -8,14 +8,14 @@
 #define S(x)  TENSOR_SCALAR(x)
 #define OF(d) TENSOR_OPTIONS(.dtype = (d))
 
-static const struct tensor_load_options readonly = {.map = TENSOR_MAP_READONLY};
-static const struct tensor_load_options private = {.map = TENSOR_MAP_PRIVATE};
+static const struct tensor_load_options readonly = { .map = TENSOR_MAP_READONLY };
+static const struct tensor_load_options private = { .map = TENSOR_MAP_PRIVATE };
 
 /* What numpy.save() of NumPy 2 writes for arange(6, dtype='<f4').reshape(2, 3). */
 #define NPY_2X3                                                                                \
 	"\x93NUMPY\x01\x00\x76\x00{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }" \
 	"                                                          \n"
-static const float six[] = {0, 1, 2, 3, 4, 5};
+static const float six[] = { 0, 1, 2, 3, 4, 5 };
 
 static void numpys_bytes_are_read_and_written(void **state)
 {
@@ -46,7 +46,7 @@ static void other_headers_are_read_too(void **state)
 		const char *head;
 		size_t n;
 	} heads[] = {
-#define HEAD(s) {s, sizeof(s) - 1}
+#define HEAD(s) { s, sizeof(s) - 1 }
 		HEAD("\x93NUMPY\x02\x00?\x00\x00\x00"
 		     "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3)}\n"),
 		HEAD("\x93NUMPY\x03\x00?\x00\x00\x00"
@@ -72,7 +72,7 @@ static void other_headers_are_read_too(void **state)
 
 static void the_other_byte_order_is_swapped(void **state)
 {
-	static const unsigned char data[] = {0x40, 0x49, 0x0f, 0xdb, 0xc0, 0, 0, 0};
+	static const unsigned char data[] = { 0x40, 0x49, 0x0f, 0xdb, 0xc0, 0, 0, 0 };
 	unsigned char file[256];
 	const char head[] =
 		"\x93NUMPY\x01\x00\x3a\x00{'descr': '>c8', 'fortran_order': False, 'shape': "
@@ -107,7 +107,7 @@ static void fortrans_order_becomes_strides(void **state)
 	}
 }
 
-/* ---- there and back -------------------------------------------------------------------------- */
+/* ---- there and back ---- */
 
 static bool same(tensor *a, tensor *b)
 {
@@ -211,7 +211,7 @@ static int64_t all_samples(struct tensor_named *named, bool (*has)(enum tensor_d
 			snprintf(names[n], sizeof(names[n]),
 				 "%s/\"w\\%d\"\n\xc3\xa9\xf0\x9f\x98\x80", tensor_dtype_name(d),
 				 kind);
-			named[n] = (struct tensor_named){names[n], ok(sample(d, kind))};
+			named[n] = (struct tensor_named){ names[n], ok(sample(d, kind)) };
 		}
 	}
 	return n;
@@ -237,7 +237,7 @@ static void everything_comes_back_from_npz(void **state)
 
 static void everything_comes_back_from_safetensors(void **state)
 {
-	const struct tensor_metadata texts[] = {{"format", "pt"}, {"", "\t\"quoted\"\\"}};
+	const struct tensor_metadata texts[] = { { "format", "pt" }, { "", "\t\"quoted\"\\" } };
 	struct tensor_named named[(TENSOR_DTYPE_COUNT - 1) * KINDS];
 
 	tensor_scope {
@@ -269,7 +269,7 @@ static void large_members_are_inflated_whole(void **state)
 {
 	tensor_scope {
 		tensor *t = ok(tensor_randint(50, TENSOR_SHAPE(3000, 1001), I64));
-		struct tensor_named named = {"large", t};
+		struct tensor_named named = { "large", t };
 
 		assert_done(tensor_save_npz("large.npz", &named, 1, TENSOR_SAVE_COMPRESSED));
 		check_archive(tensor_open_npz("large.npz", NULL), &named, 1);
@@ -283,7 +283,7 @@ static void safetensors_bytes_are_read(void **state)
 		"\x9b\0\0\0\0\0\0\0{\"__metadata__\":{\"by\":\"hand\"}, \"b\": "
 		"{\"dtype\":\"BF16\",\"shape\":[2],\"data_offsets\":[4,8]},"
 		"\"a\\u00e9\":{\"data_offsets\":[0,4],\"shape\":[],\"dtype\":\"F32\"}}   ";
-	static const unsigned char data[] = {0, 0, 0xc0, 0x3f, 0x80, 0x3f, 0, 0xc0};
+	static const unsigned char data[] = { 0, 0, 0xc0, 0x3f, 0x80, 0x3f, 0, 0xc0 };
 	unsigned char file[256];
 	size_t n = join(file, head, sizeof(head) - 1, data, sizeof(data));
 	tensor_archive *a;
@@ -307,7 +307,7 @@ static void safetensors_bytes_are_read(void **state)
 	tensor_archive_close(a);
 }
 
-/* ---- memory ---------------------------------------------------------------------------------- */
+/* ---- memory ---- */
 
 static void a_map_outlives_file_and_archive(void **state)
 {
@@ -317,8 +317,8 @@ static void a_map_outlives_file_and_archive(void **state)
 	tensor_scope {
 		tensor *x, *y;
 
-		named[0] = (struct tensor_named){"x", iota(0, TENSOR_INTS(3))};
-		named[1] = (struct tensor_named){"y", iota(5, TENSOR_INTS(2))};
+		named[0] = (struct tensor_named){ "x", iota(0, TENSOR_INTS(3)) };
+		named[1] = (struct tensor_named){ "y", iota(5, TENSOR_INTS(2)) };
 		assert_done(tensor_save_safetensors("gone.st", named, 2, NULL, 0));
 		a = tensor_open_safetensors("gone.st", &readonly);
 		x = ok(tensor_archive_get(a, "x"));
@@ -349,7 +349,7 @@ static void a_private_map_never_changes_the_file(void **state)
 /* Only a tensor in a buffer of its own can have a label. */
 static void a_shareable_load_has_a_buffer(void **state)
 {
-	const struct tensor_load_options shareable = {.shareable = true};
+	const struct tensor_load_options shareable = { .shareable = true };
 
 	tensor_scope {
 		assert_done(tensor_save_npy("s.npy", iota(0, TENSOR_INTS(4))));
@@ -361,7 +361,7 @@ static void a_shareable_load_has_a_buffer(void **state)
 
 static void the_limit_is_the_callers(void **state)
 {
-	const struct tensor_load_options limits[] = {{.max_bytes = 16}, {.max_bytes = 15}};
+	const struct tensor_load_options limits[] = { { .max_bytes = 16 }, { .max_bytes = 15 } };
 
 	tensor_scope {
 		assert_done(tensor_save_npy("l.npy", iota(0, TENSOR_INTS(4))));
@@ -393,16 +393,17 @@ static void what_is_no_file_is_refused(void **state)
 
 static void names_must_be_names(void **state)
 {
-	static const char *const bad[] = {"", "\xff", "\xc0\x80", "\xed\xa0\x80", NULL};
+	static const char *const bad[] = { "", "\xff", "\xc0\x80", "\xed\xa0\x80", NULL };
 
 	tensor_scope {
 		tensor *t = iota(0, TENSOR_INTS(2));
-		struct tensor_named twice[] = {{"a", t}, {"b", t}, {"a", t}}, none = {"a", NULL};
-		struct tensor_named meta = {"__metadata__", t};
-		struct tensor_metadata texts[] = {{"k", "1"}, {"k", "2"}};
+		struct tensor_named twice[] = { { "a", t }, { "b", t }, { "a", t } },
+				    none = { "a", NULL };
+		struct tensor_named meta = { "__metadata__", t };
+		struct tensor_metadata texts[] = { { "k", "1" }, { "k", "2" } };
 
 		for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
-			struct tensor_named named = {bad[i], t};
+			struct tensor_named named = { bad[i], t };
 
 			assert_fails(tensor_save_npz("n", &named, 1, 0), EINVAL, "UTF-8");
 			assert_fails(tensor_save_safetensors("n", &named, 1, NULL, 0), EINVAL,

@@ -8,7 +8,7 @@
 
 #define OF(d) TENSOR_OPTIONS(.dtype = (d))
 
-/* ---- .npy ------------------------------------------------------------------------------------ */
+/* ---- .npy ---- */
 
 /* A file of version 1 with this dictionary and `data` bytes; what loading it says. */
 static tensor *load_header(const char *dictionary, size_t data)
@@ -39,39 +39,39 @@ static void headers_that_lie_are_refused(void **state)
 		int code;
 		const char *words;
 	} lies[] = {
-		{NPY("'<f4'", "False", "(2, 3)"), 23, EBADMSG, "truncated"},
-		{NPY("'<f4'", "False", "(4611686018427387904, 4)"), 8, EBADMSG, "too many"},
-		{NPY("'<f4'", "False", "(9223372036854775807,)"), 8, EBADMSG, "too many"},
-		{NPY("'<f4'", "False", "(9223372036854775808,)"), 8, EBADMSG, "shape"},
-		{NPY("'<f4'", "False", "(99999999999999999999999999,)"), 8, EBADMSG, "shape"},
-		{NPY("'<c16'", "False", "(1152921504606846975,)"), 8, EBADMSG, "truncated"},
-		{NPY("'<f4'", "False", "(-1,)"), 8, EBADMSG, "shape"},
-		{NPY("'<f4'", "False", "(1 2)"), 8, EBADMSG, "shape"},
-		{NPY("'<f4'", "False", "(1,,2)"), 8, EBADMSG, "shape"},
-		{NPY("'<f4'", "False", "(2)"), 8, EBADMSG, "tuple"},
-		{NPY("'<f4'", "False", "2"), 8, EBADMSG, "tuple"},
-		{NPY("'<f4'", "False", "(1.5,)"), 8, EBADMSG, "shape"},
-		{NPY("'<f4'", "False", "(1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1)"), 8, EOPNOTSUPP,
-		 "more than 16"},
-		{NPY("'<f4'", "maybe", "(1,)"), 8, EBADMSG, "fortran_order"},
-		{NPY("'<f3'", "False", "(1,)"), 8, EOPNOTSUPP, "<f3"},
-		{NPY("'|O'", "False", "(1,)"), 8, EOPNOTSUPP, "|O"},
-		{NPY("'|f4'", "False", "(1,)"), 8, EOPNOTSUPP, "|f4"},
-		{NPY("''", "False", "(1,)"), 8, EOPNOTSUPP, "''"},
-		{NPY("'<U2'", "False", "(1,)"), 8, EOPNOTSUPP, "<U2"},
-		{NPY("[('a', '<f4')]", "False", "(1,)"), 8, EOPNOTSUPP, "records"},
-		{NPY("'\\x3cf4'", "False", "(1,)"), 8, EBADMSG, "descr"},
-		{NPY("'<f4", "False", "(1,)"), 8, EOPNOTSUPP, "'<f4, '"},
-		{NPY("'<f4'", "False", "(1,)") "}", 8, EBADMSG, "goes on"},
-		{"{'descr': '<f4', 'shape': (1,), }", 8, EBADMSG, "lacks"},
-		{"{'descr': '<f4', 'descr': '<f4', 'fortran_order': False, 'shape': (1,)}", 8,
-		 EBADMSG, "twice"},
-		{"{'descr': '<f4', 'fortran_order': False, 'shape': (1,), 'x': 1}", 8, EBADMSG,
-		 "unknown key 'x'"},
-		{"{'descr': '<f4' 'fortran_order': False, 'shape': (1,)}", 8, EBADMSG, "header"},
-		{"{", 8, EBADMSG, "header"},
-		{"", 8, EBADMSG, "dictionary"},
-		{"[]", 8, EBADMSG, "dictionary"},
+		{ NPY("'<f4'", "False", "(2, 3)"), 23, EBADMSG, "truncated" },
+		{ NPY("'<f4'", "False", "(4611686018427387904, 4)"), 8, EBADMSG, "too many" },
+		{ NPY("'<f4'", "False", "(9223372036854775807,)"), 8, EBADMSG, "too many" },
+		{ NPY("'<f4'", "False", "(9223372036854775808,)"), 8, EBADMSG, "shape" },
+		{ NPY("'<f4'", "False", "(99999999999999999999999999,)"), 8, EBADMSG, "shape" },
+		{ NPY("'<c16'", "False", "(1152921504606846975,)"), 8, EBADMSG, "truncated" },
+		{ NPY("'<f4'", "False", "(-1,)"), 8, EBADMSG, "shape" },
+		{ NPY("'<f4'", "False", "(1 2)"), 8, EBADMSG, "shape" },
+		{ NPY("'<f4'", "False", "(1,,2)"), 8, EBADMSG, "shape" },
+		{ NPY("'<f4'", "False", "(2)"), 8, EBADMSG, "tuple" },
+		{ NPY("'<f4'", "False", "2"), 8, EBADMSG, "tuple" },
+		{ NPY("'<f4'", "False", "(1.5,)"), 8, EBADMSG, "shape" },
+		{ NPY("'<f4'", "False", "(1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1)"), 8, EOPNOTSUPP,
+		  "more than 16" },
+		{ NPY("'<f4'", "maybe", "(1,)"), 8, EBADMSG, "fortran_order" },
+		{ NPY("'<f3'", "False", "(1,)"), 8, EOPNOTSUPP, "<f3" },
+		{ NPY("'|O'", "False", "(1,)"), 8, EOPNOTSUPP, "|O" },
+		{ NPY("'|f4'", "False", "(1,)"), 8, EOPNOTSUPP, "|f4" },
+		{ NPY("''", "False", "(1,)"), 8, EOPNOTSUPP, "''" },
+		{ NPY("'<U2'", "False", "(1,)"), 8, EOPNOTSUPP, "<U2" },
+		{ NPY("[('a', '<f4')]", "False", "(1,)"), 8, EOPNOTSUPP, "records" },
+		{ NPY("'\\x3cf4'", "False", "(1,)"), 8, EBADMSG, "descr" },
+		{ NPY("'<f4", "False", "(1,)"), 8, EOPNOTSUPP, "'<f4, '" },
+		{ NPY("'<f4'", "False", "(1,)") "}", 8, EBADMSG, "goes on" },
+		{ "{'descr': '<f4', 'shape': (1,), }", 8, EBADMSG, "lacks" },
+		{ "{'descr': '<f4', 'descr': '<f4', 'fortran_order': False, 'shape': (1,)}", 8,
+		  EBADMSG, "twice" },
+		{ "{'descr': '<f4', 'fortran_order': False, 'shape': (1,), 'x': 1}", 8, EBADMSG,
+		  "unknown key 'x'" },
+		{ "{'descr': '<f4' 'fortran_order': False, 'shape': (1,)}", 8, EBADMSG, "header" },
+		{ "{", 8, EBADMSG, "header" },
+		{ "", 8, EBADMSG, "dictionary" },
+		{ "[]", 8, EBADMSG, "dictionary" },
 	};
 
 	for (size_t i = 0; i < sizeof(lies) / sizeof(*lies); i++) {
@@ -99,7 +99,7 @@ static void magic_and_length_are_looked_at(void **state)
 /* A bool that is neither would be counted as two by who adds bools up. */
 static void bools_are_made_bools(void **state)
 {
-	const struct tensor_load_options map = {.map = TENSOR_MAP_READONLY};
+	const struct tensor_load_options map = { .map = TENSOR_MAP_READONLY };
 	const char head[] = "\x93NUMPY\x01\x00\x36\x00" NPY("'|b1'", "False", "(4,)") "\n";
 	unsigned char file[128];
 	size_t n = join(file, head, sizeof(head) - 1, "\x00\x01\x02\xff", 4);
@@ -114,7 +114,7 @@ static void bools_are_made_bools(void **state)
 	assert_fails(tensor_load_npy("hostile", &map), EBADMSG, "neither 0 nor 1");
 }
 
-/* ---- safetensors ----------------------------------------------------------------------------- */
+/* ---- safetensors ---- */
 
 static tensor_archive *open_json(const char *json, size_t data)
 {
@@ -142,50 +142,50 @@ static void json_that_lies_is_refused(void **state)
 		size_t data;
 		const char *words;
 	} lies[] = {
-		{"{" T("a", "F32", "[2]", "0", "8") "}", 7, "truncated"},
-		{"{" T("a", "F32", "[2]", "0", "8") "}", 9, "too long"},
-		{"{}", 1, "too long"},
-		{"{" T("a", "F32", "[2]", "0", "9") "}", 9, "do not need"},
-		{"{" T("a", "F32", "[2]", "8", "0") "}", 8, "ends before"},
-		{"{" T("a", "F32", "[2]", "4", "12") "}", 12, "hole"},
-		{"{" T("a", "F32", "[2]", "0", "8") "," T("b", "F32", "[2]", "4", "12") "}", 12,
-		 "overlaps"},
-		{"{" T("a", "F32", "[2]", "0", "8") "," T("b", "F32", "[2]", "0", "8") "}", 8,
-		 "overlaps"},
-		{"{" T("a", "F32", "[2]", "0", "8") "," T("a", "F32", "[2]", "8", "16") "}", 16,
-		 "twice"},
-		{"{" T("a", "U8", "[9223372036854775807,9223372036854775807]", "0", "8") "}", 8,
-		 "too many"},
-		{"{" T("a", "F64", "[2305843009213693953]", "0", "8") "}", 8, "do not need"},
-		{"{" T("a", "F32", "[18446744073709551616]", "0", "8") "}", 8, "shape"},
-		{"{" T("a", "F32", "[-2]", "0", "8") "}", 8, "shape"},
-		{"{" T("a", "F32", "[02]", "0", "8") "}", 8, "shape"},
-		{"{" T("a", "F32", "[2.0]", "0", "8") "}", 8, "shape"},
-		{"{" T("a", "F32", "[2", "0", "8") "}", 8, "shape"},
-		{"{" T("a", "F32", "[2,]", "0", "8") "}", 8, "shape"},
-		{"{" T("a", "F32", "2", "0", "8") "}", 8, "shape"},
-		{"{" T("a", "F32", "[2]", "", "8") "}", 8, "offsets"},
-		{"{" T("a", "F32", "[2]", "0", "8,9") "}", 8, "offsets"},
-		{"{\"a\":{\"dtype\":\"F32\",\"shape\":[2]}}", 8, "lacks"},
-		{"{\"a\":{}}", 8, "entry"},
-		{"{\"a\":[]}", 8, "entry"},
-		{"{\"a\":{\"dtype\":\"F32\",\"dtype\":\"F32\",\"shape\":[]}}", 8, "twice"},
-		{"{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"x\":1}}", 8, "unknown field 'x'"},
-		{"{\"__metadata__\":{\"a\":1}}", 0, "metadata"},
-		{"{\"__metadata__\":{\"a\":\"1\",}}", 0, "metadata"},
-		{"{\"__metadata__\":{\"a\":\"1\",\"a\":\"2\"}}", 0, "twice"},
-		{"{\"__metadata__\":{},\"__metadata__\":{}}", 0, "twice"},
-		{"{\"a", 0, "names"},
-		{"{\"\\u0000\":{}}", 0, "names"},
-		{"{\"\\ud800\":{}}", 0, "names"},
-		{"{\"\\ud800\\u0041\":{}}", 0, "names"},
-		{"{\"\\udc00\":{}}", 0, "names"},
-		{"{\"\\x41\":{}}", 0, "names"},
-		{"{\"\n\":{}}", 0, "names"},
-		{"{\"\xff\":{}}", 0, "names"},
-		{"{} x", 0, "end"},
-		{" {}", 0, "not a safetensors file"},
-		{"[]", 0, "not a safetensors file"},
+		{ "{" T("a", "F32", "[2]", "0", "8") "}", 7, "truncated" },
+		{ "{" T("a", "F32", "[2]", "0", "8") "}", 9, "too long" },
+		{ "{}", 1, "too long" },
+		{ "{" T("a", "F32", "[2]", "0", "9") "}", 9, "do not need" },
+		{ "{" T("a", "F32", "[2]", "8", "0") "}", 8, "ends before" },
+		{ "{" T("a", "F32", "[2]", "4", "12") "}", 12, "hole" },
+		{ "{" T("a", "F32", "[2]", "0", "8") "," T("b", "F32", "[2]", "4", "12") "}", 12,
+		  "overlaps" },
+		{ "{" T("a", "F32", "[2]", "0", "8") "," T("b", "F32", "[2]", "0", "8") "}", 8,
+		  "overlaps" },
+		{ "{" T("a", "F32", "[2]", "0", "8") "," T("a", "F32", "[2]", "8", "16") "}", 16,
+		  "twice" },
+		{ "{" T("a", "U8", "[9223372036854775807,9223372036854775807]", "0", "8") "}", 8,
+		  "too many" },
+		{ "{" T("a", "F64", "[2305843009213693953]", "0", "8") "}", 8, "do not need" },
+		{ "{" T("a", "F32", "[18446744073709551616]", "0", "8") "}", 8, "shape" },
+		{ "{" T("a", "F32", "[-2]", "0", "8") "}", 8, "shape" },
+		{ "{" T("a", "F32", "[02]", "0", "8") "}", 8, "shape" },
+		{ "{" T("a", "F32", "[2.0]", "0", "8") "}", 8, "shape" },
+		{ "{" T("a", "F32", "[2", "0", "8") "}", 8, "shape" },
+		{ "{" T("a", "F32", "[2,]", "0", "8") "}", 8, "shape" },
+		{ "{" T("a", "F32", "2", "0", "8") "}", 8, "shape" },
+		{ "{" T("a", "F32", "[2]", "", "8") "}", 8, "offsets" },
+		{ "{" T("a", "F32", "[2]", "0", "8,9") "}", 8, "offsets" },
+		{ "{\"a\":{\"dtype\":\"F32\",\"shape\":[2]}}", 8, "lacks" },
+		{ "{\"a\":{}}", 8, "entry" },
+		{ "{\"a\":[]}", 8, "entry" },
+		{ "{\"a\":{\"dtype\":\"F32\",\"dtype\":\"F32\",\"shape\":[]}}", 8, "twice" },
+		{ "{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"x\":1}}", 8, "unknown field 'x'" },
+		{ "{\"__metadata__\":{\"a\":1}}", 0, "metadata" },
+		{ "{\"__metadata__\":{\"a\":\"1\",}}", 0, "metadata" },
+		{ "{\"__metadata__\":{\"a\":\"1\",\"a\":\"2\"}}", 0, "twice" },
+		{ "{\"__metadata__\":{},\"__metadata__\":{}}", 0, "twice" },
+		{ "{\"a", 0, "names" },
+		{ "{\"\\u0000\":{}}", 0, "names" },
+		{ "{\"\\ud800\":{}}", 0, "names" },
+		{ "{\"\\ud800\\u0041\":{}}", 0, "names" },
+		{ "{\"\\udc00\":{}}", 0, "names" },
+		{ "{\"\\x41\":{}}", 0, "names" },
+		{ "{\"\n\":{}}", 0, "names" },
+		{ "{\"\xff\":{}}", 0, "names" },
+		{ "{} x", 0, "end" },
+		{ " {}", 0, "not a safetensors file" },
+		{ "[]", 0, "not a safetensors file" },
 	};
 
 	for (size_t i = 0; i < sizeof(lies) / sizeof(*lies); i++)
@@ -205,7 +205,7 @@ static void foreign_dtypes_are_refused_alone(void **state)
 {
 	const char json[] = "{" T("a", "F8_E8M0", "[8]", "0", "8") "," T(
 		"b", "Q7", "[3]", "8", "10") "," T("c", "U8", "[1]", "10", "11") "}";
-	unsigned char file[512] = {sizeof(json) - 1};
+	unsigned char file[512] = { sizeof(json) - 1 };
 	tensor_archive *a;
 
 	memcpy(file + 8, json, sizeof(json) - 1);
@@ -221,7 +221,7 @@ static void foreign_dtypes_are_refused_alone(void **state)
 	tensor_archive_close(a);
 }
 
-/* ---- .npz ------------------------------------------------------------------------------------ */
+/* ---- .npz ---- */
 
 /* A valid archive of two members, kept in memory; offsets of its parts. */
 static unsigned char *zip;
@@ -232,8 +232,8 @@ static void make_zip(unsigned flags)
 	int rows = 0;
 
 	tensor_scope {
-		struct tensor_named named[] = {{"first", iota(0, TENSOR_INTS(100))},
-					       {"second", iota(1, TENSOR_INTS(3, 5))}};
+		struct tensor_named named[] = { { "first", iota(0, TENSOR_INTS(100)) },
+						{ "second", iota(1, TENSOR_INTS(3, 5)) } };
 
 		assert_done(tensor_save_npz("hostile", named, 2, flags));
 	}
@@ -334,8 +334,8 @@ static void directories_that_lie_are_refused(void **state)
 static void names_twice_are_refused(void **state)
 {
 	tensor_scope {
-		struct tensor_named named[] = {{"a1", iota(0, TENSOR_INTS(4))},
-					       {"a2", iota(1, TENSOR_INTS(4))}};
+		struct tensor_named named[] = { { "a1", iota(0, TENSOR_INTS(4)) },
+						{ "a2", iota(1, TENSOR_INTS(4)) } };
 
 		assert_done(tensor_save_npz("hostile", named, 2, 0));
 	}
@@ -350,11 +350,11 @@ static void names_twice_are_refused(void **state)
 /* 64 MiB of zeros in 64 KiB: what is asked for is given, and refused where a limit says so. */
 static void bombs_are_stopped_by_the_limit(void **state)
 {
-	const struct tensor_load_options limit = {.max_bytes = 1 << 20};
+	const struct tensor_load_options limit = { .max_bytes = 1 << 20 };
 	tensor_archive *a;
 
 	tensor_scope {
-		struct tensor_named named = {"bomb", tensor_zeros(TENSOR_SHAPE(1 << 24), F32)};
+		struct tensor_named named = { "bomb", tensor_zeros(TENSOR_SHAPE(1 << 24), F32) };
 
 		assert_done(tensor_save_npz("hostile", &named, 1, TENSOR_SAVE_COMPRESSED));
 	}
@@ -364,7 +364,7 @@ static void bombs_are_stopped_by_the_limit(void **state)
 	tensor_archive_close(a);
 }
 
-/* ---- chance ---------------------------------------------------------------------------------- */
+/* ---- chance ---- */
 
 static uint64_t seed = 88172645463325252;
 
@@ -386,8 +386,8 @@ struct victim {
 /* One change; *n is at most 4 times what it was. */
 static void mutate(unsigned char *p, size_t *n)
 {
-	static const uint32_t numbers[] = {0,	   1,	       0x7f,	   0xff,
-					   0xffff, 0x7fffffff, 0x80000000, 0xffffffff};
+	static const uint32_t numbers[] = { 0,	    1,		0x7f,	    0xff,
+					    0xffff, 0x7fffffff, 0x80000000, 0xffffffff };
 	static const char characters[] = "0123456789{}[](),:'\"\\ -.<>|FTeu";
 	size_t at = *n ? chance(*n) : 0, more = chance(16) + 1;
 
@@ -488,8 +488,9 @@ static void fuzz(struct victim *v, int rounds)
 	assert_true(fd >= 0);
 	for (int i = 0; i < rounds; i++) {
 		/* A mapped file must not shrink: a bool's bytes, too, are only looked at once. */
-		const struct tensor_load_options options = {
-			.map = chance(3), .shareable = chance(2), .max_bytes = chance(2) << 20};
+		const struct tensor_load_options options = { .map = chance(3),
+							     .shareable = chance(2),
+							     .max_bytes = chance(2) << 20 };
 		size_t n = v->n;
 
 		memcpy(p, v->data, n);
@@ -519,7 +520,7 @@ static void fuzz(struct victim *v, int rounds)
 
 static void changed_npy_files_do_no_harm(void **state)
 {
-	struct victim v = {.name = "npy"};
+	struct victim v = { .name = "npy" };
 
 	tensor_scope {
 		assert_done(tensor_save_npy("hostile", tensor_t(iota(0, TENSOR_INTS(3, 7)))));
@@ -530,15 +531,15 @@ static void changed_npy_files_do_no_harm(void **state)
 
 static void archive_of(struct tensor_named *named)
 {
-	named[0] = (struct tensor_named){"a", iota(0, TENSOR_INTS(4, 5))};
-	named[1] = (struct tensor_named){"mask", tensor_ones(TENSOR_INTS(9), OF(TENSOR_BOOL))};
-	named[2] = (struct tensor_named){"none", tensor_zeros(TENSOR_INTS(3, 0), I64)};
+	named[0] = (struct tensor_named){ "a", iota(0, TENSOR_INTS(4, 5)) };
+	named[1] = (struct tensor_named){ "mask", tensor_ones(TENSOR_INTS(9), OF(TENSOR_BOOL)) };
+	named[2] = (struct tensor_named){ "none", tensor_zeros(TENSOR_INTS(3, 0), I64) };
 }
 
 static void changed_npz_files_do_no_harm(void **state)
 {
 	for (unsigned flags = 0; flags <= TENSOR_SAVE_COMPRESSED; flags++) {
-		struct victim v = {.name = "npz", .open = tensor_open_npz};
+		struct victim v = { .name = "npz", .open = tensor_open_npz };
 
 		tensor_scope {
 			struct tensor_named named[3];
@@ -553,10 +554,10 @@ static void changed_npz_files_do_no_harm(void **state)
 
 static void changed_safetensors_files_do_no_harm(void **state)
 {
-	struct victim v = {.name = "safetensors", .open = tensor_open_safetensors};
+	struct victim v = { .name = "safetensors", .open = tensor_open_safetensors };
 
 	tensor_scope {
-		const struct tensor_metadata text = {"format", "\u00e9\n"};
+		const struct tensor_metadata text = { "format", "\u00e9\n" };
 		struct tensor_named named[3];
 
 		archive_of(named);

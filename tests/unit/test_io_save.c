@@ -33,7 +33,7 @@ ssize_t pwrite(int fd, const void *data, size_t n, off_t offset)
 	static ssize_t (*real)(int, const void *, size_t, off_t);
 
 	if (!real)
-		real = (ssize_t (*)(int, const void *, size_t, off_t))dlsym(RTLD_NEXT, "pwrite");
+		real = (ssize_t(*)(int, const void *, size_t, off_t))dlsym(RTLD_NEXT, "pwrite");
 	if (!writes_of_nothing)
 		return real(fd, data, n, offset);
 	if (++writes_of_nothing > 1000)
@@ -43,12 +43,12 @@ ssize_t pwrite(int fd, const void *data, size_t n, off_t offset)
 
 static void a_failed_save_leaves_the_old_file(void **state)
 {
-	struct rlimit before, small = {4096, RLIM_INFINITY};
+	struct rlimit before, small = { 4096, RLIM_INFINITY };
 	int files;
 
 	tensor_scope {
 		tensor *large = ok(tensor_zeros(TENSOR_SHAPE(1 << 16), F32));
-		struct tensor_named named[] = {{"a", large}, {"b", large}};
+		struct tensor_named named[] = { { "a", large }, { "b", large } };
 
 		assert_done(tensor_save_npy("old", iota(7, TENSOR_INTS(2))));
 		files = files_here();
@@ -59,9 +59,9 @@ static void a_failed_save_leaves_the_old_file(void **state)
 		assert_fails(tensor_save_npz("old", named, 2, 0), EFBIG, "old");
 		assert_fails(tensor_save_safetensors("old", named, 2, NULL, 0), EFBIG, "old");
 		assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
-		assert_fails(
-			tensor_save_npy("old", ok(tensor_zeros(TENSOR_SHAPE(2), OF(TENSOR_BF16)))),
-			EOPNOTSUPP, "bf16");
+		assert_fails(tensor_save_npy("old",
+					     ok(tensor_zeros(TENSOR_SHAPE(2), OF(TENSOR_BF16)))),
+			     EOPNOTSUPP, "bf16");
 		assert_values(tensor_load_npy("old", NULL), 0, 7, 8);
 		assert_int_equal(files_here(), files);
 	}
@@ -88,7 +88,7 @@ static void a_link_stays_and_a_mode_too(void **state)
 /* Who may not read the old file does not read the new one before it has its mode. */
 static void new_file_is_never_open_to_more(void **state)
 {
-	static const mode_t modes[] = {0600, 0400, 0640, 0};
+	static const mode_t modes[] = { 0600, 0400, 0640, 0 };
 	struct stat st;
 
 	for (size_t i = 0; i < sizeof(modes) / sizeof(*modes); i++) {
@@ -135,7 +135,8 @@ static void path_of_any_length_is_saved_to(void **state)
 		path[0] = '.';
 		memcpy(path + n - 3, "end", 4);
 		if (n == PATH_MAX) {
-			assert_fails(tensor_save_npy(path, iota(0, TENSOR_INTS(1))), ENAMETOOLONG, "save_npy");
+			assert_fails(tensor_save_npy(path, iota(0, TENSOR_INTS(1))), ENAMETOOLONG,
+				     "save_npy");
 			break;
 		}
 		tensor_scope {
@@ -209,7 +210,7 @@ static void file_that_takes_nothing_is_an_error(void **state)
 /* The signal that says so would end the process, and the caller's own stays pending. */
 static void limit_of_a_file_is_an_error_and_no_signal(void **state)
 {
-	struct rlimit before, small = {4096, RLIM_INFINITY};
+	struct rlimit before, small = { 4096, RLIM_INFINITY };
 	sigset_t signal, pending;
 	tensor *large = ok(tensor_zeros(TENSOR_SHAPE(1 << 16), F32));
 

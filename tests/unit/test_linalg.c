@@ -6,7 +6,7 @@
 #include <dlfcn.h>
 #include <math.h>
 
-static const enum tensor_dtype dtypes[] = {TENSOR_F32, TENSOR_F64, TENSOR_C64, TENSOR_C128};
+static const enum tensor_dtype dtypes[] = { TENSOR_F32, TENSOR_F64, TENSOR_C64, TENSOR_C128 };
 
 static double tolerance(enum tensor_dtype dtype)
 {
@@ -49,7 +49,7 @@ static tensor *identity_like(tensor *t, int64_t n)
 	return ok(tensor_expand(one, TENSOR_INTS(2, n, n)));
 }
 
-/* ---- the factors make the matrix again ----------------------------------------------------- */
+/* ---- the factors make the matrix again ---- */
 
 static void check_lu(tensor *a, double tol)
 {
@@ -61,7 +61,7 @@ static void check_lu(tensor *a, double tol)
 
 static void check_qr(tensor *a, double tol)
 {
-	static const char *const modes[] = {"reduced", "complete"};
+	static const char *const modes[] = { "reduced", "complete" };
 	tensor *q, *r;
 
 	for (int i = 0; i < 2; i++) {
@@ -93,8 +93,8 @@ static void check_svd(tensor *a, double tol)
 
 static void factors_make_the_matrix_again(void **state)
 {
-	static const int64_t shapes[][2] = {{3, 3},   {5, 3}, {3, 5}, {1, 1},
-					    {40, 37}, {0, 0}, {0, 3}, {3, 0}};
+	static const int64_t shapes[][2] = { { 3, 3 },	 { 5, 3 }, { 3, 5 }, { 1, 1 },
+					     { 40, 37 }, { 0, 0 }, { 0, 3 }, { 3, 0 } };
 
 	for (int k = 0; k < 4; k++)
 		for (size_t i = 0; i < sizeof(shapes) / sizeof(*shapes); i++)
@@ -134,7 +134,7 @@ static void check_square(tensor *a, int64_t n, double tol)
 
 static void square_matrices_are_solved_and_inverted(void **state)
 {
-	static const int64_t sizes[] = {1, 2, 3, 20, 0};
+	static const int64_t sizes[] = { 1, 2, 3, 20, 0 };
 
 	for (int k = 0; k < 4; k++)
 		for (int i = 0; i < 5; i++)
@@ -146,7 +146,7 @@ static void square_matrices_are_solved_and_inverted(void **state)
 
 static void determinants(void **state)
 {
-	const double x[] = {0, 2, 3, 1}, y[] = {1, 2, 2, 4};
+	const double x[] = { 0, 2, 3, 1 }, y[] = { 1, 2, 2, 4 };
 	tensor *sign, *logabs;
 
 	tensor_scope {
@@ -163,7 +163,7 @@ static void determinants(void **state)
 	}
 }
 
-/* ---- gradients ----------------------------------------------------------------------------- */
+/* ---- gradients ---- */
 
 static tensor *complex_of(tensor *re, tensor *im)
 {
@@ -197,7 +197,7 @@ static tensor *lu_part(tensor *a, bool upper)
 
 static tensor *lu_solved(tensor *lu, tensor *b, bool left, bool adjoint)
 {
-	const double x[] = {2, 3, 3};
+	const double x[] = { 2, 3, 3 };
 	tensor *pivots = tensor_to(tensor_from_data(x, TENSOR_INTS(3), F64),
 				   TENSOR_OPTIONS(.dtype = TENSOR_I32));
 
@@ -221,8 +221,8 @@ static tensor *svd_part(tensor *a, bool full, int part)
 	if (part == 1)
 		return results[1];
 	/* of the full ones only the first columns have a gradient */
-	return magnitude(part ? tensor_narrow(results[2], -2, 0, tensor_sizes(results[1])[0])
-			      : tensor_narrow(results[0], -1, 0, tensor_sizes(results[1])[0]));
+	return magnitude(part ? tensor_narrow(results[2], -2, 0, tensor_sizes(results[1])[0]) :
+				tensor_narrow(results[0], -1, 0, tensor_sizes(results[1])[0]));
 }
 
 static tensor *eig_part(tensor *a, bool vectors)
@@ -359,7 +359,7 @@ FORMULA_TESTS
 static tensor *det_twice(tensor *a)
 {
 	tensor *w = ok(tensor_diag(
-		ok(tensor_from_data((const double[]){1, 2, 4}, TENSOR_INTS(3), F64)), 0));
+		ok(tensor_from_data((const double[]){ 1, 2, 4 }, TENSOR_INTS(3), F64)), 0));
 	tensor *g, *gg;
 
 	assert_done(tensor_set_requires_grad(a, true));
@@ -382,7 +382,7 @@ static void determinant_has_second_derivatives_everywhere(void **state)
 	}
 }
 
-/* ---- empty ones ------------------------------------------------------------------------------ */
+/* ---- empty ones ---- */
 
 static void matrices_without_columns_are_not_exchanged(void **state)
 {
@@ -411,11 +411,11 @@ static void condition_of_nothing_is_zero(void **state)
 	}
 }
 
-/* ---- refusals ------------------------------------------------------------------------------ */
+/* ---- refusals ---- */
 
 static void singular_matrices_are_an_error_or_are_told(void **state)
 {
-	const double x[] = {1, 2, 2, 4};
+	const double x[] = { 1, 2, 2, 4 };
 	tensor *inverse, *info;
 
 	tensor_scope {
@@ -437,7 +437,7 @@ static void singular_matrices_are_an_error_or_are_told(void **state)
 
 static void numbers_that_are_not_finite_are_an_error(void **state)
 {
-	static const double values[] = {NAN, INFINITY};
+	static const double values[] = { NAN, INFINITY };
 	tensor *q, *r, *s;
 
 	for (int i = 0; i < 2; i++)
@@ -457,12 +457,12 @@ static void numbers_that_are_not_finite_are_an_error(void **state)
 /* Pivots are rows that LAPACK exchanges: another one would be outside of the matrix. */
 static void pivots_that_are_no_rows_are_refused(void **state)
 {
-	static const double bad[] = {0, 4, -1, INT32_MAX, INT32_MIN};
+	static const double bad[] = { 0, 4, -1, INT32_MAX, INT32_MIN };
 	tensor *p, *l, *u;
 
 	for (int i = 0; i < 5; i++)
 		tensor_scope {
-			const double x[] = {1, bad[i], 3};
+			const double x[] = { 1, bad[i], 3 };
 			tensor *pivots = ok(tensor_to(ok(tensor_from_data(x, TENSOR_INTS(3), F64)),
 						      TENSOR_OPTIONS(.dtype = TENSOR_I32)));
 			tensor *a = ok(tensor_eye(3, F64));
@@ -477,9 +477,9 @@ static void pivots_that_are_no_rows_are_refused(void **state)
 					ok(tensor_to(pivots, TENSOR_OPTIONS(.dtype = TENSOR_I64))),
 					a),
 				EINVAL, "i32");
-			assert_fails(
-				tensor_linalg_lu_solve(a, ok(tensor_narrow(pivots, 0, 0, 2)), a),
-				EINVAL, "fit");
+			assert_fails(tensor_linalg_lu_solve(a, ok(tensor_narrow(pivots, 0, 0, 2)),
+							    a),
+				     EINVAL, "fit");
 		}
 }
 
@@ -497,12 +497,12 @@ static void shapes_and_dtypes_are_checked(void **state)
 		assert_fails(tensor_det(ok(tensor_ones(TENSOR_INTS(3), F64))), EINVAL, "matrices");
 		assert_fails(tensor_linalg_solve(one, a), EINVAL, "fit");
 		assert_fails(tensor_linalg_solve(one, ok(tensor_to(one, F32))), EINVAL, "dtype");
-		assert_fails(
-			tensor_linalg_solve(ok(tensor_expand(one, TENSOR_INTS(2, 3, 3))), three),
-			EINVAL, "broadcast");
-		assert_fails(
-			tensor_linalg_solve_opt(one, ok(tensor_ones(TENSOR_INTS(3), F64)), false),
-			EINVAL, "left");
+		assert_fails(tensor_linalg_solve(ok(tensor_expand(one, TENSOR_INTS(2, 3, 3))),
+						 three),
+			     EINVAL, "broadcast");
+		assert_fails(tensor_linalg_solve_opt(one, ok(tensor_ones(TENSOR_INTS(3), F64)),
+						     false),
+			     EINVAL, "left");
 		assert_fails(tensor_linalg_qr(a, "full", &q, &r) == 0 ? q : NULL, EINVAL, "mode");
 		assert_fails(tensor_linalg_svd_opt(a, true, "gesvd", &q, &s, &r) == 0 ? q : NULL,
 			     EINVAL, "CUDA");
@@ -516,7 +516,7 @@ static void shapes_and_dtypes_are_checked(void **state)
 
 static void results_go_where_they_are_wanted(void **state)
 {
-	const double x[] = {2, 0, 0, 4};
+	const double x[] = { 2, 0, 0, 4 };
 
 	tensor_scope {
 		tensor *a = ok(tensor_from_data(x, TENSOR_INTS(2, 2), F64));

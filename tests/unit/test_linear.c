@@ -94,13 +94,14 @@ static void check_product(tensor *got, tensor *c, tensor *a, tensor *b, double a
 	free(z);
 }
 
-static const enum tensor_dtype dtypes[] = {TENSOR_F32, TENSOR_F64, TENSOR_I32,
-					   TENSOR_I64, TENSOR_F16, TENSOR_BF16};
+static const enum tensor_dtype dtypes[] = { TENSOR_F32, TENSOR_F64, TENSOR_I32,
+					    TENSOR_I64, TENSOR_F16, TENSOR_BF16 };
 #define DTYPES (sizeof(dtypes) / sizeof(*dtypes))
 
 static void mm_equals_the_plain_loop_near_every_edge(void **state)
 {
-	static const int64_t sizes[] = {1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 24, 31, 33, 48, 50, 64, 70};
+	static const int64_t sizes[] = { 1,  2,	 3,  4,	 5,  7,	 8,  9,	 15,
+					 16, 17, 24, 31, 33, 48, 50, 64, 70 };
 	const int count = sizeof(sizes) / sizeof(*sizes);
 
 	for (int i = 0; i < count; i++)
@@ -133,10 +134,11 @@ static void mm_takes_any_strides(void **state)
 
 static void mm_of_large_matrices_is_cut_into_blocks(void **state)
 {
-	static const int64_t shapes[][3] = {{130, 300, 1200}, {1, 1000, 1100}, {1000, 1100, 1},
-					    {2, 700, 1030},   {300, 3, 1500},  {70, 600, 7},
-					    {9, 40, 200},     {9, 40, 250},    {67, 270, 641},
-					    {200, 520, 1201}, {65, 999, 208}};
+	static const int64_t shapes[][3] = {
+		{ 130, 300, 1200 }, { 1, 1000, 1100 },	{ 1000, 1100, 1 }, { 2, 700, 1030 },
+		{ 300, 3, 1500 },   { 70, 600, 7 },	{ 9, 40, 200 },	   { 9, 40, 250 },
+		{ 67, 270, 641 },   { 200, 520, 1201 }, { 65, 999, 208 }
+	};
 
 	for (size_t i = 0; i < sizeof(shapes) / sizeof(*shapes); i++)
 		for (int h = 0; h < 16; h++)
@@ -152,8 +154,8 @@ static void mm_of_large_matrices_is_cut_into_blocks(void **state)
 
 static void mm_of_every_integer_wraps(void **state)
 {
-	static const enum tensor_dtype ints[] = {TENSOR_U8, TENSOR_I8, TENSOR_I16, TENSOR_I32,
-						 TENSOR_I64};
+	static const enum tensor_dtype ints[] = { TENSOR_U8, TENSOR_I8, TENSOR_I16, TENSOR_I32,
+						  TENSOR_I64 };
 	tensor_scope {
 		for (size_t i = 0; i < sizeof(ints) / sizeof(*ints); i++) {
 			tensor *a = matrix(ints[i], i % HELD_COUNT, 9, 1);
@@ -169,7 +171,8 @@ static void mm_of_every_integer_wraps(void **state)
 		assert_fails(tensor_mm(ok(tensor_ones(TENSOR_INTS(2, 2),
 						      TENSOR_OPTIONS(.dtype = TENSOR_BOOL))),
 				       ok(tensor_ones(TENSOR_INTS(2, 2),
-						      TENSOR_OPTIONS(.dtype = TENSOR_BOOL)))) == NULL,
+						      TENSOR_OPTIONS(.dtype = TENSOR_BOOL)))) ==
+				     NULL,
 			     EOPNOTSUPP, "bool");
 	}
 }
@@ -212,10 +215,10 @@ static void addmm_with_beta_zero_ignores_self(void **state)
 		tensor *nan = ok(tensor_full(TENSOR_INTS(2, 3), TENSOR_SCALAR((double)NAN), F32));
 		tensor *a = iota(0, TENSOR_INTS(2, 2)), *b = iota(0, TENSOR_INTS(2, 3));
 
-		assert_values(tensor_addmm_opt(nan, a, b, TENSOR_SCALAR(0), TENSOR_SCALAR(1)), 0, 3, 4,
-			      5, 9, 14, 19);
-		assert_values(tensor_addmm_opt_(nan, a, b, TENSOR_SCALAR(0.0), TENSOR_SCALAR(2)), 0, 6,
-			      8, 10, 18, 28, 38);
+		assert_values(tensor_addmm_opt(nan, a, b, TENSOR_SCALAR(0), TENSOR_SCALAR(1)), 0, 3,
+			      4, 5, 9, 14, 19);
+		assert_values(tensor_addmm_opt_(nan, a, b, TENSOR_SCALAR(0.0), TENSOR_SCALAR(2)), 0,
+			      6, 8, 10, 18, 28, 38);
 	}
 }
 
@@ -234,8 +237,9 @@ static void mm_passes_nan_and_infinity_on(void **state)
 	/* What stands behind the end of an odd row of halves is not looked at. */
 	for (int h = 4; h < 6; h++)
 		tensor_scope {
-			tensor *base = ok(tensor_full(TENSOR_INTS(80, 10), TENSOR_SCALAR((double)NAN),
-						      TENSOR_OPTIONS(.dtype = dtypes[h])));
+			tensor *base =
+				ok(tensor_full(TENSOR_INTS(80, 10), TENSOR_SCALAR((double)NAN),
+					       TENSOR_OPTIONS(.dtype = dtypes[h])));
 			tensor *a = ok(tensor_narrow(base, 1, 1, 7)), *b = ok(tensor_t(a)), *c;
 
 			ok(tensor_fill_(a, TENSOR_SCALAR(1)));
@@ -253,8 +257,10 @@ static void sums_of_halves_are_rounded_once(void **state)
 	for (int h = 4; h < 6; h++)
 		tensor_scope {
 			int64_t k = 3001;
-			tensor *a = ok(tensor_ones(TENSOR_INTS(3, k), TENSOR_OPTIONS(.dtype = dtypes[h])));
-			tensor *b = ok(tensor_ones(TENSOR_INTS(k, 100), TENSOR_OPTIONS(.dtype = dtypes[h])));
+			tensor *a = ok(
+				tensor_ones(TENSOR_INTS(3, k), TENSOR_OPTIONS(.dtype = dtypes[h])));
+			tensor *b = ok(tensor_ones(TENSOR_INTS(k, 100),
+						   TENSOR_OPTIONS(.dtype = dtypes[h])));
 			tensor *c = ok(tensor_mm(a, b));
 
 			check_product(c, NULL, a, b, 1, 0);
@@ -311,22 +317,28 @@ static void what_does_not_fit_is_refused(void **state)
 			     "mat2 must be a matrix, got shape [64]");
 		assert_fails(tensor_mm(a, i) == NULL, EINVAL, "one dtype, got f32 and i64");
 		assert_fails(tensor_mm(a, NULL) == NULL, EINVAL, "NULL");
-		assert_fails(tensor_mm_out(ok(tensor_empty(TENSOR_INTS(32, 10), I64)), a, c) == NULL,
+		assert_fails(tensor_mm_out(ok(tensor_empty(TENSOR_INTS(32, 10), I64)), a, c) ==
+				     NULL,
 			     EINVAL, "does not go into i64");
 		assert_fails(tensor_addmm(b, a, c) == NULL, EINVAL, "does not broadcast");
-		assert_fails(tensor_addmm(i, a, c) == NULL, EINVAL, "self and mat1 must have one dtype");
+		assert_fails(tensor_addmm(i, a, c) == NULL, EINVAL,
+			     "self and mat1 must have one dtype");
 		assert_fails(tensor_addmm_(iota(0, TENSOR_INTS(10)), a, c) == NULL, EINVAL,
 			     "self has shape [10]");
 		/* Factors of integers lose their fractions. */
 		i = ok(tensor_ones(TENSOR_INTS(1, 1), I64));
-		assert_values(tensor_addmm_opt(i, i, i, TENSOR_SCALAR(0.5), TENSOR_SCALAR(2.9)), 0, 2);
+		assert_values(tensor_addmm_opt(i, i, i, TENSOR_SCALAR(0.5), TENSOR_SCALAR(2.9)), 0,
+			      2);
 	}
 }
 
 static void threads_do_not_change_the_bits(void **state)
 {
-	static const int64_t shapes[][3] = {{200, 300, 400}, {700, 520, 130}, {1, 3000, 900},
-					    {64, 64, 2000}, {33, 300, 1201}};
+	static const int64_t shapes[][3] = { { 200, 300, 400 },
+					     { 700, 520, 130 },
+					     { 1, 3000, 900 },
+					     { 64, 64, 2000 },
+					     { 33, 300, 1201 } };
 	int before = tensor_get_num_threads();
 
 	for (size_t i = 0; i < sizeof(shapes) / sizeof(*shapes); i++)
@@ -350,7 +362,7 @@ static void threads_do_not_change_the_bits(void **state)
 /* The processor's best level is chosen at load, so the others need a process of their own. */
 static void lower_levels_of_instructions_agree(void **state)
 {
-	static const char *const levels[] = {"v2", "v3"};
+	static const char *const levels[] = { "v2", "v3" };
 
 	if (getenv("TENSOR_CPU_LEVEL"))
 		skip();

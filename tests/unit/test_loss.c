@@ -13,12 +13,12 @@ static tensor *rows(tensor_options o)
 
 static tensor *classes(int64_t a, int64_t b, int64_t c)
 {
-	return ok(tensor_from_data((const int64_t[]){a, b, c}, TENSOR_INTS(3), I64));
+	return ok(tensor_from_data((const int64_t[]){ a, b, c }, TENSOR_INTS(3), I64));
 }
 
 static tensor *weights(tensor_options o)
 {
-	return ok(tensor_to(ok(tensor_from_data((const double[]){0.5, 2}, TENSOR_INTS(2), F64)),
+	return ok(tensor_to(ok(tensor_from_data((const double[]){ 0.5, 2 }, TENSOR_INTS(2), F64)),
 			    o));
 }
 
@@ -40,7 +40,8 @@ static void known_losses(void **state)
 			assert_values(tensor_nll_loss_opt(x, t, w, NONE, 1), 0, 0, 1.5, 0);
 			assert_values(tensor_nll_loss_opt(ok(tensor_contiguous(x)),
 							  classes(IGNORE, IGNORE, 0), w, SUM,
-							  IGNORE), 0, 2.5);
+							  IGNORE),
+				      0, 2.5);
 		}
 }
 
@@ -58,10 +59,11 @@ static void known_gradients(void **state)
 		assert_values(tensor_nll_loss_backward(one, x, t, w, SUM, IGNORE, total), 0, 0, -2,
 			      -0.5, 0, 0, 0);
 		assert_values(tensor_nll_loss_backward(each, x, t, tensor_none, NONE, IGNORE,
-						       total), 0, 0, -1, -2, 0, 0, 0);
+						       total),
+			      0, 0, -1, -2, 0, 0, 0);
 		assert_values(tensor_nll_loss_backward(ok(tensor_expand(one, TENSOR_INTS(3))), x, t,
-						       w, NONE, IGNORE, total), 0, 0, -2, -0.5, 0,
-			      0, 0);
+						       w, NONE, IGNORE, total),
+			      0, 0, -2, -0.5, 0, 0, 0);
 		assert_done(tensor_nll_loss_forward(x, t, w, NONE, IGNORE, &loss, &total));
 		assert_values(total, 0, 0);
 	}
@@ -73,8 +75,8 @@ static void a_single_row_has_a_single_class(void **state)
 		tensor *x = ok(tensor_select(rows(F32), 0, 1)), *loss, *total;
 		tensor *t = ok(tensor_select(classes(0, 1, 0), 0, 1));
 
-		assert_done(tensor_nll_loss_forward(x, t, weights(F32), NONE, IGNORE, &loss,
-						    &total));
+		assert_done(
+			tensor_nll_loss_forward(x, t, weights(F32), NONE, IGNORE, &loss, &total));
 		assert_values(loss, 0, 8);
 		assert_values(total, 0, 2);
 		assert_values(tensor_nll_loss(x, t), 0, 4);
@@ -103,12 +105,13 @@ static void cross_entropy_is_nll_loss_of_log_softmax(void **state)
 static void strided_arguments_are_read_where_they_lie(void **state)
 {
 	tensor_scope {
-		tensor *x = ok(tensor_slice(ok(tensor_neg(iota(0, TENSOR_INTS(3, 4)))), 1, 1, 4, 2));
-		tensor *six = ok(tensor_from_data((const int64_t[]){0, 9, 1, 9, 0, 9},
+		tensor *x =
+			ok(tensor_slice(ok(tensor_neg(iota(0, TENSOR_INTS(3, 4)))), 1, 1, 4, 2));
+		tensor *six = ok(tensor_from_data((const int64_t[]){ 0, 9, 1, 9, 0, 9 },
 						  TENSOR_INTS(6), I64));
 		tensor *t = ok(tensor_slice(six, 0, 0, 6, 2));
-		tensor *w = ok(tensor_expand(ok(tensor_full(TENSOR_INTS(1), TENSOR_SCALAR(3.0), F32)),
-					     TENSOR_INTS(2)));
+		tensor *w = ok(tensor_expand(
+			ok(tensor_full(TENSOR_INTS(1), TENSOR_SCALAR(3.0), F32)), TENSOR_INTS(2)));
 
 		assert_values(tensor_nll_loss_opt(x, t, w, NONE, IGNORE), 0, 3, 21, 27);
 	}
@@ -138,11 +141,13 @@ static void classes_out_of_range_are_refused(void **state)
 		assert_fails(tensor_nll_loss(x, classes(0, 0, -1)), EINVAL, "class -1");
 		assert_fails(tensor_cross_entropy(x, classes(0, 0, INT64_MAX)), EINVAL, "row 2");
 		assert_fails(tensor_nll_loss_forward(x, classes(9, 0, 0), tensor_none, MEAN, IGNORE,
-						     &loss, &total), EINVAL, "class 9");
+						     &loss, &total),
+			     EINVAL, "class 9");
 		assert_null(loss);
 		assert_null(total);
 		assert_fails(tensor_nll_loss_backward(one, x, classes(-9, 0, 0), tensor_none, MEAN,
-						      IGNORE, one), EINVAL, "class -9");
+						      IGNORE, one),
+			     EINVAL, "class -9");
 	}
 }
 
@@ -175,10 +180,15 @@ static void gradient_has_the_dtype_of_self(void **state)
 {
 	tensor_scope {
 		tensor *grad = ok(tensor_ones(TENSOR_SCALAR_SHAPE, F32));
-		tensor *narrow = ok(tensor_ones(TENSOR_INTS(3), F32)), *wide = ok(tensor_ones(TENSOR_INTS(3), F64));
+		tensor *narrow = ok(tensor_ones(TENSOR_INTS(3), F32)),
+		       *wide = ok(tensor_ones(TENSOR_INTS(3), F64));
 
-		assert_int_equal(tensor_dtype(ok(tensor_smooth_l1_loss_backward(grad, narrow, wide, 1, 1))), TENSOR_F32);
-		assert_int_equal(tensor_dtype(ok(tensor_smooth_l1_loss_backward(grad, wide, narrow, 1, 1))), TENSOR_F64);
+		assert_int_equal(
+			tensor_dtype(ok(tensor_smooth_l1_loss_backward(grad, narrow, wide, 1, 1))),
+			TENSOR_F32);
+		assert_int_equal(
+			tensor_dtype(ok(tensor_smooth_l1_loss_backward(grad, wide, narrow, 1, 1))),
+			TENSOR_F64);
 	}
 }
 

@@ -25,24 +25,27 @@ static double seconds(clockid_t clock)
 	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
-/* ---- forks ----------------------------------------------------------------------------------- */
+/* ---- forks ---- */
 
-static const size_t sizes[] = {4, 1000, 4096, 5000, MIB - 1, MIB, MIB + 1, 64 * MIB};
+static const size_t sizes[] = { 4, 1000, 4096, 5000, MIB - 1, MIB, MIB + 1, 64 * MIB };
 
-#define EACH_SIZE(n) for (size_t k_ = 0, n = 0; k_ < sizeof(sizes) / sizeof(*sizes) && (n = sizes[k_]); k_++)
+#define EACH_SIZE(n) \
+	for (size_t k_ = 0, n = 0; k_ < sizeof(sizes) / sizeof(*sizes) && (n = sizes[k_]); k_++)
 
 static void fork_copies_a_private_tensor_of_any_size(void **state)
 {
-	EACH_SIZE(n) {
+	EACH_SIZE(n)
+	{
 		tensor *t = bytes(n);
 		uint8_t *p = tensor_data(t);
 
 		memset(p, 1, n);
 		assert_int_equal(IN_CHILD({
-			tensor_fill_(t, TENSOR_SCALAR(2));
-			if (p[0] != 2 || p[n - 1] != 2)
-				_exit(1);
-		}), 0);
+					 tensor_fill_(t, TENSOR_SCALAR(2));
+					 if (p[0] != 2 || p[n - 1] != 2)
+						 _exit(1);
+				 }),
+				 0);
 		assert_int_equal(p[0], 1);
 		assert_int_equal(p[n - 1], 1);
 		tensor_release(t);
@@ -51,7 +54,8 @@ static void fork_copies_a_private_tensor_of_any_size(void **state)
 
 static void fork_shares_a_shareable_tensor_of_any_size(void **state)
 {
-	EACH_SIZE(n) {
+	EACH_SIZE(n)
+	{
 		tensor *t = bytes(n);
 		uint8_t *p;
 
@@ -65,12 +69,13 @@ static void fork_shares_a_shareable_tensor_of_any_size(void **state)
 	}
 }
 
-/* ---- moving -------------------------------------------------------------------------------------- */
+/* ---- moving ---- */
 
 static void address_stays_from_a_page_up(void **state)
 {
 	NOT_WATCHED();
-	EACH_SIZE(n) {
+	EACH_SIZE(n)
+	{
 		tensor *t = bytes(n);
 		uint8_t *p = tensor_data(t);
 
@@ -91,8 +96,10 @@ static void address_stays_from_a_page_up(void **state)
 /* Whoever is on the storage: views, views of views, tensors that own a reference to it. */
 static void all_tensors_of_a_storage_follow(void **state)
 {
-	EACH_SIZE(n) tensor_scope {
-		tensor *t = bytes(n), *half = ok(tensor_slice(t, 0, (int64_t)n / 2, TENSOR_NONE, 1));
+	EACH_SIZE(n) tensor_scope
+	{
+		tensor *t = bytes(n),
+		       *half = ok(tensor_slice(t, 0, (int64_t)n / 2, TENSOR_NONE, 1));
 		tensor *last = ok(tensor_slice(half, 0, -1, TENSOR_NONE, 1));
 		tensor *other = ok(tensor_detach(t));
 
@@ -119,9 +126,10 @@ static void neighbours_of_a_small_tensor_stay(void **state)
 	for (int i = 0; i < 64; i += 2)
 		assert_done(tensor_share_memory(t[i]));
 	assert_int_equal(IN_CHILD({
-		for (int i = 0; i < 64; i++)
-			memset(tensor_data(t[i]), 99, 64);
-	}), 0);
+				 for (int i = 0; i < 64; i++)
+					 memset(tensor_data(t[i]), 99, 64);
+			 }),
+			 0);
 	for (int i = 0; i < 64; i++) {
 		assert_int_equal(*(uint8_t *)tensor_data(t[i]), i % 2 ? i : 99);
 		tensor_release(t[i]);
@@ -130,7 +138,7 @@ static void neighbours_of_a_small_tensor_stay(void **state)
 
 static int all_bytes_behind(tensor_channel *ch)
 {
-	struct tensor_buffer_info info = {.size = sizeof(info)};
+	struct tensor_buffer_info info = { .size = sizeof(info) };
 	tensor *t = tensor_recv(ch);
 	const uint8_t *p;
 	size_t at;
@@ -147,7 +155,7 @@ static int all_bytes_behind(tensor_channel *ch)
 /* What other tensors had in the block before does not go along. */
 static void bytes_behind_the_tensor_are_not_shared(void **state)
 {
-	static const size_t used[] = {60, 1000, 5000, 300000, 3 * MIB};
+	static const size_t used[] = { 60, 1000, 5000, 300000, 3 * MIB };
 
 	for (size_t i = 0; i < sizeof(used) / sizeof(*used); i++) {
 		tensor *secret = bytes(used[i] + used[i] / 20), *t;
@@ -167,10 +175,10 @@ static void bytes_behind_the_tensor_are_not_shared(void **state)
 /* Two views of what was there before are released; one of the new tensor makes the move look for others. */
 static void bytes_of_released_views_are_not_shared(void **state)
 {
-	static const size_t used[] = {10, 970, 5200, 290000};
+	static const size_t used[] = { 10, 970, 5200, 290000 };
 
 	for (size_t i = 0; i < sizeof(used) / sizeof(*used); i++) {
-		struct tensor_buffer_info info = {.size = sizeof(info)};
+		struct tensor_buffer_info info = { .size = sizeof(info) };
 		tensor *secret = bytes(used[i] + 30), *t, *view[2];
 		uint8_t *p;
 
@@ -196,9 +204,11 @@ static void bytes_of_released_views_are_not_shared(void **state)
 /* As many elements as there were before come back, as in private memory. */
 static void shrunk_tensor_keeps_its_elements(void **state)
 {
-	EACH_SIZE(n) for (int shared = 0; shared < 2; shared++) tensor_scope {
+	EACH_SIZE(n) for (int shared = 0; shared < 2; shared++) tensor_scope
+	{
 		int64_t many = (int64_t)n, few = many / 4 + 1;
-		tensor *t = ok(tensor_full(TENSOR_INTS(few), TENSOR_SCALAR(7), TENSOR_OPTIONS(.dtype = TENSOR_U8)));
+		tensor *t = ok(tensor_full(TENSOR_INTS(few), TENSOR_SCALAR(7),
+					   TENSOR_OPTIONS(.dtype = TENSOR_U8)));
 
 		ok(tensor_resize_(t, TENSOR_INTS(many)));
 		memset(tensor_data(t), 7, n);
@@ -216,7 +226,8 @@ static void view_behind_its_base_is_shared_whole(void **state)
 {
 	NOT_WATCHED();
 	tensor_scope {
-		tensor *t = bytes(10), *v = ok(tensor_as_strided(t, TENSOR_INTS(60), TENSOR_INTS(1), 0));
+		tensor *t = bytes(10),
+		       *v = ok(tensor_as_strided(t, TENSOR_INTS(60), TENSOR_INTS(1), 0));
 
 		memset(tensor_data(v), 3, 60);
 		assert_done(tensor_share_memory(t));
@@ -225,7 +236,7 @@ static void view_behind_its_base_is_shared_whole(void **state)
 	}
 }
 
-/* ---- how long moving takes ----------------------------------------------------------------------- */
+/* ---- how long moving takes ---- */
 
 enum { MOVED = 50, OTHERS = 200000 };
 
@@ -280,8 +291,8 @@ static void move_takes_no_longer_beside_many_tensors(void **state)
 			took = time_beside(OTHERS, new_view);
 			many = took < many ? took : many;
 		}
-		print_message("%d moves %.2f ms, beside %d tensors %.2f ms\n", MOVED, few * 1e3, OTHERS,
-			      many * 1e3);
+		print_message("%d moves %.2f ms, beside %d tensors %.2f ms\n", MOVED, few * 1e3,
+			      OTHERS, many * 1e3);
 		assert_true(many < 10 * few);
 	}
 }
@@ -350,7 +361,8 @@ static void large_move_stops_no_other_thread(void **state)
 	NOT_WATCHED();
 	share = part_of_a_large_move(share_small);
 	fork = part_of_a_large_move(fork_once);
-	print_message("beside a move of %d MiB: another %.2f of its time, a fork %.2f\n", LARGE, share, fork);
+	print_message("beside a move of %d MiB: another %.2f of its time, a fork %.2f\n", LARGE,
+		      share, fork);
 	assert_true(share < 0.5);
 	assert_true(fork < 0.5);
 }
@@ -378,16 +390,18 @@ static void fork_amid_a_move_leaves_the_child_a_copy(void **state)
 		usleep(100);
 	usleep(5000);
 	assert_int_equal(IN_CHILD({
-		if (p[0] != 1 || p[AMID * MIB - 1] != 1)
-			_exit(1);
-		if (tensor_buffer_fd(t, TENSOR_BUFFER_READ | TENSOR_BUFFER_EXPORT) < 0)
-			p[0] = 2; /* private; else the move was over */
-		if (tensor_share_memory(t) < 0) {
-			fprintf(stderr, "%s\n", tensor_last_error()->text);
-			_exit(2);
-		}
-		tensor_cache_trim();
-	}), 0);
+				 if (p[0] != 1 || p[AMID * MIB - 1] != 1)
+					 _exit(1);
+				 if (tensor_buffer_fd(t, TENSOR_BUFFER_READ |
+								 TENSOR_BUFFER_EXPORT) < 0)
+					 p[0] = 2; /* private; else the move was over */
+				 if (tensor_share_memory(t) < 0) {
+					 fprintf(stderr, "%s\n", tensor_last_error()->text);
+					 _exit(2);
+				 }
+				 tensor_cache_trim();
+			 }),
+			 0);
 	pthread_join(thread, &failed);
 	assert_null(failed);
 	assert_int_equal(p[0], 1);
@@ -397,13 +411,15 @@ static void fork_amid_a_move_leaves_the_child_a_copy(void **state)
 static void threads_share_one_tensor(void **state)
 {
 	for (int i = 0; i < 200; i++) {
-		tensor *t = bytes(i % 2 ? 100 : 10000), *view = ok(tensor_slice(t, 0, 1, TENSOR_NONE, 1));
+		tensor *t = bytes(i % 2 ? 100 : 10000),
+		       *view = ok(tensor_slice(t, 0, 1, TENSOR_NONE, 1));
 		pthread_t thread[4];
 		void *failed;
 
 		memset(tensor_data(t), i, 100);
 		for (int k = 0; k < 4; k++)
-			assert_int_equal(pthread_create(&thread[k], NULL, share_it, k % 2 ? t : view), 0);
+			assert_int_equal(
+				pthread_create(&thread[k], NULL, share_it, k % 2 ? t : view), 0);
 		for (int k = 0; k < 4; k++) {
 			pthread_join(thread[k], &failed);
 			assert_null(failed);
@@ -483,7 +499,8 @@ static int fills_it(tensor_channel *ch)
 /* The first send moves; nothing is copied from then on, and the receiver's writes are seen. */
 static void sent_tensor_is_shared_from_then_on(void **state)
 {
-	EACH_SIZE(n) {
+	EACH_SIZE(n)
+	{
 		tensor *t = bytes(n);
 		struct peer p = peer_start("fill", SOCK_SEQPACKET);
 
@@ -499,7 +516,8 @@ static void sent_tensor_is_shared_from_then_on(void **state)
 /* The place of a buffer that is gone is private memory again. */
 static void memory_is_private_again_afterwards(void **state)
 {
-	EACH_SIZE(n) for (int round = 0; round < 5; round++) {
+	EACH_SIZE(n) for (int round = 0; round < 5; round++)
+	{
 		tensor *t = bytes(n), *next;
 
 		assert_done(tensor_share_memory(t));
@@ -517,7 +535,7 @@ static void foreign_memory_is_not_moved(void **state)
 	assert_fails(tensor_share_memory(NULL), EINVAL, "share_memory");
 }
 
-/* ---- descriptors and memory -------------------------------------------------------------------- */
+/* ---- descriptors and memory ---- */
 
 static void private_tensors_have_no_descriptor(void **state)
 {
@@ -533,7 +551,7 @@ static void private_tensors_have_no_descriptor(void **state)
 
 static int make_many(void)
 {
-	const struct rlimit few = {256, 256};
+	const struct rlimit few = { 256, 256 };
 	static tensor *t[100000];
 	FILE *f;
 
@@ -602,7 +620,9 @@ static void memory_goes_from_one_size_to_another(void **state)
 }
 
 static const struct peer_role roles[] = {
-	{"behind", all_bytes_behind}, {"fill", fills_it}, {NULL, NULL},
+	{ "behind", all_bytes_behind },
+	{ "fill", fills_it },
+	{ NULL, NULL },
 };
 
 int main(int argc, char **argv)

@@ -13,8 +13,8 @@
 /* A [n, c, h, w] view of [n, h, w, c], or [n, c, d, h, w] of [n, d, h, w, c]. */
 static tensor *channels_last(tensor *t)
 {
-	return tensor_dim(t) == 4 ? ok(tensor_permute(t, TENSOR_INTS(0, 3, 1, 2)))
-				  : ok(tensor_permute(t, TENSOR_INTS(0, 4, 1, 2, 3)));
+	return tensor_dim(t) == 4 ? ok(tensor_permute(t, TENSOR_INTS(0, 3, 1, 2))) :
+				    ok(tensor_permute(t, TENSOR_INTS(0, 4, 1, 2, 3)));
 }
 
 static tensor *image(void)
@@ -59,15 +59,15 @@ static bool tensor_equal_values(tensor *a, tensor *b)
 
 typedef tensor *(*operator)(tensor *x);
 
-/* ---- the families ---------------------------------------------------------------------------- */
+/* ---- the families ---- */
 
 static tensor *conv(tensor *x)
 {
-	int64_t c = tensor_sizes(x)[1], one[] = {5, c, 1, 1, 1};
-	tensor *w = iota(1, (tensor_ints){one, tensor_dim(x)});
+	int64_t c = tensor_sizes(x)[1], one[] = { 5, c, 1, 1, 1 };
+	tensor *w = iota(1, (tensor_ints){ one, tensor_dim(x) });
 
-	return tensor_dim(x) == 4 ? tensor_conv2d(x, w, tensor_none, ONE, ZERO, ONE, 1)
-				  : tensor_conv3d(x, w, tensor_none, ONE, ZERO, ONE, 1);
+	return tensor_dim(x) == 4 ? tensor_conv2d(x, w, tensor_none, ONE, ZERO, ONE, 1) :
+				    tensor_conv3d(x, w, tensor_none, ONE, ZERO, ONE, 1);
 }
 
 static tensor *conv_transposed(tensor *x)
@@ -78,8 +78,8 @@ static tensor *conv_transposed(tensor *x)
 
 static tensor *max_pool(tensor *x)
 {
-	return tensor_dim(x) == 4 ? tensor_max_pool2d(x, TWO, TWO, ZERO, ONE, false)
-				  : tensor_max_pool3d(x, TWO, TWO, ZERO, ONE, false);
+	return tensor_dim(x) == 4 ? tensor_max_pool2d(x, TWO, TWO, ZERO, ONE, false) :
+				    tensor_max_pool3d(x, TWO, TWO, ZERO, ONE, false);
 }
 
 static tensor *avg_pool(tensor *x)
@@ -151,9 +151,9 @@ static tensor *add_contiguous(tensor *x)
 
 static tensor *add_channel(tensor *x)
 {
-	int64_t sizes[] = {1, 3, 1, 1, 1};
+	int64_t sizes[] = { 1, 3, 1, 1, 1 };
 
-	return tensor_add(iota(0, (tensor_ints){sizes, tensor_dim(x)}), x);
+	return tensor_add(iota(0, (tensor_ints){ sizes, tensor_dim(x) }), x);
 }
 
 static tensor *add_double(tensor *x)
@@ -245,41 +245,41 @@ static const struct {
 	operator op;
 	bool volumes; /* also in three dimensions */
 } operators[] = {
-	{"conv", conv, true},
-	{"conv_transpose", conv_transposed, false},
-	{"max_pool", max_pool, true},
-	{"avg_pool", avg_pool, false},
-	{"adaptive_avg_pool", adaptive_avg, false},
-	{"adaptive_max_pool", adaptive_max, false},
-	{"batch_norm", norm, true},
-	{"group_norm", group, true},
-	{"upsample_nearest", nearest, false},
-	{"upsample_bilinear", bilinear, false},
-	{"pad", pad, true},
-	{"reflection_pad", reflect, false},
-	{"replication_pad", replicate, false},
-	{"relu", tensor_relu, true},
-	{"sigmoid", tensor_sigmoid, true},
-	{"gelu", tensor_gelu, true},
-	{"clone", tensor_clone, true},
-	{"add self", add_self, true},
-	{"add contiguous", add_contiguous, true},
-	{"add channel", add_channel, true},
-	{"add f64", add_double, true},
-	{"gt", greater, true},
-	{"where", choose, true},
-	{"lerp", lerp, true},
-	{"mse_loss", squares, true},
-	{"prelu", prelu, true},
-	{"to f16", half, true},
-	{"zeros_like", zeros, true},
-	{"cat", cat, true},
-	{"flip", flip, true},
-	{"roll", roll, true},
-	{"sort", sort, true},
-	{"index_fill", fill_index, true},
-	{"select_scatter", scatter_part, true},
-	{"dropout", dropout, true},
+	{ "conv", conv, true },
+	{ "conv_transpose", conv_transposed, false },
+	{ "max_pool", max_pool, true },
+	{ "avg_pool", avg_pool, false },
+	{ "adaptive_avg_pool", adaptive_avg, false },
+	{ "adaptive_max_pool", adaptive_max, false },
+	{ "batch_norm", norm, true },
+	{ "group_norm", group, true },
+	{ "upsample_nearest", nearest, false },
+	{ "upsample_bilinear", bilinear, false },
+	{ "pad", pad, true },
+	{ "reflection_pad", reflect, false },
+	{ "replication_pad", replicate, false },
+	{ "relu", tensor_relu, true },
+	{ "sigmoid", tensor_sigmoid, true },
+	{ "gelu", tensor_gelu, true },
+	{ "clone", tensor_clone, true },
+	{ "add self", add_self, true },
+	{ "add contiguous", add_contiguous, true },
+	{ "add channel", add_channel, true },
+	{ "add f64", add_double, true },
+	{ "gt", greater, true },
+	{ "where", choose, true },
+	{ "lerp", lerp, true },
+	{ "mse_loss", squares, true },
+	{ "prelu", prelu, true },
+	{ "to f16", half, true },
+	{ "zeros_like", zeros, true },
+	{ "cat", cat, true },
+	{ "flip", flip, true },
+	{ "roll", roll, true },
+	{ "sort", sort, true },
+	{ "index_fill", fill_index, true },
+	{ "select_scatter", scatter_part, true },
+	{ "dropout", dropout, true },
 };
 
 static void check_operator(const char *name, operator op, tensor *x)
@@ -308,7 +308,7 @@ static void channels_stay_last(void **state)
 
 #define assert_strides(t, ...)                                                    \
 	do {                                                                      \
-		const int64_t want_[] = {__VA_ARGS__};                            \
+		const int64_t want_[] = { __VA_ARGS__ };                          \
 		assert_memory_equal(tensor_strides(ok(t)), want_, sizeof(want_)); \
 	} while (0)
 

@@ -14,11 +14,12 @@ static void flip_and_roll_move_every_element_once(void **state)
 		assert_values(ok(tensor_flip(x, TENSOR_INTS(1))), 0, 2, 1, 0, 5, 4, 3);
 		assert_values(ok(tensor_flip(x, TENSOR_INTS(0, -1))), 0, 5, 4, 3, 2, 1, 0);
 		assert_values(ok(tensor_flip(tensor_t(x), TENSOR_INTS(0))), 0, 2, 5, 1, 4, 0, 3);
-		assert_values(ok(tensor_roll(x, TENSOR_INTS(1), TENSOR_INTS(1))), 0, 2, 0, 1, 5, 3, 4);
+		assert_values(ok(tensor_roll(x, TENSOR_INTS(1), TENSOR_INTS(1))), 0, 2, 0, 1, 5, 3,
+			      4);
 		assert_values(ok(tensor_roll(x, TENSOR_INTS(-1, 4), TENSOR_INTS(1, 0))), 0, 1, 2, 0,
 			      4, 5, 3);
-		assert_values(ok(tensor_roll(tensor_t(x), TENSOR_INTS(2), TENSOR_INTS())), 0, 2, 5, 0,
-			      3, 1, 4);
+		assert_values(ok(tensor_roll(tensor_t(x), TENSOR_INTS(2), TENSOR_INTS())), 0, 2, 5,
+			      0, 3, 1, 4);
 		assert_values(ok(tensor_rot90(x, 1, TENSOR_INTS(0, 1))), 0, 2, 5, 1, 4, 0, 3);
 		assert_fails(tensor_flip(x, TENSOR_INTS(0, 0)) == NULL, EINVAL, "twice");
 		assert_fails(tensor_roll(x, TENSOR_INTS(1, 2), TENSOR_INTS(0)) == NULL, EINVAL,
@@ -29,14 +30,15 @@ static void flip_and_roll_move_every_element_once(void **state)
 static void repeat_works_with_sixteen_dimensions(void **state)
 {
 	tensor_scope {
-		const int64_t sizes[16] = {[0 ... 14] = 1, [15] = 2};
-		const int64_t twice[16] = {[0] = 2, [1 ... 14] = 1, [15] = 3};
+		const int64_t sizes[16] = { [0 ... 14] = 1, [15] = 2 };
+		const int64_t twice[16] = { [0] = 2, [1 ... 14] = 1, [15] = 3 };
 		tensor *x = iota(0, TENSOR_INTS(1, 2)), *wide;
 
-		assert_values(ok(tensor_repeat(x, TENSOR_INTS(2, 1, 2))), 0, 0, 1, 0, 1, 0, 1, 0, 1);
-		wide = ok(tensor_view(x, (tensor_ints){sizes, 16}));
-		assert_values(ok(tensor_repeat(wide, (tensor_ints){twice, 16})), 0, 0, 1, 0, 1, 0, 1,
-			      0, 1, 0, 1, 0, 1);
+		assert_values(ok(tensor_repeat(x, TENSOR_INTS(2, 1, 2))), 0, 0, 1, 0, 1, 0, 1, 0,
+			      1);
+		wide = ok(tensor_view(x, (tensor_ints){ sizes, 16 }));
+		assert_values(ok(tensor_repeat(wide, (tensor_ints){ twice, 16 })), 0, 0, 1, 0, 1, 0,
+			      1, 0, 1, 0, 1, 0, 1);
 		assert_values(ok(tensor_repeat_interleave(x, 2, 1)), 0, 0, 0, 1, 1);
 		assert_int_equal(tensor_numel(ok(tensor_repeat(x, TENSOR_INTS(0, 2)))), 0);
 		assert_fails(tensor_repeat(x, TENSOR_INTS(2)) == NULL, EINVAL, "repeats");
@@ -49,14 +51,14 @@ static void pads_continue_what_is_there(void **state)
 	tensor_scope {
 		tensor *x = iota(1, TENSOR_INTS(1, 2, 3));
 
-		assert_values(ok(tensor_constant_pad_nd(x, TENSOR_INTS(1, -1, 0, 1), S(9))), 0, 9, 1,
-			      2, 9, 4, 5, 9, 9, 9);
-		assert_values(ok(tensor_pad(x, TENSOR_INTS(2, 1), "reflect", TENSOR_NO_FLOAT)), 0, 3,
-			      2, 1, 2, 3, 2, 6, 5, 4, 5, 6, 5);
-		assert_values(ok(tensor_pad(x, TENSOR_INTS(2, 1), "replicate", TENSOR_NO_FLOAT)), 0, 1,
-			      1, 1, 2, 3, 3, 4, 4, 4, 5, 6, 6);
-		assert_values(ok(tensor_pad(x, TENSOR_INTS(1, 1), "circular", TENSOR_NO_FLOAT)), 0, 3,
-			      1, 2, 3, 1, 6, 4, 5, 6, 4);
+		assert_values(ok(tensor_constant_pad_nd(x, TENSOR_INTS(1, -1, 0, 1), S(9))), 0, 9,
+			      1, 2, 9, 4, 5, 9, 9, 9);
+		assert_values(ok(tensor_pad(x, TENSOR_INTS(2, 1), "reflect", TENSOR_NO_FLOAT)), 0,
+			      3, 2, 1, 2, 3, 2, 6, 5, 4, 5, 6, 5);
+		assert_values(ok(tensor_pad(x, TENSOR_INTS(2, 1), "replicate", TENSOR_NO_FLOAT)), 0,
+			      1, 1, 1, 2, 3, 3, 4, 4, 4, 5, 6, 6);
+		assert_values(ok(tensor_pad(x, TENSOR_INTS(1, 1), "circular", TENSOR_NO_FLOAT)), 0,
+			      3, 1, 2, 3, 1, 6, 4, 5, 6, 4);
 		assert_fails(tensor_reflection_pad1d(x, TENSOR_INTS(3, 0)) == NULL, EINVAL,
 			     "less than the size");
 		assert_fails(tensor_constant_pad_nd(x, TENSOR_INTS(-2, -2), S(0)) == NULL, EINVAL,
@@ -74,7 +76,8 @@ static void triangles_write_every_layout(void **state)
 		assert_values(ok(tensor_tril(x, 0)), 0, 1, 0, 0, 4, 5, 0);
 		assert_values(ok(tensor_triu(tensor_t(x), -1)), 0, 1, 4, 2, 5, 0, 6);
 		room = ok(tensor_full(TENSOR_INTS(4, 9), S(7), F32));
-		out = ok(tensor_slice(tensor_slice(room, 0, 0, TENSOR_NONE, 2), 1, 0, TENSOR_NONE, 3));
+		out = ok(tensor_slice(tensor_slice(room, 0, 0, TENSOR_NONE, 2), 1, 0, TENSOR_NONE,
+				      3));
 		ok(tensor_triu_out(out, x, 1));
 		assert_values(out, 0, 0, 2, 3, 0, 0, 6);
 		assert_values(tensor_sum(room), 0, 30 * 7 + 11);
@@ -94,13 +97,16 @@ static void negative_strides_are_read_and_written(void **state)
 		assert_values(back, 0, 5, 4, 3, 2, 1, 0);
 		assert_values(ok(tensor_add(back, x)), 0, 5, 5, 5, 5, 5, 5);
 		assert_values(ok(tensor_sum_dim(two, TENSOR_INTS(1), false)), 0, 12, 3);
-		assert_values(ok(tensor_index_select(two, 1, ok(tensor_to(iota(1, TENSOR_INTS(2)), I64)))), 0, 4, 3, 1, 0);
-		assert_values(ok(tensor_cat(TENSOR_LIST(back, x), 0)), 0, 5, 4, 3, 2, 1, 0, 0, 1, 2, 3,
-			      4, 5);
+		assert_values(ok(tensor_index_select(two, 1,
+						     ok(tensor_to(iota(1, TENSOR_INTS(2)), I64)))),
+			      0, 4, 3, 1, 0);
+		assert_values(ok(tensor_cat(TENSOR_LIST(back, x), 0)), 0, 5, 4, 3, 2, 1, 0, 0, 1, 2,
+			      3, 4, 5);
 		assert_values(ok(tensor_reshape(two, TENSOR_INTS(3, 2))), 0, 5, 4, 3, 2, 1, 0);
 		assert_values(ok(tensor_flip(two, TENSOR_INTS(0, 1))), 0, 0, 1, 2, 3, 4, 5);
 		ok(tensor_fill_(tensor_select(two, 0, 0), S(8)));
-		ok(tensor_index_put(back, tensor_full(TENSOR_SCALAR_SHAPE, S(9), F32), TENSOR_I(-1)));
+		ok(tensor_index_put(back, tensor_full(TENSOR_SCALAR_SHAPE, S(9), F32),
+				    TENSOR_I(-1)));
 		assert_values(x, 0, 9, 1, 2, 8, 8, 8);
 	}
 }
@@ -135,7 +141,8 @@ static void bytes_are_seen_as_another_dtype(void **state)
 			      0x3f800000, 0x3f800000);
 		assert_shape(ok(tensor_view_dtype(x, TENSOR_U8)), 2, 8);
 		assert_shape(ok(tensor_view_dtype(x, TENSOR_F64)), 2, 1);
-		assert_fails(tensor_view_dtype(tensor_t(x), TENSOR_F64) == NULL, EINVAL, "stride 1");
+		assert_fails(tensor_view_dtype(tensor_t(x), TENSOR_F64) == NULL, EINVAL,
+			     "stride 1");
 		c = ok(tensor_view_as_complex(iota(1, TENSOR_INTS(2, 2))));
 		assert_values(ok(tensor_imag(c)), 0, 2, 4);
 		assert_values(ok(tensor_real(c)), 0, 1, 3);
@@ -151,9 +158,10 @@ static void numbers_in_order_reach_both_ends(void **state)
 		assert_values(ok(tensor_linspace(S(-2), S(7), 4, I64)), 0, -2, 1, 4, 7);
 		assert_values(ok(tensor_logspace(S(0), S(2), 3, 10, F64)), 1e-12, 1, 10, 100);
 		assert_values(ok(tensor_eye_m(2, 3, F32)), 0, 1, 0, 0, 0, 1, 0);
-		assert_values(ok(tensor_tril_indices(2, 2, 0, TENSOR_OPTIONS(0))), 0, 0, 1, 1, 0, 0, 1);
-		assert_values(ok(tensor_arange(S(3), TENSOR_OPTIONS(.dtype = TENSOR_BF16))), 0, 0, 1,
-			      2);
+		assert_values(ok(tensor_tril_indices(2, 2, 0, TENSOR_OPTIONS(0))), 0, 0, 1, 1, 0, 0,
+			      1);
+		assert_values(ok(tensor_arange(S(3), TENSOR_OPTIONS(.dtype = TENSOR_BF16))), 0, 0,
+			      1, 2);
 		assert_fails(tensor_linspace(S(0), S(1), -1, F32) == NULL, EINVAL, "negative");
 	}
 }
@@ -161,8 +169,8 @@ static void numbers_in_order_reach_both_ends(void **state)
 /* By tiles where there are enough elements, and what is left over at the edges. */
 static void transposed_copies_are_exact_at_the_edges(void **state)
 {
-	static const enum tensor_dtype dtypes[] = {TENSOR_U8, TENSOR_I16, TENSOR_F32, TENSOR_F64,
-						   TENSOR_C128};
+	static const enum tensor_dtype dtypes[] = { TENSOR_U8, TENSOR_I16, TENSOR_F32, TENSOR_F64,
+						    TENSOR_C128 };
 
 	for (int64_t rows = 7; rows < 36; rows += 7)
 		for (int64_t columns = 8; columns < 41; columns += 8 + columns % 3)
@@ -184,7 +192,7 @@ static void transposed_copies_are_exact_at_the_edges(void **state)
 				}
 }
 
-/* ---- formulas ---------------------------------------------------------------------------- */
+/* ---- formulas ---- */
 
 static tensor *second_part(tensor *a)
 {

@@ -48,7 +48,8 @@ static void check(tensor *got, tensor *x, int64_t n, tensor *weight, tensor *bia
 			double want = (v[k] - mean) / sqrt(square + EPS) * w[c] + b[c];
 
 			if (fabs(g[k] - want) > tol * (1 + fabs(want))) {
-				fprintf(stderr, "element %d: %g, expected %g\n", (int)k, g[k], want);
+				fprintf(stderr, "element %d: %g, expected %g\n", (int)k, g[k],
+					want);
 				fail();
 			}
 		}
@@ -62,77 +63,86 @@ static void check(tensor *got, tensor *x, int64_t n, tensor *weight, tensor *bia
 static const struct {
 	enum tensor_dtype dtype;
 	double tol;
-} dtypes[] = {{TENSOR_F32, 3e-6}, {TENSOR_F64, 1e-13}, {TENSOR_F16, 2e-3}, {TENSOR_BF16, 1.6e-2}};
+} dtypes[] = {
+	{ TENSOR_F32, 3e-6 }, { TENSOR_F64, 1e-13 }, { TENSOR_F16, 2e-3 }, { TENSOR_BF16, 1.6e-2 }
+};
 #define EACH_DTYPE(d) (size_t d = 0; d < sizeof(dtypes) / sizeof(*dtypes); d++)
 
 static void layer_norm_is_its_definition(void **state)
 {
-	static const int64_t lengths[] = {1, 3, 16, 64, 67, 1000, 5000};
+	static const int64_t lengths[] = { 1, 3, 16, 64, 67, 1000, 5000 };
 
-	for EACH_DTYPE (d)
-		for (size_t i = 0; i < sizeof(lengths) / sizeof(*lengths); i++)
-			tensor_scope {
-				int64_t n = lengths[i];
-				tensor *x = input(dtypes[d].dtype, TENSOR_INTS(2, 3, n));
-				tensor *w = input(dtypes[d].dtype, TENSOR_INTS(n)), *b = tensor_neg(w);
+	for
+		EACH_DTYPE(d)
+	for (size_t i = 0; i < sizeof(lengths) / sizeof(*lengths); i++)
+		tensor_scope {
+			int64_t n = lengths[i];
+			tensor *x = input(dtypes[d].dtype, TENSOR_INTS(2, 3, n));
+			tensor *w = input(dtypes[d].dtype, TENSOR_INTS(n)), *b = tensor_neg(w);
 
-				check(ok(tensor_layer_norm(x, TENSOR_INTS(n), w, b, EPS, false)), x, n,
-				      w, b, 1, dtypes[d].tol);
-				x = ok(tensor_transpose(x, 0, 1));
-				check(ok(tensor_layer_norm(x, TENSOR_INTS(n), w, b, EPS, false)), x, n,
-				      w, b, 1, dtypes[d].tol);
-			}
+			check(ok(tensor_layer_norm(x, TENSOR_INTS(n), w, b, EPS, false)), x, n, w,
+			      b, 1, dtypes[d].tol);
+			x = ok(tensor_transpose(x, 0, 1));
+			check(ok(tensor_layer_norm(x, TENSOR_INTS(n), w, b, EPS, false)), x, n, w,
+			      b, 1, dtypes[d].tol);
+		}
 }
 
 static void group_norm_is_its_definition(void **state)
 {
-	for EACH_DTYPE (d)
-		for (int64_t groups = 1; groups <= 6; groups += groups)
-			tensor_scope {
-				tensor *x = input(dtypes[d].dtype, TENSOR_INTS(3, 4, 5, 7));
-				tensor *w = input(dtypes[d].dtype, TENSOR_INTS(4)), *b = tensor_neg(w);
+	for
+		EACH_DTYPE(d)
+	for (int64_t groups = 1; groups <= 6; groups += groups)
+		tensor_scope {
+			tensor *x = input(dtypes[d].dtype, TENSOR_INTS(3, 4, 5, 7));
+			tensor *w = input(dtypes[d].dtype, TENSOR_INTS(4)), *b = tensor_neg(w);
 
-				check(ok(tensor_group_norm(x, groups, w, b, EPS, false)), x,
-				      140 / groups, w, b, 35, dtypes[d].tol);
-			}
+			check(ok(tensor_group_norm(x, groups, w, b, EPS, false)), x, 140 / groups,
+			      w, b, 35, dtypes[d].tol);
+		}
 }
 
 /* Over the batch: that of the channels as rows. */
 static void batch_norm_is_layer_norm_of_each_channel(void **state)
 {
-	static const int64_t inner[] = {1, 5, 40};
+	static const int64_t inner[] = { 1, 5, 40 };
 
-	for EACH_DTYPE (d)
-		for (int i = 0; i < 3; i++)
-			tensor_scope {
-				tensor *x = input(dtypes[d].dtype, TENSOR_INTS(6, 70, inner[i])), *rows, *got;
-				tensor *one = ok(tensor_ones(TENSOR_INTS(1), F32));
-				tensor *zero = ok(tensor_zeros(TENSOR_INTS(1), F32));
+	for
+		EACH_DTYPE(d)
+	for (int i = 0; i < 3; i++)
+		tensor_scope {
+			tensor *x = input(dtypes[d].dtype, TENSOR_INTS(6, 70, inner[i])), *rows,
+			       *got;
+			tensor *one = ok(tensor_ones(TENSOR_INTS(1), F32));
+			tensor *zero = ok(tensor_zeros(TENSOR_INTS(1), F32));
 
-				rows = tensor_reshape(tensor_transpose(x, 0, 1), TENSOR_INTS(70, 6 * inner[i]));
-				got = tensor_batch_norm(x, tensor_none, tensor_none, tensor_none, tensor_none,
-							true, 0.1, EPS, false);
-				got = tensor_reshape(tensor_transpose(ok(got), 0, 1),
-						     TENSOR_INTS(70, 6 * inner[i]));
-				check(ok(got), ok(rows), 6 * inner[i], one, zero, 1, dtypes[d].tol);
-			}
+			rows = tensor_reshape(tensor_transpose(x, 0, 1),
+					      TENSOR_INTS(70, 6 * inner[i]));
+			got = tensor_batch_norm(x, tensor_none, tensor_none, tensor_none,
+						tensor_none, true, 0.1, EPS, false);
+			got = tensor_reshape(tensor_transpose(ok(got), 0, 1),
+					     TENSOR_INTS(70, 6 * inner[i]));
+			check(ok(got), ok(rows), 6 * inner[i], one, zero, 1, dtypes[d].tol);
+		}
 }
 
 static void running_statistics_move_in_training_alone(void **state)
 {
 	tensor_scope {
 		tensor *x = iota(0, TENSOR_INTS(4, 1)); /* mean 1.5, unbiased variance 5 / 3 */
-		tensor *mean = ok(tensor_zeros(TENSOR_INTS(1), F32)), *var = ok(tensor_ones(TENSOR_INTS(1), F32));
+		tensor *mean = ok(tensor_zeros(TENSOR_INTS(1), F32)),
+		       *var = ok(tensor_ones(TENSOR_INTS(1), F32));
 
 		ok(tensor_batch_norm(x, tensor_none, tensor_none, mean, var, true, 0.5, 0, false));
 		assert_values(mean, 0, 0.75);
 		assert_values(var, 1e-6, 0.5 + 5.0 / 6);
 		assert_values(tensor_batch_norm(x, tensor_none, tensor_none, mean,
-						ok(tensor_ones(TENSOR_INTS(1), F32)), false, 0.5, 0, false),
+						ok(tensor_ones(TENSOR_INTS(1), F32)), false, 0.5, 0,
+						false),
 			      0, -0.75, 0.25, 1.25, 2.25);
 		assert_values(mean, 0, 0.75);
-		assert_fails(tensor_batch_norm(x, tensor_none, tensor_none, tensor_none, tensor_none, false, 0.5,
-					       0, false) == NULL,
+		assert_fails(tensor_batch_norm(x, tensor_none, tensor_none, tensor_none,
+					       tensor_none, false, 0.5, 0, false) == NULL,
 			     EINVAL, "are needed, both");
 	}
 }
@@ -144,19 +154,21 @@ static void statistics_have_the_shape_of_what_is_left(void **state)
 	tensor_scope {
 		tensor *x = input(TENSOR_F32, TENSOR_INTS(2, 3, 4));
 
-		assert_done(tensor_native_layer_norm(x, TENSOR_INTS(3, 4), tensor_none, tensor_none, EPS,
-						     &out, &mean, &rstd));
+		assert_done(tensor_native_layer_norm(x, TENSOR_INTS(3, 4), tensor_none, tensor_none,
+						     EPS, &out, &mean, &rstd));
 		assert_shape(mean, 2, 1, 1);
-		assert_done(tensor_native_group_norm(x, tensor_none, tensor_none, 2, 3, 4, 3, EPS, &out,
-						     &mean, &rstd));
+		assert_done(tensor_native_group_norm(x, tensor_none, tensor_none, 2, 3, 4, 3, EPS,
+						     &out, &mean, &rstd));
 		assert_shape(rstd, 2, 3);
 		x = input(TENSOR_F16, TENSOR_INTS(2, 3));
-		assert_done(tensor_native_layer_norm(x, TENSOR_INTS(3), input(TENSOR_F32, TENSOR_INTS(3)),
-						     tensor_none, EPS, &out, &mean, &rstd));
+		assert_done(tensor_native_layer_norm(x, TENSOR_INTS(3),
+						     input(TENSOR_F32, TENSOR_INTS(3)), tensor_none,
+						     EPS, &out, &mean, &rstd));
 		assert_int_equal(tensor_dtype(out), TENSOR_F16);
 		assert_int_equal(tensor_dtype(mean), TENSOR_F32);
-		assert_shape(ok(tensor_layer_norm(input(TENSOR_F32, TENSOR_INTS(0, 3)), TENSOR_INTS(3),
-						  tensor_none, tensor_none, EPS, false)),
+		assert_shape(ok(tensor_layer_norm(input(TENSOR_F32, TENSOR_INTS(0, 3)),
+						  TENSOR_INTS(3), tensor_none, tensor_none, EPS,
+						  false)),
 			     0, 3);
 	}
 }
@@ -166,11 +178,13 @@ static void only_wanted_gradients_are_made(void **state)
 	tensor *out, *mean, *rstd, *dx, *dw, *db;
 
 	tensor_scope {
-		tensor *x = input(TENSOR_F32, TENSOR_INTS(200, 300)), *w = input(TENSOR_F32, TENSOR_INTS(300));
+		tensor *x = input(TENSOR_F32, TENSOR_INTS(200, 300)),
+		       *w = input(TENSOR_F32, TENSOR_INTS(300));
 
-		assert_done(tensor_native_layer_norm(x, TENSOR_INTS(300), w, w, EPS, &out, &mean, &rstd));
-		assert_done(tensor_native_layer_norm_backward(x, x, TENSOR_INTS(300), mean, rstd, w, w, 6,
-							      &dx, &dw, &db));
+		assert_done(tensor_native_layer_norm(x, TENSOR_INTS(300), w, w, EPS, &out, &mean,
+						     &rstd));
+		assert_done(tensor_native_layer_norm_backward(x, x, TENSOR_INTS(300), mean, rstd, w,
+							      w, 6, &dx, &dw, &db));
 		assert_null(dx);
 		assert_shape(dw, 300);
 		assert_shape(db, 300);
@@ -188,11 +202,12 @@ static void empty_channels_read_nothing(void **state)
 		tensor_scope
 			ok(tensor_full(TENSOR_INTS(7), TENSOR_SCALAR(5.0), F32));
 		x = ok(tensor_empty(TENSOR_INTS(2, 3, 0), F32));
-		assert_done(tensor_native_batch_norm_legit_no_stats(x, tensor_none, tensor_none, true, 0.1,
-								    EPS, &out, &mean, &rstd));
+		assert_done(tensor_native_batch_norm_legit_no_stats(
+			x, tensor_none, tensor_none, true, 0.1, EPS, &out, &mean, &rstd));
 		assert_values(mean, 0, NAN, NAN, NAN);
-		assert_done(tensor_native_batch_norm_backward(x, x, stats, tensor_none, tensor_none, stats,
-							      stats, true, EPS, 7, &dx, &dw, &db));
+		assert_done(tensor_native_batch_norm_backward(x, x, stats, tensor_none, tensor_none,
+							      stats, stats, true, EPS, 7, &dx, &dw,
+							      &db));
 		assert_shape(dx, 2, 3, 0);
 		assert_values(dw, 0, 0, 0, 0);
 		assert_values(db, 0, 0, 0, 0);
@@ -204,15 +219,17 @@ static void threads_do_not_change_the_bits(void **state)
 	int before = tensor_get_num_threads();
 
 	tensor_scope {
-		tensor *x = input(TENSOR_F32, TENSOR_INTS(700, 300)), *w = input(TENSOR_F32, TENSOR_INTS(300));
+		tensor *x = input(TENSOR_F32, TENSOR_INTS(700, 300)),
+		       *w = input(TENSOR_F32, TENSOR_INTS(300));
 		tensor *dx[2], *dw[2], *db[2], *out, *mean, *rstd;
 
 		for (int i = 0; i < 2; i++) {
 			tensor_set_num_threads(1 + i);
-			assert_done(tensor_native_layer_norm(x, TENSOR_INTS(300), w, w, EPS, &out, &mean,
-							     &rstd));
-			assert_done(tensor_native_layer_norm_backward(out, x, TENSOR_INTS(300), mean, rstd,
-								      w, w, 7, &dx[i], &dw[i], &db[i]));
+			assert_done(tensor_native_layer_norm(x, TENSOR_INTS(300), w, w, EPS, &out,
+							     &mean, &rstd));
+			assert_done(tensor_native_layer_norm_backward(out, x, TENSOR_INTS(300),
+								      mean, rstd, w, w, 7, &dx[i],
+								      &dw[i], &db[i]));
 		}
 		assert_memory_equal(tensor_data(dx[0]), tensor_data(dx[1]), 840000);
 		assert_memory_equal(tensor_data(dw[0]), tensor_data(dw[1]), 1200);
@@ -224,17 +241,19 @@ static void threads_do_not_change_the_bits(void **state)
 static void what_does_not_fit_is_refused(void **state)
 {
 	tensor_scope {
-		tensor *x = input(TENSOR_F32, TENSOR_INTS(2, 3, 4)), *w = input(TENSOR_F32, TENSOR_INTS(3));
+		tensor *x = input(TENSOR_F32, TENSOR_INTS(2, 3, 4)),
+		       *w = input(TENSOR_F32, TENSOR_INTS(3));
 
 		assert_fails(tensor_layer_norm(x, TENSOR_INTS(3), w, w, EPS, false) == NULL, EINVAL,
 			     "last sizes of input [2, 3, 4] must be normalized_shape [3]");
-		assert_fails(tensor_layer_norm(x, TENSOR_INTS(4), w, tensor_none, EPS, false) == NULL,
+		assert_fails(tensor_layer_norm(x, TENSOR_INTS(4), w, tensor_none, EPS, false) ==
+				     NULL,
 			     EINVAL, "weight must have 4 elements");
-		assert_fails(tensor_layer_norm(x, TENSOR_SCALAR_SHAPE, tensor_none, tensor_none, EPS,
-					       false) == NULL,
-			     EINVAL, "must have a dimension");
-		assert_fails(tensor_layer_norm(tensor_to(x, I64), TENSOR_INTS(4), tensor_none, tensor_none,
+		assert_fails(tensor_layer_norm(x, TENSOR_SCALAR_SHAPE, tensor_none, tensor_none,
 					       EPS, false) == NULL,
+			     EINVAL, "must have a dimension");
+		assert_fails(tensor_layer_norm(tensor_to(x, I64), TENSOR_INTS(4), tensor_none,
+					       tensor_none, EPS, false) == NULL,
 			     EINVAL, "floating dtype is needed for input, got i64");
 		assert_fails(tensor_group_norm(x, 2, w, tensor_none, EPS, false) == NULL, EINVAL,
 			     "3 channels do not make 2 groups");

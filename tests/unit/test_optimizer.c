@@ -55,9 +55,8 @@ static void adam_in(tensor_options options, double tol)
 		adam_by_hand(hp, hg, hm, hv, 3);
 		assert_done(tensor__fused_adam_(
 			TENSOR_LIST(p), TENSOR_LIST(g), TENSOR_LIST(m), TENSOR_LIST(v),
-			(tensor_list){0},
-			TENSOR_LIST(
-				ok(tensor_full(TENSOR_SCALAR_SHAPE, tensor_scalar_int(3), F32))),
+			(tensor_list){ 0 },
+			TENSOR_LIST(ok(tensor_full(TENSOR_SCALAR_SHAPE, tensor_scalar_int(3), F32))),
 			0.01, 0.9, 0.99, 0.1, 1e-8, false, false));
 		assert_close(p, hp, tol);
 		assert_close(m, hm, tol);

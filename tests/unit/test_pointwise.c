@@ -12,7 +12,7 @@ static double value_at(tensor *t, int64_t flat)
 		index[d] = flat % tensor_size(t, d);
 		flat /= tensor_size(t, d);
 	}
-	assert_done(tensor_at(t, (tensor_ints){index, tensor_dim(t)}, &v));
+	assert_done(tensor_at(t, (tensor_ints){ index, tensor_dim(t) }, &v));
 	return v;
 }
 
@@ -28,8 +28,8 @@ static tensor *layout_of(tensor *base, int kind)
 		tensor *wide = tensor_zeros(TENSOR_INTS(2 * tensor_size(base, 0),
 							3 * tensor_size(base, 1)),
 					    TENSOR_OPTIONS(.dtype = tensor_dtype(base)));
-		tensor *v = tensor_slice(tensor_slice(wide, 0, 0, TENSOR_NONE, 2), 1, 0, TENSOR_NONE,
-					 3);
+		tensor *v = tensor_slice(tensor_slice(wide, 0, 0, TENSOR_NONE, 2), 1, 0,
+					 TENSOR_NONE, 3);
 
 		return tensor_copy_(v, base);
 	}
@@ -38,24 +38,54 @@ static tensor *layout_of(tensor *base, int kind)
 	}
 }
 
-static double add(double x, double y) { return x + y; }
-static double sub(double x, double y) { return x - y; }
-static double mul(double x, double y) { return x * y; }
-static double divide(double x, double y) { return x / y; }
-static double eq(double x, double y) { return x == y; }
-static double ne(double x, double y) { return x != y; }
-static double lt(double x, double y) { return x < y; }
-static double le(double x, double y) { return x <= y; }
-static double gt(double x, double y) { return x > y; }
-static double ge(double x, double y) { return x >= y; }
+static double add(double x, double y)
+{
+	return x + y;
+}
+static double sub(double x, double y)
+{
+	return x - y;
+}
+static double mul(double x, double y)
+{
+	return x * y;
+}
+static double divide(double x, double y)
+{
+	return x / y;
+}
+static double eq(double x, double y)
+{
+	return x == y;
+}
+static double ne(double x, double y)
+{
+	return x != y;
+}
+static double lt(double x, double y)
+{
+	return x < y;
+}
+static double le(double x, double y)
+{
+	return x <= y;
+}
+static double gt(double x, double y)
+{
+	return x > y;
+}
+static double ge(double x, double y)
+{
+	return x >= y;
+}
 
 static const struct binary_row {
 	tensor *(*op)(tensor *, tensor *);
 	double (*want)(double, double);
 } binary_rows[] = {
-	{tensor_add, add}, {tensor_sub, sub}, {tensor_mul, mul}, {tensor_div, divide},
-	{tensor_eq, eq},   {tensor_ne, ne},   {tensor_lt, lt},	 {tensor_le, le},
-	{tensor_gt, gt},   {tensor_ge, ge},
+	{ tensor_add, add }, { tensor_sub, sub }, { tensor_mul, mul }, { tensor_div, divide },
+	{ tensor_eq, eq },   { tensor_ne, ne },	  { tensor_lt, lt },   { tensor_le, le },
+	{ tensor_gt, gt },   { tensor_ge, ge },
 };
 
 static void check_binary(const struct binary_row *row, tensor *a, tensor *b)
@@ -78,12 +108,12 @@ static void check_binary(const struct binary_row *row, tensor *a, tensor *b)
 
 static void binary_operators_agree_with_plain_loops(void **state)
 {
-	static const enum tensor_dtype dtypes[] = {TENSOR_U8,  TENSOR_I8,  TENSOR_I16, TENSOR_I32,
-						   TENSOR_I64, TENSOR_F32, TENSOR_F64};
+	static const enum tensor_dtype dtypes[] = { TENSOR_U8,	TENSOR_I8,  TENSOR_I16, TENSOR_I32,
+						    TENSOR_I64, TENSOR_F32, TENSOR_F64 };
 
 	tensor_scope {
 		for (size_t d = 0; d < sizeof(dtypes) / sizeof(*dtypes); d++) {
-			tensor_options o = {.dtype = dtypes[d]};
+			tensor_options o = { .dtype = dtypes[d] };
 			tensor *a = tensor_to(iota(2, TENSOR_INTS(3, 3)), o);
 			tensor *b = tensor_to(tensor_t(iota(1, TENSOR_INTS(3, 3))), o);
 
@@ -96,17 +126,26 @@ static void binary_operators_agree_with_plain_loops(void **state)
 	}
 }
 
-static double sigmoid(double x) { return 1 / (1 + exp(-x)); }
-static double relu(double x) { return x < 0 ? 0 : x; }
-static double negate(double x) { return -x; }
+static double sigmoid(double x)
+{
+	return 1 / (1 + exp(-x));
+}
+static double relu(double x)
+{
+	return x < 0 ? 0 : x;
+}
+static double negate(double x)
+{
+	return -x;
+}
 
 static void unary_operators_agree_with_the_c_library(void **state)
 {
 	static const struct {
 		tensor *(*op)(tensor *);
 		double (*want)(double);
-	} rows[] = {{tensor_neg, negate}, {tensor_exp, exp},	     {tensor_log, log},
-		    {tensor_tanh, tanh},  {tensor_sigmoid, sigmoid}, {tensor_relu, relu}};
+	} rows[] = { { tensor_neg, negate }, { tensor_exp, exp },	  { tensor_log, log },
+		     { tensor_tanh, tanh },  { tensor_sigmoid, sigmoid }, { tensor_relu, relu } };
 
 	tensor_scope {
 		tensor *x = tensor_mul_scalar(tensor_sub_scalar(iota(0, TENSOR_INTS(17, 19)),
@@ -133,7 +172,7 @@ static void unary_operators_agree_with_the_c_library(void **state)
 
 static void special_values_follow_ieee(void **state)
 {
-	static const float in[] = {NAN, INFINITY, -INFINITY, 0.0f, -0.0f};
+	static const float in[] = { NAN, INFINITY, -INFINITY, 0.0f, -0.0f };
 
 	tensor_scope {
 		tensor *x = tensor_from_data(in, TENSOR_INTS(5), F32);
@@ -144,11 +183,13 @@ static void special_values_follow_ieee(void **state)
 		assert_values(tensor_relu(x), 0, NAN, INFINITY, 0, 0, 0);
 		assert_values(tensor_sigmoid(x), 0, NAN, 1, 0, .5, .5);
 		assert_values(tensor_eq(x, x), 0, 0, 1, 1, 1, 1);
-		assert_values(tensor_div_scalar(x, TENSOR_SCALAR(0)), 0, NAN, INFINITY, -INFINITY, NAN,
-			      NAN);
+		assert_values(tensor_div_scalar(x, TENSOR_SCALAR(0)), 0, NAN, INFINITY, -INFINITY,
+			      NAN, NAN);
 		/* Integers wrap. */
-		assert_values(tensor_add_scalar(tensor_full(TENSOR_INTS(1), TENSOR_SCALAR(INT64_MAX),
-							    I64), TENSOR_SCALAR(1)), 0, (double)INT64_MIN);
+		assert_values(tensor_add_scalar(tensor_full(TENSOR_INTS(1),
+							    TENSOR_SCALAR(INT64_MAX), I64),
+						TENSOR_SCALAR(1)),
+			      0, (double)INT64_MIN);
 	}
 }
 
@@ -159,8 +200,8 @@ static void alpha_scales_the_second_operand(void **state)
 
 		assert_values(tensor_add_opt(a, a, TENSOR_SCALAR(0.5)), 0, 1.5, 3, 4.5);
 		assert_values(tensor_sub_opt(a, a, TENSOR_SCALAR(3)), 0, -2, -4, -6);
-		assert_values(tensor_sub_scalar_opt(i, TENSOR_SCALAR(2), TENSOR_SCALAR(2)), 0, -3, -2,
-			      -1);
+		assert_values(tensor_sub_scalar_opt(i, TENSOR_SCALAR(2), TENSOR_SCALAR(2)), 0, -3,
+			      -2, -1);
 		assert_fails(!tensor_add_opt(i, i, TENSOR_SCALAR(0.5)), EINVAL, "alpha");
 	}
 }
@@ -183,8 +224,9 @@ static void in_place_and_out_forms(void **state)
 		assert_fails(!tensor_add_scalar_(ints, TENSOR_SCALAR(0.5)), EINVAL,
 			     "f32 does not go into i64");
 		assert_fails(!tensor_add_out(tensor_expand(tensor_ones(TENSOR_INTS(1), F32),
-							   TENSOR_INTS(3)), row, row), EINVAL,
-			     "share memory");
+							   TENSOR_INTS(3)),
+					     row, row),
+			     EINVAL, "share memory");
 		assert_fails(!tensor_add_out(tensor_t(a), row, row), EINVAL, "view");
 	}
 }
@@ -195,15 +237,19 @@ static void where_chooses_and_copy_broadcasts(void **state)
 		tensor *a = iota(0, TENSOR_INTS(2, 2));
 		tensor *c = tensor_gt_scalar(a, TENSOR_SCALAR(1));
 
-		assert_values(tensor_where(c, a, tensor_full(TENSOR_SCALAR_SHAPE, TENSOR_SCALAR(-1),
-							     F32)), 0, -1, -1, 2, 3);
+		assert_values(
+			tensor_where(c, a,
+				     tensor_full(TENSOR_SCALAR_SHAPE, TENSOR_SCALAR(-1), F32)),
+			0, -1, -1, 2, 3);
 		assert_values(tensor_copy_(a, tensor_arange(TENSOR_SCALAR(2), I64)), 0, 0, 1, 0, 1);
 		/* Within one storage, as if through a temporary. */
 		a = iota(0, TENSOR_INTS(4));
-		assert_values(tensor_copy_(tensor_slice(a, 0, 1, 4, 1), tensor_slice(a, 0, 0, 3, 1)), 0,
-			      0, 1, 2);
+		assert_values(tensor_copy_(tensor_slice(a, 0, 1, 4, 1),
+					   tensor_slice(a, 0, 0, 3, 1)),
+			      0, 0, 1, 2);
 		assert_fails(!tensor_where(a, a, a), EINVAL, "must be bool");
-		assert_fails(!tensor_copy_(a, tensor_ones(TENSOR_INTS(3), F32)), EINVAL, "broadcast");
+		assert_fails(!tensor_copy_(a, tensor_ones(TENSOR_INTS(3), F32)), EINVAL,
+			     "broadcast");
 	}
 }
 
@@ -233,7 +279,8 @@ static void large_results_are_the_same_on_any_number_of_threads(void **state)
 			float *to = k ? two : one;
 
 			assert_done(tensor_set_num_threads(k + 1));
-			assert_done(tensor_copy_to(tensor_tanh(tensor_add(a, tensor_t(a))), to, n * 4));
+			assert_done(
+				tensor_copy_to(tensor_tanh(tensor_add(a, tensor_t(a))), to, n * 4));
 		}
 	}
 	assert_memory_equal(one, two, n * 4);
@@ -255,8 +302,10 @@ static void complex_products_have_the_bits_of_four_products(void **state)
 			y[i][k] = (float)cos(5 * i + 2 * k);
 		}
 	tensor_scope {
-		tensor *a = tensor_from_data(x, TENSOR_INTS(N), TENSOR_OPTIONS(.dtype = TENSOR_C64));
-		tensor *b = tensor_from_data(y, TENSOR_INTS(N), TENSOR_OPTIONS(.dtype = TENSOR_C64));
+		tensor *a =
+			tensor_from_data(x, TENSOR_INTS(N), TENSOR_OPTIONS(.dtype = TENSOR_C64));
+		tensor *b =
+			tensor_from_data(y, TENSOR_INTS(N), TENSOR_OPTIONS(.dtype = TENSOR_C64));
 		const float(*got)[2] = tensor_data(ok(tensor_mul(a, b)));
 
 		for (int i = 0; i < N; i++) {
@@ -270,18 +319,22 @@ static void complex_products_have_the_bits_of_four_products(void **state)
 
 static void gelu_is_a_share_of_the_normal_distribution(void **state)
 {
-	static const float far[] = {0, 40, -40, -0.0f, NAN};
+	static const float far[] = { 0, 40, -40, -0.0f, NAN };
 
 	tensor_scope {
 		tensor *x = tensor_mul_scalar(tensor_sub_scalar(iota(0, TENSOR_INTS(2400)),
-								TENSOR_SCALAR(1200)), TENSOR_SCALAR(.005));
-		tensor *y = ok(tensor_gelu(x)), *h = tensor_to(x, TENSOR_OPTIONS(.dtype = TENSOR_BF16));
-		tensor *half = ok(tensor_gelu(h)), *edge = tensor_from_data(far, TENSOR_INTS(5), F32);
+								TENSOR_SCALAR(1200)),
+					      TENSOR_SCALAR(.005));
+		tensor *y = ok(tensor_gelu(x)),
+		       *h = tensor_to(x, TENSOR_OPTIONS(.dtype = TENSOR_BF16));
+		tensor *half = ok(tensor_gelu(h)),
+		       *edge = tensor_from_data(far, TENSOR_INTS(5), F32);
 		const float *last = tensor_data(ok(edge = tensor_gelu(edge)));
 
 		for (int64_t i = 0; i < 2400; i++) {
 			double a = value_at(x, i), b = value_at(h, i);
-			double one = a * erfc(-a * M_SQRT1_2) / 2, two = b * erfc(-b * M_SQRT1_2) / 2;
+			double one = a * erfc(-a * M_SQRT1_2) / 2,
+			       two = b * erfc(-b * M_SQRT1_2) / 2;
 
 			assert_true(fabs(value_at(y, i) - one) <= 3e-6 * fabs(one) + 2e-8);
 			assert_true(fabs(value_at(half, i) - two) <= fabs(two) / 250 + 2e-8);
@@ -301,23 +354,22 @@ static void imaginary_part_of_a_real_argument_is_refused(void **state)
 	const tensor_scalar i = tensor_scalar_complex(1, 2), real = tensor_scalar_complex(2, 0);
 
 	tensor_scope {
-		tensor *x = iota(1, TENSOR_INTS(2)),
-		       *refused[] = {
-			       tensor_fill_(x, i),
-			       tensor_add_opt(x, x, i),
-			       tensor_sub_scalar_opt(x, TENSOR_SCALAR(1), i),
-			       tensor_lerp_scalar(x, x, i),
-			       tensor_addcmul_opt(x, x, x, i),
-			       tensor_addcdiv_opt(x, x, x, i),
-			       tensor_leaky_relu(x, i),
-			       tensor_threshold(x, i, TENSOR_SCALAR(1)),
-			       tensor_threshold(x, TENSOR_SCALAR(1), i),
-			       tensor_softplus(x, TENSOR_SCALAR(1), i),
-			       tensor_hardshrink(x, i),
-			       tensor_elu(x, TENSOR_SCALAR(1), TENSOR_SCALAR(1), i),
-			       tensor_hardtanh(x, i, TENSOR_SCALAR(3)),
-			       tensor_scatter_value(x, 0, ok(tensor_zeros(TENSOR_INTS(1), I64)), i),
-		       };
+		tensor *x = iota(1, TENSOR_INTS(2)), *refused[] = {
+			tensor_fill_(x, i),
+			tensor_add_opt(x, x, i),
+			tensor_sub_scalar_opt(x, TENSOR_SCALAR(1), i),
+			tensor_lerp_scalar(x, x, i),
+			tensor_addcmul_opt(x, x, x, i),
+			tensor_addcdiv_opt(x, x, x, i),
+			tensor_leaky_relu(x, i),
+			tensor_threshold(x, i, TENSOR_SCALAR(1)),
+			tensor_threshold(x, TENSOR_SCALAR(1), i),
+			tensor_softplus(x, TENSOR_SCALAR(1), i),
+			tensor_hardshrink(x, i),
+			tensor_elu(x, TENSOR_SCALAR(1), TENSOR_SCALAR(1), i),
+			tensor_hardtanh(x, i, TENSOR_SCALAR(3)),
+			tensor_scatter_value(x, 0, ok(tensor_zeros(TENSOR_INTS(1), I64)), i),
+		};
 
 		for (size_t k = 0; k < sizeof(refused) / sizeof(*refused); k++)
 			assert_null(refused[k]);

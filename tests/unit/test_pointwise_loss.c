@@ -22,29 +22,33 @@ static tensor *numbers(tensor_ints shape, ...)
 static void losses_of_pairs(void **state)
 {
 	tensor_scope {
-		tensor *x = numbers(TENSOR_INTS(3), 0., 1., -2.), *y = numbers(TENSOR_INTS(3), 0.5, 1., 1.);
+		tensor *x = numbers(TENSOR_INTS(3), 0., 1., -2.),
+		       *y = numbers(TENSOR_INTS(3), 0.5, 1., 1.);
 		tensor *p = numbers(TENSOR_INTS(2), 0., 0.25), *q = numbers(TENSOR_INTS(2), 1., 0.);
 
 		assert_values(tensor_mse_loss(x, y, NONE), 0, 0.25, 0, 9);
 		assert_values(tensor_mse_loss(x, y, SUM), 0, 9.25);
 		assert_values(tensor_mse_loss(x, y, MEAN), 1e-15, 9.25 / 3);
-		assert_values(tensor_mse_loss_backward(numbers(TENSOR_INTS(1), 3.), x, y, MEAN), 1e-15, -1,
-			      0, -6);
+		assert_values(tensor_mse_loss_backward(numbers(TENSOR_INTS(1), 3.), x, y, MEAN),
+			      1e-15, -1, 0, -6);
 		assert_values(tensor_l1_loss(x, y, NONE), 0, 0.5, 0, 3);
 		assert_values(tensor_smooth_l1_loss(x, y, NONE, 2.0), 0, 0.0625, 0, 2);
 		assert_values(tensor_huber_loss(x, y, NONE, 2.0), 0, 0.125, 0, 4);
-		assert_values(tensor_binary_cross_entropy(p, q, tensor_none, NONE), 1e-15, 100, -log(0.75));
-		assert_values(tensor_binary_cross_entropy_with_logits(x, y, tensor_none, tensor_none, NONE),
+		assert_values(tensor_binary_cross_entropy(p, q, tensor_none, NONE), 1e-15, 100,
+			      -log(0.75));
+		assert_values(tensor_binary_cross_entropy_with_logits(x, y, tensor_none,
+								      tensor_none, NONE),
 			      1e-15, log(2), log1p(exp(-1)), 2 + log1p(exp(-2)));
-		assert_values(tensor_kl_div(x, numbers(TENSOR_INTS(3), 0., 1., 2.), NONE), 1e-15, 0, -1,
-			      2 * (log(2) + 2));
+		assert_values(tensor_kl_div(x, numbers(TENSOR_INTS(3), 0., 1., 2.), NONE), 1e-15, 0,
+			      -1, 2 * (log(2) + 2));
 	}
 }
 
 static void halves_are_rounded_once(void **state)
 {
 	tensor_scope {
-		tensor *x = ok(tensor_full(TENSOR_INTS(1000), S(0.1), TENSOR_OPTIONS(.dtype = TENSOR_BF16)));
+		tensor *x = ok(tensor_full(TENSOR_INTS(1000), S(0.1),
+					   TENSOR_OPTIONS(.dtype = TENSOR_BF16)));
 		tensor *zero = ok(tensor_zeros_like(x, TENSOR_OPTIONS(0)));
 
 		/* 0.1 is 0.10009765625 here, its square times 1000 lies between 10 and 10.0625 */
@@ -56,18 +60,20 @@ static void cross_entropy_of_any_rank(void **state)
 {
 	tensor_scope {
 		tensor *x = iota(0, TENSOR_INTS(2, 3, 2)), *rows, *t, *loss;
-		const int64_t classes[] = {0, 2, 1, -100};
+		const int64_t classes[] = { 0, 2, 1, -100 };
 
 		t = ok(tensor_from_data(classes, TENSOR_INTS(2, 2), I64));
 		rows = tensor_reshape(tensor_transpose(x, 1, 2), TENSOR_INTS(4, 3));
 		loss = ok(tensor_cross_entropy_loss(x, t, tensor_none, MEAN, -100, 0));
 		assert_shape(ok(tensor_cross_entropy_loss(x, t, tensor_none, NONE, -100, 0)), 2, 2);
-		assert_values(tensor_sub(loss, tensor_cross_entropy(rows, tensor_reshape(t, TENSOR_INTS(4)))),
+		assert_values(tensor_sub(loss, tensor_cross_entropy(
+						       rows, tensor_reshape(t, TENSOR_INTS(4)))),
 			      0, 0);
-		assert_values(tensor_cross_entropy_loss(iota(0, TENSOR_INTS(3)), ok(tensor_select(
-							tensor_select(t, 0, 0), 0, 1)),
-							tensor_none, MEAN, -100, 0),
-			      1e-6, log(1 + exp(-1) + exp(-2)));
+		assert_values(
+			tensor_cross_entropy_loss(iota(0, TENSOR_INTS(3)),
+						  ok(tensor_select(tensor_select(t, 0, 0), 0, 1)),
+						  tensor_none, MEAN, -100, 0),
+			1e-6, log(1 + exp(-1) + exp(-2)));
 	}
 }
 
@@ -77,7 +83,7 @@ static void smoothing_is_a_mixture_with_equal_probabilities(void **state)
 		tensor *x = numbers(TENSOR_INTS(2, 3), 0.3, -1., 2., 1., 0.5, 0.);
 		tensor *w = numbers(TENSOR_INTS(3), 1., 2., 0.5);
 		tensor *p = numbers(TENSOR_INTS(2, 3), 0., 0., 1., 0., 1., 0.);
-		const int64_t classes[] = {2, 1};
+		const int64_t classes[] = { 2, 1 };
 		tensor *t = ok(tensor_from_data(classes, TENSOR_INTS(2), I64));
 
 		for (int r = 0; r < 3; r += 2)
@@ -98,18 +104,20 @@ static void what_does_not_fit_is_refused(void **state)
 		assert_fails(tensor_binary_cross_entropy(x, y, tensor_none, MEAN) == NULL, EINVAL,
 			     "target must have self's shape [2]");
 		assert_fails(tensor_mse_loss(x, y, 3) == NULL, EINVAL, "reduction must be 0");
-		assert_fails(tensor_huber_loss(x, y, MEAN, 0) == NULL, EINVAL, "delta must be positive");
-		assert_fails(tensor_smooth_l1_loss(x, y, MEAN, -1) == NULL, EINVAL, "must not be negative");
-		assert_fails(tensor_cross_entropy_loss(x, y, tensor_none, MEAN, -100, 0) == NULL, EINVAL,
-			     "target");
-		assert_fails(tensor_cross_entropy_loss(x, x, tensor_none, MEAN, -100, 2) == NULL, EINVAL,
-			     "label_smoothing");
+		assert_fails(tensor_huber_loss(x, y, MEAN, 0) == NULL, EINVAL,
+			     "delta must be positive");
+		assert_fails(tensor_smooth_l1_loss(x, y, MEAN, -1) == NULL, EINVAL,
+			     "must not be negative");
+		assert_fails(tensor_cross_entropy_loss(x, y, tensor_none, MEAN, -100, 0) == NULL,
+			     EINVAL, "target");
+		assert_fails(tensor_cross_entropy_loss(x, x, tensor_none, MEAN, -100, 2) == NULL,
+			     EINVAL, "label_smoothing");
 	}
 }
 
 static tensor *classes(void)
 {
-	const int64_t v[] = {1, 0, 2, -100};
+	const int64_t v[] = { 1, 0, 2, -100 };
 
 	return tensor_from_data(v, TENSOR_INTS(2, 2), I64);
 }

@@ -50,21 +50,25 @@ static void look(const struct window *w, const float *in, int64_t y, int64_t x, 
 static void every_window_is_searched(void **state)
 {
 	const struct window windows[] = {
-		{{9, 11}, {3, 2}, {2, 1}, {1, 0}, {1, 1}}, {{8, 600}, {2, 3}, {1, 2}, {0, 1}, {1, 1}},
-		{{9, 9}, {3, 3}, {3, 3}, {0, 0}, {2, 2}},  {{5, 7}, {5, 7}, {1, 1}, {2, 3}, {1, 1}},
+		{ { 9, 11 }, { 3, 2 }, { 2, 1 }, { 1, 0 }, { 1, 1 } },
+		{ { 8, 600 }, { 2, 3 }, { 1, 2 }, { 0, 1 }, { 1, 1 } },
+		{ { 9, 9 }, { 3, 3 }, { 3, 3 }, { 0, 0 }, { 2, 2 } },
+		{ { 5, 7 }, { 5, 7 }, { 1, 1 }, { 2, 3 }, { 1, 1 } },
 	};
 
 	for (size_t i = 0; i < sizeof(windows) / sizeof(*windows); i++)
 		tensor_scope {
 			const struct window *w = &windows[i];
-			tensor_ints k = {w->kernel, 2}, s = {w->stride, 2}, p = {w->padding, 2};
-			tensor *in = bumpy(TENSOR_INTS(2, 3, w->size[0], w->size[1])), *out, *at, *avg;
+			tensor_ints k = { w->kernel, 2 }, s = { w->stride, 2 },
+				    p = { w->padding, 2 };
+			tensor *in = bumpy(TENSOR_INTS(2, 3, w->size[0], w->size[1])), *out, *at,
+			       *avg;
 			int64_t plane = w->size[0] * w->size[1], rows, cols;
 			const float *x = tensor_data(in), *m;
 			const int64_t *where;
 
 			assert_done(tensor_max_pool2d_with_indices(
-				in, k, s, p, (tensor_ints){w->dilation, 2}, false, &out, &at));
+				in, k, s, p, (tensor_ints){ w->dilation, 2 }, false, &out, &at));
 			avg = ok(tensor_avg_pool2d(in, k, s, p, false, false, TENSOR_NONE));
 			rows = tensor_size(out, 2), cols = tensor_size(out, 3);
 			m = tensor_data(out), where = tensor_data(at);
@@ -74,7 +78,8 @@ static void every_window_is_searched(void **state)
 				double sum;
 				float best;
 
-				look(w, in_plane, n / cols % rows, n % cols, &best, &place, &sum, &count);
+				look(w, in_plane, n / cols % rows, n % cols, &best, &place, &sum,
+				     &count);
 				assert_true(m[n] == best);
 				assert_int_equal(where[n], place);
 				if (w->dilation[0] == 1)
@@ -91,23 +96,26 @@ static void divisors_and_ceil_mode(void **state)
 
 		assert_values(tensor_avg_pool1d(x, TENSOR_INTS(2), NONE, ZERO, false, true), 0, 1.5,
 			      3.5);
-		assert_values(tensor_avg_pool1d(x, TENSOR_INTS(2), NONE, ZERO, true, true), 0, 1.5, 3.5,
-			      5);
-		assert_values(tensor_avg_pool1d(x, TENSOR_INTS(2), NONE, ONE, false, true), 0, 0.5, 2.5,
-			      4.5);
-		assert_values(tensor_avg_pool1d(x, TENSOR_INTS(2), NONE, ONE, false, false), 0, 1, 2.5,
-			      4.5);
-		assert_values(tensor_avg_pool2d(y, TENSOR_INTS(2), NONE, ZERO, false, true, 3), 1e-6,
-			      4);
-		assert_values(tensor_avg_pool2d(ok(tensor_to(y, I64)), TENSOR_INTS(2), ONE, ZERO, false,
-						true, 3), 0, 4, 5, 8, 9);
-		assert_values(tensor_max_pool2d(y, TENSOR_INTS(2), NONE, ZERO, ONE, true), 0, 5, 6, 8,
-			      9);
+		assert_values(tensor_avg_pool1d(x, TENSOR_INTS(2), NONE, ZERO, true, true), 0, 1.5,
+			      3.5, 5);
+		assert_values(tensor_avg_pool1d(x, TENSOR_INTS(2), NONE, ONE, false, true), 0, 0.5,
+			      2.5, 4.5);
+		assert_values(tensor_avg_pool1d(x, TENSOR_INTS(2), NONE, ONE, false, false), 0, 1,
+			      2.5, 4.5);
+		assert_values(tensor_avg_pool2d(y, TENSOR_INTS(2), NONE, ZERO, false, true, 3),
+			      1e-6, 4);
+		assert_values(tensor_avg_pool2d(ok(tensor_to(y, I64)), TENSOR_INTS(2), ONE, ZERO,
+						false, true, 3),
+			      0, 4, 5, 8, 9);
+		assert_values(tensor_max_pool2d(y, TENSOR_INTS(2), NONE, ZERO, ONE, true), 0, 5, 6,
+			      8, 9);
 		assert_values(tensor_max_pool3d(ok(tensor_view(y, TENSOR_INTS(1, 3, 3, 1))),
-						TENSOR_INTS(3, 2, 1), ONE, ZERO, ONE, false), 0, 8, 9);
+						TENSOR_INTS(3, 2, 1), ONE, ZERO, ONE, false),
+			      0, 8, 9);
 		assert_values(tensor_avg_pool3d(ok(tensor_view(y, TENSOR_INTS(1, 3, 3, 1))),
 						TENSOR_INTS(3, 2, 1), ONE, ZERO, false, true,
-						TENSOR_NONE), 1e-6, 4.5, 5.5);
+						TENSOR_NONE),
+			      1e-6, 4.5, 5.5);
 	}
 }
 
@@ -120,10 +128,11 @@ static void gradients_go_where_values_came_from(void **state)
 							   &out, &at));
 		assert_values(at, 0, 4, 5, 7, 8);
 		g = iota(1, TENSOR_INTS(1, 2, 2));
-		assert_values(tensor_max_pool2d_with_indices_backward(g, x, TENSOR_INTS(2), ONE, ZERO,
-								      ONE, false, at), 0, 0, 0, 0, 0,
-			      1, 2, 0, 3, 4);
-		assert_values(tensor_avg_pool2d_backward(g, x, TENSOR_INTS(2), ONE, ZERO, false, true, 1),
+		assert_values(tensor_max_pool2d_with_indices_backward(g, x, TENSOR_INTS(2), ONE,
+								      ZERO, ONE, false, at),
+			      0, 0, 0, 0, 0, 1, 2, 0, 3, 4);
+		assert_values(tensor_avg_pool2d_backward(g, x, TENSOR_INTS(2), ONE, ZERO, false,
+							 true, 1),
 			      0, 1, 3, 2, 4, 10, 6, 3, 7, 4);
 		assert_fails(tensor_max_pool2d_with_indices_backward(
 				     g, x, TENSOR_INTS(2), ONE, ZERO, ONE, false,
@@ -135,7 +144,8 @@ static void gradients_go_where_values_came_from(void **state)
 static void adaptive_windows_cover_the_input(void **state)
 {
 	tensor_scope {
-		tensor *x = iota(1, TENSOR_INTS(1, 7)), *y = iota(0, TENSOR_INTS(2, 2, 3)), *out, *at;
+		tensor *x = iota(1, TENSOR_INTS(1, 7)), *y = iota(0, TENSOR_INTS(2, 2, 3)), *out,
+		       *at;
 		tensor *z = ok(tensor_view(y, TENSOR_INTS(1, 2, 2, 3)));
 
 		assert_values(tensor_adaptive_avg_pool1d(x, TENSOR_INTS(3)), 0, 2, 4, 6);
@@ -153,13 +163,13 @@ static void adaptive_windows_cover_the_input(void **state)
 
 static void nan_wins_and_infinity_is_found(void **state)
 {
-	const float v[] = {1, NAN, 3, -INFINITY, -INFINITY, -INFINITY};
+	const float v[] = { 1, NAN, 3, -INFINITY, -INFINITY, -INFINITY };
 
 	tensor_scope {
 		tensor *x = ok(tensor_from_data(v, TENSOR_INTS(1, 6), F32)), *out, *at;
 
-		assert_done(tensor_max_pool1d_with_indices(x, TENSOR_INTS(3), NONE, ZERO, ONE, false,
-							   &out, &at));
+		assert_done(tensor_max_pool1d_with_indices(x, TENSOR_INTS(3), NONE, ZERO, ONE,
+							   false, &out, &at));
 		assert_values(out, 0, NAN, -INFINITY);
 		assert_values(at, 0, 1, 3);
 	}
@@ -170,23 +180,26 @@ static void refusals_name_the_argument(void **state)
 	tensor_scope {
 		tensor *x = iota(0, TENSOR_INTS(1, 1, 4, 4));
 
-		assert_fails(tensor_max_pool2d(x, TENSOR_INTS(2, 2, 2), NONE, ZERO, ONE, false), EINVAL,
-			     "kernel_size must have one number or 2, got 3");
+		assert_fails(tensor_max_pool2d(x, TENSOR_INTS(2, 2, 2), NONE, ZERO, ONE, false),
+			     EINVAL, "kernel_size must have one number or 2, got 3");
 		assert_fails(tensor_avg_pool2d(x, TENSOR_INTS(2), NONE, TENSOR_INTS(2), false, true,
-					       TENSOR_NONE), EINVAL,
-			     "padding must be at most half of kernel_size 2");
-		assert_fails(tensor_avg_pool2d(x, TENSOR_INTS(5), NONE, ZERO, false, true, TENSOR_NONE),
+					       TENSOR_NONE),
+			     EINVAL, "padding must be at most half of kernel_size 2");
+		assert_fails(tensor_avg_pool2d(x, TENSOR_INTS(5), NONE, ZERO, false, true,
+					       TENSOR_NONE),
 			     EINVAL, "too small for kernel_size 5");
 		assert_fails(tensor_avg_pool2d(x, ONE, NONE, ZERO, false, true, 0), EINVAL,
 			     "divisor_override must not be zero");
 		assert_fails(tensor_max_pool2d(x, ONE, ZERO, ZERO, ONE, false), EINVAL,
 			     "stride must be at least 1");
-		assert_fails(tensor_max_pool3d(ok(tensor_select(x, 0, 0)), ONE, NONE, ZERO, ONE, false),
+		assert_fails(tensor_max_pool3d(ok(tensor_select(x, 0, 0)), ONE, NONE, ZERO, ONE,
+					       false),
 			     EINVAL, "self must have 4 dimensions");
 		assert_fails(tensor_adaptive_avg_pool2d(x, TENSOR_INTS(-1, 2)), EINVAL,
 			     "output_size must be at least 0");
 		assert_shape(ok(tensor_max_pool2d(ok(tensor_empty(TENSOR_INTS(0, 2, 4, 4), F32)),
-						  TENSOR_INTS(2), NONE, ZERO, ONE, false)), 0, 2, 2, 2);
+						  TENSOR_INTS(2), NONE, ZERO, ONE, false)),
+			     0, 2, 2, 2);
 	}
 }
 

@@ -4,9 +4,9 @@
 
 #define S(x) TENSOR_SCALAR(x)
 
-static const enum tensor_dtype dtypes[] = {TENSOR_U8,  TENSOR_I8,   TENSOR_I16, TENSOR_I32,
-					   TENSOR_I64, TENSOR_F16,  TENSOR_BF16, TENSOR_F32,
-					   TENSOR_F64, TENSOR_C64, TENSOR_C128};
+static const enum tensor_dtype dtypes[] = { TENSOR_U8,	TENSOR_I8,  TENSOR_I16,	 TENSOR_I32,
+					    TENSOR_I64, TENSOR_F16, TENSOR_BF16, TENSOR_F32,
+					    TENSOR_F64, TENSOR_C64, TENSOR_C128 };
 #define EACH_DTYPE(d) (size_t d##_ = 0; d##_ < sizeof(dtypes) / sizeof(*dtypes); d##_++)
 
 /* Whole numbers 0 to 6, as [b, r, c] or its transpose. */
@@ -25,41 +25,44 @@ static tensor *batch(enum tensor_dtype d, int64_t b, int64_t r, int64_t c, bool 
 
 static void bmm_is_mm_of_each_matrix(void **state)
 {
-	static const int64_t shapes[][4] = {{3, 2, 3, 4}, {40, 5, 7, 1}, {2, 70, 33, 20}, {5, 1, 6, 9},
-					    {3, 2, 0, 4}};
+	static const int64_t shapes[][4] = {
+		{ 3, 2, 3, 4 }, { 40, 5, 7, 1 }, { 2, 70, 33, 20 }, { 5, 1, 6, 9 }, { 3, 2, 0, 4 }
+	};
 
 	for (size_t s = 0; s < sizeof(shapes) / sizeof(*shapes); s++)
-		for EACH_DTYPE (d)
-			for (int turned = 0; turned < 4; turned++)
-				tensor_scope {
-					const int64_t *n = shapes[s];
-					tensor *a = batch(dtypes[d_], n[0], n[1], n[2], turned & 1);
-					tensor *b = batch(dtypes[d_], n[0], n[2], n[3], turned & 2);
-					tensor *c = ok(tensor_bmm(a, b));
+		for
+			EACH_DTYPE(d)
+	for (int turned = 0; turned < 4; turned++)
+		tensor_scope {
+			const int64_t *n = shapes[s];
+			tensor *a = batch(dtypes[d_], n[0], n[1], n[2], turned & 1);
+			tensor *b = batch(dtypes[d_], n[0], n[2], n[3], turned & 2);
+			tensor *c = ok(tensor_bmm(a, b));
 
-					for (int64_t i = 0; i < n[0]; i++)
-						assert_same(tensor_select(c, 0, i),
-							    tensor_mm(tensor_select(a, 0, i),
-								      tensor_select(b, 0, i)));
-				}
+			for (int64_t i = 0; i < n[0]; i++)
+				assert_same(tensor_select(c, 0, i),
+					    tensor_mm(tensor_select(a, 0, i),
+						      tensor_select(b, 0, i)));
+		}
 }
 
 static void baddbmm_scales_and_broadcasts_self(void **state)
 {
-	for EACH_DTYPE (d)
-		tensor_scope {
-			tensor *a = batch(dtypes[d_], 3, 4, 5, false), *b = batch(dtypes[d_], 3, 5, 2, true);
-			tensor *c = ok(tensor_select(batch(dtypes[d_], 1, 4, 2, false), 0, 0));
-			tensor *product = ok(tensor_bmm(a, b)), *want, *into;
+	for
+		EACH_DTYPE(d)
+	tensor_scope {
+		tensor *a = batch(dtypes[d_], 3, 4, 5, false),
+		       *b = batch(dtypes[d_], 3, 5, 2, true);
+		tensor *c = ok(tensor_select(batch(dtypes[d_], 1, 4, 2, false), 0, 0));
+		tensor *product = ok(tensor_bmm(a, b)), *want, *into;
 
-			want = tensor_add(tensor_mul_scalar(c, S(2)),
-					  tensor_mul_scalar(product, S(3)));
-			assert_same(tensor_baddbmm_opt(c, a, b, S(2), S(3)), want);
-			into = ok(tensor_clone(product));
-			assert_same(tensor_baddbmm_opt_(into, a, b, S(0), S(1)), product);
-			assert_same(tensor_baddbmm_opt_(into, a, b, S(1), S(2)),
-				    tensor_mul_scalar(product, S(3)));
-		}
+		want = tensor_add(tensor_mul_scalar(c, S(2)), tensor_mul_scalar(product, S(3)));
+		assert_same(tensor_baddbmm_opt(c, a, b, S(2), S(3)), want);
+		into = ok(tensor_clone(product));
+		assert_same(tensor_baddbmm_opt_(into, a, b, S(0), S(1)), product);
+		assert_same(tensor_baddbmm_opt_(into, a, b, S(1), S(2)),
+			    tensor_mul_scalar(product, S(3)));
+	}
 }
 
 /* Beyond what a double holds. */
@@ -73,7 +76,8 @@ static void integer_products_are_exact(void **state)
 		tensor *z = ok(tensor_full(TENSOR_INTS(1, 1), S((int64_t)3), I64));
 		int64_t got;
 
-		assert_done(tensor_item_int(ok(tensor_addmm_opt(x, y, z, S(beta), S(alpha))), &got));
+		assert_done(
+			tensor_item_int(ok(tensor_addmm_opt(x, y, z, S(beta), S(alpha))), &got));
 		assert_true(got == (int64_t)((uint64_t)beta * (uint64_t)big +
 					     (uint64_t)alpha * (uint64_t)a * 3));
 	}
@@ -81,29 +85,31 @@ static void integer_products_are_exact(void **state)
 
 static void vectors_are_rows_or_columns(void **state)
 {
-	for EACH_DTYPE (d)
-		tensor_scope {
-			tensor *m = ok(tensor_select(batch(dtypes[d_], 1, 5, 6, false), 0, 0));
-			tensor *v = ok(tensor_select(m, 0, 2)), *w = ok(tensor_select(m, 1, 3));
-			tensor *column = ok(tensor_mm(m, tensor_unsqueeze(v, 1)));
+	for
+		EACH_DTYPE(d)
+	tensor_scope {
+		tensor *m = ok(tensor_select(batch(dtypes[d_], 1, 5, 6, false), 0, 0));
+		tensor *v = ok(tensor_select(m, 0, 2)), *w = ok(tensor_select(m, 1, 3));
+		tensor *column = ok(tensor_mm(m, tensor_unsqueeze(v, 1)));
 
-			assert_same(tensor_mv(m, v), column);
-			assert_same(tensor_matmul(m, v), column);
-			assert_same(tensor_matmul(w, m), tensor_mm(tensor_unsqueeze(w, 0), m));
-			assert_same(tensor_addmv_opt(w, m, v, S(2), S(1)),
-				    tensor_add(tensor_mul_scalar(w, S(2)), tensor_squeeze(column)));
-			assert_same(tensor_dot(v, v),
-				    tensor_mm(tensor_unsqueeze(v, 0), tensor_unsqueeze(v, 1)));
-			assert_same(tensor_outer(w, v),
-				    tensor_mm(tensor_unsqueeze(w, 1), tensor_unsqueeze(v, 0)));
-			assert_same(tensor_addr(m, w, v), tensor_add(m, tensor_outer(w, v)));
-		}
+		assert_same(tensor_mv(m, v), column);
+		assert_same(tensor_matmul(m, v), column);
+		assert_same(tensor_matmul(w, m), tensor_mm(tensor_unsqueeze(w, 0), m));
+		assert_same(tensor_addmv_opt(w, m, v, S(2), S(1)),
+			    tensor_add(tensor_mul_scalar(w, S(2)), tensor_squeeze(column)));
+		assert_same(tensor_dot(v, v),
+			    tensor_mm(tensor_unsqueeze(v, 0), tensor_unsqueeze(v, 1)));
+		assert_same(tensor_outer(w, v),
+			    tensor_mm(tensor_unsqueeze(w, 1), tensor_unsqueeze(v, 0)));
+		assert_same(tensor_addr(m, w, v), tensor_add(m, tensor_outer(w, v)));
+	}
 }
 
 static void dot_of_many_elements_is_summed_in_chunks(void **state)
 {
 	tensor_scope {
-		tensor *v = iota(0, TENSOR_INTS(100001)), *one = ok(tensor_ones(TENSOR_INTS(100001), F64));
+		tensor *v = iota(0, TENSOR_INTS(100001)),
+		       *one = ok(tensor_ones(TENSOR_INTS(100001), F64));
 		tensor *d = ok(tensor_to(v, F64));
 
 		assert_values(tensor_dot(d, one), 0, 100000.0 * 100001 / 2);
@@ -117,7 +123,8 @@ static void dot_of_many_elements_is_summed_in_chunks(void **state)
 static void matmul_broadcasts_what_are_no_matrices(void **state)
 {
 	tensor_scope {
-		tensor *a = iota(0, TENSOR_INTS(2, 1, 3, 4)), *b = iota(1, TENSOR_INTS(5, 4, 2)), *c;
+		tensor *a = iota(0, TENSOR_INTS(2, 1, 3, 4)), *b = iota(1, TENSOR_INTS(5, 4, 2)),
+		       *c;
 
 		c = ok(tensor_matmul(a, b));
 		assert_shape(c, 2, 5, 3, 2);
@@ -128,13 +135,15 @@ static void matmul_broadcasts_what_are_no_matrices(void **state)
 						      tensor_select(b, 0, j)));
 		assert_shape(ok(tensor_matmul(a, iota(0, TENSOR_INTS(4)))), 2, 1, 3);
 		assert_shape(ok(tensor_matmul(iota(0, TENSOR_INTS(3)), a)), 2, 1, 4);
-		assert_shape(ok(tensor_linear(a, iota(0, TENSOR_INTS(7, 4)), iota(0, TENSOR_INTS(7)))), 2,
-			     1, 3, 7);
+		assert_shape(
+			ok(tensor_linear(a, iota(0, TENSOR_INTS(7, 4)), iota(0, TENSOR_INTS(7)))),
+			2, 1, 3, 7);
 		assert_values(tensor_linear(iota(0, TENSOR_INTS(2)), iota(0, TENSOR_INTS(3, 2)),
 					    tensor_none),
 			      0, 1, 3, 5);
-		assert_shape(ok(tensor_matmul(iota(0, TENSOR_INTS(0, 3, 4)), iota(0, TENSOR_INTS(4, 2)))), 0,
-			     3, 2);
+		assert_shape(ok(tensor_matmul(iota(0, TENSOR_INTS(0, 3, 4)),
+					      iota(0, TENSOR_INTS(4, 2)))),
+			     0, 3, 2);
 	}
 }
 
@@ -147,13 +156,16 @@ static void other_sums_of_products(void **state)
 							TENSOR_INTS(12, 5)));
 
 		assert_same(tensor_tensordot(a, b, TENSOR_INTS(1, 2), TENSOR_INTS(1, 0)), want);
-		assert_values(tensor_inner(iota(0, TENSOR_INTS(2, 2)), iota(1, TENSOR_INTS(2))), 0, 2, 8);
-		assert_values(tensor_kron(iota(0, TENSOR_INTS(2)), iota(1, TENSOR_INTS(2, 2))), 0, 0, 0, 1,
-			      2, 0, 0, 3, 4);
-		assert_values(tensor_cross(iota(1, TENSOR_INTS(3)), iota(2, TENSOR_INTS(3)), TENSOR_NONE), 0,
-			      -1, 2, -1);
+		assert_values(tensor_inner(iota(0, TENSOR_INTS(2, 2)), iota(1, TENSOR_INTS(2))), 0,
+			      2, 8);
+		assert_values(tensor_kron(iota(0, TENSOR_INTS(2)), iota(1, TENSOR_INTS(2, 2))), 0,
+			      0, 0, 1, 2, 0, 0, 3, 4);
+		assert_values(tensor_cross(iota(1, TENSOR_INTS(3)), iota(2, TENSOR_INTS(3)),
+					   TENSOR_NONE),
+			      0, -1, 2, -1);
 		assert_same(tensor_addbmm(ok(tensor_zeros(TENSOR_INTS(2, 3), F32)),
-					  iota(0, TENSOR_INTS(3, 2, 4)), iota(1, TENSOR_INTS(3, 4, 3))),
+					  iota(0, TENSOR_INTS(3, 2, 4)),
+					  iota(1, TENSOR_INTS(3, 4, 3))),
 			    tensor_sum_dim(tensor_bmm(iota(0, TENSOR_INTS(3, 2, 4)),
 						      iota(1, TENSOR_INTS(3, 4, 3))),
 					   TENSOR_INTS(0), false));
@@ -167,7 +179,7 @@ static void other_sums_of_products(void **state)
 static void complex_products_conjugate_only_in_vdot(void **state)
 {
 	tensor_scope {
-		const double v[] = {1, 2, 3, -1}, w[] = {0, 1, 2, 2};
+		const double v[] = { 1, 2, 3, -1 }, w[] = { 0, 1, 2, 2 };
 		tensor_options c128 = TENSOR_OPTIONS(.dtype = TENSOR_C128);
 		tensor *a = ok(tensor_from_data(v, TENSOR_INTS(2), c128));
 		tensor *b = ok(tensor_from_data(w, TENSOR_INTS(2), c128));
@@ -187,28 +199,32 @@ static void complex_products_conjugate_only_in_vdot(void **state)
 /* Two queries, three keys: equal scores weigh values alike, a mask leaves some out. */
 static void attention_weighs_values(void **state)
 {
-	const uint8_t let[] = {1, 0, 1, 0, 0, 0};
+	const uint8_t let[] = { 1, 0, 1, 0, 0, 0 };
 
 	tensor_scope {
-		tensor *q = ok(tensor_zeros(TENSOR_INTS(2, 4), F32)), *k = iota(0, TENSOR_INTS(3, 4));
+		tensor *q = ok(tensor_zeros(TENSOR_INTS(2, 4), F32)),
+		       *k = iota(0, TENSOR_INTS(3, 4));
 		tensor *v = iota(0, TENSOR_INTS(3, 1)), *heads, *few;
 		tensor *mask = ok(tensor_from_data(let, TENSOR_INTS(2, 3),
 						   TENSOR_OPTIONS(.dtype = TENSOR_BOOL)));
 
-		assert_values(tensor_scaled_dot_product_attention(q, k, v, tensor_none, 0, false), 1e-6, 1,
-			      1);
-		assert_values(tensor_scaled_dot_product_attention(q, k, v, tensor_none, 0, true), 1e-6, 0,
-			      0.5);
+		assert_values(tensor_scaled_dot_product_attention(q, k, v, tensor_none, 0, false),
+			      1e-6, 1, 1);
+		assert_values(tensor_scaled_dot_product_attention(q, k, v, tensor_none, 0, true),
+			      1e-6, 0, 0.5);
 		/* A query that sees nothing gets zero. */
-		assert_values(tensor_scaled_dot_product_attention(q, k, v, mask, 0, false), 1e-6, 1, 0);
+		assert_values(tensor_scaled_dot_product_attention(q, k, v, mask, 0, false), 1e-6, 1,
+			      0);
 		heads = ok(tensor_zeros(TENSOR_INTS(4, 2, 4), F32));
 		few = ok(tensor_expand(k, TENSOR_INTS(2, 3, 4)));
-		assert_shape(tensor_scaled_dot_product_attention_opt(heads, few, few, tensor_none, 0, false,
-								     1, true), 4, 2, 4);
-		assert_fails(tensor_scaled_dot_product_attention(q, k, v, mask, 0, true) == NULL, EINVAL,
-			     "attn_mask must be none");
-		assert_fails(tensor_scaled_dot_product_attention(q, tensor_to(k, I64), v, mask, 0, false) ==
-				     NULL, EINVAL, "one dtype");
+		assert_shape(tensor_scaled_dot_product_attention_opt(heads, few, few, tensor_none,
+								     0, false, 1, true),
+			     4, 2, 4);
+		assert_fails(tensor_scaled_dot_product_attention(q, k, v, mask, 0, true) == NULL,
+			     EINVAL, "attn_mask must be none");
+		assert_fails(tensor_scaled_dot_product_attention(q, tensor_to(k, I64), v, mask, 0,
+								 false) == NULL,
+			     EINVAL, "one dtype");
 	}
 }
 
@@ -218,20 +234,25 @@ static void what_does_not_fit_is_refused(void **state)
 		tensor *a = iota(0, TENSOR_INTS(2, 3, 4)), *m = iota(0, TENSOR_INTS(3, 4));
 		tensor *v = iota(0, TENSOR_INTS(3));
 
-		assert_fails(tensor_bmm(a, a) == NULL, EINVAL, "bmm: mat2 must be 2 matrices of 4 rows");
-		assert_fails(tensor_bmm(a, m) == NULL, EINVAL, "must be a batch of matrices, got shape [3, 4]");
+		assert_fails(tensor_bmm(a, a) == NULL, EINVAL,
+			     "bmm: mat2 must be 2 matrices of 4 rows");
+		assert_fails(tensor_bmm(a, m) == NULL, EINVAL,
+			     "must be a batch of matrices, got shape [3, 4]");
 		assert_fails(tensor_baddbmm(m, a, tensor_transpose(a, 1, 2)) == NULL, EINVAL,
 			     "does not broadcast");
 		assert_fails(tensor_mv(m, v) == NULL, EINVAL, "vec must have 4 elements");
 		assert_fails(tensor_dot(v, m) == NULL, EINVAL, "must be a vector");
-		assert_fails(tensor_dot(v, tensor_to(v, I64)) == NULL, EINVAL, "one dtype, got f32 and i64");
+		assert_fails(tensor_dot(v, tensor_to(v, I64)) == NULL, EINVAL,
+			     "one dtype, got f32 and i64");
 		assert_fails(tensor_matmul(m, v) == NULL, EINVAL, "other must have 4 rows");
-		assert_fails(tensor_matmul(m, tensor_sum(v)) == NULL, EINVAL, "must have a dimension");
+		assert_fails(tensor_matmul(m, tensor_sum(v)) == NULL, EINVAL,
+			     "must have a dimension");
 		assert_fails(tensor_tensordot(m, v, TENSOR_INTS(1), TENSOR_INTS(0)) == NULL, EINVAL,
 			     "different sizes");
 		assert_fails(tensor_addbmm(m, a, a) == NULL, EINVAL, "are needed");
 		v = tensor_to(v, I64);
-		assert_fails(tensor_addr_opt(tensor_zeros(TENSOR_INTS(1), I64), v, v, S(0.5), S(1)) == NULL,
+		assert_fails(tensor_addr_opt(tensor_zeros(TENSOR_INTS(1), I64), v, v, S(0.5),
+					     S(1)) == NULL,
 			     EINVAL, "beta must be an integer");
 	}
 }
@@ -240,8 +261,11 @@ static void what_does_not_fit_is_refused(void **state)
 static void vecdot_of_integers_keeps_their_dtype(void **state)
 {
 	tensor_scope {
-		tensor *a = ok(tensor_to(iota(1, TENSOR_INTS(2, 3)), TENSOR_OPTIONS(.dtype = TENSOR_U8)));
-		tensor *b = ok(tensor_to(iota(1, TENSOR_INTS(3)), TENSOR_OPTIONS(.dtype = TENSOR_I8))), *t;
+		tensor *a = ok(
+			tensor_to(iota(1, TENSOR_INTS(2, 3)), TENSOR_OPTIONS(.dtype = TENSOR_U8)));
+		tensor *b = ok(tensor_to(iota(1, TENSOR_INTS(3)),
+					 TENSOR_OPTIONS(.dtype = TENSOR_I8))),
+		       *t;
 
 		t = ok(tensor_linalg_vecdot(a, a));
 		assert_int_equal(tensor_dtype(t), TENSOR_U8);

@@ -9,7 +9,7 @@ static tensor *floats(const float *values, tensor_ints shape)
 	return ok(tensor_from_data(values, shape, F32));
 }
 
-#define FLOATS(shape, ...) floats((const float[]){__VA_ARGS__}, shape)
+#define FLOATS(shape, ...) floats((const float[]){ __VA_ARGS__ }, shape)
 
 /* Numbers from 0 to n - 1 in no order, as bytes. */
 static tensor *bytes(tensor_ints shape, unsigned n, int shift, enum tensor_dtype dtype)
@@ -31,7 +31,8 @@ static tensor *bytes(tensor_ints shape, unsigned n, int shift, enum tensor_dtype
 static void halves_round_to_even_and_large_ones_saturate(void **state)
 {
 	tensor_scope {
-		tensor *x = FLOATS(S(9), 0.25f, 0.75f, -0.25f, 1e30f, -1e30f, INFINITY, -INFINITY, NAN, 3);
+		tensor *x = FLOATS(S(9), 0.25f, 0.75f, -0.25f, 1e30f, -1e30f, INFINITY, -INFINITY,
+				   NAN, 3);
 		tensor *q = ok(tensor_quantize_per_tensor(x, 0.5, 10, TENSOR_U8));
 		double scale = 0;
 		int64_t zero = 0;
@@ -42,18 +43,21 @@ static void halves_round_to_even_and_large_ones_saturate(void **state)
 		assert_done(tensor_q_zero_point(q, &zero));
 		assert_true(scale == 0.5 && zero == 10);
 		q = ok(tensor_quantize_per_tensor(x, 0.5, -100, TENSOR_I8));
-		assert_values(tensor_int_repr(q), 0, -100, -98, -100, 127, -128, 127, -128, 127, -94);
+		assert_values(tensor_int_repr(q), 0, -100, -98, -100, 127, -128, 127, -128, 127,
+			      -94);
 		q = ok(tensor_quantize_per_tensor(x, 0.5, 5, TENSOR_I32));
-		assert_values(tensor_int_repr(q), 0, 5, 7, 5, INT32_MAX, INT32_MIN, INT32_MAX, INT32_MIN,
-			      INT32_MAX, 11);
+		assert_values(tensor_int_repr(q), 0, 5, 7, 5, INT32_MAX, INT32_MIN, INT32_MAX,
+			      INT32_MIN, INT32_MAX, 11);
 	}
 }
 
 static void channels_have_scales_of_their_own(void **state)
 {
 	tensor_scope {
-		tensor *x = FLOATS(S(2, 3), 1, 2, 3, 4, 5, 6), *z = ok(tensor_to(iota(0, S(3)), I64));
-		tensor *q = ok(tensor_quantize_per_channel(x, FLOATS(S(3), 1, 0.5, 2), z, 1, TENSOR_I8));
+		tensor *x = FLOATS(S(2, 3), 1, 2, 3, 4, 5, 6),
+		       *z = ok(tensor_to(iota(0, S(3)), I64));
+		tensor *q = ok(
+			tensor_quantize_per_channel(x, FLOATS(S(3), 1, 0.5, 2), z, 1, TENSOR_I8));
 		int64_t axis = 9;
 
 		assert_values(tensor_int_repr(q), 0, 1, 5, 4, 4, 11, 5);
@@ -63,7 +67,7 @@ static void channels_have_scales_of_their_own(void **state)
 		assert_done(tensor_q_per_channel_axis(q, &axis));
 		assert_int_equal(axis, 1);
 		assert_fails(tensor_t(q) != NULL, EOPNOTSUPP, "no views");
-		assert_fails(tensor_q_scale(q, &(double){0}), EINVAL, "per tensor");
+		assert_fails(tensor_q_scale(q, &(double){ 0 }), EINVAL, "per tensor");
 	}
 }
 
@@ -73,10 +77,11 @@ static void views_keep_the_scale(void **state)
 		tensor *q = ok(tensor_quantize_per_tensor(iota(0, S(2, 3)), 0.5, 1, TENSOR_U8));
 
 		assert_values(tensor_dequantize(tensor_select(tensor_t(q), 0, 1)), 0, 1, 4);
-		assert_values(tensor_dequantize(tensor_reshape(tensor_t(q), S(6))), 0, 0, 3, 1, 4, 2, 5);
+		assert_values(tensor_dequantize(tensor_reshape(tensor_t(q), S(6))), 0, 0, 3, 1, 4,
+			      2, 5);
 		assert_values(tensor_dequantize(tensor_clone(q)), 0, 0, 1, 2, 3, 4, 5);
-		assert_values(tensor_dequantize(tensor_relu(
-				      tensor_quantize_per_tensor(iota(-2, S(4)), 0.5, 7, TENSOR_U8))),
+		assert_values(tensor_dequantize(tensor_relu(tensor_quantize_per_tensor(
+				      iota(-2, S(4)), 0.5, 7, TENSOR_U8))),
 			      0, 0, 0, 0, 1);
 	}
 }
@@ -84,19 +89,23 @@ static void views_keep_the_scale(void **state)
 /* The same from whole numbers, one at a time. */
 static int requantized(int64_t sum, float scale, float bias, float out_scale, int out_zero, int low)
 {
-	double q = rint((double)(((float)sum + bias * (1.0f / scale)) * (scale / out_scale))) + out_zero;
+	double q = rint((double)(((float)sum + bias * (1.0f / scale)) * (scale / out_scale))) +
+		   out_zero;
 
 	return q < low ? low : q > 255 ? 255 : (int)q;
 }
 
 static void linear_is_exact(void **state)
 {
-	const int64_t shapes[][3] = {{1, 1, 1}, {3, 65, 5}, {7, 16, 9}, {70, 130, 67}, {4, 0, 3}};
+	const int64_t shapes[][3] = {
+		{ 1, 1, 1 }, { 3, 65, 5 }, { 7, 16, 9 }, { 70, 130, 67 }, { 4, 0, 3 }
+	};
 
 	for (size_t c = 0; c < sizeof(shapes) / sizeof(*shapes); c++)
 		tensor_scope {
 			int64_t m = shapes[c][0], k = shapes[c][1], n = shapes[c][2];
-			tensor *x = bytes(S(m, k), 256, 0, TENSOR_U8), *w = bytes(S(n, k), 256, 0, TENSOR_I8);
+			tensor *x = bytes(S(m, k), 256, 0, TENSOR_U8),
+			       *w = bytes(S(n, k), 256, 0, TENSOR_I8);
 			tensor *qx = ok(tensor__make_per_tensor_quantized_tensor(x, 0.02, 131));
 			tensor *qw = ok(tensor__make_per_tensor_quantized_tensor(w, 0.03, -4));
 			tensor *bias = iota(-2, S(n));
@@ -104,7 +113,8 @@ static void linear_is_exact(void **state)
 			const int8_t *pw = tensor_data(w);
 
 			for (int relu = 0; relu < 2; relu++) {
-				tensor *y = ok(tensor_quantized_linear_opt(qx, qw, bias, 0.5, 60, relu));
+				tensor *y = ok(
+					tensor_quantized_linear_opt(qx, qw, bias, 0.5, 60, relu));
 
 				got = tensor_data(ok(tensor_int_repr(y)));
 				for (int64_t i = 0; i < m; i++)
@@ -112,11 +122,12 @@ static void linear_is_exact(void **state)
 						int64_t sum = 0;
 
 						for (int64_t p = 0; p < k; p++)
-							sum += (px[i * k + p] - 131) * (pw[j * k + p] + 4);
+							sum += (px[i * k + p] - 131) *
+							       (pw[j * k + p] + 4);
 						assert_int_equal(got[i * n + j],
 								 requantized(sum, 0.02f * 0.03f,
-									     (float)(j - 2), 0.5f, 60,
-									     relu ? 60 : 0));
+									     (float)(j - 2), 0.5f,
+									     60, relu ? 60 : 0));
 					}
 			}
 		}
@@ -130,13 +141,15 @@ static void convolution_is_exact(void **state)
 		tensor *k = bytes(S(o, c / 2, 3, 3), 200, 28, TENSOR_I8);
 		tensor *qx = ok(tensor__make_per_tensor_quantized_tensor(x, 0.02, 9));
 		tensor *qk = ok(tensor__make_per_tensor_quantized_tensor(k, 0.03, 0));
-		tensor *y = ok(tensor_quantized_conv2d(qx, qk, tensor_none, S(2), S(1), S(1), 2, 0.7, 100));
+		tensor *y = ok(tensor_quantized_conv2d(qx, qk, tensor_none, S(2), S(1), S(1), 2,
+						       0.7, 100));
 		const uint8_t *px = tensor_data(x), *got = tensor_data(ok(tensor_int_repr(y)));
 		const int8_t *pk = tensor_data(k);
 
 		assert_shape(y, 2, o, oh, ow);
 		for (int64_t i = 0; i < 2 * o * oh * ow; i++) {
-			int64_t X = i % ow, Y = i / ow % oh, ch = i / (ow * oh) % o, b = i / (ow * oh * o);
+			int64_t X = i % ow, Y = i / ow % oh, ch = i / (ow * oh) % o,
+				b = i / (ow * oh * o);
 			int64_t sum = 0;
 
 			for (int64_t p = 0; p < 18; p++) {
@@ -144,7 +157,8 @@ static void convolution_is_exact(void **state)
 				int64_t cc = ch / (o / 2) * 2 + p / 9;
 
 				if (yy >= 0 && yy < h && xx >= 0 && xx < w)
-					sum += (px[((b * c + cc) * h + yy) * w + xx] - 9) * pk[ch * 18 + p];
+					sum += (px[((b * c + cc) * h + yy) * w + xx] - 9) *
+					       pk[ch * 18 + p];
 			}
 			assert_int_equal(got[i], requantized(sum, 0.02f * 0.03f, 0, 0.7f, 100, 0));
 		}
@@ -176,7 +190,8 @@ static void fake_quantising_passes_the_gradient_where_nothing_is_clamped(void **
 		assert_values(y, 0, -1, -0.5, 0, 1, 2.5);
 		assert_done(tensor_backward(tensor_sum(y)));
 		assert_values(tensor_grad(x), 0, 0, 1, 1, 1, 0);
-		assert_values(tensor_fake_quantize_per_channel_affine(iota(0, S(2, 3)), two, zeros, 0, 0, 3),
+		assert_values(tensor_fake_quantize_per_channel_affine(iota(0, S(2, 3)), two, zeros,
+								      0, 0, 3),
 			      0, 0, 1, 1.5, 2, 2, 2);
 		assert_fails(tensor_fake_quantize_per_tensor_affine(x, 1, 0, 5, 3) != NULL, EINVAL,
 			     "greater than quant_max");
@@ -186,20 +201,29 @@ static void fake_quantising_passes_the_gradient_where_nothing_is_clamped(void **
 static void what_does_not_fit_is_refused(void **state)
 {
 	tensor_scope {
-		tensor *x = iota(0, S(2, 3)), *q = ok(tensor_quantize_per_tensor(x, 1, 0, TENSOR_U8));
+		tensor *x = iota(0, S(2, 3)),
+		       *q = ok(tensor_quantize_per_tensor(x, 1, 0, TENSOR_U8));
 		tensor *w = ok(tensor_quantize_per_tensor(iota(0, S(4, 2)), 1, 0, TENSOR_I8));
 		uint8_t room[6];
 
-		assert_fails(tensor_quantize_per_tensor(x, 0, 0, TENSOR_U8) != NULL, EINVAL, "scale");
-		assert_fails(tensor_quantize_per_tensor(x, NAN, 0, TENSOR_U8) != NULL, EINVAL, "scale");
-		assert_fails(tensor_quantize_per_tensor(x, 1, 256, TENSOR_U8) != NULL, EINVAL, "zero_point");
-		assert_fails(tensor_quantize_per_tensor(x, 1, 0, TENSOR_F32) != NULL, EINVAL, "u8, i8 or i32");
-		assert_fails(tensor_quantize_per_tensor(tensor_to(x, F64), 1, 0, TENSOR_U8) != NULL, EINVAL,
-			     "f32");
-		assert_fails(tensor_quantize_per_channel(x, FLOATS(S(2), 1, 1), FLOATS(S(3), 0, 0, 0), 0,
-							 TENSOR_U8) != NULL, EINVAL, "[2] for axis 0");
-		assert_fails(tensor_quantized_linear(q, w, tensor_none, 1, 0) != NULL, EINVAL, "[n, k]");
-		assert_fails(tensor_quantized_linear(q, x, tensor_none, 1, 0) != NULL, EINVAL, "weight");
+		assert_fails(tensor_quantize_per_tensor(x, 0, 0, TENSOR_U8) != NULL, EINVAL,
+			     "scale");
+		assert_fails(tensor_quantize_per_tensor(x, NAN, 0, TENSOR_U8) != NULL, EINVAL,
+			     "scale");
+		assert_fails(tensor_quantize_per_tensor(x, 1, 256, TENSOR_U8) != NULL, EINVAL,
+			     "zero_point");
+		assert_fails(tensor_quantize_per_tensor(x, 1, 0, TENSOR_F32) != NULL, EINVAL,
+			     "u8, i8 or i32");
+		assert_fails(tensor_quantize_per_tensor(tensor_to(x, F64), 1, 0, TENSOR_U8) != NULL,
+			     EINVAL, "f32");
+		assert_fails(tensor_quantize_per_channel(x, FLOATS(S(2), 1, 1),
+							 FLOATS(S(3), 0, 0, 0), 0,
+							 TENSOR_U8) != NULL,
+			     EINVAL, "[2] for axis 0");
+		assert_fails(tensor_quantized_linear(q, w, tensor_none, 1, 0) != NULL, EINVAL,
+			     "[n, k]");
+		assert_fails(tensor_quantized_linear(q, x, tensor_none, 1, 0) != NULL, EINVAL,
+			     "weight");
 		assert_fails(tensor_quantized_linear(w, w, tensor_none, 1, 0) != NULL, EINVAL,
 			     "self must be quantised to u8, got i8");
 		assert_fails(tensor_exp(q) != NULL, EOPNOTSUPP, "exp: no kernel for QuantizedCPU");
@@ -216,8 +240,8 @@ static void printing_shows_values_and_scale(void **state)
 	tensor_scope {
 		char text[200];
 
-		tensor_format(ok(tensor_quantize_per_tensor(iota(0, S(3)), 0.5, 1, TENSOR_U8)), text,
-			      sizeof(text));
+		tensor_format(ok(tensor_quantize_per_tensor(iota(0, S(3)), 0.5, 1, TENSOR_U8)),
+			      text, sizeof(text));
 		assert_string_equal(text, "tensor([0., 1., 2.], size=[3], quantization_scheme="
 					  "per_tensor_affine, scale=0.5, zero_point=1, dtype=u8)");
 	}

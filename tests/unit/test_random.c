@@ -19,7 +19,7 @@ static uint32_t word(uint64_t seed, uint64_t offset, int64_t i)
 	return w[i % 64 / 16];
 }
 
-/* ---- the generator --------------------------------------------------------------------------- */
+/* ---- the generator ---- */
 
 /* kat_vectors of Random123, philox4x32 10. */
 static void philox_gives_the_published_numbers(void **state)
@@ -27,13 +27,13 @@ static void philox_gives_the_published_numbers(void **state)
 	static const struct {
 		uint32_t counter[4], key[2], out[4];
 	} v[] = {
-		{{0, 0, 0, 0}, {0, 0}, {0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}},
-		{{~0u, ~0u, ~0u, ~0u},
-		 {~0u, ~0u},
-		 {0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd}},
-		{{0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344},
-		 {0xa4093822, 0x299f31d0},
-		 {0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1}},
+		{ { 0, 0, 0, 0 }, { 0, 0 }, { 0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8 } },
+		{ { ~0u, ~0u, ~0u, ~0u },
+		  { ~0u, ~0u },
+		  { 0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd } },
+		{ { 0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344 },
+		  { 0xa4093822, 0x299f31d0 },
+		  { 0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1 } },
 	};
 
 	for (size_t i = 0; i < sizeof(v) / sizeof(*v); i++) {
@@ -49,12 +49,12 @@ static void philox_gives_the_published_numbers(void **state)
 /* Also where the block's number passes 2^32, in the middle of a group. */
 static void elements_are_the_generators_words(void **state)
 {
-	static const uint64_t offsets[] = {0, 5, 0xfffffff8, 0xffffffffffffff00};
+	static const uint64_t offsets[] = { 0, 5, 0xfffffff8, 0xffffffffffffff00 };
 	const uint64_t seed = 0x0123456789abcdef;
 	tensor_generator *g = tensor_generator_new(seed);
 
 	for (size_t k = 0; k < 4; k++) {
-		struct tensor_generator_state at = {seed, offsets[k]}, after;
+		struct tensor_generator_state at = { seed, offsets[k] }, after;
 
 		tensor_generator_set_state(g, &at);
 		tensor_scope {
@@ -140,7 +140,7 @@ static void a_forked_child_has_a_copy(void **state)
 
 static tensor *boxed(const char *name, const tensor_value *args, int n)
 {
-	tensor_value ret = {0};
+	tensor_value ret = { 0 };
 
 	return tensor_call(name, args, n, &ret, 1) < 0 ? NULL : ret.t;
 }
@@ -149,8 +149,8 @@ static void boxed_calls_take_a_generator(void **state)
 {
 	tensor_generator *g = tensor_generator_new(3);
 	tensor_value args[] = {
-		{.kind = TENSOR_VALUE_INTS, .ints = TENSOR_INTS(4)},
-		{.kind = TENSOR_VALUE_GENERATOR, .generator = g},
+		{ .kind = TENSOR_VALUE_INTS, .ints = TENSOR_INTS(4) },
+		{ .kind = TENSOR_VALUE_GENERATOR, .generator = g },
 	};
 
 	tensor_scope {
@@ -164,7 +164,7 @@ static void boxed_calls_take_a_generator(void **state)
 	tensor_generator_release(g);
 }
 
-/* ---- the same numbers, however they are made ------------------------------------------------- */
+/* ---- the same numbers, however they are made ---- */
 
 #define LARGE 300001
 #define KINDS 12

@@ -96,14 +96,14 @@ static void normals_do_not_depend_on_each_other(void **state)
 
 static void halves_are_distributed_as_asked(void **state)
 {
-	static const enum tensor_dtype halves[] = {TENSOR_F16, TENSOR_BF16};
+	static const enum tensor_dtype halves[] = { TENSOR_F16, TENSOR_BF16 };
 
 	for (int i = 0; i < 2; i++) {
 		tensor_scope {
 			double *v = values_of(tensor_rand(TENSOR_SHAPE(N), OF(halves[i])));
 			double *w = values_of(tensor_randn(TENSOR_SHAPE(N), OF(halves[i])));
 			double steps = i ? 256 : 2048, mean = 0, square = 0;
-			bool ends[2] = {false, false};
+			bool ends[2] = { false, false };
 
 			for (int64_t k = 0; k < N; k++) {
 				assert_true(v[k] >= 0 && v[k] < 1);
@@ -141,9 +141,9 @@ static void complex_parts_share_the_variance(void **state)
 
 static void integers_of_a_range_are_alike(void **state)
 {
-	static const enum tensor_dtype types[] = {TENSOR_U8,   TENSOR_I8,  TENSOR_I16,
-						  TENSOR_I32,  TENSOR_I64, TENSOR_F16,
-						  TENSOR_BF16, TENSOR_F32, TENSOR_F64};
+	static const enum tensor_dtype types[] = { TENSOR_U8,	TENSOR_I8,  TENSOR_I16,
+						   TENSOR_I32,	TENSOR_I64, TENSOR_F16,
+						   TENSOR_BF16, TENSOR_F32, TENSOR_F64 };
 
 	for (size_t i = 0; i < sizeof(types) / sizeof(*types); i++) {
 		tensor_scope {
@@ -166,7 +166,7 @@ static void integers_of_a_range_are_alike(void **state)
  * width of the number. */
 static void large_ranges_are_alike_too(void **state)
 {
-	static const int64_t thirds[] = {1 << 22, 1 << 29, (int64_t)1 << 30, (int64_t)1 << 61};
+	static const int64_t thirds[] = { 1 << 22, 1 << 29, (int64_t)1 << 30, (int64_t)1 << 61 };
 
 	for (size_t i = 0; i < sizeof(thirds) / sizeof(*thirds); i++) {
 		tensor_scope {
@@ -245,7 +245,7 @@ static void permutations_are_alike(void **state)
 
 static void a_permutation_has_everything_once(void **state)
 {
-	static const int64_t lengths[] = {0, 1, 2, 63, 64, 65, 1000, 100000};
+	static const int64_t lengths[] = { 0, 1, 2, 63, 64, 65, 1000, 100000 };
 
 	for (size_t i = 0; i < sizeof(lengths) / sizeof(*lengths); i++) {
 		int64_t n = lengths[i];
@@ -281,7 +281,7 @@ static double share_of_ones(tensor *t)
 
 static void coins_fall_as_asked(void **state)
 {
-	static const double ps[] = {0, 0x1p-20, 0.3, 0.5, 0.999, 1};
+	static const double ps[] = { 0, 0x1p-20, 0.3, 0.5, 0.999, 1 };
 
 	for (int d = TENSOR_BOOL; d <= TENSOR_F64; d++) {
 		for (size_t i = 0; i < sizeof(ps) / sizeof(*ps); i++) {
@@ -314,7 +314,7 @@ static void coins_fall_as_asked(void **state)
 static void own_means_and_deviations(void **state)
 {
 	tensor_scope {
-		const double means[] = {-100, 0, 100}, stds[] = {1, 0, 2};
+		const double means[] = { -100, 0, 100 }, stds[] = { 1, 0, 2 };
 		tensor *mean = tensor_from_data(means, TENSOR_INTS(3), F64);
 		tensor *std = tensor_from_data(stds, TENSOR_INTS(3), F64);
 		tensor *rows =

@@ -2,11 +2,11 @@
 /* multinomial and dropout, and what random operators refuse. */
 #include "random.h"
 
-/* ---- multinomial ----------------------------------------------------------------------------- */
+/* ---- multinomial ---- */
 
 static void draws_follow_the_weights(void **state)
 {
-	const float w[] = {1, 0, 2, 5, 0, 2};
+	const float w[] = { 1, 0, 2, 5, 0, 2 };
 
 	tensor_scope {
 		tensor *weights = tensor_from_data(w, TENSOR_INTS(6), F32);
@@ -14,7 +14,7 @@ static void draws_follow_the_weights(void **state)
 			tensor_expand(tensor_view(weights, TENSOR_INTS(1, 6)), TENSOR_INTS(N, 6));
 		double *with = values_of(tensor_multinomial(weights, N, true));
 		double *first = values_of(tensor_multinomial(rows, 3, false));
-		double count[2][6] = {{0}}, second[6] = {0};
+		double count[2][6] = { { 0 } }, second[6] = { 0 };
 
 		for (int64_t i = 0; i < N; i++) {
 			count[0][(int)with[i]]++;
@@ -42,7 +42,7 @@ static void draws_follow_the_weights(void **state)
 
 static tensor *draw_of(double a, double b, int64_t k, bool replacement)
 {
-	const double w[] = {a, b};
+	const double w[] = { a, b };
 
 	return tensor_multinomial(tensor_from_data(w, TENSOR_INTS(2), F64), k, replacement);
 }
@@ -65,12 +65,12 @@ static void weights_that_are_none_are_refused(void **state)
 	}
 }
 
-/* ---- dropout --------------------------------------------------------------------------------- */
+/* ---- dropout ---- */
 
 static void dropout_scales_what_it_keeps(void **state)
 {
-	static const enum tensor_dtype types[] = {TENSOR_F16, TENSOR_BF16, TENSOR_F32,
-						  TENSOR_F64, TENSOR_C64,  TENSOR_C128};
+	static const enum tensor_dtype types[] = { TENSOR_F16, TENSOR_BF16, TENSOR_F32,
+						   TENSOR_F64, TENSOR_C64,  TENSOR_C128 };
 
 	for (size_t i = 0; i < sizeof(types) / sizeof(*types); i++) {
 		tensor_scope {
@@ -121,7 +121,7 @@ static void dropout_of_nothing_and_of_everything(void **state)
 	}
 }
 
-/* ---- bounds and refusals --------------------------------------------------------------------- */
+/* ---- bounds and refusals ---- */
 
 /* (to - from) * x + from would round to `to` here. */
 static void uniform_never_reaches_the_end(void **state)

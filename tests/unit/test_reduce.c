@@ -2,8 +2,8 @@
 /* sum, mean, max and argmax against plain loops over the same elements. */
 #include "check.h"
 
-static const enum tensor_dtype dtypes[] = {TENSOR_BOOL, TENSOR_U8,  TENSOR_I8,	TENSOR_I16,
-					   TENSOR_I32,	TENSOR_I64, TENSOR_F32, TENSOR_F64};
+static const enum tensor_dtype dtypes[] = { TENSOR_BOOL, TENSOR_U8,  TENSOR_I8,	 TENSOR_I16,
+					    TENSOR_I32,	 TENSOR_I64, TENSOR_F32, TENSOR_F64 };
 #define DTYPES (sizeof(dtypes) / sizeof(*dtypes))
 
 /* All elements in row-major order; the caller frees. */
@@ -12,8 +12,8 @@ static double *elements(tensor *t)
 	double *v = malloc((tensor_numel(t) + 1) * sizeof(*v));
 
 	tensor_scope
-		assert_done(tensor_copy_to(ok(tensor_to(ok(t), F64)), v,
-					   tensor_numel(t) * sizeof(*v)));
+		assert_done(
+			tensor_copy_to(ok(tensor_to(ok(t), F64)), v, tensor_numel(t) * sizeof(*v)));
 	return v;
 }
 
@@ -71,7 +71,7 @@ struct expected {
 /* By hand, over a mask of the dimensions of [4, 6, 10]. */
 static void reduce_by_hand(const double *v, unsigned mask, struct expected *e)
 {
-	const int64_t size[3] = {4, 6, 10};
+	const int64_t size[3] = { 4, 6, 10 };
 
 	e->n = 1;
 	for (int d = 0; d < 3; d++)
@@ -82,7 +82,7 @@ static void reduce_by_hand(const double *v, unsigned mask, struct expected *e)
 		e->argmax[i] = e->argmin[i] = -1;
 	}
 	for (int64_t i = 0; i < 240; i++) {
-		const int64_t pos[3] = {i / 60, i / 10 % 6, i % 10};
+		const int64_t pos[3] = { i / 60, i / 10 % 6, i % 10 };
 		int64_t at = 0, along = 0;
 
 		for (int d = 0; d < 3; d++) {
@@ -133,17 +133,17 @@ static void check_mask(tensor *t, unsigned mask, bool keepdim)
 		if (mask >> d & 1)
 			dim[n++] = d % 2 ? d : d - 3; /* some from the end */
 	one = (int)dim[0];
-	s = ok(tensor_sum_dim(t, (tensor_ints){dim, n}, keepdim));
+	s = ok(tensor_sum_dim(t, (tensor_ints){ dim, n }, keepdim));
 	assert_int_equal(tensor_dtype(s), floating ? tensor_dtype(t) : TENSOR_I64);
 	assert_int_equal(tensor_dim(s), keepdim ? 3 : 3 - n);
 	compare(s, e.sum, e.n, 0);
 	if (floating) {
 		for (int64_t i = 0; i < e.n; i++)
 			e.sum[i] /= e.count;
-		compare(ok(tensor_mean_dim(t, (tensor_ints){dim, n}, keepdim)), e.sum, e.n, 1e-5);
+		compare(ok(tensor_mean_dim(t, (tensor_ints){ dim, n }, keepdim)), e.sum, e.n, 1e-5);
 	}
-	compare(ok(tensor_amax(t, (tensor_ints){dim, n}, keepdim)), e.max, e.n, 0);
-	compare(ok(tensor_amin(t, (tensor_ints){dim, n}, keepdim)), e.min, e.n, 0);
+	compare(ok(tensor_amax(t, (tensor_ints){ dim, n }, keepdim)), e.max, e.n, 0);
+	compare(ok(tensor_amin(t, (tensor_ints){ dim, n }, keepdim)), e.min, e.n, 0);
 	if (n == 1) {
 		assert_done(tensor_max_dim(t, one, keepdim, &values, &indices));
 		compare(values, e.max, e.n, 0);
@@ -176,7 +176,8 @@ static void every_dtype_layout_and_dimension_agrees_with_plain_loops(void **stat
 /* Small whole numbers, which every dtype has. */
 static void halves_and_complex_numbers_reduce_like_f64(void **state)
 {
-	static const enum tensor_dtype more[] = {TENSOR_F16, TENSOR_BF16, TENSOR_C64, TENSOR_C128};
+	static const enum tensor_dtype more[] = { TENSOR_F16, TENSOR_BF16, TENSOR_C64,
+						  TENSOR_C128 };
 
 	for (size_t k = 0; k < 4; k++)
 		for (int layout = 0; layout < LAYOUTS; layout++)
@@ -184,8 +185,11 @@ static void halves_and_complex_numbers_reduce_like_f64(void **state)
 				tensor *w = of_layout(layout, TENSOR_I8), *s, *d, *v, *i, *x, *y;
 				tensor *t = ok(tensor_to(w, TENSOR_OPTIONS(.dtype = more[k])));
 
-				t = layout == 1 ? ok(tensor_transpose(tensor_contiguous(
-							  tensor_transpose(t, 0, 2)), 0, 2)) : t;
+				t = layout == 1 ?
+					    ok(tensor_transpose(
+						    tensor_contiguous(tensor_transpose(t, 0, 2)), 0,
+						    2)) :
+					    t;
 				w = ok(tensor_to(w, F64));
 				for (int dim = 0; dim < 3; dim++) {
 					s = ok(tensor_sum_dim(t, TENSOR_INTS(dim), false));
@@ -207,12 +211,12 @@ static void halves_and_complex_numbers_reduce_like_f64(void **state)
 
 static void questions_of_zero_have_answers_for_any_dtype(void **state)
 {
-	const double v[] = {0, -0.0, 0, NAN, 0.25, 0, 3, -1, 2};
+	const double v[] = { 0, -0.0, 0, NAN, 0.25, 0, 3, -1, 2 };
 
 	tensor_scope {
 		tensor *t = ok(tensor_from_data(v, TENSOR_INTS(3, 3), F64));
-		tensor *u = ok(tensor_to(ok(tensor_narrow(t, 0, 2, 1)), TENSOR_OPTIONS(
-						 .dtype = TENSOR_U8)));
+		tensor *u = ok(tensor_to(ok(tensor_narrow(t, 0, 2, 1)),
+					 TENSOR_OPTIONS(.dtype = TENSOR_U8)));
 		tensor *none = ok(tensor_empty(TENSOR_INTS(0, 2), F32));
 
 		assert_values(tensor_any_dim(t, 1, false), 0, 0, 1, 1);
@@ -247,18 +251,18 @@ static void products_of_nothing_are_one(void **state)
 
 static void large_tensors_agree_with_f64_sums(void **state)
 {
-	static const int64_t shapes[][3] = {{300, 7, 501}, {70001, 3, 1}, {2, 90001, 1},
-					    {5, 129, 1030}, {1, 1, 300007}, {33, 2049, 2}};
+	static const int64_t shapes[][3] = { { 300, 7, 501 },  { 70001, 3, 1 },	 { 2, 90001, 1 },
+					     { 5, 129, 1030 }, { 1, 1, 300007 }, { 33, 2049, 2 } };
 
 	for (size_t k = 0; k < sizeof(shapes) / sizeof(*shapes); k++)
 		for (int d = 0; d < 3; d++)
 			tensor_scope {
-				tensor *t = numbers((tensor_ints){shapes[k], 3}, TENSOR_F32);
+				tensor *t = numbers((tensor_ints){ shapes[k], 3 }, TENSOR_F32);
 				tensor *x = ok(tensor_mul_scalar(t, TENSOR_SCALAR(0.37)));
 				tensor *w = ok(tensor_to(x, F64)), *values, *indices, *w_indices;
 				tensor *sum = ok(tensor_sum_dim(x, TENSOR_INTS(d), false));
-				double *want = elements(ok(tensor_sum_dim(w, TENSOR_INTS(d),
-									  false)));
+				double *want =
+					elements(ok(tensor_sum_dim(w, TENSOR_INTS(d), false)));
 
 				compare(sum, want, tensor_numel(sum), 0.02);
 				free(want);
@@ -277,9 +281,9 @@ static void f32_sums_stay_accurate_when_long(void **state)
 {
 	tensor_scope {
 		tensor *t = ok(tensor_full(TENSOR_INTS(1 << 22), TENSOR_SCALAR(0.1), F32));
-		tensor *rows = ok(tensor_expand(ok(tensor_full(TENSOR_INTS(1, 20),
-							       TENSOR_SCALAR(0.1), F32)),
-						TENSOR_INTS(1 << 18, 20)));
+		tensor *rows = ok(
+			tensor_expand(ok(tensor_full(TENSOR_INTS(1, 20), TENSOR_SCALAR(0.1), F32)),
+				      TENSOR_INTS(1 << 18, 20)));
 		double want = (double)0.1f * (1 << 22), column[20];
 
 		assert_values(tensor_sum(t), want * 1e-6, want);
@@ -294,14 +298,16 @@ static void f32_sums_stay_accurate_when_long(void **state)
 
 static void same_bits_on_one_and_two_threads(void **state)
 {
-	static const int64_t shapes[][2] = {{4096, 257}, {3, 400001}, {300001, 5}, {1, 1000003}};
+	static const int64_t shapes[][2] = {
+		{ 4096, 257 }, { 3, 400001 }, { 300001, 5 }, { 1, 1000003 }
+	};
 	int before = tensor_get_num_threads();
 
 	for (size_t k = 0; k < sizeof(shapes) / sizeof(*shapes); k++)
 		for (int d = -1; d < 2; d++)
 			tensor_scope {
 				tensor *t = ok(tensor_mul_scalar(
-					numbers((tensor_ints){shapes[k], 2}, TENSOR_F32),
+					numbers((tensor_ints){ shapes[k], 2 }, TENSOR_F32),
 					TENSOR_SCALAR(1.0 / 3)));
 				tensor_ints dim = d < 0 ? TENSOR_NO_INTS : TENSOR_INTS(d);
 				tensor *s[2], *m[2];
@@ -309,8 +315,7 @@ static void same_bits_on_one_and_two_threads(void **state)
 				for (int n = 0; n < 2; n++) {
 					assert_done(tensor_set_num_threads(n + 1));
 					s[n] = ok(tensor_sum_dim(t, dim, false));
-					m[n] = ok(tensor_argmax(t, d < 0 ? TENSOR_NONE : d,
-								false));
+					m[n] = ok(tensor_argmax(t, d < 0 ? TENSOR_NONE : d, false));
 				}
 				assert_memory_equal(tensor_data(s[0]), tensor_data(s[1]),
 						    tensor_numel(s[0]) * 4);
@@ -325,8 +330,7 @@ static void nan_is_greatest_and_the_first_counts(void **state)
 	for (int wide = 0; wide < 2; wide++)
 		for (int64_t n = 3; n < 5000; n = n * 3 + 1)
 			tensor_scope {
-				tensor *t = ok(tensor_zeros(TENSOR_INTS(n, 2),
-								wide ? F64 : F32));
+				tensor *t = ok(tensor_zeros(TENSOR_INTS(n, 2), wide ? F64 : F32));
 				tensor *first = ok(tensor_select(t, 1, 0)), *values, *indices;
 				tensor *rows = ok(tensor_clone(ok(tensor_t(t))));
 
@@ -414,8 +418,8 @@ static void zero_dimensional_tensors_reduce_to_themselves(void **state)
 static void dtype_says_what_is_computed_in(void **state)
 {
 	tensor_scope {
-		tensor *t = ok(tensor_full(TENSOR_INTS(300), TENSOR_SCALAR(100), TENSOR_OPTIONS(
-						   .dtype = TENSOR_U8)));
+		tensor *t = ok(tensor_full(TENSOR_INTS(300), TENSOR_SCALAR(100),
+					   TENSOR_OPTIONS(.dtype = TENSOR_U8)));
 		tensor *b = ok(tensor_sum_opt(t, TENSOR_I16)), *f;
 
 		assert_int_equal(tensor_dtype(b), TENSOR_I16);
@@ -425,9 +429,9 @@ static void dtype_says_what_is_computed_in(void **state)
 		f = ok(tensor_mean_opt(t, TENSOR_F32));
 		assert_int_equal(tensor_dtype(f), TENSOR_F32);
 		assert_values(f, 0, 100);
-		f = ok(tensor_sum_dim_opt(ok(tensor_full(TENSOR_INTS(2, 5), TENSOR_SCALAR(0.1),
-							 F32)),
-					  TENSOR_INTS(1), false, TENSOR_F64));
+		f = ok(tensor_sum_dim_opt(
+			ok(tensor_full(TENSOR_INTS(2, 5), TENSOR_SCALAR(0.1), F32)), TENSOR_INTS(1),
+			false, TENSOR_F64));
 		assert_int_equal(tensor_dtype(f), TENSOR_F64);
 		assert_values(f, 1e-15, 5 * (double)0.1f, 5 * (double)0.1f);
 		assert_fails(tensor_mean(t), EINVAL, "mean: a floating dtype is needed, got u8");
@@ -446,8 +450,8 @@ static void bad_dimensions_are_refused(void **state)
 		assert_fails(tensor_argmax(t, 5, false), EINVAL, "argmax");
 		assert_values(tensor_sum_dim(t, TENSOR_SCALAR_SHAPE, false), 0, 15);
 		assert_shape(ok(tensor_sum_dim(t, TENSOR_NO_INTS, true)), 1, 1);
-		assert_fails(tensor_max(ok(tensor_empty(TENSOR_INTS(2), TENSOR_OPTIONS(
-						.dtype = TENSOR_C64)))),
+		assert_fails(tensor_max(ok(tensor_empty(TENSOR_INTS(2),
+							TENSOR_OPTIONS(.dtype = TENSOR_C64)))),
 			     EINVAL, "no order");
 	}
 }
@@ -455,9 +459,9 @@ static void bad_dimensions_are_refused(void **state)
 static void out_forms_fill_the_tensor_given(void **state)
 {
 	tensor_scope {
-		tensor *t = iota(0, TENSOR_INTS(2, 3)), *out = ok(tensor_empty(TENSOR_INTS(7), F32));
-		tensor *strided = ok(tensor_select(ok(tensor_zeros(TENSOR_INTS(3, 4), F64)), 1,
-						   2));
+		tensor *t = iota(0, TENSOR_INTS(2, 3)),
+		       *out = ok(tensor_empty(TENSOR_INTS(7), F32));
+		tensor *strided = ok(tensor_select(ok(tensor_zeros(TENSOR_INTS(3, 4), F64)), 1, 2));
 		tensor *i = ok(tensor_empty(TENSOR_INTS(1), I64));
 
 		assert_ptr_equal(tensor_sum_dim_out(out, t, TENSOR_INTS(1), false), out);

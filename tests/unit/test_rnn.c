@@ -39,7 +39,7 @@ static tensor_list weights(tensor **w, int gates)
 		w[4 * l + 2] = numbers(TENSOR_SHAPE(gates * SIZE), 10 * l + 3);
 		w[4 * l + 3] = numbers(TENSOR_SHAPE(gates * SIZE), 10 * l + 4);
 	}
-	return (tensor_list){w, 8};
+	return (tensor_list){ w, 8 };
 }
 
 static void lstm_is_its_cells_one_after_the_other(void **state)
@@ -48,8 +48,8 @@ static void lstm_is_its_cells_one_after_the_other(void **state)
 		tensor *x = numbers(TENSOR_SHAPE(STEPS, BATCH, IN), 5), *w[8], *out, *hy, *cy;
 		tensor *h0 = numbers(TENSOR_SHAPE(2, BATCH, SIZE), 6),
 		       *c0 = numbers(TENSOR_SHAPE(2, BATCH, SIZE), 7);
-		tensor *h[2] = {step_of(h0, 0), step_of(h0, 1)},
-		       *c[2] = {step_of(c0, 0), step_of(c0, 1)};
+		tensor *h[2] = { step_of(h0, 0), step_of(h0, 1) },
+		       *c[2] = { step_of(c0, 0), step_of(c0, 1) };
 
 		assert_done(tensor_lstm(x, TENSOR_LIST(h0, c0), weights(w, 4), true, 2, 0, false,
 					false, false, &out, &hy, &cy));
@@ -68,7 +68,7 @@ static void lstm_is_its_cells_one_after_the_other(void **state)
 /* Lengths 4, 2 and 1, both directions: each sequence by itself gives the same. */
 static void packed_sequences_are_independent(void **state)
 {
-	static const int64_t lengths[] = {4, 2, 1};
+	static const int64_t lengths[] = { 4, 2, 1 };
 
 	tensor_scope {
 		tensor *x = numbers(TENSOR_SHAPE(STEPS, BATCH, IN), 5), *w[8], *data, *sizes, *out,
@@ -107,11 +107,11 @@ static void gradients_reach_input_states_and_weights(void **state)
 		tensor *w[8], *out, *hy;
 		tensor *x = numbers(TENSOR_SHAPE(STEPS, BATCH, IN), 5),
 		       *h0 = numbers(TENSOR_SHAPE(2, BATCH, SIZE), 6);
-		tensor *all[] = {x, h0, weights(w, 1).data[0], w[1], w[2], w[7]};
+		tensor *all[] = { x, h0, weights(w, 1).data[0], w[1], w[2], w[7] };
 
 		for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++)
 			assert_done(tensor_set_requires_grad(all[i], true));
-		assert_done(tensor_rnn_tanh(x, h0, (tensor_list){w, 8}, true, 2, 0, true, false,
+		assert_done(tensor_rnn_tanh(x, h0, (tensor_list){ w, 8 }, true, 2, 0, true, false,
 					    false, &out, &hy));
 		assert_done(tensor_backward(ok(tensor_sum(out))));
 		for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++)
@@ -125,8 +125,9 @@ static void what_does_not_fit_is_refused(void **state)
 		tensor *x = numbers(TENSOR_SHAPE(STEPS, BATCH, IN), 5), *w[8], *o, *h;
 		tensor *h0 = numbers(TENSOR_SHAPE(1, BATCH, SIZE), 6),
 		       *one = numbers(TENSOR_SHAPE(1, 1, SIZE), 6);
-		tensor_list params = {weights(w, 3).data, 4};
-		tensor *rows = ok(tensor_from_data((const int64_t[]){2, 3}, TENSOR_SHAPE(2), I64));
+		tensor_list params = { weights(w, 3).data, 4 };
+		tensor *rows =
+			ok(tensor_from_data((const int64_t[]){ 2, 3 }, TENSOR_SHAPE(2), I64));
 		tensor *data = numbers(TENSOR_SHAPE(5, IN), 1);
 
 #define GRU(x, h0, params, layers, dropout) \
@@ -137,12 +138,12 @@ static void what_does_not_fit_is_refused(void **state)
 		assert_fails(GRU(x, h0, params, 1, 2), EINVAL, "dropout");
 		assert_fails(GRU(ok(tensor_narrow(x, 0, 0, 0)), h0, params, 1, 0), EINVAL, "step");
 		assert_fails(GRU(h0, h0, params, 1, 0), EINVAL, "w_ih");
-		assert_fails(
-			tensor_gru_data(data, rows, h0, params, true, 1, 0, false, false, &o, &h),
-			EINVAL, "batch_sizes");
-		assert_fails(
-			tensor_gru_cell(step_of(x, 0), step_of(one, 0), w[0], w[1], w[2], w[3]),
-			EINVAL, "rows");
+		assert_fails(tensor_gru_data(data, rows, h0, params, true, 1, 0, false, false, &o,
+					     &h),
+			     EINVAL, "batch_sizes");
+		assert_fails(tensor_gru_cell(step_of(x, 0), step_of(one, 0), w[0], w[1], w[2],
+					     w[3]),
+			     EINVAL, "rows");
 	}
 }
 

@@ -115,7 +115,7 @@ static void end_of_the_thread_releases_what_a_jump_left(void **state)
 	assert_nothing_left();
 }
 
-/* ---- without memory ------------------------------------------------------------------------------- */
+/* ---- without memory ---- */
 
 static bool no_more;
 
@@ -171,7 +171,7 @@ static void gradient_with_a_graph(tensor *x)
 	tensor_scope
 		assert_done(
 			tensor_backward_ex(TENSOR_LIST(tensor_sum(tensor_mul(tensor_mul(x, x), x))),
-					   NULL, (tensor_list){0}, NULL, TENSOR_CREATE_GRAPH));
+					   NULL, (tensor_list){ 0 }, NULL, TENSOR_CREATE_GRAPH));
 	assert_true(tensor_requires_grad(tensor_grad(x)));
 }
 

@@ -4,16 +4,16 @@
 
 static void places_are_those_of_a_linear_search(void **state)
 {
-	static const enum tensor_dtype dtypes[] = {TENSOR_U8, TENSOR_I64, TENSOR_F32, TENSOR_F64,
-						   TENSOR_BF16};
+	static const enum tensor_dtype dtypes[] = { TENSOR_U8, TENSOR_I64, TENSOR_F32, TENSOR_F64,
+						    TENSOR_BF16 };
 
 	for (int k = 0; k < 5; k++)
 		for (int right = 0; right < 2; right++)
 			tensor_scope {
 				tensor_options o = TENSOR_OPTIONS(.dtype = dtypes[k]);
-				double s[9] = {1, 1, 2, 4, 4, 4, 7, 9, 9}, want[22];
-				tensor *sequence = ok(tensor_to(ok(tensor_from_data(
-					s, TENSOR_INTS(9), F64)), o));
+				double s[9] = { 1, 1, 2, 4, 4, 4, 7, 9, 9 }, want[22];
+				tensor *sequence = ok(
+					tensor_to(ok(tensor_from_data(s, TENSOR_INTS(9), F64)), o));
 				tensor *x = ok(tensor_to(iota(0, TENSOR_INTS(2, 11)), o)), *i;
 
 				for (int j = 0; j < 22; j++) {
@@ -32,8 +32,8 @@ static void places_are_those_of_a_linear_search(void **state)
 
 static void lines_have_sequences_of_their_own(void **state)
 {
-	const double s[] = {3, 1, 2, 30, 20, 10}, x[] = {2, 15};
-	const int64_t order[] = {1, 2, 0, 2, 1, 0}, bad[] = {1, 2, 3, 0, 0, 0};
+	const double s[] = { 3, 1, 2, 30, 20, 10 }, x[] = { 2, 15 };
+	const int64_t order[] = { 1, 2, 0, 2, 1, 0 }, bad[] = { 1, 2, 3, 0, 0, 0 };
 
 	tensor_scope {
 		tensor *sequence = ok(tensor_from_data(s, TENSOR_INTS(2, 3), F64));
@@ -44,11 +44,13 @@ static void lines_have_sequences_of_their_own(void **state)
 		assert_values(tensor_searchsorted_opt(sequence, values, false, false, NULL, sorter),
 			      0, 1, 1);
 		assert_values(tensor_searchsorted_opt(sequence, values, false, false, "right",
-						      sorter), 0, 2, 1);
+						      sorter),
+			      0, 2, 1);
 		assert_fails(tensor_searchsorted_opt(sequence, values, false, false, NULL, wrong),
 			     EINVAL, "sorter has 3");
 		assert_fails(tensor_searchsorted_opt(sequence, values, false, true, "left",
-						     tensor_none), EINVAL, "contradicts");
+						     tensor_none),
+			     EINVAL, "contradicts");
 		assert_fails(tensor_bucketize(values, sequence), EINVAL, "one dimension");
 		assert_fails(tensor_searchsorted(sequence, ok(tensor_to(values, F32))), EINVAL,
 			     "one dtype");
@@ -57,7 +59,7 @@ static void lines_have_sequences_of_their_own(void **state)
 
 static void unique_elements_are_counted_and_numbered(void **state)
 {
-	const double x[] = {3, 1, 3, -0.0, 0, 1};
+	const double x[] = { 3, 1, 3, -0.0, 0, 1 };
 	tensor *u, *i, *n;
 
 	tensor_scope {
@@ -68,8 +70,9 @@ static void unique_elements_are_counted_and_numbered(void **state)
 		assert_shape(i, 2, 3);
 		assert_values(i, 0, 2, 1, 2, 0, 0, 1);
 		assert_values(n, 0, 2, 2, 2);
-		assert_done(tensor_unique(ok(tensor_to(ok(tensor_t(t)), TENSOR_OPTIONS(
-					  .dtype = TENSOR_F16))), true, false, false, &u, &i, &n));
+		assert_done(tensor_unique(
+			ok(tensor_to(ok(tensor_t(t)), TENSOR_OPTIONS(.dtype = TENSOR_F16))), true,
+			false, false, &u, &i, &n));
 		assert_values(u, 0, 0, 1, 3);
 		assert_int_equal(tensor_dtype(u), TENSOR_F16);
 		assert_int_equal(tensor_numel(i) + tensor_numel(n), 0);
@@ -77,8 +80,8 @@ static void unique_elements_are_counted_and_numbered(void **state)
 		assert_values(u, 0, 3, 1, 3, 0, 1);
 		assert_values(i, 0, 0, 1, 2, 3, 3, 4);
 		assert_values(n, 0, 1, 1, 1, 2, 1);
-		assert_done(tensor_unique(ok(tensor_empty(TENSOR_INTS(0, 2), F32)), true, true, true,
-					  &u, &i, &n));
+		assert_done(tensor_unique(ok(tensor_empty(TENSOR_INTS(0, 2), F32)), true, true,
+					  true, &u, &i, &n));
 		assert_shape(u, 0);
 		assert_shape(i, 0, 2);
 	}
@@ -87,7 +90,7 @@ static void unique_elements_are_counted_and_numbered(void **state)
 /* indices are those of the first of equal elements; NaNs differ from each other. */
 static void unique_all_says_where_each_is_first(void **state)
 {
-	const double x[] = {3, 1, 3, NAN, 0, 1, -0.0, NAN};
+	const double x[] = { 3, 1, 3, NAN, 0, 1, -0.0, NAN };
 	tensor *v, *at, *i, *n;
 
 	tensor_scope {
@@ -102,13 +105,14 @@ static void unique_all_says_where_each_is_first(void **state)
 		assert_int_equal(tensor_dtype(at), TENSOR_I64);
 		assert_done(tensor_unique_all(ok(tensor_t(t)), &v, &at, &i, &n));
 		assert_values(at, 0, 1, 2, 0, 6, 7);
-		assert_done(tensor_unique_all(ok(tensor_scalar_tensor(TENSOR_SCALAR(7), I64)), &v, &at, &i, &n));
+		assert_done(tensor_unique_all(ok(tensor_scalar_tensor(TENSOR_SCALAR(7), I64)), &v,
+					      &at, &i, &n));
 		assert_values(v, 0, 7);
 		assert_values(at, 0, 0);
 		assert_int_equal(tensor_dim(i), 0);
 		/* Complex numbers: by their real parts, then by their imaginary ones. */
-		t = ok(tensor_view_as_complex(ok(tensor_from_data((double[]){2, 1, 1, 5, 2, 0, 1, 5},
-								   TENSOR_INTS(4, 2), F64))));
+		t = ok(tensor_view_as_complex(ok(tensor_from_data(
+			(double[]){ 2, 1, 1, 5, 2, 0, 1, 5 }, TENSOR_INTS(4, 2), F64))));
 		assert_done(tensor_unique_all(t, &v, &at, &i, &n));
 		assert_int_equal(tensor_dtype(v), TENSOR_C128);
 		assert_values(ok(tensor_view_as_real(v)), 0, 1, 5, 2, 0, 2, 1);
@@ -116,13 +120,14 @@ static void unique_all_says_where_each_is_first(void **state)
 		assert_values(n, 0, 2, 1, 1);
 		none = ok(tensor_empty(TENSOR_INTS(0, 2), F32));
 		assert_done(tensor_unique_all(none, &v, &at, &i, &n));
-		assert_int_equal(tensor_numel(v) + tensor_numel(at) + tensor_numel(i) + tensor_numel(n), 0);
+		assert_int_equal(
+			tensor_numel(v) + tensor_numel(at) + tensor_numel(i) + tensor_numel(n), 0);
 	}
 }
 
 static void unique_slices_are_in_lexicographic_order(void **state)
 {
-	const double x[] = {2, 1, 2, 1, 5, 4, 5, 3};
+	const double x[] = { 2, 1, 2, 1, 5, 4, 5, 3 };
 	tensor *u, *i, *n;
 
 	tensor_scope {
@@ -139,15 +144,17 @@ static void unique_slices_are_in_lexicographic_order(void **state)
 		assert_values(i, 0, 2, 1, 2, 0);
 		assert_values(n, 0, 1, 1, 2);
 		/* Of a vector along its dimension, counted from the front, elements. */
-		assert_done(tensor_unique_consecutive(ok(tensor_select(t, 0, 0)), false, false, 0, &u, &i, &n));
+		assert_done(tensor_unique_consecutive(ok(tensor_select(t, 0, 0)), false, false, 0,
+						      &u, &i, &n));
 		assert_true(!tensor_numel(i) && !tensor_numel(n));
-		assert_fails(tensor_unique_dim(t, 2, true, true, true, &u, &i, &n), EINVAL, "range");
+		assert_fails(tensor_unique_dim(t, 2, true, true, true, &u, &i, &n), EINVAL,
+			     "range");
 	}
 }
 
 static void elements_are_found_among_others(void **state)
 {
-	const double x[] = {3, NAN, 1, -0.0}, y[] = {0, NAN, 3};
+	const double x[] = { 3, NAN, 1, -0.0 }, y[] = { 0, NAN, 3 };
 
 	tensor_scope {
 		tensor *a = ok(tensor_from_data(x, TENSOR_INTS(2, 2), F64));
@@ -157,15 +164,17 @@ static void elements_are_found_among_others(void **state)
 		assert_values(tensor_isin_tensor_tensor(a, b), 0, 1, 0, 0, 1);
 		assert_values(tensor_isin_tensor_tensor_opt(a, b, false, true), 0, 0, 1, 1, 0);
 		assert_values(tensor_isin_tensor_tensor(a, none), 0, 0, 0, 0, 0);
-		assert_values(tensor_isin_tensor_scalar(iota(0, TENSOR_INTS(3)), TENSOR_SCALAR(2)), 0, 0, 0, 1);
-		assert_values(tensor_isin_scalar_tensor(TENSOR_SCALAR(2), iota(0, TENSOR_INTS(3))), 0, 1);
+		assert_values(tensor_isin_tensor_scalar(iota(0, TENSOR_INTS(3)), TENSOR_SCALAR(2)),
+			      0, 0, 0, 1);
+		assert_values(tensor_isin_scalar_tensor(TENSOR_SCALAR(2), iota(0, TENSOR_INTS(3))),
+			      0, 1);
 	}
 }
 
 static void what_is_counted(void **state)
 {
-	const double x[] = {0, 0.25, 1, 1, NAN, -1, 2};
-	const int64_t at[] = {1, 4, 1, 0}, below[] = {1, -1};
+	const double x[] = { 0, 0.25, 1, 1, NAN, -1, 2 };
+	const int64_t at[] = { 1, 4, 1, 0 }, below[] = { 1, -1 };
 
 	tensor_scope {
 		tensor *t = ok(tensor_from_data(x, TENSOR_INTS(7), F64)), *n;
@@ -175,15 +184,20 @@ static void what_is_counted(void **state)
 		assert_int_equal(tensor_dtype(n), TENSOR_I64);
 		assert_values(n, 0, 1, 2, 0, 0, 1);
 		assert_values(tensor_bincount(i, iota(1, TENSOR_INTS(4)), 6), 0, 4, 4, 0, 0, 2, 0);
-		assert_shape(tensor_bincount(ok(tensor_empty(TENSOR_INTS(0), I64)), tensor_none, 3), 3);
-		assert_fails(tensor_bincount(ok(tensor_from_data(below, TENSOR_INTS(2), I64)), tensor_none,
-					     0), EINVAL, "must not be negative, got -1");
-		assert_fails(tensor_bincount(t, tensor_none, 0), EINVAL, "vector of integers, got f64");
+		assert_shape(tensor_bincount(ok(tensor_empty(TENSOR_INTS(0), I64)), tensor_none, 3),
+			     3);
+		assert_fails(tensor_bincount(ok(tensor_from_data(below, TENSOR_INTS(2), I64)),
+					     tensor_none, 0),
+			     EINVAL, "must not be negative, got -1");
+		assert_fails(tensor_bincount(t, tensor_none, 0), EINVAL,
+			     "vector of integers, got f64");
 		/* The last of equal parts has its upper end; what is outside, and NaN, does not count. */
 		assert_values(tensor_histc(t, 2, TENSOR_SCALAR(0), TENSOR_SCALAR(1)), 0, 2, 2);
-		assert_values(tensor_histc(iota(0, TENSOR_INTS(5)), 2, TENSOR_SCALAR(0), TENSOR_SCALAR(0)), 0,
-			      2, 3);
-		assert_fails(tensor_histc(t, 2, TENSOR_SCALAR(0), TENSOR_SCALAR(0)), EINVAL, "finite");
+		assert_values(tensor_histc(iota(0, TENSOR_INTS(5)), 2, TENSOR_SCALAR(0),
+					   TENSOR_SCALAR(0)),
+			      0, 2, 3);
+		assert_fails(tensor_histc(t, 2, TENSOR_SCALAR(0), TENSOR_SCALAR(0)), EINVAL,
+			     "finite");
 		assert_fails(tensor_histc(t, 0, TENSOR_SCALAR(0), TENSOR_SCALAR(1)), EINVAL,
 			     "bins must be positive");
 	}

@@ -4,9 +4,9 @@
 
 #include "../../lib/storage/wire.h"
 
-static const int types[] = {SOCK_STREAM, SOCK_SEQPACKET};
+static const int types[] = { SOCK_STREAM, SOCK_SEQPACKET };
 
-/* ---- roles -------------------------------------------------------------------------------- */
+/* ---- roles ---- */
 
 /* Everything back as it came. */
 static int echo(tensor_channel *ch)
@@ -122,11 +122,11 @@ static int tell_frames(tensor_channel *ch)
 }
 
 static const struct peer_role roles[] = {
-	{"echo", echo},		{"echo_nobody", echo_nobody}, {"add_one", add_one},
-	{"attack", attack},	{"frames", tell_frames},      {NULL, NULL},
+	{ "echo", echo },     { "echo_nobody", echo_nobody }, { "add_one", add_one },
+	{ "attack", attack }, { "frames", tell_frames },      { NULL, NULL },
 };
 
-/* ---- what arrives ------------------------------------------------------------------------- */
+/* ---- what arrives ---- */
 
 /* The tensor's elements one after the other. */
 static char *elements(tensor *t)
@@ -164,7 +164,8 @@ static void every_dtype_and_stride_arrives(void **state)
 				tensor_scope {
 					tensor *t = ok(tensor_empty(
 						TENSOR_INTS(4, 6),
-						TENSOR_OPTIONS(.dtype = d, .shareable = shareable)));
+						TENSOR_OPTIONS(.dtype = d,
+							       .shareable = shareable)));
 					unsigned char *bytes = tensor_data(t);
 
 					for (size_t i = 0; i < 24 * tensor_itemsize(d); i++)
@@ -174,9 +175,11 @@ static void every_dtype_and_stride_arrives(void **state)
 					there_and_back(&p, tensor_slice(t, 1, 1, 6, 2));
 					there_and_back(&p, tensor_slice(t, 0, 2, 2, 1));
 					there_and_back(&p, tensor_select(t, 0, 3));
-					there_and_back(&p, tensor_select(tensor_select(t, 0, 3), 0, 5));
-					there_and_back(&p, tensor_expand(tensor_slice(t, 0, 1, 2, 1),
-									 TENSOR_INTS(3, 5, 6)));
+					there_and_back(&p,
+						       tensor_select(tensor_select(t, 0, 3), 0, 5));
+					there_and_back(&p,
+						       tensor_expand(tensor_slice(t, 0, 1, 2, 1),
+								     TENSOR_INTS(3, 5, 6)));
 				}
 		assert_int_equal(peer_end(&p), 0);
 	}
@@ -218,7 +221,8 @@ static void peer_without_the_device_shares_all_the_same(void **state)
 	struct peer p = peer_start("echo_nobody", SOCK_STREAM);
 
 	tensor_scope {
-		tensor *t = ok(tensor_full(TENSOR_INTS(4), TENSOR_SCALAR(1), SHAREABLE(TENSOR_F32)));
+		tensor *t =
+			ok(tensor_full(TENSOR_INTS(4), TENSOR_SCALAR(1), SHAREABLE(TENSOR_F32)));
 		tensor *back;
 
 		assert_done(tensor_send(p.ch, t, 0));
@@ -230,7 +234,7 @@ static void peer_without_the_device_shares_all_the_same(void **state)
 	assert_int_equal(peer_end(&p), 0);
 }
 
-/* ---- whose memory it is ---------------------------------------------------------------------- */
+/* ---- whose memory it is ---- */
 
 static void writes_are_seen_on_both_sides(void **state)
 {
@@ -253,7 +257,7 @@ static void writes_are_seen_on_both_sides(void **state)
 
 static void private_tensor_is_shared_by_the_first_send(void **state)
 {
-	static const int64_t lengths[] = {3, 1024, 1 << 18};
+	static const int64_t lengths[] = { 3, 1024, 1 << 18 };
 	struct peer p = peer_start("add_one", SOCK_STREAM);
 
 	for (size_t i = 0; i < 3; i++)
@@ -270,7 +274,7 @@ static void private_tensor_is_shared_by_the_first_send(void **state)
 /* A mapped file is not the library's own memory. */
 static void mapped_file_is_copied(void **state)
 {
-	static const struct tensor_load_options mapped = {.map = TENSOR_MAP_PRIVATE};
+	static const struct tensor_load_options mapped = { .map = TENSOR_MAP_PRIVATE };
 	char name[] = "/tmp/test-share-XXXXXX";
 	struct peer p = peer_start("add_one", SOCK_STREAM);
 
@@ -327,15 +331,17 @@ static void page_frames_are_the_same(void **state)
 		skip();
 }
 
-/* ---- what crosses the socket ------------------------------------------------------------------ */
+/* ---- what crosses the socket ---- */
 
 /* Bytes of one message, and how many fds came; they are closed. */
 static ssize_t spy(int socket, int *fds)
 {
 	char bytes[4096], control[CMSG_SPACE(64 * sizeof(int))];
-	struct iovec iov = {bytes, sizeof(bytes)};
-	struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1, .msg_control = control,
-			     .msg_controllen = sizeof(control)};
+	struct iovec iov = { bytes, sizeof(bytes) };
+	struct msghdr msg = { .msg_iov = &iov,
+			      .msg_iovlen = 1,
+			      .msg_control = control,
+			      .msg_controllen = sizeof(control) };
 	ssize_t n = recvmsg(socket, &msg, 0);
 	struct cmsghdr *c = CMSG_FIRSTHDR(&msg);
 

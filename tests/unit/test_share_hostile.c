@@ -22,9 +22,9 @@ struct link {
 
 static void raw_send(int socket, const void *data, size_t len, const int *fds, int n)
 {
-	char control[CMSG_SPACE(64 * sizeof(int))] = {0};
-	struct iovec iov = {(void *)data, len};
-	struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1};
+	char control[CMSG_SPACE(64 * sizeof(int))] = { 0 };
+	struct iovec iov = { (void *)data, len };
+	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
 
 	if (n) {
 		struct cmsghdr *c = (void *)control;
@@ -43,9 +43,11 @@ static void raw_send(int socket, const void *data, size_t len, const int *fds, i
 static int capture(tensor *t, unsigned flags, struct wire_message *m)
 {
 	char control[CMSG_SPACE(sizeof(int))];
-	struct iovec iov = {m, sizeof(*m)};
-	struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1, .msg_control = control,
-			     .msg_controllen = sizeof(control)};
+	struct iovec iov = { m, sizeof(*m) };
+	struct msghdr msg = { .msg_iov = &iov,
+			      .msg_iovlen = 1,
+			      .msg_control = control,
+			      .msg_controllen = sizeof(control) };
 	tensor_channel *ch;
 	int ends[2], fd;
 
@@ -110,18 +112,18 @@ static void refused(struct link *l, const struct wire_message *m, const char *wo
 	still_works(l);
 }
 
-#define WITH(l, member, value)                                                                    \
-	({                                                                                        \
-		struct wire_message m_ = (l)->m;                                                  \
-		m_.member = (value);                                                              \
-		m_;                                                                               \
+#define WITH(l, member, value)                   \
+	({                                       \
+		struct wire_message m_ = (l)->m; \
+		m_.member = (value);             \
+		m_;                              \
 	})
 
-/* ---- fields ----------------------------------------------------------------------------------- */
+/* ---- fields ---- */
 
 static void fields_out_of_range_are_refused(void **state)
 {
-	int types[] = {SOCK_STREAM, SOCK_SEQPACKET}, before;
+	int types[] = { SOCK_STREAM, SOCK_SEQPACKET }, before;
 	struct link l = link_open(SOCK_STREAM); /* opens what the library keeps open */
 
 	link_close(&l);
@@ -164,29 +166,31 @@ static void geometry_outside_the_buffer_is_refused(void **state)
 	const struct {
 		int64_t offset, sizes[3], strides[3];
 	} cases[] = {
-		{0, {1024, 1, 2}, {1, 1, 1}}, /* one element too many in a page */
-		{4, {1024, 1, 1}, {1, 1, 1}},
-		{4097, {1, 1, 1}, {1, 1, 1}},
-		{2, {1, 1, 1}, {1, 1, 1}}, /* not on an element */
-		{-4, {1, 1, 1}, {1, 1, 1}},
-		{INT64_MIN, {1, 1, 1}, {1, 1, 1}},
-		{big - 3, {1, 1, 1}, {1, 1, 1}},
-		{4092, {2, 1, 1}, {1, 1, 1}},
-		{0, {2, 1, 1}, {-1, 1, 1}},
-		{8, {4, 1, 1}, {-1, 1, 1}},
-		{0, {-1, 1, 1}, {1, 1, 1}},
-		{0, {INT64_MIN, 1, 1}, {1, 1, 1}},
-		{0, {big, 1, 1}, {1, 1, 1}},
-		{0, {big, 1, 1}, {0, 0, 0}},
-		{0, {half, 4, 1}, {0, 0, 0}}, /* the product wraps to 0 */
-		{0, {1ll << 32, 1ll << 32, 1}, {0, 0, 0}},
-		{0, {2, 1, 1}, {big, 1, 1}},
-		{0, {2, 1, 1}, {INT64_MIN, 1, 1}},
-		{0, {3, 3, 1}, {half, half, 1}},
-		{0, {3, 3, 1}, {half, -half, 1}},
-		{0, {2, 2, 1}, {half / 2, half / 2, 1}}, /* the bytes overflow, not the elements */
-		{0, {big, 0, big}, {1, 1, 1}}, /* none, but their product overflows */
-		{8192, {0, 1, 1}, {1, 1, 1}},
+		{ 0, { 1024, 1, 2 }, { 1, 1, 1 } }, /* one element too many in a page */
+		{ 4, { 1024, 1, 1 }, { 1, 1, 1 } },
+		{ 4097, { 1, 1, 1 }, { 1, 1, 1 } },
+		{ 2, { 1, 1, 1 }, { 1, 1, 1 } }, /* not on an element */
+		{ -4, { 1, 1, 1 }, { 1, 1, 1 } },
+		{ INT64_MIN, { 1, 1, 1 }, { 1, 1, 1 } },
+		{ big - 3, { 1, 1, 1 }, { 1, 1, 1 } },
+		{ 4092, { 2, 1, 1 }, { 1, 1, 1 } },
+		{ 0, { 2, 1, 1 }, { -1, 1, 1 } },
+		{ 8, { 4, 1, 1 }, { -1, 1, 1 } },
+		{ 0, { -1, 1, 1 }, { 1, 1, 1 } },
+		{ 0, { INT64_MIN, 1, 1 }, { 1, 1, 1 } },
+		{ 0, { big, 1, 1 }, { 1, 1, 1 } },
+		{ 0, { big, 1, 1 }, { 0, 0, 0 } },
+		{ 0, { half, 4, 1 }, { 0, 0, 0 } }, /* the product wraps to 0 */
+		{ 0, { 1ll << 32, 1ll << 32, 1 }, { 0, 0, 0 } },
+		{ 0, { 2, 1, 1 }, { big, 1, 1 } },
+		{ 0, { 2, 1, 1 }, { INT64_MIN, 1, 1 } },
+		{ 0, { 3, 3, 1 }, { half, half, 1 } },
+		{ 0, { 3, 3, 1 }, { half, -half, 1 } },
+		{ 0,
+		  { 2, 2, 1 },
+		  { half / 2, half / 2, 1 } },	     /* the bytes overflow, not the elements */
+		{ 0, { big, 0, big }, { 1, 1, 1 } }, /* none, but their product overflows */
+		{ 8192, { 0, 1, 1 }, { 1, 1, 1 } },
 	};
 	struct link l = link_open(SOCK_STREAM);
 
@@ -216,8 +220,8 @@ static void geometry_that_just_fits_is_taken(void **state)
 {
 	const struct {
 		int64_t offset, size, stride, at_last;
-	} cases[] = {{0, 1024, 1, 1023}, {4092, 1, 1, 1023},   {4092, 1024, -1, 0},
-		     {0, 1 << 20, 0, 0}, {4096, 0, 99999, -1}, {0, 2, 1023, 1023}};
+	} cases[] = { { 0, 1024, 1, 1023 }, { 4092, 1, 1, 1023 },   { 4092, 1024, -1, 0 },
+		      { 0, 1 << 20, 0, 0 }, { 4096, 0, 99999, -1 }, { 0, 2, 1023, 1023 } };
 	struct link l = link_open(SOCK_SEQPACKET);
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
@@ -261,7 +265,7 @@ static void foreign_message_ends_the_channel(void **state)
 	}
 }
 
-/* ---- what the receiver is said to hold --------------------------------------------------------- */
+/* ---- what the receiver is said to hold ---- */
 
 static void buffer_that_never_came_is_refused(void **state)
 {
@@ -303,7 +307,7 @@ static void rights_that_are_not_what_is_said_are_refused(void **state)
 	link_close(&l);
 }
 
-/* ---- fds ------------------------------------------------------------------------------------------ */
+/* ---- fds ---- */
 
 static void fds_that_are_no_buffers_are_refused(void **state)
 {
@@ -323,7 +327,7 @@ static void fds_that_are_no_buffers_are_refused(void **state)
 	fds[2] = small;
 	fds[3] = pipes[0];
 	fds[4] = open("/proc/self/exe", O_RDONLY);
-	fds[5] = l.own; /* the receiver's own socket */
+	fds[5] = l.own;	 /* the receiver's own socket */
 	still_works(&l); /* and keeps its buffer, to which an fd may belong */
 	before = count_fds();
 	for (int i = 0; i < 6; i++) {
@@ -347,7 +351,7 @@ static void fds_that_are_no_buffers_are_refused(void **state)
 /* A channel takes buffers only: what a mapping of a dma-buf does is for its driver to say. */
 static void dmabuf_is_refused(void **state)
 {
-	struct tensor_buffer_info info = {.size = sizeof(info)};
+	struct tensor_buffer_info info = { .size = sizeof(info) };
 	struct link l = link_open(SOCK_STREAM);
 	struct wire_message m = l.m;
 	tensor *t = NULL;
@@ -382,8 +386,11 @@ static void dmabuf_is_refused(void **state)
 /* Both have the identity of the buffer; the part reaches less of it, and begins elsewhere. */
 static void part_is_not_taken_for_the_whole(void **state)
 {
-	struct tensor_export part = {.size = sizeof(part), .flags = TENSOR_EXPORT_RANGE,
-				     .offset = 4096, .bytes = 4096, .rights = TENSOR_RIGHTS_RW};
+	struct tensor_export part = { .size = sizeof(part),
+				      .flags = TENSOR_EXPORT_RANGE,
+				      .offset = 4096,
+				      .bytes = 4096,
+				      .rights = TENSOR_RIGHTS_RW };
 	struct link l = link_open(SOCK_STREAM);
 	struct wire_message m;
 	tensor *t, *first, *whole;
@@ -468,7 +475,7 @@ static void message_in_pieces_is_put_together(void **state)
 static void message_that_is_cut_short_is_refused(void **state)
 {
 	struct link l = link_open(SOCK_STREAM);
-	char longer[sizeof(l.m) + 8] = {0};
+	char longer[sizeof(l.m) + 8] = { 0 };
 	int before = count_fds();
 
 	raw_send(l.raw, &l.m, 100, &l.fd, 1);

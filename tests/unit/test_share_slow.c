@@ -13,14 +13,17 @@
 #include <sys/stat.h>
 #include <time.h>
 
-static const struct fuse_attr folder_attr = {.ino = 1, .mode = S_IFDIR | 0755, .nlink = 2};
-static const struct fuse_attr file_attr = {.ino = 2, .mode = S_IFREG | 0644, .nlink = 1, .size = 8192};
+static const struct fuse_attr folder_attr = { .ino = 1, .mode = S_IFDIR | 0755, .nlink = 2 };
+static const struct fuse_attr file_attr = {
+	.ino = 2, .mode = S_IFREG | 0644, .nlink = 1, .size = 8192
+};
 
 static bool answer(int fd, uint64_t unique, int error, const void *data, size_t n)
 {
 	char reply[512];
-	const struct fuse_out_header head = {.len = (uint32_t)(sizeof(head) + n), .error = error,
-					     .unique = unique};
+	const struct fuse_out_header head = { .len = (uint32_t)(sizeof(head) + n),
+					      .error = error,
+					      .unique = unique };
 
 	memcpy(reply, &head, sizeof(head));
 	memcpy(reply + sizeof(head), data, n);
@@ -32,11 +35,12 @@ static bool serve_one(int fd)
 {
 	static char request[FUSE_MIN_READ_BUFFER];
 	const struct fuse_in_header *in = (const void *)request;
-	const struct fuse_init_out init = {.major = FUSE_KERNEL_VERSION, .minor = FUSE_KERNEL_MINOR_VERSION,
-					   .max_write = 4096};
-	const struct fuse_entry_out entry = {.nodeid = 2, .attr = file_attr};
-	const struct fuse_open_out opened = {.fh = 1};
-	struct fuse_attr_out attr = {0};
+	const struct fuse_init_out init = { .major = FUSE_KERNEL_VERSION,
+					    .minor = FUSE_KERNEL_MINOR_VERSION,
+					    .max_write = 4096 };
+	const struct fuse_entry_out entry = { .nodeid = 2, .attr = file_attr };
+	const struct fuse_open_out opened = { .fh = 1 };
+	struct fuse_attr_out attr = { 0 };
 
 	if (read(fd, request, sizeof(request)) < (ssize_t)sizeof(*in))
 		return false;
@@ -58,7 +62,7 @@ static bool serve_one(int fd)
 /* Serves until a byte comes, then stands still with the file system mounted. */
 static void serve(int fuse, int stop)
 {
-	struct pollfd p[] = {{.fd = fuse, .events = POLLIN}, {.fd = stop, .events = POLLIN}};
+	struct pollfd p[] = { { .fd = fuse, .events = POLLIN }, { .fd = stop, .events = POLLIN } };
 
 	while (poll(p, 2, -1) > 0 && !p[1].revents)
 		if (!serve_one(fuse))
@@ -81,14 +85,22 @@ static void send_fd(int socket, int fd)
 	union {
 		struct cmsghdr align;
 		char bytes[CMSG_SPACE(sizeof(int))];
-	} control = {.align = {.cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS,
-			       .cmsg_len = CMSG_LEN(sizeof(int))}};
-	struct wire_message m = {.magic = WIRE_MAGIC, .version = WIRE_VERSION, .size = sizeof(m),
-				 .flags = WIRE_FD, .dtype = TENSOR_F32, .ndim = 1, .sizes = {4},
-				 .strides = {1}};
-	struct iovec iov = {&m, sizeof(m)};
-	struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1, .msg_control = &control,
-			     .msg_controllen = sizeof(control)};
+	} control = { .align = { .cmsg_level = SOL_SOCKET,
+				 .cmsg_type = SCM_RIGHTS,
+				 .cmsg_len = CMSG_LEN(sizeof(int)) } };
+	struct wire_message m = { .magic = WIRE_MAGIC,
+				  .version = WIRE_VERSION,
+				  .size = sizeof(m),
+				  .flags = WIRE_FD,
+				  .dtype = TENSOR_F32,
+				  .ndim = 1,
+				  .sizes = { 4 },
+				  .strides = { 1 } };
+	struct iovec iov = { &m, sizeof(m) };
+	struct msghdr msg = { .msg_iov = &iov,
+			      .msg_iovlen = 1,
+			      .msg_control = &control,
+			      .msg_controllen = sizeof(control) };
 
 	memcpy(CMSG_DATA(&control.align), &fd, sizeof(fd));
 	assert_int_equal(sendmsg(socket, &msg, 0), sizeof(m));

@@ -9,7 +9,7 @@
 
 #define S(x) TENSOR_SCALAR(x)
 
-/* ---- same results ------------------------------------------------------------------------------------ */
+/* ---- same results ---- */
 
 static tensor *shared_copy(tensor *t)
 {
@@ -34,7 +34,8 @@ static void shared_positions_give_what_private_ones_give(void **state)
 		assert_same(tensor_index_select(self, 1, at), tensor_index_select(self, 1, index));
 		assert_same(tensor_masked_select(self, where), tensor_masked_select(self, mask));
 		assert_same(tensor_nonzero(shared_copy(self)), tensor_nonzero(self));
-		assert_same(tensor_index_list(self, TENSOR_LIST(where)), tensor_index_list(self, TENSOR_LIST(mask)));
+		assert_same(tensor_index_list(self, TENSOR_LIST(where)),
+			    tensor_index_list(self, TENSOR_LIST(mask)));
 		assert_same(embedded_in(self, at), embedded_in(self, index));
 		assert_same(tensor_to_dense(tensor_to_sparse(shared_copy(self))), self);
 	}
@@ -47,14 +48,19 @@ static void shared_views_give_what_private_ones_give(void **state)
 		tensor *at = shared_copy(index);
 
 		assert_same(tensor_index_select(self, 1, tensor_slice(at, 0, 1, TENSOR_NONE, 2)),
-			    tensor_index_select(self, 1, tensor_slice(index, 0, 1, TENSOR_NONE, 2)));
+			    tensor_index_select(self, 1,
+						tensor_slice(index, 0, 1, TENSOR_NONE, 2)));
 		/* stride 0 */
-		assert_same(tensor_gather(self, 1, tensor_expand(tensor_unsqueeze(at, 1), TENSOR_INTS(4, 6))),
-			    tensor_gather(self, 1, tensor_expand(tensor_unsqueeze(index, 1), TENSOR_INTS(4, 6))));
+		assert_same(
+			tensor_gather(self, 1,
+				      tensor_expand(tensor_unsqueeze(at, 1), TENSOR_INTS(4, 6))),
+			tensor_gather(self, 1,
+				      tensor_expand(tensor_unsqueeze(index, 1),
+						    TENSOR_INTS(4, 6))));
 	}
 }
 
-/* ---- a writer ---------------------------------------------------------------------------------------- */
+/* ---- a writer ---- */
 
 enum { COUNT = 1 << 15, CHANGED = 512, CALLS = 1500 };
 
@@ -88,8 +94,9 @@ static void beside_a_writer(tensor *(*fn)(tensor *arg), enum tensor_dtype dtype)
 	peer.at = (uint8_t *)tensor_data(arg) + COUNT * size - peer.size;
 	peer.stop = false;
 	assert_int_equal(pthread_create(&thread, NULL, write_on, NULL), 0);
-	for (int i = 0; i < CALLS; i++) tensor_scope
-		fn(arg);
+	for (int i = 0; i < CALLS; i++)
+		tensor_scope
+			fn(arg);
 	peer.stop = true;
 	pthread_join(thread, NULL);
 	tensor_release(arg);

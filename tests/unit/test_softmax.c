@@ -18,8 +18,8 @@ static double *elements(tensor *t)
 	double *v = malloc((tensor_numel(t) + 1) * sizeof(*v));
 
 	tensor_scope
-		assert_done(tensor_copy_to(ok(tensor_to(ok(t), F64)), v,
-					   tensor_numel(t) * sizeof(*v)));
+		assert_done(
+			tensor_copy_to(ok(tensor_to(ok(t), F64)), v, tensor_numel(t) * sizeof(*v)));
 	return v;
 }
 
@@ -91,15 +91,16 @@ static void check(tensor *t, tensor *grad, int dim, bool log)
 
 static void every_size_and_layout_agrees_with_plain_loops(void **state)
 {
-	static const int64_t shapes[][3] = {{1, 1, 1}, {4, 4, 1}, {2, 3, 4}, {5, 31, 16}, {3, 33, 17},
-					    {2, 5, 300}, {7, 513, 2}, {2, 1025, 40}, {1, 2, 2000}};
+	static const int64_t shapes[][3] = { { 1, 1, 1 },   { 4, 4, 1 },     { 2, 3, 4 },
+					     { 5, 31, 16 }, { 3, 33, 17 },   { 2, 5, 300 },
+					     { 7, 513, 2 }, { 2, 1025, 40 }, { 1, 2, 2000 } };
 
 	for (size_t k = 0; k < sizeof(shapes) / sizeof(*shapes); k++)
 		for (int way = 0; way < 16; way++)
 			tensor_scope {
 				tensor_options o = way & 1 ? F64 : F32;
-				tensor *t = numbers((tensor_ints){shapes[k], 3}, o, 0);
-				tensor *g = numbers((tensor_ints){shapes[k], 3}, o, 777);
+				tensor *t = numbers((tensor_ints){ shapes[k], 3 }, o, 0);
+				tensor *g = numbers((tensor_ints){ shapes[k], 3 }, o, 777);
 
 				if (way & 2) {
 					t = ok(tensor_transpose(t, 0, 2));
@@ -118,8 +119,8 @@ static void strided_and_backward_lines(void **state)
 	tensor_scope {
 		tensor *whole = numbers(TENSOR_INTS(6, 80), F32, 5);
 		tensor *t = ok(tensor_slice(whole, 1, 1, 80, 2));
-		tensor *back = ok(tensor_as_strided(whole, TENSOR_INTS(6, 80),
-						    TENSOR_INTS(80, -1), 79));
+		tensor *back =
+			ok(tensor_as_strided(whole, TENSOR_INTS(6, 80), TENSOR_INTS(80, -1), 79));
 
 		for (int dim = 0; dim < 2; dim++)
 			for (int log = 0; log < 2; log++) {
@@ -132,10 +133,11 @@ static void strided_and_backward_lines(void **state)
 static void large_numbers_do_not_overflow(void **state)
 {
 	tensor_scope {
-		const float v[] = {1000, 999, -1000, -INFINITY};
+		const float v[] = { 1000, 999, -1000, -INFINITY };
 		tensor *t = ok(tensor_from_data(v, TENSOR_INTS(1, 4), F32));
 
-		assert_values(tensor_softmax(t, 1), 1e-7, 1 / (1 + exp(-1)), 1 / (1 + exp(1)), 0, 0);
+		assert_values(tensor_softmax(t, 1), 1e-7, 1 / (1 + exp(-1)), 1 / (1 + exp(1)), 0,
+			      0);
 		assert_values(tensor_log_softmax(t, 1), 2e-4, -log1p(exp(-1)), -log1p(exp(1)),
 			      -2000 - log1p(exp(-1)), -INFINITY);
 		assert_values(tensor_softmax(ok(tensor_t(t)), 0), 1e-7, 1 / (1 + exp(-1)),
@@ -211,12 +213,12 @@ static void assert_rounded(tensor *half, tensor *single, double unit)
 
 static void halves_are_what_f32_gives_rounded(void **state)
 {
-	static const int64_t sizes[] = {1, 7, 16, 100, 513};
+	static const int64_t sizes[] = { 1, 7, 16, 100, 513 };
 
 	for (int way = 0; way < 4 * 5; way++)
 		tensor_scope {
 			bool log = way & 1, brain = way & 2;
-			tensor_options o = {.dtype = brain ? TENSOR_BF16 : TENSOR_F16};
+			tensor_options o = { .dtype = brain ? TENSOR_BF16 : TENSOR_F16 };
 			tensor *t = numbers(TENSOR_INTS(6, sizes[way / 4]), o, 3);
 			tensor *g = numbers(TENSOR_INTS(6, sizes[way / 4]), o, 99);
 			tensor *t32 = ok(tensor_to(t, F32)), *g32 = ok(tensor_to(g, F32));

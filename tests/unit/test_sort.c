@@ -2,9 +2,9 @@
 /* sort, topk and ranks against the C library's qsort() over values and positions. */
 #include "check.h"
 
-static const enum tensor_dtype dtypes[] = {TENSOR_BOOL, TENSOR_U8,  TENSOR_I8,	 TENSOR_I16,
-					   TENSOR_I32,	TENSOR_I64, TENSOR_F16,	 TENSOR_BF16,
-					   TENSOR_F32,	TENSOR_F64};
+static const enum tensor_dtype dtypes[] = { TENSOR_BOOL, TENSOR_U8,  TENSOR_I8,	 TENSOR_I16,
+					    TENSOR_I32,	 TENSOR_I64, TENSOR_F16, TENSOR_BF16,
+					    TENSOR_F32,	 TENSOR_F64 };
 #define DTYPES (sizeof(dtypes) / sizeof(*dtypes))
 
 struct item {
@@ -39,7 +39,7 @@ static tensor *numbers(int64_t n, int64_t lines, enum tensor_dtype dtype, bool s
 		if (dtype <= TENSOR_I16)
 			p[i] = (double)(seed >> 57) - 60 * (dtype > TENSOR_U8);
 		if (special && dtype >= TENSOR_F16 && i % 7 == 0)
-			p[i] = ((const double[]){NAN, -INFINITY, 0, -0.0, INFINITY, -NAN})[i % 6];
+			p[i] = ((const double[]){ NAN, -INFINITY, 0, -0.0, INFINITY, -NAN })[i % 6];
 	}
 	return ok(tensor_to(t, TENSOR_OPTIONS(.dtype = dtype)));
 }
@@ -52,7 +52,7 @@ static struct item *sorted_items(tensor *t)
 	tensor *w = ok(tensor_contiguous(ok(tensor_to(t, F64))));
 
 	for (int64_t i = 0; i < lines * n; i++)
-		items[i] = (struct item){((double *)tensor_data(w))[i], i % n};
+		items[i] = (struct item){ ((double *)tensor_data(w))[i], i % n };
 	for (int64_t l = 0; l < lines; l++)
 		qsort(items + l * n, n, sizeof(*items), compare);
 	return items;
@@ -102,7 +102,7 @@ static void check_lines(tensor *t)
 
 static void every_dtype_and_length_agrees_with_qsort(void **state)
 {
-	static const int64_t lengths[] = {1, 2, 17, 33, 150, 191, 192, 700, 5000};
+	static const int64_t lengths[] = { 1, 2, 17, 33, 150, 191, 192, 700, 5000 };
 
 	for (size_t k = 0; k < DTYPES; k++)
 		for (size_t l = 0; l < sizeof(lengths) / sizeof(*lengths); l++)
@@ -115,9 +115,10 @@ static void long_lines_agree_with_qsort(void **state)
 {
 	for (int k = 0; k < 3; k++)
 		tensor_scope {
-			tensor *t = numbers(70001, 2,
-					    ((enum tensor_dtype[]){TENSOR_F32, TENSOR_F64,
-								   TENSOR_I32})[k], k == 0);
+			tensor *t = numbers(
+				70001, 2,
+				((enum tensor_dtype[]){ TENSOR_F32, TENSOR_F64, TENSOR_I32 })[k],
+				k == 0);
 
 			check_lines(t);
 			check_lines(ok(tensor_slice(t, 1, 0, 70001, 3)));
@@ -144,7 +145,7 @@ static void same_result_on_one_and_two_threads(void **state)
 
 static void medians_are_the_lower_and_know_nan(void **state)
 {
-	const double x[] = {5, 1, 4, 2, NAN, 3, NAN, 1, NAN, NAN, NAN, NAN};
+	const double x[] = { 5, 1, 4, 2, NAN, 3, NAN, 1, NAN, NAN, NAN, NAN };
 	tensor *v, *i;
 
 	tensor_scope {
@@ -166,7 +167,7 @@ static void medians_are_the_lower_and_know_nan(void **state)
 
 static void the_most_frequent_is_the_mode(void **state)
 {
-	const double x[] = {3, 1, 3, 2, 1, 7, 7, 7, 0, 0};
+	const double x[] = { 3, 1, 3, 2, 1, 7, 7, 7, 0, 0 };
 	tensor *v, *i;
 
 	tensor_scope {
@@ -183,8 +184,8 @@ static void bad_arguments_are_refused(void **state)
 	tensor *v, *i;
 
 	tensor_scope {
-		tensor *t = iota(0, TENSOR_INTS(2, 3)), *zero = ok(tensor_full(
-			TENSOR_SCALAR_SHAPE, TENSOR_SCALAR(7), F32));
+		tensor *t = iota(0, TENSOR_INTS(2, 3)),
+		       *zero = ok(tensor_full(TENSOR_SCALAR_SHAPE, TENSOR_SCALAR(7), F32));
 		tensor *none = ok(tensor_empty(TENSOR_INTS(2, 0), F32));
 		tensor *out = ok(tensor_empty(TENSOR_INTS(6), F32));
 
@@ -194,8 +195,9 @@ static void bad_arguments_are_refused(void **state)
 		assert_fails(tensor_sort(t, 2, false, &v, &i), EINVAL, "out of range");
 		assert_fails(tensor_median_dim(none, 1, false, &v, &i), EINVAL, "no elements");
 		assert_fails(tensor_sort_out(out, out, t, 1, false), EINVAL, "share memory");
-		assert_fails(tensor_sort(ok(tensor_empty(TENSOR_INTS(2), TENSOR_OPTIONS(
-						 .dtype = TENSOR_C64))), 0, false, &v, &i),
+		assert_fails(tensor_sort(ok(tensor_empty(TENSOR_INTS(2),
+							 TENSOR_OPTIONS(.dtype = TENSOR_C64))),
+					 0, false, &v, &i),
 			     EOPNOTSUPP, "c64");
 		assert_done(tensor_sort(none, 1, false, &v, &i));
 		assert_shape(v, 2, 0);

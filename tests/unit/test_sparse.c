@@ -12,7 +12,7 @@ static tensor *floats(const float *values, tensor_ints shape)
 	return ok(tensor_from_data(values, shape, F32));
 }
 
-#define FLOATS(shape, ...) floats((const float[]){__VA_ARGS__}, shape)
+#define FLOATS(shape, ...) floats((const float[]){ __VA_ARGS__ }, shape)
 #define S(...)		   TENSOR_INTS(__VA_ARGS__)
 
 /* [[0, 0, 1 + 4], [2 + 3, 0, 0]], each element in two parts. */
@@ -99,7 +99,8 @@ static void every_dtype_goes_in_and_out(void **state)
 static void products_equal_strided_ones(void **state)
 {
 	tensor_scope {
-		tensor *s = sample(), *csr = ok(tensor_to_sparse_csr(s)), *d = ok(tensor_to_dense(s));
+		tensor *s = sample(), *csr = ok(tensor_to_sparse_csr(s)),
+		       *d = ok(tensor_to_dense(s));
 
 		for (int64_t n = 1; n < 140; n += 23) {
 			tensor *x = iota(-5, S(3, n)), *y = iota(2, S(n, 2));
@@ -108,12 +109,12 @@ static void products_equal_strided_ones(void **state)
 
 			zero = ok(tensor_mul_scalar(zero, TENSOR_SCALAR(0)));
 			assert_true(tensor_layout(tensor_mm(s, x)) == TENSOR_STRIDED);
-#define SAME(a, b)                                                                                \
-	do {                                                                                      \
-		double got_ = -1;                                                                 \
-		tensor *diff_ = ok(tensor_sub(a, b));                                             \
-		assert_done(tensor_item(tensor_sum(tensor_mul(diff_, diff_)), &got_));            \
-		assert_true(got_ == 0);                                                           \
+#define SAME(a, b)                                                                     \
+	do {                                                                           \
+		double got_ = -1;                                                      \
+		tensor *diff_ = ok(tensor_sub(a, b));                                  \
+		assert_done(tensor_item(tensor_sum(tensor_mul(diff_, diff_)), &got_)); \
+		assert_true(got_ == 0);                                                \
 	} while (0)
 			SAME(tensor_mm(s, x), want);
 			SAME(tensor_mm(csr, x), want);
@@ -130,7 +131,8 @@ static void products_equal_strided_ones(void **state)
 static void elementwise_operators_keep_the_layout(void **state)
 {
 	tensor_scope {
-		tensor *s = sample(), *c = ok(tensor_coalesce(s)), *csr = ok(tensor_to_sparse_csr(s));
+		tensor *s = sample(), *c = ok(tensor_coalesce(s)),
+		       *csr = ok(tensor_to_sparse_csr(s));
 		tensor *o = ok(tensor_to_sparse(FLOATS(S(2, 3), 1, 0, 2, 0, 3, 0)));
 		tensor *ones = ok(tensor_ones(S(2, 3), F32));
 
@@ -143,7 +145,8 @@ static void elementwise_operators_keep_the_layout(void **state)
 		assert_int_equal(nnz(ok(tensor_mul(c, o))), 1);
 		assert_values(tensor_to_dense(tensor_mul(s, iota(1, S(3)))), 0, 0, 0, 15, 5, 0, 0);
 		assert_values(tensor_add_opt(ones, s, TENSOR_SCALAR(2)), 0, 1, 1, 11, 11, 1, 1);
-		assert_values(tensor_to_dense(tensor_div_scalar(s, TENSOR_SCALAR(2))), 0, 0, 0, 2.5, 2.5, 0, 0);
+		assert_values(tensor_to_dense(tensor_div_scalar(s, TENSOR_SCALAR(2))), 0, 0, 0, 2.5,
+			      2.5, 0, 0);
 		assert_values(tensor_to_dense(tensor_add(csr, csr)), 0, 0, 0, 10, 10, 0, 0);
 		assert_int_equal(tensor_layout(tensor_mul(csr, csr)), TENSOR_SPARSE_CSR);
 		assert_values(tensor_sum(s), 0, 10);
@@ -168,7 +171,8 @@ static void what_does_not_fit_is_refused(void **state)
 
 		assert_fails(tensor_sparse_coo_tensor(i, v, S(2, 3)) != NULL, EINVAL,
 			     "index 3 of element 1 is out of range for dimension 1 of size 3");
-		assert_fails(tensor_sparse_coo_tensor(ints(S(0, -1, 0, 0), S(2, 2)), v, S(2, 3)) != NULL,
+		assert_fails(tensor_sparse_coo_tensor(ints(S(0, -1, 0, 0), S(2, 2)), v, S(2, 3)) !=
+				     NULL,
 			     EINVAL, "index -1");
 		assert_fails(tensor_sparse_coo_tensor(i, v, S(2)) != NULL, EINVAL, "2 sparse");
 		assert_fails(tensor_sparse_coo_tensor(i, FLOATS(S(1), 1), S(2, 4)) != NULL, EINVAL,
@@ -176,22 +180,28 @@ static void what_does_not_fit_is_refused(void **state)
 		assert_fails(tensor_sparse_coo_tensor(v, v, S(2, 4)) != NULL, EINVAL, "i64 or i32");
 		assert_fails(tensor_sparse_csr_tensor(crow, col, v, S(2, 2)) != NULL, EINVAL,
 			     "from 0 to 2");
-		assert_fails(tensor_sparse_csr_tensor(ints(S(0, 3, 2), S(3)), col, v, S(2, 2)) != NULL,
+		assert_fails(tensor_sparse_csr_tensor(ints(S(0, 3, 2), S(3)), col, v, S(2, 2)) !=
+				     NULL,
 			     EINVAL, "must not descend");
-		assert_fails(tensor_sparse_csr_tensor(ints(S(0, 2, 2), S(3)), ints(S(1, 0), S(2)), v,
-						      S(2, 2)) != NULL, EINVAL, "0 after 1");
-		assert_fails(tensor_sparse_csr_tensor(ints(S(0, 1, 2), S(3)), ints(S(1, 2), S(2)), v,
-						      S(2, 2)) != NULL, EINVAL, "column 2");
+		assert_fails(tensor_sparse_csr_tensor(ints(S(0, 2, 2), S(3)), ints(S(1, 0), S(2)),
+						      v, S(2, 2)) != NULL,
+			     EINVAL, "0 after 1");
+		assert_fails(tensor_sparse_csr_tensor(ints(S(0, 1, 2), S(3)), ints(S(1, 2), S(2)),
+						      v, S(2, 2)) != NULL,
+			     EINVAL, "column 2");
 		/* What knows nothing of sparse tensors, alone or beside a strided one. */
-		assert_fails(tensor_exp(sample()) != NULL, EOPNOTSUPP, "exp: no kernel for SparseCPU");
+		assert_fails(tensor_exp(sample()) != NULL, EOPNOTSUPP,
+			     "exp: no kernel for SparseCPU");
 		assert_fails(tensor_lt(iota(0, S(2, 3)), sample()) != NULL, EOPNOTSUPP,
 			     "no kernel for CPU+SparseCPU");
 		assert_fails(tensor_view(sample(), S(6)) != NULL, EOPNOTSUPP, "view");
-		assert_fails(tensor_add_out(iota(0, S(2, 3)), sample(), sample()) != NULL, EOPNOTSUPP,
-			     "out");
-		assert_fails(tensor_coalesce(iota(0, S(2))) != NULL, EOPNOTSUPP, "no kernel for CPU");
+		assert_fails(tensor_add_out(iota(0, S(2, 3)), sample(), sample()) != NULL,
+			     EOPNOTSUPP, "out");
+		assert_fails(tensor_coalesce(iota(0, S(2))) != NULL, EOPNOTSUPP,
+			     "no kernel for CPU");
 		assert_fails(tensor_mm(sample(), sample()) != NULL, EINVAL, "[2, 3]");
-		assert_fails(tensor_mm(sample(), tensor_t(sample())) != NULL, EOPNOTSUPP, "strided");
+		assert_fails(tensor_mm(sample(), tensor_t(sample())) != NULL, EOPNOTSUPP,
+			     "strided");
 		assert_fails(tensor_item(sample(), &x), EINVAL, "one element");
 		assert_fails(tensor_copy_to(sample(), text, sizeof(text)), EOPNOTSUPP, "SparseCPU");
 		assert_null(tensor_data(sample()));
@@ -226,7 +236,7 @@ static void the_same_bits_on_any_number_of_threads(void **state)
 			at[i] = seed >> 33 & 0x7ff;
 			v[i % m] = (float)(seed >> 40) / 12345.f - 600;
 		}
-		a = ok(tensor_sparse_coo_tensor(ints((tensor_ints){at, 2 * m}, S(2, m)),
+		a = ok(tensor_sparse_coo_tensor(ints((tensor_ints){ at, 2 * m }, S(2, m)),
 						floats(v, S(m)), S(n, n)));
 		x = ok(tensor_div_scalar(iota(1, S(n, 40)), TENSOR_SCALAR(7)));
 		assert_done(tensor_set_num_threads(1));
@@ -239,7 +249,7 @@ static void the_same_bits_on_any_number_of_threads(void **state)
 	}
 }
 
-/* ---- gradients --------------------------------------------------------------------------------- */
+/* ---- gradients ---- */
 
 static tensor *indices; /* of the functions below: [[0, 1, 1, 0], [2, 0, 1, 2]] */
 
@@ -270,7 +280,8 @@ static tensor *through_csr(tensor *const *in, void *ctx)
 static tensor *through_sums(tensor *const *in, void *ctx)
 {
 	tensor *s = tensor_sparse_coo_tensor(indices, in[0], S(2, 3));
-	tensor *c = tensor_coalesce(tensor_add(s, tensor_mul_scalar(tensor_neg(s), TENSOR_SCALAR(3))));
+	tensor *c =
+		tensor_coalesce(tensor_add(s, tensor_mul_scalar(tensor_neg(s), TENSOR_SCALAR(3))));
 
 	return tensor_sum(tensor_mul(tensor_values(c), tensor_values(c)));
 }
@@ -278,19 +289,25 @@ static tensor *through_sums(tensor *const *in, void *ctx)
 static void gradients_reach_the_values(void **state)
 {
 	tensor_scope {
-		tensor *v = ok(tensor_to(iota(1, S(4)), F64)), *d = ok(tensor_to(iota(-1, S(2, 3)), F64));
-		tensor *x = ok(tensor_to(iota(1, S(3, 2)), F64)), *w = ok(tensor_to(iota(3, S(3)), F64));
-		tensor *const all[] = {v, d, x, w};
+		tensor *v = ok(tensor_to(iota(1, S(4)), F64)),
+		       *d = ok(tensor_to(iota(-1, S(2, 3)), F64));
+		tensor *x = ok(tensor_to(iota(1, S(3, 2)), F64)),
+		       *w = ok(tensor_to(iota(3, S(3)), F64));
+		tensor *const all[] = { v, d, x, w };
 
 		indices = ints(S(0, 1, 1, 0, 2, 0, 1, 2), S(2, 4));
 		for (int i = 0; i < 4; i++)
 			assert_done(tensor_set_requires_grad(all[i], true));
-		assert_done(tensor_gradcheck(through_dense, NULL, TENSOR_LIST(v, d), 1e-6, 1e-6, 1e-5));
-		assert_done(tensor_gradcheck(through_mm, NULL, TENSOR_LIST(v, x), 1e-6, 1e-5, 1e-5));
+		assert_done(
+			tensor_gradcheck(through_dense, NULL, TENSOR_LIST(v, d), 1e-6, 1e-6, 1e-5));
+		assert_done(
+			tensor_gradcheck(through_mm, NULL, TENSOR_LIST(v, x), 1e-6, 1e-5, 1e-5));
 		assert_done(tensor_gradcheck(through_mm, v, TENSOR_LIST(v, x), 1e-6, 1e-5, 1e-5));
-		assert_done(tensor_gradcheck(through_csr, NULL, TENSOR_LIST(w, x), 1e-6, 1e-5, 1e-5));
+		assert_done(
+			tensor_gradcheck(through_csr, NULL, TENSOR_LIST(w, x), 1e-6, 1e-5, 1e-5));
 		assert_done(tensor_gradcheck(through_sums, NULL, TENSOR_LIST(v), 1e-6, 1e-5, 1e-5));
-		assert_done(tensor_gradgradcheck(through_mm, v, TENSOR_LIST(v, x), 1e-6, 1e-5, 1e-5));
+		assert_done(
+			tensor_gradgradcheck(through_mm, v, TENSOR_LIST(v, x), 1e-6, 1e-5, 1e-5));
 	}
 }
 

@@ -17,8 +17,10 @@ static tensor *laid_out(int layout, tensor_options options)
 	if (layout == 1)
 		return ok(tensor_slice(t, 2, 0, 80, 2));
 	if (layout == 2)
-		return ok(tensor_permute(ok(tensor_view(ok(tensor_contiguous(tensor_narrow(
-			t, 2, 0, 40))), TENSOR_INTS(40, 7, 5))), TENSOR_INTS(2, 1, 0)));
+		return ok(tensor_permute(
+			ok(tensor_view(ok(tensor_contiguous(tensor_narrow(t, 2, 0, 40))),
+				       TENSOR_INTS(40, 7, 5))),
+			TENSOR_INTS(2, 1, 0)));
 	return ok(tensor_expand(ok(tensor_narrow(ok(tensor_narrow(t, 1, 0, 1)), 2, 0, 40)),
 				TENSOR_INTS(5, 7, 40)));
 }
@@ -74,9 +76,9 @@ static double norm(const double *x, int n)
 
 static void every_layout_and_dimension_agrees_with_plain_loops(void **state)
 {
-	static const enum tensor_dtype dtypes[] = {TENSOR_F32, TENSOR_F64, TENSOR_BF16};
-	static const double tolerance[] = {2e-5, 1e-12, 0.2};
-	static const double orders[] = {2, 1, 0, 3, 0.5, INFINITY, -INFINITY};
+	static const enum tensor_dtype dtypes[] = { TENSOR_F32, TENSOR_F64, TENSOR_BF16 };
+	static const double tolerance[] = { 2e-5, 1e-12, 0.2 };
+	static const double orders[] = { 2, 1, 0, 3, 0.5, INFINITY, -INFINITY };
 	double want[280];
 
 	for (int k = 0; k < 3; k++)
@@ -103,11 +105,10 @@ static void every_layout_and_dimension_agrees_with_plain_loops(void **state)
 						order = orders[o];
 						along(t, dim, norm, want);
 						scale = fmax(1, fabs(want[0]));
-						check_values_(tensor_linalg_vector_norm(
-								      t, TENSOR_SCALAR(order), d,
-								      false),
-							      want, n, tol * scale, __FILE__,
-							      __LINE__);
+						check_values_(
+							tensor_linalg_vector_norm(
+								t, TENSOR_SCALAR(order), d, false),
+							want, n, tol * scale, __FILE__, __LINE__);
 					}
 				}
 }
@@ -139,19 +140,19 @@ static void variance_of_too_few_is_nan_or_infinite(void **state)
 static void variance_far_from_zero_keeps_its_digits(void **state)
 {
 	tensor_scope {
-		tensor *t = ok(tensor_add_scalar(iota(0, TENSOR_INTS(100000)),
-						 TENSOR_SCALAR(1e6)));
+		tensor *t = ok(tensor_add_scalar(iota(0, TENSOR_INTS(100000)), TENSOR_SCALAR(1e6)));
 		double n = 100000;
 
 		assert_values(tensor_var(t, false), 1e-3 * n, (n * n - 1) / 12);
 	}
 }
 
-/* ---- scans ----------------------------------------------------------------------------- */
+/* ---- scans ---- */
 
 static void scans_agree_with_plain_loops(void **state)
 {
-	static const enum tensor_dtype dtypes[] = {TENSOR_F32, TENSOR_F64, TENSOR_I32, TENSOR_F16};
+	static const enum tensor_dtype dtypes[] = { TENSOR_F32, TENSOR_F64, TENSOR_I32,
+						    TENSOR_F16 };
 
 	for (int k = 0; k < 4; k++)
 		for (int layout = 0; layout < LAYOUTS; layout++)
@@ -175,10 +176,12 @@ static void scans_agree_with_plain_loops(void **state)
 						sum = ok(tensor_contiguous(ok(tensor_add(sum, x))));
 						check_values_(tensor_select(s, dim, r),
 							      tensor_data(sum), tensor_numel(sum),
-							      k == 0 ? 1e-5 : k == 3 ? 0.1 : 1e-9,
+							      k == 0 ? 1e-5 :
+							      k == 3 ? 0.1 :
+								       1e-9,
 							      __FILE__, __LINE__);
-						best = ok(tensor_where(tensor_ge(x, best), x,
-								       best));
+						best = ok(
+							tensor_where(tensor_ge(x, best), x, best));
 						best = ok(tensor_contiguous(best));
 						check_values_(tensor_select(v, dim, r),
 							      tensor_data(best), tensor_numel(best),
@@ -194,7 +197,7 @@ static void scans_agree_with_plain_loops(void **state)
 
 static void a_scan_keeps_the_last_of_equals_and_nan(void **state)
 {
-	const double x[] = {1, 3, 3, 2, NAN, 5};
+	const double x[] = { 1, 3, 3, 2, NAN, 5 };
 	tensor *v, *i;
 
 	tensor_scope {

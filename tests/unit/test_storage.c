@@ -5,8 +5,8 @@
 #include <limits.h>
 #include <sys/resource.h>
 
-#define LARGE	     TENSOR_INTS(4 << 20) /* 16 MiB of f32 */
-#define BUFFER	     SHAREABLE(TENSOR_F32)
+#define LARGE  TENSOR_INTS(4 << 20) /* 16 MiB of f32 */
+#define BUFFER SHAREABLE(TENSOR_F32)
 
 static struct tensor_cache_stats stats(void)
 {
@@ -24,7 +24,7 @@ static long faults(void)
 	return u.ru_minflt + u.ru_majflt;
 }
 
-/* ---- reuse --------------------------------------------------------------------------------- */
+/* ---- reuse ---- */
 
 static void no_fault_when_warm(tensor_options o)
 {
@@ -112,7 +112,7 @@ static void new_buffer_is_zero(void **state)
 	tensor_release(t);
 }
 
-/* ---- forks ---------------------------------------------------------------------------------- */
+/* ---- forks ---- */
 
 static void small_tensors_are_copied_by_a_fork(void **state)
 {
@@ -155,10 +155,11 @@ static void buffer_of_before_a_fork_is_not_reused(void **state)
 	tensor_release(ok(tensor_empty(LARGE, BUFFER)));
 	s = stats();
 	assert_int_equal(IN_CHILD({
-		t = tensor_empty(LARGE, BUFFER);
-		if (!t || stats().buffers != s.buffers + 1)
-			_exit(1);
-	}), 0);
+				 t = tensor_empty(LARGE, BUFFER);
+				 if (!t || stats().buffers != s.buffers + 1)
+					 _exit(1);
+			 }),
+			 0);
 	t = ok(tensor_empty(LARGE, BUFFER));
 	assert_int_equal(stats().buffers, s.buffers + 1);
 	tensor_release(t);
@@ -171,18 +172,19 @@ static void parent_keeps_its_buffers_whatever_a_child_frees(void **state)
 	struct peer p;
 
 	assert_int_equal(IN_CHILD({
-		tensor *its[20];
+				 tensor *its[20];
 
-		for (int i = 0; i < 20; i++) {
-			its[i] = tensor_full(LARGE, TENSOR_SCALAR(2), BUFFER);
-			if (!its[i])
-				_exit(1);
-		}
-		tensor_release(mine);
-		for (int i = 0; i < 20; i++)
-			tensor_release(its[i]);
-		tensor_cache_trim();
-	}), 0);
+				 for (int i = 0; i < 20; i++) {
+					 its[i] = tensor_full(LARGE, TENSOR_SCALAR(2), BUFFER);
+					 if (!its[i])
+						 _exit(1);
+				 }
+				 tensor_release(mine);
+				 for (int i = 0; i < 20; i++)
+					 tensor_release(its[i]);
+				 tensor_cache_trim();
+			 }),
+			 0);
 	assert_true(((float *)tensor_data(mine))[99] == 1);
 	assert_done(tensor_set_label(mine, "mine"));
 	p = peer_start("first", SOCK_STREAM);
@@ -197,12 +199,13 @@ static void child_sends_inherited(tensor_options o)
 	tensor *t = ok(tensor_full(LARGE, TENSOR_SCALAR(7), o));
 
 	assert_int_equal(IN_CHILD({
-		struct peer p = peer_start("first", SOCK_STREAM);
+				 struct peer p = peer_start("first", SOCK_STREAM);
 
-		if (tensor_send(p.ch, t, 0) < 0)
-			_exit(tensor_perror("send") ? 1 : 1);
-		_exit(peer_end(&p) == 7 ? 0 : 2);
-	}), 0);
+				 if (tensor_send(p.ch, t, 0) < 0)
+					 _exit(tensor_perror("send") ? 1 : 1);
+				 _exit(peer_end(&p) == 7 ? 0 : 2);
+			 }),
+			 0);
 	tensor_release(t);
 }
 
@@ -222,7 +225,7 @@ static int first(tensor_channel *ch)
 	return value;
 }
 
-/* ---- limits --------------------------------------------------------------------------------- */
+/* ---- limits ---- */
 
 static void too_much_memory_is_a_clear_error(void **state)
 {
@@ -230,7 +233,8 @@ static void too_much_memory_is_a_clear_error(void **state)
 
 	for (int shift = 42; shift < 62; shift += 3) {
 		snprintf(text, sizeof(text), "%lld bytes", 1ll << shift);
-		assert_fails(tensor_empty(TENSOR_INTS(1ll << shift), TENSOR_OPTIONS(.dtype = TENSOR_U8)),
+		assert_fails(tensor_empty(TENSOR_INTS(1ll << shift),
+					  TENSOR_OPTIONS(.dtype = TENSOR_U8)),
 			     ENOMEM, text);
 	}
 	assert_fails(tensor_empty(TENSOR_INTS(INT64_MAX), F32), EOVERFLOW, "overflow");
@@ -280,7 +284,7 @@ static void limit_of_the_module_is_a_clear_error(void **state)
 /* As many buffers as the limits allow, up to 64. */
 static int buffers_with(rlim_t soft, rlim_t hard)
 {
-	const struct rlimit few = {soft, hard};
+	const struct rlimit few = { soft, hard };
 	int n = 0;
 
 	if (setrlimit(RLIMIT_NOFILE, &few) < 0)
@@ -295,12 +299,14 @@ static void file_descriptors_that_run_out_are_a_clear_error(void **state)
 	if (strcmp(tensor_provider_name(), "memfd"))
 		skip();
 	assert_int_equal(IN_CHILD({
-		int n = buffers_with(32, 32);
+				 int n = buffers_with(32, 32);
 
-		if (n < 1 || n > 32 || tensor_last_error()->code != EMFILE ||
-		    !strstr(tensor_last_error()->text, "RLIMIT_NOFILE permits (32)"))
-			_exit(1);
-	}), 0);
+				 if (n < 1 || n > 32 || tensor_last_error()->code != EMFILE ||
+				     !strstr(tensor_last_error()->text,
+					     "RLIMIT_NOFILE permits (32)"))
+					 _exit(1);
+			 }),
+			 0);
 	/* A soft limit below the hard one is raised. */
 	assert_int_equal(IN_CHILD(_exit(buffers_with(32, 128))), 64);
 }
@@ -308,17 +314,19 @@ static void file_descriptors_that_run_out_are_a_clear_error(void **state)
 /* The limit of a file counts for the memory behind a descriptor, and its signal does not come. */
 static void limit_of_a_file_is_a_clear_error(void **state)
 {
-	const struct rlimit small = {1 << 20, 1 << 20};
+	const struct rlimit small = { 1 << 20, 1 << 20 };
 
 	if (strcmp(tensor_provider_name(), "memfd"))
 		skip();
 	assert_int_equal(IN_CHILD({
-		setrlimit(RLIMIT_FSIZE, &small);
-		if (tensor_empty(LARGE, BUFFER) || tensor_last_error()->code != ENOMEM ||
-		    !strstr(tensor_last_error()->text, "RLIMIT_FSIZE") ||
-		    !tensor_empty(LARGE, F32))
-			_exit(1);
-	}), 0);
+				 setrlimit(RLIMIT_FSIZE, &small);
+				 if (tensor_empty(LARGE, BUFFER) ||
+				     tensor_last_error()->code != ENOMEM ||
+				     !strstr(tensor_last_error()->text, "RLIMIT_FSIZE") ||
+				     !tensor_empty(LARGE, F32))
+					 _exit(1);
+			 }),
+			 0);
 }
 
 /* The device's buffers cost none. */
@@ -339,7 +347,7 @@ static void handles_cost_no_file_descriptor(void **state)
 		tensor_release(t[i]);
 }
 
-/* ---- which provider ------------------------------------------------------------------------- */
+/* ---- which provider ---- */
 
 static int run_with(const char *provider)
 {
@@ -371,7 +379,7 @@ static void environment_chooses_the_provider(void **state)
 	assert_int_equal(run_with(""), 20);
 }
 
-/* ---- labels ---------------------------------------------------------------------------------- */
+/* ---- labels ---- */
 
 static void labels_are_checked(void **state)
 {
@@ -389,7 +397,9 @@ static void labels_are_checked(void **state)
 	assert_fails(tensor_set_label(t, "\xc0\xaf"), EINVAL, "byte 0");
 	assert_fails(tensor_set_label(t, "\xed\xa0\x80"), EINVAL, "byte 0");
 	/* marks that turn the direction of what is shown behind them */
-	assert_fails(tensor_set_label(t, "a\xe2\x80\xae" "b"), EINVAL, "byte 1");
+	assert_fails(tensor_set_label(t, "a\xe2\x80\xae"
+					 "b"),
+		     EINVAL, "byte 1");
 	assert_fails(tensor_set_label(t, "\xe2\x81\xa6"), EINVAL, "byte 0");
 	assert_fails(tensor_set_label(t, "\xd8\x9c"), EINVAL, "byte 0");
 	assert_fails(tensor_set_label(t, NULL), EINVAL, "NULL");
@@ -401,7 +411,7 @@ static void labels_are_checked(void **state)
 
 int main(int argc, char **argv)
 {
-	static const struct peer_role roles[] = {{"first", first}, {NULL, NULL}};
+	static const struct peer_role roles[] = { { "first", first }, { NULL, NULL } };
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(warm_memory_takes_no_page_fault),
 		cmocka_unit_test(freed_buffer_is_reused),

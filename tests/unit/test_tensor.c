@@ -91,11 +91,11 @@ static void promotion_follows_categories(void **state)
 	static const struct {
 		enum tensor_dtype a, b, want;
 	} rows[] = {
-		{TENSOR_BOOL, TENSOR_U8, TENSOR_U8},   {TENSOR_U8, TENSOR_I8, TENSOR_I16},
-		{TENSOR_I64, TENSOR_F32, TENSOR_F32},  {TENSOR_I32, TENSOR_I64, TENSOR_I64},
-		{TENSOR_F16, TENSOR_BF16, TENSOR_F32}, {TENSOR_F32, TENSOR_F64, TENSOR_F64},
-		{TENSOR_I64, TENSOR_F16, TENSOR_F16},  {TENSOR_F64, TENSOR_C64, TENSOR_C128},
-		{TENSOR_F32, TENSOR_C64, TENSOR_C64},  {TENSOR_U8, TENSOR_I32, TENSOR_I32},
+		{ TENSOR_BOOL, TENSOR_U8, TENSOR_U8 },	 { TENSOR_U8, TENSOR_I8, TENSOR_I16 },
+		{ TENSOR_I64, TENSOR_F32, TENSOR_F32 },	 { TENSOR_I32, TENSOR_I64, TENSOR_I64 },
+		{ TENSOR_F16, TENSOR_BF16, TENSOR_F32 }, { TENSOR_F32, TENSOR_F64, TENSOR_F64 },
+		{ TENSOR_I64, TENSOR_F16, TENSOR_F16 },	 { TENSOR_F64, TENSOR_C64, TENSOR_C128 },
+		{ TENSOR_F32, TENSOR_C64, TENSOR_C64 },	 { TENSOR_U8, TENSOR_I32, TENSOR_I32 },
 	};
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
@@ -123,7 +123,7 @@ static void zero_dim_tensors_and_numbers_rank_below(void **state)
 
 static void data_goes_in_and_out(void **state)
 {
-	static const float in[] = {1, 2, 3, 4, 5, 6};
+	static const float in[] = { 1, 2, 3, 4, 5, 6 };
 	float out[6];
 	double v;
 	int64_t n;
@@ -137,7 +137,8 @@ static void data_goes_in_and_out(void **state)
 		assert_values(a, 0, 1, 3, 5, 2, 4, 6);
 		assert_done(tensor_at(a, TENSOR_INTS(-1, 2), &v));
 		assert_true(v == 6);
-		assert_done(tensor_item_int(ok(tensor_select(ok(tensor_select(a, 0, 0)), 0, 1)), &n));
+		assert_done(
+			tensor_item_int(ok(tensor_select(ok(tensor_select(a, 0, 0)), 0, 1)), &n));
 		assert_int_equal(n, 3);
 		assert_fails(tensor_at(a, TENSOR_INTS(2, 0), &v), EINVAL, "index 2");
 		assert_fails(tensor_at(a, TENSOR_INTS(0), &v), EINVAL, "2 indices");
@@ -149,20 +150,21 @@ static void data_goes_in_and_out(void **state)
 
 static void impossible_sizes_are_refused(void **state)
 {
-	int64_t many[17] = {0};
+	int64_t many[17] = { 0 };
 
 	tensor_scope {
 		assert_fails(!tensor_empty(TENSOR_INTS(-1), F32), EINVAL, "negative");
 		assert_fails(!tensor_empty(TENSOR_INTS(INT64_MAX, 2), F32), EOVERFLOW, "overflow");
 		assert_fails(!tensor_empty(TENSOR_INTS(INT64_MAX / 2), F64), EOVERFLOW, "overflow");
 		assert_fails(!tensor_empty(TENSOR_INTS(INT64_MAX / 16), F32), ENOMEM, "bytes");
-		assert_fails(!tensor_empty((tensor_ints){many, 17}, F32), EINVAL, "at most 16");
+		assert_fails(!tensor_empty((tensor_ints){ many, 17 }, F32), EINVAL, "at most 16");
 		assert_fails(!tensor_empty(TENSOR_INTS(1), TENSOR_OPTIONS(.dtype = 99)), EINVAL,
 			     "99 is no dtype");
 		assert_fails(!tensor_empty_strided(TENSOR_INTS(2), TENSOR_INTS(1, 1), F32), EINVAL,
 			     "1 sizes, but 2 strides");
-		assert_fails(!tensor_arange_step(TENSOR_SCALAR(0), TENSOR_SCALAR(1), TENSOR_SCALAR(0),
-						 F32), EINVAL, "arange");
+		assert_fails(!tensor_arange_step(TENSOR_SCALAR(0), TENSOR_SCALAR(1),
+						 TENSOR_SCALAR(0), F32),
+			     EINVAL, "arange");
 		/* Zero elements are fine, whatever the other sizes. */
 		assert_int_equal(tensor_numel(ok(tensor_zeros(TENSOR_INTS(0, INT64_MAX), F32))), 0);
 	}
@@ -176,11 +178,13 @@ static void factories_fill(void **state)
 
 		assert_int_equal(tensor_dtype(a), TENSOR_I64);
 		assert_values(a, 0, 5, 3, 1);
-		assert_values(tensor_arange_step(TENSOR_SCALAR(0.0), TENSOR_SCALAR(1), TENSOR_SCALAR(0.25),
-						 F64), 0, 0, .25, .5, .75);
+		assert_values(tensor_arange_step(TENSOR_SCALAR(0.0), TENSOR_SCALAR(1),
+						 TENSOR_SCALAR(0.25), F64),
+			      0, 0, .25, .5, .75);
 		assert_values(tensor_full_like(a, TENSOR_SCALAR(7), F32), 0, 7, 7, 7);
 		assert_int_equal(tensor_dtype(ok(tensor_full(TENSOR_INTS(1), TENSOR_SCALAR((bool)1),
-							     TENSOR_OPTIONS(0)))), TENSOR_BOOL);
+							     TENSOR_OPTIONS(0)))),
+				 TENSOR_BOOL);
 		assert_values(tensor_zeros_like(a, TENSOR_OPTIONS(0)), 0, 0, 0, 0);
 		assert_values(tensor_ones(TENSOR_SCALAR_SHAPE, F32), 0, 1);
 	}
@@ -216,7 +220,8 @@ static void printing_looks_familiar(void **state)
 		text_of(tensor_zeros(TENSOR_INTS(2, 0), F32), "tensor([], size=[2, 0])");
 		text_of(tensor_zeros(TENSOR_INTS(1001), F32),
 			"tensor([0., 0., 0., ..., 0., 0., 0.])");
-		text_of(tensor_full(TENSOR_SCALAR_SHAPE, TENSOR_SCALAR(2.5), F32), "tensor(2.5000)");
+		text_of(tensor_full(TENSOR_SCALAR_SHAPE, TENSOR_SCALAR(2.5), F32),
+			"tensor(2.5000)");
 		text_of(tensor_full(TENSOR_INTS(2), TENSOR_SCALAR(1e300), F64),
 			"tensor([1.0000e+300, 1.0000e+300], dtype=f64)");
 		text_of(tensor_full(TENSOR_SCALAR_SHAPE, tensor_scalar_complex(-1e300, 1e300),

@@ -40,9 +40,11 @@ static void view_is_described_as_it_is(void **state)
 
 		assert_done(tensor_set_label(tensor_slice(tensor_t(t), 0, 2, 8, 2), "slice"));
 		assert_int_equal(run("-j b sh owner %d"), 0);
-		assert_says("\"name\":\"slice\",\"dtype\":\"i64\",\"shape\":[3,8],\"strides\":[2,8],"
-			    "\"offset\":16,");
-		assert_done(tensor_set_label(tensor_select(tensor_select(t, 0, 0), 0, 0), "scalar"));
+		assert_says(
+			"\"name\":\"slice\",\"dtype\":\"i64\",\"shape\":[3,8],\"strides\":[2,8],"
+			"\"offset\":16,");
+		assert_done(
+			tensor_set_label(tensor_select(tensor_select(t, 0, 0), 0, 0), "scalar"));
 		assert_int_equal(run("-j b sh owner %d"), 0);
 		assert_says("\"name\":\"scalar\",\"dtype\":\"i64\",\"shape\":[],\"strides\":[],");
 	}
@@ -84,8 +86,10 @@ static void json_is_json(void **state)
 	if (system("python3 -c 'import json' 2>/dev/null"))
 		skip();
 	assert_done(tensor_set_label(t, "a \"b\" \\ \xc3\xa9"));
-	assert_int_equal(run("-j b sh owner %d | python3 -c 'import json, sys; r = json.load(sys.stdin);"
-			     "print([x[\"name\"] for x in r if x[\"name\"]])'"), 0);
+	assert_int_equal(
+		run("-j b sh owner %d | python3 -c 'import json, sys; r = json.load(sys.stdin);"
+		    "print([x[\"name\"] for x in r if x[\"name\"]])'"),
+		0);
 	assert_says("['a \"b\" \\\\ \xc3\xa9']");
 	assert_int_equal(run("-p b sh owner %d | python3 -m json.tool"), 0);
 	assert_int_equal(run("-j b sh dtype c128 | python3 -m json.tool"), 0);
@@ -204,7 +208,7 @@ static void exit_status_tells_why(void **state)
 	assert_int_equal(run("buffer show >/dev/full"), 1);
 }
 
-/* ---- what strangers write ------------------------------------------------------------------- */
+/* ---- what strangers write ---- */
 
 /* A memfd of our name with this in its last page. */
 static int imitation(const void *page, size_t size)
@@ -218,7 +222,7 @@ static int imitation(const void *page, size_t size)
 
 static void descriptor_of_a_stranger_is_not_believed(void **state)
 {
-	struct descriptor_page page = {.d = {.dtype = TENSOR_F32, .ndim = 1, .sizes = {-7}}};
+	struct descriptor_page page = { .d = { .dtype = TENSOR_F32, .ndim = 1, .sizes = { -7 } } };
 	int fd;
 
 	memcpy(page.magic, DESCRIPTOR_MAGIC, 8);
@@ -240,7 +244,7 @@ static void descriptor_of_a_stranger_is_not_believed(void **state)
 
 static void memfd_that_is_not_ours_is_left_out(void **state)
 {
-	int fds[] = {imitation("something", 9), memfd_create("tensor", MFD_CLOEXEC)};
+	int fds[] = { imitation("something", 9), memfd_create("tensor", MFD_CLOEXEC) };
 	struct stat st;
 	char id[48];
 
@@ -255,7 +259,7 @@ static void memfd_that_is_not_ours_is_left_out(void **state)
 
 int main(int argc, char **argv)
 {
-	static const struct peer_role roles[] = {{"hold", hold}, {NULL, NULL}};
+	static const struct peer_role roles[] = { { "hold", hold }, { NULL, NULL } };
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(labelled_buffer_is_listed),
 		cmocka_unit_test(view_is_described_as_it_is),

@@ -29,7 +29,7 @@ static const char *at(const char *words)
 	return p;
 }
 
-/* ---- options ------------------------------------------------------------------------------------- */
+/* ---- options ---- */
 
 static void sort_orders_by_a_column(void **state)
 {
@@ -81,7 +81,7 @@ static void colour_comes_only_when_wanted(void **state)
 
 static void terminal_is_coloured_unless_no_color_is_set(void **state)
 {
-	char *argv[] = {tool, "buffer", "show", NULL};
+	char *argv[] = { tool, "buffer", "show", NULL };
 	int master;
 	pid_t pid;
 
@@ -107,7 +107,7 @@ static void watching_writes_an_object_a_line(void **state)
 	assert_int_equal(run("-w never b sh"), 2);
 }
 
-/* ---- totals -------------------------------------------------------------------------------------- */
+/* ---- totals ---- */
 
 static void stat_counts_until_told(void **state)
 {
@@ -146,7 +146,7 @@ static void device_is_shown(void **state)
 	assert_int_equal(run("-b memfd monitor"), 3);
 }
 
-/* ---- top ----------------------------------------------------------------------------------------- */
+/* ---- top ---- */
 
 static void top_in_a_pipe_writes_plain_tables(void **state)
 {
@@ -168,7 +168,7 @@ static void top_in_a_pipe_writes_plain_tables(void **state)
 
 static void top_fits_the_window_and_never_clears_it(void **state)
 {
-	char *argv[] = {tool, "-w", "0.1", "top", NULL};
+	char *argv[] = { tool, "-w", "0.1", "top", NULL };
 	const char *last;
 	int master, lines = 0;
 	pid_t pid;
@@ -195,8 +195,8 @@ static void top_fits_the_window_and_never_clears_it(void **state)
 
 static void top_leaves_the_terminal_as_it_was(void **state)
 {
-	static const int signals[] = {SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGSEGV};
-	char *argv[] = {tool, "top", NULL};
+	static const int signals[] = { SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGSEGV };
+	char *argv[] = { tool, "top", NULL };
 	struct termios before, after;
 	int master;
 	pid_t pid;
@@ -221,7 +221,7 @@ static void top_leaves_the_terminal_as_it_was(void **state)
 
 static void top_stops_and_comes_back(void **state)
 {
-	char *argv[] = {tool, "-w", "0.2", "top", NULL};
+	char *argv[] = { tool, "-w", "0.2", "top", NULL };
 	int master, status;
 	pid_t pid;
 
@@ -244,7 +244,7 @@ static void top_stops_and_comes_back(void **state)
 	assert_int_equal(count("\033[?1049l"), 2);
 }
 
-/* ---- metrics --------------------------------------------------------------------------------------- */
+/* ---- metrics ---- */
 
 static void metrics_say_what_the_list_says(void **state)
 {
@@ -261,12 +261,14 @@ static void metrics_are_read_by_parsers_of_both_formats(void **state)
 {
 	if (system("/usr/bin/python3 -c 'import prometheus_client.openmetrics' 2>/dev/null"))
 		skip();
-	assert_int_equal(run("metrics | /usr/bin/python3 -c 'import sys;"
-			     "from prometheus_client.openmetrics import parser as new;"
-			     "from prometheus_client import parser as old;"
-			     "t = sys.stdin.read();"
-			     "n = [{m.name: m for m in p.text_string_to_metric_families(t)} for p in (new, old)];"
-			     "print([d[\"tensor_buffers\"].samples[0].value >= 2 for d in n])'"), 0);
+	assert_int_equal(
+		run("metrics | /usr/bin/python3 -c 'import sys;"
+		    "from prometheus_client.openmetrics import parser as new;"
+		    "from prometheus_client import parser as old;"
+		    "t = sys.stdin.read();"
+		    "n = [{m.name: m for m in p.text_string_to_metric_families(t)} for p in (new, old)];"
+		    "print([d[\"tensor_buffers\"].samples[0].value >= 2 for d in n])'"),
+		0);
 	assert_string_equal(out, "[True, True]\n");
 }
 
@@ -279,7 +281,8 @@ static void textfile_is_renamed_into_place(void **state)
 	snprintf(command, sizeof(command), "metrics --textfile %s/tensor.prom", folder);
 	assert_int_equal(run(command), 0);
 	assert_string_equal(out, "");
-	snprintf(command, sizeof(command), "help >/dev/null; ls %s; cat %s/tensor.prom", folder, folder);
+	snprintf(command, sizeof(command), "help >/dev/null; ls %s; cat %s/tensor.prom", folder,
+		 folder);
 	assert_int_equal(run(command), 0);
 	assert_int_equal(strncmp(out, "tensor.prom\n# TYPE", 18), 0);
 	snprintf(command, sizeof(command), "%s/tensor.prom", folder);
@@ -290,7 +293,7 @@ static void textfile_is_renamed_into_place(void **state)
 	assert_int_equal(run("metrics --textfile /nowhere/tensor.prom"), 1);
 }
 
-/* ---- doctor ---------------------------------------------------------------------------------------- */
+/* ---- doctor ---- */
 
 static char root[64];
 
@@ -401,7 +404,8 @@ static void doctor_finds_the_rule(void **state)
 	run("doctor");
 	assert_says("ok    udev       /usr/lib/udev/rules.d/60-tensor.rules");
 	assert_int_equal(run("-j doctor"), 9);
-	assert_says("{\"check\":\"module\",\"verdict\":\"fail\",\"finding\":\"tensor is not loaded");
+	assert_says(
+		"{\"check\":\"module\",\"verdict\":\"fail\",\"finding\":\"tensor is not loaded");
 	assert_says("\"mend\":null}");
 	assert_int_equal(run("doctor who"), 2);
 }

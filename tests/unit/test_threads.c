@@ -227,8 +227,9 @@ static void set_up_free(const struct tensor_allocator *self, tensor_device d, vo
 	free(p);
 }
 
-static const struct tensor_allocator allocator = {
-	.name = "late", .alloc = set_up_alloc, .free = set_up_free};
+static const struct tensor_allocator allocator = { .name = "late",
+						   .alloc = set_up_alloc,
+						   .free = set_up_free };
 
 static tensor *late_neg(tensor *self)
 {
@@ -262,13 +263,13 @@ static void *call_operators(struct worker *w)
 	for (int i = 0; i < 500; i++)
 		tensor_scope {
 			tensor *t = tensor_full(TENSOR_INTS(2), S(i), F32);
-			tensor_value arg = {.kind = TENSOR_VALUE_TENSOR, .t = t}, r;
+			tensor_value arg = { .kind = TENSOR_VALUE_TENSOR, .t = t }, r;
 
 			expect(w, number(tensor_sum(tensor_neg(t))) == -2 * i);
 			expect(w, tensor_call("exp", &arg, 1, &r, 1) == 0);
 			expect(w,
 			       !tensor_op_has_kernel(tensor_op_find("exp"), TENSOR_KEY_PRIVATE3));
-			expect(w, !tensor_empty_on((tensor_device){TENSOR_PRIVATE, 3},
+			expect(w, !tensor_empty_on((tensor_device){ TENSOR_PRIVATE, 3 },
 						   TENSOR_INTS(1), TENSOR_F32));
 		}
 	return NULL;
@@ -304,12 +305,12 @@ static void libraries_are_loaded_by_several_threads(void **state)
 
 static void *fail_in_its_own_way(struct worker *w)
 {
-	static const int64_t sizes[][1] = {{-1}, {-2}, {-3}, {-4}};
+	static const int64_t sizes[][1] = { { -1 }, { -2 }, { -3 }, { -4 } };
 	char text[32];
 
 	snprintf(text, sizeof(text), "size -%d ", w->id + 1);
 	for (int i = 0; i < 1000; i++) {
-		expect(w, !tensor_zeros((tensor_ints){sizes[w->id], 1}, F32));
+		expect(w, !tensor_zeros((tensor_ints){ sizes[w->id], 1 }, F32));
 		expect(w, tensor_last_error()->code == EINVAL &&
 				  strstr(tensor_last_error()->text, text));
 		tensor_clear_error();
@@ -388,7 +389,7 @@ static void change_threads(void)
 	for (int i = 0; i < 40; i++) {
 		assert_done(tensor_set_num_threads(1 + i % 4));
 		assert_true(tensor_get_num_threads() == 1 + i % 4);
-		compute_in_parallel(&(struct worker){.id = 1});
+		compute_in_parallel(&(struct worker){ .id = 1 });
 	}
 }
 

@@ -34,8 +34,8 @@ static void open_library(struct library *l)
 
 static void compute(const struct library *l)
 {
-	static const int64_t sizes[] = {1000};
-	tensor *t = l->ones((tensor_ints){sizes, 1}, (tensor_options){.dtype = TENSOR_F32});
+	static const int64_t sizes[] = { 1000 };
+	tensor *t = l->ones((tensor_ints){ sizes, 1 }, (tensor_options){ .dtype = TENSOR_F32 });
 	tensor *sum = l->add(t, t);
 
 	assert_non_null(sum);
@@ -57,7 +57,7 @@ static void *compute_and_stay(void *ctx)
 static void thread_ends_after_the_library_was_closed(void **state)
 {
 	for (int i = 0; i < 3; i++) {
-		struct library l = {0};
+		struct library l = { 0 };
 		pthread_t thread;
 
 		open_library(&l);
@@ -74,7 +74,7 @@ static void thread_ends_after_the_library_was_closed(void **state)
 static void library_is_opened_again(void **state)
 {
 	for (int i = 0; i < 3; i++) {
-		struct library l = {0};
+		struct library l = { 0 };
 
 		open_library(&l);
 		compute(&l);

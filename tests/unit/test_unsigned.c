@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-static const enum tensor_dtype unsigneds[] = {TENSOR_U16, TENSOR_U32, TENSOR_U64};
+static const enum tensor_dtype unsigneds[] = { TENSOR_U16, TENSOR_U32, TENSOR_U64 };
 
 #define OF(d) TENSOR_OPTIONS(.dtype = (d))
 #define EACH(d)                                                                        \
@@ -16,9 +16,9 @@ static tensor *u64(const uint64_t *v, int64_t n)
 {
 	return ok(tensor_from_data(v, TENSOR_INTS(n), OF(TENSOR_U64)));
 }
-#define U64(...)                             \
-	u64((const uint64_t[]){__VA_ARGS__}, \
-	    (int64_t)(sizeof((const uint64_t[]){__VA_ARGS__}) / sizeof(uint64_t)))
+#define U64(...)                               \
+	u64((const uint64_t[]){ __VA_ARGS__ }, \
+	    (int64_t)(sizeof((const uint64_t[]){ __VA_ARGS__ }) / sizeof(uint64_t)))
 
 static tensor *as(tensor *t, enum tensor_dtype dtype)
 {
@@ -37,9 +37,9 @@ static void assert_u64(tensor *t, const uint64_t *want, int64_t n, int line)
 			fail_msg("line %d: element %lld is %llu, not %llu", line, (long long)i,
 				 (unsigned long long)got[i], (unsigned long long)want[i]);
 }
-#define ASSERT_U64(t, ...)                                                                \
-	assert_u64(ok(t), (const uint64_t[]){__VA_ARGS__},                                \
-		   (int64_t)(sizeof((const uint64_t[]){__VA_ARGS__}) / sizeof(uint64_t)), \
+#define ASSERT_U64(t, ...)                                                                  \
+	assert_u64(ok(t), (const uint64_t[]){ __VA_ARGS__ },                                \
+		   (int64_t)(sizeof((const uint64_t[]){ __VA_ARGS__ }) / sizeof(uint64_t)), \
 		   __LINE__)
 
 static void assert_bools(tensor *t, const char *want)
@@ -57,26 +57,26 @@ static void promotion_holds_both_ranges(void **state)
 	static const struct {
 		enum tensor_dtype a, b, want;
 	} rows[] = {
-		{TENSOR_BOOL, TENSOR_U16, TENSOR_U16},
-		{TENSOR_U8, TENSOR_U16, TENSOR_U16},
-		{TENSOR_I8, TENSOR_U16, TENSOR_I32},
-		{TENSOR_I16, TENSOR_U16, TENSOR_I32},
-		{TENSOR_I32, TENSOR_U16, TENSOR_I32},
-		{TENSOR_I64, TENSOR_U16, TENSOR_I64},
-		{TENSOR_U16, TENSOR_U32, TENSOR_U32},
-		{TENSOR_I8, TENSOR_U32, TENSOR_I64},
-		{TENSOR_I32, TENSOR_U32, TENSOR_I64},
-		{TENSOR_I64, TENSOR_U32, TENSOR_I64},
-		{TENSOR_U32, TENSOR_U64, TENSOR_U64},
-		{TENSOR_U8, TENSOR_I16, TENSOR_I16},
-		{TENSOR_F16, TENSOR_U64, TENSOR_F16},
-		{TENSOR_C64, TENSOR_U32, TENSOR_C64},
-		{TENSOR_U64, TENSOR_I64, 0},
-		{TENSOR_U64, TENSOR_I8, 0},
-		{TENSOR_F8_E4M3FN, TENSOR_F32, 0},
-		{TENSOR_F8_E5M2, TENSOR_F8_E4M3FN, 0},
-		{TENSOR_F8_E5M2, TENSOR_I8, 0},
-		{TENSOR_F8_E5M2, TENSOR_F8_E5M2, TENSOR_F8_E5M2},
+		{ TENSOR_BOOL, TENSOR_U16, TENSOR_U16 },
+		{ TENSOR_U8, TENSOR_U16, TENSOR_U16 },
+		{ TENSOR_I8, TENSOR_U16, TENSOR_I32 },
+		{ TENSOR_I16, TENSOR_U16, TENSOR_I32 },
+		{ TENSOR_I32, TENSOR_U16, TENSOR_I32 },
+		{ TENSOR_I64, TENSOR_U16, TENSOR_I64 },
+		{ TENSOR_U16, TENSOR_U32, TENSOR_U32 },
+		{ TENSOR_I8, TENSOR_U32, TENSOR_I64 },
+		{ TENSOR_I32, TENSOR_U32, TENSOR_I64 },
+		{ TENSOR_I64, TENSOR_U32, TENSOR_I64 },
+		{ TENSOR_U32, TENSOR_U64, TENSOR_U64 },
+		{ TENSOR_U8, TENSOR_I16, TENSOR_I16 },
+		{ TENSOR_F16, TENSOR_U64, TENSOR_F16 },
+		{ TENSOR_C64, TENSOR_U32, TENSOR_C64 },
+		{ TENSOR_U64, TENSOR_I64, 0 },
+		{ TENSOR_U64, TENSOR_I8, 0 },
+		{ TENSOR_F8_E4M3FN, TENSOR_F32, 0 },
+		{ TENSOR_F8_E5M2, TENSOR_F8_E4M3FN, 0 },
+		{ TENSOR_F8_E5M2, TENSOR_I8, 0 },
+		{ TENSOR_F8_E5M2, TENSOR_F8_E5M2, TENSOR_F8_E5M2 },
 	};
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
@@ -92,8 +92,8 @@ static void promotion_holds_both_ranges(void **state)
 static void no_common_dtype_is_refused(void **state)
 {
 	tensor_scope {
-		tensor *u = U64(1, 2), *i = as(u, TENSOR_I64), *m[] = {u, i},
-		       *out = ok(tensor_empty_like(u, (tensor_options){0}));
+		tensor *u = U64(1, 2), *i = as(u, TENSOR_I64), *m[] = { u, i },
+		       *out = ok(tensor_empty_like(u, (tensor_options){ 0 }));
 
 		assert_null(tensor_add(u, i));
 		assert_null(tensor_lt(u, i));
@@ -101,7 +101,7 @@ static void no_common_dtype_is_refused(void **state)
 		assert_null(tensor_atan2(u, i));
 		assert_null(tensor_maximum(u, i));
 		assert_null(tensor_where(ok(tensor_gt_scalar(u, TENSOR_SCALAR(1))), u, i));
-		assert_null(tensor_cat((tensor_list){m, 2}, 0));
+		assert_null(tensor_cat((tensor_list){ m, 2 }, 0));
 		assert_null(tensor_add_out(out, u, i));
 		assert_null(tensor_addcmul(u, i, i));
 		assert_null(tensor_isin_tensor_tensor(u, i));
@@ -130,9 +130,9 @@ static void arithmetic_wraps_and_order_is_unsigned(void **state)
 		ASSERT_U64(tensor_maximum(x, y), TOP, TOP, TOP - 1, 3);
 		ASSERT_U64(tensor_minimum(x, y), 1, 1, 2, 0);
 		ASSERT_U64(tensor_bitwise_right_shift(x, y), TOP / 2, 0, TOP / 4, 0);
-		ASSERT_U64(tensor_clamp(x, TENSOR_SCALAR(2), (tensor_scalar){0}), TOP, 2, TOP - 1,
+		ASSERT_U64(tensor_clamp(x, TENSOR_SCALAR(2), (tensor_scalar){ 0 }), TOP, 2, TOP - 1,
 			   2);
-		ASSERT_U64(tensor_clamp(x, (tensor_scalar){0}, TENSOR_SCALAR(9)), 9, 1, 9, 0);
+		ASSERT_U64(tensor_clamp(x, (tensor_scalar){ 0 }, TENSOR_SCALAR(9)), 9, 1, 9, 0);
 		assert_bools(ok(tensor_lt(x, y)), "0101");
 		assert_bools(ok(tensor_ge(x, y)), "1010");
 		assert_bools(ok(tensor_gt_scalar(x, TENSOR_SCALAR(-1))), "1111");
@@ -303,9 +303,9 @@ static void random_stays_in_range(void **state)
 		tensor_scope {
 			tensor *t = ok(tensor_empty(TENSOR_INTS(4096), OF(d))), *f;
 			double low, high,
-				most = d == TENSOR_U16	 ? 65535
-				       : d == TENSOR_U32 ? 4294967295.0
-							 : 0x1p63;
+				most = d == TENSOR_U16 ? 65535 :
+				       d == TENSOR_U32 ? 4294967295.0 :
+							 0x1p63;
 
 			ok(tensor_random_(t));
 			f = as(t, TENSOR_F64);

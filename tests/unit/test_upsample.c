@@ -20,41 +20,44 @@ static tensor *square(int64_t n)
 static void nearest_selects(void **state)
 {
 	tensor_scope {
-		assert_values(tensor_upsample_nearest1d(line(3), TENSOR_INTS(7), NO), 0, 0, 0, 0, 1, 1,
-			      2, 2);
-		assert_values(tensor_upsample_nearest_exact1d(line(3), TENSOR_INTS(7), NO), 0, 0, 0, 1,
-			      1, 1, 2, 2);
-		assert_values(tensor_upsample_nearest2d(square(2), TENSOR_INTS(3, 2), NO, NO), 0, 0, 1,
-			      0, 1, 2, 3);
-		assert_values(tensor_upsample_nearest2d_vec(square(2), TENSOR_NO_INTS,
-							    (tensor_floats){(double[]){0.5, 2}, 2}), 0,
-			      0, 0, 1, 1);
+		assert_values(tensor_upsample_nearest1d(line(3), TENSOR_INTS(7), NO), 0, 0, 0, 0, 1,
+			      1, 2, 2);
+		assert_values(tensor_upsample_nearest_exact1d(line(3), TENSOR_INTS(7), NO), 0, 0, 0,
+			      1, 1, 1, 2, 2);
+		assert_values(tensor_upsample_nearest2d(square(2), TENSOR_INTS(3, 2), NO, NO), 0, 0,
+			      1, 0, 1, 2, 3);
+		assert_values(
+			tensor_upsample_nearest2d_vec(square(2), TENSOR_NO_INTS,
+						      (tensor_floats){ (double[]){ 0.5, 2 }, 2 }),
+			0, 0, 0, 1, 1);
 		assert_values(tensor_upsample_nearest1d_backward(iota(1, TENSOR_INTS(1, 1, 7)),
-								 TENSOR_INTS(7), TENSOR_INTS(1, 1, 3),
-								 NO), 0, 6, 9, 13);
-		assert_values(tensor_upsample_nearest3d(
-				      ok(tensor_to(iota(0, TENSOR_INTS(1, 1, 2, 1, 1)),
-						   TENSOR_OPTIONS(.dtype = TENSOR_U8))),
-				      TENSOR_INTS(3, 1, 2), NO, NO, NO), 0, 0, 0, 0, 0, 1, 1);
+								 TENSOR_INTS(7),
+								 TENSOR_INTS(1, 1, 3), NO),
+			      0, 6, 9, 13);
+		assert_values(
+			tensor_upsample_nearest3d(ok(tensor_to(iota(0, TENSOR_INTS(1, 1, 2, 1, 1)),
+							       TENSOR_OPTIONS(.dtype = TENSOR_U8))),
+						  TENSOR_INTS(3, 1, 2), NO, NO, NO),
+			0, 0, 0, 0, 0, 1, 1);
 	}
 }
 
 static void linear_and_cubic(void **state)
 {
 	tensor_scope {
-		assert_values(tensor_upsample_linear1d(line(3), TENSOR_INTS(5), true, NO), 0, 0, 0.5, 1,
-			      1.5, 2);
-		assert_values(tensor_upsample_linear1d(line(2), TENSOR_INTS(4), false, NO), 0, 0, 0.25,
-			      0.75, 1);
-		assert_values(tensor_upsample_bilinear2d(square(2), TENSOR_INTS(3), true, NO, NO), 0, 0,
-			      0.5, 1, 1, 1.5, 2, 2, 2.5, 3);
+		assert_values(tensor_upsample_linear1d(line(3), TENSOR_INTS(5), true, NO), 0, 0,
+			      0.5, 1, 1.5, 2);
+		assert_values(tensor_upsample_linear1d(line(2), TENSOR_INTS(4), false, NO), 0, 0,
+			      0.25, 0.75, 1);
+		assert_values(tensor_upsample_bilinear2d(square(2), TENSOR_INTS(3), true, NO, NO),
+			      0, 0, 0.5, 1, 1, 1.5, 2, 2, 2.5, 3);
 		assert_values(tensor_upsample_trilinear3d(iota(0, TENSOR_INTS(1, 1, 2, 1, 2)),
-							  TENSOR_INTS(3, 1, 3), true, NO, NO, NO), 0, 0,
-			      0.5, 1, 1, 1.5, 2, 2, 2.5, 3);
+							  TENSOR_INTS(3, 1, 3), true, NO, NO, NO),
+			      0, 0, 0.5, 1, 1, 1.5, 2, 2, 2.5, 3);
 		/* Cubic convolution keeps what is there: positions of the input are positions of the output. */
 		assert_values(tensor_upsample_bicubic2d(square(3), TENSOR_INTS(5, 3), true, NO, NO),
-			      1e-6, 0, 1, 2, 1.21875, 2.21875, 3.21875, 3, 4, 5, 4.78125, 5.78125, 6.78125,
-			      6, 7, 8);
+			      1e-6, 0, 1, 2, 1.21875, 2.21875, 3.21875, 3, 4, 5, 4.78125, 5.78125,
+			      6.78125, 6, 7, 8);
 	}
 }
 
@@ -65,10 +68,11 @@ static void columns_and_back(void **state)
 
 		assert_shape(cols, 1, 4, 4);
 		assert_values(cols, 0, 0, 1, 3, 4, 1, 2, 4, 5, 3, 4, 6, 7, 4, 5, 7, 8);
-		assert_values(tensor_col2im(cols, TENSOR_INTS(3, 3), TWO, ONE, ZERO, ONE), 0, 0, 2, 2, 6,
-			      16, 10, 6, 14, 8);
-		assert_values(tensor_im2col(ok(tensor_select(x, 0, 0)), TENSOR_INTS(1, 2), TENSOR_INTS(1, 2),
-					    TENSOR_INTS(0, 1), TWO), 0, 0, 1, 0, 7, 1, 0, 7, 0);
+		assert_values(tensor_col2im(cols, TENSOR_INTS(3, 3), TWO, ONE, ZERO, ONE), 0, 0, 2,
+			      2, 6, 16, 10, 6, 14, 8);
+		assert_values(tensor_im2col(ok(tensor_select(x, 0, 0)), TENSOR_INTS(1, 2),
+					    TENSOR_INTS(1, 2), TENSOR_INTS(0, 1), TWO),
+			      0, 0, 1, 0, 7, 1, 0, 7, 0);
 		assert_fails(tensor_im2col(x, TENSOR_INTS(4), ONE, ZERO, ONE), EINVAL, "too small");
 		assert_fails(tensor_col2im(cols, TENSOR_INTS(4, 4), TWO, ONE, ZERO, ONE), EINVAL,
 			     "self must be [channels * 4, 9]");
@@ -77,7 +81,7 @@ static void columns_and_back(void **state)
 
 static void grids_sample(void **state)
 {
-	const double at[] = {-1, -1, 0, 0, 1, 1, 3, 0};
+	const double at[] = { -1, -1, 0, 0, 1, 1, 3, 0 };
 
 	tensor_scope {
 		tensor *x = square(3), *grid;
@@ -88,7 +92,8 @@ static void grids_sample(void **state)
 		assert_values(tensor_grid_sampler_2d(x, grid, 0, 1, false), 1e-6, 0, 4, 8, 5);
 		assert_values(tensor_grid_sampler_2d(x, grid, 1, 2, true), 1e-6, 0, 4, 8, 3);
 		assert_values(tensor_grid_sampler_2d(x, grid, 2, 0, true), 1e-6, 0, 4, 8, 0);
-		assert_fails(tensor_grid_sampler_2d(x, x, 0, 0, true), EINVAL, "grid must be [1, y, x, 2]");
+		assert_fails(tensor_grid_sampler_2d(x, x, 0, 0, true), EINVAL,
+			     "grid must be [1, y, x, 2]");
 		assert_fails(tensor_grid_sampler_2d(x, grid, 3, 0, true), EINVAL,
 			     "interpolation_mode must be 0 to 2");
 	}
@@ -102,9 +107,10 @@ static void refusals_name_the_argument(void **state)
 		assert_fails(tensor_upsample_nearest1d(line(3), ZERO, NO), EINVAL,
 			     "output_size must be at least 1");
 		assert_fails(tensor_upsample_linear1d_vec(line(3), TWO, false,
-							  (tensor_floats){(double[]){2}, 1}), EINVAL,
-			     "exactly one of output_size and scale_factors");
-		assert_fails(tensor_upsample_nearest1d_backward(line(3), TWO, TENSOR_INTS(1, 1, 3), NO),
+							  (tensor_floats){ (double[]){ 2 }, 1 }),
+			     EINVAL, "exactly one of output_size and scale_factors");
+		assert_fails(tensor_upsample_nearest1d_backward(line(3), TWO, TENSOR_INTS(1, 1, 3),
+								NO),
 			     EINVAL, "grad_output must have shape [1, 1, 2]");
 	}
 }
@@ -114,8 +120,9 @@ CASE(fn_nearest_exact, tensor_exp(tensor_upsample_nearest_exact1d(a, TENSOR_INTS
 CASE(fn_linear, tensor_exp(tensor_upsample_linear1d(a, TENSOR_INTS(5), false, NO)))
 CASE(fn_bilinear, tensor_exp(tensor_upsample_bilinear2d(a, TENSOR_INTS(3, 5), true, NO, NO)))
 CASE(fn_bicubic, tensor_exp(tensor_upsample_bicubic2d(a, TENSOR_INTS(3, 5), false, NO, NO)))
-CASE(fn_trilinear, tensor_exp(tensor_upsample_trilinear3d(tensor_view(a, TENSOR_INTS(1, 1, 2, 3, 2)),
-							  TENSOR_INTS(3, 4, 3), false, NO, NO, NO)))
+CASE(fn_trilinear,
+     tensor_exp(tensor_upsample_trilinear3d(tensor_view(a, TENSOR_INTS(1, 1, 2, 3, 2)),
+					    TENSOR_INTS(3, 4, 3), false, NO, NO, NO)))
 CASE(fn_im2col, tensor_exp(tensor_im2col(a, TWO, ONE, ONE, TWO)))
 CASE(fn_col2im, tensor_exp(tensor_col2im(a, TENSOR_INTS(3, 3), TWO, ONE, ZERO, ONE)))
 
@@ -142,10 +149,11 @@ static void grids_have_a_first_derivative_only(void **state)
 {
 	check_all(grids, sizeof(grids) / sizeof(*grids), tensor_gradcheck);
 	tensor_scope {
-		tensor *in[] = {make_input(&grids[0], 0), make_input(&grids[0], 1)};
+		tensor *in[] = { make_input(&grids[0], 0), make_input(&grids[0], 1) };
 
-		assert_fails(tensor_gradgradcheck(fn_grid_bilinear, NULL, TENSOR_LIST(in[0], in[1]), EPS,
-						  1e-6, 1e-6), EOPNOTSUPP, "no second derivative");
+		assert_fails(tensor_gradgradcheck(fn_grid_bilinear, NULL, TENSOR_LIST(in[0], in[1]),
+						  EPS, 1e-6, 1e-6),
+			     EOPNOTSUPP, "no second derivative");
 	}
 }
 

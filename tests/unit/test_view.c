@@ -25,7 +25,8 @@ static void select_slice_narrow(void **state)
 
 		assert_values(tensor_select(a, -1, -1), 0, 3, 7, 11);
 		assert_int_equal(tensor_stride(ok(tensor_select(a, 1, 0)), 0), 4);
-		assert_values(tensor_slice(a, 1, TENSOR_NONE, TENSOR_NONE, 3), 0, 0, 3, 4, 7, 8, 11);
+		assert_values(tensor_slice(a, 1, TENSOR_NONE, TENSOR_NONE, 3), 0, 0, 3, 4, 7, 8,
+			      11);
 		assert_values(tensor_slice(a, 0, -1, 100, 1), 0, 8, 9, 10, 11);
 		assert_shape(ok(tensor_slice(a, 0, 2, 1, 1)), 0, 4);
 		assert_shape(ok(tensor_slice(a, 0, 0, 3, INT64_MAX)), 1, 4);
@@ -33,7 +34,8 @@ static void select_slice_narrow(void **state)
 		is_view_of(tensor_narrow(a, 0, 1, 2), a);
 		assert_fails(!tensor_select(a, 0, 3), EINVAL, "index 3 is out of range");
 		assert_fails(!tensor_select(a, 2, 0), EINVAL, "expected -2 to 1, got 2");
-		assert_fails(!tensor_select(ok(tensor_select(ok(tensor_select(a, 0, 0)), 0, 0)), 0, 0),
+		assert_fails(!tensor_select(ok(tensor_select(ok(tensor_select(a, 0, 0)), 0, 0)), 0,
+					    0),
 			     EINVAL, "0-d");
 		assert_fails(!tensor_slice(a, 0, 0, 3, 0), EINVAL, "step must be at least 1");
 		assert_fails(!tensor_narrow(a, 0, 2, 2), EINVAL, "exceed");
@@ -47,8 +49,8 @@ static void transpose_permute_t(void **state)
 		tensor *a = iota(0, TENSOR_INTS(2, 3, 2));
 
 		assert_shape(ok(tensor_permute(a, TENSOR_INTS(2, 0, -2))), 2, 2, 3);
-		assert_values(tensor_permute(a, TENSOR_INTS(2, 0, 1)), 0, 0, 2, 4, 6, 8, 10, 1, 3, 5,
-			      7, 9, 11);
+		assert_values(tensor_permute(a, TENSOR_INTS(2, 0, 1)), 0, 0, 2, 4, 6, 8, 10, 1, 3,
+			      5, 7, 9, 11);
 		assert_values(tensor_transpose(tensor_select(a, 0, 0), 0, 1), 0, 0, 2, 4, 1, 3, 5);
 		assert_values(tensor_t(tensor_select(a, 0, 0)), 0, 0, 2, 4, 1, 3, 5);
 		assert_fails(!tensor_t(a), EINVAL, "at most 2");
@@ -60,7 +62,8 @@ static void transpose_permute_t(void **state)
 static void expand_repeats_without_memory(void **state)
 {
 	tensor_scope {
-		tensor *a = iota(1, TENSOR_INTS(2, 1)), *e = ok(tensor_expand(a, TENSOR_INTS(2, -1, 3)));
+		tensor *a = iota(1, TENSOR_INTS(2, 1)),
+		       *e = ok(tensor_expand(a, TENSOR_INTS(2, -1, 3)));
 
 		assert_shape(e, 2, 2, 3);
 		assert_values(e, 0, 1, 1, 1, 2, 2, 2, 1, 1, 1, 2, 2, 2);
@@ -93,9 +96,11 @@ static void view_and_reshape(void **state)
 		assert_fails(!tensor_view(a, TENSOR_INTS(5, -1)), EINVAL, "does not fit");
 		assert_fails(!tensor_view(a, TENSOR_INTS(-1, -1)), EINVAL, "does not fit");
 		assert_shape(ok(tensor_view(ok(tensor_zeros(TENSOR_INTS(0, 3), F32)),
-					    TENSOR_INTS(3, 0, 5))), 3, 0, 5);
+					    TENSOR_INTS(3, 0, 5))),
+			     3, 0, 5);
 		assert_fails(!tensor_view(ok(tensor_zeros(TENSOR_INTS(0, 3), F32)),
-					  TENSOR_INTS(-1, 0)), EINVAL, "does not fit");
+					  TENSOR_INTS(-1, 0)),
+			     EINVAL, "does not fit");
 	}
 }
 
@@ -109,8 +114,8 @@ static void squeeze_unsqueeze(void **state)
 		assert_shape(ok(tensor_squeeze_dim(a, 1)), 1, 3, 1, 2);
 		assert_shape(ok(tensor_unsqueeze(a, -1)), 1, 3, 1, 2, 1);
 		assert_shape(ok(tensor_unsqueeze(a, 0)), 1, 1, 3, 1, 2);
-		assert_int_equal(tensor_dim(ok(tensor_squeeze(ok(tensor_ones(TENSOR_INTS(1, 1), F32))))),
-				 0);
+		assert_int_equal(
+			tensor_dim(ok(tensor_squeeze(ok(tensor_ones(TENSOR_INTS(1, 1), F32))))), 0);
 		assert_fails(!tensor_unsqueeze(a, 5), EINVAL, "out of range");
 	}
 }
@@ -120,16 +125,18 @@ static void as_strided_stays_inside_the_storage(void **state)
 	tensor_scope {
 		tensor *a = iota(0, TENSOR_INTS(64));
 
-		assert_values(tensor_as_strided(a, TENSOR_INTS(2, 2), TENSOR_INTS(1, 3), 4), 0, 4, 7, 5,
-			      8);
-		assert_values(tensor_as_strided(a, TENSOR_INTS(3), TENSOR_INTS(-2), 10), 0, 10, 8, 6);
+		assert_values(tensor_as_strided(a, TENSOR_INTS(2, 2), TENSOR_INTS(1, 3), 4), 0, 4,
+			      7, 5, 8);
+		assert_values(tensor_as_strided(a, TENSOR_INTS(3), TENSOR_INTS(-2), 10), 0, 10, 8,
+			      6);
 		assert_fails(!tensor_as_strided(a, TENSOR_INTS(65), TENSOR_INTS(1), 0), EINVAL,
 			     "storage of 64");
 		assert_fails(!tensor_as_strided(a, TENSOR_INTS(3), TENSOR_INTS(-2), 3), EINVAL,
 			     "elements -1");
-		assert_fails(!tensor_as_strided(a, TENSOR_INTS(1), TENSOR_INTS(1), -1), EINVAL, "-1");
-		assert_fails(!tensor_as_strided(a, TENSOR_INTS(3), TENSOR_INTS(INT64_MAX), 0), EOVERFLOW,
-			     "overflow");
+		assert_fails(!tensor_as_strided(a, TENSOR_INTS(1), TENSOR_INTS(1), -1), EINVAL,
+			     "-1");
+		assert_fails(!tensor_as_strided(a, TENSOR_INTS(3), TENSOR_INTS(INT64_MAX), 0),
+			     EOVERFLOW, "overflow");
 		assert_shape(ok(tensor_as_strided(a, TENSOR_INTS(0), TENSOR_INTS(99), 0)), 0);
 		/* as a part of an empty tensor may begin */
 		assert_shape(ok(tensor_as_strided(a, TENSOR_INTS(0, 2), TENSOR_INTS(2, 1), 1000)),
@@ -152,7 +159,8 @@ static void diagonal_of_two_dimensions(void **state)
 		assert_values(tensor_diagonal(a, 1, 1, 0), 0, 4, 9);
 		assert_shape(ok(tensor_diagonal(a, 9, 0, 1)), 0);
 		assert_fails(!tensor_diagonal(a, 0, 1, -1), EINVAL, "both 1");
-		assert_fails(!tensor_diagonal(ok(tensor_select(a, 0, 0)), 0, 0, 1), EINVAL, "at least 2");
+		assert_fails(!tensor_diagonal(ok(tensor_select(a, 0, 0)), 0, 0, 1), EINVAL,
+			     "at least 2");
 	}
 }
 
@@ -202,7 +210,8 @@ static void geometry_changes_in_place(void **state)
 		assert_shape(x, 3, 2);
 		assert_fails(tensor_transpose_(x, 0, 2), EINVAL, "range");
 		assert_fails(tensor_unsqueeze_(x, 4), EINVAL, "range");
-		assert_fails(tensor_t_(ok(tensor_empty(TENSOR_INTS(1, 1, 1), F32))), EINVAL, "dimensions");
+		assert_fails(tensor_t_(ok(tensor_empty(TENSOR_INTS(1, 1, 1), F32))), EINVAL,
+			     "dimensions");
 		assert_shape(x, 3, 2);
 		sparse = ok(tensor_to_sparse(x));
 		assert_fails(tensor_t_(sparse), EOPNOTSUPP, "t_");

@@ -22,7 +22,7 @@ const char *__asan_default_options(void)
 
 #define ROUNDS 6
 #define MANY   25 /* steps of a round, and before the first */
-#define FEW    4 /* of large tensors */
+#define FEW    4  /* of large tensors */
 
 static long faults(void)
 {
@@ -63,21 +63,21 @@ static long fewest_faults(step_fn step, void *ctx, int steps)
 	return fewest;
 }
 
-#define assert_warm(step, ctx, steps)                                                               \
-	do {                                                                                      \
-		for (int threads_ = 1; threads_ <= 2; threads_++) {                               \
-			long n_;                                                                  \
-                                                                                                  \
-			assert_done(tensor_set_num_threads(threads_));                            \
-			n_ = fewest_faults(step, ctx, steps);                                     \
-			if (n_)                                                                   \
-				fprintf(stderr, "%ld page faults in %d steps, %d threads\n", n_,  \
-					steps, threads_);                                         \
-			assert_int_equal(n_, 0);                                                  \
-		}                                                                                 \
+#define assert_warm(step, ctx, steps)                                                            \
+	do {                                                                                     \
+		for (int threads_ = 1; threads_ <= 2; threads_++) {                              \
+			long n_;                                                                 \
+                                                                                                 \
+			assert_done(tensor_set_num_threads(threads_));                           \
+			n_ = fewest_faults(step, ctx, steps);                                    \
+			if (n_)                                                                  \
+				fprintf(stderr, "%ld page faults in %d steps, %d threads\n", n_, \
+					steps, threads_);                                        \
+			assert_int_equal(n_, 0);                                                 \
+		}                                                                                \
 	} while (0)
 
-/* ---- operators ------------------------------------------------------------------------------- */
+/* ---- operators ---- */
 
 struct operands {
 	tensor *x, *y, *index, *mask; /* [rows, n], index [rows, n] within n */
@@ -98,8 +98,8 @@ static struct operands operands(int64_t rows, int64_t n)
 static void one_of_each(void *ctx)
 {
 	struct operands *o = ctx;
-	tensor *parts[] = {o->x, o->y}, *values, *indices;
-	tensor_list both = {parts, 2};
+	tensor *parts[] = { o->x, o->y }, *values, *indices;
+	tensor_list both = { parts, 2 };
 
 	tensor_scope {
 		tensor *t = ok(tensor_add(o->x, o->y));
@@ -171,7 +171,7 @@ static void operators_of_64_mib_fault_no_page(void **state)
 		assert_warm(fill_64_mib, ok(tensor_zeros(TENSOR_INTS(4096, 4096), F32)), FEW);
 }
 
-/* ---- training -------------------------------------------------------------------------------- */
+/* ---- training ---- */
 
 struct model {
 	tensor *images, *labels;
@@ -189,12 +189,12 @@ static struct model model(int64_t batch)
 	return (struct model){
 		.images = ok(tensor_randn(TENSOR_INTS(batch, 1, 28, 28), F32)),
 		.labels = ok(tensor_randint(10, TENSOR_INTS(batch), I64)),
-		.w = {parameter(ok(tensor_randn(TENSOR_INTS(8, 1, 5, 5), F32))),
-		      parameter(ok(tensor_zeros(TENSOR_INTS(8), F32))),
-		      parameter(ok(tensor_randn(TENSOR_INTS(64, 8 * 12 * 12), F32))),
-		      parameter(ok(tensor_zeros(TENSOR_INTS(64), F32))),
-		      parameter(ok(tensor_randn(TENSOR_INTS(10, 64), F32))),
-		      parameter(ok(tensor_zeros(TENSOR_INTS(10), F32)))},
+		.w = { parameter(ok(tensor_randn(TENSOR_INTS(8, 1, 5, 5), F32))),
+		       parameter(ok(tensor_zeros(TENSOR_INTS(8), F32))),
+		       parameter(ok(tensor_randn(TENSOR_INTS(64, 8 * 12 * 12), F32))),
+		       parameter(ok(tensor_zeros(TENSOR_INTS(64), F32))),
+		       parameter(ok(tensor_randn(TENSOR_INTS(10, 64), F32))),
+		       parameter(ok(tensor_zeros(TENSOR_INTS(10), F32))) },
 	};
 }
 

@@ -102,10 +102,10 @@ static tensor *det_with_graph(void)
 	tensor *t = tensor_real(
 		tensor_linalg_det(tensor_to(square, TENSOR_OPTIONS(.dtype = TENSOR_C128))));
 
-	return t && tensor_backward_ex(TENSOR_LIST(t), NULL, (tensor_list){0}, NULL,
-				       TENSOR_CREATE_GRAPH) == 0
-		       ? t
-		       : NULL;
+	return t && tensor_backward_ex(TENSOR_LIST(t), NULL, (tensor_list){ 0 }, NULL,
+				       TENSOR_CREATE_GRAPH) == 0 ?
+		       t :
+		       NULL;
 }
 
 static tensor *attention(void)
@@ -129,28 +129,28 @@ static tensor *batch_norm_with_graph(void)
 
 	t = tensor_sum(tensor_batch_norm(half, tensor_none, tensor_none, tensor_none, tensor_none,
 					 true, 0.1, 1e-5, false));
-	return t && tensor_backward_ex(TENSOR_LIST(t), NULL, (tensor_list){0}, NULL,
-				       TENSOR_CREATE_GRAPH) == 0
-		       ? t
-		       : NULL;
+	return t && tensor_backward_ex(TENSOR_LIST(t), NULL, (tensor_list){ 0 }, NULL,
+				       TENSOR_CREATE_GRAPH) == 0 ?
+		       t :
+		       NULL;
 }
 
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
-		{"linear_without_memory_fails", fails_without_memory, NULL, NULL, linear},
-		{"matrix_exp_without_memory_fails", fails_without_memory, NULL, NULL, matrix_exp},
-		{"vander_without_memory_fails", fails_without_memory, NULL, NULL, vander},
-		{"cond_without_memory_fails", fails_without_memory, NULL, NULL, cond},
-		{"bincount_without_memory_fails", fails_without_memory, NULL, NULL, bincount},
-		{"norm_without_memory_fails", fails_without_memory, NULL, NULL, norm},
-		{"prod_without_memory_fails", fails_without_memory, NULL, NULL, prod},
-		{"det_with_graph_without_memory_fails", fails_without_memory, NULL, NULL,
-		 det_with_graph},
-		{"batch_norm_with_graph_without_memory_fails", fails_without_memory, NULL, NULL,
-		 batch_norm_with_graph},
-		{"attention_without_memory_fails", fails_without_memory, NULL, NULL, attention},
-		{"batch_norm_without_memory_fails", fails_without_memory, NULL, NULL, batch_norm},
+		{ "linear_without_memory_fails", fails_without_memory, NULL, NULL, linear },
+		{ "matrix_exp_without_memory_fails", fails_without_memory, NULL, NULL, matrix_exp },
+		{ "vander_without_memory_fails", fails_without_memory, NULL, NULL, vander },
+		{ "cond_without_memory_fails", fails_without_memory, NULL, NULL, cond },
+		{ "bincount_without_memory_fails", fails_without_memory, NULL, NULL, bincount },
+		{ "norm_without_memory_fails", fails_without_memory, NULL, NULL, norm },
+		{ "prod_without_memory_fails", fails_without_memory, NULL, NULL, prod },
+		{ "det_with_graph_without_memory_fails", fails_without_memory, NULL, NULL,
+		  det_with_graph },
+		{ "batch_norm_with_graph_without_memory_fails", fails_without_memory, NULL, NULL,
+		  batch_norm_with_graph },
+		{ "attention_without_memory_fails", fails_without_memory, NULL, NULL, attention },
+		{ "batch_norm_without_memory_fails", fails_without_memory, NULL, NULL, batch_norm },
 	};
 
 	/* Otherwise tensors take what the thread has kept, and nothing is allocated. */

@@ -50,7 +50,7 @@ static inline void with_threads(void *(*work)(struct worker *w), void (*meanwhil
 
 	pthread_barrier_init(&start, NULL, THREADS + 1);
 	for (int i = 0; i < THREADS; i++) {
-		workers[i] = (struct worker){.id = i, .work = work};
+		workers[i] = (struct worker){ .id = i, .work = work };
 		assert_int_equal(pthread_create(&thread[i], NULL, begin, &workers[i]), 0);
 	}
 	pthread_barrier_wait(&start);

@@ -28,12 +28,12 @@ static bool is_tensor_link(int dir, const char *name)
 	return n == (ssize_t)sizeof(LINK_TEXT) - 1 && !memcmp(text, LINK_TEXT, n);
 }
 
-/* ---- one buffer ------------------------------------------------------------------------------- */
+/* ---- one buffer ---- */
 
 static bool take_descriptor(struct buffer *b, const struct descriptor_page *page)
 {
 	const struct tensor_descriptor *d = &page->d;
-	char label[TENSOR_LABEL_MAX + 1] = {0};
+	char label[TENSOR_LABEL_MAX + 1] = { 0 };
 
 	if (memcmp(page->magic, DESCRIPTOR_MAGIC, sizeof(page->magic)))
 		return false;
@@ -41,7 +41,7 @@ static bool take_descriptor(struct buffer *b, const struct descriptor_page *page
 	copy_text(b->label, sizeof(b->label), label);
 	if (d->dtype >= TENSOR_DTYPE_COUNT || d->ndim > TENSOR_MAX_DIMS)
 		return true;
-	b->element = (struct element){.bits = dtype_bits(d->dtype), .tag = d->dtype};
+	b->element = (struct element){ .bits = dtype_bits(d->dtype), .tag = d->dtype };
 	b->ndim = d->ndim;
 	b->offset = d->offset;
 	memcpy(b->sizes, d->sizes, d->ndim * sizeof(b->sizes[0]));
@@ -134,7 +134,7 @@ static void add_fd(struct list *list, int dir, const char *name, const struct ow
 	add_owner(b, who);
 }
 
-/* ---- all processes ------------------------------------------------------------------------------ */
+/* ---- all processes ---- */
 
 static void read_comm(int proc, struct owner *who)
 {
@@ -155,7 +155,7 @@ static void read_comm(int proc, struct owner *who)
 static void scan_process(struct list *list, int root, const char *name)
 {
 	int proc = openat(root, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC), fds;
-	struct owner who = {.pid = atoi(name)};
+	struct owner who = { .pid = atoi(name) };
 	struct dirent *e;
 	struct stat st;
 	DIR *dir;
@@ -228,7 +228,7 @@ static enum status memfd_buffers(struct list *list)
 	return STATUS_OK;
 }
 
-/* ---- clients: processes that hold buffers ---------------------------------------------------- */
+/* ---- clients: processes that hold buffers ---- */
 
 static struct client *client_of(struct list *list, const struct owner *o)
 {
@@ -265,7 +265,7 @@ static void add_clients(struct list *list, const struct buffer *b)
 
 static enum status memfd_clients(struct list *list)
 {
-	struct list buffers = {.kind = &buffer_kind};
+	struct list buffers = { .kind = &buffer_kind };
 	enum status status = memfd_buffers(&buffers);
 
 	for (size_t i = 0; i < buffers.n; i++)
@@ -279,7 +279,7 @@ static enum status memfd_clients(struct list *list)
 /* Of those that we may see; nobody counts the others. */
 static enum status memfd_totals(struct totals *t)
 {
-	struct list buffers = {.kind = &buffer_kind}, clients = {.kind = &client_kind};
+	struct list buffers = { .kind = &buffer_kind }, clients = { .kind = &client_kind };
 	enum status status = memfd_buffers(&buffers);
 
 	memset(t, 0xff, sizeof(*t)); /* UNKNOWN */

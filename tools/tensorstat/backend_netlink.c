@@ -39,7 +39,7 @@ static bool has_ended(pid_t pid)
 	return ended;
 }
 
-/* ---- buffers -------------------------------------------------------------------------------------- */
+/* ---- buffers ---- */
 
 static void take_descriptor(struct buffer *b, struct nlattr **a)
 {
@@ -76,7 +76,7 @@ static void take_maker(struct buffer *b, struct nlattr **a)
 
 static const char *kind_name(uint32_t kind)
 {
-	static const char *const names[] = {"alloc", "pin", "dmabuf", "memfd"};
+	static const char *const names[] = { "alloc", "pin", "dmabuf", "memfd" };
 
 	return kind < sizeof(names) / sizeof(*names) ? names[kind] : "?";
 }
@@ -106,7 +106,7 @@ static int take_buffer(struct nl_msg *msg, void *arg)
 	return NL_OK;
 }
 
-/* ---- clients -------------------------------------------------------------------------------------- */
+/* ---- clients ---- */
 
 static int take_client(struct nl_msg *msg, void *arg)
 {
@@ -132,13 +132,13 @@ static enum status device_clients(struct list *list)
 	return netlink_dump("clients", TENSOR_CMD_CLIENT_GET, take_client, list);
 }
 
-/* ---- who holds what --------------------------------------------------------------------------------- */
+/* ---- who holds what ---- */
 
 struct handle {
 	uint64_t client, buf;
 };
 
-static const struct kind handle_kind = {.name = "handle", .size = sizeof(struct handle)};
+static const struct kind handle_kind = { .name = "handle", .size = sizeof(struct handle) };
 
 static int take_handle(struct nl_msg *msg, void *arg)
 {
@@ -184,7 +184,7 @@ static void add_holder(struct buffer *b, const struct client *c)
 /* A handle to what has gone since, or of a client that came later, is no news. */
 static enum status add_holders(struct list *buffers)
 {
-	struct list clients = {.kind = &client_kind}, handles = {.kind = &handle_kind};
+	struct list clients = { .kind = &client_kind }, handles = { .kind = &handle_kind };
 	enum status status = device_clients(&clients);
 
 	if (!status)
@@ -209,7 +209,7 @@ static enum status device_buffers(struct list *list)
 	return status ? status : add_holders(list);
 }
 
-/* ---- exported files ----------------------------------------------------------------------------------- */
+/* ---- exported files ---- */
 
 static int take_export(struct nl_msg *msg, void *arg)
 {
@@ -238,7 +238,7 @@ static enum status device_exports(struct list *list)
 	return netlink_dump("exports", TENSOR_CMD_EXPORT_GET, take_export, list);
 }
 
-/* ---- who pays ------------------------------------------------------------------------------------------ */
+/* ---- who pays ---- */
 
 static int take_payer(struct nl_msg *msg, void *arg)
 {
@@ -261,7 +261,7 @@ static enum status device_payers(struct list *list)
 	return netlink_dump("users", TENSOR_CMD_USER_GET, take_payer, list);
 }
 
-/* ---- totals ----------------------------------------------------------------------------------------- */
+/* ---- totals ---- */
 
 static void take_pool(struct totals *t, struct nlattr **a)
 {

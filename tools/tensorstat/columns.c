@@ -7,11 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- cells ------------------------------------------------------------------------------------ */
+/* ---- cells ---- */
 
 void put_size(char *text, size_t room, uint64_t bytes, const struct options *o)
 {
-	static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+	static const char *const units[] = { "B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB" };
 	double value = (double)bytes;
 	int unit = 0;
 
@@ -27,7 +27,7 @@ void put_size(char *text, size_t room, uint64_t bytes, const struct options *o)
 		 units[unit]);
 }
 
-const char *const right_names[] = {"read", "write", "attach", "seal", "revoke", "export", NULL};
+const char *const right_names[] = { "read", "write", "attach", "seal", "revoke", "export", NULL };
 
 void put_rights(char *text, size_t room, uint32_t rights)
 {
@@ -108,7 +108,7 @@ static void dims(struct cell *cell, const struct buffer *b, const int64_t *value
 		snprintf(cell->text + at, CELL - at, "]");
 }
 
-/* ---- buffers -------------------------------------------------------------------------------------- */
+/* ---- buffers ---- */
 
 #define BUFFER(fn) static void fn(struct cell *cell, const void *row, const struct options *o)
 #define B	   ((const struct buffer *)row)
@@ -233,12 +233,12 @@ BUFFER(buffer_state_of)
 		bool on;
 		const char *word;
 	} words[] = {
-		{B->seals & TENSOR_SEAL_WRITE, "readonly"},
-		{B->orphan, "orphan"},
-		{B->state & TENSOR_STATE_REVOKED, "revoked"},
-		{B->state & TENSOR_STATE_PURGED, "purged"},
-		{B->state & TENSOR_STATE_PURGEABLE && !(B->state & TENSOR_STATE_PURGED),
-		 "purgeable"},
+		{ B->seals & TENSOR_SEAL_WRITE, "readonly" },
+		{ B->orphan, "orphan" },
+		{ B->state & TENSOR_STATE_REVOKED, "revoked" },
+		{ B->state & TENSOR_STATE_PURGED, "purged" },
+		{ B->state & TENSOR_STATE_PURGEABLE && !(B->state & TENSOR_STATE_PURGED),
+		  "purgeable" },
 	};
 	size_t at = snprintf(cell->text, CELL, B->shared ? "shared" : "private");
 
@@ -252,27 +252,27 @@ BUFFER(buffer_state_of)
 }
 
 static const struct column buffer_columns[] = {
-	{"id", true, true, buffer_id},
-	{"name", true, false, buffer_name},
-	{"dtype", true, false, buffer_dtype},
-	{"shape", true, false, buffer_shape},
-	{"size", true, true, buffer_size},
-	{"pinned", true, true, buffer_pinned},
-	{"refs", true, true, buffer_refs},
-	{"owner", true, false, buffer_owner},
-	{"state", true, false, buffer_state_of},
-	{"uid", false, true, buffer_uid},
-	{"kind", false, false, buffer_kind_of},
-	{"strides", false, false, buffer_strides},
-	{"huge", false, true, buffer_huge},
-	{"node", false, true, buffer_node},
-	{"handles", false, true, buffer_handles},
-	{"files", false, true, buffer_files},
-	{"mappings", false, true, buffer_mappings},
-	{"dmabufs", false, true, buffer_dmabufs},
-	{"devices", false, true, buffer_devices},
-	{"client", false, true, buffer_client},
-	{"age", false, true, buffer_age},
+	{ "id", true, true, buffer_id },
+	{ "name", true, false, buffer_name },
+	{ "dtype", true, false, buffer_dtype },
+	{ "shape", true, false, buffer_shape },
+	{ "size", true, true, buffer_size },
+	{ "pinned", true, true, buffer_pinned },
+	{ "refs", true, true, buffer_refs },
+	{ "owner", true, false, buffer_owner },
+	{ "state", true, false, buffer_state_of },
+	{ "uid", false, true, buffer_uid },
+	{ "kind", false, false, buffer_kind_of },
+	{ "strides", false, false, buffer_strides },
+	{ "huge", false, true, buffer_huge },
+	{ "node", false, true, buffer_node },
+	{ "handles", false, true, buffer_handles },
+	{ "files", false, true, buffer_files },
+	{ "mappings", false, true, buffer_mappings },
+	{ "dmabufs", false, true, buffer_dmabufs },
+	{ "devices", false, true, buffer_devices },
+	{ "client", false, true, buffer_client },
+	{ "age", false, true, buffer_age },
 };
 
 static void buffer_clear(void *row)
@@ -280,7 +280,7 @@ static void buffer_clear(void *row)
 	free(((struct buffer *)row)->owners);
 }
 
-/* ---- clients --------------------------------------------------------------------------------------- */
+/* ---- clients ---- */
 
 #define CLIENT(fn) static void fn(struct cell *cell, const void *row, const struct options *o)
 #define C	   ((const struct client *)row)
@@ -317,12 +317,12 @@ CLIENT(client_age)
 }
 
 static const struct column client_columns[] = {
-	{"id", true, true, client_id},	       {"owner", true, false, client_owner},
-	{"uid", true, true, client_uid},       {"handles", true, true, client_handles},
-	{"size", true, true, client_size},     {"age", true, true, client_age},
+	{ "id", true, true, client_id },     { "owner", true, false, client_owner },
+	{ "uid", true, true, client_uid },   { "handles", true, true, client_handles },
+	{ "size", true, true, client_size }, { "age", true, true, client_age },
 };
 
-/* ---- exported files -------------------------------------------------------------------------------- */
+/* ---- exported files ---- */
 
 #define EXPORT(fn) static void fn(struct cell *cell, const void *row, const struct options *o)
 #define E	   ((const struct export *)row)
@@ -344,7 +344,7 @@ EXPORT(export_type)
 
 EXPORT(export_mode)
 {
-	static const char *const modes[] = {"-", "ro", "wo", "rw"};
+	static const char *const modes[] = { "-", "ro", "wo", "rw" };
 
 	cell_text(cell, modes[E->rights & (TENSOR_RIGHT_READ | TENSOR_RIGHT_WRITE)]);
 }
@@ -381,14 +381,14 @@ EXPORT(export_age)
 }
 
 static const struct column export_columns[] = {
-	{"id", true, true, export_id},	       {"buffer", true, true, export_buffer},
-	{"type", true, false, export_type},    {"mode", true, false, export_mode},
-	{"offset", true, true, export_offset}, {"size", true, true, export_size},
-	{"owner", true, false, export_owner},  {"uid", false, true, export_uid},
-	{"age", true, true, export_age},       {"rights", false, false, export_rights},
+	{ "id", true, true, export_id },	 { "buffer", true, true, export_buffer },
+	{ "type", true, false, export_type },	 { "mode", true, false, export_mode },
+	{ "offset", true, true, export_offset }, { "size", true, true, export_size },
+	{ "owner", true, false, export_owner },	 { "uid", false, true, export_uid },
+	{ "age", true, true, export_age },	 { "rights", false, false, export_rights },
 };
 
-/* ---- kinds ------------------------------------------------------------------------------------------- */
+/* ---- kinds ---- */
 
 const struct kind buffer_kind = {
 	.name = "buffer",

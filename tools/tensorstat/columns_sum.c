@@ -2,7 +2,7 @@
 /* The columns of what is added up: by payer, by process, by user, and in all. */
 #include "columns.h"
 
-/* ---- who pays ---------------------------------------------------------------------------------------- */
+/* ---- who pays ---- */
 
 #define PAYER(fn) static void fn(struct cell *cell, const void *row, const struct options *o)
 #define P	  ((const struct payer *)row)
@@ -33,14 +33,12 @@ PAYER(payer_objects)
 }
 
 static const struct column payer_columns[] = {
-	{"uid", true, true, payer_uid},
-	{"size", true, true, payer_size},
-	{"limit", true, true, payer_limit},
-	{"refused", true, true, payer_refused},
-	{"objects", true, true, payer_objects},
+	{ "uid", true, true, payer_uid },	  { "size", true, true, payer_size },
+	{ "limit", true, true, payer_limit },	  { "refused", true, true, payer_refused },
+	{ "objects", true, true, payer_objects },
 };
 
-/* ---- processes and users --------------------------------------------------------------------------- */
+/* ---- processes and users ---- */
 
 #define GROUP(fn) static void fn(struct cell *cell, const void *row, const struct options *o)
 #define G	  ((const struct holder *)row)
@@ -84,19 +82,19 @@ GROUP(group_orphans)
 }
 
 static const struct column process_columns[] = {
-	{"owner", true, false, group_owner}, {"uid", true, true, group_uid},
-	{"buffers", true, true, group_buffers}, {"size", true, true, group_size},
-	{"pinned", true, true, group_pinned}, {"shared", true, true, group_shared},
-	{"orphans", true, true, group_orphans},
+	{ "owner", true, false, group_owner },	  { "uid", true, true, group_uid },
+	{ "buffers", true, true, group_buffers }, { "size", true, true, group_size },
+	{ "pinned", true, true, group_pinned },	  { "shared", true, true, group_shared },
+	{ "orphans", true, true, group_orphans },
 };
 
 static const struct column user_columns[] = {
-	{"uid", true, true, group_uid},	      {"buffers", true, true, group_buffers},
-	{"size", true, true, group_size},     {"pinned", true, true, group_pinned},
-	{"shared", true, true, group_shared}, {"orphans", true, true, group_orphans},
+	{ "uid", true, true, group_uid },	{ "buffers", true, true, group_buffers },
+	{ "size", true, true, group_size },	{ "pinned", true, true, group_pinned },
+	{ "shared", true, true, group_shared }, { "orphans", true, true, group_orphans },
 };
 
-/* ---- totals ------------------------------------------------------------------------------------------ */
+/* ---- totals ---- */
 
 #define TOTALS(fn) static void fn(struct cell *cell, const void *row, const struct options *o)
 #define T	   ((const struct totals *)row)
@@ -166,15 +164,20 @@ TOTALS(totals_refused)
 }
 
 static const struct column totals_columns[] = {
-	{"clients", true, true, totals_clients}, {"buffers", true, true, totals_buffers},
-	{"size", true, true, totals_size},	 {"huge", true, true, totals_huge},
-	{"limit", true, true, totals_limit},	 {"used", true, true, totals_used},
-	{"refused", true, true, totals_refused}, {"exports", false, true, totals_exports},
-	{"purgeable", false, true, totals_purgeable}, {"pool", false, true, totals_pool},
-	{"lingering", false, true, totals_lingering},
+	{ "clients", true, true, totals_clients },
+	{ "buffers", true, true, totals_buffers },
+	{ "size", true, true, totals_size },
+	{ "huge", true, true, totals_huge },
+	{ "limit", true, true, totals_limit },
+	{ "used", true, true, totals_used },
+	{ "refused", true, true, totals_refused },
+	{ "exports", false, true, totals_exports },
+	{ "purgeable", false, true, totals_purgeable },
+	{ "pool", false, true, totals_pool },
+	{ "lingering", false, true, totals_lingering },
 };
 
-/* ---- kinds ------------------------------------------------------------------------------------------- */
+/* ---- kinds ---- */
 
 const struct kind payer_kind = {
 	.name = "user",

@@ -18,7 +18,7 @@ struct parameter {
 	char name[64], value[64];
 };
 
-static const struct kind parameter_kind = {.name = "parameter", .size = sizeof(struct parameter)};
+static const struct kind parameter_kind = { .name = "parameter", .size = sizeof(struct parameter) };
 
 static bool read_value(const char *name, char *value, size_t room)
 {
@@ -48,7 +48,7 @@ static void read_parameters(struct list *list)
 	struct dirent *e;
 
 	while (dir && (e = readdir(dir))) {
-		struct parameter p = {0};
+		struct parameter p = { 0 };
 
 		if (*e->d_name == '.' || strlen(e->d_name) >= sizeof(p.name))
 			continue;
@@ -62,7 +62,7 @@ static void read_parameters(struct list *list)
 		qsort(list->row, list->n, list->kind->size, by_name);
 }
 
-/* ---- show --------------------------------------------------------------------------------------- */
+/* ---- show ---- */
 
 static bool is_number(const char *text)
 {
@@ -111,7 +111,7 @@ static void show_line(const struct totals *t, const struct list *list, const str
 	printf("backend %s", b->name);
 	for (int i = 0; i < v->n; i++) {
 		const struct column *c = &v->kind->columns[v->column[i]];
-		struct cell cell = {0};
+		struct cell cell = { 0 };
 
 		c->put(&cell, t, o);
 		printf(" %s %s", c->name, cell.text);
@@ -138,9 +138,9 @@ static void show_text(const struct totals *t, const struct list *list, const str
 
 static enum status device_show(char **arg, const struct options *o)
 {
-	struct list list = {.kind = &parameter_kind};
+	struct list list = { .kind = &parameter_kind };
 	const struct backend *b;
-	struct totals t = {0};
+	struct totals t = { 0 };
 	struct view v;
 	enum status status;
 
@@ -163,7 +163,7 @@ static enum status device_show(char **arg, const struct options *o)
 	return STATUS_OK;
 }
 
-/* ---- set ------------------------------------------------------------------------------------------ */
+/* ---- set ---- */
 
 static enum status set_one(const char *name, const char *value)
 {

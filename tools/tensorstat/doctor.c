@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* ---- findings ------------------------------------------------------------------------------------ */
+/* ---- findings ---- */
 
 struct finding *finding_add(struct list *findings, const char *check)
 {
@@ -36,7 +36,7 @@ void finding_mend(struct finding *f, const char *fmt, ...)
 	va_end(args);
 }
 
-/* ---- looking ------------------------------------------------------------------------------------- */
+/* ---- looking ---- */
 
 const char *look_path(const char *path, char *room, size_t size)
 {
@@ -85,15 +85,15 @@ bool look_number(const char *path, const char *key, uint64_t *value)
 	return found;
 }
 
-/* ---- the report ------------------------------------------------------------------------------------ */
+/* ---- the report ---- */
 
-static const char *const verdicts[] = {"ok", "note", "warn", "FAIL"};
-static const enum tone tones[] = {TONE_GOOD, TONE_PLAIN, TONE_WARN, TONE_BAD};
+static const char *const verdicts[] = { "ok", "note", "warn", "FAIL" };
+static const enum tone tones[] = { TONE_GOOD, TONE_PLAIN, TONE_WARN, TONE_BAD };
 
 static void finding_json(const void *row, const struct backend *b)
 {
 	const struct finding *f = row;
-	static const char *const words[] = {"ok", "note", "warn", "fail"};
+	static const char *const words[] = { "ok", "note", "warn", "fail" };
 
 	json_string("check", f->check);
 	json_string("verdict", words[f->verdict]);
@@ -103,8 +103,8 @@ static void finding_json(const void *row, const struct backend *b)
 
 static void write_json(const struct list *findings, const struct options *o)
 {
-	const struct kind kind = {.json = finding_json};
-	const void **row = view_order(&(struct view){.sort = -1}, findings, o);
+	const struct kind kind = { .json = finding_json };
+	const void **row = view_order(&(struct view){ .sort = -1 }, findings, o);
 
 	json_open(stdout, o->pretty);
 	json_rows(&kind, row, findings->n, NULL);
@@ -117,8 +117,8 @@ static void write_text(const struct list *findings, const struct options *o)
 	for (size_t i = 0; i < findings->n; i++) {
 		const struct finding *f = list_row(findings, i);
 
-		printf("%s%-4s%s  %-9s  %s\n", tone_begin(tones[f->verdict], o), verdicts[f->verdict],
-		       tone_end(tones[f->verdict], o), f->check, f->text);
+		printf("%s%-4s%s  %-9s  %s\n", tone_begin(tones[f->verdict], o),
+		       verdicts[f->verdict], tone_end(tones[f->verdict], o), f->check, f->text);
 		if (*f->mend && !o->oneline)
 			printf("                 mend: %s\n", f->mend);
 	}
@@ -126,7 +126,7 @@ static void write_text(const struct list *findings, const struct options *o)
 
 enum status cmd_doctor(char **arg, const struct options *o)
 {
-	struct list findings = {.kind = &finding_kind};
+	struct list findings = { .kind = &finding_kind };
 	enum status status = STATUS_OK;
 
 	if (*arg)

@@ -19,7 +19,8 @@ struct finding {
 };
 
 static const struct kind finding_kind __attribute__((unused)) = {
-	.name = "finding", .size = sizeof(struct finding),
+	.name = "finding",
+	.size = sizeof(struct finding),
 };
 
 /* A finding of that check for the list, which says so far that it is well. */

@@ -41,8 +41,10 @@ static void check_open(struct list *findings)
 	}
 	f->status = STATUS_PERMISSION;
 	finding_says(f, VERDICT_FAIL, "you may not open " NODE ": %s", strerror(errno));
-	finding_mend(f, "join its group (see below), or sit at the machine: the udev rule's uaccess lets "
-			"in who has the seat");
+	finding_mend(
+		f,
+		"join its group (see below), or sit at the machine: the udev rule's uaccess lets "
+		"in who has the seat");
 }
 
 static void check_node(struct list *findings)
@@ -57,8 +59,10 @@ static void check_node(struct list *findings)
 	f = finding_add(findings, "node");
 	if (stat(look_path(NODE, full, sizeof(full)), &st) < 0) {
 		finding_says(f, VERDICT_FAIL, NODE ": %s", strerror(errno));
-		finding_mend(f, "udevadm trigger /sys/class/misc/tensor; in a container, give it the device "
-				"(--device " NODE ")");
+		finding_mend(
+			f,
+			"udevadm trigger /sys/class/misc/tensor; in a container, give it the device "
+			"(--device " NODE ")");
 		return;
 	}
 	if (!S_ISCHR(st.st_mode) || !is_the_device(&st)) {
@@ -70,7 +74,8 @@ static void check_node(struct list *findings)
 	finding_says(f, VERDICT_OK, NODE " is there, group %s, mode %04o", g ? g->gr_name : "?",
 		     st.st_mode & 07777);
 	if (st.st_mode & 0006) {
-		finding_says(f, VERDICT_WARN, NODE " is open to everybody (mode %04o)", st.st_mode & 07777);
+		finding_says(f, VERDICT_WARN, NODE " is open to everybody (mode %04o)",
+			     st.st_mode & 07777);
 		finding_mend(f, "%s", mend_rule);
 	}
 	check_open(findings);
@@ -110,8 +115,8 @@ static void check_group(struct list *findings)
 	} else if (is_active(g->gr_gid)) {
 		finding_says(f, VERDICT_OK, "%s is in the group tensor", user);
 	} else if (is_listed(g, user)) {
-		finding_says(f, VERDICT_WARN, "%s is in the group tensor, but this session began before",
-			     user);
+		finding_says(f, VERDICT_WARN,
+			     "%s is in the group tensor, but this session began before", user);
 		finding_mend(f, "log in again, or newgrp tensor");
 	} else {
 		finding_says(f, VERDICT_WARN, "%s is not in the group tensor", user);
@@ -121,8 +126,8 @@ static void check_group(struct list *findings)
 
 static void check_rule(struct list *findings)
 {
-	static const char *const places[] = {"/etc/udev/rules.d", "/run/udev/rules.d",
-					     "/usr/lib/udev/rules.d", "/lib/udev/rules.d"};
+	static const char *const places[] = { "/etc/udev/rules.d", "/run/udev/rules.d",
+					      "/usr/lib/udev/rules.d", "/lib/udev/rules.d" };
 	struct finding *f = finding_add(findings, "udev");
 	char path[128];
 

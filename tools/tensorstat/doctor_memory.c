@@ -18,7 +18,7 @@ static const char *size(uint64_t bytes, char *room, size_t n)
 	return room;
 }
 
-/* ---- the module's limit ------------------------------------------------------------------------- */
+/* ---- the module's limit ---- */
 
 static void judge_use(struct finding *f, const struct totals *t)
 {
@@ -27,17 +27,19 @@ static void judge_use(struct finding *f, const struct totals *t)
 
 	size((uint64_t)t->used_bytes, used, sizeof(used));
 	size((uint64_t)t->limit_bytes, limit, sizeof(limit));
-	finding_says(f, part >= 90 ? VERDICT_WARN : VERDICT_OK, "%s of %s are used (%.0f%%)", used, limit,
-		     part);
+	finding_says(f, part >= 90 ? VERDICT_WARN : VERDICT_OK, "%s of %s are used (%.0f%%)", used,
+		     limit, part);
 	if (part >= 90)
-		finding_mend(f, "tensorstat top shows who has it; tensorstat device set limit_bytes SIZE "
-				"raises it, /etc/modprobe.d/tensor.conf for good");
+		finding_mend(
+			f,
+			"tensorstat top shows who has it; tensorstat device set limit_bytes SIZE "
+			"raises it, /etc/modprobe.d/tensor.conf for good");
 }
 
 /* Only on this machine. */
 static void check_use(struct list *findings)
 {
-	struct totals t = {0};
+	struct totals t = { 0 };
 	struct finding *f;
 
 	if (getenv("TENSORSTAT_ROOT") || device_backend.open() || device_backend.totals(&t) ||
@@ -49,10 +51,12 @@ static void check_use(struct list *findings)
 		finding_says(f, VERDICT_OK, "no allocation has met a limit");
 		return;
 	}
-	finding_says(f, VERDICT_WARN, "%" PRId64 " allocations met a limit since the module was loaded",
-		     t.refused);
-	finding_mend(f, "tensorstat monitor limit tells who; tensorstat device set limit_bytes SIZE raises "
-			"the limit of all");
+	finding_says(f, VERDICT_WARN,
+		     "%" PRId64 " allocations met a limit since the module was loaded", t.refused);
+	finding_mend(
+		f,
+		"tensorstat monitor limit tells who; tensorstat device set limit_bytes SIZE raises "
+		"the limit of all");
 }
 
 static void check_limit(struct list *findings)
@@ -70,17 +74,20 @@ static void check_limit(struct list *findings)
 	size(bytes, limit, sizeof(limit));
 	size(memory, all, sizeof(all));
 	if (!bytes) {
-		finding_says(f, VERDICT_OK, "limit_bytes is 0: half of the memory, which is %s", all);
+		finding_says(f, VERDICT_OK, "limit_bytes is 0: half of the memory, which is %s",
+			     all);
 	} else if (memory && bytes > memory / 10 * 9) {
-		finding_says(f, VERDICT_WARN, "limit_bytes is %s of %s: it leaves the rest of the system "
-					      "too little", limit, all);
+		finding_says(f, VERDICT_WARN,
+			     "limit_bytes is %s of %s: it leaves the rest of the system "
+			     "too little",
+			     limit, all);
 		finding_mend(f, "tensorstat device set limit_bytes %" PRIu64, memory / 2);
 	} else {
 		finding_says(f, VERDICT_OK, "limit_bytes is %s of %s", limit, all);
 	}
 }
 
-/* ---- cgroup -------------------------------------------------------------------------------------- */
+/* ---- cgroup ---- */
 
 /* The smallest memory.max from our own cgroup up to the root. */
 static bool cgroup_max(uint64_t *least, char *where, size_t room)
@@ -114,19 +121,21 @@ static void check_cgroup(struct list *findings)
 	uint64_t least;
 
 	if (!cgroup_max(&least, where, sizeof(where))) {
-		finding_says(f, VERDICT_NOTE, "no unified cgroup hierarchy: buffers are charged to none that "
-					      "is looked at here");
+		finding_says(f, VERDICT_NOTE,
+			     "no unified cgroup hierarchy: buffers are charged to none that "
+			     "is looked at here");
 	} else if (least == UINT64_MAX) {
 		finding_says(f, VERDICT_OK, "no memory limit of a cgroup applies to this session");
 	} else {
 		size(least, text, sizeof(text));
 		finding_says(f, least < (64u << 20) ? VERDICT_WARN : VERDICT_NOTE,
 			     "this session's cgroup may have %s; ALLOC beyond it is ENOMEM", text);
-		finding_mend(f, "%s is where; systemctl set-property UNIT MemoryMax=SIZE raises it", where);
+		finding_mend(f, "%s is where; systemctl set-property UNIT MemoryMax=SIZE raises it",
+			     where);
 	}
 }
 
-/* ---- huge pages ----------------------------------------------------------------------------------- */
+/* ---- huge pages ---- */
 
 /* Free blocks of 2 MiB and more, in all zones. */
 static bool huge_blocks(uint64_t *blocks)
@@ -161,14 +170,19 @@ static void check_huge(struct list *findings)
 	uint64_t blocks;
 
 	if (!look_text("/sys/kernel/mm/transparent_hugepage/enabled", text, sizeof(text))) {
-		finding_says(f, VERDICT_WARN, "this kernel has no transparent huge pages: buffers are mapped "
-					      "by small pages");
+		finding_says(f, VERDICT_WARN,
+			     "this kernel has no transparent huge pages: buffers are mapped "
+			     "by small pages");
 		finding_mend(f, "a kernel with CONFIG_TRANSPARENT_HUGEPAGE");
 	} else if (huge_blocks(&blocks) && blocks < 16) {
-		finding_says(f, VERDICT_WARN, "%" PRIu64 " free blocks of 2 MiB: new buffers will be of small "
-					      "pages", blocks);
-		finding_mend(f, "echo 1 > /proc/sys/vm/compact_memory, or load the module early and allocate "
-				"early");
+		finding_says(f, VERDICT_WARN,
+			     "%" PRIu64 " free blocks of 2 MiB: new buffers will be of small "
+			     "pages",
+			     blocks);
+		finding_mend(
+			f,
+			"echo 1 > /proc/sys/vm/compact_memory, or load the module early and allocate "
+			"early");
 	} else {
 		finding_says(f, VERDICT_OK, "there are free blocks of 2 MiB for buffers");
 	}
@@ -192,7 +206,7 @@ static void check_shm(struct list *findings)
 	}
 }
 
-/* ---- limits of the process -------------------------------------------------------------------------- */
+/* ---- limits of the process ---- */
 
 static void check_memlock(struct list *findings)
 {
@@ -209,8 +223,10 @@ static void check_memlock(struct list *findings)
 	finding_says(f, limit.rlim_cur < (64u << 20) ? VERDICT_NOTE : VERDICT_OK,
 		     "%s may be locked: by PIN, io_uring, RDMA", text);
 	if (f->verdict != VERDICT_OK)
-		finding_mend(f, "a line \"@tensor - memlock unlimited\" in /etc/security/limits.d/tensor.conf, "
-				"or LimitMEMLOCK= of the service");
+		finding_mend(
+			f,
+			"a line \"@tensor - memlock unlimited\" in /etc/security/limits.d/tensor.conf, "
+			"or LimitMEMLOCK= of the service");
 }
 
 static void check_files(struct list *findings)
@@ -219,8 +235,8 @@ static void check_files(struct list *findings)
 	struct rlimit limit;
 
 	getrlimit(RLIMIT_NOFILE, &limit);
-	finding_says(f, limit.rlim_cur < 1024 ? VERDICT_WARN : VERDICT_OK, "%llu open files a process",
-		     (unsigned long long)limit.rlim_cur);
+	finding_says(f, limit.rlim_cur < 1024 ? VERDICT_WARN : VERDICT_OK,
+		     "%llu open files a process", (unsigned long long)limit.rlim_cur);
 	if (f->verdict != VERDICT_OK)
 		finding_mend(f, "ulimit -n %llu, or LimitNOFILE= of the service",
 			     (unsigned long long)(limit.rlim_max < 65536 ? limit.rlim_max : 65536));

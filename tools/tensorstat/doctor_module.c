@@ -13,16 +13,16 @@
 
 static bool find_module_file(char *path, size_t room)
 {
-	static const char *const places[] = {"updates/dkms", "updates", "extra", "kernel/drivers/misc",
-					     "misc", ""};
-	static const char *const ends[] = {"", ".xz", ".zst", ".gz"};
+	static const char *const places[] = { "updates/dkms",	     "updates", "extra",
+					      "kernel/drivers/misc", "misc",	"" };
+	static const char *const ends[] = { "", ".xz", ".zst", ".gz" };
 	struct utsname name;
 
 	uname(&name);
 	for (size_t i = 0; i < sizeof(places) / sizeof(*places); i++)
 		for (size_t k = 0; k < sizeof(ends) / sizeof(*ends); k++) {
-			snprintf(path, room, "/lib/modules/%s/%s/tensor.ko%s", name.release, places[i],
-				 ends[k]);
+			snprintf(path, room, "/lib/modules/%s/%s/tensor.ko%s", name.release,
+				 places[i], ends[k]);
 			if (look_exists(path))
 				return true;
 		}
@@ -44,12 +44,17 @@ static bool check_loaded(struct list *findings)
 	uname(&name);
 	if (find_module_file(path, sizeof(path))) {
 		finding_says(f, VERDICT_FAIL, "tensor is not loaded, but there is %s", path);
-		finding_mend(f, "modprobe tensor; at every boot: a line \"tensor\" in "
-				"/etc/modules-load.d/tensor.conf. If it is refused, dmesg says why");
+		finding_mend(f,
+			     "modprobe tensor; at every boot: a line \"tensor\" in "
+			     "/etc/modules-load.d/tensor.conf. If it is refused, dmesg says why");
 	} else {
-		finding_says(f, VERDICT_FAIL, "tensor is not loaded, nor built for %s", name.release);
-		finding_mend(f, "apt install tensor-dkms linux-headers-%s, or make kmod in the sources; "
-				"until then libtensor uses memfds", name.release);
+		finding_says(f, VERDICT_FAIL, "tensor is not loaded, nor built for %s",
+			     name.release);
+		finding_mend(
+			f,
+			"apt install tensor-dkms linux-headers-%s, or make kmod in the sources; "
+			"until then libtensor uses memfds",
+			name.release);
 	}
 	return false;
 }
@@ -60,13 +65,16 @@ static void check_version(struct list *findings)
 	char version[64];
 
 	if (!look_text("/sys/module/tensor/version", version, sizeof(version)))
-		finding_says(f, VERDICT_NOTE, "the module does not say its version; tensorstat is %s",
+		finding_says(f, VERDICT_NOTE,
+			     "the module does not say its version; tensorstat is %s",
 			     TENSOR_RELEASE);
 	else if (strcmp(version, TENSOR_RELEASE)) {
 		finding_says(f, VERDICT_WARN, "the module is %s and tensorstat %s", version,
 			     TENSOR_RELEASE);
-		finding_mend(f, "load the module that came with it: rmmod tensor && modprobe tensor, when "
-				"nobody has a buffer; dkms status tells which are built");
+		finding_mend(
+			f,
+			"load the module that came with it: rmmod tensor && modprobe tensor, when "
+			"nobody has a buffer; dkms status tells which are built");
 	} else {
 		finding_says(f, VERDICT_OK, "module and tensorstat are %s", version);
 	}
@@ -97,7 +105,7 @@ static bool secure_boot(void)
 	static const char path[] =
 		"/sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c";
 	char full[512];
-	unsigned char value[5] = {0};
+	unsigned char value[5] = { 0 };
 	int fd = open(look_path(path, full, sizeof(full)), O_RDONLY | O_CLOEXEC);
 	bool on = fd >= 0 && read(fd, value, sizeof(value)) == sizeof(value) && value[4] == 1;
 
@@ -114,17 +122,23 @@ static void check_signature(struct list *findings, bool loaded)
 
 	look_text("/sys/module/tensor/taint", taint, sizeof(taint));
 	look_text("/sys/kernel/security/lockdown", lockdown, sizeof(lockdown));
-	strict = secure_boot() || strstr(lockdown, "[integrity]") || strstr(lockdown, "[confidentiality]");
+	strict = secure_boot() || strstr(lockdown, "[integrity]") ||
+		 strstr(lockdown, "[confidentiality]");
 	if (loaded && strchr(taint, 'E'))
-		finding_says(f, VERDICT_NOTE, "the module is not signed by a key that this kernel knows; it "
-					      "was loaded all the same");
+		finding_says(f, VERDICT_NOTE,
+			     "the module is not signed by a key that this kernel knows; it "
+			     "was loaded all the same");
 	else if (loaded)
-		finding_says(f, VERDICT_OK, "the kernel takes the module as signed, or asks for no signature");
+		finding_says(f, VERDICT_OK,
+			     "the kernel takes the module as signed, or asks for no signature");
 	else if (strict) {
-		finding_says(f, VERDICT_WARN, "Secure Boot or lockdown is on: the kernel loads signed "
-					      "modules only");
-		finding_mend(f, "mokutil --import /var/lib/dkms/mok.pub, reboot and enroll the key; DKMS "
-				"signs with it from then on");
+		finding_says(f, VERDICT_WARN,
+			     "Secure Boot or lockdown is on: the kernel loads signed "
+			     "modules only");
+		finding_mend(
+			f,
+			"mokutil --import /var/lib/dkms/mok.pub, reboot and enroll the key; DKMS "
+			"signs with it from then on");
 	} else {
 		finding_says(f, VERDICT_OK, "Secure Boot is off: no signature is asked for");
 	}

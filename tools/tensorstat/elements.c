@@ -13,13 +13,24 @@ static const struct {
 	const char *name;
 	uint32_t bits;
 } dtypes[] = {
-	[TENSOR_DTYPE_NONE] = {NULL, 0},
-	[TENSOR_BOOL] = {"bool", 8}, [TENSOR_U8] = {"u8", 8},	 [TENSOR_I8] = {"i8", 8},
-	[TENSOR_I16] = {"i16", 16},  [TENSOR_I32] = {"i32", 32}, [TENSOR_I64] = {"i64", 64},
-	[TENSOR_F16] = {"f16", 16},  [TENSOR_BF16] = {"bf16", 16}, [TENSOR_F32] = {"f32", 32},
-	[TENSOR_F64] = {"f64", 64},  [TENSOR_C64] = {"c64", 64}, [TENSOR_C128] = {"c128", 128},
-	[TENSOR_U16] = {"u16", 16},  [TENSOR_U32] = {"u32", 32}, [TENSOR_U64] = {"u64", 64},
-	[TENSOR_F8_E4M3FN] = {"f8_e4m3fn", 8}, [TENSOR_F8_E5M2] = {"f8_e5m2", 8},
+	[TENSOR_DTYPE_NONE] = { NULL, 0 },
+	[TENSOR_BOOL] = { "bool", 8 },
+	[TENSOR_U8] = { "u8", 8 },
+	[TENSOR_I8] = { "i8", 8 },
+	[TENSOR_I16] = { "i16", 16 },
+	[TENSOR_I32] = { "i32", 32 },
+	[TENSOR_I64] = { "i64", 64 },
+	[TENSOR_F16] = { "f16", 16 },
+	[TENSOR_BF16] = { "bf16", 16 },
+	[TENSOR_F32] = { "f32", 32 },
+	[TENSOR_F64] = { "f64", 64 },
+	[TENSOR_C64] = { "c64", 64 },
+	[TENSOR_C128] = { "c128", 128 },
+	[TENSOR_U16] = { "u16", 16 },
+	[TENSOR_U32] = { "u32", 32 },
+	[TENSOR_U64] = { "u64", 64 },
+	[TENSOR_F8_E4M3FN] = { "f8_e4m3fn", 8 },
+	[TENSOR_F8_E5M2] = { "f8_e5m2", 8 },
 };
 
 _Static_assert(sizeof(dtypes) / sizeof(*dtypes) == TENSOR_DTYPE_COUNT, "a name a dtype");
@@ -64,7 +75,7 @@ bool element_parse(const char *text, struct element *e)
 	for (uint32_t d = 1; d < TENSOR_DTYPE_COUNT; d++) {
 		if (strcmp(text, dtypes[d].name))
 			continue;
-		*e = (struct element){.bits = dtypes[d].bits, .tag = d};
+		*e = (struct element){ .bits = dtypes[d].bits, .tag = d };
 		return true;
 	}
 	return !strncmp(text, "tag", 3) && parse_u32(text + 3, &end, &e->tag) && *end == '/' &&

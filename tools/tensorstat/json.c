@@ -8,7 +8,7 @@
 #include <inttypes.h>
 #include <linux/tensor.h>
 
-/* ---- writing ---------------------------------------------------------------------------------- */
+/* ---- writing ---- */
 
 static FILE *out;
 static bool pretty;
@@ -150,8 +150,7 @@ static void put_list(const char *name, const int64_t *value, unsigned n, bool kn
 	fputc(']', out);
 }
 
-void json_rows(const struct kind *kind, const void *const *row, size_t n,
-	       const struct backend *b)
+void json_rows(const struct kind *kind, const void *const *row, size_t n, const struct backend *b)
 {
 	json_enter('[');
 	for (size_t i = 0; i < n; i++) {
@@ -163,7 +162,7 @@ void json_rows(const struct kind *kind, const void *const *row, size_t n,
 	json_leave(']');
 }
 
-/* ---- rows --------------------------------------------------------------------------------------- */
+/* ---- rows ---- */
 
 static void put_owner(const struct owner *o)
 {

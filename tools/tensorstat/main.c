@@ -40,7 +40,7 @@ static const char usage[] =
 	"  -h, --help        this text\n"
 	"  -V, --version     the version\n";
 
-static const struct backend *const backends[] = {&device_backend, &memfd_backend};
+static const struct backend *const backends[] = { &device_backend, &memfd_backend };
 
 enum status choose_backend(const char *name, const struct backend **b)
 {
@@ -60,17 +60,18 @@ enum status choose_backend(const char *name, const struct backend **b)
 	return status;
 }
 
-/* ---- objects ------------------------------------------------------------------------------------- */
+/* ---- objects ---- */
 
 static const struct object {
 	const char *name;
 	enum status (*run)(char **arg, const struct options *o);
 	bool show; /* has the command "show", which may be left out */
 } objects[] = {
-	{"buffer", cmd_buffer, true}, {"client", cmd_client, true},   {"device", cmd_device, false},
-	{"stat", cmd_stat, false},    {"top", cmd_top, false},	      {"monitor", cmd_monitor, false},
-	{"metrics", cmd_metrics, false}, {"doctor", cmd_doctor, false}, {"export", cmd_export, true},
-	{"user", cmd_user, true},
+	{ "buffer", cmd_buffer, true },	   { "client", cmd_client, true },
+	{ "device", cmd_device, false },   { "stat", cmd_stat, false },
+	{ "top", cmd_top, false },	   { "monitor", cmd_monitor, false },
+	{ "metrics", cmd_metrics, false }, { "doctor", cmd_doctor, false },
+	{ "export", cmd_export, true },	   { "user", cmd_user, true },
 };
 
 static bool is_show(const char *arg)
@@ -100,7 +101,7 @@ static enum status run_object(char **arg, const struct options *o)
 	return object->run(arg + 2, o);
 }
 
-/* ---- options ------------------------------------------------------------------------------------- */
+/* ---- options ---- */
 
 static bool color_by_default(void)
 {
@@ -174,27 +175,28 @@ static enum status take_option(struct options *o, int c)
 static enum status take_options(int argc, char **argv, struct options *o, char ***words)
 {
 	static const struct option long_options[] = {
-		{"json", no_argument, NULL, 'j'},
-		{"pretty", no_argument, NULL, 'p'},
-		{"oneline", no_argument, NULL, 'o'},
-		{"no-header", no_argument, NULL, 'H'},
-		{"raw", no_argument, NULL, 'r'},
-		{"numeric", no_argument, NULL, 'n'},
-		{"color", optional_argument, NULL, 'c'},
-		{"sort", required_argument, NULL, OPTION_SORT},
-		{"fields", required_argument, NULL, OPTION_FIELDS},
-		{"textfile", required_argument, NULL, OPTION_TEXTFILE},
-		{"watch", required_argument, NULL, 'w'},
-		{"backend", required_argument, NULL, 'b'},
-		{"help", no_argument, NULL, 'h'},
-		{"version", no_argument, NULL, 'V'},
-		{NULL, 0, NULL, 0},
+		{ "json", no_argument, NULL, 'j' },
+		{ "pretty", no_argument, NULL, 'p' },
+		{ "oneline", no_argument, NULL, 'o' },
+		{ "no-header", no_argument, NULL, 'H' },
+		{ "raw", no_argument, NULL, 'r' },
+		{ "numeric", no_argument, NULL, 'n' },
+		{ "color", optional_argument, NULL, 'c' },
+		{ "sort", required_argument, NULL, OPTION_SORT },
+		{ "fields", required_argument, NULL, OPTION_FIELDS },
+		{ "textfile", required_argument, NULL, OPTION_TEXTFILE },
+		{ "watch", required_argument, NULL, 'w' },
+		{ "backend", required_argument, NULL, 'b' },
+		{ "help", no_argument, NULL, 'h' },
+		{ "version", no_argument, NULL, 'V' },
+		{ NULL, 0, NULL, 0 },
 	};
-	static char *help[] = {"help", NULL}, *version[] = {"version", NULL};
+	static char *help[] = { "help", NULL }, *version[] = { "version", NULL };
 	enum status status = STATUS_OK;
 	int c;
 
-	while (!status && (c = getopt_long(argc, argv, "jpoHrnc::b:w:hV", long_options, NULL)) != -1) {
+	while (!status &&
+	       (c = getopt_long(argc, argv, "jpoHrnc::b:w:hV", long_options, NULL)) != -1) {
 		if (c == 'h' || c == 'V') {
 			*words = c == 'h' ? help : version;
 			return STATUS_OK;
@@ -211,7 +213,7 @@ static enum status take_options(int argc, char **argv, struct options *o, char *
 
 int main(int argc, char **argv)
 {
-	struct options o = {.color = color_by_default()};
+	struct options o = { .color = color_by_default() };
 	enum status status;
 	char **word;
 

@@ -36,7 +36,7 @@ static void counter(FILE *out, const char *name, const char *help, int64_t value
 	fprintf(out, "%s_total %" PRId64 "\n", name, value);
 }
 
-/* ---- groups -------------------------------------------------------------------------------------- */
+/* ---- groups ---- */
 
 struct sum {
 	uint64_t buffers, bytes;
@@ -44,14 +44,15 @@ struct sum {
 
 static void put_users(FILE *out, const struct list *buffers)
 {
-	struct list users = {.kind = &user_kind};
+	struct list users = { .kind = &user_kind };
 
 	group_by_user(buffers, &users);
 	head(out, "tensor_user_buffers", "gauge", NULL, "Buffers that a user made.");
 	for (size_t i = 0; i < users.n; i++) {
 		const struct holder *g = list_row(&users, i);
 
-		fprintf(out, "tensor_user_buffers{uid=\"%u\"} %" PRIu64 "\n", g->owner.uid, g->buffers);
+		fprintf(out, "tensor_user_buffers{uid=\"%u\"} %" PRIu64 "\n", g->owner.uid,
+			g->buffers);
 	}
 	head(out, "tensor_user_bytes", "gauge", "bytes", "Bytes of the buffers that a user made.");
 	for (size_t i = 0; i < users.n; i++) {
@@ -65,7 +66,7 @@ static void put_users(FILE *out, const struct list *buffers)
 static void put_dtypes(FILE *out, const struct list *buffers)
 {
 	enum { NONE = TENSOR_DTYPE_NONE, OTHER = TENSOR_DTYPE_COUNT, KINDS };
-	struct sum sums[KINDS] = {0};
+	struct sum sums[KINDS] = { 0 };
 	char text[CELL];
 
 	for (size_t i = 0; i < buffers->n; i++) {
@@ -79,11 +80,11 @@ static void put_dtypes(FILE *out, const struct list *buffers)
 	head(out, "tensor_dtype_bytes", "gauge", "bytes",
 	     "Bytes of the buffers by the type of their elements; none: without a descriptor.");
 	for (uint32_t d = 0; d < KINDS; d++) {
-		const struct element e = {.bits = dtype_bits(d), .tag = d};
+		const struct element e = { .bits = dtype_bits(d), .tag = d };
 
 		if (sums[d].bytes)
 			fprintf(out, "tensor_dtype_bytes{dtype=\"%s\"} %" PRIu64 "\n",
-				d == NONE ? "none" :
+				d == NONE  ? "none" :
 				d == OTHER ? "other" :
 					     element_name(text, sizeof(text), &e),
 				sums[d].bytes);
@@ -92,7 +93,7 @@ static void put_dtypes(FILE *out, const struct list *buffers)
 
 static void put_states(FILE *out, const struct list *buffers)
 {
-	struct sum shared = {0}, orphan = {0};
+	struct sum shared = { 0 }, orphan = { 0 };
 
 	for (size_t i = 0; i < buffers->n; i++) {
 		const struct buffer *b = list_row(buffers, i);
@@ -110,12 +111,13 @@ static void put_states(FILE *out, const struct list *buffers)
 	gauge(out, "tensor_orphan_bytes", "bytes", "Bytes of these.", (int64_t)orphan.bytes);
 }
 
-/* ---- all ------------------------------------------------------------------------------------------- */
+/* ---- all ---- */
 
 static void put_totals(FILE *out, const struct totals *t, const struct backend *b)
 {
 	/* Not of type info: the collector's parser knows the older types only. */
-	head(out, "tensor_up", "gauge", NULL, "Where the numbers come from, and what counted them.");
+	head(out, "tensor_up", "gauge", NULL,
+	     "Where the numbers come from, and what counted them.");
 	fprintf(out, "tensor_up{backend=\"%s\",version=\"%s\"} 1\n", b->name, TENSOR_RELEASE);
 	gauge(out, "tensor_clients", NULL, "Open /dev/tensor.", t->clients);
 	gauge(out, "tensor_buffers", NULL, "Buffers.", t->buffers);
@@ -144,8 +146,8 @@ static void put_totals(FILE *out, const struct totals *t, const struct backend *
 
 static enum status put_all(FILE *out, const struct backend *b)
 {
-	struct list buffers = {.kind = &buffer_kind};
-	struct totals t = {0};
+	struct list buffers = { .kind = &buffer_kind };
+	struct totals t = { 0 };
 	enum status status = b->totals(&t);
 
 	if (!status)

@@ -19,7 +19,8 @@
 struct event {
 	int cmd;
 	bool found; /* in a dump, not heard */
-	int64_t buf, client, pid, uid, bytes, state, handles, limit, user_limit, seals, kind, rights;
+	int64_t buf, client, pid, uid, bytes, state, handles, limit, user_limit, seals, kind,
+		rights;
 	char comm[COMM_MAX];
 };
 
@@ -30,16 +31,17 @@ struct known {
 	char comm[COMM_MAX];
 };
 
-static const struct kind known_kind = {.name = "buffer", .size = sizeof(struct known)};
+static const struct kind known_kind = { .name = "buffer", .size = sizeof(struct known) };
 
 static const struct {
 	const char *name;
 	int cmd;
 } kinds[] = {
-	{"alloc", TENSOR_CMD_EVENT_ALLOC},   {"free", TENSOR_CMD_EVENT_FREE},
-	{"import", TENSOR_CMD_EVENT_IMPORT}, {"export", TENSOR_CMD_EVENT_EXPORT},
-	{"seal", TENSOR_CMD_EVENT_SEAL},     {"revoke", TENSOR_CMD_EVENT_REVOKE},
-	{"purge", TENSOR_CMD_EVENT_PURGE},   {"limit", TENSOR_CMD_EVENT_LIMIT},   {"death", TENSOR_CMD_EVENT_DEATH},
+	{ "alloc", TENSOR_CMD_EVENT_ALLOC },   { "free", TENSOR_CMD_EVENT_FREE },
+	{ "import", TENSOR_CMD_EVENT_IMPORT }, { "export", TENSOR_CMD_EVENT_EXPORT },
+	{ "seal", TENSOR_CMD_EVENT_SEAL },     { "revoke", TENSOR_CMD_EVENT_REVOKE },
+	{ "purge", TENSOR_CMD_EVENT_PURGE },   { "limit", TENSOR_CMD_EVENT_LIMIT },
+	{ "death", TENSOR_CMD_EVENT_DEATH },
 };
 
 #define KINDS (sizeof(kinds) / sizeof(*kinds))
@@ -50,7 +52,7 @@ static struct {
 	struct list known; /* by ascending id */
 	bool wanted[KINDS];
 	bool pids; /* those of events mean something here */
-} m = {.known.kind = &known_kind};
+} m = { .known.kind = &known_kind };
 
 static const char *kind_name(int cmd)
 {
@@ -68,7 +70,7 @@ static bool kind_wanted(int cmd)
 	return false;
 }
 
-/* ---- writing ------------------------------------------------------------------------------------ */
+/* ---- writing ---- */
 
 static const char *export_type(const struct event *e)
 {
@@ -81,7 +83,8 @@ static void put_seals(int64_t seals)
 {
 	if (seals != UNKNOWN)
 		printf(" seals%s%s%s", seals & TENSOR_SEAL_WRITE ? " write" : "",
-		       seals & TENSOR_SEAL_META ? " meta" : "", seals & TENSOR_SEAL_SEAL ? " seal" : "");
+		       seals & TENSOR_SEAL_META ? " meta" : "",
+		       seals & TENSOR_SEAL_SEAL ? " seal" : "");
 }
 
 static void write_json(const struct event *e)
@@ -98,7 +101,10 @@ static void write_json(const struct event *e)
 	json_string("comm", e->comm);
 	json_known("bytes", e->bytes);
 	json_key("readonly");
-	fputs(e->state == UNKNOWN ? "null" : e->state & TENSOR_STATE_RDONLY ? "true" : "false", stdout);
+	fputs(e->state == UNKNOWN	     ? "null" :
+	      e->state & TENSOR_STATE_RDONLY ? "true" :
+					       "false",
+	      stdout);
 	json_rights("rights", e->rights);
 	json_known("handles", e->handles);
 	json_known("limit_bytes", e->limit);
@@ -162,7 +168,7 @@ static void tell(const struct event *e)
 		(m.o->json ? write_json : write_text)(e);
 }
 
-/* ---- what is there ------------------------------------------------------------------------------ */
+/* ---- what is there ---- */
 
 /* Where that id is, or would be. Ids grow, so it is the end mostly. */
 static size_t known_place(uint64_t id)
@@ -229,9 +235,19 @@ static enum status read_known(struct list *list)
 static void tell_found(int cmd, const struct known *k)
 {
 	struct event e = {
-		.cmd = cmd, .found = true, .buf = (int64_t)k->id, .client = k->client, .pid = k->pid,
-		.uid = k->uid, .bytes = (int64_t)k->bytes, .state = UNKNOWN, .handles = UNKNOWN,
-		.limit = UNKNOWN, .user_limit = UNKNOWN, .seals = UNKNOWN, .kind = UNKNOWN,
+		.cmd = cmd,
+		.found = true,
+		.buf = (int64_t)k->id,
+		.client = k->client,
+		.pid = k->pid,
+		.uid = k->uid,
+		.bytes = (int64_t)k->bytes,
+		.state = UNKNOWN,
+		.handles = UNKNOWN,
+		.limit = UNKNOWN,
+		.user_limit = UNKNOWN,
+		.seals = UNKNOWN,
+		.kind = UNKNOWN,
 		.rights = UNKNOWN,
 	};
 
@@ -245,7 +261,7 @@ static void tell_found(int cmd, const struct known *k)
  */
 static enum status resync(void)
 {
-	struct list now = {.kind = &known_kind};
+	struct list now = { .kind = &known_kind };
 	enum status status = read_known(&now);
 	size_t i = 0, k = 0;
 
@@ -270,7 +286,7 @@ static enum status resync(void)
 	return status;
 }
 
-/* ---- hearing -------------------------------------------------------------------------------------- */
+/* ---- hearing ---- */
 
 static void parse_event(struct nlattr **a, struct event *e)
 {
@@ -296,7 +312,9 @@ static bool is_news(const struct event *e)
 	struct known *k = known_at(place, (uint64_t)e->buf);
 
 	if (e->cmd == TENSOR_CMD_EVENT_ALLOC && !k) {
-		struct known new = {(uint64_t)e->buf, (uint64_t)e->bytes, e->client, e->pid, e->uid, ""};
+		struct known new = { (uint64_t)e->buf, (uint64_t)e->bytes,
+				     e->client,	       e->pid,
+				     e->uid,	       "" };
 
 		memcpy(new.comm, e->comm, sizeof(new.comm));
 		known_add(&new);
@@ -304,14 +322,16 @@ static bool is_news(const struct event *e)
 	}
 	if (e->cmd == TENSOR_CMD_EVENT_FREE && k)
 		known_remove(place);
-	return e->cmd == TENSOR_CMD_EVENT_ALLOC ? false : e->cmd == TENSOR_CMD_EVENT_FREE ? !!k : true;
+	return e->cmd == TENSOR_CMD_EVENT_ALLOC ? false :
+	       e->cmd == TENSOR_CMD_EVENT_FREE	? !!k :
+						  true;
 }
 
 static int take_event(struct nl_msg *msg, void *arg)
 {
 	struct genlmsghdr *g = nlmsg_data(nlmsg_hdr(msg));
 	struct nlattr *a[TENSOR_A_EVENT_MAX + 1];
-	struct event e = {.cmd = g->cmd};
+	struct event e = { .cmd = g->cmd };
 
 	if (!kind_name(e.cmd) || genlmsg_parse(nlmsg_hdr(msg), 0, a, TENSOR_A_EVENT_MAX, NULL) < 0)
 		return NL_SKIP;

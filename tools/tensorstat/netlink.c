@@ -17,7 +17,7 @@
 static struct nl_sock *sock;
 static int family;
 
-/* ---- attributes ------------------------------------------------------------------------------- */
+/* ---- attributes ---- */
 
 uint64_t get_u64(const struct nlattr *a)
 {
@@ -45,7 +45,7 @@ void get_text(const struct nlattr *a, char *to, size_t size)
 	copy_text(to, size, text);
 }
 
-/* ---- failures --------------------------------------------------------------------------------- */
+/* ---- failures ---- */
 
 /* The kernel's own words, in attributes of `len` bytes. */
 static void print_ext_ack(const struct nlattr *head, int len)
@@ -86,8 +86,9 @@ static int on_finish(struct nl_msg *msg, void *arg)
 	if (code < 0) {
 		*err = code;
 		if (h->nlmsg_flags & NLM_F_ACK_TLVS)
-			print_ext_ack((const void *)((char *)nlmsg_data(h) + NLMSG_ALIGN(sizeof(int))),
-				      len - (int)NLMSG_ALIGN(sizeof(int)));
+			print_ext_ack(
+				(const void *)((char *)nlmsg_data(h) + NLMSG_ALIGN(sizeof(int))),
+				len - (int)NLMSG_ALIGN(sizeof(int)));
 	}
 	return NL_STOP;
 }
@@ -111,7 +112,7 @@ static enum status nl_failed(const char *what, int err)
 	return err == -NLE_PERM || err == -NLE_NOACCESS ? STATUS_PERMISSION : STATUS_ERROR;
 }
 
-/* ---- the socket --------------------------------------------------------------------------------- */
+/* ---- the socket ---- */
 
 static struct nl_sock *socket_open(enum status *status)
 {
@@ -151,7 +152,8 @@ enum status netlink_open(void)
 		return STATUS_OK;
 	nl_socket_free(sock);
 	sock = NULL;
-	return family == -NLE_OBJ_NOTFOUND ? STATUS_NO_MODULE : nl_failed("netlink family tensor", family);
+	return family == -NLE_OBJ_NOTFOUND ? STATUS_NO_MODULE :
+					     nl_failed("netlink family tensor", family);
 }
 
 struct nl_sock *netlink_listen(enum status *status)

@@ -46,7 +46,7 @@ void list_clear(struct list *list)
 	for (size_t i = 0; list->kind->clear && i < list->n; i++)
 		list->kind->clear(list_row(list, i));
 	free(list->row);
-	*list = (struct list){.kind = list->kind};
+	*list = (struct list){ .kind = list->kind };
 }
 
 void list_filter(struct list *list, bool (*wanted)(const void *row, const void *arg),
@@ -79,7 +79,7 @@ int64_t now_ms(void)
 	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-/* ---- groups --------------------------------------------------------------------------------------- */
+/* ---- groups ---- */
 
 static struct holder *group_of(struct list *groups, const struct owner *o, bool by_user)
 {
@@ -124,7 +124,7 @@ void group_by_user(const struct list *buffers, struct list *groups)
 	group_by(buffers, groups, true);
 }
 
-/* ---- text ---------------------------------------------------------------------------------------- */
+/* ---- text ---- */
 
 void copy_text(char *to, size_t size, const char *from)
 {

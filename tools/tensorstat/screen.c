@@ -70,7 +70,7 @@ static void draw_here(void)
 
 static void on_signal(int sig, void (*handler)(int))
 {
-	struct sigaction action = {.sa_handler = handler};
+	struct sigaction action = { .sa_handler = handler };
 
 	sigemptyset(&action.sa_mask);
 	sigaction(sig, &action, NULL);
@@ -111,8 +111,8 @@ static void on_resize(int sig)
 
 bool screen_open(void)
 {
-	static const int ends[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGABRT, SIGSEGV, SIGBUS,
-				   SIGFPE, SIGPIPE, SIGALRM, SIGTSTP};
+	static const int ends[] = { SIGINT, SIGTERM, SIGHUP,  SIGQUIT, SIGABRT, SIGSEGV,
+				    SIGBUS, SIGFPE,  SIGPIPE, SIGALRM, SIGTSTP };
 
 	if (!isatty(STDOUT_FILENO))
 		return false;
@@ -206,7 +206,7 @@ void screen_show(void)
 
 int screen_key(double seconds)
 {
-	struct pollfd in = {.fd = has_keys ? STDIN_FILENO : -1, .events = POLLIN};
+	struct pollfd in = { .fd = has_keys ? STDIN_FILENO : -1, .events = POLLIN };
 	unsigned char key;
 	int n = poll(&in, 1, seconds > 2e6 ? -1 : (int)(seconds * 1000));
 

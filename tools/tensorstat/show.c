@@ -24,7 +24,7 @@ struct show {
 	struct view view;
 };
 
-/* ---- filters ------------------------------------------------------------------------------------ */
+/* ---- filters ---- */
 
 static enum status parse_buffer_filter(char **arg, struct filter *f)
 {
@@ -94,7 +94,7 @@ static bool client_wanted(const void *row, const void *filter)
 	return !f->pid || ((const struct client *)row)->owner.pid == f->pid;
 }
 
-/* ---- once and again -------------------------------------------------------------------------------- */
+/* ---- once and again ---- */
 
 static void write_json(const struct show *s, const void *const *row, size_t n)
 {
@@ -129,10 +129,10 @@ static void write_rows(const struct show *s, const struct list *list)
 static enum status read_list(const struct show *s, struct list *list)
 {
 	const struct backend *b = s->backend;
-	enum status (*read)(struct list *list) = s->kind == &buffer_kind ? b->buffers :
-						 s->kind == &client_kind ? b->clients :
-						 s->kind == &export_kind ? b->exports :
-									   b->payers;
+	enum status (*read)(struct list * list) = s->kind == &buffer_kind ? b->buffers :
+						  s->kind == &client_kind ? b->clients :
+						  s->kind == &export_kind ? b->exports :
+									    b->payers;
 
 	if (read)
 		return read(list);
@@ -142,7 +142,7 @@ static enum status read_list(const struct show *s, struct list *list)
 
 static enum status show_once(const struct show *s)
 {
-	struct list list = {.kind = s->kind};
+	struct list list = { .kind = s->kind };
 	enum status status = read_list(s, &list);
 
 	if (!status) {
@@ -161,7 +161,7 @@ static enum status show_once(const struct show *s)
 static enum status show(struct show *s)
 {
 	const double wait = s->o->watch;
-	const struct timespec pause = {(time_t)wait, (long)((wait - (double)(time_t)wait) * 1e9)};
+	const struct timespec pause = { (time_t)wait, (long)((wait - (double)(time_t)wait) * 1e9) };
 	enum status status = view_init(&s->view, s->kind, s->o);
 
 	if (!status)
@@ -181,7 +181,7 @@ static enum status show(struct show *s)
 
 enum status cmd_buffer(char **arg, const struct options *o)
 {
-	struct show s = {.kind = &buffer_kind, .o = o, .wanted = buffer_wanted};
+	struct show s = { .kind = &buffer_kind, .o = o, .wanted = buffer_wanted };
 	enum status status = parse_buffer_filter(arg, &s.filter);
 
 	if (s.filter.has_id)
@@ -191,7 +191,7 @@ enum status cmd_buffer(char **arg, const struct options *o)
 
 enum status cmd_client(char **arg, const struct options *o)
 {
-	struct show s = {.kind = &client_kind, .o = o, .wanted = client_wanted};
+	struct show s = { .kind = &client_kind, .o = o, .wanted = client_wanted };
 	enum status status = parse_client_filter(arg, &s.filter);
 
 	if (s.filter.pid)
@@ -209,7 +209,7 @@ static bool export_wanted(const void *row, const void *filter)
 
 enum status cmd_export(char **arg, const struct options *o)
 {
-	struct show s = {.kind = &export_kind, .o = o, .wanted = export_wanted};
+	struct show s = { .kind = &export_kind, .o = o, .wanted = export_wanted };
 
 	for (; *arg; arg += 2) {
 		if (!is(*arg, "buffer") && !is(*arg, "owner"))
@@ -231,7 +231,7 @@ static bool any_wanted(const void *row, const void *filter)
 
 enum status cmd_user(char **arg, const struct options *o)
 {
-	struct show s = {.kind = &payer_kind, .o = o, .wanted = any_wanted};
+	struct show s = { .kind = &payer_kind, .o = o, .wanted = any_wanted };
 
 	return *arg ? bad("what is", *arg) : show(&s);
 }

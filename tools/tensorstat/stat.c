@@ -42,7 +42,7 @@ static enum status stat_once(const struct backend *b, const struct view *v, uint
 			     const struct options *o)
 {
 	struct options local = *o;
-	struct totals t = {0};
+	struct totals t = { 0 };
 	const void *row = &t;
 	enum status status = b->totals(&t);
 
@@ -79,7 +79,7 @@ enum status cmd_stat(char **arg, const struct options *o)
 		return status;
 	if (!o->json && !o->oneline && !o->no_header)
 		printf("backend: %s\n", b->name);
-	pause = (struct timespec){(time_t)delay, (long)((delay - (double)(time_t)delay) * 1e9)};
+	pause = (struct timespec){ (time_t)delay, (long)((delay - (double)(time_t)delay) * 1e9) };
 	for (uint64_t i = 0; i < count && !status; i++) {
 		if (i)
 			nanosleep(&pause, NULL);

@@ -8,7 +8,7 @@
 
 const char *tone_begin(enum tone tone, const struct options *o)
 {
-	static const char *const sequence[] = {"", "\033[1m", "\033[32m", "\033[33m", "\033[31m"};
+	static const char *const sequence[] = { "", "\033[1m", "\033[32m", "\033[33m", "\033[31m" };
 
 	return o->color ? sequence[tone] : "";
 }
@@ -110,7 +110,7 @@ void lines_print(FILE *out, const struct view *v, const void *const *row, size_t
 {
 	for (size_t r = 0; r < n; r++) {
 		for (int c = 0; c < v->n; c++) {
-			struct cell cell = {0};
+			struct cell cell = { 0 };
 
 			view_column(v, c)->put(&cell, row[r], o);
 			fprintf(out, "%s%s ", c ? " " : "", view_column(v, c)->name);

@@ -36,14 +36,14 @@ enum status {
 
 struct options {
 	bool json, pretty, oneline, no_header, raw, numeric, color;
-	const char *fields; /* names with commas between, or NULL */
-	const char *sort; /* NAME or NAME:asc, or NULL */
-	const char *backend; /* NULL: the module if it is loaded */
+	const char *fields;   /* names with commas between, or NULL */
+	const char *sort;     /* NAME or NAME:asc, or NULL */
+	const char *backend;  /* NULL: the module if it is loaded */
 	const char *textfile; /* for metrics; NULL: standard output */
-	double watch; /* seconds; 0: once */
+	double watch;	      /* seconds; 0: once */
 };
 
-/* ---- rows ------------------------------------------------------------------------------------ */
+/* ---- rows ---- */
 
 #define UNKNOWN (-1)
 
@@ -58,7 +58,7 @@ struct owner {
 /* What one element is. */
 struct element {
 	uint32_t bits; /* 0: that is not known */
-	uint32_t tag; /* enum tensor_dtype, if the library's programs gave it */
+	uint32_t tag;  /* enum tensor_dtype, if the library's programs gave it */
 };
 
 struct buffer {
@@ -69,11 +69,11 @@ struct buffer {
 	char label[LABEL_MAX]; /* printable UTF-8 */
 	uint64_t refs;
 	bool shared, orphan;
-	const char *kind; /* where the memory comes from */
+	const char *kind;      /* where the memory comes from */
 	unsigned seals, state; /* TENSOR_SEAL_*, TENSOR_STATE_* */
 	/* UNKNOWN where the backend does not tell */
 	int64_t huge_bytes, handles, files, mappings, dmabufs, attachments, age_ns, client;
-	int64_t node; /* -1, too: pages on several */
+	int64_t node;	      /* -1, too: pages on several */
 	struct owner *owners; /* the maker first, where it is known */
 	size_t n_owners, cap_owners;
 	bool foreign; /* of the memfd backend: not one of ours after all */
@@ -92,7 +92,8 @@ struct holder {
 };
 
 /* An fd or a dma-buf that EXPORT made, whoever has it now. */
-struct export {
+struct export
+{
 	uint64_t id, buffer, offset, bytes;
 	bool dmabuf, part;
 	uint32_t rights; /* TENSOR_RIGHT_* */
@@ -127,7 +128,7 @@ struct kind {
 	const struct column *columns;
 	int n_columns;
 	void (*json)(const void *row, const struct backend *b); /* the keys of one object */
-	void (*clear)(void *row); /* what the row owns, or NULL */
+	void (*clear)(void *row);				/* what the row owns, or NULL */
 };
 
 extern const struct kind buffer_kind, client_kind, export_kind, payer_kind;
@@ -165,11 +166,11 @@ const char *element_name(char *text, size_t room, const struct element *e);
 bool element_parse(const char *text, struct element *e);
 int64_t now_ms(void);
 
-/* ---- backends ---------------------------------------------------------------------------------- */
+/* ---- backends ---- */
 
 /* Lists come sorted by id. A failure has been reported on stderr. */
 struct backend {
-	const char *name; /* that of the library's provider */
+	const char *name;	   /* that of the library's provider */
 	enum status (*open)(void); /* STATUS_NO_MODULE is not reported */
 	enum status (*buffers)(struct list *list);
 	enum status (*clients)(struct list *list);
@@ -183,7 +184,7 @@ extern const struct backend device_backend, memfd_backend;
 
 enum status choose_backend(const char *name, const struct backend **b);
 
-/* ---- columns, tables, JSON ---------------------------------------------------------------------- */
+/* ---- columns, tables, JSON ---- */
 
 enum tone { TONE_PLAIN, TONE_HEAD, TONE_GOOD, TONE_WARN, TONE_BAD };
 
@@ -197,7 +198,7 @@ struct cell {
 
 struct column {
 	const char *name; /* for --fields and --sort; the head is the same in capitals */
-	bool shown; /* without --fields */
+	bool shown;	  /* without --fields */
 	bool right; /* numbers end where the column ends, and begin with the largest when sorted */
 	void (*put)(struct cell *cell, const void *row, const struct options *o);
 };
@@ -238,8 +239,7 @@ void json_u64(const char *name, uint64_t value);
 void json_known(const char *name, int64_t value); /* UNKNOWN is null */
 void json_bool(const char *name, bool value);
 void json_rights(const char *name, int64_t rights); /* a list of words */
-void json_rows(const struct kind *kind, const void *const *row, size_t n,
-	       const struct backend *b);
+void json_rows(const struct kind *kind, const void *const *row, size_t n, const struct backend *b);
 void buffer_json(const void *row, const struct backend *b);
 void client_json(const void *row, const struct backend *b);
 void export_json(const void *row, const struct backend *b);
@@ -247,7 +247,7 @@ void payer_json(const void *row, const struct backend *b);
 void group_json(const void *row, const struct backend *b);
 void totals_json(const void *row, const struct backend *b);
 
-/* ---- arguments ---------------------------------------------------------------------------------- */
+/* ---- arguments ---- */
 
 /* As iproute2: a word may be cut short. */
 bool is(const char *arg, const char *word);
@@ -257,7 +257,7 @@ bool parse_pid(const char *text, pid_t *pid);
 bool parse_size(const char *text, uint64_t *bytes);
 bool parse_seconds(const char *text, double *seconds);
 
-/* ---- what can be asked ---------------------------------------------------------------------------- */
+/* ---- what can be asked ---- */
 
 enum status cmd_buffer(char **arg, const struct options *o);
 enum status cmd_client(char **arg, const struct options *o);

@@ -27,7 +27,7 @@ struct top {
 	double seconds; /* the last picture took */
 };
 
-static const struct kind *const kinds[MODES] = {&buffer_kind, &process_kind, &user_kind};
+static const struct kind *const kinds[MODES] = { &buffer_kind, &process_kind, &user_kind };
 
 static double seconds_now(void)
 {
@@ -37,7 +37,7 @@ static double seconds_now(void)
 	return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
 }
 
-/* ---- a picture ------------------------------------------------------------------------------------- */
+/* ---- a picture ---- */
 
 static int size_column(const struct kind *kind)
 {
@@ -51,7 +51,8 @@ static void top_view(const struct top *t, struct view *v)
 {
 	const struct kind *kind = kinds[t->mode];
 
-	view_init(v, kind, &(struct options){.fields = t->mode == MODE_BUFFER ? t->o.fields : NULL});
+	view_init(v, kind,
+		  &(struct options){ .fields = t->mode == MODE_BUFFER ? t->o.fields : NULL });
 	v->sort = t->sort >= 0 ? t->sort : size_column(kind);
 	v->descending = kind->columns[v->sort].right != t->reverse;
 }
@@ -108,9 +109,9 @@ static enum status read_rows(const struct top *t, struct totals *totals, struct 
 
 static enum status picture(struct top *t, FILE *out, int height)
 {
-	struct list buffers = {.kind = &buffer_kind}, rows = {.kind = kinds[t->mode]};
+	struct list buffers = { .kind = &buffer_kind }, rows = { .kind = kinds[t->mode] };
 	double begun = seconds_now();
-	struct totals totals = {0};
+	struct totals totals = { 0 };
 	struct list *list;
 	enum status status;
 
@@ -132,7 +133,7 @@ static enum status picture(struct top *t, FILE *out, int height)
 	return status;
 }
 
-/* ---- keys ------------------------------------------------------------------------------------------ */
+/* ---- keys ---- */
 
 static void set_mode(struct top *t, enum mode mode)
 {
@@ -200,8 +201,8 @@ static enum status run_live(struct top *t)
 
 static enum status run_batch(struct top *t)
 {
-	const struct timespec pause = {(time_t)t->delay,
-				       (long)((t->delay - (double)(time_t)t->delay) * 1e9)};
+	const struct timespec pause = { (time_t)t->delay,
+					(long)((t->delay - (double)(time_t)t->delay) * 1e9) };
 	enum status status;
 
 	while (1) {
@@ -213,7 +214,7 @@ static enum status run_batch(struct top *t)
 	}
 }
 
-/* ---- arguments ------------------------------------------------------------------------------------- */
+/* ---- arguments ---- */
 
 static enum status parse(char **arg, struct top *t)
 {
@@ -248,7 +249,9 @@ static enum status take_sort(struct top *t)
 
 enum status cmd_top(char **arg, const struct options *o)
 {
-	struct top t = {.o = *o, .sort = -1, .count = UINT64_MAX, .delay = o->watch ? o->watch : 2};
+	struct top t = {
+		.o = *o, .sort = -1, .count = UINT64_MAX, .delay = o->watch ? o->watch : 2
+	};
 	enum status status = parse(arg, &t);
 
 	if (!status && (o->json || o->oneline))

@@ -62,7 +62,7 @@ enum status view_init(struct view *v, const struct kind *kind, const struct opti
 {
 	enum status status = STATUS_OK;
 
-	*v = (struct view){.kind = kind, .sort = -1};
+	*v = (struct view){ .kind = kind, .sort = -1 };
 	if (o->fields)
 		status = take_fields(v, o->fields);
 	else
@@ -82,7 +82,8 @@ struct keyed {
 
 static int compare(const void *a, const void *b)
 {
-	const struct keyed *x = *(const struct keyed *const *)a, *y = *(const struct keyed *const *)b;
+	const struct keyed *x = *(const struct keyed *const *)a,
+			   *y = *(const struct keyed *const *)b;
 
 	if (x->cell.by_key && x->cell.key != y->cell.key)
 		return x->cell.key < y->cell.key ? -1 : 1;
@@ -92,7 +93,8 @@ static int compare(const void *a, const void *b)
 /* Ties keep the order by id: a screen that is drawn again must not dance. */
 static int rising(const void *a, const void *b)
 {
-	const struct keyed *x = *(const struct keyed *const *)a, *y = *(const struct keyed *const *)b;
+	const struct keyed *x = *(const struct keyed *const *)a,
+			   *y = *(const struct keyed *const *)b;
 	int c = compare(a, b);
 
 	return c ? c : (x->row > y->row) - (x->row < y->row);
@@ -100,7 +102,8 @@ static int rising(const void *a, const void *b)
 
 static int falling(const void *a, const void *b)
 {
-	const struct keyed *x = *(const struct keyed *const *)a, *y = *(const struct keyed *const *)b;
+	const struct keyed *x = *(const struct keyed *const *)a,
+			   *y = *(const struct keyed *const *)b;
 	int c = compare(b, a);
 
 	return c ? c : (x->row > y->row) - (x->row < y->row);

@@ -39,63 +39,63 @@
 #include <linux/types.h>
 
 /* f_type that fstatfs() reports for a buffer fd. */
-#define TENSOR_FS_MAGIC		0x544e5352
+#define TENSOR_FS_MAGIC 0x544e5352
 
 /* Most dimensions a descriptor has, and bytes of its label, the closing zero included. */
-#define TENSOR_UAPI_MAX_DIMS	16
-#define TENSOR_UAPI_LABEL	32
+#define TENSOR_UAPI_MAX_DIMS 16
+#define TENSOR_UAPI_LABEL    32
 
 /* Room for chunk orders in struct tensor_info; QUERY tells how many are in use. */
-#define TENSOR_UAPI_ORDERS	16
+#define TENSOR_UAPI_ORDERS 16
 
 /* Any NUMA node (ALLOC); pages on more than one node (INFO). Node 0 is node 0. */
-#define TENSOR_NODE_ANY		(-1)
+#define TENSOR_NODE_ANY (-1)
 
 /*
  * What a handle, a buffer fd or a dma-buf permits. ALLOC gives all of it; EXPORT chooses what the
  * fd gets, never more than the handle has; IMPORT gives what the fd has. Nothing adds a right
  * later.
  */
-#define TENSOR_RIGHT_READ	(1U << 0)	/* mmap() for reading; devices may read */
-#define TENSOR_RIGHT_WRITE	(1U << 1)	/* the same for writing; META may set */
-#define TENSOR_RIGHT_ATTACH	(1U << 2)	/* EXPORT may make dma-bufs: devices may attach */
-#define TENSOR_RIGHT_SEAL	(1U << 3)	/* SEAL may add seals */
-#define TENSOR_RIGHT_REVOKE	(1U << 4)	/* REVOKE */
-#define TENSOR_RIGHT_EXPORT	(1U << 5)	/* EXPORT */
+#define TENSOR_RIGHT_READ   (1U << 0) /* mmap() for reading; devices may read */
+#define TENSOR_RIGHT_WRITE  (1U << 1) /* the same for writing; META may set */
+#define TENSOR_RIGHT_ATTACH (1U << 2) /* EXPORT may make dma-bufs: devices may attach */
+#define TENSOR_RIGHT_SEAL   (1U << 3) /* SEAL may add seals */
+#define TENSOR_RIGHT_REVOKE (1U << 4) /* REVOKE */
+#define TENSOR_RIGHT_EXPORT (1U << 5) /* EXPORT */
 
 /* To read and to share on; to write as well; all there is. */
-#define TENSOR_RIGHTS_RO	(TENSOR_RIGHT_READ | TENSOR_RIGHT_ATTACH | TENSOR_RIGHT_EXPORT)
-#define TENSOR_RIGHTS_RW	(TENSOR_RIGHTS_RO | TENSOR_RIGHT_WRITE)
-#define TENSOR_RIGHTS_ALL	(TENSOR_RIGHTS_RW | TENSOR_RIGHT_SEAL | TENSOR_RIGHT_REVOKE)
+#define TENSOR_RIGHTS_RO  (TENSOR_RIGHT_READ | TENSOR_RIGHT_ATTACH | TENSOR_RIGHT_EXPORT)
+#define TENSOR_RIGHTS_RW  (TENSOR_RIGHTS_RO | TENSOR_RIGHT_WRITE)
+#define TENSOR_RIGHTS_ALL (TENSOR_RIGHTS_RW | TENSOR_RIGHT_SEAL | TENSOR_RIGHT_REVOKE)
 
 /*
  * Numbers of the ioctls. They carry no size: the struct does. Bit (number - TENSOR_IOC_BASE) of
  * tensor_query.ioctls tells whether the running kernel has one.
  */
-#define TENSOR_IOC_TYPE		0xD7
-#define TENSOR_IOC_BASE		0x40
+#define TENSOR_IOC_TYPE 0xD7
+#define TENSOR_IOC_BASE 0x40
 
-#define TENSOR_IOC_QUERY	_IO(TENSOR_IOC_TYPE, 0x40)
-#define TENSOR_IOC_ALLOC	_IO(TENSOR_IOC_TYPE, 0x41)
-#define TENSOR_IOC_INFO		_IO(TENSOR_IOC_TYPE, 0x42)
-#define TENSOR_IOC_META		_IO(TENSOR_IOC_TYPE, 0x43)
-#define TENSOR_IOC_EXPORT	_IO(TENSOR_IOC_TYPE, 0x44)
-#define TENSOR_IOC_IMPORT	_IO(TENSOR_IOC_TYPE, 0x45)
-#define TENSOR_IOC_CLOSE	_IO(TENSOR_IOC_TYPE, 0x46)
-#define TENSOR_IOC_SEAL		_IO(TENSOR_IOC_TYPE, 0x47)
-#define TENSOR_IOC_REVOKE	_IO(TENSOR_IOC_TYPE, 0x48)
-#define TENSOR_IOC_ADVISE	_IO(TENSOR_IOC_TYPE, 0x49)
-#define TENSOR_IOC_SYNC		_IO(TENSOR_IOC_TYPE, 0x4a)
-#define TENSOR_IOC_PIN		_IO(TENSOR_IOC_TYPE, 0x4b)
+#define TENSOR_IOC_QUERY  _IO(TENSOR_IOC_TYPE, 0x40)
+#define TENSOR_IOC_ALLOC  _IO(TENSOR_IOC_TYPE, 0x41)
+#define TENSOR_IOC_INFO	  _IO(TENSOR_IOC_TYPE, 0x42)
+#define TENSOR_IOC_META	  _IO(TENSOR_IOC_TYPE, 0x43)
+#define TENSOR_IOC_EXPORT _IO(TENSOR_IOC_TYPE, 0x44)
+#define TENSOR_IOC_IMPORT _IO(TENSOR_IOC_TYPE, 0x45)
+#define TENSOR_IOC_CLOSE  _IO(TENSOR_IOC_TYPE, 0x46)
+#define TENSOR_IOC_SEAL	  _IO(TENSOR_IOC_TYPE, 0x47)
+#define TENSOR_IOC_REVOKE _IO(TENSOR_IOC_TYPE, 0x48)
+#define TENSOR_IOC_ADVISE _IO(TENSOR_IOC_TYPE, 0x49)
+#define TENSOR_IOC_SYNC	  _IO(TENSOR_IOC_TYPE, 0x4a)
+#define TENSOR_IOC_PIN	  _IO(TENSOR_IOC_TYPE, 0x4b)
 
 /* tensor_query.features */
-#define TENSOR_FEATURE_HUGE	(1ULL << 0)	/* chunks of PMD size, mapped by one entry */
-#define TENSOR_FEATURE_MEMCG	(1ULL << 1)	/* charged to the caller's memory cgroup */
-#define TENSOR_FEATURE_NUMA	(1ULL << 2)	/* more than one node to choose from */
-#define TENSOR_FEATURE_NETLINK	(1ULL << 3)	/* the family of <linux/tensor_netlink.h> */
-#define TENSOR_FEATURE_EVENTS	(1ULL << 4)	/* poll() and read() of struct tensor_event */
-#define TENSOR_FEATURE_DMABUF	(1ULL << 5)	/* EXPORT and IMPORT of dma-bufs */
-#define TENSOR_FEATURE_MEMFD	(1ULL << 6)	/* IMPORT of memfds */
+#define TENSOR_FEATURE_HUGE    (1ULL << 0) /* chunks of PMD size, mapped by one entry */
+#define TENSOR_FEATURE_MEMCG   (1ULL << 1) /* charged to the caller's memory cgroup */
+#define TENSOR_FEATURE_NUMA    (1ULL << 2) /* more than one node to choose from */
+#define TENSOR_FEATURE_NETLINK (1ULL << 3) /* the family of <linux/tensor_netlink.h> */
+#define TENSOR_FEATURE_EVENTS  (1ULL << 4) /* poll() and read() of struct tensor_event */
+#define TENSOR_FEATURE_DMABUF  (1ULL << 5) /* EXPORT and IMPORT of dma-bufs */
+#define TENSOR_FEATURE_MEMFD   (1ULL << 6) /* IMPORT of memfds */
 
 /**
  * struct tensor_query - TENSOR_IOC_QUERY: what this kernel can do
@@ -148,11 +148,11 @@ struct tensor_query {
 };
 
 /* tensor_alloc.flags */
-#define TENSOR_ALLOC_ORDERS	(1U << 0)	/* min_order and max_order are given */
-#define TENSOR_ALLOC_NODE_ONLY	(1U << 1)	/* node, or ENOMEM; else node is a preference */
-#define TENSOR_ALLOC_INTERLEAVE	(1U << 2)	/* chunk by chunk over all nodes with memory */
-#define TENSOR_ALLOC_CONTIG	(1U << 3)	/* physically contiguous, or ENOMEM */
-#define TENSOR_ALLOC_DMA32	(1U << 4)	/* below 4 GiB, for devices that reach no further */
+#define TENSOR_ALLOC_ORDERS	(1U << 0) /* min_order and max_order are given */
+#define TENSOR_ALLOC_NODE_ONLY	(1U << 1) /* node, or ENOMEM; else node is a preference */
+#define TENSOR_ALLOC_INTERLEAVE (1U << 2) /* chunk by chunk over all nodes with memory */
+#define TENSOR_ALLOC_CONTIG	(1U << 3) /* physically contiguous, or ENOMEM */
+#define TENSOR_ALLOC_DMA32	(1U << 4) /* below 4 GiB, for devices that reach no further */
 
 /**
  * struct tensor_alloc - TENSOR_IOC_ALLOC: make a buffer, all of its memory at once, zero-filled
@@ -195,17 +195,17 @@ struct tensor_alloc {
 };
 
 /* tensor_info.state */
-#define TENSOR_STATE_RDONLY	(1U << 0)	/* this handle or fd has not TENSOR_RIGHT_WRITE */
-#define TENSOR_STATE_META	(1U << 1)	/* a descriptor is set */
-#define TENSOR_STATE_RANGE	(1U << 2)	/* this handle or fd reaches only a part of it */
-#define TENSOR_STATE_REVOKED	(1U << 3)	/* REVOKE was called */
-#define TENSOR_STATE_PURGEABLE	(1U << 4)	/* memory may be taken, see ADVISE */
-#define TENSOR_STATE_PURGED	(1U << 5)	/* and was */
+#define TENSOR_STATE_RDONLY    (1U << 0) /* this handle or fd has not TENSOR_RIGHT_WRITE */
+#define TENSOR_STATE_META      (1U << 1) /* a descriptor is set */
+#define TENSOR_STATE_RANGE     (1U << 2) /* this handle or fd reaches only a part of it */
+#define TENSOR_STATE_REVOKED   (1U << 3) /* REVOKE was called */
+#define TENSOR_STATE_PURGEABLE (1U << 4) /* memory may be taken, see ADVISE */
+#define TENSOR_STATE_PURGED    (1U << 5) /* and was */
 
 /* tensor_info.seals, tensor_seal.seals: never taken back */
-#define TENSOR_SEAL_WRITE	(1U << 0)	/* the memory cannot be written to */
-#define TENSOR_SEAL_META	(1U << 1)	/* the descriptor cannot be changed */
-#define TENSOR_SEAL_SEAL	(1U << 2)	/* no seal can be added */
+#define TENSOR_SEAL_WRITE (1U << 0) /* the memory cannot be written to */
+#define TENSOR_SEAL_META  (1U << 1) /* the descriptor cannot be changed */
+#define TENSOR_SEAL_SEAL  (1U << 2) /* no seal can be added */
 
 /**
  * enum tensor_kind - where the memory of a buffer comes from
@@ -311,7 +311,7 @@ struct tensor_desc {
 };
 
 /* tensor_meta.flags */
-#define TENSOR_META_SET		(1U << 0)	/* write the descriptor; otherwise read it */
+#define TENSOR_META_SET (1U << 0) /* write the descriptor; otherwise read it */
 
 /**
  * struct tensor_meta - TENSOR_IOC_META: read or write a buffer's descriptor, on either kind of fd
@@ -346,9 +346,9 @@ struct tensor_meta {
 };
 
 /* tensor_export.flags */
-#define TENSOR_EXPORT_INHERIT	(1U << 0)	/* the fd stays open at execve() */
-#define TENSOR_EXPORT_RANGE	(1U << 1)	/* offset and bytes are given */
-#define TENSOR_EXPORT_DMABUF	(1U << 2)	/* a dma-buf fd instead of a buffer fd */
+#define TENSOR_EXPORT_INHERIT (1U << 0) /* the fd stays open at execve() */
+#define TENSOR_EXPORT_RANGE   (1U << 1) /* offset and bytes are given */
+#define TENSOR_EXPORT_DMABUF  (1U << 2) /* a dma-buf fd instead of a buffer fd */
 
 /**
  * struct tensor_export - TENSOR_IOC_EXPORT: make a buffer fd or a dma-buf fd
@@ -500,8 +500,8 @@ struct tensor_revoke {
 };
 
 /* tensor_advise.advice */
-#define TENSOR_ADVISE_WILLNEED	0	/* the memory is needed, back if it was purged */
-#define TENSOR_ADVISE_PURGEABLE	1	/* the kernel may take it when memory is short */
+#define TENSOR_ADVISE_WILLNEED	0 /* the memory is needed, back if it was purged */
+#define TENSOR_ADVISE_PURGEABLE 1 /* the kernel may take it when memory is short */
 
 /**
  * struct tensor_advise - TENSOR_IOC_ADVISE: say what the memory will be used for
@@ -535,9 +535,9 @@ struct tensor_advise {
 };
 
 /* tensor_sync.flags */
-#define TENSOR_SYNC_READ	(1U << 0)	/* the processor reads */
-#define TENSOR_SYNC_WRITE	(1U << 1)	/* the processor writes */
-#define TENSOR_SYNC_END		(1U << 2)	/* it has; otherwise it is about to */
+#define TENSOR_SYNC_READ  (1U << 0) /* the processor reads */
+#define TENSOR_SYNC_WRITE (1U << 1) /* the processor writes */
+#define TENSOR_SYNC_END	  (1U << 2) /* it has; otherwise it is about to */
 
 /**
  * struct tensor_sync - TENSOR_IOC_SYNC: bracket the processor's access, on either kind of fd
@@ -568,10 +568,10 @@ struct tensor_sync {
 	__u64 generation;
 };
 
-#define TENSOR_SYNC_FOREVER	(~0ULL)
+#define TENSOR_SYNC_FOREVER (~0ULL)
 
 /* tensor_pin.flags */
-#define TENSOR_PIN_RDONLY	(1U << 0)	/* devices shall only read it */
+#define TENSOR_PIN_RDONLY (1U << 0) /* devices shall only read it */
 
 /**
  * struct tensor_pin - TENSOR_IOC_PIN: make a buffer of memory that the caller has
@@ -602,10 +602,10 @@ struct tensor_pin {
 };
 
 /* tensor_event.events */
-#define TENSOR_EVENT_SEAL	(1U << 0)	/* a seal was added */
-#define TENSOR_EVENT_REVOKE	(1U << 1)	/* the buffer was revoked */
-#define TENSOR_EVENT_GONE	(1U << 2)	/* another holder closed or unmapped it */
-#define TENSOR_EVENT_PURGE	(1U << 3)	/* its memory was taken */
+#define TENSOR_EVENT_SEAL   (1U << 0) /* a seal was added */
+#define TENSOR_EVENT_REVOKE (1U << 1) /* the buffer was revoked */
+#define TENSOR_EVENT_GONE   (1U << 2) /* another holder closed or unmapped it */
+#define TENSOR_EVENT_PURGE  (1U << 3) /* its memory was taken */
 
 /**
  * struct tensor_event - what read() of /dev/tensor gives: what others did to a buffer

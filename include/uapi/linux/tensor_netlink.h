@@ -24,8 +24,8 @@
 #ifndef _UAPI_LINUX_TENSOR_NETLINK_H
 #define _UAPI_LINUX_TENSOR_NETLINK_H
 
-#define TENSOR_GENL_NAME	"tensor"
-#define TENSOR_GENL_VERSION	1
+#define TENSOR_GENL_NAME    "tensor"
+#define TENSOR_GENL_VERSION 1
 
 /*
  * The multicast group of the events. Joining it takes CAP_NET_ADMIN over the network namespace, and
@@ -33,7 +33,7 @@
  * numbers are those of the initial pid and user namespaces. A listener that was too slow, or for
  * whom there was no memory, gets ENOBUFS from recvmsg() and should dump.
  */
-#define TENSOR_GENL_EVENTS	"events"
+#define TENSOR_GENL_EVENTS "events"
 
 /**
  * enum tensor_cmd - commands; a reply carries the number of its request
@@ -263,10 +263,7 @@ enum tensor_a_handle {
  * @TENSOR_EXPORT_KIND_FD: a buffer fd
  * @TENSOR_EXPORT_KIND_DMABUF: a dma-buf
  */
-enum tensor_export_kind {
-	TENSOR_EXPORT_KIND_FD,
-	TENSOR_EXPORT_KIND_DMABUF
-};
+enum tensor_export_kind { TENSOR_EXPORT_KIND_FD, TENSOR_EXPORT_KIND_DMABUF };
 
 /**
  * enum tensor_a_export - an open file made by EXPORT, in any process

@@ -5,18 +5,18 @@
 #define select_f32v vec_select_f32
 #define select_f64v vec_select_f64
 
-#define T			 float
-#define V			 vec_f32
-#define F(x)			 x##_f32v
-#define LOOP_1(NAME, DECL, ...)                                                                   \
-	VEC_LOOP_1(NAME, f32, float, vec_f32, VEC_F32, DECL, (__VA_ARGS__))                       \
+#define T    float
+#define V    vec_f32
+#define F(x) x##_f32v
+#define LOOP_1(NAME, DECL, ...)                                             \
+	VEC_LOOP_1(NAME, f32, float, vec_f32, VEC_F32, DECL, (__VA_ARGS__)) \
 	VEC_HALF_1(NAME, DECL, (__VA_ARGS__))
 #define LOOP_2(NAME, DECL, ...) VEC_LOOP_2(NAME, f32, float, vec_f32, VEC_F32, DECL, (__VA_ARGS__))
 #include "activation_float.h"
 
-#define T			 double
-#define V			 vec_f64
-#define F(x)			 x##_f64v
+#define T			double
+#define V			vec_f64
+#define F(x)			x##_f64v
 #define LOOP_1(NAME, DECL, ...) VEC_LOOP_1(NAME, f64, double, vec_f64, VEC_F64, DECL, (__VA_ARGS__))
 #define LOOP_2(NAME, DECL, ...) VEC_LOOP_2(NAME, f64, double, vec_f64, VEC_F64, DECL, (__VA_ARGS__))
 #include "activation_float.h"
@@ -48,6 +48,6 @@ REAL(gelu_backward)
 REAL_BF16(gelu_tanh)
 REAL(gelu_tanh_backward)
 
-CPU_KERNELS(K(silu), K(silu_backward), K(mish), K(mish_backward), K(softplus),
-	    K(softplus_backward), K(log_sigmoid), K(log_sigmoid_buffer), K(elu), K(elu_backward),
-	    K(gelu), K(gelu_backward), K(gelu_tanh), K(gelu_tanh_backward))
+CPU_KERNELS(K(silu), K(silu_backward), K(mish), K(mish_backward), K(softplus), K(softplus_backward),
+	    K(log_sigmoid), K(log_sigmoid_buffer), K(elu), K(elu_backward), K(gelu),
+	    K(gelu_backward), K(gelu_tanh), K(gelu_tanh_backward))

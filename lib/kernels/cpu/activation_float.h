@@ -59,8 +59,10 @@ static inline V F(mish_grad)(V g, V x)
 LOOP_2(mish_backward, (void)params, F(mish_grad)(x, y))
 
 /* a: beta, b: the threshold above which it is the identity */
-#define SOFT T beta = PARAM_F(T, a); T threshold = PARAM_F(T, b)
-LOOP_1(softplus, SOFT, F(select)(x *beta > threshold, x, F(log1p)(F(exp)(x * beta)) / beta))
+#define SOFT                    \
+	T beta = PARAM_F(T, a); \
+	T threshold = PARAM_F(T, b)
+LOOP_1(softplus, SOFT, F(select)(x *beta > threshold, x, F(log1p)(F(exp)(x *beta)) / beta))
 
 static inline V F(softplus_grad)(V g, V x, T beta, T threshold)
 {
@@ -72,15 +74,17 @@ LOOP_2(softplus_backward, SOFT, F(softplus_grad)(x, y, beta, threshold))
 #undef SOFT
 
 LOOP_1(log_sigmoid, (void)params,
-       F(select)(x > 0, (V){0}, x) - F(log1p)(F(exp)(F(negative_size)(x))))
+       F(select)(x > 0, (V){ 0 }, x) - F(log1p)(F(exp)(F(negative_size)(x))))
 /* The buffer that the gradient reads. */
 LOOP_1(log_sigmoid_buffer, (void)params, F(exp)(F(negative_size)(x)))
 
 /* a: alpha, b: scale, c: the input's scale */
-#define SHAPE T scale = PARAM_F(T, b); T slope = PARAM_F(T, a) * scale; T scale_in = PARAM_F(T, c)
-LOOP_1(elu, SHAPE, F(select)(x <= 0, F(expm1)(x * scale_in) * slope, x *scale))
-LOOP_2(elu_backward, SHAPE,
-       F(select)(y <= 0, x *scale_in *slope * F(exp)(y * scale_in), x *scale))
+#define SHAPE                            \
+	T scale = PARAM_F(T, b);         \
+	T slope = PARAM_F(T, a) * scale; \
+	T scale_in = PARAM_F(T, c)
+LOOP_1(elu, SHAPE, F(select)(x <= 0, F(expm1)(x *scale_in) * slope, x *scale))
+LOOP_2(elu_backward, SHAPE, F(select)(y <= 0, x *scale_in *slope *F(exp)(y *scale_in), x *scale))
 #undef SHAPE
 
 static inline V F(gelu_grad)(V g, V x)

@@ -16,8 +16,8 @@
 #include <stdlib.h>
 
 #define LANES	  64
-#define BLOCK	  1024 /* elements of a line between two looks at the result */
-#define TILE	  512 /* outputs */
+#define BLOCK	  1024	    /* elements of a line between two looks at the result */
+#define TILE	  512	    /* outputs */
 #define ROWS_MAX  (1 << 20) /* so that a row number fits beside a small element */
 #define PARTS_MAX 64
 
@@ -36,191 +36,191 @@ struct finder {
 
 /* OP: what one element is that stands before another. I: an integer as wide as T where there is
  * a vector of comparisons to gain from that. */
-#define FINDER(NAME, T, I, OP, BEST)                                                                        \
-	static inline bool NAME##_less(T x, T y)                                                  \
-	{                                                                                         \
+#define FINDER(NAME, T, I, OP, BEST)                                                               \
+	static inline bool NAME##_less(T x, T y)                                                   \
+	{                                                                                          \
 		return (y OP x) | ((y != y) & (x == x));                                           \
-	}                                                                                         \
-                                                                                                  \
-	typedef T NAME##_v __attribute__((vector_size(VEC_BYTES), aligned(sizeof(T)), may_alias));\
-	enum { NAME##_width = VEC_BYTES / sizeof(T) };                                            \
-                                                                                                  \
-	/* At least a vector; the last one may overlap the one before. */                         \
-	static T NAME##_block(const T *p, int64_t n)                                              \
-	{                                                                                         \
-		NAME##_v a = *(const NAME##_v *)p, b = a, c = a, d = a, last;                     \
-		const int64_t w = NAME##_width;                                                   \
-		T lane[NAME##_width];                                                             \
-		int64_t i = w;                                                                    \
-                                                                                                  \
-		for (; i + 4 * w <= n; i += 4 * w) {                                              \
-			a = BEST(a, *(const NAME##_v *)(p + i));                                  \
-			b = BEST(b, *(const NAME##_v *)(p + i + w));                              \
-			c = BEST(c, *(const NAME##_v *)(p + i + 2 * w));                          \
-			d = BEST(d, *(const NAME##_v *)(p + i + 3 * w));                          \
-		}                                                                                 \
-		for (; i + w <= n; i += w)                                                        \
-			a = BEST(a, *(const NAME##_v *)(p + i));                                  \
-		last = *(const NAME##_v *)(p + n - w);                                            \
-		b = BEST(b, last);                                                                \
-		a = BEST(a, b);                                                                   \
-		c = BEST(c, d);                                                                   \
-		a = BEST(a, c);                                                                   \
-		if (VEC_BYTES >= 64)                                                              \
-			a = BEST(a, VEC_CROSS(NAME##_v, a, 4));                                   \
-		if (VEC_BYTES >= 32)                                                              \
-			a = BEST(a, VEC_CROSS(NAME##_v, a, 2));                                   \
-		a = BEST(a, VEC_CROSS(NAME##_v, a, 1));                                           \
-		*(NAME##_v *)lane = a;                                                            \
-		for (int64_t k = 1; k < 8 / (int64_t)sizeof(T); k++)                              \
-			lane[0] = NAME##_less(lane[0], lane[k]) ? lane[k] : lane[0];              \
-		return lane[0];                                                                   \
-	}                                                                                         \
-                                                                                                  \
-	static int64_t NAME##_find(const T *p, int64_t n, T value)                                \
-	{                                                                                         \
-		NAME##_v wanted = (NAME##_v){0} + value;                                          \
-		bool nan = value != value;                                                        \
-		int64_t i = 0;                                                                    \
-                                                                                                  \
-		for (; i + NAME##_width <= n; i += NAME##_width) {                                \
-			NAME##_v x = *(const NAME##_v *)(p + i);                                  \
-			uint64_t found = vec_byte_bits((vec_u64)((x == wanted) | (x != x)));      \
-                                                                                                  \
-			if (found)                                                                \
-				return i + __builtin_ctzll(found) / (int)sizeof(T);               \
-		}                                                                                 \
-		while (i < n - 1 && !(nan ? p[i] != p[i] : p[i] == value))                        \
-			i++;                                                                      \
-		return i;                                                                         \
-	}                                                                                         \
-                                                                                                  \
-	static void NAME##_line(void *best, int64_t *at, const char *p, int64_t n, int64_t s,     \
-				int64_t from)                                                     \
-	{                                                                                         \
-		T greatest = *(const T *)p;                                                       \
-		int64_t where = 0;                                                                \
-                                                                                                  \
-		if (s == sizeof(T) && n >= NAME##_width) {                                                  \
-			for (int64_t i = 0; i < n; i += BLOCK) {                                  \
-				/* What is left at the end has seen some before. */               \
-				int64_t m = n - i < NAME##_width ? NAME##_width : n - i;          \
-				int64_t begin = n - i < NAME##_width ? n - m : i;                 \
-				T value = NAME##_block((const T *)p + begin,                      \
-						       m < BLOCK ? m : BLOCK);                    \
-                                                                                                  \
-				if (NAME##_less(greatest, value)) {                               \
-					greatest = value;                                         \
-					where = i;                                                \
-				}                                                                 \
-			}                                                                         \
-			where += NAME##_find((const T *)p + where,                                \
-					     n - where < BLOCK ? n - where : BLOCK, greatest);    \
-		} else {                                                                          \
-			for (int64_t i = 1; i < n; i++) {                                         \
-				T value = *(const T *)(p + i * s);                                \
-                                                                                                  \
-				if (NAME##_less(greatest, value)) {                               \
-					greatest = value;                                         \
-					where = i;                                                \
-				}                                                                 \
-			}                                                                         \
-		}                                                                                 \
-		*(T *)best = *(const T *)(p + where * s);                                         \
-		*at = from + where;                                                               \
-	}                                                                                         \
-                                                                                                  \
-	static void NAME##_row(T *restrict best, I *restrict row, const char *restrict p,         \
-			       int64_t cols, int64_t cs, I r)                                     \
-	{                                                                                         \
-		if (cs == sizeof(T)) {                                                            \
-			const T *restrict x = (const T *)p;                                       \
-                                                                                                  \
-			for (int64_t c = 0; c < cols; c++) {                                      \
-				bool less = NAME##_less(best[c], x[c]);                           \
-                                                                                                  \
-				best[c] = less ? x[c] : best[c];                                  \
-				row[c] = less ? r : row[c];                                       \
-			}                                                                         \
-			return;                                                                   \
-		}                                                                                 \
-		for (int64_t c = 0; c < cols; c++) {                                              \
-			T x = *(const T *)(p + c * cs);                                           \
-			bool less = NAME##_less(best[c], x);                                      \
-                                                                                                  \
-			best[c] = less ? x : best[c];                                             \
-			row[c] = less ? r : row[c];                                               \
-		}                                                                                 \
-	}                                                                                         \
-                                                                                                  \
-	static void NAME##_rows(void *best, int64_t *at, const char *p, int64_t rows, int64_t rs, \
-				int64_t cols, int64_t cs, int64_t from)                           \
-	{                                                                                         \
-		_Alignas(64) I row[TILE];                                                         \
-                                                                                                  \
-		for (int64_t c = 0; c < cols; c++) {                                              \
-			((T *)best)[c] = *(const T *)(p + c * cs);                                \
-			at[c] = from;                                                             \
-		}                                                                                 \
-		for (int64_t i = 0; i < rows; i += ROWS_MAX) {                                    \
-			int64_t n = rows - i < ROWS_MAX ? rows - i : ROWS_MAX;                    \
-                                                                                                  \
-			for (int64_t c = 0; c < cols; c++)                                        \
-				row[c] = -1;                                                      \
-			for (int64_t r = 0; r < n; r++)                                           \
-				NAME##_row(best, row, p + (i + r) * rs, cols, cs, (I)r);          \
-			for (int64_t c = 0; c < cols; c++)                                        \
-				at[c] = row[c] < 0 ? at[c] : from + i + row[c];                   \
-		}                                                                                 \
-	}                                                                                         \
-                                                                                                  \
-	static void NAME##_combine(void *best, int64_t *at, const void *best2,                    \
-				   const int64_t *at2, int64_t n)                                 \
-	{                                                                                         \
-		for (int64_t i = 0; i < n; i++) {                                                 \
-			if (NAME##_less(((T *)best)[i], ((const T *)best2)[i])) {                 \
-				((T *)best)[i] = ((const T *)best2)[i];                           \
-				at[i] = at2[i];                                                   \
-			}                                                                         \
-		}                                                                                 \
-	}                                                                                         \
-                                                                                                  \
-	static void NAME##_fold(void *best, int64_t *at, int64_t cols, int64_t q)                 \
-	{                                                                                         \
-		T *b = best;                                                                      \
-                                                                                                  \
-		for (int64_t i = cols; i < cols * q; i++) {                                       \
-			int64_t c = i % cols;                                                     \
-			bool tie = !NAME##_less(b[i], b[c]) && at[i] < at[c];                     \
-                                                                                                  \
-			if (NAME##_less(b[c], b[i]) || tie) {                                     \
-				b[c] = b[i];                                                      \
-				at[c] = at[i];                                                    \
-			}                                                                         \
-		}                                                                                 \
-	}                                                                                         \
-                                                                                                  \
-	static const struct finder NAME = {sizeof(T), NAME##_line, NAME##_rows, NAME##_combine,   \
-					   NAME##_fold};
+	}                                                                                          \
+                                                                                                   \
+	typedef T NAME##_v __attribute__((vector_size(VEC_BYTES), aligned(sizeof(T)), may_alias)); \
+	enum { NAME##_width = VEC_BYTES / sizeof(T) };                                             \
+                                                                                                   \
+	/* At least a vector; the last one may overlap the one before. */                          \
+	static T NAME##_block(const T *p, int64_t n)                                               \
+	{                                                                                          \
+		NAME##_v a = *(const NAME##_v *)p, b = a, c = a, d = a, last;                      \
+		const int64_t w = NAME##_width;                                                    \
+		T lane[NAME##_width];                                                              \
+		int64_t i = w;                                                                     \
+                                                                                                   \
+		for (; i + 4 * w <= n; i += 4 * w) {                                               \
+			a = BEST(a, *(const NAME##_v *)(p + i));                                   \
+			b = BEST(b, *(const NAME##_v *)(p + i + w));                               \
+			c = BEST(c, *(const NAME##_v *)(p + i + 2 * w));                           \
+			d = BEST(d, *(const NAME##_v *)(p + i + 3 * w));                           \
+		}                                                                                  \
+		for (; i + w <= n; i += w)                                                         \
+			a = BEST(a, *(const NAME##_v *)(p + i));                                   \
+		last = *(const NAME##_v *)(p + n - w);                                             \
+		b = BEST(b, last);                                                                 \
+		a = BEST(a, b);                                                                    \
+		c = BEST(c, d);                                                                    \
+		a = BEST(a, c);                                                                    \
+		if (VEC_BYTES >= 64)                                                               \
+			a = BEST(a, VEC_CROSS(NAME##_v, a, 4));                                    \
+		if (VEC_BYTES >= 32)                                                               \
+			a = BEST(a, VEC_CROSS(NAME##_v, a, 2));                                    \
+		a = BEST(a, VEC_CROSS(NAME##_v, a, 1));                                            \
+		*(NAME##_v *)lane = a;                                                             \
+		for (int64_t k = 1; k < 8 / (int64_t)sizeof(T); k++)                               \
+			lane[0] = NAME##_less(lane[0], lane[k]) ? lane[k] : lane[0];               \
+		return lane[0];                                                                    \
+	}                                                                                          \
+                                                                                                   \
+	static int64_t NAME##_find(const T *p, int64_t n, T value)                                 \
+	{                                                                                          \
+		NAME##_v wanted = (NAME##_v){ 0 } + value;                                         \
+		bool nan = value != value;                                                         \
+		int64_t i = 0;                                                                     \
+                                                                                                   \
+		for (; i + NAME##_width <= n; i += NAME##_width) {                                 \
+			NAME##_v x = *(const NAME##_v *)(p + i);                                   \
+			uint64_t found = vec_byte_bits((vec_u64)((x == wanted) | (x != x)));       \
+                                                                                                   \
+			if (found)                                                                 \
+				return i + __builtin_ctzll(found) / (int)sizeof(T);                \
+		}                                                                                  \
+		while (i < n - 1 && !(nan ? p[i] != p[i] : p[i] == value))                         \
+			i++;                                                                       \
+		return i;                                                                          \
+	}                                                                                          \
+                                                                                                   \
+	static void NAME##_line(void *best, int64_t *at, const char *p, int64_t n, int64_t s,      \
+				int64_t from)                                                      \
+	{                                                                                          \
+		T greatest = *(const T *)p;                                                        \
+		int64_t where = 0;                                                                 \
+                                                                                                   \
+		if (s == sizeof(T) && n >= NAME##_width) {                                         \
+			for (int64_t i = 0; i < n; i += BLOCK) {                                   \
+				/* What is left at the end has seen some before. */                \
+				int64_t m = n - i < NAME##_width ? NAME##_width : n - i;           \
+				int64_t begin = n - i < NAME##_width ? n - m : i;                  \
+				T value =                                                          \
+					NAME##_block((const T *)p + begin, m < BLOCK ? m : BLOCK); \
+                                                                                                   \
+				if (NAME##_less(greatest, value)) {                                \
+					greatest = value;                                          \
+					where = i;                                                 \
+				}                                                                  \
+			}                                                                          \
+			where += NAME##_find((const T *)p + where,                                 \
+					     n - where < BLOCK ? n - where : BLOCK, greatest);     \
+		} else {                                                                           \
+			for (int64_t i = 1; i < n; i++) {                                          \
+				T value = *(const T *)(p + i * s);                                 \
+                                                                                                   \
+				if (NAME##_less(greatest, value)) {                                \
+					greatest = value;                                          \
+					where = i;                                                 \
+				}                                                                  \
+			}                                                                          \
+		}                                                                                  \
+		*(T *)best = *(const T *)(p + where * s);                                          \
+		*at = from + where;                                                                \
+	}                                                                                          \
+                                                                                                   \
+	static void NAME##_row(T *restrict best, I *restrict row, const char *restrict p,          \
+			       int64_t cols, int64_t cs, I r)                                      \
+	{                                                                                          \
+		if (cs == sizeof(T)) {                                                             \
+			const T *restrict x = (const T *)p;                                        \
+                                                                                                   \
+			for (int64_t c = 0; c < cols; c++) {                                       \
+				bool less = NAME##_less(best[c], x[c]);                            \
+                                                                                                   \
+				best[c] = less ? x[c] : best[c];                                   \
+				row[c] = less ? r : row[c];                                        \
+			}                                                                          \
+			return;                                                                    \
+		}                                                                                  \
+		for (int64_t c = 0; c < cols; c++) {                                               \
+			T x = *(const T *)(p + c * cs);                                            \
+			bool less = NAME##_less(best[c], x);                                       \
+                                                                                                   \
+			best[c] = less ? x : best[c];                                              \
+			row[c] = less ? r : row[c];                                                \
+		}                                                                                  \
+	}                                                                                          \
+                                                                                                   \
+	static void NAME##_rows(void *best, int64_t *at, const char *p, int64_t rows, int64_t rs,  \
+				int64_t cols, int64_t cs, int64_t from)                            \
+	{                                                                                          \
+		_Alignas(64) I row[TILE];                                                          \
+                                                                                                   \
+		for (int64_t c = 0; c < cols; c++) {                                               \
+			((T *)best)[c] = *(const T *)(p + c * cs);                                 \
+			at[c] = from;                                                              \
+		}                                                                                  \
+		for (int64_t i = 0; i < rows; i += ROWS_MAX) {                                     \
+			int64_t n = rows - i < ROWS_MAX ? rows - i : ROWS_MAX;                     \
+                                                                                                   \
+			for (int64_t c = 0; c < cols; c++)                                         \
+				row[c] = -1;                                                       \
+			for (int64_t r = 0; r < n; r++)                                            \
+				NAME##_row(best, row, p + (i + r) * rs, cols, cs, (I)r);           \
+			for (int64_t c = 0; c < cols; c++)                                         \
+				at[c] = row[c] < 0 ? at[c] : from + i + row[c];                    \
+		}                                                                                  \
+	}                                                                                          \
+                                                                                                   \
+	static void NAME##_combine(void *best, int64_t *at, const void *best2, const int64_t *at2, \
+				   int64_t n)                                                      \
+	{                                                                                          \
+		for (int64_t i = 0; i < n; i++) {                                                  \
+			if (NAME##_less(((T *)best)[i], ((const T *)best2)[i])) {                  \
+				((T *)best)[i] = ((const T *)best2)[i];                            \
+				at[i] = at2[i];                                                    \
+			}                                                                          \
+		}                                                                                  \
+	}                                                                                          \
+                                                                                                   \
+	static void NAME##_fold(void *best, int64_t *at, int64_t cols, int64_t q)                  \
+	{                                                                                          \
+		T *b = best;                                                                       \
+                                                                                                   \
+		for (int64_t i = cols; i < cols * q; i++) {                                        \
+			int64_t c = i % cols;                                                      \
+			bool tie = !NAME##_less(b[i], b[c]) && at[i] < at[c];                      \
+                                                                                                   \
+			if (NAME##_less(b[c], b[i]) || tie) {                                      \
+				b[c] = b[i];                                                       \
+				at[c] = at[i];                                                     \
+			}                                                                          \
+		}                                                                                  \
+	}                                                                                          \
+                                                                                                   \
+	static const struct finder NAME = { sizeof(T), NAME##_line, NAME##_rows, NAME##_combine,   \
+					    NAME##_fold };
 
 /* x or y where y stands before it, of vectors of integers. */
-#define VEC_OF(x, y, OP)                                                                          \
-	((__typeof__(x))(((__typeof__(y OP x))(y) & (y OP x)) |                                   \
+#define VEC_OF(x, y, OP)                                        \
+	((__typeof__(x))(((__typeof__(y OP x))(y) & (y OP x)) | \
 			 ((__typeof__(y OP x))(x) & ~(y OP x))))
-#define VEC_MORE(x, y) VEC_OF(x, (y), >)
-#define VEC_LESS(x, y) VEC_OF(x, (y), <)
+#define VEC_MORE(x, y)		      VEC_OF(x, (y), >)
+#define VEC_LESS(x, y)		      VEC_OF(x, (y), <)
 #define GREATEST(d, T, I, MORE, LESS) FINDER(greatest_##d, T, I, >, MORE)
 #define LEAST(d, T, I, MORE, LESS)    FINDER(least_##d, T, I, <, LESS)
-#define ORDERED(X)                                                                                \
-	X(u8, uint8_t, int32_t, VEC_MORE, VEC_LESS)                                              \
-	X(i8, int8_t, int32_t, VEC_MORE, VEC_LESS)                                               \
-	X(i16, int16_t, int32_t, VEC_MORE, VEC_LESS)                                             \
-	X(i32, int32_t, int32_t, VEC_MORE, VEC_LESS)                                             \
-	X(i64, int64_t, int64_t, VEC_MORE, VEC_LESS)                                             \
-	X(u16, uint16_t, int32_t, VEC_MORE, VEC_LESS)                                            \
-	X(u32, uint32_t, int32_t, VEC_MORE, VEC_LESS)                                            \
-	X(u64, uint64_t, int64_t, VEC_MORE, VEC_LESS)                                            \
-	X(f32, float, int32_t, vec_max_f32, vec_min_f32)                                         \
+#define ORDERED(X)                                       \
+	X(u8, uint8_t, int32_t, VEC_MORE, VEC_LESS)      \
+	X(i8, int8_t, int32_t, VEC_MORE, VEC_LESS)       \
+	X(i16, int16_t, int32_t, VEC_MORE, VEC_LESS)     \
+	X(i32, int32_t, int32_t, VEC_MORE, VEC_LESS)     \
+	X(i64, int64_t, int64_t, VEC_MORE, VEC_LESS)     \
+	X(u16, uint16_t, int32_t, VEC_MORE, VEC_LESS)    \
+	X(u32, uint32_t, int32_t, VEC_MORE, VEC_LESS)    \
+	X(u64, uint64_t, int64_t, VEC_MORE, VEC_LESS)    \
+	X(f32, float, int32_t, vec_max_f32, vec_min_f32) \
 	X(f64, double, int64_t, vec_max_f64, vec_min_f64)
 ORDERED(GREATEST)
 ORDERED(LEAST)
@@ -232,7 +232,7 @@ struct job {
 	int64_t tile, tiles; /* outputs of a tile; tiles of a run of the innermost kept dimension */
 	int64_t parts, part; /* of the reduced dimension, and the length of one */
 	struct tensor_storage *scratch; /* for the next two */
-	char *best; /* parts x outputs, when there are several parts */
+	char *best;			/* parts x outputs, when there are several parts */
 	int64_t *at;
 };
 
@@ -351,7 +351,8 @@ static int plan(struct job *j)
 	j->part = (along->size[0] + parts - 1) / parts;
 	j->parts = (along->size[0] + j->part - 1) / j->part;
 	results = j->parts * kept->count;
-	j->scratch = storage_alloc(TENSOR_DEVICE_CPU, results * (sizeof(*j->at) + j->f->size), false);
+	j->scratch =
+		storage_alloc(TENSOR_DEVICE_CPU, results * (sizeof(*j->at) + j->f->size), false);
 	if (!j->scratch)
 		return -thread()->error.code;
 	j->at = j->scratch->data;
@@ -371,8 +372,8 @@ static const struct finder *const minima[TENSOR_DTYPE_COUNT] = {
 static int find(const char *name, const struct finder *f, tensor *values, tensor *indices,
 		const tensor *self, uint32_t dims)
 {
-	const tensor *ops[] = {indices, self, values ? values : indices};
-	struct job j = {.f = f, .want_values = values};
+	const tensor *ops[] = { indices, self, values ? values : indices };
+	struct job j = { .f = f, .want_values = values };
 	int64_t units, grain;
 	struct nest t;
 

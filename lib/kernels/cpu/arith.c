@@ -5,9 +5,9 @@
 
 #include <math.h>
 
-#define ARITH(d, T, D)                                                                            \
-	BINARY_LOOP(add_##d, T, T, (T)(x + y))                                                    \
-	BINARY_LOOP(sub_##d, T, T, (T)(x - y))                                                    \
+#define ARITH(d, T, D)                         \
+	BINARY_LOOP(add_##d, T, T, (T)(x + y)) \
+	BINARY_LOOP(sub_##d, T, T, (T)(x - y)) \
 	UNARY_LOOP(neg_##d, T, T, (T)(-x))
 #define PRODUCT(d, T, D)	 BINARY_LOOP(mul_##d, T, T, (T)(x * y))
 #define PRODUCT_COMPLEX(d, T, D) BINARY_LOOP(mul_##d, T, T, COMPLEX_MUL(x, y))
@@ -28,18 +28,18 @@ BINARY_LOOP(div_c64, float complex, float complex,
 BINARY_LOOP(div_c128, double complex, double complex,
 	    y == 0 ? CMPLX(creal(x) / fabs(creal(y)), cimag(x) / fabs(creal(y))) : x / y)
 
-#define ALPHA_INT(d, T, D)                                                                        \
-	BINARY_LOOP_WITH(add_alpha_##d, T, T,                                                     \
-			 T alpha = (T)scalar_int(((const struct pointwise_params *)params)->a),   \
+#define ALPHA_INT(d, T, D)                                                                      \
+	BINARY_LOOP_WITH(add_alpha_##d, T, T,                                                   \
+			 T alpha = (T)scalar_int(((const struct pointwise_params *)params)->a), \
 			 (T)(x + alpha * y))
-#define ALPHA_FLOAT(d, T, D)                                                                      \
-	BINARY_LOOP_WITH(add_alpha_##d, T, T,                                                     \
+#define ALPHA_FLOAT(d, T, D)                                                                       \
+	BINARY_LOOP_WITH(add_alpha_##d, T, T,                                                      \
 			 T alpha = (T)scalar_double(((const struct pointwise_params *)params)->a), \
 			 x + alpha * y)
-#define ALPHA_COMPLEX(d, T, D)                                                                    \
-	BINARY_LOOP_WITH(add_alpha_##d, T, T,                                                     \
-			 tensor_scalar s = ((const struct pointwise_params *)params)->a;          \
-			 T alpha = (T)CMPLX(scalar_double(s), scalar_imag(s)),                    \
+#define ALPHA_COMPLEX(d, T, D)                                                           \
+	BINARY_LOOP_WITH(add_alpha_##d, T, T,                                            \
+			 tensor_scalar s = ((const struct pointwise_params *)params)->a; \
+			 T alpha = (T)CMPLX(scalar_double(s), scalar_imag(s)),           \
 			 x + COMPLEX_MUL(alpha, y))
 BINARY_LOOP_WITH(add_alpha_bool, uint8_t, uint8_t,
 		 uint8_t alpha = scalar_int(((const struct pointwise_params *)params)->a) != 0,
@@ -54,14 +54,14 @@ DTYPES_COMPLEX(ALPHA_COMPLEX)
 #define NEG(d, T, D)   [D] = neg_##d,
 #define ALPHA(d, T, D) [D] = add_alpha_##d,
 
-#define DIV(d, T, D)   [D] = div_##d,
+#define DIV(d, T, D) [D] = div_##d,
 BINARY_BF16(add, x + y)
 BINARY_BF16(sub, x - y)
 BINARY_BF16(mul, x *y)
 BINARY_BF16(div, x / y)
 UNARY_LOOP(neg_half, uint16_t, uint16_t, x ^ 0x8000)
 
-#define NUMBERS(X, N)  DTYPES_WRAPPING(X) AT_WRAPPED(N) DTYPES_FLOAT(X) DTYPES_COMPLEX(X)
+#define NUMBERS(X, N) DTYPES_WRAPPING(X) AT_WRAPPED(N) DTYPES_FLOAT(X) DTYPES_COMPLEX(X)
 
 POINTWISE(add, NUMBERS(ADD, add)[TENSOR_BOOL] = add_bool, AT_BF16(add))
 POINTWISE(add_alpha, NUMBERS(ALPHA, add_alpha)[TENSOR_BOOL] = add_alpha_bool)

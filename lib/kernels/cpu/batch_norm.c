@@ -13,7 +13,7 @@ struct batch {
 	const void *x, *grad, *weight, *bias; /* the last two may be NULL */
 	void *out, *mean, *var, *invstd;
 	void *sum_grad, *sum_product; /* of each channel */
-	double *sums; /* two for each channel */
+	double *sums;		      /* two for each channel */
 	int64_t n, channels, inner;
 	bool train;
 };
@@ -46,7 +46,8 @@ static int begin(const char *name, struct batch *t, const tensor *x)
 /* Channels in a chunk of sums. */
 static int64_t channel_grain(const struct batch *t)
 {
-	int64_t each = t->n * t->inner + 1, grain = ITER_GRAIN / (each < ITER_GRAIN ? each : ITER_GRAIN);
+	int64_t each = t->n * t->inner + 1,
+		grain = ITER_GRAIN / (each < ITER_GRAIN ? each : ITER_GRAIN);
 
 	return t->inner == 1 && grain < 64 ? 64 : grain;
 }
@@ -58,7 +59,7 @@ static int64_t row_grain(int64_t length)
 
 static int cpu_batch_stats(tensor *mean, tensor *var, const tensor *x)
 {
-	struct batch t = {.mean = mean->data, .var = var->data};
+	struct batch t = { .mean = mean->data, .var = var->data };
 	struct tensor_storage *s;
 
 	if (begin("batch_norm", &t, x) < 0)
@@ -75,11 +76,11 @@ static int cpu_batch_stats(tensor *mean, tensor *var, const tensor *x)
 static int cpu_batch_apply(tensor *out, const tensor *x, const tensor *mean, const tensor *invstd,
 			   const tensor *weight, const tensor *bias)
 {
-	struct batch t = {.out = out->data,
-			  .mean = mean->data,
-			  .invstd = invstd->data,
-			  .weight = weight ? weight->data : NULL,
-			  .bias = bias ? bias->data : NULL};
+	struct batch t = { .out = out->data,
+			   .mean = mean->data,
+			   .invstd = invstd->data,
+			   .weight = weight ? weight->data : NULL,
+			   .bias = bias ? bias->data : NULL };
 	int64_t rows, length;
 
 	if (begin("batch_norm", &t, x) < 0)
@@ -94,12 +95,12 @@ static int cpu_batch_norm_backward(tensor *dx, tensor *dweight, tensor *dbias, c
 				   const tensor *x, const tensor *mean, const tensor *invstd,
 				   const tensor *weight, bool train)
 {
-	struct batch t = {.grad = grad->data,
-			  .out = dx ? dx->data : NULL,
-			  .mean = mean->data,
-			  .invstd = invstd->data,
-			  .weight = weight ? weight->data : NULL,
-			  .train = train};
+	struct batch t = { .grad = grad->data,
+			   .out = dx ? dx->data : NULL,
+			   .mean = mean->data,
+			   .invstd = invstd->data,
+			   .weight = weight ? weight->data : NULL,
+			   .train = train };
 	int64_t line;
 	struct tensor_storage *s;
 

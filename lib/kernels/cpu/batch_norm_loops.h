@@ -31,8 +31,7 @@ static void F(channel_sums)(const struct batch *t, int64_t begin, int64_t end, c
 			IVDEP for (int64_t k = begin; k < end; k++)
 				sum[k - begin] += (double)(x[k] - centre[k]) * (x[k] - centre[k]);
 		} else {
-			IVDEP for (int64_t k = begin; k < end; k++)
-				sum[k - begin] += x[k];
+			IVDEP for (int64_t k = begin; k < end; k++) sum[k - begin] += x[k];
 		}
 	}
 }
@@ -73,8 +72,7 @@ static void F(apply)(int64_t begin, int64_t end, void *ctx)
 		int64_t k = r % c;
 		T m = mean[k], a = invstd[k] * (weight ? weight[k] : 1), b = bias ? bias[k] : 0;
 
-		IVDEP for (int64_t i = 0; i < s; i++)
-			out[i] = (x[i] - m) * a + b;
+		IVDEP for (int64_t i = 0; i < s; i++) out[i] = (x[i] - m) * a + b;
 	}
 }
 
@@ -113,8 +111,7 @@ static void F(dx)(int64_t begin, int64_t end, void *ctx)
 		T b = t->train ? ((const T *)t->sum_product)[k] / n * invstd[k] : 0;
 
 		if (!t->train)
-			IVDEP for (int64_t i = 0; i < s; i++)
-				dx[i] = g[i] * scale;
+			IVDEP for (int64_t i = 0; i < s; i++) dx[i] = g[i] * scale;
 		else
 			IVDEP for (int64_t i = 0; i < s; i++)
 				dx[i] = (g[i] - a - (x[i] - m) * b) * scale;

@@ -14,7 +14,7 @@ static struct coin coin_of(double p)
 {
 	uint64_t n = (uint64_t)(p * 0x1p32 + 0.5);
 
-	return (struct coin){.last = (uint32_t)(n - 1), .never = !n};
+	return (struct coin){ .last = (uint32_t)(n - 1), .never = !n };
 }
 
 #define BERNOULLI(d, T, ONE)                                                     \
@@ -38,7 +38,8 @@ static int cpu_bernoulli(tensor *out, const struct random_params *p)
 #define ROW(d, T, D) [D] = bernoulli_##d##_fill,
 	static const random_fill_fn fills[TENSOR_DTYPE_COUNT] = {
 		DTYPES_NUMBER(ROW) ROW(u8, uint8_t, TENSOR_BOOL) ROW(f16, uint16_t, TENSOR_F16)
-			ROW(bf16, uint16_t, TENSOR_BF16)};
+			ROW(bf16, uint16_t, TENSOR_BF16)
+	};
 #undef ROW
 
 	if (!fills[out->dtype])
@@ -47,7 +48,7 @@ static int cpu_bernoulli(tensor *out, const struct random_params *p)
 	return 0;
 }
 
-/* ---- a probability for each element ---------------------------------------------------------- */
+/* ---- a probability for each element ---- */
 
 struct each {
 	const struct random_params *p;
@@ -87,7 +88,7 @@ static int cpu_bernoulli_each(tensor *out, const tensor *p, const struct random_
 {
 	bool wide = p->dtype == TENSOR_F64;
 	int64_t group = wide ? WIDE : NARROW;
-	struct each e = {.p = params, .out = out->data, .prob = p->data, .n = out->numel};
+	struct each e = { .p = params, .out = out->data, .prob = p->data, .n = out->numel };
 
 	parallel_for(0, (e.n + group - 1) / group, RANDOM_GRAIN, wide ? each_f64 : each_f32, &e);
 	if (e.bad)
@@ -95,7 +96,7 @@ static int cpu_bernoulli_each(tensor *out, const tensor *p, const struct random_
 	return 0;
 }
 
-/* ---- dropout --------------------------------------------------------------------------------- */
+/* ---- dropout ---- */
 
 struct drop {
 	const struct random_params *p;
@@ -146,8 +147,9 @@ static int cpu_native_dropout(tensor *out, tensor *mask, const tensor *input,
 {
 	static const parallel_fn drops[TENSOR_DTYPE_COUNT] = {
 		[TENSOR_F32] = drop_f32,   [TENSOR_F64] = drop_f64, [TENSOR_F16] = drop_f16,
-		[TENSOR_BF16] = drop_bf16, [TENSOR_C64] = drop_c64, [TENSOR_C128] = drop_c128};
-	struct drop f = {p, out->data, input->data, mask->data, out->numel};
+		[TENSOR_BF16] = drop_bf16, [TENSOR_C64] = drop_c64, [TENSOR_C128] = drop_c128
+	};
+	struct drop f = { p, out->data, input->data, mask->data, out->numel };
 
 	if (!drops[out->dtype])
 		return kernel_no_dtype("native_dropout", out->dtype, "cpu");

@@ -13,56 +13,56 @@ struct bits16 {
 };
 
 /* Every STEPth element, side by side. */
-#define STEPPED(n, T, NAME, STEP)                                                                 \
-	static void NAME##_##n(T *to, const T *from, int64_t count)                               \
-	{                                                                                         \
-		IVDEP for (int64_t i = 0; i < count; i++) to[i] = from[i * (STEP)];               \
+#define STEPPED(n, T, NAME, STEP)                                                   \
+	static void NAME##_##n(T *to, const T *from, int64_t count)                 \
+	{                                                                           \
+		IVDEP for (int64_t i = 0; i < count; i++) to[i] = from[i * (STEP)]; \
 	}
 
 /* A row. Four elements at a time, which do not wait for each other's addresses. */
-#define ANY_STEP(n, T)                                                                            \
-	static void any_step_##n(char *to, int64_t to_step, const char *from, int64_t from_step,  \
-				 int64_t count)                                                   \
-	{                                                                                         \
-		int64_t i = 0;                                                                    \
-                                                                                                  \
-		for (; i + 4 <= count; i += 4, to += 4 * to_step, from += 4 * from_step) {        \
-			T a = *(const T *)from, b = *(const T *)(from + from_step);               \
-			T c = *(const T *)(from + 2 * from_step);                                 \
-			T d = *(const T *)(from + 3 * from_step);                                 \
-                                                                                                  \
-			*(T *)to = a;                                                             \
-			*(T *)(to + to_step) = b;                                                 \
-			*(T *)(to + 2 * to_step) = c;                                             \
-			*(T *)(to + 3 * to_step) = d;                                             \
-		}                                                                                 \
-		for (; i < count; i++, to += to_step, from += from_step)                          \
-			*(T *)to = *(const T *)from;                                              \
-	}                                                                                         \
-                                                                                                  \
-	static void row_##n(char *to, int64_t to_step, const char *from, int64_t from_step,       \
-			    int64_t count)                                                        \
-	{                                                                                         \
-		const int64_t size = sizeof(T);                                                   \
-		T *o = (T *)to;                                                                   \
-		const T *p = (const T *)from;                                                     \
-                                                                                                  \
-		if (to_step != size)                                                              \
-			any_step_##n(to, to_step, from, from_step, count);                        \
-		else if (from_step == size)                                                       \
-			by_1_##n(o, p, count);                                                    \
-		else if (from_step == 2 * size)                                                   \
-			by_2_##n(o, p, count);                                                    \
-		else if (size < 8 && from_step == 3 * size)                                                   \
-			by_3_##n(o, p, count);                                                    \
-		else if (size < 8 && from_step == 4 * size)                                                   \
-			by_4_##n(o, p, count);                                                    \
-		else if (from_step == -size)                                                      \
-			back_##n(o, p, count);                                                    \
-		else if (!from_step)                                                              \
-			same_##n(o, p, count);                                                    \
-		else                                                                              \
-			any_step_##n(to, to_step, from, from_step, count);                        \
+#define ANY_STEP(n, T)                                                                           \
+	static void any_step_##n(char *to, int64_t to_step, const char *from, int64_t from_step, \
+				 int64_t count)                                                  \
+	{                                                                                        \
+		int64_t i = 0;                                                                   \
+                                                                                                 \
+		for (; i + 4 <= count; i += 4, to += 4 * to_step, from += 4 * from_step) {       \
+			T a = *(const T *)from, b = *(const T *)(from + from_step);              \
+			T c = *(const T *)(from + 2 * from_step);                                \
+			T d = *(const T *)(from + 3 * from_step);                                \
+                                                                                                 \
+			*(T *)to = a;                                                            \
+			*(T *)(to + to_step) = b;                                                \
+			*(T *)(to + 2 * to_step) = c;                                            \
+			*(T *)(to + 3 * to_step) = d;                                            \
+		}                                                                                \
+		for (; i < count; i++, to += to_step, from += from_step)                         \
+			*(T *)to = *(const T *)from;                                             \
+	}                                                                                        \
+                                                                                                 \
+	static void row_##n(char *to, int64_t to_step, const char *from, int64_t from_step,      \
+			    int64_t count)                                                       \
+	{                                                                                        \
+		const int64_t size = sizeof(T);                                                  \
+		T *o = (T *)to;                                                                  \
+		const T *p = (const T *)from;                                                    \
+                                                                                                 \
+		if (to_step != size)                                                             \
+			any_step_##n(to, to_step, from, from_step, count);                       \
+		else if (from_step == size)                                                      \
+			by_1_##n(o, p, count);                                                   \
+		else if (from_step == 2 * size)                                                  \
+			by_2_##n(o, p, count);                                                   \
+		else if (size < 8 && from_step == 3 * size)                                      \
+			by_3_##n(o, p, count);                                                   \
+		else if (size < 8 && from_step == 4 * size)                                      \
+			by_4_##n(o, p, count);                                                   \
+		else if (from_step == -size)                                                     \
+			back_##n(o, p, count);                                                   \
+		else if (!from_step)                                                             \
+			same_##n(o, p, count);                                                   \
+		else                                                                             \
+			any_step_##n(to, to_step, from, from_step, count);                       \
 	}
 
 #define MANY 8 /* rows and elements that make a tile of a transposed copy */

@@ -6,8 +6,8 @@ UNARY_BITS(bitwise_not, ~x)
 UNARY_LOOP(bitwise_not_b8, uint8_t, uint8_t, !x)
 POINTWISE(bitwise_not, AT_BITS(bitwise_not), [TENSOR_BOOL] = bitwise_not_b8)
 
-#define BITWISE(f, EXPR)                                                                          \
-	BINARY_BITS(f, EXPR)                                                                      \
+#define BITWISE(f, EXPR)     \
+	BINARY_BITS(f, EXPR) \
 	POINTWISE(f, AT_BITS(f), [TENSOR_BOOL] = f##_w8)
 BITWISE(bitwise_and, x &y)
 BITWISE(bitwise_or, x | y)
@@ -39,10 +39,10 @@ BINARY_LOOP(right_shift_i32, int32_t, int32_t, SHIFT_RIGHT(31))
 BINARY_LOOP(right_shift_i64, int64_t, int64_t, SHIFT_RIGHT(63))
 POINTWISE(bitwise_right_shift, AT_INT(right_shift))
 
-#define LOGICAL(f, EXPR)                                                                          \
-	RELATION_BITS(f, EXPR)                                                                    \
-	RELATION_FLOAT(f, EXPR)                                                                   \
-	RELATION_COMPLEX(f, EXPR)                                                                 \
+#define LOGICAL(f, EXPR)          \
+	RELATION_BITS(f, EXPR)    \
+	RELATION_FLOAT(f, EXPR)   \
+	RELATION_COMPLEX(f, EXPR) \
 	PREDICATE(f, AT_BITS(f), AT_FLOAT(f), AT_COMPLEX(f), [TENSOR_BOOL] = f##_w8)
 LOGICAL(logical_and, (x != 0) & (y != 0))
 LOGICAL(logical_or, (x != 0) | (y != 0))

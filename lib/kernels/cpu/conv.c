@@ -16,7 +16,7 @@
 struct axis {
 	int64_t in, out, taps, stride, padding, dilation;
 	int64_t phases;
-	int64_t *phase; /* [phases]: residues */
+	int64_t *phase;	       /* [phases]: residues */
 	int64_t *slot, *shift; /* [taps]: the phase, and how many strides further on */
 };
 
@@ -70,15 +70,23 @@ static int shape_begin(struct shape *s, const tensor *y, const tensor *x, const 
 {
 	int64_t n = extra;
 
-	*s = (struct shape){.batch = x->sizes[0], .in = x->sizes[1], .out = y->sizes[1],
-			    .groups = p->groups, .taps = 1, .in_plane = 1, .out_plane = 1,
-			    .dtype = x->dtype};
+	*s = (struct shape){ .batch = x->sizes[0],
+			     .in = x->sizes[1],
+			     .out = y->sizes[1],
+			     .groups = p->groups,
+			     .taps = 1,
+			     .in_plane = 1,
+			     .out_plane = 1,
+			     .dtype = x->dtype };
 	for (int d = 0; d < AXES; d++) {
 		struct axis *a = &s->axis[d];
 
-		*a = (struct axis){.in = spatial(x, d), .out = spatial(y, d),
-				   .taps = spatial(w, d), .stride = p->stride[d],
-				   .padding = p->padding[d], .dilation = p->dilation[d]};
+		*a = (struct axis){ .in = spatial(x, d),
+				    .out = spatial(y, d),
+				    .taps = spatial(w, d),
+				    .stride = p->stride[d],
+				    .padding = p->padding[d],
+				    .dilation = p->dilation[d] };
 		s->taps *= a->taps;
 		s->in_plane *= a->in;
 		s->out_plane *= a->out;
@@ -102,7 +110,7 @@ static int run_sum(const struct shape *s, const struct conv_sum *c)
 	return s->dtype == TENSOR_F32 ? CPU_NAME(conv_sum_f32)(c) : CPU_NAME(conv_sum_f64)(c);
 }
 
-/* ---- sources ------------------------------------------------------------------------------- */
+/* ---- sources ---- */
 
 /* How a source is held: by phases, from `first` on, `extent` of each. */
 struct held {
@@ -131,7 +139,7 @@ static int hold(struct held *h, const tensor *t, int64_t *step)
 {
 	const struct conv_axis *a = h->axis;
 	int64_t blocks = a[0].phases * a[1].phases * a[2].phases;
-	struct conv_copy copy = {.planes = t->sizes[0] * t->sizes[1], .axis = a, .in = t->data};
+	struct conv_copy copy = { .planes = t->sizes[0] * t->sizes[1], .axis = a, .in = t->data };
 
 	h->copy = NULL;
 	step[2] = 1;
@@ -179,9 +187,12 @@ static int hold_input(struct shape *s, struct held *h, const tensor *x, struct c
 
 		for (int64_t r = 0; r < a->taps; r++)
 			most = a->shift[r] > most ? a->shift[r] : most;
-		h->axis[d] = (struct conv_axis){.size = a->in, .first = -a->padding,
-						.stride = a->stride, .extent = a->out + most,
-						.phases = a->phases, .phase = a->phase};
+		h->axis[d] = (struct conv_axis){ .size = a->in,
+						 .first = -a->padding,
+						 .stride = a->stride,
+						 .extent = a->out + most,
+						 .phases = a->phases,
+						 .phase = a->phase };
 	}
 	if (hold(h, x, src->step) < 0)
 		return -thread()->error.code;
@@ -206,11 +217,11 @@ static int hold_input(struct shape *s, struct held *h, const tensor *x, struct c
 	return 0;
 }
 
-/* ---- 3 by 3 taps ---------------------------------------------------------------------------- */
+/* ---- 3 by 3 taps ---- */
 
-#define TILE	   2 /* positions along an axis */
-#define ENOUGH	   16 /* channels and rows for a product */
-#define TILES_LEAST 32 /* of all images: weights are transformed for as many */
+#define TILE	    2	/* positions along an axis */
+#define ENOUGH	    16	/* channels and rows for a product */
+#define TILES_LEAST 32	/* of all images: weights are transformed for as many */
 #define TILES_APART 128 /* the same with stride 2, where tiles save less */
 
 /* A convolution along the last two axes from sizes `in` to `out`. */
@@ -241,27 +252,31 @@ static bool suits_tiles(const struct shape *s, const struct planar *p, int64_t r
 /* Elements that tiles read, phase by phase, so that those of tiles side by side are so too. */
 static int run_tiles(const struct shape *s, const struct planar *p, struct conv_winograd *c)
 {
-	static const int64_t phases[2 * TILE] = {0, 1, 2, 3};
+	static const int64_t phases[2 * TILE] = { 0, 1, 2, 3 };
 	int64_t offset[25], step = TILE * p->stride, n = 0;
 	struct held h;
 	int err;
 
-	h.axis[0] = (struct conv_axis){.size = 1, .stride = 1, .extent = 1, .phases = 1,
-				       .phase = phases};
+	h.axis[0] = (struct conv_axis){
+		.size = 1, .stride = 1, .extent = 1, .phases = 1, .phase = phases
+	};
 	for (int d = 0; d < 2; d++) {
 		c->size[d] = p->out[d];
 		c->tiles[d] = (p->out[d] + 1) / TILE;
-		h.axis[d + 1] = (struct conv_axis){.size = p->in[d], .first = -p->padding[d],
-						   .stride = step, .extent = c->tiles[d] + 1,
-						   .phases = step, .phase = phases};
+		h.axis[d + 1] = (struct conv_axis){ .size = p->in[d],
+						    .first = -p->padding[d],
+						    .stride = step,
+						    .extent = c->tiles[d] + 1,
+						    .phases = step,
+						    .phase = phases };
 	}
 	if (hold(&h, p->x, c->src.step) < 0)
 		return -thread()->error.code;
 	for (int64_t y = 0; y < 3 + p->stride; y++)
 		for (int64_t x = 0; x < 3 + p->stride; x++)
-			offset[n++] = (y % step * step + x % step) * h.axis[1].extent *
-					      h.axis[2].extent +
-				      y / step * c->src.step[1] + x / step;
+			offset[n++] =
+				(y % step * step + x % step) * h.axis[1].extent * h.axis[2].extent +
+				y / step * c->src.step[1] + x / step;
 	c->stride = p->stride;
 	c->batch = s->batch;
 	c->groups = s->groups;
@@ -285,11 +300,17 @@ static int forward_tiles(const struct shape *s, tensor *out, const tensor *input
 			 const tensor *weight, const tensor *bias)
 {
 	const struct axis *a = s->axis + 1;
-	struct planar p = {input, {a[0].in, a[1].in}, {a[0].out, a[1].out}, a[0].stride,
-			   {a[0].padding, a[1].padding}};
-	struct conv_winograd c = {.rows = s->out / s->groups, .channels = s->in / s->groups,
-				  .weight = weight->data, .weight_channel = 9, .out = out->data,
-				  .bias = bias ? bias->data : NULL};
+	struct planar p = { input,
+			    { a[0].in, a[1].in },
+			    { a[0].out, a[1].out },
+			    a[0].stride,
+			    { a[0].padding, a[1].padding } };
+	struct conv_winograd c = { .rows = s->out / s->groups,
+				   .channels = s->in / s->groups,
+				   .weight = weight->data,
+				   .weight_channel = 9,
+				   .out = out->data,
+				   .bias = bias ? bias->data : NULL };
 
 	if (!suits_tiles(s, &p, c.rows, c.channels))
 		return OTHERWISE;
@@ -301,15 +322,21 @@ static int forward_tiles(const struct shape *s, tensor *out, const tensor *input
 }
 
 /* The gradient of the input is the convolution with the taps in opposite order. */
-static int input_tiles(const struct shape *s, tensor *out, const tensor *grad,
-		       const tensor *weight, const tensor *bias)
+static int input_tiles(const struct shape *s, tensor *out, const tensor *grad, const tensor *weight,
+		       const tensor *bias)
 {
 	const struct axis *a = s->axis + 1;
-	struct planar p = {grad, {a[0].out, a[1].out}, {a[0].in, a[1].in}, 1,
-			   {2 - a[0].padding, 2 - a[1].padding}};
-	struct conv_winograd c = {.rows = s->in / s->groups, .channels = s->out / s->groups,
-				  .weight = weight->data, .weight_row = 9, .out = out->data,
-				  .bias = bias ? bias->data : NULL};
+	struct planar p = { grad,
+			    { a[0].out, a[1].out },
+			    { a[0].in, a[1].in },
+			    1,
+			    { 2 - a[0].padding, 2 - a[1].padding } };
+	struct conv_winograd c = { .rows = s->in / s->groups,
+				   .channels = s->out / s->groups,
+				   .weight = weight->data,
+				   .weight_row = 9,
+				   .out = out->data,
+				   .bias = bias ? bias->data : NULL };
 
 	if (!suits_tiles(s, &p, c.rows, c.channels))
 		return OTHERWISE;
@@ -320,13 +347,14 @@ static int input_tiles(const struct shape *s, tensor *out, const tensor *grad,
 	return run_tiles(s, &p, &c);
 }
 
-/* ---- forward -------------------------------------------------------------------------------- */
+/* ---- forward ---- */
 
 static int cpu_convolution(tensor *out, const tensor *input, const tensor *weight,
 			   const tensor *bias, const struct conv_params *p)
 {
-	struct conv_sum c = {.weight = weight->data, .bias = bias ? bias->data : NULL,
-			     .out = out->data};
+	struct conv_sum c = { .weight = weight->data,
+			      .bias = bias ? bias->data : NULL,
+			      .out = out->data };
 	struct held h;
 	struct shape s;
 	int err;
@@ -367,7 +395,7 @@ out:
 static int cpu_convolution_weight(tensor *out, const tensor *grad, const tensor *input,
 				  const tensor *none, const struct conv_params *p)
 {
-	struct conv_weight c = {.grad = grad->data, .out = out->data};
+	struct conv_weight c = { .grad = grad->data, .out = out->data };
 	struct held h;
 	struct shape s;
 	int err;
@@ -394,7 +422,7 @@ static int cpu_convolution_weight(tensor *out, const tensor *grad, const tensor 
 	return err;
 }
 
-/* ---- the gradient of the input ------------------------------------------------------------- */
+/* ---- the gradient of the input ---- */
 
 /* Positions of an axis' phase: `count` from `at` on, stride apart; tap r reads the gradient at
  * first - shift[r] and on. */
@@ -408,8 +436,9 @@ static struct positions positions_of(const struct axis *a, int64_t f)
 
 	first = from > 0 ? (from + a->stride - 1) / a->stride : -(-from / a->stride);
 	until = a->in + from > 0 ? (a->in + from + a->stride - 1) / a->stride : first;
-	return (struct positions){.at = first * a->stride - from, .first = first,
-				  .count = until > first ? until - first : 0};
+	return (struct positions){ .at = first * a->stride - from,
+				   .first = first,
+				   .count = until > first ? until - first : 0 };
 }
 
 /* The part of the gradient that any tap of any phase reads. */
@@ -428,8 +457,12 @@ static void gradient_axis(const struct axis *a, struct conv_axis *c)
 		if (q.first + q.count - a->shift[r] > high)
 			high = q.first + q.count - a->shift[r];
 	}
-	*c = (struct conv_axis){.size = a->out, .first = low < high ? low : 0, .stride = 1,
-				.extent = low < high ? high - low : 0, .phases = 1, .phase = &zero};
+	*c = (struct conv_axis){ .size = a->out,
+				 .first = low < high ? low : 0,
+				 .stride = 1,
+				 .extent = low < high ? high - low : 0,
+				 .phases = 1,
+				 .phase = &zero };
 }
 
 /* One phase of positions, phase[d] along each axis. Offsets go to the rest of the scratch. */
@@ -450,7 +483,7 @@ static int sum_phase(const struct shape *s, const struct held *h, struct conv_su
 	for (int64_t z = 0; z < s->axis[0].taps; z++)
 		for (int64_t y = 0; y < s->axis[1].taps; y++)
 			for (int64_t x = 0; x < s->axis[2].taps; x++, tap++) {
-				const int64_t r[AXES] = {z, y, x};
+				const int64_t r[AXES] = { z, y, x };
 				int64_t from = 0;
 				bool in_phase = true;
 
@@ -458,8 +491,8 @@ static int sum_phase(const struct shape *s, const struct held *h, struct conv_su
 					const struct axis *a = &s->axis[d];
 
 					in_phase &= a->slot[r[d]] == phase[d];
-					from += c->src.step[d] * (q[d].first - a->shift[r[d]] -
-								  h->axis[d].first);
+					from += c->src.step[d] *
+						(q[d].first - a->shift[r[d]] - h->axis[d].first);
 				}
 				if (!in_phase)
 					continue;
@@ -502,15 +535,16 @@ static int sum_phases(struct shape *s, const struct held *h, struct conv_sum *c)
 	for (int64_t z = 0; z < a[0].phases; z++)
 		for (int64_t y = 0; y < a[1].phases; y++)
 			for (int64_t x = 0; !err && x < a[2].phases; x++)
-				err = sum_phase(s, h, c, (const int64_t[]){z, y, x});
+				err = sum_phase(s, h, c, (const int64_t[]){ z, y, x });
 	return err;
 }
 
 static int cpu_convolution_input(tensor *out, const tensor *grad, const tensor *weight,
 				 const tensor *bias, const struct conv_params *p)
 {
-	struct conv_sum c = {.weight = weight->data, .bias = bias ? bias->data : NULL,
-			     .out = out->data};
+	struct conv_sum c = { .weight = weight->data,
+			      .bias = bias ? bias->data : NULL,
+			      .out = out->data };
 	bool all = true;
 	struct held h;
 	struct shape s;

@@ -28,7 +28,7 @@ struct conv_sum {
 	const void *weight;
 	int64_t weight_group, weight_row;
 	const int64_t *weight_offset; /* [depth]; NULL: consecutive */
-	const void *bias; /* [groups * rows], NULL: 0 */
+	const void *bias;	      /* [groups * rows], NULL: 0 */
 	void *out;
 	int64_t out_image, out_group, out_row, out_step[AXES];
 };
@@ -110,7 +110,7 @@ struct conv_walk {
 
 static inline struct conv_walk conv_walk_from(const int64_t *grid, int64_t position)
 {
-	struct conv_walk w = {.grid = grid};
+	struct conv_walk w = { .grid = grid };
 
 	for (int d = AXES - 1; d >= 0; d--) {
 		w.at[d] = position % grid[d];

@@ -54,9 +54,9 @@ static inline void lines_flush(struct lines *l, const T *w, const int64_t *offse
 	}
 #pragma GCC unroll 4
 	for (int i = 0; i < LINES; i++)
-		sum[i] = bias - (VEC){0};
+		sum[i] = bias - (VEC){ 0 };
 	for (int64_t d = 0; d < depth; d++) {
-		VEC x = w[d] - (VEC){0};
+		VEC x = w[d] - (VEC){ 0 };
 #pragma GCC unroll 4
 		for (int i = 0; i < LINES; i++)
 			sum[i] += x * LOAD(l->src[i] + offset[d], l->part[i]);
@@ -71,7 +71,7 @@ static inline void lines_flush(struct lines *l, const T *w, const int64_t *offse
 
 static void depth_plane(const struct conv_sum *c, const T *src, T *out, const T *w, T bias)
 {
-	struct lines l = {0};
+	struct lines l = { 0 };
 
 	for (int64_t z = 0; z < c->grid[0]; z++)
 		for (int64_t y = 0; y < c->grid[1]; y++)
@@ -122,12 +122,12 @@ static void depth_sum(struct conv_sum *c)
 		     depth_chunk, c);
 }
 
-/* ---- the gradient of the weights ----------------------------------------------------------- */
+/* ---- the gradient of the weights ---- */
 
 /* n taps at once, over the positions of a plane. */
-static inline __attribute__((always_inline)) void
-depth_taps(const struct conv_weight *c, VEC *sum, const T *src, const T *grad,
-	   const int64_t *offset, const int n)
+static inline __attribute__((always_inline)) void depth_taps(const struct conv_weight *c, VEC *sum,
+							     const T *src, const T *grad,
+							     const int64_t *offset, const int n)
 {
 	VEC part_sum[9];
 

@@ -2,7 +2,7 @@
 /* Convolutions of f32. See conv_sum.h, conv_winograd.h, conv_weight.h and conv_depth.h. */
 #include "matmul_f32.h"
 
-#define CONV(x)	   CPU_NAME(x##_f32)
+#define CONV(x) CPU_NAME(x##_f32)
 
 #include "conv.h"
 

@@ -19,7 +19,8 @@ struct plain {
 };
 
 /* Positions o with 0 <= o * stride + at < size, of n. */
-static void positions(int64_t at, int64_t stride, int64_t size, int64_t n, int64_t *from, int64_t *to)
+static void positions(int64_t at, int64_t stride, int64_t size, int64_t n, int64_t *from,
+		      int64_t *to)
 {
 	*from = at < 0 ? (-at + stride - 1) / stride : 0;
 	*to = at < size ? (size - at + stride - 1) / stride : 0;
@@ -49,8 +50,8 @@ static void positions(int64_t at, int64_t stride, int64_t size, int64_t n, int64
                                                                                                   \
 		for (int64_t t = 0; t < c->w_plane; t++) {                                        \
 			int64_t a[AXES], from[AXES], to[AXES];                                    \
-			int64_t at[AXES] = {t / (c->taps[1] * c->taps[2]),                        \
-					    t / c->taps[2] % c->taps[1], t % c->taps[2]};         \
+			int64_t at[AXES] = { t / (c->taps[1] * c->taps[2]),                       \
+					     t / c->taps[2] % c->taps[1], t % c->taps[2] };       \
                                                                                                   \
 			for (int i = 0; i < AXES; i++) {                                          \
 				a[i] = at[i] * dil[i] - pad[i];                                   \
@@ -59,8 +60,10 @@ static void positions(int64_t at, int64_t stride, int64_t size, int64_t n, int64
 			for (int64_t i = from[0]; i < to[0]; i++)                                 \
 				for (int64_t j = from[1]; j < to[1] && from[2] < to[2]; j++)      \
 					row_##d(c->kind,                                          \
-						x + ((i * s[0] + a[0]) * c->x[1] +                \
-						     (j * s[1] + a[1])) * c->x[2] +               \
+						x +                                               \
+							((i * s[0] + a[0]) * c->x[1] +            \
+							 (j * s[1] + a[1])) *                     \
+								c->x[2] +                         \
 							from[2] * s[2] + a[2],                    \
 						s[2], y + (i * c->y[1] + j) * c->y[2] + from[2],  \
 						w + t, to[2] - from[2]);                          \
@@ -80,11 +83,11 @@ static void positions(int64_t at, int64_t stride, int64_t size, int64_t n, int64
 		for (int64_t u = begin; u < end; u++) {                                           \
 			int64_t per = c->kind == CONV_OUTPUT ? outs :                             \
 				      c->kind == CONV_INPUT  ? ins :                              \
-							       c->in;                             \
+							       c->in;                              \
 			int64_t major = u / per, minor = u % per;                                 \
 			int64_t many = c->kind == CONV_OUTPUT ? c->in :                           \
 				       c->kind == CONV_INPUT  ? c->out :                          \
-								c->batch;                         \
+								c->batch;                          \
                                                                                                   \
 			if (c->kind == CONV_OUTPUT)                                               \
 				start_##d((T *)c->y_data + u * c->y_plane, c->y_plane, c->bias,   \
@@ -97,11 +100,11 @@ static void positions(int64_t at, int64_t stride, int64_t size, int64_t n, int64
 			for (int64_t k = 0; k < many; k++) {                                      \
 				int64_t n = c->kind == CONV_WEIGHT ? k : major;                   \
 				int64_t o = c->kind == CONV_OUTPUT ? minor :                      \
-					    c->kind == CONV_INPUT ? minor / c->in * c->out + k :  \
-								    major;                        \
+					    c->kind == CONV_INPUT  ? minor / c->in * c->out + k : \
+								     major;                        \
 				int64_t i = c->kind == CONV_OUTPUT ? k :                          \
 					    c->kind == CONV_INPUT  ? minor % c->in :              \
-								     minor;                       \
+								     minor;                        \
 				int64_t channel = o / c->out * c->in + i;                         \
                                                                                                   \
 				planes_##d(c, (T *)c->x_data + (n * ins + channel) * c->x_plane,  \
@@ -130,12 +133,18 @@ int CPU_NAME(conv_plain)(enum conv_result kind, const tensor *y, const tensor *x
 			 const tensor *bias, const struct conv_params *p)
 {
 #define ENTRY(d, T, D) [D] = plain_##d,
-	static const parallel_fn fn[TENSOR_DTYPE_COUNT] = {
-		DTYPES_WRAPPING(ENTRY) AT_WRAPPED(plain) DTYPES_COMPLEX(ENTRY)};
-	struct plain c = {.kind = kind, .batch = x->sizes[0], .groups = p->groups,
-			  .in = x->sizes[1] / p->groups, .out = y->sizes[1] / p->groups, .p = p,
-			  .x_data = x->data, .y_data = y->data, .w_data = w->data,
-			  .bias = bias ? bias->data : NULL};
+	static const parallel_fn fn[TENSOR_DTYPE_COUNT] = { DTYPES_WRAPPING(ENTRY) AT_WRAPPED(plain)
+								    DTYPES_COMPLEX(ENTRY) };
+	struct plain c = { .kind = kind,
+			   .batch = x->sizes[0],
+			   .groups = p->groups,
+			   .in = x->sizes[1] / p->groups,
+			   .out = y->sizes[1] / p->groups,
+			   .p = p,
+			   .x_data = x->data,
+			   .y_data = y->data,
+			   .w_data = w->data,
+			   .bias = bias ? bias->data : NULL };
 	int64_t units = kind == CONV_OUTPUT ? c.batch * y->sizes[1] :
 			kind == CONV_INPUT  ? c.batch * x->sizes[1] :
 					      y->sizes[1] * c.in;
@@ -147,7 +156,9 @@ int CPU_NAME(conv_plain)(enum conv_result kind, const tensor *y, const tensor *x
 	c.y_plane = sizes_of(y, c.y);
 	c.w_plane = sizes_of(w, c.taps);
 	work = 1 + c.y_plane * c.w_plane *
-			   (kind == CONV_OUTPUT ? c.in : kind == CONV_INPUT ? c.out : c.batch);
+			   (kind == CONV_OUTPUT ? c.in :
+			    kind == CONV_INPUT	? c.out :
+						  c.batch);
 	parallel_for(0, units, work < ITER_GRAIN ? ITER_GRAIN / work : 1, fn[x->dtype], &c);
 	return 0;
 }

@@ -10,12 +10,12 @@
 #ifndef TENSOR_CONV_SUM_H
 #define TENSOR_CONV_SUM_H
 
-#define DEPTH	   128
-#define BLOCK_ROWS 256 /* of weights */
-#define PANELS	   4 /* that one chunk of parallel work has at once */
-#define SUM_WORK   (1 << 18) /* multiplications in a chunk, at least */
+#define DEPTH	    128
+#define BLOCK_ROWS  256	       /* of weights */
+#define PANELS	    4	       /* that one chunk of parallel work has at once */
+#define SUM_WORK    (1 << 18)  /* multiplications in a chunk, at least */
 #define FEW_COLUMNS (2 * WIDE) /* up to here, weights are read too seldom to be packed */
-#define PACK_WORK  16384 /* weights packed in a chunk */
+#define PACK_WORK   16384      /* weights packed in a chunk */
 
 /* Lanes of a vector that are consecutive in the source. */
 struct piece {
@@ -38,8 +38,9 @@ static void panel_run(struct panel *p, int64_t i, int64_t n, int64_t at)
 		int64_t v = i / LANES, lane = i % LANES;
 		int64_t len = n < LANES - lane ? n : LANES - lane;
 
-		p->piece[v * LANES + p->pieces[v]++] = (struct piece){
-			.at = at - lane, .lanes = PART_OF((int)lane, (int)(lane + len))};
+		p->piece[v * LANES + p->pieces[v]++] =
+			(struct piece){ .at = at - lane,
+					.lanes = PART_OF((int)lane, (int)(lane + len)) };
 		i += len;
 		at += len;
 		n -= len;
@@ -109,7 +110,7 @@ static void panel_scatter(const struct panel *p, T *out, int64_t out_row, int64_
 			out[p->out[j]] = from[j];
 }
 
-/* ---- weights ----------------------------------------------------------------------------- */
+/* ---- weights ---- */
 
 struct sum_plan {
 	const struct conv_sum *c;
@@ -147,7 +148,8 @@ static void pack_taps(T *to, T *other, const T *w, int64_t row, const int64_t *o
 
 /* The groups of rows that column() makes, from weights at any offsets. All rows of a channel before
  * the next: they are what lies side by side where offsets are needed. */
-static void pack_weights(T *to, const T *w, int64_t row, const int64_t *offset, int64_t m, int64_t k)
+static void pack_weights(T *to, const T *w, int64_t row, const int64_t *offset, int64_t m,
+			 int64_t k)
 {
 	int64_t count = (m + tile_rows[VECS] - 1) / tile_rows[VECS];
 
@@ -162,8 +164,8 @@ static void pack_weights(T *to, const T *w, int64_t row, const int64_t *offset, 
 #ifdef STORE_HALVES
 			if (n > 1 && 2 * rows == LANES && i + 1 < count &&
 			    (left - rows) / (count - i - 1) == rows) {
-				pack_taps(at + d * rows, at + rows * k + d * rows, from, row, offset,
-					  n);
+				pack_taps(at + d * rows, at + rows * k + d * rows, from, row,
+					  offset, n);
 				from += LANES * row;
 				rows *= 2;
 				i++;
@@ -198,7 +200,7 @@ static void pack_chunk(int64_t begin, int64_t end, void *ctx)
 	}
 }
 
-/* ---- sums -------------------------------------------------------------------------------- */
+/* ---- sums ---- */
 
 static void fill_bias(T *c, int64_t rsc, const T *bias, int64_t m, int64_t n)
 {
@@ -216,13 +218,14 @@ static void sum_block(const struct sum_plan *s, struct panel *panel, T *gathered
 	const T *src = (const T *)c->src.data + group * c->src.group;
 	const T *bias = c->bias ? (const T *)c->bias + group * c->rows + row : NULL;
 	T *out = (T *)c->out + group * c->out_group + row * c->out_row;
-	struct tile t = {.a = s->weight ?
-				      s->weight + (group * s->blocks + row / BLOCK_ROWS) * s->pitch :
-				      (const T *)c->weight + group * c->weight_group + row * c->weight_row,
-			 .rsa = s->weight ? 1 : c->weight_row,
-			 .csa = 1,
-			 .alpha = 1,
-			 .grouped = s->weight};
+	struct tile t = { .a = s->weight ? s->weight + (group * s->blocks + row / BLOCK_ROWS) *
+							       s->pitch :
+					   (const T *)c->weight + group * c->weight_group +
+						   row * c->weight_row,
+			  .rsa = s->weight ? 1 : c->weight_row,
+			  .csa = 1,
+			  .alpha = 1,
+			  .grouped = s->weight };
 	int64_t p = 0;
 
 	for (int64_t i = from; i < until; i++)
@@ -281,7 +284,7 @@ static void sum_chunk(int64_t begin, int64_t end, void *ctx)
 int CONV(conv_sum)(const struct conv_sum *given)
 {
 	struct conv_sum c = *given;
-	struct sum_plan s = {.c = &c};
+	struct sum_plan s = { .c = &c };
 	struct tensor_storage *mem = NULL;
 	int64_t work;
 

@@ -10,12 +10,12 @@
 #ifndef TENSOR_CONV_WEIGHT_H
 #define TENSOR_CONV_WEIGHT_H
 
-#define WEIGHT_ROWS  192 /* of a block */
-#define SLICE	     1024 /* positions in a slice, at least */
-#define CHUNKS	     16 /* blocks that are enough to go without slices */
-#define SLICE_MAX    (CHUNKS * WEIGHT_ROWS * WIDE) /* elements of all slices together */
-#define ADD_GRAIN    16384
-#define COPY_GRAIN   32768
+#define WEIGHT_ROWS 192				  /* of a block */
+#define SLICE	    1024			  /* positions in a slice, at least */
+#define CHUNKS	    16				  /* blocks that are enough to go without slices */
+#define SLICE_MAX   (CHUNKS * WEIGHT_ROWS * WIDE) /* elements of all slices together */
+#define ADD_GRAIN   16384
+#define COPY_GRAIN  32768
 
 struct row_tile {
 	struct tile t;
@@ -37,7 +37,7 @@ static inline __attribute__((always_inline)) void sum_positions(const struct row
 		a[i] = t->a + r->offset[i];
 #pragma GCC unroll 3
 		for (int j = 0; j < vecs; j++)
-			sum[i][j] = (VEC){0};
+			sum[i][j] = (VEC){ 0 };
 	}
 	for (int64_t p = 0; p < t->k; p++, b += rsb) {
 		int64_t at = position[p];
@@ -48,7 +48,7 @@ static inline __attribute__((always_inline)) void sum_positions(const struct row
 			row[j] = *(const VEC *)(b + j * LANES);
 #pragma GCC unroll 8
 		for (int i = 0; i < rows; i++) {
-			VEC x = a[i][at] - (VEC){0};
+			VEC x = a[i][at] - (VEC){ 0 };
 #pragma GCC unroll 3
 			for (int j = 0; j < vecs; j++)
 				sum[i][j] += x * row[j];
@@ -57,10 +57,10 @@ static inline __attribute__((always_inline)) void sum_positions(const struct row
 	finish(t, sum, rows, vecs, true);
 }
 
-#define ROW_TILE(R, V)                                                                            \
-	static void row_##R##_##V(const struct row_tile *r)                                       \
-	{                                                                                         \
-		sum_positions(r, R, V);                                                           \
+#define ROW_TILE(R, V)                                      \
+	static void row_##R##_##V(const struct row_tile *r) \
+	{                                                   \
+		sum_positions(r, R, V);                     \
 	}
 TILES_1(ROW_TILE)
 TILES_2(ROW_TILE)
@@ -68,7 +68,8 @@ TILES_3(ROW_TILE)
 
 #define ROW_ENTRY(R, V) [V][R] = row_##R##_##V,
 static void (*const row_tiles[VECS + 1][ROWS + 1])(const struct row_tile *) = {
-	TILES_1(ROW_ENTRY) TILES_2(ROW_ENTRY) TILES_3(ROW_ENTRY)};
+	TILES_1(ROW_ENTRY) TILES_2(ROW_ENTRY) TILES_3(ROW_ENTRY)
+};
 
 struct weight_plan {
 	const struct conv_weight *c;
@@ -79,8 +80,8 @@ struct weight_plan {
 };
 
 /* Where k positions from p on lie in the source, and the gradient there as rows of `width`. */
-static void positions_set(const struct weight_plan *s, int64_t *position, T *turned,
-			  const T *grad, int64_t n, int64_t width, int64_t p, int64_t k)
+static void positions_set(const struct weight_plan *s, int64_t *position, T *turned, const T *grad,
+			  int64_t n, int64_t width, int64_t p, int64_t k)
 {
 	const struct conv_weight *c = s->c;
 	struct conv_walk w = conv_walk_from(c->grid, p);
@@ -98,8 +99,8 @@ static void positions_set(const struct weight_plan *s, int64_t *position, T *tur
 		int64_t at = (p + i) % s->plane;
 
 		run = s->plane - at < k - i ? s->plane - at : k - i;
-		pack(turned + i * width, grad + (p + i) / s->plane * image + at, 1, s->plane, run, n,
-		     width);
+		pack(turned + i * width, grad + (p + i) / s->plane * image + at, 1, s->plane, run,
+		     n, width);
 	}
 }
 
@@ -111,12 +112,12 @@ static void weight_block(const struct weight_plan *s, T *block, T *turned, int64
 	int64_t p = s->positions * slice / s->slices, end = s->positions * (slice + 1) / s->slices;
 	int vecs = (int)((n + LANES - 1) / LANES), most = tile_rows[vecs];
 	int64_t channel = group * c->columns + panel * WIDE, position[DEPTH];
-	struct row_tile r = {.t = {.a = (const T *)c->src.data + group * c->src.group,
-				   .b = turned,
-				   .rsb = vecs * (int64_t)LANES,
-				   .rsc = WIDE,
-				   .alpha = 1},
-			     .position = position};
+	struct row_tile r = { .t = { .a = (const T *)c->src.data + group * c->src.group,
+				     .b = turned,
+				     .rsb = vecs * (int64_t)LANES,
+				     .rsc = WIDE,
+				     .alpha = 1 },
+			      .position = position };
 	T *out = s->out + ((slice * c->groups * c->columns) + channel) * c->depth + row;
 
 	for (int64_t k; p < end; p += k) {
@@ -140,8 +141,8 @@ static void weight_block(const struct weight_plan *s, T *block, T *turned, int64
 static void weight_chunk(int64_t begin, int64_t end, void *ctx)
 {
 	struct weight_plan *s = ctx;
-	struct tensor_storage *mem = storage_alloc(
-		TENSOR_DEVICE_CPU, (WEIGHT_ROWS + DEPTH) * WIDE * sizeof(T), false);
+	struct tensor_storage *mem =
+		storage_alloc(TENSOR_DEVICE_CPU, (WEIGHT_ROWS + DEPTH) * WIDE * sizeof(T), false);
 
 	if (!mem) {
 		s->failed = true;
@@ -168,15 +169,14 @@ static void add_slices(int64_t begin, int64_t end, void *ctx)
 	for (int64_t k = 1; k < s->slices; k++) {
 		const T *part = s->out + k * n;
 
-		IVDEP for (int64_t i = begin; i < end; i++)
-			out[i] += part[i];
+		IVDEP for (int64_t i = begin; i < end; i++) out[i] += part[i];
 	}
 }
 
 int CONV(conv_weight)(const struct conv_weight *given)
 {
 	struct conv_weight c = *given;
-	struct weight_plan s = {.c = &c, .slices = 1, .out = c.out};
+	struct weight_plan s = { .c = &c, .slices = 1, .out = c.out };
 	struct tensor_storage *mem = NULL;
 	int64_t n = c.groups * c.columns * c.depth, chunks, step[AXES];
 
@@ -217,7 +217,7 @@ int CONV(conv_weight)(const struct conv_weight *given)
 	return s.failed ? tensor_fail(ENOMEM, "convolution_backward: no memory for a block") : 0;
 }
 
-/* ---- copies of sources --------------------------------------------------------------------- */
+/* ---- copies of sources ---- */
 
 /* A row of an axis: extent elements of phase f from `in`, NULL for a row that is not there. */
 static void copy_row(T *to, const T *in, const struct conv_axis *a, int64_t f)
@@ -263,18 +263,17 @@ static inline __attribute__((always_inline)) void part_residues(VEC *x, const in
 
 		for (int i = 0; i < n / 2; i++) {
 			y[i] = __builtin_shuffle(x[2 * i], x[2 * i + 1],
-						 (MASK){EACH_LANE(EVEN_LANE, 0)});
+						 (MASK){ EACH_LANE(EVEN_LANE, 0) });
 			y[i + n / 2] = __builtin_shuffle(x[2 * i], x[2 * i + 1],
-							 (MASK){EACH_LANE(ODD_LANE, 0)});
+							 (MASK){ EACH_LANE(ODD_LANE, 0) });
 		}
 		memcpy(x, y, n * sizeof(*x));
 	}
 }
 
 /* Rows of all phases of an axis, which are all residues in their order; `block` apart. */
-static inline __attribute__((always_inline)) void copy_phases(T *to, int64_t block, const T *in,
-							      const struct conv_axis *a,
-							      const int stride)
+static inline __attribute__((always_inline)) void
+copy_phases(T *to, int64_t block, const T *in, const struct conv_axis *a, const int stride)
 {
 	for (int64_t i = 0; i < a->extent; i += LANES, to += LANES) {
 		int64_t at = a->first + i * stride, n = min64(a->extent - i, LANES);
@@ -286,7 +285,7 @@ static inline __attribute__((always_inline)) void copy_phases(T *to, int64_t blo
 			int64_t until = at < a->size ? min64(a->size - at, LANES) : 0;
 
 			x[k] = in && from < until ? LOAD(in + at, PART_OF((int)from, (int)until)) :
-						    (VEC){0};
+						    (VEC){ 0 };
 		}
 		part_residues(x, stride);
 		for (int k = 0; k < stride; k++)

@@ -19,15 +19,15 @@
 
 struct winograd {
 	const struct conv_winograd *c;
-	struct conv_sum grid; /* tiles as positions, for panels of them */
-	int points; /* products along an axis */
+	struct conv_sum grid;		      /* tiles as positions, for panels of them */
+	int points;			      /* products along an axis */
 	int64_t tiles, panels, width, blocks; /* width: tiles of a panel */
-	int64_t pitch; /* of the weights' blocks */
-	T *weight; /* transformed: by group, block of rows, product */
+	int64_t pitch;			      /* of the weights' blocks */
+	T *weight;			      /* transformed: by group, block of rows, product */
 	_Atomic bool failed, infinite;
 };
 
-/* ---- transforms of one axis: elements `step` apart, in place --------------------------------- */
+/* ---- transforms of one axis: elements `step` apart, in place ---- */
 
 static inline __attribute__((always_inline)) void transform_input(VEC *x, const int step,
 								  const int points)
@@ -77,11 +77,11 @@ static inline __attribute__((always_inline)) void transform_sums(VEC *y, const V
 	}
 }
 
-/* ---- weights --------------------------------------------------------------------------------- */
+/* ---- weights ---- */
 
 /* One channel's taps of `rows` rows, to rows of each product `pitch` apart. */
-static inline __attribute__((always_inline)) void weight_channel(const struct conv_winograd *c, T *to,
-								 int64_t pitch, const T *w,
+static inline __attribute__((always_inline)) void weight_channel(const struct conv_winograd *c,
+								 T *to, int64_t pitch, const T *w,
 								 int64_t rows, const int points)
 {
 	T point[MOST_POINTS * MOST_POINTS][ROWS];
@@ -91,8 +91,8 @@ static inline __attribute__((always_inline)) void weight_channel(const struct co
 
 #pragma GCC unroll 3
 		for (int x = 0; x < 3; x++)
-			transform_taps(half + x, 3, w[c->tap[x]], w[c->tap[3 + x]], w[c->tap[6 + x]],
-				       points);
+			transform_taps(half + x, 3, w[c->tap[x]], w[c->tap[3 + x]],
+				       w[c->tap[6 + x]], points);
 #pragma GCC unroll 5
 		for (int y = 0; y < points; y++)
 			transform_taps(all + y * points, 1, half[y * 3], half[y * 3 + 1],
@@ -144,12 +144,11 @@ static void weight_blocks(int64_t begin, int64_t end, void *ctx)
 	}
 }
 
-/* ---- input ----------------------------------------------------------------------------------- */
+/* ---- input ---- */
 
 /* All channels of a panel of tiles: for each product and channel a row of the panel. */
-static inline __attribute__((always_inline)) void input_panel(const struct winograd *s, T *to,
-							      const struct panel *p, const T *src,
-							      const int points)
+static inline __attribute__((always_inline)) void
+input_panel(const struct winograd *s, T *to, const struct panel *p, const T *src, const int points)
 {
 	const struct conv_winograd *c = s->c;
 	int64_t width = p->vecs * (int64_t)LANES, pitch = c->channels * width + APART;
@@ -172,7 +171,7 @@ static inline __attribute__((always_inline)) void input_panel(const struct winog
 		}
 }
 
-/* ---- results --------------------------------------------------------------------------------- */
+/* ---- results ---- */
 
 /* Tiles side by side in the output, as many columns of it as there are, one row or two. */
 struct tile_run {
@@ -189,23 +188,23 @@ static int tile_runs(const struct winograd *s, const struct panel *p, int64_t co
 
 	for (int64_t i = 0, steps; i < p->n; i += steps, n++) {
 		steps = conv_walk_run(&w, p->n - i);
-		run[n] = (struct tile_run){
-			.from = 2 * i, .out = p->out[i],
-			.columns = min64(2 * steps, c->size[1] - 2 * w.at[2]),
-			.rows = (int)min64(2, c->size[0] - 2 * w.at[1])};
+		run[n] = (struct tile_run){ .from = 2 * i,
+					    .out = p->out[i],
+					    .columns = min64(2 * steps, c->size[1] - 2 * w.at[2]),
+					    .rows = (int)min64(2, c->size[0] - 2 * w.at[1]) };
 		conv_walk_on(&w, steps);
 	}
 	return n;
 }
 
-#define ZIP_LOW(s, j)  ((j) / 2 + ((j) & 1) * LANES)
-#define ZIP_HIGH(s, j) ((j) / 2 + ((j) & 1) * LANES + LANES / 2)
+#define ZIP_LOW(s, j)  ((j) / 2 + ((j)&1) * LANES)
+#define ZIP_HIGH(s, j) ((j) / 2 + ((j)&1) * LANES + LANES / 2)
 
 /* The sums of one row: `pitch` apart by product, to two lines of positions. Infinities add NaN. */
 static inline __attribute__((always_inline)) VEC output_row(T *line, const T *sum, int64_t pitch,
 							    int vecs, T bias, const int points)
 {
-	VEC check = {0};
+	VEC check = { 0 };
 
 	for (int v = 0; v < vecs; v++, sum += LANES, line += 2 * LANES) {
 		VEC m[MOST_POINTS * MOST_POINTS], half[2 * MOST_POINTS], y[2];
@@ -223,9 +222,9 @@ static inline __attribute__((always_inline)) VEC output_row(T *line, const T *su
 			y[1] += bias;
 			check += (y[0] - y[0]) + (y[1] - y[1]);
 			*(VEC *)(line + i * 2 * WIDE) =
-				__builtin_shuffle(y[0], y[1], (MASK){EACH_LANE(ZIP_LOW, 0)});
+				__builtin_shuffle(y[0], y[1], (MASK){ EACH_LANE(ZIP_LOW, 0) });
 			*(VEC *)(line + i * 2 * WIDE + LANES) =
-				__builtin_shuffle(y[0], y[1], (MASK){EACH_LANE(ZIP_HIGH, 0)});
+				__builtin_shuffle(y[0], y[1], (MASK){ EACH_LANE(ZIP_HIGH, 0) });
 		}
 	}
 	return check;
@@ -244,7 +243,7 @@ static void output_block(struct winograd *s, const T *sums, int vecs, int64_t gr
 	const struct conv_winograd *c = s->c;
 	const T *bias = c->bias ? (const T *)c->bias + group * c->rows + row : NULL;
 	T *out = (T *)c->out + group * c->out_group + row * c->out_row;
-	VEC check = {0};
+	VEC check = { 0 };
 	T line[4 * WIDE + LANES]; /* and what a vector reads beyond a run */
 
 	for (int64_t i = 0; i < m; i++, out += c->out_row) {
@@ -263,7 +262,7 @@ static void output_block(struct winograd *s, const T *sums, int vecs, int64_t gr
 			s->infinite = true;
 }
 
-/* ---- panels ---------------------------------------------------------------------------------- */
+/* ---- panels ---- */
 
 static void tile_panel(struct winograd *s, T *input, T *sums, int64_t group, int64_t index)
 {
@@ -282,9 +281,14 @@ static void tile_panel(struct winograd *s, T *input, T *sums, int64_t group, int
 		input_panel(s, input, &p, src, 5);
 	for (int64_t b = 0; b < s->blocks; b++) {
 		int64_t row = b * TILE_ROWS, m = min64(c->rows - row, TILE_ROWS);
-		struct tile t = {.a = s->weight + (group * s->blocks + b) * s->pitch, .b = input,
-				 .c = sums, .rsa = 1, .rsb = p.vecs * (int64_t)LANES, .rsc = WIDE,
-				 .alpha = 1, .grouped = true};
+		struct tile t = { .a = s->weight + (group * s->blocks + b) * s->pitch,
+				  .b = input,
+				  .c = sums,
+				  .rsa = 1,
+				  .rsb = p.vecs * (int64_t)LANES,
+				  .rsc = WIDE,
+				  .alpha = 1,
+				  .grouped = true };
 
 		/* Sums of DEPTH are added up: shorter chains of roundings. */
 		for (int64_t i = 0; i < products; i++, t.c += SUMS_PITCH) {
@@ -305,11 +309,11 @@ static void tile_panel(struct winograd *s, T *input, T *sums, int64_t group, int
 static void tile_chunk(int64_t begin, int64_t end, void *ctx)
 {
 	struct winograd *s = ctx;
-	int64_t products = s->points * s->points, input = products * (s->c->channels * s->width + APART);
+	int64_t products = s->points * s->points,
+		input = products * (s->c->channels * s->width + APART);
 	struct tensor_storage *mem;
 
-	mem = storage_alloc(TENSOR_DEVICE_CPU, (input + products * SUMS_PITCH) * sizeof(T),
-			    false);
+	mem = storage_alloc(TENSOR_DEVICE_CPU, (input + products * SUMS_PITCH) * sizeof(T), false);
 	if (!mem) {
 		s->failed = true;
 		return;
@@ -322,12 +326,14 @@ static void tile_chunk(int64_t begin, int64_t end, void *ctx)
 /* 1 when a result was not finite. */
 int CONV(conv_winograd)(const struct conv_winograd *c)
 {
-	struct winograd s = {.c = c, .points = c->stride == 1 ? 4 : 5};
+	struct winograd s = { .c = c, .points = c->stride == 1 ? 4 : 5 };
 	struct tensor_storage *mem;
 	int64_t most;
 
-	s.grid = (struct conv_sum){.grid = {1, c->tiles[0], c->tiles[1]}, .src = c->src,
-				   .out_image = c->out_image, .out_step = {0, 2 * c->size[1], 2}};
+	s.grid = (struct conv_sum){ .grid = { 1, c->tiles[0], c->tiles[1] },
+				    .src = c->src,
+				    .out_image = c->out_image,
+				    .out_step = { 0, 2 * c->size[1], 2 } };
 	s.tiles = c->batch * c->tiles[0] * c->tiles[1];
 	s.panels = (s.tiles + WIDE - 1) / WIDE;
 	most = (s.tiles + s.panels - 1) / s.panels;

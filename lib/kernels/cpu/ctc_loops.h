@@ -62,8 +62,8 @@ static void LOOP(collect)(const struct ctc *c, int64_t b)
 		for (int64_t s = 0; s < n; s++) {
 			int64_t label = ctc_label(c, labels, s);
 			T one = s + 1 < n && t < steps - 1 ? next[s + 1] : -(T)INFINITY;
-			T two = s + 2 < n && ctc_skips(c, labels, s + 2) ? next[s + 2]
-									 : -(T)INFINITY;
+			T two = s + 2 < n && ctc_skips(c, labels, s + 2) ? next[s + 2] :
+									   -(T)INFINITY;
 
 			two = t < steps - 1 ? two : -(T)INFINITY;
 			row[s] = LOOP(log_sum)(next[s], one, two) + p[label];

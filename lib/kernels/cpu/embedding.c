@@ -15,7 +15,7 @@ struct table {
 	const tensor *grad, *indices, *bag, *bag_size, *factors; /* the last three may be NULL */
 	int64_t m, d, grain;
 	const int64_t *counts; /* of each row; NULL: not asked for */
-	void *buffers; /* a row for each range */
+	void *buffers;	       /* a row for each range */
 	struct embedding e;
 };
 
@@ -29,7 +29,8 @@ struct bag_job {
 
 static inline int64_t index_at(const tensor *t, int64_t i)
 {
-	return t->dtype == TENSOR_I64 ? ((const int64_t *)t->data)[i] : ((const int32_t *)t->data)[i];
+	return t->dtype == TENSOR_I64 ? ((const int64_t *)t->data)[i] :
+					((const int32_t *)t->data)[i];
 }
 
 static inline void set_index(const tensor *t, int64_t i, int64_t v)
@@ -58,8 +59,8 @@ static int check(const char *name, const tensor *out, const tensor *indices, int
 		int64_t k = index_at(indices, i);
 
 		if (k < 0 || k >= rows)
-			return tensor_fail(EINVAL, "%s: index %lld is out of range for %lld rows", name,
-					   (long long)k, (long long)rows);
+			return tensor_fail(EINVAL, "%s: index %lld is out of range for %lld rows",
+					   name, (long long)k, (long long)rows);
 	}
 	return 0;
 }
@@ -93,8 +94,8 @@ static int fill_table(struct table *t, int64_t rows)
 		if (t->grain * t->d < 1024)
 			t->grain = rows;
 		if (rows)
-			parallel_for(0, rows, t->grain, t->out->dtype == TENSOR_F32 ? table_f32 : table_f64,
-				     t);
+			parallel_for(0, rows, t->grain,
+				     t->out->dtype == TENSOR_F32 ? table_f32 : table_f64, t);
 	} else {
 		err = -thread()->error.code;
 	}
@@ -108,12 +109,12 @@ static int fill_table(struct table *t, int64_t rows)
 static int cpu_embedding_backward(tensor *out, const tensor *grad, const tensor *indices,
 				  const struct embedding *e)
 {
-	struct table t = {.out = out,
-			  .grad = grad,
-			  .indices = indices,
-			  .m = indices->numel,
-			  .d = out->sizes[1],
-			  .e = *e};
+	struct table t = { .out = out,
+			   .grad = grad,
+			   .indices = indices,
+			   .m = indices->numel,
+			   .d = out->sizes[1],
+			   .e = *e };
 
 	if (check("embedding_backward", out, indices, out->sizes[0]) < 0)
 		return -thread()->error.code;
@@ -129,9 +130,10 @@ static int fill_offset2bag(const struct bags *b)
 		int64_t o = index_at(b->offsets, i);
 
 		if (o < last || o > n || (!i && o))
-			return tensor_fail(EINVAL, "embedding_bag: offsets must ascend from 0 to at most "
-						   "%lld, got %lld at %lld", (long long)n, (long long)o,
-					   (long long)i);
+			return tensor_fail(EINVAL,
+					   "embedding_bag: offsets must ascend from 0 to at most "
+					   "%lld, got %lld at %lld",
+					   (long long)n, (long long)o, (long long)i);
 		for (; at < o; at++)
 			set_index(b->offset2bag, at, i - 1);
 		last = o;
@@ -144,7 +146,7 @@ static int fill_offset2bag(const struct bags *b)
 static int cpu_embedding_bag(tensor *out, const tensor *weight, const struct bags *b)
 {
 	int64_t bags = out->sizes[0], d = out->sizes[1];
-	struct bag_job t = {.out = out, .weight = weight, .b = b, .d = d};
+	struct bag_job t = { .out = out, .weight = weight, .b = b, .d = d };
 	struct tensor_storage *s;
 
 	if (check("embedding_bag", out, b->indices, weight->sizes[0]) < 0 || fill_offset2bag(b) < 0)
@@ -165,24 +167,25 @@ static int check_bags(const struct bags *b, const tensor *grad)
 {
 	for (int64_t i = 0; i < b->offset2bag->numel; i++)
 		if (index_at(b->offset2bag, i) < 0 || index_at(b->offset2bag, i) >= grad->sizes[0])
-			return tensor_fail(EINVAL, "embedding_bag: index %lld belongs to bag %lld, there "
-						   "are %lld", (long long)i,
-					   (long long)index_at(b->offset2bag, i),
+			return tensor_fail(EINVAL,
+					   "embedding_bag: index %lld belongs to bag %lld, there "
+					   "are %lld",
+					   (long long)i, (long long)index_at(b->offset2bag, i),
 					   (long long)grad->sizes[0]);
 	return 0;
 }
 
 static int cpu_embedding_bag_backward(tensor *out, const tensor *grad, const struct bags *b)
 {
-	struct table t = {.out = out,
-			  .grad = grad,
-			  .indices = b->indices,
-			  .bag = b->offset2bag,
-			  .bag_size = b->mode == BAG_MEAN ? b->bag_size : NULL,
-			  .factors = b->factors,
-			  .m = b->indices->numel,
-			  .d = out->sizes[1],
-			  .e = b->e};
+	struct table t = { .out = out,
+			   .grad = grad,
+			   .indices = b->indices,
+			   .bag = b->offset2bag,
+			   .bag_size = b->mode == BAG_MEAN ? b->bag_size : NULL,
+			   .factors = b->factors,
+			   .m = b->indices->numel,
+			   .d = out->sizes[1],
+			   .e = b->e };
 	struct tensor_storage *s;
 
 	if (check("embedding_bag_backward", out, b->indices, out->sizes[0]) < 0 ||
@@ -207,10 +210,13 @@ static int cpu_embedding_bag_backward(tensor *out, const tensor *grad, const str
 static int cpu_embedding_bag_weights_backward(tensor *out, const tensor *grad, const tensor *weight,
 					      const struct bags *b)
 {
-	struct bag_job t = {.out = out, .weight = weight, .grad = grad, .b = b, .d = weight->sizes[1]};
+	struct bag_job t = {
+		.out = out, .weight = weight, .grad = grad, .b = b, .d = weight->sizes[1]
+	};
 	struct tensor_storage *s;
 
-	if (check("embedding_bag", out, b->indices, weight->sizes[0]) < 0 || check_bags(b, grad) < 0)
+	if (check("embedding_bag", out, b->indices, weight->sizes[0]) < 0 ||
+	    check_bags(b, grad) < 0)
 		return -thread()->error.code;
 	s = scratch(2 * t.d * sizeof(double));
 	if (!s)

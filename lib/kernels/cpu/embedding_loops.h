@@ -15,19 +15,18 @@ static inline const T *F(row)(const tensor *t, int64_t i, int64_t d, T *buffer)
 static inline void F(add_row)(T *to, const T *from, T factor, int64_t d)
 {
 	if (factor == 1)
-		IVDEP for (int64_t j = 0; j < d; j++)
-			to[j] += from[j];
+		IVDEP for (int64_t j = 0; j < d; j++) to[j] += from[j];
 	else
-		IVDEP for (int64_t j = 0; j < d; j++)
-			to[j] += from[j] * factor;
+		IVDEP for (int64_t j = 0; j < d; j++) to[j] += from[j] * factor;
 }
 
-/* ---- the gradient of a table: rows begin to end ---------------------------------------- */
+/* ---- the gradient of a table: rows begin to end ---- */
 
 static void F(table)(int64_t begin, int64_t end, void *ctx)
 {
 	const struct table *t = ctx;
-	T *out = t->out->data, *buffer = (T *)((char *)t->buffers + begin / t->grain * t->d * sizeof(T));
+	T *out = t->out->data,
+	  *buffer = (T *)((char *)t->buffers + begin / t->grain * t->d * sizeof(T));
 
 	memset(out + begin * t->d, 0, (end - begin) * t->d * sizeof(T));
 	for (int64_t i = 0; i < t->m; i++) {
@@ -61,7 +60,7 @@ static void F(table_of_maxima)(const struct table *t, const tensor *maximum, con
 	}
 }
 
-/* ---- bags ---------------------------------------------------------------------------- */
+/* ---- bags ---- */
 
 static void F(maximum)(const struct bag_job *t, int64_t b, const T *row, int64_t k, bool first)
 {
@@ -97,8 +96,8 @@ static void F(bags)(int64_t begin, int64_t end, void *ctx)
 			if (bags->mode == BAG_MAX)
 				F(maximum)(t, b, row, k, !count);
 			else
-				F(add_row)(out, row,
-					   bags->factors ? ((const T *)bags->factors->data)[i] : 1, t->d);
+				F(add_row)
+			(out, row, bags->factors ? ((const T *)bags->factors->data)[i] : 1, t->d);
 			count++;
 		}
 		for (int64_t j = 0; bags->mode == BAG_MEAN && count > 1 && j < t->d; j++)

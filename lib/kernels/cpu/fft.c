@@ -11,16 +11,16 @@
 
 #include <math.h>
 
-#define LINES	  16 /* side by side */
-#define LARGEST	  31 /* prime factor of a stage */
+#define LINES	16 /* side by side */
+#define LARGEST 31 /* prime factor of a stage */
 
 struct fft {
 	const void *plan;
 	const void *x;
 	void *out;
-	int64_t count, inner; /* lines; elements between neighbours of a line */
+	int64_t count, inner;	      /* lines; elements between neighbours of a line */
 	int64_t x_length, out_length; /* of a line */
-	int x_parts, out_parts; /* 2: complex */
+	int x_parts, out_parts;	      /* 2: complex */
 	bool forward, hermitian;
 	double scale;
 	_Atomic bool *failed;
@@ -79,17 +79,17 @@ static void unit_root(int64_t k, int64_t n, double *re, double *im)
 static int run(const char *name, tensor *out, const tensor *x, int dim, int64_t n, bool forward,
 	       bool hermitian, double scale)
 {
-	struct fft t = {.x = x->data,
-			.out = out->data,
-			.count = 1,
-			.inner = 1,
-			.x_length = x->sizes[dim],
-			.out_length = out->sizes[dim],
-			.x_parts = dtype_is_complex(x->dtype) ? 2 : 1,
-			.out_parts = dtype_is_complex(out->dtype) ? 2 : 1,
-			.forward = forward,
-			.hermitian = hermitian,
-			.scale = scale};
+	struct fft t = { .x = x->data,
+			 .out = out->data,
+			 .count = 1,
+			 .inner = 1,
+			 .x_length = x->sizes[dim],
+			 .out_length = out->sizes[dim],
+			 .x_parts = dtype_is_complex(x->dtype) ? 2 : 1,
+			 .out_parts = dtype_is_complex(out->dtype) ? 2 : 1,
+			 .forward = forward,
+			 .hermitian = hermitian,
+			 .scale = scale };
 
 	for (int i = 0; i < x->ndim; i++)
 		t.count *= i == dim ? 1 : x->sizes[i];

@@ -5,7 +5,7 @@
  */
 
 struct F(plan) {
-	int64_t n; /* length of a line */
+	int64_t n;    /* length of a line */
 	int64_t size; /* of what the factors make: n, or more for a convolution */
 	int nfactors;
 	int factor[48];
@@ -16,7 +16,7 @@ struct F(plan) {
 };
 
 /* One stage: `count` butterflies of r lines of `run` elements each; see run_stages(). */
-static void F(stage)(const struct F(plan) *p, const T *are, const T *aim, T *bre, T *bim, int r,
+static void F(stage)(const struct F(plan) * p, const T *are, const T *aim, T *bre, T *bim, int r,
 		     int64_t left, int64_t run, int64_t step)
 {
 	int64_t m = left / r;
@@ -32,8 +32,10 @@ static void F(stage)(const struct F(plan) *p, const T *are, const T *aim, T *bre
 			if (r == 2) {
 				T s = k ? -1 : 1;
 
-				IVDEP for (int64_t i = 0; i < run; i++) {
-					T ur = xr[i] + s * xr[apart + i], ui = xi[i] + s * xi[apart + i];
+				IVDEP for (int64_t i = 0; i < run; i++)
+				{
+					T ur = xr[i] + s * xr[apart + i],
+					  ui = xi[i] + s * xi[apart + i];
 
 					yr[i] = ur * wr - ui * wi;
 					yi[i] = ur * wi + ui * wr;
@@ -44,7 +46,8 @@ static void F(stage)(const struct F(plan) *p, const T *are, const T *aim, T *bre
 				/* i^-k: 1, -i, -1, i */
 				T s = k & 1 ? -1 : 1, t = k & 2 ? -1 : 1;
 
-				IVDEP for (int64_t i = 0; i < run; i++) {
+				IVDEP for (int64_t i = 0; i < run; i++)
+				{
 					T er = xr[i] + s * xr[2 * apart + i];
 					T ei = xi[i] + s * xi[2 * apart + i];
 					T odd_r = xr[apart + i] + s * xr[3 * apart + i];
@@ -64,7 +67,8 @@ static void F(stage)(const struct F(plan) *p, const T *are, const T *aim, T *bre
 				T cr = p->re[at], ci = p->im[at];
 				T fr = cr * wr - ci * wi, fi = cr * wi + ci * wr;
 
-				IVDEP for (int64_t i = 0; i < run; i++) {
+				IVDEP for (int64_t i = 0; i < run; i++)
+				{
 					yr[i] += xr[j * apart + i] * fr - xi[j * apart + i] * fi;
 					yi[i] += xr[j * apart + i] * fi + xi[j * apart + i] * fr;
 				}
@@ -74,7 +78,7 @@ static void F(stage)(const struct F(plan) *p, const T *are, const T *aim, T *bre
 }
 
 /* Forward, unscaled, of `lines` lines; the result is at a or at b: returns true for b. */
-static bool F(run_stages)(const struct F(plan) *p, T *are, T *aim, T *bre, T *bim, int64_t lines)
+static bool F(run_stages)(const struct F(plan) * p, T *are, T *aim, T *bre, T *bim, int64_t lines)
 {
 	int64_t left = p->size, done = 1;
 	bool at_b = false;
@@ -95,7 +99,7 @@ static bool F(run_stages)(const struct F(plan) *p, T *are, T *aim, T *bre, T *bi
  * For a large prime factor: the transform as a convolution with a chirp, of a size that has small
  * factors. a holds `size` positions of each line.
  */
-static bool F(run_chirp)(const struct F(plan) *p, T *are, T *aim, T *bre, T *bim, int64_t lines)
+static bool F(run_chirp)(const struct F(plan) * p, T *are, T *aim, T *bre, T *bim, int64_t lines)
 {
 	T *fr = are, *fi = aim, *gr = bre, *gi = bim, scale = 1 / (T)p->size;
 
@@ -132,19 +136,19 @@ static bool F(run_chirp)(const struct F(plan) *p, T *are, T *aim, T *bre, T *bim
 	return fr == bre;
 }
 
-static bool F(transform)(const struct F(plan) *p, T *are, T *aim, T *bre, T *bim, int64_t lines)
+static bool F(transform)(const struct F(plan) * p, T *are, T *aim, T *bre, T *bim, int64_t lines)
 {
 	return p->chirp_re ? F(run_chirp)(p, are, aim, bre, bim, lines) :
 			     F(run_stages)(p, are, aim, bre, bim, lines);
 }
 
 /* Twiddles are computed in f64, each from an angle below pi / 4. */
-static int F(make_plan)(struct F(plan) *p, int64_t n)
+static int F(make_plan)(struct F(plan) * p, int64_t n)
 {
 	bool chirp;
 	T *at;
 
-	*p = (struct F(plan)){.n = n, .size = n};
+	*p = (struct F(plan)){ .n = n, .size = n };
 	p->nfactors = factorize(n, p->factor);
 	chirp = p->nfactors < 0;
 	if (chirp) {
@@ -153,7 +157,8 @@ static int F(make_plan)(struct F(plan) *p, int64_t n)
 		p->nfactors = factorize(p->size, p->factor);
 	}
 	p->memory = storage_alloc(TENSOR_DEVICE_CPU,
-				  (2 * p->size + (chirp ? 2 * n + 4 * p->size : 0)) * sizeof(T), false);
+				  (2 * p->size + (chirp ? 2 * n + 4 * p->size : 0)) * sizeof(T),
+				  false);
 	if (!p->memory)
 		return -thread()->error.code;
 	at = p->memory->data;
@@ -188,7 +193,7 @@ static int F(make_plan)(struct F(plan) *p, int64_t n)
 	return 0;
 }
 
-/* ---- lines of a tensor --------------------------------------------------------------- */
+/* ---- lines of a tensor ---- */
 
 /*
  * Chunks of LINES lines: loaded into a (swapped for backward: the parts exchanged before and
@@ -208,13 +213,15 @@ static void F(lines)(int64_t begin, int64_t end, void *ctx)
 	}
 	a = s->data;
 	b = a + 2 * size;
-	for (int64_t first = begin * LINES; first < end * LINES && first < t->count; first += LINES) {
+	for (int64_t first = begin * LINES; first < end * LINES && first < t->count;
+	     first += LINES) {
 		int64_t lines = t->count - first < LINES ? t->count - first : LINES, n = p->n;
 		T *re = a, *im = a + size, *to_re, *to_im;
 
 		for (int64_t l = 0; l < lines; l++) {
 			int64_t outer = (first + l) / t->inner, in = (first + l) % t->inner;
-			const T *x = (const T *)t->x + (outer * t->x_length * t->inner + in) * t->x_parts;
+			const T *x = (const T *)t->x +
+				     (outer * t->x_length * t->inner + in) * t->x_parts;
 			int64_t step = t->inner * t->x_parts;
 
 			for (int64_t k = 0; k < t->x_length && k < n; k++) {

@@ -28,8 +28,9 @@ FILL_LOOP(16, double complex)
 
 static int cpu_fill(struct tensor_iter *it, const struct pointwise_params *params)
 {
-	static const iter_loop loops[] = {[1] = fill_1, [2] = fill_2, [4] = fill_4, [8] = fill_8,
-					  [16] = fill_16};
+	static const iter_loop loops[] = {
+		[1] = fill_1, [2] = fill_2, [4] = fill_4, [8] = fill_8, [16] = fill_16
+	};
 	_Alignas(16) char element[16];
 
 	if (element_store(element, it->dtype, params->a) < 0)
@@ -39,15 +40,15 @@ static int cpu_fill(struct tensor_iter *it, const struct pointwise_params *param
 }
 
 /* a + i * b into a contiguous row; the iterator is flat and runs on one thread. */
-#define ARANGE(d, T, C, GET)                                                                      \
-	static void arange_##d(char *const *data, const int64_t *s0, const int64_t *s1,           \
-			       int64_t n0, int64_t n1, const void *params)                        \
-	{                                                                                         \
-		const struct pointwise_params *p = params;                                        \
-		C start = GET(p->a), step = GET(p->b);                                            \
-                                                                                                  \
-		for (int64_t i = 0; i < n0; i++)                                                  \
-			*(T *)(data[0] + i * s0[0]) = (T)(start + step * (C)i);                   \
+#define ARANGE(d, T, C, GET)                                                            \
+	static void arange_##d(char *const *data, const int64_t *s0, const int64_t *s1, \
+			       int64_t n0, int64_t n1, const void *params)              \
+	{                                                                               \
+		const struct pointwise_params *p = params;                              \
+		C start = GET(p->a), step = GET(p->b);                                  \
+                                                                                        \
+		for (int64_t i = 0; i < n0; i++)                                        \
+			*(T *)(data[0] + i * s0[0]) = (T)(start + step * (C)i);         \
 	}
 #define ARANGE_INT(d, T, D)   ARANGE(d, T, int64_t, scalar_int)
 #define ARANGE_FLOAT(d, T, D) ARANGE(d, T, double, scalar_double)
@@ -57,7 +58,7 @@ DTYPES_FLOAT(ARANGE_FLOAT)
 
 static int cpu_arange(struct tensor_iter *it, const struct pointwise_params *params)
 {
-	static const iter_loop loops[TENSOR_DTYPE_COUNT] = {DTYPES_NUMBER(A)};
+	static const iter_loop loops[TENSOR_DTYPE_COUNT] = { DTYPES_NUMBER(A) };
 
 	if (!loops[it->dtype])
 		return kernel_no_dtype("arange", it->dtype, "cpu");

@@ -78,7 +78,8 @@ struct grid {
 	static int64_t inside_##d(const struct grid *g, T y, T x)                                 \
 	{                                                                                         \
 		return y >= 0 && x >= 0 && y < (T)g->h && x < (T)g->w ?                           \
-			       (int64_t)y * g->w + (int64_t)x : -1;                               \
+			       (int64_t)y * g->w + (int64_t)x :                                   \
+			       -1;                                                                \
 	}                                                                                         \
 	static void cubic_##d(T t, T *w, T *slope)                                                \
 	{                                                                                         \
@@ -147,11 +148,11 @@ struct grid {
 		fx = x - x0, fy = y - y0;                                                         \
 		set_tap_##d(t, 0, i, inside_##d(g, y0, x0), (1 - fx) * (1 - fy), -mx * (1 - fy),  \
 			    -my * (1 - fx));                                                      \
-		set_tap_##d(t, 1, i, inside_##d(g, y0, x0 + 1), fx * (1 - fy), mx * (1 - fy),     \
-			    -my * fx);                                                            \
+		set_tap_##d(t, 1, i, inside_##d(g, y0, x0 + 1), fx *(1 - fy), mx *(1 - fy),       \
+			    -my *fx);                                                             \
 		set_tap_##d(t, 2, i, inside_##d(g, y0 + 1, x0), (1 - fx) * fy, -mx * fy,          \
 			    my * (1 - fx));                                                       \
-		set_tap_##d(t, 3, i, inside_##d(g, y0 + 1, x0 + 1), fx * fy, mx * fy, my * fx);   \
+		set_tap_##d(t, 3, i, inside_##d(g, y0 + 1, x0 + 1), fx *fy, mx *fy, my *fx);      \
 	}                                                                                         \
 	static int64_t chunk_##d(const struct grid *g, struct taps_##d *t, int64_t chunk)         \
 	{                                                                                         \
@@ -175,7 +176,7 @@ struct grid {
 				const T *in = (const T *)g->input + (image + c) * g->h * g->w;    \
 				T *out = (T *)g->out + (image + c) * g->places +                  \
 					 b % g->chunks * CHUNK;                                   \
-				T sum[CHUNK] = {0};                                               \
+				T sum[CHUNK] = { 0 };                                             \
                                                                                                   \
 				for (int k = 0; k < g->taps; k++)                                 \
 					for (int64_t i = 0; i < n; i++)                           \
@@ -193,9 +194,9 @@ struct grid {
                                                                                                   \
 		for (int64_t b = begin * g->chunks; b < end * g->chunks; b++) {                   \
 			int64_t n = chunk_##d(g, &t, b), image = b / g->chunks * g->channels;     \
-			T dx[CHUNK] = {0}, dy[CHUNK] = {0};                                       \
-			T *out = (T *)g->grad_grid + (b / g->chunks * g->places +                 \
-						      b % g->chunks * CHUNK) * 2;                 \
+			T dx[CHUNK] = { 0 }, dy[CHUNK] = { 0 };                                   \
+			T *out = (T *)g->grad_grid +                                              \
+				 (b / g->chunks * g->places + b % g->chunks * CHUNK) * 2;         \
                                                                                                   \
 			for (int64_t c = 0; c < g->channels; c++) {                               \
 				const T *in = (const T *)g->input + (image + c) * g->h * g->w;    \
@@ -226,10 +227,14 @@ GRID(f64, double)
 
 static struct grid grid_of(const tensor *input, const tensor *grid, const struct grid_params *p)
 {
-	struct grid g = {.p = p, .batch = input->sizes[0], .channels = input->sizes[1],
-			 .h = input->sizes[2], .w = input->sizes[3],
-			 .places = grid->sizes[1] * grid->sizes[2], .input = input->data,
-			 .grid = grid->data};
+	struct grid g = { .p = p,
+			  .batch = input->sizes[0],
+			  .channels = input->sizes[1],
+			  .h = input->sizes[2],
+			  .w = input->sizes[3],
+			  .places = grid->sizes[1] * grid->sizes[2],
+			  .input = input->data,
+			  .grid = grid->data };
 
 	g.chunks = (g.places + CHUNK - 1) / CHUNK;
 	g.taps = p->mode == GRID_BILINEAR ? 4 : p->mode == GRID_NEAREST ? 1 : 16;

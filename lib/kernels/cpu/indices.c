@@ -4,7 +4,7 @@
 
 bool indices_in_range(struct indices *x, const tensor *index)
 {
-	int64_t pos[TENSOR_MAX_DIMS] = {0}, at[INDEX_BLOCK];
+	int64_t pos[TENSOR_MAX_DIMS] = { 0 }, at[INDEX_BLOCK];
 	int last = index->ndim - 1;
 	int64_t size = (int64_t)itemsize(index);
 	int64_t stride = last < 0 ? 0 : index->strides[last] * size;
@@ -38,7 +38,7 @@ bool indices_in_range(struct indices *x, const tensor *index)
 
 int indices_refuse(const struct indices *x, const tensor *index, const int *dims)
 {
-	int64_t pos[TENSOR_MAX_DIMS] = {0};
+	int64_t pos[TENSOR_MAX_DIMS] = { 0 };
 	char text[SHAPE_TEXT];
 
 	for (int64_t n = 0; n < index->numel * x->n; n++) {
@@ -50,10 +50,11 @@ int indices_refuse(const struct indices *x, const tensor *index, const int *dims
 		p = (const char *)index->data + at * (int64_t)itemsize(index) + k * x->slab;
 		i = x->narrow ? *(const int32_t *)p : *(const int64_t *)p;
 		if (i < (x->wrap ? -limit : 0) || i >= limit)
-			return tensor_fail(EINVAL, "%s: index %lld at position %s is out of range "
-						   "for dimension %d of size %lld", x->name,
-					   (long long)i, format_sizes(pos, index->ndim, text,
-								      sizeof(text)),
+			return tensor_fail(EINVAL,
+					   "%s: index %lld at position %s is out of range "
+					   "for dimension %d of size %lld",
+					   x->name, (long long)i,
+					   format_sizes(pos, index->ndim, text, sizeof(text)),
 					   dims[k], (long long)limit);
 		for (int d = index->ndim - 1; d >= 0 && ++pos[d] == index->sizes[d]; d--)
 			pos[d] = 0;

@@ -16,14 +16,14 @@
 #define INDEX_BLOCK 256
 
 struct indices {
-	const char *name; /* of the operator */
-	int n; /* tensors of indices: one for each indexed dimension */
-	bool narrow; /* i32, of a single one */
-	bool wrap; /* negative ones count from the end */
-	int64_t slab; /* bytes from one of the tensors to the next */
-	int64_t step[TENSOR_MAX_DIMS]; /* bytes between positions of the indexed dimensions */
+	const char *name;		/* of the operator */
+	int n;				/* tensors of indices: one for each indexed dimension */
+	bool narrow;			/* i32, of a single one */
+	bool wrap;			/* negative ones count from the end */
+	int64_t slab;			/* bytes from one of the tensors to the next */
+	int64_t step[TENSOR_MAX_DIMS];	/* bytes between positions of the indexed dimensions */
 	int64_t limit[TENSOR_MAX_DIMS]; /* their sizes */
-	_Atomic bool bad; /* one was out of range */
+	_Atomic bool bad;		/* one was out of range */
 };
 
 /* One block of one tensor's indices, times their step, into (or onto) at[]; false: out of range. */

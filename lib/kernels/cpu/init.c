@@ -39,8 +39,7 @@ void cpu_register(const char *level, const struct cpu_kernel *kernels, size_t n)
 		tensor_register_loop(kernels[i].name, TENSOR_KEY_CPU, kernels[i].fn);
 }
 
-TENSOR_EXPORT int kernel_no_dtype(const char *name, enum tensor_dtype dtype,
-				  const char *backend)
+TENSOR_EXPORT int kernel_no_dtype(const char *name, enum tensor_dtype dtype, const char *backend)
 {
 	return tensor_fail(EOPNOTSUPP, "%s: no kernel for dtype %s on %s", name,
 			   tensor_dtype_name(dtype), backend);

@@ -42,62 +42,61 @@ static int64_t class_of(const struct classes *c, int64_t row)
 	return t == c->ignore_index ? -1 : t < 0 || t >= c->classes ? -2 : t;
 }
 
-#define NLL(d, T, D)                                                                              \
-	static T weight_##d(const struct classes *c, int64_t k)                                   \
-	{                                                                                         \
-		return c->weight ? ((const T *)c->weight)[k * c->weight_stride] : 1;              \
-	}                                                                                         \
-                                                                                                  \
-	static int nll_##d(T *out, int64_t out_stride, T *total, const tensor *self,              \
-			   const struct classes *c, enum loss_reduction reduction)                \
-	{                                                                                         \
-		int64_t row_stride = self->ndim > 1 ? self->strides[0] : 0;                       \
-		int64_t class_stride = self->strides[self->ndim - 1];                             \
-		bool each = reduction == LOSS_NONE && self->ndim > 1;                             \
-		double sum = 0, weights = 0;                                                      \
-                                                                                                  \
-		for (int64_t i = 0; i < c->rows; i++) {                                           \
-			int64_t k = class_of(c, i);                                               \
-			T w = k >= 0 ? weight_##d(c, k) : 0, loss = 0;                            \
-                                                                                                  \
-			if (k == -2)                                                              \
-				return no_class(c, i);                                            \
-			if (k >= 0)                                                               \
-				loss = -w * ((const T *)self->data)[i * row_stride +              \
-								    k * class_stride];            \
-			if (each)                                                                 \
-				out[i * out_stride] = loss;                                       \
-			sum += loss;                                                              \
-			weights += w;                                                             \
-		}                                                                                 \
-		if (!each)                                                                        \
-			*out = (T)(reduction == LOSS_MEAN ? sum / weights : sum);                 \
-		*total = each ? 0 : (T)weights;                                                   \
-		return 0;                                                                         \
-	}                                                                                         \
-                                                                                                  \
-	static int nll_backward_##d(tensor *out, const T *grad, int64_t grad_stride,              \
-				    const struct classes *c, enum loss_reduction reduction,       \
-				    T total)                                                      \
-	{                                                                                         \
-		int64_t row_stride = out->ndim > 1 ? out->strides[0] : 0;                         \
-		int64_t class_stride = out->strides[out->ndim - 1];                               \
-                                                                                                  \
-		for (int64_t i = 0; i < c->rows; i++) {                                           \
-			T *row = (T *)out->data + i * row_stride;                                 \
-			T g = grad[i * grad_stride];                                              \
-			int64_t k = class_of(c, i);                                               \
-                                                                                                  \
-			if (k == -2)                                                              \
-				return no_class(c, i);                                            \
-			for (int64_t j = 0; j < c->classes; j++)                                  \
-				row[j * class_stride] = 0;                                        \
-			if (k >= 0)                                                               \
-				row[k * class_stride] =                                           \
-					-weight_##d(c, k) *                                       \
-					(reduction == LOSS_MEAN ? g / total : g);                 \
-		}                                                                                 \
-		return 0;                                                                         \
+#define NLL(d, T, D)                                                                               \
+	static T weight_##d(const struct classes *c, int64_t k)                                    \
+	{                                                                                          \
+		return c->weight ? ((const T *)c->weight)[k * c->weight_stride] : 1;               \
+	}                                                                                          \
+                                                                                                   \
+	static int nll_##d(T *out, int64_t out_stride, T *total, const tensor *self,               \
+			   const struct classes *c, enum loss_reduction reduction)                 \
+	{                                                                                          \
+		int64_t row_stride = self->ndim > 1 ? self->strides[0] : 0;                        \
+		int64_t class_stride = self->strides[self->ndim - 1];                              \
+		bool each = reduction == LOSS_NONE && self->ndim > 1;                              \
+		double sum = 0, weights = 0;                                                       \
+                                                                                                   \
+		for (int64_t i = 0; i < c->rows; i++) {                                            \
+			int64_t k = class_of(c, i);                                                \
+			T w = k >= 0 ? weight_##d(c, k) : 0, loss = 0;                             \
+                                                                                                   \
+			if (k == -2)                                                               \
+				return no_class(c, i);                                             \
+			if (k >= 0)                                                                \
+				loss = -w *                                                        \
+				       ((const T *)self->data)[i * row_stride + k * class_stride]; \
+			if (each)                                                                  \
+				out[i * out_stride] = loss;                                        \
+			sum += loss;                                                               \
+			weights += w;                                                              \
+		}                                                                                  \
+		if (!each)                                                                         \
+			*out = (T)(reduction == LOSS_MEAN ? sum / weights : sum);                  \
+		*total = each ? 0 : (T)weights;                                                    \
+		return 0;                                                                          \
+	}                                                                                          \
+                                                                                                   \
+	static int nll_backward_##d(tensor *out, const T *grad, int64_t grad_stride,               \
+				    const struct classes *c, enum loss_reduction reduction,        \
+				    T total)                                                       \
+	{                                                                                          \
+		int64_t row_stride = out->ndim > 1 ? out->strides[0] : 0;                          \
+		int64_t class_stride = out->strides[out->ndim - 1];                                \
+                                                                                                   \
+		for (int64_t i = 0; i < c->rows; i++) {                                            \
+			T *row = (T *)out->data + i * row_stride;                                  \
+			T g = grad[i * grad_stride];                                               \
+			int64_t k = class_of(c, i);                                                \
+                                                                                                   \
+			if (k == -2)                                                               \
+				return no_class(c, i);                                             \
+			for (int64_t j = 0; j < c->classes; j++)                                   \
+				row[j * class_stride] = 0;                                         \
+			if (k >= 0)                                                                \
+				row[k * class_stride] = -weight_##d(c, k) *                        \
+							(reduction == LOSS_MEAN ? g / total : g);  \
+		}                                                                                  \
+		return 0;                                                                          \
 	}
 DTYPES_FLOAT(NLL)
 

@@ -40,7 +40,7 @@ static tensor *count(const tensor *mask)
 {
 	int64_t chunks = (mask->numel + CHUNK - 1) / CHUNK, n = chunks + 1, at = 0;
 	tensor *first = tensor_new(TENSOR_DEVICE_CPU, TENSOR_I64, &n, 1);
-	struct counting c = {mask->data, first ? first->data : NULL};
+	struct counting c = { mask->data, first ? first->data : NULL };
 
 	if (!first)
 		return NULL;
@@ -67,7 +67,7 @@ static int64_t positions(const uint8_t *m, int64_t n, int64_t *at)
 	return k;
 }
 
-/* ---- nonzero ------------------------------------------------------------------------------ */
+/* ---- nonzero ---- */
 
 struct nonzero_job {
 	const tensor *mask;
@@ -121,7 +121,7 @@ static tensor *cpu_nonzero(const tensor *mask)
 	strides[1] = total > 1 ? total : 1;
 	out = tensor_new_strided(TENSOR_OPTIONS(.dtype = TENSOR_I64), sizes, strides, 2);
 	if (out && mask->ndim && total) {
-		struct nonzero_job job = {mask, first->data, out->data, total};
+		struct nonzero_job job = { mask, first->data, out->data, total };
 
 		parallel_for(0, mask->numel, CHUNK, nonzero_chunk, &job);
 	}
@@ -129,7 +129,7 @@ static tensor *cpu_nonzero(const tensor *mask)
 	return out;
 }
 
-/* ---- masked_select, masked_scatter ----------------------------------------------------------- */
+/* ---- masked_select, masked_scatter ---- */
 
 struct bits16 {
 	uint64_t w[2];
@@ -142,36 +142,36 @@ struct mask_job {
 	const char *from;
 };
 
-#define MASKED(n, T)                                                                              \
-	static void select_##n(int64_t begin, int64_t end, void *ctx)                             \
-	{                                                                                         \
-		const struct mask_job *job = ctx;                                                 \
-		T *to = (T *)job->to + job->first[begin / CHUNK];                                 \
-		int64_t at[BLOCK];                                                                \
-                                                                                                  \
-		for (int64_t i = begin; i < end; i += BLOCK) {                                    \
-			const T *from = (const T *)job->from + i;                                 \
-			int64_t k = positions(job->mask + i, end - i < BLOCK ? end - i : BLOCK,   \
-					      at);                                                \
-                                                                                                  \
-			for (int64_t j = 0; j < k; j++)                                           \
-				*to++ = from[at[j]];                                              \
-		}                                                                                 \
-	}                                                                                         \
-	static void scatter_##n(int64_t begin, int64_t end, void *ctx)                            \
-	{                                                                                         \
-		const struct mask_job *job = ctx;                                                 \
-		const T *from = (const T *)job->from + job->first[begin / CHUNK];                 \
-		int64_t at[BLOCK];                                                                \
-                                                                                                  \
-		for (int64_t i = begin; i < end; i += BLOCK) {                                    \
-			T *to = (T *)job->to + i;                                                 \
-			int64_t k = positions(job->mask + i, end - i < BLOCK ? end - i : BLOCK,   \
-					      at);                                                \
-                                                                                                  \
-			for (int64_t j = 0; j < k; j++)                                           \
-				to[at[j]] = *from++;                                              \
-		}                                                                                 \
+#define MASKED(n, T)                                                                             \
+	static void select_##n(int64_t begin, int64_t end, void *ctx)                            \
+	{                                                                                        \
+		const struct mask_job *job = ctx;                                                \
+		T *to = (T *)job->to + job->first[begin / CHUNK];                                \
+		int64_t at[BLOCK];                                                               \
+                                                                                                 \
+		for (int64_t i = begin; i < end; i += BLOCK) {                                   \
+			const T *from = (const T *)job->from + i;                                \
+			int64_t k =                                                              \
+				positions(job->mask + i, end - i < BLOCK ? end - i : BLOCK, at); \
+                                                                                                 \
+			for (int64_t j = 0; j < k; j++)                                          \
+				*to++ = from[at[j]];                                             \
+		}                                                                                \
+	}                                                                                        \
+	static void scatter_##n(int64_t begin, int64_t end, void *ctx)                           \
+	{                                                                                        \
+		const struct mask_job *job = ctx;                                                \
+		const T *from = (const T *)job->from + job->first[begin / CHUNK];                \
+		int64_t at[BLOCK];                                                               \
+                                                                                                 \
+		for (int64_t i = begin; i < end; i += BLOCK) {                                   \
+			T *to = (T *)job->to + i;                                                \
+			int64_t k =                                                              \
+				positions(job->mask + i, end - i < BLOCK ? end - i : BLOCK, at); \
+                                                                                                 \
+			for (int64_t j = 0; j < k; j++)                                          \
+				to[at[j]] = *from++;                                             \
+		}                                                                                \
 	}
 MASKED(1, uint8_t)
 MASKED(2, uint16_t)
@@ -186,7 +186,7 @@ static parallel_fn by_size(const tensor *t, const parallel_fn *fn)
 
 static tensor *cpu_masked_select(const tensor *self, const tensor *mask)
 {
-	static const parallel_fn fn[] = {select_1, select_2, select_4, select_8, select_16};
+	static const parallel_fn fn[] = { select_1, select_2, select_4, select_8, select_16 };
 	tensor *first = count(mask), *out = NULL;
 
 	if (!first)
@@ -194,14 +194,14 @@ static tensor *cpu_masked_select(const tensor *self, const tensor *mask)
 	out = tensor_new_like(self, (int64_t *)first->data + first->numel - 1, 1);
 	if (out)
 		parallel_for(0, mask->numel, CHUNK, by_size(self, fn),
-			     &(struct mask_job){mask->data, first->data, out->data, self->data});
+			     &(struct mask_job){ mask->data, first->data, out->data, self->data });
 	tensor_put(first);
 	return out;
 }
 
 static int cpu_masked_scatter(tensor *out, const tensor *mask, const tensor *source)
 {
-	static const parallel_fn fn[] = {scatter_1, scatter_2, scatter_4, scatter_8, scatter_16};
+	static const parallel_fn fn[] = { scatter_1, scatter_2, scatter_4, scatter_8, scatter_16 };
 	tensor *first = count(mask);
 	int64_t n;
 
@@ -210,12 +210,14 @@ static int cpu_masked_scatter(tensor *out, const tensor *mask, const tensor *sou
 	n = ((int64_t *)first->data)[first->numel - 1];
 	if (n <= source->numel)
 		parallel_for(0, mask->numel, CHUNK, by_size(out, fn),
-			     &(struct mask_job){mask->data, first->data, out->data, source->data});
+			     &(struct mask_job){ mask->data, first->data, out->data,
+						 source->data });
 	tensor_put(first);
 	if (n > source->numel)
-		return tensor_fail(EINVAL, "masked_scatter: the mask has %lld true elements, source "
-					   "only %lld elements", (long long)n,
-				   (long long)source->numel);
+		return tensor_fail(EINVAL,
+				   "masked_scatter: the mask has %lld true elements, source "
+				   "only %lld elements",
+				   (long long)n, (long long)source->numel);
 	return 0;
 }
 

@@ -43,19 +43,19 @@ static bool better_transposed(const struct product *p)
 	return p->m > 4 && p->csc != 1 && p->rsc == 1;
 }
 
-/* ---- complex ------------------------------------------------------------------------------- */
+/* ---- complex ---- */
 
 /* c times a number, in place; c of real and imaginary parts side by side. */
-#define SCALE(d, T)                                                                               \
-	static void scale_##d(const struct product *p, double re, double im)                      \
-	{                                                                                         \
-		for (int64_t i = 0; i < p->m; i++)                                                \
-			for (int64_t j = 0; j < p->n; j++) {                                      \
-				T *c = (T *)p->c + i * p->rsc + j * p->csc, x = c[0], y = c[1];   \
-                                                                                                  \
-				c[0] = (T)(re * x - im * y);                                      \
-				c[1] = (T)(re * y + im * x);                                      \
-			}                                                                         \
+#define SCALE(d, T)                                                                             \
+	static void scale_##d(const struct product *p, double re, double im)                    \
+	{                                                                                       \
+		for (int64_t i = 0; i < p->m; i++)                                              \
+			for (int64_t j = 0; j < p->n; j++) {                                    \
+				T *c = (T *)p->c + i * p->rsc + j * p->csc, x = c[0], y = c[1]; \
+                                                                                                \
+				c[0] = (T)(re * x - im * y);                                    \
+				c[1] = (T)(re * y + im * x);                                    \
+			}                                                                       \
 	}
 SCALE(c64, float)
 SCALE(c128, double)
@@ -67,10 +67,12 @@ static int complex_product(const struct product *p, product_fn fn, size_t size, 
 	static const struct {
 		uint8_t c, a, b, alpha;
 		int8_t sign;
-	} terms[] = {{0, 0, 0, 0, 1}, {0, 1, 1, 0, -1}, {1, 0, 1, 0, 1}, {1, 1, 0, 0, 1},
-		     {0, 0, 1, 1, -1}, {0, 1, 0, 1, -1}, {1, 0, 0, 1, 1}, {1, 1, 1, 1, -1}};
+	} terms[] = {
+		{ 0, 0, 0, 0, 1 },  { 0, 1, 1, 0, -1 }, { 1, 0, 1, 0, 1 }, { 1, 1, 0, 0, 1 },
+		{ 0, 0, 1, 1, -1 }, { 0, 1, 0, 1, -1 }, { 1, 0, 0, 1, 1 }, { 1, 1, 1, 1, -1 }
+	};
 	int n = alpha_im != 0 ? 8 : 4, err = 0;
-	bool begun[2] = {false, false};
+	bool begun[2] = { false, false };
 
 	for (int i = 0; i < n && !err; i++) {
 		struct product q = *p;
@@ -100,7 +102,7 @@ static int complex_matrix(struct product *p, enum tensor_dtype dtype, double alp
 			       single ? sizeof(float) : sizeof(double), alpha_im);
 }
 
-/* ---- batches ------------------------------------------------------------------------------- */
+/* ---- batches ---- */
 
 struct batch {
 	struct product first;
@@ -112,12 +114,12 @@ struct batch {
 };
 
 static const product_fn products[TENSOR_DTYPE_COUNT] = {
-	[TENSOR_U8] = CPU_NAME(matmul_u8),   [TENSOR_I8] = CPU_NAME(matmul_i8),
-	[TENSOR_I16] = CPU_NAME(matmul_i16), [TENSOR_I32] = CPU_NAME(matmul_i32),
-	[TENSOR_I64] = CPU_NAME(matmul_i64), [TENSOR_F16] = CPU_NAME(matmul_f16),
+	[TENSOR_U8] = CPU_NAME(matmul_u8),     [TENSOR_I8] = CPU_NAME(matmul_i8),
+	[TENSOR_I16] = CPU_NAME(matmul_i16),   [TENSOR_I32] = CPU_NAME(matmul_i32),
+	[TENSOR_I64] = CPU_NAME(matmul_i64),   [TENSOR_F16] = CPU_NAME(matmul_f16),
 	[TENSOR_BF16] = CPU_NAME(matmul_bf16), [TENSOR_F32] = CPU_NAME(matmul_f32),
-	[TENSOR_F64] = CPU_NAME(matmul_f64), [TENSOR_U16] = CPU_NAME(matmul_i16),
-	[TENSOR_U32] = CPU_NAME(matmul_i32), [TENSOR_U64] = CPU_NAME(matmul_i64),
+	[TENSOR_F64] = CPU_NAME(matmul_f64),   [TENSOR_U16] = CPU_NAME(matmul_i16),
+	[TENSOR_U32] = CPU_NAME(matmul_i32),   [TENSOR_U64] = CPU_NAME(matmul_i64),
 };
 
 static int one_product(const struct batch *t, int64_t i)
@@ -162,22 +164,22 @@ static int product(const char *name, const tensor *out, const tensor *a, const t
 	int64_t size = itemsize(out);
 	int d = out->ndim - 2; /* the row dimension */
 	struct batch t = {
-		.first = {.m = out->sizes[d],
-			  .n = out->sizes[d + 1],
-			  .k = a->sizes[d + 1],
-			  .a = a->data,
-			  .b = b->data,
-			  .c = out->data,
-			  .rsa = a->strides[d],
-			  .csa = a->strides[d + 1],
-			  .rsb = b->strides[d],
-			  .csb = b->strides[d + 1],
-			  .rsc = out->strides[d],
-			  .csc = out->strides[d + 1],
-			  .alpha = scalar_double(alpha),
-			  .beta = scalar_double(beta),
-			  .alpha_int = scalar_int(alpha),
-			  .beta_int = scalar_int(beta)},
+		.first = { .m = out->sizes[d],
+			   .n = out->sizes[d + 1],
+			   .k = a->sizes[d + 1],
+			   .a = a->data,
+			   .b = b->data,
+			   .c = out->data,
+			   .rsa = a->strides[d],
+			   .csa = a->strides[d + 1],
+			   .rsb = b->strides[d],
+			   .csb = b->strides[d + 1],
+			   .rsc = out->strides[d],
+			   .csc = out->strides[d + 1],
+			   .alpha = scalar_double(alpha),
+			   .beta = scalar_double(beta),
+			   .alpha_int = scalar_int(alpha),
+			   .beta_int = scalar_int(beta) },
 		.sa = d ? a->strides[0] * size : 0,
 		.sb = d ? b->strides[0] * size : 0,
 		.sc = d ? out->strides[0] * size : 0,
@@ -198,7 +200,7 @@ static int product(const char *name, const tensor *out, const tensor *a, const t
 	return run(&t, d ? out->sizes[0] : 1);
 }
 
-/* ---- mm and bmm ---------------------------------------------------------------------------- */
+/* ---- mm and bmm ---- */
 
 static int cpu_mm(tensor *out, const tensor *a, const tensor *b, tensor_scalar alpha,
 		  tensor_scalar beta)

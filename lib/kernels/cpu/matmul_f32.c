@@ -2,6 +2,6 @@
 /* Products of f32 matrices. See matmul_float.h. */
 #include "matmul_f32.h"
 
-#define MATMUL	   matmul_f32
+#define MATMUL matmul_f32
 
 #include "matmul_float.h"

@@ -2,14 +2,14 @@
 /* Products of f64 matrices. See matmul_float.h. */
 #include "vec.h"
 
-#define T	   double
-#define VEC	   vec_f64
+#define T   double
+#define VEC vec_f64
 typedef int64_t mask_f64 __attribute__((vector_size(VEC_BYTES)));
-#define MASK	   mask_f64
-#define MATMUL	   matmul_f64
-#define PART(n)	   vec_part_f64(n)
-#define LOAD	   vec_load_f64
-#define STORE	   vec_store_f64
-#define LANES	   VEC_F64
+#define MASK	mask_f64
+#define MATMUL	matmul_f64
+#define PART(n) vec_part_f64(n)
+#define LOAD	vec_load_f64
+#define STORE	vec_store_f64
+#define LANES	VEC_F64
 
 #include "matmul_float.h"

@@ -16,14 +16,14 @@
 #include "matmul_pack.h"
 #include "matmul_tile.h"
 
-#define DEPTH	    256 /* k of a block */
-#define COLUMNS	    (24 * WIDE) /* n of a block of packed b, which a second-level cache holds */
-#define CHUNK	    64 /* m of a chunk of parallel work; a and b are packed for more rows */
-#define PACK_SIZE   (1 << 17) /* and at least so many elements of b */
-#define PACK_CHUNK  4 /* panels packed by one chunk of parallel work */
-#define DOT_ROWS    8 /* up to here, dot products */
-#define DOT_WORK    (1 << 17) /* multiplications in a chunk of them */
-#define WORK	    (1 << 20) /* multiplications in a chunk of panels */
+#define DEPTH	   256	       /* k of a block */
+#define COLUMNS	   (24 * WIDE) /* n of a block of packed b, which a second-level cache holds */
+#define CHUNK	   64	       /* m of a chunk of parallel work; a and b are packed for more rows */
+#define PACK_SIZE  (1 << 17)   /* and at least so many elements of b */
+#define PACK_CHUNK 4	       /* panels packed by one chunk of parallel work */
+#define DOT_ROWS   8	       /* up to here, dot products */
+#define DOT_WORK   (1 << 17)   /* multiplications in a chunk of them */
+#define WORK	   (1 << 20)   /* multiplications in a chunk of panels */
 
 /* The same into a c whose rows are not contiguous, by way of a small block that is. */
 static void column_scattered(struct tile *t, int64_t m, int64_t n, int vecs, int64_t csc)
@@ -53,12 +53,12 @@ static void column_scattered(struct tile *t, int64_t m, int64_t n, int vecs, int
 	t->beta = beta;
 }
 
-/* ---- blocks ------------------------------------------------------------------------------ */
+/* ---- blocks ---- */
 
 struct block {
 	const struct product *p;
 	int64_t j0, n, p0, k; /* columns and depth of the block */
-	T *panels; /* NULL: b is read where it is */
+	T *panels;	      /* NULL: b is read where it is */
 	bool pack_a;
 	_Atomic bool failed; /* no memory */
 };
@@ -73,9 +73,8 @@ static void pack_chunk(int64_t begin, int64_t end, void *ctx)
 		int vecs = next_vecs(k->n - j);
 
 		n = k->n - j < vecs * (int64_t)LANES ? k->n - j : vecs * (int64_t)LANES;
-		pack(k->panels + j * k->k,
-		     (const T *)p->b + k->p0 * p->rsb + (k->j0 + j) * p->csb, p->rsb, p->csb, k->k,
-		     n, vecs * (int64_t)LANES);
+		pack(k->panels + j * k->k, (const T *)p->b + k->p0 * p->rsb + (k->j0 + j) * p->csb,
+		     p->rsb, p->csb, k->k, n, vecs * (int64_t)LANES);
 	}
 }
 
@@ -85,16 +84,17 @@ static void compute(struct block *k, int64_t begin, int64_t end, int64_t from, i
 	int64_t j = panel_start(k->n, from);
 	const struct product *p = k->p;
 	struct tensor_storage *s = NULL;
-	struct tile t = {.a = (const T *)p->a + begin * p->rsa + k->p0 * p->csa,
-			 .rsa = p->rsa,
-			 .csa = p->csa,
-			 .rsc = p->rsc,
-			 .k = k->k,
-			 .alpha = (T)p->alpha,
-			 .beta = k->p0 ? 1 : (T)p->beta};
+	struct tile t = { .a = (const T *)p->a + begin * p->rsa + k->p0 * p->csa,
+			  .rsa = p->rsa,
+			  .csa = p->csa,
+			  .rsc = p->rsc,
+			  .k = k->k,
+			  .alpha = (T)p->alpha,
+			  .beta = k->p0 ? 1 : (T)p->beta };
 
 	if (k->pack_a) {
-		s = storage_alloc(TENSOR_DEVICE_CPU, ((end - begin) * k->k + LANES) * sizeof(T), false);
+		s = storage_alloc(TENSOR_DEVICE_CPU, ((end - begin) * k->k + LANES) * sizeof(T),
+				  false);
 		if (!s) {
 			k->failed = true;
 			return;
@@ -151,7 +151,7 @@ static void compute_block(struct block *k)
 		parallel_for(0, panels, work < WORK ? WORK / work : 1, compute_panels, k);
 }
 
-/* ---- few rows of a, contiguous columns of b: dot products ----------------------------------- */
+/* ---- few rows of a, contiguous columns of b: dot products ---- */
 
 /* LANES columns of b from column j times one row of a. */
 static inline VEC dot_columns(const struct product *p, const T *a, int64_t j)
@@ -170,7 +170,7 @@ static inline VEC dot_columns(const struct product *p, const T *a, int64_t j)
 			int64_t column = j + g + i < p->n ? j + g + i : p->n - 1;
 
 			b[i] = (const T *)p->b + column * p->csb;
-			sum[g + i] = (VEC){0};
+			sum[g + i] = (VEC){ 0 };
 		}
 		for (int64_t at = 0; at < whole; at += LANES) {
 			VEC x = *(const VEC *)(a + at);
@@ -239,7 +239,7 @@ static int dots(const struct product *given)
 	return 0;
 }
 
-/* ---- one row of a, contiguous rows of b: strips as wide as the registers hold ------------------ */
+/* ---- one row of a, contiguous rows of b: strips as wide as the registers hold ---- */
 
 #define STRIP (8 * LANES)
 
@@ -254,15 +254,16 @@ static inline __attribute__((always_inline)) void row_strip(const struct product
 
 #pragma GCC unroll 8
 	for (int v = 0; v < vecs; v++)
-		sum[v] = (VEC){0};
+		sum[v] = (VEC){ 0 };
 	for (int64_t k = 0; k < p->k; k++, b += p->rsb, a += p->csa) {
 		VEC x = BROADCAST(*a);
 
 #pragma GCC unroll 8
 		for (int v = 0; v < vecs; v++) {
 			__builtin_prefetch(b + FETCH_AHEAD * p->rsb + v * LANES);
-			sum[v] = MULADD(sum[v], x, v < vecs - 1 ? *(const VEC *)(b + v * LANES) :
-								  LOAD(b + v * LANES, part));
+			sum[v] = MULADD(sum[v], x,
+					v < vecs - 1 ? *(const VEC *)(b + v * LANES) :
+						       LOAD(b + v * LANES, part));
 		}
 	}
 #pragma GCC unroll 8
@@ -295,11 +296,11 @@ static int row(const struct product *p)
 	return 0;
 }
 
-/* ---- which way ---------------------------------------------------------------------------- */
+/* ---- which way ---- */
 
 int CPU_NAME(MATMUL)(const struct product *p)
 {
-	struct block k = {.p = p};
+	struct block k = { .p = p };
 	struct tensor_storage *s = NULL;
 	bool packed = p->csb != 1 && p->n != 1;
 

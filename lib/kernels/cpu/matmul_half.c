@@ -2,7 +2,7 @@
 /* Products of f16 and bf16 matrices, widened to f32 while they are packed. See matmul_half.h. */
 #include "matmul_f32.h"
 
-#define UNIT	 1
+#define UNIT 1
 
 #include "matmul_half.h"
 

@@ -19,26 +19,26 @@
 #include "matmul_tile.h"
 #include "matmul_turn.h"
 
-#define DEPTH	   256 /* units of a block */
+#define DEPTH	   256	       /* units of a block */
 #define COLUMNS	   (96 * WIDE) /* of b that are packed at once */
-#define CHUNK	   64 /* rows of a chunk; up to here, few */
-#define CHUNKS	   8 /* that are enough to share out */
-#define DOT_ROWS   8 /* up to here, dot products */
-#define WORK	   (1 << 18) /* units multiplied in a chunk, at least */
-#define PACK_CHUNK 4 /* panels */
-#define PACK_AHEAD 8 /* units: rows of a matrix lie too far apart to be fetched unasked */
+#define CHUNK	   64	       /* rows of a chunk; up to here, few */
+#define CHUNKS	   8	       /* that are enough to share out */
+#define DOT_ROWS   8	       /* up to here, dot products */
+#define WORK	   (1 << 18)   /* units multiplied in a chunk, at least */
+#define PACK_CHUNK 4	       /* panels */
+#define PACK_AHEAD 8	       /* units: rows of a matrix lie too far apart to be fetched unasked */
 
 struct halves {
 	const struct product *p;
-	bool f16; /* else bf16 */
-	int64_t depth; /* units */
-	int64_t j0, n; /* columns of the block */
-	T *panels; /* packed b: by panel and depth; NULL: chunks pack */
+	bool f16;		   /* else bf16 */
+	int64_t depth;		   /* units */
+	int64_t j0, n;		   /* columns of the block */
+	T *panels;		   /* packed b: by panel and depth; NULL: chunks pack */
 	int64_t row_chunks, group; /* chunks of rows; panels of a chunk */
 	_Atomic bool failed;
 };
 
-/* ---- units --------------------------------------------------------------------------------- */
+/* ---- units ---- */
 
 static inline int64_t least(int64_t a, int64_t b)
 {
@@ -76,7 +76,7 @@ static inline VEC units_across(const struct halves *h, const uint16_t *s, int64_
 	vec_half first = vec_load_half(s, n);
 
 #if UNIT == 2
-	return vec_make_pairs(first, k > 1 ? vec_load_half(s + step, n) : (vec_half){0});
+	return vec_make_pairs(first, k > 1 ? vec_load_half(s + step, n) : (vec_half){ 0 });
 #else
 	return widen(h, first);
 #endif
@@ -91,7 +91,7 @@ static inline T unit_at(const struct halves *h, const uint16_t *s, int64_t step,
 #endif
 }
 
-/* ---- packing ------------------------------------------------------------------------------- */
+/* ---- packing ---- */
 
 static void pack_along(const struct halves *h, T *to, const uint16_t *s, int64_t step, int64_t n,
 		       int64_t k, int64_t width)
@@ -111,7 +111,7 @@ static void pack_along(const struct halves *h, T *to, const uint16_t *s, int64_t
 			continue;
 		}
 		for (int i = 0; i < LANES; i++)
-			row[i] = i < n ? units_along(h, s + i * step + p, halves) : (VEC){0};
+			row[i] = i < n ? units_along(h, s + i * step + p, halves) : (VEC){ 0 };
 		turn(row);
 		for (int64_t i = 0; i * UNIT < halves; i++)
 			*(VEC *)(to + i * width) = row[i];
@@ -135,8 +135,9 @@ static void pack_units(const struct halves *h, T *to, const uint16_t *s, int64_t
 		for (int64_t j = 0; lane == 1 && j < width; j += LANES) {
 			for (int64_t i = 0; i < UNIT; i++)
 				__builtin_prefetch(s + (PACK_AHEAD * UNIT + i) * step + j);
-			*(VEC *)(to + j) = j < n ? units_across(h, s + j, step, least(n - j, LANES),
-								k - p) : (VEC){0};
+			*(VEC *)(to + j) =
+				j < n ? units_across(h, s + j, step, least(n - j, LANES), k - p) :
+					(VEC){ 0 };
 		}
 		for (int64_t j = 0; lane != 1 && j < width; j++)
 			to[j] = j < n ? unit_at(h, s + j * lane, step, k - p) : 0;
@@ -216,7 +217,7 @@ static void pack_chunk(int64_t begin, int64_t end, void *ctx)
 	}
 }
 
-/* ---- results ------------------------------------------------------------------------------- */
+/* ---- results ---- */
 
 /* n lanes of c = round(beta * c + alpha * sum) */
 static inline void round_lanes(const struct halves *h, uint16_t *c, VEC sum, int64_t n)
@@ -274,7 +275,7 @@ static void fetch_rows(const struct halves *h, int64_t row, int64_t column, int6
 	}
 }
 
-/* ---- tiles --------------------------------------------------------------------------------- */
+/* ---- tiles ---- */
 
 /* m rows from `begin`, one panel. buffer: DEPTH * WIDE, for b unless it is packed. */
 static void panel(const struct halves *h, const T *a, T *buffer, T *sums, int64_t begin, int64_t m,
@@ -282,8 +283,9 @@ static void panel(const struct halves *h, const T *a, T *buffer, T *sums, int64_
 {
 	int64_t j = panel_start(h->n, index), width = next_vecs(h->n - j) * (int64_t)LANES;
 	int64_t n = least(h->n - j, width), at = 0;
-	struct tile t = {.a = a, .rsa = 1, .c = sums, .rsc = WIDE, .rsb = width, .alpha = 1,
-			 .grouped = true};
+	struct tile t = {
+		.a = a, .rsa = 1, .c = sums, .rsc = WIDE, .rsb = width, .alpha = 1, .grouped = true
+	};
 
 	fetch_rows(h, begin, h->j0 + j, m, n);
 	do {
@@ -340,7 +342,7 @@ static void compute_block(struct halves *h)
 		     compute_chunk, h);
 }
 
-/* ---- few rows of a, contiguous columns of b: dot products ----------------------------------- */
+/* ---- few rows of a, contiguous columns of b: dot products ---- */
 
 struct half_dots {
 	struct halves h;
@@ -362,15 +364,15 @@ static inline VEC dot_columns(const struct half_dots *d, const T *a, int64_t j)
 #pragma GCC unroll 8
 		for (int i = 0; i < group; i++) {
 			b[i] = (const uint16_t *)p->b + least(j + g + i, p->n - 1) * p->csb;
-			sum[g + i] = (VEC){0};
+			sum[g + i] = (VEC){ 0 };
 		}
 		for (int64_t at = 0; at < whole; at += LANES) {
 			VEC x = *(const VEC *)(a + at);
 #pragma GCC unroll 8
 			for (int i = 0; i < group; i++)
-				sum[g + i] = MULADD(sum[g + i], x,
-						    units_along(&d->h, b[i] + at * UNIT,
-								LANES * UNIT));
+				sum[g + i] =
+					MULADD(sum[g + i], x,
+					       units_along(&d->h, b[i] + at * UNIT, LANES * UNIT));
 		}
 		if (whole * UNIT < p->k) {
 			VEC x = *(const VEC *)(a + whole);
@@ -397,7 +399,7 @@ static void dot_chunk(int64_t begin, int64_t end, void *ctx)
 	}
 }
 
-/* ---- one row of a, contiguous rows of b: strips as wide as the registers hold ----------------- */
+/* ---- one row of a, contiguous rows of b: strips as wide as the registers hold ---- */
 
 #define STRIP (8 * LANES)
 
@@ -412,7 +414,7 @@ static inline __attribute__((always_inline)) void row_strip(const struct half_do
 
 #pragma GCC unroll 8
 	for (int v = 0; v < vecs; v++)
-		sum[v] = (VEC){0};
+		sum[v] = (VEC){ 0 };
 	for (int64_t k = 0; k < d->h.depth; k++, b += UNIT * p->rsb) {
 		VEC x = BROADCAST(d->a[k]);
 
@@ -447,7 +449,7 @@ static int few_rows(const struct halves *h, bool across)
 {
 	const struct product *p = h->p;
 	int64_t step = across ? STRIP : LANES, grain = WORK / (p->m * h->depth + 1) / step * step;
-	struct half_dots d = {.h = *h, .row = (h->depth + LANES - 1) / LANES * LANES};
+	struct half_dots d = { .h = *h, .row = (h->depth + LANES - 1) / LANES * LANES };
 	struct tensor_storage *s;
 	T *to;
 
@@ -462,12 +464,14 @@ static int few_rows(const struct halves *h, bool across)
 			int64_t left = p->k - u * UNIT;
 
 			if (p->csa == 1)
-				*(VEC *)(to + u) = units_along(h, a + u * UNIT,
-							       least(left, LANES * UNIT));
+				*(VEC *)(to + u) =
+					units_along(h, a + u * UNIT, least(left, LANES * UNIT));
 			else
 				for (int64_t x = 0; x < LANES; x++, left -= UNIT)
-					to[u + x] = left > 0 ? unit_at(h, a + (u + x) * UNIT * p->csa,
-								       p->csa, left) : 0;
+					to[u + x] = left > 0 ?
+							    unit_at(h, a + (u + x) * UNIT * p->csa,
+								    p->csa, left) :
+							    0;
 		}
 	}
 	parallel_for(0, p->n, grain < step ? step : grain, across ? row_chunk : dot_chunk, &d);
@@ -475,11 +479,11 @@ static int few_rows(const struct halves *h, bool across)
 	return 0;
 }
 
-/* ---- which way ----------------------------------------------------------------------------- */
+/* ---- which way ---- */
 
 static int half_product(const struct product *p, bool f16)
 {
-	struct halves h = {.p = p, .f16 = f16, .depth = (p->k + UNIT - 1) / UNIT};
+	struct halves h = { .p = p, .f16 = f16, .depth = (p->k + UNIT - 1) / UNIT };
 	struct tensor_storage *s = NULL;
 
 	if (p->m <= DOT_ROWS && p->rsb == 1 && p->csb != 1 && p->n != 1)
@@ -489,7 +493,8 @@ static int half_product(const struct product *p, bool f16)
 	if (p->m > CHUNK) {
 		int64_t columns = least((p->n + LANES - 1) / LANES * LANES, COLUMNS);
 
-		s = storage_alloc(TENSOR_DEVICE_CPU, (columns * h.depth + LANES) * sizeof(T), false);
+		s = storage_alloc(TENSOR_DEVICE_CPU, (columns * h.depth + LANES) * sizeof(T),
+				  false);
 		if (!s)
 			return -thread()->error.code;
 		h.panels = s->data;

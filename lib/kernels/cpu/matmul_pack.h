@@ -8,7 +8,7 @@
 
 #include "matmul_turn.h"
 
-/* ---- panels of b ------------------------------------------------------------------------- */
+/* ---- panels of b ---- */
 
 /* n <= LANES columns that are contiguous, k deep, to rows of `width`. */
 static void pack_turned(T *to, const T *b, int64_t csb, int64_t k, int64_t n, int64_t width)
@@ -29,7 +29,7 @@ static void pack_turned(T *to, const T *b, int64_t csb, int64_t k, int64_t n, in
 			continue;
 		}
 		for (int i = 0; i < LANES; i++)
-			row[i] = i < n ? LOAD(b + i * csb + p, part) : (VEC){0};
+			row[i] = i < n ? LOAD(b + i * csb + p, part) : (VEC){ 0 };
 		turn(row);
 		for (int64_t i = 0; i < rows; i++)
 			*(VEC *)(to + (p + i) * width) = row[i];
@@ -43,7 +43,8 @@ static void pack(T *to, const T *b, int64_t rsb, int64_t csb, int64_t k, int64_t
 
 	if (csb != 1 && rsb == 1) {
 		for (int64_t j = 0; j < width; j += LANES)
-			pack_turned(to + j, b + j * csb, csb, k, n - j < LANES ? n - j : LANES, width);
+			pack_turned(to + j, b + j * csb, csb, k, n - j < LANES ? n - j : LANES,
+				    width);
 		return;
 	}
 	if (csb != 1) {

@@ -10,26 +10,26 @@
 
 #ifndef MULADD
 #define MULADD(sum, x, y) ((sum) + (x) * (y))
-#define BROADCAST(x)	  ((x) - (VEC){0})
+#define BROADCAST(x)	  ((x) - (VEC){ 0 })
 #endif
 
 #define ROWS	    8
 #define VECS	    3
 #define WIDE	    (VECS * LANES) /* columns of the widest tile */
-#define FETCH_DEPTH 64 /* from here on, c is fetched ahead */
-#define FETCH_AHEAD 8 /* rows of b */
+#define FETCH_DEPTH 64		   /* from here on, c is fetched ahead */
+#define FETCH_AHEAD 8		   /* rows of b */
 
 /* Rows of a tile by its vectors: as many as the registers hold. */
 #if VEC_BYTES == 64
 #define TILES_1(X) X(1, 1) X(2, 1) X(3, 1) X(4, 1) X(5, 1) X(6, 1) X(7, 1) X(8, 1)
 #define TILES_2(X) X(1, 2) X(2, 2) X(3, 2) X(4, 2) X(5, 2) X(6, 2) X(7, 2) X(8, 2)
 #define TILES_3(X) X(1, 3) X(2, 3) X(3, 3) X(4, 3) X(5, 3) X(6, 3) X(7, 3) X(8, 3)
-static const int tile_rows[VECS + 1] = {0, 8, 8, 8};
+static const int tile_rows[VECS + 1] = { 0, 8, 8, 8 };
 #else
 #define TILES_1(X) X(1, 1) X(2, 1) X(3, 1) X(4, 1) X(5, 1) X(6, 1) X(7, 1) X(8, 1)
 #define TILES_2(X) X(1, 2) X(2, 2) X(3, 2) X(4, 2) X(5, 2) X(6, 2)
 #define TILES_3(X) X(1, 3) X(2, 3) X(3, 3) X(4, 3)
-static const int tile_rows[VECS + 1] = {0, 8, 6, 4};
+static const int tile_rows[VECS + 1] = { 0, 8, 6, 4 };
 #endif
 
 struct tile {
@@ -38,13 +38,12 @@ struct tile {
 	int64_t rsa, csa, rsb, rsc, k;
 	T alpha, beta;
 	vec_part part; /* of the last vector in each row */
-	bool grouped; /* a is packed: the rows of a tile side by side */
+	bool grouped;  /* a is packed: the rows of a tile side by side */
 };
 
 /* c = beta * c + alpha * sum */
-static inline __attribute__((always_inline)) void finish(const struct tile *t,
-							 VEC sum[ROWS][VECS], const int rows,
-							 const int vecs, const bool whole)
+static inline __attribute__((always_inline)) void
+finish(const struct tile *t, VEC sum[ROWS][VECS], const int rows, const int vecs, const bool whole)
 {
 	const T alpha = t->alpha, beta = t->beta;
 	const int64_t rsc = t->rsc;
@@ -70,9 +69,8 @@ static inline __attribute__((always_inline)) void finish(const struct tile *t,
 	}
 }
 
-static inline __attribute__((always_inline)) void sum_up(const struct tile *t, const int rows,
-							 const int vecs, const bool whole,
-							 const bool deep)
+static inline __attribute__((always_inline)) void
+sum_up(const struct tile *t, const int rows, const int vecs, const bool whole, const bool deep)
 {
 	const T *a[ROWS], *b = t->b;
 	int64_t at = 0, csa = t->csa, rsb = t->rsb;
@@ -84,7 +82,7 @@ static inline __attribute__((always_inline)) void sum_up(const struct tile *t, c
 		a[i] = t->a + i * t->rsa;
 #pragma GCC unroll 3
 		for (int j = 0; j < vecs; j++)
-			sum[i][j] = (VEC){0};
+			sum[i][j] = (VEC){ 0 };
 	}
 	/* c comes from afar while the sums are made. */
 	if (t->k >= FETCH_DEPTH)
@@ -114,19 +112,19 @@ static inline __attribute__((always_inline)) void sum_up(const struct tile *t, c
 	finish(t, sum, rows, vecs, whole);
 }
 
-#define TILE(R, V)                                                                                \
-	static void whole_##R##_##V(const struct tile *t)                                         \
-	{                                                                                         \
-		sum_up(t, R, V, true, false);                                                     \
-	}                                                                                         \
-	static void part_##R##_##V(const struct tile *t)                                          \
-	{                                                                                         \
-		sum_up(t, R, V, false, false);                                                    \
+#define TILE(R, V)                                        \
+	static void whole_##R##_##V(const struct tile *t) \
+	{                                                 \
+		sum_up(t, R, V, true, false);             \
+	}                                                 \
+	static void part_##R##_##V(const struct tile *t)  \
+	{                                                 \
+		sum_up(t, R, V, false, false);            \
 	}
-#define DEEP_TILE(R, V)                                                                           \
-	static void deep_##R##_##V(const struct tile *t)                                          \
-	{                                                                                         \
-		sum_up(t, R, V, true, true);                                                      \
+#define DEEP_TILE(R, V)                                  \
+	static void deep_##R##_##V(const struct tile *t) \
+	{                                                \
+		sum_up(t, R, V, true, true);             \
 	}
 TILES_1(TILE)
 TILES_2(TILE)
@@ -134,10 +132,11 @@ TILES_3(TILE)
 TILES_3(DEEP_TILE)
 
 /* By vectors and rows: with a last vector in part; with whole vectors; the same for packed b. */
-#define ENTRY(R, V)	 [V][R] = {part_##R##_##V, whole_##R##_##V, whole_##R##_##V},
-#define DEEP_ENTRY(R, V) [V][R] = {part_##R##_##V, whole_##R##_##V, deep_##R##_##V},
+#define ENTRY(R, V)	 [V][R] = { part_##R##_##V, whole_##R##_##V, whole_##R##_##V },
+#define DEEP_ENTRY(R, V) [V][R] = { part_##R##_##V, whole_##R##_##V, deep_##R##_##V },
 static void (*const tiles[VECS + 1][ROWS + 1][3])(const struct tile *) = {
-	TILES_1(ENTRY) TILES_2(ENTRY) TILES_3(DEEP_ENTRY)};
+	TILES_1(ENTRY) TILES_2(ENTRY) TILES_3(DEEP_ENTRY)
+};
 
 /* Vectors of the next tile of n columns: not 3 and 1 but 2 and 2. */
 static inline int next_vecs(int64_t n)

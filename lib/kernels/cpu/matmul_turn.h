@@ -20,10 +20,10 @@
 #define LOW(s, j)  ((j) & (s) ? LANES + (j) - (s) : (j))
 #define HIGH(s, j) ((j) & (s) ? LANES + (j) : (j) + (s))
 
-#define EXCHANGE(s)                                                                               \
-	case s:                                                                                   \
-		*x = __builtin_shuffle(u, v, (MASK){EACH_LANE(LOW, s)});                          \
-		*y = __builtin_shuffle(u, v, (MASK){EACH_LANE(HIGH, s)});                         \
+#define EXCHANGE(s)                                                         \
+	case s:                                                             \
+		*x = __builtin_shuffle(u, v, (MASK){ EACH_LANE(LOW, s) });  \
+		*y = __builtin_shuffle(u, v, (MASK){ EACH_LANE(HIGH, s) }); \
 		break;
 
 /* Of two rows whose numbers differ in the bit s: swaps what lies off the diagonal. */

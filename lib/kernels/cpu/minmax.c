@@ -23,7 +23,7 @@ POINTWISE(fmin, AT_INT(minimum), AT_FLOAT(fmin), [TENSOR_BOOL] = minimum_u8)
 #define ENDS_I(T) T low = PARAM_I(T, a), high = PARAM_I(T, b)
 #define CLAMP_LOW (x < low ? low : x)
 UNARY_FLOAT_WITH(clamp, ENDS_F, CLAMP_LOW > high ? high : CLAMP_LOW)
-#define CLAMP_BETWEEN(d, T, D)                                                                    \
+#define CLAMP_BETWEEN(d, T, D) \
 	UNARY_LOOP_WITH(clamp_##d, T, T, ENDS_I(T), CLAMP_LOW > high ? high : CLAMP_LOW)
 DTYPES_INT(CLAMP_BETWEEN)
 UNARY_BF16_WITH(clamp, ENDS_F(float), CLAMP_LOW > high ? high : CLAMP_LOW)
@@ -31,12 +31,12 @@ POINTWISE(clamp, AT_INT(clamp), AT_FLOAT(clamp), AT_BF16(clamp))
 
 /* Between tensors: NaN in any of the three wins. */
 #define CLAMP_UP(T) ((x < y) | (y != y) ? (T)y : (T)x)
-#define CLAMP_TENSOR(d, T, D)                                                                     \
-	TERNARY_LOOP_WITH(clamp_tensor_##d, T, T, T, (void)params,                                \
+#define CLAMP_TENSOR(d, T, D)                                      \
+	TERNARY_LOOP_WITH(clamp_tensor_##d, T, T, T, (void)params, \
 			  (CLAMP_UP(T) > z) | ((z != z) & (x == x)) ? z : CLAMP_UP(T))
 DTYPES_FLOAT(CLAMP_TENSOR)
-#define CLAMP_INTS(d, T, D)                                                                       \
-	TERNARY_LOOP_WITH(clamp_tensor_##d, T, T, T, (void)params,                                \
+#define CLAMP_INTS(d, T, D)                                        \
+	TERNARY_LOOP_WITH(clamp_tensor_##d, T, T, T, (void)params, \
 			  (x < y ? y : x) > z ? z : (x < y ? y : x))
 DTYPES_INT(CLAMP_INTS)
 POINTWISE(clamp_tensor, AT_INT(clamp_tensor), AT_FLOAT(clamp_tensor))

@@ -19,37 +19,41 @@ static inline double F(lanes)(V a, V b, V c, V d)
 }
 
 /* The sum of VECTOR(i), of the LANES elements from i, and of SCALAR(i) for the rest. */
-#define MOMENT_SUM(NAME, PARAMS, VECTOR, SCALAR)                                                  \
-	static double F(NAME) PARAMS                                                              \
-	{                                                                                         \
-		double total = 0;                                                                 \
-                                                                                                  \
-		for (int64_t begin = 0; begin < n; begin += MOMENT_BLOCK) {                       \
-			int64_t end = n - begin < MOMENT_BLOCK ? n : begin + MOMENT_BLOCK;        \
-			int64_t i = begin;                                                        \
-			V s0 = {0}, s1 = {0}, s2 = {0}, s3 = {0};                                 \
-			T rest = 0;                                                               \
-                                                                                                  \
-			for (; i + 4 * LANES <= end; i += 4 * LANES) {                            \
-				s0 += VECTOR(i);                                                  \
-				s1 += VECTOR(i + LANES);                                          \
-				s2 += VECTOR(i + 2 * LANES);                                      \
-				s3 += VECTOR(i + 3 * LANES);                                      \
-			}                                                                         \
-			for (; i + LANES <= end; i += LANES)                                      \
-				s0 += VECTOR(i);                                                  \
-			for (; i < end; i++)                                                      \
-				rest += SCALAR(i);                                                \
-			total += F(lanes)(s0, s1, s2, s3) + rest;                                 \
-		}                                                                                 \
-		return total;                                                                     \
+#define MOMENT_SUM(NAME, PARAMS, VECTOR, SCALAR)                                           \
+	static double F(NAME) PARAMS                                                       \
+	{                                                                                  \
+		double total = 0;                                                          \
+                                                                                           \
+		for (int64_t begin = 0; begin < n; begin += MOMENT_BLOCK) {                \
+			int64_t end = n - begin < MOMENT_BLOCK ? n : begin + MOMENT_BLOCK; \
+			int64_t i = begin;                                                 \
+			V s0 = { 0 }, s1 = { 0 }, s2 = { 0 }, s3 = { 0 };                  \
+			T rest = 0;                                                        \
+                                                                                           \
+			for (; i + 4 * LANES <= end; i += 4 * LANES) {                     \
+				s0 += VECTOR(i);                                           \
+				s1 += VECTOR(i + LANES);                                   \
+				s2 += VECTOR(i + 2 * LANES);                               \
+				s3 += VECTOR(i + 3 * LANES);                               \
+			}                                                                  \
+			for (; i + LANES <= end; i += LANES)                               \
+				s0 += VECTOR(i);                                           \
+			for (; i < end; i++)                                               \
+				rest += SCALAR(i);                                         \
+			total += F(lanes)(s0, s1, s2, s3) + rest;                          \
+		}                                                                          \
+		return total;                                                              \
 	}
 
 #define AT(p, i) (*(const V *)((p) + (i)))
 #define ONE(i)	 AT(x, i)
 #define ONE_S(i) x[i]
 MOMENT_SUM(sum, (const T *x, int64_t n), ONE, ONE_S)
-#define SQUARE(i)   ({ V c_ = AT(x, i) - centre; c_ * c_; })
+#define SQUARE(i)                         \
+	({                                \
+		V c_ = AT(x, i) - centre; \
+		c_ *c_;                   \
+	})
 #define SQUARE_S(i) ((x[i] - centre) * (x[i] - centre))
 MOMENT_SUM(sum_squares, (const T *x, T centre, int64_t n), SQUARE, SQUARE_S)
 /* sum of x (y - centre) */

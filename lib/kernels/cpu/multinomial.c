@@ -60,7 +60,7 @@ static void draw_with(int64_t begin, int64_t end, void *ctx)
 	for (int64_t row = begin; row < end; row++) {
 		const double *w = d->weights + row * d->n;
 		double *cumulated = d->work + row * d->n, sum = 0;
-		struct draw one = {.n = d->n, .k = 1};
+		struct draw one = { .n = d->n, .k = 1 };
 		int64_t last = 0;
 
 		if (!check_row(&one, w, &sum)) {
@@ -149,12 +149,12 @@ static void draw_without(int64_t begin, int64_t end, void *ctx)
 static int cpu_multinomial(tensor *out, const tensor *weights, tensor *work, bool replacement,
 			   const struct random_params *p)
 {
-	struct draw d = {.p = p,
-			 .weights = weights->data,
-			 .work = work->data,
-			 .out = out->data,
-			 .n = weights->sizes[1],
-			 .k = out->sizes[1]};
+	struct draw d = { .p = p,
+			  .weights = weights->data,
+			  .work = work->data,
+			  .out = out->data,
+			  .n = weights->sizes[1],
+			  .k = out->sizes[1] };
 	int64_t cost = d.n + d.k, grain = cost < ITER_GRAIN ? ITER_GRAIN / cost : 1;
 
 	parallel_for(0, out->sizes[0], grain, replacement ? draw_with : draw_without, &d);

@@ -15,7 +15,7 @@ struct layer {
 	const void *x, *grad, *weight, *bias; /* the last two may be NULL */
 	void *out, *mean, *rstd;
 	void *dweight, *dbias; /* a line for each chunk; NULL: not wanted */
-	void *scratch; /* a line for each chunk */
+	void *scratch;	       /* a line for each chunk */
 	int64_t n, grain;
 	double eps;
 };
@@ -63,14 +63,14 @@ static int64_t rows_of(int64_t n)
 static int cpu_layer_norm(tensor *out, tensor *mean, tensor *rstd, const tensor *x,
 			  const tensor *weight, const tensor *bias, double eps)
 {
-	struct layer l = {.x = x->data,
-			  .weight = data_of(weight),
-			  .bias = data_of(bias),
-			  .out = out->data,
-			  .mean = mean->data,
-			  .rstd = rstd->data,
-			  .n = x->sizes[1],
-			  .eps = eps};
+	struct layer l = { .x = x->data,
+			   .weight = data_of(weight),
+			   .bias = data_of(bias),
+			   .out = out->data,
+			   .mean = mean->data,
+			   .rstd = rstd->data,
+			   .n = x->sizes[1],
+			   .eps = eps };
 
 	if (check("layer_norm", x) < 0)
 		return -thread()->error.code;
@@ -91,13 +91,13 @@ static int cpu_layer_norm_backward(tensor *dx, tensor *dweight, tensor *dbias, c
 				   const tensor *weight)
 {
 	int64_t rows = x->sizes[0], n = x->sizes[1], grain = rows_of(n), chunks, lines;
-	struct layer l = {.x = x->data,
-			  .grad = grad->data,
-			  .weight = data_of(weight),
-			  .out = dx ? dx->data : NULL,
-			  .mean = mean->data,
-			  .rstd = rstd->data,
-			  .n = n};
+	struct layer l = { .x = x->data,
+			   .grad = grad->data,
+			   .weight = data_of(weight),
+			   .out = dx ? dx->data : NULL,
+			   .mean = mean->data,
+			   .rstd = rstd->data,
+			   .n = n };
 	struct tensor_storage *s;
 
 	if (check("layer_norm_backward", x) < 0)
@@ -126,12 +126,12 @@ static int cpu_layer_norm_backward(tensor *dx, tensor *dweight, tensor *dbias, c
 
 static struct groups groups_of(const tensor *x, const tensor *weight, const tensor *bias)
 {
-	return (struct groups){.x = x->data,
-			       .weight = data_of(weight),
-			       .bias = data_of(bias),
-			       .groups = x->sizes[1],
-			       .channels = x->sizes[2],
-			       .inner = x->sizes[3]};
+	return (struct groups){ .x = x->data,
+				.weight = data_of(weight),
+				.bias = data_of(bias),
+				.groups = x->sizes[1],
+				.channels = x->sizes[2],
+				.inner = x->sizes[3] };
 }
 
 static int cpu_group_norm(tensor *out, tensor *mean, tensor *rstd, const tensor *x,
@@ -145,7 +145,8 @@ static int cpu_group_norm(tensor *out, tensor *mean, tensor *rstd, const tensor 
 	g.mean = mean->data;
 	g.rstd = rstd->data;
 	g.eps = eps;
-	parallel_for(0, x->sizes[0] * g.groups, rows_of(g.channels * g.inner), BY_DTYPE(x, groups), &g);
+	parallel_for(0, x->sizes[0] * g.groups, rows_of(g.channels * g.inner), BY_DTYPE(x, groups),
+		     &g);
 	return 0;
 }
 
@@ -156,7 +157,7 @@ static int cpu_group_norm_backward(tensor *dx, tensor *dweight, tensor *dbias, c
 	struct groups g = groups_of(x, weight, NULL);
 	int64_t count = x->sizes[0] * g.groups;
 	struct tensor_storage *s;
-	tensor *totals[] = {dbias, dweight};
+	tensor *totals[] = { dbias, dweight };
 
 	if (check("group_norm_backward", x) < 0)
 		return -thread()->error.code;

@@ -4,7 +4,7 @@
  */
 #include "moments.h"
 
-/* ---- layer_norm ---------------------------------------------------------------------- */
+/* ---- layer_norm ---- */
 
 static void F(layer_rows)(int64_t begin, int64_t end, void *ctx)
 {
@@ -31,8 +31,7 @@ static void F(layer_rows)(int64_t begin, int64_t end, void *ctx)
 			IVDEP for (int64_t i = 0; i < n; i++)
 				out[i] = (x[i] - mean) * rstd + bias[i];
 		else
-			IVDEP for (int64_t i = 0; i < n; i++)
-				out[i] = (x[i] - mean) * rstd;
+			IVDEP for (int64_t i = 0; i < n; i++) out[i] = (x[i] - mean) * rstd;
 	}
 }
 
@@ -50,14 +49,12 @@ static void F(layer_dx)(int64_t begin, int64_t end, void *ctx)
 		T rstd = ((const T *)l->rstd)[r], a, b;
 
 		if (weight) {
-			IVDEP for (int64_t i = 0; i < n; i++)
-				product[i] = g[i] * weight[i];
+			IVDEP for (int64_t i = 0; i < n; i++) product[i] = g[i] * weight[i];
 			g = product;
 		}
 		a = (T)(F(sum)(g, n) / (double)n);
 		b = (T)(F(sum_centred)(g, x, mean, n) / (double)n) * rstd * rstd;
-		IVDEP for (int64_t i = 0; i < n; i++)
-			dx[i] = (g[i] - a - (x[i] - mean) * b) * rstd;
+		IVDEP for (int64_t i = 0; i < n; i++) dx[i] = (g[i] - a - (x[i] - mean) * b) * rstd;
 	}
 }
 
@@ -81,8 +78,7 @@ static void F(layer_dweight)(int64_t begin, int64_t end, void *ctx)
 			IVDEP for (int64_t i = 0; i < n; i++)
 				dweight[i] += g[i] * ((x[i] - mean) * rstd);
 		if (dbias)
-			IVDEP for (int64_t i = 0; i < n; i++)
-				dbias[i] += g[i];
+			IVDEP for (int64_t i = 0; i < n; i++) dbias[i] += g[i];
 	}
 }
 
@@ -91,11 +87,10 @@ static void F(add_lines)(T *out, const T *lines, int64_t chunks, int64_t n)
 {
 	memset(out, 0, n * sizeof(T));
 	for (int64_t c = 0; c < chunks; c++, lines += n)
-		IVDEP for (int64_t i = 0; i < n; i++)
-			out[i] += lines[i];
+		IVDEP for (int64_t i = 0; i < n; i++) out[i] += lines[i];
 }
 
-/* ---- group_norm ---------------------------------------------------------------------- */
+/* ---- group_norm ---- */
 
 static void F(groups)(int64_t begin, int64_t end, void *ctx)
 {
@@ -125,8 +120,7 @@ static void F(groups)(int64_t begin, int64_t end, void *ctx)
 			T a = rstd * (g->weight ? ((const T *)g->weight)[first + c] : 1);
 			T b = g->bias ? ((const T *)g->bias)[first + c] : 0;
 
-			IVDEP for (int64_t i = 0; i < g->inner; i++)
-				out[i] = (x[i] - mean) * a + b;
+			IVDEP for (int64_t i = 0; i < g->inner; i++) out[i] = (x[i] - mean) * a + b;
 		}
 	}
 }
@@ -142,7 +136,8 @@ static void F(groups_dx)(int64_t begin, int64_t end, void *ctx)
 
 	for (int64_t k = begin; k < end; k++) {
 		const T *x = (const T *)g->x + k * n, *grad = (const T *)g->grad + k * n;
-		const T *weight = g->weight ? (const T *)g->weight + k % g->groups * g->channels : NULL;
+		const T *weight = g->weight ? (const T *)g->weight + k % g->groups * g->channels :
+					      NULL;
 		T mean = ((const T *)g->mean)[k], rstd = ((const T *)g->rstd)[k];
 		T *sums = (T *)g->sums + 2 * k * g->channels;
 		double plain = 0, centred = 0;
@@ -150,7 +145,8 @@ static void F(groups_dx)(int64_t begin, int64_t end, void *ctx)
 
 		for (int64_t c = 0; c < g->channels; c++) {
 			int64_t at = c * g->inner;
-			double s = g->inner ? grad[at] : 0, t = g->inner ? s * (x[at] - mean) * rstd : 0;
+			double s = g->inner ? grad[at] : 0,
+			       t = g->inner ? s * (x[at] - mean) * rstd : 0;
 
 			if (g->inner > 1) {
 				s = F(sum)(grad + at, g->inner);

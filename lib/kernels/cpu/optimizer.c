@@ -43,7 +43,7 @@ static void pack(void *to, const float *from, enum tensor_dtype dtype, int64_t i
 
 	if (to)
 		CPU_NAME(convert)
-		((char *)to + i * size, dtype, size, from, TENSOR_F32, sizeof(float), n);
+	((char *)to + i * size, dtype, size, from, TENSOR_F32, sizeof(float), n);
 }
 
 static void range_narrow(int64_t begin, int64_t end, void *ctx)
@@ -69,9 +69,9 @@ static void range_narrow(int64_t begin, int64_t end, void *ctx)
 
 static int cpu_optimizer(const struct optimizer_step *s)
 {
-	parallel_fn fn = s->dtype == TENSOR_F64	  ? range_f64
-			 : s->dtype == TENSOR_F32 ? range_f32
-						  : range_narrow;
+	parallel_fn fn = s->dtype == TENSOR_F64 ? range_f64 :
+			 s->dtype == TENSOR_F32 ? range_f32 :
+						  range_narrow;
 
 	parallel_for(0, s->n, 1 << 14, fn, (void *)s);
 	return 0;

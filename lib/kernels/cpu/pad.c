@@ -25,11 +25,11 @@ static int64_t source_of(int64_t p, int64_t before, int64_t n, bool reflect)
 /* The padded tensor (`wide`) and the other one (`core`) as up to three dimensions of a plane, and
  * planes. Dimensions that are not padded are made up with size 1. */
 struct planes {
-	int64_t wide[3], core[3]; /* sizes: depth, rows, columns */
+	int64_t wide[3], core[3];	    /* sizes: depth, rows, columns */
 	int64_t wide_step[3], core_step[3]; /* bytes */
-	const int64_t *from[3]; /* where positions of wide lie in core */
-	int64_t low, high; /* columns of wide that are one run of core */
-	int64_t run; /* where in core that run begins */
+	const int64_t *from[3];		    /* where positions of wide lie in core */
+	int64_t low, high;		    /* columns of wide that are one run of core */
+	int64_t run;			    /* where in core that run begins */
 	int64_t planes;
 	const tensor *wide_t, *core_t;
 	int lead; /* dimensions in front of the plane */
@@ -133,8 +133,8 @@ PAD(16, struct bits16)
 
 static int cpu_pad(tensor *out, const tensor *self, const struct pad_params *params)
 {
-	static const parallel_fn fn[] = {pad_rows_1, pad_rows_2, pad_rows_4, pad_rows_8,
-					 pad_rows_16};
+	static const parallel_fn fn[] = { pad_rows_1, pad_rows_2, pad_rows_4, pad_rows_8,
+					  pad_rows_16 };
 	struct planes p;
 	tensor *maps = planes_init(&p, out, self, params);
 	int64_t grain;
@@ -148,49 +148,49 @@ static int cpu_pad(tensor *out, const tensor *self, const struct pad_params *par
 	return 0;
 }
 
-/* ---- backwards: a plane stays on one thread, its rows are added in order ------------------- */
+/* ---- backwards: a plane stays on one thread, its rows are added in order ---- */
 
-#define PAD_BACK(NAME, T, C, LOAD, STORE)                                                         \
-	static void back_row_##NAME(const struct planes *p, char *o, const char *s)               \
-	{                                                                                         \
-		const int64_t *from = p->from[2], ss = p->wide_step[2], so = p->core_step[2];     \
-                                                                                                  \
-		for (int64_t k = 0; k < p->low; k++) {                                            \
-			T *to = (T *)(o + from[k] * so);                                          \
-			*to = STORE((C)(LOAD(*to) + LOAD(*(const T *)(s + k * ss))));             \
-		}                                                                                 \
-		if (so == sizeof(T) && ss == sizeof(T)) {                                         \
-			T *to = (T *)o + p->run;                                                  \
-			const T *x = (const T *)s + p->low;                                       \
-			IVDEP for (int64_t k = 0; k < p->high - p->low; k++)                      \
-				to[k] = STORE((C)(LOAD(to[k]) + LOAD(x[k])));                     \
-		} else {                                                                          \
-			for (int64_t k = p->low; k < p->high; k++) {                              \
-				T *to = (T *)(o + from[k] * so);                                  \
-				*to = STORE((C)(LOAD(*to) + LOAD(*(const T *)(s + k * ss))));     \
-			}                                                                         \
-		}                                                                                 \
-		for (int64_t k = p->high; k < p->wide[2]; k++) {                                  \
-			T *to = (T *)(o + from[k] * so);                                          \
-			*to = STORE((C)(LOAD(*to) + LOAD(*(const T *)(s + k * ss))));             \
-		}                                                                                 \
-	}                                                                                         \
-	static void back_planes_##NAME(int64_t begin, int64_t end, void *ctx)                     \
-	{                                                                                         \
-		const struct planes *p = ctx;                                                     \
-                                                                                                  \
-		for (int64_t i = begin; i < end; i++) {                                           \
-			char *o = plane_at(p->core_t, p->lead, i);                                \
-			const char *s = plane_at(p->wide_t, p->lead, i);                          \
-                                                                                                  \
-			for (int64_t z = 0; z < p->wide[0]; z++)                                  \
-				for (int64_t y = 0; y < p->wide[1]; y++)                          \
-					back_row_##NAME(p,                                        \
-							o + p->from[0][z] * p->core_step[0] +     \
-								p->from[1][y] * p->core_step[1],  \
-							s + z * p->wide_step[0] +                 \
-								y * p->wide_step[1]);             \
-		}                                                                                 \
+#define PAD_BACK(NAME, T, C, LOAD, STORE)                                                        \
+	static void back_row_##NAME(const struct planes *p, char *o, const char *s)              \
+	{                                                                                        \
+		const int64_t *from = p->from[2], ss = p->wide_step[2], so = p->core_step[2];    \
+                                                                                                 \
+		for (int64_t k = 0; k < p->low; k++) {                                           \
+			T *to = (T *)(o + from[k] * so);                                         \
+			*to = STORE((C)(LOAD(*to) + LOAD(*(const T *)(s + k * ss))));            \
+		}                                                                                \
+		if (so == sizeof(T) && ss == sizeof(T)) {                                        \
+			T *to = (T *)o + p->run;                                                 \
+			const T *x = (const T *)s + p->low;                                      \
+			IVDEP for (int64_t k = 0; k < p->high - p->low; k++)                     \
+				to[k] = STORE((C)(LOAD(to[k]) + LOAD(x[k])));                    \
+		} else {                                                                         \
+			for (int64_t k = p->low; k < p->high; k++) {                             \
+				T *to = (T *)(o + from[k] * so);                                 \
+				*to = STORE((C)(LOAD(*to) + LOAD(*(const T *)(s + k * ss))));    \
+			}                                                                        \
+		}                                                                                \
+		for (int64_t k = p->high; k < p->wide[2]; k++) {                                 \
+			T *to = (T *)(o + from[k] * so);                                         \
+			*to = STORE((C)(LOAD(*to) + LOAD(*(const T *)(s + k * ss))));            \
+		}                                                                                \
+	}                                                                                        \
+	static void back_planes_##NAME(int64_t begin, int64_t end, void *ctx)                    \
+	{                                                                                        \
+		const struct planes *p = ctx;                                                    \
+                                                                                                 \
+		for (int64_t i = begin; i < end; i++) {                                          \
+			char *o = plane_at(p->core_t, p->lead, i);                               \
+			const char *s = plane_at(p->wide_t, p->lead, i);                         \
+                                                                                                 \
+			for (int64_t z = 0; z < p->wide[0]; z++)                                 \
+				for (int64_t y = 0; y < p->wide[1]; y++)                         \
+					back_row_##NAME(p,                                       \
+							o + p->from[0][z] * p->core_step[0] +    \
+								p->from[1][y] * p->core_step[1], \
+							s + z * p->wide_step[0] +                \
+								y * p->wide_step[1]);            \
+		}                                                                                \
 	}
 #define SAME(x) (x)
 PAD_BACK(f16, uint16_t, float, f16_to_f32, f32_to_f16)

@@ -45,7 +45,10 @@ POINTWISE(threshold, AT_INT(threshold), AT_FLOAT(threshold))
 #define LAMBDA(T) T lambda = PARAM_F(T, a)
 UNARY_FLOAT_WITH(hardshrink, LAMBDA, (x >= -lambda) & (x <= lambda) ? 0 : x)
 UNARY_FLOAT_WITH(softshrink, LAMBDA,
-		 x > lambda ? x - lambda : x < -lambda ? x + lambda : x != x ? x : 0)
+		 x > lambda  ? x - lambda :
+		 x < -lambda ? x + lambda :
+		 x != x	     ? x :
+			       0)
 BINARY_FLOAT_WITH(shrink_backward, LAMBDA, (y >= -lambda) & (y <= lambda) ? 0 : x)
 POINTWISE(hardshrink, AT_FLOAT(hardshrink))
 POINTWISE(softshrink, AT_FLOAT(softshrink))
@@ -67,8 +70,7 @@ BINARY_FLOAT_WITH(elu_backward_result, SHAPE, y <= 0 ? x * in * (y + alpha * sca
 POINTWISE(elu_backward_result, AT_FLOAT(elu_backward_result))
 
 /* z is exp(-|y|). */
-TERNARY_FLOAT_WITH(log_sigmoid_backward, NO_DECL,
-		   x *(y < 0 ? 1 - z / (1 + z) : z / (1 + z)))
+TERNARY_FLOAT_WITH(log_sigmoid_backward, NO_DECL, x *(y < 0 ? 1 - z / (1 + z) : z / (1 + z)))
 POINTWISE(log_sigmoid_backward, AT_FLOAT(log_sigmoid_backward))
 
 CPU_KERNELS(K(relu), K(hardsigmoid), K(hardswish), K(hardsigmoid_backward), K(hardswish_backward),

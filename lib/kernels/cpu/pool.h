@@ -25,7 +25,7 @@ static inline int64_t pool_size(const tensor *t, int d, int spatial)
 static inline struct pool_shape pool_shape_of(const tensor *out, const tensor *in,
 					      const struct pool_params *p)
 {
-	struct pool_shape s = {.p = p, .planes = 1, .in_plane = 1, .out_plane = 1};
+	struct pool_shape s = { .p = p, .planes = 1, .in_plane = 1, .out_plane = 1 };
 
 	for (int i = 0; i < in->ndim - p->spatial; i++)
 		s.planes *= in->sizes[i];
@@ -52,7 +52,7 @@ static inline struct pool_window pool_window_of(const struct pool_shape *s, int 
 
 	if (until > s->p->kernel[d])
 		until = s->p->kernel[d];
-	return (struct pool_window){start, from, until < from ? from : until};
+	return (struct pool_window){ start, from, until < from ? from : until };
 }
 
 /* Of the outputs begin to end of a row, those for which tap k lies within the input. */

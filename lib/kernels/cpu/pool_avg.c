@@ -36,114 +36,117 @@ static void divisors(const struct pool_shape *s, int64_t oz, int64_t oy, int64_t
 	}
 }
 
-#define EACH_STRIDE(LOOP)                                                                         \
-	if (stride == 1)                                                                          \
-		LOOP(1)                                                                           \
-	else if (stride == 2)                                                                     \
-		LOOP(2)                                                                           \
-	else                                                                                      \
+#define EACH_STRIDE(LOOP)     \
+	if (stride == 1)      \
+		LOOP(1)       \
+	else if (stride == 2) \
+		LOOP(2)       \
+	else                  \
 		LOOP(stride)
 #define GATHER(STRIDE) IVDEP for (int64_t i = 0; i < n; i++) sum[i] += row[i * (STRIDE)];
 #define SPREAD(STRIDE) IVDEP for (int64_t i = 0; i < n; i++) row[i * (STRIDE)] += part[i];
 
-#define AVG_POOL(d, T)                                                                            \
-	static void gather_##d(T *restrict sum, const T *restrict row, int64_t stride, int64_t n) \
-	{                                                                                         \
-		EACH_STRIDE(GATHER)                                                               \
-	}                                                                                         \
-	static void avg_chunk_##d(const struct pool_shape *s, const T *in, int64_t oz,            \
-				  int64_t oy, int64_t begin, int64_t n, T *sum)                   \
-	{                                                                                         \
-		struct pool_window z = pool_window_of(s, 0, oz), y = pool_window_of(s, 1, oy);    \
-		const struct pool_params *p = s->p;                                               \
-		int64_t divisor[POOL_CHUNK];                                                      \
-                                                                                                  \
-		memset(sum, 0, n * sizeof(T));                                                    \
-		for (int64_t a = z.from; a < z.until; a++)                                        \
-			for (int64_t b = y.from; b < y.until; b++)                                \
-				for (int64_t k = 0; k < p->kernel[2]; k++) {                      \
-					int64_t from = begin, until = begin + n;                  \
-                                                                                                  \
-					pool_served(s, k, &from, &until);                         \
-					if (from < until)                                         \
-						gather_##d(sum + from - begin,                    \
-							   in + ((z.start + a) * s->in[1] +       \
-								 y.start + b) * s->in[2] +        \
-								   from * p->stride[2] -          \
-								   p->padding[2] + k,             \
-							   p->stride[2], until - from);           \
-				}                                                                 \
-		divisors(s, oz, oy, begin, n, divisor);                                           \
-		for (int64_t i = 0; i < n; i++)                                                   \
-			sum[i] = sum[i] / (T)divisor[i];                                          \
-	}                                                                                         \
-	static void avg_rows_##d(int64_t begin, int64_t end, void *ctx)                           \
-	{                                                                                         \
-		const struct avg_pool *m = ctx;                                                   \
-		const struct pool_shape *s = &m->s;                                               \
-                                                                                                  \
-		for (int64_t i = begin; i < end; i++) {                                           \
-			int64_t oy = i % s->out[1], oz = i / s->out[1] % s->out[0];               \
-			const T *in = (const T *)m->in + i / s->out[1] / s->out[0] * s->in_plane; \
-			T *out = (T *)m->out + i * s->out[2];                                     \
-                                                                                                  \
-			for (int64_t c = 0, n; c < s->out[2]; c += n) {                           \
-				n = s->out[2] - c < POOL_CHUNK ? s->out[2] - c : POOL_CHUNK;      \
-				avg_chunk_##d(s, in, oz, oy, c, n, out + c);                      \
-			}                                                                         \
-		}                                                                                 \
+#define AVG_POOL(d, T)                                                                             \
+	static void gather_##d(T *restrict sum, const T *restrict row, int64_t stride, int64_t n)  \
+	{                                                                                          \
+		EACH_STRIDE(GATHER)                                                                \
+	}                                                                                          \
+	static void avg_chunk_##d(const struct pool_shape *s, const T *in, int64_t oz, int64_t oy, \
+				  int64_t begin, int64_t n, T *sum)                                \
+	{                                                                                          \
+		struct pool_window z = pool_window_of(s, 0, oz), y = pool_window_of(s, 1, oy);     \
+		const struct pool_params *p = s->p;                                                \
+		int64_t divisor[POOL_CHUNK];                                                       \
+                                                                                                   \
+		memset(sum, 0, n * sizeof(T));                                                     \
+		for (int64_t a = z.from; a < z.until; a++)                                         \
+			for (int64_t b = y.from; b < y.until; b++)                                 \
+				for (int64_t k = 0; k < p->kernel[2]; k++) {                       \
+					int64_t from = begin, until = begin + n;                   \
+                                                                                                   \
+					pool_served(s, k, &from, &until);                          \
+					if (from < until)                                          \
+						gather_##d(sum + from - begin,                     \
+							   in +                                    \
+								   ((z.start + a) * s->in[1] +     \
+								    y.start + b) *                 \
+									   s->in[2] +              \
+								   from * p->stride[2] -           \
+								   p->padding[2] + k,              \
+							   p->stride[2], until - from);            \
+				}                                                                  \
+		divisors(s, oz, oy, begin, n, divisor);                                            \
+		for (int64_t i = 0; i < n; i++)                                                    \
+			sum[i] = sum[i] / (T)divisor[i];                                           \
+	}                                                                                          \
+	static void avg_rows_##d(int64_t begin, int64_t end, void *ctx)                            \
+	{                                                                                          \
+		const struct avg_pool *m = ctx;                                                    \
+		const struct pool_shape *s = &m->s;                                                \
+                                                                                                   \
+		for (int64_t i = begin; i < end; i++) {                                            \
+			int64_t oy = i % s->out[1], oz = i / s->out[1] % s->out[0];                \
+			const T *in = (const T *)m->in + i / s->out[1] / s->out[0] * s->in_plane;  \
+			T *out = (T *)m->out + i * s->out[2];                                      \
+                                                                                                   \
+			for (int64_t c = 0, n; c < s->out[2]; c += n) {                            \
+				n = s->out[2] - c < POOL_CHUNK ? s->out[2] - c : POOL_CHUNK;       \
+				avg_chunk_##d(s, in, oz, oy, c, n, out + c);                       \
+			}                                                                          \
+		}                                                                                  \
 	}
 
-#define AVG_BACKWARD(d, T)                                                                        \
-	static void spread_##d(T *restrict row, const T *restrict part, int64_t stride,           \
-			       int64_t n)                                                         \
-	{                                                                                         \
-		EACH_STRIDE(SPREAD)                                                               \
-	}                                                                                         \
-	static void spread_chunk_##d(const struct pool_shape *s, T *out, const T *grad,           \
-				     int64_t oz, int64_t oy, int64_t begin, int64_t n)            \
-	{                                                                                         \
-		struct pool_window z = pool_window_of(s, 0, oz), y = pool_window_of(s, 1, oy);    \
-		const struct pool_params *p = s->p;                                               \
-		int64_t divisor[POOL_CHUNK];                                                      \
-		T part[POOL_CHUNK];                                                               \
-                                                                                                  \
-		divisors(s, oz, oy, begin, n, divisor);                                           \
-		for (int64_t i = 0; i < n; i++)                                                   \
-			part[i] = grad[i] / (T)divisor[i];                                        \
-		for (int64_t a = z.from; a < z.until; a++)                                        \
-			for (int64_t b = y.from; b < y.until; b++)                                \
-				for (int64_t k = p->kernel[2] - 1; k >= 0; k--) {                 \
-					int64_t from = begin, until = begin + n;                  \
-                                                                                                  \
-					pool_served(s, k, &from, &until);                         \
-					if (from < until)                                         \
-						spread_##d(out + ((z.start + a) * s->in[1] +      \
-								  y.start + b) * s->in[2] +       \
-								   from * p->stride[2] -          \
-								   p->padding[2] + k,             \
-							   part + from - begin, p->stride[2],     \
-							   until - from);                         \
-				}                                                                 \
-	}                                                                                         \
-	static void spread_planes_##d(int64_t begin, int64_t end, void *ctx)                      \
-	{                                                                                         \
-		const struct avg_pool *m = ctx;                                                   \
-		const struct pool_shape *s = &m->s;                                               \
-		int64_t rows = s->out[0] * s->out[1];                                             \
-                                                                                                  \
-		memset((T *)m->out + begin * s->in_plane, 0,                                      \
-		       (end - begin) * s->in_plane * sizeof(T));                                  \
-		for (int64_t i = begin * rows; i < end * rows; i++) {                             \
-			T *out = (T *)m->out + i / rows * s->in_plane;                            \
-			const T *grad = (const T *)m->in + i * s->out[2];                         \
-                                                                                                  \
-			for (int64_t c = 0, n; c < s->out[2]; c += n) {                           \
-				n = s->out[2] - c < POOL_CHUNK ? s->out[2] - c : POOL_CHUNK;      \
-				spread_chunk_##d(s, out, grad + c, i / s->out[1] % s->out[0],     \
-						 i % s->out[1], c, n);                            \
-			}                                                                         \
-		}                                                                                 \
+#define AVG_BACKWARD(d, T)                                                                         \
+	static void spread_##d(T *restrict row, const T *restrict part, int64_t stride, int64_t n) \
+	{                                                                                          \
+		EACH_STRIDE(SPREAD)                                                                \
+	}                                                                                          \
+	static void spread_chunk_##d(const struct pool_shape *s, T *out, const T *grad,            \
+				     int64_t oz, int64_t oy, int64_t begin, int64_t n)             \
+	{                                                                                          \
+		struct pool_window z = pool_window_of(s, 0, oz), y = pool_window_of(s, 1, oy);     \
+		const struct pool_params *p = s->p;                                                \
+		int64_t divisor[POOL_CHUNK];                                                       \
+		T part[POOL_CHUNK];                                                                \
+                                                                                                   \
+		divisors(s, oz, oy, begin, n, divisor);                                            \
+		for (int64_t i = 0; i < n; i++)                                                    \
+			part[i] = grad[i] / (T)divisor[i];                                         \
+		for (int64_t a = z.from; a < z.until; a++)                                         \
+			for (int64_t b = y.from; b < y.until; b++)                                 \
+				for (int64_t k = p->kernel[2] - 1; k >= 0; k--) {                  \
+					int64_t from = begin, until = begin + n;                   \
+                                                                                                   \
+					pool_served(s, k, &from, &until);                          \
+					if (from < until)                                          \
+						spread_##d(out +                                   \
+								   ((z.start + a) * s->in[1] +     \
+								    y.start + b) *                 \
+									   s->in[2] +              \
+								   from * p->stride[2] -           \
+								   p->padding[2] + k,              \
+							   part + from - begin, p->stride[2],      \
+							   until - from);                          \
+				}                                                                  \
+	}                                                                                          \
+	static void spread_planes_##d(int64_t begin, int64_t end, void *ctx)                       \
+	{                                                                                          \
+		const struct avg_pool *m = ctx;                                                    \
+		const struct pool_shape *s = &m->s;                                                \
+		int64_t rows = s->out[0] * s->out[1];                                              \
+                                                                                                   \
+		memset((T *)m->out + begin * s->in_plane, 0,                                       \
+		       (end - begin) * s->in_plane * sizeof(T));                                   \
+		for (int64_t i = begin * rows; i < end * rows; i++) {                              \
+			T *out = (T *)m->out + i / rows * s->in_plane;                             \
+			const T *grad = (const T *)m->in + i * s->out[2];                          \
+                                                                                                   \
+			for (int64_t c = 0, n; c < s->out[2]; c += n) {                            \
+				n = s->out[2] - c < POOL_CHUNK ? s->out[2] - c : POOL_CHUNK;       \
+				spread_chunk_##d(s, out, grad + c, i / s->out[1] % s->out[0],      \
+						 i % s->out[1], c, n);                             \
+			}                                                                          \
+		}                                                                                  \
 	}
 AVG_POOL(f32, float)
 AVG_POOL(f64, double)
@@ -163,7 +166,7 @@ static struct pool_params plain(const struct pool_params *params)
 static int cpu_avg_pool(tensor *out, const tensor *in, const struct pool_params *params)
 {
 	struct pool_params p = plain(params);
-	struct avg_pool m = {.s = pool_shape_of(out, in, &p), .out = out->data, .in = in->data};
+	struct avg_pool m = { .s = pool_shape_of(out, in, &p), .out = out->data, .in = in->data };
 	parallel_fn fn = in->dtype == TENSOR_F32 ? avg_rows_f32 :
 			 in->dtype == TENSOR_F64 ? avg_rows_f64 :
 			 in->dtype == TENSOR_I64 ? avg_rows_i64 :
@@ -179,8 +182,9 @@ static int cpu_avg_pool(tensor *out, const tensor *in, const struct pool_params 
 static int cpu_avg_pool_backward(tensor *out, const tensor *grad, const struct pool_params *params)
 {
 	struct pool_params p = plain(params);
-	struct avg_pool m = {.s = pool_shape_of(grad, out, &p), .out = out->data,
-			     .in = grad->data};
+	struct avg_pool m = { .s = pool_shape_of(grad, out, &p),
+			      .out = out->data,
+			      .in = grad->data };
 
 	if (out->dtype != TENSOR_F32 && out->dtype != TENSOR_F64)
 		return kernel_no_dtype("avg_pool_backward", out->dtype, "cpu");

@@ -15,15 +15,15 @@ struct max_pool {
 };
 
 /* Where tap k of n outputs from `begin` on is greater than what they have. */
-#define TAKE(T, I, STRIDE)                                                                        \
-	IVDEP for (int64_t i = 0; i < n; i++)                                                     \
-	{                                                                                         \
-		T v = row[i * (STRIDE)], b = best[i];                                             \
-		I here = (I)(first + (I)i * (I)(STRIDE)), was = at[i];                            \
-		bool take = (v > b) | (v != v);                                                   \
-                                                                                                  \
-		best[i] = take ? v : b;                                                           \
-		at[i] = take ? here : was;                                                        \
+#define TAKE(T, I, STRIDE)                                             \
+	IVDEP for (int64_t i = 0; i < n; i++)                          \
+	{                                                              \
+		T v = row[i * (STRIDE)], b = best[i];                  \
+		I here = (I)(first + (I)i * (I)(STRIDE)), was = at[i]; \
+		bool take = (v > b) | (v != v);                        \
+                                                                       \
+		best[i] = take ? v : b;                                \
+		at[i] = take ? here : was;                             \
 	}
 
 #define MAX_POOL(d, T, LOWEST, I)                                                                 \
@@ -113,8 +113,10 @@ static int cpu_max_pool(tensor *out, tensor *indices, const tensor *self,
 		DTYPES_NUMBER(ENTRY)
 #undef ENTRY
 	};
-	struct max_pool m = {.s = pool_shape_of(out, self, params), .out = out->data,
-			     .indices = indices->data, .in = self->data};
+	struct max_pool m = { .s = pool_shape_of(out, self, params),
+			      .out = out->data,
+			      .indices = indices->data,
+			      .in = self->data };
 	parallel_fn fn = rows[self->dtype];
 
 	if (!fn)
@@ -126,7 +128,7 @@ static int cpu_max_pool(tensor *out, tensor *indices, const tensor *self,
 	return 0;
 }
 
-/* ---- gradient ------------------------------------------------------------------------------- */
+/* ---- gradient ---- */
 
 struct max_backward {
 	struct pool_shape s;
@@ -137,35 +139,37 @@ struct max_backward {
 	_Atomic bool failed;
 };
 
-#define MAX_BACKWARD(d, T, D)                                                                     \
-	static void max_backward_##d(int64_t begin, int64_t end, void *ctx)                       \
-	{                                                                                         \
-		struct max_backward *m = ctx;                                                     \
-		int64_t in = m->s.in_plane, n = m->s.out_plane;                                   \
-                                                                                                  \
-		memset((T *)m->out + begin * in, 0, (end - begin) * in * sizeof(T));              \
-		for (int64_t i = begin; i < end; i++) {                                           \
-			T *out = (T *)m->out + i * in;                                            \
-			const T *grad = (const T *)m->grad + i * n;                               \
-			const int64_t *at = m->indices + i * n;                                   \
-                                                                                                  \
-			for (int64_t k = 0; k < n; k++) {                                         \
-				if (unlikely((uint64_t)at[k] >= (uint64_t)in)) {                  \
-					m->wrong = at[k];                                         \
-					m->failed = true;                                         \
-					return;                                                   \
-				}                                                                 \
-				out[at[k]] += grad[k];                                            \
-			}                                                                         \
-		}                                                                                 \
+#define MAX_BACKWARD(d, T, D)                                                        \
+	static void max_backward_##d(int64_t begin, int64_t end, void *ctx)          \
+	{                                                                            \
+		struct max_backward *m = ctx;                                        \
+		int64_t in = m->s.in_plane, n = m->s.out_plane;                      \
+                                                                                     \
+		memset((T *)m->out + begin * in, 0, (end - begin) * in * sizeof(T)); \
+		for (int64_t i = begin; i < end; i++) {                              \
+			T *out = (T *)m->out + i * in;                               \
+			const T *grad = (const T *)m->grad + i * n;                  \
+			const int64_t *at = m->indices + i * n;                      \
+                                                                                     \
+			for (int64_t k = 0; k < n; k++) {                            \
+				if (unlikely((uint64_t)at[k] >= (uint64_t)in)) {     \
+					m->wrong = at[k];                            \
+					m->failed = true;                            \
+					return;                                      \
+				}                                                    \
+				out[at[k]] += grad[k];                               \
+			}                                                            \
+		}                                                                    \
 	}
 DTYPES_FLOAT(MAX_BACKWARD)
 
 static int cpu_max_pool_backward(tensor *out, const tensor *grad, const tensor *indices,
 				 const struct pool_params *params)
 {
-	struct max_backward m = {.s = pool_shape_of(grad, out, params), .out = out->data,
-				 .grad = grad->data, .indices = indices->data};
+	struct max_backward m = { .s = pool_shape_of(grad, out, params),
+				  .out = out->data,
+				  .grad = grad->data,
+				  .indices = indices->data };
 
 	if (out->dtype != TENSOR_F32 && out->dtype != TENSOR_F64)
 		return kernel_no_dtype("max_pool_backward", out->dtype, "cpu");
@@ -173,9 +177,10 @@ static int cpu_max_pool_backward(tensor *out, const tensor *grad, const tensor *
 		parallel_for(0, m.s.planes, pool_plane_grain(&m.s),
 			     out->dtype == TENSOR_F32 ? max_backward_f32 : max_backward_f64, &m);
 	if (m.failed)
-		return tensor_fail(EINVAL, "max_pool_backward: index %lld is out of range for planes "
-					   "of %lld elements", (long long)m.wrong,
-				   (long long)m.s.in_plane);
+		return tensor_fail(EINVAL,
+				   "max_pool_backward: index %lld is out of range for planes "
+				   "of %lld elements",
+				   (long long)m.wrong, (long long)m.s.in_plane);
 	return 0;
 }
 

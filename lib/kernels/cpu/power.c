@@ -11,7 +11,7 @@
 	{                                                                                         \
 		T result = 1;                                                                     \
                                                                                                   \
-		if (NEGATIVE(exponent))                                                        \
+		if (NEGATIVE(exponent))                                                           \
 			return base == 1 ? 1 : (int64_t)base == -1 ? (exponent & 1 ? -1 : 1) : 0; \
 		for (; exponent; exponent = (T)(exponent >> 1)) {                                 \
 			if (exponent & 1)                                                         \
@@ -64,8 +64,9 @@ BINARY_LOOP(nextafter_bf16, uint16_t, uint16_t, next_half(x, y, 0x7f80))
 static int cpu_nextafter(struct tensor_iter *it, const struct pointwise_params *params)
 {
 	static const iter_loop loops[TENSOR_DTYPE_COUNT] = {
-		AT_FLOAT(nextafter), [TENSOR_F16] = nextafter_f16, [TENSOR_BF16] = nextafter_bf16};
-	const uint8_t want[ITER_OPERANDS] = {it->dtype, it->dtype, it->dtype};
+		AT_FLOAT(nextafter), [TENSOR_F16] = nextafter_f16, [TENSOR_BF16] = nextafter_bf16
+	};
+	const uint8_t want[ITER_OPERANDS] = { it->dtype, it->dtype, it->dtype };
 
 	return CPU_NAME(pointwise_run_as)("nextafter", it, loops[it->dtype], want, params);
 }

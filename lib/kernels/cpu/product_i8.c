@@ -17,43 +17,43 @@
 typedef void (*tile_fn)(int32_t *sums, const uint8_t *const *x, const int8_t *const *w, int64_t k);
 
 /* sums[r * PANEL + j] for COUNT rows and 4 columns. */
-#define TILE(NAME, TARGET, ADD, COUNT)                                                            \
-	TARGET static void NAME(int32_t *sums, const uint8_t *const *x, const int8_t *const *w,   \
-				int64_t k)                                                        \
-	{                                                                                         \
-		dot_sums sum[COUNT][4];                                                           \
-		int64_t at = 0;                                                                   \
-                                                                                                  \
-		for (int r = 0; r < COUNT; r++)                                                   \
-			for (int j = 0; j < 4; j++)                                               \
-				sum[r][j] = dot_zero();                                           \
-		for (; at + DOT_BYTES <= k; at += DOT_BYTES) {                                    \
-			dot_bytes b[4];                                                           \
-                                                                                                  \
-			for (int j = 0; j < 4; j++)                                               \
-				b[j] = dot_load(w[j] + at);                                       \
-			for (int r = 0; r < COUNT; r++) {                                         \
-				dot_bytes a = dot_load(x[r] + at);                                \
-                                                                                                  \
-				for (int j = 0; j < 4; j++)                                       \
-					sum[r][j] = ADD(sum[r][j], a, b[j]);                      \
-			}                                                                         \
-		}                                                                                 \
-		if (at < k) {                                                                     \
-			dot_bytes b[4];                                                           \
-                                                                                                  \
-			for (int j = 0; j < 4; j++)                                               \
-				b[j] = dot_load_part(w[j] + at, k - at);                          \
-			for (int r = 0; r < COUNT; r++) {                                         \
-				dot_bytes a = dot_load_part(x[r] + at, k - at);                   \
-                                                                                                  \
-				for (int j = 0; j < 4; j++)                                       \
-					sum[r][j] = ADD(sum[r][j], a, b[j]);                      \
-			}                                                                         \
-		}                                                                                 \
-		for (int r = 0; r < COUNT; r++)                                                   \
-			_mm_storeu_si128((__m128i *)(sums + r * PANEL),                           \
-					 dot_total(sum[r][0], sum[r][1], sum[r][2], sum[r][3]));  \
+#define TILE(NAME, TARGET, ADD, COUNT)                                                           \
+	TARGET static void NAME(int32_t *sums, const uint8_t *const *x, const int8_t *const *w,  \
+				int64_t k)                                                       \
+	{                                                                                        \
+		dot_sums sum[COUNT][4];                                                          \
+		int64_t at = 0;                                                                  \
+                                                                                                 \
+		for (int r = 0; r < COUNT; r++)                                                  \
+			for (int j = 0; j < 4; j++)                                              \
+				sum[r][j] = dot_zero();                                          \
+		for (; at + DOT_BYTES <= k; at += DOT_BYTES) {                                   \
+			dot_bytes b[4];                                                          \
+                                                                                                 \
+			for (int j = 0; j < 4; j++)                                              \
+				b[j] = dot_load(w[j] + at);                                      \
+			for (int r = 0; r < COUNT; r++) {                                        \
+				dot_bytes a = dot_load(x[r] + at);                               \
+                                                                                                 \
+				for (int j = 0; j < 4; j++)                                      \
+					sum[r][j] = ADD(sum[r][j], a, b[j]);                     \
+			}                                                                        \
+		}                                                                                \
+		if (at < k) {                                                                    \
+			dot_bytes b[4];                                                          \
+                                                                                                 \
+			for (int j = 0; j < 4; j++)                                              \
+				b[j] = dot_load_part(w[j] + at, k - at);                         \
+			for (int r = 0; r < COUNT; r++) {                                        \
+				dot_bytes a = dot_load_part(x[r] + at, k - at);                  \
+                                                                                                 \
+				for (int j = 0; j < 4; j++)                                      \
+					sum[r][j] = ADD(sum[r][j], a, b[j]);                     \
+			}                                                                        \
+		}                                                                                \
+		for (int r = 0; r < COUNT; r++)                                                  \
+			_mm_storeu_si128((__m128i *)(sums + r * PANEL),                          \
+					 dot_total(sum[r][0], sum[r][1], sum[r][2], sum[r][3])); \
 	}
 TILE(tile_plain, , dot_add, DOT_ROWS)
 TILE(line_plain, , dot_add, 1)
@@ -70,9 +70,9 @@ static struct tiles best_tiles(void)
 {
 #ifdef DOT_FAST
 	if (dot_has_fast())
-		return (struct tiles){tile_fast, line_fast};
+		return (struct tiles){ tile_fast, line_fast };
 #endif
-	return (struct tiles){tile_plain, line_plain};
+	return (struct tiles){ tile_plain, line_plain };
 }
 
 /* Of one row of bytes. */
@@ -88,7 +88,7 @@ static int32_t row_sum_u8(const uint8_t *p, int64_t k)
 /* Of n rows of weights: their products with ones. */
 static void sum_weights(int32_t *sums, tile_fn line, const int8_t *w, int64_t n, int64_t k)
 {
-	static const uint8_t ones[ONES] = {[0 ... ONES - 1] = 1};
+	static const uint8_t ones[ONES] = { [0 ... ONES - 1] = 1 };
 	const uint8_t *x = ones;
 	int32_t part[PANEL];
 
@@ -117,7 +117,7 @@ static void prepare_columns(struct column *c, const struct product_i8 *p, tile_f
 			    int64_t first, int64_t n)
 {
 	const struct requantize *q = p->requantize;
-	int32_t sums[PANEL] = {0};
+	int32_t sums[PANEL] = { 0 };
 
 	if (q->x_zero)
 		sum_weights(sums, line, p->w + first * p->k, n, p->k);
@@ -132,7 +132,7 @@ static void prepare_columns(struct column *c, const struct product_i8 *p, tile_f
 		c->offset[j] = (int32_t)((uint32_t)p->k * q->x_zero * q->w_zero[at]);
 		c->offset[j] -= q->x_zero * sums[j];
 		c->multiplier[j] = scale / q->out_scale;
-		c->bias[j] = !q->bias		  ? 0 :
+		c->bias[j] = !q->bias		? 0 :
 			     q->bias_reciprocal ? q->bias[at] * (1.0f / scale) :
 						  q->bias[at] / scale;
 	}
@@ -200,7 +200,7 @@ static void chunk(int64_t begin, int64_t end, void *ctx)
 	int64_t blocks = (p->m + ROWS - 1) / ROWS;
 	struct tiles tiles = best_tiles();
 	int64_t prepared = -1;
-	struct column c = {.zeros = false};
+	struct column c = { .zeros = false };
 
 	for (int64_t i = begin; i < end; i++) {
 		int64_t first = i / blocks * PANEL, row = i % blocks * ROWS;
@@ -218,12 +218,12 @@ static int cpu_product_i8(const struct product_i8 *p)
 	int64_t work = (p->m < ROWS ? p->m : ROWS) * PANEL * (p->k / 16 + 1);
 
 	if (p->m && p->n)
-		parallel_for(0, blocks * panels, work < 4 * ITER_GRAIN ? 4 * ITER_GRAIN / work : 1, chunk,
-			     (void *)p);
+		parallel_for(0, blocks * panels, work < 4 * ITER_GRAIN ? 4 * ITER_GRAIN / work : 1,
+			     chunk, (void *)p);
 	return 0;
 }
 
-/* ---- patches ------------------------------------------------------------------------------- */
+/* ---- patches ---- */
 
 struct patch_job {
 	uint8_t *out;
@@ -255,8 +255,8 @@ static void patches_chunk(int64_t begin, int64_t end, void *ctx)
 
 			for (int64_t k = 0; k < p->kh; k++, out += p->kw) {
 				int64_t y = y0 + k * p->dilation[0];
-				const uint8_t *row = y >= 0 && y < p->height ?
-							     image + y * p->width : NULL;
+				const uint8_t *row =
+					y >= 0 && y < p->height ? image + y * p->width : NULL;
 
 				if (row && inside && p->kw == 3)
 					memcpy(out, row + x0, 3);
@@ -271,7 +271,7 @@ static void patches_chunk(int64_t begin, int64_t end, void *ctx)
 
 static int cpu_patches_u8(uint8_t *out, const uint8_t *image, const struct patches *p)
 {
-	struct patch_job job = {out, image, p};
+	struct patch_job job = { out, image, p };
 	int64_t size = p->channels * p->kh * p->kw;
 
 	parallel_for(0, size ? p->oh * p->ow : 0, size < ITER_GRAIN ? ITER_GRAIN / size : 1,

@@ -43,9 +43,10 @@ static int64_t pick(const struct put *p, int64_t *at, int64_t n, int64_t *positi
  * the source side by side, the output standing still.
  */
 #define PUT(NAME, T, C, LOAD, STORE, EXPR)                                                        \
-	static __attribute__((noinline)) void picked_##NAME(char *o, const char *s, int64_t so, int64_t ss,                 \
-				  const int64_t *at, const int64_t *position, int64_t len,        \
-				  double factor)                                                  \
+	static __attribute__((noinline)) void picked_##NAME(char *o, const char *s, int64_t so,   \
+							    int64_t ss, const int64_t *at,        \
+							    const int64_t *position, int64_t len, \
+							    double factor)                        \
 	{                                                                                         \
 		(void)factor;                                                                     \
 		for (int64_t i = 0; i < len; i++) {                                               \
@@ -55,8 +56,9 @@ static int64_t pick(const struct put *p, int64_t *at, int64_t n, int64_t *positi
 			*to = STORE(EXPR);                                                        \
 		}                                                                                 \
 	}                                                                                         \
-	static __attribute__((noinline)) void row_##NAME(char *o, const char *s, int64_t so, int64_t ss, const int64_t *at, \
-			       int64_t len, double factor)                                        \
+	static __attribute__((noinline)) void row_##NAME(char *o, const char *s, int64_t so,      \
+							 int64_t ss, const int64_t *at,           \
+							 int64_t len, double factor)              \
 	{                                                                                         \
 		(void)factor;                                                                     \
 		for (int64_t i = 0; i < len; i++) {                                               \
@@ -66,8 +68,8 @@ static int64_t pick(const struct put *p, int64_t *at, int64_t n, int64_t *positi
 			*to = STORE(EXPR);                                                        \
 		}                                                                                 \
 	}                                                                                         \
-	static __attribute__((noinline)) void run_##NAME(char *o, const char *s, int64_t so, int64_t ss, int64_t len,       \
-			       double factor)                                                     \
+	static __attribute__((noinline)) void run_##NAME(char *o, const char *s, int64_t so,      \
+							 int64_t ss, int64_t len, double factor)  \
 	{                                                                                         \
 		(void)factor;                                                                     \
 		if (so == sizeof(T) && ss == sizeof(T)) {                                         \
@@ -107,9 +109,8 @@ static int64_t pick(const struct put *p, int64_t *at, int64_t n, int64_t *positi
 		return true;                                                                      \
 	}                                                                                         \
 	/* Not inlined, so that it has the registers for itself. */                               \
-	static __attribute__((noinline)) bool whole_##NAME(const struct put *p, char *o,          \
-							   const char *index, const char *s,      \
-							   int64_t len)                           \
+	static __attribute__((noinline)) bool whole_##NAME(                                       \
+		const struct put *p, char *o, const char *index, const char *s, int64_t len)      \
 	{                                                                                         \
 		const volatile int64_t *from = (const volatile int64_t *)index;                   \
 		int64_t step = p->x->step[0], limit = p->x->limit[0];                             \
@@ -163,34 +164,33 @@ static int64_t pick(const struct put *p, int64_t *at, int64_t n, int64_t *positi
 		}                                                                                 \
 	}
 
-#define SAME(x)	     (x)
-#define TRUTH(x)     ((x) != 0)
-#define TO_BYTE(x)   ((uint8_t)((x) != 0))
-#define EACH_PLAIN(X, OP, EXPR)                                                                   \
-	X(OP##_u8, uint8_t, int64_t, SAME, (uint8_t), EXPR)                                       \
-	X(OP##_i8, int8_t, int64_t, SAME, (int8_t), EXPR)                                         \
-	X(OP##_i16, int16_t, int64_t, SAME, (int16_t), EXPR)                                      \
-	X(OP##_i32, int32_t, int64_t, SAME, (int32_t), EXPR)                                      \
-	X(OP##_i64, int64_t, int64_t, SAME, SAME, EXPR)                                           \
-	X(OP##_u16, uint16_t, int64_t, SAME, (uint16_t), EXPR)                                    \
-	X(OP##_u32, uint32_t, int64_t, SAME, (uint32_t), EXPR)                                    \
-	X(OP##_u64, uint64_t, uint64_t, SAME, SAME, EXPR)                                         \
-	X(OP##_f16, uint16_t, float, f16_to_f32, f32_to_f16, EXPR)                                \
-	X(OP##_bf16, uint16_t, float, bf16_to_f32, f32_to_bf16, EXPR)                             \
-	X(OP##_f32, float, float, SAME, SAME, EXPR)                                               \
+#define SAME(x)	   (x)
+#define TRUTH(x)   ((x) != 0)
+#define TO_BYTE(x) ((uint8_t)((x) != 0))
+#define EACH_PLAIN(X, OP, EXPR)                                       \
+	X(OP##_u8, uint8_t, int64_t, SAME, (uint8_t), EXPR)           \
+	X(OP##_i8, int8_t, int64_t, SAME, (int8_t), EXPR)             \
+	X(OP##_i16, int16_t, int64_t, SAME, (int16_t), EXPR)          \
+	X(OP##_i32, int32_t, int64_t, SAME, (int32_t), EXPR)          \
+	X(OP##_i64, int64_t, int64_t, SAME, SAME, EXPR)               \
+	X(OP##_u16, uint16_t, int64_t, SAME, (uint16_t), EXPR)        \
+	X(OP##_u32, uint32_t, int64_t, SAME, (uint32_t), EXPR)        \
+	X(OP##_u64, uint64_t, uint64_t, SAME, SAME, EXPR)             \
+	X(OP##_f16, uint16_t, float, f16_to_f32, f32_to_f16, EXPR)    \
+	X(OP##_bf16, uint16_t, float, bf16_to_f32, f32_to_bf16, EXPR) \
+	X(OP##_f32, float, float, SAME, SAME, EXPR)                   \
 	X(OP##_f64, double, double, SAME, SAME, EXPR)
-#define EACH_COMPLEX(X, OP, EXPR)                                                                 \
-	X(OP##_c64, float complex, float complex, SAME, SAME, EXPR)                               \
+#define EACH_COMPLEX(X, OP, EXPR)                                   \
+	X(OP##_c64, float complex, float complex, SAME, SAME, EXPR) \
 	X(OP##_c128, double complex, double complex, SAME, SAME, EXPR)
-#define LOOPS_REAL(OP)                                                                            \
-	[TENSOR_BOOL] = put_##OP##_b8, [TENSOR_U8] = put_##OP##_u8, [TENSOR_I8] = put_##OP##_i8,  \
-	[TENSOR_I16] = put_##OP##_i16, [TENSOR_I32] = put_##OP##_i32,                             \
-	[TENSOR_I64] = put_##OP##_i64, [TENSOR_U16] = put_##OP##_u16,                             \
-	[TENSOR_U32] = put_##OP##_u32, [TENSOR_U64] = put_##OP##_u64, [TENSOR_F16] = put_##OP##_f16,                             \
-	[TENSOR_BF16] = put_##OP##_bf16, [TENSOR_F32] = put_##OP##_f32,                           \
-	[TENSOR_F64] = put_##OP##_f64
-#define LOOPS_ALL(OP)                                                                             \
-	LOOPS_REAL(OP), [TENSOR_C64] = put_##OP##_c64, [TENSOR_C128] = put_##OP##_c128
+#define LOOPS_REAL(OP)                                                                           \
+	[TENSOR_BOOL] = put_##OP##_b8, [TENSOR_U8] = put_##OP##_u8, [TENSOR_I8] = put_##OP##_i8, \
+	[TENSOR_I16] = put_##OP##_i16, [TENSOR_I32] = put_##OP##_i32,                            \
+	[TENSOR_I64] = put_##OP##_i64, [TENSOR_U16] = put_##OP##_u16,                            \
+	[TENSOR_U32] = put_##OP##_u32, [TENSOR_U64] = put_##OP##_u64,                            \
+	[TENSOR_F16] = put_##OP##_f16, [TENSOR_BF16] = put_##OP##_bf16,                          \
+	[TENSOR_F32] = put_##OP##_f32, [TENSOR_F64] = put_##OP##_f64
+#define LOOPS_ALL(OP) LOOPS_REAL(OP), [TENSOR_C64] = put_##OP##_c64, [TENSOR_C128] = put_##OP##_c128
 
 /* Converted outside of the loops by the compiler. */
 #define ALPHA ((__typeof__(x))factor)
@@ -234,10 +234,10 @@ static iter_loop set_loop(enum tensor_dtype dtype)
 
 static iter_loop loop_for(enum scatter_mode mode, enum tensor_dtype dtype)
 {
-	static const iter_loop add[TENSOR_DTYPE_COUNT] = {LOOPS_ALL(add)};
-	static const iter_loop mul[TENSOR_DTYPE_COUNT] = {LOOPS_ALL(mul)};
-	static const iter_loop max[TENSOR_DTYPE_COUNT] = {LOOPS_REAL(max)};
-	static const iter_loop min[TENSOR_DTYPE_COUNT] = {LOOPS_REAL(min)};
+	static const iter_loop add[TENSOR_DTYPE_COUNT] = { LOOPS_ALL(add) };
+	static const iter_loop mul[TENSOR_DTYPE_COUNT] = { LOOPS_ALL(mul) };
+	static const iter_loop max[TENSOR_DTYPE_COUNT] = { LOOPS_REAL(max) };
+	static const iter_loop min[TENSOR_DTYPE_COUNT] = { LOOPS_REAL(min) };
 
 	switch (mode) {
 	case SCATTER_ADD:
@@ -253,19 +253,19 @@ static iter_loop loop_for(enum scatter_mode mode, enum tensor_dtype dtype)
 	}
 }
 
-/* ---- dividing the work ---------------------------------------------------------------- */
+/* ---- dividing the work ---- */
 
 struct put_job {
 	struct put put;
 	iter_loop loop;
 	const tensor *ops[3]; /* out, index, source */
-	int split; /* the dimension that is cut into lines; -1: ranges of the output */
+	int split;	      /* the dimension that is cut into lines; -1: ranges of the output */
 };
 
 /* All of a walk on the calling thread, in order. */
 static void walk_all(const tensor *const *ops, iter_loop loop, const struct put *p)
 {
-	int64_t pos[TENSOR_MAX_DIMS] = {0};
+	int64_t pos[TENSOR_MAX_DIMS] = { 0 };
 	struct tensor_iter it;
 
 	it.dtype = ops[0]->dtype;
@@ -384,20 +384,20 @@ static void put_all(struct put_job *job, uint32_t indexed)
 	}
 }
 
-/* ---- kernels ---------------------------------------------------------------------------- */
+/* ---- kernels ---- */
 
 static int put(const char *name, tensor *out, int dim, const tensor *index, const tensor *source,
 	       const struct tensor *walked, enum scatter_mode mode, double alpha)
 {
 	struct tensor to = walk_seen(out, walked, 1u << dim), from = walk_seen(source, walked, 0);
-	struct indices x = {.name = name,
-			    .n = 1,
-			    .step = {out->strides[dim] * (int64_t)itemsize(out)},
-			    .limit = {out->sizes[dim]},
-			    .narrow = index->dtype == TENSOR_I32};
-	struct put_job job = {.put = {.x = &x, .alpha = alpha},
-			      .loop = loop_for(mode, out->dtype),
-			      .ops = {&to, walked, &from}};
+	struct indices x = { .name = name,
+			     .n = 1,
+			     .step = { out->strides[dim] * (int64_t)itemsize(out) },
+			     .limit = { out->sizes[dim] },
+			     .narrow = index->dtype == TENSOR_I32 };
+	struct put_job job = { .put = { .x = &x, .alpha = alpha },
+			       .loop = loop_for(mode, out->dtype),
+			       .ops = { &to, walked, &from } };
 
 	if (!job.loop)
 		return kernel_no_dtype(name, out->dtype, "cpu");
@@ -432,11 +432,11 @@ static int cpu_scatter(tensor *out, int dim, const tensor *index, const tensor *
 static int cpu_index_put(tensor *out, const tensor *at, const int *dims, int n,
 			 const tensor *values, enum scatter_mode mode)
 {
-	struct indices x = {.name = "index_put"};
+	struct indices x = { .name = "index_put" };
 	struct tensor to, walked, first, from;
-	struct put_job job = {.put = {.x = &x, .alpha = 1},
-			      .loop = loop_for(mode, out->dtype),
-			      .ops = {&to, &walked, &from}};
+	struct put_job job = { .put = { .x = &x, .alpha = 1 },
+			       .loop = loop_for(mode, out->dtype),
+			       .ops = { &to, &walked, &from } };
 	struct indexed r;
 
 	if (!job.loop)
@@ -453,8 +453,8 @@ static int cpu_index_put(tensor *out, const tensor *at, const int *dims, int n,
 }
 
 /* A mean's last step. Integers round down. */
-#define FLOOR_DIVIDE(d, T, D)                                                                     \
-	BINARY_LOOP(divide_##d, T, T,                                                             \
+#define FLOOR_DIVIDE(d, T, D)         \
+	BINARY_LOOP(divide_##d, T, T, \
 		    !y ? x : (T)(x / y - (T)(x % y != 0 && NEGATIVE(x) != NEGATIVE(y))))
 #define DIVIDE(d, T, D) BINARY_LOOP(divide_##d, T, T, y == 0 ? x : x / y)
 DTYPES_INT(FLOOR_DIVIDE)

@@ -5,7 +5,7 @@
  */
 #include "random.h"
 
-/* ---- uniform --------------------------------------------------------------------------------- */
+/* ---- uniform ---- */
 
 static inline void uniform_f32(float *restrict out, const uint32_t *words,
 			       const struct random_params *p)
@@ -54,7 +54,7 @@ RANDOM_FILL(uniform_f64, double, WIDE)
 UNIFORM_HALF(f16, 11)
 UNIFORM_HALF(bf16, 8)
 
-/* ---- normal ---------------------------------------------------------------------------------- */
+/* ---- normal ---- */
 
 /* sin and cos of a whole turn's fraction angle / 2^32; of -1/8 ... 1/8 of a turn as series. */
 static inline void turn_f32(uint32_t angle, float *sine, float *cosine)
@@ -78,7 +78,7 @@ static inline void normal_f32(float *restrict out, const uint32_t *words,
 			      const struct random_params *p)
 {
 	const int pairs = NARROW / 2;
-	float mean[2] = {(float)p->a, (float)p->limit}, deviation = (float)p->b;
+	float mean[2] = { (float)p->a, (float)p->limit }, deviation = (float)p->b;
 
 	for (int i = 0; i < pairs; i++) {
 		float u = (float)(int32_t)(words[i] >> 1) * 0x1p-31f + 0x1p-32f, s, c;
@@ -96,7 +96,7 @@ static inline void turn_f64(double turn, double *sine, double *cosine)
 	union {
 		double d;
 		uint64_t u;
-	} quarter = {turn * 4 + 0x1.8p52}, a, b; /* rounds, and leaves a whole number's bits */
+	} quarter = { turn * 4 + 0x1.8p52 }, a, b; /* rounds, and leaves a whole number's bits */
 	double x = (turn * 4 - (quarter.d - 0x1.8p52)) * 1.57079632679489661923, z = x * x;
 	double s = 0, c = 0;
 	uint64_t odd = -(quarter.u & 1);
@@ -136,7 +136,7 @@ static inline void normal_f64(double *restrict out, const uint32_t *words,
 
 RANDOM_FLOATS(normal)
 
-/* ---- exponential ----------------------------------------------------------------------------- */
+/* ---- exponential ---- */
 
 /* Never zero, so that it may be divided by. */
 static inline void exponential_f32(float *restrict out, const uint32_t *words,
@@ -170,7 +170,7 @@ static inline void exponential_f64(double *restrict out, const uint32_t *words,
 
 RANDOM_FLOATS(exponential)
 
-/* ---- kernels --------------------------------------------------------------------------------- */
+/* ---- kernels ---- */
 
 #define RANDOM_KERNEL(NAME)                                                                       \
 	static int cpu_##NAME(tensor *out, const struct random_params *p)                         \
@@ -178,7 +178,8 @@ RANDOM_FLOATS(exponential)
 		static const random_fill_fn fills[TENSOR_DTYPE_COUNT] = {                         \
 			[TENSOR_F16] = NAME##_f16_fill, [TENSOR_BF16] = NAME##_bf16_fill,         \
 			[TENSOR_F32] = NAME##_f32_fill, [TENSOR_F64] = NAME##_f64_fill,           \
-			[TENSOR_C64] = NAME##_f32_fill, [TENSOR_C128] = NAME##_f64_fill};         \
+			[TENSOR_C64] = NAME##_f32_fill, [TENSOR_C128] = NAME##_f64_fill           \
+		};                                                                                \
                                                                                                   \
 		if (!fills[out->dtype])                                                           \
 			return kernel_no_dtype(#NAME, out->dtype, "cpu");                         \

@@ -13,8 +13,8 @@
 
 #include "../../half.h"
 
-#define RANDOM_GRAIN 512 /* groups in a chunk of parallel work */
-#define NARROW	     PHILOX_WORDS /* elements in a group, of 32 bits each */
+#define RANDOM_GRAIN 512		/* groups in a chunk of parallel work */
+#define NARROW	     PHILOX_WORDS	/* elements in a group, of 32 bits each */
 #define WIDE	     (PHILOX_WORDS / 2) /* of 64 */
 
 struct random_fill {
@@ -28,52 +28,52 @@ struct random_fill {
  * const struct random_params *) makes a whole group's from its words; at.offset is then the
  * group's first block.
  */
-#define RANDOM_FILL(NAME, T, N)                                                                   \
-	static void NAME##_groups(int64_t begin, int64_t end, void *ctx)                          \
-	{                                                                                         \
-		const struct random_fill *f = ctx;                                                \
-		struct random_params p = *f->p;                                                   \
-                                                                                                  \
-		for (int64_t g = begin; g < end; g++) {                                           \
-			T *out = (T *)f->out + g * (N), part[N];                                  \
-			int64_t left = f->n - g * (N);                                            \
-			uint32_t words[PHILOX_WORDS];                                             \
-                                                                                                  \
-			p.at.offset = f->p->at.offset + PHILOX_BLOCKS * g;                        \
-			philox_group(words, p.at.seed, p.at.offset);                              \
-			if (left >= (N)) {                                                        \
-				NAME(out, words, &p);                                             \
-				continue;                                                         \
-			}                                                                         \
-			NAME(part, words, &p);                                                    \
-			memcpy(out, part, left * sizeof(T));                                      \
-		}                                                                                 \
-	}                                                                                         \
-                                                                                                  \
-	static void NAME##_fill(char *out, int64_t n, const struct random_params *p)              \
-	{                                                                                         \
-		parallel_for(0, (n + (N)-1) / (N), RANDOM_GRAIN, NAME##_groups,                   \
-			     &(struct random_fill){p, out, n});                                   \
+#define RANDOM_FILL(NAME, T, N)                                                      \
+	static void NAME##_groups(int64_t begin, int64_t end, void *ctx)             \
+	{                                                                            \
+		const struct random_fill *f = ctx;                                   \
+		struct random_params p = *f->p;                                      \
+                                                                                     \
+		for (int64_t g = begin; g < end; g++) {                              \
+			T *out = (T *)f->out + g * (N), part[N];                     \
+			int64_t left = f->n - g * (N);                               \
+			uint32_t words[PHILOX_WORDS];                                \
+                                                                                     \
+			p.at.offset = f->p->at.offset + PHILOX_BLOCKS * g;           \
+			philox_group(words, p.at.seed, p.at.offset);                 \
+			if (left >= (N)) {                                           \
+				NAME(out, words, &p);                                \
+				continue;                                            \
+			}                                                            \
+			NAME(part, words, &p);                                       \
+			memcpy(out, part, left * sizeof(T));                         \
+		}                                                                    \
+	}                                                                            \
+                                                                                     \
+	static void NAME##_fill(char *out, int64_t n, const struct random_params *p) \
+	{                                                                            \
+		parallel_for(0, (n + (N)-1) / (N), RANDOM_GRAIN, NAME##_groups,      \
+			     &(struct random_fill){ p, out, n });                    \
 	}
 
 /* The same for the halves, by way of NAME's floats. */
-#define RANDOM_FILL_HALF(NAME, d)                                                                 \
-	static inline void NAME##_##d(uint16_t *restrict out, const uint32_t *words,              \
-				      const struct random_params *p)                              \
-	{                                                                                         \
-		float v[NARROW];                                                                  \
-                                                                                                  \
-		NAME##_f32(v, words, p);                                                          \
-		for (int i = 0; i < NARROW; i++)                                                  \
-			out[i] = f32_to_##d(v[i]);                                                \
-	}                                                                                         \
+#define RANDOM_FILL_HALF(NAME, d)                                                    \
+	static inline void NAME##_##d(uint16_t *restrict out, const uint32_t *words, \
+				      const struct random_params *p)                 \
+	{                                                                            \
+		float v[NARROW];                                                     \
+                                                                                     \
+		NAME##_f32(v, words, p);                                             \
+		for (int i = 0; i < NARROW; i++)                                     \
+			out[i] = f32_to_##d(v[i]);                                   \
+	}                                                                            \
 	RANDOM_FILL(NAME##_##d, uint16_t, NARROW)
 
 /* NAME for the float dtypes, from NAME_f32() and NAME_f64(). */
-#define RANDOM_FLOATS(NAME)                                                                       \
-	RANDOM_FILL(NAME##_f32, float, NARROW)                                                    \
-	RANDOM_FILL(NAME##_f64, double, WIDE)                                                     \
-	RANDOM_FILL_HALF(NAME, f16)                                                               \
+#define RANDOM_FLOATS(NAME)                    \
+	RANDOM_FILL(NAME##_f32, float, NARROW) \
+	RANDOM_FILL(NAME##_f64, double, WIDE)  \
+	RANDOM_FILL_HALF(NAME, f16)            \
 	RANDOM_FILL_HALF(NAME, bf16)
 
 typedef void (*random_fill_fn)(char *out, int64_t n, const struct random_params *p);
@@ -114,14 +114,14 @@ static inline double log_unit_f64(double x)
 	union {
 		double d;
 		uint64_t u;
-	} b = {x};
+	} b = { x };
 	/* The exponent, without an integer's conversion, which not every level has. */
 	uint64_t up = b.u + (0x3ff0000000000000 - 0x3fe6a09e667f3bcd);
 	union {
 		uint64_t u;
 		double d;
-	} m = {(up & 0x000fffffffffffff) + 0x3fe6a09e667f3bcd},
-	  e = {(up >> 52) | 0x4330000000000000};
+	} m = { (up & 0x000fffffffffffff) + 0x3fe6a09e667f3bcd },
+	  e = { (up >> 52) | 0x4330000000000000 };
 	double f = m.d - 1, s = f / (2 + f), z = s * s, tail = 0;
 
 	for (int k = 23; k >= 3; k -= 2)

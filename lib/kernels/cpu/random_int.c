@@ -102,10 +102,11 @@ RANDINT(bf16, uint16_t, TO_BF16)
 
 static int cpu_randint(tensor *out, const struct random_params *p)
 {
-#define ROW(d, T, D) [D] = {narrow_##d##_fill, wide_##d##_fill},
+#define ROW(d, T, D) [D] = { narrow_##d##_fill, wide_##d##_fill },
 	static const random_fill_fn fills[TENSOR_DTYPE_COUNT][2] = {
 		DTYPES_NUMBER(ROW) ROW(u8, uint8_t, TENSOR_BOOL) ROW(f16, uint16_t, TENSOR_F16)
-			ROW(bf16, uint16_t, TENSOR_BF16)};
+			ROW(bf16, uint16_t, TENSOR_BF16)
+	};
 #undef ROW
 
 	if (!fills[out->dtype][0])
@@ -126,8 +127,8 @@ static int cpu_randperm(tensor *out, const struct random_params *params)
 
 		philox_group(words, p.at.seed, p.at.offset);
 		for (int64_t i = begin; i < n && i < begin + group; i++) {
-			uint64_t j = p.wide ? below_wide(words, &p, (int)(i - begin), i + 1)
-					    : below_narrow(words, &p, (int)(i - begin), i + 1);
+			uint64_t j = p.wide ? below_wide(words, &p, (int)(i - begin), i + 1) :
+					      below_narrow(words, &p, (int)(i - begin), i + 1);
 
 			a[i] = a[j];
 			a[j] = i;

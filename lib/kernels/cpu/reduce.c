@@ -17,38 +17,38 @@
 
 #include <stdlib.h>
 
-#define ROWS_MAX   256 /* rows of a tile before they are halved */
-#define LINES_MAX  64 /* short lines of one output that are summed up together */
-#define TILE_BYTES 4096
-#define PARTS_MAX  64 /* of a reduction that has too few outputs to share out */
-#define SHORT_MAX  8192 /* elements that are not worth a set-up */
-#define BLOCK	   2048 /* elements of a line that are fetched at once */
+#define ROWS_MAX    256 /* rows of a tile before they are halved */
+#define LINES_MAX   64	/* short lines of one output that are summed up together */
+#define TILE_BYTES  4096
+#define PARTS_MAX   64	 /* of a reduction that has too few outputs to share out */
+#define SHORT_MAX   8192 /* elements that are not worth a set-up */
+#define BLOCK	    2048 /* elements of a line that are fetched at once */
 #define FETCH_BYTES (16 * TILE_BYTES)
 
-/* ---- the tree ------------------------------------------------------------------------------- */
+/* ---- the tree ---- */
 
 struct job {
 	const struct reduction *what;
 	const struct reducer *r;
 	const struct nest *t;
 	enum tensor_dtype from, to; /* the tensors' */
-	bool direct; /* elements are what r takes */
+	bool direct;		    /* elements are what r takes */
 	bool by_rows;
 	int64_t below[TENSOR_MAX_DIMS]; /* reduced positions in the dimensions inside this one */
 	int64_t tile, tiles; /* outputs of a tile; tiles of a run of the innermost kept dimension */
 	int64_t parts, part; /* of the outermost reduced dimension, and the length of one */
-	char *partial; /* parts x outputs, when there are several parts */
+	char *partial;	     /* parts x outputs, when there are several parts */
 };
 
-/* ---- elements in -------------------------------------------------------------------------- */
+/* ---- elements in ---- */
 
 static void fetch(const struct job *j, void *to, const char *from, int64_t stride, int64_t n)
 {
 	if (j->what->fetch)
 		j->what->fetch(to, from, j->from, stride, n, j->what->p);
 	else
-		CPU_NAME(convert)(to, j->r->takes, dtype_sizes[j->r->takes], from, j->from, stride,
-				  n);
+		CPU_NAME(convert)
+	(to, j->r->takes, dtype_sizes[j->r->takes], from, j->from, stride, n);
 }
 
 /* acc[l] takes in the n elements of line l. */
@@ -58,7 +58,8 @@ static void fetch_lines(const struct job *j, char *acc, const char *p, int64_t l
 	int64_t size = dtype_sizes[j->r->takes], at_once = n < BLOCK ? BLOCK / n : 1;
 	_Alignas(64) char buf[BLOCK * 16];
 
-	for (int64_t l = 0; l < lines; l += at_once, acc += at_once * j->r->size, p += at_once * ls) {
+	for (int64_t l = 0; l < lines;
+	     l += at_once, acc += at_once * j->r->size, p += at_once * ls) {
 		int64_t many = lines - l < at_once ? lines - l : at_once;
 
 		for (int64_t i = 0; i < n; i += BLOCK) {
@@ -68,7 +69,8 @@ static void fetch_lines(const struct job *j, char *acc, const char *p, int64_t l
 				fetch(j, buf, p, stride, many * n);
 			else
 				for (int64_t k = 0; k < many; k++)
-					fetch(j, buf + k * n * size, p + k * ls + i * stride, stride, m);
+					fetch(j, buf + k * n * size, p + k * ls + i * stride,
+					      stride, m);
 			j->r->lines(acc, buf, many, n * size, m, size);
 		}
 	}
@@ -156,7 +158,8 @@ static void add_rows(const struct job *j, void *acc, const char *p, int64_t cols
 }
 
 /* acc takes in `lines` short lines of the innermost dimension. */
-static void add_short_lines(const struct job *j, void *acc, const char *p, int64_t lines, int64_t ls)
+static void add_short_lines(const struct job *j, void *acc, const char *p, int64_t lines,
+			    int64_t ls)
 {
 	const struct nest_dims *along = &j->t->along;
 	_Alignas(16) char sums[LINES_MAX * ACC_MAX];
@@ -191,7 +194,7 @@ static void add_lines(const struct job *j, void *acc, const char *p, int d, int6
 	}
 }
 
-/* ---- where results go ------------------------------------------------------------------------ */
+/* ---- where results go ---- */
 
 /* n results from acc, to a strided output. */
 static void store(const struct job *j, char *out, int64_t stride, const char *acc, int64_t n)
@@ -273,7 +276,7 @@ static void store_partials(const struct job *j)
 	}
 }
 
-/* ---- planning -------------------------------------------------------------------------------- */
+/* ---- planning ---- */
 
 /* Few outputs of many elements are cut along the outermost reduced dimension. */
 static void plan_parts(struct job *j, int64_t units, int64_t total)
@@ -335,8 +338,8 @@ static bool reduce_short(struct job *j, tensor *out, const tensor *self, uint32_
 
 int CPU_NAME(reduce)(const struct reduction *what, tensor *out, const tensor *self, uint32_t dims)
 {
-	struct job j = {.what = what, .r = what->r, .from = self->dtype, .to = out->dtype};
-	const tensor *ops[] = {out, self};
+	struct job j = { .what = what, .r = what->r, .from = self->dtype, .to = out->dtype };
+	const tensor *ops[] = { out, self };
 	struct tensor_storage *scratch = NULL;
 	int64_t units, grain;
 	struct nest t;
@@ -350,8 +353,8 @@ int CPU_NAME(reduce)(const struct reduction *what, tensor *out, const tensor *se
 	j.t = &t;
 	plan(&j);
 	if (j.parts > 1) {
-		scratch = storage_alloc(TENSOR_DEVICE_CPU, j.parts * t.kept.count * j.r->size,
-					false);
+		scratch =
+			storage_alloc(TENSOR_DEVICE_CPU, j.parts * t.kept.count * j.r->size, false);
 		if (!scratch)
 			return -thread()->error.code;
 		j.partial = scratch->data;

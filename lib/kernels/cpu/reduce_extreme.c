@@ -5,9 +5,9 @@
 #include <math.h>
 
 /* A NaN wins, and stays. */
-#define MAX_AS(FORM, d, T, D, A, G, LOWEST, VMAX)                                                 \
+#define MAX_AS(FORM, d, T, D, A, G, LOWEST, VMAX) \
 	REDUCER_OF(FORM, max_##d, T, D, A, G, LOWEST, e, e, ((y > x) | (y != y)) ? y : x, VMAX)
-#define MIN_AS(FORM, d, T, D, A, G, HIGHEST, VMIN)                                                \
+#define MIN_AS(FORM, d, T, D, A, G, HIGHEST, VMIN) \
 	REDUCER_OF(FORM, min_##d, T, D, A, G, HIGHEST, e, e, ((y < x) | (y != y)) ? y : x, VMIN)
 #define MAX(d, T, D, LOWEST)  MAX_AS(SAME_, d, T, D, T, D, LOWEST, PICK(y > x, y, x))
 #define MIN(d, T, D, HIGHEST) MIN_AS(SAME_, d, T, D, T, D, HIGHEST, PICK(y < x, y, x))
@@ -56,7 +56,7 @@ static const struct reducer *const minima[TENSOR_DTYPE_COUNT] = {
 static int run(const char *name, const struct reducer *r, tensor *out, const tensor *self,
 	       uint32_t dims)
 {
-	const struct reduction what = {.r = r};
+	const struct reduction what = { .r = r };
 
 	return likely(r) ? CPU_NAME(reduce)(&what, out, self, dims) :
 			   kernel_no_dtype(name, self->dtype, "cpu");

@@ -11,10 +11,10 @@
 
 #include <math.h>
 
-#define WIDTH 16 /* running values */
+#define WIDTH 16   /* running values */
 #define CHUNK 2048 /* elements that stay in the cache between two readings */
 
-/* ---- variance ------------------------------------------------------------------------------ */
+/* ---- variance ---- */
 
 struct moments {
 	double n, mean, m2;
@@ -48,7 +48,7 @@ static void moments_combine(void *acc, const void *other, int64_t n)
 #define MOMENTS(d, T, D)                                                                          \
 	static double sum_##d(const T *x, int64_t n)                                              \
 	{                                                                                         \
-		double lane[WIDTH] = {0}, sum = 0;                                                \
+		double lane[WIDTH] = { 0 }, sum = 0;                                              \
 		int64_t i = 0;                                                                    \
                                                                                                   \
 		for (; i + WIDTH <= n; i += WIDTH)                                                \
@@ -63,7 +63,7 @@ static void moments_combine(void *acc, const void *other, int64_t n)
                                                                                                   \
 	static double squares_##d(const T *x, int64_t n, double mean)                             \
 	{                                                                                         \
-		double lane[WIDTH] = {0}, sum = 0;                                                \
+		double lane[WIDTH] = { 0 }, sum = 0;                                              \
 		int64_t i = 0;                                                                    \
                                                                                                   \
 		for (; i + WIDTH <= n; i += WIDTH)                                                \
@@ -98,7 +98,7 @@ static void moments_combine(void *acc, const void *other, int64_t n)
 	static void moments_##d##_some(struct moments *acc, const char *p, int64_t rows,          \
 				       int64_t rs, int64_t cols, int64_t cs)                      \
 	{                                                                                         \
-		double mean[CHUNK / 8] = {0}, m2[CHUNK / 8] = {0};                                \
+		double mean[CHUNK / 8] = { 0 }, m2[CHUNK / 8] = { 0 };                            \
                                                                                                   \
 		for (int64_t r = 0; r < rows; r++)                                                \
 			for (int64_t c = 0; c < cols; c++)                                        \
@@ -136,8 +136,13 @@ static void moments_combine(void *acc, const void *other, int64_t n)
 	EACH_LINE(moments_##d, sizeof(struct moments))                                            \
                                                                                                   \
 	static const struct reducer moments_##d = {                                               \
-		sizeof(struct moments), D, TENSOR_F64, moments_clear, moments_combine,            \
-		moments_##d##_rows, moments_##d##_lines,                                          \
+		sizeof(struct moments),                                                           \
+		D,                                                                                \
+		TENSOR_F64,                                                                       \
+		moments_clear,                                                                    \
+		moments_combine,                                                                  \
+		moments_##d##_rows,                                                               \
+		moments_##d##_lines,                                                              \
 	};
 MOMENTS(f32, float, TENSOR_F32)
 MOMENTS(f64, double, TENSOR_F64)
@@ -178,7 +183,7 @@ static void complex_combine(void *acc, const void *other, int64_t n)
 
 static void complex_line(void *acc, const char *p, int64_t n, int64_t s)
 {
-	struct complex_moments m = {.n = (double)n};
+	struct complex_moments m = { .n = (double)n };
 
 	if (!n)
 		return;
@@ -200,8 +205,13 @@ static void complex_rows(void *acc, const char *p, int64_t rows, int64_t rs, int
 EACH_LINE(complex, sizeof(struct complex_moments))
 
 static const struct reducer moments_complex = {
-	sizeof(struct complex_moments), TENSOR_C128,  TENSOR_F64,    complex_clear,
-	complex_combine,		complex_rows, complex_lines,
+	sizeof(struct complex_moments),
+	TENSOR_C128,
+	TENSOR_F64,
+	complex_clear,
+	complex_combine,
+	complex_rows,
+	complex_lines,
 };
 
 static void complex_variance(void *result, const void *acc, int64_t n, int64_t count, double p)
@@ -242,7 +252,7 @@ static void deviation(void *result, const void *acc, int64_t n, int64_t count, d
 static int moments(const char *name, tensor *out, const tensor *self, uint32_t dims, double p,
 		   bool root)
 {
-	struct reduction what = {.finish = root ? deviation : variance, .p = p};
+	struct reduction what = { .finish = root ? deviation : variance, .p = p };
 
 	if (unlikely(dtype_is_integral(self->dtype)))
 		return kernel_no_dtype(name, self->dtype, "cpu");
@@ -264,171 +274,171 @@ static int cpu_std(tensor *out, const tensor *self, uint32_t dims, double correc
 	return moments("std", out, self, dims, correction, true);
 }
 
-/* ---- logsumexp ----------------------------------------------------------------------------- */
+/* ---- logsumexp ---- */
 
 /* max is -infinity and sum zero for no element. What is not finite stays out of the exponent. */
-#define LOGSUMEXP(d, T, D, V, N, EXPV, EXP, LOG)                                                  \
-	struct lse_##d {                                                                          \
-		T max, sum;                                                                       \
-	};                                                                                        \
-                                                                                                  \
-	static void lse_##d##_clear(void *acc, int64_t n)                                         \
-	{                                                                                         \
-		for (int64_t i = 0; i < n; i++)                                                   \
-			((struct lse_##d *)acc)[i] = (struct lse_##d){(T)-INFINITY, 0};           \
-	}                                                                                         \
-                                                                                                  \
-	static void lse_##d##_join(struct lse_##d *a, T max, T sum)                               \
-	{                                                                                         \
-		T top = (max > a->max) | (max != max) ? max : a->max;                             \
-                                                                                                  \
-		if (!a->sum && a->max == (T)-INFINITY) {                                          \
-			a->sum = sum;                                                             \
-		} else if (top - top == 0) {                                                             \
-			a->sum = a->sum * EXP(a->max - top) + sum * EXP(max - top);               \
-		} else {                                                                          \
-			a->sum += sum;                                                            \
-		}                                                                                 \
-		a->max = top;                                                                     \
-	}                                                                                         \
-                                                                                                  \
-	static void lse_##d##_combine(void *acc, const void *other, int64_t n)                    \
-	{                                                                                         \
-		const struct lse_##d *b = other;                                                  \
-                                                                                                  \
-		for (int64_t i = 0; i < n; i++)                                                   \
-			lse_##d##_join((struct lse_##d *)acc + i, b[i].max, b[i].sum);            \
-	}                                                                                         \
-                                                                                                  \
-	static void lse_##d##_dense(struct lse_##d *a, const T *x, int64_t n)                     \
-	{                                                                                         \
-		V none = (V){0} - (T)INFINITY, top = none, total = {0};                           \
-		T max, lane[N], sum = 0;                                                          \
-		int64_t whole = n / N * N, rest = n - whole;                                      \
-		vec_part part = vec_part_##d(rest);                                               \
-		V last = rest ? vec_load_##d(x + whole, part) : none;                             \
-                                                                                                  \
-		*(V *)lane = last;                                                                \
-		for (int64_t k = rest; k < N; k++)                                                \
-			lane[k] = (T)-INFINITY;                                                   \
-		last = *(V *)lane;                                                                \
-		for (int64_t i = 0; i < whole; i += N)                                            \
-			top = vec_max_##d(top, *(const V *)(x + i));                              \
-		*(V *)lane = vec_max_##d(top, last);                                              \
-		max = lane[0];                                                                    \
-		for (int64_t k = 1; k < N; k++)                                                   \
-			max = (lane[k] > max) | (lane[k] != lane[k]) ? lane[k] : max;             \
-		if (max - max != 0) {                                                             \
-			lse_##d##_join(a, max, 1);                                                \
-			return;                                                                   \
-		}                                                                                 \
-		for (int64_t i = 0; i < whole; i += N)                                            \
-			total += EXPV(*(const V *)(x + i) - max);                                 \
-		*(V *)lane = total + EXPV(last - max);                                            \
-		for (int64_t k = 0; k < N; k++)                                                   \
-			sum += lane[k];                                                           \
-		lse_##d##_join(a, max, sum);                                                      \
-	}                                                                                         \
-                                                                                                  \
-	static void lse_##d##_line(void *acc, const char *p, int64_t n, int64_t s)                \
-	{                                                                                         \
-		_Alignas(64) T buf[CHUNK];                                                        \
-                                                                                                  \
-		for (int64_t i = 0; i < n; i += CHUNK, p += CHUNK * s) {                          \
-			int64_t m = n - i < CHUNK ? n - i : CHUNK;                                \
-			const T *x = (const T *)p;                                                \
-                                                                                                  \
-			if (s != sizeof(T)) {                                                     \
-				for (int64_t k = 0; k < m; k++)                                   \
-					buf[k] = *(const T *)(p + k * s);                         \
-				x = buf;                                                          \
-			}                                                                         \
-			lse_##d##_dense(acc, x, m);                                               \
-		}                                                                                 \
-	}                                                                                         \
-                                                                                                  \
-	/* Columns side by side, at most CHUNK / 4, as many as a whole number of vectors. */      \
-	static void lse_##d##_some(struct lse_##d *a, const char *p, int64_t rows, int64_t rs,    \
-				   int64_t cols)                                                  \
-	{                                                                                         \
-		_Alignas(64) T max[CHUNK / 4], sum[CHUNK / 4], e[CHUNK / 4];                      \
-		int64_t whole = (cols + N - 1) / N * N;                                           \
-                                                                                                  \
-		for (int64_t c = 0; c < whole; c++) {                                             \
-			max[c] = c < cols ? (T)-INFINITY : 0;                                     \
-			sum[c] = e[c] = 0;                                                        \
-		}                                                                                 \
-		for (int64_t r = 0; r < rows; r++) {                                              \
-			const T *x = (const T *)(p + r * rs);                                     \
-                                                                                                  \
-			for (int64_t c = 0; c < cols; c++)                                        \
-				max[c] = (x[c] > max[c]) | (x[c] != x[c]) ? x[c] : max[c];        \
-		}                                                                                 \
-		for (int64_t r = 0; r < rows; r++) {                                              \
-			const T *x = (const T *)(p + r * rs);                                     \
-                                                                                                  \
-			for (int64_t c = 0; c < cols; c++)                                        \
-				e[c] = x[c] - max[c];                                             \
-			for (int64_t c = 0; c < whole; c += N)                                    \
-				*(V *)(e + c) = EXPV(*(const V *)(e + c));                        \
-			for (int64_t c = 0; c < cols; c++)                                        \
-				sum[c] += e[c];                                                   \
-		}                                                                                 \
-		for (int64_t c = 0; c < cols; c++)                                                \
-			lse_##d##_join(&a[c], max[c], max[c] - max[c] == 0 ? sum[c] : 1);         \
-	}                                                                                         \
-                                                                                                  \
-	/* Columns that do not lie side by side. */                                               \
-	static void lse_##d##_turned(struct lse_##d *a, const char *p, int64_t rows, int64_t rs,  \
-				     int64_t cols, int64_t cs)                                    \
-	{                                                                                         \
-		T e[16 * CHUNK_COLS];                                                             \
-                                                                                                  \
-		for (int64_t r = 0; r < rows; r += 16, p += 16 * rs) {                            \
-			int64_t n = rows - r < 16 ? rows - r : 16;                                \
-                                                                                                  \
-			for (int64_t c = 0; c < cols; c++)                                        \
-				for (int64_t k = 0; k < n; k++)                                   \
-					e[k * CHUNK_COLS + c] = *(const T *)(p + c * cs + k * rs);\
-			lse_##d##_some(a, (const char *)e, n, CHUNK_COLS * sizeof(T), cols);      \
-		}                                                                                 \
-	}                                                                                         \
-                                                                                                  \
-	static void lse_##d##_rows(void *acc, const char *p, int64_t rows, int64_t rs,            \
-				   int64_t cols, int64_t cs)                                      \
-	{                                                                                         \
-		struct lse_##d *a = acc;                                                          \
-                                                                                                  \
-		for (int64_t c = 0; rows && cs == sizeof(T) && c < cols; c += CHUNK / 4)          \
-			lse_##d##_some(a + c, p + c * cs, rows, rs,                               \
-				       cols - c < CHUNK / 4 ? cols - c : CHUNK / 4);              \
-		for (int64_t c = 0; cs != sizeof(T) && c < cols; c += CHUNK_COLS)                 \
-			lse_##d##_turned(a + c, p + c * cs, rows, rs,                             \
-					 cols - c < CHUNK_COLS ? cols - c : CHUNK_COLS, cs);      \
-	}                                                                                         \
-	static void lse_##d##_finish(void *result, const void *acc, int64_t n, int64_t count,     \
-				     double p)                                                    \
-	{                                                                                         \
-		const struct lse_##d *a = acc;                                                    \
-                                                                                                  \
-		for (int64_t i = 0; i < n; i++)                                                   \
-			((T *)result)[i] = a[i].max - a[i].max == 0 ? a[i].max + LOG(a[i].sum) :  \
-								      a[i].max;                   \
-	}                                                                                         \
-                                                                                                  \
-	EACH_LINE(lse_##d, sizeof(struct lse_##d))                                                \
-                                                                                                  \
-	static const struct reducer lse_##d = {                                                   \
-		sizeof(struct lse_##d), D, D, lse_##d##_clear, lse_##d##_combine,                 \
-		lse_##d##_rows, lse_##d##_lines,                                                  \
+#define LOGSUMEXP(d, T, D, V, N, EXPV, EXP, LOG)                                                   \
+	struct lse_##d {                                                                           \
+		T max, sum;                                                                        \
+	};                                                                                         \
+                                                                                                   \
+	static void lse_##d##_clear(void *acc, int64_t n)                                          \
+	{                                                                                          \
+		for (int64_t i = 0; i < n; i++)                                                    \
+			((struct lse_##d *)acc)[i] = (struct lse_##d){ (T)-INFINITY, 0 };          \
+	}                                                                                          \
+                                                                                                   \
+	static void lse_##d##_join(struct lse_##d *a, T max, T sum)                                \
+	{                                                                                          \
+		T top = (max > a->max) | (max != max) ? max : a->max;                              \
+                                                                                                   \
+		if (!a->sum && a->max == (T)-INFINITY) {                                           \
+			a->sum = sum;                                                              \
+		} else if (top - top == 0) {                                                       \
+			a->sum = a->sum * EXP(a->max - top) + sum * EXP(max - top);                \
+		} else {                                                                           \
+			a->sum += sum;                                                             \
+		}                                                                                  \
+		a->max = top;                                                                      \
+	}                                                                                          \
+                                                                                                   \
+	static void lse_##d##_combine(void *acc, const void *other, int64_t n)                     \
+	{                                                                                          \
+		const struct lse_##d *b = other;                                                   \
+                                                                                                   \
+		for (int64_t i = 0; i < n; i++)                                                    \
+			lse_##d##_join((struct lse_##d *)acc + i, b[i].max, b[i].sum);             \
+	}                                                                                          \
+                                                                                                   \
+	static void lse_##d##_dense(struct lse_##d *a, const T *x, int64_t n)                      \
+	{                                                                                          \
+		V none = (V){ 0 } - (T)INFINITY, top = none, total = { 0 };                        \
+		T max, lane[N], sum = 0;                                                           \
+		int64_t whole = n / N * N, rest = n - whole;                                       \
+		vec_part part = vec_part_##d(rest);                                                \
+		V last = rest ? vec_load_##d(x + whole, part) : none;                              \
+                                                                                                   \
+		*(V *)lane = last;                                                                 \
+		for (int64_t k = rest; k < N; k++)                                                 \
+			lane[k] = (T)-INFINITY;                                                    \
+		last = *(V *)lane;                                                                 \
+		for (int64_t i = 0; i < whole; i += N)                                             \
+			top = vec_max_##d(top, *(const V *)(x + i));                               \
+		*(V *)lane = vec_max_##d(top, last);                                               \
+		max = lane[0];                                                                     \
+		for (int64_t k = 1; k < N; k++)                                                    \
+			max = (lane[k] > max) | (lane[k] != lane[k]) ? lane[k] : max;              \
+		if (max - max != 0) {                                                              \
+			lse_##d##_join(a, max, 1);                                                 \
+			return;                                                                    \
+		}                                                                                  \
+		for (int64_t i = 0; i < whole; i += N)                                             \
+			total += EXPV(*(const V *)(x + i) - max);                                  \
+		*(V *)lane = total + EXPV(last - max);                                             \
+		for (int64_t k = 0; k < N; k++)                                                    \
+			sum += lane[k];                                                            \
+		lse_##d##_join(a, max, sum);                                                       \
+	}                                                                                          \
+                                                                                                   \
+	static void lse_##d##_line(void *acc, const char *p, int64_t n, int64_t s)                 \
+	{                                                                                          \
+		_Alignas(64) T buf[CHUNK];                                                         \
+                                                                                                   \
+		for (int64_t i = 0; i < n; i += CHUNK, p += CHUNK * s) {                           \
+			int64_t m = n - i < CHUNK ? n - i : CHUNK;                                 \
+			const T *x = (const T *)p;                                                 \
+                                                                                                   \
+			if (s != sizeof(T)) {                                                      \
+				for (int64_t k = 0; k < m; k++)                                    \
+					buf[k] = *(const T *)(p + k * s);                          \
+				x = buf;                                                           \
+			}                                                                          \
+			lse_##d##_dense(acc, x, m);                                                \
+		}                                                                                  \
+	}                                                                                          \
+                                                                                                   \
+	/* Columns side by side, at most CHUNK / 4, as many as a whole number of vectors. */       \
+	static void lse_##d##_some(struct lse_##d *a, const char *p, int64_t rows, int64_t rs,     \
+				   int64_t cols)                                                   \
+	{                                                                                          \
+		_Alignas(64) T max[CHUNK / 4], sum[CHUNK / 4], e[CHUNK / 4];                       \
+		int64_t whole = (cols + N - 1) / N * N;                                            \
+                                                                                                   \
+		for (int64_t c = 0; c < whole; c++) {                                              \
+			max[c] = c < cols ? (T)-INFINITY : 0;                                      \
+			sum[c] = e[c] = 0;                                                         \
+		}                                                                                  \
+		for (int64_t r = 0; r < rows; r++) {                                               \
+			const T *x = (const T *)(p + r * rs);                                      \
+                                                                                                   \
+			for (int64_t c = 0; c < cols; c++)                                         \
+				max[c] = (x[c] > max[c]) | (x[c] != x[c]) ? x[c] : max[c];         \
+		}                                                                                  \
+		for (int64_t r = 0; r < rows; r++) {                                               \
+			const T *x = (const T *)(p + r * rs);                                      \
+                                                                                                   \
+			for (int64_t c = 0; c < cols; c++)                                         \
+				e[c] = x[c] - max[c];                                              \
+			for (int64_t c = 0; c < whole; c += N)                                     \
+				*(V *)(e + c) = EXPV(*(const V *)(e + c));                         \
+			for (int64_t c = 0; c < cols; c++)                                         \
+				sum[c] += e[c];                                                    \
+		}                                                                                  \
+		for (int64_t c = 0; c < cols; c++)                                                 \
+			lse_##d##_join(&a[c], max[c], max[c] - max[c] == 0 ? sum[c] : 1);          \
+	}                                                                                          \
+                                                                                                   \
+	/* Columns that do not lie side by side. */                                                \
+	static void lse_##d##_turned(struct lse_##d *a, const char *p, int64_t rows, int64_t rs,   \
+				     int64_t cols, int64_t cs)                                     \
+	{                                                                                          \
+		T e[16 * CHUNK_COLS];                                                              \
+                                                                                                   \
+		for (int64_t r = 0; r < rows; r += 16, p += 16 * rs) {                             \
+			int64_t n = rows - r < 16 ? rows - r : 16;                                 \
+                                                                                                   \
+			for (int64_t c = 0; c < cols; c++)                                         \
+				for (int64_t k = 0; k < n; k++)                                    \
+					e[k * CHUNK_COLS + c] = *(const T *)(p + c * cs + k * rs); \
+			lse_##d##_some(a, (const char *)e, n, CHUNK_COLS * sizeof(T), cols);       \
+		}                                                                                  \
+	}                                                                                          \
+                                                                                                   \
+	static void lse_##d##_rows(void *acc, const char *p, int64_t rows, int64_t rs,             \
+				   int64_t cols, int64_t cs)                                       \
+	{                                                                                          \
+		struct lse_##d *a = acc;                                                           \
+                                                                                                   \
+		for (int64_t c = 0; rows && cs == sizeof(T) && c < cols; c += CHUNK / 4)           \
+			lse_##d##_some(a + c, p + c * cs, rows, rs,                                \
+				       cols - c < CHUNK / 4 ? cols - c : CHUNK / 4);               \
+		for (int64_t c = 0; cs != sizeof(T) && c < cols; c += CHUNK_COLS)                  \
+			lse_##d##_turned(a + c, p + c * cs, rows, rs,                              \
+					 cols - c < CHUNK_COLS ? cols - c : CHUNK_COLS, cs);       \
+	}                                                                                          \
+	static void lse_##d##_finish(void *result, const void *acc, int64_t n, int64_t count,      \
+				     double p)                                                     \
+	{                                                                                          \
+		const struct lse_##d *a = acc;                                                     \
+                                                                                                   \
+		for (int64_t i = 0; i < n; i++)                                                    \
+			((T *)result)[i] = a[i].max - a[i].max == 0 ? a[i].max + LOG(a[i].sum) :   \
+								      a[i].max;                    \
+	}                                                                                          \
+                                                                                                   \
+	EACH_LINE(lse_##d, sizeof(struct lse_##d))                                                 \
+                                                                                                   \
+	static const struct reducer lse_##d = {                                                    \
+		sizeof(struct lse_##d), D, D, lse_##d##_clear, lse_##d##_combine, lse_##d##_rows,  \
+		lse_##d##_lines,                                                                   \
 	};
 LOGSUMEXP(f32, float, TENSOR_F32, vec_f32, VEC_F32, exp_f32v, expf, logf)
 LOGSUMEXP(f64, double, TENSOR_F64, vec_f64, VEC_F64, exp_f64v, exp, log)
 
 static int cpu_logsumexp(tensor *out, const tensor *self, uint32_t dims)
 {
-	static const struct reduction narrow = {.r = &lse_f32, .finish = lse_f32_finish};
-	static const struct reduction wide = {.r = &lse_f64, .finish = lse_f64_finish};
+	static const struct reduction narrow = { .r = &lse_f32, .finish = lse_f32_finish };
+	static const struct reduction wide = { .r = &lse_f64, .finish = lse_f64_finish };
 
 	if (unlikely(dtype_is_complex(self->dtype)))
 		return kernel_no_dtype("logsumexp", self->dtype, "cpu");

@@ -16,8 +16,8 @@
 #include <math.h>
 #include <stdlib.h>
 
-#define SHORT_LINE 32 /* elements that vectors are not worth */
-#define BLOCK 1024 /* elements of a line, or lines side by side */
+#define SHORT_LINE 32	/* elements that vectors are not worth */
+#define BLOCK	   1024 /* elements of a line, or lines side by side */
 
 struct scanner {
 	uint8_t dtype; /* in which is computed */
@@ -35,96 +35,132 @@ typedef int32_t vec_i32 __attribute__((vector_size(VEC_BYTES), aligned(4), may_a
 
 /* Which element of a vector goes where when all move up by s; the others are the identity's. */
 #if VEC_BYTES == 64
-#define UP_64(s) {0 < s ? 8 : 0 - s, 1 < s ? 9 : 1 - s, 2 < s ? 10 : 2 - s, 3 < s ? 11 : 3 - s,   \
-		  4 - s, 5 - s, 6 - s, 7 - s}
-#define LAST_64	 {7, 7, 7, 7, 7, 7, 7, 7}
-#define UP_32(s) {0 < s ? 16 : 0 - s, 1 < s ? 17 : 1 - s, 2 < s ? 18 : 2 - s,                     \
-		  3 < s ? 19 : 3 - s, 4 < s ? 20 : 4 - s, 5 < s ? 21 : 5 - s,                     \
-		  6 < s ? 22 : 6 - s, 7 < s ? 23 : 7 - s, 8 - s, 9 - s, 10 - s, 11 - s, 12 - s,   \
-		  13 - s, 14 - s, 15 - s}
-#define LAST_32	 {15, 15, 15, 15, 15, 15, 15, 15, 15, 15, 15, 15, 15, 15, 15, 15}
+#define UP_64(s)                                                                              \
+	{                                                                                     \
+		0 < s ? 8 : 0 - s, 1 < s ? 9 : 1 - s, 2 < s ? 10 : 2 - s, 3 < s ? 11 : 3 - s, \
+			4 - s, 5 - s, 6 - s, 7 - s                                            \
+	}
+#define LAST_64                        \
+	{                              \
+		7, 7, 7, 7, 7, 7, 7, 7 \
+	}
+#define UP_32(s)                                                                                  \
+	{                                                                                         \
+		0 < s ? 16 : 0 - s, 1 < s ? 17 : 1 - s, 2 < s ? 18 : 2 - s, 3 < s ? 19 : 3 - s,   \
+			4 < s ? 20 : 4 - s, 5 < s ? 21 : 5 - s, 6 < s ? 22 : 6 - s,               \
+			7 < s ? 23 : 7 - s, 8 - s, 9 - s, 10 - s, 11 - s, 12 - s, 13 - s, 14 - s, \
+			15 - s                                                                    \
+	}
+#define LAST_32                                                                \
+	{                                                                      \
+		15, 15, 15, 15, 15, 15, 15, 15, 15, 15, 15, 15, 15, 15, 15, 15 \
+	}
 #elif VEC_BYTES == 32
-#define UP_64(s) {0 < s ? 4 : 0 - s, 1 < s ? 5 : 1 - s, 2 - s, 3 - s}
-#define LAST_64	 {3, 3, 3, 3}
-#define UP_32(s) {0 < s ? 8 : 0 - s, 1 < s ? 9 : 1 - s, 2 < s ? 10 : 2 - s, 3 < s ? 11 : 3 - s,   \
-		  4 - s, 5 - s, 6 - s, 7 - s}
-#define LAST_32	 {7, 7, 7, 7, 7, 7, 7, 7}
+#define UP_64(s)                                                   \
+	{                                                          \
+		0 < s ? 4 : 0 - s, 1 < s ? 5 : 1 - s, 2 - s, 3 - s \
+	}
+#define LAST_64            \
+	{                  \
+		3, 3, 3, 3 \
+	}
+#define UP_32(s)                                                                              \
+	{                                                                                     \
+		0 < s ? 8 : 0 - s, 1 < s ? 9 : 1 - s, 2 < s ? 10 : 2 - s, 3 < s ? 11 : 3 - s, \
+			4 - s, 5 - s, 6 - s, 7 - s                                            \
+	}
+#define LAST_32                        \
+	{                              \
+		7, 7, 7, 7, 7, 7, 7, 7 \
+	}
 #else
-#define UP_64(s) {2, 0}
-#define LAST_64	 {1, 1}
-#define UP_32(s) {0 < s ? 4 : 0 - s, 1 < s ? 5 : 1 - s, 2 - s, 3 - s}
-#define LAST_32	 {3, 3, 3, 3}
+#define UP_64(s)     \
+	{            \
+		2, 0 \
+	}
+#define LAST_64      \
+	{            \
+		1, 1 \
+	}
+#define UP_32(s)                                                   \
+	{                                                          \
+		0 < s ? 4 : 0 - s, 1 < s ? 5 : 1 - s, 2 - s, 3 - s \
+	}
+#define LAST_32            \
+	{                  \
+		3, 3, 3, 3 \
+	}
 #endif
 
 /* BITS: 64 or 32, of C. Elements of a block are a whole number of vectors, with room for that. */
-#define SCAN(NAME, C, D, V, BITS, IDENTITY, OP)                                                   \
-	static void NAME##_line(void *buf, int64_t n, void *carry)                                \
-	{                                                                                         \
-		const int lanes = VEC_BYTES * 8 / BITS;                                           \
-		V identity = (V){0} + (C)(IDENTITY), last = identity;                             \
-		C *x = buf;                                                                       \
-                                                                                                  \
-		last = identity OP *(C *)carry;                                                   \
-		for (int64_t i = n; i % lanes; i++)                                               \
-			x[i] = (IDENTITY);                                                        \
-		for (int64_t i = 0; i < n; i += lanes) {                                          \
-			V v = *(V *)(x + i);                                                      \
-                                                                                                  \
-			v = v OP __builtin_shuffle(v, identity, (vec_i##BITS)UP_##BITS(1));       \
-			if (lanes > 2)                                                            \
-				v = v OP __builtin_shuffle(v, identity,                           \
-							   (vec_i##BITS)UP_##BITS(2));            \
-			if (lanes > 4)                                                            \
-				v = v OP __builtin_shuffle(v, identity,                           \
-							   (vec_i##BITS)UP_##BITS(4));            \
-			if (lanes > 8)                                                            \
-				v = v OP __builtin_shuffle(v, identity,                           \
-							   (vec_i##BITS)UP_##BITS(8));            \
-			*(V *)(x + i) = v OP last;                                                \
-			last = last OP __builtin_shuffle(v, (vec_i##BITS)LAST_##BITS);            \
-		}                                                                                 \
-		if (n)                                                                            \
-			*(C *)carry = x[n - 1];                                                   \
-	}                                                                                         \
+#define SCAN(NAME, C, D, V, BITS, IDENTITY, OP)                                             \
+	static void NAME##_line(void *buf, int64_t n, void *carry)                          \
+	{                                                                                   \
+		const int lanes = VEC_BYTES * 8 / BITS;                                     \
+		V identity = (V){ 0 } + (C)(IDENTITY), last = identity;                     \
+		C *x = buf;                                                                 \
+                                                                                            \
+		last = identity OP * (C *)carry;                                            \
+		for (int64_t i = n; i % lanes; i++)                                         \
+			x[i] = (IDENTITY);                                                  \
+		for (int64_t i = 0; i < n; i += lanes) {                                    \
+			V v = *(V *)(x + i);                                                \
+                                                                                            \
+			v = v OP __builtin_shuffle(v, identity, (vec_i##BITS)UP_##BITS(1)); \
+			if (lanes > 2)                                                      \
+				v = v OP __builtin_shuffle(v, identity,                     \
+							   (vec_i##BITS)UP_##BITS(2));      \
+			if (lanes > 4)                                                      \
+				v = v OP __builtin_shuffle(v, identity,                     \
+							   (vec_i##BITS)UP_##BITS(4));      \
+			if (lanes > 8)                                                      \
+				v = v OP __builtin_shuffle(v, identity,                     \
+							   (vec_i##BITS)UP_##BITS(8));      \
+			*(V *)(x + i) = v OP last;                                          \
+			last = last OP __builtin_shuffle(v, (vec_i##BITS)LAST_##BITS);      \
+		}                                                                           \
+		if (n)                                                                      \
+			*(C *)carry = x[n - 1];                                             \
+	}                                                                                   \
 	SCAN_ROWS(NAME, C, D, IDENTITY, OP)
 
 /* The plain loop, for what vectors are not made of. */
-#define SCAN_PLAIN(NAME, C, D, IDENTITY, OP)                                                      \
-	static void NAME##_line(void *buf, int64_t n, void *carry)                                \
-	{                                                                                         \
-		C *x = buf, sum = *(C *)carry;                                                    \
-                                                                                                  \
-		for (int64_t i = 0; i < n; i++)                                                   \
-			x[i] = sum = sum OP x[i];                                                 \
-		*(C *)carry = sum;                                                                \
-	}                                                                                         \
+#define SCAN_PLAIN(NAME, C, D, IDENTITY, OP)                       \
+	static void NAME##_line(void *buf, int64_t n, void *carry) \
+	{                                                          \
+		C *x = buf, sum = *(C *)carry;                     \
+                                                                   \
+		for (int64_t i = 0; i < n; i++)                    \
+			x[i] = sum = sum OP x[i];                  \
+		*(C *)carry = sum;                                 \
+	}                                                          \
 	SCAN_ROWS(NAME, C, D, IDENTITY, OP)
 
-#define SCAN_ROWS(NAME, C, D, IDENTITY, OP)                                                       \
-	static void NAME##_lines(void *buf, int64_t n, int64_t lines)                             \
-	{                                                                                         \
-		for (C *x = buf; lines > 0; lines--, x += n)                                      \
-			for (int64_t i = 1; i < n; i++)                                           \
-				x[i] = x[i - 1] OP x[i];                                          \
-	}                                                                                         \
-                                                                                                  \
-	static void NAME##_rows(void *acc, void *buf, int64_t rows, int64_t n)                    \
-	{                                                                                         \
-		C *restrict a = acc, *restrict x = buf;                                           \
-                                                                                                  \
-		for (; rows > 0; rows--, x += n)                                                  \
-			for (int64_t i = 0; i < n; i++)                                           \
-				x[i] = a[i] = a[i] OP x[i];                                       \
-	}                                                                                         \
-                                                                                                  \
-	static void NAME##_clear(void *acc, int64_t n)                                            \
-	{                                                                                         \
-		for (int64_t i = 0; i < n; i++)                                                   \
-			((C *)acc)[i] = (IDENTITY);                                               \
-	}                                                                                         \
-                                                                                                  \
-	static const struct scanner NAME = {D, NAME##_line, NAME##_lines, NAME##_rows,            \
-					    NAME##_clear};
+#define SCAN_ROWS(NAME, C, D, IDENTITY, OP)                                             \
+	static void NAME##_lines(void *buf, int64_t n, int64_t lines)                   \
+	{                                                                               \
+		for (C *x = buf; lines > 0; lines--, x += n)                            \
+			for (int64_t i = 1; i < n; i++)                                 \
+				x[i] = x[i - 1] OP x[i];                                \
+	}                                                                               \
+                                                                                        \
+	static void NAME##_rows(void *acc, void *buf, int64_t rows, int64_t n)          \
+	{                                                                               \
+		C *restrict a = acc, *restrict x = buf;                                 \
+                                                                                        \
+		for (; rows > 0; rows--, x += n)                                        \
+			for (int64_t i = 0; i < n; i++)                                 \
+				x[i] = a[i] = a[i] OP x[i];                             \
+	}                                                                               \
+                                                                                        \
+	static void NAME##_clear(void *acc, int64_t n)                                  \
+	{                                                                               \
+		for (int64_t i = 0; i < n; i++)                                         \
+			((C *)acc)[i] = (IDENTITY);                                     \
+	}                                                                               \
+                                                                                        \
+	static const struct scanner NAME = { D, NAME##_line, NAME##_lines, NAME##_rows, \
+					     NAME##_clear };
 
 SCAN(sum_f64, double, TENSOR_F64, vec_f64, 64, 0, +)
 SCAN(sum_f32, float, TENSOR_F32, vec_f32, 32, 0, +)
@@ -135,7 +171,7 @@ SCAN(prod_f32, float, TENSOR_F32, vec_f32, 32, 1, *)
 SCAN(prod_i64, int64_t, TENSOR_I64, vec_i64, 64, 1, *)
 SCAN_PLAIN(prod_c128, double complex, TENSOR_C128, 1, *)
 
-/* ---- logarithms ------------------------------------------------------------------------ */
+/* ---- logarithms ---- */
 
 static inline double log_add(double a, double b)
 {
@@ -188,35 +224,35 @@ static void log_line(void *buf, int64_t n, void *carry)
 	*(double *)carry = sum;
 }
 
-#define LOG_LOOPS(NAME, C, ADD)                                                                   \
-	static void NAME##_lines(void *buf, int64_t n, int64_t lines)                             \
-	{                                                                                         \
-		for (C *x = buf; lines > 0; lines--, x += n) {                                    \
-			C sum = -INFINITY;                                                        \
-                                                                                                  \
-			for (int64_t i = 0; i < n; i++)                                           \
-				x[i] = sum = ADD(sum, x[i]);                                      \
-		}                                                                                 \
-	}                                                                                         \
-                                                                                                  \
-	static void NAME##_rows(void *acc, void *buf, int64_t rows, int64_t n)                    \
-	{                                                                                         \
-		C *a = acc, *x = buf;                                                             \
-                                                                                                  \
-		for (; rows > 0; rows--, x += n)                                                  \
-			for (int64_t i = 0; i < n; i++)                                           \
-				x[i] = a[i] = ADD(a[i], x[i]);                                    \
-	}                                                                                         \
-                                                                                                  \
-	static void NAME##_clear(void *acc, int64_t n)                                            \
-	{                                                                                         \
-		for (int64_t i = 0; i < n; i++)                                                   \
-			((C *)acc)[i] = -INFINITY;                                                \
+#define LOG_LOOPS(NAME, C, ADD)                                                \
+	static void NAME##_lines(void *buf, int64_t n, int64_t lines)          \
+	{                                                                      \
+		for (C *x = buf; lines > 0; lines--, x += n) {                 \
+			C sum = -INFINITY;                                     \
+                                                                               \
+			for (int64_t i = 0; i < n; i++)                        \
+				x[i] = sum = ADD(sum, x[i]);                   \
+		}                                                              \
+	}                                                                      \
+                                                                               \
+	static void NAME##_rows(void *acc, void *buf, int64_t rows, int64_t n) \
+	{                                                                      \
+		C *a = acc, *x = buf;                                          \
+                                                                               \
+		for (; rows > 0; rows--, x += n)                               \
+			for (int64_t i = 0; i < n; i++)                        \
+				x[i] = a[i] = ADD(a[i], x[i]);                 \
+	}                                                                      \
+                                                                               \
+	static void NAME##_clear(void *acc, int64_t n)                         \
+	{                                                                      \
+		for (int64_t i = 0; i < n; i++)                                \
+			((C *)acc)[i] = -INFINITY;                             \
 	}
 LOG_LOOPS(log, double, log_add)
 LOG_LOOPS(log_complex, double complex, log_add_complex)
 
-static const struct scanner log_f64 = {TENSOR_F64, log_line, log_lines, log_rows, log_clear};
+static const struct scanner log_f64 = { TENSOR_F64, log_line, log_lines, log_rows, log_clear };
 
 /* Complex numbers one after the other. */
 static void log_complex_line(void *buf, int64_t n, void *carry)
@@ -228,10 +264,10 @@ static void log_complex_line(void *buf, int64_t n, void *carry)
 	*(double complex *)carry = sum;
 }
 
-static const struct scanner log_c128 = {TENSOR_C128, log_complex_line, log_complex_lines,
-					log_complex_rows, log_complex_clear};
+static const struct scanner log_c128 = { TENSOR_C128, log_complex_line, log_complex_lines,
+					 log_complex_rows, log_complex_clear };
 
-/* ---- walking ------------------------------------------------------------------------------- */
+/* ---- walking ---- */
 
 struct job {
 	const struct scanner *s;
@@ -265,7 +301,8 @@ static void scan_lines(const struct job *j, char *const *data, int64_t lines)
 /* Lines of a few elements, one after the other in both operands: many at a time. */
 static void scan_short(const struct job *j, char *o, const char *a, int64_t lines)
 {
-	int64_t n = j->t->along.size[0], so = j->t->along.stride[0][0], sa = j->t->along.stride[1][0];
+	int64_t n = j->t->along.size[0], so = j->t->along.stride[0][0],
+		sa = j->t->along.stride[1][0];
 	int64_t size = dtype_sizes[j->s->dtype], many = BLOCK / n;
 	_Alignas(64) char x[BLOCK * 16];
 
@@ -289,7 +326,8 @@ static bool is_short(const struct nest *t)
 static void scan_tile(const struct job *j, char *o, const char *a, int64_t cols)
 {
 	const struct nest *t = j->t;
-	int64_t size = dtype_sizes[j->s->dtype], so = t->kept.stride[0][0], sa = t->kept.stride[1][0];
+	int64_t size = dtype_sizes[j->s->dtype], so = t->kept.stride[0][0],
+		sa = t->kept.stride[1][0];
 	int64_t step = t->along.stride[1][0], out_step = t->along.stride[0][0], rows = 1;
 	_Alignas(64) char x[BLOCK * 16], acc[BLOCK * 16];
 
@@ -334,8 +372,8 @@ static void scan_chunk(int64_t begin, int64_t end, void *ctx)
 
 static int scan(const struct scanner *s, tensor *out, const tensor *self, int dim)
 {
-	struct job j = {.s = s, .to = out->dtype, .from = self->dtype};
-	const tensor *op[] = {out, self};
+	struct job j = { .s = s, .to = out->dtype, .from = self->dtype };
+	const tensor *op[] = { out, self };
 	int64_t grain;
 	struct nest t;
 
@@ -343,8 +381,7 @@ static int scan(const struct scanner *s, tensor *out, const tensor *self, int di
 		return 0;
 	nest_build(&t, op, 2, 1u << dim);
 	j.t = &t;
-	j.by_rows = t.kept.size[0] >= 8 &&
-		    llabs(t.kept.stride[1][0]) < llabs(t.along.stride[1][0]);
+	j.by_rows = t.kept.size[0] >= 8 && llabs(t.kept.stride[1][0]) < llabs(t.along.stride[1][0]);
 	j.side_by_side = is_short(&t);
 	grain = ITER_GRAIN / t.along.count;
 	/* Rows of a tile are to be worth a call. */
@@ -365,14 +402,14 @@ static const struct scanner *pick(enum tensor_dtype out, const struct scanner *c
 
 static int cpu_cumsum(tensor *out, const tensor *self, int dim)
 {
-	static const struct scanner *const of[] = {&sum_i64, &sum_f32, &sum_f64, &sum_c128};
+	static const struct scanner *const of[] = { &sum_i64, &sum_f32, &sum_f64, &sum_c128 };
 
 	return scan(pick(out->dtype, of), out, self, dim);
 }
 
 static int cpu_cumprod(tensor *out, const tensor *self, int dim)
 {
-	static const struct scanner *const of[] = {&prod_i64, &prod_f32, &prod_f64, &prod_c128};
+	static const struct scanner *const of[] = { &prod_i64, &prod_f32, &prod_f64, &prod_c128 };
 
 	return scan(pick(out->dtype, of), out, self, dim);
 }

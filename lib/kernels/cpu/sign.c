@@ -10,8 +10,8 @@ UNARY_SIGNED(abs, x < 0 ? -x : x)
 UNARY_FLOAT(abs, fabs(x))
 UNARY_COMPLEX_REAL(abs, cabs(x))
 UNARY_LOOP(abs_half, uint16_t, uint16_t, x & 0x7fff)
-POINTWISE_REAL(abs, AT_SIGNED(abs), AT_FLOAT(abs), AT_COMPLEX(abs), AT_BITS_UNSIGNED(same),
-	       [TENSOR_BF16] = abs_half, [TENSOR_F16] = abs_half)
+POINTWISE_REAL(abs, AT_SIGNED(abs), AT_FLOAT(abs), AT_COMPLEX(abs),
+	       AT_BITS_UNSIGNED(same), [TENSOR_BF16] = abs_half, [TENSOR_F16] = abs_half)
 
 UNARY_UNSIGNED(sign, x != 0)
 UNARY_SIGNED(sign, (x > 0) - (x < 0))
@@ -71,5 +71,5 @@ TEST_FLOAT(logical_not, !x)
 TEST_COMPLEX(logical_not, x == 0)
 PREDICATE(logical_not, AT_INTEGRAL(logical_not), AT_FLOAT(logical_not), AT_COMPLEX(logical_not))
 
-CPU_KERNELS(K(abs), K(sign), K(sgn), K(square), K(conj_physical), K(angle), K(isnan),
-	    K(isinf), K(isfinite), K(isposinf), K(isneginf), K(signbit), K(logical_not))
+CPU_KERNELS(K(abs), K(sign), K(sgn), K(square), K(conj_physical), K(angle), K(isnan), K(isinf),
+	    K(isfinite), K(isposinf), K(isneginf), K(signbit), K(logical_not))

@@ -13,11 +13,11 @@
 
 #include <math.h>
 
-#define BLOCK	     512 /* elements of a line that are handled at once */
+#define BLOCK	     512  /* elements of a line that are handled at once */
 #define LONG_BLOCK   4096 /* the same, where nothing has to be collected */
-#define FEW	     64 /* elements that are not worth turning round */
+#define FEW	     64	  /* elements that are not worth turning round */
 #define SHORT_LINE   32
-#define SIDE_BY_SIDE 64 /* short lines that are turned round together */
+#define SIDE_BY_SIDE 64	  /* short lines that are turned round together */
 #define TILE	     1024 /* lines side by side: a page of f32 */
 #define TILE_MIN     16
 
@@ -105,13 +105,13 @@ static void run_half_lines(int64_t begin, int64_t end, void *ctx)
 	for (int64_t i = begin, m; i < end; i += m) {
 		m = half_lines(j, i, end);
 		nest_seek(j->t, i, data);
-		CPU_NAME(convert)(x, TENSOR_F32, sizeof(float), data[1], j->dtype,
-				  along->stride[1][0], m * n);
+		CPU_NAME(convert)
+		(x, TENSOR_F32, sizeof(float), data[1], j->dtype, along->stride[1][0], m * n);
 		for (int64_t l = 0; l < m; l++)
 			line_f32((char *)(x + l * n), sizeof(float), (char *)(x + l * n),
 				 sizeof(float), n, j->log);
-		CPU_NAME(convert)(data[0], j->dtype, along->stride[0][0], x, TENSOR_F32,
-				  sizeof(float), m * n);
+		CPU_NAME(convert)
+		(data[0], j->dtype, along->stride[0][0], x, TENSOR_F32, sizeof(float), m * n);
 	}
 }
 
@@ -127,23 +127,24 @@ static void run_half_backward(int64_t begin, int64_t end, void *ctx)
 	for (int64_t i = begin, m; i < end; i += m) {
 		m = half_lines(j, i, end);
 		nest_seek(j->t, i, data);
-		CPU_NAME(convert)(y, TENSOR_F32, sizeof(float), data[1], j->dtype,
-				  along->stride[1][0], m * n);
-		CPU_NAME(convert)(g, TENSOR_F32, sizeof(float), data[2], j->dtype,
-				  along->stride[2][0], m * n);
+		CPU_NAME(convert)
+		(y, TENSOR_F32, sizeof(float), data[1], j->dtype, along->stride[1][0], m * n);
+		CPU_NAME(convert)
+		(g, TENSOR_F32, sizeof(float), data[2], j->dtype, along->stride[2][0], m * n);
 		for (int64_t l = 0; l < m; l++) {
 			float *to = g + l * n, *from = y + l * n;
 
-			gradient_f32(to, to, from, n, gradient_sum_f32(to, from, n, j->log), j->log);
+			gradient_f32(to, to, from, n, gradient_sum_f32(to, from, n, j->log),
+				     j->log);
 		}
-		CPU_NAME(convert)(data[0], j->dtype, along->stride[0][0], g, TENSOR_F32,
-				  sizeof(float), m * n);
+		CPU_NAME(convert)
+		(data[0], j->dtype, along->stride[0][0], g, TENSOR_F32, sizeof(float), m * n);
 	}
 }
 
 static int run_half(parallel_fn fn, const tensor *const *op, int nops, int dim, bool log)
 {
-	struct half_job j = {.dtype = op[1]->dtype, .log = log};
+	struct half_job j = { .dtype = op[1]->dtype, .log = log };
 	int64_t grain;
 	struct nest t;
 
@@ -172,7 +173,7 @@ static bool side_by_side(const struct nest *t, int64_t size, int64_t enough)
 static int run(const struct softmax_fns *fns, const tensor *const *op, int nops, int dim, bool log)
 {
 	int64_t size = itemsize(op[0]), grain;
-	struct job j = {.fn = fns->rows, .log = log};
+	struct job j = { .fn = fns->rows, .log = log };
 	struct nest t;
 
 	nest_build(&t, op, nops, 1u << dim);
@@ -200,18 +201,18 @@ static bool run_small(const struct softmax_fns *fns, tensor *out, const tensor *
 	t.along.size[0] = n;
 	t.along.stride[0][0] = t.along.stride[1][0] = size;
 	t.kept.stride[0][0] = t.kept.stride[1][0] = n * size;
-	fns->rows(&t, (char *const[]){out->data, self->data}, self->numel / n, log);
+	fns->rows(&t, (char *const[]){ out->data, self->data }, self->numel / n, log);
 	return true;
 }
 
 static int forward(const char *name, tensor *out, const tensor *self, int dim, bool log)
 {
 	static const struct softmax_fns all[TENSOR_DTYPE_COUNT] = {
-		[TENSOR_F32] = {rows_f32, columns_f32},
-		[TENSOR_F64] = {rows_f64, columns_f64},
+		[TENSOR_F32] = { rows_f32, columns_f32 },
+		[TENSOR_F64] = { rows_f64, columns_f64 },
 	};
 	const struct softmax_fns *fns = &all[self->dtype];
-	const tensor *op[] = {out, self};
+	const tensor *op[] = { out, self };
 
 	if (dtype_is_half(self->dtype) && self->sizes[dim] <= SOFTMAX_HALF_LINE)
 		return run_half(run_half_lines, op, 2, dim, log);
@@ -226,11 +227,11 @@ static int backward(const char *name, tensor *out, const tensor *grad, const ten
 		    int dim, bool log)
 {
 	static const struct softmax_fns all[TENSOR_DTYPE_COUNT] = {
-		[TENSOR_F32] = {backward_rows_f32, backward_columns_f32},
-		[TENSOR_F64] = {backward_rows_f64, backward_columns_f64},
+		[TENSOR_F32] = { backward_rows_f32, backward_columns_f32 },
+		[TENSOR_F64] = { backward_rows_f64, backward_columns_f64 },
 	};
 	/* In the order of the saved output: a gradient is often an expanded one. */
-	const tensor *op[] = {out, output, grad};
+	const tensor *op[] = { out, output, grad };
 
 	if (dtype_is_half(grad->dtype) && grad->sizes[dim] <= SOFTMAX_HALF_LINE)
 		return run_half(run_half_backward, op, 3, dim, log);

@@ -38,7 +38,7 @@ static inline const T *F(collect)(const char *p, int64_t stride, int64_t n, T *b
 /* The greatest of max and n elements; a NaN stays. */
 static T F(greatest)(const T *x, int64_t n, T max)
 {
-	V a = (V){0} + max, b = a, c = a, d = a;
+	V a = (V){ 0 } + max, b = a, c = a, d = a;
 	T lane[LANES];
 	int64_t i = 0;
 
@@ -61,7 +61,9 @@ static T F(greatest)(const T *x, int64_t n, T max)
 		a = VMAX(a, VEC_CROSS(V, a, 2));
 	a = VMAX(a, VEC_CROSS(V, a, 1));
 	*(V *)lane = a;
-	max = sizeof(T) == 8 ? lane[0] : (lane[1] > lane[0]) | (lane[1] != lane[1]) ? lane[1] : lane[0];
+	max = sizeof(T) == 8				 ? lane[0] :
+	      (lane[1] > lane[0]) | (lane[1] != lane[1]) ? lane[1] :
+							   lane[0];
 	for (; i < n; i++)
 		max = (x[i] > max) | (x[i] != x[i]) ? x[i] : max;
 	return max;
@@ -80,7 +82,7 @@ static T F(add_lanes)(V v)
 /* y = exp(x - max), unless y is NULL; their sum. */
 static inline __attribute__((always_inline)) T F(exp_sum)(T *y, const T *x, int64_t n, T max)
 {
-	V sum = {0}, more = {0}, e;
+	V sum = { 0 }, more = { 0 }, e;
 	int64_t i = 0;
 
 	for (; i + 2 * LANES <= n; i += 2 * LANES) {
@@ -136,8 +138,7 @@ static void F(line)(char *o, int64_t so, const char *a, int64_t sa, int64_t n, b
 		T *y = (T *)o;
 
 		if (log)
-			IVDEP for (int64_t i = 0; i < n; i++)
-				y[i] = (x[i] - max) - shift;
+			IVDEP for (int64_t i = 0; i < n; i++) y[i] = (x[i] - max) - shift;
 		else
 			for (int64_t i = 0; i < n; i++)
 				y[i] *= shift;
@@ -218,12 +219,11 @@ static void F(rows)(const struct nest *t, char *const *data, int64_t rows, bool 
 
 	for (int64_t r = 0; r < rows; r += batch) {
 		int64_t m = rows - r < batch ? rows - r : batch;
-		char *at[] = {data[0] + r * t->kept.stride[0][0],
-			      data[1] + r * t->kept.stride[1][0]};
+		char *at[] = { data[0] + r * t->kept.stride[0][0],
+			       data[1] + r * t->kept.stride[1][0] };
 
 		if (n > SHORT_LINE)
-			F(line)(at[0], t->along.stride[0][0], at[1], t->along.stride[1][0], n,
-				log);
+			F(line)(at[0], t->along.stride[0][0], at[1], t->along.stride[1][0], n, log);
 		else if (m * n <= FEW)
 			F(few_lines)(t, at, m, log);
 		else
@@ -231,7 +231,7 @@ static void F(rows)(const struct nest *t, char *const *data, int64_t rows, bool 
 	}
 }
 
-/* ---- contiguous kept dimension: a tile of lines side by side ------------------------ */
+/* ---- contiguous kept dimension: a tile of lines side by side ---- */
 
 static void F(tile)(const struct nest *t, char *o, char *a, int64_t cols, bool log)
 {
@@ -272,8 +272,7 @@ static void F(tile)(const struct nest *t, char *o, char *a, int64_t cols, bool l
 		T *y = (T *)(o + r * so);
 
 		if (log)
-			IVDEP for (int64_t c = 0; c < cols; c++)
-				y[c] = (x[c] - max[c]) - sum[c];
+			IVDEP for (int64_t c = 0; c < cols; c++) y[c] = (x[c] - max[c]) - sum[c];
 		else
 			for (int64_t c = 0; c < cols; c++)
 				y[c] *= sum[c];
@@ -283,11 +282,12 @@ static void F(tile)(const struct nest *t, char *o, char *a, int64_t cols, bool l
 static void F(columns)(const struct nest *t, char *const *data, int64_t cols, bool log)
 {
 	for (int64_t c = 0; c < cols; c += TILE)
-		F(tile)(t, data[0] + c * sizeof(T), data[1] + c * sizeof(T),
-			cols - c < TILE ? cols - c : TILE, log);
+		F(tile)
+	(t, data[0] + c * sizeof(T), data[1] + c * sizeof(T), cols - c < TILE ? cols - c : TILE,
+	 log);
 }
 
-/* ---- backward: operands out, saved output, gradient ------------------------------------------ */
+/* ---- backward: operands out, saved output, gradient ---- */
 
 /* softmax: (g - sum of g y) y. log_softmax: g - exp(y) (sum of g). */
 static inline V F(term)(V g, V y, bool log)
@@ -297,7 +297,7 @@ static inline V F(term)(V g, V y, bool log)
 
 static T F(gradient_sum)(const T *g, const T *y, int64_t n, bool log)
 {
-	V a = {0}, b = a, c = a, d = a;
+	V a = { 0 }, b = a, c = a, d = a;
 	int64_t i = 0;
 
 	for (; i + 4 * LANES <= n; i += 4 * LANES) {
@@ -321,8 +321,7 @@ static void F(gradient)(T *out, const T *g, const T *y, int64_t n, T sum, bool l
 	int64_t i = 0;
 
 	if (!log) {
-		IVDEP for (; i < n; i++)
-			out[i] = (g[i] - sum) * y[i];
+		IVDEP for (; i < n; i++) out[i] = (g[i] - sum) * y[i];
 		return;
 	}
 	for (; i + LANES <= n; i += LANES)
@@ -351,8 +350,9 @@ static void F(backward_line)(const struct nest *t, char *o, const char *y, const
 		int64_t m = n - i < BLOCK ? n - i : BLOCK;
 		T *to = so == sizeof(T) ? (T *)(o + i * so) : out;
 
-		F(gradient)(to, F(collect)(g + i * sg, sg, m, gbuf),
-			    F(collect)(y + i * sy, sy, m, ybuf), m, (T)sum, log);
+		F(gradient)
+		(to, F(collect)(g + i * sg, sg, m, gbuf), F(collect)(y + i * sy, sy, m, ybuf), m,
+		 (T)sum, log);
 		for (int64_t k = 0; to == out && k < m; k++)
 			*(T *)(o + (i + k) * so) = out[k];
 	}
@@ -361,9 +361,9 @@ static void F(backward_line)(const struct nest *t, char *o, const char *y, const
 static void F(backward_rows)(const struct nest *t, char *const *data, int64_t rows, bool log)
 {
 	for (int64_t r = 0; r < rows; r++)
-		F(backward_line)(t, data[0] + r * t->kept.stride[0][0],
-				 data[1] + r * t->kept.stride[1][0],
-				 data[2] + r * t->kept.stride[2][0], log);
+		F(backward_line)
+	(t, data[0] + r * t->kept.stride[0][0], data[1] + r * t->kept.stride[1][0],
+	 data[2] + r * t->kept.stride[2][0], log);
 }
 
 static void F(backward_tile)(const struct nest *t, char *const *data, int64_t at, int64_t cols,
@@ -387,14 +387,12 @@ static void F(backward_tile)(const struct nest *t, char *const *data, int64_t at
 		const T *y = (const T *)(data[1] + r * t->along.stride[1][0]) + at;
 
 		if (!log) {
-			IVDEP for (int64_t c = 0; c < cols; c++)
-				out[c] = (g[c] - sum[c]) * y[c];
+			IVDEP for (int64_t c = 0; c < cols; c++) out[c] = (g[c] - sum[c]) * y[c];
 			continue;
 		}
 		memcpy(e, y, cols * sizeof(T));
 		F(exp_buffer)(e, cols);
-		IVDEP for (int64_t c = 0; c < cols; c++)
-			out[c] = g[c] - e[c] * sum[c];
+		IVDEP for (int64_t c = 0; c < cols; c++) out[c] = g[c] - e[c] * sum[c];
 	}
 }
 

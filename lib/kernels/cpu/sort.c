@@ -6,35 +6,35 @@
  */
 #include "sort.h"
 
-#define FETCH_AS(NAME, T)                                                                         \
-	for (int64_t i = 0; i < j->n; i++)                                                        \
+#define FETCH_AS(NAME, T)                  \
+	for (int64_t i = 0; i < j->n; i++) \
 		*(T *)(data[0] + i * so) = *(const T *)(data[1] + NAME##_at(items, i) * sa);
-#define STORE(NAME, ITEM, AT)                                                                     \
-	static inline int64_t NAME##_at(const ITEM *items, int64_t i)                             \
-	{                                                                                         \
-		return AT;                                                                        \
-	}                                                                                         \
-                                                                                                  \
-	static void NAME(const struct line_job *j, char *const *data, const ITEM *items)          \
-	{                                                                                         \
-		int64_t so = j->t->along.stride[0][0], sa = j->t->along.stride[1][0];             \
-		int64_t si = j->t->along.stride[2][0];                                            \
-                                                                                                  \
-		for (int64_t i = 0; i < j->n; i++)                                                \
-			*(int64_t *)(data[2] + i * si) = NAME##_at(items, i);                     \
-		switch (dtype_sizes[j->dtype]) {                                                  \
-		case 1:                                                                           \
-			FETCH_AS(NAME, uint8_t)                                                   \
-			break;                                                                    \
-		case 2:                                                                           \
-			FETCH_AS(NAME, uint16_t)                                                  \
-			break;                                                                    \
-		case 4:                                                                           \
-			FETCH_AS(NAME, uint32_t)                                                  \
-			break;                                                                    \
-		default:                                                                          \
-			FETCH_AS(NAME, uint64_t)                                                  \
-		}                                                                                 \
+#define STORE(NAME, ITEM, AT)                                                            \
+	static inline int64_t NAME##_at(const ITEM *items, int64_t i)                    \
+	{                                                                                \
+		return AT;                                                               \
+	}                                                                                \
+                                                                                         \
+	static void NAME(const struct line_job *j, char *const *data, const ITEM *items) \
+	{                                                                                \
+		int64_t so = j->t->along.stride[0][0], sa = j->t->along.stride[1][0];    \
+		int64_t si = j->t->along.stride[2][0];                                   \
+                                                                                         \
+		for (int64_t i = 0; i < j->n; i++)                                       \
+			*(int64_t *)(data[2] + i * si) = NAME##_at(items, i);            \
+		switch (dtype_sizes[j->dtype]) {                                         \
+		case 1:                                                                  \
+			FETCH_AS(NAME, uint8_t)                                          \
+			break;                                                           \
+		case 2:                                                                  \
+			FETCH_AS(NAME, uint16_t)                                         \
+			break;                                                           \
+		case 4:                                                                  \
+			FETCH_AS(NAME, uint32_t)                                         \
+			break;                                                           \
+		default:                                                                 \
+			FETCH_AS(NAME, uint64_t)                                         \
+		}                                                                        \
 	}
 
 STORE(store_narrow, uint64_t, (int64_t)(uint32_t)items[i])
@@ -58,7 +58,7 @@ static void wide_line(const struct line_job *j, char *const *data, void *scratch
 
 static int cpu_sort(tensor *values, tensor *indices, const tensor *self, int dim, bool descending)
 {
-	struct line_job j = {.dtype = self->dtype, .n = self->sizes[dim], .flip = descending};
+	struct line_job j = { .dtype = self->dtype, .n = self->sizes[dim], .flip = descending };
 	bool narrow = is_narrow(j.dtype, j.n);
 
 	if (unlikely(!is_ordered(self->dtype)))

@@ -13,17 +13,17 @@
 
 #include <stdatomic.h>
 
-#define KEYS   512 /* keys made at once */
-#define GROUP  32 /* keys that are compared with a limit at once */
-#define RUN    16 /* items that are sorted by insertion */
-#define SMALL  192 /* items that are merged rather than sorted by digits */
+#define KEYS   512  /* keys made at once */
+#define GROUP  32   /* keys that are compared with a limit at once */
+#define RUN    16   /* items that are sorted by insertion */
+#define SMALL  192  /* items that are merged rather than sorted by digits */
 #define WIDE   4096 /* items from which on digits have eleven bits */
-#define DIGITS 8 /* at most */
+#define DIGITS 8    /* at most */
 
 /* Keys of n elements of a strided line. */
 static inline uint32_t turn32(uint32_t u)
 {
-	uint32_t k = u ^ ((uint32_t)-(int32_t)(u >> 31) | 0x80000000u);
+	uint32_t k = u ^ ((uint32_t) - (int32_t)(u >> 31) | 0x80000000u);
 
 	k = u << 1 ? k : 0x80000000u;
 	return u << 1 > 0xff000000u ? ~0u : k;
@@ -31,7 +31,7 @@ static inline uint32_t turn32(uint32_t u)
 
 static inline uint64_t turn64(uint64_t u)
 {
-	uint64_t k = u ^ ((uint64_t)-(int64_t)(u >> 63) | 1ull << 63);
+	uint64_t k = u ^ ((uint64_t) - (int64_t)(u >> 63) | 1ull << 63);
 
 	k = u << 1 ? k : 1ull << 63;
 	return u << 1 > 0xffe0000000000000ull ? ~0ull : k;
@@ -46,19 +46,19 @@ static inline uint32_t turn16(uint16_t u, uint32_t infinity)
 	return twice > infinity ? 0xffff : k;
 }
 
-#define KEY_LOOP(K, T, EXPR)                                                                      \
-	do {                                                                                      \
-		if (stride == sizeof(T)) {                                                        \
-			for (int64_t i = 0; i < n; i++) {                                         \
-				T x = ((const T *)p)[i];                                          \
-				to[i] = (K)(EXPR) ^ turn;                                         \
-			}                                                                         \
-		} else {                                                                          \
-			for (int64_t i = 0; i < n; i++) {                                         \
-				T x = *(const T *)(p + i * stride);                               \
-				to[i] = (K)(EXPR) ^ turn;                                         \
-			}                                                                         \
-		}                                                                                 \
+#define KEY_LOOP(K, T, EXPR)                                        \
+	do {                                                        \
+		if (stride == sizeof(T)) {                          \
+			for (int64_t i = 0; i < n; i++) {           \
+				T x = ((const T *)p)[i];            \
+				to[i] = (K)(EXPR) ^ turn;           \
+			}                                           \
+		} else {                                            \
+			for (int64_t i = 0; i < n; i++) {           \
+				T x = *(const T *)(p + i * stride); \
+				to[i] = (K)(EXPR) ^ turn;           \
+			}                                           \
+		}                                                   \
 	} while (0)
 
 /* Complex numbers have no order; floats of 8 bits are not sorted. */
@@ -143,7 +143,7 @@ struct item64 {
 #define KEY_T	     uint64_t
 #define KEY(x)	     ((x).key)
 #define AT(x)	     ((int64_t)(x).at)
-#define MAKE(key, i) ((struct item64){(key), (uint64_t)(i)})
+#define MAKE(key, i) ((struct item64){ (key), (uint64_t)(i) })
 #define F(x)	     i64_##x
 #include "sort_items.h"
 
@@ -153,7 +153,7 @@ static inline bool is_narrow(enum tensor_dtype dtype, int64_t n)
 	return dtype_sizes[dtype] <= 4 && n <= UINT32_MAX;
 }
 
-/* ---- lines ------------------------------------------------------------------------------- */
+/* ---- lines ---- */
 
 /* Operands of the nest: values, self, indices. */
 struct line_job {
@@ -191,7 +191,7 @@ static void run_lines(int64_t begin, int64_t end, void *ctx)
 static int for_lines(struct line_job *j, tensor *values, tensor *indices, const tensor *self,
 		     int dim)
 {
-	const tensor *op[] = {values, self, indices};
+	const tensor *op[] = { values, self, indices };
 	int64_t grain;
 	struct nest t;
 

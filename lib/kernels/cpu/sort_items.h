@@ -43,8 +43,8 @@ static void F(insertion)(ITEM *a, int64_t n)
 	}
 }
 
-static void F(merge)(ITEM *restrict to, const ITEM *restrict a, int64_t na,
-		     const ITEM *restrict b, int64_t nb)
+static void F(merge)(ITEM *restrict to, const ITEM *restrict a, int64_t na, const ITEM *restrict b,
+		     int64_t nb)
 {
 	while (na && nb) {
 		bool right = F(less)(*b, *a);

@@ -71,8 +71,10 @@ static double digamma(double x)
 	if (isinf(x))
 		return x;
 	z = 1 / (x * x);
-	series = z * (1. / 12 - z * (1. / 120 - z * (1. / 252 - z * (1. / 240 - z * (1. / 132 -
-		 z * (691. / 32760 - z / 12))))));
+	series = z * (1. / 12 -
+		      z * (1. / 120 -
+			   z * (1. / 252 -
+				z * (1. / 240 - z * (1. / 132 - z * (691. / 32760 - z / 12))))));
 	return up + log(x) - 0.5 / x - series;
 }
 
@@ -81,8 +83,8 @@ static double digamma(double x)
 /* The sum of (x + k)^-s over k >= 0, x > -FEW: terms up to x >= 10, then Euler and Maclaurin's series. */
 static double zeta_near(double s, double x)
 {
-	static const double bernoulli[] = {1. / 6,    -1. / 30,	    1. / 42, -1. / 30,
-					   5. / 66,   -691. / 2730, 7. / 6,  -3617. / 510};
+	static const double bernoulli[] = { 1. / 6,  -1. / 30,	   1. / 42, -1. / 30,
+					    5. / 66, -691. / 2730, 7. / 6,  -3617. / 510 };
 	double sum = 0, term, power;
 
 	for (; x < 10; x++) {

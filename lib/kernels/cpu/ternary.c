@@ -33,7 +33,7 @@ UNARY_LOOP_WITH(nan_to_num_c64, float complex, float complex, FILLS(float),
 UNARY_LOOP_WITH(nan_to_num_c128, double complex, double complex, FILLS(double),
 		CMPLX(FINITE(creal(x)), FINITE(cimag(x))))
 UNARY_BITS(same, x)
-POINTWISE(nan_to_num, AT_BITS(same), AT_FLOAT(nan_to_num), AT_COMPLEX(nan_to_num),
-	  [TENSOR_BOOL] = same_w8)
+POINTWISE(nan_to_num, AT_BITS(same), AT_FLOAT(nan_to_num),
+	  AT_COMPLEX(nan_to_num), [TENSOR_BOOL] = same_w8)
 
 CPU_KERNELS(K(lerp), K(addcmul), K(addcdiv), K(nan_to_num))

@@ -13,14 +13,14 @@ struct bits16 {
 };
 
 /* Any size: through a small array that stays in the first cache. */
-#define TILE(n, T)                                                                                \
-	static void tile_any_##n(char *o, const char *s, int64_t from_row, int64_t to_row,        \
-				 int64_t n0, int64_t n1)                                          \
-	{                                                                                         \
-		for (int64_t j = 0; j < n1; j++)                                                  \
-			for (int64_t i = 0; i < n0; i++)                                          \
-				*(T *)(o + j * to_row + i * (int64_t)sizeof(T)) =                 \
-					*(const T *)(s + i * from_row + j * (int64_t)sizeof(T));  \
+#define TILE(n, T)                                                                               \
+	static void tile_any_##n(char *o, const char *s, int64_t from_row, int64_t to_row,       \
+				 int64_t n0, int64_t n1)                                         \
+	{                                                                                        \
+		for (int64_t j = 0; j < n1; j++)                                                 \
+			for (int64_t i = 0; i < n0; i++)                                         \
+				*(T *)(o + j * to_row + i * (int64_t)sizeof(T)) =                \
+					*(const T *)(s + i * from_row + j * (int64_t)sizeof(T)); \
 	}
 TILE(1, uint8_t)
 TILE(2, uint16_t)
@@ -32,31 +32,34 @@ typedef uint16_t v8u16 __attribute__((vector_size(16)));
 typedef uint32_t v8u32 __attribute__((vector_size(32)));
 typedef uint64_t v4u64 __attribute__((vector_size(32)));
 
-#define TILE_8X8(V)                                                                               \
-	static void tile_##V(char *o, const char *s, int64_t from_row, int64_t to_row)            \
-	{                                                                                         \
-		const V low1 = {0, 8, 2, 10, 4, 12, 6, 14}, high1 = {1, 9, 3, 11, 5, 13, 7, 15};  \
-		const V low2 = {0, 1, 8, 9, 4, 5, 12, 13}, high2 = {2, 3, 10, 11, 6, 7, 14, 15};  \
-		const V low4 = {0, 1, 2, 3, 8, 9, 10, 11}, high4 = {4, 5, 6, 7, 12, 13, 14, 15};  \
-		V a[8], b[8];                                                                     \
-                                                                                                  \
-		for (int i = 0; i < 8; i++)                                                       \
-			memcpy(&a[i], s + i * from_row, sizeof(V));                               \
-		for (int i = 0; i < 8; i += 2) {                                                  \
-			b[i] = __builtin_shuffle(a[i], a[i + 1], low1);                           \
-			b[i + 1] = __builtin_shuffle(a[i], a[i + 1], high1);                      \
-		}                                                                                 \
-		for (int i = 0; i < 8; i += 4)                                                    \
-			for (int k = i; k < i + 2; k++) {                                         \
-				a[k] = __builtin_shuffle(b[k], b[k + 2], low2);                   \
-				a[k + 2] = __builtin_shuffle(b[k], b[k + 2], high2);              \
-			}                                                                         \
-		for (int k = 0; k < 4; k++) {                                                     \
-			b[k] = __builtin_shuffle(a[k], a[k + 4], low4);                           \
-			b[k + 4] = __builtin_shuffle(a[k], a[k + 4], high4);                      \
-		}                                                                                 \
-		for (int i = 0; i < 8; i++)                                                       \
-			memcpy(o + i * to_row, &b[i], sizeof(V));                                 \
+#define TILE_8X8(V)                                                                    \
+	static void tile_##V(char *o, const char *s, int64_t from_row, int64_t to_row) \
+	{                                                                              \
+		const V low1 = { 0, 8, 2, 10, 4, 12, 6, 14 },                          \
+			high1 = { 1, 9, 3, 11, 5, 13, 7, 15 };                         \
+		const V low2 = { 0, 1, 8, 9, 4, 5, 12, 13 },                           \
+			high2 = { 2, 3, 10, 11, 6, 7, 14, 15 };                        \
+		const V low4 = { 0, 1, 2, 3, 8, 9, 10, 11 },                           \
+			high4 = { 4, 5, 6, 7, 12, 13, 14, 15 };                        \
+		V a[8], b[8];                                                          \
+                                                                                       \
+		for (int i = 0; i < 8; i++)                                            \
+			memcpy(&a[i], s + i * from_row, sizeof(V));                    \
+		for (int i = 0; i < 8; i += 2) {                                       \
+			b[i] = __builtin_shuffle(a[i], a[i + 1], low1);                \
+			b[i + 1] = __builtin_shuffle(a[i], a[i + 1], high1);           \
+		}                                                                      \
+		for (int i = 0; i < 8; i += 4)                                         \
+			for (int k = i; k < i + 2; k++) {                              \
+				a[k] = __builtin_shuffle(b[k], b[k + 2], low2);        \
+				a[k + 2] = __builtin_shuffle(b[k], b[k + 2], high2);   \
+			}                                                              \
+		for (int k = 0; k < 4; k++) {                                          \
+			b[k] = __builtin_shuffle(a[k], a[k + 4], low4);                \
+			b[k + 4] = __builtin_shuffle(a[k], a[k + 4], high4);           \
+		}                                                                      \
+		for (int i = 0; i < 8; i++)                                            \
+			memcpy(o + i * to_row, &b[i], sizeof(V));                      \
 	}
 TILE_8X8(v8u16)
 TILE_8X8(v8u32)
@@ -64,7 +67,7 @@ TILE_8X8(v8u32)
 /* Bytes: a row is one word, whose parts change places with another word's. */
 static void tile_8(char *o, const char *s, int64_t from_row, int64_t to_row)
 {
-	const uint64_t even[] = {0x00ff00ff00ff00ff, 0x0000ffff0000ffff, 0x00000000ffffffff};
+	const uint64_t even[] = { 0x00ff00ff00ff00ff, 0x0000ffff0000ffff, 0x00000000ffffffff };
 	uint64_t a[8];
 
 	for (int i = 0; i < 8; i++)
@@ -88,8 +91,8 @@ static void tile_8(char *o, const char *s, int64_t from_row, int64_t to_row)
 
 static void tile_4x4(char *o, const char *s, int64_t from_row, int64_t to_row)
 {
-	const v4u64 low1 = {0, 4, 2, 6}, high1 = {1, 5, 3, 7};
-	const v4u64 low2 = {0, 1, 4, 5}, high2 = {2, 3, 6, 7};
+	const v4u64 low1 = { 0, 4, 2, 6 }, high1 = { 1, 5, 3, 7 };
+	const v4u64 low2 = { 0, 1, 4, 5 }, high2 = { 2, 3, 6, 7 };
 	v4u64 a[4], b[4];
 
 	for (int i = 0; i < 4; i++)

@@ -31,34 +31,34 @@ struct bits16 {
 	uint64_t w[2];
 };
 
-#define TRIANGLE(n, T)                                                                            \
-	static void rows_##n(int64_t begin, int64_t end, void *ctx)                               \
-	{                                                                                         \
-		const struct triangle *t = ctx;                                                   \
-		int last = t->out->ndim - 1;                                                      \
-		int64_t so = t->out->strides[last] * (int64_t)sizeof(T);                          \
-		int64_t ss = t->self->strides[last] * (int64_t)sizeof(T);                         \
-		bool dense = (so == sizeof(T) && ss == sizeof(T)) || t->columns == 1;             \
-		const T zero = {0};                                                               \
-                                                                                                  \
-		for (int64_t r = begin; r < end; r++) {                                           \
-			char *o = row_at(t->out, r);                                              \
-			const char *s = row_at(t->self, r);                                       \
-			int64_t cut = clamp(r % t->rows + t->k + !t->upper, t->columns);          \
-			int64_t from = t->upper ? cut : 0, to = t->upper ? t->columns : cut;      \
-                                                                                                  \
-			if (dense) {                                                              \
-				memset(o, 0, from * sizeof(T));                                   \
-				if (o != s)                                                       \
-					memcpy((T *)o + from, (const T *)s + from,                \
-					       (to - from) * sizeof(T));                          \
-				memset((T *)o + to, 0, (t->columns - to) * sizeof(T));            \
-				continue;                                                         \
-			}                                                                         \
-			for (int64_t i = 0; i < t->columns; i++)                                  \
-				*(T *)(o + i * so) =                                              \
-					i >= from && i < to ? *(const T *)(s + i * ss) : zero;    \
-		}                                                                                 \
+#define TRIANGLE(n, T)                                                                         \
+	static void rows_##n(int64_t begin, int64_t end, void *ctx)                            \
+	{                                                                                      \
+		const struct triangle *t = ctx;                                                \
+		int last = t->out->ndim - 1;                                                   \
+		int64_t so = t->out->strides[last] * (int64_t)sizeof(T);                       \
+		int64_t ss = t->self->strides[last] * (int64_t)sizeof(T);                      \
+		bool dense = (so == sizeof(T) && ss == sizeof(T)) || t->columns == 1;          \
+		const T zero = { 0 };                                                          \
+                                                                                               \
+		for (int64_t r = begin; r < end; r++) {                                        \
+			char *o = row_at(t->out, r);                                           \
+			const char *s = row_at(t->self, r);                                    \
+			int64_t cut = clamp(r % t->rows + t->k + !t->upper, t->columns);       \
+			int64_t from = t->upper ? cut : 0, to = t->upper ? t->columns : cut;   \
+                                                                                               \
+			if (dense) {                                                           \
+				memset(o, 0, from * sizeof(T));                                \
+				if (o != s)                                                    \
+					memcpy((T *)o + from, (const T *)s + from,             \
+					       (to - from) * sizeof(T));                       \
+				memset((T *)o + to, 0, (t->columns - to) * sizeof(T));         \
+				continue;                                                      \
+			}                                                                      \
+			for (int64_t i = 0; i < t->columns; i++)                               \
+				*(T *)(o + i * so) =                                           \
+					i >= from && i < to ? *(const T *)(s + i * ss) : zero; \
+		}                                                                              \
 	}
 TRIANGLE(1, uint8_t)
 TRIANGLE(2, uint16_t)
@@ -68,9 +68,9 @@ TRIANGLE(16, struct bits16)
 
 static int cpu_triangle(tensor *out, const tensor *self, int64_t k, bool upper)
 {
-	static const parallel_fn fn[] = {rows_1, rows_2, rows_4, rows_8, rows_16};
-	struct triangle t = {out, self, k, out->sizes[out->ndim - 2], out->sizes[out->ndim - 1],
-			     upper};
+	static const parallel_fn fn[] = { rows_1, rows_2, rows_4, rows_8, rows_16 };
+	struct triangle t = { out,  self, k, out->sizes[out->ndim - 2], out->sizes[out->ndim - 1],
+			      upper };
 	int64_t limit = t.rows + t.columns;
 
 	if (!out->numel)

@@ -4,12 +4,12 @@
 
 #include <tgmath.h>
 
-#define TRIG(f)                                                                                   \
-	VEC_SLEEF_1(f)                                                                            \
+#define TRIG(f)        \
+	VEC_SLEEF_1(f) \
 	TRIG_OF(f)
-#define TRIG_OF(f)                                                                                \
-	VEC_UNARY(f, f)                                                                           \
-	UNARY_COMPLEX(f, f(x))                                                                    \
+#define TRIG_OF(f)             \
+	VEC_UNARY(f, f)        \
+	UNARY_COMPLEX(f, f(x)) \
 	POINTWISE(f, AT_FLOAT(f), AT_COMPLEX(f))
 
 TRIG(sin)
@@ -33,23 +33,23 @@ static inline vec_f64 far_v64(vec_f64 size)
 	return log_v64(size) + M_LN2;
 }
 
-#define INVERSE_HYPERBOLIC(d, V)                                                                  \
-	static inline V acosh_v##d(V x)                                                           \
-	{                                                                                         \
-		V near = vec_select_f##d(x > FAR, (V){0} + 1, x);                                 \
-                                                                                                  \
-		near = (V)SLEEF_F##d(acosh)((sleef_f##d)near);                                    \
-		return vec_select_f##d(x > FAR, far_v##d(x), near);                               \
-	}                                                                                         \
-                                                                                                  \
-	static inline V asinh_v##d(V x)                                                           \
-	{                                                                                         \
-		V size = vec_select_f##d(x < 0, -x, x);                                           \
-		V near = vec_select_f##d(size > FAR, (V){0}, x), far = far_v##d(size);            \
-                                                                                                  \
-		near = (V)SLEEF_F##d(asinh)((sleef_f##d)near);                                    \
-		far = vec_select_f##d(x < 0, -far, far);                                          \
-		return vec_select_f##d(size > FAR, far, near);                                    \
+#define INVERSE_HYPERBOLIC(d, V)                                                         \
+	static inline V acosh_v##d(V x)                                                  \
+	{                                                                                \
+		V near = vec_select_f##d(x > FAR, (V){ 0 } + 1, x);                      \
+                                                                                         \
+		near = (V)SLEEF_F##d(acosh)((sleef_f##d)near);                           \
+		return vec_select_f##d(x > FAR, far_v##d(x), near);                      \
+	}                                                                                \
+                                                                                         \
+	static inline V asinh_v##d(V x)                                                  \
+	{                                                                                \
+		V size = vec_select_f##d(x < 0, -x, x);                                  \
+		V near = vec_select_f##d(size > FAR, (V){ 0 }, x), far = far_v##d(size); \
+                                                                                         \
+		near = (V)SLEEF_F##d(asinh)((sleef_f##d)near);                           \
+		far = vec_select_f##d(x < 0, -far, far);                                 \
+		return vec_select_f##d(size > FAR, far, near);                           \
 	}
 #define FAR 1e8f
 INVERSE_HYPERBOLIC(32, vec_f32)
@@ -73,5 +73,5 @@ static inline vec_f64 hypot_v64(vec_f64 x, vec_f64 y)
 VEC_BINARY(hypot, hypot)
 POINTWISE(hypot, AT_FLOAT(hypot))
 
-CPU_KERNELS(K(sin), K(cos), K(tan), K(asin), K(acos), K(atan), K(sinh), K(cosh), K(asinh),
-	    K(acosh), K(atanh), K(atan2), K(hypot))
+CPU_KERNELS(K(sin), K(cos), K(tan), K(asin), K(acos), K(atan), K(sinh), K(cosh), K(asinh), K(acosh),
+	    K(atanh), K(atan2), K(hypot))

@@ -17,7 +17,7 @@
 struct upsample {
 	int64_t planes, in[3], out[3];
 	int taps;
-	int64_t *at[3]; /* [out * taps] */
+	int64_t *at[3];	 /* [out * taps] */
 	void *weight[3]; /* the same, of the dtype */
 	void *to;
 	const void *from;
@@ -34,80 +34,80 @@ static int64_t position(double x, int64_t least, int64_t in)
 }
 
 /* The tables of a dimension, in the arithmetic of the dtype. */
-#define TABLE(d, T)                                                                               \
-	static T step_##d(int64_t in, int64_t out, bool align, double scale)                      \
-	{                                                                                         \
-		if (align)                                                                        \
-			return out > 1 ? (T)(in - 1) / (T)(out - 1) : 0;                          \
-		return scale > 0 ? (T)(1 / scale) : (T)in / (T)out;                               \
-	}                                                                                         \
-	static void nearest_##d(int64_t *at, T *w, int64_t in, int64_t out,                       \
-				const struct upsample_params *p, double scale)                    \
-	{                                                                                         \
-		T step = step_##d(in, out, false, scale);                                         \
-		bool exact = p->mode == UPSAMPLE_NEAREST_EXACT;                                   \
-                                                                                                  \
-		for (int64_t i = 0; i < out; i++) {                                               \
-			T x = exact ? step * ((T)i + (T)0.5) - (T)0.5 : step * (T)i;              \
-                                                                                                  \
-			x = exact ? MAX(x, 0) + (T)0.5 : x;                                       \
-			at[i] = position((float)x, 0, in);                           \
-			w[i] = 1;                                                                 \
-		}                                                                                 \
-	}                                                                                         \
-	/* Where output i lies: the input position before it, and how far beyond that. */         \
-	static T place_##d(int64_t i, T step, int64_t in, const struct upsample_params *p,        \
-			   int64_t *at)                                                           \
-	{                                                                                         \
-		T x = p->align_corners ? step * (T)i : step * ((T)i + (T)0.5) - (T)0.5;           \
-                                                                                                  \
-		if (x < 0 && p->mode == UPSAMPLE_LINEAR)                                          \
-			x = 0;                                                                    \
-		*at = position((float)x, p->mode == UPSAMPLE_LINEAR ? 0 : -1, in);                                     \
-		x -= (T)*at;                                                                      \
-		return MIN(MAX(x, 0), 1);                                                         \
-	}                                                                                         \
-	static void linear_##d(int64_t *at, T *w, int64_t in, int64_t out,                        \
-			       const struct upsample_params *p, double scale)                     \
-	{                                                                                         \
-		T step = step_##d(in, out, p->align_corners, scale);                              \
-                                                                                                  \
-		for (int64_t i = 0; i < out; i++, at += 2, w += 2) {                              \
-			w[1] = in == out ? (at[0] = i, 0) : place_##d(i, step, in, p, &at[0]);    \
-			w[0] = 1 - w[1];                                                          \
-			at[1] = in == out ? i : MIN(at[0] + 1, in - 1);                           \
-		}                                                                                 \
-	}                                                                                         \
-	static void cubic_##d(int64_t *at, T *w, int64_t in, int64_t out,                         \
-			      const struct upsample_params *p, double scale)                      \
-	{                                                                                         \
-		T step = step_##d(in, out, p->align_corners, scale), a = (T)-0.75;                \
-                                                                                                  \
-		for (int64_t i = 0; i < out; i++, at += 4, w += 4) {                              \
-			int64_t first;                                                            \
-			T t = place_##d(i, step, in, p, &first), x;                               \
-                                                                                                  \
-			x = t + 1;                                                                \
-			w[0] = ((a * x - 5 * a) * x + 8 * a) * x - 4 * a;                         \
-			w[1] = ((a + 2) * t - (a + 3)) * t * t + 1;                               \
-			x = 1 - t;                                                                \
-			w[2] = ((a + 2) * x - (a + 3)) * x * x + 1;                               \
-			x = x + 1;                                                                \
-			w[3] = ((a * x - 5 * a) * x + 8 * a) * x - 4 * a;                         \
-			for (int k = 0; k < 4; k++)                                               \
-				at[k] = MIN(MAX(first - 1 + k, 0), in - 1);                       \
-		}                                                                                 \
-	}                                                                                         \
-	static void table_##d(struct upsample *u, int k, const struct upsample_params *p)         \
-	{                                                                                         \
-		double scale = p->scale[k];                                                       \
-                                                                                                  \
-		if (u->taps == 1)                                                                 \
-			nearest_##d(u->at[k], u->weight[k], u->in[k], u->out[k], p, scale);       \
-		else if (u->taps == 2)                                                            \
-			linear_##d(u->at[k], u->weight[k], u->in[k], u->out[k], p, scale);        \
-		else                                                                              \
-			cubic_##d(u->at[k], u->weight[k], u->in[k], u->out[k], p, scale);         \
+#define TABLE(d, T)                                                                            \
+	static T step_##d(int64_t in, int64_t out, bool align, double scale)                   \
+	{                                                                                      \
+		if (align)                                                                     \
+			return out > 1 ? (T)(in - 1) / (T)(out - 1) : 0;                       \
+		return scale > 0 ? (T)(1 / scale) : (T)in / (T)out;                            \
+	}                                                                                      \
+	static void nearest_##d(int64_t *at, T *w, int64_t in, int64_t out,                    \
+				const struct upsample_params *p, double scale)                 \
+	{                                                                                      \
+		T step = step_##d(in, out, false, scale);                                      \
+		bool exact = p->mode == UPSAMPLE_NEAREST_EXACT;                                \
+                                                                                               \
+		for (int64_t i = 0; i < out; i++) {                                            \
+			T x = exact ? step * ((T)i + (T)0.5) - (T)0.5 : step * (T)i;           \
+                                                                                               \
+			x = exact ? MAX(x, 0) + (T)0.5 : x;                                    \
+			at[i] = position((float)x, 0, in);                                     \
+			w[i] = 1;                                                              \
+		}                                                                              \
+	}                                                                                      \
+	/* Where output i lies: the input position before it, and how far beyond that. */      \
+	static T place_##d(int64_t i, T step, int64_t in, const struct upsample_params *p,     \
+			   int64_t *at)                                                        \
+	{                                                                                      \
+		T x = p->align_corners ? step * (T)i : step * ((T)i + (T)0.5) - (T)0.5;        \
+                                                                                               \
+		if (x < 0 && p->mode == UPSAMPLE_LINEAR)                                       \
+			x = 0;                                                                 \
+		*at = position((float)x, p->mode == UPSAMPLE_LINEAR ? 0 : -1, in);             \
+		x -= (T)*at;                                                                   \
+		return MIN(MAX(x, 0), 1);                                                      \
+	}                                                                                      \
+	static void linear_##d(int64_t *at, T *w, int64_t in, int64_t out,                     \
+			       const struct upsample_params *p, double scale)                  \
+	{                                                                                      \
+		T step = step_##d(in, out, p->align_corners, scale);                           \
+                                                                                               \
+		for (int64_t i = 0; i < out; i++, at += 2, w += 2) {                           \
+			w[1] = in == out ? (at[0] = i, 0) : place_##d(i, step, in, p, &at[0]); \
+			w[0] = 1 - w[1];                                                       \
+			at[1] = in == out ? i : MIN(at[0] + 1, in - 1);                        \
+		}                                                                              \
+	}                                                                                      \
+	static void cubic_##d(int64_t *at, T *w, int64_t in, int64_t out,                      \
+			      const struct upsample_params *p, double scale)                   \
+	{                                                                                      \
+		T step = step_##d(in, out, p->align_corners, scale), a = (T)-0.75;             \
+                                                                                               \
+		for (int64_t i = 0; i < out; i++, at += 4, w += 4) {                           \
+			int64_t first;                                                         \
+			T t = place_##d(i, step, in, p, &first), x;                            \
+                                                                                               \
+			x = t + 1;                                                             \
+			w[0] = ((a * x - 5 * a) * x + 8 * a) * x - 4 * a;                      \
+			w[1] = ((a + 2) * t - (a + 3)) * t * t + 1;                            \
+			x = 1 - t;                                                             \
+			w[2] = ((a + 2) * x - (a + 3)) * x * x + 1;                            \
+			x = x + 1;                                                             \
+			w[3] = ((a * x - 5 * a) * x + 8 * a) * x - 4 * a;                      \
+			for (int k = 0; k < 4; k++)                                            \
+				at[k] = MIN(MAX(first - 1 + k, 0), in - 1);                    \
+		}                                                                              \
+	}                                                                                      \
+	static void table_##d(struct upsample *u, int k, const struct upsample_params *p)      \
+	{                                                                                      \
+		double scale = p->scale[k];                                                    \
+                                                                                               \
+		if (u->taps == 1)                                                              \
+			nearest_##d(u->at[k], u->weight[k], u->in[k], u->out[k], p, scale);    \
+		else if (u->taps == 2)                                                         \
+			linear_##d(u->at[k], u->weight[k], u->in[k], u->out[k], p, scale);     \
+		else                                                                           \
+			cubic_##d(u->at[k], u->weight[k], u->in[k], u->out[k], p, scale);      \
 	}
 
 /* A dimension that is not interpolated has one tap, with weight 1. */
@@ -156,7 +156,7 @@ static int64_t taps_of(const struct upsample *u, int d)
 			for (int64_t i = 0; i < n; i++)                                           \
 				to[i] += w * from[i];                                             \
 	}                                                                                         \
-	/* Tap k of tz * ty of row i of the output: its weight, and its row of the input. */       \
+	/* Tap k of tz * ty of row i of the output: its weight, and its row of the input. */      \
 	static T weight_##d(const struct upsample *u, int64_t i, int64_t k, int64_t tz,           \
 			    int64_t ty, int64_t *row)                                             \
 	{                                                                                         \
@@ -187,7 +187,7 @@ static int64_t taps_of(const struct upsample *u, int d)
 		int64_t n = u->out[2], lines = u->in[0] * u->in[1];                               \
 		int64_t tz = taps_of(u, 0), ty = taps_of(u, 1);                                   \
                                                                                                   \
-		memset(rows, 0, lines * n * sizeof(T));                                           \
+		memset(rows, 0, lines *n * sizeof(T));                                            \
 		memset(to, 0, lines * u->in[2] * sizeof(T));                                      \
 		for (int64_t i = 0; i < u->out[0] * u->out[1]; i++, from += n)                    \
 			for (int64_t k = 0; k < tz * ty; k++) {                                   \
@@ -234,28 +234,28 @@ ROWS(f64, double)
 
 /* Nearest: rows of a plane are selected, then elements of a row; a row that is the one before is
  * copied from there. */
-#define SELECT(d, T)                                                                              \
-	static void select_##d(int64_t begin, int64_t end, void *ctx)                             \
-	{                                                                                         \
-		const struct upsample *u = ctx;                                                   \
-		int64_t in = u->in[0] * u->in[1] * u->in[2], rows = u->out[0] * u->out[1];        \
-		int64_t n = u->out[2];                                                            \
-		const int64_t *at = u->at[2];                                                     \
-		T *to = (T *)u->to + begin * rows * n;                                            \
-                                                                                                  \
-		for (int64_t i = begin * rows, last = -1; i < end * rows; i++, to += n) {         \
-			int64_t row = i / rows * in +                                             \
-				      (u->at[0][i % rows / u->out[1]] * u->in[1] +                \
-				       u->at[1][i % u->out[1]]) * u->in[2];                       \
-			const T *from = (const T *)u->from + row;                                 \
-                                                                                                  \
-			if (row == last)                                                          \
-				memcpy(to, to - n, n * sizeof(T));                                \
-			else                                                                      \
-				for (int64_t k = 0; k < n; k++)                                   \
-					to[k] = from[at[k]];                                      \
-			last = row;                                                               \
-		}                                                                                 \
+#define SELECT(d, T)                                                                               \
+	static void select_##d(int64_t begin, int64_t end, void *ctx)                              \
+	{                                                                                          \
+		const struct upsample *u = ctx;                                                    \
+		int64_t in = u->in[0] * u->in[1] * u->in[2], rows = u->out[0] * u->out[1];         \
+		int64_t n = u->out[2];                                                             \
+		const int64_t *at = u->at[2];                                                      \
+		T *to = (T *)u->to + begin * rows * n;                                             \
+                                                                                                   \
+		for (int64_t i = begin * rows, last = -1; i < end * rows; i++, to += n) {          \
+			int64_t row = i / rows * in + (u->at[0][i % rows / u->out[1]] * u->in[1] + \
+						       u->at[1][i % u->out[1]]) *                  \
+							      u->in[2];                            \
+			const T *from = (const T *)u->from + row;                                  \
+                                                                                                   \
+			if (row == last)                                                           \
+				memcpy(to, to - n, n * sizeof(T));                                 \
+			else                                                                       \
+				for (int64_t k = 0; k < n; k++)                                    \
+					to[k] = from[at[k]];                                       \
+			last = row;                                                                \
+		}                                                                                  \
 	}
 SELECT(8, uint8_t)
 SELECT(32, uint32_t)
@@ -270,8 +270,9 @@ static int64_t size_of(const tensor *t, int d, int spatial)
 static int run(const char *name, tensor *to, const tensor *from, const tensor *in,
 	       const tensor *out, const struct upsample_params *p, bool back)
 {
-	struct upsample u = {.planes = in->sizes[0] * in->sizes[1], .to = to->data,
-			     .from = from->data};
+	struct upsample u = { .planes = in->sizes[0] * in->sizes[1],
+			      .to = to->data,
+			      .from = from->data };
 	bool wide = in->dtype == TENSOR_F64;
 	int64_t n = 0, work = 1;
 	struct tensor_storage *table;

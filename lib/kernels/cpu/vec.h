@@ -20,20 +20,20 @@ typedef __m512d sleef_f64;
 #define SLEEF_F32_(f, suffix) Sleef_##f##f16##suffix
 #define SLEEF_F64_(f, suffix) Sleef_##f##d8##suffix
 #elif defined(__AVX2__)
-#define VEC_BYTES 32
+#define VEC_BYTES	      32
 typedef __m256 sleef_f32;
 typedef __m256d sleef_f64;
-#define SLEEF_F32(f) Sleef_##f##f8_u10
-#define SLEEF_F64(f) Sleef_##f##d4_u10
+#define SLEEF_F32(f)	      Sleef_##f##f8_u10
+#define SLEEF_F64(f)	      Sleef_##f##d4_u10
 /* With another suffix than _u10, or none. */
 #define SLEEF_F32_(f, suffix) Sleef_##f##f8##suffix
 #define SLEEF_F64_(f, suffix) Sleef_##f##d4##suffix
 #else
-#define VEC_BYTES 16
+#define VEC_BYTES	      16
 typedef __m128 sleef_f32;
 typedef __m128d sleef_f64;
-#define SLEEF_F32(f) Sleef_##f##f4_u10
-#define SLEEF_F64(f) Sleef_##f##d2_u10
+#define SLEEF_F32(f)	      Sleef_##f##f4_u10
+#define SLEEF_F64(f)	      Sleef_##f##d2_u10
 /* With another suffix than _u10, or none. */
 #define SLEEF_F32_(f, suffix) Sleef_##f##f4##suffix
 #define SLEEF_F64_(f, suffix) Sleef_##f##d2##suffix
@@ -48,11 +48,11 @@ typedef uint64_t vec_u64 __attribute__((vector_size(VEC_BYTES), aligned(8), may_
 
 /* Numbers of the 64-bit lanes. */
 #if VEC_BYTES == 64
-#define VEC_NUMBERS ((vec_u64){0, 1, 2, 3, 4, 5, 6, 7})
+#define VEC_NUMBERS ((vec_u64){ 0, 1, 2, 3, 4, 5, 6, 7 })
 #elif VEC_BYTES == 32
-#define VEC_NUMBERS ((vec_u64){0, 1, 2, 3})
+#define VEC_NUMBERS ((vec_u64){ 0, 1, 2, 3 })
 #else
-#define VEC_NUMBERS ((vec_u64){0, 1})
+#define VEC_NUMBERS ((vec_u64){ 0, 1 })
 #endif
 /* v of type V, whose 64-bit lanes have changed places with those 1, 2 or 4 away. */
 #define VEC_CROSS(V, v, k) ((V)__builtin_shuffle((vec_u64)(v), VEC_NUMBERS ^ (k)))
@@ -172,27 +172,27 @@ static inline void vec_store_f64(double *p, vec_part part, vec_f64 v)
 typedef struct {
 	int from, to;
 } vec_part;
-#define VEC_PART(d, T)                                                                            \
-	static inline vec_part vec_part_##d(int64_t n)                                            \
-	{                                                                                         \
-		return (vec_part){0, (int)n};                                                     \
-	}                                                                                         \
-	static inline vec_part vec_lanes_##d(int from, int to)                                    \
-	{                                                                                         \
-		return (vec_part){from, to};                                                      \
-	}                                                                                         \
-	static inline vec_##d vec_load_##d(const T *p, vec_part part)                             \
-	{                                                                                         \
-		vec_##d v = {0};                                                                  \
-                                                                                                  \
-		for (int i = part.from; i < part.to; i++)                                         \
-			v[i] = p[i];                                                              \
-		return v;                                                                         \
-	}                                                                                         \
-	static inline void vec_store_##d(T *p, vec_part part, vec_##d v)                          \
-	{                                                                                         \
-		for (int i = part.from; i < part.to; i++)                                         \
-			p[i] = v[i];                                                              \
+#define VEC_PART(d, T)                                                   \
+	static inline vec_part vec_part_##d(int64_t n)                   \
+	{                                                                \
+		return (vec_part){ 0, (int)n };                          \
+	}                                                                \
+	static inline vec_part vec_lanes_##d(int from, int to)           \
+	{                                                                \
+		return (vec_part){ from, to };                           \
+	}                                                                \
+	static inline vec_##d vec_load_##d(const T *p, vec_part part)    \
+	{                                                                \
+		vec_##d v = { 0 };                                       \
+                                                                         \
+		for (int i = part.from; i < part.to; i++)                \
+			v[i] = p[i];                                     \
+		return v;                                                \
+	}                                                                \
+	static inline void vec_store_##d(T *p, vec_part part, vec_##d v) \
+	{                                                                \
+		for (int i = part.from; i < part.to; i++)                \
+			p[i] = v[i];                                     \
 	}
 VEC_PART(f32, float)
 VEC_PART(f64, double)
@@ -240,9 +240,8 @@ static inline int64_t vec_f32_to_f16(uint16_t *to, const float *from, int64_t n)
 	int64_t i = 0;
 
 	for (; i + 8 <= n; i += 8)
-		_mm_storeu_si128((__m128i *)(to + i),
-				 _mm256_cvtps_ph(_mm256_loadu_ps(from + i),
-						 _MM_FROUND_TO_NEAREST_INT));
+		_mm_storeu_si128((__m128i *)(to + i), _mm256_cvtps_ph(_mm256_loadu_ps(from + i),
+								      _MM_FROUND_TO_NEAREST_INT));
 	return i;
 }
 #else
@@ -278,36 +277,36 @@ static inline int64_t vec_f32_to_f16(uint16_t *to, const float *from, int64_t n)
 						   (__m512d)x);                                   \
 	}
 #elif defined(__AVX2__)
-#define VEC_EXTREME(which, OP)                                                                    \
-	static inline vec_f32 vec_##which##_f32(vec_f32 x, vec_f32 y)                             \
-	{                                                                                         \
-		__m256 nan = _mm256_cmp_ps((__m256)x, (__m256)x, _CMP_UNORD_Q);                   \
-                                                                                                  \
-		return (vec_f32)_mm256_blendv_ps(_mm256_##OP##_ps((__m256)x, (__m256)y),          \
-						 (__m256)x, nan);                                 \
-	}                                                                                         \
-	static inline vec_f64 vec_##which##_f64(vec_f64 x, vec_f64 y)                             \
-	{                                                                                         \
-		__m256d nan = _mm256_cmp_pd((__m256d)x, (__m256d)x, _CMP_UNORD_Q);                \
-                                                                                                  \
-		return (vec_f64)_mm256_blendv_pd(_mm256_##OP##_pd((__m256d)x, (__m256d)y),        \
-						 (__m256d)x, nan);                                \
+#define VEC_EXTREME(which, OP)                                                             \
+	static inline vec_f32 vec_##which##_f32(vec_f32 x, vec_f32 y)                      \
+	{                                                                                  \
+		__m256 nan = _mm256_cmp_ps((__m256)x, (__m256)x, _CMP_UNORD_Q);            \
+                                                                                           \
+		return (vec_f32)_mm256_blendv_ps(_mm256_##OP##_ps((__m256)x, (__m256)y),   \
+						 (__m256)x, nan);                          \
+	}                                                                                  \
+	static inline vec_f64 vec_##which##_f64(vec_f64 x, vec_f64 y)                      \
+	{                                                                                  \
+		__m256d nan = _mm256_cmp_pd((__m256d)x, (__m256d)x, _CMP_UNORD_Q);         \
+                                                                                           \
+		return (vec_f64)_mm256_blendv_pd(_mm256_##OP##_pd((__m256d)x, (__m256d)y), \
+						 (__m256d)x, nan);                         \
 	}
 #else
-#define VEC_EXTREME(which, OP)                                                                    \
-	static inline vec_f32 vec_##which##_f32(vec_f32 x, vec_f32 y)                             \
-	{                                                                                         \
-		__m128 nan = _mm_cmpunord_ps((__m128)x, (__m128)x);                               \
-                                                                                                  \
-		return (vec_f32)_mm_blendv_ps(_mm_##OP##_ps((__m128)x, (__m128)y), (__m128)x,     \
-					      nan);                                               \
-	}                                                                                         \
-	static inline vec_f64 vec_##which##_f64(vec_f64 x, vec_f64 y)                             \
-	{                                                                                         \
-		__m128d nan = _mm_cmpunord_pd((__m128d)x, (__m128d)x);                            \
-                                                                                                  \
-		return (vec_f64)_mm_blendv_pd(_mm_##OP##_pd((__m128d)x, (__m128d)y), (__m128d)x,  \
-					      nan);                                               \
+#define VEC_EXTREME(which, OP)                                                                   \
+	static inline vec_f32 vec_##which##_f32(vec_f32 x, vec_f32 y)                            \
+	{                                                                                        \
+		__m128 nan = _mm_cmpunord_ps((__m128)x, (__m128)x);                              \
+                                                                                                 \
+		return (vec_f32)_mm_blendv_ps(_mm_##OP##_ps((__m128)x, (__m128)y), (__m128)x,    \
+					      nan);                                              \
+	}                                                                                        \
+	static inline vec_f64 vec_##which##_f64(vec_f64 x, vec_f64 y)                            \
+	{                                                                                        \
+		__m128d nan = _mm_cmpunord_pd((__m128d)x, (__m128d)x);                           \
+                                                                                                 \
+		return (vec_f64)_mm_blendv_pd(_mm_##OP##_pd((__m128d)x, (__m128d)y), (__m128d)x, \
+					      nan);                                              \
 	}
 #endif
 VEC_EXTREME(max, max)

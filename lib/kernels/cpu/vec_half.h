@@ -21,7 +21,7 @@ static inline vec_half vec_load_half(const uint16_t *p, int64_t n)
 #if defined(__AVX512BW__) && defined(__AVX512VL__)
 	return (vec_half)_mm256_maskz_loadu_epi16((__mmask16)((1u << n) - 1), p);
 #else
-	vec_half v = {0};
+	vec_half v = { 0 };
 
 	memcpy(&v, p, n * sizeof(*p));
 	return v;

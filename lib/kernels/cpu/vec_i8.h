@@ -61,9 +61,10 @@ static inline __m128i dot_total(dot_sums a, dot_sums b, dot_sums c, dot_sums d)
 {
 	__m512i ab = _mm512_add_epi32(_mm512_unpacklo_epi32(a, b), _mm512_unpackhi_epi32(a, b));
 	__m512i cd = _mm512_add_epi32(_mm512_unpacklo_epi32(c, d), _mm512_unpackhi_epi32(c, d));
-	__m512i all = _mm512_add_epi32(_mm512_unpacklo_epi64(ab, cd), _mm512_unpackhi_epi64(ab, cd));
-	__m256i half = _mm256_add_epi32(_mm512_castsi512_si256(all),
-					_mm512_extracti64x4_epi64(all, 1));
+	__m512i all =
+		_mm512_add_epi32(_mm512_unpacklo_epi64(ab, cd), _mm512_unpackhi_epi64(ab, cd));
+	__m256i half =
+		_mm256_add_epi32(_mm512_castsi512_si256(all), _mm512_extracti64x4_epi64(all, 1));
 
 	return _mm_add_epi32(_mm256_castsi256_si128(half), _mm256_extracti128_si256(half, 1));
 }
@@ -131,7 +132,7 @@ static inline __m128i dot_total(dot_sums a, dot_sums b, dot_sums c, dot_sums d)
 #ifndef __AVX512BW__
 static inline dot_bytes dot_load_part(const void *p, int64_t n)
 {
-	uint8_t part[DOT_BYTES] = {0};
+	uint8_t part[DOT_BYTES] = { 0 };
 
 	memcpy(part, p, n);
 	return dot_load(part);

@@ -16,7 +16,7 @@
 
 static inline vec_f32 splat_f32(float v)
 {
-	return (vec_f32){0} + v;
+	return (vec_f32){ 0 } + v;
 }
 
 static inline vec_f32 vec_size_f32(vec_f32 x)
@@ -212,8 +212,8 @@ static inline vec_f32 normal_tail_bf16v(vec_f32 a)
 }
 
 /* x times the share below x: x where that is all, infinity too; -0 where nothing is left. */
-#define GELU_OF(x, tail)                                                                          \
-	vec_select_f32(x > 5.9f, x,                                                               \
+#define GELU_OF(x, tail)            \
+	vec_select_f32(x > 5.9f, x, \
 		       vec_at_least_f32(x, -0.0f) - vec_size_f32(x) * tail(vec_size_f32(x)))
 
 static inline vec_f32 gelu_f32v(vec_f32 x)
@@ -234,10 +234,10 @@ static inline vec_f32 normal_cdf_f32v(vec_f32 x)
 }
 
 /* Those of f64 are SLEEF's. */
-#define SLEEF_F64V(f)                                                                             \
-	static inline vec_f64 f##_f64v(vec_f64 x)                                                 \
-	{                                                                                         \
-		return (vec_f64)SLEEF_F64(f)((sleef_f64)x);                                       \
+#define SLEEF_F64V(f)                                       \
+	static inline vec_f64 f##_f64v(vec_f64 x)           \
+	{                                                   \
+		return (vec_f64)SLEEF_F64(f)((sleef_f64)x); \
 	}
 SLEEF_F64V(exp)
 SLEEF_F64V(expm1)
@@ -258,15 +258,15 @@ static inline vec_f64 gelu_f64v(vec_f64 x)
 /* SLEEF's log1p overflows near the end of the range, where the 1 is nothing. */
 static inline vec_f64 log1p_f64v(vec_f64 x)
 {
-	vec_f64 small = vec_select_f64(x > 1e20, (vec_f64){0}, x);
+	vec_f64 small = vec_select_f64(x > 1e20, (vec_f64){ 0 }, x);
 
 	return vec_select_f64(x > 1e20, log_f64v(x), (vec_f64)SLEEF_F64(log1p)((sleef_f64)small));
 }
 
 /* Loops NAME_f32 and NAME_f64 over NAME_f32v and NAME_f64v. */
-#define VEC_UNARY_INLINE(NAME)                                                                    \
-	VEC_LOOP_1(NAME, f32, float, vec_f32, VEC_F32, (void)params, NAME##_f32v(x))              \
-	VEC_HALF_1(NAME, (void)params, NAME##_f32v(x))                                            \
+#define VEC_UNARY_INLINE(NAME)                                                       \
+	VEC_LOOP_1(NAME, f32, float, vec_f32, VEC_F32, (void)params, NAME##_f32v(x)) \
+	VEC_HALF_1(NAME, (void)params, NAME##_f32v(x))                               \
 	VEC_LOOP_1(NAME, f64, double, vec_f64, VEC_F64, (void)params, NAME##_f64v(x))
 
 #endif

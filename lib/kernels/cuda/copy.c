@@ -51,7 +51,7 @@ static int host_copy(struct tensor_iter *it, enum tensor_dtype dtype)
 static int device_copy(const struct cuda_call *c, const struct tensor_iter *it,
 		       enum tensor_dtype to, enum tensor_dtype from)
 {
-	struct cuda_pointwise p = {.data = {it->data[0], it->data[1]}};
+	struct cuda_pointwise p = { .data = { it->data[0], it->data[1] } };
 
 	p.dims.ndim = it->ndim;
 	p.dims.numel = it->numel;
@@ -75,7 +75,7 @@ static int settle(const struct cuda_call *c, const tensor *host, bool staged)
 	return err;
 }
 
-/* ---- host to device --------------------------------------------------------------------------- */
+/* ---- host to device ---- */
 
 /* Bytes at `piece`, contiguous in the order of the walk, to their place on the device. */
 static int send_piece(struct cuda_call *c, const struct tensor_iter *it, const void *piece,
@@ -94,8 +94,8 @@ static int send_piece(struct cuda_call *c, const struct tensor_iter *it, const v
 			return err;
 		target = scratch;
 	}
-	err = cuda_check(c->op, cudaMemcpyAsync(target, piece, nbytes, cudaMemcpyHostToDevice,
-						c->stream));
+	err = cuda_check(c->op,
+			 cudaMemcpyAsync(target, piece, nbytes, cudaMemcpyHostToDevice, c->stream));
 	if (!err && !straight) {
 		piece_iter(&unpack, it, 0, scratch, size);
 		err = device_copy(c, &unpack, to, from);
@@ -132,7 +132,7 @@ static int copy_in(struct cuda_call *c, const struct tensor_iter *it, enum tenso
 	return err ? err : waited;
 }
 
-/* ---- device to host --------------------------------------------------------------------------- */
+/* ---- device to host ---- */
 
 /* Fetches the source, converted and contiguous in the order of the walk, to `piece`. */
 static int fetch_piece(struct cuda_call *c, const struct tensor_iter *it, void *piece,
@@ -192,7 +192,7 @@ static int copy_out(struct cuda_call *c, const struct tensor_iter *it, enum tens
 	return err;
 }
 
-/* ---- device to device --------------------------------------------------------------------------- */
+/* ---- device to device ---- */
 
 /* What `later` is given from now on waits for what `earlier` has; earlier's device is current. */
 static int order(const struct cuda_call *earlier, const struct cuda_call *later)
@@ -227,9 +227,9 @@ static int cross(struct cuda_call *c, struct cuda_call *far, const struct tensor
 	piece_iter(&pack, it, 1, far_piece, size);
 	err = device_copy(far, &pack, to, from);
 	if (!err)
-		err = cuda_check(c->op, cudaMemcpyPeerAsync(piece, c->device, far_piece,
-							    far->device, it->numel * size,
-							    far->stream));
+		err = cuda_check(c->op,
+				 cudaMemcpyPeerAsync(piece, c->device, far_piece, far->device,
+						     it->numel * size, far->stream));
 	if (!err)
 		err = order(far, c);
 	cuda_end(far, 0);
@@ -262,7 +262,7 @@ static int copy_peer(struct cuda_call *c, const struct tensor_iter *it, enum ten
 	return err;
 }
 
-/* ---- the loop -------------------------------------------------------------------------------- */
+/* ---- the loop ---- */
 
 static int copy(struct cuda_call *c, struct tensor_iter *it, enum tensor_dtype to,
 		enum tensor_dtype from)

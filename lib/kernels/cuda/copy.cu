@@ -6,8 +6,7 @@
  */
 #include "elementwise.cuh"
 
-template <class T>
-struct same_op {
+template <class T> struct same_op {
 	typedef T In;
 	typedef T Out;
 
@@ -33,15 +32,13 @@ int cuda_launch_fill(const cuda_pointwise *p, int itemsize, cudaStream_t stream)
 	}
 }
 
-template <class T>
-static int copy_bits(const cuda_pointwise *p, cudaStream_t stream)
+template <class T> static int copy_bits(const cuda_pointwise *p, cudaStream_t stream)
 {
 	return elementwise<same_op<T>, 1>(p, same_op<T>(), stream);
 }
 
 /* A kernel of its own: 16 bytes do not fit into a number. */
-template <class W>
-__global__ void copy_bits16_kernel(walk<2, 0, W> w, char *out, const char *in)
+template <class W> __global__ void copy_bits16_kernel(walk<2, 0, W> w, char *out, const char *in)
 {
 	typedef typename W::position position;
 
@@ -69,19 +66,15 @@ struct truth {
 	uint8_t v;
 };
 
-template <class To>
-struct convert {
-	template <class From>
-	static __device__ To from(From x)
+template <class To> struct convert {
+	template <class From> static __device__ To from(From x)
 	{
 		return (To)x;
 	}
 };
 
-template <>
-struct convert<truth> {
-	template <class From>
-	static __device__ truth from(From x)
+template <> struct convert<truth> {
+	template <class From> static __device__ truth from(From x)
 	{
 		truth t;
 
@@ -90,12 +83,11 @@ struct convert<truth> {
 	}
 };
 
-template <class To>
-static __device__ inline To load_as(const char *p, int from)
+template <class To> static __device__ inline To load_as(const char *p, int from)
 {
 	switch (from) {
-#define X(D, T)                                                                                   \
-	case D:                                                                                   \
+#define X(D, T) \
+	case D: \
 		return convert<To>::from(*(const T *)p);
 		FOR_NUMBERS(X)
 #undef X
@@ -117,16 +109,15 @@ __global__ void convert_kernel(walk<2, 0, W> w, char *out, const char *in, int f
 	}
 }
 
-template <class To>
-static int convert_to(const cuda_pointwise *p, int from, cudaStream_t stream)
+template <class To> static int convert_to(const cuda_pointwise *p, int from, cudaStream_t stream)
 {
 	unsigned grid = grid_for(p->dims.numel, BLOCK);
 
 	if (p->dims.wide)
 		return launch(convert_kernel<To, wide>, grid, BLOCK, stream,
 			      walk<2, 0, wide>(p->dims), p->data[0], p->data[1], from);
-	return launch(convert_kernel<To, narrow>, grid, BLOCK, stream,
-		      walk<2, 0, narrow>(p->dims), p->data[0], p->data[1], from);
+	return launch(convert_kernel<To, narrow>, grid, BLOCK, stream, walk<2, 0, narrow>(p->dims),
+		      p->data[0], p->data[1], from);
 }
 
 static bool converts(int dtype)
@@ -156,8 +147,8 @@ int cuda_launch_copy(const cuda_pointwise *p, int to, int from, int itemsize, cu
 	switch (to) {
 	case TENSOR_BOOL:
 		return convert_to<truth>(p, from, stream);
-#define X(D, T)                                                                                   \
-	case D:                                                                                   \
+#define X(D, T) \
+	case D: \
 		return convert_to<T>(p, from, stream);
 		FOR_NUMBERS(X)
 #undef X

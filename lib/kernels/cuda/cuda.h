@@ -13,7 +13,7 @@
 
 #define CUDA_DEVICES 64 /* that have a place in the tables below */
 
-/* ---- errors (plugin.c) ---------------------------------------------------------------- */
+/* ---- errors (plugin.c) ---- */
 
 /* Records what CUDA said about `op`; returns -errno. */
 int cuda_error(const char *op, cudaError_t err) __attribute__((cold));
@@ -23,7 +23,7 @@ static inline int cuda_check(const char *op, cudaError_t err)
 	return likely(err == cudaSuccess) ? 0 : cuda_error(op, err);
 }
 
-/* ---- a call ------------------------------------------------------------------------------ */
+/* ---- a call ---- */
 
 /* What an operator's wrapper runs with: its device is the current one until cuda_end(). */
 struct cuda_call {
@@ -45,7 +45,7 @@ extern bool cuda_forked;
 extern atomic_bool cuda_streams_set;
 cudaStream_t cuda_stream(int device); /* the thread's */
 
-/* ---- memory (memory.c) --------------------------------------------------------------------- */
+/* ---- memory (memory.c) ---- */
 
 extern const struct tensor_allocator cuda_memory;
 /* Memory for the length of a call, ordered by its stream. */
@@ -59,7 +59,7 @@ static inline void cuda_use(const struct cuda_call *c, const tensor *t)
 		cuda_use_slow(c, t);
 }
 
-/* ---- pinned host memory (pin.c) ------------------------------------------------------------- */
+/* ---- pinned host memory (pin.c) ---- */
 
 /* Whether t lies in a pinned buffer; pins its buffer at the first call. */
 bool cuda_pinned(const tensor *t);
@@ -70,7 +70,7 @@ void cuda_reap(void);
 bool cuda_nonblocking(void);
 bool cuda_set_nonblocking(bool nonblocking);
 
-/* ---- walks (dims.c) --------------------------------------------------------------------------- */
+/* ---- walks (dims.c) ---- */
 
 void cuda_dims_init(struct cuda_dims *d);
 /* The next dimension outwards, with a stride for each of n operands; merged where it can be. */
@@ -78,7 +78,7 @@ void cuda_dims_add(struct cuda_dims *d, int n, int64_t size, const int64_t *stri
 /* Chooses the index width. */
 void cuda_dims_done(struct cuda_dims *d, int n);
 
-/* ---- kernels --------------------------------------------------------------------------------- */
+/* ---- kernels ---- */
 
 /* Operand 1 to operand 0 on one device, conversions included; data and strides (bytes) are set. */
 int cuda_copy_within(const struct cuda_call *c, struct cuda_pointwise *p, enum tensor_dtype to,

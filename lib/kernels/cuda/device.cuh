@@ -19,8 +19,7 @@ struct wide {
 };
 
 /* struct cuda_dims for N operands in D dimensions (0: any number), in one index width. */
-template <int N, int D, class W>
-struct walk {
+template <int N, int D, class W> struct walk {
 	enum { MAX = D ? D : TENSOR_MAX_DIMS };
 	typedef typename W::position position;
 	typedef typename W::offset offset;
@@ -73,8 +72,7 @@ static inline unsigned grid_for(int64_t n, int64_t block)
 	return (unsigned)(blocks < 1 ? 1 : blocks > most ? most : blocks);
 }
 
-template <class T>
-struct plain {
+template <class T> struct plain {
 	typedef T type;
 };
 
@@ -84,66 +82,59 @@ template <class... P>
 int launch(void (*kernel)(P...), dim3 grid, dim3 block, cudaStream_t stream,
 	   typename plain<P>::type... args)
 {
-	void *argv[] = {(void *)&args...};
+	void *argv[] = { (void *)&args... };
 
 	return cudaLaunchKernel((const void *)kernel, grid, block, argv, 0, stream);
 }
 #endif
 
 /* This thread's first element, and how far it is to its next one. */
-template <class I>
-static __device__ inline I first_element()
+template <class I> static __device__ inline I first_element()
 {
 	return (I)blockIdx.x * blockDim.x + threadIdx.x;
 }
 
-template <class I>
-static __device__ inline I element_step()
+template <class I> static __device__ inline I element_step()
 {
 	return (I)gridDim.x * blockDim.x;
 }
 
 /* Integers compute without signed overflow: they wrap, as on the CPU. */
-template <class T>
-struct arith {
+template <class T> struct arith {
 	typedef uint32_t type;
 };
-template <>
-struct arith<int64_t> {
+template <> struct arith<int64_t> {
 	typedef uint64_t type;
 };
-template <>
-struct arith<float> {
+template <> struct arith<float> {
 	typedef float type;
 };
-template <>
-struct arith<double> {
+template <> struct arith<double> {
 	typedef double type;
 };
 
-template <class T>
-static inline T scalar_as(const tensor_scalar &s)
+template <class T> static inline T scalar_as(const tensor_scalar &s)
 {
 	return s.kind >= TENSOR_SCALAR_FLOAT ? (T)s.d : (T)s.i;
 }
 
-#define FOR_INTS(X)                                                                               \
-	X(TENSOR_U8, uint8_t)                                                                     \
-	X(TENSOR_I8, int8_t)                                                                      \
-	X(TENSOR_I16, int16_t)                                                                    \
-	X(TENSOR_I32, int32_t)                                                                    \
+#define FOR_INTS(X)            \
+	X(TENSOR_U8, uint8_t)  \
+	X(TENSOR_I8, int8_t)   \
+	X(TENSOR_I16, int16_t) \
+	X(TENSOR_I32, int32_t) \
 	X(TENSOR_I64, int64_t)
-#define FOR_FLOATS(X)                                                                             \
-	X(TENSOR_F32, float)                                                                      \
+#define FOR_FLOATS(X)        \
+	X(TENSOR_F32, float) \
 	X(TENSOR_F64, double)
 #define FOR_NUMBERS(X) FOR_INTS(X) FOR_FLOATS(X)
 
 /* Elements whose value does not matter, by size. */
-#define FOR_BITS(X)                                                                               \
-	X(1, uint8_t)                                                                             \
-	X(2, uint16_t)                                                                            \
-	X(4, uint32_t)                                                                            \
-	X(8, uint64_t)                                                                            \
+#define FOR_BITS(X)    \
+	X(1, uint8_t)  \
+	X(2, uint16_t) \
+	X(4, uint32_t) \
+	X(8, uint64_t) \
 	X(16, bits16)
 
 struct alignas(16) bits16 {

@@ -12,8 +12,7 @@
 #include <string.h>
 
 /* Inputs; data NULL: the number. Which of them is one is the same for all threads. */
-template <class T, int N>
-struct inputs {
+template <class T, int N> struct inputs {
 	const char *data[N];
 	T number[N];
 };

@@ -58,13 +58,15 @@ static int check_with(struct cuda_call *c, const struct cuda_index *x, unsigned 
 		return err;
 	err = index_at(c, x, bad, &at);
 	return err ? err :
-		     tensor_fail(EINVAL, "%s: index %lld is out of range for a dimension of size "
-					 "%lld", c->op, (long long)at, (long long)x->limit);
+		     tensor_fail(EINVAL,
+				 "%s: index %lld is out of range for a dimension of size "
+				 "%lld",
+				 c->op, (long long)at, (long long)x->limit);
 }
 
 static int check_index(struct cuda_call *c, const tensor *index, int64_t limit)
 {
-	struct cuda_index x = {.limit = limit, .wide_index = index->dtype == TENSOR_I64};
+	struct cuda_index x = { .limit = limit, .wide_index = index->dtype == TENSOR_I64 };
 	void *flag;
 	int err;
 
@@ -72,7 +74,8 @@ static int check_index(struct cuda_call *c, const tensor *index, int64_t limit)
 		return kernel_no_dtype(c->op, index->dtype, "cuda");
 	cuda_dims_init(&x.dims);
 	for (int d = index->ndim - 1; d >= 0; d--)
-		cuda_dims_add(&x.dims, 3, index->sizes[d], (const int64_t[]){0, 0, index->strides[d]});
+		cuda_dims_add(&x.dims, 3, index->sizes[d],
+			      (const int64_t[]){ 0, 0, index->strides[d] });
 	cuda_dims_done(&x.dims, 3);
 	x.data[2] = index->data;
 	err = cuda_scratch(c, sizeof(unsigned long long), &flag);
@@ -83,7 +86,7 @@ static int check_index(struct cuda_call *c, const tensor *index, int64_t limit)
 	return err;
 }
 
-/* ---- taking ------------------------------------------------------------------------------------- */
+/* ---- taking ---- */
 
 /* Operands' strides in dimension d of the walk: for index_select the index has one dimension. */
 static void take_strides(int64_t *stride, const tensor *out, const tensor *self, int dim,
@@ -97,7 +100,7 @@ static void take_strides(int64_t *stride, const tensor *out, const tensor *self,
 static int take(struct cuda_call *c, tensor *out, const tensor *self, int dim, const tensor *index,
 		bool select)
 {
-	struct cuda_index x = {.wide_index = index->dtype == TENSOR_I64};
+	struct cuda_index x = { .wide_index = index->dtype == TENSOR_I64 };
 	int64_t stride[CUDA_OPERANDS];
 	int err = check_index(c, index, size_of(self, dim));
 
@@ -144,14 +147,14 @@ int cuda_gather(tensor *out, const tensor *self, int dim, const tensor *index)
 	return run_take("gather", out, self, dim, index, false);
 }
 
-/* ---- adding -------------------------------------------------------------------------------------- */
+/* ---- adding ---- */
 
 /* The walk goes over the positions of `shape` but for dimension dim. */
 static int put(struct cuda_call *c, tensor *out, int dim, const tensor *index, const tensor *source,
 	       tensor_scalar alpha, bool select)
 {
 	const tensor *shape = select ? source : index;
-	struct cuda_index x = {.wide_index = index->dtype == TENSOR_I64, .alpha = alpha};
+	struct cuda_index x = { .wide_index = index->dtype == TENSOR_I64, .alpha = alpha };
 	int err = check_index(c, index, size_of(out, dim));
 
 	if (err)
@@ -160,8 +163,8 @@ static int put(struct cuda_call *c, tensor *out, int dim, const tensor *index, c
 	for (int d = shape->ndim - 1; d >= 0; d--)
 		if (d != dim)
 			cuda_dims_add(&x.dims, 3, shape->sizes[d],
-				      (const int64_t[]){out->strides[d], source->strides[d],
-							select ? 0 : index->strides[d]});
+				      (const int64_t[]){ out->strides[d], source->strides[d],
+							 select ? 0 : index->strides[d] });
 	cuda_dims_done(&x.dims, 3);
 	x.data[0] = out->data;
 	x.data[1] = source->data;

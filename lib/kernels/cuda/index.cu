@@ -8,7 +8,8 @@
 
 /* Operand 2 of the walk is the index. */
 template <class X, class W>
-__global__ void check_kernel(walk<3, 0, W> w, const X *index, int64_t limit, unsigned long long *bad)
+__global__ void check_kernel(walk<3, 0, W> w, const X *index, int64_t limit,
+			     unsigned long long *bad)
 {
 	typedef typename W::position position;
 
@@ -53,7 +54,8 @@ __global__ void put_kernel(walk<3, 0, W> w, T *out, const T *source, const X *in
 
 		w.seek(i, off);
 		for (int64_t k = 0; k < s.count; k++) {
-			int64_t to = (int64_t)off[0] + (int64_t)index[off[2] + k * s.index] * s.step;
+			int64_t to =
+				(int64_t)off[0] + (int64_t)index[off[2] + k * s.index] * s.step;
 
 			out[to] = (T)((A)out[to] + (A)alpha * (A)source[off[1] + k * s.source]);
 		}
@@ -67,18 +69,16 @@ static int check(const cuda_index *x, unsigned long long *bad, cudaStream_t stre
 		      walk<3, 0, W>(x->dims), (const X *)x->data[2], x->limit, bad);
 }
 
-template <class T, class X, class W>
-static int take(const cuda_index *x, cudaStream_t stream)
+template <class T, class X, class W> static int take(const cuda_index *x, cudaStream_t stream)
 {
 	return launch(take_kernel<T, X, W>, grid_for(x->dims.numel, BLOCK), BLOCK, stream,
 		      walk<3, 0, W>(x->dims), (T *)x->data[0], (const T *)x->data[1],
 		      (const X *)x->data[2], x->step);
 }
 
-template <class T, class X, class W>
-static int put(const cuda_index *x, cudaStream_t stream)
+template <class T, class X, class W> static int put(const cuda_index *x, cudaStream_t stream)
 {
-	put_steps s = {x->step, x->count, x->along[1], x->along[2]};
+	put_steps s = { x->step, x->count, x->along[1], x->along[2] };
 
 	return launch(put_kernel<T, X, W>, grid_for(x->dims.numel, BLOCK), BLOCK, stream,
 		      walk<3, 0, W>(x->dims), (T *)x->data[0], (const T *)x->data[1],
@@ -87,10 +87,10 @@ static int put(const cuda_index *x, cudaStream_t stream)
 
 /* Calls f<..., X, W>(...) for the index's dtype and the width. */
 #define BY_INDEX(x, f, ...)                                                                       \
-	((x)->wide_index ? (x)->dims.wide ? f<__VA_ARGS__ int64_t, wide> :                        \
-					    f<__VA_ARGS__ int64_t, narrow> :                      \
-			   (x)->dims.wide ? f<__VA_ARGS__ int32_t, wide> :                        \
-					    f<__VA_ARGS__ int32_t, narrow>)
+	((x)->wide_index ?                                                                        \
+		 (x)->dims.wide ? f<__VA_ARGS__ int64_t, wide> : f<__VA_ARGS__ int64_t, narrow> : \
+	 (x)->dims.wide ? f<__VA_ARGS__ int32_t, wide> :                                          \
+			  f<__VA_ARGS__ int32_t, narrow>)
 
 int cuda_launch_check_index(const cuda_index *x, unsigned long long *bad, cudaStream_t stream)
 {
@@ -102,8 +102,8 @@ int cuda_launch_check_index(const cuda_index *x, unsigned long long *bad, cudaSt
 int cuda_launch_take(const cuda_index *x, int itemsize, cudaStream_t stream)
 {
 	switch (itemsize) {
-#define X(N, T)                                                                                   \
-	case N:                                                                                   \
+#define X(N, T) \
+	case N: \
 		return BY_INDEX(x, take, T COMMA)(x, stream);
 		FOR_BITS(X)
 #undef X
@@ -115,8 +115,8 @@ int cuda_launch_take(const cuda_index *x, int itemsize, cudaStream_t stream)
 int cuda_launch_put(const cuda_index *x, int dtype, cudaStream_t stream)
 {
 	switch (dtype) {
-#define X(D, T)                                                                                   \
-	case D:                                                                                   \
+#define X(D, T) \
+	case D: \
 		return BY_INDEX(x, put, T COMMA)(x, stream);
 		FOR_NUMBERS(X)
 #undef X

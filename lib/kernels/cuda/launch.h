@@ -33,13 +33,13 @@ struct cuda_dims {
 	int64_t stride[CUDA_OPERANDS][TENSOR_MAX_DIMS];
 };
 
-/* ---- elementwise: operand 0 is written; strides are bytes -------------------------------- */
+/* ---- elementwise: operand 0 is written; strides are bytes ---- */
 
 struct cuda_pointwise {
 	struct cuda_dims dims;
 	/* Every operand is contiguous, or a number: no strides are needed. */
 	bool flat;
-	char *data[CUDA_OPERANDS]; /* NULL: the number */
+	char *data[CUDA_OPERANDS];	/* NULL: the number */
 	uint64_t number[CUDA_OPERANDS]; /* its first bytes are the value, in the kernel's dtype */
 	tensor_scalar alpha;
 };
@@ -55,7 +55,7 @@ int cuda_launch_fill(const struct cuda_pointwise *p, int itemsize, cudaStream_t 
 int cuda_launch_copy(const struct cuda_pointwise *p, int to, int from, int itemsize,
 		     cudaStream_t stream);
 
-/* ---- along some dimensions: strides are elements ------------------------------------------ */
+/* ---- along some dimensions: strides are elements ---- */
 
 /*
  * Rows: `kept` walks over them, `reduced` along each. Operand 0 is the output, 1 and 2 inputs.
@@ -74,7 +74,7 @@ int cuda_launch_softmax(const struct cuda_rows *r, int dtype, bool log, cudaStre
 int cuda_launch_softmax_backward(const struct cuda_rows *r, int dtype, bool log,
 				 cudaStream_t stream);
 
-/* ---- indexing: strides are elements ------------------------------------------------------- */
+/* ---- indexing: strides are elements ---- */
 
 /*
  * take: for each position, data[0][o] = data[1][i + index[x] * step]; operand 2 is the index.
@@ -85,7 +85,7 @@ int cuda_launch_softmax_backward(const struct cuda_rows *r, int dtype, bool log,
 struct cuda_index {
 	struct cuda_dims dims;
 	void *data[CUDA_OPERANDS];
-	int64_t step; /* from one position of the indexed dimension to the next */
+	int64_t step;  /* from one position of the indexed dimension to the next */
 	int64_t limit; /* positions there */
 	int64_t count, along[CUDA_OPERANDS];
 	tensor_scalar alpha;

@@ -22,7 +22,7 @@ struct block {
 	void *data;
 	size_t size;
 	cudaStream_t stream;
-	struct block *next; /* in live[] or spare[] */
+	struct block *next;	     /* in live[] or spare[] */
 	cudaStream_t uses[USES_MAX]; /* other streams that used it */
 	int8_t device;
 	uint8_t nuses; /* USES_MAX + 1: too many to name */
@@ -31,10 +31,10 @@ struct block {
 
 static struct {
 	pthread_mutex_t lock;
-	struct block *live[BUCKETS]; /* by address */
+	struct block *live[BUCKETS];  /* by address */
 	struct block *spare[BUCKETS]; /* by device, stream and size */
 	char *arena[CUDA_DEVICES], *arena_end[CUDA_DEVICES];
-} mem = {.lock = PTHREAD_MUTEX_INITIALIZER};
+} mem = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 static void lock_memory(void)
 {
@@ -51,7 +51,7 @@ __attribute__((constructor)) static void memory_init(void)
 	pthread_atfork(lock_memory, unlock_memory, unlock_memory);
 }
 
-/* ---- tables, with the lock ------------------------------------------------------------------- */
+/* ---- tables, with the lock ---- */
 
 static unsigned mix(uint64_t x)
 {
@@ -100,7 +100,7 @@ static struct block *take_live(const void *data)
 	return NULL;
 }
 
-/* ---- getting memory from CUDA ---------------------------------------------------------------- */
+/* ---- getting memory from CUDA ---- */
 
 /* Eight steps a doubling, so that slightly different sizes share blocks. */
 static size_t round_size(size_t n)
@@ -200,7 +200,7 @@ static int get(const struct cuda_call *c, size_t nbytes, void **data)
 	return 0;
 }
 
-/* ---- giving back ------------------------------------------------------------------------------- */
+/* ---- giving back ---- */
 
 /* The block's stream waits for what `use` has now; false when that cannot be had. */
 static bool wait_for(const struct block *b, cudaStream_t use)
@@ -288,7 +288,7 @@ void cuda_scratch_free(const struct cuda_call *c, void *data)
 		put(data);
 }
 
-/* ---- as an allocator ------------------------------------------------------------------------ */
+/* ---- as an allocator ---- */
 
 static int memory_alloc(const struct tensor_allocator *self, tensor_device device, size_t nbytes,
 			void **data)

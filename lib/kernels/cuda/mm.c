@@ -26,8 +26,8 @@ static int blas_check(const struct cuda_call *c, cublasStatus_t status)
 {
 	if (likely(status == CUBLAS_STATUS_SUCCESS))
 		return 0;
-	return tensor_fail(status == CUBLAS_STATUS_ALLOC_FAILED ? ENOMEM : EIO,
-			   "%s: cuBLASLt: %s", c->op, cublasLtGetStatusString(status));
+	return tensor_fail(status == CUBLAS_STATUS_ALLOC_FAILED ? ENOMEM : EIO, "%s: cuBLASLt: %s",
+			   c->op, cublasLtGetStatusString(status));
 }
 
 static int get_handle(const struct cuda_call *c, cublasLtHandle_t *handle)
@@ -42,13 +42,16 @@ static int get_handle(const struct cuda_call *c, cublasLtHandle_t *handle)
 	return err;
 }
 
-/* ---- matrices ------------------------------------------------------------------------------------ */
+/* ---- matrices ---- */
 
 /* A dimension of one element has any stride, and the usual one serves best. */
 static struct matrix matrix_of(const tensor *t)
 {
-	struct matrix m = {.data = t->data, .rows = t->sizes[0], .cols = t->sizes[1],
-			   .row = t->strides[0], .col = t->strides[1]};
+	struct matrix m = { .data = t->data,
+			    .rows = t->sizes[0],
+			    .cols = t->sizes[1],
+			    .row = t->strides[0],
+			    .col = t->strides[1] };
 
 	if (m.rows == 1 && m.cols == 1)
 		m.row = m.col = 1;
@@ -73,12 +76,12 @@ static bool col_major(const struct matrix *m)
 static int copy_matrix(const struct cuda_call *c, const struct matrix *to,
 		       const struct matrix *from, enum tensor_dtype dtype)
 {
-	struct cuda_pointwise p = {.data = {to->data, from->data}};
+	struct cuda_pointwise p = { .data = { to->data, from->data } };
 	int64_t size = (int64_t)tensor_itemsize(dtype);
 
 	cuda_dims_init(&p.dims);
-	cuda_dims_add(&p.dims, 2, to->cols, (const int64_t[]){to->col * size, from->col * size});
-	cuda_dims_add(&p.dims, 2, to->rows, (const int64_t[]){to->row * size, from->row * size});
+	cuda_dims_add(&p.dims, 2, to->cols, (const int64_t[]){ to->col * size, from->col * size });
+	cuda_dims_add(&p.dims, 2, to->rows, (const int64_t[]){ to->row * size, from->row * size });
 	return cuda_copy_within(c, &p, dtype, dtype);
 }
 
@@ -113,10 +116,10 @@ static int readable(const struct cuda_call *c, struct matrix *m, enum tensor_dty
 
 static struct matrix transposed(const struct matrix *m)
 {
-	return (struct matrix){m->data, m->scratch, m->cols, m->rows, m->col, m->row};
+	return (struct matrix){ m->data, m->scratch, m->cols, m->rows, m->col, m->row };
 }
 
-/* ---- the product, in columns: out = alpha * a b + beta * out -------------------------------------- */
+/* ---- the product, in columns: out = alpha * a b + beta * out ---- */
 
 struct product {
 	cublasLtMatmulDesc_t desc;
@@ -228,9 +231,9 @@ static int run_product(const struct cuda_call *c, cublasLtHandle_t handle, struc
 	void *workspace = NULL;
 	int err, found = 0;
 
-	err = blas_check(c, cublasLtMatmulAlgoGetHeuristic(handle, p->desc, p->a, p->b, p->out,
-							   p->out, p->preference, 1, &p->algo,
-							   &found));
+	err = blas_check(c,
+			 cublasLtMatmulAlgoGetHeuristic(handle, p->desc, p->a, p->b, p->out, p->out,
+							p->preference, 1, &p->algo, &found));
 	if (!err && !found)
 		err = blas_check(c, CUBLAS_STATUS_NOT_SUPPORTED);
 	if (!err && p->algo.workspaceSize)
@@ -253,7 +256,7 @@ static int multiply(const struct cuda_call *c, const struct matrix *a, const str
 	const bool columns = col_major(out);
 	const struct matrix at = transposed(a), bt = transposed(b), ot = transposed(out);
 	const struct matrix *first = columns ? a : &bt, *second = columns ? b : &at;
-	struct product p = {0};
+	struct product p = { 0 };
 	cublasLtHandle_t handle;
 	int err = get_handle(c, &handle);
 
@@ -267,13 +270,13 @@ static int multiply(const struct cuda_call *c, const struct matrix *a, const str
 	return err;
 }
 
-/* ---- the loop ------------------------------------------------------------------------------------ */
+/* ---- the loop ---- */
 
 /* No products to add (k is 0): out = beta * out. */
 static int scale(const struct cuda_call *c, const struct matrix *m, enum tensor_dtype dtype,
 		 double beta)
 {
-	struct cuda_pointwise p = {.data = {m->data, beta == 0 ? NULL : m->data}};
+	struct cuda_pointwise p = { .data = { m->data, beta == 0 ? NULL : m->data } };
 	int64_t size = (int64_t)tensor_itemsize(dtype);
 	int err;
 
@@ -281,7 +284,8 @@ static int scale(const struct cuda_call *c, const struct matrix *m, enum tensor_
 	for (int i = 0; i < 2; i++) {
 		int64_t step = (i ? m->row : m->col) * size;
 
-		cuda_dims_add(&p.dims, 3, i ? m->rows : m->cols, (const int64_t[]){step, step, 0});
+		cuda_dims_add(&p.dims, 3, i ? m->rows : m->cols,
+			      (const int64_t[]){ step, step, 0 });
 	}
 	cuda_dims_done(&p.dims, 3);
 	if (beta == 0) {
@@ -321,7 +325,7 @@ static int mm(const struct cuda_call *c, struct matrix *m, enum tensor_dtype dty
 
 int cuda_mm(tensor *out, const tensor *a, const tensor *b, tensor_scalar alpha, tensor_scalar beta)
 {
-	struct matrix m[] = {matrix_of(a), matrix_of(b), matrix_of(out)};
+	struct matrix m[] = { matrix_of(a), matrix_of(b), matrix_of(out) };
 	struct cuda_call c;
 	int err;
 

@@ -13,7 +13,7 @@ static __thread cudaStream_t streams[CUDA_DEVICES];
 bool cuda_forked;
 atomic_bool cuda_streams_set;
 
-/* ---- errors ---------------------------------------------------------------------------------- */
+/* ---- errors ---- */
 
 static int error_of(cudaError_t err)
 {
@@ -41,15 +41,17 @@ int cuda_error(const char *op, cudaError_t err)
 static int check_device(const char *op, int device)
 {
 	if (unlikely(cuda_forked))
-		return tensor_fail(ENODEV, "%s: cuda: this process was forked from one that had "
-					   "opened CUDA; fork before the first use, or exec", op);
+		return tensor_fail(ENODEV,
+				   "%s: cuda: this process was forked from one that had "
+				   "opened CUDA; fork before the first use, or exec",
+				   op);
 	if (unlikely(device < 0 || device >= device_count))
 		return tensor_fail(ENODEV, "%s: there is no cuda:%d, only %d device%s", op, device,
 				   device_count, device_count == 1 ? "" : "s");
 	return 0;
 }
 
-/* ---- a call ------------------------------------------------------------------------------------ */
+/* ---- a call ---- */
 
 cudaStream_t cuda_stream(int device)
 {
@@ -62,7 +64,7 @@ int cuda_begin(struct cuda_call *c, const char *op, int device)
 
 	if (err)
 		return err;
-	*c = (struct cuda_call){.op = op, .device = device, .stream = streams[device]};
+	*c = (struct cuda_call){ .op = op, .device = device, .stream = streams[device] };
 	err = cuda_check(op, cudaGetDevice(&c->before));
 	if (!err && c->before != device)
 		err = cuda_check(op, cudaSetDevice(device));
@@ -88,7 +90,7 @@ int cuda_wait(const struct cuda_call *c)
 	return cuda_check(c->op, cudaStreamSynchronize(c->stream));
 }
 
-/* ---- the table ---------------------------------------------------------------------------------- */
+/* ---- the table ---- */
 
 static bool usable(void)
 {
@@ -141,9 +143,12 @@ static const struct cuda_plugin plugin = {
 	.set_nonblocking = cuda_set_nonblocking,
 };
 
-/* ---- loading ------------------------------------------------------------------------------------ */
+/* ---- loading ---- */
 
-#define LOOP(name) {#name, (tensor_kernel)cuda_##name}
+#define LOOP(name)                                \
+	{                                         \
+#name, (tensor_kernel)cuda_##name \
+	}
 static const struct {
 	const char *name;
 	tensor_kernel fn;
@@ -193,8 +198,10 @@ __attribute__((constructor)) static void load(void)
 	cudaError_t err;
 
 	if (unknown) {
-		snprintf(why, sizeof(why), "libtensor_cuda.so is of another build: libtensor has "
-					   "no loop named %s", unknown);
+		snprintf(why, sizeof(why),
+			 "libtensor_cuda.so is of another build: libtensor has "
+			 "no loop named %s",
+			 unknown);
 		tensor_fail(before.code, "%s", before.text);
 		tensor_register_cuda(NULL, why);
 		return;

@@ -79,7 +79,7 @@ int cuda_add_alpha(struct tensor_iter *it, const struct pointwise_params *params
 /* x - y is x + -1 * y in every bit, so it needs no kernel. */
 int cuda_sub(struct tensor_iter *it, const struct pointwise_params *params)
 {
-	const struct pointwise_params minus = {.a = tensor_scalar_int(-1)};
+	const struct pointwise_params minus = { .a = tensor_scalar_int(-1) };
 
 	return binary("sub", CUDA_ADD_ALPHA, it, &minus);
 }
@@ -141,7 +141,7 @@ int cuda_fill(struct tensor_iter *it, const struct pointwise_params *params)
 int cuda_copy_within(const struct cuda_call *c, struct cuda_pointwise *p, enum tensor_dtype to,
 		     enum tensor_dtype from)
 {
-	int64_t sizes[] = {(int64_t)tensor_itemsize(to), (int64_t)tensor_itemsize(from)};
+	int64_t sizes[] = { (int64_t)tensor_itemsize(to), (int64_t)tensor_itemsize(from) };
 	int err;
 
 	cuda_dims_done(&p->dims, 2);

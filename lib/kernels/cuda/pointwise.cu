@@ -2,15 +2,13 @@
 /* add, mul, div (which mean needs), relu and relu's gradient. The same arithmetic as lib/kernels/cpu, bit for bit. */
 #include "elementwise.cuh"
 
-template <class T>
-struct binary {
+template <class T> struct binary {
 	typedef T In;
 	typedef T Out;
 	typedef typename arith<T>::type A;
 };
 
-template <class T>
-struct add_op : binary<T> {
+template <class T> struct add_op : binary<T> {
 	typedef typename arith<T>::type A;
 
 	__device__ T operator()(T x, T y) const
@@ -19,8 +17,7 @@ struct add_op : binary<T> {
 	}
 };
 
-template <class T>
-struct add_alpha_op : binary<T> {
+template <class T> struct add_alpha_op : binary<T> {
 	typedef typename arith<T>::type A;
 	T alpha;
 
@@ -30,8 +27,7 @@ struct add_alpha_op : binary<T> {
 	}
 };
 
-template <class T>
-struct mul_op : binary<T> {
+template <class T> struct mul_op : binary<T> {
 	typedef typename arith<T>::type A;
 
 	__device__ T operator()(T x, T y) const
@@ -40,8 +36,7 @@ struct mul_op : binary<T> {
 	}
 };
 
-template <class T>
-struct div_op : binary<T> {
+template <class T> struct div_op : binary<T> {
 	__device__ T operator()(T x, T y) const
 	{
 		return x / y;
@@ -63,16 +58,14 @@ struct and_op : binary<uint8_t> {
 };
 
 /* NaN stays NaN: only what is below zero is replaced. */
-template <class T>
-struct relu_op : binary<T> {
+template <class T> struct relu_op : binary<T> {
 	__device__ T operator()(T x) const
 	{
 		return x < T(0) ? T(0) : x;
 	}
 };
 
-template <>
-struct relu_op<uint8_t> : binary<uint8_t> {
+template <> struct relu_op<uint8_t> : binary<uint8_t> {
 	__device__ uint8_t operator()(uint8_t x) const
 	{
 		return x;
@@ -80,8 +73,7 @@ struct relu_op<uint8_t> : binary<uint8_t> {
 };
 
 /* x is the incoming gradient, y the forward's result. */
-template <class T>
-struct relu_backward_op : binary<T> {
+template <class T> struct relu_backward_op : binary<T> {
 	__device__ T operator()(T x, T y) const
 	{
 		return y <= T(0) ? T(0) : x;
@@ -93,8 +85,8 @@ static int add(const cuda_pointwise *p, int dtype, cudaStream_t stream)
 	switch (dtype) {
 	case TENSOR_BOOL:
 		return elementwise<or_op, 2>(p, or_op(), stream);
-#define X(D, T)                                                                                   \
-	case D:                                                                                   \
+#define X(D, T) \
+	case D: \
 		return elementwise<add_op<T>, 2>(p, add_op<T>(), stream);
 		FOR_NUMBERS(X)
 #undef X
@@ -103,8 +95,7 @@ static int add(const cuda_pointwise *p, int dtype, cudaStream_t stream)
 	}
 }
 
-template <class T>
-static int add_alpha_of(const cuda_pointwise *p, cudaStream_t stream)
+template <class T> static int add_alpha_of(const cuda_pointwise *p, cudaStream_t stream)
 {
 	add_alpha_op<T> op;
 
@@ -115,8 +106,8 @@ static int add_alpha_of(const cuda_pointwise *p, cudaStream_t stream)
 static int add_alpha(const cuda_pointwise *p, int dtype, cudaStream_t stream)
 {
 	switch (dtype) {
-#define X(D, T)                                                                                   \
-	case D:                                                                                   \
+#define X(D, T) \
+	case D: \
 		return add_alpha_of<T>(p, stream);
 		FOR_NUMBERS(X)
 #undef X
@@ -130,8 +121,8 @@ static int mul(const cuda_pointwise *p, int dtype, cudaStream_t stream)
 	switch (dtype) {
 	case TENSOR_BOOL:
 		return elementwise<and_op, 2>(p, and_op(), stream);
-#define X(D, T)                                                                                   \
-	case D:                                                                                   \
+#define X(D, T) \
+	case D: \
 		return elementwise<mul_op<T>, 2>(p, mul_op<T>(), stream);
 		FOR_NUMBERS(X)
 #undef X
@@ -143,8 +134,8 @@ static int mul(const cuda_pointwise *p, int dtype, cudaStream_t stream)
 static int divide(const cuda_pointwise *p, int dtype, cudaStream_t stream)
 {
 	switch (dtype) {
-#define X(D, T)                                                                                   \
-	case D:                                                                                   \
+#define X(D, T) \
+	case D: \
 		return elementwise<div_op<T>, 2>(p, div_op<T>(), stream);
 		FOR_FLOATS(X)
 #undef X
@@ -156,8 +147,8 @@ static int divide(const cuda_pointwise *p, int dtype, cudaStream_t stream)
 static int relu_backward(const cuda_pointwise *p, int dtype, cudaStream_t stream)
 {
 	switch (dtype) {
-#define X(D, T)                                                                                   \
-	case D:                                                                                   \
+#define X(D, T) \
+	case D: \
 		return elementwise<relu_backward_op<T>, 2>(p, relu_backward_op<T>(), stream);
 		FOR_FLOATS(X)
 #undef X
@@ -187,8 +178,8 @@ int cuda_launch_binary(enum cuda_binary which, const cuda_pointwise *p, int dtyp
 int cuda_launch_relu(const cuda_pointwise *p, int dtype, cudaStream_t stream)
 {
 	switch (dtype) {
-#define X(D, T)                                                                                   \
-	case D:                                                                                   \
+#define X(D, T) \
+	case D: \
 		return elementwise<relu_op<T>, 1>(p, relu_op<T>(), stream);
 		FOR_NUMBERS(X)
 #undef X

@@ -20,8 +20,7 @@ static unsigned lanes_for(int64_t n)
 }
 
 struct plus {
-	template <class A>
-	static __device__ A join(A a, A b)
+	template <class A> static __device__ A join(A a, A b)
 	{
 		return a + b;
 	}
@@ -29,16 +28,14 @@ struct plus {
 
 /* NaN wins, as it does in a comparison chain on the CPU. */
 struct greater {
-	template <class A>
-	static __device__ A join(A a, A b)
+	template <class A> static __device__ A join(A a, A b)
 	{
 		return a != a || a > b ? a : b;
 	}
 };
 
 /* All lanes of a row get the combination of their values. Every thread of the block calls. */
-template <class Join, class A>
-static __device__ A join_lanes(A value)
+template <class Join, class A> static __device__ A join_lanes(A value)
 {
 	__shared__ A s[BLOCK];
 	const unsigned at = threadIdx.y * blockDim.x + threadIdx.x;
@@ -56,7 +53,7 @@ static __device__ A join_lanes(A value)
 	return s[threadIdx.y * blockDim.x];
 }
 
-/* ---- sum ---------------------------------------------------------------------------------- */
+/* ---- sum ---- */
 
 /* Row r, piece blockIdx.y of it. With partial, the result goes to partial[r * pieces + piece]. */
 template <class T, class A, class W>
@@ -79,7 +76,7 @@ __global__ void sum_kernel(walk<2, 0, W> kept, walk<2, 0, W> reduced, A *out, co
 		if (row < kept.numel) {
 			kept.seek(row, at);
 			for (position i = from + threadIdx.x; i < to; i += blockDim.x) {
-				typename W::offset off[2] = {0, at[1]};
+				typename W::offset off[2] = { 0, at[1] };
 
 				reduced.seek(i, off);
 				acc += (A)in[off[1]];
@@ -141,9 +138,9 @@ int cuda_launch_sum(const cuda_rows *r, int dtype, int split, void *partial, cud
 	bool w = r->kept.wide || r->reduced.wide;
 
 	switch (dtype) {
-#define SUM(D, T, A)                                                                              \
-	case D:                                                                                   \
-		return w ? sum_of<T, A, wide>(r, split, partial, stream) :                        \
+#define SUM(D, T, A)                                                       \
+	case D:                                                            \
+		return w ? sum_of<T, A, wide>(r, split, partial, stream) : \
 			   sum_of<T, A, narrow>(r, split, partial, stream);
 #define X(D, T) SUM(D, T, int64_t)
 		SUM(TENSOR_BOOL, uint8_t, int64_t)
@@ -156,7 +153,7 @@ int cuda_launch_sum(const cuda_rows *r, int dtype, int split, void *partial, cud
 	}
 }
 
-/* ---- softmax ------------------------------------------------------------------------------- */
+/* ---- softmax ---- */
 
 static __device__ inline float exponential(float x)
 {

@@ -39,7 +39,8 @@ static int sum(struct cuda_call *c, struct cuda_rows *r, tensor *out, const tens
 	void *partial = NULL;
 
 	if (split > 1) {
-		err = cuda_scratch(c, r->kept.numel * split * tensor_itemsize(out->dtype), &partial);
+		err = cuda_scratch(c, r->kept.numel * split * tensor_itemsize(out->dtype),
+				   &partial);
 		if (err)
 			return err;
 	}
@@ -50,7 +51,7 @@ static int sum(struct cuda_call *c, struct cuda_rows *r, tensor *out, const tens
 
 int cuda_sum(tensor *out, const tensor *self, uint32_t dims)
 {
-	const tensor *t[] = {out, self};
+	const tensor *t[] = { out, self };
 	struct cuda_rows r;
 	struct cuda_call c;
 	int err;
@@ -68,7 +69,7 @@ int cuda_sum(tensor *out, const tensor *self, uint32_t dims)
 
 static int softmax(const char *op, tensor *out, const tensor *self, int dim, bool log)
 {
-	const tensor *t[] = {out, self};
+	const tensor *t[] = { out, self };
 	struct cuda_rows r;
 	struct cuda_call c;
 	int err;
@@ -98,7 +99,7 @@ int cuda_log_softmax(tensor *out, const tensor *self, int dim)
 static int softmax_backward(const char *op, tensor *out, const tensor *grad, const tensor *output,
 			    int dim, bool log)
 {
-	const tensor *t[] = {out, grad, output};
+	const tensor *t[] = { out, grad, output };
 	struct cuda_rows r;
 	struct cuda_call c;
 	int err;

@@ -105,15 +105,15 @@ static size_t extra_bytes(const struct job *j)
 
 static int cpu_linalg_eig(tensor *values, tensor *vectors, tensor *a, tensor *info)
 {
-	_Alignas(64) char answer[4 * LAPACK_ANSWER] = {0};
+	_Alignas(64) char answer[4 * LAPACK_ANSWER] = { 0 };
 	bool is_complex = dtype_is_complex(a->dtype);
-	struct job j = {.a = a,
-			.values = values,
-			.vectors = vectors,
-			.info = info,
-			.lwork = -1,
-			.right = vectors ? 'V' : 'N'};
-	struct lapack_batch batch = {.one = is_complex ? complex_one : real_one, .job = &j};
+	struct job j = { .a = a,
+			 .values = values,
+			 .vectors = vectors,
+			 .info = info,
+			 .lwork = -1,
+			 .right = vectors ? 'V' : 'N' };
+	struct lapack_batch batch = { .one = is_complex ? complex_one : real_one, .job = &j };
 
 	j.fn = lapack_function("linalg_eig", LAPACK_GEEV, a->dtype);
 	if (!j.fn || lapack_dims("linalg_eig", a, &j.n, &j.n) < 0)

@@ -39,7 +39,7 @@ static void solve_one(const void *job, int64_t i, char *work)
 {
 	const struct job *j = job;
 	char *reals = work + lapack_bytes(j->size[0], j->a->dtype);
-	char *const parts[] = {work, reals, reals + lapack_bytes(j->size[1], j->values->dtype)};
+	char *const parts[] = { work, reals, reals + lapack_bytes(j->size[1], j->values->dtype) };
 	int info = solve(j, lapack_matrix(j->a, i), lapack_vector(j->values, i), parts);
 
 	if (info)
@@ -48,16 +48,16 @@ static void solve_one(const void *job, int64_t i, char *work)
 
 static int cpu__linalg_eigh(tensor *values, tensor *a, bool upper, bool vectors)
 {
-	_Alignas(64) char answer[3][LAPACK_ANSWER] = {{0}};
-	char *const answers[] = {answer[0], answer[1], answer[2]};
+	_Alignas(64) char answer[3][LAPACK_ANSWER] = { { 0 } };
+	char *const answers[] = { answer[0], answer[1], answer[2] };
 	atomic_int info = 0;
-	struct job j = {.a = a,
-			.values = values,
-			.jobz = vectors ? 'V' : 'N',
-			.uplo = upper ? 'U' : 'L',
-			.size = {-1, -1, -1},
-			.info = &info};
-	struct lapack_batch batch = {.one = solve_one, .job = &j};
+	struct job j = { .a = a,
+			 .values = values,
+			 .jobz = vectors ? 'V' : 'N',
+			 .uplo = upper ? 'U' : 'L',
+			 .size = { -1, -1, -1 },
+			 .info = &info };
+	struct lapack_batch batch = { .one = solve_one, .job = &j };
 	int err;
 
 	if (!a->numel)

@@ -89,12 +89,12 @@ struct lapack_kernel {
 void lapack_register(const struct lapack_kernel *kernels, size_t n);
 
 /* Registers cpu_NAME() as the kernel NAME, after the tables are there (101). */
-#define LAPACK_KERNELS(...)                                                  \
-	__attribute__((constructor(102))) static void register_kernels(void) \
-	{                                                                    \
-		static const struct lapack_kernel kernels[] = {__VA_ARGS__}; \
-                                                                             \
-		lapack_register(kernels, ARRAY_SIZE(kernels));               \
+#define LAPACK_KERNELS(...)                                                    \
+	__attribute__((constructor(102))) static void register_kernels(void)   \
+	{                                                                      \
+		static const struct lapack_kernel kernels[] = { __VA_ARGS__ }; \
+                                                                               \
+		lapack_register(kernels, ARRAY_SIZE(kernels));                 \
 	}
 #define K(NAME)                                  \
 	{                                        \

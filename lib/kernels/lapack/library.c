@@ -17,23 +17,25 @@
 
 /* Names without the letter of the dtype and the underscore; of real and of complex matrices. */
 static const char *const names[LAPACK_ROUTINES][2] = {
-	[LAPACK_SYEVD] = {"syevd", "heevd"}, [LAPACK_GEEV] = {"geev", "geev"},
-	[LAPACK_GETRF] = {"getrf", "getrf"}, [LAPACK_GETRS] = {"getrs", "getrs"},
-	[LAPACK_POTRF] = {"potrf", "potrf"}, [LAPACK_POTRS] = {"potrs", "potrs"},
-	[LAPACK_TRSM] = {"trsm", "trsm"},    [LAPACK_GEQRF] = {"geqrf", "geqrf"},
-	[LAPACK_ORGQR] = {"orgqr", "ungqr"}, [LAPACK_GESDD] = {"gesdd", "gesdd"},
+	[LAPACK_SYEVD] = { "syevd", "heevd" }, [LAPACK_GEEV] = { "geev", "geev" },
+	[LAPACK_GETRF] = { "getrf", "getrf" }, [LAPACK_GETRS] = { "getrs", "getrs" },
+	[LAPACK_POTRF] = { "potrf", "potrf" }, [LAPACK_POTRS] = { "potrs", "potrs" },
+	[LAPACK_TRSM] = { "trsm", "trsm" },    [LAPACK_GEQRF] = { "geqrf", "geqrf" },
+	[LAPACK_ORGQR] = { "orgqr", "ungqr" }, [LAPACK_GESDD] = { "gesdd", "gesdd" },
 };
 
 static const struct {
 	enum tensor_dtype dtype;
 	char letter;
-} letters[] = {{TENSOR_F32, 's'}, {TENSOR_F64, 'd'}, {TENSOR_C64, 'c'}, {TENSOR_C128, 'z'}};
+} letters[] = {
+	{ TENSOR_F32, 's' }, { TENSOR_F64, 'd' }, { TENSOR_C64, 'c' }, { TENSOR_C128, 'z' }
+};
 
 static struct {
 	pthread_once_t once;
 	void *fn[LAPACK_ROUTINES][TENSOR_DTYPE_COUNT];
 	char error[128];
-} lapack = {.once = PTHREAD_ONCE_INIT};
+} lapack = { .once = PTHREAD_ONCE_INIT };
 
 static bool load_routine(void *library, int routine)
 {
@@ -94,7 +96,7 @@ static void run_some(int64_t begin, int64_t end, void *ctx)
 
 int lapack_run(const char *op, const struct lapack_batch *batch)
 {
-	struct run r = {.batch = batch};
+	struct run r = { .batch = batch };
 	double grain = ITER_GRAIN / (batch->flops + 1);
 
 	parallel_for(0, batch->count, grain < 1 ? 1 : (int64_t)grain, run_some, &r);
@@ -115,8 +117,8 @@ int lapack_dims(const char *op, const tensor *a, int *m, int *n)
 
 int lapack_answer(const void *element, enum tensor_dtype dtype)
 {
-	return dtype_real(dtype) == TENSOR_F64 ? (int)*(const double *)element
-					       : (int)*(const float *)element;
+	return dtype_real(dtype) == TENSOR_F64 ? (int)*(const double *)element :
+						 (int)*(const float *)element;
 }
 
 void lapack_register(const struct lapack_kernel *kernels, size_t n)

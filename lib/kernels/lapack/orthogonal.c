@@ -34,9 +34,9 @@ static void product_one(const void *job, int64_t i, char *work)
 static int run(const char *op, enum lapack_routine routine, tensor *a, tensor *tau,
 	       void (*one)(const void *, int64_t, char *))
 {
-	_Alignas(64) char answer[LAPACK_ANSWER] = {0};
-	struct job j = {.a = a, .tau = tau, .k = (int)tau->sizes[tau->ndim - 1], .lwork = -1};
-	struct lapack_batch batch = {.one = one, .job = &j};
+	_Alignas(64) char answer[LAPACK_ANSWER] = { 0 };
+	struct job j = { .a = a, .tau = tau, .k = (int)tau->sizes[tau->ndim - 1], .lwork = -1 };
+	struct lapack_batch batch = { .one = one, .job = &j };
 
 	j.fn = lapack_function(op, routine, a->dtype);
 	if (!j.fn || lapack_dims(op, a, &j.m, &j.n) < 0)

@@ -39,10 +39,10 @@ static int begin(struct job *j, const char *op, enum lapack_routine routine)
 
 static int run(const char *op, const struct job *j, void (*one)(const void *, int64_t, char *))
 {
-	struct lapack_batch batch = {.one = one,
-				     .job = j,
-				     .count = lapack_count(j->a),
-				     .flops = (double)j->m * j->n * (j->b ? j->columns : j->n)};
+	struct lapack_batch batch = { .one = one,
+				      .job = j,
+				      .count = lapack_count(j->a),
+				      .flops = (double)j->m * j->n * (j->b ? j->columns : j->n) };
 
 	return lapack_run(op, &batch);
 }
@@ -52,7 +52,7 @@ static int *info_of(const struct job *j, int64_t i)
 	return (int *)j->info->data + i;
 }
 
-/* ---- LU ---------------------------------------------------------------------------------- */
+/* ---- LU ---- */
 
 static void factor_one(const void *job, int64_t i, char *work)
 {
@@ -64,7 +64,7 @@ static void factor_one(const void *job, int64_t i, char *work)
 
 static int cpu_linalg_lu_factor(tensor *a, tensor *pivots, tensor *info)
 {
-	struct job j = {.a = a, .pivots = pivots, .info = info};
+	struct job j = { .a = a, .pivots = pivots, .info = info };
 	int err = begin(&j, "linalg_lu_factor", LAPACK_GETRF);
 
 	return err ? err : run("linalg_lu_factor", &j, factor_one);
@@ -82,13 +82,13 @@ static void lu_solve_one(const void *job, int64_t i, char *work)
 
 static int cpu_linalg_lu_solve(tensor *lu, tensor *pivots, tensor *b, char trans)
 {
-	struct job j = {.a = lu, .pivots = pivots, .b = b, .trans = trans};
+	struct job j = { .a = lu, .pivots = pivots, .b = b, .trans = trans };
 	int err = begin(&j, "linalg_lu_solve", LAPACK_GETRS);
 
 	return err ? err : run("linalg_lu_solve", &j, lu_solve_one);
 }
 
-/* ---- Cholesky ---------------------------------------------------------------------------- */
+/* ---- Cholesky ---- */
 
 static void cholesky_one(const void *job, int64_t i, char *work)
 {
@@ -99,7 +99,7 @@ static void cholesky_one(const void *job, int64_t i, char *work)
 
 static int cpu_linalg_cholesky(tensor *a, bool upper, tensor *info)
 {
-	struct job j = {.a = a, .info = info, .uplo = upper ? 'U' : 'L'};
+	struct job j = { .a = a, .info = info, .uplo = upper ? 'U' : 'L' };
 	int err = begin(&j, "linalg_cholesky", LAPACK_POTRF);
 
 	return err ? err : run("linalg_cholesky", &j, cholesky_one);
@@ -116,13 +116,13 @@ static void cholesky_solve_one(const void *job, int64_t i, char *work)
 
 static int cpu_cholesky_solve(tensor *factor, tensor *b, bool upper)
 {
-	struct job j = {.a = factor, .b = b, .uplo = upper ? 'U' : 'L'};
+	struct job j = { .a = factor, .b = b, .uplo = upper ? 'U' : 'L' };
 	int err = begin(&j, "cholesky_solve", LAPACK_POTRS);
 
 	return err ? err : run("cholesky_solve", &j, cholesky_solve_one);
 }
 
-/* ---- triangular -------------------------------------------------------------------------- */
+/* ---- triangular ---- */
 
 static void triangular_one(const void *job, int64_t i, char *work)
 {
@@ -131,10 +131,10 @@ static void triangular_one(const void *job, int64_t i, char *work)
 	static const float complex one_c64 = 1;
 	static const double complex one_c128 = 1;
 	const struct job *j = job;
-	const void *one = j->a->dtype == TENSOR_F32   ? (const void *)&one_f32
-			  : j->a->dtype == TENSOR_F64 ? (const void *)&one_f64
-			  : j->a->dtype == TENSOR_C64 ? (const void *)&one_c64
-						      : (const void *)&one_c128;
+	const void *one = j->a->dtype == TENSOR_F32 ? (const void *)&one_f32 :
+			  j->a->dtype == TENSOR_F64 ? (const void *)&one_f64 :
+			  j->a->dtype == TENSOR_C64 ? (const void *)&one_c64 :
+						      (const void *)&one_c128;
 	int rows = (int)j->b->sizes[j->b->ndim - 2];
 
 	((trsm)j->fn)(&j->side, &j->uplo, &j->trans, &j->diag, &rows, &j->columns, one,
@@ -143,12 +143,12 @@ static void triangular_one(const void *job, int64_t i, char *work)
 
 static int cpu_linalg_solve_triangular(tensor *a, tensor *b, const struct triangle *how)
 {
-	struct job j = {.a = a,
-			.b = b,
-			.side = how->left ? 'L' : 'R',
-			.uplo = how->upper ? 'U' : 'L',
-			.trans = 'N',
-			.diag = how->unit ? 'U' : 'N'};
+	struct job j = { .a = a,
+			 .b = b,
+			 .side = how->left ? 'L' : 'R',
+			 .uplo = how->upper ? 'U' : 'L',
+			 .trans = 'N',
+			 .diag = how->unit ? 'U' : 'N' };
 	int err = begin(&j, "linalg_solve_triangular", LAPACK_TRSM);
 
 	return err ? err : run("linalg_solve_triangular", &j, triangular_one);

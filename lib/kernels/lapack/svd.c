@@ -50,17 +50,17 @@ static int64_t reals_of(const struct job *j)
 
 static int cpu__linalg_svd(tensor *u, tensor *s, tensor *vh, tensor *a, tensor *info)
 {
-	_Alignas(64) char answer[3 * LAPACK_ANSWER] = {0};
-	struct job j = {.a = a,
-			.u = u,
-			.s = s,
-			.vh = vh,
-			.info = info,
-			.lwork = -1,
-			.nreals = -1,
-			.ldvt = 1,
-			.jobz = 'N'};
-	struct lapack_batch batch = {.one = svd_one, .job = &j};
+	_Alignas(64) char answer[3 * LAPACK_ANSWER] = { 0 };
+	struct job j = { .a = a,
+			 .u = u,
+			 .s = s,
+			 .vh = vh,
+			 .info = info,
+			 .lwork = -1,
+			 .nreals = -1,
+			 .ldvt = 1,
+			 .jobz = 'N' };
+	struct lapack_batch batch = { .one = svd_one, .job = &j };
 	int64_t least;
 
 	j.fn = lapack_function("linalg_svd", LAPACK_GESDD, a->dtype);

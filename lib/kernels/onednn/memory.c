@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* ---- descriptors ---------------------------------------------------------------------------------- */
+/* ---- descriptors ---- */
 
 static dnnl_data_type_t type_of(unsigned dtype)
 {
@@ -73,8 +73,8 @@ int onednn_reorder(const char *op, const dnnl_memory_desc_t *from, const void *s
 		   const dnnl_memory_desc_t *to, void *dst)
 {
 	struct primitive_key key = primitive_key(PRIMITIVE_REORDER);
-	const struct primitive_arg args[] = {{DNNL_ARG_FROM, from, (void *)src},
-					     {DNNL_ARG_TO, to, dst}};
+	const struct primitive_arg args[] = { { DNNL_ARG_FROM, from, (void *)src },
+					      { DNNL_ARG_TO, to, dst } };
 	struct primitive *p;
 	int err;
 
@@ -86,12 +86,13 @@ int onednn_reorder(const char *op, const dnnl_memory_desc_t *from, const void *s
 	if (!p)
 		return -tensor_last_error()->code;
 	err = p->slow && !is_plain(from) && !is_plain(to) && !dnnl_memory_desc_equal(from, to) ?
-		      reorder_by_plain(op, from, src, to, dst) : primitive_run(op, p, args, 2);
+		      reorder_by_plain(op, from, src, to, dst) :
+		      primitive_run(op, p, args, 2);
 	primitive_put(p);
 	return err;
 }
 
-/* ---- the extension ----------------------------------------------------------------------------------- */
+/* ---- the extension ---- */
 
 static void free_blocked(struct tensor_extension *x)
 {
@@ -117,8 +118,9 @@ static void describe(const tensor *t, char *buf, size_t size)
 	snprintf(buf, size, ", layout=blocked");
 }
 
-static const struct extension_ops blocked_ops = {
-	.free = free_blocked, .part = part, .describe = describe};
+static const struct extension_ops blocked_ops = { .free = free_blocked,
+						  .part = part,
+						  .describe = describe };
 
 static struct tensor_extension *new_extension(const char *op, const dnnl_memory_desc_t *md,
 					      const tensor *like)
@@ -132,7 +134,7 @@ static struct tensor_extension *new_extension(const char *op, const dnnl_memory_
 		tensor_fail(ENOMEM, "%s: no memory", op);
 		return NULL;
 	}
-	b->ext = (struct tensor_extension){1, &blocked_ops};
+	b->ext = (struct tensor_extension){ 1, &blocked_ops };
 	b->md = *md;
 	return &b->ext;
 }
@@ -142,11 +144,13 @@ tensor *blocked_new(const char *op, const dnnl_memory_desc_t *md, unsigned dtype
 {
 	struct tensor_extension *ext = new_extension(op, md, like);
 
-	return ext ? plugin_tensor_unstrided(TENSOR_OPTIONS(.dtype = dtype, .layout = TENSOR_BLOCKED),
-					  sizes, ndim, dnnl_memory_desc_get_size(md), ext) : NULL;
+	return ext ? plugin_tensor_unstrided(TENSOR_OPTIONS(.dtype = dtype,
+							    .layout = TENSOR_BLOCKED),
+					     sizes, ndim, dnnl_memory_desc_get_size(md), ext) :
+		     NULL;
 }
 
-/* ---- operands ------------------------------------------------------------------------------------------ */
+/* ---- operands ---- */
 
 /* Memory for what the descriptor describes. */
 static tensor *new_bytes(const dnnl_memory_desc_t *md)
@@ -168,7 +172,7 @@ int operand_as(const char *op, struct operand *o, const dnnl_memory_desc_t *md)
 		return -tensor_last_error()->code;
 	err = onednn_reorder(op, &o->md, o->data, md, copy->data);
 	plugin_tensor_put(o->own);
-	*o = (struct operand){*md, copy->data, copy};
+	*o = (struct operand){ *md, copy->data, copy };
 	return err;
 }
 
@@ -192,7 +196,7 @@ int operand_get(const char *op, struct operand *o, const tensor *t, const int64_
 	return err ? err : md_plain(op, &o->md, t->dtype, sizes, ndim);
 }
 
-/* ---- copies ---------------------------------------------------------------------------------------------- */
+/* ---- copies ---- */
 
 /* from's numbers as a blocked tensor: to describes the copy, md (of the same bytes) the tensor. */
 static tensor *copy(const char *op, const dnnl_memory_desc_t *from, const void *src,
@@ -231,8 +235,9 @@ tensor *onednn_empty(const char *op, enum tensor_dtype dtype, const int64_t *siz
 {
 	dnnl_memory_desc_t md;
 
-	return md_plain(op, &md, dtype, sizes, ndim) < 0 ? NULL :
-		blocked_new(op, &md, dtype, sizes, ndim, NULL);
+	return md_plain(op, &md, dtype, sizes, ndim) < 0 ?
+		       NULL :
+		       blocked_new(op, &md, dtype, sizes, ndim, NULL);
 }
 
 bool onednn_is_plain(const tensor *self)
@@ -303,8 +308,8 @@ int onednn_zero_padding(const char *op, tensor *self)
 	err = onednn_memory_for(op, MEMORY_TO_RUN);
 	if (err < 0)
 		return err;
-	err = onednn_check(op, dnnl_memory_create(&memory, md_of(self), onednn_engine,
-						  bytes_of(self)));
+	err = onednn_check(op,
+			   dnnl_memory_create(&memory, md_of(self), onednn_engine, bytes_of(self)));
 	if (!err)
 		dnnl_memory_destroy(memory);
 	return err;

@@ -20,19 +20,19 @@ static float bits_float(int64_t n)
 	return f;
 }
 
-/* ---- softmax --------------------------------------------------------------------------------------------- */
+/* ---- softmax ---- */
 
 dnnl_status_t make_softmax(const struct primitive_key *key, dnnl_primitive_attr_t attr,
 			   dnnl_primitive_desc_t *pd)
 {
 	const dnnl_memory_desc_t *md = &key->md[0];
 	dnnl_softmax_v2_desc_t desc;
-	dnnl_status_t status = dnnl_softmax_v2_forward_desc_init(&desc, dnnl_forward_inference,
-								 dnnl_softmax_accurate, md, md,
-								 (int)key->n[0]);
+	dnnl_status_t status = dnnl_softmax_v2_forward_desc_init(
+		&desc, dnnl_forward_inference, dnnl_softmax_accurate, md, md, (int)key->n[0]);
 
-	return status != dnnl_success ? status :
-		dnnl_primitive_desc_create(pd, &desc, attr, onednn_engine, NULL);
+	return status != dnnl_success ?
+		       status :
+		       dnnl_primitive_desc_create(pd, &desc, attr, onednn_engine, NULL);
 }
 
 /* A key's primitive from self to a new tensor in the same order, with further arguments. */
@@ -49,8 +49,8 @@ static tensor *run_on(const char *op, struct primitive_key *key, const tensor *s
 		t = blocked_new(op, &o.md, self->dtype, self->sizes, self->ndim, self);
 	}
 	if (t) {
-		args[0] = (struct primitive_arg){DNNL_ARG_SRC, &o.md, o.data};
-		args[1] = (struct primitive_arg){DNNL_ARG_DST, &o.md, bytes_of(t)};
+		args[0] = (struct primitive_arg){ DNNL_ARG_SRC, &o.md, o.data };
+		args[1] = (struct primitive_arg){ DNNL_ARG_DST, &o.md, bytes_of(t) };
 		if (nmore)
 			memcpy(args + 2, more, nmore * sizeof(*more));
 		err = primitive_once(op, key, args, nmore + 2);
@@ -70,7 +70,7 @@ tensor *onednn_softmax(const char *op, const tensor *self, int dim)
 	return run_on(op, &key, self, NULL, 0);
 }
 
-/* ---- batch_norm with given statistics ------------------------------------------------------------------------ */
+/* ---- batch_norm with given statistics ---- */
 
 dnnl_status_t make_batch_norm(const struct primitive_key *key, dnnl_primitive_attr_t attr,
 			      dnnl_primitive_desc_t *pd)
@@ -80,8 +80,9 @@ dnnl_status_t make_batch_norm(const struct primitive_key *key, dnnl_primitive_at
 		&desc, dnnl_forward_inference, &key->md[0], bits_float(key->n[0]),
 		(unsigned)key->n[1]);
 
-	return status != dnnl_success ? status :
-		dnnl_primitive_desc_create(pd, &desc, attr, onednn_engine, NULL);
+	return status != dnnl_success ?
+		       status :
+		       dnnl_primitive_desc_create(pd, &desc, attr, onednn_engine, NULL);
 }
 
 tensor *onednn_batch_norm(const char *op, const tensor *self, const tensor *weight,
@@ -95,15 +96,15 @@ tensor *onednn_batch_norm(const char *op, const tensor *self, const tensor *weig
 
 	if (md_plain(op, &md, TENSOR_F32, mean->sizes, 1) < 0)
 		return NULL;
-	args[n++] = (struct primitive_arg){DNNL_ARG_MEAN, &md, mean->data};
-	args[n++] = (struct primitive_arg){DNNL_ARG_VARIANCE, &md, var->data};
+	args[n++] = (struct primitive_arg){ DNNL_ARG_MEAN, &md, mean->data };
+	args[n++] = (struct primitive_arg){ DNNL_ARG_VARIANCE, &md, var->data };
 	if (weight) {
 		flags |= dnnl_use_scale;
-		args[n++] = (struct primitive_arg){DNNL_ARG_SCALE, &md, weight->data};
+		args[n++] = (struct primitive_arg){ DNNL_ARG_SCALE, &md, weight->data };
 	}
 	if (bias) {
 		flags |= dnnl_use_shift;
-		args[n++] = (struct primitive_arg){DNNL_ARG_SHIFT, &md, bias->data};
+		args[n++] = (struct primitive_arg){ DNNL_ARG_SHIFT, &md, bias->data };
 	}
 	key_number(&key, float_bits(eps));
 	key_number(&key, flags);

@@ -33,7 +33,7 @@ static inline void *bytes_of(const tensor *t)
 	return t->storage->data;
 }
 
-/* ---- plugin.c: the engine and its threads ------------------------------------------------------- */
+/* ---- plugin.c: the engine and its threads ---- */
 
 extern dnnl_engine_t onednn_engine;
 
@@ -46,11 +46,11 @@ int onednn_check(const char *op, dnnl_status_t status);
  */
 int onednn_memory_for(const char *op, size_t n);
 #define MEMORY_TO_MAKE ((size_t)32 << 20) /* code that is generated, and descriptors of it */
-#define MEMORY_TO_RUN  ((size_t)1 << 20) /* descriptions of operands and streams */
+#define MEMORY_TO_RUN  ((size_t)1 << 20)  /* descriptions of operands and streams */
 /* How many threads oneDNN is to use now. */
 int onednn_threads(void);
 
-/* ---- primitive.c ---------------------------------------------------------------------------------- */
+/* ---- primitive.c ---- */
 
 #define KEY_NUMBERS 32
 
@@ -83,8 +83,8 @@ struct primitive {
 };
 
 /* One of these for each kind: a descriptor from the key alone. */
-typedef dnnl_status_t (*primitive_maker)(const struct primitive_key *key, dnnl_primitive_attr_t attr,
-					 dnnl_primitive_desc_t *pd);
+typedef dnnl_status_t (*primitive_maker)(const struct primitive_key *key,
+					 dnnl_primitive_attr_t attr, dnnl_primitive_desc_t *pd);
 extern const primitive_maker primitive_makers[PRIMITIVE_KINDS];
 
 struct primitive_arg {
@@ -127,10 +127,11 @@ int primitive_run(const char *op, const struct primitive *p, const struct primit
 int primitive_once(const char *op, struct primitive_key *key, const struct primitive_arg *args,
 		   int nargs);
 
-/* ---- memory.c ------------------------------------------------------------------------------------- */
+/* ---- memory.c ---- */
 
 /* Row-major, of f32 or bf16 elements. */
-int md_plain(const char *op, dnnl_memory_desc_t *md, unsigned dtype, const int64_t *sizes, int ndim);
+int md_plain(const char *op, dnnl_memory_desc_t *md, unsigned dtype, const int64_t *sizes,
+	     int ndim);
 /* In whatever order oneDNN likes. */
 dnnl_status_t md_any(dnnl_memory_desc_t *md, unsigned dtype, const int64_t *sizes, int ndim);
 /* Bytes in one order into another. */
@@ -167,7 +168,7 @@ tensor *onednn_permute(const char *op, const tensor *self, const int *permutatio
 tensor *onednn_as_order(const char *op, tensor *other, const tensor *self);
 int onednn_zero_padding(const char *op, tensor *self);
 
-/* ---- product.c, pool.c, norm.c: see ../onednn.h ------------------------------------------------ */
+/* ---- product.c, pool.c, norm.c: see ../onednn.h ---- */
 
 tensor *onednn_convolution(const char *op, const tensor *input, const tensor *weight,
 			   const tensor *bias, const int64_t *sizes, const struct conv_params *p);

@@ -24,8 +24,10 @@ int onednn_check(const char *op, dnnl_status_t status)
 	case dnnl_out_of_memory:
 		return tensor_fail(ENOMEM, "%s: oneDNN has no memory", op);
 	case dnnl_unimplemented:
-		return tensor_fail(EOPNOTSUPP, "%s: oneDNN %d.%d.%d does not do this on this processor "
-					       "(bf16 needs AVX-512)", op, v->major, v->minor, v->patch);
+		return tensor_fail(EOPNOTSUPP,
+				   "%s: oneDNN %d.%d.%d does not do this on this processor "
+				   "(bf16 needs AVX-512)",
+				   op, v->major, v->minor, v->patch);
 	default:
 		return tensor_fail(EINVAL, "%s: oneDNN refused the arguments (%d)", op, status);
 	}
@@ -37,7 +39,8 @@ int onednn_memory_for(const char *op, size_t n)
 	void *p = mmap(NULL, n, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	if (p == MAP_FAILED)
-		return tensor_fail(ENOMEM, "%s: no memory for oneDNN, which ends the program without", op);
+		return tensor_fail(ENOMEM,
+				   "%s: no memory for oneDNN, which ends the program without", op);
 	munmap(p, n);
 	return 0;
 }

@@ -7,9 +7,9 @@ enum { POOL_MAX, POOL_PADDED, POOL_UNPADDED };
 dnnl_status_t make_pool(const struct primitive_key *key, dnnl_primitive_attr_t attr,
 			dnnl_primitive_desc_t *pd)
 {
-	static const dnnl_alg_kind_t algorithms[] = {dnnl_pooling_max,
-						     dnnl_pooling_avg_include_padding,
-						     dnnl_pooling_avg_exclude_padding};
+	static const dnnl_alg_kind_t algorithms[] = { dnnl_pooling_max,
+						      dnnl_pooling_avg_include_padding,
+						      dnnl_pooling_avg_exclude_padding };
 	int spatial = (int)key->n[2], n = spatial + 2;
 	const int64_t *sizes = key->n + 3, *kernel = sizes + n, *stride = kernel + spatial;
 	const int64_t *dilation = stride + spatial, *before = dilation + spatial;
@@ -22,8 +22,9 @@ dnnl_status_t make_pool(const struct primitive_key *key, dnnl_primitive_attr_t a
 		status = dnnl_pooling_v2_forward_desc_init(&desc, dnnl_forward_inference,
 							   algorithms[key->n[1]], &key->md[0], &dst,
 							   stride, kernel, dilation, before, after);
-	return status != dnnl_success ? status :
-		dnnl_primitive_desc_create(pd, &desc, attr, onednn_engine, NULL);
+	return status != dnnl_success ?
+		       status :
+		       dnnl_primitive_desc_create(pd, &desc, attr, onednn_engine, NULL);
 }
 
 /* Padding behind dimension d: as before it, or as far as the last window reaches. */
@@ -51,8 +52,8 @@ static struct primitive_key pool_key(const tensor *self, const int64_t *sizes,
 		key_number(&key, p->dilation[d] - 1);
 	key_numbers(&key, p->padding + first, n);
 	for (int d = first; d < 3; d++)
-		key_number(&key, padding_behind(p, d, self->sizes[d - first + 2],
-						sizes[d - first + 2]));
+		key_number(&key,
+			   padding_behind(p, d, self->sizes[d - first + 2], sizes[d - first + 2]));
 	return key;
 }
 
@@ -70,9 +71,11 @@ tensor *onednn_pool(const char *op, const tensor *self, const int64_t *sizes,
 	}
 	if (prim)
 		t = blocked_new(op, &prim->dst, self->dtype, sizes, self->ndim, NULL);
-	if (t && primitive_run(op, prim, (const struct primitive_arg[]){
-					 {DNNL_ARG_SRC, &o.md, o.data},
-					 {DNNL_ARG_DST, &prim->dst, bytes_of(t)}}, 2) < 0) {
+	if (t && primitive_run(op, prim,
+			       (const struct primitive_arg[]){
+				       { DNNL_ARG_SRC, &o.md, o.data },
+				       { DNNL_ARG_DST, &prim->dst, bytes_of(t) } },
+			       2) < 0) {
 		plugin_tensor_put(t);
 		t = NULL;
 	}

@@ -21,7 +21,7 @@ static struct primitive *buckets[BUCKETS];
 static int count;
 static uint64_t clock_now;
 
-/* ---- keys ----------------------------------------------------------------------------------------- */
+/* ---- keys ---- */
 
 static size_t head_size(const struct primitive_key *key)
 {
@@ -32,7 +32,7 @@ static size_t head_size(const struct primitive_key *key)
 static uint64_t hash_bytes(uint64_t seed, const void *p, size_t size)
 {
 	static const uint64_t odd = 0x9e3779b97f4a7c15;
-	uint64_t sum[4] = {seed, seed + 1, seed + 2, seed + 3}, word;
+	uint64_t sum[4] = { seed, seed + 1, seed + 2, seed + 3 }, word;
 
 	for (size_t i = 0; i + 8 <= size; i += 8) {
 		memcpy(&word, (const char *)p + i, 8);
@@ -56,7 +56,7 @@ static bool same_key(const struct primitive_key *a, const struct primitive_key *
 	       !memcmp(a->md, b->md, a->mds * sizeof(*a->md));
 }
 
-/* ---- the cache --------------------------------------------------------------------------------------- */
+/* ---- the cache ---- */
 
 void primitive_put(struct primitive *p)
 {
@@ -103,7 +103,7 @@ static void keep(struct primitive *p)
 	count++;
 }
 
-/* ---- making -------------------------------------------------------------------------------------------- */
+/* ---- making ---- */
 
 static dnnl_status_t make_reorder(const struct primitive_key *key, dnnl_primitive_attr_t attr,
 				  dnnl_primitive_desc_t *pd)
@@ -213,7 +213,7 @@ struct primitive *primitive_get(const char *op, struct primitive_key *key)
 	return first;
 }
 
-/* ---- running --------------------------------------------------------------------------------------------- */
+/* ---- running ---- */
 
 static dnnl_status_t execute(const struct primitive *p, const struct primitive_arg *args, int nargs,
 			     void *scratch)
@@ -231,7 +231,7 @@ static dnnl_status_t execute(const struct primitive *p, const struct primitive_a
 					    args[n].data);
 	}
 	if (status == dnnl_success && scratch) {
-		const dnnl_dims_t bytes = {(dnnl_dim_t)p->scratch};
+		const dnnl_dims_t bytes = { (dnnl_dim_t)p->scratch };
 
 		dnnl_memory_desc_init_by_tag(&md, 1, bytes, dnnl_u8, dnnl_a);
 		exec[n].arg = DNNL_ARG_SCRATCHPAD;

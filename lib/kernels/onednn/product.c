@@ -8,7 +8,7 @@
 
 #define DIMS_MAX (TENSOR_MAX_DIMS + 1)
 
-/* ---- what both share -------------------------------------------------------------------------------- */
+/* ---- what both share ---- */
 
 /* The result that the primitive writes: blocked like `like`, or dense. */
 struct product {
@@ -55,10 +55,10 @@ static int get_result(const char *op, struct product *x, const dnnl_memory_desc_
 static int run_product(const char *op, const struct primitive *p, struct product *x, bool bias)
 {
 	const struct primitive_arg args[] = {
-		{DNNL_ARG_SRC, &x->src.md, x->src.data},
-		{DNNL_ARG_WEIGHTS, &x->weights.md, x->weights.data},
-		{DNNL_ARG_DST, &x->dst.md, x->dst.data},
-		{DNNL_ARG_BIAS, &x->bias.md, x->bias.data},
+		{ DNNL_ARG_SRC, &x->src.md, x->src.data },
+		{ DNNL_ARG_WEIGHTS, &x->weights.md, x->weights.data },
+		{ DNNL_ARG_DST, &x->dst.md, x->dst.data },
+		{ DNNL_ARG_BIAS, &x->bias.md, x->bias.data },
 	};
 	const dnnl_memory_desc_t *md = &x->dst.md;
 	dnnl_memory_desc_t plain;
@@ -94,7 +94,7 @@ static int multiply(const char *op, const struct primitive *p, struct product *x
 	return err ? err : run_product(op, p, x, bias);
 }
 
-/* ---- convolution --------------------------------------------------------------------------------------- */
+/* ---- convolution ---- */
 
 /* Sizes of a weight as oneDNN sees it: groups are a dimension of their own. Returns how many. */
 static int grouped_sizes(const tensor *weight, int64_t groups, int64_t *sizes)
@@ -151,11 +151,13 @@ dnnl_status_t make_convolution(const struct primitive_key *key, dnnl_primitive_a
 	if (status == dnnl_success)
 		status = md_any(&b, dtype, &channels, 1);
 	if (status == dnnl_success)
-		status = dnnl_dilated_convolution_forward_desc_init(
-			&desc, dnnl_forward_inference, dnnl_convolution_direct, &s, &k,
-			bias ? &b : NULL, &d, stride, dilation, padding, padding);
-	return status != dnnl_success ? status :
-		dnnl_primitive_desc_create(pd, &desc, attr, onednn_engine, NULL);
+		status = dnnl_dilated_convolution_forward_desc_init(&desc, dnnl_forward_inference,
+								    dnnl_convolution_direct, &s, &k,
+								    bias ? &b : NULL, &d, stride,
+								    dilation, padding, padding);
+	return status != dnnl_success ?
+		       status :
+		       dnnl_primitive_desc_create(pd, &desc, attr, onednn_engine, NULL);
 }
 
 tensor *onednn_convolution(const char *op, const tensor *input, const tensor *weight,
@@ -165,7 +167,7 @@ tensor *onednn_convolution(const char *op, const tensor *input, const tensor *we
 	struct primitive *prim = primitive_get(op, &key);
 	int64_t w[DIMS_MAX];
 	int m = grouped_sizes(weight, p->groups, w), err;
-	struct product x = {.result = NULL};
+	struct product x = { .result = NULL };
 
 	if (!prim)
 		return NULL;
@@ -183,7 +185,7 @@ tensor *onednn_convolution(const char *op, const tensor *input, const tensor *we
 static tensor *reordered(const char *op, const tensor *weight, const int64_t *sizes, int ndim,
 			 struct primitive *p)
 {
-	struct operand o = {.own = NULL};
+	struct operand o = { .own = NULL };
 	tensor *t = NULL;
 
 	if (!p)
@@ -209,7 +211,7 @@ tensor *onednn_convolution_weight(const char *op, const tensor *weight, const in
 	return reordered(op, weight, w, m, primitive_get(op, &key));
 }
 
-/* ---- linear ------------------------------------------------------------------------------------------------ */
+/* ---- linear ---- */
 
 static struct primitive_key linear_key(const tensor *weight, int64_t rows, bool bias, bool any)
 {
@@ -234,17 +236,18 @@ dnnl_status_t make_linear(const struct primitive_key *key, dnnl_primitive_attr_t
 	dnnl_inner_product_desc_t desc;
 	dnnl_status_t status;
 
-	if (md_plain("linear", &s, dtype, (int64_t[]){rows, k}, 2) < 0 ||
-	    md_plain("linear", &w, dtype, (int64_t[]){n, k}, 2) < 0 ||
-	    md_plain("linear", &d, dtype, (int64_t[]){rows, n}, 2) < 0 ||
+	if (md_plain("linear", &s, dtype, (int64_t[]){ rows, k }, 2) < 0 ||
+	    md_plain("linear", &w, dtype, (int64_t[]){ n, k }, 2) < 0 ||
+	    md_plain("linear", &d, dtype, (int64_t[]){ rows, n }, 2) < 0 ||
 	    md_plain("linear", &b, dtype, &n, 1) < 0)
 		return dnnl_invalid_arguments;
-	status = any ? md_any(&w, dtype, (int64_t[]){n, k}, 2) : dnnl_success;
+	status = any ? md_any(&w, dtype, (int64_t[]){ n, k }, 2) : dnnl_success;
 	if (status == dnnl_success)
 		status = dnnl_inner_product_forward_desc_init(&desc, dnnl_forward_inference, &s, &w,
 							      bias ? &b : NULL, &d);
-	return status != dnnl_success ? status :
-		dnnl_primitive_desc_create(pd, &desc, attr, onednn_engine, NULL);
+	return status != dnnl_success ?
+		       status :
+		       dnnl_primitive_desc_create(pd, &desc, attr, onednn_engine, NULL);
 }
 
 static bool in_rows(const tensor *weight)
@@ -252,14 +255,13 @@ static bool in_rows(const tensor *weight)
 	return !is_blocked(weight) || onednn_is_plain(weight);
 }
 
-tensor *onednn_linear(const char *op, const tensor *input, const tensor *weight,
-		      const tensor *bias)
+tensor *onednn_linear(const char *op, const tensor *input, const tensor *weight, const tensor *bias)
 {
 	int64_t n = weight->sizes[0], k = weight->sizes[1], rows = input->numel / k;
 	struct primitive_key key = linear_key(weight, rows, bias, !in_rows(weight));
 	struct primitive *prim = primitive_get(op, &key);
 	int64_t sizes[TENSOR_MAX_DIMS];
-	struct product x = {.result = NULL};
+	struct product x = { .result = NULL };
 	dnnl_memory_desc_t plain;
 	int err;
 
@@ -267,9 +269,9 @@ tensor *onednn_linear(const char *op, const tensor *input, const tensor *weight,
 		return NULL;
 	memcpy(sizes, input->sizes, input->ndim * sizeof(*sizes));
 	sizes[input->ndim - 1] = n;
-	err = operand_get(op, &x.src, input, (int64_t[]){rows, k}, 2);
+	err = operand_get(op, &x.src, input, (int64_t[]){ rows, k }, 2);
 	if (!err) /* one of two dimensions may be in blocks */
-		err = md_plain(op, &plain, input->dtype, (int64_t[]){rows, k}, 2);
+		err = md_plain(op, &plain, input->dtype, (int64_t[]){ rows, k }, 2);
 	if (!err)
 		err = operand_as(op, &x.src, &plain);
 	if (!err)

@@ -34,21 +34,21 @@
 #include <time.h>
 #include <unistd.h>
 
-#define A_CHILD	  5000
-#define RESULTS	  8
-#define ARGS	  24
-#define SECONDS	  20 /* of processor time that a call may take; sleeping, fifteen times as many */
-#define TRIES_SECONDS 4 /* that one call without memory may be repeated */
-#define ALLOCATIONS 100 /* of a call that fail in turn */
-#define FORKS	  100 /* calls from one that a child makes to the next */
-#define COUNTED	  64 /* calls after which tensors are counted, unless there are few calls */
-#define BADS_MAX  20
+#define A_CHILD	      5000
+#define RESULTS	      8
+#define ARGS	      24
+#define SECONDS	      20 /* of processor time that a call may take; sleeping, fifteen times as many */
+#define TRIES_SECONDS 4	  /* that one call without memory may be repeated */
+#define ALLOCATIONS   100 /* of a call that fail in turn */
+#define FORKS	      100 /* calls from one that a child makes to the next */
+#define COUNTED	      64  /* calls after which tensors are counted, unless there are few calls */
+#define BADS_MAX      20
 
 /* Of this process and its child: where that is. */
 static struct {
 	_Atomic uint64_t call, made, refused;
 	char op[96];
-} *shared;
+} * shared;
 
 static uint64_t seed = 1, count_every = COUNTED;
 
@@ -57,16 +57,16 @@ static const struct round {
 	double share; /* of all calls; without memory each is made as often as it allocates */
 	bool writer, autograd, without_memory, forks;
 } rounds[] = {
-	{.name = "plain", .share = 0.4},
-	{.name = "writer", .share = 0.2, .writer = true},
-	{.name = "autograd", .share = 0.25, .autograd = true},
-	{.name = "without-memory", .share = 0.1, .without_memory = true},
-	{.name = "fork", .share = 0.05, .forks = true},
+	{ .name = "plain", .share = 0.4 },
+	{ .name = "writer", .share = 0.2, .writer = true },
+	{ .name = "autograd", .share = 0.25, .autograd = true },
+	{ .name = "without-memory", .share = 0.1, .without_memory = true },
+	{ .name = "fork", .share = 0.05, .forks = true },
 };
 
 static const struct round *round_now;
 
-/* ---- a call ------------------------------------------------------------------------------------------ */
+/* ---- a call ---- */
 
 /* Reads what came, all of it. */
 static void look_at(tensor *t)
@@ -82,11 +82,13 @@ static void go_back(tensor *t, bool again)
 	tensor *sum;
 
 	/* An expanded tensor may have any number of elements. */
-	if (!tensor_requires_grad(t) || tensor_layout(t) != TENSOR_STRIDED || tensor_numel(t) > 1 << 16)
+	if (!tensor_requires_grad(t) || tensor_layout(t) != TENSOR_STRIDED ||
+	    tensor_numel(t) > 1 << 16)
 		return;
 	sum = tensor_sum(t);
 	if (sum)
-		tensor_backward_ex(TENSOR_LIST(sum), NULL, (tensor_list){0}, NULL, again ? TENSOR_CREATE_GRAPH : 0);
+		tensor_backward_ex(TENSOR_LIST(sum), NULL, (tensor_list){ 0 }, NULL,
+				   again ? TENSOR_CREATE_GRAPH : 0);
 	tensor_release(sum);
 }
 
@@ -131,7 +133,7 @@ static void one_result(struct arguments *a, const tensor_value *v, const struct 
 /* One that waits uses no processor; beside other programs one that computes takes longer than its time. */
 static void limit_time(void)
 {
-	const struct itimerval busy = {.it_value = {.tv_sec = SECONDS}};
+	const struct itimerval busy = { .it_value = { .tv_sec = SECONDS } };
 
 	setitimer(ITIMER_PROF, &busy, NULL);
 	alarm(15 * SECONDS);
@@ -142,7 +144,7 @@ static bool make_call(const tensor_op *op, uint64_t number, long fail)
 {
 	const struct tensor_schema *s = tensor_op_schema(op);
 	static struct arguments a;
-	tensor_value args[ARGS], rets[RESULTS] = {0};
+	tensor_value args[ARGS], rets[RESULTS] = { 0 };
 	int n = s->nargs, nrets = s->nreturns;
 	bool failed, ran_out;
 
@@ -199,7 +201,7 @@ const char *__asan_default_options(void)
 }
 #endif
 
-/* ---- what is left ---------------------------------------------------------------------------------- */
+/* ---- what is left ---- */
 
 static struct tensor_live_counts live_before;
 
@@ -211,17 +213,19 @@ static void check_live(uint64_t call)
 	tensor_live_counts(&now);
 	if (now.tensors == live_before.tensors && now.storages == live_before.storages)
 		return;
-	fprintf(stderr, "fuzz-calls: %lld tensors and %lld storages are left at call %llu, or up to %llu before\n",
-		(long long)(now.tensors - live_before.tensors), (long long)(now.storages - live_before.storages),
-		(unsigned long long)call, (unsigned long long)count_every - 1);
+	fprintf(stderr,
+		"fuzz-calls: %lld tensors and %lld storages are left at call %llu, or up to %llu before\n",
+		(long long)(now.tensors - live_before.tensors),
+		(long long)(now.storages - live_before.storages), (unsigned long long)call,
+		(unsigned long long)count_every - 1);
 	_exit(6);
 }
 
 static void limit_memory(void)
 {
-	const struct rlimit buffer = {256 << 20, 256 << 20};
+	const struct rlimit buffer = { 256 << 20, 256 << 20 };
 #if !defined(__SANITIZE_ADDRESS__)
-	const struct rlimit all = {1 << 30, 1 << 30};
+	const struct rlimit all = { 1 << 30, 1 << 30 };
 
 	setrlimit(RLIMIT_AS, &all);
 #endif
@@ -257,7 +261,7 @@ static void load_libraries(void)
 
 static void run(uint64_t first, uint64_t end, const char *name)
 {
-	struct sigaction action = {.sa_handler = late};
+	struct sigaction action = { .sa_handler = late };
 
 	load_libraries();
 	limit_memory();
@@ -278,12 +282,12 @@ static void run(uint64_t first, uint64_t end, const char *name)
 		if ((i + 1) % count_every == 0)
 			check_live(i);
 	}
-	setitimer(ITIMER_PROF, &(struct itimerval){0}, NULL);
+	setitimer(ITIMER_PROF, &(struct itimerval){ 0 }, NULL);
 	alarm(0);
 	tensor_cache_trim();
 }
 
-/* ---- all of them ---------------------------------------------------------------------------------------- */
+/* ---- all of them ---- */
 
 /* False: the child ended otherwise than by itself. */
 static bool run_in_child(uint64_t first, uint64_t end, const char *name)
@@ -302,7 +306,8 @@ static bool run_in_child(uint64_t first, uint64_t end, const char *name)
 		return true;
 	printf("# %s, call %llu of seed %llu: %s %d\n", shared->op,
 	       (unsigned long long)shared->call, (unsigned long long)seed,
-	       WIFEXITED(status) ? "exit" : "signal", WIFEXITED(status) ? WEXITSTATUS(status) : WTERMSIG(status));
+	       WIFEXITED(status) ? "exit" : "signal",
+	       WIFEXITED(status) ? WEXITSTATUS(status) : WTERMSIG(status));
 	return false;
 }
 
@@ -325,9 +330,10 @@ static int run_round(int n, uint64_t first, uint64_t calls, const char *name)
 			at = shared->call + 1;
 		}
 	}
-	printf("%sok %d - %s: %llu calls, seed %llu, %llu refused, %lld seconds, %d bad\n", bad ? "not " : "", n,
-	       round_now->name, (unsigned long long)shared->made, (unsigned long long)seed,
-	       (unsigned long long)shared->refused, (long long)(time(NULL) - start), bad);
+	printf("%sok %d - %s: %llu calls, seed %llu, %llu refused, %lld seconds, %d bad\n",
+	       bad ? "not " : "", n, round_now->name, (unsigned long long)shared->made,
+	       (unsigned long long)seed, (unsigned long long)shared->refused,
+	       (long long)(time(NULL) - start), bad);
 	return bad;
 }
 
@@ -341,15 +347,16 @@ static const struct round *round_find(const char *name)
 
 static int usage(void)
 {
-	fprintf(stderr, "usage: fuzz-calls [--calls N] [--seed S] [--first N] [--op NAME] [--round NAME]\n");
+	fprintf(stderr,
+		"usage: fuzz-calls [--calls N] [--seed S] [--first N] [--op NAME] [--round NAME]\n");
 	return 2;
 }
 
 int main(int argc, char **argv)
 {
 	static const struct option options[] = {
-		{"calls", 1, NULL, 'c'}, {"seed", 1, NULL, 's'}, {"first", 1, NULL, 'f'},
-		{"op", 1, NULL, 'o'}, {"round", 1, NULL, 'r'}, {NULL},
+		{ "calls", 1, NULL, 'c' }, { "seed", 1, NULL, 's' },  { "first", 1, NULL, 'f' },
+		{ "op", 1, NULL, 'o' },	   { "round", 1, NULL, 'r' }, { NULL },
 	};
 	uint64_t first = 0, calls = 100000;
 	const struct round *only = NULL;
@@ -381,7 +388,8 @@ int main(int argc, char **argv)
 	}
 	if (optind < argc || (name && !tensor_op_find(name)))
 		return usage();
-	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
+		      0);
 	if (shared == MAP_FAILED)
 		return 1;
 	if (calls <= COUNTED)
@@ -390,7 +398,8 @@ int main(int argc, char **argv)
 		round_now = &rounds[i];
 		if (only && round_now != only)
 			continue;
-		bad += run_round(++n, first, only ? calls : (uint64_t)(calls * round_now->share), name);
+		bad += run_round(++n, first, only ? calls : (uint64_t)(calls * round_now->share),
+				 name);
 	}
 	return bad > 0;
 }

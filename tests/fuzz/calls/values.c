@@ -29,13 +29,28 @@ bool one_in(struct arguments *a, int n)
 	return below(a, n) == 0;
 }
 
-/* ---- numbers --------------------------------------------------------------------------------- */
+/* ---- numbers ---- */
 
 static int64_t any_int(struct arguments *a)
 {
 	static const int64_t odd[] = {
-		INT64_MAX, INT64_MIN, INT64_MIN + 1, INT64_MAX / 2 + 1, INT64_MAX / 8, (int64_t)1 << 32,
-		(int64_t)1 << 40, INT32_MAX, INT32_MIN, UINT32_MAX, -1, -2, 63, 64, 65, 1000, 1 << 20,
+		INT64_MAX,
+		INT64_MIN,
+		INT64_MIN + 1,
+		INT64_MAX / 2 + 1,
+		INT64_MAX / 8,
+		(int64_t)1 << 32,
+		(int64_t)1 << 40,
+		INT32_MAX,
+		INT32_MIN,
+		UINT32_MAX,
+		-1,
+		-2,
+		63,
+		64,
+		65,
+		1000,
+		1 << 20,
 	};
 
 	if (one_in(a, a->tame ? a->odds : 2))
@@ -46,7 +61,8 @@ static int64_t any_int(struct arguments *a)
 static double any_float(struct arguments *a)
 {
 	static const double odd[] = {
-		NAN, INFINITY, -INFINITY, -0.0, DBL_MAX, -DBL_MAX, DBL_MIN, 4.9e-324, 1e-30, -1e30, 1e19,
+		NAN,	 INFINITY, -INFINITY, -0.0,  DBL_MAX, -DBL_MAX,
+		DBL_MIN, 4.9e-324, 1e-30,     -1e30, 1e19,
 	};
 
 	if (one_in(a, a->tame ? a->odds : 2))
@@ -70,12 +86,12 @@ static tensor_scalar any_scalar(struct arguments *a)
 
 static enum tensor_dtype any_dtype(struct arguments *a)
 {
-	static const uint8_t usual[] = {TENSOR_F32, TENSOR_F64, TENSOR_I64, TENSOR_BOOL};
+	static const uint8_t usual[] = { TENSOR_F32, TENSOR_F64, TENSOR_I64, TENSOR_BOOL };
 
 	return one_in(a, 2) ? usual[below(a, 4)] : 1 + (int)below(a, TENSOR_DTYPE_COUNT - 1);
 }
 
-/* ---- tensors ----------------------------------------------------------------------------------- */
+/* ---- tensors ---- */
 
 static tensor *own(struct arguments *a, tensor *t)
 {
@@ -128,8 +144,8 @@ static void fill(struct arguments *a, tensor *t)
 
 static tensor *plain(struct arguments *a, const int64_t *sizes, int ndim, enum tensor_dtype dtype)
 {
-	tensor_options options = {.dtype = dtype, .shareable = writer_runs};
-	tensor *t = own(a, tensor_empty((tensor_ints){sizes, ndim}, options));
+	tensor_options options = { .dtype = dtype, .shareable = writer_runs };
+	tensor *t = own(a, tensor_empty((tensor_ints){ sizes, ndim }, options));
 
 	if (t && tensor_data(t)) {
 		fill(a, t);
@@ -169,7 +185,8 @@ static tensor *view(struct arguments *a, tensor *t)
 	case 0:
 		return own(a, tensor_transpose(t, 0, ndim - 1));
 	case 1:
-		return own(a, tensor_slice(t, below(a, ndim), below(a, 2), TENSOR_NONE, 1 + below(a, 2)));
+		return own(a, tensor_slice(t, below(a, ndim), below(a, 2), TENSOR_NONE,
+					   1 + below(a, 2)));
 	case 2:
 		return own(a, tensor_select(t, below(a, ndim), 0));
 	case 3: /* elements twice */
@@ -177,12 +194,14 @@ static tensor *view(struct arguments *a, tensor *t)
 			sizes[i] = below(a, 3);
 			strides[i] = below(a, 2);
 		}
-		return own(a, tensor_as_strided(t, (tensor_ints){sizes, 3}, (tensor_ints){strides, 3}, 0));
+		return own(a, tensor_as_strided(t, (tensor_ints){ sizes, 3 },
+						(tensor_ints){ strides, 3 }, 0));
 	case 4: {
 		tensor *one = own(a, tensor_slice(t, 0, 0, 1, 1));
 
 		memcpy(sizes, tensor_sizes(t), (size_t)(ndim < 3 ? ndim : 3) * sizeof(*sizes));
-		return one && ndim <= 3 ? own(a, tensor_expand(one, (tensor_ints){sizes, ndim})) : one;
+		return one && ndim <= 3 ? own(a, tensor_expand(one, (tensor_ints){ sizes, ndim })) :
+					  one;
 	}
 	default:
 		return own(a, tensor_detach(t));
@@ -218,7 +237,9 @@ static tensor *strange(struct arguments *a)
 		r = tensor_dim(t) == 2 ? tensor_to_sparse_csr(t) : NULL;
 		break;
 	case 2:
-		r = tensor_dtype(t) == TENSOR_F32 ? tensor_quantize_per_tensor(t, 0.25, 3, TENSOR_U8) : NULL;
+		r = tensor_dtype(t) == TENSOR_F32 ?
+			    tensor_quantize_per_tensor(t, 0.25, 3, TENSOR_U8) :
+			    NULL;
 		break;
 	case 3:
 		r = tensor_to_mkldnn(t, TENSOR_DTYPE_NONE);
@@ -252,7 +273,7 @@ static tensor *any_tensor(struct arguments *a)
 	return t;
 }
 
-/* ---- arguments ------------------------------------------------------------------------------------ */
+/* ---- arguments ---- */
 
 void arguments_begin(struct arguments *a, uint64_t seed, bool autograd)
 {
@@ -284,8 +305,8 @@ static tensor_value value_tensors(struct arguments *a)
 
 	for (int i = 0; i < n; i++)
 		list[i] = any_tensor(a);
-	return (tensor_value){.kind = TENSOR_VALUE_TENSOR_LIST,
-			      .list = {list, one_in(a, 100) ? -1 : n}};
+	return (tensor_value){ .kind = TENSOR_VALUE_TENSOR_LIST,
+			       .list = { list, one_in(a, 100) ? -1 : n } };
 }
 
 /* Often as long as the tensors have dimensions. */
@@ -302,7 +323,7 @@ static tensor_value value_ints(struct arguments *a)
 
 	for (int i = 0; i < LIST_MAX; i++)
 		list[i] = one_in(a, 3) && i < 4 ? a->sizes[i] : any_int(a);
-	return (tensor_value){.kind = TENSOR_VALUE_INTS, .ints = {list, any_length(a)}};
+	return (tensor_value){ .kind = TENSOR_VALUE_INTS, .ints = { list, any_length(a) } };
 }
 
 static tensor_value value_floats(struct arguments *a)
@@ -311,7 +332,7 @@ static tensor_value value_floats(struct arguments *a)
 
 	for (int i = 0; i < LIST_MAX; i++)
 		list[i] = any_float(a);
-	return (tensor_value){.kind = TENSOR_VALUE_FLOATS, .floats = {list, any_length(a)}};
+	return (tensor_value){ .kind = TENSOR_VALUE_FLOATS, .floats = { list, any_length(a) } };
 }
 
 static tensor_value value_scalars(struct arguments *a)
@@ -320,22 +341,24 @@ static tensor_value value_scalars(struct arguments *a)
 
 	for (int i = 0; i < LIST_MAX; i++)
 		list[i] = any_scalar(a);
-	return (tensor_value){.kind = TENSOR_VALUE_SCALARS, .scalars = {list, any_length(a)}};
+	return (tensor_value){ .kind = TENSOR_VALUE_SCALARS, .scalars = { list, any_length(a) } };
 }
 
 static tensor_value value_string(struct arguments *a)
 {
 	static const char *const words[] = {
-		"", "mean", "sum", "none", "tanh", "linear", "floor", "trunc", "same", "valid", "reflect", "ij",
-		"xy", "constant", "circular", "replicate", "fro", "nuc", "amax", "prod", "L", "U", "reduced",
-		"complete", "\xff\xfe", "%s%n", "i,j->ij", "ii->i", "...,->", "abc,cd->abd",
+		"",	    "mean",	"sum",	    "none",	 "tanh",    "linear",
+		"floor",    "trunc",	"same",	    "valid",	 "reflect", "ij",
+		"xy",	    "constant", "circular", "replicate", "fro",	    "nuc",
+		"amax",	    "prod",	"L",	    "U",	 "reduced", "complete",
+		"\xff\xfe", "%s%n",	"i,j->ij",  "ii->i",	 "...,->",  "abc,cd->abd",
 	};
 	const char *s = one_in(a, 50) ? NULL : words[below(a, COUNT(words))];
 
-	return (tensor_value){.kind = TENSOR_VALUE_STRING, .s = s};
+	return (tensor_value){ .kind = TENSOR_VALUE_STRING, .s = s };
 }
 
-#define VALUE(k, member, v) ((tensor_value){.kind = TENSOR_VALUE_##k, .member = (v)})
+#define VALUE(k, member, v) ((tensor_value){ .kind = TENSOR_VALUE_##k, .member = (v) })
 
 static tensor_value of_type(struct arguments *a, enum tensor_arg_type type)
 {
@@ -371,18 +394,20 @@ static tensor_value of_type(struct arguments *a, enum tensor_arg_type type)
 	case TENSOR_ARG_LAYOUT:
 		return VALUE(INT, i, one_in(a, 10) ? any_int(a) : below(a, TENSOR_LAYOUT_COUNT));
 	case TENSOR_ARG_MEMORY_FORMAT:
-		return VALUE(INT, i, one_in(a, 10) ? any_int(a) : below(a, TENSOR_MEMORY_FORMAT_COUNT));
+		return VALUE(INT, i,
+			     one_in(a, 10) ? any_int(a) : below(a, TENSOR_MEMORY_FORMAT_COUNT));
 	case TENSOR_ARG_DEVICE:
 		return VALUE(DEVICE, device,
-			     one_in(a, 10) ? ((tensor_device){(int8_t)below(a, 5), (int8_t)any_int(a)}) :
-					     TENSOR_DEVICE_CPU);
+			     one_in(a, 10) ?
+				     ((tensor_device){ (int8_t)below(a, 5), (int8_t)any_int(a) }) :
+				     TENSOR_DEVICE_CPU);
 	case TENSOR_ARG_BOOLS:
 		return VALUE(BOOLS, bools, chance(a));
 	case TENSOR_ARG_STRING:
 	case TENSOR_ARG_OPTIONAL_STRING:
 		return value_string(a);
 	default:
-		return (tensor_value){0};
+		return (tensor_value){ 0 };
 	}
 }
 
@@ -411,6 +436,6 @@ tensor_value any_value(struct arguments *a, const struct tensor_arg *arg)
 	if (one_in(a, 300))
 		return of_type(a, 1 + (int)below(a, TENSOR_ARG_SCALARS));
 	if (arg->default_text && one_in(a, 2))
-		return (tensor_value){0};
+		return (tensor_value){ 0 };
 	return of_type(a, arg->type);
 }

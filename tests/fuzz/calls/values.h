@@ -11,13 +11,13 @@
 
 /* What a call's arguments consist of. */
 struct arguments {
-	uint64_t random; /* state */
-	bool tame; /* most values are small and in range */
-	int gradients; /* one tensor in so many requires a gradient */
-	int odds; /* one in so many is not */
-	int64_t longest; /* dimension */
+	uint64_t random;	  /* state */
+	bool tame;		  /* most values are small and in range */
+	int gradients;		  /* one tensor in so many requires a gradient */
+	int odds;		  /* one in so many is not */
+	int64_t longest;	  /* dimension */
 	enum tensor_dtype wanted; /* by the argument that is being made, or NONE */
-	int ndim; /* what most tensors look like */
+	int ndim;		  /* what most tensors look like */
 	int64_t sizes[4];
 	enum tensor_dtype dtype;
 	tensor *owned[OWNED]; /* made for this call */

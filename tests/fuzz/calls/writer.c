@@ -31,7 +31,8 @@ static uint64_t next(uint64_t *state)
 /* Far outside, just outside, or any value. */
 static uint64_t odd(uint64_t *state, size_t size)
 {
-	static const int64_t values[] = {-1, -5, 4096, 1 << 20, 1 << 30, INT64_MAX / 2, INT64_MIN, 2, 255};
+	static const int64_t values[] = { -1,	     -5, 4096, 1 << 20, 1 << 30, INT64_MAX / 2,
+					  INT64_MIN, 2,	 255 };
 	uint64_t r = next(state);
 
 	if (size == 1)
@@ -125,8 +126,8 @@ void writer_watch(tensor *t)
 		return;
 	begin();
 	if (count < REGIONS && tensor_numel(t) > 0)
-		regions[count++] = (struct region){tensor_data(t), (size_t)tensor_numel(t),
-						   tensor_itemsize(tensor_dtype(t))};
+		regions[count++] = (struct region){ tensor_data(t), (size_t)tensor_numel(t),
+						    tensor_itemsize(tensor_dtype(t)) };
 	pthread_mutex_unlock(&lock);
 }
 

@@ -21,8 +21,8 @@ struct prime {
 	int32_t fd;
 };
 
-#define PRIME_HANDLE_TO_FD	_IOWR('d', 0x2d, struct prime)
-#define PRIME_FD_TO_HANDLE	_IOWR('d', 0x2e, struct prime)
+#define PRIME_HANDLE_TO_FD _IOWR('d', 0x2d, struct prime)
+#define PRIME_FD_TO_HANDLE _IOWR('d', 0x2e, struct prime)
 
 static long keep(struct machine *m, uint64_t slot, int fd)
 {
@@ -35,7 +35,8 @@ static long keep(struct machine *m, uint64_t slot, int fd)
 static int heap_fd(uint64_t pages)
 {
 	struct dma_heap_allocation_data alloc = {
-		.len = pages * PAGE, .fd_flags = O_RDWR | O_CLOEXEC,
+		.len = pages * PAGE,
+		.fd_flags = O_RDWR | O_CLOEXEC,
 	};
 	int heap = open("/dev/dma_heap/system", O_RDWR | O_CLOEXEC), err;
 

@@ -141,7 +141,8 @@ static void take_results(struct machine *m, const struct call_type *type, const 
 		memcpy(&m->handle[slot % HANDLES], at + type->handle_at, sizeof(m->handle[0]));
 		m->cookie[slot % HANDLES] = 0;
 		if (type->cookie_at)
-			memcpy(&m->cookie[slot % HANDLES], at + type->cookie_at, sizeof(m->cookie[0]));
+			memcpy(&m->cookie[slot % HANDLES], at + type->cookie_at,
+			       sizeof(m->cookie[0]));
 	}
 	if (type->fd_at) {
 		memcpy(&fd, at + type->fd_at, sizeof(fd));

@@ -21,7 +21,7 @@
 
 #include "fuzz.h"
 
-#define LIMIT_FILE	"/sys/module/tensor/parameters/limit_bytes"
+#define LIMIT_FILE "/sys/module/tensor/parameters/limit_bytes"
 
 static bool other_user, other_limit;
 
@@ -71,7 +71,9 @@ long run_send(struct machine *m, const struct call_type *type, const uint64_t *a
 {
 	char control[CMSG_SPACE(sizeof(int))] = { 0 }, byte = 0;
 	struct iovec iov = { &byte, 1 };
-	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = control,
+	struct msghdr msg = { .msg_iov = &iov,
+			      .msg_iovlen = 1,
+			      .msg_control = control,
 			      .msg_controllen = sizeof(control) };
 	struct cmsghdr *c = CMSG_FIRSTHDR(&msg);
 	int fd = m->fd[arg[1] % FDS];
@@ -88,7 +90,9 @@ long run_recv(struct machine *m, const struct call_type *type, const uint64_t *a
 {
 	char control[CMSG_SPACE(sizeof(int))] = { 0 }, byte;
 	struct iovec iov = { &byte, 1 };
-	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = control,
+	struct msghdr msg = { .msg_iov = &iov,
+			      .msg_iovlen = 1,
+			      .msg_control = control,
 			      .msg_controllen = sizeof(control) };
 	struct cmsghdr *c;
 	int fd;
@@ -251,7 +255,7 @@ long run_shrink(struct machine *m, const struct call_type *type, const uint64_t 
 	return got;
 }
 
-#define LIMIT_USUAL	(64 << 20)
+#define LIMIT_USUAL (64 << 20)
 
 void files_clean(void)
 {

@@ -17,13 +17,13 @@
 #include <stdio.h>
 #include <sys/types.h>
 
-#define ARGS_MAX	24	/* arguments of a call */
-#define CALLS_MAX	40	/* calls of a program */
-#define FDS		16	/* slots of fds; which of them hold what is a habit, see table.c */
-#define HANDLES		8	/* slots of handles and their cookies */
-#define MAPS		8	/* slots of mappings */
-#define PAGE		4096UL
-#define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
+#define ARGS_MAX      24 /* arguments of a call */
+#define CALLS_MAX     40 /* calls of a program */
+#define FDS	      16 /* slots of fds; which of them hold what is a habit, see table.c */
+#define HANDLES	      8	 /* slots of handles and their cookies */
+#define MAPS	      8	 /* slots of mappings */
+#define PAGE	      4096UL
+#define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
 
 /**
  * enum kind - how numbers for an argument are made up
@@ -111,7 +111,9 @@ struct machine {
 };
 
 /* program.c */
-struct rng { uint64_t state; };
+struct rng {
+	uint64_t state;
+};
 uint64_t rng_next(struct rng *rng);
 unsigned int rng_below(struct rng *rng, unsigned int n);
 int call_named(const char *name);
@@ -172,7 +174,7 @@ long run_nl_send(struct machine *m, const struct call_type *type, const uint64_t
 long run_nl_recv(struct machine *m, const struct call_type *type, const uint64_t *arg);
 
 /* kcov.c */
-#define SIGNAL_BITS	(1U << 18)
+#define SIGNAL_BITS (1U << 18)
 
 /**
  * struct signal - what of the module has been seen to run
@@ -195,8 +197,8 @@ bool kcov_merge(struct signal *signal);
 unsigned int kcov_compared(uint64_t (*pairs)[2], unsigned int room);
 
 /* worker.c */
-#define CORPUS_MAX	4096
-#define CALL_TYPES_MAX	64
+#define CORPUS_MAX     4096
+#define CALL_TYPES_MAX 64
 
 /**
  * struct shared - what parent and workers see together, and what outlives a worker

@@ -14,7 +14,7 @@
 #include "fuzz.h"
 
 /* Room for a call's places. A loop fills it, and the rest of that call is not worth the time. */
-#define WORDS	(8 << 10)
+#define WORDS (8 << 10)
 
 static int fd = -1;
 static uint64_t *area;

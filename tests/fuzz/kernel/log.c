@@ -11,8 +11,9 @@
 #include "fuzz.h"
 
 /* The beginnings of reports; tests/vm/dmesg.py reads the whole log with more care at the end. */
-#define BAD	"BUG:|WARNING:|KASAN|UBSAN|Oops|possible .*lock|suspicious RCU|refcount_t|" \
-		"Bad page|corruption|sleeping function|Call Trace"
+#define BAD                                                                         \
+	"BUG:|WARNING:|KASAN|UBSAN|Oops|possible .*lock|suspicious RCU|refcount_t|" \
+	"Bad page|corruption|sleeping function|Call Trace"
 
 /* Whether a report came since the last call; it is copied to @out. */
 bool kernel_log_bad(FILE *out)

@@ -20,8 +20,8 @@
 #undef PAGE
 #include "fuzz.h"
 
-#define PATIENCE	30	/* seconds that a program may take */
-#define REPORTS_MAX	20
+#define PATIENCE    30 /* seconds that a program may take */
+#define REPORTS_MAX 20
 
 static struct shared *shared;
 static struct {
@@ -198,9 +198,12 @@ static bool verdict(int dev, int64_t free_before)
 static void options(int argc, char **argv)
 {
 	static const struct option known[] = {
-		{ "calls", required_argument, NULL, 'c' }, { "seconds", required_argument, NULL, 't' },
-		{ "seed", required_argument, NULL, 's' }, { "out", required_argument, NULL, 'o' },
-		{ "run", no_argument, NULL, 'r' }, { NULL },
+		{ "calls", required_argument, NULL, 'c' },
+		{ "seconds", required_argument, NULL, 't' },
+		{ "seed", required_argument, NULL, 's' },
+		{ "out", required_argument, NULL, 'o' },
+		{ "run", no_argument, NULL, 'r' },
+		{ NULL },
 	};
 	int c;
 

@@ -35,7 +35,8 @@ static void attr_put(struct request *r, uint16_t type, const void *data, uint16_
 uint16_t netlink_family(void)
 {
 	struct request r = {
-		.n = { .nlmsg_len = NLMSG_LENGTH(GENL_HDRLEN), .nlmsg_type = GENL_ID_CTRL,
+		.n = { .nlmsg_len = NLMSG_LENGTH(GENL_HDRLEN),
+		       .nlmsg_type = GENL_ID_CTRL,
 		       .nlmsg_flags = NLM_F_REQUEST },
 		.g = { .cmd = CTRL_CMD_GETFAMILY },
 	};
@@ -75,8 +76,10 @@ long run_nl_open(struct machine *m, const struct call_type *type, const uint64_t
 long run_nl_send(struct machine *m, const struct call_type *type, const uint64_t *arg)
 {
 	struct request r = {
-		.n = { .nlmsg_len = NLMSG_LENGTH(GENL_HDRLEN), .nlmsg_type = m->family,
-		       .nlmsg_flags = arg[2], .nlmsg_seq = 1 },
+		.n = { .nlmsg_len = NLMSG_LENGTH(GENL_HDRLEN),
+		       .nlmsg_type = m->family,
+		       .nlmsg_flags = arg[2],
+		       .nlmsg_seq = 1 },
 		.g = { .cmd = arg[1], .version = arg[3] },
 	};
 	char data[32] = { 0 };

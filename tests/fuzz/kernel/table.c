@@ -15,10 +15,10 @@
 
 #include "fuzz.h"
 
-#define SET(name, ...)	static const uint64_t name[] = { __VA_ARGS__ }
+#define SET(name, ...) static const uint64_t name[] = { __VA_ARGS__ }
 
 /* What is right most of the time, so that calls get far; a wrong one is tried often enough. */
-#define TEN(n)		n, n, n, n, n, n, n, n, n, n
+#define TEN(n) n, n, n, n, n, n, n, n, n, n
 
 SET(zero, TEN(0), TEN(0), TEN(0), 1);
 SET(yes, 0, 1);
@@ -34,7 +34,8 @@ SET(handles, 0, 0, 0, 0, 1, 1, 2, 3);
 SET(maps, 0, 0, 0, 1, 1, 2, 3);
 SET(modes, O_RDWR, O_RDWR, O_RDWR, O_RDONLY, O_WRONLY);
 SET(places, TEN(0), TEN(0), TEN(0), TEN(0), TEN(0), 1, 2, 3, 4, 5, 6);
-SET(sizes, TEN(0), TEN(0), TEN(0), TEN(0), TEN(0), 1, 4, 8, 16, 24, 32, 40, 48, 64, 256, 4095, 4096, 4097);
+SET(sizes, TEN(0), TEN(0), TEN(0), TEN(0), TEN(0), 1, 4, 8, 16, 24, 32, 40, 48, 64, 256, 4095, 4096,
+    4097);
 SET(nodes, -1, -1, -1, 0, 1, 2);
 SET(alloc_flags, 0, 0, 0, 0, TENSOR_ALLOC_ORDERS, TENSOR_ALLOC_NODE_ONLY, TENSOR_ALLOC_INTERLEAVE,
     TENSOR_ALLOC_CONTIG, TENSOR_ALLOC_DMA32, TENSOR_ALLOC_CONTIG | TENSOR_ALLOC_DMA32);
@@ -46,11 +47,13 @@ SET(dims, 0, 1, 2, 3, 4, 16, 17);
 SET(extents, 0, 1, 2, 3, 4, 16, 512, 1024, -1, INT64_MAX, INT64_MIN);
 SET(labels, 0, 'x', 0x6f6c6c6568, 0xff, 0xa9c3, 1, -1);
 SET(export_flags, 0, 0, 0, TENSOR_EXPORT_INHERIT, TENSOR_EXPORT_RANGE);
-SET(dma_flags, TENSOR_EXPORT_DMABUF, TENSOR_EXPORT_DMABUF, TENSOR_EXPORT_DMABUF | TENSOR_EXPORT_RANGE);
-SET(rights, TENSOR_RIGHTS_ALL, TENSOR_RIGHTS_ALL, TENSOR_RIGHTS_ALL, TENSOR_RIGHTS_RW, TENSOR_RIGHTS_RW,
-    TENSOR_RIGHTS_RO, TENSOR_RIGHTS_RO, TENSOR_RIGHT_READ, TENSOR_RIGHT_WRITE, TENSOR_RIGHT_ATTACH,
-    TENSOR_RIGHT_SEAL, TENSOR_RIGHT_REVOKE, TENSOR_RIGHT_EXPORT, TENSOR_RIGHTS_ALL & ~TENSOR_RIGHT_READ,
-    TENSOR_RIGHTS_ALL & ~TENSOR_RIGHT_WRITE, TENSOR_RIGHTS_ALL & ~TENSOR_RIGHT_EXPORT, 0, 1 << 6);
+SET(dma_flags, TENSOR_EXPORT_DMABUF, TENSOR_EXPORT_DMABUF,
+    TENSOR_EXPORT_DMABUF | TENSOR_EXPORT_RANGE);
+SET(rights, TENSOR_RIGHTS_ALL, TENSOR_RIGHTS_ALL, TENSOR_RIGHTS_ALL, TENSOR_RIGHTS_RW,
+    TENSOR_RIGHTS_RW, TENSOR_RIGHTS_RO, TENSOR_RIGHTS_RO, TENSOR_RIGHT_READ, TENSOR_RIGHT_WRITE,
+    TENSOR_RIGHT_ATTACH, TENSOR_RIGHT_SEAL, TENSOR_RIGHT_REVOKE, TENSOR_RIGHT_EXPORT,
+    TENSOR_RIGHTS_ALL & ~TENSOR_RIGHT_READ, TENSOR_RIGHTS_ALL & ~TENSOR_RIGHT_WRITE,
+    TENSOR_RIGHTS_ALL & ~TENSOR_RIGHT_EXPORT, 0, 1 << 6);
 SET(offsets, TEN(0), PAGE, 2 * PAGE, 512 * PAGE, 1);
 SET(lens, TEN(0), PAGE, PAGE, 2 * PAGE, 512 * PAGE, 1);
 SET(seal_bits, TENSOR_SEAL_WRITE, TENSOR_SEAL_META, TENSOR_SEAL_SEAL);
@@ -69,8 +72,10 @@ SET(map_flags, MAP_SHARED, MAP_SHARED, MAP_SHARED, MAP_SHARED_VALIDATE, MAP_PRIV
     MAP_SHARED | MAP_POPULATE, MAP_SHARED | MAP_LOCKED, MAP_PRIVATE | MAP_NORESERVE);
 SET(cookies, 0, 0, 0, 0, 1, 1, 2, 3, 99);
 SET(remap_flags, 0, 0, 0, MREMAP_DONTUNMAP, 64);
-SET(advices, 0, 1, 2, 3, 4, 4, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25);
-SET(file_ops, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 20, 21, 22, 23);
+SET(advices, 0, 1, 2, 3, 4, 4, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24,
+    25);
+SET(file_ops, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 20, 21, 22,
+    23);
 SET(page_ops, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9);
 SET(events, POLLIN, POLLOUT, POLLPRI, POLLRDHUP);
 SET(seals, 0, 0, F_SEAL_SHRINK, F_SEAL_SHRINK | F_SEAL_GROW, F_SEAL_WRITE, F_SEAL_FUTURE_WRITE, 31);
@@ -84,44 +89,62 @@ SET(rooms, 8192, 32767, 4096, 100, 1);
 SET(groups, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8, 16, 32);
 SET(limits, 0, 1, 4096, 1 << 20, 16 << 20);
 
-#define ONE(name, set)	{ name, KIND_ONE, ROLE_NONE, 0, 0, set, ARRAY_SIZE(set) }
-#define ANY(name)	{ name, KIND_ANY, ROLE_NONE, 0, 0, NULL, 0 }
-#define PART		ONE("map", maps), ONE("page", firsts), ONE("pages", pages)
+#define ONE(name, set)                                                \
+	{                                                             \
+		name, KIND_ONE, ROLE_NONE, 0, 0, set, ARRAY_SIZE(set) \
+	}
+#define ANY(name)                                        \
+	{                                                \
+		name, KIND_ANY, ROLE_NONE, 0, 0, NULL, 0 \
+	}
+#define PART ONE("map", maps), ONE("page", firsts), ONE("pages", pages)
 
 /* The first arguments of run_ioctl(). */
-#define IOCTL_ON(set)	ONE("fd", set), ONE("usize", sizes), ONE("where", places), ONE("tail", zero)
+#define IOCTL_ON(set) ONE("fd", set), ONE("usize", sizes), ONE("where", places), ONE("tail", zero)
 
-#define FIELD(type, member, kind, role, set) \
-	{ #member, kind, role, offsetof(struct type, member), \
-	  sizeof(((struct type *)NULL)->member), set, ARRAY_SIZE(set) }
-#define PICK(type, member, set)		FIELD(type, member, KIND_ONE, ROLE_VALUE, set)
-#define BITS(type, member, set)		FIELD(type, member, KIND_BITS, ROLE_VALUE, set)
-#define ZERO(type, member)		FIELD(type, member, KIND_ONE, ROLE_VALUE, zero)
-#define HANDLE(type)			FIELD(type, handle, KIND_ONE, ROLE_HANDLE, handles)
-#define BYTES(type, member) \
-	{ #member, KIND_BYTES, ROLE_VALUE, offsetof(struct type, member), 8, NULL, 0 }
-#define NUMBER(type, member) \
-	{ #member, KIND_ANY, ROLE_VALUE, offsetof(struct type, member), \
-	  sizeof(((struct type *)NULL)->member), NULL, 0 }
+#define FIELD(type, member, kind, role, set)                                        \
+	{                                                                           \
+#member, kind, role, offsetof(struct type, member),                 \
+			sizeof(((struct type *)NULL)->member), set, ARRAY_SIZE(set) \
+	}
+#define PICK(type, member, set) FIELD(type, member, KIND_ONE, ROLE_VALUE, set)
+#define BITS(type, member, set) FIELD(type, member, KIND_BITS, ROLE_VALUE, set)
+#define ZERO(type, member)	FIELD(type, member, KIND_ONE, ROLE_VALUE, zero)
+#define HANDLE(type)		FIELD(type, handle, KIND_ONE, ROLE_HANDLE, handles)
+#define BYTES(type, member)                                                                \
+	{                                                                                  \
+#member, KIND_BYTES, ROLE_VALUE, offsetof(struct type, member), 8, NULL, 0 \
+	}
+#define NUMBER(type, member)                                                  \
+	{                                                                     \
+#member, KIND_ANY, ROLE_VALUE, offsetof(struct type, member), \
+			sizeof(((struct type *)NULL)->member), NULL, 0        \
+	}
 
-#define IOCTL(nr, type)	.run = run_ioctl, .cmd = nr, .bytes = sizeof(struct type)
+#define IOCTL(nr, type) .run = run_ioctl, .cmd = nr, .bytes = sizeof(struct type)
 #define GIVES_HANDLE(type) \
 	.handle_at = offsetof(struct type, handle), .cookie_at = offsetof(struct type, cookie)
 
-#define META_FIELDS \
-	ONE("out", zero), BITS(tensor_meta, flags, meta_flags), HANDLE(tensor_meta), \
-	ZERO(tensor_meta, __reserved), PICK(tensor_meta, desc.bits, bits), \
-	PICK(tensor_meta, desc.dtype, tags), PICK(tensor_meta, desc.ndim, dims), \
-	ZERO(tensor_meta, desc.__reserved), NUMBER(tensor_meta, desc.offset), \
-	PICK(tensor_meta, desc.sizes[0], extents), PICK(tensor_meta, desc.sizes[1], extents), \
-	PICK(tensor_meta, desc.sizes[2], extents), PICK(tensor_meta, desc.sizes[15], extents), \
-	PICK(tensor_meta, desc.strides[0], extents), PICK(tensor_meta, desc.strides[1], extents), \
-	PICK(tensor_meta, desc.strides[2], extents), PICK(tensor_meta, desc.strides[15], extents), \
-	{ "label", KIND_ONE, ROLE_VALUE, offsetof(struct tensor_meta, desc.label), 8, labels, \
-	  ARRAY_SIZE(labels) }, \
-	{ "label_end", KIND_ONE, ROLE_VALUE, \
-	  offsetof(struct tensor_meta, desc.label) + TENSOR_UAPI_LABEL - 1, 1, zero, \
-	  ARRAY_SIZE(zero) }
+#define META_FIELDS                                                                                \
+	ONE("out", zero), BITS(tensor_meta, flags, meta_flags), HANDLE(tensor_meta),               \
+		ZERO(tensor_meta, __reserved), PICK(tensor_meta, desc.bits, bits),                 \
+		PICK(tensor_meta, desc.dtype, tags), PICK(tensor_meta, desc.ndim, dims),           \
+		ZERO(tensor_meta, desc.__reserved), NUMBER(tensor_meta, desc.offset),              \
+		PICK(tensor_meta, desc.sizes[0], extents),                                         \
+		PICK(tensor_meta, desc.sizes[1], extents),                                         \
+		PICK(tensor_meta, desc.sizes[2], extents),                                         \
+		PICK(tensor_meta, desc.sizes[15], extents),                                        \
+		PICK(tensor_meta, desc.strides[0], extents),                                       \
+		PICK(tensor_meta, desc.strides[1], extents),                                       \
+		PICK(tensor_meta, desc.strides[2], extents),                                       \
+		PICK(tensor_meta, desc.strides[15], extents),                                      \
+		{ "label", KIND_ONE, ROLE_VALUE,	offsetof(struct tensor_meta, desc.label),  \
+		  8,	   labels,   ARRAY_SIZE(labels) },                                         \
+	{                                                                                          \
+		"label_end", KIND_ONE, ROLE_VALUE,                                                 \
+			offsetof(struct tensor_meta, desc.label) + TENSOR_UAPI_LABEL - 1, 1, zero, \
+			ARRAY_SIZE(zero)                                                           \
+	}
 
 const struct call_type call_types[] = {
 	/* the first: every program begins with it */
@@ -141,8 +164,10 @@ const struct call_type call_types[] = {
 	{ "info_buf", 3, IOCTL(TENSOR_IOC_INFO, tensor_info),
 	  .args = { IOCTL_ON(bufs), ONE("out", zero), ZERO(tensor_info, flags),
 		    PICK(tensor_info, handle, zero) } },
-	{ "meta", 14, IOCTL(TENSOR_IOC_META, tensor_meta), .args = { IOCTL_ON(devs), META_FIELDS } },
-	{ "meta_buf", 4, IOCTL(TENSOR_IOC_META, tensor_meta), .args = { IOCTL_ON(bufs), META_FIELDS } },
+	{ "meta", 14, IOCTL(TENSOR_IOC_META, tensor_meta),
+	  .args = { IOCTL_ON(devs), META_FIELDS } },
+	{ "meta_buf", 4, IOCTL(TENSOR_IOC_META, tensor_meta),
+	  .args = { IOCTL_ON(bufs), META_FIELDS } },
 	{ "export", 12, IOCTL(TENSOR_IOC_EXPORT, tensor_export),
 	  .fd_at = offsetof(struct tensor_export, fd),
 	  .args = { IOCTL_ON(devs), ONE("out", bufs), PICK(tensor_export, flags, export_flags),
@@ -183,7 +208,8 @@ const struct call_type call_types[] = {
 	  .args = { IOCTL_ON(bufs), ONE("out", zero), PICK(tensor_sync, flags, sync_flags),
 		    PICK(tensor_sync, handle, zero), ZERO(tensor_sync, __reserved),
 		    PICK(tensor_sync, deadline_ns, deadlines), ZERO(tensor_sync, generation) } },
-	{ "pin", 8, IOCTL(TENSOR_IOC_PIN, tensor_pin), .handle_at = offsetof(struct tensor_pin, handle),
+	{ "pin", 8, IOCTL(TENSOR_IOC_PIN, tensor_pin),
+	  .handle_at = offsetof(struct tensor_pin, handle),
 	  .args = { IOCTL_ON(devs), ONE("out", handles), PICK(tensor_pin, flags, pin_flags),
 		    FIELD(tensor_pin, addr, KIND_ONE, ROLE_MAP, maps),
 		    PICK(tensor_pin, bytes, pin_bytes), ZERO(tensor_pin, __reserved) } },
@@ -194,9 +220,9 @@ const struct call_type call_types[] = {
 		    ONE("pages", counts), ONE("prot", prots), ONE("flags", map_flags),
 		    ONE("over", zero), ONE("out", maps) } },
 	{ "mmap_buf", 12, run_mmap,
-	  .args = { ONE("fd", bufs), ONE("none", none), ONE("page", firsts),
-		    ONE("pages", counts), ONE("prot", prots), ONE("flags", map_flags),
-		    ONE("over", zero), ONE("out", maps) } },
+	  .args = { ONE("fd", bufs), ONE("none", none), ONE("page", firsts), ONE("pages", counts),
+		    ONE("prot", prots), ONE("flags", map_flags), ONE("over", zero),
+		    ONE("out", maps) } },
 	{ "mmap_dma", 5, run_mmap,
 	  .args = { ONE("fd", foreign), ONE("none", none), ONE("page", firsts),
 		    ONE("pages", counts), ONE("prot", prots), ONE("flags", map_flags),
@@ -232,7 +258,8 @@ const struct call_type call_types[] = {
 	{ "file", 14, run_file,
 	  .args = { ONE("fd", fds), ONE("op", file_ops), ANY("a"), ONE("b", fds) } },
 	{ "poll", 4, run_poll,
-	  .args = { ONE("fd", fds), { "events", KIND_BITS, ROLE_NONE, 0, 0, events, 4 },
+	  .args = { ONE("fd", fds),
+		    { "events", KIND_BITS, ROLE_NONE, 0, 0, events, 4 },
 		    ONE("ms", zero) } },
 	{ "user", 1, run_user, .args = { ONE("none", zero) } },
 	{ "limit", 1, run_limit, .args = { ONE("bytes", limits) } },
@@ -241,10 +268,10 @@ const struct call_type call_types[] = {
 	/* netlink */
 	{ "nl_open", 4, run_nl_open, .args = { ONE("out", nls), ONE("group", groups) } },
 	{ "nl_send", 12, run_nl_send,
-	  .args = { ONE("sock", nls), ONE("cmd", cmds), ONE("flags", nl_flags),
-		    ONE("version", yes), ONE("attr0", attrs), ONE("len0", lengths), ANY("value0"),
-		    ONE("attr1", attrs), ONE("len1", lengths), ANY("value1"),
-		    ONE("attr2", attrs), ONE("len2", lengths), ANY("value2") } },
+	  .args = { ONE("sock", nls), ONE("cmd", cmds), ONE("flags", nl_flags), ONE("version", yes),
+		    ONE("attr0", attrs), ONE("len0", lengths), ANY("value0"), ONE("attr1", attrs),
+		    ONE("len1", lengths), ANY("value1"), ONE("attr2", attrs), ONE("len2", lengths),
+		    ANY("value2") } },
 	{ "nl_recv", 12, run_nl_recv,
 	  .args = { ONE("sock", nls), ONE("bytes", rooms), ANY("flags") } },
 };

@@ -15,7 +15,7 @@
 
 #include "fuzz.h"
 
-#define HINTS	24	/* programs tried for what one was seen to compare */
+#define HINTS 24 /* programs tried for what one was seen to compare */
 
 static struct machine machine;
 static bool counting;

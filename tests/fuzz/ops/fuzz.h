@@ -38,8 +38,8 @@ struct row {
 	/* Makes the arguments and the expected results. */
 	void (*make)(struct call *c);
 	bool inplace; /* has the form name_ */
-	bool out; /* has the form with out= */
-	int detail; /* for make: which function of a family */
+	bool out;     /* has the form with out= */
+	int detail;   /* for make: which function of a family */
 };
 
 extern const struct row pointwise_rows[], shape_rows[], index_rows[];

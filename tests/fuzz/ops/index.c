@@ -17,7 +17,8 @@ static tensor *indices(struct call *c, int ndim, const int64_t *shape, int64_t s
 		strides[d] = n;
 		n *= shape[d];
 	}
-	flat = tensor_empty(TENSOR_SHAPE(n + 1), TENSOR_OPTIONS(.dtype = narrow ? TENSOR_I32 : TENSOR_I64));
+	flat = tensor_empty(TENSOR_SHAPE(n + 1),
+			    TENSOR_OPTIONS(.dtype = narrow ? TENSOR_I32 : TENSOR_I64));
 	for (int64_t i = 0; i <= n; i++) {
 		int64_t v = size ? below(size) : 0;
 
@@ -32,7 +33,8 @@ static tensor *indices(struct call *c, int ndim, const int64_t *shape, int64_t s
 		else
 			((int64_t *)tensor_data(flat))[i] = v;
 	}
-	return tensor_as_strided(flat, (tensor_ints){shape, ndim}, (tensor_ints){strides, ndim}, 0);
+	return tensor_as_strided(flat, (tensor_ints){ shape, ndim }, (tensor_ints){ strides, ndim },
+				 0);
 }
 
 static int64_t at_index(const struct value *v, int64_t size)
@@ -44,7 +46,7 @@ static int64_t at_index(const struct value *v, int64_t size)
 
 static void make_index_select(struct call *c)
 {
-	int64_t sizes[TENSOR_MAX_DIMS], index[TENSOR_MAX_DIMS] = {0}, count = below(6), given;
+	int64_t sizes[TENSOR_MAX_DIMS], index[TENSOR_MAX_DIMS] = { 0 }, count = below(6), given;
 	tensor *t = any_tensor(0);
 	int n = tensor_dim(t), dim;
 	struct plain *in = &c->in[0], *out = &c->want[0];
@@ -76,7 +78,7 @@ static void make_index_select(struct call *c)
 /* gather: out[i][j] = self[index[i][j]][j]; scatter_add: self[index[i][j]][j] += src[i][j]. */
 static void make_gather(struct call *c)
 {
-	int64_t sizes[TENSOR_MAX_DIMS], index[TENSOR_MAX_DIMS] = {0}, given;
+	int64_t sizes[TENSOR_MAX_DIMS], index[TENSOR_MAX_DIMS] = { 0 }, given;
 	bool add = c->row->detail;
 	tensor *t = any_tensor(0);
 	int n = tensor_dim(t), dim;
@@ -112,11 +114,12 @@ static void make_gather(struct call *c)
 		if (!add)
 			*v = in->v[plain_at(in, from)];
 		else if (plain_is_integral(in->dtype))
-			*v = plain_round(plain_int((int64_t)((uint64_t)v->i + (uint64_t)c->in[2].v[i].i)),
-					 TENSOR_I64, in->dtype);
+			*v = plain_round(
+				plain_int((int64_t)((uint64_t)v->i + (uint64_t)c->in[2].v[i].i)),
+				TENSOR_I64, in->dtype);
 		else
-			*v = plain_round((struct value){0, v->re + c->in[2].v[i].re,
-							v->im + c->in[2].v[i].im},
+			*v = plain_round((struct value){ 0, v->re + c->in[2].v[i].re,
+							 v->im + c->in[2].v[i].im },
 					 TENSOR_C128, in->dtype);
 		plain_next(ix, index);
 	}
@@ -161,8 +164,8 @@ static int64_t advanced_at(const struct call *c, const struct advanced *a, const
 
 static void make_index(struct call *c)
 {
-	struct advanced a = {.nindex = 0, .first = -1};
-	int64_t sizes[TENSOR_MAX_DIMS], index[TENSOR_MAX_DIMS] = {0};
+	struct advanced a = { .nindex = 0, .first = -1 };
+	int64_t sizes[TENSOR_MAX_DIMS], index[TENSOR_MAX_DIMS] = { 0 };
 	tensor *t = any_tensor(0), *list[TENSOR_MAX_DIMS];
 	int n = tensor_dim(t), o = 0, last = -1, listed;
 	struct plain *in = &c->in[0], *out = &c->want[0];
@@ -200,8 +203,8 @@ static void make_index(struct call *c)
 		tensor **own = plain_alloc(sizeof(list));
 
 		memcpy(own, list, listed * sizeof(*own));
-		c->args[c->nargs++] = (tensor_value){.kind = TENSOR_VALUE_TENSOR_LIST,
-						     .list = {own, listed}};
+		c->args[c->nargs++] =
+			(tensor_value){ .kind = TENSOR_VALUE_TENSOR_LIST, .list = { own, listed } };
 		for (int d = 0; d < listed; d++)
 			if (list[d] != tensor_none) {
 				c->t[c->ntensors] = list[d];
@@ -267,7 +270,7 @@ static void make_sort(struct call *c)
 	tensor *t;
 	enum tensor_dtype d = any_dtype();
 	struct plain *in = &c->in[0];
-	int64_t dim, index[TENSOR_MAX_DIMS] = {0};
+	int64_t dim, index[TENSOR_MAX_DIMS] = { 0 };
 	bool descending = one_in(2);
 	int n;
 
@@ -322,7 +325,7 @@ static void make_cumsum(struct call *c)
 	tensor *t = any_tensor(0);
 	struct plain *in = &c->in[0], *out = &c->want[0];
 	int n = tensor_dim(t);
-	int64_t dim = any_dim(c, n), index[TENSOR_MAX_DIMS] = {0};
+	int64_t dim = any_dim(c, n), index[TENSOR_MAX_DIMS] = { 0 };
 	enum tensor_dtype d, acc;
 
 	arg_tensor(c, t);
@@ -333,7 +336,7 @@ static void make_cumsum(struct call *c)
 	out->slack = plain_is_integral(d) ? 0 : 4;
 	out->size = plain_size(in);
 	for (int64_t i = 0; !c->refuse && i < in->numel; i++, plain_next(in, index)) {
-		struct value v = plain_round(in->v[i], in->dtype, acc), before = {0};
+		struct value v = plain_round(in->v[i], in->dtype, acc), before = { 0 };
 
 		if (n && index[wrapped(dim, n)]) {
 			int64_t at[TENSOR_MAX_DIMS];
@@ -342,20 +345,19 @@ static void make_cumsum(struct call *c)
 			at[wrapped(dim, n)]--;
 			before = out->v[plain_at(out, at)];
 		}
-		out->v[i] = (struct value){(int64_t)((uint64_t)v.i + (uint64_t)before.i),
-					   v.re + before.re, v.im + before.im};
+		out->v[i] = (struct value){ (int64_t)((uint64_t)v.i + (uint64_t)before.i),
+					    v.re + before.re, v.im + before.im };
 	}
 	for (int64_t i = 0; i < out->numel; i++)
 		out->v[i] = plain_round(out->v[i], acc, d);
 }
 
 const struct row index_rows[] = {
-	{.name = "index_select", .make = make_index_select,
-	 .out = true},
-	{.name = "gather", .make = make_gather, .out = true},
-	{.name = "scatter_add", .make = make_gather, .detail = 1, .inplace = true},
-	{.name = "index.Tensor", .make = make_index},
-	{.name = "sort.stable", .make = make_sort},
-	{.name = "cumsum", .make = make_cumsum},
+	{ .name = "index_select", .make = make_index_select, .out = true },
+	{ .name = "gather", .make = make_gather, .out = true },
+	{ .name = "scatter_add", .make = make_gather, .detail = 1, .inplace = true },
+	{ .name = "index.Tensor", .make = make_index },
+	{ .name = "sort.stable", .make = make_sort },
+	{ .name = "cumsum", .make = make_cumsum },
 };
 const int index_count = sizeof(index_rows) / sizeof(*index_rows);

@@ -53,18 +53,18 @@ static void remember(struct call *c, tensor *t)
 
 void arg_tensor(struct call *c, tensor *t)
 {
-	*next_arg(c) = (tensor_value){.kind = TENSOR_VALUE_TENSOR, .t = t};
+	*next_arg(c) = (tensor_value){ .kind = TENSOR_VALUE_TENSOR, .t = t };
 	remember(c, t);
 }
 
 void arg_int(struct call *c, int64_t i)
 {
-	*next_arg(c) = (tensor_value){.kind = TENSOR_VALUE_INT, .i = i};
+	*next_arg(c) = (tensor_value){ .kind = TENSOR_VALUE_INT, .i = i };
 }
 
 void arg_bool(struct call *c, bool b)
 {
-	*next_arg(c) = (tensor_value){.kind = TENSOR_VALUE_BOOL, .b = b};
+	*next_arg(c) = (tensor_value){ .kind = TENSOR_VALUE_BOOL, .b = b };
 }
 
 void arg_ints(struct call *c, const int64_t *v, int n)
@@ -72,12 +72,12 @@ void arg_ints(struct call *c, const int64_t *v, int n)
 	int64_t *own = plain_alloc((n + 1) * sizeof(*own));
 
 	memcpy(own, v, n * sizeof(*own));
-	*next_arg(c) = (tensor_value){.kind = TENSOR_VALUE_INTS, .ints = {own, n}};
+	*next_arg(c) = (tensor_value){ .kind = TENSOR_VALUE_INTS, .ints = { own, n } };
 }
 
 void arg_scalar(struct call *c, tensor_scalar s)
 {
-	*next_arg(c) = (tensor_value){.kind = TENSOR_VALUE_SCALAR, .scalar = s};
+	*next_arg(c) = (tensor_value){ .kind = TENSOR_VALUE_SCALAR, .scalar = s };
 }
 
 void arg_list(struct call *c, tensor *const *t, int n)
@@ -85,7 +85,7 @@ void arg_list(struct call *c, tensor *const *t, int n)
 	tensor **own = plain_alloc((n + 1) * sizeof(*own));
 
 	memcpy(own, t, n * sizeof(*own));
-	*next_arg(c) = (tensor_value){.kind = TENSOR_VALUE_TENSOR_LIST, .list = {own, n}};
+	*next_arg(c) = (tensor_value){ .kind = TENSOR_VALUE_TENSOR_LIST, .list = { own, n } };
 	for (int i = 0; i < n; i++)
 		remember(c, t[i]);
 }
@@ -168,7 +168,7 @@ static int judge(struct call *c, int err, char *why, size_t size)
 
 static bool run_function(struct call *c, char *why, size_t size)
 {
-	tensor_value rets[RESULTS] = {{0}};
+	tensor_value rets[RESULTS] = { { 0 } };
 	int verdict;
 
 	verdict = judge(c, tensor_call(c->name, c->args, c->nargs, rets, c->nresults), why, size);
@@ -193,10 +193,11 @@ static bool may_store(enum tensor_dtype from, enum tensor_dtype to)
 }
 
 /* Computes into `to`; `must`: nothing is in the way. */
-static bool run_into(struct call *c, const char *name, tensor *to, bool must, char *why, size_t size)
+static bool run_into(struct call *c, const char *name, tensor *to, bool must, char *why,
+		     size_t size)
 {
 	struct plain want = c->want[0];
-	tensor_value rets[1] = {{0}};
+	tensor_value rets[1] = { { 0 } };
 	int err = tensor_call(name, c->args, c->nargs, rets, 1);
 
 	if (err) {
@@ -282,8 +283,8 @@ static bool run_out(struct call *c, char *why, size_t size)
 		return true;
 	snprintf(c->name, sizeof(c->name), "%s", tensor_op_schema(op)->name);
 	while (c->nargs < at)
-		*next_arg(c) = (tensor_value){.kind = TENSOR_VALUE_NONE};
-	*next_arg(c) = (tensor_value){.kind = TENSOR_VALUE_TENSOR, .t = to};
+		*next_arg(c) = (tensor_value){ .kind = TENSOR_VALUE_NONE };
+	*next_arg(c) = (tensor_value){ .kind = TENSOR_VALUE_TENSOR, .t = to };
 	return run_into(c, c->name, to, must && plain_strides(to), why, size);
 }
 
@@ -314,7 +315,8 @@ static void describe(const struct call *c)
 			fprintf(stderr, "tensor");
 		else if (v->kind == TENSOR_VALUE_INTS)
 			for (int64_t k = 0; k < v->ints.len; k++)
-				fprintf(stderr, "%s%lld", k ? " " : "[", (long long)v->ints.data[k]);
+				fprintf(stderr, "%s%lld", k ? " " : "[",
+					(long long)v->ints.data[k]);
 		else
 			fprintf(stderr, "...");
 	}
@@ -332,7 +334,7 @@ static void describe(const struct call *c)
 
 static bool run_case(uint64_t seed)
 {
-	struct call c = {.nresults = 1};
+	struct call c = { .nresults = 1 };
 	char why[512] = "";
 	bool ok = true;
 
@@ -384,7 +386,7 @@ int main(int argc, char **argv)
 	for (unsigned long long k = 0; k < cases && failed < 20; k++)
 		failed += !run_case(seed * 1000000007ull + k);
 	printf("%sok 1 - %llu cases of %d operators: %lu results compared, %lu wrong calls refused, "
-	       "%lu without a kernel for the dtype\n1..1\n", failed ? "not " : "", cases, nrows,
-	       compared, refused, uncomputed);
+	       "%lu without a kernel for the dtype\n1..1\n",
+	       failed ? "not " : "", cases, nrows, compared, refused, uncomputed);
 	return failed != 0;
 }

@@ -9,7 +9,7 @@
 
 enum tensor_dtype any_dtype(void)
 {
-	static const uint8_t usual[] = {TENSOR_F32, TENSOR_F64, TENSOR_I64, TENSOR_BOOL};
+	static const uint8_t usual[] = { TENSOR_F32, TENSOR_F64, TENSOR_I64, TENSOR_BOOL };
 
 	/* u64 and the floats of 8 bits are test_unsigned's and test_dtypes'. */
 	return one_in(3) ? usual[below(4)] : 1 + (int)below(TENSOR_U32);
@@ -17,7 +17,9 @@ enum tensor_dtype any_dtype(void)
 
 static double any_float(void)
 {
-	static const double odd[] = {INFINITY, -INFINITY, NAN, -0.0, 0.0, 1e30, -1e-30, 65504, 3e4};
+	static const double odd[] = {
+		INFINITY, -INFINITY, NAN, -0.0, 0.0, 1e30, -1e-30, 65504, 3e4
+	};
 
 	if (one_in(40))
 		return odd[below(9)];
@@ -26,7 +28,8 @@ static double any_float(void)
 
 static int64_t any_integer(void)
 {
-	static const int64_t odd[] = {INT64_MAX, INT64_MIN, INT32_MIN, 255, 128, -128, 65535, 1 << 24};
+	static const int64_t odd[] = { INT64_MAX, INT64_MIN, INT32_MIN, 255,
+				       128,	  -128,	     65535,	1 << 24 };
 
 	return one_in(60) ? odd[below(8)] : below(13) - 6;
 }
@@ -73,7 +76,9 @@ static int any_shape(int64_t *sizes)
 	int64_t n = 1;
 
 	for (int d = 0; d < ndim; d++) {
-		sizes[d] = one_in(30) ? 0 : one_in(40) ? 1 + below(300) : 1 + below(ndim > 4 ? 2 : 6);
+		sizes[d] = one_in(30) ? 0 :
+			   one_in(40) ? 1 + below(300) :
+					1 + below(ndim > 4 ? 2 : 6);
 		if (n * sizes[d] > ELEMENTS_MAX)
 			sizes[d] = 1;
 		n *= sizes[d] ? sizes[d] : 1;
@@ -95,7 +100,8 @@ static void any_order(int *order, int n)
 
 tensor *tensor_like(enum tensor_dtype dtype, int ndim, const int64_t *sizes)
 {
-	int64_t own[TENSOR_MAX_DIMS], strides[TENSOR_MAX_DIMS], run = 1, offset = one_in(4) ? below(5) : 0;
+	int64_t own[TENSOR_MAX_DIMS], strides[TENSOR_MAX_DIMS], run = 1,
+								offset = one_in(4) ? below(5) : 0;
 	int order[TENSOR_MAX_DIMS];
 	bool simple = one_in(2);
 	tensor *flat;
@@ -127,7 +133,8 @@ tensor *tensor_like(enum tensor_dtype dtype, int ndim, const int64_t *sizes)
 	p = tensor_data(flat);
 	for (int64_t i = 0; i < tensor_numel(flat); i++)
 		put(p + i * (int64_t)tensor_itemsize(dtype), dtype);
-	return tensor_as_strided(flat, (tensor_ints){sizes, ndim}, (tensor_ints){strides, ndim}, offset);
+	return tensor_as_strided(flat, (tensor_ints){ sizes, ndim }, (tensor_ints){ strides, ndim },
+				 offset);
 }
 
 tensor *any_tensor(enum tensor_dtype dtype)

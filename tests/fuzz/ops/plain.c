@@ -10,7 +10,7 @@
 static struct block {
 	struct block *next;
 	_Alignas(16) char data[];
-} *blocks;
+} * blocks;
 
 void *plain_alloc(size_t bytes)
 {
@@ -68,9 +68,29 @@ static enum tensor_dtype promote_unsigned(enum tensor_dtype a, enum tensor_dtype
 enum tensor_dtype plain_promote(enum tensor_dtype a, enum tensor_dtype b)
 {
 	static const char table[12][13] = {
-		"0123456789AB", "113345" "6789AB", "232345" "6789AB", "333345" "6789AB",
-		"444445" "6789AB", "555555" "6789AB", "666666" "6889AB", "777777" "8789AB",
-		"888888" "8889AB", "999999" "9999BB", "AAAAAA" "AAABAB", "BBBBBB" "BBBBBB",
+		"0123456789AB",
+		"113345"
+		"6789AB",
+		"232345"
+		"6789AB",
+		"333345"
+		"6789AB",
+		"444445"
+		"6789AB",
+		"555555"
+		"6789AB",
+		"666666"
+		"6889AB",
+		"777777"
+		"8789AB",
+		"888888"
+		"8889AB",
+		"999999"
+		"9999BB",
+		"AAAAAA"
+		"AAABAB",
+		"BBBBBB"
+		"BBBBBB",
 	};
 	char c;
 
@@ -86,7 +106,12 @@ enum tensor_dtype plain_promote(enum tensor_dtype a, enum tensor_dtype b)
 /* Dimensions rank above 0-d, those above numbers; a lower rank counts only by a higher category. */
 enum tensor_dtype plain_result_type(const struct plain *a, const struct plain *b)
 {
-	int ra = a->ndim > 0 ? 2 : a->ndim == 0 ? 1 : 0, rb = b->ndim > 0 ? 2 : b->ndim == 0 ? 1 : 0;
+	int ra = a->ndim > 0  ? 2 :
+		 a->ndim == 0 ? 1 :
+				0,
+	    rb = b->ndim > 0  ? 2 :
+		 b->ndim == 0 ? 1 :
+				0;
 
 	if (ra < rb)
 		return plain_result_type(b, a);
@@ -99,8 +124,9 @@ enum tensor_dtype plain_result_type(const struct plain *a, const struct plain *b
 	if (plain_is_complex(b->dtype) && plain_category(a->dtype) == 3)
 		return TENSOR_C64;
 	if (rb == 0) /* a number has the default dtype of its kind */
-		return plain_is_complex(b->dtype) ? TENSOR_C64 :
-		       plain_category(b->dtype) == 3 ? TENSOR_F32 : b->dtype;
+		return plain_is_complex(b->dtype)    ? TENSOR_C64 :
+		       plain_category(b->dtype) == 3 ? TENSOR_F32 :
+						       b->dtype;
 	return b->dtype;
 }
 
@@ -120,12 +146,12 @@ void plain_make(struct plain *p, enum tensor_dtype dtype, int ndim, const int64_
 
 struct value plain_float(double re)
 {
-	return (struct value){0, re, 0};
+	return (struct value){ 0, re, 0 };
 }
 
 struct value plain_int(int64_t i)
 {
-	return (struct value){i, 0, 0};
+	return (struct value){ i, 0, 0 };
 }
 
 double plain_real(const struct value *v, enum tensor_dtype dtype)
@@ -136,7 +162,8 @@ double plain_real(const struct value *v, enum tensor_dtype dtype)
 /* A binary float with this many bits of fraction, and exponents as given. */
 static double decode(uint32_t bits, int exponent_bits, int fraction_bits)
 {
-	int sign = bits >> (exponent_bits + fraction_bits) & 1, bias = (1 << (exponent_bits - 1)) - 1;
+	int sign = bits >> (exponent_bits + fraction_bits) & 1,
+	    bias = (1 << (exponent_bits - 1)) - 1;
 	int e = bits >> fraction_bits & ((1 << exponent_bits) - 1);
 	uint32_t f = bits & ((1u << fraction_bits) - 1);
 	double v;
@@ -218,7 +245,7 @@ struct value plain_round(struct value v, enum tensor_dtype from, enum tensor_dty
 
 static struct value load(const void *p, enum tensor_dtype d)
 {
-	struct value v = {0};
+	struct value v = { 0 };
 	uint16_t h;
 
 	switch (d) {
@@ -288,7 +315,7 @@ bool plain_next(const struct plain *p, int64_t *index)
 void plain_read(struct plain *p, const tensor *t)
 {
 	size_t size = tensor_itemsize(tensor_dtype(t));
-	int64_t index[TENSOR_MAX_DIMS] = {0};
+	int64_t index[TENSOR_MAX_DIMS] = { 0 };
 
 	plain_make(p, tensor_dtype(t), tensor_dim(t), tensor_sizes(t));
 	if (!p->numel)
@@ -321,7 +348,9 @@ static double unit(enum tensor_dtype d)
 
 static double smallest(enum tensor_dtype d)
 {
-	return d == TENSOR_F16 ? 0x1p-24 : d == TENSOR_F64 || d == TENSOR_C128 ? 0x1p-1070 : 0x1p-133;
+	return d == TENSOR_F16			   ? 0x1p-24 :
+	       d == TENSOR_F64 || d == TENSOR_C128 ? 0x1p-1070 :
+						     0x1p-133;
 }
 
 void plain_slack_of(struct plain *p, enum tensor_dtype from)
@@ -376,8 +405,8 @@ bool plain_equal(const struct plain *want, const tensor *t, char *why, size_t si
 
 		if (!same) {
 			snprintf(why, size, "element %lld is %lld %.9g%+.9gj, not %lld %.9g%+.9gj",
-				 (long long)i, (long long)b->i, b->re, b->im, (long long)a->i, a->re,
-				 a->im);
+				 (long long)i, (long long)b->i, b->re, b->im, (long long)a->i,
+				 a->re, a->im);
 			return false;
 		}
 	}

@@ -7,8 +7,28 @@
 
 /* ---- one operand ---- */
 
-enum unary { NEG, ABS, RELU, FLOOR, CEIL, TRUNC, ROUND, LOGICAL_NOT, ISNAN, SQRT, EXP, LOG, SIN, COS,
-	     TANH, SIGMOID, EXPM1, LOG1P, ATAN, RECIPROCAL };
+enum unary {
+	NEG,
+	ABS,
+	RELU,
+	FLOOR,
+	CEIL,
+	TRUNC,
+	ROUND,
+	LOGICAL_NOT,
+	ISNAN,
+	SQRT,
+	EXP,
+	LOG,
+	SIN,
+	COS,
+	TANH,
+	SIGMOID,
+	EXPM1,
+	LOG1P,
+	ATAN,
+	RECIPROCAL
+};
 
 static double sigmoid(double x)
 {
@@ -31,10 +51,12 @@ static double negative(double x)
 }
 
 static double (*const real_fn[])(double) = {
-	[NEG] = negative, [ABS] = fabs, [RELU] = relu, [FLOOR] = floor, [CEIL] = ceil,
-	[TRUNC] = trunc, [ROUND] = rint, [SQRT] = sqrt, [EXP] = exp, [LOG] = log, [SIN] = sin,
-	[COS] = cos, [TANH] = tanh, [SIGMOID] = sigmoid, [EXPM1] = expm1, [LOG1P] = log1p,
-	[ATAN] = atan, [RECIPROCAL] = reciprocal,
+	[NEG] = negative, [ABS] = fabs,	       [RELU] = relu,
+	[FLOOR] = floor,  [CEIL] = ceil,       [TRUNC] = trunc,
+	[ROUND] = rint,	  [SQRT] = sqrt,       [EXP] = exp,
+	[LOG] = log,	  [SIN] = sin,	       [COS] = cos,
+	[TANH] = tanh,	  [SIGMOID] = sigmoid, [EXPM1] = expm1,
+	[LOG1P] = log1p,  [ATAN] = atan,       [RECIPROCAL] = reciprocal,
 };
 
 static int64_t integer_fn(int fn, int64_t i)
@@ -60,7 +82,7 @@ static struct value unary_value(int fn, struct value v, enum tensor_dtype d, enu
 	if (plain_is_integral(to))
 		return plain_round(plain_int(integer_fn(fn, v.i)), TENSOR_I64, to);
 	if (plain_is_complex(d))
-		return (struct value){0, -v.re, -v.im};
+		return (struct value){ 0, -v.re, -v.im };
 	return plain_round(plain_float(real_fn[fn](plain_real(&v, d))), TENSOR_F64, to);
 }
 
@@ -75,8 +97,9 @@ static void make_unary(struct call *c)
 		d = any_dtype();
 	t = any_tensor(d);
 	arg_tensor(c, t);
-	to = fn == LOGICAL_NOT || fn == ISNAN ? TENSOR_BOOL :
-	     fn >= SQRT && plain_is_integral(d) ? TENSOR_F32 : d;
+	to = fn == LOGICAL_NOT || fn == ISNAN	? TENSOR_BOOL :
+	     fn >= SQRT && plain_is_integral(d) ? TENSOR_F32 :
+						  d;
 	plain_make(&c->want[0], to, c->in[0].ndim, c->in[0].sizes);
 	c->want[0].slack = fn >= SQRT ? 4 : 0;
 	for (int64_t i = 0; i < c->want[0].numel; i++) {
@@ -85,15 +108,35 @@ static void make_unary(struct call *c)
 		/* Integers are f32 before the function is. */
 		if (fn >= SQRT && plain_is_integral(d))
 			v = plain_round(v, d, TENSOR_F32);
-		c->want[0].v[i] = unary_value(fn, v, fn >= SQRT && plain_is_integral(d) ? TENSOR_F32 : d,
-					      to);
+		c->want[0].v[i] =
+			unary_value(fn, v, fn >= SQRT && plain_is_integral(d) ? TENSOR_F32 : d, to);
 	}
 }
 
 /* ---- two operands ---- */
 
-enum binary { ADD, SUB, MUL, MAXIMUM, MINIMUM, AND, OR, XOR, DIV, ATAN2, XLOGY, EQ, NE, LT, LE, GT, GE,
-	      LOGICAL_AND, LOGICAL_OR, LOGICAL_XOR };
+enum binary {
+	ADD,
+	SUB,
+	MUL,
+	MAXIMUM,
+	MINIMUM,
+	AND,
+	OR,
+	XOR,
+	DIV,
+	ATAN2,
+	XLOGY,
+	EQ,
+	NE,
+	LT,
+	LE,
+	GT,
+	GE,
+	LOGICAL_AND,
+	LOGICAL_OR,
+	LOGICAL_XOR
+};
 
 static int64_t integer_op(int op, int64_t a, int64_t b)
 {
@@ -142,10 +185,10 @@ static double real_op(int op, double a, double b)
 static struct value complex_op(int op, struct value a, struct value b)
 {
 	if (op == ADD)
-		return (struct value){0, a.re + b.re, a.im + b.im};
+		return (struct value){ 0, a.re + b.re, a.im + b.im };
 	if (op == SUB)
-		return (struct value){0, a.re - b.re, a.im - b.im};
-	return (struct value){0, a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re};
+		return (struct value){ 0, a.re - b.re, a.im - b.im };
+	return (struct value){ 0, a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re };
 }
 
 static bool truth(const struct value *v)
@@ -224,8 +267,8 @@ static const struct value *seen_from(const struct plain *p, const struct plain *
 
 static bool makes_no_sense(int op, enum tensor_dtype d)
 {
-	return (plain_is_complex(d) && (op == ATAN2 || op == XLOGY || op == MAXIMUM || op == MINIMUM ||
-					(op >= LT && op <= GE))) ||
+	return (plain_is_complex(d) && (op == ATAN2 || op == XLOGY || op == MAXIMUM ||
+					op == MINIMUM || (op >= LT && op <= GE))) ||
 	       (plain_category(d) > 2 && op >= AND && op <= XOR) || (d == TENSOR_BOOL && op == SUB);
 }
 
@@ -240,7 +283,7 @@ static enum tensor_dtype operand_dtype(const struct plain *p, enum tensor_dtype 
 static void make_binary(struct call *c)
 {
 	int op = c->row->detail, ndim;
-	int64_t sizes[TENSOR_MAX_DIMS], index[TENSOR_MAX_DIMS] = {0};
+	int64_t sizes[TENSOR_MAX_DIMS], index[TENSOR_MAX_DIMS] = { 0 };
 	enum tensor_dtype d;
 	tensor *a = any_tensor(0), *b;
 
@@ -257,7 +300,9 @@ static void make_binary(struct call *c)
 		return;
 	}
 	plain_make(&c->want[0], op >= EQ ? TENSOR_BOOL : d, ndim, sizes);
-	c->want[0].slack = op == ATAN2 || op == XLOGY ? 4 : plain_is_complex(d) && op == MUL ? 8 : 0;
+	c->want[0].slack = op == ATAN2 || op == XLOGY	    ? 4 :
+			   plain_is_complex(d) && op == MUL ? 8 :
+							      0;
 	if (op == DIV && plain_is_complex(d))
 		c->want[0].slack = INFINITY; /* the conformance run's */
 	if (op == MAXIMUM || op == MINIMUM)
@@ -282,17 +327,19 @@ static struct value fold(int op, struct value a, struct value b, enum tensor_dty
 	switch (op) {
 	case SUM:
 		return plain_is_integral(d) ? plain_int(integer_op(ADD, a.i, b.i)) :
-					      (struct value){0, a.re + b.re, a.im + b.im};
+					      (struct value){ 0, a.re + b.re, a.im + b.im };
 	case PROD:
 		return plain_is_integral(d) ? plain_int(integer_op(MUL, a.i, b.i)) :
-		       plain_is_complex(d) ? complex_op(MUL, a, b) : plain_float(a.re * b.re);
+		       plain_is_complex(d)  ? complex_op(MUL, a, b) :
+					      plain_float(a.re * b.re);
 	case ANY:
 		return plain_int(truth(&a) || truth(&b));
 	case ALL:
 		return plain_int(truth(&a) && truth(&b));
 	default:
-		return plain_is_integral(d) ? plain_int(integer_op(op == AMAX ? MAXIMUM : MINIMUM, a.i, b.i)) :
-			plain_float(real_op(op == AMAX ? MAXIMUM : MINIMUM, a.re, b.re));
+		return plain_is_integral(d) ?
+			       plain_int(integer_op(op == AMAX ? MAXIMUM : MINIMUM, a.i, b.i)) :
+			       plain_float(real_op(op == AMAX ? MAXIMUM : MINIMUM, a.re, b.re));
 	}
 }
 
@@ -310,14 +357,14 @@ static int kept(const struct plain *in, uint32_t dims, bool keepdim, int64_t *si
 static struct value start_of(int op, enum tensor_dtype d)
 {
 	if (op == PROD || op == ALL)
-		return plain_is_integral(d) ? plain_int(1) : (struct value){op == ALL, 1, 0};
-	return (struct value){0};
+		return plain_is_integral(d) ? plain_int(1) : (struct value){ op == ALL, 1, 0 };
+	return (struct value){ 0 };
 }
 
 static void reduce_into(struct call *c, int op, uint32_t dims)
 {
 	struct plain *in = &c->in[0], *out = &c->want[0];
-	int64_t index[TENSOR_MAX_DIMS] = {0}, at;
+	int64_t index[TENSOR_MAX_DIMS] = { 0 }, at;
 	bool *begun = plain_alloc(out->numel + 1);
 
 	memset(begun, 0, out->numel + 1);
@@ -331,10 +378,13 @@ static void reduce_into(struct call *c, int op, uint32_t dims)
 			if (!(dims >> d & 1))
 				at = at * in->sizes[d] + index[d];
 		if (op == SUM || op == PROD)
-			v = plain_round(v, in->dtype, plain_is_integral(out->dtype) ? TENSOR_I64 :
-					plain_is_complex(out->dtype) ? TENSOR_C128 : TENSOR_F64);
-		out->v[at] = (op == AMAX || op == AMIN) && !begun[at] ? v :
-			fold(op, out->v[at], v, out->dtype);
+			v = plain_round(v, in->dtype,
+					plain_is_integral(out->dtype) ? TENSOR_I64 :
+					plain_is_complex(out->dtype)  ? TENSOR_C128 :
+									TENSOR_F64);
+		out->v[at] = (op == AMAX || op == AMIN) && !begun[at] ?
+				     v :
+				     fold(op, out->v[at], v, out->dtype);
 		begun[at] = true;
 		plain_next(in, index);
 	}
@@ -379,7 +429,8 @@ static void make_reduction(struct call *c)
 	if (!ndims)
 		mask = (1u << n) - 1;
 	to = op == SUM || op == PROD ? (plain_is_integral(d) ? TENSOR_I64 : d) :
-	     op == ANY || op == ALL ? (d == TENSOR_U8 ? TENSOR_U8 : TENSOR_BOOL) : d;
+	     op == ANY || op == ALL  ? (d == TENSOR_U8 ? TENSOR_U8 : TENSOR_BOOL) :
+				       d;
 	if (c->refuse) {
 		plain_make(&c->want[0], to, 0, NULL);
 		return;
@@ -396,28 +447,65 @@ static void make_reduction(struct call *c)
 		c->want[0].slack = 1e-6;
 }
 
-#define UNARY(n, f)  {.name = n, .make = make_unary, .detail = f, .inplace = true, .out = true}
-#define BINARY(n, f) {.name = n ".Tensor", .make = make_binary, .detail = f, .inplace = true, \
-		      .out = true}
-#define PLAIN(n, f)  {.name = n, .make = make_binary, .detail = f, .out = true}
+#define UNARY(n, f)                                                                      \
+	{                                                                                \
+		.name = n, .make = make_unary, .detail = f, .inplace = true, .out = true \
+	}
+#define BINARY(n, f)                                                                    \
+	{                                                                               \
+		.name = n ".Tensor", .make = make_binary, .detail = f, .inplace = true, \
+		.out = true                                                             \
+	}
+#define PLAIN(n, f)                                                      \
+	{                                                                \
+		.name = n, .make = make_binary, .detail = f, .out = true \
+	}
 const struct row pointwise_rows[] = {
-	UNARY("neg", NEG), UNARY("abs", ABS), UNARY("relu", RELU), UNARY("floor", FLOOR),
-	UNARY("ceil", CEIL), UNARY("trunc", TRUNC), UNARY("round", ROUND),
-	UNARY("logical_not", LOGICAL_NOT), {.name = "isnan", .make = make_unary, .detail = ISNAN},
-	UNARY("sqrt", SQRT), UNARY("exp", EXP), UNARY("log", LOG), UNARY("sin", SIN),
-	UNARY("cos", COS), UNARY("tanh", TANH), UNARY("sigmoid", SIGMOID), UNARY("expm1", EXPM1),
-	UNARY("log1p", LOG1P), UNARY("atan", ATAN), UNARY("reciprocal", RECIPROCAL),
-	BINARY("add", ADD), BINARY("sub", SUB), BINARY("mul", MUL), BINARY("div", DIV),
-	BINARY("eq", EQ), BINARY("ne", NE), BINARY("lt", LT), BINARY("le", LE), BINARY("gt", GT),
-	BINARY("ge", GE), BINARY("bitwise_and", AND), BINARY("bitwise_or", OR),
-	BINARY("bitwise_xor", XOR), PLAIN("maximum", MAXIMUM), PLAIN("minimum", MINIMUM),
-	PLAIN("atan2", ATAN2), PLAIN("logical_and", LOGICAL_AND), PLAIN("logical_or", LOGICAL_OR),
-	PLAIN("logical_xor", LOGICAL_XOR), BINARY("xlogy", XLOGY),
-	{.name = "sum.dim_IntList", .make = make_reduction, .detail = SUM},
-	{.name = "amax", .make = make_reduction, .detail = AMAX, .out = true},
-	{.name = "amin", .make = make_reduction, .detail = AMIN, .out = true},
-	{.name = "any.dim", .make = make_reduction, .detail = ANY},
-	{.name = "all.dim", .make = make_reduction, .detail = ALL},
-	{.name = "prod.dim_int", .make = make_reduction, .detail = PROD},
+	UNARY("neg", NEG),
+	UNARY("abs", ABS),
+	UNARY("relu", RELU),
+	UNARY("floor", FLOOR),
+	UNARY("ceil", CEIL),
+	UNARY("trunc", TRUNC),
+	UNARY("round", ROUND),
+	UNARY("logical_not", LOGICAL_NOT),
+	{ .name = "isnan", .make = make_unary, .detail = ISNAN },
+	UNARY("sqrt", SQRT),
+	UNARY("exp", EXP),
+	UNARY("log", LOG),
+	UNARY("sin", SIN),
+	UNARY("cos", COS),
+	UNARY("tanh", TANH),
+	UNARY("sigmoid", SIGMOID),
+	UNARY("expm1", EXPM1),
+	UNARY("log1p", LOG1P),
+	UNARY("atan", ATAN),
+	UNARY("reciprocal", RECIPROCAL),
+	BINARY("add", ADD),
+	BINARY("sub", SUB),
+	BINARY("mul", MUL),
+	BINARY("div", DIV),
+	BINARY("eq", EQ),
+	BINARY("ne", NE),
+	BINARY("lt", LT),
+	BINARY("le", LE),
+	BINARY("gt", GT),
+	BINARY("ge", GE),
+	BINARY("bitwise_and", AND),
+	BINARY("bitwise_or", OR),
+	BINARY("bitwise_xor", XOR),
+	PLAIN("maximum", MAXIMUM),
+	PLAIN("minimum", MINIMUM),
+	PLAIN("atan2", ATAN2),
+	PLAIN("logical_and", LOGICAL_AND),
+	PLAIN("logical_or", LOGICAL_OR),
+	PLAIN("logical_xor", LOGICAL_XOR),
+	BINARY("xlogy", XLOGY),
+	{ .name = "sum.dim_IntList", .make = make_reduction, .detail = SUM },
+	{ .name = "amax", .make = make_reduction, .detail = AMAX, .out = true },
+	{ .name = "amin", .make = make_reduction, .detail = AMIN, .out = true },
+	{ .name = "any.dim", .make = make_reduction, .detail = ANY },
+	{ .name = "all.dim", .make = make_reduction, .detail = ALL },
+	{ .name = "prod.dim_int", .make = make_reduction, .detail = PROD },
 };
 const int pointwise_count = sizeof(pointwise_rows) / sizeof(*pointwise_rows);

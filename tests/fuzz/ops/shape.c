@@ -8,8 +8,25 @@
 
 /* ---- one index to another: out[index] = in[from(index)] ---- */
 
-enum move { TRANSPOSE, SELECT, SLICE, UNSQUEEZE, SQUEEZE, EXPAND, PERMUTE, FLIP, DIAGONAL, CLONE,
-	    VIEW, ROLL, REPEAT, PAD, UNFOLD, TRIL, TRIU };
+enum move {
+	TRANSPOSE,
+	SELECT,
+	SLICE,
+	UNSQUEEZE,
+	SQUEEZE,
+	EXPAND,
+	PERMUTE,
+	FLIP,
+	DIAGONAL,
+	CLONE,
+	VIEW,
+	ROLL,
+	REPEAT,
+	PAD,
+	UNFOLD,
+	TRIL,
+	TRIU
+};
 
 struct mapping {
 	int64_t a[TENSOR_MAX_DIMS], b[TENSOR_MAX_DIMS];
@@ -83,7 +100,7 @@ static bool source(int move, const struct mapping *m, const struct plain *in, co
 
 static void fill_moved(struct call *c, const struct mapping *m)
 {
-	int64_t index[TENSOR_MAX_DIMS + 1] = {0}, from[TENSOR_MAX_DIMS + 1];
+	int64_t index[TENSOR_MAX_DIMS + 1] = { 0 }, from[TENSOR_MAX_DIMS + 1];
 	struct plain *in = &c->in[0], *out = &c->want[0];
 
 	for (int64_t i = 0; i < out->numel; i++) {
@@ -97,7 +114,7 @@ static void fill_moved(struct call *c, const struct mapping *m)
 
 static void make_move(struct call *c)
 {
-	struct mapping m = {.x = 0};
+	struct mapping m = { .x = 0 };
 	int64_t sizes[TENSOR_MAX_DIMS + 1], v[2 * TENSOR_MAX_DIMS], dim;
 	int move = c->row->detail, n;
 	tensor *t = any_tensor(0);
@@ -260,7 +277,9 @@ static void make_move(struct call *c)
 			v[k] = m.a[d] = n > 6 ? 0 : below(4) - 1;
 			v[k + 1] = n > 6 ? 0 : below(4) - 1;
 			sizes[d] = in->sizes[d] + v[k] + v[k + 1];
-			c->refuse |= in->sizes[d] + (v[k] < 0 ? v[k] : 0) + (v[k + 1] < 0 ? v[k + 1] : 0) < 0;
+			c->refuse |= in->sizes[d] + (v[k] < 0 ? v[k] : 0) +
+					     (v[k + 1] < 0 ? v[k + 1] : 0) <
+				     0;
 			k += 2;
 		}
 		arg_ints(c, v, 2 * n);
@@ -344,7 +363,7 @@ static void make_cat(struct call *c)
 {
 	tensor *list[LIST_MAX];
 	int k = 1 + (int)below(4), n, dim;
-	int64_t sizes[TENSOR_MAX_DIMS], index[TENSOR_MAX_DIMS] = {0}, begin = 0, given;
+	int64_t sizes[TENSOR_MAX_DIMS], index[TENSOR_MAX_DIMS] = { 0 }, begin = 0, given;
 	enum tensor_dtype to;
 
 	list[0] = any_tensor(0);
@@ -398,18 +417,18 @@ static void make_mm(struct call *c)
 	while (d == TENSOR_BOOL)
 		d = any_dtype();
 	if (c->row->detail) {
-		arg_tensor(c, tensor_like(d, 3, (int64_t[]){b, m, k}));
-		arg_tensor(c, tensor_like(d, 3, (int64_t[]){b, k, n}));
-		plain_make(out, d, 3, (int64_t[]){b, m, n});
+		arg_tensor(c, tensor_like(d, 3, (int64_t[]){ b, m, k }));
+		arg_tensor(c, tensor_like(d, 3, (int64_t[]){ b, k, n }));
+		plain_make(out, d, 3, (int64_t[]){ b, m, n });
 	} else {
-		arg_tensor(c, tensor_like(d, 2, (int64_t[]){m, k}));
-		arg_tensor(c, tensor_like(d, 2, (int64_t[]){one_in(50) ? ++k : k, n}));
+		arg_tensor(c, tensor_like(d, 2, (int64_t[]){ m, k }));
+		arg_tensor(c, tensor_like(d, 2, (int64_t[]){ one_in(50) ? ++k : k, n }));
 		c->refuse = k != x->sizes[1];
-		plain_make(out, d, 2, (int64_t[]){m, n});
+		plain_make(out, d, 2, (int64_t[]){ m, n });
 	}
 	for (int64_t i = 0; !c->refuse && i < b * m * n; i++) {
 		const struct value *p = x->v + i / n * k, *q = y->v + i / (m * n) * k * n + i % n;
-		struct value sum = {0};
+		struct value sum = { 0 };
 		double size = 0, term;
 
 		for (int64_t l = 0; l < k; l++, p++, q += n) {
@@ -428,17 +447,30 @@ static void make_mm(struct call *c)
 	out->size = most;
 }
 
-#define MOVE(n, f) {.name = n, .make = make_move, .detail = f}
+#define MOVE(n, f)                                        \
+	{                                                 \
+		.name = n, .make = make_move, .detail = f \
+	}
 const struct row shape_rows[] = {
-	MOVE("transpose.int", TRANSPOSE), MOVE("select.int", SELECT), MOVE("slice.Tensor", SLICE),
-	MOVE("unsqueeze", UNSQUEEZE), MOVE("squeeze.dim", SQUEEZE), MOVE("expand", EXPAND),
-	MOVE("permute", PERMUTE), MOVE("flip", FLIP), MOVE("clone", CLONE), MOVE("contiguous", CLONE),
-	MOVE("roll", ROLL), MOVE("repeat", REPEAT), MOVE("constant_pad_nd", PAD),
-	MOVE("unfold", UNFOLD), {.name = "reshape", .make = make_reshape},
-	{.name = "tril", .make = make_move, .detail = TRIL, .inplace = true, .out = true},
-	{.name = "triu", .make = make_move, .detail = TRIU, .inplace = true, .out = true},
-	{.name = "cat", .make = make_cat, .out = true},
-	{.name = "mm", .make = make_mm, .out = true},
-	{.name = "bmm", .make = make_mm, .detail = 1, .out = true},
+	MOVE("transpose.int", TRANSPOSE),
+	MOVE("select.int", SELECT),
+	MOVE("slice.Tensor", SLICE),
+	MOVE("unsqueeze", UNSQUEEZE),
+	MOVE("squeeze.dim", SQUEEZE),
+	MOVE("expand", EXPAND),
+	MOVE("permute", PERMUTE),
+	MOVE("flip", FLIP),
+	MOVE("clone", CLONE),
+	MOVE("contiguous", CLONE),
+	MOVE("roll", ROLL),
+	MOVE("repeat", REPEAT),
+	MOVE("constant_pad_nd", PAD),
+	MOVE("unfold", UNFOLD),
+	{ .name = "reshape", .make = make_reshape },
+	{ .name = "tril", .make = make_move, .detail = TRIL, .inplace = true, .out = true },
+	{ .name = "triu", .make = make_move, .detail = TRIU, .inplace = true, .out = true },
+	{ .name = "cat", .make = make_cat, .out = true },
+	{ .name = "mm", .make = make_mm, .out = true },
+	{ .name = "bmm", .make = make_mm, .detail = 1, .out = true },
 };
 const int shape_count = sizeof(shape_rows) / sizeof(*shape_rows);

@@ -10,12 +10,12 @@
 #include "../stress.h"
 #include "kernel.h"
 
-#define MODULE	"/modules/tensor.ko"
-#define REFCNT	"/sys/module/tensor/refcnt"
+#define MODULE "/modules/tensor.ko"
+#define REFCNT "/sys/module/tensor/refcnt"
 
 /* What the kernel gives back a moment after close() or the end of a process: tries, and ms each. */
-#define TRIES	1000
-#define PAUSE	2
+#define TRIES 1000
+#define PAUSE 2
 
 static struct nl_sock *nl;
 static int family, refcnt = -1, kmsg = -1;
@@ -101,8 +101,9 @@ bool kernel_is_unused(char *wrong, size_t room)
 static bool suspicious(const char *line)
 {
 	static const char *const bad[] = {
-		"KASAN", "BUG", "WARNING", "Busy inodes", "refcount_t", "ODEBUG", "UBSAN", "Oops",
-		"possible circular", "possible recursive", "corruption", "Bad page",
+		"KASAN",      "BUG",	  "WARNING", "Busy inodes",	  "refcount_t",
+		"ODEBUG",     "UBSAN",	  "Oops",    "possible circular", "possible recursive",
+		"corruption", "Bad page",
 	};
 	size_t i;
 
@@ -180,7 +181,8 @@ static int64_t slab_objects(const char *name)
 
 struct kernel_memory kernel_memory(void)
 {
-	return (struct kernel_memory){ .pages = pages_free(), .inodes = slab_objects("inode_cache"),
+	return (struct kernel_memory){ .pages = pages_free(),
+				       .inodes = slab_objects("inode_cache"),
 				       .owned = pages_of_module(false) };
 }
 

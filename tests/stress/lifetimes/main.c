@@ -21,10 +21,10 @@
 #include "kernel.h"
 #include "player.h"
 
-#define RELOAD_EVERY	1000
-#define WALK_STEPS	24
-#define MOST_FAILURES	10
-#define UNCOUNTABLE	1000000
+#define RELOAD_EVERY  1000
+#define WALK_STEPS    24
+#define MOST_FAILURES 10
+#define UNCOUNTABLE   1000000
 
 /**
  * struct search - all sequences of one length
@@ -164,8 +164,7 @@ static bool redundant(const struct search *s, int at)
 {
 	const struct step x = s->steps[at - 1], y = s->steps[at];
 
-	return step_rank(x) > step_rank(y) &&
-	       model_commute(&s->model[at - 1], &s->scope, x, y);
+	return step_rank(x) > step_rank(y) && model_commute(&s->model[at - 1], &s->scope, x, y);
 }
 
 static void descend(struct search *s, int at);
@@ -289,7 +288,8 @@ static int random_steps(uint64_t *state, const struct scope *scope, struct step 
 		struct step s;
 
 		*state = *state * 6364136223846793005ULL + 1442695040888963407ULL;
-		s = (struct step){ (*state >> 33) % OPS, (*state >> 45) % PROCS, (*state >> 50) % BUFS };
+		s = (struct step){ (*state >> 33) % OPS, (*state >> 45) % PROCS,
+				   (*state >> 50) % BUFS };
 		/* closes of everything are as likely as all else together, if they are not held back */
 		if ((s.op == KILL || s.op == SHUT) && (*state >> 55) % 4)
 			continue;
@@ -360,7 +360,8 @@ static int walk(double seconds, bool device)
 	n = random_walks(device, 1);
 	printf("# %lu sequences, %lu random walks, %.0f a second, %lu reloads\n", orders, n,
 	       played / (now() - begin), reloads);
-	good &= say(played > orders || orders ? !failures : false, "random_walks_agree_with_the_model");
+	good &= say(played > orders || orders ? !failures : false,
+		    "random_walks_agree_with_the_model");
 	good &= say(kernel_reload(player.wrong, sizeof(player.wrong)) && !reload_failed,
 		    "it_unloads_and_loads_again");
 	after = kernel_memory();

@@ -11,16 +11,33 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define PROCS		2
-#define BUFS		2
-#define MAX_STEPS	96
+#define PROCS	  2
+#define BUFS	  2
+#define MAX_STEPS 96
 
 /* What a process can hold of a buffer. */
 enum slot { HANDLE, FD, MAP, DMABUF_FD, DEVICE, SLOTS };
 
 enum op {
-	OPEN, SHUT, ALLOC, CLOSE, EXPORT, CLOSE_FD, IMPORT, IMPORT_DMABUF, MAP_COOKIE, MAP_FD,
-	MAP_DMABUF, UNMAP, EXPORT_DMABUF, CLOSE_DMABUF, ATTACH, DETACH, SEND_FD, SEND_DMABUF, KILL,
+	OPEN,
+	SHUT,
+	ALLOC,
+	CLOSE,
+	EXPORT,
+	CLOSE_FD,
+	IMPORT,
+	IMPORT_DMABUF,
+	MAP_COOKIE,
+	MAP_FD,
+	MAP_DMABUF,
+	UNMAP,
+	EXPORT_DMABUF,
+	CLOSE_DMABUF,
+	ATTACH,
+	DETACH,
+	SEND_FD,
+	SEND_DMABUF,
+	KILL,
 	OPS
 };
 
@@ -48,7 +65,7 @@ struct model {
 };
 
 /* Numbers of mappings that keep no file that EXPORT made: by cookie, of a dma-buf. */
-#define NO_FILE		0x80
+#define NO_FILE 0x80
 
 /**
  * struct scope - what a search ranges over

@@ -12,8 +12,8 @@
 #include "kernel.h"
 #include "player.h"
 
-#define SMALL	(3 * 4096ULL)
-#define LARGE	(513 * 4096ULL)
+#define SMALL (3 * 4096ULL)
+#define LARGE (513 * 4096ULL)
 
 static bool failed(struct player *p, int err)
 {

@@ -9,7 +9,7 @@
 #include "worker.h"
 
 /* An order that is not answered within this is one that hangs. */
-#define PATIENCE_MS	60000
+#define PATIENCE_MS 60000
 
 /**
  * struct held - what the process holds of a buffer

@@ -10,9 +10,9 @@
 #include "model.h"
 
 /* Orders besides those of enum op. */
-#define RECEIVE_FD	OPS
-#define RECEIVE_DMABUF	(OPS + 1)
-#define LOOK		(OPS + 2)
+#define RECEIVE_FD     OPS
+#define RECEIVE_DMABUF (OPS + 1)
+#define LOOK	       (OPS + 2)
 
 /**
  * struct buf_world - a buffer as all processes know it

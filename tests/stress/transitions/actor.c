@@ -134,19 +134,18 @@ static const struct {
 	bool (*act)(struct actor *a);
 	unsigned int weight;
 } actions[] = {
-	{ "read", act_read, 8 },	{ "write", act_write, 8 },
-	{ "map", act_map, 6 },		{ "unmap", act_unmap, 2 },
-	{ "mprotect", act_protect, 2 },	{ "mremap", act_move, 2 },
-	{ "dontneed", act_drop, 1 },	{ "fork", act_fork, 1 },
-	{ "proc_mem", act_proc_mem, 1 },
-	{ "vm_writev", act_vm_write, 1 },
-	{ "pread", act_pread, 2 },	{ "vmsplice", act_splice, 1 },
-	{ "export", act_export, 2 },	{ "import", act_import, 2 },
-	{ "attach", act_attach, 1 },	{ "advise", act_advise, 1 },
+	{ "read", act_read, 8 },	 { "write", act_write, 8 },
+	{ "map", act_map, 6 },		 { "unmap", act_unmap, 2 },
+	{ "mprotect", act_protect, 2 },	 { "mremap", act_move, 2 },
+	{ "dontneed", act_drop, 1 },	 { "fork", act_fork, 1 },
+	{ "proc_mem", act_proc_mem, 1 }, { "vm_writev", act_vm_write, 1 },
+	{ "pread", act_pread, 2 },	 { "vmsplice", act_splice, 1 },
+	{ "export", act_export, 2 },	 { "import", act_import, 2 },
+	{ "attach", act_attach, 1 },	 { "advise", act_advise, 1 },
 	{ "info", act_info, 1 },
 };
 
-#define ACTIONS	(sizeof(actions) / sizeof(actions[0]))
+#define ACTIONS (sizeof(actions) / sizeof(actions[0]))
 
 const char *action_name(unsigned int action)
 {
@@ -156,7 +155,7 @@ const char *action_name(unsigned int action)
 /* What there are no fds for stays undone. */
 static bool possible(const struct round *r, unsigned int i)
 {
-	bool (*act)(struct actor *a) = actions[i].act;
+	bool (*act)(struct actor * a) = actions[i].act;
 
 	if (act == act_advise)
 		return r->purging;

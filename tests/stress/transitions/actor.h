@@ -13,8 +13,8 @@
 #include "../../kselftest/dmabuf.h"
 #include "round.h"
 
-#define WINDOWS		3
-#define WINDOW(i)	((char *)0x100000000000 + (i) * 64 * MIB)
+#define WINDOWS	  3
+#define WINDOW(i) ((char *)0x100000000000 + (i)*64 * MIB)
 
 /**
  * struct actor - a thread

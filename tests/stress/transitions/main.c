@@ -9,9 +9,9 @@
 #include "../stress.h"
 #include "round.h"
 
-#define CALM_AFTER	40
-#define PATIENCE_MS	120000
-#define FRESH		4
+#define CALM_AFTER  40
+#define PATIENCE_MS 120000
+#define FRESH	    4
 
 static const char *const promises[PROMISES] = {
 	[SEAL_HOLDS] = "no_byte_changes_after_seal",
@@ -351,14 +351,15 @@ static bool nothing_left(void)
 	struct totals t = { 0 };
 
 	for (tries = 0; nl && tries < 200; tries++) {
-		if (!totals(nl, family, &t) && !t.clients && !t.bufs && !t.files && !t.dmabufs && !t.used)
+		if (!totals(nl, family, &t) && !t.clients && !t.bufs && !t.files && !t.dmabufs &&
+		    !t.used)
 			break;
 		sleep_ms(20);
 	}
 	nl_socket_free(nl);
 	if (tries == 200)
-		printf("# left: %lu clients, %lu buffers, %lu files, %lu dma-bufs\n", t.clients, t.bufs,
-		       t.files, t.dmabufs);
+		printf("# left: %lu clients, %lu buffers, %lu files, %lu dma-bufs\n", t.clients,
+		       t.bufs, t.files, t.dmabufs);
 	return nl && tries < 200;
 }
 
@@ -374,8 +375,8 @@ int main(int argc, char **argv)
 {
 	unsigned long seconds = number("TRANSITIONS", 60);
 	int words = memfd_create("words", MFD_CLOEXEC), watch = dev_open();
-	struct round *r = mmap(NULL, sizeof(*r), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
-			       -1, 0);
+	struct round *r =
+		mmap(NULL, sizeof(*r), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	bool good = true;
 	time_t end;
 	unsigned int i;

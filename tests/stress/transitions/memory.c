@@ -120,7 +120,9 @@ static struct source pick_source(struct actor *a)
 {
 	const struct round *r = a->round;
 	const struct source sources[] = {
-		{ r->dev, r->cookie, true }, { r->fd, 0, true }, { r->rofd, 0, false },
+		{ r->dev, r->cookie, true },
+		{ r->fd, 0, true },
+		{ r->rofd, 0, false },
 		{ r->dmabuf, 0, true },
 	};
 
@@ -245,8 +247,9 @@ bool act_proc_mem(struct actor *a)
 	bool sealed = r->sealed, revoked = r->revoked;
 	int fd = open("/proc/self/mem", O_RDWR | O_CLOEXEC);
 	uint64_t word = actor_word(a);
-	ssize_t put = r->calm && !sealed ? -1 : pwrite(fd, &word, sizeof(word),
-						       (off_t)(uintptr_t)actor_place(a));
+	ssize_t put = r->calm && !sealed ?
+			      -1 :
+			      pwrite(fd, &word, sizeof(word), (off_t)(uintptr_t)actor_place(a));
 
 	close(fd);
 	return put > 0 && wrote(a, sealed, revoked, "/proc/self/mem");

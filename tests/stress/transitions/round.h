@@ -11,19 +11,19 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#define PROCS		2
-#define THREADS		2
-#define ACTORS		(PROCS * THREADS)
-#define ATTEMPTS	4096
+#define PROCS	 2
+#define THREADS	 2
+#define ACTORS	 (PROCS * THREADS)
+#define ATTEMPTS 4096
 
 /* What a round can show to be broken. */
 enum promise {
-	SEAL_HOLDS,		/* nothing changes a byte after SEAL */
-	SEAL_IS_ATOMIC,		/* a SEAL that fails is not seen by anybody */
-	SEAL_SUCCEEDS,		/* once no writer is left */
-	REVOKE_HOLDS,		/* every access fails after REVOKE */
-	ONLY_OWN_DATA,		/* nothing shows, or changes, what is not the buffer's */
-	NOTHING_LOST,		/* the memory is there while nothing took it away */
+	SEAL_HOLDS,	/* nothing changes a byte after SEAL */
+	SEAL_IS_ATOMIC, /* a SEAL that fails is not seen by anybody */
+	SEAL_SUCCEEDS,	/* once no writer is left */
+	REVOKE_HOLDS,	/* every access fails after REVOKE */
+	ONLY_OWN_DATA,	/* nothing shows, or changes, what is not the buffer's */
+	NOTHING_LOST,	/* the memory is there while nothing took it away */
 	NOTHING_HANGS,
 	NOTHING_LEFT,
 	PROMISES
