@@ -42,11 +42,11 @@ def measure(scratch):
     seconds = [("clean build, two cores", make(tree, "NVCC="), 300)]
     if shutil.which("nvcc"):
         seconds.append(("the CUDA plugin after that", make(tree), None))
-    edit(tree, "lib/kernels/cpu/arith.c", "(T)(x + y)", "(T)(y + x)")
+    edit(tree, "lib/kernels/cpu/pointwise/arith.c", "(T)(x + y)", "(T)(y + x)")
     seconds.append(("edit of one kernel", make(tree, "NVCC="), 5))
-    edit(tree, "lib/dispatch/ops/factory.yaml", "  doc: Like self in shape", "  doc: As self in shape")
+    edit(tree, "lib/schema/ops/shape/factory.yaml", "  doc: Like self in shape", "  doc: As self in shape")
     seconds.append(("edit of one operator's entry", make(tree, "NVCC="), 5))
-    edit(tree, "lib/dispatch/ops/unary.yaml", "isneginf(Tensor self)", "isneginf(Tensor input)")
+    edit(tree, "lib/schema/ops/pointwise/unary.yaml", "isneginf(Tensor self)", "isneginf(Tensor input)")
     seconds.append(("edit of an operator's signature", make(tree, "NVCC="), 5))
     shutil.rmtree(tree)
     return [{"work": w, "seconds": s, "mark": m, "met": m is None or s <= m}

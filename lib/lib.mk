@@ -4,21 +4,25 @@
 # file and instruction-set level.
 
 GEN       := $(B)/gen
-GEN_PY    := $(wildcard lib/dispatch/gen/*.py lib/autograd/gen/*.py)
-GEN_OPS   := $(wildcard lib/dispatch/ops/*.yaml)
-GEN_DERIV := $(wildcard lib/autograd/derivatives/*.yaml)
-GEN_H     := $(GEN)/include/tensor/ops.h $(GEN_OPS:lib/dispatch/ops/%.yaml=$(GEN)/family/%.h)
+GEN_PY    := $(wildcard lib/schema/gen/*.py)
+GEN_OPS   := $(wildcard lib/schema/ops/*/*.yaml)
+GEN_DERIV := $(wildcard lib/schema/derivatives/*/*.yaml)
+FAMILIES  := $(basename $(notdir $(GEN_OPS)))
+GEN_H     := $(GEN)/include/tensor/ops.h $(FAMILIES:%=$(GEN)/family/%.h)
 GEN_C     := $(GEN)/ops_registry.c \
-             $(GEN_OPS:lib/dispatch/ops/%.yaml=$(GEN)/ops_api_%.c) \
-             $(GEN_OPS:lib/dispatch/ops/%.yaml=$(GEN)/ops_tables_%.c) \
-             $(GEN_DERIV:lib/autograd/derivatives/%.yaml=$(GEN)/autograd_%.c)
+             $(FAMILIES:%=$(GEN)/ops_api_%.c) \
+             $(FAMILIES:%=$(GEN)/ops_tables_%.c) \
+             $(patsubst %,$(GEN)/autograd_%.c,$(basename $(notdir $(GEN_DERIV))))
 
-LIB_SRC   := $(wildcard lib/*.c lib/storage/*.c lib/dispatch/*.c lib/ops/*.c lib/kernels/*.c \
-               lib/autograd/*.c lib/io/*.c lib/kernels/lapack/*.c) lib/kernels/cpu/init.c
-CPU_SRC   := $(filter-out lib/kernels/cpu/init.c,$(wildcard lib/kernels/cpu/*.c))
+# The plugins below lib/kernels have make fragments of their own.
+LIB_DIRS  := base storage storage/provider core sharing io dispatch iter ops ops/* kernels/lapack autograd autograd/*
+LIB_SRC   := $(wildcard $(LIB_DIRS:%=lib/%/*.c)) lib/kernels/cpu/init.c
+CPU_SRC   := $(wildcard lib/kernels/cpu/*/*.c lib/kernels/cpu/*/*/*.c)
 # Fewer make a quicker build for the machine at hand: make LEVELS=v3.
 LEVELS    := v2 v3 v4
 
+# A header of the library is included by its path below lib/, a generated one by that below build/gen.
+CPPFLAGS_LIB := $(CPPFLAGS_ALL) -Ilib -I$(GEN)
 LIB_CFLAGS := -std=gnu11 $(CFLAGS) $(WARN) -fPIC -fvisibility=hidden -fwrapv -ffp-contract=off \
               -fno-math-errno -fno-trapping-math -pthread $(SANITIZE) -MMD -MP
 LIB_LIBS   := -lsleef -lz -ldl -lm -pthread
@@ -28,7 +32,7 @@ LEVEL_v4   := -mprefer-vector-width=512
 # Products may round once where a multiplication and an addition round twice.
 CPU_CFLAGS_matmul_f32 := -ffp-contract=fast
 CPU_CFLAGS_matmul_f64 := -ffp-contract=fast
-CPU_CFLAGS_matmul_half := -ffp-contract=fast
+CPU_CFLAGS_matmul_reduced_float := -ffp-contract=fast
 CPU_CFLAGS_matmul_pairs := -ffp-contract=fast
 CPU_CFLAGS_math := -ffp-contract=fast
 CPU_CFLAGS_activation := -ffp-contract=fast
@@ -48,17 +52,17 @@ LIB_OBJ := $(patsubst %.c,$(B)/obj/%.o,$(LIB_SRC)) \
 LIB_SO  := $(B)/libtensor.so.$(SOVERSION)
 ALL     += $(LIB_SO) $(B)/libtensor.so
 
-$(GEN)/stamp: $(GEN_PY) $(GEN_OPS) $(GEN_DERIV) $(wildcard tests/reference/examples/*.txt)
+$(GEN)/stamp: $(GEN_PY) $(GEN_OPS) $(GEN_DERIV) $(wildcard tests/reference/examples/*/*.txt)
 	@mkdir -p $(GEN)
 	$(call say,GEN,$(GEN))
-	$(Q)$(PYTHON) lib/dispatch/gen/gen.py lib/dispatch/ops lib/autograd/derivatives $(GEN)
+	$(Q)$(PYTHON) lib/schema/gen/gen.py lib/schema/ops lib/schema/derivatives $(GEN)
 
 $(GEN_C) $(GEN_H): $(GEN)/stamp ;
 
 $(B)/obj/gen/%.o: $(GEN)/%.c
 	@mkdir -p $(@D)
 	$(call say,CC,$@)
-	$(Q)$(CC) $(CPPFLAGS_ALL) -Ilib -I$(GEN) -I. $(LIB_CFLAGS) -c -o $@ $<
+	$(Q)$(CC) $(CPPFLAGS_LIB) $(LIB_CFLAGS) -c -o $@ $<
 
 # What knows the levels is made again when they change.
 .PHONY: always
@@ -72,14 +76,14 @@ $(B)/obj/lib/kernels/cpu/init.o: LIB_CFLAGS += -DCPU_LEVELS='"$(LEVELS)"'
 $(B)/obj/lib/%.o: lib/%.c | $(GEN)/stamp
 	@mkdir -p $(@D)
 	$(call say,CC,$@)
-	$(Q)$(CC) $(CPPFLAGS_ALL) -I$(GEN) $(LIB_CFLAGS) -c -o $@ $<
+	$(Q)$(CC) $(CPPFLAGS_LIB) $(LIB_CFLAGS) -c -o $@ $<
 
 define level_rule
 $(B)/obj/lib/kernels/cpu/%.$(1).o: lib/kernels/cpu/%.c | $(GEN)/stamp
 	@mkdir -p $$(@D)
 	$$(call say,CC,$$@)
-	$$(Q)$$(CC) $$(CPPFLAGS_ALL) -I$$(GEN) $$(LIB_CFLAGS) $$(CPU_CFLAGS) -march=x86-64-$(1) \
-		$$(LEVEL_$(1)) $$(CPU_CFLAGS_$$*) -DCPU_LEVEL=$(1) -c -o $$@ $$<
+	$$(Q)$$(CC) $$(CPPFLAGS_LIB) $$(LIB_CFLAGS) $$(CPU_CFLAGS) -march=x86-64-$(1) \
+		$$(LEVEL_$(1)) $$(CPU_CFLAGS_$$(notdir $$*)) -DCPU_LEVEL=$(1) -c -o $$@ $$<
 endef
 $(foreach l,$(LEVELS),$(eval $(call level_rule,$(l))))
 

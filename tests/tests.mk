@@ -1,16 +1,19 @@
 # SPDX-License-Identifier: LGPL-2.1-only OR MIT
 #
-# Unit tests: every tests/unit/test_*.c is a program of its own on cmocka. `make test-unit` runs
+# Unit tests: every tests/unit/GROUP/test_*.c is a program of its own on cmocka. `make test-unit` runs
 # them; `make test-sanitize` runs them again with the library under ASan and UBSan.
 
-UNIT_SRC := $(wildcard tests/unit/test_*.c)
-UNIT_BIN := $(patsubst tests/unit/%.c,$(B)/tests/%,$(UNIT_SRC))
+UNIT_SRC := $(wildcard tests/unit/*/test_*.c)
+UNIT_BIN := $(patsubst %.c,$(B)/tests/%,$(notdir $(UNIT_SRC)))
 
-$(B)/tests/%: tests/unit/%.c $(wildcard tests/unit/*.h) $(LIB_SO) $(B)/libtensor.so
-	@mkdir -p $(@D)
-	$(call say,CC,$@)
-	$(Q)$(CC) $(CPPFLAGS_ALL) -std=gnu11 $(CFLAGS) $(WARN) $(SANITIZE) -o $@ $< $(TEST_LINK) -L$(B) -ltensor \
-		-Wl,-rpath,$(abspath $(B)) -lcmocka -lm -pthread $(TEST_LIBS)
+define unit_rule
+$(B)/tests/$(basename $(notdir $(1))): $(1) $(wildcard tests/unit/*.h) $(LIB_SO) $(B)/libtensor.so
+	@mkdir -p $$(@D)
+	$$(call say,CC,$$@)
+	$$(Q)$$(CC) $$(CPPFLAGS_ALL) -I. -Itests/unit -std=gnu11 $$(CFLAGS) $$(WARN) $$(SANITIZE) -o $$@ $$< $$(TEST_LINK) -L$$(B) -ltensor \
+		-Wl,-rpath,$$(abspath $$(B)) -lcmocka -lm -pthread $$(TEST_LIBS)
+endef
+$(foreach s,$(UNIT_SRC),$(eval $(call unit_rule,$(s))))
 
 $(B)/tests/test_without_memory: tests/fuzz/calls/fail.c tests/fuzz/calls/fail.h
 
@@ -27,7 +30,7 @@ test:
 		test-onnx=onnx test-shell=shell test-guest=guest-6.1 test-guest-library=guest-library
 
 # The fuzzers run a small part of their cases here (tests/fuzz/fuzz.mk), the reference its examples.
-UNIT_RUN = $(UNIT_SRC:tests/unit/%.c=$(1)/tests/%) $(1)/tests/fuzz-ops $(1)/tests/fuzz-calls $(1)/tests/reference
+UNIT_RUN = $(patsubst %.c,$(1)/tests/%,$(notdir $(UNIT_SRC))) $(1)/tests/fuzz-ops $(1)/tests/fuzz-calls $(1)/tests/reference
 
 unit: $(UNIT_BIN) $(B)/tests/fuzz-ops $(B)/tests/fuzz-calls $(B)/tests/reference $(TENSORSTAT) $(ONEDNN_SO)
 test-unit: unit

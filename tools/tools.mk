@@ -13,7 +13,7 @@ ALL += $(TENSORSTAT)
 $(B)/obj/tools/%.o: tools/%.c
 	@mkdir -p $(@D)
 	$(call say,CC,$@)
-	$(Q)$(CC) $(CPPFLAGS_ALL) $(LIBNL_CFLAGS) -DTENSOR_RELEASE='"$(VERSION)"' -std=gnu11 $(CFLAGS) \
+	$(Q)$(CC) $(CPPFLAGS_ALL) -I. $(LIBNL_CFLAGS) -DTENSOR_RELEASE='"$(VERSION)"' -std=gnu11 $(CFLAGS) \
 		$(WARN) $(SANITIZE) -MMD -MP -c -o $@ $<
 
 $(TENSORSTAT): $(TENSORSTAT_OBJ)

@@ -4,7 +4,7 @@
  * sum with fixed weights, none of which is 0 or a multiple of another, so that an error in any
  * element of the gradient shows.
  */
-#include "autograd.h"
+#include "autograd/graph/autograd.h"
 
 #include "family/copy.h"
 #include "family/pointwise.h"

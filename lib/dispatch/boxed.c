@@ -3,7 +3,7 @@
  * Boxed calls: an operator by name with arguments in tagged values. Bindings, tools and test
  * runners come in here; a fallback sees every operator in this form.
  */
-#include "boxed.h"
+#include "dispatch/boxed.h"
 
 #include <stdlib.h>
 

@@ -3,7 +3,7 @@
 #ifndef TENSOR_BOXED_H
 #define TENSOR_BOXED_H
 
-#include "dispatch.h"
+#include "dispatch/dispatch.h"
 
 struct unboxer {
 	const struct tensor_op *op;

@@ -4,9 +4,9 @@
  * a key, and looking operators up. Written at load or by a backend's set-up, while other threads may call
  * operators on what was there before.
  */
-#include "dispatch.h"
+#include "dispatch/dispatch.h"
 
-#include "../storage/debug.h"
+#include "storage/debug.h"
 
 #include <pthread.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /* Archives: their entries by number and by name, whatever the format. */
-#include "archive.h"
+#include "io/archive.h"
 
 #include <stdlib.h>
 

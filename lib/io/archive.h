@@ -3,7 +3,7 @@
 #ifndef TENSOR_IO_ARCHIVE_H
 #define TENSOR_IO_ARCHIVE_H
 
-#include "file.h"
+#include "io/file.h"
 
 struct archive_entry {
 	const char *name;	 /* in the archive's text */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /* Reading and mapping: the bytes of a file become a storage, without a second copy. */
-#include "file.h"
+#include "io/file.h"
 
 #include <fcntl.h>
 #include <limits.h>

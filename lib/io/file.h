@@ -3,7 +3,7 @@
 #ifndef TENSOR_IO_FILE_H
 #define TENSOR_IO_FILE_H
 
-#include "../internal.h"
+#include "core/tensor_impl.h"
 
 #include <tensor/io.h>
 

@@ -3,9 +3,9 @@
  * Writing: into a new file beside the one that is meant, which then takes its name. Until that
  * moment, and whatever fails, the old one is there.
  */
-#include "../file_limit.h"
-#include "../ops/front.h"
-#include "file.h"
+#include "base/file_limit.h"
+#include "ops/op.h"
+#include "io/file.h"
 
 #include "family/copy.h"
 

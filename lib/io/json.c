@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /* Reading and quoting JSON (RFC 8259). See json.h. */
-#include "json.h"
+#include "io/json.h"
 
-#include "archive.h"
+#include "io/archive.h"
 
 static void skip_space(struct json *j)
 {

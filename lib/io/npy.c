@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /* NumPy's .npy: a magic string, a header that is a Python dictionary, and the elements. */
-#include "npy.h"
+#include "io/npy.h"
 
 #include <stdio.h>
 #include <stdlib.h>

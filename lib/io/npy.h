@@ -3,7 +3,7 @@
 #ifndef TENSOR_IO_NPY_H
 #define TENSOR_IO_NPY_H
 
-#include "file.h"
+#include "io/file.h"
 
 #define NPY_PREFIX     12 /* what tells the length of the header; version 1 needs two bytes less */
 #define NPY_HEADER_MAX 65536 /* ours has at most some 400 bytes */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /* NumPy's .npz: a zip file of .npy files, whose names are those of the arrays. */
-#include "npy.h"
-#include "zip.h"
+#include "io/npy.h"
+#include "io/zip.h"
 
 #include <stdio.h>
 #include <stdlib.h>

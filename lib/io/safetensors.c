@@ -3,8 +3,8 @@
  * safetensors: the length of a JSON header, the header, and the tensors' bytes end to end. What its
  * documentation forbids is refused: names twice, holes, overlaps, bytes that belong to nobody.
  */
-#include "archive.h"
-#include "json.h"
+#include "io/archive.h"
+#include "io/json.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -4,7 +4,7 @@
  * before the directory, none shares a byte with another, and none inflates to more than deflate
  * could have packed.
  */
-#include "zip.h"
+#include "io/zip.h"
 
 #include <stdlib.h>
 

@@ -7,7 +7,7 @@
 #ifndef TENSOR_IO_ZIP_H
 #define TENSOR_IO_ZIP_H
 
-#include "archive.h"
+#include "io/archive.h"
 
 #define ZIP_STORED   0
 #define ZIP_DEFLATED 8

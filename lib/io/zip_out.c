@@ -4,7 +4,7 @@
  * member's size is known; then the directory. What needs more than 32 bits is said in zip64's way,
  * and every local header has room for that.
  */
-#include "zip.h"
+#include "io/zip.h"
 
 #include <stdlib.h>
 #include <zlib.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /* Reading a member from its begin to its end, stored or deflated, with its checksum. */
-#include "zip.h"
+#include "io/zip.h"
 
 #include <stdlib.h>
 #include <zlib.h>

@@ -3,7 +3,7 @@
 #ifndef TENSOR_EACH_H
 #define TENSOR_EACH_H
 
-#include "../dispatch/dispatch.h"
+#include "dispatch/dispatch.h"
 
 /* -EINVAL for lists without a tensor, or of different lengths. */
 int each_begin(const char *op, tensor_ints lengths);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /* See memory_format.h. */
-#include "memory_format.h"
+#include "ops/memory_format.h"
 
-#include "../kernels/iter.h"
+#include "iter/iter.h"
 
 struct operands {
 	const tensor *const *inputs;

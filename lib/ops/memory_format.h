@@ -8,7 +8,7 @@
 #ifndef TENSOR_OPS_MEMORY_FORMAT_H
 #define TENSOR_OPS_MEMORY_FORMAT_H
 
-#include "../memory_format.h"
+#include "core/memory_format.h"
 
 /*
  * Strides without gaps for an elementwise result of these sizes: its dimensions follow each other

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-#include "snapshot.h"
+#include "ops/snapshot.h"
 
-#include "front.h"
+#include "ops/op.h"
 
 tensor *snapshot(tensor *t)
 {

@@ -3,10 +3,10 @@
  * The provider's buffers: storages that were made shareable have one to themselves. Freed ones wait in
  * lists by rounded size, mapped and faulted in, unless another process may see them.
  */
-#include "cache.h"
+#include "storage/cache.h"
 
-#include "heap.h"
-#include "large.h"
+#include "storage/heap.h"
+#include "storage/large.h"
 
 #include <pthread.h>
 #include <stdlib.h>

@@ -6,7 +6,7 @@
 #ifndef TENSOR_CACHE_H
 #define TENSOR_CACHE_H
 
-#include "provider.h"
+#include "storage/provider/provider.h"
 
 #include <time.h>
 

@@ -3,9 +3,9 @@
  * CUDA as the base library sees it: a plugin that is opened once, when it is first needed, and a
  * table of functions that it leaves behind, or the reason why there is none.
  */
-#include "devices.h"
+#include "storage/devices.h"
 
-#include "../plugin.h"
+#include "core/plugin.h"
 
 #include <pthread.h>
 #include <stdio.h>

@@ -5,10 +5,10 @@
  * the bytes are looked at again. Under AddressSanitizer and valgrind both are left to them: exactly
  * the bytes are allocated, and freed at once.
  */
-#include "debug.h"
+#include "storage/debug.h"
 
-#include "cache.h"
-#include "heap.h"
+#include "storage/cache.h"
+#include "storage/heap.h"
 
 #include <dlfcn.h>
 #include <execinfo.h>

@@ -7,7 +7,7 @@
 #ifndef TENSOR_DEBUG_H
 #define TENSOR_DEBUG_H
 
-#include "../internal.h"
+#include "core/tensor_impl.h"
 
 extern bool debug_memory;
 /* At load, before anything is allocated. */

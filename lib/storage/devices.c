@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /* Devices besides the CPU. Backends register an allocator; CUDA brings one as a plugin (cuda.c). */
-#include "devices.h"
+#include "storage/devices.h"
 
 #include <pthread.h>
 #include <stdio.h>

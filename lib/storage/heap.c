@@ -8,10 +8,10 @@
  * What is free stays warm for ten seconds. Then an arena without a run goes back to the kernel, and so do
  * the free units of one that has some.
  */
-#include "heap.h"
+#include "storage/heap.h"
 
-#include "cache.h"
-#include "referrers.h"
+#include "storage/cache.h"
+#include "core/referrers.h"
 
 #include <pthread.h>
 #include <stdlib.h>

@@ -5,9 +5,9 @@
  * ten seconds, when there are more of them than memory in use and another size is wanted, and when the
  * limit of the cache is reached.
  */
-#include "large.h"
+#include "storage/large.h"
 
-#include "cache.h"
+#include "storage/cache.h"
 
 #include <pthread.h>
 #include <stdlib.h>

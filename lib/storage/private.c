@@ -4,10 +4,10 @@
  * copies both on write. Each thread keeps a magazine of free blocks for each class; full and empty
  * magazines trade half their blocks with the heap.
  */
-#include "cache.h"
-#include "debug.h"
-#include "heap.h"
-#include "large.h"
+#include "storage/cache.h"
+#include "storage/debug.h"
+#include "storage/heap.h"
+#include "storage/large.h"
 
 #include <pthread.h>
 #include <stdlib.h>

@@ -3,9 +3,9 @@
  * Storage by device: host memory comes from the cache over a provider, other memory from the
  * allocator that the device's backend registered.
  */
-#include "provider.h"
+#include "storage/provider/provider.h"
 
-#include "devices.h"
+#include "storage/devices.h"
 
 #include <pthread.h>
 #include <stdlib.h>

@@ -23,7 +23,7 @@ KINDS = {'forward': 'Results', 'grad': 'Gradients', 'error': 'Refusals'}
 def families():
     """{base name of an operator: the file that declares it}"""
     out = {}
-    for path in sorted(glob.glob(os.path.join(TOP, 'lib', 'dispatch', 'ops', '*.yaml'))):
+    for path in sorted(glob.glob(os.path.join(TOP, 'lib', 'schema', 'ops', '*', '*.yaml'))):
         with open(path) as f:
             for name in re.findall(r'func:\s*"?(\w+)', f.read()):
                 out.setdefault(name, os.path.basename(path)[:-len('.yaml')])

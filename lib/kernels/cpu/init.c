@@ -3,9 +3,9 @@
  * Chooses the instruction-set level once, at load, and registers its kernels.
  * TENSOR_CPU_LEVEL=v2|v3|v4 asks for a lower one, for tests and measurements.
  */
-#include "cpu.h"
+#include "kernels/cpu/simd/cpu.h"
 
-#include "../../dispatch/dispatch.h"
+#include "dispatch/dispatch.h"
 
 #include <stdlib.h>
 

@@ -5,7 +5,7 @@
  * iterator's walk; strides and conversions on the device are a kernel's work, into or out of a
  * scratch block. Between devices likewise, with the two streams made to wait for each other.
  */
-#include "cuda.h"
+#include "kernels/cuda/cuda.h"
 
 #include <stdlib.h>
 

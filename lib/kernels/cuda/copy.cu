@@ -4,7 +4,7 @@
  * inside the kernel (all threads take one branch, and memory is the limit anyway), which keeps the
  * number of kernels at the number of dtypes, not its square.
  */
-#include "elementwise.cuh"
+#include "kernels/cuda/elementwise.cuh"
 
 template <class T> struct same_op {
 	typedef T In;

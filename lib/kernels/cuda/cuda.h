@@ -6,10 +6,10 @@
 #ifndef TENSOR_CUDA_INTERNAL_H
 #define TENSOR_CUDA_INTERNAL_H
 
-#include "../../dispatch/dispatch.h"
-#include "../../storage/devices.h"
-#include "../kernels.h"
-#include "launch.h"
+#include "dispatch/dispatch.h"
+#include "storage/devices.h"
+#include "kernels/abi/kernels.h"
+#include "kernels/cuda/launch.h"
 
 #define CUDA_DEVICES 64 /* that have a place in the tables below */
 

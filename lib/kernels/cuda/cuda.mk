@@ -34,12 +34,12 @@ ALL += $(CUDA_SO)
 $(patsubst %.c,$(B)/obj/%.o,$(CUDA_C)): $(B)/obj/%.o: %.c | $(GEN)/stamp
 	@mkdir -p $(@D)
 	$(call say,CC,$@)
-	$(Q)$(CC) $(CPPFLAGS_ALL) -I$(GEN) -isystem $(CUDA_HOME)/include $(LIB_CFLAGS) -c -o $@ $<
+	$(Q)$(CC) $(CPPFLAGS_LIB) -isystem $(CUDA_HOME)/include $(LIB_CFLAGS) -c -o $@ $<
 
 $(B)/obj/%.cu.o: %.cu lib/kernels/cuda/launch.h $(wildcard lib/kernels/cuda/*.cuh)
 	@mkdir -p $(@D)
 	$(call say,NVCC,$@)
-	$(Q)$(NVCC) $(NVCCFLAGS) $(CUDA_ARCH) -Iinclude -c -o $@ $<
+	$(Q)$(NVCC) $(NVCCFLAGS) $(CUDA_ARCH) -Iinclude -Ilib -c -o $@ $<
 
 # The toolkit's folder is a last place to look for its libraries, behind the loader's own paths.
 $(CUDA_SO): $(CUDA_OBJ) $(LIB_SO) $(B)/libtensor.so lib/kernels/cuda/plugin.map

@@ -6,7 +6,7 @@
 #ifndef TENSOR_CUDA_DEVICE_CUH
 #define TENSOR_CUDA_DEVICE_CUH
 
-#include "launch.h"
+#include "kernels/cuda/launch.h"
 
 /* Positions are unsigned, offsets signed: strides may be negative. */
 struct narrow {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /* Walks for kernels: dimensions collapsed where memory allows, and the width of their indices. */
-#include "cuda.h"
+#include "kernels/cuda/cuda.h"
 
 void cuda_dims_init(struct cuda_dims *d)
 {

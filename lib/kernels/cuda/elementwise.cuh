@@ -7,7 +7,7 @@
 #ifndef TENSOR_CUDA_ELEMENTWISE_CUH
 #define TENSOR_CUDA_ELEMENTWISE_CUH
 
-#include "device.cuh"
+#include "kernels/cuda/device.cuh"
 
 #include <string.h>
 

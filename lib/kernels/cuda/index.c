@@ -4,7 +4,7 @@
  * before anything is touched, and its verdict is fetched: an index out of range is an error of
  * this call, at the price of waiting for the stream (docs/decisions/0004-cuda-plugin.md).
  */
-#include "cuda.h"
+#include "kernels/cuda/cuda.h"
 
 /* Size and stride of dimension d; a 0-d tensor has one element in dimension 0. */
 static int64_t size_of(const tensor *t, int d)

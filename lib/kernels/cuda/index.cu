@@ -4,7 +4,7 @@
  * index_add and scatter_add are another, which adds elements. The host has the index checked
  * first, so none of them reads or writes outside.
  */
-#include "device.cuh"
+#include "kernels/cuda/device.cuh"
 
 /* Operand 2 of the walk is the index. */
 template <class X, class W>

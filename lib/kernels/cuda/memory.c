@@ -7,7 +7,7 @@
  *
  * Small blocks are carved from arenas and stay; large ones go back to CUDA when memory is short.
  */
-#include "cuda.h"
+#include "kernels/cuda/cuda.h"
 
 #include <pthread.h>
 #include <stdlib.h>

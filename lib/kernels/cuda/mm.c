@@ -6,7 +6,7 @@
  *
  * f32 computes in f32, not TF32: a product has the accuracy its dtype promises.
  */
-#include "cuda.h"
+#include "kernels/cuda/cuda.h"
 
 #include <cublasLt.h>
 #include <pthread.h>

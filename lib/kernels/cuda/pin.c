@@ -5,9 +5,9 @@
  * while it waits in the cache and is used again, and its on_close hook undoes it before the
  * mapping goes away. Everything else is pageable for CUDA, which copies it through its own.
  */
-#include "cuda.h"
+#include "kernels/cuda/cuda.h"
 
-#include "../../storage/provider.h"
+#include "storage/provider/provider.h"
 
 #include <pthread.h>
 #include <stdlib.h>

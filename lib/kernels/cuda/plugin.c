@@ -3,7 +3,7 @@
  * libtensor_cuda.so: registers its loops and its table of functions when it is opened, or says
  * why it cannot. Also here: devices, the current stream of a thread, errors and fork.
  */
-#include "cuda.h"
+#include "kernels/cuda/cuda.h"
 
 #include <pthread.h>
 #include <stdio.h>

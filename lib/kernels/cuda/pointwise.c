@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /* Elementwise operators: from the iterator that the front has built to a launch. */
-#include "cuda.h"
+#include "kernels/cuda/cuda.h"
 
 /* Contiguous, or a number: position i is at data + i * itemsize. */
 static bool is_flat(const struct tensor_iter *it, const struct cuda_pointwise *p)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /* add, mul, div (which mean needs), relu and relu's gradient. The same arithmetic as lib/kernels/cpu, bit for bit. */
-#include "elementwise.cuh"
+#include "kernels/cuda/elementwise.cuh"
 
 template <class T> struct binary {
 	typedef T In;

@@ -5,7 +5,7 @@
  * each (neighbouring threads have neighbouring rows), long rows a whole block. No atomics: the
  * order of every addition depends on the shape alone.
  */
-#include "device.cuh"
+#include "kernels/cuda/device.cuh"
 
 /* Lanes for rows of n elements; the rest of the block goes to further rows. */
 static unsigned lanes_for(int64_t n)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /* Reductions and softmax: dimensions sorted into those that stay and those that are walked. */
-#include "cuda.h"
+#include "kernels/cuda/cuda.h"
 
 /* How many pieces long rows are cut into when there are too few rows to fill the device. The
  * shape alone decides, so that a sum has the same bits on every device. */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /* Eigenvalues and right eigenvectors of any square matrices; both are complex. */
-#include "lapack.h"
+#include "kernels/lapack/lapack.h"
 
 typedef void (*geev_real)(const char *left, const char *right, const int *n, void *a,
 			  const int *lda, void *re, void *im, void *vl, const int *ldvl, void *vr,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /* Eigenvalues of symmetric and Hermitian matrices by divide and conquer. */
-#include "lapack.h"
+#include "kernels/lapack/lapack.h"
 
 #include <stdatomic.h>
 

@@ -6,7 +6,7 @@
 #ifndef TENSOR_LAPACK_H
 #define TENSOR_LAPACK_H
 
-#include "../lapack.h"
+#include "kernels/abi/lapack.h"
 
 enum lapack_routine {
 	LAPACK_SYEVD,

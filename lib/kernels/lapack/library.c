@@ -3,11 +3,11 @@
  * Loads LAPACK when the first matrix needs it: programs without one do not need the library
  * (docs/decisions/0008-lapack.md). TRSM is BLAS's; LAPACK depends on it, so dlsym() finds it.
  */
-#include "lapack.h"
+#include "kernels/lapack/lapack.h"
 
-#include "../../dispatch/dispatch.h"
-#include "../iter.h"
-#include "../parallel.h"
+#include "dispatch/dispatch.h"
+#include "iter/iter.h"
+#include "iter/parallel.h"
 
 #include <dlfcn.h>
 #include <pthread.h>

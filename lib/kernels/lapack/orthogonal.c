@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /* QR: a matrix as reflectors and a triangle, and the product of reflectors. */
-#include "lapack.h"
+#include "kernels/lapack/lapack.h"
 
 typedef void (*geqrf)(const int *m, const int *n, void *a, const int *lda, void *tau, void *work,
 		      const int *lwork, int *info);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /* Factors of square matrices, and systems of equations solved with them. */
-#include "lapack.h"
+#include "kernels/lapack/lapack.h"
 
 #include <complex.h>
 #undef I

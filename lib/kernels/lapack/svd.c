@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /* Singular values by divide and conquer. */
-#include "lapack.h"
+#include "kernels/lapack/lapack.h"
 
 typedef void (*gesdd_real)(const char *jobz, const int *m, const int *n, void *a, const int *lda,
 			   void *s, void *u, const int *ldu, void *vt, const int *ldvt, void *work,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /* Blocked tensors: made, copied into another order, and turned into dense ones. */
-#include "onednn.h"
+#include "kernels/onednn/onednn.h"
 
 #include <stdio.h>
 #include <stdlib.h>

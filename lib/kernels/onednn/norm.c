@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /* Along a dimension (softmax) and channel by channel (batch_norm). */
-#include "onednn.h"
+#include "kernels/onednn/onednn.h"
 
 /* Floats in keys. */
 static int64_t float_bits(float f)

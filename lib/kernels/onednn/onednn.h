@@ -7,8 +7,8 @@
 #ifndef TENSOR_ONEDNN_H
 #define TENSOR_ONEDNN_H
 
-#include "../../plugin.h"
-#include "../onednn.h"
+#include "core/plugin.h"
+#include "kernels/abi/onednn.h"
 
 #include <oneapi/dnnl/dnnl.h>
 

@@ -3,7 +3,7 @@
  * libtensor_onednn.so: registers its table when it is opened, or says why it cannot. Also here:
  * the engine, errors, and how many threads oneDNN uses, which are OpenMP's.
  */
-#include "onednn.h"
+#include "kernels/onednn/onednn.h"
 
 #include <omp.h>
 #include <pthread.h>

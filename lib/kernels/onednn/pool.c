@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /* Pooling in windows of one size, on images in whatever order they are. */
-#include "onednn.h"
+#include "kernels/onednn/onednn.h"
 
 enum { POOL_MAX, POOL_PADDED, POOL_UNPADDED };
 

@@ -6,7 +6,7 @@
  * The number of threads is OpenMP's, a matter of the calling thread; it is put back, as the
  * caller may have parallel regions of its own. A primitive is made and run with the same number.
  */
-#include "onednn.h"
+#include "kernels/onednn/onednn.h"
 
 #include <omp.h>
 #include <pthread.h>

@@ -4,7 +4,7 @@
  * in another order are put into it at each call, unless a linear layer's are in row-major order,
  * which its product can read.
  */
-#include "onednn.h"
+#include "kernels/onednn/onednn.h"
 
 #define DIMS_MAX (TENSOR_MAX_DIMS + 1)
 

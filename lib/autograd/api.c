@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR MIT
+/* Leaves, gradients, grad mode, and looking at the graph: include/tensor/autograd.h. */
+#include "autograd/graph/autograd.h"
+
+#include <stdio.h>
+
+/* ---- leaves ---- */
+
+TENSOR_EXPORT int tensor_set_requires_grad(tensor *t, bool requires_grad)
+{
+	if (!tensor_given(t) || t == tensor_none)
+		return null_argument_code("set_requires_grad");
+	if (requires_grad && !differentiable(t))
+		return tensor_fail(EINVAL, "set_requires_grad: only floating dtypes, got %s",
+				   tensor_dtype_name(t->dtype));
+	if (needs_grad(t) && t->grad->fn)
+		return requires_grad ? 0 :
+				       tensor_fail(EINVAL,
+						   "set_requires_grad: the tensor is the "
+						   "result of %s; detach it",
+						   t->grad->fn->type->name);
+	if (!requires_grad && !t->grad)
+		return 0;
+	if (!t->grad && !meta_new(t))
+		return -ENOMEM;
+	if (requires_grad && !t->grad->tracked && guard_views(t) < 0)
+		return -thread()->error.code;
+	t->grad->tracked = requires_grad;
+	/* A view that was made under no_grad keeps its guard against changes in place. */
+	t->keys = requires_grad || t->grad->no_grad_view ? t->keys | AUTOGRAD_BIT :
+							   t->keys & ~AUTOGRAD_BIT;
+	return 0;
+}
+
+TENSOR_EXPORT bool tensor_requires_grad(const tensor *t)
+{
+	return tensor_given(t) && needs_grad(t);
+}
+
+TENSOR_EXPORT bool tensor_is_leaf(const tensor *t)
+{
+	return tensor_given(t) && !(meta_of(t) && meta_of(t)->fn);
+}
+
+TENSOR_EXPORT tensor *tensor_grad(const tensor *t)
+{
+	return tensor_given(t) && meta_of(t) ? meta_of(t)->grad : NULL;
+}
+
+TENSOR_EXPORT int tensor_set_grad(tensor *t, tensor *grad)
+{
+	tensor *before;
+
+	if (!tensor_given(t) || t == tensor_none)
+		return null_argument_code("set_grad");
+	if (tensor_given(grad)) {
+		if (!sizes_equal(t, grad) || t->dtype != grad->dtype)
+			return tensor_fail(EINVAL,
+					   "set_grad: the gradient must be %s of %s, got "
+					   "%s of %s",
+					   SHAPE_STR(t), tensor_dtype_name(t->dtype),
+					   SHAPE_STR(grad), tensor_dtype_name(grad->dtype));
+		if (t->device.type != grad->device.type || t->device.index != grad->device.index)
+			return tensor_fail(EINVAL, "set_grad: the gradient is on another device");
+		if (grad == t)
+			return tensor_fail(EINVAL, "set_grad: a tensor cannot be its own gradient");
+	}
+	if (!t->grad) {
+		if (!grad)
+			return 0;
+		if (!meta_new(t))
+			return -ENOMEM;
+	}
+	before = t->grad->grad;
+	t->grad->grad = tensor_retain(grad);
+	tensor_put(before);
+	return 0;
+}
+
+/* ---- grad mode ---- */
+
+TENSOR_EXPORT bool tensor_set_grad_enabled(bool enabled)
+{
+	struct tensor_thread *th = thread();
+	bool before = th->grad_enabled;
+
+	th->grad_enabled = enabled;
+	return before;
+}
+
+TENSOR_EXPORT bool tensor_is_grad_enabled(void)
+{
+	return thread()->grad_enabled;
+}
+
+TENSOR_EXPORT struct tensor_grad_guard tensor_grad_enter(bool enabled)
+{
+	return (struct tensor_grad_guard){ .before = tensor_set_grad_enabled(enabled),
+					   .once = true };
+}
+
+TENSOR_EXPORT void tensor_grad_leave(struct tensor_grad_guard *guard)
+{
+	thread()->grad_enabled = guard->before;
+}
+
+/* ---- the graph ---- */
+
+TENSOR_EXPORT tensor_node *tensor_grad_fn(const tensor *t)
+{
+	if (!tensor_given(t) || !needs_grad(t))
+		return NULL;
+	if (view_stale(t) && view_refresh((tensor *)t) < 0)
+		return NULL;
+	return meta_node(meta_of(t));
+}
+
+TENSOR_EXPORT const char *tensor_node_name(const tensor_node *node)
+{
+	return node ? node->type->name : NULL;
+}
+
+TENSOR_EXPORT int tensor_node_edges(const tensor_node *node)
+{
+	return node ? (int)node->nedges : 0;
+}
+
+TENSOR_EXPORT tensor_node *tensor_node_edge(const tensor_node *node, int i, int *input_nr)
+{
+	if (!node || i < 0 || (uint32_t)i >= node->nedges)
+		return NULL;
+	if (input_nr)
+		*input_nr = (int)node->edges[i].nr;
+	return node->edges[i].fn;
+}
+
+/* The slot of the i-th tensor that is there; -1 past the end. Without the node's lock the answer may be old:
+ * a backward in another thread frees them. */
+static int saved_slot(const tensor_node *node, int i)
+{
+	for (int slot = 0; node && slot < node->nsaved; slot++)
+		if (__atomic_load_n(&node->saved[slot].t, __ATOMIC_RELAXED) && i-- == 0)
+			return slot;
+	return -1;
+}
+
+TENSOR_EXPORT int tensor_node_saved(const tensor_node *node)
+{
+	int n = 0;
+
+	while (saved_slot(node, n) >= 0)
+		n++;
+	return n;
+}
+
+TENSOR_EXPORT const char *tensor_node_saved_name(const tensor_node *node, int i)
+{
+	int slot = saved_slot(node, i);
+
+	return slot < 0 ? NULL : node->type->saved_names[slot];
+}
+
+/* With the node's lock, in an open scope. */
+static tensor *unpack_nth(tensor_node *node, int i)
+{
+	int slot = saved_slot(node, i);
+	tensor *t;
+
+	if (slot < 0)
+		return tensor_fail_null(EINVAL, "node_saved_get: %s holds no saved tensor %d",
+					node->type->name, i);
+	t = node_unpack(node, slot);
+	/* The node's own is not for others to change. */
+	if (t && t == node->saved[slot].t)
+		t = scope_own(thread(), tensor_new_detached(t));
+	return t;
+}
+
+TENSOR_EXPORT tensor *tensor_node_saved_get(tensor_node *node, int i)
+{
+	struct tensor_scope_guard scope;
+	tensor *t;
+
+	if (!node)
+		return tensor_fail_null(EINVAL, "node_saved_get: the node is NULL");
+	scope = tensor_scope_enter();
+	node_lock_take(&node->lock);
+	t = unpack_nth(node, i);
+	t = scope_leave_with(&scope, t);
+	node_lock_drop(&node->lock);
+	return scope_own(thread(), t);
+}
+
+/* For printing a tensor. */
+static void describe(const tensor *t, char *buf, size_t size)
+{
+	const tensor_node *fn = needs_grad(t) ? meta_of(t)->fn : NULL;
+
+	if (size)
+		buf[0] = '\0';
+	if (fn)
+		snprintf(buf, size, ", grad_fn=<%s>", fn->type->name);
+	else if (needs_grad(t))
+		snprintf(buf, size, ", requires_grad=True");
+}
+
+__attribute__((constructor)) static void set_describe(void)
+{
+	tensor_autograd_hooks.describe = describe;
+}

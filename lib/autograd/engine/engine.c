@@ -1,0 +1,331 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR MIT
+/*
+ * The engine: takes gradients from the roots to the leaves, or to the inputs that were asked
+ * for. A node runs when every edge that leads to it has delivered, with or without a gradient.
+ * All of it happens on the calling thread, which owns the task's queue.
+ */
+#include "autograd/engine/task.h"
+
+#include "family/factory.h"
+
+#include <stdlib.h>
+
+/* What a node works with; on the stack unless the node is large. */
+struct frame {
+	tensor **in, **out; /* nedges outs, borrowed, then owned */
+	tensor *buf[16];
+};
+
+static int frame_init(struct frame *f, const tensor_node *n)
+{
+	size_t need = n->noutputs + (size_t)n->nedges;
+
+	f->in = f->buf;
+	if (unlikely(need > ARRAY_SIZE(f->buf))) {
+		f->in = malloc(need * sizeof(tensor *));
+		if (!f->in)
+			return tensor_fail(ENOMEM, "backward: no memory");
+	}
+	f->out = f->in + n->noutputs;
+	for (uint32_t i = 0; i < n->nedges; i++)
+		f->out[i] = NULL;
+	return 0;
+}
+
+static void frame_free(struct frame *f)
+{
+	if (unlikely(f->in != f->buf))
+		free(f->in);
+}
+
+static tensor **slot_of(struct node_state *s, uint32_t nr)
+{
+	if (likely(!nr))
+		return &s->grad;
+	if (!s->more)
+		s->more = calloc(s->node->noutputs - 1, sizeof(tensor *));
+	if (!s->more) {
+		tensor_fail(ENOMEM, "backward: no memory");
+		return NULL;
+	}
+	return &s->more[nr - 1];
+}
+
+/* A gradient (consumed; NULL: undefined) arrives over an edge. */
+static int deliver(struct task *k, uint32_t to, uint32_t nr, tensor *grad)
+{
+	tensor **slot;
+
+	if (!grad)
+		return 0;
+	slot = slot_of(&k->states[to], nr);
+	if (unlikely(!slot)) {
+		tensor_put(grad);
+		return -ENOMEM;
+	}
+	*slot = *slot ? gradient_add(*slot, grad, k->call->record) : grad;
+	return *slot ? 0 : -thread()->error.code;
+}
+
+/* Hands the arrived gradients to those who asked for them. */
+static void capture(struct task *k, const struct node_state *s)
+{
+	for (int32_t i = s->capture; i >= 0; i = k->captures[i].next) {
+		uint32_t nr = k->captures[i].nr;
+		tensor *g = !nr ? s->grad : s->more ? s->more[nr - 1] : NULL;
+
+		k->call->grads[k->captures[i].input] = tensor_retain(g);
+	}
+}
+
+static void close_scope(struct tensor_thread *th, uint32_t mark)
+{
+	while (th->scope_n > mark)
+		tensor_put(th->scope[--th->scope_n]);
+}
+
+/* Takes the arrived gradients out of the state; false when none is defined. */
+static bool take_inputs(struct node_state *s, tensor **in)
+{
+	bool any = s->grad;
+
+	in[0] = s->grad;
+	s->grad = NULL;
+	for (unsigned i = 1; i < s->node->noutputs; i++) {
+		in[i] = s->more ? s->more[i - 1] : NULL;
+		any |= in[i] != NULL;
+	}
+	free(s->more);
+	s->more = NULL;
+	return any;
+}
+
+/* Which gradients the node has to compute. */
+static uint64_t wanted(const struct task *k, const tensor_node *n)
+{
+	bool all = !k->call->inputs.len;
+	uint64_t need = 0;
+
+	for (uint32_t i = 0; i < n->nedges; i++) {
+		const tensor_node *fn = n->edges[i].fn;
+		const struct node_state *to;
+
+		if (!fn)
+			continue;
+		to = all ? NULL : &k->states[task_find(k, fn)];
+		if (all || to->needed || to->capture >= 0)
+			need |= 1ull << (i < 63 ? i : 63);
+	}
+	return need;
+}
+
+/* What the node returned becomes owned and checked. */
+static int fit_outputs(const tensor_node *n, tensor **out, uint64_t need)
+{
+	int err = 0;
+
+	for (uint32_t i = 0; i < n->nedges; i++) {
+		bool want = n->edges[i].fn && need >> (i < 63 ? i : 63) & 1;
+
+		if (err < 0 || !want || !out[i] || out[i] == tensor_none) {
+			out[i] = NULL;
+			continue;
+		}
+		out[i] = gradient_fit(n, i, out[i], n->edges[i].fn, n->edges[i].nr);
+		if (!out[i])
+			err = -thread()->error.code;
+	}
+	return err;
+}
+
+static int apply(const struct task *k, tensor_node *n, struct frame *f, uint64_t need)
+{
+	struct tensor_thread *th = thread();
+	uint32_t mark = th->scope_n;
+	int err;
+
+	node_lock_take(&n->lock);
+	err = n->type->apply(n, f->in, f->out, need) < 0 ? -(th->error.code ?: EINVAL) : 0;
+	if (err == 0)
+		err = fit_outputs(n, f->out, need);
+	else
+		memset(f->out, 0, n->nedges * sizeof(tensor *));
+	if (err == 0 && !k->call->keep)
+		node_release(n);
+	node_lock_drop(&n->lock);
+	close_scope(th, mark);
+	return err;
+}
+
+/* Every edge delivers, if only the news that there is no gradient. */
+static int pass_on(struct task *k, const tensor_node *n, tensor **out)
+{
+	int err = 0;
+
+	for (uint32_t i = 0; i < n->nedges; i++) {
+		uint32_t to;
+
+		if (!n->edges[i].fn)
+			continue;
+		to = (uint32_t)task_find(k, n->edges[i].fn);
+		if (err < 0)
+			tensor_put(out[i]);
+		else
+			err = deliver(k, to, n->edges[i].nr, out[i]);
+		if (!--k->states[to].missing &&
+		    (k->states[to].needed || k->states[to].capture >= 0))
+			ready_push(k, to);
+	}
+	return err;
+}
+
+static int run_leaf(struct task *k, struct node_state *s)
+{
+	tensor *grad = s->grad;
+
+	s->grad = NULL;
+	return grad ? accumulate_grad(s->node, grad, k->call->record) : 0;
+}
+
+static int run_node(struct task *k, uint32_t index)
+{
+	struct node_state *s = &k->states[index];
+	tensor_node *n = s->node;
+	struct frame f;
+	int err = 0;
+	bool any;
+
+	if (s->capture >= 0)
+		capture(k, s);
+	if (!s->needed)
+		return 0;
+	if (n->leaf)
+		return run_leaf(k, s);
+	if (frame_init(&f, n) < 0)
+		return -ENOMEM;
+	any = take_inputs(s, f.in);
+	if (any)
+		err = apply(k, n, &f, wanted(k, n));
+	for (unsigned i = 0; i < n->noutputs; i++)
+		tensor_put(f.in[i]);
+	if (!err)
+		err = pass_on(k, n, f.out);
+	else
+		for (uint32_t i = 0; i < n->nedges; i++)
+			tensor_put(f.out[i]);
+	frame_free(&f);
+	return err;
+}
+
+/* ---- roots ---- */
+
+static tensor *ones_for(const tensor *t)
+{
+	return call_ones((tensor_ints){ t->sizes, t->ndim },
+			 TENSOR_OPTIONS(.dtype = t->dtype, .device = t->device));
+}
+
+/* The gradient of an output, owned: the caller's, or 1. */
+static tensor *root_gradient(const struct engine_call *c, int64_t i)
+{
+	tensor *t = c->outputs.data[i], *g = c->output_grads ? c->output_grads[i] : NULL;
+
+	if (!g || g == tensor_none) {
+		if (t->numel == 1)
+			return ones_for(t);
+		return tensor_fail_null(EINVAL,
+					"backward: output %lld has shape %s and needs a "
+					"gradient; only that of a single element is 1 by "
+					"itself",
+					(long long)i, SHAPE_STR(t));
+	}
+	if (!sizes_equal(t, g) || t->dtype != g->dtype)
+		return tensor_fail_null(EINVAL,
+					"backward: the gradient of output %lld must be %s "
+					"of %s, got %s of %s",
+					(long long)i, SHAPE_STR(t), tensor_dtype_name(t->dtype),
+					SHAPE_STR(g), tensor_dtype_name(g->dtype));
+	if (t->device.type != g->device.type || t->device.index != g->device.index)
+		return tensor_fail_null(EINVAL,
+					"backward: the gradient of output %lld is on "
+					"another device",
+					(long long)i);
+	return tensor_get(g);
+}
+
+/* Visits the outputs' nodes; *held has as many edges as outputs, which keep the graph alive. */
+static int start(struct task *k, struct edge *held)
+{
+	const struct engine_call *c = k->call;
+	int64_t at;
+
+	for (int64_t i = 0; i < c->outputs.len; i++) {
+		tensor *g;
+
+		held[i] = gradient_edge(c->outputs.data[i]);
+		at = task_visit(k, held[i].fn);
+		if (at < 0)
+			return -thread()->error.code;
+		g = root_gradient(c, i);
+		if (!g || deliver(k, (uint32_t)at, held[i].nr, g) < 0)
+			return -thread()->error.code;
+	}
+	return 0;
+}
+
+/* Roots on which no other root depends. */
+static void push_roots(struct task *k, uint32_t nroots)
+{
+	for (uint32_t i = 0; i < nroots; i++)
+		if (!k->states[i].missing && (k->states[i].needed || k->states[i].capture >= 0))
+			ready_push(k, i);
+}
+
+static int run(struct task *k, struct edge *held)
+{
+	int err = start(k, held);
+	uint32_t nroots = k->n;
+	int64_t i;
+
+	if (!err)
+		err = task_plan(k);
+	if (err)
+		return err;
+	push_roots(k, nroots);
+	while (!err && (i = ready_pop(k)) >= 0)
+		err = run_node(k, (uint32_t)i);
+	return err;
+}
+
+int engine_run(const struct engine_call *call)
+{
+	struct tensor_thread *th = thread();
+	struct tensor_scope_guard scope;
+	uint32_t exclude = th->exclude;
+	bool enabled = th->grad_enabled;
+	struct edge few[8] = { 0 }, *held = few;
+	struct task *k = task_new(call);
+	int err;
+
+	if (!k)
+		return -ENOMEM;
+	if (call->outputs.len > (int64_t)ARRAY_SIZE(few))
+		held = calloc(call->outputs.len, sizeof(*held));
+	if (call->inputs.len)
+		k->captures = calloc(call->inputs.len, sizeof(*k->captures));
+	scope = tensor_scope_enter();
+	th->grad_enabled = call->record;
+	th->exclude &= ~AUTOGRAD_BIT;
+	err = held && (k->captures || !call->inputs.len) ?
+		      run(k, held) :
+		      tensor_fail(ENOMEM, "backward: no memory");
+	task_done(k);
+	for (int64_t i = 0; held && i < call->outputs.len; i++)
+		node_put(held[i].fn);
+	if (held != few)
+		free(held);
+	th->grad_enabled = enabled;
+	th->exclude = exclude;
+	tensor_scope_leave(&scope);
+	return err;
+}

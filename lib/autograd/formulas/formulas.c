@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR MIT
+/* Helpers of formulas: numbers, reductions, softmax, lists. Those of views: view_formulas.c. */
+#include "autograd/formulas/formulas.h"
+
+#include "family/compare.h"
+#include "family/copy.h"
+#include "family/factory.h"
+#include "family/index.h"
+#include "family/mm.h"
+#include "family/pointwise.h"
+#include "family/reduce.h"
+#include "family/ternary.h"
+#include "family/unary.h"
+#include "family/view.h"
+
+int refuse_out(const struct tensor_thread *th, const char *op, const char *name, const tensor *t)
+{
+	if (likely(!th->grad_enabled || !t || !needs_grad(t)))
+		return 0;
+	return tensor_fail(EINVAL,
+			   "%s: out= records no gradient, but %s requires one; use the "
+			   "functional form, or tensor_no_grad",
+			   op, name);
+}
+
+tensor *no_derivative(const char *op)
+{
+	return tensor_fail_null(EOPNOTSUPP, "%s: has no derivative", op);
+}
+
+tensor_scalar number(double v)
+{
+	return tensor_scalar_float(v);
+}
+
+tensor *scaled(tensor *grad, tensor_scalar k)
+{
+	if (scalar_double(k) == 1 && !k.imag)
+		return grad;
+	return tensor_mul_scalar(grad, k);
+}
+
+tensor *conjugate(tensor *t)
+{
+	return t && dtype_is_complex(t->dtype) ? tensor_conj_physical(t) : t;
+}
+
+tensor_scalar conjugate_number(tensor_scalar s)
+{
+	s.imag = -s.imag;
+	return s;
+}
+
+tensor *adjoint(tensor *t)
+{
+	return conjugate(tensor_transpose(t, -2, -1));
+}
+
+tensor *mm_mat2_backward(tensor *mat1, tensor *grad, tensor_ints mat2_strides)
+{
+	if (mat2_strides.data[0] == 1 && mat2_strides.data[1] != 1)
+		return tensor_t(tensor_mm(tensor_t(grad), mat1));
+	return tensor_mm(tensor_t(mat1), grad);
+}
+
+tensor *one_minus_twice(tensor *t)
+{
+	return tensor_add_scalar(tensor_mul_scalar(t, number(-2)), number(1));
+}
+
+tensor *zeros_for(tensor *grad, tensor_ints sizes)
+{
+	return grad ? tensor_zeros(sizes,
+				   TENSOR_OPTIONS(.dtype = grad->dtype, .device = grad->device)) :
+		      NULL;
+}
+
+double dropout_scale(double p, int64_t train)
+{
+	if (!train)
+		return 1;
+	return p == 1 ? 0 : 1 / (1 - p);
+}
+
+/* Not a product with 0 and 1: NaN and infinity must not leak from the other branch. */
+tensor *where_backward(tensor *grad, tensor *condition, bool keep)
+{
+	tensor *zero = zeros_for(grad, TENSOR_SCALAR_SHAPE);
+
+	return keep ? tensor_where(condition, grad, zero) : tensor_where(condition, zero, grad);
+}
+
+/* ---- reductions ---- */
+
+/* Bit d: dimension d is reduced. */
+static uint32_t reduced(tensor_ints dim, int ndim)
+{
+	uint32_t mask = 0;
+
+	if (dim.len <= 0 || !ndim)
+		return ~0u;
+	for (int64_t i = 0; i < dim.len; i++)
+		mask |= 1u << (dim.data[i] < 0 ? dim.data[i] + ndim : dim.data[i]);
+	return mask;
+}
+
+tensor *sum_along(tensor *t, int64_t dim)
+{
+	return tensor_sum_dim(t, TENSOR_INTS(dim), true);
+}
+
+tensor *sum_backward(tensor *grad, tensor_ints sizes, tensor_ints dim, bool keepdim)
+{
+	uint32_t mask = reduced(dim, (int)sizes.len);
+	int64_t kept[TENSOR_MAX_DIMS];
+
+	for (int64_t i = 0; i < sizes.len; i++)
+		kept[i] = mask >> i & 1 ? 1 : sizes.data[i];
+	if (!keepdim)
+		grad = tensor_view(tensor_contiguous(grad), (tensor_ints){ kept, sizes.len });
+	return tensor_expand(grad, sizes);
+}
+
+tensor *mean_backward(tensor *grad, tensor_ints sizes, tensor_ints dim, bool keepdim)
+{
+	uint32_t mask = reduced(dim, (int)sizes.len);
+	double n = 1;
+
+	for (int64_t i = 0; i < sizes.len; i++)
+		n *= mask >> i & 1 ? (double)sizes.data[i] : 1;
+	/* Of no elements nothing comes of the quotient, but of its own derivative would, 0 / 0. */
+	n = n > 0 ? n : 1;
+	return sum_backward(tensor_div_scalar(grad, number(n)), sizes, dim, keepdim);
+}
+
+/* Equal greatest elements share the gradient. */
+tensor *max_backward(tensor *grad, tensor *self, tensor *result)
+{
+	tensor *where = tensor_eq(self, result), *mask;
+	double value = 0;
+
+	/* NaN is the extreme of whatever has it, and unequal to itself. */
+	if (dtype_is_float(self->dtype) && tensor_item(result, &value) == 0 && isnan(value))
+		where = tensor_isnan(self);
+	mask = tensor_to(where, TENSOR_OPTIONS(.dtype = self->dtype));
+	return tensor_mul(mask, tensor_div(grad, tensor_sum(mask)));
+}
+
+tensor *max_dim_backward(tensor *grad, tensor_ints sizes, tensor *indices, int64_t dim,
+			 bool keepdim)
+{
+	if (!keepdim && sizes.len) {
+		grad = tensor_unsqueeze(grad, dim);
+		indices = tensor_unsqueeze(indices, dim);
+	}
+	return tensor_scatter_add(zeros_for(grad, sizes), dim, indices, grad);
+}
+
+/* ---- softmax ---- */
+
+/* softmax_backward is y (g - sum(g y)): this is its derivative with respect to y. */
+tensor *softmax_double_backward(tensor *grad, tensor *grad_output, tensor *output, int64_t dim)
+{
+	tensor *centred = tensor_sub(grad_output, sum_along(tensor_mul(grad_output, output), dim));
+
+	return tensor_sub(tensor_mul(grad, centred),
+			  tensor_mul(grad_output, sum_along(tensor_mul(grad, output), dim)));
+}
+
+/* log_softmax_backward is g - exp(o) sum(g): its derivative with respect to g. */
+tensor *log_softmax_double_backward(tensor *grad, tensor *output, int64_t dim)
+{
+	return tensor_sub(grad, sum_along(tensor_mul(grad, tensor_exp(output)), dim));
+}
+
+/* ---- lists ---- */
+
+/* A tensor of length 0 gets no gradient: it has no elements. */
+int cat_backward(tensor **out, tensor *grad, tensor_ints lengths, int64_t dim)
+{
+	int64_t at = 0;
+
+	for (int64_t i = 0; i < lengths.len; i++) {
+		out[i] = tensor_none;
+		if (lengths.data[i])
+			out[i] = tensor_narrow(grad, dim, at, lengths.data[i]);
+		if (!out[i])
+			return -1;
+		at += lengths.data[i];
+	}
+	return 0;
+}

@@ -1,0 +1,316 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR MIT
+/* Helpers of the formulas of LU and Cholesky factors, systems of equations, inverses and
+ * determinants. */
+#include "autograd/formulas/formulas.h"
+
+#include "family/compare.h"
+#include "family/copy.h"
+#include "family/factory.h"
+#include "family/index.h"
+#include "family/linalg.h"
+#include "family/move.h"
+#include "family/pointwise.h"
+#include "family/matmul.h"
+#include "family/ranges.h"
+#include "family/reduce.h"
+#include "family/reinterpret.h"
+#include "family/scatter.h"
+#include "family/shape.h"
+#include "family/ternary.h"
+#include "family/unary.h"
+#include "family/view.h"
+
+#include <float.h>
+
+static int64_t rows_of(const tensor *t)
+{
+	return t ? t->sizes[t->ndim - 2] : 0;
+}
+
+static int64_t columns_of(const tensor *t)
+{
+	return t ? t->sizes[t->ndim - 1] : 0;
+}
+
+/* ---- LU ---- */
+
+/* L1^-H m U1^-H for the square parts of the factors. */
+static tensor *between(tensor *l1, tensor *m, tensor *u1)
+{
+	tensor *t = tensor_linalg_solve_triangular_opt(adjoint(l1), m, true, true, true);
+
+	return tensor_linalg_solve_triangular_opt(adjoint(u1), t, false, false, false);
+}
+
+/*
+ * A = P L U. Square: gA = P L^-H [tril(L^H gL, -1) + triu(gU U^H)] U^-H.
+ * Tall, L = [L1; L2]: L2 = A2 U^-1, so A2 gets gL2 U^-H, and U what comes of that.
+ * Wide, U = [U1 U2]: U2 = L^-1 P^T A2, so A2 gets P L^-H gU2, and L what comes of that.
+ */
+static tensor *plu_backward(tensor *gl, tensor *gu, tensor *p, tensor *l, tensor *u)
+{
+	int64_t m = rows_of(l), n = columns_of(u), k = m < n ? m : n;
+	tensor *l1 = tensor_narrow(l, -2, 0, k), *u1 = tensor_narrow(u, -1, 0, k), *below, *above,
+	       *ga;
+
+	below = tensor_matmul(adjoint(l1), tensor_narrow(gl, -2, 0, k));
+	above = tensor_matmul(tensor_narrow(gu, -1, 0, k), adjoint(u1));
+	if (m > n)
+		above = tensor_sub(above, tensor_matmul(adjoint(tensor_narrow(l, -2, k, m - k)),
+							tensor_narrow(gl, -2, k, m - k)));
+	if (n > m)
+		below = tensor_sub(below, tensor_matmul(tensor_narrow(gu, -1, k, n - k),
+							adjoint(tensor_narrow(u, -1, k, n - k))));
+	ga = between(l1, tensor_add(tensor_tril(below, -1), tensor_triu(above, 0)), u1);
+	if (m > n)
+		ga = tensor_cat(TENSOR_LIST(ga,
+					    tensor_linalg_solve_triangular_opt(
+						    adjoint(u1), tensor_narrow(gl, -2, k, m - k),
+						    false, false, false)),
+				-2);
+	if (n > m)
+		ga = tensor_cat(TENSOR_LIST(ga,
+					    tensor_linalg_solve_triangular_opt(
+						    adjoint(l1), tensor_narrow(gu, -1, k, n - k),
+						    true, true, true)),
+				-1);
+	return tensor_matmul(p, ga);
+}
+
+tensor *lu_factor_backward(tensor *grad, tensor *lu, tensor *pivots)
+{
+	int64_t m = rows_of(lu), n = columns_of(lu), k = m < n ? m : n;
+	tensor *p, *l, *u;
+
+	if (tensor_lu_unpack(lu, pivots, true, true, &p, &l, &u) < 0)
+		return NULL;
+	return plu_backward(tensor_tril(tensor_narrow(grad, -1, 0, k), -1),
+			    tensor_triu(tensor_narrow(grad, -2, 0, k), 0), p, l, u);
+}
+
+/* The gradient of A in A X = B, X A = B, or the same with A's adjoint; gb is B's. */
+static tensor *system_backward(tensor *gb, tensor *x, bool left, bool adj)
+{
+	tensor *ga;
+
+	if (adj)
+		ga = left ? tensor_matmul(x, adjoint(gb)) : tensor_matmul(adjoint(gb), x);
+	else
+		ga = left ? tensor_matmul(gb, adjoint(x)) : tensor_matmul(adjoint(x), gb);
+	return tensor_neg(ga);
+}
+
+/* A = P L U is linear in L and in U: gL = P^H gA U^H, gU = L^H P^H gA. */
+tensor *lu_solve_lu_backward(tensor *grad, tensor *lu, tensor *pivots, tensor *x, bool left,
+			     bool adj)
+{
+	tensor *p, *l, *u, *ga;
+
+	if (tensor_lu_unpack(lu, pivots, true, true, &p, &l, &u) < 0)
+		return NULL;
+	ga = system_backward(tensor_linalg_lu_solve_opt(lu, pivots, grad, left, !adj), x, left,
+			     adj);
+	ga = tensor_matmul(adjoint(p), ga);
+	return tensor_add(tensor_tril(tensor_matmul(ga, adjoint(u)), -1),
+			  tensor_triu(tensor_matmul(adjoint(l), ga), 0));
+}
+
+/* ---- systems ---- */
+
+/* X of A^H X = b. The factors serve where nothing records: they have no history. */
+static tensor *solve_adjoint(tensor *a, tensor *lu, tensor *pivots, tensor *b, bool left)
+{
+	if (thread()->grad_enabled)
+		return tensor_linalg_solve_opt(adjoint(a), b, left);
+	return tensor_linalg_lu_solve_opt(lu, pivots, b, left, true);
+}
+
+/* Vectors have a dimension less than the matrices. */
+static tensor *as_matrix(tensor *t, const tensor *a)
+{
+	return t && a && t->ndim < a->ndim ? tensor_unsqueeze(t, -1) : t;
+}
+
+tensor *solve_b_backward(tensor *grad, tensor *a, tensor *lu, tensor *pivots, tensor *x, bool left)
+{
+	tensor *gb = solve_adjoint(a, lu, pivots, as_matrix(grad, a), left);
+
+	return gb && x && a && x->ndim < a->ndim ? tensor_squeeze_dim(gb, -1) : gb;
+}
+
+tensor *solve_a_backward(tensor *grad, tensor *a, tensor *lu, tensor *pivots, tensor *x, bool left)
+{
+	tensor *gb = solve_adjoint(a, lu, pivots, as_matrix(grad, a), left);
+
+	return system_backward(gb, as_matrix(x, a), left, false);
+}
+
+tensor *inv_backward(tensor *grad, tensor *inverse)
+{
+	tensor *h = adjoint(inverse);
+
+	return tensor_neg(tensor_matmul(h, tensor_matmul(grad, h)));
+}
+
+/* ---- determinants ---- */
+
+/* g [..] on the diagonals of n x n matrices */
+static tensor *times_identity(tensor *g, int64_t n)
+{
+	int64_t sizes[TENSOR_MAX_DIMS];
+
+	if (!g)
+		return NULL;
+	memcpy(sizes, g->sizes, g->ndim * sizeof(*sizes));
+	sizes[g->ndim] = n;
+	return tensor_diag_embed(tensor_expand(tensor_unsqueeze(g, -1),
+					       (tensor_ints){ sizes, g->ndim + 1 }),
+				 0, -2, -1);
+}
+
+/* Factors of a matrix that is not singular: zeros on the diagonal of U become the dtype's epsilon.
+ */
+static tensor *regular(tensor *lu)
+{
+	tensor *diagonal = tensor_diagonal(lu, 0, -2, -1);
+	double epsilon = lu && dtype_real(lu->dtype) == TENSOR_F64 ? DBL_EPSILON : FLT_EPSILON;
+	tensor *filled = tensor_where_scalarself(tensor_eq_scalar(diagonal, tensor_scalar_int(0)),
+						 tensor_scalar_float(epsilon), diagonal);
+
+	return tensor_diagonal_scatter(
+		lu, tensor_to(filled, TENSOR_OPTIONS(.dtype = lu ? lu->dtype : 0)), 0, -2, -1);
+}
+
+/* Whether a matrix of the batch is singular or nearly so; -1 with the error set. */
+static int any_singular(tensor *det)
+{
+	double epsilon = det && dtype_real(det->dtype) == TENSOR_F64 ? DBL_EPSILON : FLT_EPSILON;
+	tensor *small = tensor_any(tensor_lt_scalar(tensor_abs(tensor_detach(det)),
+						    tensor_scalar_float(100 * epsilon)));
+	bool any;
+
+	return tensor_is_nonzero(small, &any) < 0 ? -1 : any;
+}
+
+/*
+ * The adjugate, which is det(A) A^-1 where there is an inverse, as a polynomial of A: D. K. Faddeev
+ * and V. N. Faddeeva, "Computational methods of linear algebra", 1963. It has derivatives at every
+ * matrix, also where singular values are equal.
+ */
+static tensor *adjugate(tensor *a)
+{
+	int64_t n = columns_of(a);
+	tensor *trace,
+		*m = tensor_eye(n, TENSOR_OPTIONS(.dtype = a ? a->dtype : 0,
+						  .device = a ? a->device : TENSOR_DEVICE_CPU));
+
+	for (int64_t k = 1; k < n; k++) {
+		m = tensor_matmul(a, m);
+		trace = tensor_sum_dim(tensor_diagonal(m, 0, -2, -1), TENSOR_INTS(-1), false);
+		trace = tensor_mul_scalar(trace, tensor_scalar_float(-1.0 / (double)k));
+		m = tensor_add(m, times_identity(trace, n));
+	}
+	m = n % 2 ? m : tensor_neg(m);
+	return tensor_expand_as(m, a);
+}
+
+/* Above it the polynomial's rounding errors are too large. */
+#define ADJUGATE_MOST 16
+
+/*
+ * A^H gA = conj(det) g 1, so gA = g adj(A)^H. Without a second derivative the factors give it, of
+ * singular matrices changed by epsilon. With one it is computed from A: by a system of equations,
+ * or at singular matrices by the adjugate, of large ones through A = U S V^H.
+ */
+tensor *det_backward(tensor *grad, tensor *a, tensor *det, tensor *lu, tensor *pivots)
+{
+	int64_t n = columns_of(a);
+	tensor *u, *s, *vh, *g;
+	int singular;
+
+	if (!thread()->grad_enabled)
+		return tensor_linalg_lu_solve_opt(regular(lu), pivots,
+						  times_identity(tensor_mul(grad, conjugate(det)),
+								 columns_of(lu)),
+						  true, true);
+	singular = any_singular(det);
+	if (singular < 0)
+		return NULL;
+	if (!singular)
+		return tensor_linalg_solve(
+			adjoint(a),
+			times_identity(tensor_mul(grad, conjugate(tensor_linalg_det(a))), n));
+	if (n <= ADJUGATE_MOST)
+		return tensor_mul(tensor_unsqueeze(tensor_unsqueeze(grad, -1), -1),
+				  adjoint(adjugate(a)));
+	if (tensor_linalg_svd(a, false, &u, &s, &vh) < 0)
+		return NULL;
+	g = tensor_mul(grad, conjugate(tensor_mul(tensor_linalg_det(u), tensor_linalg_det(vh))));
+	g = prod_dim_backward(g, tensor_to(s, TENSOR_OPTIONS(.dtype = a->dtype)),
+			      tensor_to(tensor_prod_dim(s, -1, false),
+					TENSOR_OPTIONS(.dtype = a->dtype)),
+			      -1, false);
+	return tensor_matmul(tensor_mul(u, tensor_unsqueeze(g, -2)), vh);
+}
+
+/* d log det = tr(A^-1 dA): its real part is d logabsdet, and d sign = i sign times its imaginary
+ * part. */
+tensor *slogdet_backward(tensor *const *grads, tensor *a, tensor *sign, tensor *lu, tensor *pivots)
+{
+	tensor *g = grads[1], *turn;
+
+	if (sign && dtype_is_complex(sign->dtype)) {
+		if (g) {
+			g = tensor_to(g, TENSOR_OPTIONS(.dtype = sign->dtype));
+			if (!g)
+				return NULL;
+		}
+		if (grads[0]) {
+			turn = tensor_imag(tensor_mul(conjugate(grads[0]), sign));
+			turn = tensor_mul_scalar(turn, tensor_scalar_complex(0, -1));
+			g = g ? tensor_add(g, turn) : turn;
+			if (!g)
+				return NULL;
+		}
+	}
+	if (!g)
+		return tensor_none; /* the sign of a real determinant does not change */
+	return solve_adjoint(a, lu, pivots, times_identity(g, columns_of(lu)), true);
+}
+
+/* ---- Cholesky ---- */
+
+/* A = L L^H: gA = L^-H phi L^-1, phi the Hermitian matrix with half of tril(L^H gL) in its lower
+ * triangle. */
+tensor *cholesky_backward(tensor *grad, tensor *factor, bool upper)
+{
+	tensor *l = upper ? adjoint(factor) : factor, *gl = upper ? adjoint(grad) : grad, *phi;
+
+	phi = tensor_tril(tensor_matmul(adjoint(l), gl), 0);
+	phi = scaled(tensor_add(phi, adjoint(tensor_tril(phi, -1))), number(0.5));
+	phi = tensor_linalg_solve_triangular_opt(adjoint(l), phi, true, true, false);
+	return tensor_linalg_solve_triangular_opt(l, phi, false, false, false);
+}
+
+/* X = (L L^H)^-1 B: gA = -gB X^H, gL = tril((gA + gA^H) L). Only one triangle of the factor is
+ * read. */
+tensor *cholesky_solve_backward(tensor *grad, tensor *factor, tensor *x, bool upper)
+{
+	tensor *ga = system_backward(tensor_cholesky_solve(grad, factor, upper), x, true, false);
+
+	ga = tensor_add(ga, adjoint(ga));
+	return upper ? tensor_triu(tensor_matmul(tensor_triu(factor, 0), ga), 0) :
+		       tensor_tril(tensor_matmul(ga, tensor_tril(factor, 0)), 0);
+}
+
+/* ---- triangular ---- */
+
+/* The gradient is 0 outside of the triangle that is read, and on its diagonal where that counts as 1. */
+tensor *solve_triangular_a_backward(tensor *grad, tensor *a, tensor *x, bool upper, bool left,
+				    bool unit)
+{
+	tensor *gb = tensor_linalg_solve_triangular_opt(adjoint(a), grad, !upper, left, unit);
+	tensor *ga = system_backward(gb, x, left, false);
+
+	return upper ? tensor_triu(ga, unit) : tensor_tril(ga, -(int)unit);
+}

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR MIT
+/* Helpers of the derivatives of pooling and sampling. */
+#include "autograd/formulas/formulas.h"
+
+#include "family/factory.h"
+#include "family/index.h"
+#include "family/sample.h"
+#include "family/view.h"
+
+tensor *only_shape(tensor *like, tensor_ints sizes)
+{
+	if (!like)
+		return NULL;
+	return tensor_expand(
+		tensor_empty(TENSOR_SCALAR_SHAPE,
+			     TENSOR_OPTIONS(.dtype = like->dtype, .device = like->device)),
+		sizes);
+}
+
+tensor_ints last_sizes(tensor_ints sizes, int64_t n)
+{
+	return (tensor_ints){ sizes.data + sizes.len - n, n };
+}
+
+/* What max_pool_backward spread out is gathered again. */
+tensor *max_pool_double_backward(tensor *grad, tensor *indices, int64_t n)
+{
+	int64_t flat[TENSOR_MAX_DIMS], planes = grad->ndim - n;
+
+	memcpy(flat, grad->sizes, planes * sizeof(*flat));
+	flat[planes] = -1;
+	if (!indices->numel)
+		return zeros_for(grad, (tensor_ints){ indices->sizes, indices->ndim });
+	grad = tensor_gather(tensor_reshape(grad, (tensor_ints){ flat, planes + 1 }), planes,
+			     tensor_reshape(indices, (tensor_ints){ flat, planes + 1 }));
+	return tensor_view(grad, (tensor_ints){ indices->sizes, indices->ndim });
+}
+
+tensor *grid_sampler_part(tensor *grad, tensor *input, tensor *grid, int64_t mode, int64_t padding,
+			  bool align_corners, int part)
+{
+	tensor *result[2];
+
+	if (tensor_grid_sampler_2d_backward(grad, input, grid, mode, padding, align_corners,
+					    1u << part, &result[0], &result[1]) < 0)
+		return NULL;
+	return result[part];
+}
+
+tensor *no_second_derivative(const char *op)
+{
+	return tensor_fail_null(EOPNOTSUPP, "%s: there is no second derivative", op);
+}

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR MIT
+/* Helpers of the formulas of scans and of what is chosen by position: sort, topk and the like. */
+#include "autograd/formulas/formulas.h"
+
+#include "family/compare.h"
+#include "family/factory.h"
+#include "family/index.h"
+#include "family/pointwise.h"
+#include "family/reduce.h"
+#include "family/scan.h"
+#include "family/ternary.h"
+#include "family/view.h"
+
+tensor *reversed(tensor *t, int64_t dim)
+{
+	tensor *order;
+	int64_t n;
+
+	if (!t || !t->ndim)
+		return t;
+	n = t->sizes[dim < 0 ? dim + t->ndim : dim];
+	order = tensor_arange_step(tensor_scalar_int(n - 1), tensor_scalar_int(-1),
+				   tensor_scalar_int(-1),
+				   TENSOR_OPTIONS(.dtype = TENSOR_I64, .device = t->device));
+	return tensor_index_select(t, dim, order);
+}
+
+/* An element counts in all sums from its own on. */
+tensor *cumsum_backward(tensor *grad, int64_t dim)
+{
+	if (!grad || !grad->ndim || grad->numel <= 1)
+		return grad;
+	return reversed(tensor_cumsum(reversed(grad, dim), dim), dim);
+}
+
+/* Without a division, element by element along dim: for products with a zero. */
+static tensor *cumprod_backward_slow(tensor *grad, tensor *self, int64_t dim)
+{
+	int64_t n = self->sizes[dim];
+	tensor *all = NULL;
+
+	for (int64_t k = 0; k < n; k++) {
+		/* the products that element k is in, without it */
+		tensor *before = tensor_prod_dim(tensor_narrow(self, dim, 0, k), dim, true);
+		tensor *after = tensor_cumprod(tensor_narrow(self, dim, k + 1, n - k - 1), dim);
+		tensor *rest = tensor_cat(TENSOR_LIST(before, tensor_mul(after, before)), dim);
+		tensor *part = sum_along(along(tensor_narrow(grad, dim, k, n - k), rest), dim);
+
+		all = k ? tensor_cat(TENSOR_LIST(all, part), dim) : part;
+	}
+	return all;
+}
+
+tensor *cumprod_backward(tensor *grad, tensor *self, tensor *result, int64_t dim)
+{
+	if (!self->ndim || self->numel <= 1)
+		return grad;
+	if (dim < 0)
+		dim += self->ndim;
+	if (has_zero(self))
+		return cumprod_backward_slow(grad, self, dim);
+	return over(cumsum_backward(along(grad, result), dim), self);
+}
+
+/* The gradient at j reaches i <= j with weight exp(self[i] - result[j]). */
+tensor *logcumsumexp_backward(tensor *grad, tensor *self, tensor *result, int64_t dim)
+{
+	tensor *zero = zeros_for(grad, TENSOR_SCALAR_SHAPE), *sum[2];
+
+	if (!self->ndim || !self->numel)
+		return grad;
+	if (dtype_is_complex(self->dtype)) { /* logarithms of any grad */
+		sum[0] = tensor_sub(tensor_log(grad), conjugate(result));
+		sum[0] = reversed(tensor_logcumsumexp(reversed(sum[0], dim), dim), dim);
+		return tensor_exp(tensor_add(sum[0], conjugate(self)));
+	}
+	for (int i = 0; i < 2; i++) {
+		tensor *sign = i ? tensor_lt(grad, zero) : tensor_gt(grad, zero);
+		tensor *none = tensor_sub_scalar(zero, number(__builtin_inf()));
+		tensor *size = tensor_where(sign, i ? tensor_neg(grad) : grad,
+					    tensor_ones_like(grad, TENSOR_OPTIONS(0)));
+		tensor *log = tensor_where(sign, tensor_sub(tensor_log(size), result), none);
+
+		log = reversed(tensor_logcumsumexp(reversed(log, dim), dim), dim);
+		sum[i] = tensor_exp(tensor_add(log, self));
+	}
+	return tensor_sub(sum[0], sum[1]);
+}
+
+tensor *gathered_backward(tensor *grad, tensor_ints sizes, tensor *indices, int64_t dim)
+{
+	tensor *zero = zeros_for(grad, sizes);
+
+	if (!sizes.len)
+		return tensor_view(grad, sizes);
+	return tensor_scatter_add(zero, dim, indices, grad);
+}
+
+tensor *cummax_backward(tensor *grad, tensor_ints sizes, tensor *indices, int64_t dim)
+{
+	return gathered_backward(grad, sizes, indices, dim);
+}

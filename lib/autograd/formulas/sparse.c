@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR MIT
+/* What derivatives of sparse operators call. See formulas.h. */
+#include "autograd/formulas/formulas.h"
+
+#include "family/sparse.h"
+
+tensor *sparse_like(tensor *self, tensor *values)
+{
+	tensor_ints size = { self->sizes, self->ndim };
+
+	if (self->layout == TENSOR_SPARSE_CSR)
+		return tensor_sparse_csr_tensor(tensor_crow_indices(self), tensor_col_indices(self),
+						values, size);
+	return tensor_sparse_coo_tensor_opt(tensor__indices(self), values, size, true);
+}
+
+tensor *to_dense_backward(tensor *grad, tensor *self)
+{
+	if (self->layout == TENSOR_STRIDED || self->layout == TENSOR_BLOCKED)
+		return grad;
+	/* Places that occur twice would count twice. */
+	return tensor_sparse_mask(grad, tensor_coalesce(self));
+}

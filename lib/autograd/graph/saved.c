@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR MIT
+/*
+ * Saved tensors. What is saved is a detached tensor on the same memory: it shares the version
+ * counter, keeps no history alive, and so cannot close a cycle, whatever happens to the tensor
+ * in place later. Unpacking checks the version and, while a graph is being recorded, gives the
+ * history back: an input's is where the node's own edge leads, an output's is the node.
+ */
+#include "autograd/graph/autograd.h"
+
+#include "family/copy.h"
+
+#include <stdlib.h>
+
+static int keep(tensor_node *n, int slot, tensor *detached, int source)
+{
+	if (unlikely(!detached))
+		return -1;
+	n->saved[slot] = (struct saved){ detached, tensor_version(detached), source };
+	return 0;
+}
+
+int node_save(tensor_node *n, int slot, tensor *t, int source)
+{
+	return t ? keep(n, slot, tensor_new_detached(t), source) : 0;
+}
+
+int node_save_copy(tensor_node *n, int slot, tensor *t, int source)
+{
+	return keep(n, slot, call_clone(t, TENSOR_PRESERVE_FORMAT), source);
+}
+
+static const char *saved_name(const tensor_node *n, int slot)
+{
+	const char *const *name = n->type->saved_names;
+
+	if (!name)
+		return "?";
+	while (slot-- > 0 && name[1])
+		name++;
+	return *name;
+}
+
+/* t again, as a tensor with history. */
+static tensor *with_history(tensor_node *n, const struct saved *s)
+{
+	struct edge e = { n, SAVED_OUTPUT(0) - s->source };
+	struct leaf_meta *m;
+	tensor *t;
+
+	if (s->source >= 0)
+		e = n->edges[s->source];
+	else if (s->source != SAVED_CONSTANT && n->within)
+		return slice_with_history(n, s->t);
+	t = tensor_new_detached(s->t);
+	if (!t || s->source == SAVED_CONSTANT || !e.fn || !differentiable(t))
+		return t;
+	m = meta_new(t);
+	if (!m) {
+		tensor_put(t);
+		return NULL;
+	}
+	node_get(e.fn);
+	m->meta.fn = e.fn;
+	m->meta.nr = e.nr;
+	m->meta.tracked = true;
+	t->keys |= AUTOGRAD_BIT;
+	return t;
+}
+
+tensor *node_unpack(tensor_node *n, int slot)
+{
+	struct saved *s = &n->saved[slot];
+	struct tensor_thread *th = thread();
+
+	if (unlikely(!s->t)) {
+		if (!n->released)
+			return tensor_none;
+		return tensor_fail_null(EINVAL,
+					"backward of %s (%s): saved tensors were freed by "
+					"an earlier backward; pass TENSOR_RETAIN_GRAPH to "
+					"that one to go through the graph again",
+					n->type->op, n->type->name);
+	}
+	if (unlikely(tensor_version(s->t) != s->version))
+		return tensor_fail_null(EINVAL,
+					"backward of %s (%s): saved tensor %s %s was "
+					"changed in place: expected version %u, found %u",
+					n->type->op, n->type->name, saved_name(n, slot),
+					SHAPE_STR(s->t), s->version, tensor_version(s->t));
+	if (unlikely(th->grad_enabled))
+		return scope_own(th, with_history(n, s));
+	return s->t;
+}
+
+int node_save_list(tensor_node *n, int first, tensor_list list, int source)
+{
+	for (int64_t i = 0; i < list.len; i++) {
+		tensor *t = list.data[i] == tensor_none ? NULL : list.data[i];
+		int from = source >= 0 && t && meta_of(t) ? source + (int)i : SAVED_CONSTANT;
+
+		if (node_save(n, first + (int)i, t, from) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+int node_unpack_list(tensor_node *n, int first, tensor_list list)
+{
+	tensor **to = (tensor **)list.data;
+
+	for (int64_t i = 0; i < list.len; i++) {
+		to[i] = node_unpack(n, first + (int)i);
+		if (unlikely(!to[i]))
+			return -1;
+	}
+	return 0;
+}
+
+const char *node_string(const char *s)
+{
+	static const char *known[64];
+	size_t i = 0;
+
+	if (!s)
+		return NULL;
+	autograd_lock();
+	while (i < ARRAY_SIZE(known) && known[i] && strcmp(known[i], s))
+		i++;
+	if (i < ARRAY_SIZE(known) && !known[i])
+		known[i] = strdup(s);
+	autograd_unlock();
+	return i < ARRAY_SIZE(known) ? known[i] : NULL;
+}
+
+void node_release(tensor_node *n)
+{
+	for (unsigned i = 0; i < n->nsaved; i++) {
+		tensor *t = n->saved[i].t;
+
+		/* saved_slot() reads it without the lock. */
+		__atomic_store_n(&n->saved[i].t, NULL, __ATOMIC_RELAXED);
+		tensor_put(t);
+	}
+	if (n->type->release)
+		n->type->release(n);
+	n->released = true;
+}

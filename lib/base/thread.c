@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR MIT
+/*
+ * What belongs to a thread: made at its first call, taken down when it exits. The pointer is in
+ * initial-exec TLS (one load); the state is on the heap, because the static TLS block of a
+ * library that is opened late has only a few hundred bytes.
+ */
+#include "core/tensor_impl.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+
+__thread struct tensor_thread *tensor_thread_ptr;
+
+static pthread_key_t exit_key;
+static pthread_once_t exit_once = PTHREAD_ONCE_INIT;
+
+static void thread_exit(void *arg)
+{
+	struct tensor_thread *th = arg;
+
+	while (th->scope_n)
+		tensor_put(th->scope[--th->scope_n]);
+	if (tensor_autograd_hooks.thread_exit)
+		tensor_autograd_hooks.thread_exit(th);
+	storage_thread_exit(th);
+	free(th->scope);
+	tensor_thread_ptr = NULL;
+	free(th);
+}
+
+static void make_exit_key(void)
+{
+	pthread_key_create(&exit_key, thread_exit);
+}
+
+struct tensor_thread *tensor_thread_init(void)
+{
+	/* Shared by threads for which there is no memory: wrong counts, but no crash. */
+	static struct tensor_thread last_resort = { .grad_enabled = true };
+	struct tensor_thread *th = calloc(1, sizeof(*th));
+
+	if (!th)
+		return &last_resort;
+	th->grad_enabled = true;
+	pthread_once(&exit_once, make_exit_key);
+	pthread_setspecific(exit_key, th);
+	tensor_thread_ptr = th;
+	return th;
+}
+
+TENSOR_EXPORT struct tensor_key_sets tensor_set_key_sets(struct tensor_key_sets sets)
+{
+	struct tensor_thread *th = thread();
+	struct tensor_key_sets before = { th->include, th->exclude };
+
+	th->include = sets.include;
+	th->exclude = sets.exclude;
+	return before;
+}

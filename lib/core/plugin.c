@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR MIT
+/* Opening a plugin, and what plugins call. See plugin.h. */
+#include "core/plugin.h"
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+/* The file beside libtensor itself, where a build tree and an installation have it. */
+static bool path_beside(const char *file, char *path, size_t size)
+{
+	static const char self;
+	const char *slash;
+	Dl_info info;
+	int n;
+
+	if (!dladdr(&self, &info) || !info.dli_fname)
+		return false;
+	slash = strrchr(info.dli_fname, '/');
+	if (!slash)
+		return false;
+	n = snprintf(path, size, "%.*s/%s", (int)(slash - info.dli_fname), info.dli_fname, file);
+	return n > 0 && (size_t)n < size && access(path, R_OK) == 0;
+}
+
+bool plugin_open(const char *file, const char *variable, char *reason, size_t size)
+{
+	const char *path = secure_getenv(variable), *text;
+	char beside[4096];
+
+	if (!path || !*path)
+		path = path_beside(file, beside, sizeof(beside)) ? beside : file;
+	if (dlopen(path, RTLD_NOW | RTLD_LOCAL))
+		return true;
+	text = dlerror();
+	snprintf(reason, size, "the plugin was not loaded: %.400s", text ? text : path);
+	return false;
+}
+
+TENSOR_EXPORT tensor *plugin_tensor(enum tensor_dtype dtype, const int64_t *sizes, int ndim)
+{
+	return tensor_new(TENSOR_DEVICE_CPU, dtype, sizes, ndim);
+}
+
+TENSOR_EXPORT tensor *plugin_tensor_unstrided(tensor_options options, const int64_t *sizes,
+					      int ndim, size_t nbytes, struct tensor_extension *ext)
+{
+	return tensor_new_unstrided(options, sizes, ndim, nbytes, ext);
+}
+
+TENSOR_EXPORT void plugin_tensor_put(tensor *t)
+{
+	tensor_put(t);
+}

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR MIT
+/* What one can ask a tensor. NULL has an answer too, so that a chain is checked once at its end. */
+#include "core/tensor_impl.h"
+
+TENSOR_EXPORT int tensor_dim(const tensor *t)
+{
+	return tensor_given(t) ? t->ndim : -1;
+}
+
+static int64_t of_dim(const tensor *t, const int64_t *values, int dim)
+{
+	if (tensor_given(t) && dim < 0)
+		dim += t->ndim;
+	return t && dim >= 0 && dim < t->ndim ? values[dim] : -1;
+}
+
+TENSOR_EXPORT int64_t tensor_size(const tensor *t, int dim)
+{
+	return of_dim(t, t ? t->sizes : NULL, dim);
+}
+
+TENSOR_EXPORT int64_t tensor_stride(const tensor *t, int dim)
+{
+	return of_dim(t, t ? t->strides : NULL, dim);
+}
+
+TENSOR_EXPORT const int64_t *tensor_sizes(const tensor *t)
+{
+	return tensor_given(t) ? t->sizes : NULL;
+}
+
+TENSOR_EXPORT const int64_t *tensor_strides(const tensor *t)
+{
+	return tensor_given(t) ? t->strides : NULL;
+}
+
+TENSOR_EXPORT tensor_ints tensor_shape(const tensor *t)
+{
+	return (tensor_ints){ tensor_given(t) ? t->sizes : NULL, t ? t->ndim : -1 };
+}
+
+TENSOR_EXPORT int64_t tensor_numel(const tensor *t)
+{
+	return tensor_given(t) ? t->numel : -1;
+}
+
+TENSOR_EXPORT int64_t tensor_storage_offset(const tensor *t)
+{
+	return tensor_given(t) ? t->offset : -1;
+}
+
+TENSOR_EXPORT enum tensor_dtype tensor_dtype(const tensor *t)
+{
+	return tensor_given(t) ? t->dtype : TENSOR_DTYPE_NONE;
+}
+
+TENSOR_EXPORT enum tensor_layout tensor_layout(const tensor *t)
+{
+	return tensor_given(t) ? t->layout : TENSOR_LAYOUT_NONE;
+}
+
+TENSOR_EXPORT tensor_device tensor_get_device(const tensor *t)
+{
+	return tensor_given(t) ? t->device : (tensor_device){ 0, 0 };
+}
+
+TENSOR_EXPORT bool tensor_is_contiguous(const tensor *t)
+{
+	return tensor_given(t) && t->contiguous;
+}
+
+TENSOR_EXPORT bool tensor_shares_storage(const tensor *a, const tensor *b)
+{
+	return tensor_given(a) && tensor_given(b) && a->storage == b->storage;
+}
+
+TENSOR_EXPORT uint32_t tensor_version(const tensor *t)
+{
+	return tensor_given(t) ? atomic_load_explicit(&t->storage->version, memory_order_relaxed) :
+				 0;
+}
+
+TENSOR_EXPORT bool tensor_is_writable(const tensor *t)
+{
+	return tensor_given(t) && !t->storage->readonly;
+}
+
+TENSOR_EXPORT uint32_t tensor_keys(const tensor *t)
+{
+	return tensor_given(t) ? t->keys : 0;
+}
+
+TENSOR_EXPORT void *tensor_device_data(const tensor *t)
+{
+	return tensor_given(t) ? t->data : NULL;
+}

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR MIT
+/*
+ * Scopes: a stack of results for each thread; leaving a scope releases what lies above its mark.
+ */
+#include "core/tensor_impl.h"
+
+#include "storage/debug.h"
+
+#include <stdlib.h>
+
+TENSOR_EXPORT struct tensor_scope_guard tensor_scope_enter(void)
+{
+	struct tensor_thread *th = thread();
+
+	return (struct tensor_scope_guard){ .mark = th->scope_n,
+					    .depth = th->scope_depth++,
+					    .once = true };
+}
+
+TENSOR_EXPORT void tensor_scope_leave(struct tensor_scope_guard *guard)
+{
+	struct tensor_thread *th = thread();
+
+	while (th->scope_n > guard->mark)
+		tensor_put(th->scope[--th->scope_n]);
+	/* Not one less: scopes inside may have been left by longjmp(). */
+	th->scope_depth = guard->depth;
+}
+
+tensor *scope_leave_with(struct tensor_scope_guard *guard, tensor *result)
+{
+	if (result)
+		tensor_get(result);
+	tensor_scope_leave(guard);
+	return result;
+}
+
+/* Room for n more. */
+static bool scope_room(struct tensor_thread *th, int64_t n)
+{
+	uint64_t need = (uint64_t)th->scope_n + (uint64_t)n,
+		 cap = th->scope_cap ? th->scope_cap : 64;
+	tensor **grown;
+
+	if (need <= th->scope_cap)
+		return true;
+	while (cap < need)
+		cap *= 2;
+	grown = cap <= UINT32_MAX ? realloc(th->scope, cap * sizeof(*grown)) : NULL;
+	if (!grown) {
+		tensor_fail(ENOMEM, "no memory for %llu results of a scope",
+			    (unsigned long long)need);
+		return false;
+	}
+	th->scope = grown;
+	th->scope_cap = (uint32_t)cap;
+	return true;
+}
+
+tensor *scope_push_slow(struct tensor_thread *th, tensor *t)
+{
+	if (!scope_room(th, 1)) {
+		tensor_put(t);
+		return NULL;
+	}
+	th->scope[th->scope_n++] = t;
+	return t;
+}
+
+/* One that goes to the scope, or is released. */
+static void own_or_drop(struct tensor_thread *th, tensor **result, bool room)
+{
+	if (room) {
+		scope_own(th, *result);
+	} else {
+		tensor_put(*result);
+		*result = NULL;
+	}
+}
+
+int scope_own_list(tensor **results, int64_t n)
+{
+	struct tensor_thread *th = thread();
+	bool room = !th->scope_depth || scope_room(th, n);
+
+	for (int64_t i = 0; i < n; i++)
+		own_or_drop(th, &results[i], room);
+	return room ? 0 : -ENOMEM;
+}
+
+int scope_own_results(tensor **const *results, int n)
+{
+	struct tensor_thread *th = thread();
+	bool room = !th->scope_depth || scope_room(th, n);
+
+	for (int i = 0; i < n; i++)
+		own_or_drop(th, results[i], room);
+	return room ? 0 : -ENOMEM;
+}
+
+TENSOR_EXPORT tensor *tensor_keep(tensor *t)
+{
+	struct tensor_thread *th = thread();
+
+	/* With no scope open the caller owns it already. */
+	return tensor_given(t) && th->scope_depth ? tensor_get(t) : t;
+}
+
+TENSOR_EXPORT tensor *tensor_scope_add(tensor *t)
+{
+	return scope_own(thread(), tensor_given(t) ? t : NULL);
+}
+
+TENSOR_EXPORT tensor *tensor_retain(tensor *t)
+{
+	if (t && unlikely(atomic_load_explicit(&t->refs, memory_order_relaxed) <= 0))
+		debug_dead(t, "retain");
+	return t ? tensor_get(t) : NULL;
+}
+
+TENSOR_EXPORT void tensor_release(tensor *t)
+{
+	tensor_put(t);
+}

@@ -1,0 +1,428 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR MIT
+/* Setting up an iterator and walking it. See iter.h. */
+#include "iter/iter.h"
+
+#include "iter/parallel.h"
+
+/* ---- broadcasting ---- */
+
+int broadcast_sizes(const char *op, const tensor *a, const tensor *b, int64_t *sizes)
+{
+	int ndim = a->ndim > b->ndim ? a->ndim : b->ndim;
+
+	for (int i = 1; i <= ndim; i++) {
+		int64_t m = i <= a->ndim ? a->sizes[a->ndim - i] : 1;
+		int64_t n = i <= b->ndim ? b->sizes[b->ndim - i] : 1;
+
+		if (m != n && m != 1 && n != 1)
+			return tensor_fail(EINVAL,
+					   "%s: shapes %s and %s do not broadcast: %lld and %lld "
+					   "in dimension %d",
+					   op, SHAPE_STR(a), SHAPE_STR(b), (long long)m,
+					   (long long)n, ndim - i),
+			       -1;
+		sizes[ndim - i] = m == 1 ? n : m;
+	}
+	return ndim;
+}
+
+bool broadcasts_to(const tensor *t, const int64_t *sizes, int ndim)
+{
+	int lead = ndim - t->ndim;
+
+	if (lead < 0)
+		return false;
+	for (int i = 0; i < t->ndim; i++)
+		if (t->sizes[i] != 1 && t->sizes[i] != sizes[lead + i])
+			return false;
+	return true;
+}
+
+/* Elements; to prepare no more of them would cost more than it gains. */
+#define FEW 32
+
+/* ---- set-up ---- */
+
+/* All operands contiguous and as many elements as op[0], which makes their shapes the same but for
+ * dimensions of size 1, or single elements: one dimension. */
+static bool build_flat(struct tensor_iter *it, const tensor *const *op, int nops)
+{
+	int64_t numel = it->numel;
+	bool repeats = nops == 3 || numel <= FEW; /* see is_direct() */
+
+	if (!op[0]->contiguous)
+		return false;
+	for (int i = 0; i < nops; i++) {
+		const tensor *t = op[i];
+
+		it->strides[i][0] = 0;
+		if (!t) {
+			it->direct &= repeats;
+			continue;
+		}
+		it->data[i] = t->data;
+		it->uniform &= !i || t->dtype == it->dtype;
+		/* A single element has any stride; the contiguous form of a loop is the best one.
+		 */
+		if (likely(t->numel == numel && t->contiguous))
+			it->strides[i][0] = dtype_sizes[t->dtype];
+		else if (t->numel != 1)
+			return false;
+		else
+			it->direct &= repeats;
+	}
+	it->ndim = 1;
+	it->shape[0] = numel;
+	return true;
+}
+
+static void fill_strides(struct tensor_iter *it, const tensor *const *op, int nops)
+{
+	int ndim = op[0]->ndim;
+
+	it->ndim = ndim;
+	for (int d = 0; d < ndim; d++)
+		it->shape[d] = op[0]->sizes[ndim - 1 - d];
+	for (int i = 0; i < nops; i++) {
+		for (int d = 0; d < ndim; d++) {
+			int own = op[i] ? op[i]->ndim - 1 - d : -1;
+			bool moves = own >= 0 && op[i]->sizes[own] != 1;
+
+			it->strides[i][d] = moves ? op[i]->strides[own] * (int64_t)itemsize(op[i]) :
+						    0;
+		}
+		if (!op[i])
+			continue;
+		it->data[i] = op[i]->data;
+		it->uniform &= !i || op[i]->dtype == it->dtype;
+	}
+}
+
+/* Should dimension a be inside dimension b? The first operand that tells them apart decides. */
+static bool inner_first(const struct tensor_iter *it, int a, int b)
+{
+	for (int i = 0; i < it->nops; i++) {
+		int64_t sa = it->strides[i][a], sb = it->strides[i][b];
+
+		sa = sa < 0 ? -sa : sa;
+		sb = sb < 0 ? -sb : sb;
+		if (!sa || !sb || sa == sb)
+			continue;
+		return sa < sb;
+	}
+	return false;
+}
+
+static void swap_dims(struct tensor_iter *it, int a, int b)
+{
+	int64_t tmp = it->shape[a];
+
+	it->shape[a] = it->shape[b];
+	it->shape[b] = tmp;
+	for (int i = 0; i < it->nops; i++) {
+		tmp = it->strides[i][a];
+		it->strides[i][a] = it->strides[i][b];
+		it->strides[i][b] = tmp;
+	}
+}
+
+static void sort_dims(struct tensor_iter *it)
+{
+	for (int i = 1; i < it->ndim; i++)
+		for (int j = i; j > 0 && inner_first(it, j, j - 1); j--)
+			swap_dims(it, j, j - 1);
+}
+
+static bool can_merge(const struct tensor_iter *it, int a, int b)
+{
+	if (it->shape[a] == 1 || it->shape[b] == 1)
+		return true;
+	for (int i = 0; i < it->nops; i++)
+		if (it->shape[a] * it->strides[i][a] != it->strides[i][b])
+			return false;
+	return true;
+}
+
+static void coalesce(struct tensor_iter *it)
+{
+	int last = 0;
+
+	for (int d = 1; d < it->ndim; d++) {
+		if (can_merge(it, last, d)) {
+			if (it->shape[last] == 1)
+				for (int i = 0; i < it->nops; i++)
+					it->strides[i][last] = it->strides[i][d];
+			it->shape[last] *= it->shape[d];
+			continue;
+		}
+		last++;
+		if (last != d)
+			swap_dims(it, last, d);
+	}
+	if (it->ndim)
+		it->ndim = last + 1;
+}
+
+/* The elements of an input side by side, which they are in dimension d. */
+static bool side_by_side(const struct tensor_iter *it, int d)
+{
+	for (int i = 1; i < it->nops; i++) {
+		int64_t s = it->strides[i][d];
+
+		if (it->op[i] && (s < 0 ? -s : s) == (int64_t)itemsize(it->op[i]))
+			return true;
+	}
+	return false;
+}
+
+/* A transposed operand's own inner dimension comes next to the innermost, so that what is read
+ * of a line of memory is used at once. */
+static void line_up(struct tensor_iter *it)
+{
+	for (int d = 1; d < it->ndim; d++) {
+		if (!side_by_side(it, d))
+			continue;
+		for (; d > 1; d--)
+			swap_dims(it, d, d - 1);
+		return;
+	}
+}
+
+int64_t iter_lined_rows(const struct tensor_iter *it)
+{
+	int64_t rows = 0;
+
+	for (int i = 0; i < it->nops; i++) {
+		int64_t size = dtype_sizes[iter_dtype(it, i)], s1 = it->strides[i][1];
+
+		if ((s1 == size || s1 == -size) && it->strides[i][0] && rows < ITER_LINE / size)
+			rows = ITER_LINE / size;
+	}
+	return rows;
+}
+
+/*
+ * Can the loop read a row of operand i well? Side by side; one element for all where a loop has
+ * two inputs; or, there too, so few elements in a line of memory that packing them would go an
+ * element at a time as well: the loop reads both more evenly.
+ */
+static bool reads_well(const struct tensor_iter *it, int i)
+{
+	int64_t size = dtype_sizes[iter_dtype(it, i)], s = it->strides[i][0];
+
+	if (s == size)
+		return true;
+	if (it->nops != 3)
+		return false;
+	if (!s)
+		return i > 0;
+	s = s < 0 ? -s : s;
+	return (size >= 8 && s > 2 * size) || (size >= 4 && s > 4 * size);
+}
+
+/* All of them, in rows that are long; or few elements at a time, whatever they are. */
+static bool is_direct(const struct tensor_iter *it)
+{
+	if (it->numel <= FEW || (it->ndim > 2 && it->shape[0] * it->shape[1] <= 8 * FEW))
+		return true;
+	for (int i = 0; i < it->nops; i++)
+		if (!reads_well(it, i))
+			return false;
+	return it->ndim < 2 || (it->shape[0] > ITER_NARROW && !iter_lined_rows(it));
+}
+
+void iter_build(struct tensor_iter *it, const tensor *const *op, int nops)
+{
+	it->op = op;
+	it->nops = nops;
+	it->numel = op[0]->numel;
+	it->uniform = it->direct = true;
+	if (likely(build_flat(it, op, nops)))
+		return;
+	fill_strides(it, op, nops);
+	sort_dims(it);
+	coalesce(it);
+	if (it->ndim > 2)
+		line_up(it);
+	it->direct = is_direct(it);
+}
+
+/* ---- walking ---- */
+
+struct walk {
+	const struct tensor_iter *it;
+	iter_loop loop;
+	const void *params;
+};
+
+/* Where element `index` (in iteration order) lies: position and pointers. */
+static void seek(const struct tensor_iter *it, int64_t index, int64_t *pos, char **data)
+{
+	for (int i = 0; i < it->nops; i++)
+		data[i] = it->data[i];
+	for (int d = 0; d < it->ndim; d++) {
+		pos[d] = index % it->shape[d];
+		index /= it->shape[d];
+		for (int i = 0; i < it->nops; i++)
+			data[i] += pos[d] * it->strides[i][d];
+	}
+}
+
+/* n positions on in dimension d, into the dimensions outside where it ends. */
+static void advance(const struct tensor_iter *it, int64_t *pos, char **data, int d, int64_t n)
+{
+	for (;; d++, n = 1) {
+		pos[d] += n;
+		for (int i = 0; i < it->nops; i++)
+			data[i] += n * it->strides[i][d];
+		if (pos[d] < it->shape[d] || d + 1 == it->ndim)
+			return;
+		for (int i = 0; i < it->nops; i++)
+			data[i] -= pos[d] * it->strides[i][d];
+		pos[d] = 0;
+	}
+}
+
+/* Rows of dimension 0 and 1 as far as they go in one call: whole rows, or part of one. How many
+ * elements that was. */
+static int64_t step(const struct walk *w, int64_t *pos, char **data, int64_t left,
+		    const int64_t *s0, const int64_t *s1)
+{
+	const struct tensor_iter *it = w->it;
+	int64_t n0 = it->shape[0] - pos[0], n1 = 1;
+	bool rows = false;
+
+	if (n0 > left)
+		n0 = left;
+	else if (pos[0] == 0 && it->ndim > 1) {
+		rows = true;
+		n1 = it->shape[1] - pos[1];
+		if (n1 > left / n0)
+			n1 = left / n0;
+	}
+	w->loop(data, s0, s1, n0, n1, w->params);
+	advance(it, pos, data, rows, rows ? n1 : n0);
+	return n0 * n1;
+}
+
+static void walk_range(int64_t begin, int64_t end, void *ctx)
+{
+	const struct walk *w = ctx;
+	const struct tensor_iter *it = w->it;
+	int64_t s0[ITER_OPERANDS], s1[ITER_OPERANDS], pos[TENSOR_MAX_DIMS];
+	char *data[ITER_OPERANDS];
+
+	for (int i = 0; i < it->nops; i++) {
+		s0[i] = it->strides[i][0];
+		s1[i] = it->ndim > 1 ? it->strides[i][1] : 0;
+	}
+	seek(it, begin, pos, data);
+	while (begin < end)
+		begin += step(w, pos, data, end - begin, s0, s1);
+}
+
+/* A chunk of parallel work has whole lines of a transposed operand, unless that makes it huge. */
+static int64_t grain(const struct tensor_iter *it)
+{
+	int64_t lines = it->ndim > 1 ? it->shape[0] * iter_lined_rows(it) : 0;
+
+	if (!lines || lines > 32 * ITER_GRAIN)
+		return ITER_GRAIN;
+	return lines < ITER_GRAIN ? ITER_GRAIN / lines * lines : lines;
+}
+
+void iter_run(const struct tensor_iter *it, iter_loop loop, const void *params)
+{
+	if (it->numel == 0)
+		return;
+	if (likely(it->ndim == 1 && it->numel <= ITER_GRAIN)) {
+		static const int64_t none[ITER_OPERANDS];
+		int64_t s0[ITER_OPERANDS];
+
+		for (int i = 0; i < it->nops; i++)
+			s0[i] = it->strides[i][0];
+		loop(it->data, s0, none, it->numel, 1, params);
+		return;
+	}
+	if (it->ndim <= 2 && it->numel <= ITER_GRAIN) {
+		int64_t s0[ITER_OPERANDS], s1[ITER_OPERANDS];
+
+		for (int i = 0; i < it->nops; i++) {
+			s0[i] = it->ndim ? it->strides[i][0] : 0;
+			s1[i] = it->ndim > 1 ? it->strides[i][1] : 0;
+		}
+		loop(it->data, s0, s1, it->ndim ? it->shape[0] : 1, it->ndim > 1 ? it->shape[1] : 1,
+		     params);
+		return;
+	}
+	parallel_for(0, it->numel, grain(it), walk_range,
+		     &(struct walk){ .it = it, .loop = loop, .params = params });
+}
+
+/* ---- memory overlap ---------------------------------------------------------------------------
+ */
+
+bool tensor_overlaps_itself(const tensor *t)
+{
+	int64_t shape[TENSOR_MAX_DIMS], strides[TENSOR_MAX_DIMS], reach = 0;
+	int n = 0;
+
+	if (t->contiguous)
+		return false;
+	for (int i = 0; i < t->ndim; i++) {
+		int64_t s = t->strides[i] < 0 ? -t->strides[i] : t->strides[i];
+		int j = n;
+
+		if (t->sizes[i] <= 1)
+			continue;
+		for (; j > 0 && strides[j - 1] > s; j--) {
+			strides[j] = strides[j - 1];
+			shape[j] = shape[j - 1];
+		}
+		strides[j] = s;
+		shape[j] = t->sizes[i];
+		n++;
+	}
+	/* Each dimension must step over all that the smaller ones reach. */
+	for (int i = 0; i < n; i++) {
+		if (strides[i] <= reach)
+			return true;
+		reach += (shape[i] - 1) * strides[i];
+	}
+	return false;
+}
+
+static void extent(const tensor *t, const char **first, const char **last)
+{
+	int64_t low = 0, high = 0;
+
+	for (int i = 0; i < t->ndim; i++) {
+		int64_t reach = (t->sizes[i] - 1) * t->strides[i];
+
+		if (reach < 0)
+			low += reach;
+		else
+			high += reach;
+	}
+	*first = (const char *)t->data + low * (int64_t)itemsize(t);
+	*last = (const char *)t->data + (high + 1) * (int64_t)itemsize(t);
+}
+
+enum overlap tensor_overlap(const tensor *a, const tensor *b)
+{
+	const char *a0, *a1, *b0, *b1;
+	bool same;
+
+	if (a == b)
+		return OVERLAP_SAME;
+	if (a->storage != b->storage || !a->numel || !b->numel)
+		return OVERLAP_NONE;
+	same = a->data == b->data && a->dtype == b->dtype && sizes_equal(a, b);
+	for (int i = 0; same && i < a->ndim; i++)
+		same = a->sizes[i] == 1 || a->strides[i] == b->strides[i];
+	if (same)
+		return OVERLAP_SAME;
+	extent(a, &a0, &a1);
+	extent(b, &b0, &b1);
+	return a0 < b1 && b0 < a1 ? OVERLAP_PARTIAL : OVERLAP_NONE;
+}

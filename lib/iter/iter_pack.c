@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR MIT
+/*
+ * Walking in blocks, so that a loop never sees but what it is fast with: operands of its own
+ * dtypes, side by side or one element for a whole row. What lies otherwise (strided, transposed,
+ * of another dtype, in rows too short to be worth a loop's start) is packed into a block in the
+ * first cache, a tile of rows at a time; an output is computed there and put where it belongs.
+ * See iter_run_blocks().
+ */
+#include "iter/iter.h"
+
+#define BLOCK_BYTES 4096 /* of an operand */
+
+struct blocks {
+	iter_loop loop;
+	const void *params;
+	const struct tensor_iter *it;
+	const uint8_t *want;
+	iter_lookup move;
+	int64_t elements; /* in a block */
+};
+
+/* h rows of w elements. With joined rows every operand is one run, or one element. */
+struct tile {
+	int64_t w, h;
+	bool joined, first, whole; /* the first of its walk; as wide as the rows */
+	char *at[ITER_OPERANDS];
+	const int64_t *s0, *s1;
+};
+
+struct buffers {
+	_Alignas(ITER_LINE) char block[ITER_OPERANDS][BLOCK_BYTES];
+	char gathered[BLOCK_BYTES], half[BLOCK_BYTES / 2];
+};
+
+/* w * h elements from one place to another. */
+static void transfer(iter_loop loop, char *to, int64_t to0, int64_t to1, char *from, int64_t from0,
+		     int64_t from1, int64_t w, int64_t h)
+{
+	char *const data[] = { to, from };
+	const int64_t s0[] = { to0, from0 }, s1[] = { to1, from1 };
+	bool run = to1 == w * to0 && from1 == w * from0;
+
+	loop(data, s0, s1, run ? w * h : w, run ? 1 : h, NULL);
+}
+
+/* An operand that becomes a half before it is computed in f32 is rounded to that first. */
+static unsigned rounded_to(const struct blocks *b, int i)
+{
+	unsigned half = b->it->dtype, have = iter_dtype(b->it, i);
+
+	if (dtype_wide(half) == half || b->want[i] != dtype_wide(half) || !b->it->op[i] ||
+	    have == half)
+		return have;
+	return half;
+}
+
+/* w * h elements of input i into its block, which is filled without gaps. */
+static void pack(const struct blocks *b, int i, struct buffers *buf, char *from, int64_t s0,
+		 int64_t s1, int64_t w, int64_t h)
+{
+	unsigned want = b->want[i], have = iter_dtype(b->it, i), via = rounded_to(b, i);
+	int64_t size = dtype_sizes[have], to = dtype_sizes[want];
+
+	if (want == have) {
+		transfer(b->move(want, have), buf->block[i], to, w * to, from, s0, s1, w, h);
+		return;
+	}
+	if (w * h > 1 && (s0 != size || (h > 1 && s1 != w * size))) {
+		transfer(b->move(have, have), buf->gathered, size, w * size, from, s0, s1, w, h);
+		from = buf->gathered;
+	}
+	if (via != have) {
+		transfer(b->move(via, have), buf->half, dtype_sizes[via], 0, from, size, 0, w * h,
+			 1);
+		from = buf->half;
+	}
+	transfer(b->move(want, via), buf->block[i], to, 0, from, dtype_sizes[via], 0, w * h, 1);
+}
+
+/* The output's block to where it belongs. */
+static void unpack(const struct blocks *b, struct buffers *buf, const struct tile *t)
+{
+	unsigned want = b->want[0], have = iter_dtype(b->it, 0);
+	int64_t size = dtype_sizes[have], n = t->w * t->h;
+	bool run = t->s0[0] == size && (t->h == 1 || t->s1[0] == t->w * size);
+	char *from = buf->block[0], *to = run ? t->at[0] : buf->gathered;
+
+	if (want != have) {
+		transfer(b->move(have, want), to, size, 0, from, dtype_sizes[want], 0, n, 1);
+		from = to;
+	}
+	if (from != t->at[0])
+		transfer(b->move(have, have), t->at[0], t->s0[0], t->s1[0], from, size, t->w * size,
+			 t->w, t->h);
+}
+
+/* One element for a whole row is something that only loops with two inputs know. */
+static bool repeats(const struct blocks *b, const struct tile *t, int i)
+{
+	return i && !t->s0[i] && b->it->nops == 3 && (!t->joined || !t->s1[i] || t->h == 1);
+}
+
+static bool direct(const struct blocks *b, const struct tile *t, int i)
+{
+	if (iter_dtype(b->it, i) != b->want[i])
+		return false;
+	if (t->s0[i] != dtype_sizes[b->want[i]] && !repeats(b, t, i))
+		return false;
+	return !t->joined || t->h == 1 || t->s1[i] == t->w * t->s0[i];
+}
+
+/* Input i in its block, and the strides there. */
+static void pack_input(const struct blocks *b, struct buffers *buf, const struct tile *t, int i,
+		       int64_t *s0, int64_t *s1)
+{
+	bool one = repeats(b, t, i);
+	int64_t w = one ? 1 : t->w, h = !t->s1[i] && (!t->joined || one) ? 1 : t->h;
+
+	*s0 = one ? 0 : dtype_sizes[b->want[i]];
+	*s1 = h == 1 ? 0 : w * dtype_sizes[b->want[i]];
+	/* What is the same for all rows is still there. */
+	if (!t->first && !t->s1[i] && (!t->s0[i] || t->whole))
+		return;
+	pack(b, i, buf, t->at[i], t->s0[i], t->s1[i], w, h);
+}
+
+static void run_tile(const struct blocks *b, struct buffers *buf, const struct tile *t)
+{
+	int64_t s0[ITER_OPERANDS], s1[ITER_OPERANDS];
+	char *data[ITER_OPERANDS];
+	bool run = true;
+
+	for (int i = b->it->nops - 1; i >= 0; i--) {
+		data[i] = t->at[i];
+		s0[i] = t->s0[i];
+		s1[i] = t->s1[i];
+		if (!direct(b, t, i)) {
+			data[i] = buf->block[i];
+			s0[i] = dtype_sizes[b->want[i]];
+			s1[i] = t->w * s0[i];
+			if (i)
+				pack_input(b, buf, t, i, &s0[i], &s1[i]);
+		}
+		run &= t->h == 1 || s1[i] == t->w * s0[i];
+	}
+	b->loop(data, s0, s1, run ? t->w * t->h : t->w, run ? 1 : t->h, b->params);
+	if (data[0] != t->at[0])
+		unpack(b, buf, t);
+}
+
+static void blocks_loop(char *const *data, const int64_t *s0, const int64_t *s1, int64_t n0,
+			int64_t n1, const void *params)
+{
+	const struct blocks *b = params;
+	int64_t w = n0 < b->elements ? n0 : b->elements, h = b->elements / w;
+	int64_t lines = n1 > 1 && n0 > ITER_NARROW ? iter_lined_rows(b->it) : 0;
+	struct tile t = { .joined = n0 <= ITER_NARROW, .first = true, .s0 = s0, .s1 = s1 };
+	struct buffers buf;
+
+	if (h < lines) {
+		h = lines;
+		w = b->elements / h;
+	}
+	t.whole = w >= n0;
+	for (int64_t j = 0; j < n1; j += h) {
+		for (int64_t i = 0; i < n0; i += w) {
+			t.w = n0 - i < w ? n0 - i : w;
+			t.h = n1 - j < h ? n1 - j : h;
+			for (int k = 0; k < b->it->nops; k++)
+				t.at[k] = data[k] + i * s0[k] + j * s1[k];
+			run_tile(b, &buf, &t);
+			t.first = false;
+		}
+	}
+}
+
+void iter_run_blocks(const struct tensor_iter *it, iter_loop loop, const void *params,
+		     const uint8_t *want, iter_lookup move)
+{
+	struct blocks b = { loop, params, it, want, move, 0 };
+	int64_t largest = 1;
+
+	for (int i = 0; i < it->nops; i++) {
+		int64_t from = dtype_sizes[iter_dtype(it, i)], to = dtype_sizes[want[i]];
+
+		largest = from > largest ? from : largest;
+		largest = to > largest ? to : largest;
+	}
+	b.elements = BLOCK_BYTES / largest;
+	iter_run(it, blocks_loop, &b);
+}

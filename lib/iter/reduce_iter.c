@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR MIT
+/* Sorting and merging the loops of reductions and softmax. See nest.h. */
+#include "iter/reduce_iter.h"
+
+static int64_t magnitude(int64_t stride)
+{
+	/* A repeated dimension is the last one to be inside: it moves nothing. */
+	return !stride ? INT64_MAX : stride < 0 ? -stride : stride;
+}
+
+/* Dimension d of the operands, put where its input stride belongs. */
+static void insert(struct nest_dims *k, const tensor *const *op, int nops, int d)
+{
+	int64_t step = op[1]->strides[d] * (int64_t)itemsize(op[1]);
+	int at = k->n++;
+
+	for (; at > 0 && magnitude(k->stride[1][at - 1]) > magnitude(step); at--) {
+		k->size[at] = k->size[at - 1];
+		for (int i = 0; i < nops; i++)
+			k->stride[i][at] = k->stride[i][at - 1];
+	}
+	k->size[at] = op[1]->sizes[d];
+	for (int i = 0; i < nops; i++)
+		k->stride[i][at] = op[i]->strides[d] * (int64_t)itemsize(op[i]);
+	k->count *= k->size[at];
+}
+
+static bool one_run(const struct nest_dims *k, int nops, int a, int b)
+{
+	for (int i = 0; i < nops; i++)
+		if (k->size[a] * k->stride[i][a] != k->stride[i][b])
+			return false;
+	return true;
+}
+
+static void merge(struct nest_dims *k, int nops)
+{
+	int last = 0;
+
+	for (int d = 1; d < k->n; d++) {
+		if (one_run(k, nops, last, d)) {
+			k->size[last] *= k->size[d];
+			continue;
+		}
+		last++;
+		k->size[last] = k->size[d];
+		for (int i = 0; i < nops; i++)
+			k->stride[i][last] = k->stride[i][d];
+	}
+	k->n = last + 1;
+}
+
+/* No dimension left, or no element: one dimension that says so. */
+static void flatten(struct nest_dims *k, int nops, int64_t n)
+{
+	k->n = 1;
+	k->size[0] = n;
+	for (int i = 0; i < nops; i++)
+		k->stride[i][0] = 0;
+}
+
+void nest_build(struct nest *t, const tensor *const *op, int nops, uint32_t along)
+{
+	t->nops = nops;
+	t->kept.n = t->along.n = 0;
+	t->kept.count = t->along.count = 1;
+	for (int i = 0; i < nops; i++)
+		t->data[i] = op[i]->data;
+	/* From the last dimension, so that equal strides keep the order of memory. */
+	for (int d = op[1]->ndim - 1; d >= 0; d--)
+		if (op[1]->sizes[d] != 1)
+			insert(along >> d & 1 ? &t->along : &t->kept, op, nops, d);
+	if (!t->kept.n)
+		flatten(&t->kept, nops, 1);
+	if (!t->along.n || !t->along.count)
+		flatten(&t->along, nops, t->along.count);
+	merge(&t->kept, nops);
+	merge(&t->along, nops);
+}
+
+void nest_seek(const struct nest *t, int64_t index, char **data)
+{
+	int64_t pos[TENSOR_MAX_DIMS];
+
+	for (int d = 0; d < t->kept.n; d++) {
+		pos[d] = index % t->kept.size[d];
+		index /= t->kept.size[d];
+	}
+	for (int i = 0; i < t->nops; i++) {
+		data[i] = t->data[i];
+		for (int d = 0; d < t->kept.n; d++)
+			data[i] += pos[d] * t->kept.stride[i][d];
+	}
+}

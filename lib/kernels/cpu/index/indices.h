@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
+/*
+ * Reading indices, for the loops of take.c and put.c: numbers of positions become offsets in
+ * bytes, checked.
+ *
+ * Indices are read once, in blocks, into private memory and checked there: another process that
+ * shares them may write at any time.
+ */
+#ifndef TENSOR_CPU_INDICES_H
+#define TENSOR_CPU_INDICES_H
+
+#include "kernels/abi/index.h"
+#include "iter/indexed.h"
+#include "kernels/cpu/simd/cpu.h"
+
+#define INDEX_BLOCK 256
+
+struct indices {
+	const char *name;		/* of the operator */
+	int n;				/* tensors of indices: one for each indexed dimension */
+	bool narrow;			/* i32, of a single one */
+	bool wrap;			/* negative ones count from the end */
+	int64_t slab;			/* bytes from one of the tensors to the next */
+	int64_t step[TENSOR_MAX_DIMS];	/* bytes between positions of the indexed dimensions */
+	int64_t limit[TENSOR_MAX_DIMS]; /* their sizes */
+	_Atomic bool bad;		/* one was out of range */
+};
+
+/* One block of one tensor's indices, times their step, into (or onto) at[]; false: out of range. */
+static inline bool indices_read(const struct indices *x, int k, const char *p, int64_t stride,
+				int64_t n, int64_t *at)
+{
+	int64_t step = x->step[k], wrap = x->wrap ? x->limit[k] : 0;
+	int64_t last = x->limit[k] - 1, outside = last;
+
+	if (x->narrow) {
+		for (int64_t i = 0; i < n; i++)
+			at[i] = *(const volatile int32_t *)(p + i * stride);
+	} else if (stride == sizeof(int64_t)) {
+		memcpy(at, p, n * sizeof(*at));
+		__asm__ volatile("" : : "r"(at) : "memory"); /* from here on, at[] and not p[] */
+	} else {
+		for (int64_t i = 0; i < n; i++)
+			at[i] = *(const volatile int64_t *)(p + i * stride);
+	}
+	for (int64_t i = 0; i < n; i++) {
+		int64_t v = at[i] + (at[i] >> 63 & wrap);
+
+		outside |= v | (last - v); /* the sign: below 0, or above the last */
+		at[i] = v * step;
+	}
+	return outside >= 0;
+}
+
+/* The sum over all dimensions of n positions; p is that of the first dimension's indices. */
+static inline bool indices_fetch(struct indices *x, const char *p, int64_t stride, int64_t n,
+				 int64_t *at)
+{
+	bool fine = indices_read(x, 0, p, stride, n, at);
+	int64_t more[INDEX_BLOCK];
+
+	for (int k = 1; k < x->n; k++) {
+		fine &= indices_read(x, k, p + k * x->slab, stride, n, more);
+		for (int64_t i = 0; i < n; i++)
+			at[i] += more[i];
+	}
+	if (unlikely(!fine))
+		x->bad = true;
+	return fine;
+}
+
+/* t as a walk over `shape` sees it: standing still in the dimensions of the mask. */
+static inline struct tensor walk_seen(const tensor *t, const tensor *shape, uint32_t still)
+{
+	struct tensor v = *t;
+
+	v.ndim = shape->ndim;
+	v.numel = shape->numel;
+	v.contiguous = !still && t->contiguous && sizes_equal(t, shape);
+	for (int i = 0; i < shape->ndim; i++) {
+		v.sizes[i] = shape->sizes[i];
+		if (still >> i & 1)
+			v.strides[i] = 0;
+	}
+	return v;
+}
+
+/* A vector of indices as the walk sees it: of `shape`, moving in dimension d alone. */
+static inline struct tensor walk_spread(const tensor *index, const tensor *shape, int d)
+{
+	struct tensor v = walk_seen(index, shape, 0);
+
+	v.contiguous = false;
+	for (int i = 0; i < shape->ndim; i++)
+		v.strides[i] = i == d ? index->strides[0] : 0;
+	return v;
+}
+
+/* Several tensors of indices in one, at [n, ...], for the n dimensions of self. */
+static inline void indices_describe(struct indices *x, const tensor *self, const tensor *at,
+				    const int *dims, int n)
+{
+	x->n = n;
+	x->wrap = true;
+	x->slab = at->strides[0] * (int64_t)itemsize(at);
+	for (int k = 0; k < n; k++) {
+		x->step[k] = self->strides[dims[k]] * (int64_t)itemsize(self);
+		x->limit[k] = self->sizes[dims[k]];
+	}
+}
+
+/* self and the first of the indices as a walk over the result sees them; `first` is the latter
+ * in its own shape. */
+static inline void indices_walk(const struct indexed *r, const tensor *self, const tensor *at,
+				struct tensor *from, struct tensor *walked, struct tensor *first)
+{
+	int64_t numel = 1;
+
+	*from = *self;
+	*walked = *first = *at;
+	from->ndim = walked->ndim = r->ndim;
+	from->contiguous = walked->contiguous = first->contiguous = false;
+	first->ndim = at->ndim - 1;
+	first->numel = 1;
+	for (int i = 0; i < first->ndim; i++) {
+		first->sizes[i] = at->sizes[i + 1];
+		first->strides[i] = at->strides[i + 1];
+		first->numel *= first->sizes[i];
+	}
+	for (int i = 0; i < r->ndim; i++) {
+		int d = r->from[i];
+
+		numel *= r->sizes[i];
+		from->sizes[i] = walked->sizes[i] = r->sizes[i];
+		from->strides[i] = d < 0 ? 0 : self->strides[d];
+		walked->strides[i] = d < 0 ? at->strides[i - r->first + 1] : 0;
+	}
+	from->numel = walked->numel = numel;
+}
+
+/* All of them, before anything is written; `index` is the first dimension's. */
+bool CPU_NAME(indices_in_range)(struct indices *x, const tensor *index);
+/* The error for the first one out of range. dims: what dimensions they index. */
+int CPU_NAME(indices_refuse)(const struct indices *x, const tensor *index, const int *dims);
+
+#define indices_in_range CPU_NAME(indices_in_range)
+#define indices_refuse	 CPU_NAME(indices_refuse)
+
+#endif

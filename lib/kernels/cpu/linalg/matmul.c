@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR MIT
+/*
+ * mm and bmm: looks at the strides and hands each matrix to the kernels of its dtype
+ * (matmul_f32.c, matmul_f64.c, matmul_half.c, matmul_int.c). Complex matrices are products of their
+ * real and imaginary parts, which are real matrices of twice the strides.
+ */
+#include "kernels/cpu/linalg/matmul.h"
+
+#include "iter/parallel.h"
+
+#define WORK	   (1 << 16) /* multiplications in a chunk of small products */
+#define WORK_LARGE (1 << 21) /* from here on, a product is shared out by itself */
+
+static void swap(int64_t *x, int64_t *y)
+{
+	int64_t tmp = *x;
+
+	*x = *y;
+	*y = tmp;
+}
+
+/* c^T = b^T a^T */
+static void transpose(struct product *p)
+{
+	const void *a = p->a;
+
+	p->a = p->b;
+	p->b = a;
+	swap(&p->m, &p->n);
+	swap(&p->rsa, &p->csb);
+	swap(&p->csa, &p->rsb);
+	swap(&p->rsc, &p->csc);
+}
+
+/*
+ * Kernels write rows of c, a vector at a time: where columns of c are what is contiguous, or rows
+ * are shorter than the columns and than most vectors, the transposed product suits them better.
+ */
+static bool better_transposed(const struct product *p)
+{
+	if (p->n <= 4)
+		return p->m > p->n;
+	return p->m > 4 && p->csc != 1 && p->rsc == 1;
+}
+
+/* ---- complex ---- */
+
+/* c times a number, in place; c of real and imaginary parts side by side. */
+#define SCALE(d, T)                                                                             \
+	static void scale_##d(const struct product *p, double re, double im)                    \
+	{                                                                                       \
+		for (int64_t i = 0; i < p->m; i++)                                              \
+			for (int64_t j = 0; j < p->n; j++) {                                    \
+				T *c = (T *)p->c + i * p->rsc + j * p->csc, x = c[0], y = c[1]; \
+                                                                                                \
+				c[0] = (T)(re * x - im * y);                                    \
+				c[1] = (T)(re * y + im * x);                                    \
+			}                                                                       \
+	}
+SCALE(c64, float)
+SCALE(c128, double)
+
+/* Strides in p count real numbers. */
+static int complex_product(const struct product *p, product_fn fn, size_t size, double alpha_im)
+{
+	/* part of c, of a, of b; which part of alpha, and its sign */
+	static const struct {
+		uint8_t c, a, b, alpha;
+		int8_t sign;
+	} terms[] = {
+		{ 0, 0, 0, 0, 1 },  { 0, 1, 1, 0, -1 }, { 1, 0, 1, 0, 1 }, { 1, 1, 0, 0, 1 },
+		{ 0, 0, 1, 1, -1 }, { 0, 1, 0, 1, -1 }, { 1, 0, 0, 1, 1 }, { 1, 1, 1, 1, -1 }
+	};
+	int n = alpha_im != 0 ? 8 : 4, err = 0;
+	bool begun[2] = { false, false };
+
+	for (int i = 0; i < n && !err; i++) {
+		struct product q = *p;
+
+		q.a = (const char *)p->a + terms[i].a * size;
+		q.b = (const char *)p->b + terms[i].b * size;
+		q.c = (char *)p->c + terms[i].c * size;
+		q.alpha = terms[i].sign * (terms[i].alpha ? alpha_im : p->alpha);
+		q.beta = begun[terms[i].c] ? 1 : p->beta;
+		begun[terms[i].c] = true;
+		err = fn(&q);
+	}
+	return err;
+}
+
+static int complex_matrix(struct product *p, enum tensor_dtype dtype, double alpha_im,
+			  double beta_im)
+{
+	bool single = dtype == TENSOR_C64;
+
+	p->rsa *= 2, p->csa *= 2, p->rsb *= 2, p->csb *= 2, p->rsc *= 2, p->csc *= 2;
+	if (beta_im != 0) {
+		(single ? scale_c64 : scale_c128)(p, p->beta, beta_im);
+		p->beta = 1;
+	}
+	return complex_product(p, single ? CPU_NAME(matmul_f32) : CPU_NAME(matmul_f64),
+			       single ? sizeof(float) : sizeof(double), alpha_im);
+}
+
+/* ---- batches ---- */
+
+struct batch {
+	struct product first;
+	int64_t sa, sb, sc; /* bytes from one matrix to the next */
+	enum tensor_dtype dtype;
+	product_fn fn; /* NULL: complex */
+	double alpha_im, beta_im;
+	_Atomic bool failed;
+};
+
+static const product_fn products[TENSOR_DTYPE_COUNT] = {
+	[TENSOR_U8] = CPU_NAME(matmul_u8),     [TENSOR_I8] = CPU_NAME(matmul_i8),
+	[TENSOR_I16] = CPU_NAME(matmul_i16),   [TENSOR_I32] = CPU_NAME(matmul_i32),
+	[TENSOR_I64] = CPU_NAME(matmul_i64),   [TENSOR_F16] = CPU_NAME(matmul_f16),
+	[TENSOR_BF16] = CPU_NAME(matmul_bf16), [TENSOR_F32] = CPU_NAME(matmul_f32),
+	[TENSOR_F64] = CPU_NAME(matmul_f64),   [TENSOR_U16] = CPU_NAME(matmul_i16),
+	[TENSOR_U32] = CPU_NAME(matmul_i32),   [TENSOR_U64] = CPU_NAME(matmul_i64),
+};
+
+static int one_product(const struct batch *t, int64_t i)
+{
+	struct product p = t->first;
+
+	p.a = (const char *)p.a + i * t->sa;
+	p.b = (const char *)p.b + i * t->sb;
+	p.c = (char *)p.c + i * t->sc;
+	return t->fn ? t->fn(&p) : complex_matrix(&p, t->dtype, t->alpha_im, t->beta_im);
+}
+
+static void some_products(int64_t begin, int64_t end, void *ctx)
+{
+	struct batch *t = ctx;
+
+	for (int64_t i = begin; i < end; i++)
+		if (one_product(t, i) < 0)
+			t->failed = true;
+}
+
+/* Large products are shared out one by one, small ones by the batch: by the shape alone. */
+static int run(struct batch *t, int64_t count)
+{
+	const struct product *p = &t->first;
+	int64_t work = (p->k + 1) * p->m * p->n;
+
+	if (!p->m || !p->n || !count)
+		return 0;
+	if (count == 1)
+		return one_product(t, 0);
+	if (work >= WORK_LARGE && count < 8)
+		some_products(0, count, t);
+	else
+		parallel_for(0, count, work < WORK ? WORK / work : 1, some_products, t);
+	return t->failed ? tensor_fail(ENOMEM, "bmm: no memory for a block") : 0;
+}
+
+static int product(const char *name, const tensor *out, const tensor *a, const tensor *b,
+		   tensor_scalar alpha, tensor_scalar beta)
+{
+	int64_t size = itemsize(out);
+	int d = out->ndim - 2; /* the row dimension */
+	struct batch t = {
+		.first = { .m = out->sizes[d],
+			   .n = out->sizes[d + 1],
+			   .k = a->sizes[d + 1],
+			   .a = a->data,
+			   .b = b->data,
+			   .c = out->data,
+			   .rsa = a->strides[d],
+			   .csa = a->strides[d + 1],
+			   .rsb = b->strides[d],
+			   .csb = b->strides[d + 1],
+			   .rsc = out->strides[d],
+			   .csc = out->strides[d + 1],
+			   .alpha = scalar_double(alpha),
+			   .beta = scalar_double(beta),
+			   .alpha_int = scalar_int(alpha),
+			   .beta_int = scalar_int(beta) },
+		.sa = d ? a->strides[0] * size : 0,
+		.sb = d ? b->strides[0] * size : 0,
+		.sc = d ? out->strides[0] * size : 0,
+		.dtype = out->dtype,
+		/* Where nothing is multiplied, bool is as good as any. */
+		.fn = products[out->dtype == TENSOR_BOOL && !(a->numel && b->numel) ? TENSOR_U8 :
+										      out->dtype],
+		.alpha_im = alpha.imag,
+		.beta_im = beta.imag,
+	};
+
+	if (!t.fn && !dtype_is_complex(out->dtype))
+		return kernel_no_dtype(name, out->dtype, "cpu");
+	if (better_transposed(&t.first)) {
+		transpose(&t.first);
+		swap(&t.sa, &t.sb);
+	}
+	return run(&t, d ? out->sizes[0] : 1);
+}
+
+/* ---- mm and bmm ---- */
+
+static int cpu_mm(tensor *out, const tensor *a, const tensor *b, tensor_scalar alpha,
+		  tensor_scalar beta)
+{
+	return product("mm", out, a, b, alpha, beta);
+}
+
+static int cpu_bmm(tensor *out, const tensor *a, const tensor *b, tensor_scalar alpha,
+		   tensor_scalar beta)
+{
+	return product("bmm", out, a, b, alpha, beta);
+}
+
+CPU_KERNELS(K(mm), K(bmm))

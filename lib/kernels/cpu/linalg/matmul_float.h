@@ -1,0 +1,338 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
+/*
+ * Products of floating-point matrices, for the element type T with vectors VEC of LANES.
+ *
+ * Tiles (matmul_tile.h) read a with any strides. Rows of b must be contiguous: where they are not,
+ * or lie so far apart that the cache suffers, a block of b is first copied into panels as wide as
+ * a tile.
+ *
+ * Blocks of c and of k are cut by shape alone, so the bits do not depend on who computes a block.
+ */
+#include "kernels/cpu/linalg/matmul.h"
+#include "kernels/cpu/simd/vec.h"
+
+#include "iter/parallel.h"
+
+#include "kernels/cpu/linalg/matmul_pack.h"
+#include "kernels/cpu/linalg/matmul_tile.h"
+
+#define DEPTH	   256	       /* k of a block */
+#define COLUMNS	   (24 * WIDE) /* n of a block of packed b, which a second-level cache holds */
+#define CHUNK	   64	       /* m of a chunk of parallel work; a and b are packed for more rows */
+#define PACK_SIZE  (1 << 17)   /* and at least so many elements of b */
+#define PACK_CHUNK 4	       /* panels packed by one chunk of parallel work */
+#define DOT_ROWS   8	       /* up to here, dot products */
+#define DOT_WORK   (1 << 17)   /* multiplications in a chunk of them */
+#define WORK	   (1 << 20)   /* multiplications in a chunk of panels */
+
+/* The same into a c whose rows are not contiguous, by way of a small block that is. */
+static void column_scattered(struct tile *t, int64_t m, int64_t n, int vecs, int64_t csc)
+{
+	T block[ROWS * WIDE], *c = t->c, beta = t->beta;
+	const T *a = t->a;
+	int64_t rsc = t->rsc;
+
+	t->c = block;
+	t->rsc = WIDE;
+	t->beta = 0;
+	for (int64_t i = 0; i < m; i += ROWS) {
+		int64_t rows = m - i < ROWS ? m - i : ROWS;
+
+		t->a = a + i * t->rsa;
+		column(t, rows, n, vecs);
+		for (int64_t x = 0; x < rows; x++)
+			for (int64_t y = 0; y < n; y++) {
+				T *to = c + (i + x) * rsc + y * csc;
+
+				*to = (beta != 0 ? beta * *to : 0) + block[x * WIDE + y];
+			}
+	}
+	t->a = a;
+	t->c = c;
+	t->rsc = rsc;
+	t->beta = beta;
+}
+
+/* ---- blocks ---- */
+
+struct block {
+	const struct product *p;
+	int64_t j0, n, p0, k; /* columns and depth of the block */
+	T *panels;	      /* NULL: b is read where it is */
+	bool pack_a;
+	_Atomic bool failed; /* no memory */
+};
+
+static void pack_chunk(int64_t begin, int64_t end, void *ctx)
+{
+	const struct block *k = ctx;
+	const struct product *p = k->p;
+	int64_t j = panel_start(k->n, begin);
+
+	for (int64_t i = begin, n; i < end; i++, j += n) {
+		int vecs = next_vecs(k->n - j);
+
+		n = k->n - j < vecs * (int64_t)LANES ? k->n - j : vecs * (int64_t)LANES;
+		pack(k->panels + j * k->k, (const T *)p->b + k->p0 * p->rsb + (k->j0 + j) * p->csb,
+		     p->rsb, p->csb, k->k, n, vecs * (int64_t)LANES);
+	}
+}
+
+/* Rows begin to end, panels from to until. */
+static void compute(struct block *k, int64_t begin, int64_t end, int64_t from, int64_t until)
+{
+	int64_t j = panel_start(k->n, from);
+	const struct product *p = k->p;
+	struct tensor_storage *s = NULL;
+	struct tile t = { .a = (const T *)p->a + begin * p->rsa + k->p0 * p->csa,
+			  .rsa = p->rsa,
+			  .csa = p->csa,
+			  .rsc = p->rsc,
+			  .k = k->k,
+			  .alpha = (T)p->alpha,
+			  .beta = k->p0 ? 1 : (T)p->beta };
+
+	if (k->pack_a) {
+		s = storage_alloc(TENSOR_DEVICE_CPU, ((end - begin) * k->k + LANES) * sizeof(T),
+				  false);
+		if (!s) {
+			k->failed = true;
+			return;
+		}
+		if (t.rsa == 1)
+			pack_columns(s->data, t.a, t.csa, end - begin, k->k, tile_rows[VECS]);
+		else
+			pack_rows(s->data, t.a, t.rsa, t.csa, end - begin, k->k, tile_rows[VECS]);
+		t.a = s->data;
+		t.rsa = 1;
+		t.grouped = true;
+	}
+	for (int64_t n; from < until; from++, j += n) {
+		int vecs = next_vecs(k->n - j);
+
+		n = k->n - j < vecs * (int64_t)LANES ? k->n - j : vecs * (int64_t)LANES;
+		t.b = k->panels ? k->panels + j * k->k :
+				  (const T *)p->b + k->p0 * p->rsb + k->j0 + j;
+		t.rsb = k->panels ? vecs * (int64_t)LANES : p->rsb;
+		t.c = (T *)p->c + begin * p->rsc + (k->j0 + j) * p->csc;
+		if (p->csc == 1 || n == 1)
+			column(&t, end - begin, n, vecs);
+		else
+			column_scattered(&t, end - begin, n, vecs, p->csc);
+	}
+	if (s)
+		storage_put(s);
+}
+
+static void compute_rows(int64_t begin, int64_t end, void *ctx)
+{
+	struct block *k = ctx;
+
+	compute(k, begin, end, 0, panel_count(k->n));
+}
+
+static void compute_panels(int64_t begin, int64_t end, void *ctx)
+{
+	struct block *k = ctx;
+
+	compute(k, 0, k->p->m, begin, end);
+}
+
+/* Few rows are cut into panels, many into rows; both by the shape alone. */
+static void compute_block(struct block *k)
+{
+	int64_t work = k->p->m * WIDE * (k->k + 1), panels = panel_count(k->n);
+
+	if (k->p->m > CHUNK)
+		parallel_for(0, k->p->m, CHUNK, compute_rows, k);
+	else if (panels == 1)
+		compute(k, 0, k->p->m, 0, 1);
+	else
+		parallel_for(0, panels, work < WORK ? WORK / work : 1, compute_panels, k);
+}
+
+/* ---- few rows of a, contiguous columns of b: dot products ---- */
+
+/* LANES columns of b from column j times one row of a. */
+static inline VEC dot_columns(const struct product *p, const T *a, int64_t j)
+{
+	const int group = LANES < 8 ? LANES : 8;
+	int64_t whole = p->k / LANES * LANES;
+	vec_part part = PART(p->k - whole);
+	VEC sum[LANES];
+
+#pragma GCC unroll 2
+	for (int g = 0; g < LANES; g += group) {
+		const T *b[8];
+
+#pragma GCC unroll 8
+		for (int i = 0; i < group; i++) {
+			int64_t column = j + g + i < p->n ? j + g + i : p->n - 1;
+
+			b[i] = (const T *)p->b + column * p->csb;
+			sum[g + i] = (VEC){ 0 };
+		}
+		for (int64_t at = 0; at < whole; at += LANES) {
+			VEC x = *(const VEC *)(a + at);
+#pragma GCC unroll 8
+			for (int i = 0; i < group; i++)
+				sum[g + i] += x * *(const VEC *)(b[i] + at);
+		}
+		if (whole < p->k) {
+			VEC x = LOAD(a + whole, part);
+#pragma GCC unroll 8
+			for (int i = 0; i < group; i++)
+				sum[g + i] += x * LOAD(b[i] + whole, part);
+		}
+	}
+	return sum_rows(sum);
+}
+
+static void dot_chunk(int64_t begin, int64_t end, void *ctx)
+{
+	const struct product *p = ctx;
+	T alpha = (T)p->alpha, beta = (T)p->beta;
+
+	for (int64_t j = begin; j < end; j += LANES) {
+		int64_t n = end - j < LANES ? end - j : LANES;
+
+		for (int64_t i = 0; i < p->m; i++) {
+			VEC r = dot_columns(p, (const T *)p->a + i * p->rsa, j) * alpha;
+			T *c = (T *)p->c + i * p->rsc + j * p->csc;
+
+			if (p->csc == 1) {
+				if (beta != 0)
+					r += LOAD(c, PART(n)) * beta;
+				STORE(c, PART(n), r);
+				continue;
+			}
+			for (int64_t x = 0; x < n; x++)
+				c[x * p->csc] = (beta != 0 ? c[x * p->csc] * beta : 0) + r[x];
+		}
+	}
+}
+
+/* Rows of a are made contiguous first where they are not. */
+static int dots(const struct product *given)
+{
+	struct product p = *given;
+	struct tensor_storage *s = NULL;
+	int64_t grain = DOT_WORK / (p.m * p.k + 1) / LANES * LANES;
+
+	if (p.csa != 1) {
+		T *row;
+
+		s = storage_alloc(TENSOR_DEVICE_CPU, p.m * p.k * sizeof(T), false);
+		if (!s)
+			return -thread()->error.code;
+		row = s->data;
+		for (int64_t i = 0; i < p.m; i++)
+			for (int64_t x = 0; x < p.k; x++)
+				row[i * p.k + x] = ((const T *)p.a)[i * p.rsa + x * p.csa];
+		p.a = row;
+		p.rsa = p.k;
+		p.csa = 1;
+	}
+	parallel_for(0, p.n, grain < LANES ? LANES : grain, dot_chunk, &p);
+	if (s)
+		storage_put(s);
+	return 0;
+}
+
+/* ---- one row of a, contiguous rows of b: strips as wide as the registers hold ---- */
+
+#define STRIP (8 * LANES)
+
+/* vecs vectors of c from column j on, the last in part. */
+static inline __attribute__((always_inline)) void row_strip(const struct product *p, int64_t j,
+							    const int vecs, vec_part part)
+{
+	const T *a = p->a, *b = (const T *)p->b + j;
+	const T alpha = (T)p->alpha, beta = (T)p->beta;
+	T *c = (T *)p->c + j;
+	VEC sum[STRIP / LANES];
+
+#pragma GCC unroll 8
+	for (int v = 0; v < vecs; v++)
+		sum[v] = (VEC){ 0 };
+	for (int64_t k = 0; k < p->k; k++, b += p->rsb, a += p->csa) {
+		VEC x = BROADCAST(*a);
+
+#pragma GCC unroll 8
+		for (int v = 0; v < vecs; v++) {
+			__builtin_prefetch(b + FETCH_AHEAD * p->rsb + v * LANES);
+			sum[v] = MULADD(sum[v], x,
+					v < vecs - 1 ? *(const VEC *)(b + v * LANES) :
+						       LOAD(b + v * LANES, part));
+		}
+	}
+#pragma GCC unroll 8
+	for (int v = 0; v < vecs; v++) {
+		vec_part lanes = v < vecs - 1 ? PART(LANES) : part;
+		VEC r = sum[v] * alpha;
+
+		if (beta != 0)
+			r += LOAD(c + v * LANES, lanes) * beta;
+		STORE(c + v * LANES, lanes, r);
+	}
+}
+
+static void row_chunk(int64_t begin, int64_t end, void *ctx)
+{
+	const struct product *p = ctx;
+	int64_t j = begin;
+
+	for (; j + STRIP <= end; j += STRIP)
+		row_strip(p, j, STRIP / LANES, PART(LANES));
+	for (; j < end; j += LANES)
+		row_strip(p, j, 1, PART(end - j < LANES ? end - j : LANES));
+}
+
+static int row(const struct product *p)
+{
+	int64_t grain = DOT_WORK / (p->k + 1) / STRIP * STRIP;
+
+	parallel_for(0, p->n, grain < STRIP ? STRIP : grain, row_chunk, (void *)p);
+	return 0;
+}
+
+/* ---- which way ---- */
+
+int CPU_NAME(MATMUL)(const struct product *p)
+{
+	struct block k = { .p = p };
+	struct tensor_storage *s = NULL;
+	bool packed = p->csb != 1 && p->n != 1;
+
+	if (packed && p->rsb == 1 && p->m <= DOT_ROWS)
+		return dots(p);
+	if (p->m == 1 && p->csb == 1 && p->csc == 1 && p->n >= STRIP)
+		return row(p);
+	if (p->m > CHUNK && p->k * p->n >= PACK_SIZE) {
+		packed = true;
+		k.pack_a = p->csc == 1;
+	}
+	if (packed) {
+		int64_t columns = p->n < COLUMNS ? (p->n + LANES - 1) / LANES * LANES : COLUMNS;
+		int64_t depth = p->k < DEPTH ? p->k : DEPTH;
+
+		s = storage_alloc(TENSOR_DEVICE_CPU, columns * depth * sizeof(T), false);
+		if (!s)
+			return -thread()->error.code;
+		k.panels = s->data;
+	}
+	for (k.j0 = 0; k.j0 < p->n; k.j0 += k.n) {
+		k.n = p->n - k.j0 < COLUMNS ? p->n - k.j0 : COLUMNS;
+		k.p0 = 0;
+		do {
+			k.k = p->k - k.p0 < DEPTH ? p->k - k.p0 : DEPTH;
+			if (packed)
+				parallel_for(0, panel_count(k.n), PACK_CHUNK, pack_chunk, &k);
+			compute_block(&k);
+			k.p0 += k.k;
+		} while (k.p0 < p->k);
+	}
+	if (s)
+		storage_put(s);
+	return k.failed ? tensor_fail(ENOMEM, "mm: no memory for a block") : 0;
+}

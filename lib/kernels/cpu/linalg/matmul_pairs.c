@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR MIT
+/*
+ * Products of bf16 matrices by an instruction that adds the products of pairs, where the processor
+ * has it: beyond what a level promises, so everything here is behind vec_has_pairs(). See
+ * matmul_half.h.
+ */
+#include "kernels/cpu/linalg/matmul.h"
+#include "kernels/cpu/simd/vec_reduced_float.h"
+
+#ifdef VEC_PAIRS
+#include "kernels/cpu/linalg/matmul_f32.h"
+
+#define UNIT	     2
+#define MULADD	     vec_add_pairs
+#define BROADCAST(x) vec_broadcast_pair(&(x))
+
+#include "kernels/cpu/linalg/matmul_reduced_float.h"
+
+static int product_of_pairs(const struct product *p)
+{
+	return half_product(p, false);
+}
+#endif
+
+/* NULL where the processor has no such instruction. */
+product_fn CPU_NAME(matmul_pairs)(void)
+{
+#ifdef VEC_PAIRS
+	if (vec_has_pairs())
+		return product_of_pairs;
+#endif
+	return NULL;
+}

@@ -1,7 +1,0 @@
-// SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* Products of f32 matrices. See matmul_float.h. */
-#include "matmul_f32.h"
-
-#define MATMUL matmul_f32
-
-#include "matmul_float.h"

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR MIT
+/* Convolutions of f32. See conv_sum.h, conv_winograd.h, conv_weight.h and conv_depth.h. */
+#include "kernels/cpu/linalg/matmul_f32.h"
+
+#define CONV(x) CPU_NAME(x##_f32)
+
+#include "kernels/cpu/nn/conv/conv.h"
+
+#include "iter/parallel.h"
+
+#include "kernels/cpu/linalg/matmul_pack.h"
+#include "kernels/cpu/linalg/matmul_tile.h"
+
+#include "kernels/cpu/nn/conv/conv_depth.h"
+#include "kernels/cpu/nn/conv/conv_implicit_gemm.h"
+#include "kernels/cpu/nn/conv/conv_wgrad.h"
+#include "kernels/cpu/nn/conv/conv_winograd.h"

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR MIT
+/*
+ * layer_norm and group_norm with their gradients. The mean is taken first and then the squares
+ * around it, so that a large mean costs no precision; a row stays in the cache between the two.
+ * What is summed over rows goes to a line for each chunk of them, and the lines are added in order.
+ */
+#include "kernels/cpu/simd/cpu.h"
+#include "kernels/cpu/simd/vec.h"
+
+#include "iter/parallel.h"
+
+#include <math.h>
+
+struct layer {
+	const void *x, *grad, *weight, *bias; /* the last two may be NULL */
+	void *out, *mean, *rstd;
+	void *dweight, *dbias; /* a line for each chunk; NULL: not wanted */
+	void *scratch;	       /* a line for each chunk */
+	int64_t n, grain;
+	double eps;
+};
+
+struct groups {
+	const void *x, *grad, *weight, *bias;
+	void *out, *mean, *rstd;
+	void *sums; /* two for each channel of each element of the batch */
+	int64_t groups, channels, inner;
+	double eps;
+};
+
+#define T     float
+#define V     vec_f32
+#define LANES VEC_F32
+#define F(x)  x##_f32
+#include "kernels/cpu/nn/norm_loops.h"
+
+#define T     double
+#define V     vec_f64
+#define LANES VEC_F64
+#define F(x)  x##_f64
+#include "kernels/cpu/nn/norm_loops.h"
+
+#define BY_DTYPE(t, fn) ((t)->dtype == TENSOR_F32 ? fn##_f32 : fn##_f64)
+
+static const void *data_of(const tensor *t)
+{
+	return t ? t->data : NULL;
+}
+
+static int check(const char *name, const tensor *x)
+{
+	return x->dtype == TENSOR_F32 || x->dtype == TENSOR_F64 ?
+		       0 :
+		       kernel_no_dtype(name, x->dtype, "cpu");
+}
+
+/* Rows of n elements in a chunk. */
+static int64_t rows_of(int64_t n)
+{
+	return n >= ITER_GRAIN ? 1 : ITER_GRAIN / (n ? n : 1);
+}
+
+static int cpu_layer_norm(tensor *out, tensor *mean, tensor *rstd, const tensor *x,
+			  const tensor *weight, const tensor *bias, double eps)
+{
+	struct layer l = { .x = x->data,
+			   .weight = data_of(weight),
+			   .bias = data_of(bias),
+			   .out = out->data,
+			   .mean = mean->data,
+			   .rstd = rstd->data,
+			   .n = x->sizes[1],
+			   .eps = eps };
+
+	if (check("layer_norm", x) < 0)
+		return -thread()->error.code;
+	parallel_for(0, x->sizes[0], rows_of(l.n), BY_DTYPE(x, layer_rows), &l);
+	return 0;
+}
+
+static void layer_add(const struct layer *l, tensor *out, const void *lines, int64_t chunks)
+{
+	if (out && out->dtype == TENSOR_F32)
+		add_lines_f32(out->data, lines, chunks, l->n);
+	else if (out)
+		add_lines_f64(out->data, lines, chunks, l->n);
+}
+
+static int cpu_layer_norm_backward(tensor *dx, tensor *dweight, tensor *dbias, const tensor *grad,
+				   const tensor *x, const tensor *mean, const tensor *rstd,
+				   const tensor *weight)
+{
+	int64_t rows = x->sizes[0], n = x->sizes[1], grain = rows_of(n), chunks, lines;
+	struct layer l = { .x = x->data,
+			   .grad = grad->data,
+			   .weight = data_of(weight),
+			   .out = dx ? dx->data : NULL,
+			   .mean = mean->data,
+			   .rstd = rstd->data,
+			   .n = n };
+	struct tensor_storage *s;
+
+	if (check("layer_norm_backward", x) < 0)
+		return -thread()->error.code;
+	/* Lines of sums must not become as large as the rows themselves. */
+	l.grain = grain = grain < 32 ? 32 : grain;
+	chunks = (rows + grain - 1) / grain;
+	lines = 2 * chunks * n;
+	s = storage_alloc(TENSOR_DEVICE_CPU, lines * itemsize(x), false);
+	if (!s)
+		return -thread()->error.code;
+	if (dx) {
+		l.scratch = s->data;
+		parallel_for(0, rows, grain, BY_DTYPE(x, layer_dx), &l);
+	}
+	if (dweight || dbias) {
+		l.dweight = dweight ? s->data : NULL;
+		l.dbias = dbias ? (char *)s->data + chunks * n * itemsize(x) : NULL;
+		parallel_for(0, rows, grain, BY_DTYPE(x, layer_dweight), &l);
+		layer_add(&l, dweight, l.dweight, chunks);
+		layer_add(&l, dbias, l.dbias, chunks);
+	}
+	storage_put(s);
+	return 0;
+}
+
+static struct groups groups_of(const tensor *x, const tensor *weight, const tensor *bias)
+{
+	return (struct groups){ .x = x->data,
+				.weight = data_of(weight),
+				.bias = data_of(bias),
+				.groups = x->sizes[1],
+				.channels = x->sizes[2],
+				.inner = x->sizes[3] };
+}
+
+static int cpu_group_norm(tensor *out, tensor *mean, tensor *rstd, const tensor *x,
+			  const tensor *weight, const tensor *bias, double eps)
+{
+	struct groups g = groups_of(x, weight, bias);
+
+	if (check("group_norm", x) < 0)
+		return -thread()->error.code;
+	g.out = out->data;
+	g.mean = mean->data;
+	g.rstd = rstd->data;
+	g.eps = eps;
+	parallel_for(0, x->sizes[0] * g.groups, rows_of(g.channels * g.inner), BY_DTYPE(x, groups),
+		     &g);
+	return 0;
+}
+
+static int cpu_group_norm_backward(tensor *dx, tensor *dweight, tensor *dbias, const tensor *grad,
+				   const tensor *x, const tensor *mean, const tensor *rstd,
+				   const tensor *weight)
+{
+	struct groups g = groups_of(x, weight, NULL);
+	int64_t count = x->sizes[0] * g.groups;
+	struct tensor_storage *s;
+	tensor *totals[] = { dbias, dweight };
+
+	if (check("group_norm_backward", x) < 0)
+		return -thread()->error.code;
+	s = storage_alloc(TENSOR_DEVICE_CPU, 2 * count * g.channels * itemsize(x), false);
+	if (!s)
+		return -thread()->error.code;
+	g.grad = grad->data;
+	g.out = dx ? dx->data : NULL;
+	g.mean = mean->data;
+	g.rstd = rstd->data;
+	g.sums = s->data;
+	if (!x->numel) /* no element is added to them */
+		memset(s->data, 0, s->nbytes);
+	parallel_for(0, count, rows_of(g.channels * g.inner), BY_DTYPE(x, groups_dx), &g);
+	for (int i = 0; i < 2; i++) {
+		if (totals[i] && x->dtype == TENSOR_F32)
+			groups_total_f32(&g, totals[i]->data, x->sizes[0], i);
+		else if (totals[i])
+			groups_total_f64(&g, totals[i]->data, x->sizes[0], i);
+	}
+	storage_put(s);
+	return 0;
+}
+
+CPU_KERNELS(K(layer_norm), K(layer_norm_backward), K(group_norm), K(group_norm_backward))

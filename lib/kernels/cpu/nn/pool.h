@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
+/* What pooling loops share: how tensors fall into planes, and which outputs a tap serves. */
+#ifndef TENSOR_POOL_H
+#define TENSOR_POOL_H
+
+#include "kernels/cpu/simd/cpu.h"
+
+#include "kernels/abi/spatial.h"
+
+#include "iter/parallel.h"
+
+#define POOL_CHUNK 256 /* outputs of a row that are worked on together */
+
+struct pool_shape {
+	const struct pool_params *p;
+	int64_t planes, in[3], out[3], in_plane, out_plane;
+};
+
+static inline int64_t pool_size(const tensor *t, int d, int spatial)
+{
+	return d < 3 - spatial ? 1 : t->sizes[t->ndim - 3 + d];
+}
+
+/* `out` and `in` of the forward direction. */
+static inline struct pool_shape pool_shape_of(const tensor *out, const tensor *in,
+					      const struct pool_params *p)
+{
+	struct pool_shape s = { .p = p, .planes = 1, .in_plane = 1, .out_plane = 1 };
+
+	for (int i = 0; i < in->ndim - p->spatial; i++)
+		s.planes *= in->sizes[i];
+	for (int d = 0; d < 3; d++) {
+		s.in[d] = pool_size(in, d, p->spatial);
+		s.out[d] = pool_size(out, d, p->spatial);
+		s.in_plane *= s.in[d];
+		s.out_plane *= s.out[d];
+	}
+	return s;
+}
+
+/* One output's window along a dimension: taps `from` to `until` lie within the input. */
+struct pool_window {
+	int64_t start; /* of tap 0; negative in the padding */
+	int64_t from, until;
+};
+
+static inline struct pool_window pool_window_of(const struct pool_shape *s, int d, int64_t o)
+{
+	int64_t step = s->p->dilation[d], start = o * s->p->stride[d] - s->p->padding[d];
+	int64_t from = start < 0 ? (-start + step - 1) / step : 0;
+	int64_t until = start < s->in[d] ? (s->in[d] - start + step - 1) / step : 0;
+
+	if (until > s->p->kernel[d])
+		until = s->p->kernel[d];
+	return (struct pool_window){ start, from, until < from ? from : until };
+}
+
+/* Of the outputs begin to end of a row, those for which tap k lies within the input. */
+static inline void pool_served(const struct pool_shape *s, int64_t k, int64_t *begin, int64_t *end)
+{
+	int64_t shift = s->p->padding[2] - k * s->p->dilation[2], stride = s->p->stride[2];
+	int64_t from = shift > 0 ? (shift + stride - 1) / stride : 0;
+	int64_t until = s->in[2] + shift > 0 ? (s->in[2] + shift + stride - 1) / stride : 0;
+
+	*begin = from > *begin ? from : *begin;
+	*end = until < *end ? until : *end;
+}
+
+/* Rows of outputs in a chunk of parallel work. */
+static inline int64_t pool_grain(const struct pool_shape *s)
+{
+	int64_t work = s->out[2] * s->p->kernel[0] * s->p->kernel[1] * s->p->kernel[2] + 1;
+
+	return work < ITER_GRAIN ? ITER_GRAIN / work : 1;
+}
+
+static inline int64_t pool_plane_grain(const struct pool_shape *s)
+{
+	int64_t work = s->in_plane + s->out_plane + 1;
+
+	return work < ITER_GRAIN ? ITER_GRAIN / work : 1;
+}
+
+#endif

@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR MIT
+/*
+ * softmax and log_softmax along a dimension, and their gradients. The greatest element is taken
+ * away before exp(), so that nothing overflows. Lines that are contiguous, or whose neighbours
+ * are not, are done one by one; else a tile of neighbouring lines is done row by row.
+ */
+#include "kernels/cpu/simd/cpu.h"
+#include "kernels/cpu/simd/vecmath.h"
+
+#include "iter/reduce_iter.h"
+#include "iter/parallel.h"
+#include "kernels/abi/softmax.h"
+
+#include <math.h>
+
+#define BLOCK	     512  /* elements of a line that are handled at once */
+#define LONG_BLOCK   4096 /* the same, where nothing has to be collected */
+#define FEW	     64	  /* elements that are not worth turning round */
+#define SHORT_LINE   32
+#define SIDE_BY_SIDE 64	  /* short lines that are turned round together */
+#define TILE	     1024 /* lines side by side: a page of f32 */
+#define TILE_MIN     16
+
+/* A vector where x points. */
+#define AT(x) (*(const V *)(x))
+
+#define T     float
+#define V     vec_f32
+#define LANES VEC_F32
+#define EXP   exp_f32v
+#define LOG   log_f32v
+#define LOG1  __builtin_logf
+#define VMAX  vec_max_f32
+#define PART  vec_part_f32
+#define LOAD  vec_load_f32
+#define STORE vec_store_f32
+#define F(x)  x##_f32
+#include "kernels/cpu/nn/softmax_loops.h"
+
+#define T     double
+#define V     vec_f64
+#define LANES VEC_F64
+#define EXP   exp_f64v
+#define LOG   log_f64v
+#define LOG1  __builtin_log
+#define VMAX  vec_max_f64
+#define PART  vec_part_f64
+#define LOAD  vec_load_f64
+#define STORE vec_store_f64
+#define F(x)  x##_f64
+#include "kernels/cpu/nn/softmax_loops.h"
+
+typedef void (*lines_fn)(const struct nest *t, char *const *data, int64_t n, bool log);
+
+struct job {
+	const struct nest *t;
+	lines_fn fn;
+	bool log;
+};
+
+static void run_lines(int64_t begin, int64_t end, void *ctx)
+{
+	const struct job *j = ctx;
+	int64_t run = j->t->kept.size[0];
+	char *data[NEST_OPERANDS];
+
+	while (begin < end) {
+		int64_t n = run - begin % run;
+
+		if (n > end - begin)
+			n = end - begin;
+		nest_seek(j->t, begin, data);
+		j->fn(j->t, data, n, j->log);
+		begin += n;
+	}
+}
+
+/* Halves: each line as f32 on the stack. */
+struct half_job {
+	const struct nest *t;
+	enum tensor_dtype dtype;
+	bool log;
+};
+
+/* Lines that follow each other in every operand are converted together: how many from line i. */
+static int64_t half_lines(const struct half_job *j, int64_t i, int64_t end)
+{
+	const struct nest *t = j->t;
+	int64_t n = t->along.size[0], many = SOFTMAX_HALF_LINE / n;
+
+	for (int k = 0; k < t->nops; k++)
+		if (t->kept.n > 1 || t->kept.stride[k][0] != n * t->along.stride[k][0])
+			return 1;
+	return many < end - i ? many : end - i;
+}
+
+static void run_half_lines(int64_t begin, int64_t end, void *ctx)
+{
+	const struct half_job *j = ctx;
+	const struct nest_dims *along = &j->t->along;
+	_Alignas(64) float x[SOFTMAX_HALF_LINE + VEC_F32];
+	int64_t n = along->size[0];
+	char *data[NEST_OPERANDS];
+
+	for (int64_t i = begin, m; i < end; i += m) {
+		m = half_lines(j, i, end);
+		nest_seek(j->t, i, data);
+		CPU_NAME(convert)
+		(x, TENSOR_F32, sizeof(float), data[1], j->dtype, along->stride[1][0], m * n);
+		for (int64_t l = 0; l < m; l++)
+			line_f32((char *)(x + l * n), sizeof(float), (char *)(x + l * n),
+				 sizeof(float), n, j->log);
+		CPU_NAME(convert)
+		(data[0], j->dtype, along->stride[0][0], x, TENSOR_F32, sizeof(float), m * n);
+	}
+}
+
+/* Operands out, saved output, gradient. */
+static void run_half_backward(int64_t begin, int64_t end, void *ctx)
+{
+	const struct half_job *j = ctx;
+	const struct nest_dims *along = &j->t->along;
+	_Alignas(64) float y[SOFTMAX_HALF_LINE], g[SOFTMAX_HALF_LINE];
+	int64_t n = along->size[0];
+	char *data[NEST_OPERANDS];
+
+	for (int64_t i = begin, m; i < end; i += m) {
+		m = half_lines(j, i, end);
+		nest_seek(j->t, i, data);
+		CPU_NAME(convert)
+		(y, TENSOR_F32, sizeof(float), data[1], j->dtype, along->stride[1][0], m * n);
+		CPU_NAME(convert)
+		(g, TENSOR_F32, sizeof(float), data[2], j->dtype, along->stride[2][0], m * n);
+		for (int64_t l = 0; l < m; l++) {
+			float *to = g + l * n, *from = y + l * n;
+
+			gradient_f32(to, to, from, n, gradient_sum_f32(to, from, n, j->log),
+				     j->log);
+		}
+		CPU_NAME(convert)
+		(data[0], j->dtype, along->stride[0][0], g, TENSOR_F32, sizeof(float), m * n);
+	}
+}
+
+static int run_half(parallel_fn fn, const tensor *const *op, int nops, int dim, bool log)
+{
+	struct half_job j = { .dtype = op[1]->dtype, .log = log };
+	int64_t grain;
+	struct nest t;
+
+	nest_build(&t, op, nops, 1u << dim);
+	if (!t.kept.count || !t.along.count)
+		return 0;
+	j.t = &t;
+	grain = ITER_GRAIN / t.along.count;
+	parallel_for(0, t.kept.count, grain < 1 ? 1 : grain, fn, &j);
+	return 0;
+}
+
+struct softmax_fns {
+	lines_fn rows, columns;
+};
+
+/* Are there enough neighbouring lines, contiguous across in every operand? */
+static bool side_by_side(const struct nest *t, int64_t size, int64_t enough)
+{
+	for (int i = 0; i < t->nops; i++)
+		if (t->kept.stride[i][0] != size || t->along.stride[i][0] == size)
+			return false;
+	return t->kept.size[0] >= enough;
+}
+
+static int run(const struct softmax_fns *fns, const tensor *const *op, int nops, int dim, bool log)
+{
+	int64_t size = itemsize(op[0]), grain;
+	struct job j = { .fn = fns->rows, .log = log };
+	struct nest t;
+
+	nest_build(&t, op, nops, 1u << dim);
+	if (!t.kept.count || !t.along.count)
+		return 0;
+	j.t = &t;
+	if (side_by_side(&t, size, nops == 2 ? TILE_MIN : TILE_MIN / 4))
+		j.fn = fns->columns;
+	grain = ITER_GRAIN / t.along.count;
+	grain = j.fn == fns->columns && grain < TILE ? TILE : grain < 1 ? 1 : grain;
+	parallel_for(0, t.kept.count, grain, run_lines, &j);
+	return 0;
+}
+
+/* Few elements, contiguous along the last dimension: no set-up. */
+static bool run_small(const struct softmax_fns *fns, tensor *out, const tensor *self, int dim,
+		      bool log)
+{
+	int64_t n = self->sizes[dim], size = itemsize(self);
+	struct nest t;
+
+	if (dim != self->ndim - 1 || !self->contiguous || !out->contiguous || !self->numel ||
+	    self->numel > ITER_GRAIN)
+		return false;
+	t.along.size[0] = n;
+	t.along.stride[0][0] = t.along.stride[1][0] = size;
+	t.kept.stride[0][0] = t.kept.stride[1][0] = n * size;
+	fns->rows(&t, (char *const[]){ out->data, self->data }, self->numel / n, log);
+	return true;
+}
+
+static int forward(const char *name, tensor *out, const tensor *self, int dim, bool log)
+{
+	static const struct softmax_fns all[TENSOR_DTYPE_COUNT] = {
+		[TENSOR_F32] = { rows_f32, columns_f32 },
+		[TENSOR_F64] = { rows_f64, columns_f64 },
+	};
+	const struct softmax_fns *fns = &all[self->dtype];
+	const tensor *op[] = { out, self };
+
+	if (dtype_is_half(self->dtype) && self->sizes[dim] <= SOFTMAX_HALF_LINE)
+		return run_half(run_half_lines, op, 2, dim, log);
+	if (unlikely(!fns->rows))
+		return kernel_no_dtype(name, self->dtype, "cpu");
+	if (likely(run_small(fns, out, self, dim, log)))
+		return 0;
+	return run(fns, op, 2, dim, log);
+}
+
+static int backward(const char *name, tensor *out, const tensor *grad, const tensor *output,
+		    int dim, bool log)
+{
+	static const struct softmax_fns all[TENSOR_DTYPE_COUNT] = {
+		[TENSOR_F32] = { backward_rows_f32, backward_columns_f32 },
+		[TENSOR_F64] = { backward_rows_f64, backward_columns_f64 },
+	};
+	/* In the order of the saved output: a gradient is often an expanded one. */
+	const tensor *op[] = { out, output, grad };
+
+	if (dtype_is_half(grad->dtype) && grad->sizes[dim] <= SOFTMAX_HALF_LINE)
+		return run_half(run_half_backward, op, 3, dim, log);
+	if (unlikely(!all[grad->dtype].rows))
+		return kernel_no_dtype(name, grad->dtype, "cpu");
+	return run(&all[grad->dtype], op, 3, dim, log);
+}
+
+static int cpu_softmax(tensor *out, const tensor *self, int dim)
+{
+	return forward("softmax", out, self, dim, false);
+}
+
+static int cpu_log_softmax(tensor *out, const tensor *self, int dim)
+{
+	return forward("log_softmax", out, self, dim, true);
+}
+
+static int cpu_softmax_backward(tensor *out, const tensor *grad, const tensor *output, int dim)
+{
+	return backward("softmax_backward", out, grad, output, dim, false);
+}
+
+static int cpu_log_softmax_backward(tensor *out, const tensor *grad, const tensor *output, int dim)
+{
+	return backward("log_softmax_backward", out, grad, output, dim, true);
+}
+
+CPU_KERNELS(K(softmax), K(log_softmax), K(softmax_backward), K(log_softmax_backward))

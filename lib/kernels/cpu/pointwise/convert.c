@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR MIT
+/*
+ * From any dtype to any dtype: the copy kernel, and the pointwise kernels' way to operands of
+ * other dtypes than their loops read. To bool is "not zero"; from a float to an integer rounds
+ * towards zero; from a complex number takes the real part.
+ */
+#include "kernels/cpu/simd/cpu.h"
+#include "kernels/cpu/simd/vec.h"
+
+#include "base/reduced_float.h"
+#include "kernels/cpu/simd/bits.h"
+
+#define LOAD_f16(x)    f16_to_f32(x)
+#define LOAD_bf16(x)   bf16_to_f32(x)
+#define LOAD_e4m3fn(x) e4m3fn_to_f32(x)
+#define LOAD_e5m2(x)   e5m2_to_f32(x)
+#define LOAD_self(x)   (x)
+
+#define STORE_b8(x) ((x) != 0)
+/* A negative float is no u8; the way over i64 wraps like the integers do. */
+#define STORE_u8(x)  ((uint8_t)(int64_t)(x))
+#define STORE_i8(x)  ((int8_t)(x))
+#define STORE_i16(x) ((int16_t)(x))
+#define STORE_i32(x) ((int32_t)(x))
+#define STORE_i64(x) ((int64_t)(x))
+#define STORE_u16(x) ((uint16_t)(int64_t)(x))
+#define STORE_u32(x) ((uint32_t)(int64_t)(x))
+#define STORE_u64(x)                                       \
+	_Generic((x), float                                \
+		 : f64_to_u64((double)(x)), double         \
+		 : f64_to_u64((double)(x)), float complex  \
+		 : f64_to_u64((double)(x)), double complex \
+		 : f64_to_u64((double)(x)), default        \
+		 : (uint64_t)(x))
+#define STORE_e4m3fn(x) f32_to_e4m3fn((float)(x))
+#define STORE_e5m2(x)	f32_to_e5m2((float)(x))
+#define STORE_f16(x)	f32_to_f16((float)(x))
+#define STORE_bf16(x)	f32_to_bf16((float)(x))
+#define STORE_f32(x)	((float)(x))
+#define STORE_f64(x)	((double)(x))
+#define STORE_c64(x)	((float complex)(x))
+#define STORE_c128(x)	((double complex)(x))
+
+#define TO(sd, S, LOAD, dd, D) UNARY_LOOP(loop_##sd##_##dd, S, D, STORE_##dd(LOAD(x)))
+#define TO_ALL(sd, S, LOAD)                 \
+	TO(sd, S, LOAD, b8, uint8_t)        \
+	TO(sd, S, LOAD, u8, uint8_t)        \
+	TO(sd, S, LOAD, i8, int8_t)         \
+	TO(sd, S, LOAD, i16, int16_t)       \
+	TO(sd, S, LOAD, i32, int32_t)       \
+	TO(sd, S, LOAD, i64, int64_t)       \
+	TO(sd, S, LOAD, u16, uint16_t)      \
+	TO(sd, S, LOAD, u32, uint32_t)      \
+	TO(sd, S, LOAD, u64, uint64_t)      \
+	TO(sd, S, LOAD, e4m3fn, uint8_t)    \
+	TO(sd, S, LOAD, e5m2, uint8_t)      \
+	TO(sd, S, LOAD, f64, double)        \
+	TO(sd, S, LOAD, c64, float complex) \
+	TO(sd, S, LOAD, c128, double complex)
+#define FROM(sd, S, SD)                      \
+	TO_ALL(sd, S, LOAD_self)             \
+	TO(sd, S, LOAD_self, f16, uint16_t)  \
+	TO(sd, S, LOAD_self, bf16, uint16_t) \
+	TO(sd, S, LOAD_self, f32, float)
+#define FROM_EXCEPT_F32(X)          \
+	X(b8, uint8_t, TENSOR_BOOL) \
+	DTYPES_INT(X) X(f64, double, TENSOR_F64) DTYPES_COMPLEX(X)
+FROM_EXCEPT_F32(FROM)
+TO_ALL(f32, float, LOAD_self)
+TO(f32, float, LOAD_self, bf16, uint16_t)
+TO(f32, float, LOAD_self, f32, float)
+TO_ALL(bf16, uint16_t, LOAD_bf16)
+TO(bf16, uint16_t, LOAD_bf16, f16, uint16_t)
+TO(bf16, uint16_t, LOAD_bf16, f32, float)
+TO_ALL(f16, uint16_t, LOAD_f16)
+TO(f16, uint16_t, LOAD_f16, bf16, uint16_t)
+#define FROM_F8(sd)                                \
+	TO_ALL(sd, uint8_t, LOAD_##sd)             \
+	TO(sd, uint8_t, LOAD_##sd, f16, uint16_t)  \
+	TO(sd, uint8_t, LOAD_##sd, bf16, uint16_t) \
+	TO(sd, uint8_t, LOAD_##sd, f32, float)
+FROM_F8(e4m3fn)
+FROM_F8(e5m2)
+
+/* Between f16 and f32 processors have an instruction. */
+#define WITH_VECTORS(NAME, S, D, CONTIGUOUS, ONE)                                             \
+	UNARY_LOOP(NAME##_any, S, D, ONE(x))                                                  \
+	static void NAME(char *const *data, const int64_t *s0, const int64_t *s1, int64_t n0, \
+			 int64_t n1, const void *params)                                      \
+	{                                                                                     \
+		if (s0[0] != sizeof(D) || s0[1] != sizeof(S)) {                               \
+			NAME##_any(data, s0, s1, n0, n1, params);                             \
+			return;                                                               \
+		}                                                                             \
+		for (int64_t j = 0; j < n1; j++) {                                            \
+			D *to = (D *)(data[0] + j * s1[0]);                                   \
+			const S *from = (const S *)(data[1] + j * s1[1]);                     \
+			int64_t i = CONTIGUOUS(to, from, n0);                                 \
+                                                                                              \
+			for (; i < n0; i++)                                                   \
+				to[i] = ONE(from[i]);                                         \
+		}                                                                             \
+	}
+WITH_VECTORS(loop_f16_f32, uint16_t, float, vec_f16_to_f32, f16_to_f32)
+WITH_VECTORS(loop_f32_f16, float, uint16_t, vec_f32_to_f16, f32_to_f16)
+
+/* The same dtype moves bits; floats that went through a float register could lose a NaN's. */
+#define loop_f16_f16   NULL
+#define loop_bf16_bf16 NULL
+#define COLUMN(dd, F16, F32)                                                                          \
+	{                                                                                             \
+		[TENSOR_BOOL] = loop_b8_##dd, [TENSOR_U8] = loop_u8_##dd, [TENSOR_I8] = loop_i8_##dd, \
+		[TENSOR_I16] = loop_i16_##dd, [TENSOR_I32] = loop_i32_##dd,                           \
+		[TENSOR_I64] = loop_i64_##dd, [TENSOR_F16] = F16, [TENSOR_BF16] = loop_bf16_##dd,     \
+		[TENSOR_F32] = F32, [TENSOR_F64] = loop_f64_##dd, [TENSOR_C64] = loop_c64_##dd,       \
+		[TENSOR_C128] = loop_c128_##dd, [TENSOR_U16] = loop_u16_##dd,                         \
+		[TENSOR_U32] = loop_u32_##dd, [TENSOR_U64] = loop_u64_##dd,                           \
+		[TENSOR_F8_E4M3FN] = loop_e4m3fn_##dd, [TENSOR_F8_E5M2] = loop_e5m2_##dd,             \
+	}
+/* A dtype to itself is never looked up here. The halves have no such conversion. */
+static const iter_loop conversions[TENSOR_DTYPE_COUNT][TENSOR_DTYPE_COUNT] = {
+	[TENSOR_BOOL] = COLUMN(b8, loop_f16_b8, loop_f32_b8),
+	[TENSOR_U8] = COLUMN(u8, loop_f16_u8, loop_f32_u8),
+	[TENSOR_I8] = COLUMN(i8, loop_f16_i8, loop_f32_i8),
+	[TENSOR_I16] = COLUMN(i16, loop_f16_i16, loop_f32_i16),
+	[TENSOR_I32] = COLUMN(i32, loop_f16_i32, loop_f32_i32),
+	[TENSOR_I64] = COLUMN(i64, loop_f16_i64, loop_f32_i64),
+	[TENSOR_F16] = COLUMN(f16, loop_f16_f16, loop_f32_f16),
+	[TENSOR_BF16] = COLUMN(bf16, loop_f16_bf16, loop_f32_bf16),
+	[TENSOR_F32] = COLUMN(f32, loop_f16_f32, loop_f32_f32),
+	[TENSOR_F64] = COLUMN(f64, loop_f16_f64, loop_f32_f64),
+	[TENSOR_C64] = COLUMN(c64, loop_f16_c64, loop_f32_c64),
+	[TENSOR_C128] = COLUMN(c128, loop_f16_c128, loop_f32_c128),
+	[TENSOR_U16] = COLUMN(u16, loop_f16_u16, loop_f32_u16),
+	[TENSOR_U32] = COLUMN(u32, loop_f16_u32, loop_f32_u32),
+	[TENSOR_U64] = COLUMN(u64, loop_f16_u64, loop_f32_u64),
+	[TENSOR_F8_E4M3FN] = COLUMN(e4m3fn, loop_f16_e4m3fn, loop_f32_e4m3fn),
+	[TENSOR_F8_E5M2] = COLUMN(e5m2, loop_f16_e5m2, loop_f32_e5m2),
+};
+
+static iter_loop copy_loop(enum tensor_dtype to, enum tensor_dtype from)
+{
+	return to == from ? CPU_NAME(bits_loop)(dtype_sizes[to]) : conversions[to][from];
+}
+
+static int cpu_copy(struct tensor_iter *it, enum tensor_dtype to, enum tensor_dtype from)
+{
+	const uint8_t want[] = { to, from };
+
+	/* Moving bits is what blocks are made with. */
+	if (it->direct || to == from)
+		iter_run(it, copy_loop(to, from), NULL);
+	else
+		iter_run_blocks(it, copy_loop(to, from), NULL, want, copy_loop);
+	return 0;
+}
+
+void CPU_NAME(convert)(void *to, enum tensor_dtype to_dtype, int64_t to_stride, const void *from,
+		       enum tensor_dtype from_dtype, int64_t from_stride, int64_t n)
+{
+	char *const data[] = { to, (char *)from };
+	const int64_t s0[] = { to_stride, from_stride }, s1[] = { 0, 0 };
+
+	copy_loop(to_dtype, from_dtype)(data, s0, s1, n, 1, NULL);
+}
+
+/* ---- pointwise kernels ---- */
+
+int CPU_NAME(pointwise_run_as)(const char *name, struct tensor_iter *it, iter_loop loop,
+			       const uint8_t *want, const void *params)
+{
+	bool same = it->direct;
+
+	if (unlikely(!loop))
+		return kernel_no_dtype(name, it->dtype, "cpu");
+	for (int i = 0; i < it->nops; i++)
+		same &= iter_dtype(it, i) == want[i];
+	if (likely(same))
+		iter_run(it, loop, params);
+	else
+		iter_run_blocks(it, loop, params, want, copy_loop);
+	return 0;
+}
+
+/* Of a loop for one of the halves, an input that repeats one element for a row is f32. That can
+ * be said of an input as a whole when its rows stay apart: see iter_run_blocks(). */
+static bool half_wants(const struct tensor_iter *it, uint8_t *want)
+{
+	int repeated = 0;
+
+	if (!it->ndim)
+		return false;
+	for (int i = it->nops - 1; i > 0; i--) {
+		bool one = !it->strides[i][0];
+
+		want[i] = one ? TENSOR_F32 : it->dtype;
+		repeated += one;
+	}
+	return !repeated ||
+	       (repeated == 1 && it->nops == 3 && (it->ndim == 1 || it->shape[0] > ITER_NARROW));
+}
+
+int CPU_NAME(pointwise_run)(const char *name, struct tensor_iter *it, const iter_loop *loops,
+			    enum tensor_dtype result, const void *params)
+{
+	enum tensor_dtype dtype = it->dtype, wide = dtype_wide(dtype);
+	bool own = it->uniform && loops[dtype] && it->op[0]->dtype == (result ? result : dtype);
+	uint8_t want[ITER_OPERANDS];
+
+	if (likely(own && it->direct && wide == dtype)) {
+		iter_run(it, loops[dtype], params);
+		return 0;
+	}
+	/* A loop for one of the halves is there for speed, and for nothing but them. */
+	if (wide == dtype || !own || !half_wants(it, want)) {
+		dtype = wide;
+		for (int i = 1; i < it->nops; i++)
+			want[i] = dtype;
+	}
+	want[0] = result ? result : dtype;
+	return CPU_NAME(pointwise_run_as)(name, it, loops[dtype], want, params);
+}
+
+CPU_KERNELS(K(copy))

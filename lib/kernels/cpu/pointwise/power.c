@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR MIT
+/* Powers; copysign and nextafter, which like them take a number apart. */
+#include "kernels/cpu/simd/complex_mul.h"
+#include "kernels/cpu/simd/vecloop.h"
+
+#include <tgmath.h>
+
+/* By squaring, wrapping. A negative exponent leaves something of 1 and -1 only. */
+#define POWER(d, T, D)                                                                            \
+	static inline T power_##d(T base, T exponent)                                             \
+	{                                                                                         \
+		T result = 1;                                                                     \
+                                                                                                  \
+		if (NEGATIVE(exponent))                                                           \
+			return base == 1 ? 1 : (int64_t)base == -1 ? (exponent & 1 ? -1 : 1) : 0; \
+		for (; exponent; exponent = (T)(exponent >> 1)) {                                 \
+			if (exponent & 1)                                                         \
+				result = (T)(result * base);                                      \
+			base = (T)(base * base);                                                  \
+		}                                                                                 \
+		return result;                                                                    \
+	}                                                                                         \
+	BINARY_LOOP(pow_##d, T, T, power_##d(x, y))
+DTYPES_INT(POWER)
+
+VEC_SLEEF_2(pow)
+VEC_BINARY(pow, pow)
+BINARY_COMPLEX(pow, (y == 0) & (x - x == 0) ? 1 : pow(x, y))
+POINTWISE(pow, AT_INT(pow), AT_FLOAT(pow), AT_COMPLEX(pow))
+
+UNARY_BITS(cube, x *x *x)
+UNARY_FLOAT(cube, x *x *x)
+UNARY_COMPLEX(cube, COMPLEX_MUL(COMPLEX_MUL(x, x), x))
+POINTWISE(cube, AT_BITS(cube), AT_FLOAT(cube), AT_COMPLEX(cube))
+UNARY_FLOAT(inverse_square, 1 / (x * x))
+UNARY_COMPLEX(inverse_square, 1 / COMPLEX_MUL(x, x))
+POINTWISE(inverse_square, AT_FLOAT(inverse_square), AT_COMPLEX(inverse_square))
+
+BINARY_FLOAT(copysign, copysign(x, y))
+POINTWISE(copysign, AT_FLOAT(copysign))
+
+BINARY_FLOAT(nextafter, nextafter(x, y))
+
+/* The value of the bits of a half, so that greater numbers have greater values. */
+static inline int ordered(uint16_t x)
+{
+	return x & 0x8000 ? -(x & 0x7fff) : x;
+}
+
+/* Halves have no step in f32. infinity: its bits, which are those of the greatest magnitude. */
+static inline uint16_t next_half(uint16_t x, uint16_t y, uint16_t infinity)
+{
+	if ((x & 0x7fff) > infinity)
+		return x;
+	if ((y & 0x7fff) > infinity || ordered(x) == ordered(y))
+		return y;
+	if (!(x & 0x7fff))
+		return (y & 0x8000) | 1;
+	return (ordered(x) < ordered(y)) == !(x & 0x8000) ? x + 1 : x - 1;
+}
+BINARY_LOOP(nextafter_f16, uint16_t, uint16_t, next_half(x, y, 0x7c00))
+BINARY_LOOP(nextafter_bf16, uint16_t, uint16_t, next_half(x, y, 0x7f80))
+
+static int cpu_nextafter(struct tensor_iter *it, const struct pointwise_params *params)
+{
+	static const iter_loop loops[TENSOR_DTYPE_COUNT] = {
+		AT_FLOAT(nextafter), [TENSOR_F16] = nextafter_f16, [TENSOR_BF16] = nextafter_bf16
+	};
+	const uint8_t want[ITER_OPERANDS] = { it->dtype, it->dtype, it->dtype };
+
+	return CPU_NAME(pointwise_run_as)("nextafter", it, loops[it->dtype], want, params);
+}
+
+CPU_KERNELS(K(pow), K(cube), K(inverse_square), K(copysign), K(nextafter))

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR MIT
+/* Rounding. Integers are what they are. */
+#include "kernels/cpu/simd/loops.h"
+
+#include <tgmath.h>
+
+UNARY_BITS(same, x)
+
+#define ROUNDING(f, EXPR, ...) \
+	UNARY_FLOAT(f, EXPR)   \
+	UNARY_BF16(f, EXPR)    \
+	POINTWISE(f, AT_FLOAT(f), AT_BITS(same), AT_BF16(f), ##__VA_ARGS__)
+ROUNDING(ceil, ceil(x))
+ROUNDING(floor, floor(x))
+ROUNDING(trunc, trunc(x))
+UNARY_LOOP(round_c64, float complex, float complex,
+	   __builtin_complex(rintf(crealf(x)), rintf(cimagf(x))))
+UNARY_LOOP(round_c128, double complex, double complex,
+	   __builtin_complex(rint(creal(x)), rint(cimag(x))))
+ROUNDING(round, rint(x), AT_COMPLEX(round)) /* half to even */
+
+UNARY_FLOAT(frac, x - trunc(x))
+POINTWISE(frac, AT_FLOAT(frac))
+
+/* To a number of decimal places: params->a is a power of ten, a multiplier; b the same for
+ * places before the point. One of both is 1. */
+#define TENS(T) T up = PARAM_F(T, a), down = PARAM_F(T, b)
+UNARY_FLOAT_WITH(round_decimals, TENS, down == 1 ? rint(x * up) / up : rint(x / down) * down)
+POINTWISE(round_decimals, AT_FLOAT(round_decimals))
+
+CPU_KERNELS(K(ceil), K(floor), K(trunc), K(round), K(frac), K(round_decimals))

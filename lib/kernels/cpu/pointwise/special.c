@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR MIT
+/*
+ * The error function and its relatives, and those of the gamma function. What SLEEF has not is
+ * computed one element at a time, in double.
+ */
+#include "kernels/cpu/simd/vecmath.h"
+
+#include <tgmath.h>
+
+VEC_SLEEF_1(lgamma)
+
+static inline vec_f32 erfc_v32(vec_f32 x)
+{
+	return (vec_f32)SLEEF_F32_(erfc, _u15)((sleef_f32)x);
+}
+
+static inline vec_f64 erfc_v64(vec_f64 x)
+{
+	return (vec_f64)SLEEF_F64_(erfc, _u15)((sleef_f64)x);
+}
+
+VEC_UNARY_INLINE(erf)
+VEC_UNARY(erfc, erfc)
+VEC_UNARY(lgamma, lgamma)
+POINTWISE(erf, AT_FLOAT(erf), AT_BF16(erf))
+POINTWISE(erfc, AT_FLOAT(erfc))
+POINTWISE(lgamma, AT_FLOAT(lgamma))
+
+/*
+ * A first guess that is good to 2e-3 (S. Winitzki, "A handy approximation for the error function
+ * and its inverse", 2008), then Halley's iteration, which trebles the digits. For |x| near 1 it
+ * is erfc(y) = 1 - |x| that is solved, where the difference is exact.
+ */
+static double erf_inverse(double x)
+{
+	const double a = 0.147, size = fabs(x);
+	double l, t, y;
+
+	if (size == 1)
+		return copysign((double)INFINITY, x);
+	if (!(size < 1))
+		return (double)NAN;
+	if (x == 0)
+		return x;
+	l = log1p(-size * size);
+	t = 2 / (M_PI * a) + l / 2;
+	y = sqrt(sqrt(t * t - l / a) - t);
+	for (int i = 0; i < 3; i++) {
+		double miss = size < 0.5 ? erf(y) - size : (1 - size) - erfc(y);
+		double step = miss * exp(y * y) / M_2_SQRTPI;
+
+		y -= step / (1 + y * step);
+	}
+	return copysign(y, x);
+}
+
+/* Up to x >= 10 by the recurrence, then the asymptotic series; below zero by reflection. */
+static double digamma(double x)
+{
+	double up = 0, series, z;
+
+	if (x == 0)
+		return copysign((double)INFINITY, -x);
+	if (x < 0) {
+		if (x == trunc(x))
+			return (double)NAN;
+		return digamma(1 - x) - M_PI / tan(M_PI * (x - trunc(x)));
+	}
+	for (; x < 10; x++)
+		up -= 1 / x;
+	if (isinf(x))
+		return x;
+	z = 1 / (x * x);
+	series = z * (1. / 12 -
+		      z * (1. / 120 -
+			   z * (1. / 252 -
+				z * (1. / 240 - z * (1. / 132 - z * (691. / 32760 - z / 12))))));
+	return up + log(x) - 0.5 / x - series;
+}
+
+#define FEW 64 /* terms that may be added one by one */
+
+/* The sum of (x + k)^-s over k >= 0, x > -FEW: terms up to x >= 10, then Euler and Maclaurin's series. */
+static double zeta_near(double s, double x)
+{
+	static const double bernoulli[] = { 1. / 6,  -1. / 30,	   1. / 42, -1. / 30,
+					    5. / 66, -691. / 2730, 7. / 6,  -3617. / 510 };
+	double sum = 0, term, power;
+
+	for (; x < 10; x++) {
+		if (x == 0)
+			return (double)INFINITY;
+		sum += pow(x, -s);
+	}
+	power = pow(x, -s);
+	sum += power * x / (s - 1) + power / 2;
+	term = power * s / x / 2;
+	for (int k = 0; k < 8; k++) {
+		sum += bernoulli[k] * term;
+		term *= (s + 2 * k + 1) * (s + 2 * k + 2) / ((2 * k + 3) * (2 * k + 4) * x * x);
+	}
+	return sum;
+}
+
+/*
+ * The same for any x, and whole s. The terms of a large negative x, which are those of a positive one
+ * with the sign of (-1)^s, are the difference of two sums.
+ */
+static double zeta(double s, double x)
+{
+	double first = x - floor(x);
+
+	if (x > -FEW || !isfinite(x))
+		return isinf(x) && x < 0 ? (double)NAN : zeta_near(s, x);
+	if (first == 0)
+		return (double)INFINITY;
+	return zeta_near(s, first) +
+	       (fmod(s, 2) ? -1 : 1) * (zeta_near(s, 1 - first) - zeta_near(s, 1 - x));
+}
+
+/* n >= 1 */
+static double polygamma(double n, double x)
+{
+	double sign = fmod(n, 2) ? 1 : -1;
+
+	return x != x ? x : sign * round(tgamma(n + 1)) * zeta(n + 1, x);
+}
+
+#define ORDER(T) double n_ = (double)scalar_int(PARAM(a))
+UNARY_FLOAT_WITH(polygamma, ORDER, polygamma(n_, x))
+POINTWISE(polygamma, AT_FLOAT(polygamma))
+
+UNARY_FLOAT(erfinv, erf_inverse(x))
+UNARY_FLOAT(digamma, digamma(x))
+POINTWISE(erfinv, AT_FLOAT(erfinv))
+POINTWISE(digamma, AT_FLOAT(digamma))
+
+CPU_KERNELS(K(erf), K(erfc), K(erfinv), K(lgamma), K(digamma), K(polygamma))

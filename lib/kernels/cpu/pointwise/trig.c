@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR MIT
+/* Trigonometric and hyperbolic functions and their inverses, real and complex. */
+#include "kernels/cpu/simd/vecloop.h"
+
+#include <tgmath.h>
+
+#define TRIG(f)        \
+	VEC_SLEEF_1(f) \
+	TRIG_OF(f)
+#define TRIG_OF(f)             \
+	VEC_UNARY(f, f)        \
+	UNARY_COMPLEX(f, f(x)) \
+	POINTWISE(f, AT_FLOAT(f), AT_COMPLEX(f))
+
+TRIG(sin)
+TRIG(cos)
+TRIG(tan)
+TRIG(asin)
+TRIG(acos)
+TRIG(atan)
+TRIG(sinh)
+TRIG(cosh)
+TRIG(atanh)
+
+/* SLEEF's square x and overflow. Where the 1 under the root is nothing they are log(2 x). */
+static inline vec_f32 far_v32(vec_f32 size)
+{
+	return log_v32(size) + (float)M_LN2;
+}
+
+static inline vec_f64 far_v64(vec_f64 size)
+{
+	return log_v64(size) + M_LN2;
+}
+
+#define INVERSE_HYPERBOLIC(d, V)                                                         \
+	static inline V acosh_v##d(V x)                                                  \
+	{                                                                                \
+		V near = vec_select_f##d(x > FAR, (V){ 0 } + 1, x);                      \
+                                                                                         \
+		near = (V)SLEEF_F##d(acosh)((sleef_f##d)near);                           \
+		return vec_select_f##d(x > FAR, far_v##d(x), near);                      \
+	}                                                                                \
+                                                                                         \
+	static inline V asinh_v##d(V x)                                                  \
+	{                                                                                \
+		V size = vec_select_f##d(x < 0, -x, x);                                  \
+		V near = vec_select_f##d(size > FAR, (V){ 0 }, x), far = far_v##d(size); \
+                                                                                         \
+		near = (V)SLEEF_F##d(asinh)((sleef_f##d)near);                           \
+		far = vec_select_f##d(x < 0, -far, far);                                 \
+		return vec_select_f##d(size > FAR, far, near);                           \
+	}
+#define FAR 1e8f
+INVERSE_HYPERBOLIC(32, vec_f32)
+INVERSE_HYPERBOLIC(64, vec_f64)
+TRIG_OF(acosh)
+TRIG_OF(asinh)
+
+VEC_SLEEF_2(atan2)
+VEC_BINARY(atan2, atan2)
+POINTWISE(atan2, AT_FLOAT(atan2))
+
+static inline vec_f32 hypot_v32(vec_f32 x, vec_f32 y)
+{
+	return (vec_f32)SLEEF_F32_(hypot, _u05)((sleef_f32)x, (sleef_f32)y);
+}
+
+static inline vec_f64 hypot_v64(vec_f64 x, vec_f64 y)
+{
+	return (vec_f64)SLEEF_F64_(hypot, _u05)((sleef_f64)x, (sleef_f64)y);
+}
+VEC_BINARY(hypot, hypot)
+POINTWISE(hypot, AT_FLOAT(hypot))
+
+CPU_KERNELS(K(sin), K(cos), K(tan), K(asin), K(acos), K(atan), K(sinh), K(cosh), K(asinh), K(acosh),
+	    K(atanh), K(atan2), K(hypot))

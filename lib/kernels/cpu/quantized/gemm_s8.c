@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR MIT
+/*
+ * Products of quantised matrices: u8 by i8, summed exactly in i32, requantised while the sums are
+ * in the nearest cache. Both operands have k contiguous, so a sum is a dot product of two rows of
+ * bytes and nothing is packed; a tile of rows by four columns keeps loads below additions.
+ */
+#include "kernels/cpu/simd/cpu.h"
+
+#include "iter/parallel.h"
+#include "kernels/abi/quantized.h"
+#include "kernels/cpu/simd/vec_i8.h"
+
+#define PANEL 64 /* columns whose weights stay in a cache while the rows pass */
+#define ROWS  64 /* of a chunk */
+#define ONES  1024
+
+typedef void (*tile_fn)(int32_t *sums, const uint8_t *const *x, const int8_t *const *w, int64_t k);
+
+/* sums[r * PANEL + j] for COUNT rows and 4 columns. */
+#define TILE(NAME, TARGET, ADD, COUNT)                                                           \
+	TARGET static void NAME(int32_t *sums, const uint8_t *const *x, const int8_t *const *w,  \
+				int64_t k)                                                       \
+	{                                                                                        \
+		dot_sums sum[COUNT][4];                                                          \
+		int64_t at = 0;                                                                  \
+                                                                                                 \
+		for (int r = 0; r < COUNT; r++)                                                  \
+			for (int j = 0; j < 4; j++)                                              \
+				sum[r][j] = dot_zero();                                          \
+		for (; at + DOT_BYTES <= k; at += DOT_BYTES) {                                   \
+			dot_bytes b[4];                                                          \
+                                                                                                 \
+			for (int j = 0; j < 4; j++)                                              \
+				b[j] = dot_load(w[j] + at);                                      \
+			for (int r = 0; r < COUNT; r++) {                                        \
+				dot_bytes a = dot_load(x[r] + at);                               \
+                                                                                                 \
+				for (int j = 0; j < 4; j++)                                      \
+					sum[r][j] = ADD(sum[r][j], a, b[j]);                     \
+			}                                                                        \
+		}                                                                                \
+		if (at < k) {                                                                    \
+			dot_bytes b[4];                                                          \
+                                                                                                 \
+			for (int j = 0; j < 4; j++)                                              \
+				b[j] = dot_load_part(w[j] + at, k - at);                         \
+			for (int r = 0; r < COUNT; r++) {                                        \
+				dot_bytes a = dot_load_part(x[r] + at, k - at);                  \
+                                                                                                 \
+				for (int j = 0; j < 4; j++)                                      \
+					sum[r][j] = ADD(sum[r][j], a, b[j]);                     \
+			}                                                                        \
+		}                                                                                \
+		for (int r = 0; r < COUNT; r++)                                                  \
+			_mm_storeu_si128((__m128i *)(sums + r * PANEL),                          \
+					 dot_total(sum[r][0], sum[r][1], sum[r][2], sum[r][3])); \
+	}
+TILE(tile_plain, , dot_add, DOT_ROWS)
+TILE(line_plain, , dot_add, 1)
+#ifdef DOT_FAST
+TILE(tile_fast, DOT_FAST, dot_add_fast, DOT_ROWS)
+TILE(line_fast, DOT_FAST, dot_add_fast, 1)
+#endif
+
+struct tiles {
+	tile_fn tile, line;
+};
+
+static struct tiles best_tiles(void)
+{
+#ifdef DOT_FAST
+	if (dot_has_fast())
+		return (struct tiles){ tile_fast, line_fast };
+#endif
+	return (struct tiles){ tile_plain, line_plain };
+}
+
+/* Of one row of bytes. */
+static int32_t row_sum_u8(const uint8_t *p, int64_t k)
+{
+	int32_t sum = 0;
+
+	for (int64_t i = 0; i < k; i++)
+		sum += p[i];
+	return sum;
+}
+
+/* Of n rows of weights: their products with ones. */
+static void sum_weights(int32_t *sums, tile_fn line, const int8_t *w, int64_t n, int64_t k)
+{
+	static const uint8_t ones[ONES] = { [0 ... ONES - 1] = 1 };
+	const uint8_t *x = ones;
+	int32_t part[PANEL];
+
+	memset(sums, 0, PANEL * sizeof(*sums));
+	for (int64_t at = 0; at < k; at += ONES) {
+		for (int64_t j = 0; j < n; j += 4) {
+			const int8_t *rows[4];
+
+			for (int s = 0; s < 4; s++)
+				rows[s] = w + (j + s < n ? j + s : n - 1) * k + at;
+			line(part + j, &x, rows, k - at < ONES ? k - at : ONES);
+		}
+		for (int64_t j = 0; j < n; j++)
+			sums[j] += part[j];
+	}
+}
+
+/* What a column adds to each of its sums, and to its bias in units of a sum. */
+struct column {
+	int32_t zero[PANEL], offset[PANEL];
+	float bias[PANEL], multiplier[PANEL];
+	bool zeros; /* any zero point that is not 0 */
+};
+
+static void prepare_columns(struct column *c, const struct product_i8 *p, tile_fn line,
+			    int64_t first, int64_t n)
+{
+	const struct requantize *q = p->requantize;
+	int32_t sums[PANEL] = { 0 };
+
+	if (q->x_zero)
+		sum_weights(sums, line, p->w + first * p->k, n, p->k);
+
+	c->zeros = false;
+	for (int64_t j = 0; j < n; j++) {
+		int64_t at = first + j;
+		float scale = q->scale[at];
+
+		c->zero[j] = q->w_zero[at];
+		c->zeros |= q->w_zero[at] != 0;
+		c->offset[j] = (int32_t)((uint32_t)p->k * q->x_zero * q->w_zero[at]);
+		c->offset[j] -= q->x_zero * sums[j];
+		c->multiplier[j] = scale / q->out_scale;
+		c->bias[j] = !q->bias		? 0 :
+			     q->bias_reciprocal ? q->bias[at] * (1.0f / scale) :
+						  q->bias[at] / scale;
+	}
+}
+
+static void requantize_row(uint8_t *out, const int32_t *sums, const struct column *c, int64_t n,
+			   int32_t row, const struct requantize *q)
+{
+	float low = (float)(q->low - q->out_zero), high = (float)(q->high - q->out_zero);
+	int32_t zero = q->out_zero;
+
+	for (int64_t j = 0; j < n; j++) {
+		int32_t sum = sums[j] + c->offset[j] - c->zero[j] * row;
+		float x = __builtin_rintf(((float)sum + c->bias[j]) * c->multiplier[j]);
+
+		x = x < high ? x : high;
+		x = x > low ? x : low;
+		out[j] = (uint8_t)((int32_t)x + zero);
+	}
+}
+
+static void store_row(uint8_t *out, int64_t step, const uint8_t *row, int64_t n)
+{
+	if (step == 1)
+		memcpy(out, row, n);
+	else
+		for (int64_t j = 0; j < n; j++)
+			out[j * step] = row[j];
+}
+
+/* Rows begin to end against one panel of columns. */
+static void panel(const struct product_i8 *p, struct tiles tiles, const struct column *c,
+		  int64_t begin, int64_t end, int64_t first, int64_t n)
+{
+	int32_t sums[DOT_ROWS * PANEL];
+	uint8_t row[PANEL];
+
+	for (int64_t i = begin, rows; i < end; i += rows) {
+		const uint8_t *x[DOT_ROWS];
+
+		rows = end - i < DOT_ROWS ? 1 : DOT_ROWS;
+		for (int64_t r = 0; r < rows; r++)
+			x[r] = p->x + (i + r) * p->k;
+		for (int64_t j = 0; j < n; j += 4) {
+			const int8_t *w[4];
+
+			/* Past the end a column is computed again, and its sums are not looked at. */
+			for (int s = 0; s < 4; s++)
+				w[s] = p->w + (first + (j + s < n ? j + s : n - 1)) * p->k;
+			(rows == 1 ? tiles.line : tiles.tile)(sums + j, x, w, p->k);
+		}
+		for (int64_t r = 0; r < rows; r++) {
+			requantize_row(row, sums + r * PANEL, c, n,
+				       c->zeros ? row_sum_u8(x[r], p->k) : 0, p->requantize);
+			store_row(p->out + (i + r) * p->out_row + first * p->out_column,
+				  p->out_column, row, n);
+		}
+	}
+}
+
+/* A chunk is ROWS rows of one panel; panels of the same rows follow each other. */
+static void chunk(int64_t begin, int64_t end, void *ctx)
+{
+	const struct product_i8 *p = ctx;
+	int64_t blocks = (p->m + ROWS - 1) / ROWS;
+	struct tiles tiles = best_tiles();
+	int64_t prepared = -1;
+	struct column c = { .zeros = false };
+
+	for (int64_t i = begin; i < end; i++) {
+		int64_t first = i / blocks * PANEL, row = i % blocks * ROWS;
+		int64_t n = p->n - first < PANEL ? p->n - first : PANEL;
+
+		if (first != prepared)
+			prepare_columns(&c, p, tiles.line, prepared = first, n);
+		panel(p, tiles, &c, row, row + ROWS < p->m ? row + ROWS : p->m, first, n);
+	}
+}
+
+static int cpu_product_i8(const struct product_i8 *p)
+{
+	int64_t blocks = (p->m + ROWS - 1) / ROWS, panels = (p->n + PANEL - 1) / PANEL;
+	int64_t work = (p->m < ROWS ? p->m : ROWS) * PANEL * (p->k / 16 + 1);
+
+	if (p->m && p->n)
+		parallel_for(0, blocks * panels, work < 4 * ITER_GRAIN ? 4 * ITER_GRAIN / work : 1,
+			     chunk, (void *)p);
+	return 0;
+}
+
+/* ---- patches ---- */
+
+struct patch_job {
+	uint8_t *out;
+	const uint8_t *image;
+	const struct patches *p;
+};
+
+/* One row of a patch: kw bytes of an image's row, with what lies outside of it. */
+static void patch_row(uint8_t *out, const uint8_t *row, int64_t x, const struct patches *p)
+{
+	for (int64_t k = 0; k < p->kw; k++, x += p->dilation[1])
+		out[k] = row && x >= 0 && x < p->width ? row[x] : p->fill;
+}
+
+static void patches_chunk(int64_t begin, int64_t end, void *ctx)
+{
+	const struct patch_job *job = ctx;
+	const struct patches *p = job->p;
+	int64_t size = p->channels * p->kh * p->kw;
+
+	for (int64_t i = begin; i < end; i++) {
+		int64_t y0 = i / p->ow * p->stride[0] - p->padding[0];
+		int64_t x0 = i % p->ow * p->stride[1] - p->padding[1];
+		bool inside = p->dilation[1] == 1 && x0 >= 0 && x0 + p->kw <= p->width;
+		uint8_t *out = job->out + i * size;
+
+		for (int64_t c = 0; c < p->channels; c++) {
+			const uint8_t *image = job->image + c * p->height * p->width;
+
+			for (int64_t k = 0; k < p->kh; k++, out += p->kw) {
+				int64_t y = y0 + k * p->dilation[0];
+				const uint8_t *row =
+					y >= 0 && y < p->height ? image + y * p->width : NULL;
+
+				if (row && inside && p->kw == 3)
+					memcpy(out, row + x0, 3);
+				else if (row && inside)
+					memcpy(out, row + x0, p->kw);
+				else
+					patch_row(out, row, x0, p);
+			}
+		}
+	}
+}
+
+static int cpu_patches_u8(uint8_t *out, const uint8_t *image, const struct patches *p)
+{
+	struct patch_job job = { out, image, p };
+	int64_t size = p->channels * p->kh * p->kw;
+
+	parallel_for(0, size ? p->oh * p->ow : 0, size < ITER_GRAIN ? ITER_GRAIN / size : 1,
+		     patches_chunk, &job);
+	return 0;
+}
+
+CPU_KERNELS(K(product_i8), K(patches_u8))

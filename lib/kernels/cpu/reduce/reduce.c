@@ -1,0 +1,370 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR MIT
+/*
+ * The tree of every reduction over any dimensions.
+ *
+ * Two ways through memory. Along lines, where the innermost reduced dimension is the closest one:
+ * each output is 64 running values over its line, folded at the end. Over rows, where a kept
+ * dimension is closest: a tile of neighbouring outputs takes whole rows at once. Both split what
+ * is long into halves and add the results of the halves, a tree whose shape follows from the
+ * tensor's alone: few roundings a sum, and the same ones on any number of threads.
+ *
+ * Elements that are not of the reducer's dtype pass through a small buffer on their way.
+ */
+#include "kernels/cpu/reduce/reduce.h"
+
+#include "iter/reduce_iter.h"
+#include "iter/parallel.h"
+
+#include <stdlib.h>
+
+#define ROWS_MAX    256 /* rows of a tile before they are halved */
+#define LINES_MAX   64	/* short lines of one output that are summed up together */
+#define TILE_BYTES  4096
+#define PARTS_MAX   64	 /* of a reduction that has too few outputs to share out */
+#define SHORT_MAX   8192 /* elements that are not worth a set-up */
+#define BLOCK	    2048 /* elements of a line that are fetched at once */
+#define FETCH_BYTES (16 * TILE_BYTES)
+
+/* ---- the tree ---- */
+
+struct job {
+	const struct reduction *what;
+	const struct reducer *r;
+	const struct nest *t;
+	enum tensor_dtype from, to; /* the tensors' */
+	bool direct;		    /* elements are what r takes */
+	bool by_rows;
+	int64_t below[TENSOR_MAX_DIMS]; /* reduced positions in the dimensions inside this one */
+	int64_t tile, tiles; /* outputs of a tile; tiles of a run of the innermost kept dimension */
+	int64_t parts, part; /* of the outermost reduced dimension, and the length of one */
+	char *partial;	     /* parts x outputs, when there are several parts */
+};
+
+/* ---- elements in ---- */
+
+static void fetch(const struct job *j, void *to, const char *from, int64_t stride, int64_t n)
+{
+	if (j->what->fetch)
+		j->what->fetch(to, from, j->from, stride, n, j->what->p);
+	else
+		CPU_NAME(convert)
+	(to, j->r->takes, dtype_sizes[j->r->takes], from, j->from, stride, n);
+}
+
+/* acc[l] takes in the n elements of line l. */
+static void fetch_lines(const struct job *j, char *acc, const char *p, int64_t lines, int64_t ls,
+			int64_t n, int64_t stride)
+{
+	int64_t size = dtype_sizes[j->r->takes], at_once = n < BLOCK ? BLOCK / n : 1;
+	_Alignas(64) char buf[BLOCK * 16];
+
+	for (int64_t l = 0; l < lines;
+	     l += at_once, acc += at_once * j->r->size, p += at_once * ls) {
+		int64_t many = lines - l < at_once ? lines - l : at_once;
+
+		for (int64_t i = 0; i < n; i += BLOCK) {
+			int64_t m = n - i < BLOCK ? n - i : BLOCK;
+
+			if (many > 1 && ls == n * stride)
+				fetch(j, buf, p, stride, many * n);
+			else
+				for (int64_t k = 0; k < many; k++)
+					fetch(j, buf + k * n * size, p + k * ls + i * stride,
+					      stride, m);
+			j->r->lines(acc, buf, many, n * size, m, size);
+		}
+	}
+}
+
+static void take_lines(const struct job *j, void *acc, const char *p, int64_t lines, int64_t ls,
+		       int64_t n, int64_t stride)
+{
+	if (likely(j->direct))
+		j->r->lines(acc, p, lines, ls, n, stride);
+	else if (n)
+		fetch_lines(j, acc, p, lines, ls, n, stride);
+}
+
+/* Short rows, one after the other: as many as make LANES columns are taken as one. */
+static void take_narrow(const struct job *j, char *acc, const char *p, int64_t rows, int64_t cols,
+			int64_t size)
+{
+	int64_t q = LANES / cols, many = rows / q;
+	_Alignas(64) char wide[LANES * ACC_MAX];
+
+	j->r->clear(wide, q * cols);
+	j->r->rows(wide, p, many, q * cols * size, q * cols, size);
+	for (int64_t i = 0; i < q; i++)
+		j->r->combine(acc, wide + i * cols * j->r->size, cols);
+	p += many * q * cols * size;
+	j->r->rows(acc, p, rows - many * q, cols * size, cols, size);
+}
+
+static void rows_at_once(const struct job *j, void *acc, const char *p, int64_t rows, int64_t rs,
+			 int64_t cols, int64_t cs)
+{
+	if (cols <= LANES / 2 && rs == cols * cs && cs == dtype_sizes[j->r->takes] &&
+	    rows >= 8 * (LANES / cols))
+		take_narrow(j, acc, p, rows, cols, cs);
+	else
+		j->r->rows(acc, p, rows, rs, cols, cs);
+}
+
+static void fetch_rows(const struct job *j, void *acc, const char *p, int64_t rows, int64_t rs,
+		       int64_t cols, int64_t cs)
+{
+	int64_t size = dtype_sizes[j->r->takes], at_once = FETCH_BYTES / (cols * size) & ~7;
+	_Alignas(64) char buf[FETCH_BYTES];
+
+	for (int64_t i = 0; i < rows; i += at_once, p += at_once * rs) {
+		int64_t m = rows - i < at_once ? rows - i : at_once;
+
+		if (rs == cols * cs)
+			fetch(j, buf, p, cs, m * cols);
+		else
+			for (int64_t r = 0; r < m; r++)
+				fetch(j, buf + r * cols * size, p + r * rs, cs, cols);
+		rows_at_once(j, acc, buf, m, cols * size, cols, size);
+	}
+}
+
+static void take_rows(const struct job *j, void *acc, const char *p, int64_t rows, int64_t rs,
+		      int64_t cols, int64_t cs)
+{
+	if (likely(j->direct))
+		rows_at_once(j, acc, p, rows, rs, cols, cs);
+	else
+		fetch_rows(j, acc, p, rows, rs, cols, cs);
+}
+
+/* acc takes in n positions of reduced dimension d, and all of those inside it. */
+static void add_rows(const struct job *j, void *acc, const char *p, int64_t cols, int d, int64_t n)
+{
+	const struct nest_dims *along = &j->t->along;
+	int64_t step = along->stride[1][d], half = n / 2;
+	_Alignas(64) char right[TILE_BYTES];
+
+	if (d == 0 && n <= ROWS_MAX * (cols <= LANES / 2 ? LANES / cols : 1)) {
+		take_rows(j, acc, p, n, step, cols, j->t->kept.stride[1][0]);
+	} else if (n == 1 || n * j->below[d] <= ROWS_MAX) {
+		for (int64_t i = 0; i < n; i++)
+			add_rows(j, acc, p + i * step, cols, d - 1, along->size[d - 1]);
+	} else {
+		j->r->clear(right, cols);
+		add_rows(j, acc, p, cols, d, half);
+		add_rows(j, right, p + half * step, cols, d, n - half);
+		j->r->combine(acc, right, cols);
+	}
+}
+
+/* acc takes in `lines` short lines of the innermost dimension. */
+static void add_short_lines(const struct job *j, void *acc, const char *p, int64_t lines,
+			    int64_t ls)
+{
+	const struct nest_dims *along = &j->t->along;
+	_Alignas(16) char sums[LINES_MAX * ACC_MAX];
+	int64_t size = (int64_t)j->r->size;
+
+	j->r->clear(sums, lines);
+	take_lines(j, sums, p, lines, ls, along->size[0], along->stride[1][0]);
+	for (int64_t half; lines > 1; lines = half) {
+		half = (lines + 1) / 2;
+		j->r->combine(sums, sums + half * size, lines - half);
+	}
+	j->r->combine(acc, sums, 1);
+}
+
+static void add_lines(const struct job *j, void *acc, const char *p, int d, int64_t n)
+{
+	const struct nest_dims *along = &j->t->along;
+	int64_t step = along->stride[1][d], half = d ? n / 2 : (n / 2 + LANES - 1) / LANES * LANES;
+	_Alignas(16) char right[ACC_MAX];
+
+	if (d == 0 && n <= LINE_MAX) {
+		take_lines(j, acc, p, 1, 0, n, step);
+	} else if (d == 1 && n <= LINES_MAX && n * along->size[0] <= LINE_MAX) {
+		add_short_lines(j, acc, p, n, step);
+	} else if (n == 1) {
+		add_lines(j, acc, p, d - 1, along->size[d - 1]);
+	} else {
+		j->r->clear(right, 1);
+		add_lines(j, acc, p, d, half);
+		add_lines(j, right, p + half * step, d, n - half);
+		j->r->combine(acc, right, 1);
+	}
+}
+
+/* ---- where results go ---- */
+
+/* n results from acc, to a strided output. */
+static void store(const struct job *j, char *out, int64_t stride, const char *acc, int64_t n)
+{
+	int64_t size = dtype_sizes[j->r->gives];
+	_Alignas(64) char result[256 * 16];
+
+	for (int64_t i = 0; i < n; i += 256, out += 256 * stride, acc += 256 * j->r->size) {
+		int64_t m = n - i < 256 ? n - i : 256;
+		const char *from = acc;
+
+		if (j->what->finish) {
+			j->what->finish(result, acc, m, j->t->along.count, j->what->p);
+			from = result;
+		}
+		if (stride == size && j->to == j->r->gives)
+			memcpy(out, from, m * size);
+		else
+			CPU_NAME(convert)(out, j->to, stride, from, j->r->gives, size, m);
+	}
+}
+
+/* n neighbouring outputs of one run of the innermost kept dimension, from number `first` on. */
+static void reduce_outputs(const struct job *j, int64_t part, int64_t first, int64_t n)
+{
+	const struct nest *t = j->t;
+	int d = t->along.n - 1;
+	int64_t begin = part * j->part, len = t->along.size[d] - begin;
+	_Alignas(64) char acc[TILE_BYTES];
+	char *data[NEST_OPERANDS];
+
+	nest_seek(t, first, data);
+	if (len > j->part)
+		len = j->part;
+	data[1] += begin * t->along.stride[1][d];
+	j->r->clear(acc, n);
+	if (j->by_rows)
+		add_rows(j, acc, data[1], n, d, len);
+	else if (d == 0 && len <= LINE_MAX)
+		take_lines(j, acc, data[1], n, t->kept.stride[1][0], len, t->along.stride[1][0]);
+	else
+		for (int64_t i = 0; i < n; i++)
+			add_lines(j, acc + i * j->r->size, data[1] + i * t->kept.stride[1][0], d,
+				  len);
+	if (j->parts > 1)
+		memcpy(j->partial + (part * t->kept.count + first) * j->r->size, acc,
+		       n * j->r->size);
+	else
+		store(j, data[0], t->kept.stride[0][0], acc, n);
+}
+
+/* Tiles by number: parts outermost, then runs of the innermost kept dimension. */
+static void reduce_tiles(int64_t begin, int64_t end, void *ctx)
+{
+	const struct job *j = ctx;
+	int64_t run = j->t->kept.size[0], runs = j->t->kept.count / run;
+
+	for (int64_t i = begin; i < end; i++) {
+		int64_t at = i % j->tiles * j->tile, n = run - at < j->tile ? run - at : j->tile;
+		int64_t part = i / j->tiles / runs;
+
+		reduce_outputs(j, part, i / j->tiles % runs * run + at, n);
+	}
+}
+
+static void store_partials(const struct job *j)
+{
+	const struct nest *t = j->t;
+	int64_t run = t->kept.size[0], bytes = t->kept.count * j->r->size;
+	char *data[NEST_OPERANDS];
+
+	for (int64_t step = 1; step < j->parts; step *= 2)
+		for (int64_t i = 0; i + step < j->parts; i += 2 * step)
+			j->r->combine(j->partial + i * bytes, j->partial + (i + step) * bytes,
+				      t->kept.count);
+	for (int64_t i = 0; i < t->kept.count; i += run) {
+		nest_seek(t, i, data);
+		store(j, data[0], t->kept.stride[0][0], j->partial + i * j->r->size, run);
+	}
+}
+
+/* ---- planning ---- */
+
+/* Few outputs of many elements are cut along the outermost reduced dimension. */
+static void plan_parts(struct job *j, int64_t units, int64_t total)
+{
+	const struct nest *t = j->t;
+	int64_t longest = t->along.size[t->along.n - 1], parts = total / (2 * ITER_GRAIN);
+
+	if (units >= 16 || t->kept.count > ITER_GRAIN || parts < 2)
+		return;
+	if (parts > PARTS_MAX)
+		parts = PARTS_MAX;
+	if (parts > longest)
+		parts = longest;
+	j->part = (longest + parts - 1) / parts;
+	j->parts = (longest + j->part - 1) / j->part;
+}
+
+static void plan(struct job *j)
+{
+	const struct nest_dims *kept = &j->t->kept, *along = &j->t->along;
+	int64_t below = 1, units;
+
+	for (int d = 0; d < along->n; d++) {
+		j->below[d] = below;
+		below *= along->size[d];
+	}
+	/* Lines of a handful of elements cost more to begin than to add. */
+	j->by_rows = kept->stride[1][0] &&
+		     (llabs(kept->stride[1][0]) < llabs(along->stride[1][0]) ||
+		      (along->size[0] < 16 && kept->size[0] >= 16));
+	j->tile = TILE_BYTES / j->r->size;
+	j->tiles = (kept->size[0] + j->tile - 1) / j->tile;
+	units = j->tiles * (kept->count / kept->size[0]);
+	j->parts = 1;
+	j->part = along->size[along->n - 1];
+	plan_parts(j, j->by_rows ? units : kept->count, kept->count * along->count);
+	/* Lines are shared out in smaller groups, when each is long. */
+	if (!j->by_rows && kept->size[0] > 1 && along->count > ITER_GRAIN / j->tile) {
+		j->tile = ITER_GRAIN / along->count + 1;
+		j->tiles = (kept->size[0] + j->tile - 1) / j->tile;
+	}
+}
+
+/* One output of a few elements in a row, without the set-up. */
+static bool reduce_short(struct job *j, tensor *out, const tensor *self, uint32_t dims)
+{
+	_Alignas(16) char acc[ACC_MAX];
+	struct nest t;
+
+	if (!self->contiguous || self->numel > SHORT_MAX || dims + 1 != 1u << self->ndim)
+		return false;
+	t.along.count = self->numel;
+	j->t = &t;
+	j->r->clear(acc, 1);
+	take_lines(j, acc, self->data, 1, 0, self->numel, itemsize(self));
+	store(j, out->data, dtype_sizes[j->to], acc, 1);
+	return true;
+}
+
+int CPU_NAME(reduce)(const struct reduction *what, tensor *out, const tensor *self, uint32_t dims)
+{
+	struct job j = { .what = what, .r = what->r, .from = self->dtype, .to = out->dtype };
+	const tensor *ops[] = { out, self };
+	struct tensor_storage *scratch = NULL;
+	int64_t units, grain;
+	struct nest t;
+
+	j.direct = self->dtype == what->r->takes && !what->fetch;
+	if (likely(reduce_short(&j, out, self, dims)))
+		return 0;
+	nest_build(&t, ops, 2, dims);
+	if (!t.kept.count)
+		return 0;
+	j.t = &t;
+	plan(&j);
+	if (j.parts > 1) {
+		scratch =
+			storage_alloc(TENSOR_DEVICE_CPU, j.parts * t.kept.count * j.r->size, false);
+		if (!scratch)
+			return -thread()->error.code;
+		j.partial = scratch->data;
+	}
+	units = j.tiles * (t.kept.count / t.kept.size[0]) * j.parts;
+	grain = ITER_GRAIN * units / (t.kept.count * t.along.count + 1);
+	parallel_for(0, units, grain > 1 ? grain : 1, reduce_tiles, &j);
+	if (scratch) {
+		store_partials(&j);
+		storage_put(scratch);
+	}
+	return 0;
+}

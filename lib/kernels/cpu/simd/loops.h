@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
+/*
+ * One line for an operator: loops for whole categories of dtypes from one expression in `x`, `y`
+ * and `z`, and the entries of a POINTWISE table for them. UNARY_FLOAT(frac, x - trunc(x)) makes
+ * frac_f32 and frac_f64, AT_FLOAT(frac) names them in the table. Expressions use <tgmath.h>.
+ */
+#ifndef TENSOR_CPU_LOOPS_H
+#define TENSOR_CPU_LOOPS_H
+
+#include "base/reduced_float.h"
+#include "kernels/cpu/simd/cpu.h"
+
+#include <math.h>
+
+/* A parameter of the call, as a number of the loop's type. */
+#define PARAM(which)	  (((const struct pointwise_params *)params)->which)
+#define PARAM_F(T, which) ((T)CMPLX(scalar_double(PARAM(which)), scalar_imag(PARAM(which))))
+#define PARAM_I(T, which) ((T)scalar_int(PARAM(which)))
+
+/* ---- three inputs: x of type A, y and z of type T ---- */
+
+#define TERNARY_LOOP_WITH(NAME, A, T, R, DECL, EXPR)                                          \
+	static void NAME(char *const *data, const int64_t *s0, const int64_t *s1, int64_t n0, \
+			 int64_t n1, const void *params)                                      \
+	{                                                                                     \
+		int64_t so = s0[0], sa = s0[1], sb = s0[2], sc = s0[3];                       \
+		char *o = data[0];                                                            \
+		const char *a = data[1], *b = data[2], *c = data[3];                          \
+		DECL;                                                                         \
+		for (int64_t j = 0; j < n1; j++) {                                            \
+			if (so == sizeof(R) && sa == sizeof(A) && sb == sizeof(T) &&          \
+			    sc == sizeof(T)) {                                                \
+				R *po = (R *)o;                                               \
+				const A *pa = (const A *)a;                                   \
+				const T *pb = (const T *)b, *pc = (const T *)c;               \
+				IVDEP for (int64_t i = 0; i < n0; i++)                        \
+				{                                                             \
+					A x = pa[i];                                          \
+					T y = pb[i], z = pc[i];                               \
+					po[i] = (EXPR);                                       \
+				}                                                             \
+			} else {                                                              \
+				for (int64_t i = 0; i < n0; i++) {                            \
+					A x = *(const A *)(a + i * sa);                       \
+					T y = *(const T *)(b + i * sb);                       \
+					T z = *(const T *)(c + i * sc);                       \
+					ONE_BY_ONE;                                           \
+					*(R *)(o + i * so) = (EXPR);                          \
+				}                                                             \
+			}                                                                     \
+			o += s1[0];                                                           \
+			a += s1[1];                                                           \
+			b += s1[2];                                                           \
+			c += s1[3];                                                           \
+		}                                                                             \
+	}
+
+/* ---- from one expression, loops for a category; R is the result's type ---- */
+
+#define UNARY_FLOAT(N, EXPR)                    \
+	UNARY_LOOP(N##_f32, float, float, EXPR) \
+	UNARY_LOOP(N##_f64, double, double, EXPR)
+#define UNARY_FLOAT_WITH(N, DECL, EXPR)                           \
+	UNARY_LOOP_WITH(N##_f32, float, float, DECL(float), EXPR) \
+	UNARY_LOOP_WITH(N##_f64, double, double, DECL(double), EXPR)
+#define UNARY_COMPLEX(N, EXPR)                                  \
+	UNARY_LOOP(N##_c64, float complex, float complex, EXPR) \
+	UNARY_LOOP(N##_c128, double complex, double complex, EXPR)
+#define UNARY_COMPLEX_REAL(N, EXPR)                     \
+	UNARY_LOOP(N##_c64, float complex, float, EXPR) \
+	UNARY_LOOP(N##_c128, double complex, double, EXPR)
+#define UNARY_SIGNED(N, EXPR)                       \
+	UNARY_LOOP(N##_i8, int8_t, int8_t, EXPR)    \
+	UNARY_LOOP(N##_i16, int16_t, int16_t, EXPR) \
+	UNARY_LOOP(N##_i32, int32_t, int32_t, EXPR) \
+	UNARY_LOOP(N##_i64, int64_t, int64_t, EXPR)
+#define UNARY_UNSIGNED(N, EXPR)                       \
+	UNARY_LOOP(N##_u8, uint8_t, uint8_t, EXPR)    \
+	UNARY_LOOP(N##_u16, uint16_t, uint16_t, EXPR) \
+	UNARY_LOOP(N##_u32, uint32_t, uint32_t, EXPR) \
+	UNARY_LOOP(N##_u64, uint64_t, uint64_t, EXPR)
+#define UNARY_INT(N, EXPR) UNARY_UNSIGNED(N, EXPR) UNARY_SIGNED(N, EXPR)
+/* By width, where signed and unsigned are the same. */
+#define UNARY_BITS(N, EXPR)                           \
+	UNARY_LOOP(N##_w8, uint8_t, uint8_t, EXPR)    \
+	UNARY_LOOP(N##_w16, uint16_t, uint16_t, EXPR) \
+	UNARY_LOOP(N##_w32, uint32_t, uint32_t, EXPR) \
+	UNARY_LOOP(N##_w64, uint64_t, uint64_t, EXPR)
+/* Result bool. */
+#define TEST_BITS(N, EXPR)                           \
+	UNARY_LOOP(N##_w8, uint8_t, uint8_t, EXPR)   \
+	UNARY_LOOP(N##_w16, uint16_t, uint8_t, EXPR) \
+	UNARY_LOOP(N##_w32, uint32_t, uint8_t, EXPR) \
+	UNARY_LOOP(N##_w64, uint64_t, uint8_t, EXPR)
+#define TEST_FLOAT(N, EXPR)                       \
+	UNARY_LOOP(N##_f32, float, uint8_t, EXPR) \
+	UNARY_LOOP(N##_f64, double, uint8_t, EXPR)
+#define TEST_COMPLEX(N, EXPR)                             \
+	UNARY_LOOP(N##_c64, float complex, uint8_t, EXPR) \
+	UNARY_LOOP(N##_c128, double complex, uint8_t, EXPR)
+
+#define BINARY_FLOAT(N, EXPR)                    \
+	BINARY_LOOP(N##_f32, float, float, EXPR) \
+	BINARY_LOOP(N##_f64, double, double, EXPR)
+#define BINARY_FLOAT_WITH(N, DECL, EXPR)                           \
+	BINARY_LOOP_WITH(N##_f32, float, float, DECL(float), EXPR) \
+	BINARY_LOOP_WITH(N##_f64, double, double, DECL(double), EXPR)
+#define BINARY_COMPLEX(N, EXPR)                                  \
+	BINARY_LOOP(N##_c64, float complex, float complex, EXPR) \
+	BINARY_LOOP(N##_c128, double complex, double complex, EXPR)
+#define BINARY_INT(N, EXPR)                            \
+	BINARY_LOOP(N##_u8, uint8_t, uint8_t, EXPR)    \
+	BINARY_LOOP(N##_u16, uint16_t, uint16_t, EXPR) \
+	BINARY_LOOP(N##_u32, uint32_t, uint32_t, EXPR) \
+	BINARY_LOOP(N##_u64, uint64_t, uint64_t, EXPR) \
+	BINARY_LOOP(N##_i8, int8_t, int8_t, EXPR)      \
+	BINARY_LOOP(N##_i16, int16_t, int16_t, EXPR)   \
+	BINARY_LOOP(N##_i32, int32_t, int32_t, EXPR)   \
+	BINARY_LOOP(N##_i64, int64_t, int64_t, EXPR)
+#define BINARY_INT_WITH(N, DECL, EXPR)                                      \
+	BINARY_LOOP_WITH(N##_u8, uint8_t, uint8_t, DECL(uint8_t), EXPR)     \
+	BINARY_LOOP_WITH(N##_u16, uint16_t, uint16_t, DECL(uint16_t), EXPR) \
+	BINARY_LOOP_WITH(N##_u32, uint32_t, uint32_t, DECL(uint32_t), EXPR) \
+	BINARY_LOOP_WITH(N##_u64, uint64_t, uint64_t, DECL(uint64_t), EXPR) \
+	BINARY_LOOP_WITH(N##_i8, int8_t, int8_t, DECL(int8_t), EXPR)        \
+	BINARY_LOOP_WITH(N##_i16, int16_t, int16_t, DECL(int16_t), EXPR)    \
+	BINARY_LOOP_WITH(N##_i32, int32_t, int32_t, DECL(int32_t), EXPR)    \
+	BINARY_LOOP_WITH(N##_i64, int64_t, int64_t, DECL(int64_t), EXPR)
+#define BINARY_BITS(N, EXPR)                           \
+	BINARY_LOOP(N##_w8, uint8_t, uint8_t, EXPR)    \
+	BINARY_LOOP(N##_w16, uint16_t, uint16_t, EXPR) \
+	BINARY_LOOP(N##_w32, uint32_t, uint32_t, EXPR) \
+	BINARY_LOOP(N##_w64, uint64_t, uint64_t, EXPR)
+/* Two inputs, result bool. */
+#define RELATION_BITS(N, EXPR)                        \
+	BINARY_LOOP(N##_w8, uint8_t, uint8_t, EXPR)   \
+	BINARY_LOOP(N##_w16, uint16_t, uint8_t, EXPR) \
+	BINARY_LOOP(N##_w32, uint32_t, uint8_t, EXPR) \
+	BINARY_LOOP(N##_w64, uint64_t, uint8_t, EXPR)
+#define RELATION_FLOAT(N, EXPR)                    \
+	BINARY_LOOP(N##_f32, float, uint8_t, EXPR) \
+	BINARY_LOOP(N##_f64, double, uint8_t, EXPR)
+#define RELATION_COMPLEX(N, EXPR)                          \
+	BINARY_LOOP(N##_c64, float complex, uint8_t, EXPR) \
+	BINARY_LOOP(N##_c128, double complex, uint8_t, EXPR)
+
+#define TERNARY_FLOAT_WITH(N, DECL, EXPR)                                  \
+	TERNARY_LOOP_WITH(N##_f32, float, float, float, DECL(float), EXPR) \
+	TERNARY_LOOP_WITH(N##_f64, double, double, double, DECL(double), EXPR)
+#define TERNARY_COMPLEX_WITH(N, DECL, EXPR)                                         \
+	TERNARY_LOOP_WITH(N##_c64, float complex, float complex, float complex,     \
+			  DECL(float complex), EXPR)                                \
+	TERNARY_LOOP_WITH(N##_c128, double complex, double complex, double complex, \
+			  DECL(double complex), EXPR)
+#define TERNARY_INT_WITH(N, DECL, EXPR)                                                \
+	TERNARY_LOOP_WITH(N##_u8, uint8_t, uint8_t, uint8_t, DECL(uint8_t), EXPR)      \
+	TERNARY_LOOP_WITH(N##_u16, uint16_t, uint16_t, uint16_t, DECL(uint16_t), EXPR) \
+	TERNARY_LOOP_WITH(N##_u32, uint32_t, uint32_t, uint32_t, DECL(uint32_t), EXPR) \
+	TERNARY_LOOP_WITH(N##_u64, uint64_t, uint64_t, uint64_t, DECL(uint64_t), EXPR) \
+	TERNARY_LOOP_WITH(N##_i8, int8_t, int8_t, int8_t, DECL(int8_t), EXPR)          \
+	TERNARY_LOOP_WITH(N##_i16, int16_t, int16_t, int16_t, DECL(int16_t), EXPR)     \
+	TERNARY_LOOP_WITH(N##_i32, int32_t, int32_t, int32_t, DECL(int32_t), EXPR)     \
+	TERNARY_LOOP_WITH(N##_i64, int64_t, int64_t, int64_t, DECL(int64_t), EXPR)
+#define NO_DECL(T) (void)params
+
+/* A pointwise kernel that makes real numbers of complex ones. */
+#define POINTWISE_REAL(NAME, ...)                                                             \
+	static int cpu_##NAME(struct tensor_iter *it, const struct pointwise_params *params)  \
+	{                                                                                     \
+		static const iter_loop loops[TENSOR_DTYPE_COUNT] = { __VA_ARGS__ };           \
+		bool complex_ = dtype_is_complex(it->dtype);                                  \
+                                                                                              \
+		return CPU_NAME(pointwise_run)(#NAME, it, loops,                              \
+					       complex_ ? dtype_real(it->dtype) : 0, params); \
+	}
+
+/*
+ * ---- bf16 in one pass: where every operand is it; the iterator converts otherwise. x and y are
+ * float, and so is what an input of stride 0 points to: a number need not be a bf16 ----
+ */
+
+#define UNARY_BF16_WITH(NAME, DECL, EXPR)                                                       \
+	static void NAME##_bf16(char *const *data, const int64_t *s0, const int64_t *s1,        \
+				int64_t n0, int64_t n1, const void *params)                     \
+	{                                                                                       \
+		int64_t so = s0[0], sa = s0[1];                                                 \
+		DECL;                                                                           \
+		for (int64_t j = 0; j < n1; j++) {                                              \
+			char *o = data[0] + j * s1[0];                                          \
+			const char *a = data[1] + j * s1[1];                                    \
+			if (so == 2 && sa == 2) {                                               \
+				IVDEP for (int64_t i = 0; i < n0; i++)                          \
+				{                                                               \
+					float x = bf16_to_f32(((const uint16_t *)a)[i]);        \
+					((uint16_t *)o)[i] = f32_to_bf16(EXPR);                 \
+				}                                                               \
+			} else {                                                                \
+				for (int64_t i = 0; i < n0; i++) {                              \
+					float x = bf16_to_f32(*(const uint16_t *)(a + i * sa)); \
+					ONE_BY_ONE;                                             \
+					*(uint16_t *)(o + i * so) = f32_to_bf16(EXPR);          \
+				}                                                               \
+			}                                                                       \
+		}                                                                               \
+	}
+#define UNARY_BF16(NAME, EXPR) UNARY_BF16_WITH(NAME, (void)params, EXPR)
+
+/* Two inputs; STORE makes R of the result: f32_to_bf16, or nothing for bool. */
+#define BINARY_BF16_TO(NAME, R, STORE, EXPR)                                                  \
+	static void NAME##_bf16(char *const *data, const int64_t *s0, const int64_t *s1,      \
+				int64_t n0, int64_t n1, const void *params)                   \
+	{                                                                                     \
+		int64_t so = s0[0], sa = s0[1], sb = s0[2];                                   \
+		for (int64_t j = 0; j < n1; j++) {                                            \
+			char *o = data[0] + j * s1[0];                                        \
+			const char *a = data[1] + j * s1[1], *b = data[2] + j * s1[2];        \
+			const uint16_t *pa = (const uint16_t *)a, *pb = (const uint16_t *)b;  \
+			R *po = (R *)o;                                                       \
+			if (so == sizeof(R) && sa == 2 && sb == 2) {                          \
+				IVDEP for (int64_t i = 0; i < n0; i++)                        \
+				{                                                             \
+					float x = bf16_to_f32(pa[i]), y = bf16_to_f32(pb[i]); \
+					po[i] = STORE(EXPR);                                  \
+				}                                                             \
+			} else if (so == sizeof(R) && sa == 2 && !sb) {                       \
+				float y = *(const float *)b;                                  \
+				IVDEP for (int64_t i = 0; i < n0; i++)                        \
+				{                                                             \
+					float x = bf16_to_f32(pa[i]);                         \
+					po[i] = STORE(EXPR);                                  \
+				}                                                             \
+			} else if (so == sizeof(R) && sb == 2 && !sa) {                       \
+				float x = *(const float *)a;                                  \
+				IVDEP for (int64_t i = 0; i < n0; i++)                        \
+				{                                                             \
+					float y = bf16_to_f32(pb[i]);                         \
+					po[i] = STORE(EXPR);                                  \
+				}                                                             \
+			} else {                                                              \
+				for (int64_t i = 0; i < n0; i++) {                            \
+					float x = BF16_OR_F32(a, sa), y = BF16_OR_F32(b, sb); \
+					ONE_BY_ONE;                                           \
+					*(R *)(o + i * so) = STORE(EXPR);                     \
+				}                                                             \
+			}                                                                     \
+		}                                                                             \
+	}
+#define BF16_OR_F32(p, step) \
+	((step) ? bf16_to_f32(*(const uint16_t *)((p) + i * (step))) : *(const float *)(p))
+#define BINARY_BF16(NAME, EXPR)	  BINARY_BF16_TO(NAME, uint16_t, f32_to_bf16, EXPR)
+#define RELATION_BF16(NAME, EXPR) BINARY_BF16_TO(NAME, uint8_t, , (EXPR))
+
+/* ---- entries of a table ---- */
+
+#define AT_BF16(N) [TENSOR_BF16] = N##_bf16
+
+#define AT_FLOAT(N)   [TENSOR_F32] = N##_f32, [TENSOR_F64] = N##_f64
+#define AT_COMPLEX(N) [TENSOR_C64] = N##_c64, [TENSOR_C128] = N##_c128
+#define AT_BOOL(N)    [TENSOR_BOOL] = N
+#define AT_SIGNED(N) \
+	[TENSOR_I8] = N##_i8, [TENSOR_I16] = N##_i16, [TENSOR_I32] = N##_i32, [TENSOR_I64] = N##_i64
+#define AT_UNSIGNED(N) \
+	[TENSOR_U8] = N##_u8, [TENSOR_U16] = N##_u16, [TENSOR_U32] = N##_u32, [TENSOR_U64] = N##_u64
+#define AT_INT(N) AT_UNSIGNED(N), AT_SIGNED(N)
+/* Integers whose loops go by width. */
+#define AT_BITS(N)                                                                                 \
+	AT_BITS_UNSIGNED(N), [TENSOR_I8] = N##_w8, [TENSOR_I16] = N##_w16, [TENSOR_I32] = N##_w32, \
+			     [TENSOR_I64] = N##_w64
+#define AT_BITS_UNSIGNED(N) \
+	[TENSOR_U8] = N##_w8, [TENSOR_U16] = N##_w16, [TENSOR_U32] = N##_w32, [TENSOR_U64] = N##_w64
+
+#endif

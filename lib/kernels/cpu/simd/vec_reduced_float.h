@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
+/*
+ * Halves as vectors of f32, and back with one rounding, to nearest. Like vec.h, one of the places
+ * that know how wide a vector is and what the processor has.
+ */
+#ifndef TENSOR_VEC_HALF_H
+#define TENSOR_VEC_HALF_H
+
+#include "kernels/cpu/simd/vec.h"
+
+#include "base/reduced_float.h"
+
+#include <stdbool.h>
+#include <string.h>
+
+typedef uint16_t vec_half __attribute__((vector_size(VEC_BYTES / 2), aligned(2), may_alias));
+
+/* The first n halves, the rest zero; no other byte is read. */
+static inline vec_half vec_load_half(const uint16_t *p, int64_t n)
+{
+#if defined(__AVX512BW__) && defined(__AVX512VL__)
+	return (vec_half)_mm256_maskz_loadu_epi16((__mmask16)((1u << n) - 1), p);
+#else
+	vec_half v = { 0 };
+
+	memcpy(&v, p, n * sizeof(*p));
+	return v;
+#endif
+}
+
+static inline void vec_store_half(uint16_t *p, vec_half v, int64_t n)
+{
+#if defined(__AVX512BW__) && defined(__AVX512VL__)
+	_mm256_mask_storeu_epi16(p, (__mmask16)((1u << n) - 1), (__m256i)v);
+#else
+	memcpy(p, &v, n * sizeof(*p));
+#endif
+}
+
+/* GCC 12 makes two halves of a conversion to 512 bits. */
+static inline vec_u32 vec_extend_half(vec_half v)
+{
+#if defined(__AVX512F__)
+	return (vec_u32)_mm512_cvtepu16_epi32((__m256i)v);
+#else
+	return __builtin_convertvector(v, vec_u32);
+#endif
+}
+
+static inline vec_half vec_upper_halves(vec_u32 v)
+{
+#if defined(__AVX512F__)
+	return (vec_half)_mm512_cvtepi32_epi16((__m512i)(v >> 16));
+#else
+	return __builtin_convertvector(v >> 16, vec_half);
+#endif
+}
+
+static inline vec_f32 vec_from_bf16(vec_half v)
+{
+	return (vec_f32)(vec_extend_half(v) << 16);
+}
+
+static inline vec_f32 vec_from_f16(vec_half v)
+{
+#if defined(__AVX512F__)
+	return (vec_f32)_mm512_cvtph_ps((__m256i)v);
+#elif defined(__F16C__)
+	return (vec_f32)_mm256_cvtph_ps((__m128i)v);
+#else
+	vec_f32 r;
+
+	for (int i = 0; i < VEC_F32; i++)
+		r[i] = f16_to_f32(v[i]);
+	return r;
+#endif
+}
+
+/* f32_to_bf16() of each lane. */
+static inline vec_half vec_to_bf16(vec_f32 v)
+{
+	vec_u32 u = (vec_u32)v, rounded = u + 0x7fff + (u >> 16 & 1);
+#if defined(__AVX512F__)
+	__mmask16 nan = _mm512_cmp_ps_mask((__m512)v, (__m512)v, _CMP_UNORD_Q);
+
+	return vec_upper_halves((vec_u32)_mm512_mask_or_epi32((__m512i)rounded, nan, (__m512i)u,
+							      _mm512_set1_epi32(0x400000)));
+#else
+	vec_u32 nan = (vec_u32)(v != v);
+
+	return vec_upper_halves(((u | 0x400000) & nan) | (rounded & ~nan));
+#endif
+}
+
+static inline vec_half vec_to_f16(vec_f32 v)
+{
+#if defined(__AVX512F__)
+	return (vec_half)_mm512_cvtps_ph((__m512)v, _MM_FROUND_TO_NEAREST_INT);
+#elif defined(__F16C__)
+	return (vec_half)_mm256_cvtps_ph((__m256)v, _MM_FROUND_TO_NEAREST_INT);
+#else
+	vec_half r;
+
+	for (int i = 0; i < VEC_F32; i++)
+		r[i] = f32_to_f16(v[i]);
+	return r;
+#endif
+}
+
+/*
+ * Pairs of bf16 in the lanes of an f32: VEC_PAIRS where the processor may have an instruction for
+ * the sum of both products beyond what the level promises; vec_has_pairs() says whether it does.
+ */
+#if defined(__AVX512BW__) && defined(__AVX512VL__)
+#define VEC_PAIRS
+
+static inline bool vec_has_pairs(void)
+{
+	return __builtin_cpu_supports("avx512bf16");
+}
+
+/* In assembler: GCC 12 keeps a copy of each sum in memory when told by its intrinsic. */
+static inline vec_f32 vec_add_pairs(vec_f32 sum, vec_f32 x, vec_f32 y)
+{
+	__asm__("vdpbf16ps %2, %1, %0" : "+v"(sum) : "v"(x), "v"(y));
+	return sum;
+}
+
+/* Rounded to nearest; subnormals become zero, as the sums of pairs take and leave them. */
+static inline vec_half vec_round_pairs(vec_f32 v)
+{
+	vec_half r;
+
+	__asm__("vcvtneps2bf16 %1, %0" : "=v"(r) : "v"(v));
+	return r;
+}
+
+/* Lanes of one pair; it is no float, so no float arithmetic may touch it. */
+static inline vec_f32 vec_broadcast_pair(const float *p)
+{
+	int32_t bits;
+
+	memcpy(&bits, p, sizeof(bits));
+	return (vec_f32)_mm512_set1_epi32(bits);
+}
+
+/* Up to 2 * VEC_F32 halves. */
+static inline vec_f32 vec_load_pairs(const uint16_t *p, int64_t n)
+{
+	__mmask32 part = n < 32 ? (1u << n) - 1 : ~0u;
+
+	return (vec_f32)_mm512_maskz_loadu_epi16(part, p);
+}
+
+/* Pairs whose first halves are those of `low`. */
+static inline vec_f32 vec_make_pairs(vec_half low, vec_half high)
+{
+	return (vec_f32)(vec_extend_half(high) << 16 | vec_extend_half(low));
+}
+#endif
+
+#endif

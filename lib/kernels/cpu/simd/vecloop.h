@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
+/*
+ * Loops that work on whole vectors, for functions that are vectorised by hand or come from
+ * SLEEF. A block function maps n contiguous elements of each input; vec_rows() gathers the little
+ * that reaches it otherwise, see iter_run_blocks().
+ */
+#ifndef TENSOR_CPU_VECLOOP_H
+#define TENSOR_CPU_VECLOOP_H
+
+#include "kernels/cpu/simd/loops.h"
+#include "kernels/cpu/simd/vec.h"
+#include "kernels/cpu/simd/vec_reduced_float.h"
+
+#define VEC_BLOCK  512 /* elements that are gathered at once */
+#define VEC_INPUTS 3
+
+typedef void (*vec_block)(void *out, const void *const *in, int64_t n, const void *params);
+
+/* Masks of comparisons, and what they choose. */
+typedef int32_t vec_m32 __attribute__((vector_size(VEC_BYTES)));
+typedef int64_t vec_m64 __attribute__((vector_size(VEC_BYTES)));
+static inline vec_f32 vec_select_f32(vec_m32 m, vec_f32 a, vec_f32 b)
+{
+	return (vec_f32)(((vec_m32)a & m) | ((vec_m32)b & ~m));
+}
+
+static inline vec_f64 vec_select_f64(vec_m64 m, vec_f64 a, vec_f64 b)
+{
+	return (vec_f64)(((vec_m64)a & m) | ((vec_m64)b & ~m));
+}
+
+/* v limited to low (of -0 and 0 v) and to both low and high, NaN kept; and v 2^n for whole n of
+ * -300 to 300. */
+#if defined(__AVX512F__)
+static inline vec_f32 vec_at_least_f32(vec_f32 v, float low)
+{
+	return (vec_f32)_mm512_max_ps(_mm512_set1_ps(low), (__m512)v);
+}
+
+static inline vec_f32 vec_limit_f32(vec_f32 v, float low, float high)
+{
+	__m512 up = _mm512_max_ps(_mm512_set1_ps(low), (__m512)v);
+
+	return (vec_f32)_mm512_min_ps(_mm512_set1_ps(high), up);
+}
+
+static inline vec_f32 vec_scale_f32(vec_f32 v, vec_f32 n)
+{
+	return (vec_f32)_mm512_scalef_ps((__m512)v, (__m512)n);
+}
+#else
+static inline vec_f32 vec_at_least_f32(vec_f32 v, float low)
+{
+	return vec_select_f32(v < low, (vec_f32){ 0 } + low, v);
+}
+
+static inline vec_f32 vec_limit_f32(vec_f32 v, float low, float high)
+{
+	v = vec_select_f32(v > high, (vec_f32){ 0 } + high, v);
+	return vec_select_f32(v < low, (vec_f32){ 0 } + low, v);
+}
+
+static inline vec_f32 vec_scale_f32(vec_f32 v, vec_f32 n)
+{
+	vec_m32 i = __builtin_convertvector(n, vec_m32), half = i >> 1;
+
+	return v * (vec_f32)((half + 127) << 23) * (vec_f32)((i - half + 127) << 23);
+}
+#endif
+
+/* Rows as blocks; through buffers what has another step, or repeats one element. */
+#define VEC_MOVE(d, T)                                                                             \
+	static inline void vec_gather_##d(T *buf, const char *p, int64_t step, int64_t n)          \
+	{                                                                                          \
+		T same = *(const T *)p;                                                            \
+                                                                                                   \
+		if (!step)                                                                         \
+			for (int64_t i = 0; i < n; i++)                                            \
+				buf[i] = same;                                                     \
+		else                                                                               \
+			for (int64_t i = 0; i < n; i++)                                            \
+				buf[i] = *(const T *)(p + i * step);                               \
+	}                                                                                          \
+                                                                                                   \
+	static __attribute__((unused, noinline)) void vec_rows_##d(                                \
+		char *const *data, const int64_t *s0, const int64_t *s1, int64_t n0, int64_t n1,   \
+		const void *params, int nin, vec_block block)                                      \
+	{                                                                                          \
+		T buf[VEC_INPUTS + 1][VEC_BLOCK];                                                  \
+		const void *in[VEC_INPUTS];                                                        \
+		bool flat = s0[0] == sizeof(T), first = true;                                      \
+		int64_t size;                                                                      \
+                                                                                                   \
+		for (int i = 1; i <= nin; i++)                                                     \
+			flat &= s0[i] == sizeof(T);                                                \
+		size = flat ? n0 : VEC_BLOCK;                                                      \
+		for (int64_t j = 0; j < n1; j++) {                                                 \
+			for (int64_t at = 0; at < n0; at += size, first = false) {                 \
+				int64_t m = n0 - at < size ? n0 - at : size;                       \
+				char *o = data[0] + j * s1[0] + at * s0[0];                        \
+				bool beside = s0[0] == sizeof(T);                                  \
+                                                                                                   \
+				for (int i = 1; i <= nin; i++) {                                   \
+					const char *p = data[i] + j * s1[i] + at * s0[i];          \
+                                                                                                   \
+					in[i - 1] = s0[i] == sizeof(T) ? (const void *)p : buf[i]; \
+					if (in[i - 1] == buf[i] &&                                 \
+					    (first || s0[i] || (s1[i] && !at)))                    \
+						vec_gather_##d(buf[i], p, s0[i], m);               \
+				}                                                                  \
+				block(beside ? (void *)o : buf[0], in, m, params);                 \
+				for (int64_t i = 0; !beside && i < m; i++)                         \
+					*(T *)(o + i * s0[0]) = buf[0][i];                         \
+			}                                                                          \
+		}                                                                                  \
+	}
+VEC_MOVE(f32, float)
+VEC_MOVE(bf16, uint16_t)
+VEC_MOVE(f64, double)
+#undef VEC_MOVE
+
+#define VEC_ENTRY(NAME, d, NIN)                                                         \
+	static void NAME##_##d(char *const *data, const int64_t *s0, const int64_t *s1, \
+			       int64_t n0, int64_t n1, const void *params)              \
+	{                                                                               \
+		vec_rows_##d(data, s0, s1, n0, n1, params, NIN, NAME##_##d##_block);    \
+	}
+
+/* EXPR in the vectors x, y, z of type V; DECL comes before the loop. */
+#define VEC_LOOP_1(NAME, d, T, V, N, DECL, EXPR)                                    \
+	static void NAME##_##d##_block(void *out, const void *const *in, int64_t n, \
+				       const void *params)                          \
+	{                                                                           \
+		const T *px = in[0];                                                \
+		T *po = out;                                                        \
+		int64_t i = 0;                                                      \
+		DECL;                                                               \
+                                                                                    \
+		for (; i + (N) <= n; i += (N)) {                                    \
+			V x = *(const V *)(px + i);                                 \
+			*(V *)(po + i) = (EXPR);                                    \
+		}                                                                   \
+		if (i < n) {                                                        \
+			vec_part part = vec_part_##d(n - i);                        \
+			V x = vec_load_##d(px + i, part);                           \
+			vec_store_##d(po + i, part, (EXPR));                        \
+		}                                                                   \
+	}                                                                           \
+	VEC_ENTRY(NAME, d, 1)
+
+#define VEC_LOOP_2(NAME, d, T, V, N, DECL, EXPR)                                          \
+	static void NAME##_##d##_block(void *out, const void *const *in, int64_t n,       \
+				       const void *params)                                \
+	{                                                                                 \
+		const T *px = in[0], *py = in[1];                                         \
+		T *po = out;                                                              \
+		int64_t i = 0;                                                            \
+		DECL;                                                                     \
+                                                                                          \
+		for (; i + (N) <= n; i += (N)) {                                          \
+			V x = *(const V *)(px + i), y = *(const V *)(py + i);             \
+			*(V *)(po + i) = (EXPR);                                          \
+		}                                                                         \
+		if (i < n) {                                                              \
+			vec_part part = vec_part_##d(n - i);                              \
+			V x = vec_load_##d(px + i, part), y = vec_load_##d(py + i, part); \
+			vec_store_##d(po + i, part, (EXPR));                              \
+		}                                                                         \
+	}                                                                                 \
+	VEC_ENTRY(NAME, d, 2)
+
+/* bf16 is computed as f32 and rounded once. */
+#define VEC_HALF_1(NAME, DECL, EXPR)                                               \
+	static void NAME##_bf16_block(void *out, const void *const *in, int64_t n, \
+				      const void *params)                          \
+	{                                                                          \
+		const uint16_t *px = in[0];                                        \
+		uint16_t *po = out;                                                \
+		int64_t i = 0;                                                     \
+		DECL;                                                              \
+                                                                                   \
+		for (; i + VEC_F32 <= n; i += VEC_F32) {                           \
+			vec_f32 x = vec_from_bf16(*(const vec_half *)(px + i));    \
+			*(vec_half *)(po + i) = vec_to_bf16(EXPR);                 \
+		}                                                                  \
+		if (i < n) {                                                       \
+			vec_f32 x = vec_from_bf16(vec_load_half(px + i, n - i));   \
+			vec_store_half(po + i, vec_to_bf16(EXPR), n - i);          \
+		}                                                                  \
+	}                                                                          \
+	VEC_ENTRY(NAME, bf16, 1)
+
+/* SLEEF's functions as name_v32 and name_v64; ULP is SLEEF's suffix: u10, u05. */
+#define VEC_SLEEF_1(f)                                      \
+	static inline vec_f32 f##_v32(vec_f32 x)            \
+	{                                                   \
+		return (vec_f32)SLEEF_F32(f)((sleef_f32)x); \
+	}                                                   \
+	static inline vec_f64 f##_v64(vec_f64 x)            \
+	{                                                   \
+		return (vec_f64)SLEEF_F64(f)((sleef_f64)x); \
+	}
+#define VEC_SLEEF_2(f)                                                    \
+	static inline vec_f32 f##_v32(vec_f32 x, vec_f32 y)               \
+	{                                                                 \
+		return (vec_f32)SLEEF_F32(f)((sleef_f32)x, (sleef_f32)y); \
+	}                                                                 \
+	static inline vec_f64 f##_v64(vec_f64 x, vec_f64 y)               \
+	{                                                                 \
+		return (vec_f64)SLEEF_F64(f)((sleef_f64)x, (sleef_f64)y); \
+	}
+
+/* Loops NAME_f32 and NAME_f64 over f_v32 and f_v64. */
+#define VEC_UNARY(NAME, f)                                                       \
+	VEC_LOOP_1(NAME, f32, float, vec_f32, VEC_F32, (void)params, f##_v32(x)) \
+	VEC_LOOP_1(NAME, f64, double, vec_f64, VEC_F64, (void)params, f##_v64(x))
+#define VEC_BINARY(NAME, f)                                                         \
+	VEC_LOOP_2(NAME, f32, float, vec_f32, VEC_F32, (void)params, f##_v32(x, y)) \
+	VEC_LOOP_2(NAME, f64, double, vec_f64, VEC_F64, (void)params, f##_v64(x, y))
+
+#endif

@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR MIT
+/*
+ * Fronts of index_select, index_add, gather and scatter_add. Shapes are checked here, the values
+ * of an index by the kernel that reads them. Kernels see no 0-d tensors: those are looked at as
+ * vectors of one element.
+ */
+#include "ops/index/indexing.h"
+
+#include "family/index.h"
+#include "family/pointwise.h"
+
+tensor *at_least_1d(const tensor *t)
+{
+	const int64_t one = 1;
+
+	return t->ndim ? tensor_get((tensor *)t) :
+			 tensor_new_view((tensor *)t, &one, &one, 1, t->offset);
+}
+
+int check_index(const struct tensor_op *op, const tensor *index)
+{
+	if (likely(index->dtype == TENSOR_I64 || index->dtype == TENSOR_I32) || !index->numel)
+		return 0;
+	return tensor_fail(EINVAL, "%s: index must be i32 or i64, got %s", op->schema.name,
+			   tensor_dtype_name(index->dtype));
+}
+
+int check_vector(const struct tensor_op *op, const tensor *index)
+{
+	if (likely(index->ndim <= 1))
+		return check_index(op, index);
+	return tensor_fail(EINVAL, "%s: index must have one dimension, got shape %s",
+			   op->schema.name, SHAPE_STR(index));
+}
+
+int check_same_dtype(const struct tensor_op *op, const char *name, const tensor *self,
+		     const tensor *t)
+{
+	if (likely(self->dtype == t->dtype))
+		return 0;
+	return tensor_fail(EINVAL, "%s: self and %s must have one dtype, got %s and %s",
+			   op->schema.name, name, tensor_dtype_name(self->dtype),
+			   tensor_dtype_name(t->dtype));
+}
+
+/* index_select and gather: out takes from self what index says, by a kernel of their own. */
+static int take(const struct tensor_op *op, const tensor *out, const tensor *self, int dim,
+		const tensor *index)
+{
+	gather_kernel fn = (gather_kernel)op_loop(op, op->loops, out);
+	tensor *to = NULL, *from = NULL, *at = NULL;
+	int err = 0;
+
+	if (!fn)
+		return error_code();
+	if (out->numel)
+		err = (to = at_least_1d(out)) && (from = at_least_1d(self)) &&
+				      (at = at_least_1d(index)) ?
+			      fn(to, from, dim, at) :
+			      error_code();
+	tensor_put(to);
+	tensor_put(from);
+	tensor_put(at);
+	return err;
+}
+
+/* ---- index_select ---- */
+
+int front_index_select(const struct tensor_op *op, tensor **out, tensor *self, int64_t dim,
+		       tensor *index)
+{
+	const tensor *inputs[] = { self, index };
+	int d = wrap_dim(op->schema.name, dim, self->ndim);
+	int64_t sizes[TENSOR_MAX_DIMS];
+	struct front_out o;
+
+	if (d < 0 || check_vector(op, index) < 0)
+		return error_code();
+	if (!self->ndim && index->numel != 1)
+		return tensor_fail(EINVAL, "%s: index must have one element for a 0-d self, got %s",
+				   op->schema.name, SHAPE_STR(index));
+	memcpy(sizes, self->sizes, self->ndim * sizeof(*sizes));
+	sizes[d] = index->numel;
+	if (front_begin_apart(op, &o, *out, self->dtype, sizes, self->ndim, inputs, 2) < 0)
+		return error_code();
+	return front_end(op, &o, out, take(op, o.t, self, d, index));
+}
+
+/* ---- gather ---- */
+
+int check_within(const struct tensor_op *op, const tensor *index, const char *name, const tensor *t,
+		 int free_dim)
+{
+	int rank = t->ndim ? t->ndim : 1;
+	bool fits = rank == (index->ndim ? index->ndim : 1);
+
+	for (int i = 0; fits && i < index->ndim; i++)
+		fits = i == free_dim || index->sizes[i] <= (t->ndim ? t->sizes[i] : 1);
+	if (likely(fits))
+		return 0;
+	if (free_dim < 0)
+		return tensor_fail(EINVAL,
+				   "%s: index %s must have the rank of %s %s and be no "
+				   "larger",
+				   op->schema.name, SHAPE_STR(index), name, SHAPE_STR(t));
+	return tensor_fail(EINVAL,
+			   "%s: index %s must have the rank of %s %s and be no larger "
+			   "outside dimension %d",
+			   op->schema.name, SHAPE_STR(index), name, SHAPE_STR(t), free_dim);
+}
+
+int front_gather(const struct tensor_op *op, tensor **out, tensor *self, int64_t dim, tensor *index)
+{
+	const tensor *inputs[] = { self, index };
+	int d = wrap_dim(op->schema.name, dim, self->ndim);
+	struct front_out o;
+
+	if (d < 0 || check_index(op, index) < 0 ||
+	    (index->numel && check_within(op, index, "self", self, d) < 0))
+		return error_code();
+	if (*out && (*out)->dtype != self->dtype)
+		return tensor_fail(EINVAL, "%s: out must be %s like self, got %s", op->schema.name,
+				   tensor_dtype_name(self->dtype),
+				   tensor_dtype_name((*out)->dtype));
+	if (front_begin_apart(op, &o, *out, self->dtype, index->sizes, index->ndim, inputs, 2) < 0)
+		return error_code();
+	return front_end(op, &o, out, take(op, o.t, self, d, index));
+}
+
+/* ---- index_add, scatter_add: into self, or a copy of it ---- */
+
+static int call_index_add_kernel(tensor_kernel fn, tensor *out, int d, const tensor *index,
+				 const tensor *source, const void *alpha)
+{
+	return ((index_add_kernel)fn)(out, d, index, source, *(const double *)alpha);
+}
+
+static int call_scatter_add_kernel(tensor_kernel fn, tensor *out, int d, const tensor *index,
+				   const tensor *source, const void *unused)
+{
+	return ((scatter_add_kernel)fn)(out, d, index, source);
+}
+
+/* like: a functional result's dimensions are in the order of self's. */
+static int put(const struct tensor_op *op, tensor **out, tensor *self, int d, const tensor *index,
+	       const tensor *source, put_call call, const void *ctx, bool like)
+{
+	const tensor *inputs[] = { index, source, self };
+	tensor *to = NULL, *at = NULL, *from = NULL;
+	int n = op->variant == VARIANT_INPLACE ? 2 : 3, err = 0;
+	struct front_out o;
+	tensor_kernel fn;
+
+	err = like ? front_begin_like(op, &o, *out, self->dtype, self, inputs, n) :
+		     front_begin_apart(op, &o, *out, self->dtype, self->sizes, self->ndim, inputs,
+				       n);
+	if (err)
+		return err;
+	fn = op_loop(op, op->loops, o.t);
+	if (!fn)
+		err = error_code();
+	if (!err && o.t != self)
+		err = front_copy(o.t, self);
+	if (!err && source->numel && index->numel)
+		err = (to = at_least_1d(o.t)) && (at = at_least_1d(index)) &&
+				      (from = at_least_1d(source)) ?
+			      call(fn, to, d, at, from, ctx) :
+			      error_code();
+	tensor_put(to);
+	tensor_put(at);
+	tensor_put(from);
+	return front_end(op, &o, out, err);
+}
+
+int put_into(const struct tensor_op *op, tensor **out, tensor *self, int d, const tensor *index,
+	     const tensor *source, put_call call, const void *ctx)
+{
+	return put(op, out, self, d, index, source, call, ctx, false);
+}
+
+int put_into_like(const struct tensor_op *op, tensor **out, tensor *self, int d,
+		  const tensor *index, const tensor *source, put_call call, const void *ctx)
+{
+	return put(op, out, self, d, index, source, call, ctx, true);
+}
+
+int check_source(const struct tensor_op *op, const tensor *self, int d, const tensor *index,
+		 const tensor *source)
+{
+	bool fits = source->ndim == self->ndim || (self->ndim <= 1 && source->ndim <= 1);
+
+	for (int i = 0; fits && i < self->ndim; i++)
+		fits = i == d || source->sizes[i] == self->sizes[i];
+	if (fits)
+		fits = (source->ndim ? source->sizes[d] : 1) == index->numel;
+	if (likely(fits))
+		return 0;
+	return tensor_fail(EINVAL,
+			   "%s: source must have self's shape %s with %lld positions, the "
+			   "length of index, in dimension %d, got %s",
+			   op->schema.name, SHAPE_STR(self), (long long)index->numel, d,
+			   SHAPE_STR(source));
+}
+
+/* The kernel's alpha is real. */
+static int index_add_complex(const struct tensor_op *op, tensor **out, tensor *self, int d,
+			     const tensor *index, tensor *source, tensor_scalar alpha)
+{
+	tensor *scaled = call_mul_Scalar(source, alpha);
+	const double one = 1;
+	int err;
+
+	if (!scaled)
+		return error_code();
+	err = put_into(op, out, self, d, index, scaled, call_index_add_kernel, &one);
+	tensor_put(scaled);
+	return err;
+}
+
+int front_index_add(const struct tensor_op *op, tensor **out, tensor *self, int64_t dim,
+		    tensor *index, tensor *source, tensor_scalar alpha)
+{
+	int d = wrap_dim(op->schema.name, dim, self->ndim);
+	double a;
+
+	if (d < 0 || check_vector(op, index) < 0 ||
+	    check_same_dtype(op, "source", self, source) < 0 ||
+	    check_source(op, self, d, index, source) < 0 ||
+	    front_factor(op, "alpha", alpha, self->dtype, &a) < 0)
+		return error_code();
+	if (alpha.kind == TENSOR_SCALAR_COMPLEX && alpha.imag != 0)
+		return index_add_complex(op, out, self, d, index, source, alpha);
+	return put_into(op, out, self, d, index, source, call_index_add_kernel, &a);
+}
+
+int front_scatter_add(const struct tensor_op *op, tensor **out, tensor *self, int64_t dim,
+		      tensor *index, tensor *src)
+{
+	int d = wrap_dim(op->schema.name, dim, self->ndim);
+
+	if (d < 0 || check_index(op, index) < 0 || check_same_dtype(op, "src", self, src) < 0)
+		return error_code();
+	if (index->numel && (check_within(op, index, "self", self, d) < 0 ||
+			     check_within(op, index, "src", src, -1) < 0))
+		return error_code();
+	return put_into(op, out, self, d, index, src, call_scatter_add_kernel, NULL);
+}

@@ -1,0 +1,488 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR MIT
+/*
+ * self[i, j]: masks become positions, tensors of integers are broadcast together and stacked;
+ * _index and _index_put do the rest and have the derivatives. Also what is made of these: take,
+ * put and take_along_dim.
+ */
+#include "kernels/abi/index.h"
+#include "iter/indexed.h"
+#include "ops/op.h"
+
+#include "family/index_tensor.h"
+#include "family/compare.h"
+#include "family/copy.h"
+#include "family/index.h"
+#include "family/pointwise.h"
+#include "family/ternary.h"
+#include "family/view.h"
+
+/* ---- _index, _index_put: stacked indices ---- */
+
+static int check_stacked(const struct tensor_op *op, const tensor *self, const tensor *at,
+			 tensor_ints dims, int *d)
+{
+	if (at->dtype != TENSOR_I64 || at->ndim < 1 || dims.len < 1 || dims.len > self->ndim ||
+	    at->sizes[0] != dims.len)
+		return tensor_fail(EINVAL,
+				   "%s: at must be i64 with one row for each of %lld "
+				   "dimensions, got %s %s",
+				   op->schema.name, (long long)dims.len,
+				   tensor_dtype_name(at->dtype), SHAPE_STR(at));
+	for (int i = 0; i < dims.len; i++) {
+		d[i] = wrap_dim(op->schema.name, dims.data[i], self->ndim);
+		if (d[i] < 0)
+			return error_code();
+		if (i && d[i] <= d[i - 1])
+			return tensor_fail(EINVAL, "%s: dims must ascend", op->schema.name);
+	}
+	return 0;
+}
+
+int front_index_at(const struct tensor_op *op, tensor **out, tensor *self, tensor *at,
+		   tensor_ints dims)
+{
+	const tensor *inputs[] = { self, at };
+	int d[TENSOR_MAX_DIMS], err = 0;
+	struct front_out o;
+	struct indexed r;
+
+	if (check_stacked(op, self, at, dims, d) < 0 ||
+	    indexed_build(&r, "index", self, at, d, (int)dims.len) < 0 ||
+	    front_begin_apart(op, &o, *out, self->dtype, r.sizes, r.ndim, inputs, 2) < 0)
+		return error_code();
+	if (o.t->numel) {
+		index_take_kernel fn = (index_take_kernel)op_loop(op, op->loops, o.t);
+
+		err = fn ? fn(o.t, self, at, d, (int)dims.len) : error_code();
+	}
+	return front_end(op, &o, out, err);
+}
+
+/* values, as the result of self[at] has it; owned. */
+static tensor *spread_values(const struct tensor_op *op, const struct indexed *r, tensor *values)
+{
+	int64_t strides[TENSOR_MAX_DIMS];
+	char text[SHAPE_TEXT];
+	int lead = r->ndim - values->ndim, skip = 0;
+
+	/* Leading dimensions of size 1 are no hindrance, as in an assignment. */
+	while (lead < 0 && skip < -lead && values->sizes[skip] == 1)
+		skip++;
+	for (int i = 0; lead + skip >= 0 && i < r->ndim; i++) {
+		int own = i - lead;
+
+		strides[i] = 0;
+		if (own < skip || own < 0 || (values->sizes[own] == 1 && r->sizes[i] != 1))
+			continue;
+		if (values->sizes[own] != r->sizes[i])
+			goto mismatch;
+		strides[i] = values->strides[own];
+	}
+	if (lead + skip >= 0)
+		return tensor_new_view(values, r->sizes, strides, r->ndim, values->offset);
+mismatch:
+	return tensor_fail_null(EINVAL, "%s: values %s do not broadcast to the indexed shape %s",
+				op->schema.name, SHAPE_STR(values),
+				format_sizes(r->sizes, r->ndim, text, sizeof(text)));
+}
+
+int front_index_put_at(const struct tensor_op *op, tensor **out, tensor *self, tensor *at,
+		       tensor_ints dims, tensor *values, bool accumulate)
+{
+	const tensor *inputs[] = { at, values, self };
+	int n = op->variant == VARIANT_INPLACE ? 2 : 3, err = 0, d[TENSOR_MAX_DIMS];
+	struct front_out o;
+	struct indexed r;
+	tensor *from;
+
+	if (check_stacked(op, self, at, dims, d) < 0 ||
+	    indexed_build(&r, "index_put", self, at, d, (int)dims.len) < 0)
+		return error_code();
+	if (values->dtype != self->dtype)
+		return tensor_fail(EINVAL,
+				   "index_put: self and values must have one dtype, got %s "
+				   "and %s",
+				   tensor_dtype_name(self->dtype),
+				   tensor_dtype_name(values->dtype));
+	from = spread_values(op, &r, values);
+	if (!from || front_begin_like(op, &o, *out, self->dtype, self, inputs, n) < 0) {
+		tensor_put(from);
+		return error_code();
+	}
+	if (o.t != self)
+		err = front_copy(o.t, self);
+	if (!err && from->numel) {
+		index_put_kernel fn = (index_put_kernel)op_loop(op, op->loops, o.t);
+
+		err = fn ? fn(o.t, at, d, (int)dims.len, from,
+			      accumulate ? SCATTER_ADD : SCATTER_SET) :
+			   error_code();
+	}
+	tensor_put(from);
+	return front_end(op, &o, out, err);
+}
+
+/* ---- from a list of indices to one tensor ---- */
+
+struct indices {
+	int n; /* of dims that are indexed */
+	int64_t dims[TENSOR_MAX_DIMS];
+	tensor *of[TENSOR_MAX_DIMS]; /* owned, i64 */
+	tensor *at;		     /* owned: all of them, broadcast and stacked */
+};
+
+static void indices_free(struct indices *x)
+{
+	for (int i = 0; i < x->n; i++)
+		tensor_put(x->of[i]);
+	tensor_put(x->at);
+}
+
+/* Dimensions without elements fit every size: nothing is selected. */
+static bool mask_fits(const tensor *self, int dim, const tensor *mask)
+{
+	for (int i = 0; i < mask->ndim; i++)
+		if (mask->sizes[i] && mask->sizes[i] != self->sizes[dim + i])
+			return false;
+	return true;
+}
+
+/* A mask over dimensions dim ... of self: the positions where it holds, one tensor each. */
+static int add_mask(struct indices *x, const char *op, const tensor *self, int dim, tensor *mask)
+{
+	tensor *where;
+	int err = 0;
+
+	if (dim + mask->ndim > self->ndim)
+		return tensor_fail(EINVAL, "%s: too many indices for shape %s", op,
+				   SHAPE_STR(self));
+	if (!mask_fits(self, dim, mask))
+		return tensor_fail(EINVAL,
+				   "%s: the mask %s at dimension %d does not match the shape %s",
+				   op, SHAPE_STR(mask), dim, SHAPE_STR(self));
+	where = call_nonzero(mask);
+	if (!where)
+		return error_code();
+	for (int i = 0; !err && i < mask->ndim; i++) {
+		x->dims[x->n] = dim + i;
+		x->of[x->n] = call_select_int(where, 1, i);
+		if (x->of[x->n])
+			x->n++;
+		else
+			err = error_code();
+	}
+	tensor_put(where);
+	return err;
+}
+
+static int add_index(struct indices *x, const char *op, const tensor *self, int *dim, tensor *index)
+{
+	if (*dim >= self->ndim && !(index->dtype <= TENSOR_U8 && !index->ndim))
+		return tensor_fail(EINVAL, "%s: too many indices for shape %s", op,
+				   SHAPE_STR(self));
+	if (index->dtype == TENSOR_BOOL || index->dtype == TENSOR_U8) {
+		int err = add_mask(x, op, self, *dim, index);
+
+		*dim += index->ndim;
+		return err;
+	}
+	if (index->dtype != TENSOR_I64 && index->dtype != TENSOR_I32)
+		return tensor_fail(EINVAL, "%s: indices must be i64, i32, bool or u8, got %s", op,
+				   tensor_dtype_name(index->dtype));
+	x->dims[x->n] = (*dim)++;
+	x->of[x->n] = front_cast(index, TENSOR_I64);
+	return x->of[x->n] ? (x->n++, 0) : error_code();
+}
+
+/* The shape that all of them broadcast to. */
+static int broadcast_indices(const struct indices *x, const char *op, int64_t *sizes)
+{
+	struct tensor shape = { .ndim = 0 };
+
+	for (int i = 0; i < x->n; i++) {
+		int64_t next[TENSOR_MAX_DIMS];
+		int ndim = broadcast_sizes(op, &shape, x->of[i], next);
+
+		if (ndim < 0)
+			return -1;
+		shape.ndim = ndim;
+		memcpy(shape.sizes, next, ndim * sizeof(*next));
+	}
+	memcpy(sizes, shape.sizes, shape.ndim * sizeof(*sizes));
+	return shape.ndim;
+}
+
+/* A single contiguous tensor of indices is a stack of one already. */
+static int stack(struct indices *x, const char *op)
+{
+	int64_t sizes[TENSOR_MAX_DIMS + 1], strides[TENSOR_MAX_DIMS];
+	int ndim = broadcast_indices(x, op, sizes + 1);
+
+	if (ndim < 0)
+		return error_code();
+	if (ndim + 1 > TENSOR_MAX_DIMS)
+		return tensor_fail(EINVAL, "%s: indices of at most %d dimensions", op,
+				   TENSOR_MAX_DIMS - 1);
+	sizes[0] = x->n;
+	if (x->n == 1 && x->of[0]->contiguous) {
+		strides[0] = x->of[0]->numel;
+		contiguous_strides(sizes + 1, ndim, strides + 1);
+		x->at = tensor_new_view(x->of[0], sizes, strides, ndim + 1, x->of[0]->offset);
+		return x->at ? 0 : error_code();
+	}
+	x->at = tensor_new(x->of[0]->device, TENSOR_I64, sizes, ndim + 1);
+	for (int i = 0; x->at && i < x->n; i++) {
+		tensor *row = call_select_int(x->at, 0, i);
+		int err = row ? front_copy(row, x->of[i]) : error_code();
+
+		tensor_put(row);
+		if (err)
+			return err;
+	}
+	return x->at ? 0 : error_code();
+}
+
+static int indices_init(struct indices *x, const char *op, const tensor *self, tensor_list list)
+{
+	int dim = 0, err = 0;
+
+	x->n = 0;
+	x->at = NULL;
+	for (int64_t i = 0; !err && i < list.len; i++) {
+		if (list.data[i] == tensor_none || !list.data[i])
+			dim++;
+		else
+			err = add_index(x, op, self, &dim, list.data[i]);
+	}
+	if (!err && dim > self->ndim)
+		err = tensor_fail(EINVAL, "%s: too many indices for shape %s", op, SHAPE_STR(self));
+	if (!err && x->n)
+		err = stack(x, op);
+	if (err)
+		indices_free(x);
+	return err;
+}
+
+/* ---- index, index_put ---- */
+
+/* A 0-d mask adds a dimension: of size 1 where it holds, else 0. */
+static bool has_zero_dim_mask(tensor_list list)
+{
+	for (int64_t i = 0; i < list.len; i++) {
+		const tensor *t = list.data[i];
+
+		if (t && t != tensor_none && !t->ndim && t->dtype <= TENSOR_U8)
+			return true;
+	}
+	return false;
+}
+
+tensor *composite_index(tensor *self, tensor_list indices)
+{
+	struct indices x;
+	tensor *t;
+
+	if (has_zero_dim_mask(indices) && indices.len == 1) {
+		tensor *wide = call_unsqueeze(self, 0);
+		tensor *mask = wide ? call_unsqueeze(indices.data[0], 0) : NULL;
+		tensor *const list[] = { mask };
+
+		t = mask ? composite_index(wide, (tensor_list){ list, 1 }) : NULL;
+		tensor_put(wide);
+		tensor_put(mask);
+		return t;
+	}
+	if (has_zero_dim_mask(indices))
+		return tensor_fail_null(EOPNOTSUPP, "index: a 0-d mask must be the only index");
+	if (indices_init(&x, "index", self, indices) < 0)
+		return NULL;
+	t = x.n ? call__index(self, x.at, (tensor_ints){ x.dims, x.n }) : call_alias(self);
+	indices_free(&x);
+	return t;
+}
+
+/* values in self's dtype: only a 0-d tensor is converted. */
+static tensor *values_like(tensor *self, tensor *values)
+{
+	if (values->dtype != self->dtype && values->ndim == 0 && values->numel == 1)
+		return call__to_copy(values, (tensor_options){ .dtype = self->dtype });
+	return tensor_get(values);
+}
+
+static tensor *index_put(tensor *self, tensor_list indices, tensor *values, bool accumulate,
+			 bool inplace)
+{
+	tensor *(*fn)(tensor *, tensor *, tensor_ints, tensor *, bool) =
+		inplace ? call__index_put_ : call__index_put;
+	struct indices x;
+	tensor *from, *t = NULL;
+
+	if (has_zero_dim_mask(indices))
+		return tensor_fail_null(EOPNOTSUPP, "index_put: no mask of zero dimensions");
+	if (indices_init(&x, "index_put", self, indices) < 0)
+		return NULL;
+	from = values_like(self, values);
+	if (!x.n)
+		tensor_fail(EINVAL, "index_put: there is no index");
+	else if (from)
+		t = fn(self, x.at, (tensor_ints){ x.dims, x.n }, from, accumulate);
+	tensor_put(from);
+	indices_free(&x);
+	return t;
+}
+
+tensor *composite_index_put(tensor *self, tensor_list indices, tensor *values, bool accumulate)
+{
+	return index_put(self, indices, values, accumulate, false);
+}
+
+tensor *composite_index_put_(tensor *self, tensor_list indices, tensor *values, bool accumulate)
+{
+	return index_put(self, indices, values, accumulate, true);
+}
+
+/* ---- take, put: of the flattened tensor ---- */
+
+tensor *composite_take(tensor *self, tensor *index)
+{
+	tensor *flat = composite_reshape(self, TENSOR_INTS(-1)), *t;
+	tensor *const list[] = { index };
+
+	if (index->dtype != TENSOR_I64 && index->dtype != TENSOR_I32) {
+		tensor_put(flat);
+		return tensor_fail_null(EINVAL, "take: index must be i64, got %s",
+					tensor_dtype_name(index->dtype));
+	}
+	t = flat ? composite_index(flat, (tensor_list){ list, 1 }) : NULL;
+	tensor_put(flat);
+	return t;
+}
+
+static int check_put(const tensor *self, const tensor *index, const tensor *source)
+{
+	if (index->dtype != TENSOR_I64 && index->dtype != TENSOR_I32)
+		return tensor_fail(EINVAL, "put: index must be i64, got %s",
+				   tensor_dtype_name(index->dtype));
+	if (source->dtype != self->dtype)
+		return tensor_fail(EINVAL,
+				   "put: self and source must have one dtype, got %s and "
+				   "%s",
+				   tensor_dtype_name(self->dtype),
+				   tensor_dtype_name(source->dtype));
+	if (index->numel != source->numel)
+		return tensor_fail(EINVAL,
+				   "put: index %s and source %s must have the same number "
+				   "of elements",
+				   SHAPE_STR(index), SHAPE_STR(source));
+	return 0;
+}
+
+/* What `put` and put_ share: the flattened self with the source in it. */
+static tensor *put_flat(tensor *self, tensor *index, tensor *source, bool accumulate)
+{
+	tensor *flat = composite_reshape(self, TENSOR_INTS(-1));
+	tensor *from = composite_reshape(source, TENSOR_INTS(-1));
+	tensor *at = composite_reshape(index, TENSOR_INTS(-1)), *t = NULL;
+	tensor *const list[] = { at };
+
+	if (flat && from && at)
+		t = index_put(flat, (tensor_list){ list, 1 }, from, accumulate, false);
+	tensor_put(flat);
+	tensor_put(from);
+	tensor_put(at);
+	return t;
+}
+
+tensor *composite_put(tensor *self, tensor *index, tensor *source, bool accumulate)
+{
+	tensor *flat, *t;
+
+	if (check_put(self, index, source) < 0)
+		return NULL;
+	flat = put_flat(self, index, source, accumulate);
+	t = flat ? call_view(flat, (tensor_ints){ self->sizes, self->ndim }) : NULL;
+	tensor_put(flat);
+	return t;
+}
+
+tensor *composite_put_(tensor *self, tensor *index, tensor *source, bool accumulate)
+{
+	tensor *changed = composite_put(self, index, source, accumulate), *t;
+
+	t = changed ? call_copy_(self, changed) : NULL;
+	tensor_put(changed);
+	return t;
+}
+
+/* ---- take_along_dim ---- */
+
+/* t with the sizes of shape, but its own along d. */
+static tensor *expand_but(tensor *t, const int64_t *sizes, int ndim, int d)
+{
+	int64_t want[TENSOR_MAX_DIMS];
+
+	memcpy(want, sizes, ndim * sizeof(*sizes));
+	want[d] = t->sizes[d];
+	return call_expand(t, (tensor_ints){ want, ndim });
+}
+
+/* Negative positions of a dimension of n count from its end. */
+static tensor *from_the_end(tensor *indices, int64_t n)
+{
+	tensor *negative = call_lt_Scalar(indices, tensor_scalar_int(0));
+	tensor *moved =
+		negative ? call_add_Scalar(indices, tensor_scalar_int(n), tensor_scalar_int(1)) :
+			   NULL;
+	tensor *t = moved ? call_where_self(negative, moved, indices) : NULL;
+
+	tensor_put(negative);
+	tensor_put(moved);
+	return t;
+}
+
+/* gather, from the end too. */
+static tensor *gather_wrapped(tensor *self, int d, tensor *indices)
+{
+	tensor *at = from_the_end(indices, self->ndim ? self->sizes[d] : 1);
+	tensor *t = at ? call_gather(self, d, at) : NULL;
+
+	tensor_put(at);
+	return t;
+}
+
+tensor *composite_take_along_dim(tensor *self, tensor *indices, int64_t dim)
+{
+	struct tensor a = *self, b = *indices;
+	tensor *from = NULL, *at = NULL, *t = NULL;
+	int64_t sizes[TENSOR_MAX_DIMS];
+	int d, ndim;
+
+	if (indices->dtype != TENSOR_I64)
+		return tensor_fail_null(EINVAL, "take_along_dim: indices must be i64, got %s",
+					tensor_dtype_name(indices->dtype));
+	if (dim == TENSOR_NONE) {
+		from = composite_reshape(self, TENSOR_INTS(-1));
+		at = composite_reshape(indices, TENSOR_INTS(-1));
+		t = from && at ? gather_wrapped(from, 0, at) : NULL;
+		goto out;
+	}
+	if (self->ndim != indices->ndim)
+		return tensor_fail_null(EINVAL,
+					"take_along_dim: self %s and indices %s must have "
+					"the same number of dimensions",
+					SHAPE_STR(self), SHAPE_STR(indices));
+	d = wrap_dim("take_along_dim", dim, self->ndim);
+	if (d < 0)
+		return NULL;
+	a.sizes[d] = b.sizes[d] = 1;
+	ndim = broadcast_sizes("take_along_dim", &a, &b, sizes);
+	if (ndim < 0)
+		return NULL;
+	from = ndim ? expand_but(self, sizes, ndim, d) : tensor_get(self);
+	at = ndim ? expand_but(indices, sizes, ndim, d) : tensor_get(indices);
+	t = from && at ? gather_wrapped(from, d, at) : NULL;
+out:
+	tensor_put(from);
+	tensor_put(at);
+	return t;
+}

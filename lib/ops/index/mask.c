@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR MIT
+/*
+ * Fronts of nonzero, masked_select and masked_scatter, and what is made of them. Kernels want
+ * contiguous operands of one shape: what is not so is copied.
+ */
+#include "kernels/abi/index.h"
+#include "ops/op.h"
+
+#include "family/index_tensor.h"
+#include "family/factory.h"
+#include "family/index.h"
+#include "family/scatter.h"
+#include "family/view.h"
+
+/* A result that the kernel made, for the functional form or for the caller's tensor. */
+static int deliver(const struct tensor_op *op, tensor **out, tensor *made,
+		   const tensor *const *inputs, int n)
+{
+	struct front_out o;
+	int err;
+
+	if (!made)
+		return error_code();
+	if (!*out) {
+		*out = made;
+		return 0;
+	}
+	err = front_begin_apart(op, &o, *out, made->dtype, made->sizes, made->ndim, inputs, n);
+	if (!err)
+		err = front_end(op, &o, out, front_copy(o.t, made));
+	tensor_put(made);
+	return err;
+}
+
+int front_nonzero(const struct tensor_op *op, tensor **out, tensor *self)
+{
+	nonzero_kernel fn = (nonzero_kernel)op_loop(op, op->loops, self);
+	const tensor *inputs[] = { self };
+	tensor *mask, *flat, *where;
+
+	if (!fn)
+		return error_code();
+	mask = front_cast(self, self->dtype == TENSOR_U8 ? TENSOR_U8 : TENSOR_BOOL);
+	flat = mask ? front_contiguous(mask) : NULL;
+	where = flat ? fn(flat) : NULL;
+	tensor_put(mask);
+	tensor_put(flat);
+	return deliver(op, out, where, inputs, 1);
+}
+
+int composite_nonzero_numpy(tensor *self, tensor **results, int64_t room)
+{
+	tensor *wide = self->ndim ? tensor_get(self) : call_unsqueeze(self, 0);
+	tensor *where = wide ? call_nonzero(wide) : NULL;
+	int n = where ? (int)where->sizes[1] : error_code();
+
+	if (n > 0 && results_fit("nonzero_numpy", n, room) < 0)
+		n = error_code();
+	for (int i = 0; i < n; i++) {
+		results[i] = call_select_int(where, 1, i);
+		if (results[i])
+			continue;
+		while (i > 0)
+			tensor_put(results[--i]);
+		n = error_code();
+	}
+	tensor_put(where);
+	tensor_put(wide);
+	return n;
+}
+
+tensor *composite_argwhere(tensor *self)
+{
+	return call_nonzero(self);
+}
+
+static int check_mask(const struct tensor_op *op, const tensor *mask)
+{
+	if (likely(mask->dtype == TENSOR_BOOL))
+		return 0;
+	return tensor_fail(EINVAL, "%s: mask must be bool, got %s", op->schema.name,
+			   tensor_dtype_name(mask->dtype));
+}
+
+/* t expanded to these sizes, contiguous; owned. */
+static tensor *spread(tensor *t, const int64_t *sizes, int ndim)
+{
+	tensor *wide = view_expand(t, (tensor_ints){ sizes, ndim });
+	tensor *flat = wide ? front_contiguous(wide) : NULL;
+
+	tensor_put(wide);
+	return flat;
+}
+
+int front_masked_select(const struct tensor_op *op, tensor **out, tensor *self, tensor *mask)
+{
+	masked_select_kernel fn = (masked_select_kernel)op_loop(op, op->loops, self);
+	const tensor *inputs[] = { self, mask };
+	tensor *from, *where, *made = NULL;
+	int64_t sizes[TENSOR_MAX_DIMS];
+	int ndim;
+
+	if (!fn || check_mask(op, mask) < 0)
+		return error_code();
+	ndim = broadcast_sizes(op->schema.name, self, mask, sizes);
+	if (ndim < 0 || front_same_device(op->schema.name, self, mask) < 0)
+		return error_code();
+	from = spread(self, sizes, ndim);
+	where = spread(mask, sizes, ndim);
+	if (from && where)
+		made = fn(from, where);
+	tensor_put(from);
+	tensor_put(where);
+	return deliver(op, out, made, inputs, 2);
+}
+
+int front_masked_scatter(const struct tensor_op *op, tensor **out, tensor *self, tensor *mask,
+			 tensor *source)
+{
+	masked_scatter_kernel fn = (masked_scatter_kernel)op_loop(op, op->loops, self);
+	const tensor *inputs[] = { mask, source, self };
+	int n = op->variant == VARIANT_INPLACE ? 2 : 3, ndim = self->ndim, err = 0;
+	tensor *to = NULL, *where = NULL, *from = NULL;
+	int64_t sizes[TENSOR_MAX_DIMS];
+	struct front_out o;
+
+	if (!fn || check_mask(op, mask) < 0)
+		return error_code();
+	if (self->dtype != source->dtype)
+		return tensor_fail(EINVAL, "%s: self and source must have one dtype, got %s and %s",
+				   op->schema.name, tensor_dtype_name(self->dtype),
+				   tensor_dtype_name(source->dtype));
+	ndim = broadcast_sizes(op->schema.name, self, mask, sizes);
+	if (ndim < 0 || front_begin_apart(op, &o, *out, self->dtype, sizes, ndim, inputs, n) < 0)
+		return error_code();
+	if (o.t != self)
+		err = front_copy(o.t, self);
+	where = err ? NULL : spread(mask, sizes, ndim);
+	from = where ? front_contiguous(source) : NULL;
+	to = from ? front_contiguous(o.t) : NULL;
+	if (!err)
+		err = to ? fn(to, where, from) : error_code();
+	if (!err && to != o.t)
+		err = front_copy(o.t, to);
+	tensor_put(where);
+	tensor_put(from);
+	tensor_put(to);
+	return front_end(op, &o, out, err);
+}
+
+/* The gradient of what was read: as many as the mask is true, and zeros behind them. */
+tensor *composite_masked_scatter_backward(tensor *grad_output, tensor *mask, tensor_ints sizes)
+{
+	const tensor_options options = { .dtype = grad_output->dtype,
+					 .device = grad_output->device };
+	tensor *read = call_masked_select(grad_output, mask), *rest = NULL, *all = NULL, *t = NULL;
+	int64_t n = sizes_numel("masked_scatter", sizes.data, (int)sizes.len);
+
+	if (read && n > read->numel) {
+		tensor *list[] = { read, NULL };
+
+		rest = list[1] = call_zeros(TENSOR_INTS(n - read->numel), options);
+		all = rest ? call_cat((tensor_list){ list, 2 }, 0) : NULL;
+	} else if (read) {
+		all = tensor_get(read);
+	}
+	t = all ? call_view(all, sizes) : NULL;
+	tensor_put(read);
+	tensor_put(rest);
+	tensor_put(all);
+	return t;
+}
+
+/* ---- one_hot ---- */
+
+/* The smallest and the greatest of a tensor of integers that is not empty. */
+static int extremes(tensor *self, int64_t *low, int64_t *high)
+{
+	tensor *wide = front_cast(self, TENSOR_I64);
+	tensor *flat = wide ? front_contiguous(wide) : NULL;
+	const int64_t *p = flat ? flat->data : NULL;
+
+	if (flat)
+		*low = *high = p[0];
+	for (int64_t i = 0; flat && i < flat->numel; i++) {
+		*low = p[i] < *low ? p[i] : *low;
+		*high = p[i] > *high ? p[i] : *high;
+	}
+	tensor_put(wide);
+	tensor_put(flat);
+	return flat ? 0 : error_code();
+}
+
+tensor *composite_one_hot(tensor *self, int64_t num_classes)
+{
+	int64_t low = 0, high = -1, sizes[TENSOR_MAX_DIMS];
+	tensor *zeros, *index, *t;
+
+	if (self->dtype != TENSOR_I64)
+		return tensor_fail_null(EINVAL, "one_hot: classes must be i64, got %s",
+					tensor_dtype_name(self->dtype));
+	if (self->ndim == TENSOR_MAX_DIMS || self->device.type != TENSOR_CPU)
+		return tensor_fail_null(EINVAL, "one_hot: at most %d dimensions, on the cpu",
+					TENSOR_MAX_DIMS - 1);
+	if (self->numel && extremes(self, &low, &high) < 0)
+		return NULL;
+	if (!self->numel && num_classes <= 0)
+		return tensor_fail_null(EINVAL, "one_hot: no classes to count in an empty tensor");
+	if (num_classes == -1)
+		num_classes = high + 1;
+	if (low < 0 || num_classes < 1 || high >= num_classes)
+		return tensor_fail_null(EINVAL,
+					"one_hot: classes %lld to %lld, but num_classes %lld",
+					(long long)low, (long long)high, (long long)num_classes);
+	memcpy(sizes, self->sizes, self->ndim * sizeof(*sizes));
+	sizes[self->ndim] = num_classes;
+	zeros = call_zeros((tensor_ints){ sizes, self->ndim + 1 },
+			   (tensor_options){ .dtype = TENSOR_I64, .device = self->device });
+	index = zeros ? call_unsqueeze(self, self->ndim) : NULL;
+	t = index ? call_scatter__value(zeros, self->ndim, index, tensor_scalar_int(1)) : NULL;
+	tensor_put(index);
+	if (!t)
+		tensor_put(zeros);
+	return t;
+}

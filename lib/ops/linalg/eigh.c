@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR MIT
+/* Front of eigenvalues and eigenvectors of symmetric and Hermitian matrices. */
+#include "ops/op.h"
+
+#include "kernels/abi/lapack.h"
+
+#include "family/eigh.h"
+
+#include <tensor/autograd.h>
+
+static int check_matrices(const struct tensor_op *op, const tensor *a, const char *uplo)
+{
+	if (a->ndim < 2 || a->sizes[a->ndim - 1] != a->sizes[a->ndim - 2])
+		return tensor_fail(EINVAL, "%s: square matrices [.., n, n] are needed, got %s",
+				   op->schema.name, SHAPE_STR(a));
+	if (!dtype_is_full(a->dtype))
+		return tensor_fail(EINVAL, "%s: f32, f64, c64 or c128 is needed, got %s",
+				   op->schema.name, tensor_dtype_name(a->dtype));
+	if (!uplo || !strchr("LlUu", uplo[0]) || !uplo[0] || uplo[1])
+		return tensor_fail(EINVAL, "%s: UPLO must be L or U, got %s", op->schema.name,
+				   uplo ? uplo : "nothing");
+	return 0;
+}
+
+/* A copy whose columns are contiguous, as LAPACK wants them. */
+static tensor *by_columns(const tensor *a)
+{
+	int64_t strides[TENSOR_MAX_DIMS], n = a->sizes[a->ndim - 1], step = n * n;
+	tensor *t;
+
+	strides[a->ndim - 2] = 1;
+	strides[a->ndim - 1] = n;
+	for (int d = a->ndim - 3; d >= 0; d--) {
+		strides[d] = step;
+		step *= a->sizes[d];
+	}
+	t = tensor_new_strided(TENSOR_OPTIONS(.dtype = a->dtype, .device = a->device), a->sizes,
+			       strides, a->ndim);
+	if (t && front_copy(t, a) < 0) {
+		tensor_put(t);
+		return NULL;
+	}
+	return t;
+}
+
+/* Eigenvectors to where they are wanted: the copy itself, or none, or somebody's tensor. */
+static int give_vectors(const struct tensor_op *op, tensor **vectors, tensor *a, bool compute_v)
+{
+	const int64_t nothing = 0, *sizes = compute_v ? a->sizes : &nothing;
+	const tensor *inputs[] = { a };
+	struct front_out o;
+
+	if (compute_v && !*vectors) {
+		*vectors = tensor_get(a);
+		return 0;
+	}
+	if (front_begin(op, &o, *vectors, a->dtype, sizes, compute_v ? a->ndim : 1, inputs, 1) < 0)
+		return error_code();
+	return front_end(op, &o, vectors, compute_v ? front_copy(o.t, a) : 0);
+}
+
+int front_eigh(const struct tensor_op *op, tensor **values, tensor **vectors, tensor *A,
+	       const char *UPLO, bool compute_v)
+{
+	eigh_kernel fn = (eigh_kernel)op_loop(op, op->loops, A);
+	bool given = *values;
+	tensor *a, *w;
+	int err;
+
+	if (!fn || check_matrices(op, A, UPLO) < 0)
+		return error_code();
+	if (given && tensor_overlap(*values, *vectors) != OVERLAP_NONE)
+		return tensor_fail(EINVAL, "%s: eigenvalues and eigenvectors share memory",
+				   op->schema.name);
+	a = by_columns(A);
+	w = a ? tensor_new(A->device, dtype_real(A->dtype), A->sizes, A->ndim - 1) : NULL;
+	err = w ? fn(w, a, UPLO[0] == 'U' || UPLO[0] == 'u', compute_v) : error_code();
+	if (!err)
+		err = give_vectors(op, vectors, a, compute_v);
+	if (!err && given) {
+		const tensor *inputs[] = { w };
+		struct front_out o;
+
+		err = front_begin(op, &o, *values, w->dtype, w->sizes, w->ndim, inputs, 1);
+		if (!err)
+			err = front_end(op, &o, values, front_copy(o.t, w));
+	} else if (!err) {
+		*values = tensor_get(w);
+	}
+	tensor_put(w);
+	tensor_put(a);
+	return err;
+}
+
+int composite_linalg_eigh(tensor *self, const char *UPLO, tensor **eigenvalues,
+			  tensor **eigenvectors)
+{
+	return call__linalg_eigh(self, UPLO, true, eigenvalues, eigenvectors);
+}
+
+/* The gradient needs the vectors. */
+tensor *composite_linalg_eigvalsh(tensor *self, const char *UPLO)
+{
+	bool vectors = thread()->grad_enabled && tensor_requires_grad(self);
+	tensor *eigenvalues, *eigenvectors;
+
+	if (call__linalg_eigh(self, UPLO, vectors, &eigenvalues, &eigenvectors) < 0)
+		return NULL;
+	tensor_put(eigenvectors);
+	return eigenvalues;
+}

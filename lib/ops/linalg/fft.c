@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR MIT
+/* Fronts of Fourier transforms: one dimension after the other, the result scaled by the last. */
+#include "ops/op.h"
+
+#include "kernels/abi/fft.h"
+
+#include "family/fft.h"
+
+#include <math.h>
+
+static enum tensor_dtype complex_of(enum tensor_dtype real)
+{
+	return real == TENSOR_F32 ? TENSOR_C64 :
+	       real == TENSOR_F64 ? TENSOR_C128 :
+				    TENSOR_DTYPE_NONE;
+}
+
+/* Dimensions counted from the front, each once; the number of positions, or -1. */
+static int64_t check_dims(const struct tensor_op *op, const tensor *self, tensor_ints dim,
+			  int64_t normalization, int *dims)
+{
+	uint32_t mask = 0;
+	int64_t n = 1;
+
+	if (normalization < 0 || normalization > 2) {
+		tensor_fail(EINVAL, "%s: normalization must be 0, 1 or 2, got %lld",
+			    op->schema.name, (long long)normalization);
+		return -1;
+	}
+	if (dim.len > self->ndim) {
+		tensor_fail(EINVAL, "%s: %lld dimensions of self %s", op->schema.name,
+			    (long long)dim.len, SHAPE_STR(self));
+		return -1;
+	}
+	for (int64_t i = 0; i < dim.len; i++) {
+		dims[i] = wrap_dim(op->schema.name, dim.data[i], self->ndim);
+		if (dims[i] < 0)
+			return -1;
+		if (mask >> dims[i] & 1) {
+			tensor_fail(EINVAL, "%s: dimension %d is named twice", op->schema.name,
+				    dims[i]);
+			return -1;
+		}
+		mask |= 1u << dims[i];
+		n *= self->sizes[dims[i]];
+	}
+	return n;
+}
+
+static double scale_of(int64_t normalization, int64_t n)
+{
+	double positions = n ? (double)n : 1;
+
+	return normalization == 2 ? 1 / positions : normalization == 1 ? 1 / sqrt(positions) : 1;
+}
+
+/* t in place along dims; the last of them scales. */
+static int transform(const struct tensor_op *op, tensor *t, const int *dims, int n, bool forward,
+		     double scale)
+{
+	fft_c2c_kernel fn = (fft_c2c_kernel)op_loop(op, &loops_fft_c2c, t);
+	int err = fn ? 0 : error_code();
+
+	for (int i = n - 1; i >= 0 && !err; i--)
+		err = fn(t, dims[i], forward, i ? 1 : scale);
+	return err;
+}
+
+/* A result of the kernels, made apart, into what the caller gets; takes over t. */
+static int deliver(const struct tensor_op *op, tensor **out, const tensor *self, tensor *t, int err)
+{
+	const tensor *inputs[] = { self };
+	struct front_out o;
+
+	if (!t || err) {
+		tensor_put(t);
+		return err ? err : error_code();
+	}
+	if (!*out) {
+		*out = t;
+		return 0;
+	}
+	err = front_begin_apart(op, &o, *out, t->dtype, t->sizes, t->ndim, inputs, 1);
+	if (!err)
+		err = front_end(op, &o, out, front_copy(o.t, t));
+	tensor_put(t);
+	return err;
+}
+
+static tensor *contiguous_copy(const tensor *self)
+{
+	tensor *t = tensor_new_like(self, self->sizes, self->ndim);
+
+	if (t && front_copy(t, self) < 0) {
+		tensor_put(t);
+		return NULL;
+	}
+	return t;
+}
+
+int front_fft_c2c(const struct tensor_op *op, tensor **out, tensor *self, tensor_ints dim,
+		  int64_t normalization, bool forward)
+{
+	int dims[TENSOR_MAX_DIMS];
+	int64_t n;
+	tensor *t;
+
+	if (!dtype_is_complex(self->dtype))
+		return tensor_fail(EINVAL, "%s: self must be complex, got %s", op->schema.name,
+				   tensor_dtype_name(self->dtype));
+	n = check_dims(op, self, dim, normalization, dims);
+	if (n < 0)
+		return error_code();
+	t = contiguous_copy(self);
+	return deliver(
+		op, out, self, t,
+		t ? transform(op, t, dims, (int)dim.len, forward, scale_of(normalization, n)) : 0);
+}
+
+int front_fft_r2c(const struct tensor_op *op, tensor **out, tensor *self, tensor_ints dim,
+		  int64_t normalization, bool onesided)
+{
+	fft_r2c_kernel fn = (fft_r2c_kernel)op_loop(op, op->loops, self);
+	int64_t sizes[TENSOR_MAX_DIMS], n;
+	int dims[TENSOR_MAX_DIMS], last, err = 0;
+	tensor *x, *t;
+	double scale;
+
+	if (!fn)
+		return error_code();
+	if (!complex_of(self->dtype))
+		return tensor_fail(EINVAL, "%s: self must be f32 or f64, got %s", op->schema.name,
+				   tensor_dtype_name(self->dtype));
+	n = check_dims(op, self, dim, normalization, dims);
+	if (n < 0)
+		return error_code();
+	if (!dim.len)
+		return tensor_fail(EINVAL, "%s: a dimension is needed", op->schema.name);
+	last = dims[dim.len - 1];
+	if (!self->sizes[last])
+		return tensor_fail(EINVAL, "%s: dimension %d of self %s has no positions",
+				   op->schema.name, last, SHAPE_STR(self));
+	memcpy(sizes, self->sizes, self->ndim * sizeof(*sizes));
+	if (onesided)
+		sizes[last] = sizes[last] / 2 + 1;
+	scale = scale_of(normalization, n);
+	x = front_contiguous(self);
+	t = x ? tensor_new(self->device, complex_of(self->dtype), sizes, self->ndim) : NULL;
+	if (t)
+		err = fn(t, x, last, dim.len > 1 ? 1 : scale);
+	if (t && !err && dim.len > 1)
+		err = transform(op, t, dims, (int)dim.len - 1, true, scale);
+	tensor_put(x);
+	return deliver(op, out, self, t, err);
+}
+
+int front_fft_c2r(const struct tensor_op *op, tensor **out, tensor *self, tensor_ints dim,
+		  int64_t normalization, int64_t last_dim_size)
+{
+	fft_c2r_kernel fn = (fft_c2r_kernel)op_loop(op, op->loops, self);
+	int64_t sizes[TENSOR_MAX_DIMS], n;
+	int dims[TENSOR_MAX_DIMS], last, err = 0;
+	tensor *x, *t;
+
+	if (!fn)
+		return error_code();
+	if (!dtype_is_complex(self->dtype))
+		return tensor_fail(EINVAL, "%s: self must be complex, got %s", op->schema.name,
+				   tensor_dtype_name(self->dtype));
+	n = check_dims(op, self, dim, normalization, dims);
+	if (n < 0)
+		return error_code();
+	last = dim.len ? dims[dim.len - 1] : 0;
+	if (!dim.len || last_dim_size < 1 || self->sizes[last] != last_dim_size / 2 + 1)
+		return tensor_fail(
+			EINVAL, "%s: the last of dim must have %lld / 2 + 1 positions, self is %s",
+			op->schema.name, (long long)last_dim_size, SHAPE_STR(self));
+	memcpy(sizes, self->sizes, self->ndim * sizeof(*sizes));
+	n = n / sizes[last] * last_dim_size;
+	sizes[last] = last_dim_size;
+	x = contiguous_copy(self);
+	t = x ? tensor_new(self->device, dtype_real(self->dtype), sizes, self->ndim) : NULL;
+	if (t && dim.len > 1)
+		err = transform(op, x, dims, (int)dim.len - 1, false, 1);
+	if (t && !err)
+		err = fn(t, x, last, scale_of(normalization, n));
+	tensor_put(x);
+	return deliver(op, out, self, t, err);
+}

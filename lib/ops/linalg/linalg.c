@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR MIT
+/* What fronts of linear algebra share: checks, matrices by columns, delivery of results. */
+#include "ops/linalg/linalg.h"
+#include "ops/snapshot.h"
+
+#include "family/linalg.h"
+#include "family/view.h"
+
+static int deliver(const struct tensor_op *op, const struct front_result *r)
+{
+	const tensor *inputs[] = { r->made };
+	struct front_out o;
+	int err;
+
+	if (!*r->out) {
+		*r->out = tensor_get(r->made);
+		return 0;
+	}
+	err = front_begin(op, &o, *r->out, r->made->dtype, r->made->sizes, r->made->ndim, inputs,
+			  1);
+	return err ? err : front_end(op, &o, r->out, front_copy(o.t, r->made));
+}
+
+/* Results that the caller gave are written one after the other. */
+static int check_results(const struct tensor_op *op, const struct front_result *results, int n)
+{
+	for (int i = 0; i < n; i++) {
+		if (!results[i].made)
+			return error_code();
+		for (int j = 0; *results[i].out && j < i; j++)
+			if (tensor_overlap(*results[i].out, *results[j].out) != OVERLAP_NONE)
+				return tensor_fail(EINVAL, "%s: two results share memory",
+						   op->schema.name);
+	}
+	return 0;
+}
+
+int linalg_leave(const struct tensor_op *op, struct tensor_scope_guard *guard,
+		 const struct front_result *results, int n, int err)
+{
+	if (!err)
+		err = check_results(op, results, n);
+	for (int i = 0; i < n && !err; i++)
+		err = deliver(op, &results[i]);
+	tensor_scope_leave(guard);
+	return err;
+}
+
+int linalg_check_matrix(const char *op, const tensor *a)
+{
+	if (!a)
+		return error_code();
+	if (a->ndim < 2)
+		return tensor_fail(EINVAL, "%s: matrices [.., m, n] are needed, got %s", op,
+				   SHAPE_STR(a));
+	if (!dtype_is_full(a->dtype))
+		return tensor_fail(EINVAL, "%s: f32, f64, c64 or c128 is needed, got %s", op,
+				   tensor_dtype_name(a->dtype));
+	return 0;
+}
+
+int linalg_check_square(const char *op, const tensor *a)
+{
+	int err = linalg_check_matrix(op, a);
+
+	if (!err && a->sizes[a->ndim - 1] != a->sizes[a->ndim - 2])
+		err = tensor_fail(EINVAL, "%s: square matrices [.., n, n] are needed, got %s", op,
+				  SHAPE_STR(a));
+	return err;
+}
+
+int linalg_check_system(const char *op, const tensor *a, const tensor *b, bool left)
+{
+	if (linalg_check_square(op, a) < 0 || linalg_check_matrix(op, b) < 0 ||
+	    front_same_device(op, a, b) < 0)
+		return error_code();
+	if (a->dtype != b->dtype)
+		return tensor_fail(EINVAL, "%s: both must have one dtype, got %s and %s", op,
+				   tensor_dtype_name(a->dtype), tensor_dtype_name(b->dtype));
+	if (b->sizes[b->ndim - (left ? 2 : 1)] != a->sizes[a->ndim - 1])
+		return tensor_fail(EINVAL, "%s: %s does not fit matrices %s", op, SHAPE_STR(b),
+				   SHAPE_STR(a));
+	return 0;
+}
+
+/* The strides of matrices by columns; returns the number of elements of the dimensions. */
+static void column_strides(const int64_t *sizes, int ndim, int64_t *strides)
+{
+	int64_t step = sizes[ndim - 2] * sizes[ndim - 1];
+
+	strides[ndim - 2] = 1;
+	strides[ndim - 1] = sizes[ndim - 2];
+	for (int d = ndim - 3; d >= 0; d--) {
+		strides[d] = step;
+		step *= sizes[d];
+	}
+}
+
+tensor *linalg_columns_new(const tensor *like, enum tensor_dtype dtype, int64_t m, int64_t n)
+{
+	int64_t sizes[TENSOR_MAX_DIMS], strides[TENSOR_MAX_DIMS];
+
+	memcpy(sizes, like->sizes, like->ndim * sizeof(*sizes));
+	sizes[like->ndim - 2] = m;
+	sizes[like->ndim - 1] = n;
+	if (sizes_numel("linalg", sizes, like->ndim) < 0)
+		return NULL;
+	column_strides(sizes, like->ndim, strides);
+	return scope_own(thread(),
+			 tensor_new_strided(TENSOR_OPTIONS(.dtype = dtype, .device = like->device),
+					    sizes, strides, like->ndim));
+}
+
+tensor *linalg_columns(tensor *a)
+{
+	tensor *t =
+		a ? linalg_columns_new(a, a->dtype, a->sizes[a->ndim - 2], a->sizes[a->ndim - 1]) :
+		    NULL;
+
+	return t && front_copy(t, a) == 0 ? t : NULL;
+}
+
+tensor *linalg_columns_of(tensor *a)
+{
+	int64_t strides[TENSOR_MAX_DIMS];
+
+	if (!a)
+		return NULL;
+	column_strides(a->sizes, a->ndim, strides);
+	if (changes_meanwhile(a) || memcmp(strides, a->strides, a->ndim * sizeof(*strides)) != 0)
+		return linalg_columns(a);
+	return a;
+}
+
+tensor *linalg_vectors_new(const tensor *like, enum tensor_dtype dtype, int64_t n)
+{
+	int64_t sizes[TENSOR_MAX_DIMS];
+	int ndim = like->ndim - 1 - (n < 0);
+
+	memcpy(sizes, like->sizes, ndim * sizeof(*sizes));
+	if (n >= 0)
+		sizes[ndim - 1] = n;
+	return scope_own(thread(), tensor_new(like->device, dtype, sizes, ndim));
+}
+
+tensor *linalg_info_new(const tensor *like)
+{
+	tensor *info = linalg_vectors_new(like, TENSOR_I32, -1);
+
+	if (info)
+		memset(info->data, 0, info->numel * sizeof(int32_t));
+	return info;
+}
+
+tensor *linalg_expanded(const char *op, tensor *a, const tensor *b)
+{
+	int na = a->ndim - 2, nb = b->ndim - 2, n = na > nb ? na : nb;
+	int64_t sizes[TENSOR_MAX_DIMS];
+
+	for (int i = 1; i <= n; i++) {
+		int64_t x = i <= na ? a->sizes[na - i] : 1, y = i <= nb ? b->sizes[nb - i] : 1;
+
+		if (x != y && x != 1 && y != 1)
+			return tensor_fail_null(EINVAL,
+						"%s: the batches of %s and %s do not broadcast", op,
+						SHAPE_STR(a), SHAPE_STR(b));
+		sizes[n - i] = x == 1 ? y : x;
+	}
+	sizes[n] = a->sizes[na];
+	sizes[n + 1] = a->sizes[na + 1];
+	return tensor_expand(a, (tensor_ints){ sizes, n + 2 });
+}
+
+int linalg_system(const char *op, tensor **a, tensor **b)
+{
+	tensor *x = linalg_columns(linalg_expanded(op, *b, *a));
+
+	*a = x ? linalg_columns_of(linalg_expanded(op, *a, *b)) : NULL;
+	*b = x;
+	return *a ? 0 : error_code();
+}
+
+int linalg_check_info(const char *op, const tensor *info, const char *why)
+{
+	const int32_t *p = (const int32_t *)info->data;
+
+	for (int64_t i = 0; i < info->numel; i++)
+		if (p[i])
+			return tensor_fail(EDOM, "%s: matrix %lld %s (LAPACK's info %d)", op,
+					   (long long)i, why, p[i]);
+	return 0;
+}

@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR MIT
+/* matmul, linear and their relatives: products of any rank, made of mm, bmm, mv and dot. */
+#include "ops/op.h"
+
+#include "family/mm.h"
+#include "family/pointwise.h"
+#include "family/matmul.h"
+#include "family/view.h"
+
+/* ---- matmul ---- */
+
+/* The sizes of t with its last `drop` ones replaced by those of `tail`. */
+static tensor_ints shape_with(int64_t *sizes, const tensor *t, int drop, tensor_ints tail)
+{
+	int n = t->ndim - drop;
+
+	memcpy(sizes, t->sizes, n * sizeof(*sizes));
+	if (tail.len)
+		memcpy(sizes + n, tail.data, tail.len * sizeof(*sizes));
+	return (tensor_ints){ sizes, n + tail.len };
+}
+
+/* self [.., k] times one matrix or vector: all rows at once. */
+static tensor *rows_times(tensor *self, tensor *other)
+{
+	int64_t sizes[TENSOR_MAX_DIMS], k = self->sizes[self->ndim - 1], rows = 1;
+	tensor_ints tail = { other->sizes + 1, other->ndim - 1 };
+	tensor *flat;
+
+	for (int i = 0; i < self->ndim - 1; i++)
+		rows *= self->sizes[i];
+	flat = tensor_reshape(self, TENSOR_INTS(rows, k));
+	return tensor_view(other->ndim == 1 ? tensor_mv(flat, other) : tensor_mm(flat, other),
+			   shape_with(sizes, self, 1, tail));
+}
+
+/* t, whose last two dimensions stay, as [count, r, c] with its other ones broadcast to `batch`. */
+static tensor *as_batch(tensor *t, tensor_ints batch, int64_t count)
+{
+	int64_t sizes[TENSOR_MAX_DIMS], r = t->sizes[t->ndim - 2], c = t->sizes[t->ndim - 1];
+
+	if (batch.len)
+		memcpy(sizes, batch.data, batch.len * sizeof(*sizes));
+	sizes[batch.len] = r;
+	sizes[batch.len + 1] = c;
+	return tensor_reshape(tensor_expand(t, (tensor_ints){ sizes, batch.len + 2 }),
+			      TENSOR_INTS(count, r, c));
+}
+
+/* Both have two dimensions or more. */
+static tensor *batches_times(tensor *self, tensor *other)
+{
+	tensor a = *self, b = *other;
+	int64_t sizes[TENSOR_MAX_DIMS], count = 1;
+	int n;
+
+	a.ndim -= 2;
+	b.ndim -= 2;
+	n = broadcast_sizes("matmul", &a, &b, sizes);
+	if (n < 0)
+		return NULL;
+	if (n + 2 > TENSOR_MAX_DIMS)
+		return tensor_fail_null(EINVAL, "matmul: more than %d dimensions", TENSOR_MAX_DIMS);
+	for (int i = 0; i < n; i++)
+		count *= sizes[i];
+	self = as_batch(self, (tensor_ints){ sizes, n }, count);
+	other = as_batch(other, (tensor_ints){ sizes, n }, count);
+	self = tensor_bmm(self, other);
+	if (!self)
+		return NULL;
+	sizes[n] = self->sizes[1];
+	sizes[n + 1] = self->sizes[2];
+	return tensor_view(self, (tensor_ints){ sizes, n + 2 });
+}
+
+static tensor *matmul(tensor *self, tensor *other)
+{
+	int a, b;
+
+	if (!self || !other)
+		return NULL;
+	a = self->ndim;
+	b = other->ndim;
+	if (!a || !b)
+		return tensor_fail_null(EINVAL,
+					"matmul: both must have a dimension, got shapes %s "
+					"and %s",
+					SHAPE_STR(self), SHAPE_STR(other));
+	if (self->sizes[a - 1] != other->sizes[b == 1 ? 0 : b - 2])
+		return tensor_fail_null(EINVAL,
+					"matmul: other must have %lld rows to match self %s, "
+					"got %s",
+					(long long)self->sizes[a - 1], SHAPE_STR(self),
+					SHAPE_STR(other));
+	if (a == 1 && b == 1)
+		return tensor_dot(self, other);
+	if (a == 2 && b == 2)
+		return tensor_mm(self, other);
+	if (a == 2 && b == 1)
+		return tensor_mv(self, other);
+	if (a == 1)
+		return tensor_squeeze_dim(matmul(tensor_unsqueeze(self, 0), other), -2);
+	if (b <= 2)
+		return rows_times(self, other);
+	return batches_times(self, other);
+}
+
+tensor *composite_matmul(tensor *self, tensor *other)
+{
+	struct tensor_scope_guard guard = tensor_scope_enter();
+
+	return scope_leave_with(&guard, matmul(self, other));
+}
+
+/* ---- linear ---- */
+
+static tensor *linear(tensor *input, tensor *weight, tensor *bias)
+{
+	int64_t sizes[TENSOR_MAX_DIMS], rows = 1;
+	tensor *t = tensor_t(weight), *flat;
+
+	if (!bias || input->ndim < 2 || weight->ndim != 2 ||
+	    (input->ndim > 2 && !input->contiguous)) {
+		t = matmul(input, t);
+		return bias ? tensor_add(t, bias) : t;
+	}
+	if (input->ndim == 2)
+		return tensor_addmm(bias, input, t);
+	for (int i = 0; i < input->ndim - 1; i++)
+		rows *= input->sizes[i];
+	flat = tensor_view(input, TENSOR_INTS(rows, input->sizes[input->ndim - 1]));
+	return tensor_view(tensor_addmm(bias, flat, t),
+			   shape_with(sizes, input, 1, TENSOR_INTS(weight->sizes[0])));
+}
+
+tensor *composite_linear(tensor *input, tensor *weight, tensor *bias)
+{
+	struct tensor_scope_guard guard;
+
+	if (weight->ndim > 2 || !weight->ndim)
+		return tensor_fail_null(EINVAL,
+					"linear: weight must be a matrix or a vector, got "
+					"shape %s",
+					SHAPE_STR(weight));
+	if (!input->ndim)
+		return tensor_fail_null(EINVAL, "linear: input must have a dimension");
+	guard = tensor_scope_enter();
+	return scope_leave_with(&guard, linear(input, weight, bias));
+}
+
+/* ---- outer, addr, addbmm ---- */
+
+static tensor *outer(const char *op, tensor *self, tensor *vec2)
+{
+	if (self->ndim != 1 || vec2->ndim != 1)
+		return tensor_fail_null(EINVAL, "%s: two vectors are needed, got shapes %s and %s",
+					op, SHAPE_STR(self), SHAPE_STR(vec2));
+	return tensor_mul(tensor_unsqueeze(self, 1), vec2);
+}
+
+tensor *composite_outer(tensor *self, tensor *vec2)
+{
+	struct tensor_scope_guard guard = tensor_scope_enter();
+
+	return scope_leave_with(&guard, outer("outer", self, vec2));
+}
+
+static bool is_number(tensor_scalar s, double v)
+{
+	return scalar_double(s) == v && s.imag == 0;
+}
+
+static tensor *scaled(tensor *t, tensor_scalar k)
+{
+	return is_number(k, 1) ? t : tensor_mul_scalar(t, k);
+}
+
+/* beta * self + product, self unread for beta 0, shapes as the product's. */
+static tensor *plus_self(const char *op, tensor *self, tensor *product, tensor_scalar beta)
+{
+	if (!product)
+		return NULL;
+	if (!broadcasts_to(self, product->sizes, product->ndim))
+		return tensor_fail_null(EINVAL,
+					"%s: self %s does not broadcast to the product's "
+					"shape %s",
+					op, SHAPE_STR(self), SHAPE_STR(product));
+	return is_number(beta, 0) ? product : tensor_add(scaled(self, beta), product);
+}
+
+/* A factor keeps the dtype: truth among bools, no fraction among integers. */
+static int addr_factor(const char *name, enum tensor_dtype dtype, tensor_scalar *s)
+{
+	if (dtype_is_integral(dtype) && s->kind >= TENSOR_SCALAR_FLOAT)
+		return tensor_fail(EINVAL, "addr: %s must be an integer for dtype %s", name,
+				   tensor_dtype_name(dtype));
+	if (dtype == TENSOR_BOOL)
+		*s = (tensor_scalar){ .kind = TENSOR_SCALAR_BOOL, .i = s->i != 0 };
+	return 0;
+}
+
+tensor *composite_addr(tensor *self, tensor *vec1, tensor *vec2, tensor_scalar beta,
+		       tensor_scalar alpha)
+{
+	enum tensor_dtype dtype = tensor_promote_types(self->dtype, vec1->dtype);
+	struct tensor_scope_guard guard;
+
+	if (dtype)
+		dtype = tensor_promote_types(dtype, vec2->dtype);
+	if (!dtype || addr_factor("beta", dtype, &beta) < 0 ||
+	    addr_factor("alpha", dtype, &alpha) < 0)
+		return NULL;
+	guard = tensor_scope_enter();
+	return scope_leave_with(&guard, plus_self("addr", self,
+						  scaled(outer("addr", vec1, vec2), alpha), beta));
+}
+
+/* The sum of the products is one product whose k is all of theirs. */
+tensor *composite_addbmm(tensor *self, tensor *batch1, tensor *batch2, tensor_scalar beta,
+			 tensor_scalar alpha)
+{
+	struct tensor_scope_guard guard;
+	tensor *a, *b;
+	int64_t k;
+
+	if (batch1->ndim != 3 || batch2->ndim != 3 || batch1->sizes[0] != batch2->sizes[0] ||
+	    batch1->sizes[2] != batch2->sizes[1])
+		return tensor_fail_null(EINVAL,
+					"addbmm: batch1 [b, m, k] and batch2 [b, k, n] are "
+					"needed, got %s and %s",
+					SHAPE_STR(batch1), SHAPE_STR(batch2));
+	guard = tensor_scope_enter();
+	k = batch1->sizes[0] * batch1->sizes[2];
+	a = tensor_reshape(tensor_transpose(batch1, 0, 1), TENSOR_INTS(batch1->sizes[1], k));
+	b = tensor_reshape(batch2, TENSOR_INTS(k, batch2->sizes[2]));
+	return scope_leave_with(&guard, tensor_addmm_opt(self, a, b, beta, alpha));
+}

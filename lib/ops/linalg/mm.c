@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR MIT
+/* Fronts of matrix products: shapes and dtypes are checked, the backend's mm computes. */
+#include "ops/op.h"
+
+#include "family/mm.h"
+
+static int check_matrix(const struct tensor_op *op, const char *name, const tensor *t)
+{
+	if (likely(t->ndim == 2))
+		return 0;
+	return tensor_fail(EINVAL, "%s: %s must be a matrix, got shape %s", op->schema.name, name,
+			   SHAPE_STR(t));
+}
+
+static int check_dtype(const struct tensor_op *op, const char *name_a, const tensor *a,
+		       const char *name_b, const tensor *b)
+{
+	if (likely(a->dtype == b->dtype))
+		return 0;
+	return tensor_fail(EINVAL, "%s: %s and %s must have one dtype, got %s and %s",
+			   op->schema.name, name_a, name_b, tensor_dtype_name(a->dtype),
+			   tensor_dtype_name(b->dtype));
+}
+
+/* a [m, k] times b [k, n] */
+static int check_product(const struct tensor_op *op, const char *name_a, const tensor *a,
+			 const tensor *b)
+{
+	if (check_matrix(op, name_a, a) < 0 || check_matrix(op, "mat2", b) < 0)
+		return error_code();
+	if (unlikely(a->sizes[1] != b->sizes[0]))
+		return tensor_fail(EINVAL, "%s: mat2 must have %lld rows to match %s %s, got %s",
+				   op->schema.name, (long long)a->sizes[1], name_a, SHAPE_STR(a),
+				   SHAPE_STR(b));
+	return check_dtype(op, name_a, a, "mat2", b);
+}
+
+int front_mm(const struct tensor_op *op, tensor **out, tensor *self, tensor *mat2)
+{
+	const tensor *inputs[] = { self, mat2 };
+	struct front_out o;
+	int64_t sizes[2];
+	mm_kernel fn;
+
+	if (check_product(op, "self", self, mat2) < 0)
+		return error_code();
+	sizes[0] = self->sizes[0];
+	sizes[1] = mat2->sizes[1];
+	if (front_begin_apart(op, &o, *out, self->dtype, sizes, 2, inputs, 2) < 0)
+		return error_code();
+	fn = (mm_kernel)op_loop(op, op->loops, o.t);
+	return front_end(op, &o, out,
+			 fn ? fn(o.t, self, mat2, tensor_scalar_int(1), tensor_scalar_int(0)) :
+			      error_code());
+}
+
+int front_addmm(const struct tensor_op *op, tensor **out, tensor *self, tensor *mat1, tensor *mat2,
+		tensor_scalar beta, tensor_scalar alpha)
+{
+	const tensor *inputs[] = { mat1, mat2, self };
+	bool inplace = op->variant == VARIANT_INPLACE;
+	struct front_out o;
+	int64_t sizes[2];
+	mm_kernel fn;
+	int err = 0;
+
+	if (check_product(op, "mat1", mat1, mat2) < 0 ||
+	    check_dtype(op, "self", self, "mat1", mat1) < 0 ||
+	    front_number_cut(op, "beta", beta, mat1->dtype, &beta) < 0 ||
+	    front_number_cut(op, "alpha", alpha, mat1->dtype, &alpha) < 0)
+		return error_code();
+	sizes[0] = mat1->sizes[0];
+	sizes[1] = mat2->sizes[1];
+	if (!broadcasts_to(self, sizes, 2))
+		return tensor_fail(EINVAL,
+				   "%s: self %s does not broadcast to the product's shape "
+				   "[%lld, %lld]",
+				   op->schema.name, SHAPE_STR(self), (long long)sizes[0],
+				   (long long)sizes[1]);
+	/* In place, self is where the product is added; else it is one more input. */
+	if (front_begin_apart(op, &o, *out, mat1->dtype, sizes, 2, inputs, inplace ? 2 : 3) < 0)
+		return error_code();
+	fn = (mm_kernel)op_loop(op, op->loops, o.t);
+	if (!fn)
+		err = error_code();
+	if (!err && !number_is_zero(beta) && o.t != self)
+		err = front_copy(o.t, self);
+	if (!err)
+		err = fn(o.t, mat1, mat2, alpha, beta);
+	return front_end(op, &o, out, err);
+}

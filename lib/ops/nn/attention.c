@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR MIT
+/*
+ * Attention: softmax of scaled products of queries and keys, which weighs the values. Made of
+ * matmul and softmax, and differentiated through them.
+ */
+#include "ops/op.h"
+
+#include "family/attention.h"
+#include "family/compare.h"
+#include "family/copy.h"
+#include "family/factory.h"
+#include "family/mm.h"
+#include "family/loss.h"
+#include "family/move.h"
+#include "family/pointwise.h"
+#include "family/matmul.h"
+#include "family/random.h"
+#include "family/reduce.h"
+#include "family/softmax.h"
+#include "family/stat.h"
+#include "family/ternary.h"
+#include "family/view.h"
+
+#include <math.h>
+
+#define OP "scaled_dot_product_attention"
+
+static int check(const tensor *query, const tensor *key, const tensor *value, const tensor *mask,
+		 bool is_causal)
+{
+	if (query->ndim < 2 || key->ndim < 2 || value->ndim < 2)
+		return tensor_fail(EINVAL,
+				   OP ": query, key and value must have 2 dimensions or more, "
+				      "got shapes %s, %s and %s",
+				   SHAPE_STR(query), SHAPE_STR(key), SHAPE_STR(value));
+	if (query->dtype != key->dtype || query->dtype != value->dtype)
+		return tensor_fail(EINVAL,
+				   OP ": query, key and value must have one dtype, got %s, %s "
+				      "and %s",
+				   tensor_dtype_name(query->dtype), tensor_dtype_name(key->dtype),
+				   tensor_dtype_name(value->dtype));
+	if (mask && is_causal)
+		return tensor_fail(EINVAL, OP ": attn_mask must be none when is_causal is true");
+	if (mask && mask->dtype != TENSOR_BOOL && mask->dtype != query->dtype &&
+	    mask->dtype != TENSOR_F32)
+		return tensor_fail(EINVAL, OP ": attn_mask must be bool or %s, got %s",
+				   tensor_dtype_name(query->dtype), tensor_dtype_name(mask->dtype));
+	return 0;
+}
+
+/* Heads of keys and values that several queries share, repeated for each. */
+static tensor *for_each_query(tensor *t, const tensor *query)
+{
+	int64_t heads = query->sizes[query->ndim - 3], have = t->sizes[t->ndim - 3];
+
+	if (have == heads)
+		return t;
+	return tensor_repeat_interleave(t, heads / have, t->ndim - 3);
+}
+
+static int group_heads(tensor *query, tensor **key, tensor **value)
+{
+	int64_t heads;
+
+	if (query->ndim < 3 || (*key)->ndim < 3 || (*value)->ndim < 3)
+		return tensor_fail(EINVAL, OP ": enable_gqa needs a dimension of heads");
+	heads = query->sizes[query->ndim - 3];
+	if (!(*key)->sizes[(*key)->ndim - 3] || heads % (*key)->sizes[(*key)->ndim - 3] ||
+	    !(*value)->sizes[(*value)->ndim - 3] || heads % (*value)->sizes[(*value)->ndim - 3])
+		return tensor_fail(EINVAL,
+				   OP ": the heads of key %s and value %s must divide the %lld "
+				      "of query",
+				   SHAPE_STR(*key), SHAPE_STR(*value), (long long)heads);
+	*key = for_each_query(*key, query);
+	*value = *key ? for_each_query(*value, query) : NULL;
+	return *value ? 0 : error_code();
+}
+
+/* What is added to the scores; true in a mask lets through. */
+static tensor *bias_of(tensor *mask, const tensor *query)
+{
+	tensor_options same = TENSOR_OPTIONS(.dtype = query->dtype, .device = query->device);
+	tensor *zero = tensor_zeros(TENSOR_SCALAR_SHAPE, same);
+
+	if (mask->dtype != TENSOR_BOOL)
+		return tensor_to(mask, TENSOR_OPTIONS(.dtype = query->dtype));
+	return tensor_where(mask, zero,
+			    tensor_full(TENSOR_SCALAR_SHAPE, tensor_scalar_float(-INFINITY), same));
+}
+
+static tensor *causal(const tensor *query, const tensor *key)
+{
+	tensor *all =
+		tensor_ones(TENSOR_INTS(query->sizes[query->ndim - 2], key->sizes[key->ndim - 2]),
+			    TENSOR_OPTIONS(.dtype = TENSOR_BOOL, .device = query->device));
+
+	return tensor_tril(all, 0);
+}
+
+/* A query that may look at nothing gets zeros, not NaN. */
+tensor *kernel_safe_softmax(tensor *self, int64_t dim, enum tensor_dtype dtype)
+{
+	struct tensor_scope_guard guard = tensor_scope_enter();
+	tensor *nothing = tensor_eq_scalar(tensor_detach(self), tensor_scalar_float(-INFINITY));
+
+	return scope_leave_with(&guard, tensor_masked_fill(tensor_softmax_opt(self, dim, dtype),
+							   tensor_all_dim(nothing, dim, true),
+							   tensor_scalar_int(0)));
+}
+
+/* By default products of vectors with n elements are divided by the root of n. */
+static double scale_of(const tensor *query, double scale)
+{
+	return scale == scale ? scale : 1 / sqrt((double)query->sizes[query->ndim - 1]);
+}
+
+static tensor *attend(tensor *query, tensor *key, tensor *value, tensor *mask, double dropout_p,
+		      double scale)
+{
+	double root;
+	tensor *scores;
+
+	scale = scale_of(query, scale);
+	/* Half of it on either side: a product of halves would overflow first. */
+	root = sqrt(fabs(scale));
+	query = tensor_mul_scalar(query, tensor_scalar_float(scale < 0 ? -root : root));
+	key = tensor_mul_scalar(key, tensor_scalar_float(root));
+	scores = tensor_matmul(query, key ? tensor_transpose(key, -2, -1) : NULL);
+	if (mask && scores)
+		scores = tensor_add(scores, bias_of(mask, query));
+	scores = mask ? tensor_safe_softmax(scores, -1, TENSOR_DTYPE_NONE) :
+			tensor_softmax(scores, -1);
+	if (dropout_p > 0)
+		scores = tensor_dropout(scores, dropout_p, true);
+	return tensor_matmul(scores, value);
+}
+
+tensor *composite_scaled_dot_product_attention(tensor *query, tensor *key, tensor *value,
+					       tensor *attn_mask, double dropout_p, bool is_causal,
+					       double scale, bool enable_gqa)
+{
+	struct tensor_scope_guard guard;
+
+	if (check(query, key, value, attn_mask, is_causal) < 0)
+		return NULL;
+	guard = tensor_scope_enter();
+	if (enable_gqa && group_heads(query, &key, &value) < 0)
+		return scope_leave_with(&guard, NULL);
+	if (is_causal)
+		attn_mask = causal(query, key);
+	return scope_leave_with(&guard,
+				is_causal && !attn_mask ?
+					NULL :
+					attend(query, key, value, attn_mask, dropout_p, scale));
+}
+
+/* ---- with the logarithms of the sums ---- */
+
+#define FLASH "_scaled_dot_product_flash_attention_for_cpu"
+
+static int check_flash(const tensor *query, const tensor *key, const tensor *value,
+		       const tensor *mask, double dropout_p)
+{
+	if (check(query, key, value, mask, false) < 0)
+		return error_code();
+	if (query->ndim != 4 || key->ndim != 4 || value->ndim != 4)
+		return tensor_fail(
+			EINVAL,
+			FLASH ": query, key and value must have 4 dimensions, got shapes %s, %s "
+			      "and %s",
+			SHAPE_STR(query), SHAPE_STR(key), SHAPE_STR(value));
+	if (query->sizes[3] != key->sizes[3] || query->sizes[3] != value->sizes[3])
+		return tensor_fail(
+			EINVAL,
+			FLASH ": query, key and value must have one size of heads, got shapes %s, "
+			      "%s and %s",
+			SHAPE_STR(query), SHAPE_STR(key), SHAPE_STR(value));
+	if (mask && (mask->dtype == TENSOR_BOOL || (mask->ndim != 2 && mask->ndim != 4)))
+		return tensor_fail(
+			EINVAL,
+			FLASH ": attn_mask must be %s and have 2 or 4 dimensions, got %s of shape "
+			      "%s",
+			tensor_dtype_name(query->dtype), tensor_dtype_name(mask->dtype),
+			SHAPE_STR(mask));
+	if (dropout_p != 0)
+		return tensor_fail(EINVAL, FLASH ": dropout_p must be 0, got %g", dropout_p);
+	if (!dtype_is_float(query->dtype))
+		return tensor_fail(EINVAL, FLASH ": a floating dtype is needed, got %s",
+				   tensor_dtype_name(query->dtype));
+	return 0;
+}
+
+/* Scaled products of queries and keys, in f32 for the halves, with what the mask adds. */
+static tensor *flash_scores(tensor *query, tensor *key, tensor *mask, bool is_causal, double scale)
+{
+	tensor_options wide = TENSOR_OPTIONS(.dtype = dtype_wide(query->dtype));
+	tensor *scores =
+		tensor_matmul(tensor_mul_scalar(tensor_to(query, wide), tensor_scalar_float(scale)),
+			      tensor_transpose(tensor_to(key, wide), -2, -1));
+
+	if (is_causal && scores) {
+		tensor *allowed = causal(query, key);
+
+		scores = allowed ? tensor_add(scores, bias_of(allowed, scores)) : NULL;
+	}
+	return mask && scores ? tensor_add(scores, bias_of(mask, scores)) : scores;
+}
+
+int composite_flash_attention(tensor *query, tensor *key, tensor *value, double dropout_p,
+			      bool is_causal, tensor *attn_mask, double scale, tensor **output,
+			      tensor **logsumexp)
+{
+	struct tensor_scope_guard guard;
+	tensor *scores, *sums, *out;
+
+	*output = *logsumexp = NULL;
+	if (check_flash(query, key, value, attn_mask, dropout_p) < 0)
+		return error_code();
+	guard = tensor_scope_enter();
+	scores = flash_scores(query, key, attn_mask, is_causal, scale_of(query, scale));
+	sums = scores ? tensor_logsumexp(scores, TENSOR_INTS(-1), false) : NULL;
+	/* 0 where a query may look at nothing: its weights are 0 in the backward, too. */
+	if (sums)
+		sums = tensor_masked_fill(sums,
+					  tensor_eq_scalar(sums, tensor_scalar_float(-INFINITY)),
+					  tensor_scalar_int(0));
+	out = sums ? tensor_matmul(tensor_safe_softmax(scores, -1, TENSOR_DTYPE_NONE),
+				   tensor_to(value, TENSOR_OPTIONS(.dtype = scores->dtype))) :
+		     NULL;
+	out = tensor_to(out, TENSOR_OPTIONS(.dtype = query->dtype));
+	return front_leave(&guard, (struct front_result[]){ { output, out }, { logsumexp, sums } },
+			   2, 0);
+}
+
+/* Gradients of query, key and value from the weights, which the sums give again. */
+static void flash_gradients(tensor *grad, tensor *query, tensor *key, tensor *value, tensor *out,
+			    tensor *weights, double scale, tensor **grads)
+{
+	tensor_options wide = TENSOR_OPTIONS(.dtype = dtype_wide(query->dtype));
+	tensor *same, *scores;
+
+	grad = tensor_to(grad, wide);
+	same = tensor_sum_dim(tensor_mul(grad, tensor_to(out, wide)), TENSOR_INTS(-1), true);
+	scores = tensor_sub(tensor_matmul(grad, tensor_transpose(tensor_to(value, wide), -2, -1)),
+			    same);
+	scores = tensor_mul_scalar(tensor_mul(weights, scores), tensor_scalar_float(scale));
+	grads[0] = tensor_matmul(scores, tensor_to(key, wide));
+	grads[1] = tensor_matmul(tensor_transpose(scores, -2, -1), tensor_to(query, wide));
+	grads[2] = tensor_matmul(tensor_transpose(weights, -2, -1), grad);
+	for (int i = 0; i < 3; i++)
+		grads[i] = tensor_to(grads[i], TENSOR_OPTIONS(.dtype = query->dtype));
+}
+
+int composite_flash_attention_backward(tensor *grad_out, tensor *query, tensor *key, tensor *value,
+				       tensor *out, tensor *logsumexp, double dropout_p,
+				       bool is_causal, tensor *attn_mask, double scale,
+				       tensor **grad_query, tensor **grad_key, tensor **grad_value)
+{
+	struct tensor_scope_guard guard;
+	tensor *scores, *weights, *grads[3] = { NULL };
+
+	*grad_query = *grad_key = *grad_value = NULL;
+	if (check_flash(query, key, value, attn_mask, dropout_p) < 0)
+		return error_code();
+	if (!sizes_equal(out, query) || !sizes_equal(grad_out, query) || logsumexp->ndim != 3 ||
+	    memcmp(logsumexp->sizes, query->sizes, 3 * sizeof(*query->sizes)))
+		return tensor_fail(
+			EINVAL,
+			FLASH
+			"_backward: grad_out and out must have shape %s and logsumexp all but "
+			"the last of it",
+			SHAPE_STR(query));
+	guard = tensor_scope_enter();
+	scale = scale_of(query, scale);
+	scores = flash_scores(query, key, attn_mask, is_causal, scale);
+	weights = scores ? tensor_exp(tensor_sub(scores, tensor_unsqueeze(logsumexp, -1))) : NULL;
+	if (weights)
+		flash_gradients(grad_out, query, key, value, out, weights, scale, grads);
+	return front_leave(&guard,
+			   (struct front_result[]){ { grad_query, grads[0] },
+						    { grad_key, grads[1] },
+						    { grad_value, grads[2] } },
+			   3, 0);
+}

@@ -1,0 +1,356 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR MIT
+/*
+ * Losses of pairs of tensors, made of elementwise operators and a reduction. The halves are
+ * computed in f32 from end to end and rounded once.
+ */
+#include "ops/op.h"
+
+#include "family/activation.h"
+#include "family/compare.h"
+#include "family/copy.h"
+#include "family/factory.h"
+#include "family/pointwise.h"
+#include "family/pointwise_loss.h"
+#include "family/reduce.h"
+#include "family/ternary.h"
+#include "family/unary.h"
+
+#define NUMBER(v) tensor_scalar_float(v)
+
+static tensor *as_dtype(tensor *t, enum tensor_dtype dtype)
+{
+	return tensor_to(t, TENSOR_OPTIONS(.dtype = dtype));
+}
+
+static tensor *reduce(const char *op, tensor *loss, int64_t reduction)
+{
+	switch (reduction) {
+	case LOSS_NONE:
+		return loss;
+	case LOSS_MEAN:
+		return tensor_mean(loss);
+	case LOSS_SUM:
+		return tensor_sum(loss);
+	default:
+		return tensor_fail_null(EINVAL,
+					"%s: reduction must be 0 (none), 1 (mean) or 2 (sum), "
+					"got %lld",
+					op, (long long)reduction);
+	}
+}
+
+/* A pair of operands: the dtype they have together, and the wider one to compute in. */
+struct pair {
+	tensor *x, *y;
+	enum tensor_dtype dtype, wide;
+};
+
+static struct pair widened(tensor *self, tensor *target)
+{
+	struct pair p = { .dtype = tensor_result_type(self, target) };
+
+	p.wide = dtype_wide(p.dtype);
+	p.x = as_dtype(self, p.wide);
+	p.y = as_dtype(target, p.wide);
+	return p;
+}
+
+/* self - target as the pair's wider dtype. */
+static tensor *difference(struct pair *p, tensor *self, tensor *target)
+{
+	*p = widened(self, target);
+	return tensor_sub(p->x, p->y);
+}
+
+/* Leaves the scope with the loss in the operands' dtype. */
+static tensor *finish(struct tensor_scope_guard *guard, const char *op, const struct pair *p,
+		      tensor *loss, int64_t reduction)
+{
+	loss = reduce(op, loss, reduction);
+	return scope_leave_with(guard, loss ? as_dtype(loss, p->dtype) : NULL);
+}
+
+/* grad_output times a derivative, divided by the number of elements for a mean. */
+static tensor *finish_backward(struct tensor_scope_guard *guard, const struct pair *p,
+			       tensor *derivative, tensor *grad_output, int64_t reduction)
+{
+	if (derivative && reduction == LOSS_MEAN)
+		derivative = tensor_div_scalar(derivative, NUMBER((double)derivative->numel));
+	derivative = tensor_mul(derivative, as_dtype(grad_output, p->wide));
+	return scope_leave_with(guard, derivative ? as_dtype(derivative, p->dtype) : NULL);
+}
+
+/* ---- mse, l1 ---- */
+
+tensor *composite_mse_loss(tensor *self, tensor *target, int64_t reduction)
+{
+	struct tensor_scope_guard guard = tensor_scope_enter();
+	struct pair p;
+	tensor *d = difference(&p, self, target);
+
+	return finish(&guard, "mse_loss", &p, tensor_mul(d, d), reduction);
+}
+
+tensor *composite_mse_loss_backward(tensor *grad_output, tensor *self, tensor *target,
+				    int64_t reduction)
+{
+	struct tensor_scope_guard guard = tensor_scope_enter();
+	struct pair p;
+	tensor *d = difference(&p, self, target);
+
+	return finish_backward(&guard, &p, tensor_mul_scalar(d, NUMBER(2)), grad_output, reduction);
+}
+
+tensor *composite_l1_loss(tensor *self, tensor *target, int64_t reduction)
+{
+	struct tensor_scope_guard guard = tensor_scope_enter();
+	struct pair p;
+	tensor *d = difference(&p, self, target);
+
+	p.dtype = dtype_real(p.dtype);
+	return finish(&guard, "l1_loss", &p, tensor_abs(d), reduction);
+}
+
+/* ---- smooth l1, huber ---- */
+
+/* scale * d^2 / 2 for |d| up to edge, then straight on: scale * edge * (|d| - edge / 2) */
+static tensor *bent(tensor *d, double edge, double scale)
+{
+	tensor *a = tensor_abs(d), *line, *square;
+
+	line = tensor_sub_scalar(a, NUMBER(edge / 2));
+	square = tensor_mul_scalar(tensor_mul(d, d), NUMBER(scale / 2));
+	return tensor_where(tensor_lt_scalar(a, NUMBER(edge)), square,
+			    tensor_mul_scalar(line, NUMBER(scale * edge)));
+}
+
+tensor *composite_smooth_l1_loss(tensor *self, tensor *target, int64_t reduction, double beta)
+{
+	struct tensor_scope_guard guard;
+	struct pair p;
+	tensor *d;
+
+	if (beta < 0)
+		return tensor_fail_null(EINVAL, "smooth_l1_loss: beta must not be negative, got %g",
+					beta);
+	guard = tensor_scope_enter();
+	d = difference(&p, self, target);
+	return finish(&guard, "smooth_l1_loss", &p,
+		      beta == 0 ? tensor_abs(d) : bent(d, beta, 1 / beta), reduction);
+}
+
+static tensor *clamped(tensor *t, double bound)
+{
+	return tensor_clamp(t, NUMBER(-bound), NUMBER(bound));
+}
+
+tensor *composite_smooth_l1_loss_backward(tensor *grad_output, tensor *self, tensor *target,
+					  int64_t reduction, double beta)
+{
+	struct tensor_scope_guard guard = tensor_scope_enter();
+	struct pair p;
+	tensor *d = difference(&p, self, target);
+
+	d = beta == 0 ? tensor_sign(d) : clamped(tensor_div_scalar(d, NUMBER(beta)), 1);
+	p.dtype = self->dtype;
+	return finish_backward(&guard, &p, d, grad_output, reduction);
+}
+
+tensor *composite_huber_loss(tensor *self, tensor *target, int64_t reduction, double delta)
+{
+	struct tensor_scope_guard guard;
+	struct pair p;
+	tensor *d;
+
+	if (!(delta > 0))
+		return tensor_fail_null(EINVAL, "huber_loss: delta must be positive, got %g",
+					delta);
+	guard = tensor_scope_enter();
+	d = difference(&p, self, target);
+	return finish(&guard, "huber_loss", &p, bent(d, delta, 1), reduction);
+}
+
+tensor *composite_huber_loss_backward(tensor *grad_output, tensor *self, tensor *target,
+				      int64_t reduction, double delta)
+{
+	struct tensor_scope_guard guard = tensor_scope_enter();
+	struct pair p;
+	tensor *d = difference(&p, self, target);
+
+	return finish_backward(&guard, &p, clamped(d, delta), grad_output, reduction);
+}
+
+/* ---- binary cross entropy ---- */
+
+static int within_one(tensor *self)
+{
+	int64_t inside = 1;
+	tensor *t;
+
+	if (!self->numel)
+		return 0;
+	t = tensor_all(
+		tensor_mul(tensor_ge_scalar(self, NUMBER(0)), tensor_le_scalar(self, NUMBER(1))));
+	if (!t || tensor_item_int(t, &inside) < 0)
+		return error_code();
+	return inside ? 0 :
+			tensor_fail(EINVAL, "binary_cross_entropy: self must lie within 0 and 1");
+}
+
+static tensor *weighted(tensor *loss, tensor *weight, enum tensor_dtype wide)
+{
+	return weight ? tensor_mul(loss, as_dtype(weight, wide)) : loss;
+}
+
+static tensor *bce(struct pair *p, tensor *self, tensor *target, tensor *weight)
+{
+	tensor *zero, *one;
+
+	*p = widened(self, target);
+	if (!p->x || !p->y || within_one(p->x) < 0)
+		return NULL;
+	/* (y - 1) log(1 - x) - y log(x) */
+	zero = tensor_clamp_min(tensor_log1p(tensor_neg(p->x)), NUMBER(-100));
+	one = tensor_clamp_min(tensor_log(p->x), NUMBER(-100));
+	return weighted(tensor_sub(tensor_mul(tensor_sub_scalar(p->y, NUMBER(1)), zero),
+				   tensor_mul(p->y, one)),
+			weight, p->wide);
+}
+
+tensor *kernel_binary_cross_entropy(tensor *self, tensor *target, tensor *weight, int64_t reduction)
+{
+	struct tensor_scope_guard guard;
+	struct pair p;
+
+	if (!sizes_equal(self, target))
+		return tensor_fail_null(EINVAL,
+					"binary_cross_entropy: target must have self's shape %s, "
+					"got %s",
+					SHAPE_STR(self), SHAPE_STR(target));
+	guard = tensor_scope_enter();
+	return finish(&guard, "binary_cross_entropy", &p, bce(&p, self, target, weight), reduction);
+}
+
+tensor *composite_binary_cross_entropy_backward(tensor *grad_output, tensor *self, tensor *target,
+						tensor *weight, int64_t reduction)
+{
+	struct tensor_scope_guard guard = tensor_scope_enter();
+	struct pair p = widened(self, target);
+	tensor *slope = tensor_mul(tensor_sub_scalar(tensor_neg(p.x), NUMBER(-1)), p.x);
+
+	slope = tensor_div(tensor_sub(p.x, p.y), tensor_clamp_min(slope, NUMBER(1e-12)));
+	return finish_backward(&guard, &p, weighted(slope, weight, p.wide), grad_output, reduction);
+}
+
+/* (1 - y) x + w (log(1 + exp(-|x|)) + max(-x, 0)) where w is 1, or what pos_weight makes of it */
+tensor *composite_binary_cross_entropy_with_logits(tensor *self, tensor *target, tensor *weight,
+						   tensor *pos_weight, int64_t reduction)
+{
+	struct tensor_scope_guard guard;
+	tensor *loss, *log_one;
+	struct pair p;
+
+	if (!sizes_equal(self, target))
+		return tensor_fail_null(EINVAL,
+					"binary_cross_entropy_with_logits: target must have "
+					"self's shape %s, got %s",
+					SHAPE_STR(self), SHAPE_STR(target));
+	guard = tensor_scope_enter();
+	p = widened(self, target);
+	log_one = tensor_log_sigmoid(p.x);
+	if (pos_weight)
+		log_one = tensor_mul(
+			log_one,
+			tensor_add_scalar(tensor_mul(tensor_sub_scalar(as_dtype(pos_weight, p.wide),
+								       NUMBER(1)),
+						     p.y),
+					  NUMBER(1)));
+	loss = tensor_sub(tensor_mul(tensor_sub_scalar(tensor_neg(p.y), NUMBER(-1)), p.x), log_one);
+	return finish(&guard, "binary_cross_entropy_with_logits", &p,
+		      weighted(loss, weight, p.wide), reduction);
+}
+
+/* ---- the rest ---- */
+
+/* y log(y), 0 for 0 */
+static tensor *times_log(tensor *y)
+{
+	tensor *one = tensor_full(TENSOR_SCALAR_SHAPE, NUMBER(1),
+				  TENSOR_OPTIONS(.dtype = y ? y->dtype : TENSOR_F32));
+
+	return tensor_mul(y, tensor_log(tensor_where(tensor_eq_scalar(y, NUMBER(0)), one, y)));
+}
+
+tensor *composite_kl_div(tensor *self, tensor *target, int64_t reduction, bool log_target)
+{
+	struct tensor_scope_guard guard = tensor_scope_enter();
+	struct pair p = widened(self, target);
+	tensor *loss = log_target ? tensor_mul(tensor_exp(p.y), tensor_sub(p.y, p.x)) :
+				    tensor_sub(times_log(p.y), tensor_mul(p.y, p.x));
+
+	return finish(&guard, "kl_div", &p, loss, reduction);
+}
+
+tensor *composite_soft_margin_loss(tensor *self, tensor *target, int64_t reduction)
+{
+	struct tensor_scope_guard guard = tensor_scope_enter();
+	struct pair p = widened(self, target);
+
+	return finish(&guard, "soft_margin_loss", &p,
+		      tensor_log1p(tensor_exp(tensor_neg(tensor_mul(p.x, p.y)))), reduction);
+}
+
+tensor *composite_hinge_embedding_loss(tensor *self, tensor *target, double margin,
+				       int64_t reduction)
+{
+	struct tensor_scope_guard guard = tensor_scope_enter();
+	struct pair p = { .dtype = self->dtype, .wide = dtype_wide(self->dtype) };
+	tensor *x = as_dtype(self, p.wide), *zero = tensor_zeros_like(x, TENSOR_OPTIONS(0)), *far;
+
+	far = tensor_clamp_min(tensor_sub_scalar(tensor_neg(x), NUMBER(-margin)), NUMBER(0));
+	far = tensor_where(tensor_ne_scalar(target, NUMBER(1)), far, zero);
+	x = tensor_where(tensor_ne_scalar(target, NUMBER(-1)), x, zero);
+	return finish(&guard, "hinge_embedding_loss", &p, tensor_add(far, x), reduction);
+}
+
+tensor *composite_margin_ranking_loss(tensor *input1, tensor *input2, tensor *target, double margin,
+				      int64_t reduction)
+{
+	struct tensor_scope_guard guard = tensor_scope_enter();
+	struct pair p;
+	tensor *d = difference(&p, input1, input2);
+
+	d = tensor_mul(tensor_neg(as_dtype(target, p.wide)), d);
+	if (dtype_is_integral(p.dtype)) /* margin is no integer */
+		p.dtype = TENSOR_F32;
+	return finish(&guard, "margin_ranking_loss", &p,
+		      tensor_clamp_min(tensor_add_scalar(d, NUMBER(margin)), NUMBER(0)), reduction);
+}
+
+/* Without the terms of Stirling's approximation, unless full. */
+tensor *composite_poisson_nll_loss(tensor *input, tensor *target, bool log_input, bool full,
+				   double eps, int64_t reduction)
+{
+	struct tensor_scope_guard guard = tensor_scope_enter();
+	struct pair p = widened(input, target);
+	tensor *loss, *stirling;
+
+	if (log_input)
+		loss = tensor_sub(tensor_exp(p.x), tensor_mul(p.y, p.x));
+	else
+		loss = tensor_sub(p.x,
+				  tensor_mul(p.y, tensor_log(tensor_add_scalar(p.x, NUMBER(eps)))));
+	if (full) {
+		stirling = tensor_sub(tensor_mul(p.y, tensor_log(p.y)), p.y);
+		stirling = tensor_add(stirling,
+				      tensor_mul_scalar(tensor_log(tensor_mul_scalar(
+								p.y, NUMBER(6.283185307179586))),
+							NUMBER(0.5)));
+		loss = tensor_add(loss,
+				  tensor_where(tensor_gt_scalar(p.y, NUMBER(1)), stirling,
+					       tensor_zeros_like(stirling, TENSOR_OPTIONS(0))));
+	}
+	if (dtype_is_integral(p.dtype)) /* exponentials and logarithms are no integers */
+		p.dtype = TENSOR_F32;
+	return finish(&guard, "poisson_nll_loss", &p, loss, reduction);
+}

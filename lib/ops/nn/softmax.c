@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR MIT
+/* Fronts of softmax and log_softmax along one dimension, and of their gradients. */
+#include "ops/op.h"
+
+#include "kernels/abi/softmax.h"
+
+#include "family/loss.h"
+#include "family/softmax.h"
+
+/* A 0-d tensor is a line of one element. */
+static const tensor *as_line(tensor *line, const tensor *t)
+{
+	if (likely(t->ndim))
+		return t;
+	*line = *t;
+	line->ndim = 1;
+	line->sizes[0] = line->strides[0] = 1;
+	return line;
+}
+
+static int check_float(const struct tensor_op *op, enum tensor_dtype dtype)
+{
+	if (likely(!dtype_is_integral(dtype)))
+		return 0;
+	return tensor_fail(EINVAL, "%s: a floating dtype is needed, got %s", op->schema.name,
+			   tensor_dtype_name(dtype));
+}
+
+/* Halves that lie in lines are converted on their way by the CPU's kernel. */
+static bool halves_in_lines(const tensor *self, enum tensor_dtype dtype, int d)
+{
+	return self->dtype == dtype && dtype_is_half(dtype) && self->ndim &&
+	       self->device.type == TENSOR_CPU && self->strides[d] == 1 &&
+	       self->sizes[d] <= SOFTMAX_HALF_LINE;
+}
+
+/* Of halves the kernels see f32, unless they say otherwise. */
+static int softmax(const struct tensor_op *op, tensor **out, tensor *self, int64_t dim,
+		   enum tensor_dtype dtype)
+{
+	softmax_kernel fn = (softmax_kernel)op_loop(op, op->loops, self);
+	int d = wrap_dim(op->schema.name, dim, self->ndim), err;
+	tensor *x, line_out, line_in;
+	const tensor *inputs[1];
+	struct front_out o;
+	bool direct;
+
+	if (!fn || d < 0 || check_float(op, dtype) < 0)
+		return error_code();
+	direct = halves_in_lines(self, dtype, d);
+	x = front_cast(self, direct ? dtype : dtype_wide(dtype));
+	if (!x)
+		return error_code();
+	inputs[0] = x;
+	err = (direct ? front_begin : front_begin_wide)(op, &o, *out, dtype, x->sizes, x->ndim,
+							inputs, 1);
+	if (!err)
+		err = front_end(op, &o, out,
+				fn((tensor *)as_line(&line_out, o.t), as_line(&line_in, x), d));
+	tensor_put(x);
+	return err;
+}
+
+int front_softmax(const struct tensor_op *op, tensor **out, tensor *self, int64_t dim,
+		  enum tensor_dtype dtype)
+{
+	return softmax(op, out, self, dim, dtype ? dtype : self->dtype);
+}
+
+int front_softmax_half(const struct tensor_op *op, tensor **out, tensor *self, int64_t dim,
+		       bool half_to_float)
+{
+	if (half_to_float && self->dtype != TENSOR_F16)
+		return tensor_fail(EINVAL, "%s: half_to_float is for f16, got %s", op->schema.name,
+				   tensor_dtype_name(self->dtype));
+	return softmax(op, out, self, dim, half_to_float ? TENSOR_F32 : self->dtype);
+}
+
+static int backward(const struct tensor_op *op, tensor **out, tensor *grad_output, tensor *output,
+		    int64_t dim, enum tensor_dtype dtype)
+{
+	softmax_backward_kernel fn = (softmax_backward_kernel)op_loop(op, op->loops, output);
+	int d = wrap_dim(op->schema.name, dim, output->ndim), err = -ENOMEM;
+	const tensor *inputs[2];
+	tensor line[3], *grad, *result;
+	struct front_out o;
+	bool direct;
+
+	if (!fn || d < 0)
+		return error_code();
+	if (!sizes_equal(grad_output, output) || grad_output->dtype != output->dtype)
+		return tensor_fail(EINVAL, "%s: grad_output must be like output, %s %s, got %s %s",
+				   op->schema.name, tensor_dtype_name(output->dtype),
+				   SHAPE_STR(output), tensor_dtype_name(grad_output->dtype),
+				   SHAPE_STR(grad_output));
+	direct = halves_in_lines(output, dtype, d) && halves_in_lines(grad_output, dtype, d);
+	result = direct ? tensor_get(output) : front_wide(output);
+	grad = direct ? tensor_get(grad_output) : front_wide(grad_output);
+	inputs[0] = result;
+	inputs[1] = grad;
+	if (result && grad)
+		err = (direct ? front_begin : front_begin_wide)(
+			op, &o, *out, output->dtype, output->sizes, output->ndim, inputs, 2);
+	if (!err) {
+		if (!o.given)
+			o.dtype = dtype;
+		err = front_end(op, &o, out,
+				fn((tensor *)as_line(&line[0], o.t), as_line(&line[1], grad),
+				   as_line(&line[2], result), d));
+	}
+	tensor_put(grad);
+	tensor_put(result);
+	return err;
+}
+
+int front_softmax_backward(const struct tensor_op *op, tensor **out, tensor *grad_output,
+			   tensor *output, int64_t dim)
+{
+	return backward(op, out, grad_output, output, dim, output->dtype);
+}
+
+int front_softmax_backward_data(const struct tensor_op *op, tensor **out, tensor *grad_output,
+				tensor *output, int64_t dim, enum tensor_dtype input_dtype)
+{
+	if (input_dtype != output->dtype &&
+	    !(input_dtype == TENSOR_F16 && output->dtype == TENSOR_F32))
+		return tensor_fail(EINVAL, "%s: input_dtype must be output's, %s, got %s",
+				   op->schema.name, tensor_dtype_name(output->dtype),
+				   tensor_dtype_name(input_dtype));
+	return backward(op, out, grad_output, output, dim, input_dtype);
+}

@@ -1,0 +1,374 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR MIT
+/*
+ * Fronts of elementwise operators: one, two or three tensors, or a tensor and a number. The
+ * operands are brought to their common dtype, which the kernel computes in.
+ */
+#include "ops/pointwise/pointwise.h"
+
+#include "family/copy.h"
+#include "family/pointwise.h"
+
+/* An operand: a tensor, or one number of the common dtype, if a half as f32, in `value`. */
+struct operand {
+	const tensor *t;
+	tensor *owned; /* a cast, to be released */
+	_Alignas(16) char value[16];
+};
+
+/* The CPU's kernels convert on the way; others want the common dtype. A 0-d tensor on the CPU
+ * becomes a number, and may stand next to tensors of any device. */
+static int operand_init(struct operand *o, tensor *t, enum tensor_dtype dtype, const tensor *out)
+{
+	tensor_scalar s;
+
+	o->owned = NULL;
+	o->t = t;
+	if (likely(t->dtype == dtype && t->device.type == out->device.type))
+		return 0;
+	if (t->ndim == 0 && t->device.type == TENSOR_CPU &&
+	    element_load(t->data, t->dtype, &s) == 0 &&
+	    element_store(o->value, dtype_wide(dtype), s) == 0) {
+		o->t = NULL;
+		return 0;
+	}
+	if (out->device.type == TENSOR_CPU)
+		return 0;
+	o->t = o->owned = front_cast(t, dtype);
+	return o->t ? 0 : error_code();
+}
+
+/* Of tensors on two kinds of device a 0-d one on the CPU is a number: it does not decide where
+ * the result lives, and leaves the list of inputs. */
+static void drop_numbers(const tensor **inputs, int n)
+{
+	const tensor *first = NULL;
+
+	for (int i = 0; i < n; i++)
+		if (inputs[i]->device.type != TENSOR_CPU)
+			first = inputs[i];
+	for (int i = 0; first && i < n; i++)
+		if (inputs[i]->device.type == TENSOR_CPU && !inputs[i]->ndim)
+			inputs[i] = NULL;
+	if (!inputs[0])
+		inputs[0] = first;
+}
+
+/* An imaginary part would be lost where dtype is real. */
+static int check_number(const struct tensor_op *op, tensor_scalar s, enum tensor_dtype dtype)
+{
+	if (likely(s.kind != TENSOR_SCALAR_COMPLEX) || s.imag == 0 || dtype_is_complex(dtype))
+		return 0;
+	return tensor_fail(EINVAL, "%s: a number with an imaginary part is given, the dtype is %s",
+			   op->schema.name, tensor_dtype_name(dtype));
+}
+
+static int check_params(const struct tensor_op *op, const struct pointwise_params *params,
+			enum tensor_dtype dtype)
+{
+	if (!params)
+		return 0;
+	return check_number(op, params->a, dtype) < 0 || check_number(op, params->b, dtype) < 0 ||
+			       check_number(op, params->c, dtype) < 0 ?
+		       error_code() :
+		       0;
+}
+
+static int run(const struct tensor_op *op, const struct tensor_loops *loops, tensor *out,
+	       struct operand *operands, int n, enum tensor_dtype dtype,
+	       const struct pointwise_params *params)
+{
+	pointwise_kernel fn = (pointwise_kernel)op_loop(op, loops, out);
+	const tensor *ops[ITER_OPERANDS] = { out };
+	struct tensor_iter it;
+
+	if (unlikely(!fn) || check_params(op, params, dtype) < 0)
+		return error_code();
+	for (int i = 0; i < n; i++) {
+		ops[i + 1] = operands[i].t;
+		if (!ops[i + 1])
+			iter_scalar(&it, i + 1, operands[i].value);
+	}
+	it.dtype = dtype;
+	iter_build(&it, ops, n + 1);
+	return fn(&it, params);
+}
+
+int pointwise_unary(const struct tensor_op *op, const struct tensor_loops *loops, tensor **out,
+		    tensor *self, const struct pointwise_params *params)
+{
+	enum tensor_dtype common = self->dtype, dtype = front_dtype(op, &common);
+	const tensor *inputs[] = { self };
+	struct operand a;
+	struct front_out o;
+	int err;
+
+	if (front_begin(op, &o, *out, dtype, self->sizes, self->ndim, inputs, 1) < 0)
+		return error_code();
+	err = operand_init(&a, self, common, o.t);
+	if (!err)
+		err = run(op, loops, o.t, &a, 1, common, params);
+	tensor_put(a.owned);
+	return front_end(op, &o, out, err);
+}
+
+int front_unary(const struct tensor_op *op, tensor **out, tensor *self)
+{
+	return pointwise_unary(op, op->loops, out, self, NULL);
+}
+
+int pointwise_binary(const struct tensor_op *op, const struct tensor_loops *loops, tensor **out,
+		     tensor *self, tensor *other, const struct pointwise_params *params)
+{
+	enum tensor_dtype common = self->dtype, dtype;
+	const tensor *inputs[] = { self, other };
+	int64_t broadcast[TENSOR_MAX_DIMS];
+	const int64_t *sizes = self->sizes;
+	int ndim = self->ndim, err;
+	struct operand a[2];
+	struct front_out o;
+
+	if (unlikely(common != other->dtype))
+		common = tensor_result_type(self, other);
+	dtype = front_dtype(op, &common);
+	if (!sizes_equal(self, other)) {
+		sizes = broadcast;
+		ndim = broadcast_sizes(op->schema.name, self, other, broadcast);
+		if (ndim < 0)
+			return error_code();
+	}
+	if (unlikely(self->device.type != other->device.type))
+		drop_numbers(inputs, 2);
+	if (front_begin(op, &o, *out, dtype, sizes, ndim, inputs, 2) < 0)
+		return error_code();
+	a[1].owned = NULL;
+	err = operand_init(&a[0], self, common, o.t);
+	if (!err)
+		err = operand_init(&a[1], other, common, o.t);
+	if (!err)
+		err = run(op, loops, o.t, a, 2, common, params);
+	tensor_put(a[0].owned);
+	tensor_put(a[1].owned);
+	return front_end(op, &o, out, err);
+}
+
+int front_binary(const struct tensor_op *op, tensor **out, tensor *self, tensor *other)
+{
+	return pointwise_binary(op, op->loops, out, self, other, NULL);
+}
+
+int pointwise_binary_scalar(const struct tensor_op *op, const struct tensor_loops *loops,
+			    tensor **out, tensor *self, tensor_scalar other,
+			    const struct pointwise_params *params)
+{
+	enum tensor_dtype common = promote_scalar(self, other), dtype = front_dtype(op, &common);
+	const tensor *inputs[] = { self };
+	struct operand a[2];
+	struct front_out o;
+	int err;
+
+	if (front_begin(op, &o, *out, dtype, self->sizes, self->ndim, inputs, 1) < 0)
+		return error_code();
+	err = operand_init(&a[0], self, common, o.t);
+	a[1].t = NULL;
+	if (!err && element_store(a[1].value, dtype_wide(common), other) < 0)
+		err = kernel_no_dtype(op->schema.name, common, "cpu");
+	if (!err)
+		err = run(op, loops, o.t, a, 2, common, params);
+	tensor_put(a[0].owned);
+	return front_end(op, &o, out, err);
+}
+
+int front_binary_scalar(const struct tensor_op *op, tensor **out, tensor *self, tensor_scalar other)
+{
+	return pointwise_binary_scalar(op, op->loops, out, self, other, NULL);
+}
+
+/* ---- add and sub: self + alpha * other ---- */
+
+static bool is_one(tensor_scalar alpha)
+{
+	return alpha.kind >= TENSOR_SCALAR_FLOAT ? alpha.d == 1 && alpha.imag == 0 : alpha.i == 1;
+}
+
+/* Subtraction is addition of -alpha. */
+static tensor_scalar negated(tensor_scalar alpha)
+{
+	if (alpha.kind >= TENSOR_SCALAR_FLOAT) {
+		alpha.d = -alpha.d;
+		alpha.imag = -alpha.imag;
+	} else {
+		alpha.i = -alpha.i;
+	}
+	return alpha;
+}
+
+static int check_alpha(const struct tensor_op *op, enum tensor_dtype common, tensor_scalar alpha)
+{
+	if (alpha.kind >= TENSOR_SCALAR_FLOAT && dtype_is_integral(common))
+		return tensor_fail(EINVAL, "%s: alpha must be an integer for dtype %s",
+				   op->schema.name, tensor_dtype_name(common));
+	return 0;
+}
+
+static int add_sub(const struct tensor_op *op, tensor **out, tensor *self, tensor *other,
+		   tensor_scalar alpha, bool negate)
+{
+	const struct pointwise_params params = { .a = negate ? negated(alpha) : alpha };
+
+	if (likely(is_one(alpha)))
+		return pointwise_binary(op, op->loops, out, self, other, NULL);
+	if (check_alpha(op, tensor_result_type(self, other), alpha) < 0)
+		return error_code();
+	return pointwise_binary(op, &loops_add_alpha, out, self, other, &params);
+}
+
+int front_add(const struct tensor_op *op, tensor **out, tensor *self, tensor *other,
+	      tensor_scalar alpha)
+{
+	return add_sub(op, out, self, other, alpha, false);
+}
+
+int front_sub(const struct tensor_op *op, tensor **out, tensor *self, tensor *other,
+	      tensor_scalar alpha)
+{
+	return add_sub(op, out, self, other, alpha, true);
+}
+
+static int add_sub_scalar(const struct tensor_op *op, tensor **out, tensor *self,
+			  tensor_scalar other, tensor_scalar alpha, bool negate)
+{
+	const struct pointwise_params params = { .a = negate ? negated(alpha) : alpha };
+
+	if (likely(is_one(alpha)))
+		return pointwise_binary_scalar(op, op->loops, out, self, other, NULL);
+	if (check_alpha(op, promote_scalar(self, other), alpha) < 0)
+		return error_code();
+	return pointwise_binary_scalar(op, &loops_add_alpha, out, self, other, &params);
+}
+
+int front_add_scalar(const struct tensor_op *op, tensor **out, tensor *self, tensor_scalar other,
+		     tensor_scalar alpha)
+{
+	return add_sub_scalar(op, out, self, other, alpha, false);
+}
+
+int front_sub_scalar(const struct tensor_op *op, tensor **out, tensor *self, tensor_scalar other,
+		     tensor_scalar alpha)
+{
+	return add_sub_scalar(op, out, self, other, alpha, true);
+}
+
+/* ---- any number of operands ---- */
+
+enum tensor_dtype pointwise_common(const struct pointwise_arg *arg, int n)
+{
+	/* By rank: tensors with dimensions, 0-d ones, numbers. */
+	struct tensor rank[3] = { { .ndim = 1 }, { .ndim = 0 }, { .ndim = 0 } };
+	enum tensor_dtype dtype = TENSOR_DTYPE_NONE;
+
+	for (int i = 0; i < n; i++) {
+		struct tensor *r = &rank[!arg[i].t ? 2 : !arg[i].t->ndim];
+		enum tensor_dtype d = arg[i].t ? arg[i].t->dtype : number_dtype(arg[i].s);
+
+		if (!arg[i].dtype)
+			r->dtype = r->dtype ? tensor_promote_types(r->dtype, d) : d;
+		if (unlikely(!arg[i].dtype && !r->dtype))
+			return TENSOR_DTYPE_NONE;
+	}
+	for (int i = 0; i < 3; i++) {
+		if (!rank[i].dtype)
+			continue;
+		dtype = dtype ? promote_lower_rank(dtype, rank[i].dtype) : rank[i].dtype;
+		if (unlikely(!dtype))
+			break;
+	}
+	return dtype;
+}
+
+/* The shape that all broadcast to. */
+static int common_sizes(const struct tensor_op *op, const struct pointwise_arg *arg, int n,
+			int64_t *sizes)
+{
+	struct tensor so_far = { .ndim = 0 };
+
+	for (int i = 0; i < n; i++) {
+		int ndim = so_far.ndim;
+
+		if (!arg[i].t)
+			continue;
+		ndim = broadcast_sizes(op->schema.name, &so_far, arg[i].t, sizes);
+		if (ndim < 0)
+			return -1;
+		so_far.ndim = (uint8_t)ndim;
+		memcpy(so_far.sizes, sizes, ndim * sizeof(*sizes));
+	}
+	return so_far.ndim;
+}
+
+int pointwise_nary(const struct tensor_op *op, const struct tensor_loops *loops, tensor **out,
+		   const struct pointwise_arg *arg, int n, enum tensor_dtype common,
+		   enum tensor_dtype result, const struct pointwise_params *params)
+{
+	const tensor *inputs[POINTWISE_INPUTS] = { NULL };
+	struct operand a[POINTWISE_INPUTS];
+	int64_t sizes[TENSOR_MAX_DIMS];
+	int ndim, tensors = 0, err = 0;
+	struct front_out o;
+
+	for (int i = 0; i < n; i++) {
+		a[i].owned = NULL;
+		if (arg[i].t)
+			inputs[tensors++] = arg[i].t;
+	}
+	ndim = common_sizes(op, arg, n, sizes);
+	if (ndim < 0 || unlikely(!common))
+		return error_code();
+	drop_numbers(inputs, tensors);
+	if (front_begin(op, &o, *out, result, sizes, ndim, inputs, tensors) < 0)
+		return error_code();
+	for (int i = 0; i < n && !err; i++) {
+		enum tensor_dtype dtype = arg[i].dtype ? arg[i].dtype : common;
+
+		if (arg[i].t) {
+			err = operand_init(&a[i], arg[i].t, dtype, o.t);
+			continue;
+		}
+		a[i].t = NULL;
+		err = check_number(op, arg[i].s, dtype);
+		if (!err)
+			err = element_store(a[i].value, dtype_wide(dtype), arg[i].s);
+	}
+	if (!err)
+		err = run(op, loops, o.t, a, n, common, params);
+	for (int i = 0; i < n; i++)
+		tensor_put(a[i].owned);
+	return front_end(op, &o, out, err);
+}
+
+int pointwise_by_rule(const struct tensor_op *op, const struct tensor_loops *loops, tensor **out,
+		      const struct pointwise_arg *arg, int n, const struct pointwise_params *params)
+{
+	enum tensor_dtype common = pointwise_common(arg, n), result = front_dtype(op, &common);
+
+	return pointwise_nary(op, loops, out, arg, n, common, result, params);
+}
+
+/* ---- fill ---- */
+
+int front_fill(const struct tensor_op *op, tensor **out, tensor *self, tensor_scalar value)
+{
+	const struct pointwise_params params = { .a = value };
+	const tensor *inputs[] = { self };
+	struct front_out o;
+	int err;
+
+	if (front_begin(op, &o, *out, self->dtype, self->sizes, self->ndim, inputs, 1) < 0)
+		return error_code();
+	err = run(op, op->loops, o.t, NULL, 0, self->dtype, &params);
+	return front_end(op, &o, out, err);
+}
+
+int front_zero(const struct tensor_op *op, tensor **out, tensor *self)
+{
+	return front_fill(op, out, self, tensor_scalar_int(0));
+}

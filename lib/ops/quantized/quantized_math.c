@@ -1,0 +1,349 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR MIT
+/*
+ * Operators on quantised tensors. Linear and convolution are integer products of u8 activations
+ * and i8 weights; elementwise operators are those of the dequantised numbers, quantised again.
+ */
+#include "ops/quantized/quantized.h"
+
+#include "family/pointwise.h"
+#include "family/quantized.h"
+#include "family/ternary.h"
+
+/* ---- products ---- */
+
+struct weights {
+	tensor *w, *bias;	/* contiguous: i8 numbers, f32 or NULL */
+	tensor *scales, *zeros; /* by output channel: f32 scale of x times that of w, i32 */
+};
+
+static void put_weights(struct weights *w)
+{
+	tensor_put(w->w);
+	tensor_put(w->bias);
+	tensor_put(w->scales);
+	tensor_put(w->zeros);
+}
+
+static int check_weight(const char *op, const tensor *weight, const tensor *bias)
+{
+	if (!is_quantized(weight) || weight->dtype != TENSOR_I8)
+		return tensor_fail(EINVAL, "%s: weight must be quantised to i8", op);
+	if (!is_per_tensor(weight) && quantizer_of(weight)->axis != 0)
+		return tensor_fail(EINVAL,
+				   "%s: weight must be quantised per tensor or along axis 0, "
+				   "not %d",
+				   op, quantizer_of(weight)->axis);
+	if (bias && (bias->ext || bias->dtype != TENSOR_F32 || bias->ndim != 1 ||
+		     bias->sizes[0] != weight->sizes[0]))
+		return tensor_fail(EINVAL, "%s: bias must be f32 [%lld], got %s %s", op,
+				   (long long)weight->sizes[0], tensor_dtype_name(bias->dtype),
+				   SHAPE_STR(bias));
+	return 0;
+}
+
+/* 0, or -errno with the error set; either way put_weights() is to be called. */
+static int get_weights(struct weights *w, const tensor *self, tensor *weight, tensor *bias)
+{
+	const struct quantizer *q = quantizer_of(weight);
+	tensor *plain = quantized_plain(weight);
+	int64_t n = weight->sizes[0];
+	const float *scale = q->kernel_scales->data;
+	const int32_t *zero = q->kernel_zeros->data;
+	float x_scale = (float)quantizer_of(self)->scale;
+
+	*w = (struct weights){
+		.w = plain ? front_contiguous(plain) : NULL,
+		.bias = bias ? front_contiguous(bias) : NULL,
+		.scales = tensor_new(TENSOR_DEVICE_CPU, TENSOR_F32, &n, 1),
+		.zeros = tensor_new(TENSOR_DEVICE_CPU, TENSOR_I32, &n, 1),
+	};
+	tensor_put(plain);
+	if (!w->w || (bias && !w->bias) || !w->scales || !w->zeros)
+		return error_code();
+	for (int64_t i = 0; i < n; i++) {
+		int64_t c = is_per_tensor(weight) ? 0 : i;
+
+		((float *)w->scales->data)[i] = x_scale * scale[c];
+		((int32_t *)w->zeros->data)[i] = zero[c];
+	}
+	return 0;
+}
+
+static struct requantize requantization(const struct weights *w, const tensor *self,
+					const tensor *weight, const tensor *out, bool relu)
+{
+	const struct quantizer *q = quantizer_of(out);
+	int32_t zero = (int32_t)q->zero_point;
+
+	return (struct requantize){
+		.x_zero = (int32_t)quantizer_of(self)->zero_point,
+		.w_zero = w->zeros->data,
+		.scale = w->scales->data,
+		.bias = w->bias ? w->bias->data : NULL,
+		.bias_reciprocal = is_per_tensor(weight),
+		.out_scale = (float)q->scale,
+		.out_zero = zero,
+		.low = relu ? zero : 0,
+		.high = 255,
+	};
+}
+
+tensor *kernel_quantized_linear(tensor *self, tensor *weight, tensor *bias, double output_scale,
+				int64_t output_zero_point, bool relu)
+{
+	const char *op = "quantized_linear";
+	product_i8_kernel fn = (product_i8_kernel)loops_product_i8.fn[TENSOR_KEY_CPU];
+	int64_t sizes[TENSOR_MAX_DIMS], n, k;
+	tensor *plain, *x = NULL, *out = NULL;
+	struct requantize q;
+	struct weights w;
+
+	if (quantized_need(op, "self", self, TENSOR_U8) < 0 || check_weight(op, weight, bias) < 0)
+		return NULL;
+	if (weight->ndim != 2 || !self->ndim || self->sizes[self->ndim - 1] != weight->sizes[1])
+		return tensor_fail_null(EINVAL,
+					"%s: self [..., k] and weight [n, k] are needed, got %s "
+					"and %s",
+					op, SHAPE_STR(self), SHAPE_STR(weight));
+	n = weight->sizes[0];
+	k = weight->sizes[1];
+	memcpy(sizes, self->sizes, self->ndim * sizeof(*sizes));
+	sizes[self->ndim - 1] = n;
+	plain = quantized_plain(self);
+	x = plain ? front_contiguous(plain) : NULL;
+	tensor_put(plain);
+	if (get_weights(&w, self, weight, bias) == 0 && x)
+		out = quantized_new(TENSOR_U8, sizes, self->ndim,
+				    quantizer_new(op, output_scale, output_zero_point, TENSOR_U8));
+	if (out) {
+		q = requantization(&w, self, weight, out, relu);
+		fn(&(struct product_i8){ .m = n ? out->numel / n : 0,
+					 .n = n,
+					 .k = k,
+					 .x = x->data,
+					 .w = w.w->data,
+					 .out = out->data,
+					 .out_row = n,
+					 .out_column = 1,
+					 .requantize = &q });
+	}
+	put_weights(&w);
+	tensor_put(x);
+	return out;
+}
+
+/* ---- convolution ---- */
+
+static int two(const char *op, const char *name, tensor_ints v, int64_t least, int64_t *out)
+{
+	if (v.len != 1 && v.len != 2)
+		return tensor_fail(EINVAL, "%s: %s must have 1 or 2 numbers, got %lld", op, name,
+				   (long long)v.len);
+	out[0] = v.data[0];
+	out[1] = v.data[v.len - 1];
+	if (out[0] < least || out[1] < least)
+		return tensor_fail(EINVAL, "%s: %s must be at least %lld", op, name,
+				   (long long)least);
+	return 0;
+}
+
+static int patch_sizes(const char *op, const tensor *self, const tensor *weight, int64_t groups,
+		       struct patches *p)
+{
+	if (self->ndim != 4 || weight->ndim != 4 || groups < 1 ||
+	    self->sizes[1] != weight->sizes[1] * groups || weight->sizes[0] % groups)
+		return tensor_fail(EINVAL,
+				   "%s: self [n, c, h, w] and weight [o, c / groups, kh, kw] are "
+				   "needed, got %s, %s and %lld groups",
+				   op, SHAPE_STR(self), SHAPE_STR(weight), (long long)groups);
+	p->channels = weight->sizes[1];
+	p->height = self->sizes[2];
+	p->width = self->sizes[3];
+	p->kh = weight->sizes[2];
+	p->kw = weight->sizes[3];
+	p->oh = p->height + 2 * p->padding[0] - p->dilation[0] * (p->kh - 1) - 1;
+	p->ow = p->width + 2 * p->padding[1] - p->dilation[1] * (p->kw - 1) - 1;
+	if (p->oh < 0 || p->ow < 0 || !p->kh || !p->kw)
+		return tensor_fail(EINVAL, "%s: weight %s is larger than the padded input %s", op,
+				   SHAPE_STR(weight), SHAPE_STR(self));
+	p->oh = p->oh / p->stride[0] + 1;
+	p->ow = p->ow / p->stride[1] + 1;
+	return 0;
+}
+
+/* Image by image and group by group: patches, then a product whose columns are channels. */
+static int convolve(tensor *out, const tensor *x, const struct weights *w, int64_t groups,
+		    const struct patches *p, const struct requantize *all)
+{
+	product_i8_kernel product = (product_i8_kernel)loops_product_i8.fn[TENSOR_KEY_CPU];
+	patches_kernel patches = (patches_kernel)loops_patches_u8.fn[TENSOR_KEY_CPU];
+	int64_t pixels = p->oh * p->ow, k = p->channels * p->kh * p->kw;
+	int64_t n = out->sizes[1] / groups, image = p->channels * p->height * p->width;
+	tensor *columns = tensor_new(TENSOR_DEVICE_CPU, TENSOR_U8, (int64_t[]){ pixels, k }, 2);
+
+	if (!columns)
+		return error_code();
+	for (int64_t i = 0; i < out->sizes[0] * groups; i++) {
+		int64_t g = i % groups;
+		struct requantize q = *all;
+
+		q.w_zero += g * n;
+		q.scale += g * n;
+		q.bias = q.bias ? q.bias + g * n : NULL;
+		patches(columns->data, (const uint8_t *)x->data + i * image, p);
+		product(&(struct product_i8){ .m = pixels,
+					      .n = n,
+					      .k = k,
+					      .x = columns->data,
+					      .w = (const int8_t *)w->w->data + g * n * k,
+					      .out = (uint8_t *)out->data + i * n * pixels,
+					      .out_row = 1,
+					      .out_column = pixels,
+					      .requantize = &q });
+	}
+	tensor_put(columns);
+	return 0;
+}
+
+tensor *kernel_quantized_conv2d(tensor *self, tensor *weight, tensor *bias, tensor_ints stride,
+				tensor_ints padding, tensor_ints dilation, int64_t groups,
+				double output_scale, int64_t output_zero_point, bool relu)
+{
+	const char *op = "quantized_conv2d";
+	struct patches p = { 0 };
+	tensor *plain, *x = NULL, *out = NULL;
+	struct requantize q;
+	struct weights w;
+	int err;
+
+	if (quantized_need(op, "self", self, TENSOR_U8) < 0 || check_weight(op, weight, bias) < 0 ||
+	    two(op, "stride", stride, 1, p.stride) < 0 ||
+	    two(op, "padding", padding, 0, p.padding) < 0 ||
+	    two(op, "dilation", dilation, 1, p.dilation) < 0 ||
+	    patch_sizes(op, self, weight, groups, &p) < 0)
+		return NULL;
+	p.fill = (uint8_t)quantizer_of(self)->zero_point;
+	plain = quantized_plain(self);
+	x = plain ? front_contiguous(plain) : NULL;
+	tensor_put(plain);
+	if (get_weights(&w, self, weight, bias) == 0 && x)
+		out = quantized_new(TENSOR_U8,
+				    (int64_t[]){ self->sizes[0], weight->sizes[0], p.oh, p.ow }, 4,
+				    quantizer_new(op, output_scale, output_zero_point, TENSOR_U8));
+	if (out) {
+		q = requantization(&w, self, weight, out, relu);
+		err = convolve(out, x, &w, groups, &p, &q);
+		if (err < 0) {
+			tensor_put(out);
+			out = NULL;
+		}
+	}
+	put_weights(&w);
+	tensor_put(x);
+	return out;
+}
+
+/* ---- elementwise ---- */
+
+/* max(q, zero_point): the scale stays. */
+static tensor *relu_functional(tensor *self)
+{
+	tensor *plain, *most, *t;
+
+	if (quantized_need("relu", "self", self, TENSOR_DTYPE_NONE) < 0)
+		return NULL;
+	plain = quantized_plain(self);
+	most = plain ? call_clamp_min(plain, tensor_scalar_int(quantizer_of(self)->zero_point)) :
+		       NULL;
+	t = most ? quantized_from_plain(most, extension_get(self)) : NULL;
+	tensor_put(plain);
+	tensor_put(most);
+	return t;
+}
+
+int front_quantized_relu(const struct tensor_op *op, tensor **out, tensor *self)
+{
+	if (op->variant != VARIANT_FUNCTION)
+		return tensor_fail(EOPNOTSUPP,
+				   "%s: quantised tensors have the functional form only",
+				   op->schema.name);
+	*out = relu_functional(self);
+	return *out ? 0 : error_code();
+}
+
+static tensor *requantized(const char *op, tensor *x, enum tensor_dtype dtype, double scale,
+			   int64_t zero_point)
+{
+	tensor *t = x ? quantized_make(x, dtype, quantizer_new(op, scale, zero_point, dtype)) :
+			NULL;
+
+	tensor_put(x);
+	return t;
+}
+
+static int check_pair(const char *op, const tensor *a, const tensor *b)
+{
+	if (quantized_need(op, "qa", a, TENSOR_DTYPE_NONE) < 0 ||
+	    quantized_need(op, "qb", b, a->dtype) < 0)
+		return error_code();
+	return 0;
+}
+
+tensor *kernel_quantized_add(tensor *qa, tensor *qb, double scale, int64_t zero_point)
+{
+	tensor *a, *b, *sum = NULL;
+
+	if (check_pair("quantized_add", qa, qb) < 0)
+		return NULL;
+	a = call_dequantize_self(qa);
+	b = call_dequantize_self(qb);
+	if (a && b)
+		sum = call_add_Tensor(a, b, tensor_scalar_int(1));
+	tensor_put(a);
+	tensor_put(b);
+	return requantized("quantized_add", sum, qa->dtype, scale, zero_point);
+}
+
+/* q - zero_point in f32, exactly. */
+static tensor *without_zero(tensor *self)
+{
+	struct tensor_extension *unit =
+		quantizer_new("quantized_mul", 1, quantizer_of(self)->zero_point, self->dtype);
+	tensor *plain = quantized_plain(self), *t = quantized_from_plain(plain, unit), *x;
+
+	x = t ? call_dequantize_self(t) : NULL;
+	tensor_put(plain);
+	tensor_put(t);
+	return x;
+}
+
+tensor *kernel_quantized_mul(tensor *qa, tensor *qb, double scale, int64_t zero_point)
+{
+	tensor *a, *b, *product = NULL, *scaled = NULL, *unit = NULL, *plain = NULL;
+	const char *op = "quantized_mul";
+	tensor *result = NULL;
+	float factor;
+
+	if (check_pair(op, qa, qb) < 0)
+		return NULL;
+	/* The product of the whole numbers is scaled once. */
+	factor = (float)(quantizer_of(qa)->scale * quantizer_of(qb)->scale / scale);
+	a = without_zero(qa);
+	b = without_zero(qb);
+	if (a && b)
+		product = call_mul_Tensor(a, b);
+	if (product)
+		scaled = call_mul_Scalar(product, tensor_scalar_float(factor));
+	unit = requantized(op, scaled, qa->dtype, 1, zero_point);
+	if (unit)
+		plain = quantized_plain(unit);
+	if (plain)
+		result = quantized_from_plain(plain,
+					      quantizer_new(op, scale, zero_point, qa->dtype));
+	tensor_put(a);
+	tensor_put(b);
+	tensor_put(product);
+	tensor_put(unit);
+	tensor_put(plain);
+	return result;
+}

@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR MIT
+/* Coin tosses: bernoulli and dropout. */
+#include "ops/memory_format.h"
+#include "ops/random/random.h"
+
+#include "family/copy.h"
+#include "family/factory.h"
+#include "family/pointwise.h"
+#include "family/random.h"
+
+static int check_probability(const char *op, double p)
+{
+	if (p >= 0 && p <= 1)
+		return 0;
+	return tensor_fail(EINVAL, "%s: p must be within [0, 1], got %g", op, p);
+}
+
+int front_bernoulli_p(const struct tensor_op *op, tensor **out, tensor *self, double p,
+		      tensor_generator *generator)
+{
+	struct random_params params = { .a = p };
+
+	if (check_probability(op->schema.name, p) < 0)
+		return error_code();
+	return random_front(op, out, self, &params, generator);
+}
+
+/* prob in self's shape and a dtype that the kernel knows; owned. */
+static tensor *probabilities(const struct tensor_op *op, const tensor *self, tensor *prob)
+{
+	enum tensor_dtype dtype = prob->dtype == TENSOR_F64 ? TENSOR_F64 : TENSOR_F32;
+	tensor *t;
+
+	if (!dtype_is_float(prob->dtype)) {
+		kernel_no_dtype(op->schema.name, prob->dtype, "cpu");
+		return NULL;
+	}
+	if (!broadcasts_to(prob, self->sizes, self->ndim))
+		return tensor_fail_null(EINVAL, "%s: p %s does not broadcast to self %s",
+					op->schema.name, SHAPE_STR(prob), SHAPE_STR(self));
+	if (prob->dtype == dtype && prob->contiguous && sizes_equal(prob, self))
+		return tensor_get(prob);
+	t = tensor_new(self->device, dtype, self->sizes, self->ndim);
+	if (t && front_copy(t, prob) < 0) {
+		tensor_put(t);
+		return NULL;
+	}
+	return t;
+}
+
+static int toss_each(const struct tensor_op *op, tensor *mask, const tensor *prob,
+		     tensor_generator *generator)
+{
+	random_each_kernel fn = (random_each_kernel)op_loop(op, op->loops, prob);
+	struct random_params p = { .wide = prob->dtype == TENSOR_F64 };
+
+	if (!fn)
+		return error_code();
+	random_take(&p, generator, prob->numel);
+	return fn(mask, prob, &p);
+}
+
+int front_bernoulli_tensor(const struct tensor_op *op, tensor **out, tensor *self, tensor *p,
+			   tensor_generator *generator)
+{
+	struct front_out o = { .given = *out, .dtype = self->dtype };
+	tensor *prob;
+	int err = -1;
+
+	if (front_same_device(op->schema.name, self, p) < 0)
+		return error_code();
+	if (*out && tensor_overlaps_itself(*out))
+		return tensor_fail(EINVAL, "%s: elements of self share memory; clone it first",
+				   op->schema.name);
+	prob = probabilities(op, self, p);
+	o.t = prob ? tensor_new(self->device, TENSOR_BOOL, self->sizes, self->ndim) : NULL;
+	if (o.t) {
+		err = toss_each(op, o.t, prob, generator);
+		err = front_end(op, &o, out, err);
+	}
+	tensor_put(prob);
+	return err < 0 ? error_code() : 0;
+}
+
+int front_bernoulli(const struct tensor_op *op, tensor **out, tensor *self,
+		    tensor_generator *generator)
+{
+	const tensor *inputs[] = { self };
+	struct front_out o;
+	tensor *prob = probabilities(op, self, self), *mask = NULL;
+	int err = -1;
+
+	if (!prob)
+		return error_code();
+	if (front_begin(op, &o, *out, self->dtype, self->sizes, self->ndim, inputs, 1) < 0)
+		goto out;
+	mask = tensor_new(self->device, TENSOR_BOOL, self->sizes, self->ndim);
+	err = mask ? toss_each(op, mask, prob, generator) : -1;
+	if (!err)
+		err = front_copy(o.t, mask);
+	err = front_end(op, &o, out, err);
+out:
+	tensor_put(mask);
+	tensor_put(prob);
+	return err < 0 ? error_code() : 0;
+}
+
+/* ---- dropout ---- */
+
+/* Everything is kept. */
+static int keep_all(tensor **output, tensor **mask, tensor *input)
+{
+	tensor_options options = { .dtype = TENSOR_BOOL, .device = input->device };
+
+	*output = call_clone(input, TENSOR_PRESERVE_FORMAT);
+	*mask = *output ? call_ones_like(input, options) : NULL;
+	return *mask ? 0 : error_code();
+}
+
+/* A contiguous *t becomes a tensor whose dimensions are in like's order. */
+static int follow_order(tensor **t, const tensor *like)
+{
+	tensor *made;
+	int err;
+
+	if (like->contiguous)
+		return 0;
+	made = memory_new_like(like, TENSOR_OPTIONS(.dtype = (*t)->dtype, .device = (*t)->device));
+	if (!made)
+		return error_code();
+	err = front_copy(made, *t);
+	tensor_put(*t);
+	*t = made;
+	return err;
+}
+
+static int drop(const struct tensor_op *op, tensor **output, tensor **mask, tensor *input, double p)
+{
+	dropout_kernel fn = (dropout_kernel)op_loop(op, op->loops, input);
+	struct random_params params = { .a = 1 - p, .b = p == 1 ? 0 : 1 / (1 - p) };
+	tensor *in = fn ? front_contiguous(input) : NULL;
+	int err = -1;
+
+	*output = in ? tensor_new_like(input, input->sizes, input->ndim) : NULL;
+	*mask = *output ? tensor_new(input->device, TENSOR_BOOL, input->sizes, input->ndim) : NULL;
+	if (*mask) {
+		random_take(&params, NULL, input->numel);
+		err = fn(*output, *mask, in, &params);
+	}
+	tensor_put(in);
+	if (err < 0 || follow_order(output, input) < 0 || follow_order(mask, input) < 0)
+		return error_code();
+	return 0;
+}
+
+int front_native_dropout(const struct tensor_op *op, tensor **output, tensor **mask, tensor *input,
+			 double p, int64_t train)
+{
+	int err;
+
+	if (check_probability(op->schema.name, p) < 0)
+		return error_code();
+	*output = *mask = NULL;
+	err = train ? drop(op, output, mask, input, p) : keep_all(output, mask, input);
+	if (err < 0) {
+		tensor_put(*output);
+		tensor_put(*mask);
+		*output = *mask = NULL;
+	}
+	return err;
+}
+
+tensor *composite_native_dropout_backward(tensor *grad_output, tensor *mask, double scale)
+{
+	tensor *kept, *result;
+
+	if (mask->dtype != TENSOR_BOOL)
+		return tensor_fail_null(EINVAL,
+					"native_dropout_backward: mask must be bool, got %s",
+					tensor_dtype_name(mask->dtype));
+	kept = call_mul_Tensor(grad_output, mask);
+	/* Not in place: integers become floats. */
+	result = kept ? call_mul_Scalar(kept, tensor_scalar_float(scale)) : NULL;
+	tensor_put(kept);
+	return result;
+}
+
+tensor *composite_dropout(tensor *input, double p, bool train)
+{
+	tensor *output, *mask;
+
+	if (check_probability("dropout", p) < 0)
+		return NULL;
+	if (!train || p == 0 || !input->numel)
+		return tensor_get(input);
+	if (call_native_dropout(input, p, true, &output, &mask) < 0)
+		return NULL;
+	tensor_put(mask);
+	return output;
+}

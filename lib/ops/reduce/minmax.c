@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR MIT
+/* Fronts of the greatest and the least: max, min, amax, amin, aminmax, argmax, argmin. */
+#include "ops/reduce/reduce.h"
+
+#include "family/binary.h"
+#include "family/reduce.h"
+
+static int check_ordered(const struct tensor_op *op, const tensor *self)
+{
+	if (likely(!dtype_is_complex(self->dtype)))
+		return 0;
+	return tensor_fail(EINVAL, "%s: complex numbers have no order, got %s", op->schema.name,
+			   tensor_dtype_name(self->dtype));
+}
+
+/* A result of self's dtype does not go into any other. */
+static int check_out_dtype(const struct tensor_op *op, const tensor *self, const tensor *out)
+{
+	if (!out || out->dtype == self->dtype)
+		return 0;
+	return tensor_fail(EINVAL, "%s: out must have self's dtype, %s, got %s", op->schema.name,
+			   tensor_dtype_name(self->dtype), tensor_dtype_name(out->dtype));
+}
+
+int front_max(const struct tensor_op *op, tensor **out, tensor *self)
+{
+	uint32_t dims = all_dims(self);
+
+	if (check_ordered(op, self) < 0 || check_elements(op, self, dims) < 0)
+		return error_code();
+	return reduce_front(op, op->loops, out, self, dims, false, self->dtype);
+}
+
+int front_amax(const struct tensor_op *op, tensor **out, tensor *self, tensor_ints dim,
+	       bool keepdim)
+{
+	uint32_t dims;
+
+	if (check_ordered(op, self) < 0 || dims_mask(op, self, dim, &dims) < 0 ||
+	    check_elements(op, self, dims) < 0 || check_out_dtype(op, self, *out) < 0)
+		return error_code();
+	return reduce_front(op, op->loops, out, self, dims, keepdim, self->dtype);
+}
+
+int front_aminmax(const struct tensor_op *op, tensor **min, tensor **max, tensor *self, int64_t dim,
+		  bool keepdim)
+{
+	bool given = *min;
+	uint32_t dims = all_dims(self);
+	int err;
+
+	if (check_ordered(op, self) < 0 ||
+	    (dim != TENSOR_NONE && dim_mask(op, self, dim, &dims) < 0) ||
+	    check_elements(op, self, dims) < 0 || check_apart(op, *min, *max) < 0 ||
+	    check_out_dtype(op, self, *min) < 0 || check_out_dtype(op, self, *max) < 0)
+		return error_code();
+	err = reduce_front(op, op->loops, min, self, dims, keepdim, self->dtype);
+	if (!err)
+		err = drop_result(min, given,
+				  reduce_front(op, &loops_max_all, max, self, dims, keepdim,
+					       self->dtype));
+	return err;
+}
+
+/* ---- with positions ---- */
+
+static int run_index(const struct tensor_op *op, tensor *values, tensor *indices,
+		     const tensor *self, uint32_t dims)
+{
+	reduce_index_kernel fn = (reduce_index_kernel)op_loop(op, op->loops, self);
+	tensor views[2];
+
+	if (!fn)
+		return error_code();
+	return fn(values ? reduced_view(&views[0], values, self, dims) : NULL,
+		  reduced_view(&views[1], indices, self, dims), self, dims);
+}
+
+int front_max_dim(const struct tensor_op *op, tensor **values, tensor **indices, tensor *self,
+		  int64_t dim, bool keepdim)
+{
+	const tensor *inputs[] = { self };
+	int64_t sizes[TENSOR_MAX_DIMS];
+	bool given = *indices;
+	struct front_out v, i;
+	tensor *wide;
+	uint32_t dims;
+	int ndim, err;
+
+	if (check_ordered(op, self) < 0 || dim_mask(op, self, dim, &dims) < 0 ||
+	    check_elements(op, self, dims) < 0 || check_apart(op, *values, *indices) < 0)
+		return error_code();
+	ndim = reduced_sizes(self, dims, keepdim, sizes);
+	if (front_begin_wide(op, &v, *values, self->dtype, sizes, ndim, inputs, 1) < 0)
+		return error_code();
+	if (front_begin(op, &i, *indices, TENSOR_I64, sizes, ndim, inputs, 1) < 0)
+		return front_end(op, &v, values, error_code());
+	wide = front_wide(self);
+	err = wide ? run_index(op, v.t, i.t, wide, dims) : error_code();
+	tensor_put(wide);
+	err = front_end(op, &i, indices, err);
+	err = front_end(op, &v, values, err);
+	return drop_result(indices, given, err);
+}
+
+int front_argmax(const struct tensor_op *op, tensor **out, tensor *self, int64_t dim, bool keepdim)
+{
+	bool flat = dim == TENSOR_NONE;
+	const tensor *inputs[] = { self };
+	int64_t sizes[TENSOR_MAX_DIMS];
+	struct front_out o;
+	uint32_t dims = all_dims(self);
+	tensor *wide, *dense = NULL;
+	int err;
+
+	if (check_ordered(op, self) < 0 || (!flat && dim_mask(op, self, dim, &dims) < 0) ||
+	    check_elements(op, self, dims) < 0 ||
+	    front_begin(op, &o, *out, TENSOR_I64, sizes, reduced_sizes(self, dims, keepdim, sizes),
+			inputs, 1) < 0)
+		return error_code();
+	wide = front_wide(self);
+	if (wide)
+		dense = flat ? front_contiguous(wide) : tensor_get(wide);
+	err = dense ? run_index(op, NULL, o.t, dense, dims) : error_code();
+	tensor_put(dense);
+	tensor_put(wide);
+	return front_end(op, &o, out, err);
+}
+
+/* ---- of two tensors ---- */
+
+tensor *composite_max_other(tensor *self, tensor *other)
+{
+	return call_maximum(self, other);
+}
+
+tensor *composite_min_other(tensor *self, tensor *other)
+{
+	return call_minimum(self, other);
+}

@@ -1,0 +1,298 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR MIT
+/* Fronts of reductions: sum, mean, prod and their like, any and all; what all reductions share. */
+#include "ops/reduce/reduce.h"
+
+#include "family/binary.h"
+#include "family/reduce.h"
+
+int dims_mask(const struct tensor_op *op, const tensor *self, tensor_ints dim, uint32_t *mask)
+{
+	*mask = 0;
+	for (int64_t i = 0; i < dim.len; i++) {
+		int d = wrap_dim(op->schema.name, dim.data[i], self->ndim);
+
+		if (d < 0)
+			return error_code();
+		if (*mask >> d & 1)
+			return tensor_fail(EINVAL, "%s: dimension %d appears twice in dim",
+					   op->schema.name, d);
+		*mask |= 1u << d;
+	}
+	if (dim.len <= 0)
+		*mask = all_dims(self);
+	*mask &= all_dims(self); /* of a 0-d tensor there is nothing to name */
+	return 0;
+}
+
+int dim_mask(const struct tensor_op *op, const tensor *self, int64_t dim, uint32_t *mask)
+{
+	return dims_mask(op, self, (tensor_ints){ &dim, 1 }, mask);
+}
+
+int reduced_sizes(const tensor *self, uint32_t dims, bool keepdim, int64_t *sizes)
+{
+	int n = 0;
+
+	for (int d = 0; d < self->ndim; d++) {
+		if (!(dims >> d & 1))
+			sizes[n++] = self->sizes[d];
+		else if (keepdim)
+			sizes[n++] = 1;
+	}
+	return n;
+}
+
+int64_t reduced_count(const tensor *self, uint32_t dims)
+{
+	int64_t n = 1;
+
+	for (int d = 0; d < self->ndim; d++)
+		n *= dims >> d & 1 ? self->sizes[d] : 1;
+	return n;
+}
+
+int check_elements(const struct tensor_op *op, const tensor *self, uint32_t dims)
+{
+	if (likely(reduced_count(self, dims)))
+		return 0;
+	return tensor_fail(EINVAL, "%s: there are no elements to reduce in self %s",
+			   op->schema.name, SHAPE_STR(self));
+}
+
+int check_apart(const struct tensor_op *op, const tensor *a, const tensor *b)
+{
+	if (!a || tensor_overlap(a, b) == OVERLAP_NONE)
+		return 0;
+	return tensor_fail(EINVAL, "%s: %s and %s share memory", op->schema.name,
+			   op->schema.args[op->schema.nargs - 2].name,
+			   op->schema.args[op->schema.nargs - 1].name);
+}
+
+int drop_result(tensor **first, bool was_given, int err)
+{
+	if (err && !was_given) {
+		tensor_put(*first);
+		*first = NULL;
+	}
+	return err;
+}
+
+tensor *reduced_view(tensor *view, const tensor *out, const tensor *self, uint32_t dims)
+{
+	bool keepdim = out->ndim == self->ndim;
+	int k = 0;
+
+	view->refs = 1;
+	view->keys = out->keys;
+	view->dtype = out->dtype;
+	view->layout = out->layout;
+	view->ndim = self->ndim;
+	view->contiguous = out->contiguous;
+	view->device = out->device;
+	view->owns_storage = view->differentiable_view = false;
+	view->data = out->data;
+	view->storage = out->storage;
+	view->offset = out->offset;
+	view->numel = out->numel;
+	view->base = NULL;
+	view->grad = NULL;
+	view->ext = NULL;
+	for (int d = 0; d < self->ndim; d++) {
+		bool reduced = dims >> d & 1;
+
+		view->sizes[d] = reduced ? 1 : self->sizes[d];
+		view->strides[d] = reduced ? 0 : out->strides[k];
+		k += keepdim || !reduced;
+	}
+	return view;
+}
+
+static int run(const struct tensor_op *op, const struct tensor_loops *loops, tensor *out,
+	       const tensor *self, uint32_t dims)
+{
+	reduce_kernel fn = (reduce_kernel)op_loop(op, loops, self);
+	tensor view;
+
+	return fn ? fn(reduced_view(&view, out, self, dims), self, dims) : error_code();
+}
+
+int reduce_front(const struct tensor_op *op, const struct tensor_loops *loops, tensor **out,
+		 tensor *self, uint32_t dims, bool keepdim, enum tensor_dtype dtype)
+{
+	const tensor *inputs[] = { self };
+	int64_t sizes[TENSOR_MAX_DIMS];
+	int ndim = reduced_sizes(self, dims, keepdim, sizes);
+	struct front_out o;
+
+	if (front_begin(op, &o, *out, dtype, sizes, ndim, inputs, 1) < 0)
+		return error_code();
+	return front_end(op, &o, out, run(op, loops, o.t, self, dims));
+}
+
+int reduce_front_with(const struct tensor_op *op, const struct tensor_loops *loops, tensor **out,
+		      tensor *self, uint32_t dims, bool keepdim, enum tensor_dtype dtype, double p)
+{
+	reduce_with_kernel fn = (reduce_with_kernel)op_loop(op, loops, self);
+	const tensor *inputs[] = { self };
+	int64_t sizes[TENSOR_MAX_DIMS];
+	int ndim = reduced_sizes(self, dims, keepdim, sizes);
+	struct front_out o;
+	tensor view;
+
+	if (!fn || front_begin(op, &o, *out, dtype, sizes, ndim, inputs, 1) < 0)
+		return error_code();
+	return front_end(op, &o, out, fn(reduced_view(&view, o.t, self, dims), self, dims, p));
+}
+
+/* ---- sum, mean, prod ---- */
+
+/* Other devices' kernels want their elements in the dtype that they add in, and the result too. */
+static int sum_elsewhere(const struct tensor_op *op, tensor **out, tensor *self, uint32_t dims,
+			 bool keepdim, enum tensor_dtype in, enum tensor_dtype result)
+{
+	enum tensor_dtype acc = dtype_is_integral(in) ? TENSOR_I64 : in;
+	const tensor *inputs[] = { self };
+	int64_t sizes[TENSOR_MAX_DIMS];
+	int ndim = reduced_sizes(self, dims, keepdim, sizes), err;
+	struct front_out o;
+	tensor *cast, *t;
+
+	if (front_begin(op, &o, *out, result, sizes, ndim, inputs, 1) < 0)
+		return error_code();
+	cast = dtype_is_integral(self->dtype) && dtype_is_integral(in) ? tensor_get(self) :
+									 front_cast(self, in);
+	t = acc == result ? tensor_get(o.t) : tensor_new(o.t->device, acc, sizes, ndim);
+	err = cast && t ? run(op, op->loops, t, cast, dims) : error_code();
+	if (!err && t != o.t)
+		err = front_copy(o.t, t);
+	tensor_put(t);
+	tensor_put(cast);
+	return front_end(op, &o, out, err);
+}
+
+static int sum(const struct tensor_op *op, tensor **out, tensor *self, uint32_t dims, bool keepdim,
+	       enum tensor_dtype dtype)
+{
+	enum tensor_dtype in = dtype ? dtype : self->dtype;
+	enum tensor_dtype result = !dtype && dtype_is_integral(in) ? TENSOR_I64 : in;
+
+	if (unlikely(self->device.type != TENSOR_CPU))
+		return sum_elsewhere(op, out, self, dims, keepdim, in, result);
+	return reduce_front(op, op->loops, out, self, dims, keepdim, result);
+}
+
+int front_sum(const struct tensor_op *op, tensor **out, tensor *self, enum tensor_dtype dtype)
+{
+	return sum(op, out, self, all_dims(self), false, dtype);
+}
+
+int front_sum_dim(const struct tensor_op *op, tensor **out, tensor *self, tensor_ints dim,
+		  bool keepdim, enum tensor_dtype dtype)
+{
+	uint32_t dims;
+
+	if (dims_mask(op, self, dim, &dims) < 0)
+		return error_code();
+	return sum(op, out, self, dims, keepdim, dtype);
+}
+
+int front_prod_dim(const struct tensor_op *op, tensor **out, tensor *self, int64_t dim,
+		   bool keepdim, enum tensor_dtype dtype)
+{
+	return front_sum_dim(op, out, self, (tensor_ints){ &dim, 1 }, keepdim, dtype);
+}
+
+static int divide(const struct tensor_op *op, tensor *t, int64_t n)
+{
+	pointwise_kernel fn = (pointwise_kernel)op_loop(op, &loops_div, t);
+	const tensor *ops[] = { t, t, NULL };
+	_Alignas(16) char value[16];
+	struct tensor_iter it;
+
+	if (!fn)
+		return error_code();
+	if (element_store(value, t->dtype, tensor_scalar_float((double)n)) < 0)
+		return kernel_no_dtype(op->schema.name, t->dtype, "cpu");
+	it.dtype = t->dtype;
+	iter_scalar(&it, 2, value);
+	iter_build(&it, ops, 3);
+	return fn(&it, NULL);
+}
+
+static int mean(const struct tensor_op *op, tensor **out, tensor *self, uint32_t dims, bool keepdim,
+		enum tensor_dtype dtype)
+{
+	enum tensor_dtype result = dtype ? dtype : self->dtype;
+	bool given = *out;
+	int err;
+
+	if (dtype_is_integral(result))
+		return tensor_fail(EINVAL, "%s: a floating dtype is needed, got %s%s",
+				   op->schema.name, tensor_dtype_name(result),
+				   dtype ? "" : "; give one as dtype");
+	if (likely(loops_mean.fn[backend_key(self)]))
+		return reduce_front(op, &loops_mean, out, self, dims, keepdim, result);
+	err = sum_elsewhere(op, out, self, dims, keepdim, result, result);
+	if (!err)
+		err = divide(op, *out, reduced_count(self, dims));
+	return drop_result(out, given, err);
+}
+
+int front_mean(const struct tensor_op *op, tensor **out, tensor *self, enum tensor_dtype dtype)
+{
+	return mean(op, out, self, all_dims(self), false, dtype);
+}
+
+int front_mean_dim(const struct tensor_op *op, tensor **out, tensor *self, tensor_ints dim,
+		   bool keepdim, enum tensor_dtype dtype)
+{
+	uint32_t dims;
+
+	if (dims_mask(op, self, dim, &dims) < 0)
+		return error_code();
+	return mean(op, out, self, dims, keepdim, dtype);
+}
+
+/* ---- questions ---- */
+
+int front_count_nonzero_dim(const struct tensor_op *op, tensor **out, tensor *self, tensor_ints dim)
+{
+	uint32_t dims;
+
+	if (dims_mask(op, self, dim, &dims) < 0)
+		return error_code();
+	return reduce_front(op, op->loops, out, self, dims, false, TENSOR_I64);
+}
+
+int front_count_nonzero(const struct tensor_op *op, tensor **out, tensor *self, int64_t dim)
+{
+	return front_count_nonzero_dim(op, out, self,
+				       (tensor_ints){ &dim, dim == TENSOR_NONE ? 0 : 1 });
+}
+
+static int any(const struct tensor_op *op, tensor **out, tensor *self, uint32_t dims, bool keepdim)
+{
+	return reduce_front(op, op->loops, out, self, dims, keepdim,
+			    self->dtype == TENSOR_U8 ? TENSOR_U8 : TENSOR_BOOL);
+}
+
+int front_any(const struct tensor_op *op, tensor **out, tensor *self)
+{
+	return any(op, out, self, all_dims(self), false);
+}
+
+int front_any_dims(const struct tensor_op *op, tensor **out, tensor *self, tensor_ints dim,
+		   bool keepdim)
+{
+	uint32_t dims;
+
+	if (dims_mask(op, self, dim, &dims) < 0)
+		return error_code();
+	/* Unlike a sum, a question about no dimension is about each element. */
+	return any(op, out, self, dim.len ? dims : 0, keepdim);
+}
+
+int front_any_dim(const struct tensor_op *op, tensor **out, tensor *self, int64_t dim, bool keepdim)
+{
+	return front_any_dims(op, out, self, (tensor_ints){ &dim, 1 }, keepdim);
+}

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR MIT
+/* Fronts of scans: cumsum, cumprod, logcumsumexp, cummax, cummin; differences of neighbours. */
+#include "ops/reduce/reduce.h"
+
+#include "family/binary.h"
+#include "family/copy.h"
+#include "family/index.h"
+#include "family/pointwise.h"
+#include "family/scan.h"
+#include "family/view.h"
+
+/* A 0-d tensor is a line of one element. */
+static tensor *as_line(tensor *line, const tensor *t)
+{
+	*line = *t;
+	if (!t->ndim) {
+		line->ndim = 1;
+		line->sizes[0] = line->strides[0] = 1;
+	}
+	return line;
+}
+
+static int scan(const struct tensor_op *op, tensor **out, tensor *self, int64_t dim,
+		enum tensor_dtype result)
+{
+	scan_kernel fn = (scan_kernel)op_loop(op, op->loops, self);
+	int d = wrap_dim(op->schema.name, dim, self->ndim);
+	const tensor *inputs[] = { self };
+	struct front_out o;
+	tensor lines[2];
+
+	if (!fn || d < 0 ||
+	    front_begin(op, &o, *out, result, self->sizes, self->ndim, inputs, 1) < 0)
+		return error_code();
+	return front_end(op, &o, out, fn(as_line(&lines[0], o.t), as_line(&lines[1], self), d));
+}
+
+int front_cumsum(const struct tensor_op *op, tensor **out, tensor *self, int64_t dim,
+		 enum tensor_dtype dtype)
+{
+	enum tensor_dtype result = dtype;
+
+	if (!dtype)
+		result = dtype_is_integral(self->dtype) ? TENSOR_I64 : self->dtype;
+	/* In place the tensor's own dtype is meant. */
+	if (op->variant == VARIANT_INPLACE && !dtype)
+		result = self->dtype;
+	return scan(op, out, self, dim, result);
+}
+
+int front_logcumsumexp(const struct tensor_op *op, tensor **out, tensor *self, int64_t dim)
+{
+	if (dtype_is_integral(self->dtype))
+		return kernel_no_dtype(op->name, self->dtype, "cpu");
+	return scan(op, out, self, dim, self->dtype);
+}
+
+int front_cummax(const struct tensor_op *op, tensor **values, tensor **indices, tensor *self,
+		 int64_t dim)
+{
+	scan_index_kernel fn = (scan_index_kernel)op_loop(op, op->loops, self);
+	int d = wrap_dim(op->schema.name, dim, self->ndim), err;
+	const tensor *inputs[] = { self };
+	bool given = *indices;
+	struct front_out v, i;
+	tensor lines[3];
+
+	if (!fn || d < 0 || check_apart(op, *values, *indices) < 0)
+		return error_code();
+	if (front_begin(op, &v, *values, self->dtype, self->sizes, self->ndim, inputs, 1) < 0)
+		return error_code();
+	if (front_begin(op, &i, *indices, TENSOR_I64, self->sizes, self->ndim, inputs, 1) < 0)
+		return front_end(op, &v, values, error_code());
+	err = fn(as_line(&lines[0], v.t), as_line(&lines[1], i.t), as_line(&lines[2], self), d);
+	err = front_end(op, &i, indices, err);
+	err = front_end(op, &v, values, err);
+	return drop_result(indices, given, err);
+}
+
+/* ---- differences ---- */
+
+/* before, self and after along d; before and after may be NULL. */
+static tensor *joined(tensor *before, tensor *self, tensor *after, int d)
+{
+	tensor *parts[3];
+	int n = 0;
+
+	if (before)
+		parts[n++] = before;
+	parts[n++] = self;
+	if (after)
+		parts[n++] = after;
+	return n == 1 ? self : tensor_cat((tensor_list){ parts, n }, d);
+}
+
+/* What cat takes beside self: it leaves out empty vectors, diff does not. */
+static int check_joined(const tensor *self, const tensor *more, int d)
+{
+	bool fits = !more || more->ndim == self->ndim;
+
+	for (int i = 0; more && fits && i < self->ndim; i++)
+		fits = i == d || more->sizes[i] == self->sizes[i];
+	return fits ? 0 :
+		      tensor_fail(EINVAL, "diff: %s does not fit %s outside dimension %d",
+				  SHAPE_STR(more), SHAPE_STR(self), d);
+}
+
+static tensor *difference(tensor *t, int d)
+{
+	int64_t n = t->sizes[d] - 1;
+	tensor *after = tensor_narrow(t, d, 1, n), *before = tensor_narrow(t, d, 0, n);
+
+	return t->dtype == TENSOR_BOOL ? tensor_logical_xor(after, before) :
+					 tensor_sub(after, before);
+}
+
+tensor *composite_diff(tensor *self, int64_t n, int64_t dim, tensor *prepend, tensor *append)
+{
+	int d = wrap_dim("diff", dim, self->ndim);
+	struct tensor_scope_guard guard;
+	tensor *t;
+
+	if (d < 0)
+		return NULL;
+	if (!self->ndim || n < 0)
+		return tensor_fail_null(
+			EINVAL, "diff: a dimension and n of at least 0 are needed, got %s and %lld",
+			SHAPE_STR(self), (long long)n);
+	if (check_joined(self, prepend, d) < 0 || check_joined(self, append, d) < 0)
+		return NULL;
+	if (!n)
+		return call_clone(self, TENSOR_PRESERVE_FORMAT);
+	guard = tensor_scope_enter();
+	t = joined(prepend, self, append, d);
+	for (; t && n > 0 && t->sizes[d]; n--)
+		t = difference(t, d);
+	return scope_leave_with(&guard, t);
+}

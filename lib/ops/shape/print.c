@@ -1,0 +1,356 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR MIT
+/*
+ * A tensor as text: nested brackets, columns aligned, numbers in the shortest form that tells
+ * them apart (whole, fixed or scientific), and from 1,000 elements on only the first and last
+ * three of each dimension.
+ */
+#include "ops/op.h"
+
+#include "storage/devices.h"
+
+#include "family/copy.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define THRESHOLD  1000
+#define EDGE	   3
+#define LINE_WIDTH 80
+
+struct printer {
+	const tensor *t; /* on the CPU */
+	char *buf;
+	size_t size, at; /* at may pass size: what snprintf would have needed */
+	bool summarise;
+	enum { WHOLE, FIXED, SCIENTIFIC, INTEGER, BOOLEAN } mode;
+	int width;
+};
+
+static void put(struct printer *p, const char *text)
+{
+	for (; *text; text++, p->at++)
+		if (p->at + 1 < p->size)
+			p->buf[p->at] = *text;
+}
+
+static void put_spaces(struct printer *p, int n)
+{
+	while (n-- > 0)
+		put(p, " ");
+}
+
+static int number_text(const struct printer *p, double v, char *text, size_t size)
+{
+	if (isnan(v))
+		return snprintf(text, size, "nan");
+	if (isinf(v))
+		return snprintf(text, size, v < 0 ? "-inf" : "inf");
+	return snprintf(text, size,
+			p->mode == WHOLE ? "%.0f." :
+			p->mode == FIXED ? "%.4f" :
+					   "%.4e",
+			v);
+}
+
+static int element_text(const struct printer *p, const void *at, char *text, size_t size)
+{
+	tensor_scalar s = { .kind = TENSOR_SCALAR_NONE };
+	char imag[48];
+	int n;
+
+	if (element_load(at, p->t->dtype, &s) < 0)
+		return snprintf(text, size, "?");
+	if (p->mode == BOOLEAN)
+		return snprintf(text, size, s.i ? "True" : "False");
+	if (p->t->dtype == TENSOR_U64)
+		return snprintf(text, size, "%llu", *(const unsigned long long *)at);
+	if (p->mode == INTEGER)
+		return snprintf(text, size, "%lld", (long long)s.i);
+	/* The mode was chosen by what the memory had then: a number in it may be longer now. */
+	n = number_text(p, scalar_double(s), text, size);
+	if (n >= (int)size)
+		n = (int)size - 1;
+	if (s.kind == TENSOR_SCALAR_COMPLEX) {
+		number_text(p, fabs(s.imag), imag, sizeof(imag));
+		n += snprintf(text + n, size - n, "%c%sj", signbit(s.imag) ? '-' : '+', imag);
+	}
+	return n;
+}
+
+/* Calls fn for every element that will be shown. */
+static void each_shown(struct printer *p, int dim, const char *at,
+		       void (*fn)(struct printer *p, const void *at, void *ctx), void *ctx)
+{
+	const tensor *t = p->t;
+	int64_t n, step;
+
+	if (dim == t->ndim) {
+		fn(p, at, ctx);
+		return;
+	}
+	n = t->sizes[dim];
+	step = t->strides[dim] * (int64_t)itemsize(t);
+	for (int64_t i = 0; i < n; i++) {
+		if (p->summarise && n > 2 * EDGE && i == EDGE)
+			i = n - EDGE;
+		each_shown(p, dim + 1, at + i * step, fn, ctx);
+	}
+}
+
+/* What decides the number format: are all values whole, and how far apart are they? */
+struct range {
+	bool whole;
+	double smallest, largest; /* magnitudes of what is finite and not zero */
+};
+
+static void see_number(struct range *r, double v)
+{
+	v = fabs(v);
+	if (!isfinite(v))
+		return;
+	r->whole &= v == floor(v);
+	if (v != 0 && (r->smallest == 0 || v < r->smallest))
+		r->smallest = v;
+	if (v > r->largest)
+		r->largest = v;
+}
+
+static void see_range(struct printer *p, const void *at, void *ctx)
+{
+	tensor_scalar s;
+
+	if (element_load(at, p->t->dtype, &s) < 0)
+		return;
+	see_number(ctx, scalar_double(s));
+	if (s.kind == TENSOR_SCALAR_COMPLEX)
+		see_number(ctx, s.imag);
+}
+
+static void see_width(struct printer *p, const void *at, void *ctx)
+{
+	char text[96];
+	int n = element_text(p, at, text, sizeof(text));
+
+	if (n > p->width)
+		p->width = n;
+}
+
+static void choose_format(struct printer *p)
+{
+	struct range r = { .whole = true };
+	bool wide;
+
+	if (p->t->dtype == TENSOR_BOOL || dtype_is_int(p->t->dtype)) {
+		p->mode = p->t->dtype == TENSOR_BOOL ? BOOLEAN : INTEGER;
+	} else {
+		each_shown(p, 0, p->t->data, see_range, &r);
+		wide = r.smallest > 0 && r.largest / r.smallest > 1000;
+		if (r.whole)
+			p->mode = (wide && r.largest > 1e8) || r.largest > 1e15 ? SCIENTIFIC :
+										  WHOLE;
+		else
+			p->mode = wide || r.largest > 1e8 || r.smallest < 1e-4 ? SCIENTIFIC : FIXED;
+	}
+	each_shown(p, 0, p->t->data, see_width, NULL);
+}
+
+static void put_element(struct printer *p, const void *at)
+{
+	char text[96];
+	int n = element_text(p, at, text, sizeof(text));
+
+	put_spaces(p, p->width - n);
+	put(p, text);
+}
+
+static void put_row(struct printer *p, const char *at, int indent)
+{
+	const tensor *t = p->t;
+	int d = t->ndim - 1, column = indent;
+	int64_t n = t->sizes[d], step = t->strides[d] * (int64_t)itemsize(t);
+
+	for (int64_t i = 0; i < n; i++) {
+		if (i) {
+			put(p, ",");
+			column += p->width + 2;
+			if (column + p->width > LINE_WIDTH) {
+				put(p, "\n");
+				put_spaces(p, indent);
+				column = indent;
+			} else {
+				put(p, " ");
+			}
+		}
+		if (p->summarise && n > 2 * EDGE && i == EDGE) {
+			put(p, "..., ");
+			column += 5;
+			i = n - EDGE;
+		}
+		put_element(p, at + i * step);
+	}
+}
+
+static void put_dim(struct printer *p, int dim, const char *at, int indent)
+{
+	const tensor *t = p->t;
+	int64_t n = t->sizes[dim], step = t->strides[dim] * (int64_t)itemsize(t);
+
+	put(p, "[");
+	if (dim == t->ndim - 1) {
+		put_row(p, at, indent + 1);
+	} else {
+		for (int64_t i = 0; i < n; i++) {
+			if (i) {
+				put(p, ",");
+				for (int k = t->ndim - 1; k > dim; k--)
+					put(p, "\n");
+				put_spaces(p, indent + 1);
+			}
+			if (p->summarise && n > 2 * EDGE && i == EDGE) {
+				put(p, "...,");
+				for (int k = t->ndim - 1; k > dim; k--)
+					put(p, "\n");
+				put_spaces(p, indent + 1);
+				i = n - EDGE;
+			}
+			put_dim(p, dim + 1, at + i * step, indent + 1);
+		}
+	}
+	put(p, "]");
+}
+
+static void put_suffix(struct printer *p, const tensor *t)
+{
+	char text[64];
+
+	if (!t->ext && !t->numel && t->ndim != 1) {
+		put(p, ", size=");
+		put(p, SHAPE_STR(t));
+	}
+	if (t->dtype != TENSOR_F32 && t->dtype != TENSOR_I64 && t->dtype != TENSOR_BOOL) {
+		put(p, ", dtype=");
+		put(p, tensor_dtype_name(t->dtype));
+	}
+	if (t->device.type != TENSOR_CPU) {
+		put(p, ", device='");
+		put(p, device_name(t->device, text, sizeof(text)));
+		put(p, "'");
+	}
+	if (t->keys & KEY_BIT(TENSOR_KEY_AUTOGRAD) && tensor_autograd_hooks.describe) {
+		tensor_autograd_hooks.describe(t, text, sizeof(text));
+		put(p, text);
+	}
+}
+
+static void put_numbers(struct printer *p, int indent)
+{
+	if (!p->t->numel) {
+		put(p, "[]");
+		return;
+	}
+	p->summarise = p->t->numel > THRESHOLD;
+	p->width = 0;
+	choose_format(p);
+	if (p->t->ndim) {
+		put_dim(p, 0, p->t->data, indent);
+	} else {
+		p->width = 0;
+		put_element(p, p->t->data);
+	}
+}
+
+/* What its extension says of a tensor: parts, each like a tensor of its own, and a few words. */
+static int put_extended(struct printer *p, const tensor *t, int indent)
+{
+	const struct extension_ops *ops = t->ext->ops;
+	const char *name;
+	char text[160];
+	tensor *part;
+
+	tensor_clear_error();
+	for (int i = 0; (part = ops->part(t, i, &name)); i++) {
+		p->t = part;
+		if (*name) {
+			put(p, name);
+			put(p, "=tensor(");
+			put_numbers(p, indent + (int)strlen(name) + 8);
+			put_suffix(p, part);
+			put(p, "),\n");
+			put_spaces(p, indent);
+		} else {
+			put_numbers(p, indent);
+			put(p, ", ");
+		}
+		tensor_put(part);
+	}
+	if (thread()->error.code)
+		return error_code();
+	put(p, "size=");
+	put(p, SHAPE_STR(t));
+	ops->describe(t, text, sizeof(text));
+	put(p, text);
+	return 0;
+}
+
+static int format(struct printer *p, const tensor *t)
+{
+	static const char open[] = "tensor(";
+	int err = 0;
+
+	put(p, open);
+	if (t->ext)
+		err = put_extended(p, t, sizeof(open) - 1);
+	else
+		put_numbers(p, sizeof(open) - 1);
+	if (err < 0)
+		return err;
+	put_suffix(p, t);
+	put(p, ")");
+	if (p->size)
+		p->buf[p->at < p->size ? p->at : p->size - 1] = '\0';
+	return 0;
+}
+
+TENSOR_EXPORT int tensor_format(const tensor *t, char *buf, size_t size)
+{
+	struct printer p = { .t = t, .buf = buf, .size = buf ? size : 0 };
+	tensor *host = NULL;
+	int err;
+
+	if (!tensor_given(t))
+		return null_argument_code("format");
+	if (t->device.type != TENSOR_CPU) {
+		struct tensor_thread *th = thread();
+		uint32_t before = th->exclude;
+
+		th->exclude |= KEY_BIT(TENSOR_KEY_AUTOGRAD);
+		host = call__to_copy((tensor *)t, TENSOR_OPTIONS(.device = TENSOR_DEVICE_CPU));
+		th->exclude = before;
+		if (!host)
+			return error_code();
+		p.t = host;
+	}
+	err = format(&p, t);
+	tensor_put(host);
+	if (err < 0)
+		return err;
+	return p.at > INT32_MAX ? INT32_MAX : (int)p.at;
+}
+
+TENSOR_EXPORT int tensor_print(const tensor *t, void *stream)
+{
+	FILE *f = stream ? stream : stdout;
+	int n = tensor_format(t, NULL, 0);
+	char *text;
+
+	if (n < 0)
+		return n;
+	text = malloc((size_t)n + 1);
+	if (!text)
+		return tensor_fail(ENOMEM, "print: no memory for %d bytes of text", n);
+	tensor_format(t, text, (size_t)n + 1);
+	n = fprintf(f, "%s\n", text);
+	free(text);
+	return n < 0 ? tensor_fail(EIO, "print: the stream takes no output") : 0;
+}

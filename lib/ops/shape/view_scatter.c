@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR MIT
+/*
+ * select_scatter and its like: a copy of self in which a part, found by the view function, is
+ * replaced.
+ */
+#include "ops/op.h"
+
+#include "family/scatter.h"
+#include "family/view.h"
+
+/* The result with a copy of self in it. */
+static int begin(const struct tensor_op *op, struct front_out *o, tensor *given, tensor *self,
+		 const tensor *src)
+{
+	const tensor *inputs[] = { self, src };
+
+	return front_begin_like(op, o, given, self->dtype, self, inputs, 2);
+}
+
+/* Copies src into part, a view of the result; consumes part. */
+static int end(const struct tensor_op *op, struct front_out *o, tensor **out, tensor *self,
+	       tensor *part, tensor *src)
+{
+	int err = part ? 0 : error_code();
+
+	if (!err && !sizes_equal(part, src))
+		err = tensor_fail(EINVAL, "%s: src must have the shape of the part, %s, got %s",
+				  op->schema.name, SHAPE_STR(part), SHAPE_STR(src));
+	if (!err)
+		err = front_copy(o->t, self);
+	if (!err)
+		err = front_copy(part, src);
+	tensor_put(part);
+	return front_end(op, o, out, err);
+}
+
+int front_select_scatter(const struct tensor_op *op, tensor **out, tensor *self, tensor *src,
+			 int64_t dim, int64_t index)
+{
+	struct front_out o;
+
+	if (begin(op, &o, *out, self, src) < 0)
+		return error_code();
+	return end(op, &o, out, self, view_select(o.t, dim, index), src);
+}
+
+int front_slice_scatter(const struct tensor_op *op, tensor **out, tensor *self, tensor *src,
+			int64_t dim, int64_t start, int64_t stop, int64_t step)
+{
+	struct front_out o;
+
+	if (begin(op, &o, *out, self, src) < 0)
+		return error_code();
+	return end(op, &o, out, self, view_slice(o.t, dim, start, stop, step), src);
+}
+
+int front_diagonal_scatter(const struct tensor_op *op, tensor **out, tensor *self, tensor *src,
+			   int64_t offset, int64_t dim1, int64_t dim2)
+{
+	struct front_out o;
+
+	if (begin(op, &o, *out, self, src) < 0)
+		return error_code();
+	return end(op, &o, out, self, view_diagonal(o.t, offset, dim1, dim2), src);
+}
+
+/*
+ * A copy of all that lies in self's storage up to the last element of self or of the part, which
+ * self's strides and offset find again.
+ */
+static tensor *clone_storage(tensor *self)
+{
+	int64_t n = (int64_t)(self->storage->nbytes / itemsize(self)), one = 1, last = self->offset;
+	tensor *all, *flat, *t = NULL;
+
+	for (int i = 0; i < self->ndim && self->numel; i++)
+		last += self->strides[i] > 0 ? (self->sizes[i] - 1) * self->strides[i] : 0;
+	/* Memory comes in sizes of the allocator's: what is behind the last element is nobody's,
+	 * unless self is part of something. */
+	if (!self->base && last < n)
+		n = last + 1;
+	all = tensor_new_view(self, &n, &one, 1, 0);
+	flat = all ? tensor_new_like(self, &n, 1) : NULL;
+	if (flat && front_copy(flat, all) == 0) {
+		storage_get(flat->storage);
+		t = tensor_new_on_storage(flat->storage, self->dtype, self->sizes, self->strides,
+					  self->ndim, self->offset);
+	}
+	tensor_put(all);
+	tensor_put(flat);
+	return t;
+}
+
+int front_as_strided_scatter(const struct tensor_op *op, tensor **out, tensor *self, tensor *src,
+			     tensor_ints size, tensor_ints stride, int64_t storage_offset)
+{
+	int64_t offset = storage_offset == TENSOR_NONE ? self->offset : storage_offset;
+	const tensor *inputs[] = { self, src };
+	tensor *result, *part;
+	struct front_out o;
+	int err;
+
+	if (tensor_overlaps_itself(self))
+		return tensor_fail(EINVAL, "%s: elements of self share memory", op->schema.name);
+	result = clone_storage(self);
+	part = result ? view_as_strided(result, size, stride, offset) : NULL;
+	err = part ? 0 : error_code();
+	if (!err && tensor_overlaps_itself(part))
+		err = tensor_fail(EINVAL, "%s: elements of the part share memory", op->schema.name);
+	if (!err && !sizes_equal(part, src))
+		err = tensor_fail(EINVAL, "%s: src must have the shape of the part, %s, got %s",
+				  op->schema.name, SHAPE_STR(part), SHAPE_STR(src));
+	if (!err)
+		err = front_copy(part, src);
+	tensor_put(part);
+	if (!err && *out) {
+		err = front_begin_apart(op, &o, *out, self->dtype, self->sizes, self->ndim, inputs,
+					2);
+		if (!err)
+			err = front_end(op, &o, out, front_copy(o.t, result));
+	} else if (!err) {
+		*out = tensor_get(result);
+	}
+	tensor_put(result);
+	return err;
+}

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR MIT
+/* Fronts of searchsorted and bucketize. */
+#include "ops/op.h"
+
+#include "kernels/abi/search.h"
+
+#include "family/search.h"
+
+static int check_shapes(const struct tensor_op *op, const tensor *sequence, const tensor *values,
+			const tensor *sorter)
+{
+	bool same = sequence->ndim == values->ndim;
+
+	if (!sequence->ndim)
+		return tensor_fail(EINVAL, "%s: the sorted tensor needs a dimension",
+				   op->schema.name);
+	for (int d = 0; same && d + 1 < sequence->ndim; d++)
+		same = sequence->sizes[d] == values->sizes[d];
+	if (!same && sequence->ndim != 1)
+		return tensor_fail(EINVAL,
+				   "%s: the sorted tensor must have one dimension, or those "
+				   "of self but for the last: got %s and %s",
+				   op->schema.name, SHAPE_STR(sequence), SHAPE_STR(values));
+	if (sequence->dtype != values->dtype)
+		return tensor_fail(EINVAL, "%s: both tensors must have one dtype, got %s and %s",
+				   op->schema.name, tensor_dtype_name(sequence->dtype),
+				   tensor_dtype_name(values->dtype));
+	if (sorter && (!sizes_equal(sorter, sequence) || sorter->dtype != TENSOR_I64))
+		return tensor_fail(EINVAL, "%s: sorter must be i64 %s, got %s %s", op->schema.name,
+				   SHAPE_STR(sequence), tensor_dtype_name(sorter->dtype),
+				   SHAPE_STR(sorter));
+	return 0;
+}
+
+/* Positions out of range would read somebody else's memory. */
+static int check_sorter(const struct tensor_op *op, const tensor *sorter, int64_t n)
+{
+	const int64_t *p = sorter ? sorter->data : NULL;
+
+	for (int64_t i = 0; p && i < sorter->numel; i++)
+		if (p[i] < 0 || p[i] >= n)
+			return tensor_fail(EINVAL, "%s: sorter has %lld for %lld elements",
+					   op->schema.name, (long long)p[i], (long long)n);
+	return 0;
+}
+
+static tensor *dense_wide(tensor *t)
+{
+	tensor *wide = front_wide(t), *dense = wide ? front_contiguous(wide) : NULL;
+
+	tensor_put(wide);
+	return dense;
+}
+
+static int search(const struct tensor_op *op, tensor **out, tensor *sequence, tensor *values,
+		  tensor *sorter, bool out_int32, bool right)
+{
+	search_kernel fn = (search_kernel)op_loop(op, op->loops, values);
+	const tensor *inputs[] = { values, sequence };
+	tensor *s, *v, *order = NULL;
+	struct front_out o;
+	int err;
+
+	if (!fn || check_shapes(op, sequence, values, sorter) < 0 ||
+	    front_begin_apart(op, &o, *out, TENSOR_I64, values->sizes, values->ndim, inputs, 2) < 0)
+		return error_code();
+	o.dtype = out_int32 ? TENSOR_I32 : TENSOR_I64;
+	s = dense_wide(sequence);
+	v = dense_wide(values);
+	order = sorter ? front_contiguous(sorter) : NULL;
+	err = s && v && (order || !sorter) ? check_sorter(op, order, s->sizes[s->ndim - 1]) :
+					     error_code();
+	if (!err && !o.t->contiguous) {
+		tensor *t = tensor_new_like(o.t, values->sizes, values->ndim);
+
+		err = t ? fn(t, s, v, order, v->ndim ? v->sizes[v->ndim - 1] : 1, right) :
+			  error_code();
+		if (!err)
+			err = front_copy(o.t, t);
+		tensor_put(t);
+	} else if (!err) {
+		err = fn(o.t, s, v, order, v->ndim ? v->sizes[v->ndim - 1] : 1, right);
+	}
+	tensor_put(order);
+	tensor_put(v);
+	tensor_put(s);
+	return front_end(op, &o, out, err);
+}
+
+int front_searchsorted(const struct tensor_op *op, tensor **out, tensor *sorted_sequence,
+		       tensor *self, bool out_int32, bool right, const char *side, tensor *sorter)
+{
+	bool to_right = side && !strcmp(side, "right");
+
+	if (side && !to_right && strcmp(side, "left"))
+		return tensor_fail(EINVAL, "%s: side must be left or right, got %s",
+				   op->schema.name, side);
+	if (side && right && !to_right)
+		return tensor_fail(EINVAL, "%s: right contradicts side left", op->schema.name);
+	return search(op, out, sorted_sequence, self, sorter, out_int32, right || to_right);
+}
+
+int front_bucketize(const struct tensor_op *op, tensor **out, tensor *self, tensor *boundaries,
+		    bool out_int32, bool right)
+{
+	if (boundaries->ndim != 1)
+		return tensor_fail(EINVAL, "%s: boundaries must have one dimension, got %s",
+				   op->schema.name, SHAPE_STR(boundaries));
+	return search(op, out, boundaries, self, NULL, out_int32, right);
+}

@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR MIT
+/* Fronts of order along a dimension: sort, topk, and one element of a line by its rank. */
+#include "ops/reduce/reduce.h"
+
+#include "family/sort.h"
+
+#include <math.h>
+
+/* A 0-d tensor is a line of one element. */
+static tensor *as_line(tensor *line, const tensor *t)
+{
+	*line = *t;
+	if (!t->ndim) {
+		line->ndim = 1;
+		line->sizes[0] = line->strides[0] = 1;
+	}
+	return line;
+}
+
+/* Both outputs, in this shape; check_apart() has been asked. */
+static int begin_pair(const struct tensor_op *op, struct front_out *v, struct front_out *i,
+		      tensor **values, tensor **indices, const tensor *self, const int64_t *sizes,
+		      int ndim)
+{
+	const tensor *inputs[] = { self };
+
+	if (check_apart(op, *values, *indices) < 0 ||
+	    front_begin_apart(op, v, *values, self->dtype, sizes, ndim, inputs, 1) < 0)
+		return error_code();
+	if (front_begin_apart(op, i, *indices, TENSOR_I64, sizes, ndim, inputs, 1) < 0)
+		return front_end(op, v, values, error_code());
+	return 0;
+}
+
+/* Both like self. */
+static int begin_sorted(const struct tensor_op *op, struct front_out *v, struct front_out *i,
+			tensor **values, tensor **indices, const tensor *self)
+{
+	const tensor *inputs[] = { self };
+
+	if (check_apart(op, *values, *indices) < 0 ||
+	    front_begin_like(op, v, *values, self->dtype, self, inputs, 1) < 0)
+		return error_code();
+	if (front_begin_like(op, i, *indices, TENSOR_I64, self, inputs, 1) < 0)
+		return front_end(op, v, values, error_code());
+	return 0;
+}
+
+static int end_pair(const struct tensor_op *op, struct front_out *v, struct front_out *i,
+		    tensor **values, tensor **indices, int err)
+{
+	bool given = *indices;
+
+	err = front_end(op, i, indices, err);
+	err = front_end(op, v, values, err);
+	return drop_result(indices, given, err);
+}
+
+int front_sort(const struct tensor_op *op, tensor **values, tensor **indices, tensor *self,
+	       int64_t dim, bool descending)
+{
+	sort_kernel fn = (sort_kernel)op_loop(op, op->loops, self);
+	int d = wrap_dim(op->schema.name, dim, self->ndim), err;
+	struct front_out v, i;
+	tensor lines[3];
+
+	if (!fn || d < 0 || begin_sorted(op, &v, &i, values, indices, self) < 0)
+		return error_code();
+	err = fn(as_line(&lines[0], v.t), as_line(&lines[1], i.t), as_line(&lines[2], self), d,
+		 descending);
+	return end_pair(op, &v, &i, values, indices, err);
+}
+
+int front_sort_stable(const struct tensor_op *op, tensor **values, tensor **indices, tensor *self,
+		      int64_t stable, int64_t dim, bool descending)
+{
+	return front_sort(op, values, indices, self, dim, descending);
+}
+
+tensor *composite_argsort(tensor *self, int64_t dim, bool descending)
+{
+	tensor *values, *indices;
+
+	if (call_sort(self, dim, descending, &values, &indices) < 0)
+		return NULL;
+	tensor_put(values);
+	return indices;
+}
+
+tensor *composite_argsort_stable(tensor *self, bool stable, int64_t dim, bool descending)
+{
+	return composite_argsort(self, dim, descending);
+}
+
+tensor *composite_msort(tensor *self)
+{
+	tensor *values, *indices;
+
+	if (call_sort(self, 0, false, &values, &indices) < 0)
+		return NULL;
+	tensor_put(indices);
+	return values;
+}
+
+int front_topk(const struct tensor_op *op, tensor **values, tensor **indices, tensor *self,
+	       int64_t k, int64_t dim, bool largest, bool sorted)
+{
+	topk_kernel fn = (topk_kernel)op_loop(op, op->loops, self);
+	int d = wrap_dim(op->schema.name, dim, self->ndim), err;
+	int64_t sizes[TENSOR_MAX_DIMS], n;
+	struct front_out v, i;
+	tensor lines[3];
+
+	if (!fn || d < 0)
+		return error_code();
+	n = self->ndim ? self->sizes[d] : 1;
+	if (k < 0 || k > n)
+		return tensor_fail(EINVAL,
+				   "%s: k must be from 0 to %lld, the size of dimension %d "
+				   "of self, got %lld",
+				   op->schema.name, (long long)n, d, (long long)k);
+	memcpy(sizes, self->sizes, sizeof(sizes));
+	if (self->ndim)
+		sizes[d] = k;
+	if (begin_pair(op, &v, &i, values, indices, self, sizes, self->ndim) < 0)
+		return error_code();
+	err = fn(as_line(&lines[0], v.t), as_line(&lines[1], i.t), as_line(&lines[2], self), d, k,
+		 largest, sorted);
+	return end_pair(op, &v, &i, values, indices, err);
+}
+
+/* ---- one of each line ---- */
+
+static int pick(const struct tensor_op *op, tensor **values, tensor **indices, tensor *self,
+		int64_t dim, bool keepdim, int64_t k)
+{
+	select_kernel fn = (select_kernel)op_loop(op, op->loops, self);
+	int d = wrap_dim(op->schema.name, dim, self->ndim), err;
+	tensor line, views[2];
+	int64_t sizes[TENSOR_MAX_DIMS];
+	struct front_out v, i;
+	uint32_t dims;
+	int ndim;
+
+	if (!fn || d < 0 || dim_mask(op, self, dim, &dims) < 0)
+		return error_code();
+	if (self->ndim && !self->sizes[d])
+		return check_elements(op, self, dims);
+	ndim = reduced_sizes(self, dims, keepdim, sizes);
+	if (begin_pair(op, &v, &i, values, indices, self, sizes, ndim) < 0)
+		return error_code();
+	as_line(&line, self);
+	err = fn(reduced_view(&views[0], v.t, &line, 1u << d),
+		 reduced_view(&views[1], i.t, &line, 1u << d), &line, d, k);
+	return end_pair(op, &v, &i, values, indices, err);
+}
+
+int front_kthvalue(const struct tensor_op *op, tensor **values, tensor **indices, tensor *self,
+		   int64_t k, int64_t dim, bool keepdim)
+{
+	int d = wrap_dim(op->schema.name, dim, self->ndim);
+	int64_t n;
+
+	if (d < 0)
+		return error_code();
+	n = self->ndim ? self->sizes[d] : 1;
+	if (k < 1 || k > n)
+		return tensor_fail(EINVAL,
+				   "%s: k must be from 1 to %lld, the size of dimension %d "
+				   "of self, got %lld",
+				   op->schema.name, (long long)n, d, (long long)k);
+	return pick(op, values, indices, self, dim, keepdim, k - 1);
+}
+
+int front_median_dim(const struct tensor_op *op, tensor **values, tensor **indices, tensor *self,
+		     int64_t dim, bool keepdim)
+{
+	return pick(op, values, indices, self, dim, keepdim, SELECT_MEDIAN);
+}
+
+int front_nanmedian_dim(const struct tensor_op *op, tensor **values, tensor **indices, tensor *self,
+			int64_t dim, bool keepdim)
+{
+	return pick(op, values, indices, self, dim, keepdim, SELECT_NANMEDIAN);
+}
+
+int front_mode(const struct tensor_op *op, tensor **values, tensor **indices, tensor *self,
+	       int64_t dim, bool keepdim)
+{
+	return pick(op, values, indices, self, dim, keepdim, 0);
+}
+
+/* Of all elements as one line. There is no median of nothing but NaN. */
+static int median_all(const struct tensor_op *op, tensor **out, tensor *self, int64_t k)
+{
+	tensor *dense, *indices = NULL, line;
+	int err;
+
+	if (!self->numel) {
+		*out = tensor_new_like(self, NULL, 0);
+		if (*out && element_store((*out)->data, self->dtype, tensor_scalar_float(NAN)) < 0)
+			return drop_result(out, false, error_code());
+		return *out ? 0 : error_code();
+	}
+	dense = front_contiguous(self);
+	if (!dense)
+		return error_code();
+	line = *dense;
+	line.ndim = 1;
+	line.sizes[0] = dense->numel;
+	line.strides[0] = 1;
+	err = pick(op, out, &indices, &line, 0, false, k);
+	tensor_put(indices);
+	tensor_put(dense);
+	return err;
+}
+
+int front_median(const struct tensor_op *op, tensor **out, tensor *self)
+{
+	return median_all(op, out, self, SELECT_MEDIAN);
+}
+
+int front_nanmedian(const struct tensor_op *op, tensor **out, tensor *self)
+{
+	return median_all(op, out, self, SELECT_NANMEDIAN);
+}

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
+/*
+ * What a sparse tensor has: indices and values. Both are contiguous, without history and never
+ * NULL. A sparse tensor's storage is that of its values, so that they share the version counter.
+ */
+#ifndef TENSOR_OPS_SPARSE_H
+#define TENSOR_OPS_SPARSE_H
+
+#include "ops/op.h"
+
+#include "ops/sparse/indices.h"
+
+struct sparse {
+	struct tensor_extension ext;
+	int sparse_dim; /* the dimensions that have indices; values have the others (COO) */
+	bool coalesced; /* indices ascend in row-major order, each occurs once */
+	int64_t nnz;
+	tensor *indices;    /* COO: i64 [sparse_dim, nnz] */
+	tensor *crow, *col; /* CSR: i64 [m + 1], [nnz] */
+	tensor *values;	    /* [nnz, dense sizes] */
+};
+
+static inline const struct sparse *sparse_of(const tensor *t)
+{
+	return (const struct sparse *)t->ext;
+}
+
+static inline bool is_coo(const tensor *t)
+{
+	return t->layout == TENSOR_SPARSE_COO;
+}
+
+static inline bool is_csr(const tensor *t)
+{
+	return t->layout == TENSOR_SPARSE_CSR;
+}
+
+static inline bool is_sparse(const tensor *t)
+{
+	return is_coo(t) || is_csr(t);
+}
+
+/* Owned results; the parts are borrowed and must fit. NULL for a part that is NULL. */
+tensor *sparse_new_coo(tensor_ints size, tensor *indices, tensor *values, bool coalesced);
+tensor *sparse_new_csr(tensor_ints size, tensor *crow, tensor *col, tensor *values);
+/* Of self's pattern with other values, of any dtype. */
+tensor *sparse_with_values(const tensor *self, tensor *values);
+/* In place: self gets the parts of other, which has its shape. */
+void sparse_become(tensor *self, const tensor *other);
+
+/* i64 without history, uninitialised: [n], or [d, n] for d > 0 and for COO without dimensions. */
+tensor *sparse_new_i64(int64_t n);
+tensor *sparse_new_indices(int d, int64_t nnz);
+/* The keys of self's elements, owned i64 [nnz]; COO. */
+tensor *sparse_new_keys(const tensor *self);
+
+/* self (COO or CSR) as coalesced COO, or with compressed rows: owned. */
+tensor *sparse_coalesced(tensor *self);
+tensor *sparse_to_csr(tensor *self);
+
+static inline int64_t *i64_data(const tensor *t)
+{
+	return t->data;
+}
+
+static inline tensor_ints sizes_of(const tensor *t)
+{
+	return (tensor_ints){ t->sizes, t->ndim };
+}
+
+/* -EOPNOTSUPP with the error set unless t is COO. */
+int sparse_need_coo(const char *op, const tensor *t);
+
+#endif

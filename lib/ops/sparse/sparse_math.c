@@ -1,0 +1,522 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR MIT
+/*
+ * Elementwise operators, sums and transposition of sparse tensors. All of it is the strided
+ * operator on the values, and arithmetic with indices.
+ */
+#include "ops/sparse/sparse.h"
+
+#include "family/index.h"
+#include "family/pointwise.h"
+#include "family/reduce.h"
+#include "family/sparse.h"
+#include "family/view.h"
+
+#include <stdio.h>
+
+/* Same places in the same order? */
+static bool same_pattern(const tensor *a, const tensor *b)
+{
+	const struct sparse *s = sparse_of(a), *t = sparse_of(b);
+	size_t bytes = s->nnz * sizeof(int64_t);
+
+	if (a->layout != b->layout || s->nnz != t->nnz || s->sparse_dim != t->sparse_dim)
+		return false;
+	if (is_csr(a))
+		return !memcmp(s->crow->data, t->crow->data, (a->sizes[0] + 1) * sizeof(int64_t)) &&
+		       !memcmp(s->col->data, t->col->data, bytes);
+	return !memcmp(s->indices->data, t->indices->data, bytes * s->sparse_dim);
+}
+
+/* Hands over a result: a new one, or one that self becomes. Consumes t. */
+static int deliver(const struct tensor_op *op, tensor **out, tensor *t)
+{
+	char text[SHAPE_TEXT];
+	int err = 0;
+
+	if (!t)
+		return error_code();
+	if (op->variant == VARIANT_FUNCTION) {
+		*out = t;
+		return 0;
+	}
+	if (op->variant == VARIANT_OUT)
+		err = tensor_fail(EOPNOTSUPP, "%s: no out form for sparse tensors",
+				  op->schema.name);
+	else if (t->layout != (*out)->layout)
+		err = tensor_fail(EINVAL, "%s: the result has layout %s, self has %s",
+				  op->schema.name, tensor_layout_name(t->layout),
+				  tensor_layout_name((*out)->layout));
+	else if (t->dtype != (*out)->dtype || !sizes_equal(t, *out))
+		err = tensor_fail(EINVAL, "%s: the result is %s %s, self %s %s", op->schema.name,
+				  tensor_dtype_name(t->dtype),
+				  format_sizes(t->sizes, t->ndim, text, sizeof(text)),
+				  tensor_dtype_name((*out)->dtype), SHAPE_STR(*out));
+	else
+		sparse_become(*out, t);
+	tensor_put(t);
+	return err;
+}
+
+/* ---- one operand ---- */
+
+/* The operator's own functional form on strided values, whose result is new: that of abs_ is abs. */
+static const struct tensor_op *functional(const struct tensor_op *op)
+{
+	char name[64];
+	int len = (int)strlen(op->name) - (op->variant == VARIANT_INPLACE);
+
+	if (op->variant == VARIANT_FUNCTION)
+		return op;
+	snprintf(name, sizeof(name), "%.*s", len, op->name);
+	return tensor_op_find(name);
+}
+
+static tensor *apply(const struct tensor_op *op, const tensor *self, tensor *values)
+{
+	typedef tensor *(*unary)(tensor * self);
+	const struct tensor_op *f = functional(op);
+	tensor *result, *t;
+
+	if (!f)
+		return tensor_fail_null(EOPNOTSUPP, "%s: no form for sparse tensors",
+					op->schema.name);
+	result = ((unary)f->call[TENSOR_KEY_CPU])(values);
+	t = result ? sparse_with_values(self, result) : NULL;
+	tensor_put(result);
+	return t;
+}
+
+/* f(a + b) = f(a) + f(b): elements of one place may stay apart. */
+int front_sparse_linear(const struct tensor_op *op, tensor **out, tensor *self)
+{
+	return deliver(op, out, apply(op, self, sparse_of(self)->values));
+}
+
+/* f(0) = 0 is enough. */
+int front_sparse_unary(const struct tensor_op *op, tensor **out, tensor *self)
+{
+	tensor *full = is_csr(self) ? tensor_get(self) : sparse_coalesced(self), *t;
+
+	t = full ? apply(op, full, sparse_of(full)->values) : NULL;
+	tensor_put(full);
+	return deliver(op, out, t);
+}
+
+int front_sparse_scalar(const struct tensor_op *op, tensor **out, tensor *self, tensor_scalar other)
+{
+	typedef tensor *(*binary)(tensor * self, tensor_scalar other);
+	const struct tensor_op *f = op->name[0] == 'm' ? &op_mul_Scalar : &op_div_Scalar;
+	tensor *values = ((binary)f->call[TENSOR_KEY_CPU])(sparse_of(self)->values, other), *t;
+
+	t = values ? sparse_with_values(self, values) : NULL;
+	tensor_put(values);
+	return deliver(op, out, t);
+}
+
+/* ---- addition ---- */
+
+static tensor *scaled(tensor *values, tensor_scalar alpha, enum tensor_dtype dtype)
+{
+	tensor *t = front_cast(values, dtype), *result;
+
+	if (!t || (alpha.kind <= TENSOR_SCALAR_INT ? alpha.i == 1 : alpha.d == 1))
+		return t;
+	result = call_mul_Scalar(t, alpha);
+	tensor_put(t);
+	return result;
+}
+
+/* Both operands' elements, one after the other. */
+static tensor *concatenate(const tensor *a, const tensor *b, tensor *va, tensor *vb)
+{
+	const struct sparse *s = sparse_of(a), *t = sparse_of(b);
+	tensor *both[] = { s->indices, t->indices }, *values[] = { va, vb };
+	tensor *indices = call_cat((tensor_list){ both, 2 }, 1);
+	tensor *v = call_cat((tensor_list){ values, 2 }, 0);
+	tensor *result = sparse_new_coo(sizes_of(a), indices, v, false);
+
+	tensor_put(indices);
+	tensor_put(v);
+	return result;
+}
+
+static tensor *add_values(const tensor *self, tensor *a, tensor *b)
+{
+	tensor *values = call_add_Tensor(a, b, tensor_scalar_int(1)), *t;
+
+	t = values ? sparse_with_values(self, values) : NULL;
+	tensor_put(values);
+	return t;
+}
+
+/* self + alpha other of one layout. */
+static tensor *add_sparse(tensor *self, tensor *other, tensor_scalar alpha)
+{
+	enum tensor_dtype dtype = tensor_promote_types(self->dtype, other->dtype);
+	const struct sparse *s = sparse_of(self), *t = sparse_of(other);
+	tensor *a = dtype ? front_cast(s->values, dtype) : NULL;
+	tensor *b = dtype ? scaled(t->values, alpha, dtype) : NULL;
+	tensor *result = NULL, *both, *csr;
+
+	if (!a || !b)
+		goto out;
+	if (s->coalesced && t->coalesced && same_pattern(self, other)) {
+		result = add_values(self, a, b);
+	} else if (is_coo(self)) {
+		both = concatenate(self, other, a, b);
+		result = both && s->coalesced && t->coalesced ? sparse_coalesced(both) :
+			 both				      ? tensor_get(both) :
+								NULL;
+		tensor_put(both);
+	} else {
+		tensor *x = sparse_coalesced(self), *y = sparse_coalesced(other);
+
+		csr = x && y ? add_sparse(x, y, alpha) : NULL;
+		result = csr ? sparse_to_csr(csr) : NULL;
+		tensor_put(csr);
+		tensor_put(x);
+		tensor_put(y);
+	}
+out:
+	tensor_put(a);
+	tensor_put(b);
+	return result;
+}
+
+/* dense + alpha * sparse, strided. */
+static int add_to_dense(const struct tensor_op *op, tensor **out, tensor *dense, tensor *sparse,
+			tensor_scalar dense_factor, tensor_scalar sparse_factor)
+{
+	tensor *full = kernel_sparse_to_dense(sparse, TENSOR_DTYPE_NONE), *d = NULL, *t = NULL;
+
+	if (*out && (*out)->ext) {
+		tensor_put(full);
+		return tensor_fail(EINVAL, "%s: the result is strided, %s is not", op->schema.name,
+				   op->variant == VARIANT_OUT ? "out" : "self");
+	}
+	if (full)
+		d = scaled(dense, dense_factor, dense->dtype);
+	if (d && op->variant == VARIANT_FUNCTION)
+		t = *out = call_add_Tensor(d, full, sparse_factor);
+	else if (d && op->variant == VARIANT_INPLACE)
+		t = call_add__Tensor(*out, full, sparse_factor);
+	else if (d)
+		t = call_add_out(*out, d, full, sparse_factor);
+	tensor_put(d);
+	tensor_put(full);
+	return t ? 0 : error_code();
+}
+
+int front_sparse_add(const struct tensor_op *op, tensor **out, tensor *self, tensor *other,
+		     tensor_scalar alpha)
+{
+	if (!is_sparse(self))
+		return add_to_dense(op, out, self, other, tensor_scalar_int(1), alpha);
+	if (!is_sparse(other))
+		return add_to_dense(op, out, other, self, alpha, tensor_scalar_int(1));
+	if (!sizes_equal(self, other) || self->layout != other->layout ||
+	    sparse_of(self)->sparse_dim != sparse_of(other)->sparse_dim)
+		return tensor_fail(EINVAL,
+				   "%s: sparse operands must have one shape, layout and number "
+				   "of sparse dimensions, got %s and %s",
+				   op->schema.name, SHAPE_STR(self), SHAPE_STR(other));
+	return deliver(op, out, add_sparse(self, other, alpha));
+}
+
+int front_sparse_sub(const struct tensor_op *op, tensor **out, tensor *self, tensor *other,
+		     tensor_scalar alpha)
+{
+	if (alpha.kind >= TENSOR_SCALAR_FLOAT) {
+		alpha.d = -alpha.d;
+		alpha.imag = -alpha.imag;
+	} else {
+		alpha = tensor_scalar_int(-alpha.i);
+	}
+	if (!is_sparse(self) && op->variant != VARIANT_INPLACE && self->dtype == TENSOR_BOOL)
+		return tensor_fail(EOPNOTSUPP, "%s: bool", op->schema.name);
+	return front_sparse_add(op, out, self, other, alpha);
+}
+
+/* ---- multiplication ---- */
+
+static bool is_number(const tensor *t)
+{
+	return !t->ext && t->numel == 1 && !t->ndim;
+}
+
+/* By a number in a tensor; the product of the numbers promotes as the library says. */
+static tensor *by_number(const struct tensor_op *op, tensor *self, tensor *number)
+{
+	bool product = op->name[0] == 'm';
+	tensor *values = product ? call_mul_Tensor(sparse_of(self)->values, number) :
+				   call_div_Tensor(sparse_of(self)->values, number);
+	tensor *t = values ? sparse_with_values(self, values) : NULL;
+
+	tensor_put(values);
+	return t;
+}
+
+/* Where both have an element. */
+static tensor *intersect(tensor *a, tensor *b)
+{
+	tensor *x = sparse_coalesced(a), *y = sparse_coalesced(b), *vb = NULL, *at = NULL;
+	tensor *kx = x ? sparse_new_keys(x) : NULL, *ky = y ? sparse_new_keys(y) : NULL;
+	tensor *ix = NULL, *va = NULL, *v = NULL, *result = NULL, *keep = NULL, *where = NULL;
+	int64_t n = 0;
+
+	if (!kx || !ky || !(at = sparse_new_i64(kx->numel)) || !(keep = sparse_new_i64(kx->numel)))
+		goto out;
+	sparse_find(i64_data(at), i64_data(kx), kx->numel, i64_data(ky), ky->numel);
+	for (int64_t i = 0; i < kx->numel; i++)
+		if (i64_data(at)[i] >= 0) {
+			i64_data(at)[n] = i64_data(at)[i];
+			i64_data(keep)[n++] = i;
+		}
+	where = call_slice_Tensor(keep, 0, 0, n, 1);
+	ix = where ? call_index_select(sparse_of(x)->indices, 1, where) : NULL;
+	va = ix ? call_index_select(sparse_of(x)->values, 0, where) : NULL;
+	tensor_put(where);
+	where = va ? call_slice_Tensor(at, 0, 0, n, 1) : NULL;
+	vb = where ? call_index_select(sparse_of(y)->values, 0, where) : NULL;
+	v = vb ? call_mul_Tensor(va, vb) : NULL;
+	result = v ? sparse_new_coo(sizes_of(a), ix, v, true) : NULL;
+out:
+	tensor_put(x);
+	tensor_put(y);
+	tensor_put(kx);
+	tensor_put(ky);
+	tensor_put(at);
+	tensor_put(keep);
+	tensor_put(where);
+	tensor_put(ix);
+	tensor_put(va);
+	tensor_put(vb);
+	tensor_put(v);
+	return result;
+}
+
+/* sparse * dense has the places of the sparse one. */
+static tensor *by_dense(tensor *sparse, tensor *dense)
+{
+	tensor *same = call_expand(dense, sizes_of(sparse)), *there, *values = NULL, *t = NULL;
+
+	there = same ? kernel_sparse_mask(same, sparse) : NULL;
+	if (there)
+		values = call_mul_Tensor(sparse_of(sparse)->values, sparse_of(there)->values);
+	if (values)
+		t = sparse_with_values(sparse, values);
+	tensor_put(same);
+	tensor_put(there);
+	tensor_put(values);
+	return t;
+}
+
+static tensor *multiply(tensor *self, tensor *other)
+{
+	tensor *coo, *t;
+
+	if (!is_sparse(self))
+		return by_dense(other, self);
+	if (!is_sparse(other))
+		return by_dense(self, other);
+	if (!sizes_equal(self, other) || self->layout != other->layout ||
+	    sparse_of(self)->sparse_dim != sparse_of(other)->sparse_dim)
+		return tensor_fail_null(EINVAL,
+					"mul: sparse operands must have one shape, layout and "
+					"number of sparse dimensions, got %s and %s",
+					SHAPE_STR(self), SHAPE_STR(other));
+	coo = intersect(self, other);
+	if (is_coo(self) || !coo)
+		return coo;
+	t = sparse_to_csr(coo);
+	tensor_put(coo);
+	return t;
+}
+
+int front_sparse_mul(const struct tensor_op *op, tensor **out, tensor *self, tensor *other)
+{
+	if (is_number(other))
+		return deliver(op, out, by_number(op, self, other));
+	if (is_number(self))
+		return deliver(op, out, by_number(op, other, self));
+	return deliver(op, out, multiply(self, other));
+}
+
+int front_sparse_div(const struct tensor_op *op, tensor **out, tensor *self, tensor *other)
+{
+	if (!is_sparse(self) || !is_number(other))
+		return tensor_fail(EOPNOTSUPP,
+				   "%s: a sparse tensor can be divided by a number, got %s",
+				   op->schema.name, SHAPE_STR(other));
+	return deliver(op, out, by_number(op, self, other));
+}
+
+/* ---- sums ---- */
+
+int front_sparse_sum(const struct tensor_op *op, tensor **out, tensor *self,
+		     enum tensor_dtype dtype)
+{
+	*out = call_sum(sparse_of(self)->values, dtype);
+	return *out ? 0 : error_code();
+}
+
+/* Elements lose the dimensions in the mask (or have index 0 there); what then coincides adds up. */
+static tensor *without_dims(const tensor *self, uint32_t dims, bool keepdim,
+			    enum tensor_dtype dtype)
+{
+	const struct sparse *s = sparse_of(self);
+	int64_t sizes[TENSOR_MAX_DIMS], dense[TENSOR_MAX_DIMS];
+	int n = 0, ndense = 0, nsparse = 0;
+	tensor *indices, *values, *t = NULL;
+
+	for (int d = 0; d < self->ndim; d++) {
+		bool sum = dims >> d & 1;
+
+		if (sum && d >= s->sparse_dim)
+			dense[ndense++] = d - s->sparse_dim + 1;
+		if (!sum || keepdim)
+			sizes[n++] = sum ? 1 : self->sizes[d];
+		nsparse += d < s->sparse_dim && (!sum || keepdim);
+	}
+	values = ndense ? call_sum_dim_IntList(s->values, (tensor_ints){ dense, ndense }, keepdim,
+					       dtype) :
+			  front_cast(s->values, dtype);
+	indices = sparse_new_indices(nsparse, s->nnz);
+	if (values && indices) {
+		int64_t *to = i64_data(indices);
+
+		for (int d = 0; d < s->sparse_dim; d++) {
+			bool sum = dims >> d & 1;
+
+			if (!sum)
+				memcpy(to, i64_data(s->indices) + d * s->nnz, s->nnz * sizeof(*to));
+			else if (keepdim)
+				memset(to, 0, s->nnz * sizeof(*to));
+			if (!sum || keepdim)
+				to += s->nnz;
+		}
+		t = sparse_new_coo((tensor_ints){ sizes, n }, indices, values, false);
+	}
+	tensor_put(values);
+	tensor_put(indices);
+	return t;
+}
+
+int front_sparse_sum_dim(const struct tensor_op *op, tensor **out, tensor *self, tensor_ints dim,
+			 bool keepdim, enum tensor_dtype dtype)
+{
+	enum tensor_dtype common = dtype ? dtype : self->dtype;
+	uint32_t dims = 0, all = (1u << self->ndim) - 1;
+	tensor *t, *full;
+
+	if (sparse_need_coo(op->schema.name, self) < 0)
+		return error_code();
+	if (!dtype)
+		common = front_dtype(op, &common);
+	for (int64_t i = 0; i < dim.len; i++) {
+		int d = wrap_dim(op->schema.name, dim.data[i], self->ndim);
+
+		if (d < 0)
+			return error_code();
+		dims |= 1u << d;
+	}
+	if (dim.len <= 0)
+		dims = all;
+	t = without_dims(self, dims & all, keepdim, common);
+	full = t ? sparse_coalesced(t) : NULL;
+	tensor_put(t);
+	/* A number is no sparse tensor. */
+	if (full && !full->ndim) {
+		t = full;
+		full = kernel_sparse_to_dense(t, TENSOR_DTYPE_NONE);
+		tensor_put(t);
+		*out = full;
+		return full ? 0 : error_code();
+	}
+	return deliver(op, out, full);
+}
+
+/* ---- transposition ---- */
+
+static tensor *permuted(tensor *self, const int *from)
+{
+	const struct sparse *s = sparse_of(self);
+	int64_t sizes[TENSOR_MAX_DIMS], dense[TENSOR_MAX_DIMS + 1] = { 0 };
+	tensor *indices, *values, *t;
+
+	for (int d = 0; d < self->ndim; d++) {
+		if ((d < s->sparse_dim) != (from[d] < s->sparse_dim))
+			return tensor_fail_null(EINVAL,
+						"transpose: sparse and dense dimensions of a "
+						"sparse tensor do not change places");
+		sizes[d] = self->sizes[from[d]];
+		if (d >= s->sparse_dim)
+			dense[d - s->sparse_dim + 1] = from[d] - s->sparse_dim + 1;
+	}
+	indices = sparse_new_indices(s->sparse_dim, s->nnz);
+	values = call_permute(s->values, (tensor_ints){ dense, s->values->ndim });
+	for (int d = 0; indices && d < s->sparse_dim; d++)
+		memcpy(i64_data(indices) + d * s->nnz, i64_data(s->indices) + from[d] * s->nnz,
+		       s->nnz * sizeof(int64_t));
+	t = sparse_new_coo((tensor_ints){ sizes, self->ndim }, indices, values, false);
+	tensor_put(indices);
+	tensor_put(values);
+	return t;
+}
+
+/* Of CSR comes CSR again. */
+static tensor *permuted_any(tensor *self, const int *from)
+{
+	tensor *coo, *turned, *t;
+
+	if (is_coo(self))
+		return permuted(self, from);
+	coo = sparse_coalesced(self);
+	turned = coo ? permuted(coo, from) : NULL;
+	t = turned ? sparse_to_csr(turned) : NULL;
+	tensor_put(coo);
+	tensor_put(turned);
+	return t;
+}
+
+tensor *kernel_sparse_transpose(tensor *self, int64_t dim0, int64_t dim1)
+{
+	int a = wrap_dim("transpose", dim0, self->ndim), b, from[TENSOR_MAX_DIMS];
+
+	if (a < 0)
+		return NULL;
+	b = wrap_dim("transpose", dim1, self->ndim);
+	if (b < 0)
+		return NULL;
+	for (int d = 0; d < self->ndim; d++)
+		from[d] = d == a ? b : d == b ? a : d;
+	return permuted_any(self, from);
+}
+
+tensor *kernel_sparse_t(tensor *self)
+{
+	if (self->ndim > 2)
+		return tensor_fail_null(EINVAL, "t: at most 2 dimensions, got shape %s",
+					SHAPE_STR(self));
+	return kernel_sparse_transpose(self, 0, self->ndim < 2 ? 0 : 1);
+}
+
+tensor *kernel_sparse_permute(tensor *self, tensor_ints dims)
+{
+	int from[TENSOR_MAX_DIMS];
+	uint32_t seen = 0;
+
+	if (dims.len != self->ndim)
+		return tensor_fail_null(EINVAL, "permute: %d dimensions are needed, got %lld",
+					self->ndim, (long long)dims.len);
+	for (int i = 0; i < self->ndim; i++) {
+		from[i] = wrap_dim("permute", dims.data[i], self->ndim);
+		if (from[i] < 0)
+			return NULL;
+		if (seen & 1u << from[i])
+			return tensor_fail_null(EINVAL, "permute: dimension %d occurs twice",
+						from[i]);
+		seen |= 1u << from[i];
+	}
+	return permuted_any(self, from);
+}

@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR MIT
+/*
+ * Products with a sparse matrix. Whatever the layout, its rows are what the kernel takes; with
+ * the sparse matrix on the right the transposed product is computed.
+ */
+#include "ops/sparse/sparse.h"
+
+#include "family/copy.h"
+#include "family/mm.h"
+#include "family/sparse.h"
+#include "family/view.h"
+
+static int check_shapes(const struct tensor_op *op, const tensor *a, const tensor *b)
+{
+	if (a->ndim != 2 || b->ndim != 2 || a->sizes[1] != b->sizes[0])
+		return tensor_fail(EINVAL,
+				   "%s: matrices [m, k] and [k, n] are needed, got %s and %s",
+				   op->schema.name, SHAPE_STR(a), SHAPE_STR(b));
+	if (a->dtype != b->dtype)
+		return tensor_fail(EINVAL, "%s: both matrices must have one dtype, got %s and %s",
+				   op->schema.name, tensor_dtype_name(a->dtype),
+				   tensor_dtype_name(b->dtype));
+	return 0;
+}
+
+/* In the dtype that kernels compute in, with contiguous rows: owned. */
+static tensor *dense_operand(tensor *t)
+{
+	tensor *wide = front_wide(t), *full;
+
+	if (!wide || t->sizes[1] <= 1 || (wide->strides[1] == 1 && wide->strides[0] >= 0))
+		return wide;
+	full = front_contiguous(wide);
+	tensor_put(wide);
+	return full;
+}
+
+/* result = beta result + alpha S dense; result is new, contiguous and of the wide dtype. */
+static int product(tensor *result, tensor *sparse, tensor *dense, double alpha, double beta)
+{
+	spmm_kernel fn = (spmm_kernel)loops_spmm.fn[TENSOR_KEY_CPU];
+	tensor *csr = sparse_to_csr(sparse), *operand = dense_operand(dense), *values = NULL;
+	int err = -ENOMEM;
+
+	if (csr && operand)
+		values = front_wide(sparse_of(csr)->values);
+	if (values)
+		err = fn(result, i64_data(sparse_of(csr)->crow), i64_data(sparse_of(csr)->col),
+			 values, operand, alpha, beta);
+	tensor_put(csr);
+	tensor_put(operand);
+	tensor_put(values);
+	return err;
+}
+
+/* dense S = (S^T dense^T)^T; result is the transposed, as in product(). */
+static int product_right(tensor *result, tensor *dense, tensor *sparse, double alpha, double beta)
+{
+	tensor *s = call_transpose_int(sparse, 0, 1), *d = call_transpose_int(dense, 0, 1);
+	int err = s && d ? product(result, s, d, alpha, beta) : error_code();
+
+	tensor_put(s);
+	tensor_put(d);
+	return err;
+}
+
+/* A new result with beta times self in it, transposed for product_right(). */
+static tensor *new_result(tensor *self, double beta, int64_t rows, int64_t columns, bool transposed,
+			  enum tensor_dtype dtype)
+{
+	int64_t sizes[] = { rows, columns }, turned[] = { columns, rows };
+	tensor *t =
+		tensor_new(TENSOR_DEVICE_CPU, dtype_wide(dtype), transposed ? turned : sizes, 2);
+	tensor *as_self = t && transposed ? call_transpose_int(t, 0, 1) : t ? tensor_get(t) : NULL;
+
+	if (as_self && beta != 0 && front_copy(as_self, self) < 0) {
+		tensor_put(t);
+		t = NULL;
+	}
+	tensor_put(as_self);
+	return t;
+}
+
+/* Puts the result where the caller wants it; consumes t. */
+static int deliver(const struct tensor_op *op, tensor **out, tensor *t, bool transposed,
+		   enum tensor_dtype dtype)
+{
+	tensor *seen = transposed ? call_transpose_int(t, 0, 1) : tensor_get(t), *result = NULL;
+	const tensor *inputs[] = { seen };
+	struct front_out o;
+	int err = 0;
+
+	if (!seen) {
+		err = error_code();
+	} else if (*out) {
+		err = front_begin(op, &o, *out, dtype, seen->sizes, 2, inputs, 1);
+		if (!err)
+			err = front_end(op, &o, out, front_copy(o.t, seen));
+	} else {
+		result = transposed ? front_contiguous_copy(seen, TENSOR_OPTIONS(.dtype = dtype)) :
+				      front_cast(seen, dtype);
+		*out = result;
+		err = result ? 0 : error_code();
+	}
+	tensor_put(seen);
+	tensor_put(t);
+	return err;
+}
+
+static int multiply(const struct tensor_op *op, tensor **out, tensor *self, tensor *mat1,
+		    tensor *mat2, double alpha, double beta)
+{
+	bool right = !is_sparse(mat1);
+	tensor *t;
+	int err;
+
+	if (is_sparse(mat1) && is_sparse(mat2))
+		return tensor_fail(EOPNOTSUPP, "%s: one of the matrices must be strided",
+				   op->schema.name);
+	if (*out && (*out)->ext)
+		return tensor_fail(EINVAL, "%s: the result is strided, out is not",
+				   op->schema.name);
+	t = new_result(self, beta, mat1->sizes[0], mat2->sizes[1], right, mat1->dtype);
+	if (!t)
+		return error_code();
+	err = right ? product_right(t, mat1, mat2, alpha, beta) :
+		      product(t, mat1, mat2, alpha, beta);
+	if (err < 0) {
+		tensor_put(t);
+		return err;
+	}
+	return deliver(op, out, t, right, mat1->dtype);
+}
+
+int front_sparse_mm(const struct tensor_op *op, tensor **out, tensor *self, tensor *mat2)
+{
+	if (check_shapes(op, self, mat2) < 0)
+		return error_code();
+	return multiply(op, out, NULL, self, mat2, 1, 0);
+}
+
+int front_sparse_addmm(const struct tensor_op *op, tensor **out, tensor *self, tensor *mat1,
+		       tensor *mat2, tensor_scalar beta, tensor_scalar alpha)
+{
+	double a = 0, b = 0;
+
+	if (self->ext || (!is_sparse(mat1) && !is_sparse(mat2)))
+		return tensor_fail(EOPNOTSUPP, "%s: self must be strided, got layout %s",
+				   op->schema.name, tensor_layout_name(self->layout));
+	if (check_shapes(op, mat1, mat2) < 0 ||
+	    front_factor(op, "beta", beta, mat1->dtype, &b) < 0 ||
+	    front_factor(op, "alpha", alpha, mat1->dtype, &a) < 0)
+		return error_code();
+	if (self->dtype != mat1->dtype)
+		return tensor_fail(EINVAL, "%s: self must have dtype %s, got %s", op->schema.name,
+				   tensor_dtype_name(mat1->dtype), tensor_dtype_name(self->dtype));
+	if (!broadcasts_to(self, (int64_t[]){ mat1->sizes[0], mat2->sizes[1] }, 2))
+		return tensor_fail(EINVAL, "%s: self %s does not broadcast to [%lld, %lld]",
+				   op->schema.name, SHAPE_STR(self), (long long)mat1->sizes[0],
+				   (long long)mat2->sizes[1]);
+	return multiply(op, out, self, mat1, mat2, a, b);
+}
+
+tensor *kernel_sparse_mm_masked(tensor *sparse, tensor *dense)
+{
+	return call_mm(sparse, dense);
+}
+
+static tensor *sampled(tensor *mat1, tensor *mat2, const tensor *mask)
+{
+	sampled_mm_kernel fn = (sampled_mm_kernel)loops_sampled_mm.fn[TENSOR_KEY_CPU];
+	const struct sparse *s = sparse_of(mask);
+	tensor *turned = call_transpose_int(mat2, 0, 1), *a = dense_operand(mat1);
+	tensor *b = turned ? dense_operand(turned) : NULL;
+	tensor *wide = a ? tensor_new(a->device, a->dtype, &s->nnz, 1) : NULL, *values = NULL;
+	tensor *result = NULL;
+	const int64_t *row = i64_data(s->indices);
+
+	if (b && wide && fn(wide, row, row + s->nnz, a, b) == 0)
+		values = front_cast(wide, mat1->dtype);
+	if (values)
+		result = sparse_with_values(mask, values);
+	tensor_put(turned);
+	tensor_put(a);
+	tensor_put(b);
+	tensor_put(wide);
+	tensor_put(values);
+	return result;
+}
+
+/*
+ * The elements of mat1 mat2 where mask has some: what the gradient of a sparse factor needs. The
+ * result is coalesced: a place that occurs twice would count twice.
+ */
+tensor *kernel_sparse_sampled_mm(tensor *mat1, tensor *mat2, tensor *mask)
+{
+	tensor *coo, *t, *csr;
+
+	if (!is_sparse(mask) || is_sparse(mat1) || is_sparse(mat2) || mat1->ndim != 2 ||
+	    mat2->ndim != 2 || mask->ndim != 2 || sparse_of(mask)->sparse_dim != 2 ||
+	    mat1->sizes[1] != mat2->sizes[0] || mask->sizes[0] != mat1->sizes[0] ||
+	    mask->sizes[1] != mat2->sizes[1] || mat1->dtype != mat2->dtype)
+		return tensor_fail_null(EINVAL,
+					"_sparse_sampled_mm: strided matrices [m, k] and [k, n] "
+					"of one dtype and a sparse mask [m, n] are needed, got "
+					"%s, %s and %s",
+					SHAPE_STR(mat1), SHAPE_STR(mat2), SHAPE_STR(mask));
+	coo = sparse_coalesced(mask);
+	t = coo ? sampled(mat1, mat2, coo) : NULL;
+	tensor_put(coo);
+	if (!t || is_coo(mask))
+		return t;
+	csr = sparse_to_csr(t);
+	tensor_put(t);
+	return csr;
+}

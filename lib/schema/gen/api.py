@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: LGPL-2.1-only OR MIT
+"""Writes the public functions (tensor/ops.h, ops_api_F.c) and each family's header for the library."""
+import textwrap
+
+NOTE = '/* Generated from lib/schema/ops/. */\n'
+
+
+def comment(op):
+    lines = textwrap.wrap(f'{op.text}', 92, break_long_words=False)
+    lines += textwrap.wrap(' '.join(op.doc.split()), 92) if op.doc else []
+    return '/*\n' + ''.join(f' * {line}\n' for line in lines) + ' */\n'
+
+
+def public_header(ops):
+    out = [NOTE, '#ifndef TENSOR_OPS_H\n#define TENSOR_OPS_H\n\n#include <tensor/types.h>\n\n',
+           '#ifdef __cplusplus\nextern "C" {\n#endif\n\n']
+    for op in ops:
+        out.append(comment(op))
+        out.append(f'{op.ctype}tensor_{op.c_name}({op.params(hide=True)});\n')
+        if op.hidden:
+            out.append(f'{op.ctype}tensor_{op.c_name_full}({op.params()});\n')
+        out.append('\n')
+    out.append('#ifdef __cplusplus\n}\n#endif\n#endif\n')
+    return ''.join(out)
+
+
+def key_union(op):
+    """C expression: the union of the arguments' key sets."""
+    parts, lists = [], []
+    for a in op.args:
+        if a.type == 'Tensor':
+            parts.append(f'{a.name}->keys')
+        elif a.type == 'Tensor?':
+            parts.append(f'({a.name} ? {a.name}->keys : 0)')
+        elif a.type == 'Tensor[]':
+            lists.append(f'list_keys({a.name})')
+        elif a.type == 'Tensor?[]':
+            lists.append(f'optional_list_keys({a.name})')
+    if not parts and not lists:
+        return 'option_keys(options)'
+    return ' | '.join(parts + lists)
+
+
+def fail(op):
+    return '-thread()->error.code' if op.multi else 'NULL'
+
+
+def loop_names(ops):
+    names = {op.loop for op in ops if op.kind == 'front'}
+    return sorted(names | {n for op in ops for n in op.entry.get('also', [])})
+
+
+def symbols(op):
+    """What a family's header declares for an operator."""
+    return {f'tensor_{op.c_name}', f'tensor_{op.c_name_full}', f'op_{op.id}', f'fn_{op.id}',
+            f'call_{op.id}'}
+
+
+def inline_call(op):
+    """The call that dispatches, for use inside the library."""
+    names = ', '.join([n for _, n, _ in op.c_args()] + [n for _, n in op.c_results()])
+    missing = f'dispatch_missing(&op_{op.id}, keys)'
+    if not op.multi:
+        missing = f'((void){missing}, (tensor *)NULL)'
+    return (f'extern struct tensor_op op_{op.id};\n'
+            f'typedef {op.ctype}(*fn_{op.id})({op.params()});\n'
+            f'static inline {op.ctype}call_{op.id}({op.params()})\n{{\n'
+            f'\tuint32_t keys = {key_union(op)};\n'
+            f'\tuint32_t ks = dispatch_keys(thread(), op_mask(&op_{op.id}), keys);\n\n'
+            f'\tif (unlikely(!ks))\n\t\treturn {missing};\n'
+            f'\treturn ((fn_{op.id})op_function(&op_{op.id}, top_key(ks)))({names});\n}}\n\n')
+
+
+def family_header(family, ops, written):
+    """What the library's own files see of a family. written: prototypes of functions that are
+    written by hand."""
+    guard = f'FAMILY_{family.upper()}_H'
+    out = [NOTE, f'#ifndef {guard}\n#define {guard}\n\n',
+           '#include "dispatch/dispatch.h"\n\n']
+    for op in ops:
+        out.append(f'{op.ctype}tensor_{op.c_name}({op.params(hide=True)});\n')
+        if op.hidden:
+            out.append(f'{op.ctype}tensor_{op.c_name_full}({op.params()});\n')
+        out.append(inline_call(op))
+    out += [f'extern struct tensor_loops loops_{loop};\n' for loop in loop_names(ops)]
+    out += [f'{line};\n' for line in written]
+    out.append('\n#endif\n')
+    return ''.join(out)
+
+
+def null_checks(op):
+    plain = [a.name for a in op.args if a.is_tensor]
+    checks = [f'!{n}' for n in plain]
+    checks += [f'!list_complete({a.name})' for a in op.args if a.type in ('Tensor[]', 'Tensor?[]')]
+    res = []
+    if checks:
+        ret = 'null_argument_code' if op.multi else 'null_argument'
+        res.append(f'\tif (unlikely({" || ".join(checks)}))\n\t\treturn {ret}("{op.name}");\n')
+    wrong = {'int[]': 'ints_given', 'int[]?': 'ints_allowed', 'float[]': 'floats_given',
+             'float[]?': 'floats_allowed', 'Scalar[]': 'scalars_given', 'str': 'string_given'}
+    for a in op.args:
+        if a.type in wrong:
+            ret = 'wrong_list_code' if op.multi else 'wrong_list'
+            res.append(f'\tif (unlikely(!{wrong[a.type]}({a.name})))\n'
+                       f'\t\treturn {ret}("{op.name}", "{a.name}");\n')
+    for a in op.args:
+        if a.type == 'Tensor?':
+            res.append(f'\tif ({a.name} == tensor_none)\n\t\t{a.name} = NULL;\n')
+    return ''.join(res)
+
+
+def public_source(family, ops):
+    out = [NOTE, f'#include "family/{family}.h"\n\n']
+    for op in ops:
+        names = [n for _, n, _ in op.c_args()] + [n for _, n in op.c_results()]
+        call = f'call_{op.id}({", ".join(names)})'
+        out.append(f'TENSOR_EXPORT {op.ctype}tensor_{op.c_name_full}({op.params()})\n{{\n')
+        out.append(null_checks(op))
+        if op.variant != 'function' or op.plain_result:
+            out.append(f'\treturn {call};\n')
+        elif op.list_result:
+            out.append(f'\tint n = {call};\n\n\tif (n < 0)\n\t\treturn n;\n'
+                       '\treturn scope_own_list(results, n) < 0 ? -ENOMEM : n;\n')
+        elif op.multi:
+            res = [n for _, n in op.c_results()]
+            out.append(f'\tint err = {call};\n\n\tif (err < 0)\n\t\treturn err;\n')
+            out.append(f'\treturn scope_own_results((tensor **[]){{{", ".join(res)}}}, {len(res)});\n')
+        else:
+            out.append(f'\treturn scope_own(thread(), {call});\n')
+        out.append('}\n\n')
+        if op.hidden:
+            drop = {a.name: a for a in op.hidden}
+            vals = [drop[n].default_c() if n in drop else n for n in names]
+            vals = ['tensor_none' if n in drop and drop[n].type == 'Tensor?' else v
+                    for n, v in zip(names, vals)]
+            out.append(f'TENSOR_EXPORT {op.ctype}tensor_{op.c_name}({op.params(hide=True)})\n{{\n')
+            out.append(f'\treturn tensor_{op.c_name_full}({", ".join(vals)});\n}}\n\n')
+    return ''.join(out)

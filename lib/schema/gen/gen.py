@@ -1,0 +1,55 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-2.1-only OR MIT
+"""usage: gen.py OPS/ DERIVATIVES/ OUTDIR
+
+Writes everything that follows from the declarations, one C file a family and kind. Files whose text did not change keep their
+time stamps, so that an edit to one entry does not rebuild what it does not touch.
+"""
+import glob
+import os
+import sys
+
+try:
+    import yaml  # noqa: F401
+except ImportError:
+    sys.exit(f'gen.py: {sys.executable} has no PyYAML (Debian: python3-yaml)')
+
+import api
+import derivatives
+import examples
+import schema
+import tables
+
+
+def write(path, text):
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    try:
+        with open(path) as f:
+            if f.read() == text:
+                return
+    except FileNotFoundError:
+        pass
+    with open(path + '.new', 'w') as f:
+        f.write(text)
+    os.rename(path + '.new', path)
+
+
+def main():
+    ops_dir, derivatives_dir, out = sys.argv[1:4]
+    ops = schema.load(glob.glob(f'{ops_dir}/*/*.yaml'))
+    write(f'{out}/include/tensor/ops.h', api.public_header(ops))
+    write(f'{out}/examples.c', examples.source(ops, examples.folder()))
+    write(f'{out}/ops_registry.c', tables.registry(ops))
+    for family in sorted({op.family for op in ops}):
+        own = [op for op in ops if op.family == family]
+        write(f'{out}/family/{family}.h', api.family_header(family, own, tables.prototypes(own)))
+        write(f'{out}/ops_api_{family}.c', api.public_source(family, own))
+        write(f'{out}/ops_tables_{family}.c', tables.source(family, own))
+    for name, text in derivatives.generate(ops, glob.glob(f'{derivatives_dir}/*/*.yaml')):
+        write(f'{out}/{name}', text)
+    with open(f'{out}/stamp', 'w'):
+        pass
+
+
+if __name__ == '__main__':
+    main()

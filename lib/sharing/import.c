@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR MIT
+/*
+ * Buffers that came from other processes. A table by identity makes sure that a process maps each
+ * of them once: what comes again, by whichever channel, is another storage on the same mapping. A
+ * buffer that came with different rights, or in parts, has a mapping for each.
+ */
+#include "storage/provider/provider.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdlib.h>
+
+struct import {
+	struct tensor_buffer buf;
+	struct import *next;
+	unsigned storages;
+};
+
+static struct {
+	pthread_mutex_t lock;
+	struct import *chain[256];
+} imports = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+static void lock_imports(void)
+{
+	pthread_mutex_lock(&imports.lock);
+}
+
+static void unlock_imports(void)
+{
+	pthread_mutex_unlock(&imports.lock);
+}
+
+__attribute__((constructor(102))) static void watch_forks(void)
+{
+	pthread_atfork(lock_imports, unlock_imports, unlock_imports);
+}
+
+static struct import **chain_of(struct tensor_identity id)
+{
+	return &imports.chain[id.ino % ARRAY_SIZE(imports.chain)];
+}
+
+static struct import *find(const struct tensor_buffer *b)
+{
+	struct import *i = *chain_of(b->id);
+
+	while (i && !(identity_equal(i->buf.id, b->id) && i->buf.rights == b->rights &&
+		      i->buf.offset == b->offset && i->buf.size == b->size))
+		i = i->next;
+	return i;
+}
+
+static void import_put(struct import *i)
+{
+	struct import **p;
+
+	lock_imports();
+	if (--i->storages) {
+		unlock_imports();
+		return;
+	}
+	for (p = chain_of(i->buf.id); *p != i; p = &(*p)->next)
+		;
+	*p = i->next;
+	unlock_imports();
+	buffer_close(&i->buf);
+	free(i);
+}
+
+static void import_free(struct tensor_storage *s)
+{
+	import_put(s->owner);
+}
+
+static const struct storage_ops import_ops = { .free = import_free, .shared = true };
+
+struct tensor_buffer *import_buffer(struct tensor_storage *s)
+{
+	return s->ops == &import_ops ? &((struct import *)s->owner)->buf : NULL;
+}
+
+/* One more storage on it, if it was imported before. */
+static struct import *import_again(const struct tensor_buffer *b)
+{
+	struct import *i;
+
+	lock_imports();
+	i = find(b);
+	if (i)
+		i->storages++;
+	unlock_imports();
+	return i;
+}
+
+/* Puts the new one in, or finds that another thread was faster. */
+static struct import *import_put_in(struct import *new)
+{
+	struct import **chain = chain_of(new->buf.id), *i;
+
+	lock_imports();
+	i = find(&new->buf);
+	if (!i) {
+		i = new;
+		i->next = *chain;
+		*chain = i;
+	}
+	i->storages++;
+	unlock_imports();
+	return i;
+}
+
+/* Takes over the buffer, which is not mapped yet, or finds the one that was imported before. Mapping takes
+ * as long as the buffer is large: without the lock, which every receipt needs. */
+static int import_get(struct tensor_buffer *b, struct import **found)
+{
+	struct import *new;
+	int err = -ENOMEM;
+
+	*found = import_again(b);
+	if (*found) {
+		b->provider->close(b);
+		return 0;
+	}
+	new = malloc(sizeof(*new));
+	if (!new)
+		goto close_buffer;
+	*new = (struct import){ .buf = *b };
+	err = b->provider->map(&new->buf);
+	if (err < 0)
+		goto free_import;
+	*found = import_put_in(new);
+	if (*found != new) {
+		new->buf.provider->close(&new->buf);
+		free(new);
+	}
+	return 0;
+free_import:
+	free(new);
+close_buffer:
+	b->provider->close(b);
+	return err;
+}
+
+int import_seal(struct tensor_storage *s)
+{
+	struct import *i = s->owner;
+	int err = -EBUSY;
+
+	lock_imports();
+	if (i->storages == 1 || i->buf.readonly)
+		err = i->buf.provider->seal(&i->buf);
+	unlock_imports();
+	return err;
+}
+
+static struct tensor_storage *storage_on(const char *function, struct tensor_buffer *b)
+{
+	struct tensor_storage *s;
+	struct import *i;
+	int err = import_get(b, &i);
+
+	if (err < 0) {
+		tensor_fail(-err, "%s: the buffer cannot be mapped: %s", function, strerror(-err));
+		return NULL;
+	}
+	s = storage_alloc_struct();
+	if (!s) {
+		import_put(i);
+		return NULL;
+	}
+	s->ops = &import_ops;
+	s->owner = i;
+	s->device = TENSOR_DEVICE_CPU;
+	s->data = i->buf.map;
+	s->nbytes = i->buf.size;
+	s->readonly = i->buf.readonly;
+	return s;
+}
+
+struct tensor_storage *import_storage(int fd, struct tensor_identity id)
+{
+	struct tensor_buffer b;
+	int err = provider_open_fd(fd, false, &b);
+
+	if (err == -EBADMSG) {
+		tensor_fail(EBADMSG, "recv: the fd that came is no tensor buffer");
+		return NULL;
+	}
+	if (err < 0) {
+		tensor_fail(-err, "recv: the buffer cannot be opened: %s", strerror(-err));
+		return NULL;
+	}
+	if (!identity_equal(id, b.id)) {
+		b.provider->close(&b);
+		tensor_fail(EBADMSG, "recv: another buffer came than the message names");
+		return NULL;
+	}
+	return storage_on("recv", &b);
+}
+
+static int foreign_error(const char *function, int fd, int err)
+{
+	switch (-err) {
+	case EBADMSG:
+		return tensor_fail(
+			EBADMSG,
+			"%s: fd %d is no buffer, no dma-buf, and no memfd of whole pages "
+			"that is sealed against shrinking and growing",
+			function, fd);
+	case ENOTSUP:
+		return tensor_fail(ENOTSUP,
+				   "%s: fd %d is a dma-buf, which needs /dev/tensor: load "
+				   "the tensor module",
+				   function, fd);
+	case EIDRM:
+		return tensor_fail(EIDRM, "%s: the buffer of fd %d was revoked", function, fd);
+	default:
+		return tensor_fail(-err, "%s: fd %d: %s", function, fd, strerror(-err));
+	}
+}
+
+struct tensor_storage *import_foreign(const char *function, int fd)
+{
+	struct tensor_buffer b;
+	int err = fcntl(fd, F_GETFD) < 0 ? -errno : provider_open_fd(fd, true, &b);
+
+	if (err < 0) {
+		foreign_error(function, fd, err);
+		return NULL;
+	}
+	return storage_on(function, &b);
+}

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR MIT
+/*
+ * The receiving side of a channel: a message is checked, its buffer is imported or found among
+ * those that came before, and a tensor is made on it. The sender may be hostile.
+ */
+#include "sharing/channel.h"
+
+#include <unistd.h>
+
+static void drop_held(struct held *h)
+{
+	if (h->storage)
+		storage_put(h->storage);
+	*h = (struct held){ 0 };
+}
+
+static void forget_held(tensor_channel *ch, const struct wire_message *m)
+{
+	for (int word = 0; word < WIRE_SLOTS / 64; word++)
+		for (uint64_t bits = m->forget[word]; bits; bits &= bits - 1)
+			drop_held(&ch->held[word * 64 + __builtin_ctzll(bits)]);
+}
+
+static struct tensor_storage *storage_null(int code, const char *text)
+{
+	tensor_fail(code, "recv: %s", text);
+	return NULL;
+}
+
+/* What came with the message; the caller owns a reference. */
+static struct tensor_storage *come_storage(tensor_channel *ch)
+{
+	struct wire_in *in = &ch->in;
+	bool readonly = in->m.flags & WIRE_READONLY;
+	struct tensor_storage *s;
+
+	if (in->fd < 0)
+		return in->lost ?
+			       storage_null(EMFILE, "no file descriptor was free for the buffer") :
+			       storage_null(EBADMSG, "the fd that is announced did not come");
+	s = import_storage(in->fd, (struct tensor_identity){ in->m.dev, in->m.ino });
+	if (s) {
+		close(in->fd);
+		in->fd = -1;
+	}
+	/* The other way round is fine: a memfd that was sent read-only once stays so. */
+	if (s && readonly && !s->readonly) {
+		storage_put(s);
+		return storage_null(EBADMSG, "a writable fd came for a read-only tensor");
+	}
+	return s;
+}
+
+static struct tensor_storage *held_storage(tensor_channel *ch)
+{
+	const struct wire_message *m = &ch->in.m;
+	const struct held *h = &ch->held[m->slot];
+
+	if (!h->storage || h->id.dev != m->dev || h->id.ino != m->ino ||
+	    h->readonly != !!(m->flags & WIRE_READONLY))
+		return storage_null(EBADMSG, "a buffer is named that did not come");
+	storage_get(h->storage);
+	return h->storage;
+}
+
+static void hold(tensor_channel *ch, struct tensor_storage *s)
+{
+	const struct wire_message *m = &ch->in.m;
+	struct held *h;
+
+	if (!(m->flags & WIRE_FD) || m->slot == WIRE_NO_SLOT)
+		return;
+	h = &ch->held[m->slot];
+	drop_held(h);
+	storage_get(s);
+	*h = (struct held){ s, { m->dev, m->ino }, m->flags & WIRE_READONLY };
+}
+
+/* The message is whole. */
+static tensor *receive(tensor_channel *ch)
+{
+	const struct wire_message *m = &ch->in.m;
+	struct tensor_storage *s;
+	const char *why;
+	unsigned item;
+	int err;
+
+	err = wire_check(m, &why);
+	if (err == -EPROTO)
+		ch->dead = err; /* where does the next message begin? */
+	else
+		forget_held(ch, m);
+	if (err < 0)
+		return tensor_fail_null(-err, "recv: %s", why);
+	if (ch->in.extra || (ch->in.fd >= 0 && !(m->flags & WIRE_FD)))
+		return tensor_fail_null(EBADMSG, "recv: more fds came than are announced");
+	s = m->flags & WIRE_FD ? come_storage(ch) : held_storage(ch);
+	if (!s)
+		return NULL;
+	item = dtype_sizes[m->dtype];
+	if (!wire_fits(m, s->nbytes, item)) {
+		char text[SHAPE_TEXT];
+
+		storage_put(s);
+		return tensor_fail_null(EBADMSG, "recv: a tensor %s of %s does not fit its buffer",
+					format_sizes(m->sizes, (int)m->ndim, text, sizeof(text)),
+					tensor_dtype_name(m->dtype));
+	}
+	hold(ch, s);
+	return tensor_new_on_storage(s, m->dtype, m->sizes, m->strides, (int)m->ndim,
+				     m->offset / (int64_t)item);
+}
+
+static tensor *recv_error(tensor_channel *ch, int err)
+{
+	if (err == -EPIPE)
+		return tensor_fail_null(EPIPE, "recv: the peer is gone");
+	/* What is left of it would be taken for the begin of the next. */
+	if (!ch->packets && ch->in.have && err != -EAGAIN)
+		ch->dead = err;
+	if (err == -EBADMSG)
+		return tensor_fail_null(EBADMSG, "recv: the message is cut short or too long");
+	return tensor_fail_null(-err, "recv: %s", strerror(-err));
+}
+
+static tensor *dead_error(const tensor_channel *ch)
+{
+	if (ch->dead == -ETOOMANYREFS)
+		return tensor_fail_null(ETOOMANYREFS,
+					"recv: the channel ended: %d descriptors that were "
+					"refused could not be closed yet",
+					WIRE_REFUSED_MAX);
+	return tensor_fail_null(-ch->dead,
+				"recv: the channel ended with a message that was no tensor's");
+}
+
+TENSOR_EXPORT tensor *tensor_recv(tensor_channel *ch)
+{
+	tensor *t;
+	int err;
+
+	if (!ch)
+		return tensor_fail_null(EINVAL, "recv: the channel is NULL");
+	pthread_mutex_lock(&ch->receiving);
+	if (!ch->dead && wire_overrun(&ch->in))
+		ch->dead = -ETOOMANYREFS;
+	if (ch->dead) {
+		t = dead_error(ch);
+	} else {
+		err = wire_recv(ch->socket, ch->packets, &ch->in);
+		t = err < 0 ? recv_error(ch, err) : receive(ch);
+		if (err != -EAGAIN)
+			wire_reset(&ch->in);
+	}
+	pthread_mutex_unlock(&ch->receiving);
+	return scope_own(thread(), t);
+}

@@ -1,0 +1,321 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR MIT
+/*
+ * Channels: tensors over a unix socket. See docs/sharing.md for the protocol.
+ *
+ * The sender numbers the buffers that the receiver is to keep: a table of slots, which the
+ * receiver mirrors. A buffer goes into a slot with its fd; from then on the slot's number and the
+ * buffer's identity are enough. The sender alone decides when a slot is given up - its buffer is
+ * freed, or the slot is wanted for another - and says so in its next message. The receiver keeps
+ * what its own table holds and believes nothing else.
+ */
+#include "sharing/channel.h"
+
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+/* Every channel, for share_forget(). Nothing blocks while the lock is held. */
+static struct tensor_channel *channels;
+static pthread_mutex_t tables_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static void lock_tables(void)
+{
+	pthread_mutex_lock(&tables_lock);
+}
+
+static void unlock_tables(void)
+{
+	pthread_mutex_unlock(&tables_lock);
+}
+
+__attribute__((constructor(102))) static void watch_forks(void)
+{
+	pthread_atfork(lock_tables, unlock_tables, unlock_tables);
+}
+
+/* ---- channels ---- */
+
+static int socket_option(int fd, int option)
+{
+	socklen_t len = sizeof(int);
+	int value;
+
+	return getsockopt(fd, SOL_SOCKET, option, &value, &len) < 0 ? -errno : value;
+}
+
+TENSOR_EXPORT tensor_channel *tensor_channel_open(int socket)
+{
+	int domain = socket_option(socket, SO_DOMAIN), type = socket_option(socket, SO_TYPE);
+	tensor_channel *ch;
+
+	if (domain != AF_UNIX || (type != SOCK_STREAM && type != SOCK_SEQPACKET)) {
+		tensor_fail(domain < 0 ? -domain : EINVAL,
+			    "channel_open: fd %d is no unix stream or seqpacket socket", socket);
+		return NULL;
+	}
+	ch = calloc(1, sizeof(*ch));
+	if (!ch) {
+		tensor_fail(ENOMEM, "channel_open: no memory");
+		return NULL;
+	}
+	ch->socket = socket;
+	ch->packets = type == SOCK_SEQPACKET;
+	ch->in.fd = -1;
+	pthread_mutex_init(&ch->sending, NULL);
+	pthread_mutex_init(&ch->receiving, NULL);
+	lock_tables();
+	ch->next = channels;
+	ch->link = &channels;
+	if (channels)
+		channels->link = &ch->next;
+	channels = ch;
+	unlock_tables();
+	return ch;
+}
+
+TENSOR_EXPORT void tensor_channel_close(tensor_channel *ch)
+{
+	if (!ch)
+		return;
+	lock_tables();
+	*ch->link = ch->next;
+	if (ch->next)
+		ch->next->link = ch->link;
+	unlock_tables();
+	for (int i = 0; i < WIRE_SLOTS; i++)
+		if (ch->held[i].storage)
+			storage_put(ch->held[i].storage);
+	wire_end(&ch->in);
+	pthread_mutex_destroy(&ch->sending);
+	pthread_mutex_destroy(&ch->receiving);
+	free(ch);
+}
+
+/* ---- which slot ---- */
+
+static unsigned set_of(struct tensor_identity id)
+{
+	return id.ino % SETS;
+}
+
+/* With the lock: where the buffer is, or -1. */
+static int find_sent(const tensor_channel *ch, struct tensor_identity id, bool readonly)
+{
+	int first = set_of(id) * WAYS;
+
+	for (int i = first; i < first + WAYS; i++) {
+		const struct sent *s = &ch->sent[i];
+
+		if (s->used && s->readonly == readonly && identity_equal(s->id, id))
+			return i;
+	}
+	return -1;
+}
+
+static void give_up(tensor_channel *ch, int slot)
+{
+	ch->sent[slot].used = false;
+	ch->forget[slot / 64] |= 1ull << slot % 64;
+}
+
+void share_mark(struct tensor_buffer *b)
+{
+	lock_tables();
+	b->shared = true;
+	unlock_tables();
+}
+
+void share_forget(const struct tensor_buffer *b)
+{
+	int slot;
+
+	lock_tables();
+	for (tensor_channel *ch = channels; ch; ch = ch->next)
+		for (int readonly = 0; readonly < 2; readonly++)
+			while ((slot = find_sent(ch, b->id, readonly)) >= 0)
+				give_up(ch, slot);
+	unlock_tables();
+}
+
+/* With the lock: an empty slot for the buffer, or the one of its set whose turn it is. */
+static int new_slot(tensor_channel *ch, struct tensor_identity id)
+{
+	unsigned set = set_of(id);
+
+	for (unsigned i = set * WAYS; i < (set + 1) * WAYS; i++)
+		if (!ch->sent[i].used)
+			return (int)i;
+	return (int)(set * WAYS + ch->victim[set]++ % WAYS);
+}
+
+/* Fills in slot, flags and forget. The receiver forgets before it looks at the rest. */
+static void choose_slot(tensor_channel *ch, struct tensor_buffer *b, bool once, bool readonly,
+			struct wire_message *m)
+{
+	int slot = -1;
+
+	m->flags = readonly ? WIRE_READONLY : 0;
+	m->slot = WIRE_NO_SLOT;
+	lock_tables();
+	if (!once)
+		slot = find_sent(ch, b->id, readonly);
+	if (slot < 0) {
+		m->flags |= WIRE_FD;
+		b->shared = true;
+		if (!once) {
+			slot = new_slot(ch, b->id);
+			ch->sent[slot] = (struct sent){ b->id, true, readonly };
+		}
+	}
+	if (slot >= 0)
+		m->slot = slot;
+	memcpy(m->forget, ch->forget, sizeof(m->forget));
+	memset(ch->forget, 0, sizeof(ch->forget));
+	unlock_tables();
+}
+
+/* The message did not go: the receiver knows neither the buffer nor what was to be forgotten. */
+static void undo_slot(tensor_channel *ch, const struct wire_message *m)
+{
+	lock_tables();
+	for (size_t i = 0; i < ARRAY_SIZE(m->forget); i++)
+		ch->forget[i] |= m->forget[i];
+	if (m->flags & WIRE_FD && m->slot != WIRE_NO_SLOT)
+		give_up(ch, (int)m->slot);
+	unlock_tables();
+}
+
+/* ---- send ---- */
+
+static void set_geometry(struct wire_message *m, const tensor *t, const struct tensor_buffer *b)
+{
+	m->magic = WIRE_MAGIC;
+	m->version = WIRE_VERSION;
+	m->size = sizeof(*m);
+	m->dev = b->id.dev;
+	m->ino = b->id.ino;
+	m->dtype = t->dtype;
+	m->ndim = t->ndim;
+	m->offset = (const char *)t->data - (const char *)b->map;
+	for (int i = 0; i < t->ndim; i++) {
+		m->sizes[i] = t->sizes[i];
+		m->strides[i] = t->strides[i];
+	}
+}
+
+static int send_error(int err)
+{
+	if (err == -EPIPE)
+		return tensor_fail(EPIPE, "send: the peer is gone");
+	if (err == -EACCES)
+		return tensor_fail(EACCES, "send: the buffer came with rights that do not permit "
+					   "to send it on like this");
+	if (err == -EIDRM)
+		return tensor_fail(EIDRM, "send: the buffer was revoked");
+	if (err == -EBUSY)
+		return tensor_fail(EBUSY, "send: the buffer is purgeable");
+	return tensor_fail(-err, "send: %s", strerror(-err));
+}
+
+/* With `sending`. -ESTALE, and no error set: the buffer cannot be handed on, only its content. */
+static int send_buffer(tensor_channel *ch, tensor *t, struct tensor_buffer *b, bool once,
+		       unsigned flags)
+{
+	bool readonly = flags & TENSOR_SEND_READONLY || b->readonly;
+	struct wire_message m = { 0 };
+	int fd = -1, err;
+
+	set_geometry(&m, t, b);
+	choose_slot(ch, b, once, readonly, &m);
+	if (m.flags & WIRE_FD) {
+		describe_once(b, t); /* tools that list buffers show it */
+		fd = b->provider->export(b, b->rights & (readonly ? SHARE_RO : SHARE_RW));
+		if (fd < 0) {
+			undo_slot(ch, &m);
+			return fd == -ESTALE ? fd : send_error(fd);
+		}
+	}
+	err = wire_send(ch->socket, &m, fd);
+	if (fd >= 0)
+		close(fd);
+	if (err < 0) {
+		undo_slot(ch, &m);
+		return send_error(err);
+	}
+	return 0;
+}
+
+/* Row by row from strides to without; returns where the next one goes. */
+static char *pack(char *to, const char *from, const tensor *t, const int64_t *sizes, int dim)
+{
+	size_t item = itemsize(t);
+
+	if (dim == t->ndim) {
+		memcpy(to, from, item);
+		return to + item;
+	}
+	if (dim == t->ndim - 1 && t->strides[dim] == 1) {
+		memcpy(to, from, sizes[dim] * item);
+		return to + sizes[dim] * item;
+	}
+	for (int64_t i = 0; i < sizes[dim]; i++)
+		to = pack(to, from + i * t->strides[dim] * (int64_t)item, t, sizes, dim + 1);
+	return to;
+}
+
+/* t's elements in a buffer of their own; a dimension without stride stays without. */
+static tensor *packed(const tensor *t)
+{
+	int64_t sizes[TENSOR_MAX_DIMS], strides[TENSOR_MAX_DIMS],
+		n = packed_geometry(t, sizes, strides);
+	struct tensor_storage *s;
+
+	s = storage_alloc(TENSOR_DEVICE_CPU, n * itemsize(t), true);
+	if (!s)
+		return NULL;
+	if (n)
+		pack(s->data, t->data, t, sizes, 0);
+	return tensor_new_on_storage(s, t->dtype, t->sizes, strides, t->ndim, 0);
+}
+
+static int send_copy(tensor_channel *ch, const tensor *t, unsigned flags)
+{
+	tensor *copy = packed(t);
+	int err;
+
+	if (!copy)
+		return -thread()->error.code;
+	err = send_buffer(ch, copy, storage_buffer(copy->storage), true, flags);
+	tensor_put(copy);
+	return err;
+}
+
+TENSOR_EXPORT int tensor_send(tensor_channel *ch, tensor *t, unsigned flags)
+{
+	struct tensor_buffer *b;
+	int err = -ESTALE;
+
+	if (!ch)
+		return tensor_fail(EINVAL, "send: the channel is NULL");
+	if (!tensor_given(t))
+		return null_argument_code("send");
+	if (flags & ~TENSOR_SEND_READONLY)
+		return tensor_fail(EINVAL, "send: flags 0x%x are unknown", flags);
+	if (t->device.type != TENSOR_CPU || t->ext)
+		return tensor_fail(EOPNOTSUPP,
+				   "send: a strided tensor of plain numbers in host memory is "
+				   "needed, got a %s one %s of another kind or on another device",
+				   tensor_layout_name(t->layout), SHAPE_STR(t));
+	if (storage_is_private(t->storage) && !t->storage->readonly && (err = storage_share(t)) < 0)
+		return err;
+	b = storage_buffer(t->storage);
+	err = -ESTALE;
+	pthread_mutex_lock(&ch->sending);
+	if (b)
+		err = send_buffer(ch, t, b, false, flags);
+	if (err == -ESTALE)
+		err = send_copy(ch, t, flags);
+	pthread_mutex_unlock(&ch->sending);
+	return err;
+}

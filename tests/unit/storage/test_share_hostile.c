@@ -1,0 +1,556 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR MIT
+/*
+ * A receiver against a sender that lies: every field of the message, every kind of fd. Each case
+ * is an error with a text; nothing is leaked, and the next honest message arrives.
+ */
+#include "peer.h"
+
+#include <linux/tensor.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+
+#include "lib/sharing/wire.h"
+
+/* A receiving channel, the raw other end, and an honest message to spoil. */
+struct link {
+	int raw, own;
+	tensor_channel *ch;
+	struct wire_message m;
+	int fd; /* of the buffer in m, writable */
+	int readonly_fd;
+};
+
+static void raw_send(int socket, const void *data, size_t len, const int *fds, int n)
+{
+	char control[CMSG_SPACE(64 * sizeof(int))] = { 0 };
+	struct iovec iov = { (void *)data, len };
+	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
+
+	if (n) {
+		struct cmsghdr *c = (void *)control;
+
+		c->cmsg_level = SOL_SOCKET;
+		c->cmsg_type = SCM_RIGHTS;
+		c->cmsg_len = CMSG_LEN(n * sizeof(int));
+		memcpy(CMSG_DATA(c), fds, n * sizeof(int));
+		msg.msg_control = control;
+		msg.msg_controllen = CMSG_SPACE(n * sizeof(int));
+	}
+	assert_int_equal(sendmsg(socket, &msg, MSG_NOSIGNAL), len);
+}
+
+/* What an honest sender says about t, and the fd it sends. */
+static int capture(tensor *t, unsigned flags, struct wire_message *m)
+{
+	char control[CMSG_SPACE(sizeof(int))];
+	struct iovec iov = { m, sizeof(*m) };
+	struct msghdr msg = { .msg_iov = &iov,
+			      .msg_iovlen = 1,
+			      .msg_control = control,
+			      .msg_controllen = sizeof(control) };
+	tensor_channel *ch;
+	int ends[2], fd;
+
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+	ch = tensor_channel_open(ends[0]);
+	assert_done(tensor_send(ch, t, flags));
+	assert_int_equal(recvmsg(ends[1], &msg, MSG_CMSG_CLOEXEC), sizeof(*m));
+	memcpy(&fd, CMSG_DATA(CMSG_FIRSTHDR(&msg)), sizeof(int));
+	tensor_channel_close(ch);
+	close(ends[0]);
+	close(ends[1]);
+	return fd;
+}
+
+static struct link link_open(int type)
+{
+	struct wire_message ignored;
+	struct link l;
+	int ends[2];
+	tensor *t = ok(tensor_full(TENSOR_INTS(4, 8), TENSOR_SCALAR(7),
+				   TENSOR_OPTIONS(.dtype = TENSOR_F32, .shareable = true)));
+
+	assert_int_equal(socketpair(AF_UNIX, type | SOCK_CLOEXEC, 0, ends), 0);
+	l.raw = ends[0];
+	l.own = ends[1];
+	l.ch = tensor_channel_open(l.own);
+	l.fd = capture(t, 0, &l.m);
+	tensor_release(t);
+	t = ok(tensor_full(TENSOR_INTS(4, 8), TENSOR_SCALAR(7),
+			   TENSOR_OPTIONS(.dtype = TENSOR_F32, .shareable = true)));
+	l.readonly_fd = capture(t, TENSOR_SEND_READONLY, &ignored);
+	tensor_release(t);
+	return l;
+}
+
+static void link_close(struct link *l)
+{
+	tensor_channel_close(l->ch);
+	close(l->raw);
+	close(l->own);
+	close(l->fd);
+	close(l->readonly_fd);
+}
+
+/* The honest message still works. */
+static void still_works(struct link *l)
+{
+	tensor *t;
+
+	raw_send(l->raw, &l->m, sizeof(l->m), &l->fd, 1);
+	t = ok(tensor_recv(l->ch));
+	assert_int_equal(tensor_numel(t), 32);
+	assert_true(((float *)tensor_data(t))[31] == 7);
+	tensor_release(t);
+}
+
+/* m is refused, whether its buffer comes along or is there already. */
+static void refused(struct link *l, const struct wire_message *m, const char *words)
+{
+	raw_send(l->raw, m, sizeof(*m), &l->fd, 1);
+	assert_fails(tensor_recv(l->ch), EBADMSG, words);
+	still_works(l);
+}
+
+#define WITH(l, member, value)                   \
+	({                                       \
+		struct wire_message m_ = (l)->m; \
+		m_.member = (value);             \
+		m_;                              \
+	})
+
+/* ---- fields ---- */
+
+static void fields_out_of_range_are_refused(void **state)
+{
+	int types[] = { SOCK_STREAM, SOCK_SEQPACKET }, before;
+	struct link l = link_open(SOCK_STREAM); /* opens what the library keeps open */
+
+	link_close(&l);
+	before = count_fds();
+	for (int k = 0; k < 2; k++) {
+		struct wire_message m;
+
+		l = link_open(types[k]);
+
+		m = WITH(&l, flags, l.m.flags | 4);
+		refused(&l, &m, "flag");
+		m = WITH(&l, slot, WIRE_SLOTS);
+		refused(&l, &m, "slot");
+		m = WITH(&l, dtype, 0);
+		refused(&l, &m, "dtype");
+		m = WITH(&l, dtype, TENSOR_DTYPE_COUNT);
+		refused(&l, &m, "dtype");
+		m = WITH(&l, dtype, UINT32_MAX);
+		refused(&l, &m, "dtype");
+		m = WITH(&l, ndim, 17);
+		refused(&l, &m, "dimensions");
+		m = WITH(&l, ndim, UINT32_MAX);
+		refused(&l, &m, "dimensions");
+		m = WITH(&l, ndim, 1); /* with the size of a second */
+		refused(&l, &m, "does not exist");
+		m = WITH(&l, sizes[5], 1);
+		refused(&l, &m, "does not exist");
+		m = WITH(&l, ino, l.m.ino + 1);
+		refused(&l, &m, "another buffer");
+		m = WITH(&l, dev, l.m.dev + 1);
+		refused(&l, &m, "another buffer");
+		link_close(&l);
+	}
+	assert_fds(before);
+}
+
+static void geometry_outside_the_buffer_is_refused(void **state)
+{
+	const int64_t big = INT64_MAX, half = 1ll << 62;
+	const struct {
+		int64_t offset, sizes[3], strides[3];
+	} cases[] = {
+		{ 0, { 1024, 1, 2 }, { 1, 1, 1 } }, /* one element too many in a page */
+		{ 4, { 1024, 1, 1 }, { 1, 1, 1 } },
+		{ 4097, { 1, 1, 1 }, { 1, 1, 1 } },
+		{ 2, { 1, 1, 1 }, { 1, 1, 1 } }, /* not on an element */
+		{ -4, { 1, 1, 1 }, { 1, 1, 1 } },
+		{ INT64_MIN, { 1, 1, 1 }, { 1, 1, 1 } },
+		{ big - 3, { 1, 1, 1 }, { 1, 1, 1 } },
+		{ 4092, { 2, 1, 1 }, { 1, 1, 1 } },
+		{ 0, { 2, 1, 1 }, { -1, 1, 1 } },
+		{ 8, { 4, 1, 1 }, { -1, 1, 1 } },
+		{ 0, { -1, 1, 1 }, { 1, 1, 1 } },
+		{ 0, { INT64_MIN, 1, 1 }, { 1, 1, 1 } },
+		{ 0, { big, 1, 1 }, { 1, 1, 1 } },
+		{ 0, { big, 1, 1 }, { 0, 0, 0 } },
+		{ 0, { half, 4, 1 }, { 0, 0, 0 } }, /* the product wraps to 0 */
+		{ 0, { 1ll << 32, 1ll << 32, 1 }, { 0, 0, 0 } },
+		{ 0, { 2, 1, 1 }, { big, 1, 1 } },
+		{ 0, { 2, 1, 1 }, { INT64_MIN, 1, 1 } },
+		{ 0, { 3, 3, 1 }, { half, half, 1 } },
+		{ 0, { 3, 3, 1 }, { half, -half, 1 } },
+		{ 0,
+		  { 2, 2, 1 },
+		  { half / 2, half / 2, 1 } },	     /* the bytes overflow, not the elements */
+		{ 0, { big, 0, big }, { 1, 1, 1 } }, /* none, but their product overflows */
+		{ 8192, { 0, 1, 1 }, { 1, 1, 1 } },
+	};
+	struct link l = link_open(SOCK_STREAM);
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		struct wire_message m = l.m;
+
+		m.offset = cases[i].offset;
+		m.ndim = 3;
+		memcpy(m.sizes, cases[i].sizes, sizeof(cases[i].sizes));
+		memcpy(m.strides, cases[i].strides, sizeof(cases[i].strides));
+		raw_send(l.raw, &m, sizeof(m), &l.fd, 1);
+		if (tensor_recv(l.ch)) {
+			fprintf(stderr, "case %zu was taken\n", i);
+			fail();
+		}
+		assert_int_equal(tensor_last_error()->code, EBADMSG);
+		still_works(&l);
+		/* The same about a buffer that the receiver has. */
+		m.flags &= ~WIRE_FD;
+		raw_send(l.raw, &m, sizeof(m), NULL, 0);
+		assert_fails(tensor_recv(l.ch), EBADMSG, "does not fit");
+	}
+	link_close(&l);
+}
+
+static void geometry_that_just_fits_is_taken(void **state)
+{
+	const struct {
+		int64_t offset, size, stride, at_last;
+	} cases[] = { { 0, 1024, 1, 1023 }, { 4092, 1, 1, 1023 },   { 4092, 1024, -1, 0 },
+		      { 0, 1 << 20, 0, 0 }, { 4096, 0, 99999, -1 }, { 0, 2, 1023, 1023 } };
+	struct link l = link_open(SOCK_SEQPACKET);
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		struct wire_message m = l.m;
+		tensor *t;
+
+		m.offset = cases[i].offset;
+		m.ndim = 1;
+		m.sizes[0] = cases[i].size;
+		m.strides[0] = cases[i].stride;
+		m.sizes[1] = m.strides[1] = 0;
+		raw_send(l.raw, &m, sizeof(m), &l.fd, 1);
+		t = ok(tensor_recv(l.ch));
+		assert_int_equal(tensor_numel(t), cases[i].size);
+		if (cases[i].size)
+			((float *)tensor_data(t))[cases[i].stride * (cases[i].size - 1)] += 0;
+		tensor_release(t);
+	}
+	link_close(&l);
+}
+
+static void foreign_message_ends_the_channel(void **state)
+{
+	for (int k = 0; k < 3; k++) {
+		struct link l = link_open(SOCK_STREAM);
+		struct wire_message m = l.m;
+		int before = count_fds();
+
+		if (k == 0)
+			m.magic ^= 1;
+		else if (k == 1)
+			m.version++;
+		else
+			m.size--;
+		raw_send(l.raw, &m, sizeof(m), &l.fd, 1);
+		assert_fails(tensor_recv(l.ch), EPROTO, k ? "version" : "no tensor message");
+		raw_send(l.raw, &l.m, sizeof(l.m), &l.fd, 1);
+		assert_fails(tensor_recv(l.ch), EPROTO, "ended");
+		assert_fds(before);
+		link_close(&l);
+	}
+}
+
+/* ---- what the receiver is said to hold ---- */
+
+static void buffer_that_never_came_is_refused(void **state)
+{
+	struct link l = link_open(SOCK_STREAM);
+	struct wire_message m = WITH(&l, flags, 0);
+
+	raw_send(l.raw, &m, sizeof(m), NULL, 0);
+	assert_fails(tensor_recv(l.ch), EBADMSG, "did not come");
+	still_works(&l);
+	m.ino++;
+	raw_send(l.raw, &m, sizeof(m), NULL, 0);
+	assert_fails(tensor_recv(l.ch), EBADMSG, "did not come");
+	m.ino--;
+	m.slot ^= 1;
+	raw_send(l.raw, &m, sizeof(m), NULL, 0);
+	assert_fails(tensor_recv(l.ch), EBADMSG, "did not come");
+	m.slot = WIRE_NO_SLOT;
+	raw_send(l.raw, &m, sizeof(m), NULL, 0);
+	assert_fails(tensor_recv(l.ch), EBADMSG, "neither");
+	/* It came writable. */
+	m = WITH(&l, flags, WIRE_READONLY);
+	raw_send(l.raw, &m, sizeof(m), NULL, 0);
+	assert_fails(tensor_recv(l.ch), EBADMSG, "did not come");
+	/* It was to be forgotten. */
+	m = WITH(&l, flags, 0);
+	memset(m.forget, 0xff, sizeof(m.forget));
+	raw_send(l.raw, &m, sizeof(m), NULL, 0);
+	assert_fails(tensor_recv(l.ch), EBADMSG, "did not come");
+	still_works(&l);
+	link_close(&l);
+}
+
+static void rights_that_are_not_what_is_said_are_refused(void **state)
+{
+	struct link l = link_open(SOCK_STREAM);
+	struct wire_message m = WITH(&l, flags, WIRE_FD | WIRE_READONLY);
+
+	refused(&l, &m, "writable fd");
+	link_close(&l);
+}
+
+/* ---- fds ---- */
+
+static void fds_that_are_no_buffers_are_refused(void **state)
+{
+	struct link l = link_open(SOCK_STREAM);
+	int plain = memfd_create("plain", MFD_ALLOW_SEALING), grown, pipes[2], fds[6];
+	int small = memfd_create("small", MFD_ALLOW_SEALING), before;
+
+	assert_int_equal(ftruncate(plain, 1 << 20), 0);
+	grown = memfd_create("grown", MFD_ALLOW_SEALING);
+	assert_int_equal(ftruncate(grown, 1 << 20), 0);
+	assert_int_equal(fcntl(grown, F_ADD_SEALS, F_SEAL_GROW), 0);
+	assert_int_equal(ftruncate(small, 100), 0);
+	assert_int_equal(fcntl(small, F_ADD_SEALS, F_SEAL_GROW | F_SEAL_SHRINK), 0);
+	assert_int_equal(pipe(pipes), 0);
+	fds[0] = plain;
+	fds[1] = grown;
+	fds[2] = small;
+	fds[3] = pipes[0];
+	fds[4] = open("/proc/self/exe", O_RDONLY);
+	fds[5] = l.own;	 /* the receiver's own socket */
+	still_works(&l); /* and keeps its buffer, to which an fd may belong */
+	before = count_fds();
+	for (int i = 0; i < 6; i++) {
+		struct wire_message m = l.m;
+		struct stat st;
+
+		assert_int_equal(fstat(fds[i], &st), 0);
+		m.dev = st.st_dev;
+		m.ino = st.st_ino;
+		raw_send(l.raw, &m, sizeof(m), &fds[i], 1);
+		assert_fails(tensor_recv(l.ch), EBADMSG, "no tensor buffer");
+		assert_fds(before);
+		still_works(&l);
+	}
+	for (int i = 0; i < 5; i++)
+		close(fds[i]);
+	close(pipes[1]);
+	link_close(&l);
+}
+
+/* A channel takes buffers only: what a mapping of a dma-buf does is for its driver to say. */
+static void dmabuf_is_refused(void **state)
+{
+	struct tensor_buffer_info info = { .size = sizeof(info) };
+	struct link l = link_open(SOCK_STREAM);
+	struct wire_message m = l.m;
+	tensor *t = NULL;
+	int fd, before;
+
+	if (strcmp(tensor_provider_name(), "device")) {
+		link_close(&l);
+		skip();
+	}
+	raw_send(l.raw, &l.m, sizeof(l.m), &l.fd, 1);
+	t = ok(tensor_recv(l.ch));
+	fd = tensor_buffer_dmabuf(t, TENSOR_BUFFER_READ | TENSOR_BUFFER_WRITE);
+	assert_true(check_done_(fd));
+	before = count_fds();
+	assert_done(tensor_buffer_info(t, &info));
+	for (int i = 0; i < 2; i++) {
+		struct stat st;
+
+		assert_int_equal(fstat(fd, &st), 0);
+		m.dev = i ? info.dev : st.st_dev;
+		m.ino = i ? info.ino : st.st_ino;
+		raw_send(l.raw, &m, sizeof(m), &fd, 1);
+		assert_fails(tensor_recv(l.ch), EBADMSG, "no tensor buffer");
+		assert_fds(before);
+	}
+	close(fd);
+	tensor_release(t);
+	still_works(&l);
+	link_close(&l);
+}
+
+/* Both have the identity of the buffer; the part reaches less of it, and begins elsewhere. */
+static void part_is_not_taken_for_the_whole(void **state)
+{
+	struct tensor_export part = { .size = sizeof(part),
+				      .flags = TENSOR_EXPORT_RANGE,
+				      .offset = 4096,
+				      .bytes = 4096,
+				      .rights = TENSOR_RIGHTS_RW };
+	struct link l = link_open(SOCK_STREAM);
+	struct wire_message m;
+	tensor *t, *first, *whole;
+	int fd;
+
+	if (strcmp(tensor_provider_name(), "device")) {
+		link_close(&l);
+		skip();
+	}
+	t = ok(tensor_zeros(TENSOR_INTS(4096), TENSOR_OPTIONS(.shareable = true)));
+	((float *)tensor_data(t))[1024] = 5;
+	((float *)tensor_data(t))[4095] = 6;
+	fd = capture(t, 0, &m);
+	assert_done(tensor_buffer_handle(t, &part.handle));
+	assert_int_equal(ioctl(tensor_device_fd(), TENSOR_IOC_EXPORT, &part), 0);
+	m.slot = WIRE_NO_SLOT;
+	m.flags = WIRE_FD;
+	raw_send(l.raw, &m, sizeof(m), &part.fd, 1);
+	assert_fails(tensor_recv(l.ch), EBADMSG, "does not fit");
+	m.sizes[0] = 1024;
+	raw_send(l.raw, &m, sizeof(m), &part.fd, 1);
+	first = ok(tensor_recv(l.ch));
+	assert_true(((float *)tensor_data(first))[0] == 5);
+	m.sizes[0] = 4096;
+	raw_send(l.raw, &m, sizeof(m), &fd, 1);
+	whole = ok(tensor_recv(l.ch)); /* while the part is mapped */
+	assert_true(((float *)tensor_data(whole))[4095] == 6);
+	((float *)tensor_data(first))[1] = 7;
+	assert_true(((float *)tensor_data(whole))[1025] == 7);
+	close(fd);
+	close(part.fd);
+	tensor_release(first);
+	tensor_release(whole);
+	tensor_release(t);
+	link_close(&l);
+}
+
+static void more_fds_than_announced_are_closed(void **state)
+{
+	struct link l = link_open(SOCK_STREAM);
+	struct wire_message m = WITH(&l, flags, 0);
+	int many[40], before;
+
+	still_works(&l);
+	before = count_fds();
+	for (int i = 0; i < 40; i++)
+		many[i] = l.fd;
+	raw_send(l.raw, &l.m, sizeof(l.m), many, 2);
+	assert_fails(tensor_recv(l.ch), EBADMSG, "more fds");
+	raw_send(l.raw, &l.m, sizeof(l.m), many, 40);
+	assert_fails(tensor_recv(l.ch), EBADMSG, "more fds");
+	/* In two parts, each with one. */
+	raw_send(l.raw, &l.m, 10, many, 1);
+	raw_send(l.raw, (char *)&l.m + 10, sizeof(l.m) - 10, many, 1);
+	assert_fails(tensor_recv(l.ch), EBADMSG, "more fds");
+	still_works(&l);
+	raw_send(l.raw, &m, sizeof(m), many, 1);
+	assert_fails(tensor_recv(l.ch), EBADMSG, "more fds");
+	raw_send(l.raw, &l.m, sizeof(l.m), NULL, 0);
+	assert_fails(tensor_recv(l.ch), EBADMSG, "announced");
+	still_works(&l);
+	assert_fds(before);
+	link_close(&l);
+}
+
+static void message_in_pieces_is_put_together(void **state)
+{
+	struct link l = link_open(SOCK_STREAM);
+	tensor *t;
+
+	fcntl(l.own, F_SETFL, O_NONBLOCK);
+	for (size_t i = 0; i < sizeof(l.m); i += 16) {
+		assert_fails(tensor_recv(l.ch), EAGAIN, "recv");
+		raw_send(l.raw, (char *)&l.m + i, 16, &l.fd, i == 0);
+	}
+	t = ok(tensor_recv(l.ch));
+	assert_int_equal(tensor_numel(t), 32);
+	tensor_release(t);
+	link_close(&l);
+}
+
+static void message_that_is_cut_short_is_refused(void **state)
+{
+	struct link l = link_open(SOCK_STREAM);
+	char longer[sizeof(l.m) + 8] = { 0 };
+	int before = count_fds();
+
+	raw_send(l.raw, &l.m, 100, &l.fd, 1);
+	shutdown(l.raw, SHUT_WR);
+	assert_fails(tensor_recv(l.ch), EBADMSG, "cut short");
+	assert_fds(before);
+	link_close(&l);
+
+	l = link_open(SOCK_SEQPACKET);
+	still_works(&l);
+	before = count_fds();
+	raw_send(l.raw, &l.m, 100, &l.fd, 1);
+	assert_fails(tensor_recv(l.ch), EBADMSG, "cut short");
+	memcpy(longer, &l.m, sizeof(l.m));
+	raw_send(l.raw, longer, sizeof(longer), &l.fd, 1);
+	assert_fails(tensor_recv(l.ch), EBADMSG, "too long");
+	still_works(&l);
+	assert_fds(before);
+	link_close(&l);
+}
+
+/* Of packets one may be empty: that is no end of the stream. */
+static void empty_packet_is_refused(void **state)
+{
+	struct link l = link_open(SOCK_SEQPACKET);
+
+	assert_int_equal(send(l.raw, "", 0, 0), 0);
+	assert_fails(tensor_recv(l.ch), EBADMSG, "cut short");
+	still_works(&l);
+	assert_int_equal(send(l.raw, "", 0, 0), 0);
+	raw_send(l.raw, &l.m, sizeof(l.m), &l.fd, 1);
+	shutdown(l.raw, SHUT_WR);
+	assert_fails(tensor_recv(l.ch), EBADMSG, "cut short");
+	tensor_release(ok(tensor_recv(l.ch)));
+	assert_fails(tensor_recv(l.ch), EPIPE, "gone");
+	link_close(&l);
+}
+
+/* A memfd that a peer punched a hole into reads as zeros. */
+static void hole_in_a_buffer_faults_nobody(void **state)
+{
+	struct link l = link_open(SOCK_STREAM);
+	tensor *t;
+
+	if (strcmp(tensor_provider_name(), "memfd")) {
+		link_close(&l);
+		skip();
+	}
+	raw_send(l.raw, &l.m, sizeof(l.m), &l.fd, 1);
+	t = ok(tensor_recv(l.ch));
+	assert_int_equal(fallocate(l.fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, 8192), 0);
+	assert_true(((float *)tensor_data(t))[3] == 0);
+	assert_true(ftruncate(l.fd, 0) < 0);
+	tensor_release(t);
+	link_close(&l);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(fields_out_of_range_are_refused),
+		cmocka_unit_test(geometry_outside_the_buffer_is_refused),
+		cmocka_unit_test(geometry_that_just_fits_is_taken),
+		cmocka_unit_test(foreign_message_ends_the_channel),
+		cmocka_unit_test(buffer_that_never_came_is_refused),
+		cmocka_unit_test(rights_that_are_not_what_is_said_are_refused),
+		cmocka_unit_test(fds_that_are_no_buffers_are_refused),
+		cmocka_unit_test(dmabuf_is_refused),
+		cmocka_unit_test(part_is_not_taken_for_the_whole),
+		cmocka_unit_test(more_fds_than_announced_are_closed),
+		cmocka_unit_test(message_in_pieces_is_put_together),
+		cmocka_unit_test(message_that_is_cut_short_is_refused),
+		cmocka_unit_test(empty_packet_is_refused),
+		cmocka_unit_test(hole_in_a_buffer_faults_nobody),
+	};
+
+	return cmocka_run_group_tests_name("share_hostile", tests, NULL, NULL);
+}
