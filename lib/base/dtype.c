@@ -126,7 +126,7 @@ TENSOR_EXPORT enum tensor_dtype tensor_result_type(const tensor *a, const tensor
 	return tensor_promote_types(a->dtype, b->dtype);
 }
 
-enum tensor_dtype number_dtype(tensor_scalar s)
+enum tensor_dtype scalar_dtype(tensor_scalar s)
 {
 	static const uint8_t of_kind[] = { TENSOR_BOOL, TENSOR_BOOL, TENSOR_I64, TENSOR_F32,
 					   TENSOR_C64 };
@@ -136,7 +136,7 @@ enum tensor_dtype number_dtype(tensor_scalar s)
 
 enum tensor_dtype promote_scalar(const tensor *t, tensor_scalar s)
 {
-	return promote_lower_rank(t->dtype, number_dtype(s));
+	return promote_lower_rank(t->dtype, scalar_dtype(s));
 }
 
 int64_t dtype_least(enum tensor_dtype d)

@@ -333,7 +333,7 @@ static inline enum tensor_dtype dtype_wide(unsigned d)
 								       (enum tensor_dtype)d;
 }
 
-static inline bool dtype_is_half(unsigned d)
+static inline bool dtype_is_reduced_float(unsigned d)
 {
 	return d == TENSOR_F16 || d == TENSOR_BF16;
 }
@@ -365,7 +365,7 @@ enum tensor_dtype promote_scalar(const tensor *t, tensor_scalar s);
 /* a with something of lower rank: b counts only when its category is higher. */
 enum tensor_dtype promote_lower_rank(enum tensor_dtype a, enum tensor_dtype b);
 /* What a number is when nothing else says. */
-enum tensor_dtype number_dtype(tensor_scalar s);
+enum tensor_dtype scalar_dtype(tensor_scalar s);
 /* The range of an integer dtype, as far as i64 has it: u64 ends at INT64_MAX here. */
 int64_t dtype_least(enum tensor_dtype d);
 int64_t dtype_greatest(enum tensor_dtype d);

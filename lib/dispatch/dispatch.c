@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * The registries: functions for (operator, key), loops for (kernel name, backend), fallbacks for
+ * The registries: functions for (operator, key), kernels for (kernel name, backend), fallbacks for
  * a key, and looking operators up. Written at load or by a backend's set-up, while other threads may call
  * operators on what was there before.
  */
@@ -88,7 +88,7 @@ TENSOR_EXPORT bool tensor_op_has_kernel(const tensor_op *op, enum tensor_key key
 		return false;
 	/* A front is there for every dense backend, but serves only those with a loop. */
 	return !(__atomic_load_n(&op->builtin, __ATOMIC_RELAXED) & KEYS_DENSE & KEY_BIT(key)) ||
-	       !op->loops || __atomic_load_n(&op->loops->fn[key], __ATOMIC_RELAXED);
+	       !op->kernels || __atomic_load_n(&op->kernels->fn[key], __ATOMIC_RELAXED);
 }
 
 TENSOR_EXPORT const char *tensor_key_name(enum tensor_key key)
@@ -226,19 +226,20 @@ TENSOR_EXPORT int tensor_register_fallback(enum tensor_key key, tensor_fallback 
 	return 0;
 }
 
-static int compare_loops(const void *name, const void *loops)
+static int compare_tables(const void *name, const void *kernels)
 {
-	return strcmp(name, (*(struct tensor_loops *const *)loops)->name);
+	return strcmp(name, (*(struct tensor_kernel_table *const *)kernels)->name);
 }
 
-TENSOR_EXPORT int tensor_register_loop(const char *name, enum tensor_key key, tensor_kernel fn)
+TENSOR_EXPORT int tensor_kernel_table_set(const char *name, enum tensor_key key, tensor_kernel fn)
 {
-	struct tensor_loops *const *found = bsearch(name, tensor_loop_tables,
-						    tensor_loop_tables_count,
-						    sizeof(*tensor_loop_tables), compare_loops);
+	struct tensor_kernel_table *const *found =
+		bsearch(name, tensor_kernel_tables, tensor_kernel_tables_count,
+			sizeof(*tensor_kernel_tables), compare_tables);
 
 	if (!found)
-		return tensor_fail(ENOENT, "register_loop: no operator has a loop named %s", name);
+		return tensor_fail(
+			ENOENT, "kernel_table_set: no operator has a kernel table named %s", name);
 	__atomic_store_n(&(*found)->fn[key], fn, __ATOMIC_RELEASE);
 	return 0;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
 /*
  * The dispatcher's data: one struct tensor_op a schema, with a function for each key; one struct
- * tensor_loops an operator's kernels, shared by its functional, in-place and out schemas.
+ * tensor_kernel_table an operator's kernels, shared by its functional, in-place and out schemas.
  */
 #ifndef TENSOR_DISPATCH_INTERNAL_H
 #define TENSOR_DISPATCH_INTERNAL_H
@@ -21,7 +21,7 @@ enum dtype_rule {
 enum op_variant { VARIANT_FUNCTION, VARIANT_INPLACE, VARIANT_OUT };
 
 /* Kernels by backend; the type of fn belongs to the front that calls it (kernels/kernels.h). */
-struct tensor_loops {
+struct tensor_kernel_table {
 	const char *name;
 	tensor_kernel fn[TENSOR_KEY_AUTOGRAD];
 };
@@ -33,7 +33,7 @@ struct tensor_op {
 	uint8_t variant; /* enum op_variant */
 	uint8_t rule;	 /* enum dtype_rule */
 	tensor_kernel call[KEY_NONE + 1];
-	struct tensor_loops *loops;
+	struct tensor_kernel_table *kernels;
 	const char *name;  /* for messages: "add" */
 	tensor_kernel box; /* goes into call[] for a key that has only a fallback */
 	int (*unbox)(struct unboxer *u);
@@ -44,13 +44,13 @@ struct tensor_op {
 /* Generated: all rows, sorted by schema name. */
 extern struct tensor_op *const tensor_ops[];
 extern const int tensor_ops_count;
-extern struct tensor_loops *const tensor_loop_tables[];
-extern const int tensor_loop_tables_count;
+extern struct tensor_kernel_table *const tensor_kernel_tables[];
+extern const int tensor_kernel_tables_count;
 
 #define KEYS_PRIVATE                                                   \
 	(KEY_BIT(TENSOR_KEY_PRIVATE0) | KEY_BIT(TENSOR_KEY_PRIVATE1) | \
 	 KEY_BIT(TENSOR_KEY_PRIVATE2) | KEY_BIT(TENSOR_KEY_PRIVATE3))
-/* The backends that the library's own fronts serve; their loops may still be missing. */
+/* The backends that the library's own fronts serve; their kernels may still be missing. */
 #define KEYS_DENSE (KEY_BIT(TENSOR_KEY_CPU) | KEY_BIT(TENSOR_KEY_CUDA))
 /* Wherever strides mean what they say: views. */
 #define KEYS_STRIDED (KEYS_DENSE | KEYS_PRIVATE)
@@ -80,7 +80,7 @@ static inline int results_fit(const char *op, int64_t n, int64_t room)
 
 /* A loop for one backend, by the name in its declaration (`loop:`, default the operator's base name).
  * -ENOENT for an unknown name. Exported: plugins call it. */
-int tensor_register_loop(const char *name, enum tensor_key key, tensor_kernel fn);
+int tensor_kernel_table_set(const char *name, enum tensor_key key, tensor_kernel fn);
 
 static inline unsigned top_key(uint32_t keys)
 {
@@ -201,10 +201,10 @@ static inline unsigned backend_key(const tensor *t)
 	return top_key(t->keys & KEYS_BACKEND);
 }
 
-static inline tensor_kernel op_loop(const struct tensor_op *op, const struct tensor_loops *loops,
-				    const tensor *t)
+static inline tensor_kernel op_kernel(const struct tensor_op *op,
+				      const struct tensor_kernel_table *kernels, const tensor *t)
 {
-	tensor_kernel fn = loops->fn[backend_key(t)];
+	tensor_kernel fn = kernels->fn[backend_key(t)];
 
 	if (unlikely(!fn))
 		dispatch_missing(op, t->keys & KEYS_BACKEND);

@@ -9,7 +9,7 @@ static int64_t magnitude(int64_t stride)
 }
 
 /* Dimension d of the operands, put where its input stride belongs. */
-static void insert(struct nest_dims *k, const tensor *const *op, int nops, int d)
+static void insert(struct reduce_iter_dims *k, const tensor *const *op, int nops, int d)
 {
 	int64_t step = op[1]->strides[d] * (int64_t)itemsize(op[1]);
 	int at = k->n++;
@@ -25,7 +25,7 @@ static void insert(struct nest_dims *k, const tensor *const *op, int nops, int d
 	k->count *= k->size[at];
 }
 
-static bool one_run(const struct nest_dims *k, int nops, int a, int b)
+static bool one_run(const struct reduce_iter_dims *k, int nops, int a, int b)
 {
 	for (int i = 0; i < nops; i++)
 		if (k->size[a] * k->stride[i][a] != k->stride[i][b])
@@ -33,7 +33,7 @@ static bool one_run(const struct nest_dims *k, int nops, int a, int b)
 	return true;
 }
 
-static void merge(struct nest_dims *k, int nops)
+static void merge(struct reduce_iter_dims *k, int nops)
 {
 	int last = 0;
 
@@ -51,7 +51,7 @@ static void merge(struct nest_dims *k, int nops)
 }
 
 /* No dimension left, or no element: one dimension that says so. */
-static void flatten(struct nest_dims *k, int nops, int64_t n)
+static void flatten(struct reduce_iter_dims *k, int nops, int64_t n)
 {
 	k->n = 1;
 	k->size[0] = n;
@@ -59,7 +59,7 @@ static void flatten(struct nest_dims *k, int nops, int64_t n)
 		k->stride[i][0] = 0;
 }
 
-void nest_build(struct nest *t, const tensor *const *op, int nops, uint32_t along)
+void reduce_iter_build(struct reduce_iter *t, const tensor *const *op, int nops, uint32_t along)
 {
 	t->nops = nops;
 	t->kept.n = t->along.n = 0;
@@ -78,7 +78,7 @@ void nest_build(struct nest *t, const tensor *const *op, int nops, uint32_t alon
 	merge(&t->along, nops);
 }
 
-void nest_seek(const struct nest *t, int64_t index, char **data)
+void reduce_iter_seek(const struct reduce_iter *t, int64_t index, char **data)
 {
 	int64_t pos[TENSOR_MAX_DIMS];
 

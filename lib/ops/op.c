@@ -10,7 +10,7 @@
 
 #define DEVICE_STR(t) device_name((t)->device, (char[32]){ 0 }, 32)
 
-int front_same_device(const char *op, const tensor *a, const tensor *b)
+int check_same_device(const char *op, const tensor *a, const tensor *b)
 {
 	if (likely(a->device.type == b->device.type && a->device.index == b->device.index))
 		return 0;
@@ -18,7 +18,7 @@ int front_same_device(const char *op, const tensor *a, const tensor *b)
 			   DEVICE_STR(a), DEVICE_STR(b));
 }
 
-enum tensor_dtype front_dtype(const struct tensor_op *op, enum tensor_dtype *common)
+enum tensor_dtype op_result_dtype(const struct tensor_op *op, enum tensor_dtype *common)
 {
 	if (unlikely(!*common))
 		return TENSOR_DTYPE_NONE;
@@ -69,7 +69,7 @@ static int fit_shape(const struct tensor_op *op, tensor *given, const int64_t *s
 	return tensor_resize(given, sizes, ndim);
 }
 
-static int begin_given(const struct tensor_op *op, struct front_out *o, tensor *given,
+static int begin_given(const struct tensor_op *op, struct op_output *o, tensor *given,
 		       enum tensor_dtype dtype, const int64_t *sizes, int ndim,
 		       const tensor *const *inputs, int ninputs)
 {
@@ -105,9 +105,9 @@ static tensor *new_in_order_of_inputs(enum tensor_dtype dtype, const int64_t *si
 				  sizes, strides, ndim);
 }
 
-int front_begin(const struct tensor_op *op, struct front_out *o, tensor *given,
-		enum tensor_dtype dtype, const int64_t *sizes, int ndim,
-		const tensor *const *inputs, int ninputs)
+int output_begin(const struct tensor_op *op, struct op_output *o, tensor *given,
+		 enum tensor_dtype dtype, const int64_t *sizes, int ndim,
+		 const tensor *const *inputs, int ninputs)
 {
 	const tensor *first = inputs[0];
 	bool row_major = first->contiguous;
@@ -119,12 +119,12 @@ int front_begin(const struct tensor_op *op, struct front_out *o, tensor *given,
 	for (int i = 1; i < ninputs; i++) {
 		if (!inputs[i])
 			continue;
-		if (front_same_device(op->schema.name, first, inputs[i]) < 0)
+		if (check_same_device(op->schema.name, first, inputs[i]) < 0)
 			return error_code();
 		row_major &= inputs[i]->contiguous;
 	}
 	if (given) {
-		if (front_same_device(op->schema.name, first, given) < 0)
+		if (check_same_device(op->schema.name, first, given) < 0)
 			return error_code();
 		return begin_given(op, o, given, dtype, sizes, ndim, inputs, ninputs);
 	}
@@ -137,15 +137,15 @@ int front_begin(const struct tensor_op *op, struct front_out *o, tensor *given,
 }
 
 /* An in-place or out form of an operator whose output may not be an input. */
-static int begin_given_apart(const struct tensor_op *op, struct front_out *o, tensor *given,
+static int begin_given_apart(const struct tensor_op *op, struct op_output *o, tensor *given,
 			     enum tensor_dtype dtype, const int64_t *sizes, int ndim,
 			     const tensor *const *inputs, int ninputs)
 {
 	const tensor *sharing = NULL;
 	char text[SHAPE_TEXT];
 
-	*o = (struct front_out){ .dtype = dtype };
-	if (front_same_device(op->schema.name, inputs[0], given) < 0)
+	*o = (struct op_output){ .dtype = dtype };
+	if (check_same_device(op->schema.name, inputs[0], given) < 0)
 		return error_code();
 	for (int i = 0; i < ninputs; i++)
 		if (tensor_overlap(given, inputs[i]) != OVERLAP_NONE)
@@ -168,13 +168,13 @@ static inline int check_devices(const struct tensor_op *op, const tensor *const 
 				int ninputs)
 {
 	for (int i = 1; i < ninputs; i++)
-		if (front_same_device(op->schema.name, inputs[0], inputs[i]) < 0)
+		if (check_same_device(op->schema.name, inputs[0], inputs[i]) < 0)
 			return error_code();
 	return 0;
 }
 
 /* The functional form's result; NULL after an error. */
-static inline int begin_new(struct front_out *o, tensor *t, enum tensor_dtype dtype)
+static inline int begin_new(struct op_output *o, tensor *t, enum tensor_dtype dtype)
 {
 	o->t = t;
 	o->given = NULL;
@@ -183,9 +183,9 @@ static inline int begin_new(struct front_out *o, tensor *t, enum tensor_dtype dt
 	return likely(t) ? 0 : error_code();
 }
 
-int front_begin_apart(const struct tensor_op *op, struct front_out *o, tensor *given,
-		      enum tensor_dtype dtype, const int64_t *sizes, int ndim,
-		      const tensor *const *inputs, int ninputs)
+int output_begin_apart(const struct tensor_op *op, struct op_output *o, tensor *given,
+		       enum tensor_dtype dtype, const int64_t *sizes, int ndim,
+		       const tensor *const *inputs, int ninputs)
 {
 	if (unlikely(!dtype) || check_devices(op, inputs, ninputs) < 0)
 		return error_code();
@@ -194,9 +194,9 @@ int front_begin_apart(const struct tensor_op *op, struct front_out *o, tensor *g
 	return begin_new(o, tensor_new(inputs[0]->device, dtype, sizes, ndim), dtype);
 }
 
-int front_begin_like(const struct tensor_op *op, struct front_out *o, tensor *given,
-		     enum tensor_dtype dtype, const tensor *self, const tensor *const *inputs,
-		     int ninputs)
+int output_begin_like(const struct tensor_op *op, struct op_output *o, tensor *given,
+		      enum tensor_dtype dtype, const tensor *self, const tensor *const *inputs,
+		      int ninputs)
 {
 	const tensor_options options = TENSOR_OPTIONS(.dtype = dtype, .device = self->device);
 
@@ -208,14 +208,14 @@ int front_begin_like(const struct tensor_op *op, struct front_out *o, tensor *gi
 	return begin_new(o, memory_new_like(self, options), dtype);
 }
 
-int front_begin_channels(const struct tensor_op *op, struct front_out *o, tensor *given,
-			 enum tensor_dtype dtype, const int64_t *sizes, int ndim,
-			 bool channels_last, const tensor *const *inputs, int ninputs)
+int output_begin_channels(const struct tensor_op *op, struct op_output *o, tensor *given,
+			  enum tensor_dtype dtype, const int64_t *sizes, int ndim,
+			  bool channels_last, const tensor *const *inputs, int ninputs)
 {
 	int64_t strides[TENSOR_MAX_DIMS];
 
 	if (given || !channels_last)
-		return front_begin_apart(op, o, given, dtype, sizes, ndim, inputs, ninputs);
+		return output_begin_apart(op, o, given, dtype, sizes, ndim, inputs, ninputs);
 	if (unlikely(!dtype) || check_devices(op, inputs, ninputs) < 0)
 		return error_code();
 	memory_channels_last_strides(sizes, ndim, strides);
@@ -226,21 +226,21 @@ int front_begin_channels(const struct tensor_op *op, struct front_out *o, tensor
 		dtype);
 }
 
-int front_begin_wide(const struct tensor_op *op, struct front_out *o, tensor *given,
-		     enum tensor_dtype dtype, const int64_t *sizes, int ndim,
-		     const tensor *const *inputs, int ninputs)
+int output_begin_wide(const struct tensor_op *op, struct op_output *o, tensor *given,
+		      enum tensor_dtype dtype, const int64_t *sizes, int ndim,
+		      const tensor *const *inputs, int ninputs)
 {
-	int err = front_begin(op, o, given, dtype_wide(dtype), sizes, ndim, inputs, ninputs);
+	int err = output_begin(op, o, given, dtype_wide(dtype), sizes, ndim, inputs, ninputs);
 
 	o->dtype = dtype;
 	return err;
 }
 
-int front_begin_dense(const struct tensor_op *op, struct front_out *o, tensor *given,
-		      enum tensor_dtype dtype, const int64_t *sizes, int ndim,
-		      const tensor *const *inputs, int ninputs)
+int output_begin_dense(const struct tensor_op *op, struct op_output *o, tensor *given,
+		       enum tensor_dtype dtype, const int64_t *sizes, int ndim,
+		       const tensor *const *inputs, int ninputs)
 {
-	if (front_begin_apart(op, o, given, dtype_wide(dtype), sizes, ndim, inputs, ninputs) < 0)
+	if (output_begin_apart(op, o, given, dtype_wide(dtype), sizes, ndim, inputs, ninputs) < 0)
 		return error_code();
 	o->dtype = dtype;
 	/* Anything but the caller's own tensor is new. */
@@ -249,12 +249,12 @@ int front_begin_dense(const struct tensor_op *op, struct front_out *o, tensor *g
 	return o->t ? 0 : error_code();
 }
 
-void front_keep_format(struct front_out *o, const tensor *self)
+void output_keep_format(struct op_output *o, const tensor *self)
 {
 	o->channels_last = !o->given && memory_channels_last(self);
 }
 
-tensor *front_lay_out(tensor *t, enum tensor_dtype dtype, bool channels_last)
+tensor *operand_lay_out(tensor *t, enum tensor_dtype dtype, bool channels_last)
 {
 	const tensor_options options = TENSOR_OPTIONS(.dtype = dtype, .device = t->device);
 	int64_t strides[TENSOR_MAX_DIMS];
@@ -268,14 +268,14 @@ tensor *front_lay_out(tensor *t, enum tensor_dtype dtype, bool channels_last)
 	} else {
 		result = memory_new_like(t, options);
 	}
-	if (result && front_copy(result, t) < 0) {
+	if (result && operand_copy(result, t) < 0) {
 		tensor_put(result);
 		return NULL;
 	}
 	return result;
 }
 
-int front_end(const struct tensor_op *op, struct front_out *o, tensor **out, int err)
+int output_end(const struct tensor_op *op, struct op_output *o, tensor **out, int err)
 {
 	if (o->t == o->given)
 		return err;
@@ -284,18 +284,18 @@ int front_end(const struct tensor_op *op, struct front_out *o, tensor **out, int
 		return 0;
 	}
 	if (!err && o->given)
-		err = front_copy(o->given, o->t);
+		err = operand_copy(o->given, o->t);
 	else if (!err)
-		err = (*out = front_lay_out(o->t, o->dtype, o->channels_last)) ? 0 : error_code();
+		err = (*out = operand_lay_out(o->t, o->dtype, o->channels_last)) ? 0 : error_code();
 	tensor_put(o->t);
 	return err;
 }
 
-int front_copy(tensor *dst, const tensor *src)
+int operand_copy(tensor *dst, const tensor *src)
 {
 	/* Between the host and a device, the device's kernel knows how to reach both. */
 	const tensor *at = dst->device.type == TENSOR_CPU ? src : dst;
-	copy_kernel fn = (copy_kernel)op_loop(&op_copy_, &loops_copy, at);
+	copy_kernel fn = (copy_kernel)op_kernel(&entry_copy_, &kernels_copy, at);
 	const tensor *ops[] = { dst, src };
 	struct tensor_iter it;
 
@@ -310,32 +310,32 @@ static tensor *copy_as(tensor *self, enum tensor_dtype dtype)
 {
 	tensor *t = tensor_new(self->device, dtype, self->sizes, self->ndim);
 
-	if (t && front_copy(t, self) < 0) {
+	if (t && operand_copy(t, self) < 0) {
 		tensor_put(t);
 		return NULL;
 	}
 	return t;
 }
 
-tensor *front_cast(tensor *self, enum tensor_dtype dtype)
+tensor *operand_cast(tensor *self, enum tensor_dtype dtype)
 {
 	return self->dtype == dtype ? tensor_get(self) : copy_as(self, dtype);
 }
 
-tensor *front_contiguous(tensor *self)
+tensor *operand_contiguous(tensor *self)
 {
 	return self->contiguous ? tensor_get(self) : copy_as(self, self->dtype);
 }
 
-tensor *front_dense(tensor *self)
+tensor *operand_dense(tensor *self)
 {
 	enum tensor_dtype dtype = dtype_wide(self->dtype);
 
 	return self->contiguous && self->dtype == dtype ? tensor_get(self) : copy_as(self, dtype);
 }
 
-int front_number(const struct tensor_op *op, const char *name, tensor_scalar s,
-		 enum tensor_dtype dtype, tensor_scalar *value)
+int scalar_operand(const struct tensor_op *op, const char *name, tensor_scalar s,
+		   enum tensor_dtype dtype, tensor_scalar *value)
 {
 	if (s.kind == TENSOR_SCALAR_COMPLEX && s.imag != 0 && !dtype_is_complex(dtype))
 		return tensor_fail(EINVAL, "%s: %s must be real for dtype %s", op->schema.name,
@@ -355,20 +355,20 @@ int front_number(const struct tensor_op *op, const char *name, tensor_scalar s,
 	return 0;
 }
 
-int front_number_cut(const struct tensor_op *op, const char *name, tensor_scalar s,
-		     enum tensor_dtype dtype, tensor_scalar *value)
+int scalar_operand_truncated(const struct tensor_op *op, const char *name, tensor_scalar s,
+			     enum tensor_dtype dtype, tensor_scalar *value)
 {
 	if (dtype_is_integral(dtype) && s.kind == TENSOR_SCALAR_FLOAT)
 		s = tensor_scalar_int(scalar_int(s));
-	return front_number(op, name, s, dtype, value);
+	return scalar_operand(op, name, s, dtype, value);
 }
 
-int front_factor(const struct tensor_op *op, const char *name, tensor_scalar s,
-		 enum tensor_dtype dtype, double *value)
+int scalar_factor(const struct tensor_op *op, const char *name, tensor_scalar s,
+		  enum tensor_dtype dtype, double *value)
 {
 	const int64_t exact = (int64_t)1 << 53;
 
-	if (front_number(op, name, s, dtype, &s) < 0)
+	if (scalar_operand(op, name, s, dtype, &s) < 0)
 		return error_code();
 	if (dtype_is_integral(dtype) && (s.i > exact || s.i < -exact))
 		return tensor_fail(EINVAL, "%s: %s must be within 2^53 of zero, got %lld",
@@ -380,24 +380,23 @@ int front_factor(const struct tensor_op *op, const char *name, tensor_scalar s,
 int dispatch_give(const struct tensor_op *op, tensor *out, tensor *result)
 {
 	const tensor *inputs[] = { result };
-	struct front_out o;
+	struct op_output o;
 	int err;
 
 	if (result->ext) {
 		err = tensor_fail(EINVAL, "%s: the result is a %s tensor, out is strided",
 				  op->schema.name, tensor_layout_name(result->layout));
 	} else {
-		err = front_begin(op, &o, out, result->dtype, result->sizes, result->ndim, inputs,
-				  1);
+		err = output_begin(op, &o, out, result->dtype, result->sizes, result->ndim, inputs,
+				   1);
 		if (!err)
-			err = front_end(op, &o, &out, front_copy(o.t, result));
+			err = output_end(op, &o, &out, operand_copy(o.t, result));
 	}
 	tensor_put(result);
 	return err;
 }
 
-int front_leave(struct tensor_scope_guard *guard, const struct front_result *results, int n,
-		int err)
+int results_leave(struct tensor_scope_guard *guard, const struct op_result *results, int n, int err)
 {
 	for (int i = 0; i < n && !err; i++)
 		err = results[i].made ? 0 : error_code();

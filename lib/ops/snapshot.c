@@ -13,7 +13,7 @@ tensor *snapshot(tensor *t)
 	packed_geometry(t, sizes, strides);
 	from = tensor_new_view(t, sizes, t->strides, t->ndim, t->offset);
 	copy = from ? tensor_new_like(from, sizes, t->ndim) : NULL;
-	if (copy && front_copy(copy, from) == 0)
+	if (copy && operand_copy(copy, from) == 0)
 		wide = tensor_new_view(copy, t->sizes, strides, t->ndim, 0);
 	tensor_put(from);
 	tensor_put(copy);

@@ -50,7 +50,7 @@ typedef int (*select_kernel)(tensor *values, tensor *indices, const tensor *self
 			     int64_t k);
 
 /* out[m, n] = beta * out + alpha * a[m, k] b[k, n]; any strides; beta 0 ignores out's content.
- * bmm: all three have one more dimension in front. alpha and beta as from front_number(). */
+ * bmm: all three have one more dimension in front. alpha and beta as from scalar_operand(). */
 typedef int (*mm_kernel)(tensor *out, const tensor *a, const tensor *b, tensor_scalar alpha,
 			 tensor_scalar beta);
 /* out (0-d) = the sum of a[i] b[i], or of conj(a[i]) b[i]. */

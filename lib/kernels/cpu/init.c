@@ -36,7 +36,7 @@ void cpu_register(const char *level, const struct cpu_kernel *kernels, size_t n)
 	if (!best)
 		best = best_level();
 	for (size_t i = 0; level[1] == best && i < n; i++)
-		tensor_register_loop(kernels[i].name, TENSOR_KEY_CPU, kernels[i].fn);
+		tensor_kernel_table_set(kernels[i].name, TENSOR_KEY_CPU, kernels[i].fn);
 }
 
 TENSOR_EXPORT int kernel_no_dtype(const char *name, enum tensor_dtype dtype, const char *backend)

@@ -43,7 +43,7 @@ static void piece_iter(struct tensor_iter *p, const struct tensor_iter *it, int 
 static int host_copy(struct tensor_iter *it, enum tensor_dtype dtype)
 {
 	const struct tensor_op *op = tensor_op_find("copy_");
-	copy_kernel fn = (copy_kernel)op->loops->fn[TENSOR_KEY_CPU];
+	copy_kernel fn = (copy_kernel)op->kernels->fn[TENSOR_KEY_CPU];
 
 	return fn(it, dtype, dtype);
 }

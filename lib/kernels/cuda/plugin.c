@@ -175,12 +175,12 @@ static const struct {
 };
 
 /* The name of a loop that this libtensor does not have, or NULL. */
-static const char *register_loops(void)
+static const char *register_kernels(void)
 {
 	const char *unknown = NULL;
 
 	for (size_t i = 0; i < ARRAY_SIZE(loops); i++)
-		if (tensor_register_loop(loops[i].name, TENSOR_KEY_CUDA, loops[i].fn) < 0)
+		if (tensor_kernel_table_set(loops[i].name, TENSOR_KEY_CUDA, loops[i].fn) < 0)
 			unknown = loops[i].name;
 	return unknown;
 }
@@ -193,7 +193,7 @@ static void mark_child(void)
 __attribute__((constructor)) static void load(void)
 {
 	struct tensor_error before = *tensor_last_error();
-	const char *unknown = register_loops();
+	const char *unknown = register_kernels();
 	char why[TENSOR_ERROR_TEXT];
 	cudaError_t err;
 

@@ -124,5 +124,5 @@ int lapack_answer(const void *element, enum tensor_dtype dtype)
 void lapack_register(const struct lapack_kernel *kernels, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
-		tensor_register_loop(kernels[i].name, TENSOR_KEY_CPU, kernels[i].fn);
+		tensor_kernel_table_set(kernels[i].name, TENSOR_KEY_CPU, kernels[i].fn);
 }

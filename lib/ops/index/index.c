@@ -47,7 +47,7 @@ int check_same_dtype(const struct tensor_op *op, const char *name, const tensor 
 static int take(const struct tensor_op *op, const tensor *out, const tensor *self, int dim,
 		const tensor *index)
 {
-	gather_kernel fn = (gather_kernel)op_loop(op, op->loops, out);
+	gather_kernel fn = (gather_kernel)op_kernel(op, op->kernels, out);
 	tensor *to = NULL, *from = NULL, *at = NULL;
 	int err = 0;
 
@@ -66,13 +66,13 @@ static int take(const struct tensor_op *op, const tensor *out, const tensor *sel
 
 /* ---- index_select ---- */
 
-int front_index_select(const struct tensor_op *op, tensor **out, tensor *self, int64_t dim,
-		       tensor *index)
+int op_index_select(const struct tensor_op *op, tensor **out, tensor *self, int64_t dim,
+		    tensor *index)
 {
 	const tensor *inputs[] = { self, index };
 	int d = wrap_dim(op->schema.name, dim, self->ndim);
 	int64_t sizes[TENSOR_MAX_DIMS];
-	struct front_out o;
+	struct op_output o;
 
 	if (d < 0 || check_vector(op, index) < 0)
 		return error_code();
@@ -81,9 +81,9 @@ int front_index_select(const struct tensor_op *op, tensor **out, tensor *self, i
 				   op->schema.name, SHAPE_STR(index));
 	memcpy(sizes, self->sizes, self->ndim * sizeof(*sizes));
 	sizes[d] = index->numel;
-	if (front_begin_apart(op, &o, *out, self->dtype, sizes, self->ndim, inputs, 2) < 0)
+	if (output_begin_apart(op, &o, *out, self->dtype, sizes, self->ndim, inputs, 2) < 0)
 		return error_code();
-	return front_end(op, &o, out, take(op, o.t, self, d, index));
+	return output_end(op, &o, out, take(op, o.t, self, d, index));
 }
 
 /* ---- gather ---- */
@@ -109,11 +109,11 @@ int check_within(const struct tensor_op *op, const tensor *index, const char *na
 			   op->schema.name, SHAPE_STR(index), name, SHAPE_STR(t), free_dim);
 }
 
-int front_gather(const struct tensor_op *op, tensor **out, tensor *self, int64_t dim, tensor *index)
+int op_gather(const struct tensor_op *op, tensor **out, tensor *self, int64_t dim, tensor *index)
 {
 	const tensor *inputs[] = { self, index };
 	int d = wrap_dim(op->schema.name, dim, self->ndim);
-	struct front_out o;
+	struct op_output o;
 
 	if (d < 0 || check_index(op, index) < 0 ||
 	    (index->numel && check_within(op, index, "self", self, d) < 0))
@@ -122,9 +122,9 @@ int front_gather(const struct tensor_op *op, tensor **out, tensor *self, int64_t
 		return tensor_fail(EINVAL, "%s: out must be %s like self, got %s", op->schema.name,
 				   tensor_dtype_name(self->dtype),
 				   tensor_dtype_name((*out)->dtype));
-	if (front_begin_apart(op, &o, *out, self->dtype, index->sizes, index->ndim, inputs, 2) < 0)
+	if (output_begin_apart(op, &o, *out, self->dtype, index->sizes, index->ndim, inputs, 2) < 0)
 		return error_code();
-	return front_end(op, &o, out, take(op, o.t, self, d, index));
+	return output_end(op, &o, out, take(op, o.t, self, d, index));
 }
 
 /* ---- index_add, scatter_add: into self, or a copy of it ---- */
@@ -148,19 +148,19 @@ static int put(const struct tensor_op *op, tensor **out, tensor *self, int d, co
 	const tensor *inputs[] = { index, source, self };
 	tensor *to = NULL, *at = NULL, *from = NULL;
 	int n = op->variant == VARIANT_INPLACE ? 2 : 3, err = 0;
-	struct front_out o;
+	struct op_output o;
 	tensor_kernel fn;
 
-	err = like ? front_begin_like(op, &o, *out, self->dtype, self, inputs, n) :
-		     front_begin_apart(op, &o, *out, self->dtype, self->sizes, self->ndim, inputs,
-				       n);
+	err = like ? output_begin_like(op, &o, *out, self->dtype, self, inputs, n) :
+		     output_begin_apart(op, &o, *out, self->dtype, self->sizes, self->ndim, inputs,
+					n);
 	if (err)
 		return err;
-	fn = op_loop(op, op->loops, o.t);
+	fn = op_kernel(op, op->kernels, o.t);
 	if (!fn)
 		err = error_code();
 	if (!err && o.t != self)
-		err = front_copy(o.t, self);
+		err = operand_copy(o.t, self);
 	if (!err && source->numel && index->numel)
 		err = (to = at_least_1d(o.t)) && (at = at_least_1d(index)) &&
 				      (from = at_least_1d(source)) ?
@@ -169,7 +169,7 @@ static int put(const struct tensor_op *op, tensor **out, tensor *self, int d, co
 	tensor_put(to);
 	tensor_put(at);
 	tensor_put(from);
-	return front_end(op, &o, out, err);
+	return output_end(op, &o, out, err);
 }
 
 int put_into(const struct tensor_op *op, tensor **out, tensor *self, int d, const tensor *index,
@@ -217,8 +217,8 @@ static int index_add_complex(const struct tensor_op *op, tensor **out, tensor *s
 	return err;
 }
 
-int front_index_add(const struct tensor_op *op, tensor **out, tensor *self, int64_t dim,
-		    tensor *index, tensor *source, tensor_scalar alpha)
+int op_index_add(const struct tensor_op *op, tensor **out, tensor *self, int64_t dim, tensor *index,
+		 tensor *source, tensor_scalar alpha)
 {
 	int d = wrap_dim(op->schema.name, dim, self->ndim);
 	double a;
@@ -226,15 +226,15 @@ int front_index_add(const struct tensor_op *op, tensor **out, tensor *self, int6
 	if (d < 0 || check_vector(op, index) < 0 ||
 	    check_same_dtype(op, "source", self, source) < 0 ||
 	    check_source(op, self, d, index, source) < 0 ||
-	    front_factor(op, "alpha", alpha, self->dtype, &a) < 0)
+	    scalar_factor(op, "alpha", alpha, self->dtype, &a) < 0)
 		return error_code();
 	if (alpha.kind == TENSOR_SCALAR_COMPLEX && alpha.imag != 0)
 		return index_add_complex(op, out, self, d, index, source, alpha);
 	return put_into(op, out, self, d, index, source, call_index_add_kernel, &a);
 }
 
-int front_scatter_add(const struct tensor_op *op, tensor **out, tensor *self, int64_t dim,
-		      tensor *index, tensor *src)
+int op_scatter_add(const struct tensor_op *op, tensor **out, tensor *self, int64_t dim,
+		   tensor *index, tensor *src)
 {
 	int d = wrap_dim(op->schema.name, dim, self->ndim);
 

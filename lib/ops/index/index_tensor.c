@@ -38,24 +38,24 @@ static int check_stacked(const struct tensor_op *op, const tensor *self, const t
 	return 0;
 }
 
-int front_index_at(const struct tensor_op *op, tensor **out, tensor *self, tensor *at,
-		   tensor_ints dims)
+int op_index_at(const struct tensor_op *op, tensor **out, tensor *self, tensor *at,
+		tensor_ints dims)
 {
 	const tensor *inputs[] = { self, at };
 	int d[TENSOR_MAX_DIMS], err = 0;
-	struct front_out o;
+	struct op_output o;
 	struct indexed r;
 
 	if (check_stacked(op, self, at, dims, d) < 0 ||
 	    indexed_build(&r, "index", self, at, d, (int)dims.len) < 0 ||
-	    front_begin_apart(op, &o, *out, self->dtype, r.sizes, r.ndim, inputs, 2) < 0)
+	    output_begin_apart(op, &o, *out, self->dtype, r.sizes, r.ndim, inputs, 2) < 0)
 		return error_code();
 	if (o.t->numel) {
-		index_take_kernel fn = (index_take_kernel)op_loop(op, op->loops, o.t);
+		index_take_kernel fn = (index_take_kernel)op_kernel(op, op->kernels, o.t);
 
 		err = fn ? fn(o.t, self, at, d, (int)dims.len) : error_code();
 	}
-	return front_end(op, &o, out, err);
+	return output_end(op, &o, out, err);
 }
 
 /* values, as the result of self[at] has it; owned. */
@@ -86,12 +86,12 @@ mismatch:
 				format_sizes(r->sizes, r->ndim, text, sizeof(text)));
 }
 
-int front_index_put_at(const struct tensor_op *op, tensor **out, tensor *self, tensor *at,
-		       tensor_ints dims, tensor *values, bool accumulate)
+int op_index_put_at(const struct tensor_op *op, tensor **out, tensor *self, tensor *at,
+		    tensor_ints dims, tensor *values, bool accumulate)
 {
 	const tensor *inputs[] = { at, values, self };
 	int n = op->variant == VARIANT_INPLACE ? 2 : 3, err = 0, d[TENSOR_MAX_DIMS];
-	struct front_out o;
+	struct op_output o;
 	struct indexed r;
 	tensor *from;
 
@@ -105,21 +105,21 @@ int front_index_put_at(const struct tensor_op *op, tensor **out, tensor *self, t
 				   tensor_dtype_name(self->dtype),
 				   tensor_dtype_name(values->dtype));
 	from = spread_values(op, &r, values);
-	if (!from || front_begin_like(op, &o, *out, self->dtype, self, inputs, n) < 0) {
+	if (!from || output_begin_like(op, &o, *out, self->dtype, self, inputs, n) < 0) {
 		tensor_put(from);
 		return error_code();
 	}
 	if (o.t != self)
-		err = front_copy(o.t, self);
+		err = operand_copy(o.t, self);
 	if (!err && from->numel) {
-		index_put_kernel fn = (index_put_kernel)op_loop(op, op->loops, o.t);
+		index_put_kernel fn = (index_put_kernel)op_kernel(op, op->kernels, o.t);
 
 		err = fn ? fn(o.t, at, d, (int)dims.len, from,
 			      accumulate ? SCATTER_ADD : SCATTER_SET) :
 			   error_code();
 	}
 	tensor_put(from);
-	return front_end(op, &o, out, err);
+	return output_end(op, &o, out, err);
 }
 
 /* ---- from a list of indices to one tensor ---- */
@@ -190,7 +190,7 @@ static int add_index(struct indices *x, const char *op, const tensor *self, int 
 		return tensor_fail(EINVAL, "%s: indices must be i64, i32, bool or u8, got %s", op,
 				   tensor_dtype_name(index->dtype));
 	x->dims[x->n] = (*dim)++;
-	x->of[x->n] = front_cast(index, TENSOR_I64);
+	x->of[x->n] = operand_cast(index, TENSOR_I64);
 	return x->of[x->n] ? (x->n++, 0) : error_code();
 }
 
@@ -233,7 +233,7 @@ static int stack(struct indices *x, const char *op)
 	x->at = tensor_new(x->of[0]->device, TENSOR_I64, sizes, ndim + 1);
 	for (int i = 0; x->at && i < x->n; i++) {
 		tensor *row = call_select_int(x->at, 0, i);
-		int err = row ? front_copy(row, x->of[i]) : error_code();
+		int err = row ? operand_copy(row, x->of[i]) : error_code();
 
 		tensor_put(row);
 		if (err)

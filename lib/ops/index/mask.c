@@ -16,7 +16,7 @@
 static int deliver(const struct tensor_op *op, tensor **out, tensor *made,
 		   const tensor *const *inputs, int n)
 {
-	struct front_out o;
+	struct op_output o;
 	int err;
 
 	if (!made)
@@ -25,23 +25,23 @@ static int deliver(const struct tensor_op *op, tensor **out, tensor *made,
 		*out = made;
 		return 0;
 	}
-	err = front_begin_apart(op, &o, *out, made->dtype, made->sizes, made->ndim, inputs, n);
+	err = output_begin_apart(op, &o, *out, made->dtype, made->sizes, made->ndim, inputs, n);
 	if (!err)
-		err = front_end(op, &o, out, front_copy(o.t, made));
+		err = output_end(op, &o, out, operand_copy(o.t, made));
 	tensor_put(made);
 	return err;
 }
 
-int front_nonzero(const struct tensor_op *op, tensor **out, tensor *self)
+int op_nonzero(const struct tensor_op *op, tensor **out, tensor *self)
 {
-	nonzero_kernel fn = (nonzero_kernel)op_loop(op, op->loops, self);
+	nonzero_kernel fn = (nonzero_kernel)op_kernel(op, op->kernels, self);
 	const tensor *inputs[] = { self };
 	tensor *mask, *flat, *where;
 
 	if (!fn)
 		return error_code();
-	mask = front_cast(self, self->dtype == TENSOR_U8 ? TENSOR_U8 : TENSOR_BOOL);
-	flat = mask ? front_contiguous(mask) : NULL;
+	mask = operand_cast(self, self->dtype == TENSOR_U8 ? TENSOR_U8 : TENSOR_BOOL);
+	flat = mask ? operand_contiguous(mask) : NULL;
 	where = flat ? fn(flat) : NULL;
 	tensor_put(mask);
 	tensor_put(flat);
@@ -86,15 +86,15 @@ static int check_mask(const struct tensor_op *op, const tensor *mask)
 static tensor *spread(tensor *t, const int64_t *sizes, int ndim)
 {
 	tensor *wide = view_expand(t, (tensor_ints){ sizes, ndim });
-	tensor *flat = wide ? front_contiguous(wide) : NULL;
+	tensor *flat = wide ? operand_contiguous(wide) : NULL;
 
 	tensor_put(wide);
 	return flat;
 }
 
-int front_masked_select(const struct tensor_op *op, tensor **out, tensor *self, tensor *mask)
+int op_masked_select(const struct tensor_op *op, tensor **out, tensor *self, tensor *mask)
 {
-	masked_select_kernel fn = (masked_select_kernel)op_loop(op, op->loops, self);
+	masked_select_kernel fn = (masked_select_kernel)op_kernel(op, op->kernels, self);
 	const tensor *inputs[] = { self, mask };
 	tensor *from, *where, *made = NULL;
 	int64_t sizes[TENSOR_MAX_DIMS];
@@ -103,7 +103,7 @@ int front_masked_select(const struct tensor_op *op, tensor **out, tensor *self, 
 	if (!fn || check_mask(op, mask) < 0)
 		return error_code();
 	ndim = broadcast_sizes(op->schema.name, self, mask, sizes);
-	if (ndim < 0 || front_same_device(op->schema.name, self, mask) < 0)
+	if (ndim < 0 || check_same_device(op->schema.name, self, mask) < 0)
 		return error_code();
 	from = spread(self, sizes, ndim);
 	where = spread(mask, sizes, ndim);
@@ -114,15 +114,15 @@ int front_masked_select(const struct tensor_op *op, tensor **out, tensor *self, 
 	return deliver(op, out, made, inputs, 2);
 }
 
-int front_masked_scatter(const struct tensor_op *op, tensor **out, tensor *self, tensor *mask,
-			 tensor *source)
+int op_masked_scatter(const struct tensor_op *op, tensor **out, tensor *self, tensor *mask,
+		      tensor *source)
 {
-	masked_scatter_kernel fn = (masked_scatter_kernel)op_loop(op, op->loops, self);
+	masked_scatter_kernel fn = (masked_scatter_kernel)op_kernel(op, op->kernels, self);
 	const tensor *inputs[] = { mask, source, self };
 	int n = op->variant == VARIANT_INPLACE ? 2 : 3, ndim = self->ndim, err = 0;
 	tensor *to = NULL, *where = NULL, *from = NULL;
 	int64_t sizes[TENSOR_MAX_DIMS];
-	struct front_out o;
+	struct op_output o;
 
 	if (!fn || check_mask(op, mask) < 0)
 		return error_code();
@@ -131,21 +131,21 @@ int front_masked_scatter(const struct tensor_op *op, tensor **out, tensor *self,
 				   op->schema.name, tensor_dtype_name(self->dtype),
 				   tensor_dtype_name(source->dtype));
 	ndim = broadcast_sizes(op->schema.name, self, mask, sizes);
-	if (ndim < 0 || front_begin_apart(op, &o, *out, self->dtype, sizes, ndim, inputs, n) < 0)
+	if (ndim < 0 || output_begin_apart(op, &o, *out, self->dtype, sizes, ndim, inputs, n) < 0)
 		return error_code();
 	if (o.t != self)
-		err = front_copy(o.t, self);
+		err = operand_copy(o.t, self);
 	where = err ? NULL : spread(mask, sizes, ndim);
-	from = where ? front_contiguous(source) : NULL;
-	to = from ? front_contiguous(o.t) : NULL;
+	from = where ? operand_contiguous(source) : NULL;
+	to = from ? operand_contiguous(o.t) : NULL;
 	if (!err)
 		err = to ? fn(to, where, from) : error_code();
 	if (!err && to != o.t)
-		err = front_copy(o.t, to);
+		err = operand_copy(o.t, to);
 	tensor_put(where);
 	tensor_put(from);
 	tensor_put(to);
-	return front_end(op, &o, out, err);
+	return output_end(op, &o, out, err);
 }
 
 /* The gradient of what was read: as many as the mask is true, and zeros behind them. */
@@ -176,8 +176,8 @@ tensor *composite_masked_scatter_backward(tensor *grad_output, tensor *mask, ten
 /* The smallest and the greatest of a tensor of integers that is not empty. */
 static int extremes(tensor *self, int64_t *low, int64_t *high)
 {
-	tensor *wide = front_cast(self, TENSOR_I64);
-	tensor *flat = wide ? front_contiguous(wide) : NULL;
+	tensor *wide = operand_cast(self, TENSOR_I64);
+	tensor *flat = wide ? operand_contiguous(wide) : NULL;
 	const int64_t *p = flat ? flat->data : NULL;
 
 	if (flat)

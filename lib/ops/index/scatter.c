@@ -58,22 +58,22 @@ static int scatter_value(const struct tensor_op *op, tensor **out, tensor *self,
 	return err;
 }
 
-int front_scatter_src(const struct tensor_op *op, tensor **out, tensor *self, int64_t dim,
-		      tensor *index, tensor *src)
+int op_scatter_src(const struct tensor_op *op, tensor **out, tensor *self, int64_t dim,
+		   tensor *index, tensor *src)
 {
 	return scatter(op, out, self, dim, index, src, SCATTER_SET);
 }
 
-int front_scatter_value(const struct tensor_op *op, tensor **out, tensor *self, int64_t dim,
-			tensor *index, tensor_scalar value)
+int op_scatter_value(const struct tensor_op *op, tensor **out, tensor *self, int64_t dim,
+		     tensor *index, tensor_scalar value)
 {
 	return scatter_value(op, out, self, dim, index, value, SCATTER_SET);
 }
 
 /* ---- index_copy, index_fill: the same with a vector of positions ---- */
 
-int front_index_copy(const struct tensor_op *op, tensor **out, tensor *self, int64_t dim,
-		     tensor *index, tensor *source)
+int op_index_copy(const struct tensor_op *op, tensor **out, tensor *self, int64_t dim,
+		  tensor *index, tensor *source)
 {
 	const enum scatter_mode mode = SCATTER_SET;
 	int d = wrap_dim(op->schema.name, dim, self->ndim);
@@ -97,8 +97,8 @@ static int call_index_put_kernel(tensor_kernel fn, tensor *out, int d, const ten
 }
 
 /* PyTorch counts negative positions from the end here, so it is index_put's loop. */
-int front_index_fill(const struct tensor_op *op, tensor **out, tensor *self, int64_t dim,
-		     tensor *index, tensor_scalar value)
+int op_index_fill(const struct tensor_op *op, tensor **out, tensor *self, int64_t dim,
+		  tensor *index, tensor_scalar value)
 {
 	int d = wrap_dim(op->schema.name, dim, self->ndim), err;
 	tensor *source, *wide;
@@ -111,7 +111,7 @@ int front_index_fill(const struct tensor_op *op, tensor **out, tensor *self, int
 				   op->schema.name, tensor_dtype_name(self->dtype));
 	memcpy(sizes, self->sizes, self->ndim * sizeof(*sizes));
 	sizes[d] = index->numel;
-	wide = front_cast(index, TENSOR_I64);
+	wide = operand_cast(index, TENSOR_I64);
 	/* A 0-d tensor is a vector of one element, which may be named more than once. */
 	source = wide ? repeated(self, value, sizes, self->ndim ? self->ndim : 1) : NULL;
 	err = source ? put_into_like(op, out, self, d, wide, source, call_index_put_kernel, NULL) :
@@ -121,8 +121,8 @@ int front_index_fill(const struct tensor_op *op, tensor **out, tensor *self, int
 	return err;
 }
 
-int front_index_fill_tensor(const struct tensor_op *op, tensor **out, tensor *self, int64_t dim,
-			    tensor *index, tensor *value)
+int op_index_fill_tensor(const struct tensor_op *op, tensor **out, tensor *self, int64_t dim,
+			 tensor *index, tensor *value)
 {
 	_Alignas(16) char element[16];
 	tensor_scalar v;
@@ -134,5 +134,5 @@ int front_index_fill_tensor(const struct tensor_op *op, tensor **out, tensor *se
 		return error_code();
 	if (element_load(element, value->dtype, &v) < 0)
 		return kernel_no_dtype(op->schema.name, value->dtype, "cpu");
-	return front_index_fill(op, out, self, dim, index, v);
+	return op_index_fill(op, out, self, dim, index, v);
 }

@@ -55,7 +55,7 @@ struct reducing {
 static int divide(const struct reducing *g, scatter_kernel scatter, tensor *out, int d,
 		  const tensor *index, const tensor *source)
 {
-	pointwise_kernel fn = (pointwise_kernel)op_loop(g->op, &loops_divide_counts, out);
+	pointwise_kernel fn = (pointwise_kernel)op_kernel(g->op, &kernels_divide_counts, out);
 	tensor *count = tensor_new_like(out, out->sizes, out->ndim);
 	tensor *ones = repeated(out, tensor_scalar_int(1), source->sizes, source->ndim);
 	const tensor *ops[] = { out, out, count };
@@ -107,8 +107,8 @@ static int reduce(const struct tensor_op *op, tensor **out, tensor *self, int d,
 	return put_into(op, out, self, d, index, source, call_reduce, &g);
 }
 
-int front_scatter_reduce(const struct tensor_op *op, tensor **out, tensor *self, int64_t dim,
-			 tensor *index, tensor *src, const char *reduction, bool include_self)
+int op_scatter_reduce(const struct tensor_op *op, tensor **out, tensor *self, int64_t dim,
+		      tensor *index, tensor *src, const char *reduction, bool include_self)
 {
 	int d = wrap_dim(op->schema.name, dim, self->ndim);
 	enum reduction r = parse_reduction(reduction);
@@ -124,8 +124,8 @@ int front_scatter_reduce(const struct tensor_op *op, tensor **out, tensor *self,
 	return reduce(op, out, self, d, index, src, r, include_self);
 }
 
-int front_index_reduce(const struct tensor_op *op, tensor **out, tensor *self, int64_t dim,
-		       tensor *index, tensor *source, const char *reduction, bool include_self)
+int op_index_reduce(const struct tensor_op *op, tensor **out, tensor *self, int64_t dim,
+		    tensor *index, tensor *source, const char *reduction, bool include_self)
 {
 	int d = wrap_dim(op->schema.name, dim, self->ndim);
 	enum reduction r = parse_reduction(reduction);
@@ -151,8 +151,8 @@ static int parse_old(const struct tensor_op *op, const char *text, enum reductio
 			   text);
 }
 
-int front_scatter_with(const struct tensor_op *op, tensor **out, tensor *self, int64_t dim,
-		       tensor *index, tensor *src, const char *reduction)
+int op_scatter_with(const struct tensor_op *op, tensor **out, tensor *self, int64_t dim,
+		    tensor *index, tensor *src, const char *reduction)
 {
 	int d = wrap_dim(op->schema.name, dim, self->ndim);
 	enum reduction r;
@@ -162,12 +162,11 @@ int front_scatter_with(const struct tensor_op *op, tensor **out, tensor *self, i
 	return reduce(op, out, self, d, index, src, r, true);
 }
 
-int front_scatter_value_with(const struct tensor_op *op, tensor **out, tensor *self, int64_t dim,
-			     tensor *index, tensor_scalar value, const char *reduction)
+int op_scatter_value_with(const struct tensor_op *op, tensor **out, tensor *self, int64_t dim,
+			  tensor *index, tensor_scalar value, const char *reduction)
 {
 	tensor *src = repeated(self, value, index->sizes, index->ndim);
-	int err = src ? front_scatter_with(op, out, self, dim, index, src, reduction) :
-			error_code();
+	int err = src ? op_scatter_with(op, out, self, dim, index, src, reduction) : error_code();
 
 	tensor_put(src);
 	return err;

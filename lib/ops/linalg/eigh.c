@@ -36,7 +36,7 @@ static tensor *by_columns(const tensor *a)
 	}
 	t = tensor_new_strided(TENSOR_OPTIONS(.dtype = a->dtype, .device = a->device), a->sizes,
 			       strides, a->ndim);
-	if (t && front_copy(t, a) < 0) {
+	if (t && operand_copy(t, a) < 0) {
 		tensor_put(t);
 		return NULL;
 	}
@@ -48,21 +48,21 @@ static int give_vectors(const struct tensor_op *op, tensor **vectors, tensor *a,
 {
 	const int64_t nothing = 0, *sizes = compute_v ? a->sizes : &nothing;
 	const tensor *inputs[] = { a };
-	struct front_out o;
+	struct op_output o;
 
 	if (compute_v && !*vectors) {
 		*vectors = tensor_get(a);
 		return 0;
 	}
-	if (front_begin(op, &o, *vectors, a->dtype, sizes, compute_v ? a->ndim : 1, inputs, 1) < 0)
+	if (output_begin(op, &o, *vectors, a->dtype, sizes, compute_v ? a->ndim : 1, inputs, 1) < 0)
 		return error_code();
-	return front_end(op, &o, vectors, compute_v ? front_copy(o.t, a) : 0);
+	return output_end(op, &o, vectors, compute_v ? operand_copy(o.t, a) : 0);
 }
 
-int front_eigh(const struct tensor_op *op, tensor **values, tensor **vectors, tensor *A,
-	       const char *UPLO, bool compute_v)
+int op_eigh(const struct tensor_op *op, tensor **values, tensor **vectors, tensor *A,
+	    const char *UPLO, bool compute_v)
 {
-	eigh_kernel fn = (eigh_kernel)op_loop(op, op->loops, A);
+	eigh_kernel fn = (eigh_kernel)op_kernel(op, op->kernels, A);
 	bool given = *values;
 	tensor *a, *w;
 	int err;
@@ -79,11 +79,11 @@ int front_eigh(const struct tensor_op *op, tensor **values, tensor **vectors, te
 		err = give_vectors(op, vectors, a, compute_v);
 	if (!err && given) {
 		const tensor *inputs[] = { w };
-		struct front_out o;
+		struct op_output o;
 
-		err = front_begin(op, &o, *values, w->dtype, w->sizes, w->ndim, inputs, 1);
+		err = output_begin(op, &o, *values, w->dtype, w->sizes, w->ndim, inputs, 1);
 		if (!err)
-			err = front_end(op, &o, values, front_copy(o.t, w));
+			err = output_end(op, &o, values, operand_copy(o.t, w));
 	} else if (!err) {
 		*values = tensor_get(w);
 	}

@@ -58,7 +58,7 @@ static double scale_of(int64_t normalization, int64_t n)
 static int transform(const struct tensor_op *op, tensor *t, const int *dims, int n, bool forward,
 		     double scale)
 {
-	fft_c2c_kernel fn = (fft_c2c_kernel)op_loop(op, &loops_fft_c2c, t);
+	fft_c2c_kernel fn = (fft_c2c_kernel)op_kernel(op, &kernels_fft_c2c, t);
 	int err = fn ? 0 : error_code();
 
 	for (int i = n - 1; i >= 0 && !err; i--)
@@ -70,7 +70,7 @@ static int transform(const struct tensor_op *op, tensor *t, const int *dims, int
 static int deliver(const struct tensor_op *op, tensor **out, const tensor *self, tensor *t, int err)
 {
 	const tensor *inputs[] = { self };
-	struct front_out o;
+	struct op_output o;
 
 	if (!t || err) {
 		tensor_put(t);
@@ -80,9 +80,9 @@ static int deliver(const struct tensor_op *op, tensor **out, const tensor *self,
 		*out = t;
 		return 0;
 	}
-	err = front_begin_apart(op, &o, *out, t->dtype, t->sizes, t->ndim, inputs, 1);
+	err = output_begin_apart(op, &o, *out, t->dtype, t->sizes, t->ndim, inputs, 1);
 	if (!err)
-		err = front_end(op, &o, out, front_copy(o.t, t));
+		err = output_end(op, &o, out, operand_copy(o.t, t));
 	tensor_put(t);
 	return err;
 }
@@ -91,15 +91,15 @@ static tensor *contiguous_copy(const tensor *self)
 {
 	tensor *t = tensor_new_like(self, self->sizes, self->ndim);
 
-	if (t && front_copy(t, self) < 0) {
+	if (t && operand_copy(t, self) < 0) {
 		tensor_put(t);
 		return NULL;
 	}
 	return t;
 }
 
-int front_fft_c2c(const struct tensor_op *op, tensor **out, tensor *self, tensor_ints dim,
-		  int64_t normalization, bool forward)
+int op_fft_c2c(const struct tensor_op *op, tensor **out, tensor *self, tensor_ints dim,
+	       int64_t normalization, bool forward)
 {
 	int dims[TENSOR_MAX_DIMS];
 	int64_t n;
@@ -117,10 +117,10 @@ int front_fft_c2c(const struct tensor_op *op, tensor **out, tensor *self, tensor
 		t ? transform(op, t, dims, (int)dim.len, forward, scale_of(normalization, n)) : 0);
 }
 
-int front_fft_r2c(const struct tensor_op *op, tensor **out, tensor *self, tensor_ints dim,
-		  int64_t normalization, bool onesided)
+int op_fft_r2c(const struct tensor_op *op, tensor **out, tensor *self, tensor_ints dim,
+	       int64_t normalization, bool onesided)
 {
-	fft_r2c_kernel fn = (fft_r2c_kernel)op_loop(op, op->loops, self);
+	fft_r2c_kernel fn = (fft_r2c_kernel)op_kernel(op, op->kernels, self);
 	int64_t sizes[TENSOR_MAX_DIMS], n;
 	int dims[TENSOR_MAX_DIMS], last, err = 0;
 	tensor *x, *t;
@@ -144,7 +144,7 @@ int front_fft_r2c(const struct tensor_op *op, tensor **out, tensor *self, tensor
 	if (onesided)
 		sizes[last] = sizes[last] / 2 + 1;
 	scale = scale_of(normalization, n);
-	x = front_contiguous(self);
+	x = operand_contiguous(self);
 	t = x ? tensor_new(self->device, complex_of(self->dtype), sizes, self->ndim) : NULL;
 	if (t)
 		err = fn(t, x, last, dim.len > 1 ? 1 : scale);
@@ -154,10 +154,10 @@ int front_fft_r2c(const struct tensor_op *op, tensor **out, tensor *self, tensor
 	return deliver(op, out, self, t, err);
 }
 
-int front_fft_c2r(const struct tensor_op *op, tensor **out, tensor *self, tensor_ints dim,
-		  int64_t normalization, int64_t last_dim_size)
+int op_fft_c2r(const struct tensor_op *op, tensor **out, tensor *self, tensor_ints dim,
+	       int64_t normalization, int64_t last_dim_size)
 {
-	fft_c2r_kernel fn = (fft_c2r_kernel)op_loop(op, op->loops, self);
+	fft_c2r_kernel fn = (fft_c2r_kernel)op_kernel(op, op->kernels, self);
 	int64_t sizes[TENSOR_MAX_DIMS], n;
 	int dims[TENSOR_MAX_DIMS], last, err = 0;
 	tensor *x, *t;

@@ -6,23 +6,23 @@
 #include "family/linalg.h"
 #include "family/view.h"
 
-static int deliver(const struct tensor_op *op, const struct front_result *r)
+static int deliver(const struct tensor_op *op, const struct op_result *r)
 {
 	const tensor *inputs[] = { r->made };
-	struct front_out o;
+	struct op_output o;
 	int err;
 
 	if (!*r->out) {
 		*r->out = tensor_get(r->made);
 		return 0;
 	}
-	err = front_begin(op, &o, *r->out, r->made->dtype, r->made->sizes, r->made->ndim, inputs,
-			  1);
-	return err ? err : front_end(op, &o, r->out, front_copy(o.t, r->made));
+	err = output_begin(op, &o, *r->out, r->made->dtype, r->made->sizes, r->made->ndim, inputs,
+			   1);
+	return err ? err : output_end(op, &o, r->out, operand_copy(o.t, r->made));
 }
 
 /* Results that the caller gave are written one after the other. */
-static int check_results(const struct tensor_op *op, const struct front_result *results, int n)
+static int check_results(const struct tensor_op *op, const struct op_result *results, int n)
 {
 	for (int i = 0; i < n; i++) {
 		if (!results[i].made)
@@ -36,7 +36,7 @@ static int check_results(const struct tensor_op *op, const struct front_result *
 }
 
 int linalg_leave(const struct tensor_op *op, struct tensor_scope_guard *guard,
-		 const struct front_result *results, int n, int err)
+		 const struct op_result *results, int n, int err)
 {
 	if (!err)
 		err = check_results(op, results, n);
@@ -72,7 +72,7 @@ int linalg_check_square(const char *op, const tensor *a)
 int linalg_check_system(const char *op, const tensor *a, const tensor *b, bool left)
 {
 	if (linalg_check_square(op, a) < 0 || linalg_check_matrix(op, b) < 0 ||
-	    front_same_device(op, a, b) < 0)
+	    check_same_device(op, a, b) < 0)
 		return error_code();
 	if (a->dtype != b->dtype)
 		return tensor_fail(EINVAL, "%s: both must have one dtype, got %s and %s", op,
@@ -117,7 +117,7 @@ tensor *linalg_columns(tensor *a)
 		a ? linalg_columns_new(a, a->dtype, a->sizes[a->ndim - 2], a->sizes[a->ndim - 1]) :
 		    NULL;
 
-	return t && front_copy(t, a) == 0 ? t : NULL;
+	return t && operand_copy(t, a) == 0 ? t : NULL;
 }
 
 tensor *linalg_columns_of(tensor *a)

@@ -15,7 +15,7 @@
  * err, or a result that is NULL: fails. Returns 0 or -errno with the error set.
  */
 int linalg_leave(const struct tensor_op *op, struct tensor_scope_guard *guard,
-		 const struct front_result *results, int n, int err);
+		 const struct op_result *results, int n, int err);
 
 /* 0 or EINVAL: at least two dimensions, of f32, f64, c64 or c128. */
 int linalg_check_matrix(const char *op, const tensor *a);

@@ -15,10 +15,10 @@
 
 /* ---- Cholesky ---- */
 
-int front_cholesky_ex(const struct tensor_op *op, tensor **factor, tensor **info, tensor *self,
-		      bool upper, bool check_errors)
+int op_cholesky_ex(const struct tensor_op *op, tensor **factor, tensor **info, tensor *self,
+		   bool upper, bool check_errors)
 {
-	cholesky_kernel fn = (cholesky_kernel)op_loop(op, op->loops, self);
+	cholesky_kernel fn = (cholesky_kernel)op_kernel(op, op->kernels, self);
 	struct tensor_scope_guard guard = tensor_scope_enter();
 	tensor *a = NULL, *failed = NULL;
 	int err = fn ? linalg_check_square(op->schema.name, self) : error_code();
@@ -32,8 +32,8 @@ int front_cholesky_ex(const struct tensor_op *op, tensor **factor, tensor **info
 		a = upper ? tensor_triu_(a, 0) : tensor_tril_(a, 0);
 	if (!err && check_errors)
 		err = linalg_check_info(op->schema.name, failed, "is not positive-definite");
-	return linalg_leave(op, &guard, (struct front_result[]){ { factor, a }, { info, failed } },
-			    2, err);
+	return linalg_leave(op, &guard, (struct op_result[]){ { factor, a }, { info, failed } }, 2,
+			    err);
 }
 
 tensor *composite_linalg_cholesky(tensor *self, bool upper)
@@ -46,10 +46,10 @@ tensor *composite_linalg_cholesky(tensor *self, bool upper)
 	return factor;
 }
 
-int front_cholesky_solve(const struct tensor_op *op, tensor **out, tensor *self, tensor *input2,
-			 bool upper)
+int op_cholesky_solve(const struct tensor_op *op, tensor **out, tensor *self, tensor *input2,
+		      bool upper)
 {
-	cholesky_solve_kernel fn = (cholesky_solve_kernel)op_loop(op, op->loops, self);
+	cholesky_solve_kernel fn = (cholesky_solve_kernel)op_kernel(op, op->kernels, self);
 	struct tensor_scope_guard guard = tensor_scope_enter();
 	int err = fn ? linalg_check_system(op->schema.name, input2, self, true) : error_code();
 
@@ -57,7 +57,7 @@ int front_cholesky_solve(const struct tensor_op *op, tensor **out, tensor *self,
 		err = linalg_system(op->schema.name, &input2, &self);
 	if (!err && self->numel)
 		err = fn(input2, self, upper);
-	return linalg_leave(op, &guard, (struct front_result[]){ { out, self } }, 1, err);
+	return linalg_leave(op, &guard, (struct op_result[]){ { out, self } }, 1, err);
 }
 
 tensor *composite_cholesky_inverse(tensor *self, bool upper)
@@ -75,10 +75,10 @@ tensor *composite_cholesky_inverse(tensor *self, bool upper)
 
 /* ---- triangular ---- */
 
-int front_solve_triangular(const struct tensor_op *op, tensor **out, tensor *self, tensor *B,
-			   bool upper, bool left, bool unitriangular)
+int op_solve_triangular(const struct tensor_op *op, tensor **out, tensor *self, tensor *B,
+			bool upper, bool left, bool unitriangular)
 {
-	triangular_kernel fn = (triangular_kernel)op_loop(op, op->loops, self);
+	triangular_kernel fn = (triangular_kernel)op_kernel(op, op->kernels, self);
 	const struct triangle how = { .upper = upper, .left = left, .unit = unitriangular };
 	struct tensor_scope_guard guard = tensor_scope_enter();
 	int err = fn ? linalg_check_system(op->schema.name, self, B, left) : error_code();
@@ -87,7 +87,7 @@ int front_solve_triangular(const struct tensor_op *op, tensor **out, tensor *sel
 		err = linalg_system(op->schema.name, &self, &B);
 	if (!err && B->numel)
 		err = fn(self, B, &how);
-	return linalg_leave(op, &guard, (struct front_result[]){ { out, B } }, 1, err);
+	return linalg_leave(op, &guard, (struct op_result[]){ { out, B } }, 1, err);
 }
 
 int composite_triangular_solve(tensor *self, tensor *A, bool upper, bool transpose,
@@ -121,7 +121,7 @@ static int64_t least_of(const tensor *a)
 
 static int factor(const struct tensor_op *op, tensor *self, struct reflectors *f)
 {
-	qr_kernel fn = (qr_kernel)op_loop(op, &loops_geqrf, self);
+	qr_kernel fn = (qr_kernel)op_kernel(op, &kernels_geqrf, self);
 
 	if (!fn || linalg_check_matrix(op->schema.name, self) < 0)
 		return error_code();
@@ -132,23 +132,22 @@ static int factor(const struct tensor_op *op, tensor *self, struct reflectors *f
 	return f->a->numel ? fn(f->a, f->tau) : 0;
 }
 
-int front_geqrf(const struct tensor_op *op, tensor **a, tensor **tau, tensor *self)
+int op_geqrf(const struct tensor_op *op, tensor **a, tensor **tau, tensor *self)
 {
 	struct tensor_scope_guard guard = tensor_scope_enter();
 	struct reflectors f = { NULL };
 	int err = factor(op, self, &f);
 
-	return linalg_leave(op, &guard, (struct front_result[]){ { a, f.a }, { tau, f.tau } }, 2,
-			    err);
+	return linalg_leave(op, &guard, (struct op_result[]){ { a, f.a }, { tau, f.tau } }, 2, err);
 }
 
 /* The first `columns` columns of the product of f's reflectors, by columns. */
 static tensor *product(const struct tensor_op *op, const struct reflectors *f, int64_t columns)
 {
 	householder_kernel fn =
-		(householder_kernel)op_loop(op, &loops_linalg_householder_product, f->a);
+		(householder_kernel)op_kernel(op, &kernels_linalg_householder_product, f->a);
 	int64_t m = f->a->sizes[f->a->ndim - 2], k = f->tau->sizes[f->tau->ndim - 1];
-	tensor *q, *tau = scope_own(thread(), front_contiguous(f->tau));
+	tensor *q, *tau = scope_own(thread(), operand_contiguous(f->tau));
 
 	q = fn && tau ? linalg_columns_new(f->a, f->a->dtype, m, columns) : NULL;
 	if (!q)
@@ -163,7 +162,7 @@ static tensor *product(const struct tensor_op *op, const struct reflectors *f, i
 	return fn(q, tau) < 0 ? NULL : q;
 }
 
-int front_householder_product(const struct tensor_op *op, tensor **out, tensor *input, tensor *tau)
+int op_householder_product(const struct tensor_op *op, tensor **out, tensor *input, tensor *tau)
 {
 	struct tensor_scope_guard guard = tensor_scope_enter();
 	const struct reflectors f = { input, tau };
@@ -173,7 +172,7 @@ int front_householder_product(const struct tensor_op *op, tensor **out, tensor *
 	tensor *q = NULL;
 
 	if (!err)
-		err = front_same_device(name, input, tau);
+		err = check_same_device(name, input, tau);
 	if (!err && tau->dtype != input->dtype)
 		err = tensor_fail(EINVAL, "%s: both must have one dtype, got %s and %s", name,
 				  tensor_dtype_name(input->dtype), tensor_dtype_name(tau->dtype));
@@ -185,7 +184,7 @@ int front_householder_product(const struct tensor_op *op, tensor **out, tensor *
 				  SHAPE_STR(tau), SHAPE_STR(input));
 	if (!err)
 		q = product(op, &f, n);
-	return linalg_leave(op, &guard, (struct front_result[]){ { out, q } }, 1, err);
+	return linalg_leave(op, &guard, (struct op_result[]){ { out, q } }, 1, err);
 }
 
 tensor *composite_orgqr(tensor *self, tensor *input2)
@@ -201,7 +200,7 @@ static int check_mode(const char *op, const char *mode)
 			   mode ? mode : "nothing");
 }
 
-int front_qr(const struct tensor_op *op, tensor **q, tensor **r, tensor *A, const char *mode)
+int op_qr(const struct tensor_op *op, tensor **q, tensor **r, tensor *A, const char *mode)
 {
 	struct tensor_scope_guard guard = tensor_scope_enter();
 	struct reflectors f = { NULL };
@@ -219,8 +218,7 @@ int front_qr(const struct tensor_op *op, tensor **q, tensor **r, tensor *A, cons
 			       product(op, &f, columns);
 		right = tensor_triu(tensor_narrow(f.a, -2, 0, columns), 0);
 	}
-	return linalg_leave(op, &guard, (struct front_result[]){ { q, left }, { r, right } }, 2,
-			    err);
+	return linalg_leave(op, &guard, (struct op_result[]){ { q, left }, { r, right } }, 2, err);
 }
 
 int composite_qr(tensor *self, bool some, tensor **Q, tensor **R)

@@ -30,7 +30,7 @@ struct lu {
 /* The factors of a [.., m, n] by columns. check: a singular matrix is an error. */
 static int factor(const struct tensor_op *op, tensor *a, bool pivot, bool check, struct lu *f)
 {
-	lu_factor_kernel fn = (lu_factor_kernel)op_loop(op, &loops_linalg_lu_factor, a);
+	lu_factor_kernel fn = (lu_factor_kernel)op_kernel(op, &kernels_linalg_lu_factor, a);
 	int64_t m, n;
 	int err;
 
@@ -57,8 +57,8 @@ static int factor_square(const struct tensor_op *op, tensor *a, bool check, stru
 	return err ? err : factor(op, a, true, check, f);
 }
 
-int front_lu_factor_ex(const struct tensor_op *op, tensor **lu, tensor **pivots, tensor **info,
-		       tensor *A, bool pivot, bool check_errors)
+int op_lu_factor_ex(const struct tensor_op *op, tensor **lu, tensor **pivots, tensor **info,
+		    tensor *A, bool pivot, bool check_errors)
 {
 	struct tensor_scope_guard guard = tensor_scope_enter();
 	struct lu f = { NULL };
@@ -66,7 +66,7 @@ int front_lu_factor_ex(const struct tensor_op *op, tensor **lu, tensor **pivots,
 
 	return linalg_leave(
 		op, &guard,
-		(struct front_result[]){ { lu, f.lu }, { pivots, f.pivots }, { info, f.info } }, 3,
+		(struct op_result[]){ { lu, f.lu }, { pivots, f.pivots }, { info, f.info } }, 3,
 		err);
 }
 
@@ -112,7 +112,7 @@ static tensor *permutation(tensor *pivots, int64_t m)
 	int64_t sizes[TENSOR_MAX_DIMS], k;
 	tensor *order, *rows;
 
-	pivots = scope_own(thread(), front_contiguous(pivots));
+	pivots = scope_own(thread(), operand_contiguous(pivots));
 	if (!pivots)
 		return NULL;
 	k = pivots->sizes[pivots->ndim - 1];
@@ -165,7 +165,7 @@ int composite_lu_unpack(tensor *LU_data, tensor *LU_pivots, bool unpack_data, bo
 			tensor **P, tensor **L, tensor **U)
 {
 	struct tensor_scope_guard guard;
-	struct front_result results[] = { { P, NULL }, { L, NULL }, { U, NULL } };
+	struct op_result results[] = { { P, NULL }, { L, NULL }, { U, NULL } };
 	tensor_options o = TENSOR_OPTIONS(.dtype = LU_data->dtype, .device = LU_data->device);
 
 	if (check_packed("lu_unpack", LU_data, LU_pivots) < 0)
@@ -181,7 +181,7 @@ int composite_lu_unpack(tensor *LU_data, tensor *LU_pivots, bool unpack_data, bo
 		results[1].made = tensor_empty(TENSOR_INTS(0), o);
 		results[2].made = tensor_empty(TENSOR_INTS(0), o);
 	}
-	return front_leave(&guard, results, 3, 0);
+	return results_leave(&guard, results, 3, 0);
 }
 
 int composite_linalg_lu(tensor *A, bool pivot, tensor **P, tensor **L, tensor **U)
@@ -207,7 +207,7 @@ static tensor *checked_pivots(const char *op, tensor *pivots, const tensor *lu)
 
 	memcpy(sizes, lu->sizes, (lu->ndim - 1) * sizeof(*sizes));
 	t = scope_own(thread(), tensor_new_like(pivots, sizes, lu->ndim - 1));
-	if (!t || front_copy(t, pivots) < 0)
+	if (!t || operand_copy(t, pivots) < 0)
 		return NULL;
 	for (int64_t i = 0; i < t->numel; i++)
 		if (((int32_t *)t->data)[i] < 1 || ((int32_t *)t->data)[i] > n)
@@ -221,7 +221,7 @@ static tensor *solved(const struct tensor_op *op, tensor *lu, tensor *pivots, te
 		      bool adjoint)
 {
 	const char *name = op->schema.name;
-	lu_solve_kernel fn = (lu_solve_kernel)op_loop(op, &loops_linalg_lu_solve, lu);
+	lu_solve_kernel fn = (lu_solve_kernel)op_kernel(op, &kernels_linalg_lu_solve, lu);
 	bool conjugate = !left && adjoint;
 
 	if (!fn || linalg_check_system(name, lu, b, left) < 0 || check_packed(name, lu, pivots) < 0)
@@ -237,11 +237,11 @@ static tensor *solved(const struct tensor_op *op, tensor *lu, tensor *pivots, te
 	return left ? b : conjugate ? tensor_adjoint(b) : tensor_mT(b);
 }
 
-int front_lu_solve(const struct tensor_op *op, tensor **out, tensor *LU, tensor *pivots, tensor *B,
-		   bool left, bool adjoint)
+int op_lu_solve(const struct tensor_op *op, tensor **out, tensor *LU, tensor *pivots, tensor *B,
+		bool left, bool adjoint)
 {
 	struct tensor_scope_guard guard = tensor_scope_enter();
-	const struct front_result results[] = { { out, solved(op, LU, pivots, B, left, adjoint) } };
+	const struct op_result results[] = { { out, solved(op, LU, pivots, B, left, adjoint) } };
 
 	return linalg_leave(op, &guard, results, 1, 0);
 }
@@ -258,8 +258,8 @@ static bool is_vectors(const tensor *a, const tensor *b)
 				memcmp(a->sizes, b->sizes, b->ndim * sizeof(*b->sizes)) == 0);
 }
 
-int front_solve_ex(const struct tensor_op *op, tensor **result, tensor **lu, tensor **pivots,
-		   tensor **info, tensor *A, tensor *B, bool left, bool check_errors)
+int op_solve_ex(const struct tensor_op *op, tensor **result, tensor **lu, tensor **pivots,
+		tensor **info, tensor *A, tensor *B, bool left, bool check_errors)
 {
 	struct tensor_scope_guard guard = tensor_scope_enter();
 	bool vectors = is_vectors(A, B);
@@ -278,7 +278,7 @@ int front_solve_ex(const struct tensor_op *op, tensor **result, tensor **lu, ten
 		x = tensor_squeeze_dim(x, -1);
 	return linalg_leave(
 		op, &guard,
-		(struct front_result[]){
+		(struct op_result[]){
 			{ result, x }, { lu, f.lu }, { pivots, f.pivots }, { info, f.info } },
 		4, err);
 }
@@ -306,8 +306,8 @@ tensor *composite_linalg_solve(tensor *A, tensor *B, bool left)
 	return result;
 }
 
-int front_inv_ex(const struct tensor_op *op, tensor **inverse, tensor **info, tensor *A,
-		 bool check_errors)
+int op_inv_ex(const struct tensor_op *op, tensor **inverse, tensor **info, tensor *A,
+	      bool check_errors)
 {
 	struct tensor_scope_guard guard = tensor_scope_enter();
 	struct lu f = { NULL };
@@ -319,8 +319,8 @@ int front_inv_ex(const struct tensor_op *op, tensor **inverse, tensor **info, te
 			   tensor_eye(A->sizes[A->ndim - 1],
 				      TENSOR_OPTIONS(.dtype = A->dtype, .device = A->device)),
 			   true, false);
-	return linalg_leave(op, &guard, (struct front_result[]){ { inverse, x }, { info, f.info } },
-			    2, err);
+	return linalg_leave(op, &guard, (struct op_result[]){ { inverse, x }, { info, f.info } }, 2,
+			    err);
 }
 
 tensor *composite_linalg_inv(tensor *A)
@@ -348,7 +348,7 @@ static tensor *exchange_sign(tensor *pivots, enum tensor_dtype dtype)
 	return tensor_to(sign, TENSOR_OPTIONS(.dtype = dtype));
 }
 
-int front_det(const struct tensor_op *op, tensor **result, tensor **lu, tensor **pivots, tensor *A)
+int op_det(const struct tensor_op *op, tensor **result, tensor **lu, tensor **pivots, tensor *A)
 {
 	struct tensor_scope_guard guard = tensor_scope_enter();
 	struct lu f = { NULL };
@@ -360,7 +360,7 @@ int front_det(const struct tensor_op *op, tensor **result, tensor **lu, tensor *
 				 exchange_sign(f.pivots, A->dtype));
 	return linalg_leave(
 		op, &guard,
-		(struct front_result[]){ { result, det }, { lu, f.lu }, { pivots, f.pivots } }, 3,
+		(struct op_result[]){ { result, det }, { lu, f.lu }, { pivots, f.pivots } }, 3,
 		err);
 }
 
@@ -375,8 +375,8 @@ tensor *composite_linalg_det(tensor *A)
 	return result;
 }
 
-int front_slogdet(const struct tensor_op *op, tensor **sign, tensor **logabsdet, tensor **lu,
-		  tensor **pivots, tensor *A)
+int op_slogdet(const struct tensor_op *op, tensor **sign, tensor **logabsdet, tensor **lu,
+	       tensor **pivots, tensor *A)
 {
 	struct tensor_scope_guard guard = tensor_scope_enter();
 	tensor *diagonal, *s = NULL, *l = NULL;
@@ -391,7 +391,7 @@ int front_slogdet(const struct tensor_op *op, tensor **sign, tensor **logabsdet,
 	}
 	return linalg_leave(
 		op, &guard,
-		(struct front_result[]){
+		(struct op_result[]){
 			{ sign, s }, { logabsdet, l }, { lu, f.lu }, { pivots, f.pivots } },
 		4, err);
 }

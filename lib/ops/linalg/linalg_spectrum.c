@@ -56,7 +56,7 @@ static int unit_vectors(struct singular *f)
 static int decompose(const struct tensor_op *op, tensor *a, bool full, bool vectors,
 		     struct singular *f)
 {
-	svd_kernel fn = (svd_kernel)op_loop(op, op->loops, a);
+	svd_kernel fn = (svd_kernel)op_kernel(op, op->kernels, a);
 	int64_t m = a->sizes[a->ndim - 2], n = a->sizes[a->ndim - 1], k = m < n ? m : n;
 	tensor *work = linalg_columns(a), *info = linalg_info_new(a);
 	int err;
@@ -76,8 +76,8 @@ static int decompose(const struct tensor_op *op, tensor *a, bool full, bool vect
 	return err ? err : linalg_check_info("linalg_svd", info, "did not converge");
 }
 
-int front_svd(const struct tensor_op *op, tensor **u, tensor **s, tensor **vh, tensor *A,
-	      bool full_matrices, bool compute_uv, const char *driver)
+int op_svd(const struct tensor_op *op, tensor **u, tensor **s, tensor **vh, tensor *A,
+	   bool full_matrices, bool compute_uv, const char *driver)
 {
 	struct tensor_scope_guard guard = tensor_scope_enter();
 	struct singular f = { NULL };
@@ -89,8 +89,7 @@ int front_svd(const struct tensor_op *op, tensor **u, tensor **s, tensor **vh, t
 	if (!err)
 		err = decompose(op, A, full_matrices, compute_uv, &f);
 	return linalg_leave(op, &guard,
-			    (struct front_result[]){ { u, f.u }, { s, f.s }, { vh, f.vh } }, 3,
-			    err);
+			    (struct op_result[]){ { u, f.u }, { s, f.s }, { vh, f.vh } }, 3, err);
 }
 
 int composite_linalg_svd(tensor *A, bool full_matrices, const char *driver, tensor **U, tensor **S,
@@ -157,7 +156,7 @@ static enum tensor_dtype complex_of(enum tensor_dtype dtype)
 static int eigen(const struct tensor_op *op, tensor *self, bool want_vectors, tensor **values,
 		 tensor **vectors)
 {
-	eig_kernel fn = (eig_kernel)op_loop(op, &loops_linalg_eig, self);
+	eig_kernel fn = (eig_kernel)op_kernel(op, &kernels_linalg_eig, self);
 	tensor *a, *info;
 	int64_t n;
 	int err = fn ? linalg_check_square(op->schema.name, self) : error_code();
@@ -179,23 +178,23 @@ static int eigen(const struct tensor_op *op, tensor *self, bool want_vectors, te
 	return err ? err : linalg_check_info(op->schema.name, info, "did not converge");
 }
 
-int front_eig(const struct tensor_op *op, tensor **values, tensor **vectors, tensor *self)
+int op_eig(const struct tensor_op *op, tensor **values, tensor **vectors, tensor *self)
 {
 	struct tensor_scope_guard guard = tensor_scope_enter();
 	tensor *w = NULL, *v = NULL;
 	int err = eigen(op, self, true, &w, &v);
 
-	return linalg_leave(op, &guard, (struct front_result[]){ { values, w }, { vectors, v } }, 2,
+	return linalg_leave(op, &guard, (struct op_result[]){ { values, w }, { vectors, v } }, 2,
 			    err);
 }
 
-int front_eigvals(const struct tensor_op *op, tensor **values, tensor *self)
+int op_eigvals(const struct tensor_op *op, tensor **values, tensor *self)
 {
 	struct tensor_scope_guard guard = tensor_scope_enter();
 	tensor *w = NULL, *v = NULL;
 	int err = eigen(op, self, false, &w, &v);
 
-	return linalg_leave(op, &guard, (struct front_result[]){ { values, w } }, 1, err);
+	return linalg_leave(op, &guard, (struct op_result[]){ { values, w } }, 1, err);
 }
 
 /* The gradient needs the vectors. */

@@ -158,7 +158,7 @@ static tensor *pseudo_inverse(tensor *a, struct threshold t, bool hermitian)
 			     tensor_adjoint(u));
 }
 
-tensor *kernel_pinv(tensor *self, tensor *atol, tensor *rtol, bool hermitian)
+tensor *explicit_pinv(tensor *self, tensor *atol, tensor *rtol, bool hermitian)
 {
 	struct tensor_scope_guard guard = tensor_scope_enter();
 
@@ -326,7 +326,7 @@ static tensor *exponential(tensor *a)
 }
 
 /* In doubles: each square doubles the error of the one before. */
-tensor *kernel_matrix_exp(tensor *self)
+tensor *explicit_matrix_exp(tensor *self)
 {
 	struct tensor_scope_guard guard = tensor_scope_enter();
 	enum tensor_dtype wide = dtype_is_complex(self->dtype) ? TENSOR_C128 : TENSOR_F64;

@@ -35,10 +35,10 @@ static int check_product(const struct tensor_op *op, const char *name_a, const t
 	return check_dtype(op, name_a, a, "mat2", b);
 }
 
-int front_mm(const struct tensor_op *op, tensor **out, tensor *self, tensor *mat2)
+int op_mm(const struct tensor_op *op, tensor **out, tensor *self, tensor *mat2)
 {
 	const tensor *inputs[] = { self, mat2 };
-	struct front_out o;
+	struct op_output o;
 	int64_t sizes[2];
 	mm_kernel fn;
 
@@ -46,28 +46,28 @@ int front_mm(const struct tensor_op *op, tensor **out, tensor *self, tensor *mat
 		return error_code();
 	sizes[0] = self->sizes[0];
 	sizes[1] = mat2->sizes[1];
-	if (front_begin_apart(op, &o, *out, self->dtype, sizes, 2, inputs, 2) < 0)
+	if (output_begin_apart(op, &o, *out, self->dtype, sizes, 2, inputs, 2) < 0)
 		return error_code();
-	fn = (mm_kernel)op_loop(op, op->loops, o.t);
-	return front_end(op, &o, out,
-			 fn ? fn(o.t, self, mat2, tensor_scalar_int(1), tensor_scalar_int(0)) :
-			      error_code());
+	fn = (mm_kernel)op_kernel(op, op->kernels, o.t);
+	return output_end(op, &o, out,
+			  fn ? fn(o.t, self, mat2, tensor_scalar_int(1), tensor_scalar_int(0)) :
+			       error_code());
 }
 
-int front_addmm(const struct tensor_op *op, tensor **out, tensor *self, tensor *mat1, tensor *mat2,
-		tensor_scalar beta, tensor_scalar alpha)
+int op_addmm(const struct tensor_op *op, tensor **out, tensor *self, tensor *mat1, tensor *mat2,
+	     tensor_scalar beta, tensor_scalar alpha)
 {
 	const tensor *inputs[] = { mat1, mat2, self };
 	bool inplace = op->variant == VARIANT_INPLACE;
-	struct front_out o;
+	struct op_output o;
 	int64_t sizes[2];
 	mm_kernel fn;
 	int err = 0;
 
 	if (check_product(op, "mat1", mat1, mat2) < 0 ||
 	    check_dtype(op, "self", self, "mat1", mat1) < 0 ||
-	    front_number_cut(op, "beta", beta, mat1->dtype, &beta) < 0 ||
-	    front_number_cut(op, "alpha", alpha, mat1->dtype, &alpha) < 0)
+	    scalar_operand_truncated(op, "beta", beta, mat1->dtype, &beta) < 0 ||
+	    scalar_operand_truncated(op, "alpha", alpha, mat1->dtype, &alpha) < 0)
 		return error_code();
 	sizes[0] = mat1->sizes[0];
 	sizes[1] = mat2->sizes[1];
@@ -78,14 +78,14 @@ int front_addmm(const struct tensor_op *op, tensor **out, tensor *self, tensor *
 				   op->schema.name, SHAPE_STR(self), (long long)sizes[0],
 				   (long long)sizes[1]);
 	/* In place, self is where the product is added; else it is one more input. */
-	if (front_begin_apart(op, &o, *out, mat1->dtype, sizes, 2, inputs, inplace ? 2 : 3) < 0)
+	if (output_begin_apart(op, &o, *out, mat1->dtype, sizes, 2, inputs, inplace ? 2 : 3) < 0)
 		return error_code();
-	fn = (mm_kernel)op_loop(op, op->loops, o.t);
+	fn = (mm_kernel)op_kernel(op, op->kernels, o.t);
 	if (!fn)
 		err = error_code();
-	if (!err && !number_is_zero(beta) && o.t != self)
-		err = front_copy(o.t, self);
+	if (!err && !scalar_is_zero(beta) && o.t != self)
+		err = operand_copy(o.t, self);
 	if (!err)
 		err = fn(o.t, mat1, mat2, alpha, beta);
-	return front_end(op, &o, out, err);
+	return output_end(op, &o, out, err);
 }

@@ -28,9 +28,9 @@ static int check_dtype(const struct tensor_op *op, const char *name_a, const ten
 }
 
 /* Where beta * self is to be added: self broadcast into the output, unless it is the output. */
-static int fill_with(const struct front_out *o, const tensor *self, tensor_scalar beta)
+static int fill_with(const struct op_output *o, const tensor *self, tensor_scalar beta)
 {
-	return number_is_zero(beta) || o->t == self ? 0 : front_copy(o->t, self);
+	return scalar_is_zero(beta) || o->t == self ? 0 : operand_copy(o->t, self);
 }
 
 static int check_self(const struct tensor_op *op, const tensor *self, const int64_t *sizes,
@@ -48,8 +48,8 @@ static int check_self(const struct tensor_op *op, const tensor *self, const int6
 static int factors(const struct tensor_op *op, enum tensor_dtype dtype, tensor_scalar *beta,
 		   tensor_scalar *alpha)
 {
-	if (front_number_cut(op, "beta", *beta, dtype, beta) < 0 ||
-	    front_number_cut(op, "alpha", *alpha, dtype, alpha) < 0)
+	if (scalar_operand_truncated(op, "beta", *beta, dtype, beta) < 0 ||
+	    scalar_operand_truncated(op, "alpha", *alpha, dtype, alpha) < 0)
 		return error_code();
 	return 0;
 }
@@ -75,39 +75,39 @@ static int check_batches(const struct tensor_op *op, const char *name_a, const t
 	return 0;
 }
 
-int front_bmm(const struct tensor_op *op, tensor **out, tensor *self, tensor *mat2)
+int op_bmm(const struct tensor_op *op, tensor **out, tensor *self, tensor *mat2)
 {
 	const tensor *inputs[] = { self, mat2 };
-	struct front_out o;
+	struct op_output o;
 	int64_t sizes[3];
 	mm_kernel fn;
 
 	if (check_batches(op, "self", self, "mat2", mat2, sizes) < 0 ||
-	    front_begin_apart(op, &o, *out, self->dtype, sizes, 3, inputs, 2) < 0)
+	    output_begin_apart(op, &o, *out, self->dtype, sizes, 3, inputs, 2) < 0)
 		return error_code();
-	fn = (mm_kernel)op_loop(op, op->loops, o.t);
-	return front_end(op, &o, out,
-			 fn ? fn(o.t, self, mat2, tensor_scalar_int(1), tensor_scalar_int(0)) :
-			      error_code());
+	fn = (mm_kernel)op_kernel(op, op->kernels, o.t);
+	return output_end(op, &o, out,
+			  fn ? fn(o.t, self, mat2, tensor_scalar_int(1), tensor_scalar_int(0)) :
+			       error_code());
 }
 
-int front_baddbmm(const struct tensor_op *op, tensor **out, tensor *self, tensor *batch1,
-		  tensor *batch2, tensor_scalar beta, tensor_scalar alpha)
+int op_baddbmm(const struct tensor_op *op, tensor **out, tensor *self, tensor *batch1,
+	       tensor *batch2, tensor_scalar beta, tensor_scalar alpha)
 {
 	const tensor *inputs[] = { batch1, batch2, self };
 	int n = op->variant == VARIANT_INPLACE ? 2 : 3, err = 0;
-	struct front_out o;
+	struct op_output o;
 	int64_t sizes[3];
 	mm_kernel fn;
 
 	if (check_batches(op, "batch1", batch1, "batch2", batch2, sizes) < 0 ||
 	    check_dtype(op, "self", self, "batch1", batch1) < 0 ||
 	    factors(op, self->dtype, &beta, &alpha) < 0 || check_self(op, self, sizes, 3) < 0 ||
-	    front_begin_apart(op, &o, *out, self->dtype, sizes, 3, inputs, n) < 0)
+	    output_begin_apart(op, &o, *out, self->dtype, sizes, 3, inputs, n) < 0)
 		return error_code();
-	fn = (mm_kernel)op_loop(op, op->loops, o.t);
+	fn = (mm_kernel)op_kernel(op, op->kernels, o.t);
 	err = fn ? fill_with(&o, self, beta) : error_code();
-	return front_end(op, &o, out, err ? err : fn(o.t, batch1, batch2, alpha, beta));
+	return output_end(op, &o, out, err ? err : fn(o.t, batch1, batch2, alpha, beta));
 }
 
 /* ---- vectors ---- */
@@ -128,17 +128,17 @@ static int matrix_times_vector(const struct tensor_op *op, tensor **out, tensor 
 	const tensor *inputs[] = { mat, vec, self };
 	int n = self && op->variant != VARIANT_INPLACE ? 3 : 2, err = 0;
 	tensor column, result;
-	struct front_out o;
+	struct op_output o;
 	mm_kernel fn;
 
-	if (front_begin_apart(op, &o, *out, mat->dtype, mat->sizes, 1, inputs, n) < 0)
+	if (output_begin_apart(op, &o, *out, mat->dtype, mat->sizes, 1, inputs, n) < 0)
 		return error_code();
-	fn = (mm_kernel)op_loop(op, op->loops, o.t);
+	fn = (mm_kernel)op_kernel(op, op->kernels, o.t);
 	err = !fn ? error_code() : self ? fill_with(&o, self, beta) : 0;
-	return front_end(op, &o, out,
-			 err ? err :
-			       fn((tensor *)as_column(&result, o.t), mat, as_column(&column, vec),
-				  alpha, beta));
+	return output_end(op, &o, out,
+			  err ? err :
+				fn((tensor *)as_column(&result, o.t), mat, as_column(&column, vec),
+				   alpha, beta));
 }
 
 static int check_vector(const struct tensor_op *op, const tensor *mat, const tensor *vec)
@@ -155,7 +155,7 @@ static int check_vector(const struct tensor_op *op, const tensor *mat, const ten
 	return 0;
 }
 
-int front_mv(const struct tensor_op *op, tensor **out, tensor *self, tensor *vec)
+int op_mv(const struct tensor_op *op, tensor **out, tensor *self, tensor *vec)
 {
 	if (check_vector(op, self, vec) < 0)
 		return error_code();
@@ -163,8 +163,8 @@ int front_mv(const struct tensor_op *op, tensor **out, tensor *self, tensor *vec
 				   tensor_scalar_int(1));
 }
 
-int front_addmv(const struct tensor_op *op, tensor **out, tensor *self, tensor *mat, tensor *vec,
-		tensor_scalar beta, tensor_scalar alpha)
+int op_addmv(const struct tensor_op *op, tensor **out, tensor *self, tensor *mat, tensor *vec,
+	     tensor_scalar beta, tensor_scalar alpha)
 {
 	if (check_vector(op, mat, vec) < 0 || check_dtype(op, "self", self, "mat", mat) < 0 ||
 	    factors(op, self->dtype, &beta, &alpha) < 0 || check_self(op, self, mat->sizes, 1) < 0)
@@ -176,7 +176,7 @@ static int dot(const struct tensor_op *op, tensor **out, tensor *self, const cha
 	       tensor *other, bool conjugate)
 {
 	const tensor *inputs[] = { self, other };
-	struct front_out o;
+	struct op_output o;
 	dot_kernel fn;
 
 	if (check_rank(op, "self", self, 1) < 0 || check_rank(op, name, other, 1) < 0 ||
@@ -185,18 +185,18 @@ static int dot(const struct tensor_op *op, tensor **out, tensor *self, const cha
 	if (self->numel != other->numel)
 		return tensor_fail(EINVAL, "%s: self and %s must have one length, got %s and %s",
 				   op->schema.name, name, SHAPE_STR(self), SHAPE_STR(other));
-	if (front_begin_apart(op, &o, *out, self->dtype, NULL, 0, inputs, 2) < 0)
+	if (output_begin_apart(op, &o, *out, self->dtype, NULL, 0, inputs, 2) < 0)
 		return error_code();
-	fn = (dot_kernel)op_loop(op, op->loops, o.t);
-	return front_end(op, &o, out, fn ? fn(o.t, self, other, conjugate) : error_code());
+	fn = (dot_kernel)op_kernel(op, op->kernels, o.t);
+	return output_end(op, &o, out, fn ? fn(o.t, self, other, conjugate) : error_code());
 }
 
-int front_dot(const struct tensor_op *op, tensor **out, tensor *self, tensor *other)
+int op_dot(const struct tensor_op *op, tensor **out, tensor *self, tensor *other)
 {
 	return dot(op, out, self, "tensor", other, false);
 }
 
-int front_vdot(const struct tensor_op *op, tensor **out, tensor *self, tensor *other)
+int op_vdot(const struct tensor_op *op, tensor **out, tensor *self, tensor *other)
 {
 	return dot(op, out, self, "other", other, dtype_is_complex(self->dtype));
 }

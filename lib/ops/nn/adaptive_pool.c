@@ -33,43 +33,43 @@ static int check_gradient(const struct tensor_op *op, const tensor *grad, const 
 	return pool_check_gradient(op, grad, self, sizes, indices);
 }
 
-#define ADAPTIVE(N)                                                                                \
-	int front_adaptive_avg_pool##N##d(const struct tensor_op *op, tensor **out, tensor *self,  \
-					  tensor_ints output_size)                                 \
-	{                                                                                          \
-		const struct pool_params p = { .spatial = N };                                     \
-		int64_t sizes[TENSOR_MAX_DIMS];                                                    \
-                                                                                                   \
-		if (infer(op, self, output_size, N, sizes) < 0)                                    \
-			return error_code();                                                       \
-		return pool_run(op, out, self, sizes, &p);                                         \
-	}                                                                                          \
-	int front_adaptive_avg_pool##N##d_backward(const struct tensor_op *op, tensor **out,       \
-						   tensor *grad_output, tensor *self)              \
-	{                                                                                          \
-		const struct pool_params p = { .spatial = N };                                     \
-                                                                                                   \
-		if (check_gradient(op, grad_output, self, NULL, N) < 0)                            \
-			return error_code();                                                       \
-		return pool_run(op, out, grad_output, self->sizes, &p);                            \
-	}                                                                                          \
-	int front_adaptive_max_pool##N##d(const struct tensor_op *op, tensor **output,             \
-					  tensor **indices, tensor *self, tensor_ints output_size) \
-	{                                                                                          \
-		const struct pool_params p = { .spatial = N };                                     \
-		int64_t sizes[TENSOR_MAX_DIMS];                                                    \
-                                                                                                   \
-		if (infer(op, self, output_size, N, sizes) < 0)                                    \
-			return error_code();                                                       \
-		return pool_run_max(op, output, indices, self, sizes, &p);                         \
-	}                                                                                          \
-	int front_adaptive_max_pool##N##d_backward(const struct tensor_op *op, tensor **out,       \
-						   tensor *grad_output, tensor *self,              \
-						   tensor *indices)                                \
-	{                                                                                          \
-		if (check_gradient(op, grad_output, self, indices, N) < 0)                         \
-			return error_code();                                                       \
-		return pool_run_max_backward(op, out, grad_output, self, indices, N);              \
+#define ADAPTIVE(N)                                                                             \
+	int op_adaptive_avg_pool##N##d(const struct tensor_op *op, tensor **out, tensor *self,  \
+				       tensor_ints output_size)                                 \
+	{                                                                                       \
+		const struct pool_params p = { .spatial = N };                                  \
+		int64_t sizes[TENSOR_MAX_DIMS];                                                 \
+                                                                                                \
+		if (infer(op, self, output_size, N, sizes) < 0)                                 \
+			return error_code();                                                    \
+		return pool_run(op, out, self, sizes, &p);                                      \
+	}                                                                                       \
+	int op_adaptive_avg_pool##N##d_backward(const struct tensor_op *op, tensor **out,       \
+						tensor *grad_output, tensor *self)              \
+	{                                                                                       \
+		const struct pool_params p = { .spatial = N };                                  \
+                                                                                                \
+		if (check_gradient(op, grad_output, self, NULL, N) < 0)                         \
+			return error_code();                                                    \
+		return pool_run(op, out, grad_output, self->sizes, &p);                         \
+	}                                                                                       \
+	int op_adaptive_max_pool##N##d(const struct tensor_op *op, tensor **output,             \
+				       tensor **indices, tensor *self, tensor_ints output_size) \
+	{                                                                                       \
+		const struct pool_params p = { .spatial = N };                                  \
+		int64_t sizes[TENSOR_MAX_DIMS];                                                 \
+                                                                                                \
+		if (infer(op, self, output_size, N, sizes) < 0)                                 \
+			return error_code();                                                    \
+		return pool_run_max(op, output, indices, self, sizes, &p);                      \
+	}                                                                                       \
+	int op_adaptive_max_pool##N##d_backward(const struct tensor_op *op, tensor **out,       \
+						tensor *grad_output, tensor *self,              \
+						tensor *indices)                                \
+	{                                                                                       \
+		if (check_gradient(op, grad_output, self, indices, N) < 0)                      \
+			return error_code();                                                    \
+		return pool_run_max_backward(op, out, grad_output, self, indices, N);           \
 	}
 ADAPTIVE(2)
 ADAPTIVE(3)

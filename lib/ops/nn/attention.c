@@ -98,7 +98,7 @@ static tensor *causal(const tensor *query, const tensor *key)
 }
 
 /* A query that may look at nothing gets zeros, not NaN. */
-tensor *kernel_safe_softmax(tensor *self, int64_t dim, enum tensor_dtype dtype)
+tensor *explicit_safe_softmax(tensor *self, int64_t dim, enum tensor_dtype dtype)
 {
 	struct tensor_scope_guard guard = tensor_scope_enter();
 	tensor *nothing = tensor_eq_scalar(tensor_detach(self), tensor_scalar_float(-INFINITY));
@@ -228,8 +228,8 @@ int composite_flash_attention(tensor *query, tensor *key, tensor *value, double 
 				   tensor_to(value, TENSOR_OPTIONS(.dtype = scores->dtype))) :
 		     NULL;
 	out = tensor_to(out, TENSOR_OPTIONS(.dtype = query->dtype));
-	return front_leave(&guard, (struct front_result[]){ { output, out }, { logsumexp, sums } },
-			   2, 0);
+	return results_leave(&guard, (struct op_result[]){ { output, out }, { logsumexp, sums } },
+			     2, 0);
 }
 
 /* Gradients of query, key and value from the weights, which the sums give again. */
@@ -276,9 +276,9 @@ int composite_flash_attention_backward(tensor *grad_out, tensor *query, tensor *
 	weights = scores ? tensor_exp(tensor_sub(scores, tensor_unsqueeze(logsumexp, -1))) : NULL;
 	if (weights)
 		flash_gradients(grad_out, query, key, value, out, weights, scale, grads);
-	return front_leave(&guard,
-			   (struct front_result[]){ { grad_query, grads[0] },
-						    { grad_key, grads[1] },
-						    { grad_value, grads[2] } },
-			   3, 0);
+	return results_leave(&guard,
+			     (struct op_result[]){ { grad_query, grads[0] },
+						   { grad_key, grads[1] },
+						   { grad_value, grads[2] } },
+			     3, 0);
 }

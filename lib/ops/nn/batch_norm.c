@@ -62,7 +62,7 @@ static int move_towards(tensor *running, tensor *value, double momentum)
 		tensor_mul_scalar(tensor_to(running, TENSOR_OPTIONS(.dtype = value->dtype)),
 				  NUMBER(1 - momentum)),
 		tensor_mul_scalar(value, NUMBER(momentum)));
-	return moved ? front_copy(running, moved) : error_code();
+	return moved ? operand_copy(running, moved) : error_code();
 }
 
 /* Statistics of the batch; the running ones, if there are any, move. */
@@ -85,8 +85,8 @@ static int normalize(const struct tensor_op *op, tensor *out, tensor *input, ten
 		     tensor *bias, tensor *running_mean, tensor *running_var, bool training,
 		     double momentum, double eps, tensor **mean, tensor **invstd)
 {
-	batch_stats_kernel stats = (batch_stats_kernel)op_loop(op, op->loops, input);
-	batch_apply_kernel apply = (batch_apply_kernel)op_loop(op, &loops_batch_apply, input);
+	batch_stats_kernel stats = (batch_stats_kernel)op_kernel(op, op->kernels, input);
+	batch_apply_kernel apply = (batch_apply_kernel)op_kernel(op, &kernels_batch_apply, input);
 	enum tensor_dtype wide = dtype_wide(input->dtype);
 	tensor *x, *w, *b, *var, header[2];
 	tensor_ints shape;
@@ -148,38 +148,39 @@ static int batch_norm(const struct tensor_op *op, tensor **output, tensor **save
 	return err;
 }
 
-int front_batch_norm(const struct tensor_op *op, tensor **output, tensor **save_mean,
-		     tensor **save_invstd, tensor *input, tensor *weight, tensor *bias,
-		     tensor *running_mean, tensor *running_var, bool training, double momentum,
-		     double eps)
+int op_batch_norm(const struct tensor_op *op, tensor **output, tensor **save_mean,
+		  tensor **save_invstd, tensor *input, tensor *weight, tensor *bias,
+		  tensor *running_mean, tensor *running_var, bool training, double momentum,
+		  double eps)
 {
 	return batch_norm(op, output, save_mean, save_invstd, input, weight, bias, running_mean,
 			  running_var, training, momentum, eps);
 }
 
-int front_batch_norm_no_stats(const struct tensor_op *op, tensor **output, tensor **save_mean,
-			      tensor **save_invstd, tensor *input, tensor *weight, tensor *bias,
-			      bool training, double momentum, double eps)
+int op_batch_norm_no_stats(const struct tensor_op *op, tensor **output, tensor **save_mean,
+			   tensor **save_invstd, tensor *input, tensor *weight, tensor *bias,
+			   bool training, double momentum, double eps)
 {
 	return batch_norm(op, output, save_mean, save_invstd, input, weight, bias, NULL, NULL, true,
 			  momentum, eps);
 }
 
-int front_batch_norm_no_training(const struct tensor_op *op, tensor **output, tensor **save_mean,
-				 tensor **save_invstd, tensor *input, tensor *weight, tensor *bias,
-				 tensor *running_mean, tensor *running_var, double momentum,
-				 double eps)
+int op_batch_norm_no_training(const struct tensor_op *op, tensor **output, tensor **save_mean,
+			      tensor **save_invstd, tensor *input, tensor *weight, tensor *bias,
+			      tensor *running_mean, tensor *running_var, double momentum,
+			      double eps)
 {
 	return batch_norm(op, output, save_mean, save_invstd, input, weight, bias, running_mean,
 			  running_var, false, momentum, eps);
 }
 
-int front_batch_norm_backward(const struct tensor_op *op, tensor **grad_input, tensor **grad_weight,
-			      tensor **grad_bias, tensor *grad_out, tensor *input, tensor *weight,
-			      tensor *running_mean, tensor *running_var, tensor *save_mean,
-			      tensor *save_invstd, bool train, double eps, uint64_t output_mask)
+int op_batch_norm_backward(const struct tensor_op *op, tensor **grad_input, tensor **grad_weight,
+			   tensor **grad_bias, tensor *grad_out, tensor *input, tensor *weight,
+			   tensor *running_mean, tensor *running_var, tensor *save_mean,
+			   tensor *save_invstd, bool train, double eps, uint64_t output_mask)
 {
-	batch_norm_backward_kernel fn = (batch_norm_backward_kernel)op_loop(op, op->loops, input);
+	batch_norm_backward_kernel fn =
+		(batch_norm_backward_kernel)op_kernel(op, op->kernels, input);
 	tensor *mean = train ? save_mean : running_mean, *invstd = train ? save_invstd : NULL;
 	struct tensor_scope_guard guard;
 	struct norm_backward b;
@@ -192,7 +193,7 @@ int front_batch_norm_backward(const struct tensor_op *op, tensor **grad_input, t
 		return error_code();
 	guard = tensor_scope_enter();
 	if (!train)
-		invstd = inverse_deviation(tensor_scope_add(front_wide(running_var)), eps);
+		invstd = inverse_deviation(tensor_scope_add(operand_widen(running_var)), eps);
 	if (!mean || !invstd)
 		err = tensor_fail(EINVAL, "%s: save_mean and save_invstd are needed in training",
 				  op->schema.name);
@@ -262,7 +263,7 @@ static int collect(tensor *running, tensor *moved, int64_t n)
 	tensor *mean = tensor_mean_dim(tensor_reshape(moved, TENSOR_INTS(n, running->numel)),
 				       TENSOR_INTS(0), false);
 
-	return mean ? front_copy(running, mean) : error_code();
+	return mean ? operand_copy(running, mean) : error_code();
 }
 
 static tensor *instance_norm(tensor *input, tensor *weight, tensor *bias, tensor *running_mean,

@@ -131,7 +131,7 @@ tensor *blocked_dense(const char *op, tensor *t)
 	if (!t)
 		return NULL;
 	if (!is_blocked(t))
-		return front_contiguous(t);
+		return operand_contiguous(t);
 	dense = tensor_new(t->device, t->dtype, t->sizes, t->ndim);
 	if (dense && plugin->to_dense(op, dense, t) < 0) {
 		tensor_put(dense);
@@ -151,7 +151,7 @@ tensor *blocked_plain(const tensor *t, const int64_t *sizes, int ndim)
 
 tensor *blocked_operand(tensor *t)
 {
-	return is_blocked(t) ? tensor_get(t) : front_contiguous(t);
+	return is_blocked(t) ? tensor_get(t) : operand_contiguous(t);
 }
 
 tensor *kernel_to_mkldnn(tensor *self, enum tensor_dtype dtype)
@@ -167,7 +167,7 @@ tensor *kernel_to_mkldnn(tensor *self, enum tensor_dtype dtype)
 					"to_mkldnn: self must have 1 to %d dimensions, got %s",
 					DIMS_MAX, SHAPE_STR(self));
 	p = onednn("to_mkldnn");
-	full = p ? front_contiguous(self) : NULL;
+	full = p ? operand_contiguous(self) : NULL;
 	t = full ? p->from_dense("to_mkldnn", full, dtype ? dtype : self->dtype) : NULL;
 	tensor_put(full);
 	return t;
@@ -185,13 +185,13 @@ tensor *kernel_blocked_to_dense(tensor *self, enum tensor_dtype dtype)
 {
 	tensor *dense = blocked_dense("to_dense", self), *t;
 
-	t = dense ? front_cast(dense, dtype ? dtype : self->dtype) : NULL;
+	t = dense ? operand_cast(dense, dtype ? dtype : self->dtype) : NULL;
 	tensor_put(dense);
 	return t;
 }
 
-int front_blocked_clone(const struct tensor_op *op, tensor **out, tensor *self,
-			enum tensor_memory_format memory_format)
+int op_blocked_clone(const struct tensor_op *op, tensor **out, tensor *self,
+		     enum tensor_memory_format memory_format)
 {
 	if (memory_format > TENSOR_PRESERVE_FORMAT)
 		return tensor_fail(

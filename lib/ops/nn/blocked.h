@@ -34,7 +34,7 @@ int blocked_need_form(const struct tensor_op *op, bool inplace);
 /* Both of one dtype, and nothing of size 0. */
 int blocked_need_elements(const char *op, const tensor *t);
 
-/* The ends of front_convolution() and of those of average pooling: arguments are checked. */
+/* The ends of op_convolution() and of those of average pooling: arguments are checked. */
 int blocked_convolution(const struct tensor_op *op, tensor **out, tensor *input, tensor *weight,
 			tensor *bias, const int64_t *sizes, const struct conv_params *p,
 			bool transposed);

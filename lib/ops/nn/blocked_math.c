@@ -72,17 +72,17 @@ static tensor *gelu_tanh(tensor *to, tensor *from)
 	return call_gelu_out(to, from, "tanh");
 }
 
-int front_blocked_relu(const struct tensor_op *op, tensor **out, tensor *self)
+int op_blocked_relu(const struct tensor_op *op, tensor **out, tensor *self)
 {
 	return unary(op, out, self, call_relu_out);
 }
 
-int front_blocked_tanh(const struct tensor_op *op, tensor **out, tensor *self)
+int op_blocked_tanh(const struct tensor_op *op, tensor **out, tensor *self)
 {
 	return unary(op, out, self, call_tanh_out);
 }
 
-int front_blocked_sigmoid(const struct tensor_op *op, tensor **out, tensor *self)
+int op_blocked_sigmoid(const struct tensor_op *op, tensor **out, tensor *self)
 {
 	int err = unary(op, out, self, call_sigmoid_out);
 
@@ -96,8 +96,7 @@ int front_blocked_sigmoid(const struct tensor_op *op, tensor **out, tensor *self
 	return err;
 }
 
-int front_blocked_gelu(const struct tensor_op *op, tensor **out, tensor *self,
-		       const char *approximate)
+int op_blocked_gelu(const struct tensor_op *op, tensor **out, tensor *self, const char *approximate)
 {
 	bool exact = !strcmp(approximate, "none");
 
@@ -188,27 +187,27 @@ static int binary(const struct tensor_op *op, tensor **out, tensor *self, tensor
 	return finish(op, out, result, done);
 }
 
-int front_blocked_add(const struct tensor_op *op, tensor **out, tensor *self, tensor *other,
-		      tensor_scalar alpha)
+int op_blocked_add(const struct tensor_op *op, tensor **out, tensor *self, tensor *other,
+		   tensor_scalar alpha)
 {
 	return binary(op, out, self, other, ADD, alpha);
 }
 
-int front_blocked_sub(const struct tensor_op *op, tensor **out, tensor *self, tensor *other,
-		      tensor_scalar alpha)
+int op_blocked_sub(const struct tensor_op *op, tensor **out, tensor *self, tensor *other,
+		   tensor_scalar alpha)
 {
 	return binary(op, out, self, other, SUB, alpha);
 }
 
-int front_blocked_mul(const struct tensor_op *op, tensor **out, tensor *self, tensor *other)
+int op_blocked_mul(const struct tensor_op *op, tensor **out, tensor *self, tensor *other)
 {
 	return binary(op, out, self, other, MUL, tensor_scalar_int(1));
 }
 
 /* ---- softmax, batch_norm ---- */
 
-int front_blocked_softmax(const struct tensor_op *op, tensor **out, tensor *self, int64_t dim,
-			  enum tensor_dtype dtype)
+int op_blocked_softmax(const struct tensor_op *op, tensor **out, tensor *self, int64_t dim,
+		       enum tensor_dtype dtype)
 {
 	const struct onednn_plugin *p = onednn(op->schema.name);
 	int d = wrap_dim(op->schema.name, dim, self->ndim);
@@ -230,7 +229,7 @@ static tensor *channels(const char *op, const char *name, tensor *t, int64_t n, 
 	if (!t || *err)
 		return NULL;
 	dense = blocked_dense(op, t);
-	v = dense ? front_cast(dense, TENSOR_F32) : NULL;
+	v = dense ? operand_cast(dense, TENSOR_F32) : NULL;
 	tensor_put(dense);
 	if (v && v->ndim == 1 && v->sizes[0] == n)
 		return v;
@@ -256,10 +255,10 @@ static tensor *normalized(const char *op, tensor *input, tensor *const *vectors,
 	return t;
 }
 
-int front_blocked_batch_norm(const struct tensor_op *op, tensor **output, tensor **save_mean,
-			     tensor **save_invstd, tensor *input, tensor *weight, tensor *bias,
-			     tensor *running_mean, tensor *running_var, bool training,
-			     double momentum, double eps)
+int op_blocked_batch_norm(const struct tensor_op *op, tensor **output, tensor **save_mean,
+			  tensor **save_invstd, tensor *input, tensor *weight, tensor *bias,
+			  tensor *running_mean, tensor *running_var, bool training, double momentum,
+			  double eps)
 {
 	tensor *const vectors[] = { weight, bias, running_mean, running_var };
 	const char *name = op->schema.name;

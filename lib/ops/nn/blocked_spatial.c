@@ -338,29 +338,29 @@ static int max_pool(const struct tensor_op *op, tensor **out, tensor *self, cons
 	return blocked_deliver(op, out, onednn(name)->pool(name, self, sizes, p, true));
 }
 
-#define POOLS(N)                                                                                   \
-	int front_mkldnn_max_pool##N##d(const struct tensor_op *op, tensor **out, tensor *self,    \
-					tensor_ints kernel_size, tensor_ints stride,               \
-					tensor_ints padding, tensor_ints dilation, bool ceil_mode) \
-	{                                                                                          \
-		int64_t sizes[TENSOR_MAX_DIMS];                                                    \
-		struct pool_params p;                                                              \
-                                                                                                   \
-		if (pool_get_params(op, N, kernel_size, stride, padding, dilation, &p) < 0 ||      \
-		    pool_infer(op, self, &p, ceil_mode, sizes) < 0)                                \
-			return error_code();                                                       \
-		return max_pool(op, out, self, sizes, &p);                                         \
-	}                                                                                          \
-	tensor *kernel_blocked_max_pool##N##d(tensor *self, tensor_ints kernel_size,               \
-					      tensor_ints stride, tensor_ints padding,             \
-					      tensor_ints dilation, bool ceil_mode)                \
-	{                                                                                          \
-		return call_mkldnn_max_pool##N##d(self, kernel_size, stride, padding, dilation,    \
-						  ceil_mode);                                      \
-	}                                                                                          \
-	tensor *kernel_blocked_adaptive_avg_pool##N##d(tensor *self, tensor_ints output_size)      \
-	{                                                                                          \
-		return call__adaptive_avg_pool##N##d(self, output_size);                           \
+#define POOLS(N)                                                                                \
+	int op_mkldnn_max_pool##N##d(const struct tensor_op *op, tensor **out, tensor *self,    \
+				     tensor_ints kernel_size, tensor_ints stride,               \
+				     tensor_ints padding, tensor_ints dilation, bool ceil_mode) \
+	{                                                                                       \
+		int64_t sizes[TENSOR_MAX_DIMS];                                                 \
+		struct pool_params p;                                                           \
+                                                                                                \
+		if (pool_get_params(op, N, kernel_size, stride, padding, dilation, &p) < 0 ||   \
+		    pool_infer(op, self, &p, ceil_mode, sizes) < 0)                             \
+			return error_code();                                                    \
+		return max_pool(op, out, self, sizes, &p);                                      \
+	}                                                                                       \
+	tensor *kernel_blocked_max_pool##N##d(tensor *self, tensor_ints kernel_size,            \
+					      tensor_ints stride, tensor_ints padding,          \
+					      tensor_ints dilation, bool ceil_mode)             \
+	{                                                                                       \
+		return call_mkldnn_max_pool##N##d(self, kernel_size, stride, padding, dilation, \
+						  ceil_mode);                                   \
+	}                                                                                       \
+	tensor *kernel_blocked_adaptive_avg_pool##N##d(tensor *self, tensor_ints output_size)   \
+	{                                                                                       \
+		return call__adaptive_avg_pool##N##d(self, output_size);                        \
 	}
 POOLS(2)
 POOLS(3)

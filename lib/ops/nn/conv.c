@@ -147,12 +147,12 @@ int convolution_infer(const struct tensor_op *op, const tensor *input, const ten
 }
 
 /* One of the kernels on tensors of any strides. result is dense; a, b and bias are borrowed. */
-static int run(const struct tensor_op *op, const struct tensor_loops *loops, tensor *result,
-	       tensor *a, tensor *b, tensor *bias, const struct conv_params *p)
+static int run(const struct tensor_op *op, const struct tensor_kernel_table *kernels,
+	       tensor *result, tensor *a, tensor *b, tensor *bias, const struct conv_params *p)
 {
-	convolution_kernel fn = (convolution_kernel)op_loop(op, loops, result);
-	tensor *da = fn ? front_dense(a) : NULL, *db = da ? front_dense(b) : NULL;
-	tensor *dbias = db && bias ? front_dense(bias) : NULL;
+	convolution_kernel fn = (convolution_kernel)op_kernel(op, kernels, result);
+	tensor *da = fn ? operand_dense(a) : NULL, *db = da ? operand_dense(b) : NULL;
+	tensor *dbias = db && bias ? operand_dense(bias) : NULL;
 	int err = error_code();
 
 	if (db && (dbias || !bias))
@@ -163,27 +163,27 @@ static int run(const struct tensor_op *op, const struct tensor_loops *loops, ten
 	return err;
 }
 
-int front_convolution(const struct tensor_op *op, tensor **out, tensor *input, tensor *weight,
-		      tensor *bias, tensor_ints stride, tensor_ints padding, tensor_ints dilation,
-		      bool transposed, tensor_ints output_padding, int64_t groups)
+int op_convolution(const struct tensor_op *op, tensor **out, tensor *input, tensor *weight,
+		   tensor *bias, tensor_ints stride, tensor_ints padding, tensor_ints dilation,
+		   bool transposed, tensor_ints output_padding, int64_t groups)
 {
 	const tensor *inputs[] = { input, weight, bias };
 	int64_t sizes[TENSOR_MAX_DIMS];
 	struct conv_params p;
-	struct front_out o;
+	struct op_output o;
 
 	if (convolution_infer(op, input, weight, bias, stride, padding, dilation, transposed,
 			      output_padding, groups, &p, sizes) < 0)
 		return error_code();
 	if (is_blocked(input) || is_blocked(weight) || (bias && is_blocked(bias)))
 		return blocked_convolution(op, out, input, weight, bias, sizes, &p, transposed);
-	if (front_begin_dense(op, &o, *out, input->dtype, sizes, input->ndim, inputs,
-			      bias ? 3 : 2) < 0)
+	if (output_begin_dense(op, &o, *out, input->dtype, sizes, input->ndim, inputs,
+			       bias ? 3 : 2) < 0)
 		return error_code();
-	front_keep_format(&o, memory_channels_last(input) ? input : weight);
-	return front_end(op, &o, out,
-			 run(op, transposed ? &loops_convolution_input : op->loops, o.t, input,
-			     weight, bias, &p));
+	output_keep_format(&o, memory_channels_last(input) ? input : weight);
+	return output_end(op, &o, out,
+			  run(op, transposed ? &kernels_convolution_input : op->kernels, o.t, input,
+			      weight, bias, &p));
 }
 
 /* ---- gradients ---- */
@@ -207,18 +207,19 @@ static int check_gradient(const struct tensor_op *op, const tensor *grad, const 
 }
 
 /* A gradient of like's shape by one of the kernels, if it is wanted. */
-static int gradient(const struct tensor_op *op, const struct tensor_loops *loops, bool wanted,
-		    tensor **out, tensor *like, tensor *a, tensor *b, const struct conv_params *p)
+static int gradient(const struct tensor_op *op, const struct tensor_kernel_table *kernels,
+		    bool wanted, tensor **out, tensor *like, tensor *a, tensor *b,
+		    const struct conv_params *p)
 {
 	const tensor *inputs[] = { like, a, b };
-	struct front_out o;
+	struct op_output o;
 
 	if (!wanted)
 		return 0;
-	if (front_begin_dense(op, &o, NULL, like->dtype, like->sizes, like->ndim, inputs, 3) < 0)
+	if (output_begin_dense(op, &o, NULL, like->dtype, like->sizes, like->ndim, inputs, 3) < 0)
 		return error_code();
-	front_keep_format(&o, like);
-	return front_end(op, &o, out, run(op, loops, o.t, a, b, NULL, p));
+	output_keep_format(&o, like);
+	return output_end(op, &o, out, run(op, kernels, o.t, a, b, NULL, p));
 }
 
 /* Over all dimensions but the channels. */
@@ -232,15 +233,14 @@ static int bias_gradient(bool wanted, tensor **out, tensor *grad)
 	return *out ? 0 : error_code();
 }
 
-int front_convolution_backward(const struct tensor_op *op, tensor **grad_input,
-			       tensor **grad_weight, tensor **grad_bias, tensor *grad_output,
-			       tensor *input, tensor *weight, tensor_ints bias_sizes,
-			       tensor_ints stride, tensor_ints padding, tensor_ints dilation,
-			       bool transposed, tensor_ints output_padding, int64_t groups,
-			       uint64_t output_mask)
+int op_convolution_backward(const struct tensor_op *op, tensor **grad_input, tensor **grad_weight,
+			    tensor **grad_bias, tensor *grad_output, tensor *input, tensor *weight,
+			    tensor_ints bias_sizes, tensor_ints stride, tensor_ints padding,
+			    tensor_ints dilation, bool transposed, tensor_ints output_padding,
+			    int64_t groups, uint64_t output_mask)
 {
-	const struct tensor_loops *data = transposed ? &loops_convolution :
-						       &loops_convolution_input;
+	const struct tensor_kernel_table *data = transposed ? &kernels_convolution :
+							      &kernels_convolution_input;
 	int64_t sizes[TENSOR_MAX_DIMS];
 	tensor *grad = grad_output;
 	struct conv_params p;
@@ -253,8 +253,8 @@ int front_convolution_backward(const struct tensor_op *op, tensor **grad_input,
 	*grad_input = *grad_weight = *grad_bias = NULL;
 	err = gradient(op, data, output_mask & 1, grad_input, input, grad, weight, &p);
 	if (!err)
-		err = gradient(op, &loops_convolution_weight, output_mask & 2, grad_weight, weight,
-			       transposed ? input : grad, transposed ? grad : input, &p);
+		err = gradient(op, &kernels_convolution_weight, output_mask & 2, grad_weight,
+			       weight, transposed ? input : grad, transposed ? grad : input, &p);
 	if (!err)
 		err = bias_gradient(output_mask & 4, grad_bias, grad);
 	if (!err)

@@ -20,7 +20,7 @@
 /* What must outlive the kernel, in the open scope. */
 static tensor *private_copy(tensor *t, enum tensor_dtype dtype)
 {
-	return tensor_scope_add(front_contiguous_copy(t, TENSOR_OPTIONS(.dtype = dtype)));
+	return tensor_scope_add(operand_contiguous_copy(t, TENSOR_OPTIONS(.dtype = dtype)));
 }
 
 /* ---- lengths and labels ---- */
@@ -127,7 +127,7 @@ static int prepare(struct ctc *c, tensor *log_probs, tensor *targets, tensor_int
 	c->target_lengths = target_lengths.data;
 	if (place_targets(c, targets, first) < 0)
 		return error_code();
-	probs = tensor_scope_add(front_contiguous(log_probs));
+	probs = tensor_scope_add(operand_contiguous(log_probs));
 	labels = private_copy(targets, TENSOR_I64);
 	if (!probs || !labels)
 		return error_code();
@@ -140,7 +140,7 @@ static int prepare(struct ctc *c, tensor *log_probs, tensor *targets, tensor_int
 
 static int losses(struct ctc *c, tensor *log_probs, tensor **loss, tensor **alpha)
 {
-	ctc_kernel fn = (ctc_kernel)op_loop(&op__ctc_loss, &loops_ctc_loss, log_probs);
+	ctc_kernel fn = (ctc_kernel)op_kernel(&entry__ctc_loss, &kernels_ctc_loss, log_probs);
 	int err = 0;
 
 	*loss = fn ? tensor_new_like(log_probs, &c->batch, 1) : NULL;
@@ -161,9 +161,9 @@ static int losses(struct ctc *c, tensor *log_probs, tensor **loss, tensor **alph
 	return err;
 }
 
-int kernel_ctc_loss(tensor *log_probs, tensor *targets, tensor_ints input_lengths,
-		    tensor_ints target_lengths, int64_t blank, bool zero_infinity,
-		    tensor **neg_log_likelihood, tensor **log_alpha)
+int explicit_ctc_loss(tensor *log_probs, tensor *targets, tensor_ints input_lengths,
+		      tensor_ints target_lengths, int64_t blank, bool zero_infinity,
+		      tensor **neg_log_likelihood, tensor **log_alpha)
 {
 	struct tensor_scope_guard guard;
 	struct ctc c = { .zero_infinity = zero_infinity };
@@ -209,22 +209,23 @@ static int check_saved(const struct ctc *c, const tensor *probs, const tensor *g
 			   "shape %s",
 			tensor_dtype_name(probs->dtype), (long long)c->batch, (long long)c->steps,
 			(long long)c->width, tensor_dtype_name(alpha->dtype), SHAPE_STR(alpha));
-	if (front_same_device(OP "_backward", probs, grad) < 0 ||
-	    front_same_device(OP "_backward", probs, loss) < 0)
+	if (check_same_device(OP "_backward", probs, grad) < 0 ||
+	    check_same_device(OP "_backward", probs, loss) < 0)
 		return error_code();
-	return front_same_device(OP "_backward", probs, alpha);
+	return check_same_device(OP "_backward", probs, alpha);
 }
 
 static tensor *gradient(struct ctc *c, tensor *log_probs, tensor *grad, tensor *loss, tensor *alpha)
 {
-	ctc_kernel fn = (ctc_kernel)op_loop(&op__ctc_loss_backward, &loops_ctc_loss, log_probs);
+	ctc_kernel fn =
+		(ctc_kernel)op_kernel(&entry__ctc_loss_backward, &kernels_ctc_loss, log_probs);
 	tensor *beta, *out;
 
 	if (!fn || check_saved(c, log_probs, grad, loss, alpha) < 0)
 		return NULL;
-	grad = tensor_scope_add(front_contiguous(grad));
-	loss = tensor_scope_add(front_contiguous(loss));
-	alpha = tensor_scope_add(front_contiguous(alpha));
+	grad = tensor_scope_add(operand_contiguous(grad));
+	loss = tensor_scope_add(operand_contiguous(loss));
+	alpha = tensor_scope_add(operand_contiguous(alpha));
 	beta = tensor_scope_add(
 		tensor_new_like(log_probs, (int64_t[]){ c->batch, 2, c->width }, 3));
 	if (!grad || !loss || !alpha || !beta)
@@ -241,10 +242,10 @@ static tensor *gradient(struct ctc *c, tensor *log_probs, tensor *grad, tensor *
 	return out;
 }
 
-tensor *kernel_ctc_loss_backward(tensor *grad, tensor *log_probs, tensor *targets,
-				 tensor_ints input_lengths, tensor_ints target_lengths,
-				 tensor *neg_log_likelihood, tensor *log_alpha, int64_t blank,
-				 bool zero_infinity)
+tensor *explicit_ctc_loss_backward(tensor *grad, tensor *log_probs, tensor *targets,
+				   tensor_ints input_lengths, tensor_ints target_lengths,
+				   tensor *neg_log_likelihood, tensor *log_alpha, int64_t blank,
+				   bool zero_infinity)
 {
 	struct tensor_scope_guard guard;
 	struct ctc c = { .zero_infinity = zero_infinity };

@@ -60,7 +60,7 @@ static tensor *expanded(tensor *x, const int64_t *batch, int n)
 	sizes[n] = x->sizes[x->ndim - 2];
 	sizes[n + 1] = x->sizes[x->ndim - 1];
 	view = call_expand(x, (tensor_ints){ sizes, n + 2 });
-	result = view ? front_contiguous(view) : NULL;
+	result = view ? operand_contiguous(view) : NULL;
 	tensor_put(view);
 	return result;
 }
@@ -74,20 +74,20 @@ static int64_t product(const int64_t *sizes, int n)
 	return count;
 }
 
-int front_cdist_forward(const struct tensor_op *op, tensor **out, tensor *x1, tensor *x2, double p,
-			int64_t compute_mode)
+int op_cdist_forward(const struct tensor_op *op, tensor **out, tensor *x1, tensor *x2, double p,
+		     int64_t compute_mode)
 {
-	cdist_kernel fn = (cdist_kernel)op_loop(op, op->loops, x1);
+	cdist_kernel fn = (cdist_kernel)op_kernel(op, op->kernels, x1);
 	const tensor *inputs[] = { x1, x2 };
 	int64_t sizes[TENSOR_MAX_DIMS + 2], count, d;
 	tensor *a, *b, header[2];
-	struct front_out o;
+	struct op_output o;
 	int n, err;
 
 	if (!fn || check_p(op->schema.name, p) < 0)
 		return error_code();
 	n = batch_sizes(op, x1, x2, sizes);
-	if (n < 0 || front_begin_apart(op, &o, *out, x1->dtype, sizes, n + 2, inputs, 2) < 0)
+	if (n < 0 || output_begin_apart(op, &o, *out, x1->dtype, sizes, n + 2, inputs, 2) < 0)
 		return error_code();
 	count = product(sizes, n);
 	d = x1->sizes[x1->ndim - 1];
@@ -98,17 +98,17 @@ int front_cdist_forward(const struct tensor_op *op, tensor **out, tensor *x1, te
 		       error_code();
 	tensor_put(a);
 	tensor_put(b);
-	return front_end(op, &o, out, err);
+	return output_end(op, &o, out, err);
 }
 
-int front_cdist_backward(const struct tensor_op *op, tensor **out, tensor *grad_output, tensor *x1,
-			 tensor *x2, double p, tensor *cdist)
+int op_cdist_backward(const struct tensor_op *op, tensor **out, tensor *grad_output, tensor *x1,
+		      tensor *x2, double p, tensor *cdist)
 {
-	cdist_backward_kernel fn = (cdist_backward_kernel)op_loop(op, op->loops, x1);
+	cdist_backward_kernel fn = (cdist_backward_kernel)op_kernel(op, op->kernels, x1);
 	const tensor *inputs[] = { x1, x2, grad_output, cdist };
 	int64_t sizes[TENSOR_MAX_DIMS + 2], shape[TENSOR_MAX_DIMS], count, d;
 	tensor *a, *b, *g, *r, header[2];
-	struct front_out o;
+	struct op_output o;
 	int n, err;
 
 	if (!fn || check_p(op->schema.name, p) < 0)
@@ -127,12 +127,12 @@ int front_cdist_backward(const struct tensor_op *op, tensor **out, tensor *grad_
 	d = x1->sizes[x1->ndim - 1];
 	memcpy(shape, sizes, (n + 1) * sizeof(*shape));
 	shape[n + 1] = d;
-	if (front_begin_apart(op, &o, *out, x1->dtype, shape, n + 2, inputs, 4) < 0)
+	if (output_begin_apart(op, &o, *out, x1->dtype, shape, n + 2, inputs, 4) < 0)
 		return error_code();
 	a = expanded(x1, sizes, n);
 	b = expanded(x2, sizes, n);
-	g = front_contiguous(grad_output);
-	r = front_contiguous(cdist);
+	g = operand_contiguous(grad_output);
+	r = operand_contiguous(cdist);
 	err = a && b && g && r ?
 		      fn(o.t, g, norm_shape(&header[0], a, TENSOR_INTS(count, sizes[n], d)),
 			 norm_shape(&header[1], b, TENSOR_INTS(count, sizes[n + 1], d)), p, r) :
@@ -141,7 +141,7 @@ int front_cdist_backward(const struct tensor_op *op, tensor **out, tensor *grad_
 	tensor_put(b);
 	tensor_put(g);
 	tensor_put(r);
-	return front_end(op, &o, out, err);
+	return output_end(op, &o, out, err);
 }
 
 tensor *composite_cdist(tensor *x1, tensor *x2, double p, int64_t compute_mode)
@@ -162,11 +162,11 @@ static int check_rows(const struct tensor_op *op, const tensor *self, double p)
 	return check_p(op->schema.name, p);
 }
 
-int front_pdist_forward(const struct tensor_op *op, tensor **out, tensor *self, double p)
+int op_pdist_forward(const struct tensor_op *op, tensor **out, tensor *self, double p)
 {
-	pdist_kernel fn = (pdist_kernel)op_loop(op, op->loops, self);
+	pdist_kernel fn = (pdist_kernel)op_kernel(op, op->kernels, self);
 	const tensor *inputs[] = { self };
-	struct front_out o;
+	struct op_output o;
 	int64_t n, pairs;
 	tensor *x;
 	int err;
@@ -175,21 +175,21 @@ int front_pdist_forward(const struct tensor_op *op, tensor **out, tensor *self, 
 		return error_code();
 	n = self->sizes[0];
 	pairs = n * (n - 1) / 2;
-	if (front_begin_apart(op, &o, *out, self->dtype, &pairs, 1, inputs, 1) < 0)
+	if (output_begin_apart(op, &o, *out, self->dtype, &pairs, 1, inputs, 1) < 0)
 		return error_code();
-	x = front_contiguous(self);
+	x = operand_contiguous(self);
 	err = x ? fn(o.t, x, p) : error_code();
 	tensor_put(x);
-	return front_end(op, &o, out, err);
+	return output_end(op, &o, out, err);
 }
 
-int front_pdist_backward(const struct tensor_op *op, tensor **out, tensor *grad_output,
-			 tensor *self, double p, tensor *pdist)
+int op_pdist_backward(const struct tensor_op *op, tensor **out, tensor *grad_output, tensor *self,
+		      double p, tensor *pdist)
 {
-	pdist_backward_kernel fn = (pdist_backward_kernel)op_loop(op, op->loops, self);
+	pdist_backward_kernel fn = (pdist_backward_kernel)op_kernel(op, op->kernels, self);
 	const tensor *inputs[] = { self, grad_output, pdist };
 	tensor *x, *g, *r;
-	struct front_out o;
+	struct op_output o;
 	int64_t pairs;
 	int err;
 
@@ -203,16 +203,16 @@ int front_pdist_backward(const struct tensor_op *op, tensor **out, tensor *grad_
 				   "%s",
 				   op->schema.name, (long long)pairs, SHAPE_STR(grad_output),
 				   SHAPE_STR(pdist));
-	if (front_begin_apart(op, &o, *out, self->dtype, self->sizes, 2, inputs, 3) < 0)
+	if (output_begin_apart(op, &o, *out, self->dtype, self->sizes, 2, inputs, 3) < 0)
 		return error_code();
-	x = front_contiguous(self);
-	g = front_contiguous(grad_output);
-	r = front_contiguous(pdist);
+	x = operand_contiguous(self);
+	g = operand_contiguous(grad_output);
+	r = operand_contiguous(pdist);
 	err = x && g && r ? fn(o.t, g, x, p, r) : error_code();
 	tensor_put(x);
 	tensor_put(g);
 	tensor_put(r);
-	return front_end(op, &o, out, err);
+	return output_end(op, &o, out, err);
 }
 
 tensor *composite_pdist(tensor *self, double p)

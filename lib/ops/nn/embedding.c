@@ -41,7 +41,7 @@ static tensor *private_indices(tensor *t, enum tensor_dtype dtype)
 {
 	tensor *copy = tensor_new(t->device, dtype, t->sizes, t->ndim);
 
-	if (copy && front_copy(copy, t) < 0) {
+	if (copy && operand_copy(copy, t) < 0) {
 		tensor_put(copy);
 		return NULL;
 	}
@@ -50,14 +50,14 @@ static tensor *private_indices(tensor *t, enum tensor_dtype dtype)
 
 /* ---- embedding ---- */
 
-int front_embedding(const struct tensor_op *op, tensor **out, tensor *weight, tensor *indices,
-		    int64_t padding_idx, bool scale_grad_by_freq, bool sparse)
+int op_embedding(const struct tensor_op *op, tensor **out, tensor *weight, tensor *indices,
+		 int64_t padding_idx, bool scale_grad_by_freq, bool sparse)
 {
-	gather_kernel fn = (gather_kernel)op_loop(op, op->loops, weight);
+	gather_kernel fn = (gather_kernel)op_kernel(op, op->kernels, weight);
 	const tensor *inputs[] = { weight, indices };
 	int64_t sizes[TENSOR_MAX_DIMS];
 	tensor *flat, rows, index;
-	struct front_out o;
+	struct op_output o;
 	int err = 0;
 
 	if (!fn || check_table(op, "weight", weight) < 0 ||
@@ -68,10 +68,10 @@ int front_embedding(const struct tensor_op *op, tensor **out, tensor *weight, te
 				   op->schema.name, indices->ndim + 1);
 	memcpy(sizes, indices->sizes, indices->ndim * sizeof(*sizes));
 	sizes[indices->ndim] = weight->sizes[1];
-	flat = front_contiguous(indices);
+	flat = operand_contiguous(indices);
 	if (!flat)
 		return error_code();
-	err = front_begin_apart(op, &o, *out, weight->dtype, sizes, indices->ndim + 1, inputs, 2);
+	err = output_begin_apart(op, &o, *out, weight->dtype, sizes, indices->ndim + 1, inputs, 2);
 	if (!err) {
 		rows = *o.t;
 		rows.ndim = 2;
@@ -82,23 +82,23 @@ int front_embedding(const struct tensor_op *op, tensor **out, tensor *weight, te
 		index.ndim = 1;
 		index.sizes[0] = indices->numel;
 		index.strides[0] = 1;
-		err = front_end(op, &o, out, o.t->numel ? fn(&rows, weight, 0, &index) : 0);
+		err = output_end(op, &o, out, o.t->numel ? fn(&rows, weight, 0, &index) : 0);
 	}
 	tensor_put(flat);
 	return err;
 }
 
-int front_embedding_dense_backward(const struct tensor_op *op, tensor **out, tensor *grad_output,
-				   tensor *indices, int64_t num_weights, int64_t padding_idx,
-				   bool scale_grad_by_freq)
+int op_embedding_dense_backward(const struct tensor_op *op, tensor **out, tensor *grad_output,
+				tensor *indices, int64_t num_weights, int64_t padding_idx,
+				bool scale_grad_by_freq)
 {
 	embedding_backward_kernel fn =
-		(embedding_backward_kernel)op_loop(op, op->loops, grad_output);
+		(embedding_backward_kernel)op_kernel(op, op->kernels, grad_output);
 	const struct embedding e = { padding_idx, scale_grad_by_freq };
 	const tensor *inputs[] = { grad_output, indices };
 	int n = grad_output->ndim;
 	tensor *grad, *flat;
-	struct front_out o;
+	struct op_output o;
 	int64_t sizes[2];
 	int err;
 
@@ -112,15 +112,15 @@ int front_embedding_dense_backward(const struct tensor_op *op, tensor **out, ten
 				   op->schema.name, SHAPE_STR(grad_output), SHAPE_STR(indices));
 	sizes[0] = num_weights;
 	sizes[1] = grad_output->sizes[n - 1];
-	if (front_same_device(op->schema.name, grad_output, indices) < 0 ||
-	    front_begin_wide(op, &o, *out, grad_output->dtype, sizes, 2, inputs, 1) < 0)
+	if (check_same_device(op->schema.name, grad_output, indices) < 0 ||
+	    output_begin_wide(op, &o, *out, grad_output->dtype, sizes, 2, inputs, 1) < 0)
 		return error_code();
-	grad = front_contiguous(grad_output);
+	grad = operand_contiguous(grad_output);
 	flat = private_indices(indices, indices->dtype);
 	err = grad && flat ? fn(o.t, grad, flat, &e) : error_code();
 	tensor_put(grad);
 	tensor_put(flat);
-	return front_end(op, &o, out, err);
+	return output_end(op, &o, out, err);
 }
 
 /* ---- bags ---- */
@@ -194,8 +194,8 @@ static int get_operands(struct bag_operands *x, tensor *indices, tensor *offsets
 	if (offsets)
 		x->offsets = private_indices(offsets, index);
 	if (factors) {
-		cast = front_wide(factors);
-		x->factors = cast ? front_contiguous(cast) : NULL;
+		cast = operand_widen(factors);
+		x->factors = cast ? operand_contiguous(cast) : NULL;
 		tensor_put(cast);
 	}
 	x->b.indices = x->indices;
@@ -207,19 +207,18 @@ static int get_operands(struct bag_operands *x, tensor *indices, tensor *offsets
 /* A result in the dtype of the table; takes over t. */
 static tensor *narrowed(tensor *t, enum tensor_dtype dtype)
 {
-	tensor *result = t ? front_cast(t, dtype) : NULL;
+	tensor *result = t ? operand_cast(t, dtype) : NULL;
 
 	tensor_put(t);
 	return result;
 }
 
-int front_embedding_bag(const struct tensor_op *op, tensor **output, tensor **offset2bag,
-			tensor **bag_size, tensor **maximum_indices, tensor *weight,
-			tensor *indices, tensor *offsets, bool scale_grad_by_freq, int64_t mode,
-			bool sparse, tensor *per_sample_weights, bool include_last_offset,
-			int64_t padding_idx)
+int op_embedding_bag(const struct tensor_op *op, tensor **output, tensor **offset2bag,
+		     tensor **bag_size, tensor **maximum_indices, tensor *weight, tensor *indices,
+		     tensor *offsets, bool scale_grad_by_freq, int64_t mode, bool sparse,
+		     tensor *per_sample_weights, bool include_last_offset, int64_t padding_idx)
 {
-	embedding_bag_kernel fn = (embedding_bag_kernel)op_loop(op, op->loops, weight);
+	embedding_bag_kernel fn = (embedding_bag_kernel)op_kernel(op, op->kernels, weight);
 	int64_t bags, sizes[2];
 	struct bag_operands x;
 	tensor *table, *out;
@@ -228,8 +227,8 @@ int front_embedding_bag(const struct tensor_op *op, tensor **output, tensor **of
 	if (!fn || check_table(op, "weight", weight) < 0 ||
 	    check_indices(op, "offsets", offsets, 1) < 0 ||
 	    check_bag(op, indices, per_sample_weights, weight, mode) < 0 ||
-	    front_same_device(op->schema.name, weight, indices) < 0 ||
-	    front_same_device(op->schema.name, weight, offsets) < 0)
+	    check_same_device(op->schema.name, weight, indices) < 0 ||
+	    check_same_device(op->schema.name, weight, offsets) < 0)
 		return error_code();
 	if (include_last_offset && !offsets->numel)
 		return tensor_fail(EINVAL, "%s: include_last_offset needs an offset",
@@ -238,7 +237,7 @@ int front_embedding_bag(const struct tensor_op *op, tensor **output, tensor **of
 	sizes[0] = bags;
 	sizes[1] = weight->sizes[1];
 	err = get_operands(&x, indices, offsets, per_sample_weights, mode, padding_idx, false);
-	table = front_contiguous(weight);
+	table = operand_contiguous(weight);
 	out = tensor_new(weight->device, dtype_wide(weight->dtype), sizes, 2);
 	*offset2bag = err ? NULL : tensor_new_like(x.indices, &indices->numel, 1);
 	*bag_size = err ? NULL : tensor_new_like(x.indices, &bags, 1);
@@ -249,7 +248,7 @@ int front_embedding_bag(const struct tensor_op *op, tensor **output, tensor **of
 		x.b.maximum = *maximum_indices;
 		err = fn(out, table, &x.b);
 		if (!err && mode != BAG_MAX)
-			err = front_copy(*maximum_indices, *bag_size);
+			err = operand_copy(*maximum_indices, *bag_size);
 	} else if (!err) {
 		err = error_code();
 	}
@@ -266,18 +265,18 @@ int front_embedding_bag(const struct tensor_op *op, tensor **output, tensor **of
 	return err ? err : error_code();
 }
 
-int front_embedding_bag_dense_backward(const struct tensor_op *op, tensor **out, tensor *grad,
-				       tensor *indices, tensor *offset2bag, tensor *bag_size,
-				       tensor *maximum_indices, int64_t num_weights,
-				       bool scale_grad_by_freq, int64_t mode,
-				       tensor *per_sample_weights, int64_t padding_idx)
+int op_embedding_bag_dense_backward(const struct tensor_op *op, tensor **out, tensor *grad,
+				    tensor *indices, tensor *offset2bag, tensor *bag_size,
+				    tensor *maximum_indices, int64_t num_weights,
+				    bool scale_grad_by_freq, int64_t mode,
+				    tensor *per_sample_weights, int64_t padding_idx)
 {
 	embedding_bag_backward_kernel fn =
-		(embedding_bag_backward_kernel)op_loop(op, op->loops, grad);
+		(embedding_bag_backward_kernel)op_kernel(op, op->kernels, grad);
 	const tensor *inputs[] = { grad };
 	int64_t sizes[] = { num_weights, 0 };
 	struct bag_operands x;
-	struct front_out o;
+	struct op_output o;
 	tensor *g;
 	int err;
 
@@ -295,29 +294,29 @@ int front_embedding_bag_dense_backward(const struct tensor_op *op, tensor **out,
 				   "the forward operator",
 				   op->schema.name);
 	sizes[1] = grad->sizes[1];
-	if (front_begin_wide(op, &o, *out, grad->dtype, sizes, 2, inputs, 1) < 0)
+	if (output_begin_wide(op, &o, *out, grad->dtype, sizes, 2, inputs, 1) < 0)
 		return error_code();
 	err = get_operands(&x, indices, NULL, per_sample_weights, mode, padding_idx,
 			   scale_grad_by_freq);
 	if (!err)
 		err = get_made(&x, offset2bag, bag_size, maximum_indices);
-	g = front_contiguous(grad);
+	g = operand_contiguous(grad);
 	if (!err)
 		err = g ? fn(o.t, g, &x.b) : error_code();
 	put_operands(&x);
 	tensor_put(g);
-	return front_end(op, &o, out, err);
+	return output_end(op, &o, out, err);
 }
 
-int front_embedding_bag_weights_backward(const struct tensor_op *op, tensor **out, tensor *grad,
-					 tensor *weight, tensor *indices, tensor *offsets,
-					 tensor *offset2bag, int64_t mode, int64_t padding_idx)
+int op_embedding_bag_weights_backward(const struct tensor_op *op, tensor **out, tensor *grad,
+				      tensor *weight, tensor *indices, tensor *offsets,
+				      tensor *offset2bag, int64_t mode, int64_t padding_idx)
 {
 	embedding_bag_weights_backward_kernel fn =
-		(embedding_bag_weights_backward_kernel)op_loop(op, op->loops, grad);
+		(embedding_bag_weights_backward_kernel)op_kernel(op, op->kernels, grad);
 	const tensor *inputs[] = { grad, weight };
 	struct bag_operands x;
-	struct front_out o;
+	struct op_output o;
 	tensor *g, *w;
 	int err;
 
@@ -331,19 +330,19 @@ int front_embedding_bag_weights_backward(const struct tensor_op *op, tensor **ou
 				   "%s: mode must be 0, and grad and offset2bag those of the "
 				   "forward operator",
 				   op->schema.name);
-	if (front_begin_wide(op, &o, *out, grad->dtype, &indices->numel, 1, inputs, 2) < 0)
+	if (output_begin_wide(op, &o, *out, grad->dtype, &indices->numel, 1, inputs, 2) < 0)
 		return error_code();
 	err = get_operands(&x, indices, NULL, NULL, mode, padding_idx, false);
 	if (!err)
 		err = get_made(&x, offset2bag, NULL, NULL);
-	g = front_contiguous(grad);
-	w = front_contiguous(weight);
+	g = operand_contiguous(grad);
+	w = operand_contiguous(weight);
 	if (!err)
 		err = g && w ? fn(o.t, g, w, &x.b) : error_code();
 	put_operands(&x);
 	tensor_put(g);
 	tensor_put(w);
-	return front_end(op, &o, out, err);
+	return output_end(op, &o, out, err);
 }
 
 int composite_embedding_bag(tensor *weight, tensor *indices, tensor *offsets,

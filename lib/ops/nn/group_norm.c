@@ -21,11 +21,11 @@ static int check_groups(const struct tensor_op *op, const tensor *input, int64_t
 	return 0;
 }
 
-int front_group_norm(const struct tensor_op *op, tensor **output, tensor **mean, tensor **rstd,
-		     tensor *input, tensor *weight, tensor *bias, int64_t N, int64_t C, int64_t HxW,
-		     int64_t group, double eps)
+int op_group_norm(const struct tensor_op *op, tensor **output, tensor **mean, tensor **rstd,
+		  tensor *input, tensor *weight, tensor *bias, int64_t N, int64_t C, int64_t HxW,
+		  int64_t group, double eps)
 {
-	group_norm_kernel fn = (group_norm_kernel)op_loop(op, op->loops, input);
+	group_norm_kernel fn = (group_norm_kernel)op_kernel(op, op->kernels, input);
 	enum tensor_dtype wide = dtype_wide(input->dtype), stat;
 	const int64_t sizes[] = { N, group, C / (group > 0 ? group : 1), HxW };
 	tensor_ints shape = { sizes, 4 };
@@ -56,12 +56,13 @@ int front_group_norm(const struct tensor_op *op, tensor **output, tensor **mean,
 	return err;
 }
 
-int front_group_norm_backward(const struct tensor_op *op, tensor **grad_input, tensor **grad_weight,
-			      tensor **grad_bias, tensor *grad_out, tensor *input, tensor *mean,
-			      tensor *rstd, tensor *weight, int64_t N, int64_t C, int64_t HxW,
-			      int64_t group, uint64_t output_mask)
+int op_group_norm_backward(const struct tensor_op *op, tensor **grad_input, tensor **grad_weight,
+			   tensor **grad_bias, tensor *grad_out, tensor *input, tensor *mean,
+			   tensor *rstd, tensor *weight, int64_t N, int64_t C, int64_t HxW,
+			   int64_t group, uint64_t output_mask)
 {
-	group_norm_backward_kernel fn = (group_norm_backward_kernel)op_loop(op, op->loops, input);
+	group_norm_backward_kernel fn =
+		(group_norm_backward_kernel)op_kernel(op, op->kernels, input);
 	const int64_t sizes[] = { N, group, C / (group > 0 ? group : 1), HxW };
 	tensor_ints shape = { sizes, 4 };
 	tensor *out[3], header[3];

@@ -17,7 +17,7 @@ static int check_weight(const struct tensor_op *op, const tensor *self, const te
 				   op->schema.name, tensor_dtype_name(self->dtype),
 				   (long long)classes, tensor_dtype_name(weight->dtype),
 				   SHAPE_STR(weight));
-	return front_same_device(op->schema.name, self, weight);
+	return check_same_device(op->schema.name, self, weight);
 }
 
 static int check_loss(const struct tensor_op *op, const tensor *self, const tensor *target,
@@ -42,22 +42,22 @@ static int check_loss(const struct tensor_op *op, const tensor *self, const tens
 				   "%s: reduction must be 0 (none), 1 (mean) or 2 (sum), "
 				   "got %lld",
 				   op->schema.name, (long long)reduction);
-	if (front_same_device(op->schema.name, self, target) < 0)
+	if (check_same_device(op->schema.name, self, target) < 0)
 		return error_code();
 	return check_weight(op, self, weight);
 }
 
-int front_nll_loss(const struct tensor_op *op, tensor **output, tensor **total_weight, tensor *self,
-		   tensor *target, tensor *weight, int64_t reduction, int64_t ignore_index)
+int op_nll_loss(const struct tensor_op *op, tensor **output, tensor **total_weight, tensor *self,
+		tensor *target, tensor *weight, int64_t reduction, int64_t ignore_index)
 {
-	nll_loss_kernel fn = (nll_loss_kernel)op_loop(op, op->loops, self);
+	nll_loss_kernel fn = (nll_loss_kernel)op_kernel(op, op->kernels, self);
 	tensor *x, *w;
 	int err;
 
 	if (!fn || check_loss(op, self, target, weight, reduction) < 0)
 		return error_code();
-	x = front_wide(self);
-	w = weight ? front_wide(weight) : NULL;
+	x = operand_widen(self);
+	w = weight ? operand_widen(weight) : NULL;
 	*output = x ? tensor_new_like(x, target->sizes, reduction == LOSS_NONE ? target->ndim : 0) :
 		      NULL;
 	*total_weight = x ? tensor_new_like(x, NULL, 0) : NULL;
@@ -93,28 +93,28 @@ static int check_gradient(const struct tensor_op *op, const tensor *self, const 
 		return tensor_fail(EINVAL, "%s: total_weight must be one %s, got %s %s",
 				   op->schema.name, tensor_dtype_name(self->dtype),
 				   tensor_dtype_name(total_weight->dtype), SHAPE_STR(total_weight));
-	if (front_same_device(op->schema.name, self, total_weight) < 0)
+	if (check_same_device(op->schema.name, self, total_weight) < 0)
 		return error_code();
-	return front_same_device(op->schema.name, self, grad);
+	return check_same_device(op->schema.name, self, grad);
 }
 
-int front_nll_loss_backward(const struct tensor_op *op, tensor **out, tensor *grad_output,
-			    tensor *self, tensor *target, tensor *weight, int64_t reduction,
-			    int64_t ignore_index, tensor *total_weight)
+int op_nll_loss_backward(const struct tensor_op *op, tensor **out, tensor *grad_output,
+			 tensor *self, tensor *target, tensor *weight, int64_t reduction,
+			 int64_t ignore_index, tensor *total_weight)
 {
-	nll_loss_backward_kernel fn = (nll_loss_backward_kernel)op_loop(op, op->loops, self);
+	nll_loss_backward_kernel fn = (nll_loss_backward_kernel)op_kernel(op, op->kernels, self);
 	const tensor *inputs[] = { self };
 	tensor *grad, *w, *total;
-	struct front_out o;
+	struct op_output o;
 	int err;
 
 	if (!fn || check_loss(op, self, target, weight, reduction) < 0 ||
 	    check_gradient(op, self, grad_output, target, reduction, total_weight) < 0 ||
-	    front_begin_wide(op, &o, *out, self->dtype, self->sizes, self->ndim, inputs, 1) < 0)
+	    output_begin_wide(op, &o, *out, self->dtype, self->sizes, self->ndim, inputs, 1) < 0)
 		return error_code();
-	grad = front_wide(grad_output);
-	w = weight ? front_wide(weight) : NULL;
-	total = front_wide(total_weight);
+	grad = operand_widen(grad_output);
+	w = weight ? operand_widen(weight) : NULL;
+	total = operand_widen(total_weight);
 	err = grad && total && !w == !weight ?
 		      fn(o.t, grad, target, w, (enum loss_reduction)reduction, ignore_index,
 			 total) :
@@ -122,5 +122,5 @@ int front_nll_loss_backward(const struct tensor_op *op, tensor **out, tensor *gr
 	tensor_put(grad);
 	tensor_put(w);
 	tensor_put(total);
-	return front_end(op, &o, out, err);
+	return output_end(op, &o, out, err);
 }

@@ -45,11 +45,11 @@ static tensor *new_stat(const tensor *input, int64_t normalized, enum tensor_dty
 	return tensor_new(input->device, dtype, sizes, input->ndim);
 }
 
-int front_layer_norm(const struct tensor_op *op, tensor **output, tensor **mean, tensor **rstd,
-		     tensor *input, tensor_ints normalized_shape, tensor *weight, tensor *bias,
-		     double eps)
+int op_layer_norm(const struct tensor_op *op, tensor **output, tensor **mean, tensor **rstd,
+		  tensor *input, tensor_ints normalized_shape, tensor *weight, tensor *bias,
+		  double eps)
 {
-	layer_norm_kernel fn = (layer_norm_kernel)op_loop(op, op->loops, input);
+	layer_norm_kernel fn = (layer_norm_kernel)op_kernel(op, op->kernels, input);
 	enum tensor_dtype wide = dtype_wide(input->dtype), stat;
 	tensor *x, *w, *b, *out, *m, *r, *results[3], shape[2];
 	int64_t rows, n;
@@ -82,12 +82,13 @@ int front_layer_norm(const struct tensor_op *op, tensor **output, tensor **mean,
 	return err;
 }
 
-int front_layer_norm_backward(const struct tensor_op *op, tensor **grad_input, tensor **grad_weight,
-			      tensor **grad_bias, tensor *grad_out, tensor *input,
-			      tensor_ints normalized_shape, tensor *mean, tensor *rstd,
-			      tensor *weight, tensor *bias, uint64_t output_mask)
+int op_layer_norm_backward(const struct tensor_op *op, tensor **grad_input, tensor **grad_weight,
+			   tensor **grad_bias, tensor *grad_out, tensor *input,
+			   tensor_ints normalized_shape, tensor *mean, tensor *rstd, tensor *weight,
+			   tensor *bias, uint64_t output_mask)
 {
-	layer_norm_backward_kernel fn = (layer_norm_backward_kernel)op_loop(op, op->loops, input);
+	layer_norm_backward_kernel fn =
+		(layer_norm_backward_kernel)op_kernel(op, op->kernels, input);
 	enum tensor_dtype stat;
 	tensor *out[3], shape[3];
 	struct norm_backward b;

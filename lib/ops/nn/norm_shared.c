@@ -8,8 +8,8 @@ tensor *norm_operand(tensor *t, enum tensor_dtype dtype)
 
 	if (!t)
 		return NULL;
-	cast = front_cast(t, dtype);
-	result = cast ? front_contiguous(cast) : NULL;
+	cast = operand_cast(t, dtype);
+	result = cast ? operand_contiguous(cast) : NULL;
 	tensor_put(cast);
 	return result;
 }
@@ -20,7 +20,7 @@ tensor *norm_result(tensor *t, enum tensor_dtype dtype)
 
 	if (!t || t->dtype == dtype)
 		return t;
-	result = front_cast(t, dtype);
+	result = operand_cast(t, dtype);
 	tensor_put(t);
 	return result;
 }
@@ -51,7 +51,7 @@ static int check_affine(const struct tensor_op *op, const tensor *input, const c
 		return tensor_fail(EINVAL, "%s: %s must be %s like input, got %s", op->schema.name,
 				   name, tensor_dtype_name(input->dtype),
 				   tensor_dtype_name(t->dtype));
-	return front_same_device(op->schema.name, input, t);
+	return check_same_device(op->schema.name, input, t);
 }
 
 int norm_check(const struct tensor_op *op, const tensor *input, const tensor *weight,
@@ -86,10 +86,10 @@ int norm_check_backward(const struct tensor_op *op, const tensor *grad_out, cons
 				   "and %s",
 				   op->schema.name, (long long)rows, SHAPE_STR(mean),
 				   SHAPE_STR(rstd));
-	if (front_same_device(op->schema.name, input, mean) < 0 ||
-	    front_same_device(op->schema.name, input, rstd) < 0)
+	if (check_same_device(op->schema.name, input, mean) < 0 ||
+	    check_same_device(op->schema.name, input, rstd) < 0)
 		return error_code();
-	return front_same_device(op->schema.name, input, grad_out);
+	return check_same_device(op->schema.name, input, grad_out);
 }
 
 void norm_backward_begin(struct norm_backward *b, tensor *grad_out, tensor *input, tensor *mean,
@@ -140,7 +140,7 @@ int norm_forward_end(tensor **results, enum tensor_dtype dtype, enum tensor_dtyp
 	for (int i = 0; i < 3; i++) {
 		tensor *t = results[i];
 
-		results[i] = t ? front_lay_out(t, i ? stat : dtype, !i && channels_last) : NULL;
+		results[i] = t ? operand_lay_out(t, i ? stat : dtype, !i && channels_last) : NULL;
 		tensor_put(t);
 	}
 	if (!err && results[0] && results[1] && results[2])

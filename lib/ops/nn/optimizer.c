@@ -68,7 +68,7 @@ static int check_tensor(const struct step_call *c, const tensor *t, const tensor
 		return tensor_fail(EINVAL,
 				   "%s: a tensor requires a gradient; call it under tensor_no_grad",
 				   name);
-	return front_same_device(name, t, p) < 0 ? error_code() : check_writable(c->op, t);
+	return check_same_device(name, t, p) < 0 ? error_code() : check_writable(c->op, t);
 }
 
 /* The tensors of parameter i: itself, its gradient, its states. */
@@ -89,12 +89,12 @@ static int gather(const struct step_call *c, int64_t i, tensor **t)
 /* With the tensors as they lie, or with dense copies of them that are copied back. */
 static int step_one(struct step_call *c, tensor **t, int n)
 {
-	optimizer_kernel fn = (optimizer_kernel)op_loop(c->op, &loops_optimizer, t[0]);
+	optimizer_kernel fn = (optimizer_kernel)op_kernel(c->op, &kernels_optimizer, t[0]);
 	tensor *dense[2 + OPTIMIZER_STATES] = { NULL };
 	int err = fn ? 0 : error_code();
 
 	for (int k = 0; k < n && !err; k++) {
-		dense[k] = front_contiguous(t[k]);
+		dense[k] = operand_contiguous(t[k]);
 		err = dense[k] ? 0 : error_code();
 	}
 	if (!err) {
@@ -108,7 +108,7 @@ static int step_one(struct step_call *c, tensor **t, int n)
 	}
 	for (int k = 0; k < n; k++) {
 		if (!err && dense[k] != t[k])
-			err = front_copy(t[k], dense[k]);
+			err = operand_copy(t[k], dense[k]);
 		if (!err)
 			tensor_bump_version(t[k]);
 		tensor_put(dense[k]);
@@ -182,10 +182,10 @@ static int step_adam(const struct tensor_op *op, struct adam_lists l, struct opt
                                                                                                    \
 		return step_adam(&OP, lists, s, AS_TENSOR, amsgrad, grad_scale, found_inf);        \
 	}
-ADAM(composite_fused_adam_, op__fused_adam_, double, lr, NULL, false)
-ADAM(composite_fused_adam_tensor_lr_, op__fused_adam__tensor_lr, tensor *, 0, lr, false)
-ADAM(composite_fused_adamw_, op__fused_adamw_, double, lr, NULL, true)
-ADAM(composite_fused_adamw_tensor_lr_, op__fused_adamw__tensor_lr, tensor *, 0, lr, true)
+ADAM(composite_fused_adam_, entry__fused_adam_, double, lr, NULL, false)
+ADAM(composite_fused_adam_tensor_lr_, entry__fused_adam__tensor_lr, tensor *, 0, lr, false)
+ADAM(composite_fused_adamw_, entry__fused_adamw_, double, lr, NULL, true)
+ADAM(composite_fused_adamw_tensor_lr_, entry__fused_adamw__tensor_lr, tensor *, 0, lr, true)
 
 /* ---- descent, Adagrad ---- */
 
@@ -227,8 +227,8 @@ static int step_sgd(const struct tensor_op *op, tensor_list self, tensor_list gr
 		return step_sgd(&OP, self, grads, momentum_buffer_list, s, AS_TENSOR, grad_scale, \
 				found_inf);                                                       \
 	}
-SGD(composite_fused_sgd_, op__fused_sgd_, double, lr, NULL)
-SGD(composite_fused_sgd_tensor_lr_, op__fused_sgd__tensor_lr, tensor *, 0, lr)
+SGD(composite_fused_sgd_, entry__fused_sgd_, double, lr, NULL)
+SGD(composite_fused_sgd_tensor_lr_, entry__fused_sgd__tensor_lr, tensor *, 0, lr)
 
 static int step_adagrad(const struct tensor_op *op, tensor_list self, tensor_list grads,
 			tensor_list sums, tensor_list steps, struct optimizer_step s, tensor *lr,
@@ -263,5 +263,5 @@ static int step_adagrad(const struct tensor_op *op, tensor_list self, tensor_lis
 		return step_adagrad(&OP, self, grads, state_sums, state_steps, s, AS_TENSOR,       \
 				    grad_scale, found_inf);                                        \
 	}
-ADAGRAD(composite_fused_adagrad_, op__fused_adagrad_, double, lr, NULL)
-ADAGRAD(composite_fused_adagrad_tensor_lr_, op__fused_adagrad__tensor_lr, tensor *, 0, lr)
+ADAGRAD(composite_fused_adagrad_, entry__fused_adagrad_, double, lr, NULL)
+ADAGRAD(composite_fused_adagrad_tensor_lr_, entry__fused_adagrad__tensor_lr, tensor *, 0, lr)

@@ -27,7 +27,7 @@ static const int64_t *numbers(const char *op, const char *what, tensor *t)
 		return NULL;
 	}
 	copy = tensor_empty(TENSOR_INTS(t->numel), TENSOR_OPTIONS(.dtype = TENSOR_I64));
-	if (!copy || front_copy(copy, t) < 0)
+	if (!copy || operand_copy(copy, t) < 0)
 		return NULL;
 	return copy->data;
 }
@@ -104,8 +104,8 @@ int composite_pack_padded_sequence(tensor *input, tensor *lengths, bool batch_fi
 	tensor *rows = NULL, *sizes = NULL;
 	int err = pack(input, lengths, batch_first, &rows, &sizes);
 
-	return front_leave(
-		&guard, (struct front_result[]){ { data, rows }, { batch_sizes, sizes } }, 2, err);
+	return results_leave(&guard, (struct op_result[]){ { data, rows }, { batch_sizes, sizes } },
+			     2, err);
 }
 
 /* ---- the opposite ---- */
@@ -210,6 +210,6 @@ int composite_pad_packed_sequence(tensor *data, tensor *batch_sizes, bool batch_
 	tensor *padded = NULL, *n = NULL;
 	int err = pad(data, batch_sizes, batch_first, padding_value, total_length, &padded, &n);
 
-	return front_leave(&guard, (struct front_result[]){ { output, padded }, { lengths, n } }, 2,
-			   err);
+	return results_leave(&guard, (struct op_result[]){ { output, padded }, { lengths, n } }, 2,
+			     err);
 }

@@ -217,7 +217,8 @@ static tensor *bce(struct pair *p, tensor *self, tensor *target, tensor *weight)
 			weight, p->wide);
 }
 
-tensor *kernel_binary_cross_entropy(tensor *self, tensor *target, tensor *weight, int64_t reduction)
+tensor *explicit_binary_cross_entropy(tensor *self, tensor *target, tensor *weight,
+				      int64_t reduction)
 {
 	struct tensor_scope_guard guard;
 	struct pair p;

@@ -94,7 +94,7 @@ int pool_check_gradient(const struct tensor_op *op, const tensor *grad, const te
 		return tensor_fail(EINVAL, "%s: indices must be i64 %s, got %s %s", op->schema.name,
 				   SHAPE_STR(grad), tensor_dtype_name(indices->dtype),
 				   SHAPE_STR(indices));
-	return front_same_device(op->schema.name, grad, self);
+	return check_same_device(op->schema.name, grad, self);
 }
 
 /* ---- averages ---- */
@@ -104,23 +104,23 @@ int pool_run(const struct tensor_op *op, tensor **out, tensor *in, const int64_t
 {
 	const tensor *inputs[] = { in };
 	tensor *dense = NULL;
-	struct front_out o;
+	struct op_output o;
 	pool_kernel fn;
 	int err;
 
 	if (is_blocked(in))
 		return blocked_average(op, out, in, sizes, p);
-	if (front_begin_dense(op, &o, *out, in->dtype, sizes, in->ndim, inputs, 1) < 0)
+	if (output_begin_dense(op, &o, *out, in->dtype, sizes, in->ndim, inputs, 1) < 0)
 		return error_code();
 	if (p->spatial == 2 &&
 	    in->ndim == 4) /* PyTorch's averages in three dimensions are contiguous */
-		front_keep_format(&o, in);
-	fn = (pool_kernel)op_loop(op, op->loops, o.t);
+		output_keep_format(&o, in);
+	fn = (pool_kernel)op_kernel(op, op->kernels, o.t);
 	if (fn)
-		dense = front_dense(in);
+		dense = operand_dense(in);
 	err = dense ? fn(o.t, dense, p) : error_code();
 	tensor_put(dense);
-	return front_end(op, &o, out, err);
+	return output_end(op, &o, out, err);
 }
 
 static int avg_params(const struct tensor_op *op, int n, tensor_ints kernel, tensor_ints stride,
@@ -151,9 +151,9 @@ static int check_cover(const struct tensor_op *op, const tensor *self, const str
 }
 
 #define AVG_POOL(N)                                                                                \
-	int front_avg_pool##N##d(const struct tensor_op *op, tensor **out, tensor *self,           \
-				 tensor_ints kernel_size, tensor_ints stride, tensor_ints padding, \
-				 bool ceil_mode, bool count_include_pad, int64_t divisor_override) \
+	int op_avg_pool##N##d(const struct tensor_op *op, tensor **out, tensor *self,              \
+			      tensor_ints kernel_size, tensor_ints stride, tensor_ints padding,    \
+			      bool ceil_mode, bool count_include_pad, int64_t divisor_override)    \
 	{                                                                                          \
 		int64_t sizes[TENSOR_MAX_DIMS];                                                    \
 		struct pool_params p;                                                              \
@@ -165,11 +165,10 @@ static int check_cover(const struct tensor_op *op, const tensor *self, const str
 			return error_code();                                                       \
 		return pool_run(op, out, self, sizes, &p);                                         \
 	}                                                                                          \
-	int front_avg_pool##N##d_backward(const struct tensor_op *op, tensor **out,                \
-					  tensor *grad_output, tensor *self,                       \
-					  tensor_ints kernel_size, tensor_ints stride,             \
-					  tensor_ints padding, bool ceil_mode,                     \
-					  bool count_include_pad, int64_t divisor_override)        \
+	int op_avg_pool##N##d_backward(const struct tensor_op *op, tensor **out,                   \
+				       tensor *grad_output, tensor *self, tensor_ints kernel_size, \
+				       tensor_ints stride, tensor_ints padding, bool ceil_mode,    \
+				       bool count_include_pad, int64_t divisor_override)           \
 	{                                                                                          \
 		int64_t sizes[TENSOR_MAX_DIMS];                                                    \
 		struct pool_params p;                                                              \
@@ -190,28 +189,28 @@ int pool_run_max(const struct tensor_op *op, tensor **output, tensor **indices, 
 		 const int64_t *sizes, const struct pool_params *p)
 {
 	const tensor *inputs[] = { self };
-	struct front_out v, i;
+	struct op_output v, i;
 	tensor *dense = NULL;
 	max_pool_kernel fn;
 	int err;
 
 	if (*output && tensor_overlap(*output, *indices) != OVERLAP_NONE)
 		return tensor_fail(EINVAL, "%s: output and indices share memory", op->schema.name);
-	if (front_begin_dense(op, &v, *output, self->dtype, sizes, self->ndim, inputs, 1) < 0)
+	if (output_begin_dense(op, &v, *output, self->dtype, sizes, self->ndim, inputs, 1) < 0)
 		return error_code();
-	if (front_begin_dense(op, &i, *indices, TENSOR_I64, sizes, self->ndim, inputs, 1) < 0)
-		return front_end(op, &v, output, error_code());
+	if (output_begin_dense(op, &i, *indices, TENSOR_I64, sizes, self->ndim, inputs, 1) < 0)
+		return output_end(op, &v, output, error_code());
 	if (self->ndim == p->spatial + 2) {
-		front_keep_format(&v, self);
-		front_keep_format(&i, self);
+		output_keep_format(&v, self);
+		output_keep_format(&i, self);
 	}
-	fn = (max_pool_kernel)op_loop(op, op->loops, v.t);
+	fn = (max_pool_kernel)op_kernel(op, op->kernels, v.t);
 	if (fn)
-		dense = front_dense(self);
+		dense = operand_dense(self);
 	err = dense ? fn(v.t, i.t, dense, p) : error_code();
 	tensor_put(dense);
-	err = front_end(op, &i, indices, err);
-	err = front_end(op, &v, output, err);
+	err = output_end(op, &i, indices, err);
+	err = output_end(op, &v, output, err);
 	if (err && !i.given) {
 		tensor_put(*indices);
 		*indices = NULL;
@@ -226,51 +225,50 @@ int pool_run_max_backward(const struct tensor_op *op, tensor **out, tensor *grad
 	const tensor *inputs[] = { grad, indices };
 	tensor *dense = NULL, *places = NULL;
 	max_pool_backward_kernel fn;
-	struct front_out o;
+	struct op_output o;
 	int err;
 
-	if (front_begin_dense(op, &o, *out, self->dtype, self->sizes, self->ndim, inputs, 2) < 0)
+	if (output_begin_dense(op, &o, *out, self->dtype, self->sizes, self->ndim, inputs, 2) < 0)
 		return error_code();
-	fn = (max_pool_backward_kernel)op_loop(op, op->loops, o.t);
+	fn = (max_pool_backward_kernel)op_kernel(op, op->kernels, o.t);
 	if (fn)
-		dense = front_dense(grad);
+		dense = operand_dense(grad);
 	if (dense)
-		places = front_contiguous(indices);
+		places = operand_contiguous(indices);
 	err = places ? fn(o.t, dense, places, &p) : error_code();
 	tensor_put(dense);
 	tensor_put(places);
-	return front_end(op, &o, out, err);
+	return output_end(op, &o, out, err);
 }
 
-#define MAX_POOL(N)                                                                           \
-	int front_max_pool##N##d_with_indices(const struct tensor_op *op, tensor **output,    \
-					      tensor **indices, tensor *self,                 \
-					      tensor_ints kernel_size, tensor_ints stride,    \
-					      tensor_ints padding, tensor_ints dilation,      \
-					      bool ceil_mode)                                 \
-	{                                                                                     \
-		int64_t sizes[TENSOR_MAX_DIMS];                                               \
-		struct pool_params p;                                                         \
-                                                                                              \
-		if (pool_get_params(op, N, kernel_size, stride, padding, dilation, &p) < 0 || \
-		    pool_infer(op, self, &p, ceil_mode, sizes) < 0)                           \
-			return error_code();                                                  \
-		return pool_run_max(op, output, indices, self, sizes, &p);                    \
-	}                                                                                     \
-	int front_max_pool##N##d_backward(const struct tensor_op *op, tensor **out,           \
-					  tensor *grad_output, tensor *self,                  \
-					  tensor_ints kernel_size, tensor_ints stride,        \
-					  tensor_ints padding, tensor_ints dilation,          \
-					  bool ceil_mode, tensor *indices)                    \
-	{                                                                                     \
-		int64_t sizes[TENSOR_MAX_DIMS];                                               \
-		struct pool_params p;                                                         \
-                                                                                              \
-		if (pool_get_params(op, N, kernel_size, stride, padding, dilation, &p) < 0 || \
-		    pool_infer(op, self, &p, ceil_mode, sizes) < 0 ||                         \
-		    pool_check_gradient(op, grad_output, self, sizes, indices) < 0)           \
-			return error_code();                                                  \
-		return pool_run_max_backward(op, out, grad_output, self, indices, N);         \
+#define MAX_POOL(N)                                                                                \
+	int op_max_pool##N##d_with_indices(const struct tensor_op *op, tensor **output,            \
+					   tensor **indices, tensor *self,                         \
+					   tensor_ints kernel_size, tensor_ints stride,            \
+					   tensor_ints padding, tensor_ints dilation,              \
+					   bool ceil_mode)                                         \
+	{                                                                                          \
+		int64_t sizes[TENSOR_MAX_DIMS];                                                    \
+		struct pool_params p;                                                              \
+                                                                                                   \
+		if (pool_get_params(op, N, kernel_size, stride, padding, dilation, &p) < 0 ||      \
+		    pool_infer(op, self, &p, ceil_mode, sizes) < 0)                                \
+			return error_code();                                                       \
+		return pool_run_max(op, output, indices, self, sizes, &p);                         \
+	}                                                                                          \
+	int op_max_pool##N##d_backward(const struct tensor_op *op, tensor **out,                   \
+				       tensor *grad_output, tensor *self, tensor_ints kernel_size, \
+				       tensor_ints stride, tensor_ints padding,                    \
+				       tensor_ints dilation, bool ceil_mode, tensor *indices)      \
+	{                                                                                          \
+		int64_t sizes[TENSOR_MAX_DIMS];                                                    \
+		struct pool_params p;                                                              \
+                                                                                                   \
+		if (pool_get_params(op, N, kernel_size, stride, padding, dilation, &p) < 0 ||      \
+		    pool_infer(op, self, &p, ceil_mode, sizes) < 0 ||                              \
+		    pool_check_gradient(op, grad_output, self, sizes, indices) < 0)                \
+			return error_code();                                                       \
+		return pool_run_max_backward(op, out, grad_output, self, indices, N);              \
 	}
 MAX_POOL(2)
 MAX_POOL(3)

@@ -263,9 +263,9 @@ static tensor *run_packed(struct rnn *r, tensor *input, struct rnn_state *last)
 static int finish(struct tensor_scope_guard *guard, tensor *out, struct rnn_state last,
 		  tensor **output, tensor **hy, tensor **cy)
 {
-	const struct front_result results[] = { { output, out }, { hy, last.h }, { cy, last.c } };
+	const struct op_result results[] = { { output, out }, { hy, last.h }, { cy, last.c } };
 
-	return front_leave(guard, results, cy ? 3 : 2, out ? 0 : error_code());
+	return results_leave(guard, results, cy ? 3 : 2, out ? 0 : error_code());
 }
 
 /* input [steps, batch, features] as rows of packed sequences; a view of all steps again at the end.

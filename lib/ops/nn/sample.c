@@ -52,16 +52,16 @@ static int run(const struct tensor_op *op, tensor **out, tensor *self, const int
 {
 	const tensor *inputs[] = { self };
 	tensor from, to, *dense = NULL;
-	struct front_out o;
+	struct op_output o;
 	columns_kernel fn;
 	int err;
 
-	err = front_begin_dense(op, &o, *out, self->dtype, sizes, ndim, inputs, 1);
+	err = output_begin_dense(op, &o, *out, self->dtype, sizes, ndim, inputs, 1);
 	if (err < 0)
 		return err;
-	fn = (columns_kernel)op_loop(op, op->loops, o.t);
+	fn = (columns_kernel)op_kernel(op, op->kernels, o.t);
 	if (fn)
-		dense = front_dense(self);
+		dense = operand_dense(self);
 	if (dense) {
 		from = *dense;
 		to = *o.t;
@@ -70,11 +70,11 @@ static int run(const struct tensor_op *op, tensor **out, tensor *self, const int
 	}
 	err = dense ? fn(&to, &from, p) : error_code();
 	tensor_put(dense);
-	return front_end(op, &o, out, err);
+	return output_end(op, &o, out, err);
 }
 
-int front_im2col(const struct tensor_op *op, tensor **out, tensor *self, tensor_ints kernel_size,
-		 tensor_ints dilation, tensor_ints padding, tensor_ints stride)
+int op_im2col(const struct tensor_op *op, tensor **out, tensor *self, tensor_ints kernel_size,
+	      tensor_ints dilation, tensor_ints padding, tensor_ints stride)
 {
 	int batch = self->ndim == 4;
 	struct columns_params p;
@@ -97,9 +97,9 @@ int front_im2col(const struct tensor_op *op, tensor **out, tensor *self, tensor_
 	return run(op, out, self, sizes, batch + 2, &p, false);
 }
 
-int front_col2im(const struct tensor_op *op, tensor **out, tensor *self, tensor_ints output_size,
-		 tensor_ints kernel_size, tensor_ints dilation, tensor_ints padding,
-		 tensor_ints stride)
+int op_col2im(const struct tensor_op *op, tensor **out, tensor *self, tensor_ints output_size,
+	      tensor_ints kernel_size, tensor_ints dilation, tensor_ints padding,
+	      tensor_ints stride)
 {
 	int64_t sizes[4], size[SPATIAL], n, taps;
 	int batch = self->ndim == 3;
@@ -150,17 +150,17 @@ static int check_grid(const struct tensor_op *op, const tensor *input, const ten
 				   op->schema.name, (long long)padding);
 	*p = (struct grid_params){ (enum grid_mode)mode, (enum grid_padding)padding,
 				   align_corners };
-	return front_same_device(op->schema.name, input, grid);
+	return check_same_device(op->schema.name, input, grid);
 }
 
-int front_grid_sampler_2d(const struct tensor_op *op, tensor **out, tensor *input, tensor *grid,
-			  int64_t interpolation_mode, int64_t padding_mode, bool align_corners)
+int op_grid_sampler_2d(const struct tensor_op *op, tensor **out, tensor *input, tensor *grid,
+		       int64_t interpolation_mode, int64_t padding_mode, bool align_corners)
 {
 	const tensor *inputs[] = { input, grid };
 	tensor *image = NULL, *places = NULL;
 	grid_sampler_kernel fn;
 	struct grid_params p;
-	struct front_out o;
+	struct op_output o;
 	int64_t sizes[4];
 	int err;
 
@@ -168,31 +168,31 @@ int front_grid_sampler_2d(const struct tensor_op *op, tensor **out, tensor *inpu
 		return error_code();
 	memcpy(sizes, input->sizes, 2 * sizeof(*sizes));
 	memcpy(sizes + 2, grid->sizes + 1, 2 * sizeof(*sizes));
-	if (front_begin_dense(op, &o, *out, input->dtype, sizes, 4, inputs, 2) < 0)
+	if (output_begin_dense(op, &o, *out, input->dtype, sizes, 4, inputs, 2) < 0)
 		return error_code();
-	fn = (grid_sampler_kernel)op_loop(op, op->loops, o.t);
+	fn = (grid_sampler_kernel)op_kernel(op, op->kernels, o.t);
 	if (fn)
-		image = front_dense(input);
+		image = operand_dense(input);
 	if (image)
-		places = front_dense(grid);
+		places = operand_dense(grid);
 	err = places ? fn(o.t, image, places, &p) : error_code();
 	tensor_put(image);
 	tensor_put(places);
-	return front_end(op, &o, out, err);
+	return output_end(op, &o, out, err);
 }
 
 /* Both gradients are made by one kernel; begun[i] says whether a result was begun. */
-int front_grid_sampler_2d_backward(const struct tensor_op *op, tensor **grad_input,
-				   tensor **grad_grid, tensor *grad_output, tensor *input,
-				   tensor *grid, int64_t interpolation_mode, int64_t padding_mode,
-				   bool align_corners, uint64_t output_mask)
+int op_grid_sampler_2d_backward(const struct tensor_op *op, tensor **grad_input, tensor **grad_grid,
+				tensor *grad_output, tensor *input, tensor *grid,
+				int64_t interpolation_mode, int64_t padding_mode,
+				bool align_corners, uint64_t output_mask)
 {
 	tensor *like[] = { input, grid }, *dense[3] = { NULL },
 	       *given[] = { grad_output, input, grid };
 	grid_sampler_backward_kernel fn =
-		(grid_sampler_backward_kernel)op_loop(op, op->loops, input);
+		(grid_sampler_backward_kernel)op_kernel(op, op->kernels, input);
 	tensor **result[] = { grad_input, grad_grid };
-	struct front_out o[2] = { { .t = NULL } };
+	struct op_output o[2] = { { .t = NULL } };
 	struct grid_params p;
 	int err = 0;
 
@@ -212,10 +212,10 @@ int front_grid_sampler_2d_backward(const struct tensor_op *op, tensor **grad_inp
 		const tensor *t = like[i];
 
 		if (output_mask >> i & 1)
-			err = front_begin_dense(op, &o[i], NULL, t->dtype, t->sizes, 4, &t, 1);
+			err = output_begin_dense(op, &o[i], NULL, t->dtype, t->sizes, 4, &t, 1);
 	}
 	for (int i = 0; !err && i < 3; i++) {
-		dense[i] = front_dense(given[i]);
+		dense[i] = operand_dense(given[i]);
 		err = dense[i] ? 0 : error_code();
 	}
 	if (!err)
@@ -224,7 +224,7 @@ int front_grid_sampler_2d_backward(const struct tensor_op *op, tensor **grad_inp
 		tensor_put(dense[i]);
 	for (int i = 0; i < 2; i++)
 		if (o[i].t)
-			err = front_end(op, &o[i], result[i], err);
+			err = output_end(op, &o[i], result[i], err);
 	if (!err)
 		return 0;
 	tensor_put(*grad_input);

@@ -29,7 +29,7 @@ static int check_float(const struct tensor_op *op, enum tensor_dtype dtype)
 /* Halves that lie in lines are converted on their way by the CPU's kernel. */
 static bool halves_in_lines(const tensor *self, enum tensor_dtype dtype, int d)
 {
-	return self->dtype == dtype && dtype_is_half(dtype) && self->ndim &&
+	return self->dtype == dtype && dtype_is_reduced_float(dtype) && self->ndim &&
 	       self->device.type == TENSOR_CPU && self->strides[d] == 1 &&
 	       self->sizes[d] <= SOFTMAX_HALF_LINE;
 }
@@ -38,37 +38,37 @@ static bool halves_in_lines(const tensor *self, enum tensor_dtype dtype, int d)
 static int softmax(const struct tensor_op *op, tensor **out, tensor *self, int64_t dim,
 		   enum tensor_dtype dtype)
 {
-	softmax_kernel fn = (softmax_kernel)op_loop(op, op->loops, self);
+	softmax_kernel fn = (softmax_kernel)op_kernel(op, op->kernels, self);
 	int d = wrap_dim(op->schema.name, dim, self->ndim), err;
 	tensor *x, line_out, line_in;
 	const tensor *inputs[1];
-	struct front_out o;
+	struct op_output o;
 	bool direct;
 
 	if (!fn || d < 0 || check_float(op, dtype) < 0)
 		return error_code();
 	direct = halves_in_lines(self, dtype, d);
-	x = front_cast(self, direct ? dtype : dtype_wide(dtype));
+	x = operand_cast(self, direct ? dtype : dtype_wide(dtype));
 	if (!x)
 		return error_code();
 	inputs[0] = x;
-	err = (direct ? front_begin : front_begin_wide)(op, &o, *out, dtype, x->sizes, x->ndim,
-							inputs, 1);
+	err = (direct ? output_begin : output_begin_wide)(op, &o, *out, dtype, x->sizes, x->ndim,
+							  inputs, 1);
 	if (!err)
-		err = front_end(op, &o, out,
-				fn((tensor *)as_line(&line_out, o.t), as_line(&line_in, x), d));
+		err = output_end(op, &o, out,
+				 fn((tensor *)as_line(&line_out, o.t), as_line(&line_in, x), d));
 	tensor_put(x);
 	return err;
 }
 
-int front_softmax(const struct tensor_op *op, tensor **out, tensor *self, int64_t dim,
-		  enum tensor_dtype dtype)
+int op_softmax(const struct tensor_op *op, tensor **out, tensor *self, int64_t dim,
+	       enum tensor_dtype dtype)
 {
 	return softmax(op, out, self, dim, dtype ? dtype : self->dtype);
 }
 
-int front_softmax_half(const struct tensor_op *op, tensor **out, tensor *self, int64_t dim,
-		       bool half_to_float)
+int op_softmax_half(const struct tensor_op *op, tensor **out, tensor *self, int64_t dim,
+		    bool half_to_float)
 {
 	if (half_to_float && self->dtype != TENSOR_F16)
 		return tensor_fail(EINVAL, "%s: half_to_float is for f16, got %s", op->schema.name,
@@ -79,11 +79,11 @@ int front_softmax_half(const struct tensor_op *op, tensor **out, tensor *self, i
 static int backward(const struct tensor_op *op, tensor **out, tensor *grad_output, tensor *output,
 		    int64_t dim, enum tensor_dtype dtype)
 {
-	softmax_backward_kernel fn = (softmax_backward_kernel)op_loop(op, op->loops, output);
+	softmax_backward_kernel fn = (softmax_backward_kernel)op_kernel(op, op->kernels, output);
 	int d = wrap_dim(op->schema.name, dim, output->ndim), err = -ENOMEM;
 	const tensor *inputs[2];
 	tensor line[3], *grad, *result;
-	struct front_out o;
+	struct op_output o;
 	bool direct;
 
 	if (!fn || d < 0)
@@ -94,33 +94,33 @@ static int backward(const struct tensor_op *op, tensor **out, tensor *grad_outpu
 				   SHAPE_STR(output), tensor_dtype_name(grad_output->dtype),
 				   SHAPE_STR(grad_output));
 	direct = halves_in_lines(output, dtype, d) && halves_in_lines(grad_output, dtype, d);
-	result = direct ? tensor_get(output) : front_wide(output);
-	grad = direct ? tensor_get(grad_output) : front_wide(grad_output);
+	result = direct ? tensor_get(output) : operand_widen(output);
+	grad = direct ? tensor_get(grad_output) : operand_widen(grad_output);
 	inputs[0] = result;
 	inputs[1] = grad;
 	if (result && grad)
-		err = (direct ? front_begin : front_begin_wide)(
+		err = (direct ? output_begin : output_begin_wide)(
 			op, &o, *out, output->dtype, output->sizes, output->ndim, inputs, 2);
 	if (!err) {
 		if (!o.given)
 			o.dtype = dtype;
-		err = front_end(op, &o, out,
-				fn((tensor *)as_line(&line[0], o.t), as_line(&line[1], grad),
-				   as_line(&line[2], result), d));
+		err = output_end(op, &o, out,
+				 fn((tensor *)as_line(&line[0], o.t), as_line(&line[1], grad),
+				    as_line(&line[2], result), d));
 	}
 	tensor_put(grad);
 	tensor_put(result);
 	return err;
 }
 
-int front_softmax_backward(const struct tensor_op *op, tensor **out, tensor *grad_output,
-			   tensor *output, int64_t dim)
+int op_softmax_backward(const struct tensor_op *op, tensor **out, tensor *grad_output,
+			tensor *output, int64_t dim)
 {
 	return backward(op, out, grad_output, output, dim, output->dtype);
 }
 
-int front_softmax_backward_data(const struct tensor_op *op, tensor **out, tensor *grad_output,
-				tensor *output, int64_t dim, enum tensor_dtype input_dtype)
+int op_softmax_backward_data(const struct tensor_op *op, tensor **out, tensor *grad_output,
+			     tensor *output, int64_t dim, enum tensor_dtype input_dtype)
 {
 	if (input_dtype != output->dtype &&
 	    !(input_dtype == TENSOR_F16 && output->dtype == TENSOR_F32))

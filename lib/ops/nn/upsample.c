@@ -40,19 +40,19 @@ static int run(const struct tensor_op *op, tensor **out, tensor *in, const int64
 {
 	const tensor *inputs[] = { in };
 	tensor *dense = NULL;
-	struct front_out o;
+	struct op_output o;
 	upsample_kernel fn;
 	int err;
 
-	if (front_begin_dense(op, &o, *out, in->dtype, sizes, p->spatial + 2, inputs, 1) < 0)
+	if (output_begin_dense(op, &o, *out, in->dtype, sizes, p->spatial + 2, inputs, 1) < 0)
 		return error_code();
-	front_keep_format(&o, in);
-	fn = (upsample_kernel)op_loop(op, op->loops, o.t);
+	output_keep_format(&o, in);
+	fn = (upsample_kernel)op_kernel(op, op->kernels, o.t);
 	if (fn)
-		dense = front_dense(in);
+		dense = operand_dense(in);
 	err = dense ? fn(o.t, dense, p) : error_code();
 	tensor_put(dense);
-	return front_end(op, &o, out, err);
+	return output_end(op, &o, out, err);
 }
 
 static int forward(const struct tensor_op *op, tensor **out, tensor *self, tensor_ints output_size,
@@ -99,16 +99,16 @@ static int backward(const struct tensor_op *op, tensor **out, tensor *grad, tens
 
 /* Where the missing dimensions of fewer than three have no scale. */
 #define UPSAMPLE(NAME, N, MODE, ALIGN, DECL, SCALES)                                       \
-	int front_upsample_##NAME(const struct tensor_op *op, tensor **out, tensor *self,  \
-				  tensor_ints output_size, UNPACK DECL)                    \
+	int op_upsample_##NAME(const struct tensor_op *op, tensor **out, tensor *self,     \
+			       tensor_ints output_size, UNPACK DECL)                       \
 	{                                                                                  \
 		const struct upsample_params p = params_of(N, MODE, ALIGN, UNPACK SCALES); \
                                                                                            \
 		return forward(op, out, self, output_size, &p);                            \
 	}                                                                                  \
-	int front_upsample_##NAME##_backward(const struct tensor_op *op, tensor **out,     \
-					     tensor *grad_output, tensor_ints output_size, \
-					     tensor_ints input_size, UNPACK DECL)          \
+	int op_upsample_##NAME##_backward(const struct tensor_op *op, tensor **out,        \
+					  tensor *grad_output, tensor_ints output_size,    \
+					  tensor_ints input_size, UNPACK DECL)             \
 	{                                                                                  \
 		const struct upsample_params p = params_of(N, MODE, ALIGN, UNPACK SCALES); \
                                                                                            \

@@ -9,46 +9,47 @@
 #include "family/ternary.h"
 #include "family/view.h"
 
-static int with(const struct tensor_op *op, const struct tensor_loops *loops, tensor **out,
+static int with(const struct tensor_op *op, const struct tensor_kernel_table *kernels, tensor **out,
 		tensor *self, tensor_scalar a, tensor_scalar b, tensor_scalar c)
 {
 	const struct pointwise_params params = { .a = a, .b = b, .c = c };
 
-	return pointwise_unary(op, loops, out, self, &params);
+	return pointwise_unary(op, kernels, out, self, &params);
 }
 
-static int grad_with(const struct tensor_op *op, const struct tensor_loops *loops, tensor **out,
-		     tensor *grad, tensor *self, tensor_scalar a, tensor_scalar b, tensor_scalar c)
+static int grad_with(const struct tensor_op *op, const struct tensor_kernel_table *kernels,
+		     tensor **out, tensor *grad, tensor *self, tensor_scalar a, tensor_scalar b,
+		     tensor_scalar c)
 {
 	const struct pointwise_params params = { .a = a, .b = b, .c = c };
 
-	return pointwise_binary(op, loops, out, grad, self, &params);
+	return pointwise_binary(op, kernels, out, grad, self, &params);
 }
 
 #define NONE ((tensor_scalar){ .kind = TENSOR_SCALAR_INT })
 
-int front_elu(const struct tensor_op *op, tensor **out, tensor *self, tensor_scalar alpha,
-	      tensor_scalar scale, tensor_scalar input_scale)
+int op_elu(const struct tensor_op *op, tensor **out, tensor *self, tensor_scalar alpha,
+	   tensor_scalar scale, tensor_scalar input_scale)
 {
-	return with(op, &loops_elu, out, self, alpha, scale, input_scale);
+	return with(op, &kernels_elu, out, self, alpha, scale, input_scale);
 }
 
-int front_elu_backward(const struct tensor_op *op, tensor **out, tensor *grad_output,
-		       tensor_scalar alpha, tensor_scalar scale, tensor_scalar input_scale,
-		       bool is_result, tensor *self_or_result)
+int op_elu_backward(const struct tensor_op *op, tensor **out, tensor *grad_output,
+		    tensor_scalar alpha, tensor_scalar scale, tensor_scalar input_scale,
+		    bool is_result, tensor *self_or_result)
 {
 	if (is_result && scalar_double(alpha) < 0)
 		return tensor_fail(EINVAL,
 				   "%s: from the result alone the gradient is known for "
 				   "alpha >= 0 only, got %g",
 				   op->schema.name, scalar_double(alpha));
-	return grad_with(op, is_result ? &loops_elu_backward_result : &loops_elu_backward, out,
+	return grad_with(op, is_result ? &kernels_elu_backward_result : &kernels_elu_backward, out,
 			 grad_output, self_or_result, alpha, scale, input_scale);
 }
 
 /* The dtype stays: ends of integers lose what is after the point. */
-int front_hardtanh(const struct tensor_op *op, tensor **out, tensor *self, tensor_scalar min_val,
-		   tensor_scalar max_val)
+int op_hardtanh(const struct tensor_op *op, tensor **out, tensor *self, tensor_scalar min_val,
+		tensor_scalar max_val)
 {
 	if (dtype_is_integral(self->dtype)) {
 		min_val = tensor_scalar_int(scalar_int(min_val));
@@ -57,82 +58,82 @@ int front_hardtanh(const struct tensor_op *op, tensor **out, tensor *self, tenso
 	return pointwise_clamp(op, out, self, self->dtype, min_val, max_val);
 }
 
-int front_relu6(const struct tensor_op *op, tensor **out, tensor *self)
+int op_relu6(const struct tensor_op *op, tensor **out, tensor *self)
 {
 	return pointwise_clamp(op, out, self, self->dtype, tensor_scalar_int(0),
 			       tensor_scalar_int(6));
 }
 
-int front_hardtanh_backward(const struct tensor_op *op, tensor **out, tensor *grad_output,
-			    tensor *self, tensor_scalar min_val, tensor_scalar max_val)
+int op_hardtanh_backward(const struct tensor_op *op, tensor **out, tensor *grad_output,
+			 tensor *self, tensor_scalar min_val, tensor_scalar max_val)
 {
-	return grad_with(op, op->loops, out, grad_output, self, min_val, max_val, NONE);
+	return grad_with(op, op->kernels, out, grad_output, self, min_val, max_val, NONE);
 }
 
-int front_leaky_relu(const struct tensor_op *op, tensor **out, tensor *self,
-		     tensor_scalar negative_slope)
+int op_leaky_relu(const struct tensor_op *op, tensor **out, tensor *self,
+		  tensor_scalar negative_slope)
 {
-	return with(op, op->loops, out, self, negative_slope, NONE, NONE);
+	return with(op, op->kernels, out, self, negative_slope, NONE, NONE);
 }
 
-int front_leaky_relu_backward(const struct tensor_op *op, tensor **out, tensor *grad_output,
-			      tensor *self, tensor_scalar negative_slope, bool self_is_result)
+int op_leaky_relu_backward(const struct tensor_op *op, tensor **out, tensor *grad_output,
+			   tensor *self, tensor_scalar negative_slope, bool self_is_result)
 {
 	if (self_is_result && scalar_double(negative_slope) < 0)
 		return tensor_fail(EINVAL,
 				   "%s: from the result alone the gradient is known for "
 				   "slopes >= 0 only, got %g",
 				   op->schema.name, scalar_double(negative_slope));
-	return grad_with(op, op->loops, out, grad_output, self, negative_slope, NONE, NONE);
+	return grad_with(op, op->kernels, out, grad_output, self, negative_slope, NONE, NONE);
 }
 
-int front_softplus(const struct tensor_op *op, tensor **out, tensor *self, tensor_scalar beta,
-		   tensor_scalar threshold)
+int op_softplus(const struct tensor_op *op, tensor **out, tensor *self, tensor_scalar beta,
+		tensor_scalar threshold)
 {
-	return with(op, op->loops, out, self, beta, threshold, NONE);
+	return with(op, op->kernels, out, self, beta, threshold, NONE);
 }
 
-int front_softplus_backward(const struct tensor_op *op, tensor **out, tensor *grad_output,
-			    tensor *self, tensor_scalar beta, tensor_scalar threshold)
+int op_softplus_backward(const struct tensor_op *op, tensor **out, tensor *grad_output,
+			 tensor *self, tensor_scalar beta, tensor_scalar threshold)
 {
-	return grad_with(op, op->loops, out, grad_output, self, beta, threshold, NONE);
+	return grad_with(op, op->kernels, out, grad_output, self, beta, threshold, NONE);
 }
 
-int front_threshold(const struct tensor_op *op, tensor **out, tensor *self, tensor_scalar threshold,
-		    tensor_scalar value)
+int op_threshold(const struct tensor_op *op, tensor **out, tensor *self, tensor_scalar threshold,
+		 tensor_scalar value)
 {
-	return grad_with(op, &loops_threshold, out, self, self, threshold, value, NONE);
+	return grad_with(op, &kernels_threshold, out, self, self, threshold, value, NONE);
 }
 
-int front_threshold_backward(const struct tensor_op *op, tensor **out, tensor *grad_output,
-			     tensor *self, tensor_scalar threshold)
+int op_threshold_backward(const struct tensor_op *op, tensor **out, tensor *grad_output,
+			  tensor *self, tensor_scalar threshold)
 {
-	return grad_with(op, &loops_threshold, out, grad_output, self, threshold, NONE, NONE);
+	return grad_with(op, &kernels_threshold, out, grad_output, self, threshold, NONE, NONE);
 }
 
-int front_shrink(const struct tensor_op *op, tensor **out, tensor *self, tensor_scalar lambd)
+int op_shrink(const struct tensor_op *op, tensor **out, tensor *self, tensor_scalar lambd)
 {
-	if (op->loops == &loops_softshrink && !(scalar_double(lambd) >= 0))
+	if (op->kernels == &kernels_softshrink && !(scalar_double(lambd) >= 0))
 		return tensor_fail(EINVAL, "%s: lambd must be at least 0, got %g", op->schema.name,
 				   scalar_double(lambd));
-	return with(op, op->loops, out, self, lambd, NONE, NONE);
+	return with(op, op->kernels, out, self, lambd, NONE, NONE);
 }
 
-int front_shrink_backward(const struct tensor_op *op, tensor **out, tensor *grad_output,
-			  tensor *self, tensor_scalar lambd)
+int op_shrink_backward(const struct tensor_op *op, tensor **out, tensor *grad_output, tensor *self,
+		       tensor_scalar lambd)
 {
-	return grad_with(op, &loops_shrink_backward, out, grad_output, self, lambd, NONE, NONE);
+	return grad_with(op, &kernels_shrink_backward, out, grad_output, self, lambd, NONE, NONE);
 }
 
 /* ---- log_sigmoid: its gradient reads exp(-|self|) ---- */
 
-int front_log_sigmoid(const struct tensor_op *op, tensor **output, tensor **buffer, tensor *self)
+int op_log_sigmoid(const struct tensor_op *op, tensor **output, tensor **buffer, tensor *self)
 {
-	int err = pointwise_unary(op, &loops_log_sigmoid_buffer, buffer, self, NULL);
+	int err = pointwise_unary(op, &kernels_log_sigmoid_buffer, buffer, self, NULL);
 
 	if (err < 0)
 		return err;
-	err = pointwise_unary(op, &loops_log_sigmoid, output, self, NULL);
+	err = pointwise_unary(op, &kernels_log_sigmoid, output, self, NULL);
 	if (err < 0) {
 		tensor_put(*buffer);
 		*buffer = NULL;
@@ -140,12 +141,12 @@ int front_log_sigmoid(const struct tensor_op *op, tensor **output, tensor **buff
 	return err;
 }
 
-int front_log_sigmoid_backward(const struct tensor_op *op, tensor **out, tensor *grad_output,
-			       tensor *self, tensor *buffer)
+int op_log_sigmoid_backward(const struct tensor_op *op, tensor **out, tensor *grad_output,
+			    tensor *self, tensor *buffer)
 {
 	const struct pointwise_arg arg[] = { { .t = grad_output }, { .t = self }, { .t = buffer } };
 
-	return pointwise_by_rule(op, op->loops, out, arg, 3, NULL);
+	return pointwise_by_rule(op, op->kernels, out, arg, 3, NULL);
 }
 
 tensor *composite_log_sigmoid(tensor *self)
@@ -160,32 +161,35 @@ tensor *composite_log_sigmoid(tensor *self)
 
 /* ---- gelu: exact, or with tanh ---- */
 
-/* The loops for "none" or "tanh"; NULL with the error set. */
-static const struct tensor_loops *gelu_loops(const struct tensor_op *op, const char *approximate,
-					     const struct tensor_loops *tanh_loops)
+/* The kernels for "none" or "tanh"; NULL with the error set. */
+static const struct tensor_kernel_table *
+gelu_kernels(const struct tensor_op *op, const char *approximate,
+	     const struct tensor_kernel_table *tanh_kernels)
 {
 	if (!strcmp(approximate, "none"))
-		return op->loops;
+		return op->kernels;
 	if (!strcmp(approximate, "tanh"))
-		return tanh_loops;
+		return tanh_kernels;
 	tensor_fail(EINVAL, "%s: approximate must be none or tanh, got %s", op->schema.name,
 		    approximate);
 	return NULL;
 }
 
-int front_gelu(const struct tensor_op *op, tensor **out, tensor *self, const char *approximate)
+int op_gelu(const struct tensor_op *op, tensor **out, tensor *self, const char *approximate)
 {
-	const struct tensor_loops *loops = gelu_loops(op, approximate, &loops_gelu_tanh);
+	const struct tensor_kernel_table *kernels =
+		gelu_kernels(op, approximate, &kernels_gelu_tanh);
 
-	return loops ? pointwise_unary(op, loops, out, self, NULL) : error_code();
+	return kernels ? pointwise_unary(op, kernels, out, self, NULL) : error_code();
 }
 
-int front_gelu_backward(const struct tensor_op *op, tensor **out, tensor *grad_output, tensor *self,
-			const char *approximate)
+int op_gelu_backward(const struct tensor_op *op, tensor **out, tensor *grad_output, tensor *self,
+		     const char *approximate)
 {
-	const struct tensor_loops *loops = gelu_loops(op, approximate, &loops_gelu_tanh_backward);
+	const struct tensor_kernel_table *kernels =
+		gelu_kernels(op, approximate, &kernels_gelu_tanh_backward);
 
-	return loops ? pointwise_binary(op, loops, out, grad_output, self, NULL) : error_code();
+	return kernels ? pointwise_binary(op, kernels, out, grad_output, self, NULL) : error_code();
 }
 
 /* ---- elu by other names ---- */

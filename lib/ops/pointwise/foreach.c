@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
  * What operators on lists share that call another operator for each tensor, and those of them
- * that take their numbers from a tensor. The loops are generated (lib/schema/gen/tables.py).
+ * that take their numbers from a tensor. The kernels are generated (lib/schema/gen/tables.py).
  */
 #include "ops/each.h"
 #include "ops/op.h"

@@ -33,7 +33,7 @@ static int operand_init(struct operand *o, tensor *t, enum tensor_dtype dtype, c
 	}
 	if (out->device.type == TENSOR_CPU)
 		return 0;
-	o->t = o->owned = front_cast(t, dtype);
+	o->t = o->owned = operand_cast(t, dtype);
 	return o->t ? 0 : error_code();
 }
 
@@ -73,11 +73,11 @@ static int check_params(const struct tensor_op *op, const struct pointwise_param
 		       0;
 }
 
-static int run(const struct tensor_op *op, const struct tensor_loops *loops, tensor *out,
+static int run(const struct tensor_op *op, const struct tensor_kernel_table *kernels, tensor *out,
 	       struct operand *operands, int n, enum tensor_dtype dtype,
 	       const struct pointwise_params *params)
 {
-	pointwise_kernel fn = (pointwise_kernel)op_loop(op, loops, out);
+	pointwise_kernel fn = (pointwise_kernel)op_kernel(op, kernels, out);
 	const tensor *ops[ITER_OPERANDS] = { out };
 	struct tensor_iter it;
 
@@ -93,31 +93,32 @@ static int run(const struct tensor_op *op, const struct tensor_loops *loops, ten
 	return fn(&it, params);
 }
 
-int pointwise_unary(const struct tensor_op *op, const struct tensor_loops *loops, tensor **out,
-		    tensor *self, const struct pointwise_params *params)
+int pointwise_unary(const struct tensor_op *op, const struct tensor_kernel_table *kernels,
+		    tensor **out, tensor *self, const struct pointwise_params *params)
 {
-	enum tensor_dtype common = self->dtype, dtype = front_dtype(op, &common);
+	enum tensor_dtype common = self->dtype, dtype = op_result_dtype(op, &common);
 	const tensor *inputs[] = { self };
 	struct operand a;
-	struct front_out o;
+	struct op_output o;
 	int err;
 
-	if (front_begin(op, &o, *out, dtype, self->sizes, self->ndim, inputs, 1) < 0)
+	if (output_begin(op, &o, *out, dtype, self->sizes, self->ndim, inputs, 1) < 0)
 		return error_code();
 	err = operand_init(&a, self, common, o.t);
 	if (!err)
-		err = run(op, loops, o.t, &a, 1, common, params);
+		err = run(op, kernels, o.t, &a, 1, common, params);
 	tensor_put(a.owned);
-	return front_end(op, &o, out, err);
+	return output_end(op, &o, out, err);
 }
 
-int front_unary(const struct tensor_op *op, tensor **out, tensor *self)
+int op_unary(const struct tensor_op *op, tensor **out, tensor *self)
 {
-	return pointwise_unary(op, op->loops, out, self, NULL);
+	return pointwise_unary(op, op->kernels, out, self, NULL);
 }
 
-int pointwise_binary(const struct tensor_op *op, const struct tensor_loops *loops, tensor **out,
-		     tensor *self, tensor *other, const struct pointwise_params *params)
+int pointwise_binary(const struct tensor_op *op, const struct tensor_kernel_table *kernels,
+		     tensor **out, tensor *self, tensor *other,
+		     const struct pointwise_params *params)
 {
 	enum tensor_dtype common = self->dtype, dtype;
 	const tensor *inputs[] = { self, other };
@@ -125,11 +126,11 @@ int pointwise_binary(const struct tensor_op *op, const struct tensor_loops *loop
 	const int64_t *sizes = self->sizes;
 	int ndim = self->ndim, err;
 	struct operand a[2];
-	struct front_out o;
+	struct op_output o;
 
 	if (unlikely(common != other->dtype))
 		common = tensor_result_type(self, other);
-	dtype = front_dtype(op, &common);
+	dtype = op_result_dtype(op, &common);
 	if (!sizes_equal(self, other)) {
 		sizes = broadcast;
 		ndim = broadcast_sizes(op->schema.name, self, other, broadcast);
@@ -138,49 +139,50 @@ int pointwise_binary(const struct tensor_op *op, const struct tensor_loops *loop
 	}
 	if (unlikely(self->device.type != other->device.type))
 		drop_numbers(inputs, 2);
-	if (front_begin(op, &o, *out, dtype, sizes, ndim, inputs, 2) < 0)
+	if (output_begin(op, &o, *out, dtype, sizes, ndim, inputs, 2) < 0)
 		return error_code();
 	a[1].owned = NULL;
 	err = operand_init(&a[0], self, common, o.t);
 	if (!err)
 		err = operand_init(&a[1], other, common, o.t);
 	if (!err)
-		err = run(op, loops, o.t, a, 2, common, params);
+		err = run(op, kernels, o.t, a, 2, common, params);
 	tensor_put(a[0].owned);
 	tensor_put(a[1].owned);
-	return front_end(op, &o, out, err);
+	return output_end(op, &o, out, err);
 }
 
-int front_binary(const struct tensor_op *op, tensor **out, tensor *self, tensor *other)
+int op_binary(const struct tensor_op *op, tensor **out, tensor *self, tensor *other)
 {
-	return pointwise_binary(op, op->loops, out, self, other, NULL);
+	return pointwise_binary(op, op->kernels, out, self, other, NULL);
 }
 
-int pointwise_binary_scalar(const struct tensor_op *op, const struct tensor_loops *loops,
+int pointwise_binary_scalar(const struct tensor_op *op, const struct tensor_kernel_table *kernels,
 			    tensor **out, tensor *self, tensor_scalar other,
 			    const struct pointwise_params *params)
 {
-	enum tensor_dtype common = promote_scalar(self, other), dtype = front_dtype(op, &common);
+	enum tensor_dtype common = promote_scalar(self, other),
+			  dtype = op_result_dtype(op, &common);
 	const tensor *inputs[] = { self };
 	struct operand a[2];
-	struct front_out o;
+	struct op_output o;
 	int err;
 
-	if (front_begin(op, &o, *out, dtype, self->sizes, self->ndim, inputs, 1) < 0)
+	if (output_begin(op, &o, *out, dtype, self->sizes, self->ndim, inputs, 1) < 0)
 		return error_code();
 	err = operand_init(&a[0], self, common, o.t);
 	a[1].t = NULL;
 	if (!err && element_store(a[1].value, dtype_wide(common), other) < 0)
 		err = kernel_no_dtype(op->schema.name, common, "cpu");
 	if (!err)
-		err = run(op, loops, o.t, a, 2, common, params);
+		err = run(op, kernels, o.t, a, 2, common, params);
 	tensor_put(a[0].owned);
-	return front_end(op, &o, out, err);
+	return output_end(op, &o, out, err);
 }
 
-int front_binary_scalar(const struct tensor_op *op, tensor **out, tensor *self, tensor_scalar other)
+int op_binary_scalar(const struct tensor_op *op, tensor **out, tensor *self, tensor_scalar other)
 {
-	return pointwise_binary_scalar(op, op->loops, out, self, other, NULL);
+	return pointwise_binary_scalar(op, op->kernels, out, self, other, NULL);
 }
 
 /* ---- add and sub: self + alpha * other ---- */
@@ -216,20 +218,20 @@ static int add_sub(const struct tensor_op *op, tensor **out, tensor *self, tenso
 	const struct pointwise_params params = { .a = negate ? negated(alpha) : alpha };
 
 	if (likely(is_one(alpha)))
-		return pointwise_binary(op, op->loops, out, self, other, NULL);
+		return pointwise_binary(op, op->kernels, out, self, other, NULL);
 	if (check_alpha(op, tensor_result_type(self, other), alpha) < 0)
 		return error_code();
-	return pointwise_binary(op, &loops_add_alpha, out, self, other, &params);
+	return pointwise_binary(op, &kernels_add_alpha, out, self, other, &params);
 }
 
-int front_add(const struct tensor_op *op, tensor **out, tensor *self, tensor *other,
-	      tensor_scalar alpha)
+int op_add(const struct tensor_op *op, tensor **out, tensor *self, tensor *other,
+	   tensor_scalar alpha)
 {
 	return add_sub(op, out, self, other, alpha, false);
 }
 
-int front_sub(const struct tensor_op *op, tensor **out, tensor *self, tensor *other,
-	      tensor_scalar alpha)
+int op_sub(const struct tensor_op *op, tensor **out, tensor *self, tensor *other,
+	   tensor_scalar alpha)
 {
 	return add_sub(op, out, self, other, alpha, true);
 }
@@ -240,20 +242,20 @@ static int add_sub_scalar(const struct tensor_op *op, tensor **out, tensor *self
 	const struct pointwise_params params = { .a = negate ? negated(alpha) : alpha };
 
 	if (likely(is_one(alpha)))
-		return pointwise_binary_scalar(op, op->loops, out, self, other, NULL);
+		return pointwise_binary_scalar(op, op->kernels, out, self, other, NULL);
 	if (check_alpha(op, promote_scalar(self, other), alpha) < 0)
 		return error_code();
-	return pointwise_binary_scalar(op, &loops_add_alpha, out, self, other, &params);
+	return pointwise_binary_scalar(op, &kernels_add_alpha, out, self, other, &params);
 }
 
-int front_add_scalar(const struct tensor_op *op, tensor **out, tensor *self, tensor_scalar other,
-		     tensor_scalar alpha)
+int op_add_scalar(const struct tensor_op *op, tensor **out, tensor *self, tensor_scalar other,
+		  tensor_scalar alpha)
 {
 	return add_sub_scalar(op, out, self, other, alpha, false);
 }
 
-int front_sub_scalar(const struct tensor_op *op, tensor **out, tensor *self, tensor_scalar other,
-		     tensor_scalar alpha)
+int op_sub_scalar(const struct tensor_op *op, tensor **out, tensor *self, tensor_scalar other,
+		  tensor_scalar alpha)
 {
 	return add_sub_scalar(op, out, self, other, alpha, true);
 }
@@ -268,7 +270,7 @@ enum tensor_dtype pointwise_common(const struct pointwise_arg *arg, int n)
 
 	for (int i = 0; i < n; i++) {
 		struct tensor *r = &rank[!arg[i].t ? 2 : !arg[i].t->ndim];
-		enum tensor_dtype d = arg[i].t ? arg[i].t->dtype : number_dtype(arg[i].s);
+		enum tensor_dtype d = arg[i].t ? arg[i].t->dtype : scalar_dtype(arg[i].s);
 
 		if (!arg[i].dtype)
 			r->dtype = r->dtype ? tensor_promote_types(r->dtype, d) : d;
@@ -305,15 +307,15 @@ static int common_sizes(const struct tensor_op *op, const struct pointwise_arg *
 	return so_far.ndim;
 }
 
-int pointwise_nary(const struct tensor_op *op, const struct tensor_loops *loops, tensor **out,
-		   const struct pointwise_arg *arg, int n, enum tensor_dtype common,
+int pointwise_nary(const struct tensor_op *op, const struct tensor_kernel_table *kernels,
+		   tensor **out, const struct pointwise_arg *arg, int n, enum tensor_dtype common,
 		   enum tensor_dtype result, const struct pointwise_params *params)
 {
 	const tensor *inputs[POINTWISE_INPUTS] = { NULL };
 	struct operand a[POINTWISE_INPUTS];
 	int64_t sizes[TENSOR_MAX_DIMS];
 	int ndim, tensors = 0, err = 0;
-	struct front_out o;
+	struct op_output o;
 
 	for (int i = 0; i < n; i++) {
 		a[i].owned = NULL;
@@ -324,7 +326,7 @@ int pointwise_nary(const struct tensor_op *op, const struct tensor_loops *loops,
 	if (ndim < 0 || unlikely(!common))
 		return error_code();
 	drop_numbers(inputs, tensors);
-	if (front_begin(op, &o, *out, result, sizes, ndim, inputs, tensors) < 0)
+	if (output_begin(op, &o, *out, result, sizes, ndim, inputs, tensors) < 0)
 		return error_code();
 	for (int i = 0; i < n && !err; i++) {
 		enum tensor_dtype dtype = arg[i].dtype ? arg[i].dtype : common;
@@ -339,36 +341,37 @@ int pointwise_nary(const struct tensor_op *op, const struct tensor_loops *loops,
 			err = element_store(a[i].value, dtype_wide(dtype), arg[i].s);
 	}
 	if (!err)
-		err = run(op, loops, o.t, a, n, common, params);
+		err = run(op, kernels, o.t, a, n, common, params);
 	for (int i = 0; i < n; i++)
 		tensor_put(a[i].owned);
-	return front_end(op, &o, out, err);
+	return output_end(op, &o, out, err);
 }
 
-int pointwise_by_rule(const struct tensor_op *op, const struct tensor_loops *loops, tensor **out,
-		      const struct pointwise_arg *arg, int n, const struct pointwise_params *params)
+int pointwise_by_rule(const struct tensor_op *op, const struct tensor_kernel_table *kernels,
+		      tensor **out, const struct pointwise_arg *arg, int n,
+		      const struct pointwise_params *params)
 {
-	enum tensor_dtype common = pointwise_common(arg, n), result = front_dtype(op, &common);
+	enum tensor_dtype common = pointwise_common(arg, n), result = op_result_dtype(op, &common);
 
-	return pointwise_nary(op, loops, out, arg, n, common, result, params);
+	return pointwise_nary(op, kernels, out, arg, n, common, result, params);
 }
 
 /* ---- fill ---- */
 
-int front_fill(const struct tensor_op *op, tensor **out, tensor *self, tensor_scalar value)
+int op_fill(const struct tensor_op *op, tensor **out, tensor *self, tensor_scalar value)
 {
 	const struct pointwise_params params = { .a = value };
 	const tensor *inputs[] = { self };
-	struct front_out o;
+	struct op_output o;
 	int err;
 
-	if (front_begin(op, &o, *out, self->dtype, self->sizes, self->ndim, inputs, 1) < 0)
+	if (output_begin(op, &o, *out, self->dtype, self->sizes, self->ndim, inputs, 1) < 0)
 		return error_code();
-	err = run(op, op->loops, o.t, NULL, 0, self->dtype, &params);
-	return front_end(op, &o, out, err);
+	err = run(op, op->kernels, o.t, NULL, 0, self->dtype, &params);
+	return output_end(op, &o, out, err);
 }
 
-int front_zero(const struct tensor_op *op, tensor **out, tensor *self)
+int op_zero(const struct tensor_op *op, tensor **out, tensor *self)
 {
-	return front_fill(op, out, self, tensor_scalar_int(0));
+	return op_fill(op, out, self, tensor_scalar_int(0));
 }

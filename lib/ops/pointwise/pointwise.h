@@ -21,20 +21,21 @@ struct pointwise_arg {
 enum tensor_dtype pointwise_common(const struct pointwise_arg *arg, int n);
 
 /* Computes in `common`; a functional result is of dtype `result`. At least one is a tensor. */
-int pointwise_nary(const struct tensor_op *op, const struct tensor_loops *loops, tensor **out,
-		   const struct pointwise_arg *arg, int n, enum tensor_dtype common,
+int pointwise_nary(const struct tensor_op *op, const struct tensor_kernel_table *kernels,
+		   tensor **out, const struct pointwise_arg *arg, int n, enum tensor_dtype common,
 		   enum tensor_dtype result, const struct pointwise_params *params);
 /* The same with the operator's own rule for the dtype. */
-int pointwise_by_rule(const struct tensor_op *op, const struct tensor_loops *loops, tensor **out,
-		      const struct pointwise_arg *arg, int n,
+int pointwise_by_rule(const struct tensor_op *op, const struct tensor_kernel_table *kernels,
+		      tensor **out, const struct pointwise_arg *arg, int n,
 		      const struct pointwise_params *params);
 
 /* One or two operands, by the operator's rule: the quick ways. */
-int pointwise_unary(const struct tensor_op *op, const struct tensor_loops *loops, tensor **out,
-		    tensor *self, const struct pointwise_params *params);
-int pointwise_binary(const struct tensor_op *op, const struct tensor_loops *loops, tensor **out,
-		     tensor *self, tensor *other, const struct pointwise_params *params);
-int pointwise_binary_scalar(const struct tensor_op *op, const struct tensor_loops *loops,
+int pointwise_unary(const struct tensor_op *op, const struct tensor_kernel_table *kernels,
+		    tensor **out, tensor *self, const struct pointwise_params *params);
+int pointwise_binary(const struct tensor_op *op, const struct tensor_kernel_table *kernels,
+		     tensor **out, tensor *self, tensor *other,
+		     const struct pointwise_params *params);
+int pointwise_binary_scalar(const struct tensor_op *op, const struct tensor_kernel_table *kernels,
 			    tensor **out, tensor *self, tensor_scalar other,
 			    const struct pointwise_params *params);
 /* Between two ends, each of which may be missing; no end of an integer may be out of its range on

@@ -51,7 +51,7 @@ int pointwise_clamp(const struct tensor_op *op, tensor **out, tensor *self, enum
 		params.b = max.kind ? max : params.b;
 		if (nan)
 			params.a = tensor_scalar_float(NAN);
-		return pointwise_nary(op, nan ? &loops_fill : &loops_clamp, out, &arg, 1, dtype,
+		return pointwise_nary(op, nan ? &kernels_fill : &kernels_clamp, out, &arg, 1, dtype,
 				      dtype, &params);
 	}
 	if (min.kind && scalar_int(min) > dtype_greatest(dtype))
@@ -62,11 +62,11 @@ int pointwise_clamp(const struct tensor_op *op, tensor **out, tensor *self, enum
 		params.a = tensor_scalar_int(scalar_int(min));
 	if (max.kind && scalar_int(max) < dtype_greatest(dtype))
 		params.b = tensor_scalar_int(scalar_int(max));
-	return pointwise_nary(op, &loops_clamp, out, &arg, 1, dtype, dtype, &params);
+	return pointwise_nary(op, &kernels_clamp, out, &arg, 1, dtype, dtype, &params);
 }
 
-int front_clamp(const struct tensor_op *op, tensor **out, tensor *self, tensor_scalar min,
-		tensor_scalar max)
+int op_clamp(const struct tensor_op *op, tensor **out, tensor *self, tensor_scalar min,
+	     tensor_scalar max)
 {
 	struct pointwise_arg arg[3] = { { .t = self } };
 	int n = 1;
@@ -81,18 +81,18 @@ int front_clamp(const struct tensor_op *op, tensor **out, tensor *self, tensor_s
 	return pointwise_clamp(op, out, self, pointwise_common(arg, n), min, max);
 }
 
-int front_clamp_tensor(const struct tensor_op *op, tensor **out, tensor *self, tensor *min,
-		       tensor *max)
+int op_clamp_tensor(const struct tensor_op *op, tensor **out, tensor *self, tensor *min,
+		    tensor *max)
 {
 	const struct pointwise_arg both[] = { { .t = self }, { .t = min }, { .t = max } };
 	const struct pointwise_arg one[] = { { .t = self }, { .t = min ? min : max } };
 
 	if (min && max)
-		return pointwise_by_rule(op, &loops_clamp_tensor, out, both, 3, NULL);
+		return pointwise_by_rule(op, &kernels_clamp_tensor, out, both, 3, NULL);
 	if (!min && !max)
 		return tensor_fail(EINVAL, "%s: at least one of min and max is needed",
 				   op->schema.name);
-	return pointwise_by_rule(op, min ? &loops_maximum : &loops_minimum, out, one, 2, NULL);
+	return pointwise_by_rule(op, min ? &kernels_maximum : &kernels_minimum, out, one, 2, NULL);
 }
 
 /* ---- where and masked_fill ---- */
@@ -108,32 +108,32 @@ static int choose(const struct tensor_op *op, tensor **out, tensor *condition,
 	if (condition->dtype != TENSOR_BOOL && condition->dtype != TENSOR_U8)
 		return tensor_fail(EINVAL, "%s: condition must be bool, got %s", op->schema.name,
 				   tensor_dtype_name(condition->dtype));
-	return pointwise_nary(op, &loops_where, out, arg, 3, common, common, NULL);
+	return pointwise_nary(op, &kernels_where, out, arg, 3, common, common, NULL);
 }
 
-int front_where(const struct tensor_op *op, tensor **out, tensor *condition, tensor *self,
-		tensor *other)
+int op_where(const struct tensor_op *op, tensor **out, tensor *condition, tensor *self,
+	     tensor *other)
 {
 	return choose(op, out, condition, (struct pointwise_arg){ .t = self },
 		      (struct pointwise_arg){ .t = other });
 }
 
-int front_where_scalar_self(const struct tensor_op *op, tensor **out, tensor *condition,
-			    tensor_scalar self, tensor *other)
+int op_where_scalar_self(const struct tensor_op *op, tensor **out, tensor *condition,
+			 tensor_scalar self, tensor *other)
 {
 	return choose(op, out, condition, (struct pointwise_arg){ .s = self },
 		      (struct pointwise_arg){ .t = other });
 }
 
-int front_where_scalar_other(const struct tensor_op *op, tensor **out, tensor *condition,
-			     tensor *self, tensor_scalar other)
+int op_where_scalar_other(const struct tensor_op *op, tensor **out, tensor *condition, tensor *self,
+			  tensor_scalar other)
 {
 	return choose(op, out, condition, (struct pointwise_arg){ .t = self },
 		      (struct pointwise_arg){ .s = other });
 }
 
-int front_where_scalar(const struct tensor_op *op, tensor **out, tensor *condition,
-		       tensor_scalar self, tensor_scalar other)
+int op_where_scalar(const struct tensor_op *op, tensor **out, tensor *condition, tensor_scalar self,
+		    tensor_scalar other)
 {
 	return choose(op, out, condition, (struct pointwise_arg){ .s = self },
 		      (struct pointwise_arg){ .s = other });
@@ -150,7 +150,7 @@ static int fill_masked(const struct tensor_op *op, tensor **out, tensor *self, t
 	if (mask->dtype != TENSOR_BOOL)
 		return tensor_fail(EINVAL, "%s: mask must be bool, got %s", op->schema.name,
 				   tensor_dtype_name(mask->dtype));
-	return pointwise_nary(op, &loops_where, out, arg, 3, self->dtype, self->dtype, NULL);
+	return pointwise_nary(op, &kernels_where, out, arg, 3, self->dtype, self->dtype, NULL);
 }
 
 /* The greatest finite number, as halves have it too. */
@@ -186,8 +186,8 @@ static bool fits(tensor_scalar s, enum tensor_dtype dtype)
 	return v > (double)least(dtype).i - 1 && v < (double)greatest(dtype).i + 1;
 }
 
-int front_masked_fill(const struct tensor_op *op, tensor **out, tensor *self, tensor *mask,
-		      tensor_scalar value)
+int op_masked_fill(const struct tensor_op *op, tensor **out, tensor *self, tensor *mask,
+		   tensor_scalar value)
 {
 	if (value.kind == TENSOR_SCALAR_COMPLEX && !dtype_is_complex(self->dtype))
 		return tensor_fail(EINVAL, "%s: a complex value does not go into %s",
@@ -199,8 +199,8 @@ int front_masked_fill(const struct tensor_op *op, tensor **out, tensor *self, te
 	return fill_masked(op, out, self, mask, (struct pointwise_arg){ .s = value });
 }
 
-int front_masked_fill_tensor(const struct tensor_op *op, tensor **out, tensor *self, tensor *mask,
-			     tensor *value)
+int op_masked_fill_tensor(const struct tensor_op *op, tensor **out, tensor *self, tensor *mask,
+			  tensor *value)
 {
 	if (value->ndim)
 		return tensor_fail(EINVAL, "%s: value must have no dimensions, got %s",
@@ -222,7 +222,7 @@ static int check_same(const struct tensor_op *op, const char *name, const tensor
 			   tensor_dtype_name(self->dtype), tensor_dtype_name(other->dtype));
 }
 
-int front_lerp(const struct tensor_op *op, tensor **out, tensor *self, tensor *end, tensor *weight)
+int op_lerp(const struct tensor_op *op, tensor **out, tensor *self, tensor *end, tensor *weight)
 {
 	const struct pointwise_arg arg[] = { { .t = self }, { .t = end }, { .t = weight } };
 	enum tensor_dtype common;
@@ -232,21 +232,21 @@ int front_lerp(const struct tensor_op *op, tensor **out, tensor *self, tensor *e
 		return error_code();
 	/* a complex weight without dimensions makes the result complex */
 	common = pointwise_common(arg, 3);
-	return pointwise_nary(op, op->loops, out, arg, 3, common, common, NULL);
+	return pointwise_nary(op, op->kernels, out, arg, 3, common, common, NULL);
 }
 
-int front_lerp_scalar(const struct tensor_op *op, tensor **out, tensor *self, tensor *end,
-		      tensor_scalar weight)
+int op_lerp_scalar(const struct tensor_op *op, tensor **out, tensor *self, tensor *end,
+		   tensor_scalar weight)
 {
 	const struct pointwise_arg arg[] = { { .t = self }, { .t = end }, { .s = weight } };
 
 	if (check_same(op, "end", self, end) < 0)
 		return error_code();
-	return pointwise_nary(op, op->loops, out, arg, 3, self->dtype, self->dtype, NULL);
+	return pointwise_nary(op, op->kernels, out, arg, 3, self->dtype, self->dtype, NULL);
 }
 
-int front_addcmul(const struct tensor_op *op, tensor **out, tensor *self, tensor *tensor1,
-		  tensor *tensor2, tensor_scalar value)
+int op_addcmul(const struct tensor_op *op, tensor **out, tensor *self, tensor *tensor1,
+	       tensor *tensor2, tensor_scalar value)
 {
 	const struct pointwise_arg arg[] = { { .t = self }, { .t = tensor1 }, { .t = tensor2 } };
 	const struct pointwise_params params = { .a = value };
@@ -255,11 +255,11 @@ int front_addcmul(const struct tensor_op *op, tensor **out, tensor *self, tensor
 	if (dtype_is_integral(common) && value.kind >= TENSOR_SCALAR_FLOAT)
 		return tensor_fail(EINVAL, "%s: value must be an integer for dtype %s",
 				   op->schema.name, tensor_dtype_name(common));
-	return pointwise_by_rule(op, op->loops, out, arg, 3, &params);
+	return pointwise_by_rule(op, op->kernels, out, arg, 3, &params);
 }
 
-int front_addcdiv(const struct tensor_op *op, tensor **out, tensor *self, tensor *tensor1,
-		  tensor *tensor2, tensor_scalar value)
+int op_addcdiv(const struct tensor_op *op, tensor **out, tensor *self, tensor *tensor1,
+	       tensor *tensor2, tensor_scalar value)
 {
 	const struct pointwise_arg arg[] = { { .t = self }, { .t = tensor1 }, { .t = tensor2 } };
 	const struct pointwise_params params = { .a = value };
@@ -269,13 +269,13 @@ int front_addcdiv(const struct tensor_op *op, tensor **out, tensor *self, tensor
 				   "%s: tensor1 and tensor2 are both integers, whose "
 				   "quotient would not be; convert one",
 				   op->schema.name);
-	return pointwise_by_rule(op, op->loops, out, arg, 3, &params);
+	return pointwise_by_rule(op, op->kernels, out, arg, 3, &params);
 }
 
 /* ---- nan_to_num ---- */
 
-int front_nan_to_num(const struct tensor_op *op, tensor **out, tensor *self, double nan,
-		     double posinf, double neginf)
+int op_nan_to_num(const struct tensor_op *op, tensor **out, tensor *self, double nan, double posinf,
+		  double neginf)
 {
 	double most = greatest_finite(self->dtype);
 	const struct pointwise_params params = {
@@ -284,5 +284,5 @@ int front_nan_to_num(const struct tensor_op *op, tensor **out, tensor *self, dou
 		.c = tensor_scalar_float(isnan(neginf) ? -most : neginf),
 	};
 
-	return pointwise_unary(op, op->loops, out, self, &params);
+	return pointwise_unary(op, op->kernels, out, self, &params);
 }

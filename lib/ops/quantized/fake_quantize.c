@@ -36,7 +36,7 @@ static int fake_quantize(tensor *self, tensor *scale, tensor *inverse, tensor *z
 
 	*mask = tensor_logical_and(tensor_ge_scalar(q, low), tensor_le_scalar(q, high));
 	*output = tensor_mul(tensor_sub(tensor_clamp(q, low, high), zero), scale);
-	*output = *output ? front_cast(*output, self->dtype) : NULL;
+	*output = *output ? operand_cast(*output, self->dtype) : NULL;
 	*mask = *output && *mask ? tensor_get(*mask) : NULL;
 	tensor_scope_leave(&guard);
 	if (*mask)

@@ -108,7 +108,7 @@ static tensor *as_vector(const tensor *t, enum tensor_dtype dtype)
 {
 	tensor *copy = tensor_new(TENSOR_DEVICE_CPU, dtype, t->sizes, t->ndim);
 
-	if (copy && front_copy(copy, t) < 0) {
+	if (copy && operand_copy(copy, t) < 0) {
 		tensor_put(copy);
 		return NULL;
 	}
@@ -210,8 +210,8 @@ tensor *quantized_plain(tensor *self)
 
 tensor *quantized_make(tensor *x, enum tensor_dtype dtype, struct tensor_extension *ext)
 {
-	quantize_kernel fn = (quantize_kernel)loops_quantize.fn[TENSOR_KEY_CPU];
-	tensor *full = ext ? front_contiguous(x) : NULL, *t = NULL;
+	quantize_kernel fn = (quantize_kernel)kernels_quantize.fn[TENSOR_KEY_CPU];
+	tensor *full = ext ? operand_contiguous(x) : NULL, *t = NULL;
 	struct quant q;
 
 	if (!full) {
@@ -258,7 +258,7 @@ tensor *kernel_make_per_tensor(tensor *self, double scale, int64_t zero_point)
 {
 	struct tensor_extension *ext =
 		quantizer_new("_make_per_tensor_quantized_tensor", scale, zero_point, self->dtype);
-	tensor *copy = ext ? front_contiguous_copy(self, (tensor_options){ 0 }) : NULL;
+	tensor *copy = ext ? operand_contiguous_copy(self, (tensor_options){ 0 }) : NULL;
 	tensor *t = quantized_from_plain(copy, ext);
 
 	tensor_put(copy);
@@ -269,7 +269,7 @@ tensor *kernel_make_per_channel(tensor *self, tensor *scale, tensor *zero_point,
 {
 	struct tensor_extension *ext = per_channel("_make_per_channel_quantized_tensor", self,
 						   scale, zero_point, axis, self->dtype);
-	tensor *copy = ext ? front_contiguous_copy(self, (tensor_options){ 0 }) : NULL;
+	tensor *copy = ext ? operand_contiguous_copy(self, (tensor_options){ 0 }) : NULL;
 	tensor *t = quantized_from_plain(copy, ext);
 
 	tensor_put(copy);
@@ -278,8 +278,8 @@ tensor *kernel_make_per_channel(tensor *self, tensor *scale, tensor *zero_point,
 
 tensor *kernel_quantized_dequantize(tensor *self)
 {
-	dequantize_kernel fn = (dequantize_kernel)loops_dequantize.fn[TENSOR_KEY_CPU];
-	tensor *plain = quantized_plain(self), *full = plain ? front_contiguous(plain) : NULL;
+	dequantize_kernel fn = (dequantize_kernel)kernels_dequantize.fn[TENSOR_KEY_CPU];
+	tensor *plain = quantized_plain(self), *full = plain ? operand_contiguous(plain) : NULL;
 	tensor *t = full ? tensor_new(self->device, TENSOR_F32, self->sizes, self->ndim) : NULL;
 	struct quant q;
 
@@ -353,7 +353,7 @@ int kernel_q_axis(tensor *self, int64_t *result)
 static tensor *copy_plain(tensor *self)
 {
 	tensor *plain = quantized_plain(self);
-	tensor *copy = plain ? front_contiguous_copy(plain, (tensor_options){ 0 }) : NULL;
+	tensor *copy = plain ? operand_contiguous_copy(plain, (tensor_options){ 0 }) : NULL;
 
 	tensor_put(plain);
 	return copy;
@@ -380,8 +380,8 @@ tensor *kernel_quantized_to_copy(tensor *self, tensor_options o)
 	return t;
 }
 
-int front_quantized_clone(const struct tensor_op *op, tensor **out, tensor *self,
-			  enum tensor_memory_format memory_format)
+int op_quantized_clone(const struct tensor_op *op, tensor **out, tensor *self,
+		       enum tensor_memory_format memory_format)
 {
 	if (memory_format > TENSOR_PRESERVE_FORMAT)
 		return tensor_fail(

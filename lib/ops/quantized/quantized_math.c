@@ -52,8 +52,8 @@ static int get_weights(struct weights *w, const tensor *self, tensor *weight, te
 	float x_scale = (float)quantizer_of(self)->scale;
 
 	*w = (struct weights){
-		.w = plain ? front_contiguous(plain) : NULL,
-		.bias = bias ? front_contiguous(bias) : NULL,
+		.w = plain ? operand_contiguous(plain) : NULL,
+		.bias = bias ? operand_contiguous(bias) : NULL,
 		.scales = tensor_new(TENSOR_DEVICE_CPU, TENSOR_F32, &n, 1),
 		.zeros = tensor_new(TENSOR_DEVICE_CPU, TENSOR_I32, &n, 1),
 	};
@@ -92,7 +92,7 @@ tensor *kernel_quantized_linear(tensor *self, tensor *weight, tensor *bias, doub
 				int64_t output_zero_point, bool relu)
 {
 	const char *op = "quantized_linear";
-	product_i8_kernel fn = (product_i8_kernel)loops_product_i8.fn[TENSOR_KEY_CPU];
+	product_i8_kernel fn = (product_i8_kernel)kernels_product_i8.fn[TENSOR_KEY_CPU];
 	int64_t sizes[TENSOR_MAX_DIMS], n, k;
 	tensor *plain, *x = NULL, *out = NULL;
 	struct requantize q;
@@ -110,7 +110,7 @@ tensor *kernel_quantized_linear(tensor *self, tensor *weight, tensor *bias, doub
 	memcpy(sizes, self->sizes, self->ndim * sizeof(*sizes));
 	sizes[self->ndim - 1] = n;
 	plain = quantized_plain(self);
-	x = plain ? front_contiguous(plain) : NULL;
+	x = plain ? operand_contiguous(plain) : NULL;
 	tensor_put(plain);
 	if (get_weights(&w, self, weight, bias) == 0 && x)
 		out = quantized_new(TENSOR_U8, sizes, self->ndim,
@@ -175,8 +175,8 @@ static int patch_sizes(const char *op, const tensor *self, const tensor *weight,
 static int convolve(tensor *out, const tensor *x, const struct weights *w, int64_t groups,
 		    const struct patches *p, const struct requantize *all)
 {
-	product_i8_kernel product = (product_i8_kernel)loops_product_i8.fn[TENSOR_KEY_CPU];
-	patches_kernel patches = (patches_kernel)loops_patches_u8.fn[TENSOR_KEY_CPU];
+	product_i8_kernel product = (product_i8_kernel)kernels_product_i8.fn[TENSOR_KEY_CPU];
+	patches_kernel patches = (patches_kernel)kernels_patches_u8.fn[TENSOR_KEY_CPU];
 	int64_t pixels = p->oh * p->ow, k = p->channels * p->kh * p->kw;
 	int64_t n = out->sizes[1] / groups, image = p->channels * p->height * p->width;
 	tensor *columns = tensor_new(TENSOR_DEVICE_CPU, TENSOR_U8, (int64_t[]){ pixels, k }, 2);
@@ -224,7 +224,7 @@ tensor *kernel_quantized_conv2d(tensor *self, tensor *weight, tensor *bias, tens
 		return NULL;
 	p.fill = (uint8_t)quantizer_of(self)->zero_point;
 	plain = quantized_plain(self);
-	x = plain ? front_contiguous(plain) : NULL;
+	x = plain ? operand_contiguous(plain) : NULL;
 	tensor_put(plain);
 	if (get_weights(&w, self, weight, bias) == 0 && x)
 		out = quantized_new(TENSOR_U8,
@@ -261,7 +261,7 @@ static tensor *relu_functional(tensor *self)
 	return t;
 }
 
-int front_quantized_relu(const struct tensor_op *op, tensor **out, tensor *self)
+int op_quantized_relu(const struct tensor_op *op, tensor **out, tensor *self)
 {
 	if (op->variant != VARIANT_FUNCTION)
 		return tensor_fail(EOPNOTSUPP,

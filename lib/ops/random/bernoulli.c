@@ -15,14 +15,14 @@ static int check_probability(const char *op, double p)
 	return tensor_fail(EINVAL, "%s: p must be within [0, 1], got %g", op, p);
 }
 
-int front_bernoulli_p(const struct tensor_op *op, tensor **out, tensor *self, double p,
-		      tensor_generator *generator)
+int op_bernoulli_p(const struct tensor_op *op, tensor **out, tensor *self, double p,
+		   tensor_generator *generator)
 {
 	struct random_params params = { .a = p };
 
 	if (check_probability(op->schema.name, p) < 0)
 		return error_code();
-	return random_front(op, out, self, &params, generator);
+	return random_op(op, out, self, &params, generator);
 }
 
 /* prob in self's shape and a dtype that the kernel knows; owned. */
@@ -41,7 +41,7 @@ static tensor *probabilities(const struct tensor_op *op, const tensor *self, ten
 	if (prob->dtype == dtype && prob->contiguous && sizes_equal(prob, self))
 		return tensor_get(prob);
 	t = tensor_new(self->device, dtype, self->sizes, self->ndim);
-	if (t && front_copy(t, prob) < 0) {
+	if (t && operand_copy(t, prob) < 0) {
 		tensor_put(t);
 		return NULL;
 	}
@@ -51,7 +51,7 @@ static tensor *probabilities(const struct tensor_op *op, const tensor *self, ten
 static int toss_each(const struct tensor_op *op, tensor *mask, const tensor *prob,
 		     tensor_generator *generator)
 {
-	random_each_kernel fn = (random_each_kernel)op_loop(op, op->loops, prob);
+	random_each_kernel fn = (random_each_kernel)op_kernel(op, op->kernels, prob);
 	struct random_params p = { .wide = prob->dtype == TENSOR_F64 };
 
 	if (!fn)
@@ -60,14 +60,14 @@ static int toss_each(const struct tensor_op *op, tensor *mask, const tensor *pro
 	return fn(mask, prob, &p);
 }
 
-int front_bernoulli_tensor(const struct tensor_op *op, tensor **out, tensor *self, tensor *p,
-			   tensor_generator *generator)
+int op_bernoulli_tensor(const struct tensor_op *op, tensor **out, tensor *self, tensor *p,
+			tensor_generator *generator)
 {
-	struct front_out o = { .given = *out, .dtype = self->dtype };
+	struct op_output o = { .given = *out, .dtype = self->dtype };
 	tensor *prob;
 	int err = -1;
 
-	if (front_same_device(op->schema.name, self, p) < 0)
+	if (check_same_device(op->schema.name, self, p) < 0)
 		return error_code();
 	if (*out && tensor_overlaps_itself(*out))
 		return tensor_fail(EINVAL, "%s: elements of self share memory; clone it first",
@@ -76,29 +76,29 @@ int front_bernoulli_tensor(const struct tensor_op *op, tensor **out, tensor *sel
 	o.t = prob ? tensor_new(self->device, TENSOR_BOOL, self->sizes, self->ndim) : NULL;
 	if (o.t) {
 		err = toss_each(op, o.t, prob, generator);
-		err = front_end(op, &o, out, err);
+		err = output_end(op, &o, out, err);
 	}
 	tensor_put(prob);
 	return err < 0 ? error_code() : 0;
 }
 
-int front_bernoulli(const struct tensor_op *op, tensor **out, tensor *self,
-		    tensor_generator *generator)
+int op_bernoulli(const struct tensor_op *op, tensor **out, tensor *self,
+		 tensor_generator *generator)
 {
 	const tensor *inputs[] = { self };
-	struct front_out o;
+	struct op_output o;
 	tensor *prob = probabilities(op, self, self), *mask = NULL;
 	int err = -1;
 
 	if (!prob)
 		return error_code();
-	if (front_begin(op, &o, *out, self->dtype, self->sizes, self->ndim, inputs, 1) < 0)
+	if (output_begin(op, &o, *out, self->dtype, self->sizes, self->ndim, inputs, 1) < 0)
 		goto out;
 	mask = tensor_new(self->device, TENSOR_BOOL, self->sizes, self->ndim);
 	err = mask ? toss_each(op, mask, prob, generator) : -1;
 	if (!err)
-		err = front_copy(o.t, mask);
-	err = front_end(op, &o, out, err);
+		err = operand_copy(o.t, mask);
+	err = output_end(op, &o, out, err);
 out:
 	tensor_put(mask);
 	tensor_put(prob);
@@ -128,7 +128,7 @@ static int follow_order(tensor **t, const tensor *like)
 	made = memory_new_like(like, TENSOR_OPTIONS(.dtype = (*t)->dtype, .device = (*t)->device));
 	if (!made)
 		return error_code();
-	err = front_copy(made, *t);
+	err = operand_copy(made, *t);
 	tensor_put(*t);
 	*t = made;
 	return err;
@@ -136,9 +136,9 @@ static int follow_order(tensor **t, const tensor *like)
 
 static int drop(const struct tensor_op *op, tensor **output, tensor **mask, tensor *input, double p)
 {
-	dropout_kernel fn = (dropout_kernel)op_loop(op, op->loops, input);
+	dropout_kernel fn = (dropout_kernel)op_kernel(op, op->kernels, input);
 	struct random_params params = { .a = 1 - p, .b = p == 1 ? 0 : 1 / (1 - p) };
-	tensor *in = fn ? front_contiguous(input) : NULL;
+	tensor *in = fn ? operand_contiguous(input) : NULL;
 	int err = -1;
 
 	*output = in ? tensor_new_like(input, input->sizes, input->ndim) : NULL;
@@ -153,8 +153,8 @@ static int drop(const struct tensor_op *op, tensor **output, tensor **mask, tens
 	return 0;
 }
 
-int front_native_dropout(const struct tensor_op *op, tensor **output, tensor **mask, tensor *input,
-			 double p, int64_t train)
+int op_native_dropout(const struct tensor_op *op, tensor **output, tensor **mask, tensor *input,
+		      double p, int64_t train)
 {
 	int err;
 

@@ -38,7 +38,7 @@ static tensor *rows_of(const tensor *self)
 	same = t ? tensor_new_view(t, sizes + 2 - self->ndim, t->strides + 2 - self->ndim,
 				   self->ndim, 0) :
 		   NULL;
-	if (!same || front_copy(same, self) < 0) {
+	if (!same || operand_copy(same, self) < 0) {
 		tensor_put(t);
 		t = NULL;
 	}
@@ -49,7 +49,7 @@ static tensor *rows_of(const tensor *self)
 static int draw(const struct tensor_op *op, tensor *positions, const tensor *weights,
 		bool replacement, tensor_generator *generator)
 {
-	multinomial_kernel fn = (multinomial_kernel)op_loop(op, op->loops, weights);
+	multinomial_kernel fn = (multinomial_kernel)op_kernel(op, op->kernels, weights);
 	const tensor *like = replacement ? weights : positions;
 	struct random_params p = { .wide = true };
 	tensor *work;
@@ -64,8 +64,8 @@ static int draw(const struct tensor_op *op, tensor *positions, const tensor *wei
 	return err;
 }
 
-int front_multinomial(const struct tensor_op *op, tensor **out, tensor *self, int64_t num_samples,
-		      bool replacement, tensor_generator *generator)
+int op_multinomial(const struct tensor_op *op, tensor **out, tensor *self, int64_t num_samples,
+		   bool replacement, tensor_generator *generator)
 {
 	int64_t sizes[2];
 	tensor *weights, *positions;

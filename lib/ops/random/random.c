@@ -134,10 +134,10 @@ int random_integers(const char *op, enum tensor_dtype dtype, int64_t from, int64
 
 /* ---- filling ---- */
 
-int random_draw(const struct tensor_op *op, const struct tensor_loops *loops, tensor *t,
+int random_draw(const struct tensor_op *op, const struct tensor_kernel_table *kernels, tensor *t,
 		struct random_params *p, tensor_generator *g)
 {
-	random_kernel fn = (random_kernel)op_loop(op, loops, t);
+	random_kernel fn = (random_kernel)op_kernel(op, kernels, t);
 
 	if (!fn)
 		return error_code();
@@ -147,10 +147,10 @@ int random_draw(const struct tensor_op *op, const struct tensor_loops *loops, te
 	return fn(t, p);
 }
 
-int random_front(const struct tensor_op *op, tensor **out, tensor *self, struct random_params *p,
-		 tensor_generator *g)
+int random_op(const struct tensor_op *op, tensor **out, tensor *self, struct random_params *p,
+	      tensor_generator *g)
 {
-	struct front_out o = { .given = *out, .dtype = self->dtype };
+	struct op_output o = { .given = *out, .dtype = self->dtype };
 
 	if (*out && tensor_overlaps_itself(self))
 		return tensor_fail(EINVAL, "%s: elements of self share memory; clone it first",
@@ -158,13 +158,13 @@ int random_front(const struct tensor_op *op, tensor **out, tensor *self, struct 
 	o.t = *out && self->contiguous ? self : tensor_new_like(self, self->sizes, self->ndim);
 	if (!o.t)
 		return error_code();
-	return front_end(op, &o, out, random_draw(op, op->loops, o.t, p, g));
+	return output_end(op, &o, out, random_draw(op, op->kernels, o.t, p, g));
 }
 
-tensor *random_filled(const struct tensor_op *op, const struct tensor_loops *loops, tensor *t,
-		      struct random_params *p, tensor_generator *g)
+tensor *random_filled(const struct tensor_op *op, const struct tensor_kernel_table *kernels,
+		      tensor *t, struct random_params *p, tensor_generator *g)
 {
-	if (t && random_draw(op, loops, t, p, g) < 0) {
+	if (t && random_draw(op, kernels, t, p, g) < 0) {
 		tensor_put(t);
 		return NULL;
 	}
@@ -173,28 +173,28 @@ tensor *random_filled(const struct tensor_op *op, const struct tensor_loops *loo
 
 /* ---- fronts ---- */
 
-int front_uniform(const struct tensor_op *op, tensor **out, tensor *self, double from, double to,
-		  tensor_generator *generator)
+int op_uniform(const struct tensor_op *op, tensor **out, tensor *self, double from, double to,
+	       tensor_generator *generator)
 {
 	struct random_params p;
 
 	if (random_uniform(op->schema.name, self->dtype, from, to, &p) < 0)
 		return error_code();
-	return random_front(op, out, self, &p, generator);
+	return random_op(op, out, self, &p, generator);
 }
 
-int front_normal(const struct tensor_op *op, tensor **out, tensor *self, double mean, double std,
-		 tensor_generator *generator)
+int op_normal(const struct tensor_op *op, tensor **out, tensor *self, double mean, double std,
+	      tensor_generator *generator)
 {
 	struct random_params p;
 
 	if (random_normal(op->schema.name, self->dtype, mean, std, &p) < 0)
 		return error_code();
-	return random_front(op, out, self, &p, generator);
+	return random_op(op, out, self, &p, generator);
 }
 
-int front_exponential(const struct tensor_op *op, tensor **out, tensor *self, double lambd,
-		      tensor_generator *generator)
+int op_exponential(const struct tensor_op *op, tensor **out, tensor *self, double lambd,
+		   tensor_generator *generator)
 {
 	struct random_params p = { .wide = is_wide(self->dtype), .a = lambd };
 
@@ -203,23 +203,22 @@ int front_exponential(const struct tensor_op *op, tensor **out, tensor *self, do
 	if (!(lambd > 0))
 		return tensor_fail(EINVAL, "%s: lambd must be above 0, got %g", op->schema.name,
 				   lambd);
-	return random_front(op, out, self, &p, generator);
+	return random_op(op, out, self, &p, generator);
 }
 
-int front_random(const struct tensor_op *op, tensor **out, tensor *self,
+int op_random(const struct tensor_op *op, tensor **out, tensor *self, tensor_generator *generator)
+{
+	return op_random_from(op, out, self, 0, TENSOR_NONE, generator);
+}
+
+int op_random_to(const struct tensor_op *op, tensor **out, tensor *self, int64_t to,
 		 tensor_generator *generator)
 {
-	return front_random_from(op, out, self, 0, TENSOR_NONE, generator);
+	return op_random_from(op, out, self, 0, to, generator);
 }
 
-int front_random_to(const struct tensor_op *op, tensor **out, tensor *self, int64_t to,
-		    tensor_generator *generator)
-{
-	return front_random_from(op, out, self, 0, to, generator);
-}
-
-int front_random_from(const struct tensor_op *op, tensor **out, tensor *self, int64_t from,
-		      int64_t to, tensor_generator *generator)
+int op_random_from(const struct tensor_op *op, tensor **out, tensor *self, int64_t from, int64_t to,
+		   tensor_generator *generator)
 {
 	struct random_params p;
 	int64_t first, last;
@@ -234,7 +233,7 @@ int front_random_from(const struct tensor_op *op, tensor **out, tensor *self, in
 				  (long long)from);
 	else
 		err = integers(op->schema.name, self->dtype, from, last, &p);
-	return err < 0 ? err : random_front(op, out, self, &p, generator);
+	return err < 0 ? err : random_op(op, out, self, &p, generator);
 }
 
 /* ---- like another tensor ---- */
@@ -287,7 +286,7 @@ tensor *composite_randint_like(tensor *self, int64_t high, tensor_options option
 
 /* ---- an own mean or deviation for each element ---- */
 
-tensor *kernel_normal_tensor_float(tensor *mean, double std, tensor_generator *generator)
+tensor *explicit_normal_tensor_float(tensor *mean, double std, tensor_generator *generator)
 {
 	tensor *t = call_empty_like(mean, (tensor_options){ 0 });
 
@@ -296,7 +295,7 @@ tensor *kernel_normal_tensor_float(tensor *mean, double std, tensor_generator *g
 	return or_release(t, call_add__Tensor(t, mean, tensor_scalar_int(1)));
 }
 
-tensor *kernel_normal_float_tensor(double mean, tensor *std, tensor_generator *generator)
+tensor *explicit_normal_float_tensor(double mean, tensor *std, tensor_generator *generator)
 {
 	tensor *t = call_empty_like(std, (tensor_options){ 0 });
 
@@ -305,7 +304,7 @@ tensor *kernel_normal_float_tensor(double mean, tensor *std, tensor_generator *g
 	return or_release(t, call_add__Scalar(t, tensor_scalar_float(mean), tensor_scalar_int(1)));
 }
 
-tensor *kernel_normal_tensor_tensor(tensor *mean, tensor *std, tensor_generator *generator)
+tensor *explicit_normal_tensor_tensor(tensor *mean, tensor *std, tensor_generator *generator)
 {
 	int64_t sizes[TENSOR_MAX_DIMS];
 	int ndim = broadcast_sizes("normal", mean, std, sizes);

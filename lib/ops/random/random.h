@@ -17,14 +17,14 @@ static inline void random_take(struct random_params *p, tensor_generator *g, int
 }
 
 /* Fills t, which is contiguous, with the loop of its backend. */
-int random_draw(const struct tensor_op *op, const struct tensor_loops *loops, tensor *t,
+int random_draw(const struct tensor_op *op, const struct tensor_kernel_table *kernels, tensor *t,
 		struct random_params *p, tensor_generator *g);
 /* The same for a front of self that fills it, or a new tensor like it. */
-int random_front(const struct tensor_op *op, tensor **out, tensor *self, struct random_params *p,
-		 tensor_generator *g);
+int random_op(const struct tensor_op *op, tensor **out, tensor *self, struct random_params *p,
+	      tensor_generator *g);
 /* And for a factory. Consumes t. */
-tensor *random_filled(const struct tensor_op *op, const struct tensor_loops *loops, tensor *t,
-		      struct random_params *p, tensor_generator *g);
+tensor *random_filled(const struct tensor_op *op, const struct tensor_kernel_table *kernels,
+		      tensor *t, struct random_params *p, tensor_generator *g);
 
 /* Binary digits of a float dtype's fraction, the hidden one included; 0 for others. */
 int random_digits(enum tensor_dtype dtype);

@@ -20,7 +20,7 @@ tensor *factory_rand_generator(tensor_ints size, tensor_generator *generator,
 
 	if (random_uniform("rand", o.dtype, 0, 1, &p) < 0)
 		return NULL;
-	return random_filled(&op_rand, &loops_uniform, factory_empty(size, o), &p, generator);
+	return random_filled(&entry_rand, &kernels_uniform, factory_empty(size, o), &p, generator);
 }
 
 tensor *factory_rand(tensor_ints size, tensor_options options)
@@ -36,13 +36,13 @@ static tensor *normals(const struct tensor_op *op, double mean, double std, tens
 
 	if (random_normal(op->name, o.dtype, mean, std, &p) < 0)
 		return NULL;
-	return random_filled(op, &loops_normal, factory_empty(size, o), &p, generator);
+	return random_filled(op, &kernels_normal, factory_empty(size, o), &p, generator);
 }
 
 tensor *factory_randn_generator(tensor_ints size, tensor_generator *generator,
 				tensor_options options)
 {
-	return normals(&op_randn, 0, 1, size, generator, options);
+	return normals(&entry_randn, 0, 1, size, generator, options);
 }
 
 tensor *factory_randn(tensor_ints size, tensor_options options)
@@ -53,7 +53,7 @@ tensor *factory_randn(tensor_ints size, tensor_options options)
 tensor *factory_normal_float_float(double mean, double std, tensor_ints size,
 				   tensor_generator *generator, tensor_options options)
 {
-	return normals(&op_normal_float_float, mean, std, size, generator, options);
+	return normals(&entry_normal_float_float, mean, std, size, generator, options);
 }
 
 tensor *factory_randint_low_generator(int64_t low, int64_t high, tensor_ints size,
@@ -64,7 +64,8 @@ tensor *factory_randint_low_generator(int64_t low, int64_t high, tensor_ints siz
 
 	if (random_integers("randint", o.dtype, low, high, &p) < 0)
 		return NULL;
-	return random_filled(&op_randint, &loops_randint, factory_empty(size, o), &p, generator);
+	return random_filled(&entry_randint, &kernels_randint, factory_empty(size, o), &p,
+			     generator);
 }
 
 tensor *factory_randint_low(int64_t low, int64_t high, tensor_ints size, tensor_options options)
@@ -88,7 +89,7 @@ static tensor *converted(tensor *t, tensor_ints size, tensor_options o)
 {
 	tensor *result = factory_empty(size, o);
 
-	if (result && t && front_copy(result, t) < 0) {
+	if (result && t && operand_copy(result, t) < 0) {
 		tensor_put(result);
 		result = NULL;
 	}
@@ -113,7 +114,8 @@ tensor *factory_randperm_generator(int64_t n, tensor_generator *generator, tenso
 		return tensor_fail_null(EINVAL, "randperm: %s does not count to %lld",
 					tensor_dtype_name(o.dtype), (long long)n);
 	whole.dtype = TENSOR_I64;
-	t = random_filled(&op_randperm, &loops_randperm, factory_empty(size, whole), &p, generator);
+	t = random_filled(&entry_randperm, &kernels_randperm, factory_empty(size, whole), &p,
+			  generator);
 	return !t || o.dtype == TENSOR_I64 ? t : converted(t, size, o);
 }
 

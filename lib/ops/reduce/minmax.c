@@ -22,28 +22,27 @@ static int check_out_dtype(const struct tensor_op *op, const tensor *self, const
 			   tensor_dtype_name(self->dtype), tensor_dtype_name(out->dtype));
 }
 
-int front_max(const struct tensor_op *op, tensor **out, tensor *self)
+int op_max(const struct tensor_op *op, tensor **out, tensor *self)
 {
 	uint32_t dims = all_dims(self);
 
 	if (check_ordered(op, self) < 0 || check_elements(op, self, dims) < 0)
 		return error_code();
-	return reduce_front(op, op->loops, out, self, dims, false, self->dtype);
+	return reduce_op(op, op->kernels, out, self, dims, false, self->dtype);
 }
 
-int front_amax(const struct tensor_op *op, tensor **out, tensor *self, tensor_ints dim,
-	       bool keepdim)
+int op_amax(const struct tensor_op *op, tensor **out, tensor *self, tensor_ints dim, bool keepdim)
 {
 	uint32_t dims;
 
 	if (check_ordered(op, self) < 0 || dims_mask(op, self, dim, &dims) < 0 ||
 	    check_elements(op, self, dims) < 0 || check_out_dtype(op, self, *out) < 0)
 		return error_code();
-	return reduce_front(op, op->loops, out, self, dims, keepdim, self->dtype);
+	return reduce_op(op, op->kernels, out, self, dims, keepdim, self->dtype);
 }
 
-int front_aminmax(const struct tensor_op *op, tensor **min, tensor **max, tensor *self, int64_t dim,
-		  bool keepdim)
+int op_aminmax(const struct tensor_op *op, tensor **min, tensor **max, tensor *self, int64_t dim,
+	       bool keepdim)
 {
 	bool given = *min;
 	uint32_t dims = all_dims(self);
@@ -54,11 +53,11 @@ int front_aminmax(const struct tensor_op *op, tensor **min, tensor **max, tensor
 	    check_elements(op, self, dims) < 0 || check_apart(op, *min, *max) < 0 ||
 	    check_out_dtype(op, self, *min) < 0 || check_out_dtype(op, self, *max) < 0)
 		return error_code();
-	err = reduce_front(op, op->loops, min, self, dims, keepdim, self->dtype);
+	err = reduce_op(op, op->kernels, min, self, dims, keepdim, self->dtype);
 	if (!err)
 		err = drop_result(min, given,
-				  reduce_front(op, &loops_max_all, max, self, dims, keepdim,
-					       self->dtype));
+				  reduce_op(op, &kernels_max_all, max, self, dims, keepdim,
+					    self->dtype));
 	return err;
 }
 
@@ -67,7 +66,7 @@ int front_aminmax(const struct tensor_op *op, tensor **min, tensor **max, tensor
 static int run_index(const struct tensor_op *op, tensor *values, tensor *indices,
 		     const tensor *self, uint32_t dims)
 {
-	reduce_index_kernel fn = (reduce_index_kernel)op_loop(op, op->loops, self);
+	reduce_index_kernel fn = (reduce_index_kernel)op_kernel(op, op->kernels, self);
 	tensor views[2];
 
 	if (!fn)
@@ -76,13 +75,13 @@ static int run_index(const struct tensor_op *op, tensor *values, tensor *indices
 		  reduced_view(&views[1], indices, self, dims), self, dims);
 }
 
-int front_max_dim(const struct tensor_op *op, tensor **values, tensor **indices, tensor *self,
-		  int64_t dim, bool keepdim)
+int op_max_dim(const struct tensor_op *op, tensor **values, tensor **indices, tensor *self,
+	       int64_t dim, bool keepdim)
 {
 	const tensor *inputs[] = { self };
 	int64_t sizes[TENSOR_MAX_DIMS];
 	bool given = *indices;
-	struct front_out v, i;
+	struct op_output v, i;
 	tensor *wide;
 	uint32_t dims;
 	int ndim, err;
@@ -91,40 +90,40 @@ int front_max_dim(const struct tensor_op *op, tensor **values, tensor **indices,
 	    check_elements(op, self, dims) < 0 || check_apart(op, *values, *indices) < 0)
 		return error_code();
 	ndim = reduced_sizes(self, dims, keepdim, sizes);
-	if (front_begin_wide(op, &v, *values, self->dtype, sizes, ndim, inputs, 1) < 0)
+	if (output_begin_wide(op, &v, *values, self->dtype, sizes, ndim, inputs, 1) < 0)
 		return error_code();
-	if (front_begin(op, &i, *indices, TENSOR_I64, sizes, ndim, inputs, 1) < 0)
-		return front_end(op, &v, values, error_code());
-	wide = front_wide(self);
+	if (output_begin(op, &i, *indices, TENSOR_I64, sizes, ndim, inputs, 1) < 0)
+		return output_end(op, &v, values, error_code());
+	wide = operand_widen(self);
 	err = wide ? run_index(op, v.t, i.t, wide, dims) : error_code();
 	tensor_put(wide);
-	err = front_end(op, &i, indices, err);
-	err = front_end(op, &v, values, err);
+	err = output_end(op, &i, indices, err);
+	err = output_end(op, &v, values, err);
 	return drop_result(indices, given, err);
 }
 
-int front_argmax(const struct tensor_op *op, tensor **out, tensor *self, int64_t dim, bool keepdim)
+int op_argmax(const struct tensor_op *op, tensor **out, tensor *self, int64_t dim, bool keepdim)
 {
 	bool flat = dim == TENSOR_NONE;
 	const tensor *inputs[] = { self };
 	int64_t sizes[TENSOR_MAX_DIMS];
-	struct front_out o;
+	struct op_output o;
 	uint32_t dims = all_dims(self);
 	tensor *wide, *dense = NULL;
 	int err;
 
 	if (check_ordered(op, self) < 0 || (!flat && dim_mask(op, self, dim, &dims) < 0) ||
 	    check_elements(op, self, dims) < 0 ||
-	    front_begin(op, &o, *out, TENSOR_I64, sizes, reduced_sizes(self, dims, keepdim, sizes),
-			inputs, 1) < 0)
+	    output_begin(op, &o, *out, TENSOR_I64, sizes, reduced_sizes(self, dims, keepdim, sizes),
+			 inputs, 1) < 0)
 		return error_code();
-	wide = front_wide(self);
+	wide = operand_widen(self);
 	if (wide)
-		dense = flat ? front_contiguous(wide) : tensor_get(wide);
+		dense = flat ? operand_contiguous(wide) : tensor_get(wide);
 	err = dense ? run_index(op, NULL, o.t, dense, dims) : error_code();
 	tensor_put(dense);
 	tensor_put(wide);
-	return front_end(op, &o, out, err);
+	return output_end(op, &o, out, err);
 }
 
 /* ---- of two tensors ---- */

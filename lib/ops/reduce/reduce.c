@@ -107,41 +107,42 @@ tensor *reduced_view(tensor *view, const tensor *out, const tensor *self, uint32
 	return view;
 }
 
-static int run(const struct tensor_op *op, const struct tensor_loops *loops, tensor *out,
+static int run(const struct tensor_op *op, const struct tensor_kernel_table *kernels, tensor *out,
 	       const tensor *self, uint32_t dims)
 {
-	reduce_kernel fn = (reduce_kernel)op_loop(op, loops, self);
+	reduce_kernel fn = (reduce_kernel)op_kernel(op, kernels, self);
 	tensor view;
 
 	return fn ? fn(reduced_view(&view, out, self, dims), self, dims) : error_code();
 }
 
-int reduce_front(const struct tensor_op *op, const struct tensor_loops *loops, tensor **out,
-		 tensor *self, uint32_t dims, bool keepdim, enum tensor_dtype dtype)
+int reduce_op(const struct tensor_op *op, const struct tensor_kernel_table *kernels, tensor **out,
+	      tensor *self, uint32_t dims, bool keepdim, enum tensor_dtype dtype)
 {
 	const tensor *inputs[] = { self };
 	int64_t sizes[TENSOR_MAX_DIMS];
 	int ndim = reduced_sizes(self, dims, keepdim, sizes);
-	struct front_out o;
+	struct op_output o;
 
-	if (front_begin(op, &o, *out, dtype, sizes, ndim, inputs, 1) < 0)
+	if (output_begin(op, &o, *out, dtype, sizes, ndim, inputs, 1) < 0)
 		return error_code();
-	return front_end(op, &o, out, run(op, loops, o.t, self, dims));
+	return output_end(op, &o, out, run(op, kernels, o.t, self, dims));
 }
 
-int reduce_front_with(const struct tensor_op *op, const struct tensor_loops *loops, tensor **out,
-		      tensor *self, uint32_t dims, bool keepdim, enum tensor_dtype dtype, double p)
+int reduce_op_with(const struct tensor_op *op, const struct tensor_kernel_table *kernels,
+		   tensor **out, tensor *self, uint32_t dims, bool keepdim, enum tensor_dtype dtype,
+		   double p)
 {
-	reduce_with_kernel fn = (reduce_with_kernel)op_loop(op, loops, self);
+	reduce_with_kernel fn = (reduce_with_kernel)op_kernel(op, kernels, self);
 	const tensor *inputs[] = { self };
 	int64_t sizes[TENSOR_MAX_DIMS];
 	int ndim = reduced_sizes(self, dims, keepdim, sizes);
-	struct front_out o;
+	struct op_output o;
 	tensor view;
 
-	if (!fn || front_begin(op, &o, *out, dtype, sizes, ndim, inputs, 1) < 0)
+	if (!fn || output_begin(op, &o, *out, dtype, sizes, ndim, inputs, 1) < 0)
 		return error_code();
-	return front_end(op, &o, out, fn(reduced_view(&view, o.t, self, dims), self, dims, p));
+	return output_end(op, &o, out, fn(reduced_view(&view, o.t, self, dims), self, dims, p));
 }
 
 /* ---- sum, mean, prod ---- */
@@ -154,20 +155,20 @@ static int sum_elsewhere(const struct tensor_op *op, tensor **out, tensor *self,
 	const tensor *inputs[] = { self };
 	int64_t sizes[TENSOR_MAX_DIMS];
 	int ndim = reduced_sizes(self, dims, keepdim, sizes), err;
-	struct front_out o;
+	struct op_output o;
 	tensor *cast, *t;
 
-	if (front_begin(op, &o, *out, result, sizes, ndim, inputs, 1) < 0)
+	if (output_begin(op, &o, *out, result, sizes, ndim, inputs, 1) < 0)
 		return error_code();
 	cast = dtype_is_integral(self->dtype) && dtype_is_integral(in) ? tensor_get(self) :
-									 front_cast(self, in);
+									 operand_cast(self, in);
 	t = acc == result ? tensor_get(o.t) : tensor_new(o.t->device, acc, sizes, ndim);
-	err = cast && t ? run(op, op->loops, t, cast, dims) : error_code();
+	err = cast && t ? run(op, op->kernels, t, cast, dims) : error_code();
 	if (!err && t != o.t)
-		err = front_copy(o.t, t);
+		err = operand_copy(o.t, t);
 	tensor_put(t);
 	tensor_put(cast);
-	return front_end(op, &o, out, err);
+	return output_end(op, &o, out, err);
 }
 
 static int sum(const struct tensor_op *op, tensor **out, tensor *self, uint32_t dims, bool keepdim,
@@ -178,16 +179,16 @@ static int sum(const struct tensor_op *op, tensor **out, tensor *self, uint32_t 
 
 	if (unlikely(self->device.type != TENSOR_CPU))
 		return sum_elsewhere(op, out, self, dims, keepdim, in, result);
-	return reduce_front(op, op->loops, out, self, dims, keepdim, result);
+	return reduce_op(op, op->kernels, out, self, dims, keepdim, result);
 }
 
-int front_sum(const struct tensor_op *op, tensor **out, tensor *self, enum tensor_dtype dtype)
+int op_sum(const struct tensor_op *op, tensor **out, tensor *self, enum tensor_dtype dtype)
 {
 	return sum(op, out, self, all_dims(self), false, dtype);
 }
 
-int front_sum_dim(const struct tensor_op *op, tensor **out, tensor *self, tensor_ints dim,
-		  bool keepdim, enum tensor_dtype dtype)
+int op_sum_dim(const struct tensor_op *op, tensor **out, tensor *self, tensor_ints dim,
+	       bool keepdim, enum tensor_dtype dtype)
 {
 	uint32_t dims;
 
@@ -196,15 +197,15 @@ int front_sum_dim(const struct tensor_op *op, tensor **out, tensor *self, tensor
 	return sum(op, out, self, dims, keepdim, dtype);
 }
 
-int front_prod_dim(const struct tensor_op *op, tensor **out, tensor *self, int64_t dim,
-		   bool keepdim, enum tensor_dtype dtype)
+int op_prod_dim(const struct tensor_op *op, tensor **out, tensor *self, int64_t dim, bool keepdim,
+		enum tensor_dtype dtype)
 {
-	return front_sum_dim(op, out, self, (tensor_ints){ &dim, 1 }, keepdim, dtype);
+	return op_sum_dim(op, out, self, (tensor_ints){ &dim, 1 }, keepdim, dtype);
 }
 
 static int divide(const struct tensor_op *op, tensor *t, int64_t n)
 {
-	pointwise_kernel fn = (pointwise_kernel)op_loop(op, &loops_div, t);
+	pointwise_kernel fn = (pointwise_kernel)op_kernel(op, &kernels_div, t);
 	const tensor *ops[] = { t, t, NULL };
 	_Alignas(16) char value[16];
 	struct tensor_iter it;
@@ -230,21 +231,21 @@ static int mean(const struct tensor_op *op, tensor **out, tensor *self, uint32_t
 		return tensor_fail(EINVAL, "%s: a floating dtype is needed, got %s%s",
 				   op->schema.name, tensor_dtype_name(result),
 				   dtype ? "" : "; give one as dtype");
-	if (likely(loops_mean.fn[backend_key(self)]))
-		return reduce_front(op, &loops_mean, out, self, dims, keepdim, result);
+	if (likely(kernels_mean.fn[backend_key(self)]))
+		return reduce_op(op, &kernels_mean, out, self, dims, keepdim, result);
 	err = sum_elsewhere(op, out, self, dims, keepdim, result, result);
 	if (!err)
 		err = divide(op, *out, reduced_count(self, dims));
 	return drop_result(out, given, err);
 }
 
-int front_mean(const struct tensor_op *op, tensor **out, tensor *self, enum tensor_dtype dtype)
+int op_mean(const struct tensor_op *op, tensor **out, tensor *self, enum tensor_dtype dtype)
 {
 	return mean(op, out, self, all_dims(self), false, dtype);
 }
 
-int front_mean_dim(const struct tensor_op *op, tensor **out, tensor *self, tensor_ints dim,
-		   bool keepdim, enum tensor_dtype dtype)
+int op_mean_dim(const struct tensor_op *op, tensor **out, tensor *self, tensor_ints dim,
+		bool keepdim, enum tensor_dtype dtype)
 {
 	uint32_t dims;
 
@@ -255,34 +256,34 @@ int front_mean_dim(const struct tensor_op *op, tensor **out, tensor *self, tenso
 
 /* ---- questions ---- */
 
-int front_count_nonzero_dim(const struct tensor_op *op, tensor **out, tensor *self, tensor_ints dim)
+int op_count_nonzero_dim(const struct tensor_op *op, tensor **out, tensor *self, tensor_ints dim)
 {
 	uint32_t dims;
 
 	if (dims_mask(op, self, dim, &dims) < 0)
 		return error_code();
-	return reduce_front(op, op->loops, out, self, dims, false, TENSOR_I64);
+	return reduce_op(op, op->kernels, out, self, dims, false, TENSOR_I64);
 }
 
-int front_count_nonzero(const struct tensor_op *op, tensor **out, tensor *self, int64_t dim)
+int op_count_nonzero(const struct tensor_op *op, tensor **out, tensor *self, int64_t dim)
 {
-	return front_count_nonzero_dim(op, out, self,
-				       (tensor_ints){ &dim, dim == TENSOR_NONE ? 0 : 1 });
+	return op_count_nonzero_dim(op, out, self,
+				    (tensor_ints){ &dim, dim == TENSOR_NONE ? 0 : 1 });
 }
 
 static int any(const struct tensor_op *op, tensor **out, tensor *self, uint32_t dims, bool keepdim)
 {
-	return reduce_front(op, op->loops, out, self, dims, keepdim,
-			    self->dtype == TENSOR_U8 ? TENSOR_U8 : TENSOR_BOOL);
+	return reduce_op(op, op->kernels, out, self, dims, keepdim,
+			 self->dtype == TENSOR_U8 ? TENSOR_U8 : TENSOR_BOOL);
 }
 
-int front_any(const struct tensor_op *op, tensor **out, tensor *self)
+int op_any(const struct tensor_op *op, tensor **out, tensor *self)
 {
 	return any(op, out, self, all_dims(self), false);
 }
 
-int front_any_dims(const struct tensor_op *op, tensor **out, tensor *self, tensor_ints dim,
-		   bool keepdim)
+int op_any_dims(const struct tensor_op *op, tensor **out, tensor *self, tensor_ints dim,
+		bool keepdim)
 {
 	uint32_t dims;
 
@@ -292,7 +293,7 @@ int front_any_dims(const struct tensor_op *op, tensor **out, tensor *self, tenso
 	return any(op, out, self, dim.len ? dims : 0, keepdim);
 }
 
-int front_any_dim(const struct tensor_op *op, tensor **out, tensor *self, int64_t dim, bool keepdim)
+int op_any_dim(const struct tensor_op *op, tensor **out, tensor *self, int64_t dim, bool keepdim)
 {
-	return front_any_dims(op, out, self, (tensor_ints){ &dim, 1 }, keepdim);
+	return op_any_dims(op, out, self, (tensor_ints){ &dim, 1 }, keepdim);
 }

@@ -26,11 +26,12 @@ int check_elements(const struct tensor_op *op, const tensor *self, uint32_t dims
 tensor *reduced_view(tensor *view, const tensor *out, const tensor *self, uint32_t dims);
 
 /* The whole front of a reduction whose kernel takes self's dtype: a result of `dtype`. */
-int reduce_front(const struct tensor_op *op, const struct tensor_loops *loops, tensor **out,
-		 tensor *self, uint32_t dims, bool keepdim, enum tensor_dtype dtype);
+int reduce_op(const struct tensor_op *op, const struct tensor_kernel_table *kernels, tensor **out,
+	      tensor *self, uint32_t dims, bool keepdim, enum tensor_dtype dtype);
 /* The same for kernels with a number. */
-int reduce_front_with(const struct tensor_op *op, const struct tensor_loops *loops, tensor **out,
-		      tensor *self, uint32_t dims, bool keepdim, enum tensor_dtype dtype, double p);
+int reduce_op_with(const struct tensor_op *op, const struct tensor_kernel_table *kernels,
+		   tensor **out, tensor *self, uint32_t dims, bool keepdim, enum tensor_dtype dtype,
+		   double p);
 /* Of two results given as out=: they must not share memory. */
 int check_apart(const struct tensor_op *op, const tensor *a, const tensor *b);
 /* After an error in the second of two results: releases a new first one. Returns err. */

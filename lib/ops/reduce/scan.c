@@ -23,20 +23,20 @@ static tensor *as_line(tensor *line, const tensor *t)
 static int scan(const struct tensor_op *op, tensor **out, tensor *self, int64_t dim,
 		enum tensor_dtype result)
 {
-	scan_kernel fn = (scan_kernel)op_loop(op, op->loops, self);
+	scan_kernel fn = (scan_kernel)op_kernel(op, op->kernels, self);
 	int d = wrap_dim(op->schema.name, dim, self->ndim);
 	const tensor *inputs[] = { self };
-	struct front_out o;
+	struct op_output o;
 	tensor lines[2];
 
 	if (!fn || d < 0 ||
-	    front_begin(op, &o, *out, result, self->sizes, self->ndim, inputs, 1) < 0)
+	    output_begin(op, &o, *out, result, self->sizes, self->ndim, inputs, 1) < 0)
 		return error_code();
-	return front_end(op, &o, out, fn(as_line(&lines[0], o.t), as_line(&lines[1], self), d));
+	return output_end(op, &o, out, fn(as_line(&lines[0], o.t), as_line(&lines[1], self), d));
 }
 
-int front_cumsum(const struct tensor_op *op, tensor **out, tensor *self, int64_t dim,
-		 enum tensor_dtype dtype)
+int op_cumsum(const struct tensor_op *op, tensor **out, tensor *self, int64_t dim,
+	      enum tensor_dtype dtype)
 {
 	enum tensor_dtype result = dtype;
 
@@ -48,32 +48,32 @@ int front_cumsum(const struct tensor_op *op, tensor **out, tensor *self, int64_t
 	return scan(op, out, self, dim, result);
 }
 
-int front_logcumsumexp(const struct tensor_op *op, tensor **out, tensor *self, int64_t dim)
+int op_logcumsumexp(const struct tensor_op *op, tensor **out, tensor *self, int64_t dim)
 {
 	if (dtype_is_integral(self->dtype))
 		return kernel_no_dtype(op->name, self->dtype, "cpu");
 	return scan(op, out, self, dim, self->dtype);
 }
 
-int front_cummax(const struct tensor_op *op, tensor **values, tensor **indices, tensor *self,
-		 int64_t dim)
+int op_cummax(const struct tensor_op *op, tensor **values, tensor **indices, tensor *self,
+	      int64_t dim)
 {
-	scan_index_kernel fn = (scan_index_kernel)op_loop(op, op->loops, self);
+	scan_index_kernel fn = (scan_index_kernel)op_kernel(op, op->kernels, self);
 	int d = wrap_dim(op->schema.name, dim, self->ndim), err;
 	const tensor *inputs[] = { self };
 	bool given = *indices;
-	struct front_out v, i;
+	struct op_output v, i;
 	tensor lines[3];
 
 	if (!fn || d < 0 || check_apart(op, *values, *indices) < 0)
 		return error_code();
-	if (front_begin(op, &v, *values, self->dtype, self->sizes, self->ndim, inputs, 1) < 0)
+	if (output_begin(op, &v, *values, self->dtype, self->sizes, self->ndim, inputs, 1) < 0)
 		return error_code();
-	if (front_begin(op, &i, *indices, TENSOR_I64, self->sizes, self->ndim, inputs, 1) < 0)
-		return front_end(op, &v, values, error_code());
+	if (output_begin(op, &i, *indices, TENSOR_I64, self->sizes, self->ndim, inputs, 1) < 0)
+		return output_end(op, &v, values, error_code());
 	err = fn(as_line(&lines[0], v.t), as_line(&lines[1], i.t), as_line(&lines[2], self), d);
-	err = front_end(op, &i, indices, err);
-	err = front_end(op, &v, values, err);
+	err = output_end(op, &i, indices, err);
+	err = output_end(op, &v, values, err);
 	return drop_result(indices, given, err);
 }
 

@@ -33,12 +33,12 @@ static int variance(const struct tensor_op *op, tensor **out, tensor *self, uint
 {
 	if (check_float(op, self) < 0)
 		return error_code();
-	return reduce_front_with(op, op->loops, out, self, dims, keepdim, dtype_real(self->dtype),
-				 correction);
+	return reduce_op_with(op, op->kernels, out, self, dims, keepdim, dtype_real(self->dtype),
+			      correction);
 }
 
-int front_var(const struct tensor_op *op, tensor **out, tensor *self, tensor_ints dim,
-	      tensor_scalar correction, bool keepdim)
+int op_var(const struct tensor_op *op, tensor **out, tensor *self, tensor_ints dim,
+	   tensor_scalar correction, bool keepdim)
 {
 	uint32_t dims;
 
@@ -47,8 +47,8 @@ int front_var(const struct tensor_op *op, tensor **out, tensor *self, tensor_int
 	return variance(op, out, self, dims, keepdim, correction_of(correction));
 }
 
-int front_var_mean(const struct tensor_op *op, tensor **out, tensor **mean, tensor *self,
-		   tensor_ints dim, tensor_scalar correction, bool keepdim)
+int op_var_mean(const struct tensor_op *op, tensor **out, tensor **mean, tensor *self,
+		tensor_ints dim, tensor_scalar correction, bool keepdim)
 {
 	bool given = *out;
 	uint32_t dims;
@@ -59,8 +59,8 @@ int front_var_mean(const struct tensor_op *op, tensor **out, tensor **mean, tens
 	err = variance(op, out, self, dims, keepdim, correction_of(correction));
 	if (!err)
 		err = drop_result(out, given,
-				  reduce_front(op, &loops_mean, mean, self, dims, keepdim,
-					       self->dtype));
+				  reduce_op(op, &kernels_mean, mean, self, dims, keepdim,
+					    self->dtype));
 	return err;
 }
 
@@ -134,23 +134,23 @@ static int logsumexp_complex(const struct tensor_op *op, tensor **out, tensor *s
 {
 	struct tensor_scope_guard guard = tensor_scope_enter();
 	tensor *t = scope_leave_with(&guard, complex_logsumexp(self, dim, keepdim));
-	struct front_out o;
+	struct op_output o;
 	int err;
 
 	if (!t || !*out) {
 		*out = t;
 		return t ? 0 : error_code();
 	}
-	err = front_begin_apart(op, &o, *out, t->dtype, t->sizes, t->ndim,
-				(const tensor *[]){ self }, 1);
+	err = output_begin_apart(op, &o, *out, t->dtype, t->sizes, t->ndim,
+				 (const tensor *[]){ self }, 1);
 	if (!err)
-		err = front_end(op, &o, out, front_copy(o.t, t));
+		err = output_end(op, &o, out, operand_copy(o.t, t));
 	tensor_put(t);
 	return err;
 }
 
-int front_logsumexp(const struct tensor_op *op, tensor **out, tensor *self, tensor_ints dim,
-		    bool keepdim)
+int op_logsumexp(const struct tensor_op *op, tensor **out, tensor *self, tensor_ints dim,
+		 bool keepdim)
 {
 	enum tensor_dtype common = self->dtype;
 	uint32_t dims;
@@ -159,7 +159,7 @@ int front_logsumexp(const struct tensor_op *op, tensor **out, tensor *self, tens
 		return error_code();
 	if (dtype_is_complex(self->dtype))
 		return logsumexp_complex(op, out, self, dim, keepdim);
-	return reduce_front(op, op->loops, out, self, dims, keepdim, front_dtype(op, &common));
+	return reduce_op(op, op->kernels, out, self, dims, keepdim, op_result_dtype(op, &common));
 }
 
 /* ---- norms ---- */
@@ -183,8 +183,8 @@ static int check_norm(const struct tensor_op *op, const tensor *self, tensor_sca
 	return 0;
 }
 
-int front_vector_norm(const struct tensor_op *op, tensor **out, tensor *self, tensor_scalar ord,
-		      tensor_ints dim, bool keepdim, enum tensor_dtype dtype)
+int op_vector_norm(const struct tensor_op *op, tensor **out, tensor *self, tensor_scalar ord,
+		   tensor_ints dim, bool keepdim, enum tensor_dtype dtype)
 {
 	enum tensor_dtype in = dtype ? dtype : self->dtype;
 	uint32_t dims;
@@ -193,9 +193,9 @@ int front_vector_norm(const struct tensor_op *op, tensor **out, tensor *self, te
 
 	if (dims_mask(op, self, dim, &dims) < 0 || check_norm(op, self, ord, dtype, dims) < 0)
 		return error_code();
-	cast = front_cast(self, in);
-	err = cast ? reduce_front_with(op, op->loops, out, cast, dims, keepdim, dtype_real(in),
-				       scalar_double(ord)) :
+	cast = operand_cast(self, in);
+	err = cast ? reduce_op_with(op, op->kernels, out, cast, dims, keepdim, dtype_real(in),
+				    scalar_double(ord)) :
 		     error_code();
 	tensor_put(cast);
 	return err;

@@ -17,33 +17,33 @@ static int triangle(const struct tensor_op *op, tensor **out, tensor *self, int6
 		    bool upper)
 {
 	const tensor *inputs[] = { self };
-	struct front_out o;
+	struct op_output o;
 	triangle_kernel fn;
 	int err;
 
 	if (self->ndim < 2)
 		return tensor_fail(EINVAL, "%s: at least 2 dimensions, got shape %s",
 				   op->schema.name, SHAPE_STR(self));
-	if (front_begin(op, &o, *out, self->dtype, self->sizes, self->ndim, inputs, 1) < 0)
+	if (output_begin(op, &o, *out, self->dtype, self->sizes, self->ndim, inputs, 1) < 0)
 		return error_code();
-	fn = (triangle_kernel)op_loop(op, op->loops, o.t);
+	fn = (triangle_kernel)op_kernel(op, op->kernels, o.t);
 	err = fn ? fn(o.t, self, diagonal, upper) : error_code();
-	return front_end(op, &o, out, err);
+	return output_end(op, &o, out, err);
 }
 
-int front_tril(const struct tensor_op *op, tensor **out, tensor *self, int64_t diagonal)
+int op_tril(const struct tensor_op *op, tensor **out, tensor *self, int64_t diagonal)
 {
 	return triangle(op, out, self, diagonal, false);
 }
 
-int front_triu(const struct tensor_op *op, tensor **out, tensor *self, int64_t diagonal)
+int op_triu(const struct tensor_op *op, tensor **out, tensor *self, int64_t diagonal)
 {
 	return triangle(op, out, self, diagonal, true);
 }
 
 /* ---- diagonals ---- */
 
-tensor *kernel_diag_embed(tensor *self, int64_t offset, int64_t dim1, int64_t dim2)
+tensor *explicit_diag_embed(tensor *self, int64_t offset, int64_t dim1, int64_t dim2)
 {
 	int64_t sizes[TENSOR_MAX_DIMS], n, side;
 	int a, b, ndim = self->ndim + 1;
@@ -67,7 +67,7 @@ tensor *kernel_diag_embed(tensor *self, int64_t offset, int64_t dim1, int64_t di
 	t = call_zeros((tensor_ints){ sizes, ndim },
 		       (tensor_options){ .dtype = self->dtype, .device = self->device });
 	diagonal = t ? view_diagonal(t, offset, a, b) : NULL;
-	if (!diagonal || front_copy(diagonal, self) < 0) {
+	if (!diagonal || operand_copy(diagonal, self) < 0) {
 		tensor_put(t);
 		t = NULL;
 	}
@@ -177,7 +177,7 @@ tensor *composite_tile(tensor *self, tensor_ints dims)
 }
 
 /* Position i as often as repeats[i] says, which is a vector of i64 or i32. */
-tensor *kernel_repeat_interleave(tensor *repeats, int64_t output_size)
+tensor *explicit_repeat_interleave(tensor *repeats, int64_t output_size)
 {
 	tensor *wide, *flat, *t = NULL;
 	const int64_t *n;
@@ -191,8 +191,8 @@ tensor *kernel_repeat_interleave(tensor *repeats, int64_t output_size)
 	if (repeats->device.type != TENSOR_CPU)
 		return tensor_fail_null(EOPNOTSUPP,
 					"repeat_interleave: repeats must be on the cpu");
-	wide = front_cast(repeats, TENSOR_I64);
-	flat = wide ? front_contiguous(wide) : NULL;
+	wide = operand_cast(repeats, TENSOR_I64);
+	flat = wide ? operand_contiguous(wide) : NULL;
 	tensor_put(wide);
 	if (!flat)
 		return NULL;

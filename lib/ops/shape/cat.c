@@ -29,7 +29,7 @@ static int check_list(const struct tensor_op *op, tensor_list list)
 					   "%s: tensor %lld has no dimensions to "
 					   "concatenate along",
 					   name, (long long)i);
-		if (front_same_device(name, list.data[0], list.data[i]) < 0)
+		if (check_same_device(name, list.data[0], list.data[i]) < 0)
 			return error_code();
 	}
 	return 0;
@@ -131,7 +131,7 @@ static int copy_parts(tensor *out, tensor_list list, int d)
 		part.sizes[d] = t->sizes[d];
 		part.numel = t->numel;
 		part.contiguous = out->contiguous && (d == 0 || t->numel == out->numel);
-		err = front_copy(&part, t);
+		err = operand_copy(&part, t);
 		part.offset += t->sizes[d] * out->strides[d];
 		part.data =
 			(char *)part.data + t->sizes[d] * out->strides[d] * (int64_t)itemsize(out);
@@ -148,12 +148,12 @@ static bool channels_last(tensor_list list)
 	return all;
 }
 
-int front_cat(const struct tensor_op *op, tensor **out, tensor_list tensors, int64_t dim)
+int op_cat(const struct tensor_op *op, tensor **out, tensor_list tensors, int64_t dim)
 {
 	enum tensor_dtype dtype;
 	int64_t sizes[TENSOR_MAX_DIMS];
 	const tensor *first;
-	struct front_out o;
+	struct op_output o;
 	int d, ndim;
 
 	if (check_list(op, tensors) < 0 || (*out && check_out(op, *out, tensors) < 0))
@@ -166,8 +166,8 @@ int front_cat(const struct tensor_op *op, tensor **out, tensor_list tensors, int
 	for (int64_t i = 1; dtype && i < tensors.len; i++)
 		if (tensors.data[i]->dtype != dtype)
 			dtype = tensor_promote_types(dtype, tensors.data[i]->dtype);
-	if (front_begin_channels(op, &o, *out, dtype, sizes, ndim, channels_last(tensors), &first,
-				 1) < 0)
+	if (output_begin_channels(op, &o, *out, dtype, sizes, ndim, channels_last(tensors), &first,
+				  1) < 0)
 		return error_code();
-	return front_end(op, &o, out, copy_parts(o.t, tensors, d));
+	return output_end(op, &o, out, copy_parts(o.t, tensors, d));
 }

@@ -10,17 +10,17 @@
 static int copied(const struct tensor_op *op, tensor **out, tensor *self, tensor *src)
 {
 	const tensor *inputs[] = { self, src };
-	struct front_out o;
+	struct op_output o;
 
 	if (!broadcasts_to(src, self->sizes, self->ndim))
 		return tensor_fail(EINVAL, "copy: src %s does not broadcast to self %s",
 				   SHAPE_STR(src), SHAPE_STR(self));
-	if (front_begin(op, &o, NULL, self->dtype, self->sizes, self->ndim, inputs, 1) < 0)
+	if (output_begin(op, &o, NULL, self->dtype, self->sizes, self->ndim, inputs, 1) < 0)
 		return error_code();
-	return front_end(op, &o, out, front_copy(o.t, src));
+	return output_end(op, &o, out, operand_copy(o.t, src));
 }
 
-int front_copy_(const struct tensor_op *op, tensor **out, tensor *self, tensor *src)
+int op_copy_(const struct tensor_op *op, tensor **out, tensor *self, tensor *src)
 {
 	tensor *apart = NULL;
 	int err;
@@ -34,34 +34,34 @@ int front_copy_(const struct tensor_op *op, tensor **out, tensor *self, tensor *
 		return tensor_fail(EINVAL, "copy_: elements of self share memory; clone it first");
 	if (tensor_overlap(self, src) == OVERLAP_PARTIAL) {
 		apart = tensor_new_like(src, src->sizes, src->ndim);
-		if (!apart || front_copy(apart, src) < 0) {
+		if (!apart || operand_copy(apart, src) < 0) {
 			tensor_put(apart);
 			return error_code();
 		}
 		src = apart;
 	}
-	err = front_copy(self, src);
+	err = operand_copy(self, src);
 	tensor_put(apart);
 	*out = self;
 	return err;
 }
 
-int front_clone(const struct tensor_op *op, tensor **out, tensor *self,
-		enum tensor_memory_format memory_format)
+int op_clone(const struct tensor_op *op, tensor **out, tensor *self,
+	     enum tensor_memory_format memory_format)
 {
 	const tensor *inputs[] = { self };
-	struct front_out o;
+	struct op_output o;
 
 	if (unlikely(memory_format && memory_format != TENSOR_PRESERVE_FORMAT)) {
-		o = (struct front_out){ .dtype = self->dtype };
+		o = (struct op_output){ .dtype = self->dtype };
 		o.t = tensor_new_opt(TENSOR_OPTIONS(.dtype = self->dtype, .device = self->device,
 						    .memory_format = memory_format),
 				     self->sizes, self->ndim);
-		return o.t ? front_end(op, &o, out, front_copy(o.t, self)) : error_code();
+		return o.t ? output_end(op, &o, out, operand_copy(o.t, self)) : error_code();
 	}
-	if (front_begin(op, &o, *out, self->dtype, self->sizes, self->ndim, inputs, 1) < 0)
+	if (output_begin(op, &o, *out, self->dtype, self->sizes, self->ndim, inputs, 1) < 0)
 		return error_code();
-	return front_end(op, &o, out, front_copy(o.t, self));
+	return output_end(op, &o, out, operand_copy(o.t, self));
 }
 
 static tensor_options like(const tensor *self, tensor_options o)
@@ -73,7 +73,7 @@ static tensor_options like(const tensor *self, tensor_options o)
 	return o;
 }
 
-tensor *kernel_empty_like(tensor *self, tensor_options options)
+tensor *explicit_empty_like(tensor *self, tensor_options options)
 {
 	if (options.memory_format == TENSOR_MEMORY_FORMAT_NONE ||
 	    options.memory_format == TENSOR_PRESERVE_FORMAT)
@@ -81,7 +81,7 @@ tensor *kernel_empty_like(tensor *self, tensor_options options)
 	return tensor_new_opt(like(self, options), self->sizes, self->ndim);
 }
 
-tensor *front_contiguous_copy(tensor *self, tensor_options options)
+tensor *operand_contiguous_copy(tensor *self, tensor_options options)
 {
 	tensor *t, *result;
 
@@ -96,9 +96,9 @@ tensor *front_contiguous_copy(tensor *self, tensor_options options)
 	return result;
 }
 
-tensor *kernel_to_copy(tensor *self, tensor_options options)
+tensor *explicit_to_copy(tensor *self, tensor_options options)
 {
-	tensor *t = kernel_empty_like(self, options), *result;
+	tensor *t = explicit_empty_like(self, options), *result;
 
 	if (!t)
 		return NULL;
@@ -132,12 +132,13 @@ tensor *composite_contiguous(tensor *self, enum tensor_memory_format memory_form
 {
 	if (likely(memory_format <= TENSOR_CONTIGUOUS_FORMAT))
 		return self->contiguous ? tensor_get(self) :
-					  front_contiguous_copy(self, (tensor_options){ 0 });
+					  operand_contiguous_copy(self, (tensor_options){ 0 });
 	if (memory_format == TENSOR_PRESERVE_FORMAT)
 		return tensor_fail_null(EINVAL, "contiguous: there is no format to be preserved");
 	return tensor_is_contiguous_as(self, memory_format) ?
 		       tensor_get(self) :
-		       front_contiguous_copy(self, TENSOR_OPTIONS(.memory_format = memory_format));
+		       operand_contiguous_copy(self,
+					       TENSOR_OPTIONS(.memory_format = memory_format));
 }
 
 /* ---- one number ---- */
@@ -154,7 +155,7 @@ static int element_of(const char *op, tensor *t, tensor_scalar *value)
 	return element_load(element, t->dtype, value);
 }
 
-int kernel_local_scalar_dense(tensor *self, tensor_scalar *result)
+int explicit_local_scalar_dense(tensor *self, tensor_scalar *result)
 {
 	return element_of("_local_scalar_dense", self, result);
 }
@@ -169,7 +170,7 @@ int composite_is_nonzero(tensor *self, bool *result)
 	return 0;
 }
 
-int front_fill_tensor(const struct tensor_op *op, tensor **out, tensor *self, tensor *value)
+int op_fill_tensor(const struct tensor_op *op, tensor **out, tensor *self, tensor *value)
 {
 	tensor_scalar v;
 
@@ -178,5 +179,5 @@ int front_fill_tensor(const struct tensor_op *op, tensor **out, tensor *self, te
 				   SHAPE_STR(value));
 	if (element_of(op->schema.name, value, &v) < 0)
 		return error_code();
-	return front_fill(op, out, self, v);
+	return op_fill(op, out, self, v);
 }

@@ -31,7 +31,7 @@ static tensor *filled(tensor *t, tensor_scalar value)
 	return t;
 }
 
-static uint8_t scalar_dtype(tensor_scalar s)
+static uint8_t fill_dtype(tensor_scalar s)
 {
 	static const uint8_t of_kind[] = { TENSOR_F32, TENSOR_BOOL, TENSOR_I64, TENSOR_F32,
 					   TENSOR_C64 };
@@ -42,7 +42,7 @@ static uint8_t scalar_dtype(tensor_scalar s)
 tensor *factory_full(tensor_ints size, tensor_scalar fill_value, tensor_options options)
 {
 	if (!options.dtype)
-		options.dtype = scalar_dtype(fill_value);
+		options.dtype = fill_dtype(fill_value);
 	return filled(factory_empty(size, options), fill_value);
 }
 
@@ -93,7 +93,7 @@ static tensor *arange_half(tensor_scalar start, tensor_scalar end, tensor_scalar
 
 	options.dtype = dtype_wide(want);
 	wide = factory_arange_step(start, end, step, options);
-	t = wide ? front_cast(wide, want) : NULL;
+	t = wide ? operand_cast(wide, want) : NULL;
 	tensor_put(wide);
 	return t;
 }
@@ -120,7 +120,7 @@ tensor *factory_arange_step(tensor_scalar start, tensor_scalar end, tensor_scala
 	t = tensor_new_opt(options, &n, 1);
 	if (!t)
 		return NULL;
-	fn = (pointwise_kernel)op_loop(&op_arange, &loops_arange, t);
+	fn = (pointwise_kernel)op_kernel(&entry_arange, &kernels_arange, t);
 	if (!fn)
 		goto failed;
 	it.dtype = t->dtype;

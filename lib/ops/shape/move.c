@@ -48,9 +48,9 @@ static int flip(const struct tensor_op *op, tensor **out, tensor *self, uint32_t
 {
 	const tensor *inputs[] = { self };
 	struct tensor from = *self;
-	struct front_out o;
+	struct op_output o;
 
-	if (front_begin_like(op, &o, *out, self->dtype, self, inputs, 1) < 0)
+	if (output_begin_like(op, &o, *out, self->dtype, self, inputs, 1) < 0)
 		return error_code();
 	for (int d = 0; d < self->ndim && self->numel; d++) {
 		if (!(mask >> d & 1))
@@ -60,10 +60,10 @@ static int flip(const struct tensor_op *op, tensor **out, tensor *self, uint32_t
 		from.strides[d] = -from.strides[d];
 		from.contiguous &= from.sizes[d] == 1;
 	}
-	return front_end(op, &o, out, front_copy(o.t, &from));
+	return output_end(op, &o, out, operand_copy(o.t, &from));
 }
 
-int front_flip(const struct tensor_op *op, tensor **out, tensor *self, tensor_ints dims)
+int op_flip(const struct tensor_op *op, tensor **out, tensor *self, tensor_ints dims)
 {
 	uint32_t mask;
 
@@ -85,7 +85,7 @@ static int roll_parts(const struct tensor *out, const struct tensor *self, const
 	while (d < self->ndim && !shift[d])
 		d++;
 	if (d == self->ndim)
-		return front_copy(&to, &from);
+		return operand_copy(&to, &from);
 	n = self->sizes[d] - shift[d];
 	window(&to, d, shift[d], n);
 	window(&from, d, 0, n);
@@ -124,14 +124,14 @@ static bool roll_joined(const struct tensor *out, const struct tensor *self, con
 	return true;
 }
 
-int front_roll(const struct tensor_op *op, tensor **out, tensor *self, tensor_ints shifts,
-	       tensor_ints dims)
+int op_roll(const struct tensor_op *op, tensor **out, tensor *self, tensor_ints shifts,
+	    tensor_ints dims)
 {
 	const int64_t all = self->numel;
 	int64_t shift[TENSOR_MAX_DIMS] = { 0 };
 	const tensor *inputs[] = { self };
 	tensor *flat = NULL;
-	struct front_out o;
+	struct op_output o;
 	struct tensor to, from;
 	int err = 0;
 
@@ -155,14 +155,14 @@ int front_roll(const struct tensor_op *op, tensor **out, tensor *self, tensor_in
 		if (n)
 			shift[d] = (int64_t)((uint64_t)shift[d] + (shifts.data[i] % n + n)) % n;
 	}
-	if (front_begin_channels(op, &o, *out, self->dtype, self->sizes, self->ndim,
-				 dims.len > 0 && memory_channels_last(self), inputs, 1) < 0)
+	if (output_begin_channels(op, &o, *out, self->dtype, self->sizes, self->ndim,
+				  dims.len > 0 && memory_channels_last(self), inputs, 1) < 0)
 		return error_code();
 	to = *o.t;
 	from = *self;
 	/* Without dimensions it is the flattened tensor that moves. */
 	if (dims.len <= 0 && all) {
-		flat = front_contiguous(self);
+		flat = operand_contiguous(self);
 		err = flat ? 0 : error_code();
 		if (!err && !o.t->contiguous) {
 			tensor *dense = tensor_new_like(o.t, o.t->sizes, o.t->ndim);
@@ -187,7 +187,7 @@ int front_roll(const struct tensor_op *op, tensor **out, tensor *self, tensor_in
 	if (!err && all && !roll_joined(&to, &from, shift))
 		err = roll_parts(&to, &from, shift, 0);
 	tensor_put(flat);
-	return front_end(op, &o, out, err);
+	return output_end(op, &o, out, err);
 }
 
 /* ---- repeat: the first part is a copy of self, what there is of out then doubles ---- */
@@ -203,18 +203,18 @@ static int repeat_dim(const struct tensor *out, int d, int64_t n)
 
 		window(&to, d, have, more);
 		window(&from, d, 0, more);
-		err = front_copy(&to, &from);
+		err = operand_copy(&to, &from);
 		have += more;
 	}
 	return err;
 }
 
-int front_repeat(const struct tensor_op *op, tensor **out, tensor *self, tensor_ints repeats)
+int op_repeat(const struct tensor_op *op, tensor **out, tensor *self, tensor_ints repeats)
 {
 	int lead = (int)repeats.len - self->ndim, err = 0;
 	int64_t sizes[TENSOR_MAX_DIMS], own[TENSOR_MAX_DIMS];
 	const tensor *inputs[] = { self };
-	struct front_out o;
+	struct op_output o;
 	struct tensor to;
 
 	if (lead < 0 || repeats.len > TENSOR_MAX_DIMS)
@@ -229,13 +229,13 @@ int front_repeat(const struct tensor_op *op, tensor **out, tensor *self, tensor_
 		if (__builtin_mul_overflow(own[i], repeats.data[i], &sizes[i]))
 			return tensor_fail(EOVERFLOW, "%s: size %d overflows", op->schema.name, i);
 	}
-	if (front_begin_apart(op, &o, *out, self->dtype, sizes, (int)repeats.len, inputs, 1) < 0)
+	if (output_begin_apart(op, &o, *out, self->dtype, sizes, (int)repeats.len, inputs, 1) < 0)
 		return error_code();
 	if (o.t->numel) {
 		to = *o.t;
 		for (int i = 0; i < repeats.len; i++)
 			window(&to, i, 0, own[i]);
-		err = front_copy(&to, self);
+		err = operand_copy(&to, self);
 		/* From the last on: what is doubled is one run as far as possible. */
 		for (int i = (int)repeats.len - 1; !err && i >= 0; i--) {
 			err = 0;
@@ -247,14 +247,14 @@ int front_repeat(const struct tensor_op *op, tensor **out, tensor *self, tensor_
 			err = repeat_dim(&to, i, own[i]);
 		}
 	}
-	return front_end(op, &o, out, err);
+	return output_end(op, &o, out, err);
 }
 
 /* ---- constant_pad_nd: slabs around a window ---- */
 
 static int fill_window(const struct tensor_op *op, struct tensor *part, tensor_scalar value)
 {
-	pointwise_kernel fn = (pointwise_kernel)op_loop(op, &loops_fill, part);
+	pointwise_kernel fn = (pointwise_kernel)op_kernel(op, &kernels_fill, part);
 	const struct pointwise_params params = { .a = value };
 	const tensor *ops[] = { part };
 	struct tensor_iter it;
@@ -268,13 +268,13 @@ static int fill_window(const struct tensor_op *op, struct tensor *part, tensor_s
 	return fn(&it, &params);
 }
 
-int front_constant_pad_nd(const struct tensor_op *op, tensor **out, tensor *self, tensor_ints pad,
-			  tensor_scalar value)
+int op_constant_pad_nd(const struct tensor_op *op, tensor **out, tensor *self, tensor_ints pad,
+		       tensor_scalar value)
 {
 	int64_t sizes[TENSOR_MAX_DIMS], n = pad.len / 2;
 	const tensor *inputs[] = { self };
 	struct tensor to, from = *self;
-	struct front_out o;
+	struct op_output o;
 	int err = 0;
 
 	if (pad.len < 0 || pad.len % 2 || n > self->ndim)
@@ -303,8 +303,8 @@ int front_constant_pad_nd(const struct tensor_op *op, tensor **out, tensor *self
 					   (long long)(self->ndim - 1 - i), SHAPE_STR(self));
 		*size = padded;
 	}
-	if (front_begin_channels(op, &o, *out, self->dtype, sizes, self->ndim,
-				 memory_channels_last(self), inputs, 1) < 0)
+	if (output_begin_channels(op, &o, *out, self->dtype, sizes, self->ndim,
+				  memory_channels_last(self), inputs, 1) < 0)
 		return error_code();
 	to = *o.t;
 	for (int64_t i = n - 1; !err && i >= 0 && o.t->numel; i--) {
@@ -324,6 +324,6 @@ int front_constant_pad_nd(const struct tensor_op *op, tensor **out, tensor *self
 		window(&from, d, lost_left, from.sizes[d] - lost_left - lost_right);
 	}
 	if (!err && o.t->numel && to.numel)
-		err = front_copy(&to, &from);
-	return front_end(op, &o, out, err);
+		err = operand_copy(&to, &from);
+	return output_end(op, &o, out, err);
 }

@@ -63,20 +63,20 @@ static int pad(const struct tensor_op *op, tensor **out, tensor *self, tensor_in
 	const tensor *inputs[] = { self };
 	int64_t sizes[TENSOR_MAX_DIMS];
 	struct pad_params params;
-	struct front_out o;
+	struct op_output o;
 	pad_kernel fn;
 	int err = 0;
 
 	if (padded_sizes(op, self, padding, n, reflect, &params, sizes) < 0 ||
-	    front_begin_channels(op, &o, *out, self->dtype, sizes, self->ndim,
-				 self->ndim == n + 2 && memory_channels_last(self), inputs, 1) < 0)
+	    output_begin_channels(op, &o, *out, self->dtype, sizes, self->ndim,
+				  self->ndim == n + 2 && memory_channels_last(self), inputs, 1) < 0)
 		return error_code();
-	fn = (pad_kernel)op_loop(op, op->loops, o.t);
+	fn = (pad_kernel)op_kernel(op, op->kernels, o.t);
 	if (!fn)
 		err = error_code();
 	else if (o.t->numel)
 		err = fn(o.t, self, &params);
-	return front_end(op, &o, out, err);
+	return output_end(op, &o, out, err);
 }
 
 static int pad_backward(const struct tensor_op *op, tensor **out, tensor *grad, tensor *self,
@@ -85,7 +85,7 @@ static int pad_backward(const struct tensor_op *op, tensor **out, tensor *grad, 
 	const tensor *inputs[] = { grad };
 	int64_t sizes[TENSOR_MAX_DIMS];
 	struct pad_params params;
-	struct front_out o;
+	struct op_output o;
 	pad_backward_kernel fn;
 	int err = 0;
 
@@ -94,27 +94,26 @@ static int pad_backward(const struct tensor_op *op, tensor **out, tensor *grad, 
 	if (grad->ndim != self->ndim || memcmp(grad->sizes, sizes, self->ndim * sizeof(*sizes)))
 		return tensor_fail(EINVAL, "%s: grad_output must have the padded shape, got %s",
 				   op->schema.name, SHAPE_STR(grad));
-	if (front_begin_apart(op, &o, *out, grad->dtype, self->sizes, self->ndim, inputs, 1) < 0)
+	if (output_begin_apart(op, &o, *out, grad->dtype, self->sizes, self->ndim, inputs, 1) < 0)
 		return error_code();
-	fn = (pad_backward_kernel)op_loop(op, op->loops, o.t);
+	fn = (pad_backward_kernel)op_kernel(op, op->kernels, o.t);
 	if (!fn || !call_zero_(o.t))
 		err = error_code();
 	else if (grad->numel)
 		err = fn(o.t, grad, &params);
-	return front_end(op, &o, out, err);
+	return output_end(op, &o, out, err);
 }
 
-#define PAD(KIND, N, REFLECT)                                                                \
-	int front_##KIND##_pad##N##d(const struct tensor_op *op, tensor **out, tensor *self, \
-				     tensor_ints padding)                                    \
-	{                                                                                    \
-		return pad(op, out, self, padding, N, REFLECT);                              \
-	}                                                                                    \
-	int front_##KIND##_pad##N##d_backward(const struct tensor_op *op, tensor **out,      \
-					      tensor *grad_output, tensor *self,             \
-					      tensor_ints padding)                           \
-	{                                                                                    \
-		return pad_backward(op, out, grad_output, self, padding, N, REFLECT);        \
+#define PAD(KIND, N, REFLECT)                                                                      \
+	int op_##KIND##_pad##N##d(const struct tensor_op *op, tensor **out, tensor *self,          \
+				  tensor_ints padding)                                             \
+	{                                                                                          \
+		return pad(op, out, self, padding, N, REFLECT);                                    \
+	}                                                                                          \
+	int op_##KIND##_pad##N##d_backward(const struct tensor_op *op, tensor **out,               \
+					   tensor *grad_output, tensor *self, tensor_ints padding) \
+	{                                                                                          \
+		return pad_backward(op, out, grad_output, self, padding, N, REFLECT);              \
 	}
 PAD(reflection, 1, true)
 PAD(reflection, 2, true)

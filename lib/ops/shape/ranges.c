@@ -21,7 +21,7 @@ static uint8_t space_dtype(tensor_scalar start, tensor_scalar end)
 }
 
 /* steps numbers, by a kernel that fills a contiguous tensor of numel elements. */
-static tensor *space(const struct tensor_op *op, const struct tensor_loops *loops,
+static tensor *space(const struct tensor_op *op, const struct tensor_kernel_table *kernels,
 		     const struct pointwise_params *params, int64_t steps, tensor_options options)
 {
 	enum tensor_dtype want;
@@ -37,12 +37,12 @@ static tensor *space(const struct tensor_op *op, const struct tensor_loops *loop
 	want = options.dtype;
 	options.dtype = dtype_wide(want);
 	t = tensor_new_opt(options, &steps, 1);
-	fn = t ? (pointwise_kernel)op_loop(op, loops, t) : NULL;
+	fn = t ? (pointwise_kernel)op_kernel(op, kernels, t) : NULL;
 	if (fn) {
 		it.dtype = t->dtype;
 		iter_build(&it, (const tensor *const[]){ t }, 1);
 		if (fn(&it, params) == 0)
-			result = front_cast(t, want);
+			result = operand_cast(t, want);
 	}
 	tensor_put(t);
 	return result;
@@ -53,7 +53,7 @@ tensor *factory_linspace(tensor_scalar start, tensor_scalar end, int64_t steps,
 {
 	const struct pointwise_params params = { .a = start, .b = end };
 
-	return space(&op_linspace, &loops_linspace, &params, steps, options);
+	return space(&entry_linspace, &kernels_linspace, &params, steps, options);
 }
 
 tensor *factory_logspace(tensor_scalar start, tensor_scalar end, int64_t steps, double base,
@@ -70,9 +70,9 @@ tensor *factory_logspace(tensor_scalar start, tensor_scalar end, int64_t steps, 
 		exponents.b = tensor_scalar_int(scalar_int(end));
 	}
 	wide.dtype = dtype_is_complex(options.dtype) ? TENSOR_C128 : TENSOR_F64;
-	power = space(&op_linspace, &loops_linspace, &exponents, steps, wide);
+	power = space(&entry_linspace, &kernels_linspace, &exponents, steps, wide);
 	raised = power ? call_pow_Scalar(tensor_scalar_float(base), power) : NULL;
-	t = raised ? front_cast(raised, options.dtype) : NULL;
+	t = raised ? operand_cast(raised, options.dtype) : NULL;
 	tensor_put(power);
 	tensor_put(raised);
 	return t;

@@ -262,7 +262,7 @@ tensor *view_squeeze_dims(tensor *self, tensor_ints dim)
 /* ---- resize_ ---- */
 
 /* What was there stays, as far as it fits; the rest is whatever the memory holds. */
-int front_resize(const struct tensor_op *op, tensor **out, tensor *self, tensor_ints size)
+int op_resize(const struct tensor_op *op, tensor **out, tensor *self, tensor_ints size)
 {
 	struct tensor_storage *before = self->storage;
 	size_t nbytes = before->nbytes;

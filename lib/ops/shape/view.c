@@ -306,7 +306,7 @@ tensor *composite_reshape(tensor *self, tensor_ints shape)
 		return NULL;
 	if (view_strides(self, sizes, (int)shape.len, strides))
 		return call_view(self, full);
-	copy = front_contiguous_copy(self, (tensor_options){ 0 });
+	copy = operand_contiguous_copy(self, (tensor_options){ 0 });
 	result = copy ? call_view(copy, full) : NULL;
 	tensor_put(copy);
 	return result;
@@ -410,7 +410,7 @@ static tensor *place(const char *op, tensor *whole, tensor *part, tensor *grad)
 	if (part && !broadcasts_to(grad, part->sizes, part->ndim))
 		err = tensor_fail(EINVAL, "%s: grad_output must have shape %s, got %s", op,
 				  SHAPE_STR(part), SHAPE_STR(grad));
-	if (err < 0 || front_copy(part, grad) < 0) {
+	if (err < 0 || operand_copy(part, grad) < 0) {
 		tensor_put(whole);
 		whole = NULL;
 	}
@@ -418,8 +418,8 @@ static tensor *place(const char *op, tensor *whole, tensor *part, tensor *grad)
 	return whole;
 }
 
-tensor *kernel_select_backward(tensor *grad_output, tensor_ints input_sizes, int64_t dim,
-			       int64_t index)
+tensor *explicit_select_backward(tensor *grad_output, tensor_ints input_sizes, int64_t dim,
+				 int64_t index)
 {
 	tensor *whole = call_zeros(input_sizes, TENSOR_OPTIONS(.dtype = grad_output->dtype,
 							       .device = grad_output->device));
@@ -429,8 +429,8 @@ tensor *kernel_select_backward(tensor *grad_output, tensor_ints input_sizes, int
 		       NULL;
 }
 
-tensor *kernel_slice_backward(tensor *grad_output, tensor_ints input_sizes, int64_t dim,
-			      int64_t start, int64_t end, int64_t step)
+tensor *explicit_slice_backward(tensor *grad_output, tensor_ints input_sizes, int64_t dim,
+				int64_t start, int64_t end, int64_t step)
 {
 	tensor *whole = call_zeros(input_sizes, TENSOR_OPTIONS(.dtype = grad_output->dtype,
 							       .device = grad_output->device));

@@ -9,16 +9,16 @@
 #include "family/view.h"
 
 /* The result with a copy of self in it. */
-static int begin(const struct tensor_op *op, struct front_out *o, tensor *given, tensor *self,
+static int begin(const struct tensor_op *op, struct op_output *o, tensor *given, tensor *self,
 		 const tensor *src)
 {
 	const tensor *inputs[] = { self, src };
 
-	return front_begin_like(op, o, given, self->dtype, self, inputs, 2);
+	return output_begin_like(op, o, given, self->dtype, self, inputs, 2);
 }
 
 /* Copies src into part, a view of the result; consumes part. */
-static int end(const struct tensor_op *op, struct front_out *o, tensor **out, tensor *self,
+static int end(const struct tensor_op *op, struct op_output *o, tensor **out, tensor *self,
 	       tensor *part, tensor *src)
 {
 	int err = part ? 0 : error_code();
@@ -27,37 +27,37 @@ static int end(const struct tensor_op *op, struct front_out *o, tensor **out, te
 		err = tensor_fail(EINVAL, "%s: src must have the shape of the part, %s, got %s",
 				  op->schema.name, SHAPE_STR(part), SHAPE_STR(src));
 	if (!err)
-		err = front_copy(o->t, self);
+		err = operand_copy(o->t, self);
 	if (!err)
-		err = front_copy(part, src);
+		err = operand_copy(part, src);
 	tensor_put(part);
-	return front_end(op, o, out, err);
+	return output_end(op, o, out, err);
 }
 
-int front_select_scatter(const struct tensor_op *op, tensor **out, tensor *self, tensor *src,
-			 int64_t dim, int64_t index)
+int op_select_scatter(const struct tensor_op *op, tensor **out, tensor *self, tensor *src,
+		      int64_t dim, int64_t index)
 {
-	struct front_out o;
+	struct op_output o;
 
 	if (begin(op, &o, *out, self, src) < 0)
 		return error_code();
 	return end(op, &o, out, self, view_select(o.t, dim, index), src);
 }
 
-int front_slice_scatter(const struct tensor_op *op, tensor **out, tensor *self, tensor *src,
-			int64_t dim, int64_t start, int64_t stop, int64_t step)
+int op_slice_scatter(const struct tensor_op *op, tensor **out, tensor *self, tensor *src,
+		     int64_t dim, int64_t start, int64_t stop, int64_t step)
 {
-	struct front_out o;
+	struct op_output o;
 
 	if (begin(op, &o, *out, self, src) < 0)
 		return error_code();
 	return end(op, &o, out, self, view_slice(o.t, dim, start, stop, step), src);
 }
 
-int front_diagonal_scatter(const struct tensor_op *op, tensor **out, tensor *self, tensor *src,
-			   int64_t offset, int64_t dim1, int64_t dim2)
+int op_diagonal_scatter(const struct tensor_op *op, tensor **out, tensor *self, tensor *src,
+			int64_t offset, int64_t dim1, int64_t dim2)
 {
-	struct front_out o;
+	struct op_output o;
 
 	if (begin(op, &o, *out, self, src) < 0)
 		return error_code();
@@ -81,7 +81,7 @@ static tensor *clone_storage(tensor *self)
 		n = last + 1;
 	all = tensor_new_view(self, &n, &one, 1, 0);
 	flat = all ? tensor_new_like(self, &n, 1) : NULL;
-	if (flat && front_copy(flat, all) == 0) {
+	if (flat && operand_copy(flat, all) == 0) {
 		storage_get(flat->storage);
 		t = tensor_new_on_storage(flat->storage, self->dtype, self->sizes, self->strides,
 					  self->ndim, self->offset);
@@ -91,13 +91,13 @@ static tensor *clone_storage(tensor *self)
 	return t;
 }
 
-int front_as_strided_scatter(const struct tensor_op *op, tensor **out, tensor *self, tensor *src,
-			     tensor_ints size, tensor_ints stride, int64_t storage_offset)
+int op_as_strided_scatter(const struct tensor_op *op, tensor **out, tensor *self, tensor *src,
+			  tensor_ints size, tensor_ints stride, int64_t storage_offset)
 {
 	int64_t offset = storage_offset == TENSOR_NONE ? self->offset : storage_offset;
 	const tensor *inputs[] = { self, src };
 	tensor *result, *part;
-	struct front_out o;
+	struct op_output o;
 	int err;
 
 	if (tensor_overlaps_itself(self))
@@ -111,13 +111,13 @@ int front_as_strided_scatter(const struct tensor_op *op, tensor **out, tensor *s
 		err = tensor_fail(EINVAL, "%s: src must have the shape of the part, %s, got %s",
 				  op->schema.name, SHAPE_STR(part), SHAPE_STR(src));
 	if (!err)
-		err = front_copy(part, src);
+		err = operand_copy(part, src);
 	tensor_put(part);
 	if (!err && *out) {
-		err = front_begin_apart(op, &o, *out, self->dtype, self->sizes, self->ndim, inputs,
-					2);
+		err = output_begin_apart(op, &o, *out, self->dtype, self->sizes, self->ndim, inputs,
+					 2);
 		if (!err)
-			err = front_end(op, &o, out, front_copy(o.t, result));
+			err = output_end(op, &o, out, operand_copy(o.t, result));
 	} else if (!err) {
 		*out = tensor_get(result);
 	}

@@ -46,7 +46,7 @@ static int check_sorter(const struct tensor_op *op, const tensor *sorter, int64_
 
 static tensor *dense_wide(tensor *t)
 {
-	tensor *wide = front_wide(t), *dense = wide ? front_contiguous(wide) : NULL;
+	tensor *wide = operand_widen(t), *dense = wide ? operand_contiguous(wide) : NULL;
 
 	tensor_put(wide);
 	return dense;
@@ -55,19 +55,20 @@ static tensor *dense_wide(tensor *t)
 static int search(const struct tensor_op *op, tensor **out, tensor *sequence, tensor *values,
 		  tensor *sorter, bool out_int32, bool right)
 {
-	search_kernel fn = (search_kernel)op_loop(op, op->loops, values);
+	search_kernel fn = (search_kernel)op_kernel(op, op->kernels, values);
 	const tensor *inputs[] = { values, sequence };
 	tensor *s, *v, *order = NULL;
-	struct front_out o;
+	struct op_output o;
 	int err;
 
 	if (!fn || check_shapes(op, sequence, values, sorter) < 0 ||
-	    front_begin_apart(op, &o, *out, TENSOR_I64, values->sizes, values->ndim, inputs, 2) < 0)
+	    output_begin_apart(op, &o, *out, TENSOR_I64, values->sizes, values->ndim, inputs, 2) <
+		    0)
 		return error_code();
 	o.dtype = out_int32 ? TENSOR_I32 : TENSOR_I64;
 	s = dense_wide(sequence);
 	v = dense_wide(values);
-	order = sorter ? front_contiguous(sorter) : NULL;
+	order = sorter ? operand_contiguous(sorter) : NULL;
 	err = s && v && (order || !sorter) ? check_sorter(op, order, s->sizes[s->ndim - 1]) :
 					     error_code();
 	if (!err && !o.t->contiguous) {
@@ -76,7 +77,7 @@ static int search(const struct tensor_op *op, tensor **out, tensor *sequence, te
 		err = t ? fn(t, s, v, order, v->ndim ? v->sizes[v->ndim - 1] : 1, right) :
 			  error_code();
 		if (!err)
-			err = front_copy(o.t, t);
+			err = operand_copy(o.t, t);
 		tensor_put(t);
 	} else if (!err) {
 		err = fn(o.t, s, v, order, v->ndim ? v->sizes[v->ndim - 1] : 1, right);
@@ -84,11 +85,11 @@ static int search(const struct tensor_op *op, tensor **out, tensor *sequence, te
 	tensor_put(order);
 	tensor_put(v);
 	tensor_put(s);
-	return front_end(op, &o, out, err);
+	return output_end(op, &o, out, err);
 }
 
-int front_searchsorted(const struct tensor_op *op, tensor **out, tensor *sorted_sequence,
-		       tensor *self, bool out_int32, bool right, const char *side, tensor *sorter)
+int op_searchsorted(const struct tensor_op *op, tensor **out, tensor *sorted_sequence, tensor *self,
+		    bool out_int32, bool right, const char *side, tensor *sorter)
 {
 	bool to_right = side && !strcmp(side, "right");
 
@@ -100,8 +101,8 @@ int front_searchsorted(const struct tensor_op *op, tensor **out, tensor *sorted_
 	return search(op, out, sorted_sequence, self, sorter, out_int32, right || to_right);
 }
 
-int front_bucketize(const struct tensor_op *op, tensor **out, tensor *self, tensor *boundaries,
-		    bool out_int32, bool right)
+int op_bucketize(const struct tensor_op *op, tensor **out, tensor *self, tensor *boundaries,
+		 bool out_int32, bool right)
 {
 	if (boundaries->ndim != 1)
 		return tensor_fail(EINVAL, "%s: boundaries must have one dimension, got %s",

@@ -18,50 +18,50 @@ static tensor *as_line(tensor *line, const tensor *t)
 }
 
 /* Both outputs, in this shape; check_apart() has been asked. */
-static int begin_pair(const struct tensor_op *op, struct front_out *v, struct front_out *i,
+static int begin_pair(const struct tensor_op *op, struct op_output *v, struct op_output *i,
 		      tensor **values, tensor **indices, const tensor *self, const int64_t *sizes,
 		      int ndim)
 {
 	const tensor *inputs[] = { self };
 
 	if (check_apart(op, *values, *indices) < 0 ||
-	    front_begin_apart(op, v, *values, self->dtype, sizes, ndim, inputs, 1) < 0)
+	    output_begin_apart(op, v, *values, self->dtype, sizes, ndim, inputs, 1) < 0)
 		return error_code();
-	if (front_begin_apart(op, i, *indices, TENSOR_I64, sizes, ndim, inputs, 1) < 0)
-		return front_end(op, v, values, error_code());
+	if (output_begin_apart(op, i, *indices, TENSOR_I64, sizes, ndim, inputs, 1) < 0)
+		return output_end(op, v, values, error_code());
 	return 0;
 }
 
 /* Both like self. */
-static int begin_sorted(const struct tensor_op *op, struct front_out *v, struct front_out *i,
+static int begin_sorted(const struct tensor_op *op, struct op_output *v, struct op_output *i,
 			tensor **values, tensor **indices, const tensor *self)
 {
 	const tensor *inputs[] = { self };
 
 	if (check_apart(op, *values, *indices) < 0 ||
-	    front_begin_like(op, v, *values, self->dtype, self, inputs, 1) < 0)
+	    output_begin_like(op, v, *values, self->dtype, self, inputs, 1) < 0)
 		return error_code();
-	if (front_begin_like(op, i, *indices, TENSOR_I64, self, inputs, 1) < 0)
-		return front_end(op, v, values, error_code());
+	if (output_begin_like(op, i, *indices, TENSOR_I64, self, inputs, 1) < 0)
+		return output_end(op, v, values, error_code());
 	return 0;
 }
 
-static int end_pair(const struct tensor_op *op, struct front_out *v, struct front_out *i,
+static int end_pair(const struct tensor_op *op, struct op_output *v, struct op_output *i,
 		    tensor **values, tensor **indices, int err)
 {
 	bool given = *indices;
 
-	err = front_end(op, i, indices, err);
-	err = front_end(op, v, values, err);
+	err = output_end(op, i, indices, err);
+	err = output_end(op, v, values, err);
 	return drop_result(indices, given, err);
 }
 
-int front_sort(const struct tensor_op *op, tensor **values, tensor **indices, tensor *self,
-	       int64_t dim, bool descending)
+int op_sort(const struct tensor_op *op, tensor **values, tensor **indices, tensor *self,
+	    int64_t dim, bool descending)
 {
-	sort_kernel fn = (sort_kernel)op_loop(op, op->loops, self);
+	sort_kernel fn = (sort_kernel)op_kernel(op, op->kernels, self);
 	int d = wrap_dim(op->schema.name, dim, self->ndim), err;
-	struct front_out v, i;
+	struct op_output v, i;
 	tensor lines[3];
 
 	if (!fn || d < 0 || begin_sorted(op, &v, &i, values, indices, self) < 0)
@@ -71,10 +71,10 @@ int front_sort(const struct tensor_op *op, tensor **values, tensor **indices, te
 	return end_pair(op, &v, &i, values, indices, err);
 }
 
-int front_sort_stable(const struct tensor_op *op, tensor **values, tensor **indices, tensor *self,
-		      int64_t stable, int64_t dim, bool descending)
+int op_sort_stable(const struct tensor_op *op, tensor **values, tensor **indices, tensor *self,
+		   int64_t stable, int64_t dim, bool descending)
 {
-	return front_sort(op, values, indices, self, dim, descending);
+	return op_sort(op, values, indices, self, dim, descending);
 }
 
 tensor *composite_argsort(tensor *self, int64_t dim, bool descending)
@@ -102,13 +102,13 @@ tensor *composite_msort(tensor *self)
 	return values;
 }
 
-int front_topk(const struct tensor_op *op, tensor **values, tensor **indices, tensor *self,
-	       int64_t k, int64_t dim, bool largest, bool sorted)
+int op_topk(const struct tensor_op *op, tensor **values, tensor **indices, tensor *self, int64_t k,
+	    int64_t dim, bool largest, bool sorted)
 {
-	topk_kernel fn = (topk_kernel)op_loop(op, op->loops, self);
+	topk_kernel fn = (topk_kernel)op_kernel(op, op->kernels, self);
 	int d = wrap_dim(op->schema.name, dim, self->ndim), err;
 	int64_t sizes[TENSOR_MAX_DIMS], n;
-	struct front_out v, i;
+	struct op_output v, i;
 	tensor lines[3];
 
 	if (!fn || d < 0)
@@ -134,11 +134,11 @@ int front_topk(const struct tensor_op *op, tensor **values, tensor **indices, te
 static int pick(const struct tensor_op *op, tensor **values, tensor **indices, tensor *self,
 		int64_t dim, bool keepdim, int64_t k)
 {
-	select_kernel fn = (select_kernel)op_loop(op, op->loops, self);
+	select_kernel fn = (select_kernel)op_kernel(op, op->kernels, self);
 	int d = wrap_dim(op->schema.name, dim, self->ndim), err;
 	tensor line, views[2];
 	int64_t sizes[TENSOR_MAX_DIMS];
-	struct front_out v, i;
+	struct op_output v, i;
 	uint32_t dims;
 	int ndim;
 
@@ -155,8 +155,8 @@ static int pick(const struct tensor_op *op, tensor **values, tensor **indices, t
 	return end_pair(op, &v, &i, values, indices, err);
 }
 
-int front_kthvalue(const struct tensor_op *op, tensor **values, tensor **indices, tensor *self,
-		   int64_t k, int64_t dim, bool keepdim)
+int op_kthvalue(const struct tensor_op *op, tensor **values, tensor **indices, tensor *self,
+		int64_t k, int64_t dim, bool keepdim)
 {
 	int d = wrap_dim(op->schema.name, dim, self->ndim);
 	int64_t n;
@@ -172,20 +172,20 @@ int front_kthvalue(const struct tensor_op *op, tensor **values, tensor **indices
 	return pick(op, values, indices, self, dim, keepdim, k - 1);
 }
 
-int front_median_dim(const struct tensor_op *op, tensor **values, tensor **indices, tensor *self,
-		     int64_t dim, bool keepdim)
+int op_median_dim(const struct tensor_op *op, tensor **values, tensor **indices, tensor *self,
+		  int64_t dim, bool keepdim)
 {
 	return pick(op, values, indices, self, dim, keepdim, SELECT_MEDIAN);
 }
 
-int front_nanmedian_dim(const struct tensor_op *op, tensor **values, tensor **indices, tensor *self,
-			int64_t dim, bool keepdim)
+int op_nanmedian_dim(const struct tensor_op *op, tensor **values, tensor **indices, tensor *self,
+		     int64_t dim, bool keepdim)
 {
 	return pick(op, values, indices, self, dim, keepdim, SELECT_NANMEDIAN);
 }
 
-int front_mode(const struct tensor_op *op, tensor **values, tensor **indices, tensor *self,
-	       int64_t dim, bool keepdim)
+int op_mode(const struct tensor_op *op, tensor **values, tensor **indices, tensor *self,
+	    int64_t dim, bool keepdim)
 {
 	return pick(op, values, indices, self, dim, keepdim, 0);
 }
@@ -202,7 +202,7 @@ static int median_all(const struct tensor_op *op, tensor **out, tensor *self, in
 			return drop_result(out, false, error_code());
 		return *out ? 0 : error_code();
 	}
-	dense = front_contiguous(self);
+	dense = operand_contiguous(self);
 	if (!dense)
 		return error_code();
 	line = *dense;
@@ -215,12 +215,12 @@ static int median_all(const struct tensor_op *op, tensor **out, tensor *self, in
 	return err;
 }
 
-int front_median(const struct tensor_op *op, tensor **out, tensor *self)
+int op_median(const struct tensor_op *op, tensor **out, tensor *self)
 {
 	return median_all(op, out, self, SELECT_MEDIAN);
 }
 
-int front_nanmedian(const struct tensor_op *op, tensor **out, tensor *self)
+int op_nanmedian(const struct tensor_op *op, tensor **out, tensor *self)
 {
 	return median_all(op, out, self, SELECT_NANMEDIAN);
 }

@@ -48,7 +48,7 @@ static tensor *column_of(const struct unique *u, int64_t column)
 /* Lexicographic: by the last column first, each time keeping the order of what is equal. */
 static int sort_rows(const struct tensor_op *op, struct unique *u)
 {
-	sort_kernel sort = (sort_kernel)op_loop(op, &loops_sort, u->wide);
+	sort_kernel sort = (sort_kernel)op_kernel(op, &kernels_sort, u->wide);
 	int64_t n = u->wide->sizes[0], *order;
 	int err = 0;
 
@@ -90,7 +90,7 @@ static tensor *reshaped(tensor *t, const int64_t *sizes, int ndim)
 static tensor *comparable(tensor *rows)
 {
 	if (!dtype_is_complex(rows->dtype))
-		return front_wide(rows);
+		return operand_widen(rows);
 	return reshaped(call_view_as_real(rows), (int64_t[]){ rows->sizes[0], 2 * rows->sizes[1] },
 			2);
 }
@@ -100,7 +100,7 @@ static int find_runs(const struct tensor_op *op, struct unique *u, bool sort)
 	runs_kernel fn;
 
 	u->wide = comparable(u->rows);
-	fn = u->wide ? (runs_kernel)op_loop(op, op->loops, u->wide) : NULL;
+	fn = u->wide ? (runs_kernel)op_kernel(op, op->kernels, u->wide) : NULL;
 	if (!fn)
 		return error_code();
 	if (sort && sort_rows(op, u) < 0)
@@ -173,7 +173,7 @@ static int give(struct unique *u, const tensor *self, int d, bool inverse_wanted
 			sizes[i] = i == d ? 0 : i < d ? i + 1 : i;
 		moved = *output ? call_permute(*output, (tensor_ints){ sizes, self->ndim }) : NULL;
 		tensor_put(*output);
-		*output = moved ? front_contiguous(moved) : NULL;
+		*output = moved ? operand_contiguous(moved) : NULL;
 		tensor_put(moved);
 	}
 	if (*output && *inverse && *counts)
@@ -192,7 +192,7 @@ static tensor *as_rows(tensor *self, int d)
 	tensor *moved, *rows;
 
 	if (d < 0)
-		return reshaped(front_contiguous(self), sizes, 2);
+		return reshaped(operand_contiguous(self), sizes, 2);
 	for (int i = 0, k = 1; i < self->ndim; i++)
 		if (i != d)
 			order[k++] = i;
@@ -201,7 +201,7 @@ static tensor *as_rows(tensor *self, int d)
 	for (int i = 0; i < self->ndim; i++)
 		sizes[1] *= i == d ? 1 : self->sizes[i];
 	moved = call_permute(self, (tensor_ints){ order, self->ndim });
-	rows = moved ? front_contiguous(moved) : NULL;
+	rows = moved ? operand_contiguous(moved) : NULL;
 	tensor_put(moved);
 	return reshaped(rows, sizes, 2);
 }
@@ -220,8 +220,8 @@ static int unique(const struct tensor_op *op, tensor **output, tensor **inverse,
 	return err;
 }
 
-int front_unique(const struct tensor_op *op, tensor **output, tensor **inverse, tensor **counts,
-		 tensor *self, bool sorted, bool return_inverse, bool return_counts)
+int op_unique(const struct tensor_op *op, tensor **output, tensor **inverse, tensor **counts,
+	      tensor *self, bool sorted, bool return_inverse, bool return_counts)
 {
 	return unique(op, output, inverse, counts, self, -1, true, return_inverse, return_counts);
 }
@@ -237,8 +237,8 @@ static tensor *run_starts(const struct unique *u)
 	return t;
 }
 
-int front_unique_all(const struct tensor_op *op, tensor **values, tensor **indices,
-		     tensor **inverse_indices, tensor **counts, tensor *self)
+int op_unique_all(const struct tensor_op *op, tensor **values, tensor **indices,
+		  tensor **inverse_indices, tensor **counts, tensor *self)
 {
 	struct unique u = { .rows = as_rows(self, -1) };
 	int err = u.rows ? find_runs(op, &u, true) : error_code();
@@ -255,9 +255,9 @@ int front_unique_all(const struct tensor_op *op, tensor **values, tensor **indic
 	return err;
 }
 
-int front_unique_consecutive(const struct tensor_op *op, tensor **output, tensor **inverse,
-			     tensor **counts, tensor *self, bool return_inverse, bool return_counts,
-			     int64_t dim)
+int op_unique_consecutive(const struct tensor_op *op, tensor **output, tensor **inverse,
+			  tensor **counts, tensor *self, bool return_inverse, bool return_counts,
+			  int64_t dim)
 {
 	int d = -1;
 
@@ -270,9 +270,8 @@ int front_unique_consecutive(const struct tensor_op *op, tensor **output, tensor
 	return unique(op, output, inverse, counts, self, d, false, return_inverse, return_counts);
 }
 
-int front_unique_dim(const struct tensor_op *op, tensor **output, tensor **inverse, tensor **counts,
-		     tensor *self, int64_t dim, bool sorted, bool return_inverse,
-		     bool return_counts)
+int op_unique_dim(const struct tensor_op *op, tensor **output, tensor **inverse, tensor **counts,
+		  tensor *self, int64_t dim, bool sorted, bool return_inverse, bool return_counts)
 {
 	int d = wrap_dim(op->schema.name, dim, self->ndim);
 

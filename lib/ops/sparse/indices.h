@@ -34,7 +34,7 @@ void sparse_expand(int64_t *rows, const int64_t *crow, int64_t m);
 /* at[i] is where wanted[i] stands in the ascending keys[n], or -1. */
 void sparse_find(int64_t *at, const int64_t *wanted, int64_t count, const int64_t *keys, int64_t n);
 
-/* ---- loops of a backend ---- */
+/* ---- kernels of a backend ---- */
 
 /*
  * spmm: out[m, n] = beta out + alpha S dense, S [m, k] by compressed rows; rows of out and dense are

@@ -51,7 +51,7 @@ static tensor *keep_part(tensor *t)
 
 	if (!t)
 		return NULL;
-	full = front_contiguous(t);
+	full = operand_contiguous(t);
 	if (full == t) {
 		tensor_put(full);
 		full = tensor_new_detached(t);
@@ -240,7 +240,7 @@ tensor *kernel_sparse_coo_tensor(tensor *indices, tensor *values, tensor_ints si
 	if (check_coo(indices, values, size) < 0)
 		return NULL;
 	/* A copy, which the caller, or another process, does not change after the check. */
-	own = front_contiguous_copy(indices, TENSOR_OPTIONS(.dtype = TENSOR_I64));
+	own = operand_contiguous_copy(indices, TENSOR_OPTIONS(.dtype = TENSOR_I64));
 	if (own && sparse_check_indices("sparse_coo_tensor", i64_data(own), (int)own->sizes[0],
 					own->sizes[1], size.data) == 0)
 		t = sparse_new_coo(size, own, values, is_coalesced);
@@ -251,8 +251,8 @@ tensor *kernel_sparse_coo_tensor(tensor *indices, tensor *values, tensor_ints si
 /* One more than the greatest index of each row; 0, or -errno with the error set. */
 static int infer_sizes(tensor *indices, int64_t *sizes)
 {
-	tensor *wide = front_cast(indices, TENSOR_I64),
-	       *full = wide ? front_contiguous(wide) : NULL;
+	tensor *wide = operand_cast(indices, TENSOR_I64),
+	       *full = wide ? operand_contiguous(wide) : NULL;
 	int64_t nnz = indices->sizes[1];
 
 	for (int64_t k = 0; full && k < indices->sizes[0]; k++) {
@@ -313,8 +313,8 @@ tensor *kernel_sparse_csr_tensor(tensor *crow_indices, tensor *col_indices, tens
 
 	if (check_csr(crow_indices, col_indices, values, size) < 0)
 		return NULL;
-	crow = front_contiguous_copy(crow_indices, TENSOR_OPTIONS(.dtype = TENSOR_I64));
-	col = front_contiguous_copy(col_indices, TENSOR_OPTIONS(.dtype = TENSOR_I64));
+	crow = operand_contiguous_copy(crow_indices, TENSOR_OPTIONS(.dtype = TENSOR_I64));
+	col = operand_contiguous_copy(col_indices, TENSOR_OPTIONS(.dtype = TENSOR_I64));
 	if (crow && col &&
 	    sparse_check_rows("sparse_csr_tensor", i64_data(crow), i64_data(col), size.data[0],
 			      size.data[1], values->sizes[0]) == 0)

@@ -33,8 +33,8 @@ static tensor *sum_runs(const tensor *self, const int64_t *order, const int64_t 
 			int64_t runs)
 {
 	const struct sparse *s = sparse_of(self);
-	sum_runs_kernel fn = (sum_runs_kernel)loops_sum_runs.fn[TENSOR_KEY_CPU];
-	tensor *values = front_wide(s->values), *sums = NULL, *result = NULL;
+	sum_runs_kernel fn = (sum_runs_kernel)kernels_sum_runs.fn[TENSOR_KEY_CPU];
+	tensor *values = operand_widen(s->values), *sums = NULL, *result = NULL;
 	int64_t sizes[TENSOR_MAX_DIMS];
 
 	if (!values)
@@ -43,7 +43,7 @@ static tensor *sum_runs(const tensor *self, const int64_t *order, const int64_t 
 	sizes[0] = runs;
 	sums = tensor_new(values->device, values->dtype, sizes, values->ndim);
 	if (sums && fn(sums, values, order, starts) == 0)
-		result = front_cast(sums, self->dtype);
+		result = operand_cast(sums, self->dtype);
 	tensor_put(values);
 	tensor_put(sums);
 	return result;
@@ -184,7 +184,7 @@ tensor *kernel_sparse_to_sparse(tensor *self, enum tensor_layout layout)
 
 static tensor *from_dense(tensor *self, int sparse_dim)
 {
-	tensor *full = front_contiguous(self), *keys = NULL, *indices = NULL, *values = NULL;
+	tensor *full = operand_contiguous(self), *keys = NULL, *indices = NULL, *values = NULL;
 	tensor *t = NULL;
 	int64_t blocks = 1, block = 1, n;
 
@@ -245,7 +245,7 @@ tensor *kernel_dense_to_sparse_dim(tensor *self, int64_t sparse_dim)
 
 static tensor *cast_result(tensor *t, enum tensor_dtype dtype)
 {
-	tensor *result = t && dtype ? front_cast(t, dtype) : t ? tensor_get(t) : NULL;
+	tensor *result = t && dtype ? operand_cast(t, dtype) : t ? tensor_get(t) : NULL;
 
 	tensor_put(t);
 	return result;
@@ -273,7 +273,8 @@ tensor *kernel_sparse_to_dense(tensor *self, enum tensor_dtype dtype)
 tensor *kernel_dense_to_dense(tensor *self, enum tensor_dtype dtype)
 {
 	/* Not self: autograd gives the result a history of its own. */
-	return !dtype || dtype == self->dtype ? tensor_new_detached(self) : front_cast(self, dtype);
+	return !dtype || dtype == self->dtype ? tensor_new_detached(self) :
+						operand_cast(self, dtype);
 }
 
 /* ---- elements at places that are asked for ---- */
@@ -286,7 +287,7 @@ static tensor *pick(tensor *self, int sparse_dim, const tensor *keys)
 	tensor *result = NULL;
 	const int64_t *where = i64_data(keys);
 
-	full = !values ? NULL : is_sparse(self) ? sparse_coalesced(self) : front_contiguous(self);
+	full = !values ? NULL : is_sparse(self) ? sparse_coalesced(self) : operand_contiguous(self);
 	if (!full)
 		goto out;
 	if (is_sparse(self)) {
@@ -339,7 +340,7 @@ tensor *kernel_sparse_pick(tensor *self, tensor *indices)
 	    (is_sparse(self) && sparse_of(self)->sparse_dim != d))
 		return tensor_fail_null(EINVAL, "_sparse_pick: indices %s do not fit %s",
 					SHAPE_STR(indices), SHAPE_STR(self));
-	full = front_contiguous(indices);
+	full = operand_contiguous(indices);
 	if (full && sparse_check_indices("_sparse_pick", i64_data(full), d, full->sizes[1],
 					 self->sizes) == 0)
 		keys = sparse_new_i64(full->sizes[1]);
@@ -356,7 +357,7 @@ tensor *kernel_sparse_pick(tensor *self, tensor *indices)
 
 static tensor *copy_as(const tensor *self, tensor_options options)
 {
-	tensor *values = front_contiguous_copy(sparse_of(self)->values, options), *t;
+	tensor *values = operand_contiguous_copy(sparse_of(self)->values, options), *t;
 
 	t = values ? sparse_with_values(self, values) : NULL;
 	tensor_put(values);
@@ -379,8 +380,8 @@ tensor *kernel_sparse_to_copy(tensor *self, tensor_options options)
 	return copy_as(self, options);
 }
 
-int front_sparse_clone(const struct tensor_op *op, tensor **out, tensor *self,
-		       enum tensor_memory_format memory_format)
+int op_sparse_clone(const struct tensor_op *op, tensor **out, tensor *self,
+		    enum tensor_memory_format memory_format)
 {
 	if (memory_format > TENSOR_PRESERVE_FORMAT)
 		return tensor_fail(

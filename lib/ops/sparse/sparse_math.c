@@ -87,13 +87,13 @@ static tensor *apply(const struct tensor_op *op, const tensor *self, tensor *val
 }
 
 /* f(a + b) = f(a) + f(b): elements of one place may stay apart. */
-int front_sparse_linear(const struct tensor_op *op, tensor **out, tensor *self)
+int op_sparse_linear(const struct tensor_op *op, tensor **out, tensor *self)
 {
 	return deliver(op, out, apply(op, self, sparse_of(self)->values));
 }
 
 /* f(0) = 0 is enough. */
-int front_sparse_unary(const struct tensor_op *op, tensor **out, tensor *self)
+int op_sparse_unary(const struct tensor_op *op, tensor **out, tensor *self)
 {
 	tensor *full = is_csr(self) ? tensor_get(self) : sparse_coalesced(self), *t;
 
@@ -102,10 +102,10 @@ int front_sparse_unary(const struct tensor_op *op, tensor **out, tensor *self)
 	return deliver(op, out, t);
 }
 
-int front_sparse_scalar(const struct tensor_op *op, tensor **out, tensor *self, tensor_scalar other)
+int op_sparse_scalar(const struct tensor_op *op, tensor **out, tensor *self, tensor_scalar other)
 {
 	typedef tensor *(*binary)(tensor * self, tensor_scalar other);
-	const struct tensor_op *f = op->name[0] == 'm' ? &op_mul_Scalar : &op_div_Scalar;
+	const struct tensor_op *f = op->name[0] == 'm' ? &entry_mul_Scalar : &entry_div_Scalar;
 	tensor *values = ((binary)f->call[TENSOR_KEY_CPU])(sparse_of(self)->values, other), *t;
 
 	t = values ? sparse_with_values(self, values) : NULL;
@@ -117,7 +117,7 @@ int front_sparse_scalar(const struct tensor_op *op, tensor **out, tensor *self, 
 
 static tensor *scaled(tensor *values, tensor_scalar alpha, enum tensor_dtype dtype)
 {
-	tensor *t = front_cast(values, dtype), *result;
+	tensor *t = operand_cast(values, dtype), *result;
 
 	if (!t || (alpha.kind <= TENSOR_SCALAR_INT ? alpha.i == 1 : alpha.d == 1))
 		return t;
@@ -154,7 +154,7 @@ static tensor *add_sparse(tensor *self, tensor *other, tensor_scalar alpha)
 {
 	enum tensor_dtype dtype = tensor_promote_types(self->dtype, other->dtype);
 	const struct sparse *s = sparse_of(self), *t = sparse_of(other);
-	tensor *a = dtype ? front_cast(s->values, dtype) : NULL;
+	tensor *a = dtype ? operand_cast(s->values, dtype) : NULL;
 	tensor *b = dtype ? scaled(t->values, alpha, dtype) : NULL;
 	tensor *result = NULL, *both, *csr;
 
@@ -207,8 +207,8 @@ static int add_to_dense(const struct tensor_op *op, tensor **out, tensor *dense,
 	return t ? 0 : error_code();
 }
 
-int front_sparse_add(const struct tensor_op *op, tensor **out, tensor *self, tensor *other,
-		     tensor_scalar alpha)
+int op_sparse_add(const struct tensor_op *op, tensor **out, tensor *self, tensor *other,
+		  tensor_scalar alpha)
 {
 	if (!is_sparse(self))
 		return add_to_dense(op, out, self, other, tensor_scalar_int(1), alpha);
@@ -223,8 +223,8 @@ int front_sparse_add(const struct tensor_op *op, tensor **out, tensor *self, ten
 	return deliver(op, out, add_sparse(self, other, alpha));
 }
 
-int front_sparse_sub(const struct tensor_op *op, tensor **out, tensor *self, tensor *other,
-		     tensor_scalar alpha)
+int op_sparse_sub(const struct tensor_op *op, tensor **out, tensor *self, tensor *other,
+		  tensor_scalar alpha)
 {
 	if (alpha.kind >= TENSOR_SCALAR_FLOAT) {
 		alpha.d = -alpha.d;
@@ -234,7 +234,7 @@ int front_sparse_sub(const struct tensor_op *op, tensor **out, tensor *self, ten
 	}
 	if (!is_sparse(self) && op->variant != VARIANT_INPLACE && self->dtype == TENSOR_BOOL)
 		return tensor_fail(EOPNOTSUPP, "%s: bool", op->schema.name);
-	return front_sparse_add(op, out, self, other, alpha);
+	return op_sparse_add(op, out, self, other, alpha);
 }
 
 /* ---- multiplication ---- */
@@ -333,7 +333,7 @@ static tensor *multiply(tensor *self, tensor *other)
 	return t;
 }
 
-int front_sparse_mul(const struct tensor_op *op, tensor **out, tensor *self, tensor *other)
+int op_sparse_mul(const struct tensor_op *op, tensor **out, tensor *self, tensor *other)
 {
 	if (is_number(other))
 		return deliver(op, out, by_number(op, self, other));
@@ -342,7 +342,7 @@ int front_sparse_mul(const struct tensor_op *op, tensor **out, tensor *self, ten
 	return deliver(op, out, multiply(self, other));
 }
 
-int front_sparse_div(const struct tensor_op *op, tensor **out, tensor *self, tensor *other)
+int op_sparse_div(const struct tensor_op *op, tensor **out, tensor *self, tensor *other)
 {
 	if (!is_sparse(self) || !is_number(other))
 		return tensor_fail(EOPNOTSUPP,
@@ -353,8 +353,7 @@ int front_sparse_div(const struct tensor_op *op, tensor **out, tensor *self, ten
 
 /* ---- sums ---- */
 
-int front_sparse_sum(const struct tensor_op *op, tensor **out, tensor *self,
-		     enum tensor_dtype dtype)
+int op_sparse_sum(const struct tensor_op *op, tensor **out, tensor *self, enum tensor_dtype dtype)
 {
 	*out = call_sum(sparse_of(self)->values, dtype);
 	return *out ? 0 : error_code();
@@ -380,7 +379,7 @@ static tensor *without_dims(const tensor *self, uint32_t dims, bool keepdim,
 	}
 	values = ndense ? call_sum_dim_IntList(s->values, (tensor_ints){ dense, ndense }, keepdim,
 					       dtype) :
-			  front_cast(s->values, dtype);
+			  operand_cast(s->values, dtype);
 	indices = sparse_new_indices(nsparse, s->nnz);
 	if (values && indices) {
 		int64_t *to = i64_data(indices);
@@ -402,8 +401,8 @@ static tensor *without_dims(const tensor *self, uint32_t dims, bool keepdim,
 	return t;
 }
 
-int front_sparse_sum_dim(const struct tensor_op *op, tensor **out, tensor *self, tensor_ints dim,
-			 bool keepdim, enum tensor_dtype dtype)
+int op_sparse_sum_dim(const struct tensor_op *op, tensor **out, tensor *self, tensor_ints dim,
+		      bool keepdim, enum tensor_dtype dtype)
 {
 	enum tensor_dtype common = dtype ? dtype : self->dtype;
 	uint32_t dims = 0, all = (1u << self->ndim) - 1;
@@ -412,7 +411,7 @@ int front_sparse_sum_dim(const struct tensor_op *op, tensor **out, tensor *self,
 	if (sparse_need_coo(op->schema.name, self) < 0)
 		return error_code();
 	if (!dtype)
-		common = front_dtype(op, &common);
+		common = op_result_dtype(op, &common);
 	for (int64_t i = 0; i < dim.len; i++) {
 		int d = wrap_dim(op->schema.name, dim.data[i], self->ndim);
 

@@ -26,11 +26,11 @@ static int check_shapes(const struct tensor_op *op, const tensor *a, const tenso
 /* In the dtype that kernels compute in, with contiguous rows: owned. */
 static tensor *dense_operand(tensor *t)
 {
-	tensor *wide = front_wide(t), *full;
+	tensor *wide = operand_widen(t), *full;
 
 	if (!wide || t->sizes[1] <= 1 || (wide->strides[1] == 1 && wide->strides[0] >= 0))
 		return wide;
-	full = front_contiguous(wide);
+	full = operand_contiguous(wide);
 	tensor_put(wide);
 	return full;
 }
@@ -38,12 +38,12 @@ static tensor *dense_operand(tensor *t)
 /* result = beta result + alpha S dense; result is new, contiguous and of the wide dtype. */
 static int product(tensor *result, tensor *sparse, tensor *dense, double alpha, double beta)
 {
-	spmm_kernel fn = (spmm_kernel)loops_spmm.fn[TENSOR_KEY_CPU];
+	spmm_kernel fn = (spmm_kernel)kernels_spmm.fn[TENSOR_KEY_CPU];
 	tensor *csr = sparse_to_csr(sparse), *operand = dense_operand(dense), *values = NULL;
 	int err = -ENOMEM;
 
 	if (csr && operand)
-		values = front_wide(sparse_of(csr)->values);
+		values = operand_widen(sparse_of(csr)->values);
 	if (values)
 		err = fn(result, i64_data(sparse_of(csr)->crow), i64_data(sparse_of(csr)->col),
 			 values, operand, alpha, beta);
@@ -73,7 +73,7 @@ static tensor *new_result(tensor *self, double beta, int64_t rows, int64_t colum
 		tensor_new(TENSOR_DEVICE_CPU, dtype_wide(dtype), transposed ? turned : sizes, 2);
 	tensor *as_self = t && transposed ? call_transpose_int(t, 0, 1) : t ? tensor_get(t) : NULL;
 
-	if (as_self && beta != 0 && front_copy(as_self, self) < 0) {
+	if (as_self && beta != 0 && operand_copy(as_self, self) < 0) {
 		tensor_put(t);
 		t = NULL;
 	}
@@ -87,18 +87,19 @@ static int deliver(const struct tensor_op *op, tensor **out, tensor *t, bool tra
 {
 	tensor *seen = transposed ? call_transpose_int(t, 0, 1) : tensor_get(t), *result = NULL;
 	const tensor *inputs[] = { seen };
-	struct front_out o;
+	struct op_output o;
 	int err = 0;
 
 	if (!seen) {
 		err = error_code();
 	} else if (*out) {
-		err = front_begin(op, &o, *out, dtype, seen->sizes, 2, inputs, 1);
+		err = output_begin(op, &o, *out, dtype, seen->sizes, 2, inputs, 1);
 		if (!err)
-			err = front_end(op, &o, out, front_copy(o.t, seen));
+			err = output_end(op, &o, out, operand_copy(o.t, seen));
 	} else {
-		result = transposed ? front_contiguous_copy(seen, TENSOR_OPTIONS(.dtype = dtype)) :
-				      front_cast(seen, dtype);
+		result = transposed ?
+				 operand_contiguous_copy(seen, TENSOR_OPTIONS(.dtype = dtype)) :
+				 operand_cast(seen, dtype);
 		*out = result;
 		err = result ? 0 : error_code();
 	}
@@ -132,15 +133,15 @@ static int multiply(const struct tensor_op *op, tensor **out, tensor *self, tens
 	return deliver(op, out, t, right, mat1->dtype);
 }
 
-int front_sparse_mm(const struct tensor_op *op, tensor **out, tensor *self, tensor *mat2)
+int op_sparse_mm(const struct tensor_op *op, tensor **out, tensor *self, tensor *mat2)
 {
 	if (check_shapes(op, self, mat2) < 0)
 		return error_code();
 	return multiply(op, out, NULL, self, mat2, 1, 0);
 }
 
-int front_sparse_addmm(const struct tensor_op *op, tensor **out, tensor *self, tensor *mat1,
-		       tensor *mat2, tensor_scalar beta, tensor_scalar alpha)
+int op_sparse_addmm(const struct tensor_op *op, tensor **out, tensor *self, tensor *mat1,
+		    tensor *mat2, tensor_scalar beta, tensor_scalar alpha)
 {
 	double a = 0, b = 0;
 
@@ -148,8 +149,8 @@ int front_sparse_addmm(const struct tensor_op *op, tensor **out, tensor *self, t
 		return tensor_fail(EOPNOTSUPP, "%s: self must be strided, got layout %s",
 				   op->schema.name, tensor_layout_name(self->layout));
 	if (check_shapes(op, mat1, mat2) < 0 ||
-	    front_factor(op, "beta", beta, mat1->dtype, &b) < 0 ||
-	    front_factor(op, "alpha", alpha, mat1->dtype, &a) < 0)
+	    scalar_factor(op, "beta", beta, mat1->dtype, &b) < 0 ||
+	    scalar_factor(op, "alpha", alpha, mat1->dtype, &a) < 0)
 		return error_code();
 	if (self->dtype != mat1->dtype)
 		return tensor_fail(EINVAL, "%s: self must have dtype %s, got %s", op->schema.name,
@@ -168,7 +169,7 @@ tensor *kernel_sparse_mm_masked(tensor *sparse, tensor *dense)
 
 static tensor *sampled(tensor *mat1, tensor *mat2, const tensor *mask)
 {
-	sampled_mm_kernel fn = (sampled_mm_kernel)loops_sampled_mm.fn[TENSOR_KEY_CPU];
+	sampled_mm_kernel fn = (sampled_mm_kernel)kernels_sampled_mm.fn[TENSOR_KEY_CPU];
 	const struct sparse *s = sparse_of(mask);
 	tensor *turned = call_transpose_int(mat2, 0, 1), *a = dense_operand(mat1);
 	tensor *b = turned ? dense_operand(turned) : NULL;
@@ -177,7 +178,7 @@ static tensor *sampled(tensor *mat1, tensor *mat2, const tensor *mask)
 	const int64_t *row = i64_data(s->indices);
 
 	if (b && wide && fn(wide, row, row + s->nnz, a, b) == 0)
-		values = front_cast(wide, mat1->dtype);
+		values = operand_cast(wide, mat1->dtype);
 	if (values)
 		result = sparse_with_values(mask, values);
 	tensor_put(turned);

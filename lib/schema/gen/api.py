@@ -45,30 +45,30 @@ def fail(op):
     return '-thread()->error.code' if op.multi else 'NULL'
 
 
-def loop_names(ops):
-    names = {op.loop for op in ops if op.kind == 'front'}
+def kernel_names(ops):
+    names = {op.kernel for op in ops if op.kind == 'op'}
     return sorted(names | {n for op in ops for n in op.entry.get('also', [])})
 
 
 def symbols(op):
     """What a family's header declares for an operator."""
-    return {f'tensor_{op.c_name}', f'tensor_{op.c_name_full}', f'op_{op.id}', f'fn_{op.id}',
+    return {f'tensor_{op.c_name}', f'tensor_{op.c_name_full}', f'entry_{op.id}', f'fn_{op.id}',
             f'call_{op.id}'}
 
 
 def inline_call(op):
     """The call that dispatches, for use inside the library."""
     names = ', '.join([n for _, n, _ in op.c_args()] + [n for _, n in op.c_results()])
-    missing = f'dispatch_missing(&op_{op.id}, keys)'
+    missing = f'dispatch_missing(&entry_{op.id}, keys)'
     if not op.multi:
         missing = f'((void){missing}, (tensor *)NULL)'
-    return (f'extern struct tensor_op op_{op.id};\n'
+    return (f'extern struct tensor_op entry_{op.id};\n'
             f'typedef {op.ctype}(*fn_{op.id})({op.params()});\n'
             f'static inline {op.ctype}call_{op.id}({op.params()})\n{{\n'
             f'\tuint32_t keys = {key_union(op)};\n'
-            f'\tuint32_t ks = dispatch_keys(thread(), op_mask(&op_{op.id}), keys);\n\n'
+            f'\tuint32_t ks = dispatch_keys(thread(), op_mask(&entry_{op.id}), keys);\n\n'
             f'\tif (unlikely(!ks))\n\t\treturn {missing};\n'
-            f'\treturn ((fn_{op.id})op_function(&op_{op.id}, top_key(ks)))({names});\n}}\n\n')
+            f'\treturn ((fn_{op.id})op_function(&entry_{op.id}, top_key(ks)))({names});\n}}\n\n')
 
 
 def family_header(family, ops, written):
@@ -82,7 +82,7 @@ def family_header(family, ops, written):
         if op.hidden:
             out.append(f'{op.ctype}tensor_{op.c_name_full}({op.params()});\n')
         out.append(inline_call(op))
-    out += [f'extern struct tensor_loops loops_{loop};\n' for loop in loop_names(ops)]
+    out += [f'extern struct tensor_kernel_table kernels_{kernel};\n' for kernel in kernel_names(ops)]
     out += [f'{line};\n' for line in written]
     out.append('\n#endif\n')
     return ''.join(out)

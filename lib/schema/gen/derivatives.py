@@ -373,7 +373,7 @@ class Derivative:
             out.append(f'\tstruct {self.node} *fields;\n')
         out.append('\ttensor_node *node = NULL;\n\n' + self.refusals(form))
         out.append('\tif (th->grad_enabled && '
-                   f'inplace_check(&op_{form.id}, self, {self.any}) < 0)\n\t\treturn NULL;\n')
+                   f'inplace_check(&entry_{form.id}, self, {self.any}) < 0)\n\t\treturn NULL;\n')
         out.append('\tth->exclude = exclude | AUTOGRAD_BIT;\n')
         out.append(f'\tif (!({self.any}) || !differentiable(self))\n\t\tgoto call;\n')
         out.append(self.new_node(['self']))
@@ -450,7 +450,7 @@ def nodes(entries, plain, heads):
             elif form.variant == 'inplace':
                 fail(f'{form.name} changes a tensor in place: give it a formula')
     out.append('__attribute__((constructor(103))) static void fill_autograd(void)\n{\n')
-    out += [f'\tdispatch_fill(&op_{r}, AUTOGRAD_BIT, (tensor_kernel)record_{r});\n' for r in rows]
+    out += [f'\tdispatch_fill(&entry_{r}, AUTOGRAD_BIT, (tensor_kernel)record_{r});\n' for r in rows]
     out.append('}\n')
     return ''.join(out)
 

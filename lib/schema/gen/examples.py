@@ -100,7 +100,7 @@ def row(op, forms, example):
     out = [f'\t{{\n\t\t.op = "{op.name}",\n\t\t.family = "{op.family}",\n'
            f'\t\t.prototypes = {quoted(prototypes(forms))},\n'
            f'\t\t.text = {quoted(" ".join(op.doc.split()))},\n'
-           f'\t\t.rule = {quoted(RULES[op.rule] if op.kind == "front" else "")},\n'
+           f'\t\t.rule = {quoted(RULES[op.rule] if op.kind == "op" else "")},\n'
            f'\t\t.composite = {str(op.kind in ("composite", "each", "alias")).lower()},\n']
     if example:
         out.append(f'\t\t.code = {quoted(call(op, example[0]))},\n'

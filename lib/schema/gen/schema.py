@@ -14,8 +14,8 @@ lib/schema/derivatives/. What an entry may say:
             (inplace); out, or OVERLOAD_out. The argument of out grad_input has that name too
   c         name of the C function without tensor_, where base_overload would not do
   exactly one of
-    front     front_<name>() in lib/ops infers and allocates, a loop of each backend computes;
-              serves all variants
+    op        op_<name>() in lib/ops infers the result and allocates it, a kernel of each
+              backend computes; serves all variants
     view      view_<name>(): another look at the same memory, on every strided backend
     factory   factory_<name>(): makes a tensor from options
     composite composite_<name>(): calls other operators, differentiated through them; the only
@@ -26,16 +26,17 @@ lib/schema/derivatives/. What an entry may say:
               schema name, or a call of it in C over the arguments' names. Without a call it gets
               the arguments in their order. An in-place form calls the operator's in-place form
     alias     the same operator under another name: a schema name, or a call as with `each`
-    kernel    kernel_<name>(): anything else, for the strided backends
-  dispatch  functions of further keys: {SparseCPU: mm_sparse}. Beside `front` they are fronts too
+    explicit  explicit_<name>(): calls other operators but has a derivative of its own (ATen's
+              CompositeExplicitAutograd), on every strided backend
+  dispatch  functions of further keys: {SparseCPU: mm_sparse}. Beside `op` they are op_<name>()
             and serve every variant; beside anything else they are kernel_<name>(), with the C
             type of the public function, and serve the functional form. `same` is the entry's
             own function. An entry may have nothing else: then other keys have no kernel
   reads     {index: twice}: arguments of which the operator reads an element again after it relied on it:
             positions that are checked, then used; what is counted, then copied. Where another process
             may write to the memory, the functions get a private copy (lib/ops/snapshot.h)
-  loop      name under which backends register the loop. Default: the base name.
-  also      names of further loops that the front uses
+  kernel    name of the kernel table that backends fill. Default: the base name.
+  also      names of further kernel tables that the operator's function uses
   dtype     the result's dtype: same, promote, float, bool, sum, index (see enum dtype_rule)
   tags      pointwise, reduction, ...; the variants and views are tagged by themselves
   doc       a sentence or two for the header and the reference
@@ -90,7 +91,7 @@ RESULTS = {
 
 OPTIONS = ['dtype', 'layout', 'device', 'shareable']  # gathered into one tensor_options,
 GATHERED = OPTIONS + ['memory_format']  # with this one where there is one
-KINDS = ['front', 'view', 'composite', 'factory', 'each', 'alias', 'kernel']
+KINDS = ['op', 'view', 'composite', 'factory', 'each', 'alias', 'explicit']
 
 # Keys as tensor_key_name() has them -> enum tensor_key
 KEYS = {'CPU': 'TENSOR_KEY_CPU', 'CUDA': 'TENSOR_KEY_CUDA',
@@ -196,9 +197,9 @@ class Op:
                 raise SchemaError(f'{self.name}: {key} is none of {", ".join(KEYS)}')
         if self.kind == 'dispatch' and 'same' in self.dispatch.values():
             raise SchemaError(f'{self.name}: there is no other function to be the same as')
-        if self.kind != 'front' and variant != 'function' and self.dispatch:
-            raise SchemaError(f'{self.name}: only a front serves other variants by key')
-        self.loop = entry.get('loop', entry['func'].split('(')[0].split('.')[0])
+        if self.kind != 'op' and variant != 'function' and self.dispatch:
+            raise SchemaError(f'{self.name}: only `op` serves other variants by key')
+        self.kernel = entry.get('kernel', entry['func'].split('(')[0].split('.')[0])
         self.twice = [self._twice(name, how) for name, how in entry.get('reads', {}).items()]
         self.rule = entry.get('dtype', 'same')
         self.doc = entry.get('doc', '')
@@ -214,7 +215,7 @@ class Op:
         if how != 'twice' or not arg:
             raise SchemaError(f'{self.name}: reads: {{{name}: {how}}} is no tensor that is read twice')
         if self.kind in ('view', 'factory', 'composite'):
-            raise SchemaError(f'{self.name}: only a front or a kernel reads twice')
+            raise SchemaError(f'{self.name}: only `op` and `explicit` read twice')
         return arg
 
     @property

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: LGPL-2.1-only OR MIT
-"""Writes the dispatcher's rows: schemas, thunks from a row to its front, boxed calls."""
+"""Writes the dispatcher's rows: schemas, thunks from a row to its operator function, boxed calls."""
 import re
 
-from api import NOTE, fail, key_union, loop_names
+from api import NOTE, fail, key_union, kernel_names
 from schema import GATHERED, KEYS, RESULTS
 
 CALLS = ('each', 'alias')  # kinds whose functions are generated
@@ -12,54 +12,54 @@ RULES = {'same': 'RULE_SAME', 'promote': 'RULE_PROMOTE', 'float': 'RULE_FLOAT', 
 
 def proto(op, kind, impl):
     """Prototype of a hand-written function: the entry's own, or that of a further key."""
-    if kind == 'front':
+    if kind == 'op':
         outs = [f'tensor **{n}' for n in (op.returns if op.multi else ['out'])]
         args = [d for d, n, a in op.c_args() if a not in op.outs or a is None]
-        return f'int front_{impl}({", ".join(["const struct tensor_op *op"] + outs + args)})'
+        return f'int op_{impl}({", ".join(["const struct tensor_op *op"] + outs + args)})'
     return f'{op.ctype}{kind}_{impl}({op.params()})'
 
 
 def by_key(op):
     """(key, kind, name) of the functions of further keys."""
-    kind = 'front' if op.kind == 'front' else 'kernel'
+    kind = 'op' if op.kind == 'op' else 'kernel'
     return [(key, kind, name) for key, name in op.dispatch.items() if name != 'same']
 
 
 def prototypes(ops):
-    """Of the fronts, views, factories and composites that are written by hand."""
+    """Of the operator functions, views, factories and composites that are written by hand."""
     protos = set()
     for op in ops:
-        if op.kind in ('front', 'composite') or op.variant == 'function':
+        if op.kind in ('op', 'composite') or op.variant == 'function':
             own = [(None, op.kind, op.impl)] if op.impl and op.kind not in CALLS else []
             protos |= {proto(op, kind, impl) for _, kind, impl in own + by_key(op)}
     return sorted(protos)
 
 
 def thunk(op, prefix, impl, further=False):
-    """The function that goes into the table for a front; further: of a key beyond the dense ones."""
+    """The function that goes into the table for an operator function; further: of a key beyond the dense ones."""
     ins = [n for _, n, a in op.c_args() if a is None or a not in op.outs]
     out = [f'static {op.ctype}{prefix}_{op.id}({op.params()})\n{{\n']
     if op.variant == 'function' and op.multi:
         results = [n for _, n in op.c_results()]
         for r in results:
             out.append(f'\t*{r} = NULL;\n')
-        args = ', '.join([f'&op_{op.id}'] + results + ins)
-        out.append(f'\treturn front_{impl}({args});\n')
+        args = ', '.join([f'&entry_{op.id}'] + results + ins)
+        out.append(f'\treturn op_{impl}({args});\n')
     elif op.variant == 'function':
-        args = ', '.join([f'&op_{op.id}', '&result'] + ins)
+        args = ', '.join([f'&entry_{op.id}', '&result'] + ins)
         out.append('\ttensor *result = NULL;\n\n')
-        out.append(f'\treturn front_{impl}({args}) < 0 ? NULL : result;\n')
+        out.append(f'\treturn op_{impl}({args}) < 0 ? NULL : result;\n')
     else:
         targets = ['self'] if op.variant == 'inplace' else [a.name for a in op.outs]
         locs = [f'*result{i} = {t}' for i, t in enumerate(targets)]
         out.append(f'\ttensor {", ".join(locs)};\n\n')
-        args = ', '.join([f'&op_{op.id}'] + [f'&result{i}' for i in range(len(targets))] + ins)
+        args = ', '.join([f'&entry_{op.id}'] + [f'&result{i}' for i in range(len(targets))] + ins)
         check = 'check_given' if op.variant == 'out' else 'check_writable'
         for t in targets:
-            out.append(f'\tif ({check}(&op_{op.id}, {t}) < 0)\n\t\treturn {fail(op)};\n')
-        out.append(f'\tif (front_{impl}({args}) < 0)\n\t\treturn {fail(op)};\n')
+            out.append(f'\tif ({check}(&entry_{op.id}, {t}) < 0)\n\t\treturn {fail(op)};\n')
+        out.append(f'\tif (op_{impl}({args}) < 0)\n\t\treturn {fail(op)};\n')
         if further and op.variant == 'out':
-            out += [f'\tif (result{i} != {t} && dispatch_give(&op_{op.id}, {t}, result{i}) < 0)\n'
+            out += [f'\tif (result{i} != {t} && dispatch_give(&entry_{op.id}, {t}, result{i}) < 0)\n'
                     f'\t\treturn {fail(op)};\n' for i, t in enumerate(targets)]
         for t in targets:
             out.append(f'\ttensor_bump_version({t});\n')
@@ -144,12 +144,12 @@ def boxer(op):
         src = f'options.{a.name}' if op.gathers and a.name in GATHERED else a.name
         out.append(f'\t\t{value(a, src)},\n')
     if op.list_result:
-        out.append(f'\t}};\n\n\treturn dispatch_fallback_list(&op_{op.id}, {key_union(op)}, args, '
+        out.append(f'\t}};\n\n\treturn dispatch_fallback_list(&entry_{op.id}, {key_union(op)}, args, '
                    f'{len(op.args)}, results, room);\n}}\n\n')
         return ''.join(out)
     n = len(op.returns)
     out.append(f'\t}}, rets[{max(n, 1)}] = {{0}};\n\n')
-    out.append(f'\tif (dispatch_fallback(&op_{op.id}, {key_union(op)}, args, {len(op.args)}, '
+    out.append(f'\tif (dispatch_fallback(&entry_{op.id}, {key_union(op)}, args, {len(op.args)}, '
                f'rets, {n}) < 0)\n\t\treturn {fail(op)};\n')
     if op.variant == 'inplace':
         out.append(f'\treturn {"0" if op.multi else op.args[0].name};\n')
@@ -219,14 +219,14 @@ def row(op):
     tags = ', '.join([f'"{t}"' for t in op.tags] + ['NULL'])
     out.append('};\n\n')
     out.append(f'static const char *const tags_{op.id}[] = {{{tags}}};\n\n')
-    loops = f'&loops_{op.loop}' if op.kind == 'front' else 'NULL'
+    kernels = f'&kernels_{op.kernel}' if op.kind == 'op' else 'NULL'
     variant = {'function': 'VARIANT_FUNCTION', 'inplace': 'VARIANT_INPLACE', 'out': 'VARIANT_OUT'}
     nargs = len(op.args)
-    out.append(f'''struct tensor_op op_{op.id} = {{
+    out.append(f'''struct tensor_op entry_{op.id} = {{
 \t.name = "{op.base}",
 \t.variant = {variant[op.variant]},
 \t.rule = {RULES[op.rule]},
-\t.loops = {loops},
+\t.kernels = {kernels},
 \t.box = (tensor_kernel)box_{op.id},
 \t.unbox = unbox_{op.id},
 \t.schema = {{
@@ -244,31 +244,31 @@ def row(op):
 
 
 def registry(ops):
-    """What finds operators and loops by name: sorted, for binary search."""
+    """What finds operators and kernels by name: sorted, for binary search."""
     out = [NOTE, '#include "dispatch/dispatch.h"\n\n']
-    loops = loop_names(ops)
-    for loop in loops:
-        out.append(f'struct tensor_loops loops_{loop} = {{.name = "{loop}"}};\n')
-    out += [f'extern struct tensor_op op_{op.id};\n' for op in ops]
+    kernels = kernel_names(ops)
+    for kernel in kernels:
+        out.append(f'struct tensor_kernel_table kernels_{kernel} = {{.name = "{kernel}"}};\n')
+    out += [f'extern struct tensor_op entry_{op.id};\n' for op in ops]
     out.append('\nstruct tensor_op *const tensor_ops[] = {\n')
-    out += [f'\t&op_{op.id},\n' for op in sorted(ops, key=lambda o: o.name)]
+    out += [f'\t&entry_{op.id},\n' for op in sorted(ops, key=lambda o: o.name)]
     out.append('};\nconst int tensor_ops_count = ARRAY_SIZE(tensor_ops);\n\n')
-    out.append('struct tensor_loops *const tensor_loop_tables[] = {\n')
-    out += [f'\t&loops_{loop},\n' for loop in loops]
-    out.append('};\nconst int tensor_loop_tables_count = ARRAY_SIZE(tensor_loop_tables);\n')
+    out.append('struct tensor_kernel_table *const tensor_kernel_tables[] = {\n')
+    out += [f'\t&kernels_{kernel},\n' for kernel in kernels]
+    out.append('};\nconst int tensor_kernel_tables_count = ARRAY_SIZE(tensor_kernel_tables);\n')
     return ''.join(out)
 
 
 def functions(op):
     """(C expression of a key set, C function) of every function that serves an op."""
     own = {'view': 'KEYS_STRIDED', 'composite': 'KEYS_STRIDED', 'each': 'KEYS_STRIDED', 'alias': 'KEYS_STRIDED', 'factory': 'KEYS_BACKEND',
-           'kernel': 'KEYS_DENSE', 'front': 'KEYS_DENSE', 'dispatch': '0'}[op.kind]
-    own_fn = f'dense_{op.id}' if op.kind == 'front' else \
+           'op': 'KEYS_DENSE', 'explicit': 'KEYS_DENSE', 'dispatch': '0'}[op.kind]
+    own_fn = f'dense_{op.id}' if op.kind == 'op' else \
         f'{op.kind}_{op.id}' if op.kind in CALLS else f'{op.kind}_{op.impl}'
     same = [f'KEY_BIT({KEYS[key]})' for key, name in op.dispatch.items() if name == 'same']
     res = [] if op.kind == 'dispatch' else [(' | '.join([own] + same), own_fn)]
     for key, kind, name in by_key(op):
-        fn = f'{key}_{op.id}' if kind == 'front' else f'kernel_{name}'
+        fn = f'{key}_{op.id}' if kind == 'op' else f'kernel_{name}'
         res.append((f'KEY_BIT({KEYS[key]})', fn))
     return res
 
@@ -287,7 +287,7 @@ def source(family, ops):
         out += ['#include "ops/each.h"\n'] + [f'#include "family/{h}.h"\n' for h in sorted(homes)]
     out.append('\n')
     for op in ops:
-        if op.kind == 'front':
+        if op.kind == 'op':
             out.append(thunk(op, 'dense', op.impl))
             out += [thunk(op, key, name, True) for key, _, name in by_key(op)]
         if op.kind in CALLS:
@@ -299,7 +299,7 @@ def source(family, ops):
         out.append(row(op))
     out.append('__attribute__((constructor(101))) static void fill_tables(void)\n{\n')
     for op in ops:
-        out += [f'\tdispatch_fill(&op_{op.id}, {keys}, (tensor_kernel){fn});\n'
+        out += [f'\tdispatch_fill(&entry_{op.id}, {keys}, (tensor_kernel){fn});\n'
                 for keys, fn in filled(op)]
     out.append('}\n')
     return ''.join(out)

@@ -45,12 +45,12 @@ static inline int64_t least(int64_t a, int64_t b)
 	return a < b ? a : b;
 }
 
-static inline VEC widen(const struct halves *h, vec_half v)
+static inline VEC widen(const struct halves *h, vec_reduced_float v)
 {
 	return h->f16 ? vec_from_f16(v) : vec_from_bf16(v);
 }
 
-static inline vec_half narrow(const struct halves *h, VEC v)
+static inline vec_reduced_float narrow(const struct halves *h, VEC v)
 {
 #if UNIT == 2
 	return vec_round_pairs(v);
@@ -73,10 +73,10 @@ static inline VEC units_along(const struct halves *h, const uint16_t *s, int64_t
 static inline VEC units_across(const struct halves *h, const uint16_t *s, int64_t step, int64_t n,
 			       int64_t k)
 {
-	vec_half first = vec_load_half(s, n);
+	vec_reduced_float first = vec_load_half(s, n);
 
 #if UNIT == 2
-	return vec_make_pairs(first, k > 1 ? vec_load_half(s + step, n) : (vec_half){ 0 });
+	return vec_make_pairs(first, k > 1 ? vec_load_half(s + step, n) : (vec_reduced_float){ 0 });
 #else
 	return widen(h, first);
 #endif
@@ -228,7 +228,7 @@ static inline void round_lanes(const struct halves *h, uint16_t *c, VEC sum, int
 	if (beta != 0)
 		sum += widen(h, vec_load_half(c, n)) * beta;
 	if (n == LANES)
-		*(vec_half *)c = narrow(h, sum);
+		*(vec_reduced_float *)c = narrow(h, sum);
 	else
 		vec_store_half(c, narrow(h, sum), n);
 }

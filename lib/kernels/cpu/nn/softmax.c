@@ -50,10 +50,10 @@
 #define F(x)  x##_f64
 #include "kernels/cpu/nn/softmax_loops.h"
 
-typedef void (*lines_fn)(const struct nest *t, char *const *data, int64_t n, bool log);
+typedef void (*lines_fn)(const struct reduce_iter *t, char *const *data, int64_t n, bool log);
 
 struct job {
-	const struct nest *t;
+	const struct reduce_iter *t;
 	lines_fn fn;
 	bool log;
 };
@@ -69,7 +69,7 @@ static void run_lines(int64_t begin, int64_t end, void *ctx)
 
 		if (n > end - begin)
 			n = end - begin;
-		nest_seek(j->t, begin, data);
+		reduce_iter_seek(j->t, begin, data);
 		j->fn(j->t, data, n, j->log);
 		begin += n;
 	}
@@ -77,7 +77,7 @@ static void run_lines(int64_t begin, int64_t end, void *ctx)
 
 /* Halves: each line as f32 on the stack. */
 struct half_job {
-	const struct nest *t;
+	const struct reduce_iter *t;
 	enum tensor_dtype dtype;
 	bool log;
 };
@@ -85,7 +85,7 @@ struct half_job {
 /* Lines that follow each other in every operand are converted together: how many from line i. */
 static int64_t half_lines(const struct half_job *j, int64_t i, int64_t end)
 {
-	const struct nest *t = j->t;
+	const struct reduce_iter *t = j->t;
 	int64_t n = t->along.size[0], many = SOFTMAX_HALF_LINE / n;
 
 	for (int k = 0; k < t->nops; k++)
@@ -97,14 +97,14 @@ static int64_t half_lines(const struct half_job *j, int64_t i, int64_t end)
 static void run_half_lines(int64_t begin, int64_t end, void *ctx)
 {
 	const struct half_job *j = ctx;
-	const struct nest_dims *along = &j->t->along;
+	const struct reduce_iter_dims *along = &j->t->along;
 	_Alignas(64) float x[SOFTMAX_HALF_LINE + VEC_F32];
 	int64_t n = along->size[0];
 	char *data[NEST_OPERANDS];
 
 	for (int64_t i = begin, m; i < end; i += m) {
 		m = half_lines(j, i, end);
-		nest_seek(j->t, i, data);
+		reduce_iter_seek(j->t, i, data);
 		CPU_NAME(convert)
 		(x, TENSOR_F32, sizeof(float), data[1], j->dtype, along->stride[1][0], m * n);
 		for (int64_t l = 0; l < m; l++)
@@ -119,14 +119,14 @@ static void run_half_lines(int64_t begin, int64_t end, void *ctx)
 static void run_half_backward(int64_t begin, int64_t end, void *ctx)
 {
 	const struct half_job *j = ctx;
-	const struct nest_dims *along = &j->t->along;
+	const struct reduce_iter_dims *along = &j->t->along;
 	_Alignas(64) float y[SOFTMAX_HALF_LINE], g[SOFTMAX_HALF_LINE];
 	int64_t n = along->size[0];
 	char *data[NEST_OPERANDS];
 
 	for (int64_t i = begin, m; i < end; i += m) {
 		m = half_lines(j, i, end);
-		nest_seek(j->t, i, data);
+		reduce_iter_seek(j->t, i, data);
 		CPU_NAME(convert)
 		(y, TENSOR_F32, sizeof(float), data[1], j->dtype, along->stride[1][0], m * n);
 		CPU_NAME(convert)
@@ -146,9 +146,9 @@ static int run_half(parallel_fn fn, const tensor *const *op, int nops, int dim, 
 {
 	struct half_job j = { .dtype = op[1]->dtype, .log = log };
 	int64_t grain;
-	struct nest t;
+	struct reduce_iter t;
 
-	nest_build(&t, op, nops, 1u << dim);
+	reduce_iter_build(&t, op, nops, 1u << dim);
 	if (!t.kept.count || !t.along.count)
 		return 0;
 	j.t = &t;
@@ -162,7 +162,7 @@ struct softmax_fns {
 };
 
 /* Are there enough neighbouring lines, contiguous across in every operand? */
-static bool side_by_side(const struct nest *t, int64_t size, int64_t enough)
+static bool side_by_side(const struct reduce_iter *t, int64_t size, int64_t enough)
 {
 	for (int i = 0; i < t->nops; i++)
 		if (t->kept.stride[i][0] != size || t->along.stride[i][0] == size)
@@ -174,9 +174,9 @@ static int run(const struct softmax_fns *fns, const tensor *const *op, int nops,
 {
 	int64_t size = itemsize(op[0]), grain;
 	struct job j = { .fn = fns->rows, .log = log };
-	struct nest t;
+	struct reduce_iter t;
 
-	nest_build(&t, op, nops, 1u << dim);
+	reduce_iter_build(&t, op, nops, 1u << dim);
 	if (!t.kept.count || !t.along.count)
 		return 0;
 	j.t = &t;
@@ -193,7 +193,7 @@ static bool run_small(const struct softmax_fns *fns, tensor *out, const tensor *
 		      bool log)
 {
 	int64_t n = self->sizes[dim], size = itemsize(self);
-	struct nest t;
+	struct reduce_iter t;
 
 	if (dim != self->ndim - 1 || !self->contiguous || !out->contiguous || !self->numel ||
 	    self->numel > ITER_GRAIN)
@@ -214,7 +214,7 @@ static int forward(const char *name, tensor *out, const tensor *self, int dim, b
 	const struct softmax_fns *fns = &all[self->dtype];
 	const tensor *op[] = { out, self };
 
-	if (dtype_is_half(self->dtype) && self->sizes[dim] <= SOFTMAX_HALF_LINE)
+	if (dtype_is_reduced_float(self->dtype) && self->sizes[dim] <= SOFTMAX_HALF_LINE)
 		return run_half(run_half_lines, op, 2, dim, log);
 	if (unlikely(!fns->rows))
 		return kernel_no_dtype(name, self->dtype, "cpu");
@@ -233,7 +233,7 @@ static int backward(const char *name, tensor *out, const tensor *grad, const ten
 	/* In the order of the saved output: a gradient is often an expanded one. */
 	const tensor *op[] = { out, output, grad };
 
-	if (dtype_is_half(grad->dtype) && grad->sizes[dim] <= SOFTMAX_HALF_LINE)
+	if (dtype_is_reduced_float(grad->dtype) && grad->sizes[dim] <= SOFTMAX_HALF_LINE)
 		return run_half(run_half_backward, op, 3, dim, log);
 	if (unlikely(!all[grad->dtype].rows))
 		return kernel_no_dtype(name, grad->dtype, "cpu");

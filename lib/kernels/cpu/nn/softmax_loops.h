@@ -152,7 +152,7 @@ static void F(line)(char *o, int64_t so, const char *a, int64_t sa, int64_t n, b
 }
 
 /* A few short lines share the calls of exp and log. */
-static void F(few_lines)(const struct nest *t, char *const *data, int64_t rows, bool log)
+static void F(few_lines)(const struct reduce_iter *t, char *const *data, int64_t rows, bool log)
 {
 	int64_t n = t->along.size[0], so = t->along.stride[0][0], sa = t->along.stride[1][0];
 	T x[FEW + LANES], buf[FEW + LANES], sum[FEW + LANES], *e = log ? buf : x;
@@ -192,15 +192,15 @@ static void F(few_lines)(const struct nest *t, char *const *data, int64_t rows, 
 	}
 }
 
-static void F(tile)(const struct nest *t, char *o, char *a, int64_t cols, bool log);
+static void F(tile)(const struct reduce_iter *t, char *o, char *a, int64_t cols, bool log);
 
 /* Many short lines are turned round and done side by side. */
-static void F(short_lines)(const struct nest *t, char *const *data, int64_t rows, bool log)
+static void F(short_lines)(const struct reduce_iter *t, char *const *data, int64_t rows, bool log)
 {
 	int64_t n = t->along.size[0], so = t->along.stride[0][0], sa = t->along.stride[1][0];
 	int64_t ko = t->kept.stride[0][0], ka = t->kept.stride[1][0];
 	_Alignas(64) T x[SHORT_LINE * SIDE_BY_SIDE];
-	struct nest turned;
+	struct reduce_iter turned;
 
 	turned.along.size[0] = n;
 	turned.along.stride[0][0] = turned.along.stride[1][0] = SIDE_BY_SIDE * sizeof(T);
@@ -213,7 +213,7 @@ static void F(short_lines)(const struct nest *t, char *const *data, int64_t rows
 			*(T *)(data[0] + r * ko + i * so) = x[i * SIDE_BY_SIDE + r];
 }
 
-static void F(rows)(const struct nest *t, char *const *data, int64_t rows, bool log)
+static void F(rows)(const struct reduce_iter *t, char *const *data, int64_t rows, bool log)
 {
 	int64_t n = t->along.size[0], batch = n <= SHORT_LINE ? SIDE_BY_SIDE : 1;
 
@@ -233,7 +233,7 @@ static void F(rows)(const struct nest *t, char *const *data, int64_t rows, bool 
 
 /* ---- contiguous kept dimension: a tile of lines side by side ---- */
 
-static void F(tile)(const struct nest *t, char *o, char *a, int64_t cols, bool log)
+static void F(tile)(const struct reduce_iter *t, char *o, char *a, int64_t cols, bool log)
 {
 	int64_t n = t->along.size[0], so = t->along.stride[0][0], sa = t->along.stride[1][0];
 	_Alignas(64) T max[TILE], sum[TILE], e[TILE];
@@ -279,7 +279,7 @@ static void F(tile)(const struct nest *t, char *o, char *a, int64_t cols, bool l
 	}
 }
 
-static void F(columns)(const struct nest *t, char *const *data, int64_t cols, bool log)
+static void F(columns)(const struct reduce_iter *t, char *const *data, int64_t cols, bool log)
 {
 	for (int64_t c = 0; c < cols; c += TILE)
 		F(tile)
@@ -333,7 +333,8 @@ static void F(gradient)(T *out, const T *g, const T *y, int64_t n, T sum, bool l
 	}
 }
 
-static void F(backward_line)(const struct nest *t, char *o, const char *y, const char *g, bool log)
+static void F(backward_line)(const struct reduce_iter *t, char *o, const char *y, const char *g,
+			     bool log)
 {
 	int64_t n = t->along.size[0], so = t->along.stride[0][0], sy = t->along.stride[1][0],
 		sg = t->along.stride[2][0];
@@ -358,7 +359,7 @@ static void F(backward_line)(const struct nest *t, char *o, const char *y, const
 	}
 }
 
-static void F(backward_rows)(const struct nest *t, char *const *data, int64_t rows, bool log)
+static void F(backward_rows)(const struct reduce_iter *t, char *const *data, int64_t rows, bool log)
 {
 	for (int64_t r = 0; r < rows; r++)
 		F(backward_line)
@@ -366,8 +367,8 @@ static void F(backward_rows)(const struct nest *t, char *const *data, int64_t ro
 	 data[2] + r * t->kept.stride[2][0], log);
 }
 
-static void F(backward_tile)(const struct nest *t, char *const *data, int64_t at, int64_t cols,
-			     bool log)
+static void F(backward_tile)(const struct reduce_iter *t, char *const *data, int64_t at,
+			     int64_t cols, bool log)
 {
 	_Alignas(64) T sum[TILE], e[TILE];
 
@@ -396,7 +397,8 @@ static void F(backward_tile)(const struct nest *t, char *const *data, int64_t at
 	}
 }
 
-static void F(backward_columns)(const struct nest *t, char *const *data, int64_t cols, bool log)
+static void F(backward_columns)(const struct reduce_iter *t, char *const *data, int64_t cols,
+				bool log)
 {
 	for (int64_t c = 0; c < cols; c += TILE)
 		F(backward_tile)(t, data, c, cols - c < TILE ? cols - c : TILE, log);

@@ -227,7 +227,7 @@ ORDERED(LEAST)
 
 struct job {
 	const struct finder *f;
-	const struct nest *t; /* operands: indices, self, values (or again indices) */
+	const struct reduce_iter *t; /* operands: indices, self, values (or again indices) */
 	bool by_rows, want_values;
 	int64_t tile, tiles; /* outputs of a tile; tiles of a run of the innermost kept dimension */
 	int64_t parts, part; /* of the reduced dimension, and the length of one */
@@ -239,7 +239,7 @@ struct job {
 static void store(const struct job *j, char *const *data, const char *best, const int64_t *at,
 		  int64_t n)
 {
-	const struct nest_dims *kept = &j->t->kept;
+	const struct reduce_iter_dims *kept = &j->t->kept;
 
 	for (int64_t i = 0; i < n; i++)
 		*(int64_t *)(data[0] + i * kept->stride[0][0]) = at[i];
@@ -274,14 +274,14 @@ static void find_narrow(const struct finder *f, void *best, int64_t *at, const c
 /* n neighbouring outputs of one run of the innermost kept dimension, from number `first` on. */
 static void find_outputs(const struct job *j, int64_t part, int64_t first, int64_t n)
 {
-	const struct nest *t = j->t;
+	const struct reduce_iter *t = j->t;
 	int64_t ks = t->kept.stride[1][0], step = t->along.stride[1][0];
 	int64_t from = part * j->part, len = t->along.size[0] - from;
 	_Alignas(64) char own[TILE * 8];
 	int64_t own_at[TILE], *at = own_at;
 	char *data[NEST_OPERANDS], *best = own;
 
-	nest_seek(t, first, data);
+	reduce_iter_seek(t, first, data);
 	if (len > j->part)
 		len = j->part;
 	data[1] += from * step;
@@ -316,7 +316,7 @@ static void find_tiles(int64_t begin, int64_t end, void *ctx)
 
 static void store_parts(const struct job *j)
 {
-	const struct nest *t = j->t;
+	const struct reduce_iter *t = j->t;
 	int64_t outputs = t->kept.count, run = t->kept.size[0];
 	char *data[NEST_OPERANDS];
 
@@ -324,14 +324,14 @@ static void store_parts(const struct job *j)
 		j->f->combine(j->best, j->at, j->best + i * outputs * j->f->size,
 			      j->at + i * outputs, outputs);
 	for (int64_t i = 0; i < outputs; i += run) {
-		nest_seek(t, i, data);
+		reduce_iter_seek(t, i, data);
 		store(j, data, j->best + i * j->f->size, j->at + i, run);
 	}
 }
 
 static int plan(struct job *j)
 {
-	const struct nest_dims *kept = &j->t->kept, *along = &j->t->along;
+	const struct reduce_iter_dims *kept = &j->t->kept, *along = &j->t->along;
 	int64_t parts = kept->count * along->count / (2 * ITER_GRAIN), results;
 
 	/* Lines of a handful of elements cost more to begin than to search. */
@@ -375,11 +375,11 @@ static int find(const char *name, const struct finder *f, tensor *values, tensor
 	const tensor *ops[] = { indices, self, values ? values : indices };
 	struct job j = { .f = f, .want_values = values };
 	int64_t units, grain;
-	struct nest t;
+	struct reduce_iter t;
 
 	if (unlikely(!j.f))
 		return kernel_no_dtype(name, self->dtype, "cpu");
-	nest_build(&t, ops, 3, dims);
+	reduce_iter_build(&t, ops, 3, dims);
 	if (!t.kept.count)
 		return 0;
 	j.t = &t;

@@ -30,7 +30,7 @@
 struct job {
 	const struct reduction *what;
 	const struct reducer *r;
-	const struct nest *t;
+	const struct reduce_iter *t;
 	enum tensor_dtype from, to; /* the tensors' */
 	bool direct;		    /* elements are what r takes */
 	bool by_rows;
@@ -140,7 +140,7 @@ static void take_rows(const struct job *j, void *acc, const char *p, int64_t row
 /* acc takes in n positions of reduced dimension d, and all of those inside it. */
 static void add_rows(const struct job *j, void *acc, const char *p, int64_t cols, int d, int64_t n)
 {
-	const struct nest_dims *along = &j->t->along;
+	const struct reduce_iter_dims *along = &j->t->along;
 	int64_t step = along->stride[1][d], half = n / 2;
 	_Alignas(64) char right[TILE_BYTES];
 
@@ -161,7 +161,7 @@ static void add_rows(const struct job *j, void *acc, const char *p, int64_t cols
 static void add_short_lines(const struct job *j, void *acc, const char *p, int64_t lines,
 			    int64_t ls)
 {
-	const struct nest_dims *along = &j->t->along;
+	const struct reduce_iter_dims *along = &j->t->along;
 	_Alignas(16) char sums[LINES_MAX * ACC_MAX];
 	int64_t size = (int64_t)j->r->size;
 
@@ -176,7 +176,7 @@ static void add_short_lines(const struct job *j, void *acc, const char *p, int64
 
 static void add_lines(const struct job *j, void *acc, const char *p, int d, int64_t n)
 {
-	const struct nest_dims *along = &j->t->along;
+	const struct reduce_iter_dims *along = &j->t->along;
 	int64_t step = along->stride[1][d], half = d ? n / 2 : (n / 2 + LANES - 1) / LANES * LANES;
 	_Alignas(16) char right[ACC_MAX];
 
@@ -220,13 +220,13 @@ static void store(const struct job *j, char *out, int64_t stride, const char *ac
 /* n neighbouring outputs of one run of the innermost kept dimension, from number `first` on. */
 static void reduce_outputs(const struct job *j, int64_t part, int64_t first, int64_t n)
 {
-	const struct nest *t = j->t;
+	const struct reduce_iter *t = j->t;
 	int d = t->along.n - 1;
 	int64_t begin = part * j->part, len = t->along.size[d] - begin;
 	_Alignas(64) char acc[TILE_BYTES];
 	char *data[NEST_OPERANDS];
 
-	nest_seek(t, first, data);
+	reduce_iter_seek(t, first, data);
 	if (len > j->part)
 		len = j->part;
 	data[1] += begin * t->along.stride[1][d];
@@ -262,7 +262,7 @@ static void reduce_tiles(int64_t begin, int64_t end, void *ctx)
 
 static void store_partials(const struct job *j)
 {
-	const struct nest *t = j->t;
+	const struct reduce_iter *t = j->t;
 	int64_t run = t->kept.size[0], bytes = t->kept.count * j->r->size;
 	char *data[NEST_OPERANDS];
 
@@ -271,7 +271,7 @@ static void store_partials(const struct job *j)
 			j->r->combine(j->partial + i * bytes, j->partial + (i + step) * bytes,
 				      t->kept.count);
 	for (int64_t i = 0; i < t->kept.count; i += run) {
-		nest_seek(t, i, data);
+		reduce_iter_seek(t, i, data);
 		store(j, data[0], t->kept.stride[0][0], j->partial + i * j->r->size, run);
 	}
 }
@@ -281,7 +281,7 @@ static void store_partials(const struct job *j)
 /* Few outputs of many elements are cut along the outermost reduced dimension. */
 static void plan_parts(struct job *j, int64_t units, int64_t total)
 {
-	const struct nest *t = j->t;
+	const struct reduce_iter *t = j->t;
 	int64_t longest = t->along.size[t->along.n - 1], parts = total / (2 * ITER_GRAIN);
 
 	if (units >= 16 || t->kept.count > ITER_GRAIN || parts < 2)
@@ -296,7 +296,7 @@ static void plan_parts(struct job *j, int64_t units, int64_t total)
 
 static void plan(struct job *j)
 {
-	const struct nest_dims *kept = &j->t->kept, *along = &j->t->along;
+	const struct reduce_iter_dims *kept = &j->t->kept, *along = &j->t->along;
 	int64_t below = 1, units;
 
 	for (int d = 0; d < along->n; d++) {
@@ -324,7 +324,7 @@ static void plan(struct job *j)
 static bool reduce_short(struct job *j, tensor *out, const tensor *self, uint32_t dims)
 {
 	_Alignas(16) char acc[ACC_MAX];
-	struct nest t;
+	struct reduce_iter t;
 
 	if (!self->contiguous || self->numel > SHORT_MAX || dims + 1 != 1u << self->ndim)
 		return false;
@@ -342,12 +342,12 @@ int CPU_NAME(reduce)(const struct reduction *what, tensor *out, const tensor *se
 	const tensor *ops[] = { out, self };
 	struct tensor_storage *scratch = NULL;
 	int64_t units, grain;
-	struct nest t;
+	struct reduce_iter t;
 
 	j.direct = self->dtype == what->r->takes && !what->fetch;
 	if (likely(reduce_short(&j, out, self, dims)))
 		return 0;
-	nest_build(&t, ops, 2, dims);
+	reduce_iter_build(&t, ops, 2, dims);
 	if (!t.kept.count)
 		return 0;
 	j.t = &t;

@@ -271,14 +271,14 @@ static const struct scanner log_c128 = { TENSOR_C128, log_complex_line, log_comp
 
 struct job {
 	const struct scanner *s;
-	const struct nest *t; /* operands: out, self */
+	const struct reduce_iter *t; /* operands: out, self */
 	enum tensor_dtype to, from;
 	bool by_rows, side_by_side;
 };
 
 static void scan_lines(const struct job *j, char *const *data, int64_t lines)
 {
-	const struct nest *t = j->t;
+	const struct reduce_iter *t = j->t;
 	int64_t n = t->along.size[0], so = t->along.stride[0][0], sa = t->along.stride[1][0];
 	_Alignas(64) char x[(BLOCK + 16) * 16], carry[16];
 	int64_t size = dtype_sizes[j->s->dtype];
@@ -315,7 +315,7 @@ static void scan_short(const struct job *j, char *o, const char *a, int64_t line
 	}
 }
 
-static bool is_short(const struct nest *t)
+static bool is_short(const struct reduce_iter *t)
 {
 	int64_t n = t->along.size[0];
 
@@ -325,7 +325,7 @@ static bool is_short(const struct nest *t)
 
 static void scan_tile(const struct job *j, char *o, const char *a, int64_t cols)
 {
-	const struct nest *t = j->t;
+	const struct reduce_iter *t = j->t;
 	int64_t size = dtype_sizes[j->s->dtype], so = t->kept.stride[0][0],
 		sa = t->kept.stride[1][0];
 	int64_t step = t->along.stride[1][0], out_step = t->along.stride[0][0], rows = 1;
@@ -359,7 +359,7 @@ static void scan_chunk(int64_t begin, int64_t end, void *ctx)
 			n = end - begin;
 		if (j->by_rows && n > BLOCK)
 			n = BLOCK;
-		nest_seek(j->t, begin, data);
+		reduce_iter_seek(j->t, begin, data);
 		if (j->by_rows)
 			scan_tile(j, data[0], data[1], n);
 		else if (j->side_by_side)
@@ -375,11 +375,11 @@ static int scan(const struct scanner *s, tensor *out, const tensor *self, int di
 	struct job j = { .s = s, .to = out->dtype, .from = self->dtype };
 	const tensor *op[] = { out, self };
 	int64_t grain;
-	struct nest t;
+	struct reduce_iter t;
 
 	if (!self->numel)
 		return 0;
-	nest_build(&t, op, 2, 1u << dim);
+	reduce_iter_build(&t, op, 2, 1u << dim);
 	j.t = &t;
 	j.by_rows = t.kept.size[0] >= 8 && llabs(t.kept.stride[1][0]) < llabs(t.along.stride[1][0]);
 	j.side_by_side = is_short(&t);

@@ -67,14 +67,14 @@ FINDER(min_f64, double, TENSOR_F64, <=)
 
 struct job {
 	const struct finder *f;
-	const struct nest *t; /* operands: values, self, indices */
+	const struct reduce_iter *t; /* operands: values, self, indices */
 	enum tensor_dtype dtype;
 	bool by_rows;
 };
 
 static void find_lines(const struct job *j, char *const *data, int64_t lines)
 {
-	const struct nest_dims *along = &j->t->along, *kept = &j->t->kept;
+	const struct reduce_iter_dims *along = &j->t->along, *kept = &j->t->kept;
 	int64_t n = along->size[0], size = dtype_sizes[j->f->dtype], at[BLOCK], best_at = 0;
 	_Alignas(64) char x[BLOCK * 8], best[8];
 
@@ -102,7 +102,7 @@ static void find_lines(const struct job *j, char *const *data, int64_t lines)
 
 static void find_tile(const struct job *j, char *const *data, int64_t cols)
 {
-	const struct nest_dims *along = &j->t->along, *kept = &j->t->kept;
+	const struct reduce_iter_dims *along = &j->t->along, *kept = &j->t->kept;
 	int64_t size = dtype_sizes[j->f->dtype], at[BLOCK] = { 0 };
 	_Alignas(64) char x[BLOCK * 8], best[BLOCK * 8] = { 0 };
 
@@ -133,7 +133,7 @@ static void find_chunk(int64_t begin, int64_t end, void *ctx)
 			n = end - begin;
 		if (j->by_rows && n > BLOCK)
 			n = BLOCK;
-		nest_seek(j->t, begin, data);
+		reduce_iter_seek(j->t, begin, data);
 		if (j->by_rows)
 			find_tile(j, data, n);
 		else
@@ -149,14 +149,14 @@ static int find(const struct finder *const of[4], tensor *values, tensor *indice
 	const tensor *op[] = { values, self, indices };
 	enum tensor_dtype wide = dtype_wide(self->dtype);
 	int64_t grain;
-	struct nest t;
+	struct reduce_iter t;
 
 	if (unlikely(dtype_is_complex(self->dtype)))
 		return kernel_no_dtype(name, self->dtype, "cpu");
 	if (!self->numel)
 		return 0;
 	j.f = of[wide == TENSOR_F32 ? 1 : wide == TENSOR_F64 ? 2 : wide == TENSOR_U64 ? 3 : 0];
-	nest_build(&t, op, 3, 1u << dim);
+	reduce_iter_build(&t, op, 3, 1u << dim);
 	j.t = &t;
 	j.by_rows = t.kept.size[0] >= 8 && llabs(t.kept.stride[1][0]) < llabs(t.along.stride[1][0]);
 	grain = ITER_GRAIN / t.along.count;

@@ -13,22 +13,23 @@
 #include <stdbool.h>
 #include <string.h>
 
-typedef uint16_t vec_half __attribute__((vector_size(VEC_BYTES / 2), aligned(2), may_alias));
+typedef uint16_t vec_reduced_float
+	__attribute__((vector_size(VEC_BYTES / 2), aligned(2), may_alias));
 
 /* The first n halves, the rest zero; no other byte is read. */
-static inline vec_half vec_load_half(const uint16_t *p, int64_t n)
+static inline vec_reduced_float vec_load_half(const uint16_t *p, int64_t n)
 {
 #if defined(__AVX512BW__) && defined(__AVX512VL__)
-	return (vec_half)_mm256_maskz_loadu_epi16((__mmask16)((1u << n) - 1), p);
+	return (vec_reduced_float)_mm256_maskz_loadu_epi16((__mmask16)((1u << n) - 1), p);
 #else
-	vec_half v = { 0 };
+	vec_reduced_float v = { 0 };
 
 	memcpy(&v, p, n * sizeof(*p));
 	return v;
 #endif
 }
 
-static inline void vec_store_half(uint16_t *p, vec_half v, int64_t n)
+static inline void vec_store_half(uint16_t *p, vec_reduced_float v, int64_t n)
 {
 #if defined(__AVX512BW__) && defined(__AVX512VL__)
 	_mm256_mask_storeu_epi16(p, (__mmask16)((1u << n) - 1), (__m256i)v);
@@ -38,7 +39,7 @@ static inline void vec_store_half(uint16_t *p, vec_half v, int64_t n)
 }
 
 /* GCC 12 makes two halves of a conversion to 512 bits. */
-static inline vec_u32 vec_extend_half(vec_half v)
+static inline vec_u32 vec_extend_half(vec_reduced_float v)
 {
 #if defined(__AVX512F__)
 	return (vec_u32)_mm512_cvtepu16_epi32((__m256i)v);
@@ -47,21 +48,21 @@ static inline vec_u32 vec_extend_half(vec_half v)
 #endif
 }
 
-static inline vec_half vec_upper_halves(vec_u32 v)
+static inline vec_reduced_float vec_upper_halves(vec_u32 v)
 {
 #if defined(__AVX512F__)
-	return (vec_half)_mm512_cvtepi32_epi16((__m512i)(v >> 16));
+	return (vec_reduced_float)_mm512_cvtepi32_epi16((__m512i)(v >> 16));
 #else
-	return __builtin_convertvector(v >> 16, vec_half);
+	return __builtin_convertvector(v >> 16, vec_reduced_float);
 #endif
 }
 
-static inline vec_f32 vec_from_bf16(vec_half v)
+static inline vec_f32 vec_from_bf16(vec_reduced_float v)
 {
 	return (vec_f32)(vec_extend_half(v) << 16);
 }
 
-static inline vec_f32 vec_from_f16(vec_half v)
+static inline vec_f32 vec_from_f16(vec_reduced_float v)
 {
 #if defined(__AVX512F__)
 	return (vec_f32)_mm512_cvtph_ps((__m256i)v);
@@ -77,7 +78,7 @@ static inline vec_f32 vec_from_f16(vec_half v)
 }
 
 /* f32_to_bf16() of each lane. */
-static inline vec_half vec_to_bf16(vec_f32 v)
+static inline vec_reduced_float vec_to_bf16(vec_f32 v)
 {
 	vec_u32 u = (vec_u32)v, rounded = u + 0x7fff + (u >> 16 & 1);
 #if defined(__AVX512F__)
@@ -92,14 +93,14 @@ static inline vec_half vec_to_bf16(vec_f32 v)
 #endif
 }
 
-static inline vec_half vec_to_f16(vec_f32 v)
+static inline vec_reduced_float vec_to_f16(vec_f32 v)
 {
 #if defined(__AVX512F__)
-	return (vec_half)_mm512_cvtps_ph((__m512)v, _MM_FROUND_TO_NEAREST_INT);
+	return (vec_reduced_float)_mm512_cvtps_ph((__m512)v, _MM_FROUND_TO_NEAREST_INT);
 #elif defined(__F16C__)
-	return (vec_half)_mm256_cvtps_ph((__m256)v, _MM_FROUND_TO_NEAREST_INT);
+	return (vec_reduced_float)_mm256_cvtps_ph((__m256)v, _MM_FROUND_TO_NEAREST_INT);
 #else
-	vec_half r;
+	vec_reduced_float r;
 
 	for (int i = 0; i < VEC_F32; i++)
 		r[i] = f32_to_f16(v[i]);
@@ -127,9 +128,9 @@ static inline vec_f32 vec_add_pairs(vec_f32 sum, vec_f32 x, vec_f32 y)
 }
 
 /* Rounded to nearest; subnormals become zero, as the sums of pairs take and leave them. */
-static inline vec_half vec_round_pairs(vec_f32 v)
+static inline vec_reduced_float vec_round_pairs(vec_f32 v)
 {
-	vec_half r;
+	vec_reduced_float r;
 
 	__asm__("vcvtneps2bf16 %1, %0" : "=v"(r) : "v"(v));
 	return r;
@@ -153,7 +154,7 @@ static inline vec_f32 vec_load_pairs(const uint16_t *p, int64_t n)
 }
 
 /* Pairs whose first halves are those of `low`. */
-static inline vec_f32 vec_make_pairs(vec_half low, vec_half high)
+static inline vec_f32 vec_make_pairs(vec_reduced_float low, vec_reduced_float high)
 {
 	return (vec_f32)(vec_extend_half(high) << 16 | vec_extend_half(low));
 }

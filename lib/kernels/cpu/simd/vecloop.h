@@ -170,24 +170,24 @@ VEC_MOVE(f64, double)
 	VEC_ENTRY(NAME, d, 2)
 
 /* bf16 is computed as f32 and rounded once. */
-#define VEC_HALF_1(NAME, DECL, EXPR)                                               \
-	static void NAME##_bf16_block(void *out, const void *const *in, int64_t n, \
-				      const void *params)                          \
-	{                                                                          \
-		const uint16_t *px = in[0];                                        \
-		uint16_t *po = out;                                                \
-		int64_t i = 0;                                                     \
-		DECL;                                                              \
-                                                                                   \
-		for (; i + VEC_F32 <= n; i += VEC_F32) {                           \
-			vec_f32 x = vec_from_bf16(*(const vec_half *)(px + i));    \
-			*(vec_half *)(po + i) = vec_to_bf16(EXPR);                 \
-		}                                                                  \
-		if (i < n) {                                                       \
-			vec_f32 x = vec_from_bf16(vec_load_half(px + i, n - i));   \
-			vec_store_half(po + i, vec_to_bf16(EXPR), n - i);          \
-		}                                                                  \
-	}                                                                          \
+#define VEC_HALF_1(NAME, DECL, EXPR)                                                     \
+	static void NAME##_bf16_block(void *out, const void *const *in, int64_t n,       \
+				      const void *params)                                \
+	{                                                                                \
+		const uint16_t *px = in[0];                                              \
+		uint16_t *po = out;                                                      \
+		int64_t i = 0;                                                           \
+		DECL;                                                                    \
+                                                                                         \
+		for (; i + VEC_F32 <= n; i += VEC_F32) {                                 \
+			vec_f32 x = vec_from_bf16(*(const vec_reduced_float *)(px + i)); \
+			*(vec_reduced_float *)(po + i) = vec_to_bf16(EXPR);              \
+		}                                                                        \
+		if (i < n) {                                                             \
+			vec_f32 x = vec_from_bf16(vec_load_half(px + i, n - i));         \
+			vec_store_half(po + i, vec_to_bf16(EXPR), n - i);                \
+		}                                                                        \
+	}                                                                                \
 	VEC_ENTRY(NAME, bf16, 1)
 
 /* SLEEF's functions as name_v32 and name_v64; ULP is SLEEF's suffix: u10, u05. */

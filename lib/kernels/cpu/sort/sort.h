@@ -157,7 +157,7 @@ static inline bool is_narrow(enum tensor_dtype dtype, int64_t n)
 
 /* Operands of the nest: values, self, indices. */
 struct line_job {
-	const struct nest *t;
+	const struct reduce_iter *t;
 	enum tensor_dtype dtype;
 	int64_t n, scratch; /* elements of a line, bytes a line needs */
 	int64_t k;
@@ -182,7 +182,7 @@ static void run_lines(int64_t begin, int64_t end, void *ctx)
 		return;
 	}
 	for (int64_t i = begin; i < end; i++) {
-		nest_seek(j->t, i, data);
+		reduce_iter_seek(j->t, i, data);
 		j->line(j, data, block ? block->data : own);
 	}
 	tensor_put(block);
@@ -193,11 +193,11 @@ static int for_lines(struct line_job *j, tensor *values, tensor *indices, const 
 {
 	const tensor *op[] = { values, self, indices };
 	int64_t grain;
-	struct nest t;
+	struct reduce_iter t;
 
 	if (!self->numel)
 		return 0;
-	nest_build(&t, op, 3, 1u << dim);
+	reduce_iter_build(&t, op, 3, 1u << dim);
 	j->t = &t;
 	grain = ITER_GRAIN / 8 / j->n;
 	parallel_for(0, t.kept.count, grain < 1 ? 1 : grain, run_lines, j);
