@@ -204,7 +204,7 @@ static void describe(const tensor *t, char *buf, size_t size)
 		snprintf(buf, size, ", requires_grad=True");
 }
 
-__attribute__((constructor)) static void set_describe(void)
+INIT(INIT_HOOKS) static void set_describe(void)
 {
 	tensor_autograd_hooks.describe = describe;
 }

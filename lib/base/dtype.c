@@ -4,8 +4,10 @@
  * (bool < integer < float < complex); within an operator tensors with dimensions rank above
  * zero-dimensional ones, and those above numbers, unless the category is higher.
  */
+#include "base/dtype.h"
+
+#include "base/error.h"
 #include "base/reduced_float.h"
-#include "core/tensor_impl.h"
 
 const uint8_t dtype_sizes[TENSOR_DTYPE_COUNT] = {
 	[TENSOR_BOOL] = 1,    [TENSOR_U8] = 1,	[TENSOR_I8] = 1,  [TENSOR_I16] = 2,
@@ -113,30 +115,12 @@ enum tensor_dtype promote_lower_rank(enum tensor_dtype a, enum tensor_dtype b)
 	return b;
 }
 
-TENSOR_EXPORT enum tensor_dtype tensor_result_type(const tensor *a, const tensor *b)
-{
-	if (!tensor_given(a) || !tensor_given(b))
-		return TENSOR_DTYPE_NONE;
-	if (a->dtype == b->dtype)
-		return a->dtype;
-	if (a->ndim && !b->ndim)
-		return promote_lower_rank(a->dtype, b->dtype);
-	if (b->ndim && !a->ndim)
-		return promote_lower_rank(b->dtype, a->dtype);
-	return tensor_promote_types(a->dtype, b->dtype);
-}
-
 enum tensor_dtype scalar_dtype(tensor_scalar s)
 {
 	static const uint8_t of_kind[] = { TENSOR_BOOL, TENSOR_BOOL, TENSOR_I64, TENSOR_F32,
 					   TENSOR_C64 };
 
 	return of_kind[s.kind];
-}
-
-enum tensor_dtype promote_scalar(const tensor *t, tensor_scalar s)
-{
-	return promote_lower_rank(t->dtype, scalar_dtype(s));
 }
 
 int64_t dtype_least(enum tensor_dtype d)

@@ -3,7 +3,9 @@
  * The error record: one for each thread, written at the point of failure with the operator, the
  * argument, what was expected and what came.
  */
-#include "core/tensor_impl.h"
+#include "base/error.h"
+
+#include "base/thread.h"
 
 #include <stdarg.h>
 #include <stdio.h>

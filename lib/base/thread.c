@@ -4,7 +4,7 @@
  * initial-exec TLS (one load); the state is on the heap, because the static TLS block of a
  * library that is opened late has only a few hundred bytes.
  */
-#include "core/tensor_impl.h"
+#include "base/thread.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -13,17 +13,20 @@ __thread struct tensor_thread *tensor_thread_ptr;
 
 static pthread_key_t exit_key;
 static pthread_once_t exit_once = PTHREAD_ONCE_INIT;
+static void (*exit_stages[THREAD_EXIT_STAGES])(struct tensor_thread *th);
+
+void thread_on_exit(enum thread_exit_stage stage, void (*fn)(struct tensor_thread *th))
+{
+	exit_stages[stage] = fn;
+}
 
 static void thread_exit(void *arg)
 {
 	struct tensor_thread *th = arg;
 
-	while (th->scope_n)
-		tensor_put(th->scope[--th->scope_n]);
-	if (tensor_autograd_hooks.thread_exit)
-		tensor_autograd_hooks.thread_exit(th);
-	storage_thread_exit(th);
-	free(th->scope);
+	for (int i = 0; i < THREAD_EXIT_STAGES; i++)
+		if (exit_stages[i])
+			exit_stages[i](th);
 	tensor_thread_ptr = NULL;
 	free(th);
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /* What one can ask a tensor. NULL has an answer too, so that a chain is checked once at its end. */
 #include "core/tensor_impl.h"
+#include "storage/devices.h"
 
 TENSOR_EXPORT int tensor_dim(const tensor *t)
 {
@@ -93,4 +94,20 @@ TENSOR_EXPORT uint32_t tensor_keys(const tensor *t)
 TENSOR_EXPORT void *tensor_device_data(const tensor *t)
 {
 	return tensor_given(t) ? t->data : NULL;
+}
+
+TENSOR_EXPORT void *tensor_data(const tensor *t)
+{
+	const struct tensor_allocator *a;
+
+	if (!tensor_given(t))
+		return NULL;
+	if (t->device.type == TENSOR_CPU) {
+		if (!t->data && t->ext)
+			tensor_fail(EOPNOTSUPP, "data: a %s tensor has no address, to_dense has",
+				    tensor_layout_name(t->layout));
+		return t->data;
+	}
+	a = device_allocator(t->device);
+	return a && a->host_accessible ? t->data : NULL;
 }

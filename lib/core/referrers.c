@@ -9,6 +9,9 @@
  */
 #include "core/referrers.h"
 
+#include "base/init.h"
+#include "storage/magazine.h"
+
 #include <limits.h>
 #include <stdlib.h>
 
@@ -205,7 +208,7 @@ static void sort_one(tensor *t, int *err)
 		*err = -ENOMEM;
 }
 
-void referrers_forget_run(unsigned class, void *note, unsigned blocks)
+static void forget_run(unsigned class, void *note, unsigned blocks)
 {
 	struct unit *u = note;
 	struct referrer **list = note;
@@ -220,6 +223,11 @@ void referrers_forget_run(unsigned class, void *note, unsigned blocks)
 			referrer_out(&u->of[i]);
 	}
 	free(note);
+}
+
+INIT(INIT_HOOKS) static void set_note_free(void)
+{
+	heap_note_free = forget_run;
 }
 
 /* ---- the tensors of one storage ---- */

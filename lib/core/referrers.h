@@ -34,7 +34,4 @@ void referrer_note_owner(const tensor *t);
  * they do. -ENOMEM. */
 int referrers_find(tensor *t, const struct referrer **first);
 
-/* With the heap's lock: the run to which `note` belongs ends. */
-void referrers_forget_run(unsigned class, void *note, unsigned blocks);
-
 #endif

@@ -2,9 +2,9 @@
 /*
  * Scopes: a stack of results for each thread; leaving a scope releases what lies above its mark.
  */
+#include "base/init.h"
+#include "core/debug.h"
 #include "core/tensor_impl.h"
-
-#include "storage/debug.h"
 
 #include <stdlib.h>
 
@@ -121,4 +121,18 @@ TENSOR_EXPORT tensor *tensor_retain(tensor *t)
 TENSOR_EXPORT void tensor_release(tensor *t)
 {
 	tensor_put(t);
+}
+
+static void scopes_exit(struct tensor_thread *th)
+{
+	while (th->scope_n)
+		tensor_put(th->scope[--th->scope_n]);
+	free(th->scope);
+	th->scope = NULL;
+	th->scope_cap = 0;
+}
+
+INIT(INIT_HOOKS) static void set_exit(void)
+{
+	thread_on_exit(THREAD_EXIT_SCOPES, scopes_exit);
 }

@@ -6,15 +6,20 @@
  * reference, so that making one costs a single reference count.
  */
 #include "core/tensor_impl.h"
-#include "core/memory_format.h"
 
-#include "storage/debug.h"
+#include "core/debug.h"
+#include "core/memory_format.h"
 #include "core/referrers.h"
+#include "storage/magazine.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
 struct tensor_autograd_hooks tensor_autograd_hooks;
+
+_Static_assert(sizeof(tensor) <= TENSOR_BLOCK && sizeof(tensor) + 64 > TENSOR_BLOCK,
+	       "TENSOR_BLOCK is the size of a tensor in whole cache lines");
+_Static_assert(!offsetof(tensor, refs), "heap.c clears the count of a new block");
 
 /* Has no memory, and a key that no operator accepts. */
 /* tensor_none has a storage so that queries need not ask whether there is one. It cannot be written to. */
@@ -298,6 +303,13 @@ tensor *tensor_new_opt(tensor_options o, const int64_t *sizes, int ndim)
 	if (unlikely(o.memory_format > TENSOR_PRESERVE_FORMAT))
 		return new_channels_last(o, sizes, ndim);
 	return new_contiguous(option_device(o), option_dtype(o), o.shareable, sizes, ndim);
+}
+
+TENSOR_EXPORT tensor *tensor_empty_on(tensor_device device, tensor_ints size,
+				      enum tensor_dtype dtype)
+{
+	return scope_own(thread(), tensor_new_opt(TENSOR_OPTIONS(.dtype = dtype, .device = device),
+						  size.data, (int)size.len));
 }
 
 tensor *tensor_new_on_storage(struct tensor_storage *s, enum tensor_dtype dtype,

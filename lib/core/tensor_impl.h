@@ -7,113 +7,21 @@
  * ("owned"); only the generated public functions hand it to the open scope. Arguments are
  * borrowed.
  */
-#ifndef TENSOR_INTERNAL_H
-#define TENSOR_INTERNAL_H
+#ifndef TENSOR_IMPL_H
+#define TENSOR_IMPL_H
 
-#include <errno.h>
-#include <stdatomic.h>
-#include <string.h>
-#include <sys/single_threaded.h>
-#define TENSOR_WITHOUT_OPS
-#include <tensor/dispatch.h>
-#include <tensor/tensor.h>
-
-#define likely(x)     __builtin_expect(!!(x), 1)
-#define unlikely(x)   __builtin_expect(!!(x), 0)
-#define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
-#define TENSOR_EXPORT __attribute__((visibility("default")))
+#include "base/dtype.h"
+#include "base/error.h"
+#include "base/thread.h"
+#include "core/scope.h"
+#include "storage/storage.h"
 
 #define KEY_BIT(key) (1u << (key))
 #define KEYS_BACKEND (KEY_BIT(TENSOR_KEY_AUTOGRAD) - 1)
 /* Above all keys, and of tensor_none alone: every operator refuses what has it. */
 #define KEY_NONE TENSOR_KEY_COUNT
 
-struct tensor_thread;
 struct autograd_meta;
-struct tensor_storage;
-
-/* ---- storage ---- */
-
-struct moved;
-
-/* What becomes of the memory when the last tensor on it is gone. */
-struct storage_ops {
-	void (*free)(struct tensor_storage *s);
-	/* Says what is to be done at the end with memory that a buffer takes the place of; NULL for
-	 * what is not private memory of the library. */
-	void (*lend)(struct tensor_storage *s, struct moved *m);
-	/* Other processes may write to it: what is read twice may differ. */
-	bool shared;
-};
-
-struct tensor_storage {
-	atomic_int refs;
-	atomic_int version; /* in-place changes, whichever view made them */
-	void *data;
-	size_t nbytes; /* what a tensor may use; the block behind may be larger */
-	const struct storage_ops *ops;
-	void *owner; /* of ops: a buffer, an arena, an allocator */
-	tensor_device device;
-	uint8_t size_class; /* of ops */
-	bool readonly;
-	/* Bytes that its tensors have had, now or before: in private memory, what lies behind them up to
-	 * nbytes may be what other tensors left there. */
-	uint64_t used : 48;
-	/* What a tensor that grew had before: views made then still look at it. Usually NULL. */
-	struct tensor_storage *previous;
-};
-
-/* A tensor has the first n bytes of s from now on. */
-static inline void storage_reach(struct tensor_storage *s, size_t n)
-{
-	if (n > s->used)
-		s->used = n;
-}
-
-/* New storage of at least nbytes (0 is fine) on the device; NULL with the error set. */
-struct tensor_storage *storage_alloc(tensor_device device, size_t nbytes, bool shareable);
-struct tensor_storage *storage_alloc_struct(void);
-void storage_free_struct(struct tensor_storage *s);
-void storage_free(struct tensor_storage *s);
-
-/*
- * Reference counts. While the process has one thread (the C library knows) a locked instruction
- * would be most of the cost of making a view.
- */
-static inline void ref_get(atomic_int *refs)
-{
-	if (__libc_single_threaded)
-		atomic_store_explicit(refs, atomic_load_explicit(refs, memory_order_relaxed) + 1,
-				      memory_order_relaxed);
-	else
-		atomic_fetch_add_explicit(refs, 1, memory_order_relaxed);
-}
-
-/* True when that was the last reference. A count of one can be read instead of written: nobody
- * else can have a reference to add. */
-static inline bool ref_put(atomic_int *refs)
-{
-	int n = atomic_load_explicit(refs, memory_order_acquire);
-
-	if (n == 1)
-		return true;
-	if (__libc_single_threaded) {
-		atomic_store_explicit(refs, n - 1, memory_order_relaxed);
-		return false;
-	}
-	return atomic_fetch_sub_explicit(refs, 1, memory_order_acq_rel) == 1;
-}
-
-static inline void storage_get(struct tensor_storage *s)
-{
-	ref_get(&s->refs);
-}
-
-static inline void storage_put(struct tensor_storage *s)
-{
-	if (ref_put(&s->refs))
-		storage_free(s);
-}
 
 /* ---- tensor ---- */
 
@@ -162,7 +70,6 @@ struct tensor {
 struct tensor_autograd_hooks {
 	void (*free_meta)(struct autograd_meta *meta);
 	bool (*requires_grad)(const tensor *t);
-	void (*thread_exit)(struct tensor_thread *th);
 	/* ", requires_grad=True" or ", grad_fn=<AddBackward>" for printing; optional */
 	void (*describe)(const tensor *t, char *buf, size_t size);
 };
@@ -289,6 +196,15 @@ static inline bool sizes_equal(const tensor *a, const tensor *b)
 			return false;
 	return true;
 }
+
+static inline size_t itemsize(const tensor *t)
+{
+	return dtype_sizes[t->dtype];
+}
+
+/* The dtype of t with a scalar, which counts only if its category is higher. */
+enum tensor_dtype promote_scalar(const tensor *t, tensor_scalar s);
+
 void contiguous_strides(const int64_t *sizes, int ndim, int64_t *strides);
 /* t's elements without gaps, and once where a stride is 0: how many there are, the sizes that they have
  * in memory, and the strides that give them t's sizes. */
@@ -300,192 +216,5 @@ const char *format_sizes(const int64_t *sizes, int ndim, char *buf, size_t size)
 
 #define SHAPE_TEXT   128
 #define SHAPE_STR(t) format_sizes((t)->sizes, (t)->ndim, (char[SHAPE_TEXT]){ 0 }, SHAPE_TEXT)
-
-/* ---- dtype and scalar ---- */
-
-extern const uint8_t dtype_sizes[TENSOR_DTYPE_COUNT];
-
-static inline size_t itemsize(const tensor *t)
-{
-	return dtype_sizes[t->dtype];
-}
-
-static inline bool dtype_is_float(unsigned d)
-{
-	return (d >= TENSOR_F16 && d <= TENSOR_F64) || d == TENSOR_F8_E4M3FN || d == TENSOR_F8_E5M2;
-}
-
-/* Floats of 8 bits: for storage. Elementwise operators compute them as f32; nothing promotes them. */
-static inline bool dtype_is_f8(unsigned d)
-{
-	return d == TENSOR_F8_E4M3FN || d == TENSOR_F8_E5M2;
-}
-
-static inline bool dtype_is_complex(unsigned d)
-{
-	return d == TENSOR_C64 || d == TENSOR_C128;
-}
-
-/* The dtype in which kernels compute one of less than 32 bits. */
-static inline enum tensor_dtype dtype_wide(unsigned d)
-{
-	return d == TENSOR_F16 || d == TENSOR_BF16 || dtype_is_f8(d) ? TENSOR_F32 :
-								       (enum tensor_dtype)d;
-}
-
-static inline bool dtype_is_reduced_float(unsigned d)
-{
-	return d == TENSOR_F16 || d == TENSOR_BF16;
-}
-
-/* The floats and complex numbers that LAPACK and the FFT compute in. */
-static inline bool dtype_is_full(unsigned d)
-{
-	return d >= TENSOR_F32 && d <= TENSOR_C128;
-}
-
-/* The dtype of a complex one's parts, and of an absolute value. */
-static inline enum tensor_dtype dtype_real(unsigned d)
-{
-	return d == TENSOR_C64 ? TENSOR_F32 : d == TENSOR_C128 ? TENSOR_F64 : (enum tensor_dtype)d;
-}
-
-static inline bool dtype_is_int(unsigned d)
-{
-	return (d >= TENSOR_U8 && d <= TENSOR_I64) || (d >= TENSOR_U16 && d <= TENSOR_U64);
-}
-
-static inline bool dtype_is_unsigned(unsigned d)
-{
-	return d == TENSOR_U8 || (d >= TENSOR_U16 && d <= TENSOR_U64);
-}
-
-/* Of a tensor and a number: the number counts only when it is of a higher category. */
-enum tensor_dtype promote_scalar(const tensor *t, tensor_scalar s);
-/* a with something of lower rank: b counts only when its category is higher. */
-enum tensor_dtype promote_lower_rank(enum tensor_dtype a, enum tensor_dtype b);
-/* What a number is when nothing else says. */
-enum tensor_dtype scalar_dtype(tensor_scalar s);
-/* The range of an integer dtype, as far as i64 has it: u64 ends at INT64_MAX here. */
-int64_t dtype_least(enum tensor_dtype d);
-int64_t dtype_greatest(enum tensor_dtype d);
-/* Ints and bools become the default float type, others stay. */
-enum tensor_dtype dtype_to_float(enum tensor_dtype d);
-
-/* Ints and bools: nothing after the point. */
-static inline bool dtype_is_integral(unsigned d)
-{
-	return d == TENSOR_BOOL || dtype_is_int(d);
-}
-
-static inline double scalar_double(tensor_scalar s)
-{
-	return s.kind >= TENSOR_SCALAR_FLOAT ? s.d : (double)s.i;
-}
-
-static inline int64_t scalar_int(tensor_scalar s)
-{
-	return s.kind >= TENSOR_SCALAR_FLOAT ? (int64_t)s.d : s.i;
-}
-
-static inline double scalar_imag(tensor_scalar s)
-{
-	return s.kind == TENSOR_SCALAR_COMPLEX ? s.imag : 0;
-}
-
-/* One element at p, as a number and back. -EOPNOTSUPP for what is no dtype. */
-int element_load(const void *p, enum tensor_dtype dtype, tensor_scalar *value);
-int element_store(void *p, enum tensor_dtype dtype, tensor_scalar value);
-
-/* ---- the thread ---- */
-
-#define MAGAZINE 64
-
-/* A stack of free objects that needs no lock. */
-struct magazine {
-	unsigned n;
-	void *slot[MAGAZINE];
-};
-
-#define BLOCK_CLASSES 64
-/* Tensors and storages have classes of their own, so that referrers.c can find them. */
-#define CLASS_TENSOR  62u
-#define CLASS_STORAGE 63u
-
-extern uint8_t magazine_limit[BLOCK_CLASSES];
-/* What is to be done with one that has no block, and with a block that has no place in it. */
-void *magazine_empty(unsigned class, struct magazine *m);
-void magazine_full(unsigned class, struct magazine *m, void *p);
-
-struct tensor_thread {
-	uint32_t include, exclude; /* dispatch keys */
-	bool grad_enabled;
-	uint32_t scope_depth, scope_n, scope_cap;
-	tensor **scope;
-	struct magazine blocks[BLOCK_CLASSES];
-	void *autograd; /* state of lib/autograd */
-	struct tensor_error error;
-};
-
-extern __thread struct tensor_thread *tensor_thread_ptr __attribute__((tls_model("initial-exec")));
-struct tensor_thread *tensor_thread_init(void);
-
-static inline struct tensor_thread *thread(void)
-{
-	struct tensor_thread *th = tensor_thread_ptr;
-
-	return likely(th) ? th : tensor_thread_init();
-}
-
-static inline void *block_take(unsigned class)
-{
-	struct magazine *m = &thread()->blocks[class];
-
-	return likely(m->n) ? m->slot[--m->n] : magazine_empty(class, m);
-}
-
-static inline void block_give(unsigned class, void *p)
-{
-	struct magazine *m = &thread()->blocks[class];
-
-	if (likely(m->n < magazine_limit[class]))
-		m->slot[m->n++] = p;
-	else
-		magazine_full(class, m, p);
-}
-
-/* At thread exit: what the allocating layer does with the thread's free objects. */
-void storage_thread_exit(struct tensor_thread *th);
-
-/* Gives an owned result to the open scope, if there is one; returns it. NULL passes, and takes its place when there is
- * no memory to note it. */
-tensor *scope_push_slow(struct tensor_thread *th, tensor *t);
-
-static inline tensor *scope_own(struct tensor_thread *th, tensor *t)
-{
-	if (t && th->scope_depth) {
-		if (unlikely(th->scope_n >= th->scope_cap))
-			return scope_push_slow(th, t);
-		th->scope[th->scope_n++] = t;
-	}
-	return t;
-}
-
-/* The same for n results, of which some may be NULL: -ENOMEM with the error set, all released and NULL. */
-int scope_own_list(tensor **results, int64_t n);
-int scope_own_results(tensor **const *results, int n);
-
-/* Closes a scope but lets one result survive, owned by the caller. */
-tensor *scope_leave_with(struct tensor_scope_guard *guard, tensor *result);
-
-/* ---- errors ---- */
-
-/* Records "text" for the thread; returns -code. */
-int tensor_fail(int code, const char *fmt, ...) __attribute__((format(printf, 2, 3), cold));
-/* The same for functions that return a tensor. */
-#define tensor_fail_null(code, ...) ((void)tensor_fail(code, __VA_ARGS__), (tensor *)NULL)
-/* An operator got NULL: keeps the record of what failed before. */
-tensor *null_argument(const char *op) __attribute__((cold));
-int null_argument_code(const char *op) __attribute__((cold));
 
 #endif

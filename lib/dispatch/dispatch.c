@@ -6,7 +6,7 @@
  */
 #include "dispatch/dispatch.h"
 
-#include "storage/debug.h"
+#include "core/debug.h"
 
 #include <pthread.h>
 #include <stdio.h>

@@ -6,6 +6,7 @@
 #ifndef TENSOR_DISPATCH_INTERNAL_H
 #define TENSOR_DISPATCH_INTERNAL_H
 
+#include "base/init.h"
 #include "core/tensor_impl.h"
 
 /* How an operator's result dtype follows from its arguments' common dtype. */

@@ -3,7 +3,8 @@
  * <tensor/buffer.h>: the buffer below a tensor. Each function finds the buffer, has its provider do
  * the work, and turns an errno into a sentence.
  */
-#include "storage/provider/provider.h"
+#include "base/init.h"
+#include "sharing/sharing.h"
 
 #include "sharing/wire.h"
 
@@ -23,7 +24,7 @@ static void unlock_control(void)
 }
 
 /* After the locks that are taken while it is held: at a fork it is taken before them. */
-__attribute__((constructor(103))) static void watch_forks(void)
+INIT(INIT_BUFFER) static void watch_forks(void)
 {
 	pthread_atfork(lock_control, unlock_control, unlock_control);
 }

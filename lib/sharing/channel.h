@@ -3,7 +3,7 @@
 #ifndef TENSOR_CHANNEL_H
 #define TENSOR_CHANNEL_H
 
-#include "storage/provider/provider.h"
+#include "sharing/sharing.h"
 
 #include "sharing/wire.h"
 

@@ -4,7 +4,8 @@
  * of them once: what comes again, by whichever channel, is another storage on the same mapping. A
  * buffer that came with different rights, or in parts, has a mapping for each.
  */
-#include "storage/provider/provider.h"
+#include "base/init.h"
+#include "sharing/sharing.h"
 
 #include <fcntl.h>
 #include <pthread.h>
@@ -31,7 +32,7 @@ static void unlock_imports(void)
 	pthread_mutex_unlock(&imports.lock);
 }
 
-__attribute__((constructor(102))) static void watch_forks(void)
+INIT(INIT_IMPORT) static void watch_forks(void)
 {
 	pthread_atfork(lock_imports, unlock_imports, unlock_imports);
 }
@@ -73,11 +74,18 @@ static void import_free(struct tensor_storage *s)
 	import_put(s->owner);
 }
 
-static const struct storage_ops import_ops = { .free = import_free, .shared = true };
+static struct tensor_buffer *buffer_of(struct tensor_storage *s)
+{
+	return &((struct import *)s->owner)->buf;
+}
+
+static const struct storage_ops import_ops = { .free = import_free,
+					       .buffer = buffer_of,
+					       .shared = true };
 
 struct tensor_buffer *import_buffer(struct tensor_storage *s)
 {
-	return s->ops == &import_ops ? &((struct import *)s->owner)->buf : NULL;
+	return s->ops == &import_ops ? buffer_of(s) : NULL;
 }
 
 /* One more storage on it, if it was imported before. */

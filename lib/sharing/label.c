@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /* Descriptors: what a buffer is about, for whoever lists buffers. */
-#include "storage/provider/provider.h"
+#include "base/init.h"
+#include "sharing/sharing.h"
 
 #include <pthread.h>
 
@@ -17,7 +18,7 @@ static void unlock_describe(void)
 	pthread_mutex_unlock(&describe_lock);
 }
 
-__attribute__((constructor(102))) static void watch_forks(void)
+INIT(INIT_LABEL) static void watch_forks(void)
 {
 	pthread_atfork(lock_describe, unlock_describe, unlock_describe);
 }

@@ -10,12 +10,14 @@
  */
 #include "sharing/channel.h"
 
+#include "base/init.h"
+
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* Every channel, for share_forget(). Nothing blocks while the lock is held. */
+/* Every channel, for forget_buffer(). Nothing blocks while the lock is held. */
 static struct tensor_channel *channels;
 static pthread_mutex_t tables_lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -27,11 +29,6 @@ static void lock_tables(void)
 static void unlock_tables(void)
 {
 	pthread_mutex_unlock(&tables_lock);
-}
-
-__attribute__((constructor(102))) static void watch_forks(void)
-{
-	pthread_atfork(lock_tables, unlock_tables, unlock_tables);
 }
 
 /* ---- channels ---- */
@@ -126,7 +123,7 @@ void share_mark(struct tensor_buffer *b)
 	unlock_tables();
 }
 
-void share_forget(const struct tensor_buffer *b)
+static void forget_buffer(const struct tensor_buffer *b)
 {
 	int slot;
 
@@ -318,4 +315,10 @@ TENSOR_EXPORT int tensor_send(tensor_channel *ch, tensor *t, unsigned flags)
 		err = send_copy(ch, t, flags);
 	pthread_mutex_unlock(&ch->sending);
 	return err;
+}
+
+INIT(INIT_SHARE) static void share_init(void)
+{
+	pthread_atfork(lock_tables, unlock_tables, unlock_tables);
+	buffer_forget = forget_buffer;
 }

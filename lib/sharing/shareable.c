@@ -5,8 +5,12 @@
  * smaller than a page lie beside those of other tensors. They go to another address, and the tensors
  * that are on them follow (referrers.h).
  */
-#include "storage/cache.h"
+#include "base/init.h"
 #include "core/referrers.h"
+#include "sharing/sharing.h"
+#include "storage/cache.h"
+#include "storage/private.h"
+#include "storage/trim.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -56,12 +60,6 @@ static void abandon_moves(void)
 	unlock_moves();
 }
 
-/* After the locks that are taken while it is held. */
-__attribute__((constructor(104))) static void watch_forks(void)
-{
-	pthread_atfork(lock_moves, unlock_moves, abandon_moves);
-}
-
 /* ---- storages that were moved ---- */
 
 /* Private memory again where the buffer lay. Without it the place would be anybody's. */
@@ -97,7 +95,7 @@ static void end_later(struct moved *m)
 	pthread_mutex_unlock(&stuck.lock);
 }
 
-void moved_trim(void)
+static void trim_moved(void)
 {
 	struct moved *m, *half, *next;
 
@@ -129,12 +127,14 @@ static void moved_free(struct tensor_storage *s)
 		end_later(m);
 }
 
-static const struct storage_ops moved_ops = { .free = moved_free, .shared = true };
-
-struct tensor_buffer *moved_buffer(struct tensor_storage *s)
+static struct tensor_buffer *buffer_of(struct tensor_storage *s)
 {
-	return storage_ops_of(s) == &moved_ops ? &((struct moved *)s->owner)->b->buf : NULL;
+	return &((struct moved *)s->owner)->b->buf;
 }
+
+static const struct storage_ops moved_ops = { .free = moved_free,
+					      .buffer = buffer_of,
+					      .shared = true };
 
 /* ---- the move ---- */
 
@@ -321,4 +321,10 @@ TENSOR_EXPORT int tensor_share_memory(tensor *t)
 				   "one: clone it",
 				   SHAPE_STR(t));
 	return storage_share(t);
+}
+
+INIT(INIT_SHAREABLE) static void shareable_init(void)
+{
+	pthread_atfork(lock_moves, unlock_moves, abandon_moves);
+	trim_register(TRIM_MOVED, trim_moved);
 }

@@ -5,7 +5,8 @@
  */
 #include "sharing/wire.h"
 
-#include "core/tensor_impl.h"
+#include "base/compiler.h"
+#include "base/init.h"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -121,7 +122,7 @@ static void begin_anew(void)
 	unlock_closer();
 }
 
-__attribute__((constructor(102))) static void watch_forks(void)
+INIT(INIT_WIRE) static void watch_forks(void)
 {
 	pthread_atfork(lock_closer, unlock_closer, begin_anew);
 }

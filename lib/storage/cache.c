@@ -5,8 +5,13 @@
  */
 #include "storage/cache.h"
 
+#include "base/error.h"
+#include "base/init.h"
+#include "base/thread.h"
 #include "storage/heap.h"
 #include "storage/large.h"
+#include "storage/private.h"
+#include "storage/trim.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -17,7 +22,6 @@
 static struct {
 	pthread_mutex_t lock;
 	struct cached_buffer *buffers[BUFFER_CLASSES];
-	uint64_t limit; /* of cached bytes */
 	struct tensor_cache_stats stats;
 } cache = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
@@ -29,34 +33,6 @@ static void lock_cache(void)
 static void unlock_cache(void)
 {
 	pthread_mutex_unlock(&cache.lock);
-}
-
-__attribute__((constructor(101))) static void cache_init(void)
-{
-	const char *text = secure_getenv("TENSOR_CACHE_LIMIT");
-	char *end;
-
-	cache.limit = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE) / 4;
-	if (text && *text) {
-		uint64_t n = strtoull(text, &end, 0);
-
-		if (!*end)
-			cache.limit = n;
-	}
-	pthread_atfork(lock_cache, unlock_cache, unlock_cache);
-}
-
-uint64_t cache_limit(void)
-{
-	return cache.limit;
-}
-
-void cache_count(bool hit)
-{
-	lock_cache();
-	cache.stats.hits += hit;
-	cache.stats.misses += !hit;
-	unlock_cache();
 }
 
 /* With the lock: takes all cached buffers out. */
@@ -88,23 +64,25 @@ static void close_all(struct cached_buffer *b)
 	}
 }
 
-void cache_trim_all(void)
+static void trim_buffers(void)
 {
 	struct cached_buffer *all;
 
-	private_flush(thread());
-	moved_trim();
-	heap_trim(true);
-	large_trim(true);
 	lock_cache();
 	all = take_all();
 	unlock_cache();
 	close_all(all);
 }
 
+INIT(INIT_CACHE) static void cache_init(void)
+{
+	pthread_atfork(lock_cache, unlock_cache, unlock_cache);
+	trim_register(TRIM_BUFFERS, trim_buffers);
+}
+
 TENSOR_EXPORT void tensor_cache_trim(void)
 {
-	cache_trim_all();
+	trim_all();
 }
 
 /* What waits for reuse is about nothing, and says so to whoever lists buffers. */
@@ -130,7 +108,7 @@ static void buffer_free(struct tensor_storage *s)
 	/* Memory that another process may see, or the kernel may take, is not reused. */
 	keep = !b->buf.shared && !b->buf.purgeable &&
 	       b->buf.generation == atomic_load(&fork_generation) &&
-	       cache.stats.cached + size <= cache.limit;
+	       cache.stats.cached + size <= cache_limit();
 	if (keep) {
 		cache_round(size, &c);
 		b->next = cache.buffers[c];
@@ -153,7 +131,14 @@ void buffer_end(struct cached_buffer *b)
 	free(b);
 }
 
-static const struct storage_ops buffer_ops = { .free = buffer_free, .shared = true };
+static struct tensor_buffer *buffer_of(struct tensor_storage *s)
+{
+	return &((struct cached_buffer *)s->owner)->buf;
+}
+
+static const struct storage_ops buffer_ops = { .free = buffer_free,
+					       .buffer = buffer_of,
+					       .shared = true };
 
 /* A cached buffer of this class that no fork has made visible elsewhere, or NULL. */
 static struct cached_buffer *take_cached(unsigned c)
@@ -215,7 +200,7 @@ struct cached_buffer *buffer_new(size_t size)
 		err = p->alloc(size, &b->buf);
 	/* What the caches keep counts against every limit that there is. */
 	if (err == -ENOMEM || err == -EDQUOT || err == -EMFILE) {
-		cache_trim_all();
+		trim_all();
 		err = p->alloc(size, &b->buf);
 	}
 	if (err < 0) {
@@ -271,18 +256,12 @@ struct tensor_storage *cache_alloc(size_t nbytes, bool shareable)
 	return likely(!shareable) ? private_storage_alloc(nbytes) : buffer_storage_alloc(nbytes);
 }
 
-TENSOR_EXPORT struct tensor_buffer *storage_buffer(struct tensor_storage *s)
-{
-	if (storage_ops_of(s) == &buffer_ops)
-		return &((struct cached_buffer *)s->owner)->buf;
-	return moved_buffer(s) ?: import_buffer(s);
-}
-
 TENSOR_EXPORT void tensor_cache_stats(struct tensor_cache_stats *stats)
 {
 	lock_cache();
 	*stats = cache.stats;
 	unlock_cache();
+	cache_counts(&stats->hits, &stats->misses);
 	large_stats(&stats->used, &stats->cached);
 	heap_stats(&stats->arenas, &stats->blocks);
 }

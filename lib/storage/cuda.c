@@ -5,7 +5,8 @@
  */
 #include "storage/devices.h"
 
-#include "core/plugin.h"
+#include "base/error.h"
+#include "base/plugin.h"
 
 #include <pthread.h>
 #include <stdio.h>

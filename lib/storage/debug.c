@@ -7,8 +7,9 @@
  */
 #include "storage/debug.h"
 
-#include "storage/cache.h"
 #include "storage/heap.h"
+#include "storage/magazine.h"
+#include "storage/private.h"
 
 #include <dlfcn.h>
 #include <execinfo.h>
@@ -40,6 +41,7 @@ struct head {
 _Static_assert(sizeof(struct head) <= ZONE, "the bytes are aligned");
 
 bool debug_memory;
+struct debug_tensor_hooks debug_tensor_hooks;
 static bool watched; /* by a tool that sees every access */
 
 static struct {
@@ -114,7 +116,7 @@ const char *debug_caller(void)
 	return name ? name : "?";
 }
 
-static void __attribute__((noreturn, format(printf, 1, 2))) die(const char *fmt, ...)
+void debug_die(const char *fmt, ...)
 {
 	va_list args;
 
@@ -124,18 +126,6 @@ static void __attribute__((noreturn, format(printf, 1, 2))) die(const char *fmt,
 	fprintf(stderr, "\n");
 	va_end(args);
 	abort();
-}
-
-void debug_dead(const tensor *t, const char *function)
-{
-	die("%s: the tensor at %p was released; it was made by %s", function, (const void *)t,
-	    debug_memory ? t->made_by : "? (TENSOR_DEBUG=1 tells)");
-}
-
-void debug_released(const tensor *t)
-{
-	if (debug_memory)
-		debug_dead(t, debug_caller());
 }
 
 /* ---- storages ---- */
@@ -162,11 +152,13 @@ static void check_zones(struct head *h)
 	size_t behind = first_change(p + h->nbytes, ZONE, ZONE_BYTE);
 
 	if (before < ZONE)
-		die("the memory %zu bytes before a tensor of %zu bytes was written to; it was made by %s",
-		    ZONE - before, h->nbytes, h->made_by);
+		debug_die(
+			"the memory %zu bytes before a tensor of %zu bytes was written to; it was made by %s",
+			ZONE - before, h->nbytes, h->made_by);
 	if (behind < ZONE)
-		die("the memory %zu bytes behind a tensor of %zu bytes was written to; it was made by %s",
-		    behind, h->nbytes, h->made_by);
+		debug_die(
+			"the memory %zu bytes behind a tensor of %zu bytes was written to; it was made by %s",
+			behind, h->nbytes, h->made_by);
 }
 
 static void check_freed(struct head *h)
@@ -175,9 +167,10 @@ static void check_freed(struct head *h)
 
 	check_zones(h);
 	if (at < h->nbytes)
-		die("byte %zu of a tensor of %zu bytes was written to after its release; it was made by "
-		    "%s",
-		    at, h->nbytes, h->made_by);
+		debug_die(
+			"byte %zu of a tensor of %zu bytes was written to after its release; it was made by "
+			"%s",
+			at, h->nbytes, h->made_by);
 }
 
 /* Bytes that a freed allocation keeps, red zones and malloc's header included: without these, the limit
@@ -224,8 +217,9 @@ static void enter_queue(struct head *h)
 
 	/* Twice in the queue would make a circle of it. */
 	if (h->freed)
-		die("the memory of a tensor of %zu bytes was released twice; it was made by %s",
-		    h->nbytes, h->made_by);
+		debug_die(
+			"the memory of a tensor of %zu bytes was released twice; it was made by %s",
+			h->nbytes, h->made_by);
 	check_zones(h);
 	h->freed = true;
 	memset(bytes_of(h), FREED_BYTE, h->nbytes);
@@ -297,72 +291,21 @@ bool debug_alloc(struct tensor_storage *s, size_t nbytes)
 	return true;
 }
 
-/* ---- what is there ---- */
-
-static void count_tensors(void *first, void *count)
-{
-	size_t size = heap_size(CLASS_TENSOR), n = HEAP_UNIT / size;
-
-	for (size_t i = 0; i < n; i++) {
-		const tensor *t = (const tensor *)((const char *)first + i * size);
-
-		*(uint64_t *)count += atomic_load_explicit(&t->refs, memory_order_relaxed) > 0;
-	}
-}
-
-static void count_storages(void *first, void *count)
-{
-	size_t size = heap_size(CLASS_STORAGE), n = HEAP_UNIT / size;
-
-	for (size_t i = 0; i < n; i++) {
-		const struct tensor_storage *s =
-			(const struct tensor_storage *)((const char *)first + i * size);
-
-		*(uint64_t *)count += atomic_load_explicit(&s->refs, memory_order_relaxed) > 0;
-	}
-}
-
-static uint64_t count_all(unsigned class, void (*count)(void *first, void *n))
-{
-	uint64_t arena = 0, n = 0;
-
-	while (heap_next_arena(&arena, class, count, &n))
-		;
-	return n;
-}
-
-TENSOR_EXPORT void tensor_live_counts(struct tensor_live_counts *counts)
-{
-	counts->tensors = count_all(CLASS_TENSOR, count_tensors);
-	counts->storages = count_all(CLASS_STORAGE, count_storages);
-}
-
 /* ---- descriptions ---- */
-
-/* What a released description still points to would not be seen to leak. */
-static void clear_pointers(unsigned class, void *p)
-{
-	tensor *t = p;
-	struct tensor_storage *s = p;
-
-	if (class == CLASS_TENSOR) {
-		t->storage = NULL;
-		t->base = NULL;
-		t->data = NULL;
-		t->grad = NULL;
-		t->ext = NULL;
-	} else {
-		s->data = s->owner = NULL;
-		s->previous = NULL;
-	}
-}
 
 void debug_keep(unsigned class, void *p)
 {
 	unsigned which = class == CLASS_TENSOR;
+	struct tensor_storage *s = p;
 	void **place, *gone;
 
-	clear_pointers(class, p);
+	/* LeakSanitizer would follow the pointers of a released description. */
+	if (class == CLASS_TENSOR) {
+		debug_tensor_hooks.kept(p);
+	} else {
+		s->data = s->owner = NULL;
+		s->previous = NULL;
+	}
 	lock_debug();
 	place = &debug.kept[which][debug.at[which]++ % KEPT];
 	gone = *place;

@@ -7,7 +7,7 @@
 #ifndef TENSOR_DEBUG_H
 #define TENSOR_DEBUG_H
 
-#include "core/tensor_impl.h"
+#include "storage/storage.h"
 
 extern bool debug_memory;
 /* At load, before anything is allocated. */
@@ -19,7 +19,13 @@ bool debug_alloc(struct tensor_storage *s, size_t nbytes);
 void debug_keep(unsigned class, void *p);
 /* Who asked for a tensor: the function of the public interface, or "?". */
 const char *debug_caller(void);
-/* t was released: says so, and ends the program. */
-void debug_dead(const tensor *t, const char *function) __attribute__((noreturn, cold));
+/* Prints the message and ends the program. */
+void debug_die(const char *fmt, ...) __attribute__((noreturn, cold, format(printf, 1, 2)));
+
+/* For blocks of CLASS_TENSOR with debug_memory; set by core/debug.c. */
+extern struct debug_tensor_hooks {
+	void (*taken)(void *block); /* records who asked for it */
+	void (*kept)(void *block);  /* clears its pointers */
+} debug_tensor_hooks;
 
 #endif

@@ -2,6 +2,8 @@
 /* Devices besides the CPU. Backends register an allocator; CUDA brings one as a plugin (cuda.c). */
 #include "storage/devices.h"
 
+#include "base/error.h"
+
 #include <pthread.h>
 #include <stdio.h>
 
@@ -59,27 +61,4 @@ const char *device_name(tensor_device d, char *buf, size_t size)
 	else
 		snprintf(buf, size, "%d:%d", d.type, d.index);
 	return buf;
-}
-
-TENSOR_EXPORT tensor *tensor_empty_on(tensor_device device, tensor_ints size,
-				      enum tensor_dtype dtype)
-{
-	return scope_own(thread(), tensor_new_opt(TENSOR_OPTIONS(.dtype = dtype, .device = device),
-						  size.data, (int)size.len));
-}
-
-TENSOR_EXPORT void *tensor_data(const tensor *t)
-{
-	const struct tensor_allocator *a;
-
-	if (!tensor_given(t))
-		return NULL;
-	if (t->device.type == TENSOR_CPU) {
-		if (!t->data && t->ext)
-			tensor_fail(EOPNOTSUPP, "data: a %s tensor has no address, to_dense has",
-				    tensor_layout_name(t->layout));
-		return t->data;
-	}
-	a = device_allocator(t->device);
-	return a && a->host_accessible ? t->data : NULL;
 }

@@ -3,7 +3,7 @@
 #ifndef TENSOR_DEVICES_H
 #define TENSOR_DEVICES_H
 
-#include "core/tensor_impl.h"
+#include "base/compiler.h"
 
 /* The device's allocator; loads its plugin at first use. NULL with the error set. */
 const struct tensor_allocator *device_allocator(tensor_device device);

@@ -10,8 +10,11 @@
  */
 #include "storage/heap.h"
 
-#include "storage/cache.h"
-#include "core/referrers.h"
+#include "base/compiler.h"
+#include "base/init.h"
+#include "storage/magazine.h"
+#include "storage/storage.h"
+#include "storage/trim.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -290,7 +293,6 @@ static void partial_out(struct run *r)
 		r->next->link = r->link;
 }
 
-#define TENSOR_BLOCK ((sizeof(struct tensor) + 63) & ~(size_t)63)
 _Static_assert(UNIT % TENSOR_BLOCK >= 64 && UNIT % TENSOR_BLOCK <= UNIT / 8,
 	       "a run of tensors is one unit, and heap_mark() is behind them");
 
@@ -306,16 +308,13 @@ size_t heap_size(unsigned class)
 	}
 }
 
-/* What the memory held before is taken for no tensor, and no storage. */
+/* Sets the counts of references, which both structs begin with, to 0: no block is in use yet. */
 static void clear_descriptions(struct run *r)
 {
 	size_t size = heap_size(r->class);
 
 	for (char *p = r->base; p < r->base + r->blocks * size; p += size)
-		if (r->class == CLASS_TENSOR)
-			((tensor *)p)->refs = 0;
-		else
-			((struct tensor_storage *)p)->refs = 0;
+		*(_Atomic int64_t *)p = 0;
 	if (r->class == CLASS_TENSOR)
 		atomic_store_explicit(heap_mark(r->base), false, memory_order_relaxed);
 }
@@ -359,12 +358,14 @@ static struct run *new_run(unsigned class)
 	return r;
 }
 
+void (*heap_note_free)(unsigned class, void *note, unsigned blocks);
+
 static void end_run(struct run *r)
 {
 	struct arena *a = *place_of(r->base);
 
 	if (r->note)
-		referrers_forget_run(r->class, r->note, r->blocks);
+		heap_note_free(r->class, r->note, r->blocks);
 	partial_out(r);
 	bin_out(a);
 	for (unsigned i = r->first; i < r->first + r->units; i++) {
@@ -500,4 +501,14 @@ void heap_stats(uint64_t *mapped, uint64_t *taken)
 	*mapped = heap.mapped;
 	*taken = heap.taken;
 	heap_unlock();
+}
+
+static void trim_now(void)
+{
+	heap_trim(true);
+}
+
+INIT(INIT_MEMORY) static void heap_init(void)
+{
+	trim_register(TRIM_HEAP, trim_now);
 }

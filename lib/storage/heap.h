@@ -46,8 +46,11 @@ void heap_trim(bool now);
 struct heap_place {
 	char *base; /* of block 0 */
 	unsigned blocks, index;
-	void **note; /* what referrers.c keeps beside the run; at first NULL */
+	void **note; /* kept beside the run by core/referrers.c; NULL at first */
 };
+
+/* Called with the lock for the note of a run that ends. Set by core/referrers.c. */
+extern void (*heap_note_free)(unsigned class, void *note, unsigned blocks);
 
 /* With the lock. p may be anything; false: it is no block of this class. */
 bool heap_find(const void *p, unsigned class, struct heap_place *at);

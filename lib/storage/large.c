@@ -7,7 +7,9 @@
  */
 #include "storage/large.h"
 
-#include "storage/cache.h"
+#include "base/init.h"
+#include "storage/size_class.h"
+#include "storage/trim.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -147,7 +149,7 @@ struct mapping *large_take(size_t n)
 		return m;
 	m = new_mapping(size);
 	if (!m) {
-		cache_trim_all();
+		trim_all();
 		m = new_mapping(size);
 	}
 	if (!m) {
@@ -197,4 +199,14 @@ void large_stats(uint64_t *used, uint64_t *cached)
 	*used += large.used;
 	*cached += large.cached;
 	large_unlock();
+}
+
+static void trim_now(void)
+{
+	large_trim(true);
+}
+
+INIT(INIT_MEMORY) static void large_init(void)
+{
+	trim_register(TRIM_LARGE, trim_now);
 }

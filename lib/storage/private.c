@@ -1,93 +1,15 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
  * Storages in memory of this process alone: blocks of the heap up to BLOCK_MAX, mappings above. A fork
- * copies both on write. Each thread keeps a magazine of free blocks for each class; full and empty
- * magazines trade half their blocks with the heap.
+ * copies both on write.
  */
-#include "storage/cache.h"
+#include "storage/private.h"
+
+#include "base/error.h"
 #include "storage/debug.h"
 #include "storage/heap.h"
 #include "storage/large.h"
-
-#include <pthread.h>
-#include <stdlib.h>
-
-/* Bytes of free blocks that a thread may keep of each class, but two blocks in any case: with all
- * classes about 20 MiB. */
-#define KEEP ((size_t)256 << 10)
-
-uint8_t magazine_limit[BLOCK_CLASSES];
-
-static void lock_all(void)
-{
-	heap_lock();
-	large_lock();
-}
-
-static void unlock_all(void)
-{
-	large_unlock();
-	heap_unlock();
-}
-
-__attribute__((constructor(101))) static void private_init(void)
-{
-	debug_init();
-	/* With limits of 0 no magazine ever has a block. */
-	for (unsigned c = 0; c < BLOCK_CLASSES && !debug_memory; c++) {
-		size_t n = KEEP / heap_size(c);
-
-		magazine_limit[c] = (uint8_t)(n > MAGAZINE ? MAGAZINE : n < 2 ? 2 : n);
-	}
-	pthread_atfork(lock_all, unlock_all, unlock_all);
-}
-
-/* ---- magazines ---- */
-
-void *magazine_empty(unsigned class, struct magazine *m)
-{
-	unsigned want = (magazine_limit[class] + 1u) / 2;
-
-	m->n = heap_take(class, m->slot, want ? want : 1);
-	if (!m->n) {
-		cache_trim_all();
-		m->n = heap_take(class, m->slot, 1);
-	}
-	if (!m->n)
-		return NULL;
-	m->n--;
-	if (debug_memory && class == CLASS_TENSOR)
-		((tensor *)m->slot[m->n])->made_by = debug_caller();
-	return m->slot[m->n];
-}
-
-static void drain(unsigned class, struct magazine *m, unsigned keep)
-{
-	heap_give(class, m->slot + keep, m->n - keep);
-	m->n = keep;
-}
-
-void magazine_full(unsigned class, struct magazine *m, void *p)
-{
-	if (debug_memory) {
-		debug_keep(class, p);
-		return;
-	}
-	drain(class, m, magazine_limit[class] / 2);
-	m->slot[m->n++] = p;
-}
-
-void private_flush(struct tensor_thread *th)
-{
-	for (unsigned c = 0; c < BLOCK_CLASSES; c++)
-		if (th->blocks[c].n)
-			drain(c, &th->blocks[c], 0);
-}
-
-void storage_thread_exit(struct tensor_thread *th)
-{
-	private_flush(th);
-}
+#include "storage/magazine.h"
 
 /* ---- blocks ---- */
 

@@ -6,7 +6,7 @@
  */
 #include "tensorstat.h"
 
-#include "lib/sharing/descriptor.h"
+#include "lib/storage/descriptor.h"
 
 #include <ctype.h>
 #include <dirent.h>

@@ -2,7 +2,7 @@
 /* Rows: lists that grow, groups of rows, and text of strangers. */
 #include "tensorstat.h"
 
-#include "lib/sharing/descriptor.h"
+#include "lib/storage/descriptor.h"
 
 #include <stdarg.h>
 #include <stdlib.h>

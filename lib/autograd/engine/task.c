@@ -2,6 +2,8 @@
 /* The state of one backward: see task.h. No function here recurses, however deep the graph. */
 #include "autograd/engine/task.h"
 
+#include "base/init.h"
+
 #include <stdlib.h>
 
 #define KEEP_CAP 4096 /* states whose memory a thread keeps */
@@ -303,4 +305,24 @@ int64_t ready_pop(struct task *k)
 	}
 	q->heap[at] = last;
 	return top;
+}
+
+static void autograd_thread_exit(struct tensor_thread *th)
+{
+	struct autograd_thread *at = th->autograd;
+
+	if (!at)
+		return;
+	for (int c = 0; c < NODE_CLASSES; c++)
+		while (at->nodes[c].n)
+			free(at->nodes[c].slot[--at->nodes[c].n]);
+	if (at->spare)
+		task_free(at->spare);
+	free(at);
+	th->autograd = NULL;
+}
+
+INIT(INIT_HOOKS) static void set_exit(void)
+{
+	thread_on_exit(THREAD_EXIT_AUTOGRAD, autograd_thread_exit);
 }

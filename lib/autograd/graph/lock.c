@@ -2,6 +2,8 @@
 /* Locks, and what a fork does to them. */
 #include "autograd/graph/lock.h"
 
+#include "base/init.h"
+
 #include <pthread.h>
 
 uint32_t node_lock_epoch;
@@ -25,7 +27,7 @@ static void in_child(void)
 }
 
 /* Calls of operators are made while it is held: at a fork it is taken before all others. */
-__attribute__((constructor(105))) static void watch_forks(void)
+INIT(INIT_AUTOGRAD_LOCK) static void watch_forks(void)
 {
 	pthread_atfork(autograd_lock, autograd_unlock, in_child);
 }

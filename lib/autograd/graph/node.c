@@ -21,21 +21,6 @@ struct autograd_thread *autograd_thread_init(struct tensor_thread *th)
 	return th->autograd;
 }
 
-static void autograd_thread_exit(struct tensor_thread *th)
-{
-	struct autograd_thread *at = th->autograd;
-
-	if (!at)
-		return;
-	for (int c = 0; c < NODE_CLASSES; c++)
-		while (at->nodes[c].n)
-			free(at->nodes[c].slot[--at->nodes[c].n]);
-	if (at->spare)
-		task_free(at->spare);
-	free(at);
-	th->autograd = NULL;
-}
-
 /* Under AddressSanitizer every node is an allocation that it can watch. */
 #ifdef __SANITIZE_ADDRESS__
 #define NODE_KEEP (-1)
@@ -179,9 +164,8 @@ static bool requires_grad(const tensor *t)
 	return needs_grad(t);
 }
 
-__attribute__((constructor)) static void set_hooks(void)
+INIT(INIT_HOOKS) static void set_hooks(void)
 {
 	tensor_autograd_hooks.requires_grad = requires_grad;
 	tensor_autograd_hooks.free_meta = meta_free;
-	tensor_autograd_hooks.thread_exit = autograd_thread_exit;
 }

@@ -7,6 +7,7 @@
 #define TENSOR_CUDA_INTERNAL_H
 
 #include "dispatch/dispatch.h"
+#include "core/tensor_impl.h"
 #include "storage/devices.h"
 #include "kernels/abi/kernels.h"
 #include "kernels/cuda/launch.h"

@@ -7,7 +7,7 @@
 #ifndef TENSOR_ONEDNN_H
 #define TENSOR_ONEDNN_H
 
-#include "core/plugin.h"
+#include "core/plugin_tensor.h"
 #include "kernels/abi/onednn.h"
 
 #include <oneapi/dnnl/dnnl.h>

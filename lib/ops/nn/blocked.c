@@ -2,7 +2,7 @@
 /* Blocked tensors: the plugin, conversions, and backward operators by way of dense copies. */
 #include "ops/nn/blocked.h"
 
-#include "core/plugin.h"
+#include "base/plugin.h"
 
 #include "family/blocked.h"
 #include "family/copy.h"

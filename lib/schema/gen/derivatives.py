@@ -449,7 +449,7 @@ def nodes(entries, plain, heads):
                 rows.append(form.id)
             elif form.variant == 'inplace':
                 fail(f'{form.name} changes a tensor in place: give it a formula')
-    out.append('__attribute__((constructor(103))) static void fill_autograd(void)\n{\n')
+    out.append('INIT(INIT_AUTOGRAD) static void fill_autograd(void)\n{\n')
     out += [f'\tdispatch_fill(&entry_{r}, AUTOGRAD_BIT, (tensor_kernel)record_{r});\n' for r in rows]
     out.append('}\n')
     return ''.join(out)

@@ -297,7 +297,7 @@ def source(family, ops):
         out.append(boxer(op))
         out.append(unboxer(op))
         out.append(row(op))
-    out.append('__attribute__((constructor(101))) static void fill_tables(void)\n{\n')
+    out.append('INIT(INIT_TABLES) static void fill_tables(void)\n{\n')
     for op in ops:
         out += [f'\tdispatch_fill(&entry_{op.id}, {keys}, (tensor_kernel){fn});\n'
                 for keys, fn in filled(op)]

@@ -10,6 +10,9 @@
  */
 #include "storage/provider/device_file.h"
 
+#include "base/error.h"
+#include "base/init.h"
+
 #include <fcntl.h>
 #include <pthread.h>
 #include <time.h>
@@ -50,7 +53,7 @@ static void after_fork(void)
 }
 
 /* Before others: those who hold their lock and call us get theirs first at a fork, too. */
-__attribute__((constructor(101))) static void watch_forks(void)
+INIT(INIT_DEVICE_FILE) static void watch_forks(void)
 {
 	pthread_atfork(lock_device, unlock_device, after_fork);
 }

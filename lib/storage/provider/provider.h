@@ -6,9 +6,8 @@
 #ifndef TENSOR_PROVIDER_H
 #define TENSOR_PROVIDER_H
 
-#include "core/tensor_impl.h"
-
-#include "sharing/descriptor.h"
+#include "base/dtype.h"
+#include "storage/descriptor.h"
 
 #include <sys/types.h>
 
@@ -103,40 +102,6 @@ static inline bool identity_equal(struct tensor_identity a, struct tensor_identi
 	return a.ino == b.ino && a.dev == b.dev;
 }
 
-/* ---- storage on buffers (cache.c) ---- */
-
-/* The buffer that a storage has to itself, or NULL. */
-struct tensor_buffer *storage_buffer(struct tensor_storage *s);
-/* Is it memory of the library's that only this process sees? Then it can be moved: */
-bool storage_is_private(const struct tensor_storage *s);
-/* The storage of t, which is private, gets a buffer to itself. 0, or -errno with the error set. No other
- * thread uses a tensor on it meanwhile. */
-int storage_share(tensor *t);
-/* A new host storage, in private memory or in a buffer of its own. NULL with the error set. */
-struct tensor_storage *cache_alloc(size_t nbytes, bool shareable);
-
-/* Are these flags of tensor_buffer_sync()? 0, or -EINVAL with the error set (buffer.c). */
-int sync_check(const char *function, unsigned flags);
-
-/* ---- buffers of other processes (import.c) ---- */
-
-/* New storage on the buffer behind an fd, which stays the caller's; a buffer is mapped once for
- * each set of rights in a process, however often it comes. NULL with the error set: EBADMSG unless
- * it is `id`. */
-struct tensor_storage *import_storage(int fd, struct tensor_identity id);
-/* The same for an fd that the program vouches for: `foreign` memory too, whatever its identity. */
-struct tensor_storage *import_foreign(const char *function, int fd);
-/* The buffer of an imported storage, NULL for others. */
-struct tensor_buffer *import_buffer(struct tensor_storage *s);
-/* seal() of an imported buffer. -EBUSY if another storage of this process is on it. */
-int import_seal(struct tensor_storage *s);
-
-/* ---- sharing (share.c, label.c) ---- */
-
-/* The buffer leaves this process, or will: it is not reused from now on. */
-void share_mark(struct tensor_buffer *b);
-/* A shared buffer is about to go from this process: channels forget that they sent it. */
-void share_forget(const struct tensor_buffer *b);
 /* Before the mapping of a buffer goes away. */
 static inline void buffer_unhook(struct tensor_buffer *b)
 {
@@ -145,18 +110,16 @@ static inline void buffer_unhook(struct tensor_buffer *b)
 	b->on_close = NULL;
 }
 
+/* A shared buffer is about to be closed. Set by lib/sharing, whose channels remember what they sent. */
+extern void (*buffer_forget)(const struct tensor_buffer *b);
+
 /* The end of a buffer, whoever made it. */
 static inline void buffer_close(struct tensor_buffer *b)
 {
 	buffer_unhook(b);
-	if (b->shared)
-		share_forget(b);
+	if (b->shared && buffer_forget)
+		buffer_forget(b);
 	b->provider->close(b);
 }
-
-/* Writes t's geometry, and a label, into its buffer's descriptor. */
-int describe_tensor(struct tensor_buffer *b, const tensor *t, const char *label);
-/* The same, unless the buffer has a descriptor or cannot have one. */
-void describe_once(struct tensor_buffer *b, const tensor *t);
 
 #endif

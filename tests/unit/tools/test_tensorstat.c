@@ -3,7 +3,7 @@
 #include "peer.h"
 #include "tensorstat.h"
 
-#include "lib/sharing/descriptor.h"
+#include "lib/storage/descriptor.h"
 
 #include <sys/stat.h>
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /* Events of /dev/tensor: what other processes, or the kernel, did to this process's buffers. */
+#include "core/tensor_impl.h"
 #include "storage/provider/device_file.h"
 
 #include <fcntl.h>

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* Opening a plugin, and what plugins call. See plugin.h. */
-#include "core/plugin.h"
+/* Opening a plugin of the library. See plugin.h. */
+#include "base/plugin.h"
+
+#include "base/compiler.h"
 
 #include <dlfcn.h>
 #include <stdio.h>
@@ -36,20 +38,4 @@ bool plugin_open(const char *file, const char *variable, char *reason, size_t si
 	text = dlerror();
 	snprintf(reason, size, "the plugin was not loaded: %.400s", text ? text : path);
 	return false;
-}
-
-TENSOR_EXPORT tensor *plugin_tensor(enum tensor_dtype dtype, const int64_t *sizes, int ndim)
-{
-	return tensor_new(TENSOR_DEVICE_CPU, dtype, sizes, ndim);
-}
-
-TENSOR_EXPORT tensor *plugin_tensor_unstrided(tensor_options options, const int64_t *sizes,
-					      int ndim, size_t nbytes, struct tensor_extension *ext)
-{
-	return tensor_new_unstrided(options, sizes, ndim, nbytes, ext);
-}
-
-TENSOR_EXPORT void plugin_tensor_put(tensor *t)
-{
-	tensor_put(t);
 }

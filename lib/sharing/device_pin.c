@@ -3,6 +3,7 @@
  * Memory that is not a buffer of /dev/tensor, pinned there for devices. The region holds the storage,
  * and a buffer that has been pinned is not reused: a dma-buf may outlive both.
  */
+#include "sharing/sharing.h"
 #include "storage/provider/device_file.h"
 
 #include <stdlib.h>

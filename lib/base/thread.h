@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
+/* The state of a thread: dispatch keys, open scopes, free blocks, the error record. */
+#ifndef TENSOR_THREAD_H
+#define TENSOR_THREAD_H
+
+#include "base/compiler.h"
+
+/* Free blocks of one size class, taken and given without a lock (storage/magazine.h). */
+#define MAGAZINE      64
+#define BLOCK_CLASSES 64
+
+struct magazine {
+	unsigned n;
+	void *slot[MAGAZINE];
+};
+
+struct tensor_thread {
+	uint32_t include, exclude; /* dispatch keys */
+	bool grad_enabled;
+	uint32_t scope_depth, scope_n, scope_cap;
+	tensor **scope;
+	struct magazine blocks[BLOCK_CLASSES];
+	void *autograd; /* struct autograd_thread, owned by lib/autograd */
+	struct tensor_error error;
+};
+
+extern __thread struct tensor_thread *tensor_thread_ptr __attribute__((tls_model("initial-exec")));
+struct tensor_thread *tensor_thread_init(void);
+
+static inline struct tensor_thread *thread(void)
+{
+	struct tensor_thread *th = tensor_thread_ptr;
+
+	return likely(th) ? th : tensor_thread_init();
+}
+
+/* What ends with a thread, in this order. A stage has one function, set by a constructor. */
+enum thread_exit_stage {
+	THREAD_EXIT_SCOPES,
+	THREAD_EXIT_AUTOGRAD,
+	THREAD_EXIT_MAGAZINES,
+	THREAD_EXIT_STAGES
+};
+
+void thread_on_exit(enum thread_exit_stage stage, void (*fn)(struct tensor_thread *th));
+
+#endif

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR MIT
+/* Functions of the data model that plugins call. See plugin_tensor.h. */
+#include "core/plugin_tensor.h"
+
+TENSOR_EXPORT tensor *plugin_tensor(enum tensor_dtype dtype, const int64_t *sizes, int ndim)
+{
+	return tensor_new(TENSOR_DEVICE_CPU, dtype, sizes, ndim);
+}
+
+TENSOR_EXPORT tensor *plugin_tensor_unstrided(tensor_options options, const int64_t *sizes,
+					      int ndim, size_t nbytes, struct tensor_extension *ext)
+{
+	return tensor_new_unstrided(options, sizes, ndim, nbytes, ext);
+}
+
+TENSOR_EXPORT void plugin_tensor_put(tensor *t)
+{
+	tensor_put(t);
+}

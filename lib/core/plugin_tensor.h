@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
+/*
+ * tensor_new() on the CPU, tensor_new_unstrided() and tensor_put() for plugins. They have exported
+ * names of their own, because calls of an exported name within the library go through the PLT.
+ */
+#ifndef TENSOR_PLUGIN_TENSOR_H
+#define TENSOR_PLUGIN_TENSOR_H
+
+#include "core/tensor_impl.h"
+
+tensor *plugin_tensor(enum tensor_dtype dtype, const int64_t *sizes, int ndim);
+tensor *plugin_tensor_unstrided(tensor_options options, const int64_t *sizes, int ndim,
+				size_t nbytes, struct tensor_extension *ext);
+void plugin_tensor_put(tensor *t);
+
+#endif

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR MIT
+/* The choice of the provider for new buffers, and what all providers share. */
+#include "storage/provider/provider.h"
+
+#include "base/compiler.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+
+void (*buffer_forget)(const struct tensor_buffer *b);
+
+static const struct tensor_provider *const providers[] = { &device_provider, &memfd_provider };
+static const struct tensor_provider *chosen;
+static pthread_once_t choose_once = PTHREAD_ONCE_INIT;
+
+_Atomic uint32_t fork_generation;
+
+static void count_fork(void)
+{
+	atomic_fetch_add(&fork_generation, 1);
+}
+
+static void choose(void)
+{
+	const char *want = secure_getenv("TENSOR_PROVIDER");
+
+	pthread_atfork(count_fork, NULL, NULL);
+	for (size_t i = 0; i < ARRAY_SIZE(providers) && !chosen; i++) {
+		const struct tensor_provider *p = providers[i];
+
+		if (want && *want ? !strcmp(want, p->name) : p->probe() == 0)
+			chosen = p;
+	}
+	/* An unknown name: the first buffer's failure would say nothing useful. */
+	if (!chosen)
+		chosen = &memfd_provider;
+}
+
+const struct tensor_provider *tensor_provider(void)
+{
+	pthread_once(&choose_once, choose);
+	return chosen;
+}
+
+int provider_open_fd(int fd, bool foreign, struct tensor_buffer *b)
+{
+	int err = -EBADMSG;
+
+	for (size_t i = 0; i < ARRAY_SIZE(providers) && err == -EBADMSG; i++)
+		err = providers[i]->open(fd, foreign, b);
+	return err;
+}
+
+unsigned long long fd_limit(void)
+{
+	struct rlimit r;
+
+	return getrlimit(RLIMIT_NOFILE, &r) < 0 ? 0 : r.rlim_cur;
+}
+
+bool fd_limit_raise(void)
+{
+	struct rlimit r;
+
+	if (getrlimit(RLIMIT_NOFILE, &r) < 0 || r.rlim_cur >= r.rlim_max)
+		return false;
+	r.rlim_cur = r.rlim_max;
+	return setrlimit(RLIMIT_NOFILE, &r) == 0;
+}
+
+TENSOR_EXPORT const char *tensor_provider_name(void)
+{
+	return tensor_provider()->name;
+}
