@@ -23,7 +23,7 @@ def prose(text):
 def literal(lines):
     out = []
     for line in lines:
-        line = escape(line.replace('\t', '    ')).replace("'", '\\(aq')
+        line = escape(re.sub(r'(\S) {2,}(/[*/])', r'\1  \2', line).expandtabs(4)).replace("'", '\\(aq')
         out.append('\\&' + line if line.startswith(('.', "\\(aq")) else line)
     return '.in +4n\n.nf\n' + '\n'.join(out) + '\n.fi\n.in\n'
 
@@ -50,7 +50,7 @@ def page_name(guide):
 
 
 def heading(name, section, version):
-    return f'.TH {name} {section} "" "libtensor {version}" "Library Functions Manual"\n'
+    return f'.TH {name} {section} "" "libtensor {version}" "Library Functions Manual"\n.ad l\n.nh\n'
 
 
 def wrapped(text):

@@ -16,7 +16,7 @@ def anchor(name):
 
 
 def rich(text, targets):
-    """Inline marks as HTML. Links to .md files of docs/reference become links to their pages."""
+    """Inline marks as HTML. Links to guides become links to their pages, others to files are left out."""
     out = []
     for kind, part, target in markdown.inline(text):
         part = html.escape(part)
@@ -27,8 +27,8 @@ def rich(text, targets):
         elif kind == 'strong':
             out.append(f'<strong>{part}</strong>')
         elif kind == 'link':
-            target = re.sub(r'^(?:\.\./|reference/)*([\w-]+)\.md', r'\1.html', target)
-            out.append(f'<a href="{html.escape(target)}">{part}</a>')
+            page = targets.get(os.path.basename(target)) if target.endswith('.md') else target
+            out.append(f'<a href="{html.escape(page)}">{part}</a>' if page else part)
         else:
             out.append(part)
     return ''.join(out)
@@ -79,6 +79,7 @@ class Site:
         self.folder, self.entries, self.titles, self.guides, self.common = folder, entries, titles, guides, common
         self.families = sorted({entry.family for entry in entries})
         self.targets = {name: f'ops-{e.family}.html#{anchor(e.name)}' for e in reversed(entries) for name in e.functions}
+        self.targets.update({f'{name}.md': f'{name}.html' for name, _, _ in guides})
         self.written = set()
 
     def navigation(self, here):
@@ -121,7 +122,7 @@ class Site:
         self.write('index.html', 'Operators', '\n'.join(out))
 
     def names(self):
-        rows = [[name, page] for name, page in sorted(self.targets.items())]
+        rows = [[name, page] for name, page in sorted(self.targets.items()) if not name.endswith('.md')]
         rows += [[e.name, f'ops-{e.family}.html#{anchor(e.name)}'] for e in self.entries]
         rows += [[title, f'{name}.html'] for name, title, _ in self.guides]
         with open(os.path.join(self.folder, 'names.js'), 'w') as f:
