@@ -23,7 +23,7 @@ $(B)/tests/test_blocked $(B)/tests/reference: TEST_LIBS = $(ONEDNN_TEST_LIBS)
 test:
 	@packaging/install-deps build test guest format
 	@$(MAKE) --no-print-directory -j$$(nproc) all unit
-	@tests/run-all $(B) test-unit=unit test-sanitize=sanitize test-abi=abi test-layers=layers check-format=format test-golden=golden \
+	@tests/run-all $(B) test-unit=unit test-sanitize=sanitize test-abi=abi test-layers=layers check-format=format check-reference=check-reference test-golden=golden \
 		test-onnx=onnx test-shell=shell test-guest=guest-6.1 test-guest-library=guest-library
 
 # The fuzzers run a small part of their cases here (tests/fuzz/fuzz.mk), the reference its examples.

@@ -5,6 +5,7 @@ import os
 import re
 
 import markdown
+import operators
 
 
 def escape(text):
@@ -53,16 +54,6 @@ def heading(name, section, version):
     return f'.TH {name} {section} "" "libtensor {version}" "Library Functions Manual"\n.ad l\n.nh\n'
 
 
-def wrapped(text):
-    """Lines of at most 72 columns, broken after commas only."""
-    lines = ['']
-    for piece in re.findall(r'.+?(?:, |$)', text):
-        if len(lines[-1]) + len(piece.rstrip()) > 72 and lines[-1]:
-            lines.append('        ')
-        lines[-1] += piece
-    return [line.rstrip() for line in lines]
-
-
 def paragraph(term, text):
     return f'.TP\n{term}\n{prose(text)}\n' if text else ''
 
@@ -82,7 +73,7 @@ def synopsis(group):
     lines = ['#include <tensor/tensor.h>', '']
     for entry in group.entries:
         for _, declaration in entry.prototypes():
-            lines += wrapped(declaration)
+            lines += operators.wrapped(declaration, 72)
     return '.SH SYNOPSIS\n.nf\n' + '\n'.join(escape(line) for line in lines) + '\n.fi\n.PP\nLink with \\fB\\-ltensor\\fP.\n'
 
 
@@ -97,8 +88,7 @@ def examples(group):
     out = []
     for entry in group.entries:
         if entry.code:
-            code = [piece for line in [entry.code + ';'] for piece in wrapped(line)]
-            out.append(literal(code + ['// ' + line for line in entry.gives.split('\n')]))
+            out.append(literal(operators.wrapped(entry.code + ';', 72) + ['// ' + line for line in entry.gives.split('\n')]))
     if not out:
         return ''
     return ('.SH EXAMPLES\nvector(), ints() and bools() make tensors of one dimension, matrix(rows, ...) of two,\n'

@@ -17,6 +17,16 @@ import schema  # noqa: E402
 COMPOSITE = ('composite', 'each', 'alias')
 
 
+def wrapped(text, width):
+    """Lines of at most so many columns, broken after commas only."""
+    lines = ['']
+    for piece in re.findall(r'.+?(?:, |$)', text):
+        if len(lines[-1]) + len(piece.rstrip()) > width and lines[-1]:
+            lines.append('        ')
+        lines[-1] += piece
+    return [line.rstrip() for line in lines]
+
+
 class Entry:
     """One entry: an operator with its in-place and out forms."""
 

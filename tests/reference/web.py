@@ -6,6 +6,7 @@ import os
 import re
 
 import markdown
+import operators
 
 STYLE = os.path.join(os.path.dirname(os.path.abspath(__file__)), 'style.css')
 SEARCH = os.path.join(os.path.dirname(os.path.abspath(__file__)), 'search.js')
@@ -62,7 +63,7 @@ def facts(entry):
 
 
 def operator(entry):
-    declarations = '\n'.join(text for _, text in entry.prototypes())
+    declarations = '\n'.join(line for _, text in entry.prototypes() for line in operators.wrapped(text, 96))
     out = [f'<section id="{anchor(entry.name)}"><h2>{html.escape(entry.name)}</h2>',
            f'<p>{html.escape(entry.words.doc)}</p>',
            f'<pre><code>{html.escape(declarations)}</code></pre>', facts(entry)]

@@ -96,6 +96,8 @@ def errors(op):
         out.append('EINVAL for a dimension out of range.')
     if len(tensors) > 1 or any(a.type.startswith('Tensor') and a.type.endswith('[]') for a in op.args):
         out.append('EINVAL for tensors on several devices.')
+    if op.kind == 'each':
+        out.append('EINVAL for an empty list, or lists of different lengths.')
     if op.gathers:
         out.append('EINVAL for a negative size.' if 'size' in args else '')
     return [text for text in out if text]
