@@ -26,7 +26,7 @@ $(B)/tests/test_blocked $(B)/tests/reference: TEST_LIBS = $(ONEDNN_TEST_LIBS)
 test:
 	@packaging/install-deps build test guest format
 	@$(MAKE) --no-print-directory -j$$(nproc) all unit
-	@tests/run-all $(B) test-unit=unit test-sanitize=sanitize test-abi=abi test-layers=layers check-format=format test-golden=golden \
+	@tests/run-all $(B) test-unit=unit test-sanitize=sanitize test-abi=abi test-layers=layers check-format=format check-reference=check-reference test-golden=golden \
 		test-onnx=onnx test-shell=shell test-guest=guest-6.1 test-guest-library=guest-library
 
 # The fuzzers run a small part of their cases here (tests/fuzz/fuzz.mk), the reference its examples.
@@ -39,29 +39,7 @@ test-unit: unit
 test-shell: all
 	$(Q)tests/run-shell $(B) shell $(wildcard tests/shell/*.sh)
 
-# The reference: a page a family of operators, whose examples are run.
-REFERENCE := $(B)/tests/reference
-
-$(B)/obj/examples.o: $(GEN)/stamp $(wildcard tests/reference/*.h)
-	@mkdir -p $(@D)
-	$(call say,CC,$@)
-	$(Q)$(CC) $(CPPFLAGS_ALL) -I. -std=gnu11 -O0 $(WARN) -Wno-unused-function $(SANITIZE) -c -o $@ \
-		$(GEN)/examples.c
-
-$(REFERENCE): tests/reference/reference.c $(B)/obj/examples.o $(LIB_SO) $(B)/libtensor.so
-	$(call say,CC,$@)
-	$(Q)$(CC) $(CPPFLAGS_ALL) -std=gnu11 $(CFLAGS) $(WARN) $(SANITIZE) -o $@ $< $(B)/obj/examples.o \
-		-L$(B) -ltensor -Wl,-rpath,$(abspath $(B)) -lm $(TEST_LIBS)
-
-.PHONY: reference reference-accept test-reference
-reference: $(REFERENCE)
-	@mkdir -p $(B)/reference
-	$(Q)$< --pages $(B)/reference
-	@echo "$(B)/reference/index.md"
-reference-accept: $(REFERENCE)
-	$(Q)$(PYTHON) tests/reference/accept $<
-test-reference: $(REFERENCE)
-	$(Q)tests/run-unit $(B) reference $<
+include tests/reference/reference.mk
 
 # Leaks count: what the library keeps on purpose is reachable. Of the kernels only the level that this
 # machine runs is built, all of them take three times as long; SANITIZE_LEVELS="v2 v3 v4" has them.

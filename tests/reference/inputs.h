@@ -14,10 +14,7 @@
 
 struct example {
 	const char *op, *family;
-	const char *prototypes; /* a line each */
-	const char *text, *rule;
 	const char *code, *gives;
-	bool composite;
 	int (*run)(tensor **results); /* how many, or -1 with the error set */
 };
 

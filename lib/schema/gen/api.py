@@ -7,7 +7,9 @@ NOTE = '/* Generated from lib/schema/ops/. */\n'
 
 def comment(op):
     lines = textwrap.wrap(f'{op.text}', 92, break_long_words=False)
-    lines += textwrap.wrap(' '.join(op.doc.split()), 92) if op.doc else []
+    lines += textwrap.wrap(op.words.doc, 92)
+    lines += textwrap.wrap(op.words.shapes, 92)
+    lines += textwrap.wrap(op.words.errors, 92)
     return '/*\n' + ''.join(f' * {line}\n' for line in lines) + ' */\n'
 
 

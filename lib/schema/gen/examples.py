@@ -8,8 +8,8 @@ of its C function, then, indented by a tab, what the results print.
   <tab>tensor(4.)
   <tab>tensor(2)
 
-Where nothing is returned, changed(...) is the list of tensors that is changed. Inputs are made by the functions of tests/reference/inputs.h. Where several results come back
-through pointers, these follow the arguments by themselves.
+Where nothing is returned, changed(...) is the list of tensors that is changed. Inputs are made by
+the functions of tests/reference/inputs.h. Pointers to results are appended to the arguments.
 """
 import glob
 import os
@@ -17,13 +17,6 @@ import sys
 
 from api import NOTE
 
-RULES = {
-    'same': '', 'promote': 'The result has the promoted dtype of the arguments.',
-    'float': 'Integers and bool are computed as f32.',
-    'bool': 'The result is bool.',
-    'sum': 'Integers and bool become i64.',
-    'index': 'The result is i64.',
-}
 CTYPES = {'Scalar': 'tensor_scalar', 'int': 'int64_t', 'bool': 'bool', 'float': 'double'}
 
 
@@ -86,22 +79,8 @@ def quoted(text):
     return f'"{text}"'
 
 
-def prototypes(forms):
-    """Of all C functions of an entry."""
-    res = []
-    for form in forms:
-        res.append(f'{form.ctype}tensor_{form.c_name}({form.params(hide=True)});')
-        if form.hidden:
-            res.append(f'{form.ctype}tensor_{form.c_name_full}({form.params()});')
-    return '\n'.join(res)
-
-
-def row(op, forms, example):
-    out = [f'\t{{\n\t\t.op = "{op.name}",\n\t\t.family = "{op.family}",\n'
-           f'\t\t.prototypes = {quoted(prototypes(forms))},\n'
-           f'\t\t.text = {quoted(" ".join(op.doc.split()))},\n'
-           f'\t\t.rule = {quoted(RULES[op.rule] if op.kind == "op" else "")},\n'
-           f'\t\t.composite = {str(op.kind in ("composite", "each", "alias")).lower()},\n']
+def row(op, example):
+    out = [f'\t{{\n\t\t.op = "{op.name}",\n\t\t.family = "{op.family}",\n']
     if example:
         out.append(f'\t\t.code = {quoted(call(op, example[0]))},\n'
                    f'\t\t.gives = {quoted(example[1])},\n\t\t.run = run_{op.id},\n')
@@ -117,7 +96,7 @@ def source(ops, folder):
     out = [NOTE, '#include "tests/reference/inputs.h"\n\n']
     out += [function(op, examples[op.name][0]) for op in firsts if op.name in examples]
     out.append('const struct example examples[] = {\n')
-    out += [row(op, entries[id(op.entry)], examples.get(op.name)) for op in firsts]
+    out += [row(op, examples.get(op.name)) for op in firsts]
     out.append(f'}};\nconst int examples_count = {len(firsts)};\n')
     return ''.join(out)
 

@@ -39,7 +39,14 @@ lib/schema/derivatives/. What an entry may say:
   also      names of further kernel tables that the operator's function uses
   dtype     the result's dtype: same, promote, float, bool, sum, index (see enum dtype_rule)
   tags      pointwise, reduction, ...; the variants and views are tagged by themselves
-  doc       a sentence or two for the header and the reference
+  doc       what the operator computes: a sentence or two, or a formula. The reference (make reference)
+            has it with the next four, lib/schema/gen/reference.py says what follows from the schema
+            where they are missing; an operator without a sentence and shapes is an error
+  shapes    of arguments and results, with named dimensions: self [*, n, k], mat2 [k, m]. * stands for
+            any number of dimensions
+  dtypes    of arguments that have one of their own, where the rule of the field dtype does not say it
+  errors    those that are the operator's own: EINVAL for what, EDOM for what
+  source    paper or standard; `libtensor: ...` where PyTorch has no operator of this name
   for       [sqrt, neg]: an entry for each of these, with the word in place of every {}
 
 An Op is one schema (one row of the dispatcher): `add.Tensor`, `add_.Tensor` and `add.out` are
@@ -50,6 +57,8 @@ import re
 import sys
 
 import yaml
+
+import reference
 
 # schema type -> (C type, tensor_arg_type, unbox function)
 TYPES = {
@@ -202,7 +211,7 @@ class Op:
         self.kernel = entry.get('kernel', entry['func'].split('(')[0].split('.')[0])
         self.twice = [self._twice(name, how) for name, how in entry.get('reads', {}).items()]
         self.rule = entry.get('dtype', 'same')
-        self.doc = entry.get('doc', '')
+        self.words = None  # set by reference.describe()
         self.calls = None  # of `each` and `alias`: the operator, and the arguments of the call in C
         self.list_result = False  # -> Tensor[]: as many as there are
         self.plain_result = None  # -> Scalar, int, bool or float
@@ -390,13 +399,33 @@ def find_each(ops):
         op.calls = (target, text.rstrip(')') if text else ', '.join(names))
 
 
+class Loader(yaml.SafeLoader):
+    """An entry that takes fields of another one (<<) does not take its documentation."""
+
+    def flatten_mapping(self, node):
+        own = sum(key.tag != 'tag:yaml.org,2002:merge' for key, _ in node.value)
+        super().flatten_mapping(node)
+        taken = len(node.value) - own
+        node.value = [pair for i, pair in enumerate(node.value)
+                      if i >= taken or pair[0].value not in reference.FIELDS]
+
+
+def read(path):
+    """The entries of a file; entry['place'] is file:line."""
+    with open(path) as f:
+        loader = Loader(f)
+        root = loader.get_single_node()
+        entries = loader.construct_document(root)
+    for entry, node in zip(entries, root.value):
+        entry['place'] = f'{path}:{node.start_mark.line + 1}'
+    return entries
+
+
 def load(paths):
     """All Ops, in the order of the files; op.family is the file's name."""
     ops, seen = [], set()
     for path in sorted(paths):
-        with open(path) as f:
-            entries = yaml.safe_load(f)
-        for entry in [e for entry in entries for e in expand(entry)]:
+        for entry in [e for entry in read(path) for e in expand(entry)]:
             try:
                 for op in parse(entry):
                     if op.name in seen:
@@ -405,9 +434,12 @@ def load(paths):
                     op.family = os.path.splitext(os.path.basename(path))[0]
                     ops.append(op)
             except SchemaError as e:
-                sys.exit(f'{path}: {e}')
+                sys.exit(f'{entry["place"]}: {e}')
     try:
         find_each(ops)
     except SchemaError as e:
         sys.exit(str(e))
+    missing = reference.describe(ops)
+    if missing:
+        sys.exit('\n'.join(missing))
     return ops
