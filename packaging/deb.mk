@@ -4,7 +4,7 @@
 #   make lint-deb        lintian over them
 #   make test-package [SUITE=bookworm]    installs them in a clean chroot, boots what they brought, purges
 #
-# dpkg wants its debian/ at the top of a tree it may write into, so it gets a copy of ours.
+# dpkg-buildpackage writes into the tree and needs debian/ at its top, so it works in a copy.
 
 DEB      := $(B)/deb
 DEB_TREE := $(DEB)/devtensor-$(VERSION)
@@ -13,13 +13,13 @@ DEB_TREE := $(DEB)/devtensor-$(VERSION)
 deb:
 	@packaging/install-deps build package
 	@v=$$(dpkg-parsechangelog -l packaging/debian/changelog -S Version); [ "$$v" = $(VERSION) ] || { \
-		echo "make deb: packaging/debian/changelog says $$v, the Makefile $(VERSION)" >&2; exit 1; }
+		echo "make deb: packaging/debian/changelog has version $$v, the Makefile $(VERSION): make them equal" >&2; exit 1; }
 	$(Q)rm -rf $(DEB) && mkdir -p $(DEB_TREE)
 	$(Q)tar -c --exclude=./$(B) --exclude=./.git --exclude='__pycache__' . | tar -x -C $(DEB_TREE)
 	$(Q)cp -a packaging/debian $(DEB_TREE)/debian
 	$(Q)cd $(DEB_TREE) && env -u MAKEFLAGS -u MAKELEVEL dpkg-buildpackage -b -us -uc -j$$(nproc)
 
-# What it is told to overlook, and why, is in packaging/debian/*.lintian-overrides.
+# Any finding of lintian is a failure.
 lint-deb:
 	$(Q)lintian -I --fail-on error,warning,info --tag-display-limit 0 $(DEB)/*.changes
 

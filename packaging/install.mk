@@ -4,74 +4,107 @@
 #   make uninstall    with the same variables
 #   make install-lib | install-dev | install-tools | install-system | install-dkms    parts of it
 #
-# Each part is a list of MODE:SOURCE:DESTINATION; installing and removing go by the same list.
-# Nothing is run on the machine: docs/install.md says what loads the module and makes the group.
+# A part is a list of MODE:SOURCE:FOLDER/NAME, where FOLDER is the name of a variable below. Paths may
+# contain spaces: they reach packaging/install-files in the environment, never in a list of make.
+# Other fragments may add to a part: INSTALL_dev += $(call into,0644,FILES,MANDIR/man3).
+# Nothing is executed on the machine: docs/install.md has the commands that load the module.
 
-INCLUDEDIR ?= $(PREFIX)/include
-MANDIR     ?= $(PREFIX)/share/man
-COMPDIR    ?= $(PREFIX)/share/bash-completion/completions
-# Where udev, systemd, kmod and DKMS look; not under PREFIX.
+# `make install PREFIX=/usr/` is /usr.
+override PREFIX := $(or $(shell printf '%s' '$(PREFIX)' | sed 's|//*$$||'),/)
+BINDIR       ?= $(PREFIX)/bin
+INCLUDEDIR   ?= $(PREFIX)/include
+DATADIR      ?= $(PREFIX)/share
+MANDIR       ?= $(DATADIR)/man
+PKGCONFIGDIR ?= $(LIBDIR)/pkgconfig
+CMAKEDIR     ?= $(LIBDIR)/cmake/tensor
+COMPDIR      ?= $(DATADIR)/bash-completion/completions
+ZSHCOMPDIR   ?= $(DATADIR)/zsh/site-functions
+FISHCOMPDIR  ?= $(DATADIR)/fish/vendor_completions.d
+# Read by udev, systemd, kmod and DKMS in these places only. `make install` writes there if PREFIX is
+# a system prefix; `make install-system install-dkms` does with any.
 SYSLIBDIR  ?= /usr/lib
 SRCDIR     ?= /usr/src
-DKMSDIR    := $(SRCDIR)/tensor-$(VERSION)
-FILLED     := $(B)/install
+DKMSDIR     = $(SRCDIR)/tensor-$(VERSION)
 
-# A part's entries: mode, files, folder that takes them by their own names.
+SYSTEM_PREFIX := $(shell case '$(PREFIX)' in (/usr | /usr/local) echo yes ;; (*) echo no ;; esac)
+FILLED := $(B)/install
+
+INSTALL_VARIABLES := DESTDIR PREFIX BINDIR LIBDIR INCLUDEDIR DATADIR MANDIR PKGCONFIGDIR CMAKEDIR COMPDIR ZSHCOMPDIR \
+	FISHCOMPDIR SYSLIBDIR DKMSDIR SYSTEM_PREFIX VERSION SOVERSION V
+
+# Entries of files that keep their names: $(call into,MODE,FILES,FOLDER).
 into = $(foreach f,$(2),$(1):$(f):$(3)/$(notdir $(f)))
-# The same for files that keep their path below the folder.
+# The same with their path in this tree below the folder.
 tree = $(foreach f,$(2),$(1):$(f):$(3)/$(f))
+# Files of the tools that match a pattern, at any depth of two.
+tool_files = $(wildcard tools/$(1) tools/*/$(1) tools/*/*/$(1))
 
-INSTALL_lib = 0755:$(LIB_SO):$(LIBDIR)/libtensor.so.$(VERSION) \
-	$(call into,0755,$(wildcard $(foreach p,cuda onednn,$(B)/libtensor_$(p).so.$(SOVERSION))),$(LIBDIR))
-INSTALL_dev = $(call into,0644,$(wildcard include/tensor/*.h) $(GEN)/include/tensor/ops.h,$(INCLUDEDIR)/tensor) \
-	$(call into,0644,$(wildcard include/uapi/linux/*.h),$(INCLUDEDIR)/linux) \
-	$(call into,0644,$(FILLED)/tensor.pc,$(LIBDIR)/pkgconfig) \
-	$(call into,0644,$(wildcard man/*.3),$(MANDIR)/man3)
-INSTALL_tools = $(call into,0755,$(TENSORSTAT),$(PREFIX)/bin) \
-	$(call into,0644,$(wildcard man/*.1),$(MANDIR)/man1) \
-	$(foreach f,$(wildcard tools/*/*.bash),0644:$(f):$(COMPDIR)/$(basename $(notdir $(f))))
-INSTALL_system = $(call into,0644,udev/60-tensor.rules,$(SYSLIBDIR)/udev/rules.d) \
-	$(foreach d,sysusers.d modules-load.d modprobe.d,\
-		$(call into,0644,udev/$(d)/tensor.conf,$(SYSLIBDIR)/$(d))) \
-	$(call into,0644,$(wildcard man/*.4),$(MANDIR)/man4) \
-	$(call into,0644,$(wildcard man/*.7),$(MANDIR)/man7)
-INSTALL_dkms = $(call into,0644,$(FILLED)/dkms.conf,$(DKMSDIR)) $(call tree,0644,$(KMOD_SRC),$(DKMSDIR))
-
-LINKS_lib = libtensor.so.$(VERSION):$(LIBDIR)/libtensor.so.$(SOVERSION)
-LINKS_dev = libtensor.so.$(SOVERSION):$(LIBDIR)/libtensor.so
+INSTALL_lib += 0755:$(LIB_SO):LIBDIR/libtensor.so.$(VERSION) \
+	link:libtensor.so.$(VERSION):LIBDIR/libtensor.so.$(SOVERSION) \
+	$(call into,0755,$(ONEDNN_SO) $(CUDA_SO),LIBDIR)
+INSTALL_dev += link:libtensor.so.$(SOVERSION):LIBDIR/libtensor.so \
+	$(call into,0644,$(wildcard include/tensor/*.h include/tensor/*.hpp) $(GEN)/include/tensor/ops.h,INCLUDEDIR/tensor) \
+	$(call into,0644,$(wildcard include/uapi/linux/*.h),INCLUDEDIR/linux) \
+	fill:packaging/tensor.pc.in:PKGCONFIGDIR/tensor.pc \
+	fill:packaging/tensorConfig.cmake.in:CMAKEDIR/tensorConfig.cmake \
+	fill:packaging/tensorConfigVersion.cmake.in:CMAKEDIR/tensorConfigVersion.cmake \
+	$(call into,0644,$(wildcard man/*.3),MANDIR/man3)
+INSTALL_tools += $(call into,0755,$(TENSORSTAT),BINDIR) \
+	$(call into,0644,$(wildcard man/*.1),MANDIR/man1) \
+	$(foreach f,$(call tool_files,*.bash),0644:$(f):COMPDIR/$(basename $(notdir $(f)))) \
+	$(foreach f,$(call tool_files,*.zsh),0644:$(f):ZSHCOMPDIR/_$(patsubst _%,%,$(basename $(notdir $(f))))) \
+	$(call into,0644,$(call tool_files,_tensorstat),ZSHCOMPDIR) \
+	$(call into,0644,$(call tool_files,*.fish),FISHCOMPDIR)
+INSTALL_system += $(call into,0644,$(wildcard udev/*.rules),SYSLIBDIR/udev/rules.d) \
+	$(foreach d,sysusers.d modules-load.d modprobe.d,$(call into,0644,$(wildcard udev/$(d)/*.conf),SYSLIBDIR/$(d))) \
+	$(call into,0644,$(wildcard man/*.4),MANDIR/man4) \
+	$(call into,0644,$(wildcard man/*.7),MANDIR/man7)
+INSTALL_dkms += fill:packaging/dkms.conf:DKMSDIR/dkms.conf $(call tree,0644,$(KMOD_SRC),DKMSDIR)
 
 PARTS := lib dev tools system dkms
+# What `make install` copies: with a user's prefix nothing that lies outside of it.
+PARTS_HERE := lib dev tools $(if $(filter yes,$(SYSTEM_PREFIX)),system dkms)
 
-# Always made again: they hold PREFIX and VERSION of this call.
-.PHONY: $(FILLED)/tensor.pc $(FILLED)/dkms.conf
-$(FILLED)/tensor.pc: packaging/tensor.pc.in
-	@mkdir -p $(@D)
-	$(Q)sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@LIBDIR@|$(LIBDIR)|' -e 's|@VERSION@|$(VERSION)|' $< >$@
+empty :=
+define newline
 
-$(FILLED)/dkms.conf: packaging/dkms.conf
-	@mkdir -p $(@D)
-	$(Q)sed -e 's|#MODULE_VERSION#|$(VERSION)|' $< >$@
+$(empty)
+endef
 
-# What has to be there before a part is copied: only the built files among its sources.
-built = $(filter $(B)/%,$(foreach e,$(INSTALL_$(1)),$(word 2,$(subst :, ,$(e)))))
+# The lines of a part for packaging/install-files, and the files of build/ among its sources.
+list_of = $(foreach e,$(INSTALL_$(1)),$(1) $(subst :, ,$(e))$(newline))
+built_of = $(filter $(B)/%,$(foreach p,$(1),$(foreach e,$(INSTALL_$(p)),$(word 2,$(subst :, ,$(e))))))
 
-define part
-.PHONY: install-$(1) uninstall-$(1)
-install-$(1): $(call built,$(1))
-	$$(Q)for e in $$(INSTALL_$(1)); do from=$$$${e#*:}; install -m "$$$${e%%:*}" -D \
-		"$$$${from%:*}" "$$(DESTDIR)$$$${from#*:}" || exit 1; done
-	$$(Q)for e in $$(LINKS_$(1)); do ln -sfn "$$$${e%%:*}" "$$(DESTDIR)$$$${e#*:}" || exit 1; done
+# $(call install_parts,PARTS): the list is a file, since it may be longer than a command line.
+install_parts = $(file >$(FILLED)/list-$(subst $(empty) $(empty),-,$(1)),$(foreach p,$(1),$(call list_of,$(p))))packaging/install-files \
+	install $(FILLED)/list-$(subst $(empty) $(empty),-,$(1))
+
+INSTALL_GOALS := install uninstall $(addprefix install-,$(PARTS)) $(addprefix uninstall-,$(PARTS))
+.PHONY: $(INSTALL_GOALS)
+$(foreach v,$(INSTALL_VARIABLES),$(eval $(INSTALL_GOALS): private export $(v) := $$($(v))))
+
+$(FILLED):
+	@mkdir -p $@
+
+define part_rules
+install-$(1): $$(call built_of,$(1)) | $(FILLED)
+	@$$(call install_parts,$(1))
 
 uninstall-$(1):
-	$$(Q)for e in $$(INSTALL_$(1)) $$(LINKS_$(1)); do rm -f "$$(DESTDIR)$$$${e##*:}"; done
+	@packaging/install-files uninstall $(1)
 endef
-$(foreach p,$(PARTS),$(eval $(call part,$(p))))
+$(foreach p,$(PARTS),$(eval $(call part_rules,$(p))))
 
-.PHONY: install uninstall
-install: all $(addprefix install-,$(PARTS))
-	@echo "installed; docs/install.md: the module (dkms install tensor/$(VERSION)) and the group"
+install: all $(call built_of,$(PARTS_HERE)) | $(FILLED)
+	@$(call install_parts,$(strip $(PARTS_HERE)))
+ifneq ($(DESTDIR),)
+else ifeq ($(SYSTEM_PREFIX),yes)
+	@echo "next, as root: ldconfig; systemd-sysusers; dkms install tensor/$(VERSION) (docs/install.md)"
+else
+	@echo "not installed, since PREFIX is not /usr or /usr/local: the module's source, udev rule, group and options."
+	@echo "  as root: make install-system install-dkms (docs/install.md)"
+	@echo "next: export PKG_CONFIG_PATH='$(PKGCONFIGDIR)'; link with -Wl,-rpath,'$(LIBDIR)' (docs/install.md, Linking)"
+endif
 
-# Folders that are ours alone, when they are empty: somebody may keep a note in them.
-uninstall: $(addprefix uninstall-,$(PARTS))
-	$(Q)for d in $(INCLUDEDIR)/tensor $(sort $(dir $(addprefix $(DKMSDIR)/,$(KMOD_SRC)))); do \
-		d="$(DESTDIR)$$d"; [ ! -d "$$d" ] || find "$$d" -depth -type d -empty -delete; done
+uninstall:
+	@packaging/install-files uninstall $(PARTS)

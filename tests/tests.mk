@@ -22,32 +22,44 @@ $(B)/tests/test_unload: TEST_LINK = -Wl,--as-needed -DLIBRARY='"$(abspath $(B))/
 $(B)/tests/test_blocked $(B)/tests/reference: TEST_LIBS = $(ONEDNN_TEST_LIBS)
 
 .PHONY: unit test test-unit test-sanitize test-shell test-guest-library
-# Everything that fits into a coffee break; `make test-kernel` is the rest.
+# The tests that take minutes; `make test-kernel` has those that take hours. Where nvcc is, the CUDA plugin
+# is compiled, too.
+NVCC_FOUND = $(or $(NVCC),$(shell command -v nvcc))
 test:
-	@packaging/install-deps build test guest format
-	@$(MAKE) --no-print-directory -j$$(nproc) all unit
-	@tests/run-all $(B) test-unit=unit test-sanitize=sanitize test-abi=abi test-layers=layers check-format=format check-reference=check-reference test-golden=golden \
-		test-onnx=onnx test-shell=shell test-guest=guest-6.1 test-guest-library=guest-library
+	@packaging/install-deps build test guest format lint
+	+@tests/run-all --build "all unit$(if $(NVCC_FOUND), CUDA=1)" $(B) test-unit=unit test-sanitize=sanitize test-abi=abi \
+		test-layers=layers check-format=format check-reference=check-reference test-lint=lint check-abi=library-abi \
+		test-golden=golden test-onnx=onnx test-shell=shell test-guest=guest-6.1 test-guest-library=guest-library
 
 # The fuzzers run a small part of their cases here (tests/fuzz/fuzz.mk), the reference its examples.
 UNIT_RUN = $(patsubst %.c,$(1)/tests/%,$(notdir $(UNIT_SRC))) $(1)/tests/fuzz-ops $(1)/tests/fuzz-calls $(1)/tests/reference
 
 unit: $(UNIT_BIN) $(B)/tests/fuzz-ops $(B)/tests/fuzz-calls $(B)/tests/reference $(TENSORSTAT) $(ONEDNN_SO)
+
+# $(call chosen,PROGRAMS): those that T names, T=view or T=test_view; all without T.
+chosen = $(if $(T),$(foreach t,$(T),$(or $(filter %/test_$(t) %/$(t) %/$(t).sh,$(1)),$(error T=$(t) names no test of \
+	this target; it takes one or more of: $(patsubst test_%,%,$(basename $(notdir $(1))))))),$(1))
+
+# With T only the named programs are built.
+ifneq ($(and $(T),$(filter test-unit,$(MAKECMDGOALS))),)
+test-unit: $(call chosen,$(call UNIT_RUN,$(B))) $(TENSORSTAT) $(ONEDNN_SO)
+else
 test-unit: unit
-	$(Q)tests/run-unit $(B) unit $(call UNIT_RUN,$(B))
+endif
+	$(Q)tests/run-unit $(B) unit $(call chosen,$(call UNIT_RUN,$(B)))
 
 test-shell: all
-	$(Q)tests/run-shell $(B) shell $(wildcard tests/shell/*.sh)
+	$(Q)tests/run-shell $(B) shell $(call chosen,$(wildcard tests/shell/*.sh))
 
 include tests/reference/reference.mk
 
 # Leaks count: what the library keeps on purpose is reachable. Of the kernels only the level that this
 # machine runs is built, all of them take three times as long; SANITIZE_LEVELS="v2 v3 v4" has them.
-SANITIZE_LEVELS ?= $(shell grep -qw avx512vl /proc/cpuinfo && echo v4 || echo v3)
+SANITIZE_LEVELS ?= $(HOST_LEVEL)
 SANITIZED := SANITIZE="-fsanitize=address,undefined -fno-sanitize-recover=all" CFLAGS="-O1 -g"
 
 test-sanitize:
-	$(Q)$(MAKE) -j$$(nproc) B=build/asan LEVELS="$(SANITIZE_LEVELS)" $(SANITIZED) unit
+	+$(Q)packaging/build-steps make B=build/asan LEVELS="$(SANITIZE_LEVELS)" $(SANITIZED) unit
 	$(Q)tests/run-unit build sanitize $(call UNIT_RUN,build/asan)
 
 # Threads: what several of them share, under ThreadSanitizer. Its memory map wants addresses that are not chosen at random.
@@ -57,7 +69,7 @@ TSAN_RUN  := test_threads test_autograd_threads test_autograd_lifetime test_chan
 
 .PHONY: test-tsan
 test-tsan:
-	$(Q)$(MAKE) -j$$(nproc) B=build/tsan LEVELS="$(SANITIZE_LEVELS)" $(TSAN) $(TSAN_RUN:%=build/tsan/tests/%)
+	+$(Q)packaging/build-steps make B=build/tsan LEVELS="$(SANITIZE_LEVELS)" $(TSAN) $(TSAN_RUN:%=build/tsan/tests/%)
 	$(Q)setarch -R tests/run-unit build tsan $(TSAN_RUN:%=build/tsan/tests/%)
 
 # The library's tests that meet the module, and the whole programs, as programs of the guest's suite.

@@ -1,57 +1,228 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-only OR MIT
 #
-# An installed tree serves a program that knows only pkg-config: the one in README.md. The shared
-# library's interface is tensor_* and nothing else; what its plugin needs has a node of its own.
-# DKMS finds all that kbuild needs, and `make uninstall` leaves nothing.
-set -eu
+# `make install` with a user's prefix and into a staging folder: which files it writes, that programs
+# compile, link and execute with them, and that `make uninstall` leaves nothing. tests/shell/install-root.sh
+# does the same with /usr/local. A prefix with a space is used wherever the tools allow one.
+set -u
+. tests/shell/check.bash
 build=$(readlink -f "$1")
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
+version=$(sed -n 's/^VERSION *:= *//p' Makefile)
+prefix=$tmp/prefix
+spaced="$tmp/with space"
+staged=$tmp/staged
 
-make --no-print-directory install DESTDIR="$tmp/root" PREFIX=/usr
-export PKG_CONFIG_PATH=$tmp/root/usr/lib/pkgconfig PKG_CONFIG_SYSROOT_DIR=$tmp/root
-[ "$(pkg-config --modversion tensor)" = "$(sed -n 's/^VERSION *:= *//p' Makefile)" ]
+# A listing before and one after: `installed` has the files between.
+prepare() {
+	set -e
+	mkdir -p "$spaced/lib" "$prefix/include" "$prefix/kept"
+	listing "$tmp" >"$build/results/install.before"
+	make --no-print-directory install PREFIX="$prefix" >"$build/results/install.out"
+	make --no-print-directory install PREFIX="$spaced"
+	make --no-print-directory install PREFIX=/usr DESTDIR="$staged"
+	mkdir "$tmp/work"
+	readme_block c >"$tmp/work/first.c"
+	readme_block text >"$tmp/work/first.out"
+	grep -q 'int main' "$tmp/work/first.c"
+}
 
-# The first C block of README.md, as a reader would type it.
-awk '/^```c$/ { on = 1; next } /^```$/ { if (on) exit } on' README.md >"$tmp/first.c"
-grep -q 'int main' "$tmp/first.c"
-gcc -std=gnu11 -Wall -Wextra -Werror "$tmp/first.c" -o "$tmp/first" $(pkg-config --cflags --libs tensor)
-LD_LIBRARY_PATH=$tmp/root/usr/lib "$tmp/first" | tee "$tmp/out"
-# And prints what README.md says it prints.
-awk '/^```text$/ { on = 1; next } /^```$/ { if (on) exit } on' README.md | diff - "$tmp/out"
+user_prefix_gets_no_system_file() {
+	find "$prefix" "$spaced" | grep -E 'udev|sysusers|modules-load|modprobe|dkms|/src/' | is_empty
+	grep -q 'make install-system install-dkms' "$build/results/install.out"
+}
 
-lib=$tmp/root/usr/lib/libtensor.so.0
-readelf -d "$lib" | grep -q 'SONAME.*\[libtensor.so.0\]'
-nm -D --defined-only --with-symbol-versions "$lib" | awk '$2 != "A" { print $3 }' |
-	grep -v '@@LIBTENSOR_PRIVATE_0\.1$' | sort -u >"$tmp/symbols"
-test -s "$tmp/symbols"
-if grep -v '^tensor_' "$tmp/symbols"; then
-	echo "symbols outside tensor_*"
-	exit 1
-fi
-for f in bin/tensorstat include/tensor/ops.h include/linux/tensor.h share/man/man1/tensorstat.1 \
-	share/man/man3/tensor_buffer.3 share/man/man4/tensor.4; do
-	test -s "$tmp/root/usr/$f"
-done
-test -s "$tmp/root/usr/lib/udev/rules.d/60-tensor.rules"
-test -x "$build/bin/tensorstat"
+# Nothing of a dry run names a folder outside of the prefix as a destination.
+user_prefix_gets_every_file() {
+	while IFS=$'\t' read -r part path; do
+		case $path in "$prefix"/*) ;; *) echo "outside of PREFIX: $part $path"; exit 1 ;; esac
+		[ -e "$path" ]
+	done <"$prefix/share/devtensor/manifest"
+	find "$prefix" ! -type d ! -path "$prefix/share/devtensor/manifest" -printf '%p\n' |
+		grep -vxFf <(cut -f2 "$prefix/share/devtensor/manifest") | is_empty
+}
 
-# Kbuild, every source, and every header that those include by our own names.
-src=$tmp/root/usr/src/tensor-$(sed -n 's/^VERSION *:= *//p' Makefile)
-grep -q '^PACKAGE_VERSION="[0-9.]*"$' "$src/dkms.conf"
-for f in Kbuild kmod/*.[ch] kmod/alloc/*.[ch]; do
-	cmp "$f" "$src/$f"
-done
-for c in "$src"/kmod/*.[ch] "$src"/kmod/*/*.[ch]; do
-	for h in $(sed -n 's/^#include "\(.*\)"$/\1/p' "$c"); do
-		test -s "${c%/*}/$h" || test -s "$src/kmod/$h" || test -s "$src/$h"
+install_prints_one_line_for_a_folder() {
+	grep -qx "  INSTALL $prefix/lib/pkgconfig (1 file)" "$build/results/install.out"
+	[ "$(grep -c '^  INSTALL ' "$build/results/install.out")" -lt 20 ]
+	fails grep -F "$prefix/lib/libtensor.so" "$build/results/install.out"
+}
+
+v1_prints_every_file() {
+	make --no-print-directory V=1 install-dev PREFIX="$tmp/verbose" >"$tmp/work/said"
+	make --no-print-directory V=1 uninstall PREFIX="$tmp/verbose" >>"$tmp/work/said"
+	[ "$(grep -cx " *$tmp/verbose/include/tensor/tensor.h" "$tmp/work/said")" = 2 ]
+}
+
+relative_prefix_is_refused() {
+	fails make --no-print-directory install-dev PREFIX=relative 2>"$tmp/work/said"
+	grep 'PREFIX must be an absolute path' "$tmp/work/said"
+	[ ! -e relative ]
+}
+
+staging_gets_the_system_files() {
+	cd "$staged/usr"
+	for f in bin/tensorstat include/tensor/ops.h include/linux/tensor.h share/man/man1/tensorstat.1 \
+		share/man/man3/tensor_buffer.3 share/man/man4/tensor.4 lib/udev/rules.d/60-tensor.rules \
+		lib/modules-load.d/tensor.conf lib/sysusers.d/tensor.conf lib/modprobe.d/tensor.conf; do
+		[ -s $f ] || { echo "$f"; exit 1; }
 	done
-done
+}
 
-make --no-print-directory uninstall DESTDIR="$tmp/root" PREFIX=/usr
-if find "$tmp/root" ! -type d | grep .; then
-	echo "left behind by make uninstall"
+# Kbuild, every source, and every header that those include by a path of this tree.
+dkms_source_is_complete() {
+	local src=$staged/usr/src/tensor-$version f c h
+	grep '^PACKAGE_VERSION="'"$version"'"$' "$src/dkms.conf"
+	for f in Kbuild kmod/*.[ch] kmod/*/*.[ch]; do
+		case $f in */test_*) [ ! -e "$src/$f" ] && continue ;; esac
+		cmp "$f" "$src/$f"
+	done
+	for c in "$src"/kmod/*.[ch] "$src"/kmod/*/*.[ch]; do
+		for h in $(sed -n 's/^#include "\(.*\)"$/\1/p' "$c"); do
+			[ -s "${c%/*}/$h" ] || [ -s "$src/kmod/$h" ] || [ -s "$src/$h" ] || { echo "$c: $h"; exit 1; }
+		done
+	done
+}
+
+library_exports_tensor_names_only() {
+	local lib=$prefix/lib/libtensor.so.0
+	readelf -d "$lib" | grep 'SONAME.*\[libtensor.so.0\]'
+	nm -D --defined-only --with-symbol-versions "$lib" | awk '$2 != "A" { print $3 }' |
+		grep -v '@@LIBTENSOR_PRIVATE_0\.1$' | sort -u >"$tmp/work/symbols"
+	[ -s "$tmp/work/symbols" ]
+	grep -v '^tensor_' "$tmp/work/symbols" | is_empty
+}
+
+completions_of_all_shells_are_installed() {
+	local f name
+	for f in $(find tools -name '*.bash' -o -name '*.zsh' -o -name '_tensorstat' -o -name '*.fish'); do
+		name=$(basename "$f")
+		case $f in
+		*.bash) cmp "$f" "$prefix/share/bash-completion/completions/${name%.bash}" ;;
+		*.fish) cmp "$f" "$prefix/share/fish/vendor_completions.d/$name" ;;
+		*) cmp "$f" "$prefix/share/zsh/site-functions/_tensorstat" ;;
+		esac
+	done
+}
+
+# The commands of README.md between the second `sh` fence and its end, with this prefix.
+readme_line_compiles_and_the_program_runs() {
+	local line
+	line=$(grep '^gcc first\.c' README.md)
+	echo "$line"
+	cd "$tmp/work"
+	env PKG_CONFIG_PATH="$prefix/lib/pkgconfig" bash -euc "$line"
+	env -u LD_LIBRARY_PATH ./first | diff first.out -
+}
+
+pkg_config_static_links_and_runs() {
+	export PKG_CONFIG_PATH=$prefix/lib/pkgconfig
+	[ "$(pkg-config --modversion tensor)" = "$version" ]
+	cd "$tmp/work"
+	# shellcheck disable=SC2046
+	gcc first.c -o first-static $(pkg-config --static --cflags --libs tensor) -Wl,-rpath,"$prefix/lib"
+	./first-static | diff first.out -
+}
+
+# The flags follow the folder when the tree is moved.
+pkg_config_is_relocatable() {
+	cp -a "$prefix" "$tmp/work/moved"
+	local flags
+	flags=$(PKG_CONFIG_PATH=$tmp/work/moved/lib/pkgconfig pkg-config --cflags --libs tensor)
+	echo "$flags"
+	fails grep -F "$prefix" <<<"$flags"
+	cd "$tmp/work"
+	# shellcheck disable=SC2086
+	gcc first.c -o first-moved $flags -Wl,-rpath,"$tmp/work/moved/lib"
+	./first-moved | diff first.out -
+}
+
+pkg_config_of_a_system_prefix_has_no_path() {
+	local flags
+	flags=$(PKG_CONFIG_PATH=$staged/usr/lib/pkgconfig PKG_CONFIG_SYSROOT_DIR=$staged pkg-config --cflags --libs tensor)
+	[ "$(echo $flags)" = "-I$staged/usr/include -L$staged/usr/lib -ltensor" ]
+	# Without a sysroot these are the compiler's own folders.
+	[ "$(echo $(PKG_CONFIG_PATH=$staged/usr/lib/pkgconfig pkg-config --cflags --libs tensor | sed 's|-L/usr/lib ||'))" = -ltensor ]
+}
+
+# cmake_program PREFIX FOLDER: a project of two lines, configured, built and executed.
+cmake_program() {
+	command -v cmake >/dev/null || { echo "cmake is not installed"; exit 77; }
+	mkdir "$2"
+	cp "$tmp/work/first.c" "$2"
+	cat >"$2/CMakeLists.txt" <<-'CMAKE'
+		cmake_minimum_required(VERSION 3.13)
+		project(first C)
+		find_package(tensor 0.1 REQUIRED)
+		add_executable(first first.c)
+		target_link_libraries(first tensor::tensor)
+	CMAKE
+	cmake -S "$2" -B "$2/out" -DCMAKE_PREFIX_PATH="$1"
+	cmake --build "$2/out"
+	"$2/out/first" | diff "$tmp/work/first.out" -
+}
+
+cmake_package_links_and_runs() { cmake_program "$spaced" "$tmp/work/cmake project"; }
+cmake_package_is_relocatable() {
+	cp -a "$prefix" "$tmp/work/elsewhere"
+	cmake_program "$tmp/work/elsewhere" "$tmp/work/cmake2"
+	fails grep -rlF "$prefix" "$tmp/work/elsewhere/lib/cmake" "$tmp/work/elsewhere/lib/pkgconfig"
+}
+
+cmake_refuses_a_newer_version() {
+	command -v cmake >/dev/null || { echo "cmake is not installed"; exit 77; }
+	mkdir "$tmp/work/newer"
+	printf 'cmake_minimum_required(VERSION 3.13)\nproject(first C)\nfind_package(tensor 99 REQUIRED)\n' >"$tmp/work/newer/CMakeLists.txt"
+	fails cmake -S "$tmp/work/newer" -B "$tmp/work/newer/out" -DCMAKE_PREFIX_PATH="$prefix"
+}
+
+cuda_plugin_is_built_on_request_only() {
+	make -n all | grep -e nvcc -e lib/kernels/cuda/ | is_empty
+	make -n all CUDA=1 NVCC=/opt/toolkit/bin/nvcc 2>&1 | grep '/opt/toolkit/bin/nvcc '
+	fails make -n all CUDA=1 NVCC= 2>"$tmp/work/said"
+	grep 'CUDA=1 needs nvcc' "$tmp/work/said"
+}
+
+uninstall_keeps_foreign_files() {
+	local foreign=$tmp/foreign
+	make --no-print-directory install-dev install-tools PREFIX="$foreign"
+	echo note >"$foreign/include/tensor/note"
+	make --no-print-directory uninstall-dev PREFIX="$foreign"
+	[ -e "$foreign/bin/tensorstat" ]
+	make --no-print-directory uninstall PREFIX="$foreign"
+	[ "$(find "$foreign" -type f)" = "$foreign/include/tensor/note" ]
+	[ ! -e "$foreign/bin" ] && [ ! -e "$foreign/lib" ] && [ ! -e "$foreign/share" ]
+	rm -r "$foreign"
+}
+
+# A prefix where nothing was installed, of a typing error for example.
+uninstall_without_a_record_removes_nothing() {
+	mkdir -p "$tmp/work/other/include/tensor"
+	cp include/tensor/tensor.h "$tmp/work/other/include/tensor"
+	make --no-print-directory uninstall PREFIX="$tmp/work/other" | grep 'nothing to uninstall'
+	cmp include/tensor/tensor.h "$tmp/work/other/include/tensor/tensor.h"
+}
+
+uninstall_leaves_what_was_there_before() {
+	make --no-print-directory uninstall PREFIX="$prefix"
+	make --no-print-directory uninstall PREFIX="$spaced"
+	make --no-print-directory uninstall PREFIX=/usr DESTDIR="$staged"
+	rm -r "$tmp/work"
+	listing "$tmp" | diff "$build/results/install.before" -
+}
+
+mkdir -p "$build/results"
+(prepare) >"$build/results/install.log" 2>&1
+if [ $? -ne 0 ]; then
+	cat "$build/results/install.log"
+	echo "Bail out! make install failed"
 	exit 1
 fi
-[ ! -e "$tmp/root/usr/include/tensor" ] && [ ! -e "$src" ]
+check_all user_prefix_gets_no_system_file user_prefix_gets_every_file install_prints_one_line_for_a_folder \
+	v1_prints_every_file relative_prefix_is_refused staging_gets_the_system_files dkms_source_is_complete \
+	library_exports_tensor_names_only completions_of_all_shells_are_installed \
+	readme_line_compiles_and_the_program_runs pkg_config_static_links_and_runs pkg_config_is_relocatable \
+	pkg_config_of_a_system_prefix_has_no_path cmake_package_links_and_runs cmake_package_is_relocatable \
+	cmake_refuses_a_newer_version cuda_plugin_is_built_on_request_only uninstall_keeps_foreign_files \
+	uninstall_without_a_record_removes_nothing uninstall_leaves_what_was_there_before

@@ -1,13 +1,19 @@
 # SPDX-License-Identifier: LGPL-2.1-only OR MIT
 #
-#   make check-kmod      what tools find in the module and its headers: checkpatch, kernel-doc, sparse,
-#                        smatch, W=1, the kernel's semantic patches, the layout of the ABI
-#   make test-abi        the layout of the ABI alone, for 64-bit and for 32-bit programs: seconds
+#   make check-kmod      tools over the module and its headers: checkpatch, kernel-doc, sparse, smatch, W=1,
+#                        the kernel's semantic patches, the layout of the ABI
+#   make test-abi        the layout of the kernel ABI alone, for 64-bit and for 32-bit programs: seconds
 #   make test-layers     a file of the module uses only what lower files define: seconds
-#   make accept-abi      record what was added to the ABI
+#   make accept-abi      record what was added to the kernel ABI
+#   make check-abi       the ABI of the library: exported functions and public types: seconds
+#   make accept-library-abi [BREAKING=1]    record what was added to it; BREAKING=1: changes and removals, too
 #   make format          clang-format over all sources
 #   make check-format    fails on a source that `make format` would change: seconds
-.PHONY: check-kmod test-abi test-layers accept-abi format check-format
+#   make lint            codespell, cppcheck and clang-tidy: minutes
+#   make test-lint       codespell and cppcheck: less than a minute
+#   make compile_commands.json    what clangd and clang-tidy read, in build/
+.PHONY: check-kmod test-abi test-layers accept-abi format check-format check-abi accept-library-abi lint test-lint \
+	compile_commands.json
 check-kmod:
 	@packaging/install-deps guest kmod check
 	@tests/vm/tally check-kmod tests/static/check-kmod
@@ -22,6 +28,14 @@ test-layers:
 accept-abi:
 	tests/static/uapi-layout --accept
 
+check-abi: $(LIB_SO)
+	@packaging/install-deps lint
+	@tests/vm/tally library-abi tests/static/library-abi $(LIB_SO)
+
+accept-library-abi: $(LIB_SO)
+	@packaging/install-deps lint
+	@tests/static/library-abi $(LIB_SO) --accept $(if $(BREAKING),--breaking)
+
 format:
 	@packaging/install-deps format
 	@tests/static/format
@@ -29,3 +43,15 @@ format:
 check-format:
 	@packaging/install-deps format
 	@tests/vm/tally format tests/static/format --check
+
+# One instruction-set level: the others compile the same sources.
+compile_commands.json: $(GEN)/stamp
+	@tests/static/compile-commands $(B)/compile_commands.json LEVELS=$(HOST_LEVEL) B=$(B) CC="$(CC)"
+
+lint: compile_commands.json
+	@packaging/install-deps lint
+	@tests/vm/tally lint-all tests/static/lint $(B)
+
+test-lint: $(GEN)/stamp
+	@packaging/install-deps lint
+	@tests/vm/tally lint tests/static/lint $(B) spelling_is_correct cppcheck_is_clean

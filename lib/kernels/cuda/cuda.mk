@@ -1,12 +1,25 @@
 # SPDX-License-Identifier: LGPL-2.1-only OR MIT
 #
-# libtensor_cuda.so.0, where nvcc is found; nothing at all otherwise. The host side is C, compiled
-# like the library; only kernels and their launchers are CUDA C++. nvcc's own folder says where the
-# toolkit is.
+#   make CUDA=1 [NVCC=/path/to/nvcc]    the CUDA plugin, libtensor_cuda.so.0, with everything else
+#   make cuda                           the plugin and the library
+#
+# The plugin is built on request only: nvcc takes longer than the compiler for the rest of the tree.
+# The host side is C, compiled like the library; only kernels and their launchers are CUDA C++.
+# The toolkit is found from the path of nvcc.
 
-NVCC ?= $(shell command -v nvcc)
+.PHONY: cuda
 
-ifneq ($(NVCC),)
+ifeq ($(filter-out 0,$(CUDA)),)
+
+cuda:
+	@$(MAKE) --no-print-directory CUDA=1 cuda
+
+else
+
+NVCC ?= $(or $(shell command -v nvcc),$(wildcard /usr/local/cuda/bin/nvcc))
+ifeq ($(NVCC),)
+$(error CUDA=1 needs nvcc, which is not in PATH: install the CUDA toolkit, or give NVCC=/path/to/nvcc)
+endif
 
 CUDA_HOME  ?= $(patsubst %/bin/nvcc,%,$(realpath $(NVCC)))
 CUDA_LIB   := $(firstword $(wildcard $(CUDA_HOME)/lib64 $(CUDA_HOME)/lib))
@@ -30,6 +43,7 @@ NVCCFLAGS  := -std=c++17 -O3 -fmad=false --Werror all-warnings --threads 2 \
               -Xcompiler -fPIC,-fvisibility=hidden,-Wall,-Wextra,-Werror,-Wno-unused-parameter
 
 ALL += $(CUDA_SO)
+cuda: $(CUDA_SO)
 
 $(patsubst %.c,$(B)/obj/%.o,$(CUDA_C)): $(B)/obj/%.o: %.c | $(GEN)/stamp
 	@mkdir -p $(@D)
