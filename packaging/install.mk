@@ -29,7 +29,7 @@ INSTALL_dev = $(call into,0644,$(wildcard include/tensor/*.h) $(GEN)/include/ten
 	$(call into,0644,$(wildcard man/*.3),$(MANDIR)/man3)
 INSTALL_tools = $(call into,0755,$(TENSORSTAT),$(PREFIX)/bin) \
 	$(call into,0644,$(wildcard man/*.1),$(MANDIR)/man1) \
-	$(foreach f,$(wildcard tools/*/*.bash),0644:$(f):$(COMPDIR)/$(basename $(notdir $(f))))
+	$(foreach f,$(wildcard tools/*/completions/*.bash),0644:$(f):$(COMPDIR)/$(basename $(notdir $(f))))
 INSTALL_system = $(call into,0644,udev/60-tensor.rules,$(SYSLIBDIR)/udev/rules.d) \
 	$(foreach d,sysusers.d modules-load.d modprobe.d,\
 		$(call into,0644,udev/$(d)/tensor.conf,$(SYSLIBDIR)/$(d))) \
