@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: LGPL-2.1-only OR MIT
 #
 # What bash offers behind `tensorstat`: the objects, their words, and only those that fit.
-. tools/tensorstat/tensorstat.bash
+. tools/tensorstat/completions/tensorstat.bash
 failed=0
 want=""
 n=0

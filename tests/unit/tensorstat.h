@@ -18,7 +18,7 @@ static char tool[PATH_MAX]; /* build/bin/tensorstat, or the one beside us */
 static char out[4 << 20];
 
 /* Exit status, or 128 + signal; what it wrote is in `out`. `args` may hold one %d, for our pid. */
-__attribute__((unused)) static int run(const char *args)
+__attribute__((unused)) static int tensorstat_run(const char *args)
 {
 	char command[2 * PATH_MAX], text[512];
 	FILE *f;

@@ -13,19 +13,19 @@ static void labelled_buffer_is_listed(void **state)
 	char text[128];
 
 	assert_done(tensor_set_label(t, "weights"));
-	assert_int_equal(run("buffer show owner %d"), 0);
+	assert_int_equal(tensorstat_run("buffer show owner %d"), 0);
 	snprintf(text, sizeof(text), "backend: %s", tensor_provider_name());
 	assert_says(text);
 	assert_says("NAME");
 	assert_says("weights");
 	assert_says("[64,128]");
 	assert_says("32KiB");
-	assert_int_equal(run("-r -n -H b sh owner %d"), 0);
+	assert_int_equal(tensorstat_run("-r -n -H b sh owner %d"), 0);
 	assert_says(" 32768 ");
 	assert_silent_about("NAME");
 	assert_silent_about("/test");
 
-	assert_int_equal(run("-j buffer show owner %d dtype f32"), 0);
+	assert_int_equal(tensorstat_run("-j buffer show owner %d dtype f32"), 0);
 	assert_says("\"name\":\"weights\",\"dtype\":\"f32\",\"shape\":[64,128],\"strides\":[128,1],"
 		    "\"offset\":0,\"bytes\":32768,");
 	snprintf(text, sizeof(text), "\"pid\":%d,\"uid\":%u,", getpid(), getuid());
@@ -39,13 +39,13 @@ static void view_is_described_as_it_is(void **state)
 		tensor *t = ok(tensor_zeros(TENSOR_INTS(8, 8), SHAREABLE(TENSOR_I64)));
 
 		assert_done(tensor_set_label(tensor_slice(tensor_t(t), 0, 2, 8, 2), "slice"));
-		assert_int_equal(run("-j b sh owner %d"), 0);
+		assert_int_equal(tensorstat_run("-j b sh owner %d"), 0);
 		assert_says(
 			"\"name\":\"slice\",\"dtype\":\"i64\",\"shape\":[3,8],\"strides\":[2,8],"
 			"\"offset\":16,");
 		assert_done(
 			tensor_set_label(tensor_select(tensor_select(t, 0, 0), 0, 0), "scalar"));
-		assert_int_equal(run("-j b sh owner %d"), 0);
+		assert_int_equal(tensorstat_run("-j b sh owner %d"), 0);
 		assert_says("\"name\":\"scalar\",\"dtype\":\"i64\",\"shape\":[],\"strides\":[],");
 	}
 }
@@ -56,7 +56,7 @@ static void memory_that_waits_for_reuse_has_no_name(void **state)
 
 	assert_done(tensor_set_label(t, "passing"));
 	tensor_release(t);
-	assert_int_equal(run("-j b sh owner %d"), 0);
+	assert_int_equal(tensorstat_run("-j b sh owner %d"), 0);
 	assert_silent_about("passing");
 }
 
@@ -68,10 +68,10 @@ static void buffer_that_is_sent_says_what_it_is(void **state)
 
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
 	ch = tensor_channel_open(ends[0]);
-	assert_int_equal(run("-j b sh owner %d dtype f64"), 0);
+	assert_int_equal(tensorstat_run("-j b sh owner %d dtype f64"), 0);
 	assert_silent_about("[77,3]");
 	assert_done(tensor_send(ch, t, TENSOR_SEND_READONLY));
-	assert_int_equal(run("-j b sh owner %d dtype f64"), 0);
+	assert_int_equal(tensorstat_run("-j b sh owner %d dtype f64"), 0);
 	assert_says("\"shape\":[77,3]");
 	tensor_channel_close(ch);
 	close(ends[0]);
@@ -87,13 +87,14 @@ static void json_is_json(void **state)
 		skip();
 	assert_done(tensor_set_label(t, "a \"b\" \\ \xc3\xa9"));
 	assert_int_equal(
-		run("-j b sh owner %d | python3 -c 'import json, sys; r = json.load(sys.stdin);"
-		    "print([x[\"name\"] for x in r if x[\"name\"]])'"),
+		tensorstat_run(
+			"-j b sh owner %d | python3 -c 'import json, sys; r = json.load(sys.stdin);"
+			"print([x[\"name\"] for x in r if x[\"name\"]])'"),
 		0);
 	assert_says("['a \"b\" \\\\ \xc3\xa9']");
-	assert_int_equal(run("-p b sh owner %d | python3 -m json.tool"), 0);
-	assert_int_equal(run("-j b sh dtype c128 | python3 -m json.tool"), 0);
-	assert_int_equal(run("-j client show | python3 -m json.tool"), 0);
+	assert_int_equal(tensorstat_run("-p b sh owner %d | python3 -m json.tool"), 0);
+	assert_int_equal(tensorstat_run("-j b sh dtype c128 | python3 -m json.tool"), 0);
+	assert_int_equal(tensorstat_run("-j client show | python3 -m json.tool"), 0);
 	tensor_release(t);
 }
 
@@ -104,15 +105,15 @@ static void filters_thin_out(void **state)
 
 	assert_done(tensor_set_label(small, "small"));
 	assert_done(tensor_set_label(large, "large"));
-	assert_int_equal(run("b sh dtype i32 owner %d"), 0);
+	assert_int_equal(tensorstat_run("b sh dtype i32 owner %d"), 0);
 	assert_says("small");
 	assert_silent_about("large");
-	assert_int_equal(run("b sh minsize 1.5MiB owner %d"), 0);
+	assert_int_equal(tensorstat_run("b sh minsize 1.5MiB owner %d"), 0);
 	assert_says("large");
 	assert_silent_about("small");
-	assert_int_equal(run("b sh owner 1"), 0);
+	assert_int_equal(tensorstat_run("b sh owner 1"), 0);
 	assert_silent_about("large");
-	assert_int_equal(run("b sh shared owner %d"), 0);
+	assert_int_equal(tensorstat_run("b sh shared owner %d"), 0);
 	assert_silent_about("large");
 	tensor_release(small);
 	tensor_release(large);
@@ -125,11 +126,11 @@ static void buffer_is_found_by_its_id(void **state)
 	char args[64];
 
 	assert_done(tensor_set_label(t, "that one"));
-	assert_int_equal(run("-j b sh dtype f32 owner %d"), 0);
+	assert_int_equal(tensorstat_run("-j b sh dtype f32 owner %d"), 0);
 	assert_int_equal(count("\"id\":"), 1);
 	assert_int_equal(sscanf(strstr(out, "\"id\":"), "\"id\":%llu", &id), 1);
 	snprintf(args, sizeof(args), "b sh %llu", id);
-	assert_int_equal(run(args), 0);
+	assert_int_equal(tensorstat_run(args), 0);
 	assert_says("that one");
 	assert_int_equal(count("\n"), 3);
 	tensor_release(t);
@@ -145,7 +146,7 @@ static void two_holders_are_one_row(void **state)
 	assert_done(tensor_set_label(t, "two"));
 	assert_done(tensor_send(p.ch, t, 0));
 	there = ok(tensor_recv(p.ch));
-	assert_int_equal(run("-j b sh shared dtype f32 owner %d"), 0);
+	assert_int_equal(tensorstat_run("-j b sh shared dtype f32 owner %d"), 0);
 	assert_int_equal(count("\"name\":\"two\""), 1);
 	if (!strcmp(tensor_provider_name(), "memfd")) {
 		snprintf(pid, sizeof(pid), "\"pid\":%d,", p.pid);
@@ -172,11 +173,11 @@ static void clients_are_listed(void **state)
 	tensor *t = ok(tensor_zeros(TENSOR_INTS(1 << 19), F32));
 	char text[64];
 
-	assert_int_equal(run("client show pid %d"), 0);
+	assert_int_equal(tensorstat_run("client show pid %d"), 0);
 	assert_says("HANDLES");
 	snprintf(text, sizeof(text), "%d/test_tensorstat", getpid());
 	assert_says(text);
-	assert_int_equal(run("-j client show pid %d"), 0);
+	assert_int_equal(tensorstat_run("-j client show pid %d"), 0);
 	assert_int_equal(count("\"comm\":"), 1);
 	tensor_release(t);
 }
@@ -185,27 +186,27 @@ static void exit_status_tells_why(void **state)
 {
 	bool module = access("/dev/tensor", F_OK) == 0;
 
-	assert_int_equal(run("help"), 0);
+	assert_int_equal(tensorstat_run("help"), 0);
 	assert_says("Usage");
-	assert_int_equal(run("version"), 0);
+	assert_int_equal(tensorstat_run("version"), 0);
 	assert_says("tensorstat 0.");
-	assert_int_equal(run("buffer help"), 0);
-	assert_int_equal(run(""), 2);
-	assert_int_equal(run("nothing"), 2);
+	assert_int_equal(tensorstat_run("buffer help"), 0);
+	assert_int_equal(tensorstat_run(""), 2);
+	assert_int_equal(tensorstat_run("nothing"), 2);
 	assert_says("nothing");
-	assert_int_equal(run("buffer destroy"), 2);
-	assert_int_equal(run("buffer show dtype f33"), 2);
+	assert_int_equal(tensorstat_run("buffer destroy"), 2);
+	assert_int_equal(tensorstat_run("buffer show dtype f33"), 2);
 	assert_says("f33");
-	assert_int_equal(run("buffer show minsize"), 2);
-	assert_int_equal(run("buffer show minsize -3"), 2);
-	assert_int_equal(run("buffer show minsize 3X"), 2);
-	assert_int_equal(run("buffer show owner 0"), 2);
-	assert_int_equal(run("--nothing"), 2);
-	assert_int_equal(run("-b floppy buffer show"), 2);
-	assert_int_equal(run("buffer show 18446744073709551615"), 6);
-	assert_int_equal(run("client show pid 2147483647"), 6);
-	assert_int_equal(run("-b device buffer show"), module ? 0 : 9);
-	assert_int_equal(run("buffer show >/dev/full"), 1);
+	assert_int_equal(tensorstat_run("buffer show minsize"), 2);
+	assert_int_equal(tensorstat_run("buffer show minsize -3"), 2);
+	assert_int_equal(tensorstat_run("buffer show minsize 3X"), 2);
+	assert_int_equal(tensorstat_run("buffer show owner 0"), 2);
+	assert_int_equal(tensorstat_run("--nothing"), 2);
+	assert_int_equal(tensorstat_run("-b floppy buffer show"), 2);
+	assert_int_equal(tensorstat_run("buffer show 18446744073709551615"), 6);
+	assert_int_equal(tensorstat_run("client show pid 2147483647"), 6);
+	assert_int_equal(tensorstat_run("-b device buffer show"), module ? 0 : 9);
+	assert_int_equal(tensorstat_run("buffer show >/dev/full"), 1);
 }
 
 /* ---- what strangers write ---- */
@@ -228,7 +229,7 @@ static void descriptor_of_a_stranger_is_not_believed(void **state)
 	memcpy(page.magic, DESCRIPTOR_MAGIC, 8);
 	memcpy(page.d.label, "\x1b[31mred\xff", 9);
 	fd = imitation(&page, sizeof(page));
-	assert_int_equal(run("-b memfd b sh owner %d"), 0);
+	assert_int_equal(tensorstat_run("-b memfd b sh owner %d"), 0);
 	assert_says("?[31mred?");
 	assert_silent_about("\x1b");
 	close(fd);
@@ -237,7 +238,7 @@ static void descriptor_of_a_stranger_is_not_believed(void **state)
 	page.d.dtype = UINT32_MAX;
 	memset(page.d.label, 'x', sizeof(page.d.label)); /* without an end */
 	fd = imitation(&page, sizeof(page));
-	assert_int_equal(run("-b memfd -j b sh owner %d"), 0);
+	assert_int_equal(tensorstat_run("-b memfd -j b sh owner %d"), 0);
 	assert_says("\"name\":\"xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx\",\"dtype\":null");
 	close(fd);
 }
@@ -248,7 +249,7 @@ static void memfd_that_is_not_ours_is_left_out(void **state)
 	struct stat st;
 	char id[48];
 
-	assert_int_equal(run("-b memfd -j b sh owner %d"), 0);
+	assert_int_equal(tensorstat_run("-b memfd -j b sh owner %d"), 0);
 	for (int i = 0; i < 2; i++) {
 		assert_int_equal(fstat(fds[i], &st), 0);
 		snprintf(id, sizeof(id), "\"id\":%llu,", (unsigned long long)st.st_ino);

@@ -33,34 +33,34 @@ static const char *at(const char *words)
 
 static void sort_orders_by_a_column(void **state)
 {
-	assert_int_equal(run("--sort size b sh owner %d"), 0);
+	assert_int_equal(tensorstat_run("--sort size b sh owner %d"), 0);
 	assert_true(at("bear") < at("an ant"));
-	assert_int_equal(run("--sort size:asc b sh owner %d"), 0);
+	assert_int_equal(tensorstat_run("--sort size:asc b sh owner %d"), 0);
 	assert_true(at("bear") > at("an ant"));
-	assert_int_equal(run("--sort name b sh owner %d"), 0);
+	assert_int_equal(tensorstat_run("--sort name b sh owner %d"), 0);
 	assert_true(at("bear") > at("an ant"));
-	assert_int_equal(run("-j --sort name:desc b sh owner %d"), 0);
+	assert_int_equal(tensorstat_run("-j --sort name:desc b sh owner %d"), 0);
 	assert_true(at("bear") < at("an ant"));
-	assert_int_equal(run("--sort colour b sh"), 2);
+	assert_int_equal(tensorstat_run("--sort colour b sh"), 2);
 	assert_says("strides");
-	assert_int_equal(run("--sort size:up b sh"), 2);
+	assert_int_equal(tensorstat_run("--sort size:up b sh"), 2);
 }
 
 static void fields_choose_columns(void **state)
 {
-	assert_int_equal(run("--fields name,kind,strides b sh owner %d dtype i32"), 0);
+	assert_int_equal(tensorstat_run("--fields name,kind,strides b sh owner %d dtype i32"), 0);
 	assert_says("NAME    KIND");
 	assert_says("STRIDES");
 	assert_says("[1]");
 	assert_silent_about("DTYPE");
-	assert_int_equal(run("--fields name,colour b sh"), 2);
+	assert_int_equal(tensorstat_run("--fields name,colour b sh"), 2);
 	assert_says("colour");
-	assert_int_equal(run("-j --fields name b sh"), 2);
+	assert_int_equal(tensorstat_run("-j --fields name b sh"), 2);
 }
 
 static void one_line_is_names_and_values(void **state)
 {
-	assert_int_equal(run("-o b sh owner %d dtype i32"), 0);
+	assert_int_equal(tensorstat_run("-o b sh owner %d dtype i32"), 0);
 	assert_says("name \"an ant\" dtype i32 shape [2] size ");
 	assert_says(" strides [1]");
 	assert_int_equal(count("\n"), 1);
@@ -68,15 +68,15 @@ static void one_line_is_names_and_values(void **state)
 
 static void colour_comes_only_when_wanted(void **state)
 {
-	assert_int_equal(run("b sh"), 0);
+	assert_int_equal(tensorstat_run("b sh"), 0);
 	assert_silent_about("\033");
-	assert_int_equal(run("-c b sh"), 0);
+	assert_int_equal(tensorstat_run("-c b sh"), 0);
 	assert_says("\033[1mID");
-	assert_int_equal(run("--color=never b sh"), 0);
+	assert_int_equal(tensorstat_run("--color=never b sh"), 0);
 	assert_silent_about("\033");
-	assert_int_equal(run("-c=always b sh"), 0);
+	assert_int_equal(tensorstat_run("-c=always b sh"), 0);
 	assert_says("\033[1m");
-	assert_int_equal(run("-c=pink b sh"), 2);
+	assert_int_equal(tensorstat_run("-c=pink b sh"), 2);
 }
 
 static void terminal_is_coloured_unless_no_color_is_set(void **state)
@@ -100,70 +100,70 @@ static void terminal_is_coloured_unless_no_color_is_set(void **state)
 
 static void watching_writes_an_object_a_line(void **state)
 {
-	assert_int_equal(run("-j -w 0.1 b sh owner %d | head -n 2"), 0);
+	assert_int_equal(tensorstat_run("-j -w 0.1 b sh owner %d | head -n 2"), 0);
 	assert_int_equal(count("\n"), 2);
 	assert_int_equal(count("{\"time_ms\":"), 2);
 	assert_int_equal(count("\"bear\""), 2);
-	assert_int_equal(run("-w never b sh"), 2);
+	assert_int_equal(tensorstat_run("-w never b sh"), 2);
 }
 
 /* ---- totals ---- */
 
 static void stat_counts_until_told(void **state)
 {
-	assert_int_equal(run("stat"), 0);
+	assert_int_equal(tensorstat_run("stat"), 0);
 	assert_says("BUFFERS");
 	assert_int_equal(count("\n"), 3);
-	assert_int_equal(run("stat 0.1 3"), 0);
+	assert_int_equal(tensorstat_run("stat 0.1 3"), 0);
 	assert_int_equal(count("BUFFERS"), 1);
 	assert_int_equal(count("\n"), 5);
-	assert_int_equal(run("-j stat 0.1 2"), 0);
+	assert_int_equal(tensorstat_run("-j stat 0.1 2"), 0);
 	assert_int_equal(count("\"buffers\":"), 2);
 	assert_int_equal(count("\n"), 2);
-	assert_int_equal(run("stat often"), 2);
-	assert_int_equal(run("stat 1 0"), 2);
-	assert_int_equal(run("stat 1 1 1"), 2);
+	assert_int_equal(tensorstat_run("stat often"), 2);
+	assert_int_equal(tensorstat_run("stat 1 0"), 2);
+	assert_int_equal(tensorstat_run("stat 1 1 1"), 2);
 }
 
 static void device_is_shown(void **state)
 {
-	assert_int_equal(run("device show"), 0);
+	assert_int_equal(tensorstat_run("device show"), 0);
 	assert_says("BUFFERS");
-	assert_int_equal(run("device"), 0);
-	assert_int_equal(run("-j device show"), 0);
+	assert_int_equal(tensorstat_run("device"), 0);
+	assert_int_equal(tensorstat_run("-j device show"), 0);
 	assert_says("\"parameters\":{");
-	assert_int_equal(run("-o device show"), 0);
+	assert_int_equal(tensorstat_run("-o device show"), 0);
 	assert_says(" buffers ");
 	assert_int_equal(count("\n"), 1);
-	assert_int_equal(run("device show all"), 2);
-	assert_int_equal(run("device break"), 2);
-	assert_int_equal(run("device set"), 2);
+	assert_int_equal(tensorstat_run("device show all"), 2);
+	assert_int_equal(tensorstat_run("device break"), 2);
+	assert_int_equal(tensorstat_run("device set"), 2);
 	if (access("/sys/module/tensor", F_OK) < 0) {
-		assert_int_equal(run("device set limit_bytes 1G"), 9);
-		assert_int_equal(run("monitor"), 9);
+		assert_int_equal(tensorstat_run("device set limit_bytes 1G"), 9);
+		assert_int_equal(tensorstat_run("monitor"), 9);
 	}
-	assert_int_equal(run("monitor earthquake"), 2);
-	assert_int_equal(run("-b memfd monitor"), 3);
+	assert_int_equal(tensorstat_run("monitor earthquake"), 2);
+	assert_int_equal(tensorstat_run("-b memfd monitor"), 3);
 }
 
 /* ---- top ---- */
 
 static void top_in_a_pipe_writes_plain_tables(void **state)
 {
-	assert_int_equal(run("-w 0.1 top 2"), 0);
+	assert_int_equal(tensorstat_run("-w 0.1 top 2"), 0);
 	assert_int_equal(count("buffer by size"), 2);
 	assert_silent_about("\033");
 	assert_true(at("bear") < at("an ant"));
-	assert_int_equal(run("top process 1"), 0);
+	assert_int_equal(tensorstat_run("top process 1"), 0);
 	assert_says("process by size");
 	assert_says("BUFFERS");
-	assert_int_equal(run("--sort name:asc top buffer 1"), 0);
+	assert_int_equal(tensorstat_run("--sort name:asc top buffer 1"), 0);
 	assert_says("buffer by name");
 	assert_true(at("bear") > at("an ant"));
-	assert_int_equal(run("top user 1"), 0);
+	assert_int_equal(tensorstat_run("top user 1"), 0);
 	assert_says("ORPHANS");
-	assert_int_equal(run("top galaxy"), 2);
-	assert_int_equal(run("-j top 1"), 2);
+	assert_int_equal(tensorstat_run("top galaxy"), 2);
+	assert_int_equal(tensorstat_run("-j top 1"), 2);
 }
 
 static void top_fits_the_window_and_never_clears_it(void **state)
@@ -246,30 +246,73 @@ static void top_stops_and_comes_back(void **state)
 
 /* ---- metrics ---- */
 
-static void metrics_say_what_the_list_says(void **state)
+/* The prefix of all names: memfds are never counted as buffers of the module. */
+static const char *metrics_prefix(void)
 {
-	assert_int_equal(run("metrics"), 0);
-	assert_says("# TYPE tensor_buffer_bytes gauge\n# UNIT tensor_buffer_bytes bytes\n");
-	assert_says("tensor_dtype_bytes{dtype=\"f32\"} ");
-	assert_says("tensor_user_buffers{uid=\"");
-	/* the end is marked, and it is the end */
+	return strcmp(tensor_provider_name(), "memfd") ? "tensor_" : "tensor_memfd_";
+}
+
+static void metrics_contain_the_totals_and_sums(void **state)
+{
+	static const char *const names[] = { "buffers", "buffer_bytes", "shared_bytes",
+					     "user_buffers", "dtype_bytes" };
+	char text[128];
+
+	assert_int_equal(tensorstat_run("metrics"), 0);
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
+		snprintf(text, sizeof(text), "# TYPE %s%s gauge\n", metrics_prefix(), names[i]);
+		assert_says(text);
+	}
+	assert_says("dtype=\"f32\"} ");
+	assert_says("uid=\"");
+	/* The end is marked, and nothing follows. */
 	assert_string_equal(out + strlen(out) - 6, "# EOF\n");
-	assert_int_equal(run("metrics now"), 2);
+	assert_int_equal(tensorstat_run("metrics now"), 2);
+}
+
+static void metrics_of_memfds_are_not_those_of_the_module(void **state)
+{
+	assert_int_equal(tensorstat_run("-b memfd metrics"), 0);
+	for (const char *line = out; *line; line = strchr(line, '\n') + 1) {
+		const char *name = *line == '#' ? strchr(line + 2, ' ') + 1 : line;
+		const char *end = strchr(line, '\n');
+
+		if (!strncmp(line, "# EOF", 5))
+			break;
+		assert_int_equal(strncmp(name, "tensor_memfd_", 13), 0);
+		if (*line != '#') {
+			const char *label = strstr(line, "{backend=\"memfd\"");
+
+			assert_true(label && label < end);
+		}
+	}
+	assert_silent_about("/dev/tensor");
+	assert_silent_about("limit");
+	assert_silent_about("pool");
+	assert_silent_about("orphan");
+	assert_says("\ntensor_memfd_processes{backend=\"memfd\"} ");
+	assert_says("HELP tensor_memfd_buffers Memfd buffers");
 }
 
 static void metrics_are_read_by_parsers_of_both_formats(void **state)
 {
 	if (system("/usr/bin/python3 -c 'import prometheus_client.openmetrics' 2>/dev/null"))
 		skip();
+	setenv("PREFIX", metrics_prefix(), 1);
 	assert_int_equal(
-		run("metrics | /usr/bin/python3 -c 'import sys;"
-		    "from prometheus_client.openmetrics import parser as new;"
-		    "from prometheus_client import parser as old;"
-		    "t = sys.stdin.read();"
-		    "n = [{m.name: m for m in p.text_string_to_metric_families(t)} for p in (new, old)];"
-		    "print([d[\"tensor_buffers\"].samples[0].value >= 2 for d in n])'"),
+		tensorstat_run(
+			"metrics | /usr/bin/python3 -c 'import os, sys;"
+			"from prometheus_client.openmetrics import parser as new;"
+			"from prometheus_client import parser as old;"
+			"t = sys.stdin.read();"
+			"n = [{m.name: m for m in p.text_string_to_metric_families(t)}"
+			"     for p in (new, old)];"
+			"b = [d[os.environ[\"PREFIX\"] + \"buffers\"].samples[0] for d in n];"
+			"print([s.value >= 2 for s in b], {s.labels.get(\"backend\") for s in b})'"),
 		0);
-	assert_string_equal(out, "[True, True]\n");
+	assert_string_equal(out, strcmp(tensor_provider_name(), "memfd") ?
+					 "[True, True] {None}\n" :
+					 "[True, True] {'memfd'}\n");
 }
 
 static void textfile_is_renamed_into_place(void **state)
@@ -279,18 +322,18 @@ static void textfile_is_renamed_into_place(void **state)
 
 	assert_non_null(mkdtemp(folder));
 	snprintf(command, sizeof(command), "metrics --textfile %s/tensor.prom", folder);
-	assert_int_equal(run(command), 0);
+	assert_int_equal(tensorstat_run(command), 0);
 	assert_string_equal(out, "");
 	snprintf(command, sizeof(command), "help >/dev/null; ls %s; cat %s/tensor.prom", folder,
 		 folder);
-	assert_int_equal(run(command), 0);
+	assert_int_equal(tensorstat_run(command), 0);
 	assert_int_equal(strncmp(out, "tensor.prom\n# TYPE", 18), 0);
 	snprintf(command, sizeof(command), "%s/tensor.prom", folder);
 	assert_int_equal(stat(command, &st), 0);
 	assert_int_equal(st.st_mode & 0777, 0644);
 	unlink(command);
 	assert_int_equal(rmdir(folder), 0);
-	assert_int_equal(run("metrics --textfile /nowhere/tensor.prom"), 1);
+	assert_int_equal(tensorstat_run("metrics --textfile /nowhere/tensor.prom"), 1);
 }
 
 /* ---- doctor ---- */
@@ -346,20 +389,20 @@ static void module_loaded(const char *limit)
 
 static void doctor_misses_the_module(void **state)
 {
-	assert_int_equal(run("doctor"), 9);
-	assert_says("FAIL  module     tensor is not loaded, nor built for");
-	assert_says("mend: apt install tensor-dkms");
+	assert_int_equal(tensorstat_run("doctor"), 9);
+	assert_says("FAIL  module     tensor is not loaded and not built for");
+	assert_says("fix: apt install tensor-dkms");
 	assert_says("no memory limit of a cgroup");
 	assert_says("no udev rule");
-	assert_int_equal(run("-o doctor"), 9);
-	assert_silent_about("mend:");
+	assert_int_equal(tensorstat_run("-o doctor"), 9);
+	assert_silent_about("fix:");
 }
 
 static void doctor_tells_of_secure_boot(void **state)
 {
 	RECORD("/sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c",
 	       "\x06\0\0\0\x01");
-	assert_int_equal(run("doctor"), 9);
+	assert_int_equal(tensorstat_run("doctor"), 9);
 	assert_says("warn  signature  Secure Boot or lockdown is on");
 	assert_says("mokutil --import");
 }
@@ -367,12 +410,12 @@ static void doctor_tells_of_secure_boot(void **state)
 static void doctor_compares_versions(void **state)
 {
 	module_loaded("0\n");
-	assert_int_equal(run("doctor"), 1); /* there is no node */
+	assert_int_equal(tensorstat_run("doctor"), 1); /* there is no node */
 	assert_says("ok    version    module and tensorstat are 0.1.0");
 	assert_says("FAIL  node");
 	assert_says("half of the memory, which is 8GiB");
 	RECORD("/sys/module/tensor/version", "0.0.9\n");
-	assert_int_equal(run("doctor"), 1);
+	assert_int_equal(tensorstat_run("doctor"), 1);
 	assert_says("warn  version    the module is 0.0.9");
 }
 
@@ -381,19 +424,19 @@ static void doctor_looks_at_limits(void **state)
 	module_loaded("8589934592\n");
 	RECORD("/sys/fs/cgroup/user.slice/memory.max", "16777216\n");
 	RECORD("/sys/fs/cgroup/user.slice/me/memory.max", "max\n");
-	run("doctor");
+	tensorstat_run("doctor");
 	assert_says("warn  limit      limit_bytes is 8GiB of 8GiB");
 	assert_says("device set limit_bytes 4294967296");
 	assert_says("warn  cgroup     this session's cgroup may have 16MiB");
-	assert_says("/sys/fs/cgroup/user.slice/memory.max is where");
+	assert_says("/sys/fs/cgroup/user.slice/memory.max is the limit");
 }
 
 static void doctor_looks_at_huge_pages(void **state)
 {
-	run("doctor");
+	tensorstat_run("doctor");
 	assert_says("ok    hugepages");
 	RECORD("/proc/buddyinfo", "Node 0, zone   Normal 900 90 9 9 9 9 9 9 9 3 1\n");
-	run("doctor");
+	tensorstat_run("doctor");
 	assert_says("warn  hugepages  5 free blocks of 2 MiB");
 	assert_says("compact_memory");
 }
@@ -401,13 +444,13 @@ static void doctor_looks_at_huge_pages(void **state)
 static void doctor_finds_the_rule(void **state)
 {
 	RECORD("/usr/lib/udev/rules.d/60-tensor.rules", "\n");
-	run("doctor");
+	tensorstat_run("doctor");
 	assert_says("ok    udev       /usr/lib/udev/rules.d/60-tensor.rules");
-	assert_int_equal(run("-j doctor"), 9);
+	assert_int_equal(tensorstat_run("-j doctor"), 9);
 	assert_says(
 		"{\"check\":\"module\",\"verdict\":\"fail\",\"finding\":\"tensor is not loaded");
-	assert_says("\"mend\":null}");
-	assert_int_equal(run("doctor who"), 2);
+	assert_says("\"fix\":null,\"mend\":null}");
+	assert_int_equal(tensorstat_run("doctor who"), 2);
 }
 
 #define MACHINE(test) cmocka_unit_test_setup_teardown(test, machine_new, machine_drop)
@@ -427,7 +470,8 @@ int main(void)
 		cmocka_unit_test(top_fits_the_window_and_never_clears_it),
 		cmocka_unit_test(top_leaves_the_terminal_as_it_was),
 		cmocka_unit_test(top_stops_and_comes_back),
-		cmocka_unit_test(metrics_say_what_the_list_says),
+		cmocka_unit_test(metrics_contain_the_totals_and_sums),
+		cmocka_unit_test(metrics_of_memfds_are_not_those_of_the_module),
 		cmocka_unit_test(metrics_are_read_by_parsers_of_both_formats),
 		cmocka_unit_test(textfile_is_renamed_into_place),
 		MACHINE(doctor_misses_the_module),
