@@ -28,7 +28,7 @@ NVCC_FOUND = $(or $(NVCC),$(shell command -v nvcc))
 test:
 	@packaging/install-deps build test guest format lint
 	+@tests/run-all --build "all unit$(if $(NVCC_FOUND), CUDA=1)" $(B) test-unit=unit test-sanitize=sanitize test-abi=abi \
-		test-layers=layers check-format=format check-reference=check-reference test-lint=lint check-abi=library-abi \
+		check-layers=layers check-format=format check-reference=check-reference test-lint=lint check-abi=library-abi \
 		test-golden=golden test-onnx=onnx test-shell=shell test-guest=guest-6.1 test-guest-library=guest-library
 
 # The fuzzers run a small part of their cases here (tests/fuzz/fuzz.mk), the reference its examples.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* Leaves, gradients, grad mode, and looking at the graph: include/tensor/autograd.h. */
-#include "autograd/graph/autograd.h"
+/* Leaves, gradients, and inspection of the graph (include/tensor/autograd.h). */
+#include "autograd/graph/saved.h"
+#include "autograd/graph/view.h"
 
 #include <stdio.h>
 
@@ -13,22 +14,22 @@ TENSOR_EXPORT int tensor_set_requires_grad(tensor *t, bool requires_grad)
 	if (requires_grad && !differentiable(t))
 		return tensor_fail(EINVAL, "set_requires_grad: only floating dtypes, got %s",
 				   tensor_dtype_name(t->dtype));
-	if (needs_grad(t) && t->grad->fn)
+	if (needs_grad(t) && t->autograd_meta->fn)
 		return requires_grad ? 0 :
 				       tensor_fail(EINVAL,
 						   "set_requires_grad: the tensor is the "
 						   "result of %s; detach it",
-						   t->grad->fn->type->name);
-	if (!requires_grad && !t->grad)
+						   t->autograd_meta->fn->type->name);
+	if (!requires_grad && !t->autograd_meta)
 		return 0;
-	if (!t->grad && !meta_new(t))
+	if (!t->autograd_meta && !meta_new(t))
 		return -ENOMEM;
-	if (requires_grad && !t->grad->tracked && guard_views(t) < 0)
+	if (requires_grad && !t->autograd_meta->tracked && views_guard(t) < 0)
 		return -thread()->error.code;
-	t->grad->tracked = requires_grad;
-	/* A view that was made under no_grad keeps its guard against changes in place. */
-	t->keys = requires_grad || t->grad->no_grad_view ? t->keys | AUTOGRAD_BIT :
-							   t->keys & ~AUTOGRAD_BIT;
+	t->autograd_meta->tracked = requires_grad;
+	/* A view that was made under tensor_no_grad keeps its key, because in-place changes check it. */
+	t->keys = requires_grad || t->autograd_meta->no_grad_view ? t->keys | AUTOGRAD_BIT :
+								    t->keys & ~AUTOGRAD_BIT;
 	return 0;
 }
 
@@ -65,46 +66,19 @@ TENSOR_EXPORT int tensor_set_grad(tensor *t, tensor *grad)
 		if (grad == t)
 			return tensor_fail(EINVAL, "set_grad: a tensor cannot be its own gradient");
 	}
-	if (!t->grad) {
+	if (!t->autograd_meta) {
 		if (!grad)
 			return 0;
 		if (!meta_new(t))
 			return -ENOMEM;
 	}
-	before = t->grad->grad;
-	t->grad->grad = tensor_retain(grad);
+	before = t->autograd_meta->grad;
+	t->autograd_meta->grad = tensor_retain(grad);
 	tensor_put(before);
 	return 0;
 }
 
-/* ---- grad mode ---- */
-
-TENSOR_EXPORT bool tensor_set_grad_enabled(bool enabled)
-{
-	struct tensor_thread *th = thread();
-	bool before = th->grad_enabled;
-
-	th->grad_enabled = enabled;
-	return before;
-}
-
-TENSOR_EXPORT bool tensor_is_grad_enabled(void)
-{
-	return thread()->grad_enabled;
-}
-
-TENSOR_EXPORT struct tensor_grad_guard tensor_grad_enter(bool enabled)
-{
-	return (struct tensor_grad_guard){ .before = tensor_set_grad_enabled(enabled),
-					   .once = true };
-}
-
-TENSOR_EXPORT void tensor_grad_leave(struct tensor_grad_guard *guard)
-{
-	thread()->grad_enabled = guard->before;
-}
-
-/* ---- the graph ---- */
+/* ---- graph ---- */
 
 TENSOR_EXPORT tensor_node *tensor_grad_fn(const tensor *t)
 {
@@ -134,8 +108,8 @@ TENSOR_EXPORT tensor_node *tensor_node_edge(const tensor_node *node, int i, int 
 	return node->edges[i].fn;
 }
 
-/* The slot of the i-th tensor that is there; -1 past the end. Without the node's lock the answer may be old:
- * a backward in another thread frees them. */
+/* The slot of the i-th saved tensor that was not released; -1 past the end. Without the node's lock
+ * another thread's backward may release it afterwards. */
 static int saved_slot(const tensor_node *node, int i)
 {
 	for (int slot = 0; node && slot < node->nsaved; slot++)
@@ -160,7 +134,7 @@ TENSOR_EXPORT const char *tensor_node_saved_name(const tensor_node *node, int i)
 	return slot < 0 ? NULL : node->type->saved_names[slot];
 }
 
-/* With the node's lock, in an open scope. */
+/* The caller holds the node's lock and has opened a scope. */
 static tensor *unpack_nth(tensor_node *node, int i)
 {
 	int slot = saved_slot(node, i);
@@ -170,7 +144,7 @@ static tensor *unpack_nth(tensor_node *node, int i)
 		return tensor_fail_null(EINVAL, "node_saved_get: %s holds no saved tensor %d",
 					node->type->name, i);
 	t = node_unpack(node, slot);
-	/* The node's own is not for others to change. */
+	/* A new tensor: the caller must not change the node's own. */
 	if (t && t == node->saved[slot].t)
 		t = scope_own(thread(), tensor_new_detached(t));
 	return t;
@@ -191,7 +165,7 @@ TENSOR_EXPORT tensor *tensor_node_saved_get(tensor_node *node, int i)
 	return scope_own(thread(), t);
 }
 
-/* For printing a tensor. */
+/* The part of a printed tensor that autograd adds. */
 static void describe(const tensor *t, char *buf, size_t size)
 {
 	const tensor_node *fn = needs_grad(t) ? meta_of(t)->fn : NULL;

@@ -4,7 +4,7 @@
  * sum with fixed weights, none of which is 0 or a multiple of another, so that an error in any
  * element of the gradient shows.
  */
-#include "autograd/graph/autograd.h"
+#include "autograd/graph/meta.h"
 
 #include "family/copy.h"
 #include "family/pointwise.h"
@@ -139,7 +139,7 @@ static int check_inputs(tensor_list inputs, int64_t *wanted)
 			return null_argument_code("gradcheck");
 		if (!needs_grad(t))
 			continue;
-		if (t->dtype != TENSOR_F64 || t->grad->fn)
+		if (t->dtype != TENSOR_F64 || t->autograd_meta->fn)
 			return tensor_fail(EINVAL, "gradcheck: input %lld must be a leaf of f64",
 					   (long long)i);
 		++*wanted;

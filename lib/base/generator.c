@@ -5,6 +5,9 @@
  */
 #include "base/generator.h"
 
+#include "base/error.h"
+#include "base/refcount.h"
+
 #include <pthread.h>
 #include <stdlib.h>
 #include <sys/random.h>

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
-/* Generators, seen from inside: taking positions. */
+/* Random number generators: reserving positions of the counter. */
 #ifndef TENSOR_GENERATOR_H
 #define TENSOR_GENERATOR_H
 
-#include "core/tensor_impl.h"
+#include "base/compiler.h"
 
-/* Takes n blocks: the state with which they begin. NULL is the default generator. */
+/* Reserves n blocks and returns the state at the first one. g == NULL: the default generator. */
 struct tensor_generator_state generator_take(tensor_generator *g, uint64_t n);
 
 #endif

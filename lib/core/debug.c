@@ -31,7 +31,7 @@ static void tensor_kept(void *block)
 	t->storage = NULL;
 	t->base = NULL;
 	t->data = NULL;
-	t->grad = NULL;
+	t->autograd_meta = NULL;
 	t->ext = NULL;
 }
 

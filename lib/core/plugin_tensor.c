@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* Functions of the data model that plugins call. See plugin_tensor.h. */
+/* Tensors made by plugins (plugin_tensor.h) and by backends outside of the library. */
 #include "core/plugin_tensor.h"
 
 TENSOR_EXPORT tensor *plugin_tensor(enum tensor_dtype dtype, const int64_t *sizes, int ndim)
@@ -16,4 +16,12 @@ TENSOR_EXPORT tensor *plugin_tensor_unstrided(tensor_options options, const int6
 TENSOR_EXPORT void plugin_tensor_put(tensor *t)
 {
 	tensor_put(t);
+}
+
+/* For functions of backends outside of the library (include/tensor/dispatch.h). */
+TENSOR_EXPORT tensor *tensor_empty_on(tensor_device device, tensor_ints size,
+				      enum tensor_dtype dtype)
+{
+	return scope_own(thread(), tensor_new_opt(TENSOR_OPTIONS(.dtype = dtype, .device = device),
+						  size.data, (int)size.len));
 }

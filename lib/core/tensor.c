@@ -161,8 +161,8 @@ void tensor_free(tensor *t)
 		debug_dead(t, "release");
 	if (unlikely(t == tensor_none))
 		return;
-	if (unlikely(t->grad))
-		tensor_autograd_hooks.free_meta(t->grad);
+	if (unlikely(t->autograd_meta))
+		tensor_autograd_hooks.free_meta(t->autograd_meta);
 	if (unlikely(t->ext))
 		extension_put(t->ext);
 	if (t->owns_storage)
@@ -186,7 +186,7 @@ static inline void init(tensor *t, struct tensor_storage *s, unsigned dtype, int
 	t->layout = TENSOR_STRIDED;
 	t->ndim = ndim;
 	t->device = s->device;
-	t->grad = NULL;
+	t->autograd_meta = NULL;
 	t->ext = NULL;
 }
 
@@ -303,13 +303,6 @@ tensor *tensor_new_opt(tensor_options o, const int64_t *sizes, int ndim)
 	if (unlikely(o.memory_format > TENSOR_PRESERVE_FORMAT))
 		return new_channels_last(o, sizes, ndim);
 	return new_contiguous(option_device(o), option_dtype(o), o.shareable, sizes, ndim);
-}
-
-TENSOR_EXPORT tensor *tensor_empty_on(tensor_device device, tensor_ints size,
-				      enum tensor_dtype dtype)
-{
-	return scope_own(thread(), tensor_new_opt(TENSOR_OPTIONS(.dtype = dtype, .device = device),
-						  size.data, (int)size.len));
 }
 
 tensor *tensor_new_on_storage(struct tensor_storage *s, enum tensor_dtype dtype,

@@ -58,10 +58,10 @@ struct tensor {
 	void *data;		  /* storage->data + offset * itemsize; NULL without strides */
 	struct tensor_storage *storage;
 	int64_t offset, numel;
-	tensor *base;		    /* owned; the root of the chain of views, never a view itself */
-	struct autograd_meta *grad; /* autograd's own, see tensor_autograd_hooks */
-	struct tensor_extension *ext; /* owned; NULL for a strided tensor of plain numbers */
-	const char *made_by;	      /* with TENSOR_DEBUG: the function that was called */
+	tensor *base; /* owned; the root of the chain of views, never a view itself */
+	struct autograd_meta *autograd_meta; /* owned by lib/autograd, see tensor_autograd_hooks */
+	struct tensor_extension *ext;	     /* owned; NULL for a strided tensor of plain numbers */
+	const char *made_by;		     /* with TENSOR_DEBUG: the function that was called */
 	int64_t sizes[TENSOR_MAX_DIMS];
 	int64_t strides[TENSOR_MAX_DIMS];
 };

@@ -3,7 +3,7 @@
 #   make check-kmod      tools over the module and its headers: checkpatch, kernel-doc, sparse, smatch, W=1,
 #                        the kernel's semantic patches, the layout of the ABI
 #   make test-abi        the layout of the kernel ABI alone, for 64-bit and for 32-bit programs: seconds
-#   make test-layers     a file of the module uses only what lower files define: seconds
+#   make check-layers    files of the library and of the module use only what lower layers define: seconds
 #   make accept-abi      record what was added to the kernel ABI
 #   make check-abi       the ABI of the library: exported functions and public types: seconds
 #   make accept-library-abi [BREAKING=1]    record what was added to it; BREAKING=1: changes and removals, too
@@ -12,7 +12,7 @@
 #   make lint            codespell, cppcheck and clang-tidy: minutes
 #   make test-lint       codespell and cppcheck: less than a minute
 #   make compile_commands.json    what clangd and clang-tidy read, in build/
-.PHONY: check-kmod test-abi test-layers accept-abi format check-format check-abi accept-library-abi lint test-lint \
+.PHONY: check-kmod test-abi check-layers accept-abi format check-format check-abi accept-library-abi lint test-lint \
 	compile_commands.json
 check-kmod:
 	@packaging/install-deps guest kmod check
@@ -22,8 +22,8 @@ test-abi:
 	@packaging/install-deps test
 	@tests/vm/tally abi tests/static/uapi-layout
 
-test-layers:
-	@tests/vm/tally layers tests/static/check-layers
+check-layers: $(LIB_SO)
+	@tests/vm/tally layers tests/static/check-layers $(B)
 
 accept-abi:
 	tests/static/uapi-layout --accept

@@ -1,18 +1,21 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * The engine: takes gradients from the roots to the leaves, or to the inputs that were asked
- * for. A node runs when every edge that leads to it has delivered, with or without a gradient.
- * All of it happens on the calling thread, which owns the task's queue.
+ * The engine: propagates gradients from the roots to the leaves, or to the requested inputs. A node
+ * runs when a gradient, or the information that there is none, has arrived over every edge that
+ * leads to it. A backward runs on the calling thread, which owns the task and its queue.
  */
+#include "autograd/engine/gradient.h"
 #include "autograd/engine/task.h"
+#include "autograd/graph/saved.h"
+#include "autograd/graph/view.h"
 
 #include "family/factory.h"
 
 #include <stdlib.h>
 
-/* What a node works with; on the stack unless the node is large. */
+/* Arguments of a node; on the stack unless the node has many. */
 struct frame {
-	tensor **in, **out; /* nedges outs, borrowed, then owned */
+	tensor **in, **out; /* nedges of out: borrowed after apply, owned after fit_outputs() */
 	tensor *buf[16];
 };
 
@@ -51,8 +54,8 @@ static tensor **slot_of(struct node_state *s, uint32_t nr)
 	return &s->more[nr - 1];
 }
 
-/* A gradient (consumed; NULL: undefined) arrives over an edge. */
-static int deliver(struct task *k, uint32_t to, uint32_t nr, tensor *grad)
+/* Adds a gradient (consumed; NULL: undefined) to those that arrived for output nr of a node. */
+static int accumulate(struct task *k, uint32_t to, uint32_t nr, tensor *grad)
 {
 	tensor **slot;
 
@@ -67,7 +70,7 @@ static int deliver(struct task *k, uint32_t to, uint32_t nr, tensor *grad)
 	return *slot ? 0 : -thread()->error.code;
 }
 
-/* Hands the arrived gradients to those who asked for them. */
+/* Stores the arrived gradients for the inputs that request them. */
 static void capture(struct task *k, const struct node_state *s)
 {
 	for (int32_t i = s->capture; i >= 0; i = k->captures[i].next) {
@@ -84,7 +87,7 @@ static void close_scope(struct tensor_thread *th, uint32_t mark)
 		tensor_put(th->scope[--th->scope_n]);
 }
 
-/* Takes the arrived gradients out of the state; false when none is defined. */
+/* Moves the arrived gradients to in[]; false if none is defined. */
 static bool take_inputs(struct node_state *s, tensor **in)
 {
 	bool any = s->grad;
@@ -100,7 +103,7 @@ static bool take_inputs(struct node_state *s, tensor **in)
 	return any;
 }
 
-/* Which gradients the node has to compute. */
+/* The bits of need for a node. */
 static uint64_t wanted(const struct task *k, const tensor_node *n)
 {
 	bool all = !k->call->inputs.len;
@@ -119,7 +122,7 @@ static uint64_t wanted(const struct task *k, const tensor_node *n)
 	return need;
 }
 
-/* What the node returned becomes owned and checked. */
+/* Checks and converts the gradients that the node returned; out[] becomes owned. */
 static int fit_outputs(const tensor_node *n, tensor **out, uint64_t need)
 {
 	int err = 0;
@@ -157,8 +160,8 @@ static int apply(const struct task *k, tensor_node *n, struct frame *f, uint64_t
 	return err;
 }
 
-/* Every edge delivers, if only the news that there is no gradient. */
-static int pass_on(struct task *k, const tensor_node *n, tensor **out)
+/* Accumulates out[] (consumed) at the ends of the edges; nodes without missing edges become ready. */
+static int propagate(struct task *k, const tensor_node *n, tensor **out)
 {
 	int err = 0;
 
@@ -171,7 +174,7 @@ static int pass_on(struct task *k, const tensor_node *n, tensor **out)
 		if (err < 0)
 			tensor_put(out[i]);
 		else
-			err = deliver(k, to, n->edges[i].nr, out[i]);
+			err = accumulate(k, to, n->edges[i].nr, out[i]);
 		if (!--k->states[to].missing &&
 		    (k->states[to].needed || k->states[to].capture >= 0))
 			ready_push(k, to);
@@ -184,7 +187,7 @@ static int run_leaf(struct task *k, struct node_state *s)
 	tensor *grad = s->grad;
 
 	s->grad = NULL;
-	return grad ? accumulate_grad(s->node, grad, k->call->record) : 0;
+	return grad ? gradient_accumulate(s->node, grad, k->call->record) : 0;
 }
 
 static int run_node(struct task *k, uint32_t index)
@@ -209,7 +212,7 @@ static int run_node(struct task *k, uint32_t index)
 	for (unsigned i = 0; i < n->noutputs; i++)
 		tensor_put(f.in[i]);
 	if (!err)
-		err = pass_on(k, n, f.out);
+		err = propagate(k, n, f.out);
 	else
 		for (uint32_t i = 0; i < n->nedges; i++)
 			tensor_put(f.out[i]);
@@ -225,7 +228,7 @@ static tensor *ones_for(const tensor *t)
 			 TENSOR_OPTIONS(.dtype = t->dtype, .device = t->device));
 }
 
-/* The gradient of an output, owned: the caller's, or 1. */
+/* The gradient of output i: the caller's, or 1; owned. NULL with the error set. */
 static tensor *root_gradient(const struct engine_call *c, int64_t i)
 {
 	tensor *t = c->outputs.data[i], *g = c->output_grads ? c->output_grads[i] : NULL;
@@ -253,8 +256,8 @@ static tensor *root_gradient(const struct engine_call *c, int64_t i)
 	return tensor_get(g);
 }
 
-/* Visits the outputs' nodes; *held has as many edges as outputs, which keep the graph alive. */
-static int start(struct task *k, struct edge *held)
+/* Visits the nodes of the outputs. held[] gets an edge for each output, which keeps the graph alive. */
+static int visit_roots(struct task *k, struct edge *held)
 {
 	const struct engine_call *c = k->call;
 	int64_t at;
@@ -267,13 +270,13 @@ static int start(struct task *k, struct edge *held)
 		if (at < 0)
 			return -thread()->error.code;
 		g = root_gradient(c, i);
-		if (!g || deliver(k, (uint32_t)at, held[i].nr, g) < 0)
+		if (!g || accumulate(k, (uint32_t)at, held[i].nr, g) < 0)
 			return -thread()->error.code;
 	}
 	return 0;
 }
 
-/* Roots on which no other root depends. */
+/* Roots that no other root leads to. */
 static void push_roots(struct task *k, uint32_t nroots)
 {
 	for (uint32_t i = 0; i < nroots; i++)
@@ -281,9 +284,9 @@ static void push_roots(struct task *k, uint32_t nroots)
 			ready_push(k, i);
 }
 
-static int run(struct task *k, struct edge *held)
+static int run_task(struct task *k, struct edge *held)
 {
-	int err = start(k, held);
+	int err = visit_roots(k, held);
 	uint32_t nroots = k->n;
 	int64_t i;
 
@@ -317,7 +320,7 @@ int engine_run(const struct engine_call *call)
 	th->grad_enabled = call->record;
 	th->exclude &= ~AUTOGRAD_BIT;
 	err = held && (k->captures || !call->inputs.len) ?
-		      run(k, held) :
+		      run_task(k, held) :
 		      tensor_fail(ENOMEM, "backward: no memory");
 	task_done(k);
 	for (int64_t i = 0; held && i < call->outputs.len; i++)
@@ -328,4 +331,64 @@ int engine_run(const struct engine_call *call)
 	th->exclude = exclude;
 	tensor_scope_leave(&scope);
 	return err;
+}
+
+/* ---- public functions ---- */
+
+static int check_tracked(const char *what, tensor_list list)
+{
+	for (int64_t i = 0; i < list.len; i++) {
+		tensor *t = list.data[i];
+
+		if (!tensor_given(t) || t == tensor_none)
+			return null_argument_code("backward");
+		if (!needs_grad(t))
+			return tensor_fail(EINVAL, "backward: %s %lld does not require a gradient",
+					   what, (long long)i);
+		if (view_stale(t) && view_refresh(t) < 0)
+			return -thread()->error.code;
+	}
+	return 0;
+}
+
+TENSOR_EXPORT int tensor_backward_ex(tensor_list outputs, tensor *const *output_grads,
+				     tensor_list inputs, tensor **grads, unsigned flags)
+{
+	struct engine_call call = {
+		.outputs = outputs,
+		.inputs = inputs,
+		.output_grads = output_grads,
+		.grads = grads,
+		.record = flags & TENSOR_CREATE_GRAPH,
+		.keep = flags & (TENSOR_RETAIN_GRAPH | TENSOR_CREATE_GRAPH),
+	};
+	int err;
+
+	if (flags & ~(TENSOR_RETAIN_GRAPH | TENSOR_CREATE_GRAPH))
+		return tensor_fail(EINVAL, "backward: unknown flags %#x", flags);
+	if (outputs.len < 1 || outputs.len > INT32_MAX || inputs.len > INT32_MAX)
+		return tensor_fail(EINVAL, "backward: %lld outputs, %lld inputs",
+				   (long long)outputs.len, (long long)inputs.len);
+	if (inputs.len > 0 && !grads)
+		return tensor_fail(EINVAL, "backward: grads is NULL, but there are inputs");
+	for (int64_t i = 0; i < inputs.len; i++)
+		grads[i] = NULL;
+	err = check_tracked("output", outputs);
+	if (!err)
+		err = check_tracked("input", inputs);
+	if (!err)
+		err = engine_run(&call);
+	if (!err)
+		return scope_own_list(grads, inputs.len);
+	for (int64_t i = 0; i < inputs.len; i++) {
+		tensor_put(grads[i]);
+		grads[i] = NULL;
+	}
+	return err;
+}
+
+TENSOR_EXPORT int tensor_backward(tensor *output)
+{
+	return tensor_backward_ex((tensor_list){ &output, 1 }, NULL, (tensor_list){ NULL, 0 }, NULL,
+				  0);
 }

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* The state of one backward: see task.h. No function here recurses, however deep the graph. */
+/* The state of one backward (task.h). No function recurses: a graph may be a million nodes deep. */
 #include "autograd/engine/task.h"
 
 #include "base/init.h"
 
 #include <stdlib.h>
 
-#define KEEP_CAP 4096 /* states whose memory a thread keeps */
+#define KEEP_CAP 4096 /* the arrays of larger tasks are freed */
 
 /* ---- memory ---- */
 
@@ -93,7 +93,7 @@ no_memory:
 	return tensor_fail(ENOMEM, "backward: no memory for %u nodes", cap);
 }
 
-/* ---- nodes that another task has claimed: open addressing by address ---- */
+/* ---- nodes that another task claimed: a hash table with open addressing ---- */
 
 static uint32_t hash(const tensor_node *n, uint32_t cap)
 {
@@ -174,16 +174,16 @@ int64_t task_visit(struct task *k, tensor_node *n)
 	return i;
 }
 
-/* ---- the plan ---- */
+/* ---- planning ---- */
 
-/* Reverse edges: those into state i are from[start[i]] to from[start[i + 1] - 1]. */
+/* Reverse edges: the edges into state i begin at states from[start[i]] to from[start[i + 1] - 1]. */
 static void reverse_edges(const struct task *k, uint64_t *start, uint32_t *from)
 {
 	uint64_t sum = 0;
 
 	for (uint32_t i = 0; i < k->n; i++) {
 		sum += k->states[i].missing;
-		start[i] = sum; /* the end; filling moves it to the beginning */
+		start[i] = sum; /* the end; the loop below moves it to the beginning */
 	}
 	start[k->n] = sum;
 	for (uint32_t i = 0; i < k->n; i++) {
@@ -195,7 +195,7 @@ static void reverse_edges(const struct task *k, uint64_t *start, uint32_t *from)
 	}
 }
 
-/* Only what lies between the roots and a requested input is needed. */
+/* Marks the nodes on paths from the roots to requested inputs. */
 static int mark_needed(struct task *k, uint64_t nedges)
 {
 	uint64_t *start = malloc((k->n + 1) * sizeof(*start));
@@ -217,7 +217,7 @@ static int mark_needed(struct task *k, uint64_t nedges)
 		for (uint64_t e = start[i]; e < start[i + 1]; e++) {
 			struct node_state *s = &k->states[from[e]];
 
-			/* One with a capture is on the stack, or has been, already. */
+			/* A node with a capture was pushed above. */
 			if (!s->needed && s->capture < 0)
 				stack[depth++] = from[e];
 			s->needed = true;
@@ -267,7 +267,7 @@ int task_plan(struct task *k)
 	return mark_needed(k, nedges);
 }
 
-/* ---- the ready queue ---- */
+/* ---- ready queue ---- */
 
 void ready_push(struct task *k, uint32_t index)
 {
@@ -306,6 +306,8 @@ int64_t ready_pop(struct task *k)
 	q->heap[at] = last;
 	return top;
 }
+
+/* ---- end of a thread ---- */
 
 static void autograd_thread_exit(struct tensor_thread *th)
 {

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
 /*
- * A graph task: one backward from its roots. What it knows about a node (how many gradients are
- * still to come, what has come) is in an array of its own, so that any number of backwards can
- * walk the same nodes at once. The first task to come along notes its index in the node; others
- * keep it in a hash table.
+ * A graph task: one backward from its roots. The state of each node (missing edges, arrived
+ * gradients) is in an array of the task, so that several tasks can traverse the same nodes at once.
+ * The first task that visits a node stores its index in the node; others store it in a hash table.
  */
 #ifndef TENSOR_AUTOGRAD_TASK_H
 #define TENSOR_AUTOGRAD_TASK_H
 
-#include "autograd/graph/autograd.h"
+#include "autograd/engine/engine.h"
+#include "autograd/graph/meta.h"
 
 struct node_state {
-	tensor_node *node; /* alive as long as the roots are */
-	uint32_t missing;  /* edges over which nothing has come yet */
+	tensor_node *node; /* borrowed: the roots keep it alive */
+	uint32_t missing;  /* edges over which nothing has arrived */
 	int32_t capture;   /* first of its captures, -1 for none */
-	bool needed;	   /* to be run: a wanted gradient depends on it */
-	bool claimed;	   /* the node knows its index */
+	bool needed;	   /* a requested gradient depends on it */
+	bool claimed;	   /* the index is stored in the node */
 	tensor *grad;	   /* of output 0, owned */
 	tensor **more;	   /* of further outputs */
 };
@@ -31,8 +31,10 @@ struct ready {
 	uint32_t index;
 };
 
-/* Nodes whose gradients are complete: a heap, latest node first; leaves after all others, so
- * that a failing formula leaves every leaf as it was. */
+/*
+ * Nodes whose gradients are complete: a heap, the latest node first. Leaves run after all other
+ * nodes, so that no leaf changes if a formula fails.
+ */
 struct ready_queue {
 	struct ready *heap;
 	uint32_t *leaves;
@@ -48,22 +50,24 @@ struct task {
 	struct {
 		uint32_t *slot; /* index + 1 */
 		uint32_t cap, n;
-	} others; /* nodes that another task had claimed */
+	} others; /* nodes whose index another task stored */
 };
 
+/* NULL with the error set. */
 struct task *task_new(const struct engine_call *call);
-/* Drops what is left and keeps the arrays for the thread's next backward. */
+void task_free(struct task *task);
+/* Releases remaining gradients and keeps the arrays for the thread's next backward. */
 void task_done(struct task *k);
 
-/* Index of a node's state, made if there is none; -1 with the error set. */
+/* Index of the state of a node, which is added if missing; -1 with the error set. */
 int64_t task_visit(struct task *k, tensor_node *n);
 /* Index, or -1 when the node is not in the task. */
 int64_t task_find(const struct task *k, const tensor_node *n);
-/* Follows all edges from the nodes visited so far, counts them, and marks what is needed. */
+/* Visits all nodes that the visited ones lead to, counts edges and marks needed nodes. 0, or -errno. */
 int task_plan(struct task *k);
 
 void ready_push(struct task *k, uint32_t index);
-/* -1: nothing is left */
+/* Index of the next node; -1 if none is left. */
 int64_t ready_pop(struct task *k);
 
 #endif

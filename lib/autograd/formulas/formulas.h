@@ -7,7 +7,7 @@
 #ifndef TENSOR_AUTOGRAD_FORMULAS_H
 #define TENSOR_AUTOGRAD_FORMULAS_H
 
-#include "autograd/graph/autograd.h"
+#include "autograd/graph/record.h"
 #include "autograd/formulas/index.h"
 
 #include <math.h>

@@ -4,7 +4,7 @@
 #ifndef TENSOR_AUTOGRAD_LINALG_FORMULAS_H
 #define TENSOR_AUTOGRAD_LINALG_FORMULAS_H
 
-#include "autograd/graph/autograd.h"
+#include "autograd/graph/record.h"
 
 /* linalg_solve_formulas.c */
 tensor *lu_factor_backward(tensor *grad, tensor *lu, tensor *pivots);

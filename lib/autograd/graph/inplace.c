@@ -1,157 +1,75 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* In-place operators that change what a tensor is, not its values: its history, its geometry. */
-#include "autograd/graph/autograd.h"
-
-#include "family/reinterpret.h"
-#include "family/view.h"
-
-tensor *composite_detach_(tensor *self)
-{
-	struct autograd_meta *old = self->grad;
-
-	if (self->base && self->differentiable_view)
-		return tensor_fail_null(EINVAL, "detach_: self is a view; use detach");
-	if (!old || !old->fn) {
-		if (old) {
-			old->tracked = false;
-			self->keys &= ~AUTOGRAD_BIT;
-		}
-		return self;
-	}
-	self->grad = NULL;
-	self->keys &= ~AUTOGRAD_BIT;
-	if (old->grad) {
-		if (!meta_new(self)) {
-			self->grad = old;
-			self->keys |= AUTOGRAD_BIT;
-			return NULL;
-		}
-		self->grad->grad = old->grad;
-		old->grad = NULL;
-	}
-	tensor_autograd_hooks.free_meta(old);
-	return self;
-}
-
-/* Its history, or its gradient, has the shape that it had. */
-static int refuse_leaf(const char *op, const tensor *t)
-{
-	if (t->grad && t->grad->fn && thread()->grad_enabled)
-		return 0;
-	return tensor_fail(
-		EINVAL,
-		"%s: self is a leaf that requires a gradient, or nothing is recorded; detach it first",
-		op);
-}
-
-static int refuse_unstrided(const char *op, const tensor *self)
-{
-	return self->ext ? tensor_fail(EOPNOTSUPP,
-				       "%s: self must be a strided tensor of plain numbers", op) :
-			   0;
-}
-
-/* self gets the geometry of a view of it, whose reference is consumed. */
-static void take_geometry(tensor *self, tensor *now)
-{
-	memcpy(self->sizes, now->sizes, now->ndim * sizeof(*now->sizes));
-	memcpy(self->strides, now->strides, now->ndim * sizeof(*now->strides));
-	self->ndim = now->ndim;
-	self->numel = now->numel;
-	self->contiguous = now->contiguous;
-	self->offset = now->offset;
-	self->data = now->data;
-	tensor_put(now);
-}
-
-/* as_strided_ may leave elements out, so that views and the base would not find theirs. */
-tensor *composite_as_strided_(tensor *self, tensor_ints size, tensor_ints stride,
-			      int64_t storage_offset)
-{
-	tensor *now;
-
-	if (refuse_unstrided("as_strided_", self) < 0)
-		return NULL;
-	if (needs_grad(self) && (self->base || tensor_live_views(self)))
-		return tensor_fail_null(
-			EOPNOTSUPP, "as_strided_: self requires a gradient and is a view or has "
-				    "views; use as_strided");
-	if (needs_grad(self) && refuse_leaf("as_strided_", self) < 0)
-		return NULL;
-	now = call_as_strided(self, size, stride, storage_offset);
-	if (!now)
-		return NULL;
-	if (needs_grad(self) && needs_grad(now))
-		history_take(self, now);
-	take_geometry(self, now);
-	return self;
-}
-
-/* Where nothing is recorded a view may change: it is looked at anew from its base in any case. */
-static int check_reshaped(const char *op, const tensor *self, const tensor *root)
-{
-	bool recorded = thread()->grad_enabled;
-
-	if (refuse_unstrided(op, self) < 0)
-		return -EOPNOTSUPP;
-	if (recorded && self->grad && self->grad->no_grad_view)
-		return tensor_fail(EINVAL, "%s: self is a view that was made under tensor_no_grad",
-				   op);
-	if (needs_grad(root) && (recorded || root == self))
-		return refuse_leaf(op, root);
-	return 0;
-}
-
 /*
- * The same elements in another order of dimensions. A view is looked at anew from its base, as after a change of
- * its values; any other tensor goes on with the node of the view that it becomes.
+ * In-place changes. A plain tensor continues with the node of the in-place operator. A view shares
+ * its memory with its base: there the base's history continues with a CopySlices node, and the view
+ * gets a new node, a strided view of the base.
  */
-static tensor *reshaped(const char *op, tensor *self, tensor *now)
+#include "autograd/graph/inplace.h"
+
+/* Views that were made before root got a history have no node. */
+static bool has_views_without_history(const tensor *self, const tensor *root)
+{
+	return !needs_grad(root) && tensor_live_views(root) > (self == root ? 0 : 1);
+}
+
+int inplace_check(const struct tensor_op *op, tensor *self, bool need)
+{
+	const char *name = op->schema.name;
+	tensor *root = self->base ? self->base : self;
+	const struct referrer *views;
+
+	if (self->keys & AUTOGRAD_BIT && self->autograd_meta->no_grad_view && needs_grad(root) &&
+	    (need || !self->autograd_meta->before_leaf))
+		return tensor_fail(EINVAL,
+				   "%s: self is a view that was made %s; change it under "
+				   "tensor_no_grad, or make the view anew",
+				   name,
+				   self->autograd_meta->before_leaf ?
+					   "before its base required a gradient" :
+					   "under tensor_no_grad");
+	if (!need)
+		return 0;
+	if (needs_grad(self) && !self->autograd_meta->fn)
+		return tensor_fail(EINVAL,
+				   "%s: self is a leaf that requires a gradient; change it "
+				   "in place only under tensor_no_grad",
+				   name);
+	if (root != self && (needs_grad(root) || needs_grad(self)) &&
+	    !(root->autograd_meta && root->autograd_meta->fn))
+		return tensor_fail(EINVAL,
+				   "%s: self is a view of a leaf that requires a gradient; "
+				   "change it in place only under tensor_no_grad",
+				   name);
+	if (!view_dtype_follows(self, root))
+		return tensor_fail(EOPNOTSUPP,
+				   "%s: self is a view as %s of a tensor of %s, which "
+				   "are not changed in place where a gradient is "
+				   "recorded",
+				   name, tensor_dtype_name(self->dtype),
+				   tensor_dtype_name(root->dtype));
+	/* Before the change, because nothing may fail after it. */
+	return has_views_without_history(self, root) ? views_find(name, root, &views) : 0;
+}
+
+static int inplace_on_view(tensor_node *n, tensor *self)
+{
+	tensor_node *slices = copy_slices_new(n, self);
+
+	if (!slices)
+		return -1;
+	history_replace(self->base, slices);
+	return view_record(self, self);
+}
+
+int inplace_result(tensor_node *n, tensor *self)
 {
 	tensor *root = self->base && self->differentiable_view ? self->base : self;
-	int err;
+	bool refresh = has_views_without_history(self, root);
+	int err = 0;
 
-	if (!now)
-		return NULL;
-	err = check_reshaped(op, self, root);
-	if (!err && needs_grad(self) && root == self)
-		history_take(self, now);
-	else if (!err && needs_grad(self))
-		err = view_record(self, now);
-	if (err) {
-		tensor_put(now);
-		return NULL;
-	}
-	take_geometry(self, now);
-	return self;
-}
-
-tensor *composite_transpose_(tensor *self, int64_t dim0, int64_t dim1)
-{
-	return reshaped("transpose_", self, call_transpose_int(self, dim0, dim1));
-}
-
-tensor *composite_t_(tensor *self)
-{
-	return reshaped("t_", self, call_t(self));
-}
-
-tensor *composite_squeeze_(tensor *self)
-{
-	return reshaped("squeeze_", self, call_squeeze(self));
-}
-
-tensor *composite_squeeze_dim_(tensor *self, int64_t dim)
-{
-	return reshaped("squeeze_", self, call_squeeze_dim(self, dim));
-}
-
-tensor *composite_squeeze_dims_(tensor *self, tensor_ints dim)
-{
-	return reshaped("squeeze_", self, call_squeeze_dims(self, dim));
-}
-
-tensor *composite_unsqueeze_(tensor *self, int64_t dim)
-{
-	return reshaped("unsqueeze_", self, call_unsqueeze(self, dim));
+	if (root != self)
+		err = inplace_on_view(n, self);
+	else
+		history_replace(self, n);
+	return err || !refresh ? err : views_refresh(root, self);
 }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * Making and freeing nodes. One allocation each, from lists of free blocks that belong to the
- * thread. Freeing a node frees what only it held, which may be a chain of a million nodes: they
- * go through a list, never through recursion.
+ * Allocation of nodes. A node is one allocation, taken from lists of free blocks of the calling
+ * thread. Freeing a node drops the references that it held, which may free a chain of a million
+ * nodes: they go through a list instead of a recursion.
  */
-#include "autograd/graph/autograd.h"
+#include "autograd/graph/node.h"
 
 #include <stdlib.h>
 
@@ -21,7 +21,7 @@ struct autograd_thread *autograd_thread_init(struct tensor_thread *th)
 	return th->autograd;
 }
 
-/* Under AddressSanitizer every node is an allocation that it can watch. */
+/* AddressSanitizer watches allocations: every node is one of its own. */
 #ifdef __SANITIZE_ADDRESS__
 #define NODE_KEEP (-1)
 #else
@@ -97,7 +97,7 @@ static void destroy(struct autograd_thread *at, tensor_node *n)
 	block_free(at, n, n->size_class);
 }
 
-/* Not in struct autograd_thread, for which there may be no memory. */
+/* Not a member of struct autograd_thread, whose allocation may have failed. */
 static __thread struct {
 	tensor_node *first;
 	bool freeing;
@@ -129,43 +129,4 @@ tensor_ints node_lengths(tensor_node *n, tensor_list list, int64_t dim)
 	}
 	n->ints += list.len;
 	return (tensor_ints){ to, list.len };
-}
-
-void node_list_edges(tensor_node *n, uint32_t first, tensor_list list)
-{
-	for (int64_t i = 0; i < list.len; i++)
-		if (needs_grad(list.data[i]))
-			n->edges[first + i] = gradient_edge(list.data[i]);
-}
-
-/* ---- metadata ---- */
-
-/* The tensor is gone: with it goes its reference to the node. */
-static void meta_free(struct autograd_meta *m)
-{
-	struct autograd_meta *next;
-
-	for (; m; m = next) {
-		tensor_node *fn = m->fn;
-		tensor *grad = m->grad;
-
-		next = m->retired;
-		m->grad = NULL;
-		m->retired = NULL;
-		if (!m->inside_node)
-			free(m);
-		tensor_put(grad);
-		node_put(fn);
-	}
-}
-
-static bool requires_grad(const tensor *t)
-{
-	return needs_grad(t);
-}
-
-INIT(INIT_HOOKS) static void set_hooks(void)
-{
-	tensor_autograd_hooks.requires_grad = requires_grad;
-	tensor_autograd_hooks.free_meta = meta_free;
 }

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * Saved tensors. What is saved is a detached tensor on the same memory: it shares the version
- * counter, keeps no history alive, and so cannot close a cycle, whatever happens to the tensor
- * in place later. Unpacking checks the version and, while a graph is being recorded, gives the
- * history back: an input's is where the node's own edge leads, an output's is the node.
+ * Saved tensors. A saved tensor is detached and shares memory and version counter with the
+ * original. It holds no history, so it cannot close a cycle, also not after a later in-place change
+ * of the original. Unpacking compares the version and, while a graph is being recorded, restores
+ * the history: that of an input is the edge of the node, that of an output is the node.
  */
-#include "autograd/graph/autograd.h"
+#include "autograd/graph/saved.h"
+
+#include "autograd/graph/meta.h"
 
 #include "family/copy.h"
 
@@ -40,30 +42,23 @@ static const char *saved_name(const tensor_node *n, int slot)
 	return *name;
 }
 
-/* t again, as a tensor with history. */
+/* A tensor like the saved one, with history; owned. NULL with the error set. */
 static tensor *with_history(tensor_node *n, const struct saved *s)
 {
 	struct edge e = { n, SAVED_OUTPUT(0) - s->source };
-	struct leaf_meta *m;
 	tensor *t;
 
 	if (s->source >= 0)
 		e = n->edges[s->source];
 	else if (s->source != SAVED_CONSTANT && n->within)
-		return slice_with_history(n, s->t);
+		return n->within->type->output_with_history(n->within, s->t);
 	t = tensor_new_detached(s->t);
 	if (!t || s->source == SAVED_CONSTANT || !e.fn || !differentiable(t))
 		return t;
-	m = meta_new(t);
-	if (!m) {
+	if (!meta_new_output(t, e.fn, e.nr)) {
 		tensor_put(t);
 		return NULL;
 	}
-	node_get(e.fn);
-	m->meta.fn = e.fn;
-	m->meta.nr = e.nr;
-	m->meta.tracked = true;
-	t->keys |= AUTOGRAD_BIT;
 	return t;
 }
 
@@ -137,7 +132,7 @@ void node_release(tensor_node *n)
 	for (unsigned i = 0; i < n->nsaved; i++) {
 		tensor *t = n->saved[i].t;
 
-		/* saved_slot() reads it without the lock. */
+		/* tensor_node_saved() reads it without the lock. */
 		__atomic_store_n(&n->saved[i].t, NULL, __ATOMIC_RELAXED);
 		tensor_put(t);
 	}

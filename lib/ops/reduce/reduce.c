@@ -95,7 +95,7 @@ tensor *reduced_view(tensor *view, const tensor *out, const tensor *self, uint32
 	view->offset = out->offset;
 	view->numel = out->numel;
 	view->base = NULL;
-	view->grad = NULL;
+	view->autograd_meta = NULL;
 	view->ext = NULL;
 	for (int d = 0; d < self->ndim; d++) {
 		bool reduced = dims >> d & 1;

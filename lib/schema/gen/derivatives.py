@@ -332,7 +332,7 @@ class Derivative:
             if form.kind == 'view':
                 out.append('\tif (unlikely(!th->grad_enabled))\n'
                            '\t\treturn no_grad_view(result);\n')
-            plain = f'view_of({form.args[0].name}, result)' if form.kind == 'view' else 'result'
+            plain = f'view_inherit({form.args[0].name}, result)' if form.kind == 'view' else 'result'
             out.append(f'\tif (!result || !({self.any}) || !differentiable(result))\n'
                        f'\t\treturn {plain};\n')
         out.append(self.new_node(described))

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR MIT
+/*
+ * Gradients between nodes. An operator that broadcast an input returns a gradient of the broadcast
+ * shape, which is summed here; a promoted dtype is converted back; anything else that does not fit
+ * is an error of the formula. A leaf without a gradient takes the incoming tensor itself if it is
+ * unshared and has the layout of the leaf.
+ */
+#include "autograd/engine/gradient.h"
+
+#include "iter/iter.h"
+#include "ops/memory_format.h"
+
+#include "family/copy.h"
+#include "family/pointwise.h"
+#include "family/reduce.h"
+#include "family/view.h"
+
+/* ---- shape and dtype ---- */
+
+static bool same_shape(const tensor *t, const struct output *o)
+{
+	if (t->ndim != o->ndim)
+		return false;
+	for (int i = 0; i < t->ndim; i++)
+		if (t->sizes[i] != o->sizes[i])
+			return false;
+	return true;
+}
+
+/* A tensor of shape o can be broadcast to the shape of t. */
+static bool was_broadcast(const tensor *t, const struct output *o)
+{
+	int lead = t->ndim - o->ndim;
+
+	for (int i = 0; lead >= 0 && i < o->ndim; i++)
+		if (o->sizes[i] != 1 && o->sizes[i] != t->sizes[i + lead])
+			return false;
+	return lead >= 0;
+}
+
+/* Sums over the dimensions that broadcasting added or expanded; consumes t. */
+static tensor *sum_to(tensor *t, const struct output *o)
+{
+	int64_t dims[TENSOR_MAX_DIMS];
+	int lead = t->ndim - o->ndim, n = 0;
+	tensor *sum, *result;
+
+	for (int i = 0; i < t->ndim; i++)
+		if (i < lead || (o->sizes[i - lead] == 1 && t->sizes[i] != 1))
+			dims[n++] = i;
+	sum = call_sum_dim_IntList(t, (tensor_ints){ dims, n }, true, t->dtype);
+	tensor_put(t);
+	if (!sum || !lead)
+		return sum;
+	result = call_view(sum, (tensor_ints){ o->sizes, o->ndim });
+	tensor_put(sum);
+	return result;
+}
+
+static tensor *convert(tensor *t, const struct output *o)
+{
+	tensor *result = call__to_copy(t, TENSOR_OPTIONS(.dtype = o->dtype));
+
+	tensor_put(t);
+	return result;
+}
+
+tensor *gradient_fit(const tensor_node *from, int i, tensor *grad, const tensor_node *to,
+		     unsigned nr)
+{
+	const struct output *o = &to->outputs[nr];
+	char text[SHAPE_TEXT];
+
+	if (unlikely(grad->device.type != o->device.type || grad->device.index != o->device.index))
+		return tensor_fail_null(EINVAL,
+					"%s: gradient %d is on another device than its "
+					"tensor",
+					from->type->name, i);
+	tensor_get(grad);
+	if (unlikely(!same_shape(grad, o))) {
+		if (!was_broadcast(grad, o)) {
+			tensor_put(grad);
+			return tensor_fail_null(EINVAL,
+						"%s: gradient %d must have shape %s, "
+						"got %s",
+						from->type->name, i,
+						format_sizes(o->sizes, o->ndim, text, sizeof(text)),
+						SHAPE_STR(grad));
+		}
+		grad = sum_to(grad, o);
+	}
+	if (grad && unlikely(grad->dtype != o->dtype))
+		grad = convert(grad, o);
+	return grad;
+}
+
+/* ---- sums ---- */
+
+/* No other reference to t or its memory exists. */
+static bool is_unshared(const tensor *t)
+{
+	return atomic_load_explicit(&t->refs, memory_order_acquire) == 1 && t->owns_storage &&
+	       !t->base && atomic_load_explicit(&t->storage->refs, memory_order_acquire) == 1;
+}
+
+static bool same_layout(const tensor *grad, const tensor *leaf)
+{
+	if (grad->contiguous)
+		return leaf->contiguous;
+	return !memcmp(grad->strides, leaf->strides, leaf->ndim * sizeof(*leaf->strides));
+}
+
+/* A copy with the layout of the leaf if that is dense; consumes grad. */
+static tensor *copy_for(const tensor *leaf, tensor *grad)
+{
+	const tensor_options options = TENSOR_OPTIONS(.dtype = grad->dtype, .device = grad->device);
+	tensor *t = NULL, *copy;
+
+	if (grad->ext || leaf->ext) {
+		copy = call__to_copy(grad, (tensor_options){ 0 });
+	} else {
+		t = memory_new_like(leaf, options);
+		copy = t ? call_copy_(t, grad) : NULL;
+	}
+	if (!copy)
+		tensor_put(t);
+	tensor_put(grad);
+	return copy;
+}
+
+static int accumulate(struct autograd_meta *m, const tensor *leaf, tensor *grad, bool record)
+{
+	tensor *sum;
+
+	if (!m->grad) {
+		if (record || !is_unshared(grad) || !same_layout(grad, leaf))
+			grad = copy_for(leaf, grad);
+		m->grad = grad;
+		return grad ? 0 : -thread()->error.code;
+	}
+	if (!record) {
+		sum = call_add__Tensor(m->grad, grad, tensor_scalar_int(1));
+	} else {
+		sum = call_add_Tensor(m->grad, grad, tensor_scalar_int(1));
+		if (sum) {
+			tensor_put(m->grad);
+			m->grad = sum;
+		}
+	}
+	tensor_put(grad);
+	return sum ? 0 : -thread()->error.code;
+}
+
+int gradient_accumulate(tensor_node *node, tensor *grad, bool record)
+{
+	int err;
+
+	node_lock_take(&node->lock);
+	err = accumulate(node->leaf->autograd_meta, node->leaf, grad, record);
+	node_lock_drop(&node->lock);
+	return err;
+}
+
+tensor *gradient_add(tensor *a, tensor *b, bool record)
+{
+	tensor *sum;
+
+	if (!record && !is_unshared(a) && is_unshared(b)) {
+		tensor *swap = a;
+
+		a = b;
+		b = swap;
+	}
+	if (!record && is_unshared(a) && a->contiguous) {
+		sum = call_add__Tensor(a, b, tensor_scalar_int(1));
+		if (!sum)
+			tensor_put(a);
+	} else {
+		sum = call_add_Tensor(a, b, tensor_scalar_int(1));
+		tensor_put(a);
+	}
+	tensor_put(b);
+	return sum;
+}

@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
+/*
+ * The graph: one node for each recorded call, with edges to the nodes of its inputs and the
+ * tensors that its formulas read.
+ *
+ * Ownership: a tensor owns the node that computed it, and a node owns the nodes at the ends of its
+ * edges. No reference points from a node to a tensor with history, so there are no cycles. The
+ * AccumulateGrad node of a leaf is part of the leaf's metadata and has no count of its own: a
+ * reference to it is a reference to the leaf.
+ */
+#ifndef TENSOR_AUTOGRAD_NODE_H
+#define TENSOR_AUTOGRAD_NODE_H
+
+#include "autograd/graph/lock.h"
+#include "core/tensor_impl.h"
+#include "dispatch/dispatch.h"
+
+#define AUTOGRAD_BIT KEY_BIT(TENSOR_KEY_AUTOGRAD)
+
+struct task;
+
+/*
+ * Autograd's part of a tensor. That of output 0 of a node is a member of the node; that of a leaf
+ * and of further outputs is a struct leaf_meta.
+ */
+struct autograd_meta {
+	tensor_node *fn;       /* the node that computed the tensor, owned; NULL for a leaf */
+	tensor *grad;	       /* the gradient of a leaf, owned */
+	uint32_t nr;	       /* index of the tensor among the outputs of fn */
+	uint32_t view_version; /* of a view: version of the storage when fn was made */
+	bool tracked;	       /* requires a gradient */
+	bool inside_node;      /* member of a node: not allocated */
+	bool no_grad_view;     /* a view that was made under tensor_no_grad from a tracked base */
+	bool before_leaf;      /* a view that was made before its base became a leaf */
+	/*
+	 * Metadata that the tensor had before, owned. That of a leaf stays as long as the tensor,
+	 * because edges lead to the node inside it. Of other metadata the last one stays, because
+	 * another thread may be reading it.
+	 */
+	struct autograd_meta *retired;
+};
+
+struct edge {
+	tensor_node *fn; /* owned; NULL if the input needs no gradient */
+	uint32_t nr;	 /* index among the outputs of fn */
+};
+
+/* The source of a saved tensor: edge number of an input, output k, or neither. */
+#define SAVED_CONSTANT	(-1)
+#define SAVED_OUTPUT(k) (-2 - (k))
+
+/* A detached tensor, so that the graph holds no tensor that holds the graph. */
+struct saved {
+	tensor *t;
+	uint32_t version; /* of its storage when it was saved */
+	int32_t source;	  /* edge number, SAVED_CONSTANT or SAVED_OUTPUT() */
+};
+
+/* Shape, dtype and device of an output; its gradient must have the same. */
+struct output {
+	const int64_t *sizes;
+	uint8_t dtype, ndim;
+	tensor_device device;
+};
+
+struct node_type {
+	const char *name; /* "MulBackward" */
+	const char *op;	  /* "mul" */
+	/*
+	 * Computes the gradients of the inputs from those of the outputs. grads[i] is NULL if that
+	 * gradient is undefined; at least one is defined. Bit i of need: out[i] is wanted; bit 63
+	 * stands for all further ones. out[i] is borrowed: from grads, the node or the open scope.
+	 * tensor_none: the gradient is zero. Returns 0, or a negative value with the error set.
+	 */
+	int (*apply)(tensor_node *node, tensor *const *grads, tensor **out, uint64_t need);
+	const char *const *saved_names; /* NULL-terminated; the last may name a list */
+	/* Release and free what only nodes of this type hold; optional. */
+	void (*release)(tensor_node *node);
+	void (*destroy)(tensor_node *node);
+	/* Of a node that runs another one: output t of that node as a tensor with history. */
+	tensor *(*output_with_history)(tensor_node *node, tensor *t);
+};
+
+/* Edges, saved tensors, outputs and lists of integers follow in the same allocation. */
+struct tensor_node {
+	atomic_int refs;
+	node_lock lock; /* held during apply and release: several threads may share a node */
+	const struct node_type *type;
+	uint64_t seq; /* backward runs the node with the highest number first */
+	union {
+		_Atomic(struct task *) task; /* the task whose state of this node is task_index */
+		tensor_node *dying;	     /* next node in the list of nodes to free */
+	};
+	uint32_t task_index;
+	uint32_t nedges;
+	uint16_t nsaved, noutputs, size_class;
+	bool released; /* the saved tensors were released */
+	tensor *leaf;  /* of an AccumulateGrad: the leaf, borrowed; its count stands for refs */
+	struct edge *edges;
+	struct saved *saved;
+	struct output *outputs;
+	tensor_node *within;	   /* the CopySlices node that runs this one; borrowed */
+	int64_t *ints;		   /* unused space for lists of integers */
+	struct autograd_meta meta; /* of output 0 */
+};
+
+/* Metadata of a leaf, or of an output after the first. */
+struct leaf_meta {
+	struct autograd_meta meta;
+	tensor_node node; /* AccumulateGrad */
+	struct output output;
+};
+
+/*
+ * A node with one reference, owned. size: of the struct that begins with the node; nints: integers
+ * that node_ints() and node_describe() store. NULL with the error set.
+ */
+tensor_node *node_new(const struct node_type *type, size_t size, uint32_t nedges, unsigned nsaved,
+		      unsigned noutputs, size_t nints);
+void node_free(tensor_node *n);
+
+static inline void node_get(tensor_node *n)
+{
+	if (n->leaf)
+		tensor_get(n->leaf);
+	else
+		ref_get(&n->refs);
+}
+
+static inline void node_put(tensor_node *n)
+{
+	if (!n)
+		return;
+	if (n->leaf)
+		tensor_put(n->leaf);
+	else if (ref_put(&n->refs))
+		node_free(n);
+}
+
+/* Copies the list into the node. */
+static inline tensor_ints node_ints(tensor_node *n, tensor_ints list)
+{
+	int64_t *to = n->ints;
+
+	for (int64_t i = 0; i < list.len; i++)
+		to[i] = list.data[i];
+	n->ints += list.len > 0 ? list.len : 0;
+	return (tensor_ints){ to, list.len };
+}
+
+static inline size_t ints_len(tensor_ints list)
+{
+	return list.len > 0 ? (size_t)list.len : 0;
+}
+
+/* Stores the size of each tensor along dim in the node; 0 for a tensor without that dimension. */
+tensor_ints node_lengths(tensor_node *n, tensor_list list, int64_t dim);
+
+/* Stores the shape, dtype and device of output nr. */
+static inline void node_describe(tensor_node *n, unsigned nr, const tensor *t)
+{
+	n->outputs[nr] = (struct output){ node_ints(n, (tensor_ints){ t->sizes, t->ndim }).data,
+					  t->dtype, t->ndim, t->device };
+}
+
+/* ---- memory of a thread ---- */
+
+#define NODE_CLASSES 16
+#define NODE_STEP    64u
+
+struct autograd_thread {
+	uint64_t seq;
+	struct task *spare; /* arrays of a finished task, for the next backward */
+	struct magazine nodes[NODE_CLASSES];
+};
+
+struct autograd_thread *autograd_thread_init(struct tensor_thread *th);
+
+/* NULL with the error set. */
+static inline struct autograd_thread *autograd_thread(struct tensor_thread *th)
+{
+	return likely(th->autograd) ? th->autograd : autograd_thread_init(th);
+}
+
+#endif

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
+/* Saved tensors of a node: the inputs and outputs that its formulas read. */
+#ifndef TENSOR_AUTOGRAD_SAVED_H
+#define TENSOR_AUTOGRAD_SAVED_H
+
+#include "autograd/graph/node.h"
+
+/* Saves t, which may be NULL, in a slot. 0, or -1 with the error set. */
+int node_save(tensor_node *n, int slot, tensor *t, int source);
+/* Saves a copy of the values of t, for an argument that the call overwrites. */
+int node_save_copy(tensor_node *n, int slot, tensor *t, int source);
+/*
+ * The saved tensor, owned by the node or the open scope; with its history if a graph is being
+ * recorded. NULL with the error set if it was released or changed in place; tensor_none for an
+ * argument that was not given.
+ */
+tensor *node_unpack(tensor_node *n, int slot);
+
+/*
+ * A list of tensors in the slots from first on. node_list() reserves space in the node, which
+ * node_unpack_list() fills; elements that were not given are tensor_none.
+ */
+int node_save_list(tensor_node *n, int first, tensor_list list, int source);
+int node_unpack_list(tensor_node *n, int first, tensor_list list);
+
+static inline tensor_list node_list(tensor_node *n, int64_t len)
+{
+	tensor_list list = { (tensor *const *)n->ints, len };
+
+	n->ints += len;
+	return list;
+}
+
+/* A copy of s that is never freed; the number of different strings is limited to 64. */
+const char *node_string(const char *s);
+/* Releases the saved tensors. */
+void node_release(tensor_node *n);
+
+#endif

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR MIT
+/* In-place operators that change what a tensor is, not its values: its history, its geometry. */
+#include "autograd/graph/view.h"
+
+#include "family/reinterpret.h"
+#include "family/view.h"
+
+tensor *composite_detach_(tensor *self)
+{
+	struct autograd_meta *old = self->autograd_meta;
+
+	if (self->base && self->differentiable_view)
+		return tensor_fail_null(EINVAL, "detach_: self is a view; use detach");
+	if (!old || !old->fn) {
+		if (old) {
+			old->tracked = false;
+			self->keys &= ~AUTOGRAD_BIT;
+		}
+		return self;
+	}
+	self->autograd_meta = NULL;
+	self->keys &= ~AUTOGRAD_BIT;
+	if (old->grad) {
+		if (!meta_new(self)) {
+			self->autograd_meta = old;
+			self->keys |= AUTOGRAD_BIT;
+			return NULL;
+		}
+		self->autograd_meta->grad = old->grad;
+		old->grad = NULL;
+	}
+	meta_free(old);
+	return self;
+}
+
+/* Its history, or its gradient, has the shape that it had. */
+static int refuse_leaf(const char *op, const tensor *t)
+{
+	if (t->autograd_meta && t->autograd_meta->fn && thread()->grad_enabled)
+		return 0;
+	return tensor_fail(
+		EINVAL,
+		"%s: self is a leaf that requires a gradient, or nothing is recorded; detach it first",
+		op);
+}
+
+static int refuse_unstrided(const char *op, const tensor *self)
+{
+	return self->ext ? tensor_fail(EOPNOTSUPP,
+				       "%s: self must be a strided tensor of plain numbers", op) :
+			   0;
+}
+
+/* self gets the geometry of a view of it, whose reference is consumed. */
+static void take_geometry(tensor *self, tensor *now)
+{
+	memcpy(self->sizes, now->sizes, now->ndim * sizeof(*now->sizes));
+	memcpy(self->strides, now->strides, now->ndim * sizeof(*now->strides));
+	self->ndim = now->ndim;
+	self->numel = now->numel;
+	self->contiguous = now->contiguous;
+	self->offset = now->offset;
+	self->data = now->data;
+	tensor_put(now);
+}
+
+/* as_strided_ may leave elements out, so that views and the base would not find theirs. */
+tensor *composite_as_strided_(tensor *self, tensor_ints size, tensor_ints stride,
+			      int64_t storage_offset)
+{
+	tensor *now;
+
+	if (refuse_unstrided("as_strided_", self) < 0)
+		return NULL;
+	if (needs_grad(self) && (self->base || tensor_live_views(self)))
+		return tensor_fail_null(
+			EOPNOTSUPP, "as_strided_: self requires a gradient and is a view or has "
+				    "views; use as_strided");
+	if (needs_grad(self) && refuse_leaf("as_strided_", self) < 0)
+		return NULL;
+	now = call_as_strided(self, size, stride, storage_offset);
+	if (!now)
+		return NULL;
+	if (needs_grad(self) && needs_grad(now))
+		history_take(self, now);
+	take_geometry(self, now);
+	return self;
+}
+
+/* Where nothing is recorded a view may change: it is looked at anew from its base in any case. */
+static int check_reshaped(const char *op, const tensor *self, const tensor *root)
+{
+	bool recorded = thread()->grad_enabled;
+
+	if (refuse_unstrided(op, self) < 0)
+		return -EOPNOTSUPP;
+	if (recorded && self->autograd_meta && self->autograd_meta->no_grad_view)
+		return tensor_fail(EINVAL, "%s: self is a view that was made under tensor_no_grad",
+				   op);
+	if (needs_grad(root) && (recorded || root == self))
+		return refuse_leaf(op, root);
+	return 0;
+}
+
+/*
+ * The same elements in another order of dimensions. A view is looked at anew from its base, as after a change of
+ * its values; any other tensor goes on with the node of the view that it becomes.
+ */
+static tensor *reshaped(const char *op, tensor *self, tensor *now)
+{
+	tensor *root = self->base && self->differentiable_view ? self->base : self;
+	int err;
+
+	if (!now)
+		return NULL;
+	err = check_reshaped(op, self, root);
+	if (!err && needs_grad(self) && root == self)
+		history_take(self, now);
+	else if (!err && needs_grad(self))
+		err = view_record(self, now);
+	if (err) {
+		tensor_put(now);
+		return NULL;
+	}
+	take_geometry(self, now);
+	return self;
+}
+
+tensor *composite_transpose_(tensor *self, int64_t dim0, int64_t dim1)
+{
+	return reshaped("transpose_", self, call_transpose_int(self, dim0, dim1));
+}
+
+tensor *composite_t_(tensor *self)
+{
+	return reshaped("t_", self, call_t(self));
+}
+
+tensor *composite_squeeze_(tensor *self)
+{
+	return reshaped("squeeze_", self, call_squeeze(self));
+}
+
+tensor *composite_squeeze_dim_(tensor *self, int64_t dim)
+{
+	return reshaped("squeeze_", self, call_squeeze_dim(self, dim));
+}
+
+tensor *composite_squeeze_dims_(tensor *self, tensor_ints dim)
+{
+	return reshaped("squeeze_", self, call_squeeze_dims(self, dim));
+}
+
+tensor *composite_unsqueeze_(tensor *self, int64_t dim)
+{
+	return reshaped("unsqueeze_", self, call_unsqueeze(self, dim));
+}
