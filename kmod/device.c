@@ -10,18 +10,18 @@
 #include <linux/module.h>
 #include <linux/poll.h>
 
-#include "buffer.h"
-#include "client.h"
-#include "event.h"
+#include "buffer/buffer.h"
+#include "buffer/event.h"
+#include "buffer/file.h"
+#include "buffer/shrinker.h"
+#include "client/client.h"
 #include "fdinfo.h"
-#include "file.h"
-#include "ioctl.h"
-#include "map.h"
+#include "ioctl/ioctl.h"
+#include "map/map.h"
 #include "netlink/family.h"
-#include "purge.h"
 
 #ifndef CONFIG_64BIT
-#error "cookies need 64-bit file offsets in mmap()"
+#error "mmap offsets need 64-bit file offsets in mmap()"
 #endif
 
 static int device_open(struct inode *inode, struct file *file)
@@ -56,9 +56,10 @@ static __poll_t device_poll(struct file *file, struct poll_table_struct *table)
 }
 
 /* The buffer that a cookie means, with a reference; the rest of @pgoff is an offset into it. */
-static int cookie_hold(struct tensor_client *client, unsigned long pgoff, struct tensor_hold *hold)
+static int mmap_offset_hold(struct tensor_client *client, unsigned long pgoff,
+			    struct tensor_hold *hold)
 {
-	unsigned long handle = pgoff >> (TENSOR_COOKIE_SHIFT - PAGE_SHIFT);
+	unsigned long handle = pgoff >> (TENSOR_MMAP_OFFSET_SHIFT - PAGE_SHIFT);
 
 	return handle > TENSOR_MAX_HANDLES ? -ENOENT : tensor_handle_get(client, handle, hold);
 }
@@ -75,10 +76,10 @@ static int device_mmap(struct file *file, struct vm_area_struct *vma)
 
 	if (in_compat_syscall())
 		return -EOPNOTSUPP;
-	err = cookie_hold(client, vma->vm_pgoff, &hold);
+	err = mmap_offset_hold(client, vma->vm_pgoff, &hold);
 	if (err)
 		return err;
-	vma->vm_pgoff &= BIT(TENSOR_COOKIE_SHIFT - PAGE_SHIFT) - 1;
+	vma->vm_pgoff &= BIT(TENSOR_MMAP_OFFSET_SHIFT - PAGE_SHIFT) - 1;
 	err = tensor_map_through(&hold, vma, client->id);
 	tensor_buf_put(hold.buf);
 	return err;
@@ -99,7 +100,7 @@ static unsigned long device_area(struct file *file, unsigned long addr, unsigned
 	struct tensor_hold hold;
 
 	/* without room for a huge page any address will do */
-	if (len >= PMD_SIZE && !cookie_hold(file->private_data, pgoff, &hold)) {
+	if (len >= PMD_SIZE && !mmap_offset_hold(file->private_data, pgoff, &hold)) {
 		pgoff += hold.first;
 		tensor_buf_put(hold.buf);
 	}
@@ -164,12 +165,12 @@ static int __init tensor_init(void)
 	err = tensor_buffer_init();
 	if (err)
 		goto exit_alloc;
-	err = tensor_purge_init();
+	err = tensor_shrinker_init();
 	if (err)
 		goto exit_buffer;
 	err = tensor_netlink_init();
 	if (err)
-		goto exit_purge;
+		goto exit_shrinker;
 	err = misc_register(&device);
 	if (err)
 		goto exit_netlink;
@@ -177,8 +178,8 @@ static int __init tensor_init(void)
 
 exit_netlink:
 	tensor_netlink_exit();
-exit_purge:
-	tensor_purge_exit();
+exit_shrinker:
+	tensor_shrinker_exit();
 exit_buffer:
 	tensor_buffer_exit();
 exit_alloc:
@@ -190,7 +191,7 @@ static void __exit tensor_exit(void)
 {
 	misc_deregister(&device);
 	tensor_netlink_exit();
-	tensor_purge_exit();
+	tensor_shrinker_exit();
 	/* waits for the inodes that went a moment ago */
 	tensor_buffer_exit();
 	tensor_alloc_exit();

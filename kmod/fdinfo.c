@@ -7,11 +7,11 @@
 #include <linux/fs.h>
 #include <linux/seq_file.h>
 
-#include "client.h"
+#include "buffer/file.h"
+#include "buffer/meta.h"
+#include "buffer/state.h"
+#include "client/client.h"
 #include "fdinfo.h"
-#include "file.h"
-#include "meta.h"
-#include "state.h"
 
 static void put_bytes(struct seq_file *m, const char *key, u64 bytes)
 {

@@ -12,7 +12,7 @@
 #include <linux/file.h>
 #include <linux/fs.h>
 
-#include "../buffer.h"
+#include "../buffer/buffer.h"
 #include "dmabuf.h"
 
 /*
@@ -20,7 +20,7 @@
  * holder's rights. So one without the right to write gets the flags that the core gives to a
  * mapping of a file that is open for reading: without VM_SHARED remap_file_pages() refuses it.
  */
-static int foreign_map(const struct tensor_hold *hold, struct vm_area_struct *vma)
+static int imported_map(const struct tensor_hold *hold, struct vm_area_struct *vma)
 {
 	vm_flags_t shared = vma->vm_flags & VM_MAYSHARE;
 
@@ -34,7 +34,7 @@ static int foreign_map(const struct tensor_hold *hold, struct vm_area_struct *vm
 	return dma_buf_mmap(hold->buf->source, vma, vma->vm_pgoff);
 }
 
-static struct dma_resv *foreign_resv(struct tensor_buf *buf)
+static struct dma_resv *imported_resv(struct tensor_buf *buf)
 {
 	const struct dma_buf *dmabuf = buf->source;
 
@@ -45,40 +45,40 @@ static struct dma_resv *foreign_resv(struct tensor_buf *buf)
  * Not dma_buf_begin_cpu_access(), which waits for fences without a limit: SYNC has waited for them
  * until its deadline.
  */
-static int foreign_begin(struct tensor_buf *buf, enum dma_data_direction dir)
+static int imported_begin(struct tensor_buf *buf, enum dma_data_direction dir)
 {
 	struct dma_buf *dmabuf = buf->source;
 
 	return dmabuf->ops->begin_cpu_access ? dmabuf->ops->begin_cpu_access(dmabuf, dir) : 0;
 }
 
-static int foreign_end(struct tensor_buf *buf, enum dma_data_direction dir)
+static int imported_end(struct tensor_buf *buf, enum dma_data_direction dir)
 {
 	return dma_buf_end_cpu_access(buf->source, dir);
 }
 
-static void foreign_release(struct tensor_buf *buf)
+static void imported_release(struct tensor_buf *buf)
 {
 	dma_buf_put(buf->source);
 }
 
-static const struct tensor_backing foreign_backing = {
+static const struct tensor_backing imported_backing = {
 	.kind = TENSOR_KIND_DMABUF,
-	.map = foreign_map,
-	.resv = foreign_resv,
-	.begin = foreign_begin,
-	.end = foreign_end,
-	.release = foreign_release,
+	.map = imported_map,
+	.resv = imported_resv,
+	.begin = imported_begin,
+	.end = imported_end,
+	.release = imported_release,
 };
 
 /* What a dma-buf permits, by how its file is open. */
-static u32 foreign_gives(const struct dma_buf *dmabuf)
+static u32 imported_gives(const struct dma_buf *dmabuf)
 {
 	return dmabuf->file->f_mode & FMODE_WRITE ? TENSOR_RIGHTS_RW : TENSOR_RIGHTS_RO;
 }
 
 /**
- * tensor_foreign_hold() - make a buffer of another driver's dma-buf
+ * tensor_import_dmabuf() - make a buffer of another driver's dma-buf
  * @hint: probably the owner
  * @client: id of the client that asks
  * @dmabuf: the dma-buf; the buffer gets a reference of its own
@@ -89,8 +89,8 @@ static u32 foreign_gives(const struct dma_buf *dmabuf)
  * Return: 0; -EINVAL: it has no whole number of pages, or too many; -EACCES: it is not open for
  * reading; -ENOMEM.
  */
-int tensor_foreign_hold(struct tensor_owner *hint, u64 client, struct dma_buf *dmabuf,
-			struct tensor_hold *hold)
+int tensor_import_dmabuf(struct tensor_owner *hint, u64 client, struct dma_buf *dmabuf,
+			 struct tensor_hold *hold)
 {
 	struct tensor_buf *buf;
 
@@ -99,27 +99,27 @@ int tensor_foreign_hold(struct tensor_owner *hint, u64 client, struct dma_buf *d
 	if (!(dmabuf->file->f_mode & FMODE_READ))
 		return -EACCES;
 	get_dma_buf(dmabuf);
-	buf = tensor_buf_adopt(&foreign_backing, dmabuf, dmabuf->size, hint, client);
+	buf = tensor_buf_adopt(&imported_backing, dmabuf, dmabuf->size, hint, client);
 	if (IS_ERR(buf)) {
 		dma_buf_put(dmabuf);
 		return PTR_ERR(buf);
 	}
-	*hold = tensor_hold_all(buf, foreign_gives(dmabuf));
+	*hold = tensor_hold_all(buf, imported_gives(dmabuf));
 	return 0;
 }
 
 /**
- * tensor_foreign_dmabuf() - the dma-buf that a buffer was made of
+ * tensor_imported_dmabuf() - the dma-buf that a buffer was made of
  * @hold: the buffer, and what is asked for
  *
  * Return: its file with a reference for the caller, or an ERR_PTR(): -EOPNOTSUPP: that would give
  * more than was asked for.
  */
-struct file *tensor_foreign_dmabuf(const struct tensor_hold *hold)
+struct file *tensor_imported_dmabuf(const struct tensor_hold *hold)
 {
 	const struct dma_buf *dmabuf = hold->buf->source;
 
-	if (!tensor_hold_may(hold, foreign_gives(dmabuf)))
+	if (!tensor_hold_may(hold, imported_gives(dmabuf)))
 		return ERR_PTR(-EOPNOTSUPP);
 	return get_file(dmabuf->file);
 }

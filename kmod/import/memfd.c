@@ -24,9 +24,9 @@
 #include <linux/shmem_fs.h>
 #include <linux/slab.h>
 
-#include "../buffer.h"
-#include "../file.h"
-#include "../map.h"
+#include "../buffer/buffer.h"
+#include "../buffer/file.h"
+#include "../map/map.h"
 #include "memfd.h"
 
 /**
@@ -230,7 +230,7 @@ static int memfd_size(struct file *file, loff_t *bytes)
 }
 
 /**
- * tensor_memfd_hold() - make a buffer of a memfd
+ * tensor_import_memfd() - make a buffer of a memfd
  * @hint: probably the owner
  * @client: id of the client that asks
  * @file: any file; the buffer gets a reference of its own
@@ -239,8 +239,8 @@ static int memfd_size(struct file *file, loff_t *bytes)
  * Return: 0; -EOPNOTSUPP: no memfd, or one of hugetlbfs; -EINVAL: it can shrink, or has no whole
  * number of pages, or too many; -EACCES: it is not open for reading; -ENOMEM.
  */
-int tensor_memfd_hold(struct tensor_owner *hint, u64 client, struct file *file,
-		      struct tensor_hold *hold)
+int tensor_import_memfd(struct tensor_owner *hint, u64 client, struct file *file,
+			struct tensor_hold *hold)
 {
 	struct tensor_memfd *memfd;
 	struct tensor_buf *buf;

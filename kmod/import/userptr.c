@@ -11,9 +11,9 @@
 #include <linux/slab.h>
 #include <linux/string.h>
 
-#include "../buffer.h"
-#include "../call.h"
-#include "../client.h"
+#include "../buffer/buffer.h"
+#include "../client/client.h"
+#include "../ioctl/call.h"
 #include "../netlink/notify.h"
 #include "userptr.h"
 

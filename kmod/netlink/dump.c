@@ -18,9 +18,9 @@
 #include <linux/user_namespace.h>
 #include <net/genetlink.h>
 
-#include "../client.h"
-#include "../owner.h"
-#include "../registry.h"
+#include "../buffer/registry.h"
+#include "../client/client.h"
+#include "../core/owner.h"
 #include "dump.h"
 #include "message.h"
 #include "row.h"

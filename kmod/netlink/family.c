@@ -9,9 +9,9 @@
 #include <linux/tensor_netlink.h>
 #include <net/genetlink.h>
 
-#include "../client.h"
-#include "../owner.h"
-#include "../registry.h"
+#include "../buffer/registry.h"
+#include "../client/client.h"
+#include "../core/owner.h"
 #include "dump.h"
 #include "family.h"
 #include "message.h"

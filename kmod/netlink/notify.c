@@ -19,8 +19,8 @@
 #include <net/genetlink.h>
 #include <net/net_namespace.h>
 
-#include "../buf.h"
-#include "../owner.h"
+#include "../buffer/buf.h"
+#include "../core/owner.h"
 #include "message.h"
 #include "notify.h"
 

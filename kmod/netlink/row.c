@@ -14,9 +14,9 @@
 #include <linux/user_namespace.h>
 #include <net/genetlink.h>
 
-#include "../client.h"
-#include "../purgelist.h"
-#include "../registry.h"
+#include "../buffer/purgelist.h"
+#include "../buffer/registry.h"
+#include "../client/client.h"
 #include "row.h"
 
 static int put_u64(struct sk_buff *skb, int attr, u64 value, int pad)

@@ -8,7 +8,7 @@
 
 #include <linux/types.h>
 
-#include "../buf.h"
+#include "../buffer/buf.h"
 
 struct sk_buff;
 struct tensor_handle_row;

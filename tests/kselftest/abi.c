@@ -341,7 +341,7 @@ TEST_F(abi, closed_handle_is_enoent)
 	ASSERT_EQ(0, dev_alloc(self->dev, PAGE, &alloc));
 	ASSERT_EQ(0, dev_close(self->dev, alloc.handle));
 	all_enoent(_metadata, self->dev, alloc.handle);
-	EXPECT_EQ(-ENOENT, map_errno(self->dev, PAGE, PROT_READ, MAP_SHARED, alloc.cookie));
+	EXPECT_EQ(-ENOENT, map_errno(self->dev, PAGE, PROT_READ, MAP_SHARED, alloc.mmap_offset));
 }
 
 TEST_F(abi, handle_that_was_never_made_is_enoent)
@@ -353,13 +353,13 @@ TEST_F(abi, handle_that_was_never_made_is_enoent)
 	EXPECT_EQ(-ENOENT, map_errno(self->dev, PAGE, PROT_READ, MAP_SHARED, 1ULL << 62));
 }
 
-TEST_F(abi, handle_and_cookie_of_another_open_are_enoent)
+TEST_F(abi, handle_and_mmap_offset_of_another_open_are_enoent)
 {
 	int other = dev_open();
 
 	ASSERT_LE(0, other);
 	all_enoent(_metadata, other, self->buf.handle);
-	EXPECT_EQ(-ENOENT, map_errno(other, PAGE, PROT_READ, MAP_SHARED, self->buf.cookie));
+	EXPECT_EQ(-ENOENT, map_errno(other, PAGE, PROT_READ, MAP_SHARED, self->buf.mmap_offset));
 	close(other);
 }
 

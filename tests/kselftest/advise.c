@@ -30,7 +30,7 @@ FIXTURE_SETUP(advise)
 	ASSERT_LE(0, self->dev);
 	self->used = dev_used(self->dev);
 	ASSERT_EQ(0, dev_alloc(self->dev, BYTES, &self->buf));
-	self->at = map_shared(self->dev, BYTES, RW, self->buf.cookie);
+	self->at = map_shared(self->dev, BYTES, RW, self->buf.mmap_offset);
 	ASSERT_NE(MAP_FAILED, self->at);
 	memset(self->at, 0x55, BYTES);
 	touch_begin();
@@ -135,7 +135,7 @@ TEST_F(advise, mapping_of_purged_buffer_is_sigbus_until_it_is_back)
 	char *more, *to;
 
 	ASSERT_TRUE(purge(self));
-	more = map_shared(self->dev, BYTES, RW, self->buf.cookie);
+	more = map_shared(self->dev, BYTES, RW, self->buf.mmap_offset);
 	ASSERT_NE(MAP_FAILED, more);
 	EXPECT_EQ(SIGBUS, touch_write(more, 1));
 	to = mmap(NULL, HUGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -193,7 +193,7 @@ TEST_F(advise, shared_buffer_is_ebusy)
 	ASSERT_EQ(0, buf_import(other, fd, &import));
 	close(fd);
 	EXPECT_EQ(-EBUSY, purgeable(self));
-	at = map_shared(other, PAGE, PROT_READ, import.cookie);
+	at = map_shared(other, PAGE, PROT_READ, import.mmap_offset);
 	ASSERT_NE(MAP_FAILED, at);
 	ASSERT_EQ(0, dev_close(other, import.handle));
 	EXPECT_EQ(-EBUSY, purgeable(self));

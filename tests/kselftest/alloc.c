@@ -49,7 +49,8 @@ TEST_F(alloc, memory_is_zero_after_a_dirty_owner)
 	for (i = 0; i < 5; i++) {
 		for (round = 0; round < 2; round++) {
 			ASSERT_EQ(0, dev_alloc(self->dev, sizes[i], &alloc));
-			at = map_shared(self->dev, sizes[i], PROT_READ | PROT_WRITE, alloc.cookie);
+			at = map_shared(self->dev, sizes[i], PROT_READ | PROT_WRITE,
+					alloc.mmap_offset);
 			ASSERT_NE(MAP_FAILED, at);
 			EXPECT_TRUE(all_bytes(at, 0, sizes[i])) TH_LOG("size %u", i);
 			memset(at, 0xa5, sizes[i]);

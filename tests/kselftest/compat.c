@@ -104,21 +104,22 @@ TEST_F(compat, buffer_fd_is_mapped_and_shared)
 	close(again);
 }
 
-TEST_F(compat, cookie_is_0_and_mapping_it_is_eopnotsupp)
+TEST_F(compat, mmap_offset_is_0_and_mapping_it_is_eopnotsupp)
 {
 	struct tensor_import import;
 	int fd = buf_export(self->dev, self->buf.handle, 0);
 
 	ASSERT_LE(0, fd);
 	ASSERT_EQ(0, buf_import(self->dev, fd, &import));
-	EXPECT_EQ(0U, self->buf.cookie);
-	EXPECT_EQ(0U, import.cookie);
-	EXPECT_EQ(-EOPNOTSUPP, map_errno(self->dev, PAGE, PROT_READ, MAP_SHARED, self->buf.cookie));
+	EXPECT_EQ(0U, self->buf.mmap_offset);
+	EXPECT_EQ(0U, import.mmap_offset);
+	EXPECT_EQ(-EOPNOTSUPP,
+		  map_errno(self->dev, PAGE, PROT_READ, MAP_SHARED, self->buf.mmap_offset));
 	close(fd);
 }
 
 /* Handle 17's cookie without its upper bits is that of handle 1. */
-TEST_F(compat, truncated_cookie_maps_no_other_buffer)
+TEST_F(compat, truncated_mmap_offset_maps_no_other_buffer)
 {
 	struct tensor_alloc alloc;
 	int i;

@@ -197,7 +197,7 @@ static const char *kept_by_buffer(int dev, const struct tensor_alloc *alloc)
 			return "has pages that are free";
 	}
 	stranger();
-	at = map_shared(dev, alloc->bytes, RW, alloc->cookie);
+	at = map_shared(dev, alloc->bytes, RW, alloc->mmap_offset);
 	if (at == MAP_FAILED)
 		return "cannot be mapped again";
 	for (i = 0; i < pages.count && !wrong; i++) {
@@ -211,7 +211,7 @@ static const char *kept_by_buffer(int dev, const struct tensor_alloc *alloc)
 /* What is wrong with the pages of a buffer, which is closed; NULL if nothing is. */
 static const char *wrong_with(int dev, const struct tensor_alloc *alloc)
 {
-	unsigned char *at = map_shared(dev, alloc->bytes, RW, alloc->cookie);
+	unsigned char *at = map_shared(dev, alloc->bytes, RW, alloc->mmap_offset);
 	const char *wrong;
 
 	if (at == MAP_FAILED)

@@ -344,7 +344,7 @@ HELPER int spoil_fresh(int dev, uint64_t bytes, int count)
 		err = dev_alloc(dev, bytes, &alloc);
 		if (err)
 			return err;
-		at = map_shared(dev, bytes, PROT_READ | PROT_WRITE, alloc.cookie);
+		at = map_shared(dev, bytes, PROT_READ | PROT_WRITE, alloc.mmap_offset);
 		if (at == MAP_FAILED)
 			return -errno;
 		if (!all_bytes(at, 0, bytes))

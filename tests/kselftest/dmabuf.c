@@ -22,7 +22,7 @@ FIXTURE_SETUP(dmabuf)
 	ASSERT_LE(0, self->dev);
 	self->used = dev_used(self->dev);
 	ASSERT_EQ(0, dev_alloc(self->dev, BYTES, &self->buf));
-	self->at = map_shared(self->dev, BYTES, RW, self->buf.cookie);
+	self->at = map_shared(self->dev, BYTES, RW, self->buf.mmap_offset);
 	ASSERT_NE(MAP_FAILED, self->at);
 	self->fd = buf_export(self->dev, self->buf.handle, DMABUF);
 	ASSERT_LE(0, self->fd);
@@ -187,7 +187,7 @@ TEST_F(dmabuf, import_is_the_same_buffer)
 	EXPECT_EQ(0, info.state);
 	EXPECT_EQ(2, info.handles);
 	EXPECT_EQ(self->used + BYTES, dev_used(self->dev));
-	at = map_shared(other, BYTES, RW, import.cookie);
+	at = map_shared(other, BYTES, RW, import.mmap_offset);
 	ASSERT_NE(MAP_FAILED, at);
 	at[1] = 4;
 	EXPECT_EQ(4, self->at[1]);

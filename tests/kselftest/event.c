@@ -100,7 +100,7 @@ TEST_F(event, each_kind_of_going_is_told)
 	EXPECT_EQ(TENSOR_EVENT_GONE, one(self->dev, self->buf.handle));
 	EXPECT_EQ(TENSOR_EVENT_GONE, one(self->other, self->import.handle));
 	/* the mapping of another client keeps a file */
-	at = map_shared(self->other, PAGE, PROT_READ, self->import.cookie);
+	at = map_shared(self->other, PAGE, PROT_READ, self->import.mmap_offset);
 	ASSERT_NE(MAP_FAILED, at);
 	EXPECT_EQ(0, one(self->dev, self->buf.handle));
 	munmap(at, PAGE);
@@ -189,8 +189,8 @@ TEST_F(event, mmap_that_fails_is_no_holder_that_goes)
 				       TENSOR_EXPORT_DMABUF);
 
 	ASSERT_LE(0, dmabuf);
-	EXPECT_EQ(-EINVAL,
-		  map_errno(self->other, 32 * PAGE, PROT_READ, MAP_SHARED, self->import.cookie));
+	EXPECT_EQ(-EINVAL, map_errno(self->other, 32 * PAGE, PROT_READ, MAP_SHARED,
+				     self->import.mmap_offset));
 	EXPECT_EQ(-EINVAL, map_errno(dmabuf, 32 * PAGE, PROT_READ, MAP_SHARED, 0));
 	EXPECT_EQ(0, one(self->dev, self->buf.handle));
 	EXPECT_EQ(0, one(self->other, self->import.handle));
@@ -200,7 +200,7 @@ TEST_F(event, mmap_that_fails_is_no_holder_that_goes)
 
 TEST_F(event, one_own_mapping_is_nobody_who_goes)
 {
-	char *at = map_shared(self->dev, PAGE, PROT_READ, self->buf.cookie);
+	char *at = map_shared(self->dev, PAGE, PROT_READ, self->buf.mmap_offset);
 
 	ASSERT_NE(MAP_FAILED, at);
 	munmap(at, PAGE);

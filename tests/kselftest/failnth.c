@@ -116,9 +116,9 @@ static int step_map_fd(FIXTURE_DATA(failnth) * self)
 	return map_step(self, self->fd, 0);
 }
 
-static int step_map_cookie(FIXTURE_DATA(failnth) * self)
+static int step_map_mmap_offset(FIXTURE_DATA(failnth) * self)
 {
-	return map_step(self, self->dev, self->buf.cookie);
+	return map_step(self, self->dev, self->buf.mmap_offset);
 }
 
 /* A close that fails for want of memory must be possible to repeat. */
@@ -181,7 +181,7 @@ EVERY_FAILURE(export)
 EVERY_FAILURE(import)
 EVERY_FAILURE(import_again)
 EVERY_FAILURE(map_fd)
-EVERY_FAILURE(map_cookie)
+EVERY_FAILURE(map_mmap_offset)
 EVERY_FAILURE(dump_bufs)
 EVERY_FAILURE(dump_clients)
 EVERY_FAILURE(dump_handles)

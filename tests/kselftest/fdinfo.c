@@ -103,7 +103,7 @@ TEST_F(fdinfo, fd_and_maps_show_the_number_of_the_buffer)
 {
 	int fd = buf_export(self->dev, self->buf.handle, 0);
 	char path[64], link[128] = "", want[64], text[16384];
-	void *at = map_shared(self->dev, PAGE, PROT_READ, self->buf.cookie);
+	void *at = map_shared(self->dev, PAGE, PROT_READ, self->buf.mmap_offset);
 	struct tensor_info info;
 
 	ASSERT_NE(MAP_FAILED, at);

@@ -59,17 +59,17 @@ TEST_F(handles, second_import_is_the_same_handle)
 	ASSERT_EQ(0, buf_import(self->other, self->fd, &first));
 	ASSERT_EQ(0, buf_import(self->other, self->fd, &second));
 	EXPECT_EQ(first.handle, second.handle);
-	EXPECT_EQ(first.cookie, second.cookie);
+	EXPECT_EQ(first.mmap_offset, second.mmap_offset);
 	EXPECT_EQ(first.bytes, second.bytes);
 	EXPECT_EQ(first.rights, second.rights);
 	EXPECT_EQ(2, handles(self->fd));
 	EXPECT_EQ(0, dev_close(self->other, first.handle));
 	EXPECT_EQ(0, buf_info(self->other, first.handle, &info));
-	EXPECT_EQ(0, map_errno(self->other, PAGE, RW, MAP_SHARED, first.cookie));
+	EXPECT_EQ(0, map_errno(self->other, PAGE, RW, MAP_SHARED, first.mmap_offset));
 	EXPECT_EQ(2, handles(self->fd));
 	EXPECT_EQ(0, dev_close(self->other, first.handle));
 	EXPECT_EQ(-ENOENT, buf_info(self->other, first.handle, &info));
-	EXPECT_EQ(-ENOENT, map_errno(self->other, PAGE, RW, MAP_SHARED, first.cookie));
+	EXPECT_EQ(-ENOENT, map_errno(self->other, PAGE, RW, MAP_SHARED, first.mmap_offset));
 	EXPECT_EQ(-ENOENT, dev_close(self->other, first.handle));
 	EXPECT_EQ(1, handles(self->fd));
 }
@@ -81,7 +81,7 @@ TEST_F(handles, import_by_the_maker_is_the_handle_of_alloc)
 
 	ASSERT_EQ(0, buf_import(self->dev, self->fd, &import));
 	EXPECT_EQ(self->buf.handle, import.handle);
-	EXPECT_EQ(self->buf.cookie, import.cookie);
+	EXPECT_EQ(self->buf.mmap_offset, import.mmap_offset);
 	EXPECT_EQ(TENSOR_RIGHTS_ALL, import.rights);
 	EXPECT_EQ(1, handles(self->fd));
 	EXPECT_EQ(0, dev_close(self->dev, self->buf.handle));
@@ -158,7 +158,7 @@ TEST_F(handles, of_another_client_is_its_own)
 	EXPECT_EQ(3, handles(self->fd));
 	EXPECT_EQ(0, dev_close(self->other, mine.handle));
 	EXPECT_EQ(2, handles(self->fd));
-	EXPECT_EQ(0, map_errno(third, PAGE, RW, MAP_SHARED, theirs.cookie));
+	EXPECT_EQ(0, map_errno(third, PAGE, RW, MAP_SHARED, theirs.mmap_offset));
 	close(third);
 	EXPECT_EQ(1, handles(self->fd));
 }
@@ -259,7 +259,7 @@ static void *race_import(void *data)
 			continue;
 		}
 		race->wrong += buf_info(race->dev, import.handle, &info) != 0;
-		race->wrong += map_errno(race->dev, PAGE, RW, MAP_SHARED, import.cookie) != 0;
+		race->wrong += map_errno(race->dev, PAGE, RW, MAP_SHARED, import.mmap_offset) != 0;
 		race->wrong += dev_close(race->dev, import.handle) != 0;
 	}
 	return NULL;

@@ -73,7 +73,7 @@ FIXTURE_TEARDOWN(import)
 
 TEST_F(import, bytes_go_both_ways)
 {
-	char *ours = map_shared(self->dev, BYTES, RW, self->buf.cookie);
+	char *ours = map_shared(self->dev, BYTES, RW, self->buf.mmap_offset);
 	char *theirs = map_shared(self->fd, BYTES, RW, 0);
 
 	ASSERT_NE(MAP_FAILED, ours);
@@ -109,7 +109,7 @@ TEST_F(import, handle_alone_keeps_it)
 	self->fd = -1;
 	close(self->vgem);
 	self->vgem = -1;
-	at = map_shared(self->dev, BYTES, PROT_READ, self->buf.cookie);
+	at = map_shared(self->dev, BYTES, PROT_READ, self->buf.mmap_offset);
 	ASSERT_NE(MAP_FAILED, at);
 	ASSERT_EQ(0, dev_close(self->dev, self->buf.handle));
 	EXPECT_TRUE(all_bytes(at, 0x41, BYTES));
@@ -143,7 +143,7 @@ TEST_F(import, part_is_refused)
 TEST_F(import, read_only_buffer_fd_of_it_stays_so)
 {
 	int fd = buf_export_ro(self->dev, self->buf.handle);
-	char *all = map_shared(self->dev, BYTES, RW, self->buf.cookie), *part;
+	char *all = map_shared(self->dev, BYTES, RW, self->buf.mmap_offset), *part;
 	struct tensor_import import;
 
 	ASSERT_LE(0, fd);
@@ -220,8 +220,8 @@ TEST_F(import, read_only_fd_gives_a_read_only_handle)
 	ASSERT_LE(0, self->fd);
 	ASSERT_EQ(0, buf_import(self->dev, self->fd, &import));
 	EXPECT_EQ(TENSOR_STATE_RDONLY, info_of(self->dev, import.handle).state);
-	EXPECT_EQ(-EACCES, map_errno(self->dev, PAGE, RW, MAP_SHARED, import.cookie));
-	EXPECT_EQ(0, map_errno(self->dev, PAGE, PROT_READ, MAP_SHARED, import.cookie));
+	EXPECT_EQ(-EACCES, map_errno(self->dev, PAGE, RW, MAP_SHARED, import.mmap_offset));
+	EXPECT_EQ(0, map_errno(self->dev, PAGE, PROT_READ, MAP_SHARED, import.mmap_offset));
 }
 
 TEST_F(import, fence_of_the_exporter_is_waited_for)

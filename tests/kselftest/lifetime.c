@@ -67,7 +67,7 @@ static void busy(int sock, unsigned int seed)
 
 		if (dev_alloc(dev, bytes, &alloc))
 			continue;
-		at = map_shared(dev, bytes, PROT_READ | PROT_WRITE, alloc.cookie);
+		at = map_shared(dev, bytes, PROT_READ | PROT_WRITE, alloc.mmap_offset);
 		if (at != MAP_FAILED)
 			at[0] = at[bytes - 1] = 1;
 		fd = buf_export_rights(dev, alloc.handle,
@@ -147,7 +147,7 @@ TEST_F(lifetime, exit_without_cleaning_up_leaves_nothing)
 	if (!pid) {
 		dev = dev_open();
 		while (!dev_alloc(dev, MIB, &alloc) && alloc.handle < 100) {
-			map_shared(dev, MIB, PROT_READ | PROT_WRITE, alloc.cookie);
+			map_shared(dev, MIB, PROT_READ | PROT_WRITE, alloc.mmap_offset);
 			buf_export(dev, alloc.handle, 0);
 		}
 		_exit(0);
@@ -216,7 +216,7 @@ TEST_F(lifetime, module_is_busy_while_a_mapping_of_the_device_lives)
 	char *at;
 
 	ASSERT_EQ(0, dev_alloc(dev, HUGE, &alloc));
-	at = map_shared(dev, HUGE, PROT_READ | PROT_WRITE, alloc.cookie);
+	at = map_shared(dev, HUGE, PROT_READ | PROT_WRITE, alloc.mmap_offset);
 	ASSERT_NE(MAP_FAILED, at);
 	close(dev);
 	EXPECT_EQ(-EWOULDBLOCK, unload());
@@ -248,7 +248,7 @@ TEST_F_TIMEOUT(lifetime, module_unloads_after_every_kind_of_use, 120)
 		ASSERT_LE(0, fd);
 		dev = dev_open();
 		ASSERT_EQ(0, buf_import(dev, fd, &import));
-		at = map_shared(dev, 16 * MIB, PROT_READ | PROT_WRITE, import.cookie);
+		at = map_shared(dev, 16 * MIB, PROT_READ | PROT_WRITE, import.mmap_offset);
 		ASSERT_NE(MAP_FAILED, at);
 		memset(at, 1, 16 * MIB);
 		/* last reference: the fd, the mapping, the device, in turn */
@@ -294,7 +294,7 @@ static void user_of_the_moment(void)
 		if (dev < 0)
 			continue;
 		dev_alloc(dev, 64 * KIB, &alloc);
-		map_shared(dev, 64 * KIB, PROT_READ, alloc.cookie);
+		map_shared(dev, 64 * KIB, PROT_READ, alloc.mmap_offset);
 		close(dev);
 	}
 }

@@ -193,7 +193,7 @@ static int mapped_imports_of(uid_t uid, int most)
 		for (n = 0; !err && n < most; n += !err) {
 			err = buf_import(dev, memfd, &import);
 			if (!err &&
-			    (map_shared(dev, PAGE, PROT_READ, import.cookie) == MAP_FAILED ||
+			    (map_shared(dev, PAGE, PROT_READ, import.mmap_offset) == MAP_FAILED ||
 			     dev_close(dev, import.handle)))
 				err = -1;
 		}

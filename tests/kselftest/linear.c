@@ -329,7 +329,7 @@ TEST_F(linear, import_of_what_is_held_gives_the_same_handle)
 	for (i = 0; i < 3; i++) {
 		ASSERT_EQ(0, buf_import(dev, fd, &again));
 		EXPECT_EQ(first.handle, again.handle);
-		EXPECT_EQ(first.cookie, again.cookie);
+		EXPECT_EQ(first.mmap_offset, again.mmap_offset);
 		EXPECT_EQ(first.bytes, again.bytes);
 	}
 	ASSERT_EQ(0, buf_info(dev, first.handle, &info));
@@ -402,10 +402,11 @@ TEST_F(linear, import_of_other_rights_or_of_a_part_gives_another_handle)
 	EXPECT_NE(all.handle, ro.handle);
 	EXPECT_NE(all.handle, part.handle);
 	EXPECT_NE(part.handle, other.handle);
-	EXPECT_EQ(-EACCES, map_errno(user, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, ro.cookie));
-	EXPECT_EQ(-EINVAL, map_errno(user, 3 * PAGE, PROT_READ, MAP_SHARED, part.cookie));
+	EXPECT_EQ(-EACCES,
+		  map_errno(user, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, ro.mmap_offset));
+	EXPECT_EQ(-EINVAL, map_errno(user, 3 * PAGE, PROT_READ, MAP_SHARED, part.mmap_offset));
 	EXPECT_EQ(0, dev_close(user, all.handle));
-	EXPECT_EQ(0, map_errno(user, PAGE, PROT_READ, MAP_SHARED, ro.cookie));
+	EXPECT_EQ(0, map_errno(user, PAGE, PROT_READ, MAP_SHARED, ro.mmap_offset));
 	for (i = 0; i < 4; i++)
 		close(fd[i]);
 	close(user);

@@ -110,7 +110,7 @@ static int leave_pages(FIXTURE_DATA(linger) * self, const struct way *way)
 	err = dev_call(self->dev, TENSOR_IOC_ALLOC, &alloc);
 	if (err)
 		return err;
-	at = map_shared(self->dev, BYTES, RW, alloc.cookie);
+	at = map_shared(self->dev, BYTES, RW, alloc.mmap_offset);
 	if (at == MAP_FAILED)
 		return -errno;
 	memset(at, 0x5a, BYTES);
@@ -176,7 +176,7 @@ static int leave_single(int dev, int end)
 
 	if (err)
 		return err;
-	at = map_shared(dev, PAGE, RW, alloc.cookie);
+	at = map_shared(dev, PAGE, RW, alloc.mmap_offset);
 	if (at == MAP_FAILED)
 		return -errno;
 	err = splice_pages(end, at, PAGE, PAGE);

@@ -68,7 +68,7 @@ static void *map_memfd(int dev, uint64_t bytes)
 
 	if (fd < 0 || buf_import(dev, fd, &import))
 		return MAP_FAILED;
-	return map_shared(dev, bytes, RW, import.cookie);
+	return map_shared(dev, bytes, RW, import.mmap_offset);
 }
 
 /* MAP_FAILED: there is no such buffer here. */
@@ -83,7 +83,7 @@ static void *map_buffer(int dev, unsigned int i)
 	alloc.flags = buffers[i].flags;
 	if (dev_call(dev, TENSOR_IOC_ALLOC, &alloc))
 		return MAP_FAILED;
-	return map_shared(dev, bytes, RW, alloc.cookie);
+	return map_shared(dev, bytes, RW, alloc.mmap_offset);
 }
 
 static int pin_ioctl(int dev, void *at, uint64_t bytes)

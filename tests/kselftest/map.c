@@ -43,10 +43,10 @@ FIXTURE_TEARDOWN(map)
 	close(self->dev);
 }
 
-TEST_F(map, fd_and_cookie_see_the_same_bytes)
+TEST_F(map, fd_and_mmap_offset_see_the_same_bytes)
 {
 	char *a = map_shared(self->fd, BYTES, PROT_READ | PROT_WRITE, 0);
-	char *b = map_shared(self->dev, BYTES, PROT_READ | PROT_WRITE, self->buf.cookie);
+	char *b = map_shared(self->dev, BYTES, PROT_READ | PROT_WRITE, self->buf.mmap_offset);
 	uint64_t at;
 
 	ASSERT_NE(MAP_FAILED, a);
@@ -63,10 +63,11 @@ TEST_F(map, fd_and_cookie_see_the_same_bytes)
 	munmap(b, BYTES);
 }
 
-TEST_F(map, cookie_plus_offset_maps_from_there)
+TEST_F(map, mmap_offset_plus_offset_maps_from_there)
 {
-	char *all = map_shared(self->dev, BYTES, PROT_READ | PROT_WRITE, self->buf.cookie);
-	char *part = map_shared(self->dev, PAGE, PROT_READ, self->buf.cookie + HUGE + 5 * PAGE);
+	char *all = map_shared(self->dev, BYTES, PROT_READ | PROT_WRITE, self->buf.mmap_offset);
+	char *part =
+		map_shared(self->dev, PAGE, PROT_READ, self->buf.mmap_offset + HUGE + 5 * PAGE);
 	char *of_fd = map_shared(self->fd, PAGE, PROT_READ, HUGE + 5 * PAGE);
 
 	ASSERT_NE(MAP_FAILED, all);
@@ -92,7 +93,7 @@ TEST_F(map, huge_chunks_are_mapped_by_pmd)
 	ASSERT_EQ(0, buf_info(self->dev, self->buf.handle, &info));
 	ASSERT_EQ(BYTES, info.huge_bytes);
 	a = map_shared(self->fd, BYTES, PROT_READ | PROT_WRITE, 0);
-	b = map_shared(self->dev, BYTES, PROT_READ | PROT_WRITE, self->buf.cookie);
+	b = map_shared(self->dev, BYTES, PROT_READ | PROT_WRITE, self->buf.mmap_offset);
 	ASSERT_NE(MAP_FAILED, a);
 	ASSERT_NE(MAP_FAILED, b);
 	a[0] = a[HUGE] = b[0] = b[HUGE] = 1;
@@ -109,7 +110,7 @@ TEST_F(map, small_chunks_are_mapped_by_pages)
 
 	alloc.flags = TENSOR_ALLOC_ORDERS;
 	ASSERT_EQ(0, dev_call(self->dev, TENSOR_IOC_ALLOC, &alloc));
-	at = map_shared(self->dev, BYTES, PROT_READ | PROT_WRITE, alloc.cookie);
+	at = map_shared(self->dev, BYTES, PROT_READ | PROT_WRITE, alloc.mmap_offset);
 	ASSERT_NE(MAP_FAILED, at);
 	memset(at, 1, BYTES);
 	EXPECT_EQ(0, pmd_mapped(at, BYTES));
@@ -139,7 +140,7 @@ static char *map_chunk(int dev, struct tensor_alloc *alloc)
 	alloc->max_order = 7;
 	if (dev_call(dev, TENSOR_IOC_ALLOC, alloc))
 		return MAP_FAILED;
-	at = map_shared(dev, alloc->bytes, PROT_READ | PROT_WRITE, alloc->cookie);
+	at = map_shared(dev, alloc->bytes, PROT_READ | PROT_WRITE, alloc->mmap_offset);
 	for (i = 0; at != MAP_FAILED && i < CHUNK_PAGES; i++)
 		at[i * PAGE] = i + 1;
 	return at;
@@ -232,15 +233,15 @@ TEST_F(map, chunk_is_inherited_and_protected_by_pages)
 
 TEST_F(map, one_page_past_the_end_is_einval)
 {
-	uint64_t cookie = self->buf.cookie;
+	uint64_t mmap_offset = self->buf.mmap_offset;
 
 	EXPECT_EQ(-EINVAL, map_errno(self->fd, BYTES + PAGE, PROT_READ, MAP_SHARED, 0));
 	EXPECT_EQ(-EINVAL, map_errno(self->fd, PAGE, PROT_READ, MAP_SHARED, BYTES));
 	EXPECT_EQ(-EINVAL, map_errno(self->fd, 2 * PAGE, PROT_READ, MAP_SHARED, BYTES - PAGE));
 	EXPECT_EQ(0, map_errno(self->fd, PAGE, PROT_READ, MAP_SHARED, BYTES - PAGE));
-	EXPECT_EQ(-EINVAL, map_errno(self->dev, BYTES + PAGE, PROT_READ, MAP_SHARED, cookie));
-	EXPECT_EQ(-EINVAL, map_errno(self->dev, PAGE, PROT_READ, MAP_SHARED, cookie + BYTES));
-	EXPECT_EQ(0, map_errno(self->dev, PAGE, PROT_READ, MAP_SHARED, cookie + BYTES - PAGE));
+	EXPECT_EQ(-EINVAL, map_errno(self->dev, BYTES + PAGE, PROT_READ, MAP_SHARED, mmap_offset));
+	EXPECT_EQ(-EINVAL, map_errno(self->dev, PAGE, PROT_READ, MAP_SHARED, mmap_offset + BYTES));
+	EXPECT_EQ(0, map_errno(self->dev, PAGE, PROT_READ, MAP_SHARED, mmap_offset + BYTES - PAGE));
 }
 
 TEST_F(map, offsets_that_overflow_are_refused)
@@ -256,7 +257,7 @@ TEST_F(map, private_and_writable_is_refused)
 
 	EXPECT_EQ(-EINVAL, map_errno(self->fd, PAGE, both, MAP_PRIVATE, 0));
 	EXPECT_EQ(-EINVAL, map_errno(self->rofd, PAGE, both, MAP_PRIVATE, 0));
-	EXPECT_EQ(-EINVAL, map_errno(self->dev, PAGE, both, MAP_PRIVATE, self->buf.cookie));
+	EXPECT_EQ(-EINVAL, map_errno(self->dev, PAGE, both, MAP_PRIVATE, self->buf.mmap_offset));
 }
 
 TEST_F(map, private_mapping_cannot_become_writable)
@@ -320,8 +321,8 @@ TEST_F(map, read_only_handle_refuses_write_mapping_and_mprotect)
 
 	ASSERT_EQ(0, buf_import(self->dev, self->rofd, &import));
 	EXPECT_EQ(BYTES, import.bytes);
-	EXPECT_EQ(-EACCES, map_errno(self->dev, PAGE, PROT_WRITE, MAP_SHARED, import.cookie));
-	at = map_shared(self->dev, BYTES, PROT_READ, import.cookie);
+	EXPECT_EQ(-EACCES, map_errno(self->dev, PAGE, PROT_WRITE, MAP_SHARED, import.mmap_offset));
+	at = map_shared(self->dev, BYTES, PROT_READ, import.mmap_offset);
 	ASSERT_NE(MAP_FAILED, at);
 	EXPECT_EQ(-1, mprotect(at, PAGE, PROT_READ | PROT_WRITE));
 	EXPECT_EQ(EACCES, errno);
@@ -338,7 +339,8 @@ TEST_F(map, read_only_open_of_the_device_maps_nothing_writable)
 	int dev = open("/dev/tensor", O_RDONLY);
 
 	ASSERT_LE(0, dev);
-	EXPECT_GT(0, map_errno(dev, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, self->buf.cookie));
+	EXPECT_GT(0,
+		  map_errno(dev, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, self->buf.mmap_offset));
 	close(dev);
 }
 
@@ -427,7 +429,7 @@ TEST_F(map, mapping_outlives_handle_fd_and_device)
 	char *at;
 
 	ASSERT_EQ(0, dev_alloc(dev, HUGE, &alloc));
-	at = map_shared(dev, HUGE, PROT_READ | PROT_WRITE, alloc.cookie);
+	at = map_shared(dev, HUGE, PROT_READ | PROT_WRITE, alloc.mmap_offset);
 	ASSERT_NE(MAP_FAILED, at);
 	at[0] = 1;
 	EXPECT_EQ(0, dev_close(dev, alloc.handle));
@@ -451,8 +453,8 @@ static void failed_page(struct __test_metadata *_metadata, int dev, uint64_t byt
 	int err;
 
 	ASSERT_EQ(0, dev_alloc(dev, bytes, &alloc));
-	a = map_shared(dev, bytes, PROT_READ | PROT_WRITE, alloc.cookie);
-	b = map_shared(dev, bytes, PROT_READ | PROT_WRITE, alloc.cookie);
+	a = map_shared(dev, bytes, PROT_READ | PROT_WRITE, alloc.mmap_offset);
+	b = map_shared(dev, bytes, PROT_READ | PROT_WRITE, alloc.mmap_offset);
 	ASSERT_NE(MAP_FAILED, a);
 	ASSERT_NE(MAP_FAILED, b);
 	memset(a, 1, bytes);

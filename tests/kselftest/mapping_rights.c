@@ -314,7 +314,7 @@ TEST_F(rights, pinned_memory_is_not_mapped)
 	fd = buf_export_rw(dev, handle);
 	ASSERT_EQ(0, buf_import(other, fd, &import));
 	EXPECT_EQ(-EOPNOTSUPP, map_errno(fd, PAGE, PROT_READ, MAP_SHARED, 0));
-	EXPECT_EQ(-EOPNOTSUPP, map_errno(other, PAGE, PROT_READ, MAP_SHARED, import.cookie));
+	EXPECT_EQ(-EOPNOTSUPP, map_errno(other, PAGE, PROT_READ, MAP_SHARED, import.mmap_offset));
 	EXPECT_EQ(-EOPNOTSUPP, map_errno(dev, PAGE, PROT_READ, MAP_SHARED, (uint64_t)handle << 40));
 	close(fd);
 	close(other);

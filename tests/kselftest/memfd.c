@@ -78,7 +78,7 @@ TEST_F(memfd, query_tells_of_it)
 
 TEST_F(memfd, bytes_go_both_ways)
 {
-	char *at = map_shared(self->dev, BYTES, RW, self->buf.cookie);
+	char *at = map_shared(self->dev, BYTES, RW, self->buf.mmap_offset);
 	struct tensor_info info = info_of(self->dev, self->buf.handle);
 
 	ASSERT_NE(MAP_FAILED, at);
@@ -104,7 +104,7 @@ TEST_F(memfd, handle_keeps_the_memory)
 	munmap(self->at, BYTES);
 	close(self->memfd);
 	self->memfd = -1;
-	at = map_shared(self->dev, BYTES, PROT_READ, self->buf.cookie);
+	at = map_shared(self->dev, BYTES, PROT_READ, self->buf.mmap_offset);
 	ASSERT_NE(MAP_FAILED, at);
 	EXPECT_TRUE(all_bytes(at, 0x33, BYTES));
 	munmap(at, BYTES);
@@ -183,8 +183,8 @@ TEST_F(memfd, one_that_was_opened_for_reading_is_read_only)
 	ASSERT_EQ(0, buf_import(self->dev, fd, &import));
 	close(fd);
 	EXPECT_EQ(TENSOR_STATE_RDONLY, info_of(self->dev, import.handle).state);
-	EXPECT_EQ(-EACCES, map_errno(self->dev, PAGE, RW, MAP_SHARED, import.cookie));
-	at = map_shared(self->dev, PAGE, PROT_READ, import.cookie);
+	EXPECT_EQ(-EACCES, map_errno(self->dev, PAGE, RW, MAP_SHARED, import.mmap_offset));
+	at = map_shared(self->dev, PAGE, PROT_READ, import.mmap_offset);
 	ASSERT_NE(MAP_FAILED, at);
 	EXPECT_EQ(-1, mprotect(at, PAGE, RW));
 	EXPECT_EQ(EACCES, errno);
@@ -210,7 +210,7 @@ TEST_F(memfd, seal_of_the_memfd_is_not_broken)
 
 	ASSERT_EQ(0, buf_import(self->dev, fd, &import));
 	for (i = 0; i < 3; i++) {
-		at = map_shared(self->dev, BYTES, PROT_READ, import.cookie);
+		at = map_shared(self->dev, BYTES, PROT_READ, import.mmap_offset);
 		ASSERT_NE(MAP_FAILED, at);
 		EXPECT_EQ(-1, mprotect(at, PAGE, RW));
 		/* were our mapping counted as a writer the seal would be undone here */
@@ -236,12 +236,12 @@ TEST_F(memfd, seal_of_the_memfd_waits_for_handles_that_write)
 
 TEST_F(memfd, later_future_write_seal_refuses_new_mappings)
 {
-	char *at = map_shared(self->dev, PAGE, RW, self->buf.cookie), *ro;
+	char *at = map_shared(self->dev, PAGE, RW, self->buf.mmap_offset), *ro;
 
 	ASSERT_NE(MAP_FAILED, at);
 	ASSERT_EQ(0, fcntl(self->memfd, F_ADD_SEALS, F_SEAL_FUTURE_WRITE));
-	EXPECT_EQ(-EPERM, map_errno(self->dev, PAGE, RW, MAP_SHARED, self->buf.cookie));
-	ro = map_shared(self->dev, PAGE, PROT_READ, self->buf.cookie);
+	EXPECT_EQ(-EPERM, map_errno(self->dev, PAGE, RW, MAP_SHARED, self->buf.mmap_offset));
+	ro = map_shared(self->dev, PAGE, PROT_READ, self->buf.mmap_offset);
 	ASSERT_NE(MAP_FAILED, ro);
 	EXPECT_EQ(-1, mprotect(ro, PAGE, RW));
 	EXPECT_EQ(EACCES, errno);

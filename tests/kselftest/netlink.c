@@ -99,7 +99,7 @@ TEST_F(netlink, buffer_dump_tells_what_info_tells)
 
 	ASSERT_EQ(0, dev_alloc(self->dev, MIB, &alloc));
 	ASSERT_EQ(0, buf_meta(self->dev, alloc.handle, TENSOR_META_SET, &desc));
-	at = map_shared(self->dev, PAGE, PROT_READ, alloc.cookie);
+	at = map_shared(self->dev, PAGE, PROT_READ, alloc.mmap_offset);
 	ASSERT_EQ(0, buf_info(self->dev, alloc.handle, &info));
 	ASSERT_EQ(0, dump(self->sock, self->family, TENSOR_CMD_BUF_GET));
 	row = find(info.ino);

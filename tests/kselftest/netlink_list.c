@@ -94,9 +94,9 @@ TEST_F(netlink_list, dmabuf_is_listed_and_counted)
 	ASSERT_EQ(0, list(self->sock, self->family, TENSOR_CMD_EXPORT_GET));
 }
 
-TEST_F(netlink_list, mapping_by_cookie_is_no_export)
+TEST_F(netlink_list, mapping_by_mmap_offset_is_no_export)
 {
-	void *at = map_shared(self->dev, PAGE, PROT_READ, self->alloc.cookie);
+	void *at = map_shared(self->dev, PAGE, PROT_READ, self->alloc.mmap_offset);
 
 	ASSERT_NE(MAP_FAILED, at);
 	EXPECT_EQ(0, list(self->sock, self->family, TENSOR_CMD_EXPORT_GET));

@@ -78,7 +78,7 @@ static int made_and_closed(FIXTURE_DATA(outlive) * self, unsigned int share)
 
 	if (dev_alloc(dev, BYTES, &alloc))
 		return -ENOMEM;
-	at = map_shared(dev, BYTES, RW, alloc.cookie);
+	at = map_shared(dev, BYTES, RW, alloc.mmap_offset);
 	memset(at, FILL, BYTES);
 	munmap(at, BYTES);
 	fd = share & SHARE_RO ? buf_share(dev, alloc.handle, share) :
@@ -114,7 +114,7 @@ static bool intact(FIXTURE_DATA(outlive) * self, int dev, const struct tensor_im
 	if (buf_info(dev, import->handle, &info) || info.dev != self->born.dev ||
 	    info.ino != self->born.ino || info.bytes != BYTES)
 		return false;
-	at = map_shared(dev, BYTES, PROT_READ, import->cookie);
+	at = map_shared(dev, BYTES, PROT_READ, import->mmap_offset);
 	if (at == MAP_FAILED)
 		return false;
 	same = all_bytes(at, FILL, BYTES);
@@ -162,7 +162,7 @@ TEST_F(outlive, handle_can_be_mapped_after_the_mount_of_its_maker)
 	char *at;
 
 	ASSERT_LE(0, dev);
-	at = map_shared(dev, BYTES, RW, import.cookie);
+	at = map_shared(dev, BYTES, RW, import.mmap_offset);
 	ASSERT_NE(MAP_FAILED, at);
 	EXPECT_TRUE(all_bytes(at, FILL, BYTES));
 	memset(at, 1, BYTES);
@@ -217,7 +217,7 @@ TEST_F(outlive, handle_is_sealed_and_revoked_after_the_mount_of_its_maker)
 	EXPECT_EQ(0, buf_sync(dev, import.handle, TENSOR_SYNC_READ | TENSOR_SYNC_WRITE, 0));
 	EXPECT_EQ(TENSOR_SEAL_WRITE, buf_seal(dev, import.handle, TENSOR_SEAL_WRITE));
 	EXPECT_EQ(0, buf_revoke(dev, import.handle));
-	EXPECT_EQ(-EIDRM, map_errno(dev, BYTES, PROT_READ, MAP_SHARED, import.cookie));
+	EXPECT_EQ(-EIDRM, map_errno(dev, BYTES, PROT_READ, MAP_SHARED, import.mmap_offset));
 	close(dev);
 }
 
@@ -342,7 +342,7 @@ TEST_F(outlive, mapping_alone_outlives_every_device)
 	char *at;
 
 	ASSERT_LE(0, dev);
-	at = map_shared(dev, BYTES, RW, import.cookie);
+	at = map_shared(dev, BYTES, RW, import.mmap_offset);
 	ASSERT_NE(MAP_FAILED, at);
 	close(dev);
 	settle();

@@ -25,7 +25,7 @@ FIXTURE_SETUP(pin)
 	ASSERT_LE(0, self->dev);
 	self->used = dev_used(self->dev);
 	ASSERT_EQ(0, dev_alloc(self->dev, BYTES, &self->buf));
-	self->at = map_shared(self->dev, BYTES, PROT_READ | PROT_WRITE, self->buf.cookie);
+	self->at = map_shared(self->dev, BYTES, PROT_READ | PROT_WRITE, self->buf.mmap_offset);
 	ASSERT_NE(MAP_FAILED, self->at);
 	memset(self->at, 0x11, BYTES);
 }
@@ -68,7 +68,7 @@ TEST_F(pin, long_term_pin_of_small_chunks_works)
 
 	alloc.flags = TENSOR_ALLOC_ORDERS;
 	ASSERT_EQ(0, dev_call(self->dev, TENSOR_IOC_ALLOC, &alloc));
-	at = map_shared(self->dev, MIB, PROT_READ | PROT_WRITE, alloc.cookie);
+	at = map_shared(self->dev, MIB, PROT_READ | PROT_WRITE, alloc.mmap_offset);
 	ASSERT_NE(MAP_FAILED, at);
 	sock = xdp_pin(at, MIB);
 	munmap(at, MIB);

@@ -113,7 +113,7 @@ TEST_F(pinmem, it_is_not_for_mapping)
 	EXPECT_EQ(-EOPNOTSUPP, map_errno(dmabuf, PAGE, RW, MAP_SHARED, 0));
 	ASSERT_EQ(0, buf_import(self->dev, fd, &import));
 	EXPECT_EQ(BYTES, import.bytes);
-	EXPECT_EQ(-EOPNOTSUPP, map_errno(self->dev, PAGE, RW, MAP_SHARED, import.cookie));
+	EXPECT_EQ(-EOPNOTSUPP, map_errno(self->dev, PAGE, RW, MAP_SHARED, import.mmap_offset));
 	close(dmabuf);
 	close(fd);
 }
@@ -161,7 +161,7 @@ TEST_F(pinmem, mapping_of_a_buffer_can_be_pinned)
 	char *at;
 
 	ASSERT_EQ(0, dev_alloc(self->dev, HUGE, &alloc));
-	at = map_shared(self->dev, HUGE, RW, alloc.cookie);
+	at = map_shared(self->dev, HUGE, RW, alloc.mmap_offset);
 	handle = buf_pin(self->dev, at, HUGE, 0);
 	ASSERT_LT(0, handle);
 	EXPECT_EQ(HUGE, info_of(self->dev, alloc.handle).dma_bytes);

@@ -39,7 +39,7 @@ static int alloc_flags(int dev, uint64_t bytes, uint32_t flags, struct tensor_al
 
 static unsigned char *map_all(int dev, const struct tensor_alloc *alloc)
 {
-	return map_shared(dev, alloc->bytes, PROT_READ | PROT_WRITE, alloc->cookie);
+	return map_shared(dev, alloc->bytes, PROT_READ | PROT_WRITE, alloc->mmap_offset);
 }
 
 /*

@@ -47,7 +47,7 @@ static uint64_t use_buffer(int dev, struct tensor_alloc *alloc)
 
 	if (dev_alloc(dev, HUGE, alloc))
 		return 0;
-	at = map_shared(dev, HUGE, PROT_READ | PROT_WRITE, alloc->cookie);
+	at = map_shared(dev, HUGE, PROT_READ | PROT_WRITE, alloc->mmap_offset);
 	if (at == MAP_FAILED)
 		return 0;
 	if (all_bytes(at, 0, HUGE)) {
@@ -156,7 +156,7 @@ TEST_F(pool, pinned_page_is_not_recycled)
 
 	ASSERT_EQ(0, pipe(pipes));
 	ASSERT_EQ(0, dev_alloc(self->dev, HUGE, &alloc));
-	at = map_shared(self->dev, HUGE, PROT_READ | PROT_WRITE, alloc.cookie);
+	at = map_shared(self->dev, HUGE, PROT_READ | PROT_WRITE, alloc.mmap_offset);
 	ASSERT_NE(MAP_FAILED, at);
 	memset(at, 0x5a, HUGE);
 	frame = page_frame(at);

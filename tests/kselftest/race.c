@@ -199,7 +199,7 @@ static void *toucher(void *data)
 	uint64_t i;
 
 	while (!self->stop) {
-		at = map_shared(self->dev, 2 * HUGE, PROT_READ | PROT_WRITE, self->buf.cookie);
+		at = map_shared(self->dev, 2 * HUGE, PROT_READ | PROT_WRITE, self->buf.mmap_offset);
 		if (at == MAP_FAILED) {
 			self->wrong++;
 			break;
@@ -256,7 +256,7 @@ TEST_F_TIMEOUT(race, no_write_is_lost_while_entries_are_dropped, 60)
 	unsigned long sum = 0;
 	int i;
 
-	self->at = map_shared(self->dev, 2 * HUGE, PROT_READ | PROT_WRITE, self->buf.cookie);
+	self->at = map_shared(self->dev, 2 * HUGE, PROT_READ | PROT_WRITE, self->buf.mmap_offset);
 	ASSERT_NE(MAP_FAILED, self->at);
 	run(self, 3, work);
 	for (i = 0; i < 1024; i++)

@@ -32,7 +32,7 @@ FIXTURE_SETUP(range)
 	ASSERT_LE(0, self->dev);
 	self->used = dev_used(self->dev);
 	ASSERT_EQ(0, dev_alloc(self->dev, BYTES, &self->buf));
-	self->all = map_shared(self->dev, BYTES, RW, self->buf.cookie);
+	self->all = map_shared(self->dev, BYTES, RW, self->buf.mmap_offset);
 	ASSERT_NE(MAP_FAILED, self->all);
 	for (i = 0; i < BYTES / PAGE; i++)
 		self->all[i * PAGE / 4] = i;
@@ -70,9 +70,9 @@ static bool shows(const uint32_t *at, uint64_t bytes, uint64_t first)
 TEST_F(range, part_is_mapped_from_its_begin)
 {
 	uint32_t *a = map_shared(self->part, PART, RW, 0);
-	uint32_t *b = map_shared(self->other, PART, PROT_READ, self->import.cookie);
+	uint32_t *b = map_shared(self->other, PART, PROT_READ, self->import.mmap_offset);
 	uint32_t *c = map_shared(self->part, PAGE, PROT_READ, PART - PAGE);
-	uint32_t *d = map_shared(self->other, PAGE, PROT_READ, self->import.cookie + 3 * PAGE);
+	uint32_t *d = map_shared(self->other, PAGE, PROT_READ, self->import.mmap_offset + 3 * PAGE);
 
 	EXPECT_TRUE(shows(a, PART, FIRST));
 	EXPECT_TRUE(shows(b, PART, FIRST));
@@ -89,7 +89,7 @@ TEST_F(range, part_is_mapped_from_its_begin)
 
 TEST_F(range, nothing_outside_can_be_mapped)
 {
-	uint64_t cookie = self->import.cookie;
+	uint64_t mmap_offset = self->import.mmap_offset;
 
 	EXPECT_EQ(-EINVAL, map_errno(self->part, PART + PAGE, PROT_READ, MAP_SHARED, 0));
 	EXPECT_EQ(-EINVAL, map_errno(self->part, PAGE, PROT_READ, MAP_SHARED, PART));
@@ -97,9 +97,9 @@ TEST_F(range, nothing_outside_can_be_mapped)
 	EXPECT_EQ(-EINVAL, map_errno(self->part, PAGE, PROT_READ, MAP_SHARED, FIRST));
 	EXPECT_EQ(-EINVAL, map_errno(self->part, PAGE, PROT_READ, MAP_SHARED, 0 - FIRST));
 	EXPECT_GT(0, map_errno(self->part, PAGE, PROT_READ, MAP_SHARED, 0 - PAGE));
-	EXPECT_EQ(-EINVAL, map_errno(self->other, PART + PAGE, PROT_READ, MAP_SHARED, cookie));
-	EXPECT_EQ(-EINVAL, map_errno(self->other, PAGE, PROT_READ, MAP_SHARED, cookie + PART));
-	EXPECT_GT(0, map_errno(self->other, PAGE, PROT_READ, MAP_SHARED, cookie - PAGE));
+	EXPECT_EQ(-EINVAL, map_errno(self->other, PART + PAGE, PROT_READ, MAP_SHARED, mmap_offset));
+	EXPECT_EQ(-EINVAL, map_errno(self->other, PAGE, PROT_READ, MAP_SHARED, mmap_offset + PART));
+	EXPECT_GT(0, map_errno(self->other, PAGE, PROT_READ, MAP_SHARED, mmap_offset - PAGE));
 }
 
 TEST_F(range, mapping_of_a_part_does_not_grow)
@@ -304,10 +304,10 @@ TEST_F(range, fdinfo_tells_the_part)
 }
 
 /* Bytes of a part that is mapped by PMDs. */
-static int64_t huge_mapped(FIXTURE_DATA(range) * self, int fd, uint64_t cookie, uint64_t first,
+static int64_t huge_mapped(FIXTURE_DATA(range) * self, int fd, uint64_t mmap_offset, uint64_t first,
 			   uint64_t bytes)
 {
-	uint32_t *at = map_shared(fd, bytes, RW, cookie);
+	uint32_t *at = map_shared(fd, bytes, RW, mmap_offset);
 	int64_t huge = -1;
 
 	if (shows(at, bytes, first))
@@ -345,8 +345,8 @@ TEST_F(range, part_is_aligned_for_huge_chunks)
 		EXPECT_EQ(row[i].huge, huge_mapped(self, fd, 0, row[i].first, row[i].bytes))
 		TH_LOG("row %u", i);
 		ASSERT_EQ(0, buf_import(self->other, fd, &import));
-		EXPECT_EQ(row[i].huge,
-			  huge_mapped(self, self->other, import.cookie, row[i].first, row[i].bytes))
+		EXPECT_EQ(row[i].huge, huge_mapped(self, self->other, import.mmap_offset,
+						   row[i].first, row[i].bytes))
 		TH_LOG("row %u", i);
 		EXPECT_EQ(0, dev_close(self->other, import.handle));
 		close(fd);
@@ -356,7 +356,7 @@ TEST_F(range, part_is_aligned_for_huge_chunks)
 TEST_F(range, revoke_finds_mappings_of_parts)
 {
 	char *a = map_shared(self->part, PART, RW, 0);
-	char *b = map_shared(self->other, PART, RW, self->import.cookie);
+	char *b = map_shared(self->other, PART, RW, self->import.mmap_offset);
 
 	ASSERT_NE(MAP_FAILED, a);
 	ASSERT_NE(MAP_FAILED, b);

@@ -37,7 +37,7 @@ FIXTURE_SETUP(remap)
 	ASSERT_LE(0, self->dev);
 	self->used = dev_used(self->dev);
 	ASSERT_EQ(0, dev_alloc(self->dev, BYTES, &self->buf));
-	self->at = map_shared(self->dev, BYTES, PROT_READ | PROT_WRITE, self->buf.cookie);
+	self->at = map_shared(self->dev, BYTES, PROT_READ | PROT_WRITE, self->buf.mmap_offset);
 	ASSERT_NE(MAP_FAILED, self->at);
 	for (page = 0; page < BYTES / PAGE; page++)
 		memset(self->at + page * PAGE, value(page), PAGE);
@@ -119,7 +119,7 @@ TEST_F(remap, hole_can_be_mapped_again)
 
 	ASSERT_EQ(0, munmap(self->at + 7 * PAGE, PAGE));
 	at = mmap(self->at + 7 * PAGE, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
-		  self->dev, self->buf.cookie + 7 * PAGE);
+		  self->dev, self->buf.mmap_offset + 7 * PAGE);
 	ASSERT_EQ(self->at + 7 * PAGE, at);
 	EXPECT_TRUE(pages_hold(self->at, 0, BYTES / PAGE));
 }
@@ -306,7 +306,7 @@ TEST_F(remap, mapping_at_an_odd_address_and_offset_works)
 	room = mmap(NULL, BYTES + HUGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	room = (unsigned char *)(((unsigned long)room + HUGE - 1) & ~(HUGE - 1)) + 3 * PAGE;
 	at = mmap(room, HUGE + 9 * PAGE, PROT_READ, MAP_SHARED | MAP_FIXED, self->dev,
-		  self->buf.cookie + 5 * PAGE);
+		  self->buf.mmap_offset + 5 * PAGE);
 	ASSERT_EQ(room, at);
 	EXPECT_TRUE(pages_hold(at, 5, HUGE / PAGE + 9));
 	munmap(at, HUGE + 9 * PAGE);
@@ -315,7 +315,7 @@ TEST_F(remap, mapping_at_an_odd_address_and_offset_works)
 TEST_F(remap, locked_and_populated_mappings_come_and_go)
 {
 	void *at = mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE | MAP_LOCKED,
-			self->dev, self->buf.cookie);
+			self->dev, self->buf.mmap_offset);
 
 	ASSERT_NE(MAP_FAILED, at);
 	EXPECT_TRUE(pages_hold(at, 0, BYTES / PAGE));

@@ -61,7 +61,7 @@ static const struct field fields[] = {
 	F(ALLOC, tensor_alloc, max_order, IN),
 	F(ALLOC, tensor_alloc, handle, OUT_NEW),
 	F(ALLOC, tensor_alloc, __reserved, IN),
-	F(ALLOC, tensor_alloc, cookie, OUT_NEW),
+	F(ALLOC, tensor_alloc, mmap_offset, OUT_NEW),
 
 	F(INFO, tensor_info, size, IN),
 	F(INFO, tensor_info, flags, IN),
@@ -117,7 +117,7 @@ static const struct field fields[] = {
 	F(IMPORT, tensor_import, fd, IN),
 	F(IMPORT, tensor_import, handle, OUT),
 	F(IMPORT, tensor_import, bytes, OUT),
-	F(IMPORT, tensor_import, cookie, OUT),
+	F(IMPORT, tensor_import, mmap_offset, OUT),
 	F(IMPORT, tensor_import, rights, OUT),
 	F(IMPORT, tensor_import, __reserved, IN),
 
@@ -397,10 +397,10 @@ TEST_F(reply, alloc_values_are_those_of_the_buffer)
 	struct tensor_alloc alloc = alloc_args(3 * PAGE - 7);
 
 	alloc.handle = 0xa5a5a5a5;
-	alloc.cookie = 0xa5a5a5a5a5a5a5a5;
+	alloc.mmap_offset = 0xa5a5a5a5a5a5a5a5;
 	ASSERT_EQ(0, dev_call(self->dev, TENSOR_IOC_ALLOC, &alloc));
 	EXPECT_EQ(3 * PAGE, alloc.bytes);
-	EXPECT_EQ(0, map_errno(self->dev, 3 * PAGE, PROT_READ, MAP_SHARED, alloc.cookie));
+	EXPECT_EQ(0, map_errno(self->dev, 3 * PAGE, PROT_READ, MAP_SHARED, alloc.mmap_offset));
 	EXPECT_EQ(0, dev_close(self->dev, alloc.handle));
 }
 
@@ -473,7 +473,7 @@ TEST_F(reply, import_values_are_those_of_the_fd)
 	ASSERT_EQ(0, dev_call(self->dev, TENSOR_IOC_IMPORT, &import));
 	EXPECT_EQ(2 * PAGE, import.bytes);
 	EXPECT_EQ(TENSOR_RIGHTS_RW, import.rights);
-	EXPECT_EQ(0, map_errno(self->dev, 2 * PAGE, PROT_READ, MAP_SHARED, import.cookie));
+	EXPECT_EQ(0, map_errno(self->dev, 2 * PAGE, PROT_READ, MAP_SHARED, import.mmap_offset));
 	EXPECT_EQ(0, dev_close(self->dev, import.handle));
 	close(fd);
 }

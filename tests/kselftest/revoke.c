@@ -66,11 +66,11 @@ TEST_F(revoke, every_mapping_is_emptied)
 	char *at[5];
 
 	ASSERT_EQ(0, buf_import(other, self->fd, &import));
-	at[0] = full_map(self->dev, self->buf.cookie, RW, MAP_SHARED);
+	at[0] = full_map(self->dev, self->buf.mmap_offset, RW, MAP_SHARED);
 	at[1] = full_map(self->fd, 0, RW, MAP_SHARED);
 	at[2] = full_map(self->rofd, 0, PROT_READ, MAP_SHARED);
 	at[3] = full_map(self->fd, 0, PROT_READ, MAP_PRIVATE);
-	at[4] = full_map(other, import.cookie, RW, MAP_SHARED);
+	at[4] = full_map(other, import.mmap_offset, RW, MAP_SHARED);
 	for (i = 0; i < 5; i++)
 		ASSERT_NE(NULL, at[i]) TH_LOG("mapping %d", i);
 	ASSERT_EQ(0, revoke_it(self));
@@ -87,7 +87,7 @@ TEST_F(revoke, every_mapping_is_emptied)
 
 TEST_F(revoke, mapping_in_pieces_is_emptied)
 {
-	char *at = full_map(self->dev, self->buf.cookie, RW, MAP_SHARED), *to;
+	char *at = full_map(self->dev, self->buf.mmap_offset, RW, MAP_SHARED), *to;
 
 	ASSERT_NE(NULL, at);
 	to = mmap(NULL, BYTES, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -184,7 +184,7 @@ TEST_F(revoke, every_other_call_is_eidrm)
 	EXPECT_EQ(-EIDRM, buf_advise(self->dev, h, TENSOR_ADVISE_PURGEABLE));
 	EXPECT_EQ(-EIDRM, buf_advise(self->dev, h, TENSOR_ADVISE_WILLNEED));
 	EXPECT_EQ(-EIDRM, map_errno(self->fd, PAGE, PROT_READ, MAP_SHARED, 0));
-	EXPECT_EQ(-EIDRM, map_errno(self->dev, PAGE, PROT_READ, MAP_SHARED, self->buf.cookie));
+	EXPECT_EQ(-EIDRM, map_errno(self->dev, PAGE, PROT_READ, MAP_SHARED, self->buf.mmap_offset));
 	EXPECT_EQ(0, buf_info(self->dev, h, &info));
 	EXPECT_EQ(0, buf_info(self->fd, 0, &info));
 	EXPECT_EQ(0, buf_info(self->rofd, 0, &info));
@@ -261,7 +261,7 @@ static bool fresh_is_zero(int dev, int times)
 	while (times--) {
 		if (dev_alloc(dev, BYTES, &alloc))
 			return false;
-		at = map_shared(dev, BYTES, RW, alloc.cookie);
+		at = map_shared(dev, BYTES, RW, alloc.mmap_offset);
 		zero = zero && all_bytes(at, 0, BYTES);
 		memset(at, 0xee, BYTES);
 		munmap(at, BYTES);
@@ -403,7 +403,7 @@ static void revoke_against_faults(struct __test_metadata *_metadata, uint64_t by
 	ASSERT_EQ(0, dev_call(race.dev, TENSOR_IOC_ALLOC, &alloc));
 	race.handle = alloc.handle;
 	race.fd = buf_export(race.dev, alloc.handle, 0);
-	race.at = map_shared(race.dev, bytes, RW, alloc.cookie);
+	race.at = map_shared(race.dev, bytes, RW, alloc.mmap_offset);
 	ASSERT_NE(MAP_FAILED, race.at);
 	for (i = 0; i < 5; i++)
 		ASSERT_EQ(0, pthread_create(&thread[i], NULL, work[i], &race));
@@ -511,7 +511,7 @@ static void revoke_against_moves(struct __test_metadata *_metadata, FIXTURE_DATA
 	for (round = 0; round < 10; round++) {
 		ASSERT_EQ(0, dev_alloc(self->dev, bytes, &alloc));
 		ASSERT_EQ(race.at, mmap(race.at, bytes, RW, MAP_SHARED | MAP_FIXED, self->dev,
-					alloc.cookie));
+					alloc.mmap_offset));
 		race.stop = false;
 		ASSERT_EQ(0, pthread_create(&thread[0], NULL, race_forker, &race));
 		ASSERT_EQ(0, pthread_create(&thread[1], NULL, race_mover, &race));
@@ -584,7 +584,7 @@ TEST_F_TIMEOUT(revoke, revoke_races_with_mremap_of_a_huge_page, 240)
 	for (round = 0; time(NULL) - begin < 10; round++) {
 		ASSERT_EQ(0, dev_alloc(self->dev, BYTES, &alloc));
 		ASSERT_EQ(race.at, mmap(race.at, BYTES, RW, MAP_SHARED | MAP_FIXED, self->dev,
-					alloc.cookie));
+					alloc.mmap_offset));
 		race.hits = 1;
 		if (round % 2)
 			usleep(round * 37 % 2000);

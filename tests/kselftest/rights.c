@@ -52,13 +52,13 @@ static int judge(int err, int what)
 	return err == -EACCES ? 0 : err < 0 ? WRONG : what;
 }
 
-static int try_map(int fd, uint64_t cookie)
+static int try_map(int fd, uint64_t mmap_offset)
 {
-	int got = judge(map_errno(fd, PAGE, PROT_READ, MAP_SHARED, cookie), MAP_READ);
-	void *at = map_shared(fd, PAGE, PROT_READ, cookie);
+	int got = judge(map_errno(fd, PAGE, PROT_READ, MAP_SHARED, mmap_offset), MAP_READ);
+	void *at = map_shared(fd, PAGE, PROT_READ, mmap_offset);
 
-	got |= judge(map_errno(fd, PAGE, RW, MAP_SHARED, cookie), MAP_WRITE);
-	got |= judge(map_errno(fd, PAGE, PROT_WRITE, MAP_SHARED, cookie), MAP_WRITE);
+	got |= judge(map_errno(fd, PAGE, RW, MAP_SHARED, mmap_offset), MAP_WRITE);
+	got |= judge(map_errno(fd, PAGE, PROT_WRITE, MAP_SHARED, mmap_offset), MAP_WRITE);
 	if (at == MAP_FAILED)
 		return got;
 	got |= judge(mprotect(at, PAGE, RW) ? -errno : 0, MAP_UPGRADE);
@@ -173,7 +173,7 @@ static void alone_by_handle(struct __test_metadata *_metadata, FIXTURE_DATA(righ
 	ASSERT_EQ(0, buf_info(client, import.handle, &info));
 	EXPECT_EQ(alone[i].rights, info.rights);
 	EXPECT_EQ(alone[i].rights & TENSOR_RIGHT_WRITE ? 0 : TENSOR_STATE_RDONLY, info.state);
-	got = try_map(client, import.cookie) | try_calls(client, import.handle);
+	got = try_map(client, import.mmap_offset) | try_calls(client, import.handle);
 	got |= try_handle(client, import.handle, alone[i].rights);
 	EXPECT_EQ(permits, got) TH_LOG("rights %#x", alone[i].rights);
 	EXPECT_EQ(0, dev_close(client, import.handle));

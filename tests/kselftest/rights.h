@@ -69,12 +69,13 @@ static const struct kind kinds[] = {
 /* How a mapping is made: of the fd, of a handle imported from it, of the handle that made it. */
 enum way { BY_FD, BY_IMPORT, BY_OWNER, WAYS };
 
-static const char *const way_names[] = { "fd", "cookie of an import", "cookie of the owner" };
+static const char *const way_names[] = { "fd", "mmap offset of an import",
+					 "mmap offset of the owner" };
 
 struct object {
 	const struct kind *kind;
 	int owner, user, fd;
-	uint64_t owner_cookie, user_cookie;
+	uint64_t owner_mmap_offset, user_mmap_offset;
 	unsigned char *all;	      /* the memory as its owner sees it, for reading */
 	uint64_t pages, first, count; /* all of it, and the part that may be reached */
 	bool write;
@@ -167,7 +168,7 @@ HELPER int64_t object_adopt(struct object *o)
 	}
 	err = buf_import(o->owner, fd, &import);
 	close(fd);
-	o->owner_cookie = import.cookie;
+	o->owner_mmap_offset = import.mmap_offset;
 	return err ? err : (int64_t)import.handle;
 }
 
@@ -177,14 +178,14 @@ HELPER int64_t object_alloc(struct object *o)
 	int err = dev_alloc(o->owner, o->pages * PAGE, &alloc);
 
 	if (!err)
-		err = stamp_file(o->owner, alloc.cookie, o->pages);
+		err = stamp_file(o->owner, alloc.mmap_offset, o->pages);
 	if (!err && o->kind->narrow == SEALED &&
 	    buf_seal(o->owner, alloc.handle, TENSOR_SEAL_WRITE) != TENSOR_SEAL_WRITE)
 		err = -EBUSY;
 	if (err)
 		return err;
-	o->owner_cookie = alloc.cookie;
-	o->all = map_shared(o->owner, o->pages * PAGE, PROT_READ, alloc.cookie);
+	o->owner_mmap_offset = alloc.mmap_offset;
+	o->all = map_shared(o->owner, o->pages * PAGE, PROT_READ, alloc.mmap_offset);
 	return alloc.handle;
 }
 
@@ -221,7 +222,7 @@ HELPER int object_make(struct object *o, const struct kind *kind)
 	if (handle < 0)
 		goto fail;
 	err = buf_import(o->user, o->fd, &import);
-	o->user_cookie = import.cookie;
+	o->user_mmap_offset = import.mmap_offset;
 	if (!err && (!o->all || o->all == MAP_FAILED))
 		err = -EIO;
 	if (!err)
@@ -356,7 +357,9 @@ HELPER const char *object_check(const struct object *o, const struct attack *att
 HELPER const char *attempt_make(const struct object *o, enum way way, const struct attack *attack)
 {
 	const int fds[] = { [BY_FD] = o->fd, [BY_IMPORT] = o->user, [BY_OWNER] = o->owner };
-	const uint64_t offsets[] = { [BY_IMPORT] = o->user_cookie, [BY_OWNER] = o->owner_cookie };
+	const uint64_t offsets[] = {
+		[BY_IMPORT] = o->user_mmap_offset, [BY_OWNER] = o->owner_mmap_offset
+	};
 	struct attempt a = {
 		.o = o, .fd = fds[way], .offset = offsets[way], .bytes = o->count * PAGE
 	};

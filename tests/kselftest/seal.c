@@ -58,14 +58,15 @@ TEST_F(seal, seal_refuses_write_mapping)
 
 	ASSERT_EQ(0, buf_import(other, self->fd, &import));
 	ASSERT_EQ(TENSOR_SEAL_WRITE, seal_write(self));
-	EXPECT_EQ(-EPERM, map_errno(self->dev, PAGE, RW, MAP_SHARED, self->buf.cookie));
-	EXPECT_EQ(-EPERM, map_errno(self->dev, PAGE, PROT_WRITE, MAP_SHARED, self->buf.cookie));
+	EXPECT_EQ(-EPERM, map_errno(self->dev, PAGE, RW, MAP_SHARED, self->buf.mmap_offset));
+	EXPECT_EQ(-EPERM,
+		  map_errno(self->dev, PAGE, PROT_WRITE, MAP_SHARED, self->buf.mmap_offset));
 	EXPECT_EQ(-EPERM, map_errno(self->fd, PAGE, RW, MAP_SHARED, 0));
-	EXPECT_EQ(-EPERM, map_errno(other, PAGE, RW, MAP_SHARED, import.cookie));
+	EXPECT_EQ(-EPERM, map_errno(other, PAGE, RW, MAP_SHARED, import.mmap_offset));
 	EXPECT_EQ(-EACCES, map_errno(self->rofd, PAGE, RW, MAP_SHARED, 0));
 	EXPECT_EQ(-EINVAL, map_errno(self->fd, PAGE, RW, MAP_PRIVATE, 0));
 	EXPECT_EQ(0, map_errno(self->fd, BYTES, PROT_READ, MAP_SHARED, 0));
-	EXPECT_EQ(0, map_errno(other, BYTES, PROT_READ, MAP_SHARED, import.cookie));
+	EXPECT_EQ(0, map_errno(other, BYTES, PROT_READ, MAP_SHARED, import.mmap_offset));
 	close(other);
 }
 
@@ -94,7 +95,7 @@ TEST_F(seal, mapping_of_sealed_buffer_never_becomes_writable)
 	pid_t pid;
 
 	ASSERT_EQ(TENSOR_SEAL_WRITE, seal_write(self));
-	a = map_shared(self->dev, BYTES, PROT_READ, self->buf.cookie);
+	a = map_shared(self->dev, BYTES, PROT_READ, self->buf.mmap_offset);
 	b = map_shared(self->fd, BYTES, PROT_READ, 0);
 	c = mmap(NULL, BYTES, PROT_READ, MAP_PRIVATE, self->fd, 0);
 	ASSERT_NE(MAP_FAILED, a);
@@ -126,7 +127,7 @@ TEST_F(seal, mapping_of_sealed_buffer_never_becomes_writable)
 /* VM_SHARED is taken away from a read-only file's mapping, VM_MAYSHARE is not. */
 TEST_F(seal, read_only_fd_is_mapped_shared_all_the_same)
 {
-	unsigned char *a = map_shared(self->dev, PAGE, RW, self->buf.cookie);
+	unsigned char *a = map_shared(self->dev, PAGE, RW, self->buf.mmap_offset);
 	unsigned char *b = map_shared(self->rofd, PAGE, PROT_READ, 0);
 
 	ASSERT_NE(MAP_FAILED, a);
@@ -150,7 +151,7 @@ TEST_F(seal, mapping_that_may_write_refuses_seal)
 
 	for (i = 0; i < 4; i++) {
 		at = map_shared(i & 1 ? self->fd : self->dev, BYTES, prots[i],
-				i & 1 ? 0 : self->buf.cookie);
+				i & 1 ? 0 : self->buf.mmap_offset);
 		ASSERT_NE(MAP_FAILED, at);
 		EXPECT_EQ(-EBUSY, seal_write(self)) TH_LOG("prot %d", prots[i]);
 		/* the two ends of it are two mappings */
@@ -197,7 +198,8 @@ TEST_F(seal, moved_mapping_refuses_seal)
 TEST_F(seal, mapping_that_was_refused_leaves_no_writer)
 {
 	EXPECT_EQ(-EINVAL, map_errno(self->fd, BYTES + PAGE, RW, MAP_SHARED, 0));
-	EXPECT_EQ(-EINVAL, map_errno(self->dev, BYTES + PAGE, RW, MAP_SHARED, self->buf.cookie));
+	EXPECT_EQ(-EINVAL,
+		  map_errno(self->dev, BYTES + PAGE, RW, MAP_SHARED, self->buf.mmap_offset));
 	EXPECT_EQ(-EPERM, map_errno(self->fd, PAGE, RW | PROT_EXEC, MAP_SHARED, 0));
 	EXPECT_EQ(-EINVAL, map_errno(self->fd, PAGE, RW, MAP_PRIVATE, 0));
 	EXPECT_EQ(TENSOR_SEAL_WRITE, seal_write(self));
@@ -226,7 +228,7 @@ TEST_F(seal, readers_do_not_refuse_seal_and_keep_what_they_see)
 /* How a maker keeps what it has mapped where it is. */
 TEST_F(seal, maker_remaps_in_place_and_seals)
 {
-	char *at = map_shared(self->dev, BYTES, RW, self->buf.cookie);
+	char *at = map_shared(self->dev, BYTES, RW, self->buf.mmap_offset);
 
 	ASSERT_NE(MAP_FAILED, at);
 	memset(at, 0x33, BYTES);

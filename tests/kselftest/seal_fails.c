@@ -113,14 +113,14 @@ TEST_F_TIMEOUT(seal_fails, writable_mapping_of_the_fd_is_not_refused_meanwhile, 
 	use_while_seals_fail(_metadata, self, use_map);
 }
 
-static int use_map_cookie(FIXTURE_DATA(seal_fails) * self)
+static int use_map_device(FIXTURE_DATA(seal_fails) * self)
 {
-	return map_errno(self->dev, BYTES, RW, MAP_SHARED, self->buf.cookie);
+	return map_errno(self->dev, BYTES, RW, MAP_SHARED, self->buf.mmap_offset);
 }
 
-TEST_F_TIMEOUT(seal_fails, writable_mapping_by_cookie_is_not_refused_meanwhile, 60)
+TEST_F_TIMEOUT(seal_fails, writable_mapping_by_mmap_offset_is_not_refused_meanwhile, 60)
 {
-	use_while_seals_fail(_metadata, self, use_map_cookie);
+	use_while_seals_fail(_metadata, self, use_map_device);
 }
 
 static int use_map_import(FIXTURE_DATA(seal_fails) * self)
@@ -128,7 +128,7 @@ static int use_map_import(FIXTURE_DATA(seal_fails) * self)
 	struct tensor_import import;
 	int dev = dev_open();
 	int err = buf_import(dev, self->fd, &import) ?:
-			  map_errno(dev, BYTES, RW, MAP_SHARED, import.cookie);
+			  map_errno(dev, BYTES, RW, MAP_SHARED, import.mmap_offset);
 
 	close(dev);
 	return err;

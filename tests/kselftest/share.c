@@ -81,7 +81,7 @@ TEST_F(share, peer_sees_the_same_page_frames)
 	if (!pid)
 		peer(self->sock[1], PROT_READ | PROT_WRITE);
 	ASSERT_EQ(0, dev_alloc(self->dev, BYTES, &alloc));
-	at = map_shared(self->dev, BYTES, PROT_READ | PROT_WRITE, alloc.cookie);
+	at = map_shared(self->dev, BYTES, PROT_READ | PROT_WRITE, alloc.mmap_offset);
 	ASSERT_NE(MAP_FAILED, at);
 	for (i = 0; i < 8; i++)
 		*(uint64_t *)(at + i * (BYTES / 8) + i * 3 * PAGE) = 0x101 + ((uint64_t)i << 32);
@@ -109,7 +109,7 @@ static void owner(int sock, uint32_t rights)
 
 	if (dev_alloc(dev, BYTES, &alloc))
 		_exit(1);
-	at = map_shared(dev, BYTES, PROT_READ | PROT_WRITE, alloc.cookie);
+	at = map_shared(dev, BYTES, PROT_READ | PROT_WRITE, alloc.mmap_offset);
 	memset(at, 0x5a, BYTES);
 	send_fd(sock, buf_export_rights(dev, alloc.handle, rights, 0));
 	for (;;)
@@ -157,7 +157,7 @@ TEST_F(share, fd_and_handle_survive_kill_of_the_owner)
 	EXPECT_EQ(BYTES, import.bytes);
 	ASSERT_EQ(0, buf_info(self->dev, import.handle, &info));
 	EXPECT_EQ(1, info.refs);
-	at = map_shared(self->dev, BYTES, PROT_READ, import.cookie);
+	at = map_shared(self->dev, BYTES, PROT_READ, import.mmap_offset);
 	ASSERT_NE(MAP_FAILED, at);
 	EXPECT_TRUE(all_bytes(at, 0x5a, BYTES));
 	munmap(at, BYTES);
@@ -225,8 +225,8 @@ TEST_F(share, read_only_fd_stays_read_only_on_the_other_side)
 	ASSERT_LE(0, fd);
 	EXPECT_EQ(-EACCES, map_errno(fd, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, 0));
 	ASSERT_EQ(0, buf_import(self->dev, fd, &import));
-	EXPECT_EQ(-EACCES, map_errno(self->dev, PAGE, PROT_WRITE, MAP_SHARED, import.cookie));
-	EXPECT_EQ(0, map_errno(self->dev, PAGE, PROT_READ, MAP_SHARED, import.cookie));
+	EXPECT_EQ(-EACCES, map_errno(self->dev, PAGE, PROT_WRITE, MAP_SHARED, import.mmap_offset));
+	EXPECT_EQ(0, map_errno(self->dev, PAGE, PROT_READ, MAP_SHARED, import.mmap_offset));
 	close(fd);
 	EXPECT_EQ(0, dev_close(self->dev, import.handle));
 	kill(pid, SIGKILL);

@@ -42,7 +42,7 @@ FIXTURE_SETUP(uring)
 	ASSERT_LE(0, self->dev);
 	self->used = dev_used(self->dev);
 	ASSERT_EQ(0, dev_alloc(self->dev, BYTES, &self->buf));
-	self->at = map_shared(self->dev, BYTES, PROT_READ | PROT_WRITE, self->buf.cookie);
+	self->at = map_shared(self->dev, BYTES, PROT_READ | PROT_WRITE, self->buf.mmap_offset);
 	ASSERT_NE(MAP_FAILED, self->at);
 	self->file = open("/tmp/uring", O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
 	ASSERT_LE(0, self->file);

@@ -59,7 +59,7 @@ TEST_F(vgem, import_attaches_and_maps)
 
 TEST_F(vgem, gives_the_same_bytes_on)
 {
-	char *ours = map_shared(self->dev, BYTES, RW, self->buf.cookie), *theirs;
+	char *ours = map_shared(self->dev, BYTES, RW, self->buf.mmap_offset), *theirs;
 	int fd;
 
 	ASSERT_EQ(0, vgem_import(self->vgem, self->fd, &self->gem));
@@ -78,7 +78,7 @@ TEST_F(vgem, gives_the_same_bytes_on)
 
 TEST_F(vgem, device_alone_keeps_the_buffer)
 {
-	char *at = map_shared(self->dev, BYTES, RW, self->buf.cookie);
+	char *at = map_shared(self->dev, BYTES, RW, self->buf.mmap_offset);
 	int fd;
 
 	memset(at, 0x44, BYTES);

@@ -138,7 +138,7 @@ TEST_F(vivid, frame_arrives_in_contiguous_memory)
 		big[i] = alloc_args(frame);
 		big[i].flags = TENSOR_ALLOC_CONTIG;
 		ASSERT_EQ(0, dev_call(self->dev, TENSOR_IOC_ALLOC, &big[i]));
-		at[i] = map_shared(self->dev, big[i].bytes, RW, big[i].cookie);
+		at[i] = map_shared(self->dev, big[i].bytes, RW, big[i].mmap_offset);
 		ASSERT_NE(MAP_FAILED, at[i]);
 		fd = buf_export(self->dev, big[i].handle, DMABUF);
 		ASSERT_EQ(0, video_queue(self->cam, CAPTURE, i, fd, 0));

@@ -152,7 +152,7 @@ FIXTURE_SETUP(vivid)
 		self->buf[i].min_order = 9;
 		self->buf[i].max_order = 9;
 		ASSERT_EQ(0, dev_call(self->dev, TENSOR_IOC_ALLOC, &self->buf[i]));
-		self->at[i] = map_shared(self->dev, BYTES, RW, self->buf[i].cookie);
+		self->at[i] = map_shared(self->dev, BYTES, RW, self->buf[i].mmap_offset);
 		ASSERT_NE(MAP_FAILED, self->at[i]);
 		memset(self->at[i], 0xa5, BYTES);
 		self->fd[i] = buf_export(self->dev, self->buf[i].handle, DMABUF);

@@ -86,7 +86,7 @@ FIXTURE_SETUP(xdp)
 	trust_local_packets();
 	self->dev = dev_open();
 	ASSERT_EQ(0, dev_alloc(self->dev, BYTES, &self->buf));
-	self->at = map_shared(self->dev, BYTES, PROT_READ | PROT_WRITE, self->buf.cookie);
+	self->at = map_shared(self->dev, BYTES, PROT_READ | PROT_WRITE, self->buf.mmap_offset);
 	ASSERT_NE(MAP_FAILED, self->at);
 	reg.addr = (unsigned long)self->at;
 	ASSERT_EQ(0, setsockopt(self->sock, SOL_XDP, XDP_UMEM_REG, &reg, sizeof(reg)));

@@ -27,7 +27,7 @@ static void work_touch(struct hands *h)
 {
 	size_t i;
 
-	hands_map(h, h->dev, h->alloc.cookie, h->alloc.bytes);
+	hands_map(h, h->dev, h->alloc.mmap_offset, h->alloc.bytes);
 	for (i = 0; h->at && i < h->bytes; i += 8 * PAGE)
 		h->at[i] = 1;
 }
@@ -63,7 +63,7 @@ static void work_import(struct hands *h)
 	struct tensor_import import;
 
 	if (!buf_import(h->dev, chance(&state, 3) ? h->fd : h->dmabuf, &import)) {
-		hands_map(h, h->dev, import.cookie, PAGE);
+		hands_map(h, h->dev, import.mmap_offset, PAGE);
 		if (chance(&state, 2))
 			dev_close(h->dev, import.handle);
 	}

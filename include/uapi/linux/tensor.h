@@ -191,7 +191,7 @@ struct tensor_alloc {
 	__u16 max_order;
 	__u32 handle;
 	__u32 __reserved;
-	__u64 cookie;
+	__u64 mmap_offset;
 };
 
 /* tensor_info.state */
@@ -430,7 +430,7 @@ struct tensor_import {
 	__s32 fd;
 	__u32 handle;
 	__u64 bytes;
-	__u64 cookie;
+	__u64 mmap_offset;
 	__u32 rights;
 	__u32 __reserved;
 };

@@ -7,7 +7,7 @@
 
 #include <linux/dma-direction.h>
 
-#include "buf.h"
+#include "../buffer/buf.h"
 
 struct device;
 struct sg_table;

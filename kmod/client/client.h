@@ -11,9 +11,9 @@
 #include <linux/rcupdate.h>
 #include <linux/xarray.h>
 
-#include "buf.h"
-#include "event.h"
-#include "owner.h"
+#include "../buffer/buf.h"
+#include "../buffer/event.h"
+#include "../core/owner.h"
 
 /**
  * struct tensor_client - an open /dev/tensor
@@ -93,10 +93,10 @@ int tensor_handle_close(struct tensor_client *client, u32 id);
 bool tensor_handle_next(struct tensor_client *client, unsigned long *id,
 			struct tensor_handle_row *row);
 
-static inline u64 tensor_handle_cookie(u32 id)
+static inline u64 tensor_handle_mmap_offset(u32 id)
 {
 	/* no 32-bit mmap() could use it */
-	return in_compat_syscall() ? 0 : (u64)id << TENSOR_COOKIE_SHIFT;
+	return in_compat_syscall() ? 0 : (u64)id << TENSOR_MMAP_OFFSET_SHIFT;
 }
 
 #endif /* TENSOR_CLIENT_H */

@@ -14,13 +14,13 @@
 #include <linux/sched.h>
 #include <linux/sched/signal.h>
 
-#include "buffer.h"
+#include "../buffer/buffer.h"
+#include "../buffer/event.h"
+#include "../buffer/purgelist.h"
+#include "../buffer/state.h"
+#include "../netlink/notify.h"
 #include "call.h"
-#include "event.h"
-#include "netlink/notify.h"
-#include "purgelist.h"
 #include "seal.h"
-#include "state.h"
 
 /* References that are gone in a moment are waited for: how often, and jiffies each time. */
 #define SEAL_TRIES 5

@@ -5,8 +5,8 @@
 #ifndef TENSOR_BUFFER_H
 #define TENSOR_BUFFER_H
 
+#include "../core/owner.h"
 #include "buf.h"
-#include "owner.h"
 
 int tensor_buffer_init(void);
 void tensor_buffer_exit(void);

@@ -42,17 +42,17 @@
 #include <linux/tensor.h>
 #include <linux/types.h>
 
-#include "alloc/alloc.h"
-#include "owner.h"
-#include "table.h"
+#include "../alloc/alloc.h"
+#include "../core/owner.h"
+#include "../core/table.h"
 
 /*
  * A cookie is a handle in its upper bits and an offset into the buffer in its lower ones. Users
  * must not know that: to them it is a number that ALLOC gave.
  */
-#define TENSOR_COOKIE_SHIFT 40
-#define TENSOR_MAX_BYTES    BIT_ULL(39)
-#define TENSOR_MAX_HANDLES  ((1U << 22) - 1)
+#define TENSOR_MMAP_OFFSET_SHIFT 40
+#define TENSOR_MAX_BYTES	 BIT_ULL(39)
+#define TENSOR_MAX_HANDLES	 ((1U << 22) - 1)
 
 struct tensor_buf;
 

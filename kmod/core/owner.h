@@ -10,7 +10,7 @@
 #include <linux/types.h>
 #include <linux/uidgid.h>
 
-#include "alloc/alloc.h"
+#include "../alloc/alloc.h"
 
 struct pid;
 struct sk_buff;

@@ -12,11 +12,11 @@
 #include <linux/ktime.h>
 #include <linux/minmax.h>
 
+#include "../buffer/state.h"
+#include "../buffer/trace.h"
+#include "../map/devmap.h"
 #include "call.h"
-#include "devmap.h"
-#include "state.h"
 #include "sync.h"
-#include "trace.h"
 
 #define SYNC_FLAGS (TENSOR_SYNC_READ | TENSOR_SYNC_WRITE | TENSOR_SYNC_END)
 

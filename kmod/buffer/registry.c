@@ -10,7 +10,7 @@
 #include <linux/ktime.h>
 #include <linux/spinlock.h>
 
-#include "netlink/notify.h"
+#include "../netlink/notify.h"
 #include "registry.h"
 
 struct tensor_table tensor_bufs = TENSOR_TABLE(tensor_bufs);

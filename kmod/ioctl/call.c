@@ -9,8 +9,8 @@
 #include <linux/minmax.h>
 #include <linux/uaccess.h>
 
+#include "../buffer/file.h"
 #include "call.h"
-#include "file.h"
 
 /**
  * tensor_call_hold() - find the buffer that a call is about

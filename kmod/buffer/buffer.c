@@ -17,10 +17,10 @@
 #include <linux/sched.h>
 #include <linux/user_namespace.h>
 
+#include "../netlink/notify.h"
 #include "buffer.h"
 #include "fs.h"
 #include "meta.h"
-#include "netlink/notify.h"
 #include "purgelist.h"
 #include "registry.h"
 #include "state.h"

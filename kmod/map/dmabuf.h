@@ -5,7 +5,7 @@
 #ifndef TENSOR_DMABUF_H
 #define TENSOR_DMABUF_H
 
-#include "buf.h"
+#include "../buffer/buf.h"
 
 struct dma_buf;
 

@@ -8,8 +8,8 @@
 #include <linux/tensor.h>
 #include <linux/types.h>
 
-#include "buf.h"
-#include "client.h"
+#include "../buffer/buf.h"
+#include "../client/client.h"
 
 /* All flags of EXPORT. */
 #define TENSOR_EXPORT_FLAGS (TENSOR_EXPORT_INHERIT | TENSOR_EXPORT_RANGE | TENSOR_EXPORT_DMABUF)

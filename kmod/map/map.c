@@ -21,11 +21,11 @@
 
 #include <asm/pgalloc.h>
 
-#include "compat.h"
-#include "file.h"
+#include "../buffer/file.h"
+#include "../buffer/state.h"
+#include "../buffer/trace.h"
+#include "../compat.h"
 #include "map.h"
-#include "state.h"
-#include "trace.h"
 
 /* Pages that are handed to the core at once, which is also the least that a fault maps. */
 #define MAP_BATCH 16

@@ -5,7 +5,7 @@
 #ifndef TENSOR_MAP_H
 #define TENSOR_MAP_H
 
-#include "buf.h"
+#include "../buffer/buf.h"
 
 int tensor_map_check(const struct tensor_hold *hold, struct vm_area_struct *vma);
 int tensor_map(const struct tensor_hold *hold, struct vm_area_struct *vma);

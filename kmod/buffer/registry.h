@@ -7,9 +7,9 @@
 
 #include <linux/types.h>
 
+#include "../core/owner.h"
+#include "../core/table.h"
 #include "buf.h"
-#include "owner.h"
-#include "table.h"
 
 extern struct tensor_table tensor_bufs;
 extern struct tensor_table tensor_clients;

@@ -14,10 +14,10 @@
 #include <linux/slab.h>
 #include <linux/tensor_netlink.h>
 
-#include "buffer.h"
+#include "../buffer/buffer.h"
+#include "../buffer/state.h"
+#include "../netlink/notify.h"
 #include "devmap.h"
-#include "netlink/notify.h"
-#include "state.h"
 
 /**
  * struct device_map - a device's mapping

@@ -11,15 +11,15 @@
 #include <linux/file.h>
 #include <linux/tensor_netlink.h>
 
+#include "../buffer/file.h"
+#include "../buffer/state.h"
+#include "../client/client.h"
+#include "../import/dmabuf.h"
+#include "../import/memfd.h"
+#include "../map/dmabuf.h"
+#include "../netlink/notify.h"
 #include "call.h"
-#include "client.h"
-#include "dmabuf.h"
-#include "file.h"
-#include "import/dmabuf.h"
-#include "import/memfd.h"
-#include "netlink/notify.h"
 #include "share.h"
-#include "state.h"
 
 /* Narrow what the handle reaches to what was asked for. */
 static int export_range(const struct tensor_export *arg, struct tensor_hold *hold)
@@ -79,7 +79,7 @@ static struct file *export_file(const struct tensor_export *arg, struct tensor_h
 	if (!(arg->flags & TENSOR_EXPORT_DMABUF))
 		return export_buf(hold);
 	if (hold->buf->backing->kind == TENSOR_KIND_DMABUF)
-		return tensor_foreign_dmabuf(hold);
+		return tensor_imported_dmabuf(hold);
 	return tensor_dmabuf_file(hold);
 }
 
@@ -183,10 +183,10 @@ static int import_file(struct tensor_call *call, struct file *file, struct tenso
 		return import_own(hold);
 	dmabuf = tensor_dmabuf_of(file, call->arg.import.fd);
 	if (!dmabuf)
-		return tensor_memfd_hold(client->owner, client->id, file, hold);
+		return tensor_import_memfd(client->owner, client->id, file, hold);
 	if (tensor_dmabuf_hold(dmabuf, hold))
 		return import_own(hold);
-	return tensor_foreign_hold(client->owner, client->id, dmabuf, hold);
+	return tensor_import_dmabuf(client->owner, client->id, dmabuf, hold);
 }
 
 static int import_reply(struct tensor_call *call, const struct tensor_hold *hold, u32 handle)
@@ -195,7 +195,7 @@ static int import_reply(struct tensor_call *call, const struct tensor_hold *hold
 
 	arg->handle = handle;
 	arg->bytes = (u64)hold->count << PAGE_SHIFT;
-	arg->cookie = tensor_handle_cookie(handle);
+	arg->mmap_offset = tensor_handle_mmap_offset(handle);
 	arg->rights = hold->rights;
 	return tensor_call_reply(call);
 }

@@ -22,15 +22,15 @@
 #include <linux/tensor_netlink.h>
 #include <linux/vmalloc.h>
 
-#include "buffer.h"
+#include "../buffer/buffer.h"
+#include "../buffer/event.h"
+#include "../buffer/fs.h"
+#include "../buffer/registry.h"
+#include "../buffer/state.h"
+#include "../buffer/trace.h"
 #include "devmap.h"
 #include "dmabuf.h"
-#include "event.h"
-#include "fs.h"
 #include "map.h"
-#include "registry.h"
-#include "state.h"
-#include "trace.h"
 
 /**
  * struct tensor_dmabuf - what a dma-buf of ours is

@@ -11,15 +11,15 @@
 #include <linux/nospec.h>
 #include <linux/uaccess.h>
 
-#include "buffer.h"
+#include "../buffer/buffer.h"
+#include "../buffer/meta.h"
+#include "../buffer/state.h"
+#include "../import/userptr.h"
+#include "advise.h"
 #include "call.h"
-#include "import/userptr.h"
 #include "ioctl.h"
-#include "meta.h"
-#include "purge.h"
 #include "seal.h"
 #include "share.h"
-#include "state.h"
 #include "sync.h"
 
 #define ALLOC_FLAGS                                                               \
@@ -105,7 +105,7 @@ static int call_alloc(struct tensor_call *call)
 	}
 	arg->bytes = buf->bytes;
 	arg->handle = handle->id;
-	arg->cookie = tensor_handle_cookie(handle->id);
+	arg->mmap_offset = tensor_handle_mmap_offset(handle->id);
 	return tensor_call_give(call, handle);
 }
 
@@ -195,7 +195,7 @@ struct ioctl_op {
 
 static const struct ioctl_op ops[] = {
 	OP(TENSOR_IOC_QUERY, call_query, struct tensor_query, __reserved),
-	OP(TENSOR_IOC_ALLOC, call_alloc, struct tensor_alloc, cookie, .write = true),
+	OP(TENSOR_IOC_ALLOC, call_alloc, struct tensor_alloc, mmap_offset, .write = true),
 	OP(TENSOR_IOC_INFO, call_info, struct tensor_info, attachments, .on_buf = true),
 	OP(TENSOR_IOC_META, call_meta, struct tensor_meta, desc, .on_buf = true),
 	OP(TENSOR_IOC_EXPORT, tensor_export, struct tensor_export, __reserved),

@@ -17,11 +17,11 @@
 #include <linux/sched.h>
 #include <linux/slab.h>
 
+#include "../buffer/fs.h"
+#include "../buffer/registry.h"
+#include "../buffer/trace.h"
+#include "../netlink/notify.h"
 #include "client.h"
-#include "fs.h"
-#include "netlink/notify.h"
-#include "registry.h"
-#include "trace.h"
 
 /**
  * tensor_client_new() - make a client for an open of the device

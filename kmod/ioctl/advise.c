@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * ADVISE: whether the shrinker may take the pages of a buffer (../buffer/shrinker.c).
+ */
+#include "../buffer/buffer.h"
+#include "../buffer/purgelist.h"
+#include "../buffer/state.h"
+#include "../client/client.h"
+#include "advise.h"
+#include "call.h"
+
+/* Mappings that the maker made by cookie do not count; those of others do. */
+static bool purge_alone(const struct tensor_buf *buf)
+{
+	return atomic_read(&buf->handles) == 1 && !atomic_read(&buf->files) &&
+	       !atomic_read(&buf->peers) && !atomic_read(&buf->dmabufs);
+}
+
+static int purge_allow(struct tensor_buf *buf)
+{
+	if (tensor_buf_seals(buf) & TENSOR_SEAL_WRITE)
+		return -EPERM;
+	if (tensor_buf_state(buf) & TENSOR_STATE_PURGEABLE)
+		return 0;
+	if (!purge_alone(buf))
+		return -EBUSY;
+	tensor_state_change(buf, TENSOR_STATE_PURGEABLE, 0);
+	tensor_purgelist_add(buf, NULL);
+	return 0;
+}
+
+/* Whether it had to come back; -EAGAIN if it would need pages and none are given. */
+static int purge_keep(struct tensor_buf *buf, struct tensor_chunks *chunks)
+{
+	bool purged = tensor_buf_state(buf) & TENSOR_STATE_PURGED;
+
+	if (purged && !chunks->nr)
+		return -EAGAIN;
+	tensor_purgelist_del(buf);
+	if (purged) {
+		down_write(&buf->pages);
+		tensor_buf_swap(buf, chunks);
+		up_write(&buf->pages);
+	}
+	tensor_state_change(buf, 0, TENSOR_STATE_PURGEABLE | TENSOR_STATE_PURGED);
+	return purged;
+}
+
+static int purge_keep_locked(struct tensor_buf *buf, struct tensor_chunks *chunks)
+{
+	int purged;
+
+	mutex_lock(&buf->lock);
+	purged = tensor_buf_usable(buf) ?: purge_keep(buf, chunks);
+	mutex_unlock(&buf->lock);
+	return purged;
+}
+
+/* Memory is asked for without the lock: it is what the shrinker wants. */
+static int purge_undo(struct tensor_buf *buf)
+{
+	struct tensor_chunks chunks = {};
+	int purged, err;
+
+	purged = purge_keep_locked(buf, &chunks);
+	if (purged != -EAGAIN)
+		return purged;
+	err = tensor_buf_fill(buf, &chunks);
+	if (err)
+		return err;
+	purged = purge_keep_locked(buf, &chunks);
+	tensor_chunks_free(&chunks);
+	return purged;
+}
+
+static int advise_hold(const struct tensor_call *call, const struct tensor_hold *hold)
+{
+	struct tensor_buf *buf = hold->buf;
+	int err;
+
+	if (buf->client != call->client->id || !tensor_hold_may_all(hold, TENSOR_RIGHT_WRITE))
+		return -EACCES;
+	if (buf->backing->kind != TENSOR_KIND_ALLOC)
+		return -EOPNOTSUPP;
+	if (call->arg.advise.advice == TENSOR_ADVISE_WILLNEED)
+		return purge_undo(buf);
+	mutex_lock(&buf->lock);
+	err = tensor_buf_usable(buf) ?: purge_allow(buf);
+	mutex_unlock(&buf->lock);
+	return err;
+}
+
+/**
+ * tensor_advise() - ADVISE
+ * @call: the call
+ *
+ * Return: 0 or -errno.
+ */
+int tensor_advise(struct tensor_call *call)
+{
+	struct tensor_advise *arg = &call->arg.advise;
+	struct tensor_hold hold;
+	int done;
+
+	if (arg->flags || arg->advice > TENSOR_ADVISE_PURGEABLE)
+		return -EOPNOTSUPP;
+	if (arg->__reserved)
+		return -EINVAL;
+	done = tensor_call_hold(call, arg->handle, &hold);
+	if (done)
+		return done;
+	/* what cannot be undone is done when the reply can be written */
+	done = tensor_call_reply(call) ?: advise_hold(call, &hold);
+	tensor_buf_put(hold.buf);
+	if (done < 0)
+		return done;
+	arg->purged = done;
+	return tensor_call_reply(call);
+}
