@@ -102,11 +102,8 @@ int tensor_advise(struct tensor_call *call)
 	struct tensor_hold hold;
 	int done;
 
-	if (arg->flags || arg->advice > TENSOR_ADVISE_PURGEABLE)
-		return -EOPNOTSUPP;
-	if (arg->__reserved)
-		return -EINVAL;
-	done = tensor_call_hold(call, arg->handle, &hold);
+	done = tensor_call_begin(call, arg->flags || arg->advice > TENSOR_ADVISE_PURGEABLE,
+				 arg->__reserved, arg->handle, &hold);
 	if (done)
 		return done;
 	/* what cannot be undone is done when the reply can be written */

@@ -31,6 +31,24 @@ int tensor_call_hold(const struct tensor_call *call, u32 handle, struct tensor_h
 }
 
 /**
+ * tensor_call_begin() - check the arguments of a call, then find its buffer
+ * @call: the call
+ * @unsupported: an argument has a bit or a value that this module does not know
+ * @invalid: the arguments contradict each other, or a reserved field is not 0
+ * @handle: the handle that the caller gave; 0 on a buffer fd
+ * @hold: filled in, with a reference for the caller
+ *
+ * Return: 0, -EOPNOTSUPP, -EINVAL, or what tensor_call_hold() returns.
+ */
+int tensor_call_begin(const struct tensor_call *call, bool unsupported, bool invalid, u32 handle,
+		      struct tensor_hold *hold)
+{
+	if (unsupported)
+		return -EOPNOTSUPP;
+	return invalid ? -EINVAL : tensor_call_hold(call, handle, hold);
+}
+
+/**
  * tensor_call_reply() - write the copy back to the caller
  * @call: the call
  *

@@ -46,6 +46,8 @@ struct tensor_call {
 };
 
 int tensor_call_hold(const struct tensor_call *call, u32 handle, struct tensor_hold *hold);
+int tensor_call_begin(const struct tensor_call *call, bool unsupported, bool invalid, u32 handle,
+		      struct tensor_hold *hold);
 int tensor_call_reply(const struct tensor_call *call);
 int tensor_call_give(const struct tensor_call *call, struct tensor_handle *handle);
 

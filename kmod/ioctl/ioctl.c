@@ -131,11 +131,8 @@ static int call_meta(struct tensor_call *call)
 	struct tensor_hold hold;
 	int err;
 
-	if (meta->flags & ~TENSOR_META_SET)
-		return -EOPNOTSUPP;
-	if (meta->__reserved)
-		return -EINVAL;
-	err = tensor_call_hold(call, meta->handle, &hold);
+	err = tensor_call_begin(call, meta->flags & ~TENSOR_META_SET, meta->__reserved,
+				meta->handle, &hold);
 	if (err)
 		return err;
 	err = tensor_buf_usable(hold.buf);

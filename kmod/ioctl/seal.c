@@ -124,9 +124,7 @@ int tensor_seal(struct tensor_call *call)
 	struct tensor_hold hold;
 	int err;
 
-	if (arg->flags || arg->seals & ~SEALS)
-		return -EOPNOTSUPP;
-	err = tensor_call_hold(call, arg->handle, &hold);
+	err = tensor_call_begin(call, arg->flags || arg->seals & ~SEALS, false, arg->handle, &hold);
 	if (err)
 		return err;
 	/* what cannot be undone is done when the reply can be written */
@@ -186,11 +184,7 @@ int tensor_revoke(struct tensor_call *call)
 	struct tensor_hold hold;
 	int done;
 
-	if (arg->flags)
-		return -EOPNOTSUPP;
-	if (arg->__reserved)
-		return -EINVAL;
-	done = tensor_call_hold(call, arg->handle, &hold);
+	done = tensor_call_begin(call, arg->flags, arg->__reserved, arg->handle, &hold);
 	if (done)
 		return done;
 	done = revoke_hold(&hold);

@@ -147,11 +147,9 @@ int tensor_export(struct tensor_call *call)
 	struct file *file;
 	int err;
 
-	if (arg->flags & ~TENSOR_EXPORT_FLAGS || arg->rights & ~TENSOR_RIGHTS_ALL)
-		return -EOPNOTSUPP;
-	if (!arg->rights || arg->__reserved)
-		return -EINVAL;
-	err = tensor_call_hold(call, arg->handle, &hold);
+	err = tensor_call_begin(
+		call, arg->flags & ~TENSOR_EXPORT_FLAGS || arg->rights & ~TENSOR_RIGHTS_ALL,
+		!arg->rights || arg->__reserved, arg->handle, &hold);
 	if (err)
 		return err;
 	file = export_file(arg, &hold);
