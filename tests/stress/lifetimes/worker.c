@@ -5,7 +5,7 @@
 #include <poll.h>
 #include <sys/prctl.h>
 
-#include "../../kselftest/dmabuf.h"
+#include "../../kselftest/include/dmabuf.h"
 #include "worker.h"
 
 /* An order that is not answered within this is one that hangs. */

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
+/*
+ * What the tests of events share: a buffer that two clients hold, and reads of what each is told.
+ */
+#ifndef TENSOR_KSELFTEST_EVENT_H
+#define TENSOR_KSELFTEST_EVENT_H
+
+#include <poll.h>
+#include <sys/syscall.h>
+
+#include "../include/device.h"
+#include "kselftest_harness.h"
+
+FIXTURE(event)
+{
+	int dev;
+	int other;
+	int fd;
+	uint64_t used;
+	struct tensor_alloc buf;
+	struct tensor_import import;
+};
+
+FIXTURE_SETUP(event)
+{
+	self->dev = dev_open();
+	ASSERT_LE(0, self->dev);
+	self->used = dev_used(self->dev);
+	self->other = dev_open();
+	ASSERT_LE(0, self->other);
+	ASSERT_EQ(0, dev_alloc(self->dev, 16 * PAGE, &self->buf));
+	self->fd = buf_export(self->dev, self->buf.handle, 0);
+	ASSERT_LE(0, self->fd);
+	ASSERT_EQ(0, buf_import(self->other, self->fd, &self->import));
+	ASSERT_EQ(0, fcntl(self->dev, F_SETFL, O_NONBLOCK));
+	ASSERT_EQ(0, fcntl(self->other, F_SETFL, O_NONBLOCK));
+}
+
+FIXTURE_TEARDOWN(event)
+{
+	int dev = dev_open();
+
+	close(self->fd);
+	close(self->other);
+	close(self->dev);
+	EXPECT_TRUE(used_becomes(dev, self->used));
+	close(dev);
+}
+
+/* The one event that there is: its bits; 0 if there is none, -errno, or -1000 if it is not right. */
+HELPER int one(int dev, uint32_t handle)
+{
+	struct tensor_event event[4];
+	struct tensor_info info;
+	ssize_t n = read(dev, event, sizeof(event));
+
+	if (n < 0)
+		return errno == EAGAIN ? 0 : -errno;
+	if (n != sizeof(event[0]) || event[0].size != sizeof(event[0]) || event[0].__reserved ||
+	    event[0].handle != handle || !event[0].events)
+		return -1000;
+	if (buf_info(dev, handle, &info) || info.ino != event[0].ino)
+		return -1000;
+	return (int)event[0].events;
+}
+
+/* The same of whichever handle. */
+HELPER int told(int dev)
+{
+	struct tensor_event event;
+
+	return read(dev, &event, sizeof(event)) == sizeof(event) ? (int)event.events : -1000;
+}
+
+/* A read() to where no memory is. */
+HELPER int read_nowhere(int dev)
+{
+	return syscall(SYS_read, dev, NULL, 1024) < 0 ? -errno : 0;
+}
+
+HELPER short ready(int fd, short want)
+{
+	struct pollfd p = { .fd = fd, .events = want };
+
+	return poll(&p, 1, 0) < 0 ? -1 : p.revents;
+}
+
+#endif /* TENSOR_KSELFTEST_EVENT_H */

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR MIT
+/*
+ * The pool of free chunks: what is kept is zeroed before anybody sees it, is not more than it may
+ * be, is given back when memory is short, and is nobody else's.
+ */
+#include <sched.h>
+#include <sys/uio.h>
+
+#include "../include/device.h"
+#include "kselftest_harness.h"
+
+#define POOL_FILE PARAM("pool_bytes")
+#define BUFFERS	  16
+
+FIXTURE(pool)
+{
+	int dev;
+	char old[64];
+};
+
+FIXTURE_SETUP(pool)
+{
+	cpu_set_t one;
+
+	/* the pool keeps what is of each node apart */
+	CPU_ZERO(&one);
+	CPU_SET(0, &one);
+	ASSERT_EQ(0, sched_setaffinity(0, sizeof(one), &one));
+	self->dev = dev_open();
+	ASSERT_LE(0, self->dev);
+	read_text(POOL_FILE, self->old, sizeof(self->old));
+	ASSERT_EQ(0, write_text(POOL_FILE, "0"));
+	ASSERT_EQ(0, write_text(POOL_FILE, "67108864"));
+}
+
+FIXTURE_TEARDOWN(pool)
+{
+	close(self->dev);
+	EXPECT_EQ(0, write_text(POOL_FILE, self->old));
+}
+
+/* Fills a new buffer, or checks that it is zero first. Returns its frame; 0 if it was not zero. */
+static uint64_t use_buffer(int dev, struct tensor_alloc *alloc)
+{
+	uint64_t frame = 0;
+	char *at;
+
+	if (dev_alloc(dev, HUGE, alloc))
+		return 0;
+	at = map_shared(dev, HUGE, PROT_READ | PROT_WRITE, alloc->mmap_offset);
+	if (at == MAP_FAILED)
+		return 0;
+	if (all_bytes(at, 0, HUGE)) {
+		memset(at, 0xa5, HUGE);
+		frame = page_frame(at);
+	}
+	munmap(at, HUGE);
+	return frame;
+}
+
+/* Makes buffers, drops them, waits, makes them again. Returns how many frames came back; < 0: error */
+static int recycle(int dev, long wait_ms)
+{
+	struct tensor_alloc alloc[BUFFERS];
+	uint64_t first[BUFFERS], frame;
+	int i, j, same = 0;
+
+	for (i = 0; i < BUFFERS; i++) {
+		first[i] = use_buffer(dev, &alloc[i]);
+		if (!first[i])
+			return -1;
+	}
+	for (i = 0; i < BUFFERS; i++)
+		dev_close(dev, alloc[i].handle);
+	sleep_ms(wait_ms);
+	for (i = 0; i < BUFFERS; i++) {
+		frame = use_buffer(dev, &alloc[i]);
+		if (!frame)
+			return -2;
+		for (j = 0; j < BUFFERS; j++)
+			same += frame == first[j];
+	}
+	for (i = 0; i < BUFFERS; i++)
+		dev_close(dev, alloc[i].handle);
+	return same;
+}
+
+/* The thread may have fetched so many in time that none of the first comes back. */
+static int recycle_some(int dev, long wait_ms)
+{
+	int tries, same = 0;
+
+	for (tries = 0; tries < 5 && !same; tries++)
+		same = recycle(dev, wait_ms);
+	return same;
+}
+
+TEST_F(pool, recycled_at_once_is_zero)
+{
+	EXPECT_LT(0, recycle_some(self->dev, 0));
+}
+
+TEST_F(pool, recycled_after_the_background_is_zero)
+{
+	EXPECT_LT(0, recycle_some(self->dev, 500));
+}
+
+/* Frees a lot at once; returns how much of it stayed away from free memory, in MiB. */
+static int64_t kept(int dev)
+{
+	struct tensor_alloc alloc;
+	int64_t before = memory_free_now();
+
+	if (dev_alloc(dev, 128 * MIB, &alloc) || dev_close(dev, alloc.handle))
+		return -1;
+	return (before - memory_free_now()) / 1024;
+}
+
+TEST_F(pool, keeps_as_much_as_it_may)
+{
+	EXPECT_LE(56, kept(self->dev));
+}
+
+TEST_F(pool, keeps_nothing_when_off)
+{
+	ASSERT_EQ(0, write_text(POOL_FILE, "0"));
+	EXPECT_GT(8, kept(self->dev));
+}
+
+TEST_F(pool, lowering_its_size_frees_the_rest)
+{
+	int64_t before = memory_free_now();
+
+	ASSERT_LE(56, kept(self->dev));
+	ASSERT_EQ(0, write_text(POOL_FILE, "8388608"));
+	EXPECT_GT(24, (before - memory_free_now()) / 1024);
+}
+
+TEST_F(pool, shrinker_gives_all_of_it_back)
+{
+	int64_t before = memory_free_now();
+
+	ASSERT_LE(56, kept(self->dev));
+	ASSERT_EQ(0, write_text("/proc/sys/vm/drop_caches", "2"));
+	EXPECT_GT(8, (before - memory_free_now()) / 1024);
+}
+
+/* A page that is pinned by a transfer under way must not get another owner. */
+TEST_F(pool, pinned_page_is_not_recycled)
+{
+	struct tensor_alloc alloc, next[BUFFERS];
+	struct iovec part = { .iov_len = PAGE };
+	uint64_t frame;
+	int pipes[2], i;
+	char *at, got[8];
+
+	ASSERT_EQ(0, pipe(pipes));
+	ASSERT_EQ(0, dev_alloc(self->dev, HUGE, &alloc));
+	at = map_shared(self->dev, HUGE, PROT_READ | PROT_WRITE, alloc.mmap_offset);
+	ASSERT_NE(MAP_FAILED, at);
+	memset(at, 0x5a, HUGE);
+	frame = page_frame(at);
+	part.iov_base = at;
+	ASSERT_EQ((ssize_t)PAGE, vmsplice(pipes[1], &part, 1, 0));
+	munmap(at, HUGE);
+	ASSERT_EQ(0, dev_close(self->dev, alloc.handle));
+	for (i = 0; i < BUFFERS; i++)
+		EXPECT_NE(frame, use_buffer(self->dev, &next[i]));
+	ASSERT_EQ(8, read(pipes[0], got, 8));
+	EXPECT_TRUE(all_bytes(got, 0x5a, 8));
+	close(pipes[0]);
+	close(pipes[1]);
+	for (i = 0; i < BUFFERS; i++)
+		dev_close(self->dev, next[i].handle);
+}
+
+TEST_HARNESS_MAIN
