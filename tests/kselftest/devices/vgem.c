@@ -83,6 +83,7 @@ TEST_F(vgem, device_alone_keeps_the_buffer)
 	close(self->fd);
 	self->fd = -1;
 	ASSERT_EQ(0, dev_close(self->dev, self->buf.handle));
+	self->buf.handle = 0;
 	EXPECT_EQ(self->used + BYTES, dev_used(self->dev));
 	fd = vgem_export(self->vgem, self->gem, O_CLOEXEC | O_RDWR);
 	at = map_shared(fd, BYTES, PROT_READ, 0);

@@ -35,10 +35,13 @@ HELPER int setup_fds(int dev, uint32_t handle, int *fd, int *rofd)
 	return *rofd < 0 ? *rofd : 0;
 }
 
-/* Closes handle and device: whether that worked and as many bytes are in use as before setup_buf(). */
+/*
+ * Closes the handle, unless it is 0 because the test has closed it, and the device: whether that
+ * succeeded and as many bytes are in use as before setup_buf().
+ */
 HELPER bool teardown_buf(int dev, uint64_t used, uint32_t handle)
 {
-	bool closed = !dev_close(dev, handle), released = used_becomes(dev, used);
+	bool closed = !handle || !dev_close(dev, handle), released = used_becomes(dev, used);
 
 	close(dev);
 	return closed && released;

@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -239,6 +240,16 @@ HELPER bool pages_agree(int64_t before, int64_t after, unsigned long times)
 		return true;
 	show_text("/proc/meminfo");
 	return false;
+}
+
+/* Keeps this thread on one CPU, and so on one NUMA node: 0 or -errno. */
+HELPER int stay_on_cpu(int cpu)
+{
+	cpu_set_t one;
+
+	CPU_ZERO(&one);
+	CPU_SET(cpu, &one);
+	return sched_setaffinity(0, sizeof(one), &one) ? -errno : 0;
 }
 
 HELPER int count_fds(void)

@@ -82,6 +82,7 @@ TEST_F(pin, pin_survives_munmap_and_close)
 	ASSERT_LE(0, sock);
 	munmap(self->at, BYTES);
 	EXPECT_EQ(0, dev_close(self->dev, self->buf.handle));
+	self->buf.handle = 0;
 	/* would meet the pinned pages if they had gone to a pool */
 	ASSERT_EQ(0, spoil_fresh(dev, BYTES, 16));
 	close(dev);
@@ -112,6 +113,7 @@ TEST_F(pin, page_in_a_pipe_is_not_reused)
 	ASSERT_EQ((ssize_t)(4 * PAGE), vmsplice(pipes[1], &iov, 1, 0));
 	munmap(self->at, BYTES);
 	EXPECT_EQ(0, dev_close(self->dev, self->buf.handle));
+	self->buf.handle = 0;
 	ASSERT_EQ(0, spoil_fresh(dev, BYTES, 8));
 	ASSERT_EQ((ssize_t)(4 * PAGE), read(pipes[0], seen, 4 * PAGE));
 	EXPECT_TRUE(all_bytes(seen, 0x11, 4 * PAGE));

@@ -168,6 +168,7 @@ TEST_F(advise, who_may_not_write_may_not_advise)
 	close(fd[0]);
 	close(fd[1]);
 	ASSERT_EQ(0, dev_close(self->dev, self->buf.handle));
+	self->buf.handle = 0;
 	ASSERT_EQ(0, dev_close(self->dev, part.handle));
 	err = buf_advise(self->dev, ro.handle, TENSOR_ADVISE_PURGEABLE);
 	EXPECT_EQ(-EACCES, err);
@@ -259,6 +260,7 @@ TEST_F(advise, mapping_alone_stays_purgeable)
 
 	ASSERT_EQ(0, purgeable(self));
 	ASSERT_EQ(0, dev_close(self->dev, self->buf.handle));
+	self->buf.handle = 0;
 	for (tries = 0; tries < 50 && dev_used(self->dev) != self->used; tries++)
 		shrink(1);
 	EXPECT_EQ(self->used, dev_used(self->dev));

@@ -3,7 +3,6 @@
  * The pool of free chunks: what is kept is zeroed before anybody sees it, is not more than it may
  * be, is given back when memory is short, and is nobody else's.
  */
-#include <sched.h>
 #include <sys/uio.h>
 
 #include "../include/device.h"
@@ -20,12 +19,8 @@ FIXTURE(pool)
 
 FIXTURE_SETUP(pool)
 {
-	cpu_set_t one;
-
-	/* the pool keeps what is of each node apart */
-	CPU_ZERO(&one);
-	CPU_SET(0, &one);
-	ASSERT_EQ(0, sched_setaffinity(0, sizeof(one), &one));
+	/* the pool is divided by node */
+	ASSERT_EQ(0, stay_on_cpu(0));
 	self->dev = dev_open();
 	ASSERT_LE(0, self->dev);
 	read_text(POOL_FILE, self->old, sizeof(self->old));

@@ -197,6 +197,7 @@ TEST_F(dmabuf, keeps_the_buffer_alone)
 	memset(self->at, 0x7e, BYTES);
 	munmap(self->at, BYTES);
 	ASSERT_EQ(0, dev_close(self->dev, self->buf.handle));
+	self->buf.handle = 0;
 	EXPECT_EQ(self->used + BYTES, dev_used(self->dev));
 	at = map_shared(self->fd, BYTES, PROT_READ, 0);
 	ASSERT_NE(MAP_FAILED, at);
