@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/*
- * /dev/tensor, buffer fds, and the module around them: the operations of both kinds of file.
- */
+/* The file operations of /dev/tensor and of buffer fds, and module init and exit. */
 #include <linux/compat.h>
 #include <linux/err.h>
 #include <linux/fs.h>
@@ -55,7 +53,9 @@ static __poll_t device_poll(struct file *file, struct poll_table_struct *table)
 	return tensor_inbox_ready(&client->inbox) ? EPOLLIN | EPOLLRDNORM : 0;
 }
 
-/* The buffer that a cookie means, with a reference; the rest of @pgoff is an offset into it. */
+/*
+ * The buffer of an mmap offset, with a reference; the lower bits of @pgoff are an offset into it.
+ */
 static int mmap_offset_hold(struct tensor_client *client, unsigned long pgoff,
 			    struct tensor_hold *hold)
 {
@@ -65,8 +65,8 @@ static int mmap_offset_hold(struct tensor_client *client, unsigned long pgoff,
 }
 
 /*
- * The offset is a cookie plus an offset into the buffer. A 32-bit mmap() has lost the upper bits of
- * the cookie, and may name another handle by the rest.
+ * The offset is an mmap offset plus an offset into the buffer. A 32-bit mmap() loses the upper
+ * bits, so the rest may refer to another handle.
  */
 static int device_mmap(struct file *file, struct vm_area_struct *vma)
 {
@@ -93,13 +93,13 @@ static int buf_mmap(struct file *file, struct vm_area_struct *vma)
 }
 
 #ifdef CONFIG_TRANSPARENT_HUGEPAGE
-/* Aligned for the buffer, not for the part of it that the handle reaches. */
+/* Align for the offset in the buffer, not in the part that the handle reaches. */
 static unsigned long device_area(struct file *file, unsigned long addr, unsigned long len,
 				 unsigned long pgoff, unsigned long flags)
 {
 	struct tensor_hold hold;
 
-	/* without room for a huge page any address will do */
+	/* below PMD size any address will do */
 	if (len >= PMD_SIZE && !mmap_offset_hold(file->private_data, pgoff, &hold)) {
 		pgoff += hold.first;
 		tensor_buf_put(hold.buf);
@@ -138,7 +138,7 @@ static const struct file_operations device_fops = {
 	.show_fdinfo = tensor_fdinfo_client,
 };
 
-/* Without an owner: see fs.c. */
+/* Without an owner: see buffer/fs.c. */
 static const struct file_operations buf_fops = {
 	.mmap = buf_mmap,
 	.get_unmapped_area = buf_area,
@@ -192,7 +192,7 @@ static void __exit tensor_exit(void)
 	misc_deregister(&device);
 	tensor_netlink_exit();
 	tensor_shrinker_exit();
-	/* waits for the inodes that went a moment ago */
+	/* waits for inodes that RCU is freeing */
 	tensor_buffer_exit();
 	tensor_alloc_exit();
 }

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Users, and what each of them has.
+ * Accounting by user: the table of users and what each is charged for.
  *
- * A user exists as long as something refers to it: a buffer and every folio that outlives it keep a
- * reference, so a count outlives the process that raised it. Users are found by their number in the
- * initial user namespace; users of different namespaces have different ones.
+ * An entry exists while a reference to it does: a buffer and every folio that outlives it hold one,
+ * so a count outlives the process that raised it. The key is the uid in the initial user namespace,
+ * so users of different namespaces have different keys.
  *
- * Lock: that of the table. An entry leaves the table under it, together with its last reference. No
+ * Lock: the xarray's own. An entry is removed under it when its last reference is dropped. No
  * allocation sleeps under it.
  */
 #include <linux/atomic.h>
@@ -35,9 +35,9 @@ static struct tensor_user *user_new(kuid_t uid)
 
 /**
  * tensor_user_get() - find a user, or make an entry for it
- * @uid: who
+ * @uid: uid in the initial user namespace
  *
- * Return: the user with a reference, which tensor_user_put() gives back, or NULL without memory.
+ * Return: the user with a reference, dropped by tensor_user_put(); NULL: out of memory.
  */
 struct tensor_user *tensor_user_get(kuid_t uid)
 {
@@ -55,7 +55,7 @@ struct tensor_user *tensor_user_get(kuid_t uid)
 	if (!fresh)
 		return NULL;
 	xa_lock(&users);
-	/* drops the lock while it allocates, and has it when it compares and stores */
+	/* __xa_cmpxchg() drops the lock to allocate and holds it while it compares and stores */
 	user = __xa_cmpxchg(&users, __kuid_val(uid), NULL, fresh, TENSOR_GFP_XA);
 	if (user && !xa_is_err(user))
 		refcount_inc(&user->ref);
@@ -67,15 +67,15 @@ struct tensor_user *tensor_user_get(kuid_t uid)
 }
 
 /**
- * tensor_user_payer() - which user pays for what a task holds
+ * tensor_user_payer() - find the uid that is charged for what a task holds
  * @cred: the credentials of the task
  *
- * The effective uid, unless the task is in a user namespace that was made by an ordinary user: such
- * a user can run tasks as any uid of a whole range (/etc/subuid), each of which would have a limit
- * of its own. Then the payer is the owner of the outermost such namespace. A namespace that root
- * made is a container of the administrator, whose users count one by one.
+ * This is the effective uid, unless the task is in a user namespace made by an unprivileged user.
+ * Such a user can run tasks under a whole range of uids (/etc/subuid), each with a limit of its
+ * own, so the owner of the outermost such namespace is charged instead. A namespace made by root is
+ * a container of the administrator; its uids are charged separately.
  *
- * Return: the payer.
+ * Return: the uid to charge.
  */
 kuid_t tensor_user_payer(const struct cred *cred)
 {
@@ -90,7 +90,7 @@ kuid_t tensor_user_payer(const struct cred *cred)
 }
 
 /**
- * tensor_user_current() - find the user who pays for what the calling task holds
+ * tensor_user_current() - find the user that is charged for what the calling task holds
  *
  * Return: as tensor_user_get().
  */
@@ -131,12 +131,13 @@ void tensor_user_put(struct tensor_user *user)
 }
 
 /**
- * tensor_user_next() - go through all users, by ascending number
- * @from: the least number to look at: 0, then that of the user before plus 1
+ * tensor_user_next() - iterate over all users in ascending order of uid
+ * @from: the least uid to return: 0 at first, then the previous uid plus 1
  *
- * An entry that comes or goes meanwhile may be returned or not; none is returned twice.
+ * An entry that is added or removed during the iteration may be returned or not; no entry is
+ * returned twice.
  *
- * Return: a user with a reference, or NULL behind the last one.
+ * Return: a user with a reference, or NULL after the last one.
  */
 struct tensor_user *tensor_user_next(unsigned long from)
 {
@@ -151,7 +152,7 @@ struct tensor_user *tensor_user_next(unsigned long from)
 }
 
 /**
- * tensor_user_exit() - after the last user
+ * tensor_user_exit() - free the table; no user is left
  */
 void tensor_user_exit(void)
 {

@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Physically contiguous memory, for devices that cannot gather.
+ * Physically contiguous memory, for devices without scatter-gather.
  *
- * In order of price: a single chunk, if the size is that of one; a power of two of pages, split
- * into single pages, of which the surplus is freed; ordinary memory made contiguous by migrating
- * what is in the way, on kernels that export this to modules. The last one is charged to no
- * memory cgroup, so only a task whose memory is charged to none may use it.
+ * Three sources, cheapest first: a single chunk, if the size is that of one; a power of two of
+ * pages, split into single pages, of which the surplus is freed; a range from which the core
+ * migrates other pages, on kernels that export alloc_contig_pages() to modules. That function
+ * charges no memory cgroup, so only a task whose memory is not charged may use it.
  *
- * Any page of the last two may be mapped and pinned by itself, so each has its own reference
- * count and is a chunk of its own. Memory of a CMA area is never used: the core must be able to
- * migrate what is in it, so GUP refuses longterm pins there. None can come out of the masks
- * below: they are not movable, and the range allocator refuses pageblocks of CMA and zones above
- * the mask's.
+ * Pages of the last two sources may be mapped and pinned one by one, so each has its own reference
+ * count and is a chunk of order 0. Memory of a CMA area is never used: the core must be able to
+ * migrate its content, so GUP refuses long-term pins there. The masks below exclude it: they are
+ * not movable, and the range allocator refuses CMA pageblocks and zones above the mask's.
  */
 #include <linux/bits.h>
 #include <linux/cpuset.h>
@@ -30,7 +29,7 @@ static unsigned long contig_most(bool charged)
 }
 
 /**
- * tensor_contig_bytes() - the largest size in one piece that the calling task can ever get
+ * tensor_contig_bytes() - the largest contiguous size that the calling task can get
  *
  * Return: bytes.
  */
@@ -40,10 +39,10 @@ u64 tensor_contig_bytes(void)
 }
 
 /**
- * tensor_contig_check() - can this kernel serve a request at all?
+ * tensor_contig_check() - check that this kernel can serve a request
  * @src: the request
  *
- * Return: 0; -EOPNOTSUPP: more in one piece than this kernel gives modules.
+ * Return: 0; -EOPNOTSUPP: larger than the contiguous memory that this kernel offers to modules.
  */
 int tensor_contig_check(const struct tensor_source *src)
 {
@@ -95,10 +94,10 @@ static int contig_pages(struct tensor_chunks *c, const struct tensor_source *src
 	first = contig_split(src) ?: contig_range(src);
 	if (!first)
 		return -ENOMEM;
-	/* from here on tensor_chunks_free() frees them, also after an error */
+	/* tensor_chunks_free() frees the pages from here on, also after an error */
 	for (i = 0; i < pages; i++)
 		tensor_chunks_append(c, first + i, 0);
-	/* keep the pool for chunks that others can use: these were expensive and are small */
+	/* the pool keeps only chunks that other requests can use; these are single pages */
 	c->recycle = false;
 	if (tensor_source_too_far(src, first, pages))
 		return -ENOMEM;
@@ -106,11 +105,11 @@ static int contig_pages(struct tensor_chunks *c, const struct tensor_source *src
 }
 
 /**
- * tensor_contig_fill() - find the pages of a buffer in one piece
+ * tensor_contig_fill() - allocate the pages of a buffer contiguously
  * @c: filled in; empty before
  * @src: a request that tensor_contig_check() allows
  *
- * Return: 0; -ENOMEM, also where there is enough memory but none in one piece; -EINTR.
+ * Return: 0; -ENOMEM, also when there is enough free memory but no contiguous range; -EINTR.
  */
 int tensor_contig_fill(struct tensor_chunks *c, struct tensor_source *src)
 {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Finding the pages of a buffer, and charging for them.
+ * Allocation of the pages of a buffer, and charging for them.
  *
- * The charge comes first: a request that meets a limit has cost the machine nothing.
+ * The charge comes first, so that a request above a limit allocates nothing.
  */
 #include <linux/bitops.h>
 #include <linux/err.h>
@@ -21,7 +21,7 @@ static unsigned int chunk_order(unsigned long index, unsigned long pages, unsign
 	return index ? min_t(unsigned int, order, __ffs(index)) : order;
 }
 
-/* One more chunk. @top is lowered for good once an order was not to be had. */
+/* Append a chunk. @top is lowered permanently when an order was not available. */
 static int chunks_extend(struct tensor_chunks *c, struct tensor_source *src, unsigned int *top)
 {
 	unsigned int order = chunk_order(c->pages, src->want->pages, *top);
@@ -65,15 +65,16 @@ static int chunks_fill(struct tensor_chunks *c, struct tensor_source *src)
 }
 
 /**
- * tensor_chunks_alloc() - find zeroed pages, and charge for them
+ * tensor_chunks_alloc() - allocate zeroed pages and charge for them
  * @c: filled in, for tensor_chunks_free()
- * @want: how many and of what kind
- * @user: who pays; @c takes a reference of its own
+ * @want: number and kind of pages
+ * @user: user to charge; @c takes a reference of its own
  *
- * May sleep, and takes as long as zeroing takes; a fatal signal ends it.
+ * May sleep, for as long as zeroing takes; a fatal signal interrupts it.
  *
- * Return: 0; -EDQUOT at a limit; -ENOMEM, also when the memory cgroup is full; -EOPNOTSUPP: more in
- * one piece than this kernel gives modules; -EINTR. On error @c needs no freeing.
+ * Return: 0; -EDQUOT at a limit; -ENOMEM, also when the memory cgroup is full; -EOPNOTSUPP: larger
+ * than the contiguous memory that this kernel offers to modules; -EINTR. On error @c need not be
+ * freed.
  */
 int tensor_chunks_alloc(struct tensor_chunks *c, const struct tensor_want *want,
 			struct tensor_user *user)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What the KUnit tests of this folder share.
+ * Helpers that the KUnit tests of this folder share.
  *
- * Every suite sets the folder up and tears it down: KUnit runs them before a module's own init, and
- * a leak is found by the suite that comes after. Tests run in a kernel thread, which has all
- * capabilities; those about limits of a user drop CAP_IPC_LOCK.
+ * Every suite sets alloc/ up and tears it down: KUnit runs the suites before a module's own init,
+ * and the next suite finds what one has leaked. Tests run in a kernel thread, which has all
+ * capabilities; tests of the limits of a user drop CAP_IPC_LOCK.
  */
 #ifndef TENSOR_ALLOC_TEST_H
 #define TENSOR_ALLOC_TEST_H
@@ -21,7 +21,7 @@
 
 #define TEST_CASES_INIT .suite_init = test_suite_init, .suite_exit = test_suite_exit
 
-/* Who pays for what a test allocates. */
+/* The user who is charged for what a test allocates. */
 static struct tensor_user *test_user;
 
 static inline int test_suite_init(struct kunit_suite *suite)
@@ -43,7 +43,7 @@ static inline void test_suite_exit(struct kunit_suite *suite)
 	tensor_user_put(test_user);
 }
 
-/* Credentials of a task that may not lock memory without limit, or NULL. */
+/* Credentials of a task without CAP_IPC_LOCK, or NULL. */
 static inline struct cred *test_poor_cred(void)
 {
 	struct cred *cred = prepare_creds();
@@ -62,7 +62,7 @@ static inline struct tensor_want test_want(unsigned long pages)
 	};
 }
 
-/* The pool of a node is what a test can rely on, wherever the scheduler puts it. */
+/* A fixed node, so that the result does not depend on where the scheduler puts the test. */
 static inline struct tensor_want test_want_node(unsigned long pages)
 {
 	struct tensor_want want = test_want(pages);
@@ -97,7 +97,7 @@ static inline bool test_all_are(const struct tensor_chunks *c, int value)
 }
 
 #ifdef CONFIG_FAIL_PAGE_ALLOC
-/* Whether the core fails what a test asks it to: debugfs decides, see tests/kselftest/kunit. */
+/* Whether fail_nth works in this kernel and is enabled in debugfs, see tests/kselftest/kunit. */
 static inline bool test_can_inject(void)
 {
 	struct page *page;

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/*
- * KUnit: a buffer's pages as chunks: orders, alignment, fallback.
- */
+/* KUnit: the chunks of a buffer: orders, alignment, fallback to smaller orders. */
 #include <linux/module.h>
 #include <linux/sched.h>
 
@@ -42,7 +40,7 @@ static void odd_sizes_have_each_order_at_most_once(struct kunit *test)
 	tensor_chunks_free(&c);
 }
 
-/* What the core relies on when it maps a whole chunk by its head. */
+/* The core relies on this when it maps a whole chunk by its head page. */
 static void chunks_are_aligned_and_know_their_index(struct kunit *test)
 {
 	struct tensor_want want = test_want((2UL << TENSOR_TOP_ORDER) + 0x135);
@@ -168,5 +166,5 @@ static struct kunit_suite suite = {
 
 kunit_test_suite(suite);
 
-MODULE_DESCRIPTION("Tests of where tensor buffers' pages come from");
+MODULE_DESCRIPTION("KUnit tests of the page allocation of tensor buffers");
 MODULE_LICENSE("GPL");

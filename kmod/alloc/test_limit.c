@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/*
- * KUnit: the limits and the users who meet them.
- */
+/* KUnit: the limits, and the users who are charged. */
 #include <linux/atomic.h>
 #include <linux/completion.h>
 #include <linux/err.h>
@@ -82,7 +80,7 @@ static void expect_payer(struct kunit *test, unsigned int uid, struct user_names
 	KUNIT_EXPECT_EQ(test, __kuid_val(payer_in(uid, ns)), payer);
 }
 
-/* Every mapped sub-uid would otherwise have a limit of its own. */
+/* Otherwise every mapped sub-uid would have a limit of its own. */
 static void owner_of_the_namespace_pays_for_its_sub_uids(struct kunit *test)
 {
 	struct user_namespace *ns = kunit_kcalloc(test, 3, sizeof(*ns), GFP_KERNEL);
@@ -95,7 +93,7 @@ static void owner_of_the_namespace_pays_for_its_sub_uids(struct kunit *test)
 	expect_payer(test, 1000, &init_user_ns, 1000);
 	expect_payer(test, 0, &init_user_ns, 0);
 
-	/* made by user 1000, who makes others in it as some sub-uid */
+	/* made by user 1000, who makes the inner ones as a sub-uid */
 	outer->owner = KUIDT_INIT(1000);
 	middle->owner = KUIDT_INIT(100000);
 	inner->owner = KUIDT_INIT(100123);
@@ -104,7 +102,7 @@ static void owner_of_the_namespace_pays_for_its_sub_uids(struct kunit *test)
 	expect_payer(test, 100002, middle, 1000);
 	expect_payer(test, 100003, inner, 1000);
 
-	/* a container of the administrator: its users pay, and they pay for theirs */
+	/* a container of the administrator: its users are charged themselves */
 	outer->owner = GLOBAL_ROOT_UID;
 	expect_payer(test, 200001, outer, 200001);
 	expect_payer(test, 200002, middle, 100000);
@@ -196,7 +194,10 @@ static int race(void *arg)
 		if (tensor_limit_used() > tensor_limit_bytes() ||
 		    atomic64_read(&r->user->used) > tensor_limit_user_bytes())
 			r->exceeded = true;
-		/* each keeps every other one, so that the limit is met while all are at it */
+		/*
+		 * return every other charge, so that the limit is reached while all threads are
+		 * running
+		 */
 		if (r->charged & 1) {
 			tensor_limit_uncharge(r->user, SZ_1M);
 			r->charged--;
@@ -209,7 +210,7 @@ static int race(void *arg)
 	return 0;
 }
 
-/* Everybody charges until nothing is left: together exactly as much as there is. */
+/* All threads charge until the limit refuses: together exactly as much as the limit. */
 static int grab(void *arg)
 {
 	struct racer *r = arg;
@@ -287,7 +288,7 @@ static void users_are_told_in_order(struct kunit *test)
 		tensor_user_put(user);
 		n++;
 	}
-	/* and the one of all suites */
+	/* the third is the user of all suites */
 	KUNIT_EXPECT_EQ(test, n, 3);
 	KUNIT_EXPECT_EQ(test, last, 70002);
 	KUNIT_EXPECT_EQ(test, refcount_read(&one->ref), 1);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * KUnit: pages that outlive their buffer: they stay charged, alone, and until they are free.
+ * KUnit: folios that are referenced after their buffer is freed stay charged until they are free.
  */
 #include <linux/completion.h>
 #include <linux/delay.h>
@@ -42,7 +42,7 @@ static u64 used(void)
 	return atomic64_read(&test_user->used);
 }
 
-/* A buffer that is freed while a page of it is referred to. Returns that page. */
+/* Free a buffer while one of its pages is referenced. Return that page. */
 static struct page *outlive(struct kunit *test, unsigned long pages, unsigned long index)
 {
 	struct tensor_want want = test_want(pages);
@@ -143,7 +143,7 @@ static void charge_at_the_limit_of_all_scans(struct kunit *test)
 	charge_at_a_limit_frees_what_can_be_freed(test, &tensor_param_limit);
 }
 
-/* More folios than one hold of the list's lock takes, in use and free by turns. */
+/* More folios than are taken under one hold of the list's lock, alternately in use and free. */
 static void scan_finds_all_that_are_free(struct kunit *test)
 {
 	struct tensor_want want = test_want(1000);
@@ -226,7 +226,7 @@ static struct kunit_suite suite = {
 	.test_cases = cases,
 };
 
-/* The module is unloaded: the page survives, and the user is gone with its last charge. */
+/* The module is unloaded: the page stays, and the user is freed with its last charge. */
 static void exit_gives_pages_up(struct kunit *test)
 {
 	struct page *page;

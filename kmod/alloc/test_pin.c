@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * KUnit: user memory pinned in place. The memory is that of the process that loads this module; the
- * tests, which run in a thread of their own, borrow its address space.
+ * KUnit: pinned user memory. It belongs to the process that loads the module; the tests run in a
+ * thread of their own and borrow its address space.
  */
 #include <linux/kthread.h>
 #include <linux/mman.h>
@@ -46,7 +46,7 @@ static int pin(struct tensor_pinned *p, unsigned long addr, u64 bytes, bool writ
 	return tensor_pin_user(p, test_user, addr, bytes, write);
 }
 
-/* As a user who may lock 64 pages, in the address space of the loader. */
+/* Become a user who may lock 64 pages, in the address space of the loader. */
 static int pin_begin(struct kunit *test)
 {
 	struct cred *cred = test_poor_cred();
@@ -136,7 +136,7 @@ static void whole_pages_within_the_address_space(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, locked(), before);
 }
 
-/* Those before the hole were pinned already. */
+/* The pages before the hole were already pinned. */
 static void hole_undoes_all_of_it(struct kunit *test)
 {
 	struct tensor_pinned p;
@@ -203,7 +203,7 @@ static void limits_of_the_module_count_pinned_memory(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, locked(), before);
 }
 
-/* It may exceed the limit of its user, but not that of all users. */
+/* The task may exceed the limit of its user, but not that of all users. */
 static void who_may_lock_all_is_charged_and_meets_the_limit_of_all(struct kunit *test)
 {
 	const struct cred *poor = override_creds(old_cred);
@@ -269,7 +269,7 @@ static void write_pin_of_read_only_memory_is_efault(struct kunit *test)
 	vm_munmap(ro, BYTES);
 }
 
-/* Never touched, it is the zero page, which a write replaces by another one. */
+/* A page that was never touched is the zero page, which a write replaces. */
 static void read_pin_sees_what_the_owner_writes_later(struct kunit *test)
 {
 	struct tensor_pinned p;

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/*
- * KUnit: where memory lies: nodes, one piece, below 4 GiB.
- */
+/* KUnit: placement: nodes, contiguous memory, memory below 4 GiB. */
 #include <linux/module.h>
 #include <linux/pfn.h>
 #include <linux/sizes.h>
@@ -60,7 +58,9 @@ static void expect_in_one_piece(struct kunit *test, const struct tensor_chunks *
 
 		KUNIT_EXPECT_EQ(test, page_to_pfn(page), first + i);
 		KUNIT_EXPECT_NE(test, page_zonenum(page), ZONE_MOVABLE);
-		/* a head, or a count of its own: a tail page without a head has a count of 0 */
+		/*
+		 * a head or a page with its own count: a tail page without a head has a count of 0
+		 */
 		KUNIT_EXPECT_EQ(test, page_ref_count(compound_head(page)), 1);
 		get_page(page);
 		KUNIT_EXPECT_EQ(test, page_count(page), 2);
@@ -89,7 +89,7 @@ static void contig_is_in_one_piece(struct kunit *test)
 	}
 }
 
-/* -EOPNOTSUPP: no state of memory would help, and nothing is charged before that is known. */
+/* -EOPNOTSUPP: no state of memory could satisfy it, and nothing is charged before that is known. */
 static void contig_beyond_this_kernel_is_eopnotsupp(struct kunit *test)
 {
 	const unsigned long sizes[] = {
@@ -135,7 +135,7 @@ static void contig_that_is_not_to_be_had_is_enomem(struct kunit *test)
 	if (!test_can_inject())
 		kunit_skip(test, "page allocations cannot be made to fail");
 	want.contig = true;
-	/* the list of chunks comes first */
+	/* the list of chunks is allocated first */
 	for (current->fail_nth = 1; current->fail_nth < 40;) {
 		int nth = current->fail_nth, err = tensor_chunks_alloc(&c, &want, test_user);
 		bool failed = !current->fail_nth;

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/*
- * KUnit: the pool: what it takes, what it gives, and what it gives back.
- */
+/* KUnit: the pool: which chunks it takes, hands out and frees. */
 #include <linux/bits.h>
 #include <linux/delay.h>
 #include <linux/module.h>
@@ -21,7 +19,7 @@ static struct tensor_pool_stat pool_stat(void)
 	return stat;
 }
 
-/* The thread may have a chunk in its hands, which counts. */
+/* A chunk that the thread is working on counts as well, so wait for it. */
 static bool bytes_become(u64 bytes)
 {
 	int tries;
@@ -31,7 +29,7 @@ static bool bytes_become(u64 bytes)
 	return pool_stat().bytes == bytes;
 }
 
-/* Empty, with room for four chunks; and the thread fetches for nobody who asks. */
+/* An empty pool with room for four chunks; the thread allocates nothing in advance. */
 static int pool_begin(struct kunit *test)
 {
 	tensor_pool_resize(0);
@@ -40,7 +38,7 @@ static int pool_begin(struct kunit *test)
 	return 0;
 }
 
-/* In a share of 8 chunks, half of which is kept ready. */
+/* Room for 8 chunks on the node, half of which the thread keeps ready. */
 static int fetch_begin(struct kunit *test)
 {
 	tensor_pool_resize(0);
@@ -67,7 +65,7 @@ static struct page *take_soon(int nid, unsigned int order, bool *zeroed)
 	return head;
 }
 
-/* A buffer of @pages that comes and goes, dirty. Returns its first page. */
+/* Allocate a buffer of @pages, write to it and free it. Return its first page. */
 static struct page *come_and_go(struct kunit *test, unsigned long pages)
 {
 	struct tensor_want want = test_want_node(pages);
@@ -81,7 +79,7 @@ static struct page *come_and_go(struct kunit *test, unsigned long pages)
 	return page;
 }
 
-/* Unless the thread comes first, which is a matter of time: one of the rounds meets the chunk. */
+/* One of the rounds takes the chunk before the thread has zeroed it. */
 static void recycled_at_once_is_zero(struct kunit *test)
 {
 	struct tensor_want want = test_want_node(HUGE_PAGES);
@@ -138,7 +136,7 @@ static void recycled_after_the_background_is_zero(struct kunit *test)
 	}
 }
 
-/* The holder of the reference may still write to it, or read what the next owner writes. */
+/* The holder of the reference may still write to the page, or read what its next owner writes. */
 static void pinned_page_is_not_pooled(struct kunit *test)
 {
 	struct tensor_want want = test_want_node(HUGE_PAGES);
@@ -197,7 +195,7 @@ static void bound_is_kept(struct kunit *test)
 	come_and_go(test, 6 * HUGE_PAGES);
 	KUNIT_EXPECT_EQ(test, pool_stat().bytes, 4 * HUGE_BYTES);
 	tensor_pool_resize(HUGE_BYTES);
-	/* less if the thread met the new bound with a chunk in its hands */
+	/* less if the thread was working on a chunk when the bound was lowered */
 	KUNIT_EXPECT_LE(test, pool_stat().bytes, HUGE_BYTES);
 	tensor_pool_resize(0);
 	KUNIT_EXPECT_TRUE(test, bytes_become(0));
@@ -219,7 +217,7 @@ static void small_chunks_make_room_for_large_ones(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, pool_stat().bytes, 4 * HUGE_BYTES);
 	come_and_go(test, 2 * HUGE_PAGES);
 	KUNIT_EXPECT_LE(test, pool_stat().bytes, 4 * HUGE_BYTES);
-	/* and small ones do not drive out what is worth more */
+	/* and small chunks do not displace large ones */
 	come_and_go(test, HUGE_PAGES / 2);
 	head = take_soon(nid, TENSOR_TOP_ORDER, &zeroed);
 	KUNIT_ASSERT_NOT_NULL(test, head);
@@ -236,12 +234,14 @@ static void reclaim_empties_it(struct kunit *test)
 	struct tensor_pool_stat before;
 	unsigned long freed;
 
-	/* from here on nothing is fetched, and when all is zeroed nothing happens any more */
+	/*
+	 * from here on nothing is allocated in advance, and the thread is idle once all is zeroed
+	 */
 	tensor_pool_reclaim(nid, ULONG_MAX);
 	before = pool_stat();
 	come_and_go(test, 3 * HUGE_PAGES + 5);
 	KUNIT_EXPECT_TRUE(test, zeroed_becomes(before.zeroed_bytes + bytes));
-	/* what is of least worth goes first, and more than was asked for if a chunk is larger */
+	/* dirty and small chunks go first, and more than requested if a chunk is larger */
 	KUNIT_EXPECT_EQ(test, tensor_pool_reclaim(nid, 1), 1);
 	KUNIT_EXPECT_EQ(test, tensor_pool_reclaim(nid, 5), 4 + HUGE_PAGES);
 	freed = tensor_pool_reclaim(nid, ULONG_MAX);
@@ -322,7 +322,10 @@ static struct kunit_suite suite = {
 	.test_cases = cases,
 };
 
-/* Apart and in this order, because the thread is quiet for long after memory was short. */
+/*
+ * A suite of its own that runs first, because the thread allocates nothing for long after memory
+ * was short.
+ */
 static struct kunit_case fetch_cases[] = {
 	KUNIT_CASE(huge_chunks_are_fetched_for_those_who_ask),
 	KUNIT_CASE(nothing_is_fetched_after_memory_was_short),

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * A buffer, and a reference to it with rights: the two types that most files share. The functions
- * are in buffer.h (lifetime), state.h (state), file.h (open files).
+ * A buffer, and a reference to it with rights: the two types that most files share. Their functions
+ * are in buffer.h (lifetime), state.h (state) and file.h (open files).
  *
  * Lifetime: a buffer is an inode. A handle, a dma-buf and the dentry of a file each have a
- * reference to it; a file is held by fds, messages in flight and mappings. The superblock has a
- * reference to the module. Clients, files and dma-bufs each count as a user of the file system
- * (fs.h), so the mount exists while any buffer can be reached, and the module cannot be unloaded.
+ * reference to it; fds, fds in flight and mappings hold a file. The superblock has a reference to
+ * the module. Clients, files and dma-bufs each count as a user of the file system (fs.h), so the
+ * mount exists while any buffer can be reached, and the module cannot be unloaded.
  *
  * Locks, outermost first; two locks that are not in one line are never nested:
  *
  *	mmap_lock (the core's), a reservation object (a driver's)
- *	tensor_buf.lock		one transition of the contract at a time
- *	tensor_buf.pages	which pages there are; a fault reads, a transition writes
- *	a folio's lock		from its fault to its page table entry
- *	tensor_buf.spin		the small state, for as long as a copy takes
+ *	tensor_buf.lock		one transition at a time: seal, revoke, purge, export
+ *	tensor_buf.pages	the list of pages; a fault reads it, a transition writes it
+ *	a folio's lock		held by a fault until the page table entry is set
+ *	tensor_buf.spin		the state word, descriptor and counts, while they are copied
  *
  *	tensor_buf.lock, the lock of purgelist.c (which takes the former by trylock)
  *	tensor_buf.lock, tensor_buf.watch_lock, tensor_inbox.lock
@@ -23,8 +23,8 @@
  *	the lock of a table of registry.c, that of tensor_buf.exports
  *	the lock of a table of registry.c or of tensor_buf.exports, the lock of its totals
  *
- * The module allocates no memory under any of these but mmap_lock, so that a task that waits for
- * one does not wait for reclaim in the memory cgroup of another. The shrinker takes
+ * Except under mmap_lock, the module allocates no memory under these locks, so that a task that
+ * waits for one does not wait for reclaim in the memory cgroup of another. The shrinker takes
  * tensor_buf.lock, tensor_buf.pages and folio locks by trylock only.
  */
 #ifndef TENSOR_BUF_H
@@ -47,8 +47,8 @@
 #include "../core/table.h"
 
 /*
- * A cookie is a handle in its upper bits and an offset into the buffer in its lower ones. Users
- * must not know that: to them it is a number that ALLOC gave.
+ * The mmap offset of a handle has its number in the upper bits and an offset into the buffer in the
+ * lower ones. User space must treat it as opaque.
  */
 #define TENSOR_MMAP_OFFSET_SHIFT 40
 #define TENSOR_MAX_BYTES	 BIT_ULL(39)
@@ -57,10 +57,10 @@
 struct tensor_buf;
 
 /**
- * struct tensor_hold - a reference to a buffer and what it permits
+ * struct tensor_hold - a reference to a range of a buffer, with rights
  * @buf: the buffer
- * @first: first page that it reaches
- * @count: pages that it reaches
+ * @first: first page of the range
+ * @count: pages in the range
  * @rights: TENSOR_RIGHT_*
  */
 struct tensor_hold {
@@ -71,13 +71,13 @@ struct tensor_hold {
 };
 
 /**
- * struct tensor_span - pages of a buffer that a device, or the kernel, uses
- * @first: the first of them
- * @count: how many
- * @pages: room for them, until they were found
- * @folios: what holds them in place, where the buffer itself does not
- * @nr: folios there
- * @paid: who pays for these
+ * struct tensor_span - pages of a buffer that a device or the kernel has mapped
+ * @first: index of the first page
+ * @count: number of pages
+ * @pages: temporary array for the pages
+ * @folios: pinned folios, where the buffer itself does not keep its pages in place
+ * @nr: number of folios
+ * @paid: the charge for these
  */
 struct tensor_span {
 	unsigned long first;
@@ -89,16 +89,16 @@ struct tensor_span {
 };
 
 /**
- * struct tensor_backing - what is different between kinds of memory
+ * struct tensor_backing - the operations of a kind of memory
  * @kind: enum tensor_kind
- * @map: mmap(); NULL: it cannot be mapped. What tensor_map() promises was checked
- * @resv: where devices put their fences; NULL: the buffer's own
- * @begin: of an access by the processor; NULL: it is the buffer's mappings that matter
- * @end: of it
- * @pin: find the pages of a span, which stay until @unpin; between tensor_device_get() and
- *	tensor_device_put()
- * @unpin: undo @pin, of pages that may have been written to; NULL: nothing to do
- * @release: give the memory back; NULL: nothing to do
+ * @map: mmap(), called after tensor_map_check(); NULL: it cannot be mapped
+ * @resv: reservation object with the fences of devices; NULL: the buffer's own
+ * @begin: begin of an access by the processor; NULL: sync the device mappings of the buffer
+ * @end: end of such an access; NULL: as with @begin
+ * @pin: find the pages of a span, which stay in place until @unpin; called between
+ *	tensor_device_get() and tensor_device_put()
+ * @unpin: undo @pin; the pages may have been written to; NULL: nothing to do
+ * @release: release the memory; NULL: nothing to do
  */
 struct tensor_backing {
 	u32 kind;
@@ -112,10 +112,10 @@ struct tensor_backing {
 };
 
 /**
- * struct tensor_memory - numbers about a buffer's pages
- * @huge_bytes: in chunks of PMD size
- * @pinned_bytes: resident and unmovable
- * @node: node of all, or NUMA_NO_NODE
+ * struct tensor_memory - counts of a buffer's pages
+ * @huge_bytes: bytes in chunks of PMD size
+ * @pinned_bytes: bytes that are resident and unmovable
+ * @node: node of all pages, or NUMA_NO_NODE
  * @count: chunks of each order
  */
 struct tensor_memory {
@@ -127,45 +127,46 @@ struct tensor_memory {
 
 /**
  * struct tensor_buf - a buffer
- * @inode: its inode: it is found by its address space, and freed by it
+ * @inode: its inode, whose address space finds all mappings and whose eviction frees the buffer
  * @id: inode number
  * @client: id of the client that made it
- * @born: boot time clock, nanoseconds
- * @bytes: size, whole pages
- * @huge_bytes: of @bytes, in chunks of PMD size when it was made
- * @owner: who made it
- * @backing: what its memory is
- * @source: what @backing keeps; NULL with ALLOC
- * @want: with ALLOC, what was asked for; asked again after a purge
- * @lock: one transition at a time: a seal, an export, a purge, a device that comes or goes
+ * @born: time of creation, boot time clock, nanoseconds
+ * @bytes: size, a multiple of the page size
+ * @huge_bytes: bytes in chunks of PMD size when it was made
+ * @owner: the process that made it
+ * @backing: the operations of its kind of memory
+ * @source: private data of @backing; NULL with ALLOC
+ * @want: with ALLOC, the request, repeated after a purge
+ * @lock: serialises transitions: seal, export, purge, revoke, map and unmap by a device
  * @pages: guards @chunks
- * @chunks: with ALLOC, the pages; none once purged or revoked
+ * @chunks: with ALLOC, the pages; empty after a purge or a revocation
  * @orphans: pages of a revoked buffer that devices still use; guarded by @lock
- * @handles: handles to it
- * @files: open files made by EXPORT
- * @peers: with ALLOC, files behind mappings of a dma-buf, and behind those made by cookie through
- *	another client than the maker's
- * @mappings: mappings
- * @writers: mappings, devices and kernel mappings that write or may come to; TENSOR_SEALED once
- *	there can be none, and while a seal finds out
- * @dmabufs: dma-bufs made by EXPORT
- * @attachments: devices attached to these
- * @devices: mappings of these by devices and the kernel; guarded by @lock
- * @maps: those by devices; guarded by @lock
- * @resv: the reservation object of all of these
+ * @handles: number of handles
+ * @files: number of open files made by EXPORT
+ * @peers: with ALLOC, number of files behind mappings of a dma-buf, and behind mappings through
+ *	the handle of another client than the maker
+ * @mappings: number of mappings
+ * @writers: number of mappings by processes, devices and the kernel that are or may become
+ *	writable; TENSOR_SEALED when sealed, and while a seal is checked
+ * @dmabufs: number of dma-bufs made by EXPORT
+ * @attachments: number of devices attached to these
+ * @devices: number of mappings of these by devices and the kernel; guarded by @lock
+ * @maps: mappings of these by devices; guarded by @lock
+ * @resv: the reservation object of these
  * @exports: files and dma-bufs made by EXPORT
- * @listed: its place in the table of all buffers
- * @purgeable: in the list of purgeable buffers, or empty; guarded by that list's lock
- * @spin: guards what follows, for as long as a copy takes; one word may be read without
+ * @listed: its entry in the table of all buffers
+ * @purgeable: node in the list of purgeable buffers, or empty; guarded by that list's lock
+ * @spin: guards the members up to @generation while they are copied; a single word may be read
+ * without it
  * @desc: the descriptor
- * @memory: numbers about @chunks
+ * @memory: counts of @chunks
  * @seals: TENSOR_SEAL_*; changed with @lock held as well
- * @state: TENSOR_STATE_REVOKED and later ones; changed with @lock held as well
- * @generation: of writes
+ * @state: TENSOR_STATE_*; changed with @lock held as well
+ * @generation: number of writes that have ended
  * @watch_lock: guards @watches and @watches_unread
  * @watches: watches without an unread TENSOR_EVENT_GONE
- * @gone: how often TENSOR_EVENT_GONE was posted
- * @watches_unread: watches with one
+ * @gone: number of times TENSOR_EVENT_GONE was posted
+ * @watches_unread: watches with an unread TENSOR_EVENT_GONE
  */
 struct tensor_buf {
 	struct inode inode;
@@ -212,7 +213,7 @@ static inline struct tensor_buf *tensor_buf_of(struct inode *inode)
 	return container_of(inode, struct tensor_buf, inode);
 }
 
-/* All of a buffer. */
+/* A hold of the whole buffer. */
 static inline struct tensor_hold tensor_hold_all(struct tensor_buf *buf, u32 rights)
 {
 	return (struct tensor_hold){ .buf = buf,
@@ -230,7 +231,7 @@ static inline bool tensor_hold_may(const struct tensor_hold *hold, u32 rights)
 	return (hold->rights & rights) == rights;
 }
 
-/* May it do to the whole buffer what takes these rights? */
+/* Whether a hold reaches the whole buffer with these rights. */
 static inline bool tensor_hold_may_all(const struct tensor_hold *hold, u32 rights)
 {
 	return tensor_hold_may(hold, rights) && !tensor_hold_part(hold);
@@ -242,7 +243,7 @@ static inline u32 tensor_hold_state(const struct tensor_hold *hold)
 	       (tensor_hold_part(hold) ? TENSOR_STATE_RANGE : 0);
 }
 
-/* The caller has one already, or a file of it. */
+/* The caller already has a reference, or a file of the buffer. */
 static inline void tensor_buf_get(struct tensor_buf *buf)
 {
 	ihold(&buf->inode);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * A buffer from birth to eviction.
+ * Lifetime of a buffer, from allocation to eviction.
  *
- * All memory is there when ALLOC returns: too little is an error then, never a SIGBUS later. The
- * inode owns everything; the last reference to it that is dropped, by whatever way of dying, evicts
- * it. That is also how a buffer that could not be completed ends.
+ * ALLOC allocates all memory: a lack of memory is an error of ALLOC, never a SIGBUS later. The
+ * inode owns everything that belongs to a buffer; dropping its last reference evicts it, also when
+ * a process is killed or when the buffer could not be completed.
  */
 #include <linux/dma-resv.h>
 #include <linux/err.h>
@@ -26,10 +26,10 @@
 #include "state.h"
 #include "trace.h"
 
-/* For how long mappings are emptied again while a page is still mapped; jiffies. */
+/* Time limit for emptying the mappings again while a page is still mapped; jiffies. */
 #define UNMAP_TIME max(HZ / 20, 1)
 
-/* The pages, which a revocation leaves to what is counted as a device: they need not be held. */
+/* A span of ALLOC's pages needs no pin: a revocation leaves them to mappings counted as devices. */
 static int alloc_pin(struct tensor_buf *buf, struct tensor_span *span)
 {
 	const struct tensor_chunks *chunks;
@@ -54,7 +54,7 @@ static int alloc_pin(struct tensor_buf *buf, struct tensor_span *span)
 
 static void alloc_release(struct tensor_buf *buf)
 {
-	/* the shrinker may be at it */
+	/* the shrinker may hold the lock */
 	mutex_lock(&buf->lock);
 	tensor_purgelist_del(buf);
 	mutex_unlock(&buf->lock);
@@ -82,7 +82,7 @@ static void buf_init(struct tensor_buf *buf)
 	INIT_LIST_HEAD(&buf->watches_unread);
 }
 
-/* A buffer that is not charged for its memory can outlive its handle, and is counted like one. */
+/* A buffer whose memory is not charged can outlive its handle, so it is counted like a handle. */
 static int buf_count(const struct tensor_backing *backing, struct tensor_user *user, u64 client)
 {
 	int err = backing == &alloc_backing ? 0 : tensor_limit_count(user);
@@ -98,7 +98,7 @@ static void buf_uncount(const struct tensor_backing *backing, struct tensor_user
 		tensor_limit_uncount(user);
 }
 
-/* Without memory yet; tensor_buf_put() ends it. */
+/* Create a buffer without memory; tensor_buf_put() frees it. */
 static struct tensor_buf *buf_new(const struct tensor_backing *backing, u64 bytes,
 				  struct tensor_owner *hint, u64 client)
 {
@@ -127,7 +127,7 @@ static struct tensor_buf *buf_new(const struct tensor_backing *backing, u64 byte
 	return buf;
 }
 
-/* The buffer has its memory. */
+/* Publish a buffer that has its memory. */
 static void buf_publish(struct tensor_buf *buf)
 {
 	tensor_memory_count(buf);
@@ -137,8 +137,8 @@ static void buf_publish(struct tensor_buf *buf)
 }
 
 /**
- * tensor_buf_fill() - find the pages of a buffer, charged to the limits
- * @buf: the buffer, with what it wants
+ * tensor_buf_fill() - allocate the pages of a buffer and charge for them
+ * @buf: the buffer, with its request
  * @chunks: filled in
  *
  * Return: 0; -EDQUOT at a limit, -ENOMEM, -EINTR, -EOPNOTSUPP.
@@ -153,13 +153,13 @@ int tensor_buf_fill(struct tensor_buf *buf, struct tensor_chunks *chunks)
 }
 
 /**
- * tensor_buf_alloc() - make a buffer with memory of its own
- * @want: its pages
- * @hint: probably the owner
- * @client: id of the client that asks, which holds the file system
+ * tensor_buf_alloc() - create a buffer and allocate its memory
+ * @want: the request
+ * @hint: owner that probably matches
+ * @client: id of the calling client, which keeps the file system mounted
  *
- * Return: the buffer with one reference, which tensor_buf_put() gives back; or an ERR_PTR():
- * -EDQUOT at a limit, -ENOMEM, -EINTR, -EOPNOTSUPP.
+ * Return: the buffer with one reference, dropped by tensor_buf_put(); or an ERR_PTR(): -EDQUOT at a
+ * limit, -ENOMEM, -EINTR, -EOPNOTSUPP.
  */
 struct tensor_buf *tensor_buf_alloc(const struct tensor_want *want, struct tensor_owner *hint,
 				    u64 client)
@@ -181,12 +181,12 @@ struct tensor_buf *tensor_buf_alloc(const struct tensor_want *want, struct tenso
 }
 
 /**
- * tensor_buf_adopt() - make a buffer of memory that there is
- * @backing: what the memory is
- * @source: for @backing to keep, and to release; the caller's if this fails
- * @bytes: whole pages, not 0
- * @hint: probably the owner
- * @client: id of the client that asks, which holds the file system
+ * tensor_buf_adopt() - create a buffer for existing memory
+ * @backing: the operations of its kind of memory
+ * @source: private data of @backing, which releases it; stays with the caller on error
+ * @bytes: size, a multiple of the page size, not 0
+ * @hint: owner that probably matches
+ * @client: id of the calling client, which keeps the file system mounted
  *
  * Return: as tensor_buf_alloc().
  */
@@ -214,7 +214,7 @@ static void buf_evict(struct tensor_buf *buf)
 }
 
 /**
- * tensor_buffer_init() - before the first buffer
+ * tensor_buffer_init() - set up the file system of the buffers
  *
  * Return: 0 or -ENOMEM.
  */
@@ -224,14 +224,17 @@ int __init tensor_buffer_init(void)
 }
 
 /**
- * tensor_buffer_exit() - after the last buffer
+ * tensor_buffer_exit() - tear it down; no buffer is left
  */
 void tensor_buffer_exit(void)
 {
 	tensor_fs_exit();
 }
 
-/* With the list locked against new faults: wait for those under way, or say that there is one. */
+/*
+ * With @pages locked against new faults: wait for faults in progress, or return false if there is
+ * one.
+ */
 static bool shut_drain(const struct tensor_chunks *chunks, bool wait)
 {
 	struct folio *folio;
@@ -249,7 +252,7 @@ static bool shut_drain(const struct tensor_chunks *chunks, bool wait)
 	return true;
 }
 
-/* Whether a page has an entry in some page table. */
+/* Whether a page table entry for one of the pages exists. */
 static bool chunks_mapped(const struct tensor_chunks *chunks)
 {
 	size_t i;
@@ -263,16 +266,16 @@ static bool chunks_mapped(const struct tensor_chunks *chunks)
 }
 
 /**
- * tensor_buf_shut() - empty all mappings, and let no fault fill them
+ * tensor_buf_shut() - empty all mappings and block faults
  * @buf: the buffer; its lock is held
- * @wait: whether to wait for faults under way; otherwise this fails if there is one
+ * @wait: wait for faults in progress; otherwise fail if there is one
  *
- * A fault takes a page's lock before it lets go of the page list, and the core keeps it until the
- * page table entry is there. So once the list is ours, and each lock was seen free, no entry can
- * appear after those that are now removed. One that the core is moving may stay: its page has a
- * reference, which tensor_chunks_idle() finds, or see tensor_buf_unmap().
+ * A fault locks a page before it releases the page list, and the core keeps that lock until the
+ * page table entry is set. So once this holds the list and has seen each page unlocked, no entry
+ * can appear after those that it removes. An entry that mremap() is moving may stay: its page has a
+ * reference, which tensor_chunks_idle() finds; see also tensor_buf_unmap().
  *
- * Return: whether it is shut, with @buf->pages held, until tensor_buf_open().
+ * Return: whether the buffer is shut; if so @buf->pages is held until tensor_buf_open().
  */
 bool tensor_buf_shut(struct tensor_buf *buf, bool wait)
 {
@@ -290,13 +293,13 @@ bool tensor_buf_shut(struct tensor_buf *buf, bool wait)
 }
 
 /**
- * tensor_buf_unmap() - empty the mappings of a buffer that is shut until none is left
+ * tensor_buf_unmap() - empty the mappings of a shut buffer until no page is mapped
  * @buf: the buffer
  *
- * The core's walk can miss an entry for a huge page that mremap() moves: it looks at the old and at
- * the new place without their locks, and meanwhile the entry is in neither. So it is repeated; but
- * not for long, since others may map pages that they were given a reference to (a socket that
- * receives without copying).
+ * The core's walk can miss the entry of a huge page that mremap() moves: it checks the old and the
+ * new address without their locks, and meanwhile the entry may be at neither. So the walk is
+ * repeated, for a limited time, since others may map pages that they have a reference to
+ * (TCP_ZEROCOPY_RECEIVE).
  */
 void tensor_buf_unmap(struct tensor_buf *buf)
 {
@@ -311,7 +314,7 @@ void tensor_buf_unmap(struct tensor_buf *buf)
 }
 
 /**
- * tensor_buf_open() - undo tensor_buf_shut(): a touch of a mapping finds the pages there are now
+ * tensor_buf_open() - undo tensor_buf_shut(): faults map the current pages again
  * @buf: the buffer
  */
 void tensor_buf_open(struct tensor_buf *buf)
@@ -321,8 +324,8 @@ void tensor_buf_open(struct tensor_buf *buf)
 
 /**
  * tensor_buf_swap() - exchange the pages of a buffer
- * @buf: the buffer; its lock is held, and it is shut
- * @chunks: the new ones, or none; gets the old ones, for tensor_chunks_free()
+ * @buf: the buffer, shut and with its lock held
+ * @chunks: the new pages, or empty; on return the old pages, for tensor_chunks_free()
  */
 void tensor_buf_swap(struct tensor_buf *buf, struct tensor_chunks *chunks)
 {
@@ -380,9 +383,9 @@ static void info_state(const struct tensor_hold *hold, struct tensor_info *info)
 }
 
 /**
- * tensor_buf_info() - answer INFO
- * @hold: the buffer and what the caller may do with it
- * @info: all of it is written but what the caller asked with
+ * tensor_buf_info() - fill in the reply of INFO
+ * @hold: the buffer, with the range and the rights of the caller
+ * @info: all members are written except the caller's arguments
  */
 void tensor_buf_info(const struct tensor_hold *hold, struct tensor_info *info)
 {

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/*
- * A buffer from birth to eviction.
- */
+/* Lifetime of a buffer, from allocation to eviction. */
 #ifndef TENSOR_BUFFER_H
 #define TENSOR_BUFFER_H
 

@@ -2,13 +2,12 @@
 /*
  * Events of a buffer for the clients that have a handle to it.
  *
- * A watch has a set of events, not a queue: posting an event needs no memory, a slow reader loses
- * none, and the end of a peer is one bit.
+ * A watch has a set of events, not a queue: posting an event allocates nothing, a slow reader loses
+ * none, and the end of another holder is one bit.
  *
- * TENSOR_EVENT_GONE is posted each time a holder ends, and n holders may end one after the other
- * with n watches left. So a watch whose GONE was not read yet is in a separate list, which the next
- * GONE does not walk; reading moves it back. The cost of a GONE is proportional to the watches
- * whose set of events it changes.
+ * TENSOR_EVENT_GONE is posted each time a holder ends, and n holders may end while n watches exist.
+ * So a watch with an unread GONE is in a separate list, which the next GONE does not walk; reading
+ * moves it back. The cost of a GONE is proportional to the watches whose set of events it changes.
  */
 #include <linux/rcupdate.h>
 #include <linux/sched.h>
@@ -17,11 +16,11 @@
 
 #include "event.h"
 
-/* Events copied to the reader at once; watches visited before the lock is given to others. */
+/* Events copied to the reader at once; watches visited before the lock is released. */
 #define READ_BATCH 16
 #define POST_BATCH 64
 
-/* Any number may wait: one fd can be in many epoll sets, and in one of them many times. */
+/* The number of waiters is unbounded: one fd can be in many epoll sets and many times in one. */
 static void inbox_wake(struct work_struct *work)
 {
 	struct tensor_inbox *inbox = container_of(work, struct tensor_inbox, waker);
@@ -30,7 +29,7 @@ static void inbox_wake(struct work_struct *work)
 }
 
 /**
- * tensor_inbox_init() - begin to collect
+ * tensor_inbox_init() - initialise an inbox
  * @inbox: filled in
  * @client: id of the client
  */
@@ -45,8 +44,8 @@ void tensor_inbox_init(struct tensor_inbox *inbox, u64 client)
 }
 
 /**
- * tensor_inbox_fini() - the end of an inbox
- * @inbox: no watch reports to it, and nobody waits any more
+ * tensor_inbox_fini() - destroy an inbox
+ * @inbox: the inbox; it has no watch and no waiting reader
  */
 void tensor_inbox_fini(struct tensor_inbox *inbox)
 {
@@ -54,8 +53,9 @@ void tensor_inbox_fini(struct tensor_inbox *inbox)
 }
 
 /**
- * tensor_watch_join() - report the events of a buffer from now on
- * @watch: the watch, with @watch->buf, @watch->inbox and @watch->id; a client has one of a buffer
+ * tensor_watch_join() - start reporting the events of a buffer
+ * @watch: the watch, with @watch->buf, @watch->inbox and @watch->id set; a client has one per
+ * buffer
  */
 void tensor_watch_join(struct tensor_watch *watch)
 {
@@ -69,11 +69,10 @@ void tensor_watch_join(struct tensor_watch *watch)
 }
 
 /**
- * tensor_watch_leave() - report nothing more
+ * tensor_watch_leave() - stop reporting
  * @watch: the watch
  *
- * Return: whether a reader may still have it in hand, so that it must stay for a grace period of
- * RCU.
+ * Return: whether a reader may still use it, so that it must be freed after an RCU grace period.
  */
 bool tensor_watch_leave(struct tensor_watch *watch)
 {
@@ -105,7 +104,7 @@ static void watch_add(struct tensor_watch *watch, u32 events)
 		queue_work(system_dfl_wq, &inbox->waker);
 }
 
-/* The first watch in the list that is not of the client @by, which has one of a buffer. */
+/* The first watch in the list that does not belong to client @by; a client has one per buffer. */
 static struct tensor_watch *watch_first(struct tensor_buf *buf, u64 by)
 {
 	struct tensor_watch *watch;
@@ -117,9 +116,9 @@ static struct tensor_watch *watch_first(struct tensor_buf *buf, u64 by)
 }
 
 /*
- * GONE, for the watches that have read the last one. A watch comes to the end of the list with the
- * number of the GONE before, and leaves it when it is given one: so the list is sorted, and those
- * that came after this GONE are at its end. Whenever the lock is free each watch is in one of the
+ * Post GONE to the watches that have read the last one. A watch joins the end of the list with the
+ * current number of GONE, and leaves it when it is given one: so the list is sorted, and watches
+ * that joined after this GONE are at its end. Whenever the lock is free each watch is in one of the
  * two lists, so that no other event misses it.
  */
 static void post_gone(struct tensor_buf *buf, u64 by)
@@ -154,13 +153,13 @@ static void post_list(struct list_head *watches, u32 events, u64 by)
 /**
  * tensor_event_post() - report to the clients that have a handle to a buffer
  * @buf: the buffer
- * @events: TENSOR_EVENT_*; with GONE a count of holders went down by an atomic operation before
- * @by: id of the client it was done through, which is not told; 0: of none
+ * @events: TENSOR_EVENT_*; before GONE an atomic operation has decremented a count of holders
+ * @by: id of the client that caused it, which gets no event; 0: none
  */
 void tensor_event_post(struct tensor_buf *buf, u32 events, u64 by)
 {
 	if (events == TENSOR_EVENT_GONE) {
-		/* who is not in the list yet sees the count that went down: see inbox_take() */
+		/* a watch that is not in the list yet sees the lower count: see inbox_take() */
 		smp_mb__after_atomic();
 		if (!list_empty_careful(&buf->watches))
 			post_gone(buf, by);
@@ -173,7 +172,7 @@ void tensor_event_post(struct tensor_buf *buf, u32 events, u64 by)
 }
 
 /**
- * tensor_inbox_ready() - would a read not wait?
+ * tensor_inbox_ready() - whether a read would not wait
  * @inbox: the inbox
  *
  * Return: whether there is an event.
@@ -183,7 +182,7 @@ bool tensor_inbox_ready(struct tensor_inbox *inbox)
 	return !list_empty_careful(&inbox->ready);
 }
 
-/* Copies events and leaves them where they are: the reader may turn out to be out of reach. */
+/* Copy events without removing them: copying to user space may fail. */
 static size_t inbox_peek(struct tensor_inbox *inbox, struct tensor_event *batch, size_t room)
 {
 	struct tensor_watch *watch;
@@ -202,7 +201,7 @@ static size_t inbox_peek(struct tensor_inbox *inbox, struct tensor_event *batch,
 	return n;
 }
 
-/* A watch whose GONE was read is told of the next one. */
+/* A watch whose GONE was read gets the next one. */
 static void watch_rearm(struct tensor_watch *watch)
 {
 	struct tensor_buf *buf = watch->buf;
@@ -215,16 +214,16 @@ static void watch_rearm(struct tensor_watch *watch)
 	spin_unlock(&buf->watch_lock);
 }
 
-/* The same buffer under another handle may be another watch. */
+/* A handle number may have been reused for the same buffer, with another watch. */
 static bool event_is(const struct tensor_event *event, const struct tensor_watch *watch)
 {
 	return event->ino == watch->buf->id && event->handle == READ_ONCE(watch->id);
 }
 
 /*
- * Takes away what the reader has. Watches are taken from the front and added at the end, so those
- * that were looked at come first and in the same order, but for those that have left since. A watch
- * that leaves while it is armed again stays, and its buffer, until RCU lets them go.
+ * Remove the events that the reader has got. Watches are taken from the front and added at the end,
+ * so the copied ones come first and in the same order, except those that have left since. A watch
+ * that leaves while it is moved back stays valid, and its buffer, until the RCU read section ends.
  */
 static void inbox_take(struct tensor_inbox *inbox, const struct tensor_event *batch, size_t n)
 {
@@ -251,11 +250,11 @@ static void inbox_take(struct tensor_inbox *inbox, const struct tensor_event *ba
 	while (count)
 		watch_rearm(gone[--count]);
 	rcu_read_unlock();
-	/* in the list before the reader counts who is left */
+	/* the watch is in the list before the reader counts the remaining holders */
 	smp_mb();
 }
 
-/* As many as there are and fit; 0 if there is none. */
+/* Copy as many events as exist and fit; return 0 if there is none. */
 static ssize_t inbox_copy(struct tensor_inbox *inbox, struct tensor_event __user *to, size_t room)
 {
 	struct tensor_event batch[READ_BATCH];
@@ -279,9 +278,9 @@ static ssize_t inbox_copy(struct tensor_inbox *inbox, struct tensor_event __user
 /**
  * tensor_inbox_read() - read() of /dev/tensor
  * @inbox: the client's
- * @to: where to
- * @room: bytes there
- * @wait: for the first event
+ * @to: destination
+ * @room: size of the destination in bytes
+ * @wait: wait for the first event
  *
  * Return: bytes written; -EINVAL, -EAGAIN, -ERESTARTSYS, -EFAULT.
  */

@@ -15,13 +15,13 @@
 #include "buf.h"
 
 /**
- * struct tensor_inbox - where a client reads its events
+ * struct tensor_inbox - the pending events of a client
  * @client: id of the client
  * @lock: guards @ready and the events of its watches
  * @ready: watches with events, oldest first
- * @reading: one reader at a time
+ * @reading: serialises readers
  * @wait: tasks in poll() or read()
- * @waker: wakes them; who posts may be short of memory, and has locks
+ * @waker: work that wakes them, because a poster may be in reclaim and holds locks
  */
 struct tensor_inbox {
 	u64 client;
@@ -33,15 +33,15 @@ struct tensor_inbox {
 };
 
 /**
- * struct tensor_watch - the events of a buffer for a client
+ * struct tensor_watch - the pending events of one buffer for one client
  * @buf: the buffer
- * @inbox: where its events go
+ * @inbox: inbox of the client
  * @id: number of a handle to it
- * @events: TENSOR_EVENT_* that were not read yet
- * @posted: there was an event once
- * @since: @gone of the buffer when it came into @watches; guarded by the buffer's watch_lock
- * @node: in a list of the buffer, or empty; guarded by the buffer's watch_lock
- * @ready: in the list of the inbox, or empty
+ * @events: unread TENSOR_EVENT_*
+ * @posted: an event was posted at least once
+ * @since: @gone of the buffer when it was added to @watches; guarded by the buffer's watch_lock
+ * @node: node in a list of the buffer, or empty; guarded by the buffer's watch_lock
+ * @ready: node in the list of the inbox, or empty
  */
 struct tensor_watch {
 	struct tensor_buf *buf;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Open files on buffers: those that EXPORT makes, and those behind mappings.
+ * Open files on buffers: made by EXPORT, and behind mappings.
  *
- * A file is allocated before the buffer's lock is taken, and counted under it.
+ * A file is allocated before the buffer's lock is taken and counted under the lock.
  */
 #include <linux/atomic.h>
 #include <linux/err.h>
@@ -18,8 +18,8 @@
 static const struct file_operations *file_fops;
 
 /**
- * tensor_file_init() - before the first file
- * @fops: operations of all files; their release calls tensor_file_release()
+ * tensor_file_init() - set the operations of buffer files
+ * @fops: the operations; their release method calls tensor_file_release()
  */
 void __init tensor_file_init(const struct file_operations *fops)
 {
@@ -28,7 +28,7 @@ void __init tensor_file_init(const struct file_operations *fops)
 
 /**
  * tensor_file_open() - open a file on a buffer
- * @hold: what it shall reach and permit; the file gets a reference of its own
+ * @hold: the range and rights of the file, which takes a reference of its own
  *
  * Return: the file or an ERR_PTR().
  */
@@ -61,8 +61,8 @@ free_open:
 }
 
 /**
- * tensor_file_list() - list a file as one that EXPORT made
- * @file: what tensor_file_open() gave
+ * tensor_file_list() - add a file to the list of exports
+ * @file: from tensor_file_open()
  *
  * Return: 0 or -ENOMEM.
  */
@@ -74,10 +74,10 @@ int tensor_file_list(struct file *file)
 }
 
 /**
- * tensor_file_count() - count a file as a holder; the others are told when it is released
- * @file: what tensor_file_open() gave
- * @count: counter of its buffer
- * @client: id of the client that is not told; 0: all are
+ * tensor_file_count() - count a file as a holder; its release posts TENSOR_EVENT_GONE
+ * @file: from tensor_file_open()
+ * @count: the counter in its buffer
+ * @client: id of the client that gets no event; 0: none
  */
 void tensor_file_count(struct file *file, atomic_t *count, u64 client)
 {
@@ -89,8 +89,8 @@ void tensor_file_count(struct file *file, atomic_t *count, u64 client)
 }
 
 /**
- * tensor_file_uncount() - undo tensor_file_count(), if that was called: nobody has seen the holder
- * @file: what tensor_file_open() gave
+ * tensor_file_uncount() - undo tensor_file_count(), if it was called, without an event
+ * @file: from tensor_file_open()
  */
 void tensor_file_uncount(struct file *file)
 {
@@ -102,8 +102,8 @@ void tensor_file_uncount(struct file *file)
 }
 
 /**
- * tensor_file_release() - a file goes
- * @file: the file; it keeps the module until the core is done with it
+ * tensor_file_release() - release a file
+ * @file: the file; it keeps the module loaded until the core has released it
  */
 void tensor_file_release(struct file *file)
 {
@@ -120,13 +120,13 @@ void tensor_file_release(struct file *file)
 }
 
 /**
- * tensor_file_hold() - see what a file is
+ * tensor_file_hold() - find the buffer of a file
  * @file: any file
- * @hold: its buffer and what it permits, if it is one of a buffer
+ * @hold: filled in if the file belongs to a buffer
  *
  * Takes no reference: @hold lives as long as the file does.
  *
- * Return: whether it is a buffer's.
+ * Return: whether it is a buffer file.
  */
 bool tensor_file_hold(struct file *file, struct tensor_hold *hold)
 {

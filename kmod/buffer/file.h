@@ -10,10 +10,10 @@
 
 /**
  * struct tensor_file - an open file on a buffer
- * @hold: what it reaches and permits; no reference, the file has one
- * @count: counter of the buffer that counts it, or NULL
- * @client: id of the client that is not told when it goes; 0: all are
- * @exported: how it is listed, if EXPORT made it
+ * @hold: its range and rights; borrows the reference of the file
+ * @count: counter in the buffer that includes it, or NULL
+ * @client: id of the client that gets no event when it is released; 0: none
+ * @exported: its entry in the list of exports, if EXPORT made it
  */
 struct tensor_file {
 	struct tensor_hold hold;

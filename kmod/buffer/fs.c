@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The pseudo file system that buffers live in: a buffer is an inode.
+ * The pseudo file system of buffers: a buffer is an inode.
  *
- * A buffer needs an inode of its own: its address space finds all mappings of it, its number is
- * the buffer's identity, and each open file on it has its own access mode. The file system cannot
- * be mounted or walked, and a file cannot be opened a second time through /proc.
+ * A buffer needs an inode of its own: its address space finds all mappings of it, its number is the
+ * buffer's identity, and each open file on it has its own access mode. The file system cannot be
+ * mounted or walked, and a file cannot be opened a second time through /proc.
  *
  * An inode must not outlive its superblock. A handle is a reference to an inode only, so there is
- * one mount for all buffers: it is made for the first user (a client, a file or a dma-buf) and
- * released with the last. A handle belongs to a client, and a buffer reaches another client through
- * a file or a dma-buf, so users overlap for as long as a buffer can be reached.
+ * one mount for all buffers: it is created for the first user (a client, a file or a dma-buf) and
+ * released by the last. A handle belongs to a client, and a buffer reaches another client through a
+ * file or a dma-buf, so there is a user as long as a buffer can be reached.
  *
  * The superblock references the module through the file system type, and keeps it loaded: the core
  * destroys the superblock after the module's last function has returned. So the file operations
@@ -51,8 +51,8 @@ static struct inode *fs_alloc_inode(struct super_block *sb)
 }
 
 /*
- * Called after a grace period of RCU: the shrinker may still unlock the buffer's mutex, and a
- * reader of events may still access its watch lock.
+ * Called after an RCU grace period: the shrinker may still unlock the buffer's mutex, and a reader
+ * of events may still access its watch lock.
  */
 static void fs_free_inode(struct inode *inode)
 {
@@ -63,7 +63,7 @@ static void fs_evict_inode(struct inode *inode)
 {
 	truncate_inode_pages_final(&inode->i_data);
 	clear_inode(inode);
-	/* the root of the file system is no buffer */
+	/* the root inode of the file system is no buffer */
 	if (tensor_buf_of(inode)->id)
 		fs_evict(tensor_buf_of(inode));
 }
@@ -75,7 +75,7 @@ static const struct super_operations super_ops = {
 	.evict_inode = fs_evict_inode,
 };
 
-/* The name in /proc/PID/fd and /proc/PID/maps. */
+/* The name of a buffer in /proc/PID/fd and /proc/PID/maps. */
 static char *fs_dname(struct dentry *dentry, char *text, int room)
 {
 	char name[32];
@@ -96,7 +96,7 @@ static int init_context(struct fs_context *fc)
 
 	if (!ctx)
 		return -ENOMEM;
-	/* of the machine, whoever happens to be its first user */
+	/* the mount belongs to the initial user namespace, not to that of its first user */
 	put_user_ns(fc->user_ns);
 	fc->user_ns = get_user_ns(&init_user_ns);
 	ctx->ops = &super_ops;
@@ -112,7 +112,10 @@ static struct file_system_type fs_type = {
 	.kill_sb = kill_anon_super,
 };
 
-/* The mount is made without the mutex: it takes memory, which another task should not wait for. */
+/*
+ * The mount is created without the mutex: that allocates, and other tasks should not wait for
+ * reclaim.
+ */
 static int fs_get_first(void)
 {
 	struct vfsmount *mnt = vfs_kern_mount(&fs_type, SB_KERNMOUNT, fs_type.name, NULL);
@@ -124,7 +127,7 @@ static int fs_get_first(void)
 		fs_mnt = mnt;
 		mnt = NULL;
 	}
-	/* tensor_fs_get() looks at the count alone */
+	/* tensor_fs_get() checks the count without the mutex */
 	smp_mb__before_atomic();
 	atomic_long_inc(&fs_users);
 	mutex_unlock(&fs_mutex);
@@ -133,7 +136,7 @@ static int fs_get_first(void)
 }
 
 /**
- * tensor_fs_get() - have the file system there until tensor_fs_put()
+ * tensor_fs_get() - keep the file system mounted until tensor_fs_put()
  *
  * Return: 0 or -errno.
  */
@@ -145,8 +148,8 @@ int tensor_fs_get(void)
 /**
  * tensor_fs_put() - undo tensor_fs_get()
  *
- * May release the last reference to the module that is not the caller's: the caller is an operation
- * of a device, a file or a dma-buf, for which the core keeps the module until it returns.
+ * May drop the last reference to the module except for the caller's: the caller is an operation of
+ * a device, a file or a dma-buf, and the core keeps the module loaded until it returns.
  */
 void tensor_fs_put(void)
 {
@@ -164,16 +167,16 @@ void tensor_fs_put(void)
 	mntput(mnt);
 }
 
-/* Size and mode of a buffer are not for its users to change. */
+/* Users of a buffer must not change its size or mode. */
 static int buf_setattr(struct mnt_idmap *idmap, struct dentry *dentry, struct iattr *attr)
 {
 	return -EPERM;
 }
 
 /*
- * Nobody finds the inode by a path, through /proc neither. Above all not to watch it: a mark of
- * inotify or fanotify holds the inode but not the mount, whose end would wait for the mark, because
- * older kernels find only the marks of inodes that the superblock lists.
+ * The inode cannot be opened by a path, not through /proc either. In particular it cannot be
+ * watched: a mark of inotify or fanotify holds the inode but not the mount, whose release would
+ * wait for the mark, because older kernels find only the marks of inodes that the superblock lists.
  */
 static int buf_permission(struct mnt_idmap *idmap, struct inode *inode, int mask)
 {
@@ -186,8 +189,8 @@ static const struct inode_operations inode_ops = {
 };
 
 /**
- * tensor_fs_buf() - make an inode, which is a buffer with nothing in it
- * @id: its number, not 0
+ * tensor_fs_buf() - create an inode, which is a buffer without memory
+ * @id: inode number, not 0
  * @bytes: its size
  *
  * The caller holds the file system. tensor_buf_put() evicts and frees it.
@@ -205,9 +208,9 @@ struct tensor_buf *tensor_fs_buf(u64 id, u64 bytes)
 	inode->i_ino = id;
 	inode->i_op = &inode_ops;
 	inode->i_flags |= S_NOATIME | S_NOCMTIME;
-	/* a buffer comes to other users: security modules have a say about its files */
+	/* buffers are shared between users, so security modules must see their files */
 	inode->i_flags &= ~S_PRIVATE;
-	/* newer kernels map a large page only if it ends within the file */
+	/* newer kernels map a large folio only if it ends within the file */
 	i_size_write(inode, bytes);
 	buf->bytes = bytes;
 	buf->id = id;
@@ -218,7 +221,7 @@ struct tensor_buf *tensor_fs_buf(u64 id, u64 bytes)
  * tensor_fs_open() - open a file on a buffer
  * @buf: the buffer; the file gets a reference of its own
  * @write: whether it is open for writing as well as for reading
- * @fops: its operations
+ * @fops: its file operations
  *
  * Return: the file or an ERR_PTR().
  */
@@ -239,8 +242,8 @@ static void fs_init_once(void *buf)
 }
 
 /**
- * tensor_fs_init() - before the first user
- * @evict: called when the last reference to a buffer has gone, to free what it has
+ * tensor_fs_init() - register the file system
+ * @evict: called when the last reference to a buffer is dropped, to free what it owns
  *
  * Return: 0 or -ENOMEM.
  */
@@ -255,11 +258,11 @@ int __init tensor_fs_init(void (*evict)(struct tensor_buf *buf))
 }
 
 /**
- * tensor_fs_exit() - after the last user
+ * tensor_fs_exit() - unregister the file system; no user is left
  */
 void tensor_fs_exit(void)
 {
-	/* buffers that went a moment ago are on their way */
+	/* wait for the inodes that RCU frees */
 	rcu_barrier();
 	kmem_cache_destroy(fs_cache);
 }

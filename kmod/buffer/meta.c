@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Descriptors: what the bytes of a buffer mean, and the proof that they are all there.
+ * Descriptors: the dtype and shape of a buffer's content, and the check of their bounds.
  *
  * A receiver may compute addresses from a descriptor without checking it again: all its elements
  * lie within the buffer, and its element count and bits fit into 63 bits. The kernel does not
@@ -13,8 +13,8 @@
 #include "meta.h"
 
 /*
- * The UTF-8 sequences by their length, with the first code point that a label may have of each: in
- * the shortest form only, and behind the control characters U+0000-1F and U+0080-9F.
+ * UTF-8 sequences by length, with the first code point that a label may contain of each length:
+ * only the shortest form is valid, and the control characters U+0000-1F and U+0080-9F are not.
  */
 static const struct {
 	u8 mask;
@@ -27,7 +27,10 @@ static const struct {
 	{ 0xf8, 0xf0, 0x10000 },
 };
 
-/* Bytes of the character at @text, of which @left bytes are there; 0 if it is none for a label. */
+/*
+ * Length in bytes of the character at @text, of which @left bytes follow; 0 if a label must not
+ * contain it.
+ */
 static size_t label_char(const u8 *text, size_t left)
 {
 	size_t i, form = 0;
@@ -52,7 +55,7 @@ static size_t label_char(const u8 *text, size_t left)
 	return form + 1;
 }
 
-/* Tools print labels, to a terminal and line by line. */
+/* Labels are restricted because tools print them to a terminal, one per line. */
 static bool label_ok(const char *label)
 {
 	size_t n, i, len = strnlen(label, TENSOR_UAPI_LABEL);
@@ -67,7 +70,7 @@ static bool label_ok(const char *label)
 	return true;
 }
 
-/* The dimensions that are not there. */
+/* Unused dimensions must be zero. */
 static bool tail_zero(const struct tensor_desc *desc)
 {
 	unsigned int i;
@@ -79,7 +82,7 @@ static bool tail_zero(const struct tensor_desc *desc)
 	return true;
 }
 
-/* False if there are too many elements. *@empty: there is none. */
+/* Return false if there are too many elements. *@empty: there is none. */
 static bool count_ok(const struct tensor_desc *desc, bool *empty)
 {
 	s64 bits = desc->bits;
@@ -97,7 +100,7 @@ static bool count_ok(const struct tensor_desc *desc, bool *empty)
 	return true;
 }
 
-/* How far the elements reach before (*@low <= 0) and behind (*@high > 0) the offset, in bits. */
+/* How far the elements reach before (*@low <= 0) and beyond (*@high > 0) the offset, in bits. */
 static bool reach(const struct tensor_desc *desc, s64 *low, s64 *high)
 {
 	s64 bits = desc->bits, step, *side;
@@ -115,7 +118,7 @@ static bool reach(const struct tensor_desc *desc, s64 *low, s64 *high)
 	return !check_mul_overflow(*low, bits, low) && !check_mul_overflow(*high, bits, high);
 }
 
-/* May a buffer of @bytes have this descriptor? */
+/* Check that a buffer of @bytes may have this descriptor. */
 static int desc_check(const struct tensor_desc *desc, u64 bytes)
 {
 	s64 low, high;
@@ -139,9 +142,9 @@ static int desc_check(const struct tensor_desc *desc, u64 bytes)
 }
 
 /**
- * tensor_desc_get_part() - read a descriptor as it looks from a part of the buffer
+ * tensor_desc_get_part() - read a descriptor relative to a part of the buffer
  * @hold: the buffer and the part
- * @desc: filled in; one that does not lie in the part is shown as none at all
+ * @desc: filled in; zeroed if the described elements do not lie within the part
  */
 void tensor_desc_get_part(const struct tensor_hold *hold, struct tensor_desc *desc)
 {
@@ -161,11 +164,11 @@ void tensor_desc_get_part(const struct tensor_hold *hold, struct tensor_desc *de
 }
 
 /**
- * tensor_desc_set() - replace a descriptor as a whole
+ * tensor_desc_set() - replace a descriptor
  * @buf: the buffer
- * @desc: from a user
+ * @desc: the new one, from user space, not checked
  *
- * Return: 0; -EPERM: sealed; -EINVAL: it cannot be one of this buffer.
+ * Return: 0; -EPERM: sealed; -EINVAL: it is not valid for this buffer.
  */
 int tensor_desc_set(struct tensor_buf *buf, const struct tensor_desc *desc)
 {

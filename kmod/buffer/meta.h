@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/*
- * Descriptors.
- */
+/* Descriptors: the dtype and shape of a buffer's content. */
 #ifndef TENSOR_META_H
 #define TENSOR_META_H
 

@@ -14,9 +14,9 @@ static LIST_HEAD(purge_list);
 static atomic_long_t purge_pages;
 
 /**
- * tensor_purgelist_add() - a buffer may be purged
+ * tensor_purgelist_add() - add a buffer that may be purged
  * @buf: the buffer; its lock is held, and it is in no list
- * @busy: list of those that could not be purged now; NULL: the list of all
+ * @busy: a list of buffers that could not be purged now; NULL: the list of purgeable buffers
  */
 void tensor_purgelist_add(struct tensor_buf *buf, struct list_head *busy)
 {
@@ -27,8 +27,8 @@ void tensor_purgelist_add(struct tensor_buf *buf, struct list_head *busy)
 }
 
 /**
- * tensor_purgelist_del() - a buffer is not purgeable any more
- * @buf: the buffer; its lock is held. One that never was is left alone
+ * tensor_purgelist_del() - remove a buffer that is no longer purgeable
+ * @buf: the buffer; its lock is held. Does nothing if it is in no list
  */
 void tensor_purgelist_del(struct tensor_buf *buf)
 {
@@ -43,9 +43,9 @@ void tensor_purgelist_del(struct tensor_buf *buf)
 }
 
 /**
- * tensor_purgelist_take() - take the oldest whose lock is free
+ * tensor_purgelist_take() - remove the oldest buffer whose lock is free
  *
- * Return: the buffer, locked and out of the list, without a reference; or NULL.
+ * Return: the buffer, locked and removed from the list, without a reference; or NULL.
  */
 struct tensor_buf *tensor_purgelist_take(void)
 {
@@ -65,8 +65,8 @@ struct tensor_buf *tensor_purgelist_take(void)
 }
 
 /**
- * tensor_purgelist_splice() - put back those that could not be purged
- * @busy: a list that tensor_purgelist_add() was given; empty afterwards
+ * tensor_purgelist_splice() - put back the buffers that could not be purged
+ * @busy: the list passed to tensor_purgelist_add(); empty on return
  */
 void tensor_purgelist_splice(struct list_head *busy)
 {
@@ -76,7 +76,7 @@ void tensor_purgelist_splice(struct list_head *busy)
 }
 
 /**
- * tensor_purgelist_pages() - how much may be purged now
+ * tensor_purgelist_pages() - number of pages of purgeable buffers
  *
  * Return: pages.
  */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The list of purgeable buffers. It holds no reference, because dropping one could evict a buffer
- * in the shrinker: eviction removes the buffer from the list, under its lock, before it is freed.
+ * The list of purgeable buffers. It holds no references, because dropping one could evict a buffer
+ * in the shrinker: eviction removes the buffer from the list, under the buffer's lock, before it is
+ * freed.
  */
 #ifndef TENSOR_PURGELIST_H
 #define TENSOR_PURGELIST_H

@@ -2,9 +2,8 @@
 /*
  * All clients and buffers by id, and the exported files of each buffer, for netlink.
  *
- * An entry is no reference, and may be read only under the lock of its table; a reader copies the
- * object. Ids only grow, so a dump resumes behind its last id, whatever objects were removed in
- * between.
+ * An entry holds no reference and may be read only under the lock of its table; a reader copies the
+ * object. Ids only grow, so a dump resumes after its last id, whatever was removed in between.
  */
 #include <linux/atomic.h>
 #include <linux/ktime.h>
@@ -16,16 +15,16 @@
 struct tensor_table tensor_bufs = TENSOR_TABLE(tensor_bufs);
 struct tensor_table tensor_clients = TENSOR_TABLE(tensor_clients);
 
-/* Guards what follows; innermost. */
+/* Guards totals and generations; innermost lock. */
 static DEFINE_SPINLOCK(totals_lock);
 static struct tensor_totals totals;
-/* Change with each change of clients and buffers, and of exports. */
+/* Incremented with each change of clients and buffers, and of exports. */
 static u32 generations[2] = { 1, 1 };
 
 static atomic64_t last_id;
 
 /**
- * tensor_registry_id() - a number for a new object
+ * tensor_registry_id() - allocate the id of a new object
  *
  * Return: 1, 2, ...
  */
@@ -34,7 +33,7 @@ u64 tensor_registry_id(void)
 	return atomic64_inc_return(&last_id);
 }
 
-/* 0 would tell netlink that consistency is not followed. */
+/* 0 would mean to netlink that consistency is not tracked, so it is skipped. */
 static void changed(bool exports)
 {
 	lockdep_assert_held(&totals_lock);
@@ -69,7 +68,7 @@ static void count_export(const struct tensor_exported *exported, bool add)
 }
 
 /**
- * tensor_registry_add_buf() - list a buffer that is complete
+ * tensor_registry_add_buf() - add a complete buffer
  * @buf: the buffer
  */
 void tensor_registry_add_buf(struct tensor_buf *buf)
@@ -78,13 +77,13 @@ void tensor_registry_add_buf(struct tensor_buf *buf)
 	tensor_table_add(&tensor_bufs, &buf->listed, buf->id);
 	count_buf(buf, true);
 	spin_unlock(&tensor_bufs.lock);
-	/* before anything else can happen to it */
+	/* before any other event of the buffer */
 	tensor_notify_alloc(buf);
 }
 
 /**
- * tensor_registry_del_buf() - forget a buffer
- * @buf: the buffer; it is not read any more on return. One that is not listed is left alone
+ * tensor_registry_del_buf() - remove a buffer
+ * @buf: the buffer; no reader uses it on return. Does nothing if it was not added
  */
 void tensor_registry_del_buf(struct tensor_buf *buf)
 {
@@ -98,8 +97,8 @@ void tensor_registry_del_buf(struct tensor_buf *buf)
 }
 
 /**
- * tensor_registry_add_client() - list a client that is complete
- * @client: its place in the table
+ * tensor_registry_add_client() - add a complete client
+ * @client: its entry in the table
  * @id: its id
  */
 void tensor_registry_add_client(struct tensor_entry *client, u64 id)
@@ -111,8 +110,8 @@ void tensor_registry_add_client(struct tensor_entry *client, u64 id)
 }
 
 /**
- * tensor_registry_del_client() - forget a client
- * @client: its place in the table; it is not read any more on return
+ * tensor_registry_del_client() - remove a client
+ * @client: its entry in the table; no reader uses the client on return
  */
 void tensor_registry_del_client(struct tensor_entry *client)
 {
@@ -123,9 +122,9 @@ void tensor_registry_del_client(struct tensor_entry *client)
 }
 
 /**
- * tensor_registry_add_export() - list a file that EXPORT made
+ * tensor_registry_add_export() - add a file that EXPORT made
  * @exported: filled in
- * @hold: what it reaches and permits; lives until it is deleted
+ * @hold: its range and rights; must live until tensor_registry_del_export()
  * @kind: enum tensor_export_kind
  *
  * Return: 0 or -ENOMEM.
@@ -149,8 +148,8 @@ int tensor_registry_add_export(struct tensor_exported *exported, const struct te
 }
 
 /**
- * tensor_registry_del_export() - forget a file that EXPORT made
- * @exported: the file; it is not read any more on return. One that is not listed is left alone
+ * tensor_registry_del_export() - remove a file that EXPORT made
+ * @exported: the file; no reader uses it on return. Does nothing if it was not added
  */
 void tensor_registry_del_export(struct tensor_exported *exported)
 {
@@ -167,8 +166,8 @@ void tensor_registry_del_export(struct tensor_exported *exported)
 }
 
 /**
- * tensor_registry_generation() - what changes with every change
- * @exports: of exported files; otherwise of clients and buffers
+ * tensor_registry_generation() - the number that changes with every change
+ * @exports: of exported files instead of clients and buffers
  *
  * Return: a number that is not 0.
  */
@@ -183,7 +182,7 @@ u32 tensor_registry_generation(bool exports)
 }
 
 /**
- * tensor_registry_totals() - read the counts, all of one moment
+ * tensor_registry_totals() - read a consistent snapshot of the counts
  * @out: filled in
  */
 void tensor_registry_totals(struct tensor_totals *out)

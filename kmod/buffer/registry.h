@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/*
- * All clients, buffers and exported files, for those who may look.
- */
+/* All clients, buffers and exported files, for netlink. */
 #ifndef TENSOR_REGISTRY_H
 #define TENSOR_REGISTRY_H
 
@@ -15,12 +13,12 @@ extern struct tensor_table tensor_bufs;
 extern struct tensor_table tensor_clients;
 
 /**
- * struct tensor_exported - a file or dma-buf that EXPORT made, as it is listed
- * @listed: its place in the table of its buffer, with its id
- * @born: boot time clock, nanoseconds
+ * struct tensor_exported - entry of a file or dma-buf that EXPORT made
+ * @listed: its entry in the table of its buffer, with its id
+ * @born: time of creation, boot time clock, nanoseconds
  * @kind: enum tensor_export_kind
- * @hold: what it reaches and permits
- * @owner: who made it
+ * @hold: its range and rights
+ * @owner: the process that made it
  */
 struct tensor_exported {
 	struct tensor_entry listed;
@@ -31,12 +29,12 @@ struct tensor_exported {
 };
 
 /**
- * struct tensor_totals - what the registry has counted
- * @clients: open /dev/tensor
- * @bufs: buffers
- * @bytes: of all buffers
- * @huge_bytes: of these, in chunks of PMD size
- * @exports: files made by EXPORT, by enum tensor_export_kind
+ * struct tensor_totals - counts of the registry
+ * @clients: opens of /dev/tensor
+ * @bufs: number of buffers
+ * @bytes: bytes of all buffers
+ * @huge_bytes: bytes of these in chunks of PMD size
+ * @exports: number of files made by EXPORT, by enum tensor_export_kind
  */
 struct tensor_totals {
 	u64 clients;

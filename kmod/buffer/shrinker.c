@@ -22,14 +22,15 @@
 #include "state.h"
 
 /*
- * Takes the pages, unless a fault is under way or a page has another reference: that page would not
- * become free, and a device would go on using it while the owner gets another. @chunks: empty.
+ * Move the pages to @chunks, which is empty, unless a fault is in progress or a page has another
+ * reference: that page would not become free, and a device would go on using it while the owner
+ * gets another one.
  */
 static bool purge_try(struct tensor_buf *buf, struct tensor_chunks *chunks)
 {
 	bool idle;
 
-	/* to empty the mappings takes time, and is in vain if a page stays */
+	/* check first, because emptying the mappings is expensive and useless if a page stays */
 	if (tensor_chunks_busy(&buf->chunks) || !tensor_buf_shut(buf, false))
 		return false;
 	idle = tensor_chunks_idle(&buf->chunks);
@@ -39,7 +40,7 @@ static bool purge_try(struct tensor_buf *buf, struct tensor_chunks *chunks)
 	return idle;
 }
 
-/* Pages that it gave back; 0: it could not be taken, and is in the list of those. */
+/* Purge a buffer. Return the number of freed pages; 0: it is busy and was added to @busy. */
 static unsigned long purge_buf(struct tensor_buf *buf, struct list_head *busy)
 {
 	struct tensor_chunks chunks = {};
@@ -51,7 +52,7 @@ static unsigned long purge_buf(struct tensor_buf *buf, struct list_head *busy)
 	}
 	pages = chunks.pages;
 	tensor_state_change(buf, TENSOR_STATE_PURGED, 0);
-	/* it is not the pool that is short of memory */
+	/* free the pages instead of recycling them: the system is short of memory, not the pool */
 	chunks.recycle = false;
 	tensor_chunks_free(&chunks);
 	tensor_event_post(buf, TENSOR_EVENT_PURGE, 0);
@@ -70,7 +71,9 @@ static unsigned long purge_scan(struct shrinker *shrinker, struct shrink_control
 	struct tensor_buf *buf;
 	LIST_HEAD(busy);
 
-	/* each has a page at least; that one is busy is no reason to look at all */
+	/*
+	 * each buffer has at least one page; a busy one does not justify a scan of the whole list
+	 */
 	while (freed < sc->nr_to_scan && left--) {
 		buf = tensor_purgelist_take();
 		if (!buf) {
@@ -78,20 +81,20 @@ static unsigned long purge_scan(struct shrinker *shrinker, struct shrink_control
 			break;
 		}
 		freed += purge_buf(buf, &busy);
-		/* its eviction waits for the lock, and frees it after a grace period */
+		/* eviction waits for the lock, and frees the buffer after a grace period */
 		rcu_read_lock();
 		mutex_unlock(&buf->lock);
 		rcu_read_unlock();
 	}
 	tensor_purgelist_splice(&busy);
-	/* 0: behind those that are busy there may be more */
+	/* 0 rather than SHRINK_STOP: there may be more after the busy ones */
 	return freed;
 }
 
 static struct shrinker *shrinker;
 
 /**
- * tensor_shrinker_init() - begin to give memory back
+ * tensor_shrinker_init() - register the shrinker
  *
  * Return: 0 or -ENOMEM.
  */
@@ -107,7 +110,7 @@ int __init tensor_shrinker_init(void)
 }
 
 /**
- * tensor_shrinker_exit() - the module goes; no buffer is left
+ * tensor_shrinker_exit() - unregister the shrinker; no buffer is left
  */
 void tensor_shrinker_exit(void)
 {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The small state of a buffer.
+ * The state of a buffer: seals, revocation, generation, and counts of writers and devices.
  *
- * Everything that can write is counted before it can: a mapping that is or may become writable, a
- * device's mapping, the kernel's. A seal closes that counter while it is zero (seal.c), so there is
- * no moment at which a writer slips by.
+ * Every writer is counted before it can write: a mapping that is or may become writable, a mapping
+ * by a device, a mapping by the kernel. A seal closes that counter while it is zero
+ * (../ioctl/seal.c), so no writer can be missed.
  */
 #include <linux/atomic.h>
 #include <linux/mutex.h>
@@ -14,10 +14,10 @@
 #include "trace.h"
 
 /**
- * tensor_buf_may() - may the processor have that access?
- * @hold: to what
- * @read: whether it reads
- * @write: whether it writes
+ * tensor_buf_may() - check that the processor may access a buffer
+ * @hold: the buffer and the rights
+ * @read: the access reads
+ * @write: the access writes
  *
  * Return: 0; -EACCES: a right is missing; -EPERM: sealed against writing.
  */
@@ -36,7 +36,7 @@ int tensor_buf_may(const struct tensor_hold *hold, bool read, bool write)
  * tensor_state_change() - change the state
  * @buf: the buffer; its lock is held
  * @set: TENSOR_STATE_* to set
- * @clear: TENSOR_STATE_* to take away
+ * @clear: TENSOR_STATE_* to clear
  */
 void tensor_state_change(struct tensor_buf *buf, u32 set, u32 clear)
 {
@@ -62,7 +62,7 @@ void tensor_state_seal(struct tensor_buf *buf, u32 seals)
 }
 
 /**
- * tensor_state_wrote() - a write has ended
+ * tensor_state_wrote() - count a write that has ended
  * @buf: the buffer
  *
  * Return: the new generation.
@@ -79,10 +79,10 @@ u64 tensor_state_wrote(struct tensor_buf *buf)
 }
 
 /**
- * tensor_memory_count() - count the pages again, since they came or went
- * @buf: the buffer, whose pages do not change meanwhile
+ * tensor_memory_count() - count the pages again, because they have changed
+ * @buf: the buffer, whose pages do not change during the call
  *
- * The numbers are kept, so that who reads them does not wait for a transition.
+ * The counts are stored, so that reading them does not wait for a transition.
  */
 void tensor_memory_count(struct tensor_buf *buf)
 {
@@ -103,7 +103,7 @@ void tensor_memory_count(struct tensor_buf *buf)
 }
 
 /**
- * tensor_memory_get() - numbers about a buffer's pages
+ * tensor_memory_get() - read the counts of a buffer's pages
  * @buf: the buffer
  * @memory: filled in
  */
@@ -120,10 +120,10 @@ static int write_join(struct tensor_buf *buf)
 }
 
 /**
- * tensor_write_get() - come to be one that may write
+ * tensor_write_get() - count a new writer
  * @buf: the buffer; its lock is not held
  *
- * Waits for a seal that is under way, and has its outcome.
+ * Waits for the outcome of a seal in progress.
  *
  * Return: 0, undone by tensor_write_put(); -EPERM: sealed; -EINTR: killed while waiting.
  */
@@ -141,7 +141,7 @@ int tensor_write_get(struct tensor_buf *buf)
 }
 
 /**
- * tensor_write_put() - can write no more
+ * tensor_write_put() - undo tensor_write_get()
  * @buf: the buffer
  */
 void tensor_write_put(struct tensor_buf *buf)
@@ -150,8 +150,8 @@ void tensor_write_put(struct tensor_buf *buf)
 }
 
 /**
- * tensor_device_join() - count one that maps it, of a buffer that has its pages
- * @buf: the buffer; its lock is held. It is not revoked, or a device is counted
+ * tensor_device_join() - count a mapping by a device, of a buffer that has its pages
+ * @buf: the buffer; its lock is held. It is not revoked, or a device is already counted
  * @write: whether it may write
  *
  * Return: 0, undone by tensor_device_put(); -EPERM: sealed against writing.
@@ -170,13 +170,13 @@ int tensor_device_join(struct tensor_buf *buf, bool write)
 }
 
 /**
- * tensor_device_get() - a device, or the kernel, is about to map it
+ * tensor_device_get() - count a mapping by a device or the kernel before it is made
  * @buf: the buffer
  * @write: whether it may write
  *
- * From here on the pages stay until tensor_device_put(), a revocation notwithstanding.
+ * The pages stay until tensor_device_put(), even if the buffer is revoked.
  *
- * Return: 0; -EIDRM; -EPERM: sealed against writing.
+ * Return: 0; -EIDRM: revoked; -EPERM: sealed against writing.
  */
 int tensor_device_get(struct tensor_buf *buf, bool write)
 {
@@ -191,7 +191,7 @@ int tensor_device_get(struct tensor_buf *buf, bool write)
 /**
  * tensor_device_put() - undo tensor_device_get()
  * @buf: the buffer
- * @write: as there; a write has ended then
+ * @write: as there; counts a write that has ended
  */
 void tensor_device_put(struct tensor_buf *buf, bool write)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The small state of a buffer: seals, revocation, purging, generation, writers and devices.
+ * The state of a buffer: seals, revocation, purging, generation, and counts of writers and devices.
  *
- * A single word of it is read without a lock: what must not change meanwhile is decided with the
+ * A single word may be read without a lock. A decision that must stay valid is made with the
  * buffer's lock held.
  */
 #ifndef TENSOR_STATE_H
@@ -15,25 +15,25 @@
 
 #define TENSOR_SEALED INT_MIN
 
-/* TENSOR_SEAL_* */
+/* Returns TENSOR_SEAL_*. */
 static inline u32 tensor_buf_seals(const struct tensor_buf *buf)
 {
 	return READ_ONCE(buf->seals);
 }
 
-/* TENSOR_STATE_REVOKED, TENSOR_STATE_PURGEABLE, TENSOR_STATE_PURGED */
+/* Returns TENSOR_STATE_REVOKED, TENSOR_STATE_PURGEABLE and TENSOR_STATE_PURGED. */
 static inline u32 tensor_buf_state(const struct tensor_buf *buf)
 {
 	return READ_ONCE(buf->state);
 }
 
-/* 0, or -EIDRM: it was revoked. */
+/* Returns 0, or -EIDRM if the buffer was revoked. */
 static inline int tensor_buf_usable(const struct tensor_buf *buf)
 {
 	return tensor_buf_state(buf) & TENSOR_STATE_REVOKED ? -EIDRM : 0;
 }
 
-/* How many writes have ended. */
+/* Number of writes that have ended. */
 static inline u64 tensor_state_generation(const struct tensor_buf *buf)
 {
 	return READ_ONCE(buf->generation);

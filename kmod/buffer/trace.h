@@ -16,7 +16,7 @@
 
 #include "buf.h"
 
-/* Macros that describe data, laid out by hand. */
+/* Laid out by hand: clang-format does not know the macros of tracepoints. */
 /* clang-format off */
 DECLARE_EVENT_CLASS(tensor_buf,
 		    TP_PROTO(const struct tensor_buf *buf),

@@ -2,13 +2,13 @@
 /*
  * A client: one open /dev/tensor with its table of handles.
  *
- * A handle is a number instead of an fd, so that ten thousand tensors do not cost ten thousand
- * fds. A number is reserved first and points to nothing; only when the caller has the reply does it
- * come to mean the buffer. So a handle cannot be used or closed before it is complete.
+ * A handle is a number instead of an fd, so that ten thousand tensors do not cost ten thousand fds.
+ * A number is reserved first and refers to the buffer only after the reply has been written, so
+ * that a handle cannot be used or closed before it is complete.
  *
- * Handles are also sorted by buffer, range and rights: what was imported before is found again, and
- * all handles of the client to one buffer share one watch, that of the primary one, so that an end
- * is reported to each client once.
+ * Handles are also in a tree sorted by buffer, range and rights: importing the same again returns
+ * the same handle, and all handles of the client to one buffer share the watch of the primary one,
+ * so that each client gets an event once.
  */
 #include <linux/err.h>
 #include <linux/ktime.h>
@@ -24,9 +24,9 @@
 #include "client.h"
 
 /**
- * tensor_client_new() - make a client for an open of the device
+ * tensor_client_new() - create a client for an open of the device
  *
- * Return: the client, for tensor_client_free(); or an ERR_PTR().
+ * Return: the client, freed by tensor_client_free(); or an ERR_PTR().
  */
 struct tensor_client *tensor_client_new(void)
 {
@@ -57,7 +57,7 @@ free_client:
 	return ERR_PTR(err);
 }
 
-/* By buffer first: handles to one are neighbours. */
+/* Compares the buffer first, so that handles to one buffer are neighbours. */
 static int hold_compare(const struct tensor_hold *a, const struct tensor_hold *b)
 {
 	if (a->buf->id != b->buf->id)
@@ -90,7 +90,7 @@ static struct tensor_handle *held_find(struct tensor_client *client, const struc
 	return NULL;
 }
 
-/* Two threads that import the same at the same time get a handle each, which are equal. */
+/* Two threads that import the same at the same time get two handles, which compare as equal. */
 static void held_insert(struct tensor_client *client, struct tensor_handle *handle)
 {
 	struct rb_node **at = &client->held.rb_node, *parent = NULL;
@@ -104,7 +104,7 @@ static void held_insert(struct tensor_client *client, struct tensor_handle *hand
 	rb_insert_color(&handle->node, &client->held);
 }
 
-/* Another handle to the same buffer, next to this one in the tree, or NULL. */
+/* Another handle to the same buffer, which is next to this one in the tree, or NULL. */
 static struct tensor_handle *held_sibling(struct tensor_handle *handle)
 {
 	struct tensor_handle *other = held_entry(rb_prev(&handle->node));
@@ -114,7 +114,7 @@ static struct tensor_handle *held_sibling(struct tensor_handle *handle)
 	return other && other->hold.buf == handle->hold.buf ? other : NULL;
 }
 
-/* With the table's lock, and the handle in the tree. */
+/* Called with the table's lock held and the handle in the tree. */
 static void primary_join(struct tensor_client *client, struct tensor_handle *handle)
 {
 	struct tensor_handle *sibling = held_sibling(handle);
@@ -129,8 +129,9 @@ static void primary_join(struct tensor_client *client, struct tensor_handle *han
 }
 
 /*
- * With the table's lock, and the handle still in the tree. Return: whether it was the last of its
- * group. The watch reports the number of an open handle.
+ * Called with the table's lock held and the handle still in the tree. The watch reports the number
+ * of an open handle, so another handle's number replaces this one. Return: whether the handle was
+ * the last of its group.
  */
 static bool primary_leave(struct tensor_handle *handle)
 {
@@ -145,11 +146,11 @@ static bool primary_leave(struct tensor_handle *handle)
 }
 
 /**
- * struct handle_end - what is left to do for a handle that is out of the table
+ * struct handle_end - what to release for a handle that was removed from the table
  * @hold: its reference
  * @id: its number
- * @handle: its struct, to be freed; NULL: it is the primary one of other handles, and theirs
- * @primary: its primary handle, to be freed, when that was the last of the group; otherwise NULL
+ * @handle: its struct, to be freed; NULL: it is the primary of other handles, which keep it
+ * @primary: its primary handle, to be freed, if this was the last of the group; otherwise NULL
  */
 struct handle_end {
 	struct tensor_hold hold;
@@ -159,9 +160,9 @@ struct handle_end {
 };
 
 /*
- * Takes a handle out of the table and the tree; with the table's lock. The struct of a primary
- * handle is freed with the last of its group, in whatever thread: without the lock only @end may be
- * read.
+ * Remove a handle from the table and the tree; called with the table's lock held. The struct of a
+ * primary handle is freed by whichever thread removes the last of its group: without the lock only
+ * @end may be read.
  */
 static void handle_remove(struct tensor_client *client, struct tensor_handle *handle,
 			  struct handle_end *end)
@@ -200,7 +201,7 @@ static void handle_retire(struct tensor_client *client, const struct handle_end 
 }
 
 /**
- * tensor_client_free() - the last fd of an open is gone: close all of its handles
+ * tensor_client_free() - close all handles and free a client, at the last close of the device
  * @client: the client
  */
 void tensor_client_free(struct tensor_client *client)
@@ -220,7 +221,7 @@ void tensor_client_free(struct tensor_client *client)
 		handle_retire(client, &end);
 		cond_resched();
 	}
-	/* a number that is only reserved is in it as well */
+	/* the table may still contain numbers that are only reserved */
 	xa_destroy(&client->handles);
 	tensor_inbox_fini(&client->inbox);
 	tensor_owner_put(client->owner);
@@ -228,7 +229,7 @@ void tensor_client_free(struct tensor_client *client)
 	tensor_fs_put();
 }
 
-/* With the table's lock, which this may let go of where it waits for memory. */
+/* Called with the table's lock held, which this may release while it allocates. */
 static int handle_number_from(struct tensor_client *client, u32 from, u32 *id)
 {
 	return __xa_alloc(&client->handles, id, NULL, XA_LIMIT(from, TENSOR_MAX_HANDLES),
@@ -236,9 +237,9 @@ static int handle_number_from(struct tensor_client *client, u32 from, u32 *id)
 }
 
 /*
- * The next free number. Not xa_alloc_cyclic(), which begins anew at 1 where memory is missing, too:
- * the number of a closed handle would be met again soon. For the same reason the search is repeated
- * where others have gone on meanwhile; the memory is there then.
+ * The next free number. Not xa_alloc_cyclic(), which also restarts at 1 when memory is short: the
+ * number of a closed handle would be reused soon. For the same reason the search is repeated if
+ * other threads have advanced meanwhile; the node is allocated then.
  */
 static int handle_number(struct tensor_client *client, u32 *id)
 {
@@ -263,11 +264,11 @@ static int handle_number(struct tensor_client *client, u32 *id)
 
 /**
  * tensor_handle_new() - reserve a handle
- * @client: whose
- * @hold: a reference; the handle's from now on, unless this fails
+ * @client: the client
+ * @hold: a reference, which passes to the handle unless this fails
  *
- * Return: the handle, which is not found before tensor_handle_publish(); or an ERR_PTR(): -EMFILE
- * when the table is full, -EDQUOT when the user has all that the limit permits, -ENOMEM.
+ * Return: the handle, which cannot be found before tensor_handle_publish(); or an ERR_PTR():
+ * -EMFILE: the table is full; -EDQUOT: the user has as many handles as the limit permits; -ENOMEM.
  */
 struct tensor_handle *tensor_handle_new(struct tensor_client *client,
 					const struct tensor_hold *hold)
@@ -298,9 +299,9 @@ uncount:
 }
 
 /**
- * tensor_handle_publish() - let a handle be found
- * @client: whose
- * @handle: what tensor_handle_new() gave; not the caller's any more
+ * tensor_handle_publish() - make a reserved handle usable
+ * @client: the client
+ * @handle: from tensor_handle_new(); passes to this function
  */
 void tensor_handle_publish(struct tensor_client *client, struct tensor_handle *handle)
 {
@@ -311,14 +312,14 @@ void tensor_handle_publish(struct tensor_client *client, struct tensor_handle *h
 	xa_lock(&client->handles);
 	held_insert(client, handle);
 	primary_join(client, handle);
-	/* the slot is reserved: this needs no memory */
+	/* the slot is reserved, so this does not allocate */
 	__xa_store(&client->handles, handle->id, handle, 0);
 	xa_unlock(&client->handles);
 }
 
 /**
- * tensor_handle_cancel() - undo tensor_handle_new(), its taking over of the reference included
- * @client: whose
+ * tensor_handle_cancel() - undo tensor_handle_new() and drop the reference
+ * @client: the client
  * @handle: the handle
  */
 void tensor_handle_cancel(struct tensor_client *client, struct tensor_handle *handle)
@@ -330,12 +331,12 @@ void tensor_handle_cancel(struct tensor_client *client, struct tensor_handle *ha
 }
 
 /**
- * tensor_handle_reuse() - use a handle that there is once more
- * @client: whose
- * @hold: what it has to reach and permit; stays the caller's
+ * tensor_handle_reuse() - count another use of an existing handle
+ * @client: the client
+ * @hold: its buffer, range and rights; the reference stays with the caller
  *
- * Return: its number, for one more tensor_handle_close(); 0: there is none, or it has all the uses
- * that can be counted.
+ * Return: its number, to be closed once more; 0: there is none, or its count of uses is at the
+ * maximum.
  */
 u32 tensor_handle_reuse(struct tensor_client *client, const struct tensor_hold *hold)
 {
@@ -354,7 +355,7 @@ u32 tensor_handle_reuse(struct tensor_client *client, const struct tensor_hold *
 
 /**
  * tensor_handle_get() - find a handle
- * @client: whose
+ * @client: the client
  * @id: its number
  * @hold: filled in, with a reference for the caller
  *
@@ -364,7 +365,7 @@ int tensor_handle_get(struct tensor_client *client, u32 id, struct tensor_hold *
 {
 	struct tensor_handle *handle;
 
-	/* the reference is taken while the handle cannot be closed */
+	/* the reference is taken under the lock, so that the handle cannot be closed meanwhile */
 	xa_lock(&client->handles);
 	handle = xa_load(&client->handles, id);
 	if (handle) {
@@ -376,8 +377,8 @@ int tensor_handle_get(struct tensor_client *client, u32 id, struct tensor_hold *
 }
 
 /**
- * tensor_handle_close() - give one use of a handle back; the last takes it out of the table
- * @client: whose
+ * tensor_handle_close() - drop one use of a handle; the last one removes it from the table
+ * @client: the client
  * @id: its number
  *
  * Return: 0 or -ENOENT.
@@ -388,7 +389,7 @@ int tensor_handle_close(struct tensor_client *client, u32 id)
 	struct handle_end end = {};
 
 	xa_lock(&client->handles);
-	/* NULL as well for a number that is only reserved */
+	/* also NULL for a number that is only reserved */
 	handle = xa_load(&client->handles, id);
 	if (handle && !--handle->uses)
 		handle_remove(client, handle, &end);
@@ -399,19 +400,19 @@ int tensor_handle_close(struct tensor_client *client, u32 id)
 }
 
 /**
- * tensor_handle_next() - look at a table of handles from outside
- * @client: whose; the caller keeps it from going
- * @id: number to begin with; that of the one that was found
+ * tensor_handle_next() - iterate over the handles of a client
+ * @client: the client; the caller keeps it alive
+ * @id: the least number to return; set to the number that was found
  * @row: filled in
  *
- * Return: whether there is one with that number or a larger one.
+ * Return: whether there is a handle with that number or a larger one.
  */
 bool tensor_handle_next(struct tensor_client *client, unsigned long *id,
 			struct tensor_handle_row *row)
 {
 	struct tensor_handle *handle;
 
-	/* it may be closed as soon as the lock is free */
+	/* the handle may be closed as soon as the lock is released */
 	xa_lock(&client->handles);
 	handle = xa_find(&client->handles, id, ULONG_MAX, XA_PRESENT);
 	if (handle)

@@ -17,17 +17,17 @@
 
 /**
  * struct tensor_client - an open /dev/tensor
- * @id: never given twice
- * @listed: its place in the table of all clients
- * @born: boot time clock, nanoseconds
- * @owner: who opened it
- * @handles: struct tensor_handle by handle
- * @held: the same by what they reach and permit; guarded by the lock of @handles
- * @next: where the search for a free handle begins, so that a closed one is not met again soon
- * @count: handles in the table
- * @bytes: bytes of the buffers behind them
+ * @id: its id, never reused
+ * @listed: its entry in the table of all clients
+ * @born: time of the open, boot time clock, nanoseconds
+ * @owner: the process that opened it
+ * @handles: struct tensor_handle by number
+ * @held: the same sorted by buffer, range and rights; guarded by the lock of @handles
+ * @next: where the search for a free number begins, so that a closed one is not reused soon
+ * @count: number of handles in the table
+ * @bytes: bytes of the buffers that they refer to
  * @inbox: events of these buffers
- * @rcu: a dump may still look at @handles, which is empty
+ * @rcu: delays freeing, because a dump may still read @handles
  */
 struct tensor_client {
 	u64 id;
@@ -45,14 +45,14 @@ struct tensor_client {
 
 /**
  * struct tensor_handle - an entry of the handle table
- * @hold: the reference that the handle is
+ * @hold: its reference to the buffer
  * @id: its number
- * @uses: how often it has to be closed
- * @node: in @held of the client
- * @primary: of the client's handles to this buffer the one whose watch serves all of them
- * @members: of a primary one: how many they are, itself included
- * @watch: of a primary one
- * @rcu: a reader of events may still look at @watch
+ * @uses: number of times that it has to be closed
+ * @node: node in @held of the client
+ * @primary: the one of the client's handles to this buffer whose watch serves all of them
+ * @members: of a primary handle: number of handles in the group, itself included
+ * @watch: of a primary handle: the watch of the group
+ * @rcu: delays freeing, because a reader of events may still use @watch
  */
 struct tensor_handle {
 	struct tensor_hold hold;
@@ -71,7 +71,7 @@ struct tensor_handle {
  * @id: its number
  * @buf: id of the buffer
  * @rights: TENSOR_RIGHT_*
- * @state: as tensor_hold_state() says
+ * @state: from tensor_hold_state()
  */
 struct tensor_handle_row {
 	u64 client;
@@ -95,7 +95,7 @@ bool tensor_handle_next(struct tensor_client *client, unsigned long *id,
 
 static inline u64 tensor_handle_mmap_offset(u32 id)
 {
-	/* no 32-bit mmap() could use it */
+	/* a 32-bit mmap() cannot express the offset */
 	return in_compat_syscall() ? 0 : (u64)id << TENSOR_MMAP_OFFSET_SHIFT;
 }
 

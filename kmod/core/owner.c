@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Who made a client or a buffer, and who may be told about it.
+ * The owner of a client or a buffer: the process that made it, and who may see it in netlink.
  *
- * A buffer may outlive its maker, so it keeps the pid with a reference (a number could be reused by
- * another process), the user with the namespace in which a privilege over them counts, and the
- * name. The buffers of a program share one owner.
+ * A buffer may outlive its maker, so the owner holds a reference to the pid (a number could be
+ * reused by another process), the uid, the user namespace in which a privilege over that user
+ * counts, and the name. The buffers of a program share one owner.
  */
 #include <linux/capability.h>
 #include <linux/cred.h>
@@ -19,7 +19,7 @@
 /**
  * tensor_owner_new() - describe the calling process
  *
- * Return: an owner with one reference, or NULL without memory.
+ * Return: an owner with one reference, or NULL: out of memory.
  */
 struct tensor_owner *tensor_owner_new(void)
 {
@@ -47,10 +47,10 @@ static bool owner_is_current(const struct tensor_owner *owner)
 }
 
 /**
- * tensor_owner_current() - describe the calling process, sharing what describes it already
- * @hint: probably the right one
+ * tensor_owner_current() - describe the calling process, reusing an owner if it matches
+ * @hint: owner that probably describes it
  *
- * Return: an owner with one reference for the caller, or NULL without memory.
+ * Return: an owner with one reference for the caller, or NULL: out of memory.
  */
 struct tensor_owner *tensor_owner_current(struct tensor_owner *hint)
 {
@@ -70,7 +70,7 @@ struct tensor_owner *tensor_owner_get(struct tensor_owner *owner)
 }
 
 /**
- * tensor_owner_put() - give a reference back
+ * tensor_owner_put() - drop a reference
  * @owner: the owner
  */
 void tensor_owner_put(struct tensor_owner *owner)
@@ -84,13 +84,13 @@ void tensor_owner_put(struct tensor_owner *owner)
 }
 
 /**
- * tensor_owner_visible() - may a netlink request see the objects of an owner?
- * @owner: who made it
- * @request: the message that asks; current is who reads the answer
+ * tensor_owner_visible() - whether a netlink request may see the objects of an owner
+ * @owner: the owner
+ * @request: the request; current is the task that reads the reply
  *
- * Only the same user or a privileged one; both the socket and the reader must have the privilege,
- * so that passing a socket to a privileged program gains nothing. And only processes of the
- * reader's pid namespace.
+ * Only the same user or a privileged one may; both the socket and the reader must have the
+ * privilege, so that passing a socket to a privileged program gains nothing. The owner must be in
+ * the reader's pid namespace.
  *
  * Return: whether it may.
  */

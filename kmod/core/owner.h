@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/*
- * Who made a client or a buffer.
- */
+/* The owner of a client or a buffer: the process that made it. */
 #ifndef TENSOR_OWNER_H
 #define TENSOR_OWNER_H
 
@@ -17,13 +15,13 @@ struct sk_buff;
 struct user_namespace;
 
 /**
- * struct tensor_owner - who made a client, a buffer or a file; shared, never changed
- * @ref: references
- * @pid: the process; may have ended
- * @ns: its user namespace then
- * @uid: its effective user then
- * @user: who pays
- * @comm: its name then
+ * struct tensor_owner - the process that made a client, a buffer or a file; shared and immutable
+ * @ref: reference count
+ * @pid: its pid; the process may have ended
+ * @ns: its user namespace at that time
+ * @uid: its effective uid at that time
+ * @user: the user who is charged
+ * @comm: its name at that time
  */
 struct tensor_owner {
 	refcount_t ref;

@@ -2,14 +2,14 @@
 /*
  * A table of objects by id.
  *
- * The place is in the object, so to be listed needs no memory and cannot fail.
+ * The node is embedded in the object, so adding an object allocates nothing and cannot fail.
  */
 #include <linux/lockdep.h>
 
 #include "table.h"
 
 /**
- * tensor_table_init() - begin with an empty table
+ * tensor_table_init() - initialise an empty table
  * @table: filled in
  */
 void tensor_table_init(struct tensor_table *table)
@@ -25,10 +25,10 @@ static bool entry_less(struct rb_node *a, const struct rb_node *b)
 }
 
 /**
- * tensor_table_add() - list an object
+ * tensor_table_add() - add an object
  * @table: the table; its lock is held
- * @entry: the object's
- * @id: its id, which no other of the table has
+ * @entry: entry of the object
+ * @id: its id, unique in the table
  */
 void tensor_table_add(struct tensor_table *table, struct tensor_entry *entry, u64 id)
 {
@@ -38,9 +38,9 @@ void tensor_table_add(struct tensor_table *table, struct tensor_entry *entry, u6
 }
 
 /**
- * tensor_table_del() - forget an object
+ * tensor_table_del() - remove an object
  * @table: the table; its lock is held
- * @entry: the object's, which is listed
+ * @entry: entry of the object, which is in the table
  */
 void tensor_table_del(struct tensor_table *table, struct tensor_entry *entry)
 {

@@ -10,9 +10,9 @@
 #include <linux/types.h>
 
 /**
- * struct tensor_entry - an object's place in a table
- * @id: its id, never 0; 0: it is in none
- * @node: the place
+ * struct tensor_entry - the entry of an object in a table
+ * @id: its id; 0: it is in no table
+ * @node: node in the tree
  */
 struct tensor_entry {
 	u64 id;
@@ -21,11 +21,11 @@ struct tensor_entry {
 
 /**
  * struct tensor_table - objects by id
- * @lock: guards all of it; an object leaves before it is destroyed, so a reader has the lock
+ * @lock: guards @root; an object is removed before it is freed, so a reader holds the lock
  * @root: the entries
  */
 struct tensor_table {
-	spinlock_t lock; /* guards root */
+	spinlock_t lock;
 	struct rb_root root;
 };
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Dma-bufs of other drivers as buffers.
+ * Import of dma-bufs that other drivers export.
  *
  * The exporter decides how its memory is mapped, which device may attach, and what an access by the
- * processor needs. This module adds a handle, a descriptor, and one way to share all of it. So
- * EXPORT returns the exporter's own dma-buf, never a new one around it; and a part of it cannot be
- * exported, because exporters differ in the meaning of a mapping's offset.
+ * processor needs. This module adds a handle and a descriptor. EXPORT therefore returns the
+ * exporter's own dma-buf, never a new one around it; and a part of it cannot be exported, because
+ * exporters differ in the meaning of a mapping's offset.
  */
 #include <linux/dma-buf.h>
 #include <linux/err.h>
@@ -16,9 +16,9 @@
 #include "dmabuf.h"
 
 /*
- * The mapping becomes one of a file that the exporter chooses, which may permit more than the
- * holder's rights. So one without the right to write gets the flags that the core gives to a
- * mapping of a file that is open for reading: without VM_SHARED remap_file_pages() refuses it.
+ * The exporter moves the mapping to a file of its choice, which may permit more than the holder's
+ * rights. So a mapping without the right to write gets the flags that the core sets for a mapping
+ * of a file that is open read-only: without VM_SHARED remap_file_pages() refuses it.
  */
 static int imported_map(const struct tensor_hold *hold, struct vm_area_struct *vma)
 {
@@ -29,7 +29,7 @@ static int imported_map(const struct tensor_hold *hold, struct vm_area_struct *v
 	else if (!shared)
 		vm_flags_clear(vma, VM_MAYWRITE);
 	vm_flags_clear(vma, VM_MAYEXEC);
-	/* to grow would lead out of it */
+	/* growing would extend the mapping beyond the buffer */
 	vm_flags_set(vma, VM_DONTEXPAND | VM_DONTDUMP);
 	return dma_buf_mmap(hold->buf->source, vma, vma->vm_pgoff);
 }
@@ -42,8 +42,8 @@ static struct dma_resv *imported_resv(struct tensor_buf *buf)
 }
 
 /*
- * Not dma_buf_begin_cpu_access(), which waits for fences without a limit: SYNC has waited for them
- * until its deadline.
+ * Not dma_buf_begin_cpu_access(), which waits for fences without a time limit: SYNC has already
+ * waited for them until its deadline.
  */
 static int imported_begin(struct tensor_buf *buf, enum dma_data_direction dir)
 {
@@ -71,23 +71,23 @@ static const struct tensor_backing imported_backing = {
 	.release = imported_release,
 };
 
-/* What a dma-buf permits, by how its file is open. */
+/* The rights that a dma-buf gives, by the mode that its file is open with. */
 static u32 imported_gives(const struct dma_buf *dmabuf)
 {
 	return dmabuf->file->f_mode & FMODE_WRITE ? TENSOR_RIGHTS_RW : TENSOR_RIGHTS_RO;
 }
 
 /**
- * tensor_import_dmabuf() - make a buffer of another driver's dma-buf
- * @hint: probably the owner
- * @client: id of the client that asks
+ * tensor_import_dmabuf() - create a buffer for another driver's dma-buf
+ * @hint: owner that probably matches
+ * @client: id of the calling client
  * @dmabuf: the dma-buf; the buffer gets a reference of its own
  * @hold: all of the buffer, with a reference for the caller
  *
- * A dma-buf that was opened for reading gives no right to write.
+ * A dma-buf that is open read-only gives no right to write.
  *
- * Return: 0; -EINVAL: it has no whole number of pages, or too many; -EACCES: it is not open for
- * reading; -ENOMEM.
+ * Return: 0; -EINVAL: its size is no multiple of the page size, or too large; -EACCES: it is not
+ * open for reading; -ENOMEM.
  */
 int tensor_import_dmabuf(struct tensor_owner *hint, u64 client, struct dma_buf *dmabuf,
 			 struct tensor_hold *hold)
@@ -109,11 +109,11 @@ int tensor_import_dmabuf(struct tensor_owner *hint, u64 client, struct dma_buf *
 }
 
 /**
- * tensor_imported_dmabuf() - the dma-buf that a buffer was made of
- * @hold: the buffer, and what is asked for
+ * tensor_imported_dmabuf() - get the dma-buf that a buffer was imported from
+ * @hold: the buffer, with the requested rights
  *
- * Return: its file with a reference for the caller, or an ERR_PTR(): -EOPNOTSUPP: that would give
- * more than was asked for.
+ * Return: its file with a reference for the caller, or an ERR_PTR(): -EOPNOTSUPP: it gives more
+ * rights than requested.
  */
 struct file *tensor_imported_dmabuf(const struct tensor_hold *hold)
 {

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/*
- * Dma-bufs of other drivers as buffers.
- */
+/* Import of dma-bufs that other drivers export. */
 #ifndef TENSOR_IMPORT_DMABUF_H
 #define TENSOR_IMPORT_DMABUF_H
 

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/*
- * Memfds as buffers.
- */
+/* Import of memfds. */
 #ifndef TENSOR_IMPORT_MEMFD_H
 #define TENSOR_IMPORT_MEMFD_H
 

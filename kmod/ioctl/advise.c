@@ -9,7 +9,7 @@
 #include "advise.h"
 #include "call.h"
 
-/* Mappings that the maker made by cookie do not count; those of others do. */
+/* Mappings that the maker made through its handle do not count; those of others do. */
 static bool purge_alone(const struct tensor_buf *buf)
 {
 	return atomic_read(&buf->handles) == 1 && !atomic_read(&buf->files) &&
@@ -29,7 +29,7 @@ static int purge_allow(struct tensor_buf *buf)
 	return 0;
 }
 
-/* Whether it had to come back; -EAGAIN if it would need pages and none are given. */
+/* Return whether the buffer was purged; -EAGAIN if it needs pages and @chunks has none. */
 static int purge_keep(struct tensor_buf *buf, struct tensor_chunks *chunks)
 {
 	bool purged = tensor_buf_state(buf) & TENSOR_STATE_PURGED;
@@ -56,7 +56,7 @@ static int purge_keep_locked(struct tensor_buf *buf, struct tensor_chunks *chunk
 	return purged;
 }
 
-/* Memory is asked for without the lock: it is what the shrinker wants. */
+/* Allocate without the lock, which the shrinker needs. */
 static int purge_undo(struct tensor_buf *buf)
 {
 	struct tensor_chunks chunks = {};
@@ -106,7 +106,7 @@ int tensor_advise(struct tensor_call *call)
 				 arg->__reserved, arg->handle, &hold);
 	if (done)
 		return done;
-	/* what cannot be undone is done when the reply can be written */
+	/* the action cannot be undone, so check first that the reply can be written */
 	done = tensor_call_reply(call) ?: advise_hold(call, &hold);
 	tensor_buf_put(hold.buf);
 	if (done < 0)

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * One ioctl on its way.
+ * The arguments and the reply of an ioctl.
  *
- * An ioctl works on a copy. It writes its reply with tensor_call_reply() when all that can fail has
- * been done, and only after that makes visible what it made: a caller whose reply could not be
- * written has changed nothing.
+ * An ioctl works on a copy of its struct. It writes the reply with tensor_call_reply() after
+ * everything that can fail, and publishes new objects only after that: if the reply cannot be
+ * written nothing has changed.
  */
 #include <linux/minmax.h>
 #include <linux/uaccess.h>
@@ -13,9 +13,9 @@
 #include "call.h"
 
 /**
- * tensor_call_hold() - find the buffer that a call is about
+ * tensor_call_hold() - find the buffer of a call
  * @call: the call
- * @handle: the handle it gave; 0 on a buffer fd
+ * @handle: the handle that the caller passed; 0 on a buffer fd
  * @hold: filled in, with a reference for the caller
  *
  * Return: 0, -ENOENT, or -EINVAL for a handle given to a buffer fd.
@@ -35,7 +35,7 @@ int tensor_call_hold(const struct tensor_call *call, u32 handle, struct tensor_h
  * @call: the call
  * @unsupported: an argument has a bit or a value that this module does not know
  * @invalid: the arguments contradict each other, or a reserved field is not 0
- * @handle: the handle that the caller gave; 0 on a buffer fd
+ * @handle: the handle that the caller passed; 0 on a buffer fd
  * @hold: filled in, with a reference for the caller
  *
  * Return: 0, -EOPNOTSUPP, -EINVAL, or what tensor_call_hold() returns.
@@ -52,7 +52,8 @@ int tensor_call_begin(const struct tensor_call *call, bool unsupported, bool inv
  * tensor_call_reply() - write the copy back to the caller
  * @call: the call
  *
- * What the caller has beyond our struct was checked to be zero, and stays so.
+ * Bytes of the caller's struct beyond the module's version were checked to be zero and are not
+ * written.
  *
  * Return: 0 or -EFAULT.
  */
@@ -64,11 +65,11 @@ int tensor_call_reply(const struct tensor_call *call)
 }
 
 /**
- * tensor_call_give() - reply to a call that made a handle, and let the handle be found
+ * tensor_call_give() - reply to a call that made a handle, and publish the handle
  * @call: the call
- * @handle: what tensor_handle_new() gave; not the caller's any more
+ * @handle: from tensor_handle_new(); passes to this function
  *
- * Return: 0, or -EFAULT and the handle is gone with its reference.
+ * Return: 0, or -EFAULT and the handle is freed with its reference.
  */
 int tensor_call_give(const struct tensor_call *call, struct tensor_handle *handle)
 {

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/*
- * One ioctl on its way: what the table of ioctl.c and the files that serve its entries share.
- */
+/* The arguments and the reply of an ioctl: what the table of ioctl.c and the ioctls share. */
 #ifndef TENSOR_CALL_H
 #define TENSOR_CALL_H
 
@@ -11,17 +9,17 @@
 #include "../buffer/buf.h"
 #include "../client/client.h"
 
-/* All flags of EXPORT. */
+/* All flags of EXPORT; QUERY returns them. */
 #define TENSOR_EXPORT_FLAGS (TENSOR_EXPORT_INHERIT | TENSOR_EXPORT_RANGE | TENSOR_EXPORT_DMABUF)
 
 /**
  * struct tensor_call - one ioctl
- * @client: on /dev/tensor, otherwise NULL
- * @file: the file it came through
- * @user: where the struct lies
- * @user_size: bytes of it that the caller has
- * @size: bytes of it that we have
- * @arg: our copy
+ * @client: the client, or NULL on a buffer fd
+ * @file: the file that it was called on
+ * @user: address of the caller's struct
+ * @user_size: size of the caller's struct
+ * @size: size of the module's struct
+ * @arg: the copy
  */
 struct tensor_call {
 	struct tensor_client *client;
@@ -51,7 +49,7 @@ int tensor_call_begin(const struct tensor_call *call, bool unsupported, bool inv
 int tensor_call_reply(const struct tensor_call *call);
 int tensor_call_give(const struct tensor_call *call, struct tensor_handle *handle);
 
-/* Id of the client, which is not told of what this call does; 0 on a buffer fd. */
+/* Id of the client, which gets no event for what this call does; 0 on a buffer fd. */
 static inline u64 tensor_call_client(const struct tensor_call *call)
 {
 	return call->client ? call->client->id : 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The ioctls: one table, one place where sizes are negotiated, and those that are about a single
- * buffer. call.c says how each of them goes.
+ * The ioctls: the table, the negotiation of struct sizes, and ALLOC, INFO, META, CLOSE and QUERY.
+ * See call.c for the rules that all of them follow.
  */
 #include <linux/build_bug.h>
 #include <linux/err.h>
@@ -166,11 +166,11 @@ static int call_query(struct tensor_call *call);
 
 /**
  * struct ioctl_op - an ioctl
- * @run: does it
- * @size: bytes of its struct
- * @least: bytes of the first version of that struct
- * @on_buf: works on a buffer fd too
- * @write: wants the device open for writing
+ * @run: its function
+ * @size: size of its struct
+ * @least: size of the first version of that struct
+ * @on_buf: also works on a buffer fd
+ * @write: needs a device that is open for writing
  */
 struct ioctl_op {
 	int (*run)(struct tensor_call *call);
@@ -238,7 +238,7 @@ static int call_query(struct tensor_call *call)
 	owner = tensor_owner_current(call->client->owner);
 	if (!owner)
 		return -ENOMEM;
-	/* every field, whatever the caller had there */
+	/* overwrite every field, whatever the caller passed */
 	*query = (struct tensor_query){
 		.size = query->size,
 		.features = query_features(nodes),
@@ -290,7 +290,7 @@ static long ioctl_run(struct tensor_call *call, const struct ioctl_op *op)
 
 /**
  * tensor_ioctl_device() - an ioctl on /dev/tensor
- * @file: an open of it
+ * @file: the open device
  * @cmd: TENSOR_IOC_*
  * @arg: address of the struct
  *
@@ -311,7 +311,7 @@ long tensor_ioctl_device(struct file *file, unsigned int cmd, unsigned long arg)
 /**
  * tensor_ioctl_buf() - an ioctl on a buffer fd
  * @file: the buffer's file
- * @cmd: TENSOR_IOC_*, one of those about a buffer
+ * @cmd: TENSOR_IOC_*
  * @arg: address of the struct
  *
  * Return: 0 or -errno.

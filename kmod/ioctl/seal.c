@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * SEAL: the memory is not written to any more. REVOKE: it is taken from all holders.
+ * SEAL makes the memory read-only for good. REVOKE takes it from all holders.
  *
  * Each writer is counted before it can write (state.c). A seal closes that counter while it is
  * zero. A page that is still referenced through a former mapping (by a network card, or by direct
- * I/O under way) is found by its reference count once all mappings are emptied; a new reference
+ * I/O in progress) is found by its reference count once all mappings are emptied; a new reference
  * that can write needs a writable mapping, and none is left. While the pages are checked the
- * counter is closed and the seal is not set: a new mapping waits for the buffer's lock, and so for
- * the outcome.
+ * counter is closed and the seal is not yet set: a new mapping waits for the buffer's lock, and so
+ * for the outcome.
  */
 #include <linux/atomic.h>
 #include <linux/minmax.h>
@@ -22,13 +22,16 @@
 #include "call.h"
 #include "seal.h"
 
-/* References that are gone in a moment are waited for: how often, and jiffies each time. */
+/* References that are dropped soon are waited for: number of tries, and jiffies between them. */
 #define SEAL_TRIES 5
 #define SEAL_PAUSE max(HZ / 100, 1)
 
 #define SEALS (TENSOR_SEAL_WRITE | TENSOR_SEAL_META | TENSOR_SEAL_SEAL)
 
-/* Whether no page is referred to. Readers' mappings are emptied for it, and fault again. */
+/*
+ * Whether no page has another reference. Mappings of readers are emptied for the check and fault
+ * again.
+ */
 static bool seal_idle(struct tensor_buf *buf)
 {
 	bool idle;
@@ -69,7 +72,7 @@ static int seal_write(struct tensor_buf *buf)
 	return err;
 }
 
-/* Whether there is one more than before, or -errno. */
+/* Return 1 if a seal was added, 0 if all were set before, or -errno. */
 static int seal_add(struct tensor_buf *buf, u32 seals)
 {
 	u32 before = tensor_buf_seals(buf);
@@ -127,7 +130,7 @@ int tensor_seal(struct tensor_call *call)
 	err = tensor_call_begin(call, arg->flags || arg->seals & ~SEALS, false, arg->handle, &hold);
 	if (err)
 		return err;
-	/* what cannot be undone is done when the reply can be written */
+	/* the action cannot be undone, so check first that the reply can be written */
 	err = tensor_call_reply(call) ?: seal_hold(call, &hold, arg->seals);
 	if (!err)
 		arg->seals = tensor_buf_seals(hold.buf);
@@ -135,7 +138,7 @@ int tensor_seal(struct tensor_call *call)
 	return err ?: tensor_call_reply(call);
 }
 
-/* Devices keep what they use; the last of them gives it back. */
+/* Mappings by devices keep the pages; the last of them frees them. */
 static void revoke_pages(struct tensor_buf *buf)
 {
 	struct tensor_chunks chunks = {};

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * From a handle to an fd and back.
+ * EXPORT and IMPORT: from a handle to an fd and back.
  *
- * Each export is an open file of its own, so it carries its own rights, and the number of them says
- * how many other processes may still hold the buffer. An import is a handle like that of the maker,
- * only never with more rights, and to no more of the buffer, than the fd had.
+ * Each export is an open file of its own, so it has its own rights, and the number of exports
+ * bounds how many other processes can hold the buffer. An import is a handle like that of the
+ * maker, but never with more rights or a larger range than the fd had.
  */
 #include <linux/err.h>
 #include <linux/fcntl.h>
@@ -21,7 +21,7 @@
 #include "call.h"
 #include "share.h"
 
-/* Narrow what the handle reaches to what was asked for. */
+/* Narrow the range of the hold as the caller requested. */
 static int export_range(const struct tensor_export *arg, struct tensor_hold *hold)
 {
 	u64 first = arg->offset >> PAGE_SHIFT;
@@ -33,7 +33,7 @@ static int export_range(const struct tensor_export *arg, struct tensor_hold *hol
 		return -EINVAL;
 	if (!count || first >= hold->count || count > hold->count - first)
 		return -EINVAL;
-	/* where its exporter maps it, it alone decides */
+	/* the exporter of an imported dma-buf decides how it is mapped, so it is exported whole */
 	if (hold->buf->backing->kind == TENSOR_KIND_DMABUF && count != hold->count)
 		return -EOPNOTSUPP;
 	hold->first += first;
@@ -49,7 +49,7 @@ static int export_rights(const struct tensor_export *arg, struct tensor_hold *ho
 		needs |= TENSOR_RIGHT_ATTACH;
 	if (!tensor_hold_may(hold, arg->rights | needs))
 		return -EACCES;
-	/* an fd that could never write must not say that it could */
+	/* an fd that can never write must not have the right to */
 	if (arg->rights & TENSOR_RIGHT_WRITE && tensor_buf_seals(hold->buf) & TENSOR_SEAL_WRITE)
 		return -EPERM;
 	hold->rights = arg->rights;
@@ -84,7 +84,7 @@ static struct file *export_file(const struct tensor_export *arg, struct tensor_h
 }
 
 /*
- * The file becomes a holder, whose end is reported. While the lock is held the buffer does not
+ * Count the file as a holder, whose end is reported. While the lock is held the buffer does not
  * become purgeable.
  */
 static int export_count(const struct tensor_export *arg, const struct tensor_hold *hold,
@@ -118,7 +118,7 @@ static int export_give(struct tensor_call *call, const struct tensor_hold *hold,
 		goto put_fd;
 	err = export_count(arg, hold, file);
 	if (err) {
-		/* a caller that failed has nothing to close */
+		/* the failed call must not return an fd number that the caller would close */
 		arg->fd = was;
 		tensor_call_reply(call);
 		goto put_fd;
@@ -171,7 +171,7 @@ static int import_own(const struct tensor_hold *hold)
 	return tensor_buf_usable(hold->buf);
 }
 
-/* With a reference in @hold, also if this fails after it has one. */
+/* @hold gets a reference, also on some errors: the caller checks @hold->buf. */
 static int import_file(struct tensor_call *call, struct file *file, struct tensor_hold *hold)
 {
 	struct tensor_client *client = call->client;
@@ -198,7 +198,10 @@ static int import_reply(struct tensor_call *call, const struct tensor_hold *hold
 	return tensor_call_reply(call);
 }
 
-/* The same handle once more. It can be closed by then, which is the caller's own doing. */
+/*
+ * Return the number of an existing handle again. It may be closed meanwhile by another thread of
+ * the caller.
+ */
 static int import_reuse(struct tensor_call *call, const struct tensor_hold *hold, u32 handle)
 {
 	int err = import_reply(call, hold, handle);
@@ -209,7 +212,7 @@ static int import_reuse(struct tensor_call *call, const struct tensor_hold *hold
 	return err;
 }
 
-/* With a reference in @hold, which goes to the handle. */
+/* Takes over the reference in @hold. */
 static int import_give(struct tensor_call *call, const struct tensor_hold *hold)
 {
 	u32 same = tensor_handle_reuse(call->client, hold);
@@ -229,7 +232,7 @@ static int import_give(struct tensor_call *call, const struct tensor_hold *hold)
 		return err;
 	}
 	tensor_notify_import(call->client->id, hold);
-	/* once published the handle is no longer ours to look at */
+	/* after publishing, another thread may close and free the handle */
 	tensor_handle_publish(call->client, handle);
 	return 0;
 }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * SYNC: the processor's access, in brackets.
+ * SYNC: the begin and the end of an access by the processor.
  *
- * Between processes nothing needs to be done: they see the same caches. A device may still be at
- * work, which its fences say, and may not see the caches, for which the DMA API moves the bytes.
- * The end of a write makes the generation one higher.
+ * Processes share the caches, so between them nothing needs to be done. A device may still be
+ * working, so the begin waits for its fences, and may not be cache coherent, so the DMA API syncs
+ * its mappings. The end of a write raises the generation by one.
  */
 #include <linux/dma-direction.h>
 #include <linux/dma-resv.h>
@@ -20,7 +20,7 @@
 
 #define SYNC_FLAGS (TENSOR_SYNC_READ | TENSOR_SYNC_WRITE | TENSOR_SYNC_END)
 
-/* As a device sees it: what the processor reads came from there. */
+/* The direction from the device's view: what the processor reads was written by the device. */
 static enum dma_data_direction sync_dir(u32 flags)
 {
 	if (!(flags & TENSOR_SYNC_WRITE))
@@ -28,7 +28,7 @@ static enum dma_data_direction sync_dir(u32 flags)
 	return flags & TENSOR_SYNC_READ ? DMA_BIDIRECTIONAL : DMA_TO_DEVICE;
 }
 
-/* In jiffies, rounded up and without the one that has begun: a wait is not too short. */
+/* In jiffies, rounded up and without the current one, so that the wait is never too short. */
 static unsigned long sync_left(u64 deadline_ns)
 {
 	u64 now = ktime_get_ns();
@@ -118,7 +118,7 @@ int tensor_sync(struct tensor_call *call)
 	err = tensor_call_hold(call, arg->handle, &hold);
 	if (err)
 		return err;
-	/* what cannot be undone is done when the reply can be written */
+	/* the action cannot be undone, so check first that the reply can be written */
 	err = tensor_call_reply(call) ?: sync_hold(&hold, arg);
 	if (!err)
 		arg->generation = tensor_state_generation(hold.buf);

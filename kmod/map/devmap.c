@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What devices, and the kernel itself, have mapped of a buffer.
+ * Mappings of a buffer by devices and by the kernel.
  *
- * A mapping is made anew for each that asks, and not kept when it goes: a device that let go counts
- * as a writer no more, and its end says that something was written. The list of the mappings there
- * are is what the processor's access is bracketed with, through whichever fd it comes.
+ * Mappings are not cached: a device that has unmapped no longer counts as a writer, and the unmap
+ * of a writable mapping raises the generation. SYNC syncs all mappings in the list, through
+ * whichever fd it is called.
  */
 #include <linux/dma-mapping.h>
 #include <linux/err.h>
@@ -20,13 +20,13 @@
 #include "devmap.h"
 
 /**
- * struct device_map - a device's mapping
- * @node: in the list of the buffer's
- * @hold: what it was made through; lives as long as the mapping
+ * struct device_map - a mapping by a device
+ * @node: node in the list of the buffer
+ * @hold: the hold of the dma-buf; lives as long as the mapping
  * @dev: the device
- * @dir: what it may do
+ * @dir: direction of its accesses
  * @span: the pages
- * @sgt: their addresses, which the importer has
+ * @sgt: their DMA addresses, given to the importer
  */
 struct device_map {
 	struct list_head node;
@@ -38,10 +38,10 @@ struct device_map {
 };
 
 /**
- * tensor_span_unpin() - the end of tensor_span_pin()
+ * tensor_span_unpin() - undo tensor_span_pin()
  * @buf: the buffer
  * @span: the pages
- * @dirty: they may have been written to
+ * @dirty: the pages may have been written to
  */
 void tensor_span_unpin(struct tensor_buf *buf, struct tensor_span *span, bool dirty)
 {
@@ -52,14 +52,13 @@ void tensor_span_unpin(struct tensor_buf *buf, struct tensor_span *span, bool di
 }
 
 /**
- * tensor_span_pin() - find the pages of a range, which stay in place
+ * tensor_span_pin() - find the pages of a range and keep them in place
  * @hold: the range
- * @span: set to them; the caller frees the array @pages
+ * @span: filled in; the caller frees the array @pages
  *
- * Pages that are held in place only for the device are charged first, which bounds the arrays as
- * well.
+ * Pages that are pinned only for the device are charged first, which also bounds the arrays.
  *
- * Return: 0; -EDQUOT; -ENOMEM; what the maker of the memory says.
+ * Return: 0; -EDQUOT; -ENOMEM; an error of the backing.
  */
 int tensor_span_pin(const struct tensor_hold *hold, struct tensor_span *span)
 {
@@ -82,7 +81,7 @@ int tensor_span_pin(const struct tensor_hold *hold, struct tensor_span *span)
 	return err;
 }
 
-/* The addresses of the pages, in as few pieces as the device takes. */
+/* Build the table of pages with as few entries as the device's segment size permits. */
 static int map_table(struct device_map *map)
 {
 	size_t most = min_t(size_t, dma_get_max_seg_size(map->dev), dma_max_mapping_size(map->dev));
@@ -98,7 +97,7 @@ static int map_table(struct device_map *map)
 	return err;
 }
 
-/* The buffer counts the device: its pages stay. */
+/* The buffer counts the device, so its pages stay in place. */
 static int map_device(struct device_map *map)
 {
 	struct tensor_buf *buf = map->hold->buf;
@@ -122,9 +121,10 @@ static int map_device(struct device_map *map)
  * tensor_devmap_new() - map the range of a dma-buf for a device
  * @hold: the range, which has the rights for @dir and lives until tensor_devmap_free()
  * @dev: the device
- * @dir: what it will do
+ * @dir: direction of its accesses
  *
- * Return: the addresses, or an ERR_PTR(): as tensor_device_get() and tensor_span_pin().
+ * Return: the table of DMA addresses, or an ERR_PTR(): as tensor_device_get() and
+ * tensor_span_pin().
  */
 struct sg_table *tensor_devmap_new(const struct tensor_hold *hold, struct device *dev,
 				   enum dma_data_direction dir)
@@ -154,7 +154,7 @@ free_map:
 }
 
 /**
- * tensor_devmap_free() - the device uses it no more
+ * tensor_devmap_free() - unmap a device
  * @sgt: from tensor_devmap_new()
  */
 void tensor_devmap_free(struct sg_table *sgt)
@@ -174,10 +174,10 @@ void tensor_devmap_free(struct sg_table *sgt)
 }
 
 /**
- * tensor_devmap_any() - is there a device that has it mapped?
+ * tensor_devmap_any() - whether a device has a dma-buf mapped
  * @hold: the hold of one dma-buf; the buffer's lock is held
  *
- * Return: whether there is one through that dma-buf.
+ * Return: whether a device has mapped through that dma-buf.
  */
 bool tensor_devmap_any(const struct tensor_hold *hold)
 {
@@ -196,11 +196,11 @@ static bool map_meets(const struct device_map *map, const struct tensor_hold *ho
 }
 
 /**
- * tensor_devmap_sync() - move bytes between the processor's caches and devices
- * @hold: which bytes
- * @for_cpu: the processor is about to use them; otherwise it has, and devices are
+ * tensor_devmap_sync() - make writes visible between the processor and devices
+ * @hold: the range
+ * @for_cpu: before accesses by the processor; otherwise after them, before accesses by devices
  *
- * Nothing happens where devices see the caches.
+ * Does nothing where devices are cache coherent.
  */
 void tensor_devmap_sync(const struct tensor_hold *hold, bool for_cpu)
 {

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/*
- * What devices, and the kernel itself, have mapped of a buffer.
- */
+/* Mappings of a buffer by devices and by the kernel. */
 #ifndef TENSOR_DEVMAP_H
 #define TENSOR_DEVMAP_H
 

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * A buffer as devices see it: its dma-bufs.
+ * Dma-bufs of a buffer: this module is their exporter.
  *
- * A dma-buf has the rights and the range of the handle it was made from; all those of a buffer
- * share its reservation object. The memory never moves, so there is nothing to pin or to notify: a
- * device maps it, and what it has mapped stays until it unmaps, even if the buffer is revoked
- * meanwhile.
+ * A dma-buf has the rights and the range that EXPORT gave it; all dma-bufs of a buffer share its
+ * reservation object. The memory never moves, so there is no pin and no move_notify: a mapping by a
+ * device stays valid until the device unmaps, even if the buffer is revoked.
  *
- * The core holds the reservation object while it maps (newer kernels) or not (6.1), and never takes
- * a lock of ours; we never take the reservation object.
+ * Newer kernels hold the reservation object while they map, 6.1 does not. The core never takes a
+ * lock of this module; this module never takes the reservation object.
  */
 #include <linux/dma-buf.h>
 #include <linux/dma-mapping.h>
@@ -33,11 +32,11 @@
 #include "map.h"
 
 /**
- * struct tensor_dmabuf - what a dma-buf of ours is
- * @hold: what it reaches and permits, with a reference
- * @span: what the kernel has mapped, if it has
- * @exported: how it is listed
- * @counted: in @dmabufs of the buffer
+ * struct tensor_dmabuf - private data of a dma-buf
+ * @hold: its range and rights, with a reference
+ * @span: the pages that the kernel has mapped (vmap), if any
+ * @exported: its entry in the list of exports
+ * @counted: it is counted in @dmabufs of the buffer
  */
 struct tensor_dmabuf {
 	struct tensor_hold hold;
@@ -66,7 +65,7 @@ static int dmabuf_attach(struct dma_buf *dmabuf, struct dma_buf_attachment *atta
 
 	if (err)
 		return err;
-	/* a page cannot be cut */
+	/* a page cannot be split into segments */
 	if (dma_get_max_seg_size(attach->dev) < PAGE_SIZE)
 		return -EOPNOTSUPP;
 	atomic_inc(&buf->attachments);
@@ -82,7 +81,7 @@ static void dmabuf_detach(struct dma_buf *dmabuf, struct dma_buf_attachment *att
 	atomic_dec(&buf->attachments);
 }
 
-/* What a device does with the memory in that direction. */
+/* Rights that a device needs for accesses in that direction. */
 static u32 dmabuf_rights(enum dma_data_direction dir)
 {
 	return (dir != DMA_FROM_DEVICE ? TENSOR_RIGHT_READ : 0) |
@@ -104,7 +103,10 @@ static void dmabuf_unmap(struct dma_buf_attachment *attach, struct sg_table *sgt
 	tensor_devmap_free(sgt);
 }
 
-/* The core waits for fences too, but after this: a device must be done before bytes move. */
+/*
+ * The core waits for fences only after this method, but a device must be done before caches are
+ * synced.
+ */
 static int dmabuf_begin(struct dma_buf *dmabuf, enum dma_data_direction dir)
 {
 	const struct tensor_hold *hold = &dmabuf_of(dmabuf)->hold;
@@ -145,7 +147,7 @@ static int dmabuf_mmap(struct dma_buf *dmabuf, struct vm_area_struct *vma)
 	return tensor_map_through(hold, vma, 0);
 }
 
-/* Where the pages follow each other the kernel has them mapped already. */
+/* Contiguous pages are already in the kernel's linear mapping. */
 static void *vmap_span(const struct tensor_span *span)
 {
 	unsigned long n;
@@ -156,7 +158,7 @@ static void *vmap_span(const struct tensor_span *span)
 	return page_address(span->pages[0]);
 }
 
-/* A driver whose device has it mapped may find out only later that the processor needs it, too. */
+/* A driver may need a kernel mapping after its device has mapped the dma-buf. */
 static int vmap_get(struct tensor_dmabuf *priv)
 {
 	struct tensor_buf *buf = priv->hold.buf;
@@ -171,8 +173,8 @@ static int vmap_get(struct tensor_dmabuf *priv)
 }
 
 /*
- * Who asks does not say whether it will write, so it counts as one that does. Only a dma-buf that
- * may be written to has this method: the core warns when one fails.
+ * vmap() does not say whether the caller will write, so it counts as a writer. Only a writable
+ * dma-buf has this method, because the core warns when it fails.
  */
 static int dmabuf_vmap(struct dma_buf *dmabuf, struct iosys_map *map)
 {
@@ -255,11 +257,11 @@ static const struct dma_buf_ops read_ops = {
 };
 
 /**
- * tensor_dmabuf_file() - make a dma-buf
- * @hold: what it shall reach and permit; it gets a reference of its own
+ * tensor_dmabuf_file() - create a dma-buf
+ * @hold: its range and rights; the dma-buf takes a reference of its own
  *
- * No lock is held: the core has a list of all dma-bufs, under whose lock it takes reservation
- * objects.
+ * The caller holds no lock: the core takes reservation objects under the lock of its list of all
+ * dma-bufs.
  *
  * Return: its file or an ERR_PTR().
  */
@@ -278,7 +280,7 @@ struct file *tensor_dmabuf_file(const struct tensor_hold *hold)
 	err = tensor_registry_add_export(&priv->exported, &priv->hold, TENSOR_EXPORT_KIND_DMABUF);
 	if (err)
 		goto free_priv;
-	/* what the kernel has mapped it reads and writes */
+	/* vmap() reads and writes, so only a dma-buf with both rights has it */
 	info.ops = both ? &write_ops : &read_ops;
 	info.size = hold->count << PAGE_SHIFT;
 	info.flags = write ? O_RDWR : O_RDONLY;
@@ -314,7 +316,7 @@ static bool dmabuf_is_ours(const struct dma_buf *dmabuf)
 
 /**
  * tensor_dmabuf_count() - count a dma-buf as a holder, until it is released
- * @dmabuf: what EXPORT gives; one of another driver is not counted
+ * @dmabuf: the result of EXPORT; a dma-buf of another driver is not counted
  */
 void tensor_dmabuf_count(const struct dma_buf *dmabuf)
 {
@@ -327,9 +329,9 @@ void tensor_dmabuf_count(const struct dma_buf *dmabuf)
 }
 
 /**
- * tensor_dmabuf_of() - see whether a file is a dma-buf
+ * tensor_dmabuf_of() - find the dma-buf of a file
  * @file: any file
- * @fd: a number that means it, or meant it a moment ago
+ * @fd: an fd number that refers to the file, or did when the file was looked up
  *
  * Return: the dma-buf, which lives as long as @file does, or NULL.
  */
@@ -348,13 +350,13 @@ struct dma_buf *tensor_dmabuf_of(struct file *file, int fd)
 }
 
 /**
- * tensor_dmabuf_hold() - see what a dma-buf is
+ * tensor_dmabuf_hold() - find the buffer of a dma-buf
  * @dmabuf: any dma-buf
- * @hold: its buffer and what it permits, if it is one of ours
+ * @hold: filled in if this module exported the dma-buf
  *
  * Takes no reference: @hold lives as long as the dma-buf does.
  *
- * Return: whether it is ours.
+ * Return: whether this module exported it.
  */
 bool tensor_dmabuf_hold(const struct dma_buf *dmabuf, struct tensor_hold *hold)
 {

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/*
- * A buffer as devices see it.
- */
+/* Dma-bufs of a buffer. */
 #ifndef TENSOR_DMABUF_H
 #define TENSOR_DMABUF_H
 

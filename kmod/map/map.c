@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Mapping a buffer.
+ * Mappings of a buffer by processes.
  *
- * A plain shared mapping of the buffer's own inode, whose fault handler hands out pages with a
- * reference: so the core can pin, count and split it like any file's, and where a chunk has PMD
- * size it installs one PMD by itself. A mapping of /dev/tensor at a cookie is turned into the same.
+ * A mapping is a plain shared mapping of the buffer's inode, whose fault handler returns pages with
+ * a reference: the core can pin, count and split it like any file mapping, and installs a PMD where
+ * a chunk has PMD size. mmap() of /dev/tensor at an mmap offset is redirected to such a mapping.
  *
- * A buffer that is smaller than that has no such chunk, and would fault once a page. There a fault
- * maps what follows in the chunk as well. The core's function for it asks for VM_MIXEDMAP, and with
- * that a PMD would not be counted down when it goes: so never where there could be one.
+ * A buffer below PMD size has no such chunk and would fault once per page, so a fault there also
+ * maps the following pages of the chunk. vm_insert_pages() requires VM_MIXEDMAP, with which the
+ * core would not drop the map count of a PMD on unmap, so this is used only where no PMD can exist.
  *
- * The offset of a mapping counts from the begin of the buffer, also where the file reaches a part
- * of it only: so that revoking finds it.
+ * The offset of a mapping counts from the start of the buffer even if the file reaches only a part
+ * of it, so that revocation finds the mapping.
  */
 #include <linux/err.h>
 #include <linux/file.h>
@@ -27,7 +27,7 @@
 #include "../compat.h"
 #include "map.h"
 
-/* Pages that are handed to the core at once, which is also the least that a fault maps. */
+/* Pages passed to the core at once, and the least that a fault maps. */
 #define MAP_BATCH 16
 
 static struct tensor_buf *vma_buf(const struct vm_area_struct *vma)
@@ -36,9 +36,9 @@ static struct tensor_buf *vma_buf(const struct vm_area_struct *vma)
 }
 
 /*
- * The page is locked before the list is let go of, and stays so until the entry is made: who takes
- * the pages away waits for that, see tensor_buf_shut(). One whose memory has failed is not for the
- * core to see: it would look for its place in a page cache.
+ * The page is locked before the list of pages is released, and stays locked until the entry is set:
+ * a task that takes the pages away waits for that, see tensor_buf_shut(). A hardware-poisoned page
+ * is not passed to the core, which would look for it in a page cache.
  */
 static vm_fault_t map_fault(struct vm_fault *vmf)
 {
@@ -63,21 +63,22 @@ static vm_fault_t map_fault(struct vm_fault *vmf)
 }
 
 /*
- * Put the page table in place that the core has ready for this fault, before a folio is locked:
- * vm_insert_pages() would allocate one under the folio's lock, and who waits for that would wait
- * for reclaim in the memory cgroup of this task. This is pmd_install(), which modules do not have.
+ * Install the page table that the core has preallocated for this fault before a folio is locked:
+ * vm_insert_pages() would allocate one under the folio's lock, and a task that waits for that lock
+ * would wait for reclaim in the memory cgroup of this task. This is pmd_install(), which is not
+ * exported to modules.
  */
 static void map_table(struct vm_fault *vmf)
 {
 	struct mm_struct *mm = vmf->vma->vm_mm;
-	spinlock_t *lock; /* of the table of tables */
+	spinlock_t *lock; /* lock of the PMD table */
 
 	if (!vmf->prealloc_pte)
 		return;
 	lock = pmd_lock(mm, vmf->pmd);
 	if (pmd_none(*vmf->pmd)) {
 		mm_inc_nr_ptes(mm);
-		/* another processor must not see the table before its entries are clear */
+		/* another processor must not see the table before its entries are cleared */
 		smp_wmb();
 		pmd_populate(mm, vmf->pmd, vmf->prealloc_pte);
 		vmf->prealloc_pte = NULL;
@@ -86,8 +87,8 @@ static void map_table(struct vm_fault *vmf)
 }
 
 /*
- * Entries for @nr pages of one chunk, whose lock is held, up to one that is there already (-EBUSY).
- * @done: how many there are.
+ * Set entries for @nr pages of one chunk, whose lock is held, up to one that already exists
+ * (-EBUSY). @done: number of entries set.
  */
 static int map_pages(struct vm_area_struct *vma, unsigned long addr, struct page *page,
 		     unsigned long nr, unsigned long *done)
@@ -107,9 +108,9 @@ static int map_pages(struct vm_area_struct *vma, unsigned long addr, struct page
 }
 
 /*
- * How many entries to make at a fault: as many as lie before it in the chunk, so that who touches
- * all pages of one in turn meets few faults, and who touches only the first pays for few pages. All
- * are in the page table that is there.
+ * Number of entries to set at a fault: as many as precede it in the chunk, so that touching all
+ * pages in turn causes few faults, and touching only the first maps few pages. All entries are in
+ * the existing page table.
  */
 static unsigned long map_ahead(const struct vm_area_struct *vma, unsigned long addr,
 			       struct folio *folio, struct page *page)
@@ -150,7 +151,7 @@ static vm_fault_t map_fault_small(struct vm_fault *vmf)
 	return err && err != -EBUSY ? vmf_error(err) : VM_FAULT_NOPAGE;
 }
 
-/* Also when one is split in two, moved or inherited: then there is a writer already. */
+/* Also called when a mapping is split, moved or inherited: then a writer is already counted. */
 static void map_open(struct vm_area_struct *vma)
 {
 	struct tensor_buf *buf = vma_buf(vma);
@@ -161,9 +162,9 @@ static void map_open(struct vm_area_struct *vma)
 }
 
 /*
- * The core calls this for the copy of a mapping, before mremap() moves its entries there, with the
- * memory map locked for writing: so no fault can make one meanwhile, and after this none is moved.
- * Where the copy comes from, it still says itself.
+ * The core calls this for the copy of a mapping before mremap() moves its entries there, with
+ * mmap_lock held for writing: no fault can set an entry meanwhile, and after this none is moved.
+ * vm_private_data of the copy still refers to the original mapping.
  */
 static void map_open_large(struct vm_area_struct *vma)
 {
@@ -173,7 +174,7 @@ static void map_open_large(struct vm_area_struct *vma)
 	vma->vm_private_data = vma;
 	if (!MREMAP_MISTAKES_ENTRIES || old->vm_mm != vma->vm_mm)
 		return;
-	/* a part of one that is split lies inside it */
+	/* the part of a split mapping lies inside the original */
 	if (vma->vm_start < old->vm_start || vma->vm_start >= old->vm_end)
 		unmap_mapping_range(vma_buf(vma)->inode.i_mapping,
 				    (loff_t)vma->vm_pgoff << PAGE_SHIFT,
@@ -202,16 +203,16 @@ static const struct vm_operations_struct map_small_ops = {
 	.fault = map_fault_small,
 };
 
-/* More than one page, and never a chunk of PMD size, whatever chunks it has after a purge. */
+/* Larger than one page and without a chunk of PMD size, also after a purge. */
 static bool map_small(const struct tensor_buf *buf)
 {
 	return buf->bytes > PAGE_SIZE && buf->bytes < PMD_SIZE;
 }
 
 /**
- * tensor_map_check() - may there be such a mapping?
- * @hold: what it may reach and permit
- * @vma: the mapping; its offset counts from the begin of that
+ * tensor_map_check() - check that a mapping is permitted
+ * @hold: the range and the rights
+ * @vma: the mapping; its offset counts from the start of the range
  *
  * Return: 0; -EINVAL: past the end, or private and writable; -EACCES: a right is missing; -EPERM:
  * executable.
@@ -226,18 +227,18 @@ int tensor_map_check(const struct tensor_hold *hold, struct vm_area_struct *vma)
 		return -EACCES;
 	if (!(vma->vm_flags & VM_WRITE))
 		return 0;
-	/* VM_SHARED is no answer: the core takes it away from a read-only file's mapping */
+	/* not VM_SHARED: the core clears it in a mapping of a file that is open read-only */
 	if (!(vma->vm_flags & VM_MAYSHARE))
 		return -EINVAL;
 	return tensor_hold_may(hold, TENSOR_RIGHT_WRITE) ? 0 : -EACCES;
 }
 
-/* Counts the mapping as a writer if it is, or may become one. */
+/* Count the mapping as a writer if it is or may become writable. */
 static int map_write(const struct tensor_hold *hold, struct vm_area_struct *vma)
 {
 	int err;
 
-	/* a private mapping must not become writable either: it would copy what it writes to */
+	/* a private mapping must not become writable either: a write would go to a private copy */
 	if (tensor_hold_may(hold, TENSOR_RIGHT_WRITE) && vma->vm_flags & VM_MAYSHARE) {
 		err = tensor_write_get(hold->buf);
 		if (err != -EPERM || vma->vm_flags & VM_WRITE)
@@ -269,8 +270,8 @@ static int map_alloc(const struct tensor_hold *hold, struct vm_area_struct *vma)
 
 /**
  * tensor_map() - mmap() of a buffer fd
- * @hold: the buffer, and the part of it
- * @vma: the mapping; its offset counts from the begin of that part
+ * @hold: the buffer, the range and the rights
+ * @vma: the mapping; its offset counts from the start of the range
  *
  * Return: 0; as tensor_map_check(); -EPERM: writable and sealed; -EIDRM; -EINTR; -EOPNOTSUPP:
  * memory that cannot be mapped.
@@ -287,8 +288,8 @@ int tensor_map(const struct tensor_hold *hold, struct vm_area_struct *vma)
 }
 
 /*
- * Count the mapping of another holder before the buffer can become purgeable. If it is purgeable
- * already, the handle was closed meanwhile: only the maker's is left of such a buffer.
+ * Count the mapping of another holder before the buffer can become purgeable. If it is already
+ * purgeable, the handle was closed meanwhile: a purgeable buffer has only its maker's handle.
  */
 static int map_peer(struct file *file, struct tensor_buf *buf, u64 client)
 {
@@ -304,14 +305,14 @@ static int map_peer(struct file *file, struct tensor_buf *buf, u64 client)
 }
 
 /**
- * tensor_map_through() - mmap() of another file that stands for a buffer
- * @hold: the buffer, and the part of it
- * @vma: the mapping; its offset counts from the begin of that part
- * @client: id of the client through whose handle it is, or 0. One that is not the maker of the
- *	buffer keeps it from becoming purgeable, and its munmap() is told to the others
+ * tensor_map_through() - map a buffer through the device or a dma-buf
+ * @hold: the buffer, the range and the rights
+ * @vma: the mapping; its offset counts from the start of the range
+ * @client: id of the client whose handle is used, or 0. One that is not the maker of the
+ *	buffer keeps it from becoming purgeable, and its munmap() posts TENSOR_EVENT_GONE
  *
- * The mapping becomes one of a file on the buffer: its inode finds all mappings of the buffer, and
- * the file has the rights.
+ * The mapping is moved to a file on the buffer: its inode finds all mappings of the buffer, and the
+ * file has the rights.
  *
  * Return: as tensor_map(); -ENOENT; -ENFILE, -ENOMEM.
  */
@@ -322,12 +323,12 @@ int tensor_map_through(const struct tensor_hold *hold, struct vm_area_struct *vm
 
 	if (err)
 		return err;
-	/* memory of another maker has another file behind the mapping, and is never purgeable */
+	/* imported memory has another file behind the mapping, and is never purgeable */
 	if (client != hold->buf->client && hold->buf->backing->kind == TENSOR_KIND_ALLOC)
 		err = map_peer(file, hold->buf, client);
 	if (!err) {
 		vma_set_file(vma, file);
-		/* on an error the core gives back the file that the mapping has by then */
+		/* on an error the core releases the file that the mapping has by then */
 		err = tensor_map(hold, vma);
 	}
 	if (err)

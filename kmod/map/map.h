@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/*
- * Mapping a buffer.
- */
+/* Mappings of a buffer by processes. */
 #ifndef TENSOR_MAP_H
 #define TENSOR_MAP_H
 
