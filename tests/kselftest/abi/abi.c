@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * Every refusal of the ioctls that is about their form: numbers, sizes, memory of the caller,
- * handles. Each leaves everything as it was. Flags and reserved fields: flags.c.
+ * Every ioctl refuses wrong numbers, sizes, addresses and handles, and changes nothing then. Flags
+ * and reserved fields: flags.c.
  */
 #include <sys/resource.h>
 
 #include "../include/device.h"
 #include "kselftest_harness.h"
 
-/* The first versions never change: their sizes are written down here, not asked for. */
+/* The sizes of the first versions are constants here, because they never change. */
 static const struct {
 	unsigned int cmd;
 	uint32_t size;
@@ -29,7 +29,7 @@ static const struct {
 	{ TENSOR_IOC_PIN, sizeof(struct tensor_pin), 32, false },
 };
 
-/* All that there are. */
+/* All features. */
 #define FEATURES                                                                  \
 	(TENSOR_FEATURE_HUGE | TENSOR_FEATURE_MEMCG | TENSOR_FEATURE_NUMA |       \
 	 TENSOR_FEATURE_NETLINK | TENSOR_FEATURE_EVENTS | TENSOR_FEATURE_DMABUF | \
@@ -62,10 +62,10 @@ FIXTURE_TEARDOWN(abi)
 	close(self->dev);
 }
 
-/* What PIN may have. */
+/* Memory for PIN. */
 static char pinned[PAGE] __attribute__((aligned(PAGE)));
 
-/* A struct of the call, valid as far as possible, with room behind it. */
+/* A valid struct of the call, followed by room. */
 static void *valid(FIXTURE_DATA(abi) * self, unsigned int cmd, void *room, uint32_t size)
 {
 	union ioctl_arg *arg = room;
@@ -104,12 +104,15 @@ static void *valid(FIXTURE_DATA(abi) * self, unsigned int cmd, void *room, uint3
 	return room;
 }
 
-/* Of the form: the values, and that all of them are written, are in reply.c. */
+/*
+ * Checks that the values are plausible; reply.c checks the values themselves and that all are
+ * written.
+ */
 TEST_F(abi, query_tells_what_the_kernel_has)
 {
 	struct tensor_query q;
 
-	/* not dev_query(): a zero that it left would be taken for an answer */
+	/* not dev_query(), which zeroes the struct: a field that was not written would pass */
 	memset(&q, 0xff, sizeof(q));
 	q.size = sizeof(q);
 	q.flags = 0;

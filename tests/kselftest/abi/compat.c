@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * A 32-bit program: every ioctl has the layout that 64-bit programs know, buffer fds can be mapped,
- * and cookies, which need more bits than its mmap() has, are refused rather than cut short.
+ * A 32-bit program: every ioctl has the layout of 64-bit programs, buffer fds can be mapped, and
+ * mmap offsets, which do not fit into a 32-bit mmap(), are refused rather than truncated.
  *
- * kselftest.mk builds this one with -m32, so that it comes in by the compat entry points.
+ * kselftest.mk builds this with -m32, so that it uses the compat entry points.
  */
 #include "../include/device.h"
 
@@ -34,7 +34,7 @@ FIXTURE_TEARDOWN(compat)
 	close(self->dev);
 }
 
-/* As the kernel takes it: an offset in pages, in a register of 32 bits. */
+/* mmap2(), which takes the offset in pages in a 32-bit register. */
 static int raw_map_errno(int fd, uint64_t offset)
 {
 	long at = syscall(SYS_mmap2, NULL, (size_t)PAGE, PROT_READ, MAP_SHARED, fd,
@@ -118,7 +118,7 @@ TEST_F(compat, mmap_offset_is_0_and_mapping_it_is_eopnotsupp)
 	close(fd);
 }
 
-/* Handle 17's cookie without its upper bits is that of handle 1. */
+/* The mmap offset of handle 17 without its upper bits is that of handle 1. */
 TEST_F(compat, truncated_mmap_offset_maps_no_other_buffer)
 {
 	struct tensor_alloc alloc;

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/*
- * /proc/PID/fdinfo of both kinds of fd tells what they hold, in keys that stay.
- */
+/* /proc/PID/fdinfo of the device and of buffer fds: stable keys and their values. */
 #include "../include/device.h"
 #include "kselftest_harness.h"
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * Every word of flags of the ioctls: a bit that the kernel does not know is EOPNOTSUPP and nothing is
- * done, alone and beside known ones; and every reserved field is EINVAL. So a bit that a later kernel
- * gives a meaning to was never ignored by this one.
+ * Every word of flags: a bit that the kernel does not know is EOPNOTSUPP, alone and beside known
+ * ones, and the call does nothing; every reserved field that is not 0 is EINVAL. So a later kernel
+ * can give a meaning to a bit, because this kernel never ignored it.
  */
 #include "../include/device.h"
 #include "kselftest_harness.h"
@@ -37,7 +37,7 @@ FIXTURE_SETUP(flags)
 	self->used = dev_used(self->dev);
 }
 
-/* A refused call has changed nothing. */
+/* A refused call changes nothing. */
 FIXTURE_TEARDOWN(flags)
 {
 	struct tensor_info after;
@@ -57,8 +57,8 @@ FIXTURE_TEARDOWN(flags)
 typedef int (*call_fn)(FIXTURE_DATA(flags) * self, uint32_t word);
 
 /*
- * Each bit that is not known, alone, with all that are, and all of them at once. Returns how many were
- * not refused as they should be.
+ * Tries each unknown bit alone, with all known bits, and all unknown bits at once. Returns the
+ * number of calls that were not refused with EOPNOTSUPP.
  */
 static int unknown_bits(FIXTURE_DATA(flags) * self, call_fn call, uint32_t known)
 {
@@ -149,7 +149,7 @@ static int call_export_rights(FIXTURE_DATA(flags) * self, uint32_t word)
 	return buf_export_rights(self->dev, self->buf.handle, word, 0);
 }
 
-/* A right that is not known is not the same as one that the handle has not: that is EACCES. */
+/* An unknown right is EOPNOTSUPP; a right that the handle does not have is EACCES. */
 TEST_F(flags, of_rights)
 {
 	EXPECT_EQ(0, unknown_bits(self, call_export_rights, self->query.rights));
@@ -271,7 +271,7 @@ TEST_F(flags, of_pin)
 	EXPECT_EQ(0, unknown_bits(self, call_pin, TENSOR_PIN_RDONLY));
 }
 
-/* Kinds of fd are values as well: those that are not known are not an error of the caller's. */
+/* The kind of an fd counts as a value: an unknown kind is EOPNOTSUPP rather than EINVAL. */
 TEST_F(flags, of_the_kind_of_an_imported_fd)
 {
 	struct tensor_import import;

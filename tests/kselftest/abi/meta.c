@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * Descriptors: a buffer takes one only if every element it reaches lies within the buffer, whatever
- * the sizes, strides and offset are; a refused one leaves the old one in place.
+ * Descriptors: a buffer accepts one only if every element lies within the buffer, whatever its
+ * sizes, strides and offset; a refused one leaves the old one in place.
  */
 #include "../include/device.h"
 #include "kselftest_harness.h"
@@ -15,7 +15,7 @@ FIXTURE(meta)
 	struct tensor_desc good;
 };
 
-/* f32 [4, 8] of a contiguous matrix at byte 256. */
+/* Sets a valid descriptor: f32 [4, 8], contiguous, at byte 256. */
 FIXTURE_SETUP(meta)
 {
 	self->dev = dev_open();
@@ -48,7 +48,7 @@ static int set(FIXTURE_DATA(meta) * self, struct tensor_desc *desc)
 	return buf_meta(self->dev, self->buf.handle, TENSOR_META_SET, desc);
 }
 
-/* Sets it and, if it was taken, the good one again. */
+/* Sets a descriptor and, if it was accepted, restores the valid one. */
 static int try_set(FIXTURE_DATA(meta) * self, struct tensor_desc *desc)
 {
 	int err = set(self, desc);
@@ -58,7 +58,7 @@ static int try_set(FIXTURE_DATA(meta) * self, struct tensor_desc *desc)
 	return err;
 }
 
-/* One dimension of elements of that many bits. */
+/* A descriptor with one dimension and elements of that many bits. */
 static struct tensor_desc line(uint32_t bits, uint64_t offset, int64_t size, int64_t stride)
 {
 	return (struct tensor_desc){
@@ -124,7 +124,7 @@ TEST_F(meta, writable_fd_can_set_it)
 	close(fd);
 }
 
-/* The tag is kept, and nothing is concluded from it. */
+/* The dtype tag is stored and not interpreted. */
 TEST_F(meta, every_tag_is_taken_and_read_back)
 {
 	static const uint32_t tags[] = { 0, 1, TAG_C128, 255, 1 << 16, INT32_MAX, UINT32_MAX };
@@ -157,7 +157,7 @@ TEST_F(meta, elements_of_any_size_fill_the_buffer_exactly)
 	}
 }
 
-/* 8 * BYTES is no multiple of 12 or of 3: what is left is less than an element. */
+/* 8 * BYTES is no multiple of 12 or of 3, so less than an element is left at the end. */
 TEST_F(meta, elements_that_do_not_divide_the_buffer_leave_a_rest)
 {
 	static const uint32_t sizes[] = { 3, 7, 12, 24, 33, 1000 };
@@ -179,17 +179,20 @@ TEST_F(meta, elements_of_less_than_a_byte_are_counted_in_bits)
 	EXPECT_EQ(0, try_set(self, &desc));
 	desc.sizes[0] = 3;
 	EXPECT_EQ(-EINVAL, try_set(self, &desc));
-	/* the last bit of the buffer, and the one behind it */
+	/* the last bit of the buffer, then the one after it */
 	desc = line(1, BYTES - 1, 8, 1);
 	EXPECT_EQ(0, try_set(self, &desc));
 	desc.sizes[0] = 9;
 	EXPECT_EQ(-EINVAL, try_set(self, &desc));
-	/* backwards: from the first bit of byte 1 to the first of byte 0, and one further */
+	/*
+	 * negative stride: from the first bit of byte 1 to the first bit of byte 0, then one bit
+	 * further
+	 */
 	desc = line(1, 1, 9, -1);
 	EXPECT_EQ(0, try_set(self, &desc));
 	desc.sizes[0] = 10;
 	EXPECT_EQ(-EINVAL, try_set(self, &desc));
-	/* 12 bits: the second element begins in the middle of a byte and ends with the buffer */
+	/* 12 bits: the second element starts in the middle of a byte and ends with the buffer */
 	desc = line(12, BYTES - 3, 2, 1);
 	EXPECT_EQ(0, try_set(self, &desc));
 	desc.offset++;
@@ -210,16 +213,18 @@ TEST_F(meta, elements_larger_than_the_buffer_are_einval)
 	EXPECT_EQ(-EINVAL, try_set(self, &desc));
 	desc.bits = UINT32_MAX;
 	EXPECT_EQ(-EINVAL, try_set(self, &desc));
-	/* an empty tensor has no element to be too large */
+	/* an empty tensor has no elements, so their size does not matter */
 	desc = line(UINT32_MAX, BYTES, 0, INT64_MAX);
 	EXPECT_EQ(0, try_set(self, &desc));
 }
 
-/* 512 MiB less a bit is one element; the buffer of 512 MiB has room for it and for no second one. */
+/*
+ * One element of 512 MiB less one bit: the buffer of 512 MiB has room for it and for no second one.
+ */
 TEST_F(meta, largest_element_is_taken_by_a_buffer_that_has_room)
 {
 	struct tensor_desc desc = line(UINT32_MAX, 0, 1, 1);
-	/* its pages are not there before they are touched */
+	/* a memfd allocates its pages when they are touched */
 	int fd = memfd_new(512 * MIB, 0);
 	struct tensor_import import;
 
@@ -241,14 +246,17 @@ TEST_F(meta, bits_overflow_no_product)
 		uint32_t bits;
 		int64_t size, stride;
 	} bad[] = {
-		/* the sizes alone and with the bits: beyond 63 bits */
+		/* the product of the sizes, without and with the bits, exceeds 63 bits */
 		{ 1, INT64_MAX, 1 },
 		{ 2, 1LL << 62, 0 },
 		{ UINT32_MAX, 1LL << 31, 1LL << 31 },
 		{ UINT32_MAX, 1LL << 32, 0 },
 		{ 1U << 31, 1LL << 32, 0 },
 		{ 12, INT64_MAX / 12 + 1, 0 },
-		/* the distance times the bits: 2^63, 2^64 and what comes back to 0 or less */
+		/*
+		 * the distance times the bits: 2^63, 2^64, and products that wrap around to 0 or
+		 * less
+		 */
 		{ 1U << 31, 2, 1LL << 32 },
 		{ 1U << 31, 2, 1LL << 33 },
 		{ 1U << 31, 2, -(1LL << 32) },
@@ -273,7 +281,10 @@ TEST_F(meta, bits_overflow_no_product)
 	}
 }
 
-/* The count times the bits has to fit into 63 bits even where all elements are one. */
+/*
+ * The number of elements times the bits must fit into 63 bits even if all elements overlap (stride
+ * 0).
+ */
 TEST_F(meta, count_of_bits_is_limited_without_memory_too)
 {
 	struct tensor_desc desc = line(1, 0, INT64_MAX, 0);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * Every field that an ioctl answers with is written, and every other one is left as it was.
+ * Every output field of an ioctl is written, and every other field is left unchanged.
  *
- * A struct that was zeroed before the call cannot show it: zero is a good answer for many fields.
- * So each call is made twice, with two patterns in all fields that are out: a field that was not
- * written has kept both. The table has a row for each byte of each struct, which a test checks
- * against its size: a field that is added to the ABI fails it until it has a row here.
+ * A struct that was zeroed before the call cannot show this, because zero is a valid value of many
+ * fields. So each call is made twice with two patterns in all output fields: a field that was not
+ * written has kept both. The table has a row for each byte of each struct, which a test compares
+ * with the size of the struct: a new field fails that test until it has a row here.
  */
 #include <stddef.h>
 
@@ -14,7 +14,7 @@
 
 #define BYTES (8 * PAGE)
 
-/* OUT_NEW: another value each time, a handle or an fd or a time. */
+/* OUT_NEW: an output whose value differs between calls: a handle, an fd or a time. */
 enum way { IN, OUT, OUT_NEW };
 
 struct field {
@@ -30,7 +30,7 @@ struct field {
 			sizeof(((struct type *)0)->member), way        \
 	}
 
-/* In the order of the struct. ALLOC.bytes is in and out, and is tested below. */
+/* In the order of each struct. ALLOC.bytes is input and output, and has a test of its own. */
 static const struct field fields[] = {
 	F(TENSOR_IOC_QUERY, tensor_query, size, IN),
 	F(TENSOR_IOC_QUERY, tensor_query, flags, IN),
@@ -208,7 +208,10 @@ FIXTURE_TEARDOWN(reply)
 	close(self->dev);
 }
 
-/* A call that succeeds, with a pattern in what is out. CLOSE, REVOKE, ADVISE get a new buffer. */
+/*
+ * Fills in a call that succeeds, with a pattern in the output fields. CLOSE, REVOKE and ADVISE get
+ * a new buffer.
+ */
 static void call_fill(FIXTURE_DATA(reply) * self, unsigned int nr, union ioctl_arg *call,
 		      unsigned char pattern)
 {
@@ -254,7 +257,7 @@ TEST_F(reply, table_has_every_byte_of_every_struct)
 	}
 }
 
-/* The ioctls that the kernel has: a new one has a row here too. */
+/* All ioctls of the kernel: a new one needs a row here, too. */
 TEST_F(reply, table_has_every_ioctl)
 {
 	struct tensor_query query;
@@ -312,7 +315,7 @@ TEST_F(reply, every_field_that_is_in_stays)
 	}
 }
 
-/* ---- the values ---- */
+/* The values of the fields. */
 
 static uint64_t parameter(const char *path)
 {
@@ -345,7 +348,7 @@ TEST_F(reply, query_values_are_those_of_the_machine)
 	EXPECT_EQ((1 << 22) - 1, q.max_handles);
 	EXPECT_EQ(0, q.__reserved);
 	EXPECT_LE(q.used_bytes, q.limit_bytes);
-	/* of one user there are no more than of all */
+	/* one user cannot have more than all users */
 	EXPECT_EQ(BYTES, q.user_used_bytes);
 	EXPECT_LE(q.user_used_bytes, q.user_limit_bytes);
 	ASSERT_EQ(0, dev_alloc(self->dev, 3 * PAGE, &alloc));
@@ -371,7 +374,7 @@ TEST_F(reply, query_limits_follow_the_parameters)
 	EXPECT_EQ(0, write_text(PARAM("user_limit_bytes"), user_before));
 }
 
-/* Child: another user, who has nothing yet. */
+/* The child is another user, who has no buffer yet. */
 TEST_F(reply, query_of_another_user_counts_his_own)
 {
 	struct tensor_alloc alloc;

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * Our dma-bufs in the hands of a driver that nobody here wrote: vgem, a graphics driver without a
- * device. It attaches to what it imports, maps it for reading and writing on older kernels, and can
- * put fences on it.
+ * Dma-bufs of the module imported by vgem, a DRM driver without hardware. It attaches to what it
+ * imports, maps it for both directions on older kernels, and can add fences.
  */
 #include "../include/dmabuf.h"
 #include "../include/fixture.h"
@@ -49,7 +48,7 @@ TEST_F(vgem, import_attaches_and_maps)
 	EXPECT_EQ(0, vgem_close(self->vgem, self->gem));
 	info = info_of(self->dev, self->buf.handle);
 	EXPECT_EQ(0, info.attachments);
-	/* who had it mapped might have written */
+	/* a mapping for writing counts as a write when it ends */
 	EXPECT_EQ(maps, info.generation);
 }
 
@@ -117,7 +116,7 @@ TEST_F(vgem, read_only_one_is_refused_to_a_device_that_writes)
 	close(fd);
 }
 
-/* It maps for both directions, and lets whoever has its handle read. */
+/* vgem maps for both directions, and any user of its handle can read. */
 TEST_F(vgem, write_only_one_is_refused_to_a_device_that_reads)
 {
 	uint32_t wo = TENSOR_RIGHT_WRITE | TENSOR_RIGHT_ATTACH;
@@ -131,7 +130,7 @@ TEST_F(vgem, write_only_one_is_refused_to_a_device_that_reads)
 	close(fd);
 }
 
-/* The right to make dma-bufs is asked for when one is made, not when a device attaches to it. */
+/* The right ATTACH is required to make a dma-buf, not for a device to attach to it. */
 TEST_F(vgem, dma_buf_to_read_and_write_is_enough_for_a_device)
 {
 	int fd = buf_export_rights(self->dev, self->buf.handle,
@@ -177,7 +176,7 @@ TEST_F(vgem, revoke_leaves_a_device_what_it_uses)
 	EXPECT_TRUE(memory_comes_back(before, 2048));
 }
 
-/* Imports a dma-buf, and tries to map it in a process through what the card gives of it again. */
+/* Imports a dma-buf into vgem, and tries to map it through a dma-buf that vgem exports of it. */
 static int map_through_card(FIXTURE_DATA(vgem) * self, int fd, int prot)
 {
 	int err = vgem_import(self->vgem, fd, &self->gem), again;
@@ -192,7 +191,7 @@ static int map_through_card(FIXTURE_DATA(vgem) * self, int fd, int prot)
 	return vgem_close(self->vgem, self->gem) ? 3 : err;
 }
 
-/* A card that has not mapped anything may attach to whatever there is, and has no access by that. */
+/* A driver may attach to any dma-buf; attaching without mapping gives no access. */
 TEST_F(vgem, attachment_alone_is_no_access)
 {
 	uint32_t wo = TENSOR_RIGHT_WRITE | TENSOR_RIGHT_ATTACH;
@@ -255,7 +254,7 @@ TEST_F(vgem, fence_is_seen_through_every_dma_buf)
 	close(other);
 }
 
-/* Child: holds a buffer by nothing but vgem, with a fence on it, until it is killed. */
+/* Child: holds a buffer through vgem only, with a fence on it, until it is killed. */
 static void holder(int pipe)
 {
 	int dev = dev_open(), vgem = vgem_open(), fd;

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * Our dma-bufs in the hands of a driver that is not ours: vivid, see vivid.h.
+ * Dma-bufs of the module used by vivid, see vivid.h.
  *
- * A frame that arrives was written into our memory, and one that vivid shows was read from it: what
- * goes out is looped to the camera and compared.
+ * A captured frame is written into the memory, and a frame on the screen is read from it: the
+ * output is looped to the camera and compared.
  */
 #include "vivid.h"
 
-/* Queues all buffers, and waits for one frame: its index. */
+/* Queues all buffers and waits for one frame: its index. */
 static int first_frame(FIXTURE_DATA(vivid) * self)
 {
 	int i, err = 0;
@@ -19,7 +19,7 @@ static int first_frame(FIXTURE_DATA(vivid) * self)
 	return err ? err : video_take(self->cam, CAPTURE);
 }
 
-/* Colour bars of that many lines: each begins with one colour and has another in its middle. */
+/* Colour bars: each line begins with one colour and has another one in its middle. */
 static bool is_picture(const char *at, uint32_t width, uint32_t lines)
 {
 	const char *last = at + (lines - 1) * 2ULL * width;
@@ -70,7 +70,7 @@ TEST_F(vivid, revoked_memory_stays_while_the_camera_writes_to_it)
 		ASSERT_EQ(0, buf_revoke(self->dev, self->buf[n].handle));
 	EXPECT_EQ(SIGBUS, touch_signal(self->at[i]));
 	EXPECT_EQ(self->used + BUFFERS * BYTES, dev_used(self->dev));
-	/* the camera goes on: two more frames, into memory that nobody else has */
+	/* the camera continues: two more frames, into memory that is not shared */
 	EXPECT_LE(0, video_take(self->cam, CAPTURE));
 	EXPECT_EQ(0, video_stream(self->cam, CAPTURE, false));
 	EXPECT_EQ(0, video_buffers(self->cam, CAPTURE, 0));
@@ -99,7 +99,7 @@ TEST_F(vivid, kill_of_who_captures_leaves_nothing)
 	pid_t pid;
 
 	ASSERT_EQ(0, pipe(ends));
-	/* the node belongs to who asked for buffers */
+	/* the video node belongs to the fd that requested buffers */
 	close(self->cam);
 	pid = fork();
 	if (!pid) {
@@ -122,7 +122,7 @@ TEST_F(vivid, kill_of_who_captures_leaves_nothing)
 	self->cam = -1;
 }
 
-/* A frame of 4 MB is more than one chunk, and in one piece all the same. */
+/* A frame of 4 MB needs more than one chunk, unless it is contiguous. */
 TEST_F(vivid, frame_arrives_in_contiguous_memory)
 {
 	struct tensor_alloc big[2];
@@ -156,7 +156,7 @@ TEST_F(vivid, frame_arrives_in_contiguous_memory)
 	}
 }
 
-/* The program's own memory, and a memfd's: the device that gathers is the one that can. */
+/* PIN's memory and a memfd, which need the instance that can gather pages. */
 TEST_F(vivid, frame_arrives_in_somebody_elses_memory)
 {
 	int memfd = memfd_new(64 * PAGE, 0), fd, i;
@@ -188,7 +188,7 @@ TEST_F(vivid, frame_arrives_in_somebody_elses_memory)
 	munmap(at[0], 64 * PAGE);
 	munmap(at[1], 64 * PAGE);
 	close(memfd);
-	/* what is pinned is charged until then */
+	/* pinned memory is charged until then */
 	EXPECT_EQ(0, dev_close(self->dev, handle));
 	EXPECT_EQ(0, dev_close(self->dev, import.handle));
 }
@@ -201,7 +201,7 @@ static void paint(char *at, uint64_t bytes)
 		at[i] = i * 7 + (i >> 8) * 13 + 1;
 }
 
-/* Loops the screen to the camera, both at 1280 x 720; bytes of a frame. */
+/* Loops the screen to the camera, both at 1280 x 720: bytes of a frame. */
 static int64_t loop_set_up(FIXTURE_DATA(vivid) * self)
 {
 	int input = HDMI_IN, output = HDMI_OUT, err;
@@ -223,7 +223,7 @@ static int64_t loop_set_up(FIXTURE_DATA(vivid) * self)
 	return in == out ? in : -EPROTO;
 }
 
-/* One picture on the screen, in two buffers, because vivid wants two. */
+/* Shows one picture, in two buffers, because vivid requires two. */
 static int loop_show(FIXTURE_DATA(vivid) * self, int fd, int64_t frame)
 {
 	int i, err = video_buffers(self->screen, OUTPUT, 2);

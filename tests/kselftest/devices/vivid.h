@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
 /*
- * vivid, a camera and a screen without hardware, through V4L2, with dma-bufs of ours. Its first
- * instance has the kernel map the whole dma-buf (vmap), its second one attaches and maps it as a device
- * does that wants one piece: n_devs=2 allocators=0,1.
+ * vivid, a virtual camera and screen, through V4L2 with dma-bufs of the module. Its first instance
+ * maps the whole dma-buf into the kernel (vmap); its second one attaches and maps it like a device
+ * that needs contiguous memory: n_devs=2 allocators=0,1.
  */
 #ifndef TENSOR_KSELFTEST_VIVID_H
 #define TENSOR_KSELFTEST_VIVID_H
@@ -18,7 +18,7 @@
 #define OUTPUT	V4L2_BUF_TYPE_VIDEO_OUTPUT
 #define SMALL	320, 180
 
-/* Controls of vivid, which have no header: no text over the picture; what goes out comes in. */
+/* Controls of vivid, which have no header: no text overlay, and loop the output to the input. */
 #define CID_OSD	 0x00f0f001
 #define CID_LOOP 0x00f0f025
 #define OSD_NONE 2
@@ -48,7 +48,7 @@ FIXTURE_VARIANT(vivid)
 FIXTURE_VARIANT_ADD(vivid, vmap){ .bus = "platform:vivid-000", .attaches = false };
 FIXTURE_VARIANT_ADD(vivid, contig){ .bus = "platform:vivid-001", .attaches = true };
 
-/* The video node of that instance that can do it. */
+/* The video node of that instance with that capability. */
 HELPER int video_open(const char *bus, uint32_t capability)
 {
 	struct v4l2_capability cap;
@@ -103,7 +103,7 @@ HELPER int video_queue(int fd, uint32_t type, uint32_t index, int dmabuf, uint32
 	return dev_call(fd, VIDIOC_QBUF, &buf);
 }
 
-/* The index of a buffer that is done, or -errno; after two seconds -ETIMEDOUT. */
+/* The index of a completed buffer, or -errno; -ETIMEDOUT after two seconds. */
 HELPER int video_take(int fd, uint32_t type)
 {
 	struct v4l2_buffer buf = { .type = type, .memory = V4L2_MEMORY_DMABUF };
@@ -146,7 +146,7 @@ FIXTURE_SETUP(vivid)
 	ASSERT_LE(0, self->dev);
 	self->used = dev_used(self->dev);
 	for (i = 0; i < BUFFERS; i++) {
-		/* in one piece: a single chunk */
+		/* contiguous: a single chunk */
 		self->buf[i] = alloc_args(BYTES);
 		self->buf[i].flags = TENSOR_ALLOC_ORDERS;
 		self->buf[i].min_order = 9;

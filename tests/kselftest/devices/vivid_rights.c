@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * What a device may do with a dma-buf, by its rights and by the seal of the buffer: a camera only
- * writes (DMA_FROM_DEVICE), a screen only reads (DMA_TO_DEVICE). See vivid.h.
+ * The accesses that a device has to a dma-buf, by its rights and by the seals of the buffer: a
+ * camera only writes (DMA_FROM_DEVICE), a screen only reads (DMA_TO_DEVICE). See vivid.h.
  */
 #include "vivid.h"
 
@@ -26,7 +26,7 @@ TEST_F(vivid, read_only_one_is_taken_for_a_screen_that_only_reads)
 		EXPECT_EQ(0, video_queue(self->screen, OUTPUT, 0, fd, frame));
 		EXPECT_EQ(1, info_of(self->dev, self->buf[0].handle).attachments);
 	} else {
-		/* the processor works on it, and does not say what it does */
+		/* the kernel maps the memory (vmap) without saying whether it writes */
 		EXPECT_GT(0, video_queue(self->screen, OUTPUT, 0, fd, frame));
 	}
 	EXPECT_EQ(0, video_buffers(self->screen, OUTPUT, 0));
@@ -53,9 +53,9 @@ TEST_F(vivid, sealed_one_is_refused_for_a_camera)
 }
 
 /*
- * By a new dma-buf, and by one that was there before the seal and says that it may write. The stream is
- * not begun: vivid has no device that would read the memory, its thread asks for a kernel mapping then,
- * which these refuse, and vivid does not look whether it got one.
+ * Tries a new dma-buf, and one made before the seal with the right to write. The stream is not
+ * started: vivid has no device that reads the memory, its thread would ask for a kernel mapping,
+ * which these dma-bufs refuse, and vivid does not check whether it got one.
  */
 TEST_F(vivid, sealed_one_is_taken_for_a_screen_that_only_reads)
 {
@@ -74,17 +74,17 @@ TEST_F(vivid, sealed_one_is_taken_for_a_screen_that_only_reads)
 	EXPECT_EQ(0, video_queue(self->screen, OUTPUT, 0, ro, frame));
 	EXPECT_EQ(0, video_queue(self->screen, OUTPUT, 1, self->fd[0], frame));
 	EXPECT_EQ(2, info_of(self->dev, self->buf[0].handle).attachments);
-	/* the camera would write, by either of them */
+	/* the camera would write through either of them */
 	EXPECT_GT(0, video_queue(self->cam, CAPTURE, 0, ro, 0));
 	EXPECT_GT(0, video_queue(self->cam, CAPTURE, 0, self->fd[0], 0));
 	EXPECT_EQ(0, video_buffers(self->screen, OUTPUT, 0));
 	EXPECT_EQ(0, info_of(self->dev, self->buf[0].handle).attachments);
-	/* a device that only read leaves no generation */
+	/* a device that only reads does not raise the generation */
 	EXPECT_EQ(0, info_of(self->dev, self->buf[0].handle).generation);
 	close(ro);
 }
 
-/* A seal is possible while a device reads, and the device goes on. */
+/* Sealing is possible while a device reads, and the device continues. */
 TEST_F(vivid, seal_is_possible_while_a_screen_reads)
 {
 	int64_t frame;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * Events: each client that holds a buffer learns once of what others did to it, loses nothing and
- * waits for nothing in vain.
+ * Events: each client that holds a buffer gets an event once for what other clients do to it; no
+ * event is lost, and no reader waits for an event that never comes.
  */
 #include <pthread.h>
 #include <sys/epoll.h>
@@ -24,10 +24,10 @@ TEST_F(event, seal_is_told_to_others)
 	EXPECT_EQ(TENSOR_EVENT_SEAL, one(self->other, self->import.handle));
 	EXPECT_EQ(0, ready(self->other, POLLIN));
 	EXPECT_EQ(0, one(self->other, self->import.handle));
-	/* what was there before is not added */
+	/* a seal that is already set causes no event */
 	ASSERT_EQ(TENSOR_SEAL_META, buf_seal(self->dev, self->buf.handle, TENSOR_SEAL_META));
 	EXPECT_EQ(0, one(self->other, self->import.handle));
-	/* nor what was refused */
+	/* nor does a refused call */
 	ASSERT_EQ(TENSOR_SEAL_META | TENSOR_SEAL_SEAL,
 		  buf_seal(self->dev, self->buf.handle, TENSOR_SEAL_SEAL));
 	EXPECT_EQ(TENSOR_EVENT_SEAL, one(self->other, self->import.handle));
@@ -35,7 +35,7 @@ TEST_F(event, seal_is_told_to_others)
 	EXPECT_EQ(0, one(self->other, self->import.handle));
 }
 
-/* Microseconds that a SEAL takes while another client is in an epoll set that often. */
+/* Microseconds of a SEAL while another client is in an epoll set @watched times. */
 static int64_t seal_us(FIXTURE_DATA(event) * self, int watched)
 {
 	int set = watched ? dev_watch_often(self->other, watched) : -1;
@@ -55,7 +55,7 @@ static int64_t seal_us(FIXTURE_DATA(event) * self, int watched)
 	while (i-- && !err)
 		err = buf_seal(self->dev, alloc[i].handle, TENSOR_SEAL_META) != TENSOR_SEAL_META;
 	took = now_us() - took;
-	/* they are woken all the same */
+	/* the waiters are still woken */
 	err = err || (watched && epoll_wait(set, &event, 1, 60000) != 1);
 	for (i = 0; i < 20 && !err; i++)
 		err = dev_close(self->other, import[i].handle) ||
@@ -64,7 +64,7 @@ static int64_t seal_us(FIXTURE_DATA(event) * self, int watched)
 	return err ? INT64_MAX : took;
 }
 
-/* Who seals has other things to do than to wake the tasks of others, and holds locks. */
+/* The waiters are woken by a work item, so that SEAL, which holds locks, does not take longer. */
 TEST_F(event, how_many_wait_does_not_matter_to_who_seals)
 {
 	int64_t alone = seal_us(self, 0), watched = seal_us(self, 40000);
@@ -99,13 +99,13 @@ TEST_F(event, each_kind_of_going_is_told)
 	self->fd = -1;
 	EXPECT_EQ(TENSOR_EVENT_GONE, one(self->dev, self->buf.handle));
 	EXPECT_EQ(TENSOR_EVENT_GONE, one(self->other, self->import.handle));
-	/* the mapping of another client keeps a file */
+	/* a mapping through the device has an open file of its own */
 	at = map_shared(self->other, PAGE, PROT_READ, self->import.mmap_offset);
 	ASSERT_NE(MAP_FAILED, at);
 	EXPECT_EQ(0, one(self->dev, self->buf.handle));
 	munmap(at, PAGE);
 	EXPECT_EQ(TENSOR_EVENT_GONE, one(self->dev, self->buf.handle));
-	/* it was its own */
+	/* the client's own action causes no event for itself */
 	EXPECT_EQ(0, one(self->other, self->import.handle));
 	self->fd = buf_export(self->dev, self->buf.handle, 0);
 	fd = buf_export_ro(self->dev, self->buf.handle);
@@ -114,7 +114,7 @@ TEST_F(event, each_kind_of_going_is_told)
 	close(fd);
 	EXPECT_EQ(TENSOR_EVENT_GONE, told(self->dev));
 	EXPECT_EQ(TENSOR_EVENT_GONE, one(self->other, self->import.handle));
-	/* a handle of the same client: not told to itself */
+	/* a second handle of the same client: no event for itself */
 	EXPECT_EQ(0, dev_close(self->dev, second.handle));
 	EXPECT_EQ(0, one(self->dev, self->buf.handle));
 	EXPECT_EQ(TENSOR_EVENT_GONE, one(self->other, self->import.handle));
@@ -122,7 +122,7 @@ TEST_F(event, each_kind_of_going_is_told)
 	EXPECT_EQ(TENSOR_EVENT_GONE, one(self->dev, self->buf.handle));
 }
 
-/* EXPORT of that kind while no fd is free, or into a reply that cannot be written: 0, or -1000. */
+/* EXPORT while no fd number is free, or into a reply that cannot be written: 0, or -1000. */
 static int export_fails(int dev, uint32_t handle, uint32_t flags)
 {
 	struct tensor_export export = {
@@ -155,7 +155,7 @@ TEST_F(event, export_that_fails_is_no_holder_that_goes)
 	EXPECT_EQ(0, one(self->other, self->import.handle));
 }
 
-/* 0 if EXPORT fails like that and leaves the caller's struct as it was. */
+/* Returns 0 if EXPORT fails with @want and leaves the caller's struct unchanged. */
 static int export_is(int dev, uint32_t handle, uint32_t flags, int want)
 {
 	struct tensor_export export = { .size = sizeof(export),
@@ -262,7 +262,7 @@ TEST_F(event, killed_peer_is_told)
 	ASSERT_EQ(0, send_fd(sock[0], fd));
 	close(fd);
 	close(recv_fd(sock[0]));
-	/* the child's copies of our fds are gone by now */
+	/* the child's copies of the fds are closed by now */
 	one(self->dev, self->buf.handle);
 	one(self->other, self->import.handle);
 	kill(pid, SIGKILL);
@@ -310,7 +310,7 @@ TEST_F(event, fault_of_the_reader_loses_nothing)
 	EXPECT_EQ(-EFAULT, read_nowhere(self->other));
 	EXPECT_EQ(POLLIN, ready(self->other, POLLIN));
 	ASSERT_EQ(0, mprotect((char *)at + PAGE, PAGE, PROT_NONE));
-	/* the first would fit, the second would not */
+	/* there is room for the first event, but the second is not accessible */
 	EXPECT_EQ(-1, read(self->other, (char *)at + PAGE - sizeof(*at), 2 * sizeof(*at)));
 	EXPECT_EQ(EFAULT, errno);
 	EXPECT_EQ((ssize_t)(2 * sizeof(*at)), read(self->other, at, 1024));
@@ -321,8 +321,6 @@ TEST_F(event, fault_of_the_reader_loses_nothing)
 	munmap(at, 2 * PAGE);
 	close(fd);
 }
-
-/* ---- waiting ---- */
 
 static void interrupted(int sig)
 {

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
-/*
- * What the tests of events share: a buffer that two clients hold, and reads of what each is told.
- */
+/* Helpers of the event tests: a buffer that two clients hold, and reads of their events. */
 #ifndef TENSOR_KSELFTEST_EVENT_H
 #define TENSOR_KSELFTEST_EVENT_H
 
@@ -47,7 +45,7 @@ FIXTURE_TEARDOWN(event)
 	close(dev);
 }
 
-/* The one event that there is: its bits; 0 if there is none, -errno, or -1000 if it is not right. */
+/* Reads the only event: its bits; 0 if there is none, -errno, or -1000 if it is malformed. */
 HELPER int one(int dev, uint32_t handle)
 {
 	struct tensor_event event[4];
@@ -64,7 +62,7 @@ HELPER int one(int dev, uint32_t handle)
 	return (int)event[0].events;
 }
 
-/* The same of whichever handle. */
+/* The same for any handle. */
 HELPER int told(int dev)
 {
 	struct tensor_event event;
@@ -72,7 +70,7 @@ HELPER int told(int dev)
 	return read(dev, &event, sizeof(event)) == sizeof(event) ? (int)event.events : -1000;
 }
 
-/* A read() to where no memory is. */
+/* A read() to an inaccessible address. */
 HELPER int read_nowhere(int dev)
 {
 	return syscall(SYS_read, dev, NULL, 1024) < 0 ? -errno : 0;

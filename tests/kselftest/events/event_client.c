@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * Events of a client with many handles: one a buffer, with the number of a handle that there is; and
- * many events in one read().
+ * Events of a client with many handles: one event per buffer, with the number of an open handle;
+ * and many events in one read().
  */
 #include <pthread.h>
 #include <stdatomic.h>
@@ -36,7 +36,7 @@ TEST_F_TIMEOUT(event, a_thousand_buffers_are_told_once_each, 120)
 		ASSERT_EQ(TENSOR_SEAL_META, buf_seal(self->dev, handle[i], TENSOR_SEAL_META));
 	EXPECT_EQ((ssize_t)(7 * sizeof(event[0])),
 		  read(self->other, event, 8 * sizeof(event[0]) - 1));
-	/* as many as fit */
+	/* as many events as fit */
 	n = read(self->other, event + 7, sizeof(event) - 7 * sizeof(event[0]));
 	ASSERT_EQ((ssize_t)(993 * sizeof(event[0])), n);
 	for (i = 0; i < 1000; i++) {
@@ -49,7 +49,7 @@ TEST_F_TIMEOUT(event, a_thousand_buffers_are_told_once_each, 120)
 	EXPECT_EQ(0, one(self->other, self->import.handle));
 }
 
-/* What a reader that knows nothing of newer kernels does: it goes on by each event's size. */
+/* An older reader on a newer kernel advances by the size of each event. */
 TEST_F(event, size_leads_from_one_event_to_the_next)
 {
 	struct tensor_import import;
@@ -86,7 +86,10 @@ TEST_F(event, room_of_256_bytes_is_enough_for_one)
 	EXPECT_EQ((ssize_t)sizeof(struct tensor_event), read(self->other, room, sizeof(room)));
 }
 
-/* However many handles to it a client has: with other rights, with other ranges, or one twice. */
+/*
+ * A client with several handles to a buffer, with other rights, other ranges or imported twice,
+ * gets one event.
+ */
 TEST_F(event, buffer_is_told_once_to_a_client_with_many_handles)
 {
 	struct tensor_import ro, part, again;
@@ -112,7 +115,7 @@ TEST_F(event, buffer_is_told_once_to_a_client_with_many_handles)
 	EXPECT_EQ(TENSOR_EVENT_GONE, event[0].events);
 }
 
-/* Whichever handle goes first: what is told names one that there is. */
+/* Whichever handle is closed first, the event names an open one. */
 TEST_F(event, handle_that_is_told_is_one_that_there_is)
 {
 	int rofd = buf_export_ro(self->dev, self->buf.handle);
@@ -153,8 +156,6 @@ TEST_F(event, buffer_fd_cannot_be_polled_for_events)
 	EXPECT_EQ(0, ready(self->fd, POLLPRI | POLLRDHUP));
 }
 
-/* ---- races ---- */
-
 struct race {
 	int dev;
 	int fd, rofd;
@@ -182,7 +183,7 @@ static void *race_reader(void *data)
 	return NULL;
 }
 
-/* Handles come, have events and go while they are read. */
+/* Imports handles, causes events and closes the handles while another thread reads. */
 static void *race_holder(void *data)
 {
 	struct race *race = data;
@@ -223,7 +224,7 @@ TEST_F_TIMEOUT(event, readers_race_with_handles_that_come_and_go, 60)
 	pthread_t thread[5];
 	int i;
 
-	/* no other handle of the reader keeps this one */
+	/* no other handle of the reader keeps this buffer alive */
 	ASSERT_EQ(0, dev_alloc(self->dev, PAGE, &alloc));
 	race.fd = buf_export(self->dev, alloc.handle, 0);
 	race.rofd = buf_export_ro(self->dev, alloc.handle);
@@ -237,19 +238,19 @@ TEST_F_TIMEOUT(event, readers_race_with_handles_that_come_and_go, 60)
 	EXPECT_LT(0, race.told);
 	close(race.fd);
 	close(race.rofd);
-	/* the last one is not lost, whatever reads failed before */
+	/* the last event is not lost, even if reads failed before */
 	one(self->other, self->import.handle);
 	ASSERT_EQ(TENSOR_SEAL_META, buf_seal(self->dev, self->buf.handle, TENSOR_SEAL_META));
 	EXPECT_EQ(TENSOR_EVENT_SEAL, one(self->other, self->import.handle));
 }
 
-/* ---- an event while the end of a holder is told to many ---- */
+/* Events while the end of a holder is reported to many clients. */
 
 /*
- * @turn: number of the round that is to begin
- * @done: number of the round that is over
- * @fd: the holder that ends
- * @ns: how long that took
+ * @turn: number of the round to start
+ * @done: number of the round that has ended
+ * @fd: fd to close
+ * @ns: time that closing took
  */
 struct end {
 	atomic_uint turn, done;
@@ -266,7 +267,7 @@ static uint64_t now_ns(void)
 	return now.tv_sec * 1000000000ULL + now.tv_nsec;
 }
 
-/* Waits without giving the processor away: both are to begin at the same moment. */
+/* Spins, so that both threads start at the same moment. */
 static void *end_holder(void *data)
 {
 	struct end *end = data;
@@ -285,7 +286,7 @@ static void *end_holder(void *data)
 	}
 }
 
-/* One of the events that a holder can cause: those with which a seal is added come before REVOKE. */
+/* Causes one of the events that a holder can cause; those that add a seal come before REVOKE. */
 static int cause(int dev, uint32_t handle, unsigned int which)
 {
 	static const uint32_t seals[] = { TENSOR_SEAL_META, TENSOR_SEAL_WRITE, TENSOR_SEAL_SEAL };
@@ -298,8 +299,8 @@ static int cause(int dev, uint32_t handle, unsigned int which)
 }
 
 /*
- * All that a client is told of the one buffer that it holds; -errno. Until there is nothing left,
- * since the events of one moment may come in two reads.
+ * All events that a client gets for the one buffer that it holds, or -errno. Reads until no event
+ * is left, because events of one moment may arrive in two reads.
  */
 static int told_all(int dev)
 {
@@ -311,7 +312,7 @@ static int told_all(int dev)
 	return errno == EAGAIN ? events : -errno;
 }
 
-/* How many clients were told something else than that; the caller is the one with that number. */
+/* Number of clients that got other events; @caller is the index of the client that caused them. */
 static int told_wrong(const int *client, int events, int caller)
 {
 	int i, wrong = 0;
@@ -322,7 +323,7 @@ static int told_wrong(const int *client, int events, int caller)
 	return wrong;
 }
 
-/* Begins a round and causes the event at some point of the time that the last end took. */
+/* Starts a round and causes the event at a random point of the time that the last end took. */
 static int race_round(struct end *end, int dev, uint32_t handle, unsigned int which)
 {
 	uint64_t until = now_ns() + (end->ns ? (uint64_t)random() % end->ns : 0);
@@ -338,7 +339,10 @@ static int race_round(struct end *end, int dev, uint32_t handle, unsigned int wh
 	return err;
 }
 
-/* GONE is told to so many a few at a time; what comes between them must reach all. */
+/*
+ * GONE is posted in batches of watches; an event that is posted between batches must reach all
+ * clients.
+ */
 TEST_F_TIMEOUT(event, seal_and_revoke_reach_all_while_an_end_is_told, 120)
 {
 	static int client[MANY];

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * Two clients close a handle of the same buffer at the same time, and each keeps another one: each is
- * told of the other, whatever the other clients are that hold it. A GONE is posted in batches, between
- * which another one may run.
+ * Two clients close a handle of the same buffer at the same time and keep another one: each gets an
+ * event for the other, whatever other clients hold the buffer. GONE is posted in batches, and
+ * another GONE may run between batches.
  */
 #include <pthread.h>
 #include <sched.h>
@@ -11,7 +11,9 @@
 #include "../include/device.h"
 #include "kselftest_harness.h"
 
-/* The module visits so many watches before it lets others in; there are a few batches of them. */
+/*
+ * Watches that the module visits before it releases the lock; the test has a few batches of them.
+ */
 #define BATCH	64
 #define CLIENTS (3 * BATCH + 16)
 #define ROUNDS	400
@@ -72,7 +74,7 @@ static void *close_at_once(void *arg)
 	CPU_ZERO(&cpus);
 	CPU_SET(closer->cpu, &cpus);
 	sched_setaffinity(0, sizeof(cpus), &cpus);
-	/* a wait in the kernel would end at different times */
+	/* spin, because waits in the kernel would end at different times */
 	atomic_fetch_add(closer->ready, 1);
 	while (atomic_load(closer->ready) < 2)
 		;
@@ -82,7 +84,7 @@ static void *close_at_once(void *arg)
 	return NULL;
 }
 
-/* The events that there are, all taken. */
+/* Reads all events and returns their bits. */
 static unsigned int take(int dev)
 {
 	struct tensor_event event;
@@ -93,7 +95,9 @@ static unsigned int take(int dev)
 	return events;
 }
 
-/* A client whose last GONE was read comes to the end of the list: so all are in this order. */
+/*
+ * A client whose GONE is read moves to the end of the list, so this sorts the list in this order.
+ */
 static void take_all(FIXTURE_DATA(event_gone) * self)
 {
 	int i;
@@ -124,7 +128,7 @@ static void nothing_is_lost_in(FIXTURE_DATA(event_gone) * self, unsigned int rou
 	*lost += !(take(self->dev) & TENSOR_EVENT_GONE);
 	for (i = 0; i < CLIENTS; i++)
 		*lost += !(take(self->client[i]) & TENSOR_EVENT_GONE);
-	/* what is in the list in another order goes, is read, and comes back in this one */
+	/* watches in another order are reported, read, and return in this order */
 	close(buf_export_ro(self->dev, self->buf.handle));
 	take_all(self);
 }

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/*
- * Every failure of making, mapping, sharing and showing buffers.
- */
+/* Injected failures in creating, mapping, sharing and listing buffers. */
 #include "../include/failnth.h"
 
 static int step_open(FIXTURE_DATA(failnth) * self)
@@ -61,7 +59,7 @@ static int import_step(FIXTURE_DATA(failnth) * self, int fd)
 	return ended;
 }
 
-/* With other rights than those of the handle that there is: a handle is made. */
+/* With other rights than those of the existing handle, so that a handle is made. */
 static int step_import(FIXTURE_DATA(failnth) * self)
 {
 	int fd, ended;
@@ -74,7 +72,7 @@ static int step_import(FIXTURE_DATA(failnth) * self)
 	return ended;
 }
 
-/* The handle that there is, once more. */
+/* With the rights of the existing handle, which is returned again. */
 static int step_import_again(FIXTURE_DATA(failnth) * self)
 {
 	return import_step(self, self->fd);
@@ -121,7 +119,7 @@ static int step_map_mmap_offset(FIXTURE_DATA(failnth) * self)
 	return map_step(self, self->dev, self->buf.mmap_offset);
 }
 
-/* A close that fails for want of memory must be possible to repeat. */
+/* A close that fails because of memory must be repeatable. */
 static int close_twice(FIXTURE_DATA(failnth) * self, int n)
 {
 	struct tensor_alloc alloc;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * Every failure of what is there for devices: user memory held in place, dma-bufs both ways, memory
- * in one piece.
+ * Injected failures in operations for devices: pinned user memory, export and import of dma-bufs,
+ * contiguous memory.
  */
 #include "../include/dmabuf.h"
 #include "../include/failnth.h"
@@ -108,7 +108,7 @@ static int step_import_memfd(FIXTURE_DATA(failnth) * self)
 	return import_step(self, fd);
 }
 
-/* A buffer of the card's own, as a dma-buf. */
+/* A buffer that the card allocates, as a dma-buf. */
 static int card_dmabuf(int card)
 {
 	struct drm_mode_create_dumb dumb = { .width = 64, .height = 64, .bpp = 32 };
@@ -133,7 +133,7 @@ static int step_import_foreign_dmabuf(FIXTURE_DATA(failnth) * self)
 	return err;
 }
 
-/* A card takes ours: attach, map. */
+/* A card imports a dma-buf of the module: attach, map. */
 static int step_attach(FIXTURE_DATA(failnth) * self)
 {
 	struct drm_prime_handle prime = { 0 };

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/*
- * Every failure of what holders agree on: seals, revocation, advice, brackets, events.
- */
+/* Injected failures in SEAL, REVOKE, ADVISE, SYNC and events. */
 #include <poll.h>
 
 #include "../include/failnth.h"
 
-/* A buffer of a step's own, for what cannot be undone. */
+/* A buffer for one step, because the step cannot be undone. */
 static struct tensor_alloc fresh(FIXTURE_DATA(failnth) * self, uint64_t bytes)
 {
 	struct tensor_alloc alloc;
@@ -52,8 +50,8 @@ static int step_advise_purgeable(FIXTURE_DATA(failnth) * self)
 }
 
 /*
- * What was taken is fetched again; where that fails it can be tried again. A reply that could be
- * written before the memory was fetched and not after it takes the answer with it.
+ * WILLNEED allocates the purged pages again and can be repeated if that fails. If the second reply
+ * cannot be written the answer is lost, although the memory was allocated.
  */
 static int step_advise_back(FIXTURE_DATA(failnth) * self)
 {
@@ -92,7 +90,7 @@ static int step_sync(FIXTURE_DATA(failnth) * self)
 	return done(self, err);
 }
 
-/* What another open device did is still there to be read after a read that failed. */
+/* A read that fails leaves the event, so that it can be read again. */
 static int step_read_event(FIXTURE_DATA(failnth) * self)
 {
 	struct tensor_alloc alloc = fresh(self, PAGE);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * An insertion into a table that fails half-way: it has got some of the nodes that it needs by then.
- * They stay in the table, so they must be freed with it, which kmemleak says at the end of the guest.
+ * Insertions into an xarray that fail after some of their nodes were allocated. These nodes stay in
+ * the table and must be freed with it, which kmemleak checks at the end of the guest.
  *
- * One allocation that fails (failnth.c) is not enough, because the insertion tries another way. Here
- * all allocations of nodes fail from some point on, and none of anything else: what kmemleak itself
- * cannot allocate it takes from an array, and what it has there counts as referenced. Needs the debug
- * kernel with slub_debug=A,radix_tree_node, which tests/vm/run gives to it.
+ * One failing allocation (failnth.c) is not enough, because the insertion has a fallback. Here all
+ * allocations of nodes fail from some point on, and no others: kmemleak replaces failed allocations
+ * of its own by a static array, whose content counts as referenced. Needs the debug kernel with
+ * slub_debug=A,radix_tree_node, which tests/vm/run sets.
  */
 #include <pthread.h>
 
@@ -32,7 +32,7 @@ static int number_in(const char *path)
 	return atoi(read_text(path, text, sizeof(text)));
 }
 
-/* From now on that many nodes can be allocated. */
+/* Permits that many more allocations of nodes. */
 static void allow_nodes(FIXTURE_DATA(tables) * self, int nodes)
 {
 	char text[16];
@@ -83,10 +83,10 @@ FIXTURE_TEARDOWN(tables)
 	close(self->dev);
 }
 
-/* Makes a call that has to do with no more nodes than are allowed: 0 or -errno. */
+/* Makes a call with the nodes that are allowed: 0 or -errno. */
 typedef int (*call_fn)(FIXTURE_DATA(tables) * self);
 
-/* Puts nothing into a table but what it takes out again. */
+/* Adds nothing to a table that it does not remove again. */
 static int call_alloc(FIXTURE_DATA(tables) * self)
 {
 	struct tensor_alloc alloc;
@@ -108,7 +108,7 @@ static int call_alloc_of_user(FIXTURE_DATA(tables) * self)
 	return err;
 }
 
-/* How many nodes it takes. What others have left on its way goes with its own. */
+/* Number of nodes that a call allocates. Frees nodes that other calls have left with its own. */
 static int nodes_of(struct __test_metadata *_metadata, FIXTURE_DATA(tables) * self, call_fn call)
 {
 	allow_nodes(self, PLENTY);
@@ -116,7 +116,10 @@ static int nodes_of(struct __test_metadata *_metadata, FIXTURE_DATA(tables) * se
 	return PLENTY - number_in(FAILSLAB "space") / self->node;
 }
 
-/* With fewer nodes than it takes. A low number would need fewer, but that is the number of a closed handle. */
+/*
+ * Calls with fewer nodes than it needs. Handle numbers are high, because a low number needs fewer
+ * nodes and belongs to a closed handle.
+ */
 static void call_with(struct __test_metadata *_metadata, FIXTURE_DATA(tables) * self, call_fn call,
 		      int nodes)
 {
@@ -128,7 +131,10 @@ static void call_with(struct __test_metadata *_metadata, FIXTURE_DATA(tables) * 
 	allow_nodes(self, PLENTY);
 }
 
-/* How many nodes a call leaves that may take only so many: the next such call needs them no more. */
+/*
+ * Number of nodes that a call with @nodes allocations leaves: the next such call needs that many
+ * fewer.
+ */
 static int left_by(struct __test_metadata *_metadata, FIXTURE_DATA(tables) * self, call_fn call,
 		   int allowed)
 {
@@ -139,8 +145,8 @@ static int left_by(struct __test_metadata *_metadata, FIXTURE_DATA(tables) * sel
 }
 
 /*
- * Leaves as many nodes as it can, by the last call of its kind: the next would use and free them.
- * @others: nodes that the call needs after those of the table
+ * Leaves as many nodes as possible, by the last call of its kind, because the next one would use
+ * and free them. @others: nodes that the call needs after those of the table
  */
 static void leave_nodes(struct __test_metadata *_metadata, FIXTURE_DATA(tables) * self,
 			call_fn call, int others)
@@ -149,7 +155,7 @@ static void leave_nodes(struct __test_metadata *_metadata, FIXTURE_DATA(tables) 
 
 	while (allowed > 0 && (left = left_by(_metadata, self, call, allowed)) <= 0)
 		allowed--;
-	/* otherwise this is a test of nothing */
+	/* otherwise the test would check nothing */
 	ASSERT_LT(0, left);
 	call_with(_metadata, self, call, allowed);
 	TH_LOG("with %d nodes of %d, %d are left", allowed, needs, left);
@@ -160,13 +166,11 @@ TEST_F(tables, handles_of_a_client_leave_nothing)
 	leave_nodes(_metadata, self, call_alloc, 0);
 }
 
-/* The table of all users goes with the module. A buffer needs its user before its handle. */
+/* The table of users is freed with the module. ALLOC inserts the user before the handle. */
 TEST_F(tables, users_leave_nothing)
 {
 	leave_nodes(_metadata, self, call_alloc_of_user, nodes_of(_metadata, self, call_alloc));
 }
-
-/* ---- numbers ---- */
 
 struct numbers {
 	int dev;
@@ -175,7 +179,7 @@ struct numbers {
 	unsigned long calls, again;
 };
 
-/* A number that was closed before this call began must not come. */
+/* Fails if a number is returned that was closed before this call began. */
 static void *numbers_work(void *data)
 {
 	struct numbers *n = data;
@@ -201,7 +205,7 @@ static void *numbers_work(void *data)
 	return NULL;
 }
 
-/* An insertion lets go of the table's lock where it waits for memory, and others go on. */
+/* An insertion releases the table's lock while it waits for memory, and other threads continue. */
 TEST_F_TIMEOUT(tables, number_of_a_closed_handle_does_not_come_again_soon, 300)
 {
 	struct numbers n = { .dev = self->dev };
@@ -210,7 +214,7 @@ TEST_F_TIMEOUT(tables, number_of_a_closed_handle_does_not_come_again_soon, 300)
 
 	n.fd = memfd_new(PAGE, 0);
 	ASSERT_LE(0, n.fd);
-	/* only those that do not wait, and often */
+	/* fail only allocations that do not wait, and often */
 	ASSERT_EQ(0, write_text(FAILSLAB "ignore-gfp-wait", "Y"));
 	ASSERT_EQ(0, write_text(FAILSLAB "probability", "70"));
 	ASSERT_EQ(0, write_text(FAILSLAB "space", "0"));

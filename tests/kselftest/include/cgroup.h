@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
 /*
- * A memory cgroup for a test: version 2, mounted at /sys/fs/cgroup with the memory controller on.
+ * A memory cgroup for a test: version 2, mounted at /sys/fs/cgroup with the memory controller
+ * enabled.
  *
  * The core runs the OOM killer when a page fault, an open() or a fork() cannot be charged. A test
- * that fills its cgroup on purpose therefore has all of its pages beforehand (settle()) and does
- * nothing there but what it tests.
+ * that fills its cgroup therefore faults in all of its pages before (settle()), and does nothing in
+ * the cgroup except what it tests.
  */
 #ifndef TENSOR_KSELFTEST_CGROUP_H
 #define TENSOR_KSELFTEST_CGROUP_H
@@ -17,7 +18,7 @@
 #define CGROUP_ROOT "/sys/fs/cgroup"
 #define STACK	    (256 * KIB)
 
-/* Its processes may be on their way out. */
+/* Retries, because its processes may still be exiting. */
 HELPER void cgroup_remove(void)
 {
 	int tries;
@@ -26,7 +27,10 @@ HELPER void cgroup_remove(void)
 		sleep_ms(50);
 }
 
-/* @max: bytes, or NULL for no limit. 0 or -errno. One that a failed test has left goes first. */
+/*
+ * @max: limit in bytes, or NULL for none. Removes a cgroup that a failed test has left. Returns 0
+ * or -errno.
+ */
 HELPER int cgroup_make(const char *max)
 {
 	cgroup_remove();
@@ -35,13 +39,16 @@ HELPER int cgroup_make(const char *max)
 	return max ? write_text(CGROUP "/memory.max", max) : 0;
 }
 
-/* Moves the calling process. */
+/* Moves the calling process into the cgroup. */
 HELPER int cgroup_enter(void)
 {
 	return write_text(CGROUP "/cgroup.procs", "0");
 }
 
-/* The way out, for write() of "0": opened before, since to open a file in a full cgroup may end the process. */
+/*
+ * An fd to leave the cgroup with: write "0" to it. Opened before entering, since an open() in a
+ * full cgroup may kill the process.
+ */
 HELPER int cgroup_leave_open(void)
 {
 	return open(CGROUP_ROOT "/cgroup.procs", O_WRONLY | O_CLOEXEC);
@@ -54,13 +61,13 @@ HELPER int64_t cgroup_bytes(void)
 	return atoll(read_text(CGROUP "/memory.current", text, sizeof(text)));
 }
 
-/* How many processes in it the OOM killer has ended. */
+/* Number of processes in the cgroup that the OOM killer has killed. */
 HELPER int64_t cgroup_kills(void)
 {
 	return read_number(CGROUP "/memory.events", "oom_kill");
 }
 
-/* Brings in every page that this process has, and of its stack what it may come to need. */
+/* Faults in every page of this process, and the stack that it may need. */
 HELPER int settle(void)
 {
 	volatile char stack[STACK];
@@ -74,8 +81,9 @@ HELPER int settle(void)
 }
 
 /*
- * Runs @work in a child in a cgroup of its own. What it returns, -signal if it was killed, or below
- * -1000 if the cgroup could not be made. @kills, unless NULL: see cgroup_kills().
+ * Runs @work in a child in a cgroup of its own. Returns the result of @work, -signal if the child
+ * was killed, or less than -1000 if the cgroup could not be made. @kills: NULL, or see
+ * cgroup_kills().
  */
 HELPER int in_cgroup_kills(const char *max, int (*work)(const void *arg), const void *arg,
 			   int64_t *kills)

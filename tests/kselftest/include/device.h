@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
 /*
- * What the kernel selftests share: one short function an ioctl, and what goes with them.
+ * Helpers of the kernel selftests: one short function per ioctl.
  *
- * Every function that can fail returns -errno, so that a test compares with the error it expects.
+ * Every function that can fail returns -errno, so that a test can compare it with the error that it
+ * expects.
  */
 #ifndef TENSOR_KSELFTEST_DEVICE_H
 #define TENSOR_KSELFTEST_DEVICE_H
@@ -21,7 +22,7 @@
 
 #include "machine.h"
 
-/* Tags of element types. The kernel gives them no meaning; these numbers are the library's. */
+/* dtype tags. The kernel does not interpret them; the values are those of the library. */
 enum {
 	TAG_U8 = 2,
 	TAG_I64 = 6,
@@ -30,7 +31,7 @@ enum {
 	TAG_C128 = 12,
 };
 
-/* The struct of any call. */
+/* The struct of any ioctl. */
 union ioctl_arg {
 	uint32_t size;
 	struct tensor_query query;
@@ -55,7 +56,10 @@ HELPER int dev_open(void)
 	return fd < 0 ? -errno : fd;
 }
 
-/* Puts it into one epoll set again and again, so that each event wakes as many waiters: the set, or -errno. */
+/*
+ * Adds the device to one epoll set many times, so that each event wakes as many waiters: the set,
+ * or -errno.
+ */
 HELPER int dev_watch_often(int dev, int times)
 {
 	struct epoll_event event = { .events = EPOLLIN };
@@ -63,7 +67,7 @@ HELPER int dev_watch_often(int dev, int times)
 
 	setrlimit(RLIMIT_NOFILE, &(struct rlimit){ first + times, first + times });
 	for (fd = first; fd < first + times; fd++)
-		/* an entry is the file with a number, which may be closed */
+		/* an entry is a file with an fd number, and stays when the fd is closed */
 		if (dup2(dev, fd) < 0 || epoll_ctl(set, EPOLL_CTL_ADD, fd, &event) || close(fd))
 			return -errno;
 	return set;
@@ -110,7 +114,7 @@ HELPER int dev_close(int dev, uint32_t handle)
 	return dev_call(dev, TENSOR_IOC_CLOSE, &arg);
 }
 
-/* fd is /dev/tensor with a handle, or a buffer fd with 0. */
+/* @fd is /dev/tensor with a handle, or a buffer fd with 0. */
 HELPER int buf_info(int fd, uint32_t handle, struct tensor_info *info)
 {
 	memset(info, 0, sizeof(*info));
@@ -132,9 +136,7 @@ HELPER int buf_meta(int fd, uint32_t handle, uint32_t flags, struct tensor_desc 
 	return err;
 }
 
-/* ---- EXPORT ---- */
-
-/* The fd, or -errno. */
+/* Returns the fd or -errno. */
 HELPER int export_call(int dev, struct tensor_export *arg)
 {
 	int err = dev_call(dev, TENSOR_IOC_EXPORT, arg);
@@ -151,7 +153,7 @@ HELPER int buf_export_rights(int dev, uint32_t handle, uint32_t rights, uint32_t
 	return export_call(dev, &arg);
 }
 
-/* A part of what the handle reaches. */
+/* Exports a part of the range of the handle. */
 HELPER int buf_export_range_rights(int dev, uint32_t handle, uint32_t rights, uint32_t flags,
 				   uint64_t offset, uint64_t bytes)
 {
@@ -165,7 +167,7 @@ HELPER int buf_export_range_rights(int dev, uint32_t handle, uint32_t rights, ui
 	return export_call(dev, &arg);
 }
 
-/* Without a handle to ask about, EXPORT is left to give its own error. */
+/* For a handle that INFO refuses this returns valid rights, so that EXPORT reports the error. */
 HELPER uint32_t buf_rights(int dev, uint32_t handle)
 {
 	struct tensor_info info;
@@ -173,7 +175,7 @@ HELPER uint32_t buf_rights(int dev, uint32_t handle)
 	return buf_info(dev, handle, &info) ? TENSOR_RIGHTS_RW : info.rights;
 }
 
-/* With all rights that the handle has. */
+/* Exports with all rights of the handle. */
 HELPER int buf_export(int dev, uint32_t handle, uint32_t flags)
 {
 	return buf_export_rights(dev, handle, buf_rights(dev, handle), flags);
@@ -200,7 +202,7 @@ HELPER int buf_export_dmabuf(int dev, uint32_t handle)
 	return buf_export(dev, handle, TENSOR_EXPORT_DMABUF);
 }
 
-/* For tests that run over kinds of shares in a table: these may be combined. */
+/* Kinds of exports, for tests with a table of them; the flags may be combined. */
 #define SHARE_RO     (1U << 0)
 #define SHARE_DMABUF (1U << 1)
 
@@ -256,7 +258,10 @@ HELPER int buf_import(int dev, int fd, struct tensor_import *import)
 	return dev_call(dev, TENSOR_IOC_IMPORT, import);
 }
 
-/* All seals that are set then, or -errno. fd is /dev/tensor with a handle, or a buffer fd with 0. */
+/*
+ * Returns all seals that are set afterwards, or -errno. @fd is /dev/tensor with a handle, or a
+ * buffer fd with 0.
+ */
 HELPER int buf_seal(int fd, uint32_t handle, uint32_t seals)
 {
 	struct tensor_seal arg = { .size = sizeof(arg), .handle = handle, .seals = seals };
@@ -272,7 +277,7 @@ HELPER int buf_revoke(int dev, uint32_t handle)
 	return dev_call(dev, TENSOR_IOC_REVOKE, &arg);
 }
 
-/* Whether it was purged, or -errno. */
+/* Returns whether the buffer was purged, or -errno. */
 HELPER int buf_advise(int dev, uint32_t handle, uint32_t advice)
 {
 	struct tensor_advise arg = { .size = sizeof(arg), .handle = handle, .advice = advice };
@@ -281,7 +286,7 @@ HELPER int buf_advise(int dev, uint32_t handle, uint32_t advice)
 	return err ? err : (int)arg.purged;
 }
 
-/* SYNC: 0 or -errno. fd is /dev/tensor with a handle, or a buffer fd with 0. */
+/* @fd is /dev/tensor with a handle, or a buffer fd with 0. Returns 0 or -errno. */
 HELPER int buf_sync(int fd, uint32_t handle, uint32_t flags, uint64_t deadline_ns)
 {
 	struct tensor_sync arg = {
@@ -291,7 +296,7 @@ HELPER int buf_sync(int fd, uint32_t handle, uint32_t flags, uint64_t deadline_n
 	return dev_call(fd, TENSOR_IOC_SYNC, &arg);
 }
 
-/* The handle, or -errno. */
+/* Returns the handle or -errno. */
 HELPER int64_t buf_pin(int dev, const void *at, uint64_t bytes, uint32_t flags)
 {
 	struct tensor_pin arg = {
@@ -302,7 +307,7 @@ HELPER int64_t buf_pin(int dev, const void *at, uint64_t bytes, uint32_t flags)
 	return err ? err : (int64_t)arg.handle;
 }
 
-/* A buffer as fd alone: no handle, no open device. */
+/* A buffer that only the returned fd holds: no handle, no open device. */
 HELPER int buf_new_fd(uint64_t bytes)
 {
 	struct tensor_alloc alloc;
@@ -330,8 +335,8 @@ HELPER bool all_bytes(const void *at, int value, uint64_t bytes)
 }
 
 /*
- * Makes buffers of that size, which stay with the open device, and writes all over them: whoever
- * gets pages that something else still has, spoils them. 0, -EBADMSG for one that is not zeroed, or
+ * Makes buffers of that size, which stay with the open device, and overwrites all of them, so that
+ * a page that something else still uses is corrupted. Returns 0, -EBADMSG if one is not zeroed, or
  * -errno.
  */
 HELPER int spoil_fresh(int dev, uint64_t bytes, int count)
@@ -355,7 +360,7 @@ HELPER int spoil_fresh(int dev, uint64_t bytes, int count)
 	return 0;
 }
 
-/* mmap() for its error alone: 0 or -errno. */
+/* Maps and unmaps: 0 or the -errno of mmap(). */
 HELPER int map_errno(int fd, uint64_t bytes, int prot, int flags, uint64_t offset)
 {
 	void *at = mmap(NULL, bytes, prot, flags, fd, offset);
@@ -366,8 +371,9 @@ HELPER int map_errno(int fd, uint64_t bytes, int prot, int flags, uint64_t offse
 	return 0;
 }
 
-/* Waits until all buffers of the machine have that many bytes; what a dead process held and a
- * message in flight are given back a moment after.
+/*
+ * Waits until all buffers of the machine hold that many bytes: the buffers of a dead process and of
+ * messages in flight are released after a delay.
  */
 HELPER bool used_becomes(int dev, uint64_t bytes)
 {
@@ -418,7 +424,7 @@ HELPER int recv_fd(int sock)
 	return fd;
 }
 
-/* How a child ended: its exit status, or -signal. */
+/* Waits for a child: its exit status, or -signal. */
 HELPER int reap(pid_t pid)
 {
 	int status;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
 /*
- * What the tests of dma-bufs share: brackets of the processor's access, looks at fences, and vgem,
- * the one importer that any machine may have.
+ * Helpers of the dma-buf tests: DMA_BUF_IOCTL_SYNC, fences, and vgem, the one importer that needs
+ * no hardware.
  */
 #ifndef TENSOR_KSELFTEST_DMABUF_H
 #define TENSOR_KSELFTEST_DMABUF_H
@@ -19,12 +19,12 @@
 #define RW     (PROT_READ | PROT_WRITE)
 
 /*
- * In a fixture's setup SKIP() alone lets the test run; this ends it, with the status that the
- * harness takes for one that was skipped.
+ * In a fixture's set-up SKIP() alone would still run the test; this exits with the status by which
+ * the harness recognises a skipped test.
  */
 #define SKIP_SETUP(why) SKIP(_exit(255), why)
 
-/* Dma-bufs of other drivers: their fd or -errno, -ENODEV where the kernel has not that driver. */
+/* Dma-bufs of other drivers: the fd or -errno; -ENODEV if the kernel has no such driver. */
 HELPER int udmabuf_of(int memfd, uint64_t bytes)
 {
 	int dev = open("/dev/udmabuf", O_RDWR | O_CLOEXEC), fd;
@@ -39,7 +39,7 @@ HELPER int udmabuf_of(int memfd, uint64_t bytes)
 	return fd < 0 ? -errno : fd;
 }
 
-/* The same of a new memfd. */
+/* The same for a new memfd. */
 HELPER int udmabuf_new(uint64_t bytes)
 {
 	int memfd = memfd_new(bytes, 0), fd = memfd < 0 ? memfd : udmabuf_of(memfd, bytes);
@@ -68,7 +68,7 @@ HELPER int dmabuf_sync(int fd, uint64_t flags)
 	return dev_call(fd, DMA_BUF_IOCTL_SYNC, &arg);
 }
 
-/* What poll() says at once of the wanted events. */
+/* The events that poll() reports without waiting. */
 HELPER int ready(int fd, int events)
 {
 	struct pollfd p = { .fd = fd, .events = events };
@@ -83,7 +83,7 @@ HELPER void touch_fault(int sig)
 	siglongjmp(dmabuf_back, sig);
 }
 
-/* The signal that reading a byte gives, 0 for none. */
+/* The signal that reading a byte raises, 0 for none. */
 HELPER int touch_signal(volatile const char *at)
 {
 	struct sigaction act = { .sa_handler = touch_fault }, segv, bus;
@@ -99,7 +99,7 @@ HELPER int touch_signal(volatile const char *at)
 	return sig;
 }
 
-/* Deadline of SYNC, so many milliseconds from now. */
+/* A deadline for SYNC in that many milliseconds. */
 HELPER uint64_t deadline_ms(uint64_t ms)
 {
 	struct timespec now;
@@ -117,7 +117,7 @@ HELPER struct tensor_info info_of(int dev, uint32_t handle)
 	return info;
 }
 
-/* An open of vgem; -ENODEV where there is none. */
+/* Opens vgem; -ENODEV if there is none. */
 HELPER int vgem_open(void)
 {
 	char path[32], name[8];
@@ -139,8 +139,8 @@ HELPER int vgem_open(void)
 }
 
 /*
- * Whether vgem has its device map what it imports. Since the kernel has this function vgem attaches
- * and does no more, and no other driver of the guests maps dma-bufs of others.
+ * Whether vgem maps imported dma-bufs for its device. Kernels with this function only attach, and
+ * no other driver in the guests maps imported dma-bufs.
  */
 HELPER bool vgem_maps(void)
 {
@@ -181,7 +181,7 @@ HELPER int vgem_close(int vgem, uint32_t handle)
 	return dev_call(vgem, DRM_IOCTL_GEM_CLOSE, &arg);
 }
 
-/* A buffer of vgem's own. */
+/* A buffer that vgem allocates. */
 HELPER int vgem_create(int vgem, uint64_t bytes, uint32_t *handle)
 {
 	struct drm_mode_create_dumb arg = { .height = bytes / PAGE, .width = PAGE, .bpp = 8 };
@@ -206,7 +206,7 @@ struct vgem_signal {
 	uint32_t flags;
 };
 
-/* A fence that says that vgem reads, or writes, until vgem_signal(); its number or -errno. */
+/* Adds a fence for reads or writes by vgem, pending until vgem_signal(): its number or -errno. */
 HELPER int vgem_fence(int vgem, uint32_t handle, uint32_t flags)
 {
 	struct vgem_attach arg = { .handle = handle, .flags = flags };

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
 /*
- * Every allocation, every copy from and to the caller fails in turn, with the kernel's fault
- * injection: what the tests of it share.
+ * Helpers of the tests in which every allocation and every copy from and to the caller fails in
+ * turn, by the kernel's fault injection.
  *
- * A step is a call. It is made again and again, with its first, second, ... chance to fail used,
- * until it has no chance left that was not. It fails with a sensible error or succeeds another way;
- * either way nothing is lost. Needs the debug kernel.
+ * A step is a call. It is repeated with its first, second, ... possible failure injected, until no
+ * failure is left. Each time it fails with a plausible error or succeeds by a fallback, and nothing
+ * leaks. Needs the debug kernel.
  */
 #ifndef TENSOR_KSELFTEST_FAILNTH_H
 #define TENSOR_KSELFTEST_FAILNTH_H
@@ -20,7 +20,7 @@
 #define DEBUGFS "/sys/kernel/debug/"
 #define MOST	2000
 
-/* A step failed although nothing was injected. */
+/* A step failed although no failure was injected. */
 #define NO_EXCUSE (-ENOTRECOVERABLE)
 
 FIXTURE(failnth)
@@ -57,7 +57,7 @@ HELPER void faults_as_wanted(void)
 	}
 }
 
-/* Sends a request of a family; the answers are in room. Returns bytes or -errno. */
+/* Sends a request of a family and receives the replies in @room: bytes or -errno. */
 HELPER int nl_ask(int sock, uint16_t family, int flags, int cmd, const void *attrs, int len,
 		  void *room)
 {
@@ -102,7 +102,7 @@ HELPER uint16_t nl_family(int sock)
 	return 0;
 }
 
-/* A page fault of ours must not be what fails. */
+/* Faults in the stack, so that the failure is not injected into a page fault. */
 HELPER void touch_stack(void)
 {
 	volatile char room[128 * KIB];
@@ -148,7 +148,7 @@ FIXTURE_TEARDOWN(failnth)
 	close(self->nth);
 }
 
-/* The write itself may be what the failure armed before hits. */
+/* Retries, because this write may itself be hit by a failure that was armed before. */
 HELPER void arm(int fd, int n)
 {
 	char text[16];
@@ -158,7 +158,7 @@ HELPER void arm(int fd, int n)
 		abort();
 }
 
-/* Whether the armed failure is still to come, be it for this very read; disarms it. */
+/* Whether the armed failure has not happened yet; disarms it. The read may itself be hit by it. */
 HELPER bool pending(int fd)
 {
 	char text[16] = "";
@@ -171,8 +171,8 @@ HELPER bool pending(int fd)
 typedef int (*step_fn)(FIXTURE_DATA(failnth) * self);
 
 /*
- * Runs a step with its first, second, ... chance to fail used, until there is none left. The step
- * disarms before it cleans up after itself.
+ * Runs a step with its first, second, ... failure injected, until none is left. The step disarms
+ * before it cleans up.
  */
 HELPER void every_failure(struct __test_metadata *_metadata, FIXTURE_DATA(failnth) * self,
 			  step_fn step)
@@ -188,7 +188,7 @@ HELPER void every_failure(struct __test_metadata *_metadata, FIXTURE_DATA(failnt
 		self->n = n;
 		arm(self->nth, n);
 		err = step(self);
-		/* the step leaves the armed count in place if it did not come to cleaning up */
+		/* the count is still armed if the step returned before cleaning up */
 		more = err == 1 || err == NO_EXCUSE;
 		if (err < 0) {
 			failed++;
@@ -202,7 +202,10 @@ HELPER void every_failure(struct __test_metadata *_metadata, FIXTURE_DATA(failnt
 	TH_LOG("%d failures injected, %d seen", n - 2, failed);
 }
 
-/* Ends a step: 1 if it was not hit by a failure, and then it must have worked; else its error or 0. */
+/*
+ * Ends a step: 1 if no failure was injected, and then the step must have succeeded; else its error
+ * or 0.
+ */
 HELPER int done(FIXTURE_DATA(failnth) * self, int err)
 {
 	if (!pending(self->nth))
@@ -210,9 +213,7 @@ HELPER int done(FIXTURE_DATA(failnth) * self, int err)
 	return err ? NO_EXCUSE : 1;
 }
 
-/*
- * A step that needs something made first makes it between these two, unharmed.
- */
+/* What a step needs beforehand is made between prepare() and begin(), without failures. */
 HELPER void prepare(FIXTURE_DATA(failnth) * self)
 {
 	arm(self->nth, 0);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
 /*
- * What the selftests of the netlink family share: a socket, whole dumps as a table, and single
- * requests with what the kernel has to say about them.
+ * Helpers of the netlink tests: a socket, dumps as a table of rows, and single requests with their
+ * errors.
  */
 #ifndef TENSOR_KSELFTEST_FAMILY_H
 #define TENSOR_KSELFTEST_FAMILY_H
@@ -112,7 +112,7 @@ HELPER void parse_handle(struct nlattr **a, struct row *row)
 	row->buf = get64(a[TENSOR_A_HANDLE_BUF]);
 	row->state = get32(a[TENSOR_A_HANDLE_STATE]);
 	row->rights = get32(a[TENSOR_A_HANDLE_RIGHTS]);
-	/* one number that grows over all of them */
+	/* combined, so that it grows over all rows of the dump */
 	row->id = row->client << 32 | get32(a[TENSOR_A_HANDLE_ID]);
 }
 
@@ -160,7 +160,7 @@ HELPER void parse_row(int cmd, struct nlattr **a, struct row *row)
 	}
 }
 
-/* Dumps are ordered by id; that of the exports by buffer, and those of one buffer by id. */
+/* Dumps are sorted by id; the dump of exports by buffer, and by id within a buffer. */
 HELPER bool row_follows(int cmd, const struct row *row, const struct row *before)
 {
 	if (cmd == TENSOR_CMD_EXPORT_GET && row->buf != before->buf)
@@ -186,7 +186,7 @@ HELPER int on_row(struct nl_msg *msg, void *arg)
 	return NL_OK;
 }
 
-/* A request with one attribute, or none if attr is 0. */
+/* A request with one attribute, or none if @attr is 0. */
 HELPER struct nl_msg *request(int family, int flags, int cmd, int attr, const void *value, int len)
 {
 	struct nl_msg *msg = nlmsg_alloc();
@@ -197,7 +197,7 @@ HELPER struct nl_msg *request(int family, int flags, int cmd, int attr, const vo
 	return msg;
 }
 
-/* Fills the table, with a filter if attr is not 0; 0 or a negative libnl error. */
+/* Fills the table by a dump, filtered if @attr is not 0: 0 or a negative libnl error. */
 HELPER int dump_filtered(struct nl_sock *sock, int family, int cmd, int attr, const void *value,
 			 int len)
 {

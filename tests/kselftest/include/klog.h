@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
 /*
- * The kernel log from a moment on. A use after free does not always end in an error that a program
- * sees: the report of KASAN, or of an oops in another task, is the only sign of it.
+ * Checks of the kernel log. A use after free does not always cause an error that a program sees:
+ * the report of KASAN, or of an oops in another task, may be its only sign.
  */
 #ifndef TENSOR_KSELFTEST_KLOG_H
 #define TENSOR_KSELFTEST_KLOG_H
 
 #include "device.h"
 
-/* The end of the log as it is now; for klog_clean(). */
+/* The current end of the log, for klog_clean(). */
 HELPER int klog_begin(void)
 {
 	int fd = open("/dev/kmsg", O_RDONLY | O_NONBLOCK | O_CLOEXEC);
@@ -18,7 +18,7 @@ HELPER int klog_begin(void)
 	return fd;
 }
 
-/* Whether no record since klog_begin() reports a fault; prints the first that does. */
+/* Whether no record since klog_begin() reports a fault; prints the first record that does. */
 HELPER bool klog_clean(int fd)
 {
 	static const char *const bad[] = {

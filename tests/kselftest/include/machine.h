@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
-/*
- * Looks at the machine: small files of /proc and /sys, page frames, free memory, time.
- */
+/* State of the machine: small files of /proc and /sys, page frames, free memory, time. */
 #ifndef TENSOR_KSELFTEST_MACHINE_H
 #define TENSOR_KSELFTEST_MACHINE_H
 
@@ -26,7 +24,7 @@
 
 #define HELPER static inline __attribute__((unused))
 
-/* The text of a small file, or "". */
+/* Reads a small file; "" if it cannot be read. */
 HELPER char *read_text(const char *path, char *text, size_t room)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -53,7 +51,7 @@ HELPER int write_text(const char *path, const char *text)
 	return err;
 }
 
-/* The number behind "key" in a file of "key ... number" lines; -1 if there is none. */
+/* The number after "key" in a file with lines "key ... number"; -1 if there is none. */
 HELPER int64_t read_number(const char *path, const char *key)
 {
 	char line[512];
@@ -71,7 +69,7 @@ HELPER int64_t read_number(const char *path, const char *key)
 	return value;
 }
 
-/* A field of /proc/self/smaps for the mapping that holds an address, in bytes; -1 if none. */
+/* A field of /proc/self/smaps for the mapping that contains an address, in bytes; -1 if none. */
 HELPER int64_t smaps_bytes(const void *at, const char *key)
 {
 	unsigned long first, last, want = (unsigned long)at;
@@ -92,9 +90,9 @@ HELPER int64_t smaps_bytes(const void *at, const char *key)
 }
 
 /*
- * How much of a mapping is mapped by PMDs, with all of its pages touched first. The most of several
- * looks: an entry that NUMA balancing has taken the access from is not counted by 6.1,
- * until it is touched again.
+ * Bytes of a mapping that are mapped by PMDs, after touching all of its pages. Returns the maximum
+ * of several tries: 6.1 does not count an entry that NUMA balancing has made inaccessible until it
+ * is touched again.
  */
 HELPER int64_t pmd_mapped(const volatile void *at, uint64_t bytes)
 {
@@ -112,7 +110,7 @@ HELPER int64_t pmd_mapped(const volatile void *at, uint64_t bytes)
 	return most;
 }
 
-/* The frame number of a present page of this process (root only), 0 if it is not present. */
+/* The frame number of a page of this process, 0 if it is not present. Needs root. */
 HELPER uint64_t page_frame(const void *at)
 {
 	uint64_t entry = 0;
@@ -124,7 +122,7 @@ HELPER uint64_t page_frame(const void *at)
 	return entry >> 63 ? entry & ((1ULL << 55) - 1) : 0;
 }
 
-/* A memfd that IMPORT takes, since it cannot shrink, with further seals: its fd or -errno. */
+/* A memfd that IMPORT accepts because it cannot shrink, with further seals: its fd or -errno. */
 HELPER int memfd_new(uint64_t bytes, unsigned int seals)
 {
 	int fd = memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING), err;
@@ -151,7 +149,7 @@ HELPER void sleep_ms(long ms)
 	nanosleep(&(struct timespec){ ms / 1000, ms % 1000 * 1000000 }, NULL);
 }
 
-/* Free memory in KiB as it is now, that in the lists of the CPUs included. */
+/* Free memory in KiB, including the lists of the CPUs. */
 HELPER int64_t memory_free_now(void)
 {
 	FILE *f = fopen("/proc/zoneinfo", "re");
@@ -168,14 +166,14 @@ HELPER int64_t memory_free_now(void)
 	return pages * (PAGE / KIB);
 }
 
-/* The same without what the kernel keeps for later, the module's pool included. */
+/* The same after dropping caches and the module's pool. */
 HELPER int64_t memory_free(void)
 {
 	write_text("/proc/sys/vm/drop_caches", "3");
 	return memory_free_now();
 }
 
-/* Whether all but @slack KiB of what was free is free again, now or soon. */
+/* Waits until at least @free_before minus @slack KiB are free: whether that happened. */
 HELPER bool memory_comes_back(int64_t free_before, int64_t slack)
 {
 	int tries;
@@ -189,9 +187,9 @@ HELPER bool memory_comes_back(int64_t free_before, int64_t slack)
 }
 
 /*
- * Free pages with nothing kept back: not in caches, not in the module's pool, which is emptied by
- * setting its bound to nothing. Memory that is freed after a grace period gets the time for it, and so
- * do pages that the pool's thread is clearing: drop_caches does not free these.
+ * Free pages without caches and without the module's pool, which is emptied by setting its bound to
+ * 0. Waits for memory that is freed after a grace period, and for pages that the pool's thread is
+ * zeroing: drop_caches does not free these.
  */
 HELPER int64_t pages_free(void)
 {
@@ -220,10 +218,9 @@ HELPER void show_text(const char *path)
 }
 
 /*
- * What may be missing although nothing leaked: the allocators keep half-filled slabs and per-cpu
- * lists. A debug kernel remembers each new call stack for good and keeps what was freed in
- * quarantine, up to a 32nd of memory; kmemleak is exact there. A page lost every tenth time
- * would be more.
+ * The tolerance without a leak: the allocators keep half-filled slabs and per-CPU lists. A debug
+ * kernel stores each new call stack permanently and keeps freed memory in quarantine, up to 1/32 of
+ * memory; there kmemleak is exact. A page lost in every tenth round exceeds the tolerance.
  */
 HELPER bool pages_agree(int64_t before, int64_t after, unsigned long times)
 {
@@ -261,7 +258,7 @@ HELPER int count_fds(void)
 	return n;
 }
 
-/* Pages of the largest block that the kernel's allocator has: a column of the table an order. */
+/* Pages of the largest block of the buddy allocator: /proc/buddyinfo has a column per order. */
 HELPER uint64_t largest_block(void)
 {
 	char text[4096], *line = strstr(read_text("/proc/buddyinfo", text, sizeof(text)), "zone");

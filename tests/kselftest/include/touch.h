@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
-/*
- * Touching memory that may not be there, in any thread: the signal is the answer.
- */
+/* Access to memory that may not be accessible, in any thread: returns the signal that it raises. */
 #ifndef TENSOR_KSELFTEST_TOUCH_H
 #define TENSOR_KSELFTEST_TOUCH_H
 
@@ -24,7 +22,7 @@ HELPER void touch_begin(void)
 	sigaction(SIGSEGV, &action, NULL);
 }
 
-/* 0, or the signal that reading a byte gave. */
+/* Reads a byte: 0 or the signal. */
 HELPER int touch_read(const volatile void *at)
 {
 	int sig = sigsetjmp(touch_back, 0);
@@ -34,7 +32,7 @@ HELPER int touch_read(const volatile void *at)
 	return sig;
 }
 
-/* 0, or the signal that writing a byte gave. */
+/* Writes a byte: 0 or the signal. */
 HELPER int touch_write(volatile void *at, char value)
 {
 	int sig = sigsetjmp(touch_back, 0);
@@ -44,7 +42,7 @@ HELPER int touch_write(volatile void *at, char value)
 	return sig;
 }
 
-/* How many of that many bytes' pages give SIGBUS. */
+/* Number of pages in the range that raise SIGBUS. */
 HELPER uint64_t touch_lost(const volatile void *at, uint64_t bytes)
 {
 	uint64_t lost = 0, i;
@@ -54,7 +52,7 @@ HELPER uint64_t touch_lost(const volatile void *at, uint64_t bytes)
 	return lost;
 }
 
-/* How many of that many bytes' pages have an entry in this process's page table. */
+/* Number of pages in the range that have an entry in this process's page table. */
 HELPER uint64_t pages_present(const void *at, uint64_t bytes)
 {
 	uint64_t entry, n = 0, i;

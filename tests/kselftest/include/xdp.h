@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
-/*
- * AF_XDP as somebody who pins memory for writing, and for long.
- */
+/* AF_XDP, which pins memory long-term and for writing. */
 #ifndef TENSOR_KSELFTEST_XDP_H
 #define TENSOR_KSELFTEST_XDP_H
 
@@ -13,7 +11,7 @@
 #define AF_XDP 44
 #endif
 
-/* A socket whose umem is that memory; -EAFNOSUPPORT: a kernel without; -errno. */
+/* A socket with a umem in that memory; -EAFNOSUPPORT if the kernel has no AF_XDP; -errno. */
 HELPER int xdp_pin(void *at, uint64_t bytes)
 {
 	struct xdp_umem_reg reg = { .addr = (unsigned long)at, .len = bytes, .chunk_size = PAGE };

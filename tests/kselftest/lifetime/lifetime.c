@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * Nothing is left behind: processes killed at any moment, and a module that stays loaded exactly as
- * long as somebody uses it and gives all memory back when it goes.
+ * Nothing leaks: processes are killed at any moment, and the module stays loaded exactly as long as
+ * it is in use and frees all memory when it is unloaded.
  */
 #include <sys/syscall.h>
 
@@ -37,7 +37,7 @@ static int unload(void)
 	return syscall(SYS_delete_module, "tensor", O_NONBLOCK) < 0 ? -errno : 0;
 }
 
-/* The last reference may go a moment after close() or the end of a process. */
+/* The last reference may be dropped with a delay after close() or the end of a process. */
 static int unload_soon(void)
 {
 	int tries = 0, err;
@@ -52,7 +52,7 @@ static int load(void)
 	return access(LOAD, X_OK) ? -ENOENT : system(LOAD);
 }
 
-/* Does everything a user can do, for ever. */
+/* Uses all features in a loop. */
 static void busy(int sock, unsigned int seed)
 {
 	static const uint64_t sizes[] = { PAGE, 300 * KIB, HUGE, 5 * HUGE + PAGE };
@@ -251,7 +251,7 @@ TEST_F_TIMEOUT(lifetime, module_unloads_after_every_kind_of_use, 120)
 		at = map_shared(dev, 16 * MIB, PROT_READ | PROT_WRITE, import.mmap_offset);
 		ASSERT_NE(MAP_FAILED, at);
 		memset(at, 1, 16 * MIB);
-		/* last reference: the fd, the mapping, the device, in turn */
+		/* the last reference is the fd, the mapping and the device in turn */
 		if (round % 3 == 0)
 			munmap(at, 16 * MIB);
 		close(dev);
@@ -283,7 +283,7 @@ TEST_F_TIMEOUT(lifetime, module_unloads_after_a_killed_user, 60)
 	ASSERT_EQ(0, socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, self->sock));
 }
 
-/* Opens and uses what there is while somebody else loads and unloads. */
+/* Opens and uses the device while another process loads and unloads the module. */
 static void user_of_the_moment(void)
 {
 	struct tensor_alloc alloc;

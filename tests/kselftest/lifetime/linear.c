@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * The end of n handles, files or clients takes time in proportion to n, not to its square: it
- * happens in exit(), where no signal interrupts it.
+ * Closing n handles, files or clients takes time linear in n: it happens in exit(), where no signal
+ * interrupts it.
  *
- * The processor time of the closing thread is taken for n and for 4 n of each. It may grow by 4,
- * and by FACTOR more for caches and noise; the square would be 16.
+ * The test measures the CPU time of the closing thread for n and for 4 n. It may grow by 4, and by
+ * FACTOR more for caches and noise; quadratic time would grow by 16.
  */
 #include <sys/resource.h>
 
@@ -22,7 +22,9 @@ FIXTURE(linear)
 
 FIXTURE_SETUP(linear)
 {
-	/* on a busy host the time of a guest says nothing: `make test-linear` counts instructions */
+	/*
+	 * times of a guest on a busy host are meaningless: `make test-linear` counts instructions
+	 */
 	if (!getenv("TENSOR_ICOUNT"))
 		SKIP(_exit(255), "the clock does not count instructions");
 	ASSERT_EQ(0, setrlimit(RLIMIT_NOFILE, &(struct rlimit){ 65536, 65536 }));
@@ -36,7 +38,7 @@ FIXTURE_TEARDOWN(linear)
 	close(self->dev);
 }
 
-/* Processor time of this thread, which is what the others of the machine do not lengthen. */
+/* CPU time of this thread, which other tasks do not lengthen. */
 static double cpu_seconds(void)
 {
 	struct timespec now;
@@ -45,10 +47,12 @@ static double cpu_seconds(void)
 	return now.tv_sec + now.tv_nsec / 1e9;
 }
 
-/* Makes n of something and ends them; the seconds that the end took, or below 0 if it failed. */
+/*
+ * Makes n objects and ends them; returns the seconds that the end took, or less than 0 on failure.
+ */
 typedef double (*end_fn)(unsigned int n);
 
-/* The least of several tries, or the first that is not above what is enough. */
+/* The minimum of several tries, or the first that is not above @enough. */
 static double least(end_fn end, unsigned int n, double enough)
 {
 	double best = 1e9, seconds;
@@ -67,7 +71,7 @@ static void grows_at_most_linearly(struct __test_metadata *_metadata, end_fn end
 {
 	double few, many;
 
-	/* what is only done once: caches of the allocator, code of the emulated processor */
+	/* warm up: caches of the allocator, translated code of the emulated processor */
 	ASSERT_LE(0, end(n / 4));
 	few = least(end, n, 0);
 	ASSERT_LT(0, few);
@@ -109,7 +113,7 @@ TEST_F_TIMEOUT(linear, end_of_n_imports_of_one_fd, 120)
 	grows_at_most_linearly(_metadata, end_imports, 3000);
 }
 
-/* The same, each closed by itself. */
+/* The same, each closed by a CLOSE of its own. */
 static double end_imports_singly(unsigned int n)
 {
 	uint32_t *handles = calloc(n, sizeof(*handles));
@@ -139,7 +143,10 @@ TEST_F_TIMEOUT(linear, close_of_n_imports_of_one_fd, 120)
 	grows_at_most_linearly(_metadata, end_imports_singly, 3000);
 }
 
-/* Handles that cannot be one: each reaches another page. @other: a client that gets as many, or -1. */
+/*
+ * Handles that cannot be merged, because each reaches another page. @other: a client that gets as
+ * many, or -1.
+ */
 static double end_of_parts(unsigned int n, int other)
 {
 	int dev = dev_open(), user = dev_open(), fd;
@@ -186,7 +193,10 @@ TEST_F_TIMEOUT(linear, end_of_n_handles_of_parts_in_each_of_two_clients, 120)
 	grows_at_most_linearly(_metadata, end_parts_beside, 500);
 }
 
-/* Exported fds, of a page of one buffer each or of all of a page, each of which another client has imported. */
+/*
+ * Exported fds, each imported by another client. @parts: all of one buffer, a page each; otherwise
+ * a buffer of one page each.
+ */
 static double end_exports(unsigned int n, bool parts)
 {
 	int dev = dev_open(), user = dev_open(), *fds = calloc(n, sizeof(int));
@@ -210,7 +220,7 @@ static double end_exports(unsigned int n, bool parts)
 	return seconds;
 }
 
-/* One handle that counts n uses. */
+/* One handle with n uses. */
 static double end_fds(unsigned int n)
 {
 	return end_exports(n, false);
@@ -232,7 +242,7 @@ TEST_F_TIMEOUT(linear, close_of_n_fds_while_one_client_has_n_parts, 120)
 	grows_at_most_linearly(_metadata, end_fds_of_parts, 600);
 }
 
-/* Clients with a handle of the same buffer each. */
+/* Clients with one handle to the same buffer each. */
 static double end_clients(unsigned int n)
 {
 	int fd = buf_new_fd(PAGE), *devs = calloc(n, sizeof(int));
@@ -256,7 +266,7 @@ TEST_F_TIMEOUT(linear, end_of_n_clients_of_one_buffer, 120)
 	grows_at_most_linearly(_metadata, end_clients, 500);
 }
 
-/* Fds closed while each of as many clients has a handle. */
+/* Fds closed while as many clients have a handle. */
 static double end_fds_beside_clients(unsigned int n)
 {
 	int dev = dev_open(), *fds = calloc(n, sizeof(int)), *devs = calloc(n, sizeof(int));
@@ -286,7 +296,7 @@ TEST_F_TIMEOUT(linear, close_of_n_fds_while_n_clients_have_a_handle, 120)
 	grows_at_most_linearly(_metadata, end_fds_beside_clients, 400);
 }
 
-/* Buffers of one page each, with a handle and nothing else. */
+/* Buffers of one page, each held by a handle only. */
 static double end_handles(unsigned int n)
 {
 	struct tensor_alloc alloc;
@@ -304,7 +314,7 @@ TEST_F_TIMEOUT(linear, end_of_n_buffers_of_one_client, 150)
 	grows_at_most_linearly(_metadata, end_handles, 3000);
 }
 
-/* The number that a program with many tensors has. */
+/* The number of handles of a program with many tensors. */
 TEST_F_TIMEOUT(linear, end_of_a_hundred_thousand_handles, 300)
 {
 	double few = least(end_handles, 10000, 0);
@@ -316,9 +326,7 @@ TEST_F_TIMEOUT(linear, end_of_a_hundred_thousand_handles, 300)
 	EXPECT_TRUE(many <= 10 * FACTOR * few);
 }
 
-/* ---- a handle that is counted ---- */
-
-/* A client needs one handle for what it has the same rights to, however often it is imported. */
+/* A client needs one handle for the same rights and range, however often it imports them. */
 TEST_F(linear, import_of_what_is_held_gives_the_same_handle)
 {
 	int dev = dev_open(), fd = buf_new_fd(4 * PAGE), i;
@@ -362,7 +370,7 @@ TEST_F(linear, n_imports_need_n_closes)
 	close(dev);
 }
 
-/* Whether ALLOC's handle and that of an import are one or two, each has to be closed. */
+/* Whether the handles of ALLOC and of an import are one or two, each has to be closed. */
 TEST_F(linear, import_by_the_maker_is_closed_beside_the_handle_of_alloc)
 {
 	struct tensor_import import;
@@ -383,7 +391,7 @@ TEST_F(linear, import_by_the_maker_is_closed_beside_the_handle_of_alloc)
 	close(dev);
 }
 
-/* Counted apart: what one may do the other may not. */
+/* Handles with different rights or ranges are not merged. */
 TEST_F(linear, import_of_other_rights_or_of_a_part_gives_another_handle)
 {
 	struct tensor_import all, ro, part, other;

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * How long a process waits for calls of its own while another one does what takes long.
+ * How long a process waits for its calls while another process does something slow.
  *
- * The measure is memfd_create(), ftruncate() and fallocate() of the same process at the same time:
- * it takes what the machine and the core make everybody wait for, and no lock of ours.
+ * The reference is the time of memfd_create(), ftruncate() and fallocate() of the same process at
+ * the same time: it includes the waits that the machine and the core cause, and no lock of the
+ * module.
  */
 #include "../include/cgroup.h"
 #include "../include/family.h"
@@ -36,7 +37,7 @@ static void end_children(FIXTURE_DATA(neighbour) * self)
 	while (self->children) {
 		pid_t pid = self->child[--self->children];
 
-		/* with all that it has started */
+		/* with its children */
 		kill(-pid, SIGKILL);
 		reap(pid);
 	}
@@ -55,7 +56,7 @@ struct wait {
 	uint64_t second;
 };
 
-/* Waits for calls of ours, ALLOC with CLOSE, open() and EXPORT, and for those of a memfd. */
+/* Waits for calls of the module (ALLOC with CLOSE, open() and EXPORT), and for those on a memfd. */
 struct waits {
 	struct wait ours, memfd;
 };
@@ -87,7 +88,7 @@ static int use_alloc(int dev)
 	return dev_alloc(dev, PAGE, &alloc) ?: dev_close(dev, alloc.handle);
 }
 
-/* Every call in turn, for so long. 0, or the error of one that failed. */
+/* Makes each call in turn for @ms: 0, or the error of one that failed. */
 static int measure(int dev, uint32_t handle, uint64_t ms, struct waits *waits)
 {
 	uint64_t end = now_us() + ms * 1000, since;
@@ -123,7 +124,7 @@ static bool short_enough(uint64_t ours, uint64_t memfd)
 	return ours <= (5 * memfd > LEAST_US ? 5 * memfd : LEAST_US);
 }
 
-/* Child: fills the cgroup with single pages, and goes on at its limit. */
+/* Child: fills the cgroup with single pages, and continues at its limit. */
 static void fill_for_ever(void)
 {
 	struct tensor_alloc alloc;
@@ -136,7 +137,7 @@ static void fill_for_ever(void)
 	}
 }
 
-/* Child: what the OOM killer ends begins anew. */
+/* Child: restarts the process that the OOM killer kills. */
 static void keep_filling(void)
 {
 	pid_t pid;
@@ -164,8 +165,8 @@ static void begin(FIXTURE_DATA(neighbour) * self, void (*work)(void))
 }
 
 /*
- * The calls of this process use up numbers of objects. A table by number needs a new node every 64
- * numbers; so it is often the client in the cgroup that has to allocate it.
+ * The calls of this process consume ids. An xarray needs a new node every 64 ids, so the client in
+ * the full cgroup often has to allocate it.
  */
 TEST_F_TIMEOUT(neighbour, does_not_wait_for_a_client_in_a_full_cgroup, 200)
 {
@@ -182,7 +183,7 @@ TEST_F_TIMEOUT(neighbour, does_not_wait_for_a_client_in_a_full_cgroup, 200)
 		sleep_ms(50);
 	ASSERT_EQ(0, measure(self->dev, self->buf.handle, FULL_MS, &waits));
 	print_waits(&waits);
-	/* not the longest: the host may take the processor away once, at any moment */
+	/* not the longest: the host may preempt the guest once at any moment */
 	EXPECT_TRUE(short_enough(waits.ours.second, waits.memfd.second));
 	EXPECT_EQ(0, cgroup_kills());
 	end_children(self);
@@ -191,7 +192,7 @@ TEST_F_TIMEOUT(neighbour, does_not_wait_for_a_client_in_a_full_cgroup, 200)
 static int revoked_dev;
 static uint32_t revoked_handle;
 
-/* Child: lists all buffers, again and again. */
+/* Child: dumps all buffers in a loop. */
 static void dump_for_ever(void)
 {
 	struct nl_sock *sock;
@@ -203,7 +204,10 @@ static void dump_for_ever(void)
 		dump(sock, family, TENSOR_CMD_BUF_GET);
 }
 
-/* A debug kernel takes some hundred times as long for each mapping: fewer of them keep a REVOKE as long. */
+/*
+ * A debug kernel is some hundred times slower per mapping, so fewer of them make REVOKE take as
+ * long.
+ */
 static bool debug_kernel(void)
 {
 	return !access("/sys/kernel/debug/kmemleak", F_OK);
@@ -219,7 +223,7 @@ static int mappings(void)
 	return debug_kernel() ? MAPPINGS / 6 : MAPPINGS;
 }
 
-/* Has a page mapped as often as a process may, or as a debug kernel does in a while. */
+/* Maps a page as often as a process may, or as often as a debug kernel can in the same time. */
 static int map_often(int fd)
 {
 	int i;
@@ -231,7 +235,7 @@ static int map_often(int fd)
 	return 0;
 }
 
-/* Child: has all that, and more by its own children, and stays. */
+/* Child: makes these mappings, forks more such children, and stays. */
 static void mapper(int pipe, int fd)
 {
 	char byte = map_often(fd) ? 'e' : 'x';
@@ -247,7 +251,7 @@ static void mapper(int pipe, int fd)
 		pause();
 }
 
-/* A buffer that mappers() processes have mapped mappings() times each. Whether that worked. */
+/* A buffer with mappings() mappings in each of mappers() processes: whether that worked. */
 static bool map_everywhere(FIXTURE_DATA(neighbour) * self, struct tensor_alloc *alloc)
 {
 	int ends[2], fd, i;
@@ -276,7 +280,7 @@ static bool map_everywhere(FIXTURE_DATA(neighbour) * self, struct tensor_alloc *
 	return true;
 }
 
-/* Child: revokes after a while. Its exit status says in hundredths of a second how long it took. */
+/* Child: revokes after a delay. Its exit status is the duration in hundredths of a second. */
 static pid_t revoke_soon(void)
 {
 	pid_t pid = fork();
@@ -292,7 +296,10 @@ static pid_t revoke_soon(void)
 	_exit(since < 250 ? since : 250);
 }
 
-/* Their mappings go when they exit, which takes a while and would disturb what is measured next. */
+/*
+ * Waits until the mappings of the exited processes are gone, because that would disturb the next
+ * measurement.
+ */
 static void wait_unmapped(int dev, uint32_t handle)
 {
 	struct tensor_info info;
@@ -306,8 +313,8 @@ static void wait_unmapped(int dev, uint32_t handle)
 }
 
 /*
- * A call waits once for each REVOKE, so that the longest wait of each counts here, and most of the
- * rounds must be good.
+ * A call waits at most once for each REVOKE, so the longest wait of each round counts, and most of
+ * the rounds must be good.
  */
 TEST_F_TIMEOUT(neighbour, does_not_wait_for_a_dump_beside_a_revocation, 400)
 {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * A buffer outlives the open device that made it, by whatever holds it.
+ * A buffer outlives the open device that made it, whatever object holds it.
  *
  * The superblock and the mount that a buffer's inode lives on must live as long as the inode does.
- * While no device is open and no file of a buffer is, the module may give its mount up and make
- * another one for the next open: each test ends one such generation while something of it is still
- * held.
+ * While no device and no file of a buffer is open, the module may release its mount and create
+ * another one for the next open: each test ends the life of one mount while something of it is
+ * still held.
  */
 #include <poll.h>
 #include <sched.h>
@@ -25,7 +25,7 @@ FIXTURE(outlive)
 	struct tensor_info born;
 };
 
-/* Without a device that stays open. */
+/* Uses a device that is closed again at once. */
 static uint64_t used_now(void)
 {
 	int dev = dev_open();
@@ -57,8 +57,8 @@ FIXTURE_TEARDOWN(outlive)
 }
 
 /*
- * A superblock is freed by a work item after a grace period of RCU. New ones then get the memory,
- * so that a stale pointer to it is seen without KASAN too: the device number is another one.
+ * A superblock is freed by a work item after an RCU grace period. Mounting new ones then reuses the
+ * memory, so that a stale pointer to it is detected without KASAN, too: the device number differs.
  */
 static void settle(void)
 {
@@ -69,7 +69,7 @@ static void settle(void)
 		mount("other", "/mnt", "tmpfs", 0, "size=4k");
 }
 
-/* A filled buffer of a device that is closed again; its fd. */
+/* A filled buffer of a device that is closed again: its fd. */
 static int made_and_closed(FIXTURE_DATA(outlive) * self, unsigned int share)
 {
 	struct tensor_alloc alloc;
@@ -90,7 +90,7 @@ static int made_and_closed(FIXTURE_DATA(outlive) * self, unsigned int share)
 	return fd;
 }
 
-/* A second device whose handle alone holds the buffer: the fd is closed. */
+/* A second device whose handle alone holds the buffer, because the fd is closed. */
 static int inherit(int fd, struct tensor_import *import)
 {
 	int dev = dev_open();
@@ -104,7 +104,7 @@ static int inherit(int fd, struct tensor_import *import)
 	return err;
 }
 
-/* Neither its identity nor its memory changed. */
+/* Whether neither its identity nor its memory changed. */
 static bool intact(FIXTURE_DATA(outlive) * self, int dev, const struct tensor_import *import)
 {
 	struct tensor_info info;
@@ -233,7 +233,7 @@ TEST_F(outlive, close_of_a_handle_after_the_mount_of_its_maker)
 	close(dev);
 }
 
-/* Child: holds the buffer by a handle alone until it may end. */
+/* Child: holds the buffer by a handle alone until it may exit. */
 static void hold(int fd, int sock)
 {
 	struct tensor_import import;
@@ -277,7 +277,7 @@ TEST_F(outlive, kill_of_a_holder_after_the_mount_of_its_maker)
 	end_of_a_holder(_metadata, self, true);
 }
 
-/* Child: makes a buffer, sends it and ends. */
+/* Child: makes a buffer, sends it and exits. */
 static void sender(FIXTURE_DATA(outlive) * self, int sock, unsigned int share)
 {
 	int fd = made_and_closed(self, share);
@@ -299,7 +299,7 @@ static void sent_by_another(struct __test_metadata *_metadata, FIXTURE_DATA(outl
 	if (!pid)
 		sender(self, sock[1], share);
 	EXPECT_EQ(0, reap(pid));
-	/* the message alone holds it now */
+	/* only the message holds the buffer now */
 	ASSERT_EQ(sizeof(self->born), read(sock[0], &self->born, sizeof(self->born)));
 	dev = inherit(recv_fd(sock[0]), &import);
 	close(sock[0]);
@@ -346,7 +346,7 @@ TEST_F(outlive, mapping_alone_outlives_every_device)
 	ASSERT_NE(MAP_FAILED, at);
 	close(dev);
 	settle();
-	/* not yet touched through this mapping */
+	/* first access through this mapping */
 	EXPECT_TRUE(all_bytes(at, FILL, BYTES));
 	other = dev_open();
 	EXPECT_EQ(self->used + BYTES, dev_used(other));
@@ -362,7 +362,7 @@ TEST_F(outlive, two_buffers_of_two_mounts_in_one_device)
 	struct tensor_info born = self->born;
 	struct tensor_alloc own;
 
-	/* closed between: each is made on a mount of its own */
+	/* the device is closed in between, so each buffer is made on a mount of its own */
 	second = made_and_closed(self, 0);
 	ASSERT_LE(0, first);
 	ASSERT_LE(0, second);
@@ -398,7 +398,7 @@ TEST_F(outlive, handle_of_the_third_device_in_a_row)
 	close(fd);
 }
 
-/* What a buffer fd's poll() looks at and a handle's event list belong to the buffer too. */
+/* poll() of the device and its list of events work after the mount of the maker was released. */
 TEST_F(outlive, events_after_the_mount_of_its_maker)
 {
 	int fd = made_and_closed(self, 0), other;

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * Threads that do at the same time what must not be torn apart: closing and using a handle, writing
- * and reading a descriptor, touching and cutting a mapping. Most of the proof is the kernel log of
- * the debug kernel.
+ * Threads that race: closing and using a handle, writing and reading a descriptor, touching and
+ * unmapping. Faults are mostly detected by the debug kernel's log.
  */
 #include <pthread.h>
 #include <stdatomic.h>
@@ -38,7 +37,7 @@ FIXTURE_TEARDOWN(race)
 	close(dev);
 }
 
-/* Runs that many threads of each function for a while. */
+/* Runs @n threads, one for each function in @work, for a while. */
 static void run_threads(FIXTURE_DATA(race) * self, int n, void *(*const work[])(void *))
 {
 	pthread_t thread[16];
@@ -54,7 +53,7 @@ static void run_threads(FIXTURE_DATA(race) * self, int n, void *(*const work[])(
 		pthread_join(thread[i], NULL);
 }
 
-/* Makes a handle, tells it, closes it. */
+/* Makes a handle, publishes its number, closes it. */
 static void *maker(void *data)
 {
 	FIXTURE_DATA(race) *self = data;
@@ -79,7 +78,7 @@ static void *maker(void *data)
 	return NULL;
 }
 
-/* Closes whatever was told, and what comes next. */
+/* Closes the published handle, and the next number. */
 static void *closer(void *data)
 {
 	FIXTURE_DATA(race) *self = data;
@@ -212,7 +211,7 @@ static void *toucher(void *data)
 	return NULL;
 }
 
-/* One mapping of all threads, whose entries are thrown away again and again. */
+/* Removes the entries of one mapping that all threads share, in a loop. */
 static void *dropper(void *data)
 {
 	FIXTURE_DATA(race) *self = data;

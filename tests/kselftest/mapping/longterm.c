@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * A long-term pin of a mapping succeeds or fails, for every kind and size of buffer.
+ * A long-term pin of a mapping ends, with success or an error, for every kind and size of buffer.
  *
- * The core moves a page out of a CMA area or out of movable memory before it pins it for long, and
- * tries again as long as it is there. A page of ours cannot be moved, so such a pin never ends.
+ * Before a long-term pin the core migrates a page out of a CMA area or out of movable memory, and
+ * retries as long as it is there. The module's pages cannot be migrated, so a pin of such a page
+ * would never end.
  */
 #include <linux/io_uring.h>
 #include <sys/resource.h>
@@ -71,7 +72,7 @@ static void *map_memfd(int dev, uint64_t bytes)
 	return map_shared(dev, bytes, RW, import.mmap_offset);
 }
 
-/* MAP_FAILED: there is no such buffer here. */
+/* MAP_FAILED: this kernel has no such buffer. */
 static void *map_buffer(int dev, unsigned int i)
 {
 	uint64_t bytes = buffers[i].pages * PAGE;
@@ -115,7 +116,7 @@ static int pin_xdp(int dev, void *at, uint64_t bytes)
 	return sock < 0 ? sock : 0;
 }
 
-/* 0: pinned. REFUSED: an error, from ALLOC or from the pin. -SIGALRM: it did not end. */
+/* 0: pinned. REFUSED: an error of ALLOC or of the pin. -SIGALRM: the pin did not end. */
 static int pin_in_time(unsigned int i, int (*pin)(int dev, void *at, uint64_t bytes))
 {
 	pid_t pid = fork();
@@ -164,7 +165,7 @@ TEST_F_TIMEOUT(longterm, af_xdp_registration_ends, 400)
 	EXPECT_EQ(0, pins_without_end(pin_xdp));
 }
 
-/* Memory that a device can have for long is what buffers are for: PIN takes every one of ours. */
+/* Buffers exist for long-term use by devices: PIN accepts the memory of every kind. */
 TEST_F_TIMEOUT(longterm, allocated_memory_can_be_pinned, 400)
 {
 	unsigned int i;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * Mapping: a buffer fd and a cookie lead to the same bytes, huge chunks are mapped by PMDs, and
- * nobody maps more, or with more rights, than was given.
+ * Mappings: a buffer fd and an mmap offset lead to the same bytes, huge chunks are mapped by PMDs,
+ * and no mapping has a larger range or more rights than its fd or handle.
  */
 #include <sys/fanotify.h>
 #include <sys/inotify.h>
@@ -119,7 +119,7 @@ static long page_faults(void)
 	return getrusage(RUSAGE_SELF, &usage) ? -1 : usage.ru_minflt;
 }
 
-/* A buffer that is one chunk, below the size of a huge page; its pages hold their number plus 1. */
+/* A buffer of one chunk below PMD size; each page is filled with its number plus 1. */
 #define CHUNK_PAGES 128
 
 static char *map_chunk(int dev, struct tensor_alloc *alloc)
@@ -160,7 +160,7 @@ TEST_F(map, chunk_below_a_huge_page_meets_few_faults)
 	faults = page_faults() - faults;
 	EXPECT_GE(8, faults);
 	EXPECT_EQ((int64_t)alloc.bytes, smaps_bytes(at, "Rss:"));
-	/* one that is touched at its begin only is not mapped to its end */
+	/* touching only the start does not map all of it */
 	EXPECT_EQ(0, madvise(at, alloc.bytes, MADV_DONTNEED));
 	EXPECT_EQ(1, at[0]);
 	EXPECT_GE((int64_t)alloc.bytes / 4, smaps_bytes(at, "Rss:"));
@@ -175,7 +175,7 @@ TEST_F(map, parts_of_a_chunk_go_and_come_back)
 	int i;
 
 	ASSERT_NE(MAP_FAILED, at);
-	/* from its end, so that each fault meets entries that are there */
+	/* from the end, so that each fault meets existing entries */
 	for (i = CHUNK_PAGES - 1; i >= 0; i -= 3) {
 		EXPECT_EQ(0, madvise(at + i * PAGE, PAGE, MADV_DONTNEED));
 		EXPECT_EQ((char)(i + 1), at[i * PAGE]);
@@ -184,7 +184,7 @@ TEST_F(map, parts_of_a_chunk_go_and_come_back)
 	for (i = CHUNK_PAGES - 1; i >= 0; i -= 5)
 		at[i * PAGE] = i + 1;
 	EXPECT_TRUE(chunk_holds(at, 0, CHUNK_PAGES));
-	/* cut at both ends, and a hole */
+	/* unmap pages at both ends and in the middle */
 	EXPECT_EQ(0, munmap(at, PAGE));
 	EXPECT_EQ(0, munmap(at + 40 * PAGE, 2 * PAGE));
 	EXPECT_EQ(0, munmap(at + (CHUNK_PAGES - 1) * PAGE, PAGE));
@@ -353,7 +353,7 @@ TEST_F(map, buffer_fd_cannot_be_opened_again)
 	}
 }
 
-/* A mark holds the inode and not its mount, whose end would wait for it. */
+/* A mark holds the inode and not the mount, whose release would wait for the mark. */
 TEST_F(map, buffer_fd_cannot_be_watched)
 {
 	int inotify = inotify_init1(IN_CLOEXEC), fanotify, fds[] = { self->fd, self->rofd };
@@ -370,7 +370,7 @@ TEST_F(map, buffer_fd_cannot_be_watched)
 			continue;
 		EXPECT_EQ(-1, fanotify_mark(fanotify, FAN_MARK_ADD, FAN_OPEN, AT_FDCWD, path));
 		EXPECT_EQ(ENXIO, errno);
-		/* by the fd itself nothing is looked up */
+		/* nor by the fd itself, without a path */
 		EXPECT_EQ(-1, fanotify_mark(fanotify, FAN_MARK_ADD, FAN_OPEN, fds[i], NULL));
 		EXPECT_EQ(ENXIO, errno);
 	}
@@ -433,7 +433,7 @@ TEST_F(map, mapping_outlives_handle_fd_and_device)
 	munmap(at, HUGE);
 }
 
-/* The memory of that page fails, as far as the kernel is told. */
+/* Tells the kernel that the memory of this page has failed. */
 static int fail_memory(void *at)
 {
 	return madvise(at, PAGE, MADV_HWPOISON) ? -errno : 0;
@@ -455,7 +455,7 @@ static void failed_page(struct __test_metadata *_metadata, int dev, uint64_t byt
 	if (err != -EINVAL && err != -EPERM) {
 		touch_begin();
 		EXPECT_EQ(SIGBUS, touch_read(b + 5 * PAGE));
-		/* nor when a neighbour is touched first and mapped ahead */
+		/* nor when a neighbour is touched first, which maps ahead */
 		if (bytes < HUGE) {
 			EXPECT_EQ(0, touch_read(b + 3 * PAGE));
 			EXPECT_EQ(SIGBUS, touch_read(b + 5 * PAGE));

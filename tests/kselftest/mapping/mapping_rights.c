@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * A mapping gives what its fd or handle was made with, whatever is done to the mapping afterwards:
- * read-only memory is never written to, what lies outside of a part is never reached, and what may
- * be used stays usable. Each test is one way to change a mapping, tried on every kind of them.
+ * A mapping keeps the rights and the range of its fd or handle, whatever is done to the mapping
+ * afterwards: read-only memory is never written to, memory outside the range is never reached, and
+ * permitted accesses still work. Each test is one way to change a mapping, tried on every kind of
+ * mapping.
  */
 #include "../include/dmabuf.h"
 #include "../include/klog.h"
@@ -41,7 +42,7 @@ TEST_F_TIMEOUT(rights, every_kind_has_its_rights_and_no_others, 120)
 	EXPECT_EQ(0, attack_all(&attack));
 }
 
-/* All of the mapping, then each page of it, to what begins at this page of the file. */
+/* Remaps all of the mapping, then each page of it, to the file offset of this page. */
 static void remap_to(struct attempt *a, uint64_t page)
 {
 	uint64_t n;
@@ -105,7 +106,7 @@ static void do_dontunmap(struct attempt *a)
 		     a->bytes);
 }
 
-/* Moved by an odd page, to where nothing is. */
+/* Moves the mapping to an address that is free and an odd number of pages away. */
 static void do_move(struct attempt *a)
 {
 	unsigned char *room =
@@ -168,7 +169,7 @@ static void do_fork(struct attempt *a)
 	alarm(HANG_SECONDS);
 }
 
-/* The kernel writes on behalf of a debugger even where the program itself cannot. */
+/* The kernel writes for a debugger even where the process cannot. */
 static void do_proc_mem(struct attempt *a)
 {
 	int mem = open("/proc/self/mem", O_RDWR | O_CLOEXEC);
@@ -188,13 +189,13 @@ static void do_private(struct attempt *a)
 
 	if (at == MAP_FAILED)
 		return;
-	/* a copy of a page would not be the buffer's any more */
+	/* a copy of a page would no longer belong to the buffer */
 	if (!mprotect(at, PAGE, RW))
 		_exit(WROTE);
 	munmap(at, a->bytes);
 }
 
-/* Offsets and lengths that do not lie within. */
+/* Offsets and lengths outside the range. */
 static void do_map_outside(struct attempt *a)
 {
 	static const int64_t offsets[] = { 0, 1, -1, 8, 24, 31, 32, 1023, 1024, 1LL << 24 };
@@ -225,13 +226,16 @@ TEST_F_TIMEOUT(rights, protection_and_inheritance_add_no_right, 300)
 		EXPECT_EQ(0, attack_all(&attacks[i]));
 }
 
-/* The file behind a mapping, opened again with all rights that root has. */
+/* Opens the file behind a mapping again, with all privileges of root. */
 static void do_map_files(struct attempt *a)
 {
 	char path[96];
 	int fd;
 
-	/* leads to the memfd's own inode; only CAP_CHECKPOINT_RESTORE opens it, which takes any memory */
+	/*
+	 * this opens the memfd's own inode, which takes CAP_CHECKPOINT_RESTORE, a privilege over
+	 * all memory
+	 */
 	if (a->o->kind->source == MEMFD)
 		return;
 	snprintf(path, sizeof(path), "/proc/self/map_files/%lx-%lx", (unsigned long)a->at,
@@ -253,8 +257,8 @@ TEST_F_TIMEOUT(rights, file_of_a_mapping_opened_again_adds_no_right, 120)
 }
 
 /*
- * All but those that take the memory from under everybody: 100 and 101 make pages fail, 9 (REMOVE)
- * empties those of a memfd, which its writers may.
+ * All advice values except those that remove memory from all holders: 100 and 101 make pages fail,
+ * 9 (REMOVE) empties pages of a memfd, which its writers may do.
  */
 static void advise(struct attempt *a, int first, int last)
 {
@@ -280,7 +284,7 @@ static void do_remove(struct attempt *a)
 	madvise(a->at + PAGE, PAGE, MADV_REMOVE);
 }
 
-/* Newer kernels: entries that make an access fail, and their removal. */
+/* Newer kernels: page table entries that make accesses fail, and their removal. */
 static void do_guard(struct attempt *a)
 {
 	madvise(a->at, a->bytes, 102);
@@ -302,7 +306,7 @@ TEST_F_TIMEOUT(rights, advice_adds_no_right_and_takes_no_memory, 300)
 		EXPECT_EQ(0, attack_all(&attacks[i]));
 }
 
-/* Memory of PIN is not mapped through its handle, so there is nothing to change. */
+/* Memory of PIN cannot be mapped through its handle, so there is nothing to change. */
 TEST_F(rights, pinned_memory_is_not_mapped)
 {
 	char *at = mmap(NULL, 4 * PAGE, RW, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

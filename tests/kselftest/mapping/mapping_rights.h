@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
 /*
- * Every kind of mapping that the ABI gives, each with the rights that it carries, and a child
- * process that tries to get more out of one than these.
+ * Every kind of mapping of the ABI, each with its rights, and a child process that tries to exceed
+ * these rights.
  *
- * Page n of the memory begins with PAGE_STAMP + n, so that a page that is seen tells where it is
- * from. Writers change another byte of it, which is zero before.
+ * Page n of the memory begins with PAGE_STAMP + n, so that the content of a page shows where it is
+ * from. Writers change another byte of the page, which is 0 at first.
  */
-#ifndef TENSOR_KSELFTEST_RIGHTS_H
-#define TENSOR_KSELFTEST_RIGHTS_H
+#ifndef TENSOR_KSELFTEST_MAPPING_RIGHTS_H
+#define TENSOR_KSELFTEST_MAPPING_RIGHTS_H
 
 #include "../include/dmabuf.h"
 #include "../include/touch.h"
@@ -18,7 +18,7 @@
 
 enum source { SMALL, LARGE, MEMFD, UDMABUF, HEAP, VGEM };
 
-/* The source is made so that it cannot be written to: opened for reading, or sealed. */
+/* How the source is made read-only: opened for reading, or sealed. */
 enum narrow { FREE, READ_ONLY, SEALED, FUTURE_SEALED };
 
 struct kind {
@@ -66,7 +66,10 @@ static const struct kind kinds[] = {
 
 #define KINDS (sizeof(kinds) / sizeof(kinds[0]))
 
-/* How a mapping is made: of the fd, of a handle imported from it, of the handle that made it. */
+/*
+ * How a mapping is made: of the fd, through a handle imported from it, through the handle of the
+ * maker.
+ */
 enum way { BY_FD, BY_IMPORT, BY_OWNER, WAYS };
 
 static const char *const way_names[] = { "fd", "mmap offset of an import",
@@ -76,8 +79,8 @@ struct object {
 	const struct kind *kind;
 	int owner, user, fd;
 	uint64_t owner_mmap_offset, user_mmap_offset;
-	unsigned char *all;	      /* the memory as its owner sees it, for reading */
-	uint64_t pages, first, count; /* all of it, and the part that may be reached */
+	unsigned char *all;	      /* mapping of all memory by its owner, for reading */
+	uint64_t pages, first, count; /* size of the memory, and the permitted range */
 	bool write;
 };
 
@@ -89,7 +92,7 @@ HELPER void stamp(unsigned char *at, uint64_t pages)
 		*(uint32_t *)(at + n * PAGE) = PAGE_STAMP + n;
 }
 
-/* Writes the stamps through a mapping that is gone afterwards: a seal must not find a writer. */
+/* Writes the stamps through a mapping that is unmapped afterwards, since a seal refuses writers. */
 HELPER int stamp_file(int fd, uint64_t offset, uint64_t pages)
 {
 	unsigned char *at = map_shared(fd, pages * PAGE, RW, offset);
@@ -119,7 +122,7 @@ HELPER int reopened_for_reading(int fd)
 	return open(path, O_RDONLY | O_CLOEXEC);
 }
 
-/* The memory of vgem is stamped through the card: its dma-buf may be one for reading only. */
+/* Memory of vgem is stamped through the card, because its dma-buf may be read-only. */
 HELPER int vgem_of(struct object *o, bool rdonly)
 {
 	struct drm_mode_map_dumb map = { 0 };
@@ -136,7 +139,7 @@ HELPER int vgem_of(struct object *o, bool rdonly)
 	return fd;
 }
 
-/* A handle of memory that is somebody else's. */
+/* Imports memory that the module did not allocate: a handle. */
 HELPER int64_t object_adopt(struct object *o)
 {
 	static const unsigned int seals[] = {
@@ -199,7 +202,7 @@ HELPER void object_free(struct object *o)
 	close(o->user);
 }
 
-/* 0; -ENODEV if this kernel has no such memory, -EOPNOTSUPP if there are no parts of it. */
+/* 0; -ENODEV: this kernel has no such memory; -EOPNOTSUPP: no part of it can be exported. */
 HELPER int object_make(struct object *o, const struct kind *kind)
 {
 	struct tensor_import import;
@@ -233,18 +236,18 @@ fail:
 	return handle;
 }
 
-/* Whether the owner's handle has no more rights than the fd: then it is a way to be tried. */
+/*
+ * Whether the mapping can be made in this way: the owner's handle may have more rights than the fd.
+ */
 HELPER bool object_has_way(const struct object *o, enum way way)
 {
 	return way != BY_OWNER || (!o->kind->part && (o->kind->narrow != FREE || o->write));
 }
 
-/* ---- an attempt ---- */
-
 #define AREAS	     8
 #define HANG_SECONDS 20
 
-/* What a child has: the mapping, and where else memory may have come to be. */
+/* State of a child: the mapping, and where else the attack may have put memory. */
 struct attempt {
 	const struct object *o;
 	int fd;
@@ -260,8 +263,8 @@ struct attempt {
 struct attack {
 	const char *name;
 	void (*act)(struct attempt *a);
-	bool keeps;  /* the mapping is afterwards what it was before, and usable */
-	bool clears; /* writers may have emptied pages by it */
+	bool keeps;  /* the mapping is unchanged and usable afterwards */
+	bool clears; /* a writer may clear pages with it */
 };
 
 /* Exit status of a child. */
@@ -278,13 +281,15 @@ HELPER void attempt_area(struct attempt *a, void *at, uint64_t bytes)
 	a->area[a->areas++].bytes = bytes;
 }
 
-/* Not every page of a large mapping: each costs faults, which the emulated machine is slow at. */
+/*
+ * A sample of the pages of a large mapping: each page costs faults, which are slow when emulated.
+ */
 HELPER bool page_sampled(uint64_t n, uint64_t pages)
 {
 	return pages <= 64 || n < 8 || n + 8 >= pages || n % 37 == 0;
 }
 
-/* Looks at a page, and writes to it if that is possible by any means. */
+/* Checks a page, and tries to write to it in every way. */
 HELPER int attempt_page(const struct attempt *a, unsigned char *page, uint32_t want, bool clears)
 {
 	const struct object *o = a->o;
@@ -305,7 +310,7 @@ HELPER int attempt_page(const struct attempt *a, unsigned char *page, uint32_t w
 	return bad;
 }
 
-/* The child. */
+/* Runs in the child. */
 HELPER int attempt_run(struct attempt *a, const struct attack *attack)
 {
 	int bad = 0, i;
@@ -330,7 +335,7 @@ HELPER int attempt_run(struct attempt *a, const struct attack *attack)
 	return bad;
 }
 
-/* What the owner sees afterwards: NULL, or what is wrong. */
+/* Checks the memory through the owner's mapping: NULL, or a description of the fault. */
 HELPER const char *object_check(const struct object *o, const struct attack *attack)
 {
 	const unsigned char *page = o->all;
@@ -353,7 +358,9 @@ HELPER const char *object_check(const struct object *o, const struct attack *att
 	return NULL;
 }
 
-/* NULL, or what is wrong. A child that does not end within the time is said to hang. */
+/*
+ * NULL, or a description of the fault. A child that does not exit in time is reported as hanging.
+ */
 HELPER const char *attempt_make(const struct object *o, enum way way, const struct attack *attack)
 {
 	const int fds[] = { [BY_FD] = o->fd, [BY_IMPORT] = o->user, [BY_OWNER] = o->owner };
@@ -388,7 +395,10 @@ HELPER const char *attempt_make(const struct object *o, enum way way, const stru
 	return object_check(o, attack);
 }
 
-/* Tries it on every kind in every way; how many of these got more, or less, than they may. */
+/*
+ * Tries an attack on every kind in every way: the number of mappings that had more or fewer rights
+ * than permitted.
+ */
 HELPER int attack_all(const struct attack *attack)
 {
 	struct object o;
@@ -417,4 +427,4 @@ HELPER int attack_all(const struct attack *attack)
 	return bad;
 }
 
-#endif /* TENSOR_KSELFTEST_RIGHTS_H */
+#endif /* TENSOR_KSELFTEST_MAPPING_RIGHTS_H */

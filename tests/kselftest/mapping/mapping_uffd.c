@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * userfaultfd on every kind of mapping: it adds no right, loses no memory, and no fault repeats for
- * ever. A kernel takes it for few kinds of memory. Write protection without a reader of events
- * (UFFD_FEATURE_WP_ASYNC, from 6.7) it takes for all, and then puts markers into page tables that a
- * fault handler meets; but newer releases refuse mappings with VM_DONTEXPAND or VM_MIXEDMAP. Each
- * test prints how many mappings it was taken for.
+ * userfaultfd on every kind of mapping: it adds no right, loses no memory, and no fault repeats
+ * endlessly. Kernels accept it for few kinds of memory only. Write protection without a reader of
+ * events (UFFD_FEATURE_WP_ASYNC, from 6.7) is accepted for all, and puts markers into page tables
+ * that a fault handler meets; newer releases refuse it for mappings with VM_DONTEXPAND or
+ * VM_MIXEDMAP. Each test prints the number of mappings for which it was accepted.
  */
 #include <linux/userfaultfd.h>
 #include <sys/syscall.h>
@@ -15,12 +15,15 @@
 
 #include "kselftest_harness.h"
 
-/* Shared with the children: how many mappings a userfaultfd was taken for, and what the last said. */
+/*
+ * Shared with the children: the number of mappings for which userfaultfd was accepted, and the last
+ * error.
+ */
 static struct {
 	int taken, refused, error;
 } * registered;
 
-/* For so much memory, or -errno. */
+/* Registers that memory with a new userfaultfd: its fd or -errno. */
 static int uffd_of(void *at, uint64_t bytes, uint64_t features, uint64_t mode)
 {
 	struct uffdio_api api = { .api = UFFD_API, .features = features };
@@ -41,7 +44,10 @@ FIXTURE(uffd)
 	int log;
 };
 
-/* Of the process's own memory every kernel takes it: a refusal is then one of the kind of memory. */
+/*
+ * Every kernel accepts private memory of the process, so a refusal for other memory is due to its
+ * kind.
+ */
 FIXTURE_SETUP(uffd)
 {
 	int fd;
@@ -60,7 +66,7 @@ FIXTURE_TEARDOWN(uffd)
 	EXPECT_TRUE(klog_clean(self->log));
 }
 
-/* Newer than the headers that the tests are built with. */
+/* Not in the headers that the tests are built with. */
 #define FEATURE_WP_UNPOPULATED (1 << 13)
 #define FEATURE_WP_ASYNC       (1 << 15)
 
@@ -74,7 +80,7 @@ struct scan_arg {
 #define SCAN_CHECK_WPASYNC (1 << 1)
 #define SCAN_IS_WRITTEN	   (1 << 1)
 
-/* A userfaultfd for the whole mapping, or -1: this kernel does not take it for such memory. */
+/* A userfaultfd for the whole mapping, or -1: this kernel does not accept it for such memory. */
 static int uffd_register(struct attempt *a, uint64_t features, uint64_t mode)
 {
 	int fd = uffd_of(a->at, a->bytes, features, mode);
@@ -88,7 +94,7 @@ static int uffd_register(struct attempt *a, uint64_t features, uint64_t mode)
 	return fd;
 }
 
-/* All kinds of mappings; says for how many of them there was something to try. */
+/* Tries an attack on all kinds of mappings; prints for how many of them it was possible. */
 static void attack_registered(struct __test_metadata *_metadata, const struct attack *attack)
 {
 	memset(registered, 0, sizeof(*registered));
@@ -105,7 +111,7 @@ static int uffd_protect(struct attempt *a, int fd, bool on)
 	return ioctl(fd, UFFDIO_WRITEPROTECT, &wp);
 }
 
-/* Present in the page table, and written where that is permitted. */
+/* Makes all pages present, and writes to them where that is permitted. */
 static void populate(struct attempt *a)
 {
 	uint64_t n;
@@ -129,7 +135,7 @@ static void do_missing(struct attempt *a)
 	madvise(a->at, a->bytes, MADV_DONTNEED);
 	for (n = 0; n < a->bytes / PAGE; n++) {
 		copy.dst = zero.range.start = (uintptr_t)a->at + n * PAGE;
-		/* the memory has all of its pages: there is none to be filled in */
+		/* all pages exist already, so none can be filled in */
 		if (!ioctl(fd, UFFDIO_COPY, &copy) || !ioctl(fd, UFFDIO_ZEROPAGE, &zero))
 			_exit(WROTE);
 	}
@@ -161,7 +167,7 @@ TEST_F_TIMEOUT(uffd, missing_pages_are_not_filled_in_by_others, 200)
 	attack_registered(_metadata, &minor);
 }
 
-/* Protected and released again, first where nothing is in the page table, then where all is. */
+/* Protects and releases the mapping, first with an empty page table, then with a full one. */
 static void do_protect_release(struct attempt *a)
 {
 	int fd = uffd_register(a, UFFD_FEATURE_PAGEFAULT_FLAG_WP, UFFDIO_REGISTER_MODE_WP);
@@ -177,7 +183,7 @@ static void do_protect_release(struct attempt *a)
 	close(fd);
 }
 
-/* What protection leaves in the page table is met when there is no userfaultfd any more. */
+/* Protection may leave markers in the page table after the userfaultfd is closed. */
 static void do_protect_close(struct attempt *a)
 {
 	int fd = uffd_register(a, UFFD_FEATURE_PAGEFAULT_FLAG_WP, UFFDIO_REGISTER_MODE_WP);
@@ -199,7 +205,7 @@ TEST_F_TIMEOUT(uffd, write_protection_that_ends_leaves_the_memory_usable, 200)
 	attack_registered(_metadata, &attacks[1]);
 }
 
-/* -1 where the kernel does not know it. */
+/* -1 if the kernel does not support it. */
 static int async(struct attempt *a)
 {
 	return uffd_register(a, FEATURE_WP_ASYNC | FEATURE_WP_UNPOPULATED, UFFDIO_REGISTER_MODE_WP);
@@ -223,7 +229,7 @@ static void do_async_populated(struct attempt *a)
 	uffd_protect(a, fd, true);
 }
 
-/* Entries, and markers in their place once they were taken out. */
+/* Replaces entries by markers, by dropping the entries of protected pages. */
 static void do_async_dropped(struct attempt *a)
 {
 	int fd = async(a);

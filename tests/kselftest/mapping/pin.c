@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * Pins: what GPUs, NICs and io_uring do to a mapping works on ours, is seen in INFO, and a page
- * that somebody still holds is never given to a new owner. Two of them at work: uring.c, xdp.c.
+ * Pins by users such as GPUs, NICs and io_uring work on mappings of buffers and are counted in
+ * INFO, and a pinned page is never given to a new owner. See uring.c and xdp.c for two such users.
  */
 #include <sys/uio.h>
 
@@ -83,7 +83,7 @@ TEST_F(pin, pin_survives_munmap_and_close)
 	munmap(self->at, BYTES);
 	EXPECT_EQ(0, dev_close(self->dev, self->buf.handle));
 	self->buf.handle = 0;
-	/* would meet the pinned pages if they had gone to a pool */
+	/* would overwrite the pinned pages if they had gone to the pool */
 	ASSERT_EQ(0, spoil_fresh(dev, BYTES, 16));
 	close(dev);
 	close(sock);

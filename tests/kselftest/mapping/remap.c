@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * What the mm calls do to a mapping that consists of PMDs: cutting, moving, inheriting, protecting,
- * advising. The bytes stay what they were, the rest of the mapping stays usable, and nothing is
- * left behind.
+ * System calls on a mapping that consists of PMDs: splitting, moving, inheriting, protecting,
+ * advising. The content is unchanged, the rest of the mapping stays usable, and nothing leaks.
  */
 #include <setjmp.h>
 #include <sys/prctl.h>
@@ -74,7 +73,7 @@ static void on_fault(int sig)
 	siglongjmp(back, sig);
 }
 
-/* The signal that touching a byte gives, 0 for none. */
+/* The signal that touching a byte raises, 0 for none. */
 static int touch(volatile unsigned char *at, bool write)
 {
 	struct sigaction act = { .sa_handler = on_fault }, segv, bus;
@@ -133,8 +132,9 @@ TEST_F(remap, mremap_moves)
 }
 
 /*
- * Before 6.12 mremap() takes an entry for a huge page that goes at this moment for an empty page
- * table: so the module leaves it none to move. See revoke.revoke_races_with_mremap_of_a_huge_page.
+ * Before 6.12 mremap() mistakes the entry of a huge page that is being removed for an empty page
+ * table, so the module leaves it no entry to move. See
+ * revoke.revoke_races_with_mremap_of_a_huge_page.
  */
 TEST_F(remap, mremap_of_huge_pages_moves_no_entry_before_6_12)
 {
@@ -156,12 +156,12 @@ TEST_F(remap, mremap_of_huge_pages_moves_no_entry_before_6_12)
 	ASSERT_EQ(room, second);
 	EXPECT_EQ(0, pages_present(second, BYTES));
 	EXPECT_TRUE(pages_hold(second, 0, BYTES / PAGE));
-	/* to where no entry is of a huge page: cutting one would take it away */
+	/* to a place without an entry of a huge page, since splitting one would remove it */
 	to = mremap(second, BYTES, BYTES, MREMAP_MAYMOVE | MREMAP_FIXED, room + BYTES + PAGE);
 	ASSERT_EQ(room + BYTES + PAGE, to);
 	EXPECT_EQ(0, pages_present(to, BYTES));
 	EXPECT_TRUE(pages_hold(to, 0, BYTES / PAGE));
-	/* a part of it; then what a fork inherits, and what is split, stays where it is */
+	/* move a part; then what a fork inherits, and what is split, keeps its entries */
 	second = mremap(to + PAGE, PAGE, PAGE, MREMAP_MAYMOVE | MREMAP_FIXED, room);
 	ASSERT_EQ(room, second);
 	EXPECT_EQ(0, pages_present(second, PAGE));
@@ -213,7 +213,7 @@ TEST_F(remap, old_size_zero_makes_a_second_mapping)
 	unsigned char *to = mremap(self->at, 0, BYTES, MREMAP_MAYMOVE);
 
 	if (to == MAP_FAILED)
-		return; /* refusing is as good */
+		return; /* a refusal is also correct */
 	EXPECT_EQ(2, mappings(self));
 	EXPECT_TRUE(pages_hold(to, 0, BYTES / PAGE));
 	munmap(to, BYTES);

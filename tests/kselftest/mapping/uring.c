@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * io_uring's fixed buffers, a long-term pin by a real user, on a tensor's mapping: reads and writes
- * through them against a file. Kernel 6.1 pins only shmem and hugetlb for that, and says so.
+ * Fixed buffers of io_uring, which are long-term pins, in a mapping of a buffer: reads and writes
+ * of a file through them. Kernel 6.1 permits this for shmem and hugetlb only, and refuses others.
  */
 #include <linux/io_uring.h>
 #include <sys/resource.h>
@@ -85,7 +85,7 @@ FIXTURE_TEARDOWN(uring)
 		ASSERT_EQ(0, (self)->err);                                                  \
 	} while (0)
 
-/* One operation, from submission to completion: bytes moved or -errno. */
+/* One operation, from submission to completion: number of bytes or -errno. */
 static int fixed(FIXTURE_DATA(uring) * self, int op, void *at, unsigned int bytes, uint64_t offset)
 {
 	unsigned int *tail = (unsigned int *)(self->sq + self->params.sq_off.tail);
@@ -120,7 +120,10 @@ static void fill(unsigned char *at, size_t bytes, unsigned int seed)
 		at[i] = (seed + i) * 2654435761U >> 24;
 }
 
-/* What one write puts into the file another way of reading finds there, over the edge of chunks. */
+/*
+ * Data written through the ring is found in the file by another way of reading, across a chunk
+ * boundary.
+ */
 TEST_F(uring, file_gets_what_a_fixed_buffer_holds)
 {
 	static unsigned char seen[64 * KIB];
@@ -174,7 +177,7 @@ TEST_F(uring, pin_is_seen_in_info_and_refuses_the_seal)
 	EXPECT_EQ(-EBUSY, buf_seal(self->dev, self->buf.handle, TENSOR_SEAL_WRITE));
 }
 
-/* Unmapped and closed: the ring goes on with pages that nobody else is given. */
+/* After munmap() and close() the ring still uses the pages, which no other buffer gets. */
 TEST_F(uring, ring_outlives_mapping_and_handle)
 {
 	unsigned char seen[16];
@@ -185,7 +188,7 @@ TEST_F(uring, ring_outlives_mapping_and_handle)
 	munmap(self->at, BYTES);
 	EXPECT_EQ(0, dev_close(self->dev, self->buf.handle));
 	ASSERT_EQ(0, spoil_fresh(dev, BYTES, 8));
-	/* the address is only a name for a place in the fixed buffer by now */
+	/* the address only identifies a place in the fixed buffer */
 	EXPECT_EQ(16, fixed(self, IORING_OP_WRITE_FIXED, self->at + HUGE, 16, 0));
 	EXPECT_EQ(16, pread(self->file, seen, sizeof(seen), 0));
 	EXPECT_TRUE(all_bytes(seen, 0x5a, sizeof(seen)));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * AF_XDP, a long-term pin by a real user: a packet is written into a tensor's mapping, sent from
- * there by the kernel's queue, and received by an ordinary socket.
+ * AF_XDP, which pins long-term: a packet is written into a mapping of a buffer, sent from there by
+ * the kernel, and received by an ordinary socket.
  */
 #include <arpa/inet.h>
 #include <net/if.h>
@@ -49,7 +49,7 @@ static char *ring(int sock, int option, uint64_t offset, size_t bytes)
 	return mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, sock, offset);
 }
 
-/* A packet that comes in on lo without having gone out there is suspect: from a local address. */
+/* Accepts packets on lo with a local source address that were not sent through lo. */
 static void trust_local_packets(void)
 {
 	write_text("/proc/sys/net/ipv4/conf/lo/route_localnet", "1");
@@ -58,7 +58,7 @@ static void trust_local_packets(void)
 	write_text("/proc/sys/net/ipv4/conf/lo/rp_filter", "0");
 }
 
-/* A queue is given back by a worker, some time after the socket that had it is closed. */
+/* A worker releases the queue of a closed socket after a delay. */
 static int bind_queue(int sock, const struct sockaddr_xdp *addr)
 {
 	int tries = 500;
@@ -112,7 +112,7 @@ FIXTURE_TEARDOWN(xdp)
 	close(self->udp);
 	munmap(self->at, BYTES);
 	dev_close(self->dev, self->buf.handle);
-	/* the socket lives in its rings, and the pages are pinned and paid for as long as it does */
+	/* the socket exists as long as its rings, and its pages stay pinned and charged as long */
 	sleep_ms(100);
 	EXPECT_EQ(BYTES, dev_used(self->dev));
 	munmap(self->fill, PAGE);
@@ -154,7 +154,7 @@ static void compose(struct packet *p, const char *data)
 	memcpy(p, &made, sizeof(made));
 }
 
-/* Puts a frame, named by its offset in the memory, into the queue; 0 or -errno. */
+/* Puts a frame, given by its offset in the memory, into the queue: 0 or -errno. */
 static int transmit(FIXTURE_DATA(xdp) * self, uint64_t frame)
 {
 	uint32_t *producer = (uint32_t *)(self->tx + self->off.tx.producer);
@@ -172,7 +172,7 @@ static int received(FIXTURE_DATA(xdp) * self, char *data, size_t room)
 	return poll(&p, 1, 5000) == 1 ? (int)recv(self->udp, data, room, 0) : -ETIMEDOUT;
 }
 
-/* The first frame and one in the middle of the huge chunk. */
+/* Sends the first frame and one in the middle of the huge chunk. */
 TEST_F(xdp, packets_leave_from_a_tensor)
 {
 	const uint64_t frames[] = { 0, 300 * PAGE };
@@ -192,7 +192,7 @@ TEST_F(xdp, packets_leave_from_a_tensor)
 	EXPECT_EQ(2, __atomic_load_n(done, __ATOMIC_ACQUIRE));
 }
 
-/* The memory is the queue's until it is gone: closed and unmapped it still sends. */
+/* The queue keeps the memory until it ends: after munmap() and close() it can still send. */
 TEST_F(xdp, queue_outlives_mapping_and_handle)
 {
 	char data[64];

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * A page that a reader has mapped through a TCP socket (TCP_ZEROCOPY_RECEIVE): it counts as mapped,
- * and no mapping of the buffer leads to it. SEAL is refused and REVOKE done in the time that it takes
- * where the page is in a pipe.
+ * A page that a reader has mapped through a TCP socket (TCP_ZEROCOPY_RECEIVE) counts as mapped,
+ * although it is in no mapping of the buffer. SEAL is refused and REVOKE succeeds, in the time that
+ * they take for a page in a pipe.
  */
 #include <arpa/inet.h>
 #include <linux/tcp.h>
@@ -14,7 +14,7 @@
 #include "kselftest_harness.h"
 
 #define DEFER_FILE "/proc/sys/net/core/skb_defer_max"
-#define MORE_US	   400000 /* an emulated machine's clock, and REVOKE's second look */
+#define MORE_US	   400000 /* tolerance for an emulated clock and REVOKE's repeated walk */
 
 FIXTURE(zerocopy)
 {
@@ -47,7 +47,7 @@ FIXTURE_SETUP(zerocopy)
 	self->used = dev_used(self->dev);
 	ASSERT_EQ(0, pipe(self->pipe));
 	ASSERT_EQ(0, loopback_up());
-	/* What was received is freed at once, not with the next packets of the sender's processor. */
+	/* Free received packets at once, not with the next packets of the sender's CPU. */
 	if (!access(DEFER_FILE, F_OK))
 		ASSERT_EQ(0, write_text(DEFER_FILE, "0"));
 	self->socket = -1;
@@ -65,7 +65,7 @@ FIXTURE_TEARDOWN(zerocopy)
 	close(self->dev);
 }
 
-/* A connection to oneself. */
+/* A TCP connection within this process. */
 static int connect_self(int ends[2])
 {
 	struct sockaddr_in at = { .sin_family = AF_INET,
@@ -84,7 +84,7 @@ static int connect_self(int ends[2])
 	return ends[1] < 0 ? -errno : 0;
 }
 
-/* Maps what comes next: bytes or -errno. */
+/* Maps the next received bytes: number of bytes or -errno. */
 static int64_t receive_mapped(FIXTURE_DATA(zerocopy) * self)
 {
 	struct tcp_zerocopy_receive receive = { .length = PAGE };
@@ -106,7 +106,7 @@ static int64_t receive_mapped(FIXTURE_DATA(zerocopy) * self)
 	return 0;
 }
 
-/* Has the page referenced in a pipe, and from there on mapped through a socket if @mapped. */
+/* References the page in a pipe, and also maps it through a socket if @mapped. */
 static int hold_page(FIXTURE_DATA(zerocopy) * self, char *at, bool mapped)
 {
 	struct iovec iov = { at, PAGE };
@@ -131,7 +131,7 @@ struct took {
 	int revoke;
 };
 
-/* How long SEAL and REVOKE of a buffer with such a page take. */
+/* Durations of SEAL and REVOKE of a buffer with such a page. */
 static int measure(FIXTURE_DATA(zerocopy) * self, bool mapped, struct took *took)
 {
 	struct tensor_alloc alloc;

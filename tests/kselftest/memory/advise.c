@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * ADVISE: purgeable memory is taken when memory is short and at no other time, from nobody but who
- * offered it; and comes back zeroed when it is asked for.
+ * ADVISE: only purgeable memory is taken, only when memory is short and only from its maker; it
+ * comes back zeroed when the maker asks for it.
  */
 #include <pthread.h>
 #include <stdatomic.h>
@@ -56,14 +56,14 @@ static uint32_t state(FIXTURE_DATA(advise) * self)
 	return buf_info(self->dev, self->buf.handle, &info) ? UINT32_MAX : info.state;
 }
 
-/* What a machine does that is short of memory, as far as shrinkers see it. */
+/* Runs the shrinkers, as a machine that is short of memory does. */
 static void shrink(int times)
 {
 	while (times--)
 		write_text("/proc/sys/vm/drop_caches", "2");
 }
 
-/* Until it was taken. */
+/* Retries until the buffer is purged. */
 static bool purge(FIXTURE_DATA(advise) * self)
 {
 	int tries;
@@ -72,7 +72,7 @@ static bool purge(FIXTURE_DATA(advise) * self)
 		return false;
 	for (tries = 0; tries < 100 && !(state(self) & TENSOR_STATE_PURGED); tries++) {
 		shrink(1);
-		/* what was given back a moment ago may still be on its way */
+		/* references that were dropped may be freed with a delay */
 		sleep_ms(tries);
 	}
 	return state(self) == (TENSOR_STATE_PURGEABLE | TENSOR_STATE_PURGED);
@@ -97,7 +97,7 @@ TEST_F(advise, memory_is_taken_and_comes_back_zeroed)
 	memset(self->at, 0x66, BYTES);
 	EXPECT_EQ(0, willneed(self));
 	EXPECT_TRUE(all_bytes(self->at, 0x66, BYTES));
-	/* and again */
+	/* purge the same buffer again */
 	ASSERT_TRUE(purge(self));
 	EXPECT_EQ(1, willneed(self));
 	EXPECT_TRUE(all_bytes(self->at, 0, BYTES));
@@ -155,7 +155,7 @@ TEST_F(advise, only_the_maker_advises)
 	close(other);
 }
 
-/* Purging is a way to write zeros: who may not write, or not to all of it, must not. */
+/* Purging writes zeros, so it needs the right to write to the whole buffer. */
 TEST_F(advise, who_may_not_write_may_not_advise)
 {
 	struct tensor_import ro, part;
@@ -267,9 +267,10 @@ TEST_F(advise, mapping_alone_stays_purgeable)
 	EXPECT_EQ(PAGES, touch_lost(self->at, BYTES));
 }
 
-/* ---- what cannot be taken ---- */
-
-/* Taken, it would not be free; and come back as other pages than a device still writes to. */
+/*
+ * A pinned page would not become free, and the buffer would get a new page while a device still
+ * writes to the old one.
+ */
 TEST_F(advise, pinned_memory_is_not_taken)
 {
 	int sock = xdp_pin(self->at, BYTES);
@@ -303,7 +304,10 @@ TEST_F(advise, memory_in_a_pipe_is_not_taken)
 	close(pipes[1]);
 }
 
-/* A page that stays keeps all of them: there is no use in emptying the mappings, at each attempt. */
+/*
+ * Buffers with a referenced page keep all pages, so emptying their mappings at each attempt would
+ * be useless.
+ */
 TEST_F(advise, mapping_of_what_is_not_taken_stays)
 {
 	struct iovec iov = { self->at + HUGE, PAGE };
@@ -321,7 +325,7 @@ TEST_F(advise, mapping_of_what_is_not_taken_stays)
 	EXPECT_TRUE(purge(self));
 }
 
-/* Microseconds for some purges while the client is in an epoll set that often. */
+/* Microseconds of some purges while the client is in an epoll set @watched times. */
 static int64_t purge_us(int watched)
 {
 	struct tensor_alloc alloc[50];
@@ -343,7 +347,7 @@ static int64_t purge_us(int watched)
 	return taken && (!watched || set >= 0) ? took : INT64_MAX;
 }
 
-/* Who is short of memory does not wake the tasks of others. */
+/* A task in reclaim does not wake waiters itself. */
 TEST_F(advise, how_many_wait_does_not_matter_to_who_is_short_of_memory)
 {
 	int64_t alone, watched;
@@ -354,8 +358,6 @@ TEST_F(advise, how_many_wait_does_not_matter_to_who_is_short_of_memory)
 	EXPECT_GT(10 * alone + 200000, watched)
 	TH_LOG("%lld us, alone %lld us", (long long)watched, (long long)alone);
 }
-
-/* ---- the way back ---- */
 
 TEST_F(advise, coming_back_is_subject_to_the_limit)
 {
@@ -389,12 +391,15 @@ TEST_F(advise, coming_back_without_memory_is_enomem)
 	EXPECT_EQ(1, willneed(self));
 }
 
-/* ---- real pressure ---- */
-
-/* Left to be taken page by page: more than the kernel begins to reclaim at. */
+/*
+ * Memory to be reclaimed page by page: more than the watermark at which the kernel begins to
+ * reclaim.
+ */
 #define SMALL (128 * MIB)
 
-/* Most of what is free, by huge pages: on a debug kernel a million faults take minutes. */
+/*
+ * Allocates most of the free memory by huge pages: on a debug kernel a million faults take minutes.
+ */
 static uint64_t fill(uint64_t bytes)
 {
 	char *at;
@@ -410,7 +415,7 @@ static uint64_t fill(uint64_t bytes)
 	return bytes;
 }
 
-/* Child: takes memory until the buffer was taken, or that many bytes. */
+/* Child: allocates memory until the buffer is purged, or @most bytes. */
 static void hog(FIXTURE_DATA(advise) * self, uint32_t handle, uint64_t most)
 {
 	uint64_t free = read_number("/proc/meminfo", "MemFree") * KIB, got = 0;
@@ -456,8 +461,6 @@ TEST_F_TIMEOUT(advise, memory_is_taken_when_it_is_short, 300)
 	EXPECT_EQ(0, dev_close(self->dev, alloc.handle));
 }
 
-/* ---- races ---- */
-
 struct race {
 	FIXTURE_DATA(advise) * self;
 	atomic_bool stop;
@@ -488,7 +491,7 @@ static void *race_touch(void *data)
 	return NULL;
 }
 
-/* Content is either what was written before, or was told to be gone. */
+/* The content is either what was written before, or WILLNEED reported the purge. */
 static void *race_advise(void *data)
 {
 	struct race *race = data;
@@ -549,7 +552,7 @@ TEST_F_TIMEOUT(advise, purge_races_with_faults_and_willneed, 120)
 	TH_LOG("%lu purged, %lu kept, %lu touches lost", race.purged, race.kept, race.lost);
 }
 
-/* Who exports at the same time is refused or makes it unpurgeable; nothing else. */
+/* A concurrent EXPORT is either refused or prevents the buffer from becoming purgeable. */
 static void *race_offer(void *data)
 {
 	struct race *race = data;
@@ -576,7 +579,7 @@ TEST_F_TIMEOUT(advise, purge_races_with_export, 120)
 	EXPECT_LT(0, race.kept);
 }
 
-/* The buffer goes while the shrinker has it in hand. */
+/* The handle is closed while the shrinker purges the buffer. */
 static void *race_close(void *data)
 {
 	struct race *race = data;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * ALLOC: memory that is zero, of the chunks and node asked for, and paid for by the memory cgroup of
- * whoever asks.
+ * ALLOC: the memory is zeroed, has the requested chunks and node, and is charged to the memory
+ * cgroup of the caller.
  */
 #include "../include/cgroup.h"
 #include "kselftest_harness.h"
@@ -192,7 +192,7 @@ TEST_F(alloc, node_is_honoured)
 	}
 }
 
-/* Allocates 16 MiB in the cgroup of this process: the bytes that are charged more than before, or -1. */
+/* Allocates 16 MiB in the cgroup of this process: the increase of its charge in bytes, or -1. */
 static int64_t charged_bytes(int dev, struct tensor_alloc *alloc)
 {
 	int64_t before = cgroup_bytes();
@@ -224,7 +224,7 @@ TEST_F(alloc, memory_is_charged_to_the_cgroup)
 	EXPECT_EQ(0, in_cgroup(NULL, charge_work));
 }
 
-/* What the root cgroup left in the pool is not given to a container, which would not pay for it. */
+/* Pool memory of the root cgroup is not given to a container, which would not be charged for it. */
 TEST_F(alloc, pool_serves_no_cgroup)
 {
 	struct tensor_alloc alloc;
@@ -262,8 +262,8 @@ TEST_F(alloc, without_account_no_cgroup_is_charged)
 }
 
 /*
- * A request that is larger than the cgroup, and single pages until it is full. The first alone would
- * pass on a module whose small allocations call the OOM killer: all pages are given back before
+ * A request that is larger than the cgroup, then single pages until it is full. The first alone
+ * would also pass if small allocations called the OOM killer, because all pages are freed before
  * anything else is allocated.
  */
 static int full_work(const void *arg)
@@ -281,7 +281,10 @@ static int full_work(const void *arg)
 	while (!err);
 	if (err != -ENOMEM)
 		return 3;
-	/* they do not find the same amount: each allocation on the way is the one that fails */
+	/*
+	 * the amount of free memory differs each time, so that each allocation in turn is the one
+	 * that fails
+	 */
 	for (i = 1; i < 500; i++) {
 		err = dev_alloc(dev, i % 7 ? PAGE : i * PAGE, &alloc);
 		if (err && err != -ENOMEM)

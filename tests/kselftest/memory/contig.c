@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * Memory in one piece: CONTIG gives pages each of which is counted, or refuses.
+ * CONTIG gives physically contiguous pages, each with a reference count, or refuses.
  *
  * A tail page of an allocation that is neither compound nor split has a reference count of 0. The
- * first munmap() then frees it although the buffer still has it: a kernel with DEBUG_VM stops there
- * (kernel BUG at include/linux/mm.h), any other gives the page to the next process that asks.
+ * first munmap() then frees it although the buffer still uses it: a kernel with DEBUG_VM stops
+ * there (kernel BUG at include/linux/mm.h), any other gives the page to the next process.
  */
 #include <sys/uio.h>
 
@@ -31,7 +31,10 @@ static const uint32_t kinds[] = {
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
-/* Of a buffer: its first frame, what a table says of each, a pipe that keeps some of its pages. */
+/*
+ * State of a buffer: its first frame, a table with a number per page, a pipe that holds some of its
+ * pages.
+ */
 struct pages {
 	uint64_t count;
 	uint64_t step;
@@ -80,7 +83,7 @@ static int alloc_contig(int dev, uint64_t count, uint32_t flags, int node,
 	return dev_call(dev, TENSOR_IOC_ALLOC, alloc);
 }
 
-/* Numbers from a file that has one of 8 bytes for each page or frame. 0 or -errno. */
+/* Reads 8-byte numbers per page or frame from a file: 0 or -errno. */
 static int read_table(const char *path, uint64_t first, uint64_t count, uint64_t *table)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -97,7 +100,7 @@ static int read_table(const char *path, uint64_t first, uint64_t count, uint64_t
 	return done == count * sizeof(*table) ? 0 : -EIO;
 }
 
-/* Takes what memory is free by mistake, and writes to it: what was freed last is given out first. */
+/* Child: allocates and overwrites memory: pages that were freed by mistake are reused first. */
 static void stranger(void)
 {
 	void *at = mmap(NULL, STRANGER_BYTES, RW, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -131,7 +134,7 @@ static const char *fill_all(unsigned char *at)
 	return NULL;
 }
 
-/* While all of it is mapped: where it lies, and that each page counts a mapping. */
+/* With all pages mapped: they are contiguous, and each page counts one mapping. */
 static const char *look_up(const unsigned char *at)
 {
 	uint64_t i;
@@ -152,7 +155,7 @@ static const char *look_up(const unsigned char *at)
 	return NULL;
 }
 
-/* As many pages as a pipe has slots, from all over the buffer. */
+/* Splices as many pages as a pipe has slots, from all over the buffer. */
 static const char *splice_some(unsigned char *at)
 {
 	uint64_t i;
@@ -183,7 +186,7 @@ static const char *read_spliced(void)
 	return NULL;
 }
 
-/* Unmapped, and still the buffer's. */
+/* After munmap() the buffer still holds all pages. */
 static const char *kept_by_buffer(int dev, const struct tensor_alloc *alloc)
 {
 	const char *wrong = NULL;
@@ -208,7 +211,7 @@ static const char *kept_by_buffer(int dev, const struct tensor_alloc *alloc)
 	return wrong;
 }
 
-/* What is wrong with the pages of a buffer, which is closed; NULL if nothing is. */
+/* Checks the pages of a buffer and closes it: NULL, or a description of the fault. */
 static const char *wrong_with(int dev, const struct tensor_alloc *alloc)
 {
 	unsigned char *at = map_shared(dev, alloc->bytes, RW, alloc->mmap_offset);
@@ -232,13 +235,13 @@ static const char *wrong_with(int dev, const struct tensor_alloc *alloc)
 	return wrong;
 }
 
-/* EOPNOTSUPP: this kernel gives nobody that much in one piece. ENOMEM: it is only short of it. */
+/* EOPNOTSUPP: larger than this kernel can ever give. ENOMEM: no such range is free. */
 static bool may_refuse(int err, uint64_t count)
 {
 	return err == -ENOMEM || (err == -EOPNOTSUPP && count > largest_block());
 }
 
-/* One request, in the cgroup if @enter; complaints go to the log. Whether all is well. */
+/* One request, in the cgroup if @enter; prints faults. Returns whether all is well. */
 static bool request_is_kept(int dev, uint64_t count, uint32_t flags, int node, bool enter)
 {
 	int leave = cgroup_leave_open(), err;
@@ -267,7 +270,7 @@ static int requests_not_kept(int dev, int nodes, bool enter)
 
 	for (k = 0; k < COUNT(kinds); k++) {
 		for (i = 0; i < COUNT(sizes); i++) {
-			/* once is enough, for it takes long */
+			/* once is enough, because it takes long */
 			if (k && sizes[i] > LARGE)
 				continue;
 			n = kinds[k] & TENSOR_ALLOC_NODE_ONLY ? (i + k) % nodes : 0;
@@ -282,7 +285,7 @@ TEST_F_TIMEOUT(contig, every_page_is_counted_or_it_is_refused, 400)
 	EXPECT_EQ(0, requests_not_kept(self->dev, self->query.nodes, false));
 }
 
-/* More than memory.max is not to be had, whatever it comes from. */
+/* No source of memory exceeds memory.max. */
 TEST_F(contig, small_cgroup_pays_for_all_of_it)
 {
 	struct tensor_alloc alloc;
@@ -302,13 +305,13 @@ TEST_F(contig, small_cgroup_pays_for_all_of_it)
 		ASSERT_EQ(1, write(leave, "0", 1));
 		EXPECT_TRUE(err && may_refuse(err, sizes[i]))
 		TH_LOG("%llu pages: %d", (unsigned long long)sizes[i], err);
-		/* not closed: its pages may be beyond repair, and the kernel would stop */
+		/* not closed: if its pages are corrupt the kernel could stop */
 	}
 	close(leave);
 	cgroup_remove();
 }
 
-/* Leaves nothing free on a node, as far as ALLOC can have it. */
+/* Fills a node as far as ALLOC can. */
 static int fill_node(int dev, int node)
 {
 	uint64_t bytes = 16 * MIB;
@@ -337,7 +340,7 @@ TEST_F_TIMEOUT(contig, refusal_of_a_full_node_loses_nothing, 400)
 	if (self->query.nodes < 2)
 		SKIP(return, "one NUMA node (tests/vm/run --numa 2)");
 	ASSERT_EQ(0, fill_node(hold, 1));
-	/* what more effort finds: CONTIG reclaims where ALLOC of a page gives up */
+	/* CONTIG reclaims where ALLOC of a single page gives up */
 	for (i = 0, err = 0; i < 200 && !err; i++)
 		err = alloc_contig(hold, 100, TENSOR_ALLOC_NODE_ONLY, 1, &alloc);
 	ASSERT_EQ(-ENOMEM, err);
@@ -345,7 +348,7 @@ TEST_F_TIMEOUT(contig, refusal_of_a_full_node_loses_nothing, 400)
 	for (i = 0; i < 400 && refused < 50; i++) {
 		uint64_t count = i % 2 ? 300 : 100;
 
-		/* what reclaim found meanwhile is kept, or each further call would get it again */
+		/* keep what reclaim found, or each further call would find it again */
 		err = alloc_contig(hold, count, TENSOR_ALLOC_NODE_ONLY, 1, &alloc);
 		ASSERT_TRUE(!err || err == -ENOMEM) TH_LOG("%d", err);
 		if (err)
@@ -359,7 +362,7 @@ TEST_F_TIMEOUT(contig, refusal_of_a_full_node_loses_nothing, 400)
 	close(hold);
 }
 
-/* An area that was set aside (CMA) serves first, so that one has to be used up. */
+/* A CMA area is used first, so one has to be used up. */
 static void use_up_area(int dev, uint64_t count)
 {
 	int64_t free_kib;
@@ -373,7 +376,7 @@ static void use_up_area(int dev, uint64_t count)
 		 read_number("/proc/meminfo", "CmaFree:") < free_kib);
 }
 
-/* What cannot be charged must not come from where nothing is charged, nor with other counts. */
+/* Memory that cannot be charged must not come from an uncharged source, nor have wrong counts. */
 TEST_F_TIMEOUT(contig, every_page_is_counted_or_it_is_refused_in_a_small_cgroup, 400)
 {
 	static const char *const room[] = { "1048576", "262144" };

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * A full memory cgroup: every call of ours is ENOMEM then, and no process is killed.
+ * In a full memory cgroup every call of the module fails with ENOMEM, and no process is killed.
  *
- * Each variant repeats one call until the cgroup is full, whatever the allocation is that finds it
- * so: pages, the array of chunks, the structs of buffer and handle, an inode, a table's node.
+ * Each variant repeats one call until the cgroup is full, whichever allocation fails first: pages,
+ * the array of chunks, the structs of buffer and handle, an inode, a node of an xarray.
  *
- * Not here: open(), mmap() and EXPORT. The core allocates files, dentries and mappings for these as
- * it does for any file, and runs the OOM killer if it cannot; that is not ours to change.
+ * Not tested: open(), mmap() and EXPORT. The core allocates files, dentries and mappings for these
+ * as for any file, and runs the OOM killer if that fails; the module cannot change that.
  */
 #include <sys/resource.h>
 
@@ -18,7 +18,7 @@
 #define MOST   2000000
 #define AFTER  300
 
-/* Made before the cgroup is entered, so that what they take is not charged to it. */
+/* Made before the cgroup is entered, so that they are not charged to it. */
 static struct {
 	int fd;
 	int memfd[MEMFDS];
@@ -33,7 +33,7 @@ static int call_alloc_page(int dev)
 	return dev_alloc(dev, PAGE, &alloc);
 }
 
-/* Buffers of single pages: the array of chunks is as long as there are pages. */
+/* Buffers of single pages, so that the array of chunks is as long as possible. */
 static int call_alloc_chunks(int dev)
 {
 	struct tensor_alloc alloc = alloc_args((1 + have.calls * 37 % 200) * PAGE);
@@ -50,7 +50,7 @@ static int call_alloc_contig(int dev)
 	return dev_call(dev, TENSOR_IOC_ALLOC, &alloc);
 }
 
-/* The same handle again, which is counted: takes no memory, and is never refused. */
+/* Another use of the same handle: allocates nothing and is never refused. */
 static int call_import_one(int dev)
 {
 	struct tensor_import import;
@@ -72,7 +72,7 @@ static int call_pin(int dev)
 	return handle < 0 ? (int)handle : 0;
 }
 
-/* A descriptor for every new buffer: META may have to allocate, and must not have to. */
+/* A descriptor for every new buffer: META must not need to allocate. */
 static int call_meta(int dev)
 {
 	struct tensor_desc desc = { .bits = 8,
@@ -146,7 +146,10 @@ static bool is_refusal(int err)
 	return err == -ENOMEM || err == -EMFILE;
 }
 
-/* Whether it is served again after all was closed; what is freed late is uncharged late. */
+/*
+ * Whether the call succeeds again after all was closed; memory that is freed with a delay is
+ * uncharged with a delay.
+ */
 static bool comes_back(int (*call)(int dev), int dev)
 {
 	int tries;
@@ -159,7 +162,7 @@ static bool comes_back(int (*call)(int dev), int dev)
 	return true;
 }
 
-/* Child: 0, or where it went wrong. */
+/* Child: 0, or the step that failed. */
 static int fill_cgroup(const void *arg)
 {
 	int (*const *call)(int dev) = arg;
@@ -171,7 +174,7 @@ static int fill_cgroup(const void *arg)
 		return err ? 1 : 0;
 	if (!is_refusal(err))
 		return 1;
-	/* full, or nearly so: now the smallest allocations are those that are refused */
+	/* full, or nearly so: now the smallest allocations are the ones that fail */
 	for (i = 0; i < AFTER; i++, have.calls++) {
 		err = (*call)(dev);
 		if (err && !is_refusal(err))

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * The limits: that of all buffers together and that of each user, both written while the module is
- * in use.
+ * The limit of all users together and the limit of each user, both written while the module is in
+ * use.
  *
- * The limit of a user does not hold for who may lock memory without limit (CAP_IPC_LOCK in the
- * initial namespace), as root does. What is about it runs as ordinary users.
+ * The limit of a user does not apply to a task that may lock memory without limit (CAP_IPC_LOCK in
+ * the initial namespace), such as root. So its tests run as ordinary users.
  */
 #include <sched.h>
 #include <sys/prctl.h>
@@ -56,7 +56,7 @@ static int become_user(uid_t uid)
 	return setresgid(uid, uid, uid) || setresuid(uid, uid, uid) ? -errno : 0;
 }
 
-/* ALLOC as a user; the buffer goes with the handle, which stays in the table of @dev. */
+/* ALLOC as a user; the buffer is held by the handle, which stays in the table of @dev. */
 static int alloc_as(int dev, uid_t uid, uint64_t bytes)
 {
 	struct tensor_alloc alloc;
@@ -67,7 +67,7 @@ static int alloc_as(int dev, uid_t uid, uint64_t bytes)
 	return -reap(pid);
 }
 
-/* What QUERY tells a user; all 0 if it fails. */
+/* The reply of QUERY to a user; zeroed if it fails. */
 static struct tensor_query query_as(int dev, uid_t uid)
 {
 	struct tensor_query query = { 0 };
@@ -128,7 +128,10 @@ TEST_F(limit, of_all_is_edquot)
 	EXPECT_EQ(0, dev_alloc(self->dev, 2 * MIB, &alloc));
 }
 
-/* Imports one memfd over and over, as a user who has opened the device: how often until EDQUOT; or < 0. */
+/*
+ * Imports one memfd repeatedly as a user who has opened the device: number of handles until EDQUOT,
+ * or < 0.
+ */
 static int handles_of(uid_t uid, int most)
 {
 	int memfd = memfd_new(PAGE, 0), ends[2], n = -1;
@@ -147,7 +150,7 @@ static int handles_of(uid_t uid, int most)
 			last = import.handle;
 			err = buf_import(dev, memfd, &import);
 		}
-		/* one more, when one has gone */
+		/* after closing one, one more is possible */
 		if (err == -EDQUOT && (dev_close(dev, last) || buf_import(dev, memfd, &import)))
 			err = -1;
 		n = err == -EDQUOT ? n : err;
@@ -162,22 +165,22 @@ static int handles_of(uid_t uid, int most)
 	return n;
 }
 
-/* What the kernel keeps about them is in no memory cgroup's limit here. */
+/* The kernel structs of handles are charged to no memory cgroup here, so the count has a limit. */
 TEST_F(limit, handles_of_a_user_are_as_many_as_pages)
 {
 	ASSERT_EQ(0, chmod("/dev/tensor", 0666));
 	ASSERT_EQ(0, set_limit(USER_LIMIT_FILE, 100 * PAGE));
-	/* the buffer counts as well, since it can outlive its handle */
+	/* the buffer is counted as well, since it can outlive its handle */
 	EXPECT_EQ(50, handles_of(USER, 1000));
-	/* they end with the process, and are each user's own */
+	/* handles end with the process, and each user has a count of its own */
 	EXPECT_EQ(50, handles_of(USER, 1000));
 	EXPECT_EQ(50, handles_of(OTHER, 1000));
-	/* root may exceed it */
+	/* root may exceed the limit */
 	EXPECT_EQ(0, handles_of(0, 1000));
 	ASSERT_EQ(0, chmod("/dev/tensor", 0660));
 }
 
-/* How many buffers of others' memory a user can keep by mappings, without a handle: or < 0. */
+/* Number of imported buffers that a user can keep by mappings, without a handle, or < 0. */
 static int mapped_imports_of(uid_t uid, int most)
 {
 	int memfd = memfd_new(PAGE, 0), n, dev, err;
@@ -207,7 +210,7 @@ TEST_F(limit, imports_of_a_user_count_without_a_handle)
 {
 	ASSERT_EQ(0, chmod("/dev/tensor", 0666));
 	ASSERT_EQ(0, set_limit(USER_LIMIT_FILE, 100 * PAGE));
-	/* the last one also needs a handle for a moment */
+	/* importing the last one temporarily needs a handle, too */
 	EXPECT_EQ(99, mapped_imports_of(USER, 200));
 	EXPECT_EQ(99, mapped_imports_of(USER, 200));
 	ASSERT_EQ(0, chmod("/dev/tensor", 0660));
@@ -227,7 +230,10 @@ TEST_F(limit, of_a_user_is_edquot_and_no_other_users)
 	EXPECT_EQ(2 * MIB, dev_used(self->dev));
 }
 
-/* Who may lock as much memory as they like may also have it here; the limit of all still holds. */
+/*
+ * A user who may lock any amount of memory may exceed the limit of a user; the limit of all still
+ * applies.
+ */
 TEST_F(limit, of_a_user_does_not_hold_for_who_may_lock_memory)
 {
 	struct tensor_alloc alloc;
@@ -275,7 +281,7 @@ TEST_F(limit, lowering_that_of_a_user_takes_nothing_away)
 	EXPECT_EQ(0, alloc_as(self->dev, USER, MIB));
 }
 
-/* Who allocated pays, as long as the buffer lives and whoever holds it. */
+/* The user who allocated is charged for the lifetime of the buffer, whoever holds it. */
 TEST_F(limit, maker_pays_when_another_user_holds_the_buffer)
 {
 	int dev, fd;
@@ -293,7 +299,7 @@ TEST_F(limit, maker_pays_when_another_user_holds_the_buffer)
 	EXPECT_EQ(0, alloc_as(self->dev, USER, MIB));
 }
 
-/* Child, in the namespace: one of its users takes what it gets. */
+/* Child, in the namespace: one of its users allocates until it is refused. */
 static void take_all(int dev, uid_t uid)
 {
 	struct tensor_alloc alloc;
@@ -307,7 +313,7 @@ static void take_all(int dev, uid_t uid)
 	_exit(err == -EDQUOT ? 0 : 2);
 }
 
-/* Child: an ordinary user with a namespace of several users, which root maps for it. */
+/* Child: an ordinary user with a user namespace of several uids, which root maps for it. */
 static void spread(int dev, int sock)
 {
 	char byte = 'x';
@@ -328,7 +334,7 @@ static void spread(int dev, int sock)
 	_exit(0);
 }
 
-/* As newuidmap does: the user as 0, and the numbers that belong to it as 1 and up. */
+/* As newuidmap does: maps the user to 0 and its sub-uids to 1 and up. */
 static int map_users(pid_t pid)
 {
 	static const char *const files[] = { "uid_map", "gid_map" };

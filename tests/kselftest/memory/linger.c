@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * Pages that linger their buffer count against the limits until they are free.
+ * Pages that are still referenced after their buffer is freed count against the limits until they
+ * are free.
  *
- * A page that is in a pipe stays when its buffer is closed or revoked. Without this a process has
- * many times its limit: it puts pages into pipes, closes the buffer, and allocates the next.
+ * A page in a pipe stays when its buffer is closed or revoked. Without the charge a process could
+ * hold many times its limit: it splices pages into pipes, closes the buffer, and allocates the
+ * next.
  */
 #include <sys/uio.h>
 
@@ -43,7 +45,7 @@ static void close_pipes(FIXTURE_DATA(linger) * self)
 	}
 }
 
-/* What has gone is given back to the limits a moment later, without a call of anybody. */
+/* Freed pages are uncharged after a delay, without another call. */
 static bool comes_back_by_itself(int dev)
 {
 	int tries;
@@ -76,7 +78,7 @@ static int add_pipe(FIXTURE_DATA(linger) * self, uint64_t count)
 	return fcntl(ends[1], F_SETPIPE_SZ, (int)(count * PAGE)) < 0 ? -errno : ends[1];
 }
 
-/* Every so many bytes a page of the memory goes into the pipe. */
+/* Splices a page of every @step bytes into the pipe. */
 static int splice_pages(int end, char *at, uint64_t bytes, uint64_t step)
 {
 	uint64_t i;
@@ -90,14 +92,14 @@ static int splice_pages(int end, char *at, uint64_t bytes, uint64_t step)
 	return 0;
 }
 
-/* How a buffer is made, which of its pages stay, and how it goes. */
+/* How a buffer is made, which of its pages stay referenced, and how it is freed. */
 struct way {
 	uint64_t step;
 	bool single;
 	bool revoke;
 };
 
-/* A buffer that is gone, and whose pages are in a pipe. 0, or the error of ALLOC. */
+/* Makes and frees a buffer whose pages stay in a pipe: 0, or the error of ALLOC. */
 static int leave_pages(FIXTURE_DATA(linger) * self, const struct way *way)
 {
 	struct tensor_alloc alloc = alloc_args(BYTES);
@@ -121,7 +123,7 @@ static int leave_pages(FIXTURE_DATA(linger) * self, const struct way *way)
 	return err ?: dev_close(self->dev, alloc.handle);
 }
 
-/* How many such buffers there can be; the error that the next one met. */
+/* Repeats that until it fails: @count buffers; returns the error. */
 static int leave_all(FIXTURE_DATA(linger) * self, const struct way *way, int *count)
 {
 	int err;
@@ -159,7 +161,7 @@ TEST_F_TIMEOUT(linger, pages_in_pipes_count_until_they_are_free, 200)
 	       count * (int)(BYTES / MIB), (unsigned long long)(dev_used(self->dev) / KIB));
 	EXPECT_LT(0, count);
 	EXPECT_LE(count * BYTES, dev_used(self->dev));
-	/* an ALLOC that would be refused looks at once which of these pages are free by now */
+	/* an ALLOC at the limit first frees the lingering pages that have become free */
 	close_pipes(self);
 	EXPECT_EQ(0, dev_alloc(self->dev, LIMIT, &alloc));
 	EXPECT_EQ(LIMIT, dev_used(self->dev));
@@ -167,7 +169,7 @@ TEST_F_TIMEOUT(linger, pages_in_pipes_count_until_they_are_free, 200)
 	EXPECT_TRUE(comes_back_by_itself(self->dev));
 }
 
-/* A buffer a page, which is never more than one at a time. */
+/* Buffers of one page, never more than one at a time. */
 static int leave_single(int dev, int end)
 {
 	struct tensor_alloc alloc;
@@ -227,7 +229,7 @@ TEST_F_TIMEOUT(linger_one, pages_of_single_page_buffers_count, 200)
 	EXPECT_EQ(0, leave_single(self->o.dev, end));
 }
 
-/* Child: an ordinary user. How many buffers there were when one was refused; 100: an error. */
+/* Child: an ordinary user. Number of buffers when one was refused; 100: an error. */
 static int leave_as_user(FIXTURE_DATA(linger) * o)
 {
 	static const struct way way = { .step = PAGE };
@@ -235,7 +237,7 @@ static int leave_as_user(FIXTURE_DATA(linger) * o)
 
 	if (setresgid(USER, USER, USER) || setresuid(USER, USER, USER))
 		return 101;
-	/* an ordinary user's pipes have no more than 1 MiB each, and 64 MiB together */
+	/* an ordinary user's pipes have at most 1 MiB each, and 64 MiB together */
 	if (leave_all(o, &way, &count) != -EDQUOT)
 		return 102;
 	return count;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * Who pays for memory that is not a buffer's own: user memory that PIN holds, and pages of a memfd
+ * Charges for memory that the module did not allocate: memory pinned by PIN, and pages of a memfd
  * that a device has mapped.
  *
  * Both can neither be moved nor swapped out. Both count against the limits of the module, and
- * against RLIMIT_MEMLOCK unless the process has CAP_IPC_LOCK. What the kernel needs to list such
- * pages is charged to the memory cgroup of the process.
+ * against RLIMIT_MEMLOCK unless the process has CAP_IPC_LOCK. The arrays that list these pages are
+ * charged to the memory cgroup of the process.
  */
 #include <sys/resource.h>
 
@@ -55,7 +55,7 @@ FIXTURE_TEARDOWN(payer)
 	close(dev);
 }
 
-/* A dma-buf of a memfd of that size, which nothing else holds; -errno. */
+/* A dma-buf of a memfd of that size, which nothing else holds, or -errno. */
 static int memfd_dmabuf(int dev, uint64_t bytes)
 {
 	int memfd = memfd_new(bytes, 0), fd;
@@ -80,7 +80,7 @@ static int memfd_dmabuf(int dev, uint64_t bytes)
 			SKIP(return, NO_DEVICE_MAPS); \
 	} while (0)
 
-/* A device maps the memfd; 0 or -errno. @gem: for vgem_close(). */
+/* Maps the memfd for a device: 0 or -errno. @gem: for vgem_close(). */
 static int device_maps(int dev, int vgem, uint64_t bytes, uint32_t *gem)
 {
 	int fd = memfd_dmabuf(dev, bytes), err;
@@ -117,7 +117,7 @@ TEST_F(payer, pin_counts_against_the_limit_of_all)
 	EXPECT_EQ(self->used, dev_used(self->dev));
 }
 
-/* Child: an ordinary user who may lock as much as it likes. */
+/* Child: an ordinary user without a limit on locked memory. */
 static int pin_as_user(int dev, char *at)
 {
 	struct rlimit limit = { RLIM_INFINITY, RLIM_INFINITY };
@@ -156,7 +156,7 @@ TEST_F(payer, memfd_counts_while_a_device_has_it_mapped)
 	EXPECT_TRUE(used_becomes(self->dev, self->used));
 }
 
-/* It costs nothing before: its pages can still be swapped out. */
+/* Before, its pages can be swapped out, so they are not charged. */
 TEST_F(payer, memfd_costs_nothing_before_a_device_maps_it)
 {
 	int fd = memfd_dmabuf(self->dev, BYTES);
@@ -182,7 +182,7 @@ TEST_F(payer, memfd_beyond_the_limit_is_refused_to_a_device)
 	EXPECT_EQ(0, device_maps(self->dev, self->vgem, BYTES - PAGE, &gem));
 }
 
-/* Child: an ordinary user maps a memfd for a device. 0, or the error. */
+/* Child: an ordinary user maps a memfd for a device: 0 or the error. */
 static int map_as_user(int dev, int vgem, uint64_t locked, uint64_t bytes)
 {
 	struct rlimit limit = { locked, locked };
@@ -224,7 +224,7 @@ struct sparse {
 	int fd;
 };
 
-/* Child, in a small cgroup: 0 if the device is refused the memfd in the way that it should be. */
+/* Child, in a small cgroup: 0 if mapping the memfd for the device fails with the expected error. */
 static int map_sparse(const void *arg)
 {
 	const struct sparse *sparse = arg;
@@ -236,7 +236,7 @@ static int map_sparse(const void *arg)
 	return err == -ENOMEM || err == -EDQUOT ? 0 : 1;
 }
 
-/* Writes down the least free memory there is, in KiB, until it is killed. */
+/* Records the least free memory in KiB, until it is killed. */
 static void watch_free(int64_t *least)
 {
 	for (;;) {
@@ -248,7 +248,7 @@ static void watch_free(int64_t *least)
 	}
 }
 
-/* How much less free memory there is at the worst moment, in KiB. */
+/* The greatest decrease of free memory during the call, in KiB. */
 static int64_t taken_meanwhile(const struct sparse *sparse, int *got, int64_t *kills)
 {
 	int64_t *least = mmap(NULL, PAGE, RW, MAP_SHARED | MAP_ANONYMOUS, -1, 0), before;
@@ -267,7 +267,7 @@ static int64_t taken_meanwhile(const struct sparse *sparse, int *got, int64_t *k
 	return before;
 }
 
-/* With the limits as they are, and with limits that do not refuse it. */
+/* With the default limits, and with limits that permit it. */
 TEST_F_TIMEOUT(payer, sparse_memfd_takes_no_memory_outside_the_cgroup, 300)
 {
 	static const uint64_t limits[] = { 0, 1ULL << 40 };
@@ -284,7 +284,7 @@ TEST_F_TIMEOUT(payer, sparse_memfd_takes_no_memory_outside_the_cgroup, 300)
 		taken = taken_meanwhile(&sparse, &got, &kills);
 		EXPECT_EQ(0, got) TH_LOG("limit %llu", (unsigned long long)limits[i]);
 		EXPECT_EQ(0, kills);
-		/* what the cgroup may have, and what the child and the machine do meanwhile */
+		/* the limit of the cgroup, and what the child and the machine use meanwhile */
 		EXPECT_GE((int64_t)(64 * MIB / KIB), taken)
 		TH_LOG("%lld MiB were taken", (long long)taken / 1024);
 		close(sparse.fd);

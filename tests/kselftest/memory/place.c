@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/*
- * Where the memory of ALLOC lies: on which nodes, in one piece, below 4 GiB.
- */
+/* Placement of ALLOC's memory: nodes, contiguous memory, memory below 4 GiB. */
 #include <linux/mempolicy.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
@@ -43,8 +41,8 @@ static unsigned char *map_all(int dev, const struct tensor_alloc *alloc)
 }
 
 /*
- * Node of a page, or -errno. To 6.1 a page that NUMA balancing has taken the access
- * from is not there, until it is touched again.
+ * Node of a page, or -errno. 6.1 reports a page that NUMA balancing has made inaccessible as absent
+ * until it is touched again.
  */
 static int node_of(void *at)
 {
@@ -81,7 +79,7 @@ TEST_F(place, contradictions_are_einval)
 		  alloc_flags(self->dev, PAGE, TENSOR_ALLOC_CONTIG | TENSOR_ALLOC_ORDERS, &alloc));
 }
 
-/* Every other chunk, and the next buffer begins where this one would have gone on. */
+/* Chunks alternate between the nodes, and the next buffer continues with the next node. */
 TEST_F(place, interleave_goes_over_all_nodes)
 {
 	unsigned char *at;
@@ -108,7 +106,7 @@ TEST_F(place, interleave_goes_over_all_nodes)
 	}
 }
 
-/* The node that INFO tells for a new buffer; -1000 if there is none. */
+/* The node in INFO of a new buffer; -1000 if ALLOC fails. */
 static int node_made(int dev, int32_t node, uint32_t flags)
 {
 	struct tensor_alloc alloc = alloc_args(2 * HUGE);
@@ -129,7 +127,7 @@ static int policy(int mode, unsigned long nodes)
 		       0;
 }
 
-/* 0 is a node like others, and wins over the policy of the caller; -1 leaves it to the policy. */
+/* 0 is a node like others and overrides the policy of the caller; -1 leaves it to the policy. */
 TEST_F(place, node_0_is_not_any_node)
 {
 	int round;
@@ -149,7 +147,7 @@ TEST_F(place, node_0_is_not_any_node)
 	ASSERT_EQ(0, policy(MPOL_DEFAULT, 0));
 }
 
-/* In INFO -1 is another thing: pages on more than one node. */
+/* In INFO -1 means that the pages are on more than one node. */
 TEST_F(place, info_has_no_node_for_pages_on_two)
 {
 	if (self->query.nodes != 2)
@@ -157,7 +155,7 @@ TEST_F(place, info_has_no_node_for_pages_on_two)
 	EXPECT_EQ(TENSOR_NODE_ANY, node_made(self->dev, TENSOR_NODE_ANY, TENSOR_ALLOC_INTERLEAVE));
 }
 
-/* Whether the memory, which gets touched, has frames that follow each other. */
+/* Whether the memory, which gets touched, is physically contiguous. */
 static bool in_one_piece(unsigned char *at, uint64_t bytes)
 {
 	uint64_t i, first;
@@ -209,7 +207,7 @@ static int pin_page(int end, void *page)
 	return vmsplice(end, &part, 1, 0) == (ssize_t)PAGE ? 0 : -errno;
 }
 
-/* Each page of it may be held by itself, also after all others are gone. */
+/* Each page may be referenced by itself, also after all others are freed. */
 TEST_F(place, page_of_a_contig_buffer_outlives_it)
 {
 	int pipes[2];
@@ -230,7 +228,10 @@ TEST_F(place, page_of_a_contig_buffer_outlives_it)
 	close(pipes[1]);
 }
 
-/* One page more than that: in one piece, or refused for good. Less is not refused for good. */
+/*
+ * One page more than the largest order: contiguous, or refused with EOPNOTSUPP. Smaller requests
+ * are never EOPNOTSUPP.
+ */
 TEST_F(place, contig_beyond_the_largest_order_is_whole_or_refused)
 {
 	uint64_t most = largest_block(), pages;
@@ -255,7 +256,7 @@ TEST_F(place, contig_beyond_the_largest_order_is_whole_or_refused)
 	EXPECT_TRUE(memory_comes_back(before, 1024));
 }
 
-/* Whether a page lies above 4 GiB, for all pages of a mapping. */
+/* Number of pages of a mapping above 4 GiB. */
 static int pages_above(unsigned char *at, uint64_t bytes)
 {
 	uint64_t i;
@@ -284,7 +285,7 @@ TEST_F(place, dma32_is_below_4_gib)
 	}
 }
 
-/* Without the flag it would not be: what makes the test above one that can fail. */
+/* Shows that the test above can fail: without the flag, memory above 4 GiB is used. */
 TEST_F(place, without_dma32_high_memory_is_used)
 {
 	unsigned char *at;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * The pool of free chunks: what is kept is zeroed before anybody sees it, is not more than it may
- * be, is given back when memory is short, and is nobody else's.
+ * The pool of free chunks: a chunk is zeroed before it is used again, the pool stays below its
+ * limit, is freed when memory is short, and keeps no referenced page.
  */
 #include <sys/uio.h>
 
@@ -34,7 +34,7 @@ FIXTURE_TEARDOWN(pool)
 	EXPECT_EQ(0, write_text(POOL_FILE, self->old));
 }
 
-/* Fills a new buffer, or checks that it is zero first. Returns its frame; 0 if it was not zero. */
+/* Fills a new buffer after checking that it is zero: its first frame; 0 if it was not zero. */
 static uint64_t use_buffer(int dev, struct tensor_alloc *alloc)
 {
 	uint64_t frame = 0;
@@ -53,7 +53,10 @@ static uint64_t use_buffer(int dev, struct tensor_alloc *alloc)
 	return frame;
 }
 
-/* Makes buffers, drops them, waits, makes them again. Returns how many frames came back; < 0: error */
+/*
+ * Allocates buffers, frees them, waits, allocates them again: number of frames that were reused; <
+ * 0: error.
+ */
 static int recycle(int dev, long wait_ms)
 {
 	struct tensor_alloc alloc[BUFFERS];
@@ -80,7 +83,7 @@ static int recycle(int dev, long wait_ms)
 	return same;
 }
 
-/* The thread may have fetched so many in time that none of the first comes back. */
+/* Retries, because the thread may have fetched so many chunks that none of the old ones is used. */
 static int recycle_some(int dev, long wait_ms)
 {
 	int tries, same = 0;
@@ -100,7 +103,7 @@ TEST_F(pool, recycled_after_the_background_is_zero)
 	EXPECT_LT(0, recycle_some(self->dev, 500));
 }
 
-/* Frees a lot at once; returns how much of it stayed away from free memory, in MiB. */
+/* Frees much memory at once: how much of it is not in the kernel's free memory, in MiB. */
 static int64_t kept(int dev)
 {
 	struct tensor_alloc alloc;
@@ -140,7 +143,7 @@ TEST_F(pool, shrinker_gives_all_of_it_back)
 	EXPECT_GT(8, (before - memory_free_now()) / 1024);
 }
 
-/* A page that is pinned by a transfer under way must not get another owner. */
+/* A page that a transfer in progress has pinned must not get another owner. */
 TEST_F(pool, pinned_page_is_not_recycled)
 {
 	struct tensor_alloc alloc, next[BUFFERS];

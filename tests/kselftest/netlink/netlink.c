@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * The generic netlink family: dumps list what there is, go on where a message was full, and show
- * nobody what is not theirs.
+ * The generic netlink family: dumps list all objects, resume where a message was full, and show no
+ * objects of other users.
  */
 #include <pthread.h>
 #include <sched.h>
@@ -159,7 +159,7 @@ TEST_F_TIMEOUT(netlink, change_during_a_dump_is_told, 120)
 	nl_socket_modify_cb(self->sock, NL_CB_VALID, NL_CB_CUSTOM, on_row, &table);
 	ASSERT_LT(0, genl_send_simple(self->sock, self->family, TENSOR_CMD_BUF_GET,
 				      TENSOR_GENL_VERSION, NLM_F_DUMP));
-	/* the first part was made with the request, the rest is made as we read */
+	/* the first part was built with the request, the rest is built while reading */
 	ASSERT_EQ(0, dev_close(self->dev, last.handle));
 	ASSERT_EQ(0, dev_alloc(self->dev, PAGE, &alloc));
 	err = nl_recvmsgs_default(self->sock);
@@ -256,7 +256,7 @@ TEST_F(netlink, filters_choose_rows)
 
 static bool stop;
 
-/* Changes the registry all the time. */
+/* Changes the registry in a loop. */
 static void *restless(void *arg)
 {
 	struct tensor_alloc alloc;
@@ -269,7 +269,7 @@ static void *restless(void *arg)
 	return NULL;
 }
 
-/* Reads a list that is empty to it, of four thousand rows. */
+/* Reads a dump of four thousand rows of which none is visible to the caller. */
 static int read_nothing(void)
 {
 	int i, family;
@@ -344,7 +344,10 @@ TEST_F(netlink, unload_in_a_dump_is_refused_or_safe)
 	ASSERT_LT(0, self->family);
 }
 
-/* A stranger with a buffer of its own: how many rows of each kind it sees that are not its own. */
+/*
+ * An unprivileged process with a buffer of its own: number of rows of each kind that it sees and
+ * does not own.
+ */
 static int see_as_stranger(uint64_t *bufs)
 {
 	struct tensor_alloc alloc;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * Requests about one object, and every refusal of the netlink family: each with its error and with
- * words that say more.
+ * Requests for one object, and every refusal of the netlink family: each with its error and its
+ * extended error message.
  */
 #include <linux/netlink.h>
 #include <sys/socket.h>
@@ -9,7 +9,7 @@
 #include "../include/family.h"
 #include "kselftest_harness.h"
 
-/* What came back: the error, the kernel's words, and the id of the row if there was one. */
+/* A reply: the error, the error message, and the id of the row if there is one. */
 struct answer {
 	int error;
 	char words[128];
@@ -50,7 +50,7 @@ FIXTURE_TEARDOWN(netlink_ask)
 	close(self->dev);
 }
 
-/* The attributes behind what an error or the end of a dump says. */
+/* Parses the attributes that follow an error or the end of a dump. */
 static void take_words(const struct nlmsghdr *n, int skip, struct answer *answer)
 {
 	const struct nlattr *a;
@@ -71,13 +71,13 @@ static void take_row(struct nlmsghdr *n, struct answer *answer)
 	answer->rows++;
 	if (genlmsg_parse(n, 0, a, TENSOR_A_BUF_MAX, NULL) < 0)
 		return;
-	/* a buffer and a client have their id in the same place */
+	/* the id has the same attribute number in a buffer and a client */
 	answer->id = get64(a[TENSOR_A_BUF_ID]);
 	if (a[TENSOR_A_BUF_BYTES] && nla_len(a[TENSOR_A_BUF_BYTES]) == 8)
 		answer->bytes = nla_get_u64(a[TENSOR_A_BUF_BYTES]);
 }
 
-/* Whether that was the last message. */
+/* Parses a message: whether it was the last one. */
 static bool take(struct nlmsghdr *n, struct answer *answer)
 {
 	const struct nlmsgerr *e = nlmsg_data(n);
@@ -99,7 +99,7 @@ static bool take(struct nlmsghdr *n, struct answer *answer)
 	return false;
 }
 
-/* Sends a request with at most one attribute, and reads all that it gives. */
+/* Sends a request with at most one attribute, and reads all replies. */
 static struct answer *ask(struct answer *answer, struct nl_sock *sock, struct nl_msg *msg)
 {
 	static char room[32768];
@@ -252,7 +252,7 @@ TEST_F(netlink_ask, command_that_is_not_there_is_refused)
 {
 	EXPECT_EQ(-EOPNOTSUPP, ASK(0, 99, 0, NULL, 0)->error);
 	EXPECT_EQ(-EOPNOTSUPP, ASK(0, TENSOR_CMD_UNSPEC, 0, NULL, 0)->error);
-	/* events are not for asking */
+	/* events cannot be requested */
 	EXPECT_EQ(-EOPNOTSUPP, ASK(0, TENSOR_CMD_EVENT_ALLOC, 0, NULL, 0)->error);
 	EXPECT_EQ(-EOPNOTSUPP, ASK(0, TENSOR_CMD_HANDLE_GET, 0, NULL, 0)->error);
 	EXPECT_EQ(-EOPNOTSUPP, ASK(NLM_F_DUMP, TENSOR_CMD_STAT_GET, 0, NULL, 0)->error);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * Events: everything that happens is told once and in order, to those who may hear it; and who
- * causes it never notices.
+ * Events: each action is reported once and in order, to listeners that may receive it; the calls
+ * that cause them are never delayed and never fail.
  */
 #include <poll.h>
 #include <sched.h>
@@ -76,7 +76,7 @@ static void parse(struct nlmsghdr *n, struct event *event)
 		nla_strlcpy(event->comm, a[TENSOR_A_EVENT_COMM], sizeof(event->comm));
 }
 
-/* The next event within that time: its number, 0 if there is none, or -errno. */
+/* The next event within @ms: its number, 0 if there is none, or -errno. */
 static int next_within(struct nl_sock *sock, struct event *event, int ms)
 {
 	struct pollfd wait = { .fd = nl_socket_get_fd(sock), .events = POLLIN };
@@ -145,7 +145,7 @@ TEST_F(netlink_event, export_and_import_are_told_with_their_rights)
 	EXPECT_EQ(TENSOR_RIGHTS_RO, self->event.rights);
 	EXPECT_EQ(PAGE, self->event.bytes);
 	close(fd);
-	/* neither closes a buffer that another holds */
+	/* closing either of them frees no buffer that the other one holds */
 	ASSERT_EQ(0, dev_close(self->dev, alloc.handle));
 	EXPECT_SILENCE();
 	ASSERT_EQ(0, dev_close(other, import.handle));
@@ -189,7 +189,7 @@ TEST_F(netlink_event, seal_and_revoke_are_told_once)
 	ASSERT_LT(0, buf_seal(self->dev, alloc.handle, TENSOR_SEAL_WRITE));
 	EXPECT_NEXT(TENSOR_CMD_EVENT_SEAL);
 	EXPECT_EQ(TENSOR_SEAL_META | TENSOR_SEAL_WRITE, self->event.seals);
-	/* to look at the seals adds none */
+	/* reading the seals adds none */
 	ASSERT_LT(0, buf_seal(self->dev, alloc.handle, 0));
 	ASSERT_EQ(0, buf_revoke(self->dev, alloc.handle));
 	EXPECT_NEXT(TENSOR_CMD_EVENT_REVOKE);
@@ -231,7 +231,7 @@ TEST_F(netlink_event, call_that_fails_is_not_told)
 	EXPECT_EQ(-ENOENT, buf_export(self->dev, alloc.handle + 1, 0));
 	EXPECT_EQ(-EBADF, buf_import(self->dev, -1, &import));
 	EXPECT_EQ(-EOPNOTSUPP, buf_import(self->dev, self->dev, &import));
-	/* an answer that cannot be written */
+	/* a reply that cannot be written */
 	*ro = (struct tensor_export){ .size = sizeof(*ro),
 				      .handle = alloc.handle,
 				      .rights = TENSOR_RIGHTS_RW };
@@ -257,7 +257,7 @@ TEST_F(netlink_event, limit_that_was_met_is_told)
 	EXPECT_NE(UINT64_MAX, self->event.client);
 }
 
-/* Handles are counted, too: it was not bytes that were asked for then. */
+/* The limit on the number of handles causes an event, too; its size in bytes is 0. */
 TEST_F(netlink_event, limit_that_a_handle_met_is_told)
 {
 	char old[64];
@@ -328,7 +328,7 @@ TEST_F(netlink_event, joining_takes_a_privilege)
 	EXPECT_EQ(0, reap(pid));
 }
 
-/* In a network namespace of its own: allowed to join, and deaf. */
+/* In a network namespace of its own a socket may join the group but receives no event. */
 static int listen_elsewhere(int dev)
 {
 	struct tensor_alloc alloc;
@@ -372,12 +372,12 @@ TEST_F_TIMEOUT(netlink_event, slow_listener_is_told_that_it_missed_some, 60)
 		heard++;
 	EXPECT_EQ(0, got);
 	EXPECT_LT(heard, 2000);
-	/* and goes on hearing */
+	/* and still receives later events */
 	ASSERT_EQ(0, dev_alloc(self->dev, PAGE, &alloc));
 	EXPECT_NEXT(TENSOR_CMD_EVENT_ALLOC);
 }
 
-/* A page fault of ours must not be what fails. */
+/* Faults in the stack, so that the failure is not injected into a page fault. */
 static void touch_stack(void)
 {
 	volatile char room[64 * KIB];
@@ -387,7 +387,7 @@ static void touch_stack(void)
 		room[i] = 1;
 }
 
-/* ALLOC with the nth allocation or copy of it failing. False when there was no such any more. */
+/* ALLOC with its nth allocation or copy failing. False if there was no nth. */
 static bool failed_nth(int nth, int n, int dev, struct tensor_alloc *alloc, int *err)
 {
 	char text[16];
@@ -397,7 +397,7 @@ static bool failed_nth(int nth, int n, int dev, struct tensor_alloc *alloc, int 
 	if (pwrite(nth, text, strlen(text), 0) < 0)
 		return false;
 	*err = dev_alloc(dev, PAGE, alloc);
-	/* this is a copy as well: it fails if the call itself had fewer */
+	/* this write is a copy as well: it fails if the call had fewer than n */
 	return pwrite(nth, "0", 1, 0) == 1;
 }
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * The lists beside clients and buffers: what EXPORT made, who pays, and the totals of pool and
- * limits; and what a buffer's row says of its state.
+ * The dumps of exports and users, the totals of pool and limits, and the state in a buffer's row.
  */
 #include "../include/family.h"
 #include "kselftest_harness.h"
@@ -125,7 +124,10 @@ TEST_F(netlink_list, exports_are_filtered_by_buffer_and_process)
 	close(b);
 }
 
-/* With a buffer and an fd of its own: what it sees of exports, of users, and of its own bytes. */
+/*
+ * As another user with a buffer and an fd: checks what it sees of exports, of users, and of its own
+ * bytes.
+ */
 static int look_as_stranger(void)
 {
 	struct nl_sock *sock;
@@ -180,7 +182,7 @@ TEST_F(netlink_list, users_are_all_told_to_root)
 	close(fd);
 }
 
-/* ALLOC by an ordinary user, whose buffer stays; 0 or the error. */
+/* ALLOC by an ordinary user; the buffer stays: 0 or the error. */
 static int alloc_as_user(int dev, uint64_t bytes)
 {
 	struct tensor_alloc alloc;
@@ -200,7 +202,7 @@ TEST_F(netlink_list, limit_of_a_user_is_told_and_counted)
 	read_text(USER_LIMIT_FILE, old, sizeof(old));
 	ASSERT_EQ(0, totals(self->sock, self->family, &before));
 	ASSERT_EQ(0, write_text(USER_LIMIT_FILE, "20480"));
-	/* root is not limited */
+	/* root is exempt */
 	EXPECT_EQ(0, dev_alloc(self->dev, 8 * PAGE, &more));
 	EXPECT_EQ(0, dev_close(self->dev, more.handle));
 	EXPECT_EQ(0, alloc_as_user(self->dev, PAGE));
@@ -214,7 +216,7 @@ TEST_F(netlink_list, limit_of_a_user_is_told_and_counted)
 	EXPECT_EQ(before.user_refused + 1, after.user_refused);
 	EXPECT_EQ(before.refused + 1, after.refused);
 	EXPECT_LE(1, table.row[1].refused);
-	/* a handle counts for who opened the device */
+	/* handles are counted for the user who opened the device */
 	EXPECT_LE(1, table.row[0].objects);
 	EXPECT_EQ(0, table.row[1].objects);
 }

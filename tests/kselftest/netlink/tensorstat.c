@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * tensorstat on the module: every object, valid JSON, the exit status, every kind of event, and top
+ * tensorstat with the module: every object, valid JSON, exit status, every kind of event, and top
  * in a terminal with ten thousand buffers.
  */
 #include <ctype.h>
@@ -47,7 +47,7 @@ FIXTURE_TEARDOWN(tensorstat)
 	close(self->dev);
 }
 
-/* The exit status; what it wrote is in out. */
+/* Runs tensorstat: its exit status; its output is in out. */
 static int run_as(const char *prefix, const char *args)
 {
 	char command[512];
@@ -71,7 +71,7 @@ static int run_tensorstat(const char *args)
 	EXPECT_NE(NULL, strstr(out, words)) \
 	TH_LOG("\"%s\" is not in: %.400s", words, out)
 
-/* ---- JSON: behind the value at p, or NULL if it is none ---- */
+/* A JSON parser: the position after the value at p, or NULL if it is invalid. */
 
 static const char *json_value(const char *p);
 
@@ -140,8 +140,6 @@ static bool is_json(const char *text)
 	return end && !*json_space(end);
 }
 
-/* ---- lists ---- */
-
 TEST_F(tensorstat, every_object_is_shown)
 {
 	static const char *const objects[] = { "buffer", "client", "export", "user", "device" };
@@ -198,7 +196,7 @@ TEST_F(tensorstat, buffer_row_tells_type_shape_and_holders)
 	close(fd);
 }
 
-/* What the library has no name for is shown as what the kernel knows of it. */
+/* A dtype that the library does not know is shown by its tag and its number of bits. */
 TEST_F(tensorstat, unknown_element_is_shown_by_tag_and_bits)
 {
 	static const struct {
@@ -346,9 +344,7 @@ TEST_F(tensorstat, doctor_finds_the_module_and_its_node)
 	EXPECT_SAYS("usermod -aG tensor");
 }
 
-/* ---- events ---- */
-
-/* Reads until that word is there, ten seconds at most. */
+/* Reads until that word appears, for at most ten seconds. */
 static bool hears(int fd, const char *word)
 {
 	struct pollfd in = { .fd = fd, .events = POLLIN };
@@ -398,7 +394,7 @@ TEST_F_TIMEOUT(tensorstat, monitor_tells_each_kind_of_event, 120)
 	int fd, file, i, dev;
 	pid_t pid = start(&fd, argv);
 
-	/* until it listens: events before are none of its business */
+	/* until it listens, since earlier events are not shown */
 	for (i = 0; i < 100 && !strstr(out, "alloc"); i++) {
 		ASSERT_EQ(0, dev_alloc(self->dev, PAGE, &alloc));
 		ASSERT_EQ(0, dev_close(self->dev, alloc.handle));
@@ -447,8 +443,6 @@ TEST_F_TIMEOUT(tensorstat, monitor_reads_the_list_again_when_it_was_too_slow, 12
 	close(fd);
 }
 
-/* ---- top ---- */
-
 static pid_t start_top(int *master, int rows, int columns)
 {
 	struct winsize size = { .ws_row = rows, .ws_col = columns };
@@ -481,7 +475,7 @@ TEST_F_TIMEOUT(tensorstat, top_of_ten_thousand_buffers_fits_the_window_and_is_qu
 	at = strstr(out, "read and sorted in ");
 	if (at)
 		sscanf(at, "read and sorted in %d ms", &ms);
-	/* the largest comes first */
+	/* sorted by size */
 	EXPECT_TRUE(hears(master, "weights"));
 	TH_LOG("one refresh of 10,000 buffers: %d ms", ms);
 	EXPECT_LE(0, ms);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * Parts of a buffer: who has an fd or handle of a part reaches that part and nothing else, by no
- * call and no offset; and it is mapped as well as the whole.
+ * Parts of a buffer: an fd or handle of a part reaches that part only, by every call and offset,
+ * and is mapped by huge pages like the whole.
  */
 #include <sys/syscall.h>
 
@@ -49,7 +49,7 @@ FIXTURE_TEARDOWN(range)
 	EXPECT_TRUE(teardown_buf(self->dev, self->used, self->buf.handle));
 }
 
-/* Whether a mapping shows the pages from that one on. */
+/* Whether a mapping shows the pages from @first on. */
 static bool shows(const uint32_t *at, uint64_t bytes, uint64_t first)
 {
 	uint64_t i;
@@ -106,9 +106,9 @@ TEST_F(range, mapping_of_a_part_does_not_grow)
 	ASSERT_NE(MAP_FAILED, at);
 	EXPECT_EQ(MAP_FAILED, mremap(at, PART, PART + PAGE, MREMAP_MAYMOVE));
 	EXPECT_EQ(EFAULT, errno);
-	/* the old size 0 asks for a second mapping of the same */
+	/* an old size of 0 makes a second mapping of the same memory */
 	EXPECT_EQ(MAP_FAILED, mremap(at, 0, PART + PAGE, MREMAP_MAYMOVE));
-	/* the number of a page that this call takes counts from the part's begin as well */
+	/* the page number that remap_file_pages() takes counts from the start of the part */
 	for (i = 0; i < BYTES / PAGE; i++) {
 		long err = syscall(SYS_remap_file_pages, at, PAGE, 0, i, 0);
 
@@ -200,7 +200,7 @@ TEST_F(range, part_of_a_part_lies_in_it)
 	EXPECT_EQ(-EINVAL, map_errno(fd, 3 * PAGE, PROT_READ, MAP_SHARED, 0));
 	munmap(at, 2 * PAGE);
 	close(fd);
-	/* without a range it is the same part again */
+	/* EXPORT without a range exports the same part again */
 	fd = buf_export(self->other, handle, 0);
 	ASSERT_LE(0, fd);
 	ASSERT_EQ(0, buf_info(fd, 0, &info));
@@ -250,7 +250,7 @@ TEST_F(range, what_is_about_the_whole_is_refused)
 	EXPECT_EQ(-EACCES, buf_advise(self->other, self->import.handle, TENSOR_ADVISE_WILLNEED));
 }
 
-/* The descriptor as the part sees it, for one that the whole was given. */
+/* The offset of a descriptor of the whole buffer as read through the part. */
 static int seen_offset(FIXTURE_DATA(range) * self, uint64_t offset, int64_t size, int64_t stride)
 {
 	struct tensor_desc desc = {
@@ -299,7 +299,7 @@ TEST_F(range, fdinfo_tells_the_part)
 	EXPECT_NE(NULL, strstr(text, "tensor-first:\t2068 KiB\n"));
 }
 
-/* Bytes of a part that is mapped by PMDs. */
+/* Bytes of a part that are mapped by PMDs. */
 static int64_t huge_mapped(FIXTURE_DATA(range) * self, int fd, uint64_t mmap_offset, uint64_t first,
 			   uint64_t bytes)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * REVOKE: afterwards nobody has the buffer any more, whatever they hold of it and whatever they
- * were doing at that moment, and its memory is there for others.
+ * REVOKE: afterwards no holder can access the buffer, whatever it holds and whatever it was doing
+ * at that moment, and its memory is free for others.
  */
 #include <pthread.h>
 #include <stdatomic.h>
@@ -44,7 +44,7 @@ static int revoke_it(FIXTURE_DATA(revoke) * self)
 	return buf_revoke(self->dev, self->buf.handle);
 }
 
-/* A mapping that is all there. */
+/* A mapping with all pages present. */
 static char *full_map(int fd, uint64_t offset, int prot, int flags)
 {
 	char *at = mmap(NULL, BYTES, prot, flags | MAP_POPULATE, fd, offset);
@@ -92,7 +92,7 @@ TEST_F(revoke, mapping_in_pieces_is_emptied)
 	EXPECT_EQ(3, touch_lost(at, 3 * PAGE));
 	EXPECT_EQ(HUGE / PAGE - 8, touch_lost(at + 8 * PAGE, HUGE - 8 * PAGE));
 	EXPECT_EQ(HUGE / PAGE, touch_lost(to, HUGE));
-	/* and can still be cut, moved and given back */
+	/* and the mapping can still be split, moved and unmapped */
 	EXPECT_EQ(0, mprotect(at + 10 * PAGE, PAGE, RW));
 	EXPECT_EQ(0, munmap(to + 7 * PAGE, PAGE));
 	EXPECT_EQ(0, madvise(to, 4 * PAGE, MADV_DONTNEED));
@@ -101,7 +101,7 @@ TEST_F(revoke, mapping_in_pieces_is_emptied)
 	munmap(at, BYTES);
 }
 
-/* Child: has a mapping, says so, and looks at it when told. */
+/* Child: has a mapping, sends a message, and accesses the mapping when it gets one. */
 static void child_looks(int sock, char *at)
 {
 	char byte = touch_read(at) == 0;
@@ -242,9 +242,7 @@ TEST_F(revoke, sealed_buffer_can_be_revoked)
 	munmap(at, BYTES);
 }
 
-/* ---- what others still use ---- */
-
-/* Takes what was given back, and looks whether it is zero. */
+/* Allocates the freed memory and checks that it is zero. */
 static bool fresh_is_zero(int dev, int times)
 {
 	struct tensor_alloc alloc;
@@ -302,8 +300,6 @@ TEST_F(revoke, pinned_page_stays_with_who_pinned_it)
 	munmap(at, BYTES);
 }
 
-/* ---- races ---- */
-
 struct race {
 	int dev;
 	int fd;
@@ -315,7 +311,7 @@ struct race {
 	atomic_bool revoked;
 };
 
-/* Faults all over a mapping that others have too. */
+/* Faults at random places of a mapping that other threads share. */
 static void *race_toucher(void *data)
 {
 	struct race *race = data;
@@ -338,7 +334,7 @@ static void *race_toucher(void *data)
 	return NULL;
 }
 
-/* New mappings, first touched while the buffer goes. */
+/* Makes new mappings and touches them while the buffer is revoked. */
 static void *race_mapper(void *data)
 {
 	struct race *race = data;
@@ -402,7 +398,7 @@ static void revoke_against_faults(struct __test_metadata *_metadata, uint64_t by
 		ASSERT_EQ(0, pthread_create(&thread[i], NULL, work[i], &race));
 	while (race.hits < 50)
 		sched_yield();
-	/* by two at once */
+	/* by two threads at once */
 	for (i = 0; i < 2; i++)
 		ASSERT_EQ(0, pthread_create(&two[i], NULL, race_revoker, &race));
 	for (i = 0; i < 2; i++)
@@ -424,7 +420,7 @@ static void revoke_against_faults(struct __test_metadata *_metadata, uint64_t by
 	close(race.dev);
 }
 
-/* No page may stay behind: half of 20 rounds would be seen. */
+/* No page may leak: half of the pages of 20 rounds would be noticed. */
 static void many_rounds(struct __test_metadata *_metadata, uint64_t bytes, uint32_t max_order)
 {
 	int64_t before = memory_free();
@@ -450,7 +446,7 @@ TEST_F_TIMEOUT(revoke, revoke_races_with_faults_of_pages, 240)
 	many_rounds(_metadata, BYTES, 0);
 }
 
-/* These are mapped ahead of faults. */
+/* Faults in small buffers map ahead. */
 TEST_F_TIMEOUT(revoke, revoke_races_with_faults_of_small_buffers, 240)
 {
 	struct tensor_query query;
@@ -534,7 +530,7 @@ TEST_F_TIMEOUT(revoke, revoke_races_with_fork_and_mremap_of_small_buffers, 240)
 	revoke_against_moves(_metadata, self, 512 * KIB);
 }
 
-/* Moves a huge page's entry to and fro, and touches it there, while @hits is 1. */
+/* Moves the entry of a huge page forth and back, and touches it, while @hits is 1. */
 static void *race_huge_mover(void *data)
 {
 	struct race *race = data;
@@ -559,8 +555,8 @@ static void *race_huge_mover(void *data)
 }
 
 /*
- * The core's walk over mappings looks at entries of huge pages without their locks, and meanwhile
- * mremap() may have one in hand. How often it does depends on the machine: once in 500 rounds here.
+ * The core's walk over mappings checks entries of huge pages without their locks, while mremap()
+ * may be moving one. How often it misses one depends on the machine: once in 500 rounds here.
  */
 TEST_F_TIMEOUT(revoke, revoke_races_with_mremap_of_a_huge_page, 240)
 {

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
  * Rights: each alone permits what tensor.h says and nothing else, through a buffer fd, through a
- * handle imported from it and through a dma-buf; and no chain of EXPORT and IMPORT adds one.
+ * handle imported from it and through a dma-buf; and no sequence of EXPORT and IMPORT adds one.
  */
 #include "../include/dmabuf.h"
 #include "kselftest_harness.h"
 
 #define BYTES (4 * PAGE)
 
-/* What can be tried with a holder of a buffer. */
+/* The accesses that the test tries. */
 enum {
 	MAP_READ = 1 << 0,
 	MAP_WRITE = 1 << 1,
-	MAP_UPGRADE = 1 << 2, /* mprotect() of a mapping for reading */
+	MAP_UPGRADE = 1 << 2, /* mprotect() of a read-only mapping to writable */
 	SYNC_READ = 1 << 3,
 	SYNC_WRITE = 1 << 4,
 	META_SET = 1 << 5,
@@ -21,7 +21,7 @@ enum {
 	EXPORT_FD = 1 << 8,
 	EXPORT_DMABUF = 1 << 9,
 	PURGE = 1 << 10,
-	WRONG = 1 << 11, /* refused with another error than EACCES, or changed when refused */
+	WRONG = 1 << 11, /* refused with another error than EACCES, or changed although refused */
 };
 
 FIXTURE(rights)
@@ -66,7 +66,7 @@ static int try_map(int fd, uint64_t mmap_offset)
 	return got;
 }
 
-/* SYNC, META and SEAL, on either kind of fd. META and INFO read without any right. */
+/* Tries SYNC, META and SEAL, on either kind of fd. META and INFO need no right to read. */
 static int try_calls(int fd, uint32_t handle)
 {
 	struct tensor_desc desc = { .bits = 8, .ndim = 1, .sizes = { 8 }, .strides = { 1 } };
@@ -87,7 +87,7 @@ static int try_calls(int fd, uint32_t handle)
 	return got;
 }
 
-/* What only a handle can do. REVOKE comes last. */
+/* Tries the calls that need a handle. REVOKE comes last, because it cannot be undone. */
 static int try_handle(int dev, uint32_t handle, uint32_t rights)
 {
 	int fd = buf_export_rights(dev, handle, rights, 0), dmabuf, got;
@@ -111,7 +111,7 @@ static int try_dmabuf(int fd)
 	return got | judge(dmabuf_sync(fd, DMA_BUF_SYNC_END | DMA_BUF_SYNC_WRITE), SYNC_WRITE);
 }
 
-/* What a row of the table below must give, with a handle of it. */
+/* The expected results of a handle or fd with these rights. */
 static const struct {
 	uint32_t rights;
 	int permits;
@@ -156,7 +156,7 @@ TEST_F(rights, alone_through_a_buffer_fd)
 	}
 }
 
-/* A row by a handle that @client imports, of an fd or of a dma-buf. */
+/* Tests a row through a handle that @client imports, from an fd or from a dma-buf. */
 static void alone_by_handle(struct __test_metadata *_metadata, FIXTURE_DATA(rights) * self,
 			    unsigned int i, int client, uint32_t flags, int permits)
 {
@@ -180,7 +180,7 @@ static void alone_by_handle(struct __test_metadata *_metadata, FIXTURE_DATA(righ
 	EXPECT_EQ(0, dev_close(self->dev, alloc.handle));
 }
 
-/* By its maker's own open device: ADVISE is for that one. */
+/* Through the maker's own open device, which ADVISE requires. */
 TEST_F(rights, alone_through_a_handle)
 {
 	unsigned int i;
@@ -210,7 +210,7 @@ TEST_F(rights, alone_through_a_dma_buf_and_a_handle_of_it)
 		ASSERT_LE(0, fd);
 		EXPECT_EQ(alone[i].permits & OF_DMABUF, try_dmabuf(fd))
 		TH_LOG("rights %#x", alone[i].rights);
-		/* what was written through it is a generation */
+		/* a write through it raises the generation */
 		EXPECT_EQ(!!(alone[i].permits & SYNC_WRITE),
 			  info_of(self->dev, alloc.handle).generation);
 		close(fd);
@@ -232,8 +232,8 @@ TEST_F(rights, no_right_is_einval)
 }
 
 /*
- * From every set of rights to every other: given if it has the right to export and holds all of the
- * other, EACCES if not. @flags: as what it goes there, and comes from.
+ * Exports from every set of rights to every other: succeeds if the source has the right to export
+ * and all rights of the destination; otherwise EACCES. @flags: kinds of the exports.
  */
 static void every_step(struct __test_metadata *_metadata, FIXTURE_DATA(rights) * self,
 		       uint32_t flags)
@@ -284,7 +284,10 @@ TEST_F_TIMEOUT(rights, every_step_over_a_dma_buf_narrows, 300)
 	every_step(_metadata, self, TENSOR_EXPORT_DMABUF);
 }
 
-/* A chain of random sets, over fds, dma-bufs and ranges: what is gone does not come back. */
+/*
+ * A sequence of exports with random rights, over fds, dma-bufs and ranges: a removed right never
+ * returns.
+ */
 TEST_F_TIMEOUT(rights, no_chain_widens, 120)
 {
 	uint64_t first, count, pages;
@@ -332,7 +335,7 @@ TEST_F_TIMEOUT(rights, no_chain_widens, 120)
 	EXPECT_EQ(0, wrong);
 }
 
-/* SEAL and REVOKE are about the whole, whatever rights a holder of a part has. */
+/* SEAL and REVOKE affect the whole buffer, so a holder of a part may not call them. */
 TEST_F(rights, all_rights_to_a_part_neither_seal_nor_revoke)
 {
 	struct tensor_import import;
@@ -351,7 +354,10 @@ TEST_F(rights, all_rights_to_a_part_neither_seal_nor_revoke)
 	EXPECT_EQ(0, dev_close(self->dev, alloc.handle));
 }
 
-/* The seal takes the right away from new fds; those that have it keep its bit and cannot use it. */
+/*
+ * New fds of a sealed buffer cannot have the right to write; old ones keep its bit and cannot use
+ * it.
+ */
 TEST_F(rights, sealed_buffer_gives_no_right_to_write)
 {
 	struct tensor_import import;
@@ -369,7 +375,7 @@ TEST_F(rights, sealed_buffer_gives_no_right_to_write)
 	EXPECT_EQ(-EPERM, buf_export_rights(self->dev, alloc.handle, TENSOR_RIGHT_WRITE, 0));
 	EXPECT_EQ(-EPERM, buf_export_rights(self->dev, alloc.handle, TENSOR_RIGHTS_RW,
 					    TENSOR_EXPORT_DMABUF));
-	/* the right that the handle has not comes before the seal */
+	/* a missing right is reported before the seal */
 	EXPECT_EQ(-EACCES, buf_export_rw(self->other, import.handle));
 	EXPECT_EQ(0, dev_close(self->other, import.handle));
 	ASSERT_EQ(0, buf_info(fd, 0, &info));
@@ -383,9 +389,7 @@ TEST_F(rights, sealed_buffer_gives_no_right_to_write)
 	EXPECT_EQ(0, dev_close(self->dev, alloc.handle));
 }
 
-/* ---- execve() ---- */
-
-/* Whether a program that this one executes has the fd. */
+/* Whether the fd is still open in a program that this process executes. */
 static bool survives_exec(int fd)
 {
 	char command[64];

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * SEAL: once it has succeeded nobody writes to the memory, by any way and however they raced with
- * it; until then it is refused while somebody could.
+ * SEAL: after it has succeeded the memory never changes, by any way and however writers raced with
+ * it; it is refused while a writer exists.
  */
 #include <pthread.h>
 #include <stdatomic.h>
@@ -63,7 +63,7 @@ TEST_F(seal, seal_refuses_write_mapping)
 	close(other);
 }
 
-/* The letters that /proc/PID/smaps has for what a mapping is and may become. */
+/* The flags in /proc/PID/smaps that show what a mapping is and may become. */
 static bool vm_flag(const void *at, const char *flag)
 {
 	unsigned long first, last, want = (unsigned long)at;
@@ -117,7 +117,7 @@ TEST_F(seal, mapping_of_sealed_buffer_never_becomes_writable)
 	munmap(c, BYTES);
 }
 
-/* VM_SHARED is taken away from a read-only file's mapping, VM_MAYSHARE is not. */
+/* The core clears VM_SHARED in a mapping of a read-only file, but not VM_MAYSHARE. */
 TEST_F(seal, read_only_fd_is_mapped_shared_all_the_same)
 {
 	unsigned char *a = map_shared(self->dev, PAGE, RW, self->buf.mmap_offset);
@@ -147,7 +147,7 @@ TEST_F(seal, mapping_that_may_write_refuses_seal)
 				i & 1 ? 0 : self->buf.mmap_offset);
 		ASSERT_NE(MAP_FAILED, at);
 		EXPECT_EQ(-EBUSY, seal_write(self)) TH_LOG("prot %d", prots[i]);
-		/* the two ends of it are two mappings */
+		/* unmapping the middle leaves two mappings */
 		munmap(at + PAGE, BYTES - 2 * PAGE);
 		EXPECT_EQ(-EBUSY, seal_write(self));
 		munmap(at, PAGE);
@@ -218,7 +218,9 @@ TEST_F(seal, readers_do_not_refuse_seal_and_keep_what_they_see)
 	munmap(b, BYTES);
 }
 
-/* How a maker keeps what it has mapped where it is. */
+/*
+ * A maker can replace its writable mapping by a read-only one at the same address before sealing.
+ */
 TEST_F(seal, maker_remaps_in_place_and_seals)
 {
 	char *at = map_shared(self->dev, BYTES, RW, self->buf.mmap_offset);
@@ -253,7 +255,7 @@ TEST_F(seal, system_calls_cannot_write_to_it)
 	EXPECT_EQ(EFAULT, errno);
 	to.iov_base = a;
 	EXPECT_EQ(-1, process_vm_writev(getpid(), &from, 1, &to, 1, 0));
-	/* the debugger's way, which forces its way into private mappings */
+	/* writes like a debugger's, which the kernel forces into private mappings */
 	EXPECT_GT(0, pwrite(mem, text, sizeof(text), (off_t)(unsigned long)a));
 	EXPECT_GT(0, pwrite(mem, text, sizeof(text), (off_t)(unsigned long)b));
 	EXPECT_TRUE(all_bytes(a, 0, BYTES));
@@ -264,7 +266,7 @@ TEST_F(seal, system_calls_cannot_write_to_it)
 	munmap(b, BYTES);
 }
 
-/* What was given back a moment ago may still be on its way. */
+/* Retries, because dropped references may be freed with a delay. */
 static int seal_soon(FIXTURE_DATA(seal) * self)
 {
 	int tries, err = -EBUSY;
@@ -296,7 +298,9 @@ TEST_F(seal, long_term_pin_refuses_seal)
 	munmap(at, BYTES);
 }
 
-/* Old kernels do direct I/O with a plain reference. Who has one may be a disk that still writes. */
+/*
+ * Old kernels do direct I/O with a plain reference, so its holder may be a disk that still writes.
+ */
 TEST_F(seal, page_that_somebody_refers_to_refuses_seal)
 {
 	char *at = map_shared(self->fd, BYTES, RW, 0), seen[4 * PAGE];
@@ -417,8 +421,6 @@ TEST_F(seal, sealed_buffer_is_exported_read_only)
 	close(fd);
 }
 
-/* ---- races ---- */
-
 struct race {
 	int fd;
 	int how;
@@ -426,7 +428,7 @@ struct race {
 	atomic_ulong writes, refused, wrong;
 };
 
-/* One way to come to write: 0 if the byte was written. */
+/* One way to write: 0 if the byte was written. */
 static int write_once(struct race *race, char value)
 {
 	int prot = race->how == 1 ? PROT_READ : RW, err = 0, sock;
@@ -462,14 +464,14 @@ static void *race_writer(void *data)
 			race->refused++;
 		else
 			race->wrong++;
-		/* pins are given back a moment later: leave room for a seal */
+		/* pins are dropped with a delay: leave time for a seal */
 		if (race->how == 2)
 			sleep_ms(50);
 	}
 	return NULL;
 }
 
-/* Seals a buffer that two threads write to, and looks whether it stays as it is from then on. */
+/* Seals a buffer that two threads write to, and checks that it does not change afterwards. */
 static void seal_against_writers(struct __test_metadata *_metadata, int how)
 {
 	struct race race = { .fd = buf_new_fd(HUGE), .how = how };
@@ -501,7 +503,7 @@ static void seal_against_writers(struct __test_metadata *_metadata, int how)
 	close(race.fd);
 }
 
-/* As often as there is time for: the debug kernel is slow. */
+/* As many rounds as the time permits, because the debug kernel is slow. */
 static void many_rounds(struct __test_metadata *_metadata, int how)
 {
 	time_t begin = time(NULL);
@@ -517,7 +519,7 @@ TEST_F_TIMEOUT(seal, seal_races_with_mmap, 120)
 	many_rounds(_metadata, 0);
 }
 
-/* A mapping that was made before may become writable until it is gone. */
+/* An existing mapping may become writable until it is unmapped. */
 TEST_F_TIMEOUT(seal, seal_races_with_mprotect, 120)
 {
 	many_rounds(_metadata, 1);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * A SEAL that fails has changed nothing, not even while it was under way: it waits for references
- * to pages to go, and no other caller may be refused in that time because of a seal that never was.
+ * A SEAL that fails changes nothing, not even while it is in progress: it waits for references to
+ * pages, and no other call may be refused meanwhile because of a seal that fails in the end.
  */
 #include <pthread.h>
 #include <stdatomic.h>
@@ -20,7 +20,9 @@ FIXTURE(seal_fails)
 	struct tensor_alloc buf;
 };
 
-/* A page of the buffer stays in a pipe after its mapping is gone: SEAL waits for it in vain. */
+/*
+ * A page of the buffer stays in a pipe after it is unmapped, so that SEAL waits for it and fails.
+ */
 FIXTURE_SETUP(seal_fails)
 {
 	struct iovec iov;
@@ -72,10 +74,10 @@ static void *seal_again_and_again(void *data)
 	return NULL;
 }
 
-/* One attempt of another thread to use the buffer; 0 if it succeeded. */
+/* One attempt to use the buffer in another thread: 0 if it succeeded. */
 typedef int (*use_fn)(FIXTURE_DATA(seal_fails) * self);
 
-/* Uses it again and again until so many seals have failed meanwhile. */
+/* Uses the buffer repeatedly until @count seals have failed meanwhile. */
 static void use_while_seals_fail(struct __test_metadata *_metadata, FIXTURE_DATA(seal_fails) * self,
 				 use_fn use)
 {
@@ -139,7 +141,7 @@ TEST_F_TIMEOUT(seal_fails, writable_mapping_of_an_import_is_not_refused_meanwhil
 	use_while_seals_fail(_metadata, self, use_map_import);
 }
 
-/* The mapping is made while a SEAL is under way, and changed when that may be over or not. */
+/* The mapping is made while a SEAL is in progress, and changed when that SEAL may have ended. */
 static int use_protect(FIXTURE_DATA(seal_fails) * self)
 {
 	char *at = map_shared(self->fd, BYTES, PROT_READ, 0);
@@ -201,7 +203,7 @@ TEST_F_TIMEOUT(seal_fails, no_seal_is_reported_meanwhile, 60)
 	use_while_seals_fail(_metadata, self, use_seen);
 }
 
-/* Once the pipe is empty the same SEAL succeeds. */
+/* After the pipe is emptied the same SEAL succeeds. */
 TEST_F(seal_fails, seal_succeeds_when_the_page_is_free)
 {
 	char seen[100];

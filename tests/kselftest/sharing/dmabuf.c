@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/*
- * The dma-bufs that EXPORT makes, as far as no device is needed: rights, range, lifetime, mapping.
- */
+/* Dma-bufs that EXPORT makes, without a device: rights, range, lifetime, mapping. */
 #include "../include/dmabuf.h"
 #include "../include/fixture.h"
 #include "kselftest_harness.h"
@@ -217,7 +215,7 @@ TEST_F(dmabuf, purgeable_excludes_it)
 	at = map_shared(self->fd, PAGE, PROT_READ, 0);
 	close(self->fd);
 	self->fd = -1;
-	/* what was mapped through it is still a stranger's */
+	/* a mapping made through the dma-buf still counts as another holder */
 	EXPECT_EQ(-EBUSY, buf_advise(self->dev, self->buf.handle, TENSOR_ADVISE_PURGEABLE));
 	munmap(at, PAGE);
 	EXPECT_EQ(0, buf_advise(self->dev, self->buf.handle, TENSOR_ADVISE_PURGEABLE));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * Handles of one client to one buffer: IMPORT gives the handle that there is, if range and rights are
- * the same, and it has to be closed as often as it was given.
+ * Handles of one client to one buffer: IMPORT returns the existing handle if range and rights are
+ * the same, and it has to be closed as often as it was returned.
  */
 #include <pthread.h>
 #include <stdatomic.h>
@@ -43,7 +43,7 @@ FIXTURE_TEARDOWN(handles)
 	close(dev);
 }
 
-/* Handles of all clients to the buffer. */
+/* Number of handles of all clients to the buffer. */
 static uint32_t handles(int fd)
 {
 	struct tensor_info info;
@@ -126,7 +126,7 @@ TEST_F(handles, other_rights_or_range_are_another_handle)
 	EXPECT_EQ(1, handles(self->fd));
 }
 
-/* By whichever fd it comes: what it is a handle to counts. */
+/* The buffer, the range and the rights count, not the fd. */
 TEST_F(handles, other_fds_of_the_same_are_the_same_handle)
 {
 	struct tensor_import first, import;
@@ -175,7 +175,7 @@ TEST_F(handles, given_again_leave_nothing_when_the_client_goes)
 	EXPECT_EQ(1, handles(self->fd));
 }
 
-/* The handle of another buffer may get its number: it is not a handle of the first. */
+/* A closed handle's number may be reused for another buffer, which is not a handle to the first. */
 TEST_F(handles, number_that_is_free_again_finds_no_old_handle)
 {
 	struct tensor_import import, again;
@@ -222,7 +222,7 @@ TEST_F(handles, of_a_revoked_buffer_are_not_given_again)
 	EXPECT_EQ(-ENOENT, dev_close(self->other, import.handle));
 }
 
-/* One import more is one holder more for ADVISE only if it is another handle. */
+/* Another import counts as another holder for ADVISE only if it makes another handle. */
 TEST_F(handles, handle_given_again_does_not_keep_a_buffer_from_being_purgeable)
 {
 	struct tensor_import import;
@@ -235,8 +235,6 @@ TEST_F(handles, handle_given_again_does_not_keep_a_buffer_from_being_purgeable)
 	EXPECT_EQ(0, buf_advise(self->dev, import.handle, TENSOR_ADVISE_PURGEABLE));
 }
 
-/* ---- threads ---- */
-
 #define THREADS 4
 
 struct race {
@@ -246,7 +244,7 @@ struct race {
 	atomic_ulong wrong;
 };
 
-/* Each gives back what it was given, and its handle works in between. */
+/* Each thread closes what it imported, and its handle works in between. */
 static void *race_import(void *data)
 {
 	struct race *race = data;
@@ -281,7 +279,7 @@ TEST_F_TIMEOUT(handles, threads_that_import_and_close_get_what_they_were_given, 
 	EXPECT_EQ(1, handles(self->fd));
 }
 
-/* Two handles of one buffer with other rights: whichever is closed first, the other goes on. */
+/* Two handles of one buffer with different rights: closing one leaves the other working. */
 static void *race_siblings(void *data)
 {
 	struct race *race = data;

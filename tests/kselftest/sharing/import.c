@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * Dma-bufs of drivers that nobody here wrote as buffers: udmabuf, the system heap, vgem; whichever
- * the kernel has.
+ * IMPORT of dma-bufs of other drivers: udmabuf, the system heap, vgem, as far as the kernel has
+ * them.
  */
 #include "../include/dmabuf.h"
 #include "kselftest_harness.h"
@@ -132,7 +132,7 @@ TEST_F(import, devices_get_the_dma_buf_itself)
 		  buf_export_rights(self->dev, self->buf.handle, TENSOR_RIGHTS_RO, DMABUF));
 }
 
-/* An exporter may not look at the offset of a mapping: vgem does not. */
+/* Exporters may ignore the offset of a mapping; vgem does. */
 TEST_F(import, part_is_refused)
 {
 	EXPECT_EQ(-EOPNOTSUPP, buf_export_range(self->dev, self->buf.handle, 0, PAGE, PAGE));
@@ -210,7 +210,7 @@ TEST_F(import, read_only_fd_gives_a_read_only_handle)
 	if (variant->exporter != VGEM)
 		SKIP(return, "has no read-only ones");
 	fd = vgem_export(self->vgem, self->gem, O_CLOEXEC);
-	/* the driver keeps one dma-buf a buffer, and ours is one for writing */
+	/* vgem keeps one dma-buf per buffer, and the fixture's is writable */
 	EXPECT_EQ(0, dev_close(self->dev, self->buf.handle));
 	close(fd);
 	close(self->fd);

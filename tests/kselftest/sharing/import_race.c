@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * IMPORT of an fd whose number another thread makes mean other files meanwhile: what is imported is
- * one of these files, with its rights and its size, as if IMPORT had happened at one moment.
+ * IMPORT of an fd number that another thread replaces meanwhile: the result is one of the files
+ * that the number referred to, with its rights and its size, as if IMPORT were atomic.
  */
 #include <pthread.h>
 #include <stdatomic.h>
@@ -14,7 +14,7 @@
 #define SECONDS	 15
 #define CHANGERS 2
 
-/* A file that the number may mean, told by its size alone. */
+/* A file that the number may refer to, identified by its size. */
 struct candidate {
 	const char *name;
 	int fd;
@@ -42,7 +42,7 @@ static void add(FIXTURE_DATA(import_race) * self, const char *name, int fd, uint
 		self->files[self->count++] = (struct candidate){ name, fd, bytes, kind, state, 0 };
 }
 
-/* Of another driver, where there is one. */
+/* A dma-buf of another driver, if there is one. */
 static int make_foreign(uint64_t bytes)
 {
 	int card = vgem_open(), fd;
@@ -89,7 +89,7 @@ static void *change_meaning(void *data)
 		dup2(self->files[i % self->count].fd, NUMBER);
 		if (self->closes && i % 7 == 6)
 			close(NUMBER);
-		/* for a different time each round */
+		/* a different delay in each round */
 		for (n = i % 2 * (i * 37 % 800); n; n--)
 			__asm__ volatile("" ::: "memory");
 	}
@@ -106,7 +106,7 @@ static struct candidate *found(FIXTURE_DATA(import_race) * self, const struct te
 	return NULL;
 }
 
-/* The sizes of all candidates are different. */
+/* The sizes of all candidates differ. */
 static void race(struct __test_metadata *_metadata, FIXTURE_DATA(import_race) * self)
 {
 	unsigned long errors = 0, mixed = 0, absent = 0, rounds;
@@ -193,7 +193,7 @@ TEST_F_TIMEOUT(import_race, every_kind_against_every_other, 60)
 	race(_metadata, self);
 }
 
-/* A number that means nothing for a moment is EBADF, whatever it meant before. */
+/* A number that is closed at that moment is EBADF, whatever it referred to before. */
 TEST_F_TIMEOUT(import_race, number_that_is_closed_meanwhile, 60)
 {
 	self->closes = true;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * Memfds as buffers: what is taken, which rights a handle has, and that no promise of the memfd is
- * broken through it.
+ * IMPORT of memfds: which are accepted, which rights the handle has, and that the seals of the
+ * memfd hold.
  */
 #include "../include/dmabuf.h"
 #include "kselftest_harness.h"
@@ -56,7 +56,7 @@ static int import_errno(int dev, int fd)
 	return buf_import(dev, fd, &import);
 }
 
-/* The rights of a handle from a memfd that is then closed; -errno if there is none. */
+/* The rights of a handle imported from a memfd that is then closed, or -errno. */
 static int import_rdonly(int dev, int fd)
 {
 	struct tensor_import import;
@@ -213,7 +213,9 @@ TEST_F(memfd, seal_of_the_memfd_is_not_broken)
 		at = map_shared(self->dev, BYTES, PROT_READ, import.mmap_offset);
 		ASSERT_NE(MAP_FAILED, at);
 		EXPECT_EQ(-1, mprotect(at, PAGE, RW));
-		/* were our mapping counted as a writer the seal would be undone here */
+		/*
+		 * the seal would have no effect here if the read-only mapping counted as a writer
+		 */
 		EXPECT_EQ(-EPERM, map_errno(fd, PAGE, RW, MAP_SHARED, 0));
 		munmap(at, BYTES);
 		EXPECT_EQ(-EPERM, map_errno(fd, PAGE, RW, MAP_SHARED, 0));
@@ -298,7 +300,7 @@ TEST_F(memfd, dma_buf_of_it_has_the_same_bytes)
 	close(fd);
 }
 
-/* Pages come in when the device maps them, and not before: nobody has touched these. */
+/* Pages are allocated when the device maps them: these were never touched. */
 TEST_F(memfd, device_maps_it)
 {
 	int vgem = vgem_open(), fd, i, same;
@@ -356,7 +358,7 @@ TEST_F(memfd, read_only_one_is_refused_to_a_device_that_writes)
 	EXPECT_EQ(0, dev_close(self->dev, import.handle));
 }
 
-/* mmap() would refuse it for reading, and mapping for reading is the least that a handle permits. */
+/* Such a file cannot be mapped for reading, which is the least right of a handle. */
 TEST(memfd_that_can_only_be_written_to_is_refused)
 {
 	int fd = memfd_new(PAGE, 0), dev = dev_open(), wronly;

@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/*
- * PIN: memory that a program has as a buffer. What is taken, what it counts against, and that it is
- * let go of.
- */
+/* PIN: which memory is accepted, which limits it counts against, and that it is released. */
 #include <sys/resource.h>
 
 #include "../include/dmabuf.h"
@@ -143,7 +140,7 @@ TEST_F(pinmem, devices_map_it)
 	EXPECT_EQ(1, info_of(self->dev, handle).attachments);
 	EXPECT_EQ(0, dmabuf_sync(fd, DMA_BUF_SYNC_START | DMA_BUF_SYNC_RW));
 	EXPECT_EQ(0, dmabuf_sync(fd, DMA_BUF_SYNC_END | DMA_BUF_SYNC_RW));
-	/* the device keeps it: the program and its handle need not */
+	/* the device keeps the pages after munmap() and CLOSE */
 	ASSERT_EQ(0, munmap(self->at, BYTES));
 	EXPECT_EQ(0, dev_close(self->dev, handle));
 	EXPECT_EQ(0, vgem_close(vgem, gem));
@@ -153,7 +150,7 @@ TEST_F(pinmem, devices_map_it)
 	close(vgem);
 }
 
-/* Pages of a tensor's own mapping are the tensor's, and stay where they are. */
+/* Pages of a mapping of a buffer cannot be moved, so they can be pinned. */
 TEST_F(pinmem, mapping_of_a_buffer_can_be_pinned)
 {
 	struct tensor_alloc alloc;
@@ -187,7 +184,7 @@ static int limited(int dev, char *at)
 	one = buf_pin(dev, at, 10 * PAGE, 0);
 	if (one < 0 || buf_pin(dev, at, 7 * PAGE, TENSOR_PIN_RDONLY) != -ENOMEM)
 		return 3;
-	/* the same pages again cost again */
+	/* pinning the same pages again is charged again */
 	two = buf_pin(dev, at, 6 * PAGE, 0);
 	if (two < 0 || buf_pin(dev, at, PAGE, 0) != -ENOMEM)
 		return 4;
@@ -198,7 +195,7 @@ static int limited(int dev, char *at)
 		return 6;
 	if (dev_close(dev, one) || buf_pin(dev, at, 10 * PAGE, 0) < 0)
 		return 7;
-	/* what is left open ends with the process */
+	/* open handles end with the process */
 	return 0;
 }
 
@@ -214,7 +211,7 @@ TEST_F(pinmem, memlock_limit_is_kept)
 			_exit(limited(dev_open(), self->at));
 		}
 		EXPECT_EQ(0, reap(pid));
-		/* the last file of a dead process is closed a moment after */
+		/* the last file of a dead process is closed with a delay */
 		sleep_ms(100);
 	}
 }
@@ -281,7 +278,7 @@ TEST_F(pinmem, kill_of_the_owner_leaves_nothing)
 		EXPECT_EQ(-SIGKILL, reap(pid));
 		close(ends[0]);
 	}
-	/* the parent's open is the child's, too: its handles live until then */
+	/* the child shares the parent's open device, so its handles live until that is closed */
 	close(self->dev);
 	EXPECT_TRUE(memory_comes_back(before, 8192));
 	self->dev = dev_open();

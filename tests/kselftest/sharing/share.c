@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * Sharing between processes: the same page frames on both sides of a unix socket, whoever dies, and
- * nothing left when the last is gone.
+ * Sharing between processes: the same page frames in both processes, whichever is killed, and
+ * nothing leaks when the last one ends.
  */
 #include "../include/device.h"
 #include "kselftest_harness.h"
@@ -48,7 +48,7 @@ static void look(const char *at, struct frames *seen)
 	}
 }
 
-/* Child: a peer that maps what comes over the socket, reports what it sees, then waits. */
+/* Child: maps the fd that it receives, reports what it reads, then waits. */
 static void peer(int sock, int prot)
 {
 	struct frames seen;
@@ -100,7 +100,7 @@ TEST_F(share, peer_sees_the_same_page_frames)
 	EXPECT_EQ(0, dev_close(self->dev, alloc.handle));
 }
 
-/* Child: an owner that gives a buffer away and then sleeps until it is killed. */
+/* Child: sends a buffer fd and then sleeps until it is killed. */
 static void owner(int sock, uint32_t rights)
 {
 	struct tensor_alloc alloc;

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/*
- * SYNC: its refusals, the write generation, and, where vgem can make fences, waiting for them.
- */
+/* SYNC: its refusals, the write generation, and waiting for fences, which needs vgem. */
 #include "../include/dmabuf.h"
 #include "kselftest_harness.h"
 
@@ -160,7 +158,7 @@ TEST_F(fence, of_a_writer_keeps_everybody_waiting)
 	EXPECT_EQ(-ETIMEDOUT, buf_sync(self->dev, self->handle, READ, 0));
 	EXPECT_EQ(-ETIMEDOUT, buf_sync(self->dev, self->handle, WRITE, 0));
 	EXPECT_EQ(-ETIMEDOUT, buf_sync(self->dev, self->handle, READ, 1));
-	/* an end waits for nobody */
+	/* the end of an access waits for no fence */
 	EXPECT_EQ(0, buf_sync(self->dev, self->handle, READ | END, 0));
 	EXPECT_EQ(0, vgem_signal(self->vgem, fence));
 	EXPECT_EQ(0, buf_sync(self->dev, self->handle, READ | WRITE, 0));
@@ -190,7 +188,7 @@ TEST_F(fence, deadline_is_kept)
 	EXPECT_EQ(0, vgem_signal(self->vgem, fence));
 }
 
-/* Child: signals the fence a while later. */
+/* Child: signals the fence after a delay. */
 static pid_t signal_later(int vgem, int fence)
 {
 	pid_t pid = fork();
@@ -248,7 +246,7 @@ TEST_F(fence, dma_buf_waits_as_well)
 	EXPECT_EQ(0, reap(pid));
 }
 
-/* A fence of a dead driver's client is signalled with it; the buffer is not kept from going. */
+/* A fence is signalled when the process that added it dies, so it cannot keep the buffer alive. */
 TEST_F(fence, one_that_is_never_signalled_does_not_keep_the_buffer)
 {
 	uint64_t used = dev_used(self->dev);

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * SYNC keeps its deadline on a dma-buf of another driver, whose own preparation of an access waits
- * for fences without a limit: for a fence that is added while SYNC is under way as well as for one
- * that was there before.
+ * SYNC keeps its deadline on a dma-buf of another driver, whose begin_cpu_access() waits for fences
+ * without a time limit, both for a fence that exists before and for one that is added during SYNC.
  */
 #include <pthread.h>
 #include <stdatomic.h>
@@ -13,7 +12,7 @@
 #define BYTES	    (64 * PAGE)
 #define TOO_LONG_NS 100000000ULL
 
-/* Among thousands of calls on a machine that others use as well; a fence is kept for longer. */
+/* Tolerance in thousands of calls on a busy machine; a fence is kept unsignalled for longer. */
 #define LATE_NS	 700000000ULL
 #define STUCK_NS 1500000000ULL
 #define TRIES	 5
@@ -35,7 +34,7 @@ FIXTURE_VARIANT(deadline)
 FIXTURE_VARIANT_ADD(deadline, vgem){ .udmabuf = false };
 FIXTURE_VARIANT_ADD(deadline, udmabuf){ .udmabuf = true };
 
-/* Fences are vgem's in both cases: it can put them on what it imports too. */
+/* vgem adds the fences in both cases: it can also add them to dma-bufs that it imports. */
 FIXTURE_SETUP(deadline)
 {
 	self->vgem = vgem_open();
@@ -62,7 +61,7 @@ FIXTURE_TEARDOWN(deadline)
 	close(self->dev);
 }
 
-/* Nanoseconds that a SYNC with so many milliseconds takes; its error in *err. */
+/* Nanoseconds that a SYNC with a deadline in @ms takes; its error in *err. */
 static uint64_t sync_takes(int dev, uint32_t handle, uint32_t flags, uint64_t ms, int *err)
 {
 	uint64_t begin = deadline_ms(0);
@@ -71,7 +70,7 @@ static uint64_t sync_takes(int dev, uint32_t handle, uint32_t flags, uint64_t ms
 	return deadline_ms(0) - begin;
 }
 
-/* The least of several calls, all of which run into their deadline: the machine may be busy. */
+/* The minimum of several calls that all time out, because the machine may be busy. */
 static uint64_t timeout_takes(int fd, uint32_t handle, uint32_t flags, uint64_t ms)
 {
 	uint64_t best = UINT64_MAX, took;
@@ -106,8 +105,8 @@ TEST_F(deadline, is_kept_with_a_fence_that_was_there_before)
 }
 
 /*
- * Adds fences while another thread calls SYNC. One is signalled when two calls have ended since, or
- * when none does: then SYNC waits for it.
+ * Adds fences while another thread calls SYNC. A fence is signalled when two calls have ended
+ * since, or when none ends: then SYNC waits for it.
  */
 struct fencer {
 	int vgem;
@@ -141,7 +140,7 @@ static void *make_fences(void *data)
 	return NULL;
 }
 
-/* A busy host stops a guest for as long, but not each time that it waits. */
+/* A busy host may delay a guest as long, but not in most of its waits. */
 static bool seldom(unsigned long n, unsigned long times)
 {
 	return n < 3 || n < times / 20;
@@ -184,13 +183,13 @@ TEST_F_TIMEOUT(deadline, of_a_writer_is_kept_with_fences_that_come_meanwhile, 60
 	sync_beside_fences(_metadata, self, TENSOR_SYNC_READ | TENSOR_SYNC_WRITE, 1);
 }
 
-/* Without a deadline SYNC does not wait at all. */
+/* Without a deadline SYNC does not wait. */
 TEST_F_TIMEOUT(deadline, of_none_does_not_wait_for_fences_that_come_meanwhile, 60)
 {
 	sync_beside_fences(_metadata, self, TENSOR_SYNC_READ, 0);
 }
 
-/* The buffer fd of a foreign dma-buf is another way to the same call. */
+/* The buffer fd of an imported dma-buf uses the same path. */
 TEST_F(deadline, is_kept_through_a_buffer_fd)
 {
 	int fence = vgem_fence(self->vgem, self->gem, VGEM_WRITES);
