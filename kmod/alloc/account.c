@@ -67,7 +67,7 @@ struct tensor_user *tensor_user_get(kuid_t uid)
 }
 
 /**
- * tensor_user_payer() - find the uid that is charged for what a task holds
+ * tensor_user_charged() - find the uid that is charged for what a task holds
  * @cred: the credentials of the task
  *
  * This is the effective uid, unless the task is in a user namespace made by an unprivileged user.
@@ -77,16 +77,16 @@ struct tensor_user *tensor_user_get(kuid_t uid)
  *
  * Return: the uid to charge.
  */
-kuid_t tensor_user_payer(const struct cred *cred)
+kuid_t tensor_user_charged(const struct cred *cred)
 {
 	const struct user_namespace *ns;
-	kuid_t payer = cred->euid;
+	kuid_t charged = cred->euid;
 
 	for (ns = cred->user_ns; ns != &init_user_ns; ns = ns->parent) {
 		if (!uid_eq(ns->owner, GLOBAL_ROOT_UID))
-			payer = ns->owner;
+			charged = ns->owner;
 	}
-	return payer;
+	return charged;
 }
 
 /**
@@ -96,7 +96,7 @@ kuid_t tensor_user_payer(const struct cred *cred)
  */
 struct tensor_user *tensor_user_current(void)
 {
-	return tensor_user_get(tensor_user_payer(current_cred()));
+	return tensor_user_get(tensor_user_charged(current_cred()));
 }
 
 /**

@@ -4,7 +4,7 @@
  *
  *	chunks  all pages of a buffer                              chunks.c fill.c
  *	source  where one chunk of them comes from                 source.c contig.c
- *	pool    chunks kept between one buffer and the next        pool.c zero.c
+ *	pool    free chunks that are kept for later buffers        pool.c zero.c
  *	linger  pages still referenced after their buffer is freed linger.c
  *	pinned  user memory, pinned in place                       pin.c
  *	user    who is charged, and the limits                     account.c limit.c
@@ -73,7 +73,7 @@ struct tensor_chunks {
 };
 
 /**
- * struct tensor_want - a request to tensor_chunks_alloc()
+ * struct tensor_request - the kind and amount of memory that tensor_chunks_alloc() allocates
  * @pages: number of pages, a multiple of 2^min_order, not 0
  * @node: a node with memory, or NUMA_NO_NODE to follow the task's memory policy
  * @node_only: fail rather than use another node
@@ -83,7 +83,7 @@ struct tensor_chunks {
  * @min_order: order of the smallest chunk
  * @max_order: order of the largest chunk
  */
-struct tensor_want {
+struct tensor_request {
 	unsigned long pages;
 	int node;
 	bool node_only;
@@ -94,7 +94,7 @@ struct tensor_want {
 	unsigned int max_order;
 };
 
-int tensor_chunks_alloc(struct tensor_chunks *c, const struct tensor_want *want,
+int tensor_chunks_alloc(struct tensor_chunks *c, const struct tensor_request *request,
 			struct tensor_user *user);
 void tensor_chunks_free(struct tensor_chunks *c);
 struct page *tensor_chunks_page(const struct tensor_chunks *c, unsigned long index);
@@ -105,14 +105,14 @@ bool tensor_chunks_busy(const struct tensor_chunks *c);
 
 /**
  * struct tensor_source - where the chunks of a request come from; internal to alloc/
- * @want: the request
+ * @request: the request
  * @gfp: flags for the page allocator, without those that depend on the order
  * @node: node of the next chunk, or NUMA_NO_NODE
  * @least: smallest order that will be requested
  * @pool: the pool may serve the request
  */
 struct tensor_source {
-	const struct tensor_want *want;
+	const struct tensor_request *request;
 	gfp_t gfp;
 	int node;
 	unsigned int least;
@@ -120,7 +120,7 @@ struct tensor_source {
 };
 
 bool tensor_source_charged(void);
-void tensor_source_init(struct tensor_source *src, const struct tensor_want *want);
+void tensor_source_init(struct tensor_source *src, const struct tensor_request *request);
 struct page *tensor_source_get(struct tensor_source *src, unsigned int order);
 
 bool tensor_source_too_far(const struct tensor_source *src, struct page *page, unsigned long pages);
@@ -184,7 +184,7 @@ struct tensor_user {
 	atomic64_t refused;
 };
 
-kuid_t tensor_user_payer(const struct cred *cred);
+kuid_t tensor_user_charged(const struct cred *cred);
 struct tensor_user *tensor_user_current(void);
 void tensor_user_exit(void);
 struct tensor_user *tensor_user_get(kuid_t uid);
@@ -206,30 +206,31 @@ u64 tensor_limit_refused(void);
 u64 tensor_limit_refused_user(void);
 
 /**
- * struct tensor_paid - the charges for memory that the module pins but did not allocate
+ * struct tensor_pin_charges - the charges for memory that the module pins but did not allocate
  * @user: charged against the limits, with a reference; NULL in a zeroed struct
- * @payer: the user whose RLIMIT_MEMLOCK is charged; NULL if the task had CAP_IPC_LOCK
+ * @memlock_user: the user whose RLIMIT_MEMLOCK is charged; NULL if the task had CAP_IPC_LOCK
  * @pages: number of pages
  */
-struct tensor_paid {
+struct tensor_pin_charges {
 	struct tensor_user *user;
-	struct user_struct *payer;
+	struct user_struct *memlock_user;
 	unsigned long pages;
 };
 
-int tensor_pay(struct tensor_paid *paid, struct tensor_user *user, unsigned long pages);
-void tensor_unpay(struct tensor_paid *paid);
+int tensor_pin_charge(struct tensor_pin_charges *charges, struct tensor_user *user,
+		      unsigned long pages);
+void tensor_pin_uncharge(struct tensor_pin_charges *charges);
 
 /**
  * struct tensor_pinned - user memory pinned in place
  * @pages: the pages, in order
  * @nr: number of pages
- * @paid: the charges for them
+ * @charges: the charges for them
  */
 struct tensor_pinned {
 	struct page **pages;
 	unsigned long nr;
-	struct tensor_paid paid;
+	struct tensor_pin_charges charges;
 };
 
 int tensor_pin_user(struct tensor_pinned *p, struct tensor_user *user, unsigned long addr,

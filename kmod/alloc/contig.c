@@ -23,7 +23,7 @@
 
 #include "alloc.h"
 
-static unsigned long contig_most(bool charged)
+static unsigned long contig_max_pages(bool charged)
 {
 	return TENSOR_CONTIG_PAGES && !charged ? totalram_pages() : BIT(MAX_PAGE_ORDER);
 }
@@ -35,7 +35,7 @@ static unsigned long contig_most(bool charged)
  */
 u64 tensor_contig_bytes(void)
 {
-	return (u64)contig_most(tensor_source_charged()) << PAGE_SHIFT;
+	return (u64)contig_max_pages(tensor_source_charged()) << PAGE_SHIFT;
 }
 
 /**
@@ -46,13 +46,13 @@ u64 tensor_contig_bytes(void)
  */
 int tensor_contig_check(const struct tensor_source *src)
 {
-	return src->want->pages > contig_most(src->gfp & __GFP_ACCOUNT) ? -EOPNOTSUPP : 0;
+	return src->request->pages > contig_max_pages(src->gfp & __GFP_ACCOUNT) ? -EOPNOTSUPP : 0;
 }
 
 static struct page *contig_split(const struct tensor_source *src)
 {
 	gfp_t gfp = (src->gfp & ~__GFP_COMP) | __GFP_RETRY_MAYFAIL;
-	unsigned long pages = src->want->pages, i;
+	unsigned long pages = src->request->pages, i;
 	unsigned int order = get_order(pages << PAGE_SHIFT);
 	struct page *first;
 
@@ -76,15 +76,15 @@ static struct page *contig_range(const struct tensor_source *src)
 
 	if (src->gfp & __GFP_ACCOUNT)
 		return NULL;
-	if (src->want->node_only)
+	if (src->request->node_only)
 		nodes = nodemask_of_node(node);
-	return tensor_alloc_contig_pages(src->want->pages, gfp | (src->gfp & GFP_ZONEMASK), node,
+	return tensor_alloc_contig_pages(src->request->pages, gfp | (src->gfp & GFP_ZONEMASK), node,
 					 &nodes);
 }
 
 static int contig_pages(struct tensor_chunks *c, const struct tensor_source *src)
 {
-	unsigned long pages = src->want->pages, i;
+	unsigned long pages = src->request->pages, i;
 	struct page *first;
 	int err;
 
@@ -113,11 +113,11 @@ static int contig_pages(struct tensor_chunks *c, const struct tensor_source *src
  */
 int tensor_contig_fill(struct tensor_chunks *c, struct tensor_source *src)
 {
-	unsigned int order = get_order(src->want->pages << PAGE_SHIFT);
+	unsigned int order = get_order(src->request->pages << PAGE_SHIFT);
 	struct page *head;
 	int err;
 
-	if (!is_power_of_2(src->want->pages) || order > TENSOR_TOP_ORDER)
+	if (!is_power_of_2(src->request->pages) || order > TENSOR_TOP_ORDER)
 		return contig_pages(c, src);
 	err = tensor_chunks_grow(c, 1);
 	if (err)

@@ -28,73 +28,74 @@
 #define PIN_BATCH 1024UL
 
 /* Charge RLIMIT_MEMLOCK. */
-static int pay_locked(struct tensor_paid *paid, unsigned long pages)
+static int charge_memlock(struct tensor_pin_charges *charges, unsigned long pages)
 {
 	unsigned long limit = rlimit(RLIMIT_MEMLOCK) >> PAGE_SHIFT;
-	struct user_struct *payer = current_user();
+	struct user_struct *memlock_user = current_user();
 	long old;
 
 	if (tensor_limit_exempt())
 		return 0;
-	old = atomic_long_read(&payer->locked_vm);
+	old = atomic_long_read(&memlock_user->locked_vm);
 	do {
 		if (pages > limit || (unsigned long)old > limit - pages)
 			return -ENOMEM;
-	} while (!atomic_long_try_cmpxchg(&payer->locked_vm, &old, old + pages));
-	paid->payer = get_uid(payer);
+	} while (!atomic_long_try_cmpxchg(&memlock_user->locked_vm, &old, old + pages));
+	charges->memlock_user = get_uid(memlock_user);
 	return 0;
 }
 
-static void unpay_locked(struct tensor_paid *paid, unsigned long pages)
+static void uncharge_memlock(struct tensor_pin_charges *charges, unsigned long pages)
 {
-	if (!paid->payer)
+	if (!charges->memlock_user)
 		return;
-	atomic_long_sub(pages, &paid->payer->locked_vm);
-	free_uid(paid->payer);
-	paid->payer = NULL;
+	atomic_long_sub(pages, &charges->memlock_user->locked_vm);
+	free_uid(charges->memlock_user);
+	charges->memlock_user = NULL;
 }
 
 /**
- * tensor_pay() - charge for memory that is about to be pinned
- * @paid: filled in, for tensor_unpay()
+ * tensor_pin_charge() - charge for memory that is about to be pinned
+ * @charges: filled in, for tensor_pin_uncharge()
  * @user: user to charge against the limits of the module
  * @pages: number of pages
  *
  * RLIMIT_MEMLOCK is charged to the user of the calling task, who may differ from @user. May sleep.
  *
  * Return: 0; -ENOMEM at RLIMIT_MEMLOCK; -EDQUOT at a limit of the module. On error nothing is
- * charged and tensor_unpay() need not be called.
+ * charged and tensor_pin_uncharge() need not be called.
  */
-int tensor_pay(struct tensor_paid *paid, struct tensor_user *user, unsigned long pages)
+int tensor_pin_charge(struct tensor_pin_charges *charges, struct tensor_user *user,
+		      unsigned long pages)
 {
 	int err;
 
-	memset(paid, 0, sizeof(*paid));
-	err = pay_locked(paid, pages);
+	memset(charges, 0, sizeof(*charges));
+	err = charge_memlock(charges, pages);
 	if (err)
 		return err;
 	err = tensor_limit_charge(user, (u64)pages << PAGE_SHIFT);
 	if (err) {
-		unpay_locked(paid, pages);
+		uncharge_memlock(charges, pages);
 		return err;
 	}
-	paid->user = tensor_user_hold(user);
-	paid->pages = pages;
+	charges->user = tensor_user_hold(user);
+	charges->pages = pages;
 	return 0;
 }
 
 /**
- * tensor_unpay() - undo tensor_pay(), after the memory is released
- * @paid: filled in by tensor_pay(), or zeroed; zeroed on return. Any task may call this
+ * tensor_pin_uncharge() - undo tensor_pin_charge(), after the memory is released
+ * @charges: filled in by tensor_pin_charge(), or zeroed; zeroed on return. Any task may call this
  */
-void tensor_unpay(struct tensor_paid *paid)
+void tensor_pin_uncharge(struct tensor_pin_charges *charges)
 {
-	if (!paid->user)
+	if (!charges->user)
 		return;
-	unpay_locked(paid, paid->pages);
-	tensor_limit_uncharge(paid->user, (u64)paid->pages << PAGE_SHIFT);
-	tensor_user_put(paid->user);
-	memset(paid, 0, sizeof(*paid));
+	uncharge_memlock(charges, charges->pages);
+	tensor_limit_uncharge(charges->user, (u64)charges->pages << PAGE_SHIFT);
+	tensor_user_put(charges->user);
+	memset(charges, 0, sizeof(*charges));
 }
 
 static int pin_pages(struct tensor_pinned *p, unsigned long addr, unsigned long pages, bool write)
@@ -128,7 +129,7 @@ static int pin_check(unsigned long addr, u64 bytes)
 /**
  * tensor_pin_user() - pin memory of the calling process
  * @p: filled in, for tensor_unpin()
- * @user: user to charge, see tensor_pay()
+ * @user: user to charge, see tensor_pin_charge()
  * @addr: start of the memory, page-aligned
  * @bytes: size, a multiple of the page size, not 0
  * @write: the memory will be written to
@@ -149,7 +150,7 @@ int tensor_pin_user(struct tensor_pinned *p, struct tensor_user *user, unsigned 
 	err = pin_check(addr, bytes);
 	if (err)
 		return err;
-	err = tensor_pay(&p->paid, user, pages);
+	err = tensor_pin_charge(&p->charges, user, pages);
 	if (err)
 		return err;
 	p->pages = kvmalloc_array(pages, sizeof(*p->pages), TENSOR_GFP);
@@ -177,6 +178,6 @@ void tensor_unpin(struct tensor_pinned *p, bool dirty)
 		cond_resched();
 	}
 	kvfree(p->pages);
-	tensor_unpay(&p->paid);
+	tensor_pin_uncharge(&p->charges);
 	memset(p, 0, sizeof(*p));
 }

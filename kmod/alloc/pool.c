@@ -307,7 +307,7 @@ unsigned long tensor_pool_reclaim(int nid, unsigned long pages)
 		return SHRINK_STOP;
 	pool_pop_many_locked(node, pages, TENSOR_ORDERS, &chunks);
 	spin_unlock(&node->lock);
-	tensor_pool_thread_quiet();
+	tensor_pool_thread_pause();
 	freed = pool_free(&chunks);
 	atomic64_add((u64)freed << PAGE_SHIFT, &pool_reclaimed);
 	return freed;

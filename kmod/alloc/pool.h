@@ -38,7 +38,7 @@ struct folio *tensor_pool_pop_dirty(struct pool_node *node);
 int tensor_pool_thread_init(void);
 void tensor_pool_thread_exit(void);
 void tensor_pool_thread_wake(void);
-void tensor_pool_thread_quiet(void);
+void tensor_pool_thread_pause(void);
 void tensor_pool_thread_stat(struct tensor_pool_stat *stat);
 
 #endif /* TENSOR_POOL_H */

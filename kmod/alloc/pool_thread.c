@@ -29,7 +29,7 @@ static atomic64_t zeroed;
 static atomic64_t fetched;
 
 /* Add a chunk with reserved room to the pool, if it is zeroed and the bound was not lowered. */
-static bool give(struct pool_node *node, struct folio *folio, bool is_zeroed)
+static bool pool_add(struct pool_node *node, struct folio *folio, bool is_zeroed)
 {
 	if (is_zeroed && tensor_pool_push(node, folio, true))
 		return true;
@@ -45,7 +45,7 @@ static void zero_dirty(struct pool_node *node)
 
 	while ((folio = tensor_pool_pop_dirty(node))) {
 		bytes = folio_size(folio);
-		if (give(node, folio, !tensor_zero(&folio->page, bytes >> PAGE_SHIFT, false)))
+		if (pool_add(node, folio, !tensor_zero(&folio->page, bytes >> PAGE_SHIFT, false)))
 			atomic64_add(bytes, &zeroed);
 	}
 }
@@ -82,7 +82,7 @@ static void fetch(int nid)
 			tensor_pool_drop(pages);
 			return;
 		}
-		if (give(node, folio, true))
+		if (pool_add(node, folio, true))
 			atomic64_add(PAGE_SIZE << TENSOR_TOP_ORDER, &fetched);
 	}
 }
@@ -108,9 +108,9 @@ void tensor_pool_thread_wake(void)
 }
 
 /**
- * tensor_pool_thread_quiet() - allocate nothing in advance for a while, because memory is short
+ * tensor_pool_thread_pause() - allocate nothing in advance for a while, because memory is short
  */
-void tensor_pool_thread_quiet(void)
+void tensor_pool_thread_pause(void)
 {
 	WRITE_ONCE(quiet_until, jiffies + QUIET);
 }

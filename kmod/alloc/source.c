@@ -84,26 +84,26 @@ bool tensor_source_charged(void)
 /**
  * tensor_source_init() - decide where the chunks of a request come from
  * @src: filled in
- * @want: the request; must outlive @src
+ * @request: the request; must outlive @src
  *
  * Pages are never movable, because a buffer does not support migration. So neither ZONE_MOVABLE nor
  * CMA is used.
  */
-void tensor_source_init(struct tensor_source *src, const struct tensor_want *want)
+void tensor_source_init(struct tensor_source *src, const struct tensor_request *request)
 {
 	bool charge = tensor_source_charged();
 
-	src->want = want;
-	src->node = want->interleave ? next_node_allowed(READ_ONCE(last_node)) : want->node;
+	src->request = request;
+	src->node = request->interleave ? next_node_allowed(READ_ONCE(last_node)) : request->node;
 	src->gfp = __GFP_COMP | __GFP_NOWARN;
 	/* ZONE_DMA32 lies below all highmem */
-	src->gfp |= want->dma32 ? GFP_USER | GFP_DMA32 : GFP_HIGHUSER;
+	src->gfp |= request->dma32 ? GFP_USER | GFP_DMA32 : GFP_HIGHUSER;
 	if (charge)
 		src->gfp |= __GFP_ACCOUNT;
-	if (want->node_only)
+	if (request->node_only)
 		src->gfp |= __GFP_THISNODE;
-	src->least = want->contig ? TENSOR_TOP_ORDER : want->min_order;
-	src->pool = !charge && !want->dma32;
+	src->least = request->contig ? TENSOR_TOP_ORDER : request->min_order;
+	src->pool = !charge && !request->dma32;
 }
 
 /*
@@ -151,7 +151,7 @@ static struct page *source_core(const struct tensor_source *src, unsigned int or
  */
 bool tensor_source_too_far(const struct tensor_source *src, struct page *page, unsigned long pages)
 {
-	return src->want->dma32 && PFN_PHYS(page_to_pfn(page) + pages) > SZ_4G;
+	return src->request->dma32 && PFN_PHYS(page_to_pfn(page) + pages) > SZ_4G;
 }
 
 /**
@@ -186,7 +186,7 @@ struct page *tensor_source_get(struct tensor_source *src, unsigned int order)
 		put_page(head);
 		return ERR_PTR(err);
 	}
-	if (src->want->interleave) {
+	if (src->request->interleave) {
 		WRITE_ONCE(last_node, src->node);
 		src->node = next_node_allowed(src->node);
 	}

@@ -44,7 +44,7 @@ static inline void test_suite_exit(struct kunit_suite *suite)
 }
 
 /* Credentials of a task without CAP_IPC_LOCK, or NULL. */
-static inline struct cred *test_poor_cred(void)
+static inline struct cred *test_unprivileged_cred(void)
 {
 	struct cred *cred = prepare_creds();
 
@@ -53,9 +53,9 @@ static inline struct cred *test_poor_cred(void)
 	return cred;
 }
 
-static inline struct tensor_want test_want(unsigned long pages)
+static inline struct tensor_request test_request(unsigned long pages)
 {
-	return (struct tensor_want){
+	return (struct tensor_request){
 		.pages = pages,
 		.node = NUMA_NO_NODE,
 		.max_order = TENSOR_TOP_ORDER,
@@ -63,13 +63,13 @@ static inline struct tensor_want test_want(unsigned long pages)
 }
 
 /* A fixed node, so that the result does not depend on where the scheduler puts the test. */
-static inline struct tensor_want test_want_node(unsigned long pages)
+static inline struct tensor_request test_request_node(unsigned long pages)
 {
-	struct tensor_want want = test_want(pages);
+	struct tensor_request request = test_request(pages);
 
-	want.node = first_node(node_states[N_MEMORY]);
-	want.node_only = true;
-	return want;
+	request.node = first_node(node_states[N_MEMORY]);
+	request.node_only = true;
+	return request;
 }
 
 static inline void test_fill(const struct tensor_chunks *c, int value)
@@ -85,7 +85,7 @@ static inline bool test_page_is(struct page *page, int value)
 	return !memchr_inv(page_address(page), value, PAGE_SIZE);
 }
 
-static inline bool test_all_are(const struct tensor_chunks *c, int value)
+static inline bool test_all_bytes(const struct tensor_chunks *c, int value)
 {
 	unsigned long i;
 

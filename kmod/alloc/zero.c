@@ -22,12 +22,12 @@
 #include "alloc.h"
 
 /* A chunk of this size would fill a core's second level cache by itself. */
-#define ZERO_AROUND_PAGES (SZ_1M >> PAGE_SHIFT)
+#define ZERO_NONTEMPORAL_PAGES (SZ_1M >> PAGE_SHIFT)
 
 /* Pages zeroed between two checks for rescheduling and signals: some ten microseconds. */
 #define ZERO_PIECE_PAGES (max_t(unsigned long, SZ_256K >> PAGE_SHIFT, 1))
 
-static void zero_through(struct page *page, unsigned long pages)
+static void zero_cached(struct page *page, unsigned long pages)
 {
 	unsigned long i;
 
@@ -37,7 +37,7 @@ static void zero_through(struct page *page, unsigned long pages)
 
 /* Not with KMSAN, which cannot see the stores. */
 #if defined(CONFIG_X86_64) && !defined(CONFIG_KMSAN)
-static void zero_around(struct page *page, unsigned long pages)
+static void zero_nontemporal(struct page *page, unsigned long pages)
 {
 	u64 *at = page_address(page);
 	u64 *end = at + pages * (PAGE_SIZE / sizeof(*at));
@@ -59,9 +59,9 @@ static void zero_around(struct page *page, unsigned long pages)
 	asm volatile("sfence" ::: "memory");
 }
 #else
-static void zero_around(struct page *page, unsigned long pages)
+static void zero_nontemporal(struct page *page, unsigned long pages)
 {
-	zero_through(page, pages);
+	zero_cached(page, pages);
 }
 #endif
 
@@ -87,7 +87,7 @@ bool tensor_zero_by_core(void)
  */
 int tensor_zero(struct page *page, unsigned long pages, bool soon)
 {
-	bool through = soon && pages < ZERO_AROUND_PAGES;
+	bool through = soon && pages < ZERO_NONTEMPORAL_PAGES;
 	unsigned long done = 0, n;
 
 	for (; done < pages; done += n) {
@@ -95,9 +95,9 @@ int tensor_zero(struct page *page, unsigned long pages, bool soon)
 			return -EINTR;
 		n = min(pages - done, ZERO_PIECE_PAGES);
 		if (through)
-			zero_through(page + done, n);
+			zero_cached(page + done, n);
 		else
-			zero_around(page + done, n);
+			zero_nontemporal(page + done, n);
 		cond_resched();
 	}
 	return 0;

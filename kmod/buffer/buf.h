@@ -77,7 +77,7 @@ struct tensor_hold {
  * @pages: temporary array for the pages
  * @folios: pinned folios, where the buffer itself does not keep its pages in place
  * @nr: number of folios
- * @paid: the charge for these
+ * @charges: the charge for these
  */
 struct tensor_span {
 	unsigned long first;
@@ -85,7 +85,7 @@ struct tensor_span {
 	struct page **pages;
 	struct folio **folios;
 	unsigned long nr;
-	struct tensor_paid paid;
+	struct tensor_pin_charges charges;
 };
 
 /**
@@ -136,7 +136,7 @@ struct tensor_memory {
  * @owner: the process that made it
  * @backing: the operations of its kind of memory
  * @source: private data of @backing; NULL with ALLOC
- * @want: with ALLOC, the request, repeated after a purge
+ * @request: with ALLOC, the request, repeated after a purge
  * @lock: serialises transitions: seal, export, purge, revoke, map and unmap by a device
  * @pages: guards @chunks
  * @chunks: with ALLOC, the pages; empty after a purge or a revocation
@@ -178,7 +178,7 @@ struct tensor_buf {
 	struct tensor_owner *owner;
 	const struct tensor_backing *backing;
 	void *source;
-	struct tensor_want want;
+	struct tensor_request request;
 	struct mutex lock; /* transitions */
 	struct rw_semaphore pages;
 	struct tensor_chunks chunks;

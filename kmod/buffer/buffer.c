@@ -145,7 +145,7 @@ static void buf_publish(struct tensor_buf *buf)
  */
 int tensor_buf_fill(struct tensor_buf *buf, struct tensor_chunks *chunks)
 {
-	int err = tensor_chunks_alloc(chunks, &buf->want, buf->owner->user);
+	int err = tensor_chunks_alloc(chunks, &buf->request, buf->owner->user);
 
 	if (err == -EDQUOT)
 		tensor_notify_limit(buf->client, buf->bytes);
@@ -154,23 +154,23 @@ int tensor_buf_fill(struct tensor_buf *buf, struct tensor_chunks *chunks)
 
 /**
  * tensor_buf_alloc() - create a buffer and allocate its memory
- * @want: the request
+ * @request: the request
  * @hint: owner that probably matches
  * @client: id of the calling client, which keeps the file system mounted
  *
  * Return: the buffer with one reference, dropped by tensor_buf_put(); or an ERR_PTR(): -EDQUOT at a
  * limit, -ENOMEM, -EINTR, -EOPNOTSUPP.
  */
-struct tensor_buf *tensor_buf_alloc(const struct tensor_want *want, struct tensor_owner *hint,
+struct tensor_buf *tensor_buf_alloc(const struct tensor_request *request, struct tensor_owner *hint,
 				    u64 client)
 {
 	struct tensor_buf *buf =
-		buf_new(&alloc_backing, (u64)want->pages << PAGE_SHIFT, hint, client);
+		buf_new(&alloc_backing, (u64)request->pages << PAGE_SHIFT, hint, client);
 	int err;
 
 	if (IS_ERR(buf))
 		return buf;
-	buf->want = *want;
+	buf->request = *request;
 	err = tensor_buf_fill(buf, &buf->chunks);
 	if (err) {
 		tensor_buf_put(buf);
@@ -235,7 +235,7 @@ void tensor_buffer_exit(void)
  * With @pages locked against new faults: wait for faults in progress, or return false if there is
  * one.
  */
-static bool shut_drain(const struct tensor_chunks *chunks, bool wait)
+static bool wait_for_faults(const struct tensor_chunks *chunks, bool wait)
 {
 	struct folio *folio;
 	size_t i;
@@ -266,7 +266,7 @@ static bool chunks_mapped(const struct tensor_chunks *chunks)
 }
 
 /**
- * tensor_buf_shut() - empty all mappings and block faults
+ * tensor_buf_block() - empty all mappings and block faults
  * @buf: the buffer; its lock is held
  * @wait: wait for faults in progress; otherwise fail if there is one
  *
@@ -275,16 +275,16 @@ static bool chunks_mapped(const struct tensor_chunks *chunks)
  * can appear after those that it removes. An entry that mremap() is moving may stay: its page has a
  * reference, which tensor_chunks_idle() finds; see also tensor_buf_unmap().
  *
- * Return: whether the buffer is shut; if so @buf->pages is held until tensor_buf_open().
+ * Return: whether faults are blocked; if so @buf->pages is held until tensor_buf_unblock().
  */
-bool tensor_buf_shut(struct tensor_buf *buf, bool wait)
+bool tensor_buf_block(struct tensor_buf *buf, bool wait)
 {
 	lockdep_assert_held(&buf->lock);
 	if (wait)
 		down_write(&buf->pages);
 	else if (!down_write_trylock(&buf->pages))
 		return false;
-	if (!shut_drain(&buf->chunks, wait)) {
+	if (!wait_for_faults(&buf->chunks, wait)) {
 		up_write(&buf->pages);
 		return false;
 	}
@@ -293,7 +293,7 @@ bool tensor_buf_shut(struct tensor_buf *buf, bool wait)
 }
 
 /**
- * tensor_buf_unmap() - empty the mappings of a shut buffer until no page is mapped
+ * tensor_buf_unmap() - empty the mappings of a blocked buffer until no page is mapped
  * @buf: the buffer
  *
  * The core's walk can miss the entry of a huge page that mremap() moves: it checks the old and the
@@ -314,17 +314,17 @@ void tensor_buf_unmap(struct tensor_buf *buf)
 }
 
 /**
- * tensor_buf_open() - undo tensor_buf_shut(): faults map the current pages again
+ * tensor_buf_unblock() - undo tensor_buf_block(): faults map the current pages again
  * @buf: the buffer
  */
-void tensor_buf_open(struct tensor_buf *buf)
+void tensor_buf_unblock(struct tensor_buf *buf)
 {
 	up_write(&buf->pages);
 }
 
 /**
  * tensor_buf_swap() - exchange the pages of a buffer
- * @buf: the buffer, shut and with its lock held
+ * @buf: the buffer, blocked by tensor_buf_block(), with its lock held
  * @chunks: the new pages, or empty; on return the old pages, for tensor_chunks_free()
  */
 void tensor_buf_swap(struct tensor_buf *buf, struct tensor_chunks *chunks)
@@ -333,7 +333,7 @@ void tensor_buf_swap(struct tensor_buf *buf, struct tensor_chunks *chunks)
 	tensor_memory_count(buf);
 }
 
-static void info_who(const struct tensor_owner *owner, struct tensor_info *info)
+static void info_owner(const struct tensor_owner *owner, struct tensor_info *info)
 {
 	info->pid = pid_vnr(owner->pid);
 	info->uid = from_kuid_munged(current_user_ns(), owner->uid);
@@ -398,7 +398,7 @@ void tensor_buf_info(const struct tensor_hold *hold, struct tensor_info *info)
 	info->dev = new_encode_dev(buf->inode.i_sb->s_dev);
 	info->ino = buf->id;
 	info->age_ns = ktime_get_boottime_ns() - buf->born;
-	info_who(buf->owner, info);
+	info_owner(buf->owner, info);
 	info_refs(buf, info);
 	info_memory(buf, info);
 }

@@ -71,7 +71,7 @@ static bool label_ok(const char *label)
 }
 
 /* Unused dimensions must be zero. */
-static bool tail_zero(const struct tensor_desc *desc)
+static bool unused_dims_zero(const struct tensor_desc *desc)
 {
 	unsigned int i;
 
@@ -101,7 +101,7 @@ static bool count_ok(const struct tensor_desc *desc, bool *empty)
 }
 
 /* How far the elements reach before (*@low <= 0) and beyond (*@high > 0) the offset, in bits. */
-static bool reach(const struct tensor_desc *desc, s64 *low, s64 *high)
+static bool desc_extent(const struct tensor_desc *desc, s64 *low, s64 *high)
 {
 	s64 bits = desc->bits, step, *side;
 	unsigned int i;
@@ -124,7 +124,7 @@ static int desc_check(const struct tensor_desc *desc, u64 bytes)
 	s64 low, high;
 	bool empty;
 
-	if (desc->ndim > TENSOR_UAPI_MAX_DIMS || desc->__reserved || !tail_zero(desc) ||
+	if (desc->ndim > TENSOR_UAPI_MAX_DIMS || desc->__reserved || !unused_dims_zero(desc) ||
 	    !label_ok(desc->label))
 		return -EINVAL;
 	if (!desc->bits)
@@ -133,7 +133,7 @@ static int desc_check(const struct tensor_desc *desc, u64 bytes)
 		return -EINVAL;
 	if (empty)
 		return 0;
-	if (!reach(desc, &low, &high))
+	if (!desc_extent(desc, &low, &high))
 		return -EINVAL;
 	/* offset <= bytes <= TENSOR_MAX_BYTES: neither side can overflow */
 	if ((s64)desc->offset * 8 + low < 0 || high > (s64)(bytes - desc->offset) * 8)

@@ -34,7 +34,7 @@ u64 tensor_registry_id(void)
 }
 
 /* 0 would mean to netlink that consistency is not tracked, so it is skipped. */
-static void changed(bool exports)
+static void generation_next(bool exports)
 {
 	lockdep_assert_held(&totals_lock);
 	if (!++generations[exports])
@@ -47,7 +47,7 @@ static void count_buf(const struct tensor_buf *buf, bool add)
 	totals.bufs += add ? 1 : -1;
 	totals.bytes += add ? buf->bytes : -buf->bytes;
 	totals.huge_bytes += add ? buf->huge_bytes : -buf->huge_bytes;
-	changed(false);
+	generation_next(false);
 	spin_unlock(&totals_lock);
 }
 
@@ -55,7 +55,7 @@ static void count_client(bool add)
 {
 	spin_lock(&totals_lock);
 	totals.clients += add ? 1 : -1;
-	changed(false);
+	generation_next(false);
 	spin_unlock(&totals_lock);
 }
 
@@ -63,7 +63,7 @@ static void count_export(const struct tensor_exported *exported, bool add)
 {
 	spin_lock(&totals_lock);
 	totals.exports[exported->kind] += add ? 1 : -1;
-	changed(true);
+	generation_next(true);
 	spin_unlock(&totals_lock);
 }
 

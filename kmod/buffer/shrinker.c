@@ -31,12 +31,12 @@ static bool purge_try(struct tensor_buf *buf, struct tensor_chunks *chunks)
 	bool idle;
 
 	/* check first, because emptying the mappings is expensive and useless if a page stays */
-	if (tensor_chunks_busy(&buf->chunks) || !tensor_buf_shut(buf, false))
+	if (tensor_chunks_busy(&buf->chunks) || !tensor_buf_block(buf, false))
 		return false;
 	idle = tensor_chunks_idle(&buf->chunks);
 	if (idle)
 		tensor_buf_swap(buf, chunks);
-	tensor_buf_open(buf);
+	tensor_buf_unblock(buf);
 	return idle;
 }
 

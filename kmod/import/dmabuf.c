@@ -72,7 +72,7 @@ static const struct tensor_backing imported_backing = {
 };
 
 /* The rights that a dma-buf gives, by the mode that its file is open with. */
-static u32 imported_gives(const struct dma_buf *dmabuf)
+static u32 imported_rights(const struct dma_buf *dmabuf)
 {
 	return dmabuf->file->f_mode & FMODE_WRITE ? TENSOR_RIGHTS_RW : TENSOR_RIGHTS_RO;
 }
@@ -104,7 +104,7 @@ int tensor_import_dmabuf(struct tensor_owner *hint, u64 client, struct dma_buf *
 		dma_buf_put(dmabuf);
 		return PTR_ERR(buf);
 	}
-	*hold = tensor_hold_all(buf, imported_gives(dmabuf));
+	*hold = tensor_hold_all(buf, imported_rights(dmabuf));
 	return 0;
 }
 
@@ -119,7 +119,7 @@ struct file *tensor_imported_dmabuf(const struct tensor_hold *hold)
 {
 	const struct dma_buf *dmabuf = hold->buf->source;
 
-	if (!tensor_hold_may(hold, imported_gives(dmabuf)))
+	if (!tensor_hold_may(hold, imported_rights(dmabuf)))
 		return ERR_PTR(-EOPNOTSUPP);
 	return get_file(dmabuf->file);
 }

@@ -115,5 +115,5 @@ int tensor_pin(struct tensor_call *call)
 		return PTR_ERR(handle);
 	}
 	arg->handle = handle->id;
-	return tensor_call_give(call, handle);
+	return tensor_call_reply_handle(call, handle);
 }

@@ -10,19 +10,19 @@
 #include "call.h"
 
 /* Mappings that the maker made through its handle do not count; those of others do. */
-static bool purge_alone(const struct tensor_buf *buf)
+static bool purge_unshared(const struct tensor_buf *buf)
 {
 	return atomic_read(&buf->handles) == 1 && !atomic_read(&buf->files) &&
 	       !atomic_read(&buf->peers) && !atomic_read(&buf->dmabufs);
 }
 
-static int purge_allow(struct tensor_buf *buf)
+static int advise_purgeable(struct tensor_buf *buf)
 {
 	if (tensor_buf_seals(buf) & TENSOR_SEAL_WRITE)
 		return -EPERM;
 	if (tensor_buf_state(buf) & TENSOR_STATE_PURGEABLE)
 		return 0;
-	if (!purge_alone(buf))
+	if (!purge_unshared(buf))
 		return -EBUSY;
 	tensor_state_change(buf, TENSOR_STATE_PURGEABLE, 0);
 	tensor_purgelist_add(buf, NULL);
@@ -30,7 +30,7 @@ static int purge_allow(struct tensor_buf *buf)
 }
 
 /* Return whether the buffer was purged; -EAGAIN if it needs pages and @chunks has none. */
-static int purge_keep(struct tensor_buf *buf, struct tensor_chunks *chunks)
+static int willneed_try(struct tensor_buf *buf, struct tensor_chunks *chunks)
 {
 	bool purged = tensor_buf_state(buf) & TENSOR_STATE_PURGED;
 
@@ -46,29 +46,29 @@ static int purge_keep(struct tensor_buf *buf, struct tensor_chunks *chunks)
 	return purged;
 }
 
-static int purge_keep_locked(struct tensor_buf *buf, struct tensor_chunks *chunks)
+static int willneed_try_locked(struct tensor_buf *buf, struct tensor_chunks *chunks)
 {
 	int purged;
 
 	mutex_lock(&buf->lock);
-	purged = tensor_buf_usable(buf) ?: purge_keep(buf, chunks);
+	purged = tensor_buf_usable(buf) ?: willneed_try(buf, chunks);
 	mutex_unlock(&buf->lock);
 	return purged;
 }
 
 /* Allocate without the lock, which the shrinker needs. */
-static int purge_undo(struct tensor_buf *buf)
+static int advise_willneed(struct tensor_buf *buf)
 {
 	struct tensor_chunks chunks = {};
 	int purged, err;
 
-	purged = purge_keep_locked(buf, &chunks);
+	purged = willneed_try_locked(buf, &chunks);
 	if (purged != -EAGAIN)
 		return purged;
 	err = tensor_buf_fill(buf, &chunks);
 	if (err)
 		return err;
-	purged = purge_keep_locked(buf, &chunks);
+	purged = willneed_try_locked(buf, &chunks);
 	tensor_chunks_free(&chunks);
 	return purged;
 }
@@ -83,9 +83,9 @@ static int advise_hold(const struct tensor_call *call, const struct tensor_hold 
 	if (buf->backing->kind != TENSOR_KIND_ALLOC)
 		return -EOPNOTSUPP;
 	if (call->arg.advise.advice == TENSOR_ADVISE_WILLNEED)
-		return purge_undo(buf);
+		return advise_willneed(buf);
 	mutex_lock(&buf->lock);
-	err = tensor_buf_usable(buf) ?: purge_allow(buf);
+	err = tensor_buf_usable(buf) ?: advise_purgeable(buf);
 	mutex_unlock(&buf->lock);
 	return err;
 }

@@ -65,13 +65,13 @@ int tensor_call_reply(const struct tensor_call *call)
 }
 
 /**
- * tensor_call_give() - reply to a call that made a handle, and publish the handle
+ * tensor_call_reply_handle() - reply to a call that made a handle, and publish the handle
  * @call: the call
  * @handle: from tensor_handle_new(); passes to this function
  *
  * Return: 0, or -EFAULT and the handle is freed with its reference.
  */
-int tensor_call_give(const struct tensor_call *call, struct tensor_handle *handle)
+int tensor_call_reply_handle(const struct tensor_call *call, struct tensor_handle *handle)
 {
 	int err = tensor_call_reply(call);
 

@@ -47,7 +47,7 @@ int tensor_call_hold(const struct tensor_call *call, u32 handle, struct tensor_h
 int tensor_call_begin(const struct tensor_call *call, bool unsupported, bool invalid, u32 handle,
 		      struct tensor_hold *hold);
 int tensor_call_reply(const struct tensor_call *call);
-int tensor_call_give(const struct tensor_call *call, struct tensor_handle *handle);
+int tensor_call_reply_handle(const struct tensor_call *call, struct tensor_handle *handle);
 
 /* Id of the client, which gets no event for what this call does; 0 on a buffer fd. */
 static inline u64 tensor_call_client(const struct tensor_call *call)

@@ -26,41 +26,41 @@
 	(TENSOR_ALLOC_ORDERS | TENSOR_ALLOC_NODE_ONLY | TENSOR_ALLOC_INTERLEAVE | \
 	 TENSOR_ALLOC_CONTIG | TENSOR_ALLOC_DMA32)
 
-static int alloc_node(const struct tensor_alloc *arg, struct tensor_want *want)
+static int alloc_node(const struct tensor_alloc *arg, struct tensor_request *request)
 {
-	want->node = arg->node;
-	want->node_only = arg->flags & TENSOR_ALLOC_NODE_ONLY;
+	request->node = arg->node;
+	request->node_only = arg->flags & TENSOR_ALLOC_NODE_ONLY;
 	if (arg->node == TENSOR_NODE_ANY)
-		return want->node_only ? -EINVAL : 0;
+		return request->node_only ? -EINVAL : 0;
 	if (arg->node < 0 || arg->node >= MAX_NUMNODES)
 		return -EINVAL;
 	return node_state(array_index_nospec(arg->node, MAX_NUMNODES), N_MEMORY) ? 0 : -EINVAL;
 }
 
-static int alloc_place(const struct tensor_alloc *arg, struct tensor_want *want)
+static int alloc_place(const struct tensor_alloc *arg, struct tensor_request *request)
 {
-	want->interleave = arg->flags & TENSOR_ALLOC_INTERLEAVE;
-	want->contig = arg->flags & TENSOR_ALLOC_CONTIG;
-	want->dma32 = arg->flags & TENSOR_ALLOC_DMA32;
-	if (want->interleave && (want->contig || arg->node != TENSOR_NODE_ANY))
+	request->interleave = arg->flags & TENSOR_ALLOC_INTERLEAVE;
+	request->contig = arg->flags & TENSOR_ALLOC_CONTIG;
+	request->dma32 = arg->flags & TENSOR_ALLOC_DMA32;
+	if (request->interleave && (request->contig || arg->node != TENSOR_NODE_ANY))
 		return -EINVAL;
-	return want->contig && (arg->flags & TENSOR_ALLOC_ORDERS) ? -EINVAL : 0;
+	return request->contig && (arg->flags & TENSOR_ALLOC_ORDERS) ? -EINVAL : 0;
 }
 
-static int alloc_orders(const struct tensor_alloc *arg, struct tensor_want *want)
+static int alloc_orders(const struct tensor_alloc *arg, struct tensor_request *request)
 {
 	bool given = arg->flags & TENSOR_ALLOC_ORDERS;
 
 	if (!given && (arg->min_order || arg->max_order))
 		return -EINVAL;
-	want->min_order = arg->min_order;
-	want->max_order = given ? arg->max_order : TENSOR_TOP_ORDER;
-	if (want->min_order > want->max_order || want->max_order > TENSOR_TOP_ORDER)
+	request->min_order = arg->min_order;
+	request->max_order = given ? arg->max_order : TENSOR_TOP_ORDER;
+	if (request->min_order > request->max_order || request->max_order > TENSOR_TOP_ORDER)
 		return -EINVAL;
 	return 0;
 }
 
-static int alloc_want(const struct tensor_alloc *arg, struct tensor_want *want)
+static int alloc_request(const struct tensor_alloc *arg, struct tensor_request *request)
 {
 	int err;
 
@@ -68,17 +68,17 @@ static int alloc_want(const struct tensor_alloc *arg, struct tensor_want *want)
 		return -EOPNOTSUPP;
 	if (arg->__reserved || !arg->bytes || arg->bytes > TENSOR_MAX_BYTES)
 		return -EINVAL;
-	*want = (struct tensor_want){};
-	err = alloc_node(arg, want);
+	*request = (struct tensor_request){};
+	err = alloc_node(arg, request);
 	if (err)
 		return err;
-	err = alloc_place(arg, want);
+	err = alloc_place(arg, request);
 	if (err)
 		return err;
-	err = alloc_orders(arg, want);
+	err = alloc_orders(arg, request);
 	if (err)
 		return err;
-	want->pages = round_up(arg->bytes, PAGE_SIZE << want->min_order) >> PAGE_SHIFT;
+	request->pages = round_up(arg->bytes, PAGE_SIZE << request->min_order) >> PAGE_SHIFT;
 	return 0;
 }
 
@@ -87,14 +87,14 @@ static int call_alloc(struct tensor_call *call)
 	struct tensor_alloc *arg = &call->arg.alloc;
 	struct tensor_handle *handle;
 	struct tensor_hold hold;
-	struct tensor_want want;
+	struct tensor_request request;
 	struct tensor_buf *buf;
 	int err;
 
-	err = alloc_want(arg, &want);
+	err = alloc_request(arg, &request);
 	if (err)
 		return err;
-	buf = tensor_buf_alloc(&want, call->client->owner, call->client->id);
+	buf = tensor_buf_alloc(&request, call->client->owner, call->client->id);
 	if (IS_ERR(buf))
 		return PTR_ERR(buf);
 	hold = tensor_hold_all(buf, TENSOR_RIGHTS_ALL);
@@ -106,7 +106,7 @@ static int call_alloc(struct tensor_call *call)
 	arg->bytes = buf->bytes;
 	arg->handle = handle->id;
 	arg->mmap_offset = tensor_handle_mmap_offset(handle->id);
-	return tensor_call_give(call, handle);
+	return tensor_call_reply_handle(call, handle);
 }
 
 static int call_info(struct tensor_call *call)

@@ -36,9 +36,9 @@ static bool seal_idle(struct tensor_buf *buf)
 {
 	bool idle;
 
-	tensor_buf_shut(buf, true);
+	tensor_buf_block(buf, true);
 	idle = tensor_chunks_idle(&buf->chunks);
-	tensor_buf_open(buf);
+	tensor_buf_unblock(buf);
 	return idle;
 }
 
@@ -143,10 +143,10 @@ static void revoke_pages(struct tensor_buf *buf)
 {
 	struct tensor_chunks chunks = {};
 
-	tensor_buf_shut(buf, true);
+	tensor_buf_block(buf, true);
 	tensor_buf_unmap(buf);
 	tensor_buf_swap(buf, &chunks);
-	tensor_buf_open(buf);
+	tensor_buf_unblock(buf);
 	if (buf->devices)
 		buf->orphans = chunks;
 	else

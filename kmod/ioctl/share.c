@@ -103,7 +103,8 @@ static int export_count(const struct tensor_export *arg, const struct tensor_hol
 	return err;
 }
 
-static int export_give(struct tensor_call *call, const struct tensor_hold *hold, struct file *file)
+static int export_install(struct tensor_call *call, const struct tensor_hold *hold,
+			  struct file *file)
 {
 	struct tensor_export *arg = &call->arg.export;
 	s32 was = arg->fd;
@@ -157,7 +158,7 @@ int tensor_export(struct tensor_call *call)
 		err = PTR_ERR(file);
 		goto put_buf;
 	}
-	err = export_give(call, &hold, file);
+	err = export_install(call, &hold, file);
 	if (err)
 		fput(file);
 put_buf:
@@ -213,7 +214,7 @@ static int import_reuse(struct tensor_call *call, const struct tensor_hold *hold
 }
 
 /* Takes over the reference in @hold. */
-static int import_give(struct tensor_call *call, const struct tensor_hold *hold)
+static int import_handle(struct tensor_call *call, const struct tensor_hold *hold)
 {
 	u32 same = tensor_handle_reuse(call->client, hold);
 	struct tensor_handle *handle;
@@ -259,7 +260,7 @@ int tensor_import(struct tensor_call *call)
 		return -EBADF;
 	err = import_file(call, file, &hold);
 	if (!err)
-		err = import_give(call, &hold);
+		err = import_handle(call, &hold);
 	else if (hold.buf)
 		tensor_buf_put(hold.buf);
 	/* the file counts as a holder until the handle does */

@@ -48,7 +48,7 @@ void tensor_span_unpin(struct tensor_buf *buf, struct tensor_span *span, bool di
 	if (!buf->backing->unpin)
 		return;
 	buf->backing->unpin(span, dirty);
-	tensor_unpay(&span->paid);
+	tensor_pin_uncharge(&span->charges);
 }
 
 /**
@@ -67,7 +67,7 @@ int tensor_span_pin(const struct tensor_hold *hold, struct tensor_span *span)
 
 	*span = (struct tensor_span){ .first = hold->first, .count = hold->count };
 	if (buf->backing->unpin)
-		err = tensor_pay(&span->paid, buf->owner->user, span->count);
+		err = tensor_pin_charge(&span->charges, buf->owner->user, span->count);
 	if (err == -EDQUOT)
 		tensor_notify_limit(buf->client, (u64)span->count << PAGE_SHIFT);
 	if (err)
@@ -76,7 +76,7 @@ int tensor_span_pin(const struct tensor_hold *hold, struct tensor_span *span)
 	err = span->pages ? buf->backing->pin(buf, span) : -ENOMEM;
 	if (err) {
 		kvfree(span->pages);
-		tensor_unpay(&span->paid);
+		tensor_pin_uncharge(&span->charges);
 	}
 	return err;
 }
@@ -189,7 +189,7 @@ bool tensor_devmap_any(const struct tensor_hold *hold)
 	return false;
 }
 
-static bool map_meets(const struct device_map *map, const struct tensor_hold *hold)
+static bool map_overlaps(const struct device_map *map, const struct tensor_hold *hold)
 {
 	return map->span.first < hold->first + hold->count &&
 	       hold->first < map->span.first + map->span.count;
@@ -209,7 +209,7 @@ void tensor_devmap_sync(const struct tensor_hold *hold, bool for_cpu)
 
 	mutex_lock(&buf->lock);
 	list_for_each_entry(map, &buf->maps, node) {
-		if (!map_meets(map, hold))
+		if (!map_overlaps(map, hold))
 			continue;
 		if (for_cpu)
 			dma_sync_sgtable_for_cpu(map->dev, &map->sgt, map->dir);

@@ -37,7 +37,7 @@ static struct tensor_buf *vma_buf(const struct vm_area_struct *vma)
 
 /*
  * The page is locked before the list of pages is released, and stays locked until the entry is set:
- * a task that takes the pages away waits for that, see tensor_buf_shut(). A hardware-poisoned page
+ * a task that takes the pages away waits for that, see tensor_buf_block(). A hardware-poisoned page
  * is not passed to the core, which would look for it in a page cache.
  */
 static vm_fault_t map_fault(struct vm_fault *vmf)

@@ -87,7 +87,7 @@ static int put_current(struct sk_buff *skb)
 	return put_process(skb, task_tgid(current), current_euid(), comm);
 }
 
-static int put_who(struct sk_buff *skb, const struct tensor_owner *owner)
+static int put_owner(struct sk_buff *skb, const struct tensor_owner *owner)
 {
 	return owner ? put_process(skb, owner->pid, owner->uid, owner->comm) : put_current(skb);
 }
@@ -95,7 +95,7 @@ static int put_who(struct sk_buff *skb, const struct tensor_owner *owner)
 static int put_event(struct sk_buff *skb, const struct event *event)
 {
 	if (put_u64(skb, TENSOR_A_EVENT_TIME_NS, ktime_get_boottime_ns()) ||
-	    put_who(skb, event->owner))
+	    put_owner(skb, event->owner))
 		return -EMSGSIZE;
 	if ((event->buf && put_u64(skb, TENSOR_A_EVENT_BUF, event->buf)) ||
 	    (event->client && put_u64(skb, TENSOR_A_EVENT_CLIENT, event->client)) ||
@@ -128,7 +128,7 @@ static struct sk_buff *event_message(u8 cmd, const struct event *event)
 	return skb;
 }
 
-static bool event_heard(void)
+static bool event_has_listener(void)
 {
 	return genl_has_listeners(notify_family, &init_net, EVENT_GROUP);
 }
@@ -137,7 +137,7 @@ static void event_send(u8 cmd, const struct event *event)
 {
 	struct sk_buff *skb;
 
-	if (!event_heard())
+	if (!event_has_listener())
 		return;
 	skb = event_message(cmd, event);
 	if (skb)
