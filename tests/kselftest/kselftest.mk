@@ -28,7 +28,7 @@ $(KST_BINS): $(KST_H) $(KST_INC)/kselftest_harness.h
 	$(Q)$(CC) $(CFLAGS) $(WARN) -Wno-missing-prototypes $(KST_FLAGS) -D_GNU_SOURCE -Iinclude/uapi -isystem $(KST_INC) -o $@ \
 		$(filter %.c,$^) $(KST_LIBS)
 
-$(addprefix $(KST_B)/,race seal seal_fails revoke advise event event_client event_gone failnth_tables handles \
+$(addprefix $(KST_B)/,race seal_race seal_fails revoke_race advise_race event event_client event_gone failnth_tables handles \
 	import_race sync_deadline): KST_LIBS = -pthread
 KST_NL := $(addprefix $(KST_B)/,neighbour netlink netlink_ask netlink_event netlink_list)
 $(KST_NL): KST_LIBS = $(shell pkg-config --libs libnl-genl-3.0) -pthread

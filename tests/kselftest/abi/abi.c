@@ -108,7 +108,7 @@ static void *valid(FIXTURE_DATA(abi) * self, unsigned int cmd, void *room, uint3
  * Checks that the values are plausible; reply.c checks the values themselves and that all are
  * written.
  */
-TEST_F(abi, query_tells_what_the_kernel_has)
+TEST_F(abi, query_reports_what_the_kernel_supports)
 {
 	struct tensor_query q;
 
@@ -176,7 +176,7 @@ TEST_F(abi, unknown_ioctl_is_enotty)
 	}
 }
 
-TEST_F(abi, buffer_fd_takes_only_calls_about_its_buffer)
+TEST_F(abi, buffer_fd_accepts_only_calls_on_its_buffer)
 {
 	char room[PAGE];
 	unsigned int i;
@@ -204,7 +204,7 @@ TEST_F(abi, size_below_first_version_is_einval)
 	}
 }
 
-TEST_F(abi, first_version_is_answered_and_nothing_behind_it)
+TEST_F(abi, first_version_is_answered_and_nothing_beyond_it_is_written)
 {
 	static const unsigned int asks[] = {
 		TENSOR_IOC_QUERY,
@@ -439,7 +439,7 @@ TEST_F(abi, alloc_refuses_nodes_without_memory)
 	EXPECT_EQ(-EINVAL, dev_call(self->dev, TENSOR_IOC_ALLOC, &alloc));
 }
 
-TEST_F(abi, alloc_and_import_want_an_open_for_writing)
+TEST_F(abi, alloc_and_import_need_an_open_for_writing)
 {
 	struct tensor_import import;
 	struct tensor_alloc alloc;
@@ -451,7 +451,7 @@ TEST_F(abi, alloc_and_import_want_an_open_for_writing)
 	close(dev);
 }
 
-TEST_F(abi, import_refuses_what_is_no_buffer_fd)
+TEST_F(abi, import_refuses_fds_without_a_buffer)
 {
 	struct tensor_import import;
 	int pipes[2], memfd = memfd_create("stranger", 0);

@@ -46,7 +46,7 @@ static int raw_map_errno(int fd, uint64_t offset)
 	return 0;
 }
 
-TEST_F(compat, query_and_info_answer_like_those_of_64_bits)
+TEST_F(compat, query_and_info_reply_as_to_64_bit_programs)
 {
 	struct tensor_query query;
 	struct tensor_info info;
@@ -61,7 +61,7 @@ TEST_F(compat, query_and_info_answer_like_those_of_64_bits)
 	EXPECT_EQ(1, info.handles);
 }
 
-TEST_F(compat, descriptor_is_read_back_as_it_was_written)
+TEST_F(compat, descriptor_is_read_back_unchanged)
 {
 	struct tensor_desc set = {
 		.bits = 32,

@@ -29,7 +29,7 @@ static char *fdinfo(int fd, char *text, size_t room)
 	return read_text(path, text, room);
 }
 
-TEST_F(fdinfo, device_tells_handles_and_bytes)
+TEST_F(fdinfo, device_shows_handles_and_bytes)
 {
 	struct tensor_alloc more;
 	char text[4096];
@@ -47,7 +47,7 @@ TEST_F(fdinfo, device_tells_handles_and_bytes)
 	EXPECT_NE(NULL, strstr(text, "\ntensor-handles:\t1\n"));
 }
 
-TEST_F(fdinfo, buffer_tells_its_memory_and_users)
+TEST_F(fdinfo, buffer_shows_its_memory_and_users)
 {
 	int fd = buf_export(self->dev, self->buf.handle, 0);
 	struct tensor_info info;
@@ -71,7 +71,7 @@ TEST_F(fdinfo, buffer_tells_its_memory_and_users)
 	close(fd);
 }
 
-TEST_F(fdinfo, buffer_tells_its_descriptor)
+TEST_F(fdinfo, buffer_shows_its_descriptor)
 {
 	struct tensor_desc desc = {
 		.bits = 32,

@@ -86,7 +86,7 @@ TEST_F(meta, fresh_buffer_has_no_descriptor)
 	EXPECT_NE(0, info.state & TENSOR_STATE_META);
 }
 
-TEST_F(meta, descriptor_is_read_back_through_every_hold)
+TEST_F(meta, descriptor_is_read_back_through_every_handle_and_fd)
 {
 	int fd = buf_export_ro(self->dev, self->buf.handle), other = dev_open();
 	struct tensor_import import;
@@ -102,7 +102,7 @@ TEST_F(meta, descriptor_is_read_back_through_every_hold)
 	close(other);
 }
 
-TEST_F(meta, read_only_holds_cannot_set_it)
+TEST_F(meta, read_only_handles_and_fds_cannot_set_it)
 {
 	int fd = buf_export_ro(self->dev, self->buf.handle);
 	struct tensor_desc desc = line(8, 0, 1, 1);
@@ -125,7 +125,7 @@ TEST_F(meta, writable_fd_can_set_it)
 }
 
 /* The dtype tag is stored and not interpreted. */
-TEST_F(meta, every_tag_is_taken_and_read_back)
+TEST_F(meta, every_dtype_tag_is_accepted_and_read_back)
 {
 	static const uint32_t tags[] = { 0, 1, TAG_C128, 255, 1 << 16, INT32_MAX, UINT32_MAX };
 	struct tensor_desc desc = self->good, seen;
@@ -221,7 +221,7 @@ TEST_F(meta, elements_larger_than_the_buffer_are_einval)
 /*
  * One element of 512 MiB less one bit: the buffer of 512 MiB has room for it and for no second one.
  */
-TEST_F(meta, largest_element_is_taken_by_a_buffer_that_has_room)
+TEST_F(meta, largest_element_is_accepted_if_the_buffer_has_room)
 {
 	struct tensor_desc desc = line(UINT32_MAX, 0, 1, 1);
 	/* a memfd allocates its pages when they are touched */
@@ -388,7 +388,7 @@ TEST_F(meta, stride_of_a_dimension_of_one_does_not_matter)
 	EXPECT_EQ(0, try_set(self, &desc));
 }
 
-TEST_F(meta, empty_tensor_asks_only_for_its_offset)
+TEST_F(meta, empty_tensor_needs_only_a_valid_offset)
 {
 	struct tensor_desc desc = line(32, BYTES, 0, INT64_MAX);
 
@@ -458,7 +458,7 @@ TEST_F(meta, label_must_be_clean_text)
 	EXPECT_EQ(0, try_set(self, &desc));
 }
 
-TEST_F(meta, none_has_nothing_but_a_label)
+TEST_F(meta, zero_descriptor_may_have_only_a_label)
 {
 	struct tensor_desc desc = { .label = "raw" };
 

@@ -52,7 +52,7 @@ TEST_F(vgem, import_attaches_and_maps)
 	EXPECT_EQ(maps, info.generation);
 }
 
-TEST_F(vgem, gives_the_same_bytes_on)
+TEST_F(vgem, re_exported_dma_buf_has_the_same_bytes)
 {
 	char *ours = map_shared(self->dev, BYTES, RW, self->buf.mmap_offset), *theirs;
 	int fd;
@@ -104,7 +104,7 @@ TEST_F(vgem, part_is_imported)
 	EXPECT_EQ(0, vgem_close(self->vgem, self->gem));
 }
 
-TEST_F(vgem, read_only_one_is_refused_to_a_device_that_writes)
+TEST_F(vgem, read_only_dma_buf_is_refused_to_a_device_that_writes)
 {
 	int fd;
 
@@ -117,7 +117,7 @@ TEST_F(vgem, read_only_one_is_refused_to_a_device_that_writes)
 }
 
 /* vgem maps for both directions, and any user of its handle can read. */
-TEST_F(vgem, write_only_one_is_refused_to_a_device_that_reads)
+TEST_F(vgem, write_only_dma_buf_is_refused_to_a_device_that_reads)
 {
 	uint32_t wo = TENSOR_RIGHT_WRITE | TENSOR_RIGHT_ATTACH;
 	int fd;
@@ -131,7 +131,7 @@ TEST_F(vgem, write_only_one_is_refused_to_a_device_that_reads)
 }
 
 /* The right ATTACH is required to make a dma-buf, not for a device to attach to it. */
-TEST_F(vgem, dma_buf_to_read_and_write_is_enough_for_a_device)
+TEST_F(vgem, rights_to_read_and_write_suffice_for_a_device)
 {
 	int fd = buf_export_rights(self->dev, self->buf.handle,
 				   TENSOR_RIGHT_READ | TENSOR_RIGHT_WRITE, DMABUF);
@@ -142,7 +142,7 @@ TEST_F(vgem, dma_buf_to_read_and_write_is_enough_for_a_device)
 	close(fd);
 }
 
-TEST_F(vgem, sealed_one_is_refused_to_a_device_that_writes)
+TEST_F(vgem, sealed_dma_buf_is_refused_to_a_device_that_writes)
 {
 	if (!vgem_maps())
 		SKIP(return, NO_DEVICE_MAPS);
@@ -161,7 +161,7 @@ TEST_F(vgem, seal_is_refused_while_a_device_may_write)
 	EXPECT_EQ(TENSOR_SEAL_WRITE, buf_seal(self->dev, self->buf.handle, TENSOR_SEAL_WRITE));
 }
 
-TEST_F(vgem, revoke_leaves_a_device_what_it_uses)
+TEST_F(vgem, revoke_keeps_pages_that_a_device_uses)
 {
 	int64_t before = memory_free();
 
@@ -192,7 +192,7 @@ static int map_through_card(FIXTURE_DATA(vgem) * self, int fd, int prot)
 }
 
 /* A driver may attach to any dma-buf; attaching without mapping gives no access. */
-TEST_F(vgem, attachment_alone_is_no_access)
+TEST_F(vgem, attachment_alone_gives_no_access)
 {
 	uint32_t wo = TENSOR_RIGHT_WRITE | TENSOR_RIGHT_ATTACH;
 	int fd;
@@ -225,7 +225,7 @@ TEST_F(vgem, attachment_alone_keeps_no_memory_of_a_revoked_buffer)
 	EXPECT_EQ(0, vgem_close(self->vgem, self->gem));
 }
 
-TEST_F(vgem, revoked_one_is_refused)
+TEST_F(vgem, revoked_dma_buf_is_refused)
 {
 	ASSERT_EQ(0, buf_revoke(self->dev, self->buf.handle));
 	EXPECT_EQ(-EIDRM, vgem_import(self->vgem, self->fd, &self->gem));

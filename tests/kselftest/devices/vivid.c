@@ -27,7 +27,7 @@ static bool is_picture(const char *at, uint32_t width, uint32_t lines)
 	return memcmp(at, at + width, 4) && memcmp(last, last + width, 4);
 }
 
-TEST_F(vivid, frame_arrives_in_our_memory)
+TEST_F(vivid, frame_is_captured_into_a_buffer)
 {
 	int i = first_frame(self);
 
@@ -42,7 +42,7 @@ TEST_F(vivid, frame_arrives_in_our_memory)
 	EXPECT_LE(1, info_of(self->dev, self->buf[i].handle).generation);
 }
 
-TEST_F(vivid, frame_stays_in_the_part)
+TEST_F(vivid, frame_stays_within_an_exported_range)
 {
 	uint64_t part = (self->frame + PAGE - 1) / PAGE * PAGE, first = 17 * PAGE;
 	int i, fd[BUFFERS];
@@ -92,7 +92,7 @@ static void capturer(int cam, int *fd, int pipe)
 		pause();
 }
 
-TEST_F(vivid, kill_of_who_captures_leaves_nothing)
+TEST_F(vivid, kill_of_the_capturing_process_leaks_nothing)
 {
 	int ends[2];
 	char byte;
@@ -123,7 +123,7 @@ TEST_F(vivid, kill_of_who_captures_leaves_nothing)
 }
 
 /* A frame of 4 MB needs more than one chunk, unless it is contiguous. */
-TEST_F(vivid, frame_arrives_in_contiguous_memory)
+TEST_F(vivid, frame_is_captured_into_contiguous_memory)
 {
 	struct tensor_alloc big[2];
 	char *at[2];
@@ -157,7 +157,7 @@ TEST_F(vivid, frame_arrives_in_contiguous_memory)
 }
 
 /* PIN's memory and a memfd, which need the instance that can gather pages. */
-TEST_F(vivid, frame_arrives_in_somebody_elses_memory)
+TEST_F(vivid, frame_is_captured_into_pinned_and_memfd_memory)
 {
 	int memfd = memfd_new(64 * PAGE, 0), fd, i;
 	char *at[2] = { mmap(NULL, 64 * PAGE, RW, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) };
@@ -233,7 +233,7 @@ static int loop_show(FIXTURE_DATA(vivid) * self, int fd, int64_t frame)
 	return err ? err : video_stream(self->screen, OUTPUT, true);
 }
 
-TEST_F(vivid, what_the_screen_reads_the_camera_writes)
+TEST_F(vivid, frame_is_looped_from_screen_to_camera)
 {
 	int64_t frame = loop_set_up(self);
 	int i, n;

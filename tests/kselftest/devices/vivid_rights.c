@@ -5,7 +5,7 @@
  */
 #include "vivid.h"
 
-TEST_F(vivid, read_only_one_is_refused_for_a_camera)
+TEST_F(vivid, read_only_dma_buf_is_refused_for_a_camera)
 {
 	int fd = buf_export_rights(self->dev, self->buf[0].handle, TENSOR_RIGHTS_RO, DMABUF);
 
@@ -15,7 +15,7 @@ TEST_F(vivid, read_only_one_is_refused_for_a_camera)
 	close(fd);
 }
 
-TEST_F(vivid, read_only_one_is_taken_for_a_screen_that_only_reads)
+TEST_F(vivid, read_only_dma_buf_is_accepted_for_a_screen)
 {
 	int fd = buf_export_rights(self->dev, self->buf[0].handle, TENSOR_RIGHTS_RO, DMABUF);
 	int64_t frame = video_format(self->screen, OUTPUT, 720, 480);
@@ -34,7 +34,7 @@ TEST_F(vivid, read_only_one_is_taken_for_a_screen_that_only_reads)
 	close(fd);
 }
 
-TEST_F(vivid, seal_is_refused_while_the_camera_has_it)
+TEST_F(vivid, seal_is_refused_while_a_camera_has_the_buffer_queued)
 {
 	ASSERT_EQ(0, video_queue(self->cam, CAPTURE, 0, self->fd[0], 0));
 	munmap(self->at[0], BYTES);
@@ -43,7 +43,7 @@ TEST_F(vivid, seal_is_refused_while_the_camera_has_it)
 	EXPECT_EQ(TENSOR_SEAL_WRITE, buf_seal(self->dev, self->buf[0].handle, TENSOR_SEAL_WRITE));
 }
 
-TEST_F(vivid, sealed_one_is_refused_for_a_camera)
+TEST_F(vivid, sealed_dma_buf_is_refused_for_a_camera)
 {
 	if (!variant->attaches)
 		SKIP(return, "the kernel warns of any vmap that fails");
@@ -57,7 +57,7 @@ TEST_F(vivid, sealed_one_is_refused_for_a_camera)
  * started: vivid has no device that reads the memory, its thread would ask for a kernel mapping,
  * which these dma-bufs refuse, and vivid does not check whether it got one.
  */
-TEST_F(vivid, sealed_one_is_taken_for_a_screen_that_only_reads)
+TEST_F(vivid, sealed_dma_buf_is_accepted_for_a_screen)
 {
 	int64_t frame;
 	int ro;
@@ -104,7 +104,7 @@ TEST_F(vivid, seal_is_possible_while_a_screen_reads)
 	close(fd);
 }
 
-TEST_F(vivid, camera_takes_one_that_can_only_be_written_to)
+TEST_F(vivid, write_only_dma_buf_is_accepted_for_a_camera)
 {
 	int fd;
 
@@ -118,7 +118,7 @@ TEST_F(vivid, camera_takes_one_that_can_only_be_written_to)
 	close(fd);
 }
 
-TEST_F(vivid, screen_is_refused_one_that_can_only_be_written_to)
+TEST_F(vivid, write_only_dma_buf_is_refused_for_a_screen)
 {
 	int64_t frame = video_format(self->screen, OUTPUT, 720, 480);
 	int fd = buf_export_rights(self->dev, self->buf[0].handle, TENSOR_RIGHT_WRITE, DMABUF);

@@ -9,14 +9,14 @@
 
 #include "event.h"
 
-TEST_F(event, nothing_has_happened)
+TEST_F(event, no_event_without_a_change)
 {
 	EXPECT_EQ(0, one(self->dev, self->buf.handle));
 	EXPECT_EQ(0, one(self->other, self->import.handle));
 	EXPECT_EQ(0, ready(self->dev, POLLIN));
 }
 
-TEST_F(event, seal_is_told_to_others)
+TEST_F(event, seal_is_reported_to_other_clients)
 {
 	ASSERT_EQ(TENSOR_SEAL_META, buf_seal(self->dev, self->buf.handle, TENSOR_SEAL_META));
 	EXPECT_EQ(0, one(self->dev, self->buf.handle));
@@ -65,7 +65,7 @@ static int64_t seal_us(FIXTURE_DATA(event) * self, int watched)
 }
 
 /* The waiters are woken by a work item, so that SEAL, which holds locks, does not take longer. */
-TEST_F(event, how_many_wait_does_not_matter_to_who_seals)
+TEST_F(event, number_of_waiters_does_not_delay_seal)
 {
 	int64_t alone = seal_us(self, 0), watched = seal_us(self, 40000);
 
@@ -73,14 +73,14 @@ TEST_F(event, how_many_wait_does_not_matter_to_who_seals)
 	TH_LOG("%lld us, alone %lld us", (long long)watched, (long long)alone);
 }
 
-TEST_F(event, what_is_done_through_a_buffer_fd_is_told_to_all)
+TEST_F(event, change_through_a_buffer_fd_is_reported_to_all)
 {
 	ASSERT_EQ(TENSOR_SEAL_META, buf_seal(self->fd, 0, TENSOR_SEAL_META));
 	EXPECT_EQ(TENSOR_EVENT_SEAL, one(self->dev, self->buf.handle));
 	EXPECT_EQ(TENSOR_EVENT_SEAL, one(self->other, self->import.handle));
 }
 
-TEST_F(event, revoke_is_told_to_others)
+TEST_F(event, revoke_is_reported_to_other_clients)
 {
 	ASSERT_EQ(0, buf_revoke(self->other, self->import.handle));
 	EXPECT_EQ(TENSOR_EVENT_REVOKE, one(self->dev, self->buf.handle));
@@ -89,7 +89,7 @@ TEST_F(event, revoke_is_told_to_others)
 	EXPECT_EQ(0, one(self->dev, self->buf.handle));
 }
 
-TEST_F(event, each_kind_of_going_is_told)
+TEST_F(event, end_of_each_kind_of_holder_is_reported)
 {
 	struct tensor_import second;
 	char *at;
@@ -147,7 +147,7 @@ static int export_fails(int dev, uint32_t handle, uint32_t flags)
 	return err == -EFAULT ? 0 : -1000;
 }
 
-TEST_F(event, export_that_fails_is_no_holder_that_goes)
+TEST_F(event, failed_export_reports_no_end_of_a_holder)
 {
 	EXPECT_EQ(0, export_fails(self->dev, self->buf.handle, 0));
 	EXPECT_EQ(0, one(self->other, self->import.handle));
@@ -169,7 +169,7 @@ static int export_is(int dev, uint32_t handle, uint32_t flags, int want)
 	return err != want ? err : memcmp(&before, &export, sizeof(export));
 }
 
-TEST_F(event, export_that_fails_writes_no_fd)
+TEST_F(event, failed_export_writes_no_fd)
 {
 	struct tensor_alloc alloc;
 
@@ -183,7 +183,7 @@ TEST_F(event, export_that_fails_writes_no_fd)
 	EXPECT_EQ(0, export_is(self->dev, self->buf.handle, TENSOR_EXPORT_DMABUF, -EIDRM));
 }
 
-TEST_F(event, mmap_that_fails_is_no_holder_that_goes)
+TEST_F(event, failed_mmap_reports_no_end_of_a_holder)
 {
 	int dmabuf = buf_export_rights(self->dev, self->buf.handle, TENSOR_RIGHTS_RW,
 				       TENSOR_EXPORT_DMABUF);
@@ -198,7 +198,7 @@ TEST_F(event, mmap_that_fails_is_no_holder_that_goes)
 	EXPECT_EQ(TENSOR_EVENT_GONE, one(self->other, self->import.handle));
 }
 
-TEST_F(event, one_own_mapping_is_nobody_who_goes)
+TEST_F(event, munmap_by_a_client_reports_nothing_to_itself)
 {
 	char *at = map_shared(self->dev, PAGE, PROT_READ, self->buf.mmap_offset);
 
@@ -208,7 +208,7 @@ TEST_F(event, one_own_mapping_is_nobody_who_goes)
 	EXPECT_EQ(0, one(self->other, self->import.handle));
 }
 
-TEST_F(event, several_come_as_one)
+TEST_F(event, several_events_are_merged_into_one)
 {
 	int i;
 
@@ -221,7 +221,7 @@ TEST_F(event, several_come_as_one)
 	EXPECT_EQ(0, one(self->other, self->import.handle));
 }
 
-TEST_F(event, purge_is_told_to_the_owner)
+TEST_F(event, purge_is_reported_to_the_owner)
 {
 	struct tensor_alloc alloc;
 	int tries;
@@ -233,7 +233,7 @@ TEST_F(event, purge_is_told_to_the_owner)
 	EXPECT_EQ(TENSOR_EVENT_PURGE, one(self->dev, alloc.handle));
 }
 
-TEST_F(event, killed_peer_is_told)
+TEST_F(event, kill_of_a_peer_is_reported)
 {
 	int sock[2], fd;
 	pid_t pid;
@@ -273,7 +273,7 @@ TEST_F(event, killed_peer_is_told)
 	close(sock[1]);
 }
 
-TEST_F(event, room_for_none_is_einval)
+TEST_F(event, read_without_room_for_an_event_is_einval)
 {
 	char small[sizeof(struct tensor_event) - 1];
 
@@ -285,7 +285,7 @@ TEST_F(event, room_for_none_is_einval)
 	EXPECT_EQ(EINVAL, errno);
 }
 
-TEST_F(event, events_of_a_closed_handle_are_not_told)
+TEST_F(event, events_of_a_closed_handle_are_dropped)
 {
 	ASSERT_EQ(TENSOR_SEAL_META, buf_seal(self->dev, self->buf.handle, TENSOR_SEAL_META));
 	EXPECT_EQ(0, dev_close(self->other, self->import.handle));
@@ -293,7 +293,7 @@ TEST_F(event, events_of_a_closed_handle_are_not_told)
 	EXPECT_EQ(0, one(self->other, self->import.handle));
 }
 
-TEST_F(event, fault_of_the_reader_loses_nothing)
+TEST_F(event, efault_of_the_reader_loses_no_event)
 {
 	struct tensor_import second;
 	struct tensor_event *at;
@@ -387,7 +387,7 @@ TEST_F(event, killed_while_it_waits)
 	EXPECT_EQ(-SIGKILL, reap(pid));
 }
 
-TEST_F(event, epoll_survives_close_of_what_it_watches)
+TEST_F(event, epoll_survives_close_of_the_device)
 {
 	struct epoll_event want = { .events = EPOLLIN | EPOLLET }, got;
 	int ep = epoll_create1(EPOLL_CLOEXEC);

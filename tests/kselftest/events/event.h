@@ -6,7 +6,7 @@
 #include <poll.h>
 #include <sys/syscall.h>
 
-#include "../include/device.h"
+#include "../include/fixture.h"
 #include "kselftest_harness.h"
 
 FIXTURE(event)
@@ -21,14 +21,8 @@ FIXTURE(event)
 
 FIXTURE_SETUP(event)
 {
-	self->dev = dev_open();
-	ASSERT_LE(0, self->dev);
-	self->used = dev_used(self->dev);
-	self->other = dev_open();
-	ASSERT_LE(0, self->other);
-	ASSERT_EQ(0, dev_alloc(self->dev, 16 * PAGE, &self->buf));
-	self->fd = buf_export(self->dev, self->buf.handle, 0);
-	ASSERT_LE(0, self->fd);
+	ASSERT_EQ(0, setup_two_clients(&self->dev, &self->other, &self->fd, &self->used, &self->buf,
+				       16 * PAGE));
 	ASSERT_EQ(0, buf_import(self->other, self->fd, &self->import));
 	ASSERT_EQ(0, fcntl(self->dev, F_SETFL, O_NONBLOCK));
 	ASSERT_EQ(0, fcntl(self->other, F_SETFL, O_NONBLOCK));
@@ -36,13 +30,7 @@ FIXTURE_SETUP(event)
 
 FIXTURE_TEARDOWN(event)
 {
-	int dev = dev_open();
-
-	close(self->fd);
-	close(self->other);
-	close(self->dev);
-	EXPECT_TRUE(used_becomes(dev, self->used));
-	close(dev);
+	EXPECT_TRUE(teardown_two_clients(self->dev, self->other, self->fd, self->used));
 }
 
 /* Reads the only event: its bits; 0 if there is none, -errno, or -1000 if it is malformed. */

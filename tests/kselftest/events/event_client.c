@@ -11,7 +11,7 @@
 
 #define MANY 200
 
-TEST_F_TIMEOUT(event, a_thousand_buffers_are_told_once_each, 120)
+TEST_F_TIMEOUT(event, each_of_a_thousand_buffers_is_reported_once, 120)
 {
 	static struct tensor_event event[2000];
 	static bool seen[4096];
@@ -50,7 +50,7 @@ TEST_F_TIMEOUT(event, a_thousand_buffers_are_told_once_each, 120)
 }
 
 /* An older reader on a newer kernel advances by the size of each event. */
-TEST_F(event, size_leads_from_one_event_to_the_next)
+TEST_F(event, size_is_the_distance_to_the_next_event)
 {
 	struct tensor_import import;
 	struct tensor_event *event;
@@ -90,7 +90,7 @@ TEST_F(event, room_of_256_bytes_is_enough_for_one)
  * A client with several handles to a buffer, with other rights, other ranges or imported twice,
  * gets one event.
  */
-TEST_F(event, buffer_is_told_once_to_a_client_with_many_handles)
+TEST_F(event, client_with_many_handles_gets_one_event_per_buffer)
 {
 	struct tensor_import ro, part, again;
 	struct tensor_event event[4];
@@ -116,7 +116,7 @@ TEST_F(event, buffer_is_told_once_to_a_client_with_many_handles)
 }
 
 /* Whichever handle is closed first, the event names an open one. */
-TEST_F(event, handle_that_is_told_is_one_that_there_is)
+TEST_F(event, event_names_an_open_handle)
 {
 	int rofd = buf_export_ro(self->dev, self->buf.handle);
 	int partfd = buf_export_range(self->dev, self->buf.handle, 0, PAGE, PAGE);
@@ -215,7 +215,7 @@ static void *race_teller(void *data)
 	return NULL;
 }
 
-TEST_F_TIMEOUT(event, readers_race_with_handles_that_come_and_go, 60)
+TEST_F_TIMEOUT(event, readers_race_with_open_and_close_of_handles, 60)
 {
 	void *(*const work[])(void *) = { race_reader, race_reader, race_holder, race_holder,
 					  race_teller };
@@ -343,7 +343,7 @@ static int race_round(struct end *end, int dev, uint32_t handle, unsigned int wh
  * GONE is posted in batches of watches; an event that is posted between batches must reach all
  * clients.
  */
-TEST_F_TIMEOUT(event, seal_and_revoke_reach_all_while_an_end_is_told, 120)
+TEST_F_TIMEOUT(event, seal_and_revoke_reach_all_clients_while_gone_is_posted, 120)
 {
 	static int client[MANY];
 	uint32_t handle[MANY] = { 0 };

@@ -133,7 +133,7 @@ static void nothing_is_lost_in(FIXTURE_DATA(event_gone) * self, unsigned int rou
 	take_all(self);
 }
 
-TEST_F_TIMEOUT(event_gone, each_of_two_that_go_is_told_of_the_other, 300)
+TEST_F_TIMEOUT(event_gone, each_of_two_closing_clients_gets_the_event_of_the_other, 300)
 {
 	unsigned int round;
 	int lost = 0;

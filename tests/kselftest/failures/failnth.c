@@ -248,7 +248,7 @@ TEST_F_TIMEOUT(failnth, every_failure_of_totals_is_survived, 120)
 	every_failure(_metadata, self, step_totals);
 }
 
-TEST_F(failnth, close_under_failures_gives_the_handle_back)
+TEST_F(failnth, close_under_failures_can_be_repeated)
 {
 	int n;
 

@@ -161,13 +161,13 @@ static void leave_nodes(struct __test_metadata *_metadata, FIXTURE_DATA(tables) 
 	TH_LOG("with %d nodes of %d, %d are left", allowed, needs, left);
 }
 
-TEST_F(tables, handles_of_a_client_leave_nothing)
+TEST_F(tables, failed_insertions_of_handles_leak_no_nodes)
 {
 	leave_nodes(_metadata, self, call_alloc, 0);
 }
 
 /* The table of users is freed with the module. ALLOC inserts the user before the handle. */
-TEST_F(tables, users_leave_nothing)
+TEST_F(tables, failed_insertions_of_users_leak_no_nodes)
 {
 	leave_nodes(_metadata, self, call_alloc_of_user, nodes_of(_metadata, self, call_alloc));
 }
@@ -206,7 +206,7 @@ static void *numbers_work(void *data)
 }
 
 /* An insertion releases the table's lock while it waits for memory, and other threads continue. */
-TEST_F_TIMEOUT(tables, number_of_a_closed_handle_does_not_come_again_soon, 300)
+TEST_F_TIMEOUT(tables, number_of_a_closed_handle_is_not_reused_soon, 300)
 {
 	struct numbers n = { .dev = self->dev };
 	pthread_t thread[8];

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
 /*
- * Set-up and tear-down that several fixtures share: an open device with one buffer.
+ * Set-up and tear-down that several fixtures share: an open device with one buffer, with or
+ * without a second client.
  */
 #ifndef TENSOR_KSELFTEST_FIXTURE_H
 #define TENSOR_KSELFTEST_FIXTURE_H
@@ -45,6 +46,32 @@ HELPER bool teardown_buf(int dev, uint64_t used, uint32_t handle)
 
 	close(dev);
 	return closed && released;
+}
+
+/* A buffer, an fd of it with all rights, and a second client: 0 or -errno. */
+HELPER int setup_two_clients(int *dev, int *other, int *fd, uint64_t *used,
+			     struct tensor_alloc *buf, uint64_t bytes)
+{
+	int err = setup_buf(dev, used, buf, bytes);
+
+	if (err)
+		return err;
+	*other = dev_open();
+	if (*other < 0)
+		return *other;
+	*fd = buf_export(*dev, buf->handle, 0);
+	return *fd < 0 ? *fd : 0;
+}
+
+/* Closes all three: whether as many bytes are in use as before setup_two_clients(). */
+HELPER bool teardown_two_clients(int dev, int other, int fd, uint64_t used)
+{
+	int fresh = dev_open();
+
+	close(fd);
+	close(other);
+	close(dev);
+	return teardown_buf(fresh, used, 0);
 }
 
 #endif /* TENSOR_KSELFTEST_FIXTURE_H */

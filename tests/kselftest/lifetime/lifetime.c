@@ -89,7 +89,7 @@ static void busy(int sock, unsigned int seed)
 	}
 }
 
-TEST_F_TIMEOUT(lifetime, kill_at_any_moment_leaves_nothing, 180)
+TEST_F_TIMEOUT(lifetime, kill_at_any_moment_leaks_nothing, 180)
 {
 	struct timespec pause;
 	int round, sock[2], dev;
@@ -114,7 +114,7 @@ TEST_F_TIMEOUT(lifetime, kill_at_any_moment_leaves_nothing, 180)
 	close(dev);
 }
 
-TEST_F_TIMEOUT(lifetime, kill_of_a_large_alloc_leaves_nothing, 60)
+TEST_F_TIMEOUT(lifetime, kill_during_a_large_alloc_leaks_nothing, 60)
 {
 	struct tensor_alloc alloc;
 	int round, dev;
@@ -138,7 +138,7 @@ TEST_F_TIMEOUT(lifetime, kill_of_a_large_alloc_leaves_nothing, 60)
 	close(dev);
 }
 
-TEST_F(lifetime, exit_without_cleaning_up_leaves_nothing)
+TEST_F(lifetime, exit_without_cleaning_up_leaks_nothing)
 {
 	struct tensor_alloc alloc;
 	pid_t pid = fork();

@@ -327,7 +327,7 @@ TEST_F_TIMEOUT(linear, end_of_a_hundred_thousand_handles, 300)
 }
 
 /* A client needs one handle for the same rights and range, however often it imports them. */
-TEST_F(linear, import_of_what_is_held_gives_the_same_handle)
+TEST_F(linear, second_import_returns_the_same_handle)
 {
 	int dev = dev_open(), fd = buf_new_fd(4 * PAGE), i;
 	struct tensor_import first, again;
@@ -371,7 +371,7 @@ TEST_F(linear, n_imports_need_n_closes)
 }
 
 /* Whether the handles of ALLOC and of an import are one or two, each has to be closed. */
-TEST_F(linear, import_by_the_maker_is_closed_beside_the_handle_of_alloc)
+TEST_F(linear, import_by_the_maker_needs_its_own_close)
 {
 	struct tensor_import import;
 	struct tensor_alloc alloc;
@@ -392,7 +392,7 @@ TEST_F(linear, import_by_the_maker_is_closed_beside_the_handle_of_alloc)
 }
 
 /* Handles with different rights or ranges are not merged. */
-TEST_F(linear, import_of_other_rights_or_of_a_part_gives_another_handle)
+TEST_F(linear, import_with_other_rights_or_range_makes_another_handle)
 {
 	struct tensor_import all, ro, part, other;
 	struct tensor_alloc alloc;

@@ -168,7 +168,7 @@ static void begin(FIXTURE_DATA(neighbour) * self, void (*work)(void))
  * The calls of this process consume ids. An xarray needs a new node every 64 ids, so the client in
  * the full cgroup often has to allocate it.
  */
-TEST_F_TIMEOUT(neighbour, does_not_wait_for_a_client_in_a_full_cgroup, 200)
+TEST_F_TIMEOUT(neighbour, calls_do_not_wait_for_a_client_in_a_full_cgroup, 200)
 {
 	struct tensor_query query;
 	struct waits waits;
@@ -316,7 +316,7 @@ static void wait_unmapped(int dev, uint32_t handle)
  * A call waits at most once for each REVOKE, so the longest wait of each round counts, and most of
  * the rounds must be good.
  */
-TEST_F_TIMEOUT(neighbour, does_not_wait_for_a_dump_beside_a_revocation, 400)
+TEST_F_TIMEOUT(neighbour, calls_do_not_wait_for_a_dump_during_a_revocation, 400)
 {
 	int i, took, good = 0, counted = 0;
 	struct tensor_alloc alloc;

@@ -124,7 +124,7 @@ static void *user(void *data)
 	return NULL;
 }
 
-TEST_F_TIMEOUT(race, handles_are_closed_once_and_used_whole, 60)
+TEST_F_TIMEOUT(race, handles_are_closed_once_and_used_consistently, 60)
 {
 	void *(*const work[])(void *) = { maker, maker, closer, user, user };
 
@@ -178,7 +178,7 @@ static void *meta_reader(void *data)
 	return NULL;
 }
 
-TEST_F_TIMEOUT(race, descriptor_is_read_as_a_whole, 60)
+TEST_F_TIMEOUT(race, descriptor_is_read_consistently, 60)
 {
 	void *(*const work[])(void *) = { meta_writer, meta_writer, meta_reader, meta_reader };
 	struct tensor_desc desc = descs[0];
@@ -235,7 +235,7 @@ static void *common_toucher(void *data)
 	return NULL;
 }
 
-TEST_F_TIMEOUT(race, first_touch_and_partial_munmap_go_together, 60)
+TEST_F_TIMEOUT(race, first_touch_races_with_partial_munmap, 60)
 {
 	void *(*const work[])(void *) = { toucher, toucher, toucher, toucher };
 	struct tensor_info info;

@@ -168,7 +168,7 @@ TEST_F(map, chunk_below_a_huge_page_meets_few_faults)
 	EXPECT_EQ(0, dev_close(self->dev, alloc.handle));
 }
 
-TEST_F(map, parts_of_a_chunk_go_and_come_back)
+TEST_F(map, unmapped_pages_of_a_chunk_fault_again)
 {
 	struct tensor_alloc alloc;
 	char *at = map_chunk(self->dev, &alloc);
@@ -403,7 +403,7 @@ TEST_F(map, size_mode_and_bytes_of_a_fd_cannot_be_changed)
 	EXPECT_EQ(-1, write(self->fd, &byte, 1));
 }
 
-TEST_F(map, fd_tells_what_it_is)
+TEST_F(map, fstat_and_fstatfs_identify_a_buffer_fd)
 {
 	struct statfs fs;
 
@@ -469,12 +469,12 @@ static void failed_page(struct __test_metadata *_metadata, int dev, uint64_t byt
 		SKIP(return, "no memory can fail in this kernel");
 }
 
-TEST_F(map, page_that_failed_is_sigbus)
+TEST_F(map, poisoned_page_is_sigbus)
 {
 	failed_page(_metadata, self->dev, BYTES);
 }
 
-TEST_F(map, page_that_failed_is_not_mapped_ahead)
+TEST_F(map, poisoned_page_is_not_mapped_ahead)
 {
 	failed_page(_metadata, self->dev, 64 * PAGE);
 }

@@ -158,7 +158,7 @@ static void do_minor(struct attempt *a)
 	close(fd);
 }
 
-TEST_F_TIMEOUT(uffd, missing_pages_are_not_filled_in_by_others, 200)
+TEST_F_TIMEOUT(uffd, userfaultfd_cannot_fill_in_pages, 200)
 {
 	static const struct attack missing = { "missing", do_missing, true, false };
 	static const struct attack minor = { "minor", do_minor, true, false };

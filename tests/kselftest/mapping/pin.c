@@ -39,7 +39,7 @@ static uint64_t dma_bytes(FIXTURE_DATA(pin) * self)
 	return buf_info(self->dev, self->buf.handle, &info) ? UINT64_MAX : info.dma_bytes;
 }
 
-TEST_F(pin, long_term_pin_of_huge_chunks_works_and_is_seen)
+TEST_F(pin, long_term_pin_of_huge_chunks_is_shown_in_info)
 {
 	int sock = xdp_pin(self->at, BYTES), tries;
 

@@ -236,7 +236,7 @@ TEST_F(remap, fork_shares_bytes_both_ways)
 	EXPECT_EQ(1, mappings(self));
 }
 
-TEST_F(remap, child_that_cuts_a_pmd_does_not_hurt_the_parent)
+TEST_F(remap, child_that_splits_a_pmd_does_not_affect_the_parent)
 {
 	pid_t pid = fork();
 
@@ -306,7 +306,7 @@ TEST_F(remap, mapping_at_an_odd_address_and_offset_works)
 	munmap(at, HUGE + 9 * PAGE);
 }
 
-TEST_F(remap, locked_and_populated_mappings_come_and_go)
+TEST_F(remap, locked_and_populated_mappings_work)
 {
 	void *at = mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE | MAP_LOCKED,
 			self->dev, self->buf.mmap_offset);
@@ -318,7 +318,7 @@ TEST_F(remap, locked_and_populated_mappings_come_and_go)
 	munmap(at, BYTES);
 }
 
-TEST_F(remap, core_dump_leaves_it_out)
+TEST_F(remap, core_dump_omits_the_mapping)
 {
 	char line[512];
 	bool here = false, dd = false;

@@ -124,7 +124,7 @@ static void fill(unsigned char *at, size_t bytes, unsigned int seed)
  * Data written through the ring is found in the file by another way of reading, across a chunk
  * boundary.
  */
-TEST_F(uring, file_gets_what_a_fixed_buffer_holds)
+TEST_F(uring, write_from_a_fixed_buffer_reaches_the_file)
 {
 	static unsigned char seen[64 * KIB];
 	unsigned char *from = self->at + HUGE - 32 * KIB;
@@ -136,7 +136,7 @@ TEST_F(uring, file_gets_what_a_fixed_buffer_holds)
 	EXPECT_EQ(0, memcmp(seen, from, sizeof(seen)));
 }
 
-TEST_F(uring, fixed_buffer_gets_what_a_file_holds)
+TEST_F(uring, read_into_a_fixed_buffer_has_the_content_of_the_file)
 {
 	static unsigned char wanted[64 * KIB];
 	unsigned char *to = self->at + HUGE - 32 * KIB;
@@ -167,7 +167,7 @@ TEST_F(uring, another_mapping_sees_what_the_ring_read)
 	WITH_FIXED_BUFFERS(self);
 }
 
-TEST_F(uring, pin_is_seen_in_info_and_refuses_the_seal)
+TEST_F(uring, pin_is_shown_in_info_and_refuses_the_seal)
 {
 	struct tensor_info info;
 

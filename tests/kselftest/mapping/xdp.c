@@ -173,7 +173,7 @@ static int received(FIXTURE_DATA(xdp) * self, char *data, size_t room)
 }
 
 /* Sends the first frame and one in the middle of the huge chunk. */
-TEST_F(xdp, packets_leave_from_a_tensor)
+TEST_F(xdp, packets_are_sent_from_a_buffer)
 {
 	const uint64_t frames[] = { 0, 300 * PAGE };
 	uint32_t *done;

@@ -3,82 +3,14 @@
  * ADVISE: only purgeable memory is taken, only when memory is short and only from its maker; it
  * comes back zeroed when the maker asks for it.
  */
-#include <pthread.h>
-#include <stdatomic.h>
 #include <sys/uio.h>
 
-#include "../include/fixture.h"
-#include "../include/touch.h"
 #include "../include/xdp.h"
-#include "kselftest_harness.h"
+#include "advise.h"
 
-#define BYTES  (2 * HUGE)
-#define PAGES  (BYTES / PAGE)
-#define RW     (PROT_READ | PROT_WRITE)
 #define CGROUP "/sys/fs/cgroup/tensor-advise"
 
-FIXTURE(advise)
-{
-	int dev;
-	uint64_t used;
-	struct tensor_alloc buf;
-	char *at;
-};
-
-FIXTURE_SETUP(advise)
-{
-	self->at = setup_mapped_buf(&self->dev, &self->used, &self->buf, BYTES);
-	ASSERT_NE(MAP_FAILED, self->at);
-	memset(self->at, 0x55, BYTES);
-	touch_begin();
-}
-
-FIXTURE_TEARDOWN(advise)
-{
-	munmap(self->at, BYTES);
-	EXPECT_TRUE(teardown_buf(self->dev, self->used, self->buf.handle));
-}
-
-static int purgeable(FIXTURE_DATA(advise) * self)
-{
-	return buf_advise(self->dev, self->buf.handle, TENSOR_ADVISE_PURGEABLE);
-}
-
-static int willneed(FIXTURE_DATA(advise) * self)
-{
-	return buf_advise(self->dev, self->buf.handle, TENSOR_ADVISE_WILLNEED);
-}
-
-static uint32_t state(FIXTURE_DATA(advise) * self)
-{
-	struct tensor_info info;
-
-	return buf_info(self->dev, self->buf.handle, &info) ? UINT32_MAX : info.state;
-}
-
-/* Runs the shrinkers, as a machine that is short of memory does. */
-static void shrink(int times)
-{
-	while (times--)
-		write_text("/proc/sys/vm/drop_caches", "2");
-}
-
-/* Retries until the buffer is purged. */
-static bool purge(FIXTURE_DATA(advise) * self)
-{
-	int tries;
-
-	if (purgeable(self))
-		return false;
-	for (tries = 0; tries < 100 && !(state(self) & TENSOR_STATE_PURGED); tries++) {
-		shrink(1);
-		/* references that were dropped may be freed with a delay */
-		sleep_ms(tries);
-	}
-	return state(self) == (TENSOR_STATE_PURGEABLE | TENSOR_STATE_PURGED);
-}
-
-TEST_F(advise, memory_is_taken_and_comes_back_zeroed)
+TEST_F(advise, purged_memory_comes_back_zeroed)
 {
 	struct tensor_info info;
 
@@ -103,7 +35,7 @@ TEST_F(advise, memory_is_taken_and_comes_back_zeroed)
 	EXPECT_TRUE(all_bytes(self->at, 0, BYTES));
 }
 
-TEST_F(advise, what_is_not_offered_is_not_taken)
+TEST_F(advise, buffer_that_is_not_purgeable_is_not_purged)
 {
 	shrink(5);
 	EXPECT_TRUE(all_bytes(self->at, 0x55, BYTES));
@@ -116,7 +48,7 @@ TEST_F(advise, what_is_not_offered_is_not_taken)
 	EXPECT_TRUE(all_bytes(self->at, 0x55, BYTES));
 }
 
-TEST_F(advise, what_is_not_taken_keeps_its_content)
+TEST_F(advise, buffer_that_is_not_purged_keeps_its_content)
 {
 	ASSERT_EQ(0, purgeable(self));
 	ASSERT_EQ(0, purgeable(self));
@@ -143,7 +75,7 @@ TEST_F(advise, mapping_of_purged_buffer_is_sigbus_until_it_is_back)
 	munmap(more + HUGE, HUGE);
 }
 
-TEST_F(advise, only_the_maker_advises)
+TEST_F(advise, advise_by_another_client_is_eacces)
 {
 	int fd = buf_export(self->dev, self->buf.handle, 0), other = dev_open();
 	struct tensor_import import;
@@ -156,7 +88,7 @@ TEST_F(advise, only_the_maker_advises)
 }
 
 /* Purging writes zeros, so it needs the right to write to the whole buffer. */
-TEST_F(advise, who_may_not_write_may_not_advise)
+TEST_F(advise, advise_needs_the_right_to_write)
 {
 	struct tensor_import ro, part;
 	int fd[2], err;
@@ -254,7 +186,7 @@ TEST_F(advise, revoke_ends_purgeable_and_purged)
 	EXPECT_EQ(0, dev_close(self->dev, alloc.handle));
 }
 
-TEST_F(advise, mapping_alone_stays_purgeable)
+TEST_F(advise, mapping_by_the_maker_does_not_prevent_purging)
 {
 	int tries;
 
@@ -271,7 +203,7 @@ TEST_F(advise, mapping_alone_stays_purgeable)
  * A pinned page would not become free, and the buffer would get a new page while a device still
  * writes to the old one.
  */
-TEST_F(advise, pinned_memory_is_not_taken)
+TEST_F(advise, pinned_memory_is_not_purged)
 {
 	int sock = xdp_pin(self->at, BYTES);
 
@@ -286,7 +218,7 @@ TEST_F(advise, pinned_memory_is_not_taken)
 	EXPECT_TRUE(purge(self));
 }
 
-TEST_F(advise, memory_in_a_pipe_is_not_taken)
+TEST_F(advise, memory_in_a_pipe_is_not_purged)
 {
 	struct iovec iov = { self->at + HUGE, PAGE };
 	char seen[PAGE];
@@ -308,7 +240,7 @@ TEST_F(advise, memory_in_a_pipe_is_not_taken)
  * Buffers with a referenced page keep all pages, so emptying their mappings at each attempt would
  * be useless.
  */
-TEST_F(advise, mapping_of_what_is_not_taken_stays)
+TEST_F(advise, mapping_of_a_buffer_that_is_not_purged_stays)
 {
 	struct iovec iov = { self->at + HUGE, PAGE };
 	int pipes[2];
@@ -348,7 +280,7 @@ static int64_t purge_us(int watched)
 }
 
 /* A task in reclaim does not wake waiters itself. */
-TEST_F(advise, how_many_wait_does_not_matter_to_who_is_short_of_memory)
+TEST_F(advise, number_of_waiters_does_not_delay_reclaim)
 {
 	int64_t alone, watched;
 
@@ -359,7 +291,7 @@ TEST_F(advise, how_many_wait_does_not_matter_to_who_is_short_of_memory)
 	TH_LOG("%lld us, alone %lld us", (long long)watched, (long long)alone);
 }
 
-TEST_F(advise, coming_back_is_subject_to_the_limit)
+TEST_F(advise, willneed_is_subject_to_the_limit)
 {
 	ASSERT_TRUE(purge(self));
 	ASSERT_EQ(0, write_text(LIMIT_FILE, "4096"));
@@ -371,7 +303,7 @@ TEST_F(advise, coming_back_is_subject_to_the_limit)
 	EXPECT_TRUE(all_bytes(self->at, 0, BYTES));
 }
 
-TEST_F(advise, coming_back_without_memory_is_enomem)
+TEST_F(advise, willneed_without_memory_is_enomem)
 {
 	pid_t pid;
 
@@ -439,7 +371,7 @@ static void hog(FIXTURE_DATA(advise) * self, uint32_t handle, uint64_t most)
 	_exit(1);
 }
 
-TEST_F_TIMEOUT(advise, memory_is_taken_when_it_is_short, 300)
+TEST_F_TIMEOUT(advise, buffers_are_purged_when_memory_is_short, 300)
 {
 	uint64_t bytes, available;
 	struct tensor_alloc alloc;
@@ -461,155 +393,7 @@ TEST_F_TIMEOUT(advise, memory_is_taken_when_it_is_short, 300)
 	EXPECT_EQ(0, dev_close(self->dev, alloc.handle));
 }
 
-struct race {
-	FIXTURE_DATA(advise) * self;
-	atomic_bool stop;
-	atomic_ulong purged, kept, lost, wrong;
-};
-
-static void *race_shrink(void *data)
-{
-	struct race *race = data;
-
-	while (!race->stop)
-		shrink(1);
-	return NULL;
-}
-
-static void *race_touch(void *data)
-{
-	struct race *race = data;
-	unsigned int i = 1;
-	int sig;
-
-	while (!race->stop) {
-		i = i * 1103515245 + 12345;
-		sig = touch_write(race->self->at + (i >> 8) % PAGES * PAGE + 8, 1);
-		race->lost += sig == SIGBUS;
-		race->wrong += sig && sig != SIGBUS;
-	}
-	return NULL;
-}
-
-/* The content is either what was written before, or WILLNEED reported the purge. */
-static void *race_advise(void *data)
-{
-	struct race *race = data;
-	char *word = race->self->at + HUGE + 64, value = 0;
-	int purged;
-
-	while (!race->stop) {
-		*word = ++value;
-		race->wrong += purgeable(race->self) != 0;
-		sched_yield();
-		purged = willneed(race->self);
-		race->wrong += purged < 0 || *word != (purged ? 0 : value);
-		if (purged)
-			race->purged++;
-		else
-			race->kept++;
-	}
-	return NULL;
-}
-
-static void *race_share(void *data)
-{
-	struct race *race = data;
-	int fd;
-
-	while (!race->stop) {
-		fd = buf_export(race->self->dev, race->self->buf.handle, 0);
-		if (fd >= 0)
-			close(fd);
-		else
-			race->wrong += fd != -EBUSY;
-	}
-	return NULL;
-}
-
-static void race_run(struct __test_metadata *_metadata, struct race *race, int n,
-		     void *(*const work[])(void *))
-{
-	pthread_t thread[8];
-	int i;
-
-	for (i = 0; i < n; i++)
-		ASSERT_EQ(0, pthread_create(&thread[i], NULL, work[i], race));
-	sleep_ms(4000);
-	race->stop = true;
-	for (i = 0; i < n; i++)
-		pthread_join(thread[i], NULL);
-}
-
-TEST_F_TIMEOUT(advise, purge_races_with_faults_and_willneed, 120)
-{
-	void *(*const work[])(void *) = { race_shrink, race_touch, race_touch, race_advise };
-	struct race race = { .self = self };
-
-	race_run(_metadata, &race, 4, work);
-	EXPECT_EQ(0, race.wrong);
-	EXPECT_LT(0, race.purged);
-	TH_LOG("%lu purged, %lu kept, %lu touches lost", race.purged, race.kept, race.lost);
-}
-
-/* A concurrent EXPORT is either refused or prevents the buffer from becoming purgeable. */
-static void *race_offer(void *data)
-{
-	struct race *race = data;
-	int err;
-
-	while (!race->stop) {
-		err = purgeable(race->self);
-		race->wrong += err && err != -EBUSY;
-		if (!err)
-			race->kept++;
-		err = willneed(race->self);
-		race->wrong += err < 0;
-	}
-	return NULL;
-}
-
-TEST_F_TIMEOUT(advise, purge_races_with_export, 120)
-{
-	void *(*const work[])(void *) = { race_shrink, race_share, race_offer };
-	struct race race = { .self = self };
-
-	race_run(_metadata, &race, 3, work);
-	EXPECT_EQ(0, race.wrong);
-	EXPECT_LT(0, race.kept);
-}
-
-/* The handle is closed while the shrinker purges the buffer. */
-static void *race_close(void *data)
-{
-	struct race *race = data;
-	struct tensor_alloc alloc;
-
-	while (!race->stop) {
-		if (dev_alloc(race->self->dev, 4 * PAGE, &alloc)) {
-			race->wrong++;
-			continue;
-		}
-		race->wrong += buf_advise(race->self->dev, alloc.handle, TENSOR_ADVISE_PURGEABLE) !=
-			       0;
-		if (race->kept++ & 1)
-			sched_yield();
-		race->wrong += dev_close(race->self->dev, alloc.handle) != 0;
-	}
-	return NULL;
-}
-
-TEST_F_TIMEOUT(advise, purge_races_with_close, 120)
-{
-	void *(*const work[])(void *) = { race_shrink, race_shrink, race_close, race_close };
-	struct race race = { .self = self };
-
-	race_run(_metadata, &race, 4, work);
-	EXPECT_EQ(0, race.wrong);
-	EXPECT_LT(0, race.kept);
-}
-
-TEST_F(advise, killed_process_leaves_nothing_to_take)
+TEST_F(advise, killed_process_leaves_no_purgeable_buffer)
 {
 	pid_t pid = fork();
 	int i;

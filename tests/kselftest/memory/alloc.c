@@ -116,7 +116,7 @@ TEST_F(alloc, chunks_add_up)
 	EXPECT_EQ(0, info.dma_bytes);
 }
 
-TEST_F(alloc, info_tells_who_and_how_often)
+TEST_F(alloc, info_shows_owner_and_counts)
 {
 	struct tensor_alloc alloc;
 	struct tensor_info info;
@@ -146,7 +146,7 @@ TEST_F(alloc, info_tells_who_and_how_often)
 	EXPECT_EQ(1, info.refs);
 }
 
-TEST_F(alloc, numbers_are_not_given_twice)
+TEST_F(alloc, inode_numbers_are_not_reused)
 {
 	struct tensor_alloc first, second;
 	struct tensor_info a, b;
@@ -159,7 +159,7 @@ TEST_F(alloc, numbers_are_not_given_twice)
 	EXPECT_NE(a.ino, b.ino);
 }
 
-TEST_F_TIMEOUT(alloc, more_than_memory_is_enomem_and_all_comes_back, 120)
+TEST_F_TIMEOUT(alloc, request_above_free_memory_is_enomem_and_leaks_nothing, 120)
 {
 	int64_t total = read_number("/proc/meminfo", "MemTotal:"), before;
 	struct tensor_alloc alloc;
@@ -174,7 +174,7 @@ TEST_F_TIMEOUT(alloc, more_than_memory_is_enomem_and_all_comes_back, 120)
 	EXPECT_EQ(0, write_text(LIMIT_FILE, old));
 }
 
-TEST_F(alloc, node_is_honoured)
+TEST_F(alloc, requested_node_is_used)
 {
 	struct tensor_alloc alloc;
 	struct tensor_info info;
@@ -293,7 +293,7 @@ static int full_work(const void *arg)
 	return dev_close(dev, first.handle) ? 5 : 0;
 }
 
-TEST_F_TIMEOUT(alloc, full_cgroup_is_enomem_and_nobody_is_killed, 300)
+TEST_F_TIMEOUT(alloc, full_cgroup_is_enomem_without_oom_kill, 300)
 {
 	int64_t kills = -1;
 

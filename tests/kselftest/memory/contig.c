@@ -286,7 +286,7 @@ TEST_F_TIMEOUT(contig, every_page_is_counted_or_it_is_refused, 400)
 }
 
 /* No source of memory exceeds memory.max. */
-TEST_F(contig, small_cgroup_pays_for_all_of_it)
+TEST_F(contig, small_cgroup_is_charged_for_all_of_it)
 {
 	struct tensor_alloc alloc;
 	int leave = cgroup_leave_open();
@@ -331,7 +331,7 @@ static int fill_node(int dev, int node)
 	return 0;
 }
 
-TEST_F_TIMEOUT(contig, refusal_of_a_full_node_loses_nothing, 400)
+TEST_F_TIMEOUT(contig, refusal_by_a_full_node_leaks_nothing, 400)
 {
 	int hold = dev_open(), i, err, refused = 0;
 	struct tensor_alloc alloc;

@@ -184,7 +184,7 @@ static int fill_cgroup(const void *arg)
 	return comes_back(*call, fresh) ? 0 : 3;
 }
 
-TEST_F_TIMEOUT(enomem, full_cgroup_refuses_and_kills_nobody, 300)
+TEST_F_TIMEOUT(enomem, full_cgroup_is_enomem_without_oom_kill, 300)
 {
 	int64_t kills = -1;
 	int got;

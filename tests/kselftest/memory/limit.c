@@ -216,7 +216,7 @@ TEST_F(limit, imports_of_a_user_count_without_a_handle)
 	ASSERT_EQ(0, chmod("/dev/tensor", 0660));
 }
 
-TEST_F(limit, of_a_user_is_edquot_and_no_other_users)
+TEST_F(limit, of_one_user_does_not_affect_other_users)
 {
 	ASSERT_EQ(0, set_limit(USER_LIMIT_FILE, MIB));
 	EXPECT_EQ(-EDQUOT, alloc_as(self->dev, USER, MIB + PAGE));
@@ -234,7 +234,7 @@ TEST_F(limit, of_a_user_is_edquot_and_no_other_users)
  * A user who may lock any amount of memory may exceed the limit of a user; the limit of all still
  * applies.
  */
-TEST_F(limit, of_a_user_does_not_hold_for_who_may_lock_memory)
+TEST_F(limit, of_a_user_does_not_apply_to_cap_ipc_lock)
 {
 	struct tensor_alloc alloc;
 
@@ -245,7 +245,7 @@ TEST_F(limit, of_a_user_does_not_hold_for_who_may_lock_memory)
 	EXPECT_EQ(-EDQUOT, dev_alloc(self->dev, 2 * MIB, &alloc));
 }
 
-TEST_F(limit, of_all_holds_for_two_users_together)
+TEST_F(limit, of_all_applies_to_two_users_together)
 {
 	ASSERT_EQ(0, set_limit(LIMIT_FILE, 3 * MIB));
 	ASSERT_EQ(0, set_limit(USER_LIMIT_FILE, 2 * MIB));
@@ -255,7 +255,7 @@ TEST_F(limit, of_all_holds_for_two_users_together)
 	EXPECT_EQ(3 * MIB, dev_used(self->dev));
 }
 
-TEST_F(limit, lowering_takes_nothing_away)
+TEST_F(limit, lowering_frees_nothing)
 {
 	struct tensor_alloc first, second;
 
@@ -268,7 +268,7 @@ TEST_F(limit, lowering_takes_nothing_away)
 	EXPECT_EQ(0, dev_alloc(self->dev, MIB, &second));
 }
 
-TEST_F(limit, lowering_that_of_a_user_takes_nothing_away)
+TEST_F(limit, lowering_that_of_a_user_frees_nothing)
 {
 	int dev = dev_open();
 
@@ -282,7 +282,7 @@ TEST_F(limit, lowering_that_of_a_user_takes_nothing_away)
 }
 
 /* The user who allocated is charged for the lifetime of the buffer, whoever holds it. */
-TEST_F(limit, maker_pays_when_another_user_holds_the_buffer)
+TEST_F(limit, maker_is_charged_while_another_user_holds_the_buffer)
 {
 	int dev, fd;
 
@@ -349,7 +349,7 @@ static int map_users(pid_t pid)
 	return err;
 }
 
-TEST_F(limit, of_a_user_holds_for_all_users_of_its_namespace_together)
+TEST_F(limit, of_a_user_includes_all_users_of_its_namespace)
 {
 	char byte = 'm';
 	int sock[2];
@@ -379,7 +379,7 @@ TEST_F(limit, of_a_user_holds_for_all_users_of_its_namespace_together)
 	EXPECT_EQ(0, alloc_as(self->dev, OTHER, MIB));
 }
 
-TEST_F(limit, parameters_take_numbers_only)
+TEST_F(limit, parameters_accept_numbers_only)
 {
 	EXPECT_EQ(-EINVAL, write_text(USER_LIMIT_FILE, "much"));
 	EXPECT_EQ(-EINVAL, write_text(LIMIT_FILE, "-1"));

@@ -243,7 +243,7 @@ static int leave_as_user(FIXTURE_DATA(linger) * o)
 	return count;
 }
 
-TEST_F_TIMEOUT(linger_one, they_count_against_the_limit_of_their_user, 200)
+TEST_F_TIMEOUT(linger_one, single_pages_count_against_the_limit_of_their_user, 200)
 {
 	struct tensor_alloc alloc;
 	pid_t pid;

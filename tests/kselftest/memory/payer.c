@@ -157,7 +157,7 @@ TEST_F(payer, memfd_counts_while_a_device_has_it_mapped)
 }
 
 /* Before, its pages can be swapped out, so they are not charged. */
-TEST_F(payer, memfd_costs_nothing_before_a_device_maps_it)
+TEST_F(payer, memfd_is_not_charged_before_a_device_maps_it)
 {
 	int fd = memfd_dmabuf(self->dev, BYTES);
 	uint32_t gem;

@@ -58,7 +58,7 @@ static int node_of(void *at)
 	return node;
 }
 
-TEST_F(place, flags_are_offered)
+TEST_F(place, query_reports_the_placement_flags)
 {
 	uint64_t flags = TENSOR_ALLOC_INTERLEAVE | TENSOR_ALLOC_CONTIG | TENSOR_ALLOC_DMA32;
 
@@ -80,7 +80,7 @@ TEST_F(place, contradictions_are_einval)
 }
 
 /* Chunks alternate between the nodes, and the next buffer continues with the next node. */
-TEST_F(place, interleave_goes_over_all_nodes)
+TEST_F(place, interleave_uses_all_nodes)
 {
 	unsigned char *at;
 	int first, i, round;
@@ -169,7 +169,7 @@ static bool in_one_piece(unsigned char *at, uint64_t bytes)
 	return first;
 }
 
-TEST_F(place, contig_is_in_one_piece_and_zero)
+TEST_F(place, contig_is_contiguous_and_zero)
 {
 	static const uint64_t pages[] = { 1, 2, 3, 5, 64, 100, 512, 513, 768, 1000, 1024 };
 	unsigned int i, round;
@@ -208,7 +208,7 @@ static int pin_page(int end, void *page)
 }
 
 /* Each page may be referenced by itself, also after all others are freed. */
-TEST_F(place, page_of_a_contig_buffer_outlives_it)
+TEST_F(place, page_of_a_contig_buffer_can_outlive_it)
 {
 	int pipes[2];
 	unsigned char *at, got[8];

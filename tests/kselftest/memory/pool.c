@@ -93,12 +93,12 @@ static int recycle_some(int dev, long wait_ms)
 	return same;
 }
 
-TEST_F(pool, recycled_at_once_is_zero)
+TEST_F(pool, memory_recycled_at_once_is_zero)
 {
 	EXPECT_LT(0, recycle_some(self->dev, 0));
 }
 
-TEST_F(pool, recycled_after_the_background_is_zero)
+TEST_F(pool, memory_zeroed_in_the_background_is_zero)
 {
 	EXPECT_LT(0, recycle_some(self->dev, 500));
 }
@@ -114,18 +114,18 @@ static int64_t kept(int dev)
 	return (before - memory_free_now()) / 1024;
 }
 
-TEST_F(pool, keeps_as_much_as_it_may)
+TEST_F(pool, pool_keeps_freed_chunks_up_to_its_limit)
 {
 	EXPECT_LE(56, kept(self->dev));
 }
 
-TEST_F(pool, keeps_nothing_when_off)
+TEST_F(pool, pool_of_size_0_keeps_nothing)
 {
 	ASSERT_EQ(0, write_text(POOL_FILE, "0"));
 	EXPECT_GT(8, kept(self->dev));
 }
 
-TEST_F(pool, lowering_its_size_frees_the_rest)
+TEST_F(pool, lowering_the_limit_frees_the_excess)
 {
 	int64_t before = memory_free_now();
 
@@ -134,7 +134,7 @@ TEST_F(pool, lowering_its_size_frees_the_rest)
 	EXPECT_GT(24, (before - memory_free_now()) / 1024);
 }
 
-TEST_F(pool, shrinker_gives_all_of_it_back)
+TEST_F(pool, shrinker_frees_the_whole_pool)
 {
 	int64_t before = memory_free_now();
 

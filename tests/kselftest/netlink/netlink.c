@@ -82,7 +82,7 @@ TEST_F(netlink, client_dump_lists_this_process)
 	EXPECT_EQ(1, mine);
 }
 
-TEST_F(netlink, buffer_dump_tells_what_info_tells)
+TEST_F(netlink, buffer_dump_agrees_with_info)
 {
 	struct tensor_desc desc = {
 		.bits = 32,
@@ -148,7 +148,7 @@ TEST_F_TIMEOUT(netlink, dump_of_five_thousand_buffers_is_complete, 120)
 	EXPECT_FALSE(table.interrupted);
 }
 
-TEST_F_TIMEOUT(netlink, change_during_a_dump_is_told, 120)
+TEST_F_TIMEOUT(netlink, change_during_a_dump_is_reported, 120)
 {
 	struct tensor_alloc alloc, last;
 	int i, err;
@@ -166,7 +166,7 @@ TEST_F_TIMEOUT(netlink, change_during_a_dump_is_told, 120)
 	EXPECT_TRUE(table.interrupted || err == -NLE_DUMP_INTR);
 }
 
-TEST_F(netlink, handle_dump_lists_who_holds_what)
+TEST_F(netlink, handle_dump_lists_client_and_buffer)
 {
 	struct tensor_alloc alloc;
 	struct tensor_import import;
@@ -222,7 +222,7 @@ TEST_F_TIMEOUT(netlink, handle_dump_of_three_clients_is_complete, 120)
 		close(dev[i]);
 }
 
-TEST_F(netlink, filters_choose_rows)
+TEST_F(netlink, filters_select_rows)
 {
 	uint32_t pid = getpid(), nobody = 1;
 	struct tensor_alloc alloc;
@@ -287,7 +287,7 @@ static int read_nothing(void)
 	return 0;
 }
 
-TEST_F_TIMEOUT(netlink, change_that_the_reader_cannot_see_is_not_told, 120)
+TEST_F_TIMEOUT(netlink, change_of_invisible_objects_is_not_reported, 120)
 {
 	struct tensor_alloc alloc;
 	pthread_t thread;
@@ -306,7 +306,7 @@ TEST_F_TIMEOUT(netlink, change_that_the_reader_cannot_see_is_not_told, 120)
 	pthread_join(thread, NULL);
 }
 
-TEST_F(netlink, reader_that_goes_away_in_a_dump_leaves_nothing)
+TEST_F(netlink, reader_that_exits_during_a_dump_leaks_nothing)
 {
 	struct tensor_alloc alloc;
 	int i, family;
@@ -322,7 +322,7 @@ TEST_F(netlink, reader_that_goes_away_in_a_dump_leaves_nothing)
 	}
 }
 
-TEST_F(netlink, unload_in_a_dump_is_refused_or_safe)
+TEST_F(netlink, unload_during_a_dump_is_refused_or_safe)
 {
 	struct tensor_alloc alloc;
 	bool gone;
@@ -429,7 +429,7 @@ TEST_F(netlink, process_of_another_pid_namespace_is_not_shown)
 	EXPECT_EQ(0, reap(pid));
 }
 
-TEST_F(netlink, root_sees_everybody)
+TEST_F(netlink, root_sees_the_rows_of_all_users)
 {
 	int fd = buf_fd_of_user(1000, PAGE);
 	struct tensor_info info;

@@ -129,7 +129,7 @@ static struct answer *ask(struct answer *answer, struct nl_sock *sock, struct nl
 		EXPECT_EQ(0, self->answer.rows);            \
 	} while (0)
 
-TEST_F(netlink_ask, buffer_is_told_by_its_id)
+TEST_F(netlink_ask, buffer_is_found_by_its_id)
 {
 	EXPECT_EQ(0, ASK(0, TENSOR_CMD_BUF_GET, TENSOR_A_BUF_ID, &self->buf, 8)->error);
 	EXPECT_EQ(1, self->answer.rows);
@@ -137,7 +137,7 @@ TEST_F(netlink_ask, buffer_is_told_by_its_id)
 	EXPECT_EQ(3 * PAGE, self->answer.bytes);
 }
 
-TEST_F(netlink_ask, client_is_told_by_its_id)
+TEST_F(netlink_ask, client_is_found_by_its_id)
 {
 	uint64_t client;
 
@@ -160,7 +160,7 @@ TEST_F(netlink_ask, unknown_id_is_enoent)
 	EXPECT_REFUSED(ENOENT, 0, TENSOR_CMD_BUF_GET, TENSOR_A_BUF_ID, &self->buf, 8);
 }
 
-TEST_F(netlink_ask, id_of_a_stranger_is_as_if_unknown)
+TEST_F(netlink_ask, id_of_another_user_is_enoent)
 {
 	char words[128];
 	uint64_t none = UINT64_MAX;
@@ -216,7 +216,7 @@ TEST_F(netlink_ask, id_in_a_dump_is_refused)
 		       4);
 }
 
-TEST_F(netlink_ask, zero_names_nothing_and_is_refused)
+TEST_F(netlink_ask, id_zero_is_refused)
 {
 	uint64_t zero = 0;
 
@@ -237,7 +237,7 @@ TEST_F(netlink_ask, attribute_of_the_wrong_length_is_refused)
 	EXPECT_REFUSED(EINVAL, NLM_F_DUMP, TENSOR_CMD_BUF_GET, TENSOR_A_BUF_PID, wide, 8);
 }
 
-TEST_F(netlink_ask, attribute_that_a_command_does_not_take_is_refused)
+TEST_F(netlink_ask, attribute_of_another_command_is_refused)
 {
 	uint64_t value = 5;
 
@@ -248,7 +248,7 @@ TEST_F(netlink_ask, attribute_that_a_command_does_not_take_is_refused)
 	EXPECT_REFUSED(EINVAL, NLM_F_DUMP, TENSOR_CMD_CLIENT_GET, 99, &value, 8);
 }
 
-TEST_F(netlink_ask, command_that_is_not_there_is_refused)
+TEST_F(netlink_ask, unknown_command_is_refused)
 {
 	EXPECT_EQ(-EOPNOTSUPP, ASK(0, 99, 0, NULL, 0)->error);
 	EXPECT_EQ(-EOPNOTSUPP, ASK(0, TENSOR_CMD_UNSPEC, 0, NULL, 0)->error);

@@ -101,7 +101,7 @@ static int next(struct nl_sock *sock, struct event *event)
 #define EXPECT_NEXT(command) EXPECT_EQ(command, next(self->sock, &self->event))
 #define EXPECT_SILENCE()     EXPECT_EQ(0, next_within(self->sock, &self->event, 200))
 
-TEST_F(netlink_event, alloc_and_free_are_told)
+TEST_F(netlink_event, alloc_and_free_are_reported)
 {
 	struct tensor_alloc alloc;
 	struct tensor_info info;
@@ -122,7 +122,7 @@ TEST_F(netlink_event, alloc_and_free_are_told)
 	EXPECT_SILENCE();
 }
 
-TEST_F(netlink_event, export_and_import_are_told_with_their_rights)
+TEST_F(netlink_event, export_and_import_are_reported_with_their_rights)
 {
 	struct tensor_import import;
 	struct tensor_alloc alloc;
@@ -155,7 +155,7 @@ TEST_F(netlink_event, export_and_import_are_told_with_their_rights)
 	EXPECT_SILENCE();
 }
 
-TEST_F(netlink_event, dmabuf_is_told_as_what_it_is)
+TEST_F(netlink_event, export_of_a_dmabuf_is_reported_with_its_kind)
 {
 	struct tensor_alloc alloc;
 	int fd;
@@ -174,7 +174,7 @@ TEST_F(netlink_event, dmabuf_is_told_as_what_it_is)
 	EXPECT_SILENCE();
 }
 
-TEST_F(netlink_event, seal_and_revoke_are_told_once)
+TEST_F(netlink_event, seal_and_revoke_are_reported_once)
 {
 	struct tensor_alloc alloc;
 	uint64_t buf;
@@ -198,7 +198,7 @@ TEST_F(netlink_event, seal_and_revoke_are_told_once)
 	EXPECT_SILENCE();
 }
 
-TEST_F(netlink_event, purge_is_told_of_the_maker)
+TEST_F(netlink_event, purge_is_reported_with_the_maker)
 {
 	struct tensor_alloc alloc;
 	uint64_t buf;
@@ -218,7 +218,7 @@ TEST_F(netlink_event, purge_is_told_of_the_maker)
 	EXPECT_EQ((uint32_t)getpid(), self->event.pid);
 }
 
-TEST_F(netlink_event, call_that_fails_is_not_told)
+TEST_F(netlink_event, failed_call_is_not_reported)
 {
 	struct tensor_alloc alloc;
 	struct tensor_import import;
@@ -241,7 +241,7 @@ TEST_F(netlink_event, call_that_fails_is_not_told)
 	munmap(ro, PAGE);
 }
 
-TEST_F(netlink_event, limit_that_was_met_is_told)
+TEST_F(netlink_event, refusal_by_a_limit_is_reported)
 {
 	struct tensor_alloc alloc;
 	char old[64];
@@ -258,7 +258,7 @@ TEST_F(netlink_event, limit_that_was_met_is_told)
 }
 
 /* The limit on the number of handles causes an event, too; its size in bytes is 0. */
-TEST_F(netlink_event, limit_that_a_handle_met_is_told)
+TEST_F(netlink_event, refusal_of_a_handle_by_a_limit_is_reported)
 {
 	char old[64];
 	pid_t pid;
@@ -284,7 +284,7 @@ TEST_F(netlink_event, limit_that_a_handle_met_is_told)
 	EXPECT_EQ((uint32_t)pid, self->event.pid);
 }
 
-TEST_F(netlink_event, death_with_open_handles_is_told)
+TEST_F(netlink_event, exit_with_open_handles_is_reported)
 {
 	struct tensor_alloc alloc;
 	pid_t pid = fork();
@@ -309,7 +309,7 @@ TEST_F(netlink_event, death_with_open_handles_is_told)
 	EXPECT_SILENCE();
 }
 
-TEST_F(netlink_event, client_without_handles_goes_silently)
+TEST_F(netlink_event, close_of_a_client_without_handles_is_not_reported)
 {
 	int dev = dev_open();
 
@@ -318,7 +318,7 @@ TEST_F(netlink_event, client_without_handles_goes_silently)
 	EXPECT_SILENCE();
 }
 
-TEST_F(netlink_event, joining_takes_a_privilege)
+TEST_F(netlink_event, joining_the_group_needs_a_capability)
 {
 	pid_t pid = fork();
 	int group;
@@ -346,7 +346,7 @@ static int listen_elsewhere(int dev)
 	return next_within(sock, &event, 300);
 }
 
-TEST_F(netlink_event, other_network_namespace_hears_nothing)
+TEST_F(netlink_event, other_network_namespace_gets_no_event)
 {
 	pid_t pid = fork();
 
@@ -356,7 +356,7 @@ TEST_F(netlink_event, other_network_namespace_hears_nothing)
 	EXPECT_NEXT(TENSOR_CMD_EVENT_ALLOC);
 }
 
-TEST_F_TIMEOUT(netlink_event, slow_listener_is_told_that_it_missed_some, 60)
+TEST_F_TIMEOUT(netlink_event, slow_listener_gets_enobufs, 60)
 {
 	struct tensor_alloc alloc;
 	int i, heard = 0, got, small = 4096;
@@ -415,7 +415,7 @@ static void faults_as_wanted(void)
 	}
 }
 
-TEST_F_TIMEOUT(netlink_event, event_without_memory_is_missed_and_the_call_is_not, 120)
+TEST_F_TIMEOUT(netlink_event, event_without_memory_is_dropped_and_the_call_succeeds, 120)
 {
 	int nth = open("/proc/thread-self/fail-nth", O_RDWR), n, err, missed = 0, got;
 	struct tensor_alloc alloc;

@@ -60,7 +60,7 @@ TEST_F(netlink_list, exported_file_is_listed_until_its_last_holder_closes_it)
 	EXPECT_EQ(0, list(self->sock, self->family, TENSOR_CMD_EXPORT_GET));
 }
 
-TEST_F(netlink_list, export_of_a_part_says_which)
+TEST_F(netlink_list, export_of_a_part_has_its_range)
 {
 	int fd = buf_export_range_rights(self->dev, self->alloc.handle, TENSOR_RIGHTS_RO, 0, PAGE,
 					 2 * PAGE);
@@ -144,7 +144,7 @@ static int look_as_stranger(void)
 	return table.row[0].bytes != 2 * PAGE;
 }
 
-TEST_F(netlink_list, stranger_sees_own_exports_and_own_account_only)
+TEST_F(netlink_list, unprivileged_user_sees_own_exports_and_own_charges_only)
 {
 	int fd = buf_export(self->dev, self->alloc.handle, 0);
 	pid_t pid = fork();
@@ -155,7 +155,7 @@ TEST_F(netlink_list, stranger_sees_own_exports_and_own_account_only)
 	close(fd);
 }
 
-TEST_F(netlink_list, user_pays_until_the_buffer_is_gone)
+TEST_F(netlink_list, user_is_charged_until_the_buffer_is_freed)
 {
 	struct tensor_alloc more;
 
@@ -170,7 +170,7 @@ TEST_F(netlink_list, user_pays_until_the_buffer_is_gone)
 	EXPECT_EQ(4 * PAGE, table.row[0].bytes);
 }
 
-TEST_F(netlink_list, users_are_all_told_to_root)
+TEST_F(netlink_list, root_sees_the_charges_of_all_users)
 {
 	int fd = buf_fd_of_user(1000, PAGE);
 
@@ -193,7 +193,7 @@ static int alloc_as_user(int dev, uint64_t bytes)
 	return reap(pid);
 }
 
-TEST_F(netlink_list, limit_of_a_user_is_told_and_counted)
+TEST_F(netlink_list, refusal_by_the_limit_of_a_user_is_reported_and_counted)
 {
 	struct totals before, after;
 	struct tensor_alloc more;

@@ -168,7 +168,7 @@ TEST_F(tensorstat, every_object_is_shown)
 	close(fd);
 }
 
-TEST_F(tensorstat, buffer_row_tells_type_shape_and_holders)
+TEST_F(tensorstat, buffer_row_shows_type_shape_and_holders)
 {
 	struct tensor_import import;
 	pid_t pid;
@@ -275,7 +275,7 @@ TEST_F(tensorstat, state_follows_seal_revoke_and_advise)
 	EXPECT_SAYS("private,readonly,revoked");
 }
 
-TEST_F(tensorstat, buffer_of_the_dead_is_an_orphan)
+TEST_F(tensorstat, buffer_of_an_ended_process_is_an_orphan)
 {
 	int sock[2], fd;
 	pid_t pid;
@@ -309,7 +309,7 @@ TEST_F(tensorstat, parameters_are_set_by_root_only)
 	write_text(LIMIT_FILE, old);
 }
 
-TEST_F(tensorstat, exit_status_tells_why)
+TEST_F(tensorstat, exit_status_depends_on_the_error)
 {
 	EXPECT_EQ(6, run_tensorstat("buffer show 99999999"));
 	EXPECT_EQ(6, run_tensorstat("client show pid 1"));
@@ -319,7 +319,7 @@ TEST_F(tensorstat, exit_status_tells_why)
 	EXPECT_STREQ("[]\n", out);
 }
 
-TEST_F(tensorstat, metrics_count_what_there_is)
+TEST_F(tensorstat, metrics_agree_with_the_objects)
 {
 	EXPECT_EQ(0, run_tensorstat("metrics"));
 	EXPECT_SAYS("tensor_up{backend=\"device\"");
@@ -383,7 +383,7 @@ static pid_t start(int *fd, char *const *argv)
 	return pid;
 }
 
-TEST_F_TIMEOUT(tensorstat, monitor_tells_each_kind_of_event, 120)
+TEST_F_TIMEOUT(tensorstat, monitor_shows_each_kind_of_event, 120)
 {
 	static const char *const kinds[] = { "alloc", "free",	"import", "export",
 					     "seal",  "revoke", "limit",  "death" };
@@ -424,7 +424,7 @@ TEST_F_TIMEOUT(tensorstat, monitor_tells_each_kind_of_event, 120)
 	close(fd);
 }
 
-TEST_F_TIMEOUT(tensorstat, monitor_reads_the_list_again_when_it_was_too_slow, 120)
+TEST_F_TIMEOUT(tensorstat, monitor_dumps_again_after_enobufs, 120)
 {
 	char *argv[] = { TOOL, "monitor", "alloc", NULL };
 	struct tensor_alloc alloc;

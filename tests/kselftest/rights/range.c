@@ -63,7 +63,7 @@ static bool shows(const uint32_t *at, uint64_t bytes, uint64_t first)
 	return true;
 }
 
-TEST_F(range, part_is_mapped_from_its_begin)
+TEST_F(range, part_is_mapped_from_its_start)
 {
 	uint32_t *a = map_shared(self->part, PART, RW, 0);
 	uint32_t *b = map_shared(self->other, PART, PROT_READ, self->import.mmap_offset);
@@ -98,7 +98,7 @@ TEST_F(range, nothing_outside_can_be_mapped)
 	EXPECT_GT(0, map_errno(self->other, PAGE, PROT_READ, MAP_SHARED, mmap_offset - PAGE));
 }
 
-TEST_F(range, mapping_of_a_part_does_not_grow)
+TEST_F(range, mapping_of_a_part_cannot_grow)
 {
 	char *at = map_shared(self->part, PART, RW, 0);
 	uint64_t i;
@@ -120,7 +120,7 @@ TEST_F(range, mapping_of_a_part_does_not_grow)
 	munmap(at, PART);
 }
 
-TEST_F(range, info_tells_what_is_reached)
+TEST_F(range, info_shows_the_range)
 {
 	struct tensor_info info, whole;
 
@@ -224,7 +224,7 @@ TEST_F(range, read_only_part_stays_read_only)
 	close(fd);
 }
 
-TEST_F(range, range_of_everything_is_the_whole)
+TEST_F(range, range_of_all_pages_is_the_whole_buffer)
 {
 	int fd = buf_export_range(self->dev, self->buf.handle, 0, 0, BYTES);
 	struct tensor_desc desc = { .label = "whole" };
@@ -238,7 +238,7 @@ TEST_F(range, range_of_everything_is_the_whole)
 	close(fd);
 }
 
-TEST_F(range, what_is_about_the_whole_is_refused)
+TEST_F(range, calls_on_the_whole_buffer_are_refused)
 {
 	struct tensor_desc desc = { .label = "part" };
 
@@ -271,7 +271,7 @@ static int seen_offset(FIXTURE_DATA(range) * self, uint64_t offset, int64_t size
 	return (int)seen.offset;
 }
 
-TEST_F(range, descriptor_is_seen_through_the_part_it_lies_in)
+TEST_F(range, descriptor_is_read_through_a_part_that_contains_it)
 {
 	int64_t n = PART / 4;
 
@@ -289,7 +289,7 @@ TEST_F(range, descriptor_is_seen_through_the_part_it_lies_in)
 	EXPECT_EQ(-1, seen_offset(self, BYTES - 4, 1, 1));
 }
 
-TEST_F(range, fdinfo_tells_the_part)
+TEST_F(range, fdinfo_shows_the_part)
 {
 	char path[64], text[2048];
 

@@ -288,7 +288,7 @@ TEST_F_TIMEOUT(rights, every_step_over_a_dma_buf_narrows, 300)
  * A sequence of exports with random rights, over fds, dma-bufs and ranges: a removed right never
  * returns.
  */
-TEST_F_TIMEOUT(rights, no_chain_widens, 120)
+TEST_F_TIMEOUT(rights, no_sequence_of_exports_adds_a_right, 120)
 {
 	uint64_t first, count, pages;
 	struct tensor_import import;
@@ -336,7 +336,7 @@ TEST_F_TIMEOUT(rights, no_chain_widens, 120)
 }
 
 /* SEAL and REVOKE affect the whole buffer, so a holder of a part may not call them. */
-TEST_F(rights, all_rights_to_a_part_neither_seal_nor_revoke)
+TEST_F(rights, all_rights_to_a_part_permit_neither_seal_nor_revoke)
 {
 	struct tensor_import import;
 	struct tensor_alloc alloc;

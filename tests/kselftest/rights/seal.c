@@ -3,8 +3,6 @@
  * SEAL: after it has succeeded the memory never changes, by any way and however writers raced with
  * it; it is refused while a writer exists.
  */
-#include <pthread.h>
-#include <stdatomic.h>
 #include <sys/uio.h>
 
 #include "../include/fixture.h"
@@ -118,7 +116,7 @@ TEST_F(seal, mapping_of_sealed_buffer_never_becomes_writable)
 }
 
 /* The core clears VM_SHARED in a mapping of a read-only file, but not VM_MAYSHARE. */
-TEST_F(seal, read_only_fd_is_mapped_shared_all_the_same)
+TEST_F(seal, mapping_of_a_read_only_fd_is_shared)
 {
 	unsigned char *a = map_shared(self->dev, PAGE, RW, self->buf.mmap_offset);
 	unsigned char *b = map_shared(self->rofd, PAGE, PROT_READ, 0);
@@ -158,7 +156,7 @@ TEST_F(seal, mapping_that_may_write_refuses_seal)
 	EXPECT_EQ(TENSOR_SEAL_WRITE, seal_write(self));
 }
 
-TEST_F(seal, inherited_mapping_refuses_seal_until_the_child_is_gone)
+TEST_F(seal, inherited_mapping_refuses_seal_until_the_child_exits)
 {
 	char *at = map_shared(self->fd, BYTES, RW, 0);
 	pid_t pid;
@@ -188,7 +186,7 @@ TEST_F(seal, moved_mapping_refuses_seal)
 	EXPECT_EQ(TENSOR_SEAL_WRITE, seal_write(self));
 }
 
-TEST_F(seal, mapping_that_was_refused_leaves_no_writer)
+TEST_F(seal, refused_mapping_leaves_no_writer)
 {
 	EXPECT_EQ(-EINVAL, map_errno(self->fd, BYTES + PAGE, RW, MAP_SHARED, 0));
 	EXPECT_EQ(-EINVAL,
@@ -198,7 +196,7 @@ TEST_F(seal, mapping_that_was_refused_leaves_no_writer)
 	EXPECT_EQ(TENSOR_SEAL_WRITE, seal_write(self));
 }
 
-TEST_F(seal, readers_do_not_refuse_seal_and_keep_what_they_see)
+TEST_F(seal, readers_do_not_refuse_seal_and_keep_their_content)
 {
 	unsigned char *at = map_shared(self->fd, BYTES, RW, 0), *a, *b;
 
@@ -301,7 +299,7 @@ TEST_F(seal, long_term_pin_refuses_seal)
 /*
  * Old kernels do direct I/O with a plain reference, so its holder may be a disk that still writes.
  */
-TEST_F(seal, page_that_somebody_refers_to_refuses_seal)
+TEST_F(seal, referenced_page_refuses_seal)
 {
 	char *at = map_shared(self->fd, BYTES, RW, 0), seen[4 * PAGE];
 	struct iovec iov = { at + HUGE - PAGE, 4 * PAGE };
@@ -319,7 +317,7 @@ TEST_F(seal, page_that_somebody_refers_to_refuses_seal)
 	close(pipes[1]);
 }
 
-TEST_F(seal, seals_are_told_and_stay)
+TEST_F(seal, seals_are_shown_and_stay)
 {
 	struct tensor_info info;
 
@@ -343,7 +341,7 @@ TEST_F(seal, several_seals_are_all_or_none)
 	EXPECT_EQ(ALL, buf_seal(self->fd, 0, ALL));
 }
 
-TEST_F(seal, sealed_seals_are_eperm)
+TEST_F(seal, adding_seals_after_seal_seal_is_eperm)
 {
 	EXPECT_EQ(TENSOR_SEAL_SEAL, buf_seal(self->fd, 0, TENSOR_SEAL_SEAL));
 	EXPECT_EQ(-EPERM, seal_write(self));
@@ -364,7 +362,7 @@ TEST_F(seal, unknown_seals_and_flags_are_eopnotsupp)
 	EXPECT_EQ(0, buf_seal(self->fd, 0, 0));
 }
 
-TEST_F(seal, who_may_not_write_may_not_seal)
+TEST_F(seal, seal_needs_its_right)
 {
 	struct tensor_import import;
 	int part = buf_export_range(self->dev, self->buf.handle, 0, 0, HUGE);
@@ -419,120 +417,6 @@ TEST_F(seal, sealed_buffer_is_exported_read_only)
 	ASSERT_LE(0, fd);
 	EXPECT_EQ(0, map_errno(fd, BYTES, PROT_READ, MAP_SHARED, 0));
 	close(fd);
-}
-
-struct race {
-	int fd;
-	int how;
-	atomic_bool stop;
-	atomic_ulong writes, refused, wrong;
-};
-
-/* One way to write: 0 if the byte was written. */
-static int write_once(struct race *race, char value)
-{
-	int prot = race->how == 1 ? PROT_READ : RW, err = 0, sock;
-	char *at = map_shared(race->fd, HUGE, prot, 0);
-
-	if (at == MAP_FAILED)
-		return -errno;
-	if (race->how == 1 && mprotect(at, PAGE, RW))
-		err = -errno;
-	else if (race->how == 2) {
-		sock = xdp_pin(at, 16 * PAGE);
-		munmap(at + PAGE, HUGE - PAGE);
-		if (sock >= 0)
-			close(sock);
-	}
-	if (!err)
-		*(volatile char *)at = value;
-	munmap(at, HUGE);
-	return err;
-}
-
-static void *race_writer(void *data)
-{
-	struct race *race = data;
-	char value = 0;
-	int err;
-
-	while (!race->stop) {
-		err = write_once(race, ++value);
-		if (!err)
-			race->writes++;
-		else if (err == -EPERM || err == -EACCES)
-			race->refused++;
-		else
-			race->wrong++;
-		/* pins are dropped with a delay: leave time for a seal */
-		if (race->how == 2)
-			sleep_ms(50);
-	}
-	return NULL;
-}
-
-/* Seals a buffer that two threads write to, and checks that it does not change afterwards. */
-static void seal_against_writers(struct __test_metadata *_metadata, int how)
-{
-	struct race race = { .fd = buf_new_fd(HUGE), .how = how };
-	pthread_t thread[2];
-	char before[PAGE], *at;
-	int i, err;
-
-	ASSERT_LE(0, race.fd);
-	for (i = 0; i < 2; i++)
-		ASSERT_EQ(0, pthread_create(&thread[i], NULL, race_writer, &race));
-	while (race.writes < 5)
-		sched_yield();
-	do
-		err = buf_seal(race.fd, 0, TENSOR_SEAL_WRITE);
-	while (err == -EBUSY);
-	EXPECT_EQ(TENSOR_SEAL_WRITE, err);
-	at = map_shared(race.fd, HUGE, PROT_READ, 0);
-	ASSERT_NE(MAP_FAILED, at);
-	memcpy(before, at, PAGE);
-	i = race.refused;
-	while (race.refused < (unsigned long)i + 5)
-		sched_yield();
-	EXPECT_EQ(0, memcmp(before, at, PAGE));
-	race.stop = true;
-	for (i = 0; i < 2; i++)
-		pthread_join(thread[i], NULL);
-	EXPECT_EQ(0, race.wrong);
-	munmap(at, HUGE);
-	close(race.fd);
-}
-
-/* As many rounds as the time permits, because the debug kernel is slow. */
-static void many_rounds(struct __test_metadata *_metadata, int how)
-{
-	time_t begin = time(NULL);
-	int i;
-
-	for (i = 0; i < 30 && time(NULL) - begin < 20; i++)
-		seal_against_writers(_metadata, how);
-	TH_LOG("%d rounds", i);
-}
-
-TEST_F_TIMEOUT(seal, seal_races_with_mmap, 120)
-{
-	many_rounds(_metadata, 0);
-}
-
-/* An existing mapping may become writable until it is unmapped. */
-TEST_F_TIMEOUT(seal, seal_races_with_mprotect, 120)
-{
-	many_rounds(_metadata, 1);
-}
-
-TEST_F_TIMEOUT(seal, seal_races_with_long_term_pin, 120)
-{
-	int sock = socket(AF_XDP, SOCK_RAW, 0);
-
-	if (sock < 0)
-		SKIP(return, "no AF_XDP in this kernel");
-	close(sock);
-	many_rounds(_metadata, 2);
 }
 
 TEST_HARNESS_MAIN

@@ -110,7 +110,7 @@ static int use_map(FIXTURE_DATA(seal_fails) * self)
 	return map_errno(self->fd, BYTES, RW, MAP_SHARED, 0);
 }
 
-TEST_F_TIMEOUT(seal_fails, writable_mapping_of_the_fd_is_not_refused_meanwhile, 60)
+TEST_F_TIMEOUT(seal_fails, writable_mapping_of_the_fd_succeeds_during_a_failing_seal, 60)
 {
 	use_while_seals_fail(_metadata, self, use_map);
 }
@@ -120,7 +120,7 @@ static int use_map_device(FIXTURE_DATA(seal_fails) * self)
 	return map_errno(self->dev, BYTES, RW, MAP_SHARED, self->buf.mmap_offset);
 }
 
-TEST_F_TIMEOUT(seal_fails, writable_mapping_by_mmap_offset_is_not_refused_meanwhile, 60)
+TEST_F_TIMEOUT(seal_fails, writable_mapping_by_mmap_offset_succeeds_during_a_failing_seal, 60)
 {
 	use_while_seals_fail(_metadata, self, use_map_device);
 }
@@ -136,7 +136,7 @@ static int use_map_import(FIXTURE_DATA(seal_fails) * self)
 	return err;
 }
 
-TEST_F_TIMEOUT(seal_fails, writable_mapping_of_an_import_is_not_refused_meanwhile, 60)
+TEST_F_TIMEOUT(seal_fails, writable_mapping_of_an_import_succeeds_during_a_failing_seal, 60)
 {
 	use_while_seals_fail(_metadata, self, use_map_import);
 }
@@ -159,7 +159,7 @@ static int use_protect(FIXTURE_DATA(seal_fails) * self)
 	return err;
 }
 
-TEST_F_TIMEOUT(seal_fails, read_only_mapping_made_meanwhile_can_become_writable, 60)
+TEST_F_TIMEOUT(seal_fails, read_only_mapping_made_during_a_failing_seal_can_become_writable, 60)
 {
 	use_while_seals_fail(_metadata, self, use_protect);
 }
@@ -170,7 +170,7 @@ static int use_sync(FIXTURE_DATA(seal_fails) * self)
 		       buf_sync(self->fd, 0, TENSOR_SYNC_WRITE | TENSOR_SYNC_END, 0);
 }
 
-TEST_F_TIMEOUT(seal_fails, sync_of_a_write_is_not_refused_meanwhile, 60)
+TEST_F_TIMEOUT(seal_fails, sync_of_a_write_succeeds_during_a_failing_seal, 60)
 {
 	use_while_seals_fail(_metadata, self, use_sync);
 }
@@ -185,7 +185,7 @@ static int use_export(FIXTURE_DATA(seal_fails) * self)
 	return err;
 }
 
-TEST_F_TIMEOUT(seal_fails, export_for_writing_is_not_refused_meanwhile, 60)
+TEST_F_TIMEOUT(seal_fails, export_for_writing_succeeds_during_a_failing_seal, 60)
 {
 	use_while_seals_fail(_metadata, self, use_export);
 }
@@ -198,7 +198,7 @@ static int use_seen(FIXTURE_DATA(seal_fails) * self)
 	return err ? err : (int)info.seals;
 }
 
-TEST_F_TIMEOUT(seal_fails, no_seal_is_reported_meanwhile, 60)
+TEST_F_TIMEOUT(seal_fails, info_shows_no_seal_during_a_failing_seal, 60)
 {
 	use_while_seals_fail(_metadata, self, use_seen);
 }

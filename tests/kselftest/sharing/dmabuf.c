@@ -30,7 +30,7 @@ FIXTURE_TEARDOWN(dmabuf)
 	EXPECT_TRUE(teardown_buf(self->dev, self->used, self->buf.handle));
 }
 
-TEST_F(dmabuf, query_tells_of_it)
+TEST_F(dmabuf, query_reports_the_feature)
 {
 	struct tensor_query query;
 
@@ -86,7 +86,7 @@ TEST_F(dmabuf, mapping_past_the_end_is_refused)
 	EXPECT_EQ(0, map_errno(self->fd, PAGE, RW, MAP_SHARED, BYTES - PAGE));
 }
 
-TEST_F(dmabuf, cannot_be_opened_again)
+TEST_F(dmabuf, dma_buf_cannot_be_opened_again)
 {
 	char path[64];
 
@@ -95,7 +95,7 @@ TEST_F(dmabuf, cannot_be_opened_again)
 	EXPECT_EQ(ENXIO, errno);
 }
 
-TEST_F(dmabuf, read_only_one_cannot_be_written)
+TEST_F(dmabuf, read_only_dma_buf_cannot_be_written)
 {
 	int fd = buf_export_rights(self->dev, self->buf.handle, TENSOR_RIGHTS_RO, DMABUF);
 	struct tensor_import import;
@@ -152,7 +152,7 @@ TEST_F(dmabuf, range_reaches_no_more_than_its_part)
 	close(fd);
 }
 
-TEST_F(dmabuf, ranges_that_make_no_sense_are_refused)
+TEST_F(dmabuf, invalid_ranges_are_refused)
 {
 	static const uint64_t bad[][2] = {
 		{ 0, 0 },	 { 1, PAGE },	      { 0, PAGE + 1 },	   { BYTES, PAGE },
@@ -188,7 +188,7 @@ TEST_F(dmabuf, import_is_the_same_buffer)
 	close(other);
 }
 
-TEST_F(dmabuf, keeps_the_buffer_alone)
+TEST_F(dmabuf, dma_buf_alone_keeps_the_buffer)
 {
 	char *at;
 
@@ -207,7 +207,7 @@ TEST_F(dmabuf, keeps_the_buffer_alone)
 	EXPECT_TRUE(used_becomes(self->dev, self->used));
 }
 
-TEST_F(dmabuf, purgeable_excludes_it)
+TEST_F(dmabuf, purgeable_and_exported_exclude_each_other)
 {
 	char *at;
 
@@ -273,7 +273,7 @@ TEST_F(dmabuf, revoke_empties_its_mappings)
 	munmap(at, BYTES);
 }
 
-TEST_F(dmabuf, end_of_a_write_is_a_generation)
+TEST_F(dmabuf, end_of_a_write_raises_the_generation)
 {
 	struct tensor_info info;
 
@@ -291,7 +291,7 @@ TEST_F(dmabuf, poll_is_ready_without_fences)
 	EXPECT_EQ(POLLIN | POLLOUT, ready(self->fd, POLLIN | POLLOUT));
 }
 
-TEST_F(dmabuf, end_is_told)
+TEST_F(dmabuf, release_is_reported)
 {
 	int fd = buf_export(self->dev, self->buf.handle, 0), other = dev_open();
 	struct tensor_import import;
@@ -310,7 +310,7 @@ TEST_F(dmabuf, end_is_told)
 	close(fd);
 }
 
-TEST_F(dmabuf, export_that_cannot_be_told_leaves_nothing)
+TEST_F(dmabuf, export_without_a_reply_leaks_nothing)
 {
 	struct tensor_export arg = { .size = sizeof(arg),
 				     .flags = DMABUF,
@@ -329,7 +329,7 @@ TEST_F(dmabuf, export_that_cannot_be_told_leaves_nothing)
 	munmap(ro, PAGE);
 }
 
-TEST_F(dmabuf, thousand_of_them_end)
+TEST_F(dmabuf, thousand_dma_bufs_are_released)
 {
 	struct tensor_info info;
 	int i, fd;

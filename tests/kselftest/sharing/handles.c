@@ -7,6 +7,7 @@
 #include <stdatomic.h>
 
 #include "../include/dmabuf.h"
+#include "../include/fixture.h"
 #include "kselftest_harness.h"
 
 #define BYTES (16 * PAGE)
@@ -22,25 +23,13 @@ FIXTURE(handles)
 
 FIXTURE_SETUP(handles)
 {
-	self->dev = dev_open();
-	ASSERT_LE(0, self->dev);
-	self->used = dev_used(self->dev);
-	self->other = dev_open();
-	ASSERT_LE(0, self->other);
-	ASSERT_EQ(0, dev_alloc(self->dev, BYTES, &self->buf));
-	self->fd = buf_export(self->dev, self->buf.handle, 0);
-	ASSERT_LE(0, self->fd);
+	ASSERT_EQ(0, setup_two_clients(&self->dev, &self->other, &self->fd, &self->used, &self->buf,
+				       BYTES));
 }
 
 FIXTURE_TEARDOWN(handles)
 {
-	int dev = dev_open();
-
-	close(self->fd);
-	close(self->other);
-	close(self->dev);
-	EXPECT_TRUE(used_becomes(dev, self->used));
-	close(dev);
+	EXPECT_TRUE(teardown_two_clients(self->dev, self->other, self->fd, self->used));
 }
 
 /* Number of handles of all clients to the buffer. */
@@ -148,7 +137,7 @@ TEST_F(handles, other_fds_of_the_same_are_the_same_handle)
 	EXPECT_EQ(-ENOENT, dev_close(self->other, first.handle));
 }
 
-TEST_F(handles, of_another_client_is_its_own)
+TEST_F(handles, handle_of_another_client_is_separate)
 {
 	struct tensor_import mine, theirs;
 	int third = dev_open();
@@ -163,7 +152,7 @@ TEST_F(handles, of_another_client_is_its_own)
 	EXPECT_EQ(1, handles(self->fd));
 }
 
-TEST_F(handles, given_again_leave_nothing_when_the_client_goes)
+TEST_F(handles, reused_handles_are_released_with_the_client)
 {
 	struct tensor_import import;
 	int i;
@@ -176,7 +165,7 @@ TEST_F(handles, given_again_leave_nothing_when_the_client_goes)
 }
 
 /* A closed handle's number may be reused for another buffer, which is not a handle to the first. */
-TEST_F(handles, number_that_is_free_again_finds_no_old_handle)
+TEST_F(handles, reused_number_finds_no_old_handle)
 {
 	struct tensor_import import, again;
 	struct tensor_alloc alloc;
@@ -211,7 +200,7 @@ TEST_F(handles, reply_that_cannot_be_written_counts_nothing)
 	munmap(ro, PAGE);
 }
 
-TEST_F(handles, of_a_revoked_buffer_are_not_given_again)
+TEST_F(handles, handles_of_a_revoked_buffer_are_not_reused)
 {
 	struct tensor_import import, again;
 
@@ -223,7 +212,7 @@ TEST_F(handles, of_a_revoked_buffer_are_not_given_again)
 }
 
 /* Another import counts as another holder for ADVISE only if it makes another handle. */
-TEST_F(handles, handle_given_again_does_not_keep_a_buffer_from_being_purgeable)
+TEST_F(handles, reused_handle_does_not_prevent_purging)
 {
 	struct tensor_import import;
 
@@ -263,7 +252,7 @@ static void *race_import(void *data)
 	return NULL;
 }
 
-TEST_F_TIMEOUT(handles, threads_that_import_and_close_get_what_they_were_given, 120)
+TEST_F_TIMEOUT(handles, threads_import_and_close_the_same_handle, 120)
 {
 	struct race race = { .dev = self->other, .fd = self->fd };
 	pthread_t thread[THREADS];

@@ -86,7 +86,7 @@ TEST_F(import, bytes_go_both_ways)
 	munmap(theirs, BYTES);
 }
 
-TEST_F(import, info_says_what_it_is)
+TEST_F(import, info_reports_the_kind)
 {
 	struct tensor_info info = info_of(self->dev, self->buf.handle);
 
@@ -99,7 +99,7 @@ TEST_F(import, info_says_what_it_is)
 	EXPECT_EQ(self->used, dev_used(self->dev));
 }
 
-TEST_F(import, handle_alone_keeps_it)
+TEST_F(import, handle_alone_keeps_the_memory)
 {
 	char *at = map_shared(self->fd, BYTES, RW, 0);
 
@@ -140,7 +140,7 @@ TEST_F(import, part_is_refused)
 	EXPECT_EQ(-EINVAL, buf_export_range(self->dev, self->buf.handle, 0, PAGE, BYTES));
 }
 
-TEST_F(import, read_only_buffer_fd_of_it_stays_so)
+TEST_F(import, read_only_buffer_fd_stays_read_only)
 {
 	int fd = buf_export_ro(self->dev, self->buf.handle);
 	char *all = map_shared(self->dev, BYTES, RW, self->buf.mmap_offset), *part;
@@ -190,7 +190,7 @@ TEST_F(import, sync_brackets_an_access)
 	EXPECT_EQ(1, info_of(self->dev, self->buf.handle).generation);
 }
 
-TEST_F(import, import_that_cannot_be_told_leaves_nothing)
+TEST_F(import, import_without_a_reply_leaks_nothing)
 {
 	struct tensor_import *ro = mmap(NULL, PAGE, RW, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	int i;

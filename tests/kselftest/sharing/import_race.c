@@ -194,7 +194,7 @@ TEST_F_TIMEOUT(import_race, every_kind_against_every_other, 60)
 }
 
 /* A number that is closed at that moment is EBADF, whatever it referred to before. */
-TEST_F_TIMEOUT(import_race, number_that_is_closed_meanwhile, 60)
+TEST_F_TIMEOUT(import_race, number_that_is_closed_concurrently, 60)
 {
 	self->closes = true;
 	add(self, "memfd", memfd_new(3 * PAGE, 0), 3 * PAGE, TENSOR_KIND_MEMFD, 0);

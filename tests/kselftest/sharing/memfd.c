@@ -68,7 +68,7 @@ static int import_rdonly(int dev, int fd)
 	return info_of(dev, import.handle).state & TENSOR_STATE_RDONLY ? 1 : 0;
 }
 
-TEST_F(memfd, query_tells_of_it)
+TEST_F(memfd, query_reports_the_feature)
 {
 	struct tensor_query query;
 
@@ -110,7 +110,7 @@ TEST_F(memfd, handle_keeps_the_memory)
 	munmap(at, BYTES);
 }
 
-TEST_F(memfd, each_import_is_a_buffer_of_its_own)
+TEST_F(memfd, each_import_makes_a_separate_buffer)
 {
 	struct tensor_import import;
 
@@ -119,7 +119,7 @@ TEST_F(memfd, each_import_is_a_buffer_of_its_own)
 	EXPECT_EQ(0, dev_close(self->dev, import.handle));
 }
 
-TEST_F(memfd, what_can_shrink_is_refused)
+TEST_F(memfd, memfd_that_can_shrink_is_refused)
 {
 	int fd = make(BYTES, F_SEAL_GROW), plain = memfd_create("test", MFD_CLOEXEC);
 
@@ -135,7 +135,7 @@ TEST_F(memfd, what_can_shrink_is_refused)
 	close(fd);
 }
 
-TEST_F(memfd, sizes_that_make_no_sense_are_refused)
+TEST_F(memfd, invalid_sizes_are_refused)
 {
 	static const uint64_t bad[] = { 0, 1, PAGE - 1, PAGE + 1, (1ULL << 39) + PAGE };
 	unsigned int i;
@@ -171,7 +171,7 @@ TEST_F(memfd, other_files_are_refused)
 	close(ends[1]);
 }
 
-TEST_F(memfd, one_that_was_opened_for_reading_is_read_only)
+TEST_F(memfd, memfd_opened_for_reading_is_read_only)
 {
 	struct tensor_import import;
 	char path[64], *at;
@@ -195,14 +195,14 @@ TEST_F(memfd, one_that_was_opened_for_reading_is_read_only)
 	EXPECT_EQ(0, dev_close(self->dev, import.handle));
 }
 
-TEST_F(memfd, one_that_is_sealed_against_writing_is_read_only)
+TEST_F(memfd, memfd_sealed_against_writing_is_read_only)
 {
 	EXPECT_EQ(0, import_rdonly(self->dev, make(BYTES, F_SEAL_SHRINK | F_SEAL_GROW)));
 	EXPECT_EQ(1, import_rdonly(self->dev, make(BYTES, F_SEAL_SHRINK | F_SEAL_WRITE)));
 	EXPECT_EQ(1, import_rdonly(self->dev, make(BYTES, F_SEAL_SHRINK | F_SEAL_FUTURE_WRITE)));
 }
 
-TEST_F(memfd, seal_of_the_memfd_is_not_broken)
+TEST_F(memfd, seal_of_the_memfd_holds)
 {
 	int fd = make(BYTES, F_SEAL_SHRINK | F_SEAL_WRITE), i;
 	struct tensor_import import;
@@ -253,7 +253,7 @@ TEST_F(memfd, later_future_write_seal_refuses_new_mappings)
 	munmap(at, PAGE);
 }
 
-TEST_F(memfd, part_leads_nowhere_else)
+TEST_F(memfd, part_reaches_nothing_else)
 {
 	int fd = buf_export_range(self->dev, self->buf.handle, 0, 2 * PAGE, 4 * PAGE);
 	char *at = map_shared(fd, 4 * PAGE, RW, 0);
@@ -280,7 +280,7 @@ TEST_F(memfd, seal_revoke_and_advise_are_refused)
 	EXPECT_EQ(-EOPNOTSUPP, buf_advise(self->dev, self->buf.handle, TENSOR_ADVISE_WILLNEED));
 }
 
-TEST_F(memfd, dma_buf_of_it_has_the_same_bytes)
+TEST_F(memfd, dma_buf_has_the_same_bytes)
 {
 	int fd = buf_export_range(self->dev, self->buf.handle, DMABUF, PAGE, 8 * PAGE);
 	struct tensor_import import;
@@ -337,7 +337,7 @@ TEST_F(memfd, device_maps_it)
 	EXPECT_TRUE(all_bytes(self->at, 0x66, BYTES));
 }
 
-TEST_F(memfd, read_only_one_is_refused_to_a_device_that_writes)
+TEST_F(memfd, read_only_memfd_is_refused_to_a_device_that_writes)
 {
 	int vgem = vgem_open(), memfd, fd;
 	struct tensor_import import;

@@ -33,7 +33,7 @@ FIXTURE_TEARDOWN(pinmem)
 	munmap(self->at, BYTES);
 }
 
-TEST_F(pinmem, form_is_checked)
+TEST_F(pinmem, arguments_are_checked)
 {
 	struct tensor_pin arg = {
 		.size = sizeof(arg), .addr = (uintptr_t)self->at, .bytes = PAGE, .__reserved = 1
@@ -52,7 +52,7 @@ TEST_F(pinmem, form_is_checked)
 		EXPECT_EQ(-EOPNOTSUPP, buf_pin(self->dev, self->at, PAGE, 1U << bit));
 }
 
-TEST_F(pinmem, open_for_reading_is_refused)
+TEST_F(pinmem, device_opened_for_reading_is_refused)
 {
 	int dev = open("/dev/tensor", O_RDONLY | O_CLOEXEC);
 
@@ -61,7 +61,7 @@ TEST_F(pinmem, open_for_reading_is_refused)
 	close(dev);
 }
 
-TEST_F(pinmem, memory_that_is_not_there_is_efault)
+TEST_F(pinmem, unmapped_memory_is_efault)
 {
 	ASSERT_EQ(0, munmap(self->at + 8 * PAGE, PAGE));
 	EXPECT_EQ(-EFAULT, buf_pin(self->dev, self->at, BYTES, 0));
@@ -69,7 +69,7 @@ TEST_F(pinmem, memory_that_is_not_there_is_efault)
 	EXPECT_LT(0, buf_pin(self->dev, self->at, 8 * PAGE, 0));
 }
 
-TEST_F(pinmem, memory_that_cannot_be_written_is_for_reading)
+TEST_F(pinmem, read_only_memory_is_pinned_for_reading)
 {
 	int64_t handle;
 
@@ -84,7 +84,7 @@ TEST_F(pinmem, memory_that_cannot_be_written_is_for_reading)
 	EXPECT_EQ(-EACCES, buf_export_rights(self->dev, handle, TENSOR_RIGHTS_RW, 0));
 }
 
-TEST_F(pinmem, info_says_what_it_is)
+TEST_F(pinmem, info_reports_the_kind)
 {
 	int64_t handle = buf_pin(self->dev, self->at, BYTES, 0);
 	struct tensor_info info = info_of(self->dev, handle);
@@ -98,7 +98,7 @@ TEST_F(pinmem, info_says_what_it_is)
 	EXPECT_EQ(self->used + BYTES, dev_used(self->dev));
 }
 
-TEST_F(pinmem, it_is_not_for_mapping)
+TEST_F(pinmem, pinned_memory_cannot_be_mapped)
 {
 	int64_t handle = buf_pin(self->dev, self->at, BYTES, 0);
 	struct tensor_import import;
@@ -216,7 +216,7 @@ TEST_F(pinmem, memlock_limit_is_kept)
 	}
 }
 
-TEST_F(pinmem, pages_come_back)
+TEST_F(pinmem, pages_are_freed)
 {
 	int64_t before = memory_free(), handle;
 	char *at;
@@ -232,7 +232,7 @@ TEST_F(pinmem, pages_come_back)
 	EXPECT_TRUE(memory_comes_back(before, 8192));
 }
 
-TEST_F(pinmem, pin_that_cannot_be_told_leaves_nothing)
+TEST_F(pinmem, pin_without_a_reply_leaks_nothing)
 {
 	struct tensor_pin *ro = mmap(NULL, PAGE, RW, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	int64_t before = memory_free();

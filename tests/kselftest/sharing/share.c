@@ -167,7 +167,7 @@ TEST_F(share, fd_and_handle_survive_kill_of_the_owner)
 	EXPECT_EQ(0, dev_close(self->dev, import.handle));
 }
 
-TEST_F(share, kill_of_the_peer_leaves_the_owner_its_buffer)
+TEST_F(share, kill_of_the_peer_does_not_affect_the_owner)
 {
 	struct tensor_alloc alloc;
 	struct frames seen;
@@ -236,7 +236,7 @@ TEST_F(share, read_only_fd_stays_read_only_on_the_other_side)
 	reap(pid);
 }
 
-TEST_F_TIMEOUT(share, a_thousand_buffers_pass, 120)
+TEST_F_TIMEOUT(share, a_thousand_buffers_are_sent, 120)
 {
 	uint64_t sum = 0;
 	int i, fd;

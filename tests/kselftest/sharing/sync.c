@@ -32,7 +32,7 @@ FIXTURE_TEARDOWN(sync)
 	close(self->dev);
 }
 
-TEST_F(sync, form_is_checked)
+TEST_F(sync, arguments_are_checked)
 {
 	struct tensor_sync arg = {
 		.size = sizeof(arg), .flags = READ, .handle = self->handle, .__reserved = 1
@@ -50,7 +50,7 @@ TEST_F(sync, form_is_checked)
 		EXPECT_EQ(-EOPNOTSUPP, buf_sync(self->dev, self->handle, READ | 1U << bit, 0));
 }
 
-TEST_F(sync, end_of_a_write_is_a_generation)
+TEST_F(sync, end_of_a_write_raises_the_generation)
 {
 	struct tensor_sync arg = { .size = sizeof(arg), .flags = WRITE, .handle = self->handle };
 
@@ -71,7 +71,7 @@ TEST_F(sync, end_of_a_write_is_a_generation)
 	EXPECT_EQ(2, info_of(self->dev, self->handle).generation);
 }
 
-TEST_F(sync, end_that_cannot_be_told_is_no_generation)
+TEST_F(sync, end_without_a_reply_does_not_raise_the_generation)
 {
 	struct tensor_sync *ro = mmap(NULL, PAGE, RW, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
@@ -113,7 +113,7 @@ TEST_F(sync, revoked_buffer_is_refused)
 	EXPECT_EQ(-EIDRM, buf_sync(self->fd, 0, WRITE | END, 0));
 }
 
-TEST_F(sync, nothing_to_wait_for_does_not_wait)
+TEST_F(sync, sync_without_fences_does_not_wait)
 {
 	EXPECT_EQ(0, buf_sync(self->dev, self->handle, READ | WRITE, 0));
 	EXPECT_EQ(0, buf_sync(self->dev, self->handle, READ | WRITE, 1));
@@ -150,7 +150,7 @@ FIXTURE_TEARDOWN(fence)
 	close(self->dev);
 }
 
-TEST_F(fence, of_a_writer_keeps_everybody_waiting)
+TEST_F(fence, of_a_writer_blocks_readers_and_writers)
 {
 	int fence = vgem_fence(self->vgem, self->gem, VGEM_WRITES);
 
@@ -164,7 +164,7 @@ TEST_F(fence, of_a_writer_keeps_everybody_waiting)
 	EXPECT_EQ(0, buf_sync(self->dev, self->handle, READ | WRITE, 0));
 }
 
-TEST_F(fence, of_a_reader_keeps_writers_waiting)
+TEST_F(fence, of_a_reader_blocks_writers)
 {
 	int fence = vgem_fence(self->vgem, self->gem, 0);
 
@@ -200,7 +200,7 @@ static pid_t signal_later(int vgem, int fence)
 	return pid;
 }
 
-TEST_F(fence, wait_ends_with_it)
+TEST_F(fence, signal_of_the_fence_ends_the_wait)
 {
 	int fence = vgem_fence(self->vgem, self->gem, VGEM_WRITES);
 	uint64_t before = deadline_ms(0);
@@ -247,7 +247,7 @@ TEST_F(fence, dma_buf_waits_as_well)
 }
 
 /* A fence is signalled when the process that added it dies, so it cannot keep the buffer alive. */
-TEST_F(fence, one_that_is_never_signalled_does_not_keep_the_buffer)
+TEST_F(fence, unsignalled_fence_does_not_keep_the_buffer)
 {
 	uint64_t used = dev_used(self->dev);
 

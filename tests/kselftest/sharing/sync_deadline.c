@@ -85,7 +85,7 @@ static uint64_t timeout_takes(int fd, uint32_t handle, uint32_t flags, uint64_t 
 	return best;
 }
 
-TEST_F(deadline, is_kept_with_a_fence_that_was_there_before)
+TEST_F(deadline, is_kept_with_an_existing_fence)
 {
 	static const uint32_t flags[] = { TENSOR_SYNC_READ, TENSOR_SYNC_WRITE,
 					  TENSOR_SYNC_READ | TENSOR_SYNC_WRITE };
@@ -173,18 +173,18 @@ static void sync_beside_fences(struct __test_metadata *_metadata, FIXTURE_DATA(d
 	EXPECT_TRUE(seldom(late, timeouts));
 }
 
-TEST_F_TIMEOUT(deadline, is_kept_with_fences_that_come_meanwhile, 60)
+TEST_F_TIMEOUT(deadline, is_kept_with_fences_added_during_sync, 60)
 {
 	sync_beside_fences(_metadata, self, TENSOR_SYNC_READ, 1);
 }
 
-TEST_F_TIMEOUT(deadline, of_a_writer_is_kept_with_fences_that_come_meanwhile, 60)
+TEST_F_TIMEOUT(deadline, of_a_writer_is_kept_with_fences_added_during_sync, 60)
 {
 	sync_beside_fences(_metadata, self, TENSOR_SYNC_READ | TENSOR_SYNC_WRITE, 1);
 }
 
 /* Without a deadline SYNC does not wait. */
-TEST_F_TIMEOUT(deadline, of_none_does_not_wait_for_fences_that_come_meanwhile, 60)
+TEST_F_TIMEOUT(deadline, zero_does_not_wait_for_fences_added_during_sync, 60)
 {
 	sync_beside_fences(_metadata, self, TENSOR_SYNC_READ, 0);
 }
