@@ -192,6 +192,16 @@ static int dump_all(struct sk_buff *skb, struct netlink_callback *cb, dump_next_
 	return skb->len ? skb->len : more;
 }
 
+/* End of an object: drop its owner; resume after it unless its row did not fit. */
+static int row_done(struct netlink_callback *cb, struct tensor_owner *owner, u64 id, int err)
+{
+	tensor_owner_put(owner);
+	if (err)
+		return err;
+	dump_state(cb)->next = id + 1;
+	return 1;
+}
+
 static int put_client(struct sk_buff *skb, struct netlink_callback *cb,
 		      const struct tensor_client_row *client)
 {
@@ -208,17 +218,11 @@ static int next_client(struct sk_buff *skb, struct netlink_callback *cb)
 	struct dump_state *state = dump_state(cb);
 	struct tensor_client_row row;
 	bool found = tensor_client_next(state->next, &row);
-	int err;
 
 	cb->seq = row.generation;
 	if (!found)
 		return 0;
-	err = put_client(skb, cb, &row);
-	tensor_owner_put(row.owner);
-	if (err)
-		return err;
-	state->next = row.id + 1;
-	return 1;
+	return row_done(cb, row.owner, row.id, put_client(skb, cb, &row));
 }
 
 /**
@@ -250,17 +254,11 @@ static int next_buf(struct sk_buff *skb, struct netlink_callback *cb)
 	struct dump_state *state = dump_state(cb);
 	struct tensor_buf_row row;
 	bool found = tensor_buf_next(state->next, &row);
-	int err;
 
 	cb->seq = row.generation;
 	if (!found)
 		return 0;
-	err = put_buf(skb, cb, &row);
-	tensor_owner_put(row.owner);
-	if (err)
-		return err;
-	state->next = row.id + 1;
-	return 1;
+	return row_done(cb, row.owner, row.id, put_buf(skb, cb, &row));
 }
 
 /**
@@ -392,7 +390,6 @@ static int next_export(struct sk_buff *skb, struct netlink_callback *cb)
 	struct tensor_entry *parent;
 	struct tensor_buf *buf;
 	bool found;
-	int err;
 
 	spin_lock(&tensor_bufs.lock);
 	cb->seq = tensor_registry_generation(true);
@@ -408,12 +405,7 @@ static int next_export(struct sk_buff *skb, struct netlink_callback *cb)
 		parent_done(state);
 		return 1;
 	}
-	err = put_export(skb, cb, &row);
-	tensor_owner_put(row.owner);
-	if (err)
-		return err;
-	state->next = row.id + 1;
-	return 1;
+	return row_done(cb, row.owner, row.id, put_export(skb, cb, &row));
 }
 
 /**

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: LGPL-2.1-only OR MIT
 #
-# Kernel selftests: programs for the guest, one a topic, with the kernel's own harness, which comes
-# from Debian's linux-source package and is not in the tree. Its time limit of 30 s a test is too short
-# for an emulated machine that shares its processor, so the limit is raised.
+# Kernel selftests: programs for the guest, one per topic. They use the kernel's harness, which is
+# fetched from Debian's linux-source package and is not in the tree. Its time limit of 30 s per test is
+# too short for an emulated machine on a busy host, so it is raised.
 
 KST_B     := $(B)/tests/kselftest
 KST_INC   := $(B)/tests/include
-# A folder a topic; include/ has the helpers. The programs are all in one folder, so that the guest's
-# suite and KST= name them without a folder.
+# One folder per topic; include/ has the helpers. All programs are built into one folder, so that the
+# suite and KST= name them without the topic.
 KST_SRC   := $(wildcard tests/kselftest/*/*.c)
 KST_H     := $(wildcard tests/kselftest/*/*.h) include/uapi/linux/tensor.h include/uapi/linux/tensor_netlink.h
 KST_NAMES := $(basename $(notdir $(KST_SRC)))
@@ -21,7 +21,7 @@ $(KST_INC)/kselftest_harness.h: tests/vm/kernel
 
 $(foreach s,$(KST_SRC),$(eval $(KST_B)/$(basename $(notdir $(s))): $(s)))
 
-# The harness does not compile without warnings under our flags, so it is a system header.
+# The harness causes warnings with the flags of this tree, so it is included as a system header.
 $(KST_BINS): $(KST_H) $(KST_INC)/kselftest_harness.h
 	@mkdir -p $(@D)
 	$(call say,CC,$@)
@@ -42,7 +42,7 @@ $(KST_B)/compat: KST_FLAGS = -m32 -static -D_FILE_OFFSET_BITS=64
 .PHONY: kselftest
 kselftest: $(KST_BINS) $(TENSORSTAT)
 
-# KUnit tests of kmod/alloc: a separate module, built for kernels that have KUnit.
+# KUnit tests of kmod/alloc: a separate module, built for kernels with KUnit.
 .PHONY: test-kunit
 test-kunit: guest-deps
 	@ko=$$(tests/vm/kernel module debug) && tests/vm/tally kunit tests/vm/run --kernel debug --no-module \
