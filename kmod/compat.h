@@ -2,9 +2,9 @@
 /*
  * Differences between the kernels this module is built for: 6.1, 6.12, 7.2.
  *
- * The only place with a kernel version in it. Each shim gives an old kernel the newest name, so
- * that dropping an old kernel means deleting lines here and nothing else. (What checkpatch says of
- * LINUX_VERSION_CODE is true of code that has one kernel to live in.)
+ * Only this file depends on the kernel version. Each shim defines the newest name for an old
+ * kernel, so that support for an old kernel is dropped by deleting lines here. checkpatch's
+ * objection to LINUX_VERSION_CODE applies to code inside the kernel's tree.
  */
 #ifndef TENSOR_COMPAT_H
 #define TENSOR_COMPAT_H
@@ -25,12 +25,12 @@
 #include <linux/version.h>
 #include <linux/workqueue.h>
 
-/* 6.3 gave the methods of an inode an idmapping where the mount's user namespace was. */
+/* 6.3 replaced the user namespace of inode methods by an idmapping. */
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 3, 0)
 #define mnt_idmap user_namespace
 #endif
 
-/* 6.3 made vma->vm_flags read-only except for its setters. */
+/* 6.3 made vma->vm_flags read-only except through setters. */
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 3, 0)
 static inline void vm_flags_set(struct vm_area_struct *vma, unsigned long flags)
 {
@@ -44,25 +44,25 @@ static inline void vm_flags_clear(struct vm_area_struct *vma, unsigned long flag
 #endif
 
 /*
- * Before 6.12 mremap() takes an entry for a huge page that is removed at this moment for one of an
- * empty page table, and puts a table at physical address 0 in the new place (move_normal_pmd()).
+ * Before 6.12 mremap() mistakes the entry of a huge page that is being removed for that of an empty
+ * page table, and moves a table at physical address 0 to the new place (move_normal_pmd()).
  */
 #define MREMAP_MISTAKES_ENTRIES (LINUX_VERSION_CODE < KERNEL_VERSION(6, 12, 0))
 
-/* 6.13 made namespaces of symbols strings. */
+/* 6.13 made symbol namespaces strings. */
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 13, 0)
 #undef MODULE_IMPORT_NS
 #define MODULE_IMPORT_NS(ns) MODULE_INFO(import_ns, ns)
 #endif
 
-/* 6.10 lets __assign_str() find its source. */
+/* 6.10 removed the source argument of __assign_str(). */
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 10, 0)
 #define tensor_assign_str(dst, src) __assign_str(dst, src)
 #else
 #define tensor_assign_str(dst, src) __assign_str(dst)
 #endif
 
-/* 6.8 named the largest order; until 6.4 MAX_ORDER was one above it. */
+/* 6.8 introduced the name of the largest order; until 6.4 MAX_ORDER was one above it. */
 #ifndef MAX_PAGE_ORDER
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 4, 0)
 #define MAX_PAGE_ORDER (MAX_ORDER - 1)
@@ -71,7 +71,7 @@ static inline void vm_flags_clear(struct vm_area_struct *vma, unsigned long flag
 #endif
 #endif
 
-/* 6.14 lets a worker be created without being started. */
+/* 6.14 added the function that creates and starts a worker. */
 #ifndef kthread_run_worker
 #define kthread_run_worker kthread_create_worker
 #endif
@@ -95,7 +95,7 @@ static inline struct shrinker *shrinker_alloc(unsigned int flags, const char *na
 	return &named->shrinker;
 }
 
-/* One that could not be registered is never called, and that is all. */
+/* A shrinker that could not be registered is never called; this is no error. */
 static inline void shrinker_register(struct shrinker *shrinker)
 {
 	struct tensor_named_shrinker *named =
@@ -114,15 +114,17 @@ static inline void shrinker_free(struct shrinker *shrinker)
 }
 #endif
 
-/* 6.7 gave a dump the struct genl_info of its request; attributes have the same name in both. */
+/*
+ * 6.7 passes the struct genl_info of the request to a dump; attributes have the same name in both.
+ */
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 7, 0)
 #define genl_info_dump genl_dumpit_info
 #endif
 
 /*
- * 6.2 lets a pin for reading break copy-on-write: before, the pages of a private mapping would be
- * the right ones only until their owner wrote to them. There one had to pin for writing, by force;
- * a shared mapping refuses that, but has no need of it.
+ * 6.2 breaks copy-on-write for a pin that reads; before, the pages of a private mapping were the
+ * right ones only until their owner wrote to them. There a pin has to be for writing, with
+ * FOLL_FORCE. A shared read-only mapping refuses that and does not need it.
  */
 static inline int tensor_pin_pages(unsigned long addr, int nr, bool write, struct page **pages)
 {
@@ -132,13 +134,13 @@ static inline int tensor_pin_pages(unsigned long addr, int nr, bool write, struc
 
 		if (got != -EFAULT)
 			return got;
-		/* a single page: what follows it may be private */
+		/* a single page: the next one may be in a private mapping */
 		nr = 1;
 	}
 	return pin_user_pages_fast(addr, nr, FOLL_LONGTERM | (write ? FOLL_WRITE : 0), pages);
 }
 
-/* 7.2 exports to modules how ordinary memory is made contiguous; 6.12 does not. */
+/* 7.2 exports alloc_contig_pages() to modules; 6.12 does not. */
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(7, 2, 0) && defined(CONFIG_CONTIG_ALLOC)
 #define TENSOR_CONTIG_PAGES	  true
 #define tensor_alloc_contig_pages alloc_contig_pages
@@ -151,7 +153,10 @@ static inline struct page *tensor_alloc_contig_pages(unsigned long pages, gfp_t 
 }
 #endif
 
-/* 6.10 made it a function that modules have. Ours is for folios that are not anonymous. */
+/*
+ * 6.10 makes folio_mapcount() available to modules. This version is for folios that are not
+ * anonymous.
+ */
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 10, 0)
 static inline int tensor_folio_mapcount(struct folio *folio)
 {
@@ -162,7 +167,7 @@ static inline int tensor_folio_mapcount(struct folio *folio)
 		count += atomic_read(&folio_page(folio, i)->_mapcount) + 1;
 	if (nr == 1)
 		return count;
-	/* one of the whole counts at each page, too */
+	/* a mapping of the whole folio counts at each page, too */
 	whole = folio_entire_mapcount(folio);
 	return count + whole - whole * nr;
 }
@@ -170,19 +175,19 @@ static inline int tensor_folio_mapcount(struct folio *folio)
 #define tensor_folio_mapcount folio_mapcount
 #endif
 
-/* By 6.18 it has a new name, and 7.2 warns of the old one. */
+/* Renamed by 6.18; 7.2 warns of the old name. */
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 18, 0)
 #define system_dfl_wq system_unbound_wq
 #endif
 
-/* 6.17 renamed it, when there came to be two ways to map a file. */
+/* 6.17 renamed call_mmap(), when a second way to map a file was added. */
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 17, 0)
 #define vfs_mmap call_mmap
 #endif
 
 /*
- * 6.11 pins the folios of a memfd. Before that one takes references to its pages, wherever they
- * are; like the newer one this gives each folio once. Only for files of shmem.
+ * 6.11 added memfd_pin_folios(). Before, take references to the pages, wherever they are, and
+ * return each folio once, as the new function does. Only for files of shmem.
  */
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 11, 0)
 static inline void unpin_folios(struct folio **folios, unsigned long nr)

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/*
- * /dev/tensor, buffer fds, and the module around them: the operations of both kinds of file.
- */
+/* The file operations of /dev/tensor and of buffer fds, and module init and exit. */
 #include <linux/compat.h>
 #include <linux/err.h>
 #include <linux/fs.h>
@@ -10,18 +8,18 @@
 #include <linux/module.h>
 #include <linux/poll.h>
 
-#include "buffer.h"
-#include "client.h"
-#include "event.h"
+#include "buffer/buffer.h"
+#include "buffer/event.h"
+#include "buffer/file.h"
+#include "buffer/shrinker.h"
+#include "client/client.h"
 #include "fdinfo.h"
-#include "file.h"
-#include "ioctl.h"
-#include "map.h"
+#include "ioctl/ioctl.h"
+#include "map/map.h"
 #include "netlink/family.h"
-#include "purge.h"
 
 #ifndef CONFIG_64BIT
-#error "cookies need 64-bit file offsets in mmap()"
+#error "mmap offsets need 64-bit file offsets in mmap()"
 #endif
 
 static int device_open(struct inode *inode, struct file *file)
@@ -55,17 +53,20 @@ static __poll_t device_poll(struct file *file, struct poll_table_struct *table)
 	return tensor_inbox_ready(&client->inbox) ? EPOLLIN | EPOLLRDNORM : 0;
 }
 
-/* The buffer that a cookie means, with a reference; the rest of @pgoff is an offset into it. */
-static int cookie_hold(struct tensor_client *client, unsigned long pgoff, struct tensor_hold *hold)
+/*
+ * The buffer of an mmap offset, with a reference; the lower bits of @pgoff are an offset into it.
+ */
+static int mmap_offset_hold(struct tensor_client *client, unsigned long pgoff,
+			    struct tensor_hold *hold)
 {
-	unsigned long handle = pgoff >> (TENSOR_COOKIE_SHIFT - PAGE_SHIFT);
+	unsigned long handle = pgoff >> (TENSOR_MMAP_OFFSET_SHIFT - PAGE_SHIFT);
 
 	return handle > TENSOR_MAX_HANDLES ? -ENOENT : tensor_handle_get(client, handle, hold);
 }
 
 /*
- * The offset is a cookie plus an offset into the buffer. A 32-bit mmap() has lost the upper bits of
- * the cookie, and may name another handle by the rest.
+ * The offset is an mmap offset plus an offset into the buffer. A 32-bit mmap() loses the upper
+ * bits, so the rest may refer to another handle.
  */
 static int device_mmap(struct file *file, struct vm_area_struct *vma)
 {
@@ -75,10 +76,10 @@ static int device_mmap(struct file *file, struct vm_area_struct *vma)
 
 	if (in_compat_syscall())
 		return -EOPNOTSUPP;
-	err = cookie_hold(client, vma->vm_pgoff, &hold);
+	err = mmap_offset_hold(client, vma->vm_pgoff, &hold);
 	if (err)
 		return err;
-	vma->vm_pgoff &= BIT(TENSOR_COOKIE_SHIFT - PAGE_SHIFT) - 1;
+	vma->vm_pgoff &= BIT(TENSOR_MMAP_OFFSET_SHIFT - PAGE_SHIFT) - 1;
 	err = tensor_map_through(&hold, vma, client->id);
 	tensor_buf_put(hold.buf);
 	return err;
@@ -92,14 +93,14 @@ static int buf_mmap(struct file *file, struct vm_area_struct *vma)
 }
 
 #ifdef CONFIG_TRANSPARENT_HUGEPAGE
-/* Aligned for the buffer, not for the part of it that the handle reaches. */
+/* Align for the offset in the buffer, not in the part that the handle reaches. */
 static unsigned long device_area(struct file *file, unsigned long addr, unsigned long len,
 				 unsigned long pgoff, unsigned long flags)
 {
 	struct tensor_hold hold;
 
-	/* without room for a huge page any address will do */
-	if (len >= PMD_SIZE && !cookie_hold(file->private_data, pgoff, &hold)) {
+	/* below PMD size any address will do */
+	if (len >= PMD_SIZE && !mmap_offset_hold(file->private_data, pgoff, &hold)) {
 		pgoff += hold.first;
 		tensor_buf_put(hold.buf);
 	}
@@ -137,7 +138,7 @@ static const struct file_operations device_fops = {
 	.show_fdinfo = tensor_fdinfo_client,
 };
 
-/* Without an owner: see fs.c. */
+/* Without an owner: see buffer/fs.c. */
 static const struct file_operations buf_fops = {
 	.mmap = buf_mmap,
 	.get_unmapped_area = buf_area,
@@ -164,12 +165,12 @@ static int __init tensor_init(void)
 	err = tensor_buffer_init();
 	if (err)
 		goto exit_alloc;
-	err = tensor_purge_init();
+	err = tensor_shrinker_init();
 	if (err)
 		goto exit_buffer;
 	err = tensor_netlink_init();
 	if (err)
-		goto exit_purge;
+		goto exit_shrinker;
 	err = misc_register(&device);
 	if (err)
 		goto exit_netlink;
@@ -177,8 +178,8 @@ static int __init tensor_init(void)
 
 exit_netlink:
 	tensor_netlink_exit();
-exit_purge:
-	tensor_purge_exit();
+exit_shrinker:
+	tensor_shrinker_exit();
 exit_buffer:
 	tensor_buffer_exit();
 exit_alloc:
@@ -190,8 +191,8 @@ static void __exit tensor_exit(void)
 {
 	misc_deregister(&device);
 	tensor_netlink_exit();
-	tensor_purge_exit();
-	/* waits for the inodes that went a moment ago */
+	tensor_shrinker_exit();
+	/* waits for inodes that RCU is freeing */
 	tensor_buffer_exit();
 	tensor_alloc_exit();
 }

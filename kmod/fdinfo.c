@@ -7,11 +7,11 @@
 #include <linux/fs.h>
 #include <linux/seq_file.h>
 
-#include "client.h"
+#include "buffer/file.h"
+#include "buffer/meta.h"
+#include "buffer/state.h"
+#include "client/client.h"
 #include "fdinfo.h"
-#include "file.h"
-#include "meta.h"
-#include "state.h"
 
 static void put_bytes(struct seq_file *m, const char *key, u64 bytes)
 {
@@ -19,9 +19,9 @@ static void put_bytes(struct seq_file *m, const char *key, u64 bytes)
 }
 
 /**
- * tensor_fdinfo_client() - an open /dev/tensor
- * @m: where to
- * @file: the open
+ * tensor_fdinfo_client() - fdinfo of an open /dev/tensor
+ * @m: destination
+ * @file: the open device
  */
 void tensor_fdinfo_client(struct seq_file *m, struct file *file)
 {
@@ -55,7 +55,7 @@ static void put_desc(struct seq_file *m, const struct tensor_desc *desc)
 	seq_printf(m, "tensor-offset:\t%llu\n", desc->offset);
 }
 
-/* Words, in the order of their bits; absent if there are none. */
+/* Print the names of the set bits, in the order of the bits; nothing if none is set. */
 static void put_words(struct seq_file *m, const char *key, const char *const *words, u32 bits)
 {
 	if (!bits)
@@ -76,8 +76,8 @@ static void put_state(struct seq_file *m, struct tensor_buf *buf)
 }
 
 /**
- * tensor_fdinfo_buf() - a buffer fd
- * @m: where to
+ * tensor_fdinfo_buf() - fdinfo of a buffer fd
+ * @m: destination
  * @file: the buffer's file
  */
 void tensor_fdinfo_buf(struct seq_file *m, struct file *file)

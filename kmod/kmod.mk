@@ -2,18 +2,18 @@
 #
 #   make kmod [KDIR=/lib/modules/RELEASE/build] [C=1]
 #
-# Builds tensor.ko for one kernel into build/kmod/RELEASE/. Kbuild writes objects beside the sources
-# it is given, so it is given a folder of links to ours. C=1 runs sparse over it. A warning is an
-# error here; where DKMS builds with a compiler that we have not met, it is not.
+# Builds tensor.ko for one kernel into build/kmod/RELEASE/. Kbuild writes objects next to the sources,
+# so it gets a folder of links to the sources. C=1 runs sparse. Warnings are errors here, but not in a
+# DKMS build, which may use any compiler.
 
-# The running kernel's headers, else the newest that are installed. Asked for once, and only by a
-# rule that wants them.
+# The headers of the running kernel, otherwise the newest installed ones. Expanded once, and only by a
+# rule that uses it.
 KDIR ?= $(eval KDIR := $(or $(wildcard /lib/modules/$(shell uname -r)/build),$(shell \
 	ls -dv /usr/src/linux-headers-*-cloud-amd64 2>/dev/null | tail -n 1)))$(KDIR)
-# include/config/kernel.release is not what Debian's 6.1 calls itself.
+# Not include/config/kernel.release, which differs from the release of Debian's 6.1.
 KRELEASE = $(eval KRELEASE := $(shell sed -n 's/.*UTS_RELEASE "\(.*\)"/\1/p' \
 	$(KDIR)/include/generated/utsrelease.h 2>/dev/null))$(KRELEASE)
-# Builds with other options stand beside the plain one: tests/vm/kernel names them.
+# Suffix of the folder of a build with other options; set by tests/vm/kernel.
 KMOD_VARIANT ?=
 KMOD_OUT = $(CURDIR)/$(B)/kmod/$(KRELEASE)$(addprefix -,$(KMOD_VARIANT))
 

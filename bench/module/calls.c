@@ -133,7 +133,7 @@ static void do_import(void)
 static void do_map(void)
 {
 	void *at = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, memory_device(),
-			(off_t)buf.cookie);
+			(off_t)buf.mmap_offset);
 
 	must(at != MAP_FAILED, "mmap");
 	munmap(at, PAGE);

@@ -52,7 +52,9 @@ static void tensor_make(struct memory *m, uint64_t bytes)
 	struct tensor_alloc a = { .size = sizeof(a), .bytes = bytes, .node = TENSOR_NODE_ANY };
 
 	must(!CALL(ioctl(device, TENSOR_IOC_ALLOC, &a)), "ALLOC");
-	*m = (struct memory){ .fd = -1, .handle = a.handle, .cookie = a.cookie, .bytes = a.bytes };
+	*m = (struct memory){
+		.fd = -1, .handle = a.handle, .cookie = a.mmap_offset, .bytes = a.bytes
+	};
 }
 
 static int tensor_export_fd(struct memory *m)

@@ -94,7 +94,7 @@ static void use_imported(const struct order *o, int dev, int fd)
 	struct tensor_close c = { .size = sizeof(c) };
 
 	must(!ioctl(dev, TENSOR_IOC_IMPORT, &i), "IMPORT");
-	use(o, dev, i.cookie);
+	use(o, dev, i.mmap_offset);
 	c.handle = i.handle;
 	must(!ioctl(dev, TENSOR_IOC_CLOSE, &c), "CLOSE");
 }

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/*
- * Set-up and tear-down of what this folder keeps between requests.
- */
+/* Set-up and tear-down of the state that alloc/ keeps between requests. */
 #include "alloc.h"
 
 /**
- * tensor_alloc_init() - before the first request
+ * tensor_alloc_init() - set up the pool and the list of lingering folios
  *
  * Return: 0 or -errno.
  */
@@ -15,7 +13,7 @@ int tensor_alloc_init(void)
 }
 
 /**
- * tensor_alloc_exit() - after the last request, when all chunks have been freed
+ * tensor_alloc_exit() - tear both down; all chunks have been freed
  */
 void tensor_alloc_exit(void)
 {

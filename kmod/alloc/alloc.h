@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Where a buffer's pages come from, and who may have how many.
+ * Allocation of a buffer's pages, and the accounting and limits of users.
  *
  *	chunks  all pages of a buffer                              chunks.c fill.c
  *	source  where one chunk of them comes from                 source.c contig.c
- *	pool    chunks kept between one buffer and the next        pool.c zero.c
- *	linger  pages that outlive their buffer                    linger.c
- *	pinned  user memory, held where it is                      pin.c
- *	user    who pays, and what they may have                   user.c limit.c
+ *	pool    free chunks that are kept for later buffers        pool.c zero.c
+ *	linger  pages still referenced after their buffer is freed linger.c
+ *	pinned  user memory, pinned in place                       pin.c
+ *	user    who is charged, and the limits                     account.c limit.c
  *
- * This folder knows pages, nodes and limits; it knows no file, no ioctl and no netlink, so that a
- * test can drive it alone.
+ * This folder depends on no file, ioctl or netlink code, so that KUnit tests can run it alone.
  */
 #ifndef TENSOR_ALLOC_H
 #define TENSOR_ALLOC_H
@@ -29,14 +28,14 @@ struct cred;
 struct user_struct;
 
 /*
- * For small allocations that are charged to a memory cgroup: a full one gives -ENOMEM. Without
- * __GFP_RETRY_MAYFAIL it would run the OOM killer. kvmalloc() and vmalloc() hand that flag on to
- * all that they charge. An xarray adds the charge itself.
+ * For small allocations that are charged to a memory cgroup: they fail with -ENOMEM when it is
+ * full. Without __GFP_RETRY_MAYFAIL it would run the OOM killer. kvmalloc() and vmalloc() pass the
+ * flag on to all their allocations. An xarray adds the charge itself.
  */
 #define TENSOR_GFP_XA (GFP_KERNEL | __GFP_RETRY_MAYFAIL | __GFP_NOWARN)
 #define TENSOR_GFP    (TENSOR_GFP_XA | __GFP_ACCOUNT)
 
-/* The order of what one PMD entry maps; the largest chunk is one of these where there are any. */
+/* Order of a chunk that one PMD entry maps, and of the largest chunk. */
 #define TENSOR_PMD_ORDER (PMD_SHIFT - PAGE_SHIFT)
 #define TENSOR_TOP_ORDER MIN(TENSOR_PMD_ORDER, MAX_PAGE_ORDER)
 #define TENSOR_ORDERS	 (TENSOR_TOP_ORDER + 1)
@@ -44,7 +43,7 @@ struct user_struct;
 /**
  * struct tensor_chunk - 2^order physically contiguous pages of a buffer
  * @head: first page; of a compound page unless the order is 0. Carries the order.
- * @first: index within the buffer of that page, a multiple of 2^order
+ * @first: index of that page within the buffer, a multiple of 2^order
  */
 struct tensor_chunk {
 	struct page *head;
@@ -58,8 +57,8 @@ struct tensor_chunk {
  * @room: chunks that @list has room for
  * @pages: pages in all of them
  * @node: node of all pages, or NUMA_NO_NODE
- * @recycle: the pool may have them
- * @user: who is charged for them, with a reference; NULL if this is all zeroes
+ * @recycle: the pool may keep them when they are freed
+ * @user: the user who is charged for them, with a reference; NULL in a zeroed struct
  * @count: chunks of each order
  */
 struct tensor_chunks {
@@ -74,17 +73,17 @@ struct tensor_chunks {
 };
 
 /**
- * struct tensor_want - what tensor_chunks_alloc() shall find
- * @pages: how many, a multiple of 2^min_order, not 0
- * @node: a node with memory, or NUMA_NO_NODE: as the task's memory policy says
- * @node_only: no other node will do
- * @interleave: chunk by chunk over the nodes with memory that the task may use; no @node
- * @contig: in one piece of physical memory; no orders
- * @dma32: all of it below 4 GiB
- * @min_order: smallest chunk
- * @max_order: largest chunk
+ * struct tensor_request - the kind and amount of memory that tensor_chunks_alloc() allocates
+ * @pages: number of pages, a multiple of 2^min_order, not 0
+ * @node: a node with memory, or NUMA_NO_NODE to follow the task's memory policy
+ * @node_only: fail rather than use another node
+ * @interleave: distribute the chunks over the nodes that the task may use; excludes @node
+ * @contig: physically contiguous; excludes orders
+ * @dma32: all pages below 4 GiB
+ * @min_order: order of the smallest chunk
+ * @max_order: order of the largest chunk
  */
-struct tensor_want {
+struct tensor_request {
 	unsigned long pages;
 	int node;
 	bool node_only;
@@ -95,7 +94,7 @@ struct tensor_want {
 	unsigned int max_order;
 };
 
-int tensor_chunks_alloc(struct tensor_chunks *c, const struct tensor_want *want,
+int tensor_chunks_alloc(struct tensor_chunks *c, const struct tensor_request *request,
 			struct tensor_user *user);
 void tensor_chunks_free(struct tensor_chunks *c);
 struct page *tensor_chunks_page(const struct tensor_chunks *c, unsigned long index);
@@ -105,15 +104,15 @@ bool tensor_chunks_idle(const struct tensor_chunks *c);
 bool tensor_chunks_busy(const struct tensor_chunks *c);
 
 /**
- * struct tensor_source - where the chunks of a request come from; inside this folder
- * @want: the request
- * @gfp: for the core, but for the order
- * @node: of the next chunk, or NUMA_NO_NODE
- * @least: a smaller order will not be asked for
- * @pool: the pool may serve it
+ * struct tensor_source - where the chunks of a request come from; internal to alloc/
+ * @request: the request
+ * @gfp: flags for the page allocator, without those that depend on the order
+ * @node: node of the next chunk, or NUMA_NO_NODE
+ * @least: smallest order that will be requested
+ * @pool: the pool may serve the request
  */
 struct tensor_source {
-	const struct tensor_want *want;
+	const struct tensor_request *request;
 	gfp_t gfp;
 	int node;
 	unsigned int least;
@@ -121,7 +120,7 @@ struct tensor_source {
 };
 
 bool tensor_source_charged(void);
-void tensor_source_init(struct tensor_source *src, const struct tensor_want *want);
+void tensor_source_init(struct tensor_source *src, const struct tensor_request *request);
 struct page *tensor_source_get(struct tensor_source *src, unsigned int order);
 
 bool tensor_source_too_far(const struct tensor_source *src, struct page *page, unsigned long pages);
@@ -142,14 +141,14 @@ bool tensor_zero_by_core(void);
 int tensor_zero(struct page *page, unsigned long pages, bool soon);
 
 /**
- * struct tensor_pool_stat - what the pool has, and has done since the module was loaded
- * @limit_bytes: most that it may hold now
- * @bytes: held now
- * @hits: chunks that a request got from it
- * @misses: chunks that a request might have had from it, had there been one
- * @zeroed_bytes: zeroed in the background
- * @fetched_bytes: fetched in the background, fresh from the core
- * @reclaimed_bytes: given back because memory was short
+ * struct tensor_pool_stat - content of the pool, and counters since the module was loaded
+ * @limit_bytes: most bytes that it may hold now
+ * @bytes: bytes held now
+ * @hits: chunks that requests got from the pool
+ * @misses: chunks that the pool could have served but did not have
+ * @zeroed_bytes: bytes zeroed in the background
+ * @fetched_bytes: bytes allocated from the core in the background
+ * @reclaimed_bytes: bytes freed by the shrinker
  */
 struct tensor_pool_stat {
 	u64 limit_bytes;
@@ -170,12 +169,12 @@ void tensor_pool_resize(u64 bytes);
 void tensor_pool_stat(struct tensor_pool_stat *stat);
 
 /**
- * struct tensor_user - a user who pays
- * @uid: which
+ * struct tensor_user - a user who is charged
+ * @uid: uid in the initial user namespace
  * @ref: references
- * @used: bytes charged now
- * @objects: handles now, and buffers with memory of other makers
- * @refused: charges that met the limit of this user
+ * @used: bytes charged
+ * @objects: handles, and buffers whose memory the module did not allocate
+ * @refused: charges refused because of this user's limit
  */
 struct tensor_user {
 	kuid_t uid;
@@ -185,7 +184,7 @@ struct tensor_user {
 	atomic64_t refused;
 };
 
-kuid_t tensor_user_payer(const struct cred *cred);
+kuid_t tensor_user_charged(const struct cred *cred);
 struct tensor_user *tensor_user_current(void);
 void tensor_user_exit(void);
 struct tensor_user *tensor_user_get(kuid_t uid);
@@ -207,37 +206,38 @@ u64 tensor_limit_refused(void);
 u64 tensor_limit_refused_user(void);
 
 /**
- * struct tensor_paid - what is charged for memory of others that is held in place
- * @user: charged against the limits, with a reference; NULL if this is all zeroes
- * @payer: the user whose RLIMIT_MEMLOCK counts the pages; NULL if the task had CAP_IPC_LOCK
- * @pages: how many
+ * struct tensor_pin_charges - the charges for memory that the module pins but did not allocate
+ * @user: charged against the limits, with a reference; NULL in a zeroed struct
+ * @memlock_user: the user whose RLIMIT_MEMLOCK is charged; NULL if the task had CAP_IPC_LOCK
+ * @pages: number of pages
  */
-struct tensor_paid {
+struct tensor_pin_charges {
 	struct tensor_user *user;
-	struct user_struct *payer;
+	struct user_struct *memlock_user;
 	unsigned long pages;
 };
 
-int tensor_pay(struct tensor_paid *paid, struct tensor_user *user, unsigned long pages);
-void tensor_unpay(struct tensor_paid *paid);
+int tensor_pin_charge(struct tensor_pin_charges *charges, struct tensor_user *user,
+		      unsigned long pages);
+void tensor_pin_uncharge(struct tensor_pin_charges *charges);
 
 /**
  * struct tensor_pinned - user memory pinned in place
  * @pages: the pages, in order
- * @nr: pages
- * @paid: what is charged for them
+ * @nr: number of pages
+ * @charges: the charges for them
  */
 struct tensor_pinned {
 	struct page **pages;
 	unsigned long nr;
-	struct tensor_paid paid;
+	struct tensor_pin_charges charges;
 };
 
 int tensor_pin_user(struct tensor_pinned *p, struct tensor_user *user, unsigned long addr,
 		    u64 bytes, bool write);
 void tensor_unpin(struct tensor_pinned *p, bool dirty);
 
-/* The parameters, for tests; other code uses the functions above. */
+/* The module parameters, exported to the KUnit tests only. */
 extern unsigned long long tensor_param_limit;
 extern unsigned long long tensor_param_user_limit;
 extern bool tensor_param_account;

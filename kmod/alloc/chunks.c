@@ -2,15 +2,15 @@
 /*
  * A buffer's pages as a list of chunks.
  *
- * Large chunks are what makes a mapping cheap: a chunk of PMD size is one page table entry and
- * one TLB entry. The core installs such an entry by mapping the *head* of the compound page at
- * the aligned address, so a chunk of order N must lie at an index that is a multiple of 2^N, and
- * its folio must know that index. When a large order cannot be had the next smaller one is taken,
- * down to single pages: memory that is there is never refused for being in pieces.
+ * Large chunks make mappings cheap: a chunk of PMD size needs one page table entry and one TLB
+ * entry. The core installs such an entry by mapping the *head* of the compound page at the aligned
+ * address, so a chunk of order N must lie at an index that is a multiple of 2^N, and its folio must
+ * know that index. When a large order is not available the next smaller one is tried, down to
+ * single pages, so that fragmentation never makes an allocation fail.
  *
- * Pages come zeroed from source.c, and go to the pool or back by put_page(). A folio that has
+ * source.c returns zeroed pages; freed pages go to the pool or to put_page(). A folio that has
  * other references when its buffer is freed, for example a pin of a device, goes to linger.c. The
- * charge to the limits belongs to the chunks, and ends folio by folio.
+ * chunks own the charge to the limits, which is returned folio by folio.
  */
 #include <linux/overflow.h>
 #include <linux/sched.h>
@@ -20,9 +20,9 @@
 #include "alloc.h"
 
 /**
- * tensor_chunks_grow() - make room; inside this folder
+ * tensor_chunks_grow() - reserve room for chunks; internal to alloc/
  * @c: the chunks
- * @room: how many it shall have room for, at least those that are there
+ * @room: number of chunks to have room for, at least @c->nr
  *
  * Return: 0 or -ENOMEM.
  */
@@ -42,9 +42,9 @@ int tensor_chunks_grow(struct tensor_chunks *c, size_t room)
 }
 
 /**
- * tensor_chunks_append() - one more chunk; inside this folder
+ * tensor_chunks_append() - append a chunk; internal to alloc/
  * @c: the chunks, with room for it
- * @head: the chunk, with a reference that is @c's from now on
+ * @head: the chunk, with a reference that passes to @c
  * @order: its order
  */
 void tensor_chunks_append(struct tensor_chunks *c, struct page *head, unsigned int order)
@@ -63,7 +63,7 @@ void tensor_chunks_append(struct tensor_chunks *c, struct page *head, unsigned i
 	c->pages += 1UL << order;
 }
 
-/* Returns how many pages are not charged any more. */
+/* Return the number of pages that are no longer charged. */
 static unsigned long chunk_put(const struct tensor_chunks *c, struct page *head)
 {
 	struct folio *folio = page_folio(head);
@@ -82,7 +82,8 @@ static unsigned long chunk_put(const struct tensor_chunks *c, struct page *head)
  * tensor_chunks_free() - free and uncharge all pages
  * @c: what tensor_chunks_alloc() filled in, or zeroes; zeroes afterwards
  *
- * A folio that has other references is freed and uncharged when they are gone. Allocates nothing.
+ * A folio that has other references is freed and uncharged when they are dropped. Does not
+ * allocate.
  */
 void tensor_chunks_free(struct tensor_chunks *c)
 {
@@ -104,9 +105,9 @@ void tensor_chunks_free(struct tensor_chunks *c)
 /**
  * tensor_chunks_page() - the page at an index
  * @c: the chunks
- * @index: page number from the begin of the buffer
+ * @index: page index within the buffer
  *
- * Return: the page, without a reference of its own, or NULL if @index is past the end.
+ * Return: the page, without a reference, or NULL if @index is past the end.
  */
 struct page *tensor_chunks_page(const struct tensor_chunks *c, unsigned long index)
 {
@@ -126,7 +127,7 @@ struct page *tensor_chunks_page(const struct tensor_chunks *c, unsigned long ind
 }
 
 /**
- * tensor_chunks_huge_bytes() - how much of it one page table entry a chunk can map
+ * tensor_chunks_huge_bytes() - bytes in chunks that one PMD entry can map
  * @c: the chunks
  *
  * Return: bytes.
@@ -139,10 +140,11 @@ u64 tensor_chunks_huge_bytes(const struct tensor_chunks *c)
 }
 
 /**
- * tensor_chunks_dma_bytes() - how much of it is pinned now
+ * tensor_chunks_dma_bytes() - bytes in chunks that are pinned now
  * @c: the chunks
  *
- * The core's own estimate: never too little; too much for a single page with very many references.
+ * Uses the core's estimate, which has no false negatives and may count a single page with very many
+ * references as pinned.
  *
  * Return: bytes of the chunks that have a pinned page.
  */
@@ -162,10 +164,10 @@ u64 tensor_chunks_dma_bytes(const struct tensor_chunks *c)
 }
 
 /**
- * tensor_chunks_busy() - whether a page has a reference that is no mapping's
+ * tensor_chunks_busy() - whether a page has a reference that is not from a mapping
  * @c: the chunks
  *
- * Faults and unmappings under way make it right for a moment only.
+ * The answer may be outdated on return: faults and unmaps may be in progress.
  *
  * Return: whether that is so.
  */
@@ -187,8 +189,8 @@ bool tensor_chunks_busy(const struct tensor_chunks *c)
  * tensor_chunks_idle() - whether the chunks have the only reference to each page
  * @c: the chunks, without a mapping
  *
- * Unlike the number of pins this is no estimate, and includes references without a pin, as of
- * direct I/O in old kernels. A walk over physical memory may have a reference for a moment.
+ * Unlike the number of pins this is exact, and includes references without a pin, such as those of
+ * direct I/O in old kernels. A walk over physical memory may hold a reference for a moment.
  *
  * Return: whether that is so.
  */

@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Physically contiguous memory, for devices that cannot gather.
+ * Physically contiguous memory, for devices without scatter-gather.
  *
- * In order of price: a single chunk, if the size is that of one; a power of two of pages, split
- * into single pages, of which the surplus is freed; ordinary memory made contiguous by migrating
- * what is in the way, on kernels that export this to modules. The last one is charged to no
- * memory cgroup, so only a task whose memory is charged to none may use it.
+ * Three sources, cheapest first: a single chunk, if the size is that of one; a power of two of
+ * pages, split into single pages, of which the surplus is freed; a range from which the core
+ * migrates other pages, on kernels that export alloc_contig_pages() to modules. That function
+ * charges no memory cgroup, so only a task whose memory is not charged may use it.
  *
- * Any page of the last two may be mapped and pinned by itself, so each has its own reference
- * count and is a chunk of its own. Memory of a CMA area is never used: the core must be able to
- * migrate what is in it, so GUP refuses longterm pins there. None can come out of the masks
- * below: they are not movable, and the range allocator refuses pageblocks of CMA and zones above
- * the mask's.
+ * Pages of the last two sources may be mapped and pinned one by one, so each has its own reference
+ * count and is a chunk of order 0. Memory of a CMA area is never used: the core must be able to
+ * migrate its content, so GUP refuses long-term pins there. The masks below exclude it: they are
+ * not movable, and the range allocator refuses CMA pageblocks and zones above the mask's.
  */
 #include <linux/bits.h>
 #include <linux/cpuset.h>
@@ -24,36 +23,36 @@
 
 #include "alloc.h"
 
-static unsigned long contig_most(bool charged)
+static unsigned long contig_max_pages(bool charged)
 {
 	return TENSOR_CONTIG_PAGES && !charged ? totalram_pages() : BIT(MAX_PAGE_ORDER);
 }
 
 /**
- * tensor_contig_bytes() - the largest size in one piece that the calling task can ever get
+ * tensor_contig_bytes() - the largest contiguous size that the calling task can get
  *
  * Return: bytes.
  */
 u64 tensor_contig_bytes(void)
 {
-	return (u64)contig_most(tensor_source_charged()) << PAGE_SHIFT;
+	return (u64)contig_max_pages(tensor_source_charged()) << PAGE_SHIFT;
 }
 
 /**
- * tensor_contig_check() - can this kernel serve a request at all?
+ * tensor_contig_check() - check that this kernel can serve a request
  * @src: the request
  *
- * Return: 0; -EOPNOTSUPP: more in one piece than this kernel gives modules.
+ * Return: 0; -EOPNOTSUPP: larger than the contiguous memory that this kernel offers to modules.
  */
 int tensor_contig_check(const struct tensor_source *src)
 {
-	return src->want->pages > contig_most(src->gfp & __GFP_ACCOUNT) ? -EOPNOTSUPP : 0;
+	return src->request->pages > contig_max_pages(src->gfp & __GFP_ACCOUNT) ? -EOPNOTSUPP : 0;
 }
 
 static struct page *contig_split(const struct tensor_source *src)
 {
 	gfp_t gfp = (src->gfp & ~__GFP_COMP) | __GFP_RETRY_MAYFAIL;
-	unsigned long pages = src->want->pages, i;
+	unsigned long pages = src->request->pages, i;
 	unsigned int order = get_order(pages << PAGE_SHIFT);
 	struct page *first;
 
@@ -77,15 +76,15 @@ static struct page *contig_range(const struct tensor_source *src)
 
 	if (src->gfp & __GFP_ACCOUNT)
 		return NULL;
-	if (src->want->node_only)
+	if (src->request->node_only)
 		nodes = nodemask_of_node(node);
-	return tensor_alloc_contig_pages(src->want->pages, gfp | (src->gfp & GFP_ZONEMASK), node,
+	return tensor_alloc_contig_pages(src->request->pages, gfp | (src->gfp & GFP_ZONEMASK), node,
 					 &nodes);
 }
 
 static int contig_pages(struct tensor_chunks *c, const struct tensor_source *src)
 {
-	unsigned long pages = src->want->pages, i;
+	unsigned long pages = src->request->pages, i;
 	struct page *first;
 	int err;
 
@@ -95,10 +94,10 @@ static int contig_pages(struct tensor_chunks *c, const struct tensor_source *src
 	first = contig_split(src) ?: contig_range(src);
 	if (!first)
 		return -ENOMEM;
-	/* from here on tensor_chunks_free() frees them, also after an error */
+	/* tensor_chunks_free() frees the pages from here on, also after an error */
 	for (i = 0; i < pages; i++)
 		tensor_chunks_append(c, first + i, 0);
-	/* keep the pool for chunks that others can use: these were expensive and are small */
+	/* the pool keeps only chunks that other requests can use; these are single pages */
 	c->recycle = false;
 	if (tensor_source_too_far(src, first, pages))
 		return -ENOMEM;
@@ -106,19 +105,19 @@ static int contig_pages(struct tensor_chunks *c, const struct tensor_source *src
 }
 
 /**
- * tensor_contig_fill() - find the pages of a buffer in one piece
+ * tensor_contig_fill() - allocate the pages of a buffer contiguously
  * @c: filled in; empty before
  * @src: a request that tensor_contig_check() allows
  *
- * Return: 0; -ENOMEM, also where there is enough memory but none in one piece; -EINTR.
+ * Return: 0; -ENOMEM, also when there is enough free memory but no contiguous range; -EINTR.
  */
 int tensor_contig_fill(struct tensor_chunks *c, struct tensor_source *src)
 {
-	unsigned int order = get_order(src->want->pages << PAGE_SHIFT);
+	unsigned int order = get_order(src->request->pages << PAGE_SHIFT);
 	struct page *head;
 	int err;
 
-	if (!is_power_of_2(src->want->pages) || order > TENSOR_TOP_ORDER)
+	if (!is_power_of_2(src->request->pages) || order > TENSOR_TOP_ORDER)
 		return contig_pages(c, src);
 	err = tensor_chunks_grow(c, 1);
 	if (err)

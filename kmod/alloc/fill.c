@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Finding the pages of a buffer, and charging for them.
+ * Allocation of the pages of a buffer, and charging for them.
  *
- * The charge comes first: a request that meets a limit has cost the machine nothing.
+ * The charge comes first, so that a request above a limit allocates nothing.
  */
 #include <linux/bitops.h>
 #include <linux/err.h>
@@ -21,10 +21,10 @@ static unsigned int chunk_order(unsigned long index, unsigned long pages, unsign
 	return index ? min_t(unsigned int, order, __ffs(index)) : order;
 }
 
-/* One more chunk. @top is lowered for good once an order was not to be had. */
+/* Append a chunk. @top is lowered permanently when an order was not available. */
 static int chunks_extend(struct tensor_chunks *c, struct tensor_source *src, unsigned int *top)
 {
-	unsigned int order = chunk_order(c->pages, src->want->pages, *top);
+	unsigned int order = chunk_order(c->pages, src->request->pages, *top);
 	struct page *head;
 	int err;
 
@@ -41,7 +41,7 @@ static int chunks_extend(struct tensor_chunks *c, struct tensor_source *src, uns
 			return PTR_ERR(head);
 		if (head)
 			break;
-		if (order == src->want->min_order)
+		if (order == src->request->min_order)
 			return -ENOMEM;
 		*top = --order;
 	}
@@ -51,8 +51,8 @@ static int chunks_extend(struct tensor_chunks *c, struct tensor_source *src, uns
 
 static int chunks_fill(struct tensor_chunks *c, struct tensor_source *src)
 {
-	unsigned int top = src->want->max_order;
-	unsigned long pages = src->want->pages;
+	unsigned int top = src->request->max_order;
+	unsigned long pages = src->request->pages;
 	int err;
 
 	/* enough if no order fails: whole chunks, then at most one of each smaller order */
@@ -65,26 +65,27 @@ static int chunks_fill(struct tensor_chunks *c, struct tensor_source *src)
 }
 
 /**
- * tensor_chunks_alloc() - find zeroed pages, and charge for them
+ * tensor_chunks_alloc() - allocate zeroed pages and charge for them
  * @c: filled in, for tensor_chunks_free()
- * @want: how many and of what kind
- * @user: who pays; @c takes a reference of its own
+ * @request: number and kind of pages
+ * @user: user to charge; @c takes a reference of its own
  *
- * May sleep, and takes as long as zeroing takes; a fatal signal ends it.
+ * May sleep, for as long as zeroing takes; a fatal signal interrupts it.
  *
- * Return: 0; -EDQUOT at a limit; -ENOMEM, also when the memory cgroup is full; -EOPNOTSUPP: more in
- * one piece than this kernel gives modules; -EINTR. On error @c needs no freeing.
+ * Return: 0; -EDQUOT at a limit; -ENOMEM, also when the memory cgroup is full; -EOPNOTSUPP: larger
+ * than the contiguous memory that this kernel offers to modules; -EINTR. On error @c need not be
+ * freed.
  */
-int tensor_chunks_alloc(struct tensor_chunks *c, const struct tensor_want *want,
+int tensor_chunks_alloc(struct tensor_chunks *c, const struct tensor_request *request,
 			struct tensor_user *user)
 {
-	u64 bytes = (u64)want->pages << PAGE_SHIFT;
+	u64 bytes = (u64)request->pages << PAGE_SHIFT;
 	struct tensor_source src;
 	int err;
 
 	memset(c, 0, sizeof(*c));
-	tensor_source_init(&src, want);
-	err = want->contig ? tensor_contig_check(&src) : 0;
+	tensor_source_init(&src, request);
+	err = request->contig ? tensor_contig_check(&src) : 0;
 	if (err)
 		return err;
 	err = tensor_limit_charge(user, bytes);
@@ -92,7 +93,7 @@ int tensor_chunks_alloc(struct tensor_chunks *c, const struct tensor_want *want,
 		return err;
 	c->user = tensor_user_hold(user);
 	c->recycle = src.pool;
-	err = want->contig ? tensor_contig_fill(c, &src) : chunks_fill(c, &src);
+	err = request->contig ? tensor_contig_fill(c, &src) : chunks_fill(c, &src);
 	if (err) {
 		tensor_limit_uncharge(user, bytes - ((u64)c->pages << PAGE_SHIFT));
 		tensor_chunks_free(c);

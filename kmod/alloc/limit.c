@@ -1,21 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The limit of all users together, and that of each user.
+ * The limit of all users together and the limit of each user.
  *
- * A limit counts every byte that the module holds in place: ALLOC's memory until it is really
- * free (linger.c), memory held by PIN, and the pages of a memfd while a device has them mapped.
- * Such memory can neither be moved nor swapped out, and the out-of-memory killer sees it in no
- * process. So both limits hold where no memory cgroup is set up, too: half of memory for all
+ * A limit counts every byte that the module keeps unmovable: memory of ALLOC until its last
+ * reference is dropped (linger.c), memory pinned by PIN, and the pages of a memfd while a device
+ * has them mapped. Such memory can neither be moved nor swapped out, and the OOM killer attributes
+ * it to no process. Both limits therefore hold without memory cgroups, too: half of memory for all
  * users together, as for shared memory filesystems, and an eighth of memory for one user, so that
  * one user cannot lock out the others. A task with CAP_IPC_LOCK may exceed the limit of its user,
- * as it may exceed RLIMIT_MEMLOCK, and is charged all the same; the limit of all users holds for
- * every task. Both are charged before the first page is allocated.
+ * as it may exceed RLIMIT_MEMLOCK, and is still charged; the limit of all users holds for every
+ * task. Both are charged before the first page is allocated.
  *
- * What the kernel keeps about handles, and about the buffers of other makers behind them, is
- * charged to memory cgroups only. So that it has a bound elsewhere, too, a user has no more of both
- * together than pages.
+ * Kernel structs of handles and of imported buffers are charged to memory cgroups only. To bound
+ * them without memory cgroups, too, a user may have one of them for each page of the limit.
  *
- * No lock: each count is raised by a compare and exchange that never exceeds its limit.
+ * No lock: a compare and exchange raises each count and never exceeds its limit.
  */
 #include <linux/atomic.h>
 #include <linux/capability.h>
@@ -30,12 +29,12 @@
 
 unsigned long long tensor_param_limit;
 module_param_named(limit_bytes, tensor_param_limit, ullong, 0644);
-MODULE_PARM_DESC(limit_bytes, "Most bytes held for all users together; 0: half of memory");
+MODULE_PARM_DESC(limit_bytes, "Limit in bytes of all users together; 0: half of memory");
 
 unsigned long long tensor_param_user_limit;
 module_param_named(user_limit_bytes, tensor_param_user_limit, ullong, 0644);
 MODULE_PARM_DESC(user_limit_bytes,
-		 "Most bytes held for one user without CAP_IPC_LOCK; 0: an eighth of memory");
+		 "Limit in bytes of each user without CAP_IPC_LOCK; 0: an eighth of memory");
 
 static atomic64_t used;
 static atomic64_t refused;
@@ -45,14 +44,14 @@ static u64 limit_of(const unsigned long long *param, unsigned int divisor)
 {
 	u64 limit = READ_ONCE(*param);
 
-	/* a count that goes up to this cannot overflow */
+	/* a count up to this value cannot overflow */
 	return limit ? min_t(u64, limit, S64_MAX) : (u64)totalram_pages() / divisor * PAGE_SIZE;
 }
 
 /**
- * tensor_limit_bytes() - the limit in all that is in force now
+ * tensor_limit_bytes() - the limit of all users together
  *
- * Return: bytes. It may be below what is in use: lowering it takes nothing away.
+ * Return: bytes. It may be below what is in use: lowering it frees nothing.
  */
 u64 tensor_limit_bytes(void)
 {
@@ -60,9 +59,9 @@ u64 tensor_limit_bytes(void)
 }
 
 /**
- * tensor_limit_user_bytes() - the limit of each user that is in force now
+ * tensor_limit_user_bytes() - the limit of each user
  *
- * Return: bytes, as above.
+ * Return: bytes, as tensor_limit_bytes().
  */
 u64 tensor_limit_user_bytes(void)
 {
@@ -70,7 +69,7 @@ u64 tensor_limit_user_bytes(void)
 }
 
 /**
- * tensor_limit_used() - bytes charged now, by all users
+ * tensor_limit_used() - bytes charged to all users
  *
  * Return: bytes.
  */
@@ -80,9 +79,9 @@ u64 tensor_limit_used(void)
 }
 
 /**
- * tensor_limit_refused() - how often a charge met a limit since the module was loaded
+ * tensor_limit_refused() - charges refused because of a limit, since the module was loaded
  *
- * Return: a count; tensor_limit_refused_user() is part of it.
+ * Return: a count, which includes tensor_limit_refused_user().
  */
 u64 tensor_limit_refused(void)
 {
@@ -90,9 +89,9 @@ u64 tensor_limit_refused(void)
 }
 
 /**
- * tensor_limit_refused_user() - how often a charge met the limit of its user
+ * tensor_limit_refused_user() - charges refused because of the limit of their user
  *
- * Return: a count, of all users together.
+ * Return: a count over all users.
  */
 u64 tensor_limit_refused_user(void)
 {
@@ -111,7 +110,7 @@ static bool charge(atomic64_t *count, u64 limit, u64 bytes)
 }
 
 /**
- * tensor_limit_exempt() - may the calling task lock any amount of memory?
+ * tensor_limit_exempt() - whether the calling task may lock any amount of memory
  *
  * Return: whether it has CAP_IPC_LOCK in the initial user namespace.
  */
@@ -120,7 +119,7 @@ bool tensor_limit_exempt(void)
 	return ns_capable_noaudit(&init_user_ns, CAP_IPC_LOCK);
 }
 
-/* A count of a user, beyond its limit only for a task that is exempt. */
+/* Raise a count of a user; only an exempt task may exceed the limit. */
 static bool charge_user(atomic64_t *count, u64 limit, u64 amount)
 {
 	return charge(count, limit, amount) ||
@@ -128,16 +127,16 @@ static bool charge_user(atomic64_t *count, u64 limit, u64 amount)
 }
 
 /**
- * tensor_limit_try() - charge bytes to both limits as they are; inside this folder
- * @user: who pays
- * @bytes: how many
- * @own: set if it is the limit of the user that refuses
+ * tensor_limit_try() - charge bytes to both limits without freeing any; internal to alloc/
+ * @user: user to charge
+ * @bytes: number of bytes
+ * @own: set if the limit of the user refuses
  *
  * Return: 0, or -EDQUOT and nothing is charged.
  */
 int tensor_limit_try(struct tensor_user *user, u64 bytes, bool *own)
 {
-	/* the user first: a refusal by its limit must not have taken from the other one */
+	/* the user first: a refusal by its limit must not have charged the limit of all */
 	*own = !charge_user(&user->used, tensor_limit_user_bytes(), bytes);
 	if (*own)
 		return -EDQUOT;
@@ -148,9 +147,9 @@ int tensor_limit_try(struct tensor_user *user, u64 bytes, bool *own)
 }
 
 /**
- * tensor_limit_refuse() - count a refusal; inside this folder
- * @user: whose request
- * @own: whether it is the limit of the user that refused
+ * tensor_limit_refuse() - count a refusal; internal to alloc/
+ * @user: user who made the request
+ * @own: whether the limit of the user refused
  */
 void tensor_limit_refuse(struct tensor_user *user, bool own)
 {
@@ -162,7 +161,7 @@ void tensor_limit_refuse(struct tensor_user *user, bool own)
 /**
  * tensor_limit_uncharge() - undo tensor_limit_charge(), or a part of it
  * @user: the same user
- * @bytes: how many of the bytes
+ * @bytes: number of bytes to uncharge
  */
 void tensor_limit_uncharge(struct tensor_user *user, u64 bytes)
 {
@@ -171,11 +170,11 @@ void tensor_limit_uncharge(struct tensor_user *user, u64 bytes)
 }
 
 /**
- * tensor_limit_count() - count a handle, or a buffer that is not charged for its memory
- * @user: whose
+ * tensor_limit_count() - count a handle, or a buffer whose memory is not charged
+ * @user: the user
  *
- * Return: 0, undone by tensor_limit_uncount(); -EDQUOT: the user has one for each page that the
- * limit permits.
+ * Return: 0, undone by tensor_limit_uncount(); -EDQUOT: the user has one for each page of the
+ * limit.
  */
 int tensor_limit_count(struct tensor_user *user)
 {

@@ -1,21 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Pages that outlive their buffer.
+ * Folios that are still referenced after their buffer is freed.
  *
- * A page that was spliced into a pipe, sent over a socket or pinned by a device keeps a reference
- * after its buffer is freed. Such a folio stays charged to its user, because the memory is still
- * in use; uncharging it would let a process hold any amount of memory in pipes. The module keeps
- * its own reference, and frees and uncharges the folio once that reference is the only one: no
- * mapping and no page cache leads to the folio, so a count of 1 cannot rise again, except for a
- * moment when a walk over physical memory tries the page.
+ * A page that is spliced into a pipe, sent over a socket or pinned by a device keeps a reference
+ * after its buffer is freed. Such a folio stays charged to its user, because the memory is still in
+ * use; uncharging it would let a process hold any amount of memory in pipes. The module keeps its
+ * own reference, and frees and uncharges the folio once that reference is the only one. No mapping
+ * and no page cache refers to the folio, so a count of 1 cannot rise again, except briefly when a
+ * walk over physical memory tries the page.
  *
  * The list is linked through folio->lru and the user is kept in folio->private, so that freeing a
- * buffer needs no memory: a shrinker does it, too. Neither member has another user: the folio was
- * never on an LRU list (no PG_lru), and everything that links a folio that others refer to
- * (migration, compaction, reclaim, mlock, GUP's longterm migration, page_idle, hwpoison) must
- * clear PG_lru first; PG_private is clear, so no filesystem reads ->private. A page can only be
- * stolen from a pipe while the pipe has the sole reference, which the module's own reference
- * prevents.
+ * buffer allocates nothing: the shrinker frees buffers, too. Neither member is used by others: the
+ * folio was never on an LRU list (no PG_lru), and everything that links a referenced folio
+ * (migration, compaction, reclaim, mlock, GUP's longterm migration, page_idle, hwpoison) must clear
+ * PG_lru first; PG_private is clear, so no filesystem reads ->private. A page can only be stolen
+ * from a pipe while the pipe has the sole reference, which the module's own reference prevents.
  *
  * Lock: linger_lock guards the list and linger_count. Nothing else is taken under it, and it is
  * held for LINGER_BATCH list operations at most.
@@ -34,13 +33,15 @@
 /* Folios taken off the list under one hold of the lock. */
 #define LINGER_BATCH 64UL
 
-/* Folios that a refused charge looks at: some milliseconds. The next one goes on behind them. */
+/*
+ * Folios that a refused charge examines: some milliseconds. The next refusal continues after them.
+ */
 #define LINGER_MOST 65536UL
 
-/* Most references that are left end in a moment: that of a fault or an munmap() under way. */
+/* Most remaining references are dropped soon: those of a fault or an munmap() in progress. */
 #define LINGER_FIRST max(HZ / 50, 1)
 
-/* The work uses at most one part in so many of a CPU. */
+/* The work uses at most 1/LINGER_SHARE of a CPU. */
 #define LINGER_SHARE 16
 
 static DEFINE_SPINLOCK(linger_lock);
@@ -61,7 +62,7 @@ static void linger_free(struct folio *folio)
 	atomic_long_sub(pages, &linger_pages);
 }
 
-/* Takes up to @most folios off the head of the list. */
+/* Take up to @most folios off the head of the list. */
 static unsigned long linger_take(struct list_head *batch, unsigned long most)
 {
 	unsigned long n = 0;
@@ -74,7 +75,7 @@ static unsigned long linger_take(struct list_head *batch, unsigned long most)
 	return n;
 }
 
-/* Frees those without another reference; the others go to the tail of the list. */
+/* Free the folios without another reference; move the others to the tail of the list. */
 static void linger_sort(struct list_head *batch)
 {
 	struct folio *folio, *next;
@@ -92,7 +93,7 @@ static void linger_sort(struct list_head *batch)
 	spin_unlock(&linger_lock);
 }
 
-/* Looks at each folio that is in the list now once, at @most of them. */
+/* Examine each folio that is in the list now once, at most @most of them. */
 static void linger_scan(unsigned long most)
 {
 	unsigned long n;
@@ -120,11 +121,11 @@ static void linger_work_run(struct work_struct *work)
 static DECLARE_DELAYED_WORK(linger_work, linger_work_run);
 
 /**
- * tensor_linger_add() - keep a folio of a freed buffer until its other references are gone
- * @folio: the folio, charged to @user, with the buffer's reference, which becomes this list's
- * @user: takes a reference of its own
+ * tensor_linger_add() - keep a folio of a freed buffer until its other references are dropped
+ * @folio: the folio, charged to @user, with the buffer's reference, which passes to the list
+ * @user: user who is charged; the folio takes a reference of its own
  *
- * Does not sleep and allocates nothing.
+ * Does not sleep or allocate.
  */
 void tensor_linger_add(struct folio *folio, struct tensor_user *user)
 {
@@ -138,9 +139,9 @@ void tensor_linger_add(struct folio *folio, struct tensor_user *user)
 }
 
 /**
- * tensor_linger_scan() - free and uncharge folios whose other references are gone
+ * tensor_linger_scan() - free and uncharge folios without other references
  *
- * Bounded; may sleep. Several callers may scan at the same time.
+ * Examines a bounded number of folios. May sleep. Several callers may scan concurrently.
  */
 void tensor_linger_scan(void)
 {
@@ -149,7 +150,7 @@ void tensor_linger_scan(void)
 }
 
 /**
- * tensor_linger_bytes() - memory that outlived its buffer and is charged still
+ * tensor_linger_bytes() - memory of freed buffers that is still charged
  *
  * Return: bytes.
  */
@@ -160,11 +161,10 @@ u64 tensor_linger_bytes(void)
 
 /**
  * tensor_limit_charge() - charge bytes to both limits
- * @user: who pays
- * @bytes: how many
+ * @user: user to charge
+ * @bytes: number of bytes
  *
- * At a limit, folios that outlived their buffers are freed where possible before this fails. May
- * sleep.
+ * At a limit, folios of freed buffers are freed where possible before this fails. May sleep.
  *
  * Return: 0, undone by tensor_limit_uncharge(); or -EDQUOT and nothing is charged.
  */
@@ -183,9 +183,9 @@ int tensor_limit_charge(struct tensor_user *user, u64 bytes)
 }
 
 /**
- * tensor_linger_exit() - give all references up; no buffer is left
+ * tensor_linger_exit() - drop all references; no buffer is left
  *
- * The pages are freed by the last of their other references.
+ * The pages are freed when their last other reference is dropped.
  */
 void tensor_linger_exit(void)
 {

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Memory of others held in place, and who pays for it.
+ * Pinned user memory, and the charges for it.
  *
- * User memory is pinned where it is, whatever becomes of the mapping or the process. Such memory
- * can neither be moved nor swapped out, so it counts against RLIMIT_MEMLOCK: of the user, not of
- * the address space, which it may outlive, and together with what other parts of the kernel have
- * pinned for that user. A task with CAP_IPC_LOCK is not counted there. It counts against the
- * limits of this module as well, which hold for such a task, too. All is paid before the first
- * allocation, so that the size of the page array is bounded by what was paid for.
+ * User memory is pinned in place and stays pinned when the mapping or the process ends. It can
+ * neither be moved nor swapped out, so it counts against RLIMIT_MEMLOCK of the user, together with
+ * what other parts of the kernel pin for that user; the address space is not charged, because the
+ * pin may outlive it. A task with CAP_IPC_LOCK is exempt. The memory also counts against the limits
+ * of this module, which apply to such a task, too. Everything is charged before the first
+ * allocation, so that the charge bounds the size of the page array.
  *
- * No lock: a struct is made and undone by its owner.
+ * No lock: only its owner uses a struct.
  */
 #include <linux/cred.h>
 #include <linux/minmax.h>
@@ -24,77 +24,78 @@
 
 #include "alloc.h"
 
-/* Pinned between two looks at the scheduler and at signals. */
+/* Pages pinned between two checks for rescheduling and signals. */
 #define PIN_BATCH 1024UL
 
-/* Charges RLIMIT_MEMLOCK. */
-static int pay_locked(struct tensor_paid *paid, unsigned long pages)
+/* Charge RLIMIT_MEMLOCK. */
+static int charge_memlock(struct tensor_pin_charges *charges, unsigned long pages)
 {
 	unsigned long limit = rlimit(RLIMIT_MEMLOCK) >> PAGE_SHIFT;
-	struct user_struct *payer = current_user();
+	struct user_struct *memlock_user = current_user();
 	long old;
 
 	if (tensor_limit_exempt())
 		return 0;
-	old = atomic_long_read(&payer->locked_vm);
+	old = atomic_long_read(&memlock_user->locked_vm);
 	do {
 		if (pages > limit || (unsigned long)old > limit - pages)
 			return -ENOMEM;
-	} while (!atomic_long_try_cmpxchg(&payer->locked_vm, &old, old + pages));
-	paid->payer = get_uid(payer);
+	} while (!atomic_long_try_cmpxchg(&memlock_user->locked_vm, &old, old + pages));
+	charges->memlock_user = get_uid(memlock_user);
 	return 0;
 }
 
-static void unpay_locked(struct tensor_paid *paid, unsigned long pages)
+static void uncharge_memlock(struct tensor_pin_charges *charges, unsigned long pages)
 {
-	if (!paid->payer)
+	if (!charges->memlock_user)
 		return;
-	atomic_long_sub(pages, &paid->payer->locked_vm);
-	free_uid(paid->payer);
-	paid->payer = NULL;
+	atomic_long_sub(pages, &charges->memlock_user->locked_vm);
+	free_uid(charges->memlock_user);
+	charges->memlock_user = NULL;
 }
 
 /**
- * tensor_pay() - charge for memory of others that is about to be held in place
- * @paid: filled in, for tensor_unpay()
- * @user: who pays, against the limits of the module
- * @pages: how many
+ * tensor_pin_charge() - charge for memory that is about to be pinned
+ * @charges: filled in, for tensor_pin_uncharge()
+ * @user: user to charge against the limits of the module
+ * @pages: number of pages
  *
- * RLIMIT_MEMLOCK is charged to the user of the calling task, which may be another one. May sleep.
+ * RLIMIT_MEMLOCK is charged to the user of the calling task, who may differ from @user. May sleep.
  *
  * Return: 0; -ENOMEM at RLIMIT_MEMLOCK; -EDQUOT at a limit of the module. On error nothing is
- * charged, and @paid needs no tensor_unpay().
+ * charged and tensor_pin_uncharge() need not be called.
  */
-int tensor_pay(struct tensor_paid *paid, struct tensor_user *user, unsigned long pages)
+int tensor_pin_charge(struct tensor_pin_charges *charges, struct tensor_user *user,
+		      unsigned long pages)
 {
 	int err;
 
-	memset(paid, 0, sizeof(*paid));
-	err = pay_locked(paid, pages);
+	memset(charges, 0, sizeof(*charges));
+	err = charge_memlock(charges, pages);
 	if (err)
 		return err;
 	err = tensor_limit_charge(user, (u64)pages << PAGE_SHIFT);
 	if (err) {
-		unpay_locked(paid, pages);
+		uncharge_memlock(charges, pages);
 		return err;
 	}
-	paid->user = tensor_user_hold(user);
-	paid->pages = pages;
+	charges->user = tensor_user_hold(user);
+	charges->pages = pages;
 	return 0;
 }
 
 /**
- * tensor_unpay() - undo tensor_pay(), after the memory is released
- * @paid: what that filled in, or zeroes; zeroes afterwards. Any task may do it
+ * tensor_pin_uncharge() - undo tensor_pin_charge(), after the memory is released
+ * @charges: filled in by tensor_pin_charge(), or zeroed; zeroed on return. Any task may call this
  */
-void tensor_unpay(struct tensor_paid *paid)
+void tensor_pin_uncharge(struct tensor_pin_charges *charges)
 {
-	if (!paid->user)
+	if (!charges->user)
 		return;
-	unpay_locked(paid, paid->pages);
-	tensor_limit_uncharge(paid->user, (u64)paid->pages << PAGE_SHIFT);
-	tensor_user_put(paid->user);
-	memset(paid, 0, sizeof(*paid));
+	uncharge_memlock(charges, charges->pages);
+	tensor_limit_uncharge(charges->user, (u64)charges->pages << PAGE_SHIFT);
+	tensor_user_put(charges->user);
+	memset(charges, 0, sizeof(*charges));
 }
 
 static int pin_pages(struct tensor_pinned *p, unsigned long addr, unsigned long pages, bool write)
@@ -128,16 +129,16 @@ static int pin_check(unsigned long addr, u64 bytes)
 /**
  * tensor_pin_user() - pin memory of the calling process
  * @p: filled in, for tensor_unpin()
- * @user: who pays, see tensor_pay()
- * @addr: begin of the memory, whole pages
- * @bytes: how much, whole pages, not 0
- * @write: it will be written to
+ * @user: user to charge, see tensor_pin_charge()
+ * @addr: start of the memory, page-aligned
+ * @bytes: size, a multiple of the page size, not 0
+ * @write: the memory will be written to
  *
- * May sleep, and fault all of it in; a fatal signal ends it.
+ * May sleep, and faults all pages in; a fatal signal interrupts it.
  *
- * Return: 0; -EINVAL: not whole pages, or past the end of the address space; -ENOMEM, also at
+ * Return: 0; -EINVAL: not page-aligned, or past the end of the address space; -ENOMEM, also at
  * RLIMIT_MEMLOCK; -EDQUOT at a limit; -EFAULT: not accessible, or not writable; -EOPNOTSUPP: memory
- * that cannot be pinned for long; -EINTR. On error @p needs no unpinning.
+ * that cannot be pinned long-term; -EINTR. On error @p need not be unpinned.
  */
 int tensor_pin_user(struct tensor_pinned *p, struct tensor_user *user, unsigned long addr,
 		    u64 bytes, bool write)
@@ -149,23 +150,23 @@ int tensor_pin_user(struct tensor_pinned *p, struct tensor_user *user, unsigned 
 	err = pin_check(addr, bytes);
 	if (err)
 		return err;
-	err = tensor_pay(&p->paid, user, pages);
+	err = tensor_pin_charge(&p->charges, user, pages);
 	if (err)
 		return err;
 	p->pages = kvmalloc_array(pages, sizeof(*p->pages), TENSOR_GFP);
 	err = p->pages ? pin_pages(p, addr, pages, write) : -ENOMEM;
-	/* no device has written to it yet */
+	/* not dirty: no device has written to it yet */
 	if (err)
 		tensor_unpin(p, false);
 	return err;
 }
 
 /**
- * tensor_unpin() - release the pages
- * @p: what tensor_pin_user() filled in; empty afterwards
- * @dirty: they may have been written to
+ * tensor_unpin() - unpin the pages
+ * @p: filled in by tensor_pin_user(); empty on return
+ * @dirty: the pages may have been written to
  *
- * May sleep; any process may do it.
+ * May sleep. Any process may call this.
  */
 void tensor_unpin(struct tensor_pinned *p, bool dirty)
 {
@@ -177,6 +178,6 @@ void tensor_unpin(struct tensor_pinned *p, bool dirty)
 		cond_resched();
 	}
 	kvfree(p->pages);
-	tensor_unpay(&p->paid);
+	tensor_pin_uncharge(&p->charges);
 	memset(p, 0, sizeof(*p));
 }

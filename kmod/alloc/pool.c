@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Chunks kept between one buffer and the next, zeroed in the background.
+ * The pool: chunks kept for later buffers and zeroed in the background.
  *
- * Allocating and zeroing a huge chunk is expensive, and a program that makes and frees buffers
- * would pay for both each time. A chunk without other references is kept instead of freed: on the
- * list of its node and order, dirty, until a thread of lowest priority (pool_thread.c) has zeroed
- * it.
+ * Allocating and zeroing a huge chunk is expensive, and a program that allocates and frees buffers
+ * would do both each time. A chunk without other references is kept instead of freed: it goes to
+ * the list of its node and order as dirty, until a thread of lowest priority (pool_thread.c) has
+ * zeroed it.
  *
  * Invariants:
  *   - a pinned page gets no new owner: only a chunk with a single reference is kept;
@@ -30,7 +30,7 @@
 
 #include "pool.h"
 
-/* The parameter was not given. */
+/* The value of the parameter when it was not given. */
 #define POOL_DEFAULT ULLONG_MAX
 
 static DEFINE_MUTEX(pool_mutex);
@@ -38,7 +38,7 @@ struct pool_node *tensor_pool;
 static struct shrinker *pool_shrinker;
 static unsigned long long pool_bytes = POOL_DEFAULT;
 
-/* Pages in all lists, and those that the thread has in hand: what pool_bytes bounds. */
+/* Pages in all lists and those that the thread is working on; pool_bytes bounds this. */
 static atomic_long_t pool_held;
 
 static atomic64_t pool_hits;
@@ -46,7 +46,7 @@ static atomic64_t pool_misses;
 static atomic64_t pool_reclaimed;
 
 /**
- * tensor_pool_limit() - the bound in force now
+ * tensor_pool_limit() - the current bound of the pool
  *
  * Return: pages.
  */
@@ -56,10 +56,10 @@ long tensor_pool_limit(void)
 }
 
 /**
- * tensor_pool_reserve() - make sure that there is room
- * @pages: for how many
+ * tensor_pool_reserve() - reserve room
+ * @pages: number of pages
  *
- * Return: whether there is; it is the caller's until tensor_pool_drop().
+ * Return: whether there is room; the caller owns it until tensor_pool_drop().
  */
 bool tensor_pool_reserve(unsigned long pages)
 {
@@ -72,7 +72,7 @@ bool tensor_pool_reserve(unsigned long pages)
 	return true;
 }
 
-/* Gives chunks back to the core that are on no list of the pool any more. Returns their pages. */
+/* Free chunks that are on no list of the pool any more. Return their pages. */
 static unsigned long pool_free(struct list_head *chunks)
 {
 	struct folio *folio, *next;
@@ -88,8 +88,8 @@ static unsigned long pool_free(struct list_head *chunks)
 }
 
 /**
- * tensor_pool_drop() - give room back
- * @pages: how many
+ * tensor_pool_drop() - release reserved room
+ * @pages: number of pages
  */
 void tensor_pool_drop(unsigned long pages)
 {
@@ -97,13 +97,14 @@ void tensor_pool_drop(unsigned long pages)
 }
 
 /**
- * tensor_pool_push() - put a chunk into its list
+ * tensor_pool_push() - add a chunk to its list
  * @node: its node
- * @folio: the chunk, with a single reference and room reserved, which become the pool's
+ * @folio: the chunk, with a single reference and reserved room; both pass to the pool
  * @zeroed: whether it is zeroed
  *
- * Return: true; or false if the bound has been lowered since: both stay the caller's. Who lowers it
- * takes the lock afterwards, and finds what came before.
+ * Return: true; or false if the bound was lowered since the reservation; then both stay with the
+ * caller. A task that lowers the bound takes the lock afterwards, so it finds all chunks that were
+ * added before.
  */
 bool tensor_pool_push(struct pool_node *node, struct folio *folio, bool zeroed)
 {
@@ -138,8 +139,8 @@ static struct folio *pool_pop_locked(struct pool_node *node, unsigned int order,
 }
 
 /*
- * Takes at least @pages off a node, if there are as many below an order, those first that are of
- * least worth: dirty ones, small ones.
+ * Take at least @pages pages off a node, if there are as many in orders below @below: dirty chunks
+ * first, then small ones, which are cheapest to replace.
  */
 static void pool_pop_many_locked(struct pool_node *node, unsigned long pages, unsigned int below,
 				 struct list_head *chunks)
@@ -160,10 +161,10 @@ static void pool_pop_many_locked(struct pool_node *node, unsigned long pages, un
 }
 
 /**
- * tensor_pool_pop_dirty() - take a chunk that is not zeroed, a large one first
- * @node: where from
+ * tensor_pool_pop_dirty() - take a chunk that is not zeroed, largest first
+ * @node: pool of a node
  *
- * Return: the chunk, which keeps its room, or NULL.
+ * Return: the chunk, whose room stays reserved, or NULL.
  */
 struct folio *tensor_pool_pop_dirty(struct pool_node *node)
 {
@@ -181,11 +182,11 @@ struct folio *tensor_pool_pop_dirty(struct pool_node *node)
  * tensor_pool_take() - take a chunk out of the pool
  * @nid: its node
  * @order: its order
- * @zeroed: set if there is one: whether it is zeroed
+ * @zeroed: set if a chunk is returned: whether it is zeroed
  *
- * Only for requests that no memory cgroup would be charged for.
+ * Only for requests that are not charged to a memory cgroup.
  *
- * Return: the chunk with one reference, the caller's, or NULL.
+ * Return: the chunk with one reference, owned by the caller, or NULL.
  */
 struct page *tensor_pool_take(int nid, unsigned int order, bool *zeroed)
 {
@@ -213,7 +214,7 @@ struct page *tensor_pool_take(int nid, unsigned int order, bool *zeroed)
 	return &folio->page;
 }
 
-/* Broken memory must not be used again. */
+/* Hardware-poisoned memory must not be used again. */
 static bool pool_poisoned(struct folio *folio)
 {
 	long i, pages = IS_ENABLED(CONFIG_MEMORY_FAILURE) ? folio_nr_pages(folio) : 0;
@@ -225,7 +226,7 @@ static bool pool_poisoned(struct folio *folio)
 	return false;
 }
 
-/* Small chunks without demand must not keep a large one out. */
+/* Small chunks that no request wants must not keep a large one out. */
 static bool pool_reserve_for(struct folio *folio)
 {
 	struct pool_node *node = &tensor_pool[folio_nid(folio)];
@@ -244,9 +245,9 @@ static bool pool_reserve_for(struct folio *folio)
 
 /**
  * tensor_pool_put() - offer a chunk to the pool
- * @head: the chunk, with the reference of the caller, who has no mapping of it left
+ * @head: the chunk, unmapped, with the reference of the caller
  *
- * Return: whether the pool has taken it, and with it the reference.
+ * Return: whether the pool has taken the chunk and its reference.
  */
 bool tensor_pool_put(struct page *head)
 {
@@ -257,7 +258,7 @@ bool tensor_pool_put(struct page *head)
 		return false;
 	if (!pool_reserve_for(folio))
 		return false;
-	/* what mappings of it have left; the rest is cleared when it is freed */
+	/* flags that former mappings have left; free_pages() clears the others */
 	folio_clear_dirty(folio);
 	folio_clear_referenced(folio);
 	if (!tensor_pool_push(&tensor_pool[folio_nid(folio)], folio, false)) {
@@ -269,7 +270,7 @@ bool tensor_pool_put(struct page *head)
 }
 
 /**
- * tensor_pool_stat() - what the pool has and has done since the module was loaded
+ * tensor_pool_stat() - content of the pool, and counters since the module was loaded
  * @stat: filled in
  */
 void tensor_pool_stat(struct tensor_pool_stat *stat)
@@ -288,13 +289,13 @@ static unsigned long pool_count(struct shrinker *shrinker, struct shrink_control
 }
 
 /**
- * tensor_pool_reclaim() - give memory of a node back because it is short
+ * tensor_pool_reclaim() - free memory of a node because it is short
  * @nid: the node
- * @pages: at least so many, if there are as many
+ * @pages: free at least so many, if the pool has them
  *
- * Takes its lock by trylock only.
+ * Only tries the lock of the node.
  *
- * Return: how many pages it gave back; SHRINK_STOP if the lock is taken.
+ * Return: number of freed pages; SHRINK_STOP if the lock is taken.
  */
 unsigned long tensor_pool_reclaim(int nid, unsigned long pages)
 {
@@ -306,7 +307,7 @@ unsigned long tensor_pool_reclaim(int nid, unsigned long pages)
 		return SHRINK_STOP;
 	pool_pop_many_locked(node, pages, TENSOR_ORDERS, &chunks);
 	spin_unlock(&node->lock);
-	tensor_pool_thread_quiet();
+	tensor_pool_thread_pause();
 	freed = pool_free(&chunks);
 	atomic64_add((u64)freed << PAGE_SHIFT, &pool_reclaimed);
 	return freed;
@@ -321,7 +322,7 @@ static unsigned long pool_scan(struct shrinker *shrinker, struct shrink_control 
 	return freed;
 }
 
-/* Free what is above @limit pages. */
+/* Free the chunks above @limit pages. */
 static void pool_trim(unsigned long limit)
 {
 	LIST_HEAD(chunks);
@@ -342,8 +343,8 @@ static void pool_trim(unsigned long limit)
 }
 
 /**
- * tensor_pool_resize() - give the pool another bound
- * @bytes: most bytes it may hold; what is above is freed now. 0: no pool
+ * tensor_pool_resize() - change the bound of the pool
+ * @bytes: most bytes that it may hold; the excess is freed now. 0: no pool
  */
 void tensor_pool_resize(u64 bytes)
 {
@@ -371,7 +372,7 @@ static const struct kernel_param_ops pool_bytes_ops = {
 module_param_cb(pool_bytes, &pool_bytes_ops, &pool_bytes, 0644);
 MODULE_PARM_DESC(
 	pool_bytes,
-	"Most bytes of free chunks to keep; 0: none; default: 1/64 of memory, 256 MiB at most");
+	"Limit in bytes of the pool of free chunks; 0: no pool; default: 1/64 of memory, at most 256 MiB");
 
 static int pool_shrinker_init(void)
 {
@@ -380,7 +381,7 @@ static int pool_shrinker_init(void)
 		return -ENOMEM;
 	pool_shrinker->count_objects = pool_count;
 	pool_shrinker->scan_objects = pool_scan;
-	/* what is in here costs no I/O to have again */
+	/* refilling the pool costs no I/O */
 	pool_shrinker->seeks = 0;
 	shrinker_register(pool_shrinker);
 	return 0;
@@ -427,7 +428,7 @@ free_nodes:
 }
 
 /**
- * tensor_pool_init() - have a pool, empty
+ * tensor_pool_init() - create an empty pool
  *
  * Return: 0 or -errno.
  */
@@ -442,7 +443,7 @@ int tensor_pool_init(void)
 }
 
 /**
- * tensor_pool_exit() - free what is in the pool; it has no user any more
+ * tensor_pool_exit() - free the pool; nothing uses it any more
  */
 void tensor_pool_exit(void)
 {

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/*
- * Definitions that the pool and its thread share.
- */
+/* Definitions that pool.c and pool_thread.c share. */
 #ifndef TENSOR_POOL_H
 #define TENSOR_POOL_H
 
@@ -11,13 +9,13 @@
 #include "alloc.h"
 
 /**
- * struct pool_node - what is kept of a node
- * @lock: guards all of it
- * @clean: zeroed chunks of each order
- * @dirty: chunks of each order as their last owner left them
- * @pages: pages in both
+ * struct pool_node - the pool of one NUMA node
+ * @lock: guards the struct
+ * @clean: zeroed chunks by order
+ * @dirty: chunks by order with the data of their last owner
+ * @pages: pages in @clean and @dirty
  * @ready: pages in @clean of the top order
- * @asked: a chunk of the top order was asked for since the thread last looked
+ * @asked: a chunk of the top order was requested since the thread last checked
  */
 struct pool_node {
 	spinlock_t lock; /* guards the struct */
@@ -28,7 +26,7 @@ struct pool_node {
 	bool asked;
 };
 
-/* By node id. */
+/* Indexed by node id. */
 extern struct pool_node *tensor_pool;
 
 long tensor_pool_limit(void);
@@ -40,7 +38,7 @@ struct folio *tensor_pool_pop_dirty(struct pool_node *node);
 int tensor_pool_thread_init(void);
 void tensor_pool_thread_exit(void);
 void tensor_pool_thread_wake(void);
-void tensor_pool_thread_quiet(void);
+void tensor_pool_thread_pause(void);
 void tensor_pool_thread_stat(struct tensor_pool_stat *stat);
 
 #endif /* TENSOR_POOL_H */

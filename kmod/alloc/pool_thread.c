@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The thread behind the pool: zeroes what was given back, and fetches huge chunks that will be
- * wanted.
+ * The pool's thread: zeroes chunks that were freed, and allocates huge chunks in advance.
  *
- * It has the lowest priority, so that it runs when there is nothing better to do. It fetches only
- * while such chunks are asked for, only what is free already, and not right after memory was short:
- * when fewer are ready than a quarter of the node's share of the pool, until half of it is.
+ * It has the lowest priority, so that it uses idle time only. It allocates in advance only while
+ * huge chunks are requested, only memory that is already free, and not right after memory was
+ * short. It starts when fewer zeroed chunks are ready than a quarter of the node's share of the
+ * pool and stops at half of that share.
  *
  * Lock: none of its own; see pool.c.
  */
@@ -28,8 +28,8 @@ static unsigned long quiet_until;
 static atomic64_t zeroed;
 static atomic64_t fetched;
 
-/* Puts a chunk that has room reserved into the pool, if it is zeroed and the room still there. */
-static bool give(struct pool_node *node, struct folio *folio, bool is_zeroed)
+/* Add a chunk with reserved room to the pool, if it is zeroed and the bound was not lowered. */
+static bool pool_add(struct pool_node *node, struct folio *folio, bool is_zeroed)
 {
 	if (is_zeroed && tensor_pool_push(node, folio, true))
 		return true;
@@ -45,12 +45,12 @@ static void zero_dirty(struct pool_node *node)
 
 	while ((folio = tensor_pool_pop_dirty(node))) {
 		bytes = folio_size(folio);
-		if (give(node, folio, !tensor_zero(&folio->page, bytes >> PAGE_SHIFT, false)))
+		if (pool_add(node, folio, !tensor_zero(&folio->page, bytes >> PAGE_SHIFT, false)))
 			atomic64_add(bytes, &zeroed);
 	}
 }
 
-/* Only what is free already: nothing is reclaimed or moved to fill a pool. */
+/* Only memory that is already free: nothing is reclaimed or migrated to fill the pool. */
 static struct folio *fetch_chunk(int nid)
 {
 	gfp_t gfp = (GFP_HIGHUSER & ~__GFP_RECLAIM) | __GFP_COMP | __GFP_NOWARN | __GFP_THISNODE;
@@ -82,7 +82,7 @@ static void fetch(int nid)
 			tensor_pool_drop(pages);
 			return;
 		}
-		if (give(node, folio, true))
+		if (pool_add(node, folio, true))
 			atomic64_add(PAGE_SIZE << TENSOR_TOP_ORDER, &fetched);
 	}
 }
@@ -98,9 +98,9 @@ static void work_run(struct kthread_work *unused)
 }
 
 /**
- * tensor_pool_thread_wake() - there is something to do
+ * tensor_pool_thread_wake() - schedule the thread, because there is work for it
  *
- * Later, so that who has just asked or given back can go on at full speed.
+ * It runs after a delay, so that it does not slow down the caller.
  */
 void tensor_pool_thread_wake(void)
 {
@@ -108,16 +108,16 @@ void tensor_pool_thread_wake(void)
 }
 
 /**
- * tensor_pool_thread_quiet() - memory is short: fetch nothing for a while
+ * tensor_pool_thread_pause() - allocate nothing in advance for a while, because memory is short
  */
-void tensor_pool_thread_quiet(void)
+void tensor_pool_thread_pause(void)
 {
 	WRITE_ONCE(quiet_until, jiffies + QUIET);
 }
 
 /**
- * tensor_pool_thread_stat() - what the thread has done since the module was loaded
- * @stat: those members of it are filled in
+ * tensor_pool_thread_stat() - counters of the thread since the module was loaded
+ * @stat: the members for these counters are filled in
  */
 void tensor_pool_thread_stat(struct tensor_pool_stat *stat)
 {
@@ -126,7 +126,7 @@ void tensor_pool_thread_stat(struct tensor_pool_stat *stat)
 }
 
 /**
- * tensor_pool_thread_init() - start it, with nothing to do
+ * tensor_pool_thread_init() - start the thread
  *
  * Return: 0 or -errno.
  */
@@ -137,7 +137,7 @@ int tensor_pool_thread_init(void)
 	if (IS_ERR(worker))
 		return PTR_ERR(worker);
 	set_user_nice(worker->task, MAX_NICE);
-	/* it would remember a thread that there was before */
+	/* a work item remembers its former thread */
 	kthread_init_delayed_work(&work, work_run);
 	quiet_until = jiffies;
 	thread = worker;
@@ -145,7 +145,7 @@ int tensor_pool_thread_init(void)
 }
 
 /**
- * tensor_pool_thread_exit() - end it, whatever there is to do
+ * tensor_pool_thread_exit() - stop the thread; pending work is dropped
  */
 void tensor_pool_thread_exit(void)
 {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Where one chunk comes from: which node, which zone, who is charged, and whether the pool or the
- * core gives it. All of that is decided once a request; what is left for each chunk is its order.
+ * The source of a chunk: its node, its zone, who is charged, and whether the pool or the core
+ * provides it. All of this is decided once per request; only the order differs between chunks.
  *
- * Pages are charged to the memory cgroup of the caller. Those of the root cgroup, or all of them
- * with account=N, are not charged, and only these requests are served from the pool: a page of the
- * pool is charged to no cgroup, so a container could otherwise exceed its limit.
+ * Pages are charged to the memory cgroup of the caller. Pages of the root cgroup, or all pages with
+ * account=N, are not charged, and only these requests are served from the pool: its pages are
+ * charged to no cgroup, so a container could otherwise exceed its limit.
  */
 #include <linux/cpuset.h>
 #include <linux/err.h>
@@ -24,9 +24,10 @@
 
 bool tensor_param_account = true;
 module_param_named(account, tensor_param_account, bool, 0644);
-MODULE_PARM_DESC(account, "Charge buffers to the memory cgroup of who allocates them (default: Y)");
+MODULE_PARM_DESC(account,
+		 "Charge buffers to the memory cgroup of the task that allocates them (default: Y)");
 
-/* Node of the chunk that was interleaved last, so that not all buffers begin on the same one. */
+/* Node of the last interleaved chunk, so that buffers begin on different nodes. */
 static int last_node = NUMA_NO_NODE;
 
 #ifdef CONFIG_MEMCG
@@ -71,7 +72,7 @@ static int next_node_allowed(int node)
 }
 
 /**
- * tensor_source_charged() - is memory of the calling task charged to a memory cgroup?
+ * tensor_source_charged() - whether memory of the calling task is charged to a memory cgroup
  *
  * Return: whether it is.
  */
@@ -83,28 +84,31 @@ bool tensor_source_charged(void)
 /**
  * tensor_source_init() - decide where the chunks of a request come from
  * @src: filled in
- * @want: the request; must outlive @src
+ * @request: the request; must outlive @src
  *
- * Never movable: a buffer cannot follow a migration. So neither ZONE_MOVABLE nor CMA is used.
+ * Pages are never movable, because a buffer does not support migration. So neither ZONE_MOVABLE nor
+ * CMA is used.
  */
-void tensor_source_init(struct tensor_source *src, const struct tensor_want *want)
+void tensor_source_init(struct tensor_source *src, const struct tensor_request *request)
 {
 	bool charge = tensor_source_charged();
 
-	src->want = want;
-	src->node = want->interleave ? next_node_allowed(READ_ONCE(last_node)) : want->node;
+	src->request = request;
+	src->node = request->interleave ? next_node_allowed(READ_ONCE(last_node)) : request->node;
 	src->gfp = __GFP_COMP | __GFP_NOWARN;
-	/* that zone lies below all memory that would be high */
-	src->gfp |= want->dma32 ? GFP_USER | GFP_DMA32 : GFP_HIGHUSER;
+	/* ZONE_DMA32 lies below all highmem */
+	src->gfp |= request->dma32 ? GFP_USER | GFP_DMA32 : GFP_HIGHUSER;
 	if (charge)
 		src->gfp |= __GFP_ACCOUNT;
-	if (want->node_only)
+	if (request->node_only)
 		src->gfp |= __GFP_THISNODE;
-	src->least = want->contig ? TENSOR_TOP_ORDER : want->min_order;
-	src->pool = !charge && !want->dma32;
+	src->least = request->contig ? TENSOR_TOP_ORDER : request->min_order;
+	src->pool = !charge && !request->dma32;
 }
 
-/* Pages of the pool lie where a task without a policy finds them; no answer to one with a policy */
+/*
+ * The pool serves from the local node, which would ignore the memory policy of a task that has one.
+ */
 static struct page *source_pool(const struct tensor_source *src, unsigned int order, bool *zeroed)
 {
 	int node = src->node;
@@ -120,40 +124,40 @@ static struct page *source_pool(const struct tensor_source *src, unsigned int or
 }
 
 /*
- * A large order is optional, so it may not cause reclaim beyond one attempt; the smallest may wait
- * for reclaim. Either flag keeps the OOM killer out, also that of a full memory cgroup: the caller
- * gets -ENOMEM.
+ * A large order is optional, so it must not cause reclaim beyond one attempt; the smallest order
+ * may wait for reclaim. Either flag keeps the OOM killer out, also that of a full memory cgroup:
+ * the caller gets -ENOMEM.
  */
 static struct page *source_core(const struct tensor_source *src, unsigned int order)
 {
 	gfp_t gfp = src->gfp;
 
 	gfp |= order > src->least ? __GFP_NORETRY : __GFP_RETRY_MAYFAIL;
-	/* alloc_pages() asks the task's memory policy, alloc_pages_node() does not */
+	/* alloc_pages() follows the task's memory policy, alloc_pages_node() does not */
 	if (src->node == NUMA_NO_NODE)
 		return alloc_pages(gfp, order);
 	return alloc_pages_node(src->node, gfp, order);
 }
 
 /**
- * tensor_source_too_far() - is this memory beyond what the request allows?
- * @src: where it comes from
- * @page: the first page of it
- * @pages: how many
+ * tensor_source_too_far() - whether pages lie above the address limit of the request
+ * @src: the source
+ * @page: the first page
+ * @pages: number of pages
  *
- * Where there is no zone for it, the lowest one may still reach too far.
+ * Without a ZONE_DMA32 the lowest zone may extend beyond 4 GiB.
  *
- * Return: whether it is.
+ * Return: whether they do.
  */
 bool tensor_source_too_far(const struct tensor_source *src, struct page *page, unsigned long pages)
 {
-	return src->want->dma32 && PFN_PHYS(page_to_pfn(page) + pages) > SZ_4G;
+	return src->request->dma32 && PFN_PHYS(page_to_pfn(page) + pages) > SZ_4G;
 }
 
 /**
- * tensor_source_get() - get a chunk
- * @src: what tensor_source_init() decided
- * @order: of the chunk
+ * tensor_source_get() - allocate a chunk
+ * @src: filled in by tensor_source_init()
+ * @order: order of the chunk
  *
  * Return: a zeroed chunk with one reference; NULL if there is none of this order; an ERR_PTR() of
  * -EINTR.
@@ -182,7 +186,7 @@ struct page *tensor_source_get(struct tensor_source *src, unsigned int order)
 		put_page(head);
 		return ERR_PTR(err);
 	}
-	if (src->want->interleave) {
+	if (src->request->interleave) {
 		WRITE_ONCE(last_node, src->node);
 		src->node = next_node_allowed(src->node);
 	}

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What the KUnit tests of this folder share.
+ * Helpers that the KUnit tests of this folder share.
  *
- * Every suite sets the folder up and tears it down: KUnit runs them before a module's own init, and
- * a leak is found by the suite that comes after. Tests run in a kernel thread, which has all
- * capabilities; those about limits of a user drop CAP_IPC_LOCK.
+ * Every suite sets alloc/ up and tears it down: KUnit runs the suites before a module's own init,
+ * and the next suite finds what one has leaked. Tests run in a kernel thread, which has all
+ * capabilities; tests of the limits of a user drop CAP_IPC_LOCK.
  */
 #ifndef TENSOR_ALLOC_TEST_H
 #define TENSOR_ALLOC_TEST_H
@@ -21,7 +21,7 @@
 
 #define TEST_CASES_INIT .suite_init = test_suite_init, .suite_exit = test_suite_exit
 
-/* Who pays for what a test allocates. */
+/* The user who is charged for what a test allocates. */
 static struct tensor_user *test_user;
 
 static inline int test_suite_init(struct kunit_suite *suite)
@@ -43,8 +43,8 @@ static inline void test_suite_exit(struct kunit_suite *suite)
 	tensor_user_put(test_user);
 }
 
-/* Credentials of a task that may not lock memory without limit, or NULL. */
-static inline struct cred *test_poor_cred(void)
+/* Credentials of a task without CAP_IPC_LOCK, or NULL. */
+static inline struct cred *test_unprivileged_cred(void)
 {
 	struct cred *cred = prepare_creds();
 
@@ -53,23 +53,23 @@ static inline struct cred *test_poor_cred(void)
 	return cred;
 }
 
-static inline struct tensor_want test_want(unsigned long pages)
+static inline struct tensor_request test_request(unsigned long pages)
 {
-	return (struct tensor_want){
+	return (struct tensor_request){
 		.pages = pages,
 		.node = NUMA_NO_NODE,
 		.max_order = TENSOR_TOP_ORDER,
 	};
 }
 
-/* The pool of a node is what a test can rely on, wherever the scheduler puts it. */
-static inline struct tensor_want test_want_node(unsigned long pages)
+/* A fixed node, so that the result does not depend on where the scheduler puts the test. */
+static inline struct tensor_request test_request_node(unsigned long pages)
 {
-	struct tensor_want want = test_want(pages);
+	struct tensor_request request = test_request(pages);
 
-	want.node = first_node(node_states[N_MEMORY]);
-	want.node_only = true;
-	return want;
+	request.node = first_node(node_states[N_MEMORY]);
+	request.node_only = true;
+	return request;
 }
 
 static inline void test_fill(const struct tensor_chunks *c, int value)
@@ -85,7 +85,7 @@ static inline bool test_page_is(struct page *page, int value)
 	return !memchr_inv(page_address(page), value, PAGE_SIZE);
 }
 
-static inline bool test_all_are(const struct tensor_chunks *c, int value)
+static inline bool test_all_bytes(const struct tensor_chunks *c, int value)
 {
 	unsigned long i;
 
@@ -97,7 +97,7 @@ static inline bool test_all_are(const struct tensor_chunks *c, int value)
 }
 
 #ifdef CONFIG_FAIL_PAGE_ALLOC
-/* Whether the core fails what a test asks it to: debugfs decides, see tests/kselftest/kunit. */
+/* Whether fail_nth works in this kernel and is enabled in debugfs, see tests/kselftest/kunit. */
 static inline bool test_can_inject(void)
 {
 	struct page *page;

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/*
- * KUnit: the limits and the users who meet them.
- */
+/* KUnit: the limits, and the users who are charged. */
 #include <linux/atomic.h>
 #include <linux/completion.h>
 #include <linux/err.h>
@@ -15,15 +13,15 @@
 #define THREADS 4
 
 static struct tensor_user *one, *other;
-static const struct cred *rich;
-static struct cred *poor;
+static const struct cred *saved_cred;
+static struct cred *unprivileged;
 
 static int limit_begin(struct kunit *test)
 {
-	poor = test_poor_cred();
-	if (!poor)
+	unprivileged = test_unprivileged_cred();
+	if (!unprivileged)
 		return -ENOMEM;
-	rich = override_creds(poor);
+	saved_cred = override_creds(unprivileged);
 	one = tensor_user_get(KUIDT_INIT(70001));
 	other = tensor_user_get(KUIDT_INIT(70002));
 	return one && other ? 0 : -ENOMEM;
@@ -36,8 +34,8 @@ static void limit_end(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, tensor_limit_used(), 0);
 	tensor_user_put(other);
 	tensor_user_put(one);
-	revert_creds(rich);
-	put_cred(poor);
+	revert_creds(saved_cred);
+	put_cred(unprivileged);
 }
 
 static void default_is_half_of_memory_and_an_eighth_for_a_user(struct kunit *test)
@@ -47,7 +45,7 @@ static void default_is_half_of_memory_and_an_eighth_for_a_user(struct kunit *tes
 	KUNIT_EXPECT_EQ(test, tensor_limit_charge(one, tensor_limit_user_bytes() + 1), -EDQUOT);
 }
 
-static void who_may_lock_all_exceeds_its_users_limit_only(struct kunit *test)
+static void cap_ipc_lock_exceeds_the_user_limit_only(struct kunit *test)
 {
 	u64 refused = tensor_limit_refused_user();
 
@@ -55,13 +53,13 @@ static void who_may_lock_all_exceeds_its_users_limit_only(struct kunit *test)
 	tensor_param_user_limit = SZ_1M;
 	KUNIT_EXPECT_FALSE(test, tensor_limit_exempt());
 	KUNIT_EXPECT_EQ(test, tensor_limit_charge(one, SZ_2M), -EDQUOT);
-	revert_creds(rich);
+	revert_creds(saved_cred);
 	KUNIT_EXPECT_TRUE(test, tensor_limit_exempt());
 	KUNIT_EXPECT_EQ(test, tensor_limit_charge(one, SZ_2M), 0);
 	KUNIT_EXPECT_EQ(test, atomic64_read(&one->used), SZ_2M);
 	KUNIT_EXPECT_EQ(test, tensor_limit_charge(one, SZ_2M + 1), -EDQUOT);
 	KUNIT_EXPECT_EQ(test, tensor_limit_charge(one, U64_MAX), -EDQUOT);
-	override_creds(poor);
+	override_creds(unprivileged);
 	KUNIT_EXPECT_EQ(test, tensor_limit_charge(one, 1), -EDQUOT);
 	KUNIT_EXPECT_EQ(test, tensor_limit_charge(other, SZ_1M), 0);
 	KUNIT_EXPECT_EQ(test, tensor_limit_refused_user() - refused, 3);
@@ -69,21 +67,21 @@ static void who_may_lock_all_exceeds_its_users_limit_only(struct kunit *test)
 	tensor_limit_uncharge(other, SZ_1M);
 }
 
-static kuid_t payer_in(unsigned int uid, struct user_namespace *ns)
+static kuid_t charged_in(unsigned int uid, struct user_namespace *ns)
 {
 	const struct cred cred = { .euid = KUIDT_INIT(uid), .user_ns = ns };
 
-	return tensor_user_payer(&cred);
+	return tensor_user_charged(&cred);
 }
 
-static void expect_payer(struct kunit *test, unsigned int uid, struct user_namespace *ns,
-			 unsigned int payer)
+static void expect_charged(struct kunit *test, unsigned int uid, struct user_namespace *ns,
+			   unsigned int want_uid)
 {
-	KUNIT_EXPECT_EQ(test, __kuid_val(payer_in(uid, ns)), payer);
+	KUNIT_EXPECT_EQ(test, __kuid_val(charged_in(uid, ns)), want_uid);
 }
 
-/* Every mapped sub-uid would otherwise have a limit of its own. */
-static void owner_of_the_namespace_pays_for_its_sub_uids(struct kunit *test)
+/* Otherwise every mapped sub-uid would have a limit of its own. */
+static void namespace_owner_is_charged_for_sub_uids(struct kunit *test)
 {
 	struct user_namespace *ns = kunit_kcalloc(test, 3, sizeof(*ns), GFP_KERNEL);
 	struct user_namespace *outer = ns, *middle = ns + 1, *inner = ns + 2;
@@ -92,26 +90,26 @@ static void owner_of_the_namespace_pays_for_its_sub_uids(struct kunit *test)
 	outer->parent = &init_user_ns;
 	middle->parent = outer;
 	inner->parent = middle;
-	expect_payer(test, 1000, &init_user_ns, 1000);
-	expect_payer(test, 0, &init_user_ns, 0);
+	expect_charged(test, 1000, &init_user_ns, 1000);
+	expect_charged(test, 0, &init_user_ns, 0);
 
-	/* made by user 1000, who makes others in it as some sub-uid */
+	/* made by user 1000, who makes the inner ones as a sub-uid */
 	outer->owner = KUIDT_INIT(1000);
 	middle->owner = KUIDT_INIT(100000);
 	inner->owner = KUIDT_INIT(100123);
-	expect_payer(test, 100001, outer, 1000);
-	expect_payer(test, 1000, outer, 1000);
-	expect_payer(test, 100002, middle, 1000);
-	expect_payer(test, 100003, inner, 1000);
+	expect_charged(test, 100001, outer, 1000);
+	expect_charged(test, 1000, outer, 1000);
+	expect_charged(test, 100002, middle, 1000);
+	expect_charged(test, 100003, inner, 1000);
 
-	/* a container of the administrator: its users pay, and they pay for theirs */
+	/* a container of the administrator: its users are charged themselves */
 	outer->owner = GLOBAL_ROOT_UID;
-	expect_payer(test, 200001, outer, 200001);
-	expect_payer(test, 200002, middle, 100000);
-	expect_payer(test, 200003, inner, 100000);
+	expect_charged(test, 200001, outer, 200001);
+	expect_charged(test, 200002, middle, 100000);
+	expect_charged(test, 200003, inner, 100000);
 }
 
-static void all_of_it_and_no_byte_more(struct kunit *test)
+static void limit_admits_exactly_its_bytes(struct kunit *test)
 {
 	u64 refused = tensor_limit_refused();
 
@@ -127,7 +125,7 @@ static void all_of_it_and_no_byte_more(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, atomic64_read(&one->used), 0);
 }
 
-static void user_is_held_back_and_no_other(struct kunit *test)
+static void limit_of_one_user_does_not_affect_another(struct kunit *test)
 {
 	u64 refused = tensor_limit_refused(), mine = tensor_limit_refused_user();
 
@@ -145,7 +143,7 @@ static void user_is_held_back_and_no_other(struct kunit *test)
 	tensor_limit_uncharge(other, SZ_1M);
 }
 
-static void lowering_below_use_refuses_until_enough_is_gone(struct kunit *test)
+static void lowered_limit_refuses_until_enough_is_freed(struct kunit *test)
 {
 	tensor_param_user_limit = SZ_4M;
 	KUNIT_EXPECT_EQ(test, tensor_limit_charge(one, SZ_2M), 0);
@@ -187,7 +185,7 @@ struct racer {
 static int race(void *arg)
 {
 	struct racer *r = arg;
-	const struct cred *old = override_creds(poor);
+	const struct cred *old = override_creds(unprivileged);
 	int i;
 
 	for (i = 0; i < 20000; i++) {
@@ -196,7 +194,10 @@ static int race(void *arg)
 		if (tensor_limit_used() > tensor_limit_bytes() ||
 		    atomic64_read(&r->user->used) > tensor_limit_user_bytes())
 			r->exceeded = true;
-		/* each keeps every other one, so that the limit is met while all are at it */
+		/*
+		 * return every other charge, so that the limit is reached while all threads are
+		 * running
+		 */
 		if (r->charged & 1) {
 			tensor_limit_uncharge(r->user, SZ_1M);
 			r->charged--;
@@ -209,8 +210,8 @@ static int race(void *arg)
 	return 0;
 }
 
-/* Everybody charges until nothing is left: together exactly as much as there is. */
-static int grab(void *arg)
+/* All threads charge until the limit refuses: together exactly as much as the limit. */
+static int charge_until_refused(void *arg)
 {
 	struct racer *r = arg;
 
@@ -244,7 +245,7 @@ static void racing_charges_never_exceed_the_limit(struct kunit *test)
 
 	KUNIT_ASSERT_NOT_NULL(test, racers);
 	tensor_param_limit = 1000ULL * SZ_1M;
-	sum = run_all(test, grab, racers);
+	sum = run_all(test, charge_until_refused, racers);
 	KUNIT_EXPECT_EQ(test, sum, 1000);
 	KUNIT_EXPECT_EQ(test, tensor_limit_used(), 1000ULL * SZ_1M);
 	for (i = 0; i < THREADS; i++)
@@ -258,7 +259,7 @@ static void racing_charges_never_exceed_the_limit(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, atomic64_read(&other->used), 0);
 }
 
-static void user_is_found_again_and_forgotten(struct kunit *test)
+static void user_is_found_again_and_freed(struct kunit *test)
 {
 	struct tensor_user *again = tensor_user_get(KUIDT_INIT(70001));
 	struct tensor_user *third;
@@ -273,7 +274,7 @@ static void user_is_found_again_and_forgotten(struct kunit *test)
 	KUNIT_EXPECT_PTR_EQ(test, tensor_user_next(70003), NULL);
 }
 
-static void users_are_told_in_order(struct kunit *test)
+static void users_are_listed_in_order(struct kunit *test)
 {
 	struct tensor_user *user;
 	unsigned long from = 0;
@@ -287,7 +288,7 @@ static void users_are_told_in_order(struct kunit *test)
 		tensor_user_put(user);
 		n++;
 	}
-	/* and the one of all suites */
+	/* the third is the user of all suites */
 	KUNIT_EXPECT_EQ(test, n, 3);
 	KUNIT_EXPECT_EQ(test, last, 70002);
 	KUNIT_EXPECT_EQ(test, refcount_read(&one->ref), 1);
@@ -295,15 +296,15 @@ static void users_are_told_in_order(struct kunit *test)
 
 static struct kunit_case cases[] = {
 	KUNIT_CASE(default_is_half_of_memory_and_an_eighth_for_a_user),
-	KUNIT_CASE(who_may_lock_all_exceeds_its_users_limit_only),
-	KUNIT_CASE(owner_of_the_namespace_pays_for_its_sub_uids),
-	KUNIT_CASE(all_of_it_and_no_byte_more),
-	KUNIT_CASE(user_is_held_back_and_no_other),
-	KUNIT_CASE(lowering_below_use_refuses_until_enough_is_gone),
+	KUNIT_CASE(cap_ipc_lock_exceeds_the_user_limit_only),
+	KUNIT_CASE(namespace_owner_is_charged_for_sub_uids),
+	KUNIT_CASE(limit_admits_exactly_its_bytes),
+	KUNIT_CASE(limit_of_one_user_does_not_affect_another),
+	KUNIT_CASE(lowered_limit_refuses_until_enough_is_freed),
 	KUNIT_CASE(sums_do_not_overflow),
 	KUNIT_CASE(racing_charges_never_exceed_the_limit),
-	KUNIT_CASE(user_is_found_again_and_forgotten),
-	KUNIT_CASE(users_are_told_in_order),
+	KUNIT_CASE(user_is_found_again_and_freed),
+	KUNIT_CASE(users_are_listed_in_order),
 	{},
 };
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * KUnit: user memory pinned in place. The memory is that of the process that loads this module; the
- * tests, which run in a thread of their own, borrow its address space.
+ * KUnit: pinned user memory. It belongs to the process that loads the module; the tests run in a
+ * thread of their own and borrow its address space.
  */
 #include <linux/kthread.h>
 #include <linux/mman.h>
@@ -46,10 +46,10 @@ static int pin(struct tensor_pinned *p, unsigned long addr, u64 bytes, bool writ
 	return tensor_pin_user(p, test_user, addr, bytes, write);
 }
 
-/* As a user who may lock 64 pages, in the address space of the loader. */
+/* Become a user who may lock 64 pages, in the address space of the loader. */
 static int pin_begin(struct kunit *test)
 {
-	struct cred *cred = test_poor_cred();
+	struct cred *cred = test_unprivileged_cred();
 
 	if (!cred)
 		return -ENOMEM;
@@ -136,8 +136,8 @@ static void whole_pages_within_the_address_space(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, locked(), before);
 }
 
-/* Those before the hole were pinned already. */
-static void hole_undoes_all_of_it(struct kunit *test)
+/* The pages before the hole were already pinned. */
+static void unmapped_page_undoes_the_whole_pin(struct kunit *test)
 {
 	struct tensor_pinned p;
 	struct page *page;
@@ -173,9 +173,9 @@ static void memlock_limit_is_enomem(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, locked(), before);
 }
 
-static void who_may_lock_all_is_not_counted(struct kunit *test)
+static void cap_ipc_lock_is_not_counted(struct kunit *test)
 {
-	const struct cred *poor = override_creds(old_cred);
+	const struct cred *unprivileged = override_creds(old_cred);
 	struct tensor_pinned p;
 	long before = locked();
 
@@ -184,7 +184,7 @@ static void who_may_lock_all_is_not_counted(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, locked(), before);
 	tensor_unpin(&p, false);
 	KUNIT_EXPECT_EQ(test, locked(), before);
-	revert_creds(poor);
+	revert_creds(unprivileged);
 }
 
 static void limits_of_the_module_count_pinned_memory(struct kunit *test)
@@ -203,10 +203,10 @@ static void limits_of_the_module_count_pinned_memory(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, locked(), before);
 }
 
-/* It may exceed the limit of its user, but not that of all users. */
-static void who_may_lock_all_is_charged_and_meets_the_limit_of_all(struct kunit *test)
+/* The task may exceed the limit of its user, but not that of all users. */
+static void cap_ipc_lock_is_charged_and_bound_by_the_total_limit(struct kunit *test)
 {
-	const struct cred *poor = override_creds(old_cred);
+	const struct cred *unprivileged = override_creds(old_cred);
 	struct tensor_pinned p, q;
 
 	tensor_param_user_limit = PAGE_SIZE;
@@ -215,24 +215,24 @@ static void who_may_lock_all_is_charged_and_meets_the_limit_of_all(struct kunit 
 	KUNIT_EXPECT_EQ(test, used(), BYTES);
 	KUNIT_EXPECT_EQ(test, pin(&q, at, PAGE_SIZE, true), -EDQUOT);
 	tensor_unpin(&p, false);
-	revert_creds(poor);
+	revert_creds(unprivileged);
 }
 
-static void pay_and_unpay_are_symmetric(struct kunit *test)
+static void charge_and_uncharge_are_symmetric(struct kunit *test)
 {
-	struct tensor_paid paid, none = {};
+	struct tensor_pin_charges charges, none = {};
 	long before = locked();
 
 	if (before > 24)
 		kunit_skip(test, "locked memory is in use");
-	KUNIT_EXPECT_EQ(test, tensor_pay(&paid, test_user, 65), -ENOMEM);
+	KUNIT_EXPECT_EQ(test, tensor_pin_charge(&charges, test_user, 65), -ENOMEM);
 	KUNIT_EXPECT_EQ(test, used(), 0);
-	KUNIT_ASSERT_EQ(test, tensor_pay(&paid, test_user, 40), 0);
+	KUNIT_ASSERT_EQ(test, tensor_pin_charge(&charges, test_user, 40), 0);
 	KUNIT_EXPECT_EQ(test, used(), 40 * PAGE_SIZE);
 	KUNIT_EXPECT_EQ(test, locked() - before, 40);
-	tensor_unpay(&paid);
-	tensor_unpay(&paid);
-	tensor_unpay(&none);
+	tensor_pin_uncharge(&charges);
+	tensor_pin_uncharge(&charges);
+	tensor_pin_uncharge(&none);
 	KUNIT_EXPECT_EQ(test, locked(), before);
 }
 
@@ -269,7 +269,7 @@ static void write_pin_of_read_only_memory_is_efault(struct kunit *test)
 	vm_munmap(ro, BYTES);
 }
 
-/* Never touched, it is the zero page, which a write replaces by another one. */
+/* A page that was never touched is the zero page, which a write replaces. */
 static void read_pin_sees_what_the_owner_writes_later(struct kunit *test)
 {
 	struct tensor_pinned p;
@@ -283,12 +283,12 @@ static void read_pin_sees_what_the_owner_writes_later(struct kunit *test)
 static struct kunit_case cases[] = {
 	KUNIT_CASE(pages_are_those_of_the_process),
 	KUNIT_CASE(whole_pages_within_the_address_space),
-	KUNIT_CASE(hole_undoes_all_of_it),
+	KUNIT_CASE(unmapped_page_undoes_the_whole_pin),
 	KUNIT_CASE(memlock_limit_is_enomem),
-	KUNIT_CASE(who_may_lock_all_is_not_counted),
+	KUNIT_CASE(cap_ipc_lock_is_not_counted),
 	KUNIT_CASE(limits_of_the_module_count_pinned_memory),
-	KUNIT_CASE(who_may_lock_all_is_charged_and_meets_the_limit_of_all),
-	KUNIT_CASE(pay_and_unpay_are_symmetric),
+	KUNIT_CASE(cap_ipc_lock_is_charged_and_bound_by_the_total_limit),
+	KUNIT_CASE(charge_and_uncharge_are_symmetric),
 	KUNIT_CASE(pages_outlive_the_mapping),
 	KUNIT_CASE(write_pin_of_read_only_memory_is_efault),
 	KUNIT_CASE(read_pin_sees_what_the_owner_writes_later),

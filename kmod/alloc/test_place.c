@@ -1,25 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/*
- * KUnit: where memory lies: nodes, one piece, below 4 GiB.
- */
+/* KUnit: placement: nodes, contiguous memory, memory below 4 GiB. */
 #include <linux/module.h>
 #include <linux/pfn.h>
 #include <linux/sizes.h>
 
 #include "test.h"
 
-static void node_is_honoured(struct kunit *test)
+static void requested_node_is_used(struct kunit *test)
 {
 	int nid;
 
 	for_each_node_state(nid, N_MEMORY) {
-		struct tensor_want want = test_want(600);
+		struct tensor_request request = test_request(600);
 		struct tensor_chunks c;
 		unsigned long i;
 
-		want.node = nid;
-		want.node_only = true;
-		KUNIT_ASSERT_EQ(test, tensor_chunks_alloc(&c, &want, test_user), 0);
+		request.node = nid;
+		request.node_only = true;
+		KUNIT_ASSERT_EQ(test, tensor_chunks_alloc(&c, &request, test_user), 0);
 		KUNIT_EXPECT_EQ(test, c.node, nid);
 		for (i = 0; i < c.pages; i++)
 			KUNIT_EXPECT_EQ(test, page_to_nid(tensor_chunks_page(&c, i)), nid);
@@ -27,31 +25,31 @@ static void node_is_honoured(struct kunit *test)
 	}
 }
 
-static void interleave_goes_round_and_on(struct kunit *test)
+static void interleave_alternates_over_nodes(struct kunit *test)
 {
 	unsigned int nodes = num_node_state(N_MEMORY);
-	struct tensor_want want = test_want(7);
+	struct tensor_request request = test_request(7);
 	struct tensor_chunks c, d;
 	size_t i;
 
 	if (nodes < 2)
 		kunit_skip(test, "one node");
-	want.max_order = 0;
-	want.interleave = true;
-	KUNIT_ASSERT_EQ(test, tensor_chunks_alloc(&c, &want, test_user), 0);
+	request.max_order = 0;
+	request.interleave = true;
+	KUNIT_ASSERT_EQ(test, tensor_chunks_alloc(&c, &request, test_user), 0);
 	KUNIT_EXPECT_EQ(test, c.node, NUMA_NO_NODE);
 	for (i = nodes; i < c.nr; i++)
 		KUNIT_EXPECT_EQ(test, page_to_nid(c.list[i].head),
 				page_to_nid(c.list[i - nodes].head));
 	for (i = 1; i < c.nr; i++)
 		KUNIT_EXPECT_NE(test, page_to_nid(c.list[i].head), page_to_nid(c.list[i - 1].head));
-	KUNIT_ASSERT_EQ(test, tensor_chunks_alloc(&d, &want, test_user), 0);
+	KUNIT_ASSERT_EQ(test, tensor_chunks_alloc(&d, &request, test_user), 0);
 	KUNIT_EXPECT_EQ(test, page_to_nid(d.list[0].head), page_to_nid(c.list[7 % nodes].head));
 	tensor_chunks_free(&d);
 	tensor_chunks_free(&c);
 }
 
-static void expect_in_one_piece(struct kunit *test, const struct tensor_chunks *c)
+static void expect_contiguous(struct kunit *test, const struct tensor_chunks *c)
 {
 	unsigned long first = page_to_pfn(tensor_chunks_page(c, 0)), i;
 
@@ -60,7 +58,9 @@ static void expect_in_one_piece(struct kunit *test, const struct tensor_chunks *
 
 		KUNIT_EXPECT_EQ(test, page_to_pfn(page), first + i);
 		KUNIT_EXPECT_NE(test, page_zonenum(page), ZONE_MOVABLE);
-		/* a head, or a count of its own: a tail page without a head has a count of 0 */
+		/*
+		 * a head or a page with its own count: a tail page without a head has a count of 0
+		 */
 		KUNIT_EXPECT_EQ(test, page_ref_count(compound_head(page)), 1);
 		get_page(page);
 		KUNIT_EXPECT_EQ(test, page_count(page), 2);
@@ -68,28 +68,28 @@ static void expect_in_one_piece(struct kunit *test, const struct tensor_chunks *
 	}
 }
 
-static void contig_is_in_one_piece(struct kunit *test)
+static void contig_is_contiguous(struct kunit *test)
 {
 	static const unsigned long sizes[] = { 1, 2, 3, 7, 128, 129, 511, 512, 513, 1000, 1024 };
 	unsigned int i, round;
 
 	for (i = 0; i < ARRAY_SIZE(sizes); i++) {
 		for (round = 0; round < 2; round++) {
-			struct tensor_want want = test_want(sizes[i]);
+			struct tensor_request request = test_request(sizes[i]);
 			struct tensor_chunks c;
 
-			want.contig = true;
-			KUNIT_ASSERT_EQ(test, tensor_chunks_alloc(&c, &want, test_user), 0);
+			request.contig = true;
+			KUNIT_ASSERT_EQ(test, tensor_chunks_alloc(&c, &request, test_user), 0);
 			KUNIT_EXPECT_EQ(test, c.pages, sizes[i]);
-			expect_in_one_piece(test, &c);
-			KUNIT_EXPECT_TRUE(test, test_all_are(&c, 0));
+			expect_contiguous(test, &c);
+			KUNIT_EXPECT_TRUE(test, test_all_bytes(&c, 0));
 			test_fill(&c, 0xa5);
 			tensor_chunks_free(&c);
 		}
 	}
 }
 
-/* -EOPNOTSUPP: no state of memory would help, and nothing is charged before that is known. */
+/* -EOPNOTSUPP: no state of memory could satisfy it, and nothing is charged before that is known. */
 static void contig_beyond_this_kernel_is_eopnotsupp(struct kunit *test)
 {
 	const unsigned long sizes[] = {
@@ -102,10 +102,10 @@ static void contig_beyond_this_kernel_is_eopnotsupp(struct kunit *test)
 	unsigned int i;
 
 	for (i = 0; i < ARRAY_SIZE(sizes); i++) {
-		struct tensor_want want = test_want(sizes[i]);
+		struct tensor_request request = test_request(sizes[i]);
 
-		want.contig = true;
-		KUNIT_EXPECT_EQ(test, tensor_chunks_alloc(&c, &want, test_user), -EOPNOTSUPP);
+		request.contig = true;
+		KUNIT_EXPECT_EQ(test, tensor_chunks_alloc(&c, &request, test_user), -EOPNOTSUPP);
 		KUNIT_EXPECT_EQ(test, c.nr, 0);
 	}
 	KUNIT_EXPECT_EQ(test, tensor_limit_refused(), refused);
@@ -113,31 +113,31 @@ static void contig_beyond_this_kernel_is_eopnotsupp(struct kunit *test)
 
 static void contig_bytes_is_the_largest_size_that_is_tried(struct kunit *test)
 {
-	struct tensor_want want = test_want(BIT(MAX_PAGE_ORDER));
+	struct tensor_request request = test_request(BIT(MAX_PAGE_ORDER));
 	struct tensor_chunks c;
 	int err;
 
 	if (TENSOR_CONTIG_PAGES)
 		kunit_skip(test, "ordinary memory is made contiguous on this kernel");
-	KUNIT_EXPECT_EQ(test, tensor_contig_bytes(), (u64)want.pages << PAGE_SHIFT);
-	want.contig = true;
-	err = tensor_chunks_alloc(&c, &want, test_user);
+	KUNIT_EXPECT_EQ(test, tensor_contig_bytes(), (u64)request.pages << PAGE_SHIFT);
+	request.contig = true;
+	err = tensor_chunks_alloc(&c, &request, test_user);
 	KUNIT_EXPECT_TRUE(test, !err || err == -ENOMEM);
 	tensor_chunks_free(&c);
 }
 
 #ifdef CONFIG_FAIL_PAGE_ALLOC
-static void contig_that_is_not_to_be_had_is_enomem(struct kunit *test)
+static void unavailable_contig_is_enomem(struct kunit *test)
 {
-	struct tensor_want want = test_want(1000);
+	struct tensor_request request = test_request(1000);
 	struct tensor_chunks c;
 
 	if (!test_can_inject())
 		kunit_skip(test, "page allocations cannot be made to fail");
-	want.contig = true;
-	/* the list of chunks comes first */
+	request.contig = true;
+	/* the list of chunks is allocated first */
 	for (current->fail_nth = 1; current->fail_nth < 40;) {
-		int nth = current->fail_nth, err = tensor_chunks_alloc(&c, &want, test_user);
+		int nth = current->fail_nth, err = tensor_chunks_alloc(&c, &request, test_user);
 		bool failed = !current->fail_nth;
 
 		current->fail_nth = 0;
@@ -158,14 +158,14 @@ static void dma32_is_below_4_gib(struct kunit *test)
 	unsigned int how;
 
 	for (how = 0; how < 3; how++) {
-		struct tensor_want want = test_want(1000);
+		struct tensor_request request = test_request(1000);
 		struct tensor_chunks c;
 		unsigned long i;
 
-		want.dma32 = true;
-		want.contig = how == 1;
-		want.interleave = how == 2;
-		KUNIT_ASSERT_EQ(test, tensor_chunks_alloc(&c, &want, test_user), 0);
+		request.dma32 = true;
+		request.contig = how == 1;
+		request.interleave = how == 2;
+		KUNIT_ASSERT_EQ(test, tensor_chunks_alloc(&c, &request, test_user), 0);
 		KUNIT_EXPECT_FALSE(test, c.recycle);
 		for (i = 0; i < c.pages; i++)
 			KUNIT_EXPECT_LT(test, (u64)PFN_PHYS(page_to_pfn(tensor_chunks_page(&c, i))),
@@ -175,13 +175,13 @@ static void dma32_is_below_4_gib(struct kunit *test)
 }
 
 static struct kunit_case cases[] = {
-	KUNIT_CASE(node_is_honoured),
-	KUNIT_CASE(interleave_goes_round_and_on),
-	KUNIT_CASE(contig_is_in_one_piece),
+	KUNIT_CASE(requested_node_is_used),
+	KUNIT_CASE(interleave_alternates_over_nodes),
+	KUNIT_CASE(contig_is_contiguous),
 	KUNIT_CASE(contig_beyond_this_kernel_is_eopnotsupp),
 	KUNIT_CASE(contig_bytes_is_the_largest_size_that_is_tried),
 #ifdef CONFIG_FAIL_PAGE_ALLOC
-	KUNIT_CASE(contig_that_is_not_to_be_had_is_enomem),
+	KUNIT_CASE(unavailable_contig_is_enomem),
 #endif
 	KUNIT_CASE(dma32_is_below_4_gib),
 	{},

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/*
- * KUnit: the pool: what it takes, what it gives, and what it gives back.
- */
+/* KUnit: the pool: which chunks it takes, hands out and frees. */
 #include <linux/bits.h>
 #include <linux/delay.h>
 #include <linux/module.h>
@@ -21,7 +19,7 @@ static struct tensor_pool_stat pool_stat(void)
 	return stat;
 }
 
-/* The thread may have a chunk in its hands, which counts. */
+/* A chunk that the thread is working on counts as well, so wait for it. */
 static bool bytes_become(u64 bytes)
 {
 	int tries;
@@ -31,7 +29,7 @@ static bool bytes_become(u64 bytes)
 	return pool_stat().bytes == bytes;
 }
 
-/* Empty, with room for four chunks; and the thread fetches for nobody who asks. */
+/* An empty pool with room for four chunks; the thread allocates nothing in advance. */
 static int pool_begin(struct kunit *test)
 {
 	tensor_pool_resize(0);
@@ -40,7 +38,7 @@ static int pool_begin(struct kunit *test)
 	return 0;
 }
 
-/* In a share of 8 chunks, half of which is kept ready. */
+/* Room for 8 chunks on the node, half of which the thread keeps ready. */
 static int fetch_begin(struct kunit *test)
 {
 	tensor_pool_resize(0);
@@ -54,7 +52,7 @@ static void pool_end(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, bytes_become(0));
 }
 
-static struct page *take_soon(int nid, unsigned int order, bool *zeroed)
+static struct page *take_retry(int nid, unsigned int order, bool *zeroed)
 {
 	struct page *head = NULL;
 	int tries;
@@ -67,34 +65,34 @@ static struct page *take_soon(int nid, unsigned int order, bool *zeroed)
 	return head;
 }
 
-/* A buffer of @pages that comes and goes, dirty. Returns its first page. */
-static struct page *come_and_go(struct kunit *test, unsigned long pages)
+/* Allocate a buffer of @pages, write to it and free it. Return its first page. */
+static struct page *alloc_write_free(struct kunit *test, unsigned long pages)
 {
-	struct tensor_want want = test_want_node(pages);
+	struct tensor_request request = test_request_node(pages);
 	struct tensor_chunks c;
 	struct page *page;
 
-	KUNIT_ASSERT_EQ(test, tensor_chunks_alloc(&c, &want, test_user), 0);
+	KUNIT_ASSERT_EQ(test, tensor_chunks_alloc(&c, &request, test_user), 0);
 	test_fill(&c, 0xa5);
 	page = tensor_chunks_page(&c, 0);
 	tensor_chunks_free(&c);
 	return page;
 }
 
-/* Unless the thread comes first, which is a matter of time: one of the rounds meets the chunk. */
+/* One of the rounds takes the chunk before the thread has zeroed it. */
 static void recycled_at_once_is_zero(struct kunit *test)
 {
-	struct tensor_want want = test_want_node(HUGE_PAGES);
+	struct tensor_request request = test_request_node(HUGE_PAGES);
 	struct tensor_chunks c;
 	int round, hits = 0;
 
 	for (round = 0; round < 20; round++) {
-		struct page *page = come_and_go(test, HUGE_PAGES);
+		struct page *page = alloc_write_free(test, HUGE_PAGES);
 		u64 before = pool_stat().hits;
 
 		KUNIT_EXPECT_EQ(test, pool_stat().bytes, HUGE_BYTES);
-		KUNIT_ASSERT_EQ(test, tensor_chunks_alloc(&c, &want, test_user), 0);
-		KUNIT_EXPECT_TRUE(test, test_all_are(&c, 0));
+		KUNIT_ASSERT_EQ(test, tensor_chunks_alloc(&c, &request, test_user), 0);
+		KUNIT_EXPECT_TRUE(test, test_all_bytes(&c, 0));
 		if (pool_stat().hits != before) {
 			KUNIT_EXPECT_PTR_EQ(test, tensor_chunks_page(&c, 0), page);
 			hits++;
@@ -119,7 +117,7 @@ static bool zeroed_becomes(u64 bytes)
 static void recycled_after_the_background_is_zero(struct kunit *test)
 {
 	u64 before = pool_stat().zeroed_bytes;
-	struct page *page = come_and_go(test, 1000), *head;
+	struct page *page = alloc_write_free(test, 1000), *head;
 	bool zeroed = false;
 	unsigned int order;
 	unsigned long i;
@@ -138,14 +136,14 @@ static void recycled_after_the_background_is_zero(struct kunit *test)
 	}
 }
 
-/* The holder of the reference may still write to it, or read what the next owner writes. */
+/* The holder of the reference may still write to the page, or read what its next owner writes. */
 static void pinned_page_is_not_pooled(struct kunit *test)
 {
-	struct tensor_want want = test_want_node(HUGE_PAGES);
+	struct tensor_request request = test_request_node(HUGE_PAGES);
 	struct tensor_chunks c;
 	struct page *page;
 
-	KUNIT_ASSERT_EQ(test, tensor_chunks_alloc(&c, &want, test_user), 0);
+	KUNIT_ASSERT_EQ(test, tensor_chunks_alloc(&c, &request, test_user), 0);
 	test_fill(&c, 0x5a);
 	page = tensor_chunks_page(&c, 77);
 	get_page(page);
@@ -161,32 +159,32 @@ static void pinned_page_is_not_pooled(struct kunit *test)
 
 static void flags_of_the_last_owner_are_cleared(struct kunit *test)
 {
-	struct tensor_want want = test_want_node(1);
+	struct tensor_request request = test_request_node(1);
 	struct tensor_chunks c;
 	struct page *page;
 	bool zeroed;
 
-	KUNIT_ASSERT_EQ(test, tensor_chunks_alloc(&c, &want, test_user), 0);
+	KUNIT_ASSERT_EQ(test, tensor_chunks_alloc(&c, &request, test_user), 0);
 	page = c.list[0].head;
 	SetPageDirty(page);
 	folio_set_referenced(page_folio(page));
 	tensor_chunks_free(&c);
-	KUNIT_ASSERT_PTR_EQ(test, take_soon(want.node, 0, &zeroed), page);
+	KUNIT_ASSERT_PTR_EQ(test, take_retry(request.node, 0, &zeroed), page);
 	KUNIT_EXPECT_FALSE(test, PageDirty(page));
 	KUNIT_EXPECT_FALSE(test, folio_test_referenced(page_folio(page)));
 	KUNIT_EXPECT_EQ(test, page_count(page), 1);
 	put_page(page);
 }
 
-static void order_is_the_one_asked_for(struct kunit *test)
+static void order_is_as_requested(struct kunit *test)
 {
-	struct page *page = come_and_go(test, 8), *head;
+	struct page *page = alloc_write_free(test, 8), *head;
 	int nid = page_to_nid(page);
 	bool zeroed;
 
 	KUNIT_EXPECT_PTR_EQ(test, tensor_pool_take(nid, 2, &zeroed), NULL);
 	KUNIT_EXPECT_PTR_EQ(test, tensor_pool_take(nid, 4, &zeroed), NULL);
-	head = take_soon(nid, 3, &zeroed);
+	head = take_retry(nid, 3, &zeroed);
 	KUNIT_ASSERT_PTR_EQ(test, head, page);
 	KUNIT_EXPECT_EQ(test, pool_stat().bytes, 0);
 	put_page(head);
@@ -194,54 +192,56 @@ static void order_is_the_one_asked_for(struct kunit *test)
 
 static void bound_is_kept(struct kunit *test)
 {
-	come_and_go(test, 6 * HUGE_PAGES);
+	alloc_write_free(test, 6 * HUGE_PAGES);
 	KUNIT_EXPECT_EQ(test, pool_stat().bytes, 4 * HUGE_BYTES);
 	tensor_pool_resize(HUGE_BYTES);
-	/* less if the thread met the new bound with a chunk in its hands */
+	/* less if the thread was working on a chunk when the bound was lowered */
 	KUNIT_EXPECT_LE(test, pool_stat().bytes, HUGE_BYTES);
 	tensor_pool_resize(0);
 	KUNIT_EXPECT_TRUE(test, bytes_become(0));
-	come_and_go(test, HUGE_PAGES);
+	alloc_write_free(test, HUGE_PAGES);
 	KUNIT_EXPECT_EQ(test, pool_stat().bytes, 0);
 }
 
 static void small_chunks_make_room_for_large_ones(struct kunit *test)
 {
-	struct tensor_want want = test_want_node(4 * HUGE_PAGES);
-	int nid = want.node;
+	struct tensor_request request = test_request_node(4 * HUGE_PAGES);
+	int nid = request.node;
 	struct tensor_chunks c;
 	bool zeroed;
 	struct page *head;
 
-	want.max_order = 0;
-	KUNIT_ASSERT_EQ(test, tensor_chunks_alloc(&c, &want, test_user), 0);
+	request.max_order = 0;
+	KUNIT_ASSERT_EQ(test, tensor_chunks_alloc(&c, &request, test_user), 0);
 	tensor_chunks_free(&c);
 	KUNIT_EXPECT_EQ(test, pool_stat().bytes, 4 * HUGE_BYTES);
-	come_and_go(test, 2 * HUGE_PAGES);
+	alloc_write_free(test, 2 * HUGE_PAGES);
 	KUNIT_EXPECT_LE(test, pool_stat().bytes, 4 * HUGE_BYTES);
-	/* and small ones do not drive out what is worth more */
-	come_and_go(test, HUGE_PAGES / 2);
-	head = take_soon(nid, TENSOR_TOP_ORDER, &zeroed);
+	/* and small chunks do not displace large ones */
+	alloc_write_free(test, HUGE_PAGES / 2);
+	head = take_retry(nid, TENSOR_TOP_ORDER, &zeroed);
 	KUNIT_ASSERT_NOT_NULL(test, head);
 	put_page(head);
-	head = take_soon(nid, TENSOR_TOP_ORDER, &zeroed);
+	head = take_retry(nid, TENSOR_TOP_ORDER, &zeroed);
 	KUNIT_ASSERT_NOT_NULL(test, head);
 	put_page(head);
 }
 
-static void reclaim_empties_it(struct kunit *test)
+static void reclaim_empties_the_pool(struct kunit *test)
 {
 	const u64 bytes = (3 * HUGE_PAGES + 5) * PAGE_SIZE;
 	int nid = first_node(node_states[N_MEMORY]);
 	struct tensor_pool_stat before;
 	unsigned long freed;
 
-	/* from here on nothing is fetched, and when all is zeroed nothing happens any more */
+	/*
+	 * from here on nothing is allocated in advance, and the thread is idle once all is zeroed
+	 */
 	tensor_pool_reclaim(nid, ULONG_MAX);
 	before = pool_stat();
-	come_and_go(test, 3 * HUGE_PAGES + 5);
+	alloc_write_free(test, 3 * HUGE_PAGES + 5);
 	KUNIT_EXPECT_TRUE(test, zeroed_becomes(before.zeroed_bytes + bytes));
-	/* what is of least worth goes first, and more than was asked for if a chunk is larger */
+	/* dirty and small chunks go first, and more than requested if a chunk is larger */
 	KUNIT_EXPECT_EQ(test, tensor_pool_reclaim(nid, 1), 1);
 	KUNIT_EXPECT_EQ(test, tensor_pool_reclaim(nid, 5), 4 + HUGE_PAGES);
 	freed = tensor_pool_reclaim(nid, ULONG_MAX);
@@ -260,7 +260,7 @@ static bool fetched_becomes(u64 bytes)
 	return pool_stat().fetched_bytes >= bytes;
 }
 
-static void huge_chunks_are_fetched_for_those_who_ask(struct kunit *test)
+static void huge_chunks_are_fetched_on_demand(struct kunit *test)
 {
 	u64 before = pool_stat().fetched_bytes;
 	int nid = first_node(node_states[N_MEMORY]);
@@ -273,7 +273,7 @@ static void huge_chunks_are_fetched_for_those_who_ask(struct kunit *test)
 	KUNIT_EXPECT_PTR_EQ(test, tensor_pool_take(nid, TENSOR_TOP_ORDER, &zeroed), NULL);
 	KUNIT_EXPECT_TRUE(test, fetched_becomes(before + 4 * HUGE_BYTES));
 	KUNIT_EXPECT_EQ(test, pool_stat().bytes, 4 * HUGE_BYTES);
-	head = take_soon(nid, TENSOR_TOP_ORDER, &zeroed);
+	head = take_retry(nid, TENSOR_TOP_ORDER, &zeroed);
 	KUNIT_ASSERT_NOT_NULL(test, head);
 	KUNIT_EXPECT_TRUE(test, zeroed);
 	KUNIT_EXPECT_EQ(test, page_to_nid(head), nid);
@@ -307,11 +307,11 @@ static void misses_are_counted(struct kunit *test)
 }
 
 static struct kunit_case cases[] = {
-	KUNIT_CASE(recycled_at_once_is_zero),	KUNIT_CASE(recycled_after_the_background_is_zero),
-	KUNIT_CASE(pinned_page_is_not_pooled),	KUNIT_CASE(flags_of_the_last_owner_are_cleared),
-	KUNIT_CASE(order_is_the_one_asked_for), KUNIT_CASE(bound_is_kept),
-	KUNIT_CASE(misses_are_counted),		KUNIT_CASE(small_chunks_make_room_for_large_ones),
-	KUNIT_CASE(reclaim_empties_it),		{},
+	KUNIT_CASE(recycled_at_once_is_zero),  KUNIT_CASE(recycled_after_the_background_is_zero),
+	KUNIT_CASE(pinned_page_is_not_pooled), KUNIT_CASE(flags_of_the_last_owner_are_cleared),
+	KUNIT_CASE(order_is_as_requested),     KUNIT_CASE(bound_is_kept),
+	KUNIT_CASE(misses_are_counted),	       KUNIT_CASE(small_chunks_make_room_for_large_ones),
+	KUNIT_CASE(reclaim_empties_the_pool),  {},
 };
 
 static struct kunit_suite suite = {
@@ -322,9 +322,12 @@ static struct kunit_suite suite = {
 	.test_cases = cases,
 };
 
-/* Apart and in this order, because the thread is quiet for long after memory was short. */
+/*
+ * A suite of its own that runs first, because the thread allocates nothing for long after memory
+ * was short.
+ */
 static struct kunit_case fetch_cases[] = {
-	KUNIT_CASE(huge_chunks_are_fetched_for_those_who_ask),
+	KUNIT_CASE(huge_chunks_are_fetched_on_demand),
 	KUNIT_CASE(nothing_is_fetched_after_memory_was_short),
 	{},
 };

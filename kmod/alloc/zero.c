@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Zeroing, apart from allocation.
+ * Zeroing of chunks.
  *
  * Zeroing should not evict the working set from the cache: 2 MiB of zeros written through it evict
- * most of what a core was working on, and are mostly evicted again before they are read. So large
- * chunks, and all that is zeroed in the background, are written around the cache; small ones that
- * their owner is about to touch go through it. On an EPYC core a working set of 256 KiB is read at
- * 3.8 ns a line after 2 MiB were zeroed around the cache and at 13.4 ns after they were zeroed
- * through it; the zeroing itself took 51 and 58 us.
+ * most of a core's working set, and are mostly evicted again before they are read. So large chunks,
+ * and all chunks zeroed in the background, are zeroed with non-temporal stores; small chunks that
+ * their owner is about to touch are zeroed through the cache. On an EPYC core a working set of 256
+ * KiB is read at 3.8 ns a line after 2 MiB were zeroed with non-temporal stores and at 13.4 ns
+ * after they were zeroed through the cache; the zeroing itself took 51 and 58 us.
  *
- * Where the core zeroes every page it gives out (init_on_alloc) there is nothing left to do for
- * fresh ones; recycled ones never went back to it.
+ * Where the core zeroes every page it allocates (init_on_alloc) fresh chunks need no zeroing;
+ * recycled chunks do, because they were never returned to the core.
  */
 #include <linux/highmem.h>
 #include <linux/minmax.h>
@@ -21,13 +21,13 @@
 
 #include "alloc.h"
 
-/* From here on a chunk would fill a core's second level cache by itself. */
-#define ZERO_AROUND_PAGES (SZ_1M >> PAGE_SHIFT)
+/* A chunk of this size would fill a core's second level cache by itself. */
+#define ZERO_NONTEMPORAL_PAGES (SZ_1M >> PAGE_SHIFT)
 
-/* How much is zeroed between two looks at the scheduler and at signals: some ten microseconds. */
+/* Pages zeroed between two checks for rescheduling and signals: some ten microseconds. */
 #define ZERO_PIECE_PAGES (max_t(unsigned long, SZ_256K >> PAGE_SHIFT, 1))
 
-static void zero_through(struct page *page, unsigned long pages)
+static void zero_cached(struct page *page, unsigned long pages)
 {
 	unsigned long i;
 
@@ -35,14 +35,14 @@ static void zero_through(struct page *page, unsigned long pages)
 		clear_highpage(page + i);
 }
 
-/* A sanitizer that follows every store cannot see this one. */
+/* Not with KMSAN, which cannot see the stores. */
 #if defined(CONFIG_X86_64) && !defined(CONFIG_KMSAN)
-static void zero_around(struct page *page, unsigned long pages)
+static void zero_nontemporal(struct page *page, unsigned long pages)
 {
 	u64 *at = page_address(page);
 	u64 *end = at + pages * (PAGE_SIZE / sizeof(*at));
 
-	/* stores of general registers: the FPU is not ours, and to borrow it stops preemption */
+	/* integer stores: the FPU would need kernel_fpu_begin(), which disables preemption */
 	for (; at < end; at += 8)
 		asm volatile("movnti %[zero], %[a]\n\t"
 			     "movnti %[zero], %[b]\n\t"
@@ -55,20 +55,20 @@ static void zero_around(struct page *page, unsigned long pages)
 			     : [a] "=m"(at[0]), [b] "=m"(at[1]), [c] "=m"(at[2]), [d] "=m"(at[3]),
 			       [e] "=m"(at[4]), [f] "=m"(at[5]), [g] "=m"(at[6]), [h] "=m"(at[7])
 			     : [zero] "r"(0UL));
-	/* the stores are weakly ordered: complete them before the page is published */
+	/* non-temporal stores are weakly ordered: complete them before the page is published */
 	asm volatile("sfence" ::: "memory");
 }
 #else
-static void zero_around(struct page *page, unsigned long pages)
+static void zero_nontemporal(struct page *page, unsigned long pages)
 {
-	zero_through(page, pages);
+	zero_cached(page, pages);
 }
 #endif
 
 /**
- * tensor_zero_by_core() - do fresh pages come zeroed?
+ * tensor_zero_by_core() - whether the core zeroes every page it allocates
  *
- * Return: whether alloc_pages() zeroes without being asked.
+ * Return: whether alloc_pages() zeroes without __GFP_ZERO.
  */
 bool tensor_zero_by_core(void)
 {
@@ -77,17 +77,17 @@ bool tensor_zero_by_core(void)
 
 /**
  * tensor_zero() - zero a chunk
- * @page: first of its pages, which are not published yet
- * @pages: how many
- * @soon: whether they will be touched soon, by this CPU
+ * @page: its first page; none of them is published yet
+ * @pages: number of pages
+ * @soon: whether this CPU will touch them soon
  *
- * May sleep. A fatal signal of the calling process ends it.
+ * May sleep. A fatal signal of the calling process interrupts it.
  *
  * Return: 0, or -EINTR and part of it is zeroed.
  */
 int tensor_zero(struct page *page, unsigned long pages, bool soon)
 {
-	bool through = soon && pages < ZERO_AROUND_PAGES;
+	bool through = soon && pages < ZERO_NONTEMPORAL_PAGES;
 	unsigned long done = 0, n;
 
 	for (; done < pages; done += n) {
@@ -95,9 +95,9 @@ int tensor_zero(struct page *page, unsigned long pages, bool soon)
 			return -EINTR;
 		n = min(pages - done, ZERO_PIECE_PAGES);
 		if (through)
-			zero_through(page + done, n);
+			zero_cached(page + done, n);
 		else
-			zero_around(page + done, n);
+			zero_nontemporal(page + done, n);
 		cond_resched();
 	}
 	return 0;

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Memfds as buffers.
+ * Import of memfds.
  *
- * A memfd's pages come and go as its file system likes, but while it cannot shrink there is one for
- * each offset when one is asked for. So nothing is held until a device maps the memory: its pages
- * are brought in and pinned then, and given back when it unmaps.
+ * The file system may swap the pages of a memfd out, but because the memfd cannot shrink, a page
+ * for each offset can always be read back. So no page is held until a device maps the memory: the
+ * pages are then read in and pinned, and unpinned when the device unmaps.
  *
- * A mapping is the file system's own, of the memfd's inode, but of another file than the memfd: a
- * view. remap_file_pages() calls mmap() of the mapping's file again, and the memfd would permit all
- * of it with the rights that it was opened with. A view permits the range and the rights of the
- * buffer fd or handle that the mapping was made through.
+ * A mapping is one of the memfd's inode, made by its file system, but its file is not the memfd: it
+ * is a view. remap_file_pages() calls mmap() of the mapping's file again, and the memfd would
+ * permit all of its range with the rights that it was opened with. A view permits the range and the
+ * rights of the buffer fd or handle that the mapping was made through.
  *
- * A handle that may write counts as a writable mapping of the memfd, for as long as the buffer
- * lives: F_SEAL_WRITE is refused to others while it could be broken.
+ * A handle that may write counts as a writable mapping of the memfd for the lifetime of the buffer,
+ * so that F_SEAL_WRITE is refused meanwhile.
  */
 #include <linux/err.h>
 #include <linux/fcntl.h>
@@ -24,15 +24,15 @@
 #include <linux/shmem_fs.h>
 #include <linux/slab.h>
 
-#include "../buffer.h"
-#include "../file.h"
-#include "../map.h"
+#include "../buffer/buffer.h"
+#include "../buffer/file.h"
+#include "../map/map.h"
 #include "memfd.h"
 
 /**
- * struct tensor_memfd - what a buffer of this kind keeps
+ * struct tensor_memfd - private data of an imported memfd
  * @file: the memfd
- * @writes: counted as a writer of it
+ * @writes: counted as a writer of the memfd
  */
 struct tensor_memfd {
 	struct file *file;
@@ -44,15 +44,16 @@ static bool memfd_sealed(const struct file *file)
 	return READ_ONCE(SHMEM_I(file_inode(file))->seals) & (F_SEAL_WRITE | F_SEAL_FUTURE_WRITE);
 }
 
-/* A view keeps a file of the buffer, and with that the memfd, the rights and the module. */
+/* The file of the buffer that a view references: it keeps the memfd, the rights and the module. */
 static struct file *view_anchor(const struct file *view)
 {
 	return view->private_data;
 }
 
 /*
- * mmap() of a view; its offset is one into the memfd. The buffer may be older than a seal, and
- * newer kernels check the seals only of the file that mmap() was called on, which is not the memfd.
+ * mmap() of a view; the offset counts from the start of the memfd. A seal may have been added after
+ * the import, and newer kernels check the seals only of the file that mmap() was called on, which
+ * is not the memfd.
  */
 static int view_mmap(struct file *view, struct vm_area_struct *vma)
 {
@@ -77,12 +78,12 @@ static int view_mmap(struct file *view, struct vm_area_struct *vma)
 	if (!tensor_hold_may(&hold, TENSOR_RIGHT_WRITE) || !(vma->vm_flags & VM_MAYSHARE))
 		vm_flags_clear(vma, VM_MAYWRITE);
 	vm_flags_clear(vma, VM_MAYEXEC);
-	/* to grow would lead out of the range */
+	/* growing would extend the mapping beyond the range */
 	vm_flags_set(vma, VM_DONTEXPAND | VM_DONTDUMP);
 	return vfs_mmap(memfd->file, vma);
 }
 
-/* The anchor goes after this has returned: it is put by a work of the task. */
+/* The anchor is released after this has returned: fput() defers it to task work. */
 static int view_release(struct inode *inode, struct file *view)
 {
 	fput(view_anchor(view));
@@ -125,7 +126,7 @@ static int memfd_map(const struct tensor_hold *hold, struct vm_area_struct *vma)
 		return PTR_ERR(view);
 	vma_set_file(vma, view);
 	fput(view);
-	/* on an error the core gives back the file that the mapping has by then */
+	/* on an error the core releases the file that the mapping has by then */
 	vma->vm_pgoff += hold->first;
 	return view_mmap(view, vma);
 }
@@ -143,7 +144,7 @@ static void memfd_unpin(struct tensor_span *span, bool dirty)
 	kvfree(span->folios);
 }
 
-/* Folio by folio; the first and the last may reach further than the span. */
+/* Collect the pages folio by folio; the first and the last folio may extend beyond the span. */
 static unsigned long memfd_pages(struct tensor_span *span)
 {
 	unsigned long n = 0, skip, run, i;
@@ -179,7 +180,7 @@ static int memfd_pin(struct tensor_buf *buf, struct tensor_span *span)
 	}
 	span->nr = nr;
 	if (memfd_pages(span) != span->count) {
-		/* holes are punched into it meanwhile */
+		/* holes are being punched into the memfd */
 		memfd_unpin(span, false);
 		return -EAGAIN;
 	}
@@ -207,14 +208,14 @@ static const struct tensor_backing memfd_backing = {
 	.release = memfd_release,
 };
 
-/* mapping_map_writable() holds F_SEAL_WRITE off, and fails once that is set. */
+/* mapping_map_writable() blocks F_SEAL_WRITE, and fails once it is set. */
 static bool memfd_may_write(struct file *file)
 {
 	return file->f_mode & FMODE_WRITE && !memfd_sealed(file) &&
 	       !mapping_map_writable(file->f_mapping);
 }
 
-/* Check the seal first: the size that is read afterwards cannot become smaller. */
+/* Check the seal first: after that the size cannot shrink. */
 static int memfd_size(struct file *file, loff_t *bytes)
 {
 	if (!shmem_file(file))
@@ -230,17 +231,17 @@ static int memfd_size(struct file *file, loff_t *bytes)
 }
 
 /**
- * tensor_memfd_hold() - make a buffer of a memfd
- * @hint: probably the owner
- * @client: id of the client that asks
+ * tensor_import_memfd() - create a buffer for a memfd
+ * @hint: owner that probably matches
+ * @client: id of the calling client
  * @file: any file; the buffer gets a reference of its own
  * @hold: all of the buffer, with a reference for the caller
  *
- * Return: 0; -EOPNOTSUPP: no memfd, or one of hugetlbfs; -EINVAL: it can shrink, or has no whole
- * number of pages, or too many; -EACCES: it is not open for reading; -ENOMEM.
+ * Return: 0; -EOPNOTSUPP: not a memfd, or one of hugetlbfs; -EINVAL: it can shrink, or its size is
+ * no multiple of the page size, or too large; -EACCES: it is not open for reading; -ENOMEM.
  */
-int tensor_memfd_hold(struct tensor_owner *hint, u64 client, struct file *file,
-		      struct tensor_hold *hold)
+int tensor_import_memfd(struct tensor_owner *hint, u64 client, struct file *file,
+			struct tensor_hold *hold)
 {
 	struct tensor_memfd *memfd;
 	struct tensor_buf *buf;

@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/*
- * Memfds as buffers.
- */
+/* Import of memfds. */
 #ifndef TENSOR_IMPORT_MEMFD_H
 #define TENSOR_IMPORT_MEMFD_H
 
-#include "../buf.h"
+#include "../buffer/buf.h"
 
-int tensor_memfd_hold(struct tensor_owner *hint, u64 client, struct file *file,
-		      struct tensor_hold *hold);
+int tensor_import_memfd(struct tensor_owner *hint, u64 client, struct file *file,
+			struct tensor_hold *hold);
 
 #endif /* TENSOR_IMPORT_MEMFD_H */

@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * PIN: memory that a program has as a buffer.
+ * PIN: import of memory that the calling process has mapped.
  *
- * It is for devices: EXPORT makes dma-bufs of it, as of memory of ALLOC. It cannot be mapped: the
- * program has it mapped already, and its pages may belong to a file, whose rules for writes a
- * mapping of this module could not follow.
+ * It is meant for devices: EXPORT makes dma-bufs of it as of memory of ALLOC. It cannot be mapped
+ * through the module: the process has already mapped it, and its pages may belong to a file whose
+ * rules for writes a mapping of this module could not follow.
  */
 #include <linux/err.h>
 #include <linux/mm.h>
 #include <linux/slab.h>
 #include <linux/string.h>
 
-#include "../buffer.h"
-#include "../call.h"
-#include "../client.h"
+#include "../buffer/buffer.h"
+#include "../client/client.h"
+#include "../ioctl/call.h"
 #include "../netlink/notify.h"
 #include "userptr.h"
 
 /**
- * struct tensor_user_memory - what a buffer of this kind keeps
+ * struct tensor_user_memory - private data of a pinned buffer
  * @pinned: the pages
  * @write: devices may write to them
  */
@@ -115,5 +115,5 @@ int tensor_pin(struct tensor_call *call)
 		return PTR_ERR(handle);
 	}
 	arg->handle = handle->id;
-	return tensor_call_give(call, handle);
+	return tensor_call_reply_handle(call, handle);
 }

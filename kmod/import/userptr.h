@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/*
- * PIN: memory that a program has as a buffer.
- */
+/* PIN: import of memory that the calling process has mapped. */
 #ifndef TENSOR_IMPORT_USERPTR_H
 #define TENSOR_IMPORT_USERPTR_H
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Dumps: all objects of a kind that the reader may see, as many parts as it takes.
+ * Dumps: all objects of a kind that the reader may see, in as many parts as needed.
  *
- * A dump remembers only the last id, and resumes behind it. Each object is copied under the lock of
- * its table, put into the message without it, and carries the registry's generation of that moment,
- * by which netlink reports to the reader that objects came or went.
+ * A dump stores only the last id and resumes after it. Each object is copied under the lock of its
+ * table and put into the message without the lock. It carries the registry's generation at the time
+ * of the copy, by which netlink reports to the reader that the dump is inconsistent.
  *
- * The later parts of a dump are made in the context of the process that calls recvmsg():
+ * The later parts of a dump are built in the context of the process that calls recvmsg(), so
  * tensor_owner_visible() is checked for each row.
  */
 #include <linux/build_bug.h>
@@ -18,27 +18,27 @@
 #include <linux/user_namespace.h>
 #include <net/genetlink.h>
 
-#include "../client.h"
-#include "../owner.h"
-#include "../registry.h"
+#include "../buffer/registry.h"
+#include "../client/client.h"
+#include "../core/owner.h"
 #include "dump.h"
 #include "message.h"
 #include "row.h"
 
-/* Objects looked at between two looks at the scheduler and at signals. */
+/* Objects examined between two checks for rescheduling and signals. */
 #define DUMP_BATCH 256
 
 static struct genl_family *dump_family;
 
 /**
- * struct dump_state - where a dump stands and what it is about; lives in netlink_callback.ctx
- * @next: id to go on with
- * @parent: of handles and exports: the client or buffer to go on with; @next is within it
- * @only_client: client wanted; 0: any
- * @only_buf: buffer wanted; 0: any
- * @only_pid: process wanted, as its reader numbers it; 0: any
- * @exports: it is about exported files, which come and go more often than the rest
- * @has_id: an id came with the request, which is not for dumps
+ * struct dump_state - position and filters of a dump; stored in netlink_callback.ctx
+ * @next: id to resume with
+ * @parent: for handles and exports: the client or buffer to resume with; @next is within it
+ * @only_client: list this client only; 0: all
+ * @only_buf: list this buffer only; 0: all
+ * @only_pid: list this process only, numbered in the reader's pid namespace; 0: all
+ * @exports: a dump of exported files, which have a generation of their own
+ * @has_id: the request has an id, which dumps do not accept
  */
 struct dump_state {
 	unsigned long next;
@@ -50,12 +50,12 @@ struct dump_state {
 	bool has_id;
 };
 
-/* Copies the next object and puts it into the message. 0: there is none; 1; or -errno. */
+/* Copies the next object and puts it into the message. Return: 1; 0: there is none; -errno. */
 typedef int (*dump_next_t)(struct sk_buff *skb, struct netlink_callback *cb);
 
 /**
- * tensor_dump_init() - before the first dump
- * @family: what the messages belong to
+ * tensor_dump_init() - set the family of the messages
+ * @family: the family
  */
 void __init tensor_dump_init(struct genl_family *family)
 {
@@ -68,7 +68,7 @@ static struct dump_state *dump_state(struct netlink_callback *cb)
 	return (struct dump_state *)cb->ctx;
 }
 
-/* A filter that is there means something: 0 names no object. */
+/* A filter that is given is never 0: no object has this id. */
 static u64 filter_u64(struct nlattr **attrs, int attr)
 {
 	return attrs && attrs[attr] ? nla_get_u64(attrs[attr]) : 0;
@@ -80,7 +80,7 @@ static u32 filter_u32(struct nlattr **attrs, int attr)
 }
 
 /**
- * tensor_dump_client_start() - take the filters of a dump of clients
+ * tensor_dump_client_start() - parse the filters of a dump of clients
  * @cb: the dump
  *
  * Return: 0.
@@ -97,7 +97,7 @@ int tensor_dump_client_start(struct netlink_callback *cb)
 }
 
 /**
- * tensor_dump_buf_start() - take the filters of a dump of buffers
+ * tensor_dump_buf_start() - parse the filters of a dump of buffers
  * @cb: the dump
  *
  * Return: 0.
@@ -115,7 +115,7 @@ int tensor_dump_buf_start(struct netlink_callback *cb)
 }
 
 /**
- * tensor_dump_handle_start() - take the filters of a dump of handles
+ * tensor_dump_handle_start() - parse the filters of a dump of handles
  * @cb: the dump
  *
  * Return: 0.
@@ -134,7 +134,7 @@ int tensor_dump_handle_start(struct netlink_callback *cb)
 }
 
 /**
- * tensor_dump_export_start() - take the filters of a dump of exported files
+ * tensor_dump_export_start() - parse the filters of a dump of exported files
  * @cb: the dump
  *
  * Return: 0.
@@ -170,15 +170,15 @@ static void *row_begin(struct sk_buff *skb, struct netlink_callback *cb, u8 cmd)
 	return row;
 }
 
-/* A part that has rows is sent; one without any ends the dump, or fails if a row is too long. */
+/* A part with rows is sent; one without any ends the dump, or fails if a row is too long. */
 static int dump_all(struct sk_buff *skb, struct netlink_callback *cb, dump_next_t next)
 {
 	unsigned int copied = 0;
 	int more;
 
-	/* only now: what start() says of its refusal does not reach the user */
+	/* here, because an error message of start() does not reach user space */
 	if (dump_state(cb)->has_id) {
-		NL_SET_ERR_MSG(cb->extack, "An id is for a request without NLM_F_DUMP");
+		NL_SET_ERR_MSG(cb->extack, "An id is accepted without NLM_F_DUMP only");
 		return -EINVAL;
 	}
 	do {
@@ -190,6 +190,16 @@ static int dump_all(struct sk_buff *skb, struct netlink_callback *cb, dump_next_
 			more = -EINTR;
 	} while (more > 0);
 	return skb->len ? skb->len : more;
+}
+
+/* End of an object: drop its owner; resume after it unless its row did not fit. */
+static int row_done(struct netlink_callback *cb, struct tensor_owner *owner, u64 id, int err)
+{
+	tensor_owner_put(owner);
+	if (err)
+		return err;
+	dump_state(cb)->next = id + 1;
+	return 1;
 }
 
 static int put_client(struct sk_buff *skb, struct netlink_callback *cb,
@@ -208,21 +218,15 @@ static int next_client(struct sk_buff *skb, struct netlink_callback *cb)
 	struct dump_state *state = dump_state(cb);
 	struct tensor_client_row row;
 	bool found = tensor_client_next(state->next, &row);
-	int err;
 
 	cb->seq = row.generation;
 	if (!found)
 		return 0;
-	err = put_client(skb, cb, &row);
-	tensor_owner_put(row.owner);
-	if (err)
-		return err;
-	state->next = row.id + 1;
-	return 1;
+	return row_done(cb, row.owner, row.id, put_client(skb, cb, &row));
 }
 
 /**
- * tensor_dump_clients() - a part of a dump of clients
+ * tensor_dump_clients() - build a part of a dump of clients
  * @skb: the part
  * @cb: the dump
  *
@@ -250,21 +254,15 @@ static int next_buf(struct sk_buff *skb, struct netlink_callback *cb)
 	struct dump_state *state = dump_state(cb);
 	struct tensor_buf_row row;
 	bool found = tensor_buf_next(state->next, &row);
-	int err;
 
 	cb->seq = row.generation;
 	if (!found)
 		return 0;
-	err = put_buf(skb, cb, &row);
-	tensor_owner_put(row.owner);
-	if (err)
-		return err;
-	state->next = row.id + 1;
-	return 1;
+	return row_done(cb, row.owner, row.id, put_buf(skb, cb, &row));
 }
 
 /**
- * tensor_dump_bufs() - a part of a dump of buffers
+ * tensor_dump_bufs() - build a part of a dump of buffers
  * @skb: the part
  * @cb: the dump
  *
@@ -276,8 +274,8 @@ int tensor_dump_bufs(struct sk_buff *skb, struct netlink_callback *cb)
 }
 
 /*
- * The parent to resume with, from its first child unless the dump was at it already; NULL at the
- * end. @only: the one parent that is wanted, or 0.
+ * The parent to resume with; at its first child unless the dump had already begun with it; NULL at
+ * the end. @only: list this parent only; 0: all.
  */
 static struct tensor_entry *parent_find(struct dump_state *state,
 					const struct tensor_table *parents, u64 only)
@@ -333,7 +331,9 @@ static int next_handle(struct sk_buff *skb, struct netlink_callback *cb)
 	client = container_of(parent, struct tensor_client, listed);
 	owner = tensor_owner_get(client->owner);
 	spin_unlock(&tensor_clients.lock);
-	/* not under the lock of all: the client's is held while a buffer's watches are marked */
+	/*
+	 * without the table's lock: the client's lock is held while a buffer's watches are marked
+	 */
 	found = tensor_handle_next(client, &state->next, &row);
 	rcu_read_unlock();
 	err = found ? put_handle(skb, cb, owner, &row) : 0;
@@ -348,7 +348,7 @@ static int next_handle(struct sk_buff *skb, struct netlink_callback *cb)
 }
 
 /**
- * tensor_dump_handles() - a part of a dump of handles
+ * tensor_dump_handles() - build a part of a dump of handles
  * @skb: the part
  * @cb: the dump
  *
@@ -370,7 +370,7 @@ static int put_export(struct sk_buff *skb, struct netlink_callback *cb,
 	return tensor_message_end(skb, row, row ? tensor_row_export(skb, exported) : 0);
 }
 
-/* The next export of a buffer, copied; false if there is none. */
+/* Copy the next export of a buffer; false if there is none. */
 static bool export_copy(struct tensor_buf *buf, u64 id, struct tensor_export_row *row)
 {
 	struct tensor_entry *entry;
@@ -390,7 +390,6 @@ static int next_export(struct sk_buff *skb, struct netlink_callback *cb)
 	struct tensor_entry *parent;
 	struct tensor_buf *buf;
 	bool found;
-	int err;
 
 	spin_lock(&tensor_bufs.lock);
 	cb->seq = tensor_registry_generation(true);
@@ -406,16 +405,11 @@ static int next_export(struct sk_buff *skb, struct netlink_callback *cb)
 		parent_done(state);
 		return 1;
 	}
-	err = put_export(skb, cb, &row);
-	tensor_owner_put(row.owner);
-	if (err)
-		return err;
-	state->next = row.id + 1;
-	return 1;
+	return row_done(cb, row.owner, row.id, put_export(skb, cb, &row));
 }
 
 /**
- * tensor_dump_exports() - a part of a dump of exported files
+ * tensor_dump_exports() - build a part of a dump of exported files
  * @skb: the part
  * @cb: the dump
  *
@@ -426,7 +420,7 @@ int tensor_dump_exports(struct sk_buff *skb, struct netlink_callback *cb)
 	return dump_all(skb, cb, next_export);
 }
 
-/* The users of all namespaces are listed: that needs a privilege over the initial one. */
+/* The list has the users of all namespaces, so it needs a privilege in the initial one. */
 static bool user_visible(const struct tensor_user *user, struct sk_buff *request)
 {
 	return uid_eq(NETLINK_CREDS(request)->uid, user->uid) ||
@@ -446,7 +440,7 @@ static int dump_user(struct sk_buff *skb, struct netlink_callback *cb,
 }
 
 /**
- * tensor_dump_users() - a part of a dump of users
+ * tensor_dump_users() - build a part of a dump of users
  * @skb: the part
  * @cb: the dump
  *

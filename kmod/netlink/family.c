@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Generic netlink: who has which buffers. <linux/tensor_netlink.h> is the contract.
+ * The generic netlink family, which lists clients, buffers, handles, exports and users. Its ABI is
+ * documented in <linux/tensor_netlink.h>.
  *
- * The family is available in every network namespace: buffers belong to no network, and a container
- * with a network namespace of its own can list its buffers. The visibility of a row depends on the
- * user and pid namespace, see tensor_owner_visible().
+ * The family is available in every network namespace: buffers belong to no network namespace, and a
+ * container with its own can list its buffers. The visibility of a row depends on the user and pid
+ * namespace, see tensor_owner_visible().
  */
 #include <linux/tensor_netlink.h>
 #include <net/genetlink.h>
 
-#include "../client.h"
-#include "../owner.h"
-#include "../registry.h"
+#include "../buffer/registry.h"
+#include "../client/client.h"
+#include "../core/owner.h"
 #include "dump.h"
 #include "family.h"
 #include "message.h"
@@ -20,7 +21,7 @@
 
 static struct genl_family netlink_family;
 
-/* Answers with one message, which @fill writes; its error, -EMSGSIZE too, is the answer's. */
+/* Reply with one message, which @fill writes; an error of @fill, also -EMSGSIZE, is returned. */
 static int reply(struct sk_buff *request, struct genl_info *info, u8 cmd,
 		 int (*fill)(struct sk_buff *skb, struct genl_info *info, struct sk_buff *request))
 {
@@ -42,24 +43,25 @@ static int reply(struct sk_buff *request, struct genl_info *info, u8 cmd,
 /* The same error for an object that does not exist and one that the caller may not see. */
 static int no_object(struct genl_info *info, int attr)
 {
-	NL_SET_ERR_MSG_ATTR(info->extack, info->attrs[attr], "There is none that you may see");
+	NL_SET_ERR_MSG_ATTR(info->extack, info->attrs[attr],
+			    "No such object is visible to the caller");
 	return -ENOENT;
 }
 
-/* Filters are for dumps. */
+/* Reject attributes that are filters of dumps. */
 static int only_id(struct genl_info *info, int id, int last)
 {
 	int attr;
 
 	if (GENL_REQ_ATTR_CHECK(info, id)) {
-		GENL_SET_ERR_MSG(info, "The id is missing");
+		GENL_SET_ERR_MSG(info, "An id or NLM_F_DUMP is required");
 		return -EINVAL;
 	}
 	for (attr = 1; attr <= last; attr++) {
 		if (attr == id || !info->attrs[attr])
 			continue;
 		NL_SET_ERR_MSG_ATTR(info->extack, info->attrs[attr],
-				    "A filter is for a request with NLM_F_DUMP");
+				    "Filters are accepted with NLM_F_DUMP only");
 		return -EINVAL;
 	}
 	return 0;
@@ -138,7 +140,7 @@ static const struct nla_policy export_policy[] = {
 	[TENSOR_A_EXPORT_PID] = NLA_POLICY_MIN(NLA_U32, 1),
 };
 
-/* A policy with nothing in it: without one, attributes would not even be looked at. */
+/* A policy that rejects all attributes; without a policy they would not be checked. */
 static const struct nla_policy no_attrs[] = {
 	[1] = { .type = NLA_REJECT },
 };
@@ -195,7 +197,7 @@ static const struct genl_multicast_group netlink_groups[] = {
 	},
 };
 
-/* The registry has locks of its own: a long dump must not stop other families. */
+/* parallel_ops: the registry has its own locks, and a long dump must not block other families. */
 static struct genl_family netlink_family __ro_after_init = {
 	.name = TENSOR_GENL_NAME,
 	.version = TENSOR_GENL_VERSION,
@@ -221,7 +223,7 @@ int __init tensor_netlink_init(void)
 }
 
 /**
- * tensor_netlink_exit() - take the family back; no request is under way on return
+ * tensor_netlink_exit() - unregister the family; no request is in progress on return
  */
 void tensor_netlink_exit(void)
 {

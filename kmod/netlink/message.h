@@ -1,17 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/*
- * Functions for all messages of the family.
- */
+/* Helpers for all messages of the family. */
 #ifndef TENSOR_NETLINK_MESSAGE_H
 #define TENSOR_NETLINK_MESSAGE_H
 
 #include <net/genetlink.h>
 
 /**
- * tensor_message_end() - finish a message, or take it back
+ * tensor_message_end() - finish a message, or cancel it
  * @skb: the message is the last in it
- * @message: what genlmsg_put() gave; NULL if there was no room even for that
- * @err: whether its attributes are all there
+ * @message: the header from genlmsg_put(); NULL: there was no room for it
+ * @err: 0, or the error of adding its attributes
  *
  * Return: 0; or an error and @skb is as before.
  */

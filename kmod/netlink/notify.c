@@ -19,15 +19,15 @@
 #include <net/genetlink.h>
 #include <net/net_namespace.h>
 
-#include "../buf.h"
-#include "../owner.h"
+#include "../buffer/buf.h"
+#include "../core/owner.h"
 #include "message.h"
 #include "notify.h"
 
-/* Never sleeps: events come from under whatever locks their callers hold. */
+/* Never sleeps: callers may hold any lock. */
 #define EVENT_GFP   (GFP_NOWAIT | __GFP_NOWARN)
 #define EVENT_GROUP 0
-/* More than all attributes together. */
+/* An upper bound of the size of all attributes. */
 #define EVENT_ROOM 256
 
 /* The family of the messages; registered before the first event. */
@@ -35,19 +35,19 @@ static struct genl_family *notify_family;
 
 /**
  * struct event - the content of a message; members that are 0 are left out
- * @owner: the process that it is about; NULL: the calling one
+ * @owner: the process concerned; NULL: the calling one
  * @buf: id of a buffer
  * @client: id of a client
- * @bytes: how much
- * @limit: limit of all
- * @user_limit: limit of one user
- * @handles: how many
+ * @bytes: a size in bytes
+ * @limit: limit of all users
+ * @user_limit: limit of each user
+ * @handles: number of handles
  * @state: TENSOR_STATE_*
  * @rights: TENSOR_RIGHT_*
- * @has_state: include @state though it is 0
+ * @has_state: include @state even if it is 0
  * @seals: TENSOR_SEAL_*
  * @kind: enum tensor_export_kind
- * @has_kind: include @kind though it is 0
+ * @has_kind: include @kind even if it is 0
  */
 struct event {
 	const struct tensor_owner *owner;
@@ -87,7 +87,7 @@ static int put_current(struct sk_buff *skb)
 	return put_process(skb, task_tgid(current), current_euid(), comm);
 }
 
-static int put_who(struct sk_buff *skb, const struct tensor_owner *owner)
+static int put_owner(struct sk_buff *skb, const struct tensor_owner *owner)
 {
 	return owner ? put_process(skb, owner->pid, owner->uid, owner->comm) : put_current(skb);
 }
@@ -95,7 +95,7 @@ static int put_who(struct sk_buff *skb, const struct tensor_owner *owner)
 static int put_event(struct sk_buff *skb, const struct event *event)
 {
 	if (put_u64(skb, TENSOR_A_EVENT_TIME_NS, ktime_get_boottime_ns()) ||
-	    put_who(skb, event->owner))
+	    put_owner(skb, event->owner))
 		return -EMSGSIZE;
 	if ((event->buf && put_u64(skb, TENSOR_A_EVENT_BUF, event->buf)) ||
 	    (event->client && put_u64(skb, TENSOR_A_EVENT_CLIENT, event->client)) ||
@@ -128,7 +128,7 @@ static struct sk_buff *event_message(u8 cmd, const struct event *event)
 	return skb;
 }
 
-static bool event_heard(void)
+static bool event_has_listener(void)
 {
 	return genl_has_listeners(notify_family, &init_net, EVENT_GROUP);
 }
@@ -137,19 +137,19 @@ static void event_send(u8 cmd, const struct event *event)
 {
 	struct sk_buff *skb;
 
-	if (!event_heard())
+	if (!event_has_listener())
 		return;
 	skb = event_message(cmd, event);
 	if (skb)
-		/* a listener without room gets ENOBUFS from the core */
+		/* the core reports ENOBUFS to a listener without room */
 		genlmsg_multicast_netns(notify_family, &init_net, skb, 0, EVENT_GROUP, EVENT_GFP);
 	else
 		genl_set_err(notify_family, &init_net, 0, EVENT_GROUP, -ENOBUFS);
 }
 
 /**
- * tensor_notify_init() - before the first event
- * @family: what the messages belong to
+ * tensor_notify_init() - set the family of the messages
+ * @family: the family
  */
 void __init tensor_notify_init(struct genl_family *family)
 {
@@ -171,8 +171,8 @@ void tensor_notify_alloc(const struct tensor_buf *buf)
 }
 
 /**
- * tensor_notify_free() - a buffer is gone
- * @buf: the buffer, which is in no table any more
+ * tensor_notify_free() - a buffer was freed
+ * @buf: the buffer, already removed from all tables
  */
 void tensor_notify_free(const struct tensor_buf *buf)
 {
@@ -198,9 +198,9 @@ static struct event event_of_hold(u64 client, const struct tensor_hold *hold)
 }
 
 /**
- * tensor_notify_import() - a client has a handle that another one made
+ * tensor_notify_import() - a client has imported a buffer
  * @client: its id
- * @hold: the buffer and what the handle permits; the caller has a reference
+ * @hold: the buffer, the range and the rights of the handle; the caller has a reference
  */
 void tensor_notify_import(u64 client, const struct tensor_hold *hold)
 {
@@ -210,9 +210,9 @@ void tensor_notify_import(u64 client, const struct tensor_hold *hold)
 }
 
 /**
- * tensor_notify_export() - an fd of a buffer was made
- * @client: id of the client whose handle it is made from
- * @hold: the buffer and what the fd permits; the caller has a reference
+ * tensor_notify_export() - a buffer was exported
+ * @client: id of the client whose handle was exported
+ * @hold: the buffer, the range and the rights of the fd; the caller has a reference
  * @kind: enum tensor_export_kind
  */
 void tensor_notify_export(u64 client, const struct tensor_hold *hold, u32 kind)
@@ -251,10 +251,10 @@ void tensor_notify_revoke(const struct tensor_buf *buf)
 }
 
 /**
- * tensor_notify_purge() - the memory of a purgeable buffer was taken
+ * tensor_notify_purge() - a purgeable buffer was purged
  * @buf: the buffer; its lock is held
  *
- * The calling process is the one that was short of memory, which is not what the event is about.
+ * The calling process is the one in reclaim, so the event does not name it.
  */
 void tensor_notify_purge(const struct tensor_buf *buf)
 {
@@ -267,9 +267,9 @@ void tensor_notify_purge(const struct tensor_buf *buf)
 }
 
 /**
- * tensor_notify_limit() - an allocation met a limit
- * @client: id of the client that asked
- * @bytes: how much it asked for
+ * tensor_notify_limit() - an allocation was refused because of a limit
+ * @client: id of the calling client
+ * @bytes: requested size
  */
 void tensor_notify_limit(u64 client, u64 bytes)
 {
@@ -282,11 +282,11 @@ void tensor_notify_limit(u64 client, u64 bytes)
 }
 
 /**
- * tensor_notify_death() - a client is gone that has not closed its handles
- * @owner: who opened it
+ * tensor_notify_death() - a client was closed with open handles
+ * @owner: the process that opened it
  * @client: its id
- * @bytes: of the buffers behind its handles
- * @handles: how many
+ * @bytes: bytes of the buffers that its handles refer to
+ * @handles: number of handles
  */
 void tensor_notify_death(const struct tensor_owner *owner, u64 client, u64 bytes, u32 handles)
 {

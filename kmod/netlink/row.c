@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * One object as netlink attributes.
+ * Netlink attributes of one object.
  *
- * A copy of the object is taken under the lock of the table it is in, and holds no reference but to
- * the owner. It is put into a message without a lock. Numbers of processes and users are those of
- * the reader's namespaces: current is the reader.
+ * The object is copied under the lock of its table; the copy holds a reference to the owner only.
+ * It is put into a message without a lock. Numbers of processes and users are translated to the
+ * namespaces of the reader, which is current.
  */
 #include <linux/cred.h>
 #include <linux/kdev_t.h>
@@ -14,9 +14,9 @@
 #include <linux/user_namespace.h>
 #include <net/genetlink.h>
 
-#include "../client.h"
-#include "../purgelist.h"
-#include "../registry.h"
+#include "../buffer/purgelist.h"
+#include "../buffer/registry.h"
+#include "../client/client.h"
 #include "row.h"
 
 static int put_u64(struct sk_buff *skb, int attr, u64 value, int pad)
@@ -35,11 +35,11 @@ static void client_copy(const struct tensor_client *client, struct tensor_client
 
 /**
  * tensor_client_next() - copy a client
- * @id: its id, or less than that
- * @row: filled in; the caller gives the reference to its owner back
+ * @id: the least id to return
+ * @row: filled in; the caller drops the reference to its owner
  *
- * Return: whether there is one with that id or a larger one; otherwise @row has no more than the
- * generation.
+ * Return: whether there is a client with that id or a larger one; otherwise @row has the generation
+ * only.
  */
 bool tensor_client_next(u64 id, struct tensor_client_row *row)
 {
@@ -81,8 +81,8 @@ static void buf_copy(struct tensor_buf *buf, struct tensor_buf_row *row)
 
 /**
  * tensor_buf_next() - copy a buffer
- * @id: its id, or less than that
- * @row: filled in; the caller gives the reference to its owner back
+ * @id: the least id to return
+ * @row: filled in; the caller drops the reference to its owner
  *
  * Return: as tensor_client_next().
  */
@@ -103,7 +103,7 @@ bool tensor_buf_next(u64 id, struct tensor_buf_row *row)
 /**
  * tensor_export_copy() - copy a file that EXPORT made
  * @exported: the file; the lock of the table it is in is held
- * @row: filled in; the caller gives the reference to its owner back
+ * @row: filled in; the caller drops the reference to its owner
  */
 void tensor_export_copy(const struct tensor_exported *exported, struct tensor_export_row *row)
 {
@@ -133,8 +133,8 @@ static u64 row_age(u64 born)
 }
 
 /**
- * tensor_row_client() - what is to be said about a client
- * @skb: where to
+ * tensor_row_client() - add the attributes of a client
+ * @skb: the message
  * @row: the client
  *
  * Return: 0 or -EMSGSIZE.
@@ -206,8 +206,8 @@ static int put_buf_desc(struct sk_buff *skb, const struct tensor_desc *desc)
 }
 
 /**
- * tensor_row_buf() - what is to be said about a buffer
- * @skb: where to
+ * tensor_row_buf() - add the attributes of a buffer
+ * @skb: the message
  * @row: the buffer
  *
  * Return: 0 or -EMSGSIZE.
@@ -226,9 +226,9 @@ int tensor_row_buf(struct sk_buff *skb, const struct tensor_buf_row *row)
 }
 
 /**
- * tensor_row_handle() - what is to be said about a handle
- * @skb: where to
- * @row: what tensor_handle_next() found
+ * tensor_row_handle() - add the attributes of a handle
+ * @skb: the message
+ * @row: from tensor_handle_next()
  *
  * Return: 0 or -EMSGSIZE.
  */
@@ -246,8 +246,8 @@ int tensor_row_handle(struct sk_buff *skb, const struct tensor_handle_row *row)
 }
 
 /**
- * tensor_row_export() - what is to be said about an exported file
- * @skb: where to
+ * tensor_row_export() - add the attributes of an exported file
+ * @skb: the message
  * @row: the file
  *
  * Return: 0 or -EMSGSIZE.
@@ -272,8 +272,8 @@ int tensor_row_export(struct sk_buff *skb, const struct tensor_export_row *row)
 }
 
 /**
- * tensor_row_user() - what is to be said about a user who pays
- * @skb: where to
+ * tensor_row_user() - add the attributes of a user
+ * @skb: the message
  * @user: the user; the caller has a reference
  *
  * Return: 0 or -EMSGSIZE.
@@ -326,8 +326,8 @@ static int put_stat_limits(struct sk_buff *skb)
 }
 
 /**
- * tensor_row_stat() - the totals
- * @skb: where to
+ * tensor_row_stat() - add the totals
+ * @skb: the message
  *
  * Return: 0 or -EMSGSIZE.
  */

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * One object as netlink attributes: a copy is taken under the lock of the table that the object is
- * in, and put into a message without it.
+ * Netlink attributes of one object, which is copied under the lock of its table and put into a
+ * message without the lock.
  */
 #ifndef TENSOR_NETLINK_ROW_H
 #define TENSOR_NETLINK_ROW_H
 
 #include <linux/types.h>
 
-#include "../buf.h"
+#include "../buffer/buf.h"
 
 struct sk_buff;
 struct tensor_handle_row;
@@ -18,12 +18,12 @@ struct tensor_user;
 
 /**
  * struct tensor_client_row - a copy of a client
- * @generation: of the registry, of the moment of the copy
- * @owner: who opened it, with a reference
+ * @generation: of the registry at the time of the copy
+ * @owner: the process that opened it, with a reference
  * @id: its id
- * @born: boot time clock, nanoseconds
- * @bytes: of the buffers behind its handles
- * @handles: how many
+ * @born: time of creation, boot time clock, nanoseconds
+ * @bytes: bytes of the buffers that its handles refer to
+ * @handles: number of handles
  */
 struct tensor_client_row {
 	u32 generation;
@@ -36,23 +36,23 @@ struct tensor_client_row {
 
 /**
  * struct tensor_buf_row - a copy of a buffer
- * @generation: of the registry, of the moment of the copy
- * @owner: who made it, with a reference
+ * @generation: of the registry at the time of the copy
+ * @owner: the process that made it, with a reference
  * @id: its id
  * @dev: the device number of its inode
  * @client: id of the client that made it
- * @born: boot time clock, nanoseconds
+ * @born: time of creation, boot time clock, nanoseconds
  * @bytes: size
- * @memory: numbers about its pages
+ * @memory: counts of its pages
  * @desc: its descriptor
  * @kind: enum tensor_kind
  * @state: TENSOR_STATE_*
  * @seals: TENSOR_SEAL_*
- * @handles: handles to it
- * @files: files made by EXPORT
- * @mappings: mappings
- * @dmabufs: dma-bufs made by EXPORT
- * @attachments: devices attached to these
+ * @handles: number of handles
+ * @files: number of files made by EXPORT
+ * @mappings: number of mappings
+ * @dmabufs: number of dma-bufs made by EXPORT
+ * @attachments: number of devices attached to these
  */
 struct tensor_buf_row {
 	u32 generation;
@@ -76,14 +76,14 @@ struct tensor_buf_row {
 
 /**
  * struct tensor_export_row - a copy of a file that EXPORT made
- * @owner: who made it, with a reference
+ * @owner: the process that made it, with a reference
  * @id: its id
- * @born: boot time clock, nanoseconds
+ * @born: time of creation, boot time clock, nanoseconds
  * @buf: id of the buffer
- * @first: first page that it reaches
- * @count: pages that it reaches
+ * @first: first page of its range
+ * @count: pages in its range
  * @rights: TENSOR_RIGHT_*
- * @state: as tensor_hold_state() says
+ * @state: from tensor_hold_state()
  * @kind: enum tensor_export_kind
  */
 struct tensor_export_row {

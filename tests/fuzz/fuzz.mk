@@ -12,12 +12,12 @@ SECONDS_MAX ?= 3600
 SEED        ?= 1
 FUZZ_SMP    ?= 1
 FUZZ_BIN    := $(B)/tests/fuzz-kernel
-FUZZ_CORPUS := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/devtensor/fuzz-2
+FUZZ_CORPUS := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/devtensor/fuzz-3
 # The default of vm.mk has no KCOV.
 FUZZ_KERNEL := $(if $(filter file,$(origin KERNEL)),debug,$(KERNEL))
 FUZZ_KEPT   := corpus$(FUZZ_KERNEL:debug%=%)
 
-$(FUZZ_BIN): $(wildcard tests/fuzz/kernel/*.[ch]) tests/kselftest/device.h tests/kselftest/machine.h include/uapi/linux/tensor.h \
+$(FUZZ_BIN): $(wildcard tests/fuzz/kernel/*.[ch]) $(addprefix tests/kselftest/include/,device.h machine.h) include/uapi/linux/tensor.h \
 		include/uapi/linux/tensor_netlink.h
 	@mkdir -p $(@D)
 	$(call say,CC,$@)

@@ -27,7 +27,7 @@ static void work_touch(struct hands *h)
 {
 	size_t i;
 
-	hands_map(h, h->dev, h->alloc.cookie, h->alloc.bytes);
+	hands_map(h, h->dev, h->alloc.mmap_offset, h->alloc.bytes);
 	for (i = 0; h->at && i < h->bytes; i += 8 * PAGE)
 		h->at[i] = 1;
 }
@@ -63,7 +63,7 @@ static void work_import(struct hands *h)
 	struct tensor_import import;
 
 	if (!buf_import(h->dev, chance(&state, 3) ? h->fd : h->dmabuf, &import)) {
-		hands_map(h, h->dev, import.cookie, PAGE);
+		hands_map(h, h->dev, import.mmap_offset, PAGE);
 		if (chance(&state, 2))
 			dev_close(h->dev, import.handle);
 	}
@@ -81,7 +81,7 @@ static void work_describe(struct hands *h)
 	buf_meta(h->dev, h->alloc.handle, TENSOR_META_SET, &desc);
 }
 
-static void work_contract(struct hands *h)
+static void work_state(struct hands *h)
 {
 	struct tensor_sync sync = { .size = sizeof(sync),
 				    .flags = 2 + chance(&state, 2) * 4,
@@ -151,7 +151,7 @@ static void work_drop(struct hands *h)
 
 static void (*const works[])(struct hands *h) = {
 	work_alloc,  work_alloc, work_alloc,   work_touch,  work_touch,	   work_export,
-	work_dmabuf, work_send,	 work_receive, work_import, work_describe, work_contract,
+	work_dmabuf, work_send,	 work_receive, work_import, work_describe, work_state,
 	work_pin,    work_look,	 work_fork,    work_drop,   work_drop,
 };
 

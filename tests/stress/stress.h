@@ -10,7 +10,7 @@
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 
-#include "../kselftest/family.h"
+#include "../kselftest/include/family.h"
 
 HELPER unsigned int chance(uint64_t *state, unsigned int n)
 {

@@ -18,7 +18,7 @@ HANDLES    ?= 100000
 STRESS_B   := $(B)/tests/stress
 STRESS_ALL := $(patsubst tests/stress/%.c,$(STRESS_B)/%,$(wildcard tests/stress/*.c)) \
 	$(patsubst tests/stress/%/main.c,$(STRESS_B)/%,$(wildcard tests/stress/*/main.c))
-STRESS_H   := tests/stress/stress.h $(addprefix tests/kselftest/,device.h machine.h dmabuf.h family.h) \
+STRESS_H   := tests/stress/stress.h $(addprefix tests/kselftest/include/,device.h machine.h dmabuf.h family.h) \
 	include/uapi/linux/tensor.h include/uapi/linux/tensor_netlink.h
 STRESS_CC   = $(CC) $(CFLAGS) $(WARN) -D_GNU_SOURCE -Iinclude/uapi $(shell pkg-config --cflags libnl-genl-3.0 libdrm) \
 	-o $@ $(filter %.c,$^) $(shell pkg-config --libs libnl-genl-3.0) -pthread

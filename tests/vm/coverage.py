@@ -1,12 +1,12 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-only OR MIT
-"""Which lines and branches of the module the guest's tests have run.
+"""Reports the lines and branches of the module that the tests in the guest executed.
 
     tests/vm/coverage.py OBJECTS OUT DATA... [--least PERCENT]
 
-OBJECTS is the folder that the module was built in with GCOV_PROFILE; each DATA is a copy of the
-guest's /sys/kernel/debug/gcov. Prints a table, which is also OUT/kmod.txt; OUT/missed.txt has the
-lines that nothing ran. Fails if fewer than PERCENT of the lines ran.
+OBJECTS is the build folder of the module, built with GCOV_PROFILE; each DATA is a copy of
+/sys/kernel/debug/gcov of a guest. Prints a table and writes it to OUT/kmod.txt; writes the lines that
+were not executed to OUT/missed.txt. Fails if fewer than PERCENT of the lines were executed.
 """
 import argparse
 import collections
@@ -17,11 +17,11 @@ import subprocess
 import sys
 import tempfile
 
-GCOV = "gcov-12"    # of the compiler that Debian's 6.1 names
+GCOV = "gcov-12"    # must match the compiler of the kernel
 
 
 def reports(objects, data):
-    """gcov's JSON for each object that has data."""
+    """The JSON report of gcov for each object that has data."""
     for base, _, names in os.walk(data):
         for name in names:
             if not name.endswith(".gcda"):
@@ -40,7 +40,7 @@ def reports(objects, data):
 
 
 def collect(objects, folders):
-    """{file: {line: [count, [count of each branch]]}}, everything added up."""
+    """The sum of all reports: {file: {line: [count, [count of each branch]]}}."""
     files = collections.defaultdict(dict)
     for data in folders:
         for report in reports(objects, data):
@@ -108,7 +108,7 @@ def main():
         f.writelines(missed(files))
     print(text, end="")
     print(f"  {'ok' if percent >= args.least else 'not ok'} 1 coverage.enough_lines_ran # {percent:.1f} % of the lines ran, "
-          f"{args.least:.0f} % are asked")
+          f"{args.least:.0f} % are required")
     return 0 if percent >= args.least else 1
 
 

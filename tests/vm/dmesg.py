@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: LGPL-2.1-only OR MIT
-"""Finds what must not be in a kernel log."""
+"""Finds errors and warnings in a kernel log."""
 import re
 
-# The guest's init writes this line; what the kernel says while it boots is not ours to judge.
+# The guest's init writes this line; messages of the boot before it are ignored.
 START = "devtensor-guest: start"
 
 BAD = re.compile(
@@ -15,27 +15,27 @@ BAD = re.compile(
     r"|still has .* (objects|references)|workqueue lockup|Out of memory|Busy inodes"
     r"|enqueued on deprecated", re.I)
 
-# Said by sane kernels.
+# Messages that match BAD and are not errors.
 BENIGN = re.compile(r"Unprivileged eBPF is enabled|Lock dependency validator"
                     r"|Kernel memory leak detector initialized")
 
-# A data race is ours if the module is in one of the two stacks; the kernel's own code has many.
+# A data race counts if the module is in one of the two stacks; others are the kernel's own.
 RACE, RACE_END, OURS = "BUG: KCSAN:", "=" * 40, "[tensor]"
 
-# The node of a page never changes, but shares a word with bits that do. The core reads it plainly while
-# another processor changes such a bit, which is sound as long as that change is atomic.
+# The node of a page is constant but shares a word with bits that change. The core reads the word without
+# READ_ONCE() while another processor changes such a bit, which is correct if that change is atomic.
 NODE_OF_PAGE = re.compile(r"data-race in (.* / )?page_to_nid( / |$)")
 PLAIN_WRITE = re.compile(r"\bwrite (\(reordered\) )?to ")
 
 
 def is_ours(report):
-    """Whether a report of KCSAN, as lines, shows a race that the module takes part in."""
+    """Whether a KCSAN report, given as lines, shows a race in which the module takes part."""
     sound = NODE_OF_PAGE.search(report[0]) and not any(PLAIN_WRITE.search(line) for line in report)
     return not sound and any(OURS in line for line in report)
 
 
 def without_foreign_races(lines):
-    """The lines of a log, less the reports of KCSAN in which the module does not appear."""
+    """The lines of a log without the KCSAN reports in which the module does not appear."""
     kept, report = [], None
     for line in lines:
         if RACE in line:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-only OR MIT
-"""The guest's file tree: files with the libraries they need, written as a newc cpio archive."""
+"""The initramfs of the guest: files and the libraries they need, as a newc cpio archive."""
 import os
 import re
 import stat
@@ -9,7 +9,7 @@ SYSTEM_LIBS = re.compile(r"^(/usr)?/lib(64|32)?/")
 
 
 class Tree:
-    """Collects files for an initramfs; the first file at a path wins."""
+    """Collects files for an initramfs. A file added for an existing path is ignored."""
 
     def __init__(self):
         self.entries = {}       # guest path without leading slash -> (mode, content)
@@ -34,8 +34,8 @@ class Tree:
         self.entries.setdefault(path, (stat.S_IFLNK | 0o777, target.encode()))
 
     def add(self, source, dest, private="/t"):
-        """A file or folder of the host. ELF files bring the libraries that ldd names: those of
-        the system to their own path, all others to the folder `private`."""
+        """Adds a file or folder of the host. The libraries that ldd lists for an ELF file are added,
+        too: system libraries at their own path, all others in the folder `private`."""
         if os.path.isdir(source):
             for base, _, names in os.walk(source):
                 for name in names:
@@ -54,7 +54,8 @@ class Tree:
                         self.data(to, f.read(), 0o755)
 
     def write(self, out):
-        """newc: a header of 8-digit hex fields, the name and the content, each padded to 4."""
+        """Writes newc entries: a header of 8-digit hex fields, the name and the content, each padded
+        to 4 bytes."""
         def entry(number, name, mode, content):
             raw = name.encode() + b"\0"
             fields = (number, mode, 0, 0, 1, 0, len(content), 0, 0, 0, 0, len(raw), 0)
@@ -67,7 +68,7 @@ class Tree:
 
 
 def libraries(binary):
-    """Absolute paths of the shared libraries a binary would load here; none if it is static."""
+    """Absolute paths of the shared libraries that the host loads for a binary."""
     done = subprocess.run(["ldd", binary], capture_output=True, text=True)
     missing = re.findall(r"^\s*(\S+) => not found", done.stdout, re.M)
     if missing:

@@ -5,18 +5,18 @@
 #   make test-guest            the core: kernel selftests on 6.1, a few kills, unloads and fuzzed calls
 #   make test-kernel           everything below, one after the other: hours
 #
-#   make test-rig              tests of the guest itself
+#   make test-rig              tests of tests/vm/run
 #   make test-suite-NAME       the selftests on one kernel
-#   make test-kunit            kmod/alloc alone, on the debug kernel of 6.1
-#   make test-devices          dma-bufs with the drivers of the amd64 flavour, vgem and vivid
-#   make test-kcsan            what races, on the kernel that looks for data races
+#   make test-kunit            KUnit tests of kmod/alloc, on the debug kernel of 6.1
+#   make test-devices          dma-bufs with vgem and vivid, drivers of the amd64 flavour
+#   make test-kcsan            concurrent tests on the kernel that detects data races
 #   make fuzz-kernel [KERNEL=debug]  1,000,000 fuzzed calls on a debug kernel
 #   make stress KERNEL=debug   10,000 kills, 1,000 unloads
-#   make test-lifetimes        all orders of opening, sharing, closing and dying, on the debug kernel
-#   make test-transitions      SEAL and REVOKE against everything else, on the debug kernel
-#   make test-scale            the end of a process with 100,000 handles
-#   make test-linear           the end of n handles, files and clients, in instructions
-#   make coverage-kernel       lines and branches of the module that the tests run
+#   make test-lifetimes        all orders of open, share, close and kill, on the debug kernel
+#   make test-transitions      SEAL and REVOKE concurrent with all other calls, on the debug kernel
+#   make test-scale            time of the exit of a process with 100,000 handles
+#   make test-linear           cost of closing n handles, files and clients, in instructions
+#   make coverage-kernel       lines and branches of the module that the tests execute
 #
 # KERNEL: 6.1, 6.1-amd64, 6.12, 7.2, debug (of 6.1), debug-6.12, debug-7.2 or kcsan. VM_FLAGS: more
 # options for tests/vm/run. KST: names of selftests.
@@ -43,7 +43,7 @@ vm: guest-deps kselftest
 
 $(KST_BINS): | guest-deps
 
-# The programs of tests/stress and the fuzzer as programs of the suite; how much they do is said there.
+# The programs of tests/stress and the fuzzer, run as programs of the suite; --env sets their duration.
 VM_STRESS = $(foreach s,$(STRESS_FEW),--add $(STRESS_B)/$(s):/t/kselftest/$(s)) --add $(FUZZ_BIN):/t/fuzz-kernel \
 	--add tests/fuzz/kernel/guest:/t/kselftest/fuzz --add tests/fuzz/kernel/seeds:/t/corpus
 
@@ -57,7 +57,7 @@ test-rig: guest-deps
 test-suite-%: kselftest
 	@tests/vm/tally guest-$* tests/vm/run --kernel $* $(VM_SUITE) $(VM_FLAGS) -- suite $(KST)
 
-# One processor whose clock counts instructions: the only clock that says something on a busy host.
+# One processor whose clock counts instructions, because times are meaningless on a busy host.
 test-linear: kselftest
 	@tests/vm/tally linear tests/vm/run --kernel $(KERNEL) --icount --no-load --smp 1 --timeout 900 $(VM_FLAGS) \
 		--add $(KST_B)/linear:/t/kselftest/linear --add tests/kselftest/suite -- suite linear
@@ -68,7 +68,7 @@ test-devices: kselftest
 		$(or $(KST),dmabuf handles import import_race mapping_rights memfd payer pinmem rights sync sync_deadline \
 		vgem vivid vivid_rights)
 
-# No KCOV there: the fuzzer changes what the one on the debug kernel has kept.
+# This kernel has no KCOV: the fuzzer mutates the corpus that it saved on the debug kernel.
 KCSAN_SUITE := race lifetime share pool remap dmabuf netlink netlink_event kills transitions fuzz
 test-kcsan: kselftest $(STRESS_ALL) $(FUZZ_BIN)
 	@mkdir -p $(FUZZ_CORPUS)
@@ -81,8 +81,8 @@ test-stress:
 test-fuzz-%:
 	@$(MAKE) --no-print-directory fuzz-kernel KERNEL=$*
 
-# The order of locks differs between versions, so lockdep runs on each. The programs that make each
-# allocation fail in turn (failnth*) are part of the suite on a debug kernel.
+# The lock order of the core differs between versions, so lockdep runs on each. On a debug kernel the
+# suite includes the programs that make each allocation fail in turn (failnth*).
 DEBUG_KERNELS := debug debug-6.12 debug-7.2
 TEST_KERNEL := test-rig=rig $(foreach k,6.1 6.12 7.2 $(DEBUG_KERNELS),test-suite-$(k)=guest-$(k)) test-kunit=kunit \
 	test-devices=devices test-kcsan=kcsan test-stress=stress-debug test-lifetimes=lifetimes \
@@ -93,8 +93,8 @@ TEST_KERNEL := test-rig=rig $(foreach k,6.1 6.12 7.2 $(DEBUG_KERNELS),test-suite
 test-kernel test-kernels: kselftest
 	@tests/run-all $(B) $(TEST_KERNEL)
 
-# Everything that reaches code of the module in one guest: the selftests, a few kills and unloads, and
-# fuzzed programs. COVERAGE_LEAST: percent of lines that must have run.
+# One guest with everything that executes code of the module: the selftests, a few kills and unloads,
+# and fuzzed programs. COVERAGE_LEAST: percentage of lines that must be executed.
 COVERAGE_LEAST ?= 90
 COVERAGE_B     := $(B)/coverage
 

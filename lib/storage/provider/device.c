@@ -81,7 +81,7 @@ static int device_alloc(size_t size, struct tensor_buffer *b)
 	if (err < 0)
 		return err == -EINVAL ? -ENOMEM : err; /* EINVAL: above the largest there is */
 	b->handle = alloc.handle;
-	b->cookie = alloc.cookie;
+	b->cookie = alloc.mmap_offset;
 	err = device_info(fd, b->handle, &info);
 	if (err < 0)
 		goto close_handle;
@@ -107,7 +107,7 @@ static int import_handle(int fd, struct tensor_buffer *b)
 	if (err < 0)
 		return err;
 	b->handle = arg.handle;
-	b->cookie = arg.cookie;
+	b->cookie = arg.mmap_offset;
 	return 0;
 }
 

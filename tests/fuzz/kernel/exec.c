@@ -139,10 +139,10 @@ static void take_results(struct machine *m, const struct call_type *type, const 
 
 	if (type->handle_at) {
 		memcpy(&m->handle[slot % HANDLES], at + type->handle_at, sizeof(m->handle[0]));
-		m->cookie[slot % HANDLES] = 0;
-		if (type->cookie_at)
-			memcpy(&m->cookie[slot % HANDLES], at + type->cookie_at,
-			       sizeof(m->cookie[0]));
+		m->mmap_offset[slot % HANDLES] = 0;
+		if (type->mmap_offset_at)
+			memcpy(&m->mmap_offset[slot % HANDLES], at + type->mmap_offset_at,
+			       sizeof(m->mmap_offset[0]));
 	}
 	if (type->fd_at) {
 		memcpy(&fd, at + type->fd_at, sizeof(fd));
@@ -196,6 +196,6 @@ void machine_clean(struct machine *m)
 	for (i = 0; i < FDS; i++)
 		machine_set_fd(m, i, -1);
 	memset(m->handle, 0, sizeof(m->handle));
-	memset(m->cookie, 0, sizeof(m->cookie));
+	memset(m->mmap_offset, 0, sizeof(m->mmap_offset));
 	files_clean();
 }

@@ -64,7 +64,7 @@ struct machine;
  * @cmd: of an ioctl
  * @bytes: of an ioctl's struct
  * @handle_at: where the struct returns a handle, 0: it does not
- * @cookie_at: where it returns a cookie
+ * @mmap_offset_at: where it returns a cookie
  * @fd_at: where it returns a fd
  * @args: up to the first without a name
  */
@@ -74,7 +74,7 @@ struct call_type {
 	long (*run)(struct machine *m, const struct call_type *type, const uint64_t *arg);
 	unsigned long cmd;
 	uint16_t bytes;
-	uint16_t handle_at, cookie_at, fd_at;
+	uint16_t handle_at, mmap_offset_at, fd_at;
 	struct arg_type args[ARGS_MAX];
 };
 
@@ -95,14 +95,14 @@ struct prog {
  * struct machine - what the calls of a program work on
  * @fd: open fds, -1 where there is none
  * @handle: handles, 0 where there is none
- * @cookie: theirs
+ * @mmap_offset: theirs
  * @map: mappings
  * @family: of generic netlink
  */
 struct machine {
 	int fd[FDS];
 	uint32_t handle[HANDLES];
-	uint64_t cookie[HANDLES];
+	uint64_t mmap_offset[HANDLES];
 	struct {
 		char *at;
 		size_t len;

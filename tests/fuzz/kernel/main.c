@@ -16,7 +16,7 @@
 #include <getopt.h>
 #include <sys/wait.h>
 
-#include "../../kselftest/device.h"
+#include "../../kselftest/include/device.h"
 #undef PAGE
 #include "fuzz.h"
 

@@ -41,7 +41,7 @@ static bool part(const struct machine *m, const uint64_t *arg, char **at, size_t
 /* fd, cookie (slot; what is above the slots: none), page, pages, prot, flags, over, out */
 long run_mmap(struct machine *m, const struct call_type *type, const uint64_t *arg)
 {
-	uint64_t offset = arg[2] * PAGE + (arg[1] < HANDLES ? m->cookie[arg[1]] : 0);
+	uint64_t offset = arg[2] * PAGE + (arg[1] < HANDLES ? m->mmap_offset[arg[1]] : 0);
 	unsigned int slot = arg[7] % MAPS, over = arg[6] % MAPS;
 	int flags = arg[5] & ~(uint64_t)(MAP_FIXED | MAP_GROWSDOWN | MAP_HUGETLB);
 	size_t len = (arg[3] & 2047) * PAGE;

@@ -70,7 +70,7 @@ SET(pages, 0, 0, 0, 1, 2, 3, 4, 7, 15, 16, 511, 512, 513, 1024);
 SET(prots, 0, PROT_READ, PROT_READ, PROT_READ | PROT_WRITE, PROT_READ | PROT_WRITE, PROT_WRITE, 7);
 SET(map_flags, MAP_SHARED, MAP_SHARED, MAP_SHARED, MAP_SHARED_VALIDATE, MAP_PRIVATE,
     MAP_SHARED | MAP_POPULATE, MAP_SHARED | MAP_LOCKED, MAP_PRIVATE | MAP_NORESERVE);
-SET(cookies, 0, 0, 0, 0, 1, 1, 2, 3, 99);
+SET(mmap_offsets, 0, 0, 0, 0, 1, 1, 2, 3, 99);
 SET(remap_flags, 0, 0, 0, MREMAP_DONTUNMAP, 64);
 SET(advices, 0, 1, 2, 3, 4, 4, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24,
     25);
@@ -122,8 +122,9 @@ SET(limits, 0, 1, 4096, 1 << 20, 16 << 20);
 	}
 
 #define IOCTL(nr, type) .run = run_ioctl, .cmd = nr, .bytes = sizeof(struct type)
-#define GIVES_HANDLE(type) \
-	.handle_at = offsetof(struct type, handle), .cookie_at = offsetof(struct type, cookie)
+#define GIVES_HANDLE(type)                          \
+	.handle_at = offsetof(struct type, handle), \
+	.mmap_offset_at = offsetof(struct type, mmap_offset)
 
 #define META_FIELDS                                                                                \
 	ONE("out", zero), BITS(tensor_meta, flags, meta_flags), HANDLE(tensor_meta),               \
@@ -216,7 +217,7 @@ const struct call_type call_types[] = {
 
 	/* mappings */
 	{ "mmap", 30, run_mmap,
-	  .args = { ONE("fd", devs), ONE("cookie", cookies), ONE("page", firsts),
+	  .args = { ONE("fd", devs), ONE("mmap_offset", mmap_offsets), ONE("page", firsts),
 		    ONE("pages", counts), ONE("prot", prots), ONE("flags", map_flags),
 		    ONE("over", zero), ONE("out", maps) } },
 	{ "mmap_buf", 12, run_mmap,

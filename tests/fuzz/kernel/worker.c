@@ -52,7 +52,7 @@ static void wait_for(sem_t *sem)
 }
 
 /* Runs a program; the number of calls up to the last that reached something new. */
-static unsigned int run(struct shared *shared, const struct prog *prog, bool race)
+static unsigned int run_program(struct shared *shared, const struct prog *prog, bool race)
 {
 	unsigned int i, new = 0;
 	unsigned long worked;
@@ -147,7 +147,7 @@ static void try_hints(struct shared *shared, struct rng *rng, const struct prog 
 			if (!hint(&type->args[n], &changed.call[at].arg[n], pairs[i]))
 				continue;
 			tried++;
-			keep(shared, &changed, run(shared, &changed, false));
+			keep(shared, &changed, run_program(shared, &changed, false));
 		}
 	}
 }
@@ -165,7 +165,7 @@ static void step(struct shared *shared, struct rng *rng)
 		prog = *one;
 		prog_change(rng, &prog, other);
 	}
-	if (keep(shared, &prog, run(shared, &prog, !rng_below(rng, 16))))
+	if (keep(shared, &prog, run_program(shared, &prog, !rng_below(rng, 16))))
 		try_hints(shared, rng, &shared->corpus[shared->corpus_nr - 1]);
 }
 
@@ -220,7 +220,7 @@ void worker_admit(struct shared *shared)
 	shared->corpus_nr = 0;
 	for (i = 0; i < nr; i++) {
 		struct prog prog = shared->corpus[i];
-		unsigned int new = run(shared, &prog, false);
+		unsigned int new = run_program(shared, &prog, false);
 
 		/* without coverage there is no telling, and all of them stay */
 		keep(shared, &prog, counting ? new : prog.nr);

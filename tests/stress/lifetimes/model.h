@@ -27,7 +27,7 @@ enum op {
 	CLOSE_FD,
 	IMPORT,
 	IMPORT_DMABUF,
-	MAP_COOKIE,
+	MAP_HANDLE,
 	MAP_FD,
 	MAP_DMABUF,
 	UNMAP,
@@ -64,7 +64,7 @@ struct model {
 	uint8_t next;
 };
 
-/* Numbers of mappings that keep no file that EXPORT made: by cookie, of a dma-buf. */
+/* Numbers of mappings that keep no file that EXPORT made: by mmap_offset, of a dma-buf. */
 #define NO_FILE 0x80
 
 /**

@@ -5,7 +5,7 @@
 #include <poll.h>
 #include <sys/prctl.h>
 
-#include "../../kselftest/dmabuf.h"
+#include "../../kselftest/include/dmabuf.h"
 #include "worker.h"
 
 /* An order that is not answered within this is one that hangs. */
@@ -14,7 +14,7 @@
 /**
  * struct held - what the process holds of a buffer
  * @handle: each reference of a handle, oldest first; the kernel may give the same number again
- * @cookie: of these
+ * @mmap_offset: of these
  * @refs: how many there are
  * @fd: buffer fd
  * @dmabuf: dma-buf fd
@@ -23,7 +23,7 @@
  */
 struct held {
 	uint32_t handle[2];
-	uint64_t cookie[2];
+	uint64_t mmap_offset[2];
 	unsigned int refs;
 	int fd, dmabuf;
 	uint32_t gem;
@@ -49,12 +49,12 @@ static void count_handles(unsigned int b)
 	world->buf[b].handles[self] = h->refs - (h->refs == 2 && h->handle[0] == h->handle[1]);
 }
 
-static int add_handle(unsigned int b, uint32_t handle, uint64_t cookie)
+static int add_handle(unsigned int b, uint32_t handle, uint64_t mmap_offset)
 {
 	struct held *h = &held[b];
 
 	h->handle[h->refs] = handle;
-	h->cookie[h->refs++] = cookie;
+	h->mmap_offset[h->refs++] = mmap_offset;
 	count_handles(b);
 	return 0;
 }
@@ -92,7 +92,7 @@ static int do_alloc(unsigned int b)
 		return err;
 	w->ino = info.ino;
 	w->stamp = 0;
-	return add_handle(b, alloc.handle, alloc.cookie);
+	return add_handle(b, alloc.handle, alloc.mmap_offset);
 }
 
 static int do_close(unsigned int b)
@@ -101,7 +101,7 @@ static int do_close(unsigned int b)
 	int err = wrong(dev_close(dev, h->handle[0]), "CLOSE");
 
 	h->handle[0] = h->handle[1];
-	h->cookie[0] = h->cookie[1];
+	h->mmap_offset[0] = h->mmap_offset[1];
 	h->refs--;
 	count_handles(b);
 	return err;
@@ -122,7 +122,7 @@ static int do_import(unsigned int b, int fd)
 		return err;
 	if (import.bytes != world->buf[b].bytes)
 		return wrong(-EBADMSG, "IMPORT: bytes");
-	return add_handle(b, import.handle, import.cookie);
+	return add_handle(b, import.handle, import.mmap_offset);
 }
 
 /* Begin, middle and end of the buffer, as words. */
@@ -269,8 +269,8 @@ static int do_step(struct step s)
 		return do_import(s.buf, h->fd);
 	case IMPORT_DMABUF:
 		return do_import(s.buf, h->dmabuf);
-	case MAP_COOKIE:
-		return do_map(s.buf, dev, h->cookie[0]);
+	case MAP_HANDLE:
+		return do_map(s.buf, dev, h->mmap_offset[0]);
 	case MAP_FD:
 		return do_map(s.buf, h->fd, 0);
 	case MAP_DMABUF:

@@ -10,7 +10,7 @@
 
 #include <setjmp.h>
 
-#include "../../kselftest/dmabuf.h"
+#include "../../kselftest/include/dmabuf.h"
 #include "round.h"
 
 #define WINDOWS	  3

@@ -64,8 +64,8 @@ static bool prepare(struct round *r, int words)
 	if (r->dev < 0 || dev_alloc(r->dev, r->bytes, &alloc) || !prepare_words(r))
 		return false;
 	r->handle = alloc.handle;
-	r->cookie = alloc.cookie;
-	at = map_shared(r->dev, r->bytes, PROT_READ | PROT_WRITE, r->cookie);
+	r->mmap_offset = alloc.mmap_offset;
+	at = map_shared(r->dev, r->bytes, PROT_READ | PROT_WRITE, r->mmap_offset);
 	if (at == MAP_FAILED)
 		return false;
 	fill(at, r->bytes, r->tag);
@@ -168,7 +168,8 @@ static bool seal_in_the_end(struct round *r)
 /* The bytes at two moments, while everybody tries to change them. */
 static void check_sealed(struct round *r)
 {
-	char *at = map_shared(r->dev, r->bytes, PROT_READ, r->cookie), *then = malloc(r->bytes);
+	char *at = map_shared(r->dev, r->bytes, PROT_READ, r->mmap_offset),
+	     *then = malloc(r->bytes);
 
 	if (at == MAP_FAILED || !then) {
 		round_broken(r, NOTHING_LOST, "a sealed buffer cannot be read");
@@ -201,7 +202,7 @@ static void check_fresh(struct round *r)
 	int k, n;
 
 	for (n = 0; n < FRESH && !dev_alloc(r->dev, r->bytes, &alloc[n]); n++) {
-		at[n] = map_shared(r->dev, r->bytes, PROT_READ | PROT_WRITE, alloc[n].cookie);
+		at[n] = map_shared(r->dev, r->bytes, PROT_READ | PROT_WRITE, alloc[n].mmap_offset);
 		if (at[n] == MAP_FAILED)
 			break;
 		if (!all_bytes(at[n], 0, r->bytes))

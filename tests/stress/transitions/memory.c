@@ -120,7 +120,7 @@ static struct source pick_source(struct actor *a)
 {
 	const struct round *r = a->round;
 	const struct source sources[] = {
-		{ r->dev, r->cookie, true },
+		{ r->dev, r->mmap_offset, true },
 		{ r->fd, 0, true },
 		{ r->rofd, 0, false },
 		{ r->dmabuf, 0, true },

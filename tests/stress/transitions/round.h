@@ -47,7 +47,7 @@ enum promise {
  * @bytes: of the buffer
  * @dev: open device of the maker
  * @handle: of the buffer there
- * @cookie: of that handle
+ * @mmap_offset: of that handle
  * @fd: buffer fd, or -1
  * @rofd: buffer fd without TENSOR_RIGHT_WRITE, or -1
  * @dmabuf: dma-buf fd, or -1
@@ -68,7 +68,7 @@ struct round {
 	uint64_t seed, bytes;
 	int dev, fd, rofd, dmabuf, words;
 	uint32_t handle;
-	uint64_t cookie;
+	uint64_t mmap_offset;
 	atomic_uint calmed;
 	atomic_uint action[ACTORS];
 	atomic_ulong beat[ACTORS];
