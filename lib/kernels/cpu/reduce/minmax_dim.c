@@ -60,7 +60,7 @@ struct minmax_finder {
 #define BEST(x, y) CPU_PASTE(vec_min, SUFFIX)(x, y)
 #include "kernels/cpu/simd/each_float.h"
 
-struct job {
+struct minmax_job {
 	const struct minmax_finder *f;
 	const struct reduce_iter *t; /* operands: indices, self, values (or indices again) */
 	bool by_rows, want_values;
@@ -71,8 +71,8 @@ struct job {
 	int64_t *at;
 };
 
-static void store(const struct job *j, char *const *data, const char *best, const int64_t *at,
-		  int64_t n)
+static void store(const struct minmax_job *j, char *const *data, const char *best,
+		  const int64_t *at, int64_t n)
 {
 	const struct reduce_iter_dims *kept = &j->t->kept;
 
@@ -107,7 +107,7 @@ static void find_narrow(const struct minmax_finder *f, void *best, int64_t *at, 
 }
 
 /* Outputs first to first + n of one run of the innermost kept dimension, for one part. */
-static void find_outputs(const struct job *j, int64_t part, int64_t first, int64_t n)
+static void find_outputs(const struct minmax_job *j, int64_t part, int64_t first, int64_t n)
 {
 	const struct reduce_iter *t = j->t;
 	int64_t ks = t->kept.stride[1][0], step = t->along.stride[1][0];
@@ -137,10 +137,10 @@ static void find_outputs(const struct job *j, int64_t part, int64_t first, int64
 		store(j, data, best, at, n);
 }
 
-/* Tiles by number: part, run of the innermost kept dimension, tile of the run. */
+/* Tiles are numbered by part, run of the innermost kept dimension, tile of the run. */
 static void find_tiles(int64_t begin, int64_t end, void *ctx)
 {
-	const struct job *j = ctx;
+	const struct minmax_job *j = ctx;
 	int64_t run = j->t->kept.size[0], runs = j->t->kept.count / run;
 
 	for (int64_t i = begin; i < end; i++) {
@@ -150,7 +150,7 @@ static void find_tiles(int64_t begin, int64_t end, void *ctx)
 	}
 }
 
-static void store_parts(const struct job *j)
+static void store_parts(const struct minmax_job *j)
 {
 	const struct reduce_iter *t = j->t;
 	int64_t outputs = t->kept.count, run = t->kept.size[0];
@@ -165,7 +165,7 @@ static void store_parts(const struct job *j)
 	}
 }
 
-static int plan(struct job *j)
+static int plan(struct minmax_job *j)
 {
 	const struct reduce_iter_dims *kept = &j->t->kept, *along = &j->t->along;
 	int64_t parts = kept->count * along->count / (2 * ITER_GRAIN), results;
@@ -209,7 +209,7 @@ static int minmax_dim(const char *name, const struct minmax_finder *f, tensor *v
 		      tensor *indices, const tensor *self, uint32_t dims)
 {
 	const tensor *ops[] = { indices, self, values ? values : indices };
-	struct job j = { .f = f, .want_values = values };
+	struct minmax_job j = { .f = f, .want_values = values };
 	int64_t units, grain;
 	struct reduce_iter t;
 

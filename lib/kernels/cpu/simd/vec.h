@@ -45,13 +45,16 @@ typedef double vec_f64 __attribute__((vector_size(VEC_BYTES), aligned(8), may_al
 typedef uint32_t vec_u32 __attribute__((vector_size(VEC_BYTES), aligned(4), may_alias));
 typedef uint64_t vec_u64 __attribute__((vector_size(VEC_BYTES), aligned(8), may_alias));
 
-/* Indices of the 64-bit lanes. */
+/* Indices of the lanes of 64 bits, and of those of 32. */
 #if VEC_BYTES == 64
-#define VEC_LANE_INDEX ((vec_u64){ 0, 1, 2, 3, 4, 5, 6, 7 })
+#define VEC_LANE_INDEX	  ((vec_u64){ 0, 1, 2, 3, 4, 5, 6, 7 })
+#define VEC_LANE_INDEX_32 ((vec_u32){ 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15 })
 #elif VEC_BYTES == 32
-#define VEC_LANE_INDEX ((vec_u64){ 0, 1, 2, 3 })
+#define VEC_LANE_INDEX	  ((vec_u64){ 0, 1, 2, 3 })
+#define VEC_LANE_INDEX_32 ((vec_u32){ 0, 1, 2, 3, 4, 5, 6, 7 })
 #else
-#define VEC_LANE_INDEX ((vec_u64){ 0, 1 })
+#define VEC_LANE_INDEX	  ((vec_u64){ 0, 1 })
+#define VEC_LANE_INDEX_32 ((vec_u32){ 0, 1, 2, 3 })
 #endif
 /* v, of type V, with each 64-bit lane exchanged for the one at index ^ k: k is 1, 2 or 4. */
 #define VEC_CROSS(V, v, k) ((V)__builtin_shuffle((vec_u64)(v), VEC_LANE_INDEX ^ (k)))
