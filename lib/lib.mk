@@ -44,6 +44,7 @@ CPU_CFLAGS_conv_f64 := -ffp-contract=fast
 CPU_CFLAGS_sparse := -ffp-contract=fast
 CPU_CFLAGS_softmax := -ffp-contract=fast
 CPU_CFLAGS_reduce_moments := -ffp-contract=fast
+CPU_CFLAGS_reduce_logsumexp := -ffp-contract=fast
 
 LIB_OBJ := $(patsubst %.c,$(B)/obj/%.o,$(LIB_SRC)) \
            $(patsubst $(GEN)/%.c,$(B)/obj/gen/%.o,$(GEN_C)) \

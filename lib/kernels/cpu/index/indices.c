@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* Checking all indices of a call, and saying which one is wrong. See indices.h. */
+/* The check of all indices of a call, and its error message. See indices.h. */
 #include "kernels/cpu/index/indices.h"
 
 bool indices_in_range(struct indices *x, const tensor *index)
@@ -12,7 +12,6 @@ bool indices_in_range(struct indices *x, const tensor *index)
 
 	if (!index->numel)
 		return true;
-	/* A single row. */
 	if (index->contiguous) {
 		last = 0;
 		stride = size;

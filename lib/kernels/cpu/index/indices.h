@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
 /*
- * Reading indices, for the loops of take.c and put.c: numbers of positions become offsets in
- * bytes, checked.
+ * Reading indices, for the loops of take.c and put.c: positions are checked and converted to offsets
+ * in bytes.
  *
- * Indices are read once, in blocks, into private memory and checked there: another process that
- * shares them may write at any time.
+ * A loop reads indices once, to private memory, and checks them there, because another process that
+ * shares the tensor may write to it at any time.
  */
 #ifndef TENSOR_CPU_INDICES_H
 #define TENSOR_CPU_INDICES_H
@@ -17,16 +17,19 @@
 
 struct indices {
 	const char *name;		/* of the operator */
-	int n;				/* tensors of indices: one for each indexed dimension */
-	bool narrow;			/* i32, of a single one */
-	bool wrap;			/* negative ones count from the end */
-	int64_t slab;			/* bytes from one of the tensors to the next */
+	int n;				/* index tensors, one for each indexed dimension */
+	bool narrow;			/* indices are i32; only if n is 1 */
+	bool wrap;			/* negative indices count from the end */
+	int64_t slab;			/* bytes from one index tensor to the next */
 	int64_t step[TENSOR_MAX_DIMS];	/* bytes between positions of the indexed dimensions */
-	int64_t limit[TENSOR_MAX_DIMS]; /* their sizes */
-	_Atomic bool bad;		/* one was out of range */
+	int64_t limit[TENSOR_MAX_DIMS]; /* sizes of these dimensions */
+	_Atomic bool bad;		/* an index was out of range */
 };
 
-/* One block of one tensor's indices, times their step, into (or onto) at[]; false: out of range. */
+/*
+ * Reads n <= INDEX_BLOCK elements of index tensor k and sets at[] to their offsets. Returns false if
+ * one is out of range.
+ */
 static inline bool indices_read(const struct indices *x, int k, const char *p, int64_t stride,
 				int64_t n, int64_t *at)
 {
@@ -38,7 +41,10 @@ static inline bool indices_read(const struct indices *x, int k, const char *p, i
 			at[i] = *(const volatile int32_t *)(p + i * stride);
 	} else if (stride == sizeof(int64_t)) {
 		memcpy(at, p, n * sizeof(*at));
-		__asm__ volatile("" : : "r"(at) : "memory"); /* from here on, at[] and not p[] */
+		__asm__ volatile(""
+				 :
+				 : "r"(at)
+				 : "memory"); /* the compiler must not read p again */
 	} else {
 		for (int64_t i = 0; i < n; i++)
 			at[i] = *(const volatile int64_t *)(p + i * stride);
@@ -46,13 +52,16 @@ static inline bool indices_read(const struct indices *x, int k, const char *p, i
 	for (int64_t i = 0; i < n; i++) {
 		int64_t v = at[i] + (at[i] >> 63 & wrap);
 
-		outside |= v | (last - v); /* the sign: below 0, or above the last */
+		outside |= v | (last - v); /* negative if v < 0 or v > last */
 		at[i] = v * step;
 	}
 	return outside >= 0;
 }
 
-/* The sum over all dimensions of n positions; p is that of the first dimension's indices. */
+/*
+ * Sets at[] to the offsets of n <= INDEX_BLOCK positions, summed over all indexed dimensions; p
+ * points into the first index tensor. Sets x->bad and returns false if an index is out of range.
+ */
 static inline bool indices_fetch(struct indices *x, const char *p, int64_t stride, int64_t n,
 				 int64_t *at)
 {
@@ -69,26 +78,26 @@ static inline bool indices_fetch(struct indices *x, const char *p, int64_t strid
 	return fine;
 }
 
-/* t as a walk over `shape` sees it: standing still in the dimensions of the mask. */
-static inline struct tensor walk_seen(const tensor *t, const tensor *shape, uint32_t still)
+/* t with the sizes of `shape`, and stride 0 in the dimensions of the mask `fixed`. */
+static inline struct tensor walk_view(const tensor *t, const tensor *shape, uint32_t fixed)
 {
 	struct tensor v = *t;
 
 	v.ndim = shape->ndim;
 	v.numel = shape->numel;
-	v.contiguous = !still && t->contiguous && sizes_equal(t, shape);
+	v.contiguous = !fixed && t->contiguous && sizes_equal(t, shape);
 	for (int i = 0; i < shape->ndim; i++) {
 		v.sizes[i] = shape->sizes[i];
-		if (still >> i & 1)
+		if (fixed >> i & 1)
 			v.strides[i] = 0;
 	}
 	return v;
 }
 
-/* A vector of indices as the walk sees it: of `shape`, moving in dimension d alone. */
+/* A vector of indices with the sizes of `shape`, and stride 0 in all dimensions but d. */
 static inline struct tensor walk_spread(const tensor *index, const tensor *shape, int d)
 {
-	struct tensor v = walk_seen(index, shape, 0);
+	struct tensor v = walk_view(index, shape, 0);
 
 	v.contiguous = false;
 	for (int i = 0; i < shape->ndim; i++)
@@ -96,7 +105,7 @@ static inline struct tensor walk_spread(const tensor *index, const tensor *shape
 	return v;
 }
 
-/* Several tensors of indices in one, at [n, ...], for the n dimensions of self. */
+/* Describes n index tensors, stored in one as at[n, ...], for dimensions dims[] of self. */
 static inline void indices_describe(struct indices *x, const tensor *self, const tensor *at,
 				    const int *dims, int n)
 {
@@ -109,8 +118,8 @@ static inline void indices_describe(struct indices *x, const tensor *self, const
 	}
 }
 
-/* self and the first of the indices as a walk over the result sees them; `first` is the latter
- * in its own shape. */
+/* Sets *from and *walked to self and the first index tensor with the sizes of the result, and *first
+ * to the first index tensor with its own sizes. */
 static inline void indices_walk(const struct indexed *r, const tensor *self, const tensor *at,
 				struct tensor *from, struct tensor *walked, struct tensor *first)
 {
@@ -138,9 +147,9 @@ static inline void indices_walk(const struct indexed *r, const tensor *self, con
 	from->numel = walked->numel = numel;
 }
 
-/* All of them, before anything is written; `index` is the first dimension's. */
+/* Checks all indices, so that nothing is written if one is out of range; index is the first tensor. */
 bool CPU_NAME(indices_in_range)(struct indices *x, const tensor *index);
-/* The error for the first one out of range. dims: what dimensions they index. */
+/* Fails with the error for the first index out of range. dims[k] is the dimension of tensor k. */
 int CPU_NAME(indices_refuse)(const struct indices *x, const tensor *index, const int *dims);
 
 #define indices_in_range CPU_NAME(indices_in_range)

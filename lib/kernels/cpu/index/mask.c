@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * nonzero, masked_select, masked_scatter: over a contiguous mask, in order. Chunks are counted
- * first, which says where in the result each of them begins.
+ * nonzero, masked_select, masked_scatter, for a contiguous mask. The true elements of each chunk are
+ * counted first; the counts give the position of each chunk in the result.
  */
 #include "kernels/abi/index.h"
 #include "kernels/cpu/simd/cpu.h"
@@ -22,7 +22,7 @@ static int64_t count_block(const uint8_t *m, int64_t n)
 
 struct counting {
 	const uint8_t *mask;
-	int64_t *first; /* of each chunk, and after them the total */
+	int64_t *first; /* counts of chunks, then positions in the result */
 };
 
 static void count_chunk(int64_t begin, int64_t end, void *ctx)
@@ -35,8 +35,8 @@ static void count_chunk(int64_t begin, int64_t end, void *ctx)
 	c->first[begin / CHUNK] = count;
 }
 
-/* Where the elements of each chunk begin, i64, and the total as the last; owned. */
-static tensor *count(const tensor *mask)
+/* Returns a new i64 tensor: the position in the result of each chunk, then the total. */
+static tensor *chunk_positions(const tensor *mask)
 {
 	int64_t chunks = (mask->numel + CHUNK - 1) / CHUNK, n = chunks + 1, at = 0;
 	tensor *first = tensor_new(TENSOR_DEVICE_CPU, TENSOR_I64, &n, 1);
@@ -55,8 +55,8 @@ static tensor *count(const tensor *mask)
 	return first;
 }
 
-/* Positions of the true elements among n <= BLOCK, their number. */
-static int64_t positions(const uint8_t *m, int64_t n, int64_t *at)
+/* Writes the positions of the true ones of n <= BLOCK elements; returns their number. */
+static int64_t true_positions(const uint8_t *m, int64_t n, int64_t *at)
 {
 	int64_t k = 0;
 
@@ -72,7 +72,7 @@ static int64_t positions(const uint8_t *m, int64_t n, int64_t *at)
 struct nonzero_job {
 	const tensor *mask;
 	const int64_t *first;
-	int64_t *out, total; /* column d begins at d * total */
+	int64_t *out, total; /* column d of the result begins at d * total */
 };
 
 static void nonzero_chunk(int64_t begin, int64_t end, void *ctx)
@@ -92,7 +92,7 @@ static void nonzero_chunk(int64_t begin, int64_t end, void *ctx)
 
 		n = end - i < row ? end - i : row;
 		n = n < BLOCK ? n : BLOCK;
-		k = positions(m + i, n, at);
+		k = true_positions(m + i, n, at);
 		for (int d = 0; d < last; d++)
 			for (int64_t j = 0; j < k; j++)
 				job->out[d * job->total + to + j] = pos[d];
@@ -109,7 +109,7 @@ static void nonzero_chunk(int64_t begin, int64_t end, void *ctx)
 
 static tensor *cpu_nonzero(const tensor *mask)
 {
-	tensor *first = count(mask), *out = NULL;
+	tensor *first = chunk_positions(mask), *out = NULL;
 	int64_t total, sizes[2], strides[2];
 
 	if (!first)
@@ -131,10 +131,6 @@ static tensor *cpu_nonzero(const tensor *mask)
 
 /* ---- masked_select, masked_scatter ---- */
 
-struct bits16 {
-	uint64_t w[2];
-};
-
 struct mask_job {
 	const uint8_t *mask;
 	const int64_t *first;
@@ -142,42 +138,8 @@ struct mask_job {
 	const char *from;
 };
 
-#define MASKED(n, T)                                                                             \
-	static void select_##n(int64_t begin, int64_t end, void *ctx)                            \
-	{                                                                                        \
-		const struct mask_job *job = ctx;                                                \
-		T *to = (T *)job->to + job->first[begin / CHUNK];                                \
-		int64_t at[BLOCK];                                                               \
-                                                                                                 \
-		for (int64_t i = begin; i < end; i += BLOCK) {                                   \
-			const T *from = (const T *)job->from + i;                                \
-			int64_t k =                                                              \
-				positions(job->mask + i, end - i < BLOCK ? end - i : BLOCK, at); \
-                                                                                                 \
-			for (int64_t j = 0; j < k; j++)                                          \
-				*to++ = from[at[j]];                                             \
-		}                                                                                \
-	}                                                                                        \
-	static void scatter_##n(int64_t begin, int64_t end, void *ctx)                           \
-	{                                                                                        \
-		const struct mask_job *job = ctx;                                                \
-		const T *from = (const T *)job->from + job->first[begin / CHUNK];                \
-		int64_t at[BLOCK];                                                               \
-                                                                                                 \
-		for (int64_t i = begin; i < end; i += BLOCK) {                                   \
-			T *to = (T *)job->to + i;                                                \
-			int64_t k =                                                              \
-				positions(job->mask + i, end - i < BLOCK ? end - i : BLOCK, at); \
-                                                                                                 \
-			for (int64_t j = 0; j < k; j++)                                          \
-				to[at[j]] = *from++;                                             \
-		}                                                                                \
-	}
-MASKED(1, uint8_t)
-MASKED(2, uint16_t)
-MASKED(4, uint32_t)
-MASKED(8, uint64_t)
-MASKED(16, struct bits16)
+#define LOOPS_FILE "kernels/cpu/index/mask_loops.h"
+#include "kernels/cpu/simd/each_size.h"
 
 static parallel_fn by_size(const tensor *t, const parallel_fn *fn)
 {
@@ -186,8 +148,9 @@ static parallel_fn by_size(const tensor *t, const parallel_fn *fn)
 
 static tensor *cpu_masked_select(const tensor *self, const tensor *mask)
 {
-	static const parallel_fn fn[] = { select_1, select_2, select_4, select_8, select_16 };
-	tensor *first = count(mask), *out = NULL;
+	static const parallel_fn fn[] = { masked_select_1, masked_select_2, masked_select_4,
+					  masked_select_8, masked_select_16 };
+	tensor *first = chunk_positions(mask), *out = NULL;
 
 	if (!first)
 		return NULL;
@@ -201,8 +164,9 @@ static tensor *cpu_masked_select(const tensor *self, const tensor *mask)
 
 static int cpu_masked_scatter(tensor *out, const tensor *mask, const tensor *source)
 {
-	static const parallel_fn fn[] = { scatter_1, scatter_2, scatter_4, scatter_8, scatter_16 };
-	tensor *first = count(mask);
+	static const parallel_fn fn[] = { masked_scatter_1, masked_scatter_2, masked_scatter_4,
+					  masked_scatter_8, masked_scatter_16 };
+	tensor *first = chunk_positions(mask);
 	int64_t n;
 
 	if (!first)

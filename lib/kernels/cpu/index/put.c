@@ -1,27 +1,27 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * The ways back: index_add, scatter and its reductions, self[i, j] = values. One walk of the
- * output with stride 0 in the indexed dimensions, of the indices and of the source. What meets at
- * one position is combined in the order of the source, so the work is divided where nothing
- * meets: into lines outside of the indexed dimensions, or, where there are few of those, into
- * ranges of the output, each of which looks at all indices for its own. The bits are the same in
- * both ways and for any number of parts.
+ * index_add, scatter and its reductions, index_put. An iterator walks the output (with stride 0 in
+ * the indexed dimensions), the indices and the source. Elements that meet at one position are
+ * combined in the order of the source. Work is therefore divided into parts that share no position:
+ * lines outside of the indexed dimensions, or, if these are few, ranges of the output, for each of
+ * which all indices are read. The result has the same bits for any division.
  *
- * All indices are checked first, so that a bad one leaves the output as it was.
+ * All indices are checked first, so that an index out of range leaves the output unchanged.
  */
 #include "kernels/cpu/index/indices.h"
 
 #include "base/reduced_float.h"
 #include "iter/parallel.h"
+#include "kernels/cpu/simd/loops.h"
 
 struct put {
 	struct indices *x;
 	double alpha;
-	bool window; /* only what goes to offsets from `low` up to and without `high` */
+	bool window; /* only elements at offsets from low to high - 1 are written */
 	int64_t low, high;
 };
 
-/* Of n offsets those inside the window; their positions too. */
+/* Keeps those of n offsets that are in the window; returns their number and sets their positions. */
 static int64_t pick(const struct put *p, int64_t *at, int64_t n, int64_t *position)
 {
 	uint64_t width = (uint64_t)(p->high - p->low);
@@ -37,186 +37,77 @@ static int64_t pick(const struct put *p, int64_t *at, int64_t n, int64_t *positi
 	return count;
 }
 
-/*
- * T is how elements lie in memory, C how they are computed with. x is the source's element, y the
- * output's. `factor` is alpha, for sums. whole_() is the usual case without a detour: i64 indices and
- * the source side by side, the output standing still.
- */
-#define PUT(NAME, T, C, LOAD, STORE, EXPR)                                                        \
-	static __attribute__((noinline)) void picked_##NAME(char *o, const char *s, int64_t so,   \
-							    int64_t ss, const int64_t *at,        \
-							    const int64_t *position, int64_t len, \
-							    double factor)                        \
-	{                                                                                         \
-		(void)factor;                                                                     \
-		for (int64_t i = 0; i < len; i++) {                                               \
-			T *to = (T *)(o + position[i] * so + at[i]);                              \
-			C x = LOAD(*(const T *)(s + position[i] * ss)), y = LOAD(*to);            \
-			(void)y;                                                                  \
-			*to = STORE(EXPR);                                                        \
-		}                                                                                 \
-	}                                                                                         \
-	static __attribute__((noinline)) void row_##NAME(char *o, const char *s, int64_t so,      \
-							 int64_t ss, const int64_t *at,           \
-							 int64_t len, double factor)              \
-	{                                                                                         \
-		(void)factor;                                                                     \
-		for (int64_t i = 0; i < len; i++) {                                               \
-			T *to = (T *)(o + i * so + at[i]);                                        \
-			C x = LOAD(*(const T *)(s + i * ss)), y = LOAD(*to);                      \
-			(void)y;                                                                  \
-			*to = STORE(EXPR);                                                        \
-		}                                                                                 \
-	}                                                                                         \
-	static __attribute__((noinline)) void run_##NAME(char *o, const char *s, int64_t so,      \
-							 int64_t ss, int64_t len, double factor)  \
-	{                                                                                         \
-		(void)factor;                                                                     \
-		if (so == sizeof(T) && ss == sizeof(T)) {                                         \
-			T *to = (T *)o;                                                           \
-			const T *from = (const T *)s;                                             \
-			IVDEP for (int64_t i = 0; i < len; i++)                                   \
-			{                                                                         \
-				C x = LOAD(from[i]), y = LOAD(to[i]);                             \
-				(void)y;                                                          \
-				to[i] = STORE(EXPR);                                              \
-			}                                                                         \
-			return;                                                                   \
-		}                                                                                 \
-		for (int64_t i = 0; i < len; i++) {                                               \
-			T *to = (T *)(o + i * so);                                                \
-			C x = LOAD(*(const T *)(s + i * ss)), y = LOAD(*to);                      \
-			(void)y;                                                                  \
-			*to = STORE(EXPR);                                                        \
-		}                                                                                 \
-	}                                                                                         \
-	static inline __attribute__((always_inline)) bool each_##NAME(                            \
-		char *o, const char *s, const volatile int64_t *from, int64_t len, int64_t step,  \
-		int64_t wrap, uint64_t limit, double factor)                                      \
-	{                                                                                         \
-		(void)factor;                                                                     \
-		for (int64_t i = 0; i < len; i++) {                                               \
-			int64_t at = from[i];                                                     \
-                                                                                                  \
-			at += at >> 63 & wrap;                                                    \
-			if (unlikely((uint64_t)at >= limit))                                      \
-				return false;                                                     \
-			T *to = (T *)(o + at * step);                                             \
-			C x = LOAD(((const T *)s)[i]), y = LOAD(*to);                             \
-			(void)y;                                                                  \
-			*to = STORE(EXPR);                                                        \
-		}                                                                                 \
-		return true;                                                                      \
-	}                                                                                         \
-	/* Not inlined, so that it has the registers for itself. */                               \
-	static __attribute__((noinline)) bool whole_##NAME(                                       \
-		const struct put *p, char *o, const char *index, const char *s, int64_t len)      \
-	{                                                                                         \
-		const volatile int64_t *from = (const volatile int64_t *)index;                   \
-		int64_t step = p->x->step[0], limit = p->x->limit[0];                             \
-		bool fine = step == sizeof(T) && !p->x->wrap ?                                    \
-				    each_##NAME(o, s, from, len, sizeof(T), 0, limit, p->alpha) : \
-				    each_##NAME(o, s, from, len, step, p->x->wrap ? limit : 0,    \
-						limit, p->alpha);                                 \
-                                                                                                  \
-		if (unlikely(!fine))                                                              \
-			p->x->bad = true;                                                         \
-		return fine;                                                                      \
-	}                                                                                         \
-	static void put_##NAME(char *const *data, const int64_t *s0, const int64_t *s1,           \
-			       int64_t n0, int64_t n1, const void *params)                        \
-	{                                                                                         \
-		const struct put *p = params;                                                     \
-		int64_t at[INDEX_BLOCK], position[INDEX_BLOCK];                                   \
-		double alpha = p->alpha;                                                          \
-                                                                                                  \
-		if (!p->window && p->x->n == 1 && !p->x->narrow && s0[1] == sizeof(int64_t) &&    \
-		    s0[2] == sizeof(T) && !s0[0]) {                                               \
-			for (int64_t j = 0; j < n1; j++)                                          \
-				if (!whole_##NAME(p, data[0] + j * s1[0], data[1] + j * s1[1],    \
-						  data[2] + j * s1[2], n0))                       \
-					return;                                                   \
-			return;                                                                   \
-		}                                                                                 \
-		for (int64_t j = 0; j < n1 && s0[1]; j++)                                         \
-			for (int64_t i = 0, len; i < n0; i += len) {                              \
-				char *o = data[0] + j * s1[0] + i * s0[0];                        \
-				const char *s = data[2] + j * s1[2] + i * s0[2];                  \
-				const char *from = data[1] + j * s1[1] + i * s0[1];               \
-				len = n0 - i < INDEX_BLOCK ? n0 - i : INDEX_BLOCK;                \
-				if (!indices_fetch(p->x, from, s0[1], len, at))                   \
-					return;                                                   \
-				if (p->window)                                                    \
-					picked_##NAME(o, s, s0[0], s0[2], at, position,           \
-						      pick(p, at, len, position), alpha);         \
-				else                                                              \
-					row_##NAME(o, s, s0[0], s0[2], at, len, alpha);           \
-			}                                                                         \
-		for (int64_t j = 0, rows; j < n1 && !s0[1]; j += rows) {                          \
-			rows = n1 - j < INDEX_BLOCK ? n1 - j : INDEX_BLOCK;                       \
-			if (!indices_fetch(p->x, data[1] + j * s1[1], s1[1], rows, at))           \
-				return;                                                           \
-			for (int64_t r = 0; r < rows; r++)                                        \
-				if (!p->window || (at[r] >= p->low && at[r] < p->high))           \
-					run_##NAME(data[0] + (j + r) * s1[0] + at[r],             \
-						   data[2] + (j + r) * s1[2], s0[0], s0[2], n0,   \
-						   alpha);                                        \
-		}                                                                                 \
-	}
+#define LOOPS_FILE "kernels/cpu/index/put_loops.h"
 
-#define SAME(x)	   (x)
-#define TRUTH(x)   ((x) != 0)
-#define TO_BYTE(x) ((uint8_t)((x) != 0))
-#define EACH_PLAIN(X, OP, EXPR)                                       \
-	X(OP##_u8, uint8_t, int64_t, SAME, (uint8_t), EXPR)           \
-	X(OP##_i8, int8_t, int64_t, SAME, (int8_t), EXPR)             \
-	X(OP##_i16, int16_t, int64_t, SAME, (int16_t), EXPR)          \
-	X(OP##_i32, int32_t, int64_t, SAME, (int32_t), EXPR)          \
-	X(OP##_i64, int64_t, int64_t, SAME, SAME, EXPR)               \
-	X(OP##_u16, uint16_t, int64_t, SAME, (uint16_t), EXPR)        \
-	X(OP##_u32, uint32_t, int64_t, SAME, (uint32_t), EXPR)        \
-	X(OP##_u64, uint64_t, uint64_t, SAME, SAME, EXPR)             \
-	X(OP##_f16, uint16_t, float, f16_to_f32, f32_to_f16, EXPR)    \
-	X(OP##_bf16, uint16_t, float, bf16_to_f32, f32_to_bf16, EXPR) \
-	X(OP##_f32, float, float, SAME, SAME, EXPR)                   \
-	X(OP##_f64, double, double, SAME, SAME, EXPR)
-#define EACH_COMPLEX(X, OP, EXPR)                                   \
-	X(OP##_c64, float complex, float complex, SAME, SAME, EXPR) \
-	X(OP##_c128, double complex, double complex, SAME, SAME, EXPR)
-#define LOOPS_REAL(OP)                                                                           \
-	[TENSOR_BOOL] = put_##OP##_b8, [TENSOR_U8] = put_##OP##_u8, [TENSOR_I8] = put_##OP##_i8, \
-	[TENSOR_I16] = put_##OP##_i16, [TENSOR_I32] = put_##OP##_i32,                            \
-	[TENSOR_I64] = put_##OP##_i64, [TENSOR_U16] = put_##OP##_u16,                            \
-	[TENSOR_U32] = put_##OP##_u32, [TENSOR_U64] = put_##OP##_u64,                            \
-	[TENSOR_F16] = put_##OP##_f16, [TENSOR_BF16] = put_##OP##_bf16,                          \
-	[TENSOR_F32] = put_##OP##_f32, [TENSOR_F64] = put_##OP##_f64
-#define LOOPS_ALL(OP) LOOPS_REAL(OP), [TENSOR_C64] = put_##OP##_c64, [TENSOR_C128] = put_##OP##_c128
+/* put_add_f32() etc.; the conversion of alpha is moved out of loops by the compiler. */
+#define PUT	      put_add
+#define COMBINE(y, x) ((y) + (C)factor * (x))
+#include "kernels/cpu/simd/each_complex.h"
+#include "kernels/cpu/simd/each_float.h"
+#include "kernels/cpu/simd/each_int.h"
+#include "kernels/cpu/simd/each_reduced_float.h"
+#undef COMBINE
+#define COMBINE(y, x) ((y) | (factor != 0 && (x)))
+#include "kernels/cpu/index/put_bool.h"
+#undef PUT
+#undef COMBINE
 
-/* Converted outside of the loops by the compiler. */
-#define ALPHA ((__typeof__(x))factor)
-EACH_PLAIN(PUT, add, y + ALPHA * x)
-EACH_COMPLEX(PUT, add, y + ALPHA * x)
-PUT(add_b8, uint8_t, int, TRUTH, TO_BYTE, y | (factor != 0 && x))
-EACH_PLAIN(PUT, mul, y *x)
-EACH_COMPLEX(PUT, mul, y *x)
-PUT(mul_b8, uint8_t, int, TRUTH, TO_BYTE, y &x)
-/* NaN wins. */
-EACH_PLAIN(PUT, max, x != x || x > y ? x : y)
-PUT(max_b8, uint8_t, int, TRUTH, TO_BYTE, y | x)
-EACH_PLAIN(PUT, min, x != x || x < y ? x : y)
-PUT(min_b8, uint8_t, int, TRUTH, TO_BYTE, y &x)
+/* put_mul_f32() etc. */
+#define PUT	      put_mul
+#define COMBINE(y, x) ((y) * (x))
+#include "kernels/cpu/simd/each_complex.h"
+#include "kernels/cpu/simd/each_float.h"
+#include "kernels/cpu/simd/each_int.h"
+#include "kernels/cpu/simd/each_reduced_float.h"
+#undef COMBINE
+#define COMBINE(y, x) ((y) & (x))
+#include "kernels/cpu/index/put_bool.h"
+#undef PUT
+#undef COMBINE
 
-struct bits16 {
-	uint64_t w[2];
-};
-#define MOVE(n, T) PUT(set_##n, T, T, SAME, SAME, x)
-MOVE(1, uint8_t)
-MOVE(2, uint16_t)
-MOVE(4, uint32_t)
-MOVE(8, uint64_t)
-MOVE(16, struct bits16)
+/* put_max_f32() etc.; the result is NaN if an element is. */
+#define PUT	      put_max
+#define COMBINE(y, x) (IS_NAN(x) || (x) > (y) ? (x) : (y))
+#include "kernels/cpu/simd/each_float.h"
+#include "kernels/cpu/simd/each_int.h"
+#include "kernels/cpu/simd/each_reduced_float.h"
+#undef COMBINE
+#define COMBINE(y, x) ((y) | (x))
+#include "kernels/cpu/index/put_bool.h"
+#undef PUT
+#undef COMBINE
 
-static iter_loop set_loop(enum tensor_dtype dtype)
+/* put_min_f32() etc.; the result is NaN if an element is. */
+#define PUT	      put_min
+#define COMBINE(y, x) (IS_NAN(x) || (x) < (y) ? (x) : (y))
+#include "kernels/cpu/simd/each_float.h"
+#include "kernels/cpu/simd/each_int.h"
+#include "kernels/cpu/simd/each_reduced_float.h"
+#undef COMBINE
+#define COMBINE(y, x) ((y) & (x))
+#include "kernels/cpu/index/put_bool.h"
+#undef PUT
+#undef COMBINE
+
+/* put_set_1() etc., by element size */
+#define PUT	      put_set
+#define COMBINE(y, x) (x)
+#define C	      T
+#define LOAD(x)	      (x)
+#define STORE(x)      (x)
+#include "kernels/cpu/simd/each_size.h"
+#undef PUT
+#undef COMBINE
+#undef C
+#undef LOAD
+#undef STORE
+#undef LOOPS_FILE
+
+#define ENTRIES_REAL(NAME)                                                                  \
+	AT_INT(NAME), AT_FLOAT(NAME), [TENSOR_BOOL] = NAME##_b8, [TENSOR_F16] = NAME##_f16, \
+				      [TENSOR_BF16] = NAME##_bf16
+
+static iter_loop put_set_loop(enum tensor_dtype dtype)
 {
 	switch (dtype_sizes[dtype]) {
 	case 1:
@@ -232,12 +123,14 @@ static iter_loop set_loop(enum tensor_dtype dtype)
 	}
 }
 
-static iter_loop loop_for(enum scatter_mode mode, enum tensor_dtype dtype)
+static iter_loop put_loop(enum scatter_mode mode, enum tensor_dtype dtype)
 {
-	static const iter_loop add[TENSOR_DTYPE_COUNT] = { LOOPS_ALL(add) };
-	static const iter_loop mul[TENSOR_DTYPE_COUNT] = { LOOPS_ALL(mul) };
-	static const iter_loop max[TENSOR_DTYPE_COUNT] = { LOOPS_REAL(max) };
-	static const iter_loop min[TENSOR_DTYPE_COUNT] = { LOOPS_REAL(min) };
+	static const iter_loop add[TENSOR_DTYPE_COUNT] = { ENTRIES_REAL(put_add),
+							   AT_COMPLEX(put_add) };
+	static const iter_loop mul[TENSOR_DTYPE_COUNT] = { ENTRIES_REAL(put_mul),
+							   AT_COMPLEX(put_mul) };
+	static const iter_loop max[TENSOR_DTYPE_COUNT] = { ENTRIES_REAL(put_max) };
+	static const iter_loop min[TENSOR_DTYPE_COUNT] = { ENTRIES_REAL(put_min) };
 
 	switch (mode) {
 	case SCATTER_ADD:
@@ -249,7 +142,7 @@ static iter_loop loop_for(enum scatter_mode mode, enum tensor_dtype dtype)
 	case SCATTER_MIN:
 		return min[dtype];
 	default:
-		return set_loop(dtype);
+		return put_set_loop(dtype);
 	}
 }
 
@@ -259,10 +152,10 @@ struct put_job {
 	struct put put;
 	iter_loop loop;
 	const tensor *ops[3]; /* out, index, source */
-	int split;	      /* the dimension that is cut into lines; -1: ranges of the output */
+	int split; /* the dimension that is divided into lines; -1: ranges of the output */
 };
 
-/* All of a walk on the calling thread, in order. */
+/* Runs the loop for all rows, in order, on the calling thread. */
 static void walk_all(const tensor *const *ops, iter_loop loop, const struct put *p)
 {
 	int64_t pos[TENSOR_MAX_DIMS] = { 0 };
@@ -320,8 +213,8 @@ static void put_range(int64_t begin, int64_t end, void *ctx)
 	walk_all(job->ops, job->loop, &p);
 }
 
-/* The offsets that indices can lead to: from *low up to and without *high. */
-static void reach(const struct indices *x, int64_t *low, int64_t *high)
+/* The range of offsets that indices can give: *low to *high - 1. */
+static void offset_range(const struct indices *x, int64_t *low, int64_t *high)
 {
 	*low = 0;
 	*high = 1;
@@ -335,13 +228,14 @@ static void reach(const struct indices *x, int64_t *low, int64_t *high)
 	}
 }
 
-/* Elements below which a second thread is not worth looking at all indices twice. */
+/* Elements for each thread, at least, if every thread reads all indices. */
 #define RANGE_GRAIN (2 * ITER_GRAIN)
 
+/* Elements of a line, at least, if the division crosses rows of the output. */
 #define LINE_GRAIN 256
 
-/* Do different positions of dimension d lie in parts of the output that are apart? */
-static bool outside(const tensor *out, int d, int64_t reached)
+/* Whether positions of dimension d are at least `reached` bytes apart in the output. */
+static bool is_outside(const tensor *out, int d, int64_t reached)
 {
 	int64_t step = out->strides[d] * (int64_t)itemsize(out);
 
@@ -362,15 +256,14 @@ static void put_all(struct put_job *job, uint32_t indexed)
 			lines = walked->sizes[i];
 			job->split = i;
 		}
-	reach(job->put.x, &low, &high);
+	offset_range(job->put.x, &low, &high);
 	parts = walked->numel / RANGE_GRAIN;
 	parts = parts < threads ? parts : threads;
-	/* Choosing elements costs as much as adding them: two threads gain nothing. */
+	/* Selecting elements by range costs as much as adding them: two threads gain nothing. */
 	if (threads < 4 && (job->split < 0 || walked->strides[job->split]))
 		parts = 1;
 	grain = job->split < 0 ? 0 : (int64_t)ITER_GRAIN * lines / walked->numel;
-	/* Lines that are cut across rows of the output should be left broad. */
-	if (job->split >= 0 && !outside(job->ops[0], job->split, high - low)) {
+	if (job->split >= 0 && !is_outside(job->ops[0], job->split, high - low)) {
 		grain = grain < LINE_GRAIN ? LINE_GRAIN : grain;
 		if (!walked->strides[job->split] && parts >= 2 && job->put.x->limit[0] >= 4 * parts)
 			job->split = -1;
@@ -389,14 +282,14 @@ static void put_all(struct put_job *job, uint32_t indexed)
 static int put(const char *name, tensor *out, int dim, const tensor *index, const tensor *source,
 	       const struct tensor *walked, enum scatter_mode mode, double alpha)
 {
-	struct tensor to = walk_seen(out, walked, 1u << dim), from = walk_seen(source, walked, 0);
+	struct tensor to = walk_view(out, walked, 1u << dim), from = walk_view(source, walked, 0);
 	struct indices x = { .name = name,
 			     .n = 1,
 			     .step = { out->strides[dim] * (int64_t)itemsize(out) },
 			     .limit = { out->sizes[dim] },
 			     .narrow = index->dtype == TENSOR_I32 };
 	struct put_job job = { .put = { .x = &x, .alpha = alpha },
-			       .loop = loop_for(mode, out->dtype),
+			       .loop = put_loop(mode, out->dtype),
 			       .ops = { &to, walked, &from } };
 
 	if (!job.loop)
@@ -435,7 +328,7 @@ static int cpu_index_put(tensor *out, const tensor *at, const int *dims, int n,
 	struct indices x = { .name = "index_put" };
 	struct tensor to, walked, first, from;
 	struct put_job job = { .put = { .x = &x, .alpha = 1 },
-			       .loop = loop_for(mode, out->dtype),
+			       .loop = put_loop(mode, out->dtype),
 			       .ops = { &to, &walked, &from } };
 	struct indexed r;
 
@@ -445,14 +338,14 @@ static int cpu_index_put(tensor *out, const tensor *at, const int *dims, int n,
 		return -thread()->error.code;
 	indices_describe(&x, out, at, dims, n);
 	indices_walk(&r, out, at, &to, &walked, &first);
-	from = walk_seen(values, &walked, 0);
+	from = walk_view(values, &walked, 0);
 	if (!indices_in_range(&x, &first))
 		return indices_refuse(&x, &first, dims);
 	put_all(&job, (uint32_t)((1ull << r.count) - 1) << r.first);
 	return x.bad ? indices_refuse(&x, &first, dims) : 0;
 }
 
-/* A mean's last step. Integers round down. */
+/* The division of a mean by its counts, where the count is not 0. Integers round down. */
 #define FLOOR_DIVIDE(d, T, D)         \
 	BINARY_LOOP(divide_##d, T, T, \
 		    !y ? x : (T)(x / y - (T)(x % y != 0 && NEGATIVE(x) != NEGATIVE(y))))

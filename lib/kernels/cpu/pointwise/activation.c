@@ -10,7 +10,7 @@
 #define F(x) x##_f32v
 #define LOOP_1(NAME, DECL, ...)                                             \
 	VEC_LOOP_1(NAME, f32, float, vec_f32, VEC_F32, DECL, (__VA_ARGS__)) \
-	VEC_HALF_1(NAME, DECL, (__VA_ARGS__))
+	VEC_LOOP_1_BF16(NAME, DECL, (__VA_ARGS__))
 #define LOOP_2(NAME, DECL, ...) VEC_LOOP_2(NAME, f32, float, vec_f32, VEC_F32, DECL, (__VA_ARGS__))
 #include "kernels/cpu/pointwise/activation_float.h"
 
@@ -22,7 +22,7 @@
 #include "kernels/cpu/pointwise/activation_float.h"
 
 VEC_LOOP_1(gelu, f32, float, vec_f32, VEC_F32, (void)params, gelu_f32v(x))
-VEC_HALF_1(gelu, (void)params, gelu_bf16v(x))
+VEC_LOOP_1_BF16(gelu, (void)params, gelu_bf16v(x))
 VEC_LOOP_1(gelu, f64, double, vec_f64, VEC_F64, (void)params, gelu_f64v(x))
 
 #include <tgmath.h>

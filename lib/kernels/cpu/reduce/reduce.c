@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * The tree of every reduction over any dimensions.
+ * Reductions over any dimensions, by a tree of partial results.
  *
- * Two ways through memory. Along lines, where the innermost reduced dimension is the closest one:
- * each output is 64 running values over its line, folded at the end. Over rows, where a kept
- * dimension is closest: a tile of neighbouring outputs takes whole rows at once. Both split what
- * is long into halves and add the results of the halves, a tree whose shape follows from the
- * tensor's alone: few roundings a sum, and the same ones on any number of threads.
+ * There are two orders of traversal. If the innermost reduced dimension has the smallest stride,
+ * each output is reduced along its line. If a kept dimension has, a tile of neighbouring outputs is
+ * reduced row by row. Both split long dimensions into halves and combine the results of the halves.
+ * The shape of the tree depends on the tensor alone, so that the result has few rounding errors and
+ * is the same for any number of threads.
  *
- * Elements that are not of the reducer's dtype pass through a small buffer on their way.
+ * Elements of another dtype than the reducer's are converted in blocks.
  */
 #include "kernels/cpu/reduce/reduce.h"
 
@@ -17,43 +17,42 @@
 
 #include <stdlib.h>
 
-#define ROWS_MAX    256 /* rows of a tile before they are halved */
-#define LINES_MAX   64	/* short lines of one output that are summed up together */
+#define ROWS_MAX    256 /* rows of a tile that are not split */
+#define LINES_MAX   64	/* short lines of one output that are reduced together */
 #define TILE_BYTES  4096
-#define PARTS_MAX   64	 /* of a reduction that has too few outputs to share out */
-#define SHORT_MAX   8192 /* elements that are not worth a set-up */
-#define BLOCK	    2048 /* elements of a line that are fetched at once */
+#define PARTS_MAX   64	 /* of a reduction that has too few outputs for all threads */
+#define SHORT_MAX   8192 /* elements of a reduction without reduce_iter */
+#define BLOCK	    2048 /* elements of a line that are converted at once */
 #define FETCH_BYTES (16 * TILE_BYTES)
 
-/* ---- the tree ---- */
-
-struct job {
+struct reduce_job {
 	const struct reduction *what;
 	const struct reducer *r;
 	const struct reduce_iter *t;
-	enum tensor_dtype from, to; /* the tensors' */
-	bool direct;		    /* elements are what r takes */
+	enum tensor_dtype from, to; /* dtypes of the input and of the output */
+	bool direct;		    /* elements need no conversion */
 	bool by_rows;
-	int64_t below[TENSOR_MAX_DIMS]; /* reduced positions in the dimensions inside this one */
+	int64_t below[TENSOR_MAX_DIMS]; /* product of the sizes of reduced dimensions inside this one */
 	int64_t tile, tiles; /* outputs of a tile; tiles of a run of the innermost kept dimension */
-	int64_t parts, part; /* of the outermost reduced dimension, and the length of one */
-	char *partial;	     /* parts x outputs, when there are several parts */
+	int64_t parts, part; /* parts of the outermost reduced dimension, and the length of one */
+	char *partial;	     /* [parts][outputs], if there are several parts */
 };
 
-/* ---- elements in ---- */
+/* ---- adding elements to accumulators ---- */
 
-static void fetch(const struct job *j, void *to, const char *from, int64_t stride, int64_t n)
+static void fetch(const struct reduce_job *j, void *to, const char *from, int64_t stride, int64_t n)
 {
+	enum tensor_dtype takes = j->r->takes;
+
 	if (j->what->fetch)
 		j->what->fetch(to, from, j->from, stride, n, j->what->p);
 	else
-		CPU_NAME(convert)
-	(to, j->r->takes, dtype_sizes[j->r->takes], from, j->from, stride, n);
+		CPU_NAME(convert)(to, takes, dtype_sizes[takes], from, j->from, stride, n);
 }
 
-/* acc[l] takes in the n elements of line l. */
-static void fetch_lines(const struct job *j, char *acc, const char *p, int64_t lines, int64_t ls,
-			int64_t n, int64_t stride)
+/* Adds the n elements of line l to acc[l], converted. */
+static void fetch_line_block(const struct reduce_job *j, char *acc, const char *p, int64_t lines,
+			     int64_t ls, int64_t n, int64_t stride)
 {
 	int64_t size = dtype_sizes[j->r->takes], at_once = n < BLOCK ? BLOCK / n : 1;
 	_Alignas(64) char buf[BLOCK * 16];
@@ -76,18 +75,18 @@ static void fetch_lines(const struct job *j, char *acc, const char *p, int64_t l
 	}
 }
 
-static void take_lines(const struct job *j, void *acc, const char *p, int64_t lines, int64_t ls,
-		       int64_t n, int64_t stride)
+static void add_line_block(const struct reduce_job *j, void *acc, const char *p, int64_t lines,
+			   int64_t ls, int64_t n, int64_t stride)
 {
 	if (likely(j->direct))
 		j->r->lines(acc, p, lines, ls, n, stride);
 	else if (n)
-		fetch_lines(j, acc, p, lines, ls, n, stride);
+		fetch_line_block(j, acc, p, lines, ls, n, stride);
 }
 
-/* Short rows, one after the other: as many as make LANES columns are taken as one. */
-static void take_narrow(const struct job *j, char *acc, const char *p, int64_t rows, int64_t cols,
-			int64_t size)
+/* Contiguous rows of a few columns: several rows are treated as one of up to LANES columns. */
+static void add_narrow_rows(const struct reduce_job *j, char *acc, const char *p, int64_t rows,
+			    int64_t cols, int64_t size)
 {
 	int64_t q = LANES / cols, many = rows / q;
 	_Alignas(64) char wide[LANES * ACC_MAX];
@@ -100,18 +99,18 @@ static void take_narrow(const struct job *j, char *acc, const char *p, int64_t r
 	j->r->rows(acc, p, rows - many * q, cols * size, cols, size);
 }
 
-static void rows_at_once(const struct job *j, void *acc, const char *p, int64_t rows, int64_t rs,
-			 int64_t cols, int64_t cs)
+static void add_dense_rows(const struct reduce_job *j, void *acc, const char *p, int64_t rows,
+			   int64_t rs, int64_t cols, int64_t cs)
 {
 	if (cols <= LANES / 2 && rs == cols * cs && cs == dtype_sizes[j->r->takes] &&
 	    rows >= 8 * (LANES / cols))
-		take_narrow(j, acc, p, rows, cols, cs);
+		add_narrow_rows(j, acc, p, rows, cols, cs);
 	else
 		j->r->rows(acc, p, rows, rs, cols, cs);
 }
 
-static void fetch_rows(const struct job *j, void *acc, const char *p, int64_t rows, int64_t rs,
-		       int64_t cols, int64_t cs)
+static void fetch_row_block(const struct reduce_job *j, void *acc, const char *p, int64_t rows,
+			    int64_t rs, int64_t cols, int64_t cs)
 {
 	int64_t size = dtype_sizes[j->r->takes], at_once = FETCH_BYTES / (cols * size) & ~7;
 	_Alignas(64) char buf[FETCH_BYTES];
@@ -124,28 +123,29 @@ static void fetch_rows(const struct job *j, void *acc, const char *p, int64_t ro
 		else
 			for (int64_t r = 0; r < m; r++)
 				fetch(j, buf + r * cols * size, p + r * rs, cs, cols);
-		rows_at_once(j, acc, buf, m, cols * size, cols, size);
+		add_dense_rows(j, acc, buf, m, cols * size, cols, size);
 	}
 }
 
-static void take_rows(const struct job *j, void *acc, const char *p, int64_t rows, int64_t rs,
-		      int64_t cols, int64_t cs)
+static void add_row_block(const struct reduce_job *j, void *acc, const char *p, int64_t rows,
+			  int64_t rs, int64_t cols, int64_t cs)
 {
 	if (likely(j->direct))
-		rows_at_once(j, acc, p, rows, rs, cols, cs);
+		add_dense_rows(j, acc, p, rows, rs, cols, cs);
 	else
-		fetch_rows(j, acc, p, rows, rs, cols, cs);
+		fetch_row_block(j, acc, p, rows, rs, cols, cs);
 }
 
-/* acc takes in n positions of reduced dimension d, and all of those inside it. */
-static void add_rows(const struct job *j, void *acc, const char *p, int64_t cols, int d, int64_t n)
+/* Adds n positions of reduced dimension d, with all dimensions inside it, to acc. */
+static void add_rows(const struct reduce_job *j, void *acc, const char *p, int64_t cols, int d,
+		     int64_t n)
 {
 	const struct reduce_iter_dims *along = &j->t->along;
 	int64_t step = along->stride[1][d], half = n / 2;
 	_Alignas(64) char right[TILE_BYTES];
 
 	if (d == 0 && n <= ROWS_MAX * (cols <= LANES / 2 ? LANES / cols : 1)) {
-		take_rows(j, acc, p, n, step, cols, j->t->kept.stride[1][0]);
+		add_row_block(j, acc, p, n, step, cols, j->t->kept.stride[1][0]);
 	} else if (n == 1 || n * j->below[d] <= ROWS_MAX) {
 		for (int64_t i = 0; i < n; i++)
 			add_rows(j, acc, p + i * step, cols, d - 1, along->size[d - 1]);
@@ -157,8 +157,8 @@ static void add_rows(const struct job *j, void *acc, const char *p, int64_t cols
 	}
 }
 
-/* acc takes in `lines` short lines of the innermost dimension. */
-static void add_short_lines(const struct job *j, void *acc, const char *p, int64_t lines,
+/* Adds short lines of the innermost reduced dimension to acc. */
+static void add_short_lines(const struct reduce_job *j, void *acc, const char *p, int64_t lines,
 			    int64_t ls)
 {
 	const struct reduce_iter_dims *along = &j->t->along;
@@ -166,7 +166,7 @@ static void add_short_lines(const struct job *j, void *acc, const char *p, int64
 	int64_t size = (int64_t)j->r->size;
 
 	j->r->clear(sums, lines);
-	take_lines(j, sums, p, lines, ls, along->size[0], along->stride[1][0]);
+	add_line_block(j, sums, p, lines, ls, along->size[0], along->stride[1][0]);
 	for (int64_t half; lines > 1; lines = half) {
 		half = (lines + 1) / 2;
 		j->r->combine(sums, sums + half * size, lines - half);
@@ -174,14 +174,14 @@ static void add_short_lines(const struct job *j, void *acc, const char *p, int64
 	j->r->combine(acc, sums, 1);
 }
 
-static void add_lines(const struct job *j, void *acc, const char *p, int d, int64_t n)
+static void add_lines(const struct reduce_job *j, void *acc, const char *p, int d, int64_t n)
 {
 	const struct reduce_iter_dims *along = &j->t->along;
 	int64_t step = along->stride[1][d], half = d ? n / 2 : (n / 2 + LANES - 1) / LANES * LANES;
 	_Alignas(16) char right[ACC_MAX];
 
 	if (d == 0 && n <= LINE_MAX) {
-		take_lines(j, acc, p, 1, 0, n, step);
+		add_line_block(j, acc, p, 1, 0, n, step);
 	} else if (d == 1 && n <= LINES_MAX && n * along->size[0] <= LINE_MAX) {
 		add_short_lines(j, acc, p, n, step);
 	} else if (n == 1) {
@@ -194,10 +194,10 @@ static void add_lines(const struct job *j, void *acc, const char *p, int d, int6
 	}
 }
 
-/* ---- where results go ---- */
+/* ---- storing results ---- */
 
-/* n results from acc, to a strided output. */
-static void store(const struct job *j, char *out, int64_t stride, const char *acc, int64_t n)
+/* Stores n results from acc to a strided output. */
+static void store(const struct reduce_job *j, char *out, int64_t stride, const char *acc, int64_t n)
 {
 	int64_t size = dtype_sizes[j->r->gives];
 	_Alignas(64) char result[256 * 16];
@@ -217,8 +217,8 @@ static void store(const struct job *j, char *out, int64_t stride, const char *ac
 	}
 }
 
-/* n neighbouring outputs of one run of the innermost kept dimension, from number `first` on. */
-static void reduce_outputs(const struct job *j, int64_t part, int64_t first, int64_t n)
+/* Outputs first to first + n of one run of the innermost kept dimension, for one part. */
+static void reduce_outputs(const struct reduce_job *j, int64_t part, int64_t first, int64_t n)
 {
 	const struct reduce_iter *t = j->t;
 	int d = t->along.n - 1;
@@ -234,7 +234,8 @@ static void reduce_outputs(const struct job *j, int64_t part, int64_t first, int
 	if (j->by_rows)
 		add_rows(j, acc, data[1], n, d, len);
 	else if (d == 0 && len <= LINE_MAX)
-		take_lines(j, acc, data[1], n, t->kept.stride[1][0], len, t->along.stride[1][0]);
+		add_line_block(j, acc, data[1], n, t->kept.stride[1][0], len,
+			       t->along.stride[1][0]);
 	else
 		for (int64_t i = 0; i < n; i++)
 			add_lines(j, acc + i * j->r->size, data[1] + i * t->kept.stride[1][0], d,
@@ -246,10 +247,10 @@ static void reduce_outputs(const struct job *j, int64_t part, int64_t first, int
 		store(j, data[0], t->kept.stride[0][0], acc, n);
 }
 
-/* Tiles by number: parts outermost, then runs of the innermost kept dimension. */
+/* Tiles are numbered by part, run of the innermost kept dimension, tile of the run. */
 static void reduce_tiles(int64_t begin, int64_t end, void *ctx)
 {
-	const struct job *j = ctx;
+	const struct reduce_job *j = ctx;
 	int64_t run = j->t->kept.size[0], runs = j->t->kept.count / run;
 
 	for (int64_t i = begin; i < end; i++) {
@@ -260,7 +261,7 @@ static void reduce_tiles(int64_t begin, int64_t end, void *ctx)
 	}
 }
 
-static void store_partials(const struct job *j)
+static void store_partials(const struct reduce_job *j)
 {
 	const struct reduce_iter *t = j->t;
 	int64_t run = t->kept.size[0], bytes = t->kept.count * j->r->size;
@@ -278,8 +279,8 @@ static void store_partials(const struct job *j)
 
 /* ---- planning ---- */
 
-/* Few outputs of many elements are cut along the outermost reduced dimension. */
-static void plan_parts(struct job *j, int64_t units, int64_t total)
+/* Splits the outermost reduced dimension if there are few outputs of many elements. */
+static void plan_parts(struct reduce_job *j, int64_t units, int64_t total)
 {
 	const struct reduce_iter *t = j->t;
 	int64_t longest = t->along.size[t->along.n - 1], parts = total / (2 * ITER_GRAIN);
@@ -294,7 +295,7 @@ static void plan_parts(struct job *j, int64_t units, int64_t total)
 	j->parts = (longest + j->part - 1) / j->part;
 }
 
-static void plan(struct job *j)
+static void plan(struct reduce_job *j)
 {
 	const struct reduce_iter_dims *kept = &j->t->kept, *along = &j->t->along;
 	int64_t below = 1, units;
@@ -303,7 +304,7 @@ static void plan(struct job *j)
 		j->below[d] = below;
 		below *= along->size[d];
 	}
-	/* Lines of a handful of elements cost more to begin than to add. */
+	/* Also for short lines, where the cost of a call exceeds that of the elements. */
 	j->by_rows = kept->stride[1][0] &&
 		     (llabs(kept->stride[1][0]) < llabs(along->stride[1][0]) ||
 		      (along->size[0] < 16 && kept->size[0] >= 16));
@@ -313,15 +314,15 @@ static void plan(struct job *j)
 	j->parts = 1;
 	j->part = along->size[along->n - 1];
 	plan_parts(j, j->by_rows ? units : kept->count, kept->count * along->count);
-	/* Lines are shared out in smaller groups, when each is long. */
+	/* Smaller tiles of long lines, so that there are enough for all threads. */
 	if (!j->by_rows && kept->size[0] > 1 && along->count > ITER_GRAIN / j->tile) {
 		j->tile = ITER_GRAIN / along->count + 1;
 		j->tiles = (kept->size[0] + j->tile - 1) / j->tile;
 	}
 }
 
-/* One output of a few elements in a row, without the set-up. */
-static bool reduce_short(struct job *j, tensor *out, const tensor *self, uint32_t dims)
+/* Reduces a small contiguous tensor to one element, without a reduce_iter. */
+static bool reduce_short(struct reduce_job *j, tensor *out, const tensor *self, uint32_t dims)
 {
 	_Alignas(16) char acc[ACC_MAX];
 	struct reduce_iter t;
@@ -331,14 +332,14 @@ static bool reduce_short(struct job *j, tensor *out, const tensor *self, uint32_
 	t.along.count = self->numel;
 	j->t = &t;
 	j->r->clear(acc, 1);
-	take_lines(j, acc, self->data, 1, 0, self->numel, itemsize(self));
+	add_line_block(j, acc, self->data, 1, 0, self->numel, itemsize(self));
 	store(j, out->data, dtype_sizes[j->to], acc, 1);
 	return true;
 }
 
 int CPU_NAME(reduce)(const struct reduction *what, tensor *out, const tensor *self, uint32_t dims)
 {
-	struct job j = { .what = what, .r = what->r, .from = self->dtype, .to = out->dtype };
+	struct reduce_job j = { .what = what, .r = what->r, .from = self->dtype, .to = out->dtype };
 	const tensor *ops[] = { out, self };
 	struct tensor_storage *scratch = NULL;
 	int64_t units, grain;

@@ -1,60 +1,98 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* The greatest and the least: max, min, amax, amin; any and all. */
+/* Greatest and least element: max, min, amax, amin; any and all, those of bool elements. */
 #include "kernels/cpu/reduce/reduce.h"
 
 #include <math.h>
 
-/* A NaN wins, and stays. */
-#define MAX_AS(FORM, d, T, D, A, G, LOWEST, VMAX) \
-	REDUCER_OF(FORM, max_##d, T, D, A, G, LOWEST, e, e, ((y > x) | (y != y)) ? y : x, VMAX)
-#define MIN_AS(FORM, d, T, D, A, G, HIGHEST, VMIN) \
-	REDUCER_OF(FORM, min_##d, T, D, A, G, HIGHEST, e, e, ((y < x) | (y != y)) ? y : x, VMIN)
-#define MAX(d, T, D, LOWEST)  MAX_AS(SAME_, d, T, D, T, D, LOWEST, PICK(y > x, y, x))
-#define MIN(d, T, D, HIGHEST) MIN_AS(SAME_, d, T, D, T, D, HIGHEST, PICK(y < x, y, x))
-MAX(u8, uint8_t, TENSOR_U8, 0)
-MAX(i8, int8_t, TENSOR_I8, INT8_MIN)
-MAX(i16, int16_t, TENSOR_I16, INT16_MIN)
-MAX(i32, int32_t, TENSOR_I32, INT32_MIN)
-MAX(u16, uint16_t, TENSOR_U16, 0)
-MAX(u32, uint32_t, TENSOR_U32, 0)
-MAX(u64, uint64_t, TENSOR_U64, 0)
-MAX(i64, int64_t, TENSOR_I64, INT64_MIN)
-MAX_AS(SAME_, f32, float, TENSOR_F32, float, TENSOR_F32, -INFINITY, vec_max_f32(x, y))
-MAX_AS(SAME_, f64, double, TENSOR_F64, double, TENSOR_F64, -INFINITY, vec_max_f64(x, y))
-MIN(u8, uint8_t, TENSOR_U8, UINT8_MAX)
-MIN(i8, int8_t, TENSOR_I8, INT8_MAX)
-MIN(i16, int16_t, TENSOR_I16, INT16_MAX)
-MIN(i32, int32_t, TENSOR_I32, INT32_MAX)
-MIN(u16, uint16_t, TENSOR_U16, UINT16_MAX)
-MIN(u32, uint32_t, TENSOR_U32, UINT32_MAX)
-MIN(u64, uint64_t, TENSOR_U64, UINT64_MAX)
-MIN(i64, int64_t, TENSOR_I64, INT64_MAX)
-MIN_AS(SAME_, f32, float, TENSOR_F32, float, TENSOR_F32, INFINITY, vec_min_f32(x, y))
-MIN_AS(SAME_, f64, double, TENSOR_F64, double, TENSOR_F64, INFINITY, vec_min_f64(x, y))
-MAX_AS(BF16_, bf16, uint16_t, TENSOR_BF16, float, TENSOR_F32, -INFINITY, vec_max_f32(x, y))
-MIN_AS(BF16_, bf16, uint16_t, TENSOR_BF16, float, TENSOR_F32, INFINITY, vec_min_f32(x, y))
-REDUCER(any, uint8_t, TENSOR_BOOL, uint8_t, TENSOR_BOOL, 0, e, x | y)
-REDUCER(all, uint8_t, TENSOR_BOOL, uint8_t, TENSOR_BOOL, 1, e, x &y)
+#define LOOPS_FILE "kernels/cpu/reduce/reducer_loops.h"
 
-#define MAX_OF(d, T, D) [D] = &max_##d,
-#define MIN_OF(d, T, D) [D] = &min_##d,
+/* max_u8 ... max_u64, max_f32, max_f64, max_bf16; the result is NaN if an element is. */
+#define REDUCER	  max
+#define GET(e)	  (e)
+#define VGET(e)	  GET(e)
+#define IDENTITY  LOWEST
+#define OP(x, y)  ((((y) > (x)) | ((y) != (y))) ? (y) : (x))
+#define VOP(x, y) VEC_PICK((y) > (x), y, x)
+#define A	  T
+#define GIVES	  D
+#include "kernels/cpu/simd/each_int.h"
+#undef VOP
+#define VOP(x, y) CPU_PASTE(vec_max, SUFFIX)(x, y)
+#include "kernels/cpu/simd/each_float.h"
+#undef A
+#undef GIVES
+#undef IDENTITY
+#undef VOP
+#define IDENTITY  (-INFINITY)
+#define VOP(x, y) vec_max_f32(x, y)
+#include "kernels/cpu/reduce/reducer_bf16.h"
+#include "kernels/cpu/reduce/reducer_end.h"
+
+/* min_u8 ... min_u64, min_f32, min_f64, min_bf16; the result is NaN if an element is. */
+#define REDUCER	  min
+#define GET(e)	  (e)
+#define VGET(e)	  GET(e)
+#define IDENTITY  HIGHEST
+#define OP(x, y)  ((((y) < (x)) | ((y) != (y))) ? (y) : (x))
+#define VOP(x, y) VEC_PICK((y) < (x), y, x)
+#define A	  T
+#define GIVES	  D
+#include "kernels/cpu/simd/each_int.h"
+#undef VOP
+#define VOP(x, y) CPU_PASTE(vec_min, SUFFIX)(x, y)
+#include "kernels/cpu/simd/each_float.h"
+#undef A
+#undef GIVES
+#undef IDENTITY
+#undef VOP
+#define IDENTITY  INFINITY
+#define VOP(x, y) vec_min_f32(x, y)
+#include "kernels/cpu/reduce/reducer_bf16.h"
+#include "kernels/cpu/reduce/reducer_end.h"
+
+/* any_b8 */
+#define REDUCER	  any
+#define A	  T
+#define GIVES	  D
+#define IDENTITY  0
+#define GET(e)	  (e)
+#define OP(x, y)  ((x) | (y))
+#define VGET(e)	  GET(e)
+#define VOP(x, y) OP(x, y)
+#include "kernels/cpu/reduce/reducer_bool.h"
+#include "kernels/cpu/reduce/reducer_end.h"
+
+/* all_b8 */
+#define REDUCER	  all
+#define A	  T
+#define GIVES	  D
+#define IDENTITY  1
+#define GET(e)	  (e)
+#define OP(x, y)  ((x) & (y))
+#define VGET(e)	  GET(e)
+#define VOP(x, y) OP(x, y)
+#include "kernels/cpu/reduce/reducer_bool.h"
+#include "kernels/cpu/reduce/reducer_end.h"
+
+#define MAX_ENTRY(d, T, D) [D] = &max_##d,
+#define MIN_ENTRY(d, T, D) [D] = &min_##d,
 static const struct reducer *const maxima[TENSOR_DTYPE_COUNT] = {
-	DTYPES_NUMBER(MAX_OF)[TENSOR_BOOL] = &any,
+	DTYPES_NUMBER(MAX_ENTRY)[TENSOR_BOOL] = &any_b8,
 	[TENSOR_F16] = &max_f32,
 	[TENSOR_F8_E4M3FN] = &max_f32,
 	[TENSOR_F8_E5M2] = &max_f32,
 	[TENSOR_BF16] = &max_bf16,
 };
 static const struct reducer *const minima[TENSOR_DTYPE_COUNT] = {
-	DTYPES_NUMBER(MIN_OF)[TENSOR_BOOL] = &all,
+	DTYPES_NUMBER(MIN_ENTRY)[TENSOR_BOOL] = &all_b8,
 	[TENSOR_F16] = &min_f32,
 	[TENSOR_F8_E4M3FN] = &min_f32,
 	[TENSOR_F8_E5M2] = &min_f32,
 	[TENSOR_BF16] = &min_bf16,
 };
 
-static int run(const char *name, const struct reducer *r, tensor *out, const tensor *self,
-	       uint32_t dims)
+static int reduce_with(const char *name, const struct reducer *r, tensor *out, const tensor *self,
+		       uint32_t dims)
 {
 	const struct reduction what = { .r = r };
 
@@ -64,23 +102,23 @@ static int run(const char *name, const struct reducer *r, tensor *out, const ten
 
 static int cpu_max_all(tensor *out, const tensor *self, uint32_t dims)
 {
-	return run("max", maxima[self->dtype], out, self, dims);
+	return reduce_with("max", maxima[self->dtype], out, self, dims);
 }
 
 static int cpu_min_all(tensor *out, const tensor *self, uint32_t dims)
 {
-	return run("min", minima[self->dtype], out, self, dims);
+	return reduce_with("min", minima[self->dtype], out, self, dims);
 }
 
-/* Elements become bool on their way in; the result may be u8. */
+/* Elements are converted to bool; the result may be u8. */
 static int cpu_any(tensor *out, const tensor *self, uint32_t dims)
 {
-	return run("any", &any, out, self, dims);
+	return reduce_with("any", &any_b8, out, self, dims);
 }
 
 static int cpu_all(tensor *out, const tensor *self, uint32_t dims)
 {
-	return run("all", &all, out, self, dims);
+	return reduce_with("all", &all_b8, out, self, dims);
 }
 
 CPU_KERNELS(K(max_all), K(min_all), K(any), K(all))

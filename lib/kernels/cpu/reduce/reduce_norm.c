@@ -1,44 +1,82 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * Vector norms of any order, of absolute values: order 2 adds squares, 1 the values, 0 counts
- * what is not zero, an infinite one takes the greatest or the least, any other adds powers.
+ * Vector norms of any order p, of absolute values: p = 2 adds squares, 1 adds values, 0 counts the
+ * elements that are not zero, infinity and -infinity take the greatest and the least, any other p
+ * adds powers.
  */
 #include "kernels/cpu/reduce/reduce.h"
 
-#include <math.h>
+#include <tgmath.h>
 
-/* Without the sign bit. */
+/* Clears the sign bits of a vector. */
 #define VEC_ABS(e) \
 	((__typeof__(e))((__typeof__(e == e))(e) & ~(__typeof__(e == e))-(__typeof__(e)){ 0 }))
 
-#define NORMS(d, T, D, ABS, SQRT, POW)                                                          \
-	REDUCER(squares_##d, T, D, T, D, 0, e *e, x + y)                                        \
-	REDUCER_OF(SAME_, values_##d, T, D, T, D, 0, ABS(e), VEC_ABS(e), x + y, x + y)          \
-	REDUCER_OF(SAME_, nonzero_##d, T, D, T, D, 0, (T)(e != 0),                              \
-		   __builtin_convertvector(-(e != 0), __typeof__(e)), x + y, x + y)             \
-	REDUCER_OF(SAME_, greatest_##d, T, D, T, D, 0, ABS(e), VEC_ABS(e),                      \
-		   ((y > x) | (y != y)) ? y : x, vec_max_##d(x, y))                             \
-	REDUCER_OF(SAME_, least_##d, T, D, T, D, INFINITY, ABS(e), VEC_ABS(e),                  \
-		   ((y < x) | (y != y)) ? y : x, vec_min_##d(x, y))                             \
-                                                                                                \
-	static void root_##d(void *result, const void *acc, int64_t n, int64_t count, double p) \
-	{                                                                                       \
-		for (int64_t i = 0; i < n; i++)                                                 \
-			((T *)result)[i] = p == 2 ? SQRT(((const T *)acc)[i]) :                 \
-						    POW(((const T *)acc)[i], (T)(1 / p));       \
-	}                                                                                       \
-                                                                                                \
-	static void powers_##d(void *to, const char *from, enum tensor_dtype dtype,             \
-			       int64_t stride, int64_t n, double p)                             \
-	{                                                                                       \
-		T *x = to;                                                                      \
-                                                                                                \
-		magnitudes(to, from, dtype, stride, n, p);                                      \
-		for (int64_t i = 0; i < n; i++)                                                 \
-			x[i] = p == 3 ? ABS(x[i] * x[i] * x[i]) : POW(ABS(x[i]), (T)p);         \
-	}
+#define LOOPS_FILE "kernels/cpu/reduce/reducer_loops.h"
 
-/* Elements as real numbers: complex ones as their absolute values. */
+/* squares_f32, squares_f64 */
+#define REDUCER	  squares
+#define A	  T
+#define GIVES	  D
+#define IDENTITY  0
+#define GET(e)	  ((e) * (e))
+#define VGET(e)	  GET(e)
+#define OP(x, y)  ((x) + (y))
+#define VOP(x, y) OP(x, y)
+#include "kernels/cpu/simd/each_float.h"
+#include "kernels/cpu/reduce/reducer_end.h"
+
+/* abs_values_f32, abs_values_f64 */
+#define REDUCER	  abs_values
+#define A	  T
+#define GIVES	  D
+#define IDENTITY  0
+#define GET(e)	  fabs(e)
+#define VGET(e)	  VEC_ABS(e)
+#define OP(x, y)  ((x) + (y))
+#define VOP(x, y) OP(x, y)
+#include "kernels/cpu/simd/each_float.h"
+#include "kernels/cpu/reduce/reducer_end.h"
+
+/* nonzero_f32, nonzero_f64 */
+#define REDUCER	  nonzero
+#define A	  T
+#define GIVES	  D
+#define IDENTITY  0
+#define GET(e)	  ((T)((e) != 0))
+#define VGET(e)	  __builtin_convertvector(-((e) != 0), __typeof__(e))
+#define OP(x, y)  ((x) + (y))
+#define VOP(x, y) OP(x, y)
+#include "kernels/cpu/simd/each_float.h"
+#include "kernels/cpu/reduce/reducer_end.h"
+
+/* max_abs_f32, max_abs_f64 */
+#define REDUCER	  max_abs
+#define A	  T
+#define GIVES	  D
+#define IDENTITY  0
+#define GET(e)	  fabs(e)
+#define VGET(e)	  VEC_ABS(e)
+#define OP(x, y)  ((((y) > (x)) | ((y) != (y))) ? (y) : (x))
+#define VOP(x, y) CPU_PASTE(vec_max, SUFFIX)(x, y)
+#include "kernels/cpu/simd/each_float.h"
+#include "kernels/cpu/reduce/reducer_end.h"
+
+/* min_abs_f32, min_abs_f64 */
+#define REDUCER	  min_abs
+#define A	  T
+#define GIVES	  D
+#define IDENTITY  INFINITY
+#define GET(e)	  fabs(e)
+#define VGET(e)	  VEC_ABS(e)
+#define OP(x, y)  ((((y) < (x)) | ((y) != (y))) ? (y) : (x))
+#define VOP(x, y) CPU_PASTE(vec_min, SUFFIX)(x, y)
+#include "kernels/cpu/simd/each_float.h"
+#include "kernels/cpu/reduce/reducer_end.h"
+
+#undef LOOPS_FILE
+
+/* Converts elements to real numbers, complex ones to their absolute values. */
 static void magnitudes(void *to, const char *from, enum tensor_dtype dtype, int64_t stride,
 		       int64_t n, double p)
 {
@@ -56,8 +94,8 @@ static void magnitudes(void *to, const char *from, enum tensor_dtype dtype, int6
 		CPU_NAME(convert)(to, real, dtype_sizes[real], from, dtype, stride, n);
 }
 
-NORMS(f32, float, TENSOR_F32, fabsf, sqrtf, powf)
-NORMS(f64, double, TENSOR_F64, fabs, sqrt, pow)
+#define LOOPS_FILE "kernels/cpu/reduce/reduce_norm_loops.h"
+#include "kernels/cpu/simd/each_float.h"
 
 static int cpu_norm(tensor *out, const tensor *self, uint32_t dims, double p)
 {
@@ -72,11 +110,11 @@ static int cpu_norm(tensor *out, const tensor *self, uint32_t dims, double p)
 	else if (p == 0)
 		norm.r = wide ? &nonzero_f64 : &nonzero_f32;
 	else if (p == INFINITY)
-		norm.r = wide ? &greatest_f64 : &greatest_f32;
+		norm.r = wide ? &max_abs_f64 : &max_abs_f32;
 	else if (p == -INFINITY)
-		norm.r = wide ? &least_f64 : &least_f32;
+		norm.r = wide ? &min_abs_f64 : &min_abs_f32;
 	else
-		norm.r = wide ? &values_f64 : &values_f32;
+		norm.r = wide ? &abs_values_f64 : &abs_values_f32;
 	if (dtype_is_complex(self->dtype))
 		norm.fetch = magnitudes;
 	if (p != 0 && p != 1 && isfinite(p)) {

@@ -1,52 +1,91 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * sum, mean, nansum, prod, count_nonzero. The dtype of the result says in which elements are
- * added: integers of any kind as i64, the halves as f32.
+ * sum, mean, nansum, prod, count_nonzero. The dtype of the result determines that of the
+ * accumulators: i64 for integers, f32 for f16, bf16 and 8-bit floats.
  */
 #include "kernels/cpu/reduce/reduce.h"
 
-#define SUM_INT(d, T, D)     REDUCER(sum_##d, T, D, int64_t, TENSOR_I64, 0, e, x + y)
-#define SUM_FLOAT(d, T, D)   REDUCER(sum_##d, T, D, T, D, 0, e, x + y)
-#define SUM_COMPLEX(d, T, D) REDUCER_SCALAR(sum_##d, T, D, T, D, 0, e, x + y)
-DTYPES_INT(SUM_INT)
-DTYPES_FLOAT(SUM_FLOAT)
-DTYPES_COMPLEX(SUM_COMPLEX)
-REDUCER(sum_b8, uint8_t, TENSOR_BOOL, int64_t, TENSOR_I64, 0, e, x + y)
-REDUCER_OF(BF16_, sum_bf16, uint16_t, TENSOR_BF16, float, TENSOR_F32, 0, e, e, x + y, x + y)
+#define LOOPS_FILE "kernels/cpu/reduce/reducer_loops.h"
 
-#define NANSUM(d, T, D)                                              \
-	REDUCER_OF(SAME_, nansum_##d, T, D, T, D, 0, e == e ? e : 0, \
-		   (__typeof__(e))((__typeof__(e == e))e & (e == e)), x + y, x + y)
-DTYPES_FLOAT(NANSUM)
+/* sum_u8 ... sum_u64, sum_b8, sum_f32, sum_f64, sum_bf16; sum_c64, sum_c128 */
+#define REDUCER	  sum
+#define IDENTITY  0
+#define GET(e)	  (e)
+#define OP(x, y)  ((x) + (y))
+#define VGET(e)	  GET(e)
+#define VOP(x, y) OP(x, y)
+#include "kernels/cpu/reduce/reducer_bf16.h"
+#define A     int64_t
+#define GIVES TENSOR_I64
+#include "kernels/cpu/simd/each_int.h"
+#include "kernels/cpu/reduce/reducer_bool.h"
+#undef A
+#undef GIVES
+#define A     T
+#define GIVES D
+#include "kernels/cpu/simd/each_float.h"
+#define REDUCER_SCALAR
+#include "kernels/cpu/simd/each_complex.h"
+#include "kernels/cpu/reduce/reducer_end.h"
 
-#define PROD(d, T, D) REDUCER(prod_##d, T, D, T, D, 1, e, x *y)
-DTYPES_FLOAT(PROD)
-PROD(i64, int64_t, TENSOR_I64)
-/* Written out: the compiler's own product asks for infinities first. */
-#define PROD_COMPLEX(d, T, D)                                                              \
-	REDUCER_SCALAR(prod_##d, T, D, T, D, 1, e,                                         \
-		       __builtin_complex(__real__ x *__real__ y - __imag__ x * __imag__ y, \
-					 __real__ x * __imag__ y + __imag__ x * __real__ y))
-DTYPES_COMPLEX(PROD_COMPLEX)
+/* nansum_f32, nansum_f64 */
+#define REDUCER	  nansum
+#define A	  T
+#define GIVES	  D
+#define IDENTITY  0
+#define GET(e)	  ((e) == (e) ? (e) : 0)
+#define OP(x, y)  ((x) + (y))
+#define VGET(e)	  ((__typeof__(e))((__typeof__((e) == (e)))(e) & ((e) == (e))))
+#define VOP(x, y) OP(x, y)
+#include "kernels/cpu/simd/each_float.h"
+#include "kernels/cpu/reduce/reducer_end.h"
 
-#define SUM(d, T, D)	 [D] = &sum_##d,
-#define PROD_OF(d, T, D) [D] = &prod_##d,
+/* prod_f32, prod_f64, prod_i64 */
+#define REDUCER	  prod
+#define A	  T
+#define GIVES	  D
+#define IDENTITY  1
+#define GET(e)	  (e)
+#define OP(x, y)  ((x) * (y))
+#define VGET(e)	  GET(e)
+#define VOP(x, y) OP(x, y)
+#include "kernels/cpu/simd/each_float.h"
+#define T	int64_t
+#define D	TENSOR_I64
+#define SUFFIX	i64
+#define LOAD(x) (x)
+#include LOOPS_FILE
+#undef T
+#undef D
+#undef SUFFIX
+#undef LOAD
+/* prod_c64, prod_c128: the product of C tests for infinities and NaN, which this one does not. */
+#undef OP
+#define REDUCER_SCALAR
+#define OP(x, y)                                                                 \
+	__builtin_complex(__real__(x) * __real__(y) - __imag__(x) * __imag__(y), \
+			  __real__(x) * __imag__(y) + __imag__(x) * __real__(y))
+#include "kernels/cpu/simd/each_complex.h"
+#include "kernels/cpu/reduce/reducer_end.h"
+
+#define SUM_ENTRY(d, T, D)  [D] = &sum_##d,
+#define PROD_ENTRY(d, T, D) [D] = &prod_##d,
 static const struct reducer *const sums[TENSOR_DTYPE_COUNT] = {
-	DTYPES_NUMBER(SUM) DTYPES_COMPLEX(SUM)[TENSOR_BOOL] = &sum_b8,
+	DTYPES_NUMBER(SUM_ENTRY) DTYPES_COMPLEX(SUM_ENTRY)[TENSOR_BOOL] = &sum_b8,
 	[TENSOR_F16] = &sum_f32,
 	[TENSOR_F8_E4M3FN] = &sum_f32,
 	[TENSOR_F8_E5M2] = &sum_f32,
 	[TENSOR_BF16] = &sum_f32,
 };
 static const struct reducer *const prods[TENSOR_DTYPE_COUNT] = {
-	DTYPES_FLOAT(PROD_OF) DTYPES_COMPLEX(PROD_OF)[TENSOR_I64] = &prod_i64,
+	DTYPES_FLOAT(PROD_ENTRY) DTYPES_COMPLEX(PROD_ENTRY)[TENSOR_I64] = &prod_i64,
 	[TENSOR_F16] = &prod_f32,
 	[TENSOR_F8_E4M3FN] = &prod_f32,
 	[TENSOR_F8_E5M2] = &prod_f32,
 	[TENSOR_BF16] = &prod_f32,
 };
 
-/* Integers and bf16 need no conversion to be added as such. */
+/* The reducer of a sum; integers and bf16 have reducers that read them without conversion. */
 static const struct reducer *sum_of(const tensor *out, const tensor *self)
 {
 	if (self->dtype == TENSOR_BF16 && dtype_wide(out->dtype) == TENSOR_F32)
@@ -124,7 +163,7 @@ static int cpu_prod(tensor *out, const tensor *self, uint32_t dims)
 	return CPU_NAME(reduce)(&prod, out, self, dims);
 }
 
-/* Elements become bool on their way in. */
+/* Elements are converted to bool and counted. */
 static int cpu_count_nonzero(tensor *out, const tensor *self, uint32_t dims)
 {
 	const struct reduction count = { .r = &sum_b8 };

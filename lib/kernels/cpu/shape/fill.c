@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* One value everywhere, and numbers that count: fill and arange. */
+/* fill and arange. */
 #include "kernels/cpu/simd/cpu.h"
 
-/* One operand, the output; params is the element. */
+/* Elements are copied by size. The output is the only operand; params points to the element. */
 #define FILL_LOOP(n, T)                                                                           \
 	static void fill_##n(char *const *data, const int64_t *s0, const int64_t *s1, int64_t n0, \
 			     int64_t n1, const void *params)                                      \
@@ -39,7 +39,7 @@ static int cpu_fill(struct tensor_iter *it, const struct pointwise_params *param
 	return 0;
 }
 
-/* a + i * b into a contiguous row; the iterator is flat and runs on one thread. */
+/* a + i * b, for a one-dimensional output; runs on one thread. C: the type that is computed in. */
 #define ARANGE(d, T, C, GET)                                                            \
 	static void arange_##d(char *const *data, const int64_t *s0, const int64_t *s1, \
 			       int64_t n0, int64_t n1, const void *params)              \
@@ -54,11 +54,11 @@ static int cpu_fill(struct tensor_iter *it, const struct pointwise_params *param
 #define ARANGE_FLOAT(d, T, D) ARANGE(d, T, double, scalar_double)
 DTYPES_INT(ARANGE_INT)
 DTYPES_FLOAT(ARANGE_FLOAT)
-#define A(d, T, D) [D] = arange_##d,
+#define ARANGE_ENTRY(d, T, D) [D] = arange_##d,
 
 static int cpu_arange(struct tensor_iter *it, const struct pointwise_params *params)
 {
-	static const iter_loop loops[TENSOR_DTYPE_COUNT] = { DTYPES_NUMBER(A) };
+	static const iter_loop loops[TENSOR_DTYPE_COUNT] = { DTYPES_NUMBER(ARANGE_ENTRY) };
 
 	if (!loops[it->dtype])
 		return kernel_no_dtype("arange", it->dtype, "cpu");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* tril and triu: each row is a part that is kept and a part of zeros. */
+/* tril and triu: a part of each row is copied, the other part is zero. */
 #include "kernels/abi/pad.h"
 #include "kernels/cpu/simd/cpu.h"
 
@@ -27,48 +27,13 @@ static int64_t clamp(int64_t v, int64_t high)
 	return v < 0 ? 0 : v > high ? high : v;
 }
 
-struct bits16 {
-	uint64_t w[2];
-};
-
-#define TRIANGLE(n, T)                                                                         \
-	static void rows_##n(int64_t begin, int64_t end, void *ctx)                            \
-	{                                                                                      \
-		const struct triangle *t = ctx;                                                \
-		int last = t->out->ndim - 1;                                                   \
-		int64_t so = t->out->strides[last] * (int64_t)sizeof(T);                       \
-		int64_t ss = t->self->strides[last] * (int64_t)sizeof(T);                      \
-		bool dense = (so == sizeof(T) && ss == sizeof(T)) || t->columns == 1;          \
-		const T zero = { 0 };                                                          \
-                                                                                               \
-		for (int64_t r = begin; r < end; r++) {                                        \
-			char *o = row_at(t->out, r);                                           \
-			const char *s = row_at(t->self, r);                                    \
-			int64_t cut = clamp(r % t->rows + t->k + !t->upper, t->columns);       \
-			int64_t from = t->upper ? cut : 0, to = t->upper ? t->columns : cut;   \
-                                                                                               \
-			if (dense) {                                                           \
-				memset(o, 0, from * sizeof(T));                                \
-				if (o != s)                                                    \
-					memcpy((T *)o + from, (const T *)s + from,             \
-					       (to - from) * sizeof(T));                       \
-				memset((T *)o + to, 0, (t->columns - to) * sizeof(T));         \
-				continue;                                                      \
-			}                                                                      \
-			for (int64_t i = 0; i < t->columns; i++)                               \
-				*(T *)(o + i * so) =                                           \
-					i >= from && i < to ? *(const T *)(s + i * ss) : zero; \
-		}                                                                              \
-	}
-TRIANGLE(1, uint8_t)
-TRIANGLE(2, uint16_t)
-TRIANGLE(4, uint32_t)
-TRIANGLE(8, uint64_t)
-TRIANGLE(16, struct bits16)
+#define LOOPS_FILE "kernels/cpu/shape/triangle_loops.h"
+#include "kernels/cpu/simd/each_size.h"
 
 static int cpu_triangle(tensor *out, const tensor *self, int64_t k, bool upper)
 {
-	static const parallel_fn fn[] = { rows_1, rows_2, rows_4, rows_8, rows_16 };
+	static const parallel_fn fn[] = { triangle_rows_1, triangle_rows_2, triangle_rows_4,
+					  triangle_rows_8, triangle_rows_16 };
 	struct triangle t = { out,  self, k, out->sizes[out->ndim - 2], out->sizes[out->ndim - 1],
 			      upper };
 	int64_t limit = t.rows + t.columns;

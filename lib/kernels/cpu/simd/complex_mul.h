@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
 /*
- * Products of complex numbers that have the same bits at every level: each part is two rounded
- * products, added. A difference beside a sum is what gcc 12 takes for multiply-add-subtract when
- * it makes vectors, and it rounds once then, whatever -ffp-contract says (vfmaddsub, where there
- * is one). So the difference is a sum with the sign bit turned over.
+ * Products of complex numbers with the same bits at every instruction-set level: each part is the
+ * sum of two rounded products. The difference in the real part is computed as a sum with the sign
+ * bit inverted, because gcc 12 contracts a vectorized difference beside a sum to vfmaddsub, which
+ * rounds once, also with -ffp-contract=off.
  */
 #ifndef TENSOR_CPU_COMPLEX_MUL_H
 #define TENSOR_CPU_COMPLEX_MUL_H
@@ -13,7 +13,7 @@
 #undef I
 
 #define COMPLEX_MUL_OF(d, T, U)                                                 \
-	static inline T opposite_##d(T v)                                       \
+	static inline T negated_##d(T v)                                        \
 	{                                                                       \
 		union {                                                         \
 			T v;                                                    \
@@ -29,7 +29,7 @@
 		T re = __real__ x * __real__ y, im = __real__ x * __imag__ y;   \
 		T re2 = __imag__ x * __imag__ y, im2 = __imag__ x * __real__ y; \
                                                                                 \
-		return __builtin_complex(re + opposite_##d(re2), im + im2);     \
+		return __builtin_complex(re + negated_##d(re2), im + im2);      \
 	}
 COMPLEX_MUL_OF(f32, float, uint32_t)
 COMPLEX_MUL_OF(f64, double, uint64_t)

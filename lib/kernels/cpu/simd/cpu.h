@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
 /*
- * What the CPU's kernel files share. Each file is compiled once for every instruction-set level
- * (CPU_LEVEL is v2, v3 or v4; see lib.mk) and registers its table at load, if the processor has
- * no higher level. No kernel names a level.
+ * Shared by all CPU kernel files: registration, lists of dtypes, and loops over one and two inputs.
+ *
+ * Each file is compiled once for every instruction-set level (CPU_LEVEL is v2, v3 or v4; see
+ * lib.mk). At load it registers its kernels if its level is the one in use; see init.c. Kernels
+ * do not test the level.
  */
 #ifndef TENSOR_CPU_H
 #define TENSOR_CPU_H
@@ -13,22 +15,24 @@
 #undef I
 
 struct cpu_kernel {
-	const char *name; /* of the loop */
+	const char *name; /* of the kernel table in lib/schema/ops/ */
 	tensor_kernel fn;
 };
 
 #define CPU_PASTE_(a, b) a##_##b
 #define CPU_PASTE(a, b)	 CPU_PASTE_(a, b)
-/* A name of this level, for what one kernel file calls in another. */
+/* The name of a function that kernel files of one level share: a suffix keeps levels apart. */
 #define CPU_NAME(x)  CPU_PASTE(x, CPU_LEVEL)
 #define CPU_TEXT_(x) #x
 #define CPU_TEXT(x)  CPU_TEXT_(x)
 
-/* Registers kernels of a level, "v3", unless it is not the one that is used. */
+/* Registers n kernels if `level` ("v3") is the level in use. */
 void cpu_register(const char *level, const struct cpu_kernel *kernels, size_t n);
 
-/* At the end of a file: CPU_KERNELS(K(add), K(sub)) registers cpu_add() as "add". After the
- * tables are there (101), before anybody registers on top. */
+/*
+ * At the end of a file: CPU_KERNELS(K(add), K(sub)) registers cpu_add() as "add". The constructor
+ * runs after the one that creates the kernel tables (priority 101) and before those of plugins.
+ */
 #define K(NAME)                                  \
 	{                                        \
 #NAME, (tensor_kernel)cpu_##NAME \
@@ -41,7 +45,10 @@ void cpu_register(const char *level, const struct cpu_kernel *kernels, size_t n)
 		cpu_register(CPU_TEXT(CPU_LEVEL), kernels, ARRAY_SIZE(kernels)); \
 	}
 
-/* Loops whose result does not depend on the sign; AT_WRAPPED() names them for u16, u32 and u64. */
+/*
+ * Lists of dtypes: X(suffix, C type, dtype). DTYPES_WRAPPING is for loops whose result has the same
+ * bits for signed and unsigned elements; AT_WRAPPED() gives their table entries for u16, u32, u64.
+ */
 #define DTYPES_WRAPPING(X)          \
 	X(u8, uint8_t, TENSOR_U8)   \
 	X(i8, int8_t, TENSOR_I8)    \
@@ -60,114 +67,124 @@ void cpu_register(const char *level, const struct cpu_kernel *kernels, size_t n)
 #define DTYPES_COMPLEX(X)                 \
 	X(c64, float complex, TENSOR_C64) \
 	X(c128, double complex, TENSOR_C128)
-/* The halves and the floats of 8 bits are in no list: kernels compute them as f32, see
- * pointwise_run(). */
+/* f16, bf16 and the 8-bit floats are in no list: they are computed in f32, see pointwise_run(). */
 #define DTYPES_NUMBER(X) DTYPES_INT(X) DTYPES_FLOAT(X)
 #define DTYPES_REAL(X)	 X(b8, uint8_t, TENSOR_BOOL) DTYPES_NUMBER(X)
 #define DTYPES_ALL(X)	 DTYPES_REAL(X) DTYPES_COMPLEX(X)
 
-/* x < 0, without a warning where x is unsigned. */
+/* x is NaN; also for vectors, and for integers without the compiler's warning. */
+#define IS_NAN(x) ((x) != (x))
+
+/* x < 0, without the compiler's warning for unsigned x. */
 #define NEGATIVE(x) (((x) < 1) & ((x) != 0))
 
-/* One element may be read and written by the same iteration, never by another. */
+/*
+ * Tells the compiler that no iteration reads what another one writes, so that it may vectorize.
+ * An output may be the same memory as an input: each iteration reads its elements before it writes.
+ */
 #define IVDEP _Pragma("GCC ivdep")
 
-/* In loops over any strides, which are there for what is too small to be worth a block: code for
- * vectors would be more than that of all the others together. */
+/*
+ * Prevents vectorization of a loop over arbitrary strides. Such loops run on operands that are too
+ * small to be packed into blocks; vector code for them would outweigh all other loops in size.
+ */
 #define ONE_BY_ONE asm volatile("")
 
-/* One input. `x` is the element of type T; EXPR has type R. The contiguous form is what the
- * compiler vectorises. */
-#define UNARY_LOOP(NAME, T, R, EXPR) UNARY_LOOP_WITH(NAME, T, R, (void)params, EXPR)
+/* An element of 16 bytes, for loops that only copy. */
+struct bytes16 {
+	uint64_t w[2];
+};
 
-/* The same with declarations before the loop, for parameters. */
-#define UNARY_LOOP_WITH(NAME, T, R, DECL, EXPR)                                               \
+/* The parameters of a loop: see iter_loop in iter/iter.h. Operand 0 is the output. */
+#define ITER_LOOP(NAME)                                                                       \
 	static void NAME(char *const *data, const int64_t *s0, const int64_t *s1, int64_t n0, \
-			 int64_t n1, const void *params)                                      \
-	{                                                                                     \
-		int64_t so = s0[0], sa = s0[1];                                               \
-		char *o = data[0];                                                            \
-		const char *a = data[1];                                                      \
-		DECL;                                                                         \
-		for (int64_t j = 0; j < n1; j++, o += s1[0], a += s1[1]) {                    \
-			if (so == sizeof(R) && sa == sizeof(T)) {                             \
-				R *po = (R *)o;                                               \
-				const T *pa = (const T *)a;                                   \
-				IVDEP for (int64_t i = 0; i < n0; i++)                        \
-				{                                                             \
-					T x = pa[i];                                          \
-					po[i] = (EXPR);                                       \
-				}                                                             \
-			} else {                                                              \
-				for (int64_t i = 0; i < n0; i++) {                            \
-					T x = *(const T *)(a + i * sa);                       \
-					ONE_BY_ONE;                                           \
-					*(R *)(o + i * so) = (EXPR);                          \
-				}                                                             \
-			}                                                                     \
-		}                                                                             \
+			 int64_t n1, const void *params)
+
+/* Declares NAME, the element of type T at p + offset bytes. */
+#define INPUT(T, NAME, p, offset) T NAME = *(const T *)((p) + (offset))
+
+/*
+ * One row of n elements: INPUTS declares the inputs of iteration i, EXPR is its result. ONCE
+ * declares an input that is the same in all iterations. The result goes to OUT or, in a strided
+ * row, to the element of type R at o + i * so bytes.
+ */
+#define ROW_DENSE(i, n, ONCE, INPUTS, OUT, EXPR)        \
+	{                                               \
+		ONCE;                                   \
+		IVDEP for (int64_t i = 0; i < (n); i++) \
+		{                                       \
+			INPUTS;                         \
+			OUT = (EXPR);                   \
+		}                                       \
 	}
-
-/* Two inputs `x` and `y` of type T; the contiguous form, and those with one of them constant. */
-#define BINARY_LOOP(NAME, T, R, EXPR) BINARY_LOOP_WITH(NAME, T, R, (void)params, EXPR)
-#define BINARY_LOOP_WITH(NAME, T, R, DECL, EXPR)                                              \
-	static void NAME(char *const *data, const int64_t *s0, const int64_t *s1, int64_t n0, \
-			 int64_t n1, const void *params)                                      \
-	{                                                                                     \
-		int64_t so = s0[0], sa = s0[1], sb = s0[2];                                   \
-		bool flat = so == sizeof(R), da = sa == sizeof(T), db = sb == sizeof(T);      \
-		char *o = data[0];                                                            \
-		const char *a = data[1], *b = data[2];                                        \
-		DECL;                                                                         \
-		for (int64_t j = 0; j < n1; j++, o += s1[0], a += s1[1], b += s1[2]) {        \
-			R *po = (R *)o;                                                       \
-			const T *pa = (const T *)a, *pb = (const T *)b;                       \
-			if (flat && da && db) {                                               \
-				IVDEP for (int64_t i = 0; i < n0; i++)                        \
-				{                                                             \
-					T x = pa[i], y = pb[i];                               \
-					po[i] = (EXPR);                                       \
-				}                                                             \
-			} else if (flat && da && !sb) {                                       \
-				T y = *pb;                                                    \
-				IVDEP for (int64_t i = 0; i < n0; i++)                        \
-				{                                                             \
-					T x = pa[i];                                          \
-					po[i] = (EXPR);                                       \
-				}                                                             \
-			} else if (flat && db && !sa) {                                       \
-				T x = *pa;                                                    \
-				IVDEP for (int64_t i = 0; i < n0; i++)                        \
-				{                                                             \
-					T y = pb[i];                                          \
-					po[i] = (EXPR);                                       \
-				}                                                             \
-			} else {                                                              \
-				for (int64_t i = 0; i < n0; i++) {                            \
-					T x = *(const T *)(a + i * sa);                       \
-					T y = *(const T *)(b + i * sb);                       \
-					ONE_BY_ONE;                                           \
-					*(R *)(o + i * so) = (EXPR);                          \
-				}                                                             \
-			}                                                                     \
-		}                                                                             \
+#define ROW_STRIDED(i, n, INPUTS, R, o, so, EXPR)        \
+	{                                                \
+		for (int64_t i = 0; i < (n); i++) {      \
+			INPUTS;                          \
+			ONE_BY_ONE;                      \
+			*(R *)((o) + i * (so)) = (EXPR); \
+		}                                        \
 	}
 
 /*
- * Runs the loop for it->dtype, or for f32 where that is one of the halves and has none. Operands
- * of other dtypes are converted on the way. `result` is what the loop writes: TENSOR_BOOL, or
- * TENSOR_DTYPE_NONE for what it reads.
+ * A loop over one input: `x` is the element, of type T, EXPR the result, of type R. DECL is
+ * executed once before the loop and may declare parameters of the call.
+ */
+#define UNARY_LOOP(NAME, T, R, EXPR) UNARY_LOOP_WITH(NAME, T, R, (void)params, EXPR)
+#define UNARY_LOOP_WITH(NAME, T, R, DECL, EXPR)                                           \
+	ITER_LOOP(NAME)                                                                   \
+	{                                                                                 \
+		int64_t so = s0[0], sa = s0[1];                                           \
+		char *o = data[0], *a = data[1];                                          \
+		DECL;                                                                     \
+		for (int64_t j = 0; j < n1; j++, o += s1[0], a += s1[1]) {                \
+			const T *pa = (const T *)a;                                       \
+			if (so == sizeof(R) && sa == sizeof(T))                           \
+				ROW_DENSE(i, n0, , T x = pa[i], ((R *)o)[i], EXPR)        \
+			else                                                              \
+				ROW_STRIDED(i, n0, INPUT(T, x, a, i *sa), R, o, so, EXPR) \
+		}                                                                         \
+	}
+
+/* A loop over two inputs `x` and `y` of type T, with forms for a stride of 0 in one of them. */
+#define BINARY_LOOP(NAME, T, R, EXPR) BINARY_LOOP_WITH(NAME, T, R, (void)params, EXPR)
+#define BINARY_LOOP_WITH(NAME, T, R, DECL, EXPR)                                                \
+	ITER_LOOP(NAME)                                                                         \
+	{                                                                                       \
+		int64_t so = s0[0], sa = s0[1], sb = s0[2];                                     \
+		bool dense = so == sizeof(R), da = sa == sizeof(T), db = sb == sizeof(T);       \
+		char *o = data[0], *a = data[1], *b = data[2];                                  \
+		DECL;                                                                           \
+		for (int64_t j = 0; j < n1; j++, o += s1[0], a += s1[1], b += s1[2]) {          \
+			const T *pa = (const T *)a, *pb = (const T *)b;                         \
+			if (dense && da && db)                                                  \
+				ROW_DENSE(i, n0, , T x = pa[i]; T y = pb[i], ((R *)o)[i], EXPR) \
+			else if (dense && da && !sb)                                            \
+				ROW_DENSE(i, n0, T y = *pb, T x = pa[i], ((R *)o)[i], EXPR)     \
+			else if (dense && db && !sa)                                            \
+				ROW_DENSE(i, n0, T x = *pa, T y = pb[i], ((R *)o)[i], EXPR)     \
+			else                                                                    \
+				ROW_STRIDED(i, n0, INPUT(T, x, a, i *sa);                       \
+					    INPUT(T, y, b, i * sb), R, o, so, EXPR)             \
+		}                                                                               \
+	}
+
+/*
+ * Runs the loop for it->dtype; f16, bf16 and 8-bit floats without a loop of their own use that for
+ * f32. Operands of other dtypes are converted in blocks. `result` is the dtype that the loop
+ * writes: TENSOR_BOOL, or TENSOR_DTYPE_NONE for the dtype that it reads.
  */
 int CPU_NAME(pointwise_run)(const char *name, struct tensor_iter *it, const iter_loop *loops,
 			    enum tensor_dtype result, const void *params);
-/* The same where operands have dtypes of their own: want[i] is what the loop sees. */
+/* Runs a loop whose operands have different dtypes: want[i] is that of operand i. */
 int CPU_NAME(pointwise_run_as)(const char *name, struct tensor_iter *it, iter_loop loop,
 			       const uint8_t *want, const void *params);
-/* n elements, strides in bytes, of any dtypes: to[i] = from[i]. */
+/* Converts n elements between any two dtypes; strides in bytes. */
 void CPU_NAME(convert)(void *to, enum tensor_dtype to_dtype, int64_t to_stride, const void *from,
 		       enum tensor_dtype from_dtype, int64_t from_stride, int64_t n);
 
-/* A pointwise kernel: picks the loop for the dtype. Entries are [TENSOR_F32] = loop. */
+/* Defines a pointwise kernel, cpu_NAME(), that picks its loop by dtype from the entries
+ * [TENSOR_F32] = loop, ... The loops write RESULT; see pointwise_run(). */
 #define POINTWISE_TO(RESULT, NAME, ...)                                                      \
 	static int cpu_##NAME(struct tensor_iter *it, const struct pointwise_params *params) \
 	{                                                                                    \
@@ -176,7 +193,7 @@ void CPU_NAME(convert)(void *to, enum tensor_dtype to_dtype, int64_t to_stride, 
 		return CPU_NAME(pointwise_run)(#NAME, it, loops, RESULT, params);            \
 	}
 #define POINTWISE(NAME, ...) POINTWISE_TO(TENSOR_DTYPE_NONE, NAME, __VA_ARGS__)
-/* The same where the loops write bool. */
+/* A kernel whose loops write bool. */
 #define PREDICATE(NAME, ...) POINTWISE_TO(TENSOR_BOOL, NAME, __VA_ARGS__)
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
 /*
- * One line for an operator: loops for whole categories of dtypes from one expression in `x`, `y`
- * and `z`, and the entries of a POINTWISE table for them. UNARY_FLOAT(frac, x - trunc(x)) makes
- * frac_f32 and frac_f64, AT_FLOAT(frac) names them in the table. Expressions use <tgmath.h>.
+ * Pointwise loops for a category of dtypes from one expression in `x`, `y` and `z`, and the entries
+ * of a POINTWISE table for them. UNARY_FLOAT(frac, x - trunc(x)) defines frac_f32() and frac_f64(),
+ * AT_FLOAT(frac) gives their table entries. Expressions use <tgmath.h>.
  */
 #ifndef TENSOR_CPU_LOOPS_H
 #define TENSOR_CPU_LOOPS_H
@@ -12,50 +12,34 @@
 
 #include <math.h>
 
-/* A parameter of the call, as a number of the loop's type. */
+/* A scalar parameter of the call (a, b or c), converted to the loop's type. */
 #define PARAM(which)	  (((const struct pointwise_params *)params)->which)
 #define PARAM_F(T, which) ((T)CMPLX(scalar_double(PARAM(which)), scalar_imag(PARAM(which))))
 #define PARAM_I(T, which) ((T)scalar_int(PARAM(which)))
 
 /* ---- three inputs: x of type A, y and z of type T ---- */
 
-#define TERNARY_LOOP_WITH(NAME, A, T, R, DECL, EXPR)                                          \
-	static void NAME(char *const *data, const int64_t *s0, const int64_t *s1, int64_t n0, \
-			 int64_t n1, const void *params)                                      \
-	{                                                                                     \
-		int64_t so = s0[0], sa = s0[1], sb = s0[2], sc = s0[3];                       \
-		char *o = data[0];                                                            \
-		const char *a = data[1], *b = data[2], *c = data[3];                          \
-		DECL;                                                                         \
-		for (int64_t j = 0; j < n1; j++) {                                            \
-			if (so == sizeof(R) && sa == sizeof(A) && sb == sizeof(T) &&          \
-			    sc == sizeof(T)) {                                                \
-				R *po = (R *)o;                                               \
-				const A *pa = (const A *)a;                                   \
-				const T *pb = (const T *)b, *pc = (const T *)c;               \
-				IVDEP for (int64_t i = 0; i < n0; i++)                        \
-				{                                                             \
-					A x = pa[i];                                          \
-					T y = pb[i], z = pc[i];                               \
-					po[i] = (EXPR);                                       \
-				}                                                             \
-			} else {                                                              \
-				for (int64_t i = 0; i < n0; i++) {                            \
-					A x = *(const A *)(a + i * sa);                       \
-					T y = *(const T *)(b + i * sb);                       \
-					T z = *(const T *)(c + i * sc);                       \
-					ONE_BY_ONE;                                           \
-					*(R *)(o + i * so) = (EXPR);                          \
-				}                                                             \
-			}                                                                     \
-			o += s1[0];                                                           \
-			a += s1[1];                                                           \
-			b += s1[2];                                                           \
-			c += s1[3];                                                           \
-		}                                                                             \
+#define TERNARY_LOOP_WITH(NAME, A, T, R, DECL, EXPR)                                               \
+	ITER_LOOP(NAME)                                                                            \
+	{                                                                                          \
+		int64_t so = s0[0], sa = s0[1], sb = s0[2], sc = s0[3];                            \
+		char *o = data[0], *a = data[1], *b = data[2], *c = data[3];                       \
+		bool dense = so == sizeof(R) && sa == sizeof(A) && sb == sizeof(T) &&              \
+			     sc == sizeof(T);                                                      \
+		DECL;                                                                              \
+		for (int64_t j = 0; j < n1; j++, o += s1[0], a += s1[1], b += s1[2], c += s1[3]) { \
+			const A *pa = (const A *)a;                                                \
+			const T *pb = (const T *)b, *pc = (const T *)c;                            \
+			if (dense)                                                                 \
+				ROW_DENSE(i, n0, , A x = pa[i]; T y = pb[i];                       \
+					  T z = pc[i], ((R *)o)[i], EXPR)                          \
+			else                                                                       \
+				ROW_STRIDED(i, n0, INPUT(A, x, a, i *sa); INPUT(T, y, b, i * sb);  \
+					    INPUT(T, z, c, i * sc), R, o, so, EXPR)                \
+		}                                                                                  \
 	}
 
-/* ---- from one expression, loops for a category; R is the result's type ---- */
+/* ---- loops for a category of dtypes ---- */
 
 #define UNARY_FLOAT(N, EXPR)                    \
 	UNARY_LOOP(N##_f32, float, float, EXPR) \
@@ -80,13 +64,13 @@
 	UNARY_LOOP(N##_u32, uint32_t, uint32_t, EXPR) \
 	UNARY_LOOP(N##_u64, uint64_t, uint64_t, EXPR)
 #define UNARY_INT(N, EXPR) UNARY_UNSIGNED(N, EXPR) UNARY_SIGNED(N, EXPR)
-/* By width, where signed and unsigned are the same. */
+/* By width in bits, where signed and unsigned elements give the same bits. */
 #define UNARY_BITS(N, EXPR)                           \
 	UNARY_LOOP(N##_w8, uint8_t, uint8_t, EXPR)    \
 	UNARY_LOOP(N##_w16, uint16_t, uint16_t, EXPR) \
 	UNARY_LOOP(N##_w32, uint32_t, uint32_t, EXPR) \
 	UNARY_LOOP(N##_w64, uint64_t, uint64_t, EXPR)
-/* Result bool. */
+/* One input, result bool. */
 #define TEST_BITS(N, EXPR)                           \
 	UNARY_LOOP(N##_w8, uint8_t, uint8_t, EXPR)   \
 	UNARY_LOOP(N##_w16, uint16_t, uint8_t, EXPR) \
@@ -163,7 +147,7 @@
 	TERNARY_LOOP_WITH(N##_i64, int64_t, int64_t, int64_t, DECL(int64_t), EXPR)
 #define NO_DECL(T) (void)params
 
-/* A pointwise kernel that makes real numbers of complex ones. */
+/* A pointwise kernel whose result is real for complex inputs. */
 #define POINTWISE_REAL(NAME, ...)                                                             \
 	static int cpu_##NAME(struct tensor_iter *it, const struct pointwise_params *params)  \
 	{                                                                                     \
@@ -175,82 +159,72 @@
 	}
 
 /*
- * ---- bf16 in one pass: where every operand is it; the iterator converts otherwise. x and y are
- * float, and so is what an input of stride 0 points to: a number need not be a bf16 ----
+ * ---- bf16 without a conversion of the operands: for calls whose operands are all bf16 ----
+ *
+ * x and y are float. An input of stride 0 points to a float: a scalar need not be exact in bf16.
  */
 
-#define UNARY_BF16_WITH(NAME, DECL, EXPR)                                                       \
-	static void NAME##_bf16(char *const *data, const int64_t *s0, const int64_t *s1,        \
-				int64_t n0, int64_t n1, const void *params)                     \
-	{                                                                                       \
-		int64_t so = s0[0], sa = s0[1];                                                 \
-		DECL;                                                                           \
-		for (int64_t j = 0; j < n1; j++) {                                              \
-			char *o = data[0] + j * s1[0];                                          \
-			const char *a = data[1] + j * s1[1];                                    \
-			if (so == 2 && sa == 2) {                                               \
-				IVDEP for (int64_t i = 0; i < n0; i++)                          \
-				{                                                               \
-					float x = bf16_to_f32(((const uint16_t *)a)[i]);        \
-					((uint16_t *)o)[i] = f32_to_bf16(EXPR);                 \
-				}                                                               \
-			} else {                                                                \
-				for (int64_t i = 0; i < n0; i++) {                              \
-					float x = bf16_to_f32(*(const uint16_t *)(a + i * sa)); \
-					ONE_BY_ONE;                                             \
-					*(uint16_t *)(o + i * so) = f32_to_bf16(EXPR);          \
-				}                                                               \
-			}                                                                       \
-		}                                                                               \
+#define UNARY_BF16_WITH(NAME, DECL, EXPR)                                               \
+	ITER_LOOP(NAME##_bf16)                                                          \
+	{                                                                               \
+		int64_t so = s0[0], sa = s0[1];                                         \
+		DECL;                                                                   \
+		for (int64_t j = 0; j < n1; j++) {                                      \
+			char *o = data[0] + j * s1[0], *a = data[1] + j * s1[1];        \
+			uint16_t *po = (uint16_t *)o;                                   \
+			const uint16_t *pa = (const uint16_t *)a;                       \
+			if (so == 2 && sa == 2)                                         \
+				ROW_DENSE(i, n0, , float x = bf16_to_f32(pa[i]), po[i], \
+					  f32_to_bf16(EXPR))                            \
+			else                                                            \
+				ROW_STRIDED(i, n0, INPUT(uint16_t, u, a, i *sa);        \
+					    float x = bf16_to_f32(u), uint16_t, o, so,  \
+					    f32_to_bf16(EXPR))                          \
+		}                                                                       \
 	}
 #define UNARY_BF16(NAME, EXPR) UNARY_BF16_WITH(NAME, (void)params, EXPR)
 
-/* Two inputs; STORE makes R of the result: f32_to_bf16, or nothing for bool. */
-#define BINARY_BF16_TO(NAME, R, STORE, EXPR)                                                  \
-	static void NAME##_bf16(char *const *data, const int64_t *s0, const int64_t *s1,      \
-				int64_t n0, int64_t n1, const void *params)                   \
-	{                                                                                     \
-		int64_t so = s0[0], sa = s0[1], sb = s0[2];                                   \
-		for (int64_t j = 0; j < n1; j++) {                                            \
-			char *o = data[0] + j * s1[0];                                        \
-			const char *a = data[1] + j * s1[1], *b = data[2] + j * s1[2];        \
-			const uint16_t *pa = (const uint16_t *)a, *pb = (const uint16_t *)b;  \
-			R *po = (R *)o;                                                       \
-			if (so == sizeof(R) && sa == 2 && sb == 2) {                          \
-				IVDEP for (int64_t i = 0; i < n0; i++)                        \
-				{                                                             \
-					float x = bf16_to_f32(pa[i]), y = bf16_to_f32(pb[i]); \
-					po[i] = STORE(EXPR);                                  \
-				}                                                             \
-			} else if (so == sizeof(R) && sa == 2 && !sb) {                       \
-				float y = *(const float *)b;                                  \
-				IVDEP for (int64_t i = 0; i < n0; i++)                        \
-				{                                                             \
-					float x = bf16_to_f32(pa[i]);                         \
-					po[i] = STORE(EXPR);                                  \
-				}                                                             \
-			} else if (so == sizeof(R) && sb == 2 && !sa) {                       \
-				float x = *(const float *)a;                                  \
-				IVDEP for (int64_t i = 0; i < n0; i++)                        \
-				{                                                             \
-					float y = bf16_to_f32(pb[i]);                         \
-					po[i] = STORE(EXPR);                                  \
-				}                                                             \
-			} else {                                                              \
-				for (int64_t i = 0; i < n0; i++) {                            \
-					float x = BF16_OR_F32(a, sa), y = BF16_OR_F32(b, sb); \
-					ONE_BY_ONE;                                           \
-					*(R *)(o + i * so) = STORE(EXPR);                     \
-				}                                                             \
-			}                                                                     \
-		}                                                                             \
-	}
-#define BF16_OR_F32(p, step) \
-	((step) ? bf16_to_f32(*(const uint16_t *)((p) + i * (step))) : *(const float *)(p))
-#define BINARY_BF16(NAME, EXPR)	  BINARY_BF16_TO(NAME, uint16_t, f32_to_bf16, EXPR)
-#define RELATION_BF16(NAME, EXPR) BINARY_BF16_TO(NAME, uint8_t, , (EXPR))
+/* An element of an input, which is a float if the input has stride 0. */
+static inline float bf16_or_f32(const char *p, int64_t stride, int64_t i)
+{
+	return stride ? bf16_to_f32(*(const uint16_t *)(p + i * stride)) : *(const float *)p;
+}
 
-/* ---- entries of a table ---- */
+/* The row of two inputs at a and b: see BINARY_BF16_TO(). */
+#define BINARY_BF16_ROW(R, o, so, a, sa, b, sb, n, VALUE)                                \
+	{                                                                                \
+		bool dense = (so) == sizeof(R), da = (sa) == 2, db = (sb) == 2;          \
+		const uint16_t *pa = (const uint16_t *)(a), *pb = (const uint16_t *)(b); \
+		R *po = (R *)(o);                                                        \
+		if (dense && da && db)                                                   \
+			ROW_DENSE(i, n, , float x = bf16_to_f32(pa[i]);                  \
+				  float y = bf16_to_f32(pb[i]), po[i], VALUE)            \
+		else if (dense && da && !(sb))                                           \
+			ROW_DENSE(i, n, float y = *(const float *)(b),                   \
+				  float x = bf16_to_f32(pa[i]), po[i], VALUE)            \
+		else if (dense && db && !(sa))                                           \
+			ROW_DENSE(i, n, float x = *(const float *)(a),                   \
+				  float y = bf16_to_f32(pb[i]), po[i], VALUE)            \
+		else                                                                     \
+			ROW_STRIDED(i, n, float x = bf16_or_f32(a, sa, i);               \
+				    float y = bf16_or_f32(b, sb, i), R, o, so, VALUE)    \
+	}
+
+/* Two inputs; VALUE, of type R, is an expression in x and y. */
+#define BINARY_BF16_TO(NAME, R, VALUE)                                                 \
+	ITER_LOOP(NAME##_bf16)                                                         \
+	{                                                                              \
+		int64_t so = s0[0], sa = s0[1], sb = s0[2];                            \
+		for (int64_t j = 0; j < n1; j++) {                                     \
+			char *o = data[0] + j * s1[0];                                 \
+			const char *a = data[1] + j * s1[1], *b = data[2] + j * s1[2]; \
+			BINARY_BF16_ROW(R, o, so, a, sa, b, sb, n0, VALUE)             \
+		}                                                                      \
+	}
+#define BINARY_BF16(NAME, EXPR)	  BINARY_BF16_TO(NAME, uint16_t, f32_to_bf16(EXPR))
+#define RELATION_BF16(NAME, EXPR) BINARY_BF16_TO(NAME, uint8_t, EXPR)
+
+/* ---- entries of a POINTWISE table ---- */
 
 #define AT_BF16(N) [TENSOR_BF16] = N##_bf16
 
@@ -262,7 +236,7 @@
 #define AT_UNSIGNED(N) \
 	[TENSOR_U8] = N##_u8, [TENSOR_U16] = N##_u16, [TENSOR_U32] = N##_u32, [TENSOR_U64] = N##_u64
 #define AT_INT(N) AT_UNSIGNED(N), AT_SIGNED(N)
-/* Integers whose loops go by width. */
+/* Integers, for loops by width. */
 #define AT_BITS(N)                                                                                 \
 	AT_BITS_UNSIGNED(N), [TENSOR_I8] = N##_w8, [TENSOR_I16] = N##_w16, [TENSOR_I32] = N##_w32, \
 			     [TENSOR_I64] = N##_w64

@@ -1,18 +1,13 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * Tiles of a transposed copy. A tile is read in rows of the source and written in rows of the
- * output; in between, three rounds of exchanges turn it around, each between rows that are 1, 2
- * and 4 apart.
+ * Transposed copies by tiles of 8 x 8 elements. A tile is read in rows of the source, transposed in
+ * registers and written in rows of the output.
  */
 #include "kernels/cpu/simd/transpose.h"
 
-#define SIDE 8
+#define SIDE 8 /* rows and columns of a full tile */
 
-struct bits16 {
-	uint64_t w[2];
-};
-
-/* Any size: through a small array that stays in the first cache. */
+/* A tile of any size up to SIDE x SIDE. */
 #define TILE(n, T)                                                                               \
 	static void tile_any_##n(char *o, const char *s, int64_t from_row, int64_t to_row,       \
 				 int64_t n0, int64_t n1)                                         \
@@ -26,46 +21,22 @@ TILE(1, uint8_t)
 TILE(2, uint16_t)
 TILE(4, uint32_t)
 TILE(8, uint64_t)
-TILE(16, struct bits16)
+TILE(16, struct bytes16)
 
 typedef uint16_t v8u16 __attribute__((vector_size(16)));
 typedef uint32_t v8u32 __attribute__((vector_size(32)));
 typedef uint64_t v4u64 __attribute__((vector_size(32)));
 
-#define TILE_8X8(V)                                                                    \
-	static void tile_##V(char *o, const char *s, int64_t from_row, int64_t to_row) \
-	{                                                                              \
-		const V low1 = { 0, 8, 2, 10, 4, 12, 6, 14 },                          \
-			high1 = { 1, 9, 3, 11, 5, 13, 7, 15 };                         \
-		const V low2 = { 0, 1, 8, 9, 4, 5, 12, 13 },                           \
-			high2 = { 2, 3, 10, 11, 6, 7, 14, 15 };                        \
-		const V low4 = { 0, 1, 2, 3, 8, 9, 10, 11 },                           \
-			high4 = { 4, 5, 6, 7, 12, 13, 14, 15 };                        \
-		V a[8], b[8];                                                          \
-                                                                                       \
-		for (int i = 0; i < 8; i++)                                            \
-			memcpy(&a[i], s + i * from_row, sizeof(V));                    \
-		for (int i = 0; i < 8; i += 2) {                                       \
-			b[i] = __builtin_shuffle(a[i], a[i + 1], low1);                \
-			b[i + 1] = __builtin_shuffle(a[i], a[i + 1], high1);           \
-		}                                                                      \
-		for (int i = 0; i < 8; i += 4)                                         \
-			for (int k = i; k < i + 2; k++) {                              \
-				a[k] = __builtin_shuffle(b[k], b[k + 2], low2);        \
-				a[k + 2] = __builtin_shuffle(b[k], b[k + 2], high2);   \
-			}                                                              \
-		for (int k = 0; k < 4; k++) {                                          \
-			b[k] = __builtin_shuffle(a[k], a[k + 4], low4);                \
-			b[k + 4] = __builtin_shuffle(a[k], a[k + 4], high4);           \
-		}                                                                      \
-		for (int i = 0; i < 8; i++)                                            \
-			memcpy(o + i * to_row, &b[i], sizeof(V));                      \
-	}
-TILE_8X8(v8u16)
-TILE_8X8(v8u32)
+#define V      v8u16
+#define SUFFIX 2
+#include "kernels/cpu/simd/transpose_8x8.h"
 
-/* Bytes: a row is one word, whose parts change places with another word's. */
-static void tile_8(char *o, const char *s, int64_t from_row, int64_t to_row)
+#define V      v8u32
+#define SUFFIX 4
+#include "kernels/cpu/simd/transpose_8x8.h"
+
+/* For bytes a row is one 64-bit word; parts of two words are exchanged. */
+static void tile_8x8_1(char *o, const char *s, int64_t from_row, int64_t to_row)
 {
 	const uint64_t even[] = { 0x00ff00ff00ff00ff, 0x0000ffff0000ffff, 0x00000000ffffffff };
 	uint64_t a[8];
@@ -109,7 +80,7 @@ static void tile_4x4(char *o, const char *s, int64_t from_row, int64_t to_row)
 		memcpy(o + i * to_row, &a[i], 32);
 }
 
-static void tile_64(char *o, const char *s, int64_t from_row, int64_t to_row)
+static void tile_8x8_8(char *o, const char *s, int64_t from_row, int64_t to_row)
 {
 	for (int j = 0; j < SIDE; j += 4)
 		for (int i = 0; i < SIDE; i += 4)
@@ -125,25 +96,25 @@ static void tile(char *o, const char *s, int64_t from_row, int64_t to_row, int64
 	switch (size) {
 	case 1:
 		if (full)
-			tile_8(o, s, from_row, to_row);
+			tile_8x8_1(o, s, from_row, to_row);
 		else
 			tile_any_1(o, s, from_row, to_row, n0, n1);
 		break;
 	case 2:
 		if (full)
-			tile_v8u16(o, s, from_row, to_row);
+			tile_8x8_2(o, s, from_row, to_row);
 		else
 			tile_any_2(o, s, from_row, to_row, n0, n1);
 		break;
 	case 4:
 		if (full)
-			tile_v8u32(o, s, from_row, to_row);
+			tile_8x8_4(o, s, from_row, to_row);
 		else
 			tile_any_4(o, s, from_row, to_row, n0, n1);
 		break;
 	case 8:
 		if (full)
-			tile_64(o, s, from_row, to_row);
+			tile_8x8_8(o, s, from_row, to_row);
 		else
 			tile_any_8(o, s, from_row, to_row, n0, n1);
 		break;
@@ -152,7 +123,7 @@ static void tile(char *o, const char *s, int64_t from_row, int64_t to_row, int64
 	}
 }
 
-/* Two tiles of rows at a time make use of a whole line of the source. */
+/* Rows of two tiles are copied together: they fill a cache line of the source. */
 #define BAND (2 * SIDE)
 
 void CPU_NAME(transpose)(char *const *data, int64_t from_row, int64_t to_row, int64_t n0,

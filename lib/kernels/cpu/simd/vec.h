@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
 /*
- * A vector as wide as this compilation's registers, and SLEEF's functions on it (error below
- * 1 ulp). This is the one place that knows how wide that is.
+ * Vectors of the width of the instruction-set level, and the SLEEF functions for them (error below
+ * 1 ulp). Only vec*.h contain code that depends on the width.
  */
 #ifndef TENSOR_VEC_H
 #define TENSOR_VEC_H
@@ -16,7 +16,7 @@ typedef __m512 sleef_f32;
 typedef __m512d sleef_f64;
 #define SLEEF_F32(f) Sleef_##f##f16_u10
 #define SLEEF_F64(f) Sleef_##f##d8_u10
-/* With another suffix than _u10, or none. */
+/* SLEEF functions whose suffix is not _u10. */
 #define SLEEF_F32_(f, suffix) Sleef_##f##f16##suffix
 #define SLEEF_F64_(f, suffix) Sleef_##f##d8##suffix
 #elif defined(__AVX2__)
@@ -25,7 +25,7 @@ typedef __m256 sleef_f32;
 typedef __m256d sleef_f64;
 #define SLEEF_F32(f)	      Sleef_##f##f8_u10
 #define SLEEF_F64(f)	      Sleef_##f##d4_u10
-/* With another suffix than _u10, or none. */
+/* SLEEF functions whose suffix is not _u10. */
 #define SLEEF_F32_(f, suffix) Sleef_##f##f8##suffix
 #define SLEEF_F64_(f, suffix) Sleef_##f##d4##suffix
 #else
@@ -34,7 +34,7 @@ typedef __m128 sleef_f32;
 typedef __m128d sleef_f64;
 #define SLEEF_F32(f)	      Sleef_##f##f4_u10
 #define SLEEF_F64(f)	      Sleef_##f##d2_u10
-/* With another suffix than _u10, or none. */
+/* SLEEF functions whose suffix is not _u10. */
 #define SLEEF_F32_(f, suffix) Sleef_##f##f4##suffix
 #define SLEEF_F64_(f, suffix) Sleef_##f##d2##suffix
 #endif
@@ -42,22 +42,24 @@ typedef __m128d sleef_f64;
 typedef float vec_f32 __attribute__((vector_size(VEC_BYTES), aligned(4), may_alias));
 typedef double vec_f64 __attribute__((vector_size(VEC_BYTES), aligned(8), may_alias));
 
-/* Products of the lower halves of 64-bit lanes; what the upper halves hold does not matter. */
 typedef uint32_t vec_u32 __attribute__((vector_size(VEC_BYTES), aligned(4), may_alias));
 typedef uint64_t vec_u64 __attribute__((vector_size(VEC_BYTES), aligned(8), may_alias));
 
-/* Numbers of the 64-bit lanes. */
+/* Indices of the lanes of 64 bits, and of those of 32. */
 #if VEC_BYTES == 64
-#define VEC_NUMBERS ((vec_u64){ 0, 1, 2, 3, 4, 5, 6, 7 })
+#define VEC_LANE_INDEX	  ((vec_u64){ 0, 1, 2, 3, 4, 5, 6, 7 })
+#define VEC_LANE_INDEX_32 ((vec_u32){ 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15 })
 #elif VEC_BYTES == 32
-#define VEC_NUMBERS ((vec_u64){ 0, 1, 2, 3 })
+#define VEC_LANE_INDEX	  ((vec_u64){ 0, 1, 2, 3 })
+#define VEC_LANE_INDEX_32 ((vec_u32){ 0, 1, 2, 3, 4, 5, 6, 7 })
 #else
-#define VEC_NUMBERS ((vec_u64){ 0, 1 })
+#define VEC_LANE_INDEX	  ((vec_u64){ 0, 1 })
+#define VEC_LANE_INDEX_32 ((vec_u32){ 0, 1, 2, 3 })
 #endif
-/* v of type V, whose 64-bit lanes have changed places with those 1, 2 or 4 away. */
-#define VEC_CROSS(V, v, k) ((V)__builtin_shuffle((vec_u64)(v), VEC_NUMBERS ^ (k)))
+/* v, of type V, with each 64-bit lane exchanged for the one at index ^ k: k is 1, 2 or 4. */
+#define VEC_CROSS(V, v, k) ((V)__builtin_shuffle((vec_u64)(v), VEC_LANE_INDEX ^ (k)))
 
-/* A bit for each byte: its highest. */
+/* The highest bit of each byte. */
 static inline uint64_t vec_byte_bits(vec_u64 v)
 {
 #if defined(__AVX512F__)
@@ -69,6 +71,7 @@ static inline uint64_t vec_byte_bits(vec_u64 v)
 #endif
 }
 
+/* Products of the lower 32 bits of each 64-bit lane; the upper 32 bits are ignored. */
 static inline vec_u64 vec_mul_halves(vec_u64 a, vec_u64 b)
 {
 #if defined(__AVX512F__)
@@ -81,9 +84,9 @@ static inline vec_u64 vec_mul_halves(vec_u64 a, vec_u64 b)
 }
 
 /*
- * Less than a vector: the first n elements, or those from one to before another, are read (the
- * others are zero) or written, and no other byte is touched. A vec_part says which, for one
- * element type.
+ * Part of a vector: a vec_part selects the first n lanes, or the lanes [from, to). Loads set the
+ * other lanes to zero; neither loads nor stores access memory outside the part. It is valid for
+ * one element type.
  */
 #if defined(__AVX512F__)
 typedef __mmask16 vec_part;
@@ -172,37 +175,66 @@ static inline void vec_store_f64(double *p, vec_part part, vec_f64 v)
 typedef struct {
 	int from, to;
 } vec_part;
-#define VEC_PART(d, T)                                                   \
-	static inline vec_part vec_part_##d(int64_t n)                   \
-	{                                                                \
-		return (vec_part){ 0, (int)n };                          \
-	}                                                                \
-	static inline vec_part vec_lanes_##d(int from, int to)           \
-	{                                                                \
-		return (vec_part){ from, to };                           \
-	}                                                                \
-	static inline vec_##d vec_load_##d(const T *p, vec_part part)    \
-	{                                                                \
-		vec_##d v = { 0 };                                       \
-                                                                         \
-		for (int i = part.from; i < part.to; i++)                \
-			v[i] = p[i];                                     \
-		return v;                                                \
-	}                                                                \
-	static inline void vec_store_##d(T *p, vec_part part, vec_##d v) \
-	{                                                                \
-		for (int i = part.from; i < part.to; i++)                \
-			p[i] = v[i];                                     \
-	}
-VEC_PART(f32, float)
-VEC_PART(f64, double)
-#undef VEC_PART
+
+static inline vec_part vec_part_f32(int64_t n)
+{
+	return (vec_part){ 0, (int)n };
+}
+
+static inline vec_part vec_lanes_f32(int from, int to)
+{
+	return (vec_part){ from, to };
+}
+
+static inline vec_f32 vec_load_f32(const float *p, vec_part part)
+{
+	vec_f32 v = { 0 };
+
+	for (int i = part.from; i < part.to; i++)
+		v[i] = p[i];
+	return v;
+}
+
+static inline void vec_store_f32(float *p, vec_part part, vec_f32 v)
+{
+	for (int i = part.from; i < part.to; i++)
+		p[i] = v[i];
+}
+
+static inline vec_part vec_part_f64(int64_t n)
+{
+	return (vec_part){ 0, (int)n };
+}
+
+static inline vec_part vec_lanes_f64(int from, int to)
+{
+	return (vec_part){ from, to };
+}
+
+static inline vec_f64 vec_load_f64(const double *p, vec_part part)
+{
+	vec_f64 v = { 0 };
+
+	for (int i = part.from; i < part.to; i++)
+		v[i] = p[i];
+	return v;
+}
+
+static inline void vec_store_f64(double *p, vec_part part, vec_f64 v)
+{
+	for (int i = part.from; i < part.to; i++)
+		p[i] = v[i];
+}
 #endif
 
 #define VEC_F32 (VEC_BYTES / 4)
 #define VEC_F64 (VEC_BYTES / 8)
 
-/* f16 to f32 and back for as many whole vectors as there are; how many elements that was. */
+/* a in the lanes where the comparison c is true, else b; for vectors of any element type. */
+#define VEC_PICK(c, a, b) \
+	((__typeof__(a))(((__typeof__(c))(a) & (c)) | ((__typeof__(c))(b) & ~(c))))
+
+/* Convert whole vectors of f16 to f32 and back; return the number of elements converted. */
 #if defined(__AVX512F__)
 static inline int64_t vec_f16_to_f32(float *to, const uint16_t *from, int64_t n)
 {
@@ -257,19 +289,20 @@ static inline int64_t vec_f32_to_f16(uint16_t *to, const float *from, int64_t n)
 #endif
 
 /*
- * The greater and the lesser of x and y, y where they are equal; a NaN in either stays. The
- * instruction gives the second operand if there is a NaN.
+ * vec_max_f32(), vec_min_f32(), vec_max_f64(), vec_min_f64(): the greater or the lesser of x and y
+ * in each lane, y where they are equal. The result is NaN where x or y is NaN: the instruction
+ * returns its second operand then, so only NaN in x has to be blended in.
  */
 #if defined(__AVX512F__)
-#define VEC_EXTREME(which, OP)                                                                    \
-	static inline vec_f32 vec_##which##_f32(vec_f32 x, vec_f32 y)                             \
+#define VEC_MINMAX(OP)                                                                            \
+	static inline vec_f32 vec_##OP##_f32(vec_f32 x, vec_f32 y)                                \
 	{                                                                                         \
 		__mmask16 nan = _mm512_cmp_ps_mask((__m512)x, (__m512)x, _CMP_UNORD_Q);           \
                                                                                                   \
 		return (vec_f32)_mm512_mask_mov_ps(_mm512_##OP##_ps((__m512)x, (__m512)y), nan,   \
 						   (__m512)x);                                    \
 	}                                                                                         \
-	static inline vec_f64 vec_##which##_f64(vec_f64 x, vec_f64 y)                             \
+	static inline vec_f64 vec_##OP##_f64(vec_f64 x, vec_f64 y)                                \
 	{                                                                                         \
 		__mmask8 nan = _mm512_cmp_pd_mask((__m512d)x, (__m512d)x, _CMP_UNORD_Q);          \
                                                                                                   \
@@ -277,15 +310,15 @@ static inline int64_t vec_f32_to_f16(uint16_t *to, const float *from, int64_t n)
 						   (__m512d)x);                                   \
 	}
 #elif defined(__AVX2__)
-#define VEC_EXTREME(which, OP)                                                             \
-	static inline vec_f32 vec_##which##_f32(vec_f32 x, vec_f32 y)                      \
+#define VEC_MINMAX(OP)                                                                     \
+	static inline vec_f32 vec_##OP##_f32(vec_f32 x, vec_f32 y)                         \
 	{                                                                                  \
 		__m256 nan = _mm256_cmp_ps((__m256)x, (__m256)x, _CMP_UNORD_Q);            \
                                                                                            \
 		return (vec_f32)_mm256_blendv_ps(_mm256_##OP##_ps((__m256)x, (__m256)y),   \
 						 (__m256)x, nan);                          \
 	}                                                                                  \
-	static inline vec_f64 vec_##which##_f64(vec_f64 x, vec_f64 y)                      \
+	static inline vec_f64 vec_##OP##_f64(vec_f64 x, vec_f64 y)                         \
 	{                                                                                  \
 		__m256d nan = _mm256_cmp_pd((__m256d)x, (__m256d)x, _CMP_UNORD_Q);         \
                                                                                            \
@@ -293,15 +326,15 @@ static inline int64_t vec_f32_to_f16(uint16_t *to, const float *from, int64_t n)
 						 (__m256d)x, nan);                         \
 	}
 #else
-#define VEC_EXTREME(which, OP)                                                                   \
-	static inline vec_f32 vec_##which##_f32(vec_f32 x, vec_f32 y)                            \
+#define VEC_MINMAX(OP)                                                                           \
+	static inline vec_f32 vec_##OP##_f32(vec_f32 x, vec_f32 y)                               \
 	{                                                                                        \
 		__m128 nan = _mm_cmpunord_ps((__m128)x, (__m128)x);                              \
                                                                                                  \
 		return (vec_f32)_mm_blendv_ps(_mm_##OP##_ps((__m128)x, (__m128)y), (__m128)x,    \
 					      nan);                                              \
 	}                                                                                        \
-	static inline vec_f64 vec_##which##_f64(vec_f64 x, vec_f64 y)                            \
+	static inline vec_f64 vec_##OP##_f64(vec_f64 x, vec_f64 y)                               \
 	{                                                                                        \
 		__m128d nan = _mm_cmpunord_pd((__m128d)x, (__m128d)x);                           \
                                                                                                  \
@@ -309,9 +342,9 @@ static inline int64_t vec_f32_to_f16(uint16_t *to, const float *from, int64_t n)
 					      nan);                                              \
 	}
 #endif
-VEC_EXTREME(max, max)
-VEC_EXTREME(min, min)
-#undef VEC_EXTREME
+VEC_MINMAX(max)
+VEC_MINMAX(min)
+#undef VEC_MINMAX
 
 static inline vec_f32 exp_v32(vec_f32 x)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
 /*
- * Dot products of unsigned with signed bytes, exact in i32, as wide as this compilation's
- * registers. Like vec.h, one of the places that know how wide that is and what the processor
- * has: where it may have an instruction for the whole (beyond what the level promises), a
- * function exists in a second form, DOT_FAST, and dot_has_fast() says whether to call that.
+ * Dot products of unsigned with signed bytes, exact in i32, on vectors of the level's width. Where
+ * processors of this level may have an instruction for the whole, functions exist in a second form,
+ * with the attribute DOT_FAST; dot_has_fast() tests for the instruction. Like vec.h, this file
+ * depends on the width of vectors.
  */
 #ifndef TENSOR_VEC_I8_H
 #define TENSOR_VEC_I8_H
@@ -28,7 +28,7 @@ static inline dot_bytes dot_load(const void *p)
 	return _mm512_loadu_si512(p);
 }
 
-/* n of DOT_BYTES bytes, the rest zero. */
+/* n <= DOT_BYTES bytes, the others zero. */
 static inline dot_bytes dot_load_part(const void *p, int64_t n)
 {
 	return _mm512_maskz_loadu_epi8(~0ull >> (64 - n), p);
@@ -56,7 +56,7 @@ DOT_FAST static inline dot_sums dot_add_fast(dot_sums sum, dot_bytes u, dot_byte
 	return _mm512_dpbusd_epi32(sum, u, s);
 }
 
-/* The totals of four sums. */
+/* The totals of the lanes of four sums. */
 static inline __m128i dot_total(dot_sums a, dot_sums b, dot_sums c, dot_sums d)
 {
 	__m512i ab = _mm512_add_epi32(_mm512_unpacklo_epi32(a, b), _mm512_unpackhi_epi32(a, b));

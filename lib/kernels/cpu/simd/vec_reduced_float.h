@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
 /*
- * Halves as vectors of f32, and back with one rounding, to nearest. Like vec.h, one of the places
- * that know how wide a vector is and what the processor has.
+ * Vectors of f16 and bf16: conversions to vectors of f32, and back with one rounding to nearest.
+ * Like vec.h, this file depends on the width of vectors.
  */
-#ifndef TENSOR_VEC_HALF_H
-#define TENSOR_VEC_HALF_H
+#ifndef TENSOR_VEC_REDUCED_FLOAT_H
+#define TENSOR_VEC_REDUCED_FLOAT_H
 
 #include "kernels/cpu/simd/vec.h"
 
@@ -16,7 +16,7 @@
 typedef uint16_t vec_reduced_float
 	__attribute__((vector_size(VEC_BYTES / 2), aligned(2), may_alias));
 
-/* The first n halves, the rest zero; no other byte is read. */
+/* The first n elements, the others zero; does not read beyond them. */
 static inline vec_reduced_float vec_load_half(const uint16_t *p, int64_t n)
 {
 #if defined(__AVX512BW__) && defined(__AVX512VL__)
@@ -38,7 +38,7 @@ static inline void vec_store_half(uint16_t *p, vec_reduced_float v, int64_t n)
 #endif
 }
 
-/* GCC 12 makes two halves of a conversion to 512 bits. */
+/* By intrinsic: GCC 12 splits __builtin_convertvector() to 512 bits into two conversions. */
 static inline vec_u32 vec_extend_half(vec_reduced_float v)
 {
 #if defined(__AVX512F__)
@@ -48,6 +48,7 @@ static inline vec_u32 vec_extend_half(vec_reduced_float v)
 #endif
 }
 
+/* The upper 16 bits of each lane. */
 static inline vec_reduced_float vec_upper_halves(vec_u32 v)
 {
 #if defined(__AVX512F__)
@@ -109,8 +110,9 @@ static inline vec_reduced_float vec_to_f16(vec_f32 v)
 }
 
 /*
- * Pairs of bf16 in the lanes of an f32: VEC_PAIRS where the processor may have an instruction for
- * the sum of both products beyond what the level promises; vec_has_pairs() says whether it does.
+ * Pairs of bf16, each in the lane of an f32, for the instruction that adds both products of two
+ * pairs. VEC_PAIRS is defined where processors of this level may have it; vec_has_pairs() tests
+ * for it.
  */
 #if defined(__AVX512BW__) && defined(__AVX512VL__)
 #define VEC_PAIRS
@@ -120,14 +122,14 @@ static inline bool vec_has_pairs(void)
 	return __builtin_cpu_supports("avx512bf16");
 }
 
-/* In assembler: GCC 12 keeps a copy of each sum in memory when told by its intrinsic. */
+/* Assembler, because GCC 12 spills each sum to memory if the intrinsic is used. */
 static inline vec_f32 vec_add_pairs(vec_f32 sum, vec_f32 x, vec_f32 y)
 {
 	__asm__("vdpbf16ps %2, %1, %0" : "+v"(sum) : "v"(x), "v"(y));
 	return sum;
 }
 
-/* Rounded to nearest; subnormals become zero, as the sums of pairs take and leave them. */
+/* Rounds to nearest; subnormals become zero, as in vec_add_pairs(). */
 static inline vec_reduced_float vec_round_pairs(vec_f32 v)
 {
 	vec_reduced_float r;
@@ -136,7 +138,7 @@ static inline vec_reduced_float vec_round_pairs(vec_f32 v)
 	return r;
 }
 
-/* Lanes of one pair; it is no float, so no float arithmetic may touch it. */
+/* One pair in all lanes, copied as an integer: as a float it may be a signaling NaN. */
 static inline vec_f32 vec_broadcast_pair(const float *p)
 {
 	int32_t bits;
@@ -145,7 +147,7 @@ static inline vec_f32 vec_broadcast_pair(const float *p)
 	return (vec_f32)_mm512_set1_epi32(bits);
 }
 
-/* Up to 2 * VEC_F32 halves. */
+/* n <= 2 * VEC_F32 elements, the others zero. */
 static inline vec_f32 vec_load_pairs(const uint16_t *p, int64_t n)
 {
 	__mmask32 part = n < 32 ? (1u << n) - 1 : ~0u;
@@ -153,7 +155,7 @@ static inline vec_f32 vec_load_pairs(const uint16_t *p, int64_t n)
 	return (vec_f32)_mm512_maskz_loadu_epi16(part, p);
 }
 
-/* Pairs whose first halves are those of `low`. */
+/* Pairs of an element of `low`, in the lower bits, and one of `high`. */
 static inline vec_f32 vec_make_pairs(vec_reduced_float low, vec_reduced_float high)
 {
 	return (vec_f32)(vec_extend_half(high) << 16 | vec_extend_half(low));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
-/* The lower and the upper half of a vector, each to its place. Like vec.h, one of the places that
- * know how wide a vector is. */
+/* Stores the lower and the upper half of a vector to two addresses. Like vec.h, this file depends
+ * on the width of vectors. */
 #ifndef TENSOR_VEC_SPLIT_H
 #define TENSOR_VEC_SPLIT_H
 

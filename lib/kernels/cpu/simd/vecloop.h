@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
 /*
- * Loops that work on whole vectors, for functions that are vectorised by hand or come from
- * SLEEF. A block function maps n contiguous elements of each input; vec_rows() gathers the little
- * that reaches it otherwise, see iter_run_blocks().
+ * Loops for functions on whole vectors, vectorized by hand or provided by SLEEF. A block function
+ * (vec_block) maps n contiguous elements of each input. vec_rows_*() applies it to rows and gathers
+ * inputs that are not contiguous; these are few and small, see iter_run_blocks().
  */
 #ifndef TENSOR_CPU_VECLOOP_H
 #define TENSOR_CPU_VECLOOP_H
@@ -11,14 +11,15 @@
 #include "kernels/cpu/simd/vec.h"
 #include "kernels/cpu/simd/vec_reduced_float.h"
 
-#define VEC_BLOCK  512 /* elements that are gathered at once */
+#define VEC_BLOCK  512 /* elements gathered at a time */
 #define VEC_INPUTS 3
 
 typedef void (*vec_block)(void *out, const void *const *in, int64_t n, const void *params);
 
-/* Masks of comparisons, and what they choose. */
+/* Results of comparisons; select(m, a, b) is a where m is true, else b. */
 typedef int32_t vec_m32 __attribute__((vector_size(VEC_BYTES)));
 typedef int64_t vec_m64 __attribute__((vector_size(VEC_BYTES)));
+
 static inline vec_f32 vec_select_f32(vec_m32 m, vec_f32 a, vec_f32 b)
 {
 	return (vec_f32)(((vec_m32)a & m) | ((vec_m32)b & ~m));
@@ -29,8 +30,10 @@ static inline vec_f64 vec_select_f64(vec_m64 m, vec_f64 a, vec_f64 b)
 	return (vec_f64)(((vec_m64)a & m) | ((vec_m64)b & ~m));
 }
 
-/* v limited to low (of -0 and 0 v) and to both low and high, NaN kept; and v 2^n for whole n of
- * -300 to 300. */
+/*
+ * vec_at_least_f32() is the greater of v and low, v if both are zero; vec_limit_f32() is v limited
+ * to [low, high]; NaN stays NaN in both. vec_scale_f32() is v * 2^n for integers n, |n| <= 300.
+ */
 #if defined(__AVX512F__)
 static inline vec_f32 vec_at_least_f32(vec_f32 v, float low)
 {
@@ -68,57 +71,17 @@ static inline vec_f32 vec_scale_f32(vec_f32 v, vec_f32 n)
 }
 #endif
 
-/* Rows as blocks; through buffers what has another step, or repeats one element. */
-#define VEC_MOVE(d, T)                                                                             \
-	static inline void vec_gather_##d(T *buf, const char *p, int64_t step, int64_t n)          \
-	{                                                                                          \
-		T same = *(const T *)p;                                                            \
-                                                                                                   \
-		if (!step)                                                                         \
-			for (int64_t i = 0; i < n; i++)                                            \
-				buf[i] = same;                                                     \
-		else                                                                               \
-			for (int64_t i = 0; i < n; i++)                                            \
-				buf[i] = *(const T *)(p + i * step);                               \
-	}                                                                                          \
-                                                                                                   \
-	static __attribute__((unused, noinline)) void vec_rows_##d(                                \
-		char *const *data, const int64_t *s0, const int64_t *s1, int64_t n0, int64_t n1,   \
-		const void *params, int nin, vec_block block)                                      \
-	{                                                                                          \
-		T buf[VEC_INPUTS + 1][VEC_BLOCK];                                                  \
-		const void *in[VEC_INPUTS];                                                        \
-		bool flat = s0[0] == sizeof(T), first = true;                                      \
-		int64_t size;                                                                      \
-                                                                                                   \
-		for (int i = 1; i <= nin; i++)                                                     \
-			flat &= s0[i] == sizeof(T);                                                \
-		size = flat ? n0 : VEC_BLOCK;                                                      \
-		for (int64_t j = 0; j < n1; j++) {                                                 \
-			for (int64_t at = 0; at < n0; at += size, first = false) {                 \
-				int64_t m = n0 - at < size ? n0 - at : size;                       \
-				char *o = data[0] + j * s1[0] + at * s0[0];                        \
-				bool beside = s0[0] == sizeof(T);                                  \
-                                                                                                   \
-				for (int i = 1; i <= nin; i++) {                                   \
-					const char *p = data[i] + j * s1[i] + at * s0[i];          \
-                                                                                                   \
-					in[i - 1] = s0[i] == sizeof(T) ? (const void *)p : buf[i]; \
-					if (in[i - 1] == buf[i] &&                                 \
-					    (first || s0[i] || (s1[i] && !at)))                    \
-						vec_gather_##d(buf[i], p, s0[i], m);               \
-				}                                                                  \
-				block(beside ? (void *)o : buf[0], in, m, params);                 \
-				for (int64_t i = 0; !beside && i < m; i++)                         \
-					*(T *)(o + i * s0[0]) = buf[0][i];                         \
-			}                                                                          \
-		}                                                                                  \
-	}
-VEC_MOVE(f32, float)
-VEC_MOVE(bf16, uint16_t)
-VEC_MOVE(f64, double)
-#undef VEC_MOVE
+/* vec_rows_f32(), vec_rows_bf16(), vec_rows_f64() */
+#define LOOPS_FILE "kernels/cpu/simd/vec_rows.h"
+#define T	   uint16_t
+#define SUFFIX	   bf16
+#include LOOPS_FILE
+#undef T
+#undef SUFFIX
+#include "kernels/cpu/simd/each_float.h"
+#undef LOOPS_FILE
 
+/* The loop NAME_d() that applies NAME_d_block() to all rows of NIN inputs. */
 #define VEC_ENTRY(NAME, d, NIN)                                                         \
 	static void NAME##_##d(char *const *data, const int64_t *s0, const int64_t *s1, \
 			       int64_t n0, int64_t n1, const void *params)              \
@@ -126,7 +89,10 @@ VEC_MOVE(f64, double)
 		vec_rows_##d(data, s0, s1, n0, n1, params, NIN, NAME##_##d##_block);    \
 	}
 
-/* EXPR in the vectors x, y, z of type V; DECL comes before the loop. */
+/*
+ * The block function and the loop of an expression in x, or in x and y, vectors of type V with N
+ * lanes. DECL is executed before the loop.
+ */
 #define VEC_LOOP_1(NAME, d, T, V, N, DECL, EXPR)                                    \
 	static void NAME##_##d##_block(void *out, const void *const *in, int64_t n, \
 				       const void *params)                          \
@@ -169,8 +135,8 @@ VEC_MOVE(f64, double)
 	}                                                                                 \
 	VEC_ENTRY(NAME, d, 2)
 
-/* bf16 is computed as f32 and rounded once. */
-#define VEC_HALF_1(NAME, DECL, EXPR)                                                     \
+/* The same for bf16: x is a vector of f32, and the result is rounded once. */
+#define VEC_LOOP_1_BF16(NAME, DECL, EXPR)                                                \
 	static void NAME##_bf16_block(void *out, const void *const *in, int64_t n,       \
 				      const void *params)                                \
 	{                                                                                \
@@ -190,7 +156,7 @@ VEC_MOVE(f64, double)
 	}                                                                                \
 	VEC_ENTRY(NAME, bf16, 1)
 
-/* SLEEF's functions as name_v32 and name_v64; ULP is SLEEF's suffix: u10, u05. */
+/* The SLEEF function f as f_v32() and f_v64(). */
 #define VEC_SLEEF_1(f)                                      \
 	static inline vec_f32 f##_v32(vec_f32 x)            \
 	{                                                   \
@@ -210,7 +176,7 @@ VEC_MOVE(f64, double)
 		return (vec_f64)SLEEF_F64(f)((sleef_f64)x, (sleef_f64)y); \
 	}
 
-/* Loops NAME_f32 and NAME_f64 over f_v32 and f_v64. */
+/* Loops NAME_f32() and NAME_f64() over f_v32() and f_v64(). */
 #define VEC_UNARY(NAME, f)                                                       \
 	VEC_LOOP_1(NAME, f32, float, vec_f32, VEC_F32, (void)params, f##_v32(x)) \
 	VEC_LOOP_1(NAME, f64, double, vec_f64, VEC_F64, (void)params, f##_v64(x))

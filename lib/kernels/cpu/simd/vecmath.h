@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
 /*
- * exp, log and what is made of them on vectors of f32, inlined: about four times as fast as calls
- * of SLEEF's, with errors of about 1 ulp. Polynomials are minimax fits (weighted least squares on
- * Chebyshev nodes, iterated) of what stands beside them. Files that include this are compiled with
- * -ffp-contract=fast: a product may go into a sum unrounded.
+ * exp, log and functions derived from them, on vectors of f32. Inlined, they are about four times as
+ * fast as calls of SLEEF, with errors of about 1 ulp. Polynomials are minimax fits (weighted least
+ * squares on Chebyshev nodes, iterated) of the function in the comment. Files that include this one
+ * are compiled with -ffp-contract=fast, so that multiply-add instructions are used.
  */
 #ifndef TENSOR_CPU_VECMATH_H
 #define TENSOR_CPU_VECMATH_H
 
 #include "kernels/cpu/simd/vecloop.h"
 
-/* ln 2 in two parts; an integer of 8 bits times the first is exact. */
+/* ln 2 as a sum; the product of LN2_HIGH and an integer of 8 bits is exact. */
 #define LN2_HIGH 0.693359375f
 #define LN2_LOW	 -2.12194440e-4f
 
@@ -19,24 +19,25 @@ static inline vec_f32 splat_f32(float v)
 	return (vec_f32){ 0 } + v;
 }
 
+/* |x| */
 static inline vec_f32 vec_size_f32(vec_f32 x)
 {
 	return (vec_f32)((vec_m32)x & 0x7fffffff);
 }
 
-/* size with the sign of x */
+/* size with the sign of x; size >= 0 */
 static inline vec_f32 vec_signed_f32(vec_f32 size, vec_f32 x)
 {
 	return (vec_f32)(((vec_m32)x & (int32_t)0x80000000) | (vec_m32)size);
 }
 
-/* x = n ln 2 + r, |r| < 0.35; *n is whole, the result expm1(r). |x| must be below 2^21. */
+/* Returns expm1(r), where x = n ln 2 + r, n is an integer and |r| < 0.35. |x| must be below 2^21. */
 static inline vec_f32 expm1_reduced_f32(vec_f32 x, vec_f32 *n)
 {
-	const float magic = 12582912; /* 1.5 * 2^23: what is added to it becomes whole */
+	const float magic = 12582912; /* 1.5 * 2^23: a sum with it is rounded to an integer */
 	vec_f32 t = x * (float)M_LOG2E + magic, k = t - magic;
 	vec_f32 r = (x - k * LN2_HIGH) - k * LN2_LOW;
-	/* (e^r - 1 - r) / r^2, relative error of the whole 3e-9 */
+	/* (e^r - 1 - r) / r^2; relative error of the result 3e-9 */
 	vec_f32 p = 0.00139504729f * r + 0.00836888421f;
 
 	p = p * r + 0.041666206f;
@@ -53,7 +54,7 @@ static inline vec_f32 exp_f32v(vec_f32 x)
 	return vec_scale_f32(y, n);
 }
 
-/* 2^n e^r - 1 as 2^n (e^r - 1) + (2^n - 1), halved so that 2^128 is not needed. */
+/* 2^n e^r - 1 as 2^n (e^r - 1) + (2^n - 1), computed at half size because 2^128 overflows. */
 static inline vec_f32 expm1_f32v(vec_f32 x)
 {
 	vec_f32 n, y = expm1_reduced_f32(vec_limit_f32(x, -20, 89), &n);
@@ -63,7 +64,7 @@ static inline vec_f32 expm1_f32v(vec_f32 x)
 	return vec_select_f32(x == 0, x, y);
 }
 
-/* x = 2^e m with m between sqrt(1/2) and sqrt(2); for x > 0 and finite. */
+/* log(x) of finite x > 0, from x = 2^e m with m between sqrt(1/2) and sqrt(2). */
 static inline vec_f32 log_positive_f32(vec_f32 x)
 {
 	vec_m32 tiny = x < 0x1p-126f, bits, e;
@@ -74,7 +75,7 @@ static inline vec_f32 log_positive_f32(vec_f32 x)
 	f = (vec_f32)(bits - (e << 23)) - 1;
 	k = __builtin_convertvector(e + (tiny & -23), vec_f32);
 	z = f * f;
-	/* (log(1 + f) - f + f^2 / 2) / f^3, relative error of the whole 7e-10 */
+	/* (log(1 + f) - f + f^2 / 2) / f^3; relative error of the result 7e-10 */
 	p = 0.067464903f * f - 0.116756156f;
 	p = p * f + 0.11888212f;
 	p = p * f - 0.124055982f;
@@ -95,7 +96,7 @@ static inline vec_f32 log_f32v(vec_f32 x)
 	return vec_select_f32(x > 0, y, outside);
 }
 
-/* log(u) for u = 1 + x as it was rounded, and what the rounding took away. */
+/* log(u) for u = 1 + x, rounded, with a correction for the rounding error of u. */
 static inline vec_f32 log1p_f32v(vec_f32 x)
 {
 	vec_f32 u = 1 + x, lost = vec_select_f32(x < 1e8f, x - (u - 1), splat_f32(0));
@@ -108,7 +109,7 @@ static inline vec_f32 log1p_f32v(vec_f32 x)
 static inline vec_f32 tanh_f32v(vec_f32 x)
 {
 	vec_f32 size = vec_size_f32(x), z = x * x, far;
-	/* (tanh(x) / x - 1) / x^2 below 0.63, relative error of the whole 5e-9 */
+	/* (tanh(x) / x - 1) / x^2 below 0.63; relative error of the result 5e-9 */
 	vec_f32 p = -0.00566075416f * z + 0.0206019729f;
 
 	p = p * z - 0.0537292175f;
@@ -124,14 +125,14 @@ static inline vec_f32 erf_f32v(vec_f32 x)
 {
 	vec_f32 size = vec_size_f32(x), z = x * x, a, p, g, n;
 
-	/* erf(x) / x - 1 below 1, relative error of the whole 2e-9 */
+	/* erf(x) / x - 1 below 1; relative error of the result 2e-9 */
 	p = 7.85384691e-05f * z - 0.000801018905f;
 	p = p * z + 0.00518832728f;
 	p = p * z - 0.026853811f;
 	p = p * z + 0.112835854f;
 	p = p * z - 0.37612626f;
 	p = p * z + 0.128379166f;
-	/* -log(erfc(x)) from 1 to 4, beyond which erf is 1: error of the whole 2e-9 */
+	/* -log(erfc(x)) from 1 to 4, above which erf is 1; error of the result 2e-9 */
 	a = vec_limit_f32(size, 0, 4.05f);
 	g = -0.000191508021f * a + 0.00299957697f;
 	g = g * a - 0.0220521353f;
@@ -146,15 +147,16 @@ static inline vec_f32 erf_f32v(vec_f32 x)
 }
 
 /*
- * The share of a normal distribution below -a, a >= 0, as a power of 2: with -h its logarithm and n
- * whole 2^n 2^-r, |r| <= 0.5. Nothing beyond 5.9, where that makes no difference to 1, nor to a
- * product.
+ * normal_tail_f32v() is the cumulative distribution function of the normal distribution at -a, for
+ * a >= 0: 2^n p, where -h is its binary logarithm, n the integer nearest to -h, and p = 2^-(h + n).
+ * The result is 0 for a > 5.9, where it is below half an ulp of 1.
  */
 static inline vec_f32 normal_tail_power_f32(vec_f32 a, vec_f32 p, vec_f32 n)
 {
 	return vec_select_f32(a > 5.9f, splat_f32(0), vec_scale_f32(p, n));
 }
 
+/* The integer nearest to -h. */
 static inline vec_f32 whole_part_f32(vec_f32 h)
 {
 	const float magic = 12582912; /* as in expm1_reduced_f32() */
@@ -166,7 +168,7 @@ static inline vec_f32 normal_tail_f32v(vec_f32 a)
 {
 	vec_f32 h, n, r, p;
 
-	/* h to 5.9: error 5e-8 near zero, and of the last place beyond */
+	/* h for a <= 5.9; error 5e-8 near zero, and 1 ulp above */
 	h = -2.41459652e-09f * a + 9.09024607e-08f;
 	h = h * a - 1.51808263e-06f;
 	h = h * a + 1.46840102e-05f;
@@ -180,7 +182,7 @@ static inline vec_f32 normal_tail_f32v(vec_f32 a)
 	h = h * a + 0.99999994f;
 	n = whole_part_f32(h);
 	r = h + n;
-	/* 2^-r, relative error 2e-9 */
+	/* 2^-r; relative error 2e-9 */
 	p = 0.000153458104f * r - 0.00133999312f;
 	p = p * r + 0.00961848896f;
 	p = p * r - 0.0555032878f;
@@ -190,7 +192,7 @@ static inline vec_f32 normal_tail_f32v(vec_f32 a)
 	return normal_tail_power_f32(a, p, n);
 }
 
-/* The same for what is rounded to bf16: relative error 8e-6, of which its last place is 500. */
+/* The same for results that are rounded to bf16: relative error 8e-6, 1/500 of its ulp. */
 static inline vec_f32 normal_tail_bf16v(vec_f32 a)
 {
 	vec_f32 h, n, r, p;
@@ -211,7 +213,7 @@ static inline vec_f32 normal_tail_bf16v(vec_f32 a)
 	return normal_tail_power_f32(a, p, n);
 }
 
-/* x times the share below x: x where that is all, infinity too; -0 where nothing is left. */
+/* x times the distribution function at x, which is 1 for x > 5.9; -0 where that is 0. */
 #define GELU_OF(x, tail)            \
 	vec_select_f32(x > 5.9f, x, \
 		       vec_at_least_f32(x, -0.0f) - vec_size_f32(x) * tail(vec_size_f32(x)))
@@ -233,7 +235,7 @@ static inline vec_f32 normal_cdf_f32v(vec_f32 x)
 	return vec_select_f32(x > 0, 1 - tail, tail);
 }
 
-/* Those of f64 are SLEEF's. */
+/* f64: SLEEF. */
 #define SLEEF_F64V(f)                                       \
 	static inline vec_f64 f##_f64v(vec_f64 x)           \
 	{                                                   \
@@ -255,7 +257,7 @@ static inline vec_f64 gelu_f64v(vec_f64 x)
 	return x * normal_cdf_f64v(x);
 }
 
-/* SLEEF's log1p overflows near the end of the range, where the 1 is nothing. */
+/* SLEEF's log1p overflows for the greatest x, where log1p(x) = log(x). */
 static inline vec_f64 log1p_f64v(vec_f64 x)
 {
 	vec_f64 small = vec_select_f64(x > 1e20, (vec_f64){ 0 }, x);
@@ -263,10 +265,10 @@ static inline vec_f64 log1p_f64v(vec_f64 x)
 	return vec_select_f64(x > 1e20, log_f64v(x), (vec_f64)SLEEF_F64(log1p)((sleef_f64)small));
 }
 
-/* Loops NAME_f32 and NAME_f64 over NAME_f32v and NAME_f64v. */
+/* Loops NAME_f32(), NAME_bf16() and NAME_f64() over NAME_f32v() and NAME_f64v(). */
 #define VEC_UNARY_INLINE(NAME)                                                       \
 	VEC_LOOP_1(NAME, f32, float, vec_f32, VEC_F32, (void)params, NAME##_f32v(x)) \
-	VEC_HALF_1(NAME, (void)params, NAME##_f32v(x))                               \
+	VEC_LOOP_1_BF16(NAME, (void)params, NAME##_f32v(x))                          \
 	VEC_LOOP_1(NAME, f64, double, vec_f64, VEC_F64, (void)params, NAME##_f64v(x))
 
 #endif

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
 /*
- * What sort.c and select.c share: elements as unsigned keys in the same order, NaN last, both
- * zeros equal; items of a key and a position; lines one after the other.
+ * Shared by sort.c and select.c. Elements are converted to unsigned keys in the same order, with NaN
+ * last and both zeros equal, and sorted as items of a key and a position. Each line is sorted by one
+ * thread.
  */
 #ifndef TENSOR_CPU_SORT_H
 #define TENSOR_CPU_SORT_H
@@ -13,15 +14,15 @@
 
 #include <stdatomic.h>
 
-#define KEYS   512  /* keys made at once */
-#define GROUP  32   /* keys that are compared with a limit at once */
-#define RUN    16   /* items that are sorted by insertion */
-#define SMALL  192  /* items that are merged rather than sorted by digits */
-#define WIDE   4096 /* items from which on digits have eleven bits */
-#define DIGITS 8    /* at most */
+#define KEYS   512  /* keys converted at once */
+#define GROUP  32   /* keys compared with a limit at once */
+#define RUN    16   /* items sorted by insertion */
+#define SMALL  192  /* items below which merge sort is faster than radix sort */
+#define WIDE   4096 /* items from which on digits have 11 bits instead of 8 */
+#define DIGITS 8    /* of a key, at most */
 
-/* Keys of n elements of a strided line. */
-static inline uint32_t turn32(uint32_t u)
+/* The key of an f32, from its bits: negative numbers are inverted, NaN is the greatest key. */
+static inline uint32_t key_f32(uint32_t u)
 {
 	uint32_t k = u ^ ((uint32_t) - (int32_t)(u >> 31) | 0x80000000u);
 
@@ -29,7 +30,7 @@ static inline uint32_t turn32(uint32_t u)
 	return u << 1 > 0xff000000u ? ~0u : k;
 }
 
-static inline uint64_t turn64(uint64_t u)
+static inline uint64_t key_f64(uint64_t u)
 {
 	uint64_t k = u ^ ((uint64_t) - (int64_t)(u >> 63) | 1ull << 63);
 
@@ -37,8 +38,8 @@ static inline uint64_t turn64(uint64_t u)
 	return u << 1 > 0xffe0000000000000ull ? ~0ull : k;
 }
 
-/* INFINITY_: the bits of an infinite half, shifted left by one. */
-static inline uint32_t turn16(uint16_t u, uint32_t infinity)
+/* The key of an f16 or bf16; infinity is that of the dtype, shifted left by one bit. */
+static inline uint32_t key_reduced_float(uint16_t u, uint32_t infinity)
 {
 	uint32_t k = u & 0x8000 ? (uint16_t)~u : u | 0x8000, twice = (uint32_t)u << 1 & 0xffff;
 
@@ -46,22 +47,36 @@ static inline uint32_t turn16(uint16_t u, uint32_t infinity)
 	return twice > infinity ? 0xffff : k;
 }
 
-#define KEY_LOOP(K, T, EXPR)                                        \
-	do {                                                        \
-		if (stride == sizeof(T)) {                          \
-			for (int64_t i = 0; i < n; i++) {           \
-				T x = ((const T *)p)[i];            \
-				to[i] = (K)(EXPR) ^ turn;           \
-			}                                           \
-		} else {                                            \
-			for (int64_t i = 0; i < n; i++) {           \
-				T x = *(const T *)(p + i * stride); \
-				to[i] = (K)(EXPR) ^ turn;           \
-			}                                           \
-		}                                                   \
-	} while (0)
+/* NAME() converts n elements x of type T to keys of type K by EXPR; keys are xored with flip. */
+#define KEYS_OF(NAME, K, T, EXPR)                                                                 \
+	static inline void NAME(K *restrict to, const char *p, int64_t stride, int64_t n, K flip) \
+	{                                                                                         \
+		if (stride == sizeof(T)) {                                                        \
+			for (int64_t i = 0; i < n; i++) {                                         \
+				T x = ((const T *)p)[i];                                          \
+				to[i] = (K)(EXPR) ^ flip;                                         \
+			}                                                                         \
+		} else {                                                                          \
+			for (int64_t i = 0; i < n; i++) {                                         \
+				T x = *(const T *)(p + i * stride);                               \
+				to[i] = (K)(EXPR) ^ flip;                                         \
+			}                                                                         \
+		}                                                                                 \
+	}
+KEYS_OF(keys_u8, uint32_t, uint8_t, x)
+KEYS_OF(keys_u16, uint32_t, uint16_t, x)
+KEYS_OF(keys_u32, uint32_t, uint32_t, x)
+KEYS_OF(keys_u64, uint64_t, uint64_t, x)
+KEYS_OF(keys_i8, uint32_t, uint8_t, x ^ 0x80)
+KEYS_OF(keys_i16, uint32_t, uint16_t, x ^ 0x8000)
+KEYS_OF(keys_i32, uint32_t, uint32_t, x ^ 0x80000000u)
+KEYS_OF(keys_i64, uint64_t, uint64_t, x ^ 1ull << 63)
+KEYS_OF(keys_f16, uint32_t, uint16_t, key_reduced_float(x, 0xf800))
+KEYS_OF(keys_bf16, uint32_t, uint16_t, key_reduced_float(x, 0xff00))
+KEYS_OF(keys_f32, uint32_t, uint32_t, key_f32(x))
+KEYS_OF(keys_f64, uint64_t, uint64_t, key_f64(x))
 
-/* Complex numbers have no order; floats of 8 bits are not sorted. */
+/* Whether elements can be sorted: not complex numbers and 8-bit floats. */
 static inline bool is_ordered(enum tensor_dtype dtype)
 {
 	return !dtype_is_complex(dtype) && !dtype_is_f8(dtype);
@@ -73,55 +88,57 @@ static inline int key_bits(enum tensor_dtype dtype)
 	return 8 * dtype_sizes[dtype];
 }
 
-static void i32_keys(uint32_t *restrict to, const char *p, int64_t stride, enum tensor_dtype dtype,
+/* The keys of n elements of at most 32 bits. */
+static void keys_k32(uint32_t *restrict to, const char *p, int64_t stride, enum tensor_dtype dtype,
 		     int64_t n, bool flip)
 {
-	uint32_t turn = flip ? (uint32_t)((1ull << key_bits(dtype)) - 1) : 0;
+	uint32_t bits = flip ? (uint32_t)((1ull << key_bits(dtype)) - 1) : 0;
 
 	switch (dtype) {
 	case TENSOR_I8:
-		KEY_LOOP(uint32_t, uint8_t, x ^ 0x80);
+		keys_i8(to, p, stride, n, bits);
 		break;
 	case TENSOR_I16:
-		KEY_LOOP(uint32_t, uint16_t, x ^ 0x8000);
+		keys_i16(to, p, stride, n, bits);
 		break;
 	case TENSOR_I32:
-		KEY_LOOP(uint32_t, uint32_t, x ^ 0x80000000u);
+		keys_i32(to, p, stride, n, bits);
 		break;
 	case TENSOR_U16:
-		KEY_LOOP(uint32_t, uint16_t, x);
+		keys_u16(to, p, stride, n, bits);
 		break;
 	case TENSOR_U32:
-		KEY_LOOP(uint32_t, uint32_t, x);
+		keys_u32(to, p, stride, n, bits);
 		break;
 	case TENSOR_F16:
-		KEY_LOOP(uint32_t, uint16_t, turn16(x, 0xf800));
+		keys_f16(to, p, stride, n, bits);
 		break;
 	case TENSOR_BF16:
-		KEY_LOOP(uint32_t, uint16_t, turn16(x, 0xff00));
+		keys_bf16(to, p, stride, n, bits);
 		break;
 	case TENSOR_F32:
-		KEY_LOOP(uint32_t, uint32_t, turn32(x));
+		keys_f32(to, p, stride, n, bits);
 		break;
 	default: /* bool and u8 */
-		KEY_LOOP(uint32_t, uint8_t, x);
+		keys_u8(to, p, stride, n, bits);
 	}
 }
 
-static void i64_keys(uint64_t *restrict to, const char *p, int64_t stride, enum tensor_dtype dtype,
+/* The keys of n <= KEYS elements of any dtype; those of at most 32 bits are widened. */
+static void keys_k64(uint64_t *restrict to, const char *p, int64_t stride, enum tensor_dtype dtype,
 		     int64_t n, bool flip)
 {
-	uint64_t turn = flip ? ~0ull : 0;
+	uint64_t bits = flip ? ~0ull : 0;
 	uint32_t narrow[KEYS];
 
 	if (dtype == TENSOR_F64) {
-		KEY_LOOP(uint64_t, uint64_t, turn64(x));
+		keys_f64(to, p, stride, n, bits);
 	} else if (dtype == TENSOR_I64) {
-		KEY_LOOP(uint64_t, uint64_t, x ^ 1ull << 63);
+		keys_i64(to, p, stride, n, bits);
 	} else if (dtype == TENSOR_U64) {
-		KEY_LOOP(uint64_t, uint64_t, x);
-	} else { /* lines with more elements than a narrow item can number */
-		i32_keys(narrow, p, stride, dtype, n, flip);
+		keys_u64(to, p, stride, n, bits);
+	} else {
+		keys_k32(narrow, p, stride, dtype, n, flip);
 		for (int64_t i = 0; i < n; i++)
 			to[i] = narrow[i];
 	}
@@ -131,44 +148,31 @@ struct item64 {
 	uint64_t key, at;
 };
 
-#define ITEM	     uint64_t
-#define KEY_T	     uint32_t
-#define KEY(x)	     ((uint32_t)((x) >> 32))
-#define AT(x)	     ((int64_t)(uint32_t)(x))
-#define MAKE(key, i) ((uint64_t)(key) << 32 | (uint64_t)(i))
-#define F(x)	     i32_##x
-#include "kernels/cpu/sort/sort_items.h"
+#define LOOPS_FILE "kernels/cpu/sort/sort_items.h"
+#include "kernels/cpu/sort/sort_each.h"
+#undef LOOPS_FILE
 
-#define ITEM	     struct item64
-#define KEY_T	     uint64_t
-#define KEY(x)	     ((x).key)
-#define AT(x)	     ((int64_t)(x).at)
-#define MAKE(key, i) ((struct item64){ (key), (uint64_t)(i) })
-#define F(x)	     i64_##x
-#include "kernels/cpu/sort/sort_items.h"
-
-/* Do keys and positions of a line fit into 64 bits? */
-static inline bool is_narrow(enum tensor_dtype dtype, int64_t n)
+/* Whether a key and a position of a line of n elements fit in 64 bits. */
+static inline bool is_k32(enum tensor_dtype dtype, int64_t n)
 {
 	return dtype_sizes[dtype] <= 4 && n <= UINT32_MAX;
 }
 
 /* ---- lines ---- */
 
-/* Operands of the nest: values, self, indices. */
 struct line_job {
-	const struct reduce_iter *t;
+	const struct reduce_iter *t; /* operands: values, self, indices */
 	enum tensor_dtype dtype;
-	int64_t n, scratch; /* elements of a line, bytes a line needs */
-	int64_t k;
-	bool flip, option;
+	int64_t n, scratch; /* elements of a line, bytes of memory that a line needs */
+	int64_t k;	    /* of topk and kthvalue */
+	bool flip, sorted;  /* descending order; sorted results of topk */
 	void (*line)(const struct line_job *j, char *const *data, void *scratch);
 	atomic_int failed;
 };
 
 #define STACK_SCRATCH 16384
 
-static void run_lines(int64_t begin, int64_t end, void *ctx)
+static void sort_lines(int64_t begin, int64_t end, void *ctx)
 {
 	struct line_job *j = ctx;
 	_Alignas(64) char own[STACK_SCRATCH];
@@ -188,8 +192,8 @@ static void run_lines(int64_t begin, int64_t end, void *ctx)
 	tensor_put(block);
 }
 
-static int for_lines(struct line_job *j, tensor *values, tensor *indices, const tensor *self,
-		     int dim)
+static int for_each_line(struct line_job *j, tensor *values, tensor *indices, const tensor *self,
+			 int dim)
 {
 	const tensor *op[] = { values, self, indices };
 	int64_t grain;
@@ -200,14 +204,14 @@ static int for_lines(struct line_job *j, tensor *values, tensor *indices, const 
 	reduce_iter_build(&t, op, 3, 1u << dim);
 	j->t = &t;
 	grain = ITER_GRAIN / 8 / j->n;
-	parallel_for(0, t.kept.count, grain < 1 ? 1 : grain, run_lines, j);
+	parallel_for(0, t.kept.count, grain < 1 ? 1 : grain, sort_lines, j);
 	if (atomic_load(&j->failed))
 		return tensor_fail(ENOMEM, "no memory for %lld bytes to sort in",
 				   (long long)j->scratch);
 	return 0;
 }
 
-/* Element `at` of the line at from, to position i of the values at to. */
+/* Copies element `at` of a line to element i of a line of values. */
 static inline void copy_element(char *to, int64_t i, int64_t to_stride, const char *from,
 				int64_t at, int64_t from_stride, enum tensor_dtype dtype)
 {

@@ -1,24 +1,18 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
 /*
- * Sorting and selecting items, which are a key and a position; no include guard, each inclusion
- * makes a set for one kind of item. The includer defines
- *
- *   ITEM, KEY_T     the item and its key's unsigned type
- *   KEY(x), AT(x)   of an item
- *   MAKE(key, at)   an item
- *   F(name)         a name of its own for a function of this set
- *
- * Items come in the order of their positions; everything here keeps that order for equal keys.
+ * Sorting and selecting items; included by sort.h through sort_each.h, which see (no include guard).
+ * Items are passed in the order of their positions, and all functions keep that order for equal keys.
  */
+#define F(name) CPU_PASTE(name, SUFFIX)
 
-static inline bool F(less)(ITEM x, ITEM y)
+static inline bool F(item_less)(ITEM x, ITEM y)
 {
 	return KEY(x) < KEY(y);
 }
 
-/* The items of a line; flip turns the order of the keys round. */
-static void F(load)(ITEM *items, const char *p, int64_t stride, enum tensor_dtype dtype, int64_t n,
-		    bool flip)
+/* The items of a line; flip reverses the order of the keys. */
+static void F(items_load)(ITEM *items, const char *p, int64_t stride, enum tensor_dtype dtype,
+			  int64_t n, bool flip)
 {
 	_Alignas(64) KEY_T key[KEYS];
 
@@ -31,23 +25,23 @@ static void F(load)(ITEM *items, const char *p, int64_t stride, enum tensor_dtyp
 	}
 }
 
-static void F(insertion)(ITEM *a, int64_t n)
+static void F(insertion_sort)(ITEM *a, int64_t n)
 {
 	for (int64_t i = 1; i < n; i++) {
 		ITEM x = a[i];
 		int64_t k = i;
 
-		for (; k > 0 && F(less)(x, a[k - 1]); k--)
+		for (; k > 0 && F(item_less)(x, a[k - 1]); k--)
 			a[k] = a[k - 1];
 		a[k] = x;
 	}
 }
 
-static void F(merge)(ITEM *restrict to, const ITEM *restrict a, int64_t na, const ITEM *restrict b,
-		     int64_t nb)
+static void F(items_merge)(ITEM *restrict to, const ITEM *restrict a, int64_t na,
+			   const ITEM *restrict b, int64_t nb)
 {
 	while (na && nb) {
-		bool right = F(less)(*b, *a);
+		bool right = F(item_less)(*b, *a);
 
 		*to++ = right ? *b : *a;
 		b += right;
@@ -58,11 +52,11 @@ static void F(merge)(ITEM *restrict to, const ITEM *restrict a, int64_t na, cons
 	memcpy(to, na ? a : b, (na + nb) * sizeof(ITEM));
 }
 
-/* Sorts a; the result is in a or b, whichever is returned. */
+/* Sorts a, with b as buffer; returns the one that contains the result. */
 static ITEM *F(merge_sort)(ITEM *a, ITEM *b, int64_t n)
 {
 	for (int64_t i = 0; i < n; i += RUN)
-		F(insertion)(a + i, n - i < RUN ? n - i : RUN);
+		F(insertion_sort)(a + i, n - i < RUN ? n - i : RUN);
 	for (int64_t w = RUN; w < n; w *= 2) {
 		ITEM *t = a;
 
@@ -70,7 +64,7 @@ static ITEM *F(merge_sort)(ITEM *a, ITEM *b, int64_t n)
 			int64_t left = n - i < w ? n - i : w;
 			int64_t right = n - i - left < w ? n - i - left : w;
 
-			F(merge)(b + i, a + i, left, a + i + left, right);
+			F(items_merge)(b + i, a + i, left, a + i + left, right);
 		}
 		a = b;
 		b = t;
@@ -78,7 +72,7 @@ static ITEM *F(merge_sort)(ITEM *a, ITEM *b, int64_t n)
 	return a;
 }
 
-/* By digits from the last to the first; a digit that all keys share costs nothing. */
+/* Sorts by digits, the least significant first; skips a digit that is the same in all keys. */
 static ITEM *F(radix_sort)(ITEM *a, ITEM *b, int64_t n, int bits)
 {
 	int width = n < WIDE ? 8 : 11, digits = (bits + width - 1) / width;
@@ -115,13 +109,13 @@ static ITEM *F(radix_sort)(ITEM *a, ITEM *b, int64_t n, int bits)
 	return a;
 }
 
-static ITEM *F(sort)(ITEM *a, ITEM *b, int64_t n, int bits)
+static ITEM *F(items_sort)(ITEM *a, ITEM *b, int64_t n, int bits)
 {
 	return n < SMALL ? F(merge_sort)(a, b, n) : F(radix_sort)(a, b, n, bits);
 }
 
 /* The item that would be at k if a were sorted. Changes a. */
-static inline ITEM F(nth)(ITEM *a, int64_t n, int64_t k)
+static inline ITEM F(items_nth)(ITEM *a, int64_t n, int64_t k)
 {
 	for (;;) {
 		KEY_T first = KEY(a[0]), differ = 0;
@@ -130,14 +124,14 @@ static inline ITEM F(nth)(ITEM *a, int64_t n, int64_t k)
 		uint64_t mask = (1u << bits) - 1;
 
 		if (n <= RUN) {
-			F(insertion)(a, n);
+			F(insertion_sort)(a, n);
 			return a[k];
 		}
 		for (int64_t i = 0; i < n; i++)
 			differ |= KEY(a[i]) ^ first;
 		if (!differ)
 			return a[k];
-		/* The highest bits in which keys differ at all. */
+		/* The most significant bits in which keys differ. */
 		shift = 64 - __builtin_clzll(differ) - bits;
 		shift = shift < 0 ? 0 : shift;
 		memset(count, 0, (mask + 1) * sizeof(*count));
@@ -155,14 +149,14 @@ static inline ITEM F(nth)(ITEM *a, int64_t n, int64_t k)
 	}
 }
 
-/* The k first in order, unsorted, to the front of a; b has room for all. */
-static inline void F(least)(ITEM *a, ITEM *b, int64_t n, int64_t k)
+/* Moves the k first items in order to the front of a, unsorted; b is a buffer of n items. */
+static inline void F(items_least)(ITEM *a, ITEM *b, int64_t n, int64_t k)
 {
 	int64_t m = 0;
 	ITEM last;
 
 	memcpy(b, a, n * sizeof(ITEM));
-	last = F(nth)(b, n, k - 1);
+	last = F(items_nth)(b, n, k - 1);
 	for (int64_t i = 0; i < n && m < k; i++) {
 		ITEM x = a[i];
 
@@ -171,9 +165,9 @@ static inline void F(least)(ITEM *a, ITEM *b, int64_t n, int64_t k)
 	}
 }
 
-/* The k first in order, sorted, of a line that is read once: best has room for k. */
-static inline void F(few)(ITEM *best, int64_t k, const char *p, int64_t stride,
-			  enum tensor_dtype dtype, int64_t n, bool flip)
+/* Sets best[0..k) to the k first items of a line in order, sorted; reads the line once. */
+static inline void F(items_few)(ITEM *best, int64_t k, const char *p, int64_t stride,
+				enum tensor_dtype dtype, int64_t n, bool flip)
 {
 	_Alignas(64) KEY_T key[KEYS];
 	int64_t have = 0;
@@ -207,9 +201,4 @@ static inline void F(few)(ITEM *best, int64_t k, const char *p, int64_t stride,
 	}
 }
 
-#undef ITEM
-#undef KEY_T
-#undef KEY
-#undef AT
-#undef MAKE
 #undef F

@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
+/*
+ * The loops of put.c for one operation and one dtype: the loop put_OP_SUFFIX() and the functions it
+ * calls. Included once for each (no include guard), by put.c, put_bool.h and the lists in simd/each_*.h. The includer defines
+ *
+ *   PUT         put_add, put_mul, put_max, put_min or put_set
+ *   T, SUFFIX   element type, end of function names
+ *   C           the type that elements are computed in
+ *   LOAD(x), STORE(x)  conversions from T to C and from C to T
+ *   COMBINE(y, x)      the result for the output's element y and the source's element x; it may use
+ *                      `factor`, a double, which is alpha
+ *
+ * Strides are in bytes. The functions for rows are not inlined, so that each has all registers.
+ */
+#define F(name) CPU_PASTE(CPU_PASTE(PUT, name), SUFFIX)
+
+static inline __attribute__((always_inline)) void F(element)(T *to, T source, double factor)
+{
+	C x = LOAD(source), y = LOAD(*to);
+
+	(void)factor, (void)y;
+	*to = STORE(COMBINE(y, x));
+}
+
+/* The len elements whose numbers are in position[], to offsets at[]. */
+static __attribute__((noinline)) void F(picked)(char *o, const char *s, int64_t so, int64_t ss,
+						const int64_t *at, const int64_t *position,
+						int64_t len, double factor)
+{
+	for (int64_t i = 0; i < len; i++)
+		F(element)
+	((T *)(o + position[i] * so + at[i]), *(const T *)(s + position[i] * ss), factor);
+}
+
+/* A row of len elements, to offsets at[]. */
+static __attribute__((noinline)) void F(row)(char *o, const char *s, int64_t so, int64_t ss,
+					     const int64_t *at, int64_t len, double factor)
+{
+	for (int64_t i = 0; i < len; i++)
+		F(element)((T *)(o + i * so + at[i]), *(const T *)(s + i * ss), factor);
+}
+
+/* A row of len elements of one index, to a row of the output. */
+static __attribute__((noinline)) void F(same_index)(char *o, const char *s, int64_t so, int64_t ss,
+						    int64_t len, double factor)
+{
+	if (so == sizeof(T) && ss == sizeof(T)) {
+		T *to = (T *)o;
+		const T *from = (const T *)s;
+
+		IVDEP for (int64_t i = 0; i < len; i++) F(element)(&to[i], from[i], factor);
+		return;
+	}
+	for (int64_t i = 0; i < len; i++)
+		F(element)((T *)(o + i * so), *(const T *)(s + i * ss), factor);
+}
+
+/* See indices_fetch() for wrap and limit. Returns false at an index out of range. */
+static inline __attribute__((always_inline)) bool
+F(dense_row)(char *o, const char *s, const volatile int64_t *index, int64_t len, int64_t step,
+	     int64_t wrap, uint64_t limit, double factor)
+{
+	for (int64_t i = 0; i < len; i++) {
+		int64_t at = index[i];
+
+		at += at >> 63 & wrap;
+		if (unlikely((uint64_t)at >= limit))
+			return false;
+		F(element)((T *)(o + at * step), ((const T *)s)[i], factor);
+	}
+	return true;
+}
+
+/* The common case: one dimension, contiguous i64 indices and source, stride 0 in the output. */
+static __attribute__((noinline)) bool F(dense)(const struct put *p, char *o, const char *index,
+					       const char *s, int64_t len)
+{
+	const volatile int64_t *from = (const volatile int64_t *)index;
+	int64_t step = p->x->step[0], limit = p->x->limit[0], wrap = p->x->wrap ? limit : 0;
+	bool in_range = step == sizeof(T) && !p->x->wrap ?
+				F(dense_row)(o, s, from, len, sizeof(T), 0, limit, p->alpha) :
+				F(dense_row)(o, s, from, len, step, wrap, limit, p->alpha);
+
+	if (unlikely(!in_range))
+		p->x->bad = true;
+	return in_range;
+}
+
+/* Rows along which the index changes. */
+static void F(rows)(const struct put *p, char *const *data, const int64_t *s0, const int64_t *s1,
+		    int64_t n0, int64_t n1)
+{
+	int64_t at[INDEX_BLOCK], position[INDEX_BLOCK];
+
+	for (int64_t j = 0; j < n1; j++)
+		for (int64_t i = 0, len; i < n0; i += len) {
+			char *o = data[0] + j * s1[0] + i * s0[0];
+			const char *s = data[2] + j * s1[2] + i * s0[2];
+			const char *from = data[1] + j * s1[1] + i * s0[1];
+
+			len = n0 - i < INDEX_BLOCK ? n0 - i : INDEX_BLOCK;
+			if (!indices_fetch(p->x, from, s0[1], len, at))
+				return;
+			if (p->window)
+				F(picked)
+			(o, s, s0[0], s0[2], at, position, pick(p, at, len, position), p->alpha);
+			else F(row)(o, s, s0[0], s0[2], at, len, p->alpha);
+		}
+}
+
+/* Rows of one index each. */
+static void F(rows_same_index)(const struct put *p, char *const *data, const int64_t *s0,
+			       const int64_t *s1, int64_t n0, int64_t n1)
+{
+	int64_t at[INDEX_BLOCK];
+
+	for (int64_t j = 0, rows; j < n1; j += rows) {
+		rows = n1 - j < INDEX_BLOCK ? n1 - j : INDEX_BLOCK;
+		if (!indices_fetch(p->x, data[1] + j * s1[1], s1[1], rows, at))
+			return;
+		for (int64_t r = 0; r < rows; r++)
+			if (!p->window || (at[r] >= p->low && at[r] < p->high))
+				F(same_index)
+		(data[0] + (j + r) * s1[0] + at[r], data[2] + (j + r) * s1[2], s0[0], s0[2], n0,
+		 p->alpha);
+	}
+}
+
+static void CPU_PASTE(PUT, SUFFIX)(char *const *data, const int64_t *s0, const int64_t *s1,
+				   int64_t n0, int64_t n1, const void *params)
+{
+	const struct put *p = params;
+
+	if (!p->window && p->x->n == 1 && !p->x->narrow && s0[1] == sizeof(int64_t) &&
+	    s0[2] == sizeof(T) && !s0[0]) {
+		for (int64_t j = 0; j < n1; j++)
+			if (!F(dense)(p, data[0] + j * s1[0], data[1] + j * s1[1],
+				      data[2] + j * s1[2], n0))
+				return;
+	} else if (s0[1]) {
+		F(rows)(p, data, s0, s1, n0, n1);
+	} else {
+		F(rows_same_index)(p, data, s0, s1, n0, n1);
+	}
+}
+
+#undef F

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
+/*
+ * The loops of take.c for one size of elements: take_4() etc. and the functions they call. Included
+ * by take.c through each_size.h (no include guard), which defines T and SUFFIX. Strides are in
+ * bytes.
+ */
+#define F(name) CPU_PASTE(name, SUFFIX)
+
+/* See indices_read() for wrap and limit. Returns false at an index out of range. */
+static inline bool F(take_dense_row)(T *to, const char *s, const volatile int64_t *index,
+				     int64_t len, uint64_t limit, int64_t wrap, int64_t step)
+{
+	for (int64_t i = 0; i < len; i++) {
+		int64_t at = index[i];
+
+		at += at >> 63 & wrap;
+		if (unlikely((uint64_t)at >= limit))
+			return false;
+		to[i] = *(const T *)(s + at * step);
+	}
+	return true;
+}
+
+/* The common case: one dimension, contiguous i64 indices and results, stride 0 in self. */
+static __attribute__((noinline)) bool F(take_dense)(struct indices *x, char *o, const char *s,
+						    const char *index, int64_t len)
+{
+	const volatile int64_t *from = (const volatile int64_t *)index;
+	int64_t limit = x->limit[0], wrap = x->wrap ? limit : 0, step = x->step[0];
+	bool in_range = step == sizeof(T) && !wrap ?
+				F(take_dense_row)((T *)o, s, from, len, limit, 0, sizeof(T)) :
+				F(take_dense_row)((T *)o, s, from, len, limit, wrap, step);
+
+	if (unlikely(!in_range))
+		x->bad = true;
+	return in_range;
+}
+
+/* A row of len elements, from offsets at[]. */
+static __attribute__((noinline)) void F(take_row)(char *o, const char *s, int64_t so, int64_t ss,
+						  const int64_t *at, int64_t len)
+{
+	for (int64_t i = 0; i < len; i++)
+		*(T *)(o + i * so) = *(const T *)(s + i * ss + at[i]);
+}
+
+/* A row of len elements of one index. */
+static void F(take_same_index)(char *o, const char *s, int64_t so, int64_t ss, int64_t len)
+{
+	if (so == sizeof(T) && ss == sizeof(T))
+		move_bytes(o, s, len * (int64_t)sizeof(T));
+	else
+		for (int64_t i = 0; i < len; i++)
+			*(T *)(o + i * so) = *(const T *)(s + i * ss);
+}
+
+static void F(take)(char *const *data, const int64_t *s0, const int64_t *s1, int64_t n0, int64_t n1,
+		    const void *params)
+{
+	struct indices *x = (struct indices *)params;
+	int64_t at[INDEX_BLOCK];
+
+	if (s0[0] == sizeof(T) && s0[1] == sizeof(int64_t) && !s0[2] && !x->narrow && x->n == 1) {
+		for (int64_t j = 0; j < n1; j++)
+			if (!F(take_dense)(x, data[0] + j * s1[0], data[2] + j * s1[2],
+					   data[1] + j * s1[1], n0))
+				return;
+		return;
+	}
+	for (int64_t j = 0; j < n1 && s0[1]; j++)
+		for (int64_t i = 0, len; i < n0; i += len) {
+			len = n0 - i < INDEX_BLOCK ? n0 - i : INDEX_BLOCK;
+			if (!indices_fetch(x, data[1] + j * s1[1] + i * s0[1], s0[1], len, at))
+				return;
+			F(take_row)
+			(data[0] + j * s1[0] + i * s0[0], data[2] + j * s1[2] + i * s0[2], s0[0],
+			 s0[2], at, len);
+		}
+	for (int64_t j = 0, rows; j < n1 && !s0[1]; j += rows) {
+		rows = n1 - j < INDEX_BLOCK ? n1 - j : INDEX_BLOCK;
+		if (!indices_fetch(x, data[1] + j * s1[1], s1[1], rows, at))
+			return;
+		for (int64_t r = 0; r < rows; r++)
+			F(take_same_index)
+			(data[0] + (j + r) * s1[0], data[2] + (j + r) * s1[2] + at[r], s0[0], s0[2],
+			 n0);
+	}
+}
+
+#undef F

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
+/*
+ * Copies of elements of one size; included by bits.c through each_size.h (no include guard), which
+ * defines T and SUFFIX. Strides are in bytes.
+ */
+#define F(name) CPU_PASTE(name, SUFFIX)
+
+/*
+ * Contiguous elements from every `step`th element. Inlined into copy_row() with a constant step,
+ * for which the compiler uses shuffles.
+ */
+static inline __attribute__((always_inline)) void F(copy_stepped)(T *to, const T *from,
+								  int64_t step, int64_t count)
+{
+	IVDEP for (int64_t i = 0; i < count; i++) to[i] = from[i * step];
+}
+
+/* Four elements at a time, so that their loads do not depend on each other. */
+static void F(copy_strided)(char *to, int64_t to_step, const char *from, int64_t from_step,
+			    int64_t count)
+{
+	int64_t i = 0;
+
+	for (; i + 4 <= count; i += 4, to += 4 * to_step, from += 4 * from_step) {
+		T a = *(const T *)from, b = *(const T *)(from + from_step);
+		T c = *(const T *)(from + 2 * from_step);
+		T d = *(const T *)(from + 3 * from_step);
+
+		*(T *)to = a;
+		*(T *)(to + to_step) = b;
+		*(T *)(to + 2 * to_step) = c;
+		*(T *)(to + 3 * to_step) = d;
+	}
+	for (; i < count; i++, to += to_step, from += from_step)
+		*(T *)to = *(const T *)from;
+}
+
+/* A row of count elements between any strides. */
+static void F(copy_row)(char *to, int64_t to_step, const char *from, int64_t from_step,
+			int64_t count)
+{
+	const int64_t size = sizeof(T);
+	T *o = (T *)to;
+	const T *p = (const T *)from;
+
+	if (to_step != size)
+		F(copy_strided)(to, to_step, from, from_step, count);
+	else if (from_step == size)
+		F(copy_stepped)(o, p, 1, count);
+	else if (from_step == 2 * size)
+		F(copy_stepped)(o, p, 2, count);
+	else if (size < 8 && from_step == 3 * size)
+		F(copy_stepped)(o, p, 3, count);
+	else if (size < 8 && from_step == 4 * size)
+		F(copy_stepped)(o, p, 4, count);
+	else if (from_step == -size)
+		F(copy_stepped)(o, p, -1, count);
+	else if (!from_step)
+		F(copy_stepped)(o, p, 0, count);
+	else
+		F(copy_strided)(to, to_step, from, from_step, count);
+}
+
+/* The loop: along the longer dimension, or by tiles if one operand is transposed. */
+static void F(bits)(char *const *data, const int64_t *s0, const int64_t *s1, int64_t n0, int64_t n1,
+		    const void *params)
+{
+	const int64_t size = sizeof(T);
+	bool tiles = n0 >= TILE_MIN && n1 >= TILE_MIN;
+
+	if (tiles && s0[0] == size && s1[1] == size)
+		CPU_NAME(transpose)(data, s0[1], s1[0], n0, n1, sizeof(T));
+	else if (tiles && s1[0] == size && s0[1] == size)
+		CPU_NAME(transpose)(data, s1[1], s0[0], n1, n0, sizeof(T));
+	else if (n0 < TILE_MIN && n0 < n1)
+		for (int64_t i = 0; i < n0; i++)
+			F(copy_row)(data[0] + i * s0[0], s1[0], data[1] + i * s0[1], s1[1], n1);
+	else
+		for (int64_t j = 0; j < n1; j++)
+			F(copy_row)(data[0] + j * s1[0], s0[0], data[1] + j * s1[1], s0[1], n0);
+}
+
+#undef F
