@@ -89,6 +89,7 @@ static void F(bags)(int64_t begin, int64_t end, void *ctx)
 		for (int64_t i = from; i < to; i++) {
 			int64_t k = index_at(bags->indices, i);
 			const T *row;
+			T factor = bags->factors ? ((const T *)bags->factors->data)[i] : 1;
 
 			if (k == bags->e.padding_idx)
 				continue;
@@ -96,8 +97,7 @@ static void F(bags)(int64_t begin, int64_t end, void *ctx)
 			if (bags->mode == BAG_MAX)
 				F(maximum)(t, b, row, k, !count);
 			else
-				F(add_row)
-			(out, row, bags->factors ? ((const T *)bags->factors->data)[i] : 1, t->d);
+				F(add_row)(out, row, factor, t->d);
 			count++;
 		}
 		for (int64_t j = 0; bags->mode == BAG_MEAN && count > 1 && j < t->d; j++)

@@ -281,10 +281,11 @@ static void F(tile)(const struct reduce_iter *t, char *o, char *a, int64_t cols,
 
 static void F(columns)(const struct reduce_iter *t, char *const *data, int64_t cols, bool log)
 {
-	for (int64_t c = 0; c < cols; c += TILE)
-		F(tile)
-	(t, data[0] + c * sizeof(T), data[1] + c * sizeof(T), cols - c < TILE ? cols - c : TILE,
-	 log);
+	for (int64_t c = 0; c < cols; c += TILE) {
+		int64_t n = cols - c < TILE ? cols - c : TILE;
+
+		F(tile)(t, data[0] + c * sizeof(T), data[1] + c * sizeof(T), n, log);
+	}
 }
 
 /* ---- backward: operands out, saved output, gradient ---- */
@@ -350,10 +351,10 @@ static void F(backward_line)(const struct reduce_iter *t, char *o, const char *y
 	for (int64_t i = 0; i < n; i += BLOCK) {
 		int64_t m = n - i < BLOCK ? n - i : BLOCK;
 		T *to = so == sizeof(T) ? (T *)(o + i * so) : out;
+		const T *gs = F(collect)(g + i * sg, sg, m, gbuf);
+		const T *ys = F(collect)(y + i * sy, sy, m, ybuf);
 
-		F(gradient)
-		(to, F(collect)(g + i * sg, sg, m, gbuf), F(collect)(y + i * sy, sy, m, ybuf), m,
-		 (T)sum, log);
+		F(gradient)(to, gs, ys, m, (T)sum, log);
 		for (int64_t k = 0; to == out && k < m; k++)
 			*(T *)(o + (i + k) * so) = out[k];
 	}
@@ -361,10 +362,13 @@ static void F(backward_line)(const struct reduce_iter *t, char *o, const char *y
 
 static void F(backward_rows)(const struct reduce_iter *t, char *const *data, int64_t rows, bool log)
 {
-	for (int64_t r = 0; r < rows; r++)
-		F(backward_line)
-	(t, data[0] + r * t->kept.stride[0][0], data[1] + r * t->kept.stride[1][0],
-	 data[2] + r * t->kept.stride[2][0], log);
+	for (int64_t r = 0; r < rows; r++) {
+		char *o = data[0] + r * t->kept.stride[0][0];
+		const char *y = data[1] + r * t->kept.stride[1][0];
+		const char *g = data[2] + r * t->kept.stride[2][0];
+
+		F(backward_line)(t, o, y, g, log);
+	}
 }
 
 static void F(backward_tile)(const struct reduce_iter *t, char *const *data, int64_t at,
