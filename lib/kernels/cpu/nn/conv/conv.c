@@ -105,9 +105,10 @@ static int shape_begin(struct shape *s, const tensor *y, const tensor *x, const 
 	return 0;
 }
 
-static int run_sum(const struct shape *s, const struct conv_sum *c)
+static int run_sum(const struct shape *s, const struct conv_gemm *c)
 {
-	return s->dtype == TENSOR_F32 ? CPU_NAME(conv_sum_f32)(c) : CPU_NAME(conv_sum_f64)(c);
+	return s->dtype == TENSOR_F32 ? CPU_NAME(conv_implicit_gemm_f32)(c) :
+					CPU_NAME(conv_implicit_gemm_f64)(c);
 }
 
 /* ---- sources ---- */
@@ -352,9 +353,9 @@ static int input_tiles(const struct shape *s, tensor *out, const tensor *grad, c
 static int cpu_convolution(tensor *out, const tensor *input, const tensor *weight,
 			   const tensor *bias, const struct conv_params *p)
 {
-	struct conv_sum c = { .weight = weight->data,
-			      .bias = bias ? bias->data : NULL,
-			      .out = out->data };
+	struct conv_gemm c = { .weight = weight->data,
+			       .bias = bias ? bias->data : NULL,
+			       .out = out->data };
 	struct held h;
 	struct shape s;
 	int err;
@@ -395,7 +396,7 @@ out:
 static int cpu_convolution_weight(tensor *out, const tensor *grad, const tensor *input,
 				  const tensor *none, const struct conv_params *p)
 {
-	struct conv_weight c = { .grad = grad->data, .out = out->data };
+	struct conv_wgrad c = { .grad = grad->data, .out = out->data };
 	struct held h;
 	struct shape s;
 	int err;
@@ -414,8 +415,8 @@ static int cpu_convolution_weight(tensor *out, const tensor *grad, const tensor 
 		c.depth = s.in / s.groups * s.taps;
 		for (int d = 0; d < AXES; d++)
 			c.grid[d] = s.axis[d].out;
-		err = s.dtype == TENSOR_F32 ? CPU_NAME(conv_weight_f32)(&c) :
-					      CPU_NAME(conv_weight_f64)(&c);
+		err = s.dtype == TENSOR_F32 ? CPU_NAME(conv_wgrad_f32)(&c) :
+					      CPU_NAME(conv_wgrad_f64)(&c);
 		let_go(&h);
 	}
 	storage_put(s.scratch);
@@ -466,13 +467,13 @@ static void gradient_axis(const struct axis *a, struct conv_axis *c)
 }
 
 /* One phase of positions, phase[d] along each axis. Offsets go to the rest of the scratch. */
-static int sum_phase(const struct shape *s, const struct held *h, struct conv_sum *c,
+static int sum_phase(const struct shape *s, const struct held *h, struct conv_gemm *c,
 		     const int64_t *phase)
 {
 	int64_t channels = s->out / s->groups, in = s->in / s->groups, taps = 0, at = 0, tap = 0;
 	int64_t *offset = s->free, *weight = offset + channels * s->taps;
 	struct positions q[AXES];
-	struct conv_sum part = *c;
+	struct conv_gemm part = *c;
 
 	for (int d = 0; d < AXES; d++) {
 		q[d] = positions_of(&s->axis[d], phase[d]);
@@ -527,7 +528,7 @@ static void fill(const struct shape *s, tensor *out, const tensor *bias)
 			       (const char *)bias->data + i % s->in * size, size);
 }
 
-static int sum_phases(struct shape *s, const struct held *h, struct conv_sum *c)
+static int sum_phases(struct shape *s, const struct held *h, struct conv_gemm *c)
 {
 	const struct axis *a = s->axis;
 	int err = 0;
@@ -542,9 +543,9 @@ static int sum_phases(struct shape *s, const struct held *h, struct conv_sum *c)
 static int cpu_convolution_input(tensor *out, const tensor *grad, const tensor *weight,
 				 const tensor *bias, const struct conv_params *p)
 {
-	struct conv_sum c = { .weight = weight->data,
-			      .bias = bias ? bias->data : NULL,
-			      .out = out->data };
+	struct conv_gemm c = { .weight = weight->data,
+			       .bias = bias ? bias->data : NULL,
+			       .out = out->data };
 	bool all = true;
 	struct held h;
 	struct shape s;
