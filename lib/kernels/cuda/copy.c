@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * Copies: within a device one kernel; between device and host the bytes cross in one contiguous
- * piece. What is not contiguous on the host is gathered or scattered there, in the order of the
- * iterator's walk; strides and conversions on the device are a kernel's work, into or out of a
- * scratch block. Between devices likewise, with the two streams made to wait for each other.
+ * Copies. Within a device: one kernel. Between device and host: one contiguous transfer; an operand
+ * on the host that is not contiguous is gathered or scattered by the CPU, in the iterator's order,
+ * and a kernel handles strides and conversions on the device, through a scratch block. Between
+ * devices: the same with two scratch blocks, and events that order the two streams.
  */
 #include "kernels/cuda/cuda.h"
 
 #include <stdlib.h>
 
-/* Is operand i contiguous in the order of the walk? */
+/* Whether operand i is contiguous in the iterator's order. */
 static bool dense(const struct tensor_iter *it, int i, int64_t itemsize)
 {
 	for (int d = 0; d < it->ndim; d++) {
@@ -20,7 +20,7 @@ static bool dense(const struct tensor_iter *it, int i, int64_t itemsize)
 	return true;
 }
 
-/* The walk of `it` with operand i as it is there, and the other one contiguous at `piece`. */
+/* An iterator with operand i of `it`; its other operand is contiguous, at `piece`. */
 static void piece_iter(struct tensor_iter *p, const struct tensor_iter *it, int i, void *piece,
 		       int64_t itemsize)
 {
@@ -39,7 +39,7 @@ static void piece_iter(struct tensor_iter *p, const struct tensor_iter *it, int 
 	}
 }
 
-/* On the host, by the CPU's own loop. */
+/* Both operands are on the host: calls the CPU's copy kernel. */
 static int host_copy(struct tensor_iter *it, enum tensor_dtype dtype)
 {
 	const struct tensor_op *op = tensor_op_find("copy_");
@@ -63,7 +63,7 @@ static int device_copy(const struct cuda_call *c, const struct tensor_iter *it,
 	return cuda_copy_within(c, &p, to, from);
 }
 
-/* Waits for a copy between host and device, or keeps the host's memory until it is done. */
+/* Waits for a copy between host and device, or keeps the host's memory alive until it is done. */
 static int settle(const struct cuda_call *c, const tensor *host, bool staged)
 {
 	int err;
@@ -77,7 +77,7 @@ static int settle(const struct cuda_call *c, const tensor *host, bool staged)
 
 /* ---- host to device ---- */
 
-/* Bytes at `piece`, contiguous in the order of the walk, to their place on the device. */
+/* Copies `piece`, contiguous in the iterator's order, to operand 0 on the device. */
 static int send_piece(struct cuda_call *c, const struct tensor_iter *it, const void *piece,
 		      enum tensor_dtype to, enum tensor_dtype from)
 {
@@ -114,7 +114,7 @@ static int copy_in(struct cuda_call *c, const struct tensor_iter *it, enum tenso
 
 	cuda_use(c, it->op[0]);
 	if (dense(it, 1, size)) {
-		cuda_pinned(it->op[1]); /* a straight DMA, from the first copy on */
+		cuda_pinned(it->op[1]); /* pinned memory is transferred by DMA */
 		err = send_piece(c, it, it->data[1], to, from);
 	} else {
 		staging = malloc(it->numel * size);
@@ -126,7 +126,7 @@ static int copy_in(struct cuda_call *c, const struct tensor_iter *it, enum tenso
 		if (!err)
 			err = send_piece(c, it, staging, to, from);
 	}
-	/* Also after an error: what was queued may still read the host's memory. */
+	/* Also after an error: queued work may still read the host's memory. */
 	waited = settle(c, it->op[1], staging || err);
 	free(staging);
 	return err ? err : waited;
@@ -134,7 +134,7 @@ static int copy_in(struct cuda_call *c, const struct tensor_iter *it, enum tenso
 
 /* ---- device to host ---- */
 
-/* Fetches the source, converted and contiguous in the order of the walk, to `piece`. */
+/* Copies operand 1 to `piece` on the host, converted, contiguous in the iterator's order. */
 static int fetch_piece(struct cuda_call *c, const struct tensor_iter *it, void *piece,
 		       enum tensor_dtype to, enum tensor_dtype from)
 {
@@ -194,7 +194,7 @@ static int copy_out(struct cuda_call *c, const struct tensor_iter *it, enum tens
 
 /* ---- device to device ---- */
 
-/* What `later` is given from now on waits for what `earlier` has; earlier's device is current. */
+/* Makes future work of `later` wait for the work queued in `earlier`, whose device is current. */
 static int order(const struct cuda_call *earlier, const struct cuda_call *later)
 {
 	cudaEvent_t event;
@@ -210,7 +210,7 @@ static int order(const struct cuda_call *earlier, const struct cuda_call *later)
 	return err;
 }
 
-/* The source is packed into `from_piece` on its device, crosses, and is unpacked here. */
+/* Packs the source into far_piece on its device, copies that to piece, unpacks it here. */
 static int cross(struct cuda_call *c, struct cuda_call *far, const struct tensor_iter *it,
 		 enum tensor_dtype to, enum tensor_dtype from, void *piece, void *far_piece)
 {
@@ -218,7 +218,7 @@ static int cross(struct cuda_call *c, struct cuda_call *far, const struct tensor
 	struct tensor_iter pack, unpack;
 	int err;
 
-	/* The piece's memory may have work of its stream before it. */
+	/* piece may still be in use by work queued in the stream of c. */
 	err = order(c, far);
 	if (err)
 		return err;
@@ -262,7 +262,7 @@ static int copy_peer(struct cuda_call *c, const struct tensor_iter *it, enum ten
 	return err;
 }
 
-/* ---- the loop ---- */
+/* ---- the kernel ---- */
 
 static int copy(struct cuda_call *c, struct tensor_iter *it, enum tensor_dtype to,
 		enum tensor_dtype from)

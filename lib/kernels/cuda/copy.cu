@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * Fill and copy. The same dtype moves bits; between dtypes the source's is a switch at run time
- * inside the kernel (all threads take one branch, and memory is the limit anyway), which keeps the
- * number of kernels at the number of dtypes, not its square.
+ * Fill and copy. A copy without conversion moves bits. A conversion selects the source's dtype at
+ * run time inside the kernel, which makes one kernel for each destination dtype instead of one for
+ * each pair; all threads take the same branch, and memory bandwidth is the limit.
  */
 #include "kernels/cuda/elementwise.cuh"
 
@@ -37,7 +37,7 @@ template <class T> static int copy_bits(const cuda_pointwise *p, cudaStream_t st
 	return elementwise<same_op<T>, 1>(p, same_op<T>(), stream);
 }
 
-/* A kernel of its own: 16 bytes do not fit into a number. */
+/* A separate kernel: 16 bytes do not fit into cuda_pointwise.scalar. */
 template <class W> __global__ void copy_bits16_kernel(walk<2, 0, W> w, char *out, const char *in)
 {
 	typedef typename W::position position;
@@ -61,7 +61,7 @@ static int copy_bits16(const cuda_pointwise *p, cudaStream_t stream)
 		      p->data[0], p->data[1]);
 }
 
-/* bool, which is stored as 0 or 1, as a type of its own: to it is "not zero". */
+/* The type of a bool element, stored as 0 or 1: conversion to it compares with zero. */
 struct truth {
 	uint8_t v;
 };

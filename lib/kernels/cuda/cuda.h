@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
 /*
- * The plugin's host side: what its files share. A kernel's wrapper is cuda_begin() (device,
- * stream, fork), launchers, cuda_end(); every CUDA call is checked on the way.
+ * Shared by the host files of the plugin. A kernel calls cuda_begin() (checks the device and for a
+ * fork, selects the stream), then launchers, then cuda_end(); every CUDA call is checked.
+ *
+ * Order of the files, lowest first: call.c and dims.c; memory.c and pin.c; pointwise.c; copy.c,
+ * index.c, mm.c and rows.c; plugin.c.
  */
 #ifndef TENSOR_CUDA_INTERNAL_H
 #define TENSOR_CUDA_INTERNAL_H
@@ -12,11 +15,11 @@
 #include "kernels/abi/kernels.h"
 #include "kernels/cuda/launch.h"
 
-#define CUDA_DEVICES 64 /* that have a place in the tables below */
+#define CUDA_DEVICES 64 /* entries of the tables of devices */
 
-/* ---- errors (plugin.c) ---- */
+/* ---- errors (call.c) ---- */
 
-/* Records what CUDA said about `op`; returns -errno. */
+/* Sets the error of `op` from err; returns -errno. */
 int cuda_error(const char *op, cudaError_t err) __attribute__((cold));
 
 static inline int cuda_check(const char *op, cudaError_t err)
@@ -24,9 +27,23 @@ static inline int cuda_check(const char *op, cudaError_t err)
 	return likely(err == cudaSuccess) ? 0 : cuda_error(op, err);
 }
 
-/* ---- a call ---- */
+/* ---- devices and streams (call.c) ---- */
 
-/* What an operator's wrapper runs with: its device is the current one until cuda_end(). */
+/* Counts the devices; called once, by the plugin's constructor. */
+cudaError_t cuda_open_devices(void);
+int cuda_device_count(void); /* or -errno with the error set */
+int cuda_set_stream(int device, void *stream);
+void *cuda_current_stream(int device);
+
+/* True in a child of fork(): CUDA's state belongs to the parent. */
+extern bool cuda_forked;
+/* True once a thread has set a stream. Until then all work is ordered by the default stream. */
+extern atomic_bool cuda_streams_set;
+
+/* ---- a call (call.c) ---- */
+
+/* The state of one call of a kernel. `device` is the current device until cuda_end(), which
+ * restores `before`. */
 struct cuda_call {
 	const char *op;
 	int device, before;
@@ -35,24 +52,18 @@ struct cuda_call {
 
 int cuda_begin(struct cuda_call *c, const char *op, int device);
 int cuda_end(struct cuda_call *c, int err); /* returns err */
-/* The result of a launcher. */
+/* Translates the result of a launcher to 0 or -errno with the error set. */
 int cuda_launched(const struct cuda_call *c, int err, enum tensor_dtype dtype);
-/* Waits for the call's stream; reports what failed in it. */
+/* Waits for the call's stream; returns an error of any work in it. */
 int cuda_wait(const struct cuda_call *c);
-
-/* In a forked child, whose parent has the devices. */
-extern bool cuda_forked;
-/* Some thread has set a stream: until then everything is ordered by the default one. */
-extern atomic_bool cuda_streams_set;
-cudaStream_t cuda_stream(int device); /* the thread's */
 
 /* ---- memory (memory.c) ---- */
 
 extern const struct tensor_allocator cuda_memory;
-/* Memory for the length of a call, ordered by its stream. */
+/* Device memory for the duration of a call, ordered by its stream. */
 int cuda_scratch(const struct cuda_call *c, size_t nbytes, void **data);
 void cuda_scratch_free(const struct cuda_call *c, void *data);
-/* The call's stream uses t, which may belong to another stream. */
+/* Records that the call's stream uses t, whose memory may belong to another stream. */
 void cuda_use_slow(const struct cuda_call *c, const tensor *t);
 static inline void cuda_use(const struct cuda_call *c, const tensor *t)
 {
@@ -62,26 +73,28 @@ static inline void cuda_use(const struct cuda_call *c, const tensor *t)
 
 /* ---- pinned host memory (pin.c) ---- */
 
-/* Whether t lies in a pinned buffer; pins its buffer at the first call. */
+/* Returns whether t's memory is pinned; tries to pin its buffer at the first call. */
 bool cuda_pinned(const tensor *t);
-/* Keeps t's memory until the work that the call's stream has now is done. */
+/* Holds a reference to t's storage until the work queued in the call's stream is done. */
 int cuda_keep(const struct cuda_call *c, const tensor *t);
-/* Lets go of what is done. */
+/* Releases the references whose work is done. */
 void cuda_reap(void);
 bool cuda_nonblocking(void);
 bool cuda_set_nonblocking(bool nonblocking);
 
-/* ---- walks (dims.c) ---- */
+/* ---- dimensions of a kernel's operands (dims.c) ---- */
 
 void cuda_dims_init(struct cuda_dims *d);
-/* The next dimension outwards, with a stride for each of n operands; merged where it can be. */
+/* Adds the next outer dimension, with a stride for each of n operands; merges it with the former
+ * one if the strides allow. */
 void cuda_dims_add(struct cuda_dims *d, int n, int64_t size, const int64_t *stride);
 /* Chooses the index width. */
 void cuda_dims_done(struct cuda_dims *d, int n);
 
 /* ---- kernels ---- */
 
-/* Operand 1 to operand 0 on one device, conversions included; data and strides (bytes) are set. */
+/* Copies operand 1 to operand 0 of one device, with conversion. p->data, sizes and strides (in
+ * bytes) are set by the caller. */
 int cuda_copy_within(const struct cuda_call *c, struct cuda_pointwise *p, enum tensor_dtype to,
 		     enum tensor_dtype from);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
 /*
- * What kernels share: from a position in a walk to the offsets of its operands, the size of a
- * grid, and the launch itself.
+ * Shared by the kernels: the offsets of the operands at a position, the size of a grid, the launch,
+ * and lists of element types.
  */
 #ifndef TENSOR_CUDA_DEVICE_CUH
 #define TENSOR_CUDA_DEVICE_CUH
@@ -63,7 +63,7 @@ template <int N, int D, class W> struct walk {
 
 enum { BLOCK = 256 };
 
-/* Blocks for n elements; a kernel strides over what is left. */
+/* Number of blocks for n elements; each thread of a kernel loops over several if n is larger. */
 static inline unsigned grid_for(int64_t n, int64_t block)
 {
 	const int64_t most = 16384;
@@ -76,7 +76,8 @@ template <class T> struct plain {
 	typedef T type;
 };
 
-/* Parameters are converted to the kernel's own types before their addresses are taken. */
+/* Launches a kernel. The arguments are converted to the types of its parameters first, because
+ * cudaLaunchKernel() takes their addresses. */
 #ifndef TENSOR_CUDA_EMULATED
 template <class... P>
 int launch(void (*kernel)(P...), dim3 grid, dim3 block, cudaStream_t stream,
@@ -88,7 +89,7 @@ int launch(void (*kernel)(P...), dim3 grid, dim3 block, cudaStream_t stream,
 }
 #endif
 
-/* This thread's first element, and how far it is to its next one. */
+/* This thread's first element, and the distance to its next one. */
 template <class I> static __device__ inline I first_element()
 {
 	return (I)blockIdx.x * blockDim.x + threadIdx.x;
@@ -99,7 +100,7 @@ template <class I> static __device__ inline I element_step()
 	return (I)gridDim.x * blockDim.x;
 }
 
-/* Integers compute without signed overflow: they wrap, as on the CPU. */
+/* The type to compute in. Integers use unsigned arithmetic, so that they wrap as on the CPU. */
 template <class T> struct arith {
 	typedef uint32_t type;
 };
@@ -129,7 +130,7 @@ template <class T> static inline T scalar_as(const tensor_scalar &s)
 	X(TENSOR_F64, double)
 #define FOR_NUMBERS(X) FOR_INTS(X) FOR_FLOATS(X)
 
-/* Elements whose value does not matter, by size. */
+/* Types for copies of bits, by size. */
 #define FOR_BITS(X)    \
 	X(1, uint8_t)  \
 	X(2, uint16_t) \

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* Walks for kernels: dimensions collapsed where memory allows, and the width of their indices. */
+/* Dimensions of a kernel: merged where strides allow, and the width of its indices. */
 #include "kernels/cuda/cuda.h"
 
 void cuda_dims_init(struct cuda_dims *d)
@@ -35,7 +35,7 @@ void cuda_dims_done(struct cuda_dims *d, int n)
 	for (int i = 0; i < n; i++) {
 		int64_t reach = 0;
 
-		/* Offsets in both directions together: an upper bound will do. */
+		/* Adds both directions: an upper bound is enough. */
 		for (int k = 0; k < d->ndim; k++) {
 			int64_t s = d->stride[i][k] < 0 ? -d->stride[i][k] : d->stride[i][k];
 

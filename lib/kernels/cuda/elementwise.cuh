@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
 /*
- * Elementwise kernels: one for contiguous operands, one for strided ones, with templates on the
- * number of inputs, of dimensions (1, 2, any) and on the index width. Op maps inputs to a result:
- * it has types In and Out, and is called with N inputs.
+ * Elementwise kernels: flat_kernel for contiguous operands, strided_kernel for others. Template
+ * parameters: Op, called with N inputs of type Op::In, returns Op::Out; D, the number of
+ * dimensions (1, 2, or 0 for any); W, the index width.
  */
 #ifndef TENSOR_CUDA_ELEMENTWISE_CUH
 #define TENSOR_CUDA_ELEMENTWISE_CUH
@@ -11,10 +11,10 @@
 
 #include <string.h>
 
-/* Inputs; data NULL: the number. Which of them is one is the same for all threads. */
+/* Input k is scalar[k] if data[k] is NULL, for all threads. */
 template <class T, int N> struct inputs {
 	const char *data[N];
-	T number[N];
+	T scalar[N];
 };
 
 template <class Op>
@@ -39,7 +39,7 @@ __global__ void flat_kernel(int64_t n, typename Op::Out *out, inputs<typename Op
 
 #pragma unroll
 		for (int k = 0; k < N; k++)
-			x[k] = in.data[k] ? ((const T *)in.data[k])[i] : in.number[k];
+			x[k] = in.data[k] ? ((const T *)in.data[k])[i] : in.scalar[k];
 		out[i] = apply(op, x);
 	}
 }
@@ -57,7 +57,7 @@ __global__ void strided_kernel(walk<N + 1, D, W> w, char *out, inputs<typename O
 		w.seek(i, off);
 #pragma unroll
 		for (int k = 0; k < N; k++)
-			x[k] = in.data[k] ? *(const T *)(in.data[k] + off[k + 1]) : in.number[k];
+			x[k] = in.data[k] ? *(const T *)(in.data[k] + off[k + 1]) : in.scalar[k];
 		*(typename Op::Out *)(out + off[0]) = apply(op, x);
 	}
 }
@@ -77,7 +77,7 @@ static int elementwise(const cuda_pointwise *p, Op op, cudaStream_t stream)
 
 	for (int k = 0; k < N; k++) {
 		in.data[k] = p->data[k + 1];
-		memcpy(&in.number[k], &p->number[k + 1], sizeof(in.number[k]));
+		memcpy(&in.scalar[k], &p->scalar[k + 1], sizeof(in.scalar[k]));
 	}
 	if (p->flat)
 		return launch(flat_kernel<Op, N>, grid_for(p->dims.numel, BLOCK), BLOCK, stream,

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * index_select, gather, index_add, scatter_add. The index is checked by a kernel of its own
- * before anything is touched, and its verdict is fetched: an index out of range is an error of
- * this call, at the price of waiting for the stream (docs/decisions/0004-cuda-plugin.md).
+ * index_select, gather, index_add, scatter_add. A separate kernel checks the index first, and its
+ * result is copied to the host: an index out of range is an error of this call, at the cost of
+ * waiting for the stream (docs/decisions/0004-cuda-plugin.md).
  */
 #include "kernels/cuda/cuda.h"
 
-/* Size and stride of dimension d; a 0-d tensor has one element in dimension 0. */
+/* Size and stride of dimension d; a 0-d tensor counts as one dimension of size 1. */
 static int64_t size_of(const tensor *t, int d)
 {
 	return t->ndim ? t->sizes[d] : 1;
@@ -17,7 +17,7 @@ static int64_t stride_of(const tensor *t, int d)
 	return t->ndim ? t->strides[d] : 0;
 }
 
-/* What the index says at `position` of the walk. */
+/* Reads the index at `position`, in the order of x->dims. */
 static int index_at(struct cuda_call *c, const struct cuda_index *x, uint64_t position, int64_t *at)
 {
 	size_t size = x->wide_index ? 8 : 4;
@@ -39,7 +39,7 @@ static int index_at(struct cuda_call *c, const struct cuda_index *x, uint64_t po
 	return err;
 }
 
-/* Runs the check with a walk over all of the index. */
+/* Checks every element of the index, which x->dims covers. flag: device memory. */
 static int check_with(struct cuda_call *c, const struct cuda_index *x, unsigned long long *flag)
 {
 	unsigned long long bad = 0;
@@ -86,9 +86,9 @@ static int check_index(struct cuda_call *c, const tensor *index, int64_t limit)
 	return err;
 }
 
-/* ---- taking ---- */
+/* ---- index_select, gather ---- */
 
-/* Operands' strides in dimension d of the walk: for index_select the index has one dimension. */
+/* Strides of the operands in dimension d. select: index_select, whose index is a vector. */
 static void take_strides(int64_t *stride, const tensor *out, const tensor *self, int dim,
 			 const tensor *index, bool select, int d)
 {
@@ -120,8 +120,8 @@ static int take(struct cuda_call *c, tensor *out, const tensor *self, int dim, c
 	return cuda_launched(c, err, self->dtype);
 }
 
-static int run_take(const char *op, tensor *out, const tensor *self, int dim, const tensor *index,
-		    bool select)
+static int take_op(const char *op, tensor *out, const tensor *self, int dim, const tensor *index,
+		   bool select)
 {
 	struct cuda_call c;
 	int err;
@@ -139,17 +139,17 @@ static int run_take(const char *op, tensor *out, const tensor *self, int dim, co
 
 int cuda_index_select(tensor *out, const tensor *self, int dim, const tensor *index)
 {
-	return run_take("index_select", out, self, dim, index, true);
+	return take_op("index_select", out, self, dim, index, true);
 }
 
 int cuda_gather(tensor *out, const tensor *self, int dim, const tensor *index)
 {
-	return run_take("gather", out, self, dim, index, false);
+	return take_op("gather", out, self, dim, index, false);
 }
 
-/* ---- adding ---- */
+/* ---- index_add, scatter_add ---- */
 
-/* The walk goes over the positions of `shape` but for dimension dim. */
+/* x.dims has all dimensions of `shape` but dim. */
 static int put(struct cuda_call *c, tensor *out, int dim, const tensor *index, const tensor *source,
 	       tensor_scalar alpha, bool select)
 {
@@ -177,8 +177,8 @@ static int put(struct cuda_call *c, tensor *out, int dim, const tensor *index, c
 	return cuda_launched(c, err, out->dtype);
 }
 
-static int run_put(const char *op, tensor *out, int dim, const tensor *index, const tensor *source,
-		   tensor_scalar alpha, bool select)
+static int put_op(const char *op, tensor *out, int dim, const tensor *index, const tensor *source,
+		  tensor_scalar alpha, bool select)
 {
 	struct cuda_call c;
 	int err;
@@ -196,10 +196,10 @@ static int run_put(const char *op, tensor *out, int dim, const tensor *index, co
 
 int cuda_index_add(tensor *out, int dim, const tensor *index, const tensor *source, double alpha)
 {
-	return run_put("index_add", out, dim, index, source, tensor_scalar_float(alpha), true);
+	return put_op("index_add", out, dim, index, source, tensor_scalar_float(alpha), true);
 }
 
 int cuda_scatter_add(tensor *out, int dim, const tensor *index, const tensor *source)
 {
-	return run_put("scatter_add", out, dim, index, source, tensor_scalar_int(1), false);
+	return put_op("scatter_add", out, dim, index, source, tensor_scalar_int(1), false);
 }

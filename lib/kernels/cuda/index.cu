@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * Kernels with an index tensor. index_select and gather are one kernel, which takes elements;
- * index_add and scatter_add are another, which adds elements. The host has the index checked
- * first, so none of them reads or writes outside.
+ * Kernels with an index tensor: take_kernel for index_select and gather, put_kernel for index_add
+ * and scatter_add. The host launches check_kernel first, so neither accesses memory out of range.
  */
 #include "kernels/cuda/device.cuh"
 
-/* Operand 2 of the walk is the index. */
+/* Operand 2 is the index. */
 template <class X, class W>
 __global__ void check_kernel(walk<3, 0, W> w, const X *index, int64_t limit,
 			     unsigned long long *bad)
@@ -41,7 +40,7 @@ struct put_steps {
 	int64_t step, count, source, index;
 };
 
-/* A thread owns whole columns, so nobody else adds to the elements that it adds to. */
+/* A thread handles whole columns, so no two threads add to the same element. */
 template <class T, class X, class W>
 __global__ void put_kernel(walk<3, 0, W> w, T *out, const T *source, const X *index, put_steps s,
 			   T alpha)
@@ -85,7 +84,7 @@ template <class T, class X, class W> static int put(const cuda_index *x, cudaStr
 		      (const X *)x->data[2], s, scalar_as<T>(x->alpha));
 }
 
-/* Calls f<..., X, W>(...) for the index's dtype and the width. */
+/* f<..., X, W> for the index's dtype X and the index width W. */
 #define BY_INDEX(x, f, ...)                                                                       \
 	((x)->wide_index ?                                                                        \
 		 (x)->dims.wide ? f<__VA_ARGS__ int64_t, wide> : f<__VA_ARGS__ int64_t, narrow> : \

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
  * The caching allocator of device memory. A block belongs to the stream for which it was
- * allocated; freed, it waits for an allocation of the same rounded size on that stream, which
- * needs no synchronisation because a stream keeps order. Work of other streams on a block is
- * recorded while it lives, and the block's own stream waits for it when the block is freed.
+ * allocated. A freed block is kept for an allocation of the same rounded size on that stream; this
+ * needs no synchronisation because work in a stream is ordered. Uses of a block by other streams
+ * are recorded, and the block's own stream waits for them when the block is freed.
  *
- * Small blocks are carved from arenas and stay; large ones go back to CUDA when memory is short.
+ * Small blocks are parts of arenas and are never returned; large ones are returned to CUDA when an
+ * allocation fails.
  */
 #include "kernels/cuda/cuda.h"
 
@@ -14,7 +15,7 @@
 
 #define SMALL	 ((size_t)1 << 20)
 #define ARENA	 ((size_t)4 << 20)
-#define GRANULE	 ((size_t)512) /* the alignment that cudaMalloc gives, and more than cuBLAS needs */
+#define GRANULE	 ((size_t)512) /* at least the alignment of cudaMalloc and of cuBLAS */
 #define BUCKETS	 4096
 #define USES_MAX 4
 
@@ -25,7 +26,7 @@ struct block {
 	struct block *next;	     /* in live[] or spare[] */
 	cudaStream_t uses[USES_MAX]; /* other streams that used it */
 	int8_t device;
-	uint8_t nuses; /* USES_MAX + 1: too many to name */
+	uint8_t nuses; /* USES_MAX + 1: more than uses[] holds */
 	bool carved;
 };
 
@@ -51,7 +52,7 @@ __attribute__((constructor)) static void memory_init(void)
 	pthread_atfork(lock_memory, unlock_memory, unlock_memory);
 }
 
-/* ---- tables, with the lock ---- */
+/* ---- tables; the caller holds the lock ---- */
 
 static unsigned mix(uint64_t x)
 {
@@ -100,9 +101,9 @@ static struct block *take_live(const void *data)
 	return NULL;
 }
 
-/* ---- getting memory from CUDA ---- */
+/* ---- allocation ---- */
 
-/* Eight steps a doubling, so that slightly different sizes share blocks. */
+/* Eight sizes between two powers of two, so that similar sizes share blocks. */
 static size_t round_size(size_t n)
 {
 	size_t granule = GRANULE;
@@ -112,7 +113,7 @@ static size_t round_size(size_t n)
 	return (n + granule - 1) & ~(granule - 1);
 }
 
-/* With the lock: gives the device's spare large blocks back. cudaFree waits for their work. */
+/* With the lock held: returns the device's spare large blocks. cudaFree waits for their work. */
 static void trim(int device)
 {
 	for (unsigned i = 0; i < BUCKETS; i++) {
@@ -142,7 +143,7 @@ static cudaError_t device_memory(int device, size_t size, void **data)
 	return err;
 }
 
-/* With the lock: a block's memory, from an arena when it is small. */
+/* With the lock held: allocates a block's memory, from an arena if it is small. */
 static cudaError_t fill_block(struct block *b)
 {
 	char **at = &mem.arena[b->device], **end = &mem.arena_end[b->device];
@@ -164,8 +165,7 @@ static cudaError_t fill_block(struct block *b)
 	return cudaSuccess;
 }
 
-/* The call's device is the current one. */
-static int get(const struct cuda_call *c, size_t nbytes, void **data)
+static int block_alloc(const struct cuda_call *c, size_t nbytes, void **data)
 {
 	struct block *b, *fresh = NULL;
 	cudaError_t err = cudaSuccess;
@@ -200,9 +200,9 @@ static int get(const struct cuda_call *c, size_t nbytes, void **data)
 	return 0;
 }
 
-/* ---- giving back ---- */
+/* ---- release ---- */
 
-/* The block's stream waits for what `use` has now; false when that cannot be had. */
+/* Makes the block's stream wait for the work queued in `use`; returns false on failure. */
 static bool wait_for(const struct block *b, cudaStream_t use)
 {
 	cudaEvent_t event;
@@ -212,11 +212,11 @@ static bool wait_for(const struct block *b, cudaStream_t use)
 		return false;
 	ok = cudaEventRecord(event, use) == cudaSuccess &&
 	     cudaStreamWaitEvent(b->stream, event, 0) == cudaSuccess;
-	cudaEventDestroy(event); /* it lives on until it has happened */
+	cudaEventDestroy(event); /* CUDA frees it once it has been reached */
 	return ok;
 }
 
-/* Orders the block's next life behind all uses of this one. */
+/* Orders the block's next use after all recorded uses by other streams. */
 static void settle(struct block *b)
 {
 	bool ok = b->nuses <= USES_MAX;
@@ -234,7 +234,7 @@ static void settle(struct block *b)
 	b->nuses = 0;
 }
 
-static void put(void *data)
+static void block_free(void *data)
 {
 	struct block *b;
 
@@ -243,7 +243,7 @@ static void put(void *data)
 	unlock_memory();
 	if (!b)
 		return;
-	/* The memory is the parent's; only its description is ours. */
+	/* The device memory belongs to the parent; the child frees only its struct. */
 	if (cuda_forked) {
 		free(b);
 		return;
@@ -279,16 +279,16 @@ void cuda_use_slow(const struct cuda_call *c, const tensor *t)
 
 int cuda_scratch(const struct cuda_call *c, size_t nbytes, void **data)
 {
-	return get(c, nbytes ? nbytes : 1, data);
+	return block_alloc(c, nbytes ? nbytes : 1, data);
 }
 
 void cuda_scratch_free(const struct cuda_call *c, void *data)
 {
 	if (data)
-		put(data);
+		block_free(data);
 }
 
-/* ---- as an allocator ---- */
+/* ---- the allocator interface ---- */
 
 static int memory_alloc(const struct tensor_allocator *self, tensor_device device, size_t nbytes,
 			void **data)
@@ -296,13 +296,13 @@ static int memory_alloc(const struct tensor_allocator *self, tensor_device devic
 	struct cuda_call c;
 	int err = cuda_begin(&c, "empty", device.index);
 
-	return err ? err : cuda_end(&c, get(&c, nbytes, data));
+	return err ? err : cuda_end(&c, block_alloc(&c, nbytes, data));
 }
 
 static void memory_free(const struct tensor_allocator *self, tensor_device device, void *data,
 			size_t nbytes)
 {
-	put(data);
+	block_free(data);
 }
 
 const struct tensor_allocator cuda_memory = {

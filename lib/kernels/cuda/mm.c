@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * Matrix products by cuBLASLt, which thinks in columns. Our row-major out = a b is its
- * out' = b' a', where ' only reads the same memory as columns; so is a transposed matrix, with
- * its operation set. Whatever is neither row- nor column-major is copied first.
+ * Matrix products by cuBLASLt, whose matrices are column-major. A row-major out = a b is computed
+ * as out' = b' a', where ' reads the same memory as columns; a transposed operand sets the
+ * transpose operation. A matrix that is neither row- nor column-major is copied first.
  *
- * f32 computes in f32, not TF32: a product has the accuracy its dtype promises.
+ * f32 is computed in f32, not in TF32, to keep the accuracy of the dtype.
  */
 #include "kernels/cuda/cuda.h"
 
@@ -14,7 +14,7 @@
 #define WORKSPACE ((size_t)32 << 20)
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static cublasLtHandle_t handles[CUDA_DEVICES]; /* as many threads as want may use one */
+static cublasLtHandle_t handles[CUDA_DEVICES]; /* a handle may be used by several threads */
 
 /* A matrix in memory: element [i][j] at data + i * row + j * col. */
 struct matrix {
@@ -44,7 +44,7 @@ static int get_handle(const struct cuda_call *c, cublasLtHandle_t *handle)
 
 /* ---- matrices ---- */
 
-/* A dimension of one element has any stride, and the usual one serves best. */
+/* The stride of a dimension of size 1 is arbitrary: sets the one that cuBLASLt accepts. */
 static struct matrix matrix_of(const tensor *t)
 {
 	struct matrix m = { .data = t->data,
@@ -72,7 +72,7 @@ static bool col_major(const struct matrix *m)
 	return m->row == 1 && m->col >= (m->rows > 1 ? m->rows : 1);
 }
 
-/* Elements of `from` to `to`, both of one shape. */
+/* Copies `from` to `to`, of the same shape. */
 static int copy_matrix(const struct cuda_call *c, const struct matrix *to,
 		       const struct matrix *from, enum tensor_dtype dtype)
 {
@@ -98,7 +98,7 @@ static int make_apart(const struct cuda_call *c, struct matrix *apart, const str
 	return err;
 }
 
-/* m as cuBLASLt can read it. */
+/* Replaces m by a copy unless cuBLASLt can read it. */
 static int readable(const struct cuda_call *c, struct matrix *m, enum tensor_dtype dtype)
 {
 	struct matrix apart;
@@ -133,7 +133,7 @@ static cudaDataType_t data_type(enum tensor_dtype dtype)
 	return dtype == TENSOR_F64 ? CUDA_R_64F : CUDA_R_32F;
 }
 
-/* The memory of m as columns: itself, or its transpose where that is how it lies. */
+/* Describes the memory of m as columns: m itself, or its transpose if m is row-major. */
 static cublasStatus_t make_layout(cublasLtMatrixLayout_t *layout, const struct matrix *m,
 				  enum tensor_dtype dtype, cublasOperation_t *op)
 {
@@ -144,7 +144,7 @@ static cublasStatus_t make_layout(cublasLtMatrixLayout_t *layout, const struct m
 					  columns ? m->cols : m->rows, columns ? m->col : m->row);
 }
 
-/* What the heuristic may count on; its own assumption is 256 bytes, which a view can break. */
+/* Sets the alignment of p: the heuristic assumes 256 bytes, which a view may not have. */
 static cublasStatus_t set_alignment(cublasLtMatmulPreference_t preference,
 				    cublasLtMatmulPreferenceAttributes_t attribute, const void *p)
 {
@@ -182,7 +182,7 @@ static cublasStatus_t set_preference(struct product *p, const struct matrix *a,
 	return st;
 }
 
-/* out is column-major. Whatever is made is in *p, also after a failure. */
+/* out is column-major. After a failure *p has the objects created so far. */
 static cublasStatus_t describe(struct product *p, const struct matrix *a, const struct matrix *b,
 			       const struct matrix *out, enum tensor_dtype dtype)
 {
@@ -252,7 +252,7 @@ static int run_product(const struct cuda_call *c, cublasLtHandle_t handle, struc
 static int multiply(const struct cuda_call *c, const struct matrix *a, const struct matrix *b,
 		    const struct matrix *out, enum tensor_dtype dtype, double alpha, double beta)
 {
-	/* Column-major as it is, or the transpose of both sides. */
+	/* A row-major out is computed as the transpose of both sides. */
 	const bool columns = col_major(out);
 	const struct matrix at = transposed(a), bt = transposed(b), ot = transposed(out);
 	const struct matrix *first = columns ? a : &bt, *second = columns ? b : &at;
@@ -270,9 +270,9 @@ static int multiply(const struct cuda_call *c, const struct matrix *a, const str
 	return err;
 }
 
-/* ---- the loop ---- */
+/* ---- the kernel ---- */
 
-/* No products to add (k is 0): out = beta * out. */
+/* For k = 0: out = beta * out. */
 static int scale(const struct cuda_call *c, const struct matrix *m, enum tensor_dtype dtype,
 		 double beta)
 {
@@ -291,7 +291,7 @@ static int scale(const struct cuda_call *c, const struct matrix *m, enum tensor_
 	if (beta == 0) {
 		err = cuda_launch_fill(&p, (int)size, c->stream);
 	} else {
-		element_store(&p.number[2], dtype, tensor_scalar_float(beta));
+		element_store(&p.scalar[2], dtype, tensor_scalar_float(beta));
 		err = cuda_launch_binary(CUDA_MUL, &p, dtype, c->stream);
 	}
 	return cuda_launched(c, err, dtype);

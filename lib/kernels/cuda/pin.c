@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * Pinned host memory. A host tensor that has a provider's buffer to itself is pinned by
- * registering the buffer's mapping with CUDA, once, at its first copy: the buffer keeps that
- * while it waits in the cache and is used again, and its on_close hook undoes it before the
- * mapping goes away. Everything else is pageable for CUDA, which copies it through its own.
+ * Pinned host memory. If a host tensor owns a provider's buffer, the buffer's mapping is registered
+ * with CUDA at its first copy. The registration stays while the buffer is cached and reused; the
+ * on_close hook removes it before the mapping is unmapped. CUDA copies other memory through a
+ * pinned buffer of its own.
  */
 #include "kernels/cuda/cuda.h"
 
@@ -12,7 +12,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-/* Host memory that a queued copy still needs. */
+/* A reference to host memory that a queued copy reads or writes. */
 struct kept {
 	struct kept *next;
 	struct tensor_storage *storage;
@@ -45,7 +45,7 @@ static void unpin(struct tensor_buffer *b)
 		cudaGetLastError();
 }
 
-/* Marks a buffer that CUDA would not take: asking again is as dear as a small copy. */
+/* Marks a buffer that CUDA refused to register: another attempt costs as much as a small copy. */
 static void not_pinned(struct tensor_buffer *b)
 {
 }
@@ -89,14 +89,14 @@ int cuda_keep(const struct cuda_call *c, const tensor *t)
 	struct kept *k = malloc(sizeof(*k));
 	int err;
 
-	/* Without a note of it the copy is waited for. */
+	/* Without memory for the entry, wait for the copy instead. */
 	if (!k)
 		return cuda_wait(c);
 	k->storage = t->storage;
 	k->device = c->device;
 	err = cuda_check(c->op, cudaEventCreateWithFlags(&k->done, cudaEventDisableTiming));
 	if (err)
-		goto free_note;
+		goto free_entry;
 	err = cuda_check(c->op, cudaEventRecord(k->done, c->stream));
 	if (err)
 		goto destroy_event;
@@ -108,7 +108,7 @@ int cuda_keep(const struct cuda_call *c, const tensor *t)
 	return 0;
 destroy_event:
 	cudaEventDestroy(k->done);
-free_note:
+free_entry:
 	free(k);
 	cudaStreamSynchronize(c->stream);
 	return err;
@@ -129,7 +129,7 @@ void cuda_reap(void)
 		done = k;
 	}
 	unlock_pins();
-	cudaGetLastError(); /* "not ready" is no error */
+	cudaGetLastError(); /* clears cudaErrorNotReady */
 	while ((k = done)) {
 		done = k->next;
 		cudaEventDestroy(k->done);

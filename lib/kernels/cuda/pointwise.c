@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* Elementwise operators: from the iterator that the front has built to a launch. */
+/* Elementwise kernels: from the iterator, which the operator function has built, to a launch. */
 #include "kernels/cuda/cuda.h"
 
-/* Contiguous, or a number: position i is at data + i * itemsize. */
+/* Whether every operand is a scalar or contiguous: element i is at data + i * itemsize. */
 static bool is_flat(const struct tensor_iter *it, const struct cuda_pointwise *p)
 {
 	if (it->ndim > 1)
@@ -16,8 +16,9 @@ static bool is_flat(const struct tensor_iter *it, const struct cuda_pointwise *p
 	return true;
 }
 
-/* A number of the front's, or a 0-d tensor on the host: its value travels with the launch. */
-static bool is_number(const struct tensor_iter *it, int i)
+/* Whether operand i is a scalar argument or a 0-d tensor on the host, whose value is passed as an
+ * argument of the launch. */
+static bool is_scalar(const struct tensor_iter *it, int i)
 {
 	return i > 0 && (!it->op[i] || it->op[i]->device.type == TENSOR_CPU);
 }
@@ -27,12 +28,12 @@ static void prepare(const struct cuda_call *c, const struct tensor_iter *it,
 {
 	size_t size = tensor_itemsize(it->dtype);
 
-	memset(p->number, 0, sizeof(p->number));
+	memset(p->scalar, 0, sizeof(p->scalar));
 	for (int i = 0; i < it->nops; i++) {
-		p->data[i] = is_number(it, i) ? NULL : it->data[i];
-		if (is_number(it, i))
-			memcpy(&p->number[i], it->data[i],
-			       size < sizeof(*p->number) ? size : sizeof(*p->number));
+		p->data[i] = is_scalar(it, i) ? NULL : it->data[i];
+		if (is_scalar(it, i))
+			memcpy(&p->scalar[i], it->data[i],
+			       size < sizeof(*p->scalar) ? size : sizeof(*p->scalar));
 		else
 			cuda_use(c, it->op[i]);
 	}
@@ -76,7 +77,7 @@ int cuda_add_alpha(struct tensor_iter *it, const struct pointwise_params *params
 	return binary("add", CUDA_ADD_ALPHA, it, params);
 }
 
-/* x - y is x + -1 * y in every bit, so it needs no kernel. */
+/* x - y has the same bits as x + -1 * y, so it needs no kernel of its own. */
 int cuda_sub(struct tensor_iter *it, const struct pointwise_params *params)
 {
 	const struct pointwise_params minus = { .a = tensor_scalar_int(-1) };
@@ -115,7 +116,7 @@ int cuda_relu(struct tensor_iter *it, const struct pointwise_params *params)
 	return cuda_end(&c, cuda_launched(&c, err, it->dtype));
 }
 
-/* A copy whose source is a number. */
+/* The iterator may have a source operand: it is replaced by the scalar. */
 int cuda_fill(struct tensor_iter *it, const struct pointwise_params *params)
 {
 	struct cuda_pointwise p;
@@ -132,7 +133,7 @@ int cuda_fill(struct tensor_iter *it, const struct pointwise_params *params)
 		return err;
 	prepare(&c, it, &p, params);
 	p.data[1] = NULL;
-	p.number[1] = value;
+	p.scalar[1] = value;
 	memset(p.dims.stride[1], 0, sizeof(p.dims.stride[1]));
 	err = cuda_launch_fill(&p, (int)tensor_itemsize(it->dtype), c.stream);
 	return cuda_end(&c, cuda_launched(&c, err, it->dtype));

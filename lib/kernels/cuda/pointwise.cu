@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* add, mul, div (which mean needs), relu and relu's gradient. The same arithmetic as lib/kernels/cpu, bit for bit. */
+/* add, mul, div, relu and its gradient. Results have the same bits as those of lib/kernels/cpu. */
 #include "kernels/cuda/elementwise.cuh"
 
 template <class T> struct binary {
@@ -57,7 +57,7 @@ struct and_op : binary<uint8_t> {
 	}
 };
 
-/* NaN stays NaN: only what is below zero is replaced. */
+/* A NaN is kept: only values below zero are replaced. */
 template <class T> struct relu_op : binary<T> {
 	__device__ T operator()(T x) const
 	{
@@ -72,7 +72,7 @@ template <> struct relu_op<uint8_t> : binary<uint8_t> {
 	}
 };
 
-/* x is the incoming gradient, y the forward's result. */
+/* x is the gradient of the output, y the output of the forward. */
 template <class T> struct relu_backward_op : binary<T> {
 	__device__ T operator()(T x, T y) const
 	{

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * Kernels along rows: sum, softmax, log_softmax and their gradients. A block is X lanes along a
- * row times Y rows, X and Y powers of two chosen from the row's length: short rows get a thread
- * each (neighbouring threads have neighbouring rows), long rows a whole block. No atomics: the
- * order of every addition depends on the shape alone.
+ * Kernels along rows: sum, softmax, log_softmax and their gradients. A block has X threads along a
+ * row times Y rows; X and Y are powers of two chosen by the row's length, from one thread for a
+ * short row (adjacent threads have adjacent rows) to a whole block for a long one. There are no
+ * atomics: the order of every addition depends on the shape alone.
  */
 #include "kernels/cuda/device.cuh"
 
-/* Lanes for rows of n elements; the rest of the block goes to further rows. */
+/* Threads along a row of n elements; the other dimension of the block covers more rows. */
 static unsigned lanes_for(int64_t n)
 {
 	unsigned x = 1;
@@ -26,7 +26,7 @@ struct plus {
 	}
 };
 
-/* NaN wins, as it does in a comparison chain on the CPU. */
+/* The maximum, or NaN if one of them is, as on the CPU. */
 struct greater {
 	template <class A> static __device__ A join(A a, A b)
 	{
@@ -34,7 +34,8 @@ struct greater {
 	}
 };
 
-/* All lanes of a row get the combination of their values. Every thread of the block calls. */
+/* Returns the combination of the values of all threads of a row. Every thread of the block must
+ * call it. */
 template <class Join, class A> static __device__ A join_lanes(A value)
 {
 	__shared__ A s[BLOCK];
@@ -42,7 +43,7 @@ template <class Join, class A> static __device__ A join_lanes(A value)
 
 	if (blockDim.x == 1)
 		return value;
-	__syncthreads(); /* the former call's readers are done */
+	__syncthreads(); /* wait for the readers of the previous call */
 	s[at] = value;
 	__syncthreads();
 	for (unsigned half = blockDim.x / 2; half; half /= 2) {
@@ -55,7 +56,7 @@ template <class Join, class A> static __device__ A join_lanes(A value)
 
 /* ---- sum ---- */
 
-/* Row r, piece blockIdx.y of it. With partial, the result goes to partial[r * pieces + piece]. */
+/* Sums piece blockIdx.y of each row r, into partial[r * pieces + piece] unless that is NULL. */
 template <class T, class A, class W>
 __global__ void sum_kernel(walk<2, 0, W> kept, walk<2, 0, W> reduced, A *out, const T *in,
 			   A *partial)
@@ -92,7 +93,7 @@ __global__ void sum_kernel(walk<2, 0, W> kept, walk<2, 0, W> reduced, A *out, co
 	}
 }
 
-/* The pieces of each row, which are neighbours. */
+/* Adds the pieces of each row, which are adjacent in `partial`. */
 template <class A, class W>
 __global__ void sum_pieces_kernel(walk<2, 0, W> kept, A *out, const A *partial, int pieces)
 {
@@ -175,7 +176,7 @@ static __device__ inline double logarithm(double x)
 	return log(x);
 }
 
-/* One dimension is reduced: reduced.stride[k][0] is operand k's step along the row. */
+/* One dimension is reduced: reduced.stride[k][0] is the stride of operand k along the row. */
 template <class T, bool LOG, class W>
 __global__ void softmax_kernel(walk<2, 0, W> kept, walk<2, 1, W> reduced, T *out, const T *in)
 {

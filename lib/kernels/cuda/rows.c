@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* Reductions and softmax: dimensions sorted into those that stay and those that are walked. */
+/* Reductions and softmax: divides the dimensions into kept and reduced ones, then launches. */
 #include "kernels/cuda/cuda.h"
 
-/* How many pieces long rows are cut into when there are too few rows to fill the device. The
- * shape alone decides, so that a sum has the same bits on every device. */
+/* Number of pieces into which each row is cut if there are too few rows to fill the device. It
+ * depends on the shape alone, so that a sum has the same bits on every device. */
 static int pieces(int64_t rows, int64_t count)
 {
 	const int64_t piece = 16384, most = 512;
@@ -14,7 +14,7 @@ static int pieces(int64_t rows, int64_t count)
 	return (int)(n < most ? n : most);
 }
 
-/* Dimensions of self go to `reduced` where `dims` says so. t[0] may have size 1 there. */
+/* Dimensions of self whose bit is set in `dims` go to `reduced`; t[0] may have size 1 there. */
 static void sort_dims(struct cuda_rows *r, const tensor *const *t, int n, uint32_t dims)
 {
 	const tensor *self = t[n - 1];

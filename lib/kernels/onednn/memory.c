@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* Blocked tensors: made, copied into another order, and turned into dense ones. */
+/* Blocked tensors: creation, copies to other memory formats, conversion from and to dense. */
 #include "kernels/onednn/onednn.h"
 
 #include <stdio.h>
@@ -48,7 +48,8 @@ static bool is_plain(const dnnl_memory_desc_t *md)
 
 static tensor *new_bytes(const dnnl_memory_desc_t *md);
 
-/* One step after the other. oneDNN has no quick way from some blocks to others. */
+/* Two reorders, through row-major order: oneDNN's direct reorder between some pairs of blocked
+ * formats is its slow reference implementation. */
 static int reorder_by_plain(const char *op, const dnnl_memory_desc_t *from, const void *src,
 			    const dnnl_memory_desc_t *to, void *dst)
 {
@@ -69,10 +70,17 @@ static int reorder_by_plain(const char *op, const dnnl_memory_desc_t *from, cons
 	return err;
 }
 
+static dnnl_status_t make_reorder(const struct primitive_key *key, dnnl_primitive_attr_t attr,
+				  dnnl_primitive_desc_t *pd)
+{
+	return dnnl_reorder_primitive_desc_create(pd, &key->md[0], onednn_engine, &key->md[1],
+						  onednn_engine, attr);
+}
+
 int onednn_reorder(const char *op, const dnnl_memory_desc_t *from, const void *src,
 		   const dnnl_memory_desc_t *to, void *dst)
 {
-	struct primitive_key key = primitive_key(PRIMITIVE_REORDER);
+	struct primitive_key key = primitive_key(make_reorder);
 	const struct primitive_arg args[] = { { DNNL_ARG_FROM, from, (void *)src },
 					      { DNNL_ARG_TO, to, dst } };
 	struct primitive *p;
@@ -99,6 +107,7 @@ static void free_blocked(struct tensor_extension *x)
 	free(x);
 }
 
+/* The only part of a blocked tensor is its dense copy. */
 static tensor *part(const tensor *t, int i, const char **name)
 {
 	tensor *dense;
@@ -152,7 +161,7 @@ tensor *blocked_new(const char *op, const dnnl_memory_desc_t *md, unsigned dtype
 
 /* ---- operands ---- */
 
-/* Memory for what the descriptor describes. */
+/* Memory for the elements that md describes. */
 static tensor *new_bytes(const dnnl_memory_desc_t *md)
 {
 	int64_t size = (int64_t)dnnl_memory_desc_get_size(md);
@@ -198,7 +207,8 @@ int operand_get(const char *op, struct operand *o, const tensor *t, const int64_
 
 /* ---- copies ---- */
 
-/* from's numbers as a blocked tensor: to describes the copy, md (of the same bytes) the tensor. */
+/* A blocked tensor with the elements of src. `to` is the format of the copy; md describes the
+ * same bytes with the tensor's own sizes. */
 static tensor *copy(const char *op, const dnnl_memory_desc_t *from, const void *src,
 		    const dnnl_memory_desc_t *to, const dnnl_memory_desc_t *md, unsigned dtype,
 		    const int64_t *sizes, int ndim, const tensor *like)
@@ -297,7 +307,7 @@ tensor *onednn_as_order(const char *op, tensor *other, const tensor *self)
 	return t;
 }
 
-/* oneDNN does it when it is shown the memory. */
+/* dnnl_memory_create() writes the zeros. */
 int onednn_zero_padding(const char *op, tensor *self)
 {
 	dnnl_memory_t memory;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* Along a dimension (softmax) and channel by channel (batch_norm). */
+/* softmax along a dimension, and batch_norm with given statistics. */
 #include "kernels/onednn/onednn.h"
 
-/* Floats in keys. */
+/* The bits of a float as a number of a key, and back. */
 static int64_t float_bits(float f)
 {
 	uint32_t bits;
@@ -22,8 +22,8 @@ static float bits_float(int64_t n)
 
 /* ---- softmax ---- */
 
-dnnl_status_t make_softmax(const struct primitive_key *key, dnnl_primitive_attr_t attr,
-			   dnnl_primitive_desc_t *pd)
+static dnnl_status_t make_softmax(const struct primitive_key *key, dnnl_primitive_attr_t attr,
+				  dnnl_primitive_desc_t *pd)
 {
 	const dnnl_memory_desc_t *md = &key->md[0];
 	dnnl_softmax_v2_desc_t desc;
@@ -35,9 +35,10 @@ dnnl_status_t make_softmax(const struct primitive_key *key, dnnl_primitive_attr_
 		       dnnl_primitive_desc_create(pd, &desc, attr, onednn_engine, NULL);
 }
 
-/* A key's primitive from self to a new tensor in the same order, with further arguments. */
-static tensor *run_on(const char *op, struct primitive_key *key, const tensor *self,
-		      const struct primitive_arg *more, int nmore)
+/* Runs the primitive of key on self; the result has self's memory format. more: the arguments
+ * besides source and destination. */
+static tensor *apply_primitive(const char *op, struct primitive_key *key, const tensor *self,
+			       const struct primitive_arg *more, int nmore)
 {
 	struct primitive_arg args[6];
 	tensor *t = NULL;
@@ -64,16 +65,16 @@ static tensor *run_on(const char *op, struct primitive_key *key, const tensor *s
 
 tensor *onednn_softmax(const char *op, const tensor *self, int dim)
 {
-	struct primitive_key key = primitive_key(PRIMITIVE_SOFTMAX);
+	struct primitive_key key = primitive_key(make_softmax);
 
 	key_number(&key, dim);
-	return run_on(op, &key, self, NULL, 0);
+	return apply_primitive(op, &key, self, NULL, 0);
 }
 
-/* ---- batch_norm with given statistics ---- */
+/* ---- batch_norm ---- */
 
-dnnl_status_t make_batch_norm(const struct primitive_key *key, dnnl_primitive_attr_t attr,
-			      dnnl_primitive_desc_t *pd)
+static dnnl_status_t make_batch_norm(const struct primitive_key *key, dnnl_primitive_attr_t attr,
+				     dnnl_primitive_desc_t *pd)
 {
 	dnnl_batch_normalization_desc_t desc;
 	dnnl_status_t status = dnnl_batch_normalization_forward_desc_init(
@@ -88,7 +89,7 @@ dnnl_status_t make_batch_norm(const struct primitive_key *key, dnnl_primitive_at
 tensor *onednn_batch_norm(const char *op, const tensor *self, const tensor *weight,
 			  const tensor *bias, const tensor *mean, const tensor *var, float eps)
 {
-	struct primitive_key key = primitive_key(PRIMITIVE_BATCH_NORM);
+	struct primitive_key key = primitive_key(make_batch_norm);
 	unsigned flags = dnnl_use_global_stats;
 	struct primitive_arg args[4];
 	dnnl_memory_desc_t md;
@@ -108,5 +109,5 @@ tensor *onednn_batch_norm(const char *op, const tensor *self, const tensor *weig
 	}
 	key_number(&key, float_bits(eps));
 	key_number(&key, flags);
-	return run_on(op, &key, self, args, n);
+	return apply_primitive(op, &key, self, args, n);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
 /*
- * What the files of libtensor_onednn.so share. A blocked tensor carries oneDNN's memory descriptor;
- * its bytes are its storage's, which is an ordinary one. A primitive is made once for a key, which
- * says everything that its making reads, and is kept.
+ * Shared by the files of libtensor_onednn.so. A blocked tensor carries oneDNN's memory descriptor;
+ * its bytes are in an ordinary storage. A primitive is created once for each key, which contains
+ * everything that its creation reads, and is cached.
  */
 #ifndef TENSOR_ONEDNN_H
 #define TENSOR_ONEDNN_H
@@ -14,7 +14,7 @@
 
 struct blocked {
 	struct tensor_extension ext;
-	/* Of the tensor's sizes, but for weights in groups: [groups, out / groups, ...]. */
+	/* Has the tensor's sizes; for grouped weights [groups, out / groups, ...]. */
 	dnnl_memory_desc_t md;
 };
 
@@ -33,43 +33,50 @@ static inline void *bytes_of(const tensor *t)
 	return t->storage->data;
 }
 
-/* ---- plugin.c: the engine and its threads ---- */
+/* ---- engine.c: the engine, errors, memory, threads ---- */
 
 extern dnnl_engine_t onednn_engine;
+/* Creates the engine; called once, by the plugin's constructor. */
+dnnl_status_t onednn_engine_open(void);
 
-/* -errno with the error set; 0 for success. */
+/* 0, or -errno with the error set. */
 int onednn_check(const char *op, dnnl_status_t status);
 /*
- * oneDNN does not look whether it gets the memory that it asks for: it writes to NULL, or throws what no C function
- * catches. So it is called only while the process can have more than it takes: -ENOMEM with the error set
- * otherwise. What another thread takes in between is not there for oneDNN.
+ * Returns 0 if the process can allocate n bytes now, -ENOMEM with the error set otherwise. oneDNN
+ * does not check its own allocations: it writes to NULL, or throws an exception that C cannot
+ * catch. Another thread may still take the memory between this check and oneDNN's call.
  */
 int onednn_memory_for(const char *op, size_t n);
-#define MEMORY_TO_MAKE ((size_t)32 << 20) /* code that is generated, and descriptors of it */
-#define MEMORY_TO_RUN  ((size_t)1 << 20)  /* descriptions of operands and streams */
-/* How many threads oneDNN is to use now. */
+#define MEMORY_TO_MAKE ((size_t)32 << 20) /* generated code and its descriptors */
+#define MEMORY_TO_RUN  ((size_t)1 << 20)  /* dnnl_memory objects and a stream */
+/* The number of threads that oneDNN should use: 1 in a forked child. */
 int onednn_threads(void);
 
 /* ---- primitive.c ---- */
 
 #define KEY_NUMBERS 32
 
-enum primitive_kind {
-	PRIMITIVE_REORDER, /* md[0] to md[1] */
-	PRIMITIVE_CONVOLUTION,
-	PRIMITIVE_LINEAR,
-	PRIMITIVE_POOL,
-	PRIMITIVE_SOFTMAX,
-	PRIMITIVE_BATCH_NORM,
-	PRIMITIVE_KINDS
-};
+struct primitive_key;
 
-/* n and md are used up to their counts; the makers know what each number is. */
+/* Creates a primitive descriptor from the key alone. */
+typedef dnnl_status_t (*primitive_maker)(const struct primitive_key *key,
+					 dnnl_primitive_attr_t attr, dnnl_primitive_desc_t *pd);
+
+/*
+ * Everything that determines a primitive. The first `numbers` of n and the first `mds` of md are
+ * used; `make` defines their meaning. There is no padding before n: keys are hashed as bytes.
+ */
 struct primitive_key {
-	int32_t kind, threads, numbers, mds;
+	primitive_maker make;
+	int32_t threads;
+	int16_t numbers, mds;
 	int64_t n[KEY_NUMBERS];
 	dnnl_memory_desc_t md[2];
 };
+
+_Static_assert(offsetof(struct primitive_key, n) ==
+		       sizeof(primitive_maker) + sizeof(int32_t) + 2 * sizeof(int16_t),
+	       "padding in a key would be hashed");
 
 struct primitive {
 	struct primitive_key key;
@@ -77,15 +84,10 @@ struct primitive {
 	atomic_int refs;
 	struct primitive *next;
 	dnnl_primitive_t primitive;
-	dnnl_memory_desc_t src, weights, dst; /* as oneDNN chose them */
-	size_t scratch;
-	bool slow; /* element by element, from any order to any other */
+	dnnl_memory_desc_t src, weights, dst; /* chosen by oneDNN */
+	size_t scratch;			      /* bytes of scratchpad */
+	bool slow;			      /* oneDNN's reference implementation of a reorder */
 };
-
-/* One of these for each kind: a descriptor from the key alone. */
-typedef dnnl_status_t (*primitive_maker)(const struct primitive_key *key,
-					 dnnl_primitive_attr_t attr, dnnl_primitive_desc_t *pd);
-extern const primitive_maker primitive_makers[PRIMITIVE_KINDS];
 
 struct primitive_arg {
 	int index; /* DNNL_ARG_... */
@@ -93,11 +95,11 @@ struct primitive_arg {
 	void *data;
 };
 
-static inline struct primitive_key primitive_key(enum primitive_kind kind)
+static inline struct primitive_key primitive_key(primitive_maker make)
 {
 	struct primitive_key key;
 
-	key.kind = kind;
+	key.make = make;
 	key.numbers = key.mds = 0;
 	return key;
 }
@@ -118,40 +120,41 @@ static inline void key_md(struct primitive_key *key, const dnnl_memory_desc_t *m
 	key->md[key->mds++] = *md;
 }
 
-/* Borrowed until primitive_put(); NULL with the error set. */
+/* Returns a reference, to be released by primitive_put(), or NULL with the error set. */
 struct primitive *primitive_get(const char *op, struct primitive_key *key);
 void primitive_put(struct primitive *p);
 int primitive_run(const char *op, const struct primitive *p, const struct primitive_arg *args,
 		  int nargs);
-/* All of it. */
+/* primitive_get(), primitive_run() and primitive_put(). */
 int primitive_once(const char *op, struct primitive_key *key, const struct primitive_arg *args,
 		   int nargs);
 
 /* ---- memory.c ---- */
 
-/* Row-major, of f32 or bf16 elements. */
+/* Descriptor of a row-major tensor of f32 or bf16 elements. */
 int md_plain(const char *op, dnnl_memory_desc_t *md, unsigned dtype, const int64_t *sizes,
 	     int ndim);
-/* In whatever order oneDNN likes. */
+/* Descriptor that lets oneDNN choose the memory format. */
 dnnl_status_t md_any(dnnl_memory_desc_t *md, unsigned dtype, const int64_t *sizes, int ndim);
-/* Bytes in one order into another. */
+/* Copies src, laid out as `from`, to dst, laid out as `to`. */
 int onednn_reorder(const char *op, const dnnl_memory_desc_t *from, const void *src,
 		   const dnnl_memory_desc_t *to, void *dst);
-/* Uninitialised. like may be NULL, else its extension is shared if the descriptor is the same. */
+/* An uninitialised blocked tensor. Shares the extension of `like` if that has the same
+ * descriptor; like may be NULL. */
 tensor *blocked_new(const char *op, const dnnl_memory_desc_t *md, unsigned dtype,
 		    const int64_t *sizes, int ndim, const tensor *like);
 
-/* A tensor's numbers, blocked or dense, as a descriptor and an address. */
+/* The elements of a blocked or dense tensor: a descriptor and an address. */
 struct operand {
 	dnnl_memory_desc_t md;
 	void *data;
-	tensor *own; /* memory of a copy, or NULL */
+	tensor *own; /* owns the memory of a copy, or NULL */
 };
 
-/* Of the tensor as it is, seen as sizes (its own, or with the same elements when it is plain; a
- * copy is made when it is not). */
+/* The operand for t viewed as `sizes`. A blocked tensor whose own sizes differ from these is
+ * copied to row-major order first. */
 int operand_get(const char *op, struct operand *o, const tensor *t, const int64_t *sizes, int ndim);
-/* Reordered where it is not so. */
+/* Copies the operand to the format md unless it has that format. */
 int operand_as(const char *op, struct operand *o, const dnnl_memory_desc_t *md);
 static inline void operand_put(struct operand *o)
 {
@@ -168,7 +171,7 @@ tensor *onednn_permute(const char *op, const tensor *self, const int *permutatio
 tensor *onednn_as_order(const char *op, tensor *other, const tensor *self);
 int onednn_zero_padding(const char *op, tensor *self);
 
-/* ---- product.c, pool.c, norm.c: see ../onednn.h ---- */
+/* ---- product.c, pool.c, norm.c: documented in kernels/abi/onednn.h ---- */
 
 tensor *onednn_convolution(const char *op, const tensor *input, const tensor *weight,
 			   const tensor *bias, const int64_t *sizes, const struct conv_params *p);
@@ -182,16 +185,5 @@ tensor *onednn_pool(const char *op, const tensor *self, const int64_t *sizes,
 tensor *onednn_softmax(const char *op, const tensor *self, int dim);
 tensor *onednn_batch_norm(const char *op, const tensor *self, const tensor *weight,
 			  const tensor *bias, const tensor *mean, const tensor *var, float eps);
-
-dnnl_status_t make_convolution(const struct primitive_key *key, dnnl_primitive_attr_t attr,
-			       dnnl_primitive_desc_t *pd);
-dnnl_status_t make_linear(const struct primitive_key *key, dnnl_primitive_attr_t attr,
-			  dnnl_primitive_desc_t *pd);
-dnnl_status_t make_pool(const struct primitive_key *key, dnnl_primitive_attr_t attr,
-			dnnl_primitive_desc_t *pd);
-dnnl_status_t make_softmax(const struct primitive_key *key, dnnl_primitive_attr_t attr,
-			   dnnl_primitive_desc_t *pd);
-dnnl_status_t make_batch_norm(const struct primitive_key *key, dnnl_primitive_attr_t attr,
-			      dnnl_primitive_desc_t *pd);
 
 #endif

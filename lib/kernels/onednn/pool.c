@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* Pooling in windows of one size, on images in whatever order they are. */
+/* Maximum and average pooling, of images in any memory format. */
 #include "kernels/onednn/onednn.h"
 
 enum { POOL_MAX, POOL_PADDED, POOL_UNPADDED };
 
-dnnl_status_t make_pool(const struct primitive_key *key, dnnl_primitive_attr_t attr,
-			dnnl_primitive_desc_t *pd)
+static dnnl_status_t make_pool(const struct primitive_key *key, dnnl_primitive_attr_t attr,
+			       dnnl_primitive_desc_t *pd)
 {
 	static const dnnl_alg_kind_t algorithms[] = { dnnl_pooling_max,
 						      dnnl_pooling_avg_include_padding,
@@ -27,7 +27,8 @@ dnnl_status_t make_pool(const struct primitive_key *key, dnnl_primitive_attr_t a
 		       dnnl_primitive_desc_create(pd, &desc, attr, onednn_engine, NULL);
 }
 
-/* Padding behind dimension d: as before it, or as far as the last window reaches. */
+/* Padding after dimension d: as much as before it, or more where the last window reaches
+ * further. */
 static int64_t padding_behind(const struct pool_params *p, int d, int64_t size, int64_t out)
 {
 	int64_t reach = (out - 1) * p->stride[d] + p->dilation[d] * (p->kernel[d] - 1) + 1;
@@ -39,7 +40,7 @@ static int64_t padding_behind(const struct pool_params *p, int d, int64_t size, 
 static struct primitive_key pool_key(const tensor *self, const int64_t *sizes,
 				     const struct pool_params *p, bool max)
 {
-	struct primitive_key key = primitive_key(PRIMITIVE_POOL);
+	struct primitive_key key = primitive_key(make_pool);
 	int n = p->spatial, first = 3 - n;
 
 	key_number(&key, self->dtype);

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * Primitives: made for a key, kept, run. Making one takes oneDNN from 50 us to milliseconds of
- * choosing and compiling, so the last CAPACITY are kept, by a hash of their keys.
+ * A cache of primitives, by key. oneDNN takes from 50 us to milliseconds to select and compile an
+ * implementation, so the CAPACITY most recently used primitives are kept in a hash table.
  *
- * The number of threads is OpenMP's, a matter of the calling thread; it is put back, as the
- * caller may have parallel regions of its own. A primitive is made and run with the same number.
+ * OpenMP's number of threads is a property of the calling thread. It is restored after each call,
+ * because the caller may have parallel regions of its own. A primitive is created and executed
+ * with the same number of threads.
  */
 #include "kernels/onednn/onednn.h"
 
@@ -28,7 +29,7 @@ static size_t head_size(const struct primitive_key *key)
 	return offsetof(struct primitive_key, n) + key->numbers * sizeof(*key->n);
 }
 
-/* Four sums, so that they do not wait for each other. */
+/* Four independent sums: a single one would be limited by the latency of the multiplication. */
 static uint64_t hash_bytes(uint64_t seed, const void *p, size_t size)
 {
 	static const uint64_t odd = 0x9e3779b97f4a7c15;
@@ -49,7 +50,7 @@ static uint64_t hash_key(const struct primitive_key *key)
 	return hash_bytes(h, key->md, key->mds * sizeof(*key->md));
 }
 
-/* Descriptors byte by byte: those that differ in padding only cost a second primitive. */
+/* Compares descriptors as bytes: a difference in their padding costs one more primitive. */
 static bool same_key(const struct primitive_key *a, const struct primitive_key *b)
 {
 	return a->numbers == b->numbers && a->mds == b->mds && !memcmp(a, b, head_size(a)) &&
@@ -66,7 +67,7 @@ void primitive_put(struct primitive *p)
 	free(p);
 }
 
-/* With the lock held, as the next two. */
+/* The next three functions run with the lock held. find() takes a reference. */
 static struct primitive *find(const struct primitive_key *key, uint64_t hash)
 {
 	for (struct primitive *p = buckets[hash % BUCKETS]; p; p = p->next)
@@ -103,20 +104,7 @@ static void keep(struct primitive *p)
 	count++;
 }
 
-/* ---- making ---- */
-
-static dnnl_status_t make_reorder(const struct primitive_key *key, dnnl_primitive_attr_t attr,
-				  dnnl_primitive_desc_t *pd)
-{
-	return dnnl_reorder_primitive_desc_create(pd, &key->md[0], onednn_engine, &key->md[1],
-						  onednn_engine, attr);
-}
-
-const primitive_maker primitive_makers[PRIMITIVE_KINDS] = {
-	[PRIMITIVE_REORDER] = make_reorder, [PRIMITIVE_CONVOLUTION] = make_convolution,
-	[PRIMITIVE_LINEAR] = make_linear,   [PRIMITIVE_POOL] = make_pool,
-	[PRIMITIVE_SOFTMAX] = make_softmax, [PRIMITIVE_BATCH_NORM] = make_batch_norm,
-};
+/* ---- creation ---- */
 
 static void query(const_dnnl_primitive_desc_t pd, dnnl_query_t what, dnnl_memory_desc_t *md)
 {
@@ -141,7 +129,7 @@ static dnnl_status_t fill(struct primitive *p, const_dnnl_primitive_desc_t pd)
 	return dnnl_primitive_create(&p->primitive, pd);
 }
 
-/* Memory of oneDNN's own for intermediate results would belong to a thread: it gets ours. */
+/* The scratchpad is ours: one that oneDNN allocates would belong to one thread. */
 static dnnl_status_t make(struct primitive *p)
 {
 	dnnl_primitive_desc_t pd = NULL;
@@ -152,7 +140,7 @@ static dnnl_status_t make(struct primitive *p)
 		return status;
 	status = dnnl_primitive_attr_set_scratchpad_mode(attr, dnnl_scratchpad_mode_user);
 	if (status == dnnl_success)
-		status = primitive_makers[p->key.kind](&p->key, attr, &pd);
+		status = p->key.make(&p->key, attr, &pd);
 	if (status == dnnl_success)
 		status = fill(p, pd);
 	if (pd)
@@ -203,7 +191,7 @@ struct primitive *primitive_get(const char *op, struct primitive_key *key)
 	if (!p)
 		return NULL;
 	pthread_mutex_lock(&lock);
-	first = find(key, hash); /* another thread may have been quicker */
+	first = find(key, hash); /* another thread may have created it meanwhile */
 	if (!first)
 		keep(p);
 	pthread_mutex_unlock(&lock);
@@ -213,7 +201,7 @@ struct primitive *primitive_get(const char *op, struct primitive_key *key)
 	return first;
 }
 
-/* ---- running ---- */
+/* ---- execution ---- */
 
 static dnnl_status_t execute(const struct primitive *p, const struct primitive_arg *args, int nargs,
 			     void *scratch)

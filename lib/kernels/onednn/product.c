@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * Convolution and linear layers, and their weights in the order that these want. Weights that are
- * in another order are put into it at each call, unless a linear layer's are in row-major order,
- * which its product can read.
+ * Convolution and linear layers, and weights in the format that their primitives prefer. Weights in
+ * another format are reordered at each call; a linear layer reads row-major weights directly.
  */
 #include "kernels/onednn/onednn.h"
 
 #define DIMS_MAX (TENSOR_MAX_DIMS + 1)
 
-/* ---- what both share ---- */
+/* ---- shared by both ---- */
 
-/* The result that the primitive writes: blocked like `like`, or dense. */
+/* Operands and result of a call. */
 struct product {
 	struct operand src, weights, bias, dst;
 	tensor *result;
@@ -24,7 +23,8 @@ static void put_product(struct product *x)
 	operand_put(&x->dst);
 }
 
-/* md has the result's elements in the primitive's own dimensions. */
+/* Allocates the result: blocked if `like` is, else dense. md describes its elements in the
+ * dimensions of the primitive. A dense result in another format is written to x->dst.own first. */
 static int get_result(const char *op, struct product *x, const dnnl_memory_desc_t *md,
 		      const tensor *like, const int64_t *sizes, int ndim)
 {
@@ -51,7 +51,7 @@ static int get_result(const char *op, struct product *x, const dnnl_memory_desc_
 	return x->dst.own ? 0 : -tensor_last_error()->code;
 }
 
-/* Runs it; a dense result that is in the primitive's order yet is put into its own. */
+/* Executes p, then reorders a dense result that p wrote in another format. */
 static int run_product(const char *op, const struct primitive *p, struct product *x, bool bias)
 {
 	const struct primitive_arg args[] = {
@@ -70,7 +70,7 @@ static int run_product(const char *op, const struct primitive *p, struct product
 	return err ? err : onednn_reorder(op, md, x->dst.data, &plain, x->result->data);
 }
 
-/* The result, or NULL when there was an error; everything else is released. */
+/* Releases everything but the result; returns that, or NULL after an error. */
 static tensor *finish(struct product *x, struct primitive *p, int err)
 {
 	put_product(x);
@@ -81,7 +81,7 @@ static tensor *finish(struct product *x, struct primitive *p, int err)
 	return NULL;
 }
 
-/* src and weights are there; the result is like input, of these sizes. */
+/* x->src and x->weights are set. The result is blocked if input is, and has these sizes. */
 static int multiply(const char *op, const struct primitive *p, struct product *x,
 		    const tensor *bias, const tensor *input, const int64_t *sizes)
 {
@@ -96,7 +96,7 @@ static int multiply(const char *op, const struct primitive *p, struct product *x
 
 /* ---- convolution ---- */
 
-/* Sizes of a weight as oneDNN sees it: groups are a dimension of their own. Returns how many. */
+/* Sizes of a weight for oneDNN: groups are a dimension of their own. Returns their number. */
 static int grouped_sizes(const tensor *weight, int64_t groups, int64_t *sizes)
 {
 	if (groups == 1) {
@@ -109,30 +109,8 @@ static int grouped_sizes(const tensor *weight, int64_t groups, int64_t *sizes)
 	return weight->ndim + 1;
 }
 
-static struct primitive_key convolution_key(const tensor *weight, bool bias,
-					    const int64_t *input_sizes, const int64_t *sizes,
-					    const struct conv_params *p)
-{
-	struct primitive_key key = primitive_key(PRIMITIVE_CONVOLUTION);
-	int64_t w[DIMS_MAX];
-	int n = weight->ndim, first = 3 - (n - 2), m = grouped_sizes(weight, p->groups, w);
-
-	key_number(&key, weight->dtype);
-	key_number(&key, bias);
-	key_number(&key, n);
-	key_number(&key, m);
-	key_numbers(&key, input_sizes, n);
-	key_numbers(&key, sizes, n);
-	key_numbers(&key, w, m);
-	key_numbers(&key, p->stride + first, n - 2);
-	key_numbers(&key, p->padding + first, n - 2);
-	for (int d = first; d < 3; d++)
-		key_number(&key, p->dilation[d] - 1);
-	return key;
-}
-
-dnnl_status_t make_convolution(const struct primitive_key *key, dnnl_primitive_attr_t attr,
-			       dnnl_primitive_desc_t *pd)
+static dnnl_status_t make_convolution(const struct primitive_key *key, dnnl_primitive_attr_t attr,
+				      dnnl_primitive_desc_t *pd)
 {
 	unsigned dtype = (unsigned)key->n[0];
 	bool bias = key->n[1];
@@ -160,6 +138,28 @@ dnnl_status_t make_convolution(const struct primitive_key *key, dnnl_primitive_a
 		       dnnl_primitive_desc_create(pd, &desc, attr, onednn_engine, NULL);
 }
 
+static struct primitive_key convolution_key(const tensor *weight, bool bias,
+					    const int64_t *input_sizes, const int64_t *sizes,
+					    const struct conv_params *p)
+{
+	struct primitive_key key = primitive_key(make_convolution);
+	int64_t w[DIMS_MAX];
+	int n = weight->ndim, first = 3 - (n - 2), m = grouped_sizes(weight, p->groups, w);
+
+	key_number(&key, weight->dtype);
+	key_number(&key, bias);
+	key_number(&key, n);
+	key_number(&key, m);
+	key_numbers(&key, input_sizes, n);
+	key_numbers(&key, sizes, n);
+	key_numbers(&key, w, m);
+	key_numbers(&key, p->stride + first, n - 2);
+	key_numbers(&key, p->padding + first, n - 2);
+	for (int d = first; d < 3; d++)
+		key_number(&key, p->dilation[d] - 1);
+	return key;
+}
+
 tensor *onednn_convolution(const char *op, const tensor *input, const tensor *weight,
 			   const tensor *bias, const int64_t *sizes, const struct conv_params *p)
 {
@@ -181,7 +181,7 @@ tensor *onednn_convolution(const char *op, const tensor *input, const tensor *we
 	return finish(&x, prim, err);
 }
 
-/* A weight seen as sizes, in the order that the primitive wants. */
+/* A copy of weight, viewed as `sizes`, in the format that p prefers. Releases p. */
 static tensor *reordered(const char *op, const tensor *weight, const int64_t *sizes, int ndim,
 			 struct primitive *p)
 {
@@ -213,21 +213,8 @@ tensor *onednn_convolution_weight(const char *op, const tensor *weight, const in
 
 /* ---- linear ---- */
 
-static struct primitive_key linear_key(const tensor *weight, int64_t rows, bool bias, bool any)
-{
-	struct primitive_key key = primitive_key(PRIMITIVE_LINEAR);
-
-	key_number(&key, weight->dtype);
-	key_number(&key, rows);
-	key_number(&key, weight->sizes[0]);
-	key_number(&key, weight->sizes[1]);
-	key_number(&key, bias);
-	key_number(&key, any);
-	return key;
-}
-
-dnnl_status_t make_linear(const struct primitive_key *key, dnnl_primitive_attr_t attr,
-			  dnnl_primitive_desc_t *pd)
+static dnnl_status_t make_linear(const struct primitive_key *key, dnnl_primitive_attr_t attr,
+				 dnnl_primitive_desc_t *pd)
 {
 	unsigned dtype = (unsigned)key->n[0];
 	int64_t rows = key->n[1], n = key->n[2], k = key->n[3];
@@ -250,6 +237,19 @@ dnnl_status_t make_linear(const struct primitive_key *key, dnnl_primitive_attr_t
 		       dnnl_primitive_desc_create(pd, &desc, attr, onednn_engine, NULL);
 }
 
+static struct primitive_key linear_key(const tensor *weight, int64_t rows, bool bias, bool any)
+{
+	struct primitive_key key = primitive_key(make_linear);
+
+	key_number(&key, weight->dtype);
+	key_number(&key, rows);
+	key_number(&key, weight->sizes[0]);
+	key_number(&key, weight->sizes[1]);
+	key_number(&key, bias);
+	key_number(&key, any);
+	return key;
+}
+
 static bool in_rows(const tensor *weight)
 {
 	return !is_blocked(weight) || onednn_is_plain(weight);
@@ -270,7 +270,7 @@ tensor *onednn_linear(const char *op, const tensor *input, const tensor *weight,
 	memcpy(sizes, input->sizes, input->ndim * sizeof(*sizes));
 	sizes[input->ndim - 1] = n;
 	err = operand_get(op, &x.src, input, (int64_t[]){ rows, k }, 2);
-	if (!err) /* one of two dimensions may be in blocks */
+	if (!err) /* src may be blocked along one of the two dimensions */
 		err = md_plain(op, &plain, input->dtype, (int64_t[]){ rows, k }, 2);
 	if (!err)
 		err = operand_as(op, &x.src, &plain);

@@ -1,112 +1,48 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * dot and vdot. Chunks of the vectors give partial sums, which are added in their order; within a
- * chunk there are as many sums as fill the registers, then they are added pairwise. Integers wrap.
+ * dot and vdot. Each chunk of the vectors gives a partial sum; these are added in the order of the
+ * chunks. Within a chunk there are SUMS sums, which are added pairwise at the end. Integers wrap.
  */
 #include "kernels/cpu/simd/cpu.h"
 
 #include "iter/parallel.h"
 
-#define SUMS 64 /* partial sums of a chunk: several registers of each element type */
+#define SUMS 64 /* sums within a chunk: several vector registers of each element type */
 
 struct dot {
 	const char *a, *b;
-	int64_t sa, sb; /* elements */
-	void *partial;
+	int64_t sa, sb; /* strides in elements */
+	void *partial;	/* a sum for each chunk; four for complex elements */
 };
 
-#define DOT(d, T, D)                                                                     \
-	static T contiguous_##d(const T *a, const T *b, int64_t n)                       \
-	{                                                                                \
-		T sum[SUMS] = { 0 };                                                     \
-		int64_t i = 0;                                                           \
-                                                                                         \
-		for (; i + SUMS <= n; i += SUMS)                                         \
-			for (int j = 0; j < SUMS; j++)                                   \
-				sum[j] = (T)(sum[j] + a[i + j] * b[i + j]);              \
-		for (int j = 0; i + j < n; j++)                                          \
-			sum[j] = (T)(sum[j] + a[i + j] * b[i + j]);                      \
-		for (int s = SUMS / 2; s; s /= 2)                                        \
-			for (int j = 0; j < s; j++)                                      \
-				sum[j] = (T)(sum[j] + sum[j + s]);                       \
-		return sum[0];                                                           \
-	}                                                                                \
-	static void dot_##d(int64_t begin, int64_t end, void *ctx)                       \
-	{                                                                                \
-		const struct dot *t = ctx;                                               \
-		const T *a = (const T *)t->a + begin * t->sa;                            \
-		const T *b = (const T *)t->b + begin * t->sb;                            \
-		T *to = (T *)t->partial + begin / ITER_GRAIN, x[SUMS], y[SUMS], sum = 0; \
-                                                                                         \
-		if (t->sa == 1 && t->sb == 1) {                                          \
-			*to = contiguous_##d(a, b, end - begin);                         \
-			return;                                                          \
-		}                                                                        \
-		for (int64_t i = begin; i < end; i += SUMS) {                            \
-			int64_t n = end - i < SUMS ? end - i : SUMS;                     \
-                                                                                         \
-			for (int64_t j = 0; j < n; j++, a += t->sa, b += t->sb)          \
-				x[j] = *a, y[j] = *b;                                    \
-			sum = (T)(sum + contiguous_##d(x, y, n));                        \
-		}                                                                        \
-		*to = sum;                                                               \
-	}
-DTYPES_WRAPPING(DOT)
-DTYPES_FLOAT(DOT)
+#define LOOPS_FILE "kernels/cpu/linalg/dot_loops.h"
+#include "kernels/cpu/simd/each_wrapping.h"
+#include "kernels/cpu/simd/each_float.h"
+#undef LOOPS_FILE
 
-/* Real and imaginary part of a chunk, summed in f64. */
-#define DOT_COMPLEX(d, T, D)                                                            \
-	static void dot_##d(int64_t begin, int64_t end, void *ctx)                      \
-	{                                                                               \
-		const struct dot *t = ctx;                                              \
-		const T *a = (const T *)t->a + 2 * begin * t->sa;                       \
-		const T *b = (const T *)t->b + 2 * begin * t->sb;                       \
-		T *to = (T *)t->partial + begin / ITER_GRAIN * 4;                       \
-		double rr = 0, ii = 0, ri = 0, ir = 0;                                  \
-                                                                                        \
-		for (int64_t i = begin; i < end; i++, a += 2 * t->sa, b += 2 * t->sb) { \
-			rr += (double)a[0] * b[0];                                      \
-			ii += (double)a[1] * b[1];                                      \
-			ri += (double)a[0] * b[1];                                      \
-			ir += (double)a[1] * b[0];                                      \
-		}                                                                       \
-		to[0] = (T)rr, to[1] = (T)ii, to[2] = (T)ri, to[3] = (T)ir;             \
-	}
-DOT_COMPLEX(c64, float, TENSOR_C64)
-DOT_COMPLEX(c128, double, TENSOR_C128)
-
-/* Adds the partial sums. */
-#define TOTAL(d, T, D)                                                                   \
-	static void total_##d(void *out, const void *partial, int64_t n, bool conjugate) \
-	{                                                                                \
-		T sum = 0;                                                               \
-                                                                                         \
-		for (int64_t i = 0; i < n; i++)                                          \
-			sum = (T)(sum + ((const T *)partial)[i]);                        \
-		*(T *)out = sum;                                                         \
-	}
-DTYPES_WRAPPING(TOTAL)
-DTYPES_FLOAT(TOTAL)
-#define TOTAL_COMPLEX(d, T, D)                                                           \
-	static void total_##d(void *out, const void *partial, int64_t n, bool conjugate) \
-	{                                                                                \
-		const T *p = partial;                                                    \
-		T re = 0, im = 0;                                                        \
-                                                                                         \
-		for (int64_t i = 0; i < n; i++, p += 4) {                                \
-			re += conjugate ? p[0] + p[1] : p[0] - p[1];                     \
-			im += conjugate ? p[2] - p[3] : p[2] + p[3];                     \
-		}                                                                        \
-		((T *)out)[0] = re;                                                      \
-		((T *)out)[1] = im;                                                      \
-	}
-TOTAL_COMPLEX(c64, float, TENSOR_C64)
-TOTAL_COMPLEX(c128, double, TENSOR_C128)
+#define T      float
+#define SUFFIX c64
+#include "kernels/cpu/linalg/dot_complex_loops.h"
+#undef T
+#undef SUFFIX
+#define T      double
+#define SUFFIX c128
+#include "kernels/cpu/linalg/dot_complex_loops.h"
+#undef T
+#undef SUFFIX
 
 static int cpu_dot(tensor *out, const tensor *a, const tensor *b, bool conjugate);
 
-/* What is narrower than f32 is summed as that and rounded once. */
-static int half_dot(tensor *out, const tensor *a, const tensor *b)
+/* to[0 .. n - 1] = the elements of t in f32. */
+static void load_f32(float *to, const tensor *t)
+{
+	int64_t stride = t->strides[0] * itemsize(t);
+
+	CPU_NAME(convert)(to, TENSOR_F32, sizeof(*to), t->data, t->dtype, stride, t->numel);
+}
+
+/* Dtypes narrower than f32 are summed in f32 and rounded once. */
+static int reduced_float_dot(tensor *out, const tensor *a, const tensor *b)
 {
 	tensor *v = tensor_new(out->device, TENSOR_F32, (int64_t[]){ 2, a->numel }, 2), x, y,
 	       sum = *out;
@@ -114,12 +50,8 @@ static int half_dot(tensor *out, const tensor *a, const tensor *b)
 
 	if (!v)
 		return -thread()->error.code;
-	CPU_NAME(convert)
-	(v->data, TENSOR_F32, sizeof(float), a->data, a->dtype, a->strides[0] * itemsize(a),
-	 a->numel);
-	CPU_NAME(convert)
-	((float *)v->data + a->numel, TENSOR_F32, sizeof(float), b->data, b->dtype,
-	 b->strides[0] * itemsize(b), a->numel);
+	load_f32(v->data, a);
+	load_f32((float *)v->data + a->numel, b);
 	x = y = *v;
 	x.sizes[0] = x.numel = y.sizes[0] = y.numel = a->numel;
 	x.ndim = y.ndim = x.strides[0] = y.strides[0] = 1;
@@ -127,8 +59,7 @@ static int half_dot(tensor *out, const tensor *a, const tensor *b)
 	sum.dtype = TENSOR_F32;
 	sum.data = &result;
 	cpu_dot(&sum, &x, &y, false);
-	CPU_NAME(convert)
-	(out->data, out->dtype, itemsize(out), &result, TENSOR_F32, sizeof(float), 1);
+	CPU_NAME(convert)(out->data, out->dtype, itemsize(out), &result, TENSOR_F32, 4, 1);
 	tensor_put(v);
 	return 0;
 }
@@ -151,7 +82,7 @@ static int cpu_dot(tensor *out, const tensor *a, const tensor *b, bool conjugate
 	struct tensor_storage *s = NULL;
 
 	if (dtype_wide(out->dtype) != out->dtype)
-		return half_dot(out, a, b);
+		return reduced_float_dot(out, a, b);
 	if (!fns[out->dtype].chunk)
 		return kernel_no_dtype("dot", out->dtype, "cpu");
 	t.partial = few;

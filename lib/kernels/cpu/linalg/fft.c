@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * Fourier transforms along one dimension: factors 4, 2 and small primes, each stage from one
- * buffer to another in the order in which the next one reads (Stockham); lengths with a large
- * prime factor as a convolution (Bluestein).
+ * Fourier transforms along one dimension. Lengths with prime factors up to LARGEST: one stage for
+ * each factor, 4 first; a stage writes to another buffer in the order in which the next stage reads
+ * (Stockham). Lengths with a larger prime factor: a convolution (Bluestein).
  */
 #include "kernels/cpu/simd/cpu.h"
 
@@ -11,22 +11,22 @@
 
 #include <math.h>
 
-#define LINES	16 /* side by side */
-#define LARGEST 31 /* prime factor of a stage */
+#define LINES	16 /* lines transformed together */
+#define LARGEST 31 /* the largest prime factor of a stage */
 
 struct fft {
 	const void *plan;
 	const void *x;
 	void *out;
-	int64_t count, inner;	      /* lines; elements between neighbours of a line */
-	int64_t x_length, out_length; /* of a line */
-	int x_parts, out_parts;	      /* 2: complex */
+	int64_t count, inner;	      /* number of lines; stride of the dimension in elements */
+	int64_t x_length, out_length; /* elements of a line */
+	int x_parts, out_parts;	      /* numbers in an element: 2 if complex */
 	bool forward, hermitian;
 	double scale;
 	_Atomic bool *failed;
 };
 
-/* Number of factors, -1 when one is too large. */
+/* Returns the number of factors, or -1 if a prime factor is above LARGEST. */
 static int factorize(int64_t n, int *factor)
 {
 	int count = 0;
@@ -39,14 +39,17 @@ static int factorize(int64_t n, int *factor)
 	return n == 1 ? count : -1;
 }
 
-/* exp(-2 pi i k / n), by symmetry from the first eighth of the circle. */
+/*
+ * exp(-2 pi i k / n), by symmetry from the first eighth of the circle: cos and sin of small angles
+ * are accurate.
+ */
 static void unit_root(int64_t k, int64_t n, double *re, double *im)
 {
-	int64_t eighth = 8 * k / n, rest = k; /* angle = rest / n of the circle from an axis */
+	int64_t eighth = 8 * k / n, rest; /* rest / n: quarter turns from the nearest axis */
 	double c, s, angle;
 
 	if (eighth & 1)
-		rest = (eighth + 1) / 2 * n - 4 * k; /* four times the distance to the next axis */
+		rest = (eighth + 1) / 2 * n - 4 * k;
 	else
 		rest = 4 * k - eighth / 2 * n;
 	angle = (double)rest / (double)n * (M_PI / 2);
@@ -67,17 +70,18 @@ static void unit_root(int64_t k, int64_t n, double *re, double *im)
 	}
 }
 
-#define T    float
-#define F(x) fft_##x##_f32
-#include "kernels/cpu/linalg/fft_loops.h"
+/* The index of the first element of a line in a contiguous tensor of lines of `length` elements. */
+static int64_t first_of_line(const struct fft *t, int64_t line, int64_t length)
+{
+	return line / t->inner * length * t->inner + line % t->inner;
+}
 
-#define T    double
-#define F(x) fft_##x##_f64
-#include "kernels/cpu/linalg/fft_loops.h"
+#define LOOPS_FILE "kernels/cpu/linalg/fft_loops.h"
+#include "kernels/cpu/simd/each_float.h"
 
-/* Lines along dim of two contiguous tensors that differ in no other dimension. */
-static int run(const char *name, tensor *out, const tensor *x, int dim, int64_t n, bool forward,
-	       bool hermitian, double scale)
+/* Transforms all lines along dim. x and out are contiguous; other dimensions have equal sizes. */
+static int transform_dim(const char *name, tensor *out, const tensor *x, int dim, int64_t n,
+			 bool forward, bool hermitian, double scale)
 {
 	struct fft t = { .x = x->data,
 			 .out = out->data,
@@ -99,9 +103,9 @@ static int run(const char *name, tensor *out, const tensor *x, int dim, int64_t 
 		return 0;
 	switch (dtype_real(x->dtype)) {
 	case TENSOR_F32:
-		return fft_run_f32(&t, n);
+		return fft_f32(&t, n);
 	case TENSOR_F64:
-		return fft_run_f64(&t, n);
+		return fft_f64(&t, n);
 	default:
 		return kernel_no_dtype(name, x->dtype, "cpu");
 	}
@@ -109,17 +113,17 @@ static int run(const char *name, tensor *out, const tensor *x, int dim, int64_t 
 
 static int cpu_fft_c2c(tensor *t, int dim, bool forward, double scale)
 {
-	return run("fft_c2c", t, t, dim, t->sizes[dim], forward, false, scale);
+	return transform_dim("fft_c2c", t, t, dim, t->sizes[dim], forward, false, scale);
 }
 
 static int cpu_fft_r2c(tensor *out, const tensor *x, int dim, double scale)
 {
-	return run("fft_r2c", out, x, dim, x->sizes[dim], true, false, scale);
+	return transform_dim("fft_r2c", out, x, dim, x->sizes[dim], true, false, scale);
 }
 
 static int cpu_fft_c2r(tensor *out, const tensor *x, int dim, double scale)
 {
-	return run("fft_c2r", out, x, dim, out->sizes[dim], false, true, scale);
+	return transform_dim("fft_c2r", out, x, dim, out->sizes[dim], false, true, scale);
 }
 
 CPU_KERNELS(K(fft_c2c), K(fft_r2c), K(fft_c2r))

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
 /*
- * Blocks of LANES vectors VEC turned in registers, so that rows become columns, and added up on the
- * way; MASK is the vector of integers that a shuffle wants.
+ * Transposition of LANES vectors VEC in registers, and sums of their lanes by the same exchanges. MASK
+ * is the type of the indices of a shuffle.
  */
-#ifndef TENSOR_MATMUL_TURN_H
-#define TENSOR_MATMUL_TURN_H
+#ifndef TENSOR_GEMM_TRANSPOSE_H
+#define TENSOR_GEMM_TRANSPOSE_H
 
 #define FOUR(X, s, j)  X(s, j), X(s, j + 1), X(s, j + 2), X(s, j + 3)
 #define EIGHT(X, s, j) FOUR(X, s, j), FOUR(X, s, j + 4)
@@ -26,7 +26,10 @@
 		*y = __builtin_shuffle(u, v, (MASK){ EACH_LANE(HIGH, s) }); \
 		break;
 
-/* Of two rows whose numbers differ in the bit s: swaps what lies off the diagonal. */
+/*
+ * Transposes blocks of s by s lanes of two rows whose numbers differ in bit s: swaps the blocks off the
+ * diagonal.
+ */
 static inline __attribute__((always_inline)) void exchange(VEC *x, VEC *y, const int s)
 {
 	VEC u = *x, v = *y;
@@ -39,8 +42,8 @@ static inline __attribute__((always_inline)) void exchange(VEC *x, VEC *y, const
 	}
 }
 
-/* Rows become columns. */
-static inline __attribute__((always_inline)) void turn(VEC *row)
+/* row[i][j] = row[j][i] */
+static inline __attribute__((always_inline)) void transpose_lanes(VEC *row)
 {
 #pragma GCC unroll 4
 	for (int s = LANES / 2; s > 0; s /= 2)
@@ -50,7 +53,7 @@ static inline __attribute__((always_inline)) void turn(VEC *row)
 				exchange(&row[i], &row[i + s], s);
 }
 
-/* Lane i of the result is the sum of row i: turned, and added on the way. */
+/* Lane i of the result is the sum of the lanes of row i: rows are added after each exchange. */
 static inline __attribute__((always_inline)) VEC sum_rows(VEC *row)
 {
 #pragma GCC unroll 4

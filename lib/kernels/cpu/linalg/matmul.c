@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * mm and bmm: looks at the strides and hands each matrix to the kernels of its dtype
- * (matmul_f32.c, matmul_f64.c, matmul_half.c, matmul_int.c). Complex matrices are products of their
- * real and imaginary parts, which are real matrices of twice the strides.
+ * mm and bmm. Each matrix is computed by the function of its dtype (matmul_f32.c, matmul_f64.c,
+ * matmul_reduced_float.c, matmul_int.c). A complex product is computed as products of the real and
+ * imaginary parts, which are real matrices with twice the strides.
  */
 #include "kernels/cpu/linalg/matmul.h"
 
 #include "iter/parallel.h"
 
 #define WORK	   (1 << 16) /* multiplications in a chunk of small products */
-#define WORK_LARGE (1 << 21) /* from here on, a product is shared out by itself */
+#define WORK_LARGE (1 << 21) /* multiplications from which one product is computed in parallel */
 
 static void swap(int64_t *x, int64_t *y)
 {
@@ -33,8 +33,8 @@ static void transpose(struct product *p)
 }
 
 /*
- * Kernels write rows of c, a vector at a time: where columns of c are what is contiguous, or rows
- * are shorter than the columns and than most vectors, the transposed product suits them better.
+ * The transposed product is faster if columns of c are contiguous, or if rows are shorter than columns
+ * and than most vectors: the functions of a dtype write rows of c by vectors.
  */
 static bool better_transposed(const struct product *p)
 {
@@ -45,25 +45,13 @@ static bool better_transposed(const struct product *p)
 
 /* ---- complex ---- */
 
-/* c times a number, in place; c of real and imaginary parts side by side. */
-#define SCALE(d, T)                                                                             \
-	static void scale_##d(const struct product *p, double re, double im)                    \
-	{                                                                                       \
-		for (int64_t i = 0; i < p->m; i++)                                              \
-			for (int64_t j = 0; j < p->n; j++) {                                    \
-				T *c = (T *)p->c + i * p->rsc + j * p->csc, x = c[0], y = c[1]; \
-                                                                                                \
-				c[0] = (T)(re * x - im * y);                                    \
-				c[1] = (T)(re * y + im * x);                                    \
-			}                                                                       \
-	}
-SCALE(c64, float)
-SCALE(c128, double)
+#define LOOPS_FILE "kernels/cpu/linalg/matmul_scale_loops.h"
+#include "kernels/cpu/simd/each_float.h"
 
-/* Strides in p count real numbers. */
+/* Strides in p are in real numbers, of `size` bytes. */
 static int complex_product(const struct product *p, product_fn fn, size_t size, double alpha_im)
 {
-	/* part of c, of a, of b; which part of alpha, and its sign */
+	/* The parts of c, a and b of a real product, the part of alpha that it has, and the sign. */
 	static const struct {
 		uint8_t c, a, b, alpha;
 		int8_t sign;
@@ -95,7 +83,7 @@ static int complex_matrix(struct product *p, enum tensor_dtype dtype, double alp
 
 	p->rsa *= 2, p->csa *= 2, p->rsb *= 2, p->csb *= 2, p->rsc *= 2, p->csc *= 2;
 	if (beta_im != 0) {
-		(single ? scale_c64 : scale_c128)(p, p->beta, beta_im);
+		(single ? scale_complex_f32 : scale_complex_f64)(p, p->beta, beta_im);
 		p->beta = 1;
 	}
 	return complex_product(p, single ? CPU_NAME(matmul_f32) : CPU_NAME(matmul_f64),
@@ -106,9 +94,9 @@ static int complex_matrix(struct product *p, enum tensor_dtype dtype, double alp
 
 struct batch {
 	struct product first;
-	int64_t sa, sb, sc; /* bytes from one matrix to the next */
+	int64_t sa, sb, sc; /* bytes between adjacent matrices */
 	enum tensor_dtype dtype;
-	product_fn fn; /* NULL: complex */
+	product_fn fn; /* NULL for complex dtypes */
 	double alpha_im, beta_im;
 	_Atomic bool failed;
 };
@@ -122,7 +110,7 @@ static const product_fn products[TENSOR_DTYPE_COUNT] = {
 	[TENSOR_U32] = CPU_NAME(matmul_i32),   [TENSOR_U64] = CPU_NAME(matmul_i64),
 };
 
-static int one_product(const struct batch *t, int64_t i)
+static int compute_one(const struct batch *t, int64_t i)
 {
 	struct product p = t->first;
 
@@ -132,17 +120,21 @@ static int one_product(const struct batch *t, int64_t i)
 	return t->fn ? t->fn(&p) : complex_matrix(&p, t->dtype, t->alpha_im, t->beta_im);
 }
 
-static void some_products(int64_t begin, int64_t end, void *ctx)
+static void compute_some(int64_t begin, int64_t end, void *ctx)
 {
 	struct batch *t = ctx;
 
 	for (int64_t i = begin; i < end; i++)
-		if (one_product(t, i) < 0)
+		if (compute_one(t, i) < 0)
 			t->failed = true;
 }
 
-/* Large products are shared out one by one, small ones by the batch: by the shape alone. */
-static int run(struct batch *t, int64_t count)
+/*
+ * Large products of a small batch are computed one after the other, each in parallel; small ones in
+ * parallel with each other. Depends on the shape alone, so that the bits do not depend on the number
+ * of threads.
+ */
+static int compute_batch(struct batch *t, int64_t count)
 {
 	const struct product *p = &t->first;
 	int64_t work = (p->k + 1) * p->m * p->n;
@@ -150,19 +142,19 @@ static int run(struct batch *t, int64_t count)
 	if (!p->m || !p->n || !count)
 		return 0;
 	if (count == 1)
-		return one_product(t, 0);
+		return compute_one(t, 0);
 	if (work >= WORK_LARGE && count < 8)
-		some_products(0, count, t);
+		compute_some(0, count, t);
 	else
-		parallel_for(0, count, work < WORK ? WORK / work : 1, some_products, t);
+		parallel_for(0, count, work < WORK ? WORK / work : 1, compute_some, t);
 	return t->failed ? tensor_fail(ENOMEM, "bmm: no memory for a block") : 0;
 }
 
-static int product(const char *name, const tensor *out, const tensor *a, const tensor *b,
-		   tensor_scalar alpha, tensor_scalar beta)
+static int matmul(const char *name, const tensor *out, const tensor *a, const tensor *b,
+		  tensor_scalar alpha, tensor_scalar beta)
 {
 	int64_t size = itemsize(out);
-	int d = out->ndim - 2; /* the row dimension */
+	int d = out->ndim - 2; /* dimension of rows */
 	struct batch t = {
 		.first = { .m = out->sizes[d],
 			   .n = out->sizes[d + 1],
@@ -184,7 +176,7 @@ static int product(const char *name, const tensor *out, const tensor *a, const t
 		.sb = d ? b->strides[0] * size : 0,
 		.sc = d ? out->strides[0] * size : 0,
 		.dtype = out->dtype,
-		/* Where nothing is multiplied, bool is as good as any. */
+		/* An empty product of bool matrices only writes zeros, as that of u8. */
 		.fn = products[out->dtype == TENSOR_BOOL && !(a->numel && b->numel) ? TENSOR_U8 :
 										      out->dtype],
 		.alpha_im = alpha.imag,
@@ -197,7 +189,7 @@ static int product(const char *name, const tensor *out, const tensor *a, const t
 		transpose(&t.first);
 		swap(&t.sa, &t.sb);
 	}
-	return run(&t, d ? out->sizes[0] : 1);
+	return compute_batch(&t, d ? out->sizes[0] : 1);
 }
 
 /* ---- mm and bmm ---- */
@@ -205,13 +197,13 @@ static int product(const char *name, const tensor *out, const tensor *a, const t
 static int cpu_mm(tensor *out, const tensor *a, const tensor *b, tensor_scalar alpha,
 		  tensor_scalar beta)
 {
-	return product("mm", out, a, b, alpha, beta);
+	return matmul("mm", out, a, b, alpha, beta);
 }
 
 static int cpu_bmm(tensor *out, const tensor *a, const tensor *b, tensor_scalar alpha,
 		   tensor_scalar beta)
 {
-	return product("bmm", out, a, b, alpha, beta);
+	return matmul("bmm", out, a, b, alpha, beta);
 }
 
 CPU_KERNELS(K(mm), K(bmm))

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
-/* A matrix product as matmul.c hands it to the kernels of one dtype. */
+/* A matrix product, as matmul.c passes it to the functions of one dtype. */
 #ifndef TENSOR_MATMUL_H
 #define TENSOR_MATMUL_H
 
 #include "kernels/cpu/simd/cpu.h"
 
-/* c[m, n] = beta * c + alpha * a[m, k] b[k, n]. Row and column strides in elements; beta 0 does
- * not read c. A dimension of size 1 has whatever stride is convenient. Integers read the factors
- * as integers. */
+/*
+ * c[m, n] = beta * c + alpha * a[m, k] b[k, n]. rsa and csa are the row and the column stride of a, in
+ * elements. beta 0 does not read c. The stride of a dimension of size 1 is arbitrary. Integer
+ * products use alpha_int and beta_int.
+ */
 struct product {
 	int64_t m, n, k;
 	const void *a, *b;
@@ -17,7 +19,7 @@ struct product {
 	int64_t alpha_int, beta_int;
 };
 
-/* 0 or -errno with the error set. */
+/* Returns 0, or -errno with the error recorded. */
 typedef int (*product_fn)(const struct product *p);
 int CPU_NAME(matmul_f32)(const struct product *p);
 int CPU_NAME(matmul_f64)(const struct product *p);
@@ -29,7 +31,7 @@ int CPU_NAME(matmul_i16)(const struct product *p);
 int CPU_NAME(matmul_i32)(const struct product *p);
 int CPU_NAME(matmul_i64)(const struct product *p);
 
-/* Of bf16, two products at a time; NULL where the processor cannot. */
+/* The function for bf16 that adds pairs of products; NULL if the processor has no such instruction. */
 product_fn CPU_NAME(matmul_pairs)(void);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
-/* f32 as the element type of tiles and of what is built of them. */
+/* The element type f32 for matmul_tile.h and the files that include it. */
 #ifndef TENSOR_MATMUL_F32_H
 #define TENSOR_MATMUL_F32_H
 

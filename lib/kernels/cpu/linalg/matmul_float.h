@@ -2,11 +2,11 @@
 /*
  * Products of floating-point matrices, for the element type T with vectors VEC of LANES.
  *
- * Tiles (matmul_tile.h) read a with any strides. Rows of b must be contiguous: where they are not,
- * or lie so far apart that the cache suffers, a block of b is first copied into panels as wide as
- * a tile.
+ * Tiles (matmul_tile.h) read a with any strides. They need contiguous rows of b: if those are not, or
+ * if b is large, blocks of b are first copied into panels as wide as a tile.
  *
- * Blocks of c and of k are cut by shape alone, so the bits do not depend on who computes a block.
+ * c and k are divided into blocks by the shape alone, so that the bits do not depend on the number of
+ * threads.
  */
 #include "kernels/cpu/linalg/matmul.h"
 #include "kernels/cpu/simd/vec.h"
@@ -17,16 +17,16 @@
 #include "kernels/cpu/linalg/matmul_tile.h"
 
 #define DEPTH	   256	       /* k of a block */
-#define COLUMNS	   (24 * WIDE) /* n of a block of packed b, which a second-level cache holds */
-#define CHUNK	   64	       /* m of a chunk of parallel work; a and b are packed for more rows */
-#define PACK_SIZE  (1 << 17)   /* and at least so many elements of b */
+#define COLUMNS	   (24 * WIDE) /* n of a block of packed b: it fits into the L2 cache */
+#define CHUNK	   64	       /* rows in a chunk of parallel work */
+#define PACK_SIZE  (1 << 17)   /* elements of b from which a and b are packed, for m > CHUNK */
 #define PACK_CHUNK 4	       /* panels packed by one chunk of parallel work */
-#define DOT_ROWS   8	       /* up to here, dot products */
-#define DOT_WORK   (1 << 17)   /* multiplications in a chunk of them */
+#define DOT_ROWS   8	       /* rows of a up to which dot products are used */
+#define DOT_WORK   (1 << 17)   /* multiplications in a chunk of dot products */
 #define WORK	   (1 << 20)   /* multiplications in a chunk of panels */
 
-/* The same into a c whose rows are not contiguous, by way of a small block that is. */
-static void column_scattered(struct tile *t, int64_t m, int64_t n, int vecs, int64_t csc)
+/* compute_tiles() for a c whose rows are not contiguous, through a buffer. */
+static void compute_tiles_scattered(struct tile *t, int64_t m, int64_t n, int vecs, int64_t csc)
 {
 	T block[ROWS * WIDE], *c = t->c, beta = t->beta;
 	const T *a = t->a;
@@ -39,7 +39,7 @@ static void column_scattered(struct tile *t, int64_t m, int64_t n, int vecs, int
 		int64_t rows = m - i < ROWS ? m - i : ROWS;
 
 		t->a = a + i * t->rsa;
-		column(t, rows, n, vecs);
+		compute_tiles(t, rows, n, vecs);
 		for (int64_t x = 0; x < rows; x++)
 			for (int64_t y = 0; y < n; y++) {
 				T *to = c + (i + x) * rsc + y * csc;
@@ -58,9 +58,9 @@ static void column_scattered(struct tile *t, int64_t m, int64_t n, int vecs, int
 struct block {
 	const struct product *p;
 	int64_t j0, n, p0, k; /* columns and depth of the block */
-	T *panels;	      /* NULL: b is read where it is */
+	T *panels;	      /* packed b; NULL: b is read in place */
 	bool pack_a;
-	_Atomic bool failed; /* no memory */
+	_Atomic bool failed; /* out of memory */
 };
 
 static void pack_chunk(int64_t begin, int64_t end, void *ctx)
@@ -73,13 +73,14 @@ static void pack_chunk(int64_t begin, int64_t end, void *ctx)
 		int vecs = next_vecs(k->n - j);
 
 		n = k->n - j < vecs * (int64_t)LANES ? k->n - j : vecs * (int64_t)LANES;
-		pack(k->panels + j * k->k, (const T *)p->b + k->p0 * p->rsb + (k->j0 + j) * p->csb,
-		     p->rsb, p->csb, k->k, n, vecs * (int64_t)LANES);
+		pack_panel(k->panels + j * k->k,
+			   (const T *)p->b + k->p0 * p->rsb + (k->j0 + j) * p->csb, p->rsb, p->csb,
+			   k->k, n, vecs * (int64_t)LANES);
 	}
 }
 
-/* Rows begin to end, panels from to until. */
-static void compute(struct block *k, int64_t begin, int64_t end, int64_t from, int64_t until)
+/* Rows begin to end of panels `from` to `until`. */
+static void compute_part(struct block *k, int64_t begin, int64_t end, int64_t from, int64_t until)
 {
 	int64_t j = panel_start(k->n, from);
 	const struct product *p = k->p;
@@ -116,9 +117,9 @@ static void compute(struct block *k, int64_t begin, int64_t end, int64_t from, i
 		t.rsb = k->panels ? vecs * (int64_t)LANES : p->rsb;
 		t.c = (T *)p->c + begin * p->rsc + (k->j0 + j) * p->csc;
 		if (p->csc == 1 || n == 1)
-			column(&t, end - begin, n, vecs);
+			compute_tiles(&t, end - begin, n, vecs);
 		else
-			column_scattered(&t, end - begin, n, vecs, p->csc);
+			compute_tiles_scattered(&t, end - begin, n, vecs, p->csc);
 	}
 	if (s)
 		storage_put(s);
@@ -128,17 +129,17 @@ static void compute_rows(int64_t begin, int64_t end, void *ctx)
 {
 	struct block *k = ctx;
 
-	compute(k, begin, end, 0, panel_count(k->n));
+	compute_part(k, begin, end, 0, panel_count(k->n));
 }
 
 static void compute_panels(int64_t begin, int64_t end, void *ctx)
 {
 	struct block *k = ctx;
 
-	compute(k, 0, k->p->m, begin, end);
+	compute_part(k, 0, k->p->m, begin, end);
 }
 
-/* Few rows are cut into panels, many into rows; both by the shape alone. */
+/* Divides the work by rows if there are more than CHUNK, else by panels. */
 static void compute_block(struct block *k)
 {
 	int64_t work = k->p->m * WIDE * (k->k + 1), panels = panel_count(k->n);
@@ -146,14 +147,14 @@ static void compute_block(struct block *k)
 	if (k->p->m > CHUNK)
 		parallel_for(0, k->p->m, CHUNK, compute_rows, k);
 	else if (panels == 1)
-		compute(k, 0, k->p->m, 0, 1);
+		compute_part(k, 0, k->p->m, 0, 1);
 	else
 		parallel_for(0, panels, work < WORK ? WORK / work : 1, compute_panels, k);
 }
 
-/* ---- few rows of a, contiguous columns of b: dot products ---- */
+/* ---- dot products, for few rows of a and contiguous columns of b ---- */
 
-/* LANES columns of b from column j times one row of a. */
+/* One row of a times the LANES columns of b from column j on. */
 static inline VEC dot_columns(const struct product *p, const T *a, int64_t j)
 {
 	const int group = LANES < 8 ? LANES : 8;
@@ -212,8 +213,8 @@ static void dot_chunk(int64_t begin, int64_t end, void *ctx)
 	}
 }
 
-/* Rows of a are made contiguous first where they are not. */
-static int dots(const struct product *given)
+/* Copies the rows of a first if they are not contiguous. */
+static int product_by_dots(const struct product *given)
 {
 	struct product p = *given;
 	struct tensor_storage *s = NULL;
@@ -239,11 +240,11 @@ static int dots(const struct product *given)
 	return 0;
 }
 
-/* ---- one row of a, contiguous rows of b: strips as wide as the registers hold ---- */
+/* ---- one row of a, contiguous rows of b ---- */
 
-#define STRIP (8 * LANES)
+#define STRIP (8 * LANES) /* columns whose sums are held in registers */
 
-/* vecs vectors of c from column j on, the last in part. */
+/* `vecs` vectors of c from column j on; the last one has the lanes of part. */
 static inline __attribute__((always_inline)) void row_strip(const struct product *p, int64_t j,
 							    const int vecs, vec_part part)
 {
@@ -288,7 +289,7 @@ static void row_chunk(int64_t begin, int64_t end, void *ctx)
 		row_strip(p, j, 1, PART(end - j < LANES ? end - j : LANES));
 }
 
-static int row(const struct product *p)
+static int product_by_row(const struct product *p)
 {
 	int64_t grain = DOT_WORK / (p->k + 1) / STRIP * STRIP;
 
@@ -296,7 +297,7 @@ static int row(const struct product *p)
 	return 0;
 }
 
-/* ---- which way ---- */
+/* ---- selection of the algorithm ---- */
 
 int CPU_NAME(MATMUL)(const struct product *p)
 {
@@ -305,9 +306,9 @@ int CPU_NAME(MATMUL)(const struct product *p)
 	bool packed = p->csb != 1 && p->n != 1;
 
 	if (packed && p->rsb == 1 && p->m <= DOT_ROWS)
-		return dots(p);
+		return product_by_dots(p);
 	if (p->m == 1 && p->csb == 1 && p->csc == 1 && p->n >= STRIP)
-		return row(p);
+		return product_by_row(p);
 	if (p->m > CHUNK && p->k * p->n >= PACK_SIZE) {
 		packed = true;
 		k.pack_a = p->csc == 1;

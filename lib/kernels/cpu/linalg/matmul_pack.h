@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
 /*
- * Packing for matmul_float.h, whose T, VEC, MASK and LANES it uses: blocks of a matrix copied to
- * the order in which a tile reads them, turned in registers where rows must become columns.
+ * Packing for matmul_float.h, whose T, VEC, MASK and LANES it uses: blocks of a matrix are copied to
+ * the order in which a tile reads them, and transposed in registers if necessary.
  */
 #ifndef TENSOR_MATMUL_PACK_H
 #define TENSOR_MATMUL_PACK_H
@@ -10,8 +10,8 @@
 
 /* ---- panels of b ---- */
 
-/* n <= LANES columns that are contiguous, k deep, to rows of `width`. */
-static void pack_turned(T *to, const T *b, int64_t csb, int64_t k, int64_t n, int64_t width)
+/* Copies n <= LANES contiguous columns of k elements to k rows of `width` elements. */
+static void pack_transposed(T *to, const T *b, int64_t csb, int64_t k, int64_t n, int64_t width)
 {
 	for (int64_t p = 0; p < k; p += LANES) {
 		int64_t rows = k - p < LANES ? k - p : LANES;
@@ -22,7 +22,7 @@ static void pack_turned(T *to, const T *b, int64_t csb, int64_t k, int64_t n, in
 #pragma GCC unroll 16
 			for (int i = 0; i < LANES; i++)
 				row[i] = *(const VEC *)(b + i * csb + p);
-			turn(row);
+			transpose_lanes(row);
 #pragma GCC unroll 16
 			for (int i = 0; i < LANES; i++)
 				*(VEC *)(to + (p + i) * width) = row[i];
@@ -30,21 +30,22 @@ static void pack_turned(T *to, const T *b, int64_t csb, int64_t k, int64_t n, in
 		}
 		for (int i = 0; i < LANES; i++)
 			row[i] = i < n ? LOAD(b + i * csb + p, part) : (VEC){ 0 };
-		turn(row);
+		transpose_lanes(row);
 		for (int64_t i = 0; i < rows; i++)
 			*(VEC *)(to + (p + i) * width) = row[i];
 	}
 }
 
-/* k rows of n <= width columns, to rows of `width`, the rest zero. */
-static void pack(T *to, const T *b, int64_t rsb, int64_t csb, int64_t k, int64_t n, int64_t width)
+/* Copies k rows of n <= width columns to rows of `width` elements, padded with zeros. */
+static void pack_panel(T *to, const T *b, int64_t rsb, int64_t csb, int64_t k, int64_t n,
+		       int64_t width)
 {
 	vec_part part;
 
 	if (csb != 1 && rsb == 1) {
 		for (int64_t j = 0; j < width; j += LANES)
-			pack_turned(to + j, b + j * csb, csb, k, n - j < LANES ? n - j : LANES,
-				    width);
+			pack_transposed(to + j, b + j * csb, csb, k, n - j < LANES ? n - j : LANES,
+					width);
 		return;
 	}
 	if (csb != 1) {
@@ -62,8 +63,8 @@ static void pack(T *to, const T *b, int64_t rsb, int64_t csb, int64_t k, int64_t
 }
 
 #ifdef STORE_HALVES
-/* Two groups of rows that fill a vector, each k deep: turned together. */
-static void pack_two(T *to, const T *a, int64_t rsa, int64_t k)
+/* Packs two groups of LANES / 2 rows of k elements, which one transposition handles. */
+static void pack_two_groups(T *to, const T *a, int64_t rsa, int64_t k)
 {
 	T *other = to + LANES / 2 * k;
 
@@ -75,15 +76,18 @@ static void pack_two(T *to, const T *a, int64_t rsa, int64_t k)
 #pragma GCC unroll 16
 		for (int i = 0; i < LANES; i++)
 			row[i] = LOAD(a + i * rsa + p, part);
-		turn(row);
+		transpose_lanes(row);
 		for (int64_t i = 0; i < columns; i++, to += LANES / 2, other += LANES / 2)
 			STORE_HALVES(to, other, row[i]);
 	}
 }
 #endif
 
-/* m rows of a, k deep, in the groups that column() makes of them: within one, the elements of all
- * its rows for the first k, then for the next. Writes up to a vector beyond the end. */
+/*
+ * Packs m rows of k elements of a, in the groups of rows that compute_tiles() forms: within a group
+ * the elements of all its rows for the first k, then for the next. Writes up to one vector beyond the
+ * end.
+ */
 static void pack_rows(T *to, const T *a, int64_t rsa, int64_t csa, int64_t m, int64_t k, int group)
 {
 	int64_t count = (m + group - 1) / group;
@@ -93,17 +97,20 @@ static void pack_rows(T *to, const T *a, int64_t rsa, int64_t csa, int64_t m, in
 #ifdef STORE_HALVES
 		if (csa == 1 && 2 * rows == LANES && i + 1 < count &&
 		    (m - rows) / (count - i - 1) == rows) {
-			pack_two(to, a, rsa, k);
+			pack_two_groups(to, a, rsa, k);
 			rows *= 2;
 			i++;
 			continue;
 		}
 #endif
-		/* A vector may reach into the next row, which comes later, but not into this one. */
+		/*
+		 * The last vector of a row may write beyond it: into the next row, which is packed
+		 * later. Several vectors in a row must fit exactly.
+		 */
 		if (csa == 1 && (rows <= LANES || rows % LANES == 0))
 			for (int64_t j = 0; j < rows; j += LANES)
-				pack_turned(to + j, a + j * rsa, rsa, k,
-					    rows - j < LANES ? rows - j : LANES, rows);
+				pack_transposed(to + j, a + j * rsa, rsa, k,
+						rows - j < LANES ? rows - j : LANES, rows);
 		else
 			for (int64_t p = 0; p < k; p++)
 				for (int64_t x = 0; x < rows; x++)
@@ -111,7 +118,7 @@ static void pack_rows(T *to, const T *a, int64_t rsa, int64_t csa, int64_t m, in
 	}
 }
 
-/* The same for columns of a that are contiguous: one after the other, over all groups. */
+/* The same for contiguous columns of a: reads one column after the other, for all groups. */
 static __attribute__((unused)) void pack_columns(T *to, const T *a, int64_t csa, int64_t m,
 						 int64_t k, int group)
 {

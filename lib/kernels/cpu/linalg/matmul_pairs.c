@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * Products of bf16 matrices by an instruction that adds the products of pairs, where the processor
- * has it: beyond what a level promises, so everything here is behind vec_has_pairs(). See
- * matmul_half.h.
+ * Products of bf16 matrices by an instruction that adds the products of pairs. No instruction-set
+ * level includes it, so it is used only if vec_has_pairs() is true. See matmul_reduced_float.h.
  */
 #include "kernels/cpu/linalg/matmul.h"
 #include "kernels/cpu/simd/vec_reduced_float.h"
@@ -18,11 +17,10 @@
 
 static int product_of_pairs(const struct product *p)
 {
-	return half_product(p, false);
+	return reduced_float_product(p, false);
 }
 #endif
 
-/* NULL where the processor has no such instruction. */
 product_fn CPU_NAME(matmul_pairs)(void)
 {
 #ifdef VEC_PAIRS

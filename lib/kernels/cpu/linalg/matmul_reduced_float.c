@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* Products of f16 and bf16 matrices, widened to f32 while they are packed. See matmul_half.h. */
+/* Products of f16 and bf16 matrices, widened to f32 while they are packed. See matmul_reduced_float.h. */
 #include "kernels/cpu/linalg/matmul_f32.h"
 
 #define UNIT 1
@@ -8,12 +8,12 @@
 
 int CPU_NAME(matmul_f16)(const struct product *p)
 {
-	return half_product(p, true);
+	return reduced_float_product(p, true);
 }
 
 int CPU_NAME(matmul_bf16)(const struct product *p)
 {
 	product_fn pairs = CPU_NAME(matmul_pairs)();
 
-	return pairs ? pairs(p) : half_product(p, false);
+	return pairs ? pairs(p) : reduced_float_product(p, false);
 }

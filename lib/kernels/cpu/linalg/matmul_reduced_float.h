@@ -1,226 +1,23 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
 /*
- * Products of matrices of halves, summed in f32 and rounded once. Both operands are packed as units
- * of 32 bits, which tiles multiply like floats: either one half, widened to f32 (UNIT is 1), or
- * UNIT 2 that follow each other along k, where the processor multiplies pairs. MULADD() and
- * BROADCAST() of matmul_tile.h know which.
+ * Products of f16 and bf16 matrices, summed in f32 and rounded once. Both operands are packed as units
+ * of 32 bits (matmul_reduced_pack.h), which tiles multiply by MULADD() and BROADCAST() of
+ * matmul_tile.h: numbers in f32, or pairs of bf16 if the processor multiplies those.
  *
- * Many rows of c: b is packed once for all, a by each chunk of rows. Few rows: chunks of columns,
- * which pack their own part of b into the nearest cache. Chunks are cut by shape alone.
+ * For more than CHUNK rows of c, b is packed once, and a by each chunk of rows. For fewer rows, chunks
+ * of columns pack their own part of b into the L1 cache. Chunks are divided by the shape alone.
  */
-#ifndef TENSOR_MATMUL_HALF_H
-#define TENSOR_MATMUL_HALF_H
+#ifndef TENSOR_MATMUL_REDUCED_FLOAT_H
+#define TENSOR_MATMUL_REDUCED_FLOAT_H
 
-#include "kernels/cpu/linalg/matmul.h"
-#include "kernels/cpu/simd/vec_reduced_float.h"
+#include "kernels/cpu/linalg/matmul_reduced_pack.h"
 
 #include "iter/parallel.h"
-
-#include "kernels/cpu/linalg/matmul_tile.h"
-#include "kernels/cpu/linalg/gemm_transpose.h"
-
-#define DEPTH	   256	       /* units of a block */
-#define COLUMNS	   (96 * WIDE) /* of b that are packed at once */
-#define CHUNK	   64	       /* rows of a chunk; up to here, few */
-#define CHUNKS	   8	       /* that are enough to share out */
-#define DOT_ROWS   8	       /* up to here, dot products */
-#define WORK	   (1 << 18)   /* units multiplied in a chunk, at least */
-#define PACK_CHUNK 4	       /* panels */
-#define PACK_AHEAD 8	       /* units: rows of a matrix lie too far apart to be fetched unasked */
-
-struct halves {
-	const struct product *p;
-	bool f16;		   /* else bf16 */
-	int64_t depth;		   /* units */
-	int64_t j0, n;		   /* columns of the block */
-	T *panels;		   /* packed b: by panel and depth; NULL: chunks pack */
-	int64_t row_chunks, group; /* chunks of rows; panels of a chunk */
-	_Atomic bool failed;
-};
-
-/* ---- units ---- */
-
-static inline int64_t least(int64_t a, int64_t b)
-{
-	return a < b ? a : b;
-}
-
-static inline VEC widen(const struct halves *h, vec_reduced_float v)
-{
-	return h->f16 ? vec_from_f16(v) : vec_from_bf16(v);
-}
-
-static inline vec_reduced_float narrow(const struct halves *h, VEC v)
-{
-#if UNIT == 2
-	return vec_round_pairs(v);
-#else
-	return h->f16 ? vec_to_f16(v) : vec_to_bf16(v);
-#endif
-}
-
-/* A vector of units that follow each other along k, of which n halves exist. */
-static inline VEC units_along(const struct halves *h, const uint16_t *s, int64_t n)
-{
-#if UNIT == 2
-	return vec_load_pairs(s, n);
-#else
-	return widen(h, vec_load_half(s, n));
-#endif
-}
-
-/* Units of n lanes side by side; k halves of them are left, `step` apart. */
-static inline VEC units_across(const struct halves *h, const uint16_t *s, int64_t step, int64_t n,
-			       int64_t k)
-{
-	vec_reduced_float first = vec_load_half(s, n);
-
-#if UNIT == 2
-	return vec_make_pairs(first, k > 1 ? vec_load_half(s + step, n) : (vec_reduced_float){ 0 });
-#else
-	return widen(h, first);
-#endif
-}
-
-static inline T unit_at(const struct halves *h, const uint16_t *s, int64_t step, int64_t k)
-{
-#if UNIT == 2
-	return bits_to_f32((uint32_t)(k > 1 ? s[step] : 0) << 16 | s[0]);
-#else
-	return h->f16 ? f16_to_f32(*s) : bf16_to_f32(*s);
-#endif
-}
-
-/* ---- packing ---- */
-
-static void pack_along(const struct halves *h, T *to, const uint16_t *s, int64_t step, int64_t n,
-		       int64_t k, int64_t width)
-{
-	for (int64_t p = 0; p < k; p += LANES * UNIT, to += LANES * width) {
-		int64_t halves = least(k - p, LANES * UNIT);
-		VEC row[LANES];
-
-		if (n == LANES && halves == LANES * UNIT) {
-#pragma GCC unroll 16
-			for (int i = 0; i < LANES; i++)
-				row[i] = units_along(h, s + i * step + p, LANES * UNIT);
-			turn(row);
-#pragma GCC unroll 16
-			for (int i = 0; i < LANES; i++)
-				*(VEC *)(to + i * width) = row[i];
-			continue;
-		}
-		for (int i = 0; i < LANES; i++)
-			row[i] = i < n ? units_along(h, s + i * step + p, halves) : (VEC){ 0 };
-		turn(row);
-		for (int64_t i = 0; i * UNIT < halves; i++)
-			*(VEC *)(to + i * width) = row[i];
-	}
-}
-
-/*
- * n lanes, `lane` apart, k halves deep, `step` apart: rows of `width` units, one for each UNIT of
- * halves; lanes beyond n are zero. Writes up to a vector beyond the end.
- */
-static void pack_units(const struct halves *h, T *to, const uint16_t *s, int64_t lane, int64_t step,
-		       int64_t n, int64_t k, int64_t width)
-{
-	/* What a vector writes too much must come later: not so with several in a row. */
-	if (step == 1 && (width <= LANES || width % LANES == 0)) {
-		for (int64_t j = 0; j < width; j += LANES)
-			pack_along(h, to + j, s + j * lane, lane, least(n - j, LANES), k, width);
-		return;
-	}
-	for (int64_t p = 0; p < k; p += UNIT, to += width, s += UNIT * step) {
-		for (int64_t j = 0; lane == 1 && j < width; j += LANES) {
-			for (int64_t i = 0; i < UNIT; i++)
-				__builtin_prefetch(s + (PACK_AHEAD * UNIT + i) * step + j);
-			*(VEC *)(to + j) =
-				j < n ? units_across(h, s + j, step, least(n - j, LANES), k - p) :
-					(VEC){ 0 };
-		}
-		for (int64_t j = 0; lane != 1 && j < width; j++)
-			to[j] = j < n ? unit_at(h, s + j * lane, step, k - p) : 0;
-	}
-}
-
-#ifdef STORE_HALVES
-/* Two groups of rows that fill a vector: turned together. False where they do not. */
-static bool pack_two(const struct halves *h, T *to, const uint16_t *s, int64_t lane, int64_t step,
-		     int64_t rows, int64_t k)
-{
-	T *other = to + rows * ((k + UNIT - 1) / UNIT);
-
-	if (step != 1 || 2 * rows != LANES)
-		return false;
-	for (int64_t p = 0; p < k; p += LANES * UNIT) {
-		int64_t halves = least(k - p, LANES * UNIT);
-		VEC row[LANES];
-
-#pragma GCC unroll 16
-		for (int i = 0; i < LANES; i++)
-			row[i] = units_along(h, s + i * lane + p, halves);
-		turn(row);
-		for (int64_t i = 0; i * UNIT < halves; i++, to += rows, other += rows)
-			STORE_HALVES(to, other, row[i]);
-	}
-	return true;
-}
-#endif
-
-/* Rows of a: by blocks of depth, in them by the groups that column() makes. */
-static void pack_a(const struct halves *h, T *to, int64_t begin, int64_t m)
-{
-	const struct product *p = h->p;
-	int64_t count = (m + tile_rows[VECS] - 1) / tile_rows[VECS];
-
-	for (int64_t at = 0; at < p->k; at += DEPTH * UNIT) {
-		const uint16_t *a = (const uint16_t *)p->a + begin * p->rsa + at * p->csa;
-		int64_t k = least(p->k - at, DEPTH * UNIT), left = m;
-
-		for (int64_t i = 0, rows; i < count; i++, left -= rows, a += rows * p->rsa) {
-			rows = left / (count - i);
-#ifdef STORE_HALVES
-			if (i + 1 < count && (left - rows) / (count - i - 1) == rows &&
-			    pack_two(h, to, a, p->rsa, p->csa, rows, k)) {
-				i++;
-				rows *= 2;
-				to += rows * ((k + UNIT - 1) / UNIT);
-				continue;
-			}
-#endif
-			pack_units(h, to, a, p->rsa, p->csa, rows, k, rows);
-			to += rows * ((k + UNIT - 1) / UNIT);
-		}
-	}
-}
-
-/* Columns of b from j on, units from `from` on. */
-static void pack_b(const struct halves *h, T *to, int64_t j, int64_t n, int64_t width, int64_t from,
-		   int64_t units)
-{
-	const struct product *p = h->p;
-	const uint16_t *b = (const uint16_t *)p->b + from * UNIT * p->rsb + j * p->csb;
-
-	pack_units(h, to, b, p->csb, p->rsb, n, least(p->k - from * UNIT, units * UNIT), width);
-}
-
-static void pack_chunk(int64_t begin, int64_t end, void *ctx)
-{
-	const struct halves *h = ctx;
-
-	for (int64_t i = begin; i < end; i++) {
-		int64_t j = panel_start(h->n, i), width = next_vecs(h->n - j) * (int64_t)LANES;
-
-		pack_b(h, h->panels + j * h->depth, h->j0 + j, least(h->n - j, width), width, 0,
-		       h->depth);
-	}
-}
 
 /* ---- results ---- */
 
 /* n lanes of c = round(beta * c + alpha * sum) */
-static inline void round_lanes(const struct halves *h, uint16_t *c, VEC sum, int64_t n)
+static inline void round_lanes(const struct reduced_product *h, uint16_t *c, VEC sum, int64_t n)
 {
 	const T alpha = (T)h->p->alpha, beta = (T)h->p->beta;
 
@@ -233,7 +30,8 @@ static inline void round_lanes(const struct halves *h, uint16_t *c, VEC sum, int
 		vec_store_half(c, narrow(h, sum), n);
 }
 
-static inline void round_scattered(const struct halves *h, uint16_t *c, VEC sum, int64_t n)
+/* The same for a c whose rows are not contiguous. */
+static inline void round_scattered(const struct reduced_product *h, uint16_t *c, VEC sum, int64_t n)
 {
 	int64_t csc = h->p->csc;
 	uint16_t line[LANES];
@@ -245,8 +43,8 @@ static inline void round_scattered(const struct halves *h, uint16_t *c, VEC sum,
 		c[i * csc] = line[i];
 }
 
-/* m rows of n sums, `pitch` apart, to c at `row` and `column`. */
-static void round_rows(const struct halves *h, const T *sums, int64_t pitch, int64_t row,
+/* Writes m rows of n sums, `pitch` apart, to c at (row, column). */
+static void round_rows(const struct reduced_product *h, const T *sums, int64_t pitch, int64_t row,
 		       int64_t column, int64_t m, int64_t n)
 {
 	const struct product *p = h->p;
@@ -263,8 +61,9 @@ static void round_rows(const struct halves *h, const T *sums, int64_t pitch, int
 		}
 }
 
-/* c comes from afar while the sums are made. */
-static void fetch_rows(const struct halves *h, int64_t row, int64_t column, int64_t m, int64_t n)
+/* Prefetches rows of c, which are read after the sums are computed. */
+static void fetch_rows(const struct reduced_product *h, int64_t row, int64_t column, int64_t m,
+		       int64_t n)
 {
 	const struct product *p = h->p;
 	const uint16_t *c = (const uint16_t *)p->c + row * p->rsc + column;
@@ -277,9 +76,9 @@ static void fetch_rows(const struct halves *h, int64_t row, int64_t column, int6
 
 /* ---- tiles ---- */
 
-/* m rows from `begin`, one panel. buffer: DEPTH * WIDE, for b unless it is packed. */
-static void panel(const struct halves *h, const T *a, T *buffer, T *sums, int64_t begin, int64_t m,
-		  int64_t index)
+/* m rows from `begin` of one panel. buffer has DEPTH * WIDE elements, for b if it is not packed. */
+static void compute_panel(const struct reduced_product *h, const T *a, T *buffer, T *sums,
+			  int64_t begin, int64_t m, int64_t index)
 {
 	int64_t j = panel_start(h->n, index), width = next_vecs(h->n - j) * (int64_t)LANES;
 	int64_t n = least(h->n - j, width), at = 0;
@@ -294,17 +93,17 @@ static void panel(const struct halves *h, const T *a, T *buffer, T *sums, int64_
 		t.beta = at ? 1 : 0;
 		if (!h->panels)
 			pack_b(h, buffer, h->j0 + j, n, width, at, t.k);
-		column(&t, m, width, (int)(width / LANES));
+		compute_tiles(&t, m, width, (int)(width / LANES));
 		t.a += m * t.k;
 		at += t.k;
 	} while (at < h->depth);
 	round_rows(h, sums, WIDE, begin, h->j0 + j, m, n);
 }
 
-/* A chunk is up to CHUNK rows of a group of panels. */
+/* Tasks begin to end; a task is up to CHUNK rows of a group of panels. */
 static void compute_chunk(int64_t begin, int64_t end, void *ctx)
 {
-	struct halves *h = ctx;
+	struct reduced_product *h = ctx;
 	int64_t panels = panel_count(h->n), m = least(h->p->m, CHUNK), packed = -1;
 	int64_t size = DEPTH * WIDE + CHUNK * WIDE + m * h->depth + LANES;
 	struct tensor_storage *s = storage_alloc(TENSOR_DEVICE_CPU, size * sizeof(T), false);
@@ -324,12 +123,12 @@ static void compute_chunk(int64_t begin, int64_t end, void *ctx)
 		if (row != packed)
 			pack_a(h, a, packed = row, m);
 		for (int64_t x = from; x < least(from + h->group, panels); x++)
-			panel(h, a, buffer, sums, row, m, x);
+			compute_panel(h, a, buffer, sums, row, m, x);
 	}
 	storage_put(s);
 }
 
-static void compute_block(struct halves *h)
+static void compute_block(struct reduced_product *h)
 {
 	int64_t m = least(h->p->m, CHUNK), work = m * WIDE * (h->depth + 1);
 	int64_t panels = panel_count(h->n), chunks;
@@ -342,15 +141,15 @@ static void compute_block(struct halves *h)
 		     compute_chunk, h);
 }
 
-/* ---- few rows of a, contiguous columns of b: dot products ---- */
+/* ---- dot products, for few rows of a and contiguous columns of b ---- */
 
-struct half_dots {
-	struct halves h;
-	const T *a; /* rows of units, `depth` rounded up to vectors */
-	int64_t row;
+struct reduced_dots {
+	struct reduced_product h;
+	const T *a;  /* rows of units */
+	int64_t row; /* their distance: depth rounded up to vectors */
 };
 
-static inline VEC dot_columns(const struct half_dots *d, const T *a, int64_t j)
+static inline VEC dot_columns(const struct reduced_dots *d, const T *a, int64_t j)
 {
 	const struct product *p = d->h.p;
 	const int group = LANES < 8 ? LANES : 8;
@@ -388,7 +187,7 @@ static inline VEC dot_columns(const struct half_dots *d, const T *a, int64_t j)
 
 static void dot_chunk(int64_t begin, int64_t end, void *ctx)
 {
-	const struct half_dots *d = ctx;
+	const struct reduced_dots *d = ctx;
 	const struct product *p = d->h.p;
 	T sums[DOT_ROWS * LANES];
 
@@ -399,12 +198,12 @@ static void dot_chunk(int64_t begin, int64_t end, void *ctx)
 	}
 }
 
-/* ---- one row of a, contiguous rows of b: strips as wide as the registers hold ---- */
+/* ---- one row of a, contiguous rows of b ---- */
 
-#define STRIP (8 * LANES)
+#define STRIP (8 * LANES) /* columns whose sums are held in registers */
 
-/* vecs vectors of c from column j on, n columns. */
-static inline __attribute__((always_inline)) void row_strip(const struct half_dots *d, int64_t j,
+/* n columns of c from column j on, in `vecs` vectors. */
+static inline __attribute__((always_inline)) void row_strip(const struct reduced_dots *d, int64_t j,
 							    const int vecs, int64_t n)
 {
 	const struct product *p = d->h.p;
@@ -435,7 +234,7 @@ static inline __attribute__((always_inline)) void row_strip(const struct half_do
 
 static void row_chunk(int64_t begin, int64_t end, void *ctx)
 {
-	const struct half_dots *d = ctx;
+	const struct reduced_dots *d = ctx;
 	int64_t j = begin;
 
 	for (; j + STRIP <= end; j += STRIP)
@@ -444,12 +243,15 @@ static void row_chunk(int64_t begin, int64_t end, void *ctx)
 		row_strip(d, j, 1, least(end - j, LANES));
 }
 
-/* A few rows of a as units, against b as it lies; `across`: one row, and b's rows contiguous. */
-static int few_rows(const struct halves *h, bool across)
+/*
+ * Converts the rows of a to units; b is read in place. across: one row of a, and the rows of b are
+ * contiguous; else its columns are.
+ */
+static int few_rows(const struct reduced_product *h, bool across)
 {
 	const struct product *p = h->p;
 	int64_t step = across ? STRIP : LANES, grain = WORK / (p->m * h->depth + 1) / step * step;
-	struct half_dots d = { .h = *h, .row = (h->depth + LANES - 1) / LANES * LANES };
+	struct reduced_dots d = { .h = *h, .row = (h->depth + LANES - 1) / LANES * LANES };
 	struct tensor_storage *s;
 	T *to;
 
@@ -479,11 +281,11 @@ static int few_rows(const struct halves *h, bool across)
 	return 0;
 }
 
-/* ---- which way ---- */
+/* ---- selection of the algorithm ---- */
 
-static int half_product(const struct product *p, bool f16)
+static int reduced_float_product(const struct product *p, bool f16)
 {
-	struct halves h = { .p = p, .f16 = f16, .depth = (p->k + UNIT - 1) / UNIT };
+	struct reduced_product h = { .p = p, .f16 = f16, .depth = (p->k + UNIT - 1) / UNIT };
 	struct tensor_storage *s = NULL;
 
 	if (p->m <= DOT_ROWS && p->rsb == 1 && p->csb != 1 && p->n != 1)

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
 /*
- * Tiles of a product, for the element type T with vectors VEC of LANES: up to 8 rows of up to 3
- * vectors of c, held in registers while k runs. One vector of b is multiplied with one element of
- * each row of a, which has any strides; rows of b are contiguous. matmul_float.h, matmul_half.h and
- * conv_sum.h are built of them. MULADD() and BROADCAST() may be another's than those of numbers.
+ * Tiles of a product, for the element type T with vectors VEC of LANES: up to ROWS rows of up to VECS
+ * vectors of c, held in registers during the loop over k. A vector of b is multiplied with one
+ * element of each row of a, which has any strides; rows of b are contiguous. Used by matmul_float.h,
+ * matmul_reduced_float.h and conv_implicit_gemm.h. The includer may define MULADD() and BROADCAST()
+ * for elements that are not single numbers.
  */
 #ifndef TENSOR_MATMUL_TILE_H
 #define TENSOR_MATMUL_TILE_H
@@ -16,10 +17,10 @@
 #define ROWS	    8
 #define VECS	    3
 #define WIDE	    (VECS * LANES) /* columns of the widest tile */
-#define FETCH_DEPTH 64		   /* from here on, c is fetched ahead */
-#define FETCH_AHEAD 8		   /* rows of b */
+#define FETCH_DEPTH 64		   /* k from which c is prefetched */
+#define FETCH_AHEAD 8		   /* distance of the prefetch of b, in rows */
 
-/* Rows of a tile by its vectors: as many as the registers hold. */
+/* tile_rows[v]: the rows of a tile of v vectors that fit into the registers. */
 #if VEC_BYTES == 64
 #define TILES_1(X) X(1, 1) X(2, 1) X(3, 1) X(4, 1) X(5, 1) X(6, 1) X(7, 1) X(8, 1)
 #define TILES_2(X) X(1, 2) X(2, 2) X(3, 2) X(4, 2) X(5, 2) X(6, 2) X(7, 2) X(8, 2)
@@ -38,12 +39,13 @@ struct tile {
 	int64_t rsa, csa, rsb, rsc, k;
 	T alpha, beta;
 	vec_part part; /* of the last vector in each row */
-	bool grouped;  /* a is packed: the rows of a tile side by side */
+	bool grouped;  /* a is packed by pack_rows(): the rows of a tile are interleaved */
 };
 
-/* c = beta * c + alpha * sum */
-static inline __attribute__((always_inline)) void
-finish(const struct tile *t, VEC sum[ROWS][VECS], const int rows, const int vecs, const bool whole)
+/* c = beta * c + alpha * sum. Unless `whole`, the last vector of each row has t->part lanes. */
+static inline __attribute__((always_inline)) void store_tile(const struct tile *t,
+							     VEC sum[ROWS][VECS], const int rows,
+							     const int vecs, const bool whole)
 {
 	const T alpha = t->alpha, beta = t->beta;
 	const int64_t rsc = t->rsc;
@@ -69,8 +71,9 @@ finish(const struct tile *t, VEC sum[ROWS][VECS], const int rows, const int vecs
 	}
 }
 
-static inline __attribute__((always_inline)) void
-sum_up(const struct tile *t, const int rows, const int vecs, const bool whole, const bool deep)
+static inline __attribute__((always_inline)) void compute_tile(const struct tile *t, const int rows,
+							       const int vecs, const bool whole,
+							       const bool deep)
 {
 	const T *a[ROWS], *b = t->b;
 	int64_t at = 0, csa = t->csa, rsb = t->rsb;
@@ -84,7 +87,7 @@ sum_up(const struct tile *t, const int rows, const int vecs, const bool whole, c
 		for (int j = 0; j < vecs; j++)
 			sum[i][j] = (VEC){ 0 };
 	}
-	/* c comes from afar while the sums are made. */
+	/* Prefetch c: it is not read before the loop ends. */
 	if (t->k >= FETCH_DEPTH)
 		for (int i = 0; i < rows; i++)
 #pragma GCC unroll 3
@@ -93,7 +96,7 @@ sum_up(const struct tile *t, const int rows, const int vecs, const bool whole, c
 	for (int64_t p = t->k; p > 0; p--, b += rsb, at += csa) {
 		VEC row[VECS];
 
-		/* A deep panel of b does not stay in the nearest cache. */
+		/* A deep panel of b does not fit into the L1 cache. */
 #pragma GCC unroll 3
 		for (int j = 0; deep && j < vecs; j++)
 			__builtin_prefetch(b + FETCH_AHEAD * rsb + j * LANES);
@@ -109,36 +112,36 @@ sum_up(const struct tile *t, const int rows, const int vecs, const bool whole, c
 				sum[i][j] = MULADD(sum[i][j], x, row[j]);
 		}
 	}
-	finish(t, sum, rows, vecs, whole);
+	store_tile(t, sum, rows, vecs, whole);
 }
 
 #define TILE(R, V)                                        \
 	static void whole_##R##_##V(const struct tile *t) \
 	{                                                 \
-		sum_up(t, R, V, true, false);             \
+		compute_tile(t, R, V, true, false);       \
 	}                                                 \
 	static void part_##R##_##V(const struct tile *t)  \
 	{                                                 \
-		sum_up(t, R, V, false, false);            \
+		compute_tile(t, R, V, false, false);      \
 	}
 #define DEEP_TILE(R, V)                                  \
 	static void deep_##R##_##V(const struct tile *t) \
 	{                                                \
-		sum_up(t, R, V, true, true);             \
+		compute_tile(t, R, V, true, true);       \
 	}
 TILES_1(TILE)
 TILES_2(TILE)
 TILES_3(TILE)
 TILES_3(DEEP_TILE)
 
-/* By vectors and rows: with a last vector in part; with whole vectors; the same for packed b. */
+/* [vectors][rows]: with a partial last vector; with whole vectors; with whole vectors, b prefetched. */
 #define ENTRY(R, V)	 [V][R] = { part_##R##_##V, whole_##R##_##V, whole_##R##_##V },
 #define DEEP_ENTRY(R, V) [V][R] = { part_##R##_##V, whole_##R##_##V, deep_##R##_##V },
 static void (*const tiles[VECS + 1][ROWS + 1][3])(const struct tile *) = {
 	TILES_1(ENTRY) TILES_2(ENTRY) TILES_3(DEEP_ENTRY)
 };
 
-/* Vectors of the next tile of n columns: not 3 and 1 but 2 and 2. */
+/* The number of vectors of the next panel, if n columns remain: 4 are divided into 2 and 2. */
 static inline int next_vecs(int64_t n)
 {
 	int64_t v = (n + LANES - 1) / LANES;
@@ -146,7 +149,7 @@ static inline int next_vecs(int64_t n)
 	return v == 4 ? 2 : v > VECS ? VECS : (int)v;
 }
 
-/* Panels are WIDE, but for the last two when one vector would be left for the last. */
+/* Panels have WIDE columns, except the last two if one vector would remain for the last. */
 static inline int64_t panel_count(int64_t n)
 {
 	return (n + WIDE - 1) / WIDE;
@@ -160,9 +163,11 @@ static inline int64_t panel_start(int64_t n, int64_t i)
 	return i && i == panel_count(n) - 1 && n - j <= LANES ? j - LANES : j;
 }
 
-/* m rows and n <= vecs * LANES columns; rows are shared out evenly among the tiles. The rows of
- * a may be those of pack_rows(). */
-static void column(struct tile *t, int64_t m, int64_t n, int vecs)
+/*
+ * m rows and n <= vecs * LANES columns of c. The rows are divided evenly among tiles. a may be packed
+ * by pack_rows().
+ */
+static void compute_tiles(struct tile *t, int64_t m, int64_t n, int vecs)
 {
 	int most = tile_rows[t->grouped ? VECS : vecs];
 	int64_t count = (m + most - 1) / most;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * batch_norm: statistics of each channel over the batch and what is inside, their application,
- * and the gradients. Channels are shared out for sums, rows of one channel for the rest.
+ * batch_norm: statistics of each channel over the batch and the inner elements, normalization, and the
+ * gradients. Sums are parallel over channels, all else over rows of one channel.
  */
 #include "kernels/cpu/simd/cpu.h"
 #include "kernels/cpu/simd/vec.h"
@@ -12,7 +12,7 @@
 struct batch {
 	const void *x, *grad, *weight, *bias; /* the last two may be NULL */
 	void *out, *mean, *var, *invstd;
-	void *sum_grad, *sum_product; /* of each channel */
+	void *sum_grad, *sum_product; /* [channels] */
 	double *sums;		      /* two for each channel */
 	int64_t n, channels, inner;
 	bool train;
@@ -32,7 +32,7 @@ struct batch {
 
 #define BY_DTYPE(t, fn) ((t)->dtype == TENSOR_F32 ? fn##_f32 : fn##_f64)
 
-static int begin(const char *name, struct batch *t, const tensor *x)
+static int set_input(const char *name, struct batch *t, const tensor *x)
 {
 	t->x = x->data;
 	t->n = x->sizes[0];
@@ -43,7 +43,7 @@ static int begin(const char *name, struct batch *t, const tensor *x)
 		       kernel_no_dtype(name, x->dtype, "cpu");
 }
 
-/* Channels in a chunk of sums. */
+/* Channels in a chunk of parallel sums. */
 static int64_t channel_grain(const struct batch *t)
 {
 	int64_t each = t->n * t->inner + 1,
@@ -62,7 +62,7 @@ static int cpu_batch_stats(tensor *mean, tensor *var, const tensor *x)
 	struct batch t = { .mean = mean->data, .var = var->data };
 	struct tensor_storage *s;
 
-	if (begin("batch_norm", &t, x) < 0)
+	if (set_input("batch_norm", &t, x) < 0)
 		return -thread()->error.code;
 	s = storage_alloc(TENSOR_DEVICE_CPU, 2 * t.channels * sizeof(double), false);
 	if (!s)
@@ -83,7 +83,7 @@ static int cpu_batch_apply(tensor *out, const tensor *x, const tensor *mean, con
 			   .bias = bias ? bias->data : NULL };
 	int64_t rows, length;
 
-	if (begin("batch_norm", &t, x) < 0)
+	if (set_input("batch_norm", &t, x) < 0)
 		return -thread()->error.code;
 	rows = t.inner == 1 ? t.n : t.n * t.channels;
 	length = t.inner == 1 ? t.channels : t.inner;
@@ -104,7 +104,7 @@ static int cpu_batch_norm_backward(tensor *dx, tensor *dweight, tensor *dbias, c
 	int64_t line;
 	struct tensor_storage *s;
 
-	if (begin("batch_norm_backward", &t, x) < 0)
+	if (set_input("batch_norm_backward", &t, x) < 0)
 		return -thread()->error.code;
 	line = t.channels * (int64_t)itemsize(x);
 	s = storage_alloc(TENSOR_DEVICE_CPU, 2 * t.channels * sizeof(double) + 2 * line, false);

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
-/* Channels begin to end of batch_norm.c, for the element type T. */
+/*
+ * The loops of batch_norm.c for elements of type T (no include guard; the includer defines T, V, LANES,
+ * F).
+ */
 #include "kernels/cpu/nn/moments.h"
 
 /*
  * For each channel the sum of (x - centre)^2, of x (centre NULL) or of grad (x - centre), in f64.
- * Inner runs are summed as vectors; where there are none, neighbouring channels are.
+ * Inner elements are summed in vectors; if there is one, vectors are of adjacent channels.
  */
 static void F(channel_sums)(const struct batch *t, int64_t begin, int64_t end, const T *centre,
 			    const T *grad, double *sum)
@@ -56,7 +59,7 @@ static void F(apply)(int64_t begin, int64_t end, void *ctx)
 	const T *mean = t->mean, *invstd = t->invstd, *weight = t->weight, *bias = t->bias;
 	int64_t s = t->inner, c = t->channels;
 
-	/* a row is one channel of one element of the batch, or all channels where s is 1 */
+	/* A row is one channel of one element of the batch, or all its channels if s is 1. */
 	for (int64_t r = begin; r < end; r++) {
 		if (s == 1) {
 			const T *x = (const T *)t->x + r * c;
@@ -76,7 +79,7 @@ static void F(apply)(int64_t begin, int64_t end, void *ctx)
 	}
 }
 
-/* The sums of grad and of grad (x - mean), side by side for each chunk. */
+/* The sums of grad and of grad (x - mean). */
 static void F(grad_sums)(int64_t begin, int64_t end, void *ctx)
 {
 	const struct batch *t = ctx;
@@ -94,7 +97,7 @@ static void F(grad_sums)(int64_t begin, int64_t end, void *ctx)
 	}
 }
 
-/* dx = invstd w (g - mean(g) - x^ mean(g x^)), or invstd w g */
+/* Training: dx = invstd w (g - mean(g) - x^ mean(g x^)). Evaluation: dx = invstd w g. */
 static void F(dx)(int64_t begin, int64_t end, void *ctx)
 {
 	const struct batch *t = ctx;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* Connectionist temporal classification: a sequence of the batch is one task. */
+/* Connectionist temporal classification; a sequence of the batch is one task. */
 #include "kernels/abi/ctc.h"
 #include "kernels/cpu/simd/cpu.h"
 
@@ -7,13 +7,13 @@
 
 #include <math.h>
 
-/* The class at position s. */
+/* The class at position s: blanks are at even positions. */
 static int64_t ctc_label(const struct ctc *c, const int64_t *labels, int64_t s)
 {
 	return s & 1 ? labels[s / 2] : c->blank;
 }
 
-/* Whether position s may follow position s - 2: there is one, and it is another label. */
+/* Whether position s may follow position s - 2: its label differs. */
 static bool ctc_skips(const struct ctc *c, const int64_t *labels, int64_t s)
 {
 	return s > 1 && ctc_label(c, labels, s) != ctc_label(c, labels, s - 2);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
 /*
- * A sequence's forward and backward variables (Graves et al. 2006, equations 6 to 15, as
- * logarithms), for one dtype: included with T, EXP, LOG and LOOP(name). Positions count the
- * target's labels with a blank before, between and behind them.
+ * The forward and backward variables of a sequence (Graves et al. 2006, equations 6 to 15) as
+ * logarithms of type T (no include guard; the includer defines T, EXP, LOG and LOOP(name)). Positions
+ * are the labels of the target with a blank before, between and after them.
  */
 
 static T LOOP(log_sum)(T a, T b, T c)
@@ -45,7 +45,7 @@ static void LOOP(forward)(const struct ctc *c, int64_t b)
 	*loss = -LOOP(log_sum)(row[n - 1], last, -(T)INFINITY);
 }
 
-/* The sums of the products of both variables for each class, in the rows of out. */
+/* Sets the rows of out to the sums, by class, of the products of both variables. */
 static void LOOP(collect)(const struct ctc *c, int64_t b)
 {
 	const int64_t *labels = c->labels + c->first[b];

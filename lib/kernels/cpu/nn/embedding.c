@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * Gradients of tables of rows, and bags of rows. A table is cut into ranges of rows, and each range
- * looks at all indices in their order, so that a row's sum does not depend on the cut.
+ * embedding_bag, and the gradients of embedding and embedding_bag. A table of rows is divided into
+ * ranges for parallel work. Each range reads all indices in order, so that the bits of the sum of a
+ * row do not depend on the division.
  */
 #include "kernels/cpu/simd/cpu.h"
 
 #include "kernels/abi/embedding.h"
 #include "iter/parallel.h"
 
-#define RANGES 16 /* of a table */
+#define RANGES 16 /* ranges of a table */
 
 struct table {
 	tensor *out;
 	const tensor *grad, *indices, *bag, *bag_size, *factors; /* the last three may be NULL */
 	int64_t m, d, grain;
-	const int64_t *counts; /* of each row; NULL: not asked for */
+	const int64_t *counts; /* occurrences of each row; NULL: no scaling by frequency */
 	void *buffers;	       /* a row for each range */
 	struct embedding e;
 };
@@ -70,7 +71,7 @@ static struct tensor_storage *scratch(int64_t n)
 	return storage_alloc(TENSOR_DEVICE_CPU, n + 1, false);
 }
 
-/* How often each row occurs. */
+/* counts[k] = how often row k is among the indices. */
 static void count_rows(int64_t *counts, int64_t rows, const tensor *indices)
 {
 	memset(counts, 0, rows * sizeof(*counts));
@@ -121,7 +122,7 @@ static int cpu_embedding_backward(tensor *out, const tensor *grad, const tensor 
 	return fill_table(&t, out->sizes[0]);
 }
 
-/* Offsets ascend within the indices; to which bag each index belongs. */
+/* Checks that offsets ascend, and sets offset2bag to the bag of each index. */
 static int fill_offset2bag(const struct bags *b)
 {
 	int64_t n = b->indices->numel, last = 0, at = 0;

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
-/* Loops of embedding.c for the element type T: tables' rows become T when they are read. */
+/*
+ * The loops of embedding.c for sums of type T, of dtype DTYPE (no include guard). Rows of other dtypes
+ * are converted when they are read.
+ */
 
-/* Row i of t [.., d] as T: where it is, or converted into buffer. */
+/* Row i of t [.., d]: in place, or converted to T in buffer. */
 static inline const T *F(row)(const tensor *t, int64_t i, int64_t d, T *buffer)
 {
 	const char *at = (const char *)t->data + i * d * itemsize(t);
@@ -45,7 +48,7 @@ static void F(table)(int64_t begin, int64_t end, void *ctx)
 	}
 }
 
-/* Of maxima: each element of a bag's gradient goes to the row it came from. */
+/* BAG_MAX: each element of the gradient of a bag is added to the row that was the maximum. */
 static void F(table_of_maxima)(const struct table *t, const tensor *maximum, const tensor *bag_size)
 {
 	T *out = t->out->data, *buffer = t->buffers;
@@ -62,6 +65,7 @@ static void F(table_of_maxima)(const struct table *t, const tensor *maximum, con
 
 /* ---- bags ---- */
 
+/* The maximum of out and row k, with the index of its row. */
 static void F(maximum)(const struct bag_job *t, int64_t b, const T *row, int64_t k, bool first)
 {
 	T *out = (T *)t->out->data + b * t->d;
@@ -89,6 +93,7 @@ static void F(bags)(int64_t begin, int64_t end, void *ctx)
 		for (int64_t i = from; i < to; i++) {
 			int64_t k = index_at(bags->indices, i);
 			const T *row;
+			T factor = bags->factors ? ((const T *)bags->factors->data)[i] : 1;
 
 			if (k == bags->e.padding_idx)
 				continue;
@@ -96,8 +101,7 @@ static void F(bags)(int64_t begin, int64_t end, void *ctx)
 			if (bags->mode == BAG_MAX)
 				F(maximum)(t, b, row, k, !count);
 			else
-				F(add_row)
-			(out, row, bags->factors ? ((const T *)bags->factors->data)[i] : 1, t->d);
+				F(add_row)(out, row, factor, t->d);
 			count++;
 		}
 		for (int64_t j = 0; bags->mode == BAG_MEAN && count > 1 && j < t->d; j++)
@@ -106,6 +110,7 @@ static void F(bags)(int64_t begin, int64_t end, void *ctx)
 	}
 }
 
+/* The gradient of the factors of rows: the products of rows and gradients of their bags. */
 static void F(products)(const struct bag_job *t)
 {
 	const struct bags *b = t->b;

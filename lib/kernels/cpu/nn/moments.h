@@ -1,10 +1,17 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
 /*
- * Sums over a contiguous line, for normalization: vectors of partial sums within a block, blocks
- * in f64. Included once for each element type T, with vectors V of LANES and names F(x).
+ * Sums over a contiguous line, for normalization: F(sum), F(sum_squares) and F(sum_centred). A block
+ * is summed in vectors of T, the sums of blocks in f64. Included once for each element type T, with
+ * vectors V of LANES elements and the names F(x).
  */
+#ifndef TENSOR_MOMENTS_H
+#define TENSOR_MOMENTS_H
 
-#define MOMENT_BLOCK 2048 /* elements that are summed in T */
+#define MOMENT_BLOCK 2048 /* elements summed in T */
+
+enum moment { MOMENT_SUM, MOMENT_SQUARES, MOMENT_CENTRED };
+
+#endif
 
 static inline double F(lanes)(V a, V b, V c, V d)
 {
@@ -18,54 +25,69 @@ static inline double F(lanes)(V a, V b, V c, V d)
 	return sizeof(T) == 8 ? (double)sum[0] : (double)sum[0] + (double)sum[1];
 }
 
-/* The sum of VECTOR(i), of the LANES elements from i, and of SCALAR(i) for the rest. */
-#define MOMENT_SUM(NAME, PARAMS, VECTOR, SCALAR)                                           \
-	static double F(NAME) PARAMS                                                       \
-	{                                                                                  \
-		double total = 0;                                                          \
-                                                                                           \
-		for (int64_t begin = 0; begin < n; begin += MOMENT_BLOCK) {                \
-			int64_t end = n - begin < MOMENT_BLOCK ? n : begin + MOMENT_BLOCK; \
-			int64_t i = begin;                                                 \
-			V s0 = { 0 }, s1 = { 0 }, s2 = { 0 }, s3 = { 0 };                  \
-			T rest = 0;                                                        \
-                                                                                           \
-			for (; i + 4 * LANES <= end; i += 4 * LANES) {                     \
-				s0 += VECTOR(i);                                           \
-				s1 += VECTOR(i + LANES);                                   \
-				s2 += VECTOR(i + 2 * LANES);                               \
-				s3 += VECTOR(i + 3 * LANES);                               \
-			}                                                                  \
-			for (; i + LANES <= end; i += LANES)                               \
-				s0 += VECTOR(i);                                           \
-			for (; i < end; i++)                                               \
-				rest += SCALAR(i);                                         \
-			total += F(lanes)(s0, s1, s2, s3) + rest;                          \
-		}                                                                          \
-		return total;                                                              \
-	}
+/* The terms of LANES elements; x itself for MOMENT_SUM. */
+static inline __attribute__((always_inline)) V F(vector_terms)(const T *x, const T *y, T centre,
+							       enum moment moment)
+{
+	V v = *(const V *)x;
 
-#define AT(p, i) (*(const V *)((p) + (i)))
-#define ONE(i)	 AT(x, i)
-#define ONE_S(i) x[i]
-MOMENT_SUM(sum, (const T *x, int64_t n), ONE, ONE_S)
-#define SQUARE(i)                         \
-	({                                \
-		V c_ = AT(x, i) - centre; \
-		c_ *c_;                   \
-	})
-#define SQUARE_S(i) ((x[i] - centre) * (x[i] - centre))
-MOMENT_SUM(sum_squares, (const T *x, T centre, int64_t n), SQUARE, SQUARE_S)
-/* sum of x (y - centre) */
-#define CENTRED(i)   (AT(x, i) * (AT(y, i) - centre))
-#define CENTRED_S(i) (x[i] * (y[i] - centre))
-MOMENT_SUM(sum_centred, (const T *x, const T *y, T centre, int64_t n), CENTRED, CENTRED_S)
-#undef ONE
-#undef ONE_S
-#undef SQUARE
-#undef SQUARE_S
-#undef CENTRED
-#undef CENTRED_S
-#undef AT
-#undef MOMENT_SUM
-#undef MOMENT_BLOCK
+	if (moment == MOMENT_SUM)
+		return v;
+	if (moment == MOMENT_CENTRED)
+		return v * (*(const V *)y - centre);
+	v -= centre;
+	return v * v;
+}
+
+static inline __attribute__((always_inline)) T F(scalar_term)(T x, T y, T centre,
+							      enum moment moment)
+{
+	return moment == MOMENT_SUM	? x :
+	       moment == MOMENT_CENTRED ? x * (y - centre) :
+					  (x - centre) * (x - centre);
+}
+
+/* The sum of n terms. Inlined with a constant moment. */
+static inline __attribute__((always_inline)) double F(moment)(const T *x, const T *y, T centre,
+							      int64_t n, enum moment moment)
+{
+	double total = 0;
+
+	for (int64_t begin = 0; begin < n; begin += MOMENT_BLOCK) {
+		int64_t end = n - begin < MOMENT_BLOCK ? n : begin + MOMENT_BLOCK, i = begin;
+		V s0 = { 0 }, s1 = { 0 }, s2 = { 0 }, s3 = { 0 };
+		T rest = 0;
+
+		for (; i + 4 * LANES <= end; i += 4 * LANES) {
+			int64_t j = i + LANES, k = j + LANES, l = k + LANES;
+
+			s0 += F(vector_terms)(x + i, y + i, centre, moment);
+			s1 += F(vector_terms)(x + j, y + j, centre, moment);
+			s2 += F(vector_terms)(x + k, y + k, centre, moment);
+			s3 += F(vector_terms)(x + l, y + l, centre, moment);
+		}
+		for (; i + LANES <= end; i += LANES)
+			s0 += F(vector_terms)(x + i, y + i, centre, moment);
+		for (; i < end; i++)
+			rest += F(scalar_term)(x[i], y[i], centre, moment);
+		total += F(lanes)(s0, s1, s2, s3) + rest;
+	}
+	return total;
+}
+
+static double F(sum)(const T *x, int64_t n)
+{
+	return F(moment)(x, x, 0, n, MOMENT_SUM);
+}
+
+/* The sum of (x - centre)^2. */
+static double F(sum_squares)(const T *x, T centre, int64_t n)
+{
+	return F(moment)(x, x, centre, n, MOMENT_SQUARES);
+}
+
+/* The sum of x (y - centre). */
+static double F(sum_centred)(const T *x, const T *y, T centre, int64_t n)
+{
+	return F(moment)(x, y, centre, n, MOMENT_CENTRED);
+}

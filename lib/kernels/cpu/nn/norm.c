@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * layer_norm and group_norm with their gradients. The mean is taken first and then the squares
- * around it, so that a large mean costs no precision; a row stays in the cache between the two.
- * What is summed over rows goes to a line for each chunk of them, and the lines are added in order.
+ * layer_norm and group_norm with their gradients. The mean is computed before the squared differences
+ * from it, so that a large mean does not lose precision; the row is still in the cache. Sums over rows
+ * are kept in one line for each chunk of rows, and the lines are added in order.
  */
 #include "kernels/cpu/simd/cpu.h"
 #include "kernels/cpu/simd/vec.h"
@@ -14,7 +14,7 @@
 struct layer {
 	const void *x, *grad, *weight, *bias; /* the last two may be NULL */
 	void *out, *mean, *rstd;
-	void *dweight, *dbias; /* a line for each chunk; NULL: not wanted */
+	void *dweight, *dbias; /* a line for each chunk; NULL: not required */
 	void *scratch;	       /* a line for each chunk */
 	int64_t n, grain;
 	double eps;
@@ -23,7 +23,7 @@ struct layer {
 struct groups {
 	const void *x, *grad, *weight, *bias;
 	void *out, *mean, *rstd;
-	void *sums; /* two for each channel of each element of the batch */
+	void *sums; /* [batch, groups, channels, 2] */
 	int64_t groups, channels, inner;
 	double eps;
 };
@@ -47,7 +47,7 @@ static const void *data_of(const tensor *t)
 	return t ? t->data : NULL;
 }
 
-static int check(const char *name, const tensor *x)
+static int check_dtype(const char *name, const tensor *x)
 {
 	return x->dtype == TENSOR_F32 || x->dtype == TENSOR_F64 ?
 		       0 :
@@ -72,7 +72,7 @@ static int cpu_layer_norm(tensor *out, tensor *mean, tensor *rstd, const tensor 
 			   .n = x->sizes[1],
 			   .eps = eps };
 
-	if (check("layer_norm", x) < 0)
+	if (check_dtype("layer_norm", x) < 0)
 		return -thread()->error.code;
 	parallel_for(0, x->sizes[0], rows_of(l.n), BY_DTYPE(x, layer_rows), &l);
 	return 0;
@@ -100,9 +100,9 @@ static int cpu_layer_norm_backward(tensor *dx, tensor *dweight, tensor *dbias, c
 			   .n = n };
 	struct tensor_storage *s;
 
-	if (check("layer_norm_backward", x) < 0)
+	if (check_dtype("layer_norm_backward", x) < 0)
 		return -thread()->error.code;
-	/* Lines of sums must not become as large as the rows themselves. */
+	/* At least 32 rows: the lines of sums take little memory compared to the rows. */
 	l.grain = grain = grain < 32 ? 32 : grain;
 	chunks = (rows + grain - 1) / grain;
 	lines = 2 * chunks * n;
@@ -139,7 +139,7 @@ static int cpu_group_norm(tensor *out, tensor *mean, tensor *rstd, const tensor 
 {
 	struct groups g = groups_of(x, weight, bias);
 
-	if (check("group_norm", x) < 0)
+	if (check_dtype("group_norm", x) < 0)
 		return -thread()->error.code;
 	g.out = out->data;
 	g.mean = mean->data;
@@ -159,7 +159,7 @@ static int cpu_group_norm_backward(tensor *dx, tensor *dweight, tensor *dbias, c
 	struct tensor_storage *s;
 	tensor *totals[] = { dbias, dweight };
 
-	if (check("group_norm_backward", x) < 0)
+	if (check_dtype("group_norm_backward", x) < 0)
 		return -thread()->error.code;
 	s = storage_alloc(TENSOR_DEVICE_CPU, 2 * count * g.channels * itemsize(x), false);
 	if (!s)
@@ -169,7 +169,7 @@ static int cpu_group_norm_backward(tensor *dx, tensor *dweight, tensor *dbias, c
 	g.mean = mean->data;
 	g.rstd = rstd->data;
 	g.sums = s->data;
-	if (!x->numel) /* no element is added to them */
+	if (!x->numel) /* no task writes the sums */
 		memset(s->data, 0, s->nbytes);
 	parallel_for(0, count, rows_of(g.channels * g.inner), BY_DTYPE(x, groups_dx), &g);
 	for (int i = 0; i < 2; i++) {

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
-/*
- * Rows of layer_norm and groups of group_norm, for the element type T. See norm.c.
- */
+/* The loops of norm.c for elements of type T (no include guard; the includer defines T, V, LANES, F). */
 #include "kernels/cpu/nn/moments.h"
 
 /* ---- layer_norm ---- */
@@ -58,7 +56,7 @@ static void F(layer_dx)(int64_t begin, int64_t end, void *ctx)
 	}
 }
 
-/* The rows' part of dweight and dbias, in lines of their own for each chunk. */
+/* Adds rows begin to end to the lines of dweight and dbias of their chunk. */
 static void F(layer_dweight)(int64_t begin, int64_t end, void *ctx)
 {
 	const struct layer *l = ctx;
@@ -82,7 +80,7 @@ static void F(layer_dweight)(int64_t begin, int64_t end, void *ctx)
 	}
 }
 
-/* out = the sum of `chunks` lines, in their order. */
+/* out = the sum of `chunks` lines, added in order. */
 static void F(add_lines)(T *out, const T *lines, int64_t chunks, int64_t n)
 {
 	memset(out, 0, n * sizeof(T));
@@ -127,7 +125,7 @@ static void F(groups)(int64_t begin, int64_t end, void *ctx)
 
 /*
  * For each group: dx, and for each of its channels the sums of grad and of grad x^, from which
- * dweight and dbias are made later.
+ * groups_total() computes dbias and dweight.
  */
 static void F(groups_dx)(int64_t begin, int64_t end, void *ctx)
 {

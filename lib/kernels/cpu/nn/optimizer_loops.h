@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
 /*
- * A block of a parameter, for one dtype: included with T, SQRT and LOOP(name). The gradient that
- * the method sees is in g, since the tensor's own keeps its sign and has no decay.
+ * A step for a block of a parameter of type T (no include guard). The includer defines T, SQRT and
+ * LOOP(name). g is a copy of the gradient with the sign of maximize and with the weight decay; the
+ * tensor of the gradient does not change, except by s->scale.
  */
 
 static void LOOP(gradient)(const struct optimizer_step *s, T *g, T *grad, T *param, int64_t n)
@@ -93,17 +94,16 @@ static void LOOP(block)(const struct optimizer_step *s, T *param, T *grad, T *co
 	}
 }
 
-/* Elements begin to end of tensors that have this dtype. */
+/* Elements begin to end of tensors of this dtype. */
 static void LOOP(range)(int64_t begin, int64_t end, void *ctx)
 {
 	const struct optimizer_step *s = ctx;
 
 	for (int64_t i = begin; i < end; i += BLOCK) {
-		T *state[OPTIMIZER_STATES];
+		T *state[OPTIMIZER_STATES], *param = (T *)s->param + i, *grad = (T *)s->grad + i;
 
 		for (int k = 0; k < OPTIMIZER_STATES; k++)
 			state[k] = s->state[k] ? (T *)s->state[k] + i : NULL;
-		LOOP(block)
-		(s, (T *)s->param + i, (T *)s->grad + i, state, end - i < BLOCK ? end - i : BLOCK);
+		LOOP(block)(s, param, grad, state, end - i < BLOCK ? end - i : BLOCK);
 	}
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
-/* What pooling loops share: how tensors fall into planes, and which outputs a tap serves. */
+/* Shared by the pooling kernels: the shape, windows, and the outputs that read a tap. */
 #ifndef TENSOR_POOL_H
 #define TENSOR_POOL_H
 
@@ -9,7 +9,7 @@
 
 #include "iter/parallel.h"
 
-#define POOL_CHUNK 256 /* outputs of a row that are worked on together */
+#define POOL_CHUNK 256 /* outputs of a row that are computed together */
 
 struct pool_shape {
 	const struct pool_params *p;
@@ -21,7 +21,7 @@ static inline int64_t pool_size(const tensor *t, int d, int spatial)
 	return d < 3 - spatial ? 1 : t->sizes[t->ndim - 3 + d];
 }
 
-/* `out` and `in` of the forward direction. */
+/* out and in are those of the forward operation. */
 static inline struct pool_shape pool_shape_of(const tensor *out, const tensor *in,
 					      const struct pool_params *p)
 {
@@ -38,9 +38,9 @@ static inline struct pool_shape pool_shape_of(const tensor *out, const tensor *i
 	return s;
 }
 
-/* One output's window along a dimension: taps `from` to `until` lie within the input. */
+/* The window of an output along a dimension: taps `from` to `until` are within the input. */
 struct pool_window {
-	int64_t start; /* of tap 0; negative in the padding */
+	int64_t start; /* position of tap 0; negative in the padding */
 	int64_t from, until;
 };
 
@@ -55,7 +55,7 @@ static inline struct pool_window pool_window_of(const struct pool_shape *s, int 
 	return (struct pool_window){ start, from, until < from ? from : until };
 }
 
-/* Of the outputs begin to end of a row, those for which tap k lies within the input. */
+/* Reduces outputs *begin to *end of a row to those for which tap k is within the input. */
 static inline void pool_served(const struct pool_shape *s, int64_t k, int64_t *begin, int64_t *end)
 {
 	int64_t shift = s->p->padding[2] - k * s->p->dilation[2], stride = s->p->stride[2];

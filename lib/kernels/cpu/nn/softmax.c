@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * softmax and log_softmax along a dimension, and their gradients. The greatest element is taken
- * away before exp(), so that nothing overflows. Lines that are contiguous, or whose neighbours
- * are not, are done one by one; else a tile of neighbouring lines is done row by row.
+ * softmax and log_softmax along a dimension, and their gradients. The greatest element is subtracted
+ * before exp(), so that nothing overflows. Adjacent lines whose elements are contiguous across the
+ * lines are computed as a tile, row by row; all others one by one.
  */
 #include "kernels/cpu/simd/cpu.h"
 #include "kernels/cpu/simd/vecmath.h"
@@ -13,15 +13,15 @@
 
 #include <math.h>
 
-#define BLOCK	     512  /* elements of a line that are handled at once */
-#define LONG_BLOCK   4096 /* the same, where nothing has to be collected */
-#define FEW	     64	  /* elements that are not worth turning round */
-#define SHORT_LINE   32
-#define SIDE_BY_SIDE 64	  /* short lines that are turned round together */
-#define TILE	     1024 /* lines side by side: a page of f32 */
-#define TILE_MIN     16
+#define BLOCK	     512  /* elements of a line that are gathered at a time */
+#define LONG_BLOCK   4096 /* elements processed at a time if none have to be gathered */
+#define FEW	     64	  /* elements up to which short lines are not transposed */
+#define SHORT_LINE   32	  /* elements of a short line */
+#define SIDE_BY_SIDE 64	  /* short lines transposed together */
+#define TILE	     1024 /* lines of a tile: a page of f32 */
+#define TILE_MIN     16	  /* the least number of lines of a tile */
 
-/* A vector where x points. */
+/* The vector at x. */
 #define AT(x) (*(const V *)(x))
 
 #define T     float
@@ -58,7 +58,7 @@ struct job {
 	bool log;
 };
 
-static void run_lines(int64_t begin, int64_t end, void *ctx)
+static void lines_task(int64_t begin, int64_t end, void *ctx)
 {
 	const struct job *j = ctx;
 	int64_t run = j->t->kept.size[0];
@@ -75,15 +75,15 @@ static void run_lines(int64_t begin, int64_t end, void *ctx)
 	}
 }
 
-/* Halves: each line as f32 on the stack. */
-struct half_job {
+/* f16 and bf16: lines are converted to f32 on the stack. */
+struct reduced_job {
 	const struct reduce_iter *t;
 	enum tensor_dtype dtype;
 	bool log;
 };
 
-/* Lines that follow each other in every operand are converted together: how many from line i. */
-static int64_t half_lines(const struct half_job *j, int64_t i, int64_t end)
+/* The number of lines from i on that are converted together: adjacent ones in every operand. */
+static int64_t adjacent_lines(const struct reduced_job *j, int64_t i, int64_t end)
 {
 	const struct reduce_iter *t = j->t;
 	int64_t n = t->along.size[0], many = SOFTMAX_HALF_LINE / n;
@@ -94,57 +94,67 @@ static int64_t half_lines(const struct half_job *j, int64_t i, int64_t end)
 	return many < end - i ? many : end - i;
 }
 
-static void run_half_lines(int64_t begin, int64_t end, void *ctx)
+/* Operand k, n elements along the dimension, in f32. */
+static void load_f32(float *to, const struct reduced_job *j, char *const *data, int k, int64_t n)
 {
-	const struct half_job *j = ctx;
+	int64_t stride = j->t->along.stride[k][0];
+
+	CPU_NAME(convert)(to, TENSOR_F32, sizeof(*to), data[k], j->dtype, stride, n);
+}
+
+static void store_f32(const struct reduced_job *j, char *const *data, const float *from, int64_t n)
+{
+	int64_t stride = j->t->along.stride[0][0];
+
+	CPU_NAME(convert)(data[0], j->dtype, stride, from, TENSOR_F32, sizeof(*from), n);
+}
+
+static void reduced_float_lines(int64_t begin, int64_t end, void *ctx)
+{
+	const struct reduced_job *j = ctx;
 	const struct reduce_iter_dims *along = &j->t->along;
 	_Alignas(64) float x[SOFTMAX_HALF_LINE + VEC_F32];
 	int64_t n = along->size[0];
 	char *data[NEST_OPERANDS];
 
 	for (int64_t i = begin, m; i < end; i += m) {
-		m = half_lines(j, i, end);
+		m = adjacent_lines(j, i, end);
 		reduce_iter_seek(j->t, i, data);
-		CPU_NAME(convert)
-		(x, TENSOR_F32, sizeof(float), data[1], j->dtype, along->stride[1][0], m * n);
+		load_f32(x, j, data, 1, m * n);
 		for (int64_t l = 0; l < m; l++)
 			line_f32((char *)(x + l * n), sizeof(float), (char *)(x + l * n),
 				 sizeof(float), n, j->log);
-		CPU_NAME(convert)
-		(data[0], j->dtype, along->stride[0][0], x, TENSOR_F32, sizeof(float), m * n);
+		store_f32(j, data, x, m * n);
 	}
 }
 
-/* Operands out, saved output, gradient. */
-static void run_half_backward(int64_t begin, int64_t end, void *ctx)
+/* The operands are out, the saved output and the gradient. */
+static void reduced_float_backward(int64_t begin, int64_t end, void *ctx)
 {
-	const struct half_job *j = ctx;
+	const struct reduced_job *j = ctx;
 	const struct reduce_iter_dims *along = &j->t->along;
 	_Alignas(64) float y[SOFTMAX_HALF_LINE], g[SOFTMAX_HALF_LINE];
 	int64_t n = along->size[0];
 	char *data[NEST_OPERANDS];
 
 	for (int64_t i = begin, m; i < end; i += m) {
-		m = half_lines(j, i, end);
+		m = adjacent_lines(j, i, end);
 		reduce_iter_seek(j->t, i, data);
-		CPU_NAME(convert)
-		(y, TENSOR_F32, sizeof(float), data[1], j->dtype, along->stride[1][0], m * n);
-		CPU_NAME(convert)
-		(g, TENSOR_F32, sizeof(float), data[2], j->dtype, along->stride[2][0], m * n);
+		load_f32(y, j, data, 1, m * n);
+		load_f32(g, j, data, 2, m * n);
 		for (int64_t l = 0; l < m; l++) {
 			float *to = g + l * n, *from = y + l * n;
 
 			gradient_f32(to, to, from, n, gradient_sum_f32(to, from, n, j->log),
 				     j->log);
 		}
-		CPU_NAME(convert)
-		(data[0], j->dtype, along->stride[0][0], g, TENSOR_F32, sizeof(float), m * n);
+		store_f32(j, data, g, m * n);
 	}
 }
 
-static int run_half(parallel_fn fn, const tensor *const *op, int nops, int dim, bool log)
+static int for_reduced_lines(parallel_fn fn, const tensor *const *op, int nops, int dim, bool log)
 {
-	struct half_job j = { .dtype = op[1]->dtype, .log = log };
+	struct reduced_job j = { .dtype = op[1]->dtype, .log = log };
 	int64_t grain;
 	struct reduce_iter t;
 
@@ -161,7 +171,7 @@ struct softmax_fns {
 	lines_fn rows, columns;
 };
 
-/* Are there enough neighbouring lines, contiguous across in every operand? */
+/* Whether there are `enough` adjacent lines whose elements are contiguous across in every operand. */
 static bool side_by_side(const struct reduce_iter *t, int64_t size, int64_t enough)
 {
 	for (int i = 0; i < t->nops; i++)
@@ -170,7 +180,8 @@ static bool side_by_side(const struct reduce_iter *t, int64_t size, int64_t enou
 	return t->kept.size[0] >= enough;
 }
 
-static int run(const struct softmax_fns *fns, const tensor *const *op, int nops, int dim, bool log)
+static int for_lines(const struct softmax_fns *fns, const tensor *const *op, int nops, int dim,
+		     bool log)
 {
 	int64_t size = itemsize(op[0]), grain;
 	struct job j = { .fn = fns->rows, .log = log };
@@ -184,13 +195,13 @@ static int run(const struct softmax_fns *fns, const tensor *const *op, int nops,
 		j.fn = fns->columns;
 	grain = ITER_GRAIN / t.along.count;
 	grain = j.fn == fns->columns && grain < TILE ? TILE : grain < 1 ? 1 : grain;
-	parallel_for(0, t.kept.count, grain, run_lines, &j);
+	parallel_for(0, t.kept.count, grain, lines_task, &j);
 	return 0;
 }
 
-/* Few elements, contiguous along the last dimension: no set-up. */
-static bool run_small(const struct softmax_fns *fns, tensor *out, const tensor *self, int dim,
-		      bool log)
+/* A small contiguous tensor along its last dimension, without an iterator. Returns false for others. */
+static bool small_softmax(const struct softmax_fns *fns, tensor *out, const tensor *self, int dim,
+			  bool log)
 {
 	int64_t n = self->sizes[dim], size = itemsize(self);
 	struct reduce_iter t;
@@ -215,12 +226,12 @@ static int forward(const char *name, tensor *out, const tensor *self, int dim, b
 	const tensor *op[] = { out, self };
 
 	if (dtype_is_reduced_float(self->dtype) && self->sizes[dim] <= SOFTMAX_HALF_LINE)
-		return run_half(run_half_lines, op, 2, dim, log);
+		return for_reduced_lines(reduced_float_lines, op, 2, dim, log);
 	if (unlikely(!fns->rows))
 		return kernel_no_dtype(name, self->dtype, "cpu");
-	if (likely(run_small(fns, out, self, dim, log)))
+	if (likely(small_softmax(fns, out, self, dim, log)))
 		return 0;
-	return run(fns, op, 2, dim, log);
+	return for_lines(fns, op, 2, dim, log);
 }
 
 static int backward(const char *name, tensor *out, const tensor *grad, const tensor *output,
@@ -230,14 +241,14 @@ static int backward(const char *name, tensor *out, const tensor *grad, const ten
 		[TENSOR_F32] = { backward_rows_f32, backward_columns_f32 },
 		[TENSOR_F64] = { backward_rows_f64, backward_columns_f64 },
 	};
-	/* In the order of the saved output: a gradient is often an expanded one. */
+	/* The saved output comes first and gives the order of loops: a gradient is often expanded. */
 	const tensor *op[] = { out, output, grad };
 
 	if (dtype_is_reduced_float(grad->dtype) && grad->sizes[dim] <= SOFTMAX_HALF_LINE)
-		return run_half(run_half_backward, op, 3, dim, log);
+		return for_reduced_lines(reduced_float_backward, op, 3, dim, log);
 	if (unlikely(!all[grad->dtype].rows))
 		return kernel_no_dtype(name, grad->dtype, "cpu");
-	return run(&all[grad->dtype], op, 3, dim, log);
+	return for_lines(&all[grad->dtype], op, 3, dim, log);
 }
 
 static int cpu_softmax(tensor *out, const tensor *self, int dim)

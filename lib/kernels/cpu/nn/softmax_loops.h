@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
 /*
- * The loops of softmax.c for one dtype; no include guard, each inclusion makes another set. The
- * includer defines
+ * The loops of softmax.c, included once for each element type T (no include guard). The includer
+ * defines
  *
- *   T, V      the element, and a vector of it; a vector has LANES elements
- *   EXP, LOG  functions on V; LOG1 of a T; VMAX of two V
- *   PART, LOAD, STORE  less than a V, as in vec.h
- *   F(name)   a name of its own for a function of this set
+ *   T, V, LANES        the element type, the vector type, and the elements of a vector
+ *   EXP, LOG, VMAX     functions of V; LOG1 is LOG of a T
+ *   PART, LOAD, STORE  parts of a vector, see vec.h
+ *   F(name)            the name of a function for T
  *
- * Every function gets the nest and pointers for n neighbouring positions of the innermost kept
- * dimension: F(rows) takes them one by one, F(columns) all at once, which needs them contiguous.
+ * The functions get the iterator and pointers to n adjacent positions of the innermost kept dimension:
+ * F(rows) computes line by line, F(columns) all lines together, whose elements must be contiguous
+ * across.
  */
 
-/* In place; n is rounded up to whole vectors, which the buffer must have room for. */
+/* x = exp(x). n is rounded up to whole vectors, for which the buffer must have room. */
 static void F(exp_buffer)(T *x, int64_t n)
 {
 	for (int64_t i = 0; i < n; i += LANES)
@@ -25,8 +26,8 @@ static void F(log_buffer)(T *x, int64_t n)
 		*(V *)(x + i) = LOG(*(V *)(x + i));
 }
 
-/* Elements of a line as they lie when contiguous, else collected in buf. */
-static inline const T *F(collect)(const char *p, int64_t stride, int64_t n, T *buf)
+/* Returns n elements of a line: p if they are contiguous, else buf, to which they are copied. */
+static inline const T *F(gather)(const char *p, int64_t stride, int64_t n, T *buf)
 {
 	if (stride == sizeof(T))
 		return (const T *)p;
@@ -35,8 +36,8 @@ static inline const T *F(collect)(const char *p, int64_t stride, int64_t n, T *b
 	return buf;
 }
 
-/* The greatest of max and n elements; a NaN stays. */
-static T F(greatest)(const T *x, int64_t n, T max)
+/* The maximum of max and n elements; NaN if any of them is NaN. */
+static T F(maximum)(const T *x, int64_t n, T max)
 {
 	V a = (V){ 0 } + max, b = a, c = a, d = a;
 	T lane[LANES];
@@ -79,7 +80,7 @@ static T F(add_lanes)(V v)
 	return sizeof(T) == 8 ? v[0] : v[0] + v[1];
 }
 
-/* y = exp(x - max), unless y is NULL; their sum. */
+/* Returns the sum of exp(x - max); stores the terms to y unless it is NULL. */
 static inline __attribute__((always_inline)) T F(exp_sum)(T *y, const T *x, int64_t n, T max)
 {
 	V sum = { 0 }, more = { 0 }, e;
@@ -111,7 +112,7 @@ static inline __attribute__((always_inline)) T F(exp_sum)(T *y, const T *x, int6
 	return F(add_lanes)(sum + more);
 }
 
-/* One line of any length, in blocks. */
+/* One line of any length and strides, in blocks. */
 static void F(line)(char *o, int64_t so, const char *a, int64_t sa, int64_t n, bool log)
 {
 	T in[BLOCK], out[BLOCK], max = -INFINITY, shift;
@@ -122,13 +123,13 @@ static void F(line)(char *o, int64_t so, const char *a, int64_t sa, int64_t n, b
 	for (int64_t i = 0; i < n; i += block) {
 		int64_t m = n - i < block ? n - i : block;
 
-		max = F(greatest)(F(collect)(a + i * sa, sa, m, in), m, max);
+		max = F(maximum)(F(gather)(a + i * sa, sa, m, in), m, max);
 	}
 	for (int64_t i = 0; i < n; i += block) {
 		int64_t m = n - i < block ? n - i : block;
 		T *y = dense ? (T *)(o + i * so) : out;
 
-		sum += F(exp_sum)(log ? NULL : y, F(collect)(a + i * sa, sa, m, in), m, max);
+		sum += F(exp_sum)(log ? NULL : y, F(gather)(a + i * sa, sa, m, in), m, max);
 		for (int64_t k = 0; !dense && !log && k < m; k++)
 			*(T *)(o + (i + k) * so) = out[k];
 	}
@@ -151,7 +152,7 @@ static void F(line)(char *o, int64_t so, const char *a, int64_t sa, int64_t n, b
 	}
 }
 
-/* A few short lines share the calls of exp and log. */
+/* A few short lines, gathered in a buffer so that exp and log are computed for all of them together. */
 static void F(few_lines)(const struct reduce_iter *t, char *const *data, int64_t rows, bool log)
 {
 	int64_t n = t->along.size[0], so = t->along.stride[0][0], sa = t->along.stride[1][0];
@@ -194,20 +195,20 @@ static void F(few_lines)(const struct reduce_iter *t, char *const *data, int64_t
 
 static void F(tile)(const struct reduce_iter *t, char *o, char *a, int64_t cols, bool log);
 
-/* Many short lines are turned round and done side by side. */
+/* Many short lines, transposed to a tile. */
 static void F(short_lines)(const struct reduce_iter *t, char *const *data, int64_t rows, bool log)
 {
 	int64_t n = t->along.size[0], so = t->along.stride[0][0], sa = t->along.stride[1][0];
 	int64_t ko = t->kept.stride[0][0], ka = t->kept.stride[1][0];
 	_Alignas(64) T x[SHORT_LINE * SIDE_BY_SIDE];
-	struct reduce_iter turned;
+	struct reduce_iter tile;
 
-	turned.along.size[0] = n;
-	turned.along.stride[0][0] = turned.along.stride[1][0] = SIDE_BY_SIDE * sizeof(T);
+	tile.along.size[0] = n;
+	tile.along.stride[0][0] = tile.along.stride[1][0] = SIDE_BY_SIDE * sizeof(T);
 	for (int64_t r = 0; r < rows; r++)
 		for (int64_t i = 0; i < n; i++)
 			x[i * SIDE_BY_SIDE + r] = *(const T *)(data[1] + r * ka + i * sa);
-	F(tile)(&turned, (char *)x, (char *)x, rows, log);
+	F(tile)(&tile, (char *)x, (char *)x, rows, log);
 	for (int64_t r = 0; r < rows; r++)
 		for (int64_t i = 0; i < n; i++)
 			*(T *)(data[0] + r * ko + i * so) = x[i * SIDE_BY_SIDE + r];
@@ -231,7 +232,7 @@ static void F(rows)(const struct reduce_iter *t, char *const *data, int64_t rows
 	}
 }
 
-/* ---- contiguous kept dimension: a tile of lines side by side ---- */
+/* ---- lines whose elements are contiguous across: tiles ---- */
 
 static void F(tile)(const struct reduce_iter *t, char *o, char *a, int64_t cols, bool log)
 {
@@ -242,7 +243,7 @@ static void F(tile)(const struct reduce_iter *t, char *o, char *a, int64_t cols,
 		max[c] = -INFINITY;
 		sum[c] = 0;
 	}
-	/* Up to whole vectors. */
+	/* exp_buffer() and log_buffer() process whole vectors. */
 	for (int64_t c = cols; c % LANES; c++)
 		sum[c] = e[c] = 0;
 	for (int64_t r = 0; r < n; r++) {
@@ -281,15 +282,19 @@ static void F(tile)(const struct reduce_iter *t, char *o, char *a, int64_t cols,
 
 static void F(columns)(const struct reduce_iter *t, char *const *data, int64_t cols, bool log)
 {
-	for (int64_t c = 0; c < cols; c += TILE)
-		F(tile)
-	(t, data[0] + c * sizeof(T), data[1] + c * sizeof(T), cols - c < TILE ? cols - c : TILE,
-	 log);
+	for (int64_t c = 0; c < cols; c += TILE) {
+		int64_t n = cols - c < TILE ? cols - c : TILE;
+
+		F(tile)(t, data[0] + c * sizeof(T), data[1] + c * sizeof(T), n, log);
+	}
 }
 
-/* ---- backward: operands out, saved output, gradient ---- */
+/* ---- backward; the operands are out, the saved output and the gradient ---- */
 
-/* softmax: (g - sum of g y) y. log_softmax: g - exp(y) (sum of g). */
+/*
+ * The gradient of softmax is (g - sum of g y) y, that of log_softmax g - exp(y) (sum of g). term() is
+ * the term of the sum.
+ */
 static inline V F(term)(V g, V y, bool log)
 {
 	return log ? g : (V)(g * y);
@@ -344,16 +349,16 @@ static void F(backward_line)(const struct reduce_iter *t, char *o, const char *y
 	for (int64_t i = 0; i < n; i += BLOCK) {
 		int64_t m = n - i < BLOCK ? n - i : BLOCK;
 
-		sum += F(gradient_sum)(F(collect)(g + i * sg, sg, m, gbuf),
-				       F(collect)(y + i * sy, sy, m, ybuf), m, log);
+		sum += F(gradient_sum)(F(gather)(g + i * sg, sg, m, gbuf),
+				       F(gather)(y + i * sy, sy, m, ybuf), m, log);
 	}
 	for (int64_t i = 0; i < n; i += BLOCK) {
 		int64_t m = n - i < BLOCK ? n - i : BLOCK;
 		T *to = so == sizeof(T) ? (T *)(o + i * so) : out;
+		const T *gs = F(gather)(g + i * sg, sg, m, gbuf);
+		const T *ys = F(gather)(y + i * sy, sy, m, ybuf);
 
-		F(gradient)
-		(to, F(collect)(g + i * sg, sg, m, gbuf), F(collect)(y + i * sy, sy, m, ybuf), m,
-		 (T)sum, log);
+		F(gradient)(to, gs, ys, m, (T)sum, log);
 		for (int64_t k = 0; to == out && k < m; k++)
 			*(T *)(o + (i + k) * so) = out[k];
 	}
@@ -361,10 +366,13 @@ static void F(backward_line)(const struct reduce_iter *t, char *o, const char *y
 
 static void F(backward_rows)(const struct reduce_iter *t, char *const *data, int64_t rows, bool log)
 {
-	for (int64_t r = 0; r < rows; r++)
-		F(backward_line)
-	(t, data[0] + r * t->kept.stride[0][0], data[1] + r * t->kept.stride[1][0],
-	 data[2] + r * t->kept.stride[2][0], log);
+	for (int64_t r = 0; r < rows; r++) {
+		char *o = data[0] + r * t->kept.stride[0][0];
+		const char *y = data[1] + r * t->kept.stride[1][0];
+		const char *g = data[2] + r * t->kept.stride[2][0];
+
+		F(backward_line)(t, o, y, g, log);
+	}
 }
 
 static void F(backward_tile)(const struct reduce_iter *t, char *const *data, int64_t at,

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * Products of quantised matrices: u8 by i8, summed exactly in i32, requantised while the sums are
- * in the nearest cache. Both operands have k contiguous, so a sum is a dot product of two rows of
- * bytes and nothing is packed; a tile of rows by four columns keeps loads below additions.
+ * Products of quantized matrices: u8 by i8, summed exactly in i32 and requantized while the sums are
+ * in the L1 cache. Both operands have contiguous rows of k bytes, so an element of the result is a
+ * dot product of two rows, and nothing is packed. A tile of DOT_ROWS rows by four columns takes
+ * fewer loads than additions.
  */
 #include "kernels/cpu/simd/cpu.h"
 
@@ -10,56 +11,32 @@
 #include "kernels/abi/quantized.h"
 #include "kernels/cpu/simd/vec_i8.h"
 
-#define PANEL 64 /* columns whose weights stay in a cache while the rows pass */
-#define ROWS  64 /* of a chunk */
-#define ONES  1024
+#define PANEL 64   /* columns whose weights stay in the cache for all rows of a chunk */
+#define ROWS  64   /* rows in a chunk */
+#define ONES  1024 /* bytes of the row of ones in sum_weights() */
 
+/*
+ * sums[r * PANEL + j] = the dot product of x[r] and w[j], of k bytes, for j < 4 and for DOT_ROWS rows
+ * (tile) or one (line).
+ */
 typedef void (*tile_fn)(int32_t *sums, const uint8_t *const *x, const int8_t *const *w, int64_t k);
 
-/* sums[r * PANEL + j] for COUNT rows and 4 columns. */
-#define TILE(NAME, TARGET, ADD, COUNT)                                                           \
-	TARGET static void NAME(int32_t *sums, const uint8_t *const *x, const int8_t *const *w,  \
-				int64_t k)                                                       \
-	{                                                                                        \
-		dot_sums sum[COUNT][4];                                                          \
-		int64_t at = 0;                                                                  \
-                                                                                                 \
-		for (int r = 0; r < COUNT; r++)                                                  \
-			for (int j = 0; j < 4; j++)                                              \
-				sum[r][j] = dot_zero();                                          \
-		for (; at + DOT_BYTES <= k; at += DOT_BYTES) {                                   \
-			dot_bytes b[4];                                                          \
-                                                                                                 \
-			for (int j = 0; j < 4; j++)                                              \
-				b[j] = dot_load(w[j] + at);                                      \
-			for (int r = 0; r < COUNT; r++) {                                        \
-				dot_bytes a = dot_load(x[r] + at);                               \
-                                                                                                 \
-				for (int j = 0; j < 4; j++)                                      \
-					sum[r][j] = ADD(sum[r][j], a, b[j]);                     \
-			}                                                                        \
-		}                                                                                \
-		if (at < k) {                                                                    \
-			dot_bytes b[4];                                                          \
-                                                                                                 \
-			for (int j = 0; j < 4; j++)                                              \
-				b[j] = dot_load_part(w[j] + at, k - at);                         \
-			for (int r = 0; r < COUNT; r++) {                                        \
-				dot_bytes a = dot_load_part(x[r] + at, k - at);                  \
-                                                                                                 \
-				for (int j = 0; j < 4; j++)                                      \
-					sum[r][j] = ADD(sum[r][j], a, b[j]);                     \
-			}                                                                        \
-		}                                                                                \
-		for (int r = 0; r < COUNT; r++)                                                  \
-			_mm_storeu_si128((__m128i *)(sums + r * PANEL),                          \
-					 dot_total(sum[r][0], sum[r][1], sum[r][2], sum[r][3])); \
-	}
-TILE(tile_plain, , dot_add, DOT_ROWS)
-TILE(line_plain, , dot_add, 1)
+#define SUFFIX plain
+#define TARGET
+#define ADD dot_add
+#include "kernels/cpu/quantized/gemm_s8_tile.h"
+#undef SUFFIX
+#undef TARGET
+#undef ADD
+
 #ifdef DOT_FAST
-TILE(tile_fast, DOT_FAST, dot_add_fast, DOT_ROWS)
-TILE(line_fast, DOT_FAST, dot_add_fast, 1)
+#define SUFFIX fast
+#define TARGET DOT_FAST
+#define ADD    dot_add_fast
+#include "kernels/cpu/quantized/gemm_s8_tile.h"
+#undef SUFFIX
+#undef TARGET
+#undef ADD
 #endif
 
 struct tiles {
@@ -75,7 +52,6 @@ static struct tiles best_tiles(void)
 	return (struct tiles){ tile_plain, line_plain };
 }
 
-/* Of one row of bytes. */
 static int32_t row_sum_u8(const uint8_t *p, int64_t k)
 {
 	int32_t sum = 0;
@@ -85,7 +61,7 @@ static int32_t row_sum_u8(const uint8_t *p, int64_t k)
 	return sum;
 }
 
-/* Of n rows of weights: their products with ones. */
+/* sums[j] = the sum of row j of weights, as its dot product with ones. */
 static void sum_weights(int32_t *sums, tile_fn line, const int8_t *w, int64_t n, int64_t k)
 {
 	static const uint8_t ones[ONES] = { [0 ... ONES - 1] = 1 };
@@ -106,11 +82,11 @@ static void sum_weights(int32_t *sums, tile_fn line, const int8_t *w, int64_t n,
 	}
 }
 
-/* What a column adds to each of its sums, and to its bias in units of a sum. */
+/* The corrections of the columns of a panel; bias is in units of a sum. */
 struct column {
 	int32_t zero[PANEL], offset[PANEL];
 	float bias[PANEL], multiplier[PANEL];
-	bool zeros; /* any zero point that is not 0 */
+	bool zeros; /* a zero point is not 0 */
 };
 
 static void prepare_columns(struct column *c, const struct product_i8 *p, tile_fn line,
@@ -163,9 +139,9 @@ static void store_row(uint8_t *out, int64_t step, const uint8_t *row, int64_t n)
 			out[j * step] = row[j];
 }
 
-/* Rows begin to end against one panel of columns. */
-static void panel(const struct product_i8 *p, struct tiles tiles, const struct column *c,
-		  int64_t begin, int64_t end, int64_t first, int64_t n)
+/* Rows begin to end of n columns from `first` on. */
+static void compute_panel(const struct product_i8 *p, struct tiles tiles, const struct column *c,
+			  int64_t begin, int64_t end, int64_t first, int64_t n)
 {
 	int32_t sums[DOT_ROWS * PANEL];
 	uint8_t row[PANEL];
@@ -179,7 +155,7 @@ static void panel(const struct product_i8 *p, struct tiles tiles, const struct c
 		for (int64_t j = 0; j < n; j += 4) {
 			const int8_t *w[4];
 
-			/* Past the end a column is computed again, and its sums are not looked at. */
+			/* Sums of columns past the end are not read; they repeat the last column. */
 			for (int s = 0; s < 4; s++)
 				w[s] = p->w + (first + (j + s < n ? j + s : n - 1)) * p->k;
 			(rows == 1 ? tiles.line : tiles.tile)(sums + j, x, w, p->k);
@@ -193,8 +169,8 @@ static void panel(const struct product_i8 *p, struct tiles tiles, const struct c
 	}
 }
 
-/* A chunk is ROWS rows of one panel; panels of the same rows follow each other. */
-static void chunk(int64_t begin, int64_t end, void *ctx)
+/* A task is ROWS rows of one panel. Tasks of one panel are adjacent: they share its column data. */
+static void compute_tasks(int64_t begin, int64_t end, void *ctx)
 {
 	const struct product_i8 *p = ctx;
 	int64_t blocks = (p->m + ROWS - 1) / ROWS;
@@ -208,7 +184,7 @@ static void chunk(int64_t begin, int64_t end, void *ctx)
 
 		if (first != prepared)
 			prepare_columns(&c, p, tiles.line, prepared = first, n);
-		panel(p, tiles, &c, row, row + ROWS < p->m ? row + ROWS : p->m, first, n);
+		compute_panel(p, tiles, &c, row, row + ROWS < p->m ? row + ROWS : p->m, first, n);
 	}
 }
 
@@ -219,7 +195,7 @@ static int cpu_product_i8(const struct product_i8 *p)
 
 	if (p->m && p->n)
 		parallel_for(0, blocks * panels, work < 4 * ITER_GRAIN ? 4 * ITER_GRAIN / work : 1,
-			     chunk, (void *)p);
+			     compute_tasks, (void *)p);
 	return 0;
 }
 
@@ -231,7 +207,7 @@ struct patch_job {
 	const struct patches *p;
 };
 
-/* One row of a patch: kw bytes of an image's row, with what lies outside of it. */
+/* One row of a patch: kw bytes from column x of a row of the image; `fill` outside of it. */
 static void patch_row(uint8_t *out, const uint8_t *row, int64_t x, const struct patches *p)
 {
 	for (int64_t k = 0; k < p->kw; k++, x += p->dilation[1])

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * Positions as likely as their weights say. With replacement: a binary search in the cumulated
- * weights. Without: those with the largest weight / e, e exponential (Efraimidis and Spirakis,
- * Weighted random sampling with a reservoir, IPL 2006), in the order in which they would be drawn.
+ * multinomial: random indices with probabilities proportional to weights. With replacement: binary
+ * search in the cumulative weights. Without: the k indices with the largest weight / e, where e has
+ * an exponential distribution, in descending order (Efraimidis and Spirakis, Weighted random
+ * sampling with a reservoir, IPL 2006).
  */
 #include "kernels/cpu/random/random.h"
 
@@ -17,7 +18,7 @@ struct draw {
 
 enum { BAD_WEIGHT = 1, BAD_SUM, TOO_FEW };
 
-/* Number i of all, in [0, 1). */
+/* The random number for draw i, in [0, 1). */
 static double unit_at(const struct random_params *p, int64_t i)
 {
 	uint64_t block = p->at.offset + (uint64_t)(i / WIDE * PHILOX_BLOCKS + i % PHILOX_BLOCKS);
@@ -27,7 +28,7 @@ static double unit_at(const struct random_params *p, int64_t i)
 	return unit_f64(pair[0], pair[1]);
 }
 
-/* The sum and how many are above zero; false after marking the draw as bad. */
+/* Sets *sum to the sum of n weights. On an error sets d->bad and returns false. */
 static bool check_row(struct draw *d, const double *w, double *sum)
 {
 	int64_t positive = 0;
@@ -46,21 +47,20 @@ static bool check_row(struct draw *d, const double *w, double *sum)
 		return false;
 	}
 	if (positive < d->k) {
-		/* With replacement that is no error, and work has room for all of the row. */
 		atomic_store(&d->bad, TOO_FEW);
 		return false;
 	}
 	return true;
 }
 
-static void draw_with(int64_t begin, int64_t end, void *ctx)
+static void draw_with_replacement(int64_t begin, int64_t end, void *ctx)
 {
 	struct draw *d = ctx;
 
 	for (int64_t row = begin; row < end; row++) {
 		const double *w = d->weights + row * d->n;
 		double *cumulated = d->work + row * d->n, sum = 0;
-		struct draw one = { .n = d->n, .k = 1 };
+		struct draw one = { .n = d->n, .k = 1 }; /* k > n is valid with replacement */
 		int64_t last = 0;
 
 		if (!check_row(&one, w, &sum)) {
@@ -90,11 +90,14 @@ static void draw_with(int64_t begin, int64_t end, void *ctx)
 	}
 }
 
-/* keys[0] is the smallest of a heap of n, index goes along; sinks element i to its place. */
-static void sink(double *keys, int64_t *index, int64_t n, int64_t i)
+/*
+ * Restores the heap property below element i of a heap of n keys whose minimum is keys[0]; index is
+ * permuted with keys.
+ */
+static void heap_sift_down(double *keys, int64_t *index, int64_t n, int64_t i)
 {
 	double key = keys[i];
-	int64_t what = index[i];
+	int64_t value = index[i];
 
 	for (int64_t c; (c = 2 * i + 1) < n; i = c) {
 		if (c + 1 < n && keys[c + 1] < keys[c])
@@ -105,10 +108,10 @@ static void sink(double *keys, int64_t *index, int64_t n, int64_t i)
 		index[i] = index[c];
 	}
 	keys[i] = key;
-	index[i] = what;
+	index[i] = value;
 }
 
-static void draw_without(int64_t begin, int64_t end, void *ctx)
+static void draw_without_replacement(int64_t begin, int64_t end, void *ctx)
 {
 	struct draw *d = ctx;
 	int64_t k = d->k;
@@ -128,20 +131,20 @@ static void draw_without(int64_t begin, int64_t end, void *ctx)
 			keys[filled < k ? filled : 0] = key;
 			index[filled < k ? filled : 0] = i;
 			if (filled == k)
-				sink(keys, index, k, 0);
+				heap_sift_down(keys, index, k, 0);
 			else if (++filled == k)
 				for (int64_t j = k / 2; j-- > 0;)
-					sink(keys, index, k, j);
+					heap_sift_down(keys, index, k, j);
 		}
 		for (int64_t left = k - 1; left > 0; left--) {
 			double key = keys[0];
-			int64_t what = index[0];
+			int64_t value = index[0];
 
 			keys[0] = keys[left];
 			index[0] = index[left];
 			keys[left] = key;
-			index[left] = what;
-			sink(keys, index, left, 0);
+			index[left] = value;
+			heap_sift_down(keys, index, left, 0);
 		}
 	}
 }
@@ -157,7 +160,8 @@ static int cpu_multinomial(tensor *out, const tensor *weights, tensor *work, boo
 			  .k = out->sizes[1] };
 	int64_t cost = d.n + d.k, grain = cost < ITER_GRAIN ? ITER_GRAIN / cost : 1;
 
-	parallel_for(0, out->sizes[0], grain, replacement ? draw_with : draw_without, &d);
+	parallel_for(0, out->sizes[0], grain,
+		     replacement ? draw_with_replacement : draw_without_replacement, &d);
 	switch (d.bad) {
 	case BAD_WEIGHT:
 		return tensor_fail(EINVAL, "multinomial: weights must be finite and not negative");

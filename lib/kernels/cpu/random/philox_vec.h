@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
-/* A group of Philox blocks at once, in vectors. See ../philox.h for what a group is. */
+/* philox_group() computes a group of Philox blocks in vectors; base/philox.h defines a group. */
 #ifndef TENSOR_PHILOX_VEC_H
 #define TENSOR_PHILOX_VEC_H
 
 #include "base/philox.h"
 #include "kernels/cpu/simd/vec.h"
 
-#define PHILOX_LANES ((int)(VEC_BYTES / 8)) /* blocks in a vector: a word in each 64-bit lane */
+#define PHILOX_LANES ((int)(VEC_BYTES / 8)) /* blocks in a vector: 64-bit lanes with a word each */
 
-/* The words of two vectors, without the upper halves of their lanes. */
+/* The lower halves of the lanes of two vectors. */
 static inline vec_u32 philox_pack(vec_u64 a, vec_u64 b)
 {
 	vec_u32 even;
@@ -18,7 +18,7 @@ static inline vec_u32 philox_pack(vec_u64 a, vec_u64 b)
 	return __builtin_shuffle((vec_u32)a, (vec_u32)b, even);
 }
 
-/* Words k * 16 + b of r: word k of block `block` + b. */
+/* r[k * PHILOX_BLOCKS + b] = word k of block `block` + b */
 static inline void philox_group(uint32_t *r, uint64_t key, uint64_t block)
 {
 	const vec_u64 m0 = (vec_u64){} + PHILOX_M0, m1 = (vec_u64){} + PHILOX_M1;

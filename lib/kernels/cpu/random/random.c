@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * Random floats: uniform, normal (Box and Muller) and exponential. Products and sums only, in one
- * order, so that a seed gives the same bits at every level.
+ * Random floats: uniform, normal (Box and Muller) and exponential. They are computed by additions
+ * and multiplications in a fixed order, so that a seed gives the same bits at every
+ * instruction-set level.
  */
 #include "kernels/cpu/random/random.h"
 
@@ -33,31 +34,13 @@ static inline void uniform_f64(double *restrict out, const uint32_t *words,
 	}
 }
 
-RANDOM_FILL(uniform_f32, float, NARROW)
-RANDOM_FILL(uniform_f64, double, WIDE)
-
-/* As many bits as the fraction of the dtype has: rounding would make the last value likelier. */
-#define UNIFORM_HALF(d, BITS)                                                            \
-	static inline void uniform_##d(uint16_t *restrict out, const uint32_t *words,    \
-				       const struct random_params *p)                    \
-	{                                                                                \
-		float from = (float)p->a, length = (float)p->b, limit = (float)p->limit; \
-                                                                                         \
-		for (int i = 0; i < NARROW; i++) {                                       \
-			float v = (float)(int32_t)(words[i] >> (32 - (BITS)));           \
-                                                                                         \
-			v = v * (1.0f / (1 << (BITS))) * length + from;                  \
-			out[i] = f32_to_##d(v > limit ? limit : v);                      \
-		}                                                                        \
-	}                                                                                \
-	RANDOM_FILL(uniform_##d, uint16_t, NARROW)
-UNIFORM_HALF(f16, 11)
-UNIFORM_HALF(bf16, 8)
-
 /* ---- normal ---- */
 
-/* sin and cos of a whole turn's fraction angle / 2^32; of -1/8 ... 1/8 of a turn as series. */
-static inline void turn_f32(uint32_t angle, float *sine, float *cosine)
+/*
+ * The sine and cosine of angle / 2^32 of a full turn. The nearest quarter turn is split off; the
+ * series have arguments within an eighth of a turn.
+ */
+static inline void sincos_turn_f32(uint32_t angle, float *sine, float *cosine)
 {
 	uint32_t quarter = (angle + 0x20000000) >> 30;
 	float x = (float)(int32_t)(angle - (quarter << 30)) * (float)(6.283185307179586 / 0x1p32);
@@ -73,7 +56,10 @@ static inline void turn_f32(uint32_t angle, float *sine, float *cosine)
 	*cosine = bits_to_f32(f32_to_bits(b) ^ ((quarter + 1) & 2) << 30);
 }
 
-/* Two independent normal numbers from two uniform ones. The first is never zero. */
+/*
+ * Each pair of independent normal numbers is made of two uniform ones; the one in the logarithm is
+ * never zero.
+ */
 static inline void normal_f32(float *restrict out, const uint32_t *words,
 			      const struct random_params *p)
 {
@@ -85,18 +71,19 @@ static inline void normal_f32(float *restrict out, const uint32_t *words,
 		float r = __builtin_sqrtf(-2 * log_unit_f32(u)) * deviation;
 		float m = i & 1 ? mean[1] : mean[0];
 
-		turn_f32(words[i + pairs], &s, &c);
+		sincos_turn_f32(words[i + pairs], &s, &c);
 		out[i] = r * c + m;
 		out[i + pairs] = r * s + m;
 	}
 }
 
-static inline void turn_f64(double turn, double *sine, double *cosine)
+static inline void sincos_turn_f64(double turn, double *sine, double *cosine)
 {
+	/* Adding 1.5 * 2^52 rounds to an integer, which the low bits then hold. */
 	union {
 		double d;
 		uint64_t u;
-	} quarter = { turn * 4 + 0x1.8p52 }, a, b; /* rounds, and leaves a whole number's bits */
+	} quarter = { turn * 4 + 0x1.8p52 }, a, b;
 	double x = (turn * 4 - (quarter.d - 0x1.8p52)) * 1.57079632679489661923, z = x * x;
 	double s = 0, c = 0;
 	uint64_t odd = -(quarter.u & 1);
@@ -128,17 +115,15 @@ static inline void normal_f64(double *restrict out, const uint32_t *words,
 			r = __builtin_sqrt(-2 * log_unit_f64(1 - unit_f64(lo[i], hi[i]))) * p->b;
 		double m = i & 1 ? p->limit : p->a;
 
-		turn_f64(unit_f64(lo2[i], hi2[i]), &s, &c);
+		sincos_turn_f64(unit_f64(lo2[i], hi2[i]), &s, &c);
 		out[i] = r * c + m;
 		out[i + PHILOX_BLOCKS] = r * s + m;
 	}
 }
 
-RANDOM_FLOATS(normal)
-
 /* ---- exponential ---- */
 
-/* Never zero, so that it may be divided by. */
+/* The numbers are never zero, so that they can be divisors. */
 static inline void exponential_f32(float *restrict out, const uint32_t *words,
 				   const struct random_params *p)
 {
@@ -168,27 +153,59 @@ static inline void exponential_f64(double *restrict out, const uint32_t *words,
 	}
 }
 
-RANDOM_FLOATS(exponential)
-
 /* ---- kernels ---- */
 
-#define RANDOM_KERNEL(NAME)                                                                       \
-	static int cpu_##NAME(tensor *out, const struct random_params *p)                         \
-	{                                                                                         \
-		static const random_fill_fn fills[TENSOR_DTYPE_COUNT] = {                         \
-			[TENSOR_F16] = NAME##_f16_fill, [TENSOR_BF16] = NAME##_bf16_fill,         \
-			[TENSOR_F32] = NAME##_f32_fill, [TENSOR_F64] = NAME##_f64_fill,           \
-			[TENSOR_C64] = NAME##_f32_fill, [TENSOR_C128] = NAME##_f64_fill           \
-		};                                                                                \
-                                                                                                  \
-		if (!fills[out->dtype])                                                           \
-			return kernel_no_dtype(#NAME, out->dtype, "cpu");                         \
-		fills[out->dtype](out->data, out->numel * (dtype_is_complex(out->dtype) ? 2 : 1), \
-				  p);                                                             \
-		return 0;                                                                         \
+#define LOOPS_FILE "kernels/cpu/random/random_groups.h"
+#include "kernels/cpu/simd/each_float.h"
+#include "kernels/cpu/simd/each_reduced_float.h"
+#undef LOOPS_FILE
+#define LOOPS_FILE "kernels/cpu/random/random_reduced_float_loops.h"
+#include "kernels/cpu/simd/each_reduced_float.h"
+#undef LOOPS_FILE
+#define LOOPS_FILE "kernels/cpu/random/random_loops.h"
+#include "kernels/cpu/simd/each_float.h"
+#include "kernels/cpu/simd/each_reduced_float.h"
+#undef LOOPS_FILE
+
+/* A complex element is two numbers. */
+static int fill_floats(const char *name, tensor *out, const parallel_fn *groups,
+		       const struct random_params *p)
+{
+	bool is_complex = dtype_is_complex(out->dtype);
+	enum tensor_dtype dtype = is_complex ? dtype_real(out->dtype) : out->dtype;
+
+	if (!groups[dtype])
+		return kernel_no_dtype(name, out->dtype, "cpu");
+	random_fill(out->data, out->numel * (is_complex ? 2 : 1),
+		    dtype == TENSOR_F64 ? WIDE : NARROW, groups[dtype], p);
+	return 0;
+}
+
+#define FLOATS(NAME)                                                                               \
+	{                                                                                          \
+		[TENSOR_F16] = NAME##_f16, [TENSOR_BF16] = NAME##_bf16, [TENSOR_F32] = NAME##_f32, \
+		[TENSOR_F64] = NAME##_f64                                                          \
 	}
-RANDOM_KERNEL(uniform)
-RANDOM_KERNEL(normal)
-RANDOM_KERNEL(exponential)
+
+static int cpu_uniform(tensor *out, const struct random_params *p)
+{
+	static const parallel_fn groups[TENSOR_DTYPE_COUNT] = FLOATS(uniform_groups);
+
+	return fill_floats("uniform", out, groups, p);
+}
+
+static int cpu_normal(tensor *out, const struct random_params *p)
+{
+	static const parallel_fn groups[TENSOR_DTYPE_COUNT] = FLOATS(normal_groups);
+
+	return fill_floats("normal", out, groups, p);
+}
+
+static int cpu_exponential(tensor *out, const struct random_params *p)
+{
+	static const parallel_fn groups[TENSOR_DTYPE_COUNT] = FLOATS(exponential_groups);
+
+	return fill_floats("exponential", out, groups, p);
+}
 
 CPU_KERNELS(K(uniform), K(normal), K(exponential))

@@ -1,25 +1,25 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * Random integers, all of a range alike: number * range / 2^bits, where the few numbers that
- * would make some results likelier (those whose product leaves a remainder below 2^bits mod
- * range) are replaced with the same number of the next stream. And permutations.
+ * randint and randperm. A result is number * range / 2^bits (D. Lemire, Fast random integer
+ * generation in an interval, TOMACS 2019). For equal probabilities a number is rejected if the low
+ * half of the product is below 2^bits mod range; the same number of the next stream replaces it.
  */
 #include "kernels/cpu/random/random.h"
 
-/* The first remainder that is not refused. */
-static inline uint32_t refused_narrow(uint64_t range)
+/* The least low half of a product that is not rejected, for 32 and for 64 bits. */
+static inline uint32_t reject_below_narrow(uint64_t range)
 {
 	return (uint32_t)(0x100000000 % range);
 }
 
-static inline uint64_t refused_wide(uint64_t range)
+static inline uint64_t reject_below_wide(uint64_t range)
 {
 	return range ? -range % range : 0;
 }
 
-/* Number i of a group, from the streams above 0, until one is not refused. */
-static __attribute__((noinline)) uint64_t random_again(const struct random_params *p, int i,
-						       uint64_t range)
+/* Number i of a group below range, from the first stream above 0 where it is not rejected. */
+static __attribute__((noinline)) uint64_t next_stream_below(const struct random_params *p, int i,
+							    uint64_t range)
 {
 	uint32_t w[4];
 
@@ -30,25 +30,26 @@ static __attribute__((noinline)) uint64_t random_again(const struct random_param
 			unsigned __int128 m =
 				(unsigned __int128)range * (pair[0] | (uint64_t)pair[1] << 32);
 
-			if ((uint64_t)m >= refused_wide(range))
+			if ((uint64_t)m >= reject_below_wide(range))
 				return (uint64_t)(m >> 64);
 		} else {
 			uint64_t m = range * w[i / PHILOX_BLOCKS];
 
-			if ((uint32_t)m >= refused_narrow(range))
+			if ((uint32_t)m >= reject_below_narrow(range))
 				return m >> 32;
 		}
 	}
 }
 
+/* Number i of a group, reduced to [0, range); a range of 0 is 2^64. */
 static inline uint64_t below_narrow(const uint32_t *words, const struct random_params *p, int i,
 				    uint64_t range)
 {
 	uint64_t m = range * words[i];
 
-	/* Remainders are mostly above the range: no division then. */
-	if (unlikely((uint32_t)m < range) && (uint32_t)m < refused_narrow(range))
-		return random_again(p, i, range);
+	/* The bound is below the range: no division if the low half is not. */
+	if (unlikely((uint32_t)m < range) && (uint32_t)m < reject_below_narrow(range))
+		return next_stream_below(p, i, range);
 	return m >> 32;
 }
 
@@ -60,62 +61,33 @@ static inline uint64_t below_wide(const uint32_t *words, const struct random_par
 
 	if (unlikely(!range))
 		return number;
-	if (unlikely((uint64_t)m < range) && (uint64_t)m < refused_wide(range))
-		return random_again(p, i, range);
+	if (unlikely((uint64_t)m < range) && (uint64_t)m < reject_below_wide(range))
+		return next_stream_below(p, i, range);
 	return (uint64_t)(m >> 64);
 }
 
-/* Whole groups first, in vectors; who was refused, if any, one by one afterwards. */
-#define RANDINT(d, T, STORE)                                                                       \
-	static inline void narrow_##d(T *restrict out, const uint32_t *words,                      \
-				      const struct random_params *p)                               \
-	{                                                                                          \
-		uint32_t range = (uint32_t)p->range, maybe = 0;                                    \
-		int64_t from = p->from;                                                            \
-                                                                                                   \
-		for (int i = 0; i < NARROW; i++) {                                                 \
-			uint64_t m = (uint64_t)words[i] * range;                                   \
-                                                                                                   \
-			maybe |= (uint32_t)m < range;                                              \
-			out[i] = STORE(from + (int64_t)(m >> 32));                                 \
-		}                                                                                  \
-		for (int i = 0; unlikely(maybe) && i < NARROW; i++)                                \
-			out[i] = STORE(from + (int64_t)below_narrow(words, p, i, range));          \
-	}                                                                                          \
-	static inline void wide_##d(T *restrict out, const uint32_t *words,                        \
-				    const struct random_params *p)                                 \
-	{                                                                                          \
-		for (int i = 0; i < WIDE; i++)                                                     \
-			out[i] = STORE(                                                            \
-				(int64_t)((uint64_t)p->from + below_wide(words, p, i, p->range))); \
-	}                                                                                          \
-	RANDOM_FILL(narrow_##d, T, NARROW)                                                         \
-	RANDOM_FILL(wide_##d, T, WIDE)
-
-#define TO_NUMBER(x)		(x)
-#define TO_F16(x)		f32_to_f16((float)(x))
-#define TO_BF16(x)		f32_to_bf16((float)(x))
-#define RANDINT_NUMBER(d, T, D) RANDINT(d, T, (T)TO_NUMBER)
-DTYPES_NUMBER(RANDINT_NUMBER)
-RANDINT(f16, uint16_t, TO_F16)
-RANDINT(bf16, uint16_t, TO_BF16)
+#define LOOPS_FILE "kernels/cpu/random/random_int_loops.h"
+#include "kernels/cpu/simd/each_int.h"
+#include "kernels/cpu/simd/each_float.h"
+#include "kernels/cpu/simd/each_reduced_float.h"
+#undef LOOPS_FILE
 
 static int cpu_randint(tensor *out, const struct random_params *p)
 {
-#define ROW(d, T, D) [D] = { narrow_##d##_fill, wide_##d##_fill },
-	static const random_fill_fn fills[TENSOR_DTYPE_COUNT][2] = {
-		DTYPES_NUMBER(ROW) ROW(u8, uint8_t, TENSOR_BOOL) ROW(f16, uint16_t, TENSOR_F16)
-			ROW(bf16, uint16_t, TENSOR_BF16)
+#define ENTRY(d, T, D) [D] = { narrow_groups_##d, wide_groups_##d },
+	static const parallel_fn groups[TENSOR_DTYPE_COUNT][2] = {
+		DTYPES_NUMBER(ENTRY) ENTRY(u8, uint8_t, TENSOR_BOOL)
+			ENTRY(f16, uint16_t, TENSOR_F16) ENTRY(bf16, uint16_t, TENSOR_BF16)
 	};
-#undef ROW
+#undef ENTRY
 
-	if (!fills[out->dtype][0])
+	if (!groups[out->dtype][0])
 		return kernel_no_dtype("randint", out->dtype, "cpu");
-	fills[out->dtype][p->wide](out->data, out->numel, p);
+	random_fill(out->data, out->numel, p->wide ? WIDE : NARROW, groups[out->dtype][p->wide], p);
 	return 0;
 }
 
-/* Element i goes to a random place among the first i + 1, and what was there to i. */
+/* Fisher and Yates: element i is swapped with a random one of the first i + 1. */
 static int cpu_randperm(tensor *out, const struct random_params *params)
 {
 	struct random_params p = *params;

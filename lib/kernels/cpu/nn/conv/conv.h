@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
 /*
- * A convolution as conv.c plans it for the kernels of one dtype. All has three spatial dimensions;
- * positions are those of a grid, and what belongs to a position is found by one offset for each
- * tap: stride, padding and dilation are in the plan, not in the loops.
+ * A convolution as conv.c passes it to the functions of one dtype. There are always three spatial
+ * dimensions. Output positions form a grid; the element that a tap reads for a position is found by
+ * one offset for each tap, which accounts for stride, padding and dilation.
  */
 #ifndef TENSOR_CONV_H
 #define TENSOR_CONV_H
@@ -13,65 +13,80 @@
 
 #define AXES 3
 
-/* Where the taps of a position lie. Strides and offsets in elements; step[2] is 1. */
+static inline int64_t min64(int64_t a, int64_t b)
+{
+	return a < b ? a : b;
+}
+
+/* The elements that taps read. Strides and offsets are in elements; step[2] is 1. */
 struct conv_source {
 	const void *data;
 	int64_t image, group, step[AXES];
-	const int64_t *offset; /* [depth]: of a channel's tap from its position */
+	const int64_t *offset; /* [depth]: from a position to the element of a channel and tap */
 };
 
-/* out[image, row, position] = bias[row] + sum over depth of weight[row, d] source[position, d],
- * for each group. */
-struct conv_sum {
+/*
+ * out[image, row, position] = bias[row] + sum over depth of weight[row, d] source[position, d],
+ * for each group.
+ */
+struct conv_gemm {
 	int64_t batch, groups, rows, depth, grid[AXES];
 	struct conv_source src;
 	const void *weight;
 	int64_t weight_group, weight_row;
-	const int64_t *weight_offset; /* [depth]; NULL: consecutive */
+	const int64_t *weight_offset; /* [depth]; NULL: 0, 1, ... */
 	const void *bias;	      /* [groups * rows], NULL: 0 */
 	void *out;
 	int64_t out_image, out_group, out_row, out_step[AXES];
 };
 
-/* out[column, d] = sum over images and positions of grad[image, column, position] source[d, at the
- * position], for each group; grad and out are contiguous. */
-struct conv_weight {
+/*
+ * The gradient of the weights: out[column, d] = sum over images and positions of
+ * grad[image, column, position] source[position, d], for each group; grad and out are contiguous.
+ */
+struct conv_wgrad {
 	int64_t batch, groups, columns, depth, grid[AXES];
 	struct conv_source src;
 	const void *grad;
 	void *out;
 };
 
-/* A convolution of 3 by 3 taps by tiles of 2 by 2 positions, of which there are tiles[0] by tiles[1];
- * src.offset is that of each element which a tile reads, row by row: 4 by 4, or 5 by 5 for stride
- * 2. size is the output's; the rest as above. */
+/*
+ * A convolution of 3 by 3 taps by tiles[0] by tiles[1] tiles of 2 by 2 positions. src.offset has an
+ * entry for each element that a tile reads, row by row: 4 by 4, or 5 by 5 for stride 2. size is that
+ * of the output; other members as in struct conv_gemm.
+ */
 struct conv_winograd {
 	int64_t batch, groups, rows, channels, stride, size[2], tiles[2];
 	struct conv_source src;
 	int64_t src_channel;
 	const void *weight;
-	int64_t weight_group, weight_row, weight_channel, tap[9]; /* tap: offsets */
+	int64_t weight_group, weight_row, weight_channel, tap[9]; /* tap: offsets of taps */
 	const void *bias;
 	void *out;
 	int64_t out_image, out_group, out_row;
 };
 
-/* Which tensor of a convolution is computed from the others: y = x * w, and the gradients. */
+/* The tensor that is computed from the other two: y of y = x * w, or a gradient. */
 enum conv_result { CONV_OUTPUT, CONV_INPUT, CONV_WEIGHT };
 
-/* Any shape, for dtypes without kernels of their own (conv_plain.c); contiguous tensors. */
+/* Any shape, for integers and complex numbers (conv_plain.c); contiguous tensors. */
 int CPU_NAME(conv_plain)(enum conv_result kind, const tensor *y, const tensor *x, const tensor *w,
 			 const tensor *bias, const struct conv_params *p);
 
-/* One spatial dimension of a source that is copied: element i of phase f is at
- * first + phase[f] + stride * i, and zero where the tensor (of `size`) has no such element. */
+/*
+ * One spatial dimension of a copied source: element i of phase f is element first + phase[f] +
+ * stride * i of the tensor, or zero if that is not within its `size`.
+ */
 struct conv_axis {
 	int64_t size, first, stride, extent, phases;
 	const int64_t *phase;
 };
 
-/* planes channels, one after the other at `in`, `pitch` apart at `out`; each becomes phases[0] *
- * phases[1] * phases[2] blocks of extent[0] * extent[1] * extent[2]. */
+/*
+ * Copies `planes` channels, contiguous at `in` and `pitch` apart at `out`. Each becomes phases[0] *
+ * phases[1] * phases[2] blocks of extent[0] * extent[1] * extent[2] elements.
+ */
 struct conv_copy {
 	int64_t planes, pitch;
 	const struct conv_axis *axis;
@@ -79,17 +94,17 @@ struct conv_copy {
 	void *out;
 };
 
-/* 0 or -errno with the error set. */
-int CPU_NAME(conv_sum_f32)(const struct conv_sum *c);
-int CPU_NAME(conv_sum_f64)(const struct conv_sum *c);
+/* Return 0, or -errno with the error recorded; conv_winograd 1 if a result is not finite. */
+int CPU_NAME(conv_implicit_gemm_f32)(const struct conv_gemm *c);
+int CPU_NAME(conv_implicit_gemm_f64)(const struct conv_gemm *c);
 int CPU_NAME(conv_winograd_f32)(const struct conv_winograd *c);
 int CPU_NAME(conv_winograd_f64)(const struct conv_winograd *c);
-int CPU_NAME(conv_weight_f32)(const struct conv_weight *c);
-int CPU_NAME(conv_weight_f64)(const struct conv_weight *c);
+int CPU_NAME(conv_wgrad_f32)(const struct conv_wgrad *c);
+int CPU_NAME(conv_wgrad_f64)(const struct conv_wgrad *c);
 void CPU_NAME(conv_copy_f32)(const struct conv_copy *c);
 void CPU_NAME(conv_copy_f64)(const struct conv_copy *c);
 
-/* Consecutive dimensions that are one run for source and output become one. */
+/* Merges adjacent dimensions of the grid that are contiguous in both source and output. */
 static inline void conv_fold(int64_t *grid, int64_t *src, int64_t *out)
 {
 	for (int d = AXES - 2; d >= 0; d--)
@@ -102,7 +117,7 @@ static inline void conv_fold(int64_t *grid, int64_t *src, int64_t *out)
 		}
 }
 
-/* A walk over images and grid positions, a run of consecutive positions at a time. */
+/* An iteration over images and grid positions, by runs along the last dimension. */
 struct conv_walk {
 	const int64_t *grid;
 	int64_t image, at[AXES];
@@ -120,7 +135,7 @@ static inline struct conv_walk conv_walk_from(const int64_t *grid, int64_t posit
 	return w;
 }
 
-/* Positions of one run, at most n. */
+/* The number of positions left in the run, at most n. */
 static inline int64_t conv_walk_run(const struct conv_walk *w, int64_t n)
 {
 	int64_t left = w->grid[AXES - 1] - w->at[AXES - 1];

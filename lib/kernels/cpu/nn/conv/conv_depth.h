@@ -1,20 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
 /*
- * Convolutions with one or two channels in a group: too few for a product. Vectors of consecutive
- * positions are summed up tap by tap, LINES of them at a time.
+ * Convolutions with one or two channels in a group, too few for a matrix product. The sums of LINES
+ * vectors of contiguous positions are computed together, tap by tap.
  */
 #ifndef TENSOR_CONV_DEPTH_H
 #define TENSOR_CONV_DEPTH_H
 
 #define LINES	   4
-#define DEPTH_ROWS 2 /* channels in a group, and taps, that are computed here */
-#define DEPTH_TAPS 64
+#define DEPTH_ROWS 2	     /* the most channels in a group */
+#define DEPTH_TAPS 64	     /* the most taps */
 #define DEPTH_WORK (1 << 17) /* multiplications in a chunk of planes */
-
-static inline int64_t min64(int64_t a, int64_t b)
-{
-	return a < b ? a : b;
-}
 
 static inline bool is_depthwise(int64_t rows, int64_t depth, int64_t groups)
 {
@@ -42,7 +37,7 @@ static inline void line_store(const struct lines *l, int i, VEC sum, int64_t ste
 		l->out[i][k * step] = line[k];
 }
 
-/* All lines are computed, those beyond n for nothing: their loads are masked out. */
+/* Computes and stores the lines. The number is constant; those from n on repeat line 0 and are not stored. */
 static inline void lines_flush(struct lines *l, const T *w, const int64_t *offset, int64_t depth,
 			       T bias, int64_t step)
 {
@@ -61,7 +56,7 @@ static inline void lines_flush(struct lines *l, const T *w, const int64_t *offse
 		for (int i = 0; i < LINES; i++)
 			sum[i] += x * LOAD(l->src[i] + offset[d], l->part[i]);
 	}
-	/* By numbers that are known, so that the sums stay in registers. */
+	/* The loop is unrolled, so that the sums stay in registers. */
 #pragma GCC unroll 4
 	for (int i = 0; i < LINES; i++)
 		if (i < l->n)
@@ -69,7 +64,7 @@ static inline void lines_flush(struct lines *l, const T *w, const int64_t *offse
 	l->n = 0;
 }
 
-static void depth_plane(const struct conv_sum *c, const T *src, T *out, const T *w, T bias)
+static void depth_plane(const struct conv_gemm *c, const T *src, T *out, const T *w, T bias)
 {
 	struct lines l = { 0 };
 
@@ -93,7 +88,7 @@ static void depth_plane(const struct conv_sum *c, const T *src, T *out, const T 
 
 static void depth_chunk(int64_t begin, int64_t end, void *ctx)
 {
-	const struct conv_sum *c = ctx;
+	const struct conv_gemm *c = ctx;
 	T w[DEPTH_TAPS];
 
 	for (int64_t i = begin; i < end; i++) {
@@ -114,7 +109,7 @@ static void depth_chunk(int64_t begin, int64_t end, void *ctx)
 	}
 }
 
-static void depth_sum(struct conv_sum *c)
+static void depth_sum(struct conv_gemm *c)
 {
 	int64_t work = c->rows * c->depth * c->grid[0] * c->grid[1] * c->grid[2] + 1;
 
@@ -124,8 +119,8 @@ static void depth_sum(struct conv_sum *c)
 
 /* ---- the gradient of the weights ---- */
 
-/* n taps at once, over the positions of a plane. */
-static inline __attribute__((always_inline)) void depth_taps(const struct conv_weight *c, VEC *sum,
+/* Adds the products of n taps over the positions of a plane to sum[]. */
+static inline __attribute__((always_inline)) void depth_taps(const struct conv_wgrad *c, VEC *sum,
 							     const T *src, const T *grad,
 							     const int64_t *offset, const int n)
 {
@@ -154,7 +149,7 @@ static inline __attribute__((always_inline)) void depth_taps(const struct conv_w
 
 static void depth_weight_chunk(int64_t begin, int64_t end, void *ctx)
 {
-	const struct conv_weight *c = ctx;
+	const struct conv_wgrad *c = ctx;
 	int64_t plane = c->grid[0] * c->grid[1] * c->grid[2], channels = c->groups * c->columns;
 	VEC sum[DEPTH_TAPS];
 
@@ -184,7 +179,7 @@ static void depth_weight_chunk(int64_t begin, int64_t end, void *ctx)
 	}
 }
 
-static void depth_weight(struct conv_weight *c)
+static void depth_weight(struct conv_wgrad *c)
 {
 	int64_t work = c->batch * c->depth * c->grid[0] * c->grid[1] * c->grid[2] + 1;
 

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* Convolutions of f64. See conv_sum.h, conv_winograd.h, conv_weight.h and conv_depth.h. */
+/*
+ * Convolutions of f64. See conv_implicit_gemm.h, conv_wgrad.h, conv_winograd.h and
+ * conv_depth.h.
+ */
 #include "kernels/cpu/simd/vec.h"
 
 #define T   double
@@ -20,6 +23,7 @@ typedef int64_t mask_f64 __attribute__((vector_size(VEC_BYTES)));
 #include "kernels/cpu/linalg/matmul_pack.h"
 #include "kernels/cpu/linalg/matmul_tile.h"
 
+#include "kernels/cpu/nn/conv/conv_copy.h"
 #include "kernels/cpu/nn/conv/conv_depth.h"
 #include "kernels/cpu/nn/conv/conv_implicit_gemm.h"
 #include "kernels/cpu/nn/conv/conv_wgrad.h"

@@ -1,25 +1,26 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
 /*
- * Convolution as a product that is never written down: rows of weights times columns of what lies
- * around a position. A panel of columns, as wide as a tile and DEPTH deep, is gathered into the
- * nearest cache and used at once by all rows of a block; weights are packed once for a call.
+ * Convolution as a matrix product (implicit GEMM): rows of weights times columns of the elements that
+ * the taps of a position read. The matrix of columns is not stored: a panel of it, as wide as a tile
+ * and DEPTH deep, is gathered into the L1 cache and used by all rows of a block. Weights are packed
+ * once in a call.
  *
- * Columns are positions of all images in a row. A panel whose columns are consecutive in the
- * output is written there, any other by way of a block of its own.
+ * Columns are the positions of all images. A panel whose columns are contiguous in the output is
+ * computed there, any other in a block that is scattered afterwards.
  */
-#ifndef TENSOR_CONV_SUM_H
-#define TENSOR_CONV_SUM_H
+#ifndef TENSOR_CONV_IMPLICIT_GEMM_H
+#define TENSOR_CONV_IMPLICIT_GEMM_H
 
 #define DEPTH	    128
-#define BLOCK_ROWS  256	       /* of weights */
-#define PANELS	    4	       /* that one chunk of parallel work has at once */
-#define SUM_WORK    (1 << 18)  /* multiplications in a chunk, at least */
-#define FEW_COLUMNS (2 * WIDE) /* up to here, weights are read too seldom to be packed */
+#define BLOCK_ROWS  256	       /* rows of weights in a block */
+#define PANELS	    4	       /* panels in a task */
+#define GEMM_WORK   (1 << 18)  /* the least number of multiplications in a chunk */
+#define FEW_COLUMNS (2 * WIDE) /* columns up to which weights are not packed: they are read once */
 #define PACK_WORK   16384      /* weights packed in a chunk */
 
-/* Lanes of a vector that are consecutive in the source. */
+/* Lanes of a vector whose elements are contiguous in the source. */
 struct piece {
-	int64_t at; /* of lane 0, in the source, as if it belonged to the run */
+	int64_t at; /* index in the source of lane 0, extrapolated if it is not in the piece */
 	vec_part lanes;
 };
 
@@ -29,10 +30,11 @@ struct panel {
 	struct piece piece[WIDE];
 	int64_t out[WIDE];
 	bool direct;
-	T *block; /* where rows of WIDE are summed up, unless direct */
+	T *block; /* rows of WIDE sums, unless direct */
 };
 
-static void panel_run(struct panel *p, int64_t i, int64_t n, int64_t at)
+/* Adds a run of n columns from column i on, whose first element is at `at` in the source. */
+static void panel_add_run(struct panel *p, int64_t i, int64_t n, int64_t at)
 {
 	while (n > 0) {
 		int64_t v = i / LANES, lane = i % LANES;
@@ -47,7 +49,7 @@ static void panel_run(struct panel *p, int64_t i, int64_t n, int64_t at)
 	}
 }
 
-static void panel_set(struct panel *p, const struct conv_sum *c, int64_t column, int64_t n)
+static void panel_set(struct panel *p, const struct conv_gemm *c, int64_t column, int64_t n)
 {
 	struct conv_walk w = conv_walk_from(c->grid, column);
 
@@ -58,7 +60,7 @@ static void panel_set(struct panel *p, const struct conv_sum *c, int64_t column,
 		int64_t out = conv_walk_offset(&w, c->out_image, c->out_step);
 
 		run = conv_walk_run(&w, n - i);
-		panel_run(p, i, run, conv_walk_offset(&w, c->src.image, c->src.step));
+		panel_add_run(p, i, run, conv_walk_offset(&w, c->src.image, c->src.step));
 		for (int64_t k = 0; k < run; k++)
 			p->out[i + k] = out + k * c->out_step[AXES - 1];
 		conv_walk_on(&w, run);
@@ -68,7 +70,7 @@ static void panel_set(struct panel *p, const struct conv_sum *c, int64_t column,
 		p->direct &= p->out[i] == p->out[0] + i;
 }
 
-/* Vector v of the panel from one tap on; unused lanes are zero. */
+/* Vector v of the panel for the tap at s; unused lanes are zero. */
 static inline VEC panel_vector(const struct panel *p, int v, const T *s)
 {
 	const struct piece *piece = p->piece + v * LANES;
@@ -82,7 +84,7 @@ static inline VEC panel_vector(const struct panel *p, int v, const T *s)
 	return x;
 }
 
-/* k rows of the panel, vecs * LANES apart. */
+/* Gathers k rows of the panel, vecs * LANES elements each. */
 static void panel_gather(T *to, const struct panel *p, const T *src, const int64_t *offset,
 			 int64_t k)
 {
@@ -112,15 +114,17 @@ static void panel_scatter(const struct panel *p, T *out, int64_t out_row, int64_
 
 /* ---- weights ---- */
 
-struct sum_plan {
-	const struct conv_sum *c;
-	T *weight; /* packed: by group, block of rows, block of depth; NULL: read where they are */
-	int64_t pitch; /* of the blocks of rows: packing writes a vector beyond one's end */
-	int64_t columns, blocks, chunks; /* of all images; of rows; of panels, PANELS at a time */
+struct gemm_plan {
+	const struct conv_gemm *c;
+	T *weight;     /* packed, by group, block of rows, block of depth; NULL: read in place */
+	int64_t pitch; /* between blocks of rows; packing writes a vector beyond the end of a block */
+	int64_t columns; /* of all images */
+	int64_t blocks;	 /* of rows */
+	int64_t chunks;	 /* of PANELS panels */
 	_Atomic bool failed;
 };
 
-/* How many offsets from the first on ascend within a vector. */
+/* The number of leading offsets that ascend and are less than a vector apart. */
 static int64_t close_offsets(const int64_t *offset, int64_t k)
 {
 	int64_t n = 1;
@@ -131,7 +135,7 @@ static int64_t close_offsets(const int64_t *offset, int64_t k)
 }
 
 #ifdef STORE_HALVES
-/* Of two groups of rows that fill a vector: n taps that lie close, turned together. */
+/* Packs n taps of two groups of LANES / 2 rows by one transposition; see close_offsets(). */
 static void pack_taps(T *to, T *other, const T *w, int64_t row, const int64_t *offset, int64_t n)
 {
 	vec_part part = PART(offset[n - 1] - offset[0] + 1);
@@ -140,14 +144,16 @@ static void pack_taps(T *to, T *other, const T *w, int64_t row, const int64_t *o
 #pragma GCC unroll 16
 	for (int i = 0; i < LANES; i++)
 		line[i] = LOAD(w + offset[0] + i * row, part);
-	turn(line);
+	transpose_lanes(line);
 	for (int64_t i = 0; i < n; i++, to += LANES / 2, other += LANES / 2)
 		STORE_HALVES(to, other, line[offset[i] - offset[0]]);
 }
 #endif
 
-/* The groups of rows that column() makes, from weights at any offsets. All rows of a channel before
- * the next: they are what lies side by side where offsets are needed. */
+/*
+ * Packs m rows of k weights at any offsets, in the groups of compute_tiles(). All rows of a few taps
+ * are packed before the next taps: with offsets, the weights of a channel are contiguous.
+ */
 static void pack_weights(T *to, const T *w, int64_t row, const int64_t *offset, int64_t m,
 			 int64_t k)
 {
@@ -181,8 +187,8 @@ static void pack_weights(T *to, const T *w, int64_t row, const int64_t *offset, 
 
 static void pack_chunk(int64_t begin, int64_t end, void *ctx)
 {
-	const struct sum_plan *s = ctx;
-	const struct conv_sum *c = s->c;
+	const struct gemm_plan *s = ctx;
+	const struct conv_gemm *c = s->c;
 
 	for (int64_t i = begin; i < end; i++) {
 		int64_t group = i / s->blocks, row = i % s->blocks * BLOCK_ROWS;
@@ -209,11 +215,11 @@ static void fill_bias(T *c, int64_t rsc, const T *bias, int64_t m, int64_t n)
 			c[j] = bias[i];
 }
 
-/* Panels `from` to `until` of a group, m rows from `row`. gathered: DEPTH * WIDE. */
-static void sum_block(const struct sum_plan *s, struct panel *panel, T *gathered, int64_t group,
-		      int64_t row, int64_t from, int64_t until)
+/* Panels `from` to `until` of a group, the block of rows from `row`. gathered has DEPTH * WIDE elements. */
+static void gemm_block(const struct gemm_plan *s, struct panel *panel, T *gathered, int64_t group,
+		       int64_t row, int64_t from, int64_t until)
 {
-	const struct conv_sum *c = s->c;
+	const struct conv_gemm *c = s->c;
 	int64_t m = min64(c->rows - row, BLOCK_ROWS);
 	const T *src = (const T *)c->src.data + group * c->src.group;
 	const T *bias = c->bias ? (const T *)c->bias + group * c->rows + row : NULL;
@@ -243,7 +249,7 @@ static void sum_block(const struct sum_plan *s, struct panel *panel, T *gathered
 			t.rsc = q->direct ? c->out_row : WIDE;
 			if (bias && !p)
 				fill_bias(t.c, t.rsc, bias, m, q->n);
-			column(&t, m, q->direct ? q->n : t.rsb, q->vecs);
+			compute_tiles(&t, m, q->direct ? q->n : t.rsb, q->vecs);
 		}
 		t.a += s->weight ? m * t.k : t.k;
 		p += t.k;
@@ -253,9 +259,9 @@ static void sum_block(const struct sum_plan *s, struct panel *panel, T *gathered
 			panel_scatter(&panel[i - from], out, c->out_row, m);
 }
 
-static void sum_chunk(int64_t begin, int64_t end, void *ctx)
+static void gemm_chunk(int64_t begin, int64_t end, void *ctx)
 {
-	struct sum_plan *s = ctx;
+	struct gemm_plan *s = ctx;
 	int64_t panels = (s->columns + WIDE - 1) / WIDE;
 	size_t floats = DEPTH * WIDE + PANELS * BLOCK_ROWS * WIDE;
 	struct tensor_storage *mem;
@@ -275,16 +281,16 @@ static void sum_chunk(int64_t begin, int64_t end, void *ctx)
 		int64_t group = i / (s->blocks * s->chunks), rest = i % (s->blocks * s->chunks);
 		int64_t from = rest % s->chunks * PANELS;
 
-		sum_block(s, panel, block, group, rest / s->chunks * BLOCK_ROWS, from,
-			  min64(from + PANELS, panels));
+		gemm_block(s, panel, block, group, rest / s->chunks * BLOCK_ROWS, from,
+			   min64(from + PANELS, panels));
 	}
 	storage_put(mem);
 }
 
-int CONV(conv_sum)(const struct conv_sum *given)
+int CONV(conv_implicit_gemm)(const struct conv_gemm *given)
 {
-	struct conv_sum c = *given;
-	struct sum_plan s = { .c = &c };
+	struct conv_gemm c = *given;
+	struct gemm_plan s = { .c = &c };
 	struct tensor_storage *mem = NULL;
 	int64_t work;
 
@@ -310,8 +316,8 @@ int CONV(conv_sum)(const struct conv_sum *given)
 			     pack_chunk, &s);
 	}
 	work *= PANELS * WIDE;
-	parallel_for(0, c.groups * s.blocks * s.chunks, work < SUM_WORK ? SUM_WORK / work : 1,
-		     sum_chunk, &s);
+	parallel_for(0, c.groups * s.blocks * s.chunks, work < GEMM_WORK ? GEMM_WORK / work : 1,
+		     gemm_chunk, &s);
 	if (mem)
 		storage_put(mem);
 	return s.failed ? tensor_fail(ENOMEM, "convolution: no memory for a block") : 0;

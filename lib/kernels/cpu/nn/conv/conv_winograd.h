@@ -1,33 +1,33 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
 /*
- * Convolutions of 3 by 3 taps with fewer multiplications: tiles of 2 by 2 positions at a time, by
- * Winograd's minimal filtering F(2, 3) along both axes (S. Winograd, Arithmetic Complexity of
- * Computations, 1980), 16 products instead of 36. With stride 2 the even taps are F(2, 2) and the
- * odd tap stands alone: 25 products. Input, weights and sums are transformed one axis after the
- * other; between that, each of the products is a matrix product over channels.
+ * Convolutions of 3 by 3 taps with fewer multiplications, by tiles of 2 by 2 positions: Winograd's
+ * minimal filtering F(2, 3) along both axes (S. Winograd, Arithmetic Complexity of Computations,
+ * 1980) takes 16 products instead of 36. With stride 2 the even taps are F(2, 2) and the odd tap is
+ * separate: 25 products. Input, weights and sums are transformed along one axis after the other; each
+ * of the products is a matrix product over channels.
  *
- * An infinity would spread to its neighbours in a tile as NaN: where a result is not finite, the
- * caller computes everything again by the definition.
+ * An infinity would make NaN of other results in its tile: if a result is not finite, the caller
+ * computes all of them again by conv_implicit_gemm.h.
  */
 #ifndef TENSOR_CONV_WINOGRAD_H
 #define TENSOR_CONV_WINOGRAD_H
 
 #define MOST_POINTS 5
-#define TILE_ROWS   64 /* of weights, a block */
-#define APART	    16 /* more between the products of one thing: else they meet in a cache's sets */
+#define TILE_ROWS   64 /* rows of weights in a block */
+#define APART	    16 /* padding between the products: they would use the same sets of the cache */
 #define SUMS_PITCH  (TILE_ROWS * WIDE + APART)
 
 struct winograd {
 	const struct conv_winograd *c;
-	struct conv_sum grid;		      /* tiles as positions, for panels of them */
+	struct conv_gemm grid;		      /* the grid of tiles, for struct panel */
 	int points;			      /* products along an axis */
 	int64_t tiles, panels, width, blocks; /* width: tiles of a panel */
-	int64_t pitch;			      /* of the weights' blocks */
-	T *weight;			      /* transformed: by group, block of rows, product */
+	int64_t pitch;			      /* between blocks of weights */
+	T *weight;			      /* transformed, by group, block of rows, product */
 	_Atomic bool failed, infinite;
 };
 
-/* ---- transforms of one axis: elements `step` apart, in place ---- */
+/* ---- transforms along one axis; elements are `step` apart ---- */
 
 static inline __attribute__((always_inline)) void transform_input(VEC *x, const int step,
 								  const int points)
@@ -79,7 +79,7 @@ static inline __attribute__((always_inline)) void transform_sums(VEC *y, const V
 
 /* ---- weights ---- */
 
-/* One channel's taps of `rows` rows, to rows of each product `pitch` apart. */
+/* Transforms the taps of one channel of `rows` rows. The products are `pitch` apart. */
 static inline __attribute__((always_inline)) void weight_channel(const struct conv_winograd *c,
 								 T *to, int64_t pitch, const T *w,
 								 int64_t rows, const int points)
@@ -106,7 +106,7 @@ static inline __attribute__((always_inline)) void weight_channel(const struct co
 			to[p * pitch + i] = point[p][i];
 }
 
-/* m rows, `depth` channels, in the groups that column() makes of them; the end of what was written. */
+/* m rows of `depth` channels, in the groups of compute_tiles(). Returns the end of the first product. */
 static T *weight_groups(const struct winograd *s, T *to, const T *w, int64_t m, int64_t pitch,
 			int64_t depth)
 {
@@ -146,7 +146,7 @@ static void weight_blocks(int64_t begin, int64_t end, void *ctx)
 
 /* ---- input ---- */
 
-/* All channels of a panel of tiles: for each product and channel a row of the panel. */
+/* Transforms all channels of a panel of tiles: a row of the panel for each product and channel. */
 static inline __attribute__((always_inline)) void
 input_panel(const struct winograd *s, T *to, const struct panel *p, const T *src, const int points)
 {
@@ -173,7 +173,7 @@ input_panel(const struct winograd *s, T *to, const struct panel *p, const T *src
 
 /* ---- results ---- */
 
-/* Tiles side by side in the output, as many columns of it as there are, one row or two. */
+/* Adjacent tiles in the output: `columns` columns of one or two rows, cut at the edges. */
 struct tile_run {
 	int64_t from, columns, out;
 	int rows;
@@ -200,7 +200,10 @@ static int tile_runs(const struct winograd *s, const struct panel *p, int64_t co
 #define ZIP_LOW(s, j)  ((j) / 2 + ((j)&1) * LANES)
 #define ZIP_HIGH(s, j) ((j) / 2 + ((j)&1) * LANES + LANES / 2)
 
-/* The sums of one row: `pitch` apart by product, to two lines of positions. Infinities add NaN. */
+/*
+ * Transforms the sums of one row, whose products are `pitch` apart, to two lines of positions. Returns a
+ * vector that is not zero if a result is not finite.
+ */
 static inline __attribute__((always_inline)) VEC output_row(T *line, const T *sum, int64_t pitch,
 							    int vecs, T bias, const int points)
 {
@@ -244,7 +247,7 @@ static void output_block(struct winograd *s, const T *sums, int vecs, int64_t gr
 	const T *bias = c->bias ? (const T *)c->bias + group * c->rows + row : NULL;
 	T *out = (T *)c->out + group * c->out_group + row * c->out_row;
 	VEC check = { 0 };
-	T line[4 * WIDE + LANES]; /* and what a vector reads beyond a run */
+	T line[4 * WIDE + LANES]; /* a vector may read beyond a run */
 
 	for (int64_t i = 0; i < m; i++, out += c->out_row) {
 		const T *from = sums + i * WIDE;
@@ -290,12 +293,12 @@ static void tile_panel(struct winograd *s, T *input, T *sums, int64_t group, int
 				  .alpha = 1,
 				  .grouped = true };
 
-		/* Sums of DEPTH are added up: shorter chains of roundings. */
+		/* Partial sums of DEPTH channels have smaller rounding errors. */
 		for (int64_t i = 0; i < products; i++, t.c += SUMS_PITCH) {
 			for (int64_t at = 0; at < c->channels; at += t.k) {
 				t.k = min64(c->channels - at, DEPTH);
 				t.beta = at ? 1 : 0;
-				column(&t, m, t.rsb, p.vecs);
+				compute_tiles(&t, m, t.rsb, p.vecs);
 				t.a += m * t.k;
 				t.b += t.k * t.rsb;
 			}
@@ -323,17 +326,17 @@ static void tile_chunk(int64_t begin, int64_t end, void *ctx)
 	storage_put(mem);
 }
 
-/* 1 when a result was not finite. */
+/* Returns 1 if a result is not finite. */
 int CONV(conv_winograd)(const struct conv_winograd *c)
 {
 	struct winograd s = { .c = c, .points = c->stride == 1 ? 4 : 5 };
 	struct tensor_storage *mem;
 	int64_t most;
 
-	s.grid = (struct conv_sum){ .grid = { 1, c->tiles[0], c->tiles[1] },
-				    .src = c->src,
-				    .out_image = c->out_image,
-				    .out_step = { 0, 2 * c->size[1], 2 } };
+	s.grid = (struct conv_gemm){ .grid = { 1, c->tiles[0], c->tiles[1] },
+				     .src = c->src,
+				     .out_image = c->out_image,
+				     .out_step = { 0, 2 * c->size[1], 2 } };
 	s.tiles = c->batch * c->tiles[0] * c->tiles[1];
 	s.panels = (s.tiles + WIDE - 1) / WIDE;
 	most = (s.tiles + s.panels - 1) / s.panels;

@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
+/* Copies of a source by phases, with zeros around it; see conv_source.h and struct conv_copy. */
+#ifndef TENSOR_CONV_COPY_H
+#define TENSOR_CONV_COPY_H
+
+#define COPY_GRAIN 32768 /* elements in a chunk of parallel work */
+
+/* A row along an axis: extent elements of phase f of the row `in`; zeros if `in` is NULL. */
+static void copy_row(T *to, const T *in, const struct conv_axis *a, int64_t f)
+{
+	int64_t at = a->first + a->phase[f], from = 0, until = 0;
+
+	if (in) {
+		from = at < 0 ? (-at + a->stride - 1) / a->stride : 0;
+		until = at < a->size ? (a->size - at + a->stride - 1) / a->stride : 0;
+		from = min64(from, a->extent);
+		until = min64(until < from ? from : until, a->extent);
+	}
+	for (int64_t i = 0; i < from; i++)
+		to[i] = 0;
+	if (a->stride == 1)
+		memcpy(to + from, in ? in + at + from : to, (until - from) * sizeof(T));
+	else if (a->stride == 2)
+		for (int64_t i = from; i < until; i++)
+			to[i] = in[at + i * 2];
+	else
+		for (int64_t i = from; i < until; i++)
+			to[i] = in[at + i * a->stride];
+	for (int64_t i = until; i < a->extent; i++)
+		to[i] = 0;
+}
+
+/* The index of element i of phase f along the axis, or -1 if it is not within the tensor. */
+static int64_t axis_at(const struct conv_axis *a, int64_t f, int64_t i)
+{
+	int64_t at = a->first + a->phase[f] + a->stride * i;
+
+	return at >= 0 && at < a->size ? at : -1;
+}
+
+#define EVEN_LANE(s, j) (2 * (j))
+#define ODD_LANE(s, j)	(2 * (j) + 1)
+
+/* Sorts the elements of n contiguous vectors, 1, 2 or 4, by index modulo n: a vector for each residue. */
+static inline __attribute__((always_inline)) void split_residues(VEC *x, const int n)
+{
+	for (int k = n / 2; k > 0; k /= 2) {
+		VEC y[4];
+
+		for (int i = 0; i < n / 2; i++) {
+			y[i] = __builtin_shuffle(x[2 * i], x[2 * i + 1],
+						 (MASK){ EACH_LANE(EVEN_LANE, 0) });
+			y[i + n / 2] = __builtin_shuffle(x[2 * i], x[2 * i + 1],
+							 (MASK){ EACH_LANE(ODD_LANE, 0) });
+		}
+		memcpy(x, y, n * sizeof(*x));
+	}
+}
+
+/* A row for each phase, `block` apart, if the phases are all residues of the stride in order. */
+static inline __attribute__((always_inline)) void
+copy_phases(T *to, int64_t block, const T *in, const struct conv_axis *a, const int stride)
+{
+	for (int64_t i = 0; i < a->extent; i += LANES, to += LANES) {
+		int64_t at = a->first + i * stride, n = min64(a->extent - i, LANES);
+		VEC x[4];
+
+#pragma GCC unroll 4
+		for (int k = 0; k < stride; k++, at += LANES) {
+			int64_t from = at < 0 ? min64(-at, LANES) : 0;
+			int64_t until = at < a->size ? min64(a->size - at, LANES) : 0;
+
+			x[k] = in && from < until ? LOAD(in + at, PART_OF((int)from, (int)until)) :
+						    (VEC){ 0 };
+		}
+		split_residues(x, stride);
+		for (int k = 0; k < stride; k++)
+			STORE(to + k * block, PART(n), x[k]);
+	}
+}
+
+/* A row for each phase, `block` elements apart. */
+static void copy_rows(T *to, int64_t block, const T *in, const struct conv_axis *a)
+{
+	bool all = a->phases == a->stride;
+
+	for (int64_t f = 0; f < a->phases && all; f++)
+		all = a->phase[f] == f;
+	if (all && a->stride == 1)
+		copy_phases(to, block, in, a, 1);
+	else if (all && a->stride == 2)
+		copy_phases(to, block, in, a, 2);
+	else if (all && a->stride == 4)
+		copy_phases(to, block, in, a, 4);
+	else
+		for (int64_t f = 0; f < a->phases; f++)
+			copy_row(to + f * block, in, a, f);
+}
+
+static void copy_plane(T *to, const T *in, const struct conv_axis *axis)
+{
+	const struct conv_axis *z = axis, *y = axis + 1, *x = axis + 2;
+	int64_t block = z->extent * y->extent * x->extent;
+
+	for (int64_t f = 0; f < z->phases * y->phases; f++, to += x->phases * block)
+		for (int64_t i = 0; i < z->extent; i++) {
+			int64_t at = axis_at(z, f / y->phases, i);
+
+			for (int64_t k = 0; k < y->extent; k++) {
+				int64_t line = axis_at(y, f % y->phases, k);
+				bool inside = at >= 0 && line >= 0;
+
+				copy_rows(to + (i * y->extent + k) * x->extent, block,
+					  inside ? in + (at * y->size + line) * x->size : NULL, x);
+			}
+		}
+}
+
+static void copy_planes(int64_t begin, int64_t end, void *ctx)
+{
+	const struct conv_copy *c = ctx;
+	int64_t plane = c->axis[0].size * c->axis[1].size * c->axis[2].size;
+
+	for (int64_t i = begin; i < end; i++)
+		copy_plane((T *)c->out + i * c->pitch, (const T *)c->in + i * plane, c->axis);
+}
+
+void CONV(conv_copy)(const struct conv_copy *c)
+{
+	parallel_for(0, c->planes, c->pitch < COPY_GRAIN ? COPY_GRAIN / c->pitch : 1, copy_planes,
+		     (void *)c);
+}
+
+#endif

@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
+/*
+ * The shape of a convolution, and its source in the order in which taps read it. Included by conv.c
+ * only.
+ *
+ * Along an axis with stride s, taps whose offsets have the same residue modulo s share a phase: a
+ * source is copied phase by phase, with a border of zeros, so that adjacent positions read adjacent
+ * elements. With stride 1 and without padding, the source is read in place.
+ */
+#ifndef TENSOR_CONV_SOURCE_H
+#define TENSOR_CONV_SOURCE_H
+
+#include "kernels/cpu/nn/conv/conv.h"
+
+/* One spatial dimension, and the phases of its taps. */
+struct axis {
+	int64_t in, out, taps, stride, padding, dilation;
+	int64_t phases;
+	int64_t *phase;	       /* [phases]: residues modulo stride */
+	int64_t *slot, *shift; /* [taps]: the index of its phase, and its offset in strides */
+};
+
+struct shape {
+	int64_t batch, in, out, groups; /* channels */
+	struct axis axis[AXES];
+	int64_t taps, in_plane, out_plane;
+	enum tensor_dtype dtype;
+	struct tensor_storage *scratch;
+	int64_t *free; /* the unused rest of scratch */
+};
+
+static int64_t spatial(const tensor *t, int d)
+{
+	int from = t->ndim - AXES + d;
+
+	return from < 2 ? 1 : t->sizes[from];
+}
+
+static void axis_phases(struct axis *a)
+{
+	for (int64_t r = 0; r < a->taps; r++) {
+		int64_t residue = r * a->dilation % a->stride, f = 0;
+
+		while (f < a->phases && a->phase[f] != residue)
+			f++;
+		if (f == a->phases)
+			a->phase[a->phases++] = residue;
+		a->slot[r] = f;
+		a->shift[r] = r * a->dilation / a->stride;
+	}
+}
+
+/* Takes n numbers of the scratch. */
+static int64_t *shape_take(struct shape *s, int64_t n)
+{
+	int64_t *p = s->free;
+
+	s->free += n;
+	return p;
+}
+
+/* Whether there are functions for the dtype; conv_plain() computes the others. */
+static bool has_plan(const tensor *t)
+{
+	return t->dtype == TENSOR_F32 || t->dtype == TENSOR_F64;
+}
+
+/* The shape of y = x * w. extra: numbers that the caller will take from the scratch. */
+static int shape_begin(struct shape *s, const tensor *y, const tensor *x, const tensor *w,
+		       const struct conv_params *p, int64_t extra)
+{
+	int64_t n = extra;
+
+	*s = (struct shape){ .batch = x->sizes[0],
+			     .in = x->sizes[1],
+			     .out = y->sizes[1],
+			     .groups = p->groups,
+			     .taps = 1,
+			     .in_plane = 1,
+			     .out_plane = 1,
+			     .dtype = x->dtype };
+	for (int d = 0; d < AXES; d++) {
+		struct axis *a = &s->axis[d];
+
+		*a = (struct axis){ .in = spatial(x, d),
+				    .out = spatial(y, d),
+				    .taps = spatial(w, d),
+				    .stride = p->stride[d],
+				    .padding = p->padding[d],
+				    .dilation = p->dilation[d] };
+		s->taps *= a->taps;
+		s->in_plane *= a->in;
+		s->out_plane *= a->out;
+		n += 3 * a->taps;
+	}
+	s->scratch = storage_alloc(TENSOR_DEVICE_CPU, n * sizeof(*s->free), false);
+	if (!s->scratch)
+		return -thread()->error.code;
+	s->free = s->scratch->data;
+	for (int d = 0; d < AXES; d++) {
+		s->axis[d].phase = shape_take(s, s->axis[d].taps);
+		s->axis[d].slot = shape_take(s, s->axis[d].taps);
+		s->axis[d].shift = shape_take(s, s->axis[d].taps);
+		axis_phases(&s->axis[d]);
+	}
+	return 0;
+}
+
+/* ---- sources ---- */
+
+/* A tensor as taps read it: copied by phases, or in place. */
+struct source {
+	struct conv_axis axis[AXES];
+	int64_t channel, image;
+	const void *data;
+	struct tensor_storage *copy; /* NULL: in place */
+};
+
+/* Whether the tensor itself has one phase without a border. */
+static bool read_in_place(const struct conv_axis *a)
+{
+	for (int d = 0; d < AXES; d++, a++)
+		if (a->phases != 1 || a->stride != 1 || a->first + a->phase[0] < 0 ||
+		    a->first + a->phase[0] + a->extent > a->size)
+			return false;
+	return true;
+}
+
+/* Rounds n up to an odd number of cache lines, so that channels use different sets of the cache. */
+static int64_t odd_lines(int64_t n)
+{
+	return ((n + 15) / 16 | 1) * 16;
+}
+
+/* Sets up h for t, by its axes; step becomes the strides of positions. */
+static int source_make(struct source *h, const tensor *t, int64_t *step)
+{
+	const struct conv_axis *a = h->axis;
+	int64_t blocks = a[0].phases * a[1].phases * a[2].phases;
+	struct conv_copy copy = { .planes = t->sizes[0] * t->sizes[1], .axis = a, .in = t->data };
+
+	h->copy = NULL;
+	step[2] = 1;
+	if (read_in_place(a)) {
+		step[1] = a[2].size;
+		step[0] = a[1].size * a[2].size;
+		h->channel = a[0].size * step[0];
+		h->data = (const char *)t->data +
+			  (int64_t)itemsize(t) * ((a[0].first + a[0].phase[0]) * step[0] +
+						  (a[1].first + a[1].phase[0]) * step[1] +
+						  a[2].first + a[2].phase[0]);
+	} else {
+		step[1] = a[2].extent;
+		step[0] = a[1].extent * a[2].extent;
+		h->channel = odd_lines(blocks * a[0].extent * step[0]);
+		h->copy = storage_alloc(TENSOR_DEVICE_CPU, copy.planes * h->channel * itemsize(t),
+					false);
+		if (!h->copy)
+			return -thread()->error.code;
+		h->data = copy.out = h->copy->data;
+		copy.pitch = h->channel;
+		if (t->dtype == TENSOR_F32)
+			CPU_NAME(conv_copy_f32)(&copy);
+		else
+			CPU_NAME(conv_copy_f64)(&copy);
+	}
+	h->image = t->sizes[1] * h->channel;
+	return 0;
+}
+
+static void source_release(struct source *h)
+{
+	if (h->copy)
+		storage_put(h->copy);
+}
+
+/*
+ * Sets up h and src for the input of a forward convolution. The offsets take channels * taps numbers of
+ * the scratch.
+ */
+static int source_of_input(struct shape *s, struct source *h, const tensor *x,
+			   struct conv_source *src)
+{
+	int64_t channels = s->in / s->groups, *offset = shape_take(s, channels * s->taps), block,
+		n = 0;
+
+	for (int d = 0; d < AXES; d++) {
+		const struct axis *a = &s->axis[d];
+		int64_t most = 0;
+
+		for (int64_t r = 0; r < a->taps; r++)
+			most = a->shift[r] > most ? a->shift[r] : most;
+		h->axis[d] = (struct conv_axis){ .size = a->in,
+						 .first = -a->padding,
+						 .stride = a->stride,
+						 .extent = a->out + most,
+						 .phases = a->phases,
+						 .phase = a->phase };
+	}
+	if (source_make(h, x, src->step) < 0)
+		return -thread()->error.code;
+	block = h->axis[0].extent * h->axis[1].extent * h->axis[2].extent;
+	for (int64_t c = 0; c < channels; c++)
+		for (int64_t z = 0; z < s->axis[0].taps; z++)
+			for (int64_t y = 0; y < s->axis[1].taps; y++)
+				for (int64_t r = 0; r < s->axis[2].taps; r++) {
+					int64_t f = s->axis[0].slot[z];
+
+					f = f * s->axis[1].phases + s->axis[1].slot[y];
+					f = f * s->axis[2].phases + s->axis[2].slot[r];
+					offset[n++] = c * h->channel + f * block +
+						      s->axis[0].shift[z] * src->step[0] +
+						      s->axis[1].shift[y] * src->step[1] +
+						      s->axis[2].shift[r];
+				}
+	src->data = h->data;
+	src->image = h->image;
+	src->group = channels * h->channel;
+	src->offset = offset;
+	return 0;
+}
+
+#endif

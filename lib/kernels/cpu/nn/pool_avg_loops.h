@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
+/* The loops of avg_pool for elements of type T (no include guard; see each_float.h). */
+#define F(name) CPU_PASTE(name, SUFFIX)
+
+/* sum[i] += row[i * stride]; vectorized for constant strides. */
+static inline __attribute__((always_inline)) void
+F(gather_stepped)(T *restrict sum, const T *restrict row, int64_t stride, int64_t n)
+{
+	IVDEP for (int64_t i = 0; i < n; i++) sum[i] += row[i * stride];
+}
+
+static void F(gather)(T *restrict sum, const T *restrict row, int64_t stride, int64_t n)
+{
+	if (stride == 1)
+		F(gather_stepped)(sum, row, 1, n);
+	else if (stride == 2)
+		F(gather_stepped)(sum, row, 2, n);
+	else
+		F(gather_stepped)(sum, row, stride, n);
+}
+
+/* Outputs begin to begin + n of row (oz, oy) of one plane. */
+static void F(avg_chunk)(const struct pool_shape *s, const T *in, int64_t oz, int64_t oy,
+			 int64_t begin, int64_t n, T *sum)
+{
+	struct pool_window z = pool_window_of(s, 0, oz), y = pool_window_of(s, 1, oy);
+	const struct pool_params *p = s->p;
+	int64_t divisor[POOL_CHUNK];
+
+	memset(sum, 0, n * sizeof(T));
+	for (int64_t a = z.from; a < z.until; a++)
+		for (int64_t b = y.from; b < y.until; b++)
+			for (int64_t k = 0; k < p->kernel[2]; k++) {
+				int64_t from = begin, until = begin + n, i, x;
+				int64_t line = ((z.start + a) * s->in[1] + y.start + b) * s->in[2];
+
+				pool_served(s, k, &from, &until);
+				i = from - begin;
+				x = line + from * p->stride[2] - p->padding[2] + k;
+				if (from < until)
+					F(gather)(sum + i, in + x, p->stride[2], until - from);
+			}
+	divisors(s, oz, oy, begin, n, divisor);
+	for (int64_t i = 0; i < n; i++)
+		sum[i] = sum[i] / (T)divisor[i];
+}
+
+static void F(avg_rows)(int64_t begin, int64_t end, void *ctx)
+{
+	const struct avg_pool *m = ctx;
+	const struct pool_shape *s = &m->s;
+
+	for (int64_t i = begin; i < end; i++) {
+		int64_t oy = i % s->out[1], oz = i / s->out[1] % s->out[0];
+		const T *in = (const T *)m->in + i / s->out[1] / s->out[0] * s->in_plane;
+		T *out = (T *)m->out + i * s->out[2];
+
+		for (int64_t c = 0, n; c < s->out[2]; c += n) {
+			n = s->out[2] - c < POOL_CHUNK ? s->out[2] - c : POOL_CHUNK;
+			F(avg_chunk)(s, in, oz, oy, c, n, out + c);
+		}
+	}
+}
+
+#undef F

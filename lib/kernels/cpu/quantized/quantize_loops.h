@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
+/*
+ * The loops of quantize.c for quantized elements of type T (no include guard). They process elements
+ * begin to end in runs of one channel.
+ */
+#define F(name) CPU_PASTE(name, SUFFIX)
+
+static void F(quantize)(int64_t begin, int64_t end, void *ctx)
+{
+	const struct job *job = ctx;
+	const struct quant *q = job->q;
+
+	for (int64_t i = begin, next; i < end; i = next) {
+		int64_t c = channel_of(q, i);
+		T *out = (T *)job->out + i;
+		const float *in = (const float *)job->in + i;
+
+		next = run_end(q, i, end);
+		F(quantize_run)(out, in, next - i, q->scale[c], q->zero_point[c]);
+	}
+}
+
+static void F(dequantize_run)(float *out, const T *in, int64_t n, float scale, int32_t zero)
+{
+	for (int64_t i = 0; i < n; i++)
+		out[i] = (float)((int32_t)in[i] - zero) * scale;
+}
+
+static void F(dequantize)(int64_t begin, int64_t end, void *ctx)
+{
+	const struct job *job = ctx;
+	const struct quant *q = job->q;
+
+	for (int64_t i = begin, next; i < end; i = next) {
+		int64_t c = channel_of(q, i);
+		float *out = (float *)job->out + i;
+		const T *in = (const T *)job->in + i;
+
+		next = run_end(q, i, end);
+		F(dequantize_run)(out, in, next - i, q->scale[c], q->zero_point[c]);
+	}
+}
+
+/* Dequantization with a scale in f64, for several channels. */
+static void F(dequantize_exact_run)(float *out, const T *in, int64_t n, double scale, int32_t zero)
+{
+	for (int64_t i = 0; i < n; i++)
+		out[i] = (float)((double)((float)in[i] - (float)zero) * scale);
+}
+
+static void F(dequantize_exact)(int64_t begin, int64_t end, void *ctx)
+{
+	const struct job *job = ctx;
+	const struct quant *q = job->q;
+
+	for (int64_t i = begin, next; i < end; i = next) {
+		int64_t c = channel_of(q, i);
+		float *out = (float *)job->out + i;
+		const T *in = (const T *)job->in + i;
+
+		next = run_end(q, i, end);
+		F(dequantize_exact_run)(out, in, next - i, q->exact[c], q->zero_point[c]);
+	}
+}
+
+#undef F
