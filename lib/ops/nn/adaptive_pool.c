@@ -6,8 +6,8 @@
 #include "family/reduce.h"
 
 /* Sizes of the output; those of planes' dimensions are the input's. */
-static int infer(const struct tensor_op *op, const tensor *self, tensor_ints output_size, int n,
-		 int64_t *sizes)
+int adaptive_pool_infer(const struct tensor_op *op, const tensor *self, tensor_ints output_size,
+			int n, int64_t *sizes)
 {
 	int64_t size[SPATIAL];
 
@@ -33,46 +33,93 @@ static int check_gradient(const struct tensor_op *op, const tensor *grad, const 
 	return pool_check_gradient(op, grad, self, sizes, indices);
 }
 
-#define ADAPTIVE(N)                                                                             \
-	int op_adaptive_avg_pool##N##d(const struct tensor_op *op, tensor **out, tensor *self,  \
-				       tensor_ints output_size)                                 \
-	{                                                                                       \
-		const struct pool_params p = { .spatial = N };                                  \
-		int64_t sizes[TENSOR_MAX_DIMS];                                                 \
-                                                                                                \
-		if (infer(op, self, output_size, N, sizes) < 0)                                 \
-			return error_code();                                                    \
-		return pool_run(op, out, self, sizes, &p);                                      \
-	}                                                                                       \
-	int op_adaptive_avg_pool##N##d_backward(const struct tensor_op *op, tensor **out,       \
-						tensor *grad_output, tensor *self)              \
-	{                                                                                       \
-		const struct pool_params p = { .spatial = N };                                  \
-                                                                                                \
-		if (check_gradient(op, grad_output, self, NULL, N) < 0)                         \
-			return error_code();                                                    \
-		return pool_run(op, out, grad_output, self->sizes, &p);                         \
-	}                                                                                       \
-	int op_adaptive_max_pool##N##d(const struct tensor_op *op, tensor **output,             \
-				       tensor **indices, tensor *self, tensor_ints output_size) \
-	{                                                                                       \
-		const struct pool_params p = { .spatial = N };                                  \
-		int64_t sizes[TENSOR_MAX_DIMS];                                                 \
-                                                                                                \
-		if (infer(op, self, output_size, N, sizes) < 0)                                 \
-			return error_code();                                                    \
-		return pool_run_max(op, output, indices, self, sizes, &p);                      \
-	}                                                                                       \
-	int op_adaptive_max_pool##N##d_backward(const struct tensor_op *op, tensor **out,       \
-						tensor *grad_output, tensor *self,              \
-						tensor *indices)                                \
-	{                                                                                       \
-		if (check_gradient(op, grad_output, self, indices, N) < 0)                      \
-			return error_code();                                                    \
-		return pool_run_max_backward(op, out, grad_output, self, indices, N);           \
-	}
-ADAPTIVE(2)
-ADAPTIVE(3)
+static int adaptive_avg_pool(const struct tensor_op *op, int n, tensor **out, tensor *self,
+			     tensor_ints output_size)
+{
+	const struct pool_params p = { .spatial = n };
+	int64_t sizes[TENSOR_MAX_DIMS];
+
+	if (adaptive_pool_infer(op, self, output_size, n, sizes) < 0)
+		return error_code();
+	return pool_run(op, out, self, sizes, &p);
+}
+
+static int adaptive_avg_pool_backward(const struct tensor_op *op, int n, tensor **out,
+				      tensor *grad_output, tensor *self)
+{
+	const struct pool_params p = { .spatial = n };
+
+	if (check_gradient(op, grad_output, self, NULL, n) < 0)
+		return error_code();
+	return pool_run(op, out, grad_output, self->sizes, &p);
+}
+
+static int adaptive_max_pool(const struct tensor_op *op, int n, tensor **output, tensor **indices,
+			     tensor *self, tensor_ints output_size)
+{
+	const struct pool_params p = { .spatial = n };
+	int64_t sizes[TENSOR_MAX_DIMS];
+
+	if (adaptive_pool_infer(op, self, output_size, n, sizes) < 0)
+		return error_code();
+	return pool_run_max(op, output, indices, self, sizes, &p);
+}
+
+static int adaptive_max_pool_backward(const struct tensor_op *op, int n, tensor **out,
+				      tensor *grad_output, tensor *self, tensor *indices)
+{
+	if (check_gradient(op, grad_output, self, indices, n) < 0)
+		return error_code();
+	return pool_run_max_backward(op, out, grad_output, self, indices, n);
+}
+
+int op_adaptive_avg_pool2d(const struct tensor_op *op, tensor **out, tensor *self,
+			   tensor_ints output_size)
+{
+	return adaptive_avg_pool(op, 2, out, self, output_size);
+}
+
+int op_adaptive_avg_pool2d_backward(const struct tensor_op *op, tensor **out, tensor *grad_output,
+				    tensor *self)
+{
+	return adaptive_avg_pool_backward(op, 2, out, grad_output, self);
+}
+
+int op_adaptive_max_pool2d(const struct tensor_op *op, tensor **output, tensor **indices,
+			   tensor *self, tensor_ints output_size)
+{
+	return adaptive_max_pool(op, 2, output, indices, self, output_size);
+}
+
+int op_adaptive_max_pool2d_backward(const struct tensor_op *op, tensor **out, tensor *grad_output,
+				    tensor *self, tensor *indices)
+{
+	return adaptive_max_pool_backward(op, 2, out, grad_output, self, indices);
+}
+
+int op_adaptive_avg_pool3d(const struct tensor_op *op, tensor **out, tensor *self,
+			   tensor_ints output_size)
+{
+	return adaptive_avg_pool(op, 3, out, self, output_size);
+}
+
+int op_adaptive_avg_pool3d_backward(const struct tensor_op *op, tensor **out, tensor *grad_output,
+				    tensor *self)
+{
+	return adaptive_avg_pool_backward(op, 3, out, grad_output, self);
+}
+
+int op_adaptive_max_pool3d(const struct tensor_op *op, tensor **output, tensor **indices,
+			   tensor *self, tensor_ints output_size)
+{
+	return adaptive_max_pool(op, 3, output, indices, self, output_size);
+}
+
+int op_adaptive_max_pool3d_backward(const struct tensor_op *op, tensor **out, tensor *grad_output,
+				    tensor *self, tensor *indices)
+{
+	return adaptive_max_pool_backward(op, 3, out, grad_output, self, indices);
+}
 
 /* ---- composites ---- */
 

@@ -149,6 +149,12 @@ tensor *blocked_plain(const tensor *t, const int64_t *sizes, int ndim)
 	return tensor_new_on_storage(t->storage, t->dtype, sizes, strides, ndim, t->offset);
 }
 
+tensor *blocked_empty_like(const char *op, const tensor *t, const int64_t *sizes, int ndim)
+{
+	return is_blocked(t) ? onednn(op)->empty(op, t->dtype, sizes, ndim) :
+			       tensor_new_like(t, sizes, ndim);
+}
+
 tensor *blocked_operand(tensor *t)
 {
 	return is_blocked(t) ? tensor_get(t) : operand_contiguous(t);

@@ -25,6 +25,8 @@ const struct onednn_plugin *onednn(const char *op);
 tensor *blocked_dense(const char *op, tensor *t);
 /* self itself when it is blocked, else its contiguous form; owned. */
 tensor *blocked_operand(tensor *t);
+/* An uninitialized tensor of these sizes with t's layout and dtype; owned. */
+tensor *blocked_empty_like(const char *op, const tensor *t, const int64_t *sizes, int ndim);
 /* Strided, on the memory of t, which must be in row-major order; owned. */
 tensor *blocked_plain(const tensor *t, const int64_t *sizes, int ndim);
 /* Sets *out to a result and takes it over; refuses the in-place and out forms. */
@@ -33,12 +35,5 @@ int blocked_deliver(const struct tensor_op *op, tensor **out, tensor *result);
 int blocked_need_form(const struct tensor_op *op, bool inplace);
 /* Both of one dtype, and nothing of size 0. */
 int blocked_need_elements(const char *op, const tensor *t);
-
-/* The ends of op_convolution() and of those of average pooling: arguments are checked. */
-int blocked_convolution(const struct tensor_op *op, tensor **out, tensor *input, tensor *weight,
-			tensor *bias, const int64_t *sizes, const struct conv_params *p,
-			bool transposed);
-int blocked_average(const struct tensor_op *op, tensor **out, tensor *self, const int64_t *sizes,
-		    const struct pool_params *p);
 
 #endif

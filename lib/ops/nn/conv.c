@@ -3,7 +3,6 @@
  * Convolutions: shapes are checked here. The backend has three kernels, each the others' gradient;
  * a transposed convolution is the gradient of one by its input.
  */
-#include "ops/nn/blocked.h"
 #include "ops/memory_format.h"
 #include "ops/nn/spatial.h"
 
@@ -147,8 +146,9 @@ int convolution_infer(const struct tensor_op *op, const tensor *input, const ten
 }
 
 /* One of the kernels on tensors of any strides. result is dense; a, b and bias are borrowed. */
-static int run(const struct tensor_op *op, const struct tensor_kernel_table *kernels,
-	       tensor *result, tensor *a, tensor *b, tensor *bias, const struct conv_params *p)
+static int run_kernel(const struct tensor_op *op, const struct tensor_kernel_table *kernels,
+		      tensor *result, tensor *a, tensor *b, tensor *bias,
+		      const struct conv_params *p)
 {
 	convolution_kernel fn = (convolution_kernel)op_kernel(op, kernels, result);
 	tensor *da = fn ? operand_dense(a) : NULL, *db = da ? operand_dense(b) : NULL;
@@ -175,15 +175,13 @@ int op_convolution(const struct tensor_op *op, tensor **out, tensor *input, tens
 	if (convolution_infer(op, input, weight, bias, stride, padding, dilation, transposed,
 			      output_padding, groups, &p, sizes) < 0)
 		return error_code();
-	if (is_blocked(input) || is_blocked(weight) || (bias && is_blocked(bias)))
-		return blocked_convolution(op, out, input, weight, bias, sizes, &p, transposed);
 	if (output_begin_dense(op, &o, *out, input->dtype, sizes, input->ndim, inputs,
 			       bias ? 3 : 2) < 0)
 		return error_code();
 	output_keep_format(&o, memory_channels_last(input) ? input : weight);
 	return output_end(op, &o, out,
-			  run(op, transposed ? &kernels_convolution_input : op->kernels, o.t, input,
-			      weight, bias, &p));
+			  run_kernel(op, transposed ? &kernels_convolution_input : op->kernels, o.t,
+				     input, weight, bias, &p));
 }
 
 /* ---- gradients ---- */
@@ -219,7 +217,7 @@ static int gradient(const struct tensor_op *op, const struct tensor_kernel_table
 	if (output_begin_dense(op, &o, NULL, like->dtype, like->sizes, like->ndim, inputs, 3) < 0)
 		return error_code();
 	output_keep_format(&o, like);
-	return output_end(op, &o, out, run(op, kernels, o.t, a, b, NULL, p));
+	return output_end(op, &o, out, run_kernel(op, kernels, o.t, a, b, NULL, p));
 }
 
 /* Over all dimensions but the channels. */
@@ -347,29 +345,65 @@ static tensor *conv_padded(const char *name, int n, tensor *input, tensor *weigh
 	return result;
 }
 
-#define CONV(N)                                                                               \
-	tensor *composite_conv##N##d(tensor *input, tensor *weight, tensor *bias,             \
-				     tensor_ints stride, tensor_ints padding,                 \
-				     tensor_ints dilation, int64_t groups)                    \
-	{                                                                                     \
-		return conv("conv" #N "d", N, input, weight, bias, stride, padding, dilation, \
-			    false, TENSOR_INTS(0), groups);                                   \
-	}                                                                                     \
-	tensor *composite_conv##N##d_padding(tensor *input, tensor *weight, tensor *bias,     \
-					     tensor_ints stride, const char *padding,         \
-					     tensor_ints dilation, int64_t groups)            \
-	{                                                                                     \
-		return conv_padded("conv" #N "d", N, input, weight, bias, stride, padding,    \
-				   dilation, groups);                                         \
-	}                                                                                     \
-	tensor *composite_conv_transpose##N##d(tensor *input, tensor *weight, tensor *bias,   \
-					       tensor_ints stride, tensor_ints padding,       \
-					       tensor_ints output_padding, int64_t groups,    \
-					       tensor_ints dilation)                          \
-	{                                                                                     \
-		return conv("conv_transpose" #N "d", N, input, weight, bias, stride, padding, \
-			    dilation, true, output_padding, groups);                          \
-	}
-CONV(1)
-CONV(2)
-CONV(3)
+tensor *composite_conv1d(tensor *input, tensor *weight, tensor *bias, tensor_ints stride,
+			 tensor_ints padding, tensor_ints dilation, int64_t groups)
+{
+	return conv("conv1d", 1, input, weight, bias, stride, padding, dilation, false,
+		    TENSOR_INTS(0), groups);
+}
+
+tensor *composite_conv1d_padding(tensor *input, tensor *weight, tensor *bias, tensor_ints stride,
+				 const char *padding, tensor_ints dilation, int64_t groups)
+{
+	return conv_padded("conv1d", 1, input, weight, bias, stride, padding, dilation, groups);
+}
+
+tensor *composite_conv_transpose1d(tensor *input, tensor *weight, tensor *bias, tensor_ints stride,
+				   tensor_ints padding, tensor_ints output_padding, int64_t groups,
+				   tensor_ints dilation)
+{
+	return conv("conv_transpose1d", 1, input, weight, bias, stride, padding, dilation, true,
+		    output_padding, groups);
+}
+
+tensor *composite_conv2d(tensor *input, tensor *weight, tensor *bias, tensor_ints stride,
+			 tensor_ints padding, tensor_ints dilation, int64_t groups)
+{
+	return conv("conv2d", 2, input, weight, bias, stride, padding, dilation, false,
+		    TENSOR_INTS(0), groups);
+}
+
+tensor *composite_conv2d_padding(tensor *input, tensor *weight, tensor *bias, tensor_ints stride,
+				 const char *padding, tensor_ints dilation, int64_t groups)
+{
+	return conv_padded("conv2d", 2, input, weight, bias, stride, padding, dilation, groups);
+}
+
+tensor *composite_conv_transpose2d(tensor *input, tensor *weight, tensor *bias, tensor_ints stride,
+				   tensor_ints padding, tensor_ints output_padding, int64_t groups,
+				   tensor_ints dilation)
+{
+	return conv("conv_transpose2d", 2, input, weight, bias, stride, padding, dilation, true,
+		    output_padding, groups);
+}
+
+tensor *composite_conv3d(tensor *input, tensor *weight, tensor *bias, tensor_ints stride,
+			 tensor_ints padding, tensor_ints dilation, int64_t groups)
+{
+	return conv("conv3d", 3, input, weight, bias, stride, padding, dilation, false,
+		    TENSOR_INTS(0), groups);
+}
+
+tensor *composite_conv3d_padding(tensor *input, tensor *weight, tensor *bias, tensor_ints stride,
+				 const char *padding, tensor_ints dilation, int64_t groups)
+{
+	return conv_padded("conv3d", 3, input, weight, bias, stride, padding, dilation, groups);
+}
+
+tensor *composite_conv_transpose3d(tensor *input, tensor *weight, tensor *bias, tensor_ints stride,
+				   tensor_ints padding, tensor_ints output_padding, int64_t groups,
+				   tensor_ints dilation)
+{
+	return conv("conv_transpose3d", 3, input, weight, bias, stride, padding, dilation, true,
+		    output_padding, groups);
+}

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /* Pooling with windows of one size: fronts, and the forms for fewer dimensions made of them. */
-#include "ops/nn/blocked.h"
 #include "ops/nn/spatial.h"
 
 #include "family/pool.h"
@@ -108,8 +107,6 @@ int pool_run(const struct tensor_op *op, tensor **out, tensor *in, const int64_t
 	pool_kernel fn;
 	int err;
 
-	if (is_blocked(in))
-		return blocked_average(op, out, in, sizes, p);
 	if (output_begin_dense(op, &o, *out, in->dtype, sizes, in->ndim, inputs, 1) < 0)
 		return error_code();
 	if (p->spatial == 2 &&
@@ -150,38 +147,79 @@ static int check_cover(const struct tensor_op *op, const tensor *self, const str
 	return 0;
 }
 
-#define AVG_POOL(N)                                                                                \
-	int op_avg_pool##N##d(const struct tensor_op *op, tensor **out, tensor *self,              \
-			      tensor_ints kernel_size, tensor_ints stride, tensor_ints padding,    \
-			      bool ceil_mode, bool count_include_pad, int64_t divisor_override)    \
-	{                                                                                          \
-		int64_t sizes[TENSOR_MAX_DIMS];                                                    \
-		struct pool_params p;                                                              \
-                                                                                                   \
-		if (avg_params(op, N, kernel_size, stride, padding, count_include_pad,             \
-			       divisor_override, &p) < 0 ||                                        \
-		    pool_infer(op, self, &p, ceil_mode, sizes) < 0 ||                              \
-		    check_cover(op, self, &p) < 0)                                                 \
-			return error_code();                                                       \
-		return pool_run(op, out, self, sizes, &p);                                         \
-	}                                                                                          \
-	int op_avg_pool##N##d_backward(const struct tensor_op *op, tensor **out,                   \
-				       tensor *grad_output, tensor *self, tensor_ints kernel_size, \
-				       tensor_ints stride, tensor_ints padding, bool ceil_mode,    \
-				       bool count_include_pad, int64_t divisor_override)           \
-	{                                                                                          \
-		int64_t sizes[TENSOR_MAX_DIMS];                                                    \
-		struct pool_params p;                                                              \
-                                                                                                   \
-		if (avg_params(op, N, kernel_size, stride, padding, count_include_pad,             \
-			       divisor_override, &p) < 0 ||                                        \
-		    pool_infer(op, self, &p, ceil_mode, sizes) < 0 ||                              \
-		    pool_check_gradient(op, grad_output, self, sizes, NULL) < 0)                   \
-			return error_code();                                                       \
-		return pool_run(op, out, grad_output, self->sizes, &p);                            \
-	}
-AVG_POOL(2)
-AVG_POOL(3)
+int pool_infer_average(const struct tensor_op *op, int n, const tensor *self,
+		       tensor_ints kernel_size, tensor_ints stride, tensor_ints padding,
+		       bool ceil_mode, bool count_include_pad, int64_t divisor,
+		       struct pool_params *p, int64_t *sizes)
+{
+	if (avg_params(op, n, kernel_size, stride, padding, count_include_pad, divisor, p) < 0 ||
+	    pool_infer(op, self, p, ceil_mode, sizes) < 0)
+		return error_code();
+	return check_cover(op, self, p);
+}
+
+static int avg_pool(const struct tensor_op *op, int n, tensor **out, tensor *self,
+		    tensor_ints kernel_size, tensor_ints stride, tensor_ints padding,
+		    bool ceil_mode, bool count_include_pad, int64_t divisor_override)
+{
+	int64_t sizes[TENSOR_MAX_DIMS];
+	struct pool_params p;
+
+	if (pool_infer_average(op, n, self, kernel_size, stride, padding, ceil_mode,
+			       count_include_pad, divisor_override, &p, sizes) < 0)
+		return error_code();
+	return pool_run(op, out, self, sizes, &p);
+}
+
+static int avg_pool_backward(const struct tensor_op *op, int n, tensor **out, tensor *grad_output,
+			     tensor *self, tensor_ints kernel_size, tensor_ints stride,
+			     tensor_ints padding, bool ceil_mode, bool count_include_pad,
+			     int64_t divisor_override)
+{
+	int64_t sizes[TENSOR_MAX_DIMS];
+	struct pool_params p;
+
+	if (avg_params(op, n, kernel_size, stride, padding, count_include_pad, divisor_override,
+		       &p) < 0 ||
+	    pool_infer(op, self, &p, ceil_mode, sizes) < 0 ||
+	    pool_check_gradient(op, grad_output, self, sizes, NULL) < 0)
+		return error_code();
+	return pool_run(op, out, grad_output, self->sizes, &p);
+}
+
+int op_avg_pool2d(const struct tensor_op *op, tensor **out, tensor *self, tensor_ints kernel_size,
+		  tensor_ints stride, tensor_ints padding, bool ceil_mode, bool count_include_pad,
+		  int64_t divisor_override)
+{
+	return avg_pool(op, 2, out, self, kernel_size, stride, padding, ceil_mode,
+			count_include_pad, divisor_override);
+}
+
+int op_avg_pool2d_backward(const struct tensor_op *op, tensor **out, tensor *grad_output,
+			   tensor *self, tensor_ints kernel_size, tensor_ints stride,
+			   tensor_ints padding, bool ceil_mode, bool count_include_pad,
+			   int64_t divisor_override)
+{
+	return avg_pool_backward(op, 2, out, grad_output, self, kernel_size, stride, padding,
+				 ceil_mode, count_include_pad, divisor_override);
+}
+
+int op_avg_pool3d(const struct tensor_op *op, tensor **out, tensor *self, tensor_ints kernel_size,
+		  tensor_ints stride, tensor_ints padding, bool ceil_mode, bool count_include_pad,
+		  int64_t divisor_override)
+{
+	return avg_pool(op, 3, out, self, kernel_size, stride, padding, ceil_mode,
+			count_include_pad, divisor_override);
+}
+
+int op_avg_pool3d_backward(const struct tensor_op *op, tensor **out, tensor *grad_output,
+			   tensor *self, tensor_ints kernel_size, tensor_ints stride,
+			   tensor_ints padding, bool ceil_mode, bool count_include_pad,
+			   int64_t divisor_override)
+{
+	return avg_pool_backward(op, 3, out, grad_output, self, kernel_size, stride, padding,
+				 ceil_mode, count_include_pad, divisor_override);
+}
 
 /* ---- maxima ---- */
 
@@ -241,56 +279,105 @@ int pool_run_max_backward(const struct tensor_op *op, tensor **out, tensor *grad
 	return output_end(op, &o, out, err);
 }
 
-#define MAX_POOL(N)                                                                                \
-	int op_max_pool##N##d_with_indices(const struct tensor_op *op, tensor **output,            \
-					   tensor **indices, tensor *self,                         \
-					   tensor_ints kernel_size, tensor_ints stride,            \
-					   tensor_ints padding, tensor_ints dilation,              \
-					   bool ceil_mode)                                         \
-	{                                                                                          \
-		int64_t sizes[TENSOR_MAX_DIMS];                                                    \
-		struct pool_params p;                                                              \
-                                                                                                   \
-		if (pool_get_params(op, N, kernel_size, stride, padding, dilation, &p) < 0 ||      \
-		    pool_infer(op, self, &p, ceil_mode, sizes) < 0)                                \
-			return error_code();                                                       \
-		return pool_run_max(op, output, indices, self, sizes, &p);                         \
-	}                                                                                          \
-	int op_max_pool##N##d_backward(const struct tensor_op *op, tensor **out,                   \
-				       tensor *grad_output, tensor *self, tensor_ints kernel_size, \
-				       tensor_ints stride, tensor_ints padding,                    \
-				       tensor_ints dilation, bool ceil_mode, tensor *indices)      \
-	{                                                                                          \
-		int64_t sizes[TENSOR_MAX_DIMS];                                                    \
-		struct pool_params p;                                                              \
-                                                                                                   \
-		if (pool_get_params(op, N, kernel_size, stride, padding, dilation, &p) < 0 ||      \
-		    pool_infer(op, self, &p, ceil_mode, sizes) < 0 ||                              \
-		    pool_check_gradient(op, grad_output, self, sizes, indices) < 0)                \
-			return error_code();                                                       \
-		return pool_run_max_backward(op, out, grad_output, self, indices, N);              \
-	}
-MAX_POOL(2)
-MAX_POOL(3)
+static int max_pool(const struct tensor_op *op, int n, tensor **output, tensor **indices,
+		    tensor *self, tensor_ints kernel_size, tensor_ints stride, tensor_ints padding,
+		    tensor_ints dilation, bool ceil_mode)
+{
+	int64_t sizes[TENSOR_MAX_DIMS];
+	struct pool_params p;
+
+	if (pool_get_params(op, n, kernel_size, stride, padding, dilation, &p) < 0 ||
+	    pool_infer(op, self, &p, ceil_mode, sizes) < 0)
+		return error_code();
+	return pool_run_max(op, output, indices, self, sizes, &p);
+}
+
+static int max_pool_backward(const struct tensor_op *op, int n, tensor **out, tensor *grad_output,
+			     tensor *self, tensor_ints kernel_size, tensor_ints stride,
+			     tensor_ints padding, tensor_ints dilation, bool ceil_mode,
+			     tensor *indices)
+{
+	int64_t sizes[TENSOR_MAX_DIMS];
+	struct pool_params p;
+
+	if (pool_get_params(op, n, kernel_size, stride, padding, dilation, &p) < 0 ||
+	    pool_infer(op, self, &p, ceil_mode, sizes) < 0 ||
+	    pool_check_gradient(op, grad_output, self, sizes, indices) < 0)
+		return error_code();
+	return pool_run_max_backward(op, out, grad_output, self, indices, n);
+}
+
+int op_max_pool2d_with_indices(const struct tensor_op *op, tensor **output, tensor **indices,
+			       tensor *self, tensor_ints kernel_size, tensor_ints stride,
+			       tensor_ints padding, tensor_ints dilation, bool ceil_mode)
+{
+	return max_pool(op, 2, output, indices, self, kernel_size, stride, padding, dilation,
+			ceil_mode);
+}
+
+int op_max_pool2d_backward(const struct tensor_op *op, tensor **out, tensor *grad_output,
+			   tensor *self, tensor_ints kernel_size, tensor_ints stride,
+			   tensor_ints padding, tensor_ints dilation, bool ceil_mode,
+			   tensor *indices)
+{
+	return max_pool_backward(op, 2, out, grad_output, self, kernel_size, stride, padding,
+				 dilation, ceil_mode, indices);
+}
+
+int op_max_pool3d_with_indices(const struct tensor_op *op, tensor **output, tensor **indices,
+			       tensor *self, tensor_ints kernel_size, tensor_ints stride,
+			       tensor_ints padding, tensor_ints dilation, bool ceil_mode)
+{
+	return max_pool(op, 3, output, indices, self, kernel_size, stride, padding, dilation,
+			ceil_mode);
+}
+
+int op_max_pool3d_backward(const struct tensor_op *op, tensor **out, tensor *grad_output,
+			   tensor *self, tensor_ints kernel_size, tensor_ints stride,
+			   tensor_ints padding, tensor_ints dilation, bool ceil_mode,
+			   tensor *indices)
+{
+	return max_pool_backward(op, 3, out, grad_output, self, kernel_size, stride, padding,
+				 dilation, ceil_mode, indices);
+}
 
 /* ---- composites ---- */
 
-#define MAX_ALONE(N)                                                                               \
-	tensor *composite_max_pool##N##d(tensor *self, tensor_ints kernel_size,                    \
-					 tensor_ints stride, tensor_ints padding,                  \
-					 tensor_ints dilation, bool ceil_mode)                     \
-	{                                                                                          \
-		tensor *output, *indices;                                                          \
-                                                                                                   \
-		if (call_max_pool##N##d_with_indices(self, kernel_size, stride, padding, dilation, \
-						     ceil_mode, &output, &indices) < 0)            \
-			return NULL;                                                               \
-		tensor_put(indices);                                                               \
-		return output;                                                                     \
-	}
-MAX_ALONE(1)
-MAX_ALONE(2)
-MAX_ALONE(3)
+tensor *composite_max_pool1d(tensor *self, tensor_ints kernel_size, tensor_ints stride,
+			     tensor_ints padding, tensor_ints dilation, bool ceil_mode)
+{
+	tensor *output, *indices;
+
+	if (call_max_pool1d_with_indices(self, kernel_size, stride, padding, dilation, ceil_mode,
+					 &output, &indices) < 0)
+		return NULL;
+	tensor_put(indices);
+	return output;
+}
+
+tensor *composite_max_pool2d(tensor *self, tensor_ints kernel_size, tensor_ints stride,
+			     tensor_ints padding, tensor_ints dilation, bool ceil_mode)
+{
+	tensor *output, *indices;
+
+	if (call_max_pool2d_with_indices(self, kernel_size, stride, padding, dilation, ceil_mode,
+					 &output, &indices) < 0)
+		return NULL;
+	tensor_put(indices);
+	return output;
+}
+
+tensor *composite_max_pool3d(tensor *self, tensor_ints kernel_size, tensor_ints stride,
+			     tensor_ints padding, tensor_ints dilation, bool ceil_mode)
+{
+	tensor *output, *indices;
+
+	if (call_max_pool3d_with_indices(self, kernel_size, stride, padding, dilation, ceil_mode,
+					 &output, &indices) < 0)
+		return NULL;
+	tensor_put(indices);
+	return output;
+}
 
 /* A list for one dimension as one for two, of which the first does nothing. */
 struct wide_list {

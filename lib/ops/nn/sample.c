@@ -47,8 +47,8 @@ static int64_t positions(const struct tensor_op *op, const struct columns_params
 }
 
 /* The kernel between a tensor with and one without a batch; `sizes` has room for the batch. */
-static int run(const struct tensor_op *op, tensor **out, tensor *self, const int64_t *sizes,
-	       int ndim, const struct columns_params *p, bool wide)
+static int run_kernel(const struct tensor_op *op, tensor **out, tensor *self, const int64_t *sizes,
+		      int ndim, const struct columns_params *p, bool wide)
 {
 	const tensor *inputs[] = { self };
 	tensor from, to, *dense = NULL;
@@ -94,7 +94,7 @@ int op_im2col(const struct tensor_op *op, tensor **out, tensor *self, tensor_int
 	sizes[0] = self->sizes[0];
 	sizes[batch] = self->sizes[batch] * p.kernel[0] * p.kernel[1];
 	sizes[batch + 1] = n;
-	return run(op, out, self, sizes, batch + 2, &p, false);
+	return run_kernel(op, out, self, sizes, batch + 2, &p, false);
 }
 
 int op_col2im(const struct tensor_op *op, tensor **out, tensor *self, tensor_ints output_size,
@@ -122,7 +122,7 @@ int op_col2im(const struct tensor_op *op, tensor **out, tensor *self, tensor_int
 	sizes[batch] = self->sizes[batch] / taps;
 	sizes[batch + 1] = size[1];
 	sizes[batch + 2] = size[2];
-	return run(op, out, self, sizes, batch + 3, &p, true);
+	return run_kernel(op, out, self, sizes, batch + 3, &p, true);
 }
 
 /* ---- grids ---- */

@@ -33,6 +33,14 @@ int pool_get_params(const struct tensor_op *op, int n, tensor_ints kernel, tenso
 /* The output's sizes. */
 int pool_infer(const struct tensor_op *op, const tensor *self, const struct pool_params *p,
 	       bool ceil_mode, int64_t *sizes);
+/* pool_get_params() and pool_infer() of average pooling; divisor may be TENSOR_NONE. */
+int pool_infer_average(const struct tensor_op *op, int n, const tensor *self,
+		       tensor_ints kernel_size, tensor_ints stride, tensor_ints padding,
+		       bool ceil_mode, bool count_include_pad, int64_t divisor,
+		       struct pool_params *p, int64_t *sizes);
+/* The output's sizes of adaptive pooling over n dimensions (adaptive_pool.c). */
+int adaptive_pool_infer(const struct tensor_op *op, const tensor *self, tensor_ints output_size,
+			int n, int64_t *sizes);
 /* sizes are those of the output, of self's rank; indices may be NULL. */
 int pool_check_gradient(const struct tensor_op *op, const tensor *grad, const tensor *self,
 			const int64_t *sizes, const tensor *indices);

@@ -73,9 +73,9 @@ static int check_params(const struct tensor_op *op, const struct pointwise_param
 		       0;
 }
 
-static int run(const struct tensor_op *op, const struct tensor_kernel_table *kernels, tensor *out,
-	       struct operand *operands, int n, enum tensor_dtype dtype,
-	       const struct pointwise_params *params)
+static int run_kernel(const struct tensor_op *op, const struct tensor_kernel_table *kernels,
+		      tensor *out, struct operand *operands, int n, enum tensor_dtype dtype,
+		      const struct pointwise_params *params)
 {
 	pointwise_kernel fn = (pointwise_kernel)op_kernel(op, kernels, out);
 	const tensor *ops[ITER_OPERANDS] = { out };
@@ -106,7 +106,7 @@ int pointwise_unary(const struct tensor_op *op, const struct tensor_kernel_table
 		return error_code();
 	err = operand_init(&a, self, common, o.t);
 	if (!err)
-		err = run(op, kernels, o.t, &a, 1, common, params);
+		err = run_kernel(op, kernels, o.t, &a, 1, common, params);
 	tensor_put(a.owned);
 	return output_end(op, &o, out, err);
 }
@@ -146,7 +146,7 @@ int pointwise_binary(const struct tensor_op *op, const struct tensor_kernel_tabl
 	if (!err)
 		err = operand_init(&a[1], other, common, o.t);
 	if (!err)
-		err = run(op, kernels, o.t, a, 2, common, params);
+		err = run_kernel(op, kernels, o.t, a, 2, common, params);
 	tensor_put(a[0].owned);
 	tensor_put(a[1].owned);
 	return output_end(op, &o, out, err);
@@ -175,7 +175,7 @@ int pointwise_binary_scalar(const struct tensor_op *op, const struct tensor_kern
 	if (!err && element_store(a[1].value, dtype_wide(common), other) < 0)
 		err = kernel_no_dtype(op->schema.name, common, "cpu");
 	if (!err)
-		err = run(op, kernels, o.t, a, 2, common, params);
+		err = run_kernel(op, kernels, o.t, a, 2, common, params);
 	tensor_put(a[0].owned);
 	return output_end(op, &o, out, err);
 }
@@ -341,7 +341,7 @@ int pointwise_nary(const struct tensor_op *op, const struct tensor_kernel_table 
 			err = element_store(a[i].value, dtype_wide(dtype), arg[i].s);
 	}
 	if (!err)
-		err = run(op, kernels, o.t, a, n, common, params);
+		err = run_kernel(op, kernels, o.t, a, n, common, params);
 	for (int i = 0; i < n; i++)
 		tensor_put(a[i].owned);
 	return output_end(op, &o, out, err);
@@ -367,7 +367,7 @@ int op_fill(const struct tensor_op *op, tensor **out, tensor *self, tensor_scala
 
 	if (output_begin(op, &o, *out, self->dtype, self->sizes, self->ndim, inputs, 1) < 0)
 		return error_code();
-	err = run(op, op->kernels, o.t, NULL, 0, self->dtype, &params);
+	err = run_kernel(op, op->kernels, o.t, NULL, 0, self->dtype, &params);
 	return output_end(op, &o, out, err);
 }
 

@@ -107,8 +107,8 @@ tensor *reduced_view(tensor *view, const tensor *out, const tensor *self, uint32
 	return view;
 }
 
-static int run(const struct tensor_op *op, const struct tensor_kernel_table *kernels, tensor *out,
-	       const tensor *self, uint32_t dims)
+static int run_kernel(const struct tensor_op *op, const struct tensor_kernel_table *kernels,
+		      tensor *out, const tensor *self, uint32_t dims)
 {
 	reduce_kernel fn = (reduce_kernel)op_kernel(op, kernels, self);
 	tensor view;
@@ -126,7 +126,7 @@ int reduce_op(const struct tensor_op *op, const struct tensor_kernel_table *kern
 
 	if (output_begin(op, &o, *out, dtype, sizes, ndim, inputs, 1) < 0)
 		return error_code();
-	return output_end(op, &o, out, run(op, kernels, o.t, self, dims));
+	return output_end(op, &o, out, run_kernel(op, kernels, o.t, self, dims));
 }
 
 int reduce_op_with(const struct tensor_op *op, const struct tensor_kernel_table *kernels,
@@ -163,7 +163,7 @@ static int sum_elsewhere(const struct tensor_op *op, tensor **out, tensor *self,
 	cast = dtype_is_integral(self->dtype) && dtype_is_integral(in) ? tensor_get(self) :
 									 operand_cast(self, in);
 	t = acc == result ? tensor_get(o.t) : tensor_new(o.t->device, acc, sizes, ndim);
-	err = cast && t ? run(op, op->kernels, t, cast, dims) : error_code();
+	err = cast && t ? run_kernel(op, op->kernels, t, cast, dims) : error_code();
 	if (!err && t != o.t)
 		err = operand_copy(o.t, t);
 	tensor_put(t);

@@ -104,23 +104,74 @@ static int pad_backward(const struct tensor_op *op, tensor **out, tensor *grad, 
 	return output_end(op, &o, out, err);
 }
 
-#define PAD(KIND, N, REFLECT)                                                                      \
-	int op_##KIND##_pad##N##d(const struct tensor_op *op, tensor **out, tensor *self,          \
-				  tensor_ints padding)                                             \
-	{                                                                                          \
-		return pad(op, out, self, padding, N, REFLECT);                                    \
-	}                                                                                          \
-	int op_##KIND##_pad##N##d_backward(const struct tensor_op *op, tensor **out,               \
-					   tensor *grad_output, tensor *self, tensor_ints padding) \
-	{                                                                                          \
-		return pad_backward(op, out, grad_output, self, padding, N, REFLECT);              \
-	}
-PAD(reflection, 1, true)
-PAD(reflection, 2, true)
-PAD(reflection, 3, true)
-PAD(replication, 1, false)
-PAD(replication, 2, false)
-PAD(replication, 3, false)
+int op_reflection_pad1d(const struct tensor_op *op, tensor **out, tensor *self, tensor_ints padding)
+{
+	return pad(op, out, self, padding, 1, true);
+}
+
+int op_reflection_pad1d_backward(const struct tensor_op *op, tensor **out, tensor *grad_output,
+				 tensor *self, tensor_ints padding)
+{
+	return pad_backward(op, out, grad_output, self, padding, 1, true);
+}
+
+int op_reflection_pad2d(const struct tensor_op *op, tensor **out, tensor *self, tensor_ints padding)
+{
+	return pad(op, out, self, padding, 2, true);
+}
+
+int op_reflection_pad2d_backward(const struct tensor_op *op, tensor **out, tensor *grad_output,
+				 tensor *self, tensor_ints padding)
+{
+	return pad_backward(op, out, grad_output, self, padding, 2, true);
+}
+
+int op_reflection_pad3d(const struct tensor_op *op, tensor **out, tensor *self, tensor_ints padding)
+{
+	return pad(op, out, self, padding, 3, true);
+}
+
+int op_reflection_pad3d_backward(const struct tensor_op *op, tensor **out, tensor *grad_output,
+				 tensor *self, tensor_ints padding)
+{
+	return pad_backward(op, out, grad_output, self, padding, 3, true);
+}
+
+int op_replication_pad1d(const struct tensor_op *op, tensor **out, tensor *self,
+			 tensor_ints padding)
+{
+	return pad(op, out, self, padding, 1, false);
+}
+
+int op_replication_pad1d_backward(const struct tensor_op *op, tensor **out, tensor *grad_output,
+				  tensor *self, tensor_ints padding)
+{
+	return pad_backward(op, out, grad_output, self, padding, 1, false);
+}
+
+int op_replication_pad2d(const struct tensor_op *op, tensor **out, tensor *self,
+			 tensor_ints padding)
+{
+	return pad(op, out, self, padding, 2, false);
+}
+
+int op_replication_pad2d_backward(const struct tensor_op *op, tensor **out, tensor *grad_output,
+				  tensor *self, tensor_ints padding)
+{
+	return pad_backward(op, out, grad_output, self, padding, 2, false);
+}
+
+int op_replication_pad3d(const struct tensor_op *op, tensor **out, tensor *self,
+			 tensor_ints padding)
+{
+	return pad(op, out, self, padding, 3, false);
+}
+
+int op_replication_pad3d_backward(const struct tensor_op *op, tensor **out, tensor *grad_output,
+				  tensor *self, tensor_ints padding)
+{
+	return pad_backward(op, out, grad_output, self, padding, 3, false);
+}
 
 /* ---- pad: by the name of the mode ---- */
 

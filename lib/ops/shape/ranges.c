@@ -87,38 +87,74 @@ static int end_of(const char *op, const char *name, tensor *t, tensor_scalar *s)
 	return call__local_scalar_dense(t, s);
 }
 
-#define ENDS_OF_TENSORS(name, PARAM, ARG)                                                         \
-	tensor *composite_##name##_tensor_tensor(tensor *start, tensor *end, int64_t steps PARAM, \
-						 tensor_options options)                          \
-	{                                                                                         \
-		tensor_scalar a, b;                                                               \
-                                                                                                  \
-		if (end_of(#name, "start", start, &a) < 0 || end_of(#name, "end", end, &b) < 0)   \
-			return NULL;                                                              \
-		return factory_##name(a, b, steps ARG, options);                                  \
-	}                                                                                         \
-	tensor *composite_##name##_tensor_scalar(tensor *start, tensor_scalar end,                \
-						 int64_t steps PARAM, tensor_options options)     \
-	{                                                                                         \
-		tensor_scalar a;                                                                  \
-                                                                                                  \
-		return end_of(#name, "start", start, &a) < 0 ?                                    \
-			       NULL :                                                             \
-			       factory_##name(a, end, steps ARG, options);                        \
-	}                                                                                         \
-	tensor *composite_##name##_scalar_tensor(tensor_scalar start, tensor *end,                \
-						 int64_t steps PARAM, tensor_options options)     \
-	{                                                                                         \
-		tensor_scalar b;                                                                  \
-                                                                                                  \
-		return end_of(#name, "end", end, &b) < 0 ?                                        \
-			       NULL :                                                             \
-			       factory_##name(start, b, steps ARG, options);                      \
-	}
-#define BASE_PARAM , double base
-#define BASE_ARG   , base
-ENDS_OF_TENSORS(linspace, , )
-ENDS_OF_TENSORS(logspace, BASE_PARAM, BASE_ARG)
+/* The scalars of two ends, each of which is given as a 0-d tensor or, where that is NULL, in *a or *b. */
+static int scalar_ends(const char *op, tensor *start, tensor *end, tensor_scalar *a,
+		       tensor_scalar *b)
+{
+	if (start && end_of(op, "start", start, a) < 0)
+		return error_code();
+	return end ? end_of(op, "end", end, b) : 0;
+}
+
+tensor *composite_linspace_tensor_tensor(tensor *start, tensor *end, int64_t steps,
+					 tensor_options options)
+{
+	tensor_scalar a, b;
+
+	if (scalar_ends("linspace", start, end, &a, &b) < 0)
+		return NULL;
+	return factory_linspace(a, b, steps, options);
+}
+
+tensor *composite_linspace_tensor_scalar(tensor *start, tensor_scalar end, int64_t steps,
+					 tensor_options options)
+{
+	tensor_scalar a, b = end;
+
+	if (scalar_ends("linspace", start, NULL, &a, &b) < 0)
+		return NULL;
+	return factory_linspace(a, b, steps, options);
+}
+
+tensor *composite_linspace_scalar_tensor(tensor_scalar start, tensor *end, int64_t steps,
+					 tensor_options options)
+{
+	tensor_scalar a = start, b;
+
+	if (scalar_ends("linspace", NULL, end, &a, &b) < 0)
+		return NULL;
+	return factory_linspace(a, b, steps, options);
+}
+
+tensor *composite_logspace_tensor_tensor(tensor *start, tensor *end, int64_t steps, double base,
+					 tensor_options options)
+{
+	tensor_scalar a, b;
+
+	if (scalar_ends("logspace", start, end, &a, &b) < 0)
+		return NULL;
+	return factory_logspace(a, b, steps, base, options);
+}
+
+tensor *composite_logspace_tensor_scalar(tensor *start, tensor_scalar end, int64_t steps,
+					 double base, tensor_options options)
+{
+	tensor_scalar a, b = end;
+
+	if (scalar_ends("logspace", start, NULL, &a, &b) < 0)
+		return NULL;
+	return factory_logspace(a, b, steps, base, options);
+}
+
+tensor *composite_logspace_scalar_tensor(tensor_scalar start, tensor *end, int64_t steps,
+					 double base, tensor_options options)
+{
+	tensor_scalar a = start, b;
+
+	if (scalar_ends("logspace", NULL, end, &a, &b) < 0)
+		return NULL;
+	return factory_logspace(a, b, steps, base, options);
+}
 
 /* ---- eye, triangles ---- */
 
