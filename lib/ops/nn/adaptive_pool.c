@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* Adaptive pooling: the output's size is given, windows cover the input evenly. */
+/* Adaptive pooling: the caller gives the output's size, and windows divide the input evenly. */
 #include "ops/nn/spatial.h"
 
 #include "family/pool.h"
 #include "family/reduce.h"
 
-/* Sizes of the output; those of planes' dimensions are the input's. */
+/* Compute the output's sizes: output_size in the spatial dimensions, self's in the others. */
 int adaptive_pool_infer(const struct tensor_op *op, const tensor *self, tensor_ints output_size,
 			int n, int64_t *sizes)
 {
@@ -19,7 +19,8 @@ int adaptive_pool_infer(const struct tensor_op *op, const tensor *self, tensor_i
 	return 0;
 }
 
-/* A gradient's sizes are free in the spatial dimensions. */
+/* Check everything but the gradient's spatial sizes, which are the output's and may have any value.
+ */
 static int check_gradient(const struct tensor_op *op, const tensor *grad, const tensor *self,
 			  const tensor *indices, int n)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* Convolution of blocked tensors, and its weights in the order that oneDNN prefers. */
+/* Convolution of blocked tensors, and reordering of its weights into oneDNN's preferred layout. */
 #include "ops/nn/blocked.h"
 
 #include "ops/nn/spatial.h"
@@ -7,7 +7,7 @@
 #include "family/blocked.h"
 #include "family/conv.h"
 
-/* Output size that a weight is reordered for when the caller gives no input size. */
+/* Output size for which a weight is reordered if the caller gives no input size. */
 #define DEFAULT_OUTPUT_SIZE 28
 
 int op_blocked_convolution(const struct tensor_op *op, tensor **out, tensor *input, tensor *weight,
@@ -54,7 +54,7 @@ tensor *composite_mkldnn_convolution(tensor *self, tensor *weight, tensor *bias,
 				TENSOR_INTS(0), groups);
 }
 
-/* Input sizes to reorder a weight for when the caller gives none. */
+/* Compute input sizes from DEFAULT_OUTPUT_SIZE. */
 static void default_input_sizes(const tensor *weight, const struct conv_params *p, int64_t *sizes)
 {
 	sizes[0] = 1;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* Linear layers of blocked tensors, and their weights in the order that oneDNN prefers. */
+/* Linear layers of blocked tensors, and reordering of their weights into oneDNN's preferred layout.
+ */
 #include "ops/nn/blocked.h"
 
 #include "family/blocked.h"
@@ -7,7 +8,7 @@
 #include "family/mm.h"
 #include "family/view.h"
 
-/* Up to so many rows oneDNN's product is faster than the strided one. */
+/* Up to this number of rows, oneDNN's product is faster than the strided one. */
 #define FEW_ROWS 8
 
 static int check_linear(const tensor *self, const tensor *weight, const tensor *bias)
@@ -31,7 +32,7 @@ static int check_linear(const tensor *self, const tensor *weight, const tensor *
 	return blocked_need_elements("mkldnn_linear", weight);
 }
 
-/* All three in row-major order: the strided product, into a blocked tensor if x is one. */
+/* Strided product of operands in row-major order; the result is blocked if x is. */
 static tensor *linear_plain(tensor *x, tensor *weight, tensor *bias, const int64_t *sizes)
 {
 	int64_t n = weight->sizes[0], k = weight->sizes[1], rows = x->numel / k;
@@ -63,7 +64,7 @@ static bool is_plain(const tensor *t)
 	return !is_blocked(t) || onednn("mkldnn_linear")->is_plain(t);
 }
 
-/* oneDNN is quick with weights that were reordered, with halves, and with few rows. */
+/* oneDNN is the faster one for reordered weights, reduced float dtypes and few rows. */
 static tensor *linear(tensor *x, tensor *weight, tensor *bias, const int64_t *sizes)
 {
 	if (x->dtype == TENSOR_F32 && x->numel / weight->sizes[1] > FEW_ROWS && is_plain(weight) &&

@@ -7,7 +7,7 @@
 #include "family/blocked.h"
 #include "family/pool.h"
 
-/* Windows that reach behind the padding, which oneDNN would count. */
+/* True if a window reaches past the padding: oneDNN would count those positions in the average. */
 static bool reaches_out(const tensor *self, const int64_t *sizes, const struct pool_params *p)
 {
 	for (int i = self->ndim - p->spatial; i < self->ndim; i++) {
@@ -20,7 +20,7 @@ static bool reaches_out(const tensor *self, const int64_t *sizes, const struct p
 	return false;
 }
 
-/* Adaptive windows of one size; false where they are not. */
+/* Set p to the common window of an adaptive pooling; false if the windows differ in size. */
 static bool even_windows(const tensor *self, const int64_t *sizes, struct pool_params *p)
 {
 	for (int d = 0; d < SPATIAL; d++)
@@ -35,7 +35,7 @@ static bool even_windows(const tensor *self, const int64_t *sizes, struct pool_p
 	return true;
 }
 
-/* What max_pool gives without its indices. */
+/* max_pool without the indices, on strided tensors. */
 static int max_pool_without_indices(const struct tensor_op *op, tensor **out, tensor *self,
 				    const int64_t *sizes, const struct pool_params *p)
 {
@@ -46,7 +46,7 @@ static int max_pool_without_indices(const struct tensor_op *op, tensor **out, te
 	return err;
 }
 
-/* Of a dense copy, and back. */
+/* Pool a dense copy and convert the result. */
 static int pool_by_dense(const struct tensor_op *op, tensor **out, tensor *self,
 			 const int64_t *sizes, const struct pool_params *p, bool max)
 {
@@ -149,7 +149,8 @@ tensor *kernel_blocked_adaptive_avg_pool3d(tensor *self, tensor_ints output_size
 
 /* ---- maxima ---- */
 
-/* A window of which nothing lies within the image: minus infinity, which oneDNN does not know. */
+/* True if a window lies entirely in the padding. Its maximum is -inf, which oneDNN does not
+ * compute. */
 static bool has_empty_window(const tensor *self, const int64_t *sizes, const struct pool_params *p)
 {
 	for (int i = self->ndim - p->spatial; i < self->ndim; i++) {

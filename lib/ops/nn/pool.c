@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* Pooling with windows of one size: fronts, and the forms for fewer dimensions made of them. */
+/* Pooling with windows of one size: operator functions, and composites for fewer dimensions. */
 #include "ops/nn/spatial.h"
 
 #include "family/pool.h"
@@ -7,7 +7,7 @@
 
 /* ---- shapes ---- */
 
-/* Only the batch may be empty. */
+/* Check self's rank and that only the batch is empty. */
 int pool_check_input(const struct tensor_op *op, const tensor *self, int n)
 {
 	bool good = self->ndim == n + 1 || self->ndim == n + 2;
@@ -50,7 +50,7 @@ static int64_t output_size(const struct pool_params *p, int d, int64_t size, boo
 
 	left += ceil_mode ? s - 1 : 0;
 	out = (left >= 0 ? left / s : -((-left + s - 1) / s)) + 1;
-	/* The last window begins within the input or the padding before it. */
+	/* The last window must begin within the input or the padding before it. */
 	if (ceil_mode && (out - 1) * s >= size + p->padding[d])
 		out--;
 	return out;
@@ -110,7 +110,7 @@ int pool_run(const struct tensor_op *op, tensor **out, tensor *in, const int64_t
 	if (output_begin_dense(op, &o, *out, in->dtype, sizes, in->ndim, inputs, 1) < 0)
 		return error_code();
 	if (p->spatial == 2 &&
-	    in->ndim == 4) /* PyTorch's averages in three dimensions are contiguous */
+	    in->ndim == 4) /* PyTorch's 3-d average pooling returns contiguous results */
 		output_keep_format(&o, in);
 	fn = (pool_kernel)op_kernel(op, op->kernels, o.t);
 	if (fn)
@@ -134,7 +134,7 @@ static int avg_params(const struct tensor_op *op, int n, tensor_ints kernel, ten
 	return 0;
 }
 
-/* What the field's avg_pool3d refuses although padding would make it large enough. */
+/* PyTorch's avg_pool3d requires the window to fit the input without padding. */
 static int check_cover(const struct tensor_op *op, const tensor *self, const struct pool_params *p)
 {
 	for (int i = self->ndim - p->spatial; p->spatial == 3 && i < self->ndim; i++)
@@ -379,7 +379,7 @@ tensor *composite_max_pool3d(tensor *self, tensor_ints kernel_size, tensor_ints 
 	return output;
 }
 
-/* A list for one dimension as one for two, of which the first does nothing. */
+/* A list argument for one dimension, extended to two; the added one has no effect. */
 struct wide_list {
 	int64_t v[2];
 	tensor_ints list;
@@ -397,7 +397,7 @@ static int widen(const char *op, const char *name, tensor_ints given, int64_t fi
 	return 0;
 }
 
-/* self with a dimension of size 1 before the last; an owned tensor. */
+/* self with a dimension of size 1 before the last. Owned. */
 tensor *pool_unsqueeze(const char *op, tensor *self)
 {
 	if (self->ndim == 2 || self->ndim == 3)
@@ -407,7 +407,7 @@ tensor *pool_unsqueeze(const char *op, tensor *self)
 				SHAPE_STR(self));
 }
 
-/* Takes over the reference. */
+/* Removes it again; consumes the reference. */
 tensor *pool_squeeze(tensor *t)
 {
 	tensor *result = t ? call_squeeze_dim(t, -2) : NULL;

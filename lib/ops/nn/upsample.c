@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/*
- * Interpolation over the last one to three dimensions: fronts, and the forms that take a factor
- * instead of a size.
- */
+/* Interpolation over the last one to three dimensions: operator functions. */
 #include "ops/nn/spatial.h"
 
 #include "family/upsample.h"
 
-/* The scale of dimension i of n is the i-th argument; the output's sizes follow those of planes. */
+/* Compute the output's sizes: batch, channels, then output_size. */
 static int infer(const struct tensor_op *op, const char *name, int64_t batch, int64_t channels,
 		 tensor_ints output_size, int n, int64_t *sizes)
 {
@@ -28,7 +25,7 @@ static struct upsample_params params_of(int n, enum upsample_mode mode, bool ali
 		.spatial = n, .mode = mode, .align_corners = align_corners, .scale = { a, b, c }
 	};
 
-	/* Not given, and what cannot be a factor: the sizes decide. */
+	/* Without a valid scale, the kernel uses the ratio of the sizes. */
 	for (int d = 0; d < SPATIAL; d++)
 		if (!(p.scale[d] > 0))
 			p.scale[d] = 0;

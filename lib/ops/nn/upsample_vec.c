@@ -4,7 +4,7 @@
 
 #include "family/upsample.h"
 
-/* What a .vec overload's arguments come to. */
+/* Output size and scales computed from a .vec overload's arguments. */
 struct target {
 	int64_t size[SPATIAL];
 	double scale[SPATIAL];

@@ -1,22 +1,20 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/*
- * Fronts of elementwise operators: one, two or three tensors, or a tensor and a number. The
- * operands are brought to their common dtype, which the kernel computes in.
- */
+/* Operator functions of elementwise operators: one to three tensors, or a tensor and a scalar.
+ * Operands are converted to their promoted dtype, in which the kernel computes. */
 #include "ops/pointwise/pointwise.h"
 
 #include "family/copy.h"
 #include "family/pointwise.h"
 
-/* An operand: a tensor, or one number of the common dtype, if a half as f32, in `value`. */
+/* An operand: a tensor, or a scalar of the common dtype (f32 for a reduced float) in `value`. */
 struct operand {
 	const tensor *t;
-	tensor *owned; /* a cast, to be released */
+	tensor *owned; /* a converted tensor, released at the end */
 	_Alignas(16) char value[16];
 };
 
-/* The CPU's kernels convert on the way; others want the common dtype. A 0-d tensor on the CPU
- * becomes a number, and may stand next to tensors of any device. */
+/* CPU kernels convert operands themselves; other backends need the common dtype. A 0-d CPU tensor
+ * becomes a scalar, which may be combined with tensors of any device. */
 static int operand_init(struct operand *o, tensor *t, enum tensor_dtype dtype, const tensor *out)
 {
 	tensor_scalar s;
@@ -37,8 +35,8 @@ static int operand_init(struct operand *o, tensor *t, enum tensor_dtype dtype, c
 	return o->t ? 0 : error_code();
 }
 
-/* Of tensors on two kinds of device a 0-d one on the CPU is a number: it does not decide where
- * the result lives, and leaves the list of inputs. */
+/* Remove 0-d CPU tensors from the inputs if other inputs are on another kind of device: they are
+ * scalars, and must not choose the result's device. */
 static void drop_numbers(const tensor **inputs, int n)
 {
 	const tensor *first = NULL;
@@ -53,7 +51,7 @@ static void drop_numbers(const tensor **inputs, int n)
 		inputs[0] = first;
 }
 
-/* An imaginary part would be lost where dtype is real. */
+/* EINVAL for a scalar with an imaginary part where dtype is real. */
 static int check_number(const struct tensor_op *op, tensor_scalar s, enum tensor_dtype dtype)
 {
 	if (likely(s.kind != TENSOR_SCALAR_COMPLEX) || s.imag == 0 || dtype_is_complex(dtype))
@@ -192,7 +190,7 @@ static bool is_one(tensor_scalar alpha)
 	return alpha.kind >= TENSOR_SCALAR_FLOAT ? alpha.d == 1 && alpha.imag == 0 : alpha.i == 1;
 }
 
-/* Subtraction is addition of -alpha. */
+/* Subtraction is addition with -alpha. */
 static tensor_scalar negated(tensor_scalar alpha)
 {
 	if (alpha.kind >= TENSOR_SCALAR_FLOAT) {
@@ -264,7 +262,7 @@ int op_sub_scalar(const struct tensor_op *op, tensor **out, tensor *self, tensor
 
 enum tensor_dtype pointwise_common(const struct pointwise_arg *arg, int n)
 {
-	/* By rank: tensors with dimensions, 0-d ones, numbers. */
+	/* Promotion by category: tensors with dimensions, 0-d tensors, scalars. */
 	struct tensor rank[3] = { { .ndim = 1 }, { .ndim = 0 }, { .ndim = 0 } };
 	enum tensor_dtype dtype = TENSOR_DTYPE_NONE;
 
@@ -287,7 +285,7 @@ enum tensor_dtype pointwise_common(const struct pointwise_arg *arg, int n)
 	return dtype;
 }
 
-/* The shape that all broadcast to. */
+/* Compute the shape to which all operands broadcast. */
 static int common_sizes(const struct tensor_op *op, const struct pointwise_arg *arg, int n,
 			int64_t *sizes)
 {

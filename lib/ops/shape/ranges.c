@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/*
- * Factories of numbers in order: linspace, logspace, eye, the positions of triangles; and tensors
- * like another one in dtype and device.
- */
+/* Factories of ordered numbers: linspace, logspace, eye, indices of triangles; and new_* factories,
+ * which take dtype and device from a tensor. */
 #include "ops/op.h"
 
 #include "family/binary.h"
@@ -20,7 +18,7 @@ static uint8_t space_dtype(tensor_scalar start, tensor_scalar end)
 		       TENSOR_F32;
 }
 
-/* steps numbers, by a kernel that fills a contiguous tensor of numel elements. */
+/* `steps` numbers from a kernel that fills a contiguous tensor. */
 static tensor *space(const struct tensor_op *op, const struct tensor_kernel_table *kernels,
 		     const struct pointwise_params *params, int64_t steps, tensor_options options)
 {
@@ -78,7 +76,7 @@ tensor *factory_logspace(tensor_scalar start, tensor_scalar end, int64_t steps, 
 	return t;
 }
 
-/* Ends that are tensors. */
+/* Convert an end given as a 0-d tensor. */
 static int end_of(const char *op, const char *name, tensor *t, tensor_scalar *s)
 {
 	if (t->ndim)
@@ -87,7 +85,7 @@ static int end_of(const char *op, const char *name, tensor *t, tensor_scalar *s)
 	return call__local_scalar_dense(t, s);
 }
 
-/* The scalars of two ends, each of which is given as a 0-d tensor or, where that is NULL, in *a or *b. */
+/* Convert both ends; each is a 0-d tensor or, if that is NULL, already in *a or *b. */
 static int scalar_ends(const char *op, tensor *start, tensor *end, tensor_scalar *a,
 		       tensor_scalar *b)
 {
@@ -181,10 +179,8 @@ tensor *factory_eye(int64_t n, tensor_options options)
 	return factory_eye_m(n, n, options);
 }
 
-/*
- * Columns below `cut` of row i are on one side, those from there on the other. Rows before `low` have
- * a cut of 0, those from `high` on one of `col`.
- */
+/* A triangle of a row by col matrix: columns below `cut` of row i are on one side, the others on
+ * the other side. cut is 0 in rows before `low`, and `col` from row `high` on. */
 struct triangle {
 	int64_t row, col, low, high;
 	__int128 shift; /* cut is i + shift between `low` and `high` */
@@ -207,7 +203,7 @@ static struct triangle triangle_of(int64_t row, int64_t col, int64_t offset, boo
 	return g;
 }
 
-/* How many elements it has; -1 if they are too many. */
+/* Number of elements in the triangle, or -1 if it overflows. */
 static int64_t triangle_count(const struct triangle *g)
 {
 	__int128 rows = g->high - g->low, whole = (__int128)(g->row - g->high) * g->col;
@@ -272,7 +268,7 @@ tensor *factory_triu_indices(int64_t row, int64_t col, int64_t offset, tensor_op
 	return triangle_indices("triu_indices", row, col, offset, true, options);
 }
 
-/* ---- one number ---- */
+/* ---- scalar_tensor ---- */
 
 tensor *factory_scalar_tensor(tensor_scalar s, tensor_options options)
 {
@@ -281,7 +277,7 @@ tensor *factory_scalar_tensor(tensor_scalar s, tensor_options options)
 	return factory_full(TENSOR_SCALAR_SHAPE, s, options);
 }
 
-/* ---- new_*: dtype and device of self where options leave them open ---- */
+/* ---- new_*: dtype and device of self unless given ---- */
 
 static tensor_options like(const tensor *self, tensor_options o)
 {

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* Between dense memory and the values of a sparse tensor: blocks moved, and blocks that are zero. */
+/* Copies between dense memory and the values of a sparse tensor, and the search for non-zero
+ * blocks. */
 #include "ops/sparse/indices.h"
 
 #include "iter/iter.h"
 #include "iter/parallel.h"
 
-/* ---- moving ---- */
+/* ---- copies ---- */
 
 struct move {
 	char *to;
@@ -15,7 +16,7 @@ struct move {
 	bool gather;
 };
 
-/* With constant bytes the copy is one instruction. */
+/* Inlined with constant `bytes`, so that the copy of a block is one instruction. */
 static inline void move_blocks(const struct move *m, int64_t begin, int64_t end, size_t bytes)
 {
 	for (int64_t i = begin; i < end; i++) {
@@ -69,17 +70,16 @@ void sparse_gather(void *to, const void *from, const int64_t *at, int64_t n, siz
 	move(&(struct move){ to, from, at, bytes, true }, n);
 }
 
-/* ---- finding what is not zero ---- */
+/* ---- search for non-zero blocks ---- */
 
-/*
- * An element is one unit or two (complex) of unsigned integers. Bits outside the mask, the sign
- * of floating point, do not make a number differ from zero.
- */
+/* An element is one unsigned integer, or two if complex. Bits outside the mask (the sign of
+ * floating point) do not make it non-zero. */
 struct scan {
 	const void *data;
 	uint64_t mask;
-	int64_t block, chunk;	/* units of a block; blocks of a chunk */
-	int64_t *count, *found; /* of each chunk: how many, then where its first one goes */
+	int64_t block, chunk; /* units per block; blocks per chunk */
+	/* per chunk: number of blocks found, then position of its first result */
+	int64_t *count, *found;
 };
 
 #define UNIT uint8_t

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
-/*
- * Counts or finds the blocks with an element other than zero. block_copy.c includes this file once
- * for each size of element, with UNIT (an unsigned integer), ANY and SCAN (names of functions)
- * defined.
- */
+/* Count or list the blocks with a non-zero element. block_copy.c includes this file once for each
+ * element size, with UNIT (an unsigned integer type), ANY and SCAN (names of the functions)
+ * defined. */
 
 static bool ANY(const UNIT *p, int64_t n, UNIT mask)
 {
@@ -14,7 +12,7 @@ static bool ANY(const UNIT *p, int64_t n, UNIT mask)
 	return all != 0;
 }
 
-/* Blocks begin to end of a chunk: counts them, or writes their positions once s->found is set. */
+/* Count the non-zero blocks from begin to end or, if s->found is set, write their positions. */
 static void SCAN(int64_t begin, int64_t end, void *ctx)
 {
 	const struct scan *s = ctx;
