@@ -25,9 +25,11 @@ static int fail(struct file_out *f, int code)
 	return f->err;
 }
 
-/* Open the directory of a path relative to f->folder and make the last component the target. Later
+/*
+ * Open the directory of a path relative to f->folder and make the last component the target. Later
  * calls use names relative to that directory, so that a path of PATH_MAX bytes leaves space for the
- * temporary name. */
+ * temporary name.
+ */
 static int enter_folder(struct file_out *f, const char *path)
 {
 	const char *slash = strrchr(path, '/');

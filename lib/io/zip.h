@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
-/* The part of the zip format (PKWARE's APPNOTE) that .npz uses: the central directory with zip64,
+/*
+ * The part of the zip format (PKWARE's APPNOTE) that .npz uses: the central directory with zip64,
  * stored and deflated members. zlib inflates. The directory is parsed here because the offset of a
- * member's bytes is needed to read or map them in place. */
+ * member's bytes is needed to read or map them in place.
+ */
 #ifndef TENSOR_IO_ZIP_H
 #define TENSOR_IO_ZIP_H
 

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* Write a zip file: members one after another, whose local headers are completed when their sizes
+/*
+ * Write a zip file: members one after another, whose local headers are completed when their sizes
  * are known; then the central directory. Numbers above 32 bits use zip64; every local header has
- * space for its extra field. */
+ * space for its extra field.
+ */
 #include "io/zip.h"
 
 #include <stdlib.h>

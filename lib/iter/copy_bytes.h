@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
-/* Copy bytes inline, without a call. Up to 64 bytes are copied by two moves that overlap in the
+/*
+ * Copy bytes inline, without a call. Up to 64 bytes are copied by two moves that overlap in the
  * middle, more in blocks of 64. memcpy() would use the string instruction, which some processors
  * execute one byte at a time where source and destination are not aligned to each other: rows of 4
- * KiB took 14 times as long. */
+ * KiB took 14 times as long.
+ */
 #ifndef TENSOR_MOVE_H
 #define TENSOR_MOVE_H
 

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
-/* Shape of self[..., i, j, ...] with index tensors i, j of one shape, by NumPy's rule: the
+/*
+ * Shape of self[..., i, j, ...] with index tensors i, j of one shape, by NumPy's rule: the
  * dimensions of the indices replace the indexed dimensions if those are adjacent, else they come
- * first; the other dimensions of self keep their order. */
+ * first; the other dimensions of self keep their order.
+ */
 #ifndef TENSOR_INDEXED_H
 #define TENSOR_INDEXED_H
 

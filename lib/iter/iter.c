@@ -202,9 +202,11 @@ int64_t iter_lined_rows(const struct tensor_iter *it)
 	return rows;
 }
 
-/* True if a kernel reads a row of operand i fast enough without packing: its elements are adjacent;
+/*
+ * True if a kernel reads a row of operand i fast enough without packing: its elements are adjacent;
  * or the kernel is binary and the row is one repeated element; or the kernel is binary and the
- * stride is so large that packing would also load one element at a time. */
+ * stride is so large that packing would also load one element at a time.
+ */
 static bool reads_well(const struct tensor_iter *it, int i)
 {
 	int64_t size = dtype_sizes[iter_dtype(it, i)], s = it->strides[i][0];

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
-/* The iterator: visits operands of one broadcast shape together, in an order chosen for locality.
+/*
+ * The iterator: visits operands of one broadcast shape together, in an order chosen for locality.
  *
  * Operand 0 is the output, whose shape is the shape of the iteration. Strides are in bytes;
  * dimension 0 is the innermost. Adjacent dimensions are merged where the elements of every operand
- * are evenly spaced across both, so contiguous operands of any rank become one dimension. */
+ * are evenly spaced across both, so contiguous operands of any rank become one dimension.
+ */
 #ifndef TENSOR_ITER_H
 #define TENSOR_ITER_H
 
@@ -45,10 +47,12 @@ static inline unsigned iter_dtype(const struct tensor_iter *it, int i)
 	return it->op[i] ? it->op[i]->dtype : dtype_wide(it->dtype);
 }
 
-/* Run a kernel whose operands must have the dtypes `want`, with adjacent elements or, in binary
+/*
+ * Run a kernel whose operands must have the dtypes `want`, with adjacent elements or, in binary
  * kernels, one element repeated along the row. Operands that differ are packed into blocks on the
  * stack (iter_pack.c). move(to, from) returns the kernel that copies or converts operand 1 to
- * operand 0 with any strides. */
+ * operand 0 with any strides.
+ */
 typedef iter_loop (*iter_lookup)(enum tensor_dtype to, enum tensor_dtype from);
 void iter_run_blocks(const struct tensor_iter *it, iter_loop loop, const void *params,
 		     const uint8_t *want, iter_lookup move);

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* Packed iteration: kernels get operands with the dtype they compute in and adjacent elements, or
+/*
+ * Packed iteration: kernels get operands with the dtype they compute in and adjacent elements, or
  * one element repeated along a row. An operand with another layout or dtype, or with rows too short
  * for one kernel call each, is packed into a block that fits the first-level cache, one tile of
- * rows at a time. An output is computed in a block and then stored. See iter_run_packed(). */
+ * rows at a time. An output is computed in a block and then stored. See iter_run_packed().
+ */
 #include "iter/iter.h"
 
 #define BLOCK_BYTES 4096 /* per operand */

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* The thread pool of parallel_for. Workers start with the first call that needs them. A forked
+/*
+ * The thread pool of parallel_for. Workers start with the first call that needs them. A forked
  * child has none and starts its own. The pool runs one job at a time; a second caller finds it
  * taken and runs its range alone.
  *
  * A caller waits only for workers that have joined its job, and closes the job when no chunk is
  * left: a worker that wakes up later skips it. Parallel work is therefore never slower than the
- * caller alone, even on a busy machine. */
+ * caller alone, even on a busy machine.
+ */
 #include "iter/parallel.h"
 
 #include "core/tensor_impl.h"
@@ -16,9 +18,11 @@
 #include <unistd.h>
 
 #define THREADS_MAX 256
-/* Polls before a waiter sleeps, about 20 ns each. A sleeping worker delays the next job by its
+/*
+ * Polls before a waiter sleeps, about 20 ns each. A sleeping worker delays the next job by its
  * wake-up time, tens of microseconds. A sleeping caller leaves its processor to the thread that
- * runs its last chunk on a busy machine. */
+ * runs its last chunk on a busy machine.
+ */
 #define SPIN_WORKER 10000
 #define SPIN_CALLER 50000
 
@@ -68,9 +72,11 @@ static void relax(void)
 	__builtin_ia32_pause();
 }
 
-/* A worker on the caller's processor competes with the caller, and the scheduler may leave it there
+/*
+ * A worker on the caller's processor competes with the caller, and the scheduler may leave it there
  * for tens of milliseconds while other processors are idle. Excluding that processor for a moment
- * migrates the worker. */
+ * migrates the worker.
+ */
 static void leave_caller(void)
 {
 	int cpu = sched_getcpu();

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
-/* parallel_for() divides a range into chunks of `grain`, run by the calling thread and a pool. The
+/*
+ * parallel_for() divides a range into chunks of `grain`, run by the calling thread and a pool. The
  * chunks depend only on the range and the grain, not on the number of threads, so results are
- * reproducible. */
+ * reproducible.
+ */
 #ifndef TENSOR_PARALLEL_H
 #define TENSOR_PARALLEL_H
 

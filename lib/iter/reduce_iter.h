@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
-/* Iteration of operators that work along some dimensions and repeat this for the others:
+/*
+ * Iteration of operators that work along some dimensions and repeat this for the others:
  * reductions, softmax. `along` are the dimensions in a mask, `kept` the others. Both are sorted by
  * the input's strides, smallest first, and merged where the elements of every operand are evenly
  * spaced across two adjacent dimensions. Each has at least one dimension, of size 1 if none is
- * left. */
+ * left.
+ */
 #ifndef TENSOR_REDUCE_ITER_H
 #define TENSOR_REDUCE_ITER_H
 

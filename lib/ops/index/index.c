@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* Operator functions of index_select, index_add, gather and scatter_add. Shapes are checked here,
+/*
+ * Operator functions of index_select, index_add, gather and scatter_add. Shapes are checked here,
  * index values by the kernel that reads them. 0-d tensors are passed to kernels as vectors of one
- * element. */
+ * element.
+ */
 #include "ops/index/indexing.h"
 
 #include "family/index.h"

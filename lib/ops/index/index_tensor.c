@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* Advanced indexing, self[i, j]: masks are converted to positions, index tensors are broadcast and
+/*
+ * Advanced indexing, self[i, j]: masks are converted to positions, index tensors are broadcast and
  * stacked; _index and _index_put do the rest and have the derivatives. Also take, put and
- * take_along_dim. */
+ * take_along_dim.
+ */
 #include "kernels/abi/index.h"
 #include "iter/indexed.h"
 #include "ops/op.h"

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* Operator functions of scatter with a reduction, scatter_reduce and index_reduce. With
+/*
+ * Operator functions of scatter with a reduction, scatter_reduce and index_reduce. With
  * include_self = false, the positions written to start with the reduction's identity; a mean is a
- * sum divided by the count. */
+ * sum divided by the count.
+ */
 #include "ops/index/indexing.h"
 
 #include "family/copy.h"

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* einsum: contracts operands from left to right, two at a time. A label of both that neither the
+/*
+ * einsum: contracts operands from left to right, two at a time. A label of both that neither the
  * result nor a later operand has is summed by a matrix product. Everything else is composed of
- * views, sums and elementwise products, which differentiate it. */
+ * views, sums and elementwise products, which differentiate it.
+ */
 #include "ops/op.h"
 
 #include "family/pointwise.h"

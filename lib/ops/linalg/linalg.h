@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
-/* Shared functions of linear algebra operators. Each operator function opens a scope, which owns
+/*
+ * Shared functions of linear algebra operators. Each operator function opens a scope, which owns
  * the tensors it makes, and ends with linalg_leave(). Kernels get column-major matrices
- * (lib/kernels/abi/lapack.h). */
+ * (lib/kernels/abi/lapack.h).
+ */
 #ifndef TENSOR_OPS_LINALG_H
 #define TENSOR_OPS_LINALG_H
 

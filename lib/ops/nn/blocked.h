@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
-/* Blocked tensors: oneDNN chooses the order of their elements, which only its plugin knows
+/*
+ * Blocked tensors: oneDNN chooses the order of their elements, which only its plugin knows
  * (lib/kernels/onednn). The operators here check arguments and call the plugin's table.
  *
- * An operator with a strided and a blocked operand returns the layout of the first. */
+ * An operator with a strided and a blocked operand returns the layout of the first.
+ */
 #ifndef TENSOR_OPS_BLOCKED_H
 #define TENSOR_OPS_BLOCKED_H
 

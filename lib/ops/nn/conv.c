@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* Convolutions: shape checks, dispatch to a backend's three kernels, and composites. Each kernel
+/*
+ * Convolutions: shape checks, dispatch to a backend's three kernels, and composites. Each kernel
  * computes a gradient of the others; a transposed convolution is the input gradient of a
- * convolution. */
+ * convolution.
+ */
 #include "ops/memory_format.h"
 #include "ops/nn/spatial.h"
 
@@ -292,9 +294,11 @@ static tensor *conv(const char *name, int n, tensor *input, tensor *weight, tens
 	return single;
 }
 
-/* Compute the padding for an output of the input's size. If a total is odd, the extra zero goes
+/*
+ * Compute the padding for an output of the input's size. If a total is odd, the extra zero goes
  * after the data: *input is replaced by a padded tensor. The caller releases the reference in
- * *input. */
+ * *input.
+ */
 static int same_padding(const char *name, int n, tensor **input, const tensor *weight,
 			tensor_ints stride, tensor_ints dilation, int64_t *padding)
 {

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* Recurrent layers. All work on packed sequences: the rows of a step are adjacent, steps follow one
+/*
+ * Recurrent layers. All work on packed sequences: the rows of a step are adjacent, steps follow one
  * another, and no step has more rows than the one before. A padded batch has the same number of
- * rows in every step. */
+ * rows in every step.
+ */
 #include "ops/nn/rnn.h"
 
 #include "family/factory.h"
@@ -231,9 +233,11 @@ static int check_layers(struct rnn *r)
 	return 0;
 }
 
-/* Allocate the working memory and run the layers on packed input [rows, features]. Needs an open
+/*
+ * Allocate the working memory and run the layers on packed input [rows, features]. Needs an open
  * scope. A layer needs tensors for gates and states, twice those of finished sequences, and the
- * last states of all layers. */
+ * last states of all layers.
+ */
 static tensor *run_packed(struct rnn *r, tensor *input, struct rnn_state *last)
 {
 	int64_t n = r->layers * r->directions;

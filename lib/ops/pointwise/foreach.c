@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* Shared functions of _foreach operators, which call another operator for each tensor of a list,
+/*
+ * Shared functions of _foreach operators, which call another operator for each tensor of a list,
  * and those that take their scalars from a tensor. Their functions are generated
- * (lib/schema/gen/tables.py). */
+ * (lib/schema/gen/tables.py).
+ */
 #include "ops/each.h"
 #include "ops/op.h"
 

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* cat: dense tensors in host memory are joined row by row. Others are copied to their part of the
+/*
+ * cat: dense tensors in host memory are joined row by row. Others are copied to their part of the
  * output by the backend's copy kernel, which converts dtypes and accepts any strides. As in
- * PyTorch, an empty 1-d tensor is skipped regardless of the other tensors' rank. */
+ * PyTorch, an empty 1-d tensor is skipped regardless of the other tensors' rank.
+ */
 #include "ops/op.h"
 #include "ops/memory_format.h"
 

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* Tensors as text: nested brackets and aligned columns. Numbers have the shortest common form that
+/*
+ * Tensors as text: nested brackets and aligned columns. Numbers have the shortest common form that
  * distinguishes them (integer, fixed or scientific). From 1,000 elements on, only the first and
- * last three of each dimension are shown. */
+ * last three of each dimension are shown.
+ */
 #include "ops/op.h"
 
 #include "storage/devices.h"

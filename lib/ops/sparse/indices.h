@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
-/* Index arithmetic of sparse tensors. Indices are contiguous i64: [d, nnz] for d sparse dimensions
+/*
+ * Index arithmetic of sparse tensors. Indices are contiguous i64: [d, nnz] for d sparse dimensions
  * (COO), or compressed rows and columns (CSR). A key is an index's position in row-major order of
- * the sparse dimensions. */
+ * the sparse dimensions.
+ */
 #ifndef TENSOR_SPARSE_KERNELS_H
 #define TENSOR_SPARSE_KERNELS_H
 
@@ -36,10 +38,12 @@ void sparse_find(int64_t *at, const int64_t *wanted, int64_t count, const int64_
 
 /* ---- kernels of a backend ---- */
 
-/* spmm: out[m, n] = beta * out + alpha * S @ dense, S [m, k] in compressed rows; rows of out and
+/*
+ * spmm: out[m, n] = beta * out + alpha * S @ dense, S [m, k] in compressed rows; rows of out and
  * dense are contiguous. sampled_mm: out[p] = dot product of row row[p] of a and row col[p] of b,
  * rows contiguous. sum_runs: out[r] = sum of values[order[p]] over p from starts[r] to starts[r +
- * 1], in order. */
+ * 1], in order.
+ */
 typedef int (*spmm_kernel)(tensor *out, const int64_t *crow, const int64_t *col,
 			   const tensor *values, const tensor *dense, double alpha, double beta);
 typedef int (*sampled_mm_kernel)(tensor *out, const int64_t *row, const int64_t *col,

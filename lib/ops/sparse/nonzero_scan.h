@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
-/* Count or list the blocks with a non-zero element. block_copy.c includes this file once for each
+/*
+ * Count or list the blocks with a non-zero element. block_copy.c includes this file once for each
  * element size, with UNIT (an unsigned integer type), ANY and SCAN (names of the functions)
- * defined. */
+ * defined.
+ */
 
 static bool ANY(const UNIT *p, int64_t n, UNIT mask)
 {
