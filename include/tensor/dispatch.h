@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
 /*
- * The dispatcher from outside: operators by schema name, boxed calls, and new backends.
+ * The dispatcher: operators by schema name, boxed calls, registration of backends.
  *
- * Every tensor carries a set of dispatch keys. A call takes the union of its tensors' sets,
- * adds and removes what the thread says, and runs the operator's function for the highest key
- * that has one. Functionality keys (autograd) are above backend keys (CPU, CUDA, yours): each
- * does its part and calls on with its own key excluded.
+ * Every tensor has a set of dispatch keys. A call takes the union of its tensors' sets, with the
+ * thread's included and excluded keys, and runs the operator's function for the highest key that
+ * has one. Functionality keys (autograd) are above backend keys (CPU, CUDA, private ones): their
+ * functions call the operator again with their own key excluded.
  */
 #ifndef TENSOR_DISPATCH_H
 #define TENSOR_DISPATCH_H
@@ -17,7 +17,7 @@
 extern "C" {
 #endif
 
-/* Lowest priority first. */
+/* In ascending priority. */
 enum tensor_key {
 	TENSOR_KEY_CPU = 0,
 	TENSOR_KEY_CUDA,
@@ -25,18 +25,18 @@ enum tensor_key {
 	TENSOR_KEY_SPARSE_CUDA,
 	TENSOR_KEY_QUANTIZED_CPU,
 	TENSOR_KEY_BLOCKED_CPU,
-	TENSOR_KEY_PRIVATE0, /* handed out by tensor_register_backend() */
+	TENSOR_KEY_PRIVATE0, /* assigned by tensor_register_backend() */
 	TENSOR_KEY_PRIVATE1,
 	TENSOR_KEY_PRIVATE2,
 	TENSOR_KEY_PRIVATE3,
 	TENSOR_KEY_AUTOGRAD,
-	TENSOR_KEY_TRACE, /* above everything: a boxed observer, see tensor_register_fallback() */
+	TENSOR_KEY_TRACE, /* above all others: a boxed observer, see tensor_register_fallback() */
 	TENSOR_KEY_COUNT
 };
 
 /* ---- introspection ---- */
 
-/* An operator: one schema, with its tables. Lives as long as the library. */
+/* An operator: one schema with its tables. Never freed. */
 typedef struct tensor_op tensor_op;
 
 enum tensor_arg_type {
@@ -51,12 +51,12 @@ enum tensor_arg_type {
 	TENSOR_ARG_FLOAT,
 	TENSOR_ARG_SCALAR,
 	TENSOR_ARG_OPTIONAL_SCALAR,
-	TENSOR_ARG_DTYPE, /* these three are optional wherever they occur */
+	TENSOR_ARG_DTYPE, /* these three are always optional */
 	TENSOR_ARG_LAYOUT,
 	TENSOR_ARG_DEVICE,
-	TENSOR_ARG_GENERATOR, /* not given, or NULL: the default one */
+	TENSOR_ARG_GENERATOR, /* TENSOR_VALUE_NONE or NULL: the default generator */
 	TENSOR_ARG_OPTIONAL_BOOL,
-	TENSOR_ARG_OPTIONAL_TENSOR_LIST, /* tensor_none where there is none */
+	TENSOR_ARG_OPTIONAL_TENSOR_LIST, /* tensor_none for an absent element */
 	TENSOR_ARG_BOOLS,
 	TENSOR_ARG_OPTIONAL_FLOAT,
 	TENSOR_ARG_FLOATS,
@@ -64,13 +64,13 @@ enum tensor_arg_type {
 	TENSOR_ARG_STRING,
 	TENSOR_ARG_OPTIONAL_STRING,
 	TENSOR_ARG_SCALARS,
-	TENSOR_ARG_MEMORY_FORMAT, /* optional, too */
+	TENSOR_ARG_MEMORY_FORMAT, /* always optional */
 };
 
 struct tensor_arg {
 	const char *name;
 	enum tensor_arg_type type;
-	const char *default_text; /* as in the schema, NULL when required */
+	const char *default_text; /* as in the schema, NULL if required */
 	bool keyword_only;
 	bool mutated; /* written in place, or an out argument */
 };
@@ -79,20 +79,20 @@ struct tensor_arg {
 
 struct tensor_schema {
 	const char *name; /* "add.Tensor" */
-	const char *text; /* the whole declaration */
+	const char *text; /* the whole schema */
 	const struct tensor_arg *args;
 	int nargs;
-	int nreturns;		 /* or TENSOR_RETURNS_LIST: Tensor[], as many as there are */
+	int nreturns;		 /* or TENSOR_RETURNS_LIST: Tensor[], a variable number */
 	const char *const *tags; /* NULL-terminated: "pointwise", "view", "inplace" ... */
 };
 
-/* All operators, sorted by name: an array of *count. */
+/* All operators, sorted by name: an array of *count elements, owned by the library. */
 const tensor_op *const *tensor_op_list(int *count);
 int tensor_op_count(void);
 const tensor_op *tensor_op_at(int i);		   /* NULL past the end */
-const tensor_op *tensor_op_find(const char *name); /* NULL when there is none */
+const tensor_op *tensor_op_find(const char *name); /* NULL if unknown */
 const struct tensor_schema *tensor_op_schema(const tensor_op *op);
-/* Whether a function (not a fallback) is registered for the key. */
+/* True if a function (not a fallback) is registered for the key. */
 bool tensor_op_has_kernel(const tensor_op *op, enum tensor_key key);
 const char *tensor_key_name(enum tensor_key key);
 uint32_t tensor_keys(const tensor *t); /* bit k: key k */
@@ -100,7 +100,7 @@ uint32_t tensor_keys(const tensor *t); /* bit k: key k */
 /* ---- boxed calls ---- */
 
 enum tensor_value_kind {
-	TENSOR_VALUE_NONE = 0, /* takes the default, or "not given" */
+	TENSOR_VALUE_NONE = 0, /* the default, or "not given" */
 	TENSOR_VALUE_TENSOR,
 	TENSOR_VALUE_TENSOR_LIST,
 	TENSOR_VALUE_INT, /* also dtype, layout */
@@ -116,7 +116,7 @@ enum tensor_value_kind {
 	TENSOR_VALUE_SCALARS,
 };
 
-/* One argument or result. 32 bytes, the same for every language. */
+/* One argument or result: 32 bytes, the same in every language binding. */
 typedef struct tensor_value {
 	uint32_t kind; /* enum tensor_value_kind */
 	uint32_t reserved;
@@ -138,45 +138,46 @@ typedef struct tensor_value {
 } tensor_value;
 
 /*
- * Calls an operator by its schema name with arguments in schema order; trailing ones may be
- * left out where the schema has defaults. Numbers convert as C programmers expect (an int where
- * a float or a Scalar is declared). Results are new tensors owned like those of a C call; one that
- * a mask left out has kind TENSOR_VALUE_NONE. Of an operator that returns Tensor[] nrets is how many
- * there may be: ERANGE when there are more, and the rest have kind TENSOR_VALUE_NONE.
- * 0 or -errno: ENOENT unknown operator, EINVAL wrong number or kind of arguments.
+ * Call an operator by its schema name with arguments in schema order; trailing ones with defaults
+ * may be omitted. Numbers convert as in C (an int where a float or a Scalar is declared). Results
+ * are new tensors, owned like those of a C call; a result excluded by a mask has kind
+ * TENSOR_VALUE_NONE. For an operator that returns Tensor[], nrets is the capacity: ERANGE if there
+ * are more results; unused entries have kind TENSOR_VALUE_NONE. 0 or -errno: ENOENT unknown
+ * operator, EINVAL wrong number or kind of arguments.
  */
 int tensor_call(const char *name, const tensor_value *args, int nargs, tensor_value *rets,
 		int nrets);
 int tensor_op_call(const tensor_op *op, const tensor_value *args, int nargs, tensor_value *rets,
 		   int nrets);
-/* The same, continuing below a key: for fallbacks. */
+/* As tensor_call(), dispatched to keys below `key` only: for fallbacks. */
 int tensor_op_call_below(const tensor_op *op, enum tensor_key key, const tensor_value *args,
 			 int nargs, tensor_value *rets, int nrets);
 
-/* ---- registering ---- */
+/* ---- registration ---- */
 
 typedef void (*tensor_kernel)(void); /* cast from the operator's own function type */
 typedef int (*tensor_fallback)(const tensor_op *op, enum tensor_key key, const tensor_value *args,
 			       int nargs, tensor_value *rets, int nrets, void *ctx);
 
 /*
- * A device of its own: its tensors carry the key that is returned (>= 0) and live in memory of
- * the allocator. device->type is TENSOR_PRIVATE and device->index a free number afterwards.
- * -ENOSPC when all private keys are taken.
+ * Register a device type: its tensors have the returned key (>= 0) and memory of the allocator.
+ * Sets device->type to TENSOR_PRIVATE and device->index to an unused number. -ENOSPC if all private
+ * keys are in use.
  */
 int tensor_register_backend(const char *name, const struct tensor_allocator *allocator,
 			    tensor_device *device);
 /*
- * The function that runs an operator for a key. Its C type is that of the operator's public
- * function with every argument of the schema (tensor_add_opt for add.Tensor); a functional one
- * returns a tensor that the caller owns. -ENOENT unknown operator, -EBUSY already registered.
+ * Register the function of an operator for a key. Its C type is that of the operator's public
+ * function with every argument of the schema (tensor_add_opt for add.Tensor); a functional form
+ * returns a tensor owned by the caller. -ENOENT unknown operator, -EBUSY already registered.
  */
 int tensor_register_kernel(const char *name, enum tensor_key key, tensor_kernel fn);
-/* What runs for every operator that has no function for the key. */
+/* Register the function for all operators without one for the key. 0 or -errno. */
 int tensor_register_fallback(enum tensor_key key, tensor_fallback fn, void *ctx);
-/* A tensor on a backend's device: memory from its allocator, contiguous, uninitialised. */
+/* New tensor on a backend's device, in memory of its allocator: contiguous, uninitialized. NULL
+ * with the error set. */
 tensor *tensor_empty_on(tensor_device device, tensor_ints size, enum tensor_dtype dtype);
-/* The address on its device, whatever device that is. */
+/* Address of the first element on the tensor's device. */
 void *tensor_device_data(const tensor *t);
 
 /* ---- the thread's key sets ---- */
@@ -184,7 +185,7 @@ void *tensor_device_data(const tensor *t);
 struct tensor_key_sets {
 	uint32_t include, exclude;
 };
-/* Returns the former sets, to be put back. */
+/* Set the keys included and excluded by this thread. Returns the previous sets, to restore them. */
 struct tensor_key_sets tensor_set_key_sets(struct tensor_key_sets sets);
 
 #ifdef __cplusplus

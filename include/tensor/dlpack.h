@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
 /*
- * DLPack: strided tensors in host memory, given to other libraries and taken from them without a
- * copy.
+ * DLPack: exchange of strided tensors in host memory with other libraries, without a copy.
  *
- * The structures are DLPack's (version 1.0, and the form without a version that came before). A
- * program that has <dlpack/dlpack.h> includes that first, and its structures are used.
- * <tensor/tensor.h> does not include this header.
+ * The structures are those of DLPack 1.0, and of the older form without a version. A program that
+ * uses <dlpack/dlpack.h> includes it first, and its definitions are used. <tensor/tensor.h> does
+ * not include this header.
  */
 #ifndef TENSOR_DLPACK_H
 #define TENSOR_DLPACK_H
@@ -16,7 +15,7 @@
 extern "C" {
 #endif
 
-#ifndef DLPACK_DLPACK_H_ /* of <dlpack/dlpack.h> */
+#ifndef DLPACK_DLPACK_H_ /* include guard of <dlpack/dlpack.h> */
 #define DLPACK_FLAG_BITMASK_READ_ONLY 1ul
 #define DLPACK_FLAG_BITMASK_IS_COPIED 2ul
 
@@ -49,7 +48,7 @@ typedef struct DLDevice {
 
 typedef struct DLDataType {
 	uint8_t code; /* DLDataTypeCode */
-	uint8_t bits; /* of one lane; of a complex number, of both parts */
+	uint8_t bits; /* of one lane; for a complex number, of both parts */
 	uint16_t lanes;
 } DLDataType;
 
@@ -78,43 +77,42 @@ typedef struct DLManagedTensorVersioned {
 } DLManagedTensorVersioned;
 #endif
 
-#define TENSOR_DLPACK_COPIED 1u /* t is a copy that was made for the receiver */
+#define TENSOR_DLPACK_COPIED 1u /* t is a copy made for the receiver */
 
 /**
- * tensor_to_dlpack() - give a tensor to another library
- * @t: a strided tensor of plain numbers in host memory that requires no gradient
+ * tensor_to_dlpack() - export a tensor to another library
+ * @t: a strided tensor in host memory, not quantized, that requires no gradient
  * @flags: 0 or TENSOR_DLPACK_COPIED
  *
- * Nothing is copied: both libraries see the same memory, which lives until the deleter is called,
- * in any thread, whatever becomes of @t meanwhile; what changes the shape of @t in place does not
- * change the result. Who may write when is for the program to arrange; what the receiver writes
- * does not count as a change of a tensor that autograd saved. Read-only memory has
- * DLPACK_FLAG_BITMASK_READ_ONLY. See tensor_share_memory() for what happens to a pointer when a
- * small tensor becomes shareable.
+ * Nothing is copied: both libraries use the same memory, which lives until the deleter is called
+ * (in any thread), even if @t is released before. Changing the shape of @t in place does not affect
+ * the export. The program must synchronize writes; writes by the receiver are not counted as
+ * changes of a tensor saved by autograd. Read-only memory has DLPACK_FLAG_BITMASK_READ_ONLY. See
+ * tensor_share_memory() for pointers to a small tensor that becomes shareable.
  *
- * Return: a structure whose deleter the receiver calls once, or NULL. EOPNOTSUPP: sparse, quantised
- * or blocked, or of another device. EINVAL: requires a gradient (use tensor_detach()), unknown
- * flags.
+ * Return: a structure whose deleter the receiver calls once, or NULL. EOPNOTSUPP: sparse, quantized
+ *   or blocked, or on another device. EINVAL: requires a gradient (use tensor_detach()), unknown
+ *   flags.
  */
 struct DLManagedTensorVersioned *tensor_to_dlpack(tensor *t, unsigned flags);
 
-/* The form without a version, for receivers that know no other. It has no flags, so that read-only
- * memory is EACCES, and TENSOR_DLPACK_COPIED is not told. */
+/* The form without a version, for receivers that support no other. It has no flags: read-only
+ * memory is EACCES, and TENSOR_DLPACK_COPIED is not passed on. */
 struct DLManagedTensor *tensor_to_dlpack_unversioned(tensor *t, unsigned flags);
 
 /**
- * tensor_from_dlpack() - take a tensor from another library
- * @managed: what that library made
+ * tensor_from_dlpack() - import a tensor from another library
+ * @managed: the other library's structure
  *
- * A tensor on that library's memory. It has taken over @managed, and calls its deleter in whatever
- * thread lets go of the memory, views and saved tensors included. Memory that is marked read-only
- * is not written to.
+ * Returns a tensor on that library's memory. The tensor owns @managed, and calls its deleter in the
+ * thread that releases the last reference to the memory, including views and saved tensors. Memory
+ * marked read-only is never written.
  *
- * Return: owned like any operator's result, or NULL; then @managed still belongs to the caller.
- * EOPNOTSUPP: another version than 1.x, another device than host memory, a data type that the
- * library does not have, vectors (lanes), more dimensions than TENSOR_MAX_DIMS. EINVAL: what is no
- * tensor: negative sizes, no data, no shape, data that is not aligned to its type, a bool that is
- * neither 0 nor 1. EOVERFLOW: sizes or strides beyond 64 bits.
+ * Return: a tensor, owned like an operator's result, or NULL; then @managed still belongs to the
+ *   caller. EOPNOTSUPP: another version than 1.x, another device than host memory, a data type that
+ *   the library does not have, vectors (lanes), more dimensions than TENSOR_MAX_DIMS. EINVAL:
+ *   invalid contents: negative sizes, no data, no shape, data that is not aligned to its type, a
+ *   bool that is neither 0 nor 1. EOVERFLOW: sizes or strides beyond 64 bits.
  */
 tensor *tensor_from_dlpack(struct DLManagedTensorVersioned *managed);
 tensor *tensor_from_dlpack_unversioned(struct DLManagedTensor *managed);

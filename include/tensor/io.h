@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
 /*
- * Tensors in files: NumPy's .npy and .npz, and safetensors. docs/files.md tells which dtypes each
- * of them has. Loading reads straight into the tensor's memory; saving replaces a file at once or
- * leaves it as it was.
+ * Tensors in files: NumPy's .npy and .npz, and safetensors. docs/files.md lists the dtypes of each.
+ * Loading reads directly into the tensor's memory. Saving replaces the file atomically; if it
+ * fails, the old file is unchanged.
  *
- * Files are not trusted: EBADMSG for one that breaks its format, EOPNOTSUPP for what is right but
- * has no place here, the errno of the system for what it refused. Nothing is left behind then.
+ * Files are not trusted. Errors: EBADMSG for a file that violates its format, EOPNOTSUPP for a
+ * valid one with an unsupported feature, or the errno of a system call. A failed call leaves
+ * nothing behind.
  */
 #ifndef TENSOR_IO_H
 #define TENSOR_IO_H
@@ -16,35 +17,37 @@
 extern "C" {
 #endif
 
-/* How the data of a file comes into memory. */
+/* How a file's data gets into memory. */
 enum tensor_map {
-	TENSOR_MAP_NONE = 0, /* it is read */
+	TENSOR_MAP_NONE = 0, /* read it */
 	/*
-	 * The tensor is the file's pages, read when they are touched and kept by the kernel.
-	 * EOPNOTSUPP where they are not what a tensor needs: compressed, misaligned, swapped.
-	 * Who shortens the file while a tensor is on it has the program killed by SIGBUS.
+	 * Map the file: pages are read when they are accessed and are shared through the page
+	 * cache. EOPNOTSUPP if the data cannot be used in place: compressed, misaligned, or in the
+	 * other byte order. If another program truncates the file while a tensor maps it, an access
+	 * raises SIGBUS.
 	 */
-	TENSOR_MAP_READONLY, /* writing is an error of in-place operators */
-	TENSOR_MAP_PRIVATE,  /* what is written never gets into the file */
+	TENSOR_MAP_READONLY, /* in-place operators fail */
+	TENSOR_MAP_PRIVATE,  /* writes are never stored in the file */
 };
 
-/* NULL, or all zero: read, whatever the size. */
+/* NULL or all zero: read, without a limit on size. */
 struct tensor_load_options {
 	uint8_t map;	/* enum tensor_map */
 	bool shareable; /* read into a buffer that can be sent, whatever its size */
 	uint8_t reserved[6];
-	uint64_t max_bytes; /* a tensor with more is refused with EFBIG; 0: no limit */
+	uint64_t max_bytes; /* EFBIG for a larger tensor; 0: no limit */
 };
 
-/* New tensors on the CPU, owned like an operator's result; NULL with the error set. */
+/* Load a file as a new tensor on the CPU, owned like an operator's result. NULL with the error set.
+ */
 tensor *tensor_load_npy(const char *path, const struct tensor_load_options *options);
-/* Any strides, any device. Fortran's order is kept. */
+/* Save a tensor of any strides and device. Column-major order is kept. 0 or -errno. */
 int tensor_save_npy(const char *path, tensor *t);
 
-/* ---- several tensors in a file ---- */
+/* ---- files of several tensors ---- */
 
-/* An open file of named tensors. It may be closed while tensors that came from it are in use, and
- * used by several threads. */
+/* An open file of named tensors. Tensors loaded from it stay valid after it is closed. May be used
+ * by several threads. */
 typedef struct tensor_archive tensor_archive;
 
 tensor_archive *tensor_open_npz(const char *path, const struct tensor_load_options *options);
@@ -53,28 +56,29 @@ tensor_archive *tensor_open_safetensors(const char *path,
 void tensor_archive_close(tensor_archive *archive); /* NULL is ignored */
 
 int64_t tensor_archive_count(const tensor_archive *archive);
-/* In the order of the file; valid until the archive is closed, NULL past the end. */
+/* The i-th name in the order of the file, NULL past the end. Valid until the archive is closed. */
 const char *tensor_archive_name(const tensor_archive *archive, int64_t i);
-/* -ENOENT, without an error record, when there is none of this name. */
+/* Index of a name; -ENOENT, without an error record, if there is none. */
 int64_t tensor_archive_find(const tensor_archive *archive, const char *name);
-/* Loads one. ENOENT. */
+/* Load a tensor by name or index: new, owned like an operator's result. NULL with the error set;
+ * ENOENT for an unknown name or index. */
 tensor *tensor_archive_get(tensor_archive *archive, const char *name);
 tensor *tensor_archive_at(tensor_archive *archive, int64_t i);
 
-/* A text that belongs to a safetensors file as a whole. */
+/* A key and value of a safetensors file's __metadata__. */
 struct tensor_metadata {
 	const char *key, *value;
 };
 int64_t tensor_archive_metadata_count(const tensor_archive *archive);
-/* NULL past the end; valid until the archive is closed. */
+/* The i-th entry, NULL past the end. Valid until the archive is closed. */
 const struct tensor_metadata *tensor_archive_metadata(const tensor_archive *archive, int64_t i);
 
 struct tensor_named {
-	const char *name; /* UTF-8, not empty, each one once */
+	const char *name; /* UTF-8, not empty, unique */
 	tensor *t;
 };
 
-#define TENSOR_SAVE_COMPRESSED 1u /* deflate; such tensors cannot be mapped */
+#define TENSOR_SAVE_COMPRESSED 1u /* deflate; compressed tensors cannot be mapped */
 
 int tensor_save_npz(const char *path, const struct tensor_named *tensors, int64_t n,
 		    unsigned flags);

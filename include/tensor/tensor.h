@@ -2,16 +2,16 @@
 /*
  * libtensor: tensors on storage that the kernel owns.
  *
- * Ownership. An operator returns a new tensor; inside tensor_scope it belongs to the scope,
- * with no scope open the caller owns it and calls tensor_release(). In-place functions (add_)
- * and out functions (add_out) return their own argument and change no ownership.
+ * Ownership. An operator returns a new tensor. Inside tensor_scope it belongs to the scope; without
+ * an open scope the caller owns it and calls tensor_release(). In-place functions (add_) and out
+ * functions (add_out) return their own argument and do not change its ownership.
  *
- * Errors. A function that returns a tensor returns NULL, any other returns -errno; both leave
- * a record for the thread, see tensor_last_error(). An operator given NULL returns NULL and
- * keeps the record, so a chain is checked once at its end.
+ * Errors. A function that returns a tensor returns NULL on failure, any other returns -errno; both
+ * set the thread's error record, see tensor_last_error(). An operator with a NULL argument returns
+ * NULL and keeps the record, so a chain of calls is checked once at its end.
  *
- * Threads. Any tensor may be read from any thread. The error record, the scope, grad mode and
- * the dispatch key sets belong to the thread.
+ * Threads. Any thread may read any tensor. The error record, the scope, grad mode and the dispatch
+ * key sets belong to the thread.
  */
 #ifndef TENSOR_TENSOR_H
 #define TENSOR_TENSOR_H
@@ -24,39 +24,39 @@ extern "C" {
 
 /* ---- lifetime ---- */
 
-/* One more reference; returns t. NULL is passed through. */
+/* Add a reference. Returns t; NULL if t is NULL. */
 tensor *tensor_retain(tensor *t);
-/* One reference less; frees at zero. NULL is ignored. */
+/* Drop a reference; the last one frees the tensor. NULL is ignored. */
 void tensor_release(tensor *t);
-/* Takes t out of the open scope: the caller owns a reference from now on. Returns t. */
+/* Remove t from the open scope: the caller owns a reference afterwards. Returns t. */
 tensor *tensor_keep(tensor *t);
 
-/* The opposite: gives a reference of the caller's to the open scope, if there is one. Returns t,
- * so that a function can return what an inner scope made like an operator does. */
+/* The inverse of tensor_keep(): give a reference of the caller to the open scope, if there is one.
+ * Returns t, so that a function can return the result of an inner scope as an operator does. */
 tensor *tensor_scope_add(tensor *t);
 
 struct tensor_scope_guard {
-	uint32_t mark, depth; /* what was open before */
+	uint32_t mark, depth; /* the state before the scope */
 	bool once;
 };
 struct tensor_scope_guard tensor_scope_enter(void);
 void tensor_scope_leave(struct tensor_scope_guard *guard);
 
 /*
- * tensor_scope { ... }: results made inside are released at the end, on every way out
- * (break, return, goto). Scopes nest; a scope belongs to the thread that opened it.
+ * tensor_scope { ... }: results of operators inside are released at the end, also by break, return
+ * and goto. Scopes nest; a scope belongs to the thread that opened it.
  *
- * longjmp() out of a scope does not end it: C runs no cleanup there. The next end of a scope around it releases what
- * both hold; without one around it, the thread's end does. Until then results belong to the scope that was left. So a
- * program that calls setjmp() does it inside a scope:
+ * longjmp() out of a scope does not end it, because C runs no cleanup. The end of an enclosing
+ * scope, or else the end of the thread, releases its tensors; until then results belong to the
+ * scope that was left. A program that uses setjmp() therefore calls it inside a scope:
  *
- *	tensor_scope {
- *		if (!setjmp(env))
- *			compute();	opens scopes; may longjmp(env, 1)
- *	}
+ * 	tensor_scope {
+ * 		if (!setjmp(env))
+ * 			compute();	opens scopes; may longjmp(env, 1)
+ * 	}
  *
- * tensor_no_grad() left by longjmp() stays as well: see tensor_set_grad_enabled(). No function that the library
- * calls (a fallback, an allocator) may jump out of it.
+ * longjmp() out of tensor_no_grad leaves it active as well: see tensor_set_grad_enabled().
+ * Functions called by the library (a fallback, an allocator) must not jump out of it.
  */
 #define tensor_scope	     TENSOR_SCOPE_(TENSOR_PASTE_(tensor_guard_, __COUNTER__))
 #define TENSOR_SCOPE_(guard) TENSOR_SCOPE__(guard)
@@ -65,7 +65,7 @@ void tensor_scope_leave(struct tensor_scope_guard *guard);
 	     guard = tensor_scope_enter();                                          \
 	     guard.once; guard.once = false)
 
-/* ---- what a tensor is ---- */
+/* ---- properties ---- */
 
 int tensor_dim(const tensor *t);
 int64_t tensor_size(const tensor *t, int dim); /* dim may be negative; -1 if out of range */
@@ -79,46 +79,50 @@ enum tensor_dtype tensor_dtype(const tensor *t);
 enum tensor_layout tensor_layout(const tensor *t);
 tensor_device tensor_get_device(const tensor *t);
 bool tensor_is_contiguous(const tensor *t);
-/* The same of the order of dimensions that `format` says; preserve is row-major here. */
+/* Contiguous in the order of dimensions of `format`; TENSOR_PRESERVE_FORMAT is row-major here. */
 bool tensor_is_contiguous_as(const tensor *t, enum tensor_memory_format format);
-/* True when both see the same storage. */
+/* True if both use the same storage. */
 bool tensor_shares_storage(const tensor *a, const tensor *b);
-/* Counts in-place changes of the storage, through whichever view they came. */
+/* Number of in-place changes of the storage, through any tensor on it. */
 uint32_t tensor_version(const tensor *t);
-/* False for a tensor whose memory is mapped read-only. */
+/* False for a tensor in memory mapped read-only. */
 bool tensor_is_writable(const tensor *t);
 
 size_t tensor_itemsize(enum tensor_dtype dtype);	/* bytes; 0 for an unknown dtype */
 const char *tensor_dtype_name(enum tensor_dtype dtype); /* "f32" */
 const char *tensor_layout_name(enum tensor_layout layout);
-/* The dtype that holds what both hold. TENSOR_DTYPE_NONE, with the error set, for u64 with a signed
- * integer and for a float of 8 bits with anything else. */
+/* The smallest dtype that represents the values of both. TENSOR_DTYPE_NONE, with the error set, for
+ * u64 with a signed integer and for an 8-bit float with another dtype. */
 enum tensor_dtype tensor_promote_types(enum tensor_dtype a, enum tensor_dtype b);
-/* The dtype in which an operator of a and b computes: dimensions count, then 0-d tensors. As above,
- * TENSOR_DTYPE_NONE where there is none. */
+/* The dtype in which an operator on a and b computes: a tensor with dimensions takes precedence
+ * over a 0-d tensor. TENSOR_DTYPE_NONE as in tensor_promote_types(). */
 enum tensor_dtype tensor_result_type(const tensor *a, const tensor *b);
 
-/* ---- data in and out ---- */
+/* ---- access to data ---- */
 
-/* First element, for CPU tensors; NULL elsewhere. Strides are tensor_strides(). */
+/* Address of the first element of a CPU tensor, borrowed; NULL on other devices. The elements are
+ * tensor_strides() apart. */
 void *tensor_data(const tensor *t);
-/* A new contiguous tensor of this shape, filled from data (numel elements of dtype). */
+/* New contiguous tensor of this shape with a copy of data (numel elements of the dtype). */
 tensor *tensor_from_data(const void *data, tensor_ints size, tensor_options options);
-/* Copies numel elements in row-major order to or from memory of the caller's. nbytes is what
- * the caller has; EINVAL when it is not numel * itemsize. */
+/* Copy numel elements in row-major order to or from the caller's memory. nbytes is the size of that
+ * memory: EINVAL unless it is numel * itemsize. 0 or -errno. */
 int tensor_copy_to(const tensor *t, void *data, size_t nbytes);
 int tensor_copy_from(tensor *t, const void *data, size_t nbytes);
-/* The one element as a number. With more or fewer elements: EINVAL, and *value stays. */
+/* Convert the single element to a number. 0, or EINVAL for a tensor of more or fewer elements;
+ * *value is then unchanged. */
 int tensor_item(const tensor *t, double *value);
 int tensor_item_int(const tensor *t, int64_t *value);
-/* The same for every dtype: bool, int, float or complex. The others give the real part. */
+/* As tensor_item(), with the kind of the dtype: bool, int, float or complex. The other two
+ * functions return the real part of a complex number. */
 int tensor_item_scalar(const tensor *t, tensor_scalar *value);
-/* Element at an index of dim integers, as a number. */
+/* Convert the element at an index of tensor_dim(t) integers. 0 or -errno. */
 int tensor_at(const tensor *t, tensor_ints index, double *value);
 
-/* Text as people know it, edge items and all. Returns bytes needed, like snprintf. */
+/* Format as text, with long dimensions shortened to their first and last elements. Returns the
+ * bytes needed, like snprintf(). */
 int tensor_format(const tensor *t, char *buf, size_t size);
-/* Prints tensor_format() and a newline to a stdio stream (FILE *), stdout when NULL. */
+/* Print tensor_format() and a newline to a stdio stream (FILE *), NULL for stdout. 0 or -errno. */
 int tensor_print(const tensor *t, void *stream);
 
 /* ---- errors ---- */
@@ -130,16 +134,16 @@ struct tensor_error {
 	char text[TENSOR_ERROR_TEXT]; /* "mm: mat2 must have 64 rows ..., got [48, 10]" */
 };
 
-/* The thread's latest failure. Valid until the next failure in this thread. */
+/* The thread's last error. Valid until the next one in this thread. */
 const struct tensor_error *tensor_last_error(void);
 void tensor_clear_error(void);
-/* Writes "prefix: text" to stderr; returns -code, so that it can stand after return. */
+/* Write "prefix: text" to stderr. Returns -code, for use in a return statement. */
 int tensor_perror(const char *prefix);
 
 /* ---- threads ---- */
 
-/* Threads that one operator may use, the caller's included. 1 <= n <= 256. Results have the
- * same bits whatever this is. */
+/* Maximum number of threads of an operator, including the caller: 1 <= n <= 256. Results are
+ * bitwise identical for any n. */
 int tensor_set_num_threads(int n);
 int tensor_get_num_threads(void);
 
@@ -151,7 +155,8 @@ int tensor_get_num_threads(void);
 #include <tensor/io.h>
 #include <tensor/random.h>
 #include <tensor/storage.h>
-#ifndef TENSOR_WITHOUT_OPS /* the library itself: most of it is not rebuilt for a new operator */
+/* defined in the library itself, most of which does not depend on ops.h */
+#ifndef TENSOR_WITHOUT_OPS
 #include <tensor/ops.h>
 #endif
 #include <tensor/index.h>

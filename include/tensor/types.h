@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
 /*
- * The small value types that every other public header uses: dtype, device, layout, scalar,
- * lists of integers and of tensors, and the options of a factory. In all of them zero means
- * "not given", so a zeroed struct is a valid set of defaults.
+ * The value types of all public headers: dtype, device, layout, scalar, lists of integers and of
+ * tensors, and the options of a factory. In all of them zero means "not given", so a zeroed struct
+ * is a valid set of defaults.
  */
 #ifndef TENSOR_TYPES_H
 #define TENSOR_TYPES_H
@@ -21,10 +21,10 @@ extern "C" {
 /* A tensor: opaque, reference-counted. Sizes and strides are in elements. */
 typedef struct tensor tensor;
 
-/* A generator of random numbers: opaque, reference-counted; see <tensor/random.h>. */
+/* A random number generator: opaque, reference-counted; see <tensor/random.h>. */
 typedef struct tensor_generator tensor_generator;
 
-/* Element types. The numbers are those of the kernel's UAPI and of the wire. */
+/* Element types. The values are those of the kernel's UAPI and of messages between processes. */
 enum tensor_dtype {
 	TENSOR_DTYPE_NONE = 0,
 	TENSOR_BOOL,
@@ -42,7 +42,7 @@ enum tensor_dtype {
 	TENSOR_U16,
 	TENSOR_U32,
 	TENSOR_U64,
-	TENSOR_F8_E4M3FN, /* storage: operators compute in f32 */
+	TENSOR_F8_E4M3FN, /* for storage only: operators compute in f32 */
 	TENSOR_F8_E5M2,
 	TENSOR_DTYPE_COUNT
 };
@@ -60,7 +60,7 @@ enum tensor_device_type {
 	TENSOR_DEVICE_NONE = 0,
 	TENSOR_CPU,
 	TENSOR_CUDA,
-	TENSOR_PRIVATE, /* a backend registered from outside; the index tells them apart */
+	TENSOR_PRIVATE, /* a registered backend, identified by the index */
 	TENSOR_DEVICE_TYPE_COUNT
 };
 
@@ -74,27 +74,28 @@ typedef struct tensor_device {
 
 /* The order of a tensor's dimensions in memory. */
 enum tensor_memory_format {
-	TENSOR_MEMORY_FORMAT_NONE = 0, /* as the function says where it is not given */
+	TENSOR_MEMORY_FORMAT_NONE = 0, /* default of the function */
 	TENSOR_CONTIGUOUS_FORMAT,      /* row-major */
-	TENSOR_PRESERVE_FORMAT,	       /* that of the input */
-	TENSOR_CHANNELS_LAST,	       /* of [n, c, h, w]: n, h, w, c */
-	TENSOR_CHANNELS_LAST_3D,       /* of [n, c, d, h, w]: n, d, h, w, c */
+	TENSOR_PRESERVE_FORMAT,	       /* same as the input */
+	TENSOR_CHANNELS_LAST,	       /* order in memory of [n, c, h, w]: n, h, w, c */
+	TENSOR_CHANNELS_LAST_3D,       /* order in memory of [n, c, d, h, w]: n, d, h, w, c */
 	TENSOR_MEMORY_FORMAT_COUNT
 };
 
-/* What a factory makes. A zero field is a default: f32, strided, CPU, not shareable, row-major. */
+/* Options of a factory. A zero field is the default: f32, strided, CPU, not shareable, row-major.
+ */
 typedef struct tensor_options {
 	uint8_t dtype;	/* enum tensor_dtype */
 	uint8_t layout; /* enum tensor_layout */
 	tensor_device device;
-	uint8_t shareable;     /* give it a buffer of its own, whatever its size */
+	uint8_t shareable;     /* allocate a buffer that can be shared, whatever its size */
 	uint8_t memory_format; /* enum tensor_memory_format */
 	uint8_t reserved[2];
 } tensor_options;
 
 #define TENSOR_OPTIONS(...) ((tensor_options){ __VA_ARGS__ })
 
-/* A number of any kind, for arguments declared Scalar in a schema. */
+/* A number of any kind, for arguments declared as Scalar in a schema. */
 enum tensor_scalar_kind {
 	TENSOR_SCALAR_NONE = 0,
 	TENSOR_SCALAR_BOOL,
@@ -147,7 +148,8 @@ static inline tensor_scalar tensor_scalar_complex(double real, double imag)
 }
 
 #ifndef __cplusplus
-/* TENSOR_SCALAR(3), TENSOR_SCALAR(0.5), TENSOR_SCALAR((bool)x): the kind follows the C type. */
+/* TENSOR_SCALAR(3), TENSOR_SCALAR(0.5), TENSOR_SCALAR((bool)x): the kind follows from the C type.
+ */
 #define TENSOR_SCALAR(x)                        \
 	_Generic((x), bool                      \
 		 : tensor_scalar_bool, float    \
@@ -160,7 +162,7 @@ static inline tensor_scalar tensor_scalar_complex(double real, double imag)
 #define TENSOR_PASTE_(a, b)  TENSOR_PASTE__(a, b)
 #define TENSOR_PASTE__(a, b) a##b
 
-/* Lists are borrowed for the call: nothing is kept. */
+/* Lists are borrowed during the call; the library keeps no pointer to them. */
 typedef struct tensor_ints {
 	const int64_t *data;
 	int64_t len; /* -1: not given */
@@ -199,10 +201,10 @@ typedef struct tensor_list {
 	((tensor_list){ (tensor *const[]){ __VA_ARGS__ }, \
 			sizeof((tensor *const[]){ __VA_ARGS__ }) / sizeof(tensor *) })
 
-/* "Not given" for an optional integer, and for an optional tensor. NULL is never that: it is
- * what a failed operator returned, and passes the failure on. */
+/* "Not given" for an optional integer, and for an optional tensor. NULL never means that: it is the
+ * result of a failed operator, and propagates the failure. */
 #define TENSOR_NONE	INT64_MIN
-#define TENSOR_NO_FLOAT __builtin_nan("") /* of an optional float: any NaN */
+#define TENSOR_NO_FLOAT __builtin_nan("") /* an optional float that is not given: any NaN */
 extern tensor *const tensor_none;
 
 #ifdef __cplusplus

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* Archives: their entries by number and by name, whatever the format. */
+/* Archives of any format: entries by index and by name. */
 #include "io/archive.h"
 
 #include <stdlib.h>
@@ -32,7 +32,7 @@ TENSOR_EXPORT void tensor_archive_close(tensor_archive *a)
 	free(a);
 }
 
-/* Room for one more of `size` bytes in a growing array, zeroed; NULL with the error set. */
+/* Append a zeroed element of `size` bytes to a growing array. NULL with the error set. */
 static void *grow(tensor_archive *a, void **array, int64_t *n, int64_t *capacity, size_t size)
 {
 	if (*n == *capacity) {
@@ -75,7 +75,7 @@ static int by_key(const void *x, const void *y)
 		      ((const struct tensor_metadata *)y)->key);
 }
 
-/* Keys are sorted in place: nothing is promised about their order. */
+/* Sorts the keys in place: their order is not part of the interface. */
 static int check_metadata(tensor_archive *a)
 {
 	if (a->nmetadata)
@@ -164,7 +164,7 @@ TENSOR_EXPORT const struct tensor_metadata *tensor_archive_metadata(const tensor
 	return a && i >= 0 && i < a->nmetadata ? &a->metadata[i] : NULL;
 }
 
-/* ---- what writers are given ---- */
+/* ---- checks for writers ---- */
 
 bool text_is_utf8(const char *s, size_t n)
 {

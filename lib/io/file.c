@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* Reading and mapping: the bytes of a file become a storage, without a second copy. */
+/* Read or map a file into a storage without a second copy. */
 #include "io/file.h"
 
 #include <fcntl.h>
@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Non-blocking, or a FIFO without a writer would keep us here. */
+/* O_NONBLOCK: opening a FIFO without a writer would block. */
 int file_open(struct file *f, const char *op, const char *path,
 	      const struct tensor_load_options *options)
 {
@@ -134,7 +134,7 @@ static struct file_map *new_map(struct file *f)
 	return m;
 }
 
-/* A reference to the one mapping of the file. */
+/* Take a reference to the file's only mapping, made at first use. */
 static struct file_map *map_get(struct file *f)
 {
 	pthread_mutex_lock(&f->lock);
@@ -146,7 +146,7 @@ static struct file_map *map_get(struct file *f)
 	return f->map;
 }
 
-/* A bool is 0 or 1 everywhere in the library. */
+/* The library relies on bool elements being 0 or 1. */
 static bool only_bools(const unsigned char *p, uint64_t n)
 {
 	unsigned char all = 0;
@@ -245,7 +245,7 @@ struct tensor_storage *file_storage(struct file *f, const struct file_span *span
 			  (unsigned long long)f->size);
 		return NULL;
 	}
-	/* Of no bytes there is no mapping. */
+	/* mmap() rejects a length of 0. */
 	if (f->options.map && span->nbytes)
 		return check_span(f, span->nbytes) < 0 ? NULL : map_storage(f, span);
 	s = file_storage_new(f, span->nbytes);

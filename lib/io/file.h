@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
-/* A file that is read or mapped into storages, and one that is written beside another. */
+/* Read or map a file into storages; write a new file that replaces another atomically. */
 #ifndef TENSOR_IO_FILE_H
 #define TENSOR_IO_FILE_H
 
@@ -9,13 +9,13 @@
 
 #include <pthread.h>
 
-/* Pages of a file, held by whoever has a tensor on them. */
+/* A mapping of the file, shared by all tensors on it. */
 struct file_map;
 
 struct file {
 	int fd;
 	uint64_t size;	/* when it was opened */
-	const char *op; /* for messages: "load_npy" */
+	const char *op; /* prefix of error messages: "load_npy" */
 	char *path;
 	struct tensor_load_options options;
 	struct file_map *map; /* made at first use, under the lock */
@@ -25,52 +25,55 @@ struct file {
 #define file_fail(f, code, fmt, ...) \
 	tensor_fail(code, "%s: %s: " fmt, (f)->op, (f)->path, ##__VA_ARGS__)
 
-/* Opens a regular file: EINVAL for anything else. A failed one must not be closed. */
+/* Open a regular file; EINVAL for another type. Do not close a file that failed to open. */
 int file_open(struct file *f, const char *op, const char *path,
 	      const struct tensor_load_options *options);
 void file_close(struct file *f);
-/* Exactly n bytes; EBADMSG when the file ends before. */
+/* Read exactly n bytes. EBADMSG if the file is shorter. */
 int file_read(struct file *f, void *to, uint64_t n, uint64_t offset);
 
-/* Where a tensor's elements are. */
+/* Position of a tensor's elements in the file. */
 struct file_span {
 	uint64_t offset, nbytes;
 	enum tensor_dtype dtype;
-	bool swap; /* the other byte order */
+	bool swap; /* the byte order is not the host's */
 };
-/* A tensor's bytes as the options want them, and no more than they allow. NULL, error set. */
+/* Storage with a tensor's bytes, read or mapped as the options say, within the limit of the
+ * options. NULL with the error set. */
 struct tensor_storage *file_storage(struct file *f, const struct file_span *span);
-/* Room for a tensor that is read, without content, and what is due when that is there. */
+/* The two halves of reading into a new storage: allocate it, then fix up byte order and bool
+ * elements after the caller has read into it. */
 struct tensor_storage *file_storage_new(struct file *f, uint64_t nbytes);
 void file_storage_finish(struct tensor_storage *s, const struct file_span *span);
 
 /* ---- writing ---- */
 
-#define FILE_NAME_KEPT 200 /* bytes of a file's name in that of its temporary */
+#define FILE_NAME_KEPT 200 /* bytes of the target's name used in that of the temporary file */
 
 struct file_out {
-	int fd, err;	 /* the first error, after which writing does nothing */
-	uint64_t offset; /* bytes so far */
+	int fd, err;	 /* the first error; later writes do nothing */
+	uint64_t offset; /* bytes written so far */
 	const char *op;
-	const char *path;			      /* as the caller said it */
-	int folder;				      /* of the target, or AT_FDCWD */
-	char *target, temporary[FILE_NAME_KEPT + 18]; /* names in it */
-	char *buffer;				      /* what is not written yet */
+	const char *path;			      /* as passed by the caller */
+	int folder;				      /* directory of the target, or AT_FDCWD */
+	char *target, temporary[FILE_NAME_KEPT + 18]; /* names in that directory */
+	char *buffer;				      /* data not yet written */
 	size_t used;
 };
 
 int file_create(struct file_out *f, const char *op, const char *path);
 void file_write(struct file_out *f, const void *data, uint64_t n);
-/* Over what has been written before. */
+/* Overwrite bytes written before. */
 void file_rewrite(struct file_out *f, const void *data, uint64_t n, uint64_t offset);
-/* Puts the new file in its place, or after an error takes it away. err: the caller's own. */
+/* Rename the new file to the target or, after an error, remove it. err: the caller's own error, or
+ * 0. */
 int file_finish(struct file_out *f, int err);
 
-/* t without history, on the CPU, in row-major order; or in Fortran's, if it may be and t is so.
- * Owned. */
+/* Detached copy or alias of t on the CPU in row-major order, or in column-major order if `fortran`
+ * is not NULL and t has it. Owned by the caller. */
 tensor *file_contiguous(tensor *t, bool *fortran);
 
-/* ---- numbers in little-endian order ---- */
+/* ---- little-endian integers ---- */
 
 static inline uint16_t get16(const unsigned char *p)
 {

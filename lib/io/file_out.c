@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/*
- * Writing: into a new file beside the one that is meant, which then takes its name. Until that
- * moment, and whatever fails, the old one is there.
- */
+/* Write a temporary file beside the target and rename it. Until the rename, and after any failure,
+ * the target is unchanged. */
 #include "base/file_limit.h"
 #include "ops/op.h"
 #include "io/file.h"
@@ -18,7 +16,7 @@
 #include <unistd.h>
 
 #define BUFFER	  ((size_t)1 << 16)
-#define LINKS_MAX 40 /* as the kernel */
+#define LINKS_MAX 40 /* as in the kernel */
 
 static int fail(struct file_out *f, int code)
 {
@@ -27,8 +25,11 @@ static int fail(struct file_out *f, int code)
 	return f->err;
 }
 
-/* Opens the folder of a path that is seen from another folder, and makes its last part the target.
- * Names in a folder have no long way to go: a path may be as long as the kernel takes it. */
+/*
+ * Open the directory of a path relative to f->folder and make the last component the target. Later
+ * calls use names relative to that directory, so that a path of PATH_MAX bytes leaves space for the
+ * temporary name.
+ */
 static int enter_folder(struct file_out *f, const char *path)
 {
 	const char *slash = strrchr(path, '/');
@@ -48,7 +49,7 @@ static int enter_folder(struct file_out *f, const char *path)
 	return fd < 0 ? fail(f, err) : 0;
 }
 
-/* The file behind a link is replaced, or made, and not the link. */
+/* Resolve symbolic links: the file behind a link is replaced, not the link. */
 static int follow_links(struct file_out *f)
 {
 	char to[PATH_MAX];
@@ -69,7 +70,7 @@ static int find_target(struct file_out *f, mode_t *mode, bool *there)
 {
 	struct stat st, end;
 
-	/* The kernel's word on whether links may be followed. */
+	/* stat() first: the kernel decides whether the links may be followed. */
 	*there = !stat(f->path, &st);
 	if (!*there && (errno != ENOENT || !*f->path))
 		return fail(f, errno);
@@ -79,7 +80,7 @@ static int find_target(struct file_out *f, mode_t *mode, bool *there)
 		return f->err;
 	if (!*f->target)
 		return fail(f, EISDIR);
-	/* A link of /proc to a file without a name says another one. */
+	/* A link in /proc to an unlinked file resolves to another file. */
 	if (*there && (fstatat(f->folder, f->target, &end, AT_SYMLINK_NOFOLLOW) < 0 ||
 		       end.st_ino != st.st_ino || end.st_dev != st.st_dev))
 		return fail(f, ENOENT);
@@ -87,18 +88,18 @@ static int find_target(struct file_out *f, mode_t *mode, bool *there)
 	return 0;
 }
 
-/* Has the begin of the target's name: a name has 255 bytes at most. */
+/* Build the temporary name from the start of the target's name: a name has at most 255 bytes. */
 static void name_temporary(struct file_out *f, uint64_t number)
 {
 	size_t n = strnlen(f->target, FILE_NAME_KEPT);
 
-	while (n && ((unsigned char)f->target[n] & 0xc0) == 0x80) /* inside a character */
+	while (n && ((unsigned char)f->target[n] & 0xc0) == 0x80) /* inside a UTF-8 character */
 		n--;
 	snprintf(f->temporary, sizeof(f->temporary), "%.*s.%016llx", (int)n, f->target,
 		 (unsigned long long)number);
 }
 
-/* Never readable for more than the file that it will be. */
+/* The temporary file's permissions never exceed those of the final file. */
 static int open_temporary(struct file_out *f, mode_t mode)
 {
 	uint64_t number;
@@ -154,7 +155,8 @@ static void write_at(struct file_out *f, const char *p, uint64_t n, uint64_t off
 		size_t some = n < 1 << 30 ? (size_t)n : 1 << 30;
 		ssize_t done = write_quietly(f->fd, p, some, (off_t)offset);
 
-		/* Nothing of something: a file system that goes on like this never ends. */
+		/* A write of 0 bytes is an error: a file system that repeats it would loop forever.
+		 */
 		if (!done || (done < 0 && errno != EINTR))
 			fail(f, done ? errno : EIO);
 		if (done <= 0)
@@ -208,7 +210,7 @@ int file_finish(struct file_out *f, int err)
 	return err ? err : f->err;
 }
 
-/* ---- what is written ---- */
+/* ---- conversion of tensors ---- */
 
 static bool is_fortran(const tensor *t)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* Reading and quoting JSON (RFC 8259). See json.h. */
+/* Parse and quote JSON (RFC 8259). See json.h. */
 #include "io/json.h"
 
 #include "io/archive.h"
@@ -76,7 +76,7 @@ static char *put_utf8(char *to, uint32_t c)
 	return to;
 }
 
-/* After \u: one UTF-16 unit, or two that belong together. */
+/* Decode the UTF-16 unit, or surrogate pair, after \u. */
 static bool escaped_unit(struct json *j, char **to)
 {
 	uint32_t c, low;
@@ -113,7 +113,7 @@ static bool escape(struct json *j, char **to)
 	return true;
 }
 
-/* What is decoded is never longer than what it is decoded from, and ends before the quote. */
+/* Decoded text is never longer than its encoding, so it is written in place. */
 bool json_string(struct json *j, char **text)
 {
 	char *to;

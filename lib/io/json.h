@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
-/*
- * As much of JSON as the header of a safetensors file has: objects, arrays, strings, and whole
- * numbers that are not negative. A reader walks the text once; strings are decoded where they lie.
- */
+/* The subset of JSON in the header of a safetensors file: objects, arrays, strings and non-negative
+ * integers. The parser makes one pass; strings are decoded in place. */
 #ifndef TENSOR_IO_JSON_H
 #define TENSOR_IO_JSON_H
 
@@ -14,16 +12,17 @@ struct json {
 	char *begin, *p, *end;
 };
 
-/* The next character after white space, which is taken if it is c. */
+/* Skip white space; consume the next character and return true if it is c. */
 bool json_take(struct json *j, char c);
-/* A string as UTF-8, ended by a zero; false for bad escapes, control characters, zeros. */
+/* Parse a string into NUL-terminated UTF-8. False for an invalid escape, a control character or a
+ * NUL. */
 bool json_string(struct json *j, char **text);
-/* At most INT64_MAX, without leading zeros. */
+/* Parse an integer of at most INT64_MAX without leading zeros. */
 bool json_number(struct json *j, int64_t *value);
-/* Nothing but white space is left. */
+/* True if only white space is left. */
 bool json_at_end(struct json *j);
 
-/* Writes a string with its quotes; to NULL only counts. Returns bytes. */
+/* Write a quoted string, or only count if `to` is NULL. Returns the bytes. */
 size_t json_quote(char *to, const char *text);
 
 #endif

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* NumPy's .npy: a magic string, a header that is a Python dictionary, and the elements. */
+/* NumPy's .npy format: a magic string, a header in Python's syntax for dictionaries, and the
+ * elements. */
 #include "io/npy.h"
 
 #include <stdio.h>
@@ -8,7 +9,7 @@
 static const char magic[] = "\x93NUMPY";
 
 static const struct {
-	const char *text; /* kind and bytes, without the byte order */
+	const char *text; /* kind and size, without the byte order */
 	enum tensor_dtype dtype;
 } descriptions[] = {
 	{ "b1", TENSOR_BOOL }, { "u1", TENSOR_U8 },    { "i1", TENSOR_I8 },  { "i2", TENSOR_I16 },
@@ -34,7 +35,7 @@ int64_t npy_header_length(struct file *f, const unsigned char *prefix)
 	return (int64_t)length;
 }
 
-/* The rest of a Python literal. */
+/* Unparsed part of the Python literal. */
 struct literal {
 	const char *p, *end;
 };
@@ -65,7 +66,7 @@ static bool take_word(struct literal *l, const char *word)
 	return true;
 }
 
-/* A string without escapes, into buf. */
+/* Parse a string without escapes into buf. */
 static bool take_string(struct literal *l, char *buf, size_t size)
 {
 	size_t n = 0;
@@ -93,7 +94,7 @@ static bool take_size(struct literal *l, int64_t *value)
 		if (__builtin_mul_overflow(*value, 10, value) ||
 		    __builtin_add_overflow(*value, *l->p - '0', value))
 			return false;
-	if (l->p < l->end && *l->p == 'L') /* Python 2's */
+	if (l->p < l->end && *l->p == 'L') /* long integer of Python 2 */
 		l->p++;
 	return true;
 }
@@ -111,7 +112,7 @@ static int read_shape(struct file *f, struct literal *l, struct npy *npy)
 			return file_fail(f, EBADMSG, "the header's shape cannot be read");
 		comma = take(l, ',');
 	}
-	/* (3) is a number to Python. */
+	/* (3) is an integer in Python, (3,) a tuple. */
 	if (npy->ndim == 1 && !comma)
 		return file_fail(f, EBADMSG, "the header's shape is no tuple");
 	return 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* NumPy's .npz: a zip file of .npy files, whose names are those of the arrays. */
+/* NumPy's .npz format: a zip file of .npy members named after the arrays. */
 #include "io/npy.h"
 #include "io/zip.h"
 
@@ -8,7 +8,7 @@
 
 /* ---- reading ---- */
 
-/* The header from the stream, and whether the member has just what it promises. */
+/* Read the .npy header from the stream and compare its data size with the member's. */
 static int read_header(tensor_archive *a, struct zip_stream *s, const struct archive_entry *e,
 		       struct npy *npy)
 {
@@ -81,7 +81,7 @@ static tensor *load(tensor_archive *a, const struct archive_entry *e)
 	tensor *t = NULL;
 	char *name;
 
-	/* As it is called in the file, which the archive's users do not see. */
+	/* Messages use the full member name, which has the suffix that tensor_archive hides. */
 	if (asprintf(&name, "%s%s", e->name, e->type) < 0)
 		return tensor_fail_null(ENOMEM, "%s: no memory", a->file.op);
 	member.name = name;
@@ -97,7 +97,7 @@ static tensor *load(tensor_archive *a, const struct archive_entry *e)
 	return t;
 }
 
-/* Only what is an array: .npy goes from the name, and what has no such end from the list. */
+/* Keep only members that are arrays: strip .npy from their names and drop the others. */
 static void keep_arrays(tensor_archive *a)
 {
 	int64_t kept = 0;

@@ -1,19 +1,18 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/*
- * safetensors: the length of a JSON header, the header, and the tensors' bytes end to end. What its
- * documentation forbids is refused: names twice, holes, overlaps, bytes that belong to nobody.
- */
+/* The safetensors format: the length of a JSON header, the header, and the tensors' bytes end to
+ * end. Duplicate names, gaps and overlaps are errors, as its documentation requires. */
 #include "io/archive.h"
 #include "io/json.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
-#define HEADER_MAX 100000000 /* the format's own limit */
+#define HEADER_MAX 100000000 /* limit of the format */
 
 static const struct {
 	const char *name;
-	enum tensor_dtype dtype; /* NONE: the format has it, we do not */
+	/* TENSOR_DTYPE_NONE: a dtype of the format that the library does not have */
+	enum tensor_dtype dtype;
 	uint8_t bytes;
 } types[] = {
 	{ "BOOL", TENSOR_BOOL, 1 },
@@ -100,7 +99,7 @@ static int read_offsets(tensor_archive *a, struct json *j, struct archive_entry 
 
 enum { SEEN_DTYPE = 1, SEEN_SHAPE = 2, SEEN_OFFSETS = 4, SEEN_ALL = 7 };
 
-/* Returns which field it was. */
+/* Parse one field of an entry; returns which one. */
 static int read_field(tensor_archive *a, struct json *j, struct archive_entry *e)
 {
 	char *key, *type;
@@ -120,7 +119,7 @@ static int read_field(tensor_archive *a, struct json *j, struct archive_entry *e
 	return SEEN_DTYPE;
 }
 
-/* Do dtype, shape and offsets agree? */
+/* Check that dtype, shape and offsets agree. */
 static int check_entry(tensor_archive *a, struct archive_entry *e)
 {
 	int64_t numel = sizes_numel(a->file.op, e->sizes, e->ndim);
@@ -131,7 +130,7 @@ static int check_entry(tensor_archive *a, struct archive_entry *e)
 		return file_fail(&a->file, EBADMSG, "'%.100s' has too many elements", e->name);
 	while (i < ARRAY_SIZE(types) && strcmp(types[i].name, e->type))
 		i++;
-	/* A dtype of tomorrow: its tensor cannot be had, the others can. */
+	/* An unknown dtype makes only its own tensor unreadable. */
 	if (i == ARRAY_SIZE(types))
 		return 0;
 	e->dtype = types[i].dtype;
@@ -207,7 +206,8 @@ static int by_offset(const void *x, const void *y, void *ctx)
 	return (a->nbytes > b->nbytes) - (a->nbytes < b->nbytes);
 }
 
-/* The data is used up without holes and overlaps; offsets become those of the file. */
+/* Check that the entries cover the data without gaps or overlaps, and make offsets relative to the
+ * file. */
 static int check_layout(tensor_archive *a, uint64_t begin)
 {
 	int64_t *order = malloc(((size_t)a->n + 1) * sizeof(*order));
@@ -305,7 +305,7 @@ static const char *type_name(enum tensor_dtype dtype)
 	return NULL;
 }
 
-/* Text that is counted at first, and then written. */
+/* Text that is counted in a first pass and written in a second. */
 struct text {
 	char *to;
 	size_t n;
@@ -346,7 +346,7 @@ static void add_metadata(struct text *t, const struct tensor_metadata *m, int64_
 	add(t, "}");
 }
 
-/* The whole header, in the order in which the tensors are written. */
+/* Write the whole header; `order` is the order of the tensors' data. */
 static void add_header(struct text *t, const struct tensor_named *tensors, const int64_t *order,
 		       int64_t n, const struct tensor_metadata *metadata, int64_t nmetadata)
 {
@@ -371,7 +371,7 @@ static void add_header(struct text *t, const struct tensor_named *tensors, const
 		add_number(t, offset, "]}");
 	}
 	add(t, "}");
-	/* The data begins on a boundary, and tensors on one of their element's size. */
+	/* Align the data to 64 bytes, so that every tensor is aligned to its element size. */
 	while ((t->n + 8) % 64)
 		add(t, " ");
 }

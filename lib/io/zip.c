@@ -1,22 +1,19 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/*
- * Reading a zip file's directory. All that is said there is compared with the file: members lie
- * before the directory, none shares a byte with another, and none inflates to more than deflate
- * could have packed.
- */
+/* Read the central directory of a zip file and check it against the file: members lie before the
+ * directory, do not overlap, and do not inflate to more than deflate's limit. */
 #include "io/zip.h"
 
 #include <stdlib.h>
 
 #define COMMENT_MAX   65535
 #define DIRECTORY_MAX ((uint64_t)1 << 28)
-#define DEFLATE_RATIO 1040 /* the format reaches 1032 to 1, and a few bytes more */
+#define DEFLATE_RATIO 1040 /* deflate reaches 1032 to 1, plus a few bytes of framing */
 
 struct directory {
 	uint64_t offset, size, entries;
 };
 
-/* The 64-bit record, which a locator just before the other one points to. */
+/* Read the zip64 end record, whose position is in a locator before the ordinary end record. */
 static int read_zip64(tensor_archive *a, uint64_t end, struct directory *d)
 {
 	unsigned char locator[ZIP64_LOCATOR_SIZE], record[ZIP64_END_SIZE];
@@ -42,7 +39,7 @@ static int read_zip64(tensor_archive *a, uint64_t end, struct directory *d)
 	return 1;
 }
 
-/* The record at the very end, before a comment of the length that it says. */
+/* Find the end record: the last one whose comment length reaches the end of the file. */
 static int find_end(tensor_archive *a, unsigned char *tail, uint64_t n, uint64_t *at)
 {
 	for (uint64_t i = n - ZIP_END_SIZE + 1; i-- > 0;)
@@ -89,7 +86,7 @@ static int find_directory(tensor_archive *a, struct directory *d)
 	return 0;
 }
 
-/* Sizes and offset that do not fit 32 bits are in an extra field, in this order. */
+/* Sizes and offset that do not fit 32 bits are in the zip64 extra field, in this order. */
 static int read_extra(tensor_archive *a, const unsigned char *p, uint64_t n,
 		      struct archive_entry *e)
 {
@@ -136,7 +133,8 @@ static int check_member(tensor_archive *a, const struct archive_entry *e, unsign
 	return 0;
 }
 
-/* One row. Names are moved to the begin of their row, to make room for a zero. */
+/* Parse one entry of the directory. Its name is moved to the start of the row to make room for a
+ * NUL. */
 static int read_row(tensor_archive *a, unsigned char *p, uint64_t left, uint64_t *used)
 {
 	struct archive_entry *e;
@@ -161,7 +159,7 @@ static int read_row(tensor_archive *a, unsigned char *p, uint64_t left, uint64_t
 		return -EBADMSG;
 	if (!name || memchr(p + ZIP_CENTRAL_SIZE, '\0', name))
 		return file_fail(&a->file, EBADMSG, "a name is empty or has a zero in it");
-	/* From here on the row's numbers are gone. */
+	/* Read everything else first: moving the name overwrites the row's numbers. */
 	left = get16(p + 8);
 	memmove(p, p + ZIP_CENTRAL_SIZE, name);
 	p[name] = '\0';
@@ -177,7 +175,7 @@ static int by_offset(const void *x, const void *y, void *ctx)
 	return (a->offset > b->offset) - (a->offset < b->offset);
 }
 
-/* Members that share bytes are how a small file says that it is a large one. */
+/* Overlapping members would let a small file claim to be a large one. */
 static int check_overlaps(tensor_archive *a)
 {
 	uint64_t end = 0;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
 /*
- * The zip format (PKWARE's APPNOTE) as far as .npz needs it: the directory at the end with zip64,
- * members that are stored or deflated. zlib inflates; reading and writing the directory is ours,
- * because a member's bytes must be found in the file, to be read or mapped where they lie.
+ * The part of the zip format (PKWARE's APPNOTE) that .npz uses: the central directory with zip64,
+ * stored and deflated members. zlib inflates. The directory is parsed here because the offset of a
+ * member's bytes is needed to read or map them in place.
  */
 #ifndef TENSOR_IO_ZIP_H
 #define TENSOR_IO_ZIP_H
@@ -22,25 +22,25 @@
 #define ZIP_END_SIZE	   22
 #define ZIP64_END_SIZE	   56
 #define ZIP64_LOCATOR_SIZE 20
-#define ZIP64_EXTRA	   1 /* the extra field with sizes that do not fit 32 bits */
+#define ZIP64_EXTRA	   1 /* id of the extra field with 64-bit sizes */
 
-#define ZIP_ENCRYPTED 1u /* flags */
+#define ZIP_ENCRYPTED 1u /* bit in the flags */
 #define ZIP_UTF8      0x800u
 
-/* Reads the directory into entries, names as they are there. */
+/* Read the directory into the archive's entries; names are not changed. */
 int zip_open(tensor_archive *a);
-/* Where a member's bytes begin, after its own header has been compared with the directory. */
+/* Offset of a member's bytes; compares its local header with the directory first. */
 int zip_data(tensor_archive *a, const struct archive_entry *e, uint64_t *offset);
 
-/* ---- a member that is inflated as it is read ---- */
+/* ---- members inflated while they are read ---- */
 
 struct zip_stream;
 
 struct zip_stream *zip_stream_open(tensor_archive *a, const struct archive_entry *e);
 void zip_stream_close(struct zip_stream *s);
-/* Exactly n bytes, or an error. */
+/* Read exactly n bytes, or fail. */
 int zip_stream_read(struct zip_stream *s, void *to, uint64_t n);
-/* After the last one: is the member at its end, and of the right checksum? */
+/* Check that the member ends here and that its checksum is right. */
 int zip_stream_finish(struct zip_stream *s);
 
 /* ---- writing ---- */
@@ -52,7 +52,8 @@ struct zip_member {
 	bool deflated;
 };
 
-/* A member of two parts, the second of which begins on a boundary of 64 bytes when it is stored. */
+/* Write a member of two parts. If it is stored, the second part begins at a multiple of 64 bytes.
+ */
 int zip_write(struct file_out *f, struct zip_member *m, const void *head, uint64_t nhead,
 	      const void *data, uint64_t ndata);
 void zip_write_directory(struct file_out *f, const struct zip_member *m, int64_t n);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * Writing a zip file: members one after another, each with its header, which is completed when the
- * member's size is known; then the directory. What needs more than 32 bits is said in zip64's way,
- * and every local header has room for that.
+ * Write a zip file: members one after another, whose local headers are completed when their sizes
+ * are known; then the central directory. Numbers above 32 bits use zip64; every local header has
+ * space for its extra field.
  */
 #include "io/zip.h"
 
@@ -10,10 +10,10 @@
 #include <zlib.h>
 
 #define CHUNK	  ((size_t)1 << 16)
-#define WIDE	  0xffffffffu /* the number is in the zip64 field */
+#define WIDE	  0xffffffffu /* the value is in the zip64 field */
 #define SUFFIX	  ".npy"
-#define PAD_ID	  0x4e54 /* an extra field of nothing, that moves the data to a boundary */
-#define DATE_1980 0x21	 /* the first of January: the same tensors make the same file */
+#define PAD_ID	  0x4e54 /* id of an extra field without content that aligns the data */
+#define DATE_1980 0x21	 /* 1 January 1980: equal tensors give equal files */
 
 static size_t member_name(const struct zip_member *m)
 {
@@ -28,7 +28,7 @@ static unsigned flags_of(const char *name)
 	return 0;
 }
 
-/* version, flags, method, time, date: common to both headers. */
+/* Write version, flags, method, time and date, which both headers contain. */
 static unsigned char *put_common(unsigned char *p, const struct zip_member *m)
 {
 	p = put(p, 45, 2);
@@ -39,7 +39,8 @@ static unsigned char *put_common(unsigned char *p, const struct zip_member *m)
 	return put(p, m->crc, 4);
 }
 
-/* The local header with an extra field for both sizes, and one of `pad` bytes in all if any. */
+/* Write the local header with an extra field for both sizes and, if pad > 0, a padding field of
+ * `pad` bytes in all. */
 static void write_local(struct file_out *f, const struct zip_member *m, unsigned pad)
 {
 	unsigned char head[ZIP_LOCAL_SIZE], extra[20 + 4 + 64] = { 0 }, *p;

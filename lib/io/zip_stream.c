@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* Reading a member from its begin to its end, stored or deflated, with its checksum. */
+/* Read a stored or deflated member from start to end and check its checksum. */
 #include "io/zip.h"
 
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 struct zip_stream {
 	tensor_archive *archive;
 	const struct archive_entry *entry;
-	uint64_t offset, left; /* of what is packed */
+	uint64_t offset, left; /* of the compressed bytes */
 	uint64_t produced;
 	uint32_t crc;
 	z_stream z;
@@ -36,7 +36,7 @@ struct zip_stream *zip_stream_open(tensor_archive *a, const struct archive_entry
 	}
 	if (zip_data(a, e, &s->offset) < 0)
 		goto failed;
-	/* Negative: without zlib's own header. */
+	/* Negative: raw deflate, without zlib's header. */
 	if (e->method == ZIP_DEFLATED && inflateInit2(&s->z, -MAX_WBITS) != Z_OK) {
 		file_fail(&a->file, ENOMEM, "no memory to inflate");
 		goto failed;
@@ -73,7 +73,7 @@ static int corrupt(struct zip_stream *s)
 	return file_fail(&s->archive->file, EBADMSG, "'%.100s' is corrupt", s->entry->name);
 }
 
-/* As many bytes as zlib can count. */
+/* Inflate n bytes; uInt is zlib's limit for one call. */
 static int inflate_some(struct zip_stream *s, unsigned char *to, uInt n)
 {
 	s->z.next_out = to;
@@ -86,7 +86,7 @@ static int inflate_some(struct zip_stream *s, unsigned char *to, uInt n)
 		code = inflate(&s->z, Z_NO_FLUSH);
 		if (code == Z_MEM_ERROR)
 			return file_fail(&s->archive->file, ENOMEM, "no memory to inflate");
-		/* Its end is only right when nothing more is wanted. */
+		/* Z_STREAM_END is valid only if the output is complete. */
 		if (code == Z_STREAM_END ? s->z.avail_out : code != Z_OK)
 			return corrupt(s);
 	}
@@ -125,7 +125,7 @@ int zip_stream_finish(struct zip_stream *s)
 {
 	unsigned char more;
 
-	/* The end of the deflated data may still have to be read. */
+	/* The end marker of the deflated data may not have been read yet. */
 	while (s->inflating) {
 		int code;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* The shape of a tensor that is indexed by tensors. See indexed.h. */
+/* Shape of the result of indexing by tensors. See indexed.h. */
 #include "iter/indexed.h"
 
 int indexed_build(struct indexed *r, const char *op, const tensor *self, const tensor *at,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* Setting up an iterator and walking it. See iter.h. */
+/* Build an iterator and run a kernel over it. See iter.h. */
 #include "iter/iter.h"
 
 #include "iter/parallel.h"
@@ -38,13 +38,13 @@ bool broadcasts_to(const tensor *t, const int64_t *sizes, int ndim)
 	return true;
 }
 
-/* Elements; to prepare no more of them would cost more than it gains. */
+/* Below this number of elements, packing or joining rows costs more than it saves. */
 #define FEW 32
 
 /* ---- set-up ---- */
 
-/* All operands contiguous and as many elements as op[0], which makes their shapes the same but for
- * dimensions of size 1, or single elements: one dimension. */
+/* Fast path: every operand is contiguous with as many elements as op[0] (so their shapes differ
+ * only in dimensions of size 1), or has a single element. The iterator then has one dimension. */
 static bool build_flat(struct tensor_iter *it, const tensor *const *op, int nops)
 {
 	int64_t numel = it->numel;
@@ -62,8 +62,8 @@ static bool build_flat(struct tensor_iter *it, const tensor *const *op, int nops
 		}
 		it->data[i] = t->data;
 		it->uniform &= !i || t->dtype == it->dtype;
-		/* A single element has any stride; the contiguous form of a loop is the best one.
-		 */
+		/* A single element may have any stride; choose the contiguous one, which has the
+		 * fastest kernel. */
 		if (likely(t->numel == numel && t->contiguous))
 			it->strides[i][0] = dtype_sizes[t->dtype];
 		else if (t->numel != 1)
@@ -98,7 +98,8 @@ static void fill_strides(struct tensor_iter *it, const tensor *const *op, int no
 	}
 }
 
-/* Should dimension a be inside dimension b? The first operand that tells them apart decides. */
+/* True if dimension a belongs inside dimension b. The first operand with two different non-zero
+ * strides decides. */
 static bool inner_first(const struct tensor_iter *it, int a, int b)
 {
 	for (int i = 0; i < it->nops; i++) {
@@ -163,7 +164,7 @@ static void coalesce(struct tensor_iter *it)
 		it->ndim = last + 1;
 }
 
-/* The elements of an input side by side, which they are in dimension d. */
+/* True if an input's elements are adjacent in dimension d. */
 static bool side_by_side(const struct tensor_iter *it, int d)
 {
 	for (int i = 1; i < it->nops; i++) {
@@ -175,8 +176,8 @@ static bool side_by_side(const struct tensor_iter *it, int d)
 	return false;
 }
 
-/* A transposed operand's own inner dimension comes next to the innermost, so that what is read
- * of a line of memory is used at once. */
+/* Move the innermost dimension of a transposed input next to dimension 0, so that the elements of
+ * one cache line are used soon after each other. */
 static void line_up(struct tensor_iter *it)
 {
 	for (int d = 1; d < it->ndim; d++) {
@@ -202,9 +203,9 @@ int64_t iter_lined_rows(const struct tensor_iter *it)
 }
 
 /*
- * Can the loop read a row of operand i well? Side by side; one element for all where a loop has
- * two inputs; or, there too, so few elements in a line of memory that packing them would go an
- * element at a time as well: the loop reads both more evenly.
+ * True if a kernel reads a row of operand i fast enough without packing: its elements are adjacent;
+ * or the kernel is binary and the row is one repeated element; or the kernel is binary and the
+ * stride is so large that packing would also load one element at a time.
  */
 static bool reads_well(const struct tensor_iter *it, int i)
 {
@@ -220,7 +221,8 @@ static bool reads_well(const struct tensor_iter *it, int i)
 	return (size >= 8 && s > 2 * size) || (size >= 4 && s > 4 * size);
 }
 
-/* All of them, in rows that are long; or few elements at a time, whatever they are. */
+/* True if kernels can read the operands without packing: all rows are long and read well, or there
+ * are too few elements for packing to pay. */
 static bool is_direct(const struct tensor_iter *it)
 {
 	if (it->numel <= FEW || (it->ndim > 2 && it->shape[0] * it->shape[1] <= 8 * FEW))
@@ -247,7 +249,7 @@ void iter_build(struct tensor_iter *it, const tensor *const *op, int nops)
 	it->direct = is_direct(it);
 }
 
-/* ---- walking ---- */
+/* ---- iteration ---- */
 
 struct walk {
 	const struct tensor_iter *it;
@@ -255,7 +257,7 @@ struct walk {
 	const void *params;
 };
 
-/* Where element `index` (in iteration order) lies: position and pointers. */
+/* Set pos and data to the element with number `index` in iteration order. */
 static void seek(const struct tensor_iter *it, int64_t index, int64_t *pos, char **data)
 {
 	for (int i = 0; i < it->nops; i++)
@@ -268,7 +270,7 @@ static void seek(const struct tensor_iter *it, int64_t index, int64_t *pos, char
 	}
 }
 
-/* n positions on in dimension d, into the dimensions outside where it ends. */
+/* Move n positions forward in dimension d, with carry into the outer dimensions. */
 static void advance(const struct tensor_iter *it, int64_t *pos, char **data, int d, int64_t n)
 {
 	for (;; d++, n = 1) {
@@ -283,8 +285,8 @@ static void advance(const struct tensor_iter *it, int64_t *pos, char **data, int
 	}
 }
 
-/* Rows of dimension 0 and 1 as far as they go in one call: whole rows, or part of one. How many
- * elements that was. */
+/* Call the kernel once for as many elements as one call can cover: whole rows of dimension 0 and 1,
+ * or part of a row. Returns their number. */
 static int64_t step(const struct walk *w, int64_t *pos, char **data, int64_t left,
 		    const int64_t *s0, const int64_t *s1)
 {
@@ -321,7 +323,8 @@ static void walk_range(int64_t begin, int64_t end, void *ctx)
 		begin += step(w, pos, data, end - begin, s0, s1);
 }
 
-/* A chunk of parallel work has whole lines of a transposed operand, unless that makes it huge. */
+/* Elements in a chunk of parallel work: a multiple of the rows that share a cache line in a
+ * transposed operand, unless such a chunk would be too large. */
 static int64_t grain(const struct tensor_iter *it)
 {
 	int64_t lines = it->ndim > 1 ? it->shape[0] * iter_lined_rows(it) : 0;
@@ -359,8 +362,7 @@ void iter_run(const struct tensor_iter *it, iter_loop loop, const void *params)
 		     &(struct walk){ .it = it, .loop = loop, .params = params });
 }
 
-/* ---- memory overlap ---------------------------------------------------------------------------
- */
+/* ---- memory overlap ---- */
 
 bool tensor_overlaps_itself(const tensor *t)
 {
@@ -383,7 +385,8 @@ bool tensor_overlaps_itself(const tensor *t)
 		shape[j] = t->sizes[i];
 		n++;
 	}
-	/* Each dimension must step over all that the smaller ones reach. */
+	/* Without overlap, each stride is larger than the extent of all dimensions with smaller
+	 * strides. */
 	for (int i = 0; i < n; i++) {
 		if (strides[i] <= reach)
 			return true;

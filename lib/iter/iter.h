@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
 /*
- * The iterator: walks operands of one broadcast shape together, in the order that memory likes.
+ * The iterator: visits operands of one broadcast shape together, in an order chosen for locality.
  *
- * Operand 0 is the output; its shape is the shape of the walk. Strides are in bytes; dimension 0
- * is the innermost. Neighbouring dimensions that are one run for every operand are merged, so
- * that contiguous operands of any rank are one dimension.
+ * Operand 0 is the output, whose shape is the shape of the iteration. Strides are in bytes;
+ * dimension 0 is the innermost. Adjacent dimensions are merged where the elements of every operand
+ * are evenly spaced across both, so contiguous operands of any rank become one dimension.
  */
 #ifndef TENSOR_ITER_H
 #define TENSOR_ITER_H
@@ -12,72 +12,73 @@
 #include "core/tensor_impl.h"
 
 #define ITER_OPERANDS 5
-#define ITER_GRAIN    32768 /* elements for one chunk of parallel work */
-#define ITER_LINE     64    /* bytes that memory moves together */
-#define ITER_NARROW   7	    /* elements; rows of no more are not worth a loop's start each */
+#define ITER_GRAIN    32768 /* elements in a chunk of parallel work */
+#define ITER_LINE     64    /* bytes in a cache line */
+#define ITER_NARROW   7	    /* elements; shorter rows do not pay for a kernel call each */
 
 struct tensor_iter {
 	int ndim, nops;
 	int64_t numel;
-	enum tensor_dtype dtype; /* in which the kernel computes: the inputs' */
-	bool uniform;		 /* all inputs are of that dtype */
-	bool direct; /* loops may have the operands as they lie; else iter_run_blocks() */
+	enum tensor_dtype dtype; /* dtype in which the kernel computes: that of the inputs */
+	bool uniform;		 /* all inputs have that dtype */
+	bool direct; /* kernels can read the operands in place; else iter_run_packed() */
 	char *data[ITER_OPERANDS];
-	/* As given to iter_build(), NULL for a number: for backends that must know the device.
-	 * Borrowed from the caller, who keeps it for as long as a kernel runs. */
+	/* The operands given to iter_build(), NULL for a scalar; backends read the devices from
+	 * them. Borrowed: the caller keeps the array while a kernel runs. */
 	const tensor *const *op;
 	int64_t shape[TENSOR_MAX_DIMS];
 	int64_t strides[ITER_OPERANDS][TENSOR_MAX_DIMS];
 };
 
-/*
- * A loop over two dimensions: n1 rows of n0 elements. s0 and s1 are the byte strides of each
- * operand within a row and between rows.
- */
+/* A kernel over two dimensions: n1 rows of n0 elements. s0 and s1 are each operand's byte strides
+ * within a row and between rows. */
 typedef void (*iter_loop)(char *const *data, const int64_t *s0, const int64_t *s1, int64_t n0,
 			  int64_t n1, const void *params);
 
-/* Operands of shapes that broadcast to op[0]'s (checked by the caller). NULL entries have been
- * set up by iter_scalar(), with an element of dtype_wide(it->dtype), and keep that. */
+/* Build the iterator. The caller has checked that the shapes broadcast to that of op[0]. A NULL
+ * entry is an operand set by iter_scalar(), with one element of dtype_wide(it->dtype). */
 void iter_build(struct tensor_iter *it, const tensor *const *op, int nops);
-/* Runs the loop over everything, in parallel where that pays. */
+/* Run the kernel over all elements, in parallel if there are more than ITER_GRAIN. */
 void iter_run(const struct tensor_iter *it, iter_loop loop, const void *params);
 
-/* Operand i's own dtype. */
+/* dtype of operand i. */
 static inline unsigned iter_dtype(const struct tensor_iter *it, int i)
 {
 	return it->op[i] ? it->op[i]->dtype : dtype_wide(it->dtype);
 }
 
 /*
- * Runs a loop whose operands have the dtypes `want` and lie side by side or, where there are two
- * inputs, are one element for a row: whatever is otherwise goes through blocks on the stack.
- * move(to, from) is the loop that copies, or converts, operand 1 to operand 0 with any strides.
+ * Run a kernel whose operands must have the dtypes `want`, with adjacent elements or, in binary
+ * kernels, one element repeated along the row. Operands that differ are packed into blocks on the
+ * stack (iter_pack.c). move(to, from) returns the kernel that copies or converts operand 1 to
+ * operand 0 with any strides.
  */
 typedef iter_loop (*iter_lookup)(enum tensor_dtype to, enum tensor_dtype from);
 void iter_run_blocks(const struct tensor_iter *it, iter_loop loop, const void *params,
 		     const uint8_t *want, iter_lookup move);
-/* How many rows of an operand share a line of memory, where its rows lie side by side and its
- * elements do not, as in a transposed matrix; 0 when there is no such operand. */
+/* Number of rows of an operand that share a cache line, where the operand is adjacent across rows
+ * but not within them (a transposed matrix). 0 if there is no such operand. */
 int64_t iter_lined_rows(const struct tensor_iter *it);
 
-/* Operand i is one element at p, for every position. Before iter_build(). */
+/* Make operand i a scalar: one element at p for every position. Call before iter_build(). */
 static inline void iter_scalar(struct tensor_iter *it, int i, void *p)
 {
 	it->data[i] = p;
 }
 
-/* Sizes of the broadcast of a and b into sizes; ndim, or -1 with the error set. */
+/* Store the shape to which a and b broadcast in sizes. Returns its ndim, or -1 with the error set.
+ */
 int broadcast_sizes(const char *op, const tensor *a, const tensor *b, int64_t *sizes);
-/* Does `t` broadcast to these sizes? */
+/* True if `t` broadcasts to these sizes. */
 bool broadcasts_to(const tensor *t, const int64_t *sizes, int ndim);
 
 /* ---- memory overlap ---- */
 
-/* An element of t lies at the same address as another: stride 0 and the like. */
+/* True if two elements of t may share an address, as with stride 0. */
 bool tensor_overlaps_itself(const tensor *t);
 enum overlap { OVERLAP_NONE, OVERLAP_SAME, OVERLAP_PARTIAL };
-/* OVERLAP_SAME: element for element. Ranges decide, so interleaved views count as partial. */
+/* OVERLAP_SAME: the same elements at the same addresses. The test compares address ranges, so
+ * interleaved views count as partial overlap. */
 enum overlap tensor_overlap(const tensor *a, const tensor *b);
 
 #endif

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * Walking in blocks, so that a loop never sees but what it is fast with: operands of its own
- * dtypes, side by side or one element for a whole row. What lies otherwise (strided, transposed,
- * of another dtype, in rows too short to be worth a loop's start) is packed into a block in the
- * first cache, a tile of rows at a time; an output is computed there and put where it belongs.
- * See iter_run_blocks().
+ * Packed iteration: kernels get operands with the dtype they compute in and adjacent elements, or
+ * one element repeated along a row. An operand with another layout or dtype, or with rows too short
+ * for one kernel call each, is packed into a block that fits the first-level cache, one tile of
+ * rows at a time. An output is computed in a block and then stored. See iter_run_packed().
  */
 #include "iter/iter.h"
 
-#define BLOCK_BYTES 4096 /* of an operand */
+#define BLOCK_BYTES 4096 /* per operand */
 
 struct blocks {
 	iter_loop loop;
@@ -16,13 +15,14 @@ struct blocks {
 	const struct tensor_iter *it;
 	const uint8_t *want;
 	iter_lookup move;
-	int64_t elements; /* in a block */
+	int64_t elements; /* capacity of a block */
 };
 
-/* h rows of w elements. With joined rows every operand is one run, or one element. */
+/* h rows of w elements. If `joined`, the rows of every operand are passed to the kernel as one row.
+ */
 struct tile {
 	int64_t w, h;
-	bool joined, first, whole; /* the first of its walk; as wide as the rows */
+	bool joined, first, whole; /* first tile of the call; tile as wide as the rows */
 	char *at[ITER_OPERANDS];
 	const int64_t *s0, *s1;
 };
@@ -32,7 +32,7 @@ struct buffers {
 	char gathered[BLOCK_BYTES], half[BLOCK_BYTES / 2];
 };
 
-/* w * h elements from one place to another. */
+/* Copy or convert w * h elements. */
 static void transfer(iter_loop loop, char *to, int64_t to0, int64_t to1, char *from, int64_t from0,
 		     int64_t from1, int64_t w, int64_t h)
 {
@@ -43,7 +43,8 @@ static void transfer(iter_loop loop, char *to, int64_t to0, int64_t to1, char *f
 	loop(data, s0, s1, run ? w * h : w, run ? 1 : h, NULL);
 }
 
-/* An operand that becomes a half before it is computed in f32 is rounded to that first. */
+/* dtype to which an operand is rounded before the conversion to f32: the common reduced float dtype
+ * if the kernel computes it in f32, else the operand's own. */
 static unsigned rounded_to(const struct blocks *b, int i)
 {
 	unsigned half = b->it->dtype, have = iter_dtype(b->it, i);
@@ -54,7 +55,7 @@ static unsigned rounded_to(const struct blocks *b, int i)
 	return half;
 }
 
-/* w * h elements of input i into its block, which is filled without gaps. */
+/* Pack w * h elements of input i into its block, without gaps. */
 static void pack(const struct blocks *b, int i, struct buffers *buf, char *from, int64_t s0,
 		 int64_t s1, int64_t w, int64_t h)
 {
@@ -77,7 +78,7 @@ static void pack(const struct blocks *b, int i, struct buffers *buf, char *from,
 	transfer(b->move(want, via), buf->block[i], to, 0, from, dtype_sizes[via], 0, w * h, 1);
 }
 
-/* The output's block to where it belongs. */
+/* Store the output's block in the output. */
 static void unpack(const struct blocks *b, struct buffers *buf, const struct tile *t)
 {
 	unsigned want = b->want[0], have = iter_dtype(b->it, 0);
@@ -94,7 +95,7 @@ static void unpack(const struct blocks *b, struct buffers *buf, const struct til
 			 t->w, t->h);
 }
 
-/* One element for a whole row is something that only loops with two inputs know. */
+/* True if input i is one element per row. Only binary kernels accept a stride of 0. */
 static bool repeats(const struct blocks *b, const struct tile *t, int i)
 {
 	return i && !t->s0[i] && b->it->nops == 3 && (!t->joined || !t->s1[i] || t->h == 1);
@@ -109,7 +110,7 @@ static bool direct(const struct blocks *b, const struct tile *t, int i)
 	return !t->joined || t->h == 1 || t->s1[i] == t->w * t->s0[i];
 }
 
-/* Input i in its block, and the strides there. */
+/* Pack input i into its block; returns the strides of the block in s0 and s1. */
 static void pack_input(const struct blocks *b, struct buffers *buf, const struct tile *t, int i,
 		       int64_t *s0, int64_t *s1)
 {
@@ -118,7 +119,7 @@ static void pack_input(const struct blocks *b, struct buffers *buf, const struct
 
 	*s0 = one ? 0 : dtype_sizes[b->want[i]];
 	*s1 = h == 1 ? 0 : w * dtype_sizes[b->want[i]];
-	/* What is the same for all rows is still there. */
+	/* The block of an operand that is the same for all rows is still valid. */
 	if (!t->first && !t->s1[i] && (!t->s0[i] || t->whole))
 		return;
 	pack(b, i, buf, t->at[i], t->s0[i], t->s1[i], w, h);

@@ -1,23 +1,21 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/*
- * Joining rows of pieces. The output is cut into ranges of bytes, wherever in a row they begin,
- * so that one long row is shared out like many short ones. Short pieces are moved without a call.
- */
+/* Concatenate rows of pieces. The output is divided into ranges of bytes that may begin inside a
+ * row, so that one long row is as parallel as many short ones. Short pieces are copied inline. */
 #include "iter/join.h"
 
 #include "iter/copy_bytes.h"
 #include "iter/parallel.h"
 
-#define GRAIN (128 << 10) /* bytes of the output in a chunk */
+#define GRAIN (128 << 10) /* bytes of the output per chunk */
 
 struct join {
 	char *to;
 	const struct join_piece *piece;
 	int n;
-	int64_t row; /* bytes */
+	int64_t row; /* bytes of a row */
 };
 
-/* From byte `at` of a row up to its end, or `n` bytes; how many. */
+/* Write one row from byte `at` to its end, at most n bytes. Returns the number of bytes. */
 static int64_t part_of_row(const struct join *j, char *to, int64_t row, int64_t at, int64_t n)
 {
 	int64_t done = 0;

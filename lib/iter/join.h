@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
-/*
- * Rows made of pieces that come from several blocks of host memory: what cat and roll are of dense
- * tensors.
- */
+/* Concatenate pieces of several blocks of host memory into rows: cat and roll of dense tensors. */
 #ifndef TENSOR_JOIN_H
 #define TENSOR_JOIN_H
 
@@ -13,7 +10,7 @@ struct join_piece {
 	int64_t bytes, step;
 };
 
-/* Writes `rows` rows to `to`, one after the other, each the n pieces in their order. */
+/* Write `rows` consecutive rows to `to`, each the n pieces in order. */
 void join_rows(char *to, int64_t rows, const struct join_piece *piece, int n);
 
 #endif

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * The thread pool behind parallel_for. Workers start with the first call that needs them and are
- * forgotten in a forked child, which starts its own. One job at a time: a second caller finds
- * the pool taken and works alone, so nobody waits for a stranger.
+ * The thread pool of parallel_for. Workers start with the first call that needs them. A forked
+ * child has none and starts its own. The pool runs one job at a time; a second caller finds it
+ * taken and runs its range alone.
  *
- * A caller waits only for workers that have joined its job; one that has not woken up in time
- * finds the job closed. So on a busy machine parallel work is never slower than the caller alone.
+ * A caller waits only for workers that have joined its job, and closes the job when no chunk is
+ * left: a worker that wakes up later skips it. Parallel work is therefore never slower than the
+ * caller alone, even on a busy machine.
  */
 #include "iter/parallel.h"
 
@@ -18,9 +19,9 @@
 
 #define THREADS_MAX 256
 /*
- * Polls before a waiter sleeps, about 20 ns each. A worker that sleeps costs the next job its
- * waking up, tens of microseconds; a caller that sleeps while its last chunk is done elsewhere
- * gives its processor away on a busy machine.
+ * Polls before a waiter sleeps, about 20 ns each. A sleeping worker delays the next job by its
+ * wake-up time, tens of microseconds. A sleeping caller leaves its processor to the thread that
+ * runs its last chunk on a busy machine.
  */
 #define SPIN_WORKER 10000
 #define SPIN_CALLER 50000
@@ -29,7 +30,7 @@ struct job {
 	parallel_fn fn;
 	void *ctx;
 	int64_t begin, end, grain;
-	_Atomic int64_t next; /* chunk to take */
+	_Atomic int64_t next; /* next chunk to run */
 	int64_t chunks;
 };
 
@@ -37,11 +38,11 @@ static struct {
 	pthread_mutex_t lock;
 	pthread_cond_t work, done;
 	struct job *job;	 /* NULL: closed */
-	_Atomic uint64_t serial; /* counts jobs, so that idle workers can poll */
+	_Atomic uint64_t serial; /* number of jobs so far; idle workers poll it */
 	_Atomic int running;	 /* workers inside the job; changed under the lock */
-	_Atomic int cpu;	 /* the last caller's */
-	int workers;		 /* started */
-	_Atomic int threads;	 /* wanted, the caller included; 0: not decided */
+	_Atomic int cpu;	 /* processor of the last caller */
+	int workers;		 /* started so far */
+	_Atomic int threads;	 /* wanted, including the caller; 0: not set */
 	atomic_flag taken;
 } pool = {
 	.lock = PTHREAD_MUTEX_INITIALIZER,
@@ -72,8 +73,9 @@ static void relax(void)
 }
 
 /*
- * A worker on the caller's processor only takes time from it, and the scheduler may leave it there
- * for tens of milliseconds while others are idle. Excluding that processor for a moment moves it.
+ * A worker on the caller's processor competes with the caller, and the scheduler may leave it there
+ * for tens of milliseconds while other processors are idle. Excluding that processor for a moment
+ * migrates the worker.
  */
 static void leave_caller(void)
 {
@@ -143,7 +145,7 @@ static void setup(void)
 	pthread_atfork(NULL, NULL, forget_workers);
 }
 
-/* With the pool taken. Fewer workers than wanted is not an error. */
+/* The caller holds pool.taken. Having fewer workers than wanted is not an error. */
 static void start_workers(void)
 {
 	while (pool.workers < pool.threads - 1) {
@@ -173,7 +175,8 @@ static void run_job(struct job *j)
 	pthread_mutex_unlock(&pool.lock);
 	for (int i = 0; i < SPIN_CALLER && atomic_load(&pool.running); i++)
 		relax();
-	/* The lock also waits for a worker that has counted itself out and is about to signal. */
+	/* Taking the lock also waits for a worker that has decremented `running` and is about to
+	 * signal. */
 	pthread_mutex_lock(&pool.lock);
 	while (pool.running)
 		pthread_cond_wait(&pool.done, &pool.lock);

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* Sorting and merging the loops of reductions and softmax. See nest.h. */
+/* Sort and merge the dimensions of reductions and softmax. See reduce_iter.h. */
 #include "iter/reduce_iter.h"
 
 static int64_t magnitude(int64_t stride)
 {
-	/* A repeated dimension is the last one to be inside: it moves nothing. */
+	/* Stride 0 sorts last: an expanded dimension needs no memory locality. */
 	return !stride ? INT64_MAX : stride < 0 ? -stride : stride;
 }
 
-/* Dimension d of the operands, put where its input stride belongs. */
+/* Insert dimension d of the operands in the order of the input's strides. */
 static void insert(struct reduce_iter_dims *k, const tensor *const *op, int nops, int d)
 {
 	int64_t step = op[1]->strides[d] * (int64_t)itemsize(op[1]);
@@ -50,7 +50,7 @@ static void merge(struct reduce_iter_dims *k, int nops)
 	k->n = last + 1;
 }
 
-/* No dimension left, or no element: one dimension that says so. */
+/* Represent no dimensions (n = 1) or no elements (n = 0) by one dimension of size n. */
 static void flatten(struct reduce_iter_dims *k, int nops, int64_t n)
 {
 	k->n = 1;
@@ -66,7 +66,7 @@ void reduce_iter_build(struct reduce_iter *t, const tensor *const *op, int nops,
 	t->kept.count = t->along.count = 1;
 	for (int i = 0; i < nops; i++)
 		t->data[i] = op[i]->data;
-	/* From the last dimension, so that equal strides keep the order of memory. */
+	/* Insert from the last dimension, so that equal strides keep the order in memory. */
 	for (int d = op[1]->ndim - 1; d >= 0; d--)
 		if (op[1]->sizes[d] != 1)
 			insert(along >> d & 1 ? &t->along : &t->kept, op, nops, d);

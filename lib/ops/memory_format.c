@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* See memory_format.h. */
+/* Order of a result's dimensions in memory. See memory_format.h. */
 #include "ops/memory_format.h"
 
 #include "iter/iter.h"
@@ -11,7 +11,7 @@ struct operands {
 	int ndim;
 };
 
-/* The stride of t in dimension d of the result; 0 where t has it not, or repeats its elements. */
+/* Stride of t in dimension d of the result; 0 if t lacks that dimension or is expanded along it. */
 static int64_t stride_in(const tensor *t, const struct operands *ops, int d)
 {
 	int own = d - (ops->ndim - t->ndim);
@@ -21,7 +21,7 @@ static int64_t stride_in(const tensor *t, const struct operands *ops, int d)
 	return t->strides[own] < 0 ? -t->strides[own] : t->strides[own];
 }
 
-/* Above 0: dimension a belongs outside of b. Below: inside. */
+/* Positive if dimension a belongs outside b, negative if inside, 0 if undecided. */
 static int compare(const struct operands *ops, int a, int b)
 {
 	for (int i = 0; i < ops->n; i++) {
@@ -38,8 +38,8 @@ static int compare(const struct operands *ops, int a, int b)
 	return 0;
 }
 
-/* order[0] becomes the innermost dimension. An insertion sort, as PyTorch's: where a comparison
- * says nothing, the next dimension outside is asked. */
+/* Insertion sort, as in PyTorch: an undecided comparison is followed by one with the next outer
+ * dimension. order[0] becomes the innermost dimension. */
 static void sort(const struct operands *ops, int *order)
 {
 	for (int i = 0; i < ops->ndim; i++)
@@ -90,7 +90,7 @@ bool memory_order_of(const tensor *const *inputs, int ninputs, const int64_t *si
 	return true;
 }
 
-/* Neither gaps nor elements that share memory. */
+/* True if t has neither gaps nor overlapping elements. */
 static bool is_dense(const tensor *t)
 {
 	int64_t extent = 1;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
 /*
- * The order of dimensions in the memory of results, by PyTorch's rules: channels that are the
- * innermost dimension of an input ("channels last") are that of the result, too. Dimensions of size
- * 1 have strides that no element tells; they count, because they tell [n, 1, h, w] with its
- * channels last from one without.
+ * Order of a result's dimensions in memory, by PyTorch's rules: if the channels of an input are its
+ * innermost dimension ("channels last"), so are those of the result. Strides of dimensions of size
+ * 1 address nothing but count here: only they distinguish [n, 1, h, w] in channels-last order from
+ * row-major order.
  */
 #ifndef TENSOR_OPS_MEMORY_FORMAT_H
 #define TENSOR_OPS_MEMORY_FORMAT_H
@@ -11,14 +11,15 @@
 #include "core/memory_format.h"
 
 /*
- * Strides without gaps for an elementwise result of these sizes: its dimensions follow each other
- * as those of the inputs do; the first input that tells two dimensions apart decides, a dimension
- * that it repeats says nothing. NULL inputs are skipped. False: row-major, strides is not written.
+ * Strides without gaps for an elementwise result of these sizes, in the order of the inputs'
+ * dimensions. The first input with different strides in two dimensions decides their order; a
+ * dimension expanded in an input does not count. NULL inputs are skipped. Returns false for
+ * row-major order; strides is not written then.
  */
 bool memory_order_of(const tensor *const *inputs, int ninputs, const int64_t *sizes, int ndim,
 		     int64_t *strides);
 
-/* An uninitialised tensor of t's sizes with these options, whose dimensions are in t's order. */
+/* Uninitialized tensor of t's sizes with these options and t's order of dimensions. */
 tensor *memory_new_like(const tensor *t, tensor_options options);
 
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* Outputs, dtypes and casts for all fronts. See front.h. */
+/* Outputs, dtypes and casts for all operator functions. See op.h. */
 #include "ops/op.h"
 
 #include "ops/memory_format.h"
@@ -37,7 +37,7 @@ enum tensor_dtype op_result_dtype(const struct tensor_op *op, enum tensor_dtype 
 	}
 }
 
-/* Category order decides: a float result does not go into an integer tensor. */
+/* Dtype categories are ordered: a float result cannot be stored in an integer tensor. */
 static bool can_store(enum tensor_dtype from, enum tensor_dtype to)
 {
 	if (dtype_is_complex(from))
@@ -47,7 +47,8 @@ static bool can_store(enum tensor_dtype from, enum tensor_dtype to)
 	return from == TENSOR_BOOL || to != TENSOR_BOOL;
 }
 
-/* In-place: the shape is fixed. out=: it is given the shape, unless an input would change too. */
+/* In place, the shape is fixed. An out= tensor is resized, unless it shares memory with an input.
+ */
 static int fit_shape(const struct tensor_op *op, tensor *given, const int64_t *sizes, int ndim,
 		     const tensor *const *inputs, int ninputs)
 {
@@ -93,7 +94,7 @@ static int begin_given(const struct tensor_op *op, struct op_output *o, tensor *
 	return o->t ? 0 : error_code();
 }
 
-/* NULL: row-major, or an error. */
+/* NULL for row-major order, or with the error set. */
 static tensor *new_in_order_of_inputs(enum tensor_dtype dtype, const int64_t *sizes, int ndim,
 				      const tensor *const *inputs, int ninputs)
 {
@@ -136,7 +137,8 @@ int output_begin(const struct tensor_op *op, struct op_output *o, tensor *given,
 	return o->t ? 0 : error_code();
 }
 
-/* An in-place or out form of an operator whose output may not be an input. */
+/* Begin the in-place or out form of an operator whose output must not share memory with an input.
+ */
 static int begin_given_apart(const struct tensor_op *op, struct op_output *o, tensor *given,
 			     enum tensor_dtype dtype, const int64_t *sizes, int ndim,
 			     const tensor *const *inputs, int ninputs)
@@ -150,7 +152,7 @@ static int begin_given_apart(const struct tensor_op *op, struct op_output *o, te
 	for (int i = 0; i < ninputs; i++)
 		if (tensor_overlap(given, inputs[i]) != OVERLAP_NONE)
 			sharing = inputs[i];
-	/* Another shape could free the memory that the input still needs. */
+	/* Resizing could free memory that the input needs. */
 	if (sharing && (given->ndim != ndim || memcmp(given->sizes, sizes, ndim * sizeof(*sizes))))
 		return tensor_fail(EINVAL,
 				   "%s: the output %s shares memory with the input %s and "
@@ -173,7 +175,7 @@ static inline int check_devices(const struct tensor_op *op, const tensor *const 
 	return 0;
 }
 
-/* The functional form's result; NULL after an error. */
+/* Begin with a new result t; NULL fails. */
 static inline int begin_new(struct op_output *o, tensor *t, enum tensor_dtype dtype)
 {
 	o->t = t;
@@ -243,7 +245,7 @@ int output_begin_dense(const struct tensor_op *op, struct op_output *o, tensor *
 	if (output_begin_apart(op, o, given, dtype_wide(dtype), sizes, ndim, inputs, ninputs) < 0)
 		return error_code();
 	o->dtype = dtype;
-	/* Anything but the caller's own tensor is new. */
+	/* Only the caller's tensor can be non-contiguous. */
 	if (!o->t->contiguous)
 		o->t = tensor_new(given->device, dtype_wide(dtype), sizes, ndim);
 	return o->t ? 0 : error_code();
@@ -293,7 +295,7 @@ int output_end(const struct tensor_op *op, struct op_output *o, tensor **out, in
 
 int operand_copy(tensor *dst, const tensor *src)
 {
-	/* Between the host and a device, the device's kernel knows how to reach both. */
+	/* Between host and device, the device's kernel copies in both directions. */
 	const tensor *at = dst->device.type == TENSOR_CPU ? src : dst;
 	copy_kernel fn = (copy_kernel)op_kernel(&entry_copy_, &kernels_copy, at);
 	const tensor *ops[] = { dst, src };
@@ -305,7 +307,7 @@ int operand_copy(tensor *dst, const tensor *src)
 	return fn(&it, dst->dtype, src->dtype);
 }
 
-/* A new contiguous tensor of this dtype with self's values. */
+/* New contiguous tensor of this dtype with self's values. */
 static tensor *copy_as(tensor *self, enum tensor_dtype dtype)
 {
 	tensor *t = tensor_new(self->device, dtype, self->sizes, self->ndim);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* Helpers of formulas: second derivatives of activation functions. */
+/* Formulas: second derivatives of activation functions. */
 #include "autograd/formulas/formulas.h"
 
 #include "family/activation.h"
@@ -51,7 +51,7 @@ tensor *hardswish_double_backward(tensor *grad, tensor *grad_output, tensor *sel
 	return where_only(mask, times(tensor_mul(grad, grad_output), 1. / 3));
 }
 
-/* The normal density is the slope of the distribution: (2 - x^2) pdf(x). */
+/* The normal density is the derivative of the distribution function: gelu'' = (2 - x^2) pdf(x). */
 static tensor *gelu_exact_bend(tensor *x)
 {
 	tensor *square = tensor_square(x);
@@ -113,7 +113,8 @@ tensor *log_sigmoid_double_backward(tensor *grad, tensor *grad_output, tensor *s
 	return tensor_neg(product(grad, grad_output, tensor_mul(s, rest(s))));
 }
 
-/* grad_output conj((1 - y) y) depends on conj(y), so the derivative is that of the conjugate. */
+/* sigmoid_backward is grad_output conj((1 - y) y), a function of conj(y): the result is conjugated.
+ */
 tensor *sigmoid_double_backward(tensor *grad, tensor *grad_output, tensor *output)
 {
 	return tensor_mul(tensor_mul(conjugate(grad), grad_output),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* What derivatives of operators on blocked tensors call: the dense formulas. See formulas.h. */
+/* Formulas of operators on blocked tensors: the formulas of strided tensors on dense copies. */
 #include "autograd/formulas/formulas.h"
 
 #include "family/mm.h"
@@ -14,7 +14,7 @@ tensor *to_strided(tensor *t)
 	return !t || t->layout == TENSOR_STRIDED ? t : tensor_to_dense(t);
 }
 
-/* All dimensions but the last as one. */
+/* t with all dimensions but the last merged into one. */
 static tensor *rows(tensor *t)
 {
 	if (!t || t->ndim == 2)

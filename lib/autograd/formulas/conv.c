@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* Derivatives of convolutions: each by another convolution. */
+/* Formulas of convolutions, which are convolutions themselves. */
 #include "autograd/formulas/formulas.h"
 
 #include "family/conv.h"

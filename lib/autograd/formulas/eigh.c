@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* Helper of the formula of eigenvalues and eigenvectors. */
+/* Formula of eigenvalues and eigenvectors of Hermitian matrices. */
 #include "autograd/formulas/formulas.h"
 
 #include "family/compare.h"
@@ -10,7 +10,7 @@
 #include "family/ternary.h"
 #include "family/view.h"
 
-/* bool [n, n], true on the diagonal */
+/* bool [n, n], true on the diagonal. */
 static tensor *on_diagonal(tensor *like, int64_t n)
 {
 	tensor *i = tensor_arange(tensor_scalar_int(n),
@@ -20,9 +20,9 @@ static tensor *on_diagonal(tensor *like, int64_t n)
 }
 
 /*
- * A = V diag(w) V^H. dw = diag(V^H dA V), dV = V (E * V^H dA V) with E[i][j] = 1 / (w[j] - w[i])
- * and 0 on the diagonal; so grad A = V (diag(grad w) + conj(E) * V^H grad V) V^H. A stays
- * Hermitian, so only the skew-Hermitian part of V^H grad V counts, and the gradient is Hermitian.
+ * A = V diag(w) V^H. dw = diag(V^H dA V), dV = V (E * V^H dA V) with E[i][j] = 1 / (w[j] - w[i]),
+ * and 0 on the diagonal. So grad A = V (diag(grad w) + conj(E) * V^H grad V) V^H. As A stays
+ * Hermitian, only the skew-Hermitian part of V^H grad V counts, and the gradient is Hermitian.
  */
 tensor *eigh_backward(tensor *const *grads, tensor *w, tensor *v)
 {

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* Second derivatives of embeddings. */
+/* Formulas: second derivatives of embeddings. */
 #include "autograd/formulas/formulas.h"
 
 #include "family/compare.h"
 #include "family/embedding.h"
 #include "family/view.h"
 
-/* Of the table's gradient with respect to the rows it was summed from: those rows of grad, zero
- * for the padding. */
+/* Derivative of the table's gradient with respect to the rows that it sums: those rows of grad,
+ * zero for the padding. */
 tensor *embedding_double_backward(tensor *grad, tensor *indices, int64_t padding_idx,
 				  bool by_frequency)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* Gradients of Fourier transforms between real and complex tensors. */
+/* Formulas of Fourier transforms between real and complex tensors. */
 #include "autograd/formulas/formulas.h"
 
 #include "family/copy.h"
@@ -8,7 +8,8 @@
 #include "family/pointwise.h"
 #include "family/view.h"
 
-/* What was left out had no gradient: zeros, then the transform backward, whose real part counts. */
+/* Omitted positions have gradient zero. Pad with zeros and apply the transform of the opposite
+ * direction; the real part is the gradient. */
 tensor *fft_r2c_backward(tensor *grad, tensor_ints sizes, tensor_ints dim, int64_t normalization,
 			 bool onesided)
 {
@@ -31,7 +32,7 @@ tensor *fft_r2c_backward(tensor *grad, tensor_ints sizes, tensor_ints dim, int64
 			 TENSOR_OPTIONS(.dtype = real));
 }
 
-/* Positions that symmetry used twice count twice. */
+/* Positions that the symmetry uses twice count twice. */
 tensor *fft_c2r_backward(tensor *grad, tensor_ints dim, int64_t normalization)
 {
 	tensor *g = tensor_fft_r2c(grad, dim, normalization, true), *first, *twice, *rest;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* Helpers of formulas: numbers, reductions, softmax, lists. Those of views: view_formulas.c. */
+/* Formulas: scalars, reductions, softmax, lists. */
 #include "autograd/formulas/formulas.h"
 
 #include "family/compare.h"
@@ -82,7 +82,7 @@ double dropout_scale(double p, int64_t train)
 	return p == 1 ? 0 : 1 / (1 - p);
 }
 
-/* Not a product with 0 and 1: NaN and infinity must not leak from the other branch. */
+/* Not a product with 0 and 1: NaN and infinity of the other branch would propagate. */
 tensor *where_backward(tensor *grad, tensor *condition, bool keep)
 {
 	tensor *zero = zeros_for(grad, TENSOR_SCALAR_SHAPE);
@@ -92,7 +92,7 @@ tensor *where_backward(tensor *grad, tensor *condition, bool keep)
 
 /* ---- reductions ---- */
 
-/* Bit d: dimension d is reduced. */
+/* Set bit d if dimension d is reduced. */
 static uint32_t reduced(tensor_ints dim, int ndim)
 {
 	uint32_t mask = 0;
@@ -128,18 +128,18 @@ tensor *mean_backward(tensor *grad, tensor_ints sizes, tensor_ints dim, bool kee
 
 	for (int64_t i = 0; i < sizes.len; i++)
 		n *= mask >> i & 1 ? (double)sizes.data[i] : 1;
-	/* Of no elements nothing comes of the quotient, but of its own derivative would, 0 / 0. */
+	/* The quotient of no elements is unused, but its own derivative would be 0 / 0. */
 	n = n > 0 ? n : 1;
 	return sum_backward(tensor_div_scalar(grad, number(n)), sizes, dim, keepdim);
 }
 
-/* Equal greatest elements share the gradient. */
+/* Equal largest elements share the gradient. */
 tensor *max_backward(tensor *grad, tensor *self, tensor *result)
 {
 	tensor *where = tensor_eq(self, result), *mask;
 	double value = 0;
 
-	/* NaN is the extreme of whatever has it, and unequal to itself. */
+	/* NaN is the result if any element is NaN, but NaN does not compare equal to itself. */
 	if (dtype_is_float(self->dtype) && tensor_item(result, &value) == 0 && isnan(value))
 		where = tensor_isnan(self);
 	mask = tensor_to(where, TENSOR_OPTIONS(.dtype = self->dtype));
@@ -158,7 +158,7 @@ tensor *max_dim_backward(tensor *grad, tensor_ints sizes, tensor *indices, int64
 
 /* ---- softmax ---- */
 
-/* softmax_backward is y (g - sum(g y)): this is its derivative with respect to y. */
+/* Derivative with respect to y of softmax_backward, y (g - sum(g y)). */
 tensor *softmax_double_backward(tensor *grad, tensor *grad_output, tensor *output, int64_t dim)
 {
 	tensor *centred = tensor_sub(grad_output, sum_along(tensor_mul(grad_output, output), dim));
@@ -167,7 +167,7 @@ tensor *softmax_double_backward(tensor *grad, tensor *grad_output, tensor *outpu
 			  tensor_mul(grad_output, sum_along(tensor_mul(grad, output), dim)));
 }
 
-/* log_softmax_backward is g - exp(o) sum(g): its derivative with respect to g. */
+/* Derivative with respect to g of log_softmax_backward, g - exp(o) sum(g). */
 tensor *log_softmax_double_backward(tensor *grad, tensor *output, int64_t dim)
 {
 	return tensor_sub(grad, sum_along(tensor_mul(grad, tensor_exp(output)), dim));
@@ -175,7 +175,7 @@ tensor *log_softmax_double_backward(tensor *grad, tensor *output, int64_t dim)
 
 /* ---- lists ---- */
 
-/* A tensor of length 0 gets no gradient: it has no elements. */
+/* A tensor of length 0 has no elements, so it gets no gradient. */
 int cat_backward(tensor **out, tensor *grad, tensor_ints lengths, int64_t dim)
 {
 	int64_t at = 0;

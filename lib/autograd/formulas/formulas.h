@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
 /*
- * What formulas in derivatives/ call besides operators. All are written over operators, so
- * that a recorded backward is differentiable again; results belong to the open scope, and NULL
- * is passed on.
+ * Functions that the formulas in lib/schema/derivatives call in addition to operators. All are
+ * composed of operators, so that a recorded backward can be differentiated again. Results belong to
+ * the open scope. A NULL argument gives NULL.
  */
 #ifndef TENSOR_AUTOGRAD_FORMULAS_H
 #define TENSOR_AUTOGRAD_FORMULAS_H
@@ -15,25 +15,25 @@
 #include "autograd/formulas/linalg.h"
 #include "autograd/formulas/pointwise.h"
 
-/* Fails with EOPNOTSUPP: the operator has no derivative. */
+/* Fails with EOPNOTSUPP: the operator is not differentiable. */
 tensor *no_derivative(const char *op);
 tensor_scalar number(double v);
-/* k * grad, and grad itself for 1 */
+/* k * grad; grad itself if k is 1. */
 tensor *scaled(tensor *grad, tensor_scalar k);
 
-/* mat1^T grad. A transposed mat2 (the weight of a linear layer) gets a transposed gradient, so
- * that the weight's own is contiguous and can be kept without a copy. */
+/* mat1^T grad. For a transposed mat2 (the weight of a linear layer) the gradient is transposed too,
+ * so that the weight's gradient is contiguous and can be kept without a copy. */
 tensor *mm_mat2_backward(tensor *mat1, tensor *grad, tensor_ints mat2_strides);
-/* The complex conjugate; real ones as they are. */
+/* Complex conjugate; t itself if it is real. */
 tensor *conjugate(tensor *t);
 tensor_scalar conjugate_number(tensor_scalar s);
-/* The conjugate of t with its last two dimensions swapped. */
+/* Conjugate transpose of the last two dimensions. */
 tensor *adjoint(tensor *t);
 /* 1 - 2t */
 tensor *one_minus_twice(tensor *t);
-/* Zeros of these sizes, of grad's dtype, on its device. */
+/* Zeros of these sizes with grad's dtype and device. */
 tensor *zeros_for(tensor *grad, tensor_ints sizes);
-/* grad where condition is as given, else 0 */
+/* grad where condition == keep, else 0. */
 tensor *where_backward(tensor *grad, tensor *condition, bool keep);
 
 tensor *select_backward(tensor *grad, tensor_ints sizes, int64_t dim, int64_t index);
@@ -46,7 +46,7 @@ tensor *as_strided_backward(tensor *grad, tensor_ints self_sizes, tensor_ints se
 			    int64_t self_offset, tensor_ints sizes, tensor_ints strides,
 			    int64_t offset);
 
-/* Sum over dim, which stays with size 1. */
+/* Sum over dim, which is kept with size 1. */
 tensor *sum_along(tensor *t, int64_t dim);
 tensor *sum_backward(tensor *grad, tensor_ints sizes, tensor_ints dim, bool keepdim);
 tensor *mean_backward(tensor *grad, tensor_ints sizes, tensor_ints dim, bool keepdim);
@@ -54,7 +54,7 @@ tensor *max_backward(tensor *grad, tensor *self, tensor *result);
 tensor *max_dim_backward(tensor *grad, tensor_ints sizes, tensor *indices, int64_t dim,
 			 bool keepdim);
 
-/* reduce_formulas.c. grads of two results: either may be NULL. */
+/* reduce.c. grads: of two results, each may be NULL. */
 tensor *restore_dims(tensor *t, tensor_ints sizes, tensor_ints dim, bool keepdim);
 tensor *nansum_backward(tensor *grad, tensor *self, tensor_ints dim, bool keepdim);
 tensor *amax_backward(tensor *grad, tensor *self, tensor *result, tensor_ints dim, bool keepdim);
@@ -67,7 +67,7 @@ tensor *var_backward(tensor *grad, tensor *self, tensor_ints dim, tensor_scalar 
 		     bool keepdim);
 tensor *std_backward(tensor *grad, tensor *self, tensor *result, tensor_ints dim,
 		     tensor_scalar correction, bool keepdim);
-/* std: the first result where that is a standard deviation, else NULL. */
+/* std: the first result if it is a standard deviation, else NULL. */
 tensor *var_mean_backward(tensor *const *grads, tensor *self, tensor *std, tensor_ints dim,
 			  tensor_scalar correction, bool keepdim);
 tensor *logsumexp_backward(tensor *grad, tensor *self, tensor *result, tensor_ints dim,
@@ -75,33 +75,34 @@ tensor *logsumexp_backward(tensor *grad, tensor *self, tensor *result, tensor_in
 tensor *vector_norm_backward(tensor *grad, tensor *self, tensor *result, tensor_scalar ord,
 			     tensor_ints dim, bool keepdim);
 
-/* scan_formulas.c */
-/* t backwards along dim */
+/* scan.c */
+/* t reversed along dim. */
 tensor *reversed(tensor *t, int64_t dim);
 tensor *cumsum_backward(tensor *grad, int64_t dim);
 tensor *cumprod_backward(tensor *grad, tensor *self, tensor *result, int64_t dim);
 tensor *logcumsumexp_backward(tensor *grad, tensor *self, tensor *result, int64_t dim);
 tensor *cummax_backward(tensor *grad, tensor_ints sizes, tensor *indices, int64_t dim);
-/* The gradient of what was gathered by indices along dim. */
+/* Gradient of self in gather(self, dim, indices). */
 tensor *gathered_backward(tensor *grad, tensor_ints sizes, tensor *indices, int64_t dim);
 
-/* eigh_formulas.c */
+/* eigh.c */
 tensor *eigh_backward(tensor *const *grads, tensor *w, tensor *v);
 
 tensor *softmax_double_backward(tensor *grad, tensor *grad_output, tensor *output, int64_t dim);
 tensor *log_softmax_double_backward(tensor *grad, tensor *output, int64_t dim);
 
-/* For arguments of which only the shape is read: one element of like's dtype, seen many times. */
+/* Substitute for an argument of which only the shape is used: one element of like's dtype,
+ * expanded. */
 tensor *only_shape(tensor *like, tensor_ints sizes);
 tensor_ints last_sizes(tensor_ints sizes, int64_t n);
 tensor *max_pool_double_backward(tensor *grad, tensor *indices, int64_t n);
 
-/* One of the results of tensor_grid_sampler_2d_backward(). */
+/* Result number `part` of tensor_grid_sampler_2d_backward(). */
 tensor *grid_sampler_part(tensor *grad, tensor *input, tensor *grid, int64_t mode, int64_t padding,
 			  bool align_corners, int part);
 tensor *no_second_derivative(const char *op);
 
-/* Parts of tensor_convolution_backward(); a NULL tensor gives tensor_none. */
+/* Results of tensor_convolution_backward(); a NULL tensor gives tensor_none. */
 tensor *conv_input_backward(tensor *grad, tensor_ints input_sizes, tensor *weight,
 			    tensor_ints stride, tensor_ints padding, tensor_ints dilation,
 			    bool transposed, tensor_ints output_padding, int64_t groups);
@@ -109,17 +110,18 @@ tensor *conv_weight_backward(tensor *grad, tensor *input, tensor_ints weight_siz
 			     tensor_ints stride, tensor_ints padding, tensor_ints dilation,
 			     bool transposed, tensor_ints output_padding, int64_t groups);
 tensor *conv_bias_backward(tensor *grad);
-/* Its gradient by grad_output (of these sizes), from those of its three results. */
+/* Gradient with respect to grad_output (of these sizes), from the gradients of the three results.
+ */
 tensor *conv_double_backward(tensor *const *grads, tensor_ints sizes, tensor *input, tensor *weight,
 			     tensor_ints stride, tensor_ints padding, tensor_ints dilation,
 			     bool transposed, tensor_ints output_padding, int64_t groups);
 
-/* What native_dropout multiplied with; train is TENSOR_NONE where it was not given. */
+/* The factor applied by native_dropout; train is TENSOR_NONE if not given. */
 double dropout_scale(double p, int64_t train);
 
 int cat_backward(tensor **out, tensor *grad, tensor_ints lengths, int64_t dim);
 
-/* For a gradient's operator that cannot be differentiated: fails, and says so. */
+/* Fails: the backward operator is not differentiable itself. */
 tensor *not_again(const char *op);
 tensor *sum_channels(tensor *grad);
 tensor *fft_r2c_backward(tensor *grad, tensor_ints sizes, tensor_ints dim, int64_t normalization,
@@ -145,12 +147,12 @@ tensor *group_norm_input_backward(tensor *grad, tensor *input, tensor *mean, ten
 tensor *group_norm_weight_backward(tensor *grad, tensor *input, tensor *mean, tensor *rstd,
 				   int64_t N, int64_t C, int64_t HxW, int64_t group, double eps);
 
-/* A sparse tensor with the places of self and these values. */
+/* Sparse tensor with self's indices and these values. */
 tensor *sparse_like(tensor *self, tensor *values);
-/* Of to_dense: sparse where self is. */
+/* Gradient of to_dense: sparse if self is. */
 tensor *to_dense_backward(tensor *grad, tensor *self);
 
-/* blocked_formulas.c. A dense copy of a blocked tensor; others, and NULL, as they are. */
+/* blocked.c. Dense copy of a blocked tensor; any other, and NULL, unchanged. */
 tensor *to_strided(tensor *t);
 tensor *blocked_linear_input(tensor *grad, tensor *weight);
 tensor *blocked_linear_weight(tensor *grad, tensor *self);
@@ -159,7 +161,7 @@ tensor *blocked_max_pool_backward(tensor *grad, tensor *self, tensor_ints kernel
 				  tensor_ints stride, tensor_ints padding, tensor_ints dilation,
 				  bool ceil_mode, int spatial);
 
-/* For the generated out= functions. */
+/* For generated out= functions: error if an argument requires a gradient. */
 int refuse_out(const struct tensor_thread *th, const char *op, const char *name, const tensor *t);
 
 #endif

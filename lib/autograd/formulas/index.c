@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* Gradients of reading and writing by index. */
+/* Formulas of reads and writes through an index. */
 #include "autograd/formulas/formulas.h"
 
 #include "family/index_tensor.h"
@@ -22,8 +22,8 @@ tensor *index_put_self_backward(tensor *grad, tensor *at, tensor_ints dims, bool
 	return tensor_index_put_at(grad, at, dims, zeros_for(grad, TENSOR_SCALAR_SHAPE), false);
 }
 
-/* grad, one element for each true one of the mask, in the shape of what self was broadcast to;
- * the engine sums it to self's. */
+/* grad's elements at the positions where mask is true, in the shape to which self was broadcast;
+ * the engine sums it to self's shape. */
 tensor *masked_select_backward(tensor *grad, tensor_ints sizes, tensor *mask)
 {
 	tensor *whole = tensor_add(zeros_for(grad, sizes),
@@ -33,8 +33,8 @@ tensor *masked_select_backward(tensor *grad, tensor_ints sizes, tensor *mask)
 	return tensor_masked_scatter(whole, mask, grad);
 }
 
-/* The elements at index along dim, also counted from the end; of several for one place that is
- * the last one's, but every one is told. */
+/* Elements of grad at index along dim; index may be negative. If several elements were written to
+ * one position, the last one was stored, but all get its gradient. */
 tensor *index_copy_source_backward(tensor *grad, tensor_ints sizes, int64_t dim, tensor *index)
 {
 	return tensor_reshape(tensor_index_select(grad, dim, index), sizes);
@@ -48,7 +48,7 @@ tensor *index_fill_value_backward(tensor *grad, int64_t dim, tensor *index)
 	return filled ? tensor_sum(where_backward(grad, filled, true)) : NULL;
 }
 
-/* ---- view functions' scatter ---- */
+/* ---- select_scatter and others ---- */
 
 static tensor *cleared(tensor *whole, tensor *part)
 {
@@ -76,7 +76,7 @@ tensor *diagonal_scatter_backward(tensor *grad, int64_t offset, int64_t dim1, in
 	return cleared(whole, tensor_diagonal(whole, offset, dim1, dim2));
 }
 
-/* The result is contiguous, so its gradient is looked at as if it were. */
+/* The result is contiguous, so the gradient is addressed as if it were. */
 tensor *as_strided_scatter_backward(tensor *grad, tensor_ints size, tensor_ints stride,
 				    int64_t offset)
 {
@@ -99,7 +99,7 @@ tensor *scatter_with_backward(tensor *grad)
 					    "scatter_reduce");
 }
 
-/* Everything that the formulas read. */
+/* Operands of the formulas. */
 struct reduced {
 	tensor *grad, *self, *index, *src, *result;
 	int64_t dim;
@@ -124,19 +124,19 @@ static tensor *as_number(tensor *mask, tensor *like)
 	return tensor_to(mask, TENSOR_OPTIONS(.dtype = like->dtype));
 }
 
-/* Where a mask holds, `value`; else t. */
+/* `value` where mask is true, else t. */
 static tensor *replaced(tensor *t, tensor *mask, double value)
 {
 	return tensor_where(mask, filled_like(t, value), t);
 }
 
-/* self's own places among those that are written to, as the sum or the choice saw them. */
+/* t, with zeros at the positions written to unless include_self: self's values there are unused. */
 static tensor *without_written(const struct reduced *r, tensor *t)
 {
 	return r->include_self ? t : tensor_scatter_value(t, r->dim, r->index, number(0));
 }
 
-/* How many elements went into each place of a mean. */
+/* Number of elements averaged at each position. */
 static tensor *counts(const struct reduced *r)
 {
 	tensor *n = tensor_scatter_add(filled_like(r->grad, r->include_self), r->dim, r->index,
@@ -145,7 +145,7 @@ static tensor *counts(const struct reduced *r)
 	return n ? replaced(n, tensor_eq_scalar(n, number(0)), 1) : NULL;
 }
 
-/* The gradient of each greatest or smallest element: equal ones share it. */
+/* Gradient of each largest or smallest element; equal ones share it. */
 static tensor *shares(const struct reduced *r, tensor **self_is, tensor **src_is)
 {
 	*self_is = without_written(r, as_number(tensor_eq(r->self, r->result), r->grad));
@@ -162,7 +162,7 @@ static tensor *prod_self(const struct reduced *r)
 	return tensor_div(tensor_mul(r->grad, product), self);
 }
 
-/* A single zero for one place gets the product of the others; several get nothing. */
+/* A single zero at a position gets the product of the others; several zeros get 0. */
 static tensor *prod_src(const struct reduced *r)
 {
 	tensor *zero = tensor_eq_scalar(r->src, number(0));
@@ -207,7 +207,7 @@ static tensor *src_backward(const struct reduced *r)
 	return g ? tensor_mul(src_is, tensor_gather(g, r->dim, r->index)) : NULL;
 }
 
-/* src may be larger than index: only the part beside it was read. */
+/* The part of src with index's sizes: src may be larger. */
 static tensor *beside(tensor *src, const tensor *index)
 {
 	for (int i = 0; src && i < index->ndim; i++)
@@ -216,7 +216,7 @@ static tensor *beside(tensor *src, const tensor *index)
 	return src;
 }
 
-/* The gradient of that part, in zeros of src's sizes. */
+/* Zeros of src's sizes with g in that part. */
 static tensor *placed_beside(tensor *g, tensor_ints sizes)
 {
 	tensor *whole, *part;
@@ -256,7 +256,7 @@ tensor *scatter_reduce_src_backward(tensor *grad, tensor *self, int64_t dim, ten
 		       NULL;
 }
 
-/* A vector of positions as scatter wants it: in the shape of source. */
+/* A vector of positions expanded to source's shape, as scatter needs it. */
 static tensor *spread_index(tensor *index, const tensor *source, int64_t dim)
 {
 	int64_t sizes[TENSOR_MAX_DIMS];

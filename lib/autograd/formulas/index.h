@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
-/* Helpers of the formulas of indexing operators; see formulas.h. */
+/* Functions of the formulas of indexing operators. See formulas.h. */
 #ifndef TENSOR_AUTOGRAD_INDEX_FORMULAS_H
 #define TENSOR_AUTOGRAD_INDEX_FORMULAS_H
 
@@ -18,9 +18,9 @@ tensor *as_strided_scatter_backward(tensor *grad, tensor_ints size, tensor_ints 
 tensor *as_strided_scatter_src_backward(tensor *grad, tensor_ints size, tensor_ints stride,
 					int64_t offset);
 
-/* src may have more elements than were read: those get zeros. */
+/* Elements of src that were not read get zeros. */
 tensor *scatter_src_backward(tensor *grad, tensor_ints sizes, int64_t dim, tensor *index);
-/* There is none: an error. */
+/* Fails: not differentiable. */
 tensor *scatter_with_backward(tensor *grad);
 tensor *scatter_reduce_self_backward(tensor *grad, tensor *self, int64_t dim, tensor *index,
 				     tensor *src, const char *reduce, bool include_self,
@@ -35,13 +35,13 @@ tensor *index_reduce_source_backward(tensor *grad, tensor *self, int64_t dim, te
 				     tensor *source, const char *reduce, bool include_self,
 				     tensor *result);
 
-/* ---- elements that moved: move_formulas.c ---- */
+/* ---- moved elements: move.c ---- */
 tensor *roll_backward(tensor *grad, tensor_ints shifts, tensor_ints dims);
 tensor *repeat_backward(tensor *grad, tensor_ints sizes, tensor_ints repeats);
 tensor *constant_pad_backward(tensor *grad, tensor_ints pad);
 tensor *unfold_view_backward(tensor *grad, tensor_ints sizes, int64_t dim, int64_t size,
 			     int64_t step);
-/* There is none: an error. */
+/* Fails: not differentiable. */
 tensor *resize_backward(tensor *grad);
 
 #endif

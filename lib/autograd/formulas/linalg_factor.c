@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* Helpers of the formulas of QR, singular values and eigenvalues. */
+/* Formulas of QR, singular values and eigenvalues. */
 #include "autograd/formulas/formulas.h"
 
 #include "family/copy.h"
@@ -18,7 +18,7 @@
 
 #include <stdlib.h>
 
-/* The sum of what is there; NULL where nothing is. */
+/* a + b, where either may be NULL; NULL if both are. */
 static tensor *sum_of(tensor *a, tensor *b)
 {
 	return a && b ? tensor_add(a, b) : a ? a : b;
@@ -26,7 +26,7 @@ static tensor *sum_of(tensor *a, tensor *b)
 
 /* ---- QR ---- */
 
-/* The Hermitian matrix with t's upper triangle. */
+/* Hermitian matrix with t's upper triangle. */
 static tensor *mirrored(tensor *t)
 {
 	tensor *diagonal = tensor_diagonal(t, 0, -2, -1);
@@ -37,7 +37,8 @@ static tensor *mirrored(tensor *t)
 	return tensor_add(tensor_add(t, adjoint(t)), tensor_diag_embed(diagonal, 0, -2, -1));
 }
 
-/* A = Q R, m >= n: gA = [gQ + Q mirrored(gR R^H - Q^H gQ)] R^-H. One of gq and gr is not NULL. */
+/* A = Q R, m >= n: gA = [gQ + Q mirrored(gR R^H - Q^H gQ)] R^-H. At least one of gq and gr is not
+ * NULL. */
 static tensor *tall_qr_backward(tensor *gq, tensor *gr, tensor *q, tensor *r)
 {
 	tensor *m = gr ? tensor_matmul(gr, adjoint(r)) : NULL, *ga;
@@ -48,8 +49,8 @@ static tensor *tall_qr_backward(tensor *gq, tensor *gr, tensor *q, tensor *r)
 	return tensor_linalg_solve_triangular_opt(adjoint(r), ga, false, false, false);
 }
 
-/* Wide, A = [A1 A2] with a square A1 = Q R1: R2 = Q^H A2, so A2 gets Q gR2 and Q what comes of
- * that. */
+/* Wide matrices: A = [A1 A2] with a square A1 = Q R1. R2 = Q^H A2, so gA2 = Q gR2, and gQ gets an
+ * additional A2 gR2^H. */
 tensor *qr_backward(tensor *const *grads, tensor *q, tensor *r, const char *mode)
 {
 	int64_t m = r->sizes[r->ndim - 2], n = r->sizes[r->ndim - 1];
@@ -77,7 +78,7 @@ tensor *qr_backward(tensor *const *grads, tensor *q, tensor *r, const char *mode
 	return tensor_cat(TENSOR_LIST(gq, gr2), -1);
 }
 
-/* v of H_i = 1 - tau_i v v^H: column i of input below the diagonal, and 1 on it; [.., m, 1]. */
+/* v of H_i = 1 - tau_i v v^H: column i of input below the diagonal, with 1 on it; [.., m, 1]. */
 static tensor *reflector(tensor *input, int64_t i)
 {
 	int64_t m = input->sizes[input->ndim - 2];
@@ -104,10 +105,8 @@ static tensor *tau_at(tensor *tau, int64_t i)
 	return tensor_unsqueeze(tensor_narrow(tau, -1, i, 1), -1);
 }
 
-/*
- * The gradients of step i of Q = H_1 .. H_k E: with P = (H_1 .. H_i-1)^H g and R = H_i+1 .. H_k E
- * g tau_i = -v^H P R^H v and g v = -(conj(tau_i) P R^H + tau_i R P^H) v.
- */
+/* Gradients of step i of Q = H_1 .. H_k E: with P = (H_1 .. H_i-1)^H g and R = H_i+1 .. H_k E, g
+ * tau_i = -v^H P R^H v and g v = -(conj(tau_i) P R^H + tau_i R P^H) v. */
 static tensor *step_backward(tensor *p, tensor *r, tensor *v, tensor *t, bool of_tau)
 {
 	tensor *pr = tensor_matmul(p, tensor_matmul(adjoint(r), v)), *rp;
@@ -118,7 +117,7 @@ static tensor *step_backward(tensor *p, tensor *r, tensor *v, tensor *t, bool of
 	return tensor_neg(tensor_add(tensor_mul(conjugate(t), pr), tensor_mul(t, rp)));
 }
 
-/* rest[i] = H_i+1 .. H_k E, from the last to the first; false with the error set. */
+/* rest[i] = H_i+1 .. H_k E, computed from the last. False with the error set. */
 static bool products_after(tensor *input, tensor *tau, int64_t k, tensor **rest)
 {
 	int64_t m = input->sizes[input->ndim - 2], n = input->sizes[input->ndim - 1];
@@ -163,7 +162,7 @@ static tensor *skew(tensor *t)
 	return tensor_sub(t, adjoint(t));
 }
 
-/* x[j] - x[i], 1 on the diagonal */
+/* x[j] - x[i], with 1 on the diagonal. */
 static tensor *gaps(tensor *x)
 {
 	tensor *gap = tensor_sub(tensor_unsqueeze(x, -2), tensor_unsqueeze(x, -1));
@@ -171,7 +170,8 @@ static tensor *gaps(tensor *x)
 	return tensor_diagonal_scatter(gap, tensor_ones_like(x, TENSOR_OPTIONS(0)), 0, -2, -1);
 }
 
-/* The matrix between U and V^H: (skew(U^H gU) S + S skew(V^H gV)) / E + gS, E[i][j] = S[j]^2 - S[i]^2. */
+/* The matrix between U and V^H: (skew(U^H gU) S + S skew(V^H gV)) / E + gS, E[i][j] = S[j]^2 -
+ * S[i]^2. */
 static tensor *svd_middle(tensor *uu, tensor *vv, tensor *gs, tensor *s)
 {
 	tensor *middle = NULL;
@@ -191,16 +191,14 @@ static tensor *svd_middle(tensor *uu, tensor *vv, tensor *gs, tensor *s)
 	return middle;
 }
 
-/* t less its part in the space of q's columns */
+/* t minus its projection on the columns of q. */
 static tensor *outside(tensor *t, tensor *q)
 {
 	return tensor_sub(t, tensor_matmul(q, tensor_matmul(adjoint(q), t)));
 }
 
-/*
- * A = U diag(S) V^H with k columns: gA = U middle V^H, and for what lies outside of U and of V
- * (1 - U U^H) gU S^-1 V^H and U S^-1 gV^H (1 - V V^H).
- */
+/* A = U diag(S) V^H with k columns: gA = U middle V^H, plus (1 - U U^H) gU S^-1 V^H and U S^-1 gV^H
+ * (1 - V V^H) for the components outside the columns of U and V. */
 static tensor *thin_svd_backward(tensor *gu, tensor *gs, tensor *gvh, tensor *u, tensor *s,
 				 tensor *vh)
 {
@@ -243,10 +241,8 @@ tensor *svd_backward(tensor *const *grads, tensor *u, tensor *s, tensor *vh, boo
 
 /* ---- eigenvalues ---- */
 
-/*
- * A V = V diag(w), columns of V of norm 1: gA = V^-H [diag(gw) + (V^H gV - V^H V Re(diag(V^H gV)))
- * / E] V^H off the diagonal, E[i][j] = conj(w[j] - w[i]).
- */
+/* A V = V diag(w) with columns of V of norm 1: gA = V^-H [diag(gw) + (V^H gV - V^H V Re(diag(V^H
+ * gV))) / E] V^H, where the division applies off the diagonal and E[i][j] = conj(w[j] - w[i]). */
 tensor *eig_backward(tensor *const *grads, tensor *w, tensor *v, tensor_options self)
 {
 	tensor *vh = adjoint(v), *middle, *m, *ga;

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* Helpers of the formulas of LU and Cholesky factors, systems of equations, inverses and
- * determinants. */
+/* Formulas of LU and Cholesky factors, linear systems, inverses and determinants. */
 #include "autograd/formulas/formulas.h"
 
 #include "family/compare.h"
@@ -44,8 +43,9 @@ static tensor *between(tensor *l1, tensor *m, tensor *u1)
 
 /*
  * A = P L U. Square: gA = P L^-H [tril(L^H gL, -1) + triu(gU U^H)] U^-H.
- * Tall, L = [L1; L2]: L2 = A2 U^-1, so A2 gets gL2 U^-H, and U what comes of that.
- * Wide, U = [U1 U2]: U2 = L^-1 P^T A2, so A2 gets P L^-H gU2, and L what comes of that.
+ * Tall, L = [L1; L2]: L2 = A2 U^-1, so gA2 = gL2 U^-H, and gU gets an additional -L2^H gL2 U^-H.
+ * Wide, U = [U1 U2]: U2 = L^-1 P^T A2, so gA2 = P L^-H gU2, and gL gets an additional -L^-H gU2
+ * U2^H.
  */
 static tensor *plu_backward(tensor *gl, tensor *gu, tensor *p, tensor *l, tensor *u)
 {
@@ -88,7 +88,7 @@ tensor *lu_factor_backward(tensor *grad, tensor *lu, tensor *pivots)
 			    tensor_triu(tensor_narrow(grad, -2, 0, k), 0), p, l, u);
 }
 
-/* The gradient of A in A X = B, X A = B, or the same with A's adjoint; gb is B's. */
+/* Gradient of A in A X = B, X A = B, or the same with A's adjoint; gb is the gradient of B. */
 static tensor *system_backward(tensor *gb, tensor *x, bool left, bool adj)
 {
 	tensor *ga;
@@ -115,9 +115,10 @@ tensor *lu_solve_lu_backward(tensor *grad, tensor *lu, tensor *pivots, tensor *x
 			  tensor_triu(tensor_matmul(adjoint(l), ga), 0));
 }
 
-/* ---- systems ---- */
+/* ---- linear systems ---- */
 
-/* X of A^H X = b. The factors serve where nothing records: they have no history. */
+/* Solve A^H X = b. The factors have no history, so they are used only if the backward is not
+ * recorded. */
 static tensor *solve_adjoint(tensor *a, tensor *lu, tensor *pivots, tensor *b, bool left)
 {
 	if (thread()->grad_enabled)
@@ -125,7 +126,7 @@ static tensor *solve_adjoint(tensor *a, tensor *lu, tensor *pivots, tensor *b, b
 	return tensor_linalg_lu_solve_opt(lu, pivots, b, left, true);
 }
 
-/* Vectors have a dimension less than the matrices. */
+/* A vector gets a second dimension of size 1. */
 static tensor *as_matrix(tensor *t, const tensor *a)
 {
 	return t && a && t->ndim < a->ndim ? tensor_unsqueeze(t, -1) : t;
@@ -154,7 +155,7 @@ tensor *inv_backward(tensor *grad, tensor *inverse)
 
 /* ---- determinants ---- */
 
-/* g [..] on the diagonals of n x n matrices */
+/* g [..] times n x n identity matrices. */
 static tensor *times_identity(tensor *g, int64_t n)
 {
 	int64_t sizes[TENSOR_MAX_DIMS];
@@ -168,7 +169,7 @@ static tensor *times_identity(tensor *g, int64_t n)
 				 0, -2, -1);
 }
 
-/* Factors of a matrix that is not singular: zeros on the diagonal of U become the dtype's epsilon.
+/* Factors of a non-singular matrix: zeros on the diagonal of U are replaced by the dtype's epsilon.
  */
 static tensor *regular(tensor *lu)
 {
@@ -181,7 +182,7 @@ static tensor *regular(tensor *lu)
 		lu, tensor_to(filled, TENSOR_OPTIONS(.dtype = lu ? lu->dtype : 0)), 0, -2, -1);
 }
 
-/* Whether a matrix of the batch is singular or nearly so; -1 with the error set. */
+/* 1 if a matrix of the batch is singular or nearly so, else 0; -1 with the error set. */
 static int any_singular(tensor *det)
 {
 	double epsilon = det && dtype_real(det->dtype) == TENSOR_F64 ? DBL_EPSILON : FLT_EPSILON;
@@ -193,9 +194,9 @@ static int any_singular(tensor *det)
 }
 
 /*
- * The adjugate, which is det(A) A^-1 where there is an inverse, as a polynomial of A: D. K. Faddeev
- * and V. N. Faddeeva, "Computational methods of linear algebra", 1963. It has derivatives at every
- * matrix, also where singular values are equal.
+ * Adjugate, which is det(A) A^-1 for an invertible A, as a polynomial of A: D. K. Faddeev and V. N.
+ * Faddeeva, "Computational methods of linear algebra", 1963. Unlike a formula from singular values,
+ * it is differentiable at every matrix, including ones with equal singular values.
  */
 static tensor *adjugate(tensor *a)
 {
@@ -214,13 +215,13 @@ static tensor *adjugate(tensor *a)
 	return tensor_expand_as(m, a);
 }
 
-/* Above it the polynomial's rounding errors are too large. */
+/* For larger matrices, the polynomial's rounding errors are too large. */
 #define ADJUGATE_MOST 16
 
 /*
- * A^H gA = conj(det) g 1, so gA = g adj(A)^H. Without a second derivative the factors give it, of
- * singular matrices changed by epsilon. With one it is computed from A: by a system of equations,
- * or at singular matrices by the adjugate, of large ones through A = U S V^H.
+ * A^H gA = conj(det) g 1, so gA = g adj(A)^H. If the backward is not recorded, the factors give it,
+ * with epsilon added for singular matrices. If it is recorded, it is computed from A: by a linear
+ * system or, for singular matrices, by the adjugate (small ones) or A = U S V^H (large ones).
  */
 tensor *det_backward(tensor *grad, tensor *a, tensor *det, tensor *lu, tensor *pivots)
 {
@@ -253,8 +254,8 @@ tensor *det_backward(tensor *grad, tensor *a, tensor *det, tensor *lu, tensor *p
 	return tensor_matmul(tensor_mul(u, tensor_unsqueeze(g, -2)), vh);
 }
 
-/* d log det = tr(A^-1 dA): its real part is d logabsdet, and d sign = i sign times its imaginary
- * part. */
+/* d log det = tr(A^-1 dA). Its real part is d logabsdet; d sign = i sign times its imaginary part.
+ */
 tensor *slogdet_backward(tensor *const *grads, tensor *a, tensor *sign, tensor *lu, tensor *pivots)
 {
 	tensor *g = grads[1], *turn;
@@ -274,14 +275,14 @@ tensor *slogdet_backward(tensor *const *grads, tensor *a, tensor *sign, tensor *
 		}
 	}
 	if (!g)
-		return tensor_none; /* the sign of a real determinant does not change */
+		return tensor_none; /* the sign of a real determinant is piecewise constant */
 	return solve_adjoint(a, lu, pivots, times_identity(g, columns_of(lu)), true);
 }
 
 /* ---- Cholesky ---- */
 
-/* A = L L^H: gA = L^-H phi L^-1, phi the Hermitian matrix with half of tril(L^H gL) in its lower
- * triangle. */
+/* A = L L^H: gA = L^-H phi L^-1, where phi is the Hermitian matrix with half of tril(L^H gL) in its
+ * lower triangle. */
 tensor *cholesky_backward(tensor *grad, tensor *factor, bool upper)
 {
 	tensor *l = upper ? adjoint(factor) : factor, *gl = upper ? adjoint(grad) : grad, *phi;
@@ -305,7 +306,8 @@ tensor *cholesky_solve_backward(tensor *grad, tensor *factor, tensor *x, bool up
 
 /* ---- triangular ---- */
 
-/* The gradient is 0 outside of the triangle that is read, and on its diagonal where that counts as 1. */
+/* The gradient is 0 outside the triangle that is read, and on its diagonal if that is taken as 1.
+ */
 tensor *solve_triangular_a_backward(tensor *grad, tensor *a, tensor *x, bool upper, bool left,
 				    bool unit)
 {

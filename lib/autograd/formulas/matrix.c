@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* Helpers of the formulas of pseudo-inverses and exponentials of matrices. */
+/* Formulas of pseudo-inverses and exponentials of matrices. */
 #include "autograd/formulas/formulas.h"
 
 #include "family/factory.h"
@@ -25,7 +25,7 @@ tensor *pinv_backward(tensor *grad, tensor *a, tensor *p)
 	return tensor_add(ga, tensor_sub(t, tensor_matmul(a, tensor_matmul(p, t))));
 }
 
-/* The gradient stands in the upper right of exp([A^H g; 0 A^H]). */
+/* The gradient is the upper right block of exp([A^H g; 0 A^H]). */
 tensor *matrix_exp_backward(tensor *grad, tensor *a)
 {
 	int64_t n = a ? a->sizes[a->ndim - 1] : 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* Gradients of operators that move or repeat elements. */
+/* Formulas of operators that move or repeat elements. */
 #include "autograd/formulas/formulas.h"
 
 #include "family/factory.h"
@@ -15,7 +15,7 @@ tensor *roll_backward(tensor *grad, tensor_ints shifts, tensor_ints dims)
 {
 	int64_t back[TENSOR_MAX_DIMS];
 
-	/* A dimension may be named more than once, but nobody names more than this. */
+	/* A dimension may occur more than once; this limit is arbitrary. */
 	if (shifts.len > TENSOR_MAX_DIMS)
 		return tensor_fail_null(EINVAL, "roll: at most %d shifts", TENSOR_MAX_DIMS);
 	for (int64_t i = 0; i < shifts.len; i++)
@@ -23,8 +23,8 @@ tensor *roll_backward(tensor *grad, tensor_ints shifts, tensor_ints dims)
 	return tensor_roll(grad, (tensor_ints){ back, shifts.len }, dims);
 }
 
-/* The repetitions as dimensions of their own, which are summed: one after the other, since there
- * may be too many dimensions to have them all at once. */
+/* Reshape the repetitions to dimensions of their own and sum them, one at a time: all at once may
+ * exceed TENSOR_MAX_DIMS. */
 tensor *repeat_backward(tensor *grad, tensor_ints sizes, tensor_ints repeats)
 {
 	int lead = (int)(repeats.len - sizes.len);
@@ -59,7 +59,7 @@ tensor *constant_pad_backward(tensor *grad, tensor_ints pad)
 	return tensor_constant_pad_nd(grad, (tensor_ints){ back, pad.len }, number(0));
 }
 
-/* Where windows overlap, their gradients add up. */
+/* The gradients of overlapping windows add up. */
 tensor *unfold_view_backward(tensor *grad, tensor_ints sizes, int64_t dim, int64_t size,
 			     int64_t step)
 {

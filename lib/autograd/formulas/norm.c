@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * Gradients of normalizations. Where the backward is itself recorded (create_graph), it is made of
- * operators on the input, statistics included, so that it can be differentiated any number of
- * times; else one kernel makes it.
+ * Formulas of normalizations. If the backward is recorded (create_graph), it is composed of
+ * operators on the input, statistics included, and can be differentiated any number of times;
+ * otherwise one kernel computes it.
  */
 #include "autograd/formulas/formulas.h"
 
@@ -23,7 +23,7 @@ tensor *not_again(const char *op)
 				op);
 }
 
-/* x centred and scaled along `dims`, and by what it was scaled. */
+/* x normalized along `dims`; *rstd is the factor. */
 static tensor *normalized(tensor *x, tensor_ints dims, double eps, tensor **rstd)
 {
 	tensor *centred = tensor_sub(x, tensor_mean_dim(x, dims, true));
@@ -52,7 +52,7 @@ static tensor *given(tensor *t)
 	return t == tensor_none ? NULL : t;
 }
 
-/* In the f32 that a half is computed in, and back. */
+/* Convert to f32, in which reduced floats are computed, and back. */
 static tensor *as_dtype(tensor *t, enum tensor_dtype dtype)
 {
 	return tensor_to(t, TENSOR_OPTIONS(.dtype = dtype));
@@ -108,7 +108,7 @@ tensor *layer_norm_weight_backward(tensor *grad, tensor *input, tensor_ints norm
 
 /* ---- group_norm ---- */
 
-/* Over all dimensions but the second. */
+/* Sum over all dimensions but the second. */
 tensor *sum_channels(tensor *grad)
 {
 	int64_t dims[TENSOR_MAX_DIMS];
@@ -163,7 +163,7 @@ tensor *group_norm_weight_backward(tensor *grad, tensor *input, tensor *mean, te
 
 /* ---- batch_norm ---- */
 
-/* x as [n, c, inner], and t's channels beside it. */
+/* x as [n, c, inner]; t [c] in a shape that broadcasts to it. */
 static tensor *three(tensor *x)
 {
 	return x ? tensor_reshape(x, TENSOR_INTS(x->sizes[0], x->sizes[1], x->numel ? -1 : 0)) :
@@ -189,7 +189,7 @@ static int batch_backward(tensor *grad, tensor *input, tensor *weight, tensor *r
 	return 0;
 }
 
-/* x normalized by the running statistics, and by what it was scaled. */
+/* x normalized by the running statistics; *invstd is the factor. */
 static tensor *by_running(tensor *x, tensor *mean, tensor *var, double eps, tensor **invstd)
 {
 	*invstd = channels(tensor_rsqrt(tensor_add_scalar(var, number(eps))));
@@ -241,7 +241,7 @@ tensor *batch_norm_weight_backward(tensor *grad, tensor *input, tensor *running_
 
 /* ---- losses ---- */
 
-/* log(1 - x) - log(x), both of at least -100 */
+/* log(1 - x) - log(x), both clamped to at least -100. */
 tensor *bce_target_backward(tensor *grad, tensor *self, tensor *target, tensor *weight,
 			    int64_t reduction)
 {

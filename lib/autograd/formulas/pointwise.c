@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* Helpers of formulas: elementwise operators. Those of activation functions: activation_formulas.c. */
+/* Formulas of elementwise operators. Those of activation functions: activation.c. */
 #include "autograd/formulas/formulas.h"
 
 #include "family/binary.h"
@@ -51,7 +51,8 @@ tensor *abs_backward(tensor *grad, tensor *self)
 	return tensor_mul(grad, tensor_sgn(self));
 }
 
-/* z / |z| moves only across z: (g - s Re(conj(s) g)) / |z| for s = z / |z|. */
+/* Only the component of dz perpendicular to z changes z / |z|: (g - s Re(conj(s) g)) / |z| for s =
+ * z / |z|. */
 tensor *sgn_backward(tensor *grad, tensor *self, tensor *result)
 {
 	tensor *w, *re, *across, *size;
@@ -98,7 +99,7 @@ tensor *div_mode_number_backward(tensor *grad, tensor_scalar other, const char *
 	return mode ? flat(grad) : tensor_div_scalar(grad, conjugate_number(other));
 }
 
-/* grad * numerator / (self^2 + other^2), nothing at the origin */
+/* grad * numerator / (self^2 + other^2), 0 at the origin. */
 tensor *atan2_backward(tensor *grad, tensor *self, tensor *other, tensor *numerator)
 {
 	tensor *r = tensor_add(tensor_square(self), tensor_square(other));
@@ -108,7 +109,7 @@ tensor *atan2_backward(tensor *grad, tensor *self, tensor *other, tensor *numera
 	return tensor_mul(tensor_mul(grad, numerator), inverse);
 }
 
-/* Half of grad where two were chosen, given elsewhere. */
+/* grad / 2 where `tie` is true, else `given`. */
 static tensor *shared_when(tensor *tie, tensor *given, tensor *grad)
 {
 	return tensor_where(tie, times(grad, 0.5), given);
@@ -134,7 +135,8 @@ tensor *lerp_self_backward(tensor *grad, tensor_scalar weight)
 	return tensor_mul_scalar(grad, im == 0 ? number(re) : tensor_scalar_complex(re, im));
 }
 
-/* Halves for equal operands; where one is NaN the other takes it, the first where both are. */
+/* Equal operands share the gradient. If one operand is NaN the other gets it; if both are, the
+ * first. */
 tensor *fmax_backward(tensor *grad, tensor *chosen, tensor *other, bool first)
 {
 	tensor *a = first ? chosen : other, *b = first ? other : chosen;
@@ -151,7 +153,7 @@ tensor *fmin_backward(tensor *grad, tensor *chosen, tensor *other, bool first)
 	return shared_when(tensor_eq(a, b), where_backward(grad, mask, first), grad);
 }
 
-/* The share of the sum that e^self has. */
+/* grad * e^self / (e^self + e^other). */
 tensor *logaddexp_backward(tensor *grad, tensor *self, tensor *other)
 {
 	return over(grad, plus(tensor_exp(tensor_sub(other, self)), 1));
@@ -188,7 +190,7 @@ tensor *pow_backward_self(tensor *grad, tensor *self, tensor *exponent)
 	return along(grad, slope);
 }
 
-/* 0 to a power of at least 0 stays what it is. */
+/* 0 to a power >= 0 does not change with the exponent. */
 tensor *pow_backward_exponent(tensor *grad, tensor *self, tensor *exponent, tensor *result)
 {
 	tensor *zero = tensor_eq_scalar(self, number(0)), *slope;
@@ -228,8 +230,8 @@ tensor *scalar_pow_backward(tensor *grad, tensor_scalar self, tensor *exponent, 
 /*
  * ---- clamp ----
  *
- * Of numbers: to self between the ends, to nobody at them. Of tensors: to whoever was chosen, in
- * halves to self and an end that are equal, as long as the ends are in order. NaN stays with self.
+ * Scalar limits: self gets the gradient strictly between the limits. Tensor limits: the chosen
+ * operand gets it; self and an equal limit share it if min <= max. NaN in self keeps the gradient.
  */
 
 tensor *clamp_backward(tensor *grad, tensor *self, tensor_scalar min, tensor_scalar max)

@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
-/* What formulas of elementwise operators call besides operators; see formulas.h. */
+/* Functions that the formulas of elementwise operators call in addition to operators. See
+ * formulas.h. */
 #ifndef TENSOR_AUTOGRAD_POINTWISE_FORMULAS_H
 #define TENSOR_AUTOGRAD_POINTWISE_FORMULAS_H
 
-/* grad times the conjugate of a slope. */
+/* grad * conj(slope). */
 tensor *along(tensor *grad, tensor *slope);
-/* grad divided by the conjugate of t. */
+/* grad / conj(t). */
 tensor *over(tensor *grad, tensor *t);
-/* t + v and t * v, for a number v. */
+/* t + v and t * v for a number v. */
 tensor *plus(tensor *t, double v);
 tensor *times(tensor *t, double v);
 /* 1 / sqrt(t + v) */
 tensor *rsqrt_plus(tensor *t, double v);
-/* Zeros of grad's shape: the operator is flat. */
+/* Zeros of grad's shape, for an operator with derivative 0. */
 tensor *flat(tensor *grad);
-/* grad where mask, else 0; both may be tensor_none, which is passed on. */
+/* grad where mask is true, else 0. If either is tensor_none, so is the result. */
 tensor *where_only(tensor *mask, tensor *grad);
 
 tensor *abs_backward(tensor *grad, tensor *self);
@@ -24,7 +25,7 @@ tensor *div_mode_self_backward(tensor *grad, tensor *other, const char *mode);
 tensor *div_mode_other_backward(tensor *grad, tensor *self, tensor *other, const char *mode);
 tensor *div_mode_number_backward(tensor *grad, tensor_scalar other, const char *mode);
 tensor *atan2_backward(tensor *grad, tensor *self, tensor *other, tensor *numerator);
-/* Half each where both are equal. */
+/* Equal operands get half of the gradient each. */
 tensor *maximum_backward(tensor *grad, tensor *self, tensor *other);
 tensor *minimum_backward(tensor *grad, tensor *self, tensor *other);
 tensor *fmax_backward(tensor *grad, tensor *chosen, tensor *other, bool first);
@@ -54,7 +55,7 @@ tensor *elu_double_backward(tensor *grad, tensor *grad_output, tensor_scalar alp
 tensor *softplus_double_backward(tensor *grad, tensor *grad_output, tensor *self,
 				 tensor_scalar beta, tensor_scalar threshold);
 tensor *log_sigmoid_double_backward(tensor *grad, tensor *grad_output, tensor *self);
-/* The gradient of the sigmoid's and tanh's gradients with respect to what was saved. */
+/* Derivative of sigmoid_backward and tanh_backward with respect to their saved output. */
 tensor *sigmoid_double_backward(tensor *grad, tensor *grad_output, tensor *output);
 tensor *tanh_double_backward(tensor *grad, tensor *grad_output, tensor *output);
 

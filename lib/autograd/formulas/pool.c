@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* Helpers of the derivatives of pooling and sampling. */
+/* Formulas of pooling and sampling. */
 #include "autograd/formulas/formulas.h"
 
 #include "family/factory.h"
@@ -22,7 +22,7 @@ tensor_ints last_sizes(tensor_ints sizes, int64_t n)
 	return (tensor_ints){ sizes.data + sizes.len - n, n };
 }
 
-/* What max_pool_backward spread out is gathered again. */
+/* max_pool_backward scatters by indices, so its derivative gathers by them. */
 tensor *max_pool_double_backward(tensor *grad, tensor *indices, int64_t n)
 {
 	int64_t flat[TENSOR_MAX_DIMS], planes = grad->ndim - n;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* Helpers of the formulas of reductions: extremes, products, variances, norms. */
+/* Formulas of reductions: extrema, products, variances, norms. */
 #include "autograd/formulas/formulas.h"
 
 #include "family/binary.h"
@@ -40,7 +40,7 @@ static double count_of(tensor_ints sizes, tensor_ints dim)
 	return n;
 }
 
-/* A reduction's result or gradient with its reduced dimensions back, of size 1. */
+/* Restore a result's or gradient's reduced dimensions with size 1. */
 tensor *restore_dims(tensor *t, tensor_ints sizes, tensor_ints dim, bool keepdim)
 {
 	uint32_t mask = mask_of(dim, sizes.len);
@@ -57,7 +57,7 @@ tensor *nansum_backward(tensor *grad, tensor *self, tensor_ints dim, bool keepdi
 			      tensor_eq(self, self), true);
 }
 
-/* ---- extremes: equal ones share the gradient ---- */
+/* ---- extrema: equal elements share the gradient ---- */
 
 tensor *amax_backward(tensor *grad, tensor *self, tensor *result, tensor_ints dim, bool keepdim)
 {
@@ -87,7 +87,7 @@ tensor *aminmax_backward(tensor *const *grads, tensor *self, tensor *min, tensor
 
 /* ---- products ---- */
 
-/* The products of all elements but one, along dim: from the left, and from the right. */
+/* Product of all other elements along dim: those before times those after. */
 static tensor *other_products(tensor *self, int64_t dim)
 {
 	int64_t n = self->sizes[dim];
@@ -162,7 +162,7 @@ tensor *var_backward(tensor *grad, tensor *self, tensor_ints dim, tensor_scalar 
 	return tensor_mul(grad, tensor_mul_scalar(centred, number(2 / rest)));
 }
 
-/* Where there is no deviation there is no direction either. */
+/* A standard deviation of 0 has gradient 0. */
 tensor *std_backward(tensor *grad, tensor *self, tensor *result, tensor_ints dim,
 		     tensor_scalar correction, bool keepdim)
 {
@@ -198,7 +198,7 @@ tensor *logsumexp_backward(tensor *grad, tensor *self, tensor *result, tensor_in
 	return along(restore_dims(grad, sizes, dim, keepdim), share);
 }
 
-/* -1, 0 or 1; t / |t| of complex numbers */
+/* -1, 0 or 1; t / |t| for complex numbers. */
 static tensor *sign_of(tensor *t)
 {
 	tensor *zero = zeros_for(t, TENSOR_SCALAR_SHAPE);
@@ -224,8 +224,8 @@ tensor *vector_norm_backward(tensor *grad, tensor *self, tensor *result, tensor_
 	double p = scalar_double(ord);
 	tensor *zero, *abs, *sign, *factor, *mask;
 
-	/* powers and their quotients are for f32: a half would round each of them. And the greatest element
-	 * is found again in the result only in the dtype that the norm was taken in. */
+	/* Compute in the dtype of the norm: a reduced float would round every power and quotient,
+	 * and the largest element equals the result only in that dtype. */
 	self = tensor_to(self, TENSOR_OPTIONS(.dtype = norm_dtype(self, result)));
 	zero = zeros_for(self, TENSOR_SCALAR_SHAPE);
 	grad = restore_dims(grad, sizes, dim, keepdim);
@@ -235,7 +235,8 @@ tensor *vector_norm_backward(tensor *grad, tensor *self, tensor *result, tensor_
 	if (p == 0)
 		return tensor_mul(self, tensor_zeros_like(self, TENSOR_OPTIONS(0)));
 	if (p == 2) {
-		/* 0 at a norm of 0, and its derivative too: nothing is divided by 0 */
+		/* A norm of 0 has gradient 0, whose derivative is also 0: replace the divisor by 1.
+		 */
 		mask = tensor_eq_scalar(result, number(0));
 		result = tensor_where(mask, tensor_ones_like(result, TENSOR_OPTIONS(0)), result);
 		return tensor_where(mask, zero, tensor_mul(self, tensor_div(grad, result)));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* Helpers of the formulas of scans and of what is chosen by position: sort, topk and the like. */
+/* Formulas of scans, and of operators that choose by position: sort, topk and others. */
 #include "autograd/formulas/formulas.h"
 
 #include "family/compare.h"
@@ -25,7 +25,7 @@ tensor *reversed(tensor *t, int64_t dim)
 	return tensor_index_select(t, dim, order);
 }
 
-/* An element counts in all sums from its own on. */
+/* An element is part of all sums from its own position on. */
 tensor *cumsum_backward(tensor *grad, int64_t dim)
 {
 	if (!grad || !grad->ndim || grad->numel <= 1)
@@ -33,14 +33,14 @@ tensor *cumsum_backward(tensor *grad, int64_t dim)
 	return reversed(tensor_cumsum(reversed(grad, dim), dim), dim);
 }
 
-/* Without a division, element by element along dim: for products with a zero. */
+/* Without division, one element at a time along dim: for products with a zero. */
 static tensor *cumprod_backward_slow(tensor *grad, tensor *self, int64_t dim)
 {
 	int64_t n = self->sizes[dim];
 	tensor *all = NULL;
 
 	for (int64_t k = 0; k < n; k++) {
-		/* the products that element k is in, without it */
+		/* The products that include element k, divided by it. */
 		tensor *before = tensor_prod_dim(tensor_narrow(self, dim, 0, k), dim, true);
 		tensor *after = tensor_cumprod(tensor_narrow(self, dim, k + 1, n - k - 1), dim);
 		tensor *rest = tensor_cat(TENSOR_LIST(before, tensor_mul(after, before)), dim);
@@ -62,14 +62,14 @@ tensor *cumprod_backward(tensor *grad, tensor *self, tensor *result, int64_t dim
 	return over(cumsum_backward(along(grad, result), dim), self);
 }
 
-/* The gradient at j reaches i <= j with weight exp(self[i] - result[j]). */
+/* The gradient at j contributes to i <= j with weight exp(self[i] - result[j]). */
 tensor *logcumsumexp_backward(tensor *grad, tensor *self, tensor *result, int64_t dim)
 {
 	tensor *zero = zeros_for(grad, TENSOR_SCALAR_SHAPE), *sum[2];
 
 	if (!self->ndim || !self->numel)
 		return grad;
-	if (dtype_is_complex(self->dtype)) { /* logarithms of any grad */
+	if (dtype_is_complex(self->dtype)) { /* the logarithm of a complex gradient is defined */
 		sum[0] = tensor_sub(tensor_log(grad), conjugate(result));
 		sum[0] = reversed(tensor_logcumsumexp(reversed(sum[0], dim), dim), dim);
 		return tensor_exp(tensor_add(sum[0], conjugate(self)));

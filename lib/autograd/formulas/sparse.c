@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* What derivatives of sparse operators call. See formulas.h. */
+/* Formulas of sparse operators. See formulas.h. */
 #include "autograd/formulas/formulas.h"
 
 #include "family/sparse.h"
@@ -18,6 +18,6 @@ tensor *to_dense_backward(tensor *grad, tensor *self)
 {
 	if (self->layout == TENSOR_STRIDED || self->layout == TENSOR_BLOCKED)
 		return grad;
-	/* Places that occur twice would count twice. */
+	/* Coalesce: a duplicate index would count twice. */
 	return tensor_sparse_mask(grad, tensor_coalesce(self));
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* Gradients of views: zeros of the viewed tensor's shape, with the view's gradient in its place. */
+/* Formulas of views: zeros of the base's shape with the view's gradient in the viewed part. */
 #include "autograd/formulas/formulas.h"
 
 #include "iter/iter.h"
@@ -10,7 +10,7 @@
 #include "family/pointwise.h"
 #include "family/view.h"
 
-/* Copies grad into `part`, a view of whole; returns whole. */
+/* Copy grad to `part`, a view of whole. Returns whole. */
 static tensor *placed(tensor *whole, tensor *part, tensor *grad)
 {
 	return tensor_copy_(part, grad) ? whole : NULL;
@@ -51,7 +51,7 @@ tensor *permute_backward(tensor *grad, tensor_ints dims)
 /* ---- as_strided ---- */
 
 struct extent {
-	int64_t low, high; /* first and last element that is reached; low > high for none */
+	int64_t low, high; /* smallest and largest element offset; low > high for none */
 };
 
 static struct extent extent_of(tensor_ints sizes, tensor_ints strides, int64_t offset)
@@ -71,7 +71,7 @@ static struct extent extent_of(tensor_ints sizes, tensor_ints strides, int64_t o
 	return e;
 }
 
-/* Do several positions share an element? */
+/* True if several positions of the view share an element. */
 static bool shares_elements(tensor_ints sizes, tensor_ints strides)
 {
 	struct tensor t = { .ndim = sizes.len, .numel = 1 };
@@ -84,7 +84,7 @@ static bool shares_elements(tensor_ints sizes, tensor_ints strides)
 	return tensor_overlaps_itself(&t);
 }
 
-/* For every position the number of its element in the memory that begins at `low`: i64, flat. */
+/* Element offset of every position relative to `low`, as flat i64. */
 static tensor *element_numbers(tensor_ints sizes, tensor_ints strides, int64_t first,
 			       tensor_device device)
 {
@@ -101,10 +101,8 @@ static tensor *element_numbers(tensor_ints sizes, tensor_ints strides, int64_t f
 	return t;
 }
 
-/*
- * The gradient of the memory that both self and the view see, then what self sees of it. Where
- * positions of the view share an element, their gradients add up.
- */
+/* Compute the gradient of the memory range of self and the view, then read it with self's strides.
+ * Where positions of the view share an element, their gradients add up. */
 tensor *as_strided_backward(tensor *grad, tensor_ints self_sizes, tensor_ints self_strides,
 			    int64_t self_offset, tensor_ints sizes, tensor_ints strides,
 			    int64_t offset)

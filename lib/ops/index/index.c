@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * Fronts of index_select, index_add, gather and scatter_add. Shapes are checked here, the values
- * of an index by the kernel that reads them. Kernels see no 0-d tensors: those are looked at as
- * vectors of one element.
+ * Operator functions of index_select, index_add, gather and scatter_add. Shapes are checked here,
+ * index values by the kernel that reads them. 0-d tensors are passed to kernels as vectors of one
+ * element.
  */
 #include "ops/index/indexing.h"
 
@@ -43,7 +43,7 @@ int check_same_dtype(const struct tensor_op *op, const char *name, const tensor 
 			   tensor_dtype_name(t->dtype));
 }
 
-/* index_select and gather: out takes from self what index says, by a kernel of their own. */
+/* Run the kernel of index_select or gather: out[i] = self[index[i]] along dim. */
 static int take(const struct tensor_op *op, const tensor *out, const tensor *self, int dim,
 		const tensor *index)
 {
@@ -127,7 +127,7 @@ int op_gather(const struct tensor_op *op, tensor **out, tensor *self, int64_t di
 	return output_end(op, &o, out, take(op, o.t, self, d, index));
 }
 
-/* ---- index_add, scatter_add: into self, or a copy of it ---- */
+/* ---- index_add, scatter_add: on self, or on a copy of it ---- */
 
 static int call_index_add_kernel(tensor_kernel fn, tensor *out, int d, const tensor *index,
 				 const tensor *source, const void *alpha)
@@ -141,7 +141,7 @@ static int call_scatter_add_kernel(tensor_kernel fn, tensor *out, int d, const t
 	return ((scatter_add_kernel)fn)(out, d, index, source);
 }
 
-/* like: a functional result's dimensions are in the order of self's. */
+/* like: the functional result keeps self's order of dimensions. */
 static int put(const struct tensor_op *op, tensor **out, tensor *self, int d, const tensor *index,
 	       const tensor *source, put_call call, const void *ctx, bool like)
 {
@@ -202,7 +202,7 @@ int check_source(const struct tensor_op *op, const tensor *self, int d, const te
 			   SHAPE_STR(source));
 }
 
-/* The kernel's alpha is real. */
+/* Multiply beforehand: the kernel's alpha is real. */
 static int index_add_complex(const struct tensor_op *op, tensor **out, tensor *self, int d,
 			     const tensor *index, tensor *source, tensor_scalar alpha)
 {

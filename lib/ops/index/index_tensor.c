@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * self[i, j]: masks become positions, tensors of integers are broadcast together and stacked;
- * _index and _index_put do the rest and have the derivatives. Also what is made of these: take,
- * put and take_along_dim.
+ * Advanced indexing, self[i, j]: masks are converted to positions, index tensors are broadcast and
+ * stacked; _index and _index_put do the rest and have the derivatives. Also take, put and
+ * take_along_dim.
  */
 #include "kernels/abi/index.h"
 #include "iter/indexed.h"
@@ -58,14 +58,14 @@ int op_index_at(const struct tensor_op *op, tensor **out, tensor *self, tensor *
 	return output_end(op, &o, out, err);
 }
 
-/* values, as the result of self[at] has it; owned. */
+/* values expanded to the shape of self[at]. Owned. */
 static tensor *spread_values(const struct tensor_op *op, const struct indexed *r, tensor *values)
 {
 	int64_t strides[TENSOR_MAX_DIMS];
 	char text[SHAPE_TEXT];
 	int lead = r->ndim - values->ndim, skip = 0;
 
-	/* Leading dimensions of size 1 are no hindrance, as in an assignment. */
+	/* Ignore leading dimensions of size 1, as NumPy does in assignments. */
 	while (lead < 0 && skip < -lead && values->sizes[skip] == 1)
 		skip++;
 	for (int i = 0; lead + skip >= 0 && i < r->ndim; i++) {
@@ -122,13 +122,13 @@ int op_index_put_at(const struct tensor_op *op, tensor **out, tensor *self, tens
 	return output_end(op, &o, out, err);
 }
 
-/* ---- from a list of indices to one tensor ---- */
+/* ---- list of indices to one tensor ---- */
 
 struct indices {
-	int n; /* of dims that are indexed */
+	int n; /* number of indexed dimensions */
 	int64_t dims[TENSOR_MAX_DIMS];
 	tensor *of[TENSOR_MAX_DIMS]; /* owned, i64 */
-	tensor *at;		     /* owned: all of them, broadcast and stacked */
+	tensor *at;		     /* owned: all indices, broadcast and stacked */
 };
 
 static void indices_free(struct indices *x)
@@ -138,7 +138,7 @@ static void indices_free(struct indices *x)
 	tensor_put(x->at);
 }
 
-/* Dimensions without elements fit every size: nothing is selected. */
+/* A mask fits; one without elements fits any size, because it selects nothing. */
 static bool mask_fits(const tensor *self, int dim, const tensor *mask)
 {
 	for (int i = 0; i < mask->ndim; i++)
@@ -147,7 +147,7 @@ static bool mask_fits(const tensor *self, int dim, const tensor *mask)
 	return true;
 }
 
-/* A mask over dimensions dim ... of self: the positions where it holds, one tensor each. */
+/* Add a mask over dimensions dim, dim + 1, ... of self as one tensor of positions per dimension. */
 static int add_mask(struct indices *x, const char *op, const tensor *self, int dim, tensor *mask)
 {
 	tensor *where;
@@ -194,7 +194,7 @@ static int add_index(struct indices *x, const char *op, const tensor *self, int 
 	return x->of[x->n] ? (x->n++, 0) : error_code();
 }
 
-/* The shape that all of them broadcast to. */
+/* Compute the shape to which all indices broadcast. */
 static int broadcast_indices(const struct indices *x, const char *op, int64_t *sizes)
 {
 	struct tensor shape = { .ndim = 0 };
@@ -212,7 +212,7 @@ static int broadcast_indices(const struct indices *x, const char *op, int64_t *s
 	return shape.ndim;
 }
 
-/* A single contiguous tensor of indices is a stack of one already. */
+/* A single contiguous index tensor needs no copy. */
 static int stack(struct indices *x, const char *op)
 {
 	int64_t sizes[TENSOR_MAX_DIMS + 1], strides[TENSOR_MAX_DIMS];
@@ -265,7 +265,7 @@ static int indices_init(struct indices *x, const char *op, const tensor *self, t
 
 /* ---- index, index_put ---- */
 
-/* A 0-d mask adds a dimension: of size 1 where it holds, else 0. */
+/* A 0-d mask adds a dimension, of size 1 if it is true, else 0. */
 static bool has_zero_dim_mask(tensor_list list)
 {
 	for (int64_t i = 0; i < list.len; i++) {
@@ -301,7 +301,7 @@ tensor *composite_index(tensor *self, tensor_list indices)
 	return t;
 }
 
-/* values in self's dtype: only a 0-d tensor is converted. */
+/* values in self's dtype: only 0-d tensors are converted. */
 static tensor *values_like(tensor *self, tensor *values)
 {
 	if (values->dtype != self->dtype && values->ndim == 0 && values->numel == 1)
@@ -341,7 +341,7 @@ tensor *composite_index_put_(tensor *self, tensor_list indices, tensor *values, 
 	return index_put(self, indices, values, accumulate, true);
 }
 
-/* ---- take, put: of the flattened tensor ---- */
+/* ---- take, put: on the flattened tensor ---- */
 
 tensor *composite_take(tensor *self, tensor *index)
 {
@@ -377,7 +377,7 @@ static int check_put(const tensor *self, const tensor *index, const tensor *sour
 	return 0;
 }
 
-/* What `put` and put_ share: the flattened self with the source in it. */
+/* Common part of put and put_: the flattened self with the source written to it. */
 static tensor *put_flat(tensor *self, tensor *index, tensor *source, bool accumulate)
 {
 	tensor *flat = composite_reshape(self, TENSOR_INTS(-1));
@@ -416,7 +416,7 @@ tensor *composite_put_(tensor *self, tensor *index, tensor *source, bool accumul
 
 /* ---- take_along_dim ---- */
 
-/* t with the sizes of shape, but its own along d. */
+/* t expanded to `sizes` in all dimensions but d. */
 static tensor *expand_but(tensor *t, const int64_t *sizes, int ndim, int d)
 {
 	int64_t want[TENSOR_MAX_DIMS];
@@ -426,7 +426,7 @@ static tensor *expand_but(tensor *t, const int64_t *sizes, int ndim, int d)
 	return call_expand(t, (tensor_ints){ want, ndim });
 }
 
-/* Negative positions of a dimension of n count from its end. */
+/* Wrap negative positions of a dimension of size n. */
 static tensor *from_the_end(tensor *indices, int64_t n)
 {
 	tensor *negative = call_lt_Scalar(indices, tensor_scalar_int(0));
@@ -440,7 +440,7 @@ static tensor *from_the_end(tensor *indices, int64_t n)
 	return t;
 }
 
-/* gather, from the end too. */
+/* gather with negative positions. */
 static tensor *gather_wrapped(tensor *self, int d, tensor *indices)
 {
 	tensor *at = from_the_end(indices, self->ndim ? self->sizes[d] : 1);

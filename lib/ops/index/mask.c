@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/*
- * Fronts of nonzero, masked_select and masked_scatter, and what is made of them. Kernels want
- * contiguous operands of one shape: what is not so is copied.
- */
+/* Operator functions of nonzero, masked_select and masked_scatter, and composites of them. Kernels
+ * need contiguous operands of one shape, so others are copied. */
 #include "kernels/abi/index.h"
 #include "ops/op.h"
 
@@ -12,7 +10,7 @@
 #include "family/scatter.h"
 #include "family/view.h"
 
-/* A result that the kernel made, for the functional form or for the caller's tensor. */
+/* Return the kernel's result: as a new tensor, or copied to the caller's. */
 static int deliver(const struct tensor_op *op, tensor **out, tensor *made,
 		   const tensor *const *inputs, int n)
 {
@@ -82,7 +80,7 @@ static int check_mask(const struct tensor_op *op, const tensor *mask)
 			   tensor_dtype_name(mask->dtype));
 }
 
-/* t expanded to these sizes, contiguous; owned. */
+/* t expanded to these sizes, contiguous. Owned. */
 static tensor *spread(tensor *t, const int64_t *sizes, int ndim)
 {
 	tensor *wide = view_expand(t, (tensor_ints){ sizes, ndim });
@@ -148,7 +146,8 @@ int op_masked_scatter(const struct tensor_op *op, tensor **out, tensor *self, te
 	return output_end(op, &o, out, err);
 }
 
-/* The gradient of what was read: as many as the mask is true, and zeros behind them. */
+/* Gradient of the source: grad_output where the mask is true, in order, then zeros for unused
+ * elements. */
 tensor *composite_masked_scatter_backward(tensor *grad_output, tensor *mask, tensor_ints sizes)
 {
 	const tensor_options options = { .dtype = grad_output->dtype,
@@ -173,7 +172,7 @@ tensor *composite_masked_scatter_backward(tensor *grad_output, tensor *mask, ten
 
 /* ---- one_hot ---- */
 
-/* The smallest and the greatest of a tensor of integers that is not empty. */
+/* Smallest and largest element of a non-empty integer tensor. */
 static int extremes(tensor *self, int64_t *low, int64_t *high)
 {
 	tensor *wide = operand_cast(self, TENSOR_I64);

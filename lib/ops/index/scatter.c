@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/*
- * Fronts of scatter and its reductions, index_copy, index_fill, index_reduce. A number to be
- * written is a tensor of one element that repeats.
- */
+/* Operator functions of scatter, index_copy and index_fill. A scalar source is one element with
+ * stride 0. */
 #include "ops/index/indexing.h"
 
 #include "family/copy.h"
@@ -70,7 +68,7 @@ int op_scatter_value(const struct tensor_op *op, tensor **out, tensor *self, int
 	return scatter_value(op, out, self, dim, index, value, SCATTER_SET);
 }
 
-/* ---- index_copy, index_fill: the same with a vector of positions ---- */
+/* ---- index_copy, index_fill: scatter with a vector of positions ---- */
 
 int op_index_copy(const struct tensor_op *op, tensor **out, tensor *self, int64_t dim,
 		  tensor *index, tensor *source)
@@ -96,7 +94,7 @@ static int call_index_put_kernel(tensor_kernel fn, tensor *out, int d, const ten
 	return err;
 }
 
-/* PyTorch counts negative positions from the end here, so it is index_put's loop. */
+/* As in PyTorch, negative positions count from the end here, so the kernel of index_put is used. */
 int op_index_fill(const struct tensor_op *op, tensor **out, tensor *self, int64_t dim,
 		  tensor *index, tensor_scalar value)
 {
@@ -112,7 +110,7 @@ int op_index_fill(const struct tensor_op *op, tensor **out, tensor *self, int64_
 	memcpy(sizes, self->sizes, self->ndim * sizeof(*sizes));
 	sizes[d] = index->numel;
 	wide = operand_cast(index, TENSOR_I64);
-	/* A 0-d tensor is a vector of one element, which may be named more than once. */
+	/* A 0-d self is a vector of one element, which the index may contain more than once. */
 	source = wide ? repeated(self, value, sizes, self->ndim ? self->ndim : 1) : NULL;
 	err = source ? put_into_like(op, out, self, d, wide, source, call_index_put_kernel, NULL) :
 		       error_code();

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * Fronts of scatter with a reduction, scatter_reduce and index_reduce. Without self in it, the
- * places that are written to begin with the reduction's neutral element; a mean is a sum, divided
- * by how many there were.
+ * Operator functions of scatter with a reduction, scatter_reduce and index_reduce. With
+ * include_self = false, the positions written to start with the reduction's identity; a mean is a
+ * sum divided by the count.
  */
 #include "ops/index/indexing.h"
 
@@ -31,7 +31,7 @@ static enum scatter_mode mode_of(enum reduction r)
 	return modes[r];
 }
 
-/* The element that changes nothing. */
+/* The identity element of the reduction. */
 static tensor_scalar neutral(enum reduction r, enum tensor_dtype dtype)
 {
 	bool max = r == REDUCE_MAX, real = dtype_is_float(dtype);
@@ -140,7 +140,7 @@ int op_index_reduce(const struct tensor_op *op, tensor **out, tensor *self, int6
 	return reduce(op, out, self, d, index, source, r, include_self);
 }
 
-/* ---- scatter with add or multiply: the older form ---- */
+/* ---- scatter with add or multiply: the older interface ---- */
 
 static int parse_old(const struct tensor_op *op, const char *text, enum reduction *r)
 {

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/*
- * x[...] of tensor/index.h: numbers, slices and new axes are views, made one item after the
- * other; tensors of indices are collected for index and index_put.
- */
+/* x[...] of tensor/index.h: numbers, slices and new axes become views, one item after another;
+ * index tensors are collected for index and index_put. */
 #include "ops/op.h"
 
 #include "family/index_tensor.h"
@@ -13,12 +11,13 @@
 
 struct subscript {
 	tensor *t; /* owned: the view so far */
-	int dim;   /* of t, that the next item is about */
+	int dim;   /* dimension of t for the next item */
 	bool tensors;
-	tensor *of[TENSOR_MAX_DIMS]; /* by dimension of t; tensor_none for all of it. Borrowed */
+	/* index per dimension of t, tensor_none for a full slice; borrowed */
+	tensor *of[TENSOR_MAX_DIMS];
 };
 
-/* Dimensions of x that an item takes. */
+/* Number of dimensions of x that an item consumes. */
 static int taken(const tensor_subscript *item)
 {
 	switch (item->kind) {
@@ -32,7 +31,7 @@ static int taken(const tensor_subscript *item)
 	}
 }
 
-/* Dimensions that an ellipsis stands for, or -1 with the error set. */
+/* Number of dimensions an ellipsis stands for, or -1 with the error set. */
 static int left_over(const tensor *x, const tensor_subscript *items, int n)
 {
 	int ellipses = 0, sum = 0;
@@ -54,7 +53,7 @@ static int left_over(const tensor *x, const tensor_subscript *items, int n)
 	return x->ndim - sum;
 }
 
-/* Takes over `next` as the view; false for NULL. */
+/* Make `next` the current view, consuming it; false if it is NULL. */
 static bool advance(struct subscript *s, tensor *next)
 {
 	if (!next)
@@ -64,7 +63,7 @@ static bool advance(struct subscript *s, tensor *next)
 	return true;
 }
 
-/* An end of a slice that counts down: -1 is before the first position. */
+/* Resolve an end of a slice with a negative step: -1 is before the first position. */
 static int64_t down_end(int64_t i, int64_t n, int64_t left_out)
 {
 	if (i == TENSOR_NONE)
@@ -73,7 +72,8 @@ static int64_t down_end(int64_t i, int64_t n, int64_t left_out)
 	return i < -1 ? -1 : i >= n ? n - 1 : i;
 }
 
-/* Dimension d backwards: a view with a negative stride. slice, as PyTorch's, does not count down. */
+/* Slice dimension d with a negative step, as a view with a negative stride. The slice operator,
+ * like PyTorch's, has no negative steps. */
 static tensor *slice_down(tensor *t, int d, const tensor_subscript *item)
 {
 	int64_t n = t->sizes[d], start = down_end(item->start, n, n - 1),
@@ -86,7 +86,7 @@ static tensor *slice_down(tensor *t, int d, const tensor_subscript *item)
 	sizes[d] = start > stop ? (start - stop - 1) / -step + 1 : 0;
 	if (sizes[d])
 		offset += start * strides[d];
-	if (sizes[d] > 1) /* so the step is shorter than the dimension, and nothing overflows */
+	if (sizes[d] > 1) /* the step is then below the dimension's size and cannot overflow */
 		strides[d] *= step;
 	return call_as_strided(t, (tensor_ints){ sizes, t->ndim },
 			       (tensor_ints){ strides, t->ndim }, offset);
@@ -106,7 +106,7 @@ static bool apply_slice(struct subscript *s, const tensor_subscript *item)
 static bool apply_tensor(struct subscript *s, tensor *index)
 {
 	s->tensors = true;
-	/* A 0-d mask takes no dimension: it gets one of size 1 to select from. */
+	/* A 0-d mask consumes no dimension: add one of size 1 to index. */
 	if (index->dtype <= TENSOR_U8 && !index->ndim) {
 		if (!advance(s, call_unsqueeze(s->t, s->dim)))
 			return false;
@@ -155,7 +155,8 @@ static int subscript_init(struct subscript *s, tensor *x, const tensor_subscript
 	return s->t ? 0 : error_code();
 }
 
-/* The list for index: a mask stands once for all its dimensions; 0-d masks have become 1-d. */
+/* Build the list for index: a mask occurs once for all its dimensions. 0-d masks have become 1-d.
+ */
 static int collect(const struct subscript *s, tensor **list, tensor **owned)
 {
 	int n = 0, k = 0;
@@ -202,7 +203,7 @@ TENSOR_EXPORT tensor *tensor_index_items(tensor *x, const tensor_subscript *item
 	return scope_own(thread(), t);
 }
 
-/* value with leading dimensions of size 1 taken off until it fits into the rank; owned. */
+/* value without the leading dimensions of size 1 that exceed the rank. Owned. */
 static tensor *trimmed(tensor *value, int ndim)
 {
 	tensor *t = tensor_get(value);

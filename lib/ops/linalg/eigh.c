@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* Front of eigenvalues and eigenvectors of symmetric and Hermitian matrices. */
+/* Operator function of eigenvalues and eigenvectors of symmetric and Hermitian matrices. */
 #include "ops/op.h"
 
 #include "kernels/abi/lapack.h"
@@ -22,7 +22,7 @@ static int check_matrices(const struct tensor_op *op, const tensor *a, const cha
 	return 0;
 }
 
-/* A copy whose columns are contiguous, as LAPACK wants them. */
+/* Copy with contiguous columns, as LAPACK requires. */
 static tensor *by_columns(const tensor *a)
 {
 	int64_t strides[TENSOR_MAX_DIMS], n = a->sizes[a->ndim - 1], step = n * n;
@@ -43,7 +43,8 @@ static tensor *by_columns(const tensor *a)
 	return t;
 }
 
-/* Eigenvectors to where they are wanted: the copy itself, or none, or somebody's tensor. */
+/* Set *vectors to the copy that holds the eigenvectors, copy it to the caller's tensor, or drop it.
+ */
 static int give_vectors(const struct tensor_op *op, tensor **vectors, tensor *a, bool compute_v)
 {
 	const int64_t nothing = 0, *sizes = compute_v ? a->sizes : &nothing;
@@ -98,7 +99,7 @@ int composite_linalg_eigh(tensor *self, const char *UPLO, tensor **eigenvalues,
 	return call__linalg_eigh(self, UPLO, true, eigenvalues, eigenvectors);
 }
 
-/* The gradient needs the vectors. */
+/* Compute the vectors too: the gradient needs them. */
 tensor *composite_linalg_eigvalsh(tensor *self, const char *UPLO)
 {
 	bool vectors = thread()->grad_enabled && tensor_requires_grad(self);

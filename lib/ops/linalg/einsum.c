@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * einsum: operands from left to right, two at a time. A label that both have and that nobody needs
- * afterwards is summed by a product of matrices; all other work is views, sums and products of
- * elements, so that the derivative is theirs.
+ * einsum: contracts operands from left to right, two at a time. A label of both that neither the
+ * result nor a later operand has is summed by a matrix product. Everything else is composed of
+ * views, sums and elementwise products, which differentiate it.
  */
 #include "ops/op.h"
 
@@ -11,21 +11,22 @@
 #include "family/reduce.h"
 #include "family/view.h"
 
-#define LETTERS	 52
-#define LABELS	 (LETTERS + TENSOR_MAX_DIMS) /* ... and the dimensions of "..." from the last */
+#define LETTERS 52
+/* letters, then the dimensions of "..." from the last */
+#define LABELS	 (LETTERS + TENSOR_MAX_DIMS)
 #define ELLIPSIS LETTERS
 
-/* An operand, or what was made of several: a label a dimension. */
+/* An operand or intermediate result, with one label per dimension. */
 struct term {
 	tensor *t;
 	int n, label[TENSOR_MAX_DIMS];
 };
 
 struct equation {
-	const char *at;	   /* the rest of the text */
-	int count[LABELS]; /* in how many places of the operands a label is */
-	int later[LABELS]; /* how many of the operands to come, or the result, have it */
-	int ellipsis;	   /* most dimensions that "..." stands for */
+	const char *at;	   /* unparsed text */
+	int count[LABELS]; /* number of occurrences in the operands */
+	int later[LABELS]; /* number of later operands, and the result, that have the label */
+	int ellipsis;	   /* largest number of dimensions "..." stands for */
 	int nout, out[TENSOR_MAX_DIMS];
 };
 
@@ -40,8 +41,8 @@ static void skip_spaces(struct equation *e)
 		e->at++;
 }
 
-/* The labels up to ',' or "->"; those of "..." are for `dims` dimensions (-1: as many as the
- * operands have). The number of labels, or -1. */
+/* Parse the labels up to ',' or "->". "..." stands for `dims` dimensions (-1: not known yet).
+ * Returns the number of labels, or -1. */
 static int read_labels(struct equation *e, int dims, int *label)
 {
 	bool seen = false;
@@ -81,7 +82,7 @@ static int read_labels(struct equation *e, int dims, int *label)
 	return n;
 }
 
-/* One dimension for two of one label: its diagonal. */
+/* Replace two dimensions with the same label by their diagonal. */
 static int merge_repeated(struct term *a)
 {
 	for (int i = 0; i < a->n; i++) {
@@ -122,7 +123,7 @@ static void drop(struct term *a, int i)
 	a->n--;
 }
 
-/* Sums what neither `other` (or NULL) nor anybody later has. */
+/* Sum the labels that neither `other` (NULL: none) nor a later operand has. */
 static int sum_alone(const struct equation *e, struct term *a, const struct term *other)
 {
 	for (int i = 0; a->t && i < a->n; i++) {
@@ -134,7 +135,7 @@ static int sum_alone(const struct equation *e, struct term *a, const struct term
 	return a->t ? 0 : error_code();
 }
 
-/* A label of size 1 here and another one there is not needed here. */
+/* Drop dimensions of size 1 of a whose label has another size in b: they broadcast. */
 static int drop_ones(struct term *a, const struct term *b)
 {
 	for (int i = 0; a->t && i < a->n; i++) {
@@ -169,7 +170,7 @@ static int64_t size_of(const struct term *a, const struct term *b, int label)
 	return i >= 0 ? a->t->sizes[i] : b->t->sizes[place(b, label)];
 }
 
-/* a with the dimensions of three groups, each made one. */
+/* a with the dimensions of each of three groups merged into one. */
 static tensor *three(const struct term *a, const struct groups *g, const enum group *order)
 {
 	int64_t dims[TENSOR_MAX_DIMS], sizes[3];
@@ -257,7 +258,8 @@ static int read_operands(struct equation *e, tensor_list tensors, struct term *t
 	return 0;
 }
 
-/* What is written behind "->", or else "..." and the letters that occur once, in their order. */
+/* Parse the output after "->". Without it, the output is "..." and the letters that occur once, in
+ * alphabetical order. */
 static int read_output(struct equation *e)
 {
 	bool used[LABELS] = { false };

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* Fronts of Fourier transforms: one dimension after the other, the result scaled by the last. */
+/* Operator functions of Fourier transforms: one dimension after another; the last one scales the
+ * result. */
 #include "ops/op.h"
 
 #include "kernels/abi/fft.h"
@@ -15,7 +16,7 @@ static enum tensor_dtype complex_of(enum tensor_dtype real)
 				    TENSOR_DTYPE_NONE;
 }
 
-/* Dimensions counted from the front, each once; the number of positions, or -1. */
+/* Wrap the dimensions and check that they differ. Returns the number of positions, or -1. */
 static int64_t check_dims(const struct tensor_op *op, const tensor *self, tensor_ints dim,
 			  int64_t normalization, int *dims)
 {
@@ -54,7 +55,7 @@ static double scale_of(int64_t normalization, int64_t n)
 	return normalization == 2 ? 1 / positions : normalization == 1 ? 1 / sqrt(positions) : 1;
 }
 
-/* t in place along dims; the last of them scales. */
+/* Transform t in place along dims and scale it in the last. */
 static int transform(const struct tensor_op *op, tensor *t, const int *dims, int n, bool forward,
 		     double scale)
 {
@@ -66,7 +67,7 @@ static int transform(const struct tensor_op *op, tensor *t, const int *dims, int
 	return err;
 }
 
-/* A result of the kernels, made apart, into what the caller gets; takes over t. */
+/* Set *out from the kernels' result t, which is consumed. */
 static int deliver(const struct tensor_op *op, tensor **out, const tensor *self, tensor *t, int err)
 {
 	const tensor *inputs[] = { self };

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/*
- * fft_fft and its relatives: they choose dimensions and sizes, cut the input or fill it with zeros,
- * and call a transform. Also the frequencies that belong to positions, and their order.
- */
+/* fft_fft and the other torch.fft functions: they choose dimensions and sizes, trim or zero-pad the
+ * input, and call a transform. Also fftfreq and fftshift. */
 #include "ops/op.h"
 
 #include "family/copy.h"
@@ -17,8 +15,7 @@
 
 /* ---- arguments ---- */
 
-/* Dimensions in the order of transformation, the last first, and how many positions each shall
- * have. */
+/* Dimensions in the order of transformation, last first, and the size of each. */
 struct axes {
 	int n;
 	int64_t dim[TENSOR_MAX_DIMS], size[TENSOR_MAX_DIMS];
@@ -43,7 +40,7 @@ static int add_axis(const char *op, const tensor *self, struct axes *a, int64_t 
 	return 0;
 }
 
-/* s without dim is of the last dimensions; without both, all are meant. */
+/* s without dim applies to the last dimensions; without both, all dimensions are transformed. */
 static int axes_of(const char *op, const tensor *self, tensor_ints s, tensor_ints dim,
 		   struct axes *a)
 {
@@ -63,7 +60,7 @@ static int axes_of(const char *op, const tensor *self, tensor_ints s, tensor_int
 	return err;
 }
 
-/* The normalization that a name means in a direction, or -1. */
+/* Normalization for a name and direction, or -1. */
 static int named(const char *op, const char *norm, bool forward)
 {
 	if (!norm || !strcmp(norm, "backward"))
@@ -76,7 +73,7 @@ static int named(const char *op, const char *norm, bool forward)
 	return -1;
 }
 
-/* n positions along d: cut, or zeros after them. */
+/* Trim or zero-pad dimension d to n positions. */
 static tensor *resized_along(tensor *x, int64_t d, int64_t n)
 {
 	int64_t sizes[TENSOR_MAX_DIMS];
@@ -100,7 +97,7 @@ static tensor *resized(tensor *x, const struct axes *a)
 	return x;
 }
 
-/* self as floating, or as complex, numbers. */
+/* self promoted to a floating or complex dtype. */
 static tensor *promoted(tensor *self, bool to_complex)
 {
 	enum tensor_dtype dtype = dtype_to_float(self->dtype);
@@ -132,7 +129,8 @@ static int check_real(const char *op, const tensor *self, const struct axes *a)
 	return a->n ? 0 : tensor_fail(EINVAL, "%s: a dimension is needed", op);
 }
 
-/* The last dimension is the one that is cut to its half; conjugated where not forward. */
+/* The last dimension keeps its non-redundant half. For an inverse transform the result is
+ * conjugated. */
 static tensor *real_to_complex(const char *op, tensor *self, tensor_ints s, tensor_ints dim,
 			       const char *norm, bool forward)
 {
@@ -149,7 +147,7 @@ static tensor *real_to_complex(const char *op, tensor *self, tensor_ints s, tens
 	return a.n == 1 ? x : tensor_fft_c2c(x, (tensor_ints){ a.dim, a.n - 1 }, how, false);
 }
 
-/* To a real tensor from the half that symmetry leaves of the last dimension. */
+/* Real result from the non-redundant half of the last dimension. */
 static tensor *complex_to_real(const char *op, tensor *self, tensor_ints s, tensor_ints dim,
 			       const char *norm, bool forward)
 {
@@ -261,7 +259,7 @@ tensor *composite_fft_ihfftn(tensor *self, tensor_ints s, tensor_ints dim, const
 
 /* ---- frequencies ---- */
 
-/* The numbers from begin up to n positions, in units of 1 / (n d). */
+/* The integers from begin to end, in units of 1 / (n d). */
 static tensor *frequencies(const char *op, int64_t begin, int64_t end, int64_t n, double d,
 			   tensor_options options)
 {
@@ -293,7 +291,7 @@ tensor *composite_fft_rfftfreq(int64_t n, double d, tensor_options options)
 	return scope_leave_with(&guard, frequencies("fft_rfftfreq", 0, n / 2 + 1, n, d, options));
 }
 
-/* The position of frequency 0 to the middle, or back. */
+/* Roll frequency 0 to the middle, or back. */
 static tensor *shifted(const char *op, tensor *self, tensor_ints dim, bool back)
 {
 	int64_t shifts[TENSOR_MAX_DIMS], dims[TENSOR_MAX_DIMS],

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* What fronts of linear algebra share: checks, matrices by columns, delivery of results. */
+/* Shared functions of linear algebra: checks, column-major copies, return of results. */
 #include "ops/linalg/linalg.h"
 #include "ops/snapshot.h"
 
@@ -21,7 +21,7 @@ static int deliver(const struct tensor_op *op, const struct op_result *r)
 	return err ? err : output_end(op, &o, r->out, operand_copy(o.t, r->made));
 }
 
-/* Results that the caller gave are written one after the other. */
+/* The caller's results must not overlap: they are written one after another. */
 static int check_results(const struct tensor_op *op, const struct op_result *results, int n)
 {
 	for (int i = 0; i < n; i++) {
@@ -83,7 +83,7 @@ int linalg_check_system(const char *op, const tensor *a, const tensor *b, bool l
 	return 0;
 }
 
-/* The strides of matrices by columns; returns the number of elements of the dimensions. */
+/* Compute strides for column-major matrices. Returns the number of elements. */
 static void column_strides(const int64_t *sizes, int ndim, int64_t *strides)
 {
 	int64_t step = sizes[ndim - 2] * sizes[ndim - 1];

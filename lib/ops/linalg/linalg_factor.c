@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* Fronts of Cholesky and QR factors, and of systems with triangular matrices. */
+/* Operator functions of Cholesky and QR factorization, and of triangular systems. */
 #include "ops/linalg/linalg.h"
 
 #include "family/copy.h"
@@ -141,7 +141,7 @@ int op_geqrf(const struct tensor_op *op, tensor **a, tensor **tau, tensor *self)
 	return linalg_leave(op, &guard, (struct op_result[]){ { a, f.a }, { tau, f.tau } }, 2, err);
 }
 
-/* The first `columns` columns of the product of f's reflectors, by columns. */
+/* The first `columns` columns of the product of f's reflectors, column-major. */
 static tensor *product(const struct tensor_op *op, const struct reflectors *f, int64_t columns)
 {
 	householder_kernel fn =

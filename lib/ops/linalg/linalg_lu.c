@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* LU factors, and what is computed with them: systems of equations, inverses, determinants. */
+/* LU factorization, and operators that use it: linear systems, inverses, determinants. */
 #include "ops/linalg/linalg.h"
 
 #include "family/activation.h"
@@ -21,13 +21,13 @@
 
 #include <math.h>
 
-/* ---- the factors ---- */
+/* ---- factorization ---- */
 
 struct lu {
 	tensor *lu, *pivots, *info;
 };
 
-/* The factors of a [.., m, n] by columns. check: a singular matrix is an error. */
+/* Factor a column-major a [.., m, n]. check: a singular matrix is an error. */
 static int factor(const struct tensor_op *op, tensor *a, bool pivot, bool check, struct lu *f)
 {
 	lu_factor_kernel fn = (lu_factor_kernel)op_kernel(op, &kernels_linalg_lu_factor, a);
@@ -85,10 +85,10 @@ int composite_linalg_lu_factor(tensor *A, bool pivot, tensor **LU, tensor **pivo
 	return lu_factor(A, pivot, true, LU, pivots);
 }
 
-/* ---- unpacked ---- */
+/* ---- unpacking ---- */
 
-/* The rows' order after the exchanges of one matrix, or EINVAL. Each pivot is read once: another
- * process may be able to write to them. */
+/* Apply one matrix's row exchanges to `order`, or EINVAL. Each pivot is read once: another process
+ * may be able to write to them. */
 static int exchange(const int32_t *pivots, int64_t k, int64_t *order, int64_t m)
 {
 	for (int64_t i = 0; i < m; i++)
@@ -106,7 +106,7 @@ static int exchange(const int32_t *pivots, int64_t k, int64_t *order, int64_t m)
 	return 0;
 }
 
-/* bool [.., m, m]: P, as pivots [.., k] of matrices with m rows say. */
+/* bool [.., m, m]: the permutation matrix of pivots [.., k] of matrices with m rows. */
 static tensor *permutation(tensor *pivots, int64_t m)
 {
 	int64_t sizes[TENSOR_MAX_DIMS], k;
@@ -197,9 +197,9 @@ int composite_linalg_lu(tensor *A, bool pivot, tensor **P, tensor **L, tensor **
 	return err;
 }
 
-/* ---- systems of equations ---- */
+/* ---- linear systems ---- */
 
-/* A private copy of pivots for the matrices of lu; a pivot that is no row is EINVAL. */
+/* Private copy of the pivots of lu. EINVAL for a pivot that is not a row. */
 static tensor *checked_pivots(const char *op, tensor *pivots, const tensor *lu)
 {
 	int64_t sizes[TENSOR_MAX_DIMS], n = lu->sizes[lu->ndim - 1];
@@ -216,7 +216,7 @@ static tensor *checked_pivots(const char *op, tensor *pivots, const tensor *lu)
 	return t;
 }
 
-/* From the right, the transposed system is solved: X A = B is A^T X^T = B^T. */
+/* A system X A = B is solved as A^T X^T = B^T. */
 static tensor *solved(const struct tensor_op *op, tensor *lu, tensor *pivots, tensor *b, bool left,
 		      bool adjoint)
 {
@@ -251,7 +251,7 @@ tensor *composite_lu_solve(tensor *self, tensor *LU_data, tensor *LU_pivots)
 	return call_linalg_lu_solve(LU_data, LU_pivots, self, true, false);
 }
 
-/* [n], or [.., n] with the batch of a: one vector for each matrix. */
+/* True if b is [n], or [.., n] with the batch of a: one vector per matrix. */
 static bool is_vectors(const tensor *a, const tensor *b)
 {
 	return b->ndim == 1 || (a->ndim == b->ndim + 1 &&
@@ -335,7 +335,7 @@ tensor *composite_linalg_inv(tensor *A)
 
 /* ---- determinants ---- */
 
-/* The sign that the exchanges of rows give, [..] of a real or complex dtype. */
+/* Sign of the row permutation, [..] of a real or complex dtype. */
 static tensor *exchange_sign(tensor *pivots, enum tensor_dtype dtype)
 {
 	int64_t n = pivots->sizes[pivots->ndim - 1];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* Fronts of singular values and of eigenvalues of any square matrices. */
+/* Operator functions of singular values, and of eigenvalues of general square matrices. */
 #include "ops/linalg/linalg.h"
 
 #include "family/compare.h"
@@ -15,10 +15,8 @@
 
 #include <tensor/autograd.h>
 
-/*
- * EDOM for NaN and infinities: with them LAPACK's iterations may not end, and its check of
- * arguments ends the process. a is the private copy that LAPACK gets.
- */
+/* EDOM for NaN and infinities: LAPACK's iterations may not end with them, and its argument check
+ * ends the process. a is the private copy passed to LAPACK. */
 static int check_finite(const char *op, tensor *a)
 {
 	tensor *all = tensor_all(tensor_isfinite(a));
@@ -36,7 +34,7 @@ struct singular {
 	tensor *u, *s, *vh;
 };
 
-/* Without elements there is no call: any unitary matrices will do. */
+/* LAPACK is not called for empty matrices: any unitary vectors are valid. */
 static int unit_vectors(struct singular *f)
 {
 	tensor *const sides[] = { f->u, f->vh };
@@ -98,7 +96,7 @@ int composite_linalg_svd(tensor *A, bool full_matrices, const char *driver, tens
 	return call__linalg_svd(A, full_matrices, true, driver, U, S, Vh);
 }
 
-/* The gradient needs the vectors. */
+/* Compute the vectors too: the gradient needs them. */
 tensor *composite_linalg_svdvals(tensor *A, const char *driver)
 {
 	bool vectors = thread()->grad_enabled && tensor_requires_grad(A);
@@ -111,7 +109,7 @@ tensor *composite_linalg_svdvals(tensor *A, const char *driver)
 	return s;
 }
 
-/* V instead of its adjoint; zeros instead of nothing without compute_uv. */
+/* Returns V instead of its adjoint, and zeros instead of empty tensors without compute_uv. */
 int composite_svd(tensor *self, bool some, bool compute_uv, tensor **U, tensor **S, tensor **V)
 {
 	tensor_options o = TENSOR_OPTIONS(.dtype = self->dtype, .device = self->device);
@@ -197,7 +195,7 @@ int op_eigvals(const struct tensor_op *op, tensor **values, tensor *self)
 	return linalg_leave(op, &guard, (struct op_result[]){ { values, w } }, 1, err);
 }
 
-/* The gradient needs the vectors. */
+/* Compute the vectors too: the gradient needs them. */
 tensor *composite_linalg_eigvals(tensor *self)
 {
 	tensor *values, *vectors;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* matmul, linear and their relatives: products of any rank, made of mm, bmm, mv and dot. */
+/* matmul, linear and other products of any rank, composed of mm, bmm, mv and dot. */
 #include "ops/op.h"
 
 #include "family/mm.h"
@@ -9,7 +9,7 @@
 
 /* ---- matmul ---- */
 
-/* The sizes of t with its last `drop` ones replaced by those of `tail`. */
+/* Sizes of t with the last `drop` replaced by `tail`. */
 static tensor_ints shape_with(int64_t *sizes, const tensor *t, int drop, tensor_ints tail)
 {
 	int n = t->ndim - drop;
@@ -20,7 +20,7 @@ static tensor_ints shape_with(int64_t *sizes, const tensor *t, int drop, tensor_
 	return (tensor_ints){ sizes, n + tail.len };
 }
 
-/* self [.., k] times one matrix or vector: all rows at once. */
+/* self [.., k] times one matrix or vector, as a single product of all rows. */
 static tensor *rows_times(tensor *self, tensor *other)
 {
 	int64_t sizes[TENSOR_MAX_DIMS], k = self->sizes[self->ndim - 1], rows = 1;
@@ -34,7 +34,7 @@ static tensor *rows_times(tensor *self, tensor *other)
 			   shape_with(sizes, self, 1, tail));
 }
 
-/* t, whose last two dimensions stay, as [count, r, c] with its other ones broadcast to `batch`. */
+/* t as [count, r, c]: the last two dimensions stay, the others are expanded to `batch`. */
 static tensor *as_batch(tensor *t, tensor_ints batch, int64_t count)
 {
 	int64_t sizes[TENSOR_MAX_DIMS], r = t->sizes[t->ndim - 2], c = t->sizes[t->ndim - 1];
@@ -47,7 +47,7 @@ static tensor *as_batch(tensor *t, tensor_ints batch, int64_t count)
 			      TENSOR_INTS(count, r, c));
 }
 
-/* Both have two dimensions or more. */
+/* Product of operands with at least two dimensions. */
 static tensor *batches_times(tensor *self, tensor *other)
 {
 	tensor a = *self, b = *other;
@@ -175,7 +175,7 @@ static tensor *scaled(tensor *t, tensor_scalar k)
 	return is_number(k, 1) ? t : tensor_mul_scalar(t, k);
 }
 
-/* beta * self + product, self unread for beta 0, shapes as the product's. */
+/* beta * self + product, in the shape of the product. self is not read if beta is 0. */
 static tensor *plus_self(const char *op, tensor *self, tensor *product, tensor_scalar beta)
 {
 	if (!product)
@@ -188,7 +188,7 @@ static tensor *plus_self(const char *op, tensor *self, tensor *product, tensor_s
 	return is_number(beta, 0) ? product : tensor_add(scaled(self, beta), product);
 }
 
-/* A factor keeps the dtype: truth among bools, no fraction among integers. */
+/* Check that the factor does not change the dtype: a bool for bools, no fraction for integers. */
 static int addr_factor(const char *name, enum tensor_dtype dtype, tensor_scalar *s)
 {
 	if (dtype_is_integral(dtype) && s->kind >= TENSOR_SCALAR_FLOAT)
@@ -215,7 +215,7 @@ tensor *composite_addr(tensor *self, tensor *vec1, tensor *vec2, tensor_scalar b
 						  scaled(outer("addr", vec1, vec2), alpha), beta));
 }
 
-/* The sum of the products is one product whose k is all of theirs. */
+/* The sum of the products is one product whose inner dimension joins theirs. */
 tensor *composite_addbmm(tensor *self, tensor *batch1, tensor *batch2, tensor_scalar beta,
 			 tensor_scalar alpha)
 {

@@ -27,9 +27,9 @@
 
 /* ---- ranks and pseudo-inverses ---- */
 
-/* Which singular values count: those above atol, and above rtol times the greatest. */
+/* Threshold for singular values: max(atol, rtol * largest singular value). */
 struct threshold {
-	tensor *atol, *rtol; /* NULL where not given */
+	tensor *atol, *rtol; /* NULL if not given */
 };
 
 static tensor *scalar_tensor(double v, const tensor *like)
@@ -53,7 +53,7 @@ static double epsilon_of(const tensor *a)
 	       (double)(m > n ? m : n);
 }
 
-/* bool [.., k] for magnitudes s [.., k] of a's singular values. */
+/* bool [.., k]: true where the magnitude s [.., k] is above the threshold for a. */
 static tensor *counted(tensor *s, const tensor *a, struct threshold t)
 {
 	tensor *greatest, *least, *rtol = t.rtol;
@@ -63,7 +63,7 @@ static tensor *counted(tensor *s, const tensor *a, struct threshold t)
 	if (!s->sizes[s->ndim - 1])
 		return tensor_gt_scalar(s, tensor_scalar_int(0));
 	greatest = tensor_amax(s, TENSOR_INTS(-1), true);
-	if (!rtol && t.atol) /* a tolerance above 0 needs no other */
+	if (!rtol && t.atol) /* a positive atol replaces the default rtol */
 		rtol = tensor_where_scalarself(tensor_gt_scalar(t.atol, tensor_scalar_int(0)),
 					       tensor_scalar_float(0),
 					       scalar_tensor(epsilon_of(a), a));
@@ -133,7 +133,7 @@ tensor *composite_matrix_rank_tol_tensor(tensor *input, tensor *tol, bool hermit
 					hermitian));
 }
 
-/* t [.., k] with 1/t where it counts, else 0 */
+/* 1/t [.., k] where `counts`, else 0. */
 static tensor *inverted(tensor *t, tensor *counts)
 {
 	return tensor_where_scalarother(counts, tensor_reciprocal(t), tensor_scalar_float(0));
@@ -206,7 +206,7 @@ static tensor *identities(const tensor *a)
 	return one ? tensor_expand(one, (tensor_ints){ a->sizes, a->ndim }) : NULL;
 }
 
-/* By squares, from the lowest bit of n. */
+/* Binary exponentiation, from the lowest bit of n. */
 static tensor *power(tensor *a, uint64_t n)
 {
 	tensor *result = NULL;
@@ -234,7 +234,8 @@ tensor *composite_linalg_matrix_power(tensor *self, int64_t n)
 	guard = tensor_scope_enter();
 	if (n == 0)
 		t = tensor_copy_(tensor_clone(self),
-				 identities(self)); /* has history, with a gradient of zero */
+				 /* keeps self in the graph, with a gradient of zero */
+				 identities(self));
 	else if (n == 1)
 		t = tensor_clone(self);
 	else if (n > 0)
@@ -244,8 +245,8 @@ tensor *composite_linalg_matrix_power(tensor *self, int64_t n)
 	return scope_leave_with(&guard, t);
 }
 
-/* The coefficients of the numerator of the approximant [13/13]; the denominator's have alternating
- * signs. */
+/* Coefficients of the numerator of the [13/13] Pade approximant of exp; those of the denominator
+ * have alternating signs. */
 static const double pade[] = {
 	64764752532480000,
 	32382376266240000,
@@ -263,7 +264,7 @@ static const double pade[] = {
 	1,
 };
 
-/* The sum of c[i] p[i] for four powers */
+/* The sum of c[i] p[i] over four powers. */
 static tensor *combined(tensor *const *p, const double *c, int step)
 {
 	tensor *t = tensor_mul_scalar(p[0], tensor_scalar_float(c[0]));
@@ -273,7 +274,7 @@ static tensor *combined(tensor *const *p, const double *c, int step)
 	return t;
 }
 
-/* exp(a) for a norm below 5.4, where the approximant is exact to a double's last place. */
+/* exp(a) for a norm below 5.4, where the approximant is accurate to f64 rounding (Higham 2005). */
 static tensor *approximant(tensor *a)
 {
 	tensor *p[4], *high[4], *odd, *even;
@@ -293,7 +294,7 @@ static tensor *approximant(tensor *a)
 	return tensor_linalg_solve(tensor_sub(even, odd), tensor_add(even, odd));
 }
 
-/* How often all matrices are halved until the norm of each is below that; -1 with the error set. */
+/* Number of halvings after which every matrix's norm is below that limit; -1 with the error set. */
 static int halvings(tensor *a)
 {
 	tensor *norm = tensor_max(
@@ -325,7 +326,7 @@ static tensor *exponential(tensor *a)
 	return t;
 }
 
-/* In doubles: each square doubles the error of the one before. */
+/* Computed in f64: each squaring doubles the error. */
 tensor *explicit_matrix_exp(tensor *self)
 {
 	struct tensor_scope_guard guard = tensor_scope_enter();
@@ -346,7 +347,7 @@ tensor *composite_matrix_exp(tensor *self)
 
 /* ---- tensors as matrices ---- */
 
-/* The product of n sizes; the sizes are of one tensor. */
+/* Product of n sizes of one tensor; it cannot overflow. */
 static int64_t product_of(const int64_t *sizes, int64_t n)
 {
 	int64_t product = 1;
@@ -382,7 +383,7 @@ tensor *composite_linalg_tensorinv(tensor *self, int64_t ind)
 			       (tensor_ints){ sizes, self->ndim }));
 }
 
-/* self with dims at its end, in their order */
+/* self with dims moved to the end, in their order. */
 static tensor *moved_to_end(tensor *self, tensor_ints dims)
 {
 	int64_t to[TENSOR_MAX_DIMS];
@@ -415,9 +416,9 @@ tensor *composite_linalg_tensorsolve(tensor *self, tensor *other, tensor_ints di
 	return scope_leave_with(&guard, x);
 }
 
-/* ---- small ones ---- */
+/* ---- vander, chain products ---- */
 
-/* Powers by repeated multiplication, so that the result is that of a loop. */
+/* Powers by repeated multiplication, so that the result equals that of a loop. */
 tensor *composite_linalg_vander(tensor *x, int64_t N)
 {
 	int64_t sizes[TENSOR_MAX_DIMS + 1], n;
@@ -457,7 +458,7 @@ tensor *composite_linalg_vecdot(tensor *x, tensor *y, int64_t dim)
 	if (dtype_is_complex(x->dtype))
 		x = tensor_conj_physical(x);
 	products = tensor_mul(x, y);
-	if (products) /* integers keep their dtype, as in a product of matrices */
+	if (products) /* integers keep their dtype, as in a matrix product */
 		products = tensor_sum_dim_opt(products, TENSOR_INTS(dim), false, products->dtype);
 	return scope_leave_with(&guard, products);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* Norms and condition numbers of matrices, and linalg_norm, which has those of vectors, too. */
+/* Norms and condition numbers of matrices; linalg_norm, which also takes vectors. */
 #include "ops/linalg/linalg.h"
 
 #include "family/compare.h"
@@ -18,7 +18,7 @@
 
 #include <math.h>
 
-/* A norm has a name, or is of a number. */
+/* Norm given by name or by number. */
 struct norm {
 	enum { OF_NUMBER, FROBENIUS, NUCLEAR } kind;
 	double ord;
@@ -43,10 +43,10 @@ static tensor *as_dtype(tensor *t, enum tensor_dtype dtype)
 	return dtype == TENSOR_DTYPE_NONE ? t : tensor_to(t, TENSOR_OPTIONS(.dtype = dtype));
 }
 
-/* Sums of magnitudes along rows or columns, and their extreme; the greatest of none is 0. */
+/* Largest or smallest sum of magnitudes along rows or columns; the largest of none is 0. */
 static tensor *sum_norm(tensor *a, int summed, int other, bool least, bool keepdim)
 {
-	/* without keepdim the dimensions after the summed one move */
+	/* Without keepdim, dimensions after the summed one move down by one. */
 	int64_t rest = !keepdim && other > summed ? other - 1 : other;
 	tensor *sums = tensor_sum_dim(tensor_abs(a), TENSOR_INTS(summed), keepdim);
 
@@ -57,7 +57,7 @@ static tensor *sum_norm(tensor *a, int summed, int other, bool least, bool keepd
 	return tensor_amax(sums, TENSOR_INTS(rest), keepdim);
 }
 
-/* The greatest (0 of none), the least, or the sum of the singular values. */
+/* Largest (0 for none), smallest, or sum of the singular values. */
 static tensor *spectral_norm(tensor *a, const int *dims, struct norm norm, bool keepdim)
 {
 	tensor *s = tensor_linalg_svdvals(
@@ -92,7 +92,7 @@ static int check_dims(const char *op, const tensor *a, tensor_ints dim, int *dim
 	return 0;
 }
 
-/* In an open scope. */
+/* Needs an open scope. */
 static tensor *matrix_norm(const char *op, tensor *a, struct norm norm, tensor_ints dim,
 			   bool keepdim, enum tensor_dtype dtype)
 {
@@ -137,7 +137,7 @@ tensor *composite_linalg_matrix_norm_str(tensor *self, const char *ord, tensor_i
 				matrix_norm("linalg_matrix_norm", self, norm, dim, keepdim, dtype));
 }
 
-/* ---- of vectors or matrices ---- */
+/* ---- norm of vectors or matrices ---- */
 
 static const tensor_ints last_two = { (const int64_t[]){ -2, -1 }, 2 };
 
@@ -186,9 +186,9 @@ tensor *composite_nuclear_norm_dim(tensor *self, tensor_ints dim, bool keepdim)
 	return composite_linalg_matrix_norm_str(self, "nuc", dim, keepdim, TENSOR_DTYPE_NONE);
 }
 
-/* ---- condition ---- */
+/* ---- condition number ---- */
 
-/* Of matrices without elements: 0 for each. */
+/* Empty matrices have condition number 0. */
 static tensor *cond_of_nothing(const tensor *self)
 {
 	return tensor_zeros((tensor_ints){ self->sizes, self->ndim - 2 },
@@ -196,7 +196,7 @@ static tensor *cond_of_nothing(const tensor *self)
 					   .device = self->device));
 }
 
-/* From the singular values: the greatest by the least; infinite where that is 0. */
+/* Largest singular value divided by the smallest; infinite if that is 0. */
 static tensor *spectral_cond(tensor *self, bool inverted)
 {
 	tensor *s = self->numel ? tensor_linalg_svdvals(self) : NULL, *greatest, *least;
@@ -208,7 +208,7 @@ static tensor *spectral_cond(tensor *self, bool inverted)
 	return inverted ? tensor_div(least, greatest) : tensor_div(greatest, least);
 }
 
-/* The inverse of a singular matrix is infinite, and no error. */
+/* The inverse of a singular matrix counts as infinite; it is not an error. */
 static tensor *norm_cond(tensor *self, struct norm norm)
 {
 	tensor *inverse, *info, *norms, *singular;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* Fronts of matrix products: shapes and dtypes are checked, the backend's mm computes. */
+/* Operator functions of matrix products: shape and dtype checks, then the backend's mm kernel. */
 #include "ops/op.h"
 
 #include "family/mm.h"
@@ -22,7 +22,7 @@ static int check_dtype(const struct tensor_op *op, const char *name_a, const ten
 			   tensor_dtype_name(b->dtype));
 }
 
-/* a [m, k] times b [k, n] */
+/* Check a [m, k] @ b [k, n]. */
 static int check_product(const struct tensor_op *op, const char *name_a, const tensor *a,
 			 const tensor *b)
 {
@@ -77,7 +77,7 @@ int op_addmm(const struct tensor_op *op, tensor **out, tensor *self, tensor *mat
 				   "[%lld, %lld]",
 				   op->schema.name, SHAPE_STR(self), (long long)sizes[0],
 				   (long long)sizes[1]);
-	/* In place, self is where the product is added; else it is one more input. */
+	/* In place, the kernel accumulates into self; otherwise self is an input. */
 	if (output_begin_apart(op, &o, *out, mat1->dtype, sizes, 2, inputs, inplace ? 2 : 3) < 0)
 		return error_code();
 	fn = (mm_kernel)op_kernel(op, op->kernels, o.t);

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/*
- * Fronts of products of vectors and of batches of matrices. A vector is looked at as a matrix of
- * one column; then the backend's mm computes.
- */
+/* Operator functions of products with vectors and of batched products. A vector is passed to the
+ * backend's mm as a matrix of one column. */
 #include "ops/op.h"
 
 #include "family/matmul.h"
@@ -27,7 +25,8 @@ static int check_dtype(const struct tensor_op *op, const char *name_a, const ten
 			   tensor_dtype_name(b->dtype));
 }
 
-/* Where beta * self is to be added: self broadcast into the output, unless it is the output. */
+/* Copy self, broadcast, into the output for the kernel to accumulate, unless self is the output or
+ * beta is 0. */
 static int fill_with(const struct op_output *o, const tensor *self, tensor_scalar beta)
 {
 	return scalar_is_zero(beta) || o->t == self ? 0 : operand_copy(o->t, self);
@@ -56,7 +55,7 @@ static int factors(const struct tensor_op *op, enum tensor_dtype dtype, tensor_s
 
 /* ---- batches ---- */
 
-/* a [b, m, k] times b [b, k, n] */
+/* Check a [b, m, k] @ b [b, k, n]. */
 static int check_batches(const struct tensor_op *op, const char *name_a, const tensor *a,
 			 const char *name_b, const tensor *b, int64_t *sizes)
 {
@@ -112,7 +111,7 @@ int op_baddbmm(const struct tensor_op *op, tensor **out, tensor *self, tensor *b
 
 /* ---- vectors ---- */
 
-/* A vector as a matrix of one column, in `column`. */
+/* Describe a vector as a matrix of one column, in `column`. */
 static const tensor *as_column(tensor *column, const tensor *t)
 {
 	*column = *t;
@@ -121,7 +120,7 @@ static const tensor *as_column(tensor *column, const tensor *t)
 	return column;
 }
 
-/* out = beta * self + alpha * mat vec, where self may be NULL. */
+/* out = beta * self + alpha * mat @ vec; self may be NULL. */
 static int matrix_times_vector(const struct tensor_op *op, tensor **out, tensor *self, tensor *mat,
 			       tensor *vec, tensor_scalar beta, tensor_scalar alpha)
 {

@@ -11,7 +11,7 @@
 
 /* ---- tensordot ---- */
 
-/* The dimensions of one operand, sorted into those that stay and those that are summed over. */
+/* The dimensions of one operand, divided into kept and contracted ones. */
 struct sides {
 	int64_t dims[TENSOR_MAX_DIMS], kept_sizes[TENSOR_MAX_DIMS];
 	int kept, summed;
@@ -41,7 +41,8 @@ static int sort_dims(struct sides *s, const tensor *t, const int *dims, int n, b
 	return 0;
 }
 
-/* A dimension of size 1 stands for all positions of the other's: those are summed first. */
+/* Check the contracted dimensions. Where one has size 1, the other is summed first, because the
+ * first broadcasts. */
 static int pair_dims(tensor **a, tensor **b, tensor_ints dims_a, tensor_ints dims_b, int *da,
 		     int *db, int64_t *size)
 {
@@ -152,7 +153,7 @@ tensor *composite_kron(tensor *self, tensor *other)
 
 /* ---- cross ---- */
 
-/* The vectors along a dimension with their elements moved on by k places. */
+/* Roll the vectors along a dimension by k positions. */
 static tensor *rolled(tensor *t, int64_t dim, int64_t k)
 {
 	return tensor_cat(TENSOR_LIST(tensor_narrow(t, dim, k, 3 - k), tensor_narrow(t, dim, 0, k)),
@@ -215,10 +216,11 @@ tensor *composite_cross(tensor *self, tensor *other, int64_t dim)
 
 struct chain {
 	tensor *t[CHAIN];
-	int split[CHAIN][CHAIN]; /* of the product of i to j: the last matrix of its left half */
+	/* split of the product of matrices i to j: the last matrix of its left part */
+	int split[CHAIN][CHAIN];
 };
 
-/* The classic dynamic program over sub-chains. sizes: of matrix i, sizes[i] by sizes[i + 1]. */
+/* Dynamic program for the cheapest order of products. Matrix i is sizes[i] by sizes[i + 1]. */
 static void order(struct chain *c, const int64_t *sizes, int n)
 {
 	double cost[CHAIN][CHAIN] = { { 0 } };

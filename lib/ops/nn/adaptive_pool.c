@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* Adaptive pooling: the output's size is given, windows cover the input evenly. */
+/* Adaptive pooling: the caller gives the output's size, and windows divide the input evenly. */
 #include "ops/nn/spatial.h"
 
 #include "family/pool.h"
 #include "family/reduce.h"
 
-/* Sizes of the output; those of planes' dimensions are the input's. */
-static int infer(const struct tensor_op *op, const tensor *self, tensor_ints output_size, int n,
-		 int64_t *sizes)
+/* Compute the output's sizes: output_size in the spatial dimensions, self's in the others. */
+int adaptive_pool_infer(const struct tensor_op *op, const tensor *self, tensor_ints output_size,
+			int n, int64_t *sizes)
 {
 	int64_t size[SPATIAL];
 
@@ -19,7 +19,8 @@ static int infer(const struct tensor_op *op, const tensor *self, tensor_ints out
 	return 0;
 }
 
-/* A gradient's sizes are free in the spatial dimensions. */
+/* Check everything but the gradient's spatial sizes, which are the output's and may have any value.
+ */
 static int check_gradient(const struct tensor_op *op, const tensor *grad, const tensor *self,
 			  const tensor *indices, int n)
 {
@@ -33,46 +34,93 @@ static int check_gradient(const struct tensor_op *op, const tensor *grad, const 
 	return pool_check_gradient(op, grad, self, sizes, indices);
 }
 
-#define ADAPTIVE(N)                                                                             \
-	int op_adaptive_avg_pool##N##d(const struct tensor_op *op, tensor **out, tensor *self,  \
-				       tensor_ints output_size)                                 \
-	{                                                                                       \
-		const struct pool_params p = { .spatial = N };                                  \
-		int64_t sizes[TENSOR_MAX_DIMS];                                                 \
-                                                                                                \
-		if (infer(op, self, output_size, N, sizes) < 0)                                 \
-			return error_code();                                                    \
-		return pool_run(op, out, self, sizes, &p);                                      \
-	}                                                                                       \
-	int op_adaptive_avg_pool##N##d_backward(const struct tensor_op *op, tensor **out,       \
-						tensor *grad_output, tensor *self)              \
-	{                                                                                       \
-		const struct pool_params p = { .spatial = N };                                  \
-                                                                                                \
-		if (check_gradient(op, grad_output, self, NULL, N) < 0)                         \
-			return error_code();                                                    \
-		return pool_run(op, out, grad_output, self->sizes, &p);                         \
-	}                                                                                       \
-	int op_adaptive_max_pool##N##d(const struct tensor_op *op, tensor **output,             \
-				       tensor **indices, tensor *self, tensor_ints output_size) \
-	{                                                                                       \
-		const struct pool_params p = { .spatial = N };                                  \
-		int64_t sizes[TENSOR_MAX_DIMS];                                                 \
-                                                                                                \
-		if (infer(op, self, output_size, N, sizes) < 0)                                 \
-			return error_code();                                                    \
-		return pool_run_max(op, output, indices, self, sizes, &p);                      \
-	}                                                                                       \
-	int op_adaptive_max_pool##N##d_backward(const struct tensor_op *op, tensor **out,       \
-						tensor *grad_output, tensor *self,              \
-						tensor *indices)                                \
-	{                                                                                       \
-		if (check_gradient(op, grad_output, self, indices, N) < 0)                      \
-			return error_code();                                                    \
-		return pool_run_max_backward(op, out, grad_output, self, indices, N);           \
-	}
-ADAPTIVE(2)
-ADAPTIVE(3)
+static int adaptive_avg_pool(const struct tensor_op *op, int n, tensor **out, tensor *self,
+			     tensor_ints output_size)
+{
+	const struct pool_params p = { .spatial = n };
+	int64_t sizes[TENSOR_MAX_DIMS];
+
+	if (adaptive_pool_infer(op, self, output_size, n, sizes) < 0)
+		return error_code();
+	return pool_run(op, out, self, sizes, &p);
+}
+
+static int adaptive_avg_pool_backward(const struct tensor_op *op, int n, tensor **out,
+				      tensor *grad_output, tensor *self)
+{
+	const struct pool_params p = { .spatial = n };
+
+	if (check_gradient(op, grad_output, self, NULL, n) < 0)
+		return error_code();
+	return pool_run(op, out, grad_output, self->sizes, &p);
+}
+
+static int adaptive_max_pool(const struct tensor_op *op, int n, tensor **output, tensor **indices,
+			     tensor *self, tensor_ints output_size)
+{
+	const struct pool_params p = { .spatial = n };
+	int64_t sizes[TENSOR_MAX_DIMS];
+
+	if (adaptive_pool_infer(op, self, output_size, n, sizes) < 0)
+		return error_code();
+	return pool_run_max(op, output, indices, self, sizes, &p);
+}
+
+static int adaptive_max_pool_backward(const struct tensor_op *op, int n, tensor **out,
+				      tensor *grad_output, tensor *self, tensor *indices)
+{
+	if (check_gradient(op, grad_output, self, indices, n) < 0)
+		return error_code();
+	return pool_run_max_backward(op, out, grad_output, self, indices, n);
+}
+
+int op_adaptive_avg_pool2d(const struct tensor_op *op, tensor **out, tensor *self,
+			   tensor_ints output_size)
+{
+	return adaptive_avg_pool(op, 2, out, self, output_size);
+}
+
+int op_adaptive_avg_pool2d_backward(const struct tensor_op *op, tensor **out, tensor *grad_output,
+				    tensor *self)
+{
+	return adaptive_avg_pool_backward(op, 2, out, grad_output, self);
+}
+
+int op_adaptive_max_pool2d(const struct tensor_op *op, tensor **output, tensor **indices,
+			   tensor *self, tensor_ints output_size)
+{
+	return adaptive_max_pool(op, 2, output, indices, self, output_size);
+}
+
+int op_adaptive_max_pool2d_backward(const struct tensor_op *op, tensor **out, tensor *grad_output,
+				    tensor *self, tensor *indices)
+{
+	return adaptive_max_pool_backward(op, 2, out, grad_output, self, indices);
+}
+
+int op_adaptive_avg_pool3d(const struct tensor_op *op, tensor **out, tensor *self,
+			   tensor_ints output_size)
+{
+	return adaptive_avg_pool(op, 3, out, self, output_size);
+}
+
+int op_adaptive_avg_pool3d_backward(const struct tensor_op *op, tensor **out, tensor *grad_output,
+				    tensor *self)
+{
+	return adaptive_avg_pool_backward(op, 3, out, grad_output, self);
+}
+
+int op_adaptive_max_pool3d(const struct tensor_op *op, tensor **output, tensor **indices,
+			   tensor *self, tensor_ints output_size)
+{
+	return adaptive_max_pool(op, 3, output, indices, self, output_size);
+}
+
+int op_adaptive_max_pool3d_backward(const struct tensor_op *op, tensor **out, tensor *grad_output,
+				    tensor *self, tensor *indices)
+{
+	return adaptive_max_pool_backward(op, 3, out, grad_output, self, indices);
+}
 
 /* ---- composites ---- */
 

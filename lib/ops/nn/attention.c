@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/*
- * Attention: softmax of scaled products of queries and keys, which weighs the values. Made of
- * matmul and softmax, and differentiated through them.
- */
+/* Scaled dot product attention: softmax(query @ key.T * scale + mask) @ value. Composed of matmul
+ * and softmax, which differentiate it. */
 #include "ops/op.h"
 
 #include "family/attention.h"
@@ -48,7 +46,7 @@ static int check(const tensor *query, const tensor *key, const tensor *value, co
 	return 0;
 }
 
-/* Heads of keys and values that several queries share, repeated for each. */
+/* Grouped queries: repeat each head of keys or values for the query heads that share it. */
 static tensor *for_each_query(tensor *t, const tensor *query)
 {
 	int64_t heads = query->sizes[query->ndim - 3], have = t->sizes[t->ndim - 3];
@@ -76,7 +74,7 @@ static int group_heads(tensor *query, tensor **key, tensor **value)
 	return *value ? 0 : error_code();
 }
 
-/* What is added to the scores; true in a mask lets through. */
+/* Mask as an addend of the scores. A bool mask becomes 0 where true and -inf where false. */
 static tensor *bias_of(tensor *mask, const tensor *query)
 {
 	tensor_options same = TENSOR_OPTIONS(.dtype = query->dtype, .device = query->device);
@@ -97,7 +95,7 @@ static tensor *causal(const tensor *query, const tensor *key)
 	return tensor_tril(all, 0);
 }
 
-/* A query that may look at nothing gets zeros, not NaN. */
+/* A row of -inf, which is a query without permitted keys, gives zeros instead of NaN. */
 tensor *explicit_safe_softmax(tensor *self, int64_t dim, enum tensor_dtype dtype)
 {
 	struct tensor_scope_guard guard = tensor_scope_enter();
@@ -108,7 +106,7 @@ tensor *explicit_safe_softmax(tensor *self, int64_t dim, enum tensor_dtype dtype
 							   tensor_scalar_int(0)));
 }
 
-/* By default products of vectors with n elements are divided by the root of n. */
+/* The default scale is 1 / sqrt(size of the last dimension of query). */
 static double scale_of(const tensor *query, double scale)
 {
 	return scale == scale ? scale : 1 / sqrt((double)query->sizes[query->ndim - 1]);
@@ -121,7 +119,8 @@ static tensor *attend(tensor *query, tensor *key, tensor *value, tensor *mask, d
 	tensor *scores;
 
 	scale = scale_of(query, scale);
-	/* Half of it on either side: a product of halves would overflow first. */
+	/* Scale both factors by the root: the unscaled product could overflow a reduced float
+	 * dtype. */
 	root = sqrt(fabs(scale));
 	query = tensor_mul_scalar(query, tensor_scalar_float(scale < 0 ? -root : root));
 	key = tensor_mul_scalar(key, tensor_scalar_float(root));
@@ -154,7 +153,7 @@ tensor *composite_scaled_dot_product_attention(tensor *query, tensor *key, tenso
 					attend(query, key, value, attn_mask, dropout_p, scale));
 }
 
-/* ---- with the logarithms of the sums ---- */
+/* ---- attention that also returns the logsumexp of the scores ---- */
 
 #define FLASH "_scaled_dot_product_flash_attention_for_cpu"
 
@@ -190,7 +189,7 @@ static int check_flash(const tensor *query, const tensor *key, const tensor *val
 	return 0;
 }
 
-/* Scaled products of queries and keys, in f32 for the halves, with what the mask adds. */
+/* Scaled scores plus the mask, computed in f32 for reduced float dtypes. */
 static tensor *flash_scores(tensor *query, tensor *key, tensor *mask, bool is_causal, double scale)
 {
 	tensor_options wide = TENSOR_OPTIONS(.dtype = dtype_wide(query->dtype));
@@ -219,7 +218,7 @@ int composite_flash_attention(tensor *query, tensor *key, tensor *value, double 
 	guard = tensor_scope_enter();
 	scores = flash_scores(query, key, attn_mask, is_causal, scale_of(query, scale));
 	sums = scores ? tensor_logsumexp(scores, TENSOR_INTS(-1), false) : NULL;
-	/* 0 where a query may look at nothing: its weights are 0 in the backward, too. */
+	/* A query without permitted keys gets 0, so that its weights in the backward are 0 too. */
 	if (sums)
 		sums = tensor_masked_fill(sums,
 					  tensor_eq_scalar(sums, tensor_scalar_float(-INFINITY)),
@@ -232,7 +231,7 @@ int composite_flash_attention(tensor *query, tensor *key, tensor *value, double 
 			     2, 0);
 }
 
-/* Gradients of query, key and value from the weights, which the sums give again. */
+/* Gradients of query, key and value from the weights that the backward recomputes from the sums. */
 static void flash_gradients(tensor *grad, tensor *query, tensor *key, tensor *value, tensor *out,
 			    tensor *weights, double scale, tensor **grads)
 {

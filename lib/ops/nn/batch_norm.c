@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* Fronts of batch_norm and its gradient; batch_norm and instance_norm. */
+/* Operator functions of batch_norm and its gradient; composites batch_norm and instance_norm. */
 #include "ops/nn/norm.h"
 
 #include "kernels/abi/batch_norm.h"
@@ -34,7 +34,7 @@ static int check(const struct tensor_op *op, const tensor *input, const tensor *
 	return norm_check(op, input, weight, bias, c);
 }
 
-/* [n, c, inner] */
+/* Input as [n, c, inner]. */
 static tensor_ints shape_of(const tensor *input, int64_t *sizes)
 {
 	sizes[0] = input->sizes[0];
@@ -45,13 +45,14 @@ static tensor_ints shape_of(const tensor *input, int64_t *sizes)
 	return (tensor_ints){ sizes, 3 };
 }
 
-/* 1 / sqrt(var + eps), owned by the open scope */
+/* 1 / sqrt(var + eps); belongs to the open scope. */
 static tensor *inverse_deviation(tensor *var, double eps)
 {
 	return tensor_rsqrt(tensor_add_scalar(var, NUMBER(eps)));
 }
 
-/* running += momentum * (value - running): no new version, nothing is to be differentiated. */
+/* running += momentum * (value - running). Not recorded and no new version: running statistics are
+ * not differentiated. */
 static int move_towards(tensor *running, tensor *value, double momentum)
 {
 	tensor *moved;
@@ -65,7 +66,7 @@ static int move_towards(tensor *running, tensor *value, double momentum)
 	return moved ? operand_copy(running, moved) : error_code();
 }
 
-/* Statistics of the batch; the running ones, if there are any, move. */
+/* Compute the batch's mean and variance, and update the running statistics if given. */
 static int batch_statistics(batch_stats_kernel fn, const tensor *x, tensor *mean, tensor *var,
 			    tensor *running_mean, tensor *running_var, double momentum)
 {
@@ -80,7 +81,7 @@ static int batch_statistics(batch_stats_kernel fn, const tensor *x, tensor *mean
 	return move_towards(running_var, tensor_mul_scalar(var, NUMBER(n / (n - 1))), momentum);
 }
 
-/* In a scope: out is filled, *mean and *invstd are what it was made with. */
+/* Fill out; *mean and *invstd are the statistics used. Needs an open scope. */
 static int normalize(const struct tensor_op *op, tensor *out, tensor *input, tensor *weight,
 		     tensor *bias, tensor *running_mean, tensor *running_var, bool training,
 		     double momentum, double eps, tensor **mean, tensor **invstd)
@@ -126,7 +127,8 @@ static int batch_norm(const struct tensor_op *op, tensor **output, tensor **save
 
 	if (check(op, input, weight, bias, running_mean, running_var, training) < 0)
 		return error_code();
-	/* They move, also in operators that do not say so. */
+	/* Running statistics are written even by operators whose schema does not mark them as
+	 * mutable. */
 	if (training && running_mean &&
 	    (check_writable(op, running_mean) < 0 || check_writable(op, running_var) < 0))
 		return error_code();
@@ -220,7 +222,8 @@ int op_batch_norm_backward(const struct tensor_op *op, tensor **grad_input, tens
 
 /* ---- composites ---- */
 
-/* Of whatever shape: there is no channel to speak of. The graph goes through all three. */
+/* An empty input of any shape. The result depends on all three arguments, so that each has a
+ * gradient. */
 static tensor *nothing_to_norm(tensor *input, tensor *weight, tensor *bias)
 {
 	struct tensor_scope_guard guard = tensor_scope_enter();
@@ -249,7 +252,7 @@ tensor *composite_batch_norm(tensor *input, tensor *weight, tensor *bias, tensor
 	return output;
 }
 
-/* A number for each channel, for each element of a batch of n. */
+/* Repeat a vector of channels for each of n batch elements. */
 static tensor *repeated(tensor *t, int64_t n)
 {
 	return t ? tensor_reshape(tensor_expand(t, TENSOR_INTS(n, t->numel)),
@@ -257,7 +260,7 @@ static tensor *repeated(tensor *t, int64_t n)
 		   NULL;
 }
 
-/* What a repeated statistic has become, averaged over the batch. */
+/* Store the mean over the batch of the repeated running statistic. */
 static int collect(tensor *running, tensor *moved, int64_t n)
 {
 	tensor *mean = tensor_mean_dim(tensor_reshape(moved, TENSOR_INTS(n, running->numel)),

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* Blocked tensors: the plugin, conversions, and backward operators by way of dense copies. */
+/* Blocked tensors: plugin, conversions, and the fallback that runs backward operators on dense
+ * copies. */
 #include "ops/nn/blocked.h"
 
 #include "base/plugin.h"
@@ -13,7 +14,7 @@
 #include <stdio.h>
 
 #define PLUGIN	 "libtensor_onednn.so.0"
-#define DIMS_MAX 12 /* oneDNN's */
+#define DIMS_MAX 12 /* limit of oneDNN */
 #define ARGS_MAX 24
 
 /* ---- the plugin ---- */
@@ -25,7 +26,7 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 static int by_dense(const tensor_op *op, enum tensor_key key, const tensor_value *args, int nargs,
 		    tensor_value *rets, int nrets, void *ctx);
 
-/* The plugin's constructor calls this: with its table, or with why it has none. */
+/* Called by the plugin's constructor with its table, or with NULL and the reason it has none. */
 TENSOR_EXPORT int tensor_register_onednn(const struct onednn_plugin *p, const char *error)
 {
 	int err = p ? tensor_register_fallback(TENSOR_KEY_BLOCKED_CPU, by_dense, NULL) : 0;
@@ -61,10 +62,8 @@ static bool is_blocked_value(const tensor_value *v)
 	return v->kind == TENSOR_VALUE_TENSOR && v->t != tensor_none && is_blocked(v->t);
 }
 
-/*
- * What has no function for blocked tensors is refused, but for backward operators: they get dense
- * copies of what was saved, and gradients are strided from there on.
- */
+/* Fallback for operators without a function for blocked tensors: EOPNOTSUPP, except for backward
+ * operators. Those run on dense copies of the saved tensors, and return strided gradients. */
 static int by_dense(const tensor_op *op, enum tensor_key key, const tensor_value *args, int nargs,
 		    tensor_value *rets, int nrets, void *ctx)
 {
@@ -149,6 +148,12 @@ tensor *blocked_plain(const tensor *t, const int64_t *sizes, int ndim)
 	return tensor_new_on_storage(t->storage, t->dtype, sizes, strides, ndim, t->offset);
 }
 
+tensor *blocked_empty_like(const char *op, const tensor *t, const int64_t *sizes, int ndim)
+{
+	return is_blocked(t) ? onednn(op)->empty(op, t->dtype, sizes, ndim) :
+			       tensor_new_like(t, sizes, ndim);
+}
+
 tensor *blocked_operand(tensor *t)
 {
 	return is_blocked(t) ? tensor_get(t) : operand_contiguous(t);
@@ -200,7 +205,8 @@ int op_blocked_clone(const struct tensor_op *op, tensor **out, tensor *self,
 	return blocked_deliver(op, out, plugin->clone(op->schema.name, self));
 }
 
-/* The same memory, without history: nothing else looks at a blocked tensor's memory anew. */
+/* The result aliases self's memory. Views of blocked tensors do not exist, so no view metadata is
+ * needed. */
 tensor *kernel_blocked_detach(tensor *self)
 {
 	return tensor_new_detached(self);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
 /*
- * Blocked tensors: the order of their elements is oneDNN's choice, known to its plugin alone
- * (lib/kernels/onednn). Fronts check arguments here and call the plugin's table.
+ * Blocked tensors: oneDNN chooses the order of their elements, which only its plugin knows
+ * (lib/kernels/onednn). The operators here check arguments and call the plugin's table.
  *
- * A strided tensor beside a blocked one: the result has the layout of the first.
+ * An operator with a strided and a blocked operand returns the layout of the first.
  */
 #ifndef TENSOR_OPS_BLOCKED_H
 #define TENSOR_OPS_BLOCKED_H
@@ -17,28 +17,24 @@ static inline bool is_blocked(const tensor *t)
 	return t->layout == TENSOR_BLOCKED;
 }
 
-/* The plugin, opened when it is first asked for; NULL with the error set. There is one wherever there
- * is a blocked tensor. */
+/* The plugin, opened on the first call. NULL with the error set if it cannot be opened; never NULL
+ * while a blocked tensor exists. */
 const struct onednn_plugin *onednn(const char *op);
 
-/* A dense copy of a blocked tensor, or a contiguous form of a strided one. Owned; NULL passes. */
+/* Dense copy of a blocked tensor, or contiguous form of a strided one. Owned. NULL if t is NULL. */
 tensor *blocked_dense(const char *op, tensor *t);
-/* self itself when it is blocked, else its contiguous form; owned. */
+/* self if it is blocked, else its contiguous form. Owned. */
 tensor *blocked_operand(tensor *t);
-/* Strided, on the memory of t, which must be in row-major order; owned. */
+/* Uninitialized tensor of these sizes with t's layout and dtype. Owned. */
+tensor *blocked_empty_like(const char *op, const tensor *t, const int64_t *sizes, int ndim);
+/* Strided tensor on the memory of t, which must be in row-major order. Owned. */
 tensor *blocked_plain(const tensor *t, const int64_t *sizes, int ndim);
-/* Sets *out to a result and takes it over; refuses the in-place and out forms. */
+/* Set *out to the result, whose reference is consumed. EOPNOTSUPP for the in-place and out forms.
+ */
 int blocked_deliver(const struct tensor_op *op, tensor **out, tensor *result);
-/* -EOPNOTSUPP for the out form (and the in-place one unless it is there). */
+/* -EOPNOTSUPP for the out form, and for the in-place form unless `inplace`. */
 int blocked_need_form(const struct tensor_op *op, bool inplace);
-/* Both of one dtype, and nothing of size 0. */
+/* -EINVAL if t has no elements. */
 int blocked_need_elements(const char *op, const tensor *t);
-
-/* The ends of op_convolution() and of those of average pooling: arguments are checked. */
-int blocked_convolution(const struct tensor_op *op, tensor **out, tensor *input, tensor *weight,
-			tensor *bias, const int64_t *sizes, const struct conv_params *p,
-			bool transposed);
-int blocked_average(const struct tensor_op *op, tensor **out, tensor *self, const int64_t *sizes,
-		    const struct pool_params *p);
 
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* Operators on blocked tensors element by element: functions, sums, softmax, batch_norm. */
+/* Elementwise operators, sums, softmax and batch_norm on blocked tensors. */
 #include "ops/nn/blocked.h"
 
 #include "family/activation.h"
@@ -8,14 +8,12 @@
 #include "family/loss.h"
 #include "family/pointwise.h"
 
-/* ---- element by element ---- */
+/* ---- elementwise ---- */
 
-/*
- * Order does not matter to these: the strided kernels run over all bytes of the blocks. Of the zeros
- * that pad them they make zeros, except sigmoid.
- */
+/* The order of elements does not matter here: the strided kernels process the whole buffer,
+ * including the zeros that pad the blocks. All functions but sigmoid map those zeros to zeros. */
 
-/* All elements of a blocked tensor, padding included, as a vector on the same memory; owned. */
+/* All elements of a blocked tensor, padding included, as a vector on the same memory. Owned. */
 static tensor *flat(const tensor *t)
 {
 	int64_t n = (int64_t)(t->storage->nbytes / itemsize(t));
@@ -23,7 +21,7 @@ static tensor *flat(const tensor *t)
 	return blocked_plain(t, &n, 1);
 }
 
-/* An uninitialised tensor in self's order. */
+/* Uninitialized tensor with self's order of elements. */
 static tensor *blocked_like(const tensor *self)
 {
 	return tensor_new_unstrided(TENSOR_OPTIONS(.dtype = self->dtype, .layout = TENSOR_BLOCKED),
@@ -31,7 +29,7 @@ static tensor *blocked_like(const tensor *self)
 				    extension_get(self));
 }
 
-/* Where the result goes: self, or a new tensor; owned. */
+/* The tensor for the result: self for the in-place form, else a new one. Owned. */
 static tensor *begin(const struct tensor_op *op, tensor *self)
 {
 	if (blocked_need_form(op, true) < 0)
@@ -39,7 +37,8 @@ static tensor *begin(const struct tensor_op *op, tensor *self)
 	return op->variant == VARIANT_INPLACE ? tensor_get(self) : blocked_like(self);
 }
 
-/* Takes over the result; the in-place form's is the caller's own tensor. */
+/* Set *out and consume the reference to the result. The in-place form returns the caller's tensor.
+ */
 static int finish(const struct tensor_op *op, tensor **out, tensor *result, bool done)
 {
 	if (done && op->variant == VARIANT_FUNCTION)
@@ -49,7 +48,7 @@ static int finish(const struct tensor_op *op, tensor **out, tensor *result, bool
 	return done ? 0 : error_code();
 }
 
-/* The operator's own out= form on vectors: fn(to, from). */
+/* Call the operator's out form on vectors: fn(to, from). */
 static int unary(const struct tensor_op *op, tensor **out, tensor *self,
 		 tensor *(*fn)(tensor *to, tensor *from))
 {
@@ -131,7 +130,7 @@ static tensor *in_place(enum binary kind, tensor *a, tensor *b, tensor_scalar al
 			     call_mul__Tensor(a, b);
 }
 
-/* Shapes that broadcast, and a strided operand: by way of dense copies. */
+/* Operands that broadcast or are strided: compute on dense copies. */
 static int by_dense(const struct tensor_op *op, tensor **out, tensor *self, tensor *other,
 		    enum binary kind, tensor_scalar alpha)
 {
@@ -221,7 +220,8 @@ int op_blocked_softmax(const struct tensor_op *op, tensor **out, tensor *self, i
 	return blocked_deliver(op, out, p->softmax(op->schema.name, self, d));
 }
 
-/* A vector by channels: f32, contiguous, owned; NULL where t is or where the error is set. */
+/* A vector of n channels as contiguous f32. Owned. NULL if t is NULL, or with *err and the error
+ * set. */
 static tensor *channels(const char *op, const char *name, tensor *t, int64_t n, int *err)
 {
 	tensor *dense, *v;

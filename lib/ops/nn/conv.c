@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * Convolutions: shapes are checked here. The backend has three kernels, each the others' gradient;
- * a transposed convolution is the gradient of one by its input.
+ * Convolutions: shape checks, dispatch to a backend's three kernels, and composites. Each kernel
+ * computes a gradient of the others; a transposed convolution is the input gradient of a
+ * convolution.
  */
-#include "ops/nn/blocked.h"
 #include "ops/memory_format.h"
 #include "ops/nn/spatial.h"
 
@@ -12,7 +12,7 @@
 #include "family/reduce.h"
 #include "family/view.h"
 
-/* Channels of a convolution's input and output as its weight has them. */
+/* Channels of the convolution's input and output, from its weight. */
 static int64_t in_channels(const tensor *weight, bool transposed, int64_t groups)
 {
 	return transposed ? weight->sizes[0] : weight->sizes[1] * groups;
@@ -81,7 +81,7 @@ static int get_params(const struct tensor_op *op, int n, tensor_ints stride, ten
 	return spatial_list(op, "output_padding", output_padding, n, 0, 0, extra);
 }
 
-/* Sizes of the output: one dimension of `size` and `taps`, d in the parameters. */
+/* Output size of dimension d: `size` positions, `taps` of the weight. */
 static int64_t plain_size(const struct conv_params *p, int d, int64_t size, int64_t taps)
 {
 	int64_t left = size + 2 * p->padding[d] - p->dilation[d] * (taps - 1) - 1;
@@ -146,9 +146,10 @@ int convolution_infer(const struct tensor_op *op, const tensor *input, const ten
 	return infer(op, input, weight, p, transposed, extra, sizes);
 }
 
-/* One of the kernels on tensors of any strides. result is dense; a, b and bias are borrowed. */
-static int run(const struct tensor_op *op, const struct tensor_kernel_table *kernels,
-	       tensor *result, tensor *a, tensor *b, tensor *bias, const struct conv_params *p)
+/* Run a kernel on tensors of any strides. result is dense; a, b and bias are borrowed. */
+static int run_kernel(const struct tensor_op *op, const struct tensor_kernel_table *kernels,
+		      tensor *result, tensor *a, tensor *b, tensor *bias,
+		      const struct conv_params *p)
 {
 	convolution_kernel fn = (convolution_kernel)op_kernel(op, kernels, result);
 	tensor *da = fn ? operand_dense(a) : NULL, *db = da ? operand_dense(b) : NULL;
@@ -175,15 +176,13 @@ int op_convolution(const struct tensor_op *op, tensor **out, tensor *input, tens
 	if (convolution_infer(op, input, weight, bias, stride, padding, dilation, transposed,
 			      output_padding, groups, &p, sizes) < 0)
 		return error_code();
-	if (is_blocked(input) || is_blocked(weight) || (bias && is_blocked(bias)))
-		return blocked_convolution(op, out, input, weight, bias, sizes, &p, transposed);
 	if (output_begin_dense(op, &o, *out, input->dtype, sizes, input->ndim, inputs,
 			       bias ? 3 : 2) < 0)
 		return error_code();
 	output_keep_format(&o, memory_channels_last(input) ? input : weight);
 	return output_end(op, &o, out,
-			  run(op, transposed ? &kernels_convolution_input : op->kernels, o.t, input,
-			      weight, bias, &p));
+			  run_kernel(op, transposed ? &kernels_convolution_input : op->kernels, o.t,
+				     input, weight, bias, &p));
 }
 
 /* ---- gradients ---- */
@@ -206,7 +205,7 @@ static int check_gradient(const struct tensor_op *op, const tensor *grad, const 
 	return 0;
 }
 
-/* A gradient of like's shape by one of the kernels, if it is wanted. */
+/* Compute a gradient of like's shape with one of the kernels if it is wanted. */
 static int gradient(const struct tensor_op *op, const struct tensor_kernel_table *kernels,
 		    bool wanted, tensor **out, tensor *like, tensor *a, tensor *b,
 		    const struct conv_params *p)
@@ -219,10 +218,10 @@ static int gradient(const struct tensor_op *op, const struct tensor_kernel_table
 	if (output_begin_dense(op, &o, NULL, like->dtype, like->sizes, like->ndim, inputs, 3) < 0)
 		return error_code();
 	output_keep_format(&o, like);
-	return output_end(op, &o, out, run(op, kernels, o.t, a, b, NULL, p));
+	return output_end(op, &o, out, run_kernel(op, kernels, o.t, a, b, NULL, p));
 }
 
-/* Over all dimensions but the channels. */
+/* Sum of grad over all dimensions but the channels. */
 static int bias_gradient(bool wanted, tensor **out, tensor *grad)
 {
 	if (!wanted)
@@ -267,7 +266,7 @@ int op_convolution_backward(const struct tensor_op *op, tensor **grad_input, ten
 
 /* ---- composites ---- */
 
-/* n spatial dimensions; the batch may be missing. */
+/* Convolution over n spatial dimensions; the batch dimension is optional. */
 static tensor *conv(const char *name, int n, tensor *input, tensor *weight, tensor *bias,
 		    tensor_ints stride, tensor_ints padding, tensor_ints dilation, bool transposed,
 		    tensor_ints output_padding, int64_t groups)
@@ -295,8 +294,11 @@ static tensor *conv(const char *name, int n, tensor *input, tensor *weight, tens
 	return single;
 }
 
-/* Zeros before and after for an output of the input's size; where their number is odd, one more
- * after, which input itself gets. *input is replaced by a reference that the caller puts. */
+/*
+ * Compute the padding for an output of the input's size. If a total is odd, the extra zero goes
+ * after the data: *input is replaced by a padded tensor. The caller releases the reference in
+ * *input.
+ */
 static int same_padding(const char *name, int n, tensor **input, const tensor *weight,
 			tensor_ints stride, tensor_ints dilation, int64_t *padding)
 {
@@ -347,29 +349,65 @@ static tensor *conv_padded(const char *name, int n, tensor *input, tensor *weigh
 	return result;
 }
 
-#define CONV(N)                                                                               \
-	tensor *composite_conv##N##d(tensor *input, tensor *weight, tensor *bias,             \
-				     tensor_ints stride, tensor_ints padding,                 \
-				     tensor_ints dilation, int64_t groups)                    \
-	{                                                                                     \
-		return conv("conv" #N "d", N, input, weight, bias, stride, padding, dilation, \
-			    false, TENSOR_INTS(0), groups);                                   \
-	}                                                                                     \
-	tensor *composite_conv##N##d_padding(tensor *input, tensor *weight, tensor *bias,     \
-					     tensor_ints stride, const char *padding,         \
-					     tensor_ints dilation, int64_t groups)            \
-	{                                                                                     \
-		return conv_padded("conv" #N "d", N, input, weight, bias, stride, padding,    \
-				   dilation, groups);                                         \
-	}                                                                                     \
-	tensor *composite_conv_transpose##N##d(tensor *input, tensor *weight, tensor *bias,   \
-					       tensor_ints stride, tensor_ints padding,       \
-					       tensor_ints output_padding, int64_t groups,    \
-					       tensor_ints dilation)                          \
-	{                                                                                     \
-		return conv("conv_transpose" #N "d", N, input, weight, bias, stride, padding, \
-			    dilation, true, output_padding, groups);                          \
-	}
-CONV(1)
-CONV(2)
-CONV(3)
+tensor *composite_conv1d(tensor *input, tensor *weight, tensor *bias, tensor_ints stride,
+			 tensor_ints padding, tensor_ints dilation, int64_t groups)
+{
+	return conv("conv1d", 1, input, weight, bias, stride, padding, dilation, false,
+		    TENSOR_INTS(0), groups);
+}
+
+tensor *composite_conv1d_padding(tensor *input, tensor *weight, tensor *bias, tensor_ints stride,
+				 const char *padding, tensor_ints dilation, int64_t groups)
+{
+	return conv_padded("conv1d", 1, input, weight, bias, stride, padding, dilation, groups);
+}
+
+tensor *composite_conv_transpose1d(tensor *input, tensor *weight, tensor *bias, tensor_ints stride,
+				   tensor_ints padding, tensor_ints output_padding, int64_t groups,
+				   tensor_ints dilation)
+{
+	return conv("conv_transpose1d", 1, input, weight, bias, stride, padding, dilation, true,
+		    output_padding, groups);
+}
+
+tensor *composite_conv2d(tensor *input, tensor *weight, tensor *bias, tensor_ints stride,
+			 tensor_ints padding, tensor_ints dilation, int64_t groups)
+{
+	return conv("conv2d", 2, input, weight, bias, stride, padding, dilation, false,
+		    TENSOR_INTS(0), groups);
+}
+
+tensor *composite_conv2d_padding(tensor *input, tensor *weight, tensor *bias, tensor_ints stride,
+				 const char *padding, tensor_ints dilation, int64_t groups)
+{
+	return conv_padded("conv2d", 2, input, weight, bias, stride, padding, dilation, groups);
+}
+
+tensor *composite_conv_transpose2d(tensor *input, tensor *weight, tensor *bias, tensor_ints stride,
+				   tensor_ints padding, tensor_ints output_padding, int64_t groups,
+				   tensor_ints dilation)
+{
+	return conv("conv_transpose2d", 2, input, weight, bias, stride, padding, dilation, true,
+		    output_padding, groups);
+}
+
+tensor *composite_conv3d(tensor *input, tensor *weight, tensor *bias, tensor_ints stride,
+			 tensor_ints padding, tensor_ints dilation, int64_t groups)
+{
+	return conv("conv3d", 3, input, weight, bias, stride, padding, dilation, false,
+		    TENSOR_INTS(0), groups);
+}
+
+tensor *composite_conv3d_padding(tensor *input, tensor *weight, tensor *bias, tensor_ints stride,
+				 const char *padding, tensor_ints dilation, int64_t groups)
+{
+	return conv_padded("conv3d", 3, input, weight, bias, stride, padding, dilation, groups);
+}
+
+tensor *composite_conv_transpose3d(tensor *input, tensor *weight, tensor *bias, tensor_ints stride,
+				   tensor_ints padding, tensor_ints output_padding, int64_t groups,
+				   tensor_ints dilation)
+{
+	return conv("conv_transpose3d", 3, input, weight, bias, stride, padding, dilation, true,
+		    output_padding, groups);
+}

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/*
- * nll_loss and cross_entropy of any rank. Classes are dimension 1 (0 for a single sample); the
- * kernel of nll_loss wants them last and everything else in one dimension before.
- */
+/* nll_loss and cross_entropy of any rank. Classes are dimension 1, or 0 for a single sample; the
+ * kernel of nll_loss takes [rows, classes]. */
 #include "ops/op.h"
 
 #include "family/compare.h"
@@ -37,7 +35,7 @@ static int check_shapes(const char *op, const tensor *self, const tensor *target
 			   op, SHAPE_STR(self), SHAPE_STR(target));
 }
 
-/* self [n, c, ...] as [rows, c], target as [rows] of i64. */
+/* Reshape self from [n, c, ...] to [rows, c] and target to [rows] of i64. */
 static int as_rows(tensor **self, tensor **target)
 {
 	int64_t dims[TENSOR_MAX_DIMS], c = (*self)->sizes[1], rows = (*target)->numel;
@@ -110,7 +108,7 @@ int composite_nll_loss2d_forward(tensor *self, tensor *target, tensor *weight, i
 
 /* ---- cross_entropy ---- */
 
-/* weight [c] where it broadcasts against the classes of self. */
+/* Reshape weight [c] so that it broadcasts against self's class dimension. */
 static tensor *beside_classes(tensor *weight, const tensor *self)
 {
 	int64_t sizes[TENSOR_MAX_DIMS];
@@ -130,7 +128,7 @@ static tensor *times(tensor *t, double k)
 	return tensor_mul_scalar(t, tensor_scalar_float(k));
 }
 
-/* target holds a probability for each class. */
+/* Loss for a target of class probabilities. */
 static tensor *of_probabilities(tensor *logs, tensor *target, tensor *weight, int64_t reduction,
 				double smoothing)
 {
@@ -153,7 +151,7 @@ static tensor *of_probabilities(tensor *logs, tensor *target, tensor *weight, in
 	return loss;
 }
 
-/* The part of label smoothing: what all classes alike contribute, where target is not ignored. */
+/* The uniform term of label smoothing, summed over the targets that are not ignored. */
 static tensor *smoothed(tensor *logs, tensor *target, tensor *weight, int64_t reduction,
 			int64_t ignore_index)
 {
@@ -204,7 +202,7 @@ static tensor *cross_entropy(tensor *self, tensor *target, tensor *weight, int64
 					"cross_entropy: weight must have %lld elements for the "
 					"classes of self, got shape %s",
 					(long long)self->sizes[class_dim(self)], SHAPE_STR(weight));
-	/* The halves are computed in f32 and rounded once. */
+	/* Reduced float dtypes are computed in f32 and rounded once at the end. */
 	logs = tensor_log_softmax(tensor_to(self, TENSOR_OPTIONS(.dtype = dtype_wide(dtype))),
 				  class_dim(self));
 	if (weight)

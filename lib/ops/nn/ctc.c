@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* Connectionist temporal classification: checks, the loss of each sequence, and their reduction. */
+/* Connectionist temporal classification loss (Graves et al. 2006): checks, loss of each sequence,
+ * reduction. */
 #include "kernels/abi/ctc.h"
 #include "ops/op.h"
 
@@ -17,7 +18,7 @@
 
 #define OP "ctc_loss"
 
-/* What must outlive the kernel, in the open scope. */
+/* Copy that stays alive and unchanged during the kernel; belongs to the open scope. */
 static tensor *private_copy(tensor *t, enum tensor_dtype dtype)
 {
 	return tensor_scope_add(operand_contiguous_copy(t, TENSOR_OPTIONS(.dtype = dtype)));
@@ -46,7 +47,7 @@ static int check_lengths(const struct ctc *c, tensor_ints input_lengths, tensor_
 	return 0;
 }
 
-/* Where each sequence's labels begin; the width of alpha. */
+/* Compute where each sequence's labels begin, and the width of alpha. */
 static int place_targets(struct ctc *c, const tensor *targets, int64_t *first)
 {
 	int64_t sum = 0, longest = 0;
@@ -109,8 +110,8 @@ static int check(const tensor *log_probs, const tensor *targets, int64_t blank)
 	return 0;
 }
 
-/* Everything but results. Needs an open scope; `first` is the caller's and has space for the batch.
- */
+/* Set up everything but the results. Needs an open scope; `first` has space for a number per
+ * sequence. */
 static int prepare(struct ctc *c, tensor *log_probs, tensor *targets, tensor_ints input_lengths,
 		   tensor_ints target_lengths, int64_t blank, int64_t *first)
 {
@@ -267,7 +268,7 @@ tensor *explicit_ctc_loss_backward(tensor *grad, tensor *log_probs, tensor *targ
 
 /* ---- lengths in tensors ---- */
 
-/* The numbers in memory that belongs to the open scope. */
+/* Copy the numbers into memory of the open scope. */
 static int numbers(const char *what, tensor *t, tensor_ints *list)
 {
 	tensor *copy;
@@ -321,7 +322,7 @@ tensor *composite_ctc_loss_backward_of_tensors(tensor *grad, tensor *log_probs, 
 
 /* ---- reduced ---- */
 
-/* Each loss divided by its target's length, which counts as 1 at least. */
+/* Divide each loss by its target's length, at least 1. */
 static tensor *by_length(tensor *loss, tensor_ints target_lengths)
 {
 	tensor *n = tensor_from_data(target_lengths.data, TENSOR_INTS(target_lengths.len),

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* Fronts of distances between rows; cdist, pdist, pairwise_distance and cosine_similarity. */
+/* Operator functions of distances between rows; cdist, pdist, pairwise_distance and
+ * cosine_similarity. */
 #include "ops/nn/norm.h"
 
 #include "kernels/abi/distance.h"
@@ -21,7 +22,7 @@ static int check_p(const char *op, double p)
 
 /* ---- cdist ---- */
 
-/* Sizes of the broadcast batch, then n and m; returns the rank of the batch, or -1. */
+/* Store the broadcast batch sizes, then n and m. Returns the rank of the batch, or -1. */
 static int batch_sizes(const struct tensor_op *op, const tensor *x1, const tensor *x2,
 		       int64_t *sizes)
 {
@@ -50,7 +51,7 @@ static int batch_sizes(const struct tensor_op *op, const tensor *x1, const tenso
 	return n;
 }
 
-/* x with its batch broadcast, contiguous; owned. */
+/* x with its batch expanded, contiguous. Owned. */
 static tensor *expanded(tensor *x, const int64_t *batch, int n)
 {
 	int64_t sizes[TENSOR_MAX_DIMS];

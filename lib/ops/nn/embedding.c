@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* Fronts of embedding and embedding_bag with their gradients. Kernels see contiguous tensors. */
+/* Operator functions of embedding, embedding_bag and their gradients. Kernels get contiguous
+ * tensors. */
 #include "ops/op.h"
 
 #include "kernels/abi/embedding.h"
@@ -33,10 +34,8 @@ static int check_float(const struct tensor_op *op, const char *name, const tenso
 	return 0;
 }
 
-/*
- * Contiguous and nobody else's: kernels check indices before they use them, and another process
- * may write to shared ones in between.
- */
+/* Contiguous private copy: kernels check indices before use, and another process could change
+ * shared memory in between. */
 static tensor *private_indices(tensor *t, enum tensor_dtype dtype)
 {
 	tensor *copy = tensor_new(t->device, dtype, t->sizes, t->ndim);
@@ -125,11 +124,11 @@ int op_embedding_dense_backward(const struct tensor_op *op, tensor **out, tensor
 
 /* ---- bags ---- */
 
-/* Operands as the kernels want them; the tensors in b are owned by it. */
+/* Operands in the form the kernels need. Owns its tensors. */
 struct bag_operands {
 	struct bags b;
 	tensor *indices, *offsets, *factors;
-	tensor *offset2bag, *bag_size, *maximum; /* of a forward call; NULL where not used */
+	tensor *offset2bag, *bag_size, *maximum; /* results of the forward call; NULL if unused */
 };
 
 static void put_operands(struct bag_operands *x)
@@ -142,7 +141,7 @@ static void put_operands(struct bag_operands *x)
 	tensor_put(x->maximum);
 }
 
-/* What the forward operator made, for a gradient's kernel; the last two may be NULL. */
+/* Take the forward operator's results, for a gradient kernel. The last two may be NULL. */
 static int get_made(struct bag_operands *x, tensor *offset2bag, tensor *bag_size, tensor *maximum)
 {
 	x->b.offset2bag = x->offset2bag = private_indices(offset2bag, offset2bag->dtype);
@@ -179,7 +178,8 @@ static int check_bag(const struct tensor_op *op, const tensor *indices, const te
 	return 0;
 }
 
-/* offsets may be NULL. i32 and i64 together become i64. */
+/* Convert the operands. offsets may be NULL. If one of indices and offsets is i64, both become i64.
+ */
 static int get_operands(struct bag_operands *x, tensor *indices, tensor *offsets, tensor *factors,
 			int64_t mode, int64_t padding_idx, bool by_frequency)
 {
@@ -204,7 +204,7 @@ static int get_operands(struct bag_operands *x, tensor *indices, tensor *offsets
 	return x->indices && !x->offsets == !offsets && !x->factors == !factors ? 0 : error_code();
 }
 
-/* A result in the dtype of the table; takes over t. */
+/* Convert t to the table's dtype; consumes t. */
 static tensor *narrowed(tensor *t, enum tensor_dtype dtype)
 {
 	tensor *result = t ? operand_cast(t, dtype) : NULL;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* Fronts of group_norm and its gradient; group_norm. */
+/* Operator functions of group_norm and its gradient; composite group_norm. */
 #include "ops/nn/norm.h"
 
 #include "family/norm.h"
@@ -12,7 +12,7 @@ static int check_groups(const struct tensor_op *op, const tensor *input, int64_t
 	if (group < 1 || c % group)
 		return tensor_fail(EINVAL, "%s: %lld channels do not make %lld groups",
 				   op->schema.name, (long long)c, (long long)group);
-	/* a product that overflows is no number of elements */
+	/* An overflowing product is not a valid element count. */
 	if (n < 0 || c < 0 || inner < 0 || __builtin_mul_overflow(n, c, &channels) ||
 	    __builtin_mul_overflow(channels, inner, &numel) || input->numel != numel)
 		return tensor_fail(EINVAL, "%s: input %s does not have %lld * %lld * %lld elements",

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* Losses over classes: the front of nll_loss and its gradient. Kernels see the halves as f32. */
+/* Operator functions of nll_loss and its gradient. Kernels compute reduced float dtypes in f32. */
 #include "ops/nn/norm.h"
 
 #include "family/loss.h"

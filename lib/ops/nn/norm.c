@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* Fronts of layer_norm and its gradient; layer_norm and rms_norm. */
+/* Operator functions of layer_norm and its gradient; composites layer_norm and rms_norm. */
 #include "ops/nn/norm.h"
 
 #include "family/copy.h"
@@ -12,7 +12,8 @@
 
 /* ---- layer_norm ---- */
 
-/* input's last dimensions are normalized_shape. Its first ones make *rows, they *n elements. */
+/* Check that input's last dimensions are normalized_shape. *n is their product, *rows that of the
+ * others. */
 static int split(const char *name, const tensor *input, tensor_ints normalized, int64_t *rows,
 		 int64_t *n)
 {
@@ -35,7 +36,7 @@ static int split(const char *name, const tensor *input, tensor_ints normalized, 
 	return 0;
 }
 
-/* The shape of mean and rstd: input's, 1 where it was normalized. */
+/* New tensor for mean or rstd: input's shape with 1 in the normalized dimensions. */
 static tensor *new_stat(const tensor *input, int64_t normalized, enum tensor_dtype dtype)
 {
 	int64_t sizes[TENSOR_MAX_DIMS];

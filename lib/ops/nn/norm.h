@@ -1,42 +1,42 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
-/* What the fronts of normalizations share: their kernels want contiguous f32 or f64. */
+/* Shared functions of the normalization operators, whose kernels need contiguous f32 or f64. */
 #ifndef TENSOR_NORM_H
 #define TENSOR_NORM_H
 
 #include "ops/op.h"
 #include "ops/memory_format.h"
 
-/* t as kernels want it, in `dtype`; owned. NULL stays NULL. */
+/* t contiguous and in `dtype`. Owned. NULL if t is NULL. */
 tensor *norm_operand(tensor *t, enum tensor_dtype dtype);
-/* A result in its final dtype; takes over t, which may be NULL. */
+/* Convert a result to its final dtype; consumes t, which may be NULL. */
 tensor *norm_result(tensor *t, enum tensor_dtype dtype);
-/* t's memory as another contiguous shape, for a kernel, in `header`; NULL for NULL. */
+/* Fill `header` with t's memory under another contiguous shape, for a kernel. NULL if t is NULL. */
 tensor *norm_shape(tensor *header, const tensor *t, tensor_ints sizes);
-/* input is floating; weight and bias, which may be NULL, have `n` elements and input's dtype, or
- * f32 beside a half. */
+/* Check that input is floating point, and that weight and bias (each may be NULL) have `n` elements
+ * and input's dtype, or f32 if input is a reduced float. */
 int norm_check(const struct tensor_op *op, const tensor *input, const tensor *weight,
 	       const tensor *bias, int64_t n);
-/* The dtype of statistics: input's, but f32 for a half with f32 weights. */
+/* dtype of mean and rstd: input's, or f32 for a reduced float input with f32 weights. */
 enum tensor_dtype norm_stat_dtype(const tensor *input, const tensor *weight, const tensor *bias);
-/* The results of a forward front, output, mean and rstd, in their dtypes; all or none. Returns
- * err, or what went wrong here. */
+/* Convert the results of a forward operator (output, mean, rstd) to their dtypes. Sets all or none.
+ * Returns err, or the error of the conversion. */
 int norm_forward_end(tensor **results, enum tensor_dtype dtype, enum tensor_dtype stat,
 		     bool channels_last, int err);
 
-/* What the backward fronts do around their kernel: operands and results, which belong together. */
+/* Operands and results of a backward kernel. */
 struct norm_backward {
-	tensor *grad, *x, *mean, *rstd, *weight; /* as kernels want them */
+	tensor *grad, *x, *mean, *rstd, *weight; /* in the form the kernels need */
 	tensor *dx, *dweight, *dbias;		 /* NULL: not wanted */
-	bool complete;				 /* all memory was there */
+	bool complete;				 /* all allocations succeeded */
 };
 
-/* mean and rstd have `rows` elements. */
+/* Check the arguments of a backward operator. mean and rstd have `rows` elements. */
 int norm_check_backward(const struct tensor_op *op, const tensor *grad_out, const tensor *input,
 			const tensor *mean, const tensor *rstd, int64_t rows);
-/* dweight and dbias get the shape `affine`. */
+/* Allocate operands and results. dweight and dbias get the shape `affine`. */
 void norm_backward_begin(struct norm_backward *b, tensor *grad_out, tensor *input, tensor *mean,
 			 tensor *rstd, tensor *weight, tensor_ints affine, uint64_t mask);
-/* Fills out[0..2] with dx, dweight and dbias, the latter two in `dtype`; all or none. */
+/* Set out[0..2] to dx, dweight and dbias, the latter two in `dtype`. Sets all or none. */
 int norm_backward_end(struct norm_backward *b, const tensor *input, enum tensor_dtype dtype,
 		      uint64_t mask, tensor **out, int err);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* What the fronts of normalizations share. See norm.h. */
+/* Shared functions of the normalization operators. See norm.h. */
 #include "ops/nn/norm.h"
 
 tensor *norm_operand(tensor *t, enum tensor_dtype dtype)

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/*
- * Steps of optimizers on lists of parameters: checks, then the kernel for each parameter. Nothing
- * is recorded, so a parameter that requires a gradient is refused outside of tensor_no_grad.
- */
+/* Optimizer steps on lists of parameters: checks, then the kernel for each parameter. Steps are not
+ * recorded, so a parameter that requires a gradient is an error outside tensor_no_grad. */
 #include "iter/iter.h"
 #include "kernels/abi/optimizer.h"
 #include "ops/op.h"
@@ -14,7 +12,7 @@ struct step_call {
 	const struct tensor_op *op;
 	tensor_list param, grad, state[OPTIMIZER_STATES], steps;
 	int nstates;
-	tensor *lr; /* instead of s.lr, or NULL */
+	tensor *lr; /* replaces s.lr unless NULL */
 	tensor *grad_scale, *found_inf;
 	struct optimizer_step s;
 };
@@ -47,7 +45,7 @@ static int check_lists(const struct step_call *c)
 	return c->s.method == OPTIMIZER_SGD ? 0 : check_length(c, "steps", c->steps);
 }
 
-/* t, which is written, beside the parameter p. */
+/* Check a tensor t that the step of parameter p writes. */
 static int check_tensor(const struct step_call *c, const tensor *t, const tensor *p)
 {
 	const char *name = c->op->schema.name;
@@ -71,7 +69,7 @@ static int check_tensor(const struct step_call *c, const tensor *t, const tensor
 	return check_same_device(name, t, p) < 0 ? error_code() : check_writable(c->op, t);
 }
 
-/* The tensors of parameter i: itself, its gradient, its states. */
+/* Collect the tensors of parameter i: parameter, gradient, states. */
 static int gather(const struct step_call *c, int64_t i, tensor **t)
 {
 	int n = 2 + c->nstates;
@@ -86,7 +84,7 @@ static int gather(const struct step_call *c, int64_t i, tensor **t)
 	return n;
 }
 
-/* With the tensors as they lie, or with dense copies of them that are copied back. */
+/* Run the kernel on the tensors, or on dense copies that are copied back. */
 static int step_one(struct step_call *c, tensor **t, int n)
 {
 	optimizer_kernel fn = (optimizer_kernel)op_kernel(c->op, &kernels_optimizer, t[0]);
@@ -141,7 +139,7 @@ static int step_all(struct step_call *c)
 
 /* ---- Adam ---- */
 
-/* The lists of a call of Adam, so that its functions pass one argument on. */
+/* Argument lists of an Adam call. */
 struct adam_lists {
 	tensor_list self, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, state_steps;
 };
@@ -187,9 +185,9 @@ ADAM(composite_fused_adam_tensor_lr_, entry__fused_adam__tensor_lr, tensor *, 0,
 ADAM(composite_fused_adamw_, entry__fused_adamw_, double, lr, NULL, true)
 ADAM(composite_fused_adamw_tensor_lr_, entry__fused_adamw__tensor_lr, tensor *, 0, lr, true)
 
-/* ---- descent, Adagrad ---- */
+/* ---- SGD, Adagrad ---- */
 
-/* Without a momentum there is no state. */
+/* Without momentum there is no state. */
 static int step_sgd(const struct tensor_op *op, tensor_list self, tensor_list grads,
 		    tensor_list buffers, struct optimizer_step s, tensor *lr, tensor *grad_scale,
 		    tensor *found_inf)

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/*
- * Sequences of different lengths, padded in a batch or packed: row by row, all sequences' step 0,
- * then all sequences' step 1 ... Both directions go through the rows' positions in the padded
- * batch.
- */
+/* Sequences of different lengths: padded in a batch, or packed step by step (step 0 of all
+ * sequences, then step 1, ...). Both conversions index the rows of the padded batch. */
 #include "ops/nn/rnn.h"
 
 #include "family/factory.h"
@@ -13,8 +10,8 @@
 #include "family/shape.h"
 #include "family/view.h"
 
-/* A private copy of a vector of i64 on the cpu in the open scope: others may write to the given
- * one. */
+/* Private copy of an i64 vector on the CPU, in the open scope: another process could change the
+ * original during the call. */
 static const int64_t *numbers(const char *op, const char *what, tensor *t)
 {
 	tensor *copy;
@@ -32,7 +29,8 @@ static const int64_t *numbers(const char *op, const char *what, tensor *t)
 	return copy->data;
 }
 
-/* Positions of the packed rows in a batch [steps, batch]: those of each step begin a row of it. */
+/* Positions of the packed rows in a padded batch [steps, batch]; the rows of a step are adjacent.
+ */
 static tensor *positions(const int64_t *rows, int64_t steps, int64_t batch)
 {
 	int64_t n = 0, k = 0, *to;
@@ -48,7 +46,7 @@ static tensor *positions(const int64_t *rows, int64_t steps, int64_t batch)
 	return t;
 }
 
-/* How many of n decreasing lengths are longer than each step, as a tensor. */
+/* Number of sequences longer than each step, as a tensor. The n lengths are in decreasing order. */
 static tensor *rows_of_lengths(const int64_t *lengths, int64_t n)
 {
 	tensor *t = tensor_empty(TENSOR_INTS(lengths[0]), TENSOR_OPTIONS(.dtype = TENSOR_I64));
@@ -108,7 +106,7 @@ int composite_pack_padded_sequence(tensor *input, tensor *lengths, bool batch_fi
 			     2, err);
 }
 
-/* ---- the opposite ---- */
+/* ---- unpacking ---- */
 
 int rnn_check_rows(const char *op, const tensor *data, const int64_t *rows, int64_t steps,
 		   int64_t least)
@@ -156,7 +154,7 @@ static tensor *lengths_of_rows(const int64_t *rows, int64_t steps)
 	return t;
 }
 
-/* data's rows in their places of [length * batch, ..]; the rest is padding. */
+/* Scatter data's rows to positions `at` of [length * batch, ...]; the rest is padding. */
 static tensor *spread(tensor *data, tensor *at, tensor_scalar padding, int64_t length,
 		      int64_t batch)
 {

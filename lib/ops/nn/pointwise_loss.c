@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/*
- * Losses of pairs of tensors, made of elementwise operators and a reduction. The halves are
- * computed in f32 from end to end and rounded once.
- */
+/* Losses of pairs of tensors, composed of elementwise operators and a reduction. Reduced float
+ * dtypes are computed in f32 and rounded once at the end. */
 #include "ops/op.h"
 
 #include "family/activation.h"
@@ -39,7 +37,7 @@ static tensor *reduce(const char *op, tensor *loss, int64_t reduction)
 	}
 }
 
-/* A pair of operands: the dtype they have together, and the wider one to compute in. */
+/* The operands with their promoted dtype and the dtype to compute in. */
 struct pair {
 	tensor *x, *y;
 	enum tensor_dtype dtype, wide;
@@ -55,14 +53,14 @@ static struct pair widened(tensor *self, tensor *target)
 	return p;
 }
 
-/* self - target as the pair's wider dtype. */
+/* self - target in the wider dtype. */
 static tensor *difference(struct pair *p, tensor *self, tensor *target)
 {
 	*p = widened(self, target);
 	return tensor_sub(p->x, p->y);
 }
 
-/* Leaves the scope with the loss in the operands' dtype. */
+/* Leave the scope with the loss in the promoted dtype. */
 static tensor *finish(struct tensor_scope_guard *guard, const char *op, const struct pair *p,
 		      tensor *loss, int64_t reduction)
 {
@@ -70,7 +68,7 @@ static tensor *finish(struct tensor_scope_guard *guard, const char *op, const st
 	return scope_leave_with(guard, loss ? as_dtype(loss, p->dtype) : NULL);
 }
 
-/* grad_output times a derivative, divided by the number of elements for a mean. */
+/* grad_output * derivative, divided by the number of elements for a mean reduction. */
 static tensor *finish_backward(struct tensor_scope_guard *guard, const struct pair *p,
 			       tensor *derivative, tensor *grad_output, int64_t reduction)
 {
@@ -180,7 +178,7 @@ tensor *composite_huber_loss_backward(tensor *grad_output, tensor *self, tensor 
 	return finish_backward(&guard, &p, clamped(d, delta), grad_output, reduction);
 }
 
-/* ---- binary cross entropy ---- */
+/* scale * d^2 / 2 for |d| <= edge, else scale * edge * (|d| - edge / 2) */
 
 static int within_one(tensor *self)
 {
@@ -243,7 +241,8 @@ tensor *composite_binary_cross_entropy_backward(tensor *grad_output, tensor *sel
 	return finish_backward(&guard, &p, weighted(slope, weight, p.wide), grad_output, reduction);
 }
 
-/* (1 - y) x + w (log(1 + exp(-|x|)) + max(-x, 0)) where w is 1, or what pos_weight makes of it */
+/* (1 - y) x + w (log(1 + exp(-|x|)) + max(-x, 0)) where w is 1, or 1 + (pos_weight - 1) y with
+ * pos_weight */
 tensor *composite_binary_cross_entropy_with_logits(tensor *self, tensor *target, tensor *weight,
 						   tensor *pos_weight, int64_t reduction)
 {
@@ -271,9 +270,9 @@ tensor *composite_binary_cross_entropy_with_logits(tensor *self, tensor *target,
 		      weighted(loss, weight, p.wide), reduction);
 }
 
-/* ---- the rest ---- */
+/* ---- other losses ---- */
 
-/* y log(y), 0 for 0 */
+/* y log(y), with 0 log(0) = 0 */
 static tensor *times_log(tensor *y)
 {
 	tensor *one = tensor_full(TENSOR_SCALAR_SHAPE, NUMBER(1),
@@ -322,13 +321,13 @@ tensor *composite_margin_ranking_loss(tensor *input1, tensor *input2, tensor *ta
 	tensor *d = difference(&p, input1, input2);
 
 	d = tensor_mul(tensor_neg(as_dtype(target, p.wide)), d);
-	if (dtype_is_integral(p.dtype)) /* margin is no integer */
+	if (dtype_is_integral(p.dtype)) /* margin is a floating-point number */
 		p.dtype = TENSOR_F32;
 	return finish(&guard, "margin_ranking_loss", &p,
 		      tensor_clamp_min(tensor_add_scalar(d, NUMBER(margin)), NUMBER(0)), reduction);
 }
 
-/* Without the terms of Stirling's approximation, unless full. */
+/* The terms of Stirling's approximation are added only if `full`. */
 tensor *composite_poisson_nll_loss(tensor *input, tensor *target, bool log_input, bool full,
 				   double eps, int64_t reduction)
 {
@@ -351,7 +350,7 @@ tensor *composite_poisson_nll_loss(tensor *input, tensor *target, bool log_input
 				  tensor_where(tensor_gt_scalar(p.y, NUMBER(1)), stirling,
 					       tensor_zeros_like(stirling, TENSOR_OPTIONS(0))));
 	}
-	if (dtype_is_integral(p.dtype)) /* exponentials and logarithms are no integers */
+	if (dtype_is_integral(p.dtype)) /* exponentials and logarithms are not integers */
 		p.dtype = TENSOR_F32;
 	return finish(&guard, "poisson_nll_loss", &p, loss, reduction);
 }

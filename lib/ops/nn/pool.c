@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* Pooling with windows of one size: fronts, and the forms for fewer dimensions made of them. */
-#include "ops/nn/blocked.h"
+/* Pooling with windows of one size: operator functions, and composites for fewer dimensions. */
 #include "ops/nn/spatial.h"
 
 #include "family/pool.h"
@@ -8,7 +7,7 @@
 
 /* ---- shapes ---- */
 
-/* Only the batch may be empty. */
+/* Check self's rank and that only the batch is empty. */
 int pool_check_input(const struct tensor_op *op, const tensor *self, int n)
 {
 	bool good = self->ndim == n + 1 || self->ndim == n + 2;
@@ -51,7 +50,7 @@ static int64_t output_size(const struct pool_params *p, int d, int64_t size, boo
 
 	left += ceil_mode ? s - 1 : 0;
 	out = (left >= 0 ? left / s : -((-left + s - 1) / s)) + 1;
-	/* The last window begins within the input or the padding before it. */
+	/* The last window must begin within the input or the padding before it. */
 	if (ceil_mode && (out - 1) * s >= size + p->padding[d])
 		out--;
 	return out;
@@ -108,12 +107,10 @@ int pool_run(const struct tensor_op *op, tensor **out, tensor *in, const int64_t
 	pool_kernel fn;
 	int err;
 
-	if (is_blocked(in))
-		return blocked_average(op, out, in, sizes, p);
 	if (output_begin_dense(op, &o, *out, in->dtype, sizes, in->ndim, inputs, 1) < 0)
 		return error_code();
 	if (p->spatial == 2 &&
-	    in->ndim == 4) /* PyTorch's averages in three dimensions are contiguous */
+	    in->ndim == 4) /* PyTorch's 3-d average pooling returns contiguous results */
 		output_keep_format(&o, in);
 	fn = (pool_kernel)op_kernel(op, op->kernels, o.t);
 	if (fn)
@@ -137,7 +134,7 @@ static int avg_params(const struct tensor_op *op, int n, tensor_ints kernel, ten
 	return 0;
 }
 
-/* What the field's avg_pool3d refuses although padding would make it large enough. */
+/* PyTorch's avg_pool3d requires the window to fit the input without padding. */
 static int check_cover(const struct tensor_op *op, const tensor *self, const struct pool_params *p)
 {
 	for (int i = self->ndim - p->spatial; p->spatial == 3 && i < self->ndim; i++)
@@ -150,38 +147,79 @@ static int check_cover(const struct tensor_op *op, const tensor *self, const str
 	return 0;
 }
 
-#define AVG_POOL(N)                                                                                \
-	int op_avg_pool##N##d(const struct tensor_op *op, tensor **out, tensor *self,              \
-			      tensor_ints kernel_size, tensor_ints stride, tensor_ints padding,    \
-			      bool ceil_mode, bool count_include_pad, int64_t divisor_override)    \
-	{                                                                                          \
-		int64_t sizes[TENSOR_MAX_DIMS];                                                    \
-		struct pool_params p;                                                              \
-                                                                                                   \
-		if (avg_params(op, N, kernel_size, stride, padding, count_include_pad,             \
-			       divisor_override, &p) < 0 ||                                        \
-		    pool_infer(op, self, &p, ceil_mode, sizes) < 0 ||                              \
-		    check_cover(op, self, &p) < 0)                                                 \
-			return error_code();                                                       \
-		return pool_run(op, out, self, sizes, &p);                                         \
-	}                                                                                          \
-	int op_avg_pool##N##d_backward(const struct tensor_op *op, tensor **out,                   \
-				       tensor *grad_output, tensor *self, tensor_ints kernel_size, \
-				       tensor_ints stride, tensor_ints padding, bool ceil_mode,    \
-				       bool count_include_pad, int64_t divisor_override)           \
-	{                                                                                          \
-		int64_t sizes[TENSOR_MAX_DIMS];                                                    \
-		struct pool_params p;                                                              \
-                                                                                                   \
-		if (avg_params(op, N, kernel_size, stride, padding, count_include_pad,             \
-			       divisor_override, &p) < 0 ||                                        \
-		    pool_infer(op, self, &p, ceil_mode, sizes) < 0 ||                              \
-		    pool_check_gradient(op, grad_output, self, sizes, NULL) < 0)                   \
-			return error_code();                                                       \
-		return pool_run(op, out, grad_output, self->sizes, &p);                            \
-	}
-AVG_POOL(2)
-AVG_POOL(3)
+int pool_infer_average(const struct tensor_op *op, int n, const tensor *self,
+		       tensor_ints kernel_size, tensor_ints stride, tensor_ints padding,
+		       bool ceil_mode, bool count_include_pad, int64_t divisor,
+		       struct pool_params *p, int64_t *sizes)
+{
+	if (avg_params(op, n, kernel_size, stride, padding, count_include_pad, divisor, p) < 0 ||
+	    pool_infer(op, self, p, ceil_mode, sizes) < 0)
+		return error_code();
+	return check_cover(op, self, p);
+}
+
+static int avg_pool(const struct tensor_op *op, int n, tensor **out, tensor *self,
+		    tensor_ints kernel_size, tensor_ints stride, tensor_ints padding,
+		    bool ceil_mode, bool count_include_pad, int64_t divisor_override)
+{
+	int64_t sizes[TENSOR_MAX_DIMS];
+	struct pool_params p;
+
+	if (pool_infer_average(op, n, self, kernel_size, stride, padding, ceil_mode,
+			       count_include_pad, divisor_override, &p, sizes) < 0)
+		return error_code();
+	return pool_run(op, out, self, sizes, &p);
+}
+
+static int avg_pool_backward(const struct tensor_op *op, int n, tensor **out, tensor *grad_output,
+			     tensor *self, tensor_ints kernel_size, tensor_ints stride,
+			     tensor_ints padding, bool ceil_mode, bool count_include_pad,
+			     int64_t divisor_override)
+{
+	int64_t sizes[TENSOR_MAX_DIMS];
+	struct pool_params p;
+
+	if (avg_params(op, n, kernel_size, stride, padding, count_include_pad, divisor_override,
+		       &p) < 0 ||
+	    pool_infer(op, self, &p, ceil_mode, sizes) < 0 ||
+	    pool_check_gradient(op, grad_output, self, sizes, NULL) < 0)
+		return error_code();
+	return pool_run(op, out, grad_output, self->sizes, &p);
+}
+
+int op_avg_pool2d(const struct tensor_op *op, tensor **out, tensor *self, tensor_ints kernel_size,
+		  tensor_ints stride, tensor_ints padding, bool ceil_mode, bool count_include_pad,
+		  int64_t divisor_override)
+{
+	return avg_pool(op, 2, out, self, kernel_size, stride, padding, ceil_mode,
+			count_include_pad, divisor_override);
+}
+
+int op_avg_pool2d_backward(const struct tensor_op *op, tensor **out, tensor *grad_output,
+			   tensor *self, tensor_ints kernel_size, tensor_ints stride,
+			   tensor_ints padding, bool ceil_mode, bool count_include_pad,
+			   int64_t divisor_override)
+{
+	return avg_pool_backward(op, 2, out, grad_output, self, kernel_size, stride, padding,
+				 ceil_mode, count_include_pad, divisor_override);
+}
+
+int op_avg_pool3d(const struct tensor_op *op, tensor **out, tensor *self, tensor_ints kernel_size,
+		  tensor_ints stride, tensor_ints padding, bool ceil_mode, bool count_include_pad,
+		  int64_t divisor_override)
+{
+	return avg_pool(op, 3, out, self, kernel_size, stride, padding, ceil_mode,
+			count_include_pad, divisor_override);
+}
+
+int op_avg_pool3d_backward(const struct tensor_op *op, tensor **out, tensor *grad_output,
+			   tensor *self, tensor_ints kernel_size, tensor_ints stride,
+			   tensor_ints padding, bool ceil_mode, bool count_include_pad,
+			   int64_t divisor_override)
+{
+	return avg_pool_backward(op, 3, out, grad_output, self, kernel_size, stride, padding,
+				 ceil_mode, count_include_pad, divisor_override);
+}
 
 /* ---- maxima ---- */
 
@@ -241,58 +279,107 @@ int pool_run_max_backward(const struct tensor_op *op, tensor **out, tensor *grad
 	return output_end(op, &o, out, err);
 }
 
-#define MAX_POOL(N)                                                                                \
-	int op_max_pool##N##d_with_indices(const struct tensor_op *op, tensor **output,            \
-					   tensor **indices, tensor *self,                         \
-					   tensor_ints kernel_size, tensor_ints stride,            \
-					   tensor_ints padding, tensor_ints dilation,              \
-					   bool ceil_mode)                                         \
-	{                                                                                          \
-		int64_t sizes[TENSOR_MAX_DIMS];                                                    \
-		struct pool_params p;                                                              \
-                                                                                                   \
-		if (pool_get_params(op, N, kernel_size, stride, padding, dilation, &p) < 0 ||      \
-		    pool_infer(op, self, &p, ceil_mode, sizes) < 0)                                \
-			return error_code();                                                       \
-		return pool_run_max(op, output, indices, self, sizes, &p);                         \
-	}                                                                                          \
-	int op_max_pool##N##d_backward(const struct tensor_op *op, tensor **out,                   \
-				       tensor *grad_output, tensor *self, tensor_ints kernel_size, \
-				       tensor_ints stride, tensor_ints padding,                    \
-				       tensor_ints dilation, bool ceil_mode, tensor *indices)      \
-	{                                                                                          \
-		int64_t sizes[TENSOR_MAX_DIMS];                                                    \
-		struct pool_params p;                                                              \
-                                                                                                   \
-		if (pool_get_params(op, N, kernel_size, stride, padding, dilation, &p) < 0 ||      \
-		    pool_infer(op, self, &p, ceil_mode, sizes) < 0 ||                              \
-		    pool_check_gradient(op, grad_output, self, sizes, indices) < 0)                \
-			return error_code();                                                       \
-		return pool_run_max_backward(op, out, grad_output, self, indices, N);              \
-	}
-MAX_POOL(2)
-MAX_POOL(3)
+static int max_pool(const struct tensor_op *op, int n, tensor **output, tensor **indices,
+		    tensor *self, tensor_ints kernel_size, tensor_ints stride, tensor_ints padding,
+		    tensor_ints dilation, bool ceil_mode)
+{
+	int64_t sizes[TENSOR_MAX_DIMS];
+	struct pool_params p;
+
+	if (pool_get_params(op, n, kernel_size, stride, padding, dilation, &p) < 0 ||
+	    pool_infer(op, self, &p, ceil_mode, sizes) < 0)
+		return error_code();
+	return pool_run_max(op, output, indices, self, sizes, &p);
+}
+
+static int max_pool_backward(const struct tensor_op *op, int n, tensor **out, tensor *grad_output,
+			     tensor *self, tensor_ints kernel_size, tensor_ints stride,
+			     tensor_ints padding, tensor_ints dilation, bool ceil_mode,
+			     tensor *indices)
+{
+	int64_t sizes[TENSOR_MAX_DIMS];
+	struct pool_params p;
+
+	if (pool_get_params(op, n, kernel_size, stride, padding, dilation, &p) < 0 ||
+	    pool_infer(op, self, &p, ceil_mode, sizes) < 0 ||
+	    pool_check_gradient(op, grad_output, self, sizes, indices) < 0)
+		return error_code();
+	return pool_run_max_backward(op, out, grad_output, self, indices, n);
+}
+
+int op_max_pool2d_with_indices(const struct tensor_op *op, tensor **output, tensor **indices,
+			       tensor *self, tensor_ints kernel_size, tensor_ints stride,
+			       tensor_ints padding, tensor_ints dilation, bool ceil_mode)
+{
+	return max_pool(op, 2, output, indices, self, kernel_size, stride, padding, dilation,
+			ceil_mode);
+}
+
+int op_max_pool2d_backward(const struct tensor_op *op, tensor **out, tensor *grad_output,
+			   tensor *self, tensor_ints kernel_size, tensor_ints stride,
+			   tensor_ints padding, tensor_ints dilation, bool ceil_mode,
+			   tensor *indices)
+{
+	return max_pool_backward(op, 2, out, grad_output, self, kernel_size, stride, padding,
+				 dilation, ceil_mode, indices);
+}
+
+int op_max_pool3d_with_indices(const struct tensor_op *op, tensor **output, tensor **indices,
+			       tensor *self, tensor_ints kernel_size, tensor_ints stride,
+			       tensor_ints padding, tensor_ints dilation, bool ceil_mode)
+{
+	return max_pool(op, 3, output, indices, self, kernel_size, stride, padding, dilation,
+			ceil_mode);
+}
+
+int op_max_pool3d_backward(const struct tensor_op *op, tensor **out, tensor *grad_output,
+			   tensor *self, tensor_ints kernel_size, tensor_ints stride,
+			   tensor_ints padding, tensor_ints dilation, bool ceil_mode,
+			   tensor *indices)
+{
+	return max_pool_backward(op, 3, out, grad_output, self, kernel_size, stride, padding,
+				 dilation, ceil_mode, indices);
+}
 
 /* ---- composites ---- */
 
-#define MAX_ALONE(N)                                                                               \
-	tensor *composite_max_pool##N##d(tensor *self, tensor_ints kernel_size,                    \
-					 tensor_ints stride, tensor_ints padding,                  \
-					 tensor_ints dilation, bool ceil_mode)                     \
-	{                                                                                          \
-		tensor *output, *indices;                                                          \
-                                                                                                   \
-		if (call_max_pool##N##d_with_indices(self, kernel_size, stride, padding, dilation, \
-						     ceil_mode, &output, &indices) < 0)            \
-			return NULL;                                                               \
-		tensor_put(indices);                                                               \
-		return output;                                                                     \
-	}
-MAX_ALONE(1)
-MAX_ALONE(2)
-MAX_ALONE(3)
+tensor *composite_max_pool1d(tensor *self, tensor_ints kernel_size, tensor_ints stride,
+			     tensor_ints padding, tensor_ints dilation, bool ceil_mode)
+{
+	tensor *output, *indices;
 
-/* A list for one dimension as one for two, of which the first does nothing. */
+	if (call_max_pool1d_with_indices(self, kernel_size, stride, padding, dilation, ceil_mode,
+					 &output, &indices) < 0)
+		return NULL;
+	tensor_put(indices);
+	return output;
+}
+
+tensor *composite_max_pool2d(tensor *self, tensor_ints kernel_size, tensor_ints stride,
+			     tensor_ints padding, tensor_ints dilation, bool ceil_mode)
+{
+	tensor *output, *indices;
+
+	if (call_max_pool2d_with_indices(self, kernel_size, stride, padding, dilation, ceil_mode,
+					 &output, &indices) < 0)
+		return NULL;
+	tensor_put(indices);
+	return output;
+}
+
+tensor *composite_max_pool3d(tensor *self, tensor_ints kernel_size, tensor_ints stride,
+			     tensor_ints padding, tensor_ints dilation, bool ceil_mode)
+{
+	tensor *output, *indices;
+
+	if (call_max_pool3d_with_indices(self, kernel_size, stride, padding, dilation, ceil_mode,
+					 &output, &indices) < 0)
+		return NULL;
+	tensor_put(indices);
+	return output;
+}
+
+/* A list argument for one dimension, extended to two; the added one has no effect. */
 struct wide_list {
 	int64_t v[2];
 	tensor_ints list;
@@ -310,7 +397,7 @@ static int widen(const char *op, const char *name, tensor_ints given, int64_t fi
 	return 0;
 }
 
-/* self with a dimension of size 1 before the last; an owned tensor. */
+/* self with a dimension of size 1 before the last. Owned. */
 tensor *pool_unsqueeze(const char *op, tensor *self)
 {
 	if (self->ndim == 2 || self->ndim == 3)
@@ -320,7 +407,7 @@ tensor *pool_unsqueeze(const char *op, tensor *self)
 				SHAPE_STR(self));
 }
 
-/* Takes over the reference. */
+/* Removes it again; consumes the reference. */
 tensor *pool_squeeze(tensor *t)
 {
 	tensor *result = t ? call_squeeze_dim(t, -2) : NULL;

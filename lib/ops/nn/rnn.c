@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * Recurrent layers. Everything is done on packed sequences: the rows of a step lie one after the
- * other, first those of step 0, and later steps have as many rows or fewer. A batch without
- * packing has the same number in every step.
+ * Recurrent layers. All work on packed sequences: the rows of a step are adjacent, steps follow one
+ * another, and no step has more rows than the one before. A padded batch has the same number of
+ * rows in every step.
  */
 #include "ops/nn/rnn.h"
 
@@ -21,23 +21,22 @@ struct rnn {
 	const char *op;
 	enum rnn_cell cell;
 	tensor_list params;
-	int64_t layers, directions, per_layer; /* per_layer: params of a layer and direction */
+	int64_t layers, directions, per_layer; /* per_layer: parameters of a layer and direction */
 	bool biases, projected;
-	double dropout;	     /* 0 outside of training */
+	double dropout;	     /* 0 outside training */
 	struct rnn_state hx; /* [layers * directions, batch, size] */
 	int64_t steps;
 	const int64_t *rows; /* of each step */
-	/* For one layer and direction, `steps` each: what the input adds, and the states. */
+	/* Of the current layer and direction, `steps` each: the input's contribution to the gates,
+	 * and the states. */
 	tensor **gates, **states;
-	tensor **ended; /* hidden, then cell states of sequences that ended */
+	tensor **ended; /* hidden, then cell states of finished sequences */
 };
 
 /* ---- one direction of a layer ---- */
 
-/*
- * The rows of each step of t. Halves of halves: the gradient of each view is as large as what it
- * is a view of, so that views of t itself would cost the square of the number of steps.
- */
+/* Split t into the rows of each step, by halves. The gradient of a view is as large as its base, so
+ * that direct views of t would cost the square of the number of steps. */
 static int split_steps(tensor *t, const int64_t *rows, int64_t n, tensor **parts)
 {
 	int64_t half = n / 2, first = 0;
@@ -61,7 +60,8 @@ static tensor *rows_of(tensor *t, int64_t from, int64_t n)
 	return !t || (!from && n == t->sizes[0]) ? t : tensor_narrow(t, 0, from, n);
 }
 
-/* As many rows as the step has: sequences that ended leave, sequences that begin join. */
+/* Change the state to the step's number of rows: remove finished sequences, add those that begin.
+ */
 static struct rnn_state resize_state(struct rnn_state s, struct rnn_state first, int64_t rows)
 {
 	int64_t have = s.h->sizes[0];
@@ -74,7 +74,7 @@ static struct rnn_state resize_state(struct rnn_state s, struct rnn_state first,
 	return s;
 }
 
-/* A step whose intermediate results do not stay in the scope. */
+/* Run a step; its intermediate results are released. */
 static struct rnn_state take_step(const struct rnn *r, tensor *gates, struct rnn_state s,
 				  const struct rnn_weights *w)
 {
@@ -95,7 +95,7 @@ static struct rnn_state take_step(const struct rnn *r, tensor *gates, struct rnn
 	return s;
 }
 
-/* The n parts, the last of them first, in one tensor. */
+/* Concatenate the n parts in reverse order. */
 static tensor *join_ended(tensor *last, tensor **ended, int64_t n)
 {
 	if (!n)
@@ -110,8 +110,8 @@ static tensor *join_ended(tensor *last, tensor **ended, int64_t n)
 	return tensor_cat((tensor_list){ ended, n + 1 }, 0);
 }
 
-/* All steps from the first state; the last state of every sequence. States of steps are in
- * r->states. */
+/* Run all steps from the first state; returns the last state of every sequence. r->states gets the
+ * state of each step. */
 static struct rnn_state walk(struct rnn *r, struct rnn_state first, const struct rnn_weights *w,
 			     bool backward)
 {
@@ -155,7 +155,8 @@ static struct rnn_state state_of(const struct rnn *r, int64_t k)
 				   r->hx.c ? tensor_select(r->hx.c, 0, k) : NULL };
 }
 
-/* Layer and direction k over input [rows, features]: its output; *last is the last state. */
+/* Run layer and direction k over input [rows, features]. Returns its output; *last is the last
+ * state. */
 static tensor *one_direction(struct rnn *r, tensor *input, int64_t k, struct rnn_state *last)
 {
 	struct rnn_weights w = weights_of(r, k);
@@ -174,7 +175,8 @@ static tensor *one_direction(struct rnn *r, tensor *input, int64_t k, struct rnn
 
 /* ---- all layers ---- */
 
-/* The output of the last layer for packed input; the last states of all into *hy and *cy. */
+/* Run all layers on packed input. Returns the output of the last one; *h and *c get the last states
+ * of all. */
 static tensor *all_layers(struct rnn *r, tensor *input, tensor **h, tensor **c)
 {
 	for (int64_t l = 0; l < r->layers && input; l++) {
@@ -232,8 +234,9 @@ static int check_layers(struct rnn *r)
 }
 
 /*
- * The layers over packed input [rows, features], in an open scope. Space for the tensors of a
- * layer: gates, states, twice those that ended, and the last states of all layers.
+ * Allocate the working memory and run the layers on packed input [rows, features]. Needs an open
+ * scope. A layer needs tensors for gates and states, twice those of finished sequences, and the
+ * last states of all layers.
  */
 static tensor *run_packed(struct rnn *r, tensor *input, struct rnn_state *last)
 {
@@ -259,7 +262,7 @@ static tensor *run_packed(struct rnn *r, tensor *input, struct rnn_state *last)
 	return last->h && (last->c || !r->hx.c) ? output : NULL;
 }
 
-/* Hands the results to the caller and closes the scope. */
+/* Close the scope and pass the results to the caller. */
 static int finish(struct tensor_scope_guard *guard, tensor *out, struct rnn_state last,
 		  tensor **output, tensor **hy, tensor **cy)
 {
@@ -268,8 +271,8 @@ static int finish(struct tensor_scope_guard *guard, tensor *out, struct rnn_stat
 	return results_leave(guard, results, cy ? 3 : 2, out ? 0 : error_code());
 }
 
-/* input [steps, batch, features] as rows of packed sequences; a view of all steps again at the end.
- */
+/* Run on a padded input [steps, batch, features], passed as packed rows. The output is reshaped to
+ * the steps. */
 static tensor *over_batch(struct rnn *r, tensor *input, struct rnn_state *last)
 {
 	int64_t batch = input->sizes[1], *rows = malloc(input->sizes[0] * sizeof(*rows));
@@ -326,7 +329,7 @@ static int run_data(struct rnn *r, tensor *data, tensor *batch_sizes, tensor **o
 			"%s: data must be a matrix and batch_sizes a vector of i64, got shapes "
 			"%s and %s",
 			r->op, SHAPE_STR(data), SHAPE_STR(batch_sizes));
-	/* A copy: another process may write to the memory of batch_sizes. */
+	/* Copy batch_sizes: another process could change shared memory during the call. */
 	rows = malloc(batch_sizes->numel * sizeof(*rows));
 	if (!rows)
 		return tensor_fail(ENOMEM, "%s: no memory for batch_sizes", r->op);
@@ -384,7 +387,7 @@ RNN_DATA(composite_rnn_tanh_data, "rnn_tanh", RNN_TANH)
 RNN_DATA(composite_rnn_relu_data, "rnn_relu", RNN_RELU)
 RNN_DATA(composite_gru_data, "gru", RNN_GRU)
 
-/* hx: the hidden and the cell state. */
+/* hx: hidden state and, for LSTM, cell state. */
 static int states_of(tensor_list hx, struct rnn_state *s)
 {
 	if (hx.len != 2)

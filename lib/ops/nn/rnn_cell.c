@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* Cells of recurrent networks: made of linear and pointwise operators, and differentiated through
- * them. */
+/* Recurrent cells, composed of linear and elementwise operators, which differentiate them. */
 #include "ops/nn/rnn.h"
 
 #include "family/binary.h"
@@ -106,7 +105,7 @@ static int check_cell(const char *op, enum rnn_cell cell, const tensor *input,
 	return rnn_check_weights(op, cell, w, input->sizes[1], s);
 }
 
-/* The state after one step, owned; members are NULL with the error set. */
+/* State after one step. Owned; members are NULL with the error set. */
 static struct rnn_state one_step(const char *op, enum rnn_cell cell, tensor *input,
 				 struct rnn_state s, struct rnn_weights w)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* Fronts of im2col and col2im, and of sampling at the places of a grid. */
+/* Operator functions of im2col, col2im and grid_sampler. */
 #include "ops/nn/spatial.h"
 
 #include "family/sample.h"
@@ -23,7 +23,7 @@ static int get_params(const struct tensor_op *op, tensor_ints kernel, tensor_int
 	return 0;
 }
 
-/* Positions of the window over an image of h by w; -1 with the error set. */
+/* Number of positions of the window in an image of h by w; -1 with the error set. */
 static int64_t positions(const struct tensor_op *op, const struct columns_params *p, int64_t h,
 			 int64_t w)
 {
@@ -46,9 +46,9 @@ static int64_t positions(const struct tensor_op *op, const struct columns_params
 	return n;
 }
 
-/* The kernel between a tensor with and one without a batch; `sizes` has room for the batch. */
-static int run(const struct tensor_op *op, tensor **out, tensor *self, const int64_t *sizes,
-	       int ndim, const struct columns_params *p, bool wide)
+/* Run the kernel on a tensor with or without a batch; `sizes` has space for the batch. */
+static int run_kernel(const struct tensor_op *op, tensor **out, tensor *self, const int64_t *sizes,
+		      int ndim, const struct columns_params *p, bool wide)
 {
 	const tensor *inputs[] = { self };
 	tensor from, to, *dense = NULL;
@@ -94,7 +94,7 @@ int op_im2col(const struct tensor_op *op, tensor **out, tensor *self, tensor_int
 	sizes[0] = self->sizes[0];
 	sizes[batch] = self->sizes[batch] * p.kernel[0] * p.kernel[1];
 	sizes[batch + 1] = n;
-	return run(op, out, self, sizes, batch + 2, &p, false);
+	return run_kernel(op, out, self, sizes, batch + 2, &p, false);
 }
 
 int op_col2im(const struct tensor_op *op, tensor **out, tensor *self, tensor_ints output_size,
@@ -122,7 +122,7 @@ int op_col2im(const struct tensor_op *op, tensor **out, tensor *self, tensor_int
 	sizes[batch] = self->sizes[batch] / taps;
 	sizes[batch + 1] = size[1];
 	sizes[batch + 2] = size[2];
-	return run(op, out, self, sizes, batch + 3, &p, true);
+	return run_kernel(op, out, self, sizes, batch + 3, &p, true);
 }
 
 /* ---- grids ---- */
@@ -181,7 +181,7 @@ int op_grid_sampler_2d(const struct tensor_op *op, tensor **out, tensor *input, 
 	return output_end(op, &o, out, err);
 }
 
-/* Both gradients are made by one kernel; begun[i] says whether a result was begun. */
+/* One kernel computes both gradients; begun[i] is true after output_begin() of result i. */
 int op_grid_sampler_2d_backward(const struct tensor_op *op, tensor **grad_input, tensor **grad_grid,
 				tensor *grad_output, tensor *input, tensor *grid,
 				int64_t interpolation_mode, int64_t padding_mode,

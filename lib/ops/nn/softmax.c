@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* Fronts of softmax and log_softmax along one dimension, and of their gradients. */
+/* Operator functions of softmax and log_softmax along one dimension, and of their gradients. */
 #include "ops/op.h"
 
 #include "kernels/abi/softmax.h"
@@ -7,7 +7,7 @@
 #include "family/loss.h"
 #include "family/softmax.h"
 
-/* A 0-d tensor is a line of one element. */
+/* A 0-d tensor is treated as a vector of one element. */
 static const tensor *as_line(tensor *line, const tensor *t)
 {
 	if (likely(t->ndim))
@@ -26,7 +26,7 @@ static int check_float(const struct tensor_op *op, enum tensor_dtype dtype)
 			   tensor_dtype_name(dtype));
 }
 
-/* Halves that lie in lines are converted on their way by the CPU's kernel. */
+/* True if the CPU kernel converts reduced floats itself: the dimension's elements are adjacent. */
 static bool halves_in_lines(const tensor *self, enum tensor_dtype dtype, int d)
 {
 	return self->dtype == dtype && dtype_is_reduced_float(dtype) && self->ndim &&
@@ -34,7 +34,7 @@ static bool halves_in_lines(const tensor *self, enum tensor_dtype dtype, int d)
 	       self->sizes[d] <= SOFTMAX_HALF_LINE;
 }
 
-/* Of halves the kernels see f32, unless they say otherwise. */
+/* Reduced floats are widened to f32 for the kernel, except where it converts them itself. */
 static int softmax(const struct tensor_op *op, tensor **out, tensor *self, int64_t dim,
 		   enum tensor_dtype dtype)
 {

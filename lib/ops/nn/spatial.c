@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* Lists of numbers for spatial dimensions. See spatial.h. */
+/* List arguments for spatial dimensions. See spatial.h. */
 #include "ops/nn/spatial.h"
 
 int spatial_list(const struct tensor_op *op, const char *name, tensor_ints list, int n,

@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/*
- * Interpolation over the last one to three dimensions: fronts, and the forms that take a factor
- * instead of a size.
- */
+/* Interpolation over the last one to three dimensions: operator functions. */
 #include "ops/nn/spatial.h"
 
 #include "family/upsample.h"
 
-/* The scale of dimension i of n is the i-th argument; the output's sizes follow those of planes. */
+/* Compute the output's sizes: batch, channels, then output_size. */
 static int infer(const struct tensor_op *op, const char *name, int64_t batch, int64_t channels,
 		 tensor_ints output_size, int n, int64_t *sizes)
 {
@@ -28,15 +25,15 @@ static struct upsample_params params_of(int n, enum upsample_mode mode, bool ali
 		.spatial = n, .mode = mode, .align_corners = align_corners, .scale = { a, b, c }
 	};
 
-	/* Not given, and what cannot be a factor: the sizes decide. */
+	/* Without a valid scale, the kernel uses the ratio of the sizes. */
 	for (int d = 0; d < SPATIAL; d++)
 		if (!(p.scale[d] > 0))
 			p.scale[d] = 0;
 	return p;
 }
 
-static int run(const struct tensor_op *op, tensor **out, tensor *in, const int64_t *sizes,
-	       const struct upsample_params *p)
+static int run_kernel(const struct tensor_op *op, tensor **out, tensor *in, const int64_t *sizes,
+		      const struct upsample_params *p)
 {
 	const tensor *inputs[] = { in };
 	tensor *dense = NULL;
@@ -71,7 +68,7 @@ static int forward(const struct tensor_op *op, tensor **out, tensor *self, tenso
 	if (infer(op, "output_size", self->sizes[0], self->sizes[1], output_size, p->spatial,
 		  sizes) < 0)
 		return error_code();
-	return run(op, out, self, sizes, p);
+	return run_kernel(op, out, self, sizes, p);
 }
 
 static int backward(const struct tensor_op *op, tensor **out, tensor *grad, tensor_ints output_size,
@@ -94,115 +91,195 @@ static int backward(const struct tensor_op *op, tensor **out, tensor *grad, tens
 				   op->schema.name,
 				   format_sizes(sizes, p->spatial + 2, text, sizeof(text)),
 				   SHAPE_STR(grad));
-	return run(op, out, grad, input_size.data, p);
+	return run_kernel(op, out, grad, input_size.data, p);
 }
 
-/* Where the missing dimensions of fewer than three have no scale. */
-#define UPSAMPLE(NAME, N, MODE, ALIGN, DECL, SCALES)                                       \
-	int op_upsample_##NAME(const struct tensor_op *op, tensor **out, tensor *self,     \
-			       tensor_ints output_size, UNPACK DECL)                       \
-	{                                                                                  \
-		const struct upsample_params p = params_of(N, MODE, ALIGN, UNPACK SCALES); \
-                                                                                           \
-		return forward(op, out, self, output_size, &p);                            \
-	}                                                                                  \
-	int op_upsample_##NAME##_backward(const struct tensor_op *op, tensor **out,        \
-					  tensor *grad_output, tensor_ints output_size,    \
-					  tensor_ints input_size, UNPACK DECL)             \
-	{                                                                                  \
-		const struct upsample_params p = params_of(N, MODE, ALIGN, UNPACK SCALES); \
-                                                                                           \
-		return backward(op, out, grad_output, output_size, input_size, &p);        \
-	}
-#define UNPACK(...) __VA_ARGS__
-#define DECL_1	    (double scales)
-#define DECL_2	    (double scales_h, double scales_w)
-#define DECL_3	    (double scales_d, double scales_h, double scales_w)
-#define ALIGN_1	    (bool align_corners, double scales)
-#define ALIGN_2	    (bool align_corners, double scales_h, double scales_w)
-#define ALIGN_3	    (bool align_corners, double scales_d, double scales_h, double scales_w)
-#define SCALES_1    (0, 0, scales)
-#define SCALES_2    (0, scales_h, scales_w)
-#define SCALES_3    (scales_d, scales_h, scales_w)
-UPSAMPLE(nearest1d, 1, UPSAMPLE_NEAREST, false, DECL_1, SCALES_1)
-UPSAMPLE(nearest2d, 2, UPSAMPLE_NEAREST, false, DECL_2, SCALES_2)
-UPSAMPLE(nearest3d, 3, UPSAMPLE_NEAREST, false, DECL_3, SCALES_3)
-UPSAMPLE(nearest_exact1d, 1, UPSAMPLE_NEAREST_EXACT, false, DECL_1, SCALES_1)
-UPSAMPLE(nearest_exact2d, 2, UPSAMPLE_NEAREST_EXACT, false, DECL_2, SCALES_2)
-UPSAMPLE(nearest_exact3d, 3, UPSAMPLE_NEAREST_EXACT, false, DECL_3, SCALES_3)
-UPSAMPLE(linear1d, 1, UPSAMPLE_LINEAR, align_corners, ALIGN_1, SCALES_1)
-UPSAMPLE(bilinear2d, 2, UPSAMPLE_LINEAR, align_corners, ALIGN_2, SCALES_2)
-UPSAMPLE(trilinear3d, 3, UPSAMPLE_LINEAR, align_corners, ALIGN_3, SCALES_3)
-UPSAMPLE(bicubic2d, 2, UPSAMPLE_CUBIC, align_corners, ALIGN_2, SCALES_2)
-
-/* ---- by a factor ---- */
-
-/* What a .vec overload's arguments come to. */
-struct target {
-	int64_t size[SPATIAL];
-	double scale[SPATIAL];
-	tensor_ints output_size;
-};
-
-static int get_target(const char *op, const tensor *input, tensor_ints output_size,
-		      tensor_floats factors, int n, struct target *t)
+int op_upsample_nearest1d(const struct tensor_op *op, tensor **out, tensor *self,
+			  tensor_ints output_size, double scales)
 {
-	if ((output_size.len >= 0) == (factors.len >= 0))
-		return tensor_fail(EINVAL,
-				   "%s: exactly one of output_size and scale_factors must "
-				   "be given",
-				   op);
-	if (input->ndim != n + 2)
-		return tensor_fail(EINVAL, "%s: input must have %d dimensions, got %s", op, n + 2,
-				   SHAPE_STR(input));
-	for (int d = 0; d < SPATIAL; d++)
-		t->scale[d] = TENSOR_NO_FLOAT;
-	t->output_size = output_size;
-	if (output_size.len >= 0)
-		return 0;
-	if (factors.len != n)
-		return tensor_fail(EINVAL, "%s: scale_factors must have %d numbers, got %lld", op,
-				   n, (long long)factors.len);
-	for (int d = 0; d < n; d++) {
-		double size = (double)input->sizes[d + 2] * factors.data[d];
+	const struct upsample_params p = params_of(1, UPSAMPLE_NEAREST, false, 0, 0, scales);
 
-		t->scale[d] = factors.data[d];
-		t->size[d] = size >= 1 && size < INT32_MAX ? (int64_t)size : 0;
-	}
-	t->output_size = (tensor_ints){ t->size, n };
-	return 0;
+	return forward(op, out, self, output_size, &p);
 }
 
-#define VEC(NAME, CALL, N, SCALES)                                                               \
-	tensor *composite_upsample_##NAME##_vec(tensor *input, tensor_ints output_size,          \
-						tensor_floats scale_factors)                     \
-	{                                                                                        \
-		struct target t;                                                                 \
-                                                                                                 \
-		if (get_target("upsample_" #NAME, input, output_size, scale_factors, N, &t) < 0) \
-			return NULL;                                                             \
-		return call_##CALL(input, t.output_size, UNPACK SCALES);                         \
-	}
-#define VEC_ALIGN(NAME, CALL, N, SCALES)                                                         \
-	tensor *composite_upsample_##NAME##_vec(tensor *input, tensor_ints output_size,          \
-						bool align_corners, tensor_floats scale_factors) \
-	{                                                                                        \
-		struct target t;                                                                 \
-                                                                                                 \
-		if (get_target("upsample_" #NAME, input, output_size, scale_factors, N, &t) < 0) \
-			return NULL;                                                             \
-		return call_##CALL(input, t.output_size, align_corners, UNPACK SCALES);          \
-	}
-#define TARGET_1 (t.scale[0])
-#define TARGET_2 (t.scale[0], t.scale[1])
-#define TARGET_3 (t.scale[0], t.scale[1], t.scale[2])
-VEC(nearest1d, upsample_nearest1d, 1, TARGET_1)
-VEC(nearest2d, upsample_nearest2d, 2, TARGET_2)
-VEC(nearest3d, upsample_nearest3d, 3, TARGET_3)
-VEC(nearest_exact1d, _upsample_nearest_exact1d, 1, TARGET_1)
-VEC(nearest_exact2d, _upsample_nearest_exact2d, 2, TARGET_2)
-VEC(nearest_exact3d, _upsample_nearest_exact3d, 3, TARGET_3)
-VEC_ALIGN(linear1d, upsample_linear1d, 1, TARGET_1)
-VEC_ALIGN(bilinear2d, upsample_bilinear2d, 2, TARGET_2)
-VEC_ALIGN(trilinear3d, upsample_trilinear3d, 3, TARGET_3)
-VEC_ALIGN(bicubic2d, upsample_bicubic2d, 2, TARGET_2)
+int op_upsample_nearest1d_backward(const struct tensor_op *op, tensor **out, tensor *grad_output,
+				   tensor_ints output_size, tensor_ints input_size, double scales)
+{
+	const struct upsample_params p = params_of(1, UPSAMPLE_NEAREST, false, 0, 0, scales);
+
+	return backward(op, out, grad_output, output_size, input_size, &p);
+}
+
+int op_upsample_nearest2d(const struct tensor_op *op, tensor **out, tensor *self,
+			  tensor_ints output_size, double scales_h, double scales_w)
+{
+	const struct upsample_params p =
+		params_of(2, UPSAMPLE_NEAREST, false, 0, scales_h, scales_w);
+
+	return forward(op, out, self, output_size, &p);
+}
+
+int op_upsample_nearest2d_backward(const struct tensor_op *op, tensor **out, tensor *grad_output,
+				   tensor_ints output_size, tensor_ints input_size, double scales_h,
+				   double scales_w)
+{
+	const struct upsample_params p =
+		params_of(2, UPSAMPLE_NEAREST, false, 0, scales_h, scales_w);
+
+	return backward(op, out, grad_output, output_size, input_size, &p);
+}
+
+int op_upsample_nearest3d(const struct tensor_op *op, tensor **out, tensor *self,
+			  tensor_ints output_size, double scales_d, double scales_h,
+			  double scales_w)
+{
+	const struct upsample_params p =
+		params_of(3, UPSAMPLE_NEAREST, false, scales_d, scales_h, scales_w);
+
+	return forward(op, out, self, output_size, &p);
+}
+
+int op_upsample_nearest3d_backward(const struct tensor_op *op, tensor **out, tensor *grad_output,
+				   tensor_ints output_size, tensor_ints input_size, double scales_d,
+				   double scales_h, double scales_w)
+{
+	const struct upsample_params p =
+		params_of(3, UPSAMPLE_NEAREST, false, scales_d, scales_h, scales_w);
+
+	return backward(op, out, grad_output, output_size, input_size, &p);
+}
+
+int op_upsample_nearest_exact1d(const struct tensor_op *op, tensor **out, tensor *self,
+				tensor_ints output_size, double scales)
+{
+	const struct upsample_params p = params_of(1, UPSAMPLE_NEAREST_EXACT, false, 0, 0, scales);
+
+	return forward(op, out, self, output_size, &p);
+}
+
+int op_upsample_nearest_exact1d_backward(const struct tensor_op *op, tensor **out,
+					 tensor *grad_output, tensor_ints output_size,
+					 tensor_ints input_size, double scales)
+{
+	const struct upsample_params p = params_of(1, UPSAMPLE_NEAREST_EXACT, false, 0, 0, scales);
+
+	return backward(op, out, grad_output, output_size, input_size, &p);
+}
+
+int op_upsample_nearest_exact2d(const struct tensor_op *op, tensor **out, tensor *self,
+				tensor_ints output_size, double scales_h, double scales_w)
+{
+	const struct upsample_params p =
+		params_of(2, UPSAMPLE_NEAREST_EXACT, false, 0, scales_h, scales_w);
+
+	return forward(op, out, self, output_size, &p);
+}
+
+int op_upsample_nearest_exact2d_backward(const struct tensor_op *op, tensor **out,
+					 tensor *grad_output, tensor_ints output_size,
+					 tensor_ints input_size, double scales_h, double scales_w)
+{
+	const struct upsample_params p =
+		params_of(2, UPSAMPLE_NEAREST_EXACT, false, 0, scales_h, scales_w);
+
+	return backward(op, out, grad_output, output_size, input_size, &p);
+}
+
+int op_upsample_nearest_exact3d(const struct tensor_op *op, tensor **out, tensor *self,
+				tensor_ints output_size, double scales_d, double scales_h,
+				double scales_w)
+{
+	const struct upsample_params p =
+		params_of(3, UPSAMPLE_NEAREST_EXACT, false, scales_d, scales_h, scales_w);
+
+	return forward(op, out, self, output_size, &p);
+}
+
+int op_upsample_nearest_exact3d_backward(const struct tensor_op *op, tensor **out,
+					 tensor *grad_output, tensor_ints output_size,
+					 tensor_ints input_size, double scales_d, double scales_h,
+					 double scales_w)
+{
+	const struct upsample_params p =
+		params_of(3, UPSAMPLE_NEAREST_EXACT, false, scales_d, scales_h, scales_w);
+
+	return backward(op, out, grad_output, output_size, input_size, &p);
+}
+
+int op_upsample_linear1d(const struct tensor_op *op, tensor **out, tensor *self,
+			 tensor_ints output_size, bool align_corners, double scales)
+{
+	const struct upsample_params p = params_of(1, UPSAMPLE_LINEAR, align_corners, 0, 0, scales);
+
+	return forward(op, out, self, output_size, &p);
+}
+
+int op_upsample_linear1d_backward(const struct tensor_op *op, tensor **out, tensor *grad_output,
+				  tensor_ints output_size, tensor_ints input_size,
+				  bool align_corners, double scales)
+{
+	const struct upsample_params p = params_of(1, UPSAMPLE_LINEAR, align_corners, 0, 0, scales);
+
+	return backward(op, out, grad_output, output_size, input_size, &p);
+}
+
+int op_upsample_bilinear2d(const struct tensor_op *op, tensor **out, tensor *self,
+			   tensor_ints output_size, bool align_corners, double scales_h,
+			   double scales_w)
+{
+	const struct upsample_params p =
+		params_of(2, UPSAMPLE_LINEAR, align_corners, 0, scales_h, scales_w);
+
+	return forward(op, out, self, output_size, &p);
+}
+
+int op_upsample_bilinear2d_backward(const struct tensor_op *op, tensor **out, tensor *grad_output,
+				    tensor_ints output_size, tensor_ints input_size,
+				    bool align_corners, double scales_h, double scales_w)
+{
+	const struct upsample_params p =
+		params_of(2, UPSAMPLE_LINEAR, align_corners, 0, scales_h, scales_w);
+
+	return backward(op, out, grad_output, output_size, input_size, &p);
+}
+
+int op_upsample_trilinear3d(const struct tensor_op *op, tensor **out, tensor *self,
+			    tensor_ints output_size, bool align_corners, double scales_d,
+			    double scales_h, double scales_w)
+{
+	const struct upsample_params p =
+		params_of(3, UPSAMPLE_LINEAR, align_corners, scales_d, scales_h, scales_w);
+
+	return forward(op, out, self, output_size, &p);
+}
+
+int op_upsample_trilinear3d_backward(const struct tensor_op *op, tensor **out, tensor *grad_output,
+				     tensor_ints output_size, tensor_ints input_size,
+				     bool align_corners, double scales_d, double scales_h,
+				     double scales_w)
+{
+	const struct upsample_params p =
+		params_of(3, UPSAMPLE_LINEAR, align_corners, scales_d, scales_h, scales_w);
+
+	return backward(op, out, grad_output, output_size, input_size, &p);
+}
+
+int op_upsample_bicubic2d(const struct tensor_op *op, tensor **out, tensor *self,
+			  tensor_ints output_size, bool align_corners, double scales_h,
+			  double scales_w)
+{
+	const struct upsample_params p =
+		params_of(2, UPSAMPLE_CUBIC, align_corners, 0, scales_h, scales_w);
+
+	return forward(op, out, self, output_size, &p);
+}
+
+int op_upsample_bicubic2d_backward(const struct tensor_op *op, tensor **out, tensor *grad_output,
+				   tensor_ints output_size, tensor_ints input_size,
+				   bool align_corners, double scales_h, double scales_w)
+{
+	const struct upsample_params p =
+		params_of(2, UPSAMPLE_CUBIC, align_corners, 0, scales_h, scales_w);
+
+	return backward(op, out, grad_output, output_size, input_size, &p);
+}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* Weights as a direction and its norms. Made of other operators, and differentiated through them.
- */
+/* Weight normalization: a weight as a direction v and norms g. Composed of other operators, which
+ * differentiate it. */
 #include "ops/op.h"
 
 #include "family/binary.h"
@@ -10,7 +10,7 @@
 #include "family/stat.h"
 #include "family/unary.h"
 
-/* All dimensions but one. */
+/* All dimensions but `dim`. */
 static tensor_ints others(const tensor *t, int dim, int64_t *dims)
 {
 	int n = 0;
@@ -33,7 +33,7 @@ tensor *composite_norm_except_dim(tensor *v, int64_t pow, int64_t dim)
 	if (dim < 0 || dim >= v->ndim)
 		return tensor_fail_null(EINVAL, "norm_except_dim: dim %lld of shape %s",
 					(long long)dim, SHAPE_STR(v));
-	/* A vector's elements are norms of themselves: no dimension would stand for all of them. */
+	/* Each element of a vector is its own norm: no dimension is left to reduce. */
 	if (v->ndim == 1)
 		return pow ? call_abs(v) :
 			     tensor_fail_null(EINVAL,
@@ -58,7 +58,7 @@ static int check_ends(const char *op, const tensor *v, int64_t dim)
 			   op, SHAPE_STR(v), (long long)dim);
 }
 
-/* What was made in the scope becomes the caller's. */
+/* Close the scope and pass both results to the caller. */
 static int finish(struct tensor_scope_guard *guard, tensor *a, tensor *b, tensor **first,
 		  tensor **second)
 {
@@ -96,7 +96,7 @@ int composite_weight_norm_interface_backward(tensor *grad_w, tensor *saved_v, te
 	if (check_ends("_weight_norm_interface_backward", saved_v, dim) < 0)
 		return error_code();
 	guard = tensor_scope_enter();
-	/* The part of the gradient along each vector: it changes g, the rest changes v. */
+	/* The component of the gradient along each vector changes g, the rest changes v. */
 	along = tensor_mul(grad_w, saved_v);
 	if (saved_v->ndim > 1)
 		along = tensor_sum_dim(along, others(saved_v, (int)dim, dims), true);

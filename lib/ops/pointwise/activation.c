@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* Fronts of activation functions with parameters, and of their gradients. */
+/* Operator functions of activations with parameters, and of their gradients. */
 #include "ops/pointwise/pointwise.h"
 
 #include "family/activation.h"
@@ -47,7 +47,7 @@ int op_elu_backward(const struct tensor_op *op, tensor **out, tensor *grad_outpu
 			 grad_output, self_or_result, alpha, scale, input_scale);
 }
 
-/* The dtype stays: ends of integers lose what is after the point. */
+/* The dtype is self's: for integers, the limits are truncated. */
 int op_hardtanh(const struct tensor_op *op, tensor **out, tensor *self, tensor_scalar min_val,
 		tensor_scalar max_val)
 {
@@ -159,9 +159,9 @@ tensor *composite_log_sigmoid(tensor *self)
 	return output;
 }
 
-/* ---- gelu: exact, or with tanh ---- */
+/* ---- gelu: exact, or tanh approximation ---- */
 
-/* The kernels for "none" or "tanh"; NULL with the error set. */
+/* The kernel table for "none" or "tanh"; NULL with the error set. */
 static const struct tensor_kernel_table *
 gelu_kernels(const struct tensor_op *op, const char *approximate,
 	     const struct tensor_kernel_table *tanh_kernels)
@@ -192,7 +192,7 @@ int op_gelu_backward(const struct tensor_op *op, tensor **out, tensor *grad_outp
 	return kernels ? pointwise_binary(op, kernels, out, grad_output, self, NULL) : error_code();
 }
 
-/* ---- elu by other names ---- */
+/* ---- celu and selu: elu with fixed parameters ---- */
 
 tensor *composite_celu(tensor *self, tensor_scalar alpha)
 {
@@ -203,7 +203,7 @@ tensor *composite_celu(tensor *self, tensor_scalar alpha)
 	return call_elu(self, alpha, tensor_scalar_int(1), tensor_scalar_float(1 / a));
 }
 
-/* G. Klambauer and others, "Self-normalizing neural networks", 2017. */
+/* Klambauer et al., "Self-Normalizing Neural Networks", 2017. */
 tensor *composite_selu(tensor *self)
 {
 	return call_elu(self, tensor_scalar_float(1.6732632423543772848170429916717),
@@ -228,7 +228,7 @@ tensor *composite_prelu_kernel(tensor *self, tensor *weight)
 						     self, tensor_mul(weight, self)));
 }
 
-/* The channels' weights stand in dimension 1, or in the only one that there is. */
+/* weight is a vector along dimension 1, or 0 if self has only one. */
 tensor *composite_prelu(tensor *self, tensor *weight)
 {
 	int64_t sizes[TENSOR_MAX_DIMS], channels = self->ndim > 1 ? self->sizes[1] : 1;

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/*
- * Fronts of elementwise operators of two operands that are more than a loop and a rule: a number
- * on the left, powers, whole quotients.
- */
+/* Operator functions of binary elementwise operators that need more than a kernel and a promotion
+ * rule: scalar on the left, powers, rounded quotients. */
 #include "ops/pointwise/pointwise.h"
 
 #include "family/binary.h"
@@ -22,7 +20,7 @@ static bool in_range(int64_t v, enum tensor_dtype dtype)
 	return v >= dtype_least(dtype) && v <= dtype_greatest(dtype);
 }
 
-/* An integer that is out of the tensor's range is not wrapped into it. */
+/* An integer out of the tensor's range is compared as it is, without wrapping. */
 int op_compare_scalar(const struct tensor_op *op, tensor **out, tensor *self, tensor_scalar other)
 {
 	const struct pointwise_arg arg[] = { { .t = self }, { .s = other } };
@@ -87,7 +85,7 @@ int op_pow_scalar(const struct tensor_op *op, tensor **out, tensor *self, tensor
 	}
 	if (kernels)
 		return pointwise_nary(op, kernels, out, arg, 1, common, common, NULL);
-	if (common == TENSOR_BOOL) /* self to the power of true, true to that of false */
+	if (common == TENSOR_BOOL) /* x ** true is x, x ** false is true */
 		return pointwise_nary(op, &kernels_bitwise_or, out,
 				      (struct pointwise_arg[]){
 					      arg[0], { .s = tensor_scalar_bool(!exponent.i) } },
@@ -97,7 +95,7 @@ int op_pow_scalar(const struct tensor_op *op, tensor **out, tensor *self, tensor
 
 /* ---- quotients ---- */
 
-/* "floor", "trunc", or NULL for the exact quotient. */
+/* mode: "floor", "trunc", or NULL for the exact quotient. */
 static int divide(const struct tensor_op *op, tensor **out, const struct pointwise_arg *arg,
 		  const char *mode)
 {

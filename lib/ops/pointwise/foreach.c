@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * What operators on lists share that call another operator for each tensor, and those of them
- * that take their numbers from a tensor. The kernels are generated (lib/schema/gen/tables.py).
+ * Shared functions of _foreach operators, which call another operator for each tensor of a list,
+ * and those that take their scalars from a tensor. Their functions are generated
+ * (lib/schema/gen/tables.py).
  */
 #include "ops/each.h"
 #include "ops/op.h"
@@ -39,9 +40,9 @@ int each_failed(tensor **results, int64_t n)
 	return error_code();
 }
 
-/* ---- numbers in a tensor ---- */
+/* ---- scalars in a tensor ---- */
 
-/* n numbers that the caller frees; NULL with the error set. */
+/* The n scalars in t; the caller frees them. NULL with the error set. */
 static tensor_scalar *numbers_of(const char *op, const tensor *t, int64_t n)
 {
 	tensor_scalar *list;
@@ -70,7 +71,7 @@ static tensor_scalar *numbers_of(const char *op, const tensor *t, int64_t n)
 	return list;
 }
 
-/* The form that takes a list of numbers is called for the one that takes a tensor. */
+/* Define the form that takes a tensor by the one that takes a list of scalars. */
 #define FROM_TENSOR(NAME, OP, CALL)                                                           \
 	int NAME(tensor_list self, tensor_list tensor1, tensor_list tensor2, tensor *scalars, \
 		 tensor **results, int64_t room)                                              \

@@ -1,22 +1,20 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/*
- * Fronts of elementwise operators: one, two or three tensors, or a tensor and a number. The
- * operands are brought to their common dtype, which the kernel computes in.
- */
+/* Operator functions of elementwise operators: one to three tensors, or a tensor and a scalar.
+ * Operands are converted to their promoted dtype, in which the kernel computes. */
 #include "ops/pointwise/pointwise.h"
 
 #include "family/copy.h"
 #include "family/pointwise.h"
 
-/* An operand: a tensor, or one number of the common dtype, if a half as f32, in `value`. */
+/* An operand: a tensor, or a scalar of the common dtype (f32 for a reduced float) in `value`. */
 struct operand {
 	const tensor *t;
-	tensor *owned; /* a cast, to be released */
+	tensor *owned; /* a converted tensor, released at the end */
 	_Alignas(16) char value[16];
 };
 
-/* The CPU's kernels convert on the way; others want the common dtype. A 0-d tensor on the CPU
- * becomes a number, and may stand next to tensors of any device. */
+/* CPU kernels convert operands themselves; other backends need the common dtype. A 0-d CPU tensor
+ * becomes a scalar, which may be combined with tensors of any device. */
 static int operand_init(struct operand *o, tensor *t, enum tensor_dtype dtype, const tensor *out)
 {
 	tensor_scalar s;
@@ -37,8 +35,8 @@ static int operand_init(struct operand *o, tensor *t, enum tensor_dtype dtype, c
 	return o->t ? 0 : error_code();
 }
 
-/* Of tensors on two kinds of device a 0-d one on the CPU is a number: it does not decide where
- * the result lives, and leaves the list of inputs. */
+/* Remove 0-d CPU tensors from the inputs if other inputs are on another kind of device: they are
+ * scalars, and must not choose the result's device. */
 static void drop_numbers(const tensor **inputs, int n)
 {
 	const tensor *first = NULL;
@@ -53,7 +51,7 @@ static void drop_numbers(const tensor **inputs, int n)
 		inputs[0] = first;
 }
 
-/* An imaginary part would be lost where dtype is real. */
+/* EINVAL for a scalar with an imaginary part where dtype is real. */
 static int check_number(const struct tensor_op *op, tensor_scalar s, enum tensor_dtype dtype)
 {
 	if (likely(s.kind != TENSOR_SCALAR_COMPLEX) || s.imag == 0 || dtype_is_complex(dtype))
@@ -73,9 +71,9 @@ static int check_params(const struct tensor_op *op, const struct pointwise_param
 		       0;
 }
 
-static int run(const struct tensor_op *op, const struct tensor_kernel_table *kernels, tensor *out,
-	       struct operand *operands, int n, enum tensor_dtype dtype,
-	       const struct pointwise_params *params)
+static int run_kernel(const struct tensor_op *op, const struct tensor_kernel_table *kernels,
+		      tensor *out, struct operand *operands, int n, enum tensor_dtype dtype,
+		      const struct pointwise_params *params)
 {
 	pointwise_kernel fn = (pointwise_kernel)op_kernel(op, kernels, out);
 	const tensor *ops[ITER_OPERANDS] = { out };
@@ -106,7 +104,7 @@ int pointwise_unary(const struct tensor_op *op, const struct tensor_kernel_table
 		return error_code();
 	err = operand_init(&a, self, common, o.t);
 	if (!err)
-		err = run(op, kernels, o.t, &a, 1, common, params);
+		err = run_kernel(op, kernels, o.t, &a, 1, common, params);
 	tensor_put(a.owned);
 	return output_end(op, &o, out, err);
 }
@@ -146,7 +144,7 @@ int pointwise_binary(const struct tensor_op *op, const struct tensor_kernel_tabl
 	if (!err)
 		err = operand_init(&a[1], other, common, o.t);
 	if (!err)
-		err = run(op, kernels, o.t, a, 2, common, params);
+		err = run_kernel(op, kernels, o.t, a, 2, common, params);
 	tensor_put(a[0].owned);
 	tensor_put(a[1].owned);
 	return output_end(op, &o, out, err);
@@ -175,7 +173,7 @@ int pointwise_binary_scalar(const struct tensor_op *op, const struct tensor_kern
 	if (!err && element_store(a[1].value, dtype_wide(common), other) < 0)
 		err = kernel_no_dtype(op->schema.name, common, "cpu");
 	if (!err)
-		err = run(op, kernels, o.t, a, 2, common, params);
+		err = run_kernel(op, kernels, o.t, a, 2, common, params);
 	tensor_put(a[0].owned);
 	return output_end(op, &o, out, err);
 }
@@ -192,7 +190,7 @@ static bool is_one(tensor_scalar alpha)
 	return alpha.kind >= TENSOR_SCALAR_FLOAT ? alpha.d == 1 && alpha.imag == 0 : alpha.i == 1;
 }
 
-/* Subtraction is addition of -alpha. */
+/* Subtraction is addition with -alpha. */
 static tensor_scalar negated(tensor_scalar alpha)
 {
 	if (alpha.kind >= TENSOR_SCALAR_FLOAT) {
@@ -264,7 +262,7 @@ int op_sub_scalar(const struct tensor_op *op, tensor **out, tensor *self, tensor
 
 enum tensor_dtype pointwise_common(const struct pointwise_arg *arg, int n)
 {
-	/* By rank: tensors with dimensions, 0-d ones, numbers. */
+	/* Promotion by category: tensors with dimensions, 0-d tensors, scalars. */
 	struct tensor rank[3] = { { .ndim = 1 }, { .ndim = 0 }, { .ndim = 0 } };
 	enum tensor_dtype dtype = TENSOR_DTYPE_NONE;
 
@@ -287,7 +285,7 @@ enum tensor_dtype pointwise_common(const struct pointwise_arg *arg, int n)
 	return dtype;
 }
 
-/* The shape that all broadcast to. */
+/* Compute the shape to which all operands broadcast. */
 static int common_sizes(const struct tensor_op *op, const struct pointwise_arg *arg, int n,
 			int64_t *sizes)
 {
@@ -341,7 +339,7 @@ int pointwise_nary(const struct tensor_op *op, const struct tensor_kernel_table 
 			err = element_store(a[i].value, dtype_wide(dtype), arg[i].s);
 	}
 	if (!err)
-		err = run(op, kernels, o.t, a, n, common, params);
+		err = run_kernel(op, kernels, o.t, a, n, common, params);
 	for (int i = 0; i < n; i++)
 		tensor_put(a[i].owned);
 	return output_end(op, &o, out, err);
@@ -367,7 +365,7 @@ int op_fill(const struct tensor_op *op, tensor **out, tensor *self, tensor_scala
 
 	if (output_begin(op, &o, *out, self->dtype, self->sizes, self->ndim, inputs, 1) < 0)
 		return error_code();
-	err = run(op, op->kernels, o.t, NULL, 0, self->dtype, &params);
+	err = run_kernel(op, op->kernels, o.t, NULL, 0, self->dtype, &params);
 	return output_end(op, &o, out, err);
 }
 

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
-/*
- * What fronts of elementwise operators share: an operator is a list of operands, each a tensor or
- * a number, which broadcast; the dtype in which it computes; and the dtype of its result.
- */
+/* Shared functions of elementwise operators: a list of operands that broadcast, each a tensor or a
+ * scalar; the dtype of the computation; the dtype of the result. */
 #ifndef TENSOR_OPS_POINTWISE_H
 #define TENSOR_OPS_POINTWISE_H
 
@@ -11,25 +9,25 @@
 #define POINTWISE_INPUTS (ITER_OPERANDS - 1)
 
 struct pointwise_arg {
-	tensor *t; /* NULL: the number */
+	tensor *t; /* NULL: a scalar */
 	tensor_scalar s;
-	enum tensor_dtype dtype; /* what the kernel sees, where that is not the common dtype */
+	enum tensor_dtype dtype; /* dtype for the kernel if it is not the common one */
 };
 
-/* The common dtype: tensors with dimensions, then 0-d ones, then numbers, as in dtype.c. Those
- * with a dtype of their own do not count. */
+/* Common dtype by promotion of tensors with dimensions, then 0-d tensors, then scalars, as in
+ * dtype.c. Operands with their own dtype are ignored. */
 enum tensor_dtype pointwise_common(const struct pointwise_arg *arg, int n);
 
-/* Computes in `common`; a functional result is of dtype `result`. At least one is a tensor. */
+/* Compute in `common`; a functional result has dtype `result`. At least one operand is a tensor. */
 int pointwise_nary(const struct tensor_op *op, const struct tensor_kernel_table *kernels,
 		   tensor **out, const struct pointwise_arg *arg, int n, enum tensor_dtype common,
 		   enum tensor_dtype result, const struct pointwise_params *params);
-/* The same with the operator's own rule for the dtype. */
+/* As pointwise_nary(), with the operator's own dtype rule. */
 int pointwise_by_rule(const struct tensor_op *op, const struct tensor_kernel_table *kernels,
 		      tensor **out, const struct pointwise_arg *arg, int n,
 		      const struct pointwise_params *params);
 
-/* One or two operands, by the operator's rule: the quick ways. */
+/* Fast paths for one or two operands, with the operator's dtype rule. */
 int pointwise_unary(const struct tensor_op *op, const struct tensor_kernel_table *kernels,
 		    tensor **out, tensor *self, const struct pointwise_params *params);
 int pointwise_binary(const struct tensor_op *op, const struct tensor_kernel_table *kernels,
@@ -38,8 +36,8 @@ int pointwise_binary(const struct tensor_op *op, const struct tensor_kernel_tabl
 int pointwise_binary_scalar(const struct tensor_op *op, const struct tensor_kernel_table *kernels,
 			    tensor **out, tensor *self, tensor_scalar other,
 			    const struct pointwise_params *params);
-/* Between two ends, each of which may be missing; no end of an integer may be out of its range on
- * the far side. */
+/* Clamp between two limits, each optional. For integers, a limit beyond the dtype's range is an
+ * error if no value could satisfy it. */
 int pointwise_clamp(const struct tensor_op *op, tensor **out, tensor *self, enum tensor_dtype dtype,
 		    tensor_scalar min, tensor_scalar max);
 

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/*
- * Fronts of elementwise operators of three operands, some of which may be numbers: clamp, where,
- * masked_fill, lerp, addcmul, addcdiv; and nan_to_num.
- */
+/* Operator functions of elementwise operators with three operands, of which some may be scalars:
+ * clamp, where, masked_fill, lerp, addcmul, addcdiv; and nan_to_num. */
 #include "ops/pointwise/pointwise.h"
 
 #include "family/copy.h"
@@ -14,7 +12,7 @@
 
 /* ---- clamp ---- */
 
-/* The most that a dtype holds, for the end that was not given. Integers wrap: -1 is u64's most. */
+/* Largest value of a dtype, for an upper limit that is not given. -1 wraps to the largest u64. */
 static tensor_scalar greatest(enum tensor_dtype dtype)
 {
 	if (!dtype_is_integral(dtype))
@@ -139,7 +137,8 @@ int op_where_scalar(const struct tensor_op *op, tensor **out, tensor *condition,
 		      (struct pointwise_arg){ .s = other });
 }
 
-/* self where the mask is not, of self's dtype; in place the mask broadcasts to self. */
+/* self where the mask is false. The result has self's dtype; in place, the mask broadcasts to self.
+ */
 static int fill_masked(const struct tensor_op *op, tensor **out, tensor *self, tensor *mask,
 		       struct pointwise_arg value)
 {
@@ -153,7 +152,7 @@ static int fill_masked(const struct tensor_op *op, tensor **out, tensor *self, t
 	return pointwise_nary(op, &kernels_where, out, arg, 3, self->dtype, self->dtype, NULL);
 }
 
-/* The greatest finite number, as halves have it too. */
+/* Largest finite value of a floating dtype, including reduced floats. */
 static double greatest_finite(enum tensor_dtype dtype)
 {
 	switch (dtype_real(dtype)) {
@@ -172,7 +171,7 @@ static double greatest_finite(enum tensor_dtype dtype)
 	}
 }
 
-/* Not so large that nothing near it can be stored. */
+/* False if the scalar overflows the dtype even after rounding. */
 static bool fits(tensor_scalar s, enum tensor_dtype dtype)
 {
 	double v = scalar_double(s);
@@ -230,7 +229,7 @@ int op_lerp(const struct tensor_op *op, tensor **out, tensor *self, tensor *end,
 	if (check_same(op, "end", self, end) < 0 ||
 	    (weight->ndim && check_same(op, "weight", self, weight) < 0))
 		return error_code();
-	/* a complex weight without dimensions makes the result complex */
+	/* A complex 0-d weight makes the result complex. */
 	common = pointwise_common(arg, 3);
 	return pointwise_nary(op, op->kernels, out, arg, 3, common, common, NULL);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* Fronts of elementwise operators of one tensor whose dtype or loop is not that of the rule. */
+/* Operator functions of unary elementwise operators with their own dtype rule or kernel. */
 #include "ops/pointwise/pointwise.h"
 
 #include "family/unary.h"

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/*
- * Quantising and dequantising in one, in floating point, for training. Rounding has no useful
- * derivative; the gradient passes as if it were not there, except where a number was clamped.
- */
+/* Quantize and dequantize in floating point, for training. Rounding has no useful derivative: the
+ * gradient passes unchanged, and is zero where a value was clamped. */
 #include "ops/quantized/quantized.h"
 
 #include "family/binary.h"
@@ -26,7 +24,7 @@ static int check_range(const char *op, const tensor *self, int64_t quant_min, in
 	return 0;
 }
 
-/* Results are owned. scale, inverse and zero broadcast to self. */
+/* Quantize and dequantize self; scale, inverse and zero broadcast to it. Results are owned. */
 static int fake_quantize(tensor *self, tensor *scale, tensor *inverse, tensor *zero,
 			 int64_t quant_min, int64_t quant_max, tensor **output, tensor **mask)
 {
@@ -84,7 +82,7 @@ tensor *composite_fake_quantize(tensor *self, double scale, int64_t zero_point, 
 	return output;
 }
 
-/* Of self's rank, the channels along axis. */
+/* t as a tensor of self's rank with the channels along axis. */
 static tensor *along(tensor *t, const tensor *self, int axis)
 {
 	int64_t sizes[TENSOR_MAX_DIMS];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* Quantised tensors: quantising, dequantising, and the questions one can ask of them. */
+/* Quantized tensors: quantization, dequantization, accessors. */
 #include "ops/quantized/quantized.h"
 
 #include "family/copy.h"
@@ -68,7 +68,7 @@ static int check_parameters(const char *op, double scale, int64_t zero_point,
 	return 0;
 }
 
-/* A quantiser with room for what kernels read of n channels. */
+/* New quantizer with space for the kernel parameters of n channels. */
 static struct quantizer *new_quantizer(const struct extension_ops *ops, int64_t n)
 {
 	struct quantizer *q = calloc(1, sizeof(*q));
@@ -158,7 +158,7 @@ failed:
 	return NULL;
 }
 
-/* Of a contiguous tensor of self's shape. */
+/* Kernel parameters for a contiguous tensor of self's shape. */
 static struct quant kernel_quant(const struct quantizer *q, const tensor *self)
 {
 	struct quant k = { q->kernel_scales->data, NULL, q->kernel_zeros->data, 1, 1 };
@@ -172,7 +172,7 @@ static struct quant kernel_quant(const struct quantizer *q, const tensor *self)
 	return k;
 }
 
-/* ---- making ---- */
+/* ---- construction ---- */
 
 static tensor *mark(tensor *t, struct tensor_extension *ext)
 {
@@ -253,7 +253,7 @@ tensor *kernel_quantize_per_channel(tensor *self, tensor *scales, tensor *zero_p
 					  dtype));
 }
 
-/* From numbers that are quantised already. */
+/* From integers that are already quantized. */
 tensor *kernel_make_per_tensor(tensor *self, double scale, int64_t zero_point)
 {
 	struct tensor_extension *ext =
@@ -292,7 +292,7 @@ tensor *kernel_quantized_dequantize(tensor *self)
 	return t;
 }
 
-/* ---- questions ---- */
+/* ---- accessors ---- */
 
 int quantized_need(const char *op, const char *name, const tensor *t, enum tensor_dtype dtype)
 {
@@ -327,7 +327,7 @@ int kernel_q_zero_point(tensor *self, int64_t *result)
 	return 0;
 }
 
-/* Copies: a quantiser never changes. */
+/* Copies, because a quantizer is immutable. */
 tensor *kernel_q_scales(tensor *self)
 {
 	if (need_per_channel("q_per_channel_scales", self) < 0)

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/*
- * Operators on quantised tensors. Linear and convolution are integer products of u8 activations
- * and i8 weights; elementwise operators are those of the dequantised numbers, quantised again.
- */
+/* Operators on quantized tensors. Linear and convolution are integer products of u8 activations and
+ * i8 weights; elementwise operators dequantize, compute and quantize. */
 #include "ops/quantized/quantized.h"
 
 #include "family/pointwise.h"
@@ -12,8 +10,9 @@
 /* ---- products ---- */
 
 struct weights {
-	tensor *w, *bias;	/* contiguous: i8 numbers, f32 or NULL */
-	tensor *scales, *zeros; /* by output channel: f32 scale of x times that of w, i32 */
+	tensor *w, *bias; /* contiguous: i8, and f32 or NULL */
+	/* per output channel: f32 product of both scales, i32 zero points */
+	tensor *scales, *zeros;
 };
 
 static void put_weights(struct weights *w)
@@ -41,7 +40,7 @@ static int check_weight(const char *op, const tensor *weight, const tensor *bias
 	return 0;
 }
 
-/* 0, or -errno with the error set; either way put_weights() is to be called. */
+/* Call put_weights() afterwards, also on failure. 0, or -errno with the error set. */
 static int get_weights(struct weights *w, const tensor *self, tensor *weight, tensor *bias)
 {
 	const struct quantizer *q = quantizer_of(weight);
@@ -171,7 +170,7 @@ static int patch_sizes(const char *op, const tensor *self, const tensor *weight,
 	return 0;
 }
 
-/* Image by image and group by group: patches, then a product whose columns are channels. */
+/* For each image and group: im2col, then a product whose columns are output channels. */
 static int convolve(tensor *out, const tensor *x, const struct weights *w, int64_t groups,
 		    const struct patches *p, const struct requantize *all)
 {
@@ -245,7 +244,7 @@ tensor *kernel_quantized_conv2d(tensor *self, tensor *weight, tensor *bias, tens
 
 /* ---- elementwise ---- */
 
-/* max(q, zero_point): the scale stays. */
+/* max(q, zero_point); the scale is unchanged. */
 static tensor *relu_functional(tensor *self)
 {
 	tensor *plain, *most, *t;
@@ -304,7 +303,7 @@ tensor *kernel_quantized_add(tensor *qa, tensor *qb, double scale, int64_t zero_
 	return requantized("quantized_add", sum, qa->dtype, scale, zero_point);
 }
 
-/* q - zero_point in f32, exactly. */
+/* q - zero_point in f32, exact. */
 static tensor *without_zero(tensor *self)
 {
 	struct tensor_extension *unit =
@@ -326,7 +325,7 @@ tensor *kernel_quantized_mul(tensor *qa, tensor *qb, double scale, int64_t zero_
 
 	if (check_pair(op, qa, qb) < 0)
 		return NULL;
-	/* The product of the whole numbers is scaled once. */
+	/* Scale the product of the integers once. */
 	factor = (float)(quantizer_of(qa)->scale * quantizer_of(qb)->scale / scale);
 	a = without_zero(qa);
 	b = without_zero(qb);

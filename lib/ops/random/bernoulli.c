@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* Coin tosses: bernoulli and dropout. */
+/* bernoulli and dropout. */
 #include "ops/memory_format.h"
 #include "ops/random/random.h"
 
@@ -25,7 +25,7 @@ int op_bernoulli_p(const struct tensor_op *op, tensor **out, tensor *self, doubl
 	return random_op(op, out, self, &params, generator);
 }
 
-/* prob in self's shape and a dtype that the kernel knows; owned. */
+/* prob expanded to self's shape in a dtype of the kernel. Owned. */
 static tensor *probabilities(const struct tensor_op *op, const tensor *self, tensor *prob)
 {
 	enum tensor_dtype dtype = prob->dtype == TENSOR_F64 ? TENSOR_F64 : TENSOR_F32;
@@ -107,7 +107,7 @@ out:
 
 /* ---- dropout ---- */
 
-/* Everything is kept. */
+/* Dropout that keeps every element. */
 static int keep_all(tensor **output, tensor **mask, tensor *input)
 {
 	tensor_options options = { .dtype = TENSOR_BOOL, .device = input->device };
@@ -117,7 +117,7 @@ static int keep_all(tensor **output, tensor **mask, tensor *input)
 	return *mask ? 0 : error_code();
 }
 
-/* A contiguous *t becomes a tensor whose dimensions are in like's order. */
+/* Copy a contiguous *t to a tensor with like's order of dimensions. */
 static int follow_order(tensor **t, const tensor *like)
 {
 	tensor *made;
@@ -179,7 +179,7 @@ tensor *composite_native_dropout_backward(tensor *grad_output, tensor *mask, dou
 					"native_dropout_backward: mask must be bool, got %s",
 					tensor_dtype_name(mask->dtype));
 	kept = call_mul_Tensor(grad_output, mask);
-	/* Not in place: integers become floats. */
+	/* Not in place: integers become floating point. */
 	result = kept ? call_mul_Scalar(kept, tensor_scalar_float(scale)) : NULL;
 	tensor_put(kept);
 	return result;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* multinomial: rows of weights in, rows of positions out. */
+/* multinomial: rows of weights to rows of sampled positions. */
 #include "ops/random/random.h"
 
 #include "family/random.h"
@@ -29,7 +29,7 @@ static int check(const struct tensor_op *op, const tensor *self, int64_t k, bool
 	return 0;
 }
 
-/* self as rows of f64, contiguous; owned. */
+/* self as contiguous rows of f64. Owned. */
 static tensor *rows_of(const tensor *self)
 {
 	int64_t sizes[2] = { self->ndim == 2 ? self->sizes[0] : 1, self->sizes[self->ndim - 1] };

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/*
- * Random numbers: what is asked for becomes the parameters of a loop, which fills contiguous
- * memory. Strides never matter to the numbers: what is not contiguous is filled by way of a copy.
- */
+/* Random numbers: arguments become the parameters of a kernel, which fills contiguous memory. A
+ * non-contiguous tensor is filled through a copy, so the numbers do not depend on strides. */
 #include "ops/random/random.h"
 
 #include "family/factory.h"
@@ -16,7 +14,7 @@ static bool is_wide(enum tensor_dtype dtype)
 	return dtype_real(dtype) == TENSOR_F64;
 }
 
-/* The dtype's value next to x, which is rounded to the dtype before. */
+/* x rounded to the dtype. */
 static double rounded(enum tensor_dtype dtype, double x)
 {
 	tensor_scalar value = { .kind = TENSOR_SCALAR_NONE };
@@ -27,7 +25,7 @@ static double rounded(enum tensor_dtype dtype, double x)
 	return scalar_double(value);
 }
 
-/* The largest value of the dtype below x, which is one of its values. */
+/* Largest value of the dtype below x, which is a value of the dtype. */
 static double value_below(enum tensor_dtype dtype, double x)
 {
 	uint64_t sign = (uint64_t)1 << (8 * dtype_sizes[dtype] - 1), bits = 0;
@@ -72,7 +70,7 @@ int random_normal(const char *op, enum tensor_dtype dtype, double mean, double s
 		return kernel_no_dtype(op, dtype, "cpu");
 	if (!(std >= 0))
 		return tensor_fail(EINVAL, "%s: std must not be negative, got %g", op, std);
-	/* The parts of a complex number share its variance. */
+	/* Real and imaginary part each have half the variance. */
 	*p = (struct random_params){ .wide = is_wide(dtype),
 				     .a = mean,
 				     .limit = complex ? 0 : mean,
@@ -90,8 +88,8 @@ int random_digits(enum tensor_dtype dtype)
 	return digits[dtype];
 }
 
-/* The integers that a dtype holds, or for floats those that it counts to. Complex ones, which have
- * no order, are refused by who draws. */
+/* Integers in the dtype's range or, for floating dtypes, those it represents exactly. The caller
+ * rejects complex dtypes, which have no order. */
 static void whole_range(enum tensor_dtype dtype, int64_t *first, int64_t *last)
 {
 	int digits = random_digits(dtype);
@@ -171,7 +169,7 @@ tensor *random_filled(const struct tensor_op *op, const struct tensor_kernel_tab
 	return t;
 }
 
-/* ---- fronts ---- */
+/* ---- operator functions ---- */
 
 int op_uniform(const struct tensor_op *op, tensor **out, tensor *self, double from, double to,
 	       tensor_generator *generator)
@@ -238,7 +236,7 @@ int op_random_from(const struct tensor_op *op, tensor **out, tensor *self, int64
 
 /* ---- like another tensor ---- */
 
-/* Consumes t; filled is what an in-place operator returned for it. */
+/* Returns t if `filled`, the result of an in-place operator on it, is not NULL. Consumes t. */
 static tensor *or_release(tensor *t, tensor *filled)
 {
 	if (!filled)
@@ -284,7 +282,7 @@ tensor *composite_randint_like(tensor *self, int64_t high, tensor_options option
 	return composite_randint_like_low(self, 0, high, options);
 }
 
-/* ---- an own mean or deviation for each element ---- */
+/* ---- normal with mean or deviation per element ---- */
 
 tensor *explicit_normal_tensor_float(tensor *mean, double std, tensor_generator *generator)
 {

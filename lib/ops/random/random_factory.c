@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* Random tensors from nothing but sizes and options. */
+/* Random tensors from sizes and options. */
 #include "ops/random/random.h"
 
 #include "family/factory.h"
@@ -84,7 +84,7 @@ tensor *factory_randint(int64_t high, tensor_ints size, tensor_options options)
 	return factory_randint_low_generator(0, high, size, NULL, options);
 }
 
-/* n positions in another dtype than i64, if it has them all. Consumes t. */
+/* Convert n positions from i64 to another dtype that represents them all. Consumes t. */
 static tensor *converted(tensor *t, tensor_ints size, tensor_options o)
 {
 	tensor *result = factory_empty(size, o);
@@ -109,7 +109,7 @@ tensor *factory_randperm_generator(int64_t n, tensor_generator *generator, tenso
 					(long long)n);
 	if (random_integers("randperm", o.dtype, 0, n ? n : 1, &p) < 0)
 		return NULL;
-	/* Not only within the dtype, but each of them different. */
+	/* All numbers up to n must be exactly representable, so that they differ. */
 	if (dtype_is_float(o.dtype) && n > (int64_t)1 << random_digits(o.dtype))
 		return tensor_fail_null(EINVAL, "randperm: %s does not count to %lld",
 					tensor_dtype_name(o.dtype), (long long)n);

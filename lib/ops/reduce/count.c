@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* Counting and membership: bincount, histc, isin; made of index_add and searchsorted. */
+/* Counts and membership: bincount, histc, isin; composed of index_add and searchsorted. */
 #include "ops/op.h"
 
 #include "family/index_tensor.h"
@@ -21,7 +21,7 @@
 
 #include <math.h>
 
-/* How often each position comes, or the sum of its weights. */
+/* Occurrences of each position, or the sum of its weights. */
 static tensor *counted(tensor *positions, tensor *weights, int64_t n, enum tensor_dtype dtype)
 {
 	tensor_options o = TENSOR_OPTIONS(.dtype = dtype, .device = positions->device);
@@ -102,7 +102,7 @@ static tensor *histc(tensor *self, int64_t bins, double min, double max)
 	at = tensor_sub_scalar(tensor_masked_select(self, inside), tensor_scalar_float(min));
 	at = tensor_div_scalar(tensor_mul_scalar(at, tensor_scalar_int(bins)),
 			       tensor_scalar_float(max - min));
-	/* The last bin has its upper edge. */
+	/* The last bin includes its upper edge. */
 	at = tensor_clamp_max(tensor_to(at, TENSOR_OPTIONS(.dtype = TENSOR_I64)),
 			      tensor_scalar_int(bins - 1));
 	return at ? tensor_to(counted(at, NULL, bins, wide), TENSOR_OPTIONS(.dtype = dtype)) : NULL;
@@ -123,7 +123,8 @@ tensor *composite_histc(tensor *self, int64_t bins, tensor_scalar min, tensor_sc
 
 /* ---- isin ---- */
 
-/* The place where an element would be among the others in order has it, or it is not there. */
+/* Membership by binary search: an element is present if the sorted others have it at its insertion
+ * position. */
 static tensor *isin(tensor *elements, tensor *test_elements, bool invert)
 {
 	enum tensor_dtype dtype = tensor_result_type(elements, test_elements);
@@ -165,7 +166,7 @@ tensor *composite_isin_tensor_tensor(tensor *elements, tensor *test_elements, bo
 	return scope_leave_with(&guard, isin(elements, test_elements, invert));
 }
 
-/* A number beside integers is f32 or i64, as it stands; beside others it has their dtype. */
+/* A scalar with integers is i64 or f32 by its own kind, otherwise it has like's dtype. */
 static tensor *number(tensor_scalar s, const tensor *like)
 {
 	enum tensor_dtype dtype = dtype_is_float(like->dtype)	? like->dtype :

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* Fronts of the greatest and the least: max, min, amax, amin, aminmax, argmax, argmin. */
+/* Operator functions of extrema: max, min, amax, amin, aminmax, argmax, argmin. */
 #include "ops/reduce/reduce.h"
 
 #include "family/binary.h"
@@ -13,7 +13,7 @@ static int check_ordered(const struct tensor_op *op, const tensor *self)
 			   tensor_dtype_name(self->dtype));
 }
 
-/* A result of self's dtype does not go into any other. */
+/* EINVAL if out has another dtype than self: extrema are not converted. */
 static int check_out_dtype(const struct tensor_op *op, const tensor *self, const tensor *out)
 {
 	if (!out || out->dtype == self->dtype)
@@ -61,7 +61,7 @@ int op_aminmax(const struct tensor_op *op, tensor **min, tensor **max, tensor *s
 	return err;
 }
 
-/* ---- with positions ---- */
+/* ---- with indices ---- */
 
 static int run_index(const struct tensor_op *op, tensor *values, tensor *indices,
 		     const tensor *self, uint32_t dims)
@@ -126,7 +126,7 @@ int op_argmax(const struct tensor_op *op, tensor **out, tensor *self, int64_t di
 	return output_end(op, &o, out, err);
 }
 
-/* ---- of two tensors ---- */
+/* ---- elementwise ---- */
 
 tensor *composite_max_other(tensor *self, tensor *other)
 {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* Fronts of reductions: sum, mean, prod and their like, any and all; what all reductions share. */
+/* Operator functions of reductions: sum, mean, prod, any, all and others; functions shared by all
+ * reductions. */
 #include "ops/reduce/reduce.h"
 
 #include "family/binary.h"
@@ -20,7 +21,7 @@ int dims_mask(const struct tensor_op *op, const tensor *self, tensor_ints dim, u
 	}
 	if (dim.len <= 0)
 		*mask = all_dims(self);
-	*mask &= all_dims(self); /* of a 0-d tensor there is nothing to name */
+	*mask &= all_dims(self); /* a 0-d tensor has no dimension to reduce */
 	return 0;
 }
 
@@ -107,8 +108,8 @@ tensor *reduced_view(tensor *view, const tensor *out, const tensor *self, uint32
 	return view;
 }
 
-static int run(const struct tensor_op *op, const struct tensor_kernel_table *kernels, tensor *out,
-	       const tensor *self, uint32_t dims)
+static int run_kernel(const struct tensor_op *op, const struct tensor_kernel_table *kernels,
+		      tensor *out, const tensor *self, uint32_t dims)
 {
 	reduce_kernel fn = (reduce_kernel)op_kernel(op, kernels, self);
 	tensor view;
@@ -126,7 +127,7 @@ int reduce_op(const struct tensor_op *op, const struct tensor_kernel_table *kern
 
 	if (output_begin(op, &o, *out, dtype, sizes, ndim, inputs, 1) < 0)
 		return error_code();
-	return output_end(op, &o, out, run(op, kernels, o.t, self, dims));
+	return output_end(op, &o, out, run_kernel(op, kernels, o.t, self, dims));
 }
 
 int reduce_op_with(const struct tensor_op *op, const struct tensor_kernel_table *kernels,
@@ -147,7 +148,7 @@ int reduce_op_with(const struct tensor_op *op, const struct tensor_kernel_table 
 
 /* ---- sum, mean, prod ---- */
 
-/* Other devices' kernels want their elements in the dtype that they add in, and the result too. */
+/* Kernels of other devices need the input in the dtype of the sum, which is also the output's. */
 static int sum_elsewhere(const struct tensor_op *op, tensor **out, tensor *self, uint32_t dims,
 			 bool keepdim, enum tensor_dtype in, enum tensor_dtype result)
 {
@@ -163,7 +164,7 @@ static int sum_elsewhere(const struct tensor_op *op, tensor **out, tensor *self,
 	cast = dtype_is_integral(self->dtype) && dtype_is_integral(in) ? tensor_get(self) :
 									 operand_cast(self, in);
 	t = acc == result ? tensor_get(o.t) : tensor_new(o.t->device, acc, sizes, ndim);
-	err = cast && t ? run(op, op->kernels, t, cast, dims) : error_code();
+	err = cast && t ? run_kernel(op, op->kernels, t, cast, dims) : error_code();
 	if (!err && t != o.t)
 		err = operand_copy(o.t, t);
 	tensor_put(t);
@@ -254,7 +255,7 @@ int op_mean_dim(const struct tensor_op *op, tensor **out, tensor *self, tensor_i
 	return mean(op, out, self, dims, keepdim, dtype);
 }
 
-/* ---- questions ---- */
+/* ---- count_nonzero, any, all ---- */
 
 int op_count_nonzero_dim(const struct tensor_op *op, tensor **out, tensor *self, tensor_ints dim)
 {
@@ -289,7 +290,7 @@ int op_any_dims(const struct tensor_op *op, tensor **out, tensor *self, tensor_i
 
 	if (dims_mask(op, self, dim, &dims) < 0)
 		return error_code();
-	/* Unlike a sum, a question about no dimension is about each element. */
+	/* Unlike sum, any over an empty list of dimensions reduces none. */
 	return any(op, out, self, dim.len ? dims : 0, keepdim);
 }
 

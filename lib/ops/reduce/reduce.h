@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
-/*
- * What fronts of reductions share. Kernels see the output with the input's rank, reduced
- * dimensions with size 1 and stride 0, so that they need not know about keepdim.
- */
+/* Shared functions of reductions. Kernels get the output with the input's rank, where reduced
+ * dimensions have size 1 and stride 0, so keepdim does not concern them. */
 #ifndef TENSOR_OPS_REDUCE_H
 #define TENSOR_OPS_REDUCE_H
 
@@ -13,28 +11,29 @@ static inline uint32_t all_dims(const tensor *self)
 	return (1u << self->ndim) - 1;
 }
 
-/* The dimensions of a list, all of them for an empty one. 0, or -errno with the error set. */
+/* Bit mask of a list of dimensions, all for an empty list. 0, or -errno with the error set. */
 int dims_mask(const struct tensor_op *op, const tensor *self, tensor_ints dim, uint32_t *mask);
 int dim_mask(const struct tensor_op *op, const tensor *self, int64_t dim, uint32_t *mask);
-/* The result's shape; its rank. */
+/* Compute the result's sizes; returns its rank. */
 int reduced_sizes(const tensor *self, uint32_t dims, bool keepdim, int64_t *sizes);
-/* How many elements go into one of the result. */
+/* Number of input elements per element of the result. */
 int64_t reduced_count(const tensor *self, uint32_t dims);
-/* EINVAL where results would be of nothing. */
+/* EINVAL if a non-empty result would reduce no elements. */
 int check_elements(const struct tensor_op *op, const tensor *self, uint32_t dims);
-/* out as kernels take it. */
+/* out in the form kernels need, in `view`. */
 tensor *reduced_view(tensor *view, const tensor *out, const tensor *self, uint32_t dims);
 
-/* The whole front of a reduction whose kernel takes self's dtype: a result of `dtype`. */
+/* Complete operator function of a reduction whose kernel takes self's dtype; the result has
+ * `dtype`. */
 int reduce_op(const struct tensor_op *op, const struct tensor_kernel_table *kernels, tensor **out,
 	      tensor *self, uint32_t dims, bool keepdim, enum tensor_dtype dtype);
-/* The same for kernels with a number. */
+/* As reduce_op(), for kernels with a scalar parameter. */
 int reduce_op_with(const struct tensor_op *op, const struct tensor_kernel_table *kernels,
 		   tensor **out, tensor *self, uint32_t dims, bool keepdim, enum tensor_dtype dtype,
 		   double p);
-/* Of two results given as out=: they must not share memory. */
+/* EINVAL if two results given as out= share memory. */
 int check_apart(const struct tensor_op *op, const tensor *a, const tensor *b);
-/* After an error in the second of two results: releases a new first one. Returns err. */
+/* Release a new first result after an error in the second. Returns err. */
 int drop_result(tensor **first, bool was_given, int err);
 
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* Fronts of scans: cumsum, cumprod, logcumsumexp, cummax, cummin; differences of neighbours. */
+/* Operator functions of scans: cumsum, cumprod, logcumsumexp, cummax, cummin; diff. */
 #include "ops/reduce/reduce.h"
 
 #include "family/binary.h"
@@ -9,7 +9,7 @@
 #include "family/scan.h"
 #include "family/view.h"
 
-/* A 0-d tensor is a line of one element. */
+/* A 0-d tensor is treated as a vector of one element. */
 static tensor *as_line(tensor *line, const tensor *t)
 {
 	*line = *t;
@@ -42,7 +42,7 @@ int op_cumsum(const struct tensor_op *op, tensor **out, tensor *self, int64_t di
 
 	if (!dtype)
 		result = dtype_is_integral(self->dtype) ? TENSOR_I64 : self->dtype;
-	/* In place the tensor's own dtype is meant. */
+	/* In place, the result has self's dtype. */
 	if (op->variant == VARIANT_INPLACE && !dtype)
 		result = self->dtype;
 	return scan(op, out, self, dim, result);
@@ -79,7 +79,7 @@ int op_cummax(const struct tensor_op *op, tensor **values, tensor **indices, ten
 
 /* ---- differences ---- */
 
-/* before, self and after along d; before and after may be NULL. */
+/* Concatenate before, self and after along d; before and after may be NULL. */
 static tensor *joined(tensor *before, tensor *self, tensor *after, int d)
 {
 	tensor *parts[3];
@@ -93,7 +93,7 @@ static tensor *joined(tensor *before, tensor *self, tensor *after, int d)
 	return n == 1 ? self : tensor_cat((tensor_list){ parts, n }, d);
 }
 
-/* What cat takes beside self: it leaves out empty vectors, diff does not. */
+/* diff requires prepend and append to fit self: cat alone would skip empty vectors. */
 static int check_joined(const tensor *self, const tensor *more, int d)
 {
 	bool fits = !more || more->ndim == self->ndim;

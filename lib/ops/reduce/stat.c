@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* Fronts of variances, norms and logsumexp. */
+/* Operator functions of variance, norm and logsumexp. */
 #include "ops/reduce/reduce.h"
 
 #include "family/factory.h"
@@ -110,7 +110,7 @@ int composite_std_mean_dim(tensor *self, tensor_ints dim, bool unbiased, bool ke
 
 /* ---- logsumexp ---- */
 
-/* Exponentials of what is below the greatest real part, where that is finite. */
+/* Subtract the largest real part before exp(), if it is finite. */
 static tensor *complex_logsumexp(tensor *self, tensor_ints dim, bool keepdim)
 {
 	tensor *zero =

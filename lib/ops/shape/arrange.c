@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/*
- * Triangles and diagonals, and what is made of flip, repeat and index_select: rot90, tile,
- * repeat_interleave.
- */
+/* Triangles and diagonals; rot90, tile and repeat_interleave, composed of flip, repeat and
+ * index_select. */
 #include "kernels/abi/pad.h"
 #include "ops/op.h"
 
@@ -111,7 +109,7 @@ tensor *composite_trace(tensor *self)
 	return t;
 }
 
-/* ---- flips and turns ---- */
+/* ---- flips and rotations ---- */
 
 tensor *composite_fliplr(tensor *self)
 {
@@ -176,7 +174,7 @@ tensor *composite_tile(tensor *self, tensor_ints dims)
 	return call_repeat(self, (tensor_ints){ all, self->ndim });
 }
 
-/* Position i as often as repeats[i] says, which is a vector of i64 or i32. */
+/* Position i, repeats[i] times; repeats is a vector of i64 or i32. */
 tensor *explicit_repeat_interleave(tensor *repeats, int64_t output_size)
 {
 	tensor *wide, *flat, *t = NULL;
@@ -226,7 +224,7 @@ out:
 	return t;
 }
 
-/* The tensor and dimension that are meant: flattened without a dimension. Owned. */
+/* The tensor to repeat and its dimension: self flattened if no dimension is given. Owned. */
 static tensor *to_interleave(tensor *self, int64_t dim, int *d)
 {
 	tensor *flat;
@@ -303,7 +301,7 @@ tensor *composite_repeat_interleave_int(tensor *self, int64_t repeats, int64_t d
 	if (spread) {
 		memcpy(sizes, from->sizes, from->ndim * sizeof(*sizes));
 		sizes[d] *= repeats;
-		/* A copy even of a single repetition: the result is never a view. */
+		/* Copy even a single repetition: the result must not be a view. */
 		copy = call_clone(spread, TENSOR_PRESERVE_FORMAT);
 		t = copy ? composite_reshape(copy, (tensor_ints){ sizes, from->ndim }) : NULL;
 	}

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * cat: dense tensors are joined by the row; else each is copied to its part of the output by the
- * backend's copy, which converts dtypes and takes any strides. A 1-d tensor without elements is skipped whatever the others'
- * rank, as the field has it.
+ * cat: dense tensors in host memory are joined row by row. Others are copied to their part of the
+ * output by the backend's copy kernel, which converts dtypes and accepts any strides. As in
+ * PyTorch, an empty 1-d tensor is skipped regardless of the other tensors' rank.
  */
 #include "ops/op.h"
 #include "ops/memory_format.h"
@@ -35,7 +35,8 @@ static int check_list(const struct tensor_op *op, tensor_list list)
 	return 0;
 }
 
-/* The result's sizes, from the first tensor that counts; its dimension count, or < 0. */
+/* Compute the result's sizes from the first tensor that is not skipped. Returns its rank, or < 0.
+ */
 static int infer(const struct tensor_op *op, tensor_list list, int64_t dim, int *d, int64_t *sizes)
 {
 	const tensor *first = NULL;
@@ -71,7 +72,7 @@ static int infer(const struct tensor_op *op, tensor_list list, int64_t dim, int 
 	}
 	if (first)
 		return first->ndim;
-	/* Nothing but empty vectors. */
+	/* All tensors are empty vectors. */
 	*d = wrap_dim(op->schema.name, dim, 1);
 	sizes[0] = 0;
 	return *d < 0 ? error_code() : 1;
@@ -86,7 +87,7 @@ static int check_out(const struct tensor_op *op, const tensor *out, tensor_list 
 	return 0;
 }
 
-/* Dense tensors of the result's dtype in host memory are joined row by row. */
+/* Join dense tensors of the result's dtype in host memory; false if not applicable. */
 static bool joined(tensor *out, tensor_list list, int d)
 {
 	struct join_piece piece[PIECES_MAX];
@@ -115,7 +116,7 @@ static bool joined(tensor *out, tensor_list list, int d)
 	return true;
 }
 
-/* `part` is a window on the output that moves along dimension d, one input at a time. */
+/* `part` is a view of the output that moves along dimension d, one input at a time. */
 static int copy_parts(tensor *out, tensor_list list, int d)
 {
 	struct tensor part = *out;

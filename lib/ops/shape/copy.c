@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* Copies: copy_, clone, to and contiguous. Between devices the device's own kernel does it. */
+/* Copies: copy_, clone, to and contiguous. The device's kernel copies between devices. */
 #include "ops/op.h"
 #include "ops/memory_format.h"
 
 #include "family/copy.h"
 #include "family/factory.h"
 
-/* The functional form: what self would be. */
+/* Functional form: a new tensor like self with the values of src. */
 static int copied(const struct tensor_op *op, tensor **out, tensor *self, tensor *src)
 {
 	const tensor *inputs[] = { self, src };
@@ -108,7 +108,7 @@ tensor *explicit_to_copy(tensor *self, tensor_options options)
 	return result;
 }
 
-/* A format that is not given, or to be preserved, is any. */
+/* True if self already has the format; TENSOR_PRESERVE_FORMAT and no format accept any layout. */
 static bool lies_so(const tensor *self, enum tensor_memory_format format)
 {
 	return !format || format == TENSOR_PRESERVE_FORMAT || tensor_is_contiguous_as(self, format);
@@ -141,7 +141,7 @@ tensor *composite_contiguous(tensor *self, enum tensor_memory_format memory_form
 					       TENSOR_OPTIONS(.memory_format = memory_format));
 }
 
-/* ---- one number ---- */
+/* ---- single elements ---- */
 
 static int element_of(const char *op, tensor *t, tensor_scalar *value)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* Numbers in and out of a tensor: from and to the caller's memory, and single elements. */
+/* Copies between tensors and the caller's memory, and single elements. */
 #include "ops/op.h"
 
 #include "family/copy.h"
@@ -21,7 +21,8 @@ TENSOR_EXPORT tensor *tensor_from_data(const void *data, tensor_ints size, tenso
 	return scope_own(thread(), t);
 }
 
-/* A contiguous CPU tensor over memory of the caller's, for the length of one copy. */
+/* Copy through a contiguous CPU tensor on the caller's memory, which exists only during the call.
+ */
 static int copy_host(tensor *t, void *data, size_t nbytes, bool to_host)
 {
 	struct tensor_storage storage = {
@@ -62,7 +63,7 @@ static int copy_plain(tensor *t, void *data, size_t nbytes, bool to_host)
 
 	if (!nbytes)
 		return 0;
-	/* Bytes carry no history. */
+	/* Autograd is excluded: bytes have no history. */
 	th->exclude |= KEY_BIT(TENSOR_KEY_AUTOGRAD);
 	err = copy_host(t, data, nbytes, to_host);
 	th->exclude = before;

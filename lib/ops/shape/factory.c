@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* Factories: tensors from nothing but sizes and options. */
+/* Factories: tensors from sizes and options. */
 #include "ops/op.h"
 
 #include "family/copy.h"
@@ -21,7 +21,7 @@ tensor *factory_empty_strided(tensor_ints size, tensor_ints stride, tensor_optio
 	return tensor_new_strided(options, size.data, stride.data, (int)size.len);
 }
 
-/* Consumes t. */
+/* Fill t and return it; consumes t on failure. */
 static tensor *filled(tensor *t, tensor_scalar value)
 {
 	if (t && !call_fill__Scalar(t, value)) {
@@ -56,7 +56,7 @@ tensor *factory_ones(tensor_ints size, tensor_options options)
 	return filled(factory_empty(size, options), tensor_scalar_int(1));
 }
 
-/* Number of elements of a range, or -1 with the error set. Integers are counted exactly. */
+/* Number of elements of a range, or -1 with the error set. Integer ranges are counted exactly. */
 static int64_t range_length(tensor_scalar start, tensor_scalar end, tensor_scalar step)
 {
 	bool integer = start.kind <= TENSOR_SCALAR_INT && end.kind <= TENSOR_SCALAR_INT &&
@@ -84,7 +84,7 @@ static int64_t range_length(tensor_scalar start, tensor_scalar end, tensor_scala
 	return (int64_t)n;
 }
 
-/* The halves are counted in f32 and rounded once. */
+/* Reduced floats are computed in f32 and rounded once. */
 static tensor *arange_half(tensor_scalar start, tensor_scalar end, tensor_scalar step,
 			   tensor_options options)
 {

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/*
- * Copies of parts to parts: flip, roll, repeat, constant_pad_nd. Windows on tensors are structs on
- * the stack; the backend's copy and fill do the work.
- */
+/* Copies of parts of a tensor: flip, roll, repeat, constant_pad_nd. Views of the parts are structs
+ * on the stack; the backend's copy and fill kernels move the data. */
 #include "ops/op.h"
 #include "ops/memory_format.h"
 
@@ -12,7 +10,7 @@
 #include "family/move.h"
 #include "family/pad.h"
 
-/* t from position `from` of dimension d on, n positions. */
+/* Narrow t to n positions of dimension d, beginning at `from`. */
 static void window(struct tensor *t, int d, int64_t from, int64_t n)
 {
 	t->offset += from * t->strides[d];
@@ -24,7 +22,7 @@ static void window(struct tensor *t, int d, int64_t from, int64_t n)
 	t->contiguous = false;
 }
 
-/* Bit d: dimension d is in the list, each once. */
+/* Set bit d for each dimension d in the list. A duplicate is an error. */
 static int dims_mask(const struct tensor_op *op, const tensor *self, tensor_ints dims,
 		     uint32_t *mask)
 {
@@ -42,7 +40,7 @@ static int dims_mask(const struct tensor_op *op, const tensor *self, tensor_ints
 	return 0;
 }
 
-/* ---- flip: a copy from the end backwards ---- */
+/* ---- flip: copy with negative strides ---- */
 
 static int flip(const struct tensor_op *op, tensor **out, tensor *self, uint32_t mask)
 {
@@ -72,9 +70,9 @@ int op_flip(const struct tensor_op *op, tensor **out, tensor *self, tensor_ints 
 	return flip(op, out, self, mask);
 }
 
-/* ---- roll: up to two parts along every dimension ---- */
+/* ---- roll: up to two parts along each dimension ---- */
 
-/* Copies self to out with dimensions d ... moved by shift[]. */
+/* Copy self to out with dimensions d and following rolled by shift[]. */
 static int roll_parts(const struct tensor *out, const struct tensor *self, const int64_t *shift,
 		      int d)
 {
@@ -99,7 +97,7 @@ static int roll_parts(const struct tensor *out, const struct tensor *self, const
 	return roll_parts(&to, &from, shift, d + 1);
 }
 
-/* Along one dimension of dense tensors: rows of two pieces. */
+/* Roll dense tensors along one dimension as rows of two pieces; false if not applicable. */
 static bool roll_joined(const struct tensor *out, const struct tensor *self, const int64_t *shift)
 {
 	int64_t rows = 1, inner = (int64_t)itemsize(self), step, first;
@@ -160,14 +158,14 @@ int op_roll(const struct tensor_op *op, tensor **out, tensor *self, tensor_ints 
 		return error_code();
 	to = *o.t;
 	from = *self;
-	/* Without dimensions it is the flattened tensor that moves. */
+	/* Without dimensions, the flattened tensor is rolled. */
 	if (dims.len <= 0 && all) {
 		flat = operand_contiguous(self);
 		err = flat ? 0 : error_code();
 		if (!err && !o.t->contiguous) {
 			tensor *dense = tensor_new_like(o.t, o.t->sizes, o.t->ndim);
 
-			/* Only a caller's own tensor can be so. */
+			/* Only the caller's own output can be non-contiguous. */
 			err = dense ? 0 : error_code();
 			if (!err) {
 				if (o.t != o.given)
@@ -190,7 +188,7 @@ int op_roll(const struct tensor_op *op, tensor **out, tensor *self, tensor_ints 
 	return output_end(op, &o, out, err);
 }
 
-/* ---- repeat: the first part is a copy of self, what there is of out then doubles ---- */
+/* ---- repeat: copy self once, then double the filled part of the output ---- */
 
 static int repeat_dim(const struct tensor *out, int d, int64_t n)
 {
@@ -236,7 +234,8 @@ int op_repeat(const struct tensor_op *op, tensor **out, tensor *self, tensor_int
 		for (int i = 0; i < repeats.len; i++)
 			window(&to, i, 0, own[i]);
 		err = operand_copy(&to, self);
-		/* From the last on: what is doubled is one run as far as possible. */
+		/* Begin with the last dimension, so that the copied parts are as contiguous as
+		 * possible. */
 		for (int i = (int)repeats.len - 1; !err && i >= 0; i--) {
 			err = 0;
 			if (repeats.data[i] == 1)
@@ -250,7 +249,7 @@ int op_repeat(const struct tensor_op *op, tensor **out, tensor *self, tensor_int
 	return output_end(op, &o, out, err);
 }
 
-/* ---- constant_pad_nd: slabs around a window ---- */
+/* ---- constant_pad_nd: fill the slabs around the copied window ---- */
 
 static int fill_window(const struct tensor_op *op, struct tensor *part, tensor_scalar value)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* Fronts of padding by reflection and replication; pad() chooses among all kinds. */
+/* Operator functions of reflection and replication padding; pad() selects a mode by name. */
 #include "kernels/abi/pad.h"
 #include "ops/op.h"
 #include "ops/memory_format.h"
@@ -8,7 +8,7 @@
 #include "family/index.h"
 #include "family/pad.h"
 
-/* Sizes after padding the last n dimensions; 0, or -1 with the error set. */
+/* Compute the sizes after padding the last n dimensions. 0, or -1 with the error set. */
 static int padded_sizes(const struct tensor_op *op, const tensor *self, tensor_ints padding, int n,
 			bool reflect, struct pad_params *params, int64_t *sizes)
 {
@@ -38,7 +38,8 @@ static int padded_sizes(const struct tensor_op *op, const tensor *self, tensor_i
 					   "dimension %d of %s",
 					   op->schema.name, (long long)before, (long long)after,
 					   first + i, SHAPE_STR(self));
-		/* However much is cut off before the end, the last element is repeated. */
+		/* Negative padding larger than the dimension leaves its last element to replicate.
+		 */
 		params->before[i] = !reflect && before < -size ? -size : before;
 		if (__builtin_add_overflow(size, before, &sizes[first + i]) ||
 		    __builtin_add_overflow(sizes[first + i], after, &sizes[first + i]))
@@ -104,27 +105,78 @@ static int pad_backward(const struct tensor_op *op, tensor **out, tensor *grad, 
 	return output_end(op, &o, out, err);
 }
 
-#define PAD(KIND, N, REFLECT)                                                                      \
-	int op_##KIND##_pad##N##d(const struct tensor_op *op, tensor **out, tensor *self,          \
-				  tensor_ints padding)                                             \
-	{                                                                                          \
-		return pad(op, out, self, padding, N, REFLECT);                                    \
-	}                                                                                          \
-	int op_##KIND##_pad##N##d_backward(const struct tensor_op *op, tensor **out,               \
-					   tensor *grad_output, tensor *self, tensor_ints padding) \
-	{                                                                                          \
-		return pad_backward(op, out, grad_output, self, padding, N, REFLECT);              \
-	}
-PAD(reflection, 1, true)
-PAD(reflection, 2, true)
-PAD(reflection, 3, true)
-PAD(replication, 1, false)
-PAD(replication, 2, false)
-PAD(replication, 3, false)
+int op_reflection_pad1d(const struct tensor_op *op, tensor **out, tensor *self, tensor_ints padding)
+{
+	return pad(op, out, self, padding, 1, true);
+}
 
-/* ---- pad: by the name of the mode ---- */
+int op_reflection_pad1d_backward(const struct tensor_op *op, tensor **out, tensor *grad_output,
+				 tensor *self, tensor_ints padding)
+{
+	return pad_backward(op, out, grad_output, self, padding, 1, true);
+}
 
-/* Dimension d, what negative padding cuts off taken away, continues at its other end. */
+int op_reflection_pad2d(const struct tensor_op *op, tensor **out, tensor *self, tensor_ints padding)
+{
+	return pad(op, out, self, padding, 2, true);
+}
+
+int op_reflection_pad2d_backward(const struct tensor_op *op, tensor **out, tensor *grad_output,
+				 tensor *self, tensor_ints padding)
+{
+	return pad_backward(op, out, grad_output, self, padding, 2, true);
+}
+
+int op_reflection_pad3d(const struct tensor_op *op, tensor **out, tensor *self, tensor_ints padding)
+{
+	return pad(op, out, self, padding, 3, true);
+}
+
+int op_reflection_pad3d_backward(const struct tensor_op *op, tensor **out, tensor *grad_output,
+				 tensor *self, tensor_ints padding)
+{
+	return pad_backward(op, out, grad_output, self, padding, 3, true);
+}
+
+int op_replication_pad1d(const struct tensor_op *op, tensor **out, tensor *self,
+			 tensor_ints padding)
+{
+	return pad(op, out, self, padding, 1, false);
+}
+
+int op_replication_pad1d_backward(const struct tensor_op *op, tensor **out, tensor *grad_output,
+				  tensor *self, tensor_ints padding)
+{
+	return pad_backward(op, out, grad_output, self, padding, 1, false);
+}
+
+int op_replication_pad2d(const struct tensor_op *op, tensor **out, tensor *self,
+			 tensor_ints padding)
+{
+	return pad(op, out, self, padding, 2, false);
+}
+
+int op_replication_pad2d_backward(const struct tensor_op *op, tensor **out, tensor *grad_output,
+				  tensor *self, tensor_ints padding)
+{
+	return pad_backward(op, out, grad_output, self, padding, 2, false);
+}
+
+int op_replication_pad3d(const struct tensor_op *op, tensor **out, tensor *self,
+			 tensor_ints padding)
+{
+	return pad(op, out, self, padding, 3, false);
+}
+
+int op_replication_pad3d_backward(const struct tensor_op *op, tensor **out, tensor *grad_output,
+				  tensor *self, tensor_ints padding)
+{
+	return pad_backward(op, out, grad_output, self, padding, 3, false);
+}
+
+/* ---- pad: mode by name ---- */
+
+/* Wrap dimension d around, after negative padding has trimmed it. */
 static tensor *pad_circular_dim(tensor *self, int d, int64_t before, int64_t after)
 {
 	int64_t n = self->sizes[d], size, cut, left;

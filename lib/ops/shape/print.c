@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * A tensor as text: nested brackets, columns aligned, numbers in the shortest form that tells
- * them apart (whole, fixed or scientific), and from 1,000 elements on only the first and last
- * three of each dimension.
+ * Tensors as text: nested brackets and aligned columns. Numbers have the shortest common form that
+ * distinguishes them (integer, fixed or scientific). From 1,000 elements on, only the first and
+ * last three of each dimension are shown.
  */
 #include "ops/op.h"
 
@@ -21,7 +21,7 @@
 struct printer {
 	const tensor *t; /* on the CPU */
 	char *buf;
-	size_t size, at; /* at may pass size: what snprintf would have needed */
+	size_t size, at; /* `at` may exceed size: the length that snprintf() would need */
 	bool summarise;
 	enum { WHOLE, FIXED, SCIENTIFIC, INTEGER, BOOLEAN } mode;
 	int width;
@@ -67,7 +67,8 @@ static int element_text(const struct printer *p, const void *at, char *text, siz
 		return snprintf(text, size, "%llu", *(const unsigned long long *)at);
 	if (p->mode == INTEGER)
 		return snprintf(text, size, "%lld", (long long)s.i);
-	/* The mode was chosen by what the memory had then: a number in it may be longer now. */
+	/* The width was chosen from earlier values: another process may have written a longer
+	 * number since. */
 	n = number_text(p, scalar_double(s), text, size);
 	if (n >= (int)size)
 		n = (int)size - 1;
@@ -78,7 +79,7 @@ static int element_text(const struct printer *p, const void *at, char *text, siz
 	return n;
 }
 
-/* Calls fn for every element that will be shown. */
+/* Call fn for every element that is shown. */
 static void each_shown(struct printer *p, int dim, const char *at,
 		       void (*fn)(struct printer *p, const void *at, void *ctx), void *ctx)
 {
@@ -98,10 +99,10 @@ static void each_shown(struct printer *p, int dim, const char *at,
 	}
 }
 
-/* What decides the number format: are all values whole, and how far apart are they? */
+/* Statistics that choose the number format. */
 struct range {
 	bool whole;
-	double smallest, largest; /* magnitudes of what is finite and not zero */
+	double smallest, largest; /* magnitudes of finite non-zero values */
 };
 
 static void see_number(struct range *r, double v)
@@ -260,7 +261,7 @@ static void put_numbers(struct printer *p, int indent)
 	}
 }
 
-/* What its extension says of a tensor: parts, each like a tensor of its own, and a few words. */
+/* Print the parts of a tensor with an extension, each like a tensor, and its description. */
 static int put_extended(struct printer *p, const tensor *t, int indent)
 {
 	const struct extension_ops *ops = t->ext->ops;

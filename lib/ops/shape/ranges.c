@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/*
- * Factories of numbers in order: linspace, logspace, eye, the positions of triangles; and tensors
- * like another one in dtype and device.
- */
+/* Factories of ordered numbers: linspace, logspace, eye, indices of triangles; and new_* factories,
+ * which take dtype and device from a tensor. */
 #include "ops/op.h"
 
 #include "family/binary.h"
@@ -20,7 +18,7 @@ static uint8_t space_dtype(tensor_scalar start, tensor_scalar end)
 		       TENSOR_F32;
 }
 
-/* steps numbers, by a kernel that fills a contiguous tensor of numel elements. */
+/* `steps` numbers from a kernel that fills a contiguous tensor. */
 static tensor *space(const struct tensor_op *op, const struct tensor_kernel_table *kernels,
 		     const struct pointwise_params *params, int64_t steps, tensor_options options)
 {
@@ -78,7 +76,7 @@ tensor *factory_logspace(tensor_scalar start, tensor_scalar end, int64_t steps, 
 	return t;
 }
 
-/* Ends that are tensors. */
+/* Convert an end given as a 0-d tensor. */
 static int end_of(const char *op, const char *name, tensor *t, tensor_scalar *s)
 {
 	if (t->ndim)
@@ -87,38 +85,74 @@ static int end_of(const char *op, const char *name, tensor *t, tensor_scalar *s)
 	return call__local_scalar_dense(t, s);
 }
 
-#define ENDS_OF_TENSORS(name, PARAM, ARG)                                                         \
-	tensor *composite_##name##_tensor_tensor(tensor *start, tensor *end, int64_t steps PARAM, \
-						 tensor_options options)                          \
-	{                                                                                         \
-		tensor_scalar a, b;                                                               \
-                                                                                                  \
-		if (end_of(#name, "start", start, &a) < 0 || end_of(#name, "end", end, &b) < 0)   \
-			return NULL;                                                              \
-		return factory_##name(a, b, steps ARG, options);                                  \
-	}                                                                                         \
-	tensor *composite_##name##_tensor_scalar(tensor *start, tensor_scalar end,                \
-						 int64_t steps PARAM, tensor_options options)     \
-	{                                                                                         \
-		tensor_scalar a;                                                                  \
-                                                                                                  \
-		return end_of(#name, "start", start, &a) < 0 ?                                    \
-			       NULL :                                                             \
-			       factory_##name(a, end, steps ARG, options);                        \
-	}                                                                                         \
-	tensor *composite_##name##_scalar_tensor(tensor_scalar start, tensor *end,                \
-						 int64_t steps PARAM, tensor_options options)     \
-	{                                                                                         \
-		tensor_scalar b;                                                                  \
-                                                                                                  \
-		return end_of(#name, "end", end, &b) < 0 ?                                        \
-			       NULL :                                                             \
-			       factory_##name(start, b, steps ARG, options);                      \
-	}
-#define BASE_PARAM , double base
-#define BASE_ARG   , base
-ENDS_OF_TENSORS(linspace, , )
-ENDS_OF_TENSORS(logspace, BASE_PARAM, BASE_ARG)
+/* Convert both ends; each is a 0-d tensor or, if that is NULL, already in *a or *b. */
+static int scalar_ends(const char *op, tensor *start, tensor *end, tensor_scalar *a,
+		       tensor_scalar *b)
+{
+	if (start && end_of(op, "start", start, a) < 0)
+		return error_code();
+	return end ? end_of(op, "end", end, b) : 0;
+}
+
+tensor *composite_linspace_tensor_tensor(tensor *start, tensor *end, int64_t steps,
+					 tensor_options options)
+{
+	tensor_scalar a, b;
+
+	if (scalar_ends("linspace", start, end, &a, &b) < 0)
+		return NULL;
+	return factory_linspace(a, b, steps, options);
+}
+
+tensor *composite_linspace_tensor_scalar(tensor *start, tensor_scalar end, int64_t steps,
+					 tensor_options options)
+{
+	tensor_scalar a, b = end;
+
+	if (scalar_ends("linspace", start, NULL, &a, &b) < 0)
+		return NULL;
+	return factory_linspace(a, b, steps, options);
+}
+
+tensor *composite_linspace_scalar_tensor(tensor_scalar start, tensor *end, int64_t steps,
+					 tensor_options options)
+{
+	tensor_scalar a = start, b;
+
+	if (scalar_ends("linspace", NULL, end, &a, &b) < 0)
+		return NULL;
+	return factory_linspace(a, b, steps, options);
+}
+
+tensor *composite_logspace_tensor_tensor(tensor *start, tensor *end, int64_t steps, double base,
+					 tensor_options options)
+{
+	tensor_scalar a, b;
+
+	if (scalar_ends("logspace", start, end, &a, &b) < 0)
+		return NULL;
+	return factory_logspace(a, b, steps, base, options);
+}
+
+tensor *composite_logspace_tensor_scalar(tensor *start, tensor_scalar end, int64_t steps,
+					 double base, tensor_options options)
+{
+	tensor_scalar a, b = end;
+
+	if (scalar_ends("logspace", start, NULL, &a, &b) < 0)
+		return NULL;
+	return factory_logspace(a, b, steps, base, options);
+}
+
+tensor *composite_logspace_scalar_tensor(tensor_scalar start, tensor *end, int64_t steps,
+					 double base, tensor_options options)
+{
+	tensor_scalar a = start, b;
+
+	if (scalar_ends("logspace", NULL, end, &a, &b) < 0)
+		return NULL;
+	return factory_logspace(a, b, steps, base, options);
+}
 
 /* ---- eye, triangles ---- */
 
@@ -145,10 +179,8 @@ tensor *factory_eye(int64_t n, tensor_options options)
 	return factory_eye_m(n, n, options);
 }
 
-/*
- * Columns below `cut` of row i are on one side, those from there on the other. Rows before `low` have
- * a cut of 0, those from `high` on one of `col`.
- */
+/* A triangle of a row by col matrix: columns below `cut` of row i are on one side, the others on
+ * the other side. cut is 0 in rows before `low`, and `col` from row `high` on. */
 struct triangle {
 	int64_t row, col, low, high;
 	__int128 shift; /* cut is i + shift between `low` and `high` */
@@ -171,7 +203,7 @@ static struct triangle triangle_of(int64_t row, int64_t col, int64_t offset, boo
 	return g;
 }
 
-/* How many elements it has; -1 if they are too many. */
+/* Number of elements in the triangle, or -1 if it overflows. */
 static int64_t triangle_count(const struct triangle *g)
 {
 	__int128 rows = g->high - g->low, whole = (__int128)(g->row - g->high) * g->col;
@@ -236,7 +268,7 @@ tensor *factory_triu_indices(int64_t row, int64_t col, int64_t offset, tensor_op
 	return triangle_indices("triu_indices", row, col, offset, true, options);
 }
 
-/* ---- one number ---- */
+/* ---- scalar_tensor ---- */
 
 tensor *factory_scalar_tensor(tensor_scalar s, tensor_options options)
 {
@@ -245,7 +277,7 @@ tensor *factory_scalar_tensor(tensor_scalar s, tensor_options options)
 	return factory_full(TENSOR_SCALAR_SHAPE, s, options);
 }
 
-/* ---- new_*: dtype and device of self where options leave them open ---- */
+/* ---- new_*: dtype and device of self unless given ---- */
 
 static tensor_options like(const tensor *self, tensor_options o)
 {

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/*
- * Views of the same bytes as another dtype, complex numbers as pairs; windows along a dimension;
- * a tensor's memory resized.
- */
+/* Views of the same bytes as another dtype, complex numbers as pairs, windows along a dimension;
+ * resize_. */
 #include "ops/op.h"
 
 #include "family/copy.h"
@@ -10,7 +8,7 @@
 #include "family/reinterpret.h"
 #include "family/view.h"
 
-/* A view whose elements are of another dtype; offset counts those. Owned. */
+/* View with elements of another dtype; offset counts those. Owned. */
 static tensor *view_of_dtype(tensor *self, enum tensor_dtype dtype, const int64_t *sizes,
 			     const int64_t *strides, int ndim, int64_t offset)
 {
@@ -24,7 +22,7 @@ static tensor *view_of_dtype(tensor *self, enum tensor_dtype dtype, const int64_
 	return t;
 }
 
-/* Strides and offset in elements that are `ratio` times larger or, negative, smaller. */
+/* Multiply strides and offset by `ratio` or, if it is negative, divide them by -ratio. */
 static tensor *rescaled(const char *op, tensor *self, enum tensor_dtype dtype, const int64_t *sizes,
 			int ndim, int64_t ratio)
 {
@@ -158,7 +156,7 @@ tensor *composite_imag(tensor *self)
 	return part(self, 1);
 }
 
-/* A copy with the opposite imaginary parts; self where it is real. Owned. */
+/* Copy with the imaginary parts negated; self if it is real. Owned. */
 static tensor *conjugate(tensor *self)
 {
 	enum tensor_dtype real = dtype_real(self->dtype);
@@ -261,7 +259,7 @@ tensor *view_squeeze_dims(tensor *self, tensor_ints dim)
 
 /* ---- resize_ ---- */
 
-/* What was there stays, as far as it fits; the rest is whatever the memory holds. */
+/* Existing elements stay as far as they fit; new ones are uninitialized. */
 int op_resize(const struct tensor_op *op, tensor **out, tensor *self, tensor_ints size)
 {
 	struct tensor_storage *before = self->storage;

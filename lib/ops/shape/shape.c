@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* Views that are made of other views: other names, several dimensions at once, like another. */
+/* Views composed of other views: aliases, several dimensions at once, sizes of another tensor. */
 #include "ops/op.h"
 
 #include "family/copy.h"
 #include "family/shape.h"
 #include "family/view.h"
 
-/* ---- as wide as ... ---- */
+/* ---- sizes of another tensor ---- */
 
 tensor *composite_view_as(tensor *self, tensor *other)
 {
@@ -133,7 +133,7 @@ tensor *composite_atleast_3d(tensor *self)
 	return t;
 }
 
-/* ---- dimensions in another order ---- */
+/* ---- order of dimensions ---- */
 
 tensor *composite_movedim(tensor *self, tensor_ints source, tensor_ints destination)
 {

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* Cutting a tensor into views along a dimension. All return the number of parts. */
+/* Split a tensor into views along a dimension. All functions return the number of parts. */
 #include "ops/op.h"
 
 #include "family/shape.h"
 #include "family/view.h"
 
-/* Parts of these lengths, one after the other. */
+/* Consecutive parts of these lengths. */
 struct cuts {
 	const char *op;
 	int d;
 	int64_t n;
-	const int64_t *lengths; /* NULL: of `each`, the last as much as is left */
+	const int64_t *lengths; /* NULL: all of length `each`, the last with the remainder */
 	int64_t each;
 };
 
@@ -36,7 +36,7 @@ static int cut(tensor *self, const struct cuts *c, tensor **results, int64_t roo
 	return (int)c->n;
 }
 
-/* The dimension, or -1 with the error set. */
+/* The wrapped dimension, or -1 with the error set. */
 static int dim_of(const char *op, const tensor *self, int64_t dim)
 {
 	if (!self->ndim)
@@ -123,7 +123,7 @@ int composite_unbind(tensor *self, int64_t dim, tensor **results, int64_t room)
 	return (int)self->sizes[d];
 }
 
-/* ---- tensor_split: as even as can be, or at positions ---- */
+/* ---- tensor_split: into equal sections, or at positions ---- */
 
 static int split_even(const char *op, tensor *self, int64_t sections, int64_t dim, tensor **results,
 		      int64_t room)
@@ -188,7 +188,7 @@ int composite_tensor_split_at(tensor *self, tensor_ints indices, int64_t dim, te
 	return split_at("tensor_split", self, indices, dim, results, room);
 }
 
-/* hsplit, vsplit and dsplit: a dimension of their own, and sections that divide it evenly. */
+/* hsplit, vsplit and dsplit: a fixed dimension, which the sections must divide evenly. */
 static int named(const char *op, tensor *self, int least, int dim, int64_t sections,
 		 const tensor_ints *at, tensor **results, int64_t room)
 {

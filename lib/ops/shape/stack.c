@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* stack and its like, meshgrid, block_diag: cat and expand of tensors that were reshaped first. */
+/* stack, hstack, vstack, dstack, meshgrid, block_diag: cat and expand of reshaped tensors. */
 #include "ops/op.h"
 
 #include "family/factory.h"
@@ -11,7 +11,7 @@
 
 #include <stdlib.h>
 
-/* What was made of each tensor of a list; owned. */
+/* A reshaped tensor for each of a list. Owned. */
 struct made {
 	tensor **t;
 	int64_t n;
@@ -98,7 +98,7 @@ tensor *composite_stack_out(tensor *out, tensor_list tensors, int64_t dim)
 	return stack(tensors, dim, out);
 }
 
-/* ---- at least so many dimensions ---- */
+/* ---- atleast_*d ---- */
 
 static tensor *make_1d(tensor *t, const void *unused)
 {
@@ -237,7 +237,7 @@ tensor *composite_cartesian_prod(tensor_list tensors)
 
 /* ---- block_diag ---- */
 
-/* A block's place: zeros on both sides of it. */
+/* Zeros before a block, and the total width. */
 struct sides {
 	int64_t before, all;
 };

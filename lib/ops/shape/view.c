@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* Views: other sizes, strides and offsets over the same storage. No data is touched. */
+/* Views: other sizes, strides and offsets on the same storage. No data is copied. */
 #include "iter/iter.h"
 #include "ops/each.h"
 #include "ops/op.h"
@@ -41,7 +41,7 @@ tensor *view_as_strided(tensor *self, tensor_ints size, tensor_ints stride, int6
 		if (overflow)
 			return tensor_fail_null(EOVERFLOW, "as_strided: the extent overflows");
 	}
-	/* Where there are no elements they may begin anywhere: so do parts of an empty tensor. */
+	/* A view without elements may have any offset, as parts of an empty tensor do. */
 	if (offset < 0 || low < 0 || (numel ? high >= room : offset > INT64_MAX / 64))
 		return tensor_fail_null(EINVAL,
 					"as_strided: elements %lld to %lld of a storage of "
@@ -52,7 +52,7 @@ tensor *view_as_strided(tensor *self, tensor_ints size, tensor_ints stride, int6
 	return tensor_new_view(self, size.data, stride.data, (int)size.len, offset);
 }
 
-/* sizes and strides of self without dimension `dim` */
+/* Copy self's sizes and strides without dimension `dim`. */
 static void without_dim(const tensor *self, int dim, int64_t *sizes, int64_t *strides)
 {
 	for (int i = 0, k = 0; i < self->ndim; i++) {
@@ -109,7 +109,7 @@ tensor *view_slice(tensor *self, int64_t dim, int64_t start, int64_t end, int64_
 	memcpy(sizes, self->sizes, self->ndim * sizeof(*sizes));
 	memcpy(strides, self->strides, self->ndim * sizeof(*strides));
 	sizes[d] = (end - start) / step + ((end - start) % step != 0);
-	/* With one element or none a huge step must not overflow the stride. */
+	/* With at most one element a large step must not overflow the stride. */
 	if (__builtin_mul_overflow(strides[d], step, &strides[d]))
 		strides[d] = self->strides[d];
 	return tensor_new_view(self, sizes, strides, self->ndim,
@@ -214,7 +214,7 @@ mismatch:
 					     sizeof(text)));
 }
 
-/* Fills in a size of -1; 0, or -1 with the error set. */
+/* Replace a size of -1. 0, or -1 with the error set. */
 static inline int infer_size(const char *op, const tensor *self, tensor_ints size, int64_t *sizes)
 {
 	int64_t known = 1, free_dim = -1;
@@ -249,10 +249,8 @@ int reshape_sizes(const char *op, const tensor *self, tensor_ints shape, int64_t
 	return infer_size(op, self, shape, sizes);
 }
 
-/*
- * Strides for the new sizes over self's memory: dimensions of self that are one run in memory
- * may be cut anew, in any way that respects the runs. False where a run would be crossed.
- */
+/* Compute strides for the new sizes on self's memory. Dimensions of self that are evenly spaced
+ * together may be divided in any way; returns false if a new dimension would span a gap. */
 static inline bool view_strides(const tensor *self, const int64_t *sizes, int ndim,
 				int64_t *strides)
 {
@@ -395,14 +393,14 @@ tensor *view_diagonal(tensor *self, int64_t offset, int64_t dim1, int64_t dim2)
 	return tensor_new_view(self, sizes, strides, n, first);
 }
 
-/* ---- what is no view ---- */
+/* ---- operators that return no view ---- */
 
 tensor *composite_lift_fresh(tensor *self)
 {
 	return tensor_get(self);
 }
 
-/* Copies grad to `part`, a view of whole, and releases it; returns whole, or NULL. */
+/* Copy grad to `part`, a view of `whole`, and release part. Returns whole, or NULL. */
 static tensor *place(const char *op, tensor *whole, tensor *part, tensor *grad)
 {
 	int err = part ? 0 : error_code();

@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/*
- * select_scatter and its like: a copy of self in which a part, found by the view function, is
- * replaced.
- */
+/* select_scatter, slice_scatter and others: a copy of self in which a part, found by the view
+ * operator, is replaced. */
 #include "ops/op.h"
 
 #include "family/scatter.h"
 #include "family/view.h"
 
-/* The result with a copy of self in it. */
+/* Begin the output with a copy of self. */
 static int begin(const struct tensor_op *op, struct op_output *o, tensor *given, tensor *self,
 		 const tensor *src)
 {
@@ -17,7 +15,7 @@ static int begin(const struct tensor_op *op, struct op_output *o, tensor *given,
 	return output_begin_like(op, o, given, self->dtype, self, inputs, 2);
 }
 
-/* Copies src into part, a view of the result; consumes part. */
+/* Copy src to part, a view of the result, and finish. Consumes part. */
 static int end(const struct tensor_op *op, struct op_output *o, tensor **out, tensor *self,
 	       tensor *part, tensor *src)
 {
@@ -64,10 +62,8 @@ int op_diagonal_scatter(const struct tensor_op *op, tensor **out, tensor *self, 
 	return end(op, &o, out, self, view_diagonal(o.t, offset, dim1, dim2), src);
 }
 
-/*
- * A copy of all that lies in self's storage up to the last element of self or of the part, which
- * self's strides and offset find again.
- */
+/* Copy self's storage up to the last element of self or of the part, so that self's strides and
+ * offset stay valid. */
 static tensor *clone_storage(tensor *self)
 {
 	int64_t n = (int64_t)(self->storage->nbytes / itemsize(self)), one = 1, last = self->offset;
@@ -75,8 +71,8 @@ static tensor *clone_storage(tensor *self)
 
 	for (int i = 0; i < self->ndim && self->numel; i++)
 		last += self->strides[i] > 0 ? (self->sizes[i] - 1) * self->strides[i] : 0;
-	/* Memory comes in sizes of the allocator's: what is behind the last element is nobody's,
-	 * unless self is part of something. */
+	/* Allocations are rounded up: bytes after the last element are unused, unless self is a
+	 * view. */
 	if (!self->base && last < n)
 		n = last + 1;
 	all = tensor_new_view(self, &n, &one, 1, 0);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* Fronts of searchsorted and bucketize. */
+/* Operator functions of searchsorted and bucketize. */
 #include "ops/op.h"
 
 #include "kernels/abi/search.h"
@@ -32,7 +32,7 @@ static int check_shapes(const struct tensor_op *op, const tensor *sequence, cons
 	return 0;
 }
 
-/* Positions out of range would read somebody else's memory. */
+/* Check the range: a kernel would read out of bounds. */
 static int check_sorter(const struct tensor_op *op, const tensor *sorter, int64_t n)
 {
 	const int64_t *p = sorter ? sorter->data : NULL;

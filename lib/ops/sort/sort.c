@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* Fronts of order along a dimension: sort, topk, and one element of a line by its rank. */
+/* Operator functions of order along a dimension: sort, topk, kthvalue, median. */
 #include "ops/reduce/reduce.h"
 
 #include "family/sort.h"
 
 #include <math.h>
 
-/* A 0-d tensor is a line of one element. */
+/* A 0-d tensor is treated as a vector of one element. */
 static tensor *as_line(tensor *line, const tensor *t)
 {
 	*line = *t;
@@ -17,7 +17,7 @@ static tensor *as_line(tensor *line, const tensor *t)
 	return line;
 }
 
-/* Both outputs, in this shape; check_apart() has been asked. */
+/* Begin both outputs in this shape; the caller has called check_apart(). */
 static int begin_pair(const struct tensor_op *op, struct op_output *v, struct op_output *i,
 		      tensor **values, tensor **indices, const tensor *self, const int64_t *sizes,
 		      int ndim)
@@ -32,7 +32,7 @@ static int begin_pair(const struct tensor_op *op, struct op_output *v, struct op
 	return 0;
 }
 
-/* Both like self. */
+/* Begin both outputs with self's sizes and order of dimensions. */
 static int begin_sorted(const struct tensor_op *op, struct op_output *v, struct op_output *i,
 			tensor **values, tensor **indices, const tensor *self)
 {
@@ -129,7 +129,7 @@ int op_topk(const struct tensor_op *op, tensor **values, tensor **indices, tenso
 	return end_pair(op, &v, &i, values, indices, err);
 }
 
-/* ---- one of each line ---- */
+/* ---- one element of each vector ---- */
 
 static int pick(const struct tensor_op *op, tensor **values, tensor **indices, tensor *self,
 		int64_t dim, bool keepdim, int64_t k)
@@ -190,7 +190,7 @@ int op_mode(const struct tensor_op *op, tensor **values, tensor **indices, tenso
 	return pick(op, values, indices, self, dim, keepdim, 0);
 }
 
-/* Of all elements as one line. There is no median of nothing but NaN. */
+/* Median of all elements; NaN if there are none. */
 static int median_all(const struct tensor_op *op, tensor **out, tensor *self, int64_t k)
 {
 	tensor *dense, *indices = NULL, line;

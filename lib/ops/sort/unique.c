@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/*
- * Fronts of unique: rows [n, k] are ordered, runs of equal ones found, and one of each kept. How
- * many there are is known only then.
- */
+/* Operator functions of unique: rows [n, k] are sorted, runs of equal ones found, and one of each
+ * kept. The size of the result depends on the data. */
 #include "ops/op.h"
 
 #include "kernels/abi/search.h"
@@ -13,9 +11,8 @@
 #include "family/view.h"
 
 struct unique {
-	tensor *rows,
-		*wide; /* [n, k], contiguous; what is compared: of complex rows their parts, [n, 2k] */
-	tensor *order, *starts; /* i64 [n]; order NULL: as they are */
+	tensor *rows, *wide;	/* [n, k], contiguous; compared values, for complex rows [n, 2k] */
+	tensor *order, *starts; /* i64 [n]; order is NULL if the rows are not reordered */
 	int64_t runs;
 };
 
@@ -32,7 +29,7 @@ static void release(struct unique *u)
 	tensor_put(u->starts);
 }
 
-/* Elements `column` of the rows in their order so far. */
+/* Column `column` of the rows in their current order. */
 static tensor *column_of(const struct unique *u, int64_t column)
 {
 	int64_t n = u->wide->sizes[0], k = u->wide->sizes[1], size = itemsize(u->wide);
@@ -45,7 +42,7 @@ static tensor *column_of(const struct unique *u, int64_t column)
 	return t;
 }
 
-/* Lexicographic: by the last column first, each time keeping the order of what is equal. */
+/* Lexicographic: stable sorts by each column, beginning with the last. */
 static int sort_rows(const struct tensor_op *op, struct unique *u)
 {
 	sort_kernel sort = (sort_kernel)op_kernel(op, &kernels_sort, u->wide);
@@ -76,7 +73,7 @@ static int sort_rows(const struct tensor_op *op, struct unique *u)
 	return err;
 }
 
-/* t's memory in another shape of as many elements. */
+/* t's memory in another shape with as many elements. */
 static tensor *reshaped(tensor *t, const int64_t *sizes, int ndim)
 {
 	tensor *view = t ? call_view(t, (tensor_ints){ sizes, ndim }) : NULL;
@@ -111,7 +108,7 @@ static int find_runs(const struct tensor_op *op, struct unique *u, bool sort)
 	return fn(u->wide, u->order ? u->order->data : NULL, u->starts->data, &u->runs);
 }
 
-/* One row of each run, [runs, k]. */
+/* The first row of each run, [runs, k]. */
 static tensor *first_rows(const struct unique *u)
 {
 	int64_t sizes[] = { u->runs, u->rows->sizes[1] }, bytes = sizes[1] * itemsize(u->rows);
@@ -150,7 +147,7 @@ static tensor *run_lengths(const struct unique *u, bool wanted)
 	return t;
 }
 
-/* What was found, in the shapes that are wanted: flat, or slices along dim d of self. */
+/* Return the results: flat, or as slices along dim d of self. */
 static int give(struct unique *u, const tensor *self, int d, bool inverse_wanted,
 		bool counts_wanted, tensor **output, tensor **inverse, tensor **counts)
 {
@@ -185,7 +182,7 @@ static int give(struct unique *u, const tensor *self, int d, bool inverse_wanted
 	return error_code();
 }
 
-/* self as [n, 1], or as the slices along d. */
+/* self as [n, 1], or as slices along d. */
 static tensor *as_rows(tensor *self, int d)
 {
 	int64_t order[TENSOR_MAX_DIMS] = { d }, sizes[2] = { self->numel, 1 };
@@ -212,7 +209,7 @@ static int unique(const struct tensor_op *op, tensor **output, tensor **inverse,
 	struct unique u = { .rows = as_rows(self, d) };
 	int err = u.rows ? find_runs(op, &u, sort) : error_code();
 
-	/* Of slices both are there, asked for or not, as PyTorch has it. */
+	/* With a dimension both are always returned, as in PyTorch. */
 	if (!err)
 		err = give(&u, self, d, return_inverse || d >= 0, return_counts || d >= 0, output,
 			   inverse, counts);
@@ -226,7 +223,7 @@ int op_unique(const struct tensor_op *op, tensor **output, tensor **inverse, ten
 	return unique(op, output, inverse, counts, self, -1, true, return_inverse, return_counts);
 }
 
-/* Where in self the first element of each run is: equal ones are in the order that they had. */
+/* Position in self of the first element of each run; equal elements keep their order. */
 static tensor *run_starts(const struct unique *u)
 {
 	const int64_t *order = u->order->data, *starts = u->starts->data;
@@ -261,7 +258,7 @@ int op_unique_consecutive(const struct tensor_op *op, tensor **output, tensor **
 {
 	int d = -1;
 
-	/* Along the only dimension elements are slices, and may be taken as either. */
+	/* Slices along the only dimension are elements, so both forms agree. */
 	if (dim != TENSOR_NONE && self->ndim && !(dim == 0 && self->ndim == 1)) {
 		d = wrap_dim(op->schema.name, dim, self->ndim);
 		if (d < 0)

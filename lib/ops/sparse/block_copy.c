@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* Between dense memory and the values of a sparse tensor: blocks moved, and blocks that are zero. */
+/* Copies between dense memory and the values of a sparse tensor, and the search for non-zero
+ * blocks. */
 #include "ops/sparse/indices.h"
 
 #include "iter/iter.h"
 #include "iter/parallel.h"
 
-/* ---- moving ---- */
+/* ---- copies ---- */
 
 struct move {
 	char *to;
@@ -15,7 +16,7 @@ struct move {
 	bool gather;
 };
 
-/* With constant bytes the copy is one instruction. */
+/* Inlined with constant `bytes`, so that the copy of a block is one instruction. */
 static inline void move_blocks(const struct move *m, int64_t begin, int64_t end, size_t bytes)
 {
 	for (int64_t i = begin; i < end; i++) {
@@ -69,67 +70,52 @@ void sparse_gather(void *to, const void *from, const int64_t *at, int64_t n, siz
 	move(&(struct move){ to, from, at, bytes, true }, n);
 }
 
-/* ---- finding what is not zero ---- */
+/* ---- search for non-zero blocks ---- */
 
-/*
- * An element is one unit or two (complex) of unsigned integers. Bits outside the mask, the sign
- * of floating point, do not make a number differ from zero.
- */
+/* An element is one unsigned integer, or two if complex. Bits outside the mask (the sign of
+ * floating point) do not make it non-zero. */
 struct scan {
 	const void *data;
-	int64_t block, chunk;	/* units of a block; blocks of a chunk */
-	int64_t *count, *found; /* of each chunk: how many, then where its first one goes */
+	uint64_t mask;
+	int64_t block, chunk; /* units per block; blocks per chunk */
+	/* per chunk: number of blocks found, then position of its first result */
+	int64_t *count, *found;
 };
 
-#define SCAN(U, MASK, NAME)                                                  \
-	static bool any_##NAME(const U *p, int64_t n)                        \
-	{                                                                    \
-		U all = 0;                                                   \
-                                                                             \
-		for (int64_t i = 0; i < n; i++)                              \
-			all |= p[i] & (MASK);                                \
-		return all != 0;                                             \
-	}                                                                    \
-	static void scan_##NAME(int64_t begin, int64_t end, void *ctx)       \
-	{                                                                    \
-		const struct scan *s = ctx;                                  \
-		const U *p = s->data;                                        \
-		int64_t n = s->found ? s->count[begin / s->chunk] : 0;       \
-                                                                             \
-		if (!s->found && s->block == 1) {                            \
-			for (int64_t i = begin; i < end; i++)                \
-				n += (p[i] & (MASK)) != 0;                   \
-		} else if (!s->found) {                                      \
-			for (int64_t i = begin; i < end; i++)                \
-				n += any_##NAME(p + i * s->block, s->block); \
-		} else {                                                     \
-			for (int64_t i = begin; i < end; i++)                \
-				if (any_##NAME(p + i * s->block, s->block))  \
-					s->found[n++] = i;                   \
-		}                                                            \
-		if (!s->found)                                               \
-			s->count[begin / s->chunk] = n;                      \
-	}
-SCAN(uint8_t, 0xff, i8)
-SCAN(uint16_t, 0xffff, i16)
-SCAN(uint32_t, 0xffffffff, i32)
-SCAN(uint64_t, ~0ull, i64)
-SCAN(uint8_t, 0x7f, f8)
-SCAN(uint16_t, 0x7fff, f16)
-SCAN(uint32_t, 0x7fffffff, f32)
-SCAN(uint64_t, ~0ull >> 1, f64)
+#define UNIT uint8_t
+#define ANY  any_u8
+#define SCAN scan_u8
+#include "ops/sparse/nonzero_scan.h"
+#define UNIT uint16_t
+#define ANY  any_u16
+#define SCAN scan_u16
+#include "ops/sparse/nonzero_scan.h"
+#define UNIT uint32_t
+#define ANY  any_u32
+#define SCAN scan_u32
+#include "ops/sparse/nonzero_scan.h"
+#define UNIT uint64_t
+#define ANY  any_u64
+#define SCAN scan_u64
+#include "ops/sparse/nonzero_scan.h"
+
+static uint64_t nonzero_mask(enum tensor_dtype dtype, size_t unit)
+{
+	uint64_t bits = ~0ull >> (64 - 8 * unit);
+
+	return dtype_is_float(dtype) || dtype_is_complex(dtype) ? bits >> 1 : bits;
+}
 
 tensor *sparse_nonzero(const void *data, int64_t blocks, int64_t block, enum tensor_dtype dtype)
 {
-	static const parallel_fn scans[TENSOR_DTYPE_COUNT] = {
-		[TENSOR_BOOL] = scan_i8,      [TENSOR_U8] = scan_i8,	  [TENSOR_I8] = scan_i8,
-		[TENSOR_I16] = scan_i16,      [TENSOR_I32] = scan_i32,	  [TENSOR_I64] = scan_i64,
-		[TENSOR_F16] = scan_f16,      [TENSOR_BF16] = scan_f16,	  [TENSOR_F32] = scan_f32,
-		[TENSOR_F64] = scan_f64,      [TENSOR_C64] = scan_f32,	  [TENSOR_C128] = scan_f64,
-		[TENSOR_U16] = scan_i16,      [TENSOR_U32] = scan_i32,	  [TENSOR_U64] = scan_i64,
-		[TENSOR_F8_E4M3FN] = scan_f8, [TENSOR_F8_E5M2] = scan_f8,
+	static const parallel_fn scans[] = {
+		[1] = scan_u8, [2] = scan_u16, [4] = scan_u32, [8] = scan_u64
 	};
-	struct scan s = { .data = data, .block = dtype_is_complex(dtype) ? 2 * block : block };
+	bool complex = dtype_is_complex(dtype);
+	size_t unit = dtype_sizes[dtype] >> complex;
+	struct scan s = { .data = data,
+			  .mask = nonzero_mask(dtype, unit),
+			  .block = block << complex };
 	int64_t chunks, total = 0;
 	tensor *count, *found;
 
@@ -139,7 +125,7 @@ tensor *sparse_nonzero(const void *data, int64_t blocks, int64_t block, enum ten
 	if (!count)
 		return NULL;
 	s.count = count->data;
-	parallel_for(0, blocks, s.chunk, scans[dtype], &s);
+	parallel_for(0, blocks, s.chunk, scans[unit], &s);
 	for (int64_t i = 0; i < chunks; i++) {
 		int64_t n = s.count[i];
 
@@ -149,7 +135,7 @@ tensor *sparse_nonzero(const void *data, int64_t blocks, int64_t block, enum ten
 	found = tensor_new(TENSOR_DEVICE_CPU, TENSOR_I64, &total, 1);
 	if (found) {
 		s.found = found->data;
-		parallel_for(0, total ? blocks : 0, s.chunk, scans[dtype], &s);
+		parallel_for(0, total ? blocks : 0, s.chunk, scans[unit], &s);
 	}
 	tensor_put(count);
 	return found;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* Index arithmetic of sparse tensors: checking, sorting, finding. See sparse.h. */
+/* Index arithmetic of sparse tensors: check, sort, search. See indices.h. */
 #include "ops/sparse/indices.h"
 
 #include "iter/iter.h"
 #include "iter/parallel.h"
 
-/* ---- checking ---- */
+/* ---- checks ---- */
 
 int sparse_check_indices(const char *op, const int64_t *indices, int d, int64_t nnz,
 			 const int64_t *sizes)
@@ -125,10 +125,10 @@ bool sparse_ascending(const int64_t *keys, int64_t n)
 	return !bad;
 }
 
-/* ---- sorting: least significant digit first ---- */
+/* ---- least significant digit radix sort ---- */
 
 #define DIGIT_BITS 11
-#define DIGITS	   6 /* of keys below 2^63 */
+#define DIGITS	   6 /* for keys below 2^63 */
 #define BUCKETS	   (1 << DIGIT_BITS)
 
 struct entry {
@@ -141,7 +141,7 @@ static unsigned digit(uint64_t key, int i)
 	return key >> i * DIGIT_BITS & (BUCKETS - 1);
 }
 
-/* How often each digit has each value. */
+/* Histogram of each digit. */
 static void count_digits(int64_t (*count)[BUCKETS], const int64_t *keys, int64_t n, int digits)
 {
 	for (int64_t i = 0; i < n; i++)
@@ -193,7 +193,7 @@ int sparse_sort(int64_t *sorted, int64_t *order, const int64_t *keys, int64_t n)
 		struct entry *swap = a;
 
 		if (n && count[j][digit(keys[0], j)] == n)
-			continue; /* the same in all keys */
+			continue; /* equal in all keys */
 		sort_digit(b, a, n, count[j], j);
 		a = b;
 		b = swap;
@@ -244,14 +244,14 @@ void sparse_expand(int64_t *rows, const int64_t *crow, int64_t m)
 			rows[p] = i;
 }
 
-/* ---- finding ---- */
+/* ---- search ---- */
 
 struct find {
 	int64_t *at, n;
 	const int64_t *wanted, *keys;
 };
 
-/* Keys are often wanted in order: the search begins where the last one ended. */
+/* Wanted keys are often ascending: begin the search where the last one ended. */
 static void find_chunk(int64_t begin, int64_t end, void *ctx)
 {
 	const struct find *f = ctx;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* Sparse tensors: made from their parts, and asked for them. */
+/* Sparse tensors: constructors and accessors. */
 #include "ops/sparse/sparse.h"
 
 #include "family/copy.h"
@@ -44,7 +44,7 @@ static const struct extension_ops sparse_ops = { .free = free_sparse,
 						 .part = part,
 						 .describe = describe };
 
-/* Parts are kept without history, contiguous; NULL with the error set for what cannot be. */
+/* Copy or take a part as detached and contiguous. NULL with the error set if that fails. */
 static tensor *keep_part(tensor *t)
 {
 	tensor *full;
@@ -59,7 +59,7 @@ static tensor *keep_part(tensor *t)
 	return full;
 }
 
-/* Indices were checked, or made by us: from now on nobody writes to them. */
+/* Keep indices that were checked or computed here; they are not written afterwards. */
 static tensor *keep_indices(tensor *t)
 {
 	tensor *full = keep_part(t);
@@ -144,7 +144,7 @@ void sparse_become(tensor *self, const tensor *other)
 
 	if (self->ext == other->ext)
 		return;
-	/* A version that was seen must not come back. */
+	/* Take over the version, which must not decrease. */
 	atomic_store_explicit(&other->storage->version,
 			      atomic_load_explicit(&self->storage->version, memory_order_relaxed),
 			      memory_order_relaxed);
@@ -193,7 +193,7 @@ int sparse_need_coo(const char *op, const tensor *t)
 				       tensor_layout_name(t->layout));
 }
 
-/* ---- from parts ---- */
+/* ---- constructors ---- */
 
 static int need_index_dtype(const char *op, const char *name, const tensor *t)
 {
@@ -239,7 +239,8 @@ tensor *kernel_sparse_coo_tensor(tensor *indices, tensor *values, tensor_ints si
 
 	if (check_coo(indices, values, size) < 0)
 		return NULL;
-	/* A copy, which the caller, or another process, does not change after the check. */
+	/* Copy before the check, so that neither the caller nor another process can change the
+	 * indices after it. */
 	own = operand_contiguous_copy(indices, TENSOR_OPTIONS(.dtype = TENSOR_I64));
 	if (own && sparse_check_indices("sparse_coo_tensor", i64_data(own), (int)own->sizes[0],
 					own->sizes[1], size.data) == 0)
@@ -248,7 +249,7 @@ tensor *kernel_sparse_coo_tensor(tensor *indices, tensor *values, tensor_ints si
 	return t;
 }
 
-/* One more than the greatest index of each row; 0, or -errno with the error set. */
+/* Largest index of each row plus one. 0, or -errno with the error set. */
 static int infer_sizes(tensor *indices, int64_t *sizes)
 {
 	tensor *wide = operand_cast(indices, TENSOR_I64),
@@ -271,7 +272,7 @@ tensor *composite_sparse_coo_infer(tensor *indices, tensor *values, bool is_coal
 	int64_t size[TENSOR_MAX_DIMS];
 	tensor_ints sizes = { size, 0 };
 
-	/* What does not fit is refused where everything is. */
+	/* Other shapes are rejected by the full check later. */
 	if (indices->ndim == 2 && values->ndim &&
 	    indices->sizes[0] + values->ndim - 1 <= TENSOR_MAX_DIMS) {
 		if (infer_sizes(indices, size) < 0)
@@ -324,9 +325,9 @@ tensor *kernel_sparse_csr_tensor(tensor *crow_indices, tensor *col_indices, tens
 	return t;
 }
 
-/* ---- questions ---- */
+/* ---- accessors ---- */
 
-/* A new description each time: whose history is set is the caller's business. */
+/* Return a new tensor on the part each time: the caller may set its history. */
 static tensor *give_part(const char *op, const tensor *self, tensor *t)
 {
 	return t ? tensor_new_detached(t) :

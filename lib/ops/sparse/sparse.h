@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
-/*
- * What a sparse tensor has: indices and values. Both are contiguous, without history and never
- * NULL. A sparse tensor's storage is that of its values, so that they share the version counter.
- */
+/* Sparse tensors: indices and values, both contiguous, detached and never NULL. A sparse tensor
+ * uses the storage of its values, so that they share the version counter. */
 #ifndef TENSOR_OPS_SPARSE_H
 #define TENSOR_OPS_SPARSE_H
 
@@ -12,8 +10,8 @@
 
 struct sparse {
 	struct tensor_extension ext;
-	int sparse_dim; /* the dimensions that have indices; values have the others (COO) */
-	bool coalesced; /* indices ascend in row-major order, each occurs once */
+	int sparse_dim; /* number of dimensions with indices; values have the others (COO) */
+	bool coalesced; /* indices are unique and ascend in row-major order */
 	int64_t nnz;
 	tensor *indices;    /* COO: i64 [sparse_dim, nnz] */
 	tensor *crow, *col; /* CSR: i64 [m + 1], [nnz] */
@@ -40,21 +38,21 @@ static inline bool is_sparse(const tensor *t)
 	return is_coo(t) || is_csr(t);
 }
 
-/* Owned results; the parts are borrowed and must fit. NULL for a part that is NULL. */
+/* New sparse tensors. Owned; the parts are borrowed and must fit. NULL if a part is NULL. */
 tensor *sparse_new_coo(tensor_ints size, tensor *indices, tensor *values, bool coalesced);
 tensor *sparse_new_csr(tensor_ints size, tensor *crow, tensor *col, tensor *values);
-/* Of self's pattern with other values, of any dtype. */
+/* New tensor with self's indices and other values, of any dtype. */
 tensor *sparse_with_values(const tensor *self, tensor *values);
-/* In place: self gets the parts of other, which has its shape. */
+/* In place: replace self's parts by those of other, which has the same shape. */
 void sparse_become(tensor *self, const tensor *other);
 
-/* i64 without history, uninitialised: [n], or [d, n] for d > 0 and for COO without dimensions. */
+/* Detached i64, uninitialized: [n], or [d, n] for d > 0 and for COO without sparse dimensions. */
 tensor *sparse_new_i64(int64_t n);
 tensor *sparse_new_indices(int d, int64_t nnz);
-/* The keys of self's elements, owned i64 [nnz]; COO. */
+/* Keys of self's elements, i64 [nnz], owned. COO only. */
 tensor *sparse_new_keys(const tensor *self);
 
-/* self (COO or CSR) as coalesced COO, or with compressed rows: owned. */
+/* self (COO or CSR) as coalesced COO, or as CSR. Owned. */
 tensor *sparse_coalesced(tensor *self);
 tensor *sparse_to_csr(tensor *self);
 

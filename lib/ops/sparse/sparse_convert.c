@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* Sparse tensors: from and to strided ones, COO from and to CSR, coalescing. */
+/* Conversions of sparse tensors: from and to strided, between COO and CSR, coalescing. */
 #include "ops/sparse/sparse.h"
 
 #include "family/copy.h"
@@ -15,7 +15,7 @@ static size_t block_bytes(const tensor *values)
 	return bytes;
 }
 
-/* [n, dense sizes], uninitialised, for elements of self's shape. */
+/* Uninitialized values [n, dense sizes] for self's shape. */
 static tensor *new_values(const tensor *self, int sparse_dim, int64_t n)
 {
 	int64_t sizes[TENSOR_MAX_DIMS + 1] = { n };
@@ -49,7 +49,7 @@ static tensor *sum_runs(const tensor *self, const int64_t *order, const int64_t 
 	return result;
 }
 
-/* self's elements in the order of their keys, those of one key added up. */
+/* self sorted by keys, with values of equal keys added. */
 static tensor *coalesce_keys(const tensor *self, tensor *keys)
 {
 	const struct sparse *s = sparse_of(self);
@@ -151,7 +151,7 @@ tensor *sparse_to_csr(tensor *self)
 	return t;
 }
 
-/* An operator's result is a tensor of its own, also where nothing had to be done. */
+/* An operator returns a new tensor even if no conversion was needed. */
 static tensor *as_result(tensor *t, const tensor *self)
 {
 	tensor *own = t;
@@ -272,12 +272,12 @@ tensor *kernel_sparse_to_dense(tensor *self, enum tensor_dtype dtype)
 
 tensor *kernel_dense_to_dense(tensor *self, enum tensor_dtype dtype)
 {
-	/* Not self: autograd gives the result a history of its own. */
+	/* A new tensor rather than self: autograd sets the result's history. */
 	return !dtype || dtype == self->dtype ? tensor_new_detached(self) :
 						operand_cast(self, dtype);
 }
 
-/* ---- elements at places that are asked for ---- */
+/* ---- elements at given indices ---- */
 
 /* self's elements at the keys of its first sparse_dim dimensions, zero where it has none. */
 static tensor *pick(tensor *self, int sparse_dim, const tensor *keys)

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/*
- * Elementwise operators, sums and transposition of sparse tensors. All of it is the strided
- * operator on the values, and arithmetic with indices.
- */
+/* Elementwise operators, sums and transposition of sparse tensors: strided operators on the values,
+ * and index arithmetic. */
 #include "ops/sparse/sparse.h"
 
 #include "family/index.h"
@@ -13,7 +11,7 @@
 
 #include <stdio.h>
 
-/* Same places in the same order? */
+/* True if both have the same indices in the same order. */
 static bool same_pattern(const tensor *a, const tensor *b)
 {
 	const struct sparse *s = sparse_of(a), *t = sparse_of(b);
@@ -27,7 +25,7 @@ static bool same_pattern(const tensor *a, const tensor *b)
 	return !memcmp(s->indices->data, t->indices->data, bytes * s->sparse_dim);
 }
 
-/* Hands over a result: a new one, or one that self becomes. Consumes t. */
+/* Return a new result, or make self the result in place. Consumes t. */
 static int deliver(const struct tensor_op *op, tensor **out, tensor *t)
 {
 	char text[SHAPE_TEXT];
@@ -59,7 +57,7 @@ static int deliver(const struct tensor_op *op, tensor **out, tensor *t)
 
 /* ---- one operand ---- */
 
-/* The operator's own functional form on strided values, whose result is new: that of abs_ is abs. */
+/* The operator's functional form, used on strided values: abs for abs_. */
 static const struct tensor_op *functional(const struct tensor_op *op)
 {
 	char name[64];
@@ -86,13 +84,13 @@ static tensor *apply(const struct tensor_op *op, const tensor *self, tensor *val
 	return t;
 }
 
-/* f(a + b) = f(a) + f(b): elements of one place may stay apart. */
+/* f(a + b) = f(a) + f(b): duplicate indices need not be coalesced. */
 int op_sparse_linear(const struct tensor_op *op, tensor **out, tensor *self)
 {
 	return deliver(op, out, apply(op, self, sparse_of(self)->values));
 }
 
-/* f(0) = 0 is enough. */
+/* Requires f(0) = 0. */
 int op_sparse_unary(const struct tensor_op *op, tensor **out, tensor *self)
 {
 	tensor *full = is_csr(self) ? tensor_get(self) : sparse_coalesced(self), *t;
@@ -126,7 +124,7 @@ static tensor *scaled(tensor *values, tensor_scalar alpha, enum tensor_dtype dty
 	return result;
 }
 
-/* Both operands' elements, one after the other. */
+/* Concatenate the elements of both operands. */
 static tensor *concatenate(const tensor *a, const tensor *b, tensor *va, tensor *vb)
 {
 	const struct sparse *s = sparse_of(a), *t = sparse_of(b);
@@ -149,7 +147,7 @@ static tensor *add_values(const tensor *self, tensor *a, tensor *b)
 	return t;
 }
 
-/* self + alpha other of one layout. */
+/* self + alpha * other, both of one layout. */
 static tensor *add_sparse(tensor *self, tensor *other, tensor_scalar alpha)
 {
 	enum tensor_dtype dtype = tensor_promote_types(self->dtype, other->dtype);
@@ -183,7 +181,7 @@ out:
 	return result;
 }
 
-/* dense + alpha * sparse, strided. */
+/* dense + alpha * sparse; the result is strided. */
 static int add_to_dense(const struct tensor_op *op, tensor **out, tensor *dense, tensor *sparse,
 			tensor_scalar dense_factor, tensor_scalar sparse_factor)
 {
@@ -244,7 +242,7 @@ static bool is_number(const tensor *t)
 	return !t->ext && t->numel == 1 && !t->ndim;
 }
 
-/* By a number in a tensor; the product of the numbers promotes as the library says. */
+/* Multiply by a 0-d tensor, with the promotion rules of scalars. */
 static tensor *by_number(const struct tensor_op *op, tensor *self, tensor *number)
 {
 	bool product = op->name[0] == 'm';
@@ -256,7 +254,7 @@ static tensor *by_number(const struct tensor_op *op, tensor *self, tensor *numbe
 	return t;
 }
 
-/* Where both have an element. */
+/* Product at the indices that both operands have. */
 static tensor *intersect(tensor *a, tensor *b)
 {
 	tensor *x = sparse_coalesced(a), *y = sparse_coalesced(b), *vb = NULL, *at = NULL;
@@ -295,7 +293,7 @@ out:
 	return result;
 }
 
-/* sparse * dense has the places of the sparse one. */
+/* sparse * dense; the result has the indices of the sparse operand. */
 static tensor *by_dense(tensor *sparse, tensor *dense)
 {
 	tensor *same = call_expand(dense, sizes_of(sparse)), *there, *values = NULL, *t = NULL;
@@ -359,7 +357,7 @@ int op_sparse_sum(const struct tensor_op *op, tensor **out, tensor *self, enum t
 	return *out ? 0 : error_code();
 }
 
-/* Elements lose the dimensions in the mask (or have index 0 there); what then coincides adds up. */
+/* Remove the dimensions in the mask from the indices (or set them to 0); duplicates then add up. */
 static tensor *without_dims(const tensor *self, uint32_t dims, bool keepdim,
 			    enum tensor_dtype dtype)
 {
@@ -424,7 +422,7 @@ int op_sparse_sum_dim(const struct tensor_op *op, tensor **out, tensor *self, te
 	t = without_dims(self, dims & all, keepdim, common);
 	full = t ? sparse_coalesced(t) : NULL;
 	tensor_put(t);
-	/* A number is no sparse tensor. */
+	/* A 0-d result is strided. */
 	if (full && !full->ndim) {
 		t = full;
 		full = kernel_sparse_to_dense(t, TENSOR_DTYPE_NONE);
@@ -463,7 +461,7 @@ static tensor *permuted(tensor *self, const int *from)
 	return t;
 }
 
-/* Of CSR comes CSR again. */
+/* A CSR operand gives a CSR result. */
 static tensor *permuted_any(tensor *self, const int *from)
 {
 	tensor *coo, *turned, *t;

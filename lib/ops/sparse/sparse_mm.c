@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/*
- * Products with a sparse matrix. Whatever the layout, its rows are what the kernel takes; with
- * the sparse matrix on the right the transposed product is computed.
- */
+/* Products with a sparse matrix. The kernel takes compressed rows; with the sparse matrix on the
+ * right, the transposed product is computed. */
 #include "ops/sparse/sparse.h"
 
 #include "family/copy.h"
@@ -23,7 +21,7 @@ static int check_shapes(const struct tensor_op *op, const tensor *a, const tenso
 	return 0;
 }
 
-/* In the dtype that kernels compute in, with contiguous rows: owned. */
+/* t in the kernels' dtype with contiguous rows. Owned. */
 static tensor *dense_operand(tensor *t)
 {
 	tensor *wide = operand_widen(t), *full;
@@ -35,7 +33,7 @@ static tensor *dense_operand(tensor *t)
 	return full;
 }
 
-/* result = beta result + alpha S dense; result is new, contiguous and of the wide dtype. */
+/* result = beta * result + alpha * S @ dense; result is new, contiguous and of the wide dtype. */
 static int product(tensor *result, tensor *sparse, tensor *dense, double alpha, double beta)
 {
 	spmm_kernel fn = (spmm_kernel)kernels_spmm.fn[TENSOR_KEY_CPU];
@@ -53,7 +51,7 @@ static int product(tensor *result, tensor *sparse, tensor *dense, double alpha, 
 	return err;
 }
 
-/* dense S = (S^T dense^T)^T; result is the transposed, as in product(). */
+/* dense @ S = (S^T @ dense^T)^T; result is the transpose, as in product(). */
 static int product_right(tensor *result, tensor *dense, tensor *sparse, double alpha, double beta)
 {
 	tensor *s = call_transpose_int(sparse, 0, 1), *d = call_transpose_int(dense, 0, 1);
@@ -64,7 +62,7 @@ static int product_right(tensor *result, tensor *dense, tensor *sparse, double a
 	return err;
 }
 
-/* A new result with beta times self in it, transposed for product_right(). */
+/* New result initialized to beta * self, transposed for product_right(). */
 static tensor *new_result(tensor *self, double beta, int64_t rows, int64_t columns, bool transposed,
 			  enum tensor_dtype dtype)
 {
@@ -81,7 +79,7 @@ static tensor *new_result(tensor *self, double beta, int64_t rows, int64_t colum
 	return t;
 }
 
-/* Puts the result where the caller wants it; consumes t. */
+/* Convert the result and set *out; consumes t. */
 static int deliver(const struct tensor_op *op, tensor **out, tensor *t, bool transposed,
 		   enum tensor_dtype dtype)
 {
@@ -189,10 +187,8 @@ static tensor *sampled(tensor *mat1, tensor *mat2, const tensor *mask)
 	return result;
 }
 
-/*
- * The elements of mat1 mat2 where mask has some: what the gradient of a sparse factor needs. The
- * result is coalesced: a place that occurs twice would count twice.
- */
+/* Elements of mat1 @ mat2 at the indices of mask: the gradient of a sparse factor. The mask is
+ * coalesced first, because duplicate indices would count twice. */
 tensor *kernel_sparse_sampled_mm(tensor *mat1, tensor *mat2, tensor *mask)
 {
 	tensor *coo, *t, *csr;
