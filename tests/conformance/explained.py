@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: LGPL-2.1-only OR MIT
-"""Differences from PyTorch that are known, meant and explained.
+"""Known and intended differences from PyTorch, with their reasons.
 
-A row holds for failures of operators whose name, kind (forward, grad, error), dtype and message it
-matches, and for nothing else; what no row holds for makes the run fail. The first row counts.
-Patterns are regular expressions, of the whole name and of a part of the message.
+A row applies to failures whose operator, kind (forward, grad, error), dtype and message it matches.
+The first matching row applies; a failure without a row makes the run fail. Patterns are regular
+expressions, of the whole name and of a part of the message.
 """
 import collections
 import re
@@ -16,36 +16,39 @@ WHOLE = 'bool u8 i8 i16 i32 i64'
 
 ROWS = [
     Row('.*', 'forward grad', HALF + ' f32 c64', '^rounding: ',
-        'PyTorch\'s result and ours differ by rounding: ours is within four units in the last place '
-        'of the largest element of the exact result'),
+        'the results differ by rounding: that of libtensor is within four units in the last place of the '
+        'largest element of the exact result'),
     Row(r'.*[._].*out', 'forward', ANY, '^PyTorch\'s out form is not its function',
-        'PyTorch writes another result into an out with gaps than it returns without out (tril, triu, '
-        'im2col, avg_pool3d and others); ours writes what it returns'),
+        'PyTorch writes another result to an out tensor with gaps than it returns without out (tril, triu, '
+        'im2col, avg_pool3d and others); libtensor writes the same result'),
     Row('as_strided_scatter', 'grad', ANY, '^values',
-        'PyTorch gives self the gradient of the part that was overwritten and zero elsewhere; its own '
-        'gradcheck refuses that, ours passes it'),
+        'PyTorch gives self the gradient of the overwritten part and zero elsewhere, which fails its own '
+        'gradcheck; libtensor\'s gradient passes'),
     Row('polygamma', 'forward', 'i8 i16', '^values',
-        'at the poles ours is infinite, PyTorch\'s the rounding of pi / sin(pi x)'),
+        'at the poles libtensor returns infinity, PyTorch the rounded value of pi / sin(pi x)'),
     Row('eq.Scalar', 'forward', 'u8', '^values',
-        'a number that the dtype cannot hold equals no element; PyTorch wraps it first (255 == -1)'),
+        'a scalar that the dtype cannot represent equals no element; PyTorch wraps it first (255 == -1)'),
     Row(r'(topk|mode|sort|msort|kthvalue|median|nanmedian)([._].*)?', 'grad', ANY, '^values',
-        'of equal elements PyTorch and we may name different ones, and the gradient goes there'),
+        'the index of equal elements is not unique, and the gradient goes to the element at that index'),
     Row(r'(_)?embedding_bag(\.padding_idx)?', 'forward', ANY, r'^shape: expected \[\d+\],',
-        'what is beside the result (offset2bag, bag_size, max_indices) for the backward alone: PyTorch leaves '
-        'out what its fast path does without'),
+        'the further results (offset2bag, bag_size, max_indices) are for the backward only; PyTorch\'s fast '
+        'path omits those that it does not need'),
     Row('grid_sampler_2d', 'grad', 'f32', '^values',
-        'positions are rounded to f32 before they are weighed: PyTorch and we are both 2e-6 of the '
-        'largest element from the exact result'),
+        'positions are rounded to f32 before the weights are computed: both results are within 2e-6 of the '
+        'largest element of the exact result'),
     Row(r'linalg_(eigh|eig|svd)|svd', 'grad', ANY, '^values',
-        'eigenvectors and singular vectors have any phase, and gradients of what depends on it differ with it'),
+        'the phase of eigenvectors and singular vectors is arbitrary, and so are gradients of functions that '
+        'depend on it'),
     Row(r'cholesky_(solve|inverse)', 'grad', ANY, '^values',
-        'one triangle of the factor is read: ours has a gradient of zero in the other, PyTorch\'s does not'),
+        'only one triangle of the factor is read: libtensor\'s gradient of the other is zero, PyTorch\'s is '
+        'not'),
     Row(r'upsample_(bilinear|bicubic)2d\.vec', 'forward', 'u8', 'no kernel for dtype u8',
-        'missing: images of bytes, which PyTorch interpolates with weights of 16 bits'),
+        'not implemented: u8 images, which PyTorch interpolates with 16-bit weights'),
     Row(r'_foreach_(maximum|minimum)\.Scalar(List)?', 'grad', HALF, '^values',
-        'where an element equals the number PyTorch passes half of the gradient, ours what clamp does: all of it'),
+        'where an element equals the scalar, PyTorch passes half of the gradient, libtensor all of it, as for '
+        'clamp'),
     Row('pow.Tensor_Tensor', 'grad', 'c64 c128', 'difference: nan',
-        '0 to a complex power: PyTorch\'s gradient of the exponent is NaN, ours 0'),
+        '0 to a complex power: PyTorch\'s gradient of the exponent is NaN, libtensor\'s is 0'),
 ]
 
 

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: LGPL-2.1-only OR MIT
-"""docs/conformance.md from the report of a whole run: figures by family and dtype.
+"""Writes docs/conformance.md from the report of a complete run: figures by family and dtype.
 
     page.py build/conformance/report.json "$(git log -1 --format='%h of %as')" COMMAND > docs/conformance.md
 
-programs.json and array_api.json beside it, where they are there, give a section each. A sentence on the programs
-that differ can be added to the former as "why".
+programs.json and array_api.json in the same folder, if they exist, add a section each. "why" in programs.json is a
+sentence about the programs that differ.
 """
 import glob
 import json
@@ -71,12 +71,12 @@ def page(report, commit, command):
     yield '# Conformance with PyTorch\n'
     yield f'PyTorch {report["torch"]}, library at commit {commit}, run on {time.strftime("%Y-%m-%d")}:\n'
     yield f'    {command}\n'
-    yield ('Every entry of PyTorch\'s own operator table (op_db), its sample inputs and the same with gaps in '
-           'memory, for every dtype that both\nhave, and its error inputs. Every operator that PyTorch '
-           'dispatches on the way, and its in-place and out forms, is a call\nof ours with the same '
-           'arguments. Compared are dtype, shape, values within PyTorch\'s tolerances (or nearer than '
-           'PyTorch\nto the result in a wider dtype), for views strides and memory, for refusals that there '
-           'is one with a message.\n')
+    yield ('Every entry of PyTorch\'s operator table (op_db) is run with its sample inputs, with the same inputs '
+           'with gaps in memory,\nand with its error inputs, for every dtype that both libraries have. For every '
+           'operator that PyTorch dispatches\nmeanwhile, and for its in-place and out forms, the operator of '
+           'libtensor is called with the same arguments.\n\nDtype, shape and values must agree: the values within '
+           'PyTorch\'s tolerances, or nearer than PyTorch\'s to the result in a\nwider dtype. Views must also have '
+           'the same strides and share memory, and error inputs must fail with a message.\n')
     yield '| | calls | agree | to the bit | explained | unexplained | not applicable |'
     yield '|---|---:|---:|---:|---:|---:|---:|'
     for kind, title in KINDS.items():
@@ -86,11 +86,11 @@ def page(report, commit, command):
                    f'{f["explained"]} | {f["failed"]} | {f["na"]} |')
     yield f'\n{report["samples"]} samples of {report["entries"]} entries; {report["leaks"]} leaks.\n'
     for kind, title in list(KINDS.items())[:2]:
-        yield f'## {title}: per cent that agree, by family and dtype\n'
+        yield f'## {title}: percentage that agrees, by family and dtype\n'
         yield from matrix([r for r in report['rows'] if r['kind'] == kind], known)
         yield ''
-    yield '## Explained differences\n\nOf `tests/conformance/explained.py`; anything else makes the run fail.\n'
-    yield '| calls | operators | dtypes | why |\n|---:|---|---|---|'
+    yield '## Explained differences\n\n`tests/conformance/explained.py` lists them; any other difference fails the run.\n'
+    yield '| calls | operators | dtypes | reason |\n|---:|---|---|---|'
     groups = {}
     for f in report['failures']:
         g = groups.setdefault(f['why'] or f'**no explanation**: {f["message"][:80]}', [0, set(), set()])
@@ -101,19 +101,19 @@ def page(report, commit, command):
         ops = sorted(ops)
         named = ', '.join(f'`{o}`' for o in ops[:6]) + (f' and {len(ops) - 6} more' if len(ops) > 6 else '')
         yield f'| {n} | {named} | {" ".join(d for d in boxed.DTYPES if d in dtypes)} | {why} |'
-    yield '\n## Not applicable\n\n| calls | why, with an operator |\n|---:|---|'
+    yield '\n## Not applicable\n\n| calls | operator and reason |\n|---:|---|'
     for n in report['notes'][:16]:
         yield f'| {n["count"]} | `{n["operator"]}` ({n["kind"]}): {n["message"].splitlines()[0][:100]} |'
-    yield '\n## Operators of PyTorch\'s table that are not here\n'
+    yield '\n## Missing operators of PyTorch\'s table\n'
     names = [k for k, _ in sorted(report['missing'].items(), key=lambda x: -x[1])]
-    yield f'{len(names)} of them; the most called:\n' + ', '.join(f'`{n}`' for n in names[:60]) + '.'
+    yield f'{len(names)}; the most frequent ones:\n' + ', '.join(f'`{n}`' for n in names[:60]) + '.'
 
 
 def programs(f):
     yield '\n## Random programs\n\n    make conformance-programs PROGRAMS=%d SEED=%d\n' % (f['programs'], f['seed'])
-    yield ('Programs of 5 to 30 statements (operators, views, changes in place, no_grad, detach), run by PyTorch '
-           'and by ours; compared\nare values, which statements are refused, and first and second derivatives of '
-           'all variables.\n')
+    yield ('PyTorch and libtensor run programs of 5 to 30 statements (operators, views, in-place changes, no_grad, '
+           'detach). Values,\nthe statements that fail, and first and second derivatives of all variables are '
+           'compared.\n')
     yield '| programs | statements | differ |\n|---:|---:|---:|'
     yield f'| {f["programs"]} | {f["statements"]} | {f["differ"]} ({100 * f["differ"] / f["programs"]:.3f} %) |'
     if f.get('why'):
@@ -122,8 +122,8 @@ def programs(f):
 
 def array_api(f):
     yield '\n## Array API\n\n    make test-array-api\n'
-    yield (f'The test suite of the Python array API standard (data-apis/array-api-tests at {f["suite"]}) through the '
-           'thin namespace of\n`tests/array_api`.\n')
+    yield (f'The test suite of the Python array API standard (data-apis/array-api-tests at {f["suite"]}), run on '
+           'the\nnamespace in `tests/array_api`.\n')
     yield '| | passed | failed | skipped |\n|---|---:|---:|---:|'
     for name, r in f['rows'].items():
         yield f'| {name} | {r["passed"]} | {r["failed"]} | {r["skipped"]} |'
