@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-only OR MIT
 #
-# Benchmarks: `make bench` measures ours beside the peers, `make bench-peers` installs those
-# outside the tree. BENCH="--group tiny --rounds 3" chooses; docs/benchmarks.md explains.
+# Benchmarks: `make bench` measures libtensor and its peers, `make bench-peers` installs the peers
+# outside the tree. BENCH="--group tiny --rounds 3" selects rows; see docs/benchmarks.md.
 
 BENCH_SRC := $(wildcard bench/ours/*.c)
 BENCH_BIN := $(B)/bench/ours
@@ -12,8 +12,8 @@ $(BENCH_BIN): $(BENCH_SRC) bench/ours/row.h $(LIB_SO) $(B)/libtensor.so
 	$(Q)$(CC) $(CPPFLAGS_ALL) -std=gnu11 $(CFLAGS) $(WARN) -O3 -march=x86-64-v3 -fopenmp -o $@ \
 		$(BENCH_SRC) -L$(B) -ltensor -Wl,-rpath,$(abspath $(B)) -lm
 
-# The module beside memfd, huge pages and hugetlb, in a guest: KERNEL=6.1 chooses that,
-# BENCH="--group calls --run count" the rest.
+# The module compared with memfd, huge pages and hugetlb, in a guest: KERNEL=6.1 selects the kernel,
+# BENCH="--group calls --run count" the rows.
 BENCH_MODULE_BIN := $(B)/bench/bench-module
 BENCH_MODULE_SRC := $(wildcard bench/module/*.c)
 
@@ -27,7 +27,7 @@ $(BENCH_MODULE_BIN): $(BENCH_MODULE_SRC) bench/module/module.h include/uapi/linu
 bench-module: guest-deps $(BENCH_MODULE_BIN)
 	$(Q)$(PYTHON) bench/module/run --build $(B) --kernel $(KERNEL) $(BENCH)
 
-# What the figures need beyond a build; nothing is installed when it is there.
+# Packages for benchmarks; installs only missing ones.
 bench-deps:
 	@packaging/install-deps build bench
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-only OR MIT
-"""How long a build takes on two cores: from nothing, after editing a kernel, after editing an
-operator's entry; the CUDA plugin apart. Measured in a copy of the tree, so that the tree's own
-build stays."""
+"""Measures build times on two cores: a clean build, a build after an edit of a kernel, and one after
+an edit of an operator's entry; the CUDA plugin separately. It builds a copy of the tree, so that the
+tree's own build is not changed."""
 import os
 import shutil
 import subprocess
@@ -19,7 +19,7 @@ def copy_tree(to):
 
 
 def make(tree, *words):
-    """Seconds of make -j2, with none of this make's own variables."""
+    """Seconds of make -j2, without the variables of the calling make."""
     env = {k: v for k, v in os.environ.items() if k not in ("MAKEFLAGS", "MAKELEVEL", "MFLAGS")}
     start = time.monotonic()
     subprocess.run(["make", "-C", tree, "-j2", *words], check=True, env=env, stdout=subprocess.DEVNULL)

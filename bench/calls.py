@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-only OR MIT
-"""Rows that are a line of text, for the peers: bench/ours/call.c says what the words mean."""
+"""Runs rows that are a line of text on the peers; bench/ours/call.c describes the format."""
 import re
 
 import numpy as np
@@ -8,7 +8,7 @@ from operators import numpy_has
 
 NUMPY = {"bool": np.bool_, "u8": np.uint8, "i8": np.int8, "i16": np.int16, "i32": np.int32,
          "i64": np.int64, "f16": np.float16, "f32": np.float32, "f64": np.float64}
-# NumPy's names where they are not PyTorch's.
+# NumPy's names that differ from PyTorch's.
 RENAMED = {"div": "divide", "sub": "subtract", "mul": "multiply", "pow": "power", "neg": "negative",
            "gt": "greater", "eq": "equal", "amax": "max", "amin": "min", "mm": "matmul"}
 ALONG = {"sum", "mean", "prod", "amax", "argmax", "cumsum"}
@@ -16,7 +16,7 @@ FORM = re.compile(r"(\w+)\[([\d,]*)\]((?::t|:s\d+|:p|:[br]|<\d+|\*\d+)*)$")
 
 
 def numbers(dtype, sizes, seed, below, positive):
-    """What call.c's numbers() makes; f32 for every floating or complex dtype."""
+    """The numbers that numbers() of call.c makes; f32 for every floating or complex dtype."""
     i = np.arange(int(np.prod(sizes)), dtype=np.uint64)
     h = (i * np.uint64(2654435761) + np.uint64(seed * 12345)).astype(np.uint32)
     h = (h ^ h >> np.uint32(15)) * np.uint32(2246822519)
@@ -32,14 +32,14 @@ def numbers(dtype, sizes, seed, below, positive):
 
 
 def reorder(torch, values):
-    """A row's weight, argument 1, in the order that the row's product wants."""
+    """A row's weight, argument 1, in the layout that the row's product needs."""
     x, w = values[:2]
     return (torch.ops.mkldnn._reorder_linear_weight(w.to_dense(), x.size(0)) if w.dim() == 2 else
             torch._C._nn.mkldnn_reorder_conv2d_weight(w, *values[3:], list(x.size())))
 
 
 def tensor(word, seed, finish):
-    """A tensor of the word's form; finish makes the peer's own of the numbers and a dtype."""
+    """A tensor as the word describes it; finish converts the numbers to a tensor of the peer with a dtype."""
     dtype, sizes, marks = FORM.match(word).groups()
     sizes = [int(s) for s in sizes.split(",") if s]
     step = int((re.findall(r":s(\d+)", marks) or [1])[0])
@@ -81,14 +81,14 @@ def arguments(words, finish, dtypes):
 
 
 def torch_row(torch):
-    """spec -> (run, value), the way PyTorch's users call it: torch.NAME, else the operator."""
+    """spec -> (run, value), called as in PyTorch programs: torch.NAME, else the operator."""
     names = {"bool": "bool", "u8": "uint8", "i8": "int8", "i16": "int16", "i32": "int32",
              "i64": "int64", "f16": "float16", "bf16": "bfloat16", "f32": "float32",
              "f64": "float64", "c64": "complex64", "c128": "complex128"}
     dtypes = {k: getattr(torch, v) for k, v in names.items()}
 
     def finish(x, dtype):
-        # In PyTorch's own memory: large arrays of NumPy's lie on huge pages.
+        # In memory of PyTorch: large arrays of NumPy use huge pages.
         return torch.from_numpy(x).to(dtypes[dtype], copy=True)
 
     def row(spec):
@@ -129,7 +129,7 @@ def torch_row(torch):
 
 
 def numpy_row(spec):
-    """The same in NumPy; None for what it lacks."""
+    """The same in NumPy; None if NumPy has no such function."""
     if not numpy_has(spec):
         return None
     name, *words = spec.split()

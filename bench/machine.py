@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: LGPL-2.1-only OR MIT
-"""Where and with what a table was measured: stands beside every figure."""
+"""The machine and the software with which a table was measured."""
 import datetime
 import os
 import platform
 import re
 import subprocess
 
-# What the kernels of either side choose by.
+# Flags by which the kernels of either side are selected.
 FLAGS = re.compile(r"^(sse4_2|avx.*|fma|f16c|amx.*|bmi2|vaes|gfni|erms|fsrm)$")
 
 

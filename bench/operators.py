@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-only OR MIT
-"""Operators beside the peers over sizes, layouts and dtypes; bench/ours/call.c explains a row."""
+"""Rows that compare operators with the peers, over sizes, layouts and dtypes; see bench/ours/call.c."""
 import re
 
 # Elements of an operand that fit L1 and L2, that need L3, and that need memory (f32).
@@ -159,7 +159,7 @@ def product():
         yield f"linear {d}[128,768] {d}[3072,768] {d}[3072]"
 
 
-# ---- convolution: the layers of ResNet-50 at batch 1, depthwise after MobileNet --------------------
+# ---- convolution: the layers of ResNet-50 at batch 1, depthwise ones of MobileNet --------------------
 
 # Channels in, channels out, height, kernel, stride, groups.
 LAYERS = [(3, 64, 224, 7, 2, 1), (64, 64, 56, 1, 1, 1), (64, 64, 56, 3, 1, 1), (64, 256, 56, 1, 1, 1),
@@ -181,7 +181,7 @@ def convolution():
         yield f"convolution {x} {w} - {rest}"
         yield f"convolution_backward {grad} {x} {w} - {rest} (1,0,0)"
         yield f"convolution_backward {grad} {x} {w} - {rest} (0,1,0)"
-    # 3 by 3 taps at batch 8, where weights are read often enough to be transformed.
+    # 3 by 3 taps at batch 8: weights are read often enough to be worth the transform.
     for c, h, s in ((64, 56, 1), (128, 56, 2), (128, 28, 1), (256, 28, 2), (256, 14, 1), (512, 14, 2),
                     (512, 7, 1)):
         yield f"convolution f32[8,{c},{h},{h}] f32[{c},{c},3,3] - ({s},{s}) (1,1) (1,1) false (0,0) 1"
@@ -190,7 +190,7 @@ def convolution():
         yield f"avg_pool2d f32[1,{c},{h},{h}] (3,3) (2,2) (1,1)"
 
 
-# ---- the blocked layout: the same layers and what stands between them, PyTorch's mkldnn the peer -----
+# ---- the blocked layout: the same layers and the operators between them; the peer is PyTorch's mkldnn -----
 
 def blocked():
     for d in REAL:
@@ -211,7 +211,7 @@ def blocked():
             yield f"to_mkldnn {x[:-2]}"
 
 
-# What NumPy has too and does alike; its sort finds no positions, so it stands beside nothing of ours.
+# Operators that NumPy has with the same results; its sort returns no indices, so it is not compared.
 NUMPY = {"add", "sub", "mul", "div", "pow", "maximum", "neg", "abs", "gt", "eq", "floor", "exp", "log",
          "sqrt", "tanh", "sin", "where", "sum", "mean", "prod", "amax", "argmax", "cumsum",
          "bitwise_and", "mm"}
@@ -222,12 +222,12 @@ def numpy_has(spec):
 
 
 def mark(spec):
-    """How many times faster than the peer the row must be: products below 64 twice."""
+    """The required ratio of the row: 2 for products below 64."""
     sizes = [int(n) for n in re.findall(r"\d+(?=[,\]])", spec)]
     return 2 if spec.startswith(("mm ", "bmm ")) and max(sizes[-2:]) < 64 else 1
 
 
-# The geometric mean that performance.md asks of a group beside each row's 1.0.
+# The required geometric mean of a group; each row must reach 1.0 as well.
 GROUPS = {"elementwise": (elementwise, 1.5), "reduce": (reduce, 1.5), "shapes": (shapes, 1.5),
           "normalize": (normalize, 1.5), "movement": (movement, 1.5),
           "product": (product, None), "convolution": (convolution, None),

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * The tiny rows and the training steps in libtorch, requests on stdin as bench/ours/main.c says.
- * What an operator costs there without Python.
+ * The tiny rows and the training steps in libtorch, which show the overhead of an operator without
+ * Python; requests on stdin as in bench/ours/main.c.
  */
 #include <torch/torch.h>
 
@@ -14,7 +14,7 @@
 
 using at::Tensor;
 
-/* A row set up: run(n) does the work n times, value() is what every side must find. */
+/* A row set up: run(n) does the work n times, value() is the number that all sides must compute. */
 struct Row {
 	std::function<void(int64_t)> run;
 	std::function<double()> value;

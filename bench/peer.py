@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: LGPL-2.1-only OR MIT
-"""The rows of bench/ours in PyTorch and NumPy, as their users write them.
+"""The rows of bench/ours in PyTorch and NumPy, written as in programs that use them.
 
-usage: peer.py torch|numpy THREADS; requests on stdin as bench/ours/main.c says.
+usage: peer.py torch|numpy THREADS; requests on stdin as in bench/ours/main.c.
 
 A row is a function that sets up and returns (run, value): run(n) does the work n times, value()
-gives the number that every side must find, or is None.
+returns the number that all sides must compute, or value is None.
 """
 import gc
 import math
@@ -125,7 +125,7 @@ if SIDE == "torch":
             return (a.grad + b.grad).sum().item()
         return run, value
 
-    # -- convolution, relu, pooling, one after the other
+    # -- convolution, relu and pooling in sequence
 
     def chain_row(blocked):
         def setup():
@@ -154,7 +154,7 @@ if SIDE == "torch":
 
     ROWS["chain"], ROWS["chain_blocked"] = chain_row(False), chain_row(True)
 
-    # -- the RNN cell: weights need gradients, the input and the former state do not
+    # -- the RNN cell: weights need gradients, the input and the previous state do not
 
     def rnn():
         W_x = wave((20, 10), 0, 0.3).requires_grad_()
@@ -274,7 +274,7 @@ if SIDE == "torch":
     # -- to another process and back
 
     def answer(get, put):
-        """The other process: sends back what comes until None comes."""
+        """The other process: sends tensors back until it receives None."""
         torch.set_num_threads(1)
         while (t := get()) is not None:
             put(t)
@@ -378,7 +378,7 @@ def timed(run, n):
 
 def calibrate(run, ns):
     spent, n = 0, 1
-    while spent < 1e7:  # as long as bench/ours/main.c
+    while spent < 1e7:  # the same time as in bench/ours/main.c
         spent += timed(run, 1)
     while True:
         t = timed(run, n)
@@ -388,7 +388,7 @@ def calibrate(run, ns):
 
 
 def find(row):
-    """What setting the row up returns: of a function of ours, or of an operator and arguments."""
+    """Set the row up: a function of this file, or an operator with arguments."""
     if row in ROWS:
         return ROWS[row]()
     if SIDE == "torch":

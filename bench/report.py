@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-only OR MIT
-"""From measurements to a table: what falls short comes first, and nothing is left out."""
+"""Writes tables of the measurements: rows that fall short come first, and no row is left out."""
 import statistics
 
 
@@ -39,7 +39,7 @@ def line(row, peer, ours, theirs):
 
 
 def order(l):
-    """Short ones first, worst on top; then what is met; then what has no mark or no figure."""
+    """Sort: rows that fall short, the worst first; rows that meet their mark; rows without mark or figure."""
     if l["met"] is False:
         return (0, l["ratio"] / l["mark"])
     if l["met"]:
@@ -86,7 +86,7 @@ def table(lines):
 
 
 def by_operator(lines):
-    """A line an operator, dtype and number of threads: what a table of hundreds of rows says in short."""
+    """A summary of many rows: one line for each operator, dtype and number of threads."""
     found = {}
     for l in lines:
         if l["ratio"]:
@@ -104,8 +104,8 @@ def by_operator(lines):
 
 
 def means(lines, marks):
-    """Per group, threads and peer: how many rows there are, how many short, the geometric mean.
-    marks: {group: what the mean must be, or None}"""
+    """Per group, threads and peer: the numbers of rows and of those that fall short, the geometric mean.
+    marks: {group: the required mean, or None}"""
     found = {}
     for l in lines:
         if l["ratio"] and l["group"] in marks:

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: LGPL-2.1-only OR MIT
-"""What is measured, against whom, and the mark: how many times faster than the peer we must be."""
+"""The rows: work, peers, and the mark, the required ratio of the peer's time to that of libtensor."""
 from collections import namedtuple
 
 import operators
 
-# side: the program (ours, torch, libtorch, numpy); row: its name there; mark: None for a figure
-# that is only shown.
+# side: the program (ours, torch, libtorch, numpy); row: its name there; mark: None if the row is
+# shown for comparison only.
 Peer = namedtuple("Peer", "side row label mark")
-# The row of bench/ours, in words, on how many threads, beside which peers.
+# The row of bench/ours, its title, numbers of threads, peers.
 Row = namedtuple("Row", "group row title threads peers")
 
 PYTHON, CXX = "PyTorch (Python)", "PyTorch (C++)"
@@ -80,7 +80,7 @@ ROWS = [
     *handoff("1m", "1 MiB"), *handoff("1g", "1 GiB"),
 ]
 
-# What the rows of one group reach together, beside the mark of each: the geometric mean.
+# The required geometric mean of a group's rows, in addition to the mark of each.
 MEANS = {}
 for group, (specs, mean) in operators.GROUPS.items():
     MEANS[group] = mean

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * Round trips: what one ioctl costs, beside the nearest call that a memfd has.
+ * Round trips: the cost of one ioctl, and of the corresponding call for a memfd.
  */
 #include <fcntl.h>
 #include <linux/tensor.h>
@@ -83,7 +83,7 @@ static void do_alloc(void)
 	ask(TENSOR_IOC_CLOSE, &c);
 }
 
-/* A page that is there, as ALLOC gives it. */
+/* An allocated page, like that of ALLOC. */
 static void do_memfd(void)
 {
 	int fd = memfd_create("bench", MFD_CLOEXEC);
@@ -94,7 +94,7 @@ static void do_memfd(void)
 
 static int export_fd(void)
 {
-	/* fewer rights than the handle has, so that IMPORT makes another handle */
+	/* fewer rights than those of the handle, so that IMPORT creates another handle */
 	struct tensor_export e = { .size = sizeof(e),
 				   .handle = buf.handle,
 				   .rights = TENSOR_RIGHTS_RW };
@@ -149,9 +149,9 @@ static void do_map_memfd(void)
 
 /**
  * struct trip - a round trip
- * @row: what is done
- * @side: with what
- * @run: does it once
+ * @row: the operation
+ * @side: the kind of memory
+ * @run: executes it once
  */
 struct trip {
 	const char *row;

@@ -37,7 +37,7 @@ void rest_ms(unsigned int ms)
 		;
 }
 
-/* A benchmark that goes on after a failed call would measure the failure. */
+/* End the program: after a failed call the benchmark would measure the failure. */
 void must(bool good, const char *what)
 {
 	if (good)
@@ -105,7 +105,7 @@ void result_print(const struct result *r)
 	fflush(stdout);
 }
 
-/* A number that is not a time. */
+/* A value that is not a time. */
 void fact_print(const char *group, const char *row, const char *side, uint64_t bytes,
 		const char *unit, double value)
 {

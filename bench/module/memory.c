@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * The ways to come to memory that processes share: the device and its peers.
+ * Kinds of memory that processes share: the device and its peers.
  *
- * Each system call of what is timed goes through CALL(), which counts it.
+ * CALL() counts each system call of the measured work.
  */
 #include <dirent.h>
 #include <fcntl.h>
@@ -35,7 +35,7 @@ int memory_device(void)
 	return device;
 }
 
-/* Switches the pool off, which empties it, or back to what it was; returns its bytes then. */
+/* Disables the pool, which empties it, or restores its size. Returns the bytes in the pool. */
 uint64_t memory_pool(bool on)
 {
 	char text[32] = "0";
@@ -53,7 +53,7 @@ static void tensor_make(struct memory *m, uint64_t bytes)
 
 	must(!CALL(ioctl(device, TENSOR_IOC_ALLOC, &a)), "ALLOC");
 	*m = (struct memory){
-		.fd = -1, .handle = a.handle, .cookie = a.mmap_offset, .bytes = a.bytes
+		.fd = -1, .handle = a.handle, .mmap_offset = a.mmap_offset, .bytes = a.bytes
 	};
 }
 
@@ -98,7 +98,7 @@ static void fd_drop(struct memory *m)
 	must(!CALL(close(m->fd)), "close");
 }
 
-/* Where the kernel has more than one size, all of them, or none. */
+/* For a kernel with several sizes, all of them, or none. */
 static void huge_shmem(bool on)
 {
 	char path[512];
@@ -164,7 +164,7 @@ static bool heap_here(void)
 	return heap >= 0;
 }
 
-/* The memfd is what the memory is of; only the dma-buf is kept. */
+/* The dma-buf holds the memory of the memfd, which is closed. */
 static void udmabuf_make(struct memory *m, uint64_t bytes)
 {
 	struct udmabuf_create c = { .flags = UDMABUF_FLAGS_CLOEXEC, .size = bytes };
@@ -211,7 +211,7 @@ void memory_map(struct memory *m, int flags)
 	int fd = m->fd < 0 ? device : m->fd;
 
 	m->at = CALL(mmap(NULL, m->bytes, PROT_READ | PROT_WRITE, MAP_SHARED | flags, fd,
-			  (off_t)m->cookie));
+			  (off_t)m->mmap_offset));
 	must(m->at != MAP_FAILED, "mmap");
 }
 
@@ -221,7 +221,7 @@ void memory_unmap(struct memory *m)
 	m->at = NULL;
 }
 
-/* One byte in each page of the base size: who is mapped by large entries meets most of them free. */
+/* One byte in each base page; with large page table entries most of these take no fault. */
 void memory_touch(const struct memory *m)
 {
 	volatile char *at = m->at;

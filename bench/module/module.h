@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
 /*
- * The module's benchmark, which runs in the guest: what its files share.
+ * Declarations of the module's benchmark, which runs in the guest.
  *
- * One JSON object a line goes to stdout, and the host makes the table of it. In a guest without
- * hardware support a time says nothing by itself: so each row is measured on all sides in turn, in
- * one run, and what can be counted is counted as well: page faults, page table entries, system
- * calls. Under `tests/vm/run --icount` the clock counts instructions, and nothing else on the machine
- * can be seen in it.
+ * It writes one JSON object a line to stdout, from which the host makes the table. In a guest without
+ * hardware virtualisation an absolute time is meaningless: so each row is measured on all sides in
+ * turn, in one run, and page faults, page table entries and system calls are counted as well. Under
+ * `tests/vm/run --icount` the clock counts instructions, independently of the load of the host.
  */
 #ifndef BENCH_MODULE_H
 #define BENCH_MODULE_H
@@ -26,7 +25,7 @@
 #define MAX_ROUNDS 64
 
 /**
- * struct options - what the command line asked for
+ * struct options - options of the command line
  * @rounds: samples of each side of a row
  * @most: bytes of the largest buffer
  * @live: buffers in the row with most of them
@@ -48,7 +47,7 @@ bool setting(const char *path, const char *value);
 bool setting_read(const char *path, char *value, size_t room);
 
 /**
- * struct sample - what one side of a row took in one round
+ * struct sample - the cost of one side of a row in one round
  * @ns: of one run
  * @faults: page faults of one run
  * @calls: system calls of one run
@@ -61,12 +60,12 @@ struct sample {
 
 /**
  * struct result - one side of a row
- * @group: what kind of row
+ * @group: the group of the row
  * @row: its name
- * @side: whose
+ * @side: the kind of memory
  * @bytes: size, or 0
- * @count: how many there are of something, or 0
- * @nr: samples
+ * @count: number of objects, or 0
+ * @nr: number of samples
  * @samples: the samples
  */
 struct result {
@@ -88,28 +87,28 @@ void fact_print(const char *group, const char *row, const char *side, uint64_t b
 
 /**
  * struct memory - a buffer of some kind
- * @fd: of it, or -1: a handle of the device
+ * @fd: its fd, or -1 for a handle of the device
  * @handle: with the device
- * @cookie: what mmap() is given
- * @bytes: size, rounded up as the kind wants it
+ * @mmap_offset: offset for mmap()
+ * @bytes: size, rounded up as the kind requires
  * @at: where it is mapped, or NULL
  */
 struct memory {
 	int fd;
 	uint32_t handle;
-	uint64_t cookie;
+	uint64_t mmap_offset;
 	uint64_t bytes;
 	void *at;
 };
 
 /**
- * struct kind - a way to come to shared memory
+ * struct kind - a kind of shared memory
  * @name: for the table
- * @make: a buffer, zero-filled, no page touched yet
- * @export: an fd of it that can be sent; NULL: its own
- * @drop: give it back; it is not mapped
- * @prepare: settings of the machine that it wants, outside of what is timed
- * @here: whether this machine has it
+ * @make: allocate a zeroed buffer without touching its pages
+ * @export: create an fd of it that can be sent; NULL: use its own fd
+ * @drop: free it; it is not mapped
+ * @prepare: change settings of the machine for it; not measured
+ * @here: whether this machine supports it
  */
 struct kind {
 	const char *name;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * Just enough of generic netlink to count the rows of a dump: what is timed is the kernel, not a
- * library's parser.
+ * The part of generic netlink that is needed to count the entries of a dump, without a library
+ * whose parser would be measured as well.
  */
 #include <linux/genetlink.h>
 #include <linux/netlink.h>
@@ -71,7 +71,7 @@ int netlink_open(void)
 	return 0;
 }
 
-/* Rows of one dump, read to its end. */
+/* The number of entries of a complete dump. */
 unsigned long netlink_dump(int command)
 {
 	struct request r = {};

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * Many live buffers: what the next one costs, what each costs in the kernel's own memory, a dump of
- * all, the close of an open that holds all; and what somebody else feels of the last two.
+ * Many existing buffers: the cost of the next one, the kernel memory of each, a dump of all, the
+ * close of an open that holds all; and the delay of another process during the last two.
  *
- * The peer of the next one is the next memfd, with as many open.
+ * The peer of the next buffer is the next memfd, with as many open.
  */
 #include <fcntl.h>
 #include <linux/tensor.h>
@@ -22,7 +22,7 @@
 
 #define RUNS 64
 
-/* What a neighbour has met, in memory that it shares with us. */
+/* Results of the neighbour, in memory shared with it. */
 struct neighbour {
 	volatile int ready;
 	volatile int measure;
@@ -58,7 +58,7 @@ static int open_device(void)
 	return fd;
 }
 
-/* Another process with its own open: makes and drops a buffer, again and again. */
+/* Another process with its own open: allocates and frees a buffer in a loop. */
 static void neighbour_live(void)
 {
 	int dev = open_device();
@@ -74,7 +74,7 @@ static void neighbour_live(void)
 			neighbour->total += ns;
 			neighbour->nr++;
 		}
-		/* it does not want all of a processor, only an answer now and then */
+		/* pause, so that it does not use a whole processor */
 		rest_ms(1);
 	}
 }
@@ -90,7 +90,7 @@ static void neighbour_start(void)
 		close(crowd);
 		neighbour_live();
 	}
-	/* it has a copy of our fd until then */
+	/* it holds a copy of the fd until then */
 	while (!neighbour->ready)
 		rest_ms(1);
 }
@@ -117,7 +117,7 @@ static void neighbour_tell(const char *row, unsigned long live)
 	fact_print("scale", row, "neighbour, answers", live, "answers", (double)neighbour->nr);
 }
 
-/* Kernel memory that is not the buffers' pages, nor anybody's file. */
+/* Kernel memory other than pages of buffers and of files. */
 static double kernel_bytes(void)
 {
 	char text[4096], *at;
@@ -215,7 +215,7 @@ static void dump_row(unsigned long live)
 	result_print(&r);
 }
 
-/* As many as asked for, in one open: then what can be said about them, and their end. */
+/* Allocates all of them in one open, measures, and frees them. */
 static void tensors(unsigned long live)
 {
 	double kernel = kernel_bytes();
@@ -243,7 +243,7 @@ static void tensors(unsigned long live)
 	neighbour_stop();
 }
 
-/* Their end is that of a process, which is what ends most of them. */
+/* The exit of the process frees them, as in most programs. */
 static void memfds_in_child(unsigned long live, double kernel)
 {
 	unsigned long i;

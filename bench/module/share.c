@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * Share, import, map: a buffer that is there and filled goes to another process, which maps it,
- * touches it and lets go.
+ * Share, import, map: sends a filled buffer to another process, which maps it, touches it and
+ * unmaps it.
  *
- *	share, first page	the receiver reads one byte: the price of the hand-off alone
+ *	share, first page	the receiver reads one byte: the cost of the hand-off alone
  *	share, all pages	it reads a byte of each page
  *
- * The fd travels by SCM_RIGHTS. The device's is exported for each hand-off and mapped as it is; in
- * columns of their own it is exported once and kept, as that of a memfd is, or imported by the
- * receiver first, as a program does that keeps many.
+ * The fd is sent with SCM_RIGHTS. A buffer of the device is exported for each hand-off, and the
+ * receiver maps the fd. Separate columns show an fd that is exported once and kept, like that of a
+ * memfd, and an import by the receiver, as in a program that keeps many buffers.
  */
 #include <fcntl.h>
 #include <linux/tensor.h>
@@ -23,10 +23,10 @@
 #include "module.h"
 
 /**
- * struct order - what the receiver shall do with the fd beside it
+ * struct order - instructions for the receiver of an fd
  * @bytes: to map
  * @all: touch all pages
- * @import: make a handle of it first
+ * @import: create a handle of it first
  */
 struct order {
 	uint64_t bytes;
@@ -56,7 +56,7 @@ static void send_fd(int sock, const struct order *o, int fd)
 	must(sendmsg(sock, &msg, MSG_NOSIGNAL) == sizeof(*o), "sendmsg");
 }
 
-/* The fd, or -1: nobody sends any more. */
+/* The fd, or -1 if the sender has closed the socket. */
 static int recv_fd(int sock, struct order *o)
 {
 	union control control;
@@ -115,7 +115,7 @@ static void receiver(int sock, int dev)
 	_exit(0);
 }
 
-/* What is done with the device's fd. */
+/* Use of the device's fd. */
 enum manner { PLAIN, KEPT, IMPORTED };
 
 static const char *const manner_names[] = {
@@ -124,7 +124,7 @@ static const char *const manner_names[] = {
 	[IMPORTED] = "tensor, imported",
 };
 
-/* kept: an fd of it, or -1: exported for this once. */
+/* kept: an fd of the buffer, or -1 to export one for this hand-off. */
 static void hand(const struct kind *k, struct memory *m, int sock, const struct order *o, int kept)
 {
 	int fd = kept < 0 ? k->export(m) : kept;

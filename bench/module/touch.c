@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * Allocate, map, touch each page, unmap, free: as a program does that makes a tensor and drops it.
+ * Allocate, map, touch each page, unmap, free: like a program that creates and frees a tensor.
  *
- *	cold      once, with nothing kept from before: the module's pool is emptied
- *	rested    once, a while after the same was done and dropped
- *	repeated  again and again without a pause
+ *	cold      once, after the module's pool was emptied
+ *	rested    once, some time after the same was allocated and freed
+ *	repeated  repeated without a pause
  *
- * Each with faults at the first touch and, because that is what our library asks for, with
- * MAP_POPULATE.
+ * Each with faults at the first touch and with MAP_POPULATE, which the library uses.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,11 +19,11 @@ enum mode { COLD, RESTED, REPEATED, MODES };
 
 static const char *const mode_names[MODES] = { "cold", "rested", "repeated" };
 
-/* Time enough for the module's thread, which waits for a quiet moment. */
+/* Time for the module's thread, which waits until the system is idle. */
 #define REST_MS	   60
 #define MOST_SIDES 8
 
-/* From here on a run takes so long that two rounds must do. */
+/* From this size on a run takes so long that only two rounds are made. */
 #define LARGE (64 * MIB)
 
 static void once(const struct kind *k, uint64_t bytes, int flags)
@@ -38,7 +37,7 @@ static void once(const struct kind *k, uint64_t bytes, int flags)
 	k->drop(&m);
 }
 
-/* So many that a sample lasts a while, however small the buffer. */
+/* The number of runs that makes a sample long enough, also for small buffers. */
 static unsigned int repeats(enum mode mode, uint64_t bytes)
 {
 	if (mode != REPEATED || bytes >= 16 * MIB)
@@ -53,7 +52,7 @@ static void before(enum mode mode, const struct kind *k, uint64_t bytes, int fla
 		memory_pool(false);
 		memory_pool(true);
 	} else if (k == kinds || bytes < LARGE) {
-		/* the peers keep nothing that a large one would find again */
+		/* the peers cache no large buffers */
 		once(k, bytes, flags);
 	}
 	if (mode == RESTED)
@@ -78,7 +77,7 @@ static struct sample measure(enum mode mode, const struct kind *k, uint64_t byte
 				.calls = (double)calls / n };
 }
 
-/* Every side in each round, the order turned round from one to the next. */
+/* All sides in each round, in opposite order from round to round. */
 static void row(enum mode mode, uint64_t bytes, int flags)
 {
 	static struct result results[MOST_SIDES];
@@ -111,7 +110,7 @@ static unsigned long smaps_value(const char *line, const char *key)
 	return strncmp(line, key, n) ? 0 : strtoul(line + n, NULL, 10);
 }
 
-/* Page table entries of a mapping: what is left of the price when everything was touched. */
+/* Page table entries of a mapping whose pages were all touched. */
 static void entries(const struct kind *k, uint64_t bytes)
 {
 	unsigned long rss = 0, pmd = 0, huge = 0, start;
@@ -139,7 +138,7 @@ static void entries(const struct kind *k, uint64_t bytes)
 	fclose(f);
 	memory_unmap(&m);
 	k->drop(&m);
-	/* who maps page frames without pages is not counted there */
+	/* mappings of page frames without struct page are not counted there */
 	if (!rss && !huge)
 		return;
 	fact_print("entries", "page table entries", k->name, bytes, "entries",

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* A convolution, relu and pooling, one after the other, strided and in oneDNN's blocked layout. */
+/* A convolution, relu and pooling in sequence, strided and in oneDNN's blocked layout. */
 #include "row.h"
 
 static tensor *image, *taps;

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
  * Rows that are a line of text: an operator's name and its arguments in schema order, called
- * through tensor_op_call(). bench/calls.py reads the same words for the peers.
+ * through tensor_op_call(). bench/calls.py reads the same format for the peers.
  *
- *   add.Tensor f32[1024,1024] f32[1024,1]        two tensors; what is left out has its default
+ *   add.Tensor f32[1024,1024] f32[1024,1]        two tensors; omitted arguments have defaults
  *   DTYPE[SIZES]   a tensor of fixed pseudo-random numbers; :t stored with the last two dimensions
  *                  exchanged, :sN every N-th element of the last dimension, :p positive,
- *                  :b in oneDNN's blocked layout, :r a weight so and reordered for this row,
- *                  <N whole numbers from 0 to N - 1, *N a list of N such tensors
+ *                  :b in oneDNN's blocked layout, :r a blocked weight, reordered for this row,
+ *                  <N integers from 0 to N - 1, *N a list of N such tensors
  *   (1,2) ints, 1 an int, 0.5 a number, true, false, - not given, f64 a dtype, word a string
  */
 #include "row.h"
@@ -120,7 +120,7 @@ static uint32_t hash(uint64_t i)
 	return h ^ h >> 13;
 }
 
-/* Numbers that f32 holds exactly, in [-1, 1); whole ones from -50 to 50. */
+/* Numbers that are exact in f32, in [-1, 1); integers from -50 to 50. */
 static tensor *numbers(tensor_ints size, const struct form *f)
 {
 	bool real = f->dtype >= TENSOR_F16 && !f->below;
@@ -269,7 +269,7 @@ static void run(int64_t n)
 	}
 }
 
-/* The mean magnitude of what is finite in the first result. */
+/* The mean magnitude of the finite elements of the first result. */
 static double value(void)
 {
 	double sum = 0, *p;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * Work that memory bounds: a + b of 64 MiB each beside a STREAM triad of the same size.
+ * Work that is limited by memory bandwidth: a + b of 64 MiB each, and a STREAM triad of the same size.
  */
 #include "row.h"
 
@@ -34,8 +34,8 @@ static void run_add_out_64m(int64_t n)
 		tensor_add_out(out, a, b);
 }
 
-/* As STREAM writes it: what this machine's memory gives to plain C, two reads and a write. The
- * arrays are the tensors' memory, so that pages are the same. */
+/* STREAM's triad in plain C, two reads and a write. It uses the memory of the tensors, so that the
+ * pages are the same. */
 static void run_triad_64m(int64_t n)
 {
 	float *x = tensor_data(out);

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * Times rows on libtensor. bench/run talks to it and to the peers in the same words:
+ * Times rows on libtensor. bench/run sends the same requests to it and to the peers:
  *
  *   ours THREADS, then on stdin   time SAMPLES MS ROW    ->  ok NS NS NS ...
  *                                 value ROW              ->  ok NUMBER, or ok none
- *   ROW is the rest of the line: a name of ours, or an operator and its arguments (call.c).
+ *   ROW is the rest of the line: the name of a row, or an operator and its arguments (call.c).
  *   Each NS is the average over a sample of about MS ms; where one run lasts longer, at least
  *   three samples are taken and no more than fit in ten times SAMPLES * MS.
- *   an unknown row is answered with "none", a failure with "error TEXT".
+ *   The reply to an unknown row is "none", to a failure "error TEXT".
  *
- *   ours THREADS count ROW N      warms up, then runs it N times inside counted(): what
- *                                 bench/instructions lets callgrind collect
+ *   ours THREADS count ROW N      warms up, then runs it N times inside counted(), during
+ *                                 which bench/instructions lets callgrind collect
  */
 #include "row.h"
 
@@ -24,7 +24,7 @@ int row_threads = 1;
 static const struct row *const tables[] = { tiny_rows, train_rows, large_rows, share_rows,
 					    blocked_rows };
 
-/* ---- what rows use ---- */
+/* ---- helpers of rows ---- */
 
 static tensor *owned[64];
 static int nowned;
@@ -97,9 +97,9 @@ static double timed(const struct row *row, int64_t n)
 	return now() - start;
 }
 
-#define WARM_NS 1e7 /* until a thread that slept is awake, on a processor of its own */
+#define WARM_NS 1e7 /* until sleeping threads have woken up on processors of their own */
 
-/* How many runs take about ns nanoseconds, once warm. */
+/* The number of runs that take about ns nanoseconds after the warm-up. */
 static int64_t calibrate(const struct row *row, double ns)
 {
 	for (double start = now(); now() - start < WARM_NS;)
@@ -130,7 +130,7 @@ static void time_row(const struct row *row, int samples, double ms)
 	printf("\n");
 }
 
-/* Not inlined: the name is callgrind's switch. */
+/* Not inlined: callgrind collects while this function runs. */
 static __attribute__((noinline)) void counted(void (*run)(int64_t), int64_t n)
 {
 	run(n);

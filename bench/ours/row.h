@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
 /*
- * A row of the benchmark: what is set up once, what is run n times and timed, and a number that
- * the peers must find too, so that both sides do the same work.
+ * A row of the benchmark: a set-up, work that is run n times and timed, and a number that the
+ * peers must compute, too, so that all sides do the same work.
  */
 #ifndef BENCH_ROW_H
 #define BENCH_ROW_H
@@ -14,28 +14,28 @@ struct row {
 	const char *name;
 	void (*setup)(void);
 	void (*run)(int64_t n);
-	double (*value)(void);	/* NULL: there is nothing to compare */
-	void (*teardown)(void); /* drops what setup made, NULL: row_drop() does */
+	double (*value)(void);	/* NULL: no number to compare */
+	void (*teardown)(void); /* undoes setup; NULL: row_drop() */
 };
 
-/* Ends with a row without name. */
+/* The last element has no name. */
 extern const struct row tiny_rows[], train_rows[], large_rows[], share_rows[], blocked_rows[];
 
-/* A row from a line of text, `add.Tensor f32[4,4] f32[4,4]`; NULL: no such operator. There is one at
- * a time. */
+/* A row from a line of text, `add.Tensor f32[4,4] f32[4,4]`; NULL: no such operator. Only
+ * one exists at a time. */
 const struct row *call_row(const char *spec);
 
-/* Set from the command line, before any row is set up. */
+/* Set from the command line before the set-up of rows. */
 extern int row_threads;
 
 /* Keeps t until the row ends; a failure ends the program with the library's text. */
 tensor *row_own(tensor *t);
 void row_drop(void);
-/* Owned f32 tensor of scale * sin(seed + 0.37 i): the same numbers in every peer. */
+/* Owned f32 tensor of scale * sin(seed + 0.37 i): the peers use the same numbers. */
 tensor *row_wave(tensor_ints size, double seed, double scale);
-/* Sum of the elements of a (f32), which is released. */
+/* Sum of the elements of a (f32). Releases a. */
 double row_sum(tensor *t);
-/* Ends the program when err is negative. */
+/* Ends the program if err is negative. */
 void row_check(int err);
 
 #endif

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * A tensor to another process and back: one that was shared before, and a fresh one that is
- * made, filled and sent each time. Both sides sleep in the kernel while they wait.
+ * Sends a tensor to another process and back: one that was sent before, and a new one that is
+ * allocated, filled and sent each time. Both sides sleep in the kernel while they wait.
  */
 #include "row.h"
 
@@ -16,7 +16,7 @@ static pid_t pid;
 static tensor_channel *channel;
 static tensor *shared;
 
-/* The other process: sends back what comes, until the socket is closed. */
+/* The other process: sends tensors back until the socket is closed. */
 static void answer(int s)
 {
 	tensor_channel *ch = tensor_channel_open(s);
@@ -68,7 +68,7 @@ static void teardown(void)
 	waitpid(pid, NULL, 0);
 }
 
-/* t there and back; owned by the caller. */
+/* Send t and receive it again. The caller owns the result. */
 static tensor *handed(tensor *t)
 {
 	row_check(tensor_send(channel, t, 0));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* One operator on a 4 x 4 matrix: what a call costs when the work costs nothing. */
+/* One operator on a 4 x 4 matrix: the overhead of a call. */
 #include "row.h"
 
 #include <tensor/dispatch.h>
@@ -13,7 +13,7 @@ static void setup(void)
 	out = row_own(tensor_empty(TENSOR_SHAPE(4, 4), TENSOR_OPTIONS(0)));
 }
 
-/* A row whose expression makes a tensor that the caller owns. */
+/* A row whose expression returns a tensor that the caller owns. */
 #define ROW(name, expr)                       \
 	static void run_##name(int64_t n)     \
 	{                                     \
@@ -49,7 +49,7 @@ static double value_add_out(void)
 	return row_sum(tensor_retain(tensor_add_out(out, a, b)));
 }
 
-/* By schema name, as bindings call: no peer, counted by bench/instructions. */
+/* A boxed call by schema name, as in bindings: no peer, counted by bench/instructions. */
 static void run_add_boxed(int64_t n)
 {
 	const tensor_op *op = tensor_op_find("add.Tensor");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* With gradients: one operator and its backward, the RNN cell, an MLP with SGD. */
+/* Rows with gradients: one operator and its backward, the RNN cell, an MLP with SGD. */
 #include "row.h"
 
 /* ---- one operator ---- */
@@ -54,7 +54,7 @@ static double value_add_backward(void)
 	return grads(a, b);
 }
 
-/* ---- the RNN cell: weights need gradients, the input and the former state do not ---- */
+/* ---- the RNN cell: weights need gradients, the input and the previous state do not ---- */
 
 static tensor *W_x, *W_h, *x, *prev_h;
 
@@ -162,7 +162,7 @@ static void setup_mlp(void)
 		p[i] = i % 10;
 }
 
-/* As the peers' optimizers do it, in place and unrecorded. */
+/* Like the peers' optimizers: in place and without recording. */
 static void sgd(void)
 {
 	tensor_no_grad {
