@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-only OR MIT
-"""libtensor behind the names of the Python array API standard, for its test suite: make test-array-api."""
+"""The namespace of the Python array API standard over libtensor, for the standard's test suite: make test-array-api."""
 import math
 
 from . import core, creation, elementwise, fft, linalg, manipulation, reductions

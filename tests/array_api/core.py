@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: LGPL-2.1-only OR MIT
 """The array object of the Python array API standard over libtensor's boxed calls.
 
-A test device: functions and methods check nothing that the library checks. call('add.Tensor', a, b) is one
-boxed call with arguments in schema order or by name; arrays go in and come out.
+It is for tests: functions and methods do not check what the library checks. call('add.Tensor', a, b) is a
+boxed call with arguments in schema order or by name; its arguments and results are arrays.
 """
 import array as packed
 import ctypes as C
@@ -20,7 +20,7 @@ CPU = 'cpu'
 
 
 class DType:
-    """A data type of the standard; the library's name for it is ours."""
+    """A data type of the standard; ours is the library's name for it."""
 
     def __init__(self, name, ours, kind, code):
         self.name, self.ours, self.kind, self.code = name, ours, kind, code
@@ -30,7 +30,7 @@ class DType:
         return self.name
 
 
-# The library's name, the standard's, the kind, the format of struct and array of one (real) number.
+# The library's name, the standard's name, the kind, and the format of a (real) number in struct and array.
 NAMES = [('bool', 'bool', 'bool', '?'),
          ('i8', 'int8', 'signed integer', 'b'), ('i16', 'int16', 'signed integer', 'h'),
          ('i32', 'int32', 'signed integer', 'i'), ('i64', 'int64', 'signed integer', 'q'),
@@ -76,7 +76,7 @@ def unwrap(x):
 
 
 def call(name, *args, **kwargs):
-    """A boxed call. One result, or a tuple of them; a function that writes to its argument returns that."""
+    """A boxed call. Returns one result or a tuple; a function that writes to its argument returns the argument."""
     op = lib.ops[name]
     kwargs.update((a.name, v) for a, v in zip(op.args, args))
     res = lib.call(op, {k: unwrap(v) for k, v in kwargs.items()})
@@ -100,7 +100,7 @@ def promote(a, b):
 
 
 def result_type(*arrays_and_dtypes):
-    """Dimensions do not count; Python's numbers count only where their kind is a higher one."""
+    """Ignores the number of dimensions; numbers of Python count only if their kind is higher."""
     numbers = [x for x in arrays_and_dtypes if isinstance(x, (bool, int, float, complex))]
     typed = [dtype_of(x) for x in arrays_and_dtypes if not isinstance(x, (bool, int, float, complex))]
     if not typed:
@@ -118,7 +118,7 @@ def result_type(*arrays_and_dtypes):
 
 
 def together(*xs):
-    """Arrays of numbers and arrays, of the data type that they have together."""
+    """Converts numbers and arrays to arrays of their common data type."""
     dtype = result_type(*xs)
     return [astype(x, dtype, copy=False) if isinstance(x, Array) else asarray(x, dtype=dtype) for x in xs]
 
@@ -141,7 +141,7 @@ def on_cpu(device):
 
 
 def flatten(obj):
-    """The numbers of nested sequences, and their shape."""
+    """The numbers in nested sequences, and the shape."""
     if isinstance(obj, Array):
         return obj.flat(), obj.shape
     if not isinstance(obj, (list, tuple)):
@@ -217,7 +217,7 @@ class Array:
         return call('mT', self)
 
     def flat(self):
-        """The elements as Python's numbers, in row-major order."""
+        """The elements as numbers of Python, in row-major order."""
         d, data = self.dtype, self._t.tobytes()
         values = struct.unpack(f'<{len(data) // struct.calcsize(d.code)}{d.code}', data)
         if d.kind == 'complex floating':
@@ -299,7 +299,7 @@ def indexed(ptr):
 
 
 def subscript(key):
-    """One part of a key, and what must stay alive with it."""
+    """An item of a key, and the objects that must outlive it."""
     none, kinds = -2**63, boxed.ENUM
     if key is None:
         return Subscript(kinds['TENSOR_ITEM_NEWAXIS']), None
@@ -311,7 +311,7 @@ def subscript(key):
     if isinstance(key, (bool, list, tuple)):
         key = asarray(key)
     if isinstance(key, Array) and (key.ndim or key.dtype.kind == 'bool'):
-        if RANK[key.dtype.kind] == 1:  # u8 is a mask to the library, as it is to PyTorch
+        if RANK[key.dtype.kind] == 1:  # the library, like PyTorch, treats u8 as a mask
             key = astype(key, DTYPES['int64'], copy=False)
         return Subscript(kinds['TENSOR_ITEM_TENSOR'], 0, 0, 0, 0, key._t.ptr), key
     return Subscript(kinds['TENSOR_ITEM_INT'], 0, key.__index__()), None
@@ -327,7 +327,7 @@ def shape_of(shape):
 
 
 def axes_of(axis, ndim):
-    """Axes as a list counted from the front; all of them for None."""
+    """Axes as a list of non-negative numbers; all axes for None."""
     if axis is None:
         return list(range(ndim))
     return [a % ndim if ndim else a for a in ((axis,) if hasattr(axis, '__index__') else axis)]

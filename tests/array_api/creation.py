@@ -38,7 +38,7 @@ def arange(start, /, stop=None, step=1, *, dtype=None, device=None):
     on_cpu(device)
     start, stop = (0, start) if stop is None else (start, stop)
     dtype = dtype or DEFAULT[float if float in map(type, (start, stop, step)) else int]
-    if (stop - start) * (1 if step > 0 else -1) <= 0:  # an error to the library, as it is to PyTorch
+    if (stop - start) * (1 if step > 0 else -1) <= 0:  # an error in the library, as in PyTorch
         return empty(0, dtype=dtype)
     return call('arange.start_step', start, stop, step, dtype=dtype)
 
@@ -83,7 +83,7 @@ def from_dlpack(x, /, *, device=None, copy=None):
 def can_cast(from_, to, /):
     try:
         return promote(dtype_of(from_), to) is to
-    except TypeError:  # nothing holds both
+    except TypeError:  # no data type holds both
         return False
 
 

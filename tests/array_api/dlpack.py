@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-only OR MIT
-"""DLPack in Python: capsules around what tensor/dlpack.h gives and takes."""
+"""DLPack in Python: capsules around the structures of tensor/dlpack.h."""
 import ctypes as C
 
 from .core import Array, boxed, call, lib
@@ -11,7 +11,7 @@ for name, res, args in [('PyCapsule_New', C.py_object, [C.c_void_p, C.c_char_p, 
                         ('PyCapsule_GetPointer', C.c_void_p, [C.py_object, C.c_char_p]),
                         ('PyCapsule_SetName', C.c_int, [C.py_object, C.c_char_p])]:
     getattr(api, name).restype, getattr(api, name).argtypes = res, args
-# The capsule is about to be freed: no reference to it can be made.
+# The capsule is being freed: do not create a reference to it.
 valid = C.PYFUNCTYPE(C.c_int, C.c_void_p, C.c_char_p)(('PyCapsule_IsValid', api))
 pointer = C.PYFUNCTYPE(C.c_void_p, C.c_void_p, C.c_char_p)(('PyCapsule_GetPointer', api))
 for name, res, args in [('tensor_to_dlpack', C.c_void_p, [C.c_void_p, C.c_uint]),
@@ -24,7 +24,7 @@ NAMES = {True: b'dltensor_versioned', False: b'dltensor'}
 USED = {True: b'used_dltensor_versioned', False: b'used_dltensor'}  # a capsule keeps the address
 GIVE = {True: lib.so.tensor_to_dlpack, False: lib.so.tensor_to_dlpack_unversioned}
 TAKE = {True: lib.so.tensor_from_dlpack, False: lib.so.tensor_from_dlpack_unversioned}
-DELETER = {True: 16, False: 56}  # where the structure has it
+DELETER = {True: 16, False: 56}  # offset in the structure
 
 
 @DESTRUCTOR
@@ -46,7 +46,7 @@ def export(x, versioned=True, copy=False):
 def capsule_of(x, copy):
     try:
         return x.__dlpack__(max_version=(1, 0), copy=copy)
-    except TypeError:  # from before 1.0
+    except TypeError:  # a producer before DLPack 1.0
         return x.__dlpack__()
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-only OR MIT
-"""Elementwise functions, and the operators of the array object that are made of them."""
+"""Elementwise functions, and the operators of the array object that use them."""
 import sys
 
 from .core import RANK, Array, asarray, call, result_type, together
@@ -53,20 +53,20 @@ def clip(x, /, min=None, max=None):
 
 
 def floor_divide(x1, x2, /):
-    """PyTorch's, and so the library's, is that of Python: inf // 2 is NaN. Here it is inf."""
+    """In Python, PyTorch and the library inf // 2 is NaN; in the standard it is inf."""
     x1, x2 = together(x1, x2)
     return call('floor', call('div.Tensor', x1, x2)) if inexact(x1) else call('floor_divide', x1, x2)
 
 
 def remainder(x1, x2, /):
-    """A remainder of zero has the sign of x2; PyTorch's has that of x1."""
+    """A remainder of zero has the sign of x2; in PyTorch that of x1."""
     x1, x2 = together(x1, x2)
     rest = call('remainder.Tensor', x1, x2)
     return call('copysign.Tensor', rest, x2) if inexact(x1) else rest
 
 
 def sign(x, /):
-    """Of NaN it is NaN; PyTorch's is 0."""
+    """NaN for NaN; PyTorch returns 0."""
     return call('where.self', call('isnan', x), x, call('sgn', x)) if inexact(x) else call('sgn', x)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-only OR MIT
-"""DLPack between libtensor, NumPy and PyTorch: the same memory on both sides, for as long as either needs it."""
+"""Tests DLPack between libtensor, NumPy and PyTorch: both sides share memory, which either side keeps alive."""
 import gc
 import os
 import sys
@@ -49,7 +49,7 @@ def writes_are_seen_on_the_other_side():
     x = xp.from_dlpack(a[::-1])
     x[0, 1:] = 7
     assert a[2].tolist() == [0, 7, 7, 7]
-    t = torch.from_dlpack(x[::-1, 1])  # PyTorch has no negative strides
+    t = torch.from_dlpack(x[::-1, 1])  # PyTorch does not support negative strides
     t.add_(1)
     assert a[:, 1].tolist() == [1, 1, 8]
 
@@ -94,7 +94,7 @@ def memory_lives_as_long_as_either_side():
         gc.collect()
         assert b[0] == 2
         del b
-    xp.ones(1 << 20).__dlpack__()  # a capsule that nobody takes
+    xp.ones(1 << 20).__dlpack__()  # a capsule that is not consumed
     xp.ones(1 << 20).__dlpack__(max_version=(1, 0))
     gc.collect()
     assert lib.used() == used

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-only OR MIT
-"""A plugin of pytest: shapes for reshape with as many dimensions as capabilities() has, not 32."""
+"""A pytest plugin: limits shapes for reshape to the dimensions in capabilities(), instead of 32."""
 from array_api_tests import hypothesis_helpers as helpers
 from hypothesis.strategies import integers
 

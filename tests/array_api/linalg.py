@@ -94,7 +94,7 @@ def slogdet(x, /):
 
 def solve(x1, x2, /):
     x1, x2 = together(x1, x2)
-    if x2.ndim > 1 and x2.shape == x1.shape[:-1]:  # a batch of vectors to the library, as it is to PyTorch
+    if x2.ndim > 1 and x2.shape == x1.shape[:-1]:  # the library, like PyTorch, takes it as a batch of vectors
         x2 = call('unsqueeze', x2, 0)
         x1 = call('unsqueeze', x1, 0) if x1.ndim == x2.ndim - 1 else x1
     return call('linalg_solve', x1, x2)
@@ -120,13 +120,13 @@ def trace(x, /, *, offset=0, dtype=None):
 
 
 def vecdot(x1, x2, /, *, axis=-1):
-    if x1.shape[axis] != x2.shape[axis]:  # broadcast by the library, as by PyTorch
+    if x1.shape[axis] != x2.shape[axis]:  # the library, like PyTorch, would broadcast
         raise ValueError(f'vecdot: {x1.shape} and {x2.shape} along {axis}')
     return call('linalg_vecdot', *together(x1, x2), dim=axis)
 
 
 def vector_norm(x, /, *, axis=None, keepdims=False, ord=2):
-    if axis == ():  # of each element; PyTorch's empty list of dimensions is all of them
+    if axis == ():  # for each element; in PyTorch an empty list means all dimensions
         return call('linalg_vector_norm', call('unsqueeze', x, -1), ord, [-1], False)
     return call('linalg_vector_norm', x, ord, axes_of(axis, x.ndim), keepdims)
 

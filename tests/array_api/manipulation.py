@@ -48,7 +48,7 @@ def expand_dims(x, /, axis):
 
 def squeeze(x, /, axis):
     axes = axes_of(axis, x.ndim)
-    if any(x.shape[a] != 1 for a in axes):  # left alone by the library, as by PyTorch
+    if any(x.shape[a] != 1 for a in axes):  # the library, like PyTorch, ignores them
         raise ValueError(f'squeeze: {axis} of shape {x.shape}')
     return call('squeeze.dims', x, axes)
 

@@ -10,14 +10,14 @@ __all__ = ['cumulative_prod', 'cumulative_sum', 'max', 'mean', 'min', 'prod', 's
 
 
 def accumulator(x, dtype):
-    """The data type of a sum: 64 bits at least for integers, where the library has them."""
+    """The data type of a sum: 64 bits for integers."""
     if dtype is None and x.dtype.kind == 'unsigned integer':
         return DTYPES.get('uint64', DTYPES['int64'])
     return dtype or (DTYPES['int64'] if x.dtype.kind == 'signed integer' else x.dtype)
 
 
 def reduced(op, x, axis, keepdims, **kwargs):
-    """A list of dimensions without any in it would be all of them."""
+    """Handles an empty list of dimensions, which the library would take as all dimensions."""
     axes = axes_of(axis, x.ndim)
     if axes or not x.ndim:
         return call(op, x, dim=axes, keepdim=keepdims, **kwargs)
@@ -59,7 +59,7 @@ def std(x, /, *, axis=None, correction=0.0, keepdims=False):
 
 
 def all(x, /, *, axis=None, keepdims=False):
-    x = astype(x, DTYPES['bool'], copy=False)  # of uint8 the result is uint8, as PyTorch's is
+    x = astype(x, DTYPES['bool'], copy=False)  # for uint8 the result would be uint8, as in PyTorch
     return call('all.dims', x, axes_of(axis, x.ndim), keepdims)
 
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: LGPL-2.1-only OR MIT
-"""libtensor through boxed calls: ctypes, the standard library, nothing else.
+"""Boxed calls of libtensor with ctypes; needs only the standard library.
 
-Enumerations are read from the public headers, operators from the library itself, so a new one of
-either needs no line here. Arguments are encoded by the type that the schema's text declares:
+Enumerations are read from the public headers and operators from the library, so new ones need no
+change here. Arguments are encoded by the types in the text of the schema:
 
     lib = Library('build/libtensor.so')
     a = lib.tensor('f32', [2, 2], [2, 1], 0, bytes_of_the_storage)
@@ -101,7 +101,7 @@ class Error(C.Structure):
 
 
 class Failed(Exception):
-    """The library refused: code is an errno value."""
+    """A call failed; code is an errno value."""
 
     def __init__(self, code, text):
         super().__init__(text)
@@ -109,7 +109,7 @@ class Failed(Exception):
 
 
 class Unsupported(Exception):
-    """A value for which boxed calls have no form (yet)."""
+    """A value that boxed calls cannot express."""
 
 
 def split(text):
@@ -123,7 +123,7 @@ def split(text):
 
 
 class Arg:
-    """One argument: name, schema type without sizes and alias marks, default, mutated."""
+    """An argument: name, schema type without sizes and alias marks, default, mutated."""
 
     def __init__(self, raw, text):
         self.name, self.mutated, self.keyword = raw.name.decode(), raw.mutated, raw.keyword
@@ -138,7 +138,7 @@ class Arg:
 
 
 class Op:
-    """One operator: its schema, ready to be called."""
+    """An operator with its parsed schema."""
 
     def __init__(self, handle, raw):
         self.handle, self.name, self.text = handle, raw.name.decode(), raw.text.decode()
@@ -161,7 +161,7 @@ class Op:
 
 
 class Tensor:
-    """An owned reference; released with the object."""
+    """An owned reference, released with the object."""
 
     def __init__(self, lib, ptr, own=True):
         self.lib, self.ptr, self.own = lib, ptr, own
@@ -264,12 +264,12 @@ class Library:
         return Ints(C.addressof(buf), len(values)), buf
 
     def tensor(self, dtype, sizes, strides, offset, data, nbytes=None):
-        """A tensor of that geometry over a copy of a storage: bytes, or an address and a length."""
+        """A tensor of this geometry on a copy of a storage, which is bytes, or an address and a length."""
         base = self.storage(dtype, data, nbytes)
         return self.view(base, sizes, strides, offset)
 
     def storage(self, dtype, data, nbytes=None, sizes=None):
-        """A contiguous tensor, of one dimension unless sizes say otherwise."""
+        """A contiguous tensor, of one dimension if sizes is not given."""
         if isinstance(data, (bytes, bytearray)):
             nbytes, data = len(data), bytes(data)
         n, keep = self.ints([nbytes // ITEMSIZE[dtype]] if sizes is None else sizes)
@@ -283,7 +283,7 @@ class Library:
     # ---- arguments ------------------------------------------------------------------------
 
     def encode(self, typ, x, keep):
-        """A value for an argument of a schema type. keep: what must outlive the call."""
+        """A value for an argument of a schema type. keep: a list of objects that must outlive the call."""
         v = Value(VALUE['NONE'])
         optional = typ.endswith('?')
         plain = typ[:-1] if optional else typ
@@ -388,7 +388,7 @@ class Library:
         return None
 
     def call(self, op, kwargs):
-        """Arguments by name; what is missing takes the schema's default. A list of results."""
+        """Call op with arguments by name; missing ones have the schema's defaults. Returns a list of results."""
         keep = []
         args = (Value * max(len(op.args), 1))()
         for i, a in enumerate(op.args):
@@ -405,7 +405,7 @@ class Library:
     # ---- autograd -------------------------------------------------------------------------
 
     def backward(self, outputs, grads, inputs):
-        """Gradients with respect to inputs; None where there is none."""
+        """Gradients with respect to inputs; None for an input without one."""
         def array(ts):
             return (C.c_void_p * max(len(ts), 1))(*[t.ptr for t in ts])
         o, g, i, res = array(outputs), array(grads), array(inputs), array([])

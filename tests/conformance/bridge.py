@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: LGPL-2.1-only OR MIT
-"""PyTorch's tensors and schemas as ours, and the comparison of results.
+"""Converts PyTorch's tensors and arguments to libtensor's, and compares results.
 
-A tensor goes over with its whole storage, sizes, strides and offset; arguments that share a
-storage share it on our side too. A result is compared where it lies.
+A tensor is copied with its whole storage, sizes, strides and offset; arguments that share a storage
+in PyTorch share one in libtensor, too. Results are compared in place.
 """
 import ctypes
 
@@ -20,7 +20,7 @@ OURS = {v: k for k, v in TORCH.items()}
 WIDER = {torch.float16: torch.float64, torch.bfloat16: torch.float64, torch.float32: torch.float64,
          torch.complex64: torch.complex128}
 
-# Arguments of PyTorch's that ask for nothing we could do differently.
+# Arguments of PyTorch for which libtensor has no choice; they are not passed.
 IGNORED = {'pin_memory', 'non_blocking', 'memory_format', 'generator', 'implicit'}
 
 
@@ -29,7 +29,7 @@ class Unsupported(boxed.Unsupported):
 
 
 def reachable(t):
-    """Bytes of a storage, for a tensor that boxed calls can express."""
+    """Bytes of the storage of a tensor that boxed calls can express."""
     if t.layout is not torch.strided or t.is_quantized:
         raise Unsupported(f'layout {t.layout}')
     if t.device.type != 'cpu':
@@ -44,7 +44,7 @@ def reachable(t):
 
 
 class Call:
-    """The arguments of one call as ours."""
+    """The arguments of one call, converted."""
 
     def __init__(self, lib):
         self.lib, self.storages, self.tensors = lib, {}, {}
@@ -52,7 +52,7 @@ class Call:
     def tensor(self, t):
         if id(t) in self.tensors:
             return self.tensors[id(t)][1]
-        if t.is_conj() or t.is_neg():  # ours has no such flags: the same numbers, written out
+        if t.is_conj() or t.is_neg():  # libtensor has no such flags: resolve them
             ours = self.tensor(t.resolve_conj().resolve_neg())
             self.tensors[id(t)] = (t, ours)
             return ours
@@ -66,7 +66,7 @@ class Call:
                 n == t.numel() * t.element_size()
             self.storages[key] = self.lib.storage(name, s.data_ptr() if n else None, n,
                                                   t.shape if whole else None)
-            if whole:  # no view: an out argument may be resized
+            if whole:  # not a view: an out argument may be resized
                 self.tensors[id(t)] = (t, self.storages[key])
                 return self.storages[key]
         ours = self.lib.view(self.storages[key], t.shape, t.stride(), t.storage_offset())
@@ -96,7 +96,7 @@ class Call:
 
 
 def bind(func, args, kwargs):
-    """What was given, by the schema's argument names."""
+    """The given arguments, by the schema's argument names."""
     out = {a.name: v for a, v in zip(func._schema.arguments, args)}
     out.update(kwargs)
     return out
@@ -118,7 +118,7 @@ def is_output(func, name):
 
 
 def fit(op, func, given):
-    """Our operator's arguments from PyTorch's, by name, else by position; raises Unsupported."""
+    """The operator's arguments from PyTorch's, by name, else by position; raises Unsupported."""
     names = [a.name for a in func._schema.arguments]
     out, left = {}, []
     for name, value in given.items():
@@ -127,7 +127,7 @@ def fit(op, func, given):
         else:
             left.append((name, value))
     free = [a for a in op.args if a.name not in names]
-    # Results to be written to are in order, whatever they are called.
+    # Arguments that are written to correspond by position; their names may differ.
     outs = [n for n in names if n in given and is_output(func, n)]
     mine = [a.name for a in op.args if a.mutated and a.keyword]
     if outs and len(outs) == len(mine):
@@ -160,7 +160,7 @@ def fit(op, func, given):
 
 
 def look(t):
-    """One of our tensors as PyTorch sees it, in place: valid while ours lives."""
+    """A PyTorch tensor on the memory of a tensor of libtensor; valid as long as the latter."""
     sizes, strides, dtype = t.sizes, t.strides, TORCH[t.dtype]
     if 0 in sizes:
         return torch.empty(0, dtype=dtype).as_strided(sizes, strides, 0)
@@ -183,14 +183,14 @@ def same_bits(a, b):
 
 
 class Verdict:
-    """bits: identical; tol: within tolerance; layout: strides as PyTorch's."""
+    """bits: identical; tol: within tolerance; layout: PyTorch's strides."""
 
     def __init__(self):
         self.bits, self.layout, self.message = True, True, None
 
 
 def compare(ours, ref, tolerance, shape_only=False, view=False, verdict=None):
-    """A result of ours (Tensor, number or None) against PyTorch's."""
+    """Compare a result of libtensor (Tensor, number or None) with PyTorch's."""
     v = verdict or Verdict()
     if ref is None or (isinstance(ref, torch.Tensor) and not isinstance(ours, boxed.Tensor)):
         if ref is None and ours is None:
@@ -233,6 +233,6 @@ def compare(ours, ref, tolerance, shape_only=False, view=False, verdict=None):
                                    check_stride=False)
     except AssertionError as e:
         v.message = 'values: ' + ' '.join(str(e).split())[:300]
-    except Exception as e:  # a comparison PyTorch cannot make
+    except Exception as e:  # PyTorch cannot compare them
         v.message = f'comparison: {e}'
     return v

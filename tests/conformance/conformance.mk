@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: LGPL-2.1-only OR MIT
 #
-# PyTorch's operator table against ours: make conformance [OP="add mul"] [DTYPE=f32,i64] [ARGS=-v].
-# The reports are in build/conformance (report.txt, table.tsv, report.json); differences that are known
-# are in explained.py, any other fails. ARGS=--continue goes on with a run
-# that was ended; `make bench-peers` installs what it needs.
+# Comparison with PyTorch's operator table: make conformance [OP="add mul"] [DTYPE=f32,i64] [ARGS=-v].
+# The reports are in build/conformance (report.txt, table.tsv, report.json); known differences
+# are in explained.py, any other fails. ARGS=--continue resumes an interrupted run;
+# `make bench-peers` installs PyTorch.
 
 .PHONY: conformance conformance-sanitize
 
@@ -12,7 +12,7 @@ conformance: $(LIB_SO) $(B)/libtensor.so
 		$(ARGS) $(OP)
 
 # The page of a whole run, on a tree that is committed.
-# Random programs of views, changes in place and gradients through PyTorch and through ours.
+# Random programs of views, in-place changes and gradients, run by PyTorch and libtensor.
 PROGRAMS ?= 20000
 .PHONY: conformance-programs
 conformance-programs: $(LIB_SO) $(B)/libtensor.so
@@ -25,7 +25,7 @@ conformance-page:
 	$(Q)$(PYTHON) -B tests/conformance/page.py $(B)/conformance/report.json \
 		"$$(git log -1 --format='%h of %as')" make conformance >docs/conformance.md
 
-# The same under ASan and UBSan; a report of theirs ends the process and is a failure of the call.
+# The same under ASan and UBSan; a report ends the process and is a failure of the call.
 conformance-sanitize:
 	$(Q)$(MAKE) --no-print-directory B=build/asan CFLAGS="-O1 -g" \
 		SANITIZE="-fsanitize=address,undefined -fno-sanitize-recover=all" build/asan/libtensor.so
@@ -34,7 +34,7 @@ conformance-sanitize:
 		tests/conformance/run --lib build/asan/libtensor.so --out build/asan/conformance \
 		$(if $(DTYPE),--dtype $(DTYPE)) $(ARGS) $(OP)
 
-# The vectors that PyTorch left behind, for machines that do not have it.
+# Recorded vectors of PyTorch, for machines without it.
 .PHONY: test-golden
 test-golden: $(LIB_SO) $(B)/libtensor.so
 	$(Q)$(PYTHON) -B tests/conformance/golden.py --lib $(LIB_SO) --build $(B)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-only OR MIT
-"""Results that are not unique: eigenvectors and singular vectors may have any phase.
+"""Checks of results that are not unique: eigenvectors and singular vectors have an arbitrary phase.
 
-A result that is not PyTorch's is right where it has the property that defines it.
+A result that differs from PyTorch's is correct if it has the property that defines it.
 """
 import torch
 
@@ -13,14 +13,14 @@ def adjoint(t):
 
 
 def are_unitary(vectors, rtol, atol):
-    """Their columns are."""
+    """Whether the columns are orthonormal."""
     product = adjoint(vectors) @ vectors
     unit = torch.eye(product.shape[-1], dtype=product.dtype).expand_as(product)
     return torch.allclose(product, unit, rtol, atol)
 
 
 def are_hermitian_eigenvectors(args, results, rtol, atol):
-    """Of a matrix of which one triangle is read."""
+    """For a matrix of which only one triangle is read."""
     values, vectors = results
     self = args['self'] if 'self' in args else args['A']
     part = self.tril() if args.get('UPLO', 'L').upper() == 'L' else self.triu()
@@ -41,7 +41,7 @@ def are_eigenvectors(args, results, rtol, atol):
 def are_singular_vectors(args, results, rtol, atol):
     u, s, vh = results
     self = args.get('self', args.get('A'))
-    if 'self' in args:  # torch.svd gives V
+    if 'self' in args:  # torch.svd returns V
         vh = adjoint(vh)
     k = s.shape[-1]
     atol *= max(1, float(s.max()))
@@ -49,7 +49,7 @@ def are_singular_vectors(args, results, rtol, atol):
         torch.allclose((u[..., :k] * s.unsqueeze(-2)) @ vh[..., :k, :], self, rtol, atol)
 
 
-# operator -> (test, which of the results is unique)
+# operator -> (test, unique results)
 TESTS = {'linalg_eigh': (are_hermitian_eigenvectors, 0), '_linalg_eigh': (are_hermitian_eigenvectors, 0),
          'linalg_eig': (are_eigenvectors, 0),
          'linalg_svd': (are_singular_vectors, 1), '_linalg_svd': (are_singular_vectors, 1),
@@ -57,7 +57,7 @@ TESTS = {'linalg_eigh': (are_hermitian_eigenvectors, 0), '_linalg_eigh': (are_he
 
 
 def is_one(operator, i, args, results, tolerance):
-    """Whether result i, which is not PyTorch's, has the property that defines it."""
+    """Whether result i, which differs from PyTorch's, has the property that defines it."""
     if operator not in TESTS:
         return False
     test, unique = TESTS[operator]

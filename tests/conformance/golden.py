@@ -5,15 +5,15 @@ golden/vectors.xz holds a line of JSON for each call, sorted by operator:
 
     {"op": "add.Tensor", "d": "f32", "args": {...}, "res": [...], "tol": [rtol, atol]}
 
-args are by name, what is missing takes its default. A tensor is {"t": dtype, "n": sizes,
-"s": strides, "o": offset, "x": hex of its storage}, strides and offset only where it is not
-contiguous; {"c": [re, im]} is a complex number; everything else stands for itself. res are the
-results in order (for an in-place operator its self). "d" is the dtype that the sample was made
-for. Arguments come from the samples in PyTorch's operator table, results from PyTorch; both are
-numbers that this project computed and are under this project's licence.
+args are by name; missing ones have their defaults. A tensor is {"t": dtype, "n": sizes,
+"s": strides, "o": offset, "x": hex of its storage}, strides and offset only if it is not
+contiguous; {"c": [re, im]} is a complex number; other values are themselves. res are the results in
+order (for an in-place operator its self). "d" is the dtype of the sample. Arguments come from the
+samples in PyTorch's operator table, results from PyTorch; both were computed for this project and
+have its licence.
 
     golden.py            replays them (standard library only), writes BUILD/results/golden.tally
-    run --golden FILE    writes them anew; with operators named, theirs
+    run --golden FILE    writes them again; with names of operators, only theirs
 """
 import argparse
 import json
@@ -31,7 +31,7 @@ LIMIT = 2500  # bytes of a vector's tensors
 
 FORMAT = dict(bool='?', u8='B', i8='b', i16='h', i32='i', i64='q', f16='e', f32='f', f64='d',
               c64='f', c128='d')
-# Relative and absolute, as torch.testing.assert_close has them.
+# Relative and absolute, those of torch.testing.assert_close.
 TOLERANCE = dict(f16=(1e-3, 1e-5), bf16=(1.6e-2, 1e-5), f32=(1.3e-6, 1e-5), f64=(1e-7, 1e-7),
                  c64=(1.3e-6, 1e-5), c128=(1e-7, 1e-7))
 
@@ -43,7 +43,7 @@ class TooLarge(Exception):
 
 
 class Collector:
-    """Takes a few small calls for each operator; given to replay.Replay as its sink."""
+    """Collects a few small calls for each operator; the sink of replay.Replay."""
 
     def __init__(self, dtype, names, per_op=4):
         self.dtype, self.names, self.per_op = dtype, names, per_op
@@ -72,7 +72,7 @@ class Collector:
         raise TooLarge
 
     def before(self, op, call, fitted, text):
-        """The arguments as they are before the call, or None when this one is not taken."""
+        """The arguments before the call, or None if the call is not collected."""
         key = text.split(', device')[0]
         if op.variant == 'out' or key in self.seen or \
                 len(self.vectors.get(op.name, ())) >= self.per_op:
@@ -101,7 +101,7 @@ class Collector:
 
 
 def select(vectors, most):
-    """Per operator and dtype: those of its own entry first, then what adds another form."""
+    """Per operator and dtype: calls of its own entry first, then those that add another form."""
     groups = {}
     for v in vectors:
         groups.setdefault((v['op'], v['d']), []).append(v)
@@ -122,7 +122,7 @@ def select(vectors, most):
 
 
 def write(path, vectors, update=False, most=dict(f32=4, f64=3)):
-    """update: operators that these vectors do not have keep theirs."""
+    """update: keep the vectors of operators that are not among the new ones."""
     chosen = select(vectors, most)
     for v in chosen:
         v.pop('own', None)
@@ -178,7 +178,7 @@ def flat(x):
 
 
 def differs(got, want, tol):
-    """A sentence, or None."""
+    """The text of the difference, or None."""
     if not isinstance(want, dict):
         return None if got == want or got != got and want != want else f'{want} expected, got {got}'
     if 'c' in want:
@@ -205,7 +205,7 @@ def differs(got, want, tol):
 
 
 def replay_one(lib, v, op):
-    """The call, its in-place form and its out form; yields (operator, sentence or None)."""
+    """Replays the call, its in-place form and its out form; yields (operator, text of the difference or None)."""
     def attempt(o, args, results):
         try:
             got = flat(lib.call(o, args))
@@ -224,7 +224,7 @@ def replay_one(lib, v, op):
     inplace = lib.ops.get(f'{op.base}_' + (f'.{op.overload}' if op.overload else ''))
     if inplace and [a.type for a in inplace.args] != [a.type for a in op.args]:
         inplace = None
-    # An argument whose elements share memory is no place to write to.
+    # Do not write to an argument whose elements share memory.
     if inplace and isinstance(first, dict) and len(res) == 1 and first['t'] == res[0]['t'] and \
             first['n'] == res[0]['n'] and 's' not in first:
         yield inplace, attempt(inplace, {k: decode(lib, x) for k, x in args.items()}, res)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-only OR MIT
-"""Gradients of calls that agreed: ours against PyTorch's, with the same random ones coming in."""
+"""Compares gradients of calls whose results agreed, for the same random incoming gradients."""
 import re
 
 import torch
@@ -11,7 +11,7 @@ from replay import copy, flat, how_near, map_tensors, wide
 
 
 def differentiate(func, args, kwargs, constant=()):
-    """PyTorch's results, and the leaves among the arguments but for the constant ones (by name)."""
+    """PyTorch's results, and the leaves among the arguments except those named constant."""
     leaves = []
 
     def leaf(t):
@@ -28,7 +28,7 @@ def differentiate(func, args, kwargs, constant=()):
 
 
 def differentiate_some(func, args, kwargs):
-    """The same, with what PyTorch does not differentiate by held constant."""
+    """The same; arguments that PyTorch does not differentiate by are constant."""
     constant = set()
     while True:
         try:
@@ -41,7 +41,7 @@ def differentiate_some(func, args, kwargs):
 
 
 def near_grads(func, args, kwargs, constant, wanted, gos, refs, grads):
-    """The same for gradients; where the tensors lie differently when wide, no answer is no."""
+    """how_near() of gradients; None if PyTorch cannot compute them in the wide dtype."""
     try:
         outs, leaves, _, _ = differentiate(func, map_tensors(wide, args), map_tensors(wide, kwargs),
                                            constant)
@@ -61,7 +61,7 @@ def why_no_gradient(outs, leaves, gos):
 
 
 def backward(lib, tally, calls, tolerance, progress=lambda s: None):
-    """Gradients of recorded functional calls: ours against PyTorch's."""
+    """Compares the gradients of recorded functional calls."""
     for op, func, args, kwargs, text in calls:
         message, verdict, near = None, bridge.Verdict(), None
         try:
@@ -86,7 +86,7 @@ def backward(lib, tally, calls, tolerance, progress=lambda s: None):
             for t in inputs:
                 lib.check(lib.so.tensor_set_requires_grad(t.ptr, True))
             rets = [r for r in flat(lib.call(op, ours)) if isinstance(r, boxed.Tensor)]
-            # Statistics such as a mean beside the result carry no gradient with us.
+            # Further results, such as the mean of a norm, have no gradient in libtensor.
             wanted = [i for i in wanted if i < len(rets) and
                       lib.so.tensor_requires_grad(rets[i].ptr)]
             if not wanted:

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: LGPL-2.1-only OR MIT
-"""PyTorch's own samples through our operators: a table of operator x dtype.
+"""Runs PyTorch's samples with libtensor's operators: a table of operator x dtype.
 
 Every entry of PyTorch's operator tables (op_db, and those of lists) runs in a process of its own: its sample_inputs,
-the same made non-contiguous, and its error_inputs, for every dtype that both have. What happens
-to a call is in replay.py. Results go to build/conformance/{report.json,report.txt}, and line by
-line to results.jsonl there: a run that was ended goes on with --continue, and runs with --shard
-side by side write to the same file.
+the same made non-contiguous, and its error_inputs, for every dtype that both libraries have. replay.py
+runs a call. Results go to build/conformance/{report.json,report.txt}, and line by
+line to results.jsonl there: --continue resumes an interrupted run, and concurrent runs with --shard
+write to the same file.
 """
 import argparse
 import gc
@@ -48,7 +48,7 @@ def names_of(info):
 
 
 def tolerance_of(info, dtype):
-    """The widest that the entry gives for this dtype on the CPU, or None."""
+    """The largest tolerance of the entry for this dtype on the CPU, or None."""
     from torch.testing._internal.common_device_type import toleranceOverride
     from torch.testing._internal.opinfo.core import DecorateInfo
     rtol = atol = 0.0
@@ -63,7 +63,7 @@ def tolerance_of(info, dtype):
 
 
 def run_sample(mode, fn):
-    """Below autograd; what PyTorch raises is an answer like any other."""
+    """Runs below autograd. An exception of PyTorch is a result, too."""
     with torch._C._AutoDispatchBelowAutograd(), mode:
         try:
             fn()
@@ -125,7 +125,7 @@ def run_dtype(lib, info, name, args, progress):
 
 
 def child(lib, info, dtypes, args, fd, board):
-    """Writes a line of JSON for each dtype that it finished."""
+    """Writes a line of JSON for each finished dtype."""
     def progress(text):
         b = text.encode()[:PROGRESS - 1]
         board[:len(b) + 1] = b + b'\0'
@@ -143,7 +143,7 @@ def child(lib, info, dtypes, args, fd, board):
 
 
 class Job:
-    """One entry: forked, and again for the dtypes after one that crashed."""
+    """Runs an entry in a child, and after a crash another child for the remaining dtypes."""
 
     def __init__(self, lib, info, dtypes, journal, args):
         self.lib, self.info, self.args, self.journal = lib, info, args, journal
@@ -170,7 +170,7 @@ class Job:
         self.fd, self.text = r, b''
 
     def read(self):
-        """False when everything is there."""
+        """False if all dtypes are finished."""
         data = os.read(self.fd, 1 << 16)
         self.text += data
         if data:
@@ -208,7 +208,7 @@ class Job:
 
 
 class Journal:
-    """What has been found so far, a line an entry and dtype. A line holds for one library only."""
+    """The results so far, a line for each entry and dtype. A line is valid for one build of the library only."""
 
     def __init__(self, args, go_on):
         with open(args.lib, 'rb') as f:
@@ -265,16 +265,16 @@ def main():
     p.add_argument('--jobs', type=int, default=os.cpu_count())
     p.add_argument('--grad', default='f16,bf16,f32,f64,c64,c128',
                    help='dtypes whose gradients are compared (all that have some)')
-    p.add_argument('--no-variants', action='store_true', help='no in-place and out forms')
-    p.add_argument('--strict', action='store_true', help='only the operators named, no others')
-    p.add_argument('--samples', type=int, default=0, help='at most so many an entry and dtype')
-    p.add_argument('--timeout', type=int, default=300, help='seconds an entry and dtype')
+    p.add_argument('--no-variants', action='store_true', help='skip in-place and out forms')
+    p.add_argument('--strict', action='store_true', help='only the named operators')
+    p.add_argument('--samples', type=int, default=0, help='maximum number of samples for an entry and dtype')
+    p.add_argument('--timeout', type=int, default=300, help='time limit for an entry and dtype, in seconds')
     p.add_argument('--shard', default='0/1', help='I/N: every Nth entry, from the Ith')
     p.add_argument('--continue', dest='go_on', action='store_true',
-                   help='what results.jsonl has of this library is not run again')
-    p.add_argument('--threads', type=int, default=1, help='of our library')
+                   help='skip entries that results.jsonl has for this library')
+    p.add_argument('--threads', type=int, default=1, help='threads of libtensor')
     p.add_argument('--golden', help='write golden vectors to this file')
-    p.add_argument('-v', '--verbose', action='store_true', help='every failure, not the first 3')
+    p.add_argument('-v', '--verbose', action='store_true', help='print all failures, not only the first 3')
     args = p.parse_args()
     args.dtypes = [d for d in args.dtype.split(',') if d]
     args.torch = torch.__version__
@@ -292,7 +292,7 @@ def main():
         infos = [i for i in infos if names_of(i) & (wanted | set(args.operators))]
         if not infos:
             p.error('no entry of op_db has such a name')
-    # PyTorch's own million objects are not walked again by every collection of every child.
+    # Exclude the million objects of PyTorch from the garbage collections of the children.
     gc.collect()
     gc.freeze()
     first, step = map(int, args.shard.split('/'))

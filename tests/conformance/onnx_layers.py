@@ -158,7 +158,7 @@ def reduction_of(a):
 
 
 def nll(o, logp, x, a):
-    """Any number of dimensions as one of rows: [n, c, d...] to [n * d..., c]."""
+    """Reshapes [n, c, d...] to rows, [n * d..., c]."""
     t, target = logp, whole(o, x[1])
     n, c = t.sizes[:2]
     flat = o('reshape', o('permute', o('reshape', t, [n, c, -1]), [0, 2, 1]), [-1, c])

@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: LGPL-2.1-only OR MIT
-"""ONNX's node tests (Debian: libonnx-testdata) on our operators; the standard library is enough.
+"""Runs ONNX's node tests (Debian: libonnx-testdata) with libtensor; needs only the standard library.
 
-A case is applicable when each of its nodes has an adapter below, our library has the operators
-that the adapter calls, and its tensors have dtypes of ours. Results are compared as ONNX's own
-runner does: relative 1e-3, absolute 1e-7. Cases that lack only an operator in our library are
-skipped; sequences, strings, loops and the like are no tests of ours. Writes
-BUILD/results/onnx.tally.
+A case is applicable if each of its nodes has an adapter below, the library has the operators that
+the adapter calls, and the dtypes of its tensors. Results are compared with the tolerances of ONNX's
+runner: relative 1e-3, absolute 1e-7. Cases that lack only an operator of the library are skipped;
+sequences, strings, loops and similar cases are not applicable. Writes BUILD/results/onnx.tally.
 """
 import argparse
 import glob
@@ -31,7 +30,7 @@ def load(lib, data):
 
 
 def differs(got, want):
-    """got: our tensor; want: TensorProto bytes."""
+    """got: a tensor of libtensor; want: TensorProto bytes."""
     dtype, sizes, raw = onnx_proto.tensor(want)
     if got.dtype != dtype or got.sizes != sizes:
         return f'{dtype}{sizes} expected, got {got.dtype}{got.sizes}'
@@ -45,7 +44,7 @@ def differs(got, want):
 
 
 def run_case(lib, folder):
-    """Raises Foreign or Missing when not applicable; a sentence when wrong, else None."""
+    """Raises Foreign or Missing if not applicable; returns the text of a difference, else None."""
     with open(os.path.join(folder, 'model.onnx'), 'rb') as f:
         model = onnx_proto.Model(f.read())
     for n in model.nodes:
@@ -79,11 +78,11 @@ def run_case(lib, folder):
 
 
 def main():
-    p = argparse.ArgumentParser(description="ONNX's node tests on our operators")
+    p = argparse.ArgumentParser(description="runs ONNX's node tests with libtensor")
     p.add_argument('cases', nargs='*', help='names without test_ (all)')
     p.add_argument('--lib', default='build/libtensor.so')
     p.add_argument('--build', default='build')
-    p.add_argument('-v', '--verbose', action='store_true', help='why others are not applicable')
+    p.add_argument('-v', '--verbose', action='store_true', help='prints why other cases are not applicable')
     args = p.parse_args()
     lib = boxed.Library(args.lib)
     passed, skipped, faults, left = 0, 0, [], {}
@@ -118,8 +117,8 @@ def main():
     os.makedirs(f'{args.build}/results', exist_ok=True)
     with open(f'{args.build}/results/onnx.tally', 'w') as f:
         f.write(f'{passed} {len(faults)} {skipped}\n')
-    print(f'  {passed} of {passed + len(faults)} applicable cases; {skipped} wait for an operator of ours, '
-          f'{foreign} are of what we have no tensors or no counterpart for')
+    print(f'  {passed} of {passed + len(faults)} applicable cases; {skipped} need an operator that is missing, '
+          f'{foreign} use tensors or operators without a counterpart')
     print(f'onnx: {passed} passed, {len(faults)} failed, {skipped} skipped')
     return bool(faults)
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-only OR MIT
-"""ONNX's operators in terms of ours: an adapter takes inputs and attributes, returns results.
+"""ONNX's operators, implemented by libtensor's: an adapter takes inputs and attributes and returns results.
 
-Here: what adapters share, elementwise functions, reductions. onnx_shapes.py and onnx_layers.py have the rest."""
+Helpers of adapters, elementwise functions, reductions. onnx_shapes.py and onnx_layers.py have the others."""
 import struct
 
 import golden
@@ -10,7 +10,7 @@ ADAPTERS = {}
 
 
 class Missing(Exception):
-    """Not applicable: a form that our operators do not have."""
+    """Not applicable: a form that libtensor's operators do not have."""
 
 
 class NotHere(Missing):
@@ -136,7 +136,7 @@ def where(o, x, a):
 @onnx('PRelu')
 def prelu(o, x, a):
     t, slope = x
-    if o.opset < 7 and len(slope.sizes) == 1:  # one for each channel
+    if o.opset < 7 and len(slope.sizes) == 1:  # one value for each channel
         slope = o('reshape', slope, [-1] + [1] * (len(t.sizes) - 2))
     return o('where.self', o('lt.Scalar', t, 0), o('mul.Tensor', t, slope), t)
 

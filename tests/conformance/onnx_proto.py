@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: LGPL-2.1-only OR MIT
-"""Reads the few messages of ONNX's protobuf files that the node tests need.
+"""Reads those messages of ONNX's protobuf files that the node tests need.
 
 A message is read into {field number: [values]}: integers, four or eight bytes, or bytes.
 """
 import struct
 
-# ONNX's TensorProto.DataType -> ours; the others have no counterpart.
+# ONNX's TensorProto.DataType -> dtype of libtensor; the others have no counterpart.
 DTYPES = {1: 'f32', 2: 'u8', 3: 'i8', 5: 'i16', 6: 'i32', 7: 'i64', 9: 'bool', 10: 'f16',
           11: 'f64', 14: 'c64', 15: 'c128', 16: 'bf16'}
 
 
 class Foreign(Exception):
-    """Something that our library has no tensor for."""
+    """A value that is not a tensor of libtensor."""
 
 
 def varint(data, i):

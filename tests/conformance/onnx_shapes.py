@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-only OR MIT
-"""ONNX's operators: shapes, indices, making."""
+"""ONNX's operators: shapes, indices, creation of tensors."""
 import golden
 import onnx_proto
 from onnx_ops import Missing, axes_of, dims, number, onnx, values
@@ -35,7 +35,7 @@ def slice_(o, x, a):
         axis = dims(t, axes[i] if axes else i)
         n, step = t.sizes[axis], steps[i] if steps else 1
         first, last, step = slice(s, ends[i], step).indices(n)
-        if step < 0:  # the same elements from the other end
+        if step < 0:  # the same elements in reverse order
             t = o('flip', t, [axis])
             first, last, step = n - 1 - first, n - 1 - last, -step
         t = o('slice.Tensor', t, axis, first, max(first, last), step)
@@ -230,7 +230,7 @@ def one_hot(o, x, a):
     return o('where.self', hot, on, off)
 
 
-# ---- making --------------------------------------------------------------------------------------
+# ---- creation -----------------------------------------------------------------------------------
 
 @onnx('Constant')
 def constant(o, x, a):

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: LGPL-2.1-only OR MIT
-"""Random programs on tensors: what their statements are, how they are made, shortened and printed.
+"""Random programs on tensors: their statements, their generator, shortening and printing.
 
-A statement is (operator, arguments by name, whether under no_grad); ('$', i) is variable i. Two are no
-operators: leaf makes a variable, requires_grad changes one.
+A statement is (operator, arguments by name, whether under no_grad); ('$', i) is variable i. Two statements
+are not operators: leaf creates a variable, requires_grad changes one.
 """
 
 UNARY = ['sin', 'cos', 'exp', 'tanh', 'sigmoid', 'neg', 'abs', 'relu', 'square', 'clone', 'softplus', 'erf',
@@ -25,7 +25,7 @@ def a_dim(r, t):
 
 
 def view_statement(r, i, t):
-    """A view of variable i; any shape that it may have."""
+    """A view of variable i, with any valid shape."""
     d, x = a_dim(r, t), {'self': variable(i)}
     if not t.dim():
         return r.choice([('unsqueeze', {**x, 'dim': 0}), ('expand', {**x, 'size': [2]}), ('alias', x)])
@@ -94,13 +94,13 @@ def leaf(r):
 
 
 def statement(r, values):
-    """The next statement, for the values that the variables have."""
+    """The next statement, for the current values of the variables."""
     kind = r.random()
     if len(values) < 2 or kind < .08:
         return (*leaf(r), False)
     quiet = r.random() < .12
     i = pick(r, values)
-    if r.random() < .6:  # rather a new one
+    if r.random() < .6:  # prefer newer variables
         i = max(i, pick(r, values))
     if kind < .35:
         out = view_statement(r, i, values[i])
@@ -115,7 +115,7 @@ def statement(r, values):
     elif kind < .97:
         out = several(r, len(values), values)
     else:
-        # of the newest variable only: with PyTorch it has an effect on what was computed before
+        # only for the newest variable: in PyTorch it affects variables that were computed before
         out = 'requires_grad', {'self': variable(len(values) - 1), 'value': r.random() < .5}
     return (*out, quiet)
 
@@ -126,7 +126,7 @@ def makes(s):
 
 
 def without(statements, gone):
-    """The program without one statement and without what reads its variable; variables get new numbers."""
+    """The program without one statement and those that read its variable; variables are renumbered."""
     out, number, dead, n = [], {}, set(), 0
     for k, s in enumerate(statements):
         used = {v[1] for x in s[1].values() for v in (x if isinstance(x, list) else [x])

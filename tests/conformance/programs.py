@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: LGPL-2.1-only OR MIT
-"""Random programs through PyTorch and through our operators: views, changes in place, no_grad, gradients.
+"""Runs random programs with PyTorch and libtensor: views, in-place changes, no_grad, gradients.
 
 A program is 5 to 30 statements on f64 tensors of a few elements. After each, every variable must have the same
-values, the same requires_grad and share memory with the same variables in both; what one refuses the other
-must refuse. In the end gradients of a weighted sum are taken with respect to the leaves, and again of these.
+values, the same requires_grad and share memory with the same variables in both; a statement that
+one of them refuses must fail in the other, too. At the end gradients of a weighted sum with respect to the leaves
+are compared, and their gradients.
 
   programs.py [--programs N] [--seed S] [--first N] [--most N]
 
-Program number N of a seed is the same on every machine. A difference is printed with the shortest program
-found that still shows it.
+Program number N of a seed is the same on every machine. A difference is printed with the shortest
+program found that has it.
 """
 import argparse
 import json
@@ -27,13 +28,13 @@ torch.set_num_threads(1)
 
 CREATE_GRAPH = 2  # of include/tensor/autograd.h
 
-# PyTorch refuses to change memory that it reads in another order: ours makes a copy first. It refuses to read a
-# view made under no_grad whose memory has changed: ours has no history, as if nothing had changed.
-# Its requires_grad of such views is true: ours is not.
+# PyTorch refuses to change memory that it reads in another order; libtensor copies it first. PyTorch refuses to read
+# a view made under no_grad whose memory has changed; in libtensor the view has no history, and its requires_grad is
+# false, while PyTorch's is true.
 MORE = ['refer to a single memory location', 'its base or another view of its base has been modified',
         'If you want to use a computed variable in a subgraph',
         'does not support automatic differentiation for outputs with complex dtype']
-# We refuse to write to elements that share memory; what PyTorch writes there depends on the order.
+# libtensor refuses to write to elements that share memory; PyTorch's result depends on the order of the writes.
 LESS = ['share memory']
 
 
@@ -42,10 +43,10 @@ class Different(Exception):
 
 
 class Stopped(Exception):
-    """What follows cannot be compared."""
+    """The remaining statements cannot be compared."""
 
 
-# ---- the two machines -------------------------------------------------------------------------------------
+# ---- the two libraries ------------------------------------------------------------------------------------
 
 def substitute(x, variables):
     if isinstance(x, tuple) and len(x) == 2 and x[0] == '$':
@@ -61,8 +62,8 @@ def leaf_values(shape, seed):
 
 
 def leads_to_a_leaf(t):
-    """Whether a gradient of t reaches a leaf. PyTorch's requires_grad is true of views made under no_grad, too,
-    and of what is computed from them, although no gradient comes of it."""
+    """Whether a gradient of t reaches a leaf. PyTorch's requires_grad is also true for views made under no_grad,
+    and for tensors computed from them, although they have no gradient."""
     if not t.requires_grad:
         return False
     try:
@@ -94,7 +95,7 @@ class Theirs:
         elif name == 'requires_grad':
             t = substitute(args['self'], self.variables)
             if t._is_view() or t.requires_grad != leads_to_a_leaf(t):
-                raise Stopped  # PyTorch looks at a view's base at each use, ours when it is made
+                raise Stopped  # PyTorch checks a view's base at each use, libtensor when the view is made
             t.requires_grad_(args['value'])
             return False
         else:
@@ -171,11 +172,11 @@ def check_values(ours, theirs, what):
         raise Different(f'shape: {what} is {list(ours.shape)}, PyTorch has {list(theirs.shape)}')
     if ours.dtype != theirs.dtype:
         raise Different(f'dtype: {what} is {ours.dtype}, PyTorch has {theirs.dtype}')
-    # second derivatives of what is constant are differences of large numbers
+    # second derivatives of constants are differences of large numbers
     atol = 1e-8 if what.startswith('gradient 2') else 1e-10
     if not torch.allclose(ours, theirs, 1e-9, atol, equal_nan=True):
         if what.startswith('gradient') and theirs.isnan().any():
-            raise Stopped  # PyTorch multiplies infinity by the zero gradient of what was overwritten
+            raise Stopped  # PyTorch multiplies infinity by the zero gradient of the overwritten part
         raise Different(f'values: {what} is {ours.tolist()}, PyTorch has {theirs.tolist()}')
 
 
@@ -185,7 +186,7 @@ def check_state(ours, theirs):
         if ours.requires_grad(i) != theirs.requires_grad(i):
             raise Different(f'requires_grad: of v{i} is {ours.requires_grad(i)}')
     if list(theirs.variables[-1].stride()) != ours.variables[-1].strides:
-        raise Stopped  # the results of elementwise operators may lie in another order, and reshape copies then
+        raise Stopped  # results of elementwise operators may have another order of strides, and then reshape copies
     for i in range(len(theirs.variables)):
         a, b = theirs.variables[i].numel(), theirs.variables[-1].numel()
         if a and b and ours.shares(i, -1) != theirs.shares(i, -1):
@@ -214,7 +215,7 @@ def our_gradients(lib, outputs, leaves, grads):
 
 
 def check_gradients(lib, ours, theirs):
-    """Of all outputs with history by all leaves, and of these gradients again."""
+    """Gradients of all outputs with history with respect to all leaves, and the gradients of these."""
     with_grad = [i for i in range(len(theirs.variables)) if theirs.requires_grad(i)]
     leaves = [i for i in with_grad if theirs.variables[i].is_leaf]
     outputs = [i for i in with_grad if not theirs.variables[i].is_leaf]
@@ -237,9 +238,10 @@ def check_gradients(lib, ours, theirs):
         if refused or failed:
             if bool(refused) != bool(failed):
                 if refused and 'modified by an inplace operation' in refused and order == 1:
-                    return  # of what zero_ or copy_ overwrote: its gradient is 0, and ours reads nothing for it
+                    # The gradient of values that zero_ or copy_ overwrote is 0; libtensor reads no saved tensor for it.
+                    return
                 if failed and 'mm' in failed and 'was changed in place' in failed:
-                    return  # matmul of PyTorch's saves a copy where it changes the shape of an argument
+                    return  # PyTorch's matmul saves a copy if it changes the shape of an argument
                 raise Different(f'backward {order}: ours {failed or "passes"}, PyTorch {refused or "passes"}')
             return
         for i, x, y in zip(leaves, ga, gb):
@@ -248,14 +250,14 @@ def check_gradients(lib, ours, theirs):
                 raise Different(f'gradient {order}: of v{i} is {"there" if y else "not there"}')
             if x is not None and y is not None:
                 check_values(bridge.look(y), x.detach().clone(), f'gradient {order} of v{i}')
-        # what is constant has no history with us
+        # constants have no history in libtensor
         pairs = [(x, y) for x, y in zip(ga, gb) if x is not None and y is not None and x.requires_grad and
                  lib.so.tensor_requires_grad(y.ptr)]
         a, b = [p[0] for p in pairs], [p[1] for p in pairs]
 
 
 def replay(lib, statements):
-    """Runs them on both; raises Different. Returns those that both accepted."""
+    """Runs the statements on both; raises Different. Returns those that both accepted."""
     ours, theirs, done = Ours(lib), Theirs(), []
     for s in statements:
         done += step(ours, theirs, s)
@@ -264,7 +266,8 @@ def replay(lib, statements):
 
 
 def reads_what_it_changes(theirs, s):
-    """In another order, so that PyTorch's result depends on which it uses."""
+    """Whether an in-place statement reads the memory that it changes with another geometry: PyTorch's result depends
+    on its order of access."""
     ts = [substitute(v, theirs.variables) for v in s[1].values() if isinstance(v, tuple)]
     return s[0].split('.')[0].endswith('_') and any(
         t.untyped_storage().data_ptr() == ts[0].untyped_storage().data_ptr() and
@@ -273,13 +276,13 @@ def reads_what_it_changes(theirs, s):
 
 
 def no_history(theirs, s):
-    """PyTorch guards a view made under no_grad even of a tensor without history; ours gives the base one."""
+    """PyTorch guards a view made under no_grad also if its base has no history; libtensor adds history to the base."""
     base = substitute(s[1]['self'], theirs.variables)._base
     return base is not None and not leads_to_a_leaf(base)
 
 
 def step(ours, theirs, s):
-    """[s] where both accept it, [] where both refuse."""
+    """[s] if both accept it, [] if both refuse it."""
     if s[0] != 'leaf' and s[0] != 'requires_grad' and s[0] not in ours.lib.ops:
         raise Different(f'missing: {s[0]}')
     if reads_what_it_changes(theirs, s):
@@ -295,7 +298,7 @@ def step(ours, theirs, s):
         raise Different(f'{s[0]}: ours {failed or "passes"}; PyTorch {refused or "passes"}')
     if refused:
         return []
-    if mine and not made:  # PyTorch returned an argument itself, ours a view of all of it
+    if mine and not made:  # PyTorch returned an argument itself, libtensor a view of all of it
         ours.variables.pop()
         return []
     check_state(ours, theirs)
@@ -303,7 +306,7 @@ def step(ours, theirs, s):
 
 
 def generate(lib, r):
-    """A random program, run while it is made. Returns its statements and the difference or None."""
+    """Generates and runs a random program. Returns its statements and the difference or None."""
     ours, theirs, done = Ours(lib), Theirs(), []
     try:
         for _ in range(r.randrange(5, 31)):

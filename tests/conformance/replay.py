@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: LGPL-2.1-only OR MIT
-"""Every operator that PyTorch dispatches is called in our library too, with the same arguments.
+"""Calls in libtensor every operator that PyTorch dispatches, with the same arguments.
 
-Replay is a dispatch mode: below autograd, so that composites such as linear arrive whole when we
-have them; those that we do not have fall into their parts. Nothing here knows an operator by
-name but for the two small tables that follow.
+Replay is a dispatch mode below autograd. Composites such as linear are replayed as one call if
+libtensor has them; otherwise PyTorch calls their parts. Only the two tables that follow contain names
+of operators.
 """
 import concurrent.futures
 
@@ -16,14 +16,14 @@ import decompositions
 import explained
 from bridge import Call, Unsupported, compare, fit
 
-# PyTorch's name -> ours, where they differ.
+# PyTorch's name -> libtensor's, if they differ.
 NAMES = {'cross_entropy_loss': 'cross_entropy', 'nll_loss_nd': 'nll_loss'}
-# Results that are memory as it was found.
+# Operators whose results are uninitialised memory.
 UNINITIALISED = {'empty', 'empty_like', 'empty_strided', 'empty_permuted', 'new_empty',
                  'new_empty_strided', 'resize', 'resize_', 'resize_as_', 'set_'}
-# Indices that are any which lead to the same values: PyTorch promises no more.
+# Operators whose indices are not unique: any that select the same values are correct.
 ANY_INDEX = {'kthvalue', 'median', 'nanmedian', 'mode', 'topk', 'sort', 'argsort'}
-REPEATS = 8  # of one call with the same shapes and numbers, in an entry and dtype
+REPEATS = 8  # of a call with the same shapes and scalars, in an entry and dtype
 REFUSED_DTYPE = ('not implemented for', 'not supported', 'unsupported dtype', 'not yet implemented')
 
 
@@ -53,7 +53,7 @@ class Tally:
     def failed(self, op, kind, message):
         why = explained.reason(op, kind, self.dtype, message)
         self.count(op, kind, 'explained' if why else 'failed')
-        # One entry for each sort of failure: numbers do not make it another one.
+        # Failures whose texts differ only in numbers have one entry.
         key = (op, kind, ''.join('#' if c.isdigit() else c for c in message[:60]), why)
         f = self.failures.setdefault(key, [0, message])
         f[0] += 1
@@ -72,7 +72,7 @@ def flat(x):
 
 
 def overlaps(t):
-    """Whether two elements lie in the same place."""
+    """Whether two elements share memory."""
     if not t.numel() or t.layout is not torch.strided:
         return False
     where = torch.zeros([], dtype=torch.int64)
@@ -82,7 +82,7 @@ def overlaps(t):
 
 
 def same_values_at(self, dim, indices, others):
-    """Whether both indices lead to the same elements."""
+    """Whether both indices select the same values."""
     if not self.dim():
         return True
     dim = -1 if dim is None else dim
@@ -111,7 +111,7 @@ def map_tensors(fn, x):
 
 
 def copy(x):
-    """The same tensors, each over a copy of its storage."""
+    """The same tensors, each on a copy of its storage."""
     def one(t):
         if t.layout is not torch.strided:
             return t.clone()
@@ -121,15 +121,15 @@ def copy(x):
 
 
 class Replay(TorchDispatchMode):
-    """progress(text) is told of each call before it is made, for when it does not come back."""
+    """progress(text) is called before each call, to identify a call that crashes or hangs."""
 
     def __init__(self, lib, tally, progress=lambda s: None, variants=True, only=None):
         super().__init__()
         self.lib, self.tally, self.progress, self.variants = lib, tally, progress, variants
         self.only, self.tolerance, self.grad_calls, self.n = only, None, None, 0
         self.seen, self.sink = {}, None  # a golden.Collector
-        self.origin = None  # the functional call whose other forms are being checked
-        self.expected = None  # and its results, while the out form is
+        self.origin = None  # the functional call whose other forms are checked
+        self.expected = None  # and its results, while its out form is checked
 
     # ---- finding the operator ------------------------------------------------------------------
 
@@ -173,8 +173,8 @@ class Replay(TorchDispatchMode):
     # ---- one call ------------------------------------------------------------------------------
 
     def check(self, ops, func, args, kwargs):
-        """Calls both; returns PyTorch's result and our operator when it agreed, else None."""
-        if ops[0].variant == 'function':  # not every kernel of PyTorch's sees these flags here
+        """Calls both; returns PyTorch's result and the operator if they agreed, else None."""
+        if ops[0].variant == 'function':  # below autograd some kernels of PyTorch do not see these flags
             args, kwargs = (map_tensors(lambda t: t.resolve_conj().resolve_neg(), x)
                             for x in (args, kwargs))
         given, why = bridge.bind(func, args, kwargs), 'no schema fits'
@@ -224,8 +224,8 @@ class Replay(TorchDispatchMode):
 
     @staticmethod
     def reference(func, args, kwargs):
-        """PyTorch's result. Of a composite, and of complex tensors, from a thread of its own: a dispatch mode
-        leaves out the keys that resolve lazy conjugates, which operators make of complex tensors."""
+        """PyTorch's result. Composites and calls with complex tensors run in another thread: a dispatch mode
+        excludes the keys that resolve lazy conjugates, which operators make of complex tensors."""
         complexes = any(isinstance(t, torch.Tensor) and t.is_complex() for t in flat([args, kwargs]))
         if func._schema.is_mutable or func.is_view or not (complexes or func._can_decompose()):
             return func(*args, **kwargs)
@@ -236,7 +236,7 @@ class Replay(TorchDispatchMode):
         return OTHER_THREAD.submit(call).result()
 
     def skip(self, text):
-        """The same call over and over (in a composite's loop) tells nothing new."""
+        """Limits repeated calls (for example in a composite's loop)."""
         n = self.seen[text] = self.seen.get(text, 0) + 1
         return n > REPEATS
 
@@ -260,7 +260,7 @@ class Replay(TorchDispatchMode):
         message, verdict = None, bridge.Verdict()
         if len(refs) != len(got):
             message = f'{len(refs)} results expected, got {len(got)}'
-        # What was written through an argument counts as a result.
+        # An argument that was written to is a result.
         for a in op.args:
             if a.mutated:
                 pairs += [(t, call.tensor(t)) for t in flat([fitted.get(a.name)])
@@ -301,7 +301,7 @@ class Replay(TorchDispatchMode):
         return op
 
     def near(self, op, func, args, kwargs, refs, got):
-        """How near to the result in wider arithmetic ours is: see how_near()."""
+        """The error relative to the result in wider arithmetic; see how_near()."""
         if op.variant == 'out' or func._opname.endswith('_'):
             if not self.origin:
                 return None
@@ -312,7 +312,7 @@ class Replay(TorchDispatchMode):
         except Exception:
             return None
 
-    # ---- the in-place and out forms of what agreed ---------------------------------------------
+    # ---- in-place and out forms of calls that agreed -------------------------------------------
 
     def check_variants(self, func, op, args, kwargs, ref):
         packet = getattr(torch.ops.aten, func._opname + '_', None)
@@ -348,7 +348,7 @@ class Replay(TorchDispatchMode):
             break
 
     def output(self, ref):
-        """Contiguous, with gaps, or empty (to be resized), by turns."""
+        """Alternately contiguous, with gaps, or empty (to be resized)."""
         form = self.n % 3
         if form == 1 and ref.numel():
             gap = torch.zeros([2 * n for n in ref.shape], dtype=ref.dtype)
@@ -363,20 +363,20 @@ class Replay(TorchDispatchMode):
             return
         try:
             self.check(ops, func, args, kwargs)
-        except Exception:  # PyTorch refused: the tally has what we did
+        except Exception:  # PyTorch refused: the tally has libtensor's result
             pass
 
 
 def wide(x):
-    """A tensor in the wider dtype, or that dtype."""
+    """A tensor converted to the wider dtype, or that dtype."""
     if isinstance(x, torch.dtype):
         return bridge.WIDER.get(x, x)
     return x.to(bridge.WIDER.get(x.dtype, x.dtype))
 
 
 def how_near(exact, refs, got):
-    """closer: ours are at least as near to the exact results as PyTorch's. rounding: all within four
-    units in the last place of the largest element. None: neither."""
+    """closer: the results are at least as near to the exact ones as PyTorch's. rounding: all are within
+    four units in the last place of the largest element. None: neither."""
     said = 'closer'
     for e, r, g in zip(exact, refs, got):
         g = bridge.look(g)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-only OR MIT
-"""The report of a conformance run: operator x dtype, then what failed and why."""
+"""Writes the report of a conformance run: operator x dtype, then the failures with their reasons."""
 import json
 import os
 import re
@@ -9,7 +9,7 @@ from replay import COUNTS
 
 
 def sort_of(message):
-    """What failures of one sort have in common."""
+    """The text of a failure without its details, to group failures."""
     text = message.split('; PyTorch: ')[-1].split(' -- ')[0]
     text = re.sub(r'\b(bool|u8|i8|i16|i32|i64|u16|u32|u64|f8_e4m3fn|f8_e5m2|f16|bf16|f32|f64|c64|c128)\b', 'dtype', text)
     return ''.join('#' if c.isdigit() else c for c in text[:50])
@@ -72,7 +72,7 @@ def line(f):
 
 def write(results, lib, args):
     rows, faults, missing, notes = gather(results)
-    text = ['Calls that agreed with PyTorch (with a slash: of so many; n/a: not expressible).', '']
+    text = ['Calls that agreed with PyTorch (a slash is followed by the number of calls; n/a: not expressible).', '']
     text += table(rows, 'forward', args.dtypes)
     text += ['', 'Gradients', ''] + table(rows, 'grad', [d for d in args.dtypes if d in args.grad])
     text += ['', 'Calls that PyTorch refuses', '']
@@ -84,14 +84,14 @@ def write(results, lib, args):
     text += ['', 'Explained differences (explained.py)']
     for why in sorted({f['why'] for f in order if f['why']}):
         text += ['', why + ':', ''] + [line(f) for f in order if f['why'] == why]
-    text += ['', 'Not applicable: count, operator, why', '']
+    text += ['', 'Not applicable: count, operator, reason', '']
     text += [f'{n["count"]:6d}  {n["operator"]} ({n["kind"]}, {n["dtype"]}): {n["message"]}'
              for n in sorted(notes.values(), key=lambda n: -n['count'])]
     seen = {o for o, _, _ in rows}
     never = sorted(o for o in lib.ops if o not in seen)
     if not args.operators:
-        text += ['', 'Operators of ours that no sample called', '', ' '.join(never)]
-        text += ['', "Operators of PyTorch's that we do not have: calls, name", '']
+        text += ['', 'Operators of libtensor that no sample called', '', ' '.join(never)]
+        text += ['', "Missing operators of PyTorch's table: calls, name", '']
         text += [f'{n:6d}  {k}' for k, n in sorted(missing.items(), key=lambda x: -x[1])]
     totals = {k: total(rows, k) for k in ('forward', 'grad', 'error', 'leak')}
     summary = []

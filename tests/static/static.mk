@@ -3,15 +3,15 @@
 #   make check-kmod      tools over the module and its headers: checkpatch, kernel-doc, sparse, smatch, W=1,
 #                        the kernel's semantic patches, the layout of the ABI
 #   make test-abi        the layout of the kernel ABI alone, for 64-bit and for 32-bit programs: seconds
-#   make check-layers    files of the library and of the module use only what lower layers define: seconds
-#   make accept-abi      record what was added to the kernel ABI
+#   make check-layers    files of the library and of the module use only lower layers: seconds
+#   make accept-abi      record additions to the kernel ABI
 #   make check-abi       the ABI of the library: exported functions and public types: seconds
-#   make accept-library-abi [BREAKING=1]    record what was added to it; BREAKING=1: changes and removals, too
+#   make accept-library-abi [BREAKING=1]    record additions; BREAKING=1: changes and removals, too
 #   make format          clang-format over all sources
 #   make check-format    fails on a source that `make format` would change: seconds
 #   make lint            codespell, cppcheck and clang-tidy: minutes
 #   make test-lint       codespell and cppcheck: less than a minute
-#   make compile_commands.json    what clangd and clang-tidy read, in build/
+#   make compile_commands.json    the compilation database for clangd and clang-tidy, in build/
 .PHONY: check-kmod test-abi check-layers accept-abi format check-format check-abi accept-library-abi lint test-lint \
 	compile_commands.json
 check-kmod:

@@ -2,15 +2,15 @@
 """Layers of the kernel module: a file uses only what lower files define.
 
 The order is that of the objects in Kbuild, lowest first. X.c, X.h and X_PART.c are one layer. A header
-without a source file is as high as the highest header it includes. Two things are checked, both on the
-text, so that no kernel is needed: what a file includes, and which functions and variables of other files
-it names.
+without a source file is as high as the highest header it includes. Two things are checked, in the
+text, so that no kernel is needed: the includes of a file, and the functions and variables of other files
+that it names.
 """
 import os
 import re
 
 TREE = os.path.normpath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../.."))
-# Tests of a folder drive it from above.
+# Tests are above the folder that they test.
 TESTS = re.compile(r"/test(_\w+)?\.[ch]$")
 DEFINED = re.compile(r"^(?!static|extern|typedef|#|//|/\*|\s)[\w *]*?\b(tensor_\w+)(?:\(|;|\[| = |$)", re.M)
 MADE = re.compile(r"^DEFINE_\w+\((tensor_\w+)", re.M)
@@ -28,13 +28,13 @@ def order():
 
 
 def includes(path, text):
-    """Our headers that a file includes, as paths from the top."""
+    """Headers of the tree that a file includes, as paths from the top."""
     for name in re.findall(r'^#include "([^"]+)"', text, re.M):
         yield os.path.normpath(os.path.join(os.path.dirname(path), name))
 
 
 def header_rank(path, ranks, texts, seen):
-    """A header without a source is as high as what it includes."""
+    """A header without a source is as high as the highest header that it includes."""
     if path in ranks or path in seen:
         return ranks.get(path, -1)
     seen.add(path)

@@ -2,8 +2,8 @@
 """Layers of the library: a file uses only its own layer and lower ones.
 
 The order is that of the table "Layers of the library" in docs/architecture.md, highest first. A folder that
-is not in the table belongs to the layer of the folder that contains it. Checked are what a file includes
-and, in the objects of a build, which symbols of other files it uses. Generated code is left out: its
+is not in the table belongs to the layer of the folder that contains it. The includes of a file are
+checked and, in the objects of a build, the symbols of other files that it uses. Generated code is left out: its
 declarations belong to the layer dispatch, its tables name the functions of all layers.
 """
 import collections
@@ -13,7 +13,7 @@ import subprocess
 import sys
 
 TREE = os.path.normpath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../.."))
-# Plugins are built only where their libraries are.
+# Plugins are built only if their libraries are installed.
 PLUGINS = ("lib/kernels/cuda", "lib/kernels/onednn")
 DEFINES, USES = "TDRBVWC", "U"
 
@@ -53,7 +53,7 @@ def included(files):
 
 
 def objects(files, build):
-    """object -> source, of the sources that exist; one instruction-set level is enough."""
+    """object -> source, of existing sources, for one instruction-set level."""
     known, found = set(files), {}
     for folder, _, names in os.walk(f"{build}/obj/lib"):
         for name in sorted(names):
