@@ -201,7 +201,7 @@ static int broadcast_indices(const struct indices *x, const char *op, int64_t *s
 
 	for (int i = 0; i < x->n; i++) {
 		int64_t next[TENSOR_MAX_DIMS];
-		int ndim = broadcast_sizes(op, &shape, x->of[i], next);
+		int ndim = iter_broadcast_sizes(op, &shape, x->of[i], next);
 
 		if (ndim < 0)
 			return -1;
@@ -318,12 +318,12 @@ static tensor *index_put(tensor *self, tensor_list indices, tensor *values, bool
 	tensor *from, *t = NULL;
 
 	if (has_zero_dim_mask(indices))
-		return tensor_fail_null(EOPNOTSUPP, "index_put: no mask of zero dimensions");
+		return tensor_fail_null(EOPNOTSUPP, "index_put: a 0-d mask is not supported");
 	if (indices_init(&x, "index_put", self, indices) < 0)
 		return NULL;
 	from = values_like(self, values);
 	if (!x.n)
-		tensor_fail(EINVAL, "index_put: there is no index");
+		tensor_fail(EINVAL, "index_put: at least one index is needed");
 	else if (from)
 		t = fn(self, x.at, (tensor_ints){ x.dims, x.n }, from, accumulate);
 	tensor_put(from);
@@ -475,7 +475,7 @@ tensor *composite_take_along_dim(tensor *self, tensor *indices, int64_t dim)
 	if (d < 0)
 		return NULL;
 	a.sizes[d] = b.sizes[d] = 1;
-	ndim = broadcast_sizes("take_along_dim", &a, &b, sizes);
+	ndim = iter_broadcast_sizes("take_along_dim", &a, &b, sizes);
 	if (ndim < 0)
 		return NULL;
 	from = ndim ? expand_but(self, sizes, ndim, d) : tensor_get(self);

@@ -51,7 +51,7 @@ struct bits16 {
 	static void move_row_##SZ(char *o, const char *s, int64_t so, int64_t ss, int64_t len)     \
 	{                                                                                          \
 		if (so == sizeof(T) && ss == sizeof(T))                                            \
-			move_bytes(o, s, len *(int64_t)sizeof(T));                                 \
+			copy_bytes(o, s, len *(int64_t)sizeof(T));                                 \
 		else                                                                               \
 			for (int64_t i = 0; i < len; i++)                                          \
 				*(T *)(o + i * so) = *(const T *)(s + i * ss);                     \

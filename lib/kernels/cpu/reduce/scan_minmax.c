@@ -124,7 +124,7 @@ static void find_chunk(int64_t begin, int64_t end, void *ctx)
 {
 	const struct job *j = ctx;
 	int64_t run = j->t->kept.size[0];
-	char *data[NEST_OPERANDS];
+	char *data[REDUCE_ITER_OPERANDS];
 
 	while (begin < end) {
 		int64_t n = run - begin % run;

@@ -2,7 +2,7 @@
 /*
  * Loops that work on whole vectors, for functions that are vectorised by hand or come from
  * SLEEF. A block function maps n contiguous elements of each input; vec_rows() gathers the little
- * that reaches it otherwise, see iter_run_blocks().
+ * that reaches it otherwise, see iter_run_packed().
  */
 #ifndef TENSOR_CPU_VECLOOP_H
 #define TENSOR_CPU_VECLOOP_H
