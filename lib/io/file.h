@@ -69,8 +69,8 @@ void file_rewrite(struct file_out *f, const void *data, uint64_t n, uint64_t off
  * 0. */
 int file_finish(struct file_out *f, int err);
 
-/* Detached copy or alias of t on the CPU in row-major order, or in column-major order if `fortran`
- * is not NULL and t has it. Owned by the caller. */
+/* Detached alias or copy of t on the CPU in row-major order. A column-major t keeps its order if
+ * `fortran` is not NULL; *fortran is then set. Owned. NULL with the error set. */
 tensor *file_contiguous(tensor *t, bool *fortran);
 
 /* ---- little-endian integers ---- */

@@ -273,13 +273,21 @@ static tensor *spread_index(tensor *index, const tensor *source, int64_t dim)
 			     (tensor_ints){ source->sizes, source->ndim });
 }
 
+/* The operands of index_reduce as those of scatter_reduce. */
+static struct reduced of_vector(tensor *grad, tensor *self, int64_t dim, tensor *index,
+				tensor *source, const char *reduce, bool include_self,
+				tensor *result)
+{
+	return (struct reduced){ grad,	 self,	      spread_index(index, source, dim),
+				 source, result,      dim,
+				 reduce, include_self };
+}
+
 tensor *index_reduce_self_backward(tensor *grad, tensor *self, int64_t dim, tensor *index,
 				   tensor *source, const char *reduce, bool include_self,
 				   tensor *result)
 {
-	struct reduced r = { grad,   self,	  spread_index(index, source, dim),
-			     source, result,	  dim,
-			     reduce, include_self };
+	struct reduced r = of_vector(grad, self, dim, index, source, reduce, include_self, result);
 
 	return r.index ? self_backward(&r) : NULL;
 }
@@ -288,9 +296,7 @@ tensor *index_reduce_source_backward(tensor *grad, tensor *self, int64_t dim, te
 				     tensor *source, const char *reduce, bool include_self,
 				     tensor *result)
 {
-	struct reduced r = { grad,   self,	  spread_index(index, source, dim),
-			     source, result,	  dim,
-			     reduce, include_self };
+	struct reduced r = of_vector(grad, self, dim, index, source, reduce, include_self, result);
 
 	return r.index ? src_backward(&r) : NULL;
 }

@@ -138,7 +138,8 @@ static void indices_free(struct indices *x)
 	tensor_put(x->at);
 }
 
-/* A mask fits; one without elements fits any size, because it selects nothing. */
+/* True if the mask has the sizes of self from dimension dim on. A size of 0 fits any, because such a
+ * mask selects nothing. */
 static bool mask_fits(const tensor *self, int dim, const tensor *mask)
 {
 	for (int i = 0; i < mask->ndim; i++)

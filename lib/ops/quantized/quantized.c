@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* ---- the quantiser ---- */
+/* ---- the quantizer ---- */
 
 static void free_quantizer(struct tensor_extension *x)
 {
