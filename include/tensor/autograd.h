@@ -10,8 +10,8 @@
 extern "C" {
 #endif
 
-/* Set whether t, of a floating or complex dtype, requires a gradient. 0 or EINVAL: another dtype, or
- * false for the result of a recorded operator (detach it instead). */
+/* Set whether t, of a floating or complex dtype, requires a gradient. 0, or EINVAL for another dtype
+ * and for clearing it on the result of a recorded operator (detach that instead). */
 int tensor_set_requires_grad(tensor *t, bool requires_grad);
 bool tensor_requires_grad(const tensor *t);
 /* True unless a recorded operator returned the tensor. */

@@ -7,6 +7,7 @@
 #ifndef TENSOR_KERNELS_H
 #define TENSOR_KERNELS_H
 
+#include "dispatch/kernel_error.h"
 #include "iter/iter.h"
 
 /* Elementwise. it->dtype is the inputs' dtype; the output's follows from the rule in its declaration. */
@@ -103,9 +104,5 @@ typedef int (*group_norm_kernel)(tensor *out, tensor *mean, tensor *rstd, const 
 typedef int (*group_norm_backward_kernel)(tensor *dx, tensor *dweight, tensor *dbias,
 					  const tensor *grad, const tensor *x, const tensor *mean,
 					  const tensor *rstd, const tensor *weight);
-
-/* Errors that every backend words alike. */
-int kernel_no_dtype(const char *name, enum tensor_dtype dtype, const char *backend)
-	__attribute__((cold));
 
 #endif

@@ -400,11 +400,11 @@ def record_out(form, inputs):
            f'\t{result}{" " if form.multi else ""}done;\n\n']
     for a in form.args:
         if a.is_tensor and (inputs or a in form.outs):
-            out.append(f'\tif (refuse_out(th, "{form.name}", "{a.name}", {a.name}) < 0)\n'
+            out.append(f'\tif (formula_check_out(th, "{form.name}", "{a.name}", {a.name}) < 0)\n'
                        f'\t\treturn {failed};\n')
         elif a.type in LISTS and inputs:
             out.append(f'\tfor (int64_t i = 0; i < {a.name}.len; i++)\n'
-                       f'\t\tif (refuse_out(th, "{form.name}", "{a.name}", {a.name}.data[i]) < 0)\n'
+                       f'\t\tif (formula_check_out(th, "{form.name}", "{a.name}", {a.name}.data[i]) < 0)\n'
                        f'\t\t\treturn {failed};\n')
     out.append(f'\tth->exclude = exclude | AUTOGRAD_BIT;\n\tdone = call_{form.id}({names});\n'
                '\tth->exclude = exclude;\n\treturn done;\n}\n\n')

@@ -80,8 +80,8 @@ def with_snapshots(op, fn):
     out = [f'static {op.ctype}snapshot_{fn}({op.params()})\n{{\n']
     out += [f'\ttensor *own_{n};\n' for n in twice]
     out.append(f'\t{op.ctype}result;\n\n\tif (likely(!({changing})))\n\t\treturn {fn}({", ".join(names)});\n')
-    out += [f'\town_{n} = {n} ? snapshot({n}) : NULL;\n' if n in optional else
-            f'\town_{n} = snapshot({n});\n' for n in twice]
+    out += [f'\town_{n} = {n} ? operand_snapshot({n}) : NULL;\n' if n in optional else
+            f'\town_{n} = operand_snapshot({n});\n' for n in twice]
     out.append(f'\tresult = {complete} ? {call} : {fail(op)};\n')
     out += [f'\ttensor_put(own_{n});\n' for n in twice]
     out.append('\treturn result;\n}\n\n')
@@ -104,7 +104,7 @@ def each(op):
     lengths = ', '.join(f'{n}.len' for n in lists)
     out = [f'static int each_{op.id}({op.params()})\n{{\n',
            f'\tif (each_begin("{op.name}", TENSOR_INTS({lengths})) < 0)\n\t\treturn {fail(op)};\n']
-    out += [f'\tif (each_number("{op.name}", {a.name}) < 0)\n\t\treturn {fail(op)};\n'
+    out += [f'\tif (each_scalar("{op.name}", {a.name}) < 0)\n\t\treturn {fail(op)};\n'
             for a in op.args if a.type == 'Tensor']
     if op.list_result:
         out.append(f'\tif (results_fit("{op.name}", {first}.len, room) < 0)\n\t\treturn {fail(op)};\n')

@@ -48,7 +48,7 @@ static __attribute__((noinline)) void F(take_row)(char *o, const char *s, int64_
 static void F(take_same_index)(char *o, const char *s, int64_t so, int64_t ss, int64_t len)
 {
 	if (so == sizeof(T) && ss == sizeof(T))
-		move_bytes(o, s, len * (int64_t)sizeof(T));
+		copy_bytes(o, s, len * (int64_t)sizeof(T));
 	else
 		for (int64_t i = 0; i < len; i++)
 			*(T *)(o + i * so) = *(const T *)(s + i * ss);

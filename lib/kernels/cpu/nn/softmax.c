@@ -62,7 +62,7 @@ static void lines_task(int64_t begin, int64_t end, void *ctx)
 {
 	const struct job *j = ctx;
 	int64_t run = j->t->kept.size[0];
-	char *data[NEST_OPERANDS];
+	char *data[REDUCE_ITER_OPERANDS];
 
 	while (begin < end) {
 		int64_t n = run - begin % run;
@@ -115,7 +115,7 @@ static void reduced_float_lines(int64_t begin, int64_t end, void *ctx)
 	const struct reduce_iter_dims *along = &j->t->along;
 	_Alignas(64) float x[SOFTMAX_HALF_LINE + VEC_F32];
 	int64_t n = along->size[0];
-	char *data[NEST_OPERANDS];
+	char *data[REDUCE_ITER_OPERANDS];
 
 	for (int64_t i = begin, m; i < end; i += m) {
 		m = adjacent_lines(j, i, end);
@@ -135,7 +135,7 @@ static void reduced_float_backward(int64_t begin, int64_t end, void *ctx)
 	const struct reduce_iter_dims *along = &j->t->along;
 	_Alignas(64) float y[SOFTMAX_HALF_LINE], g[SOFTMAX_HALF_LINE];
 	int64_t n = along->size[0];
-	char *data[NEST_OPERANDS];
+	char *data[REDUCE_ITER_OPERANDS];
 
 	for (int64_t i = begin, m; i < end; i += m) {
 		m = adjacent_lines(j, i, end);

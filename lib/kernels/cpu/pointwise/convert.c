@@ -151,7 +151,7 @@ static int cpu_copy(struct tensor_iter *it, enum tensor_dtype to, enum tensor_dt
 	if (it->direct || to == from)
 		iter_run(it, copy_loop(to, from), NULL);
 	else
-		iter_run_blocks(it, copy_loop(to, from), NULL, want, copy_loop);
+		iter_run_packed(it, copy_loop(to, from), NULL, want, copy_loop);
 	return 0;
 }
 
@@ -178,12 +178,12 @@ int CPU_NAME(pointwise_run_as)(const char *name, struct tensor_iter *it, iter_lo
 	if (likely(same))
 		iter_run(it, loop, params);
 	else
-		iter_run_blocks(it, loop, params, want, copy_loop);
+		iter_run_packed(it, loop, params, want, copy_loop);
 	return 0;
 }
 
 /* Of a loop for one of the halves, an input that repeats one element for a row is f32. That can
- * be said of an input as a whole when its rows stay apart: see iter_run_blocks(). */
+ * be said of an input as a whole when its rows stay apart: see iter_run_packed(). */
 static bool half_wants(const struct tensor_iter *it, uint8_t *want)
 {
 	int repeated = 0;

@@ -82,7 +82,7 @@ static void scan_tile(const struct scan_job *j, char *const *data, int64_t cols)
 static void scan_chunk(int64_t begin, int64_t end, void *ctx)
 {
 	const struct scan_job *j = ctx;
-	char *data[NEST_OPERANDS];
+	char *data[REDUCE_ITER_OPERANDS];
 
 	for (int64_t n; begin < end; begin += n) {
 		n = lines_next(j->t, begin, end, j->by_rows ? BLOCK : INT64_MAX, data);

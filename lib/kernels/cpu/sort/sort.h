@@ -176,7 +176,7 @@ static void sort_lines(int64_t begin, int64_t end, void *ctx)
 {
 	struct line_job *j = ctx;
 	_Alignas(64) char own[STACK_SCRATCH];
-	char *data[NEST_OPERANDS];
+	char *data[REDUCE_ITER_OPERANDS];
 	tensor *block = NULL;
 
 	if (j->scratch > STACK_SCRATCH)
