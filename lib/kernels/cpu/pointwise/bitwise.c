@@ -14,8 +14,8 @@ BITWISE(bitwise_or, x | y)
 BITWISE(bitwise_xor, x ^ y)
 
 /*
- * A shift by a negative number, or by the width of x or more, gives 0, or -1 where x is negative and
- * is shifted right.
+ * A shift by a negative number, or by the width of x or more, gives 0, or -1 where x is negative
+ * and is shifted right.
  */
 #define WIDTH(x)	   ((int64_t)sizeof(x) * 8)
 #define OUT_OF_WIDTH(x, y) ((uint64_t)(y) >= (uint64_t)WIDTH(x))

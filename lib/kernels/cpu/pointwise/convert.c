@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * Conversions between any two dtypes: the kernel `copy`, and the conversion of operands of pointwise
- * kernels to the dtype of their loops. A conversion to bool compares with zero, one from a float to
- * an integer rounds towards zero, one from a complex number takes the real part.
+ * Conversions between any two dtypes: the kernel `copy`, and the conversion of operands of
+ * pointwise kernels to the dtype of their loops. A conversion to bool compares with zero, one
+ * from a float to an integer rounds towards zero, one from a complex number takes the real part.
  */
 #include "kernels/cpu/simd/cpu.h"
 #include "kernels/cpu/simd/vec.h"
@@ -83,7 +83,10 @@ TO(f16, uint16_t, LOAD_f16, bf16, uint16_t)
 FROM_F8(e4m3fn)
 FROM_F8(e5m2)
 
-/* f16 and f32: CONTIGUOUS() converts by an instruction as many elements as it can, ONE() the rest. */
+/*
+ * f16 and f32: CONTIGUOUS() converts as many elements as it can by instructions for vectors, ONE()
+ * the others.
+ */
 #define WITH_VECTORS(NAME, S, D, CONTIGUOUS, ONE)                                             \
 	UNARY_LOOP(NAME##_any, S, D, ONE(x))                                                  \
 	static void NAME(char *const *data, const int64_t *s0, const int64_t *s1, int64_t n0, \
@@ -184,8 +187,8 @@ int CPU_NAME(pointwise_run_as)(const char *name, struct tensor_iter *it, iter_lo
 }
 
 /*
- * Sets want[] for a loop for f16 or bf16, which reads inputs of stride 0 as f32: see loops.h. Returns
- * false if iter_run_blocks() would merge the rows of such an input with those of others.
+ * Sets want[] for a loop for f16 or bf16, which reads inputs of stride 0 as f32: see loops.h.
+ * Returns false if iter_run_blocks() would merge the rows of such an input with those of others.
  */
 static bool reduced_float_wants(const struct tensor_iter *it, uint8_t *want)
 {

@@ -36,9 +36,9 @@ VEC_BINARY(fmod, fmod)
 BINARY_FLOAT(div_trunc, trunc(x / y))
 
 /*
- * div_floor and remainder of floats from m = fmod(x, y), which is exact. The quotient (x - m) / y is
- * within rounding errors of an integer; it is rounded to that integer, and reduced by 1 if m and y
- * have different signs.
+ * div_floor and remainder of floats from m = fmod(x, y), which is exact. The quotient
+ * (x - m) / y is within rounding errors of an integer; it is rounded to that integer, and
+ * reduced by 1 if m and y have different signs.
  */
 #define FLOOR_OF(T)                                                                            \
 	static inline T floor_of_##T(T x, T y, T m)                                            \

@@ -32,8 +32,8 @@ LOG1P_COMPLEX(float, f)
 LOG1P_COMPLEX(double, d)
 
 /*
- * The real part exp(re) cos(im) - 1 is computed without cancellation. If re is -infinity, the result
- * is -1, if infinity, infinity, also for im that is infinite or NaN.
+ * The real part exp(re) cos(im) - 1 is computed without cancellation. If re is -infinity, the
+ * result is -1, if infinity, infinity, also for im that is infinite or NaN.
  */
 #define EXPM1_COMPLEX(T, f)                                                               \
 	static inline T _Complex expm1_complex_##f(T _Complex z)                          \
@@ -50,7 +50,10 @@ LOG1P_COMPLEX(double, d)
 EXPM1_COMPLEX(float, f)
 EXPM1_COMPLEX(double, d)
 
-/* If re is infinite, the imaginary part is 0 with the sign of im; C99 gives it that of sin(2 im). */
+/*
+ * If re is infinite, the imaginary part is 0 with the sign of im; in C99 it has the sign of
+ * sin(2 im).
+ */
 #define TANH_COMPLEX(T, f)                                                                \
 	static inline T _Complex tanh_complex_##f(T _Complex z)                           \
 	{                                                                                 \

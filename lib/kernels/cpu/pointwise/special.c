@@ -28,8 +28,8 @@ POINTWISE(lgamma, AT_FLOAT(lgamma))
 
 /*
  * A first approximation with an error of 2e-3 (S. Winitzki, "A handy approximation for the error
- * function and its inverse", 2008), then Halley's iteration, which triples the number of digits. For
- * |x| near 1, erfc(y) = 1 - |x| is solved instead, where the difference is exact.
+ * function and its inverse", 2008), then Halley's iteration, which triples the number of digits.
+ * For |x| near 1, erfc(y) = 1 - |x| is solved instead, where the difference is exact.
  */
 static double erf_inverse(double x)
 {

@@ -22,7 +22,10 @@ typedef __typeof__(__builtin_choose_expr(sizeof(T) == 8, (int64_t)0, (int32_t)0)
 typedef T F(vec) __attribute__((vector_size(VEC_BYTES), aligned(sizeof(T)), may_alias));
 enum { F(lanes) = VEC_BYTES / sizeof(T) };
 
-/* The first in order of n elements, at least one vector. The last vector may overlap the one before. */
+/*
+ * The first in order of n elements, at least one vector. The last vector may overlap the one
+ * before.
+ */
 static T F(best_of_block)(const T *p, int64_t n)
 {
 	F(vec) a = *(const F(vec) *)p, b = a, c = a, d = a, last;
