@@ -58,7 +58,7 @@ static __attribute__((noinline)) void F(same_index)(char *o, const char *s, int6
 		F(element)((T *)(o + i * so), *(const T *)(s + i * ss), factor);
 }
 
-/* See indices_fetch() for wrap and limit. Returns false at an index out of range. */
+/* wrap is added to negative indices. Returns false at an index that is not below limit then. */
 static inline __attribute__((always_inline)) bool
 F(dense_row)(char *o, const char *s, const volatile int64_t *index, int64_t len, int64_t step,
 	     int64_t wrap, uint64_t limit, double factor)

@@ -6,7 +6,7 @@
  */
 #define F(name) CPU_PASTE(name, SUFFIX)
 
-/* See indices_read() for wrap and limit. Returns false at an index out of range. */
+/* wrap is added to negative indices. Returns false at an index that is not below limit then. */
 static inline bool F(take_dense_row)(T *to, const char *s, const volatile int64_t *index,
 				     int64_t len, uint64_t limit, int64_t wrap, int64_t step)
 {

@@ -188,7 +188,8 @@ int CPU_NAME(pointwise_run_as)(const char *name, struct tensor_iter *it, iter_lo
 
 /*
  * Sets want[] for a loop for f16 or bf16, which reads inputs of stride 0 as f32: see loops.h.
- * Returns false if iter_run_blocks() would merge the rows of such an input with those of others.
+ * Returns false if an input has stride 0 and iter_run_blocks() would put several rows of it into
+ * one block.
  */
 static bool reduced_float_wants(const struct tensor_iter *it, uint8_t *want)
 {

@@ -10,13 +10,13 @@
  */
 #define F(name) CPU_PASTE(CPU_PASTE(MINMAX, name), SUFFIX)
 
-/* Does y come before x? */
+/* Whether y comes before x. */
 static inline bool F(is_before)(T x, T y)
 {
 	return BEFORE(y, x) | (IS_NAN(y) & !IS_NAN(x));
 }
 
-/* A row number, as wide as T where vectors of comparisons gain from that. */
+/* A row number; as wide as T if T has 64 bits, so that vectors of both have the same lanes. */
 typedef __typeof__(__builtin_choose_expr(sizeof(T) == 8, (int64_t)0, (int32_t)0)) F(row_number);
 
 typedef T F(vec) __attribute__((vector_size(VEC_BYTES), aligned(sizeof(T)), may_alias));
