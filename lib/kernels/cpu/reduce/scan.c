@@ -67,9 +67,9 @@ static inline double log_add(double a, double b)
 }
 
 /*
- * Scans a block by vectors: exponentials relative to the maximum, their running sums, and logarithms
- * of these. Returns false, with x unchanged, if an element is not finite or if the range is so wide
- * that exponentials would underflow.
+ * Scans a block by vectors: exponentials relative to the maximum, their running sums, and
+ * logarithms of these. Returns false, with x unchanged, if an element is not finite or if the
+ * range is so wide that exponentials would underflow.
  */
 static bool logcumsumexp_block(double *x, int64_t n, double *carry)
 {

@@ -8,7 +8,10 @@
 
 #define BLOCK 512 /* elements of a line, or lines of a tile */
 
-/* The functions of a scan for one dtype. best and best_at are the result so far and its position. */
+/*
+ * The functions of a scan for one dtype. best and best_at are the result so far and its
+ * position.
+ */
 struct minmax_scanner {
 	uint8_t dtype;
 	/* Replaces x by the results, at by their positions; from is the position of x[0]. If from is

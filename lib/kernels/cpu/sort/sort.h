@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
 /*
- * Shared by sort.c and select.c. Elements are converted to unsigned keys in the same order, with NaN
- * last and both zeros equal, and sorted as items of a key and a position. Each line is sorted by one
- * thread.
+ * Shared by sort.c and select.c. Elements are converted to unsigned keys in the same order, with
+ * NaN last and both zeros equal, and sorted as items of a key and a position. Each line is
+ * sorted by one thread.
  */
 #ifndef TENSOR_CPU_SORT_H
 #define TENSOR_CPU_SORT_H
