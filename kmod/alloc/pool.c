@@ -10,7 +10,7 @@
  * Invariants:
  *   - a pinned page gets no new owner: only a chunk with a single reference is kept;
  *   - an owner never sees the data of another: a chunk is handed out as zeroed, or as dirty;
- *   - a memory cgroup does not pay for what it has freed: charged pages are not kept;
+ *   - a memory cgroup is not charged for memory that it has freed: charged pages are not kept;
  *   - the pool has a limit, and a shrinker frees all of it when memory is short.
  *
  * Locks: pool_mutex guards set-up, tear-down and trimming. Each node has a spinlock for its lists,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * ADVISE: only purgeable memory is taken, only when memory is short and only from its maker; it
- * comes back zeroed when the maker asks for it.
+ * ADVISE: only purgeable buffers are purged, and only when memory is short; only the maker can make
+ * a buffer purgeable. WILLNEED allocates zeroed pages again.
  */
 #include <sys/uio.h>
 

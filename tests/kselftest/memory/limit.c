@@ -281,7 +281,7 @@ TEST_F(limit, lowering_that_of_a_user_frees_nothing)
 	EXPECT_EQ(0, alloc_as(self->dev, USER, MIB));
 }
 
-/* The user who allocated is charged for the lifetime of the buffer, whoever holds it. */
+/* The user who allocated is charged for the lifetime of the buffer, whichever user holds it. */
 TEST_F(limit, maker_is_charged_while_another_user_holds_the_buffer)
 {
 	int dev, fd;
