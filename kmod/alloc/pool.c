@@ -370,9 +370,8 @@ static const struct kernel_param_ops pool_bytes_ops = {
 	.get = param_get_ullong,
 };
 module_param_cb(pool_bytes, &pool_bytes_ops, &pool_bytes, 0644);
-MODULE_PARM_DESC(
-	pool_bytes,
-	"Limit in bytes of the pool of free chunks; 0: no pool; default: 1/64 of memory, at most 256 MiB");
+MODULE_PARM_DESC(pool_bytes,
+		 "Limit of the free chunks kept; 0: none; default: 1/64 of memory, at most 256 MiB");
 
 static int pool_shrinker_init(void)
 {
