@@ -201,7 +201,7 @@ static void *race_holder(void *data)
 	return NULL;
 }
 
-static void *race_teller(void *data)
+static void *race_event_poster(void *data)
 {
 	struct race *race = data;
 	struct tensor_import import;
@@ -218,7 +218,7 @@ static void *race_teller(void *data)
 TEST_F_TIMEOUT(event, readers_race_with_open_and_close_of_handles, 60)
 {
 	void *(*const work[])(void *) = { race_reader, race_reader, race_holder, race_holder,
-					  race_teller };
+					  race_event_poster };
 	struct race race = { .dev = self->other };
 	struct tensor_alloc alloc;
 	pthread_t thread[5];
