@@ -31,8 +31,8 @@ static enum status unknown_column(const struct kind *kind, const char *option, c
 	snprintf(text, sizeof(text), "%.*s", (int)len, name);
 	copy_text(safe, sizeof(safe), text);
 	near = nearest_word(text, names);
-	complain("%s: %s has no column \"%s\"%s%s%s; the columns are %s", option, kind->name, safe,
-		 near ? "; did you mean \"" : "", near ? near : "", near ? "\"?" : "", list);
+	complain("%s: %s has no column \"%s\"%s%s%s The columns are %s.", option, kind->name, safe,
+		 near ? "; did you mean \"" : ".", near ? near : "", near ? "\"?" : "", list);
 	return STATUS_USAGE;
 }
 
