@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: LGPL-2.1-only OR MIT
 #
 # What bash, zsh and fish offer behind `tensorstat`: every object, word and option that `tensorstat help`
-# names and no other, and only those that fit. A shell that is not installed is skipped.
+# names and no other, and only those that fit; tensorstat(1) names them, too. A shell that is not installed is
+# skipped.
 set -u
 . tests/shell/check.bash
 tensorstat=$(readlink -f "${1:-build}")/bin/tensorstat
@@ -92,5 +93,25 @@ fish_offers_what_fits() { what_fits fish; }
 
 bash_offers_files() { cd docs && offers bash "tensorstat plot from arch" "architecture.md"; }
 
+# Without font macros and escapes.
+man_page_names_what_the_help_names() {
+	local text word
+	text=$(sed 's/\\f[BIR]//g; s/\\-/-/g; s/^\.[A-Z]* //; s/"//g' man/tensorstat.1)
+	for word in $(objects_of_the_help) $(options_of_the_help) $(for o in buffer client export top monitor plot; do words_of_the_help $o; done); do
+		grep -qE -- "(^|[ [{])$word(\$|[] ,=])" <<<"$text" || { echo "$word is not in tensorstat(1)"; exit 1; }
+	done
+}
+
+man_page_names_every_check_of_doctor() {
+	local checks
+	checks=$(grep -ho 'finding_add(findings, "[^"]*"' tools/tensorstat/doctor/*.c | cut -d'"' -f2 | sort -u)
+	[ -n "$checks" ]
+	for check in $checks; do
+		sed -n '/^\.SH DOCTOR/,/^\.SH COLUMNS/p' man/tensorstat.1 | sed 's/\\-/-/g' | grep -qE "^\.BR? .*\b$check\b" ||
+			{ echo "$check is not in tensorstat(1)"; exit 1; }
+	done
+}
+
 check_all bash_offers_what_the_help_names bash_offers_what_fits bash_offers_files zsh_offers_what_the_help_names \
-	zsh_offers_what_fits fish_offers_what_the_help_names fish_offers_what_fits
+	zsh_offers_what_fits fish_offers_what_the_help_names fish_offers_what_fits man_page_names_what_the_help_names \
+	man_page_names_every_check_of_doctor
