@@ -64,7 +64,7 @@ static void doctor_misses_the_module(void **state)
 	assert_silent_about("fix:");
 }
 
-static void doctor_tells_of_secure_boot(void **state)
+static void doctor_warns_about_secure_boot(void **state)
 {
 	RECORD("/sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c",
 	       "\x06\0\0\0\x01");
@@ -232,7 +232,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		MACHINE(doctor_misses_the_module),
-		MACHINE(doctor_tells_of_secure_boot),
+		MACHINE(doctor_warns_about_secure_boot),
 		MACHINE(doctor_compares_versions),
 		MACHINE(doctor_looks_at_limits),
 		MACHINE(doctor_looks_at_huge_pages),

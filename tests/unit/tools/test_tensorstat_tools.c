@@ -233,7 +233,7 @@ static void top_stops_and_comes_back(void **state)
 	kill(pid, SIGCONT);
 	read_terminal(master, 500);
 	assert_int_equal(count("\033[?1049h"), 2);
-	/* ^Z: nobody would wake the leader of a session, so it does not stop, but comes back */
+	/* SIGTSTP does not stop the leader of a session: its process group is orphaned. */
 	kill(pid, SIGTSTP);
 	read_terminal(master, 500);
 	assert_int_equal(count("\033[?1049l"), 1);

@@ -133,7 +133,7 @@ const void **view_order(const struct view *v, const struct list *list, const str
 	for (size_t i = 0; i < list->n; i++) {
 		order[i] = &keyed[i];
 		keyed[i].row = row[i];
-		v->kind->columns[v->sort].put(&keyed[i].cell, row[i], o);
+		cell_put(&keyed[i].cell, &v->kind->columns[v->sort], row[i], o);
 	}
 	qsort(order, list->n, sizeof(*order), v->descending ? compare_falling : compare_rising);
 	for (size_t i = 0; i < list->n; i++)
