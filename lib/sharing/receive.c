@@ -5,6 +5,8 @@
  */
 #include "sharing/channel.h"
 
+#include "core/trace.h"
+
 #include <unistd.h>
 
 static void drop_held(struct held *h)
@@ -139,6 +141,7 @@ TENSOR_EXPORT tensor *tensor_recv(tensor_channel *ch)
 	tensor *t;
 	int err;
 
+	TRACE_SPAN("sharing", "tensor_recv");
 	if (!ch)
 		return tensor_fail_null(EINVAL, "recv: the channel is NULL");
 	pthread_mutex_lock(&ch->receiving);
@@ -153,5 +156,6 @@ TENSOR_EXPORT tensor *tensor_recv(tensor_channel *ch)
 			wire_reset(&ch->in);
 	}
 	pthread_mutex_unlock(&ch->receiving);
+	trace_tensor(&trace_span, t);
 	return scope_own(thread(), t);
 }
