@@ -29,6 +29,19 @@ static struct tensor_storage *storage_null(int code, const char *text)
 	return NULL;
 }
 
+/* The kernel had no number for the descriptor and dropped it. With a higher limit the next one has. */
+static struct tensor_storage *lost_storage(void)
+{
+	unsigned long long limit = fd_limit();
+
+	tensor_fail(
+		EMFILE,
+		"recv: the buffer is lost, as many files were open as RLIMIT_NOFILE permits (%llu%s); "
+		"close some, and open a new channel on both ends to get it",
+		limit, fd_limit_raise() ? ", raised for the next ones" : "");
+	return NULL;
+}
+
 /* What came with the message; the caller owns a reference. */
 static struct tensor_storage *come_storage(tensor_channel *ch)
 {
@@ -36,10 +49,10 @@ static struct tensor_storage *come_storage(tensor_channel *ch)
 	bool readonly = in->m.flags & WIRE_READONLY;
 	struct tensor_storage *s;
 
+	if (in->fd < 0 && in->lost)
+		return lost_storage();
 	if (in->fd < 0)
-		return in->lost ?
-			       storage_null(EMFILE, "no file descriptor was free for the buffer") :
-			       storage_null(EBADMSG, "the fd that is announced did not come");
+		return storage_null(EBADMSG, "the fd that is announced did not come");
 	s = import_storage(in->fd, (struct tensor_identity){ in->m.dev, in->m.ino });
 	if (s) {
 		close(in->fd);
