@@ -6,7 +6,6 @@
  */
 #include "base/trace.h"
 
-#include "base/error.h"
 #include "base/file_limit.h"
 #include "base/init.h"
 

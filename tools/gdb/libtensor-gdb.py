@@ -115,7 +115,7 @@ def history(t):
 
 
 def tensor_text(t):
-    if integer(t['keys']) >> KEY_NONE & 1:
+    if integer(t['keys']) == 1 << KEY_NONE:
         return 'released tensor' if integer(t['refs']) <= 0 else 'tensor_none'
     dtype, ndim, layout = integer(t['dtype']), integer(t['ndim']), integer(t['layout'])
     if not 0 < dtype < len(DTYPES) or ndim > MAX_DIMS or not 0 < layout < len(LAYOUTS) or integer(t['refs']) <= 0:
@@ -136,6 +136,8 @@ def tensor_text(t):
 
 def storage_text(s):
     refs, device = integer(s['refs']), device_text(s['device'])
+    if not 0 < integer(s['device']['type']) < len(DEVICES) or integer(s['device']['index']) < 0:
+        raise Unreadable('no storage is here')
     if refs <= 0:
         return 'released storage'
     parts = [f'{integer(s["nbytes"])} bytes at {integer(s["data"]):#x}', device, f'{refs} references',
