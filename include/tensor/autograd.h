@@ -57,10 +57,11 @@ void tensor_grad_leave(struct tensor_grad_guard *guard);
  * end, also by break, return and goto. */
 #define tensor_no_grad	       TENSOR_NO_GRAD_(TENSOR_PASTE_(tensor_grad_guard_, __COUNTER__))
 #define TENSOR_NO_GRAD_(guard) TENSOR_NO_GRAD__(guard)
-#define TENSOR_NO_GRAD__(guard)                                                   \
-	for (struct tensor_grad_guard __attribute__((cleanup(tensor_grad_leave))) \
-	     guard = tensor_grad_enter(false);                                    \
-	     guard.once; guard.once = false)
+#define TENSOR_NO_GRAD__(guard)                                                      \
+	for (struct tensor_grad_guard guard                                          \
+	     __attribute__((cleanup(tensor_grad_leave))) = tensor_grad_enter(false), \
+	     *guard##_once = &guard;                                                 \
+	     guard##_once; guard##_once = NULL)
 
 /* ---- inspection of the graph ---- */
 
