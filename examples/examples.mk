@@ -1,7 +1,17 @@
 # SPDX-License-Identifier: LGPL-2.1-only OR MIT
 #
-# Three programs that train on shared memory. `make demo` executes them here, `make demo-vm` in a guest
-# on the module.
+# Programs of one file and one topic each, which tests/shell/examples.sh executes; and three programs that
+# train on shared memory: `make demo` executes them here, `make demo-vm` in a guest on the module.
+
+EXAMPLES := $(patsubst examples/%.c,$(B)/examples/%,$(wildcard examples/*.c))
+
+$(B)/examples/%: examples/%.c $(wildcard include/tensor/*.h) $(GEN)/include/tensor/ops.h | $(LIB_SO) $(B)/libtensor.so
+	@mkdir -p $(@D)
+	$(call say,CC,$@)
+	$(Q)$(CC) $(CPPFLAGS_ALL) -std=gnu11 $(CFLAGS) $(WARN) $(SANITIZE) -o $@ $< -L$(B) -ltensor \
+		-Wl,-rpath,'$$ORIGIN/..' -lm -pthread
+
+ALL += $(EXAMPLES)
 
 DIGITS     := $(addprefix $(B)/bin/digits-,loader trainer watcher)
 DIGITS_DIR := examples/digits

@@ -17,6 +17,8 @@ DATADIR      ?= $(PREFIX)/share
 MANDIR       ?= $(DATADIR)/man
 PKGCONFIGDIR ?= $(LIBDIR)/pkgconfig
 CMAKEDIR     ?= $(LIBDIR)/cmake/tensor
+# gdb looks in its own DATADIR/gdb/auto-load for the path of a library.
+GDBDIR       ?= $(DATADIR)/gdb/auto-load$(LIBDIR)
 COMPDIR      ?= $(DATADIR)/bash-completion/completions
 ZSHCOMPDIR   ?= $(DATADIR)/zsh/site-functions
 FISHCOMPDIR  ?= $(DATADIR)/fish/vendor_completions.d
@@ -29,7 +31,7 @@ DKMSDIR     = $(SRCDIR)/tensor-$(VERSION)
 SYSTEM_PREFIX := $(shell case '$(PREFIX)' in (/usr | /usr/local) echo yes ;; (*) echo no ;; esac)
 FILLED := $(B)/install
 
-INSTALL_VARIABLES := DESTDIR PREFIX BINDIR LIBDIR INCLUDEDIR DATADIR MANDIR PKGCONFIGDIR CMAKEDIR COMPDIR ZSHCOMPDIR \
+INSTALL_VARIABLES := DESTDIR PREFIX BINDIR LIBDIR INCLUDEDIR DATADIR MANDIR PKGCONFIGDIR CMAKEDIR GDBDIR COMPDIR ZSHCOMPDIR \
 	FISHCOMPDIR SYSLIBDIR DKMSDIR SYSTEM_PREFIX VERSION SOVERSION V
 
 # Entries of files that keep their names: $(call into,MODE,FILES,FOLDER).
@@ -48,7 +50,7 @@ INSTALL_dev += link:libtensor.so.$(SOVERSION):LIBDIR/libtensor.so \
 	fill:packaging/tensor.pc.in:PKGCONFIGDIR/tensor.pc \
 	fill:packaging/tensorConfig.cmake.in:CMAKEDIR/tensorConfig.cmake \
 	fill:packaging/tensorConfigVersion.cmake.in:CMAKEDIR/tensorConfigVersion.cmake \
-	$(call into,0644,$(wildcard man/*.3),MANDIR/man3)
+	$(call into,0644,$(wildcard man/*.3),MANDIR/man3) 0644:tools/gdb/libtensor-gdb.py:GDBDIR/libtensor.so.$(VERSION)-gdb.py
 INSTALL_tools += $(call into,0755,$(TENSORSTAT),BINDIR) \
 	$(call into,0644,$(wildcard man/*.1),MANDIR/man1) \
 	$(foreach f,$(call tool_files,*.bash),0644:$(f):COMPDIR/$(basename $(notdir $(f)))) \

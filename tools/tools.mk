@@ -19,6 +19,6 @@ $(B)/obj/tools/%.o: tools/%.c
 $(TENSORSTAT): $(TENSORSTAT_OBJ)
 	@mkdir -p $(@D)
 	$(call say,LD,$@)
-	$(Q)$(CC) $(LDFLAGS) $(SANITIZE) -o $@ $^ $(LIBNL_LIBS)
+	$(Q)$(CC) $(LDFLAGS) $(SANITIZE) -o $@ $^ $(LIBNL_LIBS) -lm
 
 -include $(TENSORSTAT_OBJ:.o=.d)

@@ -10,8 +10,8 @@
 extern "C" {
 #endif
 
-/* Set whether t, of a floating or complex dtype, requires a gradient. 0 or EINVAL: another dtype, or
- * false for the result of a recorded operator (detach it instead). */
+/* Set whether t, of a floating or complex dtype, requires a gradient. 0, or EINVAL for another dtype
+ * and for clearing it on the result of a recorded operator (detach that instead). */
 int tensor_set_requires_grad(tensor *t, bool requires_grad);
 bool tensor_requires_grad(const tensor *t);
 /* True unless a recorded operator returned the tensor. */
@@ -57,10 +57,11 @@ void tensor_grad_leave(struct tensor_grad_guard *guard);
  * end, also by break, return and goto. */
 #define tensor_no_grad	       TENSOR_NO_GRAD_(TENSOR_PASTE_(tensor_grad_guard_, __COUNTER__))
 #define TENSOR_NO_GRAD_(guard) TENSOR_NO_GRAD__(guard)
-#define TENSOR_NO_GRAD__(guard)                                                   \
-	for (struct tensor_grad_guard __attribute__((cleanup(tensor_grad_leave))) \
-	     guard = tensor_grad_enter(false);                                    \
-	     guard.once; guard.once = false)
+#define TENSOR_NO_GRAD__(guard)                                                      \
+	for (struct tensor_grad_guard guard                                          \
+	     __attribute__((cleanup(tensor_grad_leave))) = tensor_grad_enter(false), \
+	     *guard##_once = &guard;                                                 \
+	     guard##_once; guard##_once = NULL)
 
 /* ---- inspection of the graph ---- */
 

@@ -20,8 +20,8 @@
  * 	ESTALE	the buffer belonged to the parent before fork(): the child has its mapping and can
  * 		read and write it, but has no handle of it
  * 	EIDRM	the buffer was revoked
- * 	EACCES	a right that the buffer's handle or descriptor in this process does not have; or this
- * 		process could not open /dev/tensor, which the operation needs
+ * 	EACCES	a right that the buffer's handle or descriptor in this process does not have; or
+ * 		this process could not open /dev/tensor, which the operation needs
  * 	EMFILE	the limit of file descriptors is reached
  *
  * Threads. All functions may be called from any thread. Seal, revoke and purgeable take memory away
@@ -43,7 +43,7 @@ extern "C" {
 
 /* ---- rights ---- */
 
-/* What the holder of a descriptor may do, in any process. Rights are never added later. The values
+/* Rights of the holder of a descriptor, in any process. Rights are never added later. The values
  * are those of TENSOR_RIGHT_* in <linux/tensor.h>. */
 #define TENSOR_BUFFER_READ   (1u << 0) /* map for reading */
 #define TENSOR_BUFFER_WRITE  (1u << 1) /* map for writing; change the descriptor */

@@ -17,7 +17,7 @@
 extern "C" {
 #endif
 
-/* How a file's data gets into memory. */
+/* Ways to load a file's data. */
 enum tensor_map {
 	TENSOR_MAP_NONE = 0, /* read it */
 	/*

@@ -60,10 +60,13 @@ void tensor_scope_leave(struct tensor_scope_guard *guard);
  */
 #define tensor_scope	     TENSOR_SCOPE_(TENSOR_PASTE_(tensor_guard_, __COUNTER__))
 #define TENSOR_SCOPE_(guard) TENSOR_SCOPE__(guard)
-#define TENSOR_SCOPE__(guard)                                                       \
-	for (struct tensor_scope_guard __attribute__((cleanup(tensor_scope_leave))) \
-	     guard = tensor_scope_enter();                                          \
-	     guard.once; guard.once = false)
+/* The pointer is the condition so that compilers see that the loop runs once: what is assigned in a scope is set
+ * behind it. */
+#define TENSOR_SCOPE__(guard)                                                     \
+	for (struct tensor_scope_guard guard                                      \
+	     __attribute__((cleanup(tensor_scope_leave))) = tensor_scope_enter(), \
+	     *guard##_once = &guard;                                              \
+	     guard##_once; guard##_once = NULL)
 
 /* ---- properties ---- */
 

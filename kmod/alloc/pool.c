@@ -10,7 +10,7 @@
  * Invariants:
  *   - a pinned page gets no new owner: only a chunk with a single reference is kept;
  *   - an owner never sees the data of another: a chunk is handed out as zeroed, or as dirty;
- *   - a memory cgroup does not pay for what it has freed: charged pages are not kept;
+ *   - a memory cgroup is not charged for memory that it has freed: charged pages are not kept;
  *   - the pool has a limit, and a shrinker frees all of it when memory is short.
  *
  * Locks: pool_mutex guards set-up, tear-down and trimming. Each node has a spinlock for its lists,
@@ -370,9 +370,8 @@ static const struct kernel_param_ops pool_bytes_ops = {
 	.get = param_get_ullong,
 };
 module_param_cb(pool_bytes, &pool_bytes_ops, &pool_bytes, 0644);
-MODULE_PARM_DESC(
-	pool_bytes,
-	"Limit in bytes of the pool of free chunks; 0: no pool; default: 1/64 of memory, at most 256 MiB");
+MODULE_PARM_DESC(pool_bytes,
+		 "Limit of the free chunks kept; 0: none; default: 1/64 of memory, at most 256 MiB");
 
 static int pool_shrinker_init(void)
 {

@@ -162,7 +162,7 @@ static void memlock_limit_is_enomem(struct kunit *test)
 	long before = locked();
 
 	if (before > 24)
-		kunit_skip(test, "somebody else has locked memory");
+		kunit_skip(test, "another process has locked memory");
 	KUNIT_ASSERT_EQ(test, pin(&p, at, BYTES, true), 0);
 	KUNIT_EXPECT_EQ(test, pin(&q, at, 25 * PAGE_SIZE, true), -ENOMEM);
 	KUNIT_EXPECT_EQ(test, locked() - before, PAGES);

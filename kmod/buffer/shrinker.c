@@ -2,9 +2,9 @@
 /*
  * The shrinker: frees the pages of purgeable buffers when memory is short, oldest buffer first.
  *
- * The mappings of a purged buffer stay and are empty; its owner learns of the loss when it asks for
- * the memory back (../ioctl/advise.c). Only its owner can hold a purgeable buffer, so no other
- * process loses memory.
+ * The mappings of a purged buffer stay and are empty; WILLNEED reports the purge to the owner
+ * (../ioctl/advise.c). Only its owner can hold a purgeable buffer, so no other process loses
+ * memory.
  *
  * The shrinker runs in any task that allocates, so it waits for no lock. It takes no reference,
  * because dropping one could evict a buffer: eviction waits for the buffer's lock and removes the

@@ -25,7 +25,7 @@ struct tensor_entry {
  * @root: the entries
  */
 struct tensor_table {
-	spinlock_t lock;
+	spinlock_t lock; /* guards root */
 	struct rb_root root;
 };
 

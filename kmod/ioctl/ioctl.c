@@ -182,7 +182,7 @@ struct ioctl_op {
 
 /* @last: the last member of the first version, which never changes. */
 #define OP(nr, fn, type, last, ...)                                                              \
-	[(nr)-TENSOR_IOC_QUERY] = {                                                              \
+	[_IOC_NR(nr) - TENSOR_IOC_BASE] = {                                                      \
 		.run = fn,                                                                       \
 		.size = sizeof(type) +                                                           \
 			BUILD_BUG_ON_ZERO(sizeof(type) > sizeof_field(struct tensor_call, arg)), \

@@ -144,13 +144,13 @@ put_fd:
 int tensor_export(struct tensor_call *call)
 {
 	struct tensor_export *arg = &call->arg.export;
+	bool unsupported = arg->flags & ~TENSOR_EXPORT_FLAGS || arg->rights & ~TENSOR_RIGHTS_ALL;
 	struct tensor_hold hold;
 	struct file *file;
 	int err;
 
-	err = tensor_call_begin(
-		call, arg->flags & ~TENSOR_EXPORT_FLAGS || arg->rights & ~TENSOR_RIGHTS_ALL,
-		!arg->rights || arg->__reserved, arg->handle, &hold);
+	err = tensor_call_begin(call, unsupported, !arg->rights || arg->__reserved, arg->handle,
+				&hold);
 	if (err)
 		return err;
 	file = export_file(arg, &hold);

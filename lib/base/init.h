@@ -10,6 +10,7 @@
 #define INIT_TABLES	   101 /* generated: entries of the dispatcher */
 #define INIT_KERNELS	   102 /* kernel tables of the CPU and of LAPACK */
 #define INIT_AUTOGRAD	   103 /* generated: entries of the autograd key */
+#define INIT_TRACE	   109 /* the file of TENSOR_TRACE */
 #define INIT_MEMORY	   110 /* arenas and mappings of private memory */
 #define INIT_CACHE	   111
 #define INIT_DEVICE_FILE   112

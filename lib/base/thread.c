@@ -10,6 +10,7 @@
 #include <stdlib.h>
 
 __thread struct tensor_thread *tensor_thread_ptr;
+uint32_t thread_first_include;
 
 static pthread_key_t exit_key;
 static pthread_once_t exit_once = PTHREAD_ONCE_INIT;
@@ -45,6 +46,7 @@ struct tensor_thread *tensor_thread_init(void)
 	if (!th)
 		return &last_resort;
 	th->grad_enabled = true;
+	th->include = thread_first_include;
 	pthread_once(&exit_once, make_exit_key);
 	pthread_setspecific(exit_key, th);
 	tensor_thread_ptr = th;

@@ -9,6 +9,9 @@
 #define MAGAZINE      64
 #define BLOCK_CLASSES 64
 
+/* Structs of tensors that a scope released, before they are used again (storage/magazine.h). */
+#define HELD_TENSORS 64
+
 struct magazine {
 	unsigned n;
 	void *slot[MAGAZINE];
@@ -20,12 +23,18 @@ struct tensor_thread {
 	uint32_t scope_depth, scope_n, scope_cap;
 	tensor **scope;
 	struct magazine blocks[BLOCK_CLASSES];
-	void *autograd; /* struct autograd_thread, owned by lib/autograd */
+	unsigned held_at; /* the oldest of held[] */
+	void *held[HELD_TENSORS];
+	const struct traced_op *traced; /* the innermost operator that TENSOR_TRACE records */
+	void *autograd;			/* struct autograd_thread, owned by lib/autograd */
 	struct tensor_error error;
 };
 
 extern __thread struct tensor_thread *tensor_thread_ptr __attribute__((tls_model("initial-exec")));
 struct tensor_thread *tensor_thread_init(void);
+
+/* Keys that a new thread includes. Written at load. */
+extern uint32_t thread_first_include;
 
 static inline struct tensor_thread *thread(void)
 {

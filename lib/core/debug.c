@@ -7,27 +7,66 @@
 #include "storage/heap.h"
 #include "storage/magazine.h"
 
+#include <stdio.h>
+#include <stdlib.h>
+
+#define PLACE_TEXT 512
+
+/* "  made by tensor_add, called at train.c:12" */
+static void print_place(const char *what, struct call_place place)
+{
+	char text[PLACE_TEXT];
+
+	fprintf(stderr, "  %s by %s, called at %s\n", what, place.function,
+		call_place_text(place.at, text, sizeof(text)));
+}
+
+static void print_release(struct call_place place)
+{
+	char text[PLACE_TEXT];
+
+	if (!strcmp(place.function, "?")) /* tensor_release() jumps, which leaves no frame */
+		fprintf(stderr, "  released at %s\n",
+			call_place_text(place.at, text, sizeof(text)));
+	else if (strcmp(place.function, "tensor_scope_leave"))
+		print_place("released", place);
+	else
+		fprintf(stderr,
+			"  released by the scope that ended at %s; tensor_keep() takes a result out of its "
+			"scope\n",
+			call_place_text(place.at, text, sizeof(text)));
+}
+
 void debug_dead(const tensor *t, const char *function)
 {
-	debug_die("%s: the tensor at %p was released; it was made by %s", function, (const void *)t,
-		  debug_memory ? t->made_by : "? (TENSOR_DEBUG=1 tells)");
+	if (!debug_memory)
+		debug_die(
+			"%s: the tensor at %p was released, by tensor_release() or by the end of its "
+			"scope, out of which tensor_keep() takes it; TENSOR_DEBUG=1 tells where",
+			function, (const void *)t);
+	fprintf(stderr, "libtensor: %s: the tensor at %p was released\n", function,
+		(const void *)t);
+	print_place("used", call_place());
+	print_place("made", t->made);
+	print_release(t->released);
+	abort();
 }
 
 void debug_released(const tensor *t)
 {
-	if (debug_memory)
-		debug_dead(t, debug_caller());
+	debug_dead(t, call_place().function);
 }
 
 static void tensor_taken(void *block)
 {
-	((tensor *)block)->made_by = debug_caller();
+	((tensor *)block)->made = call_place();
 }
 
 static void tensor_kept(void *block)
 {
 	tensor *t = block;
 
+	t->released = call_place();
 	t->storage = NULL;
 	t->base = NULL;
 	t->data = NULL;

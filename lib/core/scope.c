@@ -17,10 +17,20 @@ TENSOR_EXPORT struct tensor_scope_guard tensor_scope_enter(void)
 					    .once = true };
 }
 
+/* The structs of the last results of a scope are held back, so that the use of one that was returned out of it
+ * by mistake finds no other tensor there. Of a few only: held structs cost lines of the cache. */
+#define HELD_OF_SCOPE 16
+
 TENSOR_EXPORT void tensor_scope_leave(struct tensor_scope_guard *guard)
 {
 	struct tensor_thread *th = thread();
 
+	for (int i = 0; i < HELD_OF_SCOPE && th->scope_n > guard->mark; i++) {
+		tensor *t = th->scope[--th->scope_n];
+
+		if (tensor_ref_last(t, REF_HOLDER))
+			tensor_free_held(t);
+	}
 	while (th->scope_n > guard->mark)
 		tensor_put(th->scope[--th->scope_n]);
 	/* Not one less: scopes inside may have been left by longjmp(). */

@@ -155,12 +155,13 @@ static void free_struct(tensor *t)
 	block_give(CLASS_TENSOR, t);
 }
 
-void tensor_free(tensor *t)
+/* Drops what t refers to; false for tensor_none, whose struct is not to be freed. */
+static inline __attribute__((always_inline)) bool end_tensor(tensor *t)
 {
 	if (unlikely(atomic_load_explicit(&t->refs, memory_order_relaxed) <= 0))
 		debug_dead(t, "release");
 	if (unlikely(t == tensor_none))
-		return;
+		return false;
 	if (unlikely(t->autograd_meta))
 		tensor_autograd_hooks.free_meta(t->autograd_meta);
 	if (unlikely(t->ext))
@@ -169,11 +170,23 @@ void tensor_free(tensor *t)
 		storage_put(t->storage);
 	if (t->base)
 		tensor_ref_drop(t->base, REF_VIEW);
-	/* Until another tensor is made of it, whoever uses it is told. Release: see storage_of() in
+	/* Until another tensor is made of it, its use is an error. Release: see storage_of() in
 	 * referrers.c. */
 	atomic_store_explicit(&t->refs, 0, memory_order_release);
 	t->keys = KEY_BIT(KEY_NONE);
-	free_struct(t);
+	return true;
+}
+
+void tensor_free(tensor *t)
+{
+	if (end_tensor(t))
+		free_struct(t);
+}
+
+void tensor_free_held(tensor *t)
+{
+	if (end_tensor(t))
+		block_hold(t);
 }
 
 /* Fills what does not depend on geometry. */

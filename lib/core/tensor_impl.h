@@ -10,6 +10,7 @@
 #ifndef TENSOR_IMPL_H
 #define TENSOR_IMPL_H
 
+#include "base/call_place.h"
 #include "base/dtype.h"
 #include "base/error.h"
 #include "base/thread.h"
@@ -61,9 +62,9 @@ struct tensor {
 	tensor *base; /* owned; the root of the chain of views, never a view itself */
 	struct autograd_meta *autograd_meta; /* owned by lib/autograd, see tensor_autograd_hooks */
 	struct tensor_extension *ext;	     /* owned; NULL for a strided tensor of plain numbers */
-	const char *made_by;		     /* with TENSOR_DEBUG: the function that was called */
 	int64_t sizes[TENSOR_MAX_DIMS];
 	int64_t strides[TENSOR_MAX_DIMS];
+	struct call_place made, released; /* with TENSOR_DEBUG */
 };
 
 /* Autograd's side of a tensor's life; lib/autograd sets it at load. */
@@ -76,6 +77,8 @@ struct tensor_autograd_hooks {
 extern struct tensor_autograd_hooks tensor_autograd_hooks;
 
 void tensor_free(tensor *t);
+/* The same, but no tensor is made of the struct soon: see block_hold(). */
+void tensor_free_held(tensor *t);
 
 static inline void extension_put(struct tensor_extension *x)
 {
@@ -108,16 +111,23 @@ static inline void tensor_ref_add(tensor *t, int64_t unit)
 		atomic_fetch_add_explicit(&t->refs, unit, memory_order_relaxed);
 }
 
-/* As ref_put(): the last reference is not written. */
-static inline void tensor_ref_drop(tensor *t, int64_t unit)
+/* Drops a reference as ref_put() does; true if t is to be freed. The last reference is not written. */
+static inline bool tensor_ref_last(tensor *t, int64_t unit)
 {
 	int64_t n = atomic_load_explicit(&t->refs, memory_order_acquire);
 
 	if (n <= unit) /* less: it was released before */
-		tensor_free(t);
-	else if (__libc_single_threaded)
+		return true;
+	if (__libc_single_threaded) {
 		atomic_store_explicit(&t->refs, n - unit, memory_order_relaxed);
-	else if (atomic_fetch_sub_explicit(&t->refs, unit, memory_order_acq_rel) == unit)
+		return false;
+	}
+	return atomic_fetch_sub_explicit(&t->refs, unit, memory_order_acq_rel) == unit;
+}
+
+static inline void tensor_ref_drop(tensor *t, int64_t unit)
+{
+	if (tensor_ref_last(t, unit))
 		tensor_free(t);
 }
 
@@ -133,11 +143,11 @@ static inline void tensor_put(tensor *t)
 		tensor_ref_drop(t, REF_HOLDER);
 }
 
-/* Not cold: the caller stays in one piece, in which debug_caller() finds its name. */
+/* Not cold: the caller stays in one piece, in which call_place() finds its name. */
 void debug_released(const tensor *t);
 
-/* False for NULL. Public functions check their arguments with it: with TENSOR_DEBUG=1 it ends the program if t
- * was released. */
+/* False for NULL. Public functions check their arguments with it: it ends the program if t was released and no
+ * other tensor was made of its struct. */
 static inline bool tensor_given(const tensor *t)
 {
 	if (unlikely(t && atomic_load_explicit(&t->refs, memory_order_relaxed) <= 0))

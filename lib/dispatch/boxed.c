@@ -332,10 +332,10 @@ int dispatch_fallback_list(const struct tensor_op *op, uint32_t keys, const tens
 	return err ? err : n;
 }
 
-static int call_boxed(const tensor_op *op, const tensor_value *args, int nargs, tensor_value *rets,
-		      int nrets)
+int boxed_call_past(const tensor_op *op, uint32_t skip, const tensor_value *args, int nargs,
+		    tensor_value *rets, int nrets)
 {
-	struct unboxer u = { op, args, nargs, rets, nrets, 0, 0 };
+	struct unboxer u = { op, args, nargs, rets, nrets, 0, 0, skip };
 
 	if (!op)
 		return tensor_fail(ENOENT, "boxed call: there is no such operator");
@@ -372,7 +372,7 @@ static int own_values(tensor_value *rets, int nrets)
 TENSOR_EXPORT int tensor_op_call(const tensor_op *op, const tensor_value *args, int nargs,
 				 tensor_value *rets, int nrets)
 {
-	int err = call_boxed(op, args, nargs, rets, nrets);
+	int err = boxed_call_past(op, 0, args, nargs, rets, nrets);
 
 	/* In-place and out forms return an argument: its ownership stays as it was. */
 	return !err && op->variant == VARIANT_FUNCTION ? own_values(rets, nrets) : err;
@@ -400,7 +400,7 @@ TENSOR_EXPORT int tensor_op_call_below(const tensor_op *op, enum tensor_key key,
 		return tensor_fail(EINVAL, "call_below: %d is no key", (int)key);
 	/* Results go back to the caller of the fallback, which hands them to the scope. */
 	th->exclude |= KEY_BIT(KEY_NONE) - KEY_BIT(key);
-	err = call_boxed(op, args, nargs, rets, nrets);
+	err = boxed_call_past(op, 0, args, nargs, rets, nrets);
 	th->exclude = before;
 	return err;
 }

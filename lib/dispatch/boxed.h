@@ -11,8 +11,24 @@ struct unboxer {
 	int nargs;
 	tensor_value *rets;
 	int nrets, filled;
-	int err; /* the first error; everything after it is a no-op */
+	int err;       /* the first error; everything after it is a no-op */
+	uint32_t skip; /* keys that this call passes by; the calls inside of it do not */
 };
+
+/* The function that the operator's tables have for arguments with these keys; NULL with u->err set. */
+static inline tensor_kernel unbox_function(struct unboxer *u, uint32_t keys)
+{
+	uint32_t ks = dispatch_keys(thread(), op_mask(u->op) & ~u->skip, keys);
+
+	if (likely(ks))
+		return op_function(u->op, top_key(ks));
+	u->err = dispatch_missing(u->op, keys);
+	return NULL;
+}
+
+/* As tensor_op_call(), without the functions for the keys of `skip`, and results are owned by the caller. */
+int boxed_call_past(const struct tensor_op *op, uint32_t skip, const tensor_value *args, int nargs,
+		    tensor_value *rets, int nrets);
 
 tensor *unbox_tensor(struct unboxer *u, int i, bool required, tensor *def);
 tensor *unbox_optional_tensor(struct unboxer *u, int i, bool required, tensor *def);

@@ -82,7 +82,7 @@ static int check_metadata(tensor_archive *a)
 		qsort(a->metadata, (size_t)a->nmetadata, sizeof(*a->metadata), by_key);
 	for (int64_t i = 1; i < a->nmetadata; i++)
 		if (!by_key(&a->metadata[i - 1], &a->metadata[i]))
-			return file_fail(&a->file, EBADMSG, "metadata '%.100s' is there twice",
+			return file_fail(&a->file, EBADMSG, "metadata '%.100s' occurs twice",
 					 a->metadata[i].key);
 	return 0;
 }
@@ -98,7 +98,7 @@ int archive_index(tensor_archive *a)
 		qsort_r(a->sorted, (size_t)a->n, sizeof(*a->sorted), by_name, a->entry);
 	for (int64_t i = 1; i < a->n; i++)
 		if (!by_name(&a->sorted[i - 1], &a->sorted[i], a->entry))
-			return file_fail(&a->file, EBADMSG, "'%.100s' is there twice",
+			return file_fail(&a->file, EBADMSG, "'%.100s' occurs twice",
 					 a->entry[a->sorted[i]].name);
 	return check_metadata(a);
 }
@@ -166,7 +166,7 @@ TENSOR_EXPORT const struct tensor_metadata *tensor_archive_metadata(const tensor
 
 /* ---- checks for writers ---- */
 
-bool text_is_utf8(const char *s, size_t n)
+bool archive_text_is_utf8(const char *s, size_t n)
 {
 	static const uint32_t first[] = { 0, 0x80, 0x800, 0x10000 };
 	const unsigned char *p = (const unsigned char *)s;
@@ -209,16 +209,16 @@ int archive_check_names(const char *op, const struct tensor_named *tensors, int6
 
 		if (!tensor_given(tensors[i].t))
 			err = null_argument_code(op);
-		else if (!name || !*name || !text_is_utf8(name, strlen(name)))
+		else if (!name || !*name || !archive_text_is_utf8(name, strlen(name)))
 			err = tensor_fail(EINVAL,
-					  "%s: the name of tensor %lld is empty or no UTF-8", op,
+					  "%s: the name of tensor %lld is empty or not UTF-8", op,
 					  (long long)i);
 	}
 	if (!err && n)
 		qsort(names, (size_t)n, sizeof(*names), by_text);
 	for (int64_t i = 1; i < n && !err; i++)
 		if (!strcmp(names[i - 1], names[i]))
-			err = tensor_fail(EINVAL, "%s: '%.100s' is there twice", op, names[i]);
+			err = tensor_fail(EINVAL, "%s: '%.100s' occurs twice", op, names[i]);
 	free(names);
 	return err;
 }

@@ -23,7 +23,7 @@ int file_open(struct file *f, const char *op, const char *path,
 	if (options)
 		f->options = *options;
 	if (f->options.map > TENSOR_MAP_PRIVATE)
-		return tensor_fail(EINVAL, "%s: %d is no way to map", op, f->options.map);
+		return tensor_fail(EINVAL, "%s: unknown map mode %d", op, f->options.map);
 	f->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	if (f->fd < 0 || fstat(f->fd, &st) < 0) {
 		err = tensor_fail(errno, "%s: %s: %s", op, path, strerror(errno));

@@ -69,28 +69,28 @@ void file_rewrite(struct file_out *f, const void *data, uint64_t n, uint64_t off
  * 0. */
 int file_finish(struct file_out *f, int err);
 
-/* Detached copy or alias of t on the CPU in row-major order, or in column-major order if `fortran`
- * is not NULL and t has it. Owned by the caller. */
+/* Detached alias or copy of t on the CPU in row-major order. A column-major t keeps its order if
+ * `fortran` is not NULL; *fortran is then set. Owned. NULL with the error set. */
 tensor *file_contiguous(tensor *t, bool *fortran);
 
 /* ---- little-endian integers ---- */
 
-static inline uint16_t get16(const unsigned char *p)
+static inline uint16_t file_get16(const unsigned char *p)
 {
 	return (uint16_t)(p[0] | p[1] << 8);
 }
 
-static inline uint32_t get32(const unsigned char *p)
+static inline uint32_t file_get32(const unsigned char *p)
 {
-	return get16(p) | (uint32_t)get16(p + 2) << 16;
+	return file_get16(p) | (uint32_t)file_get16(p + 2) << 16;
 }
 
-static inline uint64_t get64(const unsigned char *p)
+static inline uint64_t file_get64(const unsigned char *p)
 {
-	return get32(p) | (uint64_t)get32(p + 4) << 32;
+	return file_get32(p) | (uint64_t)file_get32(p + 4) << 32;
 }
 
-static inline unsigned char *put(unsigned char *p, uint64_t v, int bytes)
+static inline unsigned char *file_put(unsigned char *p, uint64_t v, int bytes)
 {
 	for (int i = 0; i < bytes; i++)
 		*p++ = (unsigned char)(v >> 8 * i);

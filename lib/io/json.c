@@ -136,35 +136,37 @@ bool json_string(struct json *j, char **text)
 		return false;
 	j->p++;
 	*to = '\0';
-	return text_is_utf8(*text, (size_t)(to - *text));
+	return archive_text_is_utf8(*text, (size_t)(to - *text));
+}
+
+/* Append c to `to`, or only count it if `to` is NULL. */
+static void append(char *to, size_t *n, char c)
+{
+	if (to)
+		to[*n] = c;
+	++*n;
 }
 
 size_t json_quote(char *to, const char *text)
 {
 	static const char digits[] = "0123456789abcdef";
 	size_t n = 0;
-	char sink[6];
 
-#define PUT(c) (*(to ? to + n : sink) = (c), n++)
-	PUT('"');
+	append(to, &n, '"');
 	for (; *text; text++) {
 		unsigned char c = (unsigned char)*text;
 
-		if (c == '"' || c == '\\') {
-			PUT('\\');
-			PUT((char)c);
-		} else if (c < ' ') {
-			PUT('\\');
-			PUT('u');
-			PUT('0');
-			PUT('0');
-			PUT(digits[c >> 4]);
-			PUT(digits[c & 15]);
-		} else {
-			PUT((char)c);
+		if (c >= ' ') {
+			if (c == '"' || c == '\\')
+				append(to, &n, '\\');
+			append(to, &n, (char)c);
+			continue;
 		}
+		for (const char *p = "\\u00"; *p; p++)
+			append(to, &n, *p);
+		append(to, &n, digits[c >> 4]);
+		append(to, &n, digits[c & 15]);
 	}
-	PUT('"');
-#undef PUT
+	append(to, &n, '"');
 	return n;
 }

@@ -29,7 +29,8 @@ int64_t npy_header_length(struct file *f, const unsigned char *prefix)
 		return file_fail(f, EBADMSG, "not a .npy file");
 	if (major < 1 || major > 3 || prefix[7])
 		return file_fail(f, EOPNOTSUPP, ".npy version %d.%d is unknown", major, prefix[7]);
-	length = major == 1 ? 10 + (uint64_t)get16(prefix + 8) : 12 + (uint64_t)get32(prefix + 8);
+	length = major == 1 ? 10 + (uint64_t)file_get16(prefix + 8) :
+			      12 + (uint64_t)file_get32(prefix + 8);
 	if (length > NPY_HEADER_MAX)
 		return file_fail(f, EBADMSG, "a header of %llu bytes", (unsigned long long)length);
 	return (int64_t)length;
@@ -46,7 +47,7 @@ static void skip_space(struct literal *l)
 		l->p++;
 }
 
-static bool take(struct literal *l, char c)
+static bool npy_take(struct literal *l, char c)
 {
 	skip_space(l);
 	if (l->p == l->end || *l->p != c)
@@ -82,7 +83,7 @@ static bool take_string(struct literal *l, char *buf, size_t size)
 		buf[n++] = *l->p++;
 	}
 	buf[n] = '\0';
-	return take(l, quote);
+	return npy_take(l, quote);
 }
 
 static bool take_size(struct literal *l, int64_t *value)
@@ -103,18 +104,18 @@ static int read_shape(struct file *f, struct literal *l, struct npy *npy)
 {
 	bool comma = true;
 
-	if (!take(l, '('))
-		return file_fail(f, EBADMSG, "the header's shape is no tuple");
-	for (npy->ndim = 0; !take(l, ')'); npy->ndim++) {
+	if (!npy_take(l, '('))
+		return file_fail(f, EBADMSG, "the header's shape is not a tuple");
+	for (npy->ndim = 0; !npy_take(l, ')'); npy->ndim++) {
 		if (npy->ndim == TENSOR_MAX_DIMS)
 			return file_fail(f, EOPNOTSUPP, "more than %d dimensions", TENSOR_MAX_DIMS);
 		if (!comma || !take_size(l, &npy->sizes[npy->ndim]))
 			return file_fail(f, EBADMSG, "the header's shape cannot be read");
-		comma = take(l, ',');
+		comma = npy_take(l, ',');
 	}
 	/* (3) is an integer in Python, (3,) a tuple. */
 	if (npy->ndim == 1 && !comma)
-		return file_fail(f, EBADMSG, "the header's shape is no tuple");
+		return file_fail(f, EBADMSG, "the header's shape is not a tuple");
 	return 0;
 }
 
@@ -124,7 +125,7 @@ static int read_dtype(struct file *f, struct literal *l, struct npy *npy)
 
 	skip_space(l);
 	if (l->p < l->end && *l->p == '[')
-		return file_fail(f, EOPNOTSUPP, "an array of records");
+		return file_fail(f, EOPNOTSUPP, "structured dtypes are not supported");
 	if (!take_string(l, text, sizeof(text)))
 		return file_fail(f, EBADMSG, "the header's descr cannot be read");
 	for (size_t i = 0; i < ARRAY_SIZE(descriptions); i++) {
@@ -162,13 +163,13 @@ static int read_dictionary(struct file *f, struct literal *l, struct npy *npy, b
 	bool comma = true;
 	int seen = 0;
 
-	if (!take(l, '{'))
-		return file_fail(f, EBADMSG, "the header is no dictionary");
-	while (!take(l, '}')) {
+	if (!npy_take(l, '{'))
+		return file_fail(f, EBADMSG, "the header is not a dictionary");
+	while (!npy_take(l, '}')) {
 		char key[32];
 		int is;
 
-		if (!comma || !take_string(l, key, sizeof(key)) || !take(l, ':'))
+		if (!comma || !take_string(l, key, sizeof(key)) || !npy_take(l, ':'))
 			return file_fail(f, EBADMSG, "the header cannot be read");
 		is = read_value(f, l, npy, key, fortran);
 		if (is < 0)
@@ -176,7 +177,7 @@ static int read_dictionary(struct file *f, struct literal *l, struct npy *npy, b
 		if (seen & is)
 			return file_fail(f, EBADMSG, "the header has '%s' twice", key);
 		seen |= is;
-		comma = take(l, ',');
+		comma = npy_take(l, ',');
 	}
 	skip_space(l);
 	if (l->p != l->end)
@@ -274,8 +275,8 @@ int npy_format(const char *op, const tensor *t, bool fortran, char *buf)
 	memset(buf + n, ' ', end - n);
 	buf[end - 1] = '\n';
 	memcpy(buf, magic, 6);
-	put((unsigned char *)buf + 6, 1, 2); /* version 1.0 */
-	put((unsigned char *)buf + 8, (uint64_t)end - 10, 2);
+	file_put((unsigned char *)buf + 6, 1, 2); /* version 1.0 */
+	file_put((unsigned char *)buf + 8, (uint64_t)end - 10, 2);
 	return end;
 }
 

@@ -91,7 +91,8 @@ static int read_offsets(tensor_archive *a, struct json *j, struct archive_entry 
 	    !json_number(j, &end) || !json_take(j, ']'))
 		return malformed(a, j, "data_offsets");
 	if (end < begin)
-		return file_fail(&a->file, EBADMSG, "'%.100s' ends before it begins", e->name);
+		return file_fail(&a->file, EBADMSG,
+				 "'%.100s' has data_offsets that end before they begin", e->name);
 	e->offset = (uint64_t)begin;
 	e->nbytes = (uint64_t)(end - begin);
 	return 0;
@@ -135,10 +136,10 @@ static int check_entry(tensor_archive *a, struct archive_entry *e)
 		return 0;
 	e->dtype = types[i].dtype;
 	if (__builtin_mul_overflow((uint64_t)numel, types[i].bytes, &nbytes) || nbytes != e->nbytes)
-		return file_fail(&a->file, EBADMSG,
-				 "'%.100s' has %llu bytes, which its dtype and shape "
-				 "do not need",
-				 e->name, (unsigned long long)e->nbytes);
+		return file_fail(
+			&a->file, EBADMSG,
+			"'%.100s' has %llu bytes, which does not match its dtype and shape",
+			e->name, (unsigned long long)e->nbytes);
 	return 0;
 }
 
@@ -184,7 +185,7 @@ static int read_header(tensor_archive *a, struct json *j)
 		if (strcmp(name, "__metadata__"))
 			err = read_entry(a, j, name);
 		else if (metadata)
-			err = file_fail(&a->file, EBADMSG, "the metadata is there twice");
+			err = file_fail(&a->file, EBADMSG, "the metadata occurs twice");
 		else
 			err = read_metadata(a, j), metadata = true;
 		if (err < 0)
@@ -264,7 +265,7 @@ static int open_header(tensor_archive *a)
 
 	if (file_read(&a->file, prefix, sizeof(prefix), 0) < 0)
 		return -EBADMSG;
-	length = get64(prefix);
+	length = file_get64(prefix);
 	if (length > HEADER_MAX || length < 2 || length > a->file.size - 8)
 		return file_fail(&a->file, EBADMSG,
 				 "not a safetensors file: a header of %llu bytes",
@@ -404,14 +405,14 @@ static int check(const struct tensor_named *tensors, int64_t n,
 	for (int64_t i = 0; i < nmetadata && !err; i++) {
 		const char *key = metadata[i].key, *value = metadata[i].value;
 
-		if (!key || !value || !text_is_utf8(key, strlen(key)) ||
-		    !text_is_utf8(value, strlen(value)))
-			err = tensor_fail(EINVAL, "%s: text %lld of metadata is no UTF-8", op,
+		if (!key || !value || !archive_text_is_utf8(key, strlen(key)) ||
+		    !archive_text_is_utf8(value, strlen(value)))
+			err = tensor_fail(EINVAL, "%s: text %lld of metadata is not UTF-8", op,
 					  (long long)i);
 		for (int64_t k = 0; k < i && !err; k++)
 			if (!strcmp(metadata[k].key, key))
-				err = tensor_fail(EINVAL, "%s: metadata '%.100s' is there twice",
-						  op, key);
+				err = tensor_fail(EINVAL, "%s: metadata '%.100s' occurs twice", op,
+						  key);
 	}
 	return err;
 }
@@ -421,7 +422,7 @@ static int write_all(struct file_out *f, const struct text *header,
 {
 	unsigned char length[8];
 
-	put(length, header->n, 8);
+	file_put(length, header->n, 8);
 	file_write(f, length, 8);
 	file_write(f, header->to, header->n);
 	for (int64_t i = 0; i < n; i++) {

@@ -23,19 +23,19 @@ static int read_zip64(tensor_archive *a, uint64_t end, struct directory *d)
 		return 0;
 	if (file_read(&a->file, locator, sizeof(locator), end - ZIP64_LOCATOR_SIZE) < 0)
 		return -EBADMSG;
-	if (get32(locator) != ZIP64_LOCATOR)
+	if (file_get32(locator) != ZIP64_LOCATOR)
 		return 0;
-	at = get64(locator + 8);
+	at = file_get64(locator + 8);
 	if (file_read(&a->file, record, sizeof(record), at) < 0)
 		return -EBADMSG;
-	if (get32(record) != ZIP64_END || get32(locator + 4) || get32(locator + 16) > 1 ||
-	    get32(record + 16) || get32(record + 20))
+	if (file_get32(record) != ZIP64_END || file_get32(locator + 4) ||
+	    file_get32(locator + 16) > 1 || file_get32(record + 16) || file_get32(record + 20))
 		return file_fail(&a->file, EBADMSG, "its zip64 directory cannot be read");
-	d->entries = get64(record + 32);
-	d->size = get64(record + 40);
-	d->offset = get64(record + 48);
-	if (get64(record + 24) != d->entries)
-		return file_fail(&a->file, EBADMSG, "its directory is on several disks");
+	d->entries = file_get64(record + 32);
+	d->size = file_get64(record + 40);
+	d->offset = file_get64(record + 48);
+	if (file_get64(record + 24) != d->entries)
+		return file_fail(&a->file, EBADMSG, "an archive of several disks is not supported");
 	return 1;
 }
 
@@ -43,7 +43,8 @@ static int read_zip64(tensor_archive *a, uint64_t end, struct directory *d)
 static int find_end(tensor_archive *a, unsigned char *tail, uint64_t n, uint64_t *at)
 {
 	for (uint64_t i = n - ZIP_END_SIZE + 1; i-- > 0;)
-		if (get32(tail + i) == ZIP_END && i + ZIP_END_SIZE + get16(tail + i + 20) == n) {
+		if (file_get32(tail + i) == ZIP_END &&
+		    i + ZIP_END_SIZE + file_get16(tail + i + 20) == n) {
 			*at = i;
 			return 0;
 		}
@@ -67,11 +68,13 @@ static int find_directory(tensor_archive *a, struct directory *d)
 		err = find_end(a, tail, n, &at);
 	if (!err) {
 		r = tail + at;
-		*d = (struct directory){ .entries = get16(r + 10),
-					 .size = get32(r + 12),
-					 .offset = get32(r + 16) };
-		if (get16(r + 4) || get16(r + 6) || get16(r + 8) != get16(r + 10))
-			err = file_fail(&a->file, EBADMSG, "its directory is on several disks");
+		*d = (struct directory){ .entries = file_get16(r + 10),
+					 .size = file_get32(r + 12),
+					 .offset = file_get32(r + 16) };
+		if (file_get16(r + 4) || file_get16(r + 6) ||
+		    file_get16(r + 8) != file_get16(r + 10))
+			err = file_fail(&a->file, EBADMSG,
+					"an archive of several disks is not supported");
 	}
 	free(tail);
 	if (err)
@@ -82,7 +85,8 @@ static int find_directory(tensor_archive *a, struct directory *d)
 		return err;
 	if (d->offset > begin || d->size > begin - d->offset || d->size > DIRECTORY_MAX ||
 	    d->entries > d->size / ZIP_CENTRAL_SIZE)
-		return file_fail(&a->file, EBADMSG, "its directory is not where it should be");
+		return file_fail(&a->file, EBADMSG,
+				 "its directory is not at the offset of the end record");
 	return 0;
 }
 
@@ -93,12 +97,12 @@ static int read_extra(tensor_archive *a, const unsigned char *p, uint64_t n,
 	uint64_t *const wide[] = { &e->nbytes, &e->packed, &e->offset };
 
 	while (n >= 4) {
-		uint64_t size = get16(p + 2);
+		uint64_t size = file_get16(p + 2);
 		const unsigned char *v = p + 4;
 
 		if (size > n - 4)
 			break;
-		if (get16(p) != ZIP64_EXTRA) {
+		if (file_get16(p) != ZIP64_EXTRA) {
 			p += 4 + size;
 			n -= 4 + size;
 			continue;
@@ -108,7 +112,7 @@ static int read_extra(tensor_archive *a, const unsigned char *p, uint64_t n,
 				continue;
 			if (size < 8)
 				return file_fail(&a->file, EBADMSG, "a zip64 field is too short");
-			*wide[i] = get64(v);
+			*wide[i] = file_get64(v);
 			v += 8;
 			size -= 8;
 		}
@@ -125,11 +129,11 @@ static int check_member(tensor_archive *a, const struct archive_entry *e, unsign
 		return file_fail(&a->file, EBADMSG, "'%.100s' is not before the directory",
 				 e->name);
 	if (e->method == ZIP_STORED && e->packed != e->nbytes)
-		return file_fail(&a->file, EBADMSG, "'%.100s' is stored, but has two sizes",
+		return file_fail(&a->file, EBADMSG, "'%.100s' is stored, but its two sizes differ",
 				 e->name);
 	if (e->method == ZIP_DEFLATED && e->nbytes / DEFLATE_RATIO > e->packed)
-		return file_fail(&a->file, EBADMSG, "'%.100s' cannot have %llu bytes", e->name,
-				 (unsigned long long)e->nbytes);
+		return file_fail(&a->file, EBADMSG, "'%.100s' cannot inflate to %llu bytes",
+				 e->name, (unsigned long long)e->nbytes);
 	return 0;
 }
 
@@ -140,27 +144,27 @@ static int read_row(tensor_archive *a, unsigned char *p, uint64_t left, uint64_t
 	struct archive_entry *e;
 	uint64_t name, extra;
 
-	if (left < ZIP_CENTRAL_SIZE || get32(p) != ZIP_CENTRAL)
+	if (left < ZIP_CENTRAL_SIZE || file_get32(p) != ZIP_CENTRAL)
 		return file_fail(&a->file, EBADMSG, "its directory cannot be read");
-	name = get16(p + 28);
-	extra = get16(p + 30);
-	*used = ZIP_CENTRAL_SIZE + name + extra + get16(p + 32);
+	name = file_get16(p + 28);
+	extra = file_get16(p + 30);
+	*used = ZIP_CENTRAL_SIZE + name + extra + file_get16(p + 32);
 	if (*used > left)
 		return file_fail(&a->file, EBADMSG, "its directory cannot be read");
 	e = archive_add(a);
 	if (!e)
 		return -ENOMEM;
-	e->method = get16(p + 10);
-	e->crc = get32(p + 16);
-	e->packed = get32(p + 20);
-	e->nbytes = get32(p + 24);
-	e->offset = get32(p + 42);
+	e->method = file_get16(p + 10);
+	e->crc = file_get32(p + 16);
+	e->packed = file_get32(p + 20);
+	e->nbytes = file_get32(p + 24);
+	e->offset = file_get32(p + 42);
 	if (read_extra(a, p + ZIP_CENTRAL_SIZE + name, extra, e) < 0)
 		return -EBADMSG;
 	if (!name || memchr(p + ZIP_CENTRAL_SIZE, '\0', name))
 		return file_fail(&a->file, EBADMSG, "a name is empty or has a zero in it");
 	/* Read everything else first: moving the name overwrites the row's numbers. */
-	left = get16(p + 8);
+	left = file_get16(p + 8);
 	memmove(p, p + ZIP_CENTRAL_SIZE, name);
 	p[name] = '\0';
 	e->name = (const char *)p;
@@ -234,9 +238,10 @@ int zip_data(tensor_archive *a, const struct archive_entry *e, uint64_t *offset)
 
 	if (file_read(&a->file, local, sizeof(local), e->offset) < 0)
 		return -EBADMSG;
-	*offset = e->offset + ZIP_LOCAL_SIZE + n + get16(local + 28);
-	if (get32(local) != ZIP_LOCAL || get16(local + 26) != n || get16(local + 8) != e->method ||
-	    *offset > a->data_end || e->packed > a->data_end - *offset)
+	*offset = e->offset + ZIP_LOCAL_SIZE + n + file_get16(local + 28);
+	if (file_get32(local) != ZIP_LOCAL || file_get16(local + 26) != n ||
+	    file_get16(local + 8) != e->method || *offset > a->data_end ||
+	    e->packed > a->data_end - *offset)
 		return file_fail(&a->file, EBADMSG,
 				 "'%.100s': its header and the directory disagree", e->name);
 	name = malloc(n);

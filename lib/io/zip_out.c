@@ -31,12 +31,12 @@ static unsigned flags_of(const char *name)
 /* Write version, flags, method, time and date, which both headers contain. */
 static unsigned char *put_common(unsigned char *p, const struct zip_member *m)
 {
-	p = put(p, 45, 2);
-	p = put(p, flags_of(m->name), 2);
-	p = put(p, m->deflated ? ZIP_DEFLATED : ZIP_STORED, 2);
-	p = put(p, 0, 2);
-	p = put(p, DATE_1980, 2);
-	return put(p, m->crc, 4);
+	p = file_put(p, 45, 2);
+	p = file_put(p, flags_of(m->name), 2);
+	p = file_put(p, m->deflated ? ZIP_DEFLATED : ZIP_STORED, 2);
+	p = file_put(p, 0, 2);
+	p = file_put(p, DATE_1980, 2);
+	return file_put(p, m->crc, 4);
 }
 
 /* Write the local header with an extra field for both sizes and, if pad > 0, a padding field of
@@ -45,19 +45,19 @@ static void write_local(struct file_out *f, const struct zip_member *m, unsigned
 {
 	unsigned char head[ZIP_LOCAL_SIZE], extra[20 + 4 + 64] = { 0 }, *p;
 
-	p = put(head, ZIP_LOCAL, 4);
+	p = file_put(head, ZIP_LOCAL, 4);
 	p = put_common(p, m);
-	p = put(p, WIDE, 4);
-	p = put(p, WIDE, 4);
-	p = put(p, member_name(m), 2);
-	put(p, 20 + pad, 2);
-	p = put(extra, ZIP64_EXTRA, 2);
-	p = put(p, 16, 2);
-	p = put(p, m->nbytes, 8);
-	p = put(p, m->packed, 8);
+	p = file_put(p, WIDE, 4);
+	p = file_put(p, WIDE, 4);
+	p = file_put(p, member_name(m), 2);
+	file_put(p, 20 + pad, 2);
+	p = file_put(extra, ZIP64_EXTRA, 2);
+	p = file_put(p, 16, 2);
+	p = file_put(p, m->nbytes, 8);
+	p = file_put(p, m->packed, 8);
 	if (pad) {
-		p = put(p, PAD_ID, 2);
-		put(p, pad - 4, 2);
+		p = file_put(p, PAD_ID, 2);
+		file_put(p, pad - 4, 2);
 	}
 	file_write(f, head, sizeof(head));
 	file_write(f, m->name, strlen(m->name));
@@ -132,7 +132,7 @@ int zip_write(struct file_out *f, struct zip_member *m, const void *head, uint64
 
 		err = write_deflated(f, head, nhead, data, ndata);
 		m->packed = f->offset - begin;
-		put(sizes, m->packed, 8);
+		file_put(sizes, m->packed, 8);
 		file_rewrite(f, sizes, 8, begin - 8);
 	} else {
 		file_write(f, head, nhead);
@@ -152,20 +152,20 @@ static void write_row(struct file_out *f, const struct zip_member *m)
 
 		narrow[i] = wide ? WIDE : (uint32_t)values[i];
 		if (wide)
-			e = put(e, values[i], 8);
+			e = file_put(e, values[i], 8);
 	}
-	p = put(extra, ZIP64_EXTRA, 2);
-	put(p, (uint64_t)(e - extra - 4), 2);
-	p = put(row, ZIP_CENTRAL, 4);
-	p = put(p, 45 | 3 << 8, 2); /* made by version 4.5 on Unix */
+	p = file_put(extra, ZIP64_EXTRA, 2);
+	file_put(p, (uint64_t)(e - extra - 4), 2);
+	p = file_put(row, ZIP_CENTRAL, 4);
+	p = file_put(p, 45 | 3 << 8, 2); /* made by version 4.5 on Unix */
 	p = put_common(p, m);
-	p = put(p, narrow[1], 4);
-	p = put(p, narrow[0], 4);
-	p = put(p, member_name(m), 2);
-	p = put(p, e - extra > 4 ? (uint64_t)(e - extra) : 0, 2);
-	p = put(p, 0, 2 + 2 + 2); /* comment, disk, internal attributes */
-	p = put(p, 0600u << 16, 4);
-	put(p, narrow[2], 4);
+	p = file_put(p, narrow[1], 4);
+	p = file_put(p, narrow[0], 4);
+	p = file_put(p, member_name(m), 2);
+	p = file_put(p, e - extra > 4 ? (uint64_t)(e - extra) : 0, 2);
+	p = file_put(p, 0, 2 + 2 + 2); /* comment, disk, internal attributes */
+	p = file_put(p, 0600u << 16, 4);
+	file_put(p, narrow[2], 4);
 	file_write(f, row, sizeof(row));
 	file_write(f, m->name, strlen(m->name));
 	file_write(f, SUFFIX, strlen(SUFFIX));
@@ -177,19 +177,19 @@ static void write_zip64_end(struct file_out *f, uint64_t n, uint64_t begin, uint
 {
 	unsigned char record[ZIP64_END_SIZE + ZIP64_LOCATOR_SIZE], *p;
 
-	p = put(record, ZIP64_END, 4);
-	p = put(p, ZIP64_END_SIZE - 12, 8);
-	p = put(p, 45, 2);
-	p = put(p, 45, 2);
-	p = put(p, 0, 8); /* disks */
-	p = put(p, n, 8);
-	p = put(p, n, 8);
-	p = put(p, size, 8);
-	p = put(p, begin, 8);
-	p = put(p, ZIP64_LOCATOR, 4);
-	p = put(p, 0, 4);
-	p = put(p, begin + size, 8);
-	put(p, 1, 4);
+	p = file_put(record, ZIP64_END, 4);
+	p = file_put(p, ZIP64_END_SIZE - 12, 8);
+	p = file_put(p, 45, 2);
+	p = file_put(p, 45, 2);
+	p = file_put(p, 0, 8); /* disks */
+	p = file_put(p, n, 8);
+	p = file_put(p, n, 8);
+	p = file_put(p, size, 8);
+	p = file_put(p, begin, 8);
+	p = file_put(p, ZIP64_LOCATOR, 4);
+	p = file_put(p, 0, 4);
+	p = file_put(p, begin + size, 8);
+	file_put(p, 1, 4);
 	file_write(f, record, sizeof(record));
 }
 
@@ -204,12 +204,12 @@ void zip_write_directory(struct file_out *f, const struct zip_member *m, int64_t
 	size = f->offset - begin;
 	if (many || begin >= WIDE || size >= WIDE)
 		write_zip64_end(f, (uint64_t)n, begin, size);
-	p = put(end, ZIP_END, 4);
-	p = put(p, 0, 4);
-	p = put(p, many ? 0xffff : (uint64_t)n, 2);
-	p = put(p, many ? 0xffff : (uint64_t)n, 2);
-	p = put(p, size >= WIDE ? WIDE : size, 4);
-	p = put(p, begin >= WIDE ? WIDE : begin, 4);
-	put(p, 0, 2);
+	p = file_put(end, ZIP_END, 4);
+	p = file_put(p, 0, 4);
+	p = file_put(p, many ? 0xffff : (uint64_t)n, 2);
+	p = file_put(p, many ? 0xffff : (uint64_t)n, 2);
+	p = file_put(p, size >= WIDE ? WIDE : size, 4);
+	p = file_put(p, begin >= WIDE ? WIDE : begin, 4);
+	file_put(p, 0, 2);
 	file_write(f, end, sizeof(end));
 }

@@ -30,8 +30,8 @@ struct zip_stream *zip_stream_open(tensor_archive *a, const struct archive_entry
 	s->entry = e;
 	s->left = e->packed;
 	if (e->method != ZIP_STORED && e->method != ZIP_DEFLATED) {
-		file_fail(&a->file, EOPNOTSUPP, "'%.100s' is packed by method %d", e->name,
-			  e->method);
+		file_fail(&a->file, EOPNOTSUPP,
+			  "'%.100s' has the unsupported compression method %d", e->name, e->method);
 		goto failed;
 	}
 	if (zip_data(a, e, &s->offset) < 0)

@@ -6,7 +6,7 @@
 
 /* ---- broadcasting ---- */
 
-int broadcast_sizes(const char *op, const tensor *a, const tensor *b, int64_t *sizes)
+int iter_broadcast_sizes(const char *op, const tensor *a, const tensor *b, int64_t *sizes)
 {
 	int ndim = a->ndim > b->ndim ? a->ndim : b->ndim;
 
@@ -26,7 +26,7 @@ int broadcast_sizes(const char *op, const tensor *a, const tensor *b, int64_t *s
 	return ndim;
 }
 
-bool broadcasts_to(const tensor *t, const int64_t *sizes, int ndim)
+bool iter_broadcasts_to(const tensor *t, const int64_t *sizes, int ndim)
 {
 	int lead = ndim - t->ndim;
 

@@ -54,7 +54,7 @@ static inline unsigned iter_dtype(const struct tensor_iter *it, int i)
  * operand 0 with any strides.
  */
 typedef iter_loop (*iter_lookup)(enum tensor_dtype to, enum tensor_dtype from);
-void iter_run_blocks(const struct tensor_iter *it, iter_loop loop, const void *params,
+void iter_run_packed(const struct tensor_iter *it, iter_loop loop, const void *params,
 		     const uint8_t *want, iter_lookup move);
 /* Number of rows of an operand that share a cache line, where the operand is adjacent across rows
  * but not within them (a transposed matrix). 0 if there is no such operand. */
@@ -68,9 +68,9 @@ static inline void iter_scalar(struct tensor_iter *it, int i, void *p)
 
 /* Store the shape to which a and b broadcast in sizes. Returns its ndim, or -1 with the error set.
  */
-int broadcast_sizes(const char *op, const tensor *a, const tensor *b, int64_t *sizes);
+int iter_broadcast_sizes(const char *op, const tensor *a, const tensor *b, int64_t *sizes);
 /* True if `t` broadcasts to these sizes. */
-bool broadcasts_to(const tensor *t, const int64_t *sizes, int ndim);
+bool iter_broadcasts_to(const tensor *t, const int64_t *sizes, int ndim);
 
 /* ---- memory overlap ---- */
 

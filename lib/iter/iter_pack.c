@@ -9,7 +9,7 @@
 
 #define BLOCK_BYTES 4096 /* per operand */
 
-struct blocks {
+struct pack {
 	iter_loop loop;
 	const void *params;
 	const struct tensor_iter *it;
@@ -27,9 +27,9 @@ struct tile {
 	const int64_t *s0, *s1;
 };
 
-struct buffers {
+struct pack_buffers {
 	_Alignas(ITER_LINE) char block[ITER_OPERANDS][BLOCK_BYTES];
-	char gathered[BLOCK_BYTES], half[BLOCK_BYTES / 2];
+	char gathered[BLOCK_BYTES], rounded[BLOCK_BYTES / 2];
 };
 
 /* Copy or convert w * h elements. */
@@ -45,18 +45,18 @@ static void transfer(iter_loop loop, char *to, int64_t to0, int64_t to1, char *f
 
 /* dtype to which an operand is rounded before the conversion to f32: the common reduced float dtype
  * if the kernel computes it in f32, else the operand's own. */
-static unsigned rounded_to(const struct blocks *b, int i)
+static unsigned rounded_to(const struct pack *b, int i)
 {
-	unsigned half = b->it->dtype, have = iter_dtype(b->it, i);
+	unsigned reduced = b->it->dtype, have = iter_dtype(b->it, i);
 
-	if (dtype_wide(half) == half || b->want[i] != dtype_wide(half) || !b->it->op[i] ||
-	    have == half)
+	if (dtype_wide(reduced) == reduced || b->want[i] != dtype_wide(reduced) || !b->it->op[i] ||
+	    have == reduced)
 		return have;
-	return half;
+	return reduced;
 }
 
 /* Pack w * h elements of input i into its block, without gaps. */
-static void pack(const struct blocks *b, int i, struct buffers *buf, char *from, int64_t s0,
+static void pack(const struct pack *b, int i, struct pack_buffers *buf, char *from, int64_t s0,
 		 int64_t s1, int64_t w, int64_t h)
 {
 	unsigned want = b->want[i], have = iter_dtype(b->it, i), via = rounded_to(b, i);
@@ -71,15 +71,15 @@ static void pack(const struct blocks *b, int i, struct buffers *buf, char *from,
 		from = buf->gathered;
 	}
 	if (via != have) {
-		transfer(b->move(via, have), buf->half, dtype_sizes[via], 0, from, size, 0, w * h,
-			 1);
-		from = buf->half;
+		transfer(b->move(via, have), buf->rounded, dtype_sizes[via], 0, from, size, 0,
+			 w * h, 1);
+		from = buf->rounded;
 	}
 	transfer(b->move(want, via), buf->block[i], to, 0, from, dtype_sizes[via], 0, w * h, 1);
 }
 
 /* Store the output's block in the output. */
-static void unpack(const struct blocks *b, struct buffers *buf, const struct tile *t)
+static void unpack(const struct pack *b, struct pack_buffers *buf, const struct tile *t)
 {
 	unsigned want = b->want[0], have = iter_dtype(b->it, 0);
 	int64_t size = dtype_sizes[have], n = t->w * t->h;
@@ -96,12 +96,12 @@ static void unpack(const struct blocks *b, struct buffers *buf, const struct til
 }
 
 /* True if input i is one element per row. Only binary kernels accept a stride of 0. */
-static bool repeats(const struct blocks *b, const struct tile *t, int i)
+static bool repeats(const struct pack *b, const struct tile *t, int i)
 {
 	return i && !t->s0[i] && b->it->nops == 3 && (!t->joined || !t->s1[i] || t->h == 1);
 }
 
-static bool direct(const struct blocks *b, const struct tile *t, int i)
+static bool direct(const struct pack *b, const struct tile *t, int i)
 {
 	if (iter_dtype(b->it, i) != b->want[i])
 		return false;
@@ -111,7 +111,7 @@ static bool direct(const struct blocks *b, const struct tile *t, int i)
 }
 
 /* Pack input i into its block; returns the strides of the block in s0 and s1. */
-static void pack_input(const struct blocks *b, struct buffers *buf, const struct tile *t, int i,
+static void pack_input(const struct pack *b, struct pack_buffers *buf, const struct tile *t, int i,
 		       int64_t *s0, int64_t *s1)
 {
 	bool one = repeats(b, t, i);
@@ -125,7 +125,7 @@ static void pack_input(const struct blocks *b, struct buffers *buf, const struct
 	pack(b, i, buf, t->at[i], t->s0[i], t->s1[i], w, h);
 }
 
-static void run_tile(const struct blocks *b, struct buffers *buf, const struct tile *t)
+static void run_tile(const struct pack *b, struct pack_buffers *buf, const struct tile *t)
 {
 	int64_t s0[ITER_OPERANDS], s1[ITER_OPERANDS];
 	char *data[ITER_OPERANDS];
@@ -149,14 +149,14 @@ static void run_tile(const struct blocks *b, struct buffers *buf, const struct t
 		unpack(b, buf, t);
 }
 
-static void blocks_loop(char *const *data, const int64_t *s0, const int64_t *s1, int64_t n0,
-			int64_t n1, const void *params)
+static void pack_loop(char *const *data, const int64_t *s0, const int64_t *s1, int64_t n0,
+		      int64_t n1, const void *params)
 {
-	const struct blocks *b = params;
+	const struct pack *b = params;
 	int64_t w = n0 < b->elements ? n0 : b->elements, h = b->elements / w;
 	int64_t lines = n1 > 1 && n0 > ITER_NARROW ? iter_lined_rows(b->it) : 0;
 	struct tile t = { .joined = n0 <= ITER_NARROW, .first = true, .s0 = s0, .s1 = s1 };
-	struct buffers buf;
+	struct pack_buffers buf;
 
 	if (h < lines) {
 		h = lines;
@@ -175,10 +175,10 @@ static void blocks_loop(char *const *data, const int64_t *s0, const int64_t *s1,
 	}
 }
 
-void iter_run_blocks(const struct tensor_iter *it, iter_loop loop, const void *params,
+void iter_run_packed(const struct tensor_iter *it, iter_loop loop, const void *params,
 		     const uint8_t *want, iter_lookup move)
 {
-	struct blocks b = { loop, params, it, want, move, 0 };
+	struct pack b = { loop, params, it, want, move, 0 };
 	int64_t largest = 1;
 
 	for (int i = 0; i < it->nops; i++) {
@@ -188,5 +188,5 @@ void iter_run_blocks(const struct tensor_iter *it, iter_loop loop, const void *p
 		largest = to > largest ? to : largest;
 	}
 	b.elements = BLOCK_BYTES / largest;
-	iter_run(it, blocks_loop, &b);
+	iter_run(it, pack_loop, &b);
 }

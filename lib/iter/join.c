@@ -29,7 +29,7 @@ static int64_t part_of_row(const struct join *j, char *to, int64_t row, int64_t 
 		}
 		if (m > n - done)
 			m = n - done;
-		move_bytes(to + done, j->piece[i].from + row * j->piece[i].step + at, m);
+		copy_bytes(to + done, j->piece[i].from + row * j->piece[i].step + at, m);
 		done += m;
 		at = 0;
 	}
@@ -49,7 +49,7 @@ static void join_range(int64_t begin, int64_t end, void *ctx)
 		for (int i = 0; i < j->n; i++) {
 			int64_t bytes = j->piece[i].bytes;
 
-			move_bytes(to, j->piece[i].from + row * j->piece[i].step, bytes);
+			copy_bytes(to, j->piece[i].from + row * j->piece[i].step, bytes);
 			to += bytes;
 		}
 	}

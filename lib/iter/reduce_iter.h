@@ -11,18 +11,18 @@
 
 #include "core/tensor_impl.h"
 
-#define NEST_OPERANDS 3
+#define REDUCE_ITER_OPERANDS 3
 
 struct reduce_iter_dims {
 	int n;
 	int64_t count; /* product of the sizes */
 	int64_t size[TENSOR_MAX_DIMS];
-	int64_t stride[NEST_OPERANDS][TENSOR_MAX_DIMS]; /* in bytes */
+	int64_t stride[REDUCE_ITER_OPERANDS][TENSOR_MAX_DIMS]; /* in bytes */
 };
 
 struct reduce_iter {
 	int nops;
-	char *data[NEST_OPERANDS];
+	char *data[REDUCE_ITER_OPERANDS];
 	struct reduce_iter_dims kept, along;
 };
 

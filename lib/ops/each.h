@@ -9,7 +9,7 @@
 /* -EINVAL for empty lists or lists of different lengths. */
 int each_begin(const char *op, tensor_ints lengths);
 /* -EINVAL for a tensor with dimensions. */
-int each_number(const char *op, const tensor *t);
+int each_scalar(const char *op, const tensor *t);
 /* Release results[0..n - 1] after a failure at position n. */
 int each_failed(tensor **results, int64_t n) __attribute__((cold));
 

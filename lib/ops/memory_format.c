@@ -79,7 +79,7 @@ bool memory_order_of(const tensor *const *inputs, int ninputs, const int64_t *si
 	bool row_major = true;
 
 	for (int i = 0; i < ninputs; i++)
-		if (inputs[i] && !broadcasts_to(inputs[i], sizes, ndim))
+		if (inputs[i] && !iter_broadcasts_to(inputs[i], sizes, ndim))
 			return false;
 	sort(&ops, order);
 	for (int i = 0; i < ndim; i++)
@@ -114,4 +114,12 @@ tensor *memory_new_like(const tensor *t, tensor_options options)
 	if (!memory_order_of(&t, 1, t->sizes, t->ndim, strides))
 		return tensor_new_opt(options, t->sizes, t->ndim);
 	return tensor_new_strided(options, t->sizes, strides, t->ndim);
+}
+
+int memory_check_clone(enum tensor_memory_format format)
+{
+	if (format <= TENSOR_PRESERVE_FORMAT)
+		return 0;
+	return tensor_fail(EOPNOTSUPP,
+			   "clone: only strided tensors of plain numbers have a memory format");
 }

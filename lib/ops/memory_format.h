@@ -22,4 +22,17 @@ bool memory_order_of(const tensor *const *inputs, int ninputs, const int64_t *si
 /* Uninitialized tensor of t's sizes with these options and t's order of dimensions. */
 tensor *memory_new_like(const tensor *t, tensor_options options);
 
+/* Options with self's dtype and device where they are not given. */
+static inline tensor_options memory_options_like(const tensor *self, tensor_options o)
+{
+	if (!o.dtype)
+		o.dtype = self->dtype;
+	if (!o.device.type)
+		o.device = self->device;
+	return o;
+}
+
+/* clone() of a tensor that is not strided: EOPNOTSUPP for a memory format other than preserve. */
+int memory_check_clone(enum tensor_memory_format format);
+
 #endif

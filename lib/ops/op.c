@@ -10,7 +10,7 @@
 
 #define DEVICE_STR(t) device_name((t)->device, (char[32]){ 0 }, 32)
 
-int check_same_device(const char *op, const tensor *a, const tensor *b)
+int operand_check_device(const char *op, const tensor *a, const tensor *b)
 {
 	if (likely(a->device.type == b->device.type && a->device.index == b->device.index))
 		return 0;
@@ -77,7 +77,7 @@ static int begin_given(const struct tensor_op *op, struct op_output *o, tensor *
 	bool apart = given->dtype != dtype;
 
 	if (!can_store(dtype, given->dtype))
-		return tensor_fail(EINVAL, "%s: a result of dtype %s does not go into %s",
+		return tensor_fail(EINVAL, "%s: a result of dtype %s cannot be stored in %s",
 				   op->schema.name, tensor_dtype_name(dtype),
 				   tensor_dtype_name(given->dtype));
 	if (fit_shape(op, given, sizes, ndim, inputs, ninputs) < 0)
@@ -120,12 +120,12 @@ int output_begin(const struct tensor_op *op, struct op_output *o, tensor *given,
 	for (int i = 1; i < ninputs; i++) {
 		if (!inputs[i])
 			continue;
-		if (check_same_device(op->schema.name, first, inputs[i]) < 0)
+		if (operand_check_device(op->schema.name, first, inputs[i]) < 0)
 			return error_code();
 		row_major &= inputs[i]->contiguous;
 	}
 	if (given) {
-		if (check_same_device(op->schema.name, first, given) < 0)
+		if (operand_check_device(op->schema.name, first, given) < 0)
 			return error_code();
 		return begin_given(op, o, given, dtype, sizes, ndim, inputs, ninputs);
 	}
@@ -147,7 +147,7 @@ static int begin_given_apart(const struct tensor_op *op, struct op_output *o, te
 	char text[SHAPE_TEXT];
 
 	*o = (struct op_output){ .dtype = dtype };
-	if (check_same_device(op->schema.name, inputs[0], given) < 0)
+	if (operand_check_device(op->schema.name, inputs[0], given) < 0)
 		return error_code();
 	for (int i = 0; i < ninputs; i++)
 		if (tensor_overlap(given, inputs[i]) != OVERLAP_NONE)
@@ -170,7 +170,7 @@ static inline int check_devices(const struct tensor_op *op, const tensor *const 
 				int ninputs)
 {
 	for (int i = 1; i < ninputs; i++)
-		if (check_same_device(op->schema.name, inputs[0], inputs[i]) < 0)
+		if (operand_check_device(op->schema.name, inputs[0], inputs[i]) < 0)
 			return error_code();
 	return 0;
 }

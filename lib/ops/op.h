@@ -76,15 +76,26 @@ static inline tensor *operand_widen(tensor *self)
 tensor *operand_contiguous_copy(tensor *self, tensor_options options);
 /* dst = src with any dtypes, strides and devices; src broadcasts to dst. */
 int operand_copy(tensor *dst, const tensor *src);
-int check_same_device(const char *op, const tensor *a, const tensor *b);
+int operand_check_device(const char *op, const tensor *a, const tensor *b);
 /* self if it is contiguous, else a contiguous copy. Owned. */
 tensor *operand_contiguous(tensor *self);
 /* As operand_contiguous(), with reduced floats in f32. */
 tensor *operand_dense(tensor *self);
 
+/* t, or a 0-d t as a vector of one element described in `header`. Borrowed. */
+static inline tensor *operand_as_vector(tensor *header, const tensor *t)
+{
+	if (likely(t->ndim))
+		return (tensor *)t;
+	*header = *t;
+	header->ndim = 1;
+	header->sizes[0] = header->strides[0] = 1;
+	return header;
+}
+
 /* Compute the sizes of reshape(self, shape), where one -1 is inferred. 0, or -errno with the error
  * set. */
-int reshape_sizes(const char *op, const tensor *self, tensor_ints shape, int64_t *sizes);
+int view_reshape_sizes(const char *op, const tensor *self, tensor_ints shape, int64_t *sizes);
 
 /* Convert an alpha or beta to a double for a kernel that computes in dtype. For integer dtypes it
  * must be an integer that a double represents exactly. */
@@ -105,6 +116,12 @@ int scalar_operand_truncated(const struct tensor_op *op, const char *name, tenso
 static inline bool scalar_is_zero(tensor_scalar s)
 {
 	return s.kind == TENSOR_SCALAR_INT ? !s.i : s.d == 0 && s.imag == 0;
+}
+
+/* True if autograd records a call with t as an argument. */
+static inline bool operand_is_recorded(const tensor *t)
+{
+	return thread()->grad_enabled && tensor_autograd_hooks.requires_grad(t);
 }
 
 /* One of several results: the caller's pointer, and the tensor in the open scope. */

@@ -3,7 +3,7 @@
 
 #include "ops/op.h"
 
-tensor *snapshot(tensor *t)
+tensor *operand_snapshot(tensor *t)
 {
 	int64_t sizes[TENSOR_MAX_DIMS], strides[TENSOR_MAX_DIMS];
 	tensor *from, *copy, *wide = NULL;

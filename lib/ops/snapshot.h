@@ -18,6 +18,6 @@ static inline bool changes_meanwhile(const tensor *t)
 
 /* t's elements in private memory: a copy, or another reference to t if its memory is private.
  * Owned; NULL with the error set. An expanded dimension keeps stride 0. */
-tensor *snapshot(tensor *t);
+tensor *operand_snapshot(tensor *t);
 
 #endif

@@ -4,6 +4,7 @@
  * the work, and turns an errno into a sentence.
  */
 #include "base/init.h"
+#include "core/trace.h"
 #include "sharing/sharing.h"
 
 #include "sharing/wire.h"
@@ -121,6 +122,8 @@ TENSOR_EXPORT int tensor_buffer_fd(tensor *t, unsigned rights)
 	struct tensor_buffer *b;
 	int err = buffer_of(function, t, &b);
 
+	TRACE_SPAN("sharing", function);
+	trace_tensor(&trace_span, err < 0 ? NULL : t);
 	if (!err)
 		err = check_rights(function, rights);
 	if (err < 0)
@@ -144,6 +147,8 @@ TENSOR_EXPORT int tensor_buffer_dmabuf(tensor *t, unsigned rights)
 	struct tensor_buffer *b;
 	int err = buffer_of(function, t, &b);
 
+	TRACE_SPAN("sharing", function);
+	trace_tensor(&trace_span, err < 0 ? NULL : t);
 	if (!err)
 		err = check_rights(function, rights);
 	if (err < 0)
@@ -365,11 +370,13 @@ TENSOR_EXPORT tensor *tensor_from_buffer_fd(int fd, enum tensor_dtype dtype, ten
 					    int64_t offset)
 {
 	static const char function[] = "tensor_from_buffer_fd";
-	struct tensor_storage *s = import_foreign(function, fd);
 	struct wire_message m = { 0 };
+	struct tensor_storage *s;
 	char text[SHAPE_TEXT];
 	int err;
 
+	TRACE_SPAN("sharing", function);
+	s = import_foreign(function, fd);
 	if (!s)
 		return NULL;
 	err = dtype == TENSOR_DTYPE_NONE ?

@@ -5,6 +5,8 @@
  */
 #include "sharing/channel.h"
 
+#include "core/trace.h"
+
 #include <unistd.h>
 
 static void drop_held(struct held *h)
@@ -27,6 +29,19 @@ static struct tensor_storage *storage_null(int code, const char *text)
 	return NULL;
 }
 
+/* The kernel had no number for the descriptor and dropped it. With a higher limit the next one has. */
+static struct tensor_storage *lost_storage(void)
+{
+	unsigned long long limit = fd_limit();
+
+	tensor_fail(
+		EMFILE,
+		"recv: the buffer is lost, as many files were open as RLIMIT_NOFILE permits (%llu%s); "
+		"close some, and open a new channel on both ends to get it",
+		limit, fd_limit_raise() ? ", raised for the next ones" : "");
+	return NULL;
+}
+
 /* What came with the message; the caller owns a reference. */
 static struct tensor_storage *come_storage(tensor_channel *ch)
 {
@@ -34,10 +49,10 @@ static struct tensor_storage *come_storage(tensor_channel *ch)
 	bool readonly = in->m.flags & WIRE_READONLY;
 	struct tensor_storage *s;
 
+	if (in->fd < 0 && in->lost)
+		return lost_storage();
 	if (in->fd < 0)
-		return in->lost ?
-			       storage_null(EMFILE, "no file descriptor was free for the buffer") :
-			       storage_null(EBADMSG, "the fd that is announced did not come");
+		return storage_null(EBADMSG, "the fd that is announced did not come");
 	s = import_storage(in->fd, (struct tensor_identity){ in->m.dev, in->m.ino });
 	if (s) {
 		close(in->fd);
@@ -139,6 +154,7 @@ TENSOR_EXPORT tensor *tensor_recv(tensor_channel *ch)
 	tensor *t;
 	int err;
 
+	TRACE_SPAN("sharing", "tensor_recv");
 	if (!ch)
 		return tensor_fail_null(EINVAL, "recv: the channel is NULL");
 	pthread_mutex_lock(&ch->receiving);
@@ -153,5 +169,6 @@ TENSOR_EXPORT tensor *tensor_recv(tensor_channel *ch)
 			wire_reset(&ch->in);
 	}
 	pthread_mutex_unlock(&ch->receiving);
+	trace_tensor(&trace_span, t);
 	return scope_own(thread(), t);
 }

@@ -11,6 +11,7 @@
 #include "sharing/channel.h"
 
 #include "base/init.h"
+#include "core/trace.h"
 
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -293,10 +294,12 @@ TENSOR_EXPORT int tensor_send(tensor_channel *ch, tensor *t, unsigned flags)
 	struct tensor_buffer *b;
 	int err = -ESTALE;
 
+	TRACE_SPAN("sharing", "tensor_send");
 	if (!ch)
 		return tensor_fail(EINVAL, "send: the channel is NULL");
 	if (!tensor_given(t))
 		return null_argument_code("send");
+	trace_tensor(&trace_span, t);
 	if (flags & ~TENSOR_SEND_READONLY)
 		return tensor_fail(EINVAL, "send: flags 0x%x are unknown", flags);
 	if (t->device.type != TENSOR_CPU || t->ext)

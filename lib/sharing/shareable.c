@@ -7,6 +7,7 @@
  */
 #include "base/init.h"
 #include "core/referrers.h"
+#include "core/trace.h"
 #include "sharing/sharing.h"
 #include "storage/cache.h"
 #include "storage/private.h"
@@ -299,8 +300,10 @@ int storage_share(tensor *t)
 
 TENSOR_EXPORT int tensor_share_memory(tensor *t)
 {
+	TRACE_SPAN("sharing", "tensor_share_memory");
 	if (!tensor_given(t))
 		return null_argument_code("share_memory");
+	trace_tensor(&trace_span, t);
 	if (t->device.type != TENSOR_CPU || t->ext)
 		return tensor_fail(ENOTSUP,
 				   "share_memory: a strided tensor of plain numbers in host "

@@ -7,12 +7,12 @@
  */
 #include "storage/debug.h"
 
+#include "base/call_place.h"
 #include "storage/heap.h"
 #include "storage/magazine.h"
 #include "storage/private.h"
 
 #include <dlfcn.h>
-#include <execinfo.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -70,50 +70,6 @@ void debug_init(void)
 	debug_memory = text && *text ? strcmp(text, "0") : watched;
 	if (debug_memory)
 		pthread_atfork(lock_debug, unlock_debug, unlock_debug);
-}
-
-/* ---- who made it ---- */
-
-/* Start of the library's mapping, and end of its code. The linker defines them. */
-extern const char __ehdr_start[] __attribute__((visibility("hidden")));
-extern const char etext[] __attribute__((visibility("hidden")));
-
-/* dladdr() goes through all symbols; each place is asked for once. */
-static const char *name_of(void *at)
-{
-	static struct {
-		_Atomic(void *) at;
-		const char *name;
-	} known[4096];
-	size_t i = ((uintptr_t)at >> 2) % ARRAY_SIZE(known);
-	void *unused = NULL;
-	Dl_info info;
-
-	if (atomic_load_explicit(&known[i].at, memory_order_acquire) == at)
-		return known[i].name;
-	if (!dladdr(at, &info) || !info.dli_sname)
-		return NULL;
-	/* Write an entry once: reserve it with an address that is no code's, then publish it. */
-	if (atomic_compare_exchange_strong(&known[i].at, &unused, (void *)&known[i])) {
-		known[i].name = info.dli_sname;
-		atomic_store_explicit(&known[i].at, at, memory_order_release);
-	}
-	return info.dli_sname;
-}
-
-const char *debug_caller(void)
-{
-	const char *name = NULL;
-	void *frame[32];
-	int n = backtrace(frame, 32), last = -1;
-
-	/* The last one that is the library's: what the program called. */
-	for (int i = 0; i < n; i++)
-		if ((const char *)frame[i] >= __ehdr_start && (const char *)frame[i] < etext)
-			last = i;
-	if (last >= 0)
-		name = name_of(frame[last]);
-	return name ? name : "?";
 }
 
 void debug_die(const char *fmt, ...)
@@ -284,7 +240,7 @@ bool debug_alloc(struct tensor_storage *s, size_t nbytes)
 		return posix_memalign(&s->data, 64, n) == 0;
 	if (posix_memalign((void **)&h, 64, n + 3 * ZONE))
 		return false;
-	*h = (struct head){ .nbytes = n, .made_by = debug_caller() };
+	*h = (struct head){ .nbytes = n, .made_by = call_place().function };
 	s->data = bytes_of(h);
 	memset(bytes_of(h) - ZONE, ZONE_BYTE, ZONE);
 	memset(bytes_of(h) + n, ZONE_BYTE, ZONE);

@@ -17,15 +17,13 @@ void debug_init(void);
 bool debug_alloc(struct tensor_storage *s, size_t nbytes);
 /* Instead of a magazine, for descriptions: kept for a while before the heap gets it back. */
 void debug_keep(unsigned class, void *p);
-/* Who asked for a tensor: the function of the public interface, or "?". */
-const char *debug_caller(void);
 /* Prints the message and ends the program. */
 void debug_die(const char *fmt, ...) __attribute__((noreturn, cold, format(printf, 1, 2)));
 
 /* For blocks of CLASS_TENSOR with debug_memory; set by core/debug.c. */
 extern struct debug_tensor_hooks {
 	void (*taken)(void *block); /* records who asked for it */
-	void (*kept)(void *block);  /* clears its pointers */
+	void (*kept)(void *block);  /* clears its pointers, and records who released it */
 } debug_tensor_hooks;
 
 #endif

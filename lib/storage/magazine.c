@@ -52,8 +52,27 @@ void magazine_full(unsigned class, struct magazine *m, void *p)
 	m->slot[m->n++] = p;
 }
 
+void block_hold(void *p)
+{
+	struct tensor_thread *th = thread();
+	void **place = &th->held[th->held_at++ % HELD_TENSORS], *oldest = *place;
+
+	if (debug_memory) {
+		debug_keep(CLASS_TENSOR, p);
+		return;
+	}
+	*place = p;
+	if (oldest)
+		block_give(CLASS_TENSOR, oldest);
+}
+
 static void flush(struct tensor_thread *th)
 {
+	for (unsigned i = 0; i < HELD_TENSORS; i++) {
+		if (th->held[i])
+			heap_give(CLASS_TENSOR, &th->held[i], 1);
+		th->held[i] = NULL;
+	}
 	for (unsigned c = 0; c < BLOCK_CLASSES; c++)
 		if (th->blocks[c].n)
 			drain(c, &th->blocks[c], 0);

@@ -36,4 +36,10 @@ static inline void block_give(unsigned class, void *p)
 		magazine_full(class, m, p);
 }
 
+/*
+ * As block_give() of a tensor, but the block is given after HELD_TENSORS others came here. Until then a
+ * use of the released tensor is seen: its count is 0 and its key is one that no operator takes.
+ */
+void block_hold(void *p);
+
 #endif

@@ -4,25 +4,10 @@
 # `make help` lists each public target with one line: packaging/targets.txt has a row for every phony
 # target of the makefiles, and no row for a target that does not exist.
 set -u
+. tests/shell/check.bash
 table=packaging/targets.txt
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
-failed=0
-n=0
-
-# check NAME COMMAND...: the command passes and prints nothing.
-check() {
-	local name=$1 out
-	shift
-	n=$((n + 1))
-	if out=$("$@" 2>&1) && [ -z "$out" ]; then
-		echo "ok $n - $name"
-	else
-		echo "not ok $n - $name"
-		printf '%s\n' "$out" | sed 's/^/# /'
-		failed=1
-	fi
-}
 
 # File names are no public targets, and folders are the order-only targets of install.
 make --no-print-directory -pRrn help 2>/dev/null | sed -n 's/^\.PHONY: //p' | tr ' ' '\n' |
@@ -30,32 +15,26 @@ make --no-print-directory -pRrn help 2>/dev/null | sed -n 's/^\.PHONY: //p' | tr
 grep -v '^#' $table | cut -f2 | sort >"$tmp/rows"
 make --no-print-directory help >"$tmp/help"
 
-targets_without_row() { comm -23 "$tmp/phony" "$tmp/rows" | sed "s|$| has no row in $table|"; }
+each_phony_target_has_a_row() { comm -23 "$tmp/phony" "$tmp/rows" | is_empty; }
 
 # no-onednn exists where oneDNN is missing.
-rows_without_target() { comm -13 "$tmp/phony" "$tmp/rows" | grep -vx no-onednn | sed 's/$/ is no phony target/'; }
+each_row_has_a_target() { comm -13 "$tmp/phony" "$tmp/rows" | grep -vx no-onednn | is_empty; }
 
-rows_that_are_twice() { uniq -d "$tmp/rows"; }
+no_target_has_two_rows() { uniq -d "$tmp/rows" | is_empty; }
 
-malformed_rows() { grep -v '^#' $table | awk -F'\t' 'NF != 3 || $3 == "" { print "not three fields: " $0 }'; }
+rows_have_group_name_and_text() { grep -v '^#' $table | awk -F'\t' 'NF != 3 || $3 == ""' | is_empty; }
 
-rows_not_printed() {
+help_prints_each_public_target() {
 	grep -v '^#\|^internal' $table | cut -f2 | while read -r target; do
-		[ "$(grep -c "^  $target  *[^ ]" "$tmp/help")" = 1 ] || echo "$target is not in make help once"
+		[ "$(grep -c "^  $target  *[^ ]" "$tmp/help")" = 1 ] || { echo "$target is not in make help once"; exit 1; }
 	done
 }
 
-internal_rows_printed() {
+help_prints_no_internal_target() {
 	sed -n 's/^internal\t\([^\t]*\)\t.*/\1/p' $table | while read -r target; do
-		! grep -q "^  $target " "$tmp/help" || echo "$target is internal"
+		fails grep "^  $target " "$tmp/help"
 	done
 }
 
-echo "1..6"
-check each_phony_target_has_a_row targets_without_row
-check each_row_has_a_target rows_without_target
-check no_target_has_two_rows rows_that_are_twice
-check rows_have_group_name_and_text malformed_rows
-check help_prints_each_public_target rows_not_printed
-check help_prints_no_internal_target internal_rows_printed
-exit $failed
+check_all each_phony_target_has_a_row each_row_has_a_target no_target_has_two_rows rows_have_group_name_and_text \
+	help_prints_each_public_target help_prints_no_internal_target

@@ -23,7 +23,8 @@ def names(prefix, items):
 
 def enum_of(text, name):
     body = re.search(r"enum %s \{(.*?)\}" % name, text, re.S).group(1)
-    return re.findall(r"^\t([A-Z]\w+)", re.sub(r"/\*.*?\*/", "", body, flags=re.S), re.M)
+    body = re.sub(r"/\*.*?\*/", "", body, flags=re.S)
+    return [i.split("=")[0].strip() for i in body.split(",") if re.match(r"\s*[A-Z]", i)]
 
 
 def check(what, got, want):

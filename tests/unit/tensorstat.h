@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
-/* Running the real tensorstat and looking at what it wrote. */
+/* Helpers that execute tensorstat and examine its output. */
 #ifndef TEST_TENSORSTAT_H
 #define TEST_TENSORSTAT_H
 
@@ -14,10 +14,10 @@
 #include <time.h>
 #include <unistd.h>
 
-static char tool[PATH_MAX]; /* build/bin/tensorstat, or the one beside us */
+static char tool[PATH_MAX]; /* build/bin/tensorstat, or the one beside this program */
 static char out[4 << 20];
 
-/* Exit status, or 128 + signal; what it wrote is in `out`. `args` may hold one %d, for our pid. */
+/* Returns the exit status, or 128 + signal; the output is in `out`. args may contain one %d, for this process. */
 __attribute__((unused)) static int tensorstat_run(const char *args)
 {
 	char command[2 * PATH_MAX], text[512];
@@ -44,7 +44,7 @@ __attribute__((unused)) static int tensorstat_run(const char *args)
 	} while (0)
 #define assert_silent_about(words) assert_null(strstr(out, words))
 
-/* How often. */
+/* The number of times that `out` contains the words. */
 __attribute__((unused)) static int count(const char *words)
 {
 	int n = 0;
@@ -54,7 +54,7 @@ __attribute__((unused)) static int count(const char *words)
 	return n;
 }
 
-/* A terminal of that size with the tool in it; its pid. */
+/* Starts the tool in a pseudo terminal of that size. Returns its process ID. */
 __attribute__((unused)) static pid_t run_in_terminal(int *master, int rows, int columns,
 						     char *const *argv)
 {
@@ -77,7 +77,7 @@ __attribute__((unused)) static double seconds_now(void)
 	return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
 }
 
-/* Adds to `out` what comes within that time; false if it came to an end. */
+/* Appends the output of that many milliseconds to `out`; false at the end of the output. */
 __attribute__((unused)) static bool read_terminal(int master, int ms)
 {
 	struct pollfd in = { .fd = master, .events = POLLIN };
@@ -97,7 +97,7 @@ __attribute__((unused)) static bool read_terminal(int master, int ms)
 	return true;
 }
 
-/* Reads until that is there, for ten seconds at most. */
+/* Reads until `out` contains the words, for at most ten seconds. */
 __attribute__((unused)) static bool read_until(int master, const char *words)
 {
 	double end = seconds_now() + 10;

@@ -106,7 +106,7 @@ static bool color_by_default(void)
 {
 	const char *term = getenv("TERM"), *no = getenv("NO_COLOR");
 
-	return isatty(STDOUT_FILENO) && !(no && *no) && term && strcmp(term, "dumb");
+	return isatty(STDOUT_FILENO) && !(no && *no) && term && *term && strcmp(term, "dumb");
 }
 
 /* getopt passes the value of -c=WHEN with the "=", that of --color=WHEN without. */

@@ -9,6 +9,7 @@
 #include "autograd/graph/saved.h"
 #include "autograd/graph/view.h"
 
+#include "base/trace.h"
 #include "family/factory.h"
 
 #include <stdlib.h>
@@ -220,6 +221,13 @@ static int run_node(struct task *k, uint32_t index)
 	return err;
 }
 
+/* Apart, so that only a traced node has room for an event on the stack. */
+static __attribute__((noinline)) int run_traced_node(struct task *k, uint32_t index)
+{
+	TRACE_SPAN("backward", k->states[index].node->type->name);
+	return run_node(k, index);
+}
+
 /* ---- roots ---- */
 
 static tensor *ones_for(const tensor *t)
@@ -296,7 +304,7 @@ static int run_task(struct task *k, struct edge *held)
 		return err;
 	push_roots(k, nroots);
 	while (!err && (i = ready_pop(k)) >= 0)
-		err = run_node(k, (uint32_t)i);
+		err = trace_on() ? run_traced_node(k, (uint32_t)i) : run_node(k, (uint32_t)i);
 	return err;
 }
 

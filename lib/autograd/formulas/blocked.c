@@ -9,7 +9,7 @@
 #include "family/sparse.h"
 #include "family/view.h"
 
-tensor *to_strided(tensor *t)
+tensor *formula_to_strided(tensor *t)
 {
 	return !t || t->layout == TENSOR_STRIDED ? t : tensor_to_dense(t);
 }
@@ -25,26 +25,27 @@ static tensor *rows(tensor *t)
 
 tensor *blocked_linear_input(tensor *grad, tensor *weight)
 {
-	return weight ? tensor_matmul(to_strided(grad), to_strided(weight)) : tensor_none;
+	return weight ? tensor_matmul(formula_to_strided(grad), formula_to_strided(weight)) :
+			tensor_none;
 }
 
 tensor *blocked_linear_weight(tensor *grad, tensor *self)
 {
 	if (!self)
 		return tensor_none;
-	return tensor_mm(tensor_t(rows(to_strided(grad))), rows(to_strided(self)));
+	return tensor_mm(tensor_t(rows(formula_to_strided(grad))), rows(formula_to_strided(self)));
 }
 
 tensor *blocked_linear_bias(tensor *grad)
 {
-	return tensor_sum_dim(rows(to_strided(grad)), TENSOR_INTS(0), false);
+	return tensor_sum_dim(rows(formula_to_strided(grad)), TENSOR_INTS(0), false);
 }
 
 tensor *blocked_max_pool_backward(tensor *grad, tensor *self, tensor_ints kernel_size,
 				  tensor_ints stride, tensor_ints padding, tensor_ints dilation,
 				  bool ceil_mode, int spatial)
 {
-	tensor *x = to_strided(self), *output, *indices;
+	tensor *x = formula_to_strided(self), *output, *indices;
 	int err = spatial == 2 ?
 			  tensor_max_pool2d_with_indices(x, kernel_size, stride, padding, dilation,
 							 ceil_mode, &output, &indices) :
@@ -54,10 +55,10 @@ tensor *blocked_max_pool_backward(tensor *grad, tensor *self, tensor_ints kernel
 	if (err < 0)
 		return NULL;
 	return spatial == 2 ?
-		       tensor_max_pool2d_with_indices_backward(to_strided(grad), x, kernel_size,
-							       stride, padding, dilation, ceil_mode,
-							       indices) :
-		       tensor_max_pool3d_with_indices_backward(to_strided(grad), x, kernel_size,
-							       stride, padding, dilation, ceil_mode,
-							       indices);
+		       tensor_max_pool2d_with_indices_backward(formula_to_strided(grad), x,
+							       kernel_size, stride, padding,
+							       dilation, ceil_mode, indices) :
+		       tensor_max_pool3d_with_indices_backward(formula_to_strided(grad), x,
+							       kernel_size, stride, padding,
+							       dilation, ceil_mode, indices);
 }

@@ -16,9 +16,9 @@ tensor *conv_input_backward(tensor *grad, tensor_ints input_sizes, tensor *weigh
 
 	if (!weight)
 		return tensor_none;
-	if (tensor_convolution_backward(grad, only_shape(grad, input_sizes), weight, TENSOR_NO_INTS,
-					stride, padding, dilation, transposed, output_padding,
-					groups, 1, &result, &none[0], &none[1]) < 0)
+	if (tensor_convolution_backward(grad, formula_shape_only(grad, input_sizes), weight,
+					TENSOR_NO_INTS, stride, padding, dilation, transposed,
+					output_padding, groups, 1, &result, &none[0], &none[1]) < 0)
 		return NULL;
 	return result;
 }
@@ -31,9 +31,9 @@ tensor *conv_weight_backward(tensor *grad, tensor *input, tensor_ints weight_siz
 
 	if (!input)
 		return tensor_none;
-	if (tensor_convolution_backward(grad, input, only_shape(grad, weight_sizes), TENSOR_NO_INTS,
-					stride, padding, dilation, transposed, output_padding,
-					groups, 2, &none[0], &result, &none[1]) < 0)
+	if (tensor_convolution_backward(grad, input, formula_shape_only(grad, weight_sizes),
+					TENSOR_NO_INTS, stride, padding, dilation, transposed,
+					output_padding, groups, 2, &none[0], &result, &none[1]) < 0)
 		return NULL;
 	return result;
 }
@@ -58,10 +58,10 @@ tensor *conv_double_backward(tensor *const *grads, tensor_ints sizes, tensor *in
 	const int64_t shape[] = { 1, -1, 1, 1, 1 };
 
 	if (grads[0])
-		sum = tensor_convolution(grads[0], conjugate(weight), tensor_none, stride, padding,
-					 dilation, transposed, output_padding, groups);
+		sum = tensor_convolution(grads[0], formula_conj(weight), tensor_none, stride,
+					 padding, dilation, transposed, output_padding, groups);
 	if (grads[1])
-		sum = add_parts(sum, tensor_convolution(conjugate(input), grads[1], tensor_none,
+		sum = add_parts(sum, tensor_convolution(formula_conj(input), grads[1], tensor_none,
 							stride, padding, dilation, transposed,
 							output_padding, groups));
 	if (grads[2]) {

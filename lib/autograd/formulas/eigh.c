@@ -26,7 +26,7 @@ static tensor *on_diagonal(tensor *like, int64_t n)
  */
 tensor *eigh_backward(tensor *const *grads, tensor *w, tensor *v)
 {
-	tensor *vh = adjoint(v), *inner, *gap, *middle, *diagonal;
+	tensor *vh = formula_adjoint(v), *inner, *gap, *middle, *diagonal;
 
 	if (!grads[1])
 		return tensor_matmul(tensor_mul(v, tensor_unsqueeze(grads[0], -2)), vh);
@@ -34,11 +34,12 @@ tensor *eigh_backward(tensor *const *grads, tensor *w, tensor *v)
 	gap = tensor_sub(tensor_unsqueeze(w, -2), tensor_unsqueeze(w, -1));
 	gap = tensor_where(diagonal, tensor_ones_like(gap, TENSOR_OPTIONS(0)), gap);
 	inner = tensor_matmul(vh, grads[1]);
-	inner = tensor_mul_scalar(tensor_sub(inner, adjoint(inner)), tensor_scalar_float(0.5));
+	inner = tensor_mul_scalar(tensor_sub(inner, formula_adjoint(inner)),
+				  tensor_scalar_float(0.5));
 	inner = tensor_div(inner, gap);
 	middle = grads[0] ? tensor_to(tensor_unsqueeze(grads[0], -2),
 				      TENSOR_OPTIONS(.dtype = v->dtype)) :
-			    zeros_for(v, TENSOR_SCALAR_SHAPE);
+			    formula_zeros_for(v, TENSOR_SCALAR_SHAPE);
 	inner = tensor_where(diagonal, middle, inner);
 	return tensor_matmul(v, tensor_matmul(inner, vh));
 }

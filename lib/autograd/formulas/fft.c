@@ -24,9 +24,10 @@ tensor *fft_r2c_backward(tensor *grad, tensor_ints sizes, tensor_ints dim, int64
 	if (onesided && grad->sizes[last] < sizes.data[last]) {
 		memcpy(missing, grad->sizes, sizes.len * sizeof(*missing));
 		missing[last] = sizes.data[last] - grad->sizes[last];
-		grad = tensor_cat(TENSOR_LIST(grad,
-					      zeros_for(grad, (tensor_ints){ missing, sizes.len })),
-				  last);
+		grad = tensor_cat(
+			TENSOR_LIST(grad,
+				    formula_zeros_for(grad, (tensor_ints){ missing, sizes.len })),
+			last);
 	}
 	return tensor_to(tensor_fft_c2c(grad, dim, normalization, false),
 			 TENSOR_OPTIONS(.dtype = real));
@@ -48,7 +49,7 @@ tensor *fft_c2r_backward(tensor *grad, tensor_ints dim, int64_t normalization)
 	if (doubled <= 0)
 		return g;
 	first = tensor_narrow(g, last, 0, 1);
-	twice = tensor_mul_scalar(tensor_narrow(g, last, 1, doubled), number(2));
+	twice = tensor_mul_scalar(tensor_narrow(g, last, 1, doubled), formula_scalar(2));
 	rest = tensor_narrow(g, last, 1 + doubled, half - 1 - doubled);
 	return tensor_cat(TENSOR_LIST(first, twice, rest), last);
 }

@@ -13,7 +13,8 @@
 #include "family/unary.h"
 #include "family/view.h"
 
-int refuse_out(const struct tensor_thread *th, const char *op, const char *name, const tensor *t)
+int formula_check_out(const struct tensor_thread *th, const char *op, const char *name,
+		      const tensor *t)
 {
 	if (likely(!th->grad_enabled || !t || !needs_grad(t)))
 		return 0;
@@ -23,37 +24,37 @@ int refuse_out(const struct tensor_thread *th, const char *op, const char *name,
 			   op, name);
 }
 
-tensor *no_derivative(const char *op)
+tensor *formula_no_derivative(const char *op)
 {
 	return tensor_fail_null(EOPNOTSUPP, "%s: has no derivative", op);
 }
 
-tensor_scalar number(double v)
+tensor_scalar formula_scalar(double v)
 {
 	return tensor_scalar_float(v);
 }
 
-tensor *scaled(tensor *grad, tensor_scalar k)
+tensor *formula_scale(tensor *grad, tensor_scalar k)
 {
 	if (scalar_double(k) == 1 && !k.imag)
 		return grad;
 	return tensor_mul_scalar(grad, k);
 }
 
-tensor *conjugate(tensor *t)
+tensor *formula_conj(tensor *t)
 {
 	return t && dtype_is_complex(t->dtype) ? tensor_conj_physical(t) : t;
 }
 
-tensor_scalar conjugate_number(tensor_scalar s)
+tensor_scalar formula_conj_scalar(tensor_scalar s)
 {
 	s.imag = -s.imag;
 	return s;
 }
 
-tensor *adjoint(tensor *t)
+tensor *formula_adjoint(tensor *t)
 {
-	return conjugate(tensor_transpose(t, -2, -1));
+	return formula_conj(tensor_transpose(t, -2, -1));
 }
 
 tensor *mm_mat2_backward(tensor *mat1, tensor *grad, tensor_ints mat2_strides)
@@ -63,19 +64,49 @@ tensor *mm_mat2_backward(tensor *mat1, tensor *grad, tensor_ints mat2_strides)
 	return tensor_mm(tensor_t(mat1), grad);
 }
 
-tensor *one_minus_twice(tensor *t)
+tensor *formula_one_minus_twice(tensor *t)
 {
-	return tensor_add_scalar(tensor_mul_scalar(t, number(-2)), number(1));
+	return tensor_add_scalar(tensor_mul_scalar(t, formula_scalar(-2)), formula_scalar(1));
 }
 
-tensor *zeros_for(tensor *grad, tensor_ints sizes)
+tensor *formula_flip(tensor *t, int64_t dim)
+{
+	tensor *order;
+	int64_t n;
+
+	if (!t || !t->ndim)
+		return t;
+	n = t->sizes[dim < 0 ? dim + t->ndim : dim];
+	order = tensor_arange_step(tensor_scalar_int(n - 1), tensor_scalar_int(-1),
+				   tensor_scalar_int(-1),
+				   TENSOR_OPTIONS(.dtype = TENSOR_I64, .device = t->device));
+	return tensor_index_select(t, dim, order);
+}
+
+bool formula_has_zero(tensor *t)
+{
+	bool found = true;
+
+	tensor_scope {
+		tensor_no_grad {
+			tensor *any =
+				tensor_any(tensor_eq_scalar(tensor_detach(t), formula_scalar(0)));
+
+			if (any)
+				found = *(const uint8_t *)any->data;
+		}
+	}
+	return found;
+}
+
+tensor *formula_zeros_for(tensor *grad, tensor_ints sizes)
 {
 	return grad ? tensor_zeros(sizes,
 				   TENSOR_OPTIONS(.dtype = grad->dtype, .device = grad->device)) :
 		      NULL;
 }
 
-double dropout_scale(double p, int64_t train)
+double formula_dropout_scale(double p, int64_t train)
 {
 	if (!train)
 		return 1;
@@ -85,7 +116,7 @@ double dropout_scale(double p, int64_t train)
 /* Not a product with 0 and 1: NaN and infinity of the other branch would propagate. */
 tensor *where_backward(tensor *grad, tensor *condition, bool keep)
 {
-	tensor *zero = zeros_for(grad, TENSOR_SCALAR_SHAPE);
+	tensor *zero = formula_zeros_for(grad, TENSOR_SCALAR_SHAPE);
 
 	return keep ? tensor_where(condition, grad, zero) : tensor_where(condition, zero, grad);
 }
@@ -104,7 +135,7 @@ static uint32_t reduced(tensor_ints dim, int ndim)
 	return mask;
 }
 
-tensor *sum_along(tensor *t, int64_t dim)
+tensor *formula_sum_dim(tensor *t, int64_t dim)
 {
 	return tensor_sum_dim(t, TENSOR_INTS(dim), true);
 }
@@ -130,7 +161,7 @@ tensor *mean_backward(tensor *grad, tensor_ints sizes, tensor_ints dim, bool kee
 		n *= mask >> i & 1 ? (double)sizes.data[i] : 1;
 	/* The quotient of no elements is unused, but its own derivative would be 0 / 0. */
 	n = n > 0 ? n : 1;
-	return sum_backward(tensor_div_scalar(grad, number(n)), sizes, dim, keepdim);
+	return sum_backward(tensor_div_scalar(grad, formula_scalar(n)), sizes, dim, keepdim);
 }
 
 /* Equal largest elements share the gradient. */
@@ -153,7 +184,7 @@ tensor *max_dim_backward(tensor *grad, tensor_ints sizes, tensor *indices, int64
 		grad = tensor_unsqueeze(grad, dim);
 		indices = tensor_unsqueeze(indices, dim);
 	}
-	return tensor_scatter_add(zeros_for(grad, sizes), dim, indices, grad);
+	return tensor_scatter_add(formula_zeros_for(grad, sizes), dim, indices, grad);
 }
 
 /* ---- softmax ---- */
@@ -161,16 +192,17 @@ tensor *max_dim_backward(tensor *grad, tensor_ints sizes, tensor *indices, int64
 /* Derivative with respect to y of softmax_backward, y (g - sum(g y)). */
 tensor *softmax_double_backward(tensor *grad, tensor *grad_output, tensor *output, int64_t dim)
 {
-	tensor *centred = tensor_sub(grad_output, sum_along(tensor_mul(grad_output, output), dim));
+	tensor *centred =
+		tensor_sub(grad_output, formula_sum_dim(tensor_mul(grad_output, output), dim));
 
 	return tensor_sub(tensor_mul(grad, centred),
-			  tensor_mul(grad_output, sum_along(tensor_mul(grad, output), dim)));
+			  tensor_mul(grad_output, formula_sum_dim(tensor_mul(grad, output), dim)));
 }
 
 /* Derivative with respect to g of log_softmax_backward, g - exp(o) sum(g). */
 tensor *log_softmax_double_backward(tensor *grad, tensor *output, int64_t dim)
 {
-	return tensor_sub(grad, sum_along(tensor_mul(grad, tensor_exp(output)), dim));
+	return tensor_sub(grad, formula_sum_dim(tensor_mul(grad, tensor_exp(output)), dim));
 }
 
 /* ---- lists ---- */

@@ -16,23 +16,27 @@
 #include "autograd/formulas/pointwise.h"
 
 /* Fails with EOPNOTSUPP: the operator is not differentiable. */
-tensor *no_derivative(const char *op);
-tensor_scalar number(double v);
+tensor *formula_no_derivative(const char *op);
+tensor_scalar formula_scalar(double v);
 /* k * grad; grad itself if k is 1. */
-tensor *scaled(tensor *grad, tensor_scalar k);
+tensor *formula_scale(tensor *grad, tensor_scalar k);
 
 /* mat1^T grad. For a transposed mat2 (the weight of a linear layer) the gradient is transposed too,
  * so that the weight's gradient is contiguous and can be kept without a copy. */
 tensor *mm_mat2_backward(tensor *mat1, tensor *grad, tensor_ints mat2_strides);
 /* Complex conjugate; t itself if it is real. */
-tensor *conjugate(tensor *t);
-tensor_scalar conjugate_number(tensor_scalar s);
+tensor *formula_conj(tensor *t);
+tensor_scalar formula_conj_scalar(tensor_scalar s);
 /* Conjugate transpose of the last two dimensions. */
-tensor *adjoint(tensor *t);
+tensor *formula_adjoint(tensor *t);
 /* 1 - 2t */
-tensor *one_minus_twice(tensor *t);
+tensor *formula_one_minus_twice(tensor *t);
 /* Zeros of these sizes with grad's dtype and device. */
-tensor *zeros_for(tensor *grad, tensor_ints sizes);
+tensor *formula_zeros_for(tensor *grad, tensor_ints sizes);
+/* t reversed along dim. */
+tensor *formula_flip(tensor *t, int64_t dim);
+/* True if an element is 0, or if it cannot be determined. */
+bool formula_has_zero(tensor *t);
 /* grad where condition == keep, else 0. */
 tensor *where_backward(tensor *grad, tensor *condition, bool keep);
 
@@ -47,7 +51,7 @@ tensor *as_strided_backward(tensor *grad, tensor_ints self_sizes, tensor_ints se
 			    int64_t offset);
 
 /* Sum over dim, which is kept with size 1. */
-tensor *sum_along(tensor *t, int64_t dim);
+tensor *formula_sum_dim(tensor *t, int64_t dim);
 tensor *sum_backward(tensor *grad, tensor_ints sizes, tensor_ints dim, bool keepdim);
 tensor *mean_backward(tensor *grad, tensor_ints sizes, tensor_ints dim, bool keepdim);
 tensor *max_backward(tensor *grad, tensor *self, tensor *result);
@@ -55,12 +59,11 @@ tensor *max_dim_backward(tensor *grad, tensor_ints sizes, tensor *indices, int64
 			 bool keepdim);
 
 /* reduce.c. grads: of two results, each may be NULL. */
-tensor *restore_dims(tensor *t, tensor_ints sizes, tensor_ints dim, bool keepdim);
+tensor *formula_restore_dims(tensor *t, tensor_ints sizes, tensor_ints dim, bool keepdim);
 tensor *nansum_backward(tensor *grad, tensor *self, tensor_ints dim, bool keepdim);
 tensor *amax_backward(tensor *grad, tensor *self, tensor *result, tensor_ints dim, bool keepdim);
 tensor *aminmax_backward(tensor *const *grads, tensor *self, tensor *min, tensor *max, int64_t dim,
 			 bool keepdim);
-bool has_zero(tensor *t);
 tensor *prod_backward(tensor *grad, tensor *self, tensor *result);
 tensor *prod_dim_backward(tensor *grad, tensor *self, tensor *result, int64_t dim, bool keepdim);
 tensor *var_backward(tensor *grad, tensor *self, tensor_ints dim, tensor_scalar correction,
@@ -76,8 +79,6 @@ tensor *vector_norm_backward(tensor *grad, tensor *self, tensor *result, tensor_
 			     tensor_ints dim, bool keepdim);
 
 /* scan.c */
-/* t reversed along dim. */
-tensor *reversed(tensor *t, int64_t dim);
 tensor *cumsum_backward(tensor *grad, int64_t dim);
 tensor *cumprod_backward(tensor *grad, tensor *self, tensor *result, int64_t dim);
 tensor *logcumsumexp_backward(tensor *grad, tensor *self, tensor *result, int64_t dim);
@@ -93,14 +94,14 @@ tensor *log_softmax_double_backward(tensor *grad, tensor *output, int64_t dim);
 
 /* Substitute for an argument of which only the shape is used: one element of like's dtype,
  * expanded. */
-tensor *only_shape(tensor *like, tensor_ints sizes);
-tensor_ints last_sizes(tensor_ints sizes, int64_t n);
+tensor *formula_shape_only(tensor *like, tensor_ints sizes);
+tensor_ints formula_last_sizes(tensor_ints sizes, int64_t n);
 tensor *max_pool_double_backward(tensor *grad, tensor *indices, int64_t n);
 
 /* Result number `part` of tensor_grid_sampler_2d_backward(). */
-tensor *grid_sampler_part(tensor *grad, tensor *input, tensor *grid, int64_t mode, int64_t padding,
-			  bool align_corners, int part);
-tensor *no_second_derivative(const char *op);
+tensor *formula_grid_sampler_part(tensor *grad, tensor *input, tensor *grid, int64_t mode,
+				  int64_t padding, bool align_corners, int part);
+tensor *formula_no_second_derivative(const char *op);
 
 /* Results of tensor_convolution_backward(); a NULL tensor gives tensor_none. */
 tensor *conv_input_backward(tensor *grad, tensor_ints input_sizes, tensor *weight,
@@ -117,13 +118,13 @@ tensor *conv_double_backward(tensor *const *grads, tensor_ints sizes, tensor *in
 			     bool transposed, tensor_ints output_padding, int64_t groups);
 
 /* The factor applied by native_dropout; train is TENSOR_NONE if not given. */
-double dropout_scale(double p, int64_t train);
+double formula_dropout_scale(double p, int64_t train);
 
 int cat_backward(tensor **out, tensor *grad, tensor_ints lengths, int64_t dim);
 
 /* Fails: the backward operator is not differentiable itself. */
-tensor *not_again(const char *op);
-tensor *sum_channels(tensor *grad);
+tensor *formula_not_again(const char *op);
+tensor *formula_sum_channels(tensor *grad);
 tensor *fft_r2c_backward(tensor *grad, tensor_ints sizes, tensor_ints dim, int64_t normalization,
 			 bool onesided);
 tensor *fft_c2r_backward(tensor *grad, tensor_ints dim, int64_t normalization);
@@ -148,12 +149,12 @@ tensor *group_norm_weight_backward(tensor *grad, tensor *input, tensor *mean, te
 				   int64_t N, int64_t C, int64_t HxW, int64_t group, double eps);
 
 /* Sparse tensor with self's indices and these values. */
-tensor *sparse_like(tensor *self, tensor *values);
+tensor *formula_sparse_like(tensor *self, tensor *values);
 /* Gradient of to_dense: sparse if self is. */
 tensor *to_dense_backward(tensor *grad, tensor *self);
 
 /* blocked.c. Dense copy of a blocked tensor; any other, and NULL, unchanged. */
-tensor *to_strided(tensor *t);
+tensor *formula_to_strided(tensor *t);
 tensor *blocked_linear_input(tensor *grad, tensor *weight);
 tensor *blocked_linear_weight(tensor *grad, tensor *self);
 tensor *blocked_linear_bias(tensor *grad);
@@ -162,6 +163,7 @@ tensor *blocked_max_pool_backward(tensor *grad, tensor *self, tensor_ints kernel
 				  bool ceil_mode, int spatial);
 
 /* For generated out= functions: error if an argument requires a gradient. */
-int refuse_out(const struct tensor_thread *th, const char *op, const char *name, const tensor *t);
+int formula_check_out(const struct tensor_thread *th, const char *op, const char *name,
+		      const tensor *t);
 
 #endif

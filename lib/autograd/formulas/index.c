@@ -19,15 +19,17 @@ tensor *index_put_self_backward(tensor *grad, tensor *at, tensor_ints dims, bool
 {
 	if (accumulate)
 		return grad;
-	return tensor_index_put_at(grad, at, dims, zeros_for(grad, TENSOR_SCALAR_SHAPE), false);
+	return tensor_index_put_at(grad, at, dims, formula_zeros_for(grad, TENSOR_SCALAR_SHAPE),
+				   false);
 }
 
 /* grad's elements at the positions where mask is true, in the shape to which self was broadcast;
  * the engine sums it to self's shape. */
 tensor *masked_select_backward(tensor *grad, tensor_ints sizes, tensor *mask)
 {
-	tensor *whole = tensor_add(zeros_for(grad, sizes),
-				   zeros_for(grad, mask ? (tensor_ints){ mask->sizes, mask->ndim } :
+	tensor *whole =
+		tensor_add(formula_zeros_for(grad, sizes),
+			   formula_zeros_for(grad, mask ? (tensor_ints){ mask->sizes, mask->ndim } :
 							  TENSOR_SCALAR_SHAPE));
 
 	return tensor_masked_scatter(whole, mask, grad);
@@ -114,12 +116,12 @@ static bool is(const struct reduced *r, const char *name)
 
 static tensor *filled_like(tensor *t, double value)
 {
-	return t ? tensor_full((tensor_ints){ t->sizes, t->ndim }, number(value),
+	return t ? tensor_full((tensor_ints){ t->sizes, t->ndim }, formula_scalar(value),
 			       TENSOR_OPTIONS(.dtype = t->dtype, .device = t->device)) :
 		   NULL;
 }
 
-static tensor *as_number(tensor *mask, tensor *like)
+static tensor *as_dtype_of(tensor *mask, tensor *like)
 {
 	return tensor_to(mask, TENSOR_OPTIONS(.dtype = like->dtype));
 }
@@ -133,7 +135,7 @@ static tensor *replaced(tensor *t, tensor *mask, double value)
 /* t, with zeros at the positions written to unless include_self: self's values there are unused. */
 static tensor *without_written(const struct reduced *r, tensor *t)
 {
-	return r->include_self ? t : tensor_scatter_value(t, r->dim, r->index, number(0));
+	return r->include_self ? t : tensor_scatter_value(t, r->dim, r->index, formula_scalar(0));
 }
 
 /* Number of elements averaged at each position. */
@@ -142,20 +144,21 @@ static tensor *counts(const struct reduced *r)
 	tensor *n = tensor_scatter_add(filled_like(r->grad, r->include_self), r->dim, r->index,
 				       filled_like(r->src, 1));
 
-	return n ? replaced(n, tensor_eq_scalar(n, number(0)), 1) : NULL;
+	return n ? replaced(n, tensor_eq_scalar(n, formula_scalar(0)), 1) : NULL;
 }
 
 /* Gradient of each largest or smallest element; equal ones share it. */
 static tensor *shares(const struct reduced *r, tensor **self_is, tensor **src_is)
 {
-	*self_is = without_written(r, as_number(tensor_eq(r->self, r->result), r->grad));
-	*src_is = as_number(tensor_eq(r->src, tensor_gather(r->result, r->dim, r->index)), r->grad);
+	*self_is = without_written(r, as_dtype_of(tensor_eq(r->self, r->result), r->grad));
+	*src_is =
+		as_dtype_of(tensor_eq(r->src, tensor_gather(r->result, r->dim, r->index)), r->grad);
 	return tensor_div(r->grad, tensor_scatter_add(*self_is, r->dim, r->index, *src_is));
 }
 
 static tensor *prod_self(const struct reduced *r)
 {
-	tensor *self = replaced(r->self, tensor_eq_scalar(r->self, number(0)), 1);
+	tensor *self = replaced(r->self, tensor_eq_scalar(r->self, formula_scalar(0)), 1);
 	tensor *product =
 		tensor_scatter_reduce_opt(self, r->dim, r->index, r->src, "prod", r->include_self);
 
@@ -165,12 +168,12 @@ static tensor *prod_self(const struct reduced *r)
 /* A single zero at a position gets the product of the others; several zeros get 0. */
 static tensor *prod_src(const struct reduced *r)
 {
-	tensor *zero = tensor_eq_scalar(r->src, number(0));
+	tensor *zero = tensor_eq_scalar(r->src, formula_scalar(0));
 	tensor *zeros = tensor_gather(tensor_scatter_add(filled_like(r->self, 0), r->dim, r->index,
-							 as_number(zero, r->src)),
+							 as_dtype_of(zero, r->src)),
 				      r->dim, r->index);
-	tensor *alone =
-		tensor_eq_scalar(tensor_where(zero, zeros, filled_like(zeros, 0)), number(1));
+	tensor *alone = tensor_eq_scalar(tensor_where(zero, zeros, filled_like(zeros, 0)),
+					 formula_scalar(1));
 	tensor *others = tensor_scatter_reduce_opt(
 		r->self, r->dim, r->index, replaced(r->src, alone, 1), "prod", r->include_self);
 	tensor *of_zero = tensor_gather(tensor_mul(r->grad, others), r->dim, r->index);
@@ -223,7 +226,7 @@ static tensor *placed_beside(tensor *g, tensor_ints sizes)
 
 	if (!g || !memcmp(g->sizes, sizes.data, sizes.len * sizeof(int64_t)))
 		return g;
-	whole = zeros_for(g, sizes);
+	whole = formula_zeros_for(g, sizes);
 	part = whole ? tensor_as_strided(whole, (tensor_ints){ g->sizes, g->ndim },
 					 (tensor_ints){ whole->strides, g->ndim }, 0) :
 		       NULL;
@@ -270,13 +273,21 @@ static tensor *spread_index(tensor *index, const tensor *source, int64_t dim)
 			     (tensor_ints){ source->sizes, source->ndim });
 }
 
+/* The operands of index_reduce as those of scatter_reduce. */
+static struct reduced of_vector(tensor *grad, tensor *self, int64_t dim, tensor *index,
+				tensor *source, const char *reduce, bool include_self,
+				tensor *result)
+{
+	return (struct reduced){ grad,	 self,	      spread_index(index, source, dim),
+				 source, result,      dim,
+				 reduce, include_self };
+}
+
 tensor *index_reduce_self_backward(tensor *grad, tensor *self, int64_t dim, tensor *index,
 				   tensor *source, const char *reduce, bool include_self,
 				   tensor *result)
 {
-	struct reduced r = { grad,   self,	  spread_index(index, source, dim),
-			     source, result,	  dim,
-			     reduce, include_self };
+	struct reduced r = of_vector(grad, self, dim, index, source, reduce, include_self, result);
 
 	return r.index ? self_backward(&r) : NULL;
 }
@@ -285,9 +296,7 @@ tensor *index_reduce_source_backward(tensor *grad, tensor *self, int64_t dim, te
 				     tensor *source, const char *reduce, bool include_self,
 				     tensor *result)
 {
-	struct reduced r = { grad,   self,	  spread_index(index, source, dim),
-			     source, result,	  dim,
-			     reduce, include_self };
+	struct reduced r = of_vector(grad, self, dim, index, source, reduce, include_self, result);
 
 	return r.index ? src_backward(&r) : NULL;
 }

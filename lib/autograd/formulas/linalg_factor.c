@@ -34,19 +34,20 @@ static tensor *mirrored(tensor *t)
 	if (t && dtype_is_complex(t->dtype))
 		diagonal = tensor_to(tensor_real(diagonal), TENSOR_OPTIONS(.dtype = t->dtype));
 	t = tensor_triu(t, 1);
-	return tensor_add(tensor_add(t, adjoint(t)), tensor_diag_embed(diagonal, 0, -2, -1));
+	return tensor_add(tensor_add(t, formula_adjoint(t)),
+			  tensor_diag_embed(diagonal, 0, -2, -1));
 }
 
 /* A = Q R, m >= n: gA = [gQ + Q mirrored(gR R^H - Q^H gQ)] R^-H. At least one of gq and gr is not
  * NULL. */
 static tensor *tall_qr_backward(tensor *gq, tensor *gr, tensor *q, tensor *r)
 {
-	tensor *m = gr ? tensor_matmul(gr, adjoint(r)) : NULL, *ga;
+	tensor *m = gr ? tensor_matmul(gr, formula_adjoint(r)) : NULL, *ga;
 
 	if (gq)
-		m = sum_of(m, tensor_neg(tensor_matmul(adjoint(q), gq)));
+		m = sum_of(m, tensor_neg(tensor_matmul(formula_adjoint(q), gq)));
 	ga = sum_of(tensor_matmul(q, mirrored(m)), gq);
-	return tensor_linalg_solve_triangular_opt(adjoint(r), ga, false, false, false);
+	return tensor_linalg_solve_triangular_opt(formula_adjoint(r), ga, false, false, false);
 }
 
 /* Wide matrices: A = [A1 A2] with a square A1 = Q R1. R2 = Q^H A2, so gA2 = Q gR2, and gQ gets an
@@ -69,7 +70,7 @@ tensor *qr_backward(tensor *const *grads, tensor *q, tensor *r, const char *mode
 	if (gr2) {
 		tensor *a2 = tensor_matmul(q, tensor_narrow(r, -1, m, n - m));
 
-		gq = sum_of(gq, tensor_matmul(a2, adjoint(gr2)));
+		gq = sum_of(gq, tensor_matmul(a2, formula_adjoint(gr2)));
 	}
 	gq = tall_qr_backward(gq, gr ? tensor_narrow(gr, -1, 0, m) : NULL, q,
 			      tensor_narrow(r, -1, 0, m));
@@ -96,7 +97,7 @@ static tensor *reflector(tensor *input, int64_t i)
 /* (1 - t v v^H) x */
 static tensor *reflected(tensor *x, tensor *v, tensor *t)
 {
-	return tensor_sub(x, tensor_mul(t, tensor_matmul(v, tensor_matmul(adjoint(v), x))));
+	return tensor_sub(x, tensor_mul(t, tensor_matmul(v, tensor_matmul(formula_adjoint(v), x))));
 }
 
 /* tau_i as [.., 1, 1] */
@@ -109,12 +110,12 @@ static tensor *tau_at(tensor *tau, int64_t i)
  * tau_i = -v^H P R^H v and g v = -(conj(tau_i) P R^H + tau_i R P^H) v. */
 static tensor *step_backward(tensor *p, tensor *r, tensor *v, tensor *t, bool of_tau)
 {
-	tensor *pr = tensor_matmul(p, tensor_matmul(adjoint(r), v)), *rp;
+	tensor *pr = tensor_matmul(p, tensor_matmul(formula_adjoint(r), v)), *rp;
 
 	if (of_tau)
-		return tensor_neg(tensor_squeeze_dim(tensor_matmul(adjoint(v), pr), -1));
-	rp = tensor_matmul(r, tensor_matmul(adjoint(p), v));
-	return tensor_neg(tensor_add(tensor_mul(conjugate(t), pr), tensor_mul(t, rp)));
+		return tensor_neg(tensor_squeeze_dim(tensor_matmul(formula_adjoint(v), pr), -1));
+	rp = tensor_matmul(r, tensor_matmul(formula_adjoint(p), v));
+	return tensor_neg(tensor_add(tensor_mul(formula_conj(t), pr), tensor_mul(t, rp)));
 }
 
 /* rest[i] = H_i+1 .. H_k E, computed from the last. False with the error set. */
@@ -144,7 +145,7 @@ tensor *householder_backward(tensor *grad, tensor *input, tensor *tau, bool of_t
 	for (int64_t i = 0; i < k && (i || products_after(input, tau, k, rest)); i++) {
 		v = reflector(input, i);
 		parts[i] = step_backward(grad, rest[i], v, tau_at(tau, i), of_tau);
-		grad = reflected(grad, v, conjugate(tau_at(tau, i)));
+		grad = reflected(grad, v, formula_conj(tau_at(tau, i)));
 	}
 	if (grad && parts[k - 1])
 		ga = tensor_cat((tensor_list){ parts, k }, -1);
@@ -159,7 +160,7 @@ tensor *householder_backward(tensor *grad, tensor *input, tensor *tau, bool of_t
 
 static tensor *skew(tensor *t)
 {
-	return tensor_sub(t, adjoint(t));
+	return tensor_sub(t, formula_adjoint(t));
 }
 
 /* x[j] - x[i], with 1 on the diagonal. */
@@ -185,16 +186,17 @@ static tensor *svd_middle(tensor *uu, tensor *vv, tensor *gs, tensor *s)
 	if (gs)
 		middle = sum_of(middle, tensor_diag_embed(gs, 0, -2, -1));
 	if (uu && vv && dtype_is_complex(uu->dtype))
-		middle = sum_of(middle, tensor_diag_embed(tensor_div(tensor_diagonal(uu, 0, -2, -1),
-								     scaled(s, number(2))),
-							  0, -2, -1));
+		middle = sum_of(middle,
+				tensor_diag_embed(tensor_div(tensor_diagonal(uu, 0, -2, -1),
+							     formula_scale(s, formula_scalar(2))),
+						  0, -2, -1));
 	return middle;
 }
 
 /* t minus its projection on the columns of q. */
 static tensor *outside(tensor *t, tensor *q)
 {
-	return tensor_sub(t, tensor_matmul(q, tensor_matmul(adjoint(q), t)));
+	return tensor_sub(t, tensor_matmul(q, tensor_matmul(formula_adjoint(q), t)));
 }
 
 /* A = U diag(S) V^H with k columns: gA = U middle V^H, plus (1 - U U^H) gU S^-1 V^H and U S^-1 gV^H
@@ -203,18 +205,18 @@ static tensor *thin_svd_backward(tensor *gu, tensor *gs, tensor *gvh, tensor *u,
 				 tensor *vh)
 {
 	int64_t m = u->sizes[u->ndim - 2], k = s->sizes[s->ndim - 1], n = vh->sizes[vh->ndim - 1];
-	tensor *v = adjoint(vh), *uu, *vv, *ga;
+	tensor *v = formula_adjoint(vh), *uu, *vv, *ga;
 
-	uu = gu ? skew(tensor_matmul(adjoint(u), gu)) : NULL;
-	vv = gvh ? skew(tensor_matmul(vh, adjoint(gvh))) : NULL;
+	uu = gu ? skew(tensor_matmul(formula_adjoint(u), gu)) : NULL;
+	vv = gvh ? skew(tensor_matmul(vh, formula_adjoint(gvh))) : NULL;
 	ga = tensor_to(svd_middle(uu, vv, gs, s), TENSOR_OPTIONS(.dtype = u->dtype));
 	ga = tensor_matmul(tensor_matmul(u, ga), vh);
 	if (gu && m > k)
 		ga = tensor_add(
 			ga, tensor_matmul(outside(tensor_div(gu, tensor_unsqueeze(s, -2)), u), vh));
 	if (gvh && n > k)
-		ga = tensor_add(
-			ga, tensor_matmul(u, adjoint(outside(tensor_div(adjoint(gvh),
+		ga = tensor_add(ga, tensor_matmul(u, formula_adjoint(outside(
+							     tensor_div(formula_adjoint(gvh),
 									tensor_unsqueeze(s, -2)),
 							     v))));
 	return ga;
@@ -245,7 +247,7 @@ tensor *svd_backward(tensor *const *grads, tensor *u, tensor *s, tensor *vh, boo
  * gV))) / E] V^H, where the division applies off the diagonal and E[i][j] = conj(w[j] - w[i]). */
 tensor *eig_backward(tensor *const *grads, tensor *w, tensor *v, tensor_options self)
 {
-	tensor *vh = adjoint(v), *middle, *m, *ga;
+	tensor *vh = formula_adjoint(v), *middle, *m, *ga;
 
 	if (!grads[1]) {
 		ga = tensor_linalg_solve(vh, tensor_mul(tensor_unsqueeze(grads[0], -1), vh));
@@ -254,7 +256,7 @@ tensor *eig_backward(tensor *const *grads, tensor *w, tensor *v, tensor_options 
 		middle = tensor_mul(tensor_matmul(vh, v),
 				    tensor_unsqueeze(tensor_real(tensor_diagonal(m, 0, -2, -1)),
 						     -2));
-		middle = tensor_div(tensor_sub(m, middle), gaps(conjugate(w)));
+		middle = tensor_div(tensor_sub(m, middle), gaps(formula_conj(w)));
 		middle = tensor_diagonal_scatter(
 			middle, grads[0] ? grads[0] : tensor_zeros_like(w, TENSOR_OPTIONS(0)), 0,
 			-2, -1);

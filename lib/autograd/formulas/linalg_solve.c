@@ -36,9 +36,9 @@ static int64_t columns_of(const tensor *t)
 /* L1^-H m U1^-H for the square parts of the factors. */
 static tensor *between(tensor *l1, tensor *m, tensor *u1)
 {
-	tensor *t = tensor_linalg_solve_triangular_opt(adjoint(l1), m, true, true, true);
+	tensor *t = tensor_linalg_solve_triangular_opt(formula_adjoint(l1), m, true, true, true);
 
-	return tensor_linalg_solve_triangular_opt(adjoint(u1), t, false, false, false);
+	return tensor_linalg_solve_triangular_opt(formula_adjoint(u1), t, false, false, false);
 }
 
 /*
@@ -53,26 +53,28 @@ static tensor *plu_backward(tensor *gl, tensor *gu, tensor *p, tensor *l, tensor
 	tensor *l1 = tensor_narrow(l, -2, 0, k), *u1 = tensor_narrow(u, -1, 0, k), *below, *above,
 	       *ga;
 
-	below = tensor_matmul(adjoint(l1), tensor_narrow(gl, -2, 0, k));
-	above = tensor_matmul(tensor_narrow(gu, -1, 0, k), adjoint(u1));
+	below = tensor_matmul(formula_adjoint(l1), tensor_narrow(gl, -2, 0, k));
+	above = tensor_matmul(tensor_narrow(gu, -1, 0, k), formula_adjoint(u1));
 	if (m > n)
-		above = tensor_sub(above, tensor_matmul(adjoint(tensor_narrow(l, -2, k, m - k)),
-							tensor_narrow(gl, -2, k, m - k)));
+		above = tensor_sub(above,
+				   tensor_matmul(formula_adjoint(tensor_narrow(l, -2, k, m - k)),
+						 tensor_narrow(gl, -2, k, m - k)));
 	if (n > m)
-		below = tensor_sub(below, tensor_matmul(tensor_narrow(gu, -1, k, n - k),
-							adjoint(tensor_narrow(u, -1, k, n - k))));
+		below = tensor_sub(below,
+				   tensor_matmul(tensor_narrow(gu, -1, k, n - k),
+						 formula_adjoint(tensor_narrow(u, -1, k, n - k))));
 	ga = between(l1, tensor_add(tensor_tril(below, -1), tensor_triu(above, 0)), u1);
 	if (m > n)
-		ga = tensor_cat(TENSOR_LIST(ga,
-					    tensor_linalg_solve_triangular_opt(
-						    adjoint(u1), tensor_narrow(gl, -2, k, m - k),
-						    false, false, false)),
+		ga = tensor_cat(TENSOR_LIST(ga, tensor_linalg_solve_triangular_opt(
+							formula_adjoint(u1),
+							tensor_narrow(gl, -2, k, m - k), false,
+							false, false)),
 				-2);
 	if (n > m)
-		ga = tensor_cat(TENSOR_LIST(ga,
-					    tensor_linalg_solve_triangular_opt(
-						    adjoint(l1), tensor_narrow(gu, -1, k, n - k),
-						    true, true, true)),
+		ga = tensor_cat(TENSOR_LIST(ga, tensor_linalg_solve_triangular_opt(
+							formula_adjoint(l1),
+							tensor_narrow(gu, -1, k, n - k), true, true,
+							true)),
 				-1);
 	return tensor_matmul(p, ga);
 }
@@ -94,9 +96,11 @@ static tensor *system_backward(tensor *gb, tensor *x, bool left, bool adj)
 	tensor *ga;
 
 	if (adj)
-		ga = left ? tensor_matmul(x, adjoint(gb)) : tensor_matmul(adjoint(gb), x);
+		ga = left ? tensor_matmul(x, formula_adjoint(gb)) :
+			    tensor_matmul(formula_adjoint(gb), x);
 	else
-		ga = left ? tensor_matmul(gb, adjoint(x)) : tensor_matmul(adjoint(x), gb);
+		ga = left ? tensor_matmul(gb, formula_adjoint(x)) :
+			    tensor_matmul(formula_adjoint(x), gb);
 	return tensor_neg(ga);
 }
 
@@ -110,9 +114,9 @@ tensor *lu_solve_lu_backward(tensor *grad, tensor *lu, tensor *pivots, tensor *x
 		return NULL;
 	ga = system_backward(tensor_linalg_lu_solve_opt(lu, pivots, grad, left, !adj), x, left,
 			     adj);
-	ga = tensor_matmul(adjoint(p), ga);
-	return tensor_add(tensor_tril(tensor_matmul(ga, adjoint(u)), -1),
-			  tensor_triu(tensor_matmul(adjoint(l), ga), 0));
+	ga = tensor_matmul(formula_adjoint(p), ga);
+	return tensor_add(tensor_tril(tensor_matmul(ga, formula_adjoint(u)), -1),
+			  tensor_triu(tensor_matmul(formula_adjoint(l), ga), 0));
 }
 
 /* ---- linear systems ---- */
@@ -122,7 +126,7 @@ tensor *lu_solve_lu_backward(tensor *grad, tensor *lu, tensor *pivots, tensor *x
 static tensor *solve_adjoint(tensor *a, tensor *lu, tensor *pivots, tensor *b, bool left)
 {
 	if (thread()->grad_enabled)
-		return tensor_linalg_solve_opt(adjoint(a), b, left);
+		return tensor_linalg_solve_opt(formula_adjoint(a), b, left);
 	return tensor_linalg_lu_solve_opt(lu, pivots, b, left, true);
 }
 
@@ -148,7 +152,7 @@ tensor *solve_a_backward(tensor *grad, tensor *a, tensor *lu, tensor *pivots, te
 
 tensor *inv_backward(tensor *grad, tensor *inverse)
 {
-	tensor *h = adjoint(inverse);
+	tensor *h = formula_adjoint(inverse);
 
 	return tensor_neg(tensor_matmul(h, tensor_matmul(grad, h)));
 }
@@ -230,23 +234,23 @@ tensor *det_backward(tensor *grad, tensor *a, tensor *det, tensor *lu, tensor *p
 	int singular;
 
 	if (!thread()->grad_enabled)
-		return tensor_linalg_lu_solve_opt(regular(lu), pivots,
-						  times_identity(tensor_mul(grad, conjugate(det)),
-								 columns_of(lu)),
-						  true, true);
+		return tensor_linalg_lu_solve_opt(
+			regular(lu), pivots,
+			times_identity(tensor_mul(grad, formula_conj(det)), columns_of(lu)), true,
+			true);
 	singular = any_singular(det);
 	if (singular < 0)
 		return NULL;
 	if (!singular)
 		return tensor_linalg_solve(
-			adjoint(a),
-			times_identity(tensor_mul(grad, conjugate(tensor_linalg_det(a))), n));
+			formula_adjoint(a),
+			times_identity(tensor_mul(grad, formula_conj(tensor_linalg_det(a))), n));
 	if (n <= ADJUGATE_MOST)
 		return tensor_mul(tensor_unsqueeze(tensor_unsqueeze(grad, -1), -1),
-				  adjoint(adjugate(a)));
+				  formula_adjoint(adjugate(a)));
 	if (tensor_linalg_svd(a, false, &u, &s, &vh) < 0)
 		return NULL;
-	g = tensor_mul(grad, conjugate(tensor_mul(tensor_linalg_det(u), tensor_linalg_det(vh))));
+	g = tensor_mul(grad, formula_conj(tensor_mul(tensor_linalg_det(u), tensor_linalg_det(vh))));
 	g = prod_dim_backward(g, tensor_to(s, TENSOR_OPTIONS(.dtype = a->dtype)),
 			      tensor_to(tensor_prod_dim(s, -1, false),
 					TENSOR_OPTIONS(.dtype = a->dtype)),
@@ -267,7 +271,7 @@ tensor *slogdet_backward(tensor *const *grads, tensor *a, tensor *sign, tensor *
 				return NULL;
 		}
 		if (grads[0]) {
-			turn = tensor_imag(tensor_mul(conjugate(grads[0]), sign));
+			turn = tensor_imag(tensor_mul(formula_conj(grads[0]), sign));
 			turn = tensor_mul_scalar(turn, tensor_scalar_complex(0, -1));
 			g = g ? tensor_add(g, turn) : turn;
 			if (!g)
@@ -285,11 +289,13 @@ tensor *slogdet_backward(tensor *const *grads, tensor *a, tensor *sign, tensor *
  * lower triangle. */
 tensor *cholesky_backward(tensor *grad, tensor *factor, bool upper)
 {
-	tensor *l = upper ? adjoint(factor) : factor, *gl = upper ? adjoint(grad) : grad, *phi;
+	tensor *l = upper ? formula_adjoint(factor) : factor,
+	       *gl = upper ? formula_adjoint(grad) : grad, *phi;
 
-	phi = tensor_tril(tensor_matmul(adjoint(l), gl), 0);
-	phi = scaled(tensor_add(phi, adjoint(tensor_tril(phi, -1))), number(0.5));
-	phi = tensor_linalg_solve_triangular_opt(adjoint(l), phi, true, true, false);
+	phi = tensor_tril(tensor_matmul(formula_adjoint(l), gl), 0);
+	phi = formula_scale(tensor_add(phi, formula_adjoint(tensor_tril(phi, -1))),
+			    formula_scalar(0.5));
+	phi = tensor_linalg_solve_triangular_opt(formula_adjoint(l), phi, true, true, false);
 	return tensor_linalg_solve_triangular_opt(l, phi, false, false, false);
 }
 
@@ -299,7 +305,7 @@ tensor *cholesky_solve_backward(tensor *grad, tensor *factor, tensor *x, bool up
 {
 	tensor *ga = system_backward(tensor_cholesky_solve(grad, factor, upper), x, true, false);
 
-	ga = tensor_add(ga, adjoint(ga));
+	ga = tensor_add(ga, formula_adjoint(ga));
 	return upper ? tensor_triu(tensor_matmul(tensor_triu(factor, 0), ga), 0) :
 		       tensor_tril(tensor_matmul(ga, tensor_tril(factor, 0)), 0);
 }
@@ -311,7 +317,8 @@ tensor *cholesky_solve_backward(tensor *grad, tensor *factor, tensor *x, bool up
 tensor *solve_triangular_a_backward(tensor *grad, tensor *a, tensor *x, bool upper, bool left,
 				    bool unit)
 {
-	tensor *gb = tensor_linalg_solve_triangular_opt(adjoint(a), grad, !upper, left, unit);
+	tensor *gb =
+		tensor_linalg_solve_triangular_opt(formula_adjoint(a), grad, !upper, left, unit);
 	tensor *ga = system_backward(gb, x, left, false);
 
 	return upper ? tensor_triu(ga, unit) : tensor_tril(ga, -(int)unit);

@@ -16,7 +16,7 @@
  */
 tensor *pinv_backward(tensor *grad, tensor *a, tensor *p)
 {
-	tensor *ph = adjoint(p), *gh = adjoint(grad), *t, *ga;
+	tensor *ph = formula_adjoint(p), *gh = formula_adjoint(grad), *t, *ga;
 
 	ga = tensor_neg(tensor_matmul(tensor_matmul(ph, grad), ph));
 	t = tensor_matmul(tensor_matmul(ph, p), gh);
@@ -29,7 +29,7 @@ tensor *pinv_backward(tensor *grad, tensor *a, tensor *p)
 tensor *matrix_exp_backward(tensor *grad, tensor *a)
 {
 	int64_t n = a ? a->sizes[a->ndim - 1] : 0;
-	tensor *h = adjoint(a), *top, *bottom;
+	tensor *h = formula_adjoint(a), *top, *bottom;
 
 	top = tensor_cat(TENSOR_LIST(h, grad), -1);
 	bottom = tensor_cat(TENSOR_LIST(tensor_zeros_like(grad, TENSOR_OPTIONS(0)), h), -1);

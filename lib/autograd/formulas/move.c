@@ -35,7 +35,7 @@ tensor *repeat_backward(tensor *grad, tensor_ints sizes, tensor_ints repeats)
 		if (shape[0] == 1)
 			continue;
 		if (!shape[0] || !grad->numel)
-			return zeros_for(grad, sizes);
+			return formula_zeros_for(grad, sizes);
 		if (grad->ndim < TENSOR_MAX_DIMS) {
 			grad = tensor_sum_dim(tensor_unflatten(grad, i, (tensor_ints){ shape, 2 }),
 					      TENSOR_INTS(i), false);
@@ -56,7 +56,7 @@ tensor *constant_pad_backward(tensor *grad, tensor_ints pad)
 
 	for (int64_t i = 0; i < pad.len; i++)
 		back[i] = -pad.data[i];
-	return tensor_constant_pad_nd(grad, (tensor_ints){ back, pad.len }, number(0));
+	return tensor_constant_pad_nd(grad, (tensor_ints){ back, pad.len }, formula_scalar(0));
 }
 
 /* The gradients of overlapping windows add up. */
@@ -73,8 +73,8 @@ tensor *unfold_view_backward(tensor *grad, tensor_ints sizes, int64_t dim, int64
 				  tensor_scalar_int(step));
 	index = tensor_add(tensor_unsqueeze(start, 1), tensor_arange(tensor_scalar_int(size), i64));
 	grad = tensor_flatten(tensor_movedim_int(grad, -1, d + 1), d, d + 1);
-	return tensor_index_add(zeros_for(grad, sizes), d, tensor_reshape(index, TENSOR_INTS(-1)),
-				grad);
+	return tensor_index_add(formula_zeros_for(grad, sizes), d,
+				tensor_reshape(index, TENSOR_INTS(-1)), grad);
 }
 
 tensor *resize_backward(tensor *grad)

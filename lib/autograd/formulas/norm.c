@@ -15,7 +15,7 @@
 #include "family/unary.h"
 #include "family/view.h"
 
-tensor *not_again(const char *op)
+tensor *formula_not_again(const char *op)
 {
 	return tensor_fail_null(EOPNOTSUPP,
 				"%s: has no derivative of its own; differentiate the "
@@ -29,7 +29,7 @@ static tensor *normalized(tensor *x, tensor_ints dims, double eps, tensor **rstd
 	tensor *centred = tensor_sub(x, tensor_mean_dim(x, dims, true));
 	tensor *variance = tensor_mean_dim(tensor_mul(centred, centred), dims, true);
 
-	*rstd = tensor_rsqrt(tensor_add_scalar(variance, number(eps)));
+	*rstd = tensor_rsqrt(tensor_add_scalar(variance, formula_scalar(eps)));
 	return tensor_mul(centred, *rstd);
 }
 
@@ -109,7 +109,7 @@ tensor *layer_norm_weight_backward(tensor *grad, tensor *input, tensor_ints norm
 /* ---- group_norm ---- */
 
 /* Sum over all dimensions but the second. */
-tensor *sum_channels(tensor *grad)
+tensor *formula_sum_channels(tensor *grad)
 {
 	int64_t dims[TENSOR_MAX_DIMS];
 	int n = 0;
@@ -192,7 +192,7 @@ static int batch_backward(tensor *grad, tensor *input, tensor *weight, tensor *r
 /* x normalized by the running statistics; *invstd is the factor. */
 static tensor *by_running(tensor *x, tensor *mean, tensor *var, double eps, tensor **invstd)
 {
-	*invstd = channels(tensor_rsqrt(tensor_add_scalar(var, number(eps))));
+	*invstd = channels(tensor_rsqrt(tensor_add_scalar(var, formula_scalar(eps))));
 	return tensor_mul(tensor_sub(x, channels(mean)), *invstd);
 }
 
@@ -248,11 +248,11 @@ tensor *bce_target_backward(tensor *grad, tensor *self, tensor *target, tensor *
 	enum tensor_dtype wide = dtype_wide(self->dtype);
 	tensor *x = as_dtype(self, wide), *slope;
 
-	slope = tensor_sub(tensor_clamp_min(tensor_log1p(tensor_neg(x)), number(-100)),
-			   tensor_clamp_min(tensor_log(x), number(-100)));
+	slope = tensor_sub(tensor_clamp_min(tensor_log1p(tensor_neg(x)), formula_scalar(-100)),
+			   tensor_clamp_min(tensor_log(x), formula_scalar(-100)));
 	if (given(weight))
 		slope = tensor_mul(slope, weight);
 	if (reduction == 1)
-		slope = tensor_div_scalar(slope, number((double)self->numel));
+		slope = tensor_div_scalar(slope, formula_scalar((double)self->numel));
 	return as_dtype(tensor_mul(slope, as_dtype(grad, wide)), target->dtype);
 }

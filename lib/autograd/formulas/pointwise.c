@@ -9,37 +9,37 @@
 #include "family/ternary.h"
 #include "family/unary.h"
 
-tensor *along(tensor *grad, tensor *slope)
+tensor *formula_mul_conj(tensor *grad, tensor *slope)
 {
-	return tensor_mul(grad, conjugate(slope));
+	return tensor_mul(grad, formula_conj(slope));
 }
 
-tensor *over(tensor *grad, tensor *t)
+tensor *formula_div_conj(tensor *grad, tensor *t)
 {
-	return tensor_div(grad, conjugate(t));
+	return tensor_div(grad, formula_conj(t));
 }
 
-tensor *plus(tensor *t, double v)
+tensor *formula_add(tensor *t, double v)
 {
-	return tensor_add_scalar(t, number(v));
+	return tensor_add_scalar(t, formula_scalar(v));
 }
 
-tensor *times(tensor *t, double v)
+tensor *formula_mul(tensor *t, double v)
 {
-	return tensor_mul_scalar(t, number(v));
+	return tensor_mul_scalar(t, formula_scalar(v));
 }
 
-tensor *rsqrt_plus(tensor *t, double v)
+tensor *formula_rsqrt_add(tensor *t, double v)
 {
-	return tensor_rsqrt(plus(t, v));
+	return tensor_rsqrt(formula_add(t, v));
 }
 
-tensor *flat(tensor *grad)
+tensor *formula_zeros_like(tensor *grad)
 {
 	return tensor_zeros_like(grad, TENSOR_OPTIONS(0));
 }
 
-tensor *where_only(tensor *mask, tensor *grad)
+tensor *formula_where(tensor *mask, tensor *grad)
 {
 	return where_backward(grad, mask, true);
 }
@@ -58,12 +58,13 @@ tensor *sgn_backward(tensor *grad, tensor *self, tensor *result)
 	tensor *w, *re, *across, *size;
 
 	if (!dtype_is_complex(self->dtype))
-		return flat(grad);
-	w = tensor_mul(grad, conjugate(result));
-	re = times(tensor_add(w, conjugate(w)), 0.5);
+		return formula_zeros_like(grad);
+	w = tensor_mul(grad, formula_conj(result));
+	re = formula_mul(tensor_add(w, formula_conj(w)), 0.5);
 	size = tensor_abs(self);
 	across = tensor_div(tensor_sub(grad, tensor_mul(result, re)), size);
-	return tensor_masked_fill(across, tensor_eq_scalar(size, number(0)), number(0));
+	return tensor_masked_fill(across, tensor_eq_scalar(size, formula_scalar(0)),
+				  formula_scalar(0));
 }
 
 /* i z / |z|^2 */
@@ -72,39 +73,40 @@ tensor *angle_backward(tensor *grad, tensor *self)
 	tensor *size, *turned;
 
 	if (!dtype_is_complex(self->dtype))
-		return flat(grad);
+		return formula_zeros_like(grad);
 	size = tensor_abs(self);
 	turned = tensor_mul_scalar(tensor_div(self, tensor_square(size)),
 				   tensor_scalar_complex(0, 1));
-	return tensor_masked_fill(tensor_mul(grad, turned), tensor_eq_scalar(size, number(0)),
-				  number(0));
+	return tensor_masked_fill(tensor_mul(grad, turned),
+				  tensor_eq_scalar(size, formula_scalar(0)), formula_scalar(0));
 }
 
 /* ---- two operands ---- */
 
 tensor *div_mode_self_backward(tensor *grad, tensor *other, const char *mode)
 {
-	return mode ? flat(grad) : over(grad, other);
+	return mode ? formula_zeros_like(grad) : formula_div_conj(grad, other);
 }
 
 tensor *div_mode_other_backward(tensor *grad, tensor *self, tensor *other, const char *mode)
 {
 	if (mode)
-		return flat(grad);
-	return tensor_neg(along(grad, tensor_div(tensor_div(self, other), other)));
+		return formula_zeros_like(grad);
+	return tensor_neg(formula_mul_conj(grad, tensor_div(tensor_div(self, other), other)));
 }
 
-tensor *div_mode_number_backward(tensor *grad, tensor_scalar other, const char *mode)
+tensor *div_mode_scalar_backward(tensor *grad, tensor_scalar other, const char *mode)
 {
-	return mode ? flat(grad) : tensor_div_scalar(grad, conjugate_number(other));
+	return mode ? formula_zeros_like(grad) :
+		      tensor_div_scalar(grad, formula_conj_scalar(other));
 }
 
 /* grad * numerator / (self^2 + other^2), 0 at the origin. */
 tensor *atan2_backward(tensor *grad, tensor *self, tensor *other, tensor *numerator)
 {
 	tensor *r = tensor_add(tensor_square(self), tensor_square(other));
-	tensor *inverse =
-		tensor_masked_fill(tensor_reciprocal(r), tensor_eq_scalar(r, number(0)), number(0));
+	tensor *inverse = tensor_masked_fill(
+		tensor_reciprocal(r), tensor_eq_scalar(r, formula_scalar(0)), formula_scalar(0));
 
 	return tensor_mul(tensor_mul(grad, numerator), inverse);
 }
@@ -112,19 +114,19 @@ tensor *atan2_backward(tensor *grad, tensor *self, tensor *other, tensor *numera
 /* grad / 2 where `tie` is true, else `given`. */
 static tensor *shared_when(tensor *tie, tensor *given, tensor *grad)
 {
-	return tensor_where(tie, times(grad, 0.5), given);
+	return tensor_where(tie, formula_mul(grad, 0.5), given);
 }
 
 tensor *maximum_backward(tensor *grad, tensor *self, tensor *other)
 {
 	return tensor_masked_fill(shared_when(tensor_eq(self, other), grad, grad),
-				  tensor_lt(self, other), number(0));
+				  tensor_lt(self, other), formula_scalar(0));
 }
 
 tensor *minimum_backward(tensor *grad, tensor *self, tensor *other)
 {
 	return tensor_masked_fill(shared_when(tensor_eq(self, other), grad, grad),
-				  tensor_gt(self, other), number(0));
+				  tensor_gt(self, other), formula_scalar(0));
 }
 
 /* 1 - weight */
@@ -132,7 +134,8 @@ tensor *lerp_self_backward(tensor *grad, tensor_scalar weight)
 {
 	double re = 1 - scalar_double(weight), im = scalar_imag(weight);
 
-	return tensor_mul_scalar(grad, im == 0 ? number(re) : tensor_scalar_complex(re, im));
+	return tensor_mul_scalar(grad,
+				 im == 0 ? formula_scalar(re) : tensor_scalar_complex(re, im));
 }
 
 /* Equal operands share the gradient. If one operand is NaN the other gets it; if both are, the
@@ -156,49 +159,50 @@ tensor *fmin_backward(tensor *grad, tensor *chosen, tensor *other, bool first)
 /* grad * e^self / (e^self + e^other). */
 tensor *logaddexp_backward(tensor *grad, tensor *self, tensor *other)
 {
-	return over(grad, plus(tensor_exp(tensor_sub(other, self)), 1));
+	return formula_div_conj(grad, formula_add(tensor_exp(tensor_sub(other, self)), 1));
 }
 
 tensor *logaddexp2_backward(tensor *grad, tensor *self, tensor *other)
 {
-	return over(grad, plus(tensor_exp2(tensor_sub(other, self)), 1));
+	return formula_div_conj(grad, formula_add(tensor_exp2(tensor_sub(other, self)), 1));
 }
 
 tensor *xlogy_self_backward(tensor *grad, tensor *self, tensor *other)
 {
-	tensor *flat_there = tensor_logical_and(tensor_eq_scalar(self, number(0)),
-						tensor_le_scalar(other, number(0)));
+	tensor *flat_there = tensor_logical_and(tensor_eq_scalar(self, formula_scalar(0)),
+						tensor_le_scalar(other, formula_scalar(0)));
 
-	return tensor_masked_fill(tensor_xlogy(grad, other), flat_there, number(0));
+	return tensor_masked_fill(tensor_xlogy(grad, other), flat_there, formula_scalar(0));
 }
 
 tensor *copysign_backward(tensor *grad, tensor *self, tensor *result)
 {
 	tensor *ratio = tensor_div(result, self);
 
-	return tensor_mul(grad,
-			  tensor_masked_fill(ratio, tensor_eq_scalar(self, number(0)), number(0)));
+	return tensor_mul(grad, tensor_masked_fill(ratio, tensor_eq_scalar(self, formula_scalar(0)),
+						   formula_scalar(0)));
 }
 
 /* ---- powers ---- */
 
 tensor *pow_backward_self(tensor *grad, tensor *self, tensor *exponent)
 {
-	tensor *slope = tensor_mul(exponent, tensor_pow(self, plus(exponent, -1)));
+	tensor *slope = tensor_mul(exponent, tensor_pow(self, formula_add(exponent, -1)));
 
-	slope = tensor_masked_fill(slope, tensor_eq_scalar(exponent, number(0)), number(0));
-	return along(grad, slope);
+	slope = tensor_masked_fill(slope, tensor_eq_scalar(exponent, formula_scalar(0)),
+				   formula_scalar(0));
+	return formula_mul_conj(grad, slope);
 }
 
 /* 0 to a power >= 0 does not change with the exponent. */
 tensor *pow_backward_exponent(tensor *grad, tensor *self, tensor *exponent, tensor *result)
 {
-	tensor *zero = tensor_eq_scalar(self, number(0)), *slope;
+	tensor *zero = tensor_eq_scalar(self, formula_scalar(0)), *slope;
 
 	if (!dtype_is_complex(exponent->dtype))
-		zero = tensor_logical_and(zero, tensor_ge_scalar(exponent, number(0)));
+		zero = tensor_logical_and(zero, tensor_ge_scalar(exponent, formula_scalar(0)));
 	slope = tensor_mul(result, tensor_log(self));
-	return along(grad, tensor_masked_fill(slope, zero, number(0)));
+	return formula_mul_conj(grad, tensor_masked_fill(slope, zero, formula_scalar(0)));
 }
 
 static tensor_scalar minus_one(tensor_scalar s)
@@ -213,9 +217,9 @@ static tensor_scalar minus_one(tensor_scalar s)
 tensor *pow_scalar_backward(tensor *grad, tensor *self, tensor_scalar exponent)
 {
 	if (scalar_double(exponent) == 0 && !scalar_imag(exponent))
-		return flat(grad);
-	return along(grad,
-		     tensor_mul_scalar(tensor_pow_scalar(self, minus_one(exponent)), exponent));
+		return formula_zeros_like(grad);
+	return formula_mul_conj(
+		grad, tensor_mul_scalar(tensor_pow_scalar(self, minus_one(exponent)), exponent));
 }
 
 tensor *scalar_pow_backward(tensor *grad, tensor_scalar self, tensor *exponent, tensor *result)
@@ -244,7 +248,7 @@ tensor *clamp_backward(tensor *grad, tensor *self, tensor_scalar min, tensor_sca
 		below = tensor_lt_scalar(self, max);
 		mask = mask ? tensor_logical_and(mask, below) : below;
 	}
-	return where_only(mask, grad);
+	return formula_where(mask, grad);
 }
 
 tensor *clamp_tensor_backward(tensor *grad, tensor *self, tensor *min, tensor *max)
@@ -258,7 +262,7 @@ tensor *clamp_tensor_backward(tensor *grad, tensor *self, tensor *min, tensor *m
 	tie = tensor_logical_or(tensor_eq(self, min), tensor_eq(self, max));
 	tie = tensor_logical_and(tie, tensor_lt(min, max));
 	outside = tensor_logical_or(tensor_lt(self, min), tensor_gt(self, max));
-	return tensor_masked_fill(shared_when(tie, grad, grad), outside, number(0));
+	return tensor_masked_fill(shared_when(tie, grad, grad), outside, formula_scalar(0));
 }
 
 tensor *clamp_tensor_min_backward(tensor *grad, tensor *self, tensor *min, tensor *max)
@@ -269,7 +273,7 @@ tensor *clamp_tensor_min_backward(tensor *grad, tensor *self, tensor *min, tenso
 		return maximum_backward(grad, min, self);
 	chosen = tensor_logical_and(tensor_lt(self, min), tensor_le(min, max));
 	tie = tensor_logical_and(tensor_eq(self, min), tensor_lt(min, max));
-	return shared_when(tie, where_only(chosen, grad), grad);
+	return shared_when(tie, formula_where(chosen, grad), grad);
 }
 
 tensor *clamp_tensor_max_backward(tensor *grad, tensor *self, tensor *min, tensor *max)
@@ -281,5 +285,5 @@ tensor *clamp_tensor_max_backward(tensor *grad, tensor *self, tensor *min, tenso
 	chosen = tensor_logical_and(tensor_gt(self, max), tensor_le(min, max));
 	chosen = tensor_logical_or(chosen, tensor_lt(max, min));
 	tie = tensor_logical_and(tensor_eq(self, max), tensor_lt(min, max));
-	return shared_when(tie, where_only(chosen, grad), grad);
+	return shared_when(tie, formula_where(chosen, grad), grad);
 }

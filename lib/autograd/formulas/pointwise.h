@@ -5,25 +5,25 @@
 #define TENSOR_AUTOGRAD_POINTWISE_FORMULAS_H
 
 /* grad * conj(slope). */
-tensor *along(tensor *grad, tensor *slope);
+tensor *formula_mul_conj(tensor *grad, tensor *slope);
 /* grad / conj(t). */
-tensor *over(tensor *grad, tensor *t);
+tensor *formula_div_conj(tensor *grad, tensor *t);
 /* t + v and t * v for a number v. */
-tensor *plus(tensor *t, double v);
-tensor *times(tensor *t, double v);
+tensor *formula_add(tensor *t, double v);
+tensor *formula_mul(tensor *t, double v);
 /* 1 / sqrt(t + v) */
-tensor *rsqrt_plus(tensor *t, double v);
+tensor *formula_rsqrt_add(tensor *t, double v);
 /* Zeros of grad's shape, for an operator with derivative 0. */
-tensor *flat(tensor *grad);
+tensor *formula_zeros_like(tensor *grad);
 /* grad where mask is true, else 0. If either is tensor_none, so is the result. */
-tensor *where_only(tensor *mask, tensor *grad);
+tensor *formula_where(tensor *mask, tensor *grad);
 
 tensor *abs_backward(tensor *grad, tensor *self);
 tensor *sgn_backward(tensor *grad, tensor *self, tensor *result);
 tensor *angle_backward(tensor *grad, tensor *self);
 tensor *div_mode_self_backward(tensor *grad, tensor *other, const char *mode);
 tensor *div_mode_other_backward(tensor *grad, tensor *self, tensor *other, const char *mode);
-tensor *div_mode_number_backward(tensor *grad, tensor_scalar other, const char *mode);
+tensor *div_mode_scalar_backward(tensor *grad, tensor_scalar other, const char *mode);
 tensor *atan2_backward(tensor *grad, tensor *self, tensor *other, tensor *numerator);
 /* Equal operands get half of the gradient each. */
 tensor *maximum_backward(tensor *grad, tensor *self, tensor *other);

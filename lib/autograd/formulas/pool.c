@@ -7,7 +7,7 @@
 #include "family/sample.h"
 #include "family/view.h"
 
-tensor *only_shape(tensor *like, tensor_ints sizes)
+tensor *formula_shape_only(tensor *like, tensor_ints sizes)
 {
 	if (!like)
 		return NULL;
@@ -17,7 +17,7 @@ tensor *only_shape(tensor *like, tensor_ints sizes)
 		sizes);
 }
 
-tensor_ints last_sizes(tensor_ints sizes, int64_t n)
+tensor_ints formula_last_sizes(tensor_ints sizes, int64_t n)
 {
 	return (tensor_ints){ sizes.data + sizes.len - n, n };
 }
@@ -30,14 +30,14 @@ tensor *max_pool_double_backward(tensor *grad, tensor *indices, int64_t n)
 	memcpy(flat, grad->sizes, planes * sizeof(*flat));
 	flat[planes] = -1;
 	if (!indices->numel)
-		return zeros_for(grad, (tensor_ints){ indices->sizes, indices->ndim });
+		return formula_zeros_for(grad, (tensor_ints){ indices->sizes, indices->ndim });
 	grad = tensor_gather(tensor_reshape(grad, (tensor_ints){ flat, planes + 1 }), planes,
 			     tensor_reshape(indices, (tensor_ints){ flat, planes + 1 }));
 	return tensor_view(grad, (tensor_ints){ indices->sizes, indices->ndim });
 }
 
-tensor *grid_sampler_part(tensor *grad, tensor *input, tensor *grid, int64_t mode, int64_t padding,
-			  bool align_corners, int part)
+tensor *formula_grid_sampler_part(tensor *grad, tensor *input, tensor *grid, int64_t mode,
+				  int64_t padding, bool align_corners, int part)
 {
 	tensor *result[2];
 
@@ -47,7 +47,7 @@ tensor *grid_sampler_part(tensor *grad, tensor *input, tensor *grid, int64_t mod
 	return result[part];
 }
 
-tensor *no_second_derivative(const char *op)
+tensor *formula_no_second_derivative(const char *op)
 {
-	return tensor_fail_null(EOPNOTSUPP, "%s: there is no second derivative", op);
+	return tensor_fail_null(EOPNOTSUPP, "%s: has no second derivative", op);
 }

@@ -41,7 +41,7 @@ static double count_of(tensor_ints sizes, tensor_ints dim)
 }
 
 /* Restore a result's or gradient's reduced dimensions with size 1. */
-tensor *restore_dims(tensor *t, tensor_ints sizes, tensor_ints dim, bool keepdim)
+tensor *formula_restore_dims(tensor *t, tensor_ints sizes, tensor_ints dim, bool keepdim)
 {
 	uint32_t mask = mask_of(dim, sizes.len);
 
@@ -62,12 +62,12 @@ tensor *nansum_backward(tensor *grad, tensor *self, tensor_ints dim, bool keepdi
 tensor *amax_backward(tensor *grad, tensor *self, tensor *result, tensor_ints dim, bool keepdim)
 {
 	tensor_ints sizes = sizes_of(self);
-	tensor *mask = tensor_eq(self, restore_dims(result, sizes, dim, keepdim));
+	tensor *mask = tensor_eq(self, formula_restore_dims(result, sizes, dim, keepdim));
 	tensor *count;
 
 	mask = tensor_to(mask, TENSOR_OPTIONS(.dtype = self->dtype));
 	count = tensor_sum_dim(mask, dim, true);
-	return tensor_mul(mask, tensor_div(restore_dims(grad, sizes, dim, keepdim), count));
+	return tensor_mul(mask, tensor_div(formula_restore_dims(grad, sizes, dim, keepdim), count));
 }
 
 tensor *aminmax_backward(tensor *const *grads, tensor *self, tensor *min, tensor *max, int64_t dim,
@@ -93,26 +93,11 @@ static tensor *other_products(tensor *self, int64_t dim)
 	int64_t n = self->sizes[dim];
 	tensor *one = tensor_ones_like(tensor_narrow(self, dim, 0, 1), TENSOR_OPTIONS(0));
 	tensor *left = tensor_cumprod(tensor_narrow(self, dim, 0, n - 1), dim);
-	tensor *right = tensor_cumprod(tensor_narrow(reversed(self, dim), dim, 0, n - 1), dim);
+	tensor *right = tensor_cumprod(tensor_narrow(formula_flip(self, dim), dim, 0, n - 1), dim);
 
 	left = tensor_cat(TENSOR_LIST(one, left), dim);
-	right = reversed(tensor_cat(TENSOR_LIST(one, right), dim), dim);
+	right = formula_flip(tensor_cat(TENSOR_LIST(one, right), dim), dim);
 	return tensor_mul(left, right);
-}
-
-bool has_zero(tensor *t)
-{
-	bool found = true;
-
-	tensor_scope {
-		tensor_no_grad {
-			tensor *any = tensor_any(tensor_eq_scalar(tensor_detach(t), number(0)));
-
-			if (any)
-				found = *(const uint8_t *)any->data;
-		}
-	}
-	return found;
 }
 
 tensor *prod_dim_backward(tensor *grad, tensor *self, tensor *result, int64_t dim, bool keepdim)
@@ -126,13 +111,13 @@ tensor *prod_dim_backward(tensor *grad, tensor *self, tensor *result, int64_t di
 	sizes = sizes_of(self);
 	if (dim < 0)
 		dim += self->ndim;
-	grad = restore_dims(grad, sizes, dims, keepdim);
+	grad = formula_restore_dims(grad, sizes, dims, keepdim);
 	if (!self->sizes[dim])
 		return tensor_mul(self, grad);
-	if (has_zero(self))
-		return tensor_mul(grad, conjugate(other_products(self, dim)));
-	result = restore_dims(result, sizes, dims, keepdim);
-	return tensor_mul(grad, conjugate(tensor_div(result, self)));
+	if (formula_has_zero(self))
+		return tensor_mul(grad, formula_conj(other_products(self, dim)));
+	result = formula_restore_dims(result, sizes, dims, keepdim);
+	return tensor_mul(grad, formula_conj(tensor_div(result, self)));
 }
 
 tensor *prod_backward(tensor *grad, tensor *self, tensor *result)
@@ -141,8 +126,8 @@ tensor *prod_backward(tensor *grad, tensor *self, tensor *result)
 
 	if (!self->ndim)
 		return grad;
-	if (!has_zero(self))
-		return tensor_mul(grad, conjugate(tensor_div(result, self)));
+	if (!formula_has_zero(self))
+		return tensor_mul(grad, formula_conj(tensor_div(result, self)));
 	flat = tensor_reshape(self, TENSOR_INTS(-1));
 	return flat ? tensor_view(prod_dim_backward(grad, flat, result, 0, false), sizes_of(self)) :
 		      NULL;
@@ -158,17 +143,18 @@ tensor *var_backward(tensor *grad, tensor *self, tensor_ints dim, tensor_scalar 
 	double rest = fmax(count_of(sizes, dim) - c, 0);
 	tensor *centred = tensor_sub(self, tensor_mean_dim(self, dim, true));
 
-	grad = restore_dims(grad, sizes, dim, keepdim);
-	return tensor_mul(grad, tensor_mul_scalar(centred, number(2 / rest)));
+	grad = formula_restore_dims(grad, sizes, dim, keepdim);
+	return tensor_mul(grad, tensor_mul_scalar(centred, formula_scalar(2 / rest)));
 }
 
 /* A standard deviation of 0 has gradient 0. */
 tensor *std_backward(tensor *grad, tensor *self, tensor *result, tensor_ints dim,
 		     tensor_scalar correction, bool keepdim)
 {
-	tensor *twice = tensor_mul_scalar(result, number(2));
+	tensor *twice = tensor_mul_scalar(result, formula_scalar(2));
 
-	grad = where_backward(tensor_div(grad, twice), tensor_eq_scalar(result, number(0)), false);
+	grad = where_backward(tensor_div(grad, twice), tensor_eq_scalar(result, formula_scalar(0)),
+			      false);
 	return var_backward(grad, self, dim, correction, keepdim);
 }
 
@@ -193,21 +179,23 @@ tensor *logsumexp_backward(tensor *grad, tensor *self, tensor *result, tensor_in
 			   bool keepdim)
 {
 	tensor_ints sizes = sizes_of(self);
-	tensor *share = tensor_exp(tensor_sub(self, restore_dims(result, sizes, dim, keepdim)));
+	tensor *share =
+		tensor_exp(tensor_sub(self, formula_restore_dims(result, sizes, dim, keepdim)));
 
-	return along(restore_dims(grad, sizes, dim, keepdim), share);
+	return formula_mul_conj(formula_restore_dims(grad, sizes, dim, keepdim), share);
 }
 
 /* -1, 0 or 1; t / |t| for complex numbers. */
 static tensor *sign_of(tensor *t)
 {
-	tensor *zero = zeros_for(t, TENSOR_SCALAR_SHAPE);
+	tensor *zero = formula_zeros_for(t, TENSOR_SCALAR_SHAPE);
 	tensor *one = tensor_ones_like(zero, TENSOR_OPTIONS(0));
 
 	if (dtype_is_complex(t->dtype))
 		return tensor_sgn(t);
-	return tensor_where(tensor_gt_scalar(t, number(0)), one,
-			    tensor_where(tensor_lt_scalar(t, number(0)), tensor_neg(one), zero));
+	return tensor_where(tensor_gt_scalar(t, formula_scalar(0)), one,
+			    tensor_where(tensor_lt_scalar(t, formula_scalar(0)), tensor_neg(one),
+					 zero));
 }
 
 static enum tensor_dtype norm_dtype(const tensor *self, const tensor *result)
@@ -227,9 +215,9 @@ tensor *vector_norm_backward(tensor *grad, tensor *self, tensor *result, tensor_
 	/* Compute in the dtype of the norm: a reduced float would round every power and quotient,
 	 * and the largest element equals the result only in that dtype. */
 	self = tensor_to(self, TENSOR_OPTIONS(.dtype = norm_dtype(self, result)));
-	zero = zeros_for(self, TENSOR_SCALAR_SHAPE);
-	grad = restore_dims(grad, sizes, dim, keepdim);
-	result = restore_dims(result, sizes, dim, keepdim);
+	zero = formula_zeros_for(self, TENSOR_SCALAR_SHAPE);
+	grad = formula_restore_dims(grad, sizes, dim, keepdim);
+	result = formula_restore_dims(result, sizes, dim, keepdim);
 	if (!self || !grad || !result)
 		return NULL;
 	if (p == 0)
@@ -237,7 +225,7 @@ tensor *vector_norm_backward(tensor *grad, tensor *self, tensor *result, tensor_
 	if (p == 2) {
 		/* A norm of 0 has gradient 0, whose derivative is also 0: replace the divisor by 1.
 		 */
-		mask = tensor_eq_scalar(result, number(0));
+		mask = tensor_eq_scalar(result, formula_scalar(0));
 		result = tensor_where(mask, tensor_ones_like(result, TENSOR_OPTIONS(0)), result);
 		return tensor_where(mask, zero, tensor_mul(self, tensor_div(grad, result)));
 	}
@@ -252,9 +240,10 @@ tensor *vector_norm_backward(tensor *grad, tensor *self, tensor *result, tensor_
 		return tensor_mul(sign, tensor_mul(factor, grad));
 	}
 	/* x |x|^(p - 2) / norm^(p - 1) */
-	abs = tensor_where(tensor_eq_scalar(abs, number(0)),
+	abs = tensor_where(tensor_eq_scalar(abs, formula_scalar(0)),
 			   tensor_ones_like(abs, TENSOR_OPTIONS(0)), abs);
-	factor = tensor_exp(tensor_mul_scalar(tensor_log(tensor_div(abs, result)), number(p - 1)));
+	factor = tensor_exp(
+		tensor_mul_scalar(tensor_log(tensor_div(abs, result)), formula_scalar(p - 1)));
 	factor = tensor_mul(sign, tensor_mul(factor, grad));
-	return tensor_where(tensor_eq_scalar(self, number(0)), zero, factor);
+	return tensor_where(tensor_eq_scalar(self, formula_scalar(0)), zero, factor);
 }

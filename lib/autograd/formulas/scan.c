@@ -11,26 +11,12 @@
 #include "family/ternary.h"
 #include "family/view.h"
 
-tensor *reversed(tensor *t, int64_t dim)
-{
-	tensor *order;
-	int64_t n;
-
-	if (!t || !t->ndim)
-		return t;
-	n = t->sizes[dim < 0 ? dim + t->ndim : dim];
-	order = tensor_arange_step(tensor_scalar_int(n - 1), tensor_scalar_int(-1),
-				   tensor_scalar_int(-1),
-				   TENSOR_OPTIONS(.dtype = TENSOR_I64, .device = t->device));
-	return tensor_index_select(t, dim, order);
-}
-
 /* An element is part of all sums from its own position on. */
 tensor *cumsum_backward(tensor *grad, int64_t dim)
 {
 	if (!grad || !grad->ndim || grad->numel <= 1)
 		return grad;
-	return reversed(tensor_cumsum(reversed(grad, dim), dim), dim);
+	return formula_flip(tensor_cumsum(formula_flip(grad, dim), dim), dim);
 }
 
 /* Without division, one element at a time along dim: for products with a zero. */
@@ -44,7 +30,8 @@ static tensor *cumprod_backward_slow(tensor *grad, tensor *self, int64_t dim)
 		tensor *before = tensor_prod_dim(tensor_narrow(self, dim, 0, k), dim, true);
 		tensor *after = tensor_cumprod(tensor_narrow(self, dim, k + 1, n - k - 1), dim);
 		tensor *rest = tensor_cat(TENSOR_LIST(before, tensor_mul(after, before)), dim);
-		tensor *part = sum_along(along(tensor_narrow(grad, dim, k, n - k), rest), dim);
+		tensor *part = formula_sum_dim(
+			formula_mul_conj(tensor_narrow(grad, dim, k, n - k), rest), dim);
 
 		all = k ? tensor_cat(TENSOR_LIST(all, part), dim) : part;
 	}
@@ -57,31 +44,31 @@ tensor *cumprod_backward(tensor *grad, tensor *self, tensor *result, int64_t dim
 		return grad;
 	if (dim < 0)
 		dim += self->ndim;
-	if (has_zero(self))
+	if (formula_has_zero(self))
 		return cumprod_backward_slow(grad, self, dim);
-	return over(cumsum_backward(along(grad, result), dim), self);
+	return formula_div_conj(cumsum_backward(formula_mul_conj(grad, result), dim), self);
 }
 
 /* The gradient at j contributes to i <= j with weight exp(self[i] - result[j]). */
 tensor *logcumsumexp_backward(tensor *grad, tensor *self, tensor *result, int64_t dim)
 {
-	tensor *zero = zeros_for(grad, TENSOR_SCALAR_SHAPE), *sum[2];
+	tensor *zero = formula_zeros_for(grad, TENSOR_SCALAR_SHAPE), *sum[2];
 
 	if (!self->ndim || !self->numel)
 		return grad;
 	if (dtype_is_complex(self->dtype)) { /* the logarithm of a complex gradient is defined */
-		sum[0] = tensor_sub(tensor_log(grad), conjugate(result));
-		sum[0] = reversed(tensor_logcumsumexp(reversed(sum[0], dim), dim), dim);
-		return tensor_exp(tensor_add(sum[0], conjugate(self)));
+		sum[0] = tensor_sub(tensor_log(grad), formula_conj(result));
+		sum[0] = formula_flip(tensor_logcumsumexp(formula_flip(sum[0], dim), dim), dim);
+		return tensor_exp(tensor_add(sum[0], formula_conj(self)));
 	}
 	for (int i = 0; i < 2; i++) {
 		tensor *sign = i ? tensor_lt(grad, zero) : tensor_gt(grad, zero);
-		tensor *none = tensor_sub_scalar(zero, number(__builtin_inf()));
+		tensor *none = tensor_sub_scalar(zero, formula_scalar(__builtin_inf()));
 		tensor *size = tensor_where(sign, i ? tensor_neg(grad) : grad,
 					    tensor_ones_like(grad, TENSOR_OPTIONS(0)));
 		tensor *log = tensor_where(sign, tensor_sub(tensor_log(size), result), none);
 
-		log = reversed(tensor_logcumsumexp(reversed(log, dim), dim), dim);
+		log = formula_flip(tensor_logcumsumexp(formula_flip(log, dim), dim), dim);
 		sum[i] = tensor_exp(tensor_add(log, self));
 	}
 	return tensor_sub(sum[0], sum[1]);
@@ -89,7 +76,7 @@ tensor *logcumsumexp_backward(tensor *grad, tensor *self, tensor *result, int64_
 
 tensor *gathered_backward(tensor *grad, tensor_ints sizes, tensor *indices, int64_t dim)
 {
-	tensor *zero = zeros_for(grad, sizes);
+	tensor *zero = formula_zeros_for(grad, sizes);
 
 	if (!sizes.len)
 		return tensor_view(grad, sizes);

@@ -4,7 +4,7 @@
 
 #include "family/sparse.h"
 
-tensor *sparse_like(tensor *self, tensor *values)
+tensor *formula_sparse_like(tensor *self, tensor *values)
 {
 	tensor_ints size = { self->sizes, self->ndim };
 

@@ -11,32 +11,32 @@
 #include "family/view.h"
 
 /* Copy grad to `part`, a view of whole. Returns whole. */
-static tensor *placed(tensor *whole, tensor *part, tensor *grad)
+static tensor *copy_to_part(tensor *whole, tensor *part, tensor *grad)
 {
 	return tensor_copy_(part, grad) ? whole : NULL;
 }
 
 tensor *select_backward(tensor *grad, tensor_ints sizes, int64_t dim, int64_t index)
 {
-	tensor *whole = zeros_for(grad, sizes);
+	tensor *whole = formula_zeros_for(grad, sizes);
 
-	return placed(whole, tensor_select(whole, dim, index), grad);
+	return copy_to_part(whole, tensor_select(whole, dim, index), grad);
 }
 
 tensor *slice_backward(tensor *grad, tensor_ints sizes, int64_t dim, int64_t start, int64_t end,
 		       int64_t step)
 {
-	tensor *whole = zeros_for(grad, sizes);
+	tensor *whole = formula_zeros_for(grad, sizes);
 
-	return placed(whole, tensor_slice(whole, dim, start, end, step), grad);
+	return copy_to_part(whole, tensor_slice(whole, dim, start, end, step), grad);
 }
 
 tensor *diagonal_backward(tensor *grad, tensor_ints sizes, int64_t offset, int64_t dim1,
 			  int64_t dim2)
 {
-	tensor *whole = zeros_for(grad, sizes);
+	tensor *whole = formula_zeros_for(grad, sizes);
 
-	return placed(whole, tensor_diagonal(whole, offset, dim1, dim2), grad);
+	return copy_to_part(whole, tensor_diagonal(whole, offset, dim1, dim2), grad);
 }
 
 tensor *permute_backward(tensor *grad, tensor_ints dims)
@@ -85,7 +85,7 @@ static bool shares_elements(tensor_ints sizes, tensor_ints strides)
 }
 
 /* Element offset of every position relative to `low`, as flat i64. */
-static tensor *element_numbers(tensor_ints sizes, tensor_ints strides, int64_t first,
+static tensor *element_offsets(tensor_ints sizes, tensor_ints strides, int64_t first,
 			       tensor_device device)
 {
 	tensor *t = tensor_full(TENSOR_INTS(1), tensor_scalar_int(first),
@@ -113,20 +113,20 @@ tensor *as_strided_backward(tensor *grad, tensor_ints self_sizes, tensor_ints se
 	tensor *memory;
 
 	if (a.low > a.high || b.low > b.high)
-		return zeros_for(grad, self_sizes);
+		return formula_zeros_for(grad, self_sizes);
 	if (shares_elements(self_sizes, self_strides))
 		return tensor_fail_null(EOPNOTSUPP, "as_strided: no derivative for a tensor whose "
 						    "elements share memory");
 	a.low = a.low < b.low ? a.low : b.low;
 	a.high = a.high > b.high ? a.high : b.high;
 	n = a.high - a.low + 1;
-	memory = zeros_for(grad, TENSOR_INTS(n));
+	memory = formula_zeros_for(grad, TENSOR_INTS(n));
 	if (shares_elements(sizes, strides))
 		memory = tensor_index_add(
-			memory, 0, element_numbers(sizes, strides, from - a.low, grad->device),
+			memory, 0, element_offsets(sizes, strides, from - a.low, grad->device),
 			tensor_reshape(grad, TENSOR_INTS(-1)));
 	else
-		memory = placed(memory, tensor_as_strided(memory, sizes, strides, from - a.low),
-				grad);
+		memory = copy_to_part(
+			memory, tensor_as_strided(memory, sizes, strides, from - a.low), grad);
 	return tensor_as_strided(memory, self_sizes, self_strides, self_offset - a.low);
 }

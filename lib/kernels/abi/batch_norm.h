@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
 /*
  * Kernels of batch normalization. x, out and their gradients are contiguous [n, channels, inner];
- * everything else has an element for each channel. All of one dtype, f32 or f64.
+ * all other tensors have an element for each channel. All have one dtype, f32 or f64.
  */
 #ifndef TENSOR_BATCH_NORM_H
 #define TENSOR_BATCH_NORM_H
@@ -10,10 +10,13 @@
 
 /* The mean and the biased variance of each channel. */
 typedef int (*batch_stats_kernel)(tensor *mean, tensor *var, const tensor *x);
-/* out = (x - mean) * invstd * weight + bias; the last two may be NULL. */
+/* out = (x - mean) * invstd * weight + bias; weight and bias may be NULL. */
 typedef int (*batch_apply_kernel)(tensor *out, const tensor *x, const tensor *mean,
 				  const tensor *invstd, const tensor *weight, const tensor *bias);
-/* dx, dweight and dbias may be NULL. With constant statistics (no train) dx is a plain product. */
+/*
+ * dx, dweight and dbias may be NULL. Without `train` the statistics are constants: dx = grad *
+ * invstd * weight.
+ */
 typedef int (*batch_norm_backward_kernel)(tensor *dx, tensor *dweight, tensor *dbias,
 					  const tensor *grad, const tensor *x, const tensor *mean,
 					  const tensor *invstd, const tensor *weight, bool train);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
 /*
- * Kernels of distances |x - y|_p, p >= 0 or infinity. Contiguous f32 or f64. cdist: x [b, n, d],
- * y [b, m, d], out [b, n, m]. pdist: x [n, d], out [n (n - 1) / 2], the pairs i < j in order. The
- * gradients are those of x.
+ * Kernels of distances |x - y|_p, p >= 0 or infinity. All tensors are contiguous, f32 or f64.
+ *   cdist  x [b, n, d], y [b, m, d], out [b, n, m]
+ *   pdist  x [n, d], out [n (n - 1) / 2]: the pairs i < j in row-major order
+ * The backward kernels compute the gradient of x.
  */
 #ifndef TENSOR_DISTANCE_H
 #define TENSOR_DISTANCE_H

@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
 /*
- * Kernels of Fourier transforms along one dimension of contiguous tensors, all results times
- * scale. Forward has exp(-2 pi i j k / n). f32, f64 and their complex.
+ * Kernels of Fourier transforms along one dimension of contiguous tensors, of dtypes f32, f64, c64
+ * and c128. Forward is the sum over j of x[j] exp(-2 pi i j k / n), backward has the positive sign.
+ * Results are multiplied by scale.
  */
 #ifndef TENSOR_FFT_H
 #define TENSOR_FFT_H
 
 #include "kernels/abi/kernels.h"
 
-/* t, complex, in place. */
+/* Transforms t, complex, in place. */
 typedef int (*fft_c2c_kernel)(tensor *t, int dim, bool forward, double scale);
-/* out, complex: the first positions of the transform of x, as many as out has. */
+/* out, complex = the first elements of the forward transform of x, as many as out has. */
 typedef int (*fft_r2c_kernel)(tensor *out, const tensor *x, int dim, double scale);
-/* out, real: the backward transform of what x, its first half, is by symmetry. */
+/* out, real = the backward transform of a Hermitian line, of which x has the first half. */
 typedef int (*fft_c2r_kernel)(tensor *out, const tensor *x, int dim, double scale);
 
 #endif

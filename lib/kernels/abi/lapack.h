@@ -1,48 +1,55 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
 /*
- * Kernels of linear algebra on batches of matrices, as LAPACK has them.
+ * Kernels of linear algebra on batches of matrices, with the conventions of LAPACK.
  *
- * A matrix argument is "by columns": [.., m, n] with strides (1, m) in the last two dimensions and
- * one matrix directly after the other, of f32, f64, c64 or c128. Other arguments are contiguous.
- * No argument has 0 elements; info [..] is i32: 0, or which step failed, as LAPACK says it.
- * Return 0, ENOSYS without the library, ENOMEM, or EINVAL for matrices of more than 2^30 rows.
+ * Matrices are column-major: [.., m, n] with strides (1, m) in the last two dimensions, contiguous
+ * batches, of f32, f64, c64 or c128. Other arguments are contiguous. No argument has 0 elements.
+ * info [..] (i32) is LAPACK's: 0, or the step that failed.
+ * Kernels return 0, -ENOSYS without the library, -ENOMEM, or -EINVAL for more than 2^30 rows.
  */
 #ifndef TENSOR_KERNELS_LAPACK_H
 #define TENSOR_KERNELS_LAPACK_H
 
 #include "kernels/abi/kernels.h"
 
-/* a [.., n, n] becomes the eigenvectors in its columns if vectors are wanted, else its contents
- * are lost. values [.., n], real. upper: which triangle is read. EDOM if there is no convergence.
+/*
+ * values [.., n], real, are the eigenvalues of a [.., n, n], of which the upper or lower triangle
+ * is read. With `vectors` the columns of a become the eigenvectors, else a is overwritten. Fails
+ * with EDOM if the algorithm does not converge.
  */
 typedef int (*eigh_kernel)(tensor *values, tensor *a, bool upper, bool vectors);
-/* a [.., n, n]: its contents are lost. values [.., n] and vectors [.., n, n], by columns or NULL,
- * complex. */
+/* values [.., n] and vectors? [.., n, n] are complex. a [.., n, n] is overwritten. */
 typedef int (*eig_kernel)(tensor *values, tensor *vectors, tensor *a, tensor *info);
-/* a [.., m, n] becomes its factors; pivots [.., min(m, n)], i32, counted from 1. */
+/* a [.., m, n] becomes its factors; pivots [.., min(m, n)] (i32) count from 1. */
 typedef int (*lu_factor_kernel)(tensor *a, tensor *pivots, tensor *info);
-/* b [.., n, k] becomes the solution for factors [.., n, n]. trans: 'N', 'T' or 'C'. The caller has
- * checked that every pivot is one of 1 .. n. */
+/*
+ * b [.., n, k] becomes the solution for the factors lu [.., n, n]. trans: 'N', 'T' or 'C'. The
+ * caller has checked that all pivots are 1 to n.
+ */
 typedef int (*lu_solve_kernel)(tensor *lu, tensor *pivots, tensor *b, char trans);
-/* a [.., n, n]: the triangle that is read becomes the factor, the other one stays. */
+/* The upper or lower triangle of a [.., n, n] becomes the factor; the other one is not changed. */
 typedef int (*cholesky_kernel)(tensor *a, bool upper, tensor *info);
-/* b [.., n, k] becomes the solution for a factor [.., n, n]. */
+/* b [.., n, k] becomes the solution for the Cholesky factor [.., n, n]. */
 typedef int (*cholesky_solve_kernel)(tensor *factor, tensor *b, bool upper);
 
-/* How the triangular matrix of a system is meant. */
+/* A triangular matrix: upper or lower, left or right of the unknown, with ones on the diagonal. */
 struct triangle {
 	bool upper, left, unit;
 };
 
-/* b [.., m, n] becomes x of a x = b, or of x a = b where it is not left. */
+/* b [.., m, n] becomes x of a x = b, or of x a = b unless how->left. */
 typedef int (*triangular_kernel)(tensor *a, tensor *b, const struct triangle *how);
-/* a [.., m, n] becomes R above reflectors; tau [.., min(m, n)] of a's dtype. */
+/* a [.., m, n] becomes R and the reflectors below it; tau [.., min(m, n)] has the dtype of a. */
 typedef int (*qr_kernel)(tensor *a, tensor *tau);
-/* a [.., m, n], m >= n: the first k = size of tau columns are reflectors; becomes their product's
- * first n columns. */
+/*
+ * The first k columns of a [.., m, n], m >= n, are reflectors, with tau [.., k]. a becomes the
+ * first n columns of their product.
+ */
 typedef int (*householder_kernel)(tensor *a, tensor *tau);
-/* a [.., m, n]: its contents are lost. s [.., min(m, n)], real; u and vh by columns, [.., m, m] and
- * [.., n, n], or both reduced to min(m, n), or both NULL. */
+/*
+ * s [.., min(m, n)], real; u [.., m, m] and vh [.., n, n], or both reduced to min(m, n), or both
+ * NULL. a [.., m, n] is overwritten.
+ */
 typedef int (*svd_kernel)(tensor *u, tensor *s, tensor *vh, tensor *a, tensor *info);
 
 #endif

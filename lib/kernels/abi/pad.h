@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
-/* What fronts hand to the kernels of padding and of triangles. See kernels.h. */
+/* The C types of the kernels of padding, and of tril and triu. See kernels.h. */
 #ifndef TENSOR_PAD_KERNELS_H
 #define TENSOR_PAD_KERNELS_H
 
 #include "kernels/abi/kernels.h"
 
 /*
- * The last n (1 to 3) dimensions of self are padded to those of out with what lies mirrored
- * across the edge (reflect) or with the edge itself; before[i]: by how much in front of dimension
- * ndim - n + i. May be negative, which crops.
+ * Pads the last n (1 to 3) dimensions of self to the sizes of out, with the elements mirrored at
+ * the edge (reflect) or with the element at the edge. before[i] is the padding in front of
+ * dimension ndim - n + i; a negative one crops.
  */
 struct pad_params {
 	int n;
@@ -16,12 +16,17 @@ struct pad_params {
 	int64_t before[3];
 };
 typedef int (*pad_kernel)(tensor *out, const tensor *self, const struct pad_params *params);
-/* out, zero and of self's shape, plus every element of grad where it came from, in order. */
+/*
+ * Adds each element of grad to the element of out that was copied to it, in order. out is zero
+ * before.
+ */
 typedef int (*pad_backward_kernel)(tensor *out, const tensor *grad,
 				   const struct pad_params *params);
 
-/* out = self on and above (upper), or on and below, the diagonal k of the last two dimensions,
- * else 0. out may be self. */
+/*
+ * out = self on and above (upper), or on and below diagonal k of the last two dimensions, and 0
+ * elsewhere. out may be self.
+ */
 typedef int (*triangle_kernel)(tensor *out, const tensor *self, int64_t k, bool upper);
 
 #endif

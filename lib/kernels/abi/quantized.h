@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
 /*
- * What fronts of quantised tensors hand to kernels. q = round(x / scale) + zero_point, rounded to
- * the nearest even and saturated; x = (q - zero_point) * scale, in f32.
+ * The C types of the kernels of quantized tensors. q = round(x / scale) + zero_point, rounded to
+ * nearest even and saturated; x = (q - zero_point) * scale, in f32.
  */
 #ifndef TENSOR_QUANTIZED_KERNELS_H
 #define TENSOR_QUANTIZED_KERNELS_H
@@ -10,32 +10,32 @@
 
 /*
  * Scales and zero points by channel: element i of a contiguous tensor belongs to channel
- * i / inner % channels. One channel: all elements. Several are dequantised with scales in f64.
+ * i / inner % channels. With several channels, dequantize uses the scales in f64.
  */
 struct quant {
 	const float *scale;
-	const double *exact; /* NULL for one channel */
+	const double *exact; /* the scales in f64; NULL for one channel */
 	const int32_t *zero_point;
 	int64_t channels, inner;
 };
 
-/* f32 to u8, i8 or i32, and back; contiguous. */
+/* Conversions from f32 to u8, i8 or i32, and back, of contiguous tensors. */
 typedef int (*quantize_kernel)(tensor *out, const tensor *self, const struct quant *q);
 typedef int (*dequantize_kernel)(tensor *out, const tensor *self, const struct quant *q);
 
-/* What becomes of a product's sums. Arrays are by output channel. */
+/* The conversion of the sums of a product. Arrays have an element for each output channel. */
 struct requantize {
 	int32_t x_zero;
 	const int32_t *w_zero;
-	const float *scale;   /* of x times that of w */
+	const float *scale;   /* the scale of x times that of w */
 	const float *bias;    /* f32, or NULL */
-	bool bias_reciprocal; /* one scale for all channels: the bias is multiplied by 1 / scale */
+	bool bias_reciprocal; /* one scale for all channels: multiply bias by 1 / scale */
 	float out_scale;
-	int32_t out_zero, low, high; /* the result's range; a low of out_zero is relu */
+	int32_t out_zero, low, high; /* limits of the result; low == out_zero is relu */
 };
 
 /*
- * out[i, j] = requantised sum over k of (x[i, k] - x_zero) (w[j, k] - w_zero[j]); x u8 [m, k], w i8
+ * out[i, j] = requantized sum over k of (x[i, k] - x_zero) (w[j, k] - w_zero[j]); x u8 [m, k], w i8
  * [n, k], both with contiguous rows of k bytes; out u8 or i8 with strides by row and by column.
  */
 struct product_i8 {
@@ -48,7 +48,7 @@ struct product_i8 {
 };
 typedef int (*product_i8_kernel)(const struct product_i8 *p);
 
-/* Patches of an image under a kernel, padded with `fill`: out [oh * ow, channels * kh * kw]. */
+/* im2col of bytes: out [oh * ow, channels * kh * kw], padded with `fill`. */
 struct patches {
 	int64_t channels, height, width, kh, kw, oh, ow;
 	int64_t stride[2], padding[2], dilation[2];

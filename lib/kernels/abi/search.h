@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
-/* Kernels that look for things in what is sorted. All tensors are contiguous. */
+/* The C types of the kernels of binary search and of runs of equal rows. Tensors are contiguous. */
 #ifndef TENSOR_SEARCH_H
 #define TENSOR_SEARCH_H
 
 #include "kernels/abi/kernels.h"
 
 /*
- * out[.., j] = the first position in sequence[..] (of n elements) whose element is not less than
- * values[.., j], or, for right, greater. out is i64 like values [lines, m]; sequence is [lines, n] or
- * [n] for all; sorter is NULL or i64 like sequence: the order in which that is sorted.
+ * out[.., j] = the first index in sequence[..] whose element is not less than values[.., j], or,
+ * with `right`, greater. out is i64 [lines, m] like values; sequence is [lines, n], or [n] for all
+ * lines. sorter, NULL or i64 with the shape of sequence, is the permutation that sorts it.
  */
 typedef int (*search_kernel)(tensor *out, const tensor *sequence, const tensor *values,
 			     const tensor *sorter, int64_t m, bool right);
 
 /*
- * rows [n, k] in the order of order[0..n), or as they are for NULL: starts[0..*runs) become the
- * places where a row begins that differs from the one before.
+ * Runs of equal rows among rows [n, k], in the order of order[0 .. n - 1], or in memory order for
+ * NULL. Sets *runs to their number and starts[0 .. *runs - 1] to the positions of their first rows.
  */
 typedef int (*runs_kernel)(const tensor *rows, const int64_t *order, int64_t *starts,
 			   int64_t *runs);

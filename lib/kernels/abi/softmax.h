@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
-/* What the CPU's kernels of softmax and log_softmax take beside f32 and f64. */
+/* The limit of the CPU kernels of softmax and log_softmax for f16 and bf16. */
 #ifndef TENSOR_SOFTMAX_H
 #define TENSOR_SOFTMAX_H
 
-/* Lines of f16 and bf16, of at most so many elements that lie one after the other in self. */
+/* Lines of f16 and bf16 have at most this many elements, contiguous in self. */
 #define SOFTMAX_HALF_LINE 8192
 
 #endif

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
-/* C types of the kernels of convolution, pooling and interpolation: as kernels.h. */
+/* The C types of the kernels of convolution, pooling and interpolation. See kernels.h. */
 #ifndef TENSOR_KERNELS_SPATIAL_H
 #define TENSOR_KERNELS_SPATIAL_H
 
 #include "kernels/abi/kernels.h"
 
 /*
- * Convolutions. Contiguous tensors [batch, channels, 1 to 3 spatial dimensions], whose sizes have
- * been checked; params are for three spatial dimensions, those that are missing are the first.
+ * Convolutions of contiguous tensors [batch, channels, 1 to 3 spatial dimensions]. params has three
+ * spatial dimensions; if the tensors have fewer, these are the last ones. Arguments:
  *   convolution         out, input, weight, bias      out[k, p] = bias[k] + sum weight[k, c, r]
  *                                                       input[c, p stride - padding + r dilation]
- *   convolution_input   input's gradient, out's gradient, weight, bias: the transposed sum, plus
- *                       a bias for each channel
- *   convolution_weight  weight's gradient, out's gradient, input, NULL
+ *   convolution_input   gradient of input, gradient of out, weight, bias: the transposed
+ *                       convolution, with a bias for each channel
+ *   convolution_weight  gradient of weight, gradient of out, input, NULL
  * weight is [out channels, input channels / groups, taps]; bias may be NULL.
  */
 struct conv_params {
@@ -22,19 +22,19 @@ typedef int (*convolution_kernel)(tensor *result, const tensor *a, const tensor 
 				  const tensor *bias, const struct conv_params *params);
 
 /*
- * Pooling over the last `spatial` (2 or 3) dimensions of contiguous tensors, the planes before them
- * each for itself; params are for three dimensions as above. Indices are i64 and count within a
- * plane of the input. EINVAL for one that is out of range.
+ * Pooling over the last `spatial` (2 or 3) dimensions of contiguous tensors, separately for each
+ * plane. params has three dimensions, as above. Indices are i64 and count within a plane of the
+ * input; the backward fails with EINVAL if one is out of range. Arguments:
  *   avg_pool, adaptive_avg_pool              out, input
- *   avg_pool_backward, adaptive_..._backward input's gradient, out's gradient
+ *   avg_pool_backward, adaptive_..._backward gradient of input, gradient of out
  *   max_pool, adaptive_max_pool              out, indices, input
- *   max_pool_backward                        input's gradient, out's gradient, indices
+ *   max_pool_backward                        gradient of input, gradient of out, indices
  */
 struct pool_params {
 	int spatial;
 	int64_t kernel[3], stride[3], padding[3], dilation[3];
 	bool count_include_pad;
-	int64_t divisor; /* 0: the number of elements */
+	int64_t divisor; /* 0: the number of elements of the window */
 };
 typedef int (*pool_kernel)(tensor *out, const tensor *in, const struct pool_params *params);
 typedef int (*max_pool_kernel)(tensor *out, tensor *indices, const tensor *self,
@@ -44,12 +44,12 @@ typedef int (*max_pool_backward_kernel)(tensor *out, const tensor *grad, const t
 
 /*
  * Interpolation over the last `spatial` dimensions of contiguous tensors: upsample from input to
- * out, upsample_backward from out's gradient to input's. scale is output over input for three
- * dimensions, the missing ones first; 0: as the sizes say.
+ * out, upsample_backward from the gradient of out to that of input. scale is the ratio of output to
+ * input for three dimensions, as above; 0: computed from the sizes.
  */
 enum upsample_mode {
 	UPSAMPLE_NEAREST,
-	UPSAMPLE_NEAREST_EXACT, /* of the positions' centres */
+	UPSAMPLE_NEAREST_EXACT, /* by the centres of positions */
 	UPSAMPLE_LINEAR,
 	UPSAMPLE_CUBIC,
 };
@@ -61,15 +61,19 @@ struct upsample_params {
 };
 typedef int (*upsample_kernel)(tensor *out, const tensor *in, const struct upsample_params *params);
 
-/* Columns of an image: im2col from self to out, col2im the sum that goes back. All tensors are
- * contiguous and have a batch. */
+/*
+ * im2col: out [batch, channels * taps, places] from self [batch, channels, h, w]; col2im: its
+ * gradient, with the arguments exchanged. All tensors are contiguous.
+ */
 struct columns_params {
 	int64_t kernel[2], dilation[2], padding[2], stride[2];
 };
 typedef int (*columns_kernel)(tensor *out, const tensor *self, const struct columns_params *params);
 
-/* input [n, c, h, w], grid [n, y, x, 2] with x first, -1 to 1; grad and out [n, c, y, x]. Results
- * that are not wanted are NULL. */
+/*
+ * input [n, c, h, w]; grid [n, y, x, 2], coordinates x and y from -1 to 1; grad and out [n, c, y,
+ * x]. grad_input and grad_grid may be NULL.
+ */
 enum grid_mode { GRID_BILINEAR, GRID_NEAREST, GRID_BICUBIC };
 enum grid_padding { GRID_ZEROS, GRID_BORDER, GRID_REFLECTION };
 struct grid_params {

@@ -38,9 +38,3 @@ void cpu_register(const char *level, const struct cpu_kernel *kernels, size_t n)
 	for (size_t i = 0; level[1] == best && i < n; i++)
 		tensor_kernel_table_set(kernels[i].name, TENSOR_KEY_CPU, kernels[i].fn);
 }
-
-TENSOR_EXPORT int kernel_no_dtype(const char *name, enum tensor_dtype dtype, const char *backend)
-{
-	return tensor_fail(EOPNOTSUPP, "%s: no kernel for dtype %s on %s", name,
-			   tensor_dtype_name(dtype), backend);
-}

@@ -28,8 +28,8 @@ CUDA_C     := $(wildcard lib/kernels/cuda/*.c)
 CUDA_CU    := $(wildcard lib/kernels/cuda/*.cu)
 CUDA_OBJ   := $(patsubst %.c,$(B)/obj/%.o,$(CUDA_C)) $(patsubst %.cu,$(B)/obj/%.cu.o,$(CUDA_CU))
 
-# Code for what runs as it is (sm_80 also serves 8.6 to 8.9), and PTX that the driver compiles for
-# anything newer. What this nvcc does not know is left out.
+# Machine code for these architectures (sm_80 also runs on 8.6 to 8.9), and PTX, which the driver
+# compiles for newer ones. Architectures that nvcc does not know are omitted.
 CUDA_CODES  = $(shell $(NVCC) --list-gpu-code)
 CUDA_ARCH   = $(if $(filter sm_80,$(CUDA_CODES)),-gencode arch=compute_80$(comma)code=sm_80) \
               $(if $(filter sm_90,$(CUDA_CODES)),-gencode arch=compute_90a$(comma)code=sm_90a) \
@@ -37,8 +37,8 @@ CUDA_ARCH   = $(if $(filter sm_80,$(CUDA_CODES)),-gencode arch=compute_80$(comma
               -gencode arch=compute_90$(comma)code=compute_90
 comma      := ,
 
-# No contraction into fused operations: elementwise results have the CPU's bits. The host half of
-# a .cu file is checked like C, but for what nvcc's own stubs do.
+# No contraction into fused operations: elementwise results have the same bits as on the CPU. The host
+# code of .cu files has the warnings of C, except those that nvcc's stubs cause.
 NVCCFLAGS  := -std=c++17 -O3 -fmad=false --Werror all-warnings --threads 2 \
               -Xcompiler -fPIC,-fvisibility=hidden,-Wall,-Wextra,-Werror,-Wno-unused-parameter
 
@@ -55,7 +55,7 @@ $(B)/obj/%.cu.o: %.cu lib/kernels/cuda/launch.h $(wildcard lib/kernels/cuda/*.cu
 	$(call say,NVCC,$@)
 	$(Q)$(NVCC) $(NVCCFLAGS) $(CUDA_ARCH) -Iinclude -Ilib -c -o $@ $<
 
-# The toolkit's folder is a last place to look for its libraries, behind the loader's own paths.
+# The folder of the toolkit is the last entry of the library search path.
 $(CUDA_SO): $(CUDA_OBJ) $(LIB_SO) $(B)/libtensor.so lib/kernels/cuda/plugin.map
 	$(call say,LD,$@)
 	$(Q)$(CC) -shared -Wl,-soname,$(@F) -Wl,--version-script=lib/kernels/cuda/plugin.map \

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* Eigenvalues and right eigenvectors of any square matrices; both are complex. */
+/* Eigenvalues and right eigenvectors of general square matrices; both are complex. */
 #include "kernels/lapack/lapack.h"
 
 typedef void (*geev_real)(const char *left, const char *right, const int *n, void *a,
@@ -20,8 +20,10 @@ struct job {
 
 static const int one = 1;
 
-/* work: the workspace, then the real parts, the imaginary parts and the vectors as LAPACK gives
- * them. */
+/*
+ * work has the workspace, then the real parts, the imaginary parts and the vectors in LAPACK's
+ * form.
+ */
 static void solve_real(const struct job *j, int64_t i, char *work)
 {
 	int64_t n = j->lwork < 0 ? -1 : j->n;
@@ -34,8 +36,8 @@ static void solve_real(const struct job *j, int64_t i, char *work)
 }
 
 /*
- * Values from their two halves. A pair of conjugate values has conjugate vectors, of which LAPACK
- * stores the real part in the first column and the imaginary part in the second.
+ * Joins real and imaginary parts. A pair of conjugate eigenvalues has conjugate vectors, of which
+ * LAPACK stores the real part in the first column and the imaginary part in the second.
  */
 #define JOIN(NAME, T)                                                                             \
 	static void NAME(int64_t n, const T *re, const T *im, const T *v, T *values, T *vectors)  \
@@ -92,7 +94,7 @@ static void complex_one(const void *job, int64_t i, char *work)
 			      &j->lwork, rwork, (int *)j->info->data + i, 1, 1);
 }
 
-/* Bytes of what follows the workspace. */
+/* Bytes that solve_real() and complex_one() use after the workspace. */
 static size_t extra_bytes(const struct job *j)
 {
 	enum tensor_dtype real = dtype_real(j->a->dtype);

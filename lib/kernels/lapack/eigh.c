@@ -20,8 +20,10 @@ struct job {
 	atomic_int *info;
 };
 
-/* Divides work into the three workspaces. With sizes of -1: writes their sizes to the begin of
- * each. */
+/*
+ * work[] has the workspaces. With sizes of -1, writes the required size to the first element of
+ * each.
+ */
 static int solve(const struct job *j, char *a, char *w, char *const work[3])
 {
 	int info = 0;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
 /*
- * The library itself: its functions by dtype, and a batch of matrices in parallel. Fortran takes
- * every argument by address and the lengths of texts at the end.
+ * The functions of the LAPACK library by dtype, and the parallel loop over a batch of matrices.
+ * Fortran functions take all arguments by address, and the lengths of strings as additional
+ * arguments.
  */
 #ifndef TENSOR_LAPACK_H
 #define TENSOR_LAPACK_H
@@ -22,16 +23,19 @@ enum lapack_routine {
 	LAPACK_ROUTINES,
 };
 
-/* The function for a dtype; NULL with the error set. op: for the message. Thread-safe. */
+/*
+ * Returns the function for a dtype, or NULL with the error recorded; op is the name in its message.
+ * Thread-safe.
+ */
 void *lapack_function(const char *op, enum lapack_routine routine, enum tensor_dtype dtype);
 
 /**
- * struct lapack_batch - matrices of one shape, to be computed one after the other or in parallel
- * @count: how many
- * @flops: of one, roughly
- * @work_bytes: scratch memory that each call gets, 64-byte aligned
+ * struct lapack_batch - matrices of one shape, computed in parallel
+ * @count: number of matrices
+ * @flops: approximate number of operations for one of them
+ * @work_bytes: scratch memory for a call of @one, 64-byte aligned
  * @one: computes matrix i
- * @job: its first argument
+ * @job: first argument of @one
  */
 struct lapack_batch {
 	int64_t count;
@@ -41,34 +45,38 @@ struct lapack_batch {
 	const void *job;
 };
 
-/* 0 or ENOMEM with the error set. */
+/* Returns 0, or -ENOMEM with the error recorded. */
 int lapack_run(const char *op, const struct lapack_batch *batch);
 
-/* Rows and columns as LAPACK's integers; EINVAL with the error set if they do not fit. */
+/* The rows and columns of a as int; returns -EINVAL with the error recorded if they do not fit. */
 int lapack_dims(const char *op, const tensor *a, int *m, int *n);
-/* The size of a workspace, which LAPACK answers as an element of this dtype when it is called with
- * a size of -1. Some routines write to the other workspaces then, too. */
+/*
+ * The size of a workspace. If LAPACK is called with a size of -1, it writes the required size as an
+ * element of this dtype. Some routines also write to the other workspaces then: each needs room for
+ * LAPACK_ANSWER bytes.
+ */
 #define LAPACK_ANSWER 64
 int lapack_answer(const void *element, enum tensor_dtype dtype);
 
-/* Bytes of n elements, rounded up so that what follows is aligned. */
+/* Bytes of n elements, rounded up to 64. */
 static inline size_t lapack_bytes(int64_t n, enum tensor_dtype dtype)
 {
 	return ((size_t)n * dtype_sizes[dtype] + 63) & ~(size_t)63;
 }
 
-/* The workspace after one of n elements; after an answer, where n is -1. */
+/* The workspace after one of n elements, or, if n is -1, after a required size. */
 static inline char *lapack_after(char *work, int64_t n, enum tensor_dtype dtype)
 {
 	return work + (n < 0 ? LAPACK_ANSWER : lapack_bytes(n, dtype));
 }
 
+/* The number of matrices. */
 static inline int64_t lapack_count(const tensor *a)
 {
 	return a->numel / (a->sizes[a->ndim - 1] * a->sizes[a->ndim - 2]);
 }
 
-/* Matrix i of a, whose matrices follow each other. */
+/* Matrix i of a, whose batch is contiguous. */
 static inline char *lapack_matrix(const tensor *a, int64_t i)
 {
 	return (char *)a->data +
@@ -88,7 +96,10 @@ struct lapack_kernel {
 
 void lapack_register(const struct lapack_kernel *kernels, size_t n);
 
-/* Registers cpu_NAME() as the kernel NAME, after the tables are there (101). */
+/*
+ * LAPACK_KERNELS(K(NAME), ...) registers cpu_NAME() as the kernel NAME. The constructor runs after
+ * the one that creates the kernel tables (priority 101).
+ */
 #define LAPACK_KERNELS(...)                                                    \
 	__attribute__((constructor(102))) static void register_kernels(void)   \
 	{                                                                      \

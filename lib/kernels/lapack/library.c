@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * Loads LAPACK when the first matrix needs it: programs without one do not need the library
- * (docs/decisions/0008-lapack.md). TRSM is BLAS's; LAPACK depends on it, so dlsym() finds it.
+ * Loads LAPACK at the first call of one of its functions: programs that call none do not need the
+ * library (docs/decisions/0008-lapack.md). TRSM is a function of BLAS; dlsym() finds it because
+ * LAPACK depends on BLAS.
  */
 #include "kernels/lapack/lapack.h"
 
@@ -15,7 +16,7 @@
 
 #define LIBRARY "liblapack.so.3"
 
-/* Names without the letter of the dtype and the underscore; of real and of complex matrices. */
+/* Names for real and for complex matrices, without the letter of the dtype and the underscore. */
 static const char *const names[LAPACK_ROUTINES][2] = {
 	[LAPACK_SYEVD] = { "syevd", "heevd" }, [LAPACK_GEEV] = { "geev", "geev" },
 	[LAPACK_GETRF] = { "getrf", "getrf" }, [LAPACK_GETRS] = { "getrs", "getrs" },
@@ -54,15 +55,15 @@ static bool load_routine(void *library, int routine)
 static void load_library(void)
 {
 	void *library = dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL);
-	const char *why;
+	const char *reason;
 
 	for (int i = 0; library && i < LAPACK_ROUTINES; i++)
 		if (!load_routine(library, i))
 			library = NULL;
 	if (library)
 		return;
-	why = dlerror();
-	snprintf(lapack.error, sizeof(lapack.error), "%s", why ? why : LIBRARY);
+	reason = dlerror();
+	snprintf(lapack.error, sizeof(lapack.error), "%s", reason ? reason : LIBRARY);
 }
 
 void *lapack_function(const char *op, enum lapack_routine routine, enum tensor_dtype dtype)
@@ -74,14 +75,14 @@ void *lapack_function(const char *op, enum lapack_routine routine, enum tensor_d
 	return NULL;
 }
 
-struct run {
+struct batch_run {
 	const struct lapack_batch *batch;
 	atomic_bool no_memory;
 };
 
-static void run_some(int64_t begin, int64_t end, void *ctx)
+static void compute_some(int64_t begin, int64_t end, void *ctx)
 {
-	struct run *r = ctx;
+	struct batch_run *r = ctx;
 	int64_t bytes = (int64_t)r->batch->work_bytes;
 	tensor *work = bytes ? tensor_new(TENSOR_DEVICE_CPU, TENSOR_U8, &bytes, 1) : NULL;
 
@@ -96,11 +97,13 @@ static void run_some(int64_t begin, int64_t end, void *ctx)
 
 int lapack_run(const char *op, const struct lapack_batch *batch)
 {
-	struct run r = { .batch = batch };
+	struct batch_run r = { .batch = batch };
 	double grain = ITER_GRAIN / (batch->flops + 1);
 
-	parallel_for(0, batch->count, grain < 1 ? 1 : (int64_t)grain, run_some, &r);
-	return atomic_load(&r.no_memory) ? tensor_fail(ENOMEM, "%s: no memory to work in", op) : 0;
+	parallel_for(0, batch->count, grain < 1 ? 1 : (int64_t)grain, compute_some, &r);
+	return atomic_load(&r.no_memory) ?
+		       tensor_fail(ENOMEM, "%s: no memory for a workspace", op) :
+		       0;
 }
 
 int lapack_dims(const char *op, const tensor *a, int *m, int *n)

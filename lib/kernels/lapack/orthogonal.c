@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* QR: a matrix as reflectors and a triangle, and the product of reflectors. */
+/* QR factorization into reflectors and a triangle, and the product of reflectors. */
 #include "kernels/lapack/lapack.h"
 
 typedef void (*geqrf)(const int *m, const int *n, void *a, const int *lda, void *tau, void *work,
@@ -31,8 +31,8 @@ static void product_one(const void *job, int64_t i, char *work)
 		       work, &j->lwork, &info);
 }
 
-static int run(const char *op, enum lapack_routine routine, tensor *a, tensor *tau,
-	       void (*one)(const void *, int64_t, char *))
+static int compute_batch(const char *op, enum lapack_routine routine, tensor *a, tensor *tau,
+			 void (*one)(const void *, int64_t, char *))
 {
 	_Alignas(64) char answer[LAPACK_ANSWER] = { 0 };
 	struct job j = { .a = a, .tau = tau, .k = (int)tau->sizes[tau->ndim - 1], .lwork = -1 };
@@ -51,12 +51,12 @@ static int run(const char *op, enum lapack_routine routine, tensor *a, tensor *t
 
 static int cpu_geqrf(tensor *a, tensor *tau)
 {
-	return run("geqrf", LAPACK_GEQRF, a, tau, factor_one);
+	return compute_batch("geqrf", LAPACK_GEQRF, a, tau, factor_one);
 }
 
 static int cpu_linalg_householder_product(tensor *a, tensor *tau)
 {
-	return run("linalg_householder_product", LAPACK_ORGQR, a, tau, product_one);
+	return compute_batch("linalg_householder_product", LAPACK_ORGQR, a, tau, product_one);
 }
 
 LAPACK_KERNELS(K(geqrf), K(linalg_householder_product))

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* Factors of square matrices, and systems of equations solved with them. */
+/* LU and Cholesky factorization, and solutions of systems of equations. */
 #include "kernels/lapack/lapack.h"
 
 #include <complex.h>
@@ -18,7 +18,7 @@ typedef void (*trsm)(const char *side, const char *uplo, const char *trans, cons
 		     void *b, const int *ldb, size_t side_len, size_t uplo_len, size_t trans_len,
 		     size_t diag_len);
 
-/* What all of these need of a call: a is the matrix or its factors, b the right-hand sides. */
+/* Arguments of a call: a is the matrix or its factors, b the right-hand sides. */
 struct job {
 	void *fn;
 	tensor *a, *b, *pivots, *info;
@@ -26,7 +26,8 @@ struct job {
 	char side, uplo, trans, diag;
 };
 
-static int begin(struct job *j, const char *op, enum lapack_routine routine)
+/* Sets the function and the sizes of j. */
+static int prepare(struct job *j, const char *op, enum lapack_routine routine)
 {
 	int rows;
 
@@ -37,7 +38,8 @@ static int begin(struct job *j, const char *op, enum lapack_routine routine)
 	return 0;
 }
 
-static int run(const char *op, const struct job *j, void (*one)(const void *, int64_t, char *))
+static int compute_batch(const char *op, const struct job *j,
+			 void (*one)(const void *, int64_t, char *))
 {
 	struct lapack_batch batch = { .one = one,
 				      .job = j,
@@ -65,9 +67,9 @@ static void factor_one(const void *job, int64_t i, char *work)
 static int cpu_linalg_lu_factor(tensor *a, tensor *pivots, tensor *info)
 {
 	struct job j = { .a = a, .pivots = pivots, .info = info };
-	int err = begin(&j, "linalg_lu_factor", LAPACK_GETRF);
+	int err = prepare(&j, "linalg_lu_factor", LAPACK_GETRF);
 
-	return err ? err : run("linalg_lu_factor", &j, factor_one);
+	return err ? err : compute_batch("linalg_lu_factor", &j, factor_one);
 }
 
 static void lu_solve_one(const void *job, int64_t i, char *work)
@@ -83,9 +85,9 @@ static void lu_solve_one(const void *job, int64_t i, char *work)
 static int cpu_linalg_lu_solve(tensor *lu, tensor *pivots, tensor *b, char trans)
 {
 	struct job j = { .a = lu, .pivots = pivots, .b = b, .trans = trans };
-	int err = begin(&j, "linalg_lu_solve", LAPACK_GETRS);
+	int err = prepare(&j, "linalg_lu_solve", LAPACK_GETRS);
 
-	return err ? err : run("linalg_lu_solve", &j, lu_solve_one);
+	return err ? err : compute_batch("linalg_lu_solve", &j, lu_solve_one);
 }
 
 /* ---- Cholesky ---- */
@@ -100,9 +102,9 @@ static void cholesky_one(const void *job, int64_t i, char *work)
 static int cpu_linalg_cholesky(tensor *a, bool upper, tensor *info)
 {
 	struct job j = { .a = a, .info = info, .uplo = upper ? 'U' : 'L' };
-	int err = begin(&j, "linalg_cholesky", LAPACK_POTRF);
+	int err = prepare(&j, "linalg_cholesky", LAPACK_POTRF);
 
-	return err ? err : run("linalg_cholesky", &j, cholesky_one);
+	return err ? err : compute_batch("linalg_cholesky", &j, cholesky_one);
 }
 
 static void cholesky_solve_one(const void *job, int64_t i, char *work)
@@ -117,9 +119,9 @@ static void cholesky_solve_one(const void *job, int64_t i, char *work)
 static int cpu_cholesky_solve(tensor *factor, tensor *b, bool upper)
 {
 	struct job j = { .a = factor, .b = b, .uplo = upper ? 'U' : 'L' };
-	int err = begin(&j, "cholesky_solve", LAPACK_POTRS);
+	int err = prepare(&j, "cholesky_solve", LAPACK_POTRS);
 
-	return err ? err : run("cholesky_solve", &j, cholesky_solve_one);
+	return err ? err : compute_batch("cholesky_solve", &j, cholesky_solve_one);
 }
 
 /* ---- triangular ---- */
@@ -149,9 +151,9 @@ static int cpu_linalg_solve_triangular(tensor *a, tensor *b, const struct triang
 			 .uplo = how->upper ? 'U' : 'L',
 			 .trans = 'N',
 			 .diag = how->unit ? 'U' : 'N' };
-	int err = begin(&j, "linalg_solve_triangular", LAPACK_TRSM);
+	int err = prepare(&j, "linalg_solve_triangular", LAPACK_TRSM);
 
-	return err ? err : run("linalg_solve_triangular", &j, triangular_one);
+	return err ? err : compute_batch("linalg_solve_triangular", &j, triangular_one);
 }
 
 LAPACK_KERNELS(K(linalg_lu_factor), K(linalg_lu_solve), K(linalg_cholesky), K(cholesky_solve),

@@ -14,7 +14,7 @@ struct job {
 	void *fn;
 	tensor *a, *u, *s, *vh, *info;
 	int m, n, ldvt, lwork;
-	int64_t nreals; /* of the complex form's real workspace */
+	int64_t nreals; /* size of the real workspace, for complex matrices */
 	char jobz;
 };
 
@@ -36,7 +36,7 @@ static void svd_one(const void *job, int64_t i, char *work)
 				    work, &j->lwork, integers, info, 1);
 }
 
-/* Real numbers that CGESDD and ZGESDD need, as their documentation says. */
+/* The size of the real workspace of CGESDD and ZGESDD, from their documentation. */
 static int64_t reals_of(const struct job *j)
 {
 	int64_t least = j->m < j->n ? j->m : j->n, most = j->m < j->n ? j->n : j->m, a, b;

@@ -277,7 +277,7 @@ tensor *onednn_permute(const char *op, const tensor *self, const int *permutatio
 {
 	int64_t sizes[TENSOR_MAX_DIMS];
 	int places[TENSOR_MAX_DIMS];
-	dnnl_memory_desc_t turned, to;
+	dnnl_memory_desc_t permuted, to;
 	tensor *t = NULL;
 	struct operand o;
 
@@ -286,9 +286,9 @@ tensor *onednn_permute(const char *op, const tensor *self, const int *permutatio
 		places[permutation[i]] = i;
 	}
 	if (operand_get(op, &o, self, self->sizes, self->ndim) == 0 &&
-	    onednn_check(op, dnnl_memory_desc_permute_axes(&turned, &o.md, places)) == 0 &&
+	    onednn_check(op, dnnl_memory_desc_permute_axes(&permuted, &o.md, places)) == 0 &&
 	    md_plain(op, &to, self->dtype, sizes, self->ndim) == 0)
-		t = copy(op, &turned, o.data, &to, &to, self->dtype, sizes, self->ndim, NULL);
+		t = copy(op, &permuted, o.data, &to, &to, self->dtype, sizes, self->ndim, NULL);
 	operand_put(&o);
 	return t;
 }

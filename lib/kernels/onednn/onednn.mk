@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-only OR MIT
 #
-# libtensor_onednn.so.0, where oneDNN's headers are found (Debian's libdnnl-dev); a line that says so
-# otherwise. Only version 2 is known: 3 has other functions.
+# libtensor_onednn.so.0, if oneDNN's headers are found (Debian's libdnnl-dev); otherwise prints a line.
+# Requires version 2: version 3 has other functions.
 
 ONEDNN_HEADER  := $(or $(shell printf '\043include <oneapi/dnnl/dnnl_version.h>\nDNNL_VERSION_MAJOR' | \
                       $(CC) -E -P -xc - 2>/dev/null | tail -1),none)
@@ -14,13 +14,13 @@ ONEDNN_OBJ := $(ONEDNN_C:%.c=$(B)/obj/%.o)
 
 ALL += $(ONEDNN_SO)
 
-# LeakSanitizer stumbles over the thread-local storage of libraries that were opened later, so
-# sanitized tests bring oneDNN along.
+# LeakSanitizer does not see the thread-local storage of libraries opened by dlopen(), so sanitized
+# tests link oneDNN.
 ifneq ($(SANITIZE),)
 ONEDNN_TEST_LIBS := -Wl,--no-as-needed -ldnnl
 endif
 
-# OpenMP is oneDNN's; only its number of threads is ours.
+# OpenMP is linked for omp_set_num_threads(); oneDNN uses it.
 $(ONEDNN_SO): $(ONEDNN_OBJ) $(LIB_SO) $(B)/libtensor.so lib/kernels/onednn/plugin.map
 	$(call say,LD,$@)
 	$(Q)$(CC) -shared -Wl,-soname,$(@F) -Wl,--version-script=lib/kernels/onednn/plugin.map \

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
  * libtensor_onednn.so: its constructor registers the table of functions, or the reason why oneDNN
- * cannot be used. The graph of files: engine.c, primitive.c, memory.c, then pool.c, norm.c and
- * product.c, then this file.
+ * cannot be used. The order of the files, lowest first: engine.c; primitive.c; memory.c; pool.c,
+ * norm.c and product.c; plugin.c.
  */
 #include "kernels/onednn/onednn.h"
 

@@ -27,9 +27,8 @@ static dnnl_status_t make_pool(const struct primitive_key *key, dnnl_primitive_a
 		       dnnl_primitive_desc_create(pd, &desc, attr, onednn_engine, NULL);
 }
 
-/* Padding after dimension d: as much as before it, or more where the last window reaches
- * further. */
-static int64_t padding_behind(const struct pool_params *p, int d, int64_t size, int64_t out)
+/* Padding after dimension d: as before it, or more if the last window ends later. */
+static int64_t padding_after(const struct pool_params *p, int d, int64_t size, int64_t out)
 {
 	int64_t reach = (out - 1) * p->stride[d] + p->dilation[d] * (p->kernel[d] - 1) + 1;
 	int64_t needed = reach - size - p->padding[d];
@@ -54,7 +53,7 @@ static struct primitive_key pool_key(const tensor *self, const int64_t *sizes,
 	key_numbers(&key, p->padding + first, n);
 	for (int d = first; d < 3; d++)
 		key_number(&key,
-			   padding_behind(p, d, self->sizes[d - first + 2], sizes[d - first + 2]));
+			   padding_after(p, d, self->sizes[d - first + 2], sizes[d - first + 2]));
 	return key;
 }
 

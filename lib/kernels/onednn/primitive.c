@@ -129,7 +129,7 @@ static dnnl_status_t fill(struct primitive *p, const_dnnl_primitive_desc_t pd)
 	return dnnl_primitive_create(&p->primitive, pd);
 }
 
-/* The scratchpad is ours: one that oneDNN allocates would belong to one thread. */
+/* The caller provides the scratchpad: one that oneDNN allocates can be used by one thread only. */
 static dnnl_status_t make(struct primitive *p)
 {
 	dnnl_primitive_desc_t pd = NULL;

@@ -9,7 +9,7 @@
 #include "family/index.h"
 #include "family/pointwise.h"
 
-tensor *at_least_1d(const tensor *t)
+tensor *index_at_least_1d(const tensor *t)
 {
 	const int64_t one = 1;
 
@@ -17,7 +17,7 @@ tensor *at_least_1d(const tensor *t)
 			 tensor_new_view((tensor *)t, &one, &one, 1, t->offset);
 }
 
-int check_index(const struct tensor_op *op, const tensor *index)
+int index_check(const struct tensor_op *op, const tensor *index)
 {
 	if (likely(index->dtype == TENSOR_I64 || index->dtype == TENSOR_I32) || !index->numel)
 		return 0;
@@ -25,16 +25,16 @@ int check_index(const struct tensor_op *op, const tensor *index)
 			   tensor_dtype_name(index->dtype));
 }
 
-int check_vector(const struct tensor_op *op, const tensor *index)
+int index_check_vector(const struct tensor_op *op, const tensor *index)
 {
 	if (likely(index->ndim <= 1))
-		return check_index(op, index);
+		return index_check(op, index);
 	return tensor_fail(EINVAL, "%s: index must have one dimension, got shape %s",
 			   op->schema.name, SHAPE_STR(index));
 }
 
-int check_same_dtype(const struct tensor_op *op, const char *name, const tensor *self,
-		     const tensor *t)
+int index_check_same_dtype(const struct tensor_op *op, const char *name, const tensor *self,
+			   const tensor *t)
 {
 	if (likely(self->dtype == t->dtype))
 		return 0;
@@ -44,8 +44,8 @@ int check_same_dtype(const struct tensor_op *op, const char *name, const tensor 
 }
 
 /* Run the kernel of index_select or gather: out[i] = self[index[i]] along dim. */
-static int take(const struct tensor_op *op, const tensor *out, const tensor *self, int dim,
-		const tensor *index)
+static int run_gather_kernel(const struct tensor_op *op, const tensor *out, const tensor *self,
+			     int dim, const tensor *index)
 {
 	gather_kernel fn = (gather_kernel)op_kernel(op, op->kernels, out);
 	tensor *to = NULL, *from = NULL, *at = NULL;
@@ -54,8 +54,8 @@ static int take(const struct tensor_op *op, const tensor *out, const tensor *sel
 	if (!fn)
 		return error_code();
 	if (out->numel)
-		err = (to = at_least_1d(out)) && (from = at_least_1d(self)) &&
-				      (at = at_least_1d(index)) ?
+		err = (to = index_at_least_1d(out)) && (from = index_at_least_1d(self)) &&
+				      (at = index_at_least_1d(index)) ?
 			      fn(to, from, dim, at) :
 			      error_code();
 	tensor_put(to);
@@ -74,7 +74,7 @@ int op_index_select(const struct tensor_op *op, tensor **out, tensor *self, int6
 	int64_t sizes[TENSOR_MAX_DIMS];
 	struct op_output o;
 
-	if (d < 0 || check_vector(op, index) < 0)
+	if (d < 0 || index_check_vector(op, index) < 0)
 		return error_code();
 	if (!self->ndim && index->numel != 1)
 		return tensor_fail(EINVAL, "%s: index must have one element for a 0-d self, got %s",
@@ -83,13 +83,13 @@ int op_index_select(const struct tensor_op *op, tensor **out, tensor *self, int6
 	sizes[d] = index->numel;
 	if (output_begin_apart(op, &o, *out, self->dtype, sizes, self->ndim, inputs, 2) < 0)
 		return error_code();
-	return output_end(op, &o, out, take(op, o.t, self, d, index));
+	return output_end(op, &o, out, run_gather_kernel(op, o.t, self, d, index));
 }
 
 /* ---- gather ---- */
 
-int check_within(const struct tensor_op *op, const tensor *index, const char *name, const tensor *t,
-		 int free_dim)
+int index_check_within(const struct tensor_op *op, const tensor *index, const char *name,
+		       const tensor *t, int free_dim)
 {
 	int rank = t->ndim ? t->ndim : 1;
 	bool fits = rank == (index->ndim ? index->ndim : 1);
@@ -115,8 +115,8 @@ int op_gather(const struct tensor_op *op, tensor **out, tensor *self, int64_t di
 	int d = wrap_dim(op->schema.name, dim, self->ndim);
 	struct op_output o;
 
-	if (d < 0 || check_index(op, index) < 0 ||
-	    (index->numel && check_within(op, index, "self", self, d) < 0))
+	if (d < 0 || index_check(op, index) < 0 ||
+	    (index->numel && index_check_within(op, index, "self", self, d) < 0))
 		return error_code();
 	if (*out && (*out)->dtype != self->dtype)
 		return tensor_fail(EINVAL, "%s: out must be %s like self, got %s", op->schema.name,
@@ -124,7 +124,7 @@ int op_gather(const struct tensor_op *op, tensor **out, tensor *self, int64_t di
 				   tensor_dtype_name((*out)->dtype));
 	if (output_begin_apart(op, &o, *out, self->dtype, index->sizes, index->ndim, inputs, 2) < 0)
 		return error_code();
-	return output_end(op, &o, out, take(op, o.t, self, d, index));
+	return output_end(op, &o, out, run_gather_kernel(op, o.t, self, d, index));
 }
 
 /* ---- index_add, scatter_add: on self, or on a copy of it ---- */
@@ -142,8 +142,9 @@ static int call_scatter_add_kernel(tensor_kernel fn, tensor *out, int d, const t
 }
 
 /* like: the functional result keeps self's order of dimensions. */
-static int put(const struct tensor_op *op, tensor **out, tensor *self, int d, const tensor *index,
-	       const tensor *source, put_call call, const void *ctx, bool like)
+static int put_on_copy(const struct tensor_op *op, tensor **out, tensor *self, int d,
+		       const tensor *index, const tensor *source, put_call call, const void *ctx,
+		       bool like)
 {
 	const tensor *inputs[] = { index, source, self };
 	tensor *to = NULL, *at = NULL, *from = NULL;
@@ -162,8 +163,8 @@ static int put(const struct tensor_op *op, tensor **out, tensor *self, int d, co
 	if (!err && o.t != self)
 		err = operand_copy(o.t, self);
 	if (!err && source->numel && index->numel)
-		err = (to = at_least_1d(o.t)) && (at = at_least_1d(index)) &&
-				      (from = at_least_1d(source)) ?
+		err = (to = index_at_least_1d(o.t)) && (at = index_at_least_1d(index)) &&
+				      (from = index_at_least_1d(source)) ?
 			      call(fn, to, d, at, from, ctx) :
 			      error_code();
 	tensor_put(to);
@@ -172,20 +173,20 @@ static int put(const struct tensor_op *op, tensor **out, tensor *self, int d, co
 	return output_end(op, &o, out, err);
 }
 
-int put_into(const struct tensor_op *op, tensor **out, tensor *self, int d, const tensor *index,
-	     const tensor *source, put_call call, const void *ctx)
+int index_put_into(const struct tensor_op *op, tensor **out, tensor *self, int d,
+		   const tensor *index, const tensor *source, put_call call, const void *ctx)
 {
-	return put(op, out, self, d, index, source, call, ctx, false);
+	return put_on_copy(op, out, self, d, index, source, call, ctx, false);
 }
 
-int put_into_like(const struct tensor_op *op, tensor **out, tensor *self, int d,
-		  const tensor *index, const tensor *source, put_call call, const void *ctx)
+int index_put_into_like(const struct tensor_op *op, tensor **out, tensor *self, int d,
+			const tensor *index, const tensor *source, put_call call, const void *ctx)
 {
-	return put(op, out, self, d, index, source, call, ctx, true);
+	return put_on_copy(op, out, self, d, index, source, call, ctx, true);
 }
 
-int check_source(const struct tensor_op *op, const tensor *self, int d, const tensor *index,
-		 const tensor *source)
+int index_check_source(const struct tensor_op *op, const tensor *self, int d, const tensor *index,
+		       const tensor *source)
 {
 	bool fits = source->ndim == self->ndim || (self->ndim <= 1 && source->ndim <= 1);
 
@@ -212,7 +213,7 @@ static int index_add_complex(const struct tensor_op *op, tensor **out, tensor *s
 
 	if (!scaled)
 		return error_code();
-	err = put_into(op, out, self, d, index, scaled, call_index_add_kernel, &one);
+	err = index_put_into(op, out, self, d, index, scaled, call_index_add_kernel, &one);
 	tensor_put(scaled);
 	return err;
 }
@@ -223,14 +224,14 @@ int op_index_add(const struct tensor_op *op, tensor **out, tensor *self, int64_t
 	int d = wrap_dim(op->schema.name, dim, self->ndim);
 	double a;
 
-	if (d < 0 || check_vector(op, index) < 0 ||
-	    check_same_dtype(op, "source", self, source) < 0 ||
-	    check_source(op, self, d, index, source) < 0 ||
+	if (d < 0 || index_check_vector(op, index) < 0 ||
+	    index_check_same_dtype(op, "source", self, source) < 0 ||
+	    index_check_source(op, self, d, index, source) < 0 ||
 	    scalar_factor(op, "alpha", alpha, self->dtype, &a) < 0)
 		return error_code();
 	if (alpha.kind == TENSOR_SCALAR_COMPLEX && alpha.imag != 0)
 		return index_add_complex(op, out, self, d, index, source, alpha);
-	return put_into(op, out, self, d, index, source, call_index_add_kernel, &a);
+	return index_put_into(op, out, self, d, index, source, call_index_add_kernel, &a);
 }
 
 int op_scatter_add(const struct tensor_op *op, tensor **out, tensor *self, int64_t dim,
@@ -238,10 +239,10 @@ int op_scatter_add(const struct tensor_op *op, tensor **out, tensor *self, int64
 {
 	int d = wrap_dim(op->schema.name, dim, self->ndim);
 
-	if (d < 0 || check_index(op, index) < 0 || check_same_dtype(op, "src", self, src) < 0)
+	if (d < 0 || index_check(op, index) < 0 || index_check_same_dtype(op, "src", self, src) < 0)
 		return error_code();
-	if (index->numel && (check_within(op, index, "self", self, d) < 0 ||
-			     check_within(op, index, "src", src, -1) < 0))
+	if (index->numel && (index_check_within(op, index, "self", self, d) < 0 ||
+			     index_check_within(op, index, "src", src, -1) < 0))
 		return error_code();
-	return put_into(op, out, self, d, index, src, call_scatter_add_kernel, NULL);
+	return index_put_into(op, out, self, d, index, src, call_scatter_add_kernel, NULL);
 }

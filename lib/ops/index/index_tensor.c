@@ -138,7 +138,8 @@ static void indices_free(struct indices *x)
 	tensor_put(x->at);
 }
 
-/* A mask fits; one without elements fits any size, because it selects nothing. */
+/* True if the mask has the sizes of self from dimension dim on. A size of 0 fits any, because such a
+ * mask selects nothing. */
 static bool mask_fits(const tensor *self, int dim, const tensor *mask)
 {
 	for (int i = 0; i < mask->ndim; i++)
@@ -201,7 +202,7 @@ static int broadcast_indices(const struct indices *x, const char *op, int64_t *s
 
 	for (int i = 0; i < x->n; i++) {
 		int64_t next[TENSOR_MAX_DIMS];
-		int ndim = broadcast_sizes(op, &shape, x->of[i], next);
+		int ndim = iter_broadcast_sizes(op, &shape, x->of[i], next);
 
 		if (ndim < 0)
 			return -1;
@@ -318,12 +319,12 @@ static tensor *index_put(tensor *self, tensor_list indices, tensor *values, bool
 	tensor *from, *t = NULL;
 
 	if (has_zero_dim_mask(indices))
-		return tensor_fail_null(EOPNOTSUPP, "index_put: no mask of zero dimensions");
+		return tensor_fail_null(EOPNOTSUPP, "index_put: a 0-d mask is not supported");
 	if (indices_init(&x, "index_put", self, indices) < 0)
 		return NULL;
 	from = values_like(self, values);
 	if (!x.n)
-		tensor_fail(EINVAL, "index_put: there is no index");
+		tensor_fail(EINVAL, "index_put: at least one index is needed");
 	else if (from)
 		t = fn(self, x.at, (tensor_ints){ x.dims, x.n }, from, accumulate);
 	tensor_put(from);
@@ -475,7 +476,7 @@ tensor *composite_take_along_dim(tensor *self, tensor *indices, int64_t dim)
 	if (d < 0)
 		return NULL;
 	a.sizes[d] = b.sizes[d] = 1;
-	ndim = broadcast_sizes("take_along_dim", &a, &b, sizes);
+	ndim = iter_broadcast_sizes("take_along_dim", &a, &b, sizes);
 	if (ndim < 0)
 		return NULL;
 	from = ndim ? expand_but(self, sizes, ndim, d) : tensor_get(self);

@@ -11,8 +11,8 @@
 #include "family/view.h"
 
 /* Return the kernel's result: as a new tensor, or copied to the caller's. */
-static int deliver(const struct tensor_op *op, tensor **out, tensor *made,
-		   const tensor *const *inputs, int n)
+static int return_result(const struct tensor_op *op, tensor **out, tensor *made,
+			 const tensor *const *inputs, int n)
 {
 	struct op_output o;
 	int err;
@@ -43,7 +43,7 @@ int op_nonzero(const struct tensor_op *op, tensor **out, tensor *self)
 	where = flat ? fn(flat) : NULL;
 	tensor_put(mask);
 	tensor_put(flat);
-	return deliver(op, out, where, inputs, 1);
+	return return_result(op, out, where, inputs, 1);
 }
 
 int composite_nonzero_numpy(tensor *self, tensor **results, int64_t room)
@@ -100,8 +100,8 @@ int op_masked_select(const struct tensor_op *op, tensor **out, tensor *self, ten
 
 	if (!fn || check_mask(op, mask) < 0)
 		return error_code();
-	ndim = broadcast_sizes(op->schema.name, self, mask, sizes);
-	if (ndim < 0 || check_same_device(op->schema.name, self, mask) < 0)
+	ndim = iter_broadcast_sizes(op->schema.name, self, mask, sizes);
+	if (ndim < 0 || operand_check_device(op->schema.name, self, mask) < 0)
 		return error_code();
 	from = spread(self, sizes, ndim);
 	where = spread(mask, sizes, ndim);
@@ -109,7 +109,7 @@ int op_masked_select(const struct tensor_op *op, tensor **out, tensor *self, ten
 		made = fn(from, where);
 	tensor_put(from);
 	tensor_put(where);
-	return deliver(op, out, made, inputs, 2);
+	return return_result(op, out, made, inputs, 2);
 }
 
 int op_masked_scatter(const struct tensor_op *op, tensor **out, tensor *self, tensor *mask,
@@ -128,7 +128,7 @@ int op_masked_scatter(const struct tensor_op *op, tensor **out, tensor *self, te
 		return tensor_fail(EINVAL, "%s: self and source must have one dtype, got %s and %s",
 				   op->schema.name, tensor_dtype_name(self->dtype),
 				   tensor_dtype_name(source->dtype));
-	ndim = broadcast_sizes(op->schema.name, self, mask, sizes);
+	ndim = iter_broadcast_sizes(op->schema.name, self, mask, sizes);
 	if (ndim < 0 || output_begin_apart(op, &o, *out, self->dtype, sizes, ndim, inputs, n) < 0)
 		return error_code();
 	if (o.t != self)

@@ -14,7 +14,7 @@ static int call_scatter_kernel(tensor_kernel fn, tensor *out, int d, const tenso
 	return ((scatter_kernel)fn)(out, d, index, source, *(const enum scatter_mode *)mode);
 }
 
-tensor *repeated(const tensor *self, tensor_scalar value, const int64_t *sizes, int ndim)
+tensor *index_repeated(const tensor *self, tensor_scalar value, const int64_t *sizes, int ndim)
 {
 	const int64_t strides[TENSOR_MAX_DIMS] = { 0 };
 	tensor *one = tensor_new(self->device, self->dtype, NULL, 0), *t = NULL;
@@ -25,13 +25,13 @@ tensor *repeated(const tensor *self, tensor_scalar value, const int64_t *sizes, 
 	return t;
 }
 
-int check_scatter(const struct tensor_op *op, const tensor *self, int d, const tensor *index,
-		  const tensor *src)
+int index_check_scatter(const struct tensor_op *op, const tensor *self, int d, const tensor *index,
+			const tensor *src)
 {
-	if (check_index(op, index) < 0 || (src && check_same_dtype(op, "src", self, src) < 0))
+	if (index_check(op, index) < 0 || (src && index_check_same_dtype(op, "src", self, src) < 0))
 		return error_code();
-	if (index->numel && (check_within(op, index, "self", self, d) < 0 ||
-			     (src && check_within(op, index, "src", src, -1) < 0)))
+	if (index->numel && (index_check_within(op, index, "self", self, d) < 0 ||
+			     (src && index_check_within(op, index, "src", src, -1) < 0)))
 		return error_code();
 	return 0;
 }
@@ -41,15 +41,15 @@ static int scatter(const struct tensor_op *op, tensor **out, tensor *self, int64
 {
 	int d = wrap_dim(op->schema.name, dim, self->ndim);
 
-	if (d < 0 || check_scatter(op, self, d, index, src) < 0)
+	if (d < 0 || index_check_scatter(op, self, d, index, src) < 0)
 		return error_code();
-	return put_into(op, out, self, d, index, src, call_scatter_kernel, &mode);
+	return index_put_into(op, out, self, d, index, src, call_scatter_kernel, &mode);
 }
 
 static int scatter_value(const struct tensor_op *op, tensor **out, tensor *self, int64_t dim,
 			 tensor *index, tensor_scalar value, enum scatter_mode mode)
 {
-	tensor *src = repeated(self, value, index->sizes, index->ndim);
+	tensor *src = index_repeated(self, value, index->sizes, index->ndim);
 	int err = src ? scatter(op, out, self, dim, index, src, mode) : error_code();
 
 	tensor_put(src);
@@ -76,11 +76,11 @@ int op_index_copy(const struct tensor_op *op, tensor **out, tensor *self, int64_
 	const enum scatter_mode mode = SCATTER_SET;
 	int d = wrap_dim(op->schema.name, dim, self->ndim);
 
-	if (d < 0 || check_vector(op, index) < 0 ||
-	    check_same_dtype(op, "source", self, source) < 0 ||
-	    check_source(op, self, d, index, source) < 0)
+	if (d < 0 || index_check_vector(op, index) < 0 ||
+	    index_check_same_dtype(op, "source", self, source) < 0 ||
+	    index_check_source(op, self, d, index, source) < 0)
 		return error_code();
-	return put_into(op, out, self, d, index, source, call_scatter_kernel, &mode);
+	return index_put_into(op, out, self, d, index, source, call_scatter_kernel, &mode);
 }
 
 static int call_index_put_kernel(tensor_kernel fn, tensor *out, int d, const tensor *index,
@@ -102,17 +102,18 @@ int op_index_fill(const struct tensor_op *op, tensor **out, tensor *self, int64_
 	tensor *source, *wide;
 	int64_t sizes[TENSOR_MAX_DIMS];
 
-	if (d < 0 || check_vector(op, index) < 0)
+	if (d < 0 || index_check_vector(op, index) < 0)
 		return error_code();
 	if (value.kind == TENSOR_SCALAR_COMPLEX && !dtype_is_complex(self->dtype))
-		return tensor_fail(EINVAL, "%s: a complex value does not go into %s",
+		return tensor_fail(EINVAL, "%s: a complex value cannot be stored in %s",
 				   op->schema.name, tensor_dtype_name(self->dtype));
 	memcpy(sizes, self->sizes, self->ndim * sizeof(*sizes));
 	sizes[d] = index->numel;
 	wide = operand_cast(index, TENSOR_I64);
 	/* A 0-d self is a vector of one element, which the index may contain more than once. */
-	source = wide ? repeated(self, value, sizes, self->ndim ? self->ndim : 1) : NULL;
-	err = source ? put_into_like(op, out, self, d, wide, source, call_index_put_kernel, NULL) :
+	source = wide ? index_repeated(self, value, sizes, self->ndim ? self->ndim : 1) : NULL;
+	err = source ? index_put_into_like(op, out, self, d, wide, source, call_index_put_kernel,
+					   NULL) :
 		       error_code();
 	tensor_put(source);
 	tensor_put(wide);

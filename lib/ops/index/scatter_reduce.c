@@ -57,7 +57,7 @@ static int divide(const struct reducing *g, scatter_kernel scatter, tensor *out,
 {
 	pointwise_kernel fn = (pointwise_kernel)op_kernel(g->op, &kernels_divide_counts, out);
 	tensor *count = tensor_new_like(out, out->sizes, out->ndim);
-	tensor *ones = repeated(out, tensor_scalar_int(1), source->sizes, source->ndim);
+	tensor *ones = index_repeated(out, tensor_scalar_int(1), source->sizes, source->ndim);
 	const tensor *ops[] = { out, out, count };
 	struct tensor_iter it;
 	int err = fn && count && ones ? 0 : error_code();
@@ -85,7 +85,7 @@ static int call_reduce(tensor_kernel fn, tensor *out, int d, const tensor *index
 
 	if (!g->include_self) {
 		tensor *begin =
-			repeated(out, neutral(g->r, out->dtype), source->sizes, source->ndim);
+			index_repeated(out, neutral(g->r, out->dtype), source->sizes, source->ndim);
 
 		err = begin ? scatter(out, d, index, begin, SCATTER_SET) : error_code();
 		tensor_put(begin);
@@ -104,7 +104,7 @@ static int reduce(const struct tensor_op *op, tensor **out, tensor *self, int d,
 
 	if (dtype_is_complex(self->dtype) && (r == REDUCE_MAX || r == REDUCE_MIN))
 		return kernel_no_dtype(op->schema.name, self->dtype, "cpu");
-	return put_into(op, out, self, d, index, source, call_reduce, &g);
+	return index_put_into(op, out, self, d, index, source, call_reduce, &g);
 }
 
 int op_scatter_reduce(const struct tensor_op *op, tensor **out, tensor *self, int64_t dim,
@@ -119,7 +119,7 @@ int op_scatter_reduce(const struct tensor_op *op, tensor **out, tensor *self, in
 		return tensor_fail(EINVAL,
 				   "%s: reduce must be sum, prod, mean, amax or amin, got %s",
 				   op->schema.name, reduction);
-	if (check_scatter(op, self, d, index, src) < 0)
+	if (index_check_scatter(op, self, d, index, src) < 0)
 		return error_code();
 	return reduce(op, out, self, d, index, src, r, include_self);
 }
@@ -133,9 +133,9 @@ int op_index_reduce(const struct tensor_op *op, tensor **out, tensor *self, int6
 	if (r == REDUCE_UNKNOWN || r == REDUCE_SUM)
 		return tensor_fail(EINVAL, "%s: reduce must be prod, mean, amax or amin, got %s",
 				   op->schema.name, reduction);
-	if (d < 0 || check_vector(op, index) < 0 ||
-	    check_same_dtype(op, "source", self, source) < 0 ||
-	    check_source(op, self, d, index, source) < 0)
+	if (d < 0 || index_check_vector(op, index) < 0 ||
+	    index_check_same_dtype(op, "source", self, source) < 0 ||
+	    index_check_source(op, self, d, index, source) < 0)
 		return error_code();
 	return reduce(op, out, self, d, index, source, r, include_self);
 }
@@ -157,7 +157,8 @@ int op_scatter_with(const struct tensor_op *op, tensor **out, tensor *self, int6
 	int d = wrap_dim(op->schema.name, dim, self->ndim);
 	enum reduction r;
 
-	if (d < 0 || parse_old(op, reduction, &r) < 0 || check_scatter(op, self, d, index, src) < 0)
+	if (d < 0 || parse_old(op, reduction, &r) < 0 ||
+	    index_check_scatter(op, self, d, index, src) < 0)
 		return error_code();
 	return reduce(op, out, self, d, index, src, r, true);
 }
@@ -165,7 +166,7 @@ int op_scatter_with(const struct tensor_op *op, tensor **out, tensor *self, int6
 int op_scatter_value_with(const struct tensor_op *op, tensor **out, tensor *self, int64_t dim,
 			  tensor *index, tensor_scalar value, const char *reduction)
 {
-	tensor *src = repeated(self, value, index->sizes, index->ndim);
+	tensor *src = index_repeated(self, value, index->sizes, index->ndim);
 	int err = src ? op_scatter_with(op, out, self, dim, index, src, reduction) : error_code();
 
 	tensor_put(src);

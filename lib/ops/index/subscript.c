@@ -40,7 +40,7 @@ static int left_over(const tensor *x, const tensor_subscript *items, int n)
 		if (items[i].kind == TENSOR_ITEM_TENSOR && !tensor_given(items[i].t))
 			return null_argument_code("index"), -1;
 		if (items[i].kind < TENSOR_ITEM_INT || items[i].kind > TENSOR_ITEM_TENSOR)
-			return tensor_fail(EINVAL, "index: item %d is of no known kind", i), -1;
+			return tensor_fail(EINVAL, "index: item %d has an unknown kind", i), -1;
 		sum += taken(&items[i]);
 		ellipses += items[i].kind == TENSOR_ITEM_ELLIPSIS;
 	}

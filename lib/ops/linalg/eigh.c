@@ -102,7 +102,7 @@ int composite_linalg_eigh(tensor *self, const char *UPLO, tensor **eigenvalues,
 /* Compute the vectors too: the gradient needs them. */
 tensor *composite_linalg_eigvalsh(tensor *self, const char *UPLO)
 {
-	bool vectors = thread()->grad_enabled && tensor_requires_grad(self);
+	bool vectors = operand_is_recorded(self);
 	tensor *eigenvalues, *eigenvectors;
 
 	if (call__linalg_eigh(self, UPLO, vectors, &eigenvalues, &eigenvectors) < 0)

@@ -68,7 +68,8 @@ static int transform(const struct tensor_op *op, tensor *t, const int *dims, int
 }
 
 /* Set *out from the kernels' result t, which is consumed. */
-static int deliver(const struct tensor_op *op, tensor **out, const tensor *self, tensor *t, int err)
+static int return_result(const struct tensor_op *op, tensor **out, const tensor *self, tensor *t,
+			 int err)
 {
 	const tensor *inputs[] = { self };
 	struct op_output o;
@@ -99,6 +100,17 @@ static tensor *contiguous_copy(const tensor *self)
 	return t;
 }
 
+/* As check_dims(), for an operator on a complex self. */
+static int64_t check_complex(const struct tensor_op *op, const tensor *self, tensor_ints dim,
+			     int64_t normalization, int *dims)
+{
+	if (!dtype_is_complex(self->dtype))
+		return tensor_fail(EINVAL, "%s: self must be complex, got %s", op->schema.name,
+				   tensor_dtype_name(self->dtype)),
+		       -1;
+	return check_dims(op, self, dim, normalization, dims);
+}
+
 int op_fft_c2c(const struct tensor_op *op, tensor **out, tensor *self, tensor_ints dim,
 	       int64_t normalization, bool forward)
 {
@@ -106,14 +118,11 @@ int op_fft_c2c(const struct tensor_op *op, tensor **out, tensor *self, tensor_in
 	int64_t n;
 	tensor *t;
 
-	if (!dtype_is_complex(self->dtype))
-		return tensor_fail(EINVAL, "%s: self must be complex, got %s", op->schema.name,
-				   tensor_dtype_name(self->dtype));
-	n = check_dims(op, self, dim, normalization, dims);
+	n = check_complex(op, self, dim, normalization, dims);
 	if (n < 0)
 		return error_code();
 	t = contiguous_copy(self);
-	return deliver(
+	return return_result(
 		op, out, self, t,
 		t ? transform(op, t, dims, (int)dim.len, forward, scale_of(normalization, n)) : 0);
 }
@@ -152,7 +161,7 @@ int op_fft_r2c(const struct tensor_op *op, tensor **out, tensor *self, tensor_in
 	if (t && !err && dim.len > 1)
 		err = transform(op, t, dims, (int)dim.len - 1, true, scale);
 	tensor_put(x);
-	return deliver(op, out, self, t, err);
+	return return_result(op, out, self, t, err);
 }
 
 int op_fft_c2r(const struct tensor_op *op, tensor **out, tensor *self, tensor_ints dim,
@@ -165,10 +174,7 @@ int op_fft_c2r(const struct tensor_op *op, tensor **out, tensor *self, tensor_in
 
 	if (!fn)
 		return error_code();
-	if (!dtype_is_complex(self->dtype))
-		return tensor_fail(EINVAL, "%s: self must be complex, got %s", op->schema.name,
-				   tensor_dtype_name(self->dtype));
-	n = check_dims(op, self, dim, normalization, dims);
+	n = check_complex(op, self, dim, normalization, dims);
 	if (n < 0)
 		return error_code();
 	last = dim.len ? dims[dim.len - 1] : 0;
@@ -186,5 +192,5 @@ int op_fft_c2r(const struct tensor_op *op, tensor **out, tensor *self, tensor_in
 	if (t && !err)
 		err = fn(t, x, last, scale_of(normalization, n));
 	tensor_put(x);
-	return deliver(op, out, self, t, err);
+	return return_result(op, out, self, t, err);
 }

@@ -6,7 +6,7 @@
 #include "family/linalg.h"
 #include "family/view.h"
 
-static int deliver(const struct tensor_op *op, const struct op_result *r)
+static int return_result(const struct tensor_op *op, const struct op_result *r)
 {
 	const tensor *inputs[] = { r->made };
 	struct op_output o;
@@ -41,7 +41,7 @@ int linalg_leave(const struct tensor_op *op, struct tensor_scope_guard *guard,
 	if (!err)
 		err = check_results(op, results, n);
 	for (int i = 0; i < n && !err; i++)
-		err = deliver(op, &results[i]);
+		err = return_result(op, &results[i]);
 	tensor_scope_leave(guard);
 	return err;
 }
@@ -72,7 +72,7 @@ int linalg_check_square(const char *op, const tensor *a)
 int linalg_check_system(const char *op, const tensor *a, const tensor *b, bool left)
 {
 	if (linalg_check_square(op, a) < 0 || linalg_check_matrix(op, b) < 0 ||
-	    check_same_device(op, a, b) < 0)
+	    operand_check_device(op, a, b) < 0)
 		return error_code();
 	if (a->dtype != b->dtype)
 		return tensor_fail(EINVAL, "%s: both must have one dtype, got %s and %s", op,

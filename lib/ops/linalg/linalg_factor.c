@@ -172,7 +172,7 @@ int op_householder_product(const struct tensor_op *op, tensor **out, tensor *inp
 	tensor *q = NULL;
 
 	if (!err)
-		err = check_same_device(name, input, tau);
+		err = operand_check_device(name, input, tau);
 	if (!err && tau->dtype != input->dtype)
 		err = tensor_fail(EINVAL, "%s: both must have one dtype, got %s and %s", name,
 				  tensor_dtype_name(input->dtype), tensor_dtype_name(tau->dtype));

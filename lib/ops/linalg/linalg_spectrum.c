@@ -99,7 +99,7 @@ int composite_linalg_svd(tensor *A, bool full_matrices, const char *driver, tens
 /* Compute the vectors too: the gradient needs them. */
 tensor *composite_linalg_svdvals(tensor *A, const char *driver)
 {
-	bool vectors = thread()->grad_enabled && tensor_requires_grad(A);
+	bool vectors = operand_is_recorded(A);
 	tensor *u, *s, *vh;
 
 	if (call__linalg_svd(A, false, vectors, driver, &u, &s, &vh) < 0)
@@ -200,7 +200,7 @@ tensor *composite_linalg_eigvals(tensor *self)
 {
 	tensor *values, *vectors;
 
-	if (!thread()->grad_enabled || !tensor_requires_grad(self))
+	if (!operand_is_recorded(self))
 		return call__linalg_eigvals(self);
 	if (call_linalg_eig(self, &values, &vectors) < 0)
 		return NULL;

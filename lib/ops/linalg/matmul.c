@@ -56,7 +56,7 @@ static tensor *batches_times(tensor *self, tensor *other)
 
 	a.ndim -= 2;
 	b.ndim -= 2;
-	n = broadcast_sizes("matmul", &a, &b, sizes);
+	n = iter_broadcast_sizes("matmul", &a, &b, sizes);
 	if (n < 0)
 		return NULL;
 	if (n + 2 > TENSOR_MAX_DIMS)
@@ -165,14 +165,14 @@ tensor *composite_outer(tensor *self, tensor *vec2)
 	return scope_leave_with(&guard, outer("outer", self, vec2));
 }
 
-static bool is_number(tensor_scalar s, double v)
+static bool scalar_is(tensor_scalar s, double v)
 {
 	return scalar_double(s) == v && s.imag == 0;
 }
 
 static tensor *scaled(tensor *t, tensor_scalar k)
 {
-	return is_number(k, 1) ? t : tensor_mul_scalar(t, k);
+	return scalar_is(k, 1) ? t : tensor_mul_scalar(t, k);
 }
 
 /* beta * self + product, in the shape of the product. self is not read if beta is 0. */
@@ -180,12 +180,12 @@ static tensor *plus_self(const char *op, tensor *self, tensor *product, tensor_s
 {
 	if (!product)
 		return NULL;
-	if (!broadcasts_to(self, product->sizes, product->ndim))
+	if (!iter_broadcasts_to(self, product->sizes, product->ndim))
 		return tensor_fail_null(EINVAL,
 					"%s: self %s does not broadcast to the product's "
 					"shape %s",
 					op, SHAPE_STR(self), SHAPE_STR(product));
-	return is_number(beta, 0) ? product : tensor_add(scaled(self, beta), product);
+	return scalar_is(beta, 0) ? product : tensor_add(scaled(self, beta), product);
 }
 
 /* Check that the factor does not change the dtype: a bool for bools, no fraction for integers. */

@@ -20,13 +20,13 @@
 
 /* Norm given by name or by number. */
 struct norm {
-	enum { OF_NUMBER, FROBENIUS, NUCLEAR } kind;
+	enum { OF_ORDER, FROBENIUS, NUCLEAR } kind;
 	double ord;
 };
 
-static struct norm of_number(double ord)
+static struct norm of_order(double ord)
 {
-	return (struct norm){ OF_NUMBER, ord };
+	return (struct norm){ OF_ORDER, ord };
 }
 
 static int named_norm(const char *op, const char *ord, struct norm *norm)
@@ -121,7 +121,7 @@ tensor *composite_linalg_matrix_norm(tensor *self, tensor_scalar ord, tensor_int
 
 	return scope_leave_with(&guard,
 				matrix_norm("linalg_matrix_norm", self,
-					    of_number(scalar_double(ord)), dim, keepdim, dtype));
+					    of_order(scalar_double(ord)), dim, keepdim, dtype));
 }
 
 tensor *composite_linalg_matrix_norm_str(tensor *self, const char *ord, tensor_ints dim,
@@ -235,7 +235,7 @@ tensor *composite_linalg_cond(tensor *self, tensor_scalar p)
 		return NULL;
 	guard = tensor_scope_enter();
 	return scope_leave_with(&guard, fabs(ord) == 2 ? spectral_cond(self, ord < 0) :
-							 norm_cond(self, of_number(ord)));
+							 norm_cond(self, of_order(ord)));
 }
 
 tensor *composite_linalg_cond_str(tensor *self, const char *p)

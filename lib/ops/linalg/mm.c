@@ -1,38 +1,20 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /* Operator functions of matrix products: shape and dtype checks, then the backend's mm kernel. */
-#include "ops/op.h"
+#include "ops/linalg/product.h"
 
 #include "family/mm.h"
-
-static int check_matrix(const struct tensor_op *op, const char *name, const tensor *t)
-{
-	if (likely(t->ndim == 2))
-		return 0;
-	return tensor_fail(EINVAL, "%s: %s must be a matrix, got shape %s", op->schema.name, name,
-			   SHAPE_STR(t));
-}
-
-static int check_dtype(const struct tensor_op *op, const char *name_a, const tensor *a,
-		       const char *name_b, const tensor *b)
-{
-	if (likely(a->dtype == b->dtype))
-		return 0;
-	return tensor_fail(EINVAL, "%s: %s and %s must have one dtype, got %s and %s",
-			   op->schema.name, name_a, name_b, tensor_dtype_name(a->dtype),
-			   tensor_dtype_name(b->dtype));
-}
 
 /* Check a [m, k] @ b [k, n]. */
 static int check_product(const struct tensor_op *op, const char *name_a, const tensor *a,
 			 const tensor *b)
 {
-	if (check_matrix(op, name_a, a) < 0 || check_matrix(op, "mat2", b) < 0)
+	if (product_check_rank(op, name_a, a, 2) < 0 || product_check_rank(op, "mat2", b, 2) < 0)
 		return error_code();
 	if (unlikely(a->sizes[1] != b->sizes[0]))
 		return tensor_fail(EINVAL, "%s: mat2 must have %lld rows to match %s %s, got %s",
 				   op->schema.name, (long long)a->sizes[1], name_a, SHAPE_STR(a),
 				   SHAPE_STR(b));
-	return check_dtype(op, name_a, a, "mat2", b);
+	return product_check_dtype(op, name_a, a, "mat2", b);
 }
 
 int op_mm(const struct tensor_op *op, tensor **out, tensor *self, tensor *mat2)
@@ -65,13 +47,13 @@ int op_addmm(const struct tensor_op *op, tensor **out, tensor *self, tensor *mat
 	int err = 0;
 
 	if (check_product(op, "mat1", mat1, mat2) < 0 ||
-	    check_dtype(op, "self", self, "mat1", mat1) < 0 ||
+	    product_check_dtype(op, "self", self, "mat1", mat1) < 0 ||
 	    scalar_operand_truncated(op, "beta", beta, mat1->dtype, &beta) < 0 ||
 	    scalar_operand_truncated(op, "alpha", alpha, mat1->dtype, &alpha) < 0)
 		return error_code();
 	sizes[0] = mat1->sizes[0];
 	sizes[1] = mat2->sizes[1];
-	if (!broadcasts_to(self, sizes, 2))
+	if (!iter_broadcasts_to(self, sizes, 2))
 		return tensor_fail(EINVAL,
 				   "%s: self %s does not broadcast to the product's shape "
 				   "[%lld, %lld]",

@@ -1,25 +1,21 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /* Operator functions of products with vectors and of batched products. A vector is passed to the
  * backend's mm as a matrix of one column. */
-#include "ops/op.h"
+#include "ops/linalg/product.h"
 
 #include "family/matmul.h"
 
-static int check_rank(const struct tensor_op *op, const char *name, const tensor *t, int ndim)
+int product_bad_rank(const struct tensor_op *op, const char *name, const tensor *t, int ndim)
 {
 	static const char *const words[] = { "", "a vector", "a matrix", "a batch of matrices" };
 
-	if (likely(t->ndim == ndim))
-		return 0;
 	return tensor_fail(EINVAL, "%s: %s must be %s, got shape %s", op->schema.name, name,
 			   words[ndim], SHAPE_STR(t));
 }
 
-static int check_dtype(const struct tensor_op *op, const char *name_a, const tensor *a,
-		       const char *name_b, const tensor *b)
+int product_bad_dtype(const struct tensor_op *op, const char *name_a, const tensor *a,
+		      const char *name_b, const tensor *b)
 {
-	if (likely(a->dtype == b->dtype))
-		return 0;
 	return tensor_fail(EINVAL, "%s: %s and %s must have one dtype, got %s and %s",
 			   op->schema.name, name_a, name_b, tensor_dtype_name(a->dtype),
 			   tensor_dtype_name(b->dtype));
@@ -37,7 +33,7 @@ static int check_self(const struct tensor_op *op, const tensor *self, const int6
 {
 	char text[SHAPE_TEXT];
 
-	if (broadcasts_to(self, sizes, ndim))
+	if (iter_broadcasts_to(self, sizes, ndim))
 		return 0;
 	return tensor_fail(EINVAL, "%s: self %s does not broadcast to the product's shape %s",
 			   op->schema.name, SHAPE_STR(self),
@@ -59,8 +55,8 @@ static int factors(const struct tensor_op *op, enum tensor_dtype dtype, tensor_s
 static int check_batches(const struct tensor_op *op, const char *name_a, const tensor *a,
 			 const char *name_b, const tensor *b, int64_t *sizes)
 {
-	if (check_rank(op, name_a, a, 3) < 0 || check_rank(op, name_b, b, 3) < 0 ||
-	    check_dtype(op, name_a, a, name_b, b) < 0)
+	if (product_check_rank(op, name_a, a, 3) < 0 || product_check_rank(op, name_b, b, 3) < 0 ||
+	    product_check_dtype(op, name_a, a, name_b, b) < 0)
 		return error_code();
 	if (a->sizes[0] != b->sizes[0] || a->sizes[2] != b->sizes[1])
 		return tensor_fail(EINVAL,
@@ -100,7 +96,7 @@ int op_baddbmm(const struct tensor_op *op, tensor **out, tensor *self, tensor *b
 	mm_kernel fn;
 
 	if (check_batches(op, "batch1", batch1, "batch2", batch2, sizes) < 0 ||
-	    check_dtype(op, "self", self, "batch1", batch1) < 0 ||
+	    product_check_dtype(op, "self", self, "batch1", batch1) < 0 ||
 	    factors(op, self->dtype, &beta, &alpha) < 0 || check_self(op, self, sizes, 3) < 0 ||
 	    output_begin_apart(op, &o, *out, self->dtype, sizes, 3, inputs, n) < 0)
 		return error_code();
@@ -142,8 +138,9 @@ static int matrix_times_vector(const struct tensor_op *op, tensor **out, tensor 
 
 static int check_vector(const struct tensor_op *op, const tensor *mat, const tensor *vec)
 {
-	if (check_rank(op, "the matrix", mat, 2) < 0 || check_rank(op, "vec", vec, 1) < 0 ||
-	    check_dtype(op, "the matrix", mat, "vec", vec) < 0)
+	if (product_check_rank(op, "the matrix", mat, 2) < 0 ||
+	    product_check_rank(op, "vec", vec, 1) < 0 ||
+	    product_check_dtype(op, "the matrix", mat, "vec", vec) < 0)
 		return error_code();
 	if (mat->sizes[1] != vec->sizes[0])
 		return tensor_fail(EINVAL,
@@ -165,7 +162,8 @@ int op_mv(const struct tensor_op *op, tensor **out, tensor *self, tensor *vec)
 int op_addmv(const struct tensor_op *op, tensor **out, tensor *self, tensor *mat, tensor *vec,
 	     tensor_scalar beta, tensor_scalar alpha)
 {
-	if (check_vector(op, mat, vec) < 0 || check_dtype(op, "self", self, "mat", mat) < 0 ||
+	if (check_vector(op, mat, vec) < 0 ||
+	    product_check_dtype(op, "self", self, "mat", mat) < 0 ||
 	    factors(op, self->dtype, &beta, &alpha) < 0 || check_self(op, self, mat->sizes, 1) < 0)
 		return error_code();
 	return matrix_times_vector(op, out, self, mat, vec, beta, alpha);
@@ -178,8 +176,9 @@ static int dot(const struct tensor_op *op, tensor **out, tensor *self, const cha
 	struct op_output o;
 	dot_kernel fn;
 
-	if (check_rank(op, "self", self, 1) < 0 || check_rank(op, name, other, 1) < 0 ||
-	    check_dtype(op, "self", self, name, other) < 0)
+	if (product_check_rank(op, "self", self, 1) < 0 ||
+	    product_check_rank(op, name, other, 1) < 0 ||
+	    product_check_dtype(op, "self", self, name, other) < 0)
 		return error_code();
 	if (self->numel != other->numel)
 		return tensor_fail(EINVAL, "%s: self and %s must have one length, got %s and %s",

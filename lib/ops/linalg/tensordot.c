@@ -179,7 +179,7 @@ static tensor *cross(const char *op, tensor *self, tensor *other, int64_t dim)
 					"%s: dimension %d must have size 3, got shapes %s and "
 					"%s",
 					op, d, SHAPE_STR(self), SHAPE_STR(other));
-	if (broadcast_sizes(op, self, other, sizes) < 0)
+	if (iter_broadcast_sizes(op, self, other, sizes) < 0)
 		return NULL;
 	self = tensor_expand(self, shape);
 	other = tensor_expand(other, shape);

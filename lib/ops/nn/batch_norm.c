@@ -11,7 +11,7 @@
 #include "family/unary.h"
 #include "family/view.h"
 
-#define NUMBER(v) tensor_scalar_float(v)
+#define SCALAR(v) tensor_scalar_float(v)
 
 static int check(const struct tensor_op *op, const tensor *input, const tensor *weight,
 		 const tensor *bias, const tensor *mean, const tensor *var, bool training)
@@ -48,7 +48,7 @@ static tensor_ints shape_of(const tensor *input, int64_t *sizes)
 /* 1 / sqrt(var + eps); belongs to the open scope. */
 static tensor *inverse_deviation(tensor *var, double eps)
 {
-	return tensor_rsqrt(tensor_add_scalar(var, NUMBER(eps)));
+	return tensor_rsqrt(tensor_add_scalar(var, SCALAR(eps)));
 }
 
 /* running += momentum * (value - running). Not recorded and no new version: running statistics are
@@ -61,8 +61,8 @@ static int move_towards(tensor *running, tensor *value, double momentum)
 		return error_code();
 	moved = tensor_add(
 		tensor_mul_scalar(tensor_to(running, TENSOR_OPTIONS(.dtype = value->dtype)),
-				  NUMBER(1 - momentum)),
-		tensor_mul_scalar(value, NUMBER(momentum)));
+				  SCALAR(1 - momentum)),
+		tensor_mul_scalar(value, SCALAR(momentum)));
 	return moved ? operand_copy(running, moved) : error_code();
 }
 
@@ -78,7 +78,7 @@ static int batch_statistics(batch_stats_kernel fn, const tensor *x, tensor *mean
 		return 0;
 	if (move_towards(running_mean, mean, momentum) < 0)
 		return error_code();
-	return move_towards(running_var, tensor_mul_scalar(var, NUMBER(n / (n - 1))), momentum);
+	return move_towards(running_var, tensor_mul_scalar(var, SCALAR(n / (n - 1))), momentum);
 }
 
 /* Fill out; *mean and *invstd are the statistics used. Needs an open scope. */

@@ -2,6 +2,7 @@
 /* Blocked tensors: plugin, conversions, and the fallback that runs backward operators on dense
  * copies. */
 #include "ops/nn/blocked.h"
+#include "ops/memory_format.h"
 
 #include "base/plugin.h"
 
@@ -44,7 +45,7 @@ static void load(void)
 	plugin_open(PLUGIN, "TENSOR_ONEDNN_PLUGIN", reason, sizeof(reason));
 }
 
-const struct onednn_plugin *onednn(const char *op)
+const struct onednn_plugin *blocked_plugin(const char *op)
 {
 	pthread_once(&once, load);
 	if (!plugin)
@@ -102,7 +103,7 @@ int blocked_need_form(const struct tensor_op *op, bool inplace)
 {
 	if (op->variant == VARIANT_FUNCTION || (inplace && op->variant == VARIANT_INPLACE))
 		return 0;
-	return tensor_fail(EOPNOTSUPP, "%s: there is no such form for blocked tensors",
+	return tensor_fail(EOPNOTSUPP, "%s: this form is not supported for blocked tensors",
 			   op->schema.name);
 }
 
@@ -110,7 +111,7 @@ int blocked_need_elements(const char *op, const tensor *t)
 {
 	return t->numel ? 0 :
 			  tensor_fail(EINVAL,
-				      "%s: beside a blocked tensor all sizes must be "
+				      "%s: with a blocked tensor all sizes must be "
 				      "positive, got %s",
 				      op, SHAPE_STR(t));
 }
@@ -150,7 +151,7 @@ tensor *blocked_plain(const tensor *t, const int64_t *sizes, int ndim)
 
 tensor *blocked_empty_like(const char *op, const tensor *t, const int64_t *sizes, int ndim)
 {
-	return is_blocked(t) ? onednn(op)->empty(op, t->dtype, sizes, ndim) :
+	return is_blocked(t) ? blocked_plugin(op)->empty(op, t->dtype, sizes, ndim) :
 			       tensor_new_like(t, sizes, ndim);
 }
 
@@ -171,7 +172,7 @@ tensor *kernel_to_mkldnn(tensor *self, enum tensor_dtype dtype)
 		return tensor_fail_null(EINVAL,
 					"to_mkldnn: self must have 1 to %d dimensions, got %s",
 					DIMS_MAX, SHAPE_STR(self));
-	p = onednn("to_mkldnn");
+	p = blocked_plugin("to_mkldnn");
 	full = p ? operand_contiguous(self) : NULL;
 	t = full ? p->from_dense("to_mkldnn", full, dtype ? dtype : self->dtype) : NULL;
 	tensor_put(full);
@@ -198,10 +199,8 @@ tensor *kernel_blocked_to_dense(tensor *self, enum tensor_dtype dtype)
 int op_blocked_clone(const struct tensor_op *op, tensor **out, tensor *self,
 		     enum tensor_memory_format memory_format)
 {
-	if (memory_format > TENSOR_PRESERVE_FORMAT)
-		return tensor_fail(
-			EOPNOTSUPP,
-			"clone: only strided tensors of plain numbers have a memory format");
+	if (memory_check_clone(memory_format) < 0)
+		return error_code();
 	return blocked_deliver(op, out, plugin->clone(op->schema.name, self));
 }
 
@@ -218,7 +217,7 @@ tensor *kernel_mkldnn_reshape(tensor *self, tensor_ints shape)
 {
 	int64_t sizes[TENSOR_MAX_DIMS];
 
-	if (reshape_sizes("reshape", self, shape, sizes) < 0)
+	if (view_reshape_sizes("reshape", self, shape, sizes) < 0)
 		return NULL;
 	if (shape.len < 1 || shape.len > DIMS_MAX)
 		return tensor_fail_null(EINVAL,

@@ -19,7 +19,7 @@ static inline bool is_blocked(const tensor *t)
 
 /* The plugin, opened on the first call. NULL with the error set if it cannot be opened; never NULL
  * while a blocked tensor exists. */
-const struct onednn_plugin *onednn(const char *op);
+const struct onednn_plugin *blocked_plugin(const char *op);
 
 /* Dense copy of a blocked tensor, or contiguous form of a strided one. Owned. NULL if t is NULL. */
 tensor *blocked_dense(const char *op, tensor *t);

@@ -20,8 +20,8 @@ int op_blocked_convolution(const struct tensor_op *op, tensor **out, tensor *inp
 	int64_t sizes[TENSOR_MAX_DIMS], numel;
 	struct conv_params p;
 
-	if (convolution_infer(op, input, weight, bias, stride, padding, dilation, transposed,
-			      output_padding, groups, &p, sizes) < 0)
+	if (conv_infer(op, input, weight, bias, stride, padding, dilation, transposed,
+		       output_padding, groups, &p, sizes) < 0)
 		return error_code();
 	if (transposed)
 		return tensor_fail(EOPNOTSUPP, "%s: blocked tensors have no transposed convolution",
@@ -39,7 +39,7 @@ int op_blocked_convolution(const struct tensor_op *op, tensor **out, tensor *inp
 	if (w && bias)
 		b = blocked_operand(bias);
 	if (w && (b || !bias))
-		t = onednn(name)->convolution(name, x, w, b, sizes, &p);
+		t = blocked_plugin(name)->convolution(name, x, w, b, sizes, &p);
 	tensor_put(x);
 	tensor_put(w);
 	tensor_put(b);
@@ -91,8 +91,8 @@ static tensor *reorder_weight(const char *name, int n, tensor *self, tensor_ints
 	default_input_sizes(self, &p, input.sizes);
 	if (input_size.len >= 0)
 		memcpy(input.sizes, input_size.data, (n + 2) * sizeof(*sizes));
-	if (convolution_infer(op, &input, self, NULL, stride, padding, dilation, false,
-			      TENSOR_INTS(0), groups, &p, sizes) < 0)
+	if (conv_infer(op, &input, self, NULL, stride, padding, dilation, false, TENSOR_INTS(0),
+		       groups, &p, sizes) < 0)
 		return NULL;
 	for (int i = 0; i < n + 2; i++)
 		if (input.sizes[i] < 1 || sizes[i] < 1)
@@ -100,7 +100,7 @@ static tensor *reorder_weight(const char *name, int n, tensor *self, tensor_ints
 						"%s: input_size must be positive and large "
 						"enough for self %s",
 						name, SHAPE_STR(self));
-	return onednn(name)->convolution_weight(name, self, input.sizes, sizes, &p);
+	return blocked_plugin(name)->convolution_weight(name, self, input.sizes, sizes, &p);
 }
 
 tensor *kernel_reorder_conv2d_weight(tensor *self, tensor_ints padding, tensor_ints stride,

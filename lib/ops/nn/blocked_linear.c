@@ -61,7 +61,7 @@ static tensor *linear_plain(tensor *x, tensor *weight, tensor *bias, const int64
 
 static bool is_plain(const tensor *t)
 {
-	return !is_blocked(t) || onednn("mkldnn_linear")->is_plain(t);
+	return !is_blocked(t) || blocked_plugin("mkldnn_linear")->is_plain(t);
 }
 
 /* oneDNN is the faster one for reordered weights, reduced float dtypes and few rows. */
@@ -70,7 +70,7 @@ static tensor *linear(tensor *x, tensor *weight, tensor *bias, const int64_t *si
 	if (x->dtype == TENSOR_F32 && x->numel / weight->sizes[1] > FEW_ROWS && is_plain(weight) &&
 	    is_plain(x))
 		return linear_plain(x, weight, bias, sizes);
-	return onednn("mkldnn_linear")->linear("mkldnn_linear", x, weight, bias);
+	return blocked_plugin("mkldnn_linear")->linear("mkldnn_linear", x, weight, bias);
 }
 
 tensor *kernel_mkldnn_linear(tensor *self, tensor *weight, tensor *bias)
@@ -111,5 +111,6 @@ tensor *kernel_reorder_linear_weight(tensor *self, int64_t batch_size)
 					"_reorder_linear_weight: self [n, k] and a positive "
 					"batch_size are needed, got %s and %lld",
 					SHAPE_STR(self), (long long)rows);
-	return onednn("_reorder_linear_weight")->linear_weight("_reorder_linear_weight", self, rows);
+	return blocked_plugin("_reorder_linear_weight")
+		->linear_weight("_reorder_linear_weight", self, rows);
 }

@@ -14,7 +14,7 @@
  * including the zeros that pad the blocks. All functions but sigmoid map those zeros to zeros. */
 
 /* All elements of a blocked tensor, padding included, as a vector on the same memory. Owned. */
-static tensor *flat(const tensor *t)
+static tensor *blocked_vector(const tensor *t)
 {
 	int64_t n = (int64_t)(t->storage->nbytes / itemsize(t));
 
@@ -30,7 +30,7 @@ static tensor *blocked_like(const tensor *self)
 }
 
 /* The tensor for the result: self for the in-place form, else a new one. Owned. */
-static tensor *begin(const struct tensor_op *op, tensor *self)
+static tensor *begin_result(const struct tensor_op *op, tensor *self)
 {
 	if (blocked_need_form(op, true) < 0)
 		return NULL;
@@ -39,7 +39,7 @@ static tensor *begin(const struct tensor_op *op, tensor *self)
 
 /* Set *out and consume the reference to the result. The in-place form returns the caller's tensor.
  */
-static int finish(const struct tensor_op *op, tensor **out, tensor *result, bool done)
+static int finish_result(const struct tensor_op *op, tensor **out, tensor *result, bool done)
 {
 	if (done && op->variant == VARIANT_FUNCTION)
 		*out = result;
@@ -52,13 +52,13 @@ static int finish(const struct tensor_op *op, tensor **out, tensor *result, bool
 static int unary(const struct tensor_op *op, tensor **out, tensor *self,
 		 tensor *(*fn)(tensor *to, tensor *from))
 {
-	tensor *result = begin(op, self), *to = result ? flat(result) : NULL;
-	tensor *from = to ? flat(self) : NULL;
+	tensor *result = begin_result(op, self), *to = result ? blocked_vector(result) : NULL;
+	tensor *from = to ? blocked_vector(self) : NULL;
 	bool done = from && fn(to, from);
 
 	tensor_put(to);
 	tensor_put(from);
-	return finish(op, out, result, done);
+	return finish_result(op, out, result, done);
 }
 
 static tensor *gelu_exact(tensor *to, tensor *from)
@@ -87,7 +87,7 @@ int op_blocked_sigmoid(const struct tensor_op *op, tensor **out, tensor *self)
 
 	if (err)
 		return err;
-	err = onednn(op->schema.name)->zero_padding(op->schema.name, *out);
+	err = blocked_plugin(op->schema.name)->zero_padding(op->schema.name, *out);
 	if (err && op->variant == VARIANT_FUNCTION) {
 		tensor_put(*out);
 		*out = NULL;
@@ -174,16 +174,16 @@ static int binary(const struct tensor_op *op, tensor **out, tensor *self, tensor
 	if (!is_blocked(self) || !is_blocked(other) || self->dtype != other->dtype ||
 	    !sizes_equal(self, other))
 		return by_dense(op, out, self, other, kind, alpha);
-	ordered = onednn(name)->as_order(name, other, self);
-	result = ordered ? begin(op, self) : NULL;
-	if (result && (to = flat(result)) && (a = flat(self)))
-		b = flat(ordered);
+	ordered = blocked_plugin(name)->as_order(name, other, self);
+	result = ordered ? begin_result(op, self) : NULL;
+	if (result && (to = blocked_vector(result)) && (a = blocked_vector(self)))
+		b = blocked_vector(ordered);
 	done = b && to_vector(kind, to, a, b, alpha);
 	tensor_put(ordered);
 	tensor_put(to);
 	tensor_put(a);
 	tensor_put(b);
-	return finish(op, out, result, done);
+	return finish_result(op, out, result, done);
 }
 
 int op_blocked_add(const struct tensor_op *op, tensor **out, tensor *self, tensor *other,
@@ -208,7 +208,7 @@ int op_blocked_mul(const struct tensor_op *op, tensor **out, tensor *self, tenso
 int op_blocked_softmax(const struct tensor_op *op, tensor **out, tensor *self, int64_t dim,
 		       enum tensor_dtype dtype)
 {
-	const struct onednn_plugin *p = onednn(op->schema.name);
+	const struct onednn_plugin *p = blocked_plugin(op->schema.name);
 	int d = wrap_dim(op->schema.name, dim, self->ndim);
 
 	if (!p || d < 0)
@@ -249,7 +249,7 @@ static tensor *normalized(const char *op, tensor *input, tensor *const *vectors,
 	for (int i = 0; i < 4; i++)
 		v[i] = channels(op, names[i], vectors[i], input->sizes[1], &err);
 	if (!err)
-		t = onednn(op)->batch_norm(op, input, v[0], v[1], v[2], v[3], (float)eps);
+		t = blocked_plugin(op)->batch_norm(op, input, v[0], v[1], v[2], v[3], (float)eps);
 	for (int i = 0; i < 4; i++)
 		tensor_put(v[i]);
 	return t;
@@ -269,8 +269,8 @@ int op_blocked_batch_norm(const struct tensor_op *op, tensor **output, tensor **
 				   name);
 	if (training || !running_mean || !running_var)
 		return tensor_fail(EOPNOTSUPP,
-				   "%s: of a blocked tensor only with running statistics, "
-				   "not in training",
+				   "%s: a blocked input needs running statistics and is not "
+				   "supported in training",
 				   name);
 	if (input->ndim < 2)
 		return tensor_fail(EINVAL, "%s: input must have at least 2 dimensions, got %s",

@@ -74,7 +74,8 @@ static int blocked_average(const struct tensor_op *op, tensor **out, tensor *sel
 			   const int64_t *sizes, const struct pool_params *p)
 {
 	return blocked_deliver(
-		op, out, onednn(op->schema.name)->pool(op->schema.name, self, sizes, p, false));
+		op, out,
+		blocked_plugin(op->schema.name)->pool(op->schema.name, self, sizes, p, false));
 }
 
 static int blocked_avg_pool(const struct tensor_op *op, int n, tensor **out, tensor *self,
@@ -194,7 +195,7 @@ static int blocked_max_pool(const struct tensor_op *op, int n, tensor **out, ten
 		return error_code();
 	if (!is_batch(self, &p) || has_empty_window(self, sizes, &p))
 		return pool_by_dense(op, out, self, sizes, &p, true);
-	return blocked_deliver(op, out, onednn(name)->pool(name, self, sizes, &p, true));
+	return blocked_deliver(op, out, blocked_plugin(name)->pool(name, self, sizes, &p, true));
 }
 
 int op_mkldnn_max_pool2d(const struct tensor_op *op, tensor **out, tensor *self,

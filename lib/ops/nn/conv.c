@@ -63,7 +63,7 @@ static int check_tensors(const struct tensor_op *op, const tensor *input, const 
 	for (int d = 2; d < weight->ndim; d++)
 		if (!weight->sizes[d])
 			return tensor_fail(EINVAL,
-					   "%s: weight must have taps in every dimension, "
+					   "%s: weight must not have a spatial size of 0, "
 					   "got %s",
 					   name, SHAPE_STR(weight));
 	return 0;
@@ -132,10 +132,10 @@ static int infer(const struct tensor_op *op, const tensor *input, const tensor *
 	return 0;
 }
 
-int convolution_infer(const struct tensor_op *op, const tensor *input, const tensor *weight,
-		      const tensor *bias, tensor_ints stride, tensor_ints padding,
-		      tensor_ints dilation, bool transposed, tensor_ints output_padding,
-		      int64_t groups, struct conv_params *p, int64_t *sizes)
+int conv_infer(const struct tensor_op *op, const tensor *input, const tensor *weight,
+	       const tensor *bias, tensor_ints stride, tensor_ints padding, tensor_ints dilation,
+	       bool transposed, tensor_ints output_padding, int64_t groups, struct conv_params *p,
+	       int64_t *sizes)
 {
 	int64_t extra[SPATIAL];
 
@@ -173,8 +173,8 @@ int op_convolution(const struct tensor_op *op, tensor **out, tensor *input, tens
 	struct conv_params p;
 	struct op_output o;
 
-	if (convolution_infer(op, input, weight, bias, stride, padding, dilation, transposed,
-			      output_padding, groups, &p, sizes) < 0)
+	if (conv_infer(op, input, weight, bias, stride, padding, dilation, transposed,
+		       output_padding, groups, &p, sizes) < 0)
 		return error_code();
 	if (output_begin_dense(op, &o, *out, input->dtype, sizes, input->ndim, inputs,
 			       bias ? 3 : 2) < 0)
@@ -245,8 +245,8 @@ int op_convolution_backward(const struct tensor_op *op, tensor **grad_input, ten
 	struct conv_params p;
 	int err;
 
-	if (convolution_infer(op, input, weight, NULL, stride, padding, dilation, transposed,
-			      output_padding, groups, &p, sizes) < 0 ||
+	if (conv_infer(op, input, weight, NULL, stride, padding, dilation, transposed,
+		       output_padding, groups, &p, sizes) < 0 ||
 	    check_gradient(op, grad, input, sizes) < 0)
 		return error_code();
 	*grad_input = *grad_weight = *grad_bias = NULL;

@@ -123,7 +123,7 @@ static tensor *sum_classes(tensor *t)
 	return t ? tensor_neg(tensor_sum_dim(t, TENSOR_INTS(class_dim(t)), false)) : NULL;
 }
 
-static tensor *times(tensor *t, double k)
+static tensor *scale_loss(tensor *t, double k)
 {
 	return tensor_mul_scalar(t, tensor_scalar_float(k));
 }
@@ -137,7 +137,7 @@ static tensor *of_probabilities(tensor *logs, tensor *target, tensor *weight, in
 
 	target = tensor_to(target, TENSOR_OPTIONS(.dtype = logs->dtype));
 	if (smoothing > 0)
-		target = tensor_add_scalar(times(target, 1 - smoothing),
+		target = tensor_add_scalar(scale_loss(target, 1 - smoothing),
 					   tensor_scalar_float(smoothing / (double)classes));
 	loss = tensor_mul(logs, target);
 	if (weight)
@@ -216,9 +216,9 @@ static tensor *cross_entropy(tensor *self, tensor *target, tensor *weight, int64
 	loss = nll_loss("cross_entropy", logs, target, weight, reduction, ignore_index);
 	if (smoothing == 0)
 		return loss;
-	return tensor_add(times(loss, 1 - smoothing),
-			  times(smoothed(logs, target, weight, reduction, ignore_index),
-				smoothing / (double)self->sizes[class_dim(self)]));
+	return tensor_add(scale_loss(loss, 1 - smoothing),
+			  scale_loss(smoothed(logs, target, weight, reduction, ignore_index),
+				     smoothing / (double)self->sizes[class_dim(self)]));
 }
 
 tensor *composite_cross_entropy(tensor *self, tensor *target, tensor *weight, int64_t reduction,

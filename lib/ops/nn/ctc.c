@@ -82,7 +82,8 @@ static int check_labels(const struct ctc *c)
 
 			if (label < 0 || label >= c->classes)
 				return tensor_fail(EINVAL,
-						   OP ": label %lld is none of %lld classes",
+						   OP
+						   ": label %lld is out of range for %lld classes",
 						   (long long)label, (long long)c->classes);
 		}
 	return 0;
@@ -105,7 +106,7 @@ static int check(const tensor *log_probs, const tensor *targets, int64_t blank)
 			OP ": targets must be a vector or matrix of i64 or i32, got %s of shape %s",
 			tensor_dtype_name(targets->dtype), SHAPE_STR(targets));
 	if (blank < 0 || blank >= log_probs->sizes[2])
-		return tensor_fail(EINVAL, OP ": blank %lld is none of %lld classes",
+		return tensor_fail(EINVAL, OP ": blank %lld is out of range for %lld classes",
 				   (long long)blank, (long long)log_probs->sizes[2]);
 	return 0;
 }
@@ -210,10 +211,10 @@ static int check_saved(const struct ctc *c, const tensor *probs, const tensor *g
 			   "shape %s",
 			tensor_dtype_name(probs->dtype), (long long)c->batch, (long long)c->steps,
 			(long long)c->width, tensor_dtype_name(alpha->dtype), SHAPE_STR(alpha));
-	if (check_same_device(OP "_backward", probs, grad) < 0 ||
-	    check_same_device(OP "_backward", probs, loss) < 0)
+	if (operand_check_device(OP "_backward", probs, grad) < 0 ||
+	    operand_check_device(OP "_backward", probs, loss) < 0)
 		return error_code();
-	return check_same_device(OP "_backward", probs, alpha);
+	return operand_check_device(OP "_backward", probs, alpha);
 }
 
 static tensor *gradient(struct ctc *c, tensor *log_probs, tensor *grad, tensor *loss, tensor *alpha)
@@ -269,7 +270,7 @@ tensor *explicit_ctc_loss_backward(tensor *grad, tensor *log_probs, tensor *targ
 /* ---- lengths in tensors ---- */
 
 /* Copy the numbers into memory of the open scope. */
-static int numbers(const char *what, tensor *t, tensor_ints *list)
+static int copy_lengths(const char *what, tensor *t, tensor_ints *list)
 {
 	tensor *copy;
 
@@ -292,10 +293,10 @@ int composite_ctc_loss_of_tensors(tensor *log_probs, tensor *targets, tensor *in
 {
 	struct tensor_scope_guard guard = tensor_scope_enter();
 	tensor_ints in, to;
-	int err = numbers("input_lengths", input_lengths, &in);
+	int err = copy_lengths("input_lengths", input_lengths, &in);
 
 	*neg_log_likelihood = *log_alpha = NULL;
-	err = err ? err : numbers("target_lengths", target_lengths, &to);
+	err = err ? err : copy_lengths("target_lengths", target_lengths, &to);
 	err = err ? err :
 		    call__ctc_loss(log_probs, targets, in, to, blank, zero_infinity,
 				   neg_log_likelihood, log_alpha);
@@ -312,8 +313,8 @@ tensor *composite_ctc_loss_backward_of_tensors(tensor *grad, tensor *log_probs, 
 	tensor_ints in, to;
 	tensor *t = NULL;
 
-	if (!numbers("input_lengths", input_lengths, &in) &&
-	    !numbers("target_lengths", target_lengths, &to))
+	if (!copy_lengths("input_lengths", input_lengths, &in) &&
+	    !copy_lengths("target_lengths", target_lengths, &to))
 		t = call__ctc_loss_backward(grad, log_probs, targets, in, to, neg_log_likelihood,
 					    log_alpha, blank, zero_infinity);
 	tensor_scope_leave(&guard);
@@ -375,8 +376,8 @@ tensor *composite_ctc_loss_tensor(tensor *log_probs, tensor *targets, tensor *in
 	tensor_ints in, to;
 	tensor *t = NULL;
 
-	if (!numbers("input_lengths", input_lengths, &in) &&
-	    !numbers("target_lengths", target_lengths, &to))
+	if (!copy_lengths("input_lengths", input_lengths, &in) &&
+	    !copy_lengths("target_lengths", target_lengths, &to))
 		t = reduced(log_probs, targets, in, to, blank, reduction, zero_infinity);
 	return scope_leave_with(&guard, t);
 }

@@ -43,7 +43,7 @@ static int batch_sizes(const struct tensor_op *op, const tensor *x1, const tenso
 	b = *x2;
 	a.ndim -= 2;
 	b.ndim -= 2;
-	n = broadcast_sizes(op->schema.name, &a, &b, sizes);
+	n = iter_broadcast_sizes(op->schema.name, &a, &b, sizes);
 	if (n < 0)
 		return -1;
 	sizes[n] = x1->sizes[x1->ndim - 2];
@@ -245,7 +245,7 @@ tensor *composite_cosine_similarity(tensor *x1, tensor *x2, int64_t dim, double 
 	enum tensor_dtype dtype = tensor_result_type(x1, x2);
 	struct tensor_scope_guard guard;
 	int64_t sizes[TENSOR_MAX_DIMS];
-	int n = broadcast_sizes("cosine_similarity", x1, x2, sizes);
+	int n = iter_broadcast_sizes("cosine_similarity", x1, x2, sizes);
 	tensor *a, *b;
 
 	if (n < 0)

@@ -111,7 +111,7 @@ int op_embedding_dense_backward(const struct tensor_op *op, tensor **out, tensor
 				   op->schema.name, SHAPE_STR(grad_output), SHAPE_STR(indices));
 	sizes[0] = num_weights;
 	sizes[1] = grad_output->sizes[n - 1];
-	if (check_same_device(op->schema.name, grad_output, indices) < 0 ||
+	if (operand_check_device(op->schema.name, grad_output, indices) < 0 ||
 	    output_begin_wide(op, &o, *out, grad_output->dtype, sizes, 2, inputs, 1) < 0)
 		return error_code();
 	grad = operand_contiguous(grad_output);
@@ -227,8 +227,8 @@ int op_embedding_bag(const struct tensor_op *op, tensor **output, tensor **offse
 	if (!fn || check_table(op, "weight", weight) < 0 ||
 	    check_indices(op, "offsets", offsets, 1) < 0 ||
 	    check_bag(op, indices, per_sample_weights, weight, mode) < 0 ||
-	    check_same_device(op->schema.name, weight, indices) < 0 ||
-	    check_same_device(op->schema.name, weight, offsets) < 0)
+	    operand_check_device(op->schema.name, weight, indices) < 0 ||
+	    operand_check_device(op->schema.name, weight, offsets) < 0)
 		return error_code();
 	if (include_last_offset && !offsets->numel)
 		return tensor_fail(EINVAL, "%s: include_last_offset needs an offset",

@@ -10,7 +10,7 @@ static int check_groups(const struct tensor_op *op, const tensor *input, int64_t
 	int64_t channels, numel;
 
 	if (group < 1 || c % group)
-		return tensor_fail(EINVAL, "%s: %lld channels do not make %lld groups",
+		return tensor_fail(EINVAL, "%s: %lld channels cannot be divided into %lld groups",
 				   op->schema.name, (long long)c, (long long)group);
 	/* An overflowing product is not a valid element count. */
 	if (n < 0 || c < 0 || inner < 0 || __builtin_mul_overflow(n, c, &channels) ||

@@ -17,7 +17,7 @@ static int check_weight(const struct tensor_op *op, const tensor *self, const te
 				   op->schema.name, tensor_dtype_name(self->dtype),
 				   (long long)classes, tensor_dtype_name(weight->dtype),
 				   SHAPE_STR(weight));
-	return check_same_device(op->schema.name, self, weight);
+	return operand_check_device(op->schema.name, self, weight);
 }
 
 static int check_loss(const struct tensor_op *op, const tensor *self, const tensor *target,
@@ -42,7 +42,7 @@ static int check_loss(const struct tensor_op *op, const tensor *self, const tens
 				   "%s: reduction must be 0 (none), 1 (mean) or 2 (sum), "
 				   "got %lld",
 				   op->schema.name, (long long)reduction);
-	if (check_same_device(op->schema.name, self, target) < 0)
+	if (operand_check_device(op->schema.name, self, target) < 0)
 		return error_code();
 	return check_weight(op, self, weight);
 }
@@ -93,9 +93,9 @@ static int check_gradient(const struct tensor_op *op, const tensor *self, const 
 		return tensor_fail(EINVAL, "%s: total_weight must be one %s, got %s %s",
 				   op->schema.name, tensor_dtype_name(self->dtype),
 				   tensor_dtype_name(total_weight->dtype), SHAPE_STR(total_weight));
-	if (check_same_device(op->schema.name, self, total_weight) < 0)
+	if (operand_check_device(op->schema.name, self, total_weight) < 0)
 		return error_code();
-	return check_same_device(op->schema.name, self, grad);
+	return operand_check_device(op->schema.name, self, grad);
 }
 
 int op_nll_loss_backward(const struct tensor_op *op, tensor **out, tensor *grad_output,

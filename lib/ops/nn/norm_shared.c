@@ -51,7 +51,7 @@ static int check_affine(const struct tensor_op *op, const tensor *input, const c
 		return tensor_fail(EINVAL, "%s: %s must be %s like input, got %s", op->schema.name,
 				   name, tensor_dtype_name(input->dtype),
 				   tensor_dtype_name(t->dtype));
-	return check_same_device(op->schema.name, input, t);
+	return operand_check_device(op->schema.name, input, t);
 }
 
 int norm_check(const struct tensor_op *op, const tensor *input, const tensor *weight,
@@ -86,10 +86,10 @@ int norm_check_backward(const struct tensor_op *op, const tensor *grad_out, cons
 				   "and %s",
 				   op->schema.name, (long long)rows, SHAPE_STR(mean),
 				   SHAPE_STR(rstd));
-	if (check_same_device(op->schema.name, input, mean) < 0 ||
-	    check_same_device(op->schema.name, input, rstd) < 0)
+	if (operand_check_device(op->schema.name, input, mean) < 0 ||
+	    operand_check_device(op->schema.name, input, rstd) < 0)
 		return error_code();
-	return check_same_device(op->schema.name, input, grad_out);
+	return operand_check_device(op->schema.name, input, grad_out);
 }
 
 void norm_backward_begin(struct norm_backward *b, tensor *grad_out, tensor *input, tensor *mean,

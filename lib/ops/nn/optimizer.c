@@ -17,7 +17,7 @@ struct step_call {
 	struct optimizer_step s;
 };
 
-static int number_of(tensor *t, double *value)
+static int scalar_of(tensor *t, double *value)
 {
 	tensor_scalar v;
 
@@ -62,11 +62,11 @@ static int check_tensor(const struct step_call *c, const tensor *t, const tensor
 	if (t->ext || tensor_overlaps_itself(t))
 		return tensor_fail(
 			EINVAL, "%s: a tensor's elements share memory, or are not strided", name);
-	if (thread()->grad_enabled && tensor_autograd_hooks.requires_grad(t))
+	if (operand_is_recorded(t))
 		return tensor_fail(EINVAL,
 				   "%s: a tensor requires a gradient; call it under tensor_no_grad",
 				   name);
-	return check_same_device(name, t, p) < 0 ? error_code() : check_writable(c->op, t);
+	return operand_check_device(name, t, p) < 0 ? error_code() : check_writable(c->op, t);
 }
 
 /* Collect the tensors of parameter i: parameter, gradient, states. */
@@ -119,9 +119,9 @@ static int step_all(struct step_call *c)
 	double found = 0;
 
 	c->s.scale = 1;
-	if (check_lists(c) < 0 || (c->lr && number_of(c->lr, &c->s.lr) < 0) ||
-	    (c->grad_scale && number_of(c->grad_scale, &c->s.scale) < 0) ||
-	    (c->found_inf && number_of(c->found_inf, &found) < 0))
+	if (check_lists(c) < 0 || (c->lr && scalar_of(c->lr, &c->s.lr) < 0) ||
+	    (c->grad_scale && scalar_of(c->grad_scale, &c->s.scale) < 0) ||
+	    (c->found_inf && scalar_of(c->found_inf, &found) < 0))
 		return error_code();
 	if (found == 1)
 		return 0;
@@ -129,7 +129,7 @@ static int step_all(struct step_call *c)
 		tensor *t[2 + OPTIMIZER_STATES];
 		int n = gather(c, i, t);
 
-		if (n < 0 || (c->steps.len && number_of(c->steps.data[i], &c->s.step) < 0))
+		if (n < 0 || (c->steps.len && scalar_of(c->steps.data[i], &c->s.step) < 0))
 			return error_code();
 		if (t[0]->numel && step_one(c, t, n) < 0)
 			return error_code();
@@ -162,7 +162,7 @@ static int step_adam(const struct tensor_op *op, struct adam_lists l, struct opt
 	return step_all(&c);
 }
 
-#define ADAM(NAME, OP, LR, AS_NUMBER, AS_TENSOR, DECOUPLED)                                        \
+#define ADAM(NAME, OP, LR, AS_DOUBLE, AS_TENSOR, DECOUPLED)                                        \
 	int NAME(tensor_list self, tensor_list grads, tensor_list exp_avgs,                        \
 		 tensor_list exp_avg_sqs, tensor_list max_exp_avg_sqs, tensor_list state_steps,    \
 		 LR lr, double beta1, double beta2, double weight_decay, double eps, bool amsgrad, \
@@ -170,7 +170,7 @@ static int step_adam(const struct tensor_op *op, struct adam_lists l, struct opt
 	{                                                                                          \
 		struct adam_lists lists = { self,	 grads,		  exp_avgs,                \
 					    exp_avg_sqs, max_exp_avg_sqs, state_steps };           \
-		struct optimizer_step s = { .lr = AS_NUMBER,                                       \
+		struct optimizer_step s = { .lr = AS_DOUBLE,                                       \
 					    .beta1 = beta1,                                        \
 					    .beta2 = beta2,                                        \
 					    .eps = eps,                                            \
@@ -209,12 +209,12 @@ static int step_sgd(const struct tensor_op *op, tensor_list self, tensor_list gr
 	return step_all(&c);
 }
 
-#define SGD(NAME, OP, LR, AS_NUMBER, AS_TENSOR)                                                   \
+#define SGD(NAME, OP, LR, AS_DOUBLE, AS_TENSOR)                                                   \
 	int NAME(tensor_list self, tensor_list grads, tensor_list momentum_buffer_list,           \
 		 double weight_decay, double momentum, LR lr, double dampening, bool nesterov,    \
 		 bool maximize, bool is_first_step, tensor *grad_scale, tensor *found_inf)        \
 	{                                                                                         \
-		struct optimizer_step s = { .lr = AS_NUMBER,                                      \
+		struct optimizer_step s = { .lr = AS_DOUBLE,                                      \
 					    .weight_decay = weight_decay,                         \
 					    .momentum = momentum,                                 \
 					    .dampening = dampening,                               \
@@ -247,12 +247,12 @@ static int step_adagrad(const struct tensor_op *op, tensor_list self, tensor_lis
 	return step_all(&c);
 }
 
-#define ADAGRAD(NAME, OP, LR, AS_NUMBER, AS_TENSOR)                                                \
+#define ADAGRAD(NAME, OP, LR, AS_DOUBLE, AS_TENSOR)                                                \
 	int NAME(tensor_list self, tensor_list grads, tensor_list state_sums,                      \
 		 tensor_list state_steps, LR lr, double lr_decay, double weight_decay, double eps, \
 		 bool maximize, tensor *grad_scale, tensor *found_inf)                             \
 	{                                                                                          \
-		struct optimizer_step s = { .lr = AS_NUMBER,                                       \
+		struct optimizer_step s = { .lr = AS_DOUBLE,                                       \
 					    .lr_decay = lr_decay,                                  \
 					    .eps = eps,                                            \
 					    .weight_decay = weight_decay,                          \

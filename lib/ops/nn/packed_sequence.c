@@ -12,7 +12,7 @@
 
 /* Private copy of an i64 vector on the CPU, in the open scope: another process could change the
  * original during the call. */
-static const int64_t *numbers(const char *op, const char *what, tensor *t)
+static const int64_t *copy_vector(const char *op, const char *what, tensor *t)
 {
 	tensor *copy;
 
@@ -75,7 +75,7 @@ static int check_lengths(const int64_t *lengths, int64_t n, int64_t steps)
 static int pack(tensor *input, tensor *lengths, bool batch_first, tensor **data,
 		tensor **batch_sizes)
 {
-	const int64_t *list = numbers("_pack_padded_sequence", "lengths", lengths);
+	const int64_t *list = copy_vector("_pack_padded_sequence", "lengths", lengths);
 	tensor *at;
 
 	if (!list)
@@ -181,7 +181,7 @@ static tensor *spread(tensor *data, tensor *at, tensor_scalar padding, int64_t l
 static int pad(tensor *data, tensor *batch_sizes, bool batch_first, tensor_scalar padding,
 	       int64_t total_length, tensor **output, tensor **lengths)
 {
-	const int64_t *rows = numbers("_pad_packed_sequence", "batch_sizes", batch_sizes);
+	const int64_t *rows = copy_vector("_pad_packed_sequence", "batch_sizes", batch_sizes);
 	int64_t steps = batch_sizes->numel;
 	tensor *at;
 

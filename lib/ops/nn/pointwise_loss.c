@@ -13,7 +13,7 @@
 #include "family/ternary.h"
 #include "family/unary.h"
 
-#define NUMBER(v) tensor_scalar_float(v)
+#define SCALAR(v) tensor_scalar_float(v)
 
 static tensor *as_dtype(tensor *t, enum tensor_dtype dtype)
 {
@@ -61,8 +61,8 @@ static tensor *difference(struct pair *p, tensor *self, tensor *target)
 }
 
 /* Leave the scope with the loss in the promoted dtype. */
-static tensor *finish(struct tensor_scope_guard *guard, const char *op, const struct pair *p,
-		      tensor *loss, int64_t reduction)
+static tensor *finish_loss(struct tensor_scope_guard *guard, const char *op, const struct pair *p,
+			   tensor *loss, int64_t reduction)
 {
 	loss = reduce(op, loss, reduction);
 	return scope_leave_with(guard, loss ? as_dtype(loss, p->dtype) : NULL);
@@ -73,7 +73,7 @@ static tensor *finish_backward(struct tensor_scope_guard *guard, const struct pa
 			       tensor *derivative, tensor *grad_output, int64_t reduction)
 {
 	if (derivative && reduction == LOSS_MEAN)
-		derivative = tensor_div_scalar(derivative, NUMBER((double)derivative->numel));
+		derivative = tensor_div_scalar(derivative, SCALAR((double)derivative->numel));
 	derivative = tensor_mul(derivative, as_dtype(grad_output, p->wide));
 	return scope_leave_with(guard, derivative ? as_dtype(derivative, p->dtype) : NULL);
 }
@@ -86,7 +86,7 @@ tensor *composite_mse_loss(tensor *self, tensor *target, int64_t reduction)
 	struct pair p;
 	tensor *d = difference(&p, self, target);
 
-	return finish(&guard, "mse_loss", &p, tensor_mul(d, d), reduction);
+	return finish_loss(&guard, "mse_loss", &p, tensor_mul(d, d), reduction);
 }
 
 tensor *composite_mse_loss_backward(tensor *grad_output, tensor *self, tensor *target,
@@ -96,7 +96,7 @@ tensor *composite_mse_loss_backward(tensor *grad_output, tensor *self, tensor *t
 	struct pair p;
 	tensor *d = difference(&p, self, target);
 
-	return finish_backward(&guard, &p, tensor_mul_scalar(d, NUMBER(2)), grad_output, reduction);
+	return finish_backward(&guard, &p, tensor_mul_scalar(d, SCALAR(2)), grad_output, reduction);
 }
 
 tensor *composite_l1_loss(tensor *self, tensor *target, int64_t reduction)
@@ -106,7 +106,7 @@ tensor *composite_l1_loss(tensor *self, tensor *target, int64_t reduction)
 	tensor *d = difference(&p, self, target);
 
 	p.dtype = dtype_real(p.dtype);
-	return finish(&guard, "l1_loss", &p, tensor_abs(d), reduction);
+	return finish_loss(&guard, "l1_loss", &p, tensor_abs(d), reduction);
 }
 
 /* ---- smooth l1, huber ---- */
@@ -116,10 +116,10 @@ static tensor *bent(tensor *d, double edge, double scale)
 {
 	tensor *a = tensor_abs(d), *line, *square;
 
-	line = tensor_sub_scalar(a, NUMBER(edge / 2));
-	square = tensor_mul_scalar(tensor_mul(d, d), NUMBER(scale / 2));
-	return tensor_where(tensor_lt_scalar(a, NUMBER(edge)), square,
-			    tensor_mul_scalar(line, NUMBER(scale * edge)));
+	line = tensor_sub_scalar(a, SCALAR(edge / 2));
+	square = tensor_mul_scalar(tensor_mul(d, d), SCALAR(scale / 2));
+	return tensor_where(tensor_lt_scalar(a, SCALAR(edge)), square,
+			    tensor_mul_scalar(line, SCALAR(scale * edge)));
 }
 
 tensor *composite_smooth_l1_loss(tensor *self, tensor *target, int64_t reduction, double beta)
@@ -133,13 +133,13 @@ tensor *composite_smooth_l1_loss(tensor *self, tensor *target, int64_t reduction
 					beta);
 	guard = tensor_scope_enter();
 	d = difference(&p, self, target);
-	return finish(&guard, "smooth_l1_loss", &p,
-		      beta == 0 ? tensor_abs(d) : bent(d, beta, 1 / beta), reduction);
+	return finish_loss(&guard, "smooth_l1_loss", &p,
+			   beta == 0 ? tensor_abs(d) : bent(d, beta, 1 / beta), reduction);
 }
 
 static tensor *clamped(tensor *t, double bound)
 {
-	return tensor_clamp(t, NUMBER(-bound), NUMBER(bound));
+	return tensor_clamp(t, SCALAR(-bound), SCALAR(bound));
 }
 
 tensor *composite_smooth_l1_loss_backward(tensor *grad_output, tensor *self, tensor *target,
@@ -149,7 +149,7 @@ tensor *composite_smooth_l1_loss_backward(tensor *grad_output, tensor *self, ten
 	struct pair p;
 	tensor *d = difference(&p, self, target);
 
-	d = beta == 0 ? tensor_sign(d) : clamped(tensor_div_scalar(d, NUMBER(beta)), 1);
+	d = beta == 0 ? tensor_sign(d) : clamped(tensor_div_scalar(d, SCALAR(beta)), 1);
 	p.dtype = self->dtype;
 	return finish_backward(&guard, &p, d, grad_output, reduction);
 }
@@ -165,7 +165,7 @@ tensor *composite_huber_loss(tensor *self, tensor *target, int64_t reduction, do
 					delta);
 	guard = tensor_scope_enter();
 	d = difference(&p, self, target);
-	return finish(&guard, "huber_loss", &p, bent(d, delta, 1), reduction);
+	return finish_loss(&guard, "huber_loss", &p, bent(d, delta, 1), reduction);
 }
 
 tensor *composite_huber_loss_backward(tensor *grad_output, tensor *self, tensor *target,
@@ -188,7 +188,7 @@ static int within_one(tensor *self)
 	if (!self->numel)
 		return 0;
 	t = tensor_all(
-		tensor_mul(tensor_ge_scalar(self, NUMBER(0)), tensor_le_scalar(self, NUMBER(1))));
+		tensor_mul(tensor_ge_scalar(self, SCALAR(0)), tensor_le_scalar(self, SCALAR(1))));
 	if (!t || tensor_item_int(t, &inside) < 0)
 		return error_code();
 	return inside ? 0 :
@@ -208,9 +208,9 @@ static tensor *bce(struct pair *p, tensor *self, tensor *target, tensor *weight)
 	if (!p->x || !p->y || within_one(p->x) < 0)
 		return NULL;
 	/* (y - 1) log(1 - x) - y log(x) */
-	zero = tensor_clamp_min(tensor_log1p(tensor_neg(p->x)), NUMBER(-100));
-	one = tensor_clamp_min(tensor_log(p->x), NUMBER(-100));
-	return weighted(tensor_sub(tensor_mul(tensor_sub_scalar(p->y, NUMBER(1)), zero),
+	zero = tensor_clamp_min(tensor_log1p(tensor_neg(p->x)), SCALAR(-100));
+	one = tensor_clamp_min(tensor_log(p->x), SCALAR(-100));
+	return weighted(tensor_sub(tensor_mul(tensor_sub_scalar(p->y, SCALAR(1)), zero),
 				   tensor_mul(p->y, one)),
 			weight, p->wide);
 }
@@ -227,7 +227,8 @@ tensor *explicit_binary_cross_entropy(tensor *self, tensor *target, tensor *weig
 					"got %s",
 					SHAPE_STR(self), SHAPE_STR(target));
 	guard = tensor_scope_enter();
-	return finish(&guard, "binary_cross_entropy", &p, bce(&p, self, target, weight), reduction);
+	return finish_loss(&guard, "binary_cross_entropy", &p, bce(&p, self, target, weight),
+			   reduction);
 }
 
 tensor *composite_binary_cross_entropy_backward(tensor *grad_output, tensor *self, tensor *target,
@@ -235,9 +236,9 @@ tensor *composite_binary_cross_entropy_backward(tensor *grad_output, tensor *sel
 {
 	struct tensor_scope_guard guard = tensor_scope_enter();
 	struct pair p = widened(self, target);
-	tensor *slope = tensor_mul(tensor_sub_scalar(tensor_neg(p.x), NUMBER(-1)), p.x);
+	tensor *slope = tensor_mul(tensor_sub_scalar(tensor_neg(p.x), SCALAR(-1)), p.x);
 
-	slope = tensor_div(tensor_sub(p.x, p.y), tensor_clamp_min(slope, NUMBER(1e-12)));
+	slope = tensor_div(tensor_sub(p.x, p.y), tensor_clamp_min(slope, SCALAR(1e-12)));
 	return finish_backward(&guard, &p, weighted(slope, weight, p.wide), grad_output, reduction);
 }
 
@@ -262,12 +263,12 @@ tensor *composite_binary_cross_entropy_with_logits(tensor *self, tensor *target,
 		log_one = tensor_mul(
 			log_one,
 			tensor_add_scalar(tensor_mul(tensor_sub_scalar(as_dtype(pos_weight, p.wide),
-								       NUMBER(1)),
+								       SCALAR(1)),
 						     p.y),
-					  NUMBER(1)));
-	loss = tensor_sub(tensor_mul(tensor_sub_scalar(tensor_neg(p.y), NUMBER(-1)), p.x), log_one);
-	return finish(&guard, "binary_cross_entropy_with_logits", &p,
-		      weighted(loss, weight, p.wide), reduction);
+					  SCALAR(1)));
+	loss = tensor_sub(tensor_mul(tensor_sub_scalar(tensor_neg(p.y), SCALAR(-1)), p.x), log_one);
+	return finish_loss(&guard, "binary_cross_entropy_with_logits", &p,
+			   weighted(loss, weight, p.wide), reduction);
 }
 
 /* ---- other losses ---- */
@@ -275,10 +276,10 @@ tensor *composite_binary_cross_entropy_with_logits(tensor *self, tensor *target,
 /* y log(y), with 0 log(0) = 0 */
 static tensor *times_log(tensor *y)
 {
-	tensor *one = tensor_full(TENSOR_SCALAR_SHAPE, NUMBER(1),
+	tensor *one = tensor_full(TENSOR_SCALAR_SHAPE, SCALAR(1),
 				  TENSOR_OPTIONS(.dtype = y ? y->dtype : TENSOR_F32));
 
-	return tensor_mul(y, tensor_log(tensor_where(tensor_eq_scalar(y, NUMBER(0)), one, y)));
+	return tensor_mul(y, tensor_log(tensor_where(tensor_eq_scalar(y, SCALAR(0)), one, y)));
 }
 
 tensor *composite_kl_div(tensor *self, tensor *target, int64_t reduction, bool log_target)
@@ -288,7 +289,7 @@ tensor *composite_kl_div(tensor *self, tensor *target, int64_t reduction, bool l
 	tensor *loss = log_target ? tensor_mul(tensor_exp(p.y), tensor_sub(p.y, p.x)) :
 				    tensor_sub(times_log(p.y), tensor_mul(p.y, p.x));
 
-	return finish(&guard, "kl_div", &p, loss, reduction);
+	return finish_loss(&guard, "kl_div", &p, loss, reduction);
 }
 
 tensor *composite_soft_margin_loss(tensor *self, tensor *target, int64_t reduction)
@@ -296,8 +297,8 @@ tensor *composite_soft_margin_loss(tensor *self, tensor *target, int64_t reducti
 	struct tensor_scope_guard guard = tensor_scope_enter();
 	struct pair p = widened(self, target);
 
-	return finish(&guard, "soft_margin_loss", &p,
-		      tensor_log1p(tensor_exp(tensor_neg(tensor_mul(p.x, p.y)))), reduction);
+	return finish_loss(&guard, "soft_margin_loss", &p,
+			   tensor_log1p(tensor_exp(tensor_neg(tensor_mul(p.x, p.y)))), reduction);
 }
 
 tensor *composite_hinge_embedding_loss(tensor *self, tensor *target, double margin,
@@ -307,10 +308,10 @@ tensor *composite_hinge_embedding_loss(tensor *self, tensor *target, double marg
 	struct pair p = { .dtype = self->dtype, .wide = dtype_wide(self->dtype) };
 	tensor *x = as_dtype(self, p.wide), *zero = tensor_zeros_like(x, TENSOR_OPTIONS(0)), *far;
 
-	far = tensor_clamp_min(tensor_sub_scalar(tensor_neg(x), NUMBER(-margin)), NUMBER(0));
-	far = tensor_where(tensor_ne_scalar(target, NUMBER(1)), far, zero);
-	x = tensor_where(tensor_ne_scalar(target, NUMBER(-1)), x, zero);
-	return finish(&guard, "hinge_embedding_loss", &p, tensor_add(far, x), reduction);
+	far = tensor_clamp_min(tensor_sub_scalar(tensor_neg(x), SCALAR(-margin)), SCALAR(0));
+	far = tensor_where(tensor_ne_scalar(target, SCALAR(1)), far, zero);
+	x = tensor_where(tensor_ne_scalar(target, SCALAR(-1)), x, zero);
+	return finish_loss(&guard, "hinge_embedding_loss", &p, tensor_add(far, x), reduction);
 }
 
 tensor *composite_margin_ranking_loss(tensor *input1, tensor *input2, tensor *target, double margin,
@@ -323,8 +324,9 @@ tensor *composite_margin_ranking_loss(tensor *input1, tensor *input2, tensor *ta
 	d = tensor_mul(tensor_neg(as_dtype(target, p.wide)), d);
 	if (dtype_is_integral(p.dtype)) /* margin is a floating-point number */
 		p.dtype = TENSOR_F32;
-	return finish(&guard, "margin_ranking_loss", &p,
-		      tensor_clamp_min(tensor_add_scalar(d, NUMBER(margin)), NUMBER(0)), reduction);
+	return finish_loss(&guard, "margin_ranking_loss", &p,
+			   tensor_clamp_min(tensor_add_scalar(d, SCALAR(margin)), SCALAR(0)),
+			   reduction);
 }
 
 /* The terms of Stirling's approximation are added only if `full`. */
@@ -339,18 +341,18 @@ tensor *composite_poisson_nll_loss(tensor *input, tensor *target, bool log_input
 		loss = tensor_sub(tensor_exp(p.x), tensor_mul(p.y, p.x));
 	else
 		loss = tensor_sub(p.x,
-				  tensor_mul(p.y, tensor_log(tensor_add_scalar(p.x, NUMBER(eps)))));
+				  tensor_mul(p.y, tensor_log(tensor_add_scalar(p.x, SCALAR(eps)))));
 	if (full) {
 		stirling = tensor_sub(tensor_mul(p.y, tensor_log(p.y)), p.y);
 		stirling = tensor_add(stirling,
 				      tensor_mul_scalar(tensor_log(tensor_mul_scalar(
-								p.y, NUMBER(6.283185307179586))),
-							NUMBER(0.5)));
+								p.y, SCALAR(6.283185307179586))),
+							SCALAR(0.5)));
 		loss = tensor_add(loss,
-				  tensor_where(tensor_gt_scalar(p.y, NUMBER(1)), stirling,
+				  tensor_where(tensor_gt_scalar(p.y, SCALAR(1)), stirling,
 					       tensor_zeros_like(stirling, TENSOR_OPTIONS(0))));
 	}
 	if (dtype_is_integral(p.dtype)) /* exponentials and logarithms are not integers */
 		p.dtype = TENSOR_F32;
-	return finish(&guard, "poisson_nll_loss", &p, loss, reduction);
+	return finish_loss(&guard, "poisson_nll_loss", &p, loss, reduction);
 }

@@ -93,7 +93,7 @@ int pool_check_gradient(const struct tensor_op *op, const tensor *grad, const te
 		return tensor_fail(EINVAL, "%s: indices must be i64 %s, got %s %s", op->schema.name,
 				   SHAPE_STR(grad), tensor_dtype_name(indices->dtype),
 				   SHAPE_STR(indices));
-	return check_same_device(op->schema.name, grad, self);
+	return operand_check_device(op->schema.name, grad, self);
 }
 
 /* ---- averages ---- */
@@ -343,40 +343,43 @@ int op_max_pool3d_backward(const struct tensor_op *op, tensor **out, tensor *gra
 
 /* ---- composites ---- */
 
-tensor *composite_max_pool1d(tensor *self, tensor_ints kernel_size, tensor_ints stride,
-			     tensor_ints padding, tensor_ints dilation, bool ceil_mode)
+/* Output of a pooling that also returned indices, which are released. */
+static tensor *without_indices(int err, tensor *output, tensor *indices)
 {
-	tensor *output, *indices;
-
-	if (call_max_pool1d_with_indices(self, kernel_size, stride, padding, dilation, ceil_mode,
-					 &output, &indices) < 0)
+	if (err < 0)
 		return NULL;
 	tensor_put(indices);
 	return output;
+}
+
+tensor *composite_max_pool1d(tensor *self, tensor_ints kernel_size, tensor_ints stride,
+			     tensor_ints padding, tensor_ints dilation, bool ceil_mode)
+{
+	tensor *output = NULL, *indices = NULL;
+	int err = call_max_pool1d_with_indices(self, kernel_size, stride, padding, dilation,
+					       ceil_mode, &output, &indices);
+
+	return without_indices(err, output, indices);
 }
 
 tensor *composite_max_pool2d(tensor *self, tensor_ints kernel_size, tensor_ints stride,
 			     tensor_ints padding, tensor_ints dilation, bool ceil_mode)
 {
-	tensor *output, *indices;
+	tensor *output = NULL, *indices = NULL;
+	int err = call_max_pool2d_with_indices(self, kernel_size, stride, padding, dilation,
+					       ceil_mode, &output, &indices);
 
-	if (call_max_pool2d_with_indices(self, kernel_size, stride, padding, dilation, ceil_mode,
-					 &output, &indices) < 0)
-		return NULL;
-	tensor_put(indices);
-	return output;
+	return without_indices(err, output, indices);
 }
 
 tensor *composite_max_pool3d(tensor *self, tensor_ints kernel_size, tensor_ints stride,
 			     tensor_ints padding, tensor_ints dilation, bool ceil_mode)
 {
-	tensor *output, *indices;
+	tensor *output = NULL, *indices = NULL;
+	int err = call_max_pool3d_with_indices(self, kernel_size, stride, padding, dilation,
+					       ceil_mode, &output, &indices);
 
-	if (call_max_pool3d_with_indices(self, kernel_size, stride, padding, dilation, ceil_mode,
-					 &output, &indices) < 0)
-		return NULL;
-	tensor_put(indices);
-	return output;
+	return without_indices(err, output, indices);
 }
 
 /* A list argument for one dimension, extended to two; the added one has no effect. */

@@ -263,8 +263,8 @@ static tensor *run_packed(struct rnn *r, tensor *input, struct rnn_state *last)
 }
 
 /* Close the scope and pass the results to the caller. */
-static int finish(struct tensor_scope_guard *guard, tensor *out, struct rnn_state last,
-		  tensor **output, tensor **hy, tensor **cy)
+static int finish_layers(struct tensor_scope_guard *guard, tensor *out, struct rnn_state last,
+			 tensor **output, tensor **hy, tensor **cy)
 {
 	const struct op_result results[] = { { output, out }, { hy, last.h }, { cy, last.c } };
 
@@ -311,7 +311,7 @@ static int run_batch(struct rnn *r, tensor *input, bool batch_first, tensor **ou
 	out = input ? over_batch(r, input, &last) : NULL;
 	if (out && batch_first)
 		out = tensor_transpose(out, 0, 1);
-	return finish(&guard, out, last, output, hy, cy);
+	return finish_layers(&guard, out, last, output, hy, cy);
 }
 
 static int run_data(struct rnn *r, tensor *data, tensor *batch_sizes, tensor **output, tensor **hy,
@@ -341,7 +341,7 @@ static int run_data(struct rnn *r, tensor *data, tensor *batch_sizes, tensor **o
 	    check_states(r, rows[0]) == 0)
 		out = run_packed(r, data, &last);
 	free(rows);
-	return finish(&guard, out, last, output, hy, cy);
+	return finish_layers(&guard, out, last, output, hy, cy);
 }
 
 /* ---- the operators ---- */
@@ -387,13 +387,18 @@ RNN_DATA(composite_rnn_tanh_data, "rnn_tanh", RNN_TANH)
 RNN_DATA(composite_rnn_relu_data, "rnn_relu", RNN_RELU)
 RNN_DATA(composite_gru_data, "gru", RNN_GRU)
 
-/* hx: hidden state and, for LSTM, cell state. */
-static int states_of(tensor_list hx, struct rnn_state *s)
+/* Set up an LSTM. hx: hidden and cell state. */
+static int lstm_of(struct rnn *r, tensor_list hx, tensor_list params, bool has_biases,
+		   int64_t num_layers, double dropout, bool bidirectional)
 {
+	struct rnn_state first;
+
 	if (hx.len != 2)
 		return tensor_fail(EINVAL, "lstm: a hidden and a cell state, got %lld tensors",
 				   (long long)hx.len);
-	*s = (struct rnn_state){ hx.data[0], hx.data[1] };
+	first = (struct rnn_state){ hx.data[0], hx.data[1] };
+	*r = rnn_of("lstm", RNN_LSTM, first, params, has_biases, num_layers, dropout,
+		    bidirectional);
 	return 0;
 }
 
@@ -401,13 +406,10 @@ int composite_lstm(tensor *input, tensor_list hx, tensor_list params, bool has_b
 		   int64_t num_layers, double dropout, bool train, bool bidirectional,
 		   bool batch_first, tensor **output, tensor **hy, tensor **cy)
 {
-	struct rnn_state first = { 0 };
 	struct rnn r;
 
-	if (states_of(hx, &first) < 0)
+	if (lstm_of(&r, hx, params, has_biases, num_layers, train ? dropout : 0, bidirectional) < 0)
 		return error_code();
-	r = rnn_of("lstm", RNN_LSTM, first, params, has_biases, num_layers, train ? dropout : 0,
-		   bidirectional);
 	return run_batch(&r, input, batch_first, output, hy, cy);
 }
 
@@ -415,12 +417,9 @@ int composite_lstm_data(tensor *data, tensor *batch_sizes, tensor_list hx, tenso
 			bool has_biases, int64_t num_layers, double dropout, bool train,
 			bool bidirectional, tensor **output, tensor **hy, tensor **cy)
 {
-	struct rnn_state first = { 0 };
 	struct rnn r;
 
-	if (states_of(hx, &first) < 0)
+	if (lstm_of(&r, hx, params, has_biases, num_layers, train ? dropout : 0, bidirectional) < 0)
 		return error_code();
-	r = rnn_of("lstm", RNN_LSTM, first, params, has_biases, num_layers, train ? dropout : 0,
-		   bidirectional);
 	return run_data(&r, data, batch_sizes, output, hy, cy);
 }

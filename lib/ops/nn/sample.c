@@ -150,7 +150,7 @@ static int check_grid(const struct tensor_op *op, const tensor *input, const ten
 				   op->schema.name, (long long)padding);
 	*p = (struct grid_params){ (enum grid_mode)mode, (enum grid_padding)padding,
 				   align_corners };
-	return check_same_device(op->schema.name, input, grid);
+	return operand_check_device(op->schema.name, input, grid);
 }
 
 int op_grid_sampler_2d(const struct tensor_op *op, tensor **out, tensor *input, tensor *grid,

@@ -7,17 +7,6 @@
 #include "family/loss.h"
 #include "family/softmax.h"
 
-/* A 0-d tensor is treated as a vector of one element. */
-static const tensor *as_line(tensor *line, const tensor *t)
-{
-	if (likely(t->ndim))
-		return t;
-	*line = *t;
-	line->ndim = 1;
-	line->sizes[0] = line->strides[0] = 1;
-	return line;
-}
-
 static int check_float(const struct tensor_op *op, enum tensor_dtype dtype)
 {
 	if (likely(!dtype_is_integral(dtype)))
@@ -27,7 +16,7 @@ static int check_float(const struct tensor_op *op, enum tensor_dtype dtype)
 }
 
 /* True if the CPU kernel converts reduced floats itself: the dimension's elements are adjacent. */
-static bool halves_in_lines(const tensor *self, enum tensor_dtype dtype, int d)
+static bool reduced_float_in_lines(const tensor *self, enum tensor_dtype dtype, int d)
 {
 	return self->dtype == dtype && dtype_is_reduced_float(dtype) && self->ndim &&
 	       self->device.type == TENSOR_CPU && self->strides[d] == 1 &&
@@ -47,7 +36,7 @@ static int softmax(const struct tensor_op *op, tensor **out, tensor *self, int64
 
 	if (!fn || d < 0 || check_float(op, dtype) < 0)
 		return error_code();
-	direct = halves_in_lines(self, dtype, d);
+	direct = reduced_float_in_lines(self, dtype, d);
 	x = operand_cast(self, direct ? dtype : dtype_wide(dtype));
 	if (!x)
 		return error_code();
@@ -56,7 +45,8 @@ static int softmax(const struct tensor_op *op, tensor **out, tensor *self, int64
 							  inputs, 1);
 	if (!err)
 		err = output_end(op, &o, out,
-				 fn((tensor *)as_line(&line_out, o.t), as_line(&line_in, x), d));
+				 fn(operand_as_vector(&line_out, o.t),
+				    operand_as_vector(&line_in, x), d));
 	tensor_put(x);
 	return err;
 }
@@ -93,7 +83,8 @@ static int backward(const struct tensor_op *op, tensor **out, tensor *grad_outpu
 				   op->schema.name, tensor_dtype_name(output->dtype),
 				   SHAPE_STR(output), tensor_dtype_name(grad_output->dtype),
 				   SHAPE_STR(grad_output));
-	direct = halves_in_lines(output, dtype, d) && halves_in_lines(grad_output, dtype, d);
+	direct = reduced_float_in_lines(output, dtype, d) &&
+		 reduced_float_in_lines(grad_output, dtype, d);
 	result = direct ? tensor_get(output) : operand_widen(output);
 	grad = direct ? tensor_get(grad_output) : operand_widen(grad_output);
 	inputs[0] = result;
@@ -105,8 +96,9 @@ static int backward(const struct tensor_op *op, tensor **out, tensor *grad_outpu
 		if (!o.given)
 			o.dtype = dtype;
 		err = output_end(op, &o, out,
-				 fn((tensor *)as_line(&line[0], o.t), as_line(&line[1], grad),
-				    as_line(&line[2], result), d));
+				 fn(operand_as_vector(&line[0], o.t),
+				    operand_as_vector(&line[1], grad),
+				    operand_as_vector(&line[2], result), d));
 	}
 	tensor_put(grad);
 	tensor_put(result);

@@ -20,10 +20,10 @@ int spatial_list(const struct tensor_op *op, const char *name, tensor_ints list,
 void spatial_batch(tensor *t, int ndim);
 
 /* Check a convolution's arguments; compute its parameters and the output's sizes (conv.c). */
-int convolution_infer(const struct tensor_op *op, const tensor *input, const tensor *weight,
-		      const tensor *bias, tensor_ints stride, tensor_ints padding,
-		      tensor_ints dilation, bool transposed, tensor_ints output_padding,
-		      int64_t groups, struct conv_params *p, int64_t *sizes);
+int conv_infer(const struct tensor_op *op, const tensor *input, const tensor *weight,
+	       const tensor *bias, tensor_ints stride, tensor_ints padding, tensor_ints dilation,
+	       bool transposed, tensor_ints output_padding, int64_t groups, struct conv_params *p,
+	       int64_t *sizes);
 
 /* ---- pooling over the last n dimensions (pool.c) ---- */
 

@@ -59,8 +59,8 @@ static int check_ends(const char *op, const tensor *v, int64_t dim)
 }
 
 /* Close the scope and pass both results to the caller. */
-static int finish(struct tensor_scope_guard *guard, tensor *a, tensor *b, tensor **first,
-		  tensor **second)
+static int return_pair(struct tensor_scope_guard *guard, tensor *a, tensor *b, tensor **first,
+		       tensor **second)
 {
 	int err = a && b ? 0 : error_code();
 
@@ -81,7 +81,7 @@ int composite_weight_norm_interface(tensor *v, tensor *g, int64_t dim, tensor **
 		return error_code();
 	guard = tensor_scope_enter();
 	norm = tensor_norm_except_dim(v, 2, dim);
-	return finish(&guard, tensor_mul(v, tensor_div(g, norm)), norm, weight, norms);
+	return return_pair(&guard, tensor_mul(v, tensor_div(g, norm)), norm, weight, norms);
 }
 
 int composite_weight_norm_interface_backward(tensor *grad_w, tensor *saved_v, tensor *saved_g,
@@ -102,6 +102,6 @@ int composite_weight_norm_interface_backward(tensor *grad_w, tensor *saved_v, te
 		along = tensor_sum_dim(along, others(saved_v, (int)dim, dims), true);
 	along = tensor_div(along, saved_norms);
 	v = tensor_sub(grad_w, tensor_mul(saved_v, tensor_div(along, saved_norms)));
-	return finish(&guard, tensor_mul(tensor_div(saved_g, saved_norms), v), along, grad_v,
-		      grad_g);
+	return return_pair(&guard, tensor_mul(tensor_div(saved_g, saved_norms), v), along, grad_v,
+			   grad_g);
 }

@@ -70,7 +70,7 @@ int op_pow_scalar(const struct tensor_op *op, tensor **out, tensor *self, tensor
 	double e = scalar_double(exponent);
 
 	if (dtype_is_integral(common) && exponent.kind == TENSOR_SCALAR_INT && exponent.i < 0)
-		return tensor_fail(EINVAL, "%s: an integer to a negative power is no integer",
+		return tensor_fail(EINVAL, "%s: an integer cannot be raised to a negative power",
 				   op->schema.name);
 	if (!scalar_imag(exponent) && common != TENSOR_BOOL) {
 		bool fraction = !dtype_is_integral(common);

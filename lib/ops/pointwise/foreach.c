@@ -23,7 +23,7 @@ int each_begin(const char *op, tensor_ints lengths)
 	return 0;
 }
 
-int each_number(const char *op, const tensor *t)
+int each_scalar(const char *op, const tensor *t)
 {
 	if (likely(!t->ndim))
 		return 0;
@@ -43,7 +43,7 @@ int each_failed(tensor **results, int64_t n)
 /* ---- scalars in a tensor ---- */
 
 /* The n scalars in t; the caller frees them. NULL with the error set. */
-static tensor_scalar *numbers_of(const char *op, const tensor *t, int64_t n)
+static tensor_scalar *scalars_of(const char *op, const tensor *t, int64_t n)
 {
 	tensor_scalar *list;
 
@@ -56,13 +56,13 @@ static tensor_scalar *numbers_of(const char *op, const tensor *t, int64_t n)
 	}
 	list = calloc(n ? n : 1, sizeof(*list));
 	if (!list)
-		return (void)tensor_fail(ENOMEM, "%s: no memory for %lld numbers", op,
+		return (void)tensor_fail(ENOMEM, "%s: no memory for %lld scalars", op,
 					 (long long)n),
 		       NULL;
 	for (int64_t i = 0; i < n; i++) {
 		if (element_load((const char *)t->data + i * (int64_t)itemsize(t), t->dtype,
 				 &list[i]) < 0) {
-			tensor_fail(EOPNOTSUPP, "%s: scalars are %s", op,
+			tensor_fail(EOPNOTSUPP, "%s: scalars of dtype %s are not supported", op,
 				    tensor_dtype_name(t->dtype));
 			free(list);
 			return NULL;
@@ -72,24 +72,23 @@ static tensor_scalar *numbers_of(const char *op, const tensor *t, int64_t n)
 }
 
 /* Define the form that takes a tensor by the one that takes a list of scalars. */
-#define FROM_TENSOR(NAME, OP, CALL)                                                           \
-	int NAME(tensor_list self, tensor_list tensor1, tensor_list tensor2, tensor *scalars, \
-		 tensor **results, int64_t room)                                              \
-	{                                                                                     \
-		tensor_scalar *list = numbers_of(OP, scalars, self.len);                      \
-		tensor_scalars numbers = { list, self.len };                                  \
-		int n = list ? CALL(self, tensor1, tensor2, numbers, results, room) :         \
-			       error_code();                                                  \
-                                                                                              \
-		free(list);                                                                   \
-		return n;                                                                     \
+#define FROM_TENSOR(NAME, OP, CALL)                                                                \
+	int NAME(tensor_list self, tensor_list tensor1, tensor_list tensor2, tensor *scalars,      \
+		 tensor **results, int64_t room)                                                   \
+	{                                                                                          \
+		tensor_scalar *list = scalars_of(OP, scalars, self.len);                           \
+		tensor_scalars values = { list, self.len };                                        \
+		int n = list ? CALL(self, tensor1, tensor2, values, results, room) : error_code(); \
+                                                                                                   \
+		free(list);                                                                        \
+		return n;                                                                          \
 	}
 #define INTO_SELF(NAME, OP, CALL)                                                             \
 	int NAME(tensor_list self, tensor_list tensor1, tensor_list tensor2, tensor *scalars) \
 	{                                                                                     \
-		tensor_scalar *list = numbers_of(OP, scalars, self.len);                      \
-		tensor_scalars numbers = { list, self.len };                                  \
-		int err = list ? CALL(self, tensor1, tensor2, numbers) : error_code();        \
+		tensor_scalar *list = scalars_of(OP, scalars, self.len);                      \
+		tensor_scalars values = { list, self.len };                                   \
+		int err = list ? CALL(self, tensor1, tensor2, values) : error_code();         \
                                                                                               \
 		free(list);                                                                   \
 		return err;                                                                   \

@@ -37,7 +37,7 @@ static int operand_init(struct operand *o, tensor *t, enum tensor_dtype dtype, c
 
 /* Remove 0-d CPU tensors from the inputs if other inputs are on another kind of device: they are
  * scalars, and must not choose the result's device. */
-static void drop_numbers(const tensor **inputs, int n)
+static void drop_scalars(const tensor **inputs, int n)
 {
 	const tensor *first = NULL;
 
@@ -52,11 +52,11 @@ static void drop_numbers(const tensor **inputs, int n)
 }
 
 /* EINVAL for a scalar with an imaginary part where dtype is real. */
-static int check_number(const struct tensor_op *op, tensor_scalar s, enum tensor_dtype dtype)
+static int check_real_scalar(const struct tensor_op *op, tensor_scalar s, enum tensor_dtype dtype)
 {
 	if (likely(s.kind != TENSOR_SCALAR_COMPLEX) || s.imag == 0 || dtype_is_complex(dtype))
 		return 0;
-	return tensor_fail(EINVAL, "%s: a number with an imaginary part is given, the dtype is %s",
+	return tensor_fail(EINVAL, "%s: a complex scalar cannot be used with dtype %s",
 			   op->schema.name, tensor_dtype_name(dtype));
 }
 
@@ -65,8 +65,9 @@ static int check_params(const struct tensor_op *op, const struct pointwise_param
 {
 	if (!params)
 		return 0;
-	return check_number(op, params->a, dtype) < 0 || check_number(op, params->b, dtype) < 0 ||
-			       check_number(op, params->c, dtype) < 0 ?
+	return check_real_scalar(op, params->a, dtype) < 0 ||
+			       check_real_scalar(op, params->b, dtype) < 0 ||
+			       check_real_scalar(op, params->c, dtype) < 0 ?
 		       error_code() :
 		       0;
 }
@@ -131,12 +132,12 @@ int pointwise_binary(const struct tensor_op *op, const struct tensor_kernel_tabl
 	dtype = op_result_dtype(op, &common);
 	if (!sizes_equal(self, other)) {
 		sizes = broadcast;
-		ndim = broadcast_sizes(op->schema.name, self, other, broadcast);
+		ndim = iter_broadcast_sizes(op->schema.name, self, other, broadcast);
 		if (ndim < 0)
 			return error_code();
 	}
 	if (unlikely(self->device.type != other->device.type))
-		drop_numbers(inputs, 2);
+		drop_scalars(inputs, 2);
 	if (output_begin(op, &o, *out, dtype, sizes, ndim, inputs, 2) < 0)
 		return error_code();
 	a[1].owned = NULL;
@@ -296,7 +297,7 @@ static int common_sizes(const struct tensor_op *op, const struct pointwise_arg *
 
 		if (!arg[i].t)
 			continue;
-		ndim = broadcast_sizes(op->schema.name, &so_far, arg[i].t, sizes);
+		ndim = iter_broadcast_sizes(op->schema.name, &so_far, arg[i].t, sizes);
 		if (ndim < 0)
 			return -1;
 		so_far.ndim = (uint8_t)ndim;
@@ -323,7 +324,7 @@ int pointwise_nary(const struct tensor_op *op, const struct tensor_kernel_table 
 	ndim = common_sizes(op, arg, n, sizes);
 	if (ndim < 0 || unlikely(!common))
 		return error_code();
-	drop_numbers(inputs, tensors);
+	drop_scalars(inputs, tensors);
 	if (output_begin(op, &o, *out, result, sizes, ndim, inputs, tensors) < 0)
 		return error_code();
 	for (int i = 0; i < n && !err; i++) {
@@ -334,7 +335,7 @@ int pointwise_nary(const struct tensor_op *op, const struct tensor_kernel_table 
 			continue;
 		}
 		a[i].t = NULL;
-		err = check_number(op, arg[i].s, dtype);
+		err = check_real_scalar(op, arg[i].s, dtype);
 		if (!err)
 			err = element_store(a[i].value, dtype_wide(dtype), arg[i].s);
 	}

@@ -29,7 +29,7 @@ static tensor_scalar least(enum tensor_dtype dtype)
 static int bad_end(const struct tensor_op *op, const char *name, int64_t end,
 		   enum tensor_dtype dtype)
 {
-	return tensor_fail(EINVAL, "%s: %s is %lld, which no %s can be", op->schema.name, name,
+	return tensor_fail(EINVAL, "%s: %s is %lld, out of range for %s", op->schema.name, name,
 			   (long long)end, tensor_dtype_name(dtype));
 }
 
@@ -189,7 +189,7 @@ int op_masked_fill(const struct tensor_op *op, tensor **out, tensor *self, tenso
 		   tensor_scalar value)
 {
 	if (value.kind == TENSOR_SCALAR_COMPLEX && !dtype_is_complex(self->dtype))
-		return tensor_fail(EINVAL, "%s: a complex value does not go into %s",
+		return tensor_fail(EINVAL, "%s: a complex value cannot be stored in %s",
 				   op->schema.name, tensor_dtype_name(self->dtype));
 	if (!fits(value, self->dtype))
 		return tensor_fail(EINVAL, "%s: the value %g is beyond the range of %s",
@@ -205,7 +205,7 @@ int op_masked_fill_tensor(const struct tensor_op *op, tensor **out, tensor *self
 		return tensor_fail(EINVAL, "%s: value must have no dimensions, got %s",
 				   op->schema.name, SHAPE_STR(value));
 	if (dtype_is_complex(value->dtype) && !dtype_is_complex(self->dtype))
-		return tensor_fail(EINVAL, "%s: a complex value does not go into %s",
+		return tensor_fail(EINVAL, "%s: a complex value cannot be stored in %s",
 				   op->schema.name, tensor_dtype_name(self->dtype));
 	return fill_masked(op, out, self, mask, (struct pointwise_arg){ .t = value });
 }

@@ -19,8 +19,10 @@ int op_abs(const struct tensor_op *op, tensor **out, tensor *self)
 	if (likely(!dtype_is_complex(self->dtype)))
 		return pointwise_unary(op, op->kernels, out, self, NULL);
 	if (op->variant == VARIANT_INPLACE)
-		return tensor_fail(EINVAL, "%s: the absolute value of %s is real, not in place",
-				   op->schema.name, tensor_dtype_name(self->dtype));
+		return tensor_fail(
+			EINVAL,
+			"%s: the absolute value of %s is real and cannot be stored in place",
+			op->schema.name, tensor_dtype_name(self->dtype));
 	return computed_in(op, out, self, self->dtype, dtype_real(self->dtype));
 }
 

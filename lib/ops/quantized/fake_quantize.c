@@ -83,7 +83,7 @@ tensor *composite_fake_quantize(tensor *self, double scale, int64_t zero_point, 
 }
 
 /* t as a tensor of self's rank with the channels along axis. */
-static tensor *along(tensor *t, const tensor *self, int axis)
+static tensor *broadcast_channels(tensor *t, const tensor *self, int axis)
 {
 	int64_t sizes[TENSOR_MAX_DIMS];
 
@@ -110,7 +110,8 @@ int kernel_fake_quantize_channel_mask(tensor *self, tensor *scale, tensor *zero_
 				   op, self->ndim ? (long long)self->sizes[a] : 1, a,
 				   SHAPE_STR(scale), SHAPE_STR(zero_point));
 	tensor_scope {
-		tensor *s = along(scale, self, a), *z = along(zero_point, self, a);
+		tensor *s = broadcast_channels(scale, self, a),
+		       *z = broadcast_channels(zero_point, self, a);
 		tensor *i = tensor_reciprocal(s);
 
 		err = !i || !z ? error_code() :

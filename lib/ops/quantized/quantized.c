@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /* Quantized tensors: quantization, dequantization, accessors. */
 #include "ops/quantized/quantized.h"
+#include "ops/memory_format.h"
 
 #include "family/copy.h"
 #include "family/quantized.h"
@@ -8,7 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* ---- the quantiser ---- */
+/* ---- the quantizer ---- */
 
 static void free_quantizer(struct tensor_extension *x)
 {
@@ -297,18 +298,18 @@ tensor *kernel_quantized_dequantize(tensor *self)
 int quantized_need(const char *op, const char *name, const tensor *t, enum tensor_dtype dtype)
 {
 	if (!is_quantized(t))
-		return tensor_fail(EINVAL, "%s: %s must be quantised", op, name);
+		return tensor_fail(EINVAL, "%s: %s must be quantized", op, name);
 	if (!is_per_tensor(t))
-		return tensor_fail(EINVAL, "%s: %s must be quantised per tensor", op, name);
+		return tensor_fail(EINVAL, "%s: %s must be quantized per tensor", op, name);
 	if (dtype && t->dtype != dtype)
-		return tensor_fail(EINVAL, "%s: %s must be quantised to %s, got %s", op, name,
+		return tensor_fail(EINVAL, "%s: %s must be quantized to %s, got %s", op, name,
 				   tensor_dtype_name(dtype), tensor_dtype_name(t->dtype));
 	return 0;
 }
 
 static int need_per_channel(const char *op, const tensor *t)
 {
-	return is_per_tensor(t) ? tensor_fail(EINVAL, "%s: self is quantised per tensor", op) : 0;
+	return is_per_tensor(t) ? tensor_fail(EINVAL, "%s: self is quantized per tensor", op) : 0;
 }
 
 int kernel_q_scale(tensor *self, double *result)
@@ -372,7 +373,7 @@ tensor *kernel_quantized_to_copy(tensor *self, tensor_options o)
 	    o.memory_format > TENSOR_PRESERVE_FORMAT ||
 	    (o.device.type && o.device.type != TENSOR_CPU))
 		return tensor_fail_null(EOPNOTSUPP,
-					"_to_copy: a quantised tensor keeps its dtype, layout "
+					"_to_copy: a quantized tensor keeps its dtype, layout "
 					"and device; dequantize it first");
 	copy = copy_plain(self);
 	t = copy ? quantized_from_plain(copy, extension_get(self)) : NULL;
@@ -383,10 +384,8 @@ tensor *kernel_quantized_to_copy(tensor *self, tensor_options o)
 int op_quantized_clone(const struct tensor_op *op, tensor **out, tensor *self,
 		       enum tensor_memory_format memory_format)
 {
-	if (memory_format > TENSOR_PRESERVE_FORMAT)
-		return tensor_fail(
-			EOPNOTSUPP,
-			"clone: only strided tensors of plain numbers have a memory format");
+	if (memory_check_clone(memory_format) < 0)
+		return error_code();
 	*out = kernel_quantized_to_copy(self, (tensor_options){ 0 });
 	return *out ? 0 : error_code();
 }

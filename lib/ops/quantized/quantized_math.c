@@ -26,10 +26,10 @@ static void put_weights(struct weights *w)
 static int check_weight(const char *op, const tensor *weight, const tensor *bias)
 {
 	if (!is_quantized(weight) || weight->dtype != TENSOR_I8)
-		return tensor_fail(EINVAL, "%s: weight must be quantised to i8", op);
+		return tensor_fail(EINVAL, "%s: weight must be quantized to i8", op);
 	if (!is_per_tensor(weight) && quantizer_of(weight)->axis != 0)
 		return tensor_fail(EINVAL,
-				   "%s: weight must be quantised per tensor or along axis 0, "
+				   "%s: weight must be quantized per tensor or along axis 0, "
 				   "not %d",
 				   op, quantizer_of(weight)->axis);
 	if (bias && (bias->ext || bias->dtype != TENSOR_F32 || bias->ndim != 1 ||
@@ -264,7 +264,7 @@ int op_quantized_relu(const struct tensor_op *op, tensor **out, tensor *self)
 {
 	if (op->variant != VARIANT_FUNCTION)
 		return tensor_fail(EOPNOTSUPP,
-				   "%s: quantised tensors have the functional form only",
+				   "%s: quantized tensors have the functional form only",
 				   op->schema.name);
 	*out = relu_functional(self);
 	return *out ? 0 : error_code();

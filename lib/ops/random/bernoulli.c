@@ -35,7 +35,7 @@ static tensor *probabilities(const struct tensor_op *op, const tensor *self, ten
 		kernel_no_dtype(op->schema.name, prob->dtype, "cpu");
 		return NULL;
 	}
-	if (!broadcasts_to(prob, self->sizes, self->ndim))
+	if (!iter_broadcasts_to(prob, self->sizes, self->ndim))
 		return tensor_fail_null(EINVAL, "%s: p %s does not broadcast to self %s",
 					op->schema.name, SHAPE_STR(prob), SHAPE_STR(self));
 	if (prob->dtype == dtype && prob->contiguous && sizes_equal(prob, self))
@@ -67,7 +67,7 @@ int op_bernoulli_tensor(const struct tensor_op *op, tensor **out, tensor *self, 
 	tensor *prob;
 	int err = -1;
 
-	if (check_same_device(op->schema.name, self, p) < 0)
+	if (operand_check_device(op->schema.name, self, p) < 0)
 		return error_code();
 	if (*out && tensor_overlaps_itself(*out))
 		return tensor_fail(EINVAL, "%s: elements of self share memory; clone it first",

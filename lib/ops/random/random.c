@@ -51,8 +51,8 @@ int random_uniform(const char *op, enum tensor_dtype dtype, double from, double 
 	low = rounded(real, from);
 	high = rounded(real, to);
 	if (!isfinite(low) || !isfinite(high) || !isfinite(rounded(real, high - low)))
-		return tensor_fail(EINVAL, "%s: from %g to %g is beyond what %s can hold", op, from,
-				   to, tensor_dtype_name(real));
+		return tensor_fail(EINVAL, "%s: from %g to %g is out of range for %s", op, from, to,
+				   tensor_dtype_name(real));
 	if (from > to)
 		return tensor_fail(EINVAL, "%s: from must not be above to, got %g and %g", op, from,
 				   to);
@@ -114,7 +114,7 @@ static int integers(const char *op, enum tensor_dtype dtype, int64_t from, int64
 					       isfinite(rounded(dtype, (double)last)) :
 				       from >= low && last <= high;
 	if (!fits)
-		return tensor_fail(EINVAL, "%s: %lld to %lld is beyond what %s can hold", op,
+		return tensor_fail(EINVAL, "%s: %lld to %lld is out of range for %s", op,
 				   (long long)from, (long long)last, tensor_dtype_name(dtype));
 	*p = (struct random_params){ .from = from, .range = (uint64_t)last - (uint64_t)from + 1 };
 	p->wide = !p->range || p->range > 1 << 24;
@@ -305,7 +305,7 @@ tensor *explicit_normal_float_tensor(double mean, tensor *std, tensor_generator 
 tensor *explicit_normal_tensor_tensor(tensor *mean, tensor *std, tensor_generator *generator)
 {
 	int64_t sizes[TENSOR_MAX_DIMS];
-	int ndim = broadcast_sizes("normal", mean, std, sizes);
+	int ndim = iter_broadcast_sizes("normal", mean, std, sizes);
 	tensor *t;
 
 	if (ndim < 0)

@@ -111,7 +111,8 @@ tensor *factory_randperm_generator(int64_t n, tensor_generator *generator, tenso
 		return NULL;
 	/* All numbers up to n must be exactly representable, so that they differ. */
 	if (dtype_is_float(o.dtype) && n > (int64_t)1 << random_digits(o.dtype))
-		return tensor_fail_null(EINVAL, "randperm: %s does not count to %lld",
+		return tensor_fail_null(EINVAL,
+					"randperm: %s does not represent all integers up to %lld",
 					tensor_dtype_name(o.dtype), (long long)n);
 	whole.dtype = TENSOR_I64;
 	t = random_filled(&entry_randperm, &kernels_randperm, factory_empty(size, whole), &p,

@@ -167,7 +167,7 @@ tensor *composite_isin_tensor_tensor(tensor *elements, tensor *test_elements, bo
 }
 
 /* A scalar with integers is i64 or f32 by its own kind, otherwise it has like's dtype. */
-static tensor *number(tensor_scalar s, const tensor *like)
+static tensor *scalar_like(tensor_scalar s, const tensor *like)
 {
 	enum tensor_dtype dtype = dtype_is_float(like->dtype)	? like->dtype :
 				  s.kind >= TENSOR_SCALAR_FLOAT ? TENSOR_F32 :
@@ -180,7 +180,7 @@ static tensor *number(tensor_scalar s, const tensor *like)
 tensor *composite_isin_tensor_scalar(tensor *elements, tensor_scalar test_element,
 				     bool assume_unique, bool invert)
 {
-	tensor *t = number(test_element, elements), *result;
+	tensor *t = scalar_like(test_element, elements), *result;
 
 	result = t ? composite_isin_tensor_tensor(elements, t, assume_unique, invert) : NULL;
 	tensor_put(t);
@@ -190,7 +190,7 @@ tensor *composite_isin_tensor_scalar(tensor *elements, tensor_scalar test_elemen
 tensor *composite_isin_scalar_tensor(tensor_scalar element, tensor *test_elements,
 				     bool assume_unique, bool invert)
 {
-	tensor *t = number(element, test_elements), *result;
+	tensor *t = scalar_like(element, test_elements), *result;
 
 	result = t ? composite_isin_tensor_tensor(t, test_elements, assume_unique, invert) : NULL;
 	tensor_put(t);

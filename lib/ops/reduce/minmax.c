@@ -26,7 +26,7 @@ int op_max(const struct tensor_op *op, tensor **out, tensor *self)
 {
 	uint32_t dims = all_dims(self);
 
-	if (check_ordered(op, self) < 0 || check_elements(op, self, dims) < 0)
+	if (check_ordered(op, self) < 0 || reduce_check_elements(op, self, dims) < 0)
 		return error_code();
 	return reduce_op(op, op->kernels, out, self, dims, false, self->dtype);
 }
@@ -35,8 +35,8 @@ int op_amax(const struct tensor_op *op, tensor **out, tensor *self, tensor_ints 
 {
 	uint32_t dims;
 
-	if (check_ordered(op, self) < 0 || dims_mask(op, self, dim, &dims) < 0 ||
-	    check_elements(op, self, dims) < 0 || check_out_dtype(op, self, *out) < 0)
+	if (check_ordered(op, self) < 0 || reduce_dims_mask(op, self, dim, &dims) < 0 ||
+	    reduce_check_elements(op, self, dims) < 0 || check_out_dtype(op, self, *out) < 0)
 		return error_code();
 	return reduce_op(op, op->kernels, out, self, dims, keepdim, self->dtype);
 }
@@ -49,15 +49,15 @@ int op_aminmax(const struct tensor_op *op, tensor **min, tensor **max, tensor *s
 	int err;
 
 	if (check_ordered(op, self) < 0 ||
-	    (dim != TENSOR_NONE && dim_mask(op, self, dim, &dims) < 0) ||
-	    check_elements(op, self, dims) < 0 || check_apart(op, *min, *max) < 0 ||
+	    (dim != TENSOR_NONE && reduce_dim_mask(op, self, dim, &dims) < 0) ||
+	    reduce_check_elements(op, self, dims) < 0 || reduce_check_apart(op, *min, *max) < 0 ||
 	    check_out_dtype(op, self, *min) < 0 || check_out_dtype(op, self, *max) < 0)
 		return error_code();
 	err = reduce_op(op, op->kernels, min, self, dims, keepdim, self->dtype);
 	if (!err)
-		err = drop_result(min, given,
-				  reduce_op(op, &kernels_max_all, max, self, dims, keepdim,
-					    self->dtype));
+		err = reduce_drop_result(min, given,
+					 reduce_op(op, &kernels_max_all, max, self, dims, keepdim,
+						   self->dtype));
 	return err;
 }
 
@@ -71,8 +71,8 @@ static int run_index(const struct tensor_op *op, tensor *values, tensor *indices
 
 	if (!fn)
 		return error_code();
-	return fn(values ? reduced_view(&views[0], values, self, dims) : NULL,
-		  reduced_view(&views[1], indices, self, dims), self, dims);
+	return fn(values ? reduce_view(&views[0], values, self, dims) : NULL,
+		  reduce_view(&views[1], indices, self, dims), self, dims);
 }
 
 int op_max_dim(const struct tensor_op *op, tensor **values, tensor **indices, tensor *self,
@@ -86,10 +86,11 @@ int op_max_dim(const struct tensor_op *op, tensor **values, tensor **indices, te
 	uint32_t dims;
 	int ndim, err;
 
-	if (check_ordered(op, self) < 0 || dim_mask(op, self, dim, &dims) < 0 ||
-	    check_elements(op, self, dims) < 0 || check_apart(op, *values, *indices) < 0)
+	if (check_ordered(op, self) < 0 || reduce_dim_mask(op, self, dim, &dims) < 0 ||
+	    reduce_check_elements(op, self, dims) < 0 ||
+	    reduce_check_apart(op, *values, *indices) < 0)
 		return error_code();
-	ndim = reduced_sizes(self, dims, keepdim, sizes);
+	ndim = reduce_sizes(self, dims, keepdim, sizes);
 	if (output_begin_wide(op, &v, *values, self->dtype, sizes, ndim, inputs, 1) < 0)
 		return error_code();
 	if (output_begin(op, &i, *indices, TENSOR_I64, sizes, ndim, inputs, 1) < 0)
@@ -99,7 +100,7 @@ int op_max_dim(const struct tensor_op *op, tensor **values, tensor **indices, te
 	tensor_put(wide);
 	err = output_end(op, &i, indices, err);
 	err = output_end(op, &v, values, err);
-	return drop_result(indices, given, err);
+	return reduce_drop_result(indices, given, err);
 }
 
 int op_argmax(const struct tensor_op *op, tensor **out, tensor *self, int64_t dim, bool keepdim)
@@ -112,9 +113,9 @@ int op_argmax(const struct tensor_op *op, tensor **out, tensor *self, int64_t di
 	tensor *wide, *dense = NULL;
 	int err;
 
-	if (check_ordered(op, self) < 0 || (!flat && dim_mask(op, self, dim, &dims) < 0) ||
-	    check_elements(op, self, dims) < 0 ||
-	    output_begin(op, &o, *out, TENSOR_I64, sizes, reduced_sizes(self, dims, keepdim, sizes),
+	if (check_ordered(op, self) < 0 || (!flat && reduce_dim_mask(op, self, dim, &dims) < 0) ||
+	    reduce_check_elements(op, self, dims) < 0 ||
+	    output_begin(op, &o, *out, TENSOR_I64, sizes, reduce_sizes(self, dims, keepdim, sizes),
 			 inputs, 1) < 0)
 		return error_code();
 	wide = operand_widen(self);

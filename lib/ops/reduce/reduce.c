@@ -6,7 +6,8 @@
 #include "family/binary.h"
 #include "family/reduce.h"
 
-int dims_mask(const struct tensor_op *op, const tensor *self, tensor_ints dim, uint32_t *mask)
+int reduce_dims_mask(const struct tensor_op *op, const tensor *self, tensor_ints dim,
+		     uint32_t *mask)
 {
 	*mask = 0;
 	for (int64_t i = 0; i < dim.len; i++) {
@@ -25,12 +26,12 @@ int dims_mask(const struct tensor_op *op, const tensor *self, tensor_ints dim, u
 	return 0;
 }
 
-int dim_mask(const struct tensor_op *op, const tensor *self, int64_t dim, uint32_t *mask)
+int reduce_dim_mask(const struct tensor_op *op, const tensor *self, int64_t dim, uint32_t *mask)
 {
-	return dims_mask(op, self, (tensor_ints){ &dim, 1 }, mask);
+	return reduce_dims_mask(op, self, (tensor_ints){ &dim, 1 }, mask);
 }
 
-int reduced_sizes(const tensor *self, uint32_t dims, bool keepdim, int64_t *sizes)
+int reduce_sizes(const tensor *self, uint32_t dims, bool keepdim, int64_t *sizes)
 {
 	int n = 0;
 
@@ -43,7 +44,7 @@ int reduced_sizes(const tensor *self, uint32_t dims, bool keepdim, int64_t *size
 	return n;
 }
 
-int64_t reduced_count(const tensor *self, uint32_t dims)
+int64_t reduce_count(const tensor *self, uint32_t dims)
 {
 	int64_t n = 1;
 
@@ -52,15 +53,15 @@ int64_t reduced_count(const tensor *self, uint32_t dims)
 	return n;
 }
 
-int check_elements(const struct tensor_op *op, const tensor *self, uint32_t dims)
+int reduce_check_elements(const struct tensor_op *op, const tensor *self, uint32_t dims)
 {
-	if (likely(reduced_count(self, dims)))
+	if (likely(reduce_count(self, dims)))
 		return 0;
 	return tensor_fail(EINVAL, "%s: there are no elements to reduce in self %s",
 			   op->schema.name, SHAPE_STR(self));
 }
 
-int check_apart(const struct tensor_op *op, const tensor *a, const tensor *b)
+int reduce_check_apart(const struct tensor_op *op, const tensor *a, const tensor *b)
 {
 	if (!a || tensor_overlap(a, b) == OVERLAP_NONE)
 		return 0;
@@ -69,7 +70,7 @@ int check_apart(const struct tensor_op *op, const tensor *a, const tensor *b)
 			   op->schema.args[op->schema.nargs - 1].name);
 }
 
-int drop_result(tensor **first, bool was_given, int err)
+int reduce_drop_result(tensor **first, bool was_given, int err)
 {
 	if (err && !was_given) {
 		tensor_put(*first);
@@ -78,7 +79,7 @@ int drop_result(tensor **first, bool was_given, int err)
 	return err;
 }
 
-tensor *reduced_view(tensor *view, const tensor *out, const tensor *self, uint32_t dims)
+tensor *reduce_view(tensor *view, const tensor *out, const tensor *self, uint32_t dims)
 {
 	bool keepdim = out->ndim == self->ndim;
 	int k = 0;
@@ -114,7 +115,7 @@ static int run_kernel(const struct tensor_op *op, const struct tensor_kernel_tab
 	reduce_kernel fn = (reduce_kernel)op_kernel(op, kernels, self);
 	tensor view;
 
-	return fn ? fn(reduced_view(&view, out, self, dims), self, dims) : error_code();
+	return fn ? fn(reduce_view(&view, out, self, dims), self, dims) : error_code();
 }
 
 int reduce_op(const struct tensor_op *op, const struct tensor_kernel_table *kernels, tensor **out,
@@ -122,7 +123,7 @@ int reduce_op(const struct tensor_op *op, const struct tensor_kernel_table *kern
 {
 	const tensor *inputs[] = { self };
 	int64_t sizes[TENSOR_MAX_DIMS];
-	int ndim = reduced_sizes(self, dims, keepdim, sizes);
+	int ndim = reduce_sizes(self, dims, keepdim, sizes);
 	struct op_output o;
 
 	if (output_begin(op, &o, *out, dtype, sizes, ndim, inputs, 1) < 0)
@@ -137,13 +138,13 @@ int reduce_op_with(const struct tensor_op *op, const struct tensor_kernel_table 
 	reduce_with_kernel fn = (reduce_with_kernel)op_kernel(op, kernels, self);
 	const tensor *inputs[] = { self };
 	int64_t sizes[TENSOR_MAX_DIMS];
-	int ndim = reduced_sizes(self, dims, keepdim, sizes);
+	int ndim = reduce_sizes(self, dims, keepdim, sizes);
 	struct op_output o;
 	tensor view;
 
 	if (!fn || output_begin(op, &o, *out, dtype, sizes, ndim, inputs, 1) < 0)
 		return error_code();
-	return output_end(op, &o, out, fn(reduced_view(&view, o.t, self, dims), self, dims, p));
+	return output_end(op, &o, out, fn(reduce_view(&view, o.t, self, dims), self, dims, p));
 }
 
 /* ---- sum, mean, prod ---- */
@@ -155,7 +156,7 @@ static int sum_elsewhere(const struct tensor_op *op, tensor **out, tensor *self,
 	enum tensor_dtype acc = dtype_is_integral(in) ? TENSOR_I64 : in;
 	const tensor *inputs[] = { self };
 	int64_t sizes[TENSOR_MAX_DIMS];
-	int ndim = reduced_sizes(self, dims, keepdim, sizes), err;
+	int ndim = reduce_sizes(self, dims, keepdim, sizes), err;
 	struct op_output o;
 	tensor *cast, *t;
 
@@ -193,7 +194,7 @@ int op_sum_dim(const struct tensor_op *op, tensor **out, tensor *self, tensor_in
 {
 	uint32_t dims;
 
-	if (dims_mask(op, self, dim, &dims) < 0)
+	if (reduce_dims_mask(op, self, dim, &dims) < 0)
 		return error_code();
 	return sum(op, out, self, dims, keepdim, dtype);
 }
@@ -236,8 +237,8 @@ static int mean(const struct tensor_op *op, tensor **out, tensor *self, uint32_t
 		return reduce_op(op, &kernels_mean, out, self, dims, keepdim, result);
 	err = sum_elsewhere(op, out, self, dims, keepdim, result, result);
 	if (!err)
-		err = divide(op, *out, reduced_count(self, dims));
-	return drop_result(out, given, err);
+		err = divide(op, *out, reduce_count(self, dims));
+	return reduce_drop_result(out, given, err);
 }
 
 int op_mean(const struct tensor_op *op, tensor **out, tensor *self, enum tensor_dtype dtype)
@@ -250,7 +251,7 @@ int op_mean_dim(const struct tensor_op *op, tensor **out, tensor *self, tensor_i
 {
 	uint32_t dims;
 
-	if (dims_mask(op, self, dim, &dims) < 0)
+	if (reduce_dims_mask(op, self, dim, &dims) < 0)
 		return error_code();
 	return mean(op, out, self, dims, keepdim, dtype);
 }
@@ -261,7 +262,7 @@ int op_count_nonzero_dim(const struct tensor_op *op, tensor **out, tensor *self,
 {
 	uint32_t dims;
 
-	if (dims_mask(op, self, dim, &dims) < 0)
+	if (reduce_dims_mask(op, self, dim, &dims) < 0)
 		return error_code();
 	return reduce_op(op, op->kernels, out, self, dims, false, TENSOR_I64);
 }
@@ -288,7 +289,7 @@ int op_any_dims(const struct tensor_op *op, tensor **out, tensor *self, tensor_i
 {
 	uint32_t dims;
 
-	if (dims_mask(op, self, dim, &dims) < 0)
+	if (reduce_dims_mask(op, self, dim, &dims) < 0)
 		return error_code();
 	/* Unlike sum, any over an empty list of dimensions reduces none. */
 	return any(op, out, self, dim.len ? dims : 0, keepdim);

@@ -9,17 +9,6 @@
 #include "family/scan.h"
 #include "family/view.h"
 
-/* A 0-d tensor is treated as a vector of one element. */
-static tensor *as_line(tensor *line, const tensor *t)
-{
-	*line = *t;
-	if (!t->ndim) {
-		line->ndim = 1;
-		line->sizes[0] = line->strides[0] = 1;
-	}
-	return line;
-}
-
 static int scan(const struct tensor_op *op, tensor **out, tensor *self, int64_t dim,
 		enum tensor_dtype result)
 {
@@ -32,7 +21,9 @@ static int scan(const struct tensor_op *op, tensor **out, tensor *self, int64_t 
 	if (!fn || d < 0 ||
 	    output_begin(op, &o, *out, result, self->sizes, self->ndim, inputs, 1) < 0)
 		return error_code();
-	return output_end(op, &o, out, fn(as_line(&lines[0], o.t), as_line(&lines[1], self), d));
+	return output_end(op, &o, out,
+			  fn(operand_as_vector(&lines[0], o.t), operand_as_vector(&lines[1], self),
+			     d));
 }
 
 int op_cumsum(const struct tensor_op *op, tensor **out, tensor *self, int64_t dim,
@@ -65,16 +56,17 @@ int op_cummax(const struct tensor_op *op, tensor **values, tensor **indices, ten
 	struct op_output v, i;
 	tensor lines[3];
 
-	if (!fn || d < 0 || check_apart(op, *values, *indices) < 0)
+	if (!fn || d < 0 || reduce_check_apart(op, *values, *indices) < 0)
 		return error_code();
 	if (output_begin(op, &v, *values, self->dtype, self->sizes, self->ndim, inputs, 1) < 0)
 		return error_code();
 	if (output_begin(op, &i, *indices, TENSOR_I64, self->sizes, self->ndim, inputs, 1) < 0)
 		return output_end(op, &v, values, error_code());
-	err = fn(as_line(&lines[0], v.t), as_line(&lines[1], i.t), as_line(&lines[2], self), d);
+	err = fn(operand_as_vector(&lines[0], v.t), operand_as_vector(&lines[1], i.t),
+		 operand_as_vector(&lines[2], self), d);
 	err = output_end(op, &i, indices, err);
 	err = output_end(op, &v, values, err);
-	return drop_result(indices, given, err);
+	return reduce_drop_result(indices, given, err);
 }
 
 /* ---- differences ---- */

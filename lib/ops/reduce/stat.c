@@ -42,7 +42,7 @@ int op_var(const struct tensor_op *op, tensor **out, tensor *self, tensor_ints d
 {
 	uint32_t dims;
 
-	if (dims_mask(op, self, dim, &dims) < 0)
+	if (reduce_dims_mask(op, self, dim, &dims) < 0)
 		return error_code();
 	return variance(op, out, self, dims, keepdim, correction_of(correction));
 }
@@ -54,13 +54,13 @@ int op_var_mean(const struct tensor_op *op, tensor **out, tensor **mean, tensor 
 	uint32_t dims;
 	int err;
 
-	if (dims_mask(op, self, dim, &dims) < 0 || check_apart(op, *out, *mean) < 0)
+	if (reduce_dims_mask(op, self, dim, &dims) < 0 || reduce_check_apart(op, *out, *mean) < 0)
 		return error_code();
 	err = variance(op, out, self, dims, keepdim, correction_of(correction));
 	if (!err)
-		err = drop_result(out, given,
-				  reduce_op(op, &kernels_mean, mean, self, dims, keepdim,
-					    self->dtype));
+		err = reduce_drop_result(out, given,
+					 reduce_op(op, &kernels_mean, mean, self, dims, keepdim,
+						   self->dtype));
 	return err;
 }
 
@@ -155,7 +155,7 @@ int op_logsumexp(const struct tensor_op *op, tensor **out, tensor *self, tensor_
 	enum tensor_dtype common = self->dtype;
 	uint32_t dims;
 
-	if (dims_mask(op, self, dim, &dims) < 0)
+	if (reduce_dims_mask(op, self, dim, &dims) < 0)
 		return error_code();
 	if (dtype_is_complex(self->dtype))
 		return logsumexp_complex(op, out, self, dim, keepdim);
@@ -178,8 +178,8 @@ static int check_norm(const struct tensor_op *op, const tensor *self, tensor_sca
 		return tensor_fail(EINVAL, "%s: dtype must be of self's kind, %s, got %s",
 				   op->schema.name, tensor_dtype_name(self->dtype),
 				   tensor_dtype_name(dtype));
-	if ((p < 0 || p == INFINITY) && !reduced_count(self, dims))
-		return check_elements(op, self, dims);
+	if ((p < 0 || p == INFINITY) && !reduce_count(self, dims))
+		return reduce_check_elements(op, self, dims);
 	return 0;
 }
 
@@ -191,7 +191,8 @@ int op_vector_norm(const struct tensor_op *op, tensor **out, tensor *self, tenso
 	tensor *cast;
 	int err;
 
-	if (dims_mask(op, self, dim, &dims) < 0 || check_norm(op, self, ord, dtype, dims) < 0)
+	if (reduce_dims_mask(op, self, dim, &dims) < 0 ||
+	    check_norm(op, self, ord, dtype, dims) < 0)
 		return error_code();
 	cast = operand_cast(self, in);
 	err = cast ? reduce_op_with(op, op->kernels, out, cast, dims, keepdim, dtype_real(in),

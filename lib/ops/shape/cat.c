@@ -29,7 +29,7 @@ static int check_list(const struct tensor_op *op, tensor_list list)
 					   "%s: tensor %lld has no dimensions to "
 					   "concatenate along",
 					   name, (long long)i);
-		if (check_same_device(name, list.data[0], list.data[i]) < 0)
+		if (operand_check_device(name, list.data[0], list.data[i]) < 0)
 			return error_code();
 	}
 	return 0;

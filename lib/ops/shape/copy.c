@@ -12,7 +12,7 @@ static int copied(const struct tensor_op *op, tensor **out, tensor *self, tensor
 	const tensor *inputs[] = { self, src };
 	struct op_output o;
 
-	if (!broadcasts_to(src, self->sizes, self->ndim))
+	if (!iter_broadcasts_to(src, self->sizes, self->ndim))
 		return tensor_fail(EINVAL, "copy: src %s does not broadcast to self %s",
 				   SHAPE_STR(src), SHAPE_STR(self));
 	if (output_begin(op, &o, NULL, self->dtype, self->sizes, self->ndim, inputs, 1) < 0)
@@ -27,7 +27,7 @@ int op_copy_(const struct tensor_op *op, tensor **out, tensor *self, tensor *src
 
 	if (!*out)
 		return copied(op, out, self, src);
-	if (!broadcasts_to(src, self->sizes, self->ndim))
+	if (!iter_broadcasts_to(src, self->sizes, self->ndim))
 		return tensor_fail(EINVAL, "copy_: src %s does not broadcast to self %s",
 				   SHAPE_STR(src), SHAPE_STR(self));
 	if (tensor_overlaps_itself(self))
@@ -64,48 +64,35 @@ int op_clone(const struct tensor_op *op, tensor **out, tensor *self,
 	return output_end(op, &o, out, operand_copy(o.t, self));
 }
 
-static tensor_options like(const tensor *self, tensor_options o)
-{
-	if (!o.dtype)
-		o.dtype = self->dtype;
-	if (!o.device.type)
-		o.device = self->device;
-	return o;
-}
-
 tensor *explicit_empty_like(tensor *self, tensor_options options)
 {
 	if (options.memory_format == TENSOR_MEMORY_FORMAT_NONE ||
 	    options.memory_format == TENSOR_PRESERVE_FORMAT)
-		return memory_new_like(self, like(self, options));
-	return tensor_new_opt(like(self, options), self->sizes, self->ndim);
+		return memory_new_like(self, memory_options_like(self, options));
+	return tensor_new_opt(memory_options_like(self, options), self->sizes, self->ndim);
+}
+
+/* Copy self to t, which may be NULL, and return it. Releases t on failure. */
+static tensor *filled_from(tensor *t, tensor *self)
+{
+	tensor *result = t ? call_copy_(t, self) : NULL;
+
+	if (t && !result)
+		tensor_put(t);
+	return result;
 }
 
 tensor *operand_contiguous_copy(tensor *self, tensor_options options)
 {
-	tensor *t, *result;
-
 	if (self->layout != TENSOR_STRIDED || self->ext)
 		return call__to_copy(self, options);
-	t = tensor_new_opt(like(self, options), self->sizes, self->ndim);
-	if (!t)
-		return NULL;
-	result = call_copy_(t, self);
-	if (!result)
-		tensor_put(t);
-	return result;
+	return filled_from(
+		tensor_new_opt(memory_options_like(self, options), self->sizes, self->ndim), self);
 }
 
 tensor *explicit_to_copy(tensor *self, tensor_options options)
 {
-	tensor *t = explicit_empty_like(self, options), *result;
-
-	if (!t)
-		return NULL;
-	result = call_copy_(t, self);
-	if (!result)
-		tensor_put(t);
-	return result;
+	return filled_from(explicit_empty_like(self, options), self);
 }
 
 /* True if self already has the format; TENSOR_PRESERVE_FORMAT and no format accept any layout. */
@@ -116,7 +103,7 @@ static bool lies_so(const tensor *self, enum tensor_memory_format format)
 
 tensor *composite_to(tensor *self, tensor_options options, bool non_blocking, bool copy)
 {
-	tensor_options o = like(self, options);
+	tensor_options o = memory_options_like(self, options);
 
 	if (o.layout > TENSOR_STRIDED)
 		return tensor_fail_null(EOPNOTSUPP, "to: no conversion to layout %s",
@@ -134,7 +121,8 @@ tensor *composite_contiguous(tensor *self, enum tensor_memory_format memory_form
 		return self->contiguous ? tensor_get(self) :
 					  operand_contiguous_copy(self, (tensor_options){ 0 });
 	if (memory_format == TENSOR_PRESERVE_FORMAT)
-		return tensor_fail_null(EINVAL, "contiguous: there is no format to be preserved");
+		return tensor_fail_null(EINVAL,
+					"contiguous: the memory format preserve is not supported");
 	return tensor_is_contiguous_as(self, memory_format) ?
 		       tensor_get(self) :
 		       operand_contiguous_copy(self,

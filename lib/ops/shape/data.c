@@ -112,7 +112,8 @@ TENSOR_EXPORT int tensor_at(const tensor *t, tensor_ints index, double *value)
 	if (copy_plain(&one, element, itemsize(t), true) < 0)
 		return error_code();
 	if (element_load(element, t->dtype, &s) < 0)
-		return tensor_fail(EOPNOTSUPP, "at: dtype %s", tensor_dtype_name(t->dtype));
+		return tensor_fail(EOPNOTSUPP, "at: dtype %s is not supported",
+				   tensor_dtype_name(t->dtype));
 	*value = scalar_double(s);
 	return 0;
 }
@@ -133,7 +134,8 @@ static int item(const tensor *t, tensor_scalar *s)
 	else if (copy_plain((tensor *)t, element, itemsize(t), true) < 0)
 		return error_code();
 	if (element_load(element, t->dtype, s) < 0)
-		return tensor_fail(EOPNOTSUPP, "item: dtype %s", tensor_dtype_name(t->dtype));
+		return tensor_fail(EOPNOTSUPP, "item: dtype %s is not supported",
+				   tensor_dtype_name(t->dtype));
 	return 0;
 }
 

@@ -65,12 +65,14 @@ static int64_t range_length(tensor_scalar start, tensor_scalar end, tensor_scala
 	double n;
 
 	if (!(by != 0) || !isfinite(from) || !isfinite(to) || !isfinite(by))
-		return tensor_fail(EINVAL, "arange: from %g to %g by %g has no length", from, to,
-				   by),
+		return tensor_fail(EINVAL,
+				   "arange: start, end and step must be finite and step not 0, got "
+				   "%g, %g and %g",
+				   from, to, by),
 		       -1;
 	if ((to - from) / by < 0)
-		return tensor_fail(EINVAL, "arange: a step of %g does not lead from %g to %g", by,
-				   from, to),
+		return tensor_fail(EINVAL, "arange: a step of %g has the wrong sign for %g to %g",
+				   by, from, to),
 		       -1;
 	if (integer) {
 		__int128 span = (__int128)end.i - start.i, s = step.i;
@@ -80,13 +82,13 @@ static int64_t range_length(tensor_scalar start, tensor_scalar end, tensor_scala
 		n = ceil((to - from) / by);
 	}
 	if (n > 0x1p60)
-		return tensor_fail(EOVERFLOW, "arange: %g elements", n), -1;
+		return tensor_fail(EOVERFLOW, "arange: too many elements: %g", n), -1;
 	return (int64_t)n;
 }
 
 /* Reduced floats are computed in f32 and rounded once. */
-static tensor *arange_half(tensor_scalar start, tensor_scalar end, tensor_scalar step,
-			   tensor_options options)
+static tensor *arange_reduced_float(tensor_scalar start, tensor_scalar end, tensor_scalar step,
+				    tensor_options options)
 {
 	enum tensor_dtype want = options.dtype;
 	tensor *wide, *t;
@@ -110,7 +112,7 @@ tensor *factory_arange_step(tensor_scalar start, tensor_scalar end, tensor_scala
 	if (n < 0)
 		return NULL;
 	if (options.dtype && dtype_wide(options.dtype) != options.dtype)
-		return arange_half(start, end, step, options);
+		return arange_reduced_float(start, end, step, options);
 	if (!options.dtype)
 		options.dtype = start.kind >= TENSOR_SCALAR_FLOAT ||
 						end.kind >= TENSOR_SCALAR_FLOAT ||

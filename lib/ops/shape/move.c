@@ -122,17 +122,10 @@ static bool roll_joined(const struct tensor *out, const struct tensor *self, con
 	return true;
 }
 
-int op_roll(const struct tensor_op *op, tensor **out, tensor *self, tensor_ints shifts,
-	    tensor_ints dims)
+/* Check the arguments of roll and compute the shift of each dimension of self. */
+static int roll_shifts(const struct tensor_op *op, const tensor *self, tensor_ints shifts,
+		       tensor_ints dims, int64_t *shift)
 {
-	const int64_t all = self->numel;
-	int64_t shift[TENSOR_MAX_DIMS] = { 0 };
-	const tensor *inputs[] = { self };
-	tensor *flat = NULL;
-	struct op_output o;
-	struct tensor to, from;
-	int err = 0;
-
 	if (shifts.len < 1 || (dims.len > 0 && dims.len != shifts.len) ||
 	    (dims.len <= 0 && shifts.len != 1))
 		return tensor_fail(EINVAL,
@@ -153,34 +146,59 @@ int op_roll(const struct tensor_op *op, tensor **out, tensor *self, tensor_ints 
 		if (n)
 			shift[d] = (int64_t)((uint64_t)shift[d] + (shifts.data[i] % n + n)) % n;
 	}
-	if (output_begin_channels(op, &o, *out, self->dtype, self->sizes, self->ndim,
+	return 0;
+}
+
+/* Without dimensions, the flattened tensor is rolled: make `to` and `from` vectors on the output and
+ * on a contiguous self, which is returned, owned. NULL with the error set. */
+static tensor *roll_flattened(struct op_output *o, tensor *self, struct tensor *to,
+			      struct tensor *from)
+{
+	tensor *flat = operand_contiguous(self);
+
+	/* Only the caller's own output can be non-contiguous. */
+	if (flat && !o->t->contiguous) {
+		tensor *dense = tensor_new_like(o->t, o->t->sizes, o->t->ndim);
+
+		if (!dense) {
+			tensor_put(flat);
+			return NULL;
+		}
+		if (o->t != o->given)
+			tensor_put(o->t);
+		o->t = dense;
+	}
+	if (!flat)
+		return NULL;
+	*to = *o->t;
+	*from = *flat;
+	from->ndim = to->ndim = 1;
+	from->sizes[0] = to->sizes[0] = self->numel;
+	from->strides[0] = to->strides[0] = 1;
+	return flat;
+}
+
+int op_roll(const struct tensor_op *op, tensor **out, tensor *self, tensor_ints shifts,
+	    tensor_ints dims)
+{
+	const int64_t all = self->numel;
+	int64_t shift[TENSOR_MAX_DIMS] = { 0 };
+	const tensor *inputs[] = { self };
+	tensor *flat = NULL;
+	struct op_output o;
+	struct tensor to, from;
+	int err = 0;
+
+	if (roll_shifts(op, self, shifts, dims, shift) < 0 ||
+	    output_begin_channels(op, &o, *out, self->dtype, self->sizes, self->ndim,
 				  dims.len > 0 && memory_channels_last(self), inputs, 1) < 0)
 		return error_code();
 	to = *o.t;
 	from = *self;
-	/* Without dimensions, the flattened tensor is rolled. */
 	if (dims.len <= 0 && all) {
-		flat = operand_contiguous(self);
+		flat = roll_flattened(&o, self, &to, &from);
 		err = flat ? 0 : error_code();
-		if (!err && !o.t->contiguous) {
-			tensor *dense = tensor_new_like(o.t, o.t->sizes, o.t->ndim);
-
-			/* Only the caller's own output can be non-contiguous. */
-			err = dense ? 0 : error_code();
-			if (!err) {
-				if (o.t != o.given)
-					tensor_put(o.t);
-				o.t = dense;
-				to = *dense;
-			}
-		}
-		if (!err) {
-			from = *flat;
-			from.ndim = to.ndim = 1;
-			from.sizes[0] = to.sizes[0] = all;
-			from.strides[0] = to.strides[0] = 1;
-			shift[0] = (shifts.data[0] % all + all) % all;
-		}
+		shift[0] = (shifts.data[0] % all + all) % all;
 	}
 	if (!err && all && !roll_joined(&to, &from, shift))
 		err = roll_parts(&to, &from, shift, 0);
@@ -267,14 +285,11 @@ static int fill_window(const struct tensor_op *op, struct tensor *part, tensor_s
 	return fn(&it, &params);
 }
 
-int op_constant_pad_nd(const struct tensor_op *op, tensor **out, tensor *self, tensor_ints pad,
-		       tensor_scalar value)
+/* Check `pad` and compute the output's sizes; value is the fill value. */
+static int constant_pad_sizes(const struct tensor_op *op, const tensor *self, tensor_ints pad,
+			      tensor_scalar value, int64_t *sizes)
 {
-	int64_t sizes[TENSOR_MAX_DIMS], n = pad.len / 2;
-	const tensor *inputs[] = { self };
-	struct tensor to, from = *self;
-	struct op_output o;
-	int err = 0;
+	int64_t n = pad.len / 2;
 
 	if (pad.len < 0 || pad.len % 2 || n > self->ndim)
 		return tensor_fail(EINVAL,
@@ -282,7 +297,7 @@ int op_constant_pad_nd(const struct tensor_op *op, tensor **out, tensor *self, t
 				   "dimensions, got %lld",
 				   op->schema.name, self->ndim, (long long)pad.len);
 	if (value.kind == TENSOR_SCALAR_COMPLEX && !dtype_is_complex(self->dtype))
-		return tensor_fail(EINVAL, "%s: a complex value does not go into %s",
+		return tensor_fail(EINVAL, "%s: a complex value cannot be stored in %s",
 				   op->schema.name, tensor_dtype_name(self->dtype));
 	memcpy(sizes, self->sizes, self->ndim * sizeof(*sizes));
 	for (int64_t i = 0; i < n; i++) {
@@ -302,7 +317,20 @@ int op_constant_pad_nd(const struct tensor_op *op, tensor **out, tensor *self, t
 					   (long long)(self->ndim - 1 - i), SHAPE_STR(self));
 		*size = padded;
 	}
-	if (output_begin_channels(op, &o, *out, self->dtype, sizes, self->ndim,
+	return 0;
+}
+
+int op_constant_pad_nd(const struct tensor_op *op, tensor **out, tensor *self, tensor_ints pad,
+		       tensor_scalar value)
+{
+	int64_t sizes[TENSOR_MAX_DIMS], n = pad.len / 2;
+	const tensor *inputs[] = { self };
+	struct tensor to, from = *self;
+	struct op_output o;
+	int err = 0;
+
+	if (constant_pad_sizes(op, self, pad, value, sizes) < 0 ||
+	    output_begin_channels(op, &o, *out, self->dtype, sizes, self->ndim,
 				  memory_channels_last(self), inputs, 1) < 0)
 		return error_code();
 	to = *o.t;

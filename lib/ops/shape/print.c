@@ -27,7 +27,7 @@ struct printer {
 	int width;
 };
 
-static void put(struct printer *p, const char *text)
+static void print_put(struct printer *p, const char *text)
 {
 	for (; *text; text++, p->at++)
 		if (p->at + 1 < p->size)
@@ -37,7 +37,7 @@ static void put(struct printer *p, const char *text)
 static void put_spaces(struct printer *p, int n)
 {
 	while (n-- > 0)
-		put(p, " ");
+		print_put(p, " ");
 }
 
 static int number_text(const struct printer *p, double v, char *text, size_t size)
@@ -162,7 +162,7 @@ static void put_element(struct printer *p, const void *at)
 	int n = element_text(p, at, text, sizeof(text));
 
 	put_spaces(p, p->width - n);
-	put(p, text);
+	print_put(p, text);
 }
 
 static void put_row(struct printer *p, const char *at, int indent)
@@ -173,18 +173,18 @@ static void put_row(struct printer *p, const char *at, int indent)
 
 	for (int64_t i = 0; i < n; i++) {
 		if (i) {
-			put(p, ",");
+			print_put(p, ",");
 			column += p->width + 2;
 			if (column + p->width > LINE_WIDTH) {
-				put(p, "\n");
+				print_put(p, "\n");
 				put_spaces(p, indent);
 				column = indent;
 			} else {
-				put(p, " ");
+				print_put(p, " ");
 			}
 		}
 		if (p->summarise && n > 2 * EDGE && i == EDGE) {
-			put(p, "..., ");
+			print_put(p, "..., ");
 			column += 5;
 			i = n - EDGE;
 		}
@@ -197,28 +197,28 @@ static void put_dim(struct printer *p, int dim, const char *at, int indent)
 	const tensor *t = p->t;
 	int64_t n = t->sizes[dim], step = t->strides[dim] * (int64_t)itemsize(t);
 
-	put(p, "[");
+	print_put(p, "[");
 	if (dim == t->ndim - 1) {
 		put_row(p, at, indent + 1);
 	} else {
 		for (int64_t i = 0; i < n; i++) {
 			if (i) {
-				put(p, ",");
+				print_put(p, ",");
 				for (int k = t->ndim - 1; k > dim; k--)
-					put(p, "\n");
+					print_put(p, "\n");
 				put_spaces(p, indent + 1);
 			}
 			if (p->summarise && n > 2 * EDGE && i == EDGE) {
-				put(p, "...,");
+				print_put(p, "...,");
 				for (int k = t->ndim - 1; k > dim; k--)
-					put(p, "\n");
+					print_put(p, "\n");
 				put_spaces(p, indent + 1);
 				i = n - EDGE;
 			}
 			put_dim(p, dim + 1, at + i * step, indent + 1);
 		}
 	}
-	put(p, "]");
+	print_put(p, "]");
 }
 
 static void put_suffix(struct printer *p, const tensor *t)
@@ -226,28 +226,28 @@ static void put_suffix(struct printer *p, const tensor *t)
 	char text[64];
 
 	if (!t->ext && !t->numel && t->ndim != 1) {
-		put(p, ", size=");
-		put(p, SHAPE_STR(t));
+		print_put(p, ", size=");
+		print_put(p, SHAPE_STR(t));
 	}
 	if (t->dtype != TENSOR_F32 && t->dtype != TENSOR_I64 && t->dtype != TENSOR_BOOL) {
-		put(p, ", dtype=");
-		put(p, tensor_dtype_name(t->dtype));
+		print_put(p, ", dtype=");
+		print_put(p, tensor_dtype_name(t->dtype));
 	}
 	if (t->device.type != TENSOR_CPU) {
-		put(p, ", device='");
-		put(p, device_name(t->device, text, sizeof(text)));
-		put(p, "'");
+		print_put(p, ", device='");
+		print_put(p, device_name(t->device, text, sizeof(text)));
+		print_put(p, "'");
 	}
 	if (t->keys & KEY_BIT(TENSOR_KEY_AUTOGRAD) && tensor_autograd_hooks.describe) {
 		tensor_autograd_hooks.describe(t, text, sizeof(text));
-		put(p, text);
+		print_put(p, text);
 	}
 }
 
 static void put_numbers(struct printer *p, int indent)
 {
 	if (!p->t->numel) {
-		put(p, "[]");
+		print_put(p, "[]");
 		return;
 	}
 	p->summarise = p->t->numel > THRESHOLD;
@@ -273,24 +273,24 @@ static int put_extended(struct printer *p, const tensor *t, int indent)
 	for (int i = 0; (part = ops->part(t, i, &name)); i++) {
 		p->t = part;
 		if (*name) {
-			put(p, name);
-			put(p, "=tensor(");
+			print_put(p, name);
+			print_put(p, "=tensor(");
 			put_numbers(p, indent + (int)strlen(name) + 8);
 			put_suffix(p, part);
-			put(p, "),\n");
+			print_put(p, "),\n");
 			put_spaces(p, indent);
 		} else {
 			put_numbers(p, indent);
-			put(p, ", ");
+			print_put(p, ", ");
 		}
 		tensor_put(part);
 	}
 	if (thread()->error.code)
 		return error_code();
-	put(p, "size=");
-	put(p, SHAPE_STR(t));
+	print_put(p, "size=");
+	print_put(p, SHAPE_STR(t));
 	ops->describe(t, text, sizeof(text));
-	put(p, text);
+	print_put(p, text);
 	return 0;
 }
 
@@ -299,7 +299,7 @@ static int format(struct printer *p, const tensor *t)
 	static const char open[] = "tensor(";
 	int err = 0;
 
-	put(p, open);
+	print_put(p, open);
 	if (t->ext)
 		err = put_extended(p, t, sizeof(open) - 1);
 	else
@@ -307,7 +307,7 @@ static int format(struct printer *p, const tensor *t)
 	if (err < 0)
 		return err;
 	put_suffix(p, t);
-	put(p, ")");
+	print_put(p, ")");
 	if (p->size)
 		p->buf[p->at < p->size ? p->at : p->size - 1] = '\0';
 	return 0;
@@ -353,5 +353,5 @@ TENSOR_EXPORT int tensor_print(const tensor *t, void *stream)
 	tensor_format(t, text, (size_t)n + 1);
 	n = fprintf(f, "%s\n", text);
 	free(text);
-	return n < 0 ? tensor_fail(EIO, "print: the stream takes no output") : 0;
+	return n < 0 ? tensor_fail(EIO, "print: cannot write to the stream") : 0;
 }

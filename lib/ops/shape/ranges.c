@@ -2,6 +2,7 @@
 /* Factories of ordered numbers: linspace, logspace, eye, indices of triangles; and new_* factories,
  * which take dtype and device from a tensor. */
 #include "ops/op.h"
+#include "ops/memory_format.h"
 
 #include "family/binary.h"
 #include "family/copy.h"
@@ -279,38 +280,29 @@ tensor *factory_scalar_tensor(tensor_scalar s, tensor_options options)
 
 /* ---- new_*: dtype and device of self unless given ---- */
 
-static tensor_options like(const tensor *self, tensor_options o)
-{
-	if (!o.dtype)
-		o.dtype = self->dtype;
-	if (!o.device.type)
-		o.device = self->device;
-	return o;
-}
-
 tensor *composite_new_empty(tensor *self, tensor_ints size, tensor_options options)
 {
-	return call_empty(size, like(self, options));
+	return call_empty(size, memory_options_like(self, options));
 }
 
 tensor *composite_new_empty_strided(tensor *self, tensor_ints size, tensor_ints stride,
 				    tensor_options options)
 {
-	return call_empty_strided(size, stride, like(self, options));
+	return call_empty_strided(size, stride, memory_options_like(self, options));
 }
 
 tensor *composite_new_zeros(tensor *self, tensor_ints size, tensor_options options)
 {
-	return call_zeros(size, like(self, options));
+	return call_zeros(size, memory_options_like(self, options));
 }
 
 tensor *composite_new_ones(tensor *self, tensor_ints size, tensor_options options)
 {
-	return call_ones(size, like(self, options));
+	return call_ones(size, memory_options_like(self, options));
 }
 
 tensor *composite_new_full(tensor *self, tensor_ints size, tensor_scalar fill_value,
 			   tensor_options options)
 {
-	return call_full(size, fill_value, like(self, options));
+	return call_full(size, fill_value, memory_options_like(self, options));
 }

@@ -30,11 +30,9 @@ static tensor *rescaled(const char *op, tensor *self, enum tensor_dtype dtype, c
 
 	for (int i = 0; i < ndim; i++) {
 		if (ratio > 0 && self->strides[i] % ratio && sizes[i] > 1)
-			return tensor_fail_null(EINVAL,
-						"%s: stride %lld of dimension %d is no "
-						"multiple of %lld",
-						op, (long long)self->strides[i], i,
-						(long long)ratio);
+			return tensor_fail_null(
+				EINVAL, "%s: stride %lld of dimension %d is not a multiple of %lld",
+				op, (long long)self->strides[i], i, (long long)ratio);
 		strides[i] = ratio > 0 ? self->strides[i] / ratio : self->strides[i] * -ratio;
 	}
 	if (ratio > 0 && self->offset % ratio)
@@ -53,30 +51,28 @@ tensor *view_view_dtype(tensor *self, enum tensor_dtype dtype)
 	int64_t from = (int64_t)itemsize(self), to, sizes[TENSOR_MAX_DIMS], *last;
 
 	if ((unsigned)dtype >= TENSOR_DTYPE_COUNT || !dtype)
-		return tensor_fail_null(EINVAL, "view: %d is no dtype", (int)dtype);
+		return tensor_fail_null(EINVAL, "view: unknown dtype %d", (int)dtype);
 	to = dtype_sizes[dtype];
 	memcpy(sizes, self->sizes, self->ndim * sizeof(*sizes));
 	if (from == to)
 		return view_of_dtype(self, dtype, sizes, self->strides, self->ndim, self->offset);
 	if (!self->ndim)
 		return tensor_fail_null(EINVAL,
-					"view: a 0-d tensor of %s cannot be seen as %s, "
+					"view: a 0-d tensor of %s cannot be viewed as %s, "
 					"whose elements have another size",
 					tensor_dtype_name(self->dtype), tensor_dtype_name(dtype));
 	last = &sizes[self->ndim - 1];
 	if (self->strides[self->ndim - 1] != 1 && *last > 1)
-		return tensor_fail_null(EINVAL,
-					"view: the last dimension must have stride 1 to be "
-					"seen as %s",
-					tensor_dtype_name(dtype));
+		return tensor_fail_null(
+			EINVAL, "view: the last dimension must have stride 1 to be viewed as %s",
+			tensor_dtype_name(dtype));
 	if (from > to) {
 		*last *= from / to;
 		return rescaled("view", self, dtype, sizes, self->ndim, -(from / to));
 	}
 	if (*last % (to / from))
 		return tensor_fail_null(EINVAL,
-					"view: %lld elements of %s make no whole number of "
-					"%s",
+					"view: %lld elements of %s are not a whole number of %s",
 					(long long)*last, tensor_dtype_name(self->dtype),
 					tensor_dtype_name(dtype));
 	*last /= to / from;
@@ -126,9 +122,7 @@ tensor *view_view_as_complex(tensor *self)
 		strides[i] = self->strides[i] / 2;
 	}
 	if (self->offset % 2)
-		return tensor_fail_null(EINVAL,
-					"view_as_complex: the first element lies at an odd "
-					"position, %lld",
+		return tensor_fail_null(EINVAL, "view_as_complex: the storage offset %lld is odd",
 					(long long)self->offset);
 	return view_of_dtype(self, self->dtype == TENSOR_F32 ? TENSOR_C64 : TENSOR_C128,
 			     self->sizes, strides, n, self->offset / 2);

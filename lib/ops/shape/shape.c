@@ -39,7 +39,7 @@ tensor *composite_flatten(tensor *self, int64_t start_dim, int64_t end_dim)
 	if (b < 0)
 		return NULL;
 	if (a > b)
-		return tensor_fail_null(EINVAL, "flatten: start_dim %d is behind end_dim %d", a, b);
+		return tensor_fail_null(EINVAL, "flatten: start_dim %d is after end_dim %d", a, b);
 	if (!self->ndim)
 		return composite_reshape(self, TENSOR_INTS(1));
 	if (a == b)
@@ -141,7 +141,8 @@ tensor *composite_movedim(tensor *self, tensor_ints source, tensor_ints destinat
 	uint32_t moved = 0, placed = 0;
 
 	if (source.len != destination.len)
-		return tensor_fail_null(EINVAL, "movedim: %lld dimensions to %lld places",
+		return tensor_fail_null(EINVAL,
+					"movedim: source has %lld dimensions, destination %lld",
 					(long long)source.len, (long long)destination.len);
 	for (int64_t i = 0; i < source.len; i++) {
 		int from = wrap_dim("movedim", source.data[i], self->ndim), to;

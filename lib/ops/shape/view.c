@@ -244,7 +244,7 @@ mismatch:
 			   (long long)self->numel, SHAPE_STR(self));
 }
 
-int reshape_sizes(const char *op, const tensor *self, tensor_ints shape, int64_t *sizes)
+int view_reshape_sizes(const char *op, const tensor *self, tensor_ints shape, int64_t *sizes)
 {
 	return infer_size(op, self, shape, sizes);
 }
@@ -401,11 +401,11 @@ tensor *composite_lift_fresh(tensor *self)
 }
 
 /* Copy grad to `part`, a view of `whole`, and release part. Returns whole, or NULL. */
-static tensor *place(const char *op, tensor *whole, tensor *part, tensor *grad)
+static tensor *copy_to_part(const char *op, tensor *whole, tensor *part, tensor *grad)
 {
 	int err = part ? 0 : error_code();
 
-	if (part && !broadcasts_to(grad, part->sizes, part->ndim))
+	if (part && !iter_broadcasts_to(grad, part->sizes, part->ndim))
 		err = tensor_fail(EINVAL, "%s: grad_output must have shape %s, got %s", op,
 				  SHAPE_STR(part), SHAPE_STR(grad));
 	if (err < 0 || operand_copy(part, grad) < 0) {
@@ -422,8 +422,8 @@ tensor *explicit_select_backward(tensor *grad_output, tensor_ints input_sizes, i
 	tensor *whole = call_zeros(input_sizes, TENSOR_OPTIONS(.dtype = grad_output->dtype,
 							       .device = grad_output->device));
 
-	return whole ? place("select_backward", whole, view_select(whole, dim, index),
-			     grad_output) :
+	return whole ? copy_to_part("select_backward", whole, view_select(whole, dim, index),
+				    grad_output) :
 		       NULL;
 }
 
@@ -433,8 +433,8 @@ tensor *explicit_slice_backward(tensor *grad_output, tensor_ints input_sizes, in
 	tensor *whole = call_zeros(input_sizes, TENSOR_OPTIONS(.dtype = grad_output->dtype,
 							       .device = grad_output->device));
 
-	return whole ? place("slice_backward", whole, view_slice(whole, dim, start, end, step),
-			     grad_output) :
+	return whole ? copy_to_part("slice_backward", whole,
+				    view_slice(whole, dim, start, end, step), grad_output) :
 		       NULL;
 }
 
@@ -445,8 +445,8 @@ int composite_broadcast_tensors(tensor_list tensors, tensor **results, int64_t r
 	if (results_fit("broadcast_tensors", tensors.len, room) < 0)
 		return error_code();
 	for (int64_t i = 0; i < tensors.len; i++) {
-		shape.ndim = (uint8_t)broadcast_sizes("broadcast_tensors", &shape, tensors.data[i],
-						      shape.sizes);
+		shape.ndim = (uint8_t)iter_broadcast_sizes("broadcast_tensors", &shape,
+							   tensors.data[i], shape.sizes);
 		if (shape.ndim > TENSOR_MAX_DIMS)
 			return error_code();
 	}

@@ -7,8 +7,8 @@
 #include "family/view.h"
 
 /* Begin the output with a copy of self. */
-static int begin(const struct tensor_op *op, struct op_output *o, tensor *given, tensor *self,
-		 const tensor *src)
+static int begin_scatter(const struct tensor_op *op, struct op_output *o, tensor *given,
+			 tensor *self, const tensor *src)
 {
 	const tensor *inputs[] = { self, src };
 
@@ -16,8 +16,8 @@ static int begin(const struct tensor_op *op, struct op_output *o, tensor *given,
 }
 
 /* Copy src to part, a view of the result, and finish. Consumes part. */
-static int end(const struct tensor_op *op, struct op_output *o, tensor **out, tensor *self,
-	       tensor *part, tensor *src)
+static int end_scatter(const struct tensor_op *op, struct op_output *o, tensor **out, tensor *self,
+		       tensor *part, tensor *src)
 {
 	int err = part ? 0 : error_code();
 
@@ -37,9 +37,9 @@ int op_select_scatter(const struct tensor_op *op, tensor **out, tensor *self, te
 {
 	struct op_output o;
 
-	if (begin(op, &o, *out, self, src) < 0)
+	if (begin_scatter(op, &o, *out, self, src) < 0)
 		return error_code();
-	return end(op, &o, out, self, view_select(o.t, dim, index), src);
+	return end_scatter(op, &o, out, self, view_select(o.t, dim, index), src);
 }
 
 int op_slice_scatter(const struct tensor_op *op, tensor **out, tensor *self, tensor *src,
@@ -47,9 +47,9 @@ int op_slice_scatter(const struct tensor_op *op, tensor **out, tensor *self, ten
 {
 	struct op_output o;
 
-	if (begin(op, &o, *out, self, src) < 0)
+	if (begin_scatter(op, &o, *out, self, src) < 0)
 		return error_code();
-	return end(op, &o, out, self, view_slice(o.t, dim, start, stop, step), src);
+	return end_scatter(op, &o, out, self, view_slice(o.t, dim, start, stop, step), src);
 }
 
 int op_diagonal_scatter(const struct tensor_op *op, tensor **out, tensor *self, tensor *src,
@@ -57,9 +57,9 @@ int op_diagonal_scatter(const struct tensor_op *op, tensor **out, tensor *self, 
 {
 	struct op_output o;
 
-	if (begin(op, &o, *out, self, src) < 0)
+	if (begin_scatter(op, &o, *out, self, src) < 0)
 		return error_code();
-	return end(op, &o, out, self, view_diagonal(o.t, offset, dim1, dim2), src);
+	return end_scatter(op, &o, out, self, view_diagonal(o.t, offset, dim1, dim2), src);
 }
 
 /* Copy self's storage up to the last element of self or of the part, so that self's strides and

@@ -6,25 +6,14 @@
 
 #include <math.h>
 
-/* A 0-d tensor is treated as a vector of one element. */
-static tensor *as_line(tensor *line, const tensor *t)
-{
-	*line = *t;
-	if (!t->ndim) {
-		line->ndim = 1;
-		line->sizes[0] = line->strides[0] = 1;
-	}
-	return line;
-}
-
-/* Begin both outputs in this shape; the caller has called check_apart(). */
+/* Begin both outputs in this shape; the caller has called reduce_check_apart(). */
 static int begin_pair(const struct tensor_op *op, struct op_output *v, struct op_output *i,
 		      tensor **values, tensor **indices, const tensor *self, const int64_t *sizes,
 		      int ndim)
 {
 	const tensor *inputs[] = { self };
 
-	if (check_apart(op, *values, *indices) < 0 ||
+	if (reduce_check_apart(op, *values, *indices) < 0 ||
 	    output_begin_apart(op, v, *values, self->dtype, sizes, ndim, inputs, 1) < 0)
 		return error_code();
 	if (output_begin_apart(op, i, *indices, TENSOR_I64, sizes, ndim, inputs, 1) < 0)
@@ -38,7 +27,7 @@ static int begin_sorted(const struct tensor_op *op, struct op_output *v, struct 
 {
 	const tensor *inputs[] = { self };
 
-	if (check_apart(op, *values, *indices) < 0 ||
+	if (reduce_check_apart(op, *values, *indices) < 0 ||
 	    output_begin_like(op, v, *values, self->dtype, self, inputs, 1) < 0)
 		return error_code();
 	if (output_begin_like(op, i, *indices, TENSOR_I64, self, inputs, 1) < 0)
@@ -53,7 +42,7 @@ static int end_pair(const struct tensor_op *op, struct op_output *v, struct op_o
 
 	err = output_end(op, i, indices, err);
 	err = output_end(op, v, values, err);
-	return drop_result(indices, given, err);
+	return reduce_drop_result(indices, given, err);
 }
 
 int op_sort(const struct tensor_op *op, tensor **values, tensor **indices, tensor *self,
@@ -66,8 +55,8 @@ int op_sort(const struct tensor_op *op, tensor **values, tensor **indices, tenso
 
 	if (!fn || d < 0 || begin_sorted(op, &v, &i, values, indices, self) < 0)
 		return error_code();
-	err = fn(as_line(&lines[0], v.t), as_line(&lines[1], i.t), as_line(&lines[2], self), d,
-		 descending);
+	err = fn(operand_as_vector(&lines[0], v.t), operand_as_vector(&lines[1], i.t),
+		 operand_as_vector(&lines[2], self), d, descending);
 	return end_pair(op, &v, &i, values, indices, err);
 }
 
@@ -124,8 +113,8 @@ int op_topk(const struct tensor_op *op, tensor **values, tensor **indices, tenso
 		sizes[d] = k;
 	if (begin_pair(op, &v, &i, values, indices, self, sizes, self->ndim) < 0)
 		return error_code();
-	err = fn(as_line(&lines[0], v.t), as_line(&lines[1], i.t), as_line(&lines[2], self), d, k,
-		 largest, sorted);
+	err = fn(operand_as_vector(&lines[0], v.t), operand_as_vector(&lines[1], i.t),
+		 operand_as_vector(&lines[2], self), d, k, largest, sorted);
 	return end_pair(op, &v, &i, values, indices, err);
 }
 
@@ -136,22 +125,22 @@ static int pick(const struct tensor_op *op, tensor **values, tensor **indices, t
 {
 	select_kernel fn = (select_kernel)op_kernel(op, op->kernels, self);
 	int d = wrap_dim(op->schema.name, dim, self->ndim), err;
-	tensor line, views[2];
+	tensor header, views[2], *line;
 	int64_t sizes[TENSOR_MAX_DIMS];
 	struct op_output v, i;
 	uint32_t dims;
 	int ndim;
 
-	if (!fn || d < 0 || dim_mask(op, self, dim, &dims) < 0)
+	if (!fn || d < 0 || reduce_dim_mask(op, self, dim, &dims) < 0)
 		return error_code();
 	if (self->ndim && !self->sizes[d])
-		return check_elements(op, self, dims);
-	ndim = reduced_sizes(self, dims, keepdim, sizes);
+		return reduce_check_elements(op, self, dims);
+	ndim = reduce_sizes(self, dims, keepdim, sizes);
 	if (begin_pair(op, &v, &i, values, indices, self, sizes, ndim) < 0)
 		return error_code();
-	as_line(&line, self);
-	err = fn(reduced_view(&views[0], v.t, &line, 1u << d),
-		 reduced_view(&views[1], i.t, &line, 1u << d), &line, d, k);
+	line = operand_as_vector(&header, self);
+	err = fn(reduce_view(&views[0], v.t, line, 1u << d),
+		 reduce_view(&views[1], i.t, line, 1u << d), line, d, k);
 	return end_pair(op, &v, &i, values, indices, err);
 }
 
@@ -199,7 +188,7 @@ static int median_all(const struct tensor_op *op, tensor **out, tensor *self, in
 	if (!self->numel) {
 		*out = tensor_new_like(self, NULL, 0);
 		if (*out && element_store((*out)->data, self->dtype, tensor_scalar_float(NAN)) < 0)
-			return drop_result(out, false, error_code());
+			return reduce_drop_result(out, false, error_code());
 		return *out ? 0 : error_code();
 	}
 	dense = operand_contiguous(self);

@@ -122,7 +122,7 @@ static tensor *first_rows(const struct unique *u)
 	return t;
 }
 
-static tensor *run_numbers(const struct unique *u, bool wanted)
+static tensor *run_indices(const struct unique *u, bool wanted)
 {
 	int64_t n = u->rows->sizes[0], *starts = u->starts->data;
 	const int64_t *order = u->order ? u->order->data : NULL;
@@ -148,14 +148,14 @@ static tensor *run_lengths(const struct unique *u, bool wanted)
 }
 
 /* Return the results: flat, or as slices along dim d of self. */
-static int give(struct unique *u, const tensor *self, int d, bool inverse_wanted,
-		bool counts_wanted, tensor **output, tensor **inverse, tensor **counts)
+static int return_results(struct unique *u, const tensor *self, int d, bool inverse_wanted,
+			  bool counts_wanted, tensor **output, tensor **inverse, tensor **counts)
 {
 	int64_t sizes[TENSOR_MAX_DIMS] = { u->runs };
 	tensor *moved;
 
 	*output = first_rows(u);
-	*inverse = run_numbers(u, inverse_wanted);
+	*inverse = run_indices(u, inverse_wanted);
 	*counts = run_lengths(u, counts_wanted);
 	if (d < 0) {
 		*output = reshaped(*output, sizes, 1);
@@ -211,8 +211,8 @@ static int unique(const struct tensor_op *op, tensor **output, tensor **inverse,
 
 	/* With a dimension both are always returned, as in PyTorch. */
 	if (!err)
-		err = give(&u, self, d, return_inverse || d >= 0, return_counts || d >= 0, output,
-			   inverse, counts);
+		err = return_results(&u, self, d, return_inverse || d >= 0, return_counts || d >= 0,
+				     output, inverse, counts);
 	release(&u);
 	return err;
 }
@@ -242,7 +242,8 @@ int op_unique_all(const struct tensor_op *op, tensor **values, tensor **indices,
 
 	*indices = err ? NULL : run_starts(&u);
 	if (!err)
-		err = *indices ? give(&u, self, -1, true, true, values, inverse_indices, counts) :
+		err = *indices ? return_results(&u, self, -1, true, true, values, inverse_indices,
+						counts) :
 				 error_code();
 	if (err) {
 		tensor_put(*indices);

@@ -331,7 +331,7 @@ tensor *kernel_sparse_csr_tensor(tensor *crow_indices, tensor *col_indices, tens
 static tensor *give_part(const char *op, const tensor *self, tensor *t)
 {
 	return t ? tensor_new_detached(t) :
-		   tensor_fail_null(EINVAL, "%s: a tensor of layout %s has none", op,
+		   tensor_fail_null(EINVAL, "%s: not available for layout %s", op,
 				    tensor_layout_name(self->layout));
 }
 

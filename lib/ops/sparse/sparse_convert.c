@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /* Conversions of sparse tensors: from and to strided, between COO and CSR, coalescing. */
 #include "ops/sparse/sparse.h"
+#include "ops/memory_format.h"
 
 #include "family/copy.h"
 #include "family/factory.h"
@@ -173,7 +174,7 @@ tensor *kernel_sparse_to_sparse(tensor *self, enum tensor_layout layout)
 	if (layout == TENSOR_SPARSE_CSR)
 		return kernel_sparse_to_csr(self);
 	if (layout > TENSOR_SPARSE_CSR || layout == TENSOR_STRIDED)
-		return tensor_fail_null(EINVAL, "to_sparse: %s is no sparse layout",
+		return tensor_fail_null(EINVAL, "to_sparse: %s is not a sparse layout",
 					tensor_layout_name(layout));
 	if (is_coo(self))
 		return sparse_with_values(self, sparse_of(self)->values);
@@ -228,7 +229,7 @@ tensor *kernel_dense_to_sparse(tensor *self, enum tensor_layout layout)
 	if (layout == TENSOR_SPARSE_CSR)
 		return kernel_dense_to_csr(self);
 	if (layout > TENSOR_SPARSE_CSR || layout == TENSOR_STRIDED)
-		return tensor_fail_null(EINVAL, "to_sparse: %s is no sparse layout",
+		return tensor_fail_null(EINVAL, "to_sparse: %s is not a sparse layout",
 					tensor_layout_name(layout));
 	return from_dense(self, self->ndim);
 }
@@ -383,10 +384,8 @@ tensor *kernel_sparse_to_copy(tensor *self, tensor_options options)
 int op_sparse_clone(const struct tensor_op *op, tensor **out, tensor *self,
 		    enum tensor_memory_format memory_format)
 {
-	if (memory_format > TENSOR_PRESERVE_FORMAT)
-		return tensor_fail(
-			EOPNOTSUPP,
-			"clone: only strided tensors of plain numbers have a memory format");
+	if (memory_check_clone(memory_format) < 0)
+		return error_code();
 	*out = copy_as(self, (tensor_options){ 0 });
 	return *out ? 0 : error_code();
 }

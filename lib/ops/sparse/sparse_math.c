@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* Elementwise operators, sums and transposition of sparse tensors: strided operators on the values,
+/* Elementwise operators, and sums of sparse tensors: strided operators on the values,
  * and index arithmetic. */
 #include "ops/sparse/sparse.h"
 
@@ -26,7 +26,7 @@ static bool same_pattern(const tensor *a, const tensor *b)
 }
 
 /* Return a new result, or make self the result in place. Consumes t. */
-static int deliver(const struct tensor_op *op, tensor **out, tensor *t)
+static int return_result(const struct tensor_op *op, tensor **out, tensor *t)
 {
 	char text[SHAPE_TEXT];
 	int err = 0;
@@ -38,7 +38,8 @@ static int deliver(const struct tensor_op *op, tensor **out, tensor *t)
 		return 0;
 	}
 	if (op->variant == VARIANT_OUT)
-		err = tensor_fail(EOPNOTSUPP, "%s: no out form for sparse tensors",
+		err = tensor_fail(EOPNOTSUPP,
+				  "%s: the out form is not supported for sparse tensors",
 				  op->schema.name);
 	else if (t->layout != (*out)->layout)
 		err = tensor_fail(EINVAL, "%s: the result has layout %s, self has %s",
@@ -76,7 +77,8 @@ static tensor *apply(const struct tensor_op *op, const tensor *self, tensor *val
 	tensor *result, *t;
 
 	if (!f)
-		return tensor_fail_null(EOPNOTSUPP, "%s: no form for sparse tensors",
+		return tensor_fail_null(EOPNOTSUPP,
+					"%s: this form is not supported for sparse tensors",
 					op->schema.name);
 	result = ((unary)f->call[TENSOR_KEY_CPU])(values);
 	t = result ? sparse_with_values(self, result) : NULL;
@@ -87,7 +89,7 @@ static tensor *apply(const struct tensor_op *op, const tensor *self, tensor *val
 /* f(a + b) = f(a) + f(b): duplicate indices need not be coalesced. */
 int op_sparse_linear(const struct tensor_op *op, tensor **out, tensor *self)
 {
-	return deliver(op, out, apply(op, self, sparse_of(self)->values));
+	return return_result(op, out, apply(op, self, sparse_of(self)->values));
 }
 
 /* Requires f(0) = 0. */
@@ -97,7 +99,7 @@ int op_sparse_unary(const struct tensor_op *op, tensor **out, tensor *self)
 
 	t = full ? apply(op, full, sparse_of(full)->values) : NULL;
 	tensor_put(full);
-	return deliver(op, out, t);
+	return return_result(op, out, t);
 }
 
 int op_sparse_scalar(const struct tensor_op *op, tensor **out, tensor *self, tensor_scalar other)
@@ -108,7 +110,7 @@ int op_sparse_scalar(const struct tensor_op *op, tensor **out, tensor *self, ten
 
 	t = values ? sparse_with_values(self, values) : NULL;
 	tensor_put(values);
-	return deliver(op, out, t);
+	return return_result(op, out, t);
 }
 
 /* ---- addition ---- */
@@ -218,7 +220,7 @@ int op_sparse_add(const struct tensor_op *op, tensor **out, tensor *self, tensor
 				   "%s: sparse operands must have one shape, layout and number "
 				   "of sparse dimensions, got %s and %s",
 				   op->schema.name, SHAPE_STR(self), SHAPE_STR(other));
-	return deliver(op, out, add_sparse(self, other, alpha));
+	return return_result(op, out, add_sparse(self, other, alpha));
 }
 
 int op_sparse_sub(const struct tensor_op *op, tensor **out, tensor *self, tensor *other,
@@ -237,13 +239,13 @@ int op_sparse_sub(const struct tensor_op *op, tensor **out, tensor *self, tensor
 
 /* ---- multiplication ---- */
 
-static bool is_number(const tensor *t)
+static bool is_scalar(const tensor *t)
 {
 	return !t->ext && t->numel == 1 && !t->ndim;
 }
 
 /* Multiply by a 0-d tensor, with the promotion rules of scalars. */
-static tensor *by_number(const struct tensor_op *op, tensor *self, tensor *number)
+static tensor *scale_by(const struct tensor_op *op, tensor *self, tensor *number)
 {
 	bool product = op->name[0] == 'm';
 	tensor *values = product ? call_mul_Tensor(sparse_of(self)->values, number) :
@@ -333,20 +335,20 @@ static tensor *multiply(tensor *self, tensor *other)
 
 int op_sparse_mul(const struct tensor_op *op, tensor **out, tensor *self, tensor *other)
 {
-	if (is_number(other))
-		return deliver(op, out, by_number(op, self, other));
-	if (is_number(self))
-		return deliver(op, out, by_number(op, other, self));
-	return deliver(op, out, multiply(self, other));
+	if (is_scalar(other))
+		return return_result(op, out, scale_by(op, self, other));
+	if (is_scalar(self))
+		return return_result(op, out, scale_by(op, other, self));
+	return return_result(op, out, multiply(self, other));
 }
 
 int op_sparse_div(const struct tensor_op *op, tensor **out, tensor *self, tensor *other)
 {
-	if (!is_sparse(self) || !is_number(other))
+	if (!is_sparse(self) || !is_scalar(other))
 		return tensor_fail(EOPNOTSUPP,
 				   "%s: a sparse tensor can be divided by a number, got %s",
 				   op->schema.name, SHAPE_STR(other));
-	return deliver(op, out, by_number(op, self, other));
+	return return_result(op, out, scale_by(op, self, other));
 }
 
 /* ---- sums ---- */
@@ -430,90 +432,5 @@ int op_sparse_sum_dim(const struct tensor_op *op, tensor **out, tensor *self, te
 		*out = full;
 		return full ? 0 : error_code();
 	}
-	return deliver(op, out, full);
-}
-
-/* ---- transposition ---- */
-
-static tensor *permuted(tensor *self, const int *from)
-{
-	const struct sparse *s = sparse_of(self);
-	int64_t sizes[TENSOR_MAX_DIMS], dense[TENSOR_MAX_DIMS + 1] = { 0 };
-	tensor *indices, *values, *t;
-
-	for (int d = 0; d < self->ndim; d++) {
-		if ((d < s->sparse_dim) != (from[d] < s->sparse_dim))
-			return tensor_fail_null(EINVAL,
-						"transpose: sparse and dense dimensions of a "
-						"sparse tensor do not change places");
-		sizes[d] = self->sizes[from[d]];
-		if (d >= s->sparse_dim)
-			dense[d - s->sparse_dim + 1] = from[d] - s->sparse_dim + 1;
-	}
-	indices = sparse_new_indices(s->sparse_dim, s->nnz);
-	values = call_permute(s->values, (tensor_ints){ dense, s->values->ndim });
-	for (int d = 0; indices && d < s->sparse_dim; d++)
-		memcpy(i64_data(indices) + d * s->nnz, i64_data(s->indices) + from[d] * s->nnz,
-		       s->nnz * sizeof(int64_t));
-	t = sparse_new_coo((tensor_ints){ sizes, self->ndim }, indices, values, false);
-	tensor_put(indices);
-	tensor_put(values);
-	return t;
-}
-
-/* A CSR operand gives a CSR result. */
-static tensor *permuted_any(tensor *self, const int *from)
-{
-	tensor *coo, *turned, *t;
-
-	if (is_coo(self))
-		return permuted(self, from);
-	coo = sparse_coalesced(self);
-	turned = coo ? permuted(coo, from) : NULL;
-	t = turned ? sparse_to_csr(turned) : NULL;
-	tensor_put(coo);
-	tensor_put(turned);
-	return t;
-}
-
-tensor *kernel_sparse_transpose(tensor *self, int64_t dim0, int64_t dim1)
-{
-	int a = wrap_dim("transpose", dim0, self->ndim), b, from[TENSOR_MAX_DIMS];
-
-	if (a < 0)
-		return NULL;
-	b = wrap_dim("transpose", dim1, self->ndim);
-	if (b < 0)
-		return NULL;
-	for (int d = 0; d < self->ndim; d++)
-		from[d] = d == a ? b : d == b ? a : d;
-	return permuted_any(self, from);
-}
-
-tensor *kernel_sparse_t(tensor *self)
-{
-	if (self->ndim > 2)
-		return tensor_fail_null(EINVAL, "t: at most 2 dimensions, got shape %s",
-					SHAPE_STR(self));
-	return kernel_sparse_transpose(self, 0, self->ndim < 2 ? 0 : 1);
-}
-
-tensor *kernel_sparse_permute(tensor *self, tensor_ints dims)
-{
-	int from[TENSOR_MAX_DIMS];
-	uint32_t seen = 0;
-
-	if (dims.len != self->ndim)
-		return tensor_fail_null(EINVAL, "permute: %d dimensions are needed, got %lld",
-					self->ndim, (long long)dims.len);
-	for (int i = 0; i < self->ndim; i++) {
-		from[i] = wrap_dim("permute", dims.data[i], self->ndim);
-		if (from[i] < 0)
-			return NULL;
-		if (seen & 1u << from[i])
-			return tensor_fail_null(EINVAL, "permute: dimension %d occurs twice",
-						from[i]);
-		seen |= 1u << from[i];
-	}
-	return permuted_any(self, from);
+	return return_result(op, out, full);
 }

@@ -80,8 +80,8 @@ static tensor *new_result(tensor *self, double beta, int64_t rows, int64_t colum
 }
 
 /* Convert the result and set *out; consumes t. */
-static int deliver(const struct tensor_op *op, tensor **out, tensor *t, bool transposed,
-		   enum tensor_dtype dtype)
+static int return_result(const struct tensor_op *op, tensor **out, tensor *t, bool transposed,
+			 enum tensor_dtype dtype)
 {
 	tensor *seen = transposed ? call_transpose_int(t, 0, 1) : tensor_get(t), *result = NULL;
 	const tensor *inputs[] = { seen };
@@ -128,7 +128,7 @@ static int multiply(const struct tensor_op *op, tensor **out, tensor *self, tens
 		tensor_put(t);
 		return err;
 	}
-	return deliver(op, out, t, right, mat1->dtype);
+	return return_result(op, out, t, right, mat1->dtype);
 }
 
 int op_sparse_mm(const struct tensor_op *op, tensor **out, tensor *self, tensor *mat2)
@@ -153,7 +153,7 @@ int op_sparse_addmm(const struct tensor_op *op, tensor **out, tensor *self, tens
 	if (self->dtype != mat1->dtype)
 		return tensor_fail(EINVAL, "%s: self must have dtype %s, got %s", op->schema.name,
 				   tensor_dtype_name(mat1->dtype), tensor_dtype_name(self->dtype));
-	if (!broadcasts_to(self, (int64_t[]){ mat1->sizes[0], mat2->sizes[1] }, 2))
+	if (!iter_broadcasts_to(self, (int64_t[]){ mat1->sizes[0], mat2->sizes[1] }, 2))
 		return tensor_fail(EINVAL, "%s: self %s does not broadcast to [%lld, %lld]",
 				   op->schema.name, SHAPE_STR(self), (long long)mat1->sizes[0],
 				   (long long)mat2->sizes[1]);

@@ -34,8 +34,7 @@ import os
 import re
 import sys
 
-import yaml
-
+import schema
 from api import symbols
 
 NOTE = '/* Generated from lib/schema/derivatives/. */\n'
@@ -57,8 +56,8 @@ CALLS = ('composite', 'each', 'alias')  # differentiated through what they call
 LISTS = ('Tensor[]', 'Tensor?[]')
 
 
-def fail(text):
-    sys.exit(f'lib/schema/derivatives: {text}')
+def fail(entry, text):
+    sys.exit(f'{entry["place"]}: {text}')
 
 
 def camel(text):
@@ -98,8 +97,7 @@ class Formula:
 
 class Derivative:
     def __init__(self, entry, forms):
-        self.name = entry['name']
-        self.forms = forms
+        self.entry, self.name, self.forms = entry, entry['name'], forms
         op = self.op = forms[0]
         base, _, overload = self.name.partition('.')
         plain = overload in ('', 'Tensor', 'self', 'int')
@@ -114,26 +112,26 @@ class Derivative:
             self.names[r] = 'tensor'
         self.outputs = entry.get('outputs', self.returns[:1])
         if self.outputs[0] != self.returns[0]:
-            fail(f'{self.name}: the first result must be differentiable')
-        formulas = {k: v for k, v in entry.items() if k not in ('name', 'outputs')}
+            fail(entry, f'{self.name}: the first result must be differentiable')
+        formulas = {k: v for k, v in entry.items() if k not in ('name', 'outputs', 'place')}
         order = [a for a in self.args if a.name in formulas]
         for k in formulas:
             if k not in [a.name for a in order]:
-                fail(f'{self.name} has no argument {k}')
+                fail(entry, f'{self.name} has no argument {k}')
         if any(a.type == 'Tensor[]' for a in order[:-1]):
-            fail(f'{self.name}: a list of tensors must be the last differentiable argument')
+            fail(entry, f'{self.name}: a list of tensors must be the last differentiable argument')
         self.formulas = [Formula(self, i, a, formulas[a.name]) for i, a in enumerate(order)]
         self.edge = {f.arg.name: f.index for f in self.formulas}
         read = {n for f in self.formulas for n in f.saved}
         self.saved = [n for n in self.names if n in read]
         lists = {n for f in self.formulas for n in f.lists}
         if len(lists) > 1:
-            fail(f'{self.name}: formulas read more than one list of tensors')
+            fail(entry, f'{self.name}: formulas read more than one list of tensors')
         self.saved_list = lists.pop() if lists else None
         self.values = [a for a in self.args if any(a.name in f.values for f in self.formulas)]
         for a in self.values:
             if a.type.startswith('float[]') or a.type == 'Generator?':
-                fail(f'{self.name}: a node cannot keep {a.name}')
+                fail(entry, f'{self.name}: a node cannot keep {a.name}')
         self.queries = []
         for f in self.formulas:
             self.queries += [q for q in f.queries if q not in self.queries]
@@ -364,7 +362,7 @@ class Derivative:
     def record_inplace(self, form):
         """Inputs are saved before they are overwritten."""
         if self.formulas[0].arg.name != 'self':
-            fail(f'{self.name}: an in-place form needs a formula for self')
+            fail(self.entry, f'{self.name}: an in-place form needs a formula for self')
         names = ', '.join(n for _, n, _ in form.c_args())
         out = [f'static {form.ctype}record_{form.id}({form.params()})\n{{\n',
                '\tstruct tensor_thread *th = thread();\n\tuint32_t exclude = th->exclude;\n',
@@ -402,32 +400,39 @@ def record_out(form, inputs):
            f'\t{result}{" " if form.multi else ""}done;\n\n']
     for a in form.args:
         if a.is_tensor and (inputs or a in form.outs):
-            out.append(f'\tif (refuse_out(th, "{form.name}", "{a.name}", {a.name}) < 0)\n'
+            out.append(f'\tif (formula_check_out(th, "{form.name}", "{a.name}", {a.name}) < 0)\n'
                        f'\t\treturn {failed};\n')
         elif a.type in LISTS and inputs:
             out.append(f'\tfor (int64_t i = 0; i < {a.name}.len; i++)\n'
-                       f'\t\tif (refuse_out(th, "{form.name}", "{a.name}", {a.name}.data[i]) < 0)\n'
+                       f'\t\tif (formula_check_out(th, "{form.name}", "{a.name}", {a.name}.data[i]) < 0)\n'
                        f'\t\t\treturn {failed};\n')
     out.append(f'\tth->exclude = exclude | AUTOGRAD_BIT;\n\tdone = call_{form.id}({names});\n'
                '\tth->exclude = exclude;\n\treturn done;\n}\n\n')
     return ''.join(out)
 
 
-def check_complete(heads, entries, plain):
-    known = {d['name'] for d in entries} | set(plain)
+def check_complete(heads, entries):
+    """Every operator is differentiable, composite or listed as nondifferentiable."""
+    known = {}
+    for entry in entries:
+        for name in [entry['name']] if 'name' in entry else entry['nondifferentiable']:
+            if name not in heads:
+                fail(entry, f'{name}: there is no such operator')
+            if name in known:
+                fail(entry, f'{name} was declared at {known[name]["place"]}')
+            if heads[name][0].kind in CALLS:
+                fail(entry, f'{name} is composite: it is differentiated through the operators that it calls')
+            known[name] = entry
     for head, forms in heads.items():
         if head not in known and forms[0].kind not in CALLS:
-            fail(f'{head} of lib/schema/ops has neither a derivative nor a place among the nondifferentiable')
-        if head in known and forms[0].kind in CALLS:
-            fail(f'{head} is composite: it is differentiated through what it calls')
-    for name in sorted(known - set(heads)):
-        fail(f'{name}: there is no such operator')
+            fail(forms[0].entry, f'{head} has no derivative in lib/schema/derivatives and is not listed as nondifferentiable')
 
 
-def nodes(entries, plain, heads):
+def nodes(entries, heads):
     """The C file of one family, without its includes."""
     out, rows, taken = [], [], set()
-    for entry in entries:
+    plain = [(e, name) for e in entries for name in e.get('nondifferentiable', [])]
+    for entry in [e for e in entries if 'name' in e]:
         forms = heads[entry['name']]
         d = Derivative(entry, forms)
         if d.node in taken:  # bernoulli and bernoulli.Tensor
@@ -442,13 +447,13 @@ def nodes(entries, plain, heads):
             else:
                 out.append(record_out(form, True))
             rows.append(form.id)
-    for name in plain:
+    for entry, name in plain:
         for form in heads[name]:
             if form.variant == 'out':
                 out.append(record_out(form, False))
                 rows.append(form.id)
             elif form.variant == 'inplace':
-                fail(f'{form.name} changes a tensor in place: give it a formula')
+                fail(entry, f'{form.name} changes a tensor in place: give it a formula')
     out.append('INIT(INIT_AUTOGRAD) static void fill_autograd(void)\n{\n')
     out += [f'\tdispatch_fill(&entry_{r}, AUTOGRAD_BIT, (tensor_kernel)record_{r});\n' for r in rows]
     out.append('}\n')
@@ -464,17 +469,15 @@ def with_includes(text, homes):
 
 def generate(ops, paths):
     """(file name, text) of every family."""
-    families, heads = {}, {}
-    for path in sorted(paths):
-        with open(path) as f:
-            document = yaml.safe_load(f)
-        families[os.path.splitext(os.path.basename(path))[0]] = (
-            [e for e in document if 'name' in e],
-            [n for e in document for n in e.get('nondifferentiable', [])])
+    heads = {}
+    families = {os.path.splitext(os.path.basename(path))[0]: schema.read(path) for path in sorted(paths)}
     for op in ops:
         heads.setdefault(op.entry['func'].split('(')[0], []).append(op)
-    check_complete(heads, [e for entries, _ in families.values() for e in entries],
-                   [n for _, plain in families.values() for n in plain])
+    for entries in families.values():
+        for entry in entries:
+            if ('name' in entry) == ('nondifferentiable' in entry):
+                fail(entry, 'an entry has the field name or the field nondifferentiable')
+    check_complete(heads, [entry for entries in families.values() for entry in entries])
     homes = {name: op.family for op in ops for name in symbols(op)}
-    return [(f'autograd_{family}.c', with_includes(nodes(entries, plain, heads), homes))
-            for family, (entries, plain) in families.items()]
+    return [(f'autograd_{family}.c', with_includes(nodes(entries, heads), homes))
+            for family, entries in families.items()]

@@ -18,6 +18,7 @@ import api
 import derivatives
 import examples
 import schema
+import sources
 import tables
 
 
@@ -37,6 +38,9 @@ def write(path, text):
 def main():
     ops_dir, derivatives_dir, out = sys.argv[1:4]
     ops = schema.load(glob.glob(f'{ops_dir}/*/*.yaml'))
+    missing = sources.check(ops)
+    if missing:
+        sys.exit('\n'.join(missing))
     write(f'{out}/include/tensor/ops.h', api.public_header(ops))
     write(f'{out}/examples.c', examples.source(ops, examples.folder()))
     write(f'{out}/ops_registry.c', tables.registry(ops))

@@ -100,6 +100,8 @@ RESULTS = {
 
 OPTIONS = ['dtype', 'layout', 'device', 'shareable']  # gathered into one tensor_options,
 GATHERED = OPTIONS + ['memory_format']  # with this one where there is one
+# Fields of an entry; reference.FIELDS has those of the documentation.
+ENTRY_FIELDS = {'func', 'variants', 'tags', 'dtype', 'kernel', 'c', 'dispatch', 'also', 'out', 'for', 'reads', 'inplace'}
 KINDS = ['op', 'view', 'composite', 'factory', 'each', 'alias', 'explicit']
 
 # Keys as tensor_key_name() has them -> enum tensor_key
@@ -312,8 +314,17 @@ class Op:
         return [a for a in self.args if a.is_tensor]
 
 
+def check_fields(entry):
+    unknown = sorted(set(entry) - ENTRY_FIELDS - set(KINDS) - set(reference.FIELDS) - {'place'})
+    if unknown:
+        raise SchemaError(f'unknown field {", ".join(unknown)}')
+    if 'func' not in entry:
+        raise SchemaError('an entry needs the field func')
+
+
 def parse(entry):
     """All Ops of one entry."""
+    check_fields(entry)
     m = re.fullmatch(r'(\w+)(?:\.(\w+))?\((.*)\)\s*->\s*(.+)', entry['func'].strip())
     if not m:
         raise SchemaError(f'cannot read "{entry["func"]}"')
@@ -393,7 +404,7 @@ def find_each(ops):
         if target and op.variant == 'inplace' and not op.own:
             target = next((o for o in ops if o.entry is target.entry and o.variant == 'inplace'), None)
         if not target:
-            raise SchemaError(f'{op.name}: there is no operator {name}, or no in-place form')
+            raise SchemaError(f'{op.entry["place"]}: {op.name}: there is no operator {name}, or no in-place form')
         names = [n for _, n, _ in op.c_args()]
         names += [a.default_c() for _, _, a in target.c_args()[len(names):]]
         op.calls = (target, text.rstrip(')') if text else ', '.join(names))
@@ -413,9 +424,15 @@ class Loader(yaml.SafeLoader):
 def read(path):
     """The entries of a file; entry['place'] is file:line."""
     with open(path) as f:
-        loader = Loader(f)
-        root = loader.get_single_node()
-        entries = loader.construct_document(root)
+        try:
+            loader = Loader(f)
+            root = loader.get_single_node()
+            entries = loader.construct_document(root)
+        except yaml.YAMLError as e:
+            mark = getattr(e, 'problem_mark', None)
+            sys.exit(f'{path}:{mark.line + 1 if mark else 1}: {getattr(e, "problem", e)}')
+    if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
+        sys.exit(f'{path}:1: a list of entries is needed, each with named fields')
     for entry, node in zip(entries, root.value):
         entry['place'] = f'{path}:{node.start_mark.line + 1}'
     return entries

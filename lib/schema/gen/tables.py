@@ -80,8 +80,8 @@ def with_snapshots(op, fn):
     out = [f'static {op.ctype}snapshot_{fn}({op.params()})\n{{\n']
     out += [f'\ttensor *own_{n};\n' for n in twice]
     out.append(f'\t{op.ctype}result;\n\n\tif (likely(!({changing})))\n\t\treturn {fn}({", ".join(names)});\n')
-    out += [f'\town_{n} = {n} ? snapshot({n}) : NULL;\n' if n in optional else
-            f'\town_{n} = snapshot({n});\n' for n in twice]
+    out += [f'\town_{n} = {n} ? operand_snapshot({n}) : NULL;\n' if n in optional else
+            f'\town_{n} = operand_snapshot({n});\n' for n in twice]
     out.append(f'\tresult = {complete} ? {call} : {fail(op)};\n')
     out += [f'\ttensor_put(own_{n});\n' for n in twice]
     out.append('\treturn result;\n}\n\n')
@@ -104,7 +104,7 @@ def each(op):
     lengths = ', '.join(f'{n}.len' for n in lists)
     out = [f'static int each_{op.id}({op.params()})\n{{\n',
            f'\tif (each_begin("{op.name}", TENSOR_INTS({lengths})) < 0)\n\t\treturn {fail(op)};\n']
-    out += [f'\tif (each_number("{op.name}", {a.name}) < 0)\n\t\treturn {fail(op)};\n'
+    out += [f'\tif (each_scalar("{op.name}", {a.name}) < 0)\n\t\treturn {fail(op)};\n'
             for a in op.args if a.type == 'Tensor']
     if op.list_result:
         out.append(f'\tif (results_fit("{op.name}", {first}.len, room) < 0)\n\t\treturn {fail(op)};\n')
@@ -177,17 +177,19 @@ def unboxer(op):
         fields = [a.name for a in op.args if a.name in GATHERED]
         out.append('\ttensor_options options = {' + ', '.join(f'.{n} = {n}' for n in fields) + '};\n')
     names = [n for _, n, _ in op.c_args()]
+    out.append('\ttensor_kernel fn;\n')
+    function = f'\tfn = unbox_function(u, {key_union(op)});\n'
     if op.list_result:
-        call = f'call_{op.id}({", ".join(names + ["results", "u->nrets"])})'
-        out.append('\ttensor **results = unbox_room(u);\n\n\tif (u->err)\n\t\treturn u->err;\n'
-                   f'\treturn box_list(u, results, {call});\n}}\n\n')
+        call = f'((fn_{op.id})fn)({", ".join(names + ["results", "u->nrets"])})'
+        out.append('\ttensor **results = unbox_room(u);\n\n\tif (u->err)\n\t\treturn u->err;\n' + function +
+                   f'\treturn box_list(u, results, fn ? {call} : u->err);\n}}\n\n')
         return ''.join(out)
     rets = [n for _, n in op.c_results()]
     for r in rets:
         out.append(f'\t{RESULTS[op.plain_result][0]}{r} = {{0}};\n' if op.plain_result else
                    f'\ttensor *{r} = NULL;\n')
-    out.append('\n\tif (u->err)\n\t\treturn u->err;\n')
-    call = f'call_{op.id}({", ".join(names + ["&" + r for r in rets])})'
+    out.append('\n\tif (u->err)\n\t\treturn u->err;\n' + function + '\tif (!fn)\n\t\treturn u->err;\n')
+    call = f'((fn_{op.id})fn)({", ".join(names + ["&" + r for r in rets])})'
     if op.plain_result:
         kind, field = RESULTS[op.plain_result][1:]
         out.append(f'\tif ({call} < 0)\n\t\treturn -thread()->error.code;\n'

@@ -173,7 +173,7 @@ TEST_F(vgem, revoke_keeps_pages_that_a_device_uses)
 	EXPECT_EQ(-EIDRM, map_errno(self->fd, PAGE, PROT_READ, MAP_SHARED, 0));
 	EXPECT_EQ(0, vgem_close(self->vgem, self->gem));
 	EXPECT_EQ(self->used, dev_used(self->dev));
-	EXPECT_TRUE(memory_comes_back(before, 2048));
+	EXPECT_TRUE(memory_is_freed(before, 2048));
 }
 
 /* Imports a dma-buf into vgem, and tries to map it through a dma-buf that vgem exports of it. */

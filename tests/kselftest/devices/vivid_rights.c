@@ -54,7 +54,7 @@ TEST_F(vivid, sealed_dma_buf_is_refused_for_a_camera)
 
 /*
  * Tries a new dma-buf, and one made before the seal with the right to write. The stream is not
- * started: vivid has no device that reads the memory, its thread would ask for a kernel mapping,
+ * started: vivid has no device that reads the memory, its thread would request a kernel mapping,
  * which these dma-bufs refuse, and vivid does not check whether it got one.
  */
 TEST_F(vivid, sealed_dma_buf_is_accepted_for_a_screen)

@@ -11,28 +11,28 @@
 
 TEST_F(event, no_event_without_a_change)
 {
-	EXPECT_EQ(0, one(self->dev, self->buf.handle));
-	EXPECT_EQ(0, one(self->other, self->import.handle));
+	EXPECT_EQ(0, one_event(self->dev, self->buf.handle));
+	EXPECT_EQ(0, one_event(self->other, self->import.handle));
 	EXPECT_EQ(0, ready(self->dev, POLLIN));
 }
 
 TEST_F(event, seal_is_reported_to_other_clients)
 {
 	ASSERT_EQ(TENSOR_SEAL_META, buf_seal(self->dev, self->buf.handle, TENSOR_SEAL_META));
-	EXPECT_EQ(0, one(self->dev, self->buf.handle));
+	EXPECT_EQ(0, one_event(self->dev, self->buf.handle));
 	EXPECT_EQ(POLLIN, ready(self->other, POLLIN));
-	EXPECT_EQ(TENSOR_EVENT_SEAL, one(self->other, self->import.handle));
+	EXPECT_EQ(TENSOR_EVENT_SEAL, one_event(self->other, self->import.handle));
 	EXPECT_EQ(0, ready(self->other, POLLIN));
-	EXPECT_EQ(0, one(self->other, self->import.handle));
+	EXPECT_EQ(0, one_event(self->other, self->import.handle));
 	/* a seal that is already set causes no event */
 	ASSERT_EQ(TENSOR_SEAL_META, buf_seal(self->dev, self->buf.handle, TENSOR_SEAL_META));
-	EXPECT_EQ(0, one(self->other, self->import.handle));
+	EXPECT_EQ(0, one_event(self->other, self->import.handle));
 	/* nor does a refused call */
 	ASSERT_EQ(TENSOR_SEAL_META | TENSOR_SEAL_SEAL,
 		  buf_seal(self->dev, self->buf.handle, TENSOR_SEAL_SEAL));
-	EXPECT_EQ(TENSOR_EVENT_SEAL, one(self->other, self->import.handle));
+	EXPECT_EQ(TENSOR_EVENT_SEAL, one_event(self->other, self->import.handle));
 	ASSERT_EQ(-EPERM, buf_seal(self->dev, self->buf.handle, TENSOR_SEAL_WRITE));
-	EXPECT_EQ(0, one(self->other, self->import.handle));
+	EXPECT_EQ(0, one_event(self->other, self->import.handle));
 }
 
 /* Microseconds of a SEAL while another client is in an epoll set @watched times. */
@@ -76,17 +76,17 @@ TEST_F(event, number_of_waiters_does_not_delay_seal)
 TEST_F(event, change_through_a_buffer_fd_is_reported_to_all)
 {
 	ASSERT_EQ(TENSOR_SEAL_META, buf_seal(self->fd, 0, TENSOR_SEAL_META));
-	EXPECT_EQ(TENSOR_EVENT_SEAL, one(self->dev, self->buf.handle));
-	EXPECT_EQ(TENSOR_EVENT_SEAL, one(self->other, self->import.handle));
+	EXPECT_EQ(TENSOR_EVENT_SEAL, one_event(self->dev, self->buf.handle));
+	EXPECT_EQ(TENSOR_EVENT_SEAL, one_event(self->other, self->import.handle));
 }
 
 TEST_F(event, revoke_is_reported_to_other_clients)
 {
 	ASSERT_EQ(0, buf_revoke(self->other, self->import.handle));
-	EXPECT_EQ(TENSOR_EVENT_REVOKE, one(self->dev, self->buf.handle));
-	EXPECT_EQ(0, one(self->other, self->import.handle));
+	EXPECT_EQ(TENSOR_EVENT_REVOKE, one_event(self->dev, self->buf.handle));
+	EXPECT_EQ(0, one_event(self->other, self->import.handle));
 	ASSERT_EQ(0, buf_revoke(self->other, self->import.handle));
-	EXPECT_EQ(0, one(self->dev, self->buf.handle));
+	EXPECT_EQ(0, one_event(self->dev, self->buf.handle));
 }
 
 TEST_F(event, end_of_each_kind_of_holder_is_reported)
@@ -97,29 +97,29 @@ TEST_F(event, end_of_each_kind_of_holder_is_reported)
 
 	close(self->fd);
 	self->fd = -1;
-	EXPECT_EQ(TENSOR_EVENT_GONE, one(self->dev, self->buf.handle));
-	EXPECT_EQ(TENSOR_EVENT_GONE, one(self->other, self->import.handle));
+	EXPECT_EQ(TENSOR_EVENT_GONE, one_event(self->dev, self->buf.handle));
+	EXPECT_EQ(TENSOR_EVENT_GONE, one_event(self->other, self->import.handle));
 	/* a mapping through the device has an open file of its own */
 	at = map_shared(self->other, PAGE, PROT_READ, self->import.mmap_offset);
 	ASSERT_NE(MAP_FAILED, at);
-	EXPECT_EQ(0, one(self->dev, self->buf.handle));
+	EXPECT_EQ(0, one_event(self->dev, self->buf.handle));
 	munmap(at, PAGE);
-	EXPECT_EQ(TENSOR_EVENT_GONE, one(self->dev, self->buf.handle));
+	EXPECT_EQ(TENSOR_EVENT_GONE, one_event(self->dev, self->buf.handle));
 	/* the client's own action causes no event for itself */
-	EXPECT_EQ(0, one(self->other, self->import.handle));
+	EXPECT_EQ(0, one_event(self->other, self->import.handle));
 	self->fd = buf_export(self->dev, self->buf.handle, 0);
 	fd = buf_export_ro(self->dev, self->buf.handle);
 	ASSERT_EQ(0, buf_import(self->dev, fd, &second));
 	EXPECT_NE(self->buf.handle, second.handle);
 	close(fd);
-	EXPECT_EQ(TENSOR_EVENT_GONE, told(self->dev));
-	EXPECT_EQ(TENSOR_EVENT_GONE, one(self->other, self->import.handle));
+	EXPECT_EQ(TENSOR_EVENT_GONE, any_event(self->dev));
+	EXPECT_EQ(TENSOR_EVENT_GONE, one_event(self->other, self->import.handle));
 	/* a second handle of the same client: no event for itself */
 	EXPECT_EQ(0, dev_close(self->dev, second.handle));
-	EXPECT_EQ(0, one(self->dev, self->buf.handle));
-	EXPECT_EQ(TENSOR_EVENT_GONE, one(self->other, self->import.handle));
+	EXPECT_EQ(0, one_event(self->dev, self->buf.handle));
+	EXPECT_EQ(TENSOR_EVENT_GONE, one_event(self->other, self->import.handle));
 	EXPECT_EQ(0, dev_close(self->other, self->import.handle));
-	EXPECT_EQ(TENSOR_EVENT_GONE, one(self->dev, self->buf.handle));
+	EXPECT_EQ(TENSOR_EVENT_GONE, one_event(self->dev, self->buf.handle));
 }
 
 /* EXPORT while no fd number is free, or into a reply that cannot be written: 0, or -1000. */
@@ -150,9 +150,9 @@ static int export_fails(int dev, uint32_t handle, uint32_t flags)
 TEST_F(event, failed_export_reports_no_end_of_a_holder)
 {
 	EXPECT_EQ(0, export_fails(self->dev, self->buf.handle, 0));
-	EXPECT_EQ(0, one(self->other, self->import.handle));
+	EXPECT_EQ(0, one_event(self->other, self->import.handle));
 	EXPECT_EQ(0, export_fails(self->dev, self->buf.handle, TENSOR_EXPORT_DMABUF));
-	EXPECT_EQ(0, one(self->other, self->import.handle));
+	EXPECT_EQ(0, one_event(self->other, self->import.handle));
 }
 
 /* Returns 0 if EXPORT fails with @want and leaves the caller's struct unchanged. */
@@ -192,10 +192,10 @@ TEST_F(event, failed_mmap_reports_no_end_of_a_holder)
 	EXPECT_EQ(-EINVAL, map_errno(self->other, 32 * PAGE, PROT_READ, MAP_SHARED,
 				     self->import.mmap_offset));
 	EXPECT_EQ(-EINVAL, map_errno(dmabuf, 32 * PAGE, PROT_READ, MAP_SHARED, 0));
-	EXPECT_EQ(0, one(self->dev, self->buf.handle));
-	EXPECT_EQ(0, one(self->other, self->import.handle));
+	EXPECT_EQ(0, one_event(self->dev, self->buf.handle));
+	EXPECT_EQ(0, one_event(self->other, self->import.handle));
 	close(dmabuf);
-	EXPECT_EQ(TENSOR_EVENT_GONE, one(self->other, self->import.handle));
+	EXPECT_EQ(TENSOR_EVENT_GONE, one_event(self->other, self->import.handle));
 }
 
 TEST_F(event, munmap_by_a_client_reports_nothing_to_itself)
@@ -204,8 +204,8 @@ TEST_F(event, munmap_by_a_client_reports_nothing_to_itself)
 
 	ASSERT_NE(MAP_FAILED, at);
 	munmap(at, PAGE);
-	EXPECT_EQ(0, one(self->dev, self->buf.handle));
-	EXPECT_EQ(0, one(self->other, self->import.handle));
+	EXPECT_EQ(0, one_event(self->dev, self->buf.handle));
+	EXPECT_EQ(0, one_event(self->other, self->import.handle));
 }
 
 TEST_F(event, several_events_are_merged_into_one)
@@ -217,8 +217,8 @@ TEST_F(event, several_events_are_merged_into_one)
 		close(buf_export(self->dev, self->buf.handle, 0));
 	ASSERT_EQ(0, buf_revoke(self->dev, self->buf.handle));
 	EXPECT_EQ(TENSOR_EVENT_SEAL | TENSOR_EVENT_GONE | TENSOR_EVENT_REVOKE,
-		  one(self->other, self->import.handle));
-	EXPECT_EQ(0, one(self->other, self->import.handle));
+		  one_event(self->other, self->import.handle));
+	EXPECT_EQ(0, one_event(self->other, self->import.handle));
 }
 
 TEST_F(event, purge_is_reported_to_the_owner)
@@ -230,7 +230,7 @@ TEST_F(event, purge_is_reported_to_the_owner)
 	ASSERT_EQ(0, buf_advise(self->dev, alloc.handle, TENSOR_ADVISE_PURGEABLE));
 	for (tries = 0; tries < 50 && !ready(self->dev, POLLIN); tries++)
 		write_text("/proc/sys/vm/drop_caches", "2");
-	EXPECT_EQ(TENSOR_EVENT_PURGE, one(self->dev, alloc.handle));
+	EXPECT_EQ(TENSOR_EVENT_PURGE, one_event(self->dev, alloc.handle));
 }
 
 TEST_F(event, kill_of_a_peer_is_reported)
@@ -263,12 +263,12 @@ TEST_F(event, kill_of_a_peer_is_reported)
 	close(fd);
 	close(recv_fd(sock[0]));
 	/* the child's copies of the fds are closed by now */
-	one(self->dev, self->buf.handle);
-	one(self->other, self->import.handle);
+	one_event(self->dev, self->buf.handle);
+	one_event(self->other, self->import.handle);
 	kill(pid, SIGKILL);
 	EXPECT_EQ(-SIGKILL, reap(pid));
-	EXPECT_EQ(TENSOR_EVENT_GONE, one(self->dev, self->buf.handle));
-	EXPECT_EQ(TENSOR_EVENT_GONE, one(self->other, self->import.handle));
+	EXPECT_EQ(TENSOR_EVENT_GONE, one_event(self->dev, self->buf.handle));
+	EXPECT_EQ(TENSOR_EVENT_GONE, one_event(self->other, self->import.handle));
 	close(sock[0]);
 	close(sock[1]);
 }
@@ -290,7 +290,7 @@ TEST_F(event, events_of_a_closed_handle_are_dropped)
 	ASSERT_EQ(TENSOR_SEAL_META, buf_seal(self->dev, self->buf.handle, TENSOR_SEAL_META));
 	EXPECT_EQ(0, dev_close(self->other, self->import.handle));
 	EXPECT_EQ(0, ready(self->other, POLLIN));
-	EXPECT_EQ(0, one(self->other, self->import.handle));
+	EXPECT_EQ(0, one_event(self->other, self->import.handle));
 }
 
 TEST_F(event, efault_of_the_reader_loses_no_event)

@@ -34,7 +34,7 @@ FIXTURE_TEARDOWN(event)
 }
 
 /* Reads the only event: its bits; 0 if there is none, -errno, or -1000 if it is malformed. */
-HELPER int one(int dev, uint32_t handle)
+HELPER int one_event(int dev, uint32_t handle)
 {
 	struct tensor_event event[4];
 	struct tensor_info info;
@@ -51,7 +51,7 @@ HELPER int one(int dev, uint32_t handle)
 }
 
 /* The same for any handle. */
-HELPER int told(int dev)
+HELPER int any_event(int dev)
 {
 	struct tensor_event event;
 

@@ -46,7 +46,7 @@ TEST_F_TIMEOUT(event, each_of_a_thousand_buffers_is_reported_once, 120)
 		EXPECT_FALSE(seen[event[i].handle & 4095]);
 		seen[event[i].handle & 4095] = true;
 	}
-	EXPECT_EQ(0, one(self->other, self->import.handle));
+	EXPECT_EQ(0, one_event(self->other, self->import.handle));
 }
 
 /* An older reader on a newer kernel advances by the size of each event. */
@@ -161,7 +161,7 @@ struct race {
 	int fd, rofd;
 	atomic_int holders;
 	atomic_bool stop;
-	atomic_ulong told, wrong;
+	atomic_ulong received, wrong;
 };
 
 static void *race_reader(void *data)
@@ -174,7 +174,7 @@ static void *race_reader(void *data)
 	while (!race->stop) {
 		n = read(race->dev, event, sizeof(event));
 		if (n > 0)
-			race->told++;
+			race->received++;
 		else if (errno != EAGAIN)
 			race->wrong++;
 		err = read_nowhere(race->dev);
@@ -201,7 +201,7 @@ static void *race_holder(void *data)
 	return NULL;
 }
 
-static void *race_teller(void *data)
+static void *race_event_poster(void *data)
 {
 	struct race *race = data;
 	struct tensor_import import;
@@ -218,7 +218,7 @@ static void *race_teller(void *data)
 TEST_F_TIMEOUT(event, readers_race_with_open_and_close_of_handles, 60)
 {
 	void *(*const work[])(void *) = { race_reader, race_reader, race_holder, race_holder,
-					  race_teller };
+					  race_event_poster };
 	struct race race = { .dev = self->other };
 	struct tensor_alloc alloc;
 	pthread_t thread[5];
@@ -235,13 +235,13 @@ TEST_F_TIMEOUT(event, readers_race_with_open_and_close_of_handles, 60)
 	for (i = 0; i < 5; i++)
 		pthread_join(thread[i], NULL);
 	EXPECT_EQ(0, race.wrong);
-	EXPECT_LT(0, race.told);
+	EXPECT_LT(0, race.received);
 	close(race.fd);
 	close(race.rofd);
 	/* the last event is not lost, even if reads failed before */
-	one(self->other, self->import.handle);
+	one_event(self->other, self->import.handle);
 	ASSERT_EQ(TENSOR_SEAL_META, buf_seal(self->dev, self->buf.handle, TENSOR_SEAL_META));
-	EXPECT_EQ(TENSOR_EVENT_SEAL, one(self->other, self->import.handle));
+	EXPECT_EQ(TENSOR_EVENT_SEAL, one_event(self->other, self->import.handle));
 }
 
 /* Events while the end of a holder is reported to many clients. */
@@ -302,7 +302,7 @@ static int cause(int dev, uint32_t handle, unsigned int which)
  * All events that a client gets for the one buffer that it holds, or -errno. Reads until no event
  * is left, because events of one moment may arrive in two reads.
  */
-static int told_all(int dev)
+static int read_all_events(int dev)
 {
 	struct tensor_event event;
 	int events = 0;
@@ -313,12 +313,12 @@ static int told_all(int dev)
 }
 
 /* Number of clients that got other events; @caller is the index of the client that caused them. */
-static int told_wrong(const int *client, int events, int caller)
+static int count_wrong(const int *client, int events, int caller)
 {
 	int i, wrong = 0;
 
 	for (i = 0; i < MANY; i++)
-		wrong += told_all(client[i]) !=
+		wrong += read_all_events(client[i]) !=
 			 (i == caller ? (int)TENSOR_EVENT_GONE : (int)TENSOR_EVENT_GONE | events);
 	return wrong;
 }
@@ -376,9 +376,9 @@ TEST_F_TIMEOUT(event, seal_and_revoke_reach_all_clients_while_gone_is_posted, 12
 
 			end.fd = fd[which];
 			ASSERT_EQ(0, race_round(&end, client[caller], handle[caller], which));
-			lost += told_wrong(client,
-					   which < 3 ? TENSOR_EVENT_SEAL : TENSOR_EVENT_REVOKE,
-					   caller);
+			lost += count_wrong(client,
+					    which < 3 ? TENSOR_EVENT_SEAL : TENSOR_EVENT_REVOKE,
+					    caller);
 		}
 		for (i = 0; i < MANY; i++)
 			ASSERT_EQ(0, dev_close(client[i], handle[i]));

@@ -4,8 +4,8 @@
  * enabled.
  *
  * The core runs the OOM killer when a page fault, an open() or a fork() cannot be charged. A test
- * that fills its cgroup therefore faults in all of its pages before (settle()), and does nothing in
- * the cgroup except what it tests.
+ * that fills its cgroup therefore faults in all of its pages before (fault_in_process()), and does
+ * nothing in the cgroup except what it tests.
  */
 #ifndef TENSOR_KSELFTEST_CGROUP_H
 #define TENSOR_KSELFTEST_CGROUP_H
@@ -68,7 +68,7 @@ HELPER int64_t cgroup_kills(void)
 }
 
 /* Faults in every page of this process, and the stack that it may need. */
-HELPER int settle(void)
+HELPER int fault_in_process(void)
 {
 	volatile char stack[STACK];
 	uint64_t i;
@@ -97,7 +97,7 @@ HELPER int in_cgroup_kills(const char *max, int (*work)(const void *arg), const 
 	}
 	pid = fork();
 	if (!pid)
-		_exit(settle() || cgroup_enter() ? 99 : work(arg));
+		_exit(fault_in_process() || cgroup_enter() ? 99 : work(arg));
 	status = reap(pid);
 	if (kills)
 		*kills = cgroup_kills();

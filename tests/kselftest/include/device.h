@@ -339,7 +339,7 @@ HELPER bool all_bytes(const void *at, int value, uint64_t bytes)
  * a page that something else still uses is corrupted. Returns 0, -EBADMSG if one is not zeroed, or
  * -errno.
  */
-HELPER int spoil_fresh(int dev, uint64_t bytes, int count)
+HELPER int overwrite_new_buffers(int dev, uint64_t bytes, int count)
 {
 	struct tensor_alloc alloc;
 	void *at;

@@ -21,7 +21,7 @@
 #define MOST	2000
 
 /* A step failed although no failure was injected. */
-#define NO_EXCUSE (-ENOTRECOVERABLE)
+#define FAILED_WITHOUT_INJECTION (-ENOTRECOVERABLE)
 
 FIXTURE(failnth)
 {
@@ -189,7 +189,7 @@ HELPER void every_failure(struct __test_metadata *_metadata, FIXTURE_DATA(failnt
 		arm(self->nth, n);
 		err = step(self);
 		/* the count is still armed if the step returned before cleaning up */
-		more = err == 1 || err == NO_EXCUSE;
+		more = err == 1 || err == FAILED_WITHOUT_INJECTION;
 		if (err < 0) {
 			failed++;
 			EXPECT_TRUE(err == -ENOMEM || err == -EFAULT || err == -ENOBUFS ||
@@ -210,7 +210,7 @@ HELPER int done(FIXTURE_DATA(failnth) * self, int err)
 {
 	if (!pending(self->nth))
 		return err;
-	return err ? NO_EXCUSE : 1;
+	return err ? FAILED_WITHOUT_INJECTION : 1;
 }
 
 /* What a step needs beforehand is made between prepare() and begin(), without failures. */

@@ -174,7 +174,7 @@ HELPER int64_t memory_free(void)
 }
 
 /* Waits until at least @free_before minus @slack KiB are free: whether that happened. */
-HELPER bool memory_comes_back(int64_t free_before, int64_t slack)
+HELPER bool memory_is_freed(int64_t free_before, int64_t slack)
 {
 	int tries;
 

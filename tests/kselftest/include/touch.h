@@ -43,7 +43,7 @@ HELPER int touch_write(volatile void *at, char value)
 }
 
 /* Number of pages in the range that raise SIGBUS. */
-HELPER uint64_t touch_lost(const volatile void *at, uint64_t bytes)
+HELPER uint64_t pages_raising_sigbus(const volatile void *at, uint64_t bytes)
 {
 	uint64_t lost = 0, i;
 

@@ -53,7 +53,7 @@ static int load(void)
 }
 
 /* Uses all features in a loop. */
-static void busy(int sock, unsigned int seed)
+static void use_everything(int sock, unsigned int seed)
 {
 	static const uint64_t sizes[] = { PAGE, 300 * KIB, HUGE, 5 * HUGE + PAGE };
 	struct tensor_import import;
@@ -101,7 +101,7 @@ TEST_F_TIMEOUT(lifetime, kill_at_any_moment_leaks_nothing, 180)
 		ASSERT_EQ(0, socketpair(AF_UNIX, SOCK_STREAM, 0, sock));
 		pid = fork();
 		if (!pid)
-			busy(sock[0], round);
+			use_everything(sock[0], round);
 		pause = (struct timespec){ 0, random() % (round < 20 ? 3000000 : 60000000) };
 		nanosleep(&pause, NULL);
 		kill(pid, SIGKILL);
@@ -264,7 +264,7 @@ TEST_F_TIMEOUT(lifetime, module_unloads_after_every_kind_of_use, 120)
 		ASSERT_EQ(0, load());
 	}
 	/* less than one of these buffers */
-	EXPECT_TRUE(memory_comes_back(before, 8 * 1024));
+	EXPECT_TRUE(memory_is_freed(before, 8 * 1024));
 }
 
 TEST_F_TIMEOUT(lifetime, module_unloads_after_a_killed_user, 60)
@@ -272,7 +272,7 @@ TEST_F_TIMEOUT(lifetime, module_unloads_after_a_killed_user, 60)
 	pid_t pid = fork();
 
 	if (!pid)
-		busy(self->sock[0], 7);
+		use_everything(self->sock[0], 7);
 	sleep_ms(50);
 	kill(pid, SIGKILL);
 	EXPECT_EQ(-SIGKILL, reap(pid));
@@ -284,7 +284,7 @@ TEST_F_TIMEOUT(lifetime, module_unloads_after_a_killed_user, 60)
 }
 
 /* Opens and uses the device while another process loads and unloads the module. */
-static void user_of_the_moment(void)
+static void use_while_loading(void)
 {
 	struct tensor_alloc alloc;
 	int dev;
@@ -309,7 +309,7 @@ TEST_F_TIMEOUT(lifetime, open_racing_unload_is_safe, 120)
 
 		pid = fork();
 		if (!pid)
-			user_of_the_moment();
+			use_while_loading();
 		for (tries = 0; tries < 200 && err; tries++)
 			err = unload();
 		gone += !err;

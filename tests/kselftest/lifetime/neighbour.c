@@ -125,7 +125,7 @@ static bool short_enough(uint64_t ours, uint64_t memfd)
 }
 
 /* Child: fills the cgroup with single pages, and continues at its limit. */
-static void fill_for_ever(void)
+static void fill_repeatedly(void)
 {
 	struct tensor_alloc alloc;
 	int dev = dev_open();
@@ -138,7 +138,7 @@ static void fill_for_ever(void)
 }
 
 /* Child: restarts the process that the OOM killer kills. */
-static void keep_filling(void)
+static void restart_filling(void)
 {
 	pid_t pid;
 
@@ -146,8 +146,8 @@ static void keep_filling(void)
 	for (;;) {
 		pid = fork();
 		if (!pid) {
-			if (!settle() && !cgroup_enter())
-				fill_for_ever();
+			if (!fault_in_process() && !cgroup_enter())
+				fill_repeatedly();
 			_exit(1);
 		}
 		reap(pid);
@@ -178,7 +178,7 @@ TEST_F_TIMEOUT(neighbour, calls_do_not_wait_for_a_client_in_a_full_cgroup, 200)
 	if (!(query.features & TENSOR_FEATURE_MEMCG))
 		SKIP(return, "no memory cgroups");
 	ASSERT_EQ(0, cgroup_make("1048576"));
-	begin(self, keep_filling);
+	begin(self, restart_filling);
 	for (i = 0; cgroup_bytes() < (int64_t)(512 * KIB) && i < 200; i++)
 		sleep_ms(50);
 	ASSERT_EQ(0, measure(self->dev, self->buf.handle, FULL_MS, &waits));
@@ -193,7 +193,7 @@ static int revoked_dev;
 static uint32_t revoked_handle;
 
 /* Child: dumps all buffers in a loop. */
-static void dump_for_ever(void)
+static void dump_repeatedly(void)
 {
 	struct nl_sock *sock;
 	int family;
@@ -325,7 +325,7 @@ TEST_F_TIMEOUT(neighbour, calls_do_not_wait_for_a_dump_during_a_revocation, 400)
 
 	for (i = 0; i < ROUNDS; i++) {
 		ASSERT_TRUE(map_everywhere(self, &alloc));
-		begin(self, dump_for_ever);
+		begin(self, dump_repeatedly);
 		pid = revoke_soon();
 		ASSERT_EQ(0, measure(self->dev, self->buf.handle, REVOKE_MS, &waits));
 		took = reap(pid);

@@ -40,7 +40,7 @@ FIXTURE_SETUP(outlive)
 	self->log = klog_begin();
 	ASSERT_LE(0, self->log);
 	self->used = used_now();
-	/* see settle() */
+	/* see reuse_superblock() */
 	if (!unshare(CLONE_NEWNS))
 		mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL);
 }
@@ -60,7 +60,7 @@ FIXTURE_TEARDOWN(outlive)
  * A superblock is freed by a work item after an RCU grace period. Mounting new ones then reuses the
  * memory, so that a stale pointer to it is detected without KASAN, too: the device number differs.
  */
-static void settle(void)
+static void reuse_superblock(void)
 {
 	int i;
 
@@ -70,7 +70,7 @@ static void settle(void)
 }
 
 /* A filled buffer of a device that is closed again: its fd. */
-static int made_and_closed(FIXTURE_DATA(outlive) * self, unsigned int share)
+static int buf_of_closed_device(FIXTURE_DATA(outlive) * self, unsigned int share)
 {
 	struct tensor_alloc alloc;
 	int dev = dev_open(), fd;
@@ -86,18 +86,18 @@ static int made_and_closed(FIXTURE_DATA(outlive) * self, unsigned int share)
 	if (buf_info(dev, alloc.handle, &self->born))
 		return -EIO;
 	close(dev);
-	settle();
+	reuse_superblock();
 	return fd;
 }
 
 /* A second device whose handle alone holds the buffer, because the fd is closed. */
-static int inherit(int fd, struct tensor_import *import)
+static int import_and_close_fd(int fd, struct tensor_import *import)
 {
 	int dev = dev_open();
 	int err = buf_import(dev, fd, import);
 
 	close(fd);
-	settle();
+	reuse_superblock();
 	if (!err)
 		return dev;
 	close(dev);
@@ -126,7 +126,7 @@ TEST_F(outlive, handle_outlives_the_mount_of_its_maker)
 {
 	struct tensor_import import;
 	struct tensor_info info;
-	int dev = inherit(made_and_closed(self, 0), &import);
+	int dev = import_and_close_fd(buf_of_closed_device(self, 0), &import);
 
 	ASSERT_LE(0, dev);
 	ASSERT_EQ(0, buf_info(dev, import.handle, &info));
@@ -140,7 +140,7 @@ TEST_F(outlive, handle_can_be_exported_after_the_mount_of_its_maker)
 {
 	struct tensor_import import;
 	struct stat st;
-	int dev = inherit(made_and_closed(self, 0), &import), fd;
+	int dev = import_and_close_fd(buf_of_closed_device(self, 0), &import), fd;
 
 	ASSERT_LE(0, dev);
 	fd = buf_export_rw(dev, import.handle);
@@ -150,7 +150,7 @@ TEST_F(outlive, handle_can_be_exported_after_the_mount_of_its_maker)
 	EXPECT_EQ(self->born.dev, st.st_dev);
 	EXPECT_EQ(0, map_errno(fd, BYTES, RW, MAP_SHARED, 0));
 	close(dev);
-	settle();
+	reuse_superblock();
 	EXPECT_EQ(0, map_errno(fd, BYTES, RW, MAP_SHARED, 0));
 	close(fd);
 }
@@ -158,7 +158,7 @@ TEST_F(outlive, handle_can_be_exported_after_the_mount_of_its_maker)
 TEST_F(outlive, handle_can_be_mapped_after_the_mount_of_its_maker)
 {
 	struct tensor_import import;
-	int dev = inherit(made_and_closed(self, 0), &import);
+	int dev = import_and_close_fd(buf_of_closed_device(self, 0), &import);
 	char *at;
 
 	ASSERT_LE(0, dev);
@@ -167,7 +167,7 @@ TEST_F(outlive, handle_can_be_mapped_after_the_mount_of_its_maker)
 	EXPECT_TRUE(all_bytes(at, FILL, BYTES));
 	memset(at, 1, BYTES);
 	munmap(at, BYTES);
-	settle();
+	reuse_superblock();
 	EXPECT_EQ(0, dev_close(dev, import.handle));
 	close(dev);
 }
@@ -175,15 +175,15 @@ TEST_F(outlive, handle_can_be_mapped_after_the_mount_of_its_maker)
 TEST_F(outlive, handle_gives_a_dma_buf_after_the_mount_of_its_maker)
 {
 	struct tensor_import import, again;
-	int dev = inherit(made_and_closed(self, 0), &import), fd;
+	int dev = import_and_close_fd(buf_of_closed_device(self, 0), &import), fd;
 
 	ASSERT_LE(0, dev);
 	fd = buf_export_dmabuf(dev, import.handle);
 	ASSERT_LE(0, fd);
 	close(dev);
-	settle();
+	reuse_superblock();
 	EXPECT_EQ(0, map_errno(fd, BYTES, RW, MAP_SHARED, 0));
-	dev = inherit(fd, &again);
+	dev = import_and_close_fd(fd, &again);
 	ASSERT_LE(0, dev);
 	EXPECT_TRUE(intact(self, dev, &again));
 	close(dev);
@@ -199,7 +199,7 @@ TEST_F(outlive, handle_has_its_descriptor_after_the_mount_of_its_maker)
 				    .label = "kept" },
 			   seen;
 	struct tensor_import import;
-	int dev = inherit(made_and_closed(self, 0), &import);
+	int dev = import_and_close_fd(buf_of_closed_device(self, 0), &import);
 
 	ASSERT_LE(0, dev);
 	EXPECT_EQ(0, buf_meta(dev, import.handle, TENSOR_META_SET, &desc));
@@ -211,7 +211,7 @@ TEST_F(outlive, handle_has_its_descriptor_after_the_mount_of_its_maker)
 TEST_F(outlive, handle_is_sealed_and_revoked_after_the_mount_of_its_maker)
 {
 	struct tensor_import import;
-	int dev = inherit(made_and_closed(self, 0), &import);
+	int dev = import_and_close_fd(buf_of_closed_device(self, 0), &import);
 
 	ASSERT_LE(0, dev);
 	EXPECT_EQ(0, buf_sync(dev, import.handle, TENSOR_SYNC_READ | TENSOR_SYNC_WRITE, 0));
@@ -224,7 +224,7 @@ TEST_F(outlive, handle_is_sealed_and_revoked_after_the_mount_of_its_maker)
 TEST_F(outlive, close_of_a_handle_after_the_mount_of_its_maker)
 {
 	struct tensor_import import;
-	int dev = inherit(made_and_closed(self, 0), &import);
+	int dev = import_and_close_fd(buf_of_closed_device(self, 0), &import);
 
 	ASSERT_LE(0, dev);
 	EXPECT_EQ(self->used + BYTES, dev_used(dev));
@@ -239,7 +239,7 @@ static void hold(int fd, int sock)
 	struct tensor_import import;
 	char byte = 'h';
 
-	if (inherit(fd, &import) < 0 || write(sock, &byte, 1) != 1)
+	if (import_and_close_fd(fd, &import) < 0 || write(sock, &byte, 1) != 1)
 		_exit(1);
 	_exit(read(sock, &byte, 1) == 1 ? 0 : 2);
 }
@@ -247,7 +247,7 @@ static void hold(int fd, int sock)
 static void end_of_a_holder(struct __test_metadata *_metadata, FIXTURE_DATA(outlive) * self,
 			    bool killed)
 {
-	int fd = made_and_closed(self, 0), sock[2];
+	int fd = buf_of_closed_device(self, 0), sock[2];
 	pid_t pid;
 	char byte;
 
@@ -280,7 +280,7 @@ TEST_F(outlive, kill_of_a_holder_after_the_mount_of_its_maker)
 /* Child: makes a buffer, sends it and exits. */
 static void sender(FIXTURE_DATA(outlive) * self, int sock, unsigned int share)
 {
-	int fd = made_and_closed(self, share);
+	int fd = buf_of_closed_device(self, share);
 
 	if (write(sock, &self->born, sizeof(self->born)) != sizeof(self->born))
 		_exit(1);
@@ -301,7 +301,7 @@ static void sent_by_another(struct __test_metadata *_metadata, FIXTURE_DATA(outl
 	EXPECT_EQ(0, reap(pid));
 	/* only the message holds the buffer now */
 	ASSERT_EQ(sizeof(self->born), read(sock[0], &self->born, sizeof(self->born)));
-	dev = inherit(recv_fd(sock[0]), &import);
+	dev = import_and_close_fd(recv_fd(sock[0]), &import);
 	close(sock[0]);
 	close(sock[1]);
 	ASSERT_LE(0, dev);
@@ -327,7 +327,7 @@ TEST_F(outlive, dma_buf_fd_from_a_process_that_ended)
 TEST_F(outlive, dma_buf_alone_outlives_the_mount_of_its_maker)
 {
 	struct tensor_import import;
-	int dev = inherit(made_and_closed(self, SHARE_DMABUF), &import);
+	int dev = import_and_close_fd(buf_of_closed_device(self, SHARE_DMABUF), &import);
 
 	ASSERT_LE(0, dev);
 	EXPECT_TRUE(intact(self, dev, &import));
@@ -338,14 +338,14 @@ TEST_F(outlive, dma_buf_alone_outlives_the_mount_of_its_maker)
 TEST_F(outlive, mapping_alone_outlives_every_device)
 {
 	struct tensor_import import;
-	int dev = inherit(made_and_closed(self, 0), &import), other;
+	int dev = import_and_close_fd(buf_of_closed_device(self, 0), &import), other;
 	char *at;
 
 	ASSERT_LE(0, dev);
 	at = map_shared(dev, BYTES, RW, import.mmap_offset);
 	ASSERT_NE(MAP_FAILED, at);
 	close(dev);
-	settle();
+	reuse_superblock();
 	/* first access through this mapping */
 	EXPECT_TRUE(all_bytes(at, FILL, BYTES));
 	other = dev_open();
@@ -357,21 +357,21 @@ TEST_F(outlive, mapping_alone_outlives_every_device)
 
 TEST_F(outlive, two_buffers_of_two_mounts_in_one_device)
 {
-	int first = made_and_closed(self, 0), second, dev;
+	int first = buf_of_closed_device(self, 0), second, dev;
 	struct tensor_import a, b;
 	struct tensor_info born = self->born;
 	struct tensor_alloc own;
 
 	/* the device is closed in between, so each buffer is made on a mount of its own */
-	second = made_and_closed(self, 0);
+	second = buf_of_closed_device(self, 0);
 	ASSERT_LE(0, first);
 	ASSERT_LE(0, second);
-	dev = inherit(first, &a);
+	dev = import_and_close_fd(first, &a);
 	ASSERT_LE(0, dev);
 	ASSERT_EQ(0, buf_import(dev, second, &b));
 	close(second);
 	ASSERT_EQ(0, dev_alloc(dev, BYTES, &own));
-	settle();
+	reuse_superblock();
 	EXPECT_TRUE(intact(self, dev, &b));
 	self->born = born;
 	EXPECT_TRUE(intact(self, dev, &a));
@@ -383,17 +383,17 @@ TEST_F(outlive, two_buffers_of_two_mounts_in_one_device)
 
 TEST_F(outlive, handle_of_the_third_device_in_a_row)
 {
-	int fd = made_and_closed(self, 0), dev, round;
+	int fd = buf_of_closed_device(self, 0), dev, round;
 	struct tensor_import import;
 
 	for (round = 0; round < 3; round++) {
-		dev = inherit(fd, &import);
+		dev = import_and_close_fd(fd, &import);
 		ASSERT_LE(0, dev);
 		EXPECT_TRUE(intact(self, dev, &import));
 		fd = buf_export_rw(dev, import.handle);
 		ASSERT_LE(0, fd);
 		close(dev);
-		settle();
+		reuse_superblock();
 	}
 	close(fd);
 }
@@ -401,19 +401,19 @@ TEST_F(outlive, handle_of_the_third_device_in_a_row)
 /* poll() of the device and its list of events work after the mount of the maker was released. */
 TEST_F(outlive, events_after_the_mount_of_its_maker)
 {
-	int fd = made_and_closed(self, 0), other;
+	int fd = buf_of_closed_device(self, 0), other;
 	struct tensor_import import, theirs;
 	struct tensor_event event = { 0 };
 	int dev = dev_open();
 
 	ASSERT_EQ(0, buf_import(dev, fd, &import));
-	other = inherit(fd, &theirs);
+	other = import_and_close_fd(fd, &theirs);
 	ASSERT_LE(0, other);
 	ASSERT_EQ(TENSOR_SEAL_META, buf_seal(other, theirs.handle, TENSOR_SEAL_META));
 	ASSERT_EQ((ssize_t)sizeof(event), read(dev, &event, sizeof(event)));
 	EXPECT_EQ(import.handle, event.handle);
 	close(other);
-	settle();
+	reuse_superblock();
 	EXPECT_TRUE(intact(self, dev, &import));
 	close(dev);
 }
@@ -433,8 +433,8 @@ TEST_F(outlive, memfd_buffer_outlives_the_mount_of_its_maker)
 	ASSERT_EQ(0, buf_info(dev, import.handle, &self->born));
 	fd = buf_export_rw(dev, import.handle);
 	close(dev);
-	settle();
-	dev = inherit(fd, &import);
+	reuse_superblock();
+	dev = import_and_close_fd(fd, &import);
 	ASSERT_LE(0, dev);
 	EXPECT_TRUE(intact(self, dev, &import));
 	close(dev);
@@ -452,8 +452,8 @@ TEST_F(outlive, pinned_buffer_outlives_the_mount_of_its_maker)
 	fd = buf_export_rw(dev, handle);
 	ASSERT_LE(0, fd);
 	close(dev);
-	settle();
-	dev = inherit(fd, &import);
+	reuse_superblock();
+	dev = import_and_close_fd(fd, &import);
 	ASSERT_LE(0, dev);
 	ASSERT_EQ(0, buf_info(dev, import.handle, &info));
 	EXPECT_EQ(TENSOR_KIND_PIN, info.kind);

@@ -84,7 +84,7 @@ TEST_F(pin, pin_survives_munmap_and_close)
 	EXPECT_EQ(0, dev_close(self->dev, self->buf.handle));
 	self->buf.handle = 0;
 	/* would overwrite the pinned pages if they had gone to the pool */
-	ASSERT_EQ(0, spoil_fresh(dev, BYTES, 16));
+	ASSERT_EQ(0, overwrite_new_buffers(dev, BYTES, 16));
 	close(dev);
 	close(sock);
 	self->at = mmap(NULL, BYTES, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -114,7 +114,7 @@ TEST_F(pin, page_in_a_pipe_is_not_reused)
 	munmap(self->at, BYTES);
 	EXPECT_EQ(0, dev_close(self->dev, self->buf.handle));
 	self->buf.handle = 0;
-	ASSERT_EQ(0, spoil_fresh(dev, BYTES, 8));
+	ASSERT_EQ(0, overwrite_new_buffers(dev, BYTES, 8));
 	ASSERT_EQ((ssize_t)(4 * PAGE), read(pipes[0], seen, 4 * PAGE));
 	EXPECT_TRUE(all_bytes(seen, 0x11, 4 * PAGE));
 	close(pipes[0]);

@@ -134,7 +134,7 @@ TEST_F(remap, mremap_moves)
 /*
  * Before 6.12 mremap() mistakes the entry of a huge page that is being removed for an empty page
  * table, so the module leaves it no entry to move. See
- * revoke.revoke_races_with_mremap_of_a_huge_page.
+ * revoke_race.with_mremap_of_a_huge_page.
  */
 TEST_F(remap, mremap_of_huge_pages_moves_no_entry_before_6_12)
 {

@@ -50,7 +50,7 @@ static char *ring(int sock, int option, uint64_t offset, size_t bytes)
 }
 
 /* Accepts packets on lo with a local source address that were not sent through lo. */
-static void trust_local_packets(void)
+static void accept_local_packets(void)
 {
 	write_text("/proc/sys/net/ipv4/conf/lo/route_localnet", "1");
 	write_text("/proc/sys/net/ipv4/conf/lo/accept_local", "1");
@@ -83,7 +83,7 @@ FIXTURE_SETUP(xdp)
 	self->sock = socket(AF_XDP, SOCK_RAW, 0);
 	if (self->sock < 0)
 		return;
-	trust_local_packets();
+	accept_local_packets();
 	self->dev = dev_open();
 	ASSERT_EQ(0, dev_alloc(self->dev, BYTES, &self->buf));
 	self->at = map_shared(self->dev, BYTES, PROT_READ | PROT_WRITE, self->buf.mmap_offset);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * ADVISE: only purgeable memory is taken, only when memory is short and only from its maker; it
- * comes back zeroed when the maker asks for it.
+ * ADVISE: only purgeable buffers are purged, and only when memory is short; only the maker can make
+ * a buffer purgeable. WILLNEED allocates zeroed pages again.
  */
 #include <sys/uio.h>
 
@@ -21,7 +21,7 @@ TEST_F(advise, purged_memory_comes_back_zeroed)
 	EXPECT_EQ(0, info.pinned_bytes);
 	EXPECT_EQ(0, info.huge_bytes);
 	EXPECT_EQ(BYTES, info.bytes);
-	EXPECT_EQ(PAGES, touch_lost(self->at, BYTES));
+	EXPECT_EQ(PAGES, pages_raising_sigbus(self->at, BYTES));
 	EXPECT_EQ(1, willneed(self));
 	EXPECT_EQ(0, state(self));
 	EXPECT_EQ(self->used + BYTES, dev_used(self->dev));
@@ -196,7 +196,7 @@ TEST_F(advise, mapping_by_the_maker_does_not_prevent_purging)
 	for (tries = 0; tries < 50 && dev_used(self->dev) != self->used; tries++)
 		shrink(1);
 	EXPECT_EQ(self->used, dev_used(self->dev));
-	EXPECT_EQ(PAGES, touch_lost(self->at, BYTES));
+	EXPECT_EQ(PAGES, pages_raising_sigbus(self->at, BYTES));
 }
 
 /*
@@ -247,7 +247,7 @@ TEST_F(advise, mapping_of_a_buffer_that_is_not_purged_stays)
 
 	ASSERT_EQ(0, pipe(pipes));
 	ASSERT_EQ((ssize_t)PAGE, vmsplice(pipes[1], &iov, 1, 0));
-	ASSERT_EQ(0, touch_lost(self->at, BYTES));
+	ASSERT_EQ(0, pages_raising_sigbus(self->at, BYTES));
 	ASSERT_EQ(PAGES, pages_present(self->at, BYTES));
 	ASSERT_EQ(0, purgeable(self));
 	shrink(5);
@@ -348,7 +348,7 @@ static uint64_t fill(uint64_t bytes)
 }
 
 /* Child: allocates memory until the buffer is purged, or @most bytes. */
-static void hog(FIXTURE_DATA(advise) * self, uint32_t handle, uint64_t most)
+static void allocate_until_purged(FIXTURE_DATA(advise) * self, uint32_t handle, uint64_t most)
 {
 	uint64_t free = read_number("/proc/meminfo", "MemFree") * KIB, got = 0;
 	struct tensor_info info;
@@ -385,7 +385,7 @@ TEST_F_TIMEOUT(advise, buffers_are_purged_when_memory_is_short, 300)
 	available = read_number("/proc/meminfo", "MemAvailable") * KIB;
 	pid = fork();
 	if (!pid)
-		hog(self, alloc.handle, available + bytes / 2);
+		allocate_until_purged(self, alloc.handle, available + bytes / 2);
 	EXPECT_EQ(0, reap(pid));
 	EXPECT_EQ(self->used + BYTES, dev_used(self->dev));
 	EXPECT_EQ(1, buf_advise(self->dev, alloc.handle, TENSOR_ADVISE_WILLNEED));

@@ -101,7 +101,7 @@ static int read_table(const char *path, uint64_t first, uint64_t count, uint64_t
 }
 
 /* Child: allocates and overwrites memory: pages that were freed by mistake are reused first. */
-static void stranger(void)
+static void overwrite_freed_memory(void)
 {
 	void *at = mmap(NULL, STRANGER_BYTES, RW, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
@@ -135,7 +135,7 @@ static const char *fill_all(unsigned char *at)
 }
 
 /* With all pages mapped: they are contiguous, and each page counts one mapping. */
-static const char *look_up(const unsigned char *at)
+static const char *check_mapped(const unsigned char *at)
 {
 	uint64_t i;
 
@@ -199,7 +199,7 @@ static const char *kept_by_buffer(int dev, const struct tensor_alloc *alloc)
 		if (pages.table[i] & (1ULL << KPF_BUDDY))
 			return "has pages that are free";
 	}
-	stranger();
+	overwrite_freed_memory();
 	at = map_shared(dev, alloc->bytes, RW, alloc->mmap_offset);
 	if (at == MAP_FAILED)
 		return "cannot be mapped again";
@@ -212,7 +212,7 @@ static const char *kept_by_buffer(int dev, const struct tensor_alloc *alloc)
 }
 
 /* Checks the pages of a buffer and closes it: NULL, or a description of the fault. */
-static const char *wrong_with(int dev, const struct tensor_alloc *alloc)
+static const char *check_buffer(int dev, const struct tensor_alloc *alloc)
 {
 	unsigned char *at = map_shared(dev, alloc->bytes, RW, alloc->mmap_offset);
 	const char *wrong;
@@ -223,12 +223,12 @@ static const char *wrong_with(int dev, const struct tensor_alloc *alloc)
 	pages.step = pages.count / SLOTS + 1;
 	pages.ends[0] = -1;
 	pages.ends[1] = -1;
-	wrong = fill_all(at) ?: look_up(at) ?: splice_some(at);
+	wrong = fill_all(at) ?: check_mapped(at) ?: splice_some(at);
 	munmap(at, alloc->bytes);
 	wrong = wrong ?: kept_by_buffer(dev, alloc);
 	if (dev_close(dev, alloc->handle))
 		wrong = wrong ?: "cannot be closed";
-	stranger();
+	overwrite_freed_memory();
 	wrong = wrong ?: read_spliced();
 	close(pages.ends[0]);
 	close(pages.ends[1]);
@@ -242,7 +242,7 @@ static bool may_refuse(int err, uint64_t count)
 }
 
 /* One request, in the cgroup if @enter; prints faults. Returns whether all is well. */
-static bool request_is_kept(int dev, uint64_t count, uint32_t flags, int node, bool enter)
+static bool check_request(int dev, uint64_t count, uint32_t flags, int node, bool enter)
 {
 	int leave = cgroup_leave_open(), err;
 	struct tensor_alloc alloc;
@@ -255,7 +255,7 @@ static bool request_is_kept(int dev, uint64_t count, uint32_t flags, int node, b
 		wrong = "cannot leave the cgroup";
 	close(leave);
 	if (!err)
-		wrong = wrong ?: wrong_with(dev, &alloc);
+		wrong = wrong ?: check_buffer(dev, &alloc);
 	else if (!may_refuse(err, count))
 		wrong = strerror(-err);
 	if (wrong)
@@ -264,7 +264,7 @@ static bool request_is_kept(int dev, uint64_t count, uint32_t flags, int node, b
 	return !wrong;
 }
 
-static int requests_not_kept(int dev, int nodes, bool enter)
+static int count_bad_requests(int dev, int nodes, bool enter)
 {
 	unsigned int i, k, n, failed = 0;
 
@@ -274,7 +274,7 @@ static int requests_not_kept(int dev, int nodes, bool enter)
 			if (k && sizes[i] > LARGE)
 				continue;
 			n = kinds[k] & TENSOR_ALLOC_NODE_ONLY ? (i + k) % nodes : 0;
-			failed += !request_is_kept(dev, sizes[i], kinds[k], n, enter);
+			failed += !check_request(dev, sizes[i], kinds[k], n, enter);
 		}
 	}
 	return failed;
@@ -282,7 +282,7 @@ static int requests_not_kept(int dev, int nodes, bool enter)
 
 TEST_F_TIMEOUT(contig, every_page_is_counted_or_it_is_refused, 400)
 {
-	EXPECT_EQ(0, requests_not_kept(self->dev, self->query.nodes, false));
+	EXPECT_EQ(0, count_bad_requests(self->dev, self->query.nodes, false));
 }
 
 /* No source of memory exceeds memory.max. */
@@ -357,7 +357,7 @@ TEST_F_TIMEOUT(contig, refusal_by_a_full_node_leaks_nothing, 400)
 			before -= count * PAGE / KIB;
 	}
 	EXPECT_EQ(50, refused);
-	EXPECT_TRUE(memory_comes_back(before, 4 * 1024))
+	EXPECT_TRUE(memory_is_freed(before, 4 * 1024))
 	TH_LOG("%lld of %lld KiB are free again", (long long)memory_free(), (long long)before);
 	close(hold);
 }
@@ -388,7 +388,7 @@ TEST_F_TIMEOUT(contig, every_page_is_counted_or_it_is_refused_in_a_small_cgroup,
 	use_up_area(hold, 2049);
 	for (i = 0; i < COUNT(room); i++) {
 		ASSERT_EQ(0, cgroup_make(room[i]));
-		EXPECT_EQ(0, requests_not_kept(self->dev, self->query.nodes, true))
+		EXPECT_EQ(0, count_bad_requests(self->dev, self->query.nodes, true))
 		TH_LOG("memory.max %s", room[i]);
 		EXPECT_EQ(0, cgroup_kills());
 		cgroup_remove();

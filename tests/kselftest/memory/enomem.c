@@ -150,7 +150,7 @@ static bool is_refusal(int err)
  * Whether the call succeeds again after all was closed; memory that is freed with a delay is
  * uncharged with a delay.
  */
-static bool comes_back(int (*call)(int dev), int dev)
+static bool succeeds_after_close(int (*call)(int dev), int dev)
 {
 	int tries;
 
@@ -181,7 +181,7 @@ static int fill_cgroup(const void *arg)
 			return 2;
 	}
 	close(dev);
-	return comes_back(*call, fresh) ? 0 : 3;
+	return succeeds_after_close(*call, fresh) ? 0 : 3;
 }
 
 TEST_F_TIMEOUT(enomem, full_cgroup_is_enomem_without_oom_kill, 300)

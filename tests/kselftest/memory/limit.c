@@ -281,7 +281,7 @@ TEST_F(limit, lowering_that_of_a_user_frees_nothing)
 	EXPECT_EQ(0, alloc_as(self->dev, USER, MIB));
 }
 
-/* The user who allocated is charged for the lifetime of the buffer, whoever holds it. */
+/* The user who allocated is charged for the lifetime of the buffer, whichever user holds it. */
 TEST_F(limit, maker_is_charged_while_another_user_holds_the_buffer)
 {
 	int dev, fd;
@@ -300,7 +300,7 @@ TEST_F(limit, maker_is_charged_while_another_user_holds_the_buffer)
 }
 
 /* Child, in the namespace: one of its users allocates until it is refused. */
-static void take_all(int dev, uid_t uid)
+static void alloc_until_refused(int dev, uid_t uid)
 {
 	struct tensor_alloc alloc;
 	int err;
@@ -327,7 +327,7 @@ static void spread(int dev, int sock)
 		pid_t pid = fork();
 
 		if (!pid)
-			take_all(dev, uid);
+			alloc_until_refused(dev, uid);
 		if (reap(pid))
 			_exit(4);
 	}

@@ -46,7 +46,7 @@ static void close_pipes(FIXTURE_DATA(linger) * self)
 }
 
 /* Freed pages are uncharged after a delay, without another call. */
-static bool comes_back_by_itself(int dev)
+static bool uncharged_without_a_call(int dev)
 {
 	int tries;
 
@@ -63,7 +63,7 @@ FIXTURE_TEARDOWN(linger)
 	close_pipes(self);
 	EXPECT_EQ(0, write_text(LIMIT_FILE, self->all));
 	EXPECT_EQ(0, write_text(USER_LIMIT_FILE, self->user));
-	EXPECT_TRUE(comes_back_by_itself(self->dev));
+	EXPECT_TRUE(uncharged_without_a_call(self->dev));
 	close(self->dev);
 }
 
@@ -100,7 +100,7 @@ struct way {
 };
 
 /* Makes and frees a buffer whose pages stay in a pipe: 0, or the error of ALLOC. */
-static int leave_pages(FIXTURE_DATA(linger) * self, const struct way *way)
+static int alloc_splice_free(FIXTURE_DATA(linger) * self, const struct way *way)
 {
 	struct tensor_alloc alloc = alloc_args(BYTES);
 	int err, end = add_pipe(self, BYTES / way->step);
@@ -124,12 +124,12 @@ static int leave_pages(FIXTURE_DATA(linger) * self, const struct way *way)
 }
 
 /* Repeats that until it fails: @count buffers; returns the error. */
-static int leave_all(FIXTURE_DATA(linger) * self, const struct way *way, int *count)
+static int repeat_until_refused(FIXTURE_DATA(linger) * self, const struct way *way, int *count)
 {
 	int err;
 
 	for (*count = 0; *count < 16; ++*count) {
-		err = leave_pages(self, way);
+		err = alloc_splice_free(self, way);
 		if (err)
 			return err;
 	}
@@ -154,7 +154,7 @@ TEST_F_TIMEOUT(linger, pages_in_pipes_count_until_they_are_free, 200)
 	struct tensor_alloc alloc;
 	int count, err;
 
-	err = leave_all(self, &variant->way, &count);
+	err = repeat_until_refused(self, &variant->way, &count);
 	EXPECT_EQ(-EDQUOT, err);
 	EXPECT_GE(LIMIT / BYTES, (uint64_t)count)
 	TH_LOG("%d MiB are alive with a limit of 16 MiB, used_bytes says %llu KiB",
@@ -166,11 +166,11 @@ TEST_F_TIMEOUT(linger, pages_in_pipes_count_until_they_are_free, 200)
 	EXPECT_EQ(0, dev_alloc(self->dev, LIMIT, &alloc));
 	EXPECT_EQ(LIMIT, dev_used(self->dev));
 	EXPECT_EQ(0, dev_close(self->dev, alloc.handle));
-	EXPECT_TRUE(comes_back_by_itself(self->dev));
+	EXPECT_TRUE(uncharged_without_a_call(self->dev));
 }
 
 /* Buffers of one page, never more than one at a time. */
-static int leave_single(int dev, int end)
+static int splice_single_pages(int dev, int end)
 {
 	struct tensor_alloc alloc;
 	char *at;
@@ -206,7 +206,7 @@ FIXTURE_TEARDOWN(linger_one)
 	close_pipes(&self->o);
 	EXPECT_EQ(0, write_text(LIMIT_FILE, self->o.all));
 	EXPECT_EQ(0, write_text(USER_LIMIT_FILE, self->o.user));
-	EXPECT_TRUE(comes_back_by_itself(self->o.dev));
+	EXPECT_TRUE(uncharged_without_a_call(self->o.dev));
 	close(self->o.dev);
 }
 
@@ -220,17 +220,17 @@ TEST_F_TIMEOUT(linger_one, pages_of_single_page_buffers_count, 200)
 	end = add_pipe(&self->o, 4 * most);
 	ASSERT_LE(0, end);
 	for (n = 0; n < 4 * most && !err; n++)
-		err = leave_single(self->o.dev, end);
+		err = splice_single_pages(self->o.dev, end);
 	EXPECT_EQ(-EDQUOT, err);
 	EXPECT_EQ(most + 1, n);
 	EXPECT_EQ(MIB, dev_used(self->o.dev));
 	close_pipes(&self->o);
 	end = add_pipe(&self->o, 1);
-	EXPECT_EQ(0, leave_single(self->o.dev, end));
+	EXPECT_EQ(0, splice_single_pages(self->o.dev, end));
 }
 
 /* Child: an ordinary user. Number of buffers when one was refused; 100: an error. */
-static int leave_as_user(FIXTURE_DATA(linger) * o)
+static int repeat_as_user(FIXTURE_DATA(linger) * o)
 {
 	static const struct way way = { .step = PAGE };
 	int count;
@@ -238,7 +238,7 @@ static int leave_as_user(FIXTURE_DATA(linger) * o)
 	if (setresgid(USER, USER, USER) || setresuid(USER, USER, USER))
 		return 101;
 	/* an ordinary user's pipes have at most 1 MiB each, and 64 MiB together */
-	if (leave_all(o, &way, &count) != -EDQUOT)
+	if (repeat_until_refused(o, &way, &count) != -EDQUOT)
 		return 102;
 	return count;
 }
@@ -253,7 +253,7 @@ TEST_F_TIMEOUT(linger_one, single_pages_count_against_the_limit_of_their_user, 2
 	ASSERT_EQ(0, write_text(USER_LIMIT_FILE, "16777216"));
 	pid = fork();
 	if (!pid)
-		_exit(leave_as_user(&self->o));
+		_exit(repeat_as_user(&self->o));
 	EXPECT_EQ((int)(LIMIT / BYTES), reap(pid));
 	EXPECT_EQ(0, dev_alloc(self->o.dev, LIMIT, &alloc));
 	EXPECT_EQ(0, dev_close(self->o.dev, alloc.handle));

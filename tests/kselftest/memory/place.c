@@ -253,7 +253,7 @@ TEST_F(place, contig_beyond_the_largest_order_is_whole_or_refused)
 		munmap(at, pages * PAGE);
 		EXPECT_EQ(0, dev_close(self->dev, self->alloc.handle));
 	}
-	EXPECT_TRUE(memory_comes_back(before, 1024));
+	EXPECT_TRUE(memory_is_freed(before, 1024));
 }
 
 /* Number of pages of a mapping above 4 GiB. */

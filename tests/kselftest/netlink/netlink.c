@@ -257,7 +257,7 @@ TEST_F(netlink, filters_select_rows)
 static bool stop;
 
 /* Changes the registry in a loop. */
-static void *restless(void *arg)
+static void *change_registry(void *arg)
 {
 	struct tensor_alloc alloc;
 	int dev = *(int *)arg;
@@ -300,7 +300,7 @@ TEST_F_TIMEOUT(netlink, change_of_invisible_objects_is_not_reported, 120)
 	pid = fork();
 	if (!pid)
 		_exit(read_nothing());
-	ASSERT_EQ(0, pthread_create(&thread, NULL, restless, &self->dev));
+	ASSERT_EQ(0, pthread_create(&thread, NULL, change_registry, &self->dev));
 	EXPECT_EQ(0, reap(pid));
 	__atomic_store_n(&stop, true, __ATOMIC_RELAXED);
 	pthread_join(thread, NULL);
@@ -348,7 +348,7 @@ TEST_F(netlink, unload_during_a_dump_is_refused_or_safe)
  * An unprivileged process with a buffer of its own: number of rows of each kind that it sees and
  * does not own.
  */
-static int see_as_stranger(uint64_t *bufs)
+static int list_as_unprivileged(uint64_t *bufs)
 {
 	struct tensor_alloc alloc;
 	struct totals all;
@@ -382,7 +382,7 @@ TEST_F(netlink, unprivileged_user_sees_only_own_rows_but_all_totals)
 	ASSERT_EQ(0, dev_alloc(self->dev, PAGE, &alloc));
 	pid = fork();
 	if (!pid) {
-		int foreign = become(1000) ? 80 : see_as_stranger(&bufs);
+		int foreign = become(1000) ? 80 : list_as_unprivileged(&bufs);
 
 		_exit(foreign ? foreign : bufs == 2 ? 0 : 95);
 	}
@@ -404,7 +404,7 @@ TEST_F(netlink, root_of_a_user_namespace_sees_no_rows_of_others)
 				_exit(80);
 			if (unshare(spaces))
 				_exit(errno == EPERM ? 77 : 81);
-			_exit(see_as_stranger(&bufs));
+			_exit(list_as_unprivileged(&bufs));
 		}
 		EXPECT_EQ(0, reap(pid)) TH_LOG("namespaces %#x", spaces);
 	}
@@ -423,7 +423,7 @@ TEST_F(netlink, process_of_another_pid_namespace_is_not_shown)
 			_exit(81);
 		pid = fork();
 		if (!pid)
-			_exit(see_as_stranger(&bufs));
+			_exit(list_as_unprivileged(&bufs));
 		_exit(reap(pid));
 	}
 	EXPECT_EQ(0, reap(pid));

@@ -329,7 +329,7 @@ TEST_F(netlink_event, joining_the_group_needs_a_capability)
 }
 
 /* In a network namespace of its own a socket may join the group but receives no event. */
-static int listen_elsewhere(int dev)
+static int listen_in_new_netns(int dev)
 {
 	struct tensor_alloc alloc;
 	struct nl_sock *sock;
@@ -351,7 +351,7 @@ TEST_F(netlink_event, other_network_namespace_gets_no_event)
 	pid_t pid = fork();
 
 	if (!pid)
-		_exit(listen_elsewhere(self->dev));
+		_exit(listen_in_new_netns(self->dev));
 	EXPECT_EQ(0, reap(pid));
 	EXPECT_NEXT(TENSOR_CMD_EVENT_ALLOC);
 }

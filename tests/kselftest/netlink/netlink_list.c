@@ -128,7 +128,7 @@ TEST_F(netlink_list, exports_are_filtered_by_buffer_and_process)
  * As another user with a buffer and an fd: checks what it sees of exports, of users, and of its own
  * bytes.
  */
-static int look_as_stranger(void)
+static int check_as_unprivileged(void)
 {
 	struct nl_sock *sock;
 	int fd, family;
@@ -150,7 +150,7 @@ TEST_F(netlink_list, unprivileged_user_sees_own_exports_and_own_charges_only)
 	pid_t pid = fork();
 
 	if (!pid)
-		_exit(look_as_stranger());
+		_exit(check_as_unprivileged());
 	EXPECT_EQ(0, reap(pid));
 	close(fd);
 }

@@ -345,7 +345,7 @@ TEST_F(tensorstat, doctor_finds_the_module_and_its_node)
 }
 
 /* Reads until that word appears, for at most ten seconds. */
-static bool hears(int fd, const char *word)
+static bool wait_for_output(int fd, const char *word)
 {
 	struct pollfd in = { .fd = fd, .events = POLLIN };
 	size_t at = strlen(out);
@@ -399,7 +399,7 @@ TEST_F_TIMEOUT(tensorstat, monitor_shows_each_kind_of_event, 120)
 		ASSERT_EQ(0, dev_alloc(self->dev, PAGE, &alloc));
 		ASSERT_EQ(0, dev_close(self->dev, alloc.handle));
 		sleep_ms(100);
-		hears(fd, "alloc");
+		wait_for_output(fd, "alloc");
 	}
 	dev = dev_open();
 	file = buf_export(self->dev, self->alloc.handle, 0);
@@ -413,7 +413,7 @@ TEST_F_TIMEOUT(tensorstat, monitor_shows_each_kind_of_event, 120)
 	buf_revoke(self->dev, self->alloc.handle);
 	for (i = 0; i < 8; i++) {
 		snprintf(word, sizeof(word), "\"event\":\"%s\"", kinds[i]);
-		EXPECT_TRUE(hears(fd, word)) TH_LOG("%s is not in: %.2000s", word, out);
+		EXPECT_TRUE(wait_for_output(fd, word)) TH_LOG("%s is not in: %.2000s", word, out);
 	}
 	for (line = strtok(out, "\n"); line; line = strtok(NULL, "\n")) {
 		EXPECT_TRUE(is_json(line)) TH_LOG("%s", line);
@@ -431,13 +431,13 @@ TEST_F_TIMEOUT(tensorstat, monitor_dumps_again_after_enobufs, 120)
 	int fd, i;
 	pid_t pid = start(&fd, argv);
 
-	for (i = 0; i < 50 && !hears(fd, "alloc"); i++)
+	for (i = 0; i < 50 && !wait_for_output(fd, "alloc"); i++)
 		ASSERT_EQ(0, dev_alloc(self->dev, PAGE, &alloc));
 	kill(pid, SIGSTOP);
 	for (i = 0; i < 12000; i++)
 		ASSERT_EQ(0, dev_alloc(self->dev, PAGE, &alloc));
 	kill(pid, SIGCONT);
-	EXPECT_TRUE(hears(fd, "found by dump"));
+	EXPECT_TRUE(wait_for_output(fd, "found by dump"));
 	kill(pid, SIGKILL);
 	reap(pid);
 	close(fd);
@@ -468,23 +468,23 @@ TEST_F_TIMEOUT(tensorstat, top_of_ten_thousand_buffers_fits_the_window_and_is_qu
 	for (i = 0; i < 9999; i++)
 		ASSERT_EQ(0, dev_alloc(self->dev, PAGE, &alloc));
 	pid = start_top(&master, 24, 100);
-	EXPECT_TRUE(hears(master, "10000 buffers"));
-	EXPECT_TRUE(hears(master, "buffer by size: 10000, rows 1-18"));
+	EXPECT_TRUE(wait_for_output(master, "10000 buffers"));
+	EXPECT_TRUE(wait_for_output(master, "buffer by size: 10000, rows 1-18"));
 	EXPECT_SAYS("\033[?1049h");
 	EXPECT_EQ(NULL, strstr(out, "\033[2J"));
 	at = strstr(out, "read and sorted in ");
 	if (at)
 		sscanf(at, "read and sorted in %d ms", &ms);
 	/* sorted by size */
-	EXPECT_TRUE(hears(master, "weights"));
+	EXPECT_TRUE(wait_for_output(master, "weights"));
 	TH_LOG("one refresh of 10,000 buffers: %d ms", ms);
 	EXPECT_LE(0, ms);
 	EXPECT_GT(5000, ms);
 	*out = 0;
 	EXPECT_EQ(1, write(master, "p", 1));
-	EXPECT_TRUE(hears(master, "process by size: 1"));
+	EXPECT_TRUE(wait_for_output(master, "process by size: 1"));
 	EXPECT_EQ(1, write(master, "q", 1));
-	EXPECT_TRUE(hears(master, "\033[?1049l"));
+	EXPECT_TRUE(wait_for_output(master, "\033[?1049l"));
 	EXPECT_EQ(0, reap(pid));
 	close(master);
 }

@@ -356,13 +356,13 @@ TEST_F(range, revoke_finds_mappings_of_parts)
 
 	ASSERT_NE(MAP_FAILED, a);
 	ASSERT_NE(MAP_FAILED, b);
-	EXPECT_EQ(0, touch_lost(a, PART));
-	EXPECT_EQ(0, touch_lost(b, PART));
+	EXPECT_EQ(0, pages_raising_sigbus(a, PART));
+	EXPECT_EQ(0, pages_raising_sigbus(b, PART));
 	ASSERT_EQ(0, buf_revoke(self->dev, self->buf.handle));
 	EXPECT_EQ(0, pages_present(a, PART));
 	EXPECT_EQ(0, pages_present(b, PART));
-	EXPECT_EQ(PART / PAGE, touch_lost(a, PART));
-	EXPECT_EQ(PART / PAGE, touch_lost(b, PART));
+	EXPECT_EQ(PART / PAGE, pages_raising_sigbus(a, PART));
+	EXPECT_EQ(PART / PAGE, pages_raising_sigbus(b, PART));
 	EXPECT_EQ(-EIDRM, map_errno(self->part, PAGE, PROT_READ, MAP_SHARED, 0));
 	munmap(a, PART);
 	munmap(b, PART);

@@ -68,7 +68,7 @@ TEST_F(revoke, every_mapping_is_emptied)
 	for (i = 0; i < 5; i++) {
 		EXPECT_EQ(0, pages_present(at[i], BYTES));
 		EXPECT_EQ(0, smaps_bytes(at[i], "Rss:"));
-		EXPECT_EQ(PAGES, touch_lost(at[i], BYTES)) TH_LOG("mapping %d", i);
+		EXPECT_EQ(PAGES, pages_raising_sigbus(at[i], BYTES)) TH_LOG("mapping %d", i);
 	}
 	EXPECT_EQ(SIGBUS, touch_write(at[0] + HUGE, 1));
 	for (i = 0; i < 5; i++)
@@ -87,9 +87,9 @@ TEST_F(revoke, mapping_in_pieces_is_emptied)
 	ASSERT_EQ(to, mremap(at + HUGE, HUGE, HUGE, MREMAP_MAYMOVE | MREMAP_FIXED, to));
 	ASSERT_EQ(0, touch_read(to));
 	ASSERT_EQ(0, revoke_it(self));
-	EXPECT_EQ(3, touch_lost(at, 3 * PAGE));
-	EXPECT_EQ(HUGE / PAGE - 8, touch_lost(at + 8 * PAGE, HUGE - 8 * PAGE));
-	EXPECT_EQ(HUGE / PAGE, touch_lost(to, HUGE));
+	EXPECT_EQ(3, pages_raising_sigbus(at, 3 * PAGE));
+	EXPECT_EQ(HUGE / PAGE - 8, pages_raising_sigbus(at + 8 * PAGE, HUGE - 8 * PAGE));
+	EXPECT_EQ(HUGE / PAGE, pages_raising_sigbus(to, HUGE));
 	/* and the mapping can still be split, moved and unmapped */
 	EXPECT_EQ(0, mprotect(at + 10 * PAGE, PAGE, RW));
 	EXPECT_EQ(0, munmap(to + 7 * PAGE, PAGE));
@@ -100,13 +100,13 @@ TEST_F(revoke, mapping_in_pieces_is_emptied)
 }
 
 /* Child: has a mapping, sends a message, and accesses the mapping when it gets one. */
-static void child_looks(int sock, char *at)
+static void child_reads(int sock, char *at)
 {
 	char byte = touch_read(at) == 0;
 
 	if (write(sock, &byte, 1) != 1 || read(sock, &byte, 1) != 1)
 		_exit(3);
-	_exit(touch_lost(at, BYTES) == PAGES && !pages_present(at, BYTES) ? 0 : 1);
+	_exit(pages_raising_sigbus(at, BYTES) == PAGES && !pages_present(at, BYTES) ? 0 : 1);
 }
 
 TEST_F(revoke, inherited_mapping_is_emptied)
@@ -119,7 +119,7 @@ TEST_F(revoke, inherited_mapping_is_emptied)
 	ASSERT_EQ(0, socketpair(AF_UNIX, SOCK_STREAM, 0, sock));
 	pid = fork();
 	if (!pid)
-		child_looks(sock[1], at);
+		child_reads(sock[1], at);
 	munmap(at, BYTES);
 	ASSERT_EQ(1, read(sock[0], &byte, 1));
 	EXPECT_EQ(1, byte);
@@ -236,7 +236,7 @@ TEST_F(revoke, sealed_buffer_can_be_revoked)
 	at = full_map(self->fd, 0, PROT_READ, MAP_SHARED);
 	ASSERT_NE(NULL, at);
 	EXPECT_EQ(0, revoke_it(self));
-	EXPECT_EQ(PAGES, touch_lost(at, BYTES));
+	EXPECT_EQ(PAGES, pages_raising_sigbus(at, BYTES));
 	munmap(at, BYTES);
 }
 
@@ -291,7 +291,7 @@ TEST_F(revoke, pinned_page_stays_with_its_holder)
 	}
 	ASSERT_LE(0, sock);
 	ASSERT_EQ(0, revoke_it(self));
-	EXPECT_EQ(PAGES, touch_lost(at, BYTES));
+	EXPECT_EQ(PAGES, pages_raising_sigbus(at, BYTES));
 	EXPECT_TRUE(fresh_is_zero(self->dev, 8));
 	close(sock);
 	EXPECT_TRUE(fresh_is_zero(self->dev, 8));

@@ -162,7 +162,7 @@ static void many_rounds(struct __test_metadata *_metadata, uint64_t bytes, uint3
 	for (i = 0; i < 20 && time(NULL) - begin < 60; i++)
 		revoke_against_faults(_metadata, bytes, max_order);
 	TH_LOG("%d rounds", i);
-	EXPECT_TRUE(memory_comes_back(before, 10 * bytes / KIB));
+	EXPECT_TRUE(memory_is_freed(before, 10 * bytes / KIB));
 }
 
 TEST_F_TIMEOUT(revoke_race, with_faults_of_huge_chunks, 240)

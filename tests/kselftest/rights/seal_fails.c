@@ -56,7 +56,7 @@ struct sealer {
 	atomic_int failed, wrong;
 };
 
-static void *seal_again_and_again(void *data)
+static void *seal_repeatedly(void *data)
 {
 	struct sealer *sealer = data;
 	int err;
@@ -85,7 +85,7 @@ static void use_while_seals_fail(struct __test_metadata *_metadata, FIXTURE_DATA
 	int err, refused = 0, last = 0, meanwhile = 0;
 	pthread_t thread;
 
-	ASSERT_EQ(0, pthread_create(&thread, NULL, seal_again_and_again, &sealer));
+	ASSERT_EQ(0, pthread_create(&thread, NULL, seal_repeatedly, &sealer));
 	while (sealer.failed < 10 && !sealer.wrong) {
 		while (!sealer.under_way)
 			sched_yield();

@@ -229,7 +229,7 @@ TEST_F(pinmem, pages_are_freed)
 		munmap(at, BYTES);
 		ASSERT_EQ(0, dev_close(self->dev, handle));
 	}
-	EXPECT_TRUE(memory_comes_back(before, 8192));
+	EXPECT_TRUE(memory_is_freed(before, 8192));
 }
 
 TEST_F(pinmem, pin_without_a_reply_leaks_nothing)
@@ -246,7 +246,7 @@ TEST_F(pinmem, pin_without_a_reply_leaks_nothing)
 		EXPECT_EQ(-EFAULT, dev_call(self->dev, TENSOR_IOC_PIN, ro));
 		madvise(self->at, BYTES, MADV_DONTNEED);
 	}
-	EXPECT_TRUE(memory_comes_back(before, 8192));
+	EXPECT_TRUE(memory_is_freed(before, 8192));
 	munmap(ro, PAGE);
 }
 
@@ -280,7 +280,7 @@ TEST_F(pinmem, kill_of_the_owner_leaves_nothing)
 	}
 	/* the child shares the parent's open device, so its handles live until that is closed */
 	close(self->dev);
-	EXPECT_TRUE(memory_comes_back(before, 8192));
+	EXPECT_TRUE(memory_is_freed(before, 8192));
 	self->dev = dev_open();
 	self->used = dev_used(self->dev);
 }

@@ -50,6 +50,53 @@ static void keep_after_release(void)
 	tensor_retain(t);
 }
 
+/* The mistake: the result belongs to the scope. */
+static tensor *returned_without_keep(void)
+{
+	tensor *t;
+
+	tensor_scope {
+		t = made();
+	}
+	return t;
+}
+
+static void use_after_scope(void)
+{
+	tensor_neg(returned_without_keep());
+}
+
+/* As use_after_scope, after other tensors were made and released. */
+static tensor *returned_before_others(void)
+{
+	tensor *t = returned_without_keep(), *kept[20];
+
+	for (int i = 0; i < 20; i++)
+		tensor_scope {
+			tensor *u = made();
+
+			kept[i] = tensor_keep(tensor_add(u, u));
+		}
+	for (int i = 0; i < 20; i++)
+		tensor_release(kept[i]);
+	return t;
+}
+
+static void use_after_scope_and_others(void)
+{
+	tensor_neg(returned_before_others());
+}
+
+static void size_after_scope_and_others(void)
+{
+	tensor_size(returned_before_others(), 0);
+}
+
+static void release_after_scope_and_others(void)
+{
+	tensor_release(returned_before_others());
+}
+
 static void write_behind(void)
 {
 	tensor *t = made();
@@ -168,6 +215,12 @@ static const struct {
 	{ "use_after_release", use_after_release, "neg: the tensor at" },
 	{ "use_boxed_after_release", use_boxed_after_release, "neg: the tensor at" },
 	{ "keep_after_release", keep_after_release, "retain: the tensor at" },
+	{ "use_after_scope", use_after_scope, "released by the scope that ended at test_debug.c:" },
+	{ "use_after_scope_and_others", use_after_scope_and_others, "neg: the tensor at" },
+	{ "size_after_scope_and_others", size_after_scope_and_others,
+	  "tensor_size: the tensor at" },
+	{ "release_after_scope_and_others", release_after_scope_and_others,
+	  "release: the tensor at" },
 	ROLE(share_memory),
 	ROLE(data),
 	ROLE(size),
@@ -249,11 +302,42 @@ static void release_twice_is_told_without_it(void **state)
 	assert_int_equal(run_role("use_after_release", "0", text, sizeof(text)), -SIGABRT);
 }
 
+static void place_of_each_call_is_told(void **state)
+{
+	static const char *const lines[] = { "used by tensor_neg, called at test_debug.c:",
+					     "made by tensor_full, called at test_debug.c:",
+					     "tensor_keep() takes a result out of its scope" };
+	char text[4096];
+
+#if defined(__SANITIZE_ADDRESS__)
+	skip();
+#endif
+	assert_int_equal(run_role("use_after_scope", "1", text, sizeof(text)), -SIGABRT);
+	for (size_t i = 0; i < sizeof(lines) / sizeof(*lines); i++)
+		assert_non_null(strstr(text, lines[i]));
+}
+
+/* Without the debug mode, too: the struct is held back while others are made. */
+static void result_of_an_ended_scope_is_never_another_tensor_soon(void **state)
+{
+	static const char *const names[] = { "use_after_scope", "use_after_scope_and_others",
+					     "size_after_scope_and_others",
+					     "release_after_scope_and_others" };
+	char text[4096];
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
+		assert_int_equal(run_role(names[i], "0", text, sizeof(text)), -SIGABRT);
+		assert_non_null(strstr(text, "tensor_keep()"));
+	}
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(misuse_is_named),
 		cmocka_unit_test(release_twice_is_told_without_it),
+		cmocka_unit_test(place_of_each_call_is_told),
+		cmocka_unit_test(result_of_an_ended_scope_is_never_another_tensor_soon),
 	};
 
 	if (argc == 3 && !strcmp(argv[1], "--role")) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
  * Operands that elementwise loops do not read as they lie: every layout must give, to the bit,
- * what the same values side by side give. Shapes are larger than a block of iter_run_blocks(),
+ * what the same values side by side give. Shapes are larger than a block of iter_run_packed(),
  * have rows that are shorter than worth a loop, and dimensions that cannot be merged.
  */
 #include "check.h"

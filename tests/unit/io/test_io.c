@@ -409,11 +409,11 @@ static void names_must_be_names(void **state)
 			assert_fails(tensor_save_safetensors("n", &named, 1, NULL, 0), EINVAL,
 				     "UTF-8");
 		}
-		assert_fails(tensor_save_npz("n", twice, 3, 0), EINVAL, "'a' is there twice");
+		assert_fails(tensor_save_npz("n", twice, 3, 0), EINVAL, "'a' occurs twice");
 		assert_fails(tensor_save_safetensors("n", twice, 3, NULL, 0), EINVAL,
-			     "'a' is there twice");
+			     "'a' occurs twice");
 		assert_fails(tensor_save_safetensors("n", twice, 2, texts, 2), EINVAL,
-			     "'k' is there");
+			     "'k' occurs twice");
 		assert_fails(tensor_save_safetensors("n", &meta, 1, NULL, 0), EINVAL,
 			     "__metadata__");
 		assert_fails(tensor_save_npz("n", &none, 1, 0), EINVAL, "NULL");

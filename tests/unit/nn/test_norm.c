@@ -256,9 +256,9 @@ static void what_does_not_fit_is_refused(void **state)
 					       tensor_none, EPS, false) == NULL,
 			     EINVAL, "floating dtype is needed for input, got i64");
 		assert_fails(tensor_group_norm(x, 2, w, tensor_none, EPS, false) == NULL, EINVAL,
-			     "3 channels do not make 2 groups");
+			     "3 channels cannot be divided into 2 groups");
 		assert_fails(tensor_group_norm(x, 0, w, tensor_none, EPS, false) == NULL, EINVAL,
-			     "do not make 0 groups");
+			     "cannot be divided into 0 groups");
 	}
 }
 

@@ -225,7 +225,7 @@ static void what_does_not_fit_is_refused(void **state)
 		assert_fails(tensor_quantized_linear(q, x, tensor_none, 1, 0) != NULL, EINVAL,
 			     "weight");
 		assert_fails(tensor_quantized_linear(w, w, tensor_none, 1, 0) != NULL, EINVAL,
-			     "self must be quantised to u8, got i8");
+			     "self must be quantized to u8, got i8");
 		assert_fails(tensor_exp(q) != NULL, EOPNOTSUPP, "exp: no kernel for QuantizedCPU");
 		assert_fails(tensor_add(x, q) != NULL, EOPNOTSUPP, "CPU+QuantizedCPU");
 		assert_fails(tensor_copy_(x, q) != NULL, EOPNOTSUPP, "QuantizedCPU");

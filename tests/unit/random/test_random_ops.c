@@ -158,9 +158,9 @@ static void bad_parameters_are_refused(void **state)
 			ok(tensor_expand(tensor_zeros(TENSOR_SHAPE(1), F32), TENSOR_SHAPE(3)));
 
 		assert_fails(tensor_uniform_(f, 2, 1), EINVAL, "uniform_: from must not be above");
-		assert_fails(tensor_uniform_(f, 0, INFINITY), EINVAL, "beyond what f32");
-		assert_fails(tensor_uniform_(h, 0, 1e6), EINVAL, "beyond what f16");
-		assert_fails(tensor_uniform_(h, -6e4, 6e4), EINVAL, "beyond what f16");
+		assert_fails(tensor_uniform_(f, 0, INFINITY), EINVAL, "out of range for f32");
+		assert_fails(tensor_uniform_(h, 0, 1e6), EINVAL, "out of range for f16");
+		assert_fails(tensor_uniform_(h, -6e4, 6e4), EINVAL, "out of range for f16");
 		assert_fails(tensor_uniform_(i, 0, 1), EOPNOTSUPP, "i64");
 		assert_fails(tensor_normal_(f, 0, -1), EINVAL, "std must not be negative");
 		assert_fails(tensor_normal_(f, 0, NAN), EINVAL, "std must not be negative");
@@ -175,15 +175,15 @@ static void bad_parameters_are_refused(void **state)
 			     EINVAL, "does not broadcast");
 		assert_fails(tensor_randint_low(3, 3, TENSOR_SHAPE(1), I64), EINVAL, "below to");
 		assert_fails(tensor_randint(300, TENSOR_SHAPE(1), OF(TENSOR_U8)), EINVAL,
-			     "beyond what u8");
+			     "out of range for u8");
 		assert_fails(tensor_randint_low(-1, 2, TENSOR_SHAPE(1), OF(TENSOR_BOOL)), EINVAL,
-			     "beyond what bool");
+			     "out of range for bool");
 		assert_fails(tensor_randint(70000, TENSOR_SHAPE(1), OF(TENSOR_F16)), EINVAL,
-			     "beyond what f16");
+			     "out of range for f16");
 		assert_fails(tensor_randint(3, TENSOR_SHAPE(1), OF(TENSOR_C64)), EOPNOTSUPP, "c64");
 		assert_fails(tensor_randperm(-1, I64), EINVAL, "negative");
-		assert_fails(tensor_randperm(300, OF(TENSOR_U8)), EINVAL, "beyond what u8");
-		assert_fails(tensor_randperm(3000, OF(TENSOR_F16)), EINVAL, "does not count");
+		assert_fails(tensor_randperm(300, OF(TENSOR_U8)), EINVAL, "out of range for u8");
+		assert_fails(tensor_randperm(3000, OF(TENSOR_F16)), EINVAL, "does not represent");
 		assert_fails(tensor_rand(TENSOR_SHAPE(2), I64), EOPNOTSUPP, "i64");
 		assert_fails(tensor_randn(TENSOR_SHAPE(-2), F32), EINVAL, "-2");
 		assert_fails(tensor_random_from_(f, (int64_t)1 << 25, TENSOR_NONE), EINVAL,

@@ -49,7 +49,7 @@ static void cat_promotes_dtypes(void **state)
 		assert_int_equal(tensor_dtype(r), TENSOR_F64);
 		assert_values(r, 0, 1, 0, 1);
 		assert_fails(tensor_cat_out(i, TENSOR_LIST(b, f), 0) == NULL, EINVAL,
-			     "does not go into i64");
+			     "cannot be stored in i64");
 	}
 }
 

@@ -182,7 +182,7 @@ static void clients_are_listed(void **state)
 	tensor_release(t);
 }
 
-static void exit_status_tells_why(void **state)
+static void exit_status_has_the_reason(void **state)
 {
 	bool module = access("/dev/tensor", F_OK) == 0;
 
@@ -271,7 +271,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(buffer_is_found_by_its_id),
 		cmocka_unit_test(two_holders_are_one_row),
 		cmocka_unit_test(clients_are_listed),
-		cmocka_unit_test(exit_status_tells_why),
+		cmocka_unit_test(exit_status_has_the_reason),
 		cmocka_unit_test(descriptor_of_a_stranger_is_not_believed),
 		cmocka_unit_test(memfd_that_is_not_ours_is_left_out),
 	};

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* tensorstat beyond lists: what is shown how, stat, top, metrics, and doctor on recorded machines. */
+/* tensorstat beyond lists: options, stat, top, metrics, and suggestions for mistyped words. */
 #include "tensorstat.h"
 
-#include <sys/socket.h>
 #include <sys/stat.h>
 
 static tensor *small, *large;
@@ -234,7 +233,7 @@ static void top_stops_and_comes_back(void **state)
 	kill(pid, SIGCONT);
 	read_terminal(master, 500);
 	assert_int_equal(count("\033[?1049h"), 2);
-	/* ^Z: nobody would wake the leader of a session, so it does not stop, but comes back */
+	/* SIGTSTP does not stop the leader of a session: its process group is orphaned. */
 	kill(pid, SIGTSTP);
 	read_terminal(master, 500);
 	assert_int_equal(count("\033[?1049l"), 1);
@@ -336,124 +335,41 @@ static void textfile_is_renamed_into_place(void **state)
 	assert_int_equal(tensorstat_run("metrics --textfile /nowhere/tensor.prom"), 1);
 }
 
-/* ---- doctor ---- */
+/* ---- suggestions ---- */
 
-static char root[64];
-
-static void record(const char *path, const void *text, size_t n)
+/* The backend that needs no module, so that the filter is read. */
+static void mistyped_words_get_a_suggestion(void **state)
 {
-	char full[256];
-	FILE *f;
+	static const struct {
+		const char *args, *says;
+	} cases[] = {
+		{ "bufer", "unknown object \"bufer\"; did you mean \"buffer\"?" },
+		{ "metrcis", "did you mean \"metrics\"?" },
+		{ "b shwo", "did you mean \"show\"?" },
+		{ "device ste", "did you mean \"set\"?" },
+		{ "--jsn b", "did you mean \"--json\"?" },
+		{ "--color=alwyas b", "did you mean \"always\"?" },
+		{ "--sort sixe b", "did you mean \"size\"?" },
+		{ "--fields name,shpae b", "did you mean \"shape\"?" },
+		{ "b sh dtpye f32", "did you mean \"dtype\"?" },
+		{ "b sh dtype f23", "did you mean \"f32\"?" },
+		{ "client show pdi 1", "did you mean \"pid\"?" },
+		{ "monitor aloc", "did you mean \"alloc\"?" },
+		{ "-b memdf stat", "did you mean \"memfd\"?" },
+		{ "top porcess", "did you mean \"process\"?" },
+	};
 
-	snprintf(full, sizeof(full), "%s%s", root, path);
-	for (char *p = full + strlen(root) + 1; (p = strchr(p, '/')); p++) {
-		*p = '\0';
-		mkdir(full, 0755);
-		*p = '/';
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		assert_int_equal(tensorstat_run(cases[i].args), 2);
+		assert_says(cases[i].says);
 	}
-	f = fopen(full, "w");
-	assert_non_null(f);
-	fwrite(text, 1, n, f);
-	fclose(f);
+	/* Nothing similar; control characters of the word do not reach the terminal. */
+	assert_int_equal(tensorstat_run("xyzzy"), 2);
+	assert_silent_about("did you mean");
+	assert_says("see tensorstat help");
+	assert_int_equal(tensorstat_run("\"$(printf 'bufe\\033[r')\""), 2);
+	assert_silent_about("\033");
 }
-
-#define RECORD(path, text) record(path, text, sizeof(text) - 1)
-
-static int machine_new(void **state)
-{
-	strcpy(root, "/tmp/machine.XXXXXX");
-	if (!mkdtemp(root))
-		return -1;
-	setenv("TENSORSTAT_ROOT", root, 1);
-	RECORD("/sys/kernel/mm/transparent_hugepage/enabled", "always [madvise] never\n");
-	RECORD("/proc/buddyinfo", "Node 0, zone   Normal 1 2 3 4 5 6 7 8 9 100 50\n");
-	RECORD("/proc/meminfo", "MemTotal:       8388608 kB\n");
-	RECORD("/proc/self/cgroup", "0::/user.slice/me\n");
-	return 0;
-}
-
-static int machine_drop(void **state)
-{
-	char command[128];
-
-	snprintf(command, sizeof(command), "rm -r '%s'", root);
-	unsetenv("TENSORSTAT_ROOT");
-	return system(command);
-}
-
-static void module_loaded(const char *limit)
-{
-	RECORD("/sys/module/tensor/version", "0.1.0\n");
-	record("/sys/module/tensor/parameters/limit_bytes", limit, strlen(limit));
-}
-
-static void doctor_misses_the_module(void **state)
-{
-	assert_int_equal(tensorstat_run("doctor"), 9);
-	assert_says("FAIL  module     tensor is not loaded and not built for");
-	assert_says("fix: apt install tensor-dkms");
-	assert_says("no memory limit of a cgroup");
-	assert_says("no udev rule");
-	assert_int_equal(tensorstat_run("-o doctor"), 9);
-	assert_silent_about("fix:");
-}
-
-static void doctor_tells_of_secure_boot(void **state)
-{
-	RECORD("/sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c",
-	       "\x06\0\0\0\x01");
-	assert_int_equal(tensorstat_run("doctor"), 9);
-	assert_says("warn  signature  Secure Boot or lockdown is on");
-	assert_says("mokutil --import");
-}
-
-static void doctor_compares_versions(void **state)
-{
-	module_loaded("0\n");
-	assert_int_equal(tensorstat_run("doctor"), 1); /* there is no node */
-	assert_says("ok    version    module and tensorstat are 0.1.0");
-	assert_says("FAIL  node");
-	assert_says("half of the memory, which is 8GiB");
-	RECORD("/sys/module/tensor/version", "0.0.9\n");
-	assert_int_equal(tensorstat_run("doctor"), 1);
-	assert_says("warn  version    the module is 0.0.9");
-}
-
-static void doctor_looks_at_limits(void **state)
-{
-	module_loaded("8589934592\n");
-	RECORD("/sys/fs/cgroup/user.slice/memory.max", "16777216\n");
-	RECORD("/sys/fs/cgroup/user.slice/me/memory.max", "max\n");
-	tensorstat_run("doctor");
-	assert_says("warn  limit      limit_bytes is 8GiB of 8GiB");
-	assert_says("device set limit_bytes 4294967296");
-	assert_says("warn  cgroup     this session's cgroup may have 16MiB");
-	assert_says("/sys/fs/cgroup/user.slice/memory.max is the limit");
-}
-
-static void doctor_looks_at_huge_pages(void **state)
-{
-	tensorstat_run("doctor");
-	assert_says("ok    hugepages");
-	RECORD("/proc/buddyinfo", "Node 0, zone   Normal 900 90 9 9 9 9 9 9 9 3 1\n");
-	tensorstat_run("doctor");
-	assert_says("warn  hugepages  5 free blocks of 2 MiB");
-	assert_says("compact_memory");
-}
-
-static void doctor_finds_the_rule(void **state)
-{
-	RECORD("/usr/lib/udev/rules.d/60-tensor.rules", "\n");
-	tensorstat_run("doctor");
-	assert_says("ok    udev       /usr/lib/udev/rules.d/60-tensor.rules");
-	assert_int_equal(tensorstat_run("-j doctor"), 9);
-	assert_says(
-		"{\"check\":\"module\",\"verdict\":\"fail\",\"finding\":\"tensor is not loaded");
-	assert_says("\"fix\":null,\"mend\":null}");
-	assert_int_equal(tensorstat_run("doctor who"), 2);
-}
-
-#define MACHINE(test) cmocka_unit_test_setup_teardown(test, machine_new, machine_drop)
 
 int main(void)
 {
@@ -474,12 +390,7 @@ int main(void)
 		cmocka_unit_test(metrics_of_memfds_are_not_those_of_the_module),
 		cmocka_unit_test(metrics_are_read_by_parsers_of_both_formats),
 		cmocka_unit_test(textfile_is_renamed_into_place),
-		MACHINE(doctor_misses_the_module),
-		MACHINE(doctor_tells_of_secure_boot),
-		MACHINE(doctor_compares_versions),
-		MACHINE(doctor_looks_at_limits),
-		MACHINE(doctor_looks_at_huge_pages),
-		MACHINE(doctor_finds_the_rule),
+		cmocka_unit_test(mistyped_words_get_a_suggestion),
 	};
 
 	tool_find();

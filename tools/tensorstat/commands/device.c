@@ -117,7 +117,7 @@ static void show_line(const struct totals *t, const struct list *list, const str
 		const struct column *c = &v->kind->columns[v->column[i]];
 		struct cell cell = { 0 };
 
-		c->put(&cell, t, o);
+		cell_put(&cell, c, t, o);
 		printf(" %s %s", c->name, cell.text);
 	}
 	for (size_t i = 0; i < list->n; i++)

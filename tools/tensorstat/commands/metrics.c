@@ -9,13 +9,9 @@
 #include "backend/backend.h"
 #include "commands/commands.h"
 #include "output/cell.h"
+#include "output/file.h"
 
-#include <errno.h>
 #include <inttypes.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 struct metrics {
 	FILE *out;
@@ -198,8 +194,9 @@ static void put_totals(const struct metrics *m, const struct totals *t, const ch
 		put_module(m, t);
 }
 
-static enum status put_metrics(FILE *out, const struct backend *b)
+static enum status put_metrics(FILE *out, const void *arg)
 {
+	const struct backend *b = arg;
 	const struct metrics m = b == &memfd_backend ?
 					 (struct metrics){
 						 .out = out,
@@ -225,47 +222,6 @@ static enum status put_metrics(FILE *out, const struct backend *b)
 	return status;
 }
 
-/* ---- the file ---- */
-
-static enum status file_error(const char *path)
-{
-	enum status status = errno == EACCES || errno == EPERM ? STATUS_PERMISSION : STATUS_ERROR;
-
-	complain("%s: %s", path, strerror(errno));
-	return status;
-}
-
-static enum status put_file(const char *path, const struct backend *b)
-{
-	char *temporary;
-	enum status status;
-	FILE *out;
-	int fd;
-
-	/* The name does not end in .prom, so the collector ignores it. */
-	if (asprintf(&temporary, "%s.XXXXXX", path) < 0)
-		return STATUS_ERROR;
-	fd = mkstemp(temporary);
-	out = fd < 0 ? NULL : fdopen(fd, "w");
-	if (!out) {
-		status = file_error(temporary);
-		free(temporary);
-		return status;
-	}
-	status = put_metrics(out, b);
-	/* The collector runs as another user. */
-	if (!status && (fchmod(fd, 0644) < 0 || fflush(out) == EOF || fsync(fd) < 0))
-		status = file_error(temporary);
-	if (fclose(out) == EOF && !status)
-		status = file_error(temporary);
-	if (!status && rename(temporary, path) < 0)
-		status = file_error(path);
-	if (status)
-		unlink(temporary);
-	free(temporary);
-	return status;
-}
-
 enum status cmd_metrics(char **arg, const struct options *o)
 {
 	const struct backend *b;
@@ -276,5 +232,5 @@ enum status cmd_metrics(char **arg, const struct options *o)
 	status = choose_backend(o->backend, &b);
 	if (status)
 		return status;
-	return o->textfile ? put_file(o->textfile, b) : put_metrics(stdout, b);
+	return o->textfile ? file_replace(o->textfile, put_metrics, b) : put_metrics(stdout, b);
 }

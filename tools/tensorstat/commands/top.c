@@ -12,30 +12,31 @@
 
 #include <string.h>
 
+static void draw(struct top *t)
+{
+	int rows, columns;
+
+	screen_size(&rows, &columns);
+	top_draw(t, screen_begin(), rows, columns);
+	screen_show();
+}
+
 /* Reads when the interval has passed; keys and changes of the window only draw again. */
 static enum status show_live(struct top *t)
 {
-	double next = seconds_now() + t->delay;
+	double begin = seconds_now();
 	enum status status = top_read(t);
-	int rows, columns;
 
 	while (!status) {
-		double left = next - seconds_now();
+		double left = begin + t->delay - seconds_now();
 
-		screen_size(&rows, &columns);
-		top_draw(t, screen_begin(), rows, columns);
-		screen_show();
-		if (left > 0) {
-			double before = t->delay;
-
-			if (!top_key(t, key_read(left)))
-				break;
-			next += t->delay - before;
-			continue;
-		}
-		if (!--t->count)
+		draw(t);
+		if (t->count == 1 || !top_key(t, key_read(left > 0 ? left : 0)))
 			break;
-		next = seconds_now() + t->delay;
+		if (seconds_now() < begin + t->delay)
+			continue;
+		begin = seconds_now();
+		t->count--;
 		if (!t->paused)
 			status = top_read(t);
 	}

@@ -2,17 +2,29 @@
 #
 # bash completion of tensorstat(1). Needs nothing but bash.
 
-# The object among the words, past options and their values.
+# Sets `object` and `command` to the first two words that are no options.
 _tensorstat_object() {
 	local i
 	for ((i = 1; i < COMP_CWORD; i++)); do
 		case ${COMP_WORDS[i]} in
 		-w | --watch | -b | --backend | --sort | --fields | --textfile) ((i++)) ;;
 		-*) ;;
-		*) object=${COMP_WORDS[i]} command=""
-			((i + 1 < COMP_CWORD)) && command=${COMP_WORDS[i + 1]}
-			return ;;
+		*)
+			if [ -z "$object" ]; then
+				object=$(_tensorstat_full "${COMP_WORDS[i]}")
+			elif [ -z "$command" ]; then
+				command=${COMP_WORDS[i]}
+			fi
+			;;
 		esac
+	done
+}
+
+# The object that a word abbreviates: the first one in tensorstat's order.
+_tensorstat_full() {
+	local name
+	for name in buffer client device stat top monitor metrics doctor export user plot; do
+		[[ $name != "$1"* ]] || { echo "$name"; return; }
 	done
 }
 
@@ -34,9 +46,10 @@ _tensorstat_of_object() {
 		elif [ "$2" = set ]; then
 			(cd /sys/module/tensor/parameters 2>/dev/null && echo *)
 		fi ;;
-	top) echo buffer process user ;;
+	top) echo buffer process user owner text ;;
 	monitor) echo alloc free import export seal revoke purge limit death ;;
 	metrics) echo --textfile ;;
+	plot) echo seconds every from to title ;;
 	esac
 }
 
@@ -44,20 +57,20 @@ _tensorstat() {
 	local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]} object="" command="" words=""
 	COMPREPLY=()
 	_tensorstat_object
-	case $prev in
-	-b | --backend) words="device memfd" ;;
-	dtype) words="bool u8 i8 i16 i32 i64 f16 bf16 f32 f64 c64 c128 u16 u32 u64 f8_e4m3fn f8_e5m2" ;;
-	owner | pid) words=$(cd /proc && echo [1-9]*) ;;
-	--textfile) mapfile -t COMPREPLY < <(compgen -f -- "$cur"); return ;;
-	--sort) words="id name dtype shape size pinned refs owner state uid buffers handles age" ;;
-	--fields | -w | --watch | minsize) return ;;
+	case $object:$prev in
+	*:-b | *:--backend) words="device memfd" ;;
+	buffer:dtype) words="bool u8 i8 i16 i32 i64 f16 bf16 f32 f64 c64 c128 u16 u32 u64 f8_e4m3fn f8_e5m2" ;;
+	*:owner | client:pid) words=$(cd /proc && echo [1-9]*) ;;
+	*:--textfile | plot:from | plot:to) mapfile -t COMPREPLY < <(compgen -f -- "$cur"); return ;;
+	*:--sort) words="id name dtype shape size pinned refs owner state uid buffers handles age" ;;
+	*:--fields | *:-w | *:--watch | buffer:minsize | export:buffer | top:text | plot:seconds | plot:every | plot:title) return ;;
 	*)
 		case $cur in
 		-*) words="--json --pretty --oneline --no-header --raw --color --numeric --sort --fields
 			--watch --backend --textfile --help --version" ;;
 		*)
 			if [ -z "$object" ]; then
-				words="buffer client export user device stat top monitor metrics doctor help version"
+				words="buffer client export user device stat top monitor metrics plot doctor help version"
 			else
 				words=$(_tensorstat_of_object "$object" "$command")
 			fi ;;

@@ -175,11 +175,14 @@ static void check_file_table(struct list *findings)
 
 static void check_memlock(struct list *findings)
 {
-	struct finding *f = finding_add(findings, "memlock");
+	struct finding *f;
 	uint64_t soft, hard;
 	char text[32];
 
-	if (!look_limit("self", "Max locked memory", &soft, &hard) || soft == UINT64_MAX) {
+	if (!look_limit("self", "Max locked memory", &soft, &hard))
+		return;
+	f = finding_add(findings, "memlock");
+	if (soft == UINT64_MAX) {
 		finding_set(f, VERDICT_OK, "RLIMIT_MEMLOCK is unlimited");
 		return;
 	}

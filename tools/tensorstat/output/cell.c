@@ -104,3 +104,26 @@ void cell_owner(struct cell *cell, const struct owner *w, const struct options *
 	put_owner(cell->text, CELL, w, o);
 	cell_by(cell, (uint64_t)w->pid);
 }
+
+void cell_put(struct cell *cell, const struct column *c, const void *row, const struct options *o)
+{
+	const void *member = (const char *)row + c->offset;
+	int64_t number;
+
+	if (c->put) {
+		c->put(cell, row, o);
+		return;
+	}
+	if (c->format == FORMAT_OWNER) {
+		cell_owner(cell, member, o);
+		return;
+	}
+	number = c->bytes == sizeof(uint32_t) ? *(const uint32_t *)member :
+						*(const int64_t *)member;
+	if (c->format == FORMAT_SIZE)
+		cell_size(cell, number, o);
+	else if (c->format == FORMAT_AGE)
+		cell_age(cell, number);
+	else
+		cell_number(cell, number);
+}

@@ -16,13 +16,31 @@ struct cell {
 	enum tone tone;
 };
 
+/* How a column without a function shows a member of the row. */
+enum cell_format { FORMAT_NUMBER, FORMAT_SIZE, FORMAT_AGE, FORMAT_OWNER };
+
 struct column {
 	const char *name; /* for --fields and --sort; the header has it in capitals */
 	bool shown;	  /* without --fields */
 	bool right;	  /* aligned right; sorted with the largest first */
+	/* NULL: the member at offset, a number of that many bytes or a struct owner */
 	void (*put)(struct cell *cell, const void *row, const struct options *o);
+	enum cell_format format;
+	size_t offset, bytes;
 };
 
+#define COLUMN_MEMBER(format, right, name, shown, type, member)                   \
+	{                                                                         \
+		(name), (shown), (right), NULL, (format), offsetof(type, member), \
+			sizeof(((type *)0)->member)                               \
+	}
+#define COLUMN_NUMBER(...) COLUMN_MEMBER(FORMAT_NUMBER, true, __VA_ARGS__)
+#define COLUMN_SIZE(...)   COLUMN_MEMBER(FORMAT_SIZE, true, __VA_ARGS__)
+#define COLUMN_AGE(...)	   COLUMN_MEMBER(FORMAT_AGE, true, __VA_ARGS__)
+#define COLUMN_OWNER(...)  COLUMN_MEMBER(FORMAT_OWNER, false, __VA_ARGS__)
+
+/* Fills the cell of a row in a column. */
+void cell_put(struct cell *cell, const struct column *c, const void *row, const struct options *o);
 /* Sets the sort key. */
 void cell_by(struct cell *cell, uint64_t key);
 void cell_text(struct cell *cell, const char *value);

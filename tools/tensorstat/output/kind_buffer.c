@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* Columns and JSON of a buffer. Each column has one function. */
+/* Columns and JSON of a buffer. */
 #include "output/json.h"
 #include "output/kinds.h"
 
@@ -26,12 +26,6 @@ static void cell_dims(struct cell *cell, const struct buffer *b, const int64_t *
 #define BUFFER(fn) static void fn(struct cell *cell, const void *row, const struct options *o)
 #define B	   ((const struct buffer *)row)
 
-BUFFER(buffer_id)
-{
-	snprintf(cell->text, CELL, "%" PRIu64, B->id);
-	cell_by(cell, B->id);
-}
-
 BUFFER(buffer_name)
 {
 	cell_text(cell, B->label);
@@ -53,69 +47,9 @@ BUFFER(buffer_strides)
 	cell_dims(cell, B, B->strides);
 }
 
-BUFFER(buffer_size)
-{
-	cell_size(cell, (int64_t)B->bytes, o);
-}
-
-BUFFER(buffer_pinned)
-{
-	cell_size(cell, (int64_t)B->pinned_bytes, o);
-}
-
-BUFFER(buffer_huge)
-{
-	cell_size(cell, B->huge_bytes, o);
-}
-
-BUFFER(buffer_refs)
-{
-	cell_number(cell, (int64_t)B->refs);
-}
-
-BUFFER(buffer_handles)
-{
-	cell_number(cell, B->handles);
-}
-
-BUFFER(buffer_files)
-{
-	cell_number(cell, B->files);
-}
-
-BUFFER(buffer_mappings)
-{
-	cell_number(cell, B->mappings);
-}
-
-BUFFER(buffer_dmabufs)
-{
-	cell_number(cell, B->dmabufs);
-}
-
-BUFFER(buffer_devices)
-{
-	cell_number(cell, B->attachments);
-}
-
-BUFFER(buffer_client)
-{
-	cell_number(cell, B->client);
-}
-
-BUFFER(buffer_node)
-{
-	cell_number(cell, B->node);
-}
-
 BUFFER(buffer_kind_of)
 {
 	cell_text(cell, B->kind);
-}
-
-BUFFER(buffer_age)
-{
-	cell_age(cell, B->age_ns);
 }
 
 BUFFER(buffer_uid)
@@ -165,27 +99,27 @@ BUFFER(buffer_state_of)
 }
 
 static const struct column buffer_columns[] = {
-	{ "id", true, true, buffer_id },
-	{ "name", true, false, buffer_name },
-	{ "dtype", true, false, buffer_dtype },
-	{ "shape", true, false, buffer_shape },
-	{ "size", true, true, buffer_size },
-	{ "pinned", true, true, buffer_pinned },
-	{ "refs", true, true, buffer_refs },
-	{ "owner", true, false, buffer_owner },
-	{ "state", true, false, buffer_state_of },
-	{ "uid", false, true, buffer_uid },
-	{ "kind", false, false, buffer_kind_of },
-	{ "strides", false, false, buffer_strides },
-	{ "huge", false, true, buffer_huge },
-	{ "node", false, true, buffer_node },
-	{ "handles", false, true, buffer_handles },
-	{ "files", false, true, buffer_files },
-	{ "mappings", false, true, buffer_mappings },
-	{ "dmabufs", false, true, buffer_dmabufs },
-	{ "devices", false, true, buffer_devices },
-	{ "client", false, true, buffer_client },
-	{ "age", false, true, buffer_age },
+	COLUMN_NUMBER("id", true, struct buffer, id),
+	{ "name", true, false, .put = buffer_name },
+	{ "dtype", true, false, .put = buffer_dtype },
+	{ "shape", true, false, .put = buffer_shape },
+	COLUMN_SIZE("size", true, struct buffer, bytes),
+	COLUMN_SIZE("pinned", true, struct buffer, pinned_bytes),
+	COLUMN_NUMBER("refs", true, struct buffer, refs),
+	{ "owner", true, false, .put = buffer_owner },
+	{ "state", true, false, .put = buffer_state_of },
+	{ "uid", false, true, .put = buffer_uid },
+	{ "kind", false, false, .put = buffer_kind_of },
+	{ "strides", false, false, .put = buffer_strides },
+	COLUMN_SIZE("huge", false, struct buffer, huge_bytes),
+	COLUMN_NUMBER("node", false, struct buffer, node),
+	COLUMN_NUMBER("handles", false, struct buffer, handles),
+	COLUMN_NUMBER("files", false, struct buffer, files),
+	COLUMN_NUMBER("mappings", false, struct buffer, mappings),
+	COLUMN_NUMBER("dmabufs", false, struct buffer, dmabufs),
+	COLUMN_NUMBER("devices", false, struct buffer, attachments),
+	COLUMN_NUMBER("client", false, struct buffer, client),
+	COLUMN_AGE("age", false, struct buffer, age_ns),
 };
 
 /* ---- JSON ---- */
@@ -205,7 +139,7 @@ static void put_owners(const struct buffer *b)
 	json_leave(']');
 }
 
-static void put_what(const struct buffer *b, const char *backend)
+static void put_identity(const struct buffer *b, const char *backend)
 {
 	bool typed = b->element.bits;
 	char text[CELL];
@@ -233,7 +167,7 @@ static void buffer_json(const void *row, const char *backend)
 {
 	const struct buffer *b = row;
 
-	put_what(b, backend);
+	put_identity(b, backend);
 	json_u64("bytes", b->bytes);
 	json_u64("pinned_bytes", b->pinned_bytes);
 	json_known("huge_bytes", b->huge_bytes);
@@ -253,9 +187,4 @@ static void buffer_json(const void *row, const char *backend)
 	put_owners(b);
 }
 
-const struct kind buffer_kind = {
-	.name = "buffer",
-	.rows = &buffer_rows,
-	.json = buffer_json,
-	COLUMNS(buffer_columns),
-};
+const struct kind buffer_kind = { "buffer", &buffer_rows, COLUMNS(buffer_columns), buffer_json };

@@ -10,56 +10,19 @@
 #define CLIENT(fn) static void fn(struct cell *cell, const void *row, const struct options *o)
 #define C	   ((const struct client *)row)
 
-CLIENT(client_id)
-{
-	cell_number(cell, (int64_t)C->id);
-}
-
-CLIENT(client_owner)
-{
-	cell_owner(cell, &C->owner, o);
-}
-
-CLIENT(client_uid)
-{
-	cell_number(cell, C->owner.uid);
-}
-
-CLIENT(client_handles)
-{
-	cell_number(cell, (int64_t)C->handles);
-}
-
-CLIENT(client_size)
-{
-	cell_size(cell, (int64_t)C->bytes, o);
-}
-
-CLIENT(client_age)
-{
-	cell_age(cell, C->age_ns);
-}
-
 static const struct column client_columns[] = {
-	{ "id", true, true, client_id },     { "owner", true, false, client_owner },
-	{ "uid", true, true, client_uid },   { "handles", true, true, client_handles },
-	{ "size", true, true, client_size }, { "age", true, true, client_age },
+	COLUMN_NUMBER("id", true, struct client, id),
+	COLUMN_OWNER("owner", true, struct client, owner),
+	COLUMN_NUMBER("uid", true, struct client, owner.uid),
+	COLUMN_NUMBER("handles", true, struct client, handles),
+	COLUMN_SIZE("size", true, struct client, bytes),
+	COLUMN_AGE("age", true, struct client, age_ns),
 };
 
 /* ---- exports ---- */
 
 #define EXPORT(fn) static void fn(struct cell *cell, const void *row, const struct options *o)
 #define E	   ((const struct export *)row)
-
-EXPORT(export_id)
-{
-	cell_number(cell, (int64_t)E->id);
-}
-
-EXPORT(export_buffer)
-{
-	cell_number(cell, (int64_t)E->buffer);
-}
 
 EXPORT(export_type)
 {
@@ -78,37 +41,17 @@ EXPORT(export_rights)
 	put_rights(cell->text, CELL, E->rights);
 }
 
-EXPORT(export_offset)
-{
-	cell_size(cell, (int64_t)E->offset, o);
-}
-
-EXPORT(export_size)
-{
-	cell_size(cell, (int64_t)E->bytes, o);
-}
-
-EXPORT(export_owner)
-{
-	cell_owner(cell, &E->owner, o);
-}
-
-EXPORT(export_uid)
-{
-	cell_number(cell, E->owner.uid);
-}
-
-EXPORT(export_age)
-{
-	cell_age(cell, E->age_ns);
-}
-
 static const struct column export_columns[] = {
-	{ "id", true, true, export_id },	 { "buffer", true, true, export_buffer },
-	{ "type", true, false, export_type },	 { "mode", true, false, export_mode },
-	{ "offset", true, true, export_offset }, { "size", true, true, export_size },
-	{ "owner", true, false, export_owner },	 { "uid", false, true, export_uid },
-	{ "age", true, true, export_age },	 { "rights", false, false, export_rights },
+	COLUMN_NUMBER("id", true, struct export, id),
+	COLUMN_NUMBER("buffer", true, struct export, buffer),
+	{ "type", true, false, .put = export_type },
+	{ "mode", true, false, .put = export_mode },
+	COLUMN_SIZE("offset", true, struct export, offset),
+	COLUMN_SIZE("size", true, struct export, bytes),
+	COLUMN_OWNER("owner", true, struct export, owner),
+	COLUMN_NUMBER("uid", false, struct export, owner.uid),
+	COLUMN_AGE("age", true, struct export, age_ns),
+	{ "rights", false, false, .put = export_rights },
 };
 
 /* ---- JSON ---- */
@@ -142,16 +85,6 @@ static void export_json(const void *row, const char *backend)
 	json_known("age_ns", e->age_ns);
 }
 
-const struct kind client_kind = {
-	.name = "client",
-	.rows = &client_rows,
-	.json = client_json,
-	COLUMNS(client_columns),
-};
+const struct kind client_kind = { "client", &client_rows, COLUMNS(client_columns), client_json };
 
-const struct kind export_kind = {
-	.name = "export",
-	.rows = &export_rows,
-	.json = export_json,
-	COLUMNS(export_columns),
-};
+const struct kind export_kind = { "export", &export_rows, COLUMNS(export_columns), export_json };

@@ -3,76 +3,23 @@
 #include "output/json.h"
 #include "output/kinds.h"
 
-/* ---- what the module charges to a user ---- */
+/* ---- memory charged to a user ---- */
 
 #define PAYER(fn) static void fn(struct cell *cell, const void *row, const struct options *o)
 #define P	  ((const struct payer *)row)
 
-PAYER(payer_uid)
-{
-	cell_number(cell, P->uid);
-}
-
-PAYER(payer_size)
-{
-	cell_size(cell, (int64_t)P->bytes, o);
-}
-
-PAYER(payer_limit)
-{
-	cell_size(cell, (int64_t)P->limit_bytes, o);
-}
-
-PAYER(payer_refused)
-{
-	cell_number(cell, (int64_t)P->refused);
-}
-
-PAYER(payer_objects)
-{
-	cell_number(cell, (int64_t)P->objects);
-}
-
 static const struct column payer_columns[] = {
-	{ "uid", true, true, payer_uid },	  { "size", true, true, payer_size },
-	{ "limit", true, true, payer_limit },	  { "refused", true, true, payer_refused },
-	{ "objects", true, true, payer_objects },
+	COLUMN_NUMBER("uid", true, struct payer, uid),
+	COLUMN_SIZE("size", true, struct payer, bytes),
+	COLUMN_SIZE("limit", true, struct payer, limit_bytes),
+	COLUMN_NUMBER("refused", true, struct payer, refused),
+	COLUMN_NUMBER("objects", true, struct payer, objects),
 };
 
 /* ---- sums by process and by user ---- */
 
 #define GROUP(fn) static void fn(struct cell *cell, const void *row, const struct options *o)
 #define G	  ((const struct holder *)row)
-
-GROUP(group_owner)
-{
-	cell_owner(cell, &G->owner, o);
-}
-
-GROUP(group_uid)
-{
-	cell_number(cell, G->owner.uid);
-}
-
-GROUP(group_buffers)
-{
-	cell_number(cell, (int64_t)G->buffers);
-}
-
-GROUP(group_size)
-{
-	cell_size(cell, (int64_t)G->bytes, o);
-}
-
-GROUP(group_pinned)
-{
-	cell_size(cell, (int64_t)G->pinned_bytes, o);
-}
-
-GROUP(group_shared)
-{
-	cell_number(cell, (int64_t)G->shared);
-}
 
 GROUP(group_orphans)
 {
@@ -81,48 +28,21 @@ GROUP(group_orphans)
 		cell->tone = TONE_WARN;
 }
 
-static const struct column process_columns[] = {
-	{ "owner", true, false, group_owner },	  { "uid", true, true, group_uid },
-	{ "buffers", true, true, group_buffers }, { "size", true, true, group_size },
-	{ "pinned", true, true, group_pinned },	  { "shared", true, true, group_shared },
-	{ "orphans", true, true, group_orphans },
-};
-
-static const struct column user_columns[] = {
-	{ "uid", true, true, group_uid },	{ "buffers", true, true, group_buffers },
-	{ "size", true, true, group_size },	{ "pinned", true, true, group_pinned },
-	{ "shared", true, true, group_shared }, { "orphans", true, true, group_orphans },
+/* Users have all but the first. */
+static const struct column group_columns[] = {
+	COLUMN_OWNER("owner", true, struct holder, owner),
+	COLUMN_NUMBER("uid", true, struct holder, owner.uid),
+	COLUMN_NUMBER("buffers", true, struct holder, buffers),
+	COLUMN_SIZE("size", true, struct holder, bytes),
+	COLUMN_SIZE("pinned", true, struct holder, pinned_bytes),
+	COLUMN_NUMBER("shared", true, struct holder, shared),
+	{ "orphans", true, true, .put = group_orphans },
 };
 
 /* ---- totals ---- */
 
 #define TOTALS(fn) static void fn(struct cell *cell, const void *row, const struct options *o)
 #define T	   ((const struct totals *)row)
-
-TOTALS(totals_clients)
-{
-	cell_number(cell, T->clients);
-}
-
-TOTALS(totals_buffers)
-{
-	cell_number(cell, T->buffers);
-}
-
-TOTALS(totals_size)
-{
-	cell_size(cell, T->bytes, o);
-}
-
-TOTALS(totals_huge)
-{
-	cell_size(cell, T->huge_bytes, o);
-}
-
-TOTALS(totals_limit)
-{
-	cell_size(cell, T->limit_bytes, o);
-}
 
 TOTALS(totals_used)
 {
@@ -138,43 +58,23 @@ TOTALS(totals_used)
 		cell->tone = part >= 98 ? TONE_BAD : TONE_WARN;
 }
 
-TOTALS(totals_purgeable)
-{
-	cell_size(cell, T->purgeable_bytes, o);
-}
-
-TOTALS(totals_lingering)
-{
-	cell_size(cell, T->linger_bytes, o);
-}
-
 TOTALS(totals_exports)
 {
 	cell_number(cell, T->files == UNKNOWN ? UNKNOWN : T->files + T->dmabufs);
 }
 
-TOTALS(totals_pool)
-{
-	cell_size(cell, T->pool_bytes, o);
-}
-
-TOTALS(totals_refused)
-{
-	cell_number(cell, T->refused);
-}
-
 static const struct column totals_columns[] = {
-	{ "clients", true, true, totals_clients },
-	{ "buffers", true, true, totals_buffers },
-	{ "size", true, true, totals_size },
-	{ "huge", true, true, totals_huge },
-	{ "limit", true, true, totals_limit },
-	{ "used", true, true, totals_used },
-	{ "refused", true, true, totals_refused },
-	{ "exports", false, true, totals_exports },
-	{ "purgeable", false, true, totals_purgeable },
-	{ "pool", false, true, totals_pool },
-	{ "lingering", false, true, totals_lingering },
+	COLUMN_NUMBER("clients", true, struct totals, clients),
+	COLUMN_NUMBER("buffers", true, struct totals, buffers),
+	COLUMN_SIZE("size", true, struct totals, bytes),
+	COLUMN_SIZE("huge", true, struct totals, huge_bytes),
+	COLUMN_SIZE("limit", true, struct totals, limit_bytes),
+	{ "used", true, true, .put = totals_used },
+	COLUMN_NUMBER("refused", true, struct totals, refused),
+	{ "exports", false, true, .put = totals_exports },
+	COLUMN_SIZE("purgeable", false, struct totals, purgeable_bytes),
+	COLUMN_SIZE("pool", false, struct totals, pool_bytes),
+	COLUMN_SIZE("lingering", false, struct totals, linger_bytes),
 };
 
 /* ---- JSON ---- */
@@ -234,30 +134,11 @@ void totals_json(const void *row, const char *backend)
 
 static const struct row_type totals_rows = { "stat", sizeof(struct totals), NULL };
 
-const struct kind payer_kind = {
-	.name = "user",
-	.rows = &payer_rows,
-	.json = payer_json,
-	COLUMNS(payer_columns),
-};
+const struct kind payer_kind = { "user", &payer_rows, COLUMNS(payer_columns), payer_json };
 
-const struct kind process_kind = {
-	.name = "process",
-	.rows = &holder_rows,
-	.json = group_json,
-	COLUMNS(process_columns),
-};
+const struct kind process_kind = { "process", &holder_rows, COLUMNS(group_columns), group_json };
 
-const struct kind user_kind = {
-	.name = "user",
-	.rows = &holder_rows,
-	.json = group_json,
-	COLUMNS(user_columns),
-};
+const struct kind user_kind = { "user", &holder_rows, group_columns + 1,
+				sizeof(group_columns) / sizeof(*group_columns) - 1, group_json };
 
-const struct kind totals_kind = {
-	.name = "stat",
-	.rows = &totals_rows,
-	.json = totals_json,
-	COLUMNS(totals_columns),
-};
+const struct kind totals_kind = { "stat", &totals_rows, COLUMNS(totals_columns), totals_json };

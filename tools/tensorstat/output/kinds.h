@@ -14,7 +14,8 @@ struct kind {
 	void (*json)(const void *row, const char *backend);
 };
 
-#define COLUMNS(list) .columns = (list), .n_columns = sizeof(list) / sizeof(*(list))
+/* The members columns and n_columns. */
+#define COLUMNS(list) (list), sizeof(list) / sizeof(*(list))
 
 extern const struct kind buffer_kind, client_kind, export_kind, payer_kind;
 extern const struct kind process_kind, user_kind, totals_kind;

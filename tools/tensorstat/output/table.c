@@ -47,7 +47,7 @@ static struct cell *table_cells(const struct view *v, const void *const *row, si
 		for (int c = 0; c < v->n; c++) {
 			struct cell *cell = &cells[(r + 1) * v->n + c];
 
-			view_column(v, c)->put(cell, row[r], o);
+			cell_put(cell, view_column(v, c), row[r], o);
 			if (text_width(cell->text) > wide[c])
 				wide[c] = text_width(cell->text);
 		}
@@ -89,7 +89,7 @@ void lines_print(FILE *out, const struct view *v, const void *const *row, size_t
 		for (int c = 0; c < v->n; c++) {
 			struct cell cell = { 0 };
 
-			view_column(v, c)->put(&cell, row[r], o);
+			cell_put(&cell, view_column(v, c), row[r], o);
 			fprintf(out, "%s%s ", c ? " " : "", view_column(v, c)->name);
 			print_word(out, cell.text);
 		}

@@ -31,8 +31,8 @@ static enum status unknown_column(const struct kind *kind, const char *option, c
 	snprintf(text, sizeof(text), "%.*s", (int)len, name);
 	copy_text(safe, sizeof(safe), text);
 	near = nearest_word(text, names);
-	complain("%s: %s has no column \"%s\"%s%s%s; the columns are %s", option, kind->name, safe,
-		 near ? "; did you mean \"" : "", near ? near : "", near ? "\"?" : "", list);
+	complain("%s: %s has no column \"%s\"%s%s%s The columns are %s.", option, kind->name, safe,
+		 near ? "; did you mean \"" : ".", near ? near : "", near ? "\"?" : "", list);
 	return STATUS_USAGE;
 }
 
@@ -133,7 +133,7 @@ const void **view_order(const struct view *v, const struct list *list, const str
 	for (size_t i = 0; i < list->n; i++) {
 		order[i] = &keyed[i];
 		keyed[i].row = row[i];
-		v->kind->columns[v->sort].put(&keyed[i].cell, row[i], o);
+		cell_put(&keyed[i].cell, &v->kind->columns[v->sort], row[i], o);
 	}
 	qsort(order, list->n, sizeof(*order), v->descending ? compare_falling : compare_rising);
 	for (size_t i = 0; i < list->n; i++)

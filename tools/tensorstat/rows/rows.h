@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
-/* What backends report: buffers, clients, exports, users and totals. */
+/* The rows that backends report: buffers, clients, exports, users and totals. */
 #ifndef TENSORSTAT_ROWS_H
 #define TENSORSTAT_ROWS_H
 
@@ -76,7 +76,7 @@ struct totals {
 	int64_t pool_zeroed_bytes, pool_fetched_bytes, pool_reclaimed_bytes;
 };
 
-/* What the module charges to one user. */
+/* The memory charged to one user by the module. */
 struct payer {
 	uint32_t uid;
 	uint64_t bytes, limit_bytes, refused, objects;

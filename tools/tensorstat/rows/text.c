@@ -36,7 +36,7 @@ size_t char_bytes(const char *s)
 	return n;
 }
 
-/* wcwidth() depends on the locale; the table of C.UTF-8 knows all characters. */
+/* wcwidth() depends on the locale; the table of C.UTF-8 has all characters. */
 static int code_width(wchar_t c)
 {
 	static locale_t utf8;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* What keys do in top. */
+/* The actions of the keys of top. */
 #include "rows/text.h"
 #include "top/keys.h"
 #include "top/top.h"

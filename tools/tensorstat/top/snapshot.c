@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* What top shows: reading, filtering and sorting. */
+/* The rows of top: reading, filtering and sorting. */
 #include "args.h"
 #include "rows/text.h"
 #include "top/top.h"
@@ -66,7 +66,7 @@ static bool row_contains(const struct top *t, const struct view *v, const void *
 	for (int i = 0; i < v->n; i++) {
 		struct cell cell = { 0 };
 
-		v->kind->columns[v->column[i]].put(&cell, row, &t->o);
+		cell_put(&cell, &v->kind->columns[v->column[i]], row, &t->o);
 		if (text_contains(cell.text, t->text))
 			return true;
 	}

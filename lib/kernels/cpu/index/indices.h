@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
 /*
- * Reading indices, for the loops of take.c and put.c: positions are checked and converted to offsets
- * in bytes.
+ * Reading indices, for the loops of take.c and put.c: positions are checked and converted to
+ * offsets in bytes.
  *
  * A loop reads indices once, to private memory, and checks them there, because another process that
  * shares the tensor may write to it at any time.
@@ -27,8 +27,8 @@ struct indices {
 };
 
 /*
- * Reads n <= INDEX_BLOCK elements of index tensor k and sets at[] to their offsets. Returns false if
- * one is out of range.
+ * Reads n <= INDEX_BLOCK elements of index tensor k and sets at[] to their offsets. Returns
+ * false if one is out of range.
  */
 static inline bool indices_read(const struct indices *x, int k, const char *p, int64_t stride,
 				int64_t n, int64_t *at)
@@ -147,7 +147,10 @@ static inline void indices_walk(const struct indexed *r, const tensor *self, con
 	from->numel = walked->numel = numel;
 }
 
-/* Checks all indices, so that nothing is written if one is out of range; index is the first tensor. */
+/*
+ * Checks all indices, so that nothing is written if one is out of range; index is the first
+ * tensor.
+ */
 bool CPU_NAME(indices_in_range)(struct indices *x, const tensor *index);
 /* Fails with the error for the first index out of range. dims[k] is the dimension of tensor k. */
 int CPU_NAME(indices_refuse)(const struct indices *x, const tensor *index, const int *dims);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * nonzero, masked_select, masked_scatter, for a contiguous mask. The true elements of each chunk are
- * counted first; the counts give the position of each chunk in the result.
+ * nonzero, masked_select, masked_scatter, for a contiguous mask. The true elements of each chunk
+ * are counted first; the counts give the position of each chunk in the result.
  */
 #include "kernels/abi/index.h"
 #include "kernels/cpu/simd/cpu.h"

@@ -21,7 +21,10 @@ struct put {
 	int64_t low, high;
 };
 
-/* Keeps those of n offsets that are in the window; returns their number and sets their positions. */
+/*
+ * Keeps those of n offsets that are in the window; returns their number and sets their
+ * positions.
+ */
 static int64_t pick(const struct put *p, int64_t *at, int64_t n, int64_t *position)
 {
 	uint64_t width = (uint64_t)(p->high - p->low);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
 /*
  * The loops of put.c for one operation and one dtype: the loop put_OP_SUFFIX() and the functions it
- * calls. Included once for each (no include guard), by put.c, put_bool.h and the lists in simd/each_*.h. The includer defines
+ * calls. Included once for each (no include guard), by put.c, put_bool.h and the lists in
+ * simd/each_*.h. The includer defines
  *
  *   PUT         put_add, put_mul, put_max, put_min or put_set
  *   T, SUFFIX   element type, end of function names
@@ -27,9 +28,11 @@ static __attribute__((noinline)) void F(picked)(char *o, const char *s, int64_t 
 						const int64_t *at, const int64_t *position,
 						int64_t len, double factor)
 {
-	for (int64_t i = 0; i < len; i++)
-		F(element)
-	((T *)(o + position[i] * so + at[i]), *(const T *)(s + position[i] * ss), factor);
+	for (int64_t i = 0; i < len; i++) {
+		int64_t n = position[i];
+
+		F(element)((T *)(o + n * so + at[i]), *(const T *)(s + n * ss), factor);
+	}
 }
 
 /* A row of len elements, to offsets at[]. */
@@ -55,7 +58,7 @@ static __attribute__((noinline)) void F(same_index)(char *o, const char *s, int6
 		F(element)((T *)(o + i * so), *(const T *)(s + i * ss), factor);
 }
 
-/* See indices_fetch() for wrap and limit. Returns false at an index out of range. */
+/* wrap is added to negative indices. Returns false at an index that is not below limit then. */
 static inline __attribute__((always_inline)) bool
 F(dense_row)(char *o, const char *s, const volatile int64_t *index, int64_t len, int64_t step,
 	     int64_t wrap, uint64_t limit, double factor)
@@ -90,21 +93,23 @@ static __attribute__((noinline)) bool F(dense)(const struct put *p, char *o, con
 static void F(rows)(const struct put *p, char *const *data, const int64_t *s0, const int64_t *s1,
 		    int64_t n0, int64_t n1)
 {
-	int64_t at[INDEX_BLOCK], position[INDEX_BLOCK];
+	int64_t at[INDEX_BLOCK], position[INDEX_BLOCK], so = s0[0], ss = s0[2];
 
 	for (int64_t j = 0; j < n1; j++)
-		for (int64_t i = 0, len; i < n0; i += len) {
-			char *o = data[0] + j * s1[0] + i * s0[0];
-			const char *s = data[2] + j * s1[2] + i * s0[2];
+		for (int64_t i = 0, len, k; i < n0; i += len) {
+			char *o = data[0] + j * s1[0] + i * so;
+			const char *s = data[2] + j * s1[2] + i * ss;
 			const char *from = data[1] + j * s1[1] + i * s0[1];
 
 			len = n0 - i < INDEX_BLOCK ? n0 - i : INDEX_BLOCK;
 			if (!indices_fetch(p->x, from, s0[1], len, at))
 				return;
-			if (p->window)
-				F(picked)
-			(o, s, s0[0], s0[2], at, position, pick(p, at, len, position), p->alpha);
-			else F(row)(o, s, s0[0], s0[2], at, len, p->alpha);
+			if (p->window) {
+				k = pick(p, at, len, position);
+				F(picked)(o, s, so, ss, at, position, k, p->alpha);
+			} else {
+				F(row)(o, s, so, ss, at, len, p->alpha);
+			}
 		}
 }
 
@@ -118,11 +123,13 @@ static void F(rows_same_index)(const struct put *p, char *const *data, const int
 		rows = n1 - j < INDEX_BLOCK ? n1 - j : INDEX_BLOCK;
 		if (!indices_fetch(p->x, data[1] + j * s1[1], s1[1], rows, at))
 			return;
-		for (int64_t r = 0; r < rows; r++)
+		for (int64_t r = 0; r < rows; r++) {
+			char *o = data[0] + (j + r) * s1[0] + at[r];
+			const char *s = data[2] + (j + r) * s1[2];
+
 			if (!p->window || (at[r] >= p->low && at[r] < p->high))
-				F(same_index)
-		(data[0] + (j + r) * s1[0] + at[r], data[2] + (j + r) * s1[2], s0[0], s0[2], n0,
-		 p->alpha);
+				F(same_index)(o, s, s0[0], s0[2], n0, p->alpha);
+		}
 	}
 }
 

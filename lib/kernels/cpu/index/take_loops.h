@@ -6,7 +6,7 @@
  */
 #define F(name) CPU_PASTE(name, SUFFIX)
 
-/* See indices_read() for wrap and limit. Returns false at an index out of range. */
+/* wrap is added to negative indices. Returns false at an index that is not below limit then. */
 static inline bool F(take_dense_row)(T *to, const char *s, const volatile int64_t *index,
 				     int64_t len, uint64_t limit, int64_t wrap, int64_t step)
 {
@@ -48,7 +48,7 @@ static __attribute__((noinline)) void F(take_row)(char *o, const char *s, int64_
 static void F(take_same_index)(char *o, const char *s, int64_t so, int64_t ss, int64_t len)
 {
 	if (so == sizeof(T) && ss == sizeof(T))
-		move_bytes(o, s, len * (int64_t)sizeof(T));
+		copy_bytes(o, s, len * (int64_t)sizeof(T));
 	else
 		for (int64_t i = 0; i < len; i++)
 			*(T *)(o + i * so) = *(const T *)(s + i * ss);
@@ -69,21 +69,25 @@ static void F(take)(char *const *data, const int64_t *s0, const int64_t *s1, int
 	}
 	for (int64_t j = 0; j < n1 && s0[1]; j++)
 		for (int64_t i = 0, len; i < n0; i += len) {
+			char *o = data[0] + j * s1[0] + i * s0[0];
+			const char *s = data[2] + j * s1[2] + i * s0[2];
+			const char *from = data[1] + j * s1[1] + i * s0[1];
+
 			len = n0 - i < INDEX_BLOCK ? n0 - i : INDEX_BLOCK;
-			if (!indices_fetch(x, data[1] + j * s1[1] + i * s0[1], s0[1], len, at))
+			if (!indices_fetch(x, from, s0[1], len, at))
 				return;
-			F(take_row)
-			(data[0] + j * s1[0] + i * s0[0], data[2] + j * s1[2] + i * s0[2], s0[0],
-			 s0[2], at, len);
+			F(take_row)(o, s, s0[0], s0[2], at, len);
 		}
 	for (int64_t j = 0, rows; j < n1 && !s0[1]; j += rows) {
 		rows = n1 - j < INDEX_BLOCK ? n1 - j : INDEX_BLOCK;
 		if (!indices_fetch(x, data[1] + j * s1[1], s1[1], rows, at))
 			return;
-		for (int64_t r = 0; r < rows; r++)
-			F(take_same_index)
-			(data[0] + (j + r) * s1[0], data[2] + (j + r) * s1[2] + at[r], s0[0], s0[2],
-			 n0);
+		for (int64_t r = 0; r < rows; r++) {
+			char *o = data[0] + (j + r) * s1[0];
+			const char *s = data[2] + (j + r) * s1[2] + at[r];
+
+			F(take_same_index)(o, s, s0[0], s0[2], n0);
+		}
 	}
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
 /*
- * The transform for elements of type T (no include guard; see each_float.h). Real and imaginary parts
- * are in separate buffers, with the elements of up to LINES lines interleaved, so that every inner
- * loop runs along lines and is vectorized.
+ * The transform for elements of type T (no include guard; see each_float.h). Real and imaginary
+ * parts are in separate buffers, with the elements of up to LINES lines interleaved, so that every
+ * inner loop runs along lines and is vectorized.
  */
 #define F(name) CPU_PASTE(name, SUFFIX)
 
@@ -12,7 +12,10 @@ struct F(plan) {
 	int nfactors;
 	int factor[48];
 	T *re, *im; /* exp(-2 pi i k / size) */
-	/* For a large prime factor: the chirp exp(-pi i k^2 / n), and the transform of its conjugate. */
+	/*
+	 * For a large prime factor: the chirp exp(-pi i k^2 / n), and the transform of its
+	 * conjugate.
+	 */
 	T *chirp_re, *chirp_im, *filter_re, *filter_im;
 	struct tensor_storage *memory;
 };
@@ -127,8 +130,8 @@ static bool F(run_stages)(const struct F(plan) * p, T *are, T *aim, T *bre, T *b
 }
 
 /*
- * For a length with a large prime factor: the transform as a convolution with a chirp, whose size is
- * a power of two (Bluestein). a has room for `size` elements of each line.
+ * For a length with a large prime factor: the transform as a convolution with a chirp, whose size
+ * is a power of two (Bluestein). a has room for `size` elements of each line.
  */
 static bool F(run_chirp)(const struct F(plan) * p, T *are, T *aim, T *bre, T *bim, int64_t lines)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
 /*
- * Transposition of LANES vectors VEC in registers, and sums of their lanes by the same exchanges. MASK
- * is the type of the indices of a shuffle.
+ * Transposition of LANES vectors VEC in registers, and sums of their lanes by the same exchanges.
+ * MASK is the type of the indices of a shuffle.
  */
 #ifndef TENSOR_GEMM_TRANSPOSE_H
 #define TENSOR_GEMM_TRANSPOSE_H
@@ -27,8 +27,8 @@
 		break;
 
 /*
- * Transposes blocks of s by s lanes of two rows whose numbers differ in bit s: swaps the blocks off the
- * diagonal.
+ * Transposes blocks of s by s lanes of two rows whose numbers differ in bit s: swaps the blocks off
+ * the diagonal.
  */
 static inline __attribute__((always_inline)) void exchange(VEC *x, VEC *y, const int s)
 {

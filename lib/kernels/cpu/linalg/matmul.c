@@ -33,8 +33,8 @@ static void transpose(struct product *p)
 }
 
 /*
- * The transposed product is faster if columns of c are contiguous, or if rows are shorter than columns
- * and than most vectors: the functions of a dtype write rows of c by vectors.
+ * The transposed product is faster if columns of c are contiguous, or if rows are shorter than
+ * columns and than most vectors: the functions of a dtype write rows of c by vectors.
  */
 static bool better_transposed(const struct product *p)
 {
@@ -51,7 +51,9 @@ static bool better_transposed(const struct product *p)
 /* Strides in p are in real numbers, of `size` bytes. */
 static int complex_product(const struct product *p, product_fn fn, size_t size, double alpha_im)
 {
-	/* The parts of c, a and b of a real product, the part of alpha that it has, and the sign. */
+	/*
+	 * The parts of c, a and b of a real product, the part of alpha that it has, and the sign.
+	 */
 	static const struct {
 		uint8_t c, a, b, alpha;
 		int8_t sign;
@@ -131,8 +133,8 @@ static void compute_some(int64_t begin, int64_t end, void *ctx)
 
 /*
  * Large products of a small batch are computed one after the other, each in parallel; small ones in
- * parallel with each other. Depends on the shape alone, so that the bits do not depend on the number
- * of threads.
+ * parallel with each other. Depends on the shape alone, so that the bits do not depend on the
+ * number of threads.
  */
 static int compute_batch(struct batch *t, int64_t count)
 {

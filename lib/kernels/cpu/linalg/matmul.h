@@ -6,8 +6,8 @@
 #include "kernels/cpu/simd/cpu.h"
 
 /*
- * c[m, n] = beta * c + alpha * a[m, k] b[k, n]. rsa and csa are the row and the column stride of a, in
- * elements. beta 0 does not read c. The stride of a dimension of size 1 is arbitrary. Integer
+ * c[m, n] = beta * c + alpha * a[m, k] b[k, n]. rsa and csa are the row and the column stride of a,
+ * in elements. beta 0 does not read c. The stride of a dimension of size 1 is arbitrary. Integer
  * products use alpha_int and beta_int.
  */
 struct product {
@@ -31,7 +31,9 @@ int CPU_NAME(matmul_i16)(const struct product *p);
 int CPU_NAME(matmul_i32)(const struct product *p);
 int CPU_NAME(matmul_i64)(const struct product *p);
 
-/* The function for bf16 that adds pairs of products; NULL if the processor has no such instruction. */
+/*
+ * The function for bf16 that adds pairs of products; NULL if the processor has no such instruction.
+ */
 product_fn CPU_NAME(matmul_pairs)(void);
 
 #endif

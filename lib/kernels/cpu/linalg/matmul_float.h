@@ -2,11 +2,11 @@
 /*
  * Products of floating-point matrices, for the element type T with vectors VEC of LANES.
  *
- * Tiles (matmul_tile.h) read a with any strides. They need contiguous rows of b: if those are not, or
- * if b is large, blocks of b are first copied into panels as wide as a tile.
+ * Tiles (matmul_tile.h) read a with any strides. They need contiguous rows of b: if those are not,
+ * or if b is large, blocks of b are first copied into panels as wide as a tile.
  *
- * c and k are divided into blocks by the shape alone, so that the bits do not depend on the number of
- * threads.
+ * c and k are divided into blocks by the shape alone, so that the bits do not depend on the number
+ * of threads.
  */
 #include "kernels/cpu/linalg/matmul.h"
 #include "kernels/cpu/simd/vec.h"

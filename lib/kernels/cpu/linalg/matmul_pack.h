@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
 /*
- * Packing for matmul_float.h, whose T, VEC, MASK and LANES it uses: blocks of a matrix are copied to
- * the order in which a tile reads them, and transposed in registers if necessary.
+ * Packing for matmul_float.h, whose T, VEC, MASK and LANES it uses: blocks of a matrix are copied
+ * to the order in which a tile reads them, and transposed in registers if necessary.
  */
 #ifndef TENSOR_MATMUL_PACK_H
 #define TENSOR_MATMUL_PACK_H
@@ -85,8 +85,8 @@ static void pack_two_groups(T *to, const T *a, int64_t rsa, int64_t k)
 
 /*
  * Packs m rows of k elements of a, in the groups of rows that compute_tiles() forms: within a group
- * the elements of all its rows for the first k, then for the next. Writes up to one vector beyond the
- * end.
+ * the elements of all its rows for the first k, then for the next. Writes up to one vector beyond
+ * the end.
  */
 static void pack_rows(T *to, const T *a, int64_t rsa, int64_t csa, int64_t m, int64_t k, int group)
 {

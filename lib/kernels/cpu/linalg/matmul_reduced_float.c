@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* Products of f16 and bf16 matrices, widened to f32 while they are packed. See matmul_reduced_float.h. */
+/*
+ * Products of f16 and bf16 matrices, widened to f32 while they are packed. See
+ * matmul_reduced_float.h.
+ */
 #include "kernels/cpu/linalg/matmul_f32.h"
 
 #define UNIT 1

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
 /*
- * Products of f16 and bf16 matrices, summed in f32 and rounded once. Both operands are packed as units
- * of 32 bits (matmul_reduced_pack.h), which tiles multiply by MULADD() and BROADCAST() of
+ * Products of f16 and bf16 matrices, summed in f32 and rounded once. Both operands are packed as
+ * units of 32 bits (matmul_reduced_pack.h), which tiles multiply by MULADD() and BROADCAST() of
  * matmul_tile.h: numbers in f32, or pairs of bf16 if the processor multiplies those.
  *
- * For more than CHUNK rows of c, b is packed once, and a by each chunk of rows. For fewer rows, chunks
- * of columns pack their own part of b into the L1 cache. Chunks are divided by the shape alone.
+ * For more than CHUNK rows of c, b is packed once, and a by each chunk of rows. For fewer rows,
+ * chunks of columns pack their own part of b into the L1 cache. Chunks are divided by the shape
+ * alone.
  */
 #ifndef TENSOR_MATMUL_REDUCED_FLOAT_H
 #define TENSOR_MATMUL_REDUCED_FLOAT_H

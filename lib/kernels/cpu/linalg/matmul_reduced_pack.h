@@ -62,7 +62,9 @@ static inline VEC units_along(const struct reduced_product *h, const uint16_t *s
 #endif
 }
 
-/* A vector of units of n adjacent lanes; their elements are `step` apart along k, k of them exist. */
+/*
+ * A vector of units of n adjacent lanes; their elements are `step` apart along k, k of them exist.
+ */
 static inline VEC units_across(const struct reduced_product *h, const uint16_t *s, int64_t step,
 			       int64_t n, int64_t k)
 {
@@ -114,9 +116,9 @@ static void pack_along(const struct reduced_product *h, T *to, const uint16_t *s
 }
 
 /*
- * Packs n lanes of k elements to rows of `width` units, a row for each UNIT elements along k. Lanes are
- * `lane` apart, elements along k `step`. Lanes from n on are zero. Writes up to a vector beyond the
- * end.
+ * Packs n lanes of k elements to rows of `width` units, a row for each UNIT elements along k. Lanes
+ * are `lane` apart, elements along k `step`. Lanes from n on are zero. Writes up to a vector beyond
+ * the end.
  */
 static void pack_units(const struct reduced_product *h, T *to, const uint16_t *s, int64_t lane,
 		       int64_t step, int64_t n, int64_t k, int64_t width)
@@ -145,8 +147,8 @@ static void pack_units(const struct reduced_product *h, T *to, const uint16_t *s
 
 #ifdef STORE_HALVES
 /*
- * Packs two groups of `rows` lanes by one transposition. Returns false if they do not fill a vector or
- * are not contiguous along k.
+ * Packs two groups of `rows` lanes by one transposition. Returns false if they do not fill a vector
+ * or are not contiguous along k.
  */
 static bool pack_two_groups(const struct reduced_product *h, T *to, const uint16_t *s, int64_t lane,
 			    int64_t step, int64_t rows, int64_t k)
@@ -170,7 +172,9 @@ static bool pack_two_groups(const struct reduced_product *h, T *to, const uint16
 }
 #endif
 
-/* Packs m rows of a from `begin` on: by blocks of DEPTH, in these by the groups of compute_tiles(). */
+/*
+ * Packs m rows of a from `begin` on: by blocks of DEPTH, in these by the groups of compute_tiles().
+ */
 static void pack_a(const struct reduced_product *h, T *to, int64_t begin, int64_t m)
 {
 	const struct product *p = h->p;

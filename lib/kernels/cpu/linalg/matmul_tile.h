@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
 /*
- * Tiles of a product, for the element type T with vectors VEC of LANES: up to ROWS rows of up to VECS
- * vectors of c, held in registers during the loop over k. A vector of b is multiplied with one
- * element of each row of a, which has any strides; rows of b are contiguous. Used by matmul_float.h,
- * matmul_reduced_float.h and conv_implicit_gemm.h. The includer may define MULADD() and BROADCAST()
- * for elements that are not single numbers.
+ * Tiles of a product, for the element type T with vectors VEC of LANES: up to ROWS rows of up to
+ * VECS vectors of c, held in registers during the loop over k. A vector of b is multiplied with one
+ * element of each row of a, which has any strides; rows of b are contiguous. Used by
+ * matmul_float.h, matmul_reduced_float.h and conv_implicit_gemm.h. The includer may define MULADD()
+ * and BROADCAST() for elements that are not single numbers.
  */
 #ifndef TENSOR_MATMUL_TILE_H
 #define TENSOR_MATMUL_TILE_H
@@ -134,7 +134,10 @@ TILES_2(TILE)
 TILES_3(TILE)
 TILES_3(DEEP_TILE)
 
-/* [vectors][rows]: with a partial last vector; with whole vectors; with whole vectors, b prefetched. */
+/*
+ * [vectors][rows]: with a partial last vector; with whole vectors; with whole vectors, b
+ * prefetched.
+ */
 #define ENTRY(R, V)	 [V][R] = { part_##R##_##V, whole_##R##_##V, whole_##R##_##V },
 #define DEEP_ENTRY(R, V) [V][R] = { part_##R##_##V, whole_##R##_##V, deep_##R##_##V },
 static void (*const tiles[VECS + 1][ROWS + 1][3])(const struct tile *) = {
@@ -164,8 +167,8 @@ static inline int64_t panel_start(int64_t n, int64_t i)
 }
 
 /*
- * m rows and n <= vecs * LANES columns of c. The rows are divided evenly among tiles. a may be packed
- * by pack_rows().
+ * m rows and n <= vecs * LANES columns of c. The rows are divided evenly among tiles. a may be
+ * packed by pack_rows().
  */
 static void compute_tiles(struct tile *t, int64_t m, int64_t n, int vecs)
 {

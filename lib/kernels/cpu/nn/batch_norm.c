@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * batch_norm: statistics of each channel over the batch and the inner elements, normalization, and the
- * gradients. Sums are parallel over channels, all else over rows of one channel.
+ * batch_norm: statistics of each channel over the batch and the inner elements, normalization, and
+ * the gradients. Sums are parallel over channels, all else over rows of one channel.
  */
 #include "kernels/cpu/simd/cpu.h"
 #include "kernels/cpu/simd/vec.h"

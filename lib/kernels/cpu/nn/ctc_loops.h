@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
 /*
  * The forward and backward variables of a sequence (Graves et al. 2006, equations 6 to 15) as
- * logarithms of type T (no include guard; the includer defines T, EXP, LOG and LOOP(name)). Positions
- * are the labels of the target with a blank before, between and after them.
+ * logarithms of type T (no include guard; the includer defines T, EXP, LOG and LOOP(name)).
+ * Positions are the labels of the target with a blank before, between and after them.
  */
 
 static T LOOP(log_sum)(T a, T b, T c)

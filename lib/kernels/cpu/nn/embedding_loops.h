@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
 /*
- * The loops of embedding.c for sums of type T, of dtype DTYPE (no include guard). Rows of other dtypes
- * are converted when they are read.
+ * The loops of embedding.c for sums of type T, of dtype DTYPE (no include guard). Rows of other
+ * dtypes are converted when they are read.
  */
 
 /* Row i of t [.., d]: in place, or converted to T in buffer. */

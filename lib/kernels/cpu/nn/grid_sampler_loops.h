@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
 /*
- * The loops of grid_sampler.c for the element type T (no include guard; see each_float.h): F(sample)
- * and F(sample_backward).
+ * The loops of grid_sampler.c for the element type T (no include guard; see each_float.h):
+ * F(sample) and F(sample_backward).
  */
 #define F(name) CPU_PASTE(name, SUFFIX)
 

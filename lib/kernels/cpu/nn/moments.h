@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
 /*
- * Sums over a contiguous line, for normalization: F(sum), F(sum_squares) and F(sum_centred). A block
- * is summed in vectors of T, the sums of blocks in f64. Included once for each element type T, with
- * vectors V of LANES elements and the names F(x).
+ * Sums over a contiguous line, for normalization: F(sum), F(sum_squares) and F(sum_centred). A
+ * block is summed in vectors of T, the sums of blocks in f64. Included once for each element type
+ * T, with vectors V of LANES elements and the names F(x).
  */
 #ifndef TENSOR_MOMENTS_H
 #define TENSOR_MOMENTS_H

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * layer_norm and group_norm with their gradients. The mean is computed before the squared differences
- * from it, so that a large mean does not lose precision; the row is still in the cache. Sums over rows
- * are kept in one line for each chunk of rows, and the lines are added in order.
+ * layer_norm and group_norm with their gradients. The mean is computed before the squared
+ * differences from it, so that a large mean does not lose precision; the row is still in the cache.
+ * Sums over rows are kept in one line for each chunk of rows, and the lines are added in order.
  */
 #include "kernels/cpu/simd/cpu.h"
 #include "kernels/cpu/simd/vec.h"

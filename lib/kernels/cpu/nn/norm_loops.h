@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
-/* The loops of norm.c for elements of type T (no include guard; the includer defines T, V, LANES, F). */
+/*
+ * The loops of norm.c for elements of type T (no include guard; the includer defines T, V, LANES,
+ * F).
+ */
 #include "kernels/cpu/nn/moments.h"
 
 /* ---- layer_norm ---- */

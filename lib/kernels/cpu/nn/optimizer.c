@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * A step of Adam, of SGD with momentum and of Adagrad: each block of the parameter, its gradient and
- * its state is read and written once. f16 and bf16 are computed in f32 and rounded at the end of a
- * block.
+ * A step of Adam, of SGD with momentum and of Adagrad: each block of the parameter, its gradient
+ * and its state is read and written once. f16 and bf16 are computed in f32 and rounded at the end
+ * of a block.
  */
 #include "kernels/abi/optimizer.h"
 #include "kernels/cpu/simd/cpu.h"

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * avg_pool and its gradient. The outputs of a chunk of a row process one tap after the other. In the
- * gradient one tap of the chunk's outputs addresses different elements, so the loop over outputs can
- * be vectorized; the last tap comes first, so that the parts of an element are added in the order of
- * the outputs.
+ * avg_pool and its gradient. The outputs of a chunk of a row process one tap after the other. In
+ * the gradient one tap of the chunk's outputs addresses different elements, so the loop over
+ * outputs can be vectorized; the last tap comes first, so that the parts of an element are added in
+ * the order of the outputs.
  */
 #include "kernels/cpu/nn/pool.h"
 

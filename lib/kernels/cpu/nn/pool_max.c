@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * max_pool and its gradient: the maximum of each window and its index in the plane. The outputs of a
- * chunk of a row process one tap after the other, in the order of the taps, which is the order in
+ * max_pool and its gradient: the maximum of each window and its index in the plane. The outputs of
+ * a chunk of a row process one tap after the other, in the order of the taps, which is the order in
  * which a single output would: of equal elements the first is taken.
  */
 #include "kernels/cpu/nn/pool.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
 /*
- * The loops of max_pool for elements of type T and indices of type I (no include guard): F(max_rows)
- * computes rows of outputs. LOWEST is the least value of T.
+ * The loops of max_pool for elements of type T and indices of type I (no include guard):
+ * F(max_rows) computes rows of outputs. LOWEST is the least value of T.
  */
 #define F(name) CPU_PASTE(name, SUFFIX)
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * softmax and log_softmax along a dimension, and their gradients. The greatest element is subtracted
- * before exp(), so that nothing overflows. Adjacent lines whose elements are contiguous across the
- * lines are computed as a tile, row by row; all others one by one.
+ * softmax and log_softmax along a dimension, and their gradients. The greatest element is
+ * subtracted before exp(), so that nothing overflows. Adjacent lines whose elements are contiguous
+ * across the lines are computed as a tile, row by row; all others one by one.
  */
 #include "kernels/cpu/simd/cpu.h"
 #include "kernels/cpu/simd/vecmath.h"
@@ -62,7 +62,7 @@ static void lines_task(int64_t begin, int64_t end, void *ctx)
 {
 	const struct job *j = ctx;
 	int64_t run = j->t->kept.size[0];
-	char *data[NEST_OPERANDS];
+	char *data[REDUCE_ITER_OPERANDS];
 
 	while (begin < end) {
 		int64_t n = run - begin % run;
@@ -115,7 +115,7 @@ static void reduced_float_lines(int64_t begin, int64_t end, void *ctx)
 	const struct reduce_iter_dims *along = &j->t->along;
 	_Alignas(64) float x[SOFTMAX_HALF_LINE + VEC_F32];
 	int64_t n = along->size[0];
-	char *data[NEST_OPERANDS];
+	char *data[REDUCE_ITER_OPERANDS];
 
 	for (int64_t i = begin, m; i < end; i += m) {
 		m = adjacent_lines(j, i, end);
@@ -135,7 +135,7 @@ static void reduced_float_backward(int64_t begin, int64_t end, void *ctx)
 	const struct reduce_iter_dims *along = &j->t->along;
 	_Alignas(64) float y[SOFTMAX_HALF_LINE], g[SOFTMAX_HALF_LINE];
 	int64_t n = along->size[0];
-	char *data[NEST_OPERANDS];
+	char *data[REDUCE_ITER_OPERANDS];
 
 	for (int64_t i = begin, m; i < end; i += m) {
 		m = adjacent_lines(j, i, end);
@@ -171,7 +171,9 @@ struct softmax_fns {
 	lines_fn rows, columns;
 };
 
-/* Whether there are `enough` adjacent lines whose elements are contiguous across in every operand. */
+/*
+ * Whether there are `enough` adjacent lines whose elements are contiguous across in every operand.
+ */
 static bool side_by_side(const struct reduce_iter *t, int64_t size, int64_t enough)
 {
 	for (int i = 0; i < t->nops; i++)
@@ -199,7 +201,10 @@ static int for_lines(const struct softmax_fns *fns, const tensor *const *op, int
 	return 0;
 }
 
-/* A small contiguous tensor along its last dimension, without an iterator. Returns false for others. */
+/*
+ * A small contiguous tensor along its last dimension, without an iterator. Returns false for
+ * others.
+ */
 static bool small_softmax(const struct softmax_fns *fns, tensor *out, const tensor *self, int dim,
 			  bool log)
 {
@@ -241,7 +246,9 @@ static int backward(const char *name, tensor *out, const tensor *grad, const ten
 		[TENSOR_F32] = { backward_rows_f32, backward_columns_f32 },
 		[TENSOR_F64] = { backward_rows_f64, backward_columns_f64 },
 	};
-	/* The saved output comes first and gives the order of loops: a gradient is often expanded. */
+	/*
+	 * The saved output comes first and gives the order of loops: a gradient is often expanded.
+	 */
 	const tensor *op[] = { out, output, grad };
 
 	if (dtype_is_reduced_float(grad->dtype) && grad->sizes[dim] <= SOFTMAX_HALF_LINE)

@@ -8,9 +8,9 @@
  *   PART, LOAD, STORE  parts of a vector, see vec.h
  *   F(name)            the name of a function for T
  *
- * The functions get the iterator and pointers to n adjacent positions of the innermost kept dimension:
- * F(rows) computes line by line, F(columns) all lines together, whose elements must be contiguous
- * across.
+ * The functions get the iterator and pointers to n adjacent positions of the innermost kept
+ * dimension: F(rows) computes line by line, F(columns) all lines together, whose elements must be
+ * contiguous across.
  */
 
 /* x = exp(x). n is rounded up to whole vectors, for which the buffer must have room. */
@@ -152,7 +152,10 @@ static void F(line)(char *o, int64_t so, const char *a, int64_t sa, int64_t n, b
 	}
 }
 
-/* A few short lines, gathered in a buffer so that exp and log are computed for all of them together. */
+/*
+ * A few short lines, gathered in a buffer so that exp and log are computed for all of them
+ * together.
+ */
 static void F(few_lines)(const struct reduce_iter *t, char *const *data, int64_t rows, bool log)
 {
 	int64_t n = t->along.size[0], so = t->along.stride[0][0], sa = t->along.stride[1][0];
@@ -292,8 +295,8 @@ static void F(columns)(const struct reduce_iter *t, char *const *data, int64_t c
 /* ---- backward; the operands are out, the saved output and the gradient ---- */
 
 /*
- * The gradient of softmax is (g - sum of g y) y, that of log_softmax g - exp(y) (sum of g). term() is
- * the term of the sum.
+ * The gradient of softmax is (g - sum of g y) y, that of log_softmax g - exp(y) (sum of g). term()
+ * is the term of the sum.
  */
 static inline V F(term)(V g, V y, bool log)
 {

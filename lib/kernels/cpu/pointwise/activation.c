@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* Activation functions made of exp() and its relatives, and their gradients. */
+/* Activation functions that use exp(), log1p(), tanh() or erf(), and their gradients. */
 #include "kernels/cpu/simd/vecmath.h"
 
 #define select_f32v vec_select_f32
@@ -27,9 +27,10 @@ VEC_LOOP_1(gelu, f64, double, vec_f64, VEC_F64, (void)params, gelu_f64v(x))
 
 #include <tgmath.h>
 
-#define SILU_GRAD(one) x *(one) * (1 + y * (1 - (one)))
+/* one: the logistic function of y */
+#define SILU_GRAD(x, y, one) ((x) * (one) * (1 + (y) * (1 - (one))))
 UNARY_COMPLEX(silu, x / (1 + exp(-x)))
-BINARY_COMPLEX(silu_backward, SILU_GRAD(1 / (1 + exp(-y))))
+BINARY_COMPLEX(silu_backward, SILU_GRAD(x, y, 1 / (1 + exp(-y))))
 POINTWISE(silu, AT_FLOAT(silu), AT_COMPLEX(silu), AT_BF16(silu))
 POINTWISE(silu_backward, AT_FLOAT(silu_backward), AT_COMPLEX(silu_backward))
 

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
 /*
- * Activation functions that need exp() or its relatives, and their gradients, on vectors of one
- * float type; no include guard, each inclusion makes another set. The includer defines
+ * Activation functions that use exp(), log1p(), tanh() or erf(), and their gradients, on vectors of
+ * one float type. Included by activation.c once for each type (no include guard). The includer
+ * defines
  *
- *   T, V      the element, and a vector of it
- *   F(name)   a name of its own for a function of this set; F(exp), F(expm1), F(log1p), F(tanh)
- *             and F(normal_cdf) are there, and F(select)(mask, a, b)
- *   LOOP_1, LOOP_2  VEC_LOOP_1 and _2 for this type: (name, declarations, expression)
+ *   T, V      the element type, and a vector of it
+ *   F(name)   the name of a function of this type; F(exp), F(expm1), F(log1p), F(tanh),
+ *             F(normal_cdf) and F(select)(mask, a, b) are defined before
+ *   LOOP_1, LOOP_2  VEC_LOOP_1 and VEC_LOOP_2 for this type: (name, declarations, expression)
  *
- * In the gradients x is the incoming gradient and y the function's input.
+ * In gradients, x is the incoming gradient and y the input of the function.
  */
 
 static inline V F(logistic)(V x)
@@ -16,6 +17,7 @@ static inline V F(logistic)(V x)
 	return 1 / (1 + F(exp)(-x));
 }
 
+/* -|x| */
 static inline V F(negative_size)(V x)
 {
 	return F(select)(x < 0, x, -x);
@@ -32,37 +34,38 @@ static inline V F(silu_grad)(V g, V x)
 LOOP_2(silu_backward, (void)params, F(silu_grad)(x, y))
 
 /*
- * tanh(log(1 + e)) for e = exp(x) is n / (n + 2) with n = e (e + 2): nothing is lost by
- * subtracting. Beyond 20 it is 1.
+ * n = e (e + 2), where e = exp(x): tanh(log(1 + e)) = n / (n + 2), without cancellation. For x > 20
+ * that is 1.
  */
-static inline V F(mish_odds)(V x)
+static inline V F(mish_n)(V x)
 {
 	V e = F(exp)(F(select)(x > 20, (V){} + 20, x));
 
 	return e * (e + 2);
 }
 
-static inline V F(mish_of)(V x)
+static inline V F(mish_value)(V x)
 {
-	V n = F(mish_odds)(x);
+	V n = F(mish_n)(x);
 
 	return F(select)(x > 20, x, x * n / (n + 2));
 }
-LOOP_1(mish, (void)params, F(mish_of)(x))
+LOOP_1(mish, (void)params, F(mish_value)(x))
 
 static inline V F(mish_grad)(V g, V x)
 {
-	V n = F(mish_odds)(x), t = n / (n + 2), slope = 4 * (n + 1) / ((n + 2) * (n + 2));
+	V n = F(mish_n)(x), t = n / (n + 2), slope = 4 * (n + 1) / ((n + 2) * (n + 2));
 
 	return F(select)(x > 20, g, g * (t + x * F(logistic)(x) * slope));
 }
 LOOP_2(mish_backward, (void)params, F(mish_grad)(x, y))
 
-/* a: beta, b: the threshold above which it is the identity */
-#define SOFT                    \
-	T beta = PARAM_F(T, a); \
-	T threshold = PARAM_F(T, b)
-LOOP_1(softplus, SOFT, F(select)(x *beta > threshold, x, F(log1p)(F(exp)(x *beta)) / beta))
+/* a: beta; b: threshold; for x * beta > threshold the result is x */
+#define SOFTPLUS_PARAMS                 \
+	T beta = PARAM_F(T, params, a); \
+	T threshold = PARAM_F(T, params, b)
+LOOP_1(softplus, SOFTPLUS_PARAMS,
+       F(select)(x *beta > threshold, x, F(log1p)(F(exp)(x *beta)) / beta))
 
 static inline V F(softplus_grad)(V g, V x, T beta, T threshold)
 {
@@ -70,22 +73,23 @@ static inline V F(softplus_grad)(V g, V x, T beta, T threshold)
 
 	return F(select)(x * beta > threshold, g, g * z / (z + 1));
 }
-LOOP_2(softplus_backward, SOFT, F(softplus_grad)(x, y, beta, threshold))
-#undef SOFT
+LOOP_2(softplus_backward, SOFTPLUS_PARAMS, F(softplus_grad)(x, y, beta, threshold))
+#undef SOFTPLUS_PARAMS
 
 LOOP_1(log_sigmoid, (void)params,
        F(select)(x > 0, (V){ 0 }, x) - F(log1p)(F(exp)(F(negative_size)(x))))
-/* The buffer that the gradient reads. */
+/* exp(-|x|), which is saved for log_sigmoid_backward. */
 LOOP_1(log_sigmoid_buffer, (void)params, F(exp)(F(negative_size)(x)))
 
-/* a: alpha, b: scale, c: the input's scale */
-#define SHAPE                            \
-	T scale = PARAM_F(T, b);         \
-	T slope = PARAM_F(T, a) * scale; \
-	T scale_in = PARAM_F(T, c)
-LOOP_1(elu, SHAPE, F(select)(x <= 0, F(expm1)(x *scale_in) * slope, x *scale))
-LOOP_2(elu_backward, SHAPE, F(select)(y <= 0, x *scale_in *slope *F(exp)(y *scale_in), x *scale))
-#undef SHAPE
+/* a: alpha; b: scale; c: scale of the input */
+#define ELU_PARAMS                               \
+	T scale = PARAM_F(T, params, b);         \
+	T slope = PARAM_F(T, params, a) * scale; \
+	T scale_in = PARAM_F(T, params, c)
+LOOP_1(elu, ELU_PARAMS, F(select)(x <= 0, F(expm1)(x *scale_in) * slope, x *scale))
+LOOP_2(elu_backward, ELU_PARAMS,
+       F(select)(y <= 0, x *scale_in *slope *F(exp)(y *scale_in), x *scale))
+#undef ELU_PARAMS
 
 static inline V F(gelu_grad)(V g, V x)
 {
@@ -96,7 +100,7 @@ static inline V F(gelu_grad)(V g, V x)
 }
 LOOP_2(gelu_backward, (void)params, F(gelu_grad)(x, y))
 
-/* D. Hendrycks, K. Gimpel, "Gaussian error linear units", 2016: the approximation by tanh. */
+/* The approximation by tanh of D. Hendrycks, K. Gimpel, "Gaussian error linear units", 2016. */
 #define GELU_INNER(x) ((T)(M_SQRT2 * M_2_SQRTPI * 0.5) * (x + (T)0.044715 * x * x * x))
 LOOP_1(gelu_tanh, (void)params, (T)0.5 * x * (1 + F(tanh)(GELU_INNER(x))))
 

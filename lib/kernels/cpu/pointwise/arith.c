@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* Arithmetic of two operands: add, sub, mul, div; neg. Integers wrap. */
+/* add, sub, mul, div, neg. Integers wrap. */
 #include "kernels/cpu/simd/complex_mul.h"
 #include "kernels/cpu/simd/loops.h"
 
@@ -22,28 +22,23 @@ BINARY_LOOP(add_bool, uint8_t, uint8_t, x | y)
 BINARY_LOOP(mul_bool, uint8_t, uint8_t, x &y)
 BINARY_LOOP(div_f32, float, float, x / y)
 BINARY_LOOP(div_f64, double, double, x / y)
-/* By zero each part is divided on its own. */
+/* A zero divisor divides the real and the imaginary part. */
 BINARY_LOOP(div_c64, float complex, float complex,
 	    y == 0 ? CMPLXF(crealf(x) / fabsf(crealf(y)), cimagf(x) / fabsf(crealf(y))) : x / y)
 BINARY_LOOP(div_c128, double complex, double complex,
 	    y == 0 ? CMPLX(creal(x) / fabs(creal(y)), cimag(x) / fabs(creal(y))) : x / y)
 
-#define ALPHA_INT(d, T, D)                                                                      \
-	BINARY_LOOP_WITH(add_alpha_##d, T, T,                                                   \
-			 T alpha = (T)scalar_int(((const struct pointwise_params *)params)->a), \
-			 (T)(x + alpha * y))
-#define ALPHA_FLOAT(d, T, D)                                                                       \
-	BINARY_LOOP_WITH(add_alpha_##d, T, T,                                                      \
-			 T alpha = (T)scalar_double(((const struct pointwise_params *)params)->a), \
+/* x + alpha * y; a: alpha */
+#define ALPHA_INT(d, T, D) \
+	BINARY_LOOP_WITH(add_alpha_##d, T, T, T alpha = PARAM_I(T, params, a), (T)(x + alpha * y))
+#define ALPHA_FLOAT(d, T, D)                                                                \
+	BINARY_LOOP_WITH(add_alpha_##d, T, T, T alpha = (T)scalar_double(PARAM(params, a)), \
 			 x + alpha * y)
-#define ALPHA_COMPLEX(d, T, D)                                                           \
-	BINARY_LOOP_WITH(add_alpha_##d, T, T,                                            \
-			 tensor_scalar s = ((const struct pointwise_params *)params)->a; \
-			 T alpha = (T)CMPLX(scalar_double(s), scalar_imag(s)),           \
+#define ALPHA_COMPLEX(d, T, D)                                                 \
+	BINARY_LOOP_WITH(add_alpha_##d, T, T, T alpha = PARAM_F(T, params, a), \
 			 x + COMPLEX_MUL(alpha, y))
 BINARY_LOOP_WITH(add_alpha_bool, uint8_t, uint8_t,
-		 uint8_t alpha = scalar_int(((const struct pointwise_params *)params)->a) != 0,
-		 x | (alpha & y))
+		 uint8_t alpha = scalar_int(PARAM(params, a)) != 0, x | (alpha & y))
 DTYPES_WRAPPING(ALPHA_INT)
 DTYPES_FLOAT(ALPHA_FLOAT)
 DTYPES_COMPLEX(ALPHA_COMPLEX)
@@ -59,7 +54,8 @@ BINARY_BF16(add, x + y)
 BINARY_BF16(sub, x - y)
 BINARY_BF16(mul, x *y)
 BINARY_BF16(div, x / y)
-UNARY_LOOP(neg_half, uint16_t, uint16_t, x ^ 0x8000)
+/* f16 and bf16 have the sign bit in the same place. */
+UNARY_LOOP(neg_reduced_float, uint16_t, uint16_t, x ^ 0x8000)
 
 #define NUMBERS(X, N) DTYPES_WRAPPING(X) AT_WRAPPED(N) DTYPES_FLOAT(X) DTYPES_COMPLEX(X)
 
@@ -68,6 +64,6 @@ POINTWISE(add_alpha, NUMBERS(ALPHA, add_alpha)[TENSOR_BOOL] = add_alpha_bool)
 POINTWISE(sub, NUMBERS(SUB, sub) AT_BF16(sub))
 POINTWISE(mul, NUMBERS(MUL, mul)[TENSOR_BOOL] = mul_bool, AT_BF16(mul))
 POINTWISE(div, DTYPES_FLOAT(DIV) DTYPES_COMPLEX(DIV) AT_BF16(div))
-POINTWISE(neg, NUMBERS(NEG, neg)[TENSOR_BF16] = neg_half, [TENSOR_F16] = neg_half)
+POINTWISE(neg, NUMBERS(NEG, neg)[TENSOR_BF16] = neg_reduced_float, [TENSOR_F16] = neg_reduced_float)
 
 CPU_KERNELS(K(add), K(add_alpha), K(sub), K(mul), K(div), K(neg))

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* Bits of integers, and logic on any dtype. */
+/* Bitwise operations on integers, and logical ones on all dtypes. */
 #include "kernels/cpu/simd/loops.h"
 
 UNARY_BITS(bitwise_not, ~x)
@@ -13,30 +13,36 @@ BITWISE(bitwise_and, x &y)
 BITWISE(bitwise_or, x | y)
 BITWISE(bitwise_xor, x ^ y)
 
-/* A shift by less than nothing or more than there is moves everything out; sign bits come in. */
-#define WIDTH		  ((int64_t)sizeof(x) * 8)
-#define OUTSIDE(y)	  ((uint64_t)(y) >= (uint64_t)WIDTH)
-#define SHIFT_LEFT(T)	  OUTSIDE(y) ? (T)0 : (T)((uint64_t)x << (y & (WIDTH - 1)))
-#define SHIFT_RIGHT(last) OUTSIDE(y) ? x >> (last) : x >> (y & (WIDTH - 1))
+/*
+ * A shift by a negative number, or by the width of x or more, gives 0, or -1 where x is negative
+ * and is shifted right.
+ */
+#define WIDTH(x)	   ((int64_t)sizeof(x) * 8)
+#define OUT_OF_WIDTH(x, y) ((uint64_t)(y) >= (uint64_t)WIDTH(x))
+#define SHIFT_LEFT(T, x, y) \
+	(OUT_OF_WIDTH(x, y) ? (T)0 : (T)((uint64_t)(x) << ((y) & (WIDTH(x) - 1))))
+#define SHIFT_RIGHT(x, y) (OUT_OF_WIDTH(x, y) ? 0 : (x) >> ((y) & (WIDTH(x) - 1)))
+#define SHIFT_RIGHT_SIGNED(x, y) \
+	(OUT_OF_WIDTH(x, y) ? (x) >> (WIDTH(x) - 1) : (x) >> ((y) & (WIDTH(x) - 1)))
 
-BINARY_LOOP(left_shift_u8, uint8_t, uint8_t, SHIFT_LEFT(uint8_t))
-BINARY_LOOP(left_shift_u16, uint16_t, uint16_t, SHIFT_LEFT(uint16_t))
-BINARY_LOOP(left_shift_u32, uint32_t, uint32_t, SHIFT_LEFT(uint32_t))
-BINARY_LOOP(left_shift_u64, uint64_t, uint64_t, SHIFT_LEFT(uint64_t))
-BINARY_LOOP(left_shift_i8, int8_t, int8_t, SHIFT_LEFT(int8_t))
-BINARY_LOOP(left_shift_i16, int16_t, int16_t, SHIFT_LEFT(int16_t))
-BINARY_LOOP(left_shift_i32, int32_t, int32_t, SHIFT_LEFT(int32_t))
-BINARY_LOOP(left_shift_i64, int64_t, int64_t, SHIFT_LEFT(int64_t))
+BINARY_LOOP(left_shift_u8, uint8_t, uint8_t, SHIFT_LEFT(uint8_t, x, y))
+BINARY_LOOP(left_shift_u16, uint16_t, uint16_t, SHIFT_LEFT(uint16_t, x, y))
+BINARY_LOOP(left_shift_u32, uint32_t, uint32_t, SHIFT_LEFT(uint32_t, x, y))
+BINARY_LOOP(left_shift_u64, uint64_t, uint64_t, SHIFT_LEFT(uint64_t, x, y))
+BINARY_LOOP(left_shift_i8, int8_t, int8_t, SHIFT_LEFT(int8_t, x, y))
+BINARY_LOOP(left_shift_i16, int16_t, int16_t, SHIFT_LEFT(int16_t, x, y))
+BINARY_LOOP(left_shift_i32, int32_t, int32_t, SHIFT_LEFT(int32_t, x, y))
+BINARY_LOOP(left_shift_i64, int64_t, int64_t, SHIFT_LEFT(int64_t, x, y))
 POINTWISE(bitwise_left_shift, AT_INT(left_shift))
 
-BINARY_LOOP(right_shift_u8, uint8_t, uint8_t, OUTSIDE(y) ? 0 : x >> (y & 7))
-BINARY_LOOP(right_shift_u16, uint16_t, uint16_t, OUTSIDE(y) ? 0 : x >> (y & 15))
-BINARY_LOOP(right_shift_u32, uint32_t, uint32_t, OUTSIDE(y) ? 0 : x >> (y & 31))
-BINARY_LOOP(right_shift_u64, uint64_t, uint64_t, OUTSIDE(y) ? 0 : x >> (y & 63))
-BINARY_LOOP(right_shift_i8, int8_t, int8_t, SHIFT_RIGHT(7))
-BINARY_LOOP(right_shift_i16, int16_t, int16_t, SHIFT_RIGHT(15))
-BINARY_LOOP(right_shift_i32, int32_t, int32_t, SHIFT_RIGHT(31))
-BINARY_LOOP(right_shift_i64, int64_t, int64_t, SHIFT_RIGHT(63))
+BINARY_LOOP(right_shift_u8, uint8_t, uint8_t, SHIFT_RIGHT(x, y))
+BINARY_LOOP(right_shift_u16, uint16_t, uint16_t, SHIFT_RIGHT(x, y))
+BINARY_LOOP(right_shift_u32, uint32_t, uint32_t, SHIFT_RIGHT(x, y))
+BINARY_LOOP(right_shift_u64, uint64_t, uint64_t, SHIFT_RIGHT(x, y))
+BINARY_LOOP(right_shift_i8, int8_t, int8_t, SHIFT_RIGHT_SIGNED(x, y))
+BINARY_LOOP(right_shift_i16, int16_t, int16_t, SHIFT_RIGHT_SIGNED(x, y))
+BINARY_LOOP(right_shift_i32, int32_t, int32_t, SHIFT_RIGHT_SIGNED(x, y))
+BINARY_LOOP(right_shift_i64, int64_t, int64_t, SHIFT_RIGHT_SIGNED(x, y))
 POINTWISE(bitwise_right_shift, AT_INT(right_shift))
 
 #define LOGICAL(f, EXPR)          \

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* Comparisons (result bool) and where, which chooses by one. */
+/* Comparisons, whose result is bool, and where. */
 #include "kernels/cpu/simd/loops.h"
 
 #define EQUAL(d, T, D)                          \
@@ -33,41 +33,12 @@ PREDICATE(le, DTYPES_REAL(LE) AT_BF16(le))
 PREDICATE(gt, DTYPES_REAL(GT) AT_BF16(gt))
 PREDICATE(ge, DTYPES_REAL(GE) AT_BF16(ge))
 
-/* Operands: out, condition (bool), self, other. The choice moves bits of any dtype. */
-#define WHERE(d, T)                                                                                \
-	static void where_##d(char *const *data, const int64_t *s0, const int64_t *s1, int64_t n0, \
-			      int64_t n1, const void *params)                                      \
-	{                                                                                          \
-		int64_t so = s0[0], sc = s0[1], sa = s0[2], sb = s0[3];                            \
-		char *o = data[0];                                                                 \
-		const char *c = data[1], *a = data[2], *b = data[3];                               \
-                                                                                                   \
-		for (int64_t j = 0; j < n1; j++) {                                                 \
-			if (so == sizeof(T) && sc == 1 && sa == sizeof(T) && sb == sizeof(T)) {    \
-				IVDEP for (int64_t i = 0; i < n0; i++)                             \
-				{                                                                  \
-					T x = ((const T *)a)[i], y = ((const T *)b)[i];            \
-					((T *)o)[i] = c[i] ? x : y;                                \
-				}                                                                  \
-			} else {                                                                   \
-				for (int64_t i = 0; i < n0; i++) {                                 \
-					T x = *(const T *)(a + i * sa);                            \
-					T y = *(const T *)(b + i * sb);                            \
-					ONE_BY_ONE;                                                \
-					*(T *)(o + i * so) = c[i * sc] ? x : y;                    \
-				}                                                                  \
-			}                                                                          \
-			o += s1[0];                                                                \
-			c += s1[1];                                                                \
-			a += s1[2];                                                                \
-			b += s1[3];                                                                \
-		}                                                                                  \
-	}
-WHERE(1, uint8_t)
-WHERE(2, uint16_t)
-WHERE(4, uint32_t)
-WHERE(8, uint64_t)
-WHERE(16, double complex)
+/* By element size. Operands: out, condition (bool), self, other. */
+TERNARY_LOOP_WITH(where_1, uint8_t, uint8_t, uint8_t, (void)params, x ? y : z)
+TERNARY_LOOP_WITH(where_2, uint8_t, uint16_t, uint16_t, (void)params, x ? y : z)
+TERNARY_LOOP_WITH(where_4, uint8_t, uint32_t, uint32_t, (void)params, x ? y : z)
+TERNARY_LOOP_WITH(where_8, uint8_t, uint64_t, uint64_t, (void)params, x ? y : z)
+TERNARY_LOOP_WITH(where_16, uint8_t, double complex, double complex, (void)params, x ? y : z)
 
 static int cpu_where(struct tensor_iter *it, const struct pointwise_params *params)
 {

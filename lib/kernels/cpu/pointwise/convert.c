@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * From any dtype to any dtype: the copy kernel, and the pointwise kernels' way to operands of
- * other dtypes than their loops read. To bool is "not zero"; from a float to an integer rounds
- * towards zero; from a complex number takes the real part.
+ * Conversions between any two dtypes: the kernel `copy`, and the conversion of operands of
+ * pointwise kernels to the dtype of their loops. A conversion to bool compares with zero, one
+ * from a float to an integer rounds towards zero, one from a complex number takes the real part.
  */
 #include "kernels/cpu/simd/cpu.h"
 #include "kernels/cpu/simd/vec.h"
@@ -17,7 +17,7 @@
 #define LOAD_self(x)   (x)
 
 #define STORE_b8(x) ((x) != 0)
-/* A negative float is no u8; the way over i64 wraps like the integers do. */
+/* By way of i64: C leaves the conversion of negative floats to unsigned integers undefined. */
 #define STORE_u8(x)  ((uint8_t)(int64_t)(x))
 #define STORE_i8(x)  ((int8_t)(x))
 #define STORE_i16(x) ((int16_t)(x))
@@ -41,7 +41,8 @@
 #define STORE_c64(x)	((float complex)(x))
 #define STORE_c128(x)	((double complex)(x))
 
-#define TO(sd, S, LOAD, dd, D) UNARY_LOOP(loop_##sd##_##dd, S, D, STORE_##dd(LOAD(x)))
+/* convert_FROM_TO(), for source dtype sd of type S and destination dtype dd of type D. */
+#define TO(sd, S, LOAD, dd, D) UNARY_LOOP(convert_##sd##_##dd, S, D, STORE_##dd(LOAD(x)))
 #define TO_ALL(sd, S, LOAD)                 \
 	TO(sd, S, LOAD, b8, uint8_t)        \
 	TO(sd, S, LOAD, u8, uint8_t)        \
@@ -82,7 +83,10 @@ TO(f16, uint16_t, LOAD_f16, bf16, uint16_t)
 FROM_F8(e4m3fn)
 FROM_F8(e5m2)
 
-/* Between f16 and f32 processors have an instruction. */
+/*
+ * f16 and f32: CONTIGUOUS() converts as many elements as it can by instructions for vectors, ONE()
+ * the others.
+ */
 #define WITH_VECTORS(NAME, S, D, CONTIGUOUS, ONE)                                             \
 	UNARY_LOOP(NAME##_any, S, D, ONE(x))                                                  \
 	static void NAME(char *const *data, const int64_t *s0, const int64_t *s1, int64_t n0, \
@@ -101,41 +105,42 @@ FROM_F8(e5m2)
 				to[i] = ONE(from[i]);                                         \
 		}                                                                             \
 	}
-WITH_VECTORS(loop_f16_f32, uint16_t, float, vec_f16_to_f32, f16_to_f32)
-WITH_VECTORS(loop_f32_f16, float, uint16_t, vec_f32_to_f16, f32_to_f16)
+WITH_VECTORS(convert_f16_f32, uint16_t, float, vec_f16_to_f32, f16_to_f32)
+WITH_VECTORS(convert_f32_f16, float, uint16_t, vec_f32_to_f16, f32_to_f16)
 
-/* The same dtype moves bits; floats that went through a float register could lose a NaN's. */
-#define loop_f16_f16   NULL
-#define loop_bf16_bf16 NULL
-#define COLUMN(dd, F16, F32)                                                                          \
-	{                                                                                             \
-		[TENSOR_BOOL] = loop_b8_##dd, [TENSOR_U8] = loop_u8_##dd, [TENSOR_I8] = loop_i8_##dd, \
-		[TENSOR_I16] = loop_i16_##dd, [TENSOR_I32] = loop_i32_##dd,                           \
-		[TENSOR_I64] = loop_i64_##dd, [TENSOR_F16] = F16, [TENSOR_BF16] = loop_bf16_##dd,     \
-		[TENSOR_F32] = F32, [TENSOR_F64] = loop_f64_##dd, [TENSOR_C64] = loop_c64_##dd,       \
-		[TENSOR_C128] = loop_c128_##dd, [TENSOR_U16] = loop_u16_##dd,                         \
-		[TENSOR_U32] = loop_u32_##dd, [TENSOR_U64] = loop_u64_##dd,                           \
-		[TENSOR_F8_E4M3FN] = loop_e4m3fn_##dd, [TENSOR_F8_E5M2] = loop_e5m2_##dd,             \
+/* Elements of equal dtypes are copied by bits_loop(): a conversion to f32 can change a NaN. */
+#define convert_f16_f16	  NULL
+#define convert_bf16_bf16 NULL
+#define COLUMN(dd, F16, F32)                                                                    \
+	{                                                                                       \
+		[TENSOR_BOOL] = convert_b8_##dd, [TENSOR_U8] = convert_u8_##dd,                 \
+		[TENSOR_I8] = convert_i8_##dd, [TENSOR_I16] = convert_i16_##dd,                 \
+		[TENSOR_I32] = convert_i32_##dd, [TENSOR_I64] = convert_i64_##dd,               \
+		[TENSOR_F16] = F16, [TENSOR_BF16] = convert_bf16_##dd, [TENSOR_F32] = F32,      \
+		[TENSOR_F64] = convert_f64_##dd, [TENSOR_C64] = convert_c64_##dd,               \
+		[TENSOR_C128] = convert_c128_##dd, [TENSOR_U16] = convert_u16_##dd,             \
+		[TENSOR_U32] = convert_u32_##dd, [TENSOR_U64] = convert_u64_##dd,               \
+		[TENSOR_F8_E4M3FN] = convert_e4m3fn_##dd, [TENSOR_F8_E5M2] = convert_e5m2_##dd, \
 	}
-/* A dtype to itself is never looked up here. The halves have no such conversion. */
+/* [to][from]; entries of equal dtypes are not used. */
 static const iter_loop conversions[TENSOR_DTYPE_COUNT][TENSOR_DTYPE_COUNT] = {
-	[TENSOR_BOOL] = COLUMN(b8, loop_f16_b8, loop_f32_b8),
-	[TENSOR_U8] = COLUMN(u8, loop_f16_u8, loop_f32_u8),
-	[TENSOR_I8] = COLUMN(i8, loop_f16_i8, loop_f32_i8),
-	[TENSOR_I16] = COLUMN(i16, loop_f16_i16, loop_f32_i16),
-	[TENSOR_I32] = COLUMN(i32, loop_f16_i32, loop_f32_i32),
-	[TENSOR_I64] = COLUMN(i64, loop_f16_i64, loop_f32_i64),
-	[TENSOR_F16] = COLUMN(f16, loop_f16_f16, loop_f32_f16),
-	[TENSOR_BF16] = COLUMN(bf16, loop_f16_bf16, loop_f32_bf16),
-	[TENSOR_F32] = COLUMN(f32, loop_f16_f32, loop_f32_f32),
-	[TENSOR_F64] = COLUMN(f64, loop_f16_f64, loop_f32_f64),
-	[TENSOR_C64] = COLUMN(c64, loop_f16_c64, loop_f32_c64),
-	[TENSOR_C128] = COLUMN(c128, loop_f16_c128, loop_f32_c128),
-	[TENSOR_U16] = COLUMN(u16, loop_f16_u16, loop_f32_u16),
-	[TENSOR_U32] = COLUMN(u32, loop_f16_u32, loop_f32_u32),
-	[TENSOR_U64] = COLUMN(u64, loop_f16_u64, loop_f32_u64),
-	[TENSOR_F8_E4M3FN] = COLUMN(e4m3fn, loop_f16_e4m3fn, loop_f32_e4m3fn),
-	[TENSOR_F8_E5M2] = COLUMN(e5m2, loop_f16_e5m2, loop_f32_e5m2),
+	[TENSOR_BOOL] = COLUMN(b8, convert_f16_b8, convert_f32_b8),
+	[TENSOR_U8] = COLUMN(u8, convert_f16_u8, convert_f32_u8),
+	[TENSOR_I8] = COLUMN(i8, convert_f16_i8, convert_f32_i8),
+	[TENSOR_I16] = COLUMN(i16, convert_f16_i16, convert_f32_i16),
+	[TENSOR_I32] = COLUMN(i32, convert_f16_i32, convert_f32_i32),
+	[TENSOR_I64] = COLUMN(i64, convert_f16_i64, convert_f32_i64),
+	[TENSOR_F16] = COLUMN(f16, convert_f16_f16, convert_f32_f16),
+	[TENSOR_BF16] = COLUMN(bf16, convert_f16_bf16, convert_f32_bf16),
+	[TENSOR_F32] = COLUMN(f32, convert_f16_f32, convert_f32_f32),
+	[TENSOR_F64] = COLUMN(f64, convert_f16_f64, convert_f32_f64),
+	[TENSOR_C64] = COLUMN(c64, convert_f16_c64, convert_f32_c64),
+	[TENSOR_C128] = COLUMN(c128, convert_f16_c128, convert_f32_c128),
+	[TENSOR_U16] = COLUMN(u16, convert_f16_u16, convert_f32_u16),
+	[TENSOR_U32] = COLUMN(u32, convert_f16_u32, convert_f32_u32),
+	[TENSOR_U64] = COLUMN(u64, convert_f16_u64, convert_f32_u64),
+	[TENSOR_F8_E4M3FN] = COLUMN(e4m3fn, convert_f16_e4m3fn, convert_f32_e4m3fn),
+	[TENSOR_F8_E5M2] = COLUMN(e5m2, convert_f16_e5m2, convert_f32_e5m2),
 };
 
 static iter_loop copy_loop(enum tensor_dtype to, enum tensor_dtype from)
@@ -147,11 +152,10 @@ static int cpu_copy(struct tensor_iter *it, enum tensor_dtype to, enum tensor_dt
 {
 	const uint8_t want[] = { to, from };
 
-	/* Moving bits is what blocks are made with. */
 	if (it->direct || to == from)
 		iter_run(it, copy_loop(to, from), NULL);
 	else
-		iter_run_blocks(it, copy_loop(to, from), NULL, want, copy_loop);
+		iter_run_packed(it, copy_loop(to, from), NULL, want, copy_loop);
 	return 0;
 }
 
@@ -178,13 +182,16 @@ int CPU_NAME(pointwise_run_as)(const char *name, struct tensor_iter *it, iter_lo
 	if (likely(same))
 		iter_run(it, loop, params);
 	else
-		iter_run_blocks(it, loop, params, want, copy_loop);
+		iter_run_packed(it, loop, params, want, copy_loop);
 	return 0;
 }
 
-/* Of a loop for one of the halves, an input that repeats one element for a row is f32. That can
- * be said of an input as a whole when its rows stay apart: see iter_run_blocks(). */
-static bool half_wants(const struct tensor_iter *it, uint8_t *want)
+/*
+ * Sets want[] for a loop for f16 or bf16, which reads inputs of stride 0 as f32: see loops.h.
+ * Returns false if an input has stride 0 and iter_run_packed() would put several rows of it into
+ * one block.
+ */
+static bool reduced_float_wants(const struct tensor_iter *it, uint8_t *want)
 {
 	int repeated = 0;
 
@@ -211,8 +218,8 @@ int CPU_NAME(pointwise_run)(const char *name, struct tensor_iter *it, const iter
 		iter_run(it, loops[dtype], params);
 		return 0;
 	}
-	/* A loop for one of the halves is there for speed, and for nothing but them. */
-	if (wide == dtype || !own || !half_wants(it, want)) {
+	/* A loop for f16 or bf16 is an optimization for operands that all have that dtype. */
+	if (wide == dtype || !own || !reduced_float_wants(it, want)) {
 		dtype = wide;
 		for (int i = 1; i < it->nops; i++)
 			want[i] = dtype;

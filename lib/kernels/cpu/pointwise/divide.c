@@ -1,26 +1,27 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * Division with a whole quotient and what remains: quotients rounded down or towards zero,
- * remainders with the divisor's sign (remainder) or the dividend's (fmod). Integers divided by
- * zero are an error; the smallest one divided by -1 wraps.
+ * Integral quotients, rounded down (div_floor) or towards zero (div_trunc), and remainders with the
+ * sign of the divisor (remainder) or of the dividend (fmod). Division of integers by zero is an
+ * error; the least integer divided by -1 wraps.
  */
 #include "kernels/cpu/simd/vecloop.h"
 
 #include <tgmath.h>
 
-/* What integer loops get as parameters: set when a divisor was zero. */
-#define ZERO(T) bool *zero = (bool *)params
-#define GUARDED(QUOTIENT, MINUS)                                                                 \
-	(y == 0				 ? (__atomic_store_n(zero, true, __ATOMIC_RELAXED), 0) : \
-	 NEGATIVE(y) && (int64_t)y == -1 ? (MINUS) :                                             \
-					   (QUOTIENT))
-/* One below zero, the other not, and something remains. */
-#define UNEVEN ((x % y != 0) & (NEGATIVE(x) != NEGATIVE(y)))
+/* The params of integer loops: a flag that is set if a divisor is zero. */
+#define ZERO_FLAG(T) bool *zero = (bool *)params
+/* The quotient, or `minus` if y is -1, or 0 and *zero set if y is 0. */
+#define GUARDED(zero, y, quotient, minus)                                                          \
+	((y) == 0			   ? (__atomic_store_n(zero, true, __ATOMIC_RELAXED), 0) : \
+	 NEGATIVE(y) && (int64_t)(y) == -1 ? (minus) :                                             \
+					     (quotient))
+/* Whether the quotient is negative and not exact. */
+#define UNEVEN(x, y) (((x) % (y) != 0) & (NEGATIVE(x) != NEGATIVE(y)))
 
-BINARY_INT_WITH(div_trunc, ZERO, GUARDED(x / y, -x))
-BINARY_INT_WITH(div_floor, ZERO, GUARDED(x / y - UNEVEN, -x))
-BINARY_INT_WITH(fmod, ZERO, GUARDED(x % y, 0))
-BINARY_INT_WITH(remainder, ZERO, GUARDED(x % y + (UNEVEN ? y : 0), 0))
+BINARY_INT_WITH(div_trunc, ZERO_FLAG, GUARDED(zero, y, x / y, -x))
+BINARY_INT_WITH(div_floor, ZERO_FLAG, GUARDED(zero, y, x / y - UNEVEN(x, y), -x))
+BINARY_INT_WITH(fmod, ZERO_FLAG, GUARDED(zero, y, x % y, 0))
+BINARY_INT_WITH(remainder, ZERO_FLAG, GUARDED(zero, y, x % y + (UNEVEN(x, y) ? y : 0), 0))
 
 static inline vec_f32 fmod_v32(vec_f32 x, vec_f32 y)
 {
@@ -35,8 +36,9 @@ VEC_BINARY(fmod, fmod)
 BINARY_FLOAT(div_trunc, trunc(x / y))
 
 /*
- * From m = fmod(x, y), which is exact. The quotient (x - m) / y is nearly whole: rounded to
- * whole, and one less where m and y have different signs.
+ * div_floor and remainder of floats from m = fmod(x, y), which is exact. The quotient
+ * (x - m) / y is within rounding errors of an integer; it is rounded to that integer, and
+ * reduced by 1 if m and y have different signs.
  */
 #define FLOOR_OF(T)                                                                            \
 	static inline T floor_of_##T(T x, T y, T m)                                            \
@@ -46,7 +48,7 @@ BINARY_FLOAT(div_trunc, trunc(x / y))
                                                                                                \
 		whole += q - whole > (T)0.5 ? 1 : 0;                                           \
 		whole = q != 0 ? whole : copysign((T)0, x / y);                                \
-		/* SLEEF's fmod() gives up on a divisor that is zero or nearly so. */          \
+		/* SLEEF's fmod() returns NaN for zero and for some subnormal divisors. */     \
 		return (y == 0) | ((m != m) & (fabs(x) + fabs(y) < INFINITY)) ? x / y : whole; \
 	}                                                                                      \
 	static inline T remainder_of_##T(T x, T y, T m)                                        \
@@ -56,7 +58,7 @@ BINARY_FLOAT(div_trunc, trunc(x / y))
 FLOOR_OF(float)
 FLOOR_OF(double)
 
-/* Blocks of fmod, then the rest of the work on them. */
+/* The loop NAME_d() of f_T(x, y, fmod(x, y)); fmod is computed in blocks. */
 #define AFTER_FMOD(NAME, d, T, f)                                                               \
 	static void NAME##_##d##_block(void *out, const void *const *in, int64_t n,             \
 				       const void *params)                                      \

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* Logarithms of sums and products of two: logaddexp, logaddexp2, xlogy; no overflow on the way. */
+/* logaddexp, logaddexp2, xlogy, without overflow of intermediate results. */
 #include "kernels/cpu/simd/vecloop.h"
 
 #include "kernels/cpu/simd/log_complex.h"
@@ -7,7 +7,7 @@
 VEC_SLEEF_1(log1p)
 VEC_SLEEF_1(exp2)
 
-/* The greater one plus log(1 + e^-distance); infinities of one sign have no distance. */
+/* most + log(1 + e^-distance); equal infinities are not subtracted. M: the element type. */
 #define LOG_ADD(d, V, M)                                                                           \
 	static inline V logaddexp_v##d(V x, V y)                                                   \
 	{                                                                                          \
@@ -22,15 +22,20 @@ VEC_SLEEF_1(exp2)
 		V sum = most + log1p_v##d(exp2_v##d(far)) * (M)M_LOG2E;                            \
                                                                                                    \
 		return vec_select_f##d(x == y, x + 1, sum);                                        \
-	}                                                                                          \
-	static inline V xlogy_v##d(V x, V y)                                                       \
-	{                                                                                          \
-		V product = x * log_v##d(y);                                                       \
-                                                                                                   \
-		return vec_select_f##d(x == 0, vec_select_f##d(y == y, (V){ 0 }, y), product);     \
 	}
 LOG_ADD(32, vec_f32, float)
 LOG_ADD(64, vec_f64, double)
+
+/* x log(y); 0 for x = 0, unless y is NaN */
+#define XLOGY(d, V)                                                                            \
+	static inline V xlogy_v##d(V x, V y)                                                   \
+	{                                                                                      \
+		V product = x * log_v##d(y);                                                   \
+                                                                                               \
+		return vec_select_f##d(x == 0, vec_select_f##d(y == y, (V){ 0 }, y), product); \
+	}
+XLOGY(32, vec_f32)
+XLOGY(64, vec_f64)
 
 VEC_BINARY(logaddexp, logaddexp)
 VEC_BINARY(logaddexp2, logaddexp2)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* Exponentials, logarithms and roots, with sigmoid and tanh, which are made of them. */
+/* Exponentials, logarithms and roots; sigmoid and tanh. */
 #include "kernels/cpu/simd/vecmath.h"
 
 #include <tgmath.h>
@@ -18,7 +18,7 @@ static inline vec_f64 sigmoid_f64v(vec_f64 x)
 	return 1 / (1 + exp_f64v(-x));
 }
 
-/* (1 + re)^2 + im^2 is 1 + re (2 + re) + im^2, which keeps what is small. */
+/* |1 + z|^2 is computed as 1 + re (2 + re) + im^2, which is exact for small re. */
 #define LOG1P_COMPLEX(T, f)                                                                      \
 	static inline T _Complex log1p_complex_##f(T _Complex z)                                 \
 	{                                                                                        \
@@ -31,8 +31,10 @@ static inline vec_f64 sigmoid_f64v(vec_f64 x)
 LOG1P_COMPLEX(float, f)
 LOG1P_COMPLEX(double, d)
 
-/* A real part of -infinity gives -1, and one of infinity infinity, whatever the imaginary one is.
- * exp(re) cos(im) - 1, where the cosine is near 1 and the exponential too. */
+/*
+ * The real part exp(re) cos(im) - 1 is computed without cancellation. If re is -infinity, the
+ * result is -1, if infinity, infinity, also for im that is infinite or NaN.
+ */
 #define EXPM1_COMPLEX(T, f)                                                               \
 	static inline T _Complex expm1_complex_##f(T _Complex z)                          \
 	{                                                                                 \
@@ -48,7 +50,10 @@ LOG1P_COMPLEX(double, d)
 EXPM1_COMPLEX(float, f)
 EXPM1_COMPLEX(double, d)
 
-/* Of an infinite real part: the imaginary one keeps its sign, which C99 takes from sin(2 im). */
+/*
+ * If re is infinite, the imaginary part is 0 with the sign of im; in C99 it has the sign of
+ * sin(2 im).
+ */
 #define TANH_COMPLEX(T, f)                                                                \
 	static inline T _Complex tanh_complex_##f(T _Complex z)                           \
 	{                                                                                 \
@@ -98,7 +103,7 @@ UNARY_COMPLEX(rsqrt, x == 0 ? CMPLX(INFINITY, NAN) : 1 / sqrt(x))
 UNARY_BF16(rsqrt, 1 / sqrt(x))
 POINTWISE(rsqrt, AT_FLOAT(rsqrt), AT_COMPLEX(rsqrt), AT_BF16(rsqrt))
 
-/* As division does it: a zero makes an infinity. */
+/* The reciprocal of zero is infinite, as in div. */
 UNARY_FLOAT(reciprocal, 1 / x)
 UNARY_COMPLEX(reciprocal, x == 0 ? CMPLX(INFINITY, NAN) : 1 / x)
 UNARY_BF16(reciprocal, 1 / x)

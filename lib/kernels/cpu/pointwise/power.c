@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* Powers; copysign and nextafter, which like them take a number apart. */
+/* pow, cube, inverse_square, copysign, nextafter. */
 #include "kernels/cpu/simd/complex_mul.h"
 #include "kernels/cpu/simd/vecloop.h"
 
 #include <tgmath.h>
 
-/* By squaring, wrapping. A negative exponent leaves something of 1 and -1 only. */
+/* By squaring; products wrap. With a negative exponent, the result is 0 unless base is 1 or -1. */
 #define POWER(d, T, D)                                                                            \
 	static inline T power_##d(T base, T exponent)                                             \
 	{                                                                                         \
@@ -41,25 +41,25 @@ POINTWISE(copysign, AT_FLOAT(copysign))
 
 BINARY_FLOAT(nextafter, nextafter(x, y))
 
-/* The value of the bits of a half, so that greater numbers have greater values. */
-static inline int ordered(uint16_t x)
+/* The bits of an f16 or bf16 as an integer in the same order. */
+static inline int reduced_float_order(uint16_t x)
 {
 	return x & 0x8000 ? -(x & 0x7fff) : x;
 }
 
-/* Halves have no step in f32. infinity: its bits, which are those of the greatest magnitude. */
-static inline uint16_t next_half(uint16_t x, uint16_t y, uint16_t infinity)
+/* nextafter on the bits of f16 or bf16; infinity: the bits of infinity in that dtype. */
+static inline uint16_t nextafter_bits(uint16_t x, uint16_t y, uint16_t infinity)
 {
 	if ((x & 0x7fff) > infinity)
 		return x;
-	if ((y & 0x7fff) > infinity || ordered(x) == ordered(y))
+	if ((y & 0x7fff) > infinity || reduced_float_order(x) == reduced_float_order(y))
 		return y;
 	if (!(x & 0x7fff))
 		return (y & 0x8000) | 1;
-	return (ordered(x) < ordered(y)) == !(x & 0x8000) ? x + 1 : x - 1;
+	return (reduced_float_order(x) < reduced_float_order(y)) == !(x & 0x8000) ? x + 1 : x - 1;
 }
-BINARY_LOOP(nextafter_f16, uint16_t, uint16_t, next_half(x, y, 0x7c00))
-BINARY_LOOP(nextafter_bf16, uint16_t, uint16_t, next_half(x, y, 0x7f80))
+BINARY_LOOP(nextafter_f16, uint16_t, uint16_t, nextafter_bits(x, y, 0x7c00))
+BINARY_LOOP(nextafter_bf16, uint16_t, uint16_t, nextafter_bits(x, y, 0x7f80))
 
 static int cpu_nextafter(struct tensor_iter *it, const struct pointwise_params *params)
 {

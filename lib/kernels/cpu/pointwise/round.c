@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* Rounding. Integers are what they are. */
+/* Rounding. Integers are copied. */
 #include "kernels/cpu/simd/loops.h"
 
 #include <tgmath.h>
@@ -22,10 +22,9 @@ ROUNDING(round, rint(x), AT_COMPLEX(round)) /* half to even */
 UNARY_FLOAT(frac, x - trunc(x))
 POINTWISE(frac, AT_FLOAT(frac))
 
-/* To a number of decimal places: params->a is a power of ten, a multiplier; b the same for
- * places before the point. One of both is 1. */
-#define TENS(T) T up = PARAM_F(T, a), down = PARAM_F(T, b)
-UNARY_FLOAT_WITH(round_decimals, TENS, down == 1 ? rint(x * up) / up : rint(x / down) * down)
+/* To decimal places after the point (a: 10^places) or before it (b: 10^places); the other is 1. */
+#define DECIMALS(T) T up = PARAM_F(T, params, a), down = PARAM_F(T, params, b)
+UNARY_FLOAT_WITH(round_decimals, DECIMALS, down == 1 ? rint(x * up) / up : rint(x / down) * down)
 POINTWISE(round_decimals, AT_FLOAT(round_decimals))
 
 CPU_KERNELS(K(ceil), K(floor), K(trunc), K(round), K(frac), K(round_decimals))

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* Sign and size of a number, and what kind of number it is. */
+/* abs, sign, sgn, square, conj, angle; tests for NaN, infinities and signs. */
 #include "kernels/cpu/simd/complex_mul.h"
 #include "kernels/cpu/simd/loops.h"
 
@@ -9,9 +9,11 @@ UNARY_BITS(same, x)
 UNARY_SIGNED(abs, x < 0 ? -x : x)
 UNARY_FLOAT(abs, fabs(x))
 UNARY_COMPLEX_REAL(abs, cabs(x))
-UNARY_LOOP(abs_half, uint16_t, uint16_t, x & 0x7fff)
-POINTWISE_REAL(abs, AT_SIGNED(abs), AT_FLOAT(abs), AT_COMPLEX(abs),
-	       AT_BITS_UNSIGNED(same), [TENSOR_BF16] = abs_half, [TENSOR_F16] = abs_half)
+/* f16 and bf16 have the sign bit in the same place. */
+UNARY_LOOP(abs_reduced_float, uint16_t, uint16_t, x & 0x7fff)
+POINTWISE_REAL(
+	abs, AT_SIGNED(abs), AT_FLOAT(abs), AT_COMPLEX(abs),
+	AT_BITS_UNSIGNED(same), [TENSOR_BF16] = abs_reduced_float, [TENSOR_F16] = abs_reduced_float)
 
 UNARY_UNSIGNED(sign, x != 0)
 UNARY_SIGNED(sign, (x > 0) - (x < 0))

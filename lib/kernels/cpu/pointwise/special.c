@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * The error function and its relatives, and those of the gamma function. What SLEEF has not is
- * computed one element at a time, in double.
+ * erf, erfc, erfinv, lgamma, digamma, polygamma. Functions that SLEEF does not have are computed
+ * element by element, in double.
  */
 #include "kernels/cpu/simd/vecmath.h"
 
@@ -27,9 +27,9 @@ POINTWISE(erfc, AT_FLOAT(erfc))
 POINTWISE(lgamma, AT_FLOAT(lgamma))
 
 /*
- * A first guess that is good to 2e-3 (S. Winitzki, "A handy approximation for the error function
- * and its inverse", 2008), then Halley's iteration, which trebles the digits. For |x| near 1 it
- * is erfc(y) = 1 - |x| that is solved, where the difference is exact.
+ * A first approximation with an error of 2e-3 (S. Winitzki, "A handy approximation for the error
+ * function and its inverse", 2008), then Halley's iteration, which triples the number of digits.
+ * For |x| near 1, erfc(y) = 1 - |x| is solved instead, where the difference is exact.
  */
 static double erf_inverse(double x)
 {
@@ -54,7 +54,7 @@ static double erf_inverse(double x)
 	return copysign(y, x);
 }
 
-/* Up to x >= 10 by the recurrence, then the asymptotic series; below zero by reflection. */
+/* The asymptotic series for x >= 10; the recurrence below, and the reflection formula below 0. */
 static double digamma(double x)
 {
 	double up = 0, series, z;
@@ -78,9 +78,12 @@ static double digamma(double x)
 	return up + log(x) - 0.5 / x - series;
 }
 
-#define FEW 64 /* terms that may be added one by one */
+#define FEW 64 /* terms that are added one by one */
 
-/* The sum of (x + k)^-s over k >= 0, x > -FEW: terms up to x >= 10, then Euler and Maclaurin's series. */
+/*
+ * The sum of (x + k)^-s over k >= 0, for x > -FEW: terms below x = 10 are added, the rest is the
+ * Euler-Maclaurin series.
+ */
 static double zeta_near(double s, double x)
 {
 	static const double bernoulli[] = { 1. / 6,  -1. / 30,	   1. / 42, -1. / 30,
@@ -103,8 +106,8 @@ static double zeta_near(double s, double x)
 }
 
 /*
- * The same for any x, and whole s. The terms of a large negative x, which are those of a positive one
- * with the sign of (-1)^s, are the difference of two sums.
+ * The same for any x and integral s. For large negative x, the terms up to 0 are, with the sign
+ * (-1)^s, the difference of two sums for positive x.
  */
 static double zeta(double s, double x)
 {
@@ -118,7 +121,7 @@ static double zeta(double s, double x)
 	       (fmod(s, 2) ? -1 : 1) * (zeta_near(s, 1 - first) - zeta_near(s, 1 - x));
 }
 
-/* n >= 1 */
+/* The n-th derivative of digamma, n >= 1. */
 static double polygamma(double n, double x)
 {
 	double sign = fmod(n, 2) ? 1 : -1;
@@ -126,8 +129,9 @@ static double polygamma(double n, double x)
 	return x != x ? x : sign * round(tgamma(n + 1)) * zeta(n + 1, x);
 }
 
-#define ORDER(T) double n_ = (double)scalar_int(PARAM(a))
-UNARY_FLOAT_WITH(polygamma, ORDER, polygamma(n_, x))
+/* a: n */
+#define ORDER(T) double order = (double)scalar_int(PARAM(params, a))
+UNARY_FLOAT_WITH(polygamma, ORDER, polygamma(order, x))
 POINTWISE(polygamma, AT_FLOAT(polygamma))
 
 UNARY_FLOAT(erfinv, erf_inverse(x))

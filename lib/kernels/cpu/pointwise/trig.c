@@ -22,7 +22,8 @@ TRIG(sinh)
 TRIG(cosh)
 TRIG(atanh)
 
-/* SLEEF's square x and overflow. Where the 1 under the root is nothing they are log(2 x). */
+#define FAR 1e8f
+/* acosh(x) and asinh(x) for x > FAR: log(2 x). SLEEF's functions square x and overflow. */
 static inline vec_f32 far_v32(vec_f32 size)
 {
 	return log_v32(size) + (float)M_LN2;
@@ -51,7 +52,6 @@ static inline vec_f64 far_v64(vec_f64 size)
 		far = vec_select_f##d(x < 0, -far, far);                                 \
 		return vec_select_f##d(size > FAR, far, near);                           \
 	}
-#define FAR 1e8f
 INVERSE_HYPERBOLIC(32, vec_f32)
 INVERSE_HYPERBOLIC(64, vec_f64)
 TRIG_OF(acosh)

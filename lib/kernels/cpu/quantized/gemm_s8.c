@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * Products of quantized matrices: u8 by i8, summed exactly in i32 and requantized while the sums are
- * in the L1 cache. Both operands have contiguous rows of k bytes, so an element of the result is a
- * dot product of two rows, and nothing is packed. A tile of DOT_ROWS rows by four columns takes
- * fewer loads than additions.
+ * Products of quantized matrices: u8 by i8, summed exactly in i32 and requantized while the sums
+ * are in the L1 cache. Both operands have contiguous rows of k bytes, so an element of the result
+ * is a dot product of two rows, and nothing is packed. A tile of DOT_ROWS rows by four columns
+ * takes fewer loads than additions.
  */
 #include "kernels/cpu/simd/cpu.h"
 
@@ -16,8 +16,8 @@
 #define ONES  1024 /* bytes of the row of ones in sum_weights() */
 
 /*
- * sums[r * PANEL + j] = the dot product of x[r] and w[j], of k bytes, for j < 4 and for DOT_ROWS rows
- * (tile) or one (line).
+ * sums[r * PANEL + j] = the dot product of x[r] and w[j], of k bytes, for j < 4 and for DOT_ROWS
+ * rows (tile) or one (line).
  */
 typedef void (*tile_fn)(int32_t *sums, const uint8_t *const *x, const int8_t *const *w, int64_t k);
 
@@ -155,7 +155,9 @@ static void compute_panel(const struct product_i8 *p, struct tiles tiles, const 
 		for (int64_t j = 0; j < n; j += 4) {
 			const int8_t *w[4];
 
-			/* Sums of columns past the end are not read; they repeat the last column. */
+			/*
+			 * Sums of columns past the end are not read; they repeat the last column.
+			 */
 			for (int s = 0; s < 4; s++)
 				w[s] = p->w + (first + (j + s < n ? j + s : n - 1)) * p->k;
 			(rows == 1 ? tiles.line : tiles.tile)(sums + j, x, w, p->k);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
 /*
- * The functions of gemm_s8.c that compute a tile, F(tile) and F(line), for one instruction (no include
- * guard). TARGET is the attribute that functions need to use it, ADD adds products of bytes.
+ * The functions of gemm_s8.c that compute a tile, F(tile) and F(line), for one instruction (no
+ * include guard). TARGET is the attribute that functions need to use it, ADD adds products of
+ * bytes.
  */
 #define F(name) CPU_PASTE(name, SUFFIX)
 

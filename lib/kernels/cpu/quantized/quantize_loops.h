@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
 /*
- * The loops of quantize.c for quantized elements of type T (no include guard). They process elements
- * begin to end in runs of one channel.
+ * The loops of quantize.c for quantized elements of type T (no include guard). They process
+ * elements begin to end in runs of one channel.
  */
 #define F(name) CPU_PASTE(name, SUFFIX)
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * bernoulli with one probability or with one for each element, and dropout. With one probability the
- * result is true if a random number of 32 bits does not exceed a limit.
+ * bernoulli with one probability or with one for each element, and dropout. With one probability
+ * the result is true if a random number of 32 bits does not exceed a limit.
  */
 #include "kernels/cpu/random/random.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
 /*
- * The loop of dropout (no include guard; see each_float.h): groups begin to end. An element has PARTS
- * numbers of type T, computed in type C.
+ * The loop of dropout (no include guard; see each_float.h): groups begin to end. An element has
+ * PARTS numbers of type T, computed in type C.
  */
 #define F(name) CPU_PASTE(name, SUFFIX)
 

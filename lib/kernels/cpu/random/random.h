@@ -78,7 +78,9 @@ static inline double log_unit_f64(double x)
 		double d;
 		uint64_t u;
 	} b = { x };
-	/* The exponent becomes a double by its bits: v2 and v3 cannot convert vectors of int64_t. */
+	/*
+	 * The exponent becomes a double by its bits: v2 and v3 cannot convert vectors of int64_t.
+	 */
 	uint64_t up = b.u + (0x3ff0000000000000 - 0x3fe6a09e667f3bcd);
 	union {
 		uint64_t u;

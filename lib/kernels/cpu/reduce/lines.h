@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
 /*
- * Lines of a scan: a line is the elements of self along the scanned dimension. Lines are numbered by
- * their position in the kept dimensions, innermost first.
+ * Lines of a scan: a line is the elements of self along the scanned dimension. Lines are
+ * numbered by their position in the kept dimensions, innermost first.
  */
 #ifndef TENSOR_CPU_LINES_H
 #define TENSOR_CPU_LINES_H

@@ -114,7 +114,7 @@ static void find_outputs(const struct minmax_job *j, int64_t part, int64_t first
 	int64_t from = part * j->part, len = t->along.size[0] - from;
 	_Alignas(64) char own[TILE * 8];
 	int64_t own_at[TILE], *at = own_at;
-	char *data[NEST_OPERANDS], *best = own;
+	char *data[REDUCE_ITER_OPERANDS], *best = own;
 
 	reduce_iter_seek(t, first, data);
 	if (len > j->part)
@@ -154,7 +154,7 @@ static void store_parts(const struct minmax_job *j)
 {
 	const struct reduce_iter *t = j->t;
 	int64_t outputs = t->kept.count, run = t->kept.size[0];
-	char *data[NEST_OPERANDS];
+	char *data[REDUCE_ITER_OPERANDS];
 
 	for (int64_t i = 1; i < j->parts; i++)
 		j->f->combine(j->best, j->at, j->best + i * outputs * j->f->size,

@@ -10,19 +10,22 @@
  */
 #define F(name) CPU_PASTE(CPU_PASTE(MINMAX, name), SUFFIX)
 
-/* Does y come before x? */
+/* Whether y comes before x. */
 static inline bool F(is_before)(T x, T y)
 {
 	return BEFORE(y, x) | (IS_NAN(y) & !IS_NAN(x));
 }
 
-/* A row number, as wide as T where vectors of comparisons gain from that. */
+/* A row number; as wide as T if T has 64 bits, so that vectors of both have the same lanes. */
 typedef __typeof__(__builtin_choose_expr(sizeof(T) == 8, (int64_t)0, (int32_t)0)) F(row_number);
 
 typedef T F(vec) __attribute__((vector_size(VEC_BYTES), aligned(sizeof(T)), may_alias));
 enum { F(lanes) = VEC_BYTES / sizeof(T) };
 
-/* The first in order of n elements, at least one vector. The last vector may overlap the one before. */
+/*
+ * The first in order of n elements, at least one vector. The last vector may overlap the one
+ * before.
+ */
 static T F(best_of_block)(const T *p, int64_t n)
 {
 	F(vec) a = *(const F(vec) *)p, b = a, c = a, d = a, last;

@@ -224,7 +224,7 @@ static void reduce_outputs(const struct reduce_job *j, int64_t part, int64_t fir
 	int d = t->along.n - 1;
 	int64_t begin = part * j->part, len = t->along.size[d] - begin;
 	_Alignas(64) char acc[TILE_BYTES];
-	char *data[NEST_OPERANDS];
+	char *data[REDUCE_ITER_OPERANDS];
 
 	reduce_iter_seek(t, first, data);
 	if (len > j->part)
@@ -265,7 +265,7 @@ static void store_partials(const struct reduce_job *j)
 {
 	const struct reduce_iter *t = j->t;
 	int64_t run = t->kept.size[0], bytes = t->kept.count * j->r->size;
-	char *data[NEST_OPERANDS];
+	char *data[REDUCE_ITER_OPERANDS];
 
 	for (int64_t step = 1; step < j->parts; step *= 2)
 		for (int64_t i = 0; i + step < j->parts; i += 2 * step)

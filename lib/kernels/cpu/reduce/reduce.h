@@ -17,7 +17,7 @@
 #define CHUNK_ROWS    8
 #define ACC_MAX	      32 /* bytes of an accumulator */
 
-/* Converts n elements, `stride` bytes apart, to a contiguous buffer of what the reducer takes. */
+/* Converts n elements, `stride` bytes apart, to a contiguous buffer of dtype r->takes. */
 typedef void (*reduce_fetch)(void *to, const char *from, enum tensor_dtype dtype, int64_t stride,
 			     int64_t n, double p);
 

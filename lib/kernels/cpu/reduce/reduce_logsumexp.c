@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * logsumexp. An accumulator holds the greatest element, max, and the sum of exp(x - max). A block is
- * read twice while it is in the cache.
+ * logsumexp. An accumulator holds the greatest element, max, and the sum of exp(x - max). A
+ * block is read twice while it is in the cache.
  */
 #include "kernels/cpu/reduce/reduce.h"
 #include "kernels/cpu/simd/vecmath.h"

@@ -148,13 +148,16 @@ static void F(logsumexp_rows)(void *acc, const char *p, int64_t rows, int64_t rs
 			      int64_t cs)
 {
 	struct F(exp_sum) *a = acc;
+	const int64_t step = cs == sizeof(T) ? COLUMNS : CHUNK_COLS;
 
-	for (int64_t c = 0; rows && cs == sizeof(T) && c < cols; c += COLUMNS)
-		F(logsumexp_columns)
-	(a + c, p + c * cs, rows, rs, cols - c < COLUMNS ? cols - c : COLUMNS);
-	for (int64_t c = 0; cs != sizeof(T) && c < cols; c += CHUNK_COLS)
-		F(logsumexp_strided_columns)
-	(a + c, p + c * cs, rows, rs, cols - c < CHUNK_COLS ? cols - c : CHUNK_COLS, cs);
+	for (int64_t c = 0; rows && c < cols; c += step) {
+		int64_t n = cols - c < step ? cols - c : step;
+
+		if (cs == sizeof(T))
+			F(logsumexp_columns)(a + c, p + c * cs, rows, rs, n);
+		else
+			F(logsumexp_strided_columns)(a + c, p + c * cs, rows, rs, n, cs);
+	}
 }
 
 static void F(logsumexp_lines)(void *acc, const char *p, int64_t lines, int64_t ls, int64_t n,

@@ -116,6 +116,7 @@ static const struct reducer complex_moments_reducer = {
 	complex_moments_lines,
 };
 
+/* m2 divided by the count less p, the correction. */
 static void complex_variance(void *result, const void *acc, int64_t n, int64_t count, double p)
 {
 	const struct complex_moments *a = acc;
@@ -125,14 +126,6 @@ static void complex_variance(void *result, const void *acc, int64_t n, int64_t c
 		((double *)result)[i] = a[i].m2 / rest;
 }
 
-static void complex_deviation(void *result, const void *acc, int64_t n, int64_t count, double p)
-{
-	complex_variance(result, acc, n, count, p);
-	for (int64_t i = 0; i < n; i++)
-		((double *)result)[i] = sqrt(((double *)result)[i]);
-}
-
-/* p is the correction, which is subtracted from the count. */
 static void variance(void *result, const void *acc, int64_t n, int64_t count, double p)
 {
 	const struct moments *a = acc;
@@ -142,13 +135,22 @@ static void variance(void *result, const void *acc, int64_t n, int64_t count, do
 		((double *)result)[i] = a[i].m2 / rest;
 }
 
+static void replace_by_roots(double *x, int64_t n)
+{
+	for (int64_t i = 0; i < n; i++)
+		x[i] = sqrt(x[i]);
+}
+
+static void complex_deviation(void *result, const void *acc, int64_t n, int64_t count, double p)
+{
+	complex_variance(result, acc, n, count, p);
+	replace_by_roots(result, n);
+}
+
 static void deviation(void *result, const void *acc, int64_t n, int64_t count, double p)
 {
-	const struct moments *a = acc;
-	double rest = (double)count - p > 0 ? (double)count - p : 0;
-
-	for (int64_t i = 0; i < n; i++)
-		((double *)result)[i] = sqrt(a[i].m2 / rest);
+	variance(result, acc, n, count, p);
+	replace_by_roots(result, n);
 }
 
 static int reduce_moments(const char *name, tensor *out, const tensor *self, uint32_t dims,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
-/* Undefines what the includers of reducer_loops.h define. */
+/* Undefines the macros that an includer of reducer_loops.h defines. */
 #undef REDUCER
 #undef REDUCER_SCALAR
 #undef A

@@ -7,7 +7,7 @@
  *   REDUCER          the name of the operation
  *   A, GIVES         the type of accumulators, and its dtype, that of the result
  *   IDENTITY         the accumulator of no elements
- *   GET(e)           what element e, converted to A, contributes
+ *   GET(e)           the contribution of element e, which is converted to A
  *   OP(x, y)         the associative operation on two accumulators
  *   VGET(e), VOP(x, y)  the same on vectors
  *   VLOAD(V, e)      converts a vector of elements to V, a vector of accumulators

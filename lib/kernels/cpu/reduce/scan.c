@@ -67,9 +67,9 @@ static inline double log_add(double a, double b)
 }
 
 /*
- * Scans a block by vectors: exponentials relative to the maximum, their running sums, and logarithms
- * of these. Returns false, with x unchanged, if an element is not finite or if the range is so wide
- * that exponentials would underflow.
+ * Scans a block by vectors: exponentials relative to the maximum, their running sums, and
+ * logarithms of these. Returns false, with x unchanged, if an element is not finite or if the
+ * range is so wide that exponentials would underflow.
  */
 static bool logcumsumexp_block(double *x, int64_t n, double *carry)
 {
@@ -215,7 +215,7 @@ static void scan_tile(const struct scan_job *j, char *o, const char *a, int64_t 
 static void scan_chunk(int64_t begin, int64_t end, void *ctx)
 {
 	const struct scan_job *j = ctx;
-	char *data[NEST_OPERANDS];
+	char *data[REDUCE_ITER_OPERANDS];
 
 	for (int64_t n; begin < end; begin += n) {
 		n = lines_next(j->t, begin, end, j->by_rows ? BLOCK : INT64_MAX, data);

@@ -10,7 +10,8 @@
  *   OP(x, y)      the associative operation
  *   FIRST(x)      the result of one element
  *
- * and SCAN_VECTOR if there are vectors of T, or SCAN_OWN_LINE if it defines the function for a line.
+ * and SCAN_VECTOR if there are vectors of T, or SCAN_OWN_LINE if it defines the function for a
+ * line.
  */
 #define F(name) CPU_PASTE(CPU_PASTE(SCAN, name), SUFFIX)
 

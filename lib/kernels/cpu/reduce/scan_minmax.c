@@ -8,7 +8,10 @@
 
 #define BLOCK 512 /* elements of a line, or lines of a tile */
 
-/* The functions of a scan for one dtype. best and best_at are the result so far and its position. */
+/*
+ * The functions of a scan for one dtype. best and best_at are the result so far and its
+ * position.
+ */
 struct minmax_scanner {
 	uint8_t dtype;
 	/* Replaces x by the results, at by their positions; from is the position of x[0]. If from is
@@ -82,7 +85,7 @@ static void scan_tile(const struct scan_job *j, char *const *data, int64_t cols)
 static void scan_chunk(int64_t begin, int64_t end, void *ctx)
 {
 	const struct scan_job *j = ctx;
-	char *data[NEST_OPERANDS];
+	char *data[REDUCE_ITER_OPERANDS];
 
 	for (int64_t n; begin < end; begin += n) {
 		n = lines_next(j->t, begin, end, j->by_rows ? BLOCK : INT64_MAX, data);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
 /*
  * The functions of struct minmax_scanner for one dtype: cummax_f32 and its cummax_line_f32(),
- * cummax_row_f32(). Included by scan_minmax_each.h (no include guard), which defines T, D and SUFFIX.
- * The includer defines
+ * cummax_row_f32(). Included by scan_minmax_each.h (no include guard), which defines T, D and
+ * SUFFIX. The includer defines
  *
  *   SCAN               cummax or cummin
  *   REPLACES(x, best)  whether x, an element after best, is the next result

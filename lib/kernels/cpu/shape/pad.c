@@ -91,6 +91,18 @@ static char *plane_at(const tensor *t, int lead, int64_t i)
 	return p;
 }
 
+/* The offset of row y of depth z in a plane of the padded tensor. */
+static inline int64_t wide_offset(const struct planes *p, int64_t z, int64_t y)
+{
+	return z * p->wide_step[0] + y * p->wide_step[1];
+}
+
+/* The offset of its source in a plane of the unpadded tensor. */
+static inline int64_t core_offset(const struct planes *p, int64_t z, int64_t y)
+{
+	return p->from[0][z] * p->core_step[0] + p->from[1][y] * p->core_step[1];
+}
+
 #define LOOPS_FILE "kernels/cpu/shape/pad_loops.h"
 #include "kernels/cpu/simd/each_size.h"
 #undef LOOPS_FILE

@@ -39,11 +39,11 @@ static void F(pad_backward_planes)(int64_t begin, int64_t end, void *ctx)
 		char *o = plane_at(p->core_t, p->lead, i);
 		const char *s = plane_at(p->wide_t, p->lead, i);
 
-		for (int64_t z = 0; z < p->wide[0]; z++)
-			for (int64_t y = 0; y < p->wide[1]; y++)
-				F(pad_backward_row)
-		(p, o + p->from[0][z] * p->core_step[0] + p->from[1][y] * p->core_step[1],
-		 s + z * p->wide_step[0] + y * p->wide_step[1]);
+		for (int64_t k = 0; k < p->wide[0] * p->wide[1]; k++) {
+			int64_t z = k / p->wide[1], y = k % p->wide[1];
+
+			F(pad_backward_row)(p, o + core_offset(p, z, y), s + wide_offset(p, z, y));
+		}
 	}
 }
 

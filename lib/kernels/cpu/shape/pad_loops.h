@@ -30,9 +30,7 @@ static void F(pad_rows)(int64_t begin, int64_t end, void *ctx)
 		char *o = plane_at(p->wide_t, p->lead, plane);
 		const char *s = plane_at(p->core_t, p->lead, plane);
 
-		F(pad_row)
-		(p, o + z * p->wide_step[0] + y * p->wide_step[1],
-		 s + p->from[0][z] * p->core_step[0] + p->from[1][y] * p->core_step[1]);
+		F(pad_row)(p, o + wide_offset(p, z, y), s + core_offset(p, z, y));
 	}
 }
 

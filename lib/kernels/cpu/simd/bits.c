@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * Copies of elements without conversion, by element size. They pack strided, repeated and transposed
- * operands. Steps of -1 to 4 elements have vectorized loops; other strides copy single elements.
+ * Copies of elements without conversion, by element size. They pack strided, repeated and
+ * transposed operands. Steps of -1 to 4 elements have vectorized loops; other strides copy
+ * single elements.
  */
 #include "kernels/cpu/simd/bits.h"
 

@@ -6,7 +6,10 @@
 #include <complex.h>
 #include <math.h>
 
-/* most + log(1 + e^(least - most)), where most has the greater real part: the exponential is at most 1. */
+/*
+ * most + log(1 + e^(least - most)), where most has the greater real part: the exponential is at
+ * most 1.
+ */
 static inline double complex log_add_complex(double complex x, double complex y)
 {
 	double complex most, least;

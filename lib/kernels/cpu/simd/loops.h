@@ -12,10 +12,11 @@
 
 #include <math.h>
 
-/* A scalar parameter of the call (a, b or c), converted to the loop's type. */
-#define PARAM(which)	  (((const struct pointwise_params *)params)->which)
-#define PARAM_F(T, which) ((T)CMPLX(scalar_double(PARAM(which)), scalar_imag(PARAM(which))))
-#define PARAM_I(T, which) ((T)scalar_int(PARAM(which)))
+/* A scalar parameter of the call (a, b or c of struct pointwise_params), converted to type T. */
+#define PARAM(params, which) (((const struct pointwise_params *)(params))->which)
+#define PARAM_F(T, params, which) \
+	((T)CMPLX(scalar_double(PARAM(params, which)), scalar_imag(PARAM(params, which))))
+#define PARAM_I(T, params, which) ((T)scalar_int(PARAM(params, which)))
 
 /* ---- three inputs: x of type A, y and z of type T ---- */
 

@@ -39,7 +39,7 @@ static inline void vec_store_half(uint16_t *p, vec_reduced_float v, int64_t n)
 }
 
 /* By intrinsic: GCC 12 splits __builtin_convertvector() to 512 bits into two conversions. */
-static inline vec_u32 vec_extend_half(vec_reduced_float v)
+static inline vec_u32 vec_widen_u16(vec_reduced_float v)
 {
 #if defined(__AVX512F__)
 	return (vec_u32)_mm512_cvtepu16_epi32((__m256i)v);
@@ -49,7 +49,7 @@ static inline vec_u32 vec_extend_half(vec_reduced_float v)
 }
 
 /* The upper 16 bits of each lane. */
-static inline vec_reduced_float vec_upper_halves(vec_u32 v)
+static inline vec_reduced_float vec_upper_u16(vec_u32 v)
 {
 #if defined(__AVX512F__)
 	return (vec_reduced_float)_mm512_cvtepi32_epi16((__m512i)(v >> 16));
@@ -60,7 +60,7 @@ static inline vec_reduced_float vec_upper_halves(vec_u32 v)
 
 static inline vec_f32 vec_from_bf16(vec_reduced_float v)
 {
-	return (vec_f32)(vec_extend_half(v) << 16);
+	return (vec_f32)(vec_widen_u16(v) << 16);
 }
 
 static inline vec_f32 vec_from_f16(vec_reduced_float v)
@@ -85,12 +85,12 @@ static inline vec_reduced_float vec_to_bf16(vec_f32 v)
 #if defined(__AVX512F__)
 	__mmask16 nan = _mm512_cmp_ps_mask((__m512)v, (__m512)v, _CMP_UNORD_Q);
 
-	return vec_upper_halves((vec_u32)_mm512_mask_or_epi32((__m512i)rounded, nan, (__m512i)u,
-							      _mm512_set1_epi32(0x400000)));
+	return vec_upper_u16((vec_u32)_mm512_mask_or_epi32((__m512i)rounded, nan, (__m512i)u,
+							   _mm512_set1_epi32(0x400000)));
 #else
 	vec_u32 nan = (vec_u32)(v != v);
 
-	return vec_upper_halves(((u | 0x400000) & nan) | (rounded & ~nan));
+	return vec_upper_u16(((u | 0x400000) & nan) | (rounded & ~nan));
 #endif
 }
 
@@ -158,7 +158,7 @@ static inline vec_f32 vec_load_pairs(const uint16_t *p, int64_t n)
 /* Pairs of an element of `low`, in the lower bits, and one of `high`. */
 static inline vec_f32 vec_make_pairs(vec_reduced_float low, vec_reduced_float high)
 {
-	return (vec_f32)(vec_extend_half(high) << 16 | vec_extend_half(low));
+	return (vec_f32)(vec_widen_u16(high) << 16 | vec_widen_u16(low));
 }
 #endif
 

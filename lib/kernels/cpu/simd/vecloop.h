@@ -2,7 +2,7 @@
 /*
  * Loops for functions on whole vectors, vectorized by hand or provided by SLEEF. A block function
  * (vec_block) maps n contiguous elements of each input. vec_rows_*() applies it to rows and gathers
- * inputs that are not contiguous; these are few and small, see iter_run_blocks().
+ * inputs that are not contiguous; these are few and small, see iter_run_packed().
  */
 #ifndef TENSOR_CPU_VECLOOP_H
 #define TENSOR_CPU_VECLOOP_H

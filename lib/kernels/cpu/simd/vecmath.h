@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
 /*
- * exp, log and functions derived from them, on vectors of f32. Inlined, they are about four times as
- * fast as calls of SLEEF, with errors of about 1 ulp. Polynomials are minimax fits (weighted least
- * squares on Chebyshev nodes, iterated) of the function in the comment. Files that include this one
- * are compiled with -ffp-contract=fast, so that multiply-add instructions are used.
+ * exp, log and functions derived from them, on vectors of f32. Inlined, they are about four
+ * times as fast as calls of SLEEF, with errors of about 1 ulp. Polynomials are minimax fits
+ * (weighted least squares on Chebyshev nodes, iterated) of the function in the comment. Files
+ * that include this one are compiled with -ffp-contract=fast, so that multiply-add instructions
+ * are used.
  */
 #ifndef TENSOR_CPU_VECMATH_H
 #define TENSOR_CPU_VECMATH_H
@@ -31,7 +32,10 @@ static inline vec_f32 vec_signed_f32(vec_f32 size, vec_f32 x)
 	return (vec_f32)(((vec_m32)x & (int32_t)0x80000000) | (vec_m32)size);
 }
 
-/* Returns expm1(r), where x = n ln 2 + r, n is an integer and |r| < 0.35. |x| must be below 2^21. */
+/*
+ * Returns expm1(r), where x = n ln 2 + r, n is an integer and |r| < 0.35. |x| must be below
+ * 2^21.
+ */
 static inline vec_f32 expm1_reduced_f32(vec_f32 x, vec_f32 *n)
 {
 	const float magic = 12582912; /* 1.5 * 2^23: a sum with it is rounded to an integer */

@@ -29,7 +29,10 @@ static void CPU_PASTE(searchsorted, SUFFIX)(int64_t begin, int64_t end, void *ct
 	}
 }
 
-/* Sets starts[] to the first of each run of equal rows, in the given order; returns their number. */
+/*
+ * Sets starts[] to the first of each run of equal rows, in the given order; returns their
+ * number.
+ */
 static int64_t CPU_PASTE(unique_runs, SUFFIX)(const void *rows, int64_t n, int64_t k,
 					      const int64_t *order, int64_t *starts)
 {

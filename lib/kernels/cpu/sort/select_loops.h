@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
 /*
- * topk, kthvalue, median and mode of a line; included by select.c through sort_each.h, which see (no
- * include guard).
+ * topk, kthvalue, median and mode of a line; included by select.c through sort_each.h, which see
+ * (no include guard).
  */
 #define F(name) CPU_PASTE(name, SUFFIX)
 
@@ -35,8 +35,8 @@ static void F(topk_line)(const struct line_job *j, char *const *data, void *scra
 }
 
 /*
- * The rank of the element that j->k selects. Of a median that is NaN, the first NaN is moved to a[0]
- * and -1 returned.
+ * The rank of the element that j->k selects. Of a median that is NaN, the first NaN is moved to
+ * a[0] and -1 returned.
  */
 static int64_t F(rank)(const struct line_job *j, ITEM *a)
 {

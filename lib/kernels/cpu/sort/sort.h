@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
 /*
- * Shared by sort.c and select.c. Elements are converted to unsigned keys in the same order, with NaN
- * last and both zeros equal, and sorted as items of a key and a position. Each line is sorted by one
- * thread.
+ * Shared by sort.c and select.c. Elements are converted to unsigned keys in the same order, with
+ * NaN last and both zeros equal, and sorted as items of a key and a position. Each line is
+ * sorted by one thread.
  */
 #ifndef TENSOR_CPU_SORT_H
 #define TENSOR_CPU_SORT_H
@@ -176,7 +176,7 @@ static void sort_lines(int64_t begin, int64_t end, void *ctx)
 {
 	struct line_job *j = ctx;
 	_Alignas(64) char own[STACK_SCRATCH];
-	char *data[NEST_OPERANDS];
+	char *data[REDUCE_ITER_OPERANDS];
 	tensor *block = NULL;
 
 	if (j->scratch > STACK_SCRATCH)

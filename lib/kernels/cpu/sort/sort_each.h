@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
 /*
- * Includes LOOPS_FILE for both kinds of items, a key with a position: k32, both in 64 bits, and k64,
- * for wider keys and longer lines. Defined are
+ * Includes LOOPS_FILE for both kinds of items, a key with a position: k32, both in 64 bits, and
+ * k64, for wider keys and longer lines. Defined are
  *
  *   ITEM, KEY_T     the item and the type of its key
  *   KEY(x), AT(x)   key and position of an item

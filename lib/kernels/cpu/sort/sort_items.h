@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
 /*
- * Sorting and selecting items; included by sort.h through sort_each.h, which see (no include guard).
- * Items are passed in the order of their positions, and all functions keep that order for equal keys.
+ * Sorting and selecting items; included by sort.h through sort_each.h (no include
+ * guard). Items are passed in the order of their positions, and all functions keep that order
+ * for equal keys.
  */
 #define F(name) CPU_PASTE(name, SUFFIX)
 

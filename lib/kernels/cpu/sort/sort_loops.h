@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
-/* Sorting a line; included by sort.c through sort_each.h, which see (no include guard). */
+/* Sorting a line; included by sort.c through sort_each.h (no include guard). */
 #define F(name) CPU_PASTE(name, SUFFIX)
 
 /* Copies the n values of a line in the order of the items; `size` is a constant. */

@@ -30,8 +30,8 @@ struct spmm {
 #undef LOOPS_FILE
 
 /*
- * out[m, n] = beta out + alpha S dense, where S is the CSR matrix of crow, col and values. The rows of
- * out and of dense are contiguous. beta 0 does not read out.
+ * out[m, n] = beta out + alpha S dense, where S is the CSR matrix of crow, col and values. The rows
+ * of out and of dense are contiguous. beta 0 does not read out.
  */
 static int cpu_spmm(tensor *out, const int64_t *crow, const int64_t *col, const tensor *values,
 		    const tensor *dense, double alpha, double beta)

@@ -54,7 +54,9 @@ static void F(spmm_one_vector)(const struct spmm *s, int64_t begin, int64_t end,
 	F(spmm_store)(s, out, part, sum);
 }
 
-/* The only column: a dot product with gathered elements. Four sums hide the latency of additions. */
+/*
+ * The only column: a dot product with gathered elements. Four sums hide the latency of additions.
+ */
 static void F(spmm_dot)(const struct spmm *s, int64_t begin, int64_t end, T *out)
 {
 	const T *values = s->values, *dense = s->dense;

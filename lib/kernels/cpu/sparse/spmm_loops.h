@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
-/* The product of a CSR matrix and a dense one for integers and complex numbers (no include guard). */
+/*
+ * The product of a CSR matrix and a dense one for integers and complex numbers (no include guard).
+ */
 #define F(name) CPU_PASTE(name, SUFFIX)
 
 /* Columns j to j + count of row i; count <= WIDTH. */

@@ -96,9 +96,9 @@ static int winograd(const struct shape *s, const struct planar *p, struct conv_w
 #define NOT_SUITED 1 /* the convolution has to be computed by conv_implicit_gemm.h */
 
 /*
- * The convolution s, or transposed: the gradient of its input, which is a convolution of stride 1 with
- * the taps in reverse order. x is the input or the gradient of the output. Returns NOT_SUITED if tiles
- * do not save enough, or if a result is not finite.
+ * The convolution s, or transposed: the gradient of its input, which is a convolution of stride 1
+ * with the taps in reverse order. x is the input or the gradient of the output. Returns NOT_SUITED
+ * if tiles do not save enough, or if a result is not finite.
  */
 static int try_winograd(const struct shape *s, tensor *out, const tensor *x, const tensor *weight,
 			const tensor *bias, bool transposed)
@@ -206,8 +206,8 @@ static int cpu_convolution_weight(tensor *out, const tensor *grad, const tensor 
 /* ---- the gradient of the input ---- */
 
 /*
- * The positions of a phase along an axis: `count` positions from `at` on, stride apart. Tap r reads the
- * gradient from first - shift[r] on.
+ * The positions of a phase along an axis: `count` positions from `at` on, stride apart. Tap r reads
+ * the gradient from first - shift[r] on.
  */
 struct positions {
 	int64_t at, first, count;
@@ -248,7 +248,10 @@ static void gradient_axis(const struct axis *a, struct conv_axis *c)
 				 .phase = &zero };
 }
 
-/* One phase of positions, phase[d] along each axis. The offsets are written to the rest of s->scratch. */
+/*
+ * One phase of positions, phase[d] along each axis. The offsets are written to the rest of
+ * s->scratch.
+ */
 static int sum_phase(const struct shape *s, const struct source *h, struct conv_gemm *c,
 		     const int64_t *phase)
 {

@@ -53,8 +53,8 @@ struct conv_wgrad {
 
 /*
  * A convolution of 3 by 3 taps by tiles[0] by tiles[1] tiles of 2 by 2 positions. src.offset has an
- * entry for each element that a tile reads, row by row: 4 by 4, or 5 by 5 for stride 2. size is that
- * of the output; other members as in struct conv_gemm.
+ * entry for each element that a tile reads, row by row: 4 by 4, or 5 by 5 for stride 2. size is
+ * that of the output; other members as in struct conv_gemm.
  */
 struct conv_winograd {
 	int64_t batch, groups, rows, channels, stride, size[2], tiles[2];

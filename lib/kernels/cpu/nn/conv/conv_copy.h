@@ -41,7 +41,10 @@ static int64_t axis_at(const struct conv_axis *a, int64_t f, int64_t i)
 #define EVEN_LANE(s, j) (2 * (j))
 #define ODD_LANE(s, j)	(2 * (j) + 1)
 
-/* Sorts the elements of n contiguous vectors, 1, 2 or 4, by index modulo n: a vector for each residue. */
+/*
+ * Sorts the elements of n contiguous vectors, 1, 2 or 4, by index modulo n: a vector for each
+ * residue.
+ */
 static inline __attribute__((always_inline)) void split_residues(VEC *x, const int n)
 {
 	for (int k = n / 2; k > 0; k /= 2) {

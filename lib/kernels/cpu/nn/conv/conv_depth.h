@@ -37,7 +37,10 @@ static inline void line_store(const struct lines *l, int i, VEC sum, int64_t ste
 		l->out[i][k * step] = line[k];
 }
 
-/* Computes and stores the lines. The number is constant; those from n on repeat line 0 and are not stored. */
+/*
+ * Computes and stores the lines. The number is constant; those from n on repeat line 0 and are not
+ * stored.
+ */
 static inline void lines_flush(struct lines *l, const T *w, const int64_t *offset, int64_t depth,
 			       T bias, int64_t step)
 {

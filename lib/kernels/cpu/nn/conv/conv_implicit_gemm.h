@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
 /*
- * Convolution as a matrix product (implicit GEMM): rows of weights times columns of the elements that
- * the taps of a position read. The matrix of columns is not stored: a panel of it, as wide as a tile
- * and DEPTH deep, is gathered into the L1 cache and used by all rows of a block. Weights are packed
- * once in a call.
+ * Convolution as a matrix product (implicit GEMM): rows of weights times columns of the elements
+ * that the taps of a position read. The matrix of columns is not stored: a panel of it, as wide as
+ * a tile and DEPTH deep, is gathered into the L1 cache and used by all rows of a block. Weights are
+ * packed once in a call.
  *
  * Columns are the positions of all images. A panel whose columns are contiguous in the output is
  * computed there, any other in a block that is scattered afterwards.
@@ -116,8 +116,8 @@ static void panel_scatter(const struct panel *p, T *out, int64_t out_row, int64_
 
 struct gemm_plan {
 	const struct conv_gemm *c;
-	T *weight;     /* packed, by group, block of rows, block of depth; NULL: read in place */
-	int64_t pitch; /* between blocks of rows; packing writes a vector beyond the end of a block */
+	T *weight;	 /* packed, by group, block of rows, block of depth; NULL: read in place */
+	int64_t pitch;	 /* between blocks of rows; a vector is written beyond each */
 	int64_t columns; /* of all images */
 	int64_t blocks;	 /* of rows */
 	int64_t chunks;	 /* of PANELS panels */
@@ -151,8 +151,8 @@ static void pack_taps(T *to, T *other, const T *w, int64_t row, const int64_t *o
 #endif
 
 /*
- * Packs m rows of k weights at any offsets, in the groups of compute_tiles(). All rows of a few taps
- * are packed before the next taps: with offsets, the weights of a channel are contiguous.
+ * Packs m rows of k weights at any offsets, in the groups of compute_tiles(). All rows of a few
+ * taps are packed before the next taps: with offsets, the weights of a channel are contiguous.
  */
 static void pack_weights(T *to, const T *w, int64_t row, const int64_t *offset, int64_t m,
 			 int64_t k)
@@ -215,7 +215,10 @@ static void fill_bias(T *c, int64_t rsc, const T *bias, int64_t m, int64_t n)
 			c[j] = bias[i];
 }
 
-/* Panels `from` to `until` of a group, the block of rows from `row`. gathered has DEPTH * WIDE elements. */
+/*
+ * Panels `from` to `until` of a group, the block of rows from `row`. gathered has DEPTH * WIDE
+ * elements.
+ */
 static void gemm_block(const struct gemm_plan *s, struct panel *panel, T *gathered, int64_t group,
 		       int64_t row, int64_t from, int64_t until)
 {

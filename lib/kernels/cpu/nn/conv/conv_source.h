@@ -175,8 +175,8 @@ static void source_release(struct source *h)
 }
 
 /*
- * Sets up h and src for the input of a forward convolution. The offsets take channels * taps numbers of
- * the scratch.
+ * Sets up h and src for the input of a forward convolution. The offsets take channels * taps
+ * numbers of the scratch.
  */
 static int source_of_input(struct shape *s, struct source *h, const tensor *x,
 			   struct conv_source *src)

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
 /*
  * The gradient of the weights of a convolution: for each tap the sum, over the positions of all
- * images, of the gradient of the output times the element that the tap reads. Rows of a tile are taps,
- * read in place; its columns are channels of the gradient, transposed in registers and used by all
- * rows of a block.
+ * images, of the gradient of the output times the element that the tap reads. Rows of a tile are
+ * taps, read in place; its columns are channels of the gradient, transposed in registers and used
+ * by all rows of a block.
  *
- * If there are few blocks, the positions are divided into slices, by the shape alone; their sums are
- * added in order at the end.
+ * If there are few blocks, the positions are divided into slices, by the shape alone; their sums
+ * are added in order at the end.
  */
 #ifndef TENSOR_CONV_WGRAD_H
 #define TENSOR_CONV_WGRAD_H
@@ -80,8 +80,8 @@ struct wgrad_plan {
 };
 
 /*
- * Sets position[] to the indices of k positions from p on, and `transposed` to the gradient there, transposed
- * to rows of `width` channels.
+ * Sets position[] to the indices of k positions from p on, and `transposed` to the gradient there,
+ * transposed to rows of `width` channels.
  */
 static void positions_set(const struct wgrad_plan *s, int64_t *position, T *transposed,
 			  const T *grad, int64_t n, int64_t width, int64_t p, int64_t k)

@@ -3,8 +3,8 @@
  * Convolutions of 3 by 3 taps with fewer multiplications, by tiles of 2 by 2 positions: Winograd's
  * minimal filtering F(2, 3) along both axes (S. Winograd, Arithmetic Complexity of Computations,
  * 1980) takes 16 products instead of 36. With stride 2 the even taps are F(2, 2) and the odd tap is
- * separate: 25 products. Input, weights and sums are transformed along one axis after the other; each
- * of the products is a matrix product over channels.
+ * separate: 25 products. Input, weights and sums are transformed along one axis after the other;
+ * each of the products is a matrix product over channels.
  *
  * An infinity would make NaN of other results in its tile: if a result is not finite, the caller
  * computes all of them again by conv_implicit_gemm.h.
@@ -106,7 +106,10 @@ static inline __attribute__((always_inline)) void weight_channel(const struct co
 			to[p * pitch + i] = point[p][i];
 }
 
-/* m rows of `depth` channels, in the groups of compute_tiles(). Returns the end of the first product. */
+/*
+ * m rows of `depth` channels, in the groups of compute_tiles(). Returns the end of the first
+ * product.
+ */
 static T *weight_groups(const struct winograd *s, T *to, const T *w, int64_t m, int64_t pitch,
 			int64_t depth)
 {
@@ -201,8 +204,8 @@ static int tile_runs(const struct winograd *s, const struct panel *p, int64_t co
 #define ZIP_HIGH(s, j) ((j) / 2 + ((j)&1) * LANES + LANES / 2)
 
 /*
- * Transforms the sums of one row, whose products are `pitch` apart, to two lines of positions. Returns a
- * vector that is not zero if a result is not finite.
+ * Transforms the sums of one row, whose products are `pitch` apart, to two lines of positions.
+ * Returns a vector that is not zero if a result is not finite.
  */
 static inline __attribute__((always_inline)) VEC output_row(T *line, const T *sum, int64_t pitch,
 							    int vecs, T bias, const int points)

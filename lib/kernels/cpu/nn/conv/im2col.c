@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * im2col: a row for each plane and tap, with the element that the tap reads for each place. col2im: its
- * gradient, which adds the rows to the elements.
+ * im2col: a row for each plane and tap, with the element that the tap reads for each place. col2im:
+ * its gradient, which adds the rows to the elements.
  */
 #include "kernels/cpu/simd/cpu.h"
 
@@ -17,8 +17,8 @@ struct columns {
 };
 
 /*
- * One tap of one plane. It reads the image for places from[d] to until[d] along dimension d: element
- * first + y * line of the image for place (y, from[1]).
+ * One tap of one plane. It reads the image for places from[d] to until[d] along dimension d:
+ * element first + y * line of the image for place (y, from[1]).
  */
 struct tap {
 	int64_t from[2], until[2], first, line;

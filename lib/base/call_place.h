@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
+/* Where the program called the library: for messages about misuse. */
+#ifndef TENSOR_CALL_PLACE_H
+#define TENSOR_CALL_PLACE_H
+
+#include <stddef.h>
+
+struct call_place {
+	const char *function; /* of the library that the program called; "?": unknown */
+	const void *at; /* in the program, inside the instruction of that call; NULL: unknown */
+};
+
+/* Of the call that the thread is in. Takes microseconds. */
+struct call_place call_place(void);
+/*
+ * "train.c:12" into buf, if addr2line is installed and the program has debug information, otherwise
+ * "./train+0x11ef" or "?"; returns buf. Starts a process: only for a program that is about to end.
+ */
+const char *call_place_text(const void *at, char *buf, size_t size);
+
+#endif

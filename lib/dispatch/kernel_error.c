@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR MIT
+/* Errors that kernels of all backends report with the same text. */
+#include "dispatch/kernel_error.h"
+
+#include "core/tensor_impl.h"
+
+TENSOR_EXPORT int kernel_no_dtype(const char *name, enum tensor_dtype dtype, const char *backend)
+{
+	return tensor_fail(EOPNOTSUPP, "%s: no kernel for dtype %s on %s", name,
+			   tensor_dtype_name(dtype), backend);
+}

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR MIT
+/* Transposition and permutation of sparse tensors: operators on the indices. */
+#include "ops/sparse/sparse.h"
+
+#include "family/index.h"
+#include "family/sparse.h"
+#include "family/view.h"
+
+static tensor *permuted(tensor *self, const int *from)
+{
+	const struct sparse *s = sparse_of(self);
+	int64_t sizes[TENSOR_MAX_DIMS], dense[TENSOR_MAX_DIMS + 1] = { 0 };
+	tensor *indices, *values, *t;
+
+	for (int d = 0; d < self->ndim; d++) {
+		if ((d < s->sparse_dim) != (from[d] < s->sparse_dim))
+			return tensor_fail_null(EINVAL,
+						"transpose: sparse and dense dimensions of a "
+						"sparse tensor cannot be exchanged");
+		sizes[d] = self->sizes[from[d]];
+		if (d >= s->sparse_dim)
+			dense[d - s->sparse_dim + 1] = from[d] - s->sparse_dim + 1;
+	}
+	indices = sparse_new_indices(s->sparse_dim, s->nnz);
+	values = call_permute(s->values, (tensor_ints){ dense, s->values->ndim });
+	for (int d = 0; indices && d < s->sparse_dim; d++)
+		memcpy(i64_data(indices) + d * s->nnz, i64_data(s->indices) + from[d] * s->nnz,
+		       s->nnz * sizeof(int64_t));
+	t = sparse_new_coo((tensor_ints){ sizes, self->ndim }, indices, values, false);
+	tensor_put(indices);
+	tensor_put(values);
+	return t;
+}
+
+/* A CSR operand gives a CSR result. */
+static tensor *permuted_any(tensor *self, const int *from)
+{
+	tensor *coo, *turned, *t;
+
+	if (is_coo(self))
+		return permuted(self, from);
+	coo = sparse_coalesced(self);
+	turned = coo ? permuted(coo, from) : NULL;
+	t = turned ? sparse_to_csr(turned) : NULL;
+	tensor_put(coo);
+	tensor_put(turned);
+	return t;
+}
+
+tensor *kernel_sparse_transpose(tensor *self, int64_t dim0, int64_t dim1)
+{
+	int a = wrap_dim("transpose", dim0, self->ndim), b, from[TENSOR_MAX_DIMS];
+
+	if (a < 0)
+		return NULL;
+	b = wrap_dim("transpose", dim1, self->ndim);
+	if (b < 0)
+		return NULL;
+	for (int d = 0; d < self->ndim; d++)
+		from[d] = d == a ? b : d == b ? a : d;
+	return permuted_any(self, from);
+}
+
+tensor *kernel_sparse_t(tensor *self)
+{
+	if (self->ndim > 2)
+		return tensor_fail_null(EINVAL, "t: at most 2 dimensions, got shape %s",
+					SHAPE_STR(self));
+	return kernel_sparse_transpose(self, 0, self->ndim < 2 ? 0 : 1);
+}
+
+tensor *kernel_sparse_permute(tensor *self, tensor_ints dims)
+{
+	int from[TENSOR_MAX_DIMS];
+	uint32_t seen = 0;
+
+	if (dims.len != self->ndim)
+		return tensor_fail_null(EINVAL, "permute: %d dimensions are needed, got %lld",
+					self->ndim, (long long)dims.len);
+	for (int i = 0; i < self->ndim; i++) {
+		from[i] = wrap_dim("permute", dims.data[i], self->ndim);
+		if (from[i] < 0)
+			return NULL;
+		if (seen & 1u << from[i])
+			return tensor_fail_null(EINVAL, "permute: dimension %d occurs twice",
+						from[i]);
+		seen |= 1u << from[i];
+	}
+	return permuted_any(self, from);
+}

@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: LGPL-2.1-only OR MIT
+"""Compares the entries with the library's sources: each function and each kernel that an entry names exists, and its name is
+written out where it is defined, so that grep finds it."""
+import glob
+import os
+import re
+
+import tables
+
+LIB = os.path.normpath(os.path.join(os.path.dirname(os.path.abspath(__file__)), '../..'))
+NAME = re.compile(r'(\w+)\(')
+
+
+def text(*folders):
+    """The C sources below folders of lib/, as one string."""
+    paths = [path for folder in folders for path in glob.glob(f'{LIB}/{folder}/**/*.[ch]', recursive=True)]
+    out = []
+    for path in sorted(paths):
+        with open(path) as f:
+            out.append(f.read())
+    return ''.join(out)
+
+
+def check(ops):
+    """What is missing, one text a line."""
+    functions = set(re.findall(r'\w+', text('ops', 'autograd', 'sharing', 'core', 'io')))
+    kernels = set(re.findall(r'\bK\((\w+)\)', text('kernels')))
+    missing = []
+    for op in ops:
+        names = {NAME.search(prototype).group(1) for prototype in tables.prototypes([op])}
+        missing += [f'{op.entry["place"]}: {op.name}: no file of lib/ defines {name}()' for name in sorted(names - functions)]
+        if op.kind == 'op' and op.variant == 'function' and op.kernel not in kernels:
+            missing.append(f'{op.entry["place"]}: {op.name}: no file of lib/kernels/ registers the kernel {op.kernel}; '
+                           'the field `kernel` names another one')
+    return missing

@@ -1,0 +1,60 @@
+#!/bin/bash
+# SPDX-License-Identifier: LGPL-2.1-only OR MIT
+#
+# The generator refuses a bad entry with its file and line, an operator whose function or kernel does not
+# exist, and an operator without a derivative.
+set -u
+. tests/shell/check.bash
+tmp=$(mktemp -d)
+trap 'rm -rf "$tmp"' EXIT
+cp -r lib/schema/ops lib/schema/derivatives "$tmp"
+
+generate() { python3 lib/schema/gen/gen.py "$tmp/ops" "$tmp/derivatives" "$tmp/out" 2>&1; }
+
+# refused FOLDER TEXT MESSAGE: with TEXT as a file of its own the generator fails, and says so for line 2.
+refused() {
+	local file="$tmp/$1/pointwise/zz_test.yaml" out rc
+	printf '# test\n%s\n' "$2" >"$file"
+	out=$(generate) && rc=0 || rc=$?
+	rm "$file"
+	[ $rc -ne 0 ] && [[ $out == *"zz_test.yaml:2: "*"$3"* ]] || { echo "$out"; return 1; }
+}
+
+good='doc: d, shapes: s, tags: [pointwise]'
+
+entries_of_the_tree_are_accepted() { generate; }
+
+unknown_field_is_refused() {
+	refused ops "- {func: 'zz_test(Tensor self) -> Tensor', op: unary, colour: red, $good}" 'unknown field colour'
+}
+
+schema_that_cannot_be_read_is_refused() { refused ops "- {func: 'zz_test Tensor', op: unary, $good}" 'cannot read'; }
+
+yaml_that_cannot_be_read_is_refused() { refused ops "- {func: 'zz_test(Tensor self) -> Tensor'" ''; }
+
+operator_without_a_function_is_refused() {
+	refused ops "- {func: 'zz_test(Tensor self) -> Tensor', op: zz_missing, kernel: exp, $good}" \
+		'no file of lib/ defines op_zz_missing()'
+}
+
+operator_without_a_kernel_is_refused() {
+	refused ops "- {func: 'zz_test(Tensor self) -> Tensor', op: unary, $good}" 'registers the kernel zz_test'
+}
+
+operator_without_a_derivative_is_refused() {
+	refused ops "- {func: 'zz_test(Tensor self) -> Tensor', op: unary, kernel: exp, $good}" 'zz_test has no derivative'
+}
+
+derivative_of_an_unknown_operator_is_refused() {
+	refused derivatives '- {name: zz_test, self: grad}' 'there is no such operator'
+}
+
+formula_for_an_unknown_argument_is_refused() {
+	sed -i '/^- name: exp$/,/^$/s/^  self:/  zz:/' "$tmp"/derivatives/pointwise/pointwise.yaml
+	generate | grep 'pointwise.yaml:[0-9]*: exp has no argument zz'
+}
+
+check_all entries_of_the_tree_are_accepted unknown_field_is_refused schema_that_cannot_be_read_is_refused \
+	yaml_that_cannot_be_read_is_refused operator_without_a_function_is_refused operator_without_a_kernel_is_refused \
+	operator_without_a_derivative_is_refused derivative_of_an_unknown_operator_is_refused \
+	formula_for_an_unknown_argument_is_refused

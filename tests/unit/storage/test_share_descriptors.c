@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR MIT
+/*
+ * What a receiver sees when its file descriptors run out, and messages of the program's own between those of a channel
+ * on one socket.
+ */
+#include "peer.h"
+
+#include <sys/resource.h>
+
+static const int types[] = { SOCK_STREAM, SOCK_SEQPACKET };
+
+/* ---- descriptors that run out ---- */
+
+#define FILES 40
+
+static void limit(rlim_t soft, rlim_t hard)
+{
+	const struct rlimit r = { soft, hard };
+
+	if (setrlimit(RLIMIT_NOFILE, &r) < 0)
+		_exit(90);
+}
+
+/* Opens files until there is no number; how many. */
+static int fill_table(int *fds)
+{
+	int n = 0;
+
+	while (n < FILES && (fds[n] = dup(0)) >= 0)
+		n++;
+	return n;
+}
+
+#define EXPECT(condition, status)      \
+	do {                           \
+		if (!(condition))      \
+			_exit(status); \
+	} while (0)
+
+static void lose_a_buffer(struct pair *p, tensor *t, const char *text)
+{
+	int fds[FILES], n;
+
+	EXPECT(tensor_send(p->out, t, 0) == 0, 1);
+	n = fill_table(fds);
+	EXPECT(n > 0 && !tensor_recv(p->in), 2);
+	EXPECT(tensor_last_error()->code == EMFILE, 3);
+	EXPECT(strstr(tensor_last_error()->text, text), 4);
+	while (n)
+		close(fds[--n]);
+}
+
+static void emfile_names_the_limit(int type)
+{
+	struct pair p = pair_open(type);
+	tensor *t = tensor_ones(TENSOR_INTS(64), SHAREABLE(TENSOR_F32));
+	tensor *other = tensor_zeros(TENSOR_INTS(64), SHAREABLE(TENSOR_F32));
+
+	limit(FILES, FILES);
+	lose_a_buffer(&p, t, "RLIMIT_NOFILE permits (40)");
+	/* The sender takes it for sent; the channel goes on with others. */
+	EXPECT(tensor_send(p.out, t, 0) == 0 && !tensor_recv(p.in), 5);
+	EXPECT(tensor_last_error()->code == EBADMSG, 6);
+	EXPECT(tensor_send(p.out, other, 0) == 0 && tensor_recv(p.in), 7);
+	/* New channels on both ends know nothing of it. */
+	tensor_channel_close(p.out);
+	tensor_channel_close(p.in);
+	p.out = tensor_channel_open(p.ends[0]);
+	p.in = tensor_channel_open(p.ends[1]);
+	EXPECT(tensor_send(p.out, t, 0) == 0 && tensor_recv(p.in), 8);
+}
+
+static void receiver_without_a_descriptor_gets_emfile(void **state)
+{
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(IN_CHILD(emfile_names_the_limit(types[i])), 0);
+}
+
+static void soft_limit_is_raised(void)
+{
+	struct pair p = pair_open(SOCK_STREAM);
+	tensor *t = tensor_ones(TENSOR_INTS(64), SHAREABLE(TENSOR_F32));
+	struct rlimit now;
+
+	limit(FILES, 2 * FILES);
+	lose_a_buffer(&p, t, "(40, raised for the next ones)");
+	EXPECT(getrlimit(RLIMIT_NOFILE, &now) == 0 && now.rlim_cur == 2 * FILES, 9);
+}
+
+static void receiver_raises_a_soft_limit_that_was_reached(void **state)
+{
+	assert_int_equal(IN_CHILD(soft_limit_is_raised()), 0);
+}
+
+/* ---- one socket for tensors and messages of the program ---- */
+
+static void say(const struct pair *p, const char *text)
+{
+	assert_int_equal(send(p->ends[0], text, strlen(text), 0), strlen(text));
+}
+
+static void hear(const struct pair *p, const char *text)
+{
+	char got[64] = "";
+
+	assert_int_equal(recv(p->ends[1], got, strlen(text), MSG_WAITALL), strlen(text));
+	assert_string_equal(got, text);
+}
+
+static void arrives(struct pair *p, float value)
+{
+	tensor *t = ok(tensor_recv(p->in));
+
+	assert_true(((const float *)tensor_data(t))[3] == value);
+}
+
+/* All are sent before the first is read: nothing is read that belongs to the next. */
+static void messages_of_the_program_go_between_tensors(void **state)
+{
+	for (int i = 0; i < 2; i++) {
+		struct pair p = pair_open(types[i]);
+
+		tensor_scope {
+			tensor *a = ok(tensor_full(TENSOR_INTS(4), TENSOR_SCALAR(1),
+						   SHAREABLE(TENSOR_F32)));
+			tensor *b = ok(tensor_full(TENSOR_INTS(4), TENSOR_SCALAR(2),
+						   SHAREABLE(TENSOR_F32)));
+
+			say(&p, "two tensors");
+			assert_done(tensor_send(p.out, a, 0));
+			assert_done(tensor_send(p.out, b, 0));
+			say(&p, "one that was sent before");
+			assert_done(tensor_send(p.out, a, 0));
+			say(&p, "the end");
+
+			hear(&p, "two tensors");
+			arrives(&p, 1);
+			arrives(&p, 2);
+			hear(&p, "one that was sent before");
+			arrives(&p, 1);
+			hear(&p, "the end");
+		}
+		pair_close(&p);
+	}
+}
+
+/* A descriptor of the program's own, between tensors that have some. */
+static void descriptors_of_the_program_go_between_tensors(void **state)
+{
+	union {
+		struct cmsghdr head;
+		char bytes[CMSG_SPACE(sizeof(int))];
+	} control = { .head = { CMSG_LEN(sizeof(int)), SOL_SOCKET, SCM_RIGHTS } };
+	char text[] = "file";
+	struct iovec iov = { text, 4 };
+	struct msghdr m = { .msg_iov = &iov,
+			    .msg_iovlen = 1,
+			    .msg_control = &control,
+			    .msg_controllen = sizeof(control) };
+
+	for (int i = 0; i < 2; i++) {
+		struct pair p = pair_open(types[i]);
+		int fd = 0;
+
+		tensor_scope {
+			tensor *a = ok(tensor_full(TENSOR_INTS(4), TENSOR_SCALAR(1),
+						   SHAREABLE(TENSOR_F32)));
+			tensor *b = ok(tensor_full(TENSOR_INTS(4), TENSOR_SCALAR(2),
+						   SHAREABLE(TENSOR_F32)));
+
+			assert_done(tensor_send(p.out, a, 0));
+			memcpy(CMSG_DATA(&control.head), &fd, sizeof(fd));
+			m.msg_controllen = sizeof(control);
+			assert_int_equal(sendmsg(p.ends[0], &m, 0), 4);
+			assert_done(tensor_send(p.out, b, 0));
+
+			arrives(&p, 1);
+			assert_int_equal(recvmsg(p.ends[1], &m, 0), 4);
+			memcpy(&fd, CMSG_DATA(&control.head), sizeof(fd));
+			assert_true(fd > 2 && fcntl(fd, F_GETFD) >= 0);
+			close(fd);
+			arrives(&p, 2);
+		}
+		pair_close(&p);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(receiver_without_a_descriptor_gets_emfile),
+		cmocka_unit_test(receiver_raises_a_soft_limit_that_was_reached),
+		cmocka_unit_test(messages_of_the_program_go_between_tensors),
+		cmocka_unit_test(descriptors_of_the_program_go_between_tensors),
+	};
+
+	return cmocka_run_group_tests_name("share_descriptors", tests, NULL, NULL);
+}
