@@ -320,7 +320,7 @@ class Replay(TorchDispatchMode):
         if inplace is not None and self.lib.by_base.get(op.base + '_'):
             if args and isinstance(args[0], torch.Tensor) and overlaps(args[0]):
                 self.tally.not_applicable(inplace._opname, 'forward', 'a tensor whose elements '
-                                          'share memory: what is written depends on the order')
+                                          'share memory: the result depends on the order of writes')
             else:
                 self.attempt(inplace, *copy((args, kwargs)))
         self.n += 1
