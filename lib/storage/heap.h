@@ -14,8 +14,8 @@
 #define BLOCK_PAGE ((size_t)4096) /* blocks of this size and larger are whole pages */
 #define BLOCK_STEP 64u
 #define HEAP_UNIT  ((size_t)16 << 10) /* bytes of a unit; a run consists of units */
-#define BLOCK_SMALL \
-	1024u /* sizes up to this one are multiples of BLOCK_STEP, larger ones have four classes per doubling */
+/* Sizes up to this one are multiples of BLOCK_STEP, larger ones have four classes per doubling. */
+#define BLOCK_SMALL 1024u
 
 static inline unsigned block_class(size_t n)
 {
