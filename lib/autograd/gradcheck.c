@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * gradcheck: backward against central differences. The output is reduced to one number by a
- * sum with fixed weights, none of which is 0 or a multiple of another, so that an error in any
- * element of the gradient shows.
+ * gradcheck: compares backward with central differences. The output is reduced to one number by a
+ * weighted sum. No weight is 0 or a multiple of another one, so an error in any element of the
+ * gradient is visible.
  */
 #include "autograd/graph/meta.h"
 
@@ -49,7 +49,7 @@ static tensor *weighted(const struct check *c)
 	return tensor_sum(tensor_mul(y, weights_for(y, 1)));
 }
 
-/* The function itself may need a graph, so it runs as it does for backward. */
+/* Recorded as for backward, because fn itself may call backward. */
 static int value_at(const struct check *c, tensor *element, double x, double *value)
 {
 	int err = -1;
@@ -61,7 +61,7 @@ static int value_at(const struct check *c, tensor *element, double x, double *va
 	return err < 0 ? -thread()->error.code : 0;
 }
 
-/* One element: moved up and down, and put back. */
+/* The difference quotient of one element, whose value is restored. */
 static int difference(const struct check *c, tensor *element, double *slope)
 {
 	double x, up, down;
@@ -88,7 +88,10 @@ static int64_t element_offset(const tensor *t, int64_t i)
 	return at;
 }
 
-/* All elements of input k against its gradient, in row-major order; NULL: zero. */
+/*
+ * Compares all elements of input k with its gradient in row-major order; NULL: the gradient is
+ * zero.
+ */
 static int compare(const struct check *c, int64_t k, const double *grad)
 {
 	tensor *input = c->inputs.data[k];
@@ -199,10 +202,10 @@ TENSOR_EXPORT int tensor_gradcheck(tensor *(*fn)(tensor *const *inputs, void *ct
 
 /* ---- the backward of the backward ---- */
 
-/* The first derivative as a function of the same inputs and, after them, the output's gradient. */
+/* The first derivative as a function of the inputs and of the gradient of the output. */
 struct derivative {
 	const struct check *of;
-	tensor **list, **grads; /* inputs that require a gradient, and theirs */
+	tensor **list, **grads; /* inputs that require a gradient, and their gradients */
 	int64_t wanted;
 };
 
@@ -220,7 +223,10 @@ static tensor *derivative(tensor *const *inputs, void *ctx)
 
 		if (!g)
 			continue;
-		/* weights that output_gradient() does not have, or a formula that exchanges the two would pass */
+		/*
+		 * weights that differ from output_gradient(): otherwise a formula that exchanges
+		 * the two would pass
+		 */
 		part = tensor_sum(tensor_mul(g, weights_for(g, 0.4)));
 		total = total ? tensor_add(total, part) : part;
 	}
@@ -228,7 +234,7 @@ static tensor *derivative(tensor *const *inputs, void *ctx)
 		       tensor_fail_null(EINVAL, "gradgradcheck: the output depends on no input");
 }
 
-/* A gradient for fn's output: its weights, as a leaf. */
+/* The gradient of the output of fn: the weights, as a leaf. */
 static tensor *output_gradient(const struct check *c)
 {
 	tensor *y = c->fn(c->inputs.data, c->ctx), *v = y ? weights_for(y, 1) : NULL;

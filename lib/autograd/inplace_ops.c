@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* In-place operators that change what a tensor is, not its values: its history, its geometry. */
+/* In-place operators that change the history or the geometry of a tensor, not its values. */
 #include "autograd/graph/view.h"
 
 #include "family/reinterpret.h"
@@ -33,7 +33,7 @@ tensor *composite_detach_(tensor *self)
 	return self;
 }
 
-/* Its history, or its gradient, has the shape that it had. */
+/* Refuses leaves: their gradient has the old shape. */
 static int refuse_leaf(const char *op, const tensor *t)
 {
 	if (t->autograd_meta && t->autograd_meta->fn && thread()->grad_enabled)
@@ -51,7 +51,7 @@ static int refuse_unstrided(const char *op, const tensor *self)
 			   0;
 }
 
-/* self gets the geometry of a view of it, whose reference is consumed. */
+/* Gives self the geometry of now, a view of it, whose reference is consumed. */
 static void take_geometry(tensor *self, tensor *now)
 {
 	memcpy(self->sizes, now->sizes, now->ndim * sizeof(*now->sizes));
@@ -64,7 +64,7 @@ static void take_geometry(tensor *self, tensor *now)
 	tensor_put(now);
 }
 
-/* as_strided_ may leave elements out, so that views and the base would not find theirs. */
+/* Views and bases are refused: the new geometry may lack elements that they have. */
 tensor *composite_as_strided_(tensor *self, tensor_ints size, tensor_ints stride,
 			      int64_t storage_offset)
 {
@@ -87,7 +87,7 @@ tensor *composite_as_strided_(tensor *self, tensor_ints size, tensor_ints stride
 	return self;
 }
 
-/* Where nothing is recorded a view may change: it is looked at anew from its base in any case. */
+/* If nothing is recorded a view may change, because its next use makes a new node from its base. */
 static int check_reshaped(const char *op, const tensor *self, const tensor *root)
 {
 	bool recorded = thread()->grad_enabled;
@@ -103,8 +103,8 @@ static int check_reshaped(const char *op, const tensor *self, const tensor *root
 }
 
 /*
- * The same elements in another order of dimensions. A view is looked at anew from its base, as after a change of
- * its values; any other tensor goes on with the node of the view that it becomes.
+ * Changes the order of dimensions. A view gets a new node, a strided view of its base, as after an
+ * in-place change; any other tensor takes the node of the view.
  */
 static tensor *reshaped(const char *op, tensor *self, tensor *now)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* Walks the stack up to the last function of the library, and looks addresses up. */
+/* Walks the stack up to the last function of the library and resolves addresses. */
 #include "base/call_place.h"
 
 #include "base/compiler.h"
@@ -19,7 +19,7 @@
 extern const char __ehdr_start[] __attribute__((visibility("hidden")));
 extern const char etext[] __attribute__((visibility("hidden")));
 
-/* dladdr() goes through all symbols; each place is asked for once. */
+/* A cache: dladdr() searches all symbols. */
 static const char *name_of(void *at)
 {
 	static struct {
@@ -34,7 +34,7 @@ static const char *name_of(void *at)
 		return known[i].name;
 	if (!dladdr(at, &info) || !info.dli_sname)
 		return NULL;
-	/* Write an entry once: reserve it with an address that is no code's, then publish it. */
+	/* An entry is written once: reserved with an address that is not code, then published. */
 	if (atomic_compare_exchange_strong(&known[i].at, &unused, (void *)&known[i])) {
 		known[i].name = info.dli_sname;
 		atomic_store_explicit(&known[i].at, at, memory_order_release);
@@ -49,7 +49,7 @@ struct call_place call_place(void)
 	int n = backtrace(frame, 32), last = -1;
 	const char *name;
 
-	/* The last one that is the library's: what the program called. */
+	/* The last function of the library is the one that the program called. */
 	for (int i = 0; i < n; i++)
 		if ((const char *)frame[i] >= __ehdr_start && (const char *)frame[i] < etext)
 			last = i;
@@ -58,13 +58,13 @@ struct call_place call_place(void)
 	name = name_of(frame[last]);
 	if (name)
 		place.function = name;
-	/* The call returns to the instruction behind it, which may belong to the next line. */
+	/* The return address may belong to the next source line. */
 	if (last + 1 < n)
 		place.at = (const char *)frame[last + 1] - 1;
 	return place;
 }
 
-/* The first line that addr2line writes for the address, into buf; false: it knows no line. */
+/* Stores the first line that addr2line writes for the address; false if it is unknown. */
 static bool line_of(const char *file, const char *address, char *buf, size_t size)
 {
 	char *argv[] = { "addr2line", "-s", "-e", (char *)file, (char *)address, NULL };

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
-/* Where the program called the library: for messages about misuse. */
+/* The place in the program that called the library, for messages about misuse. */
 #ifndef TENSOR_CALL_PLACE_H
 #define TENSOR_CALL_PLACE_H
 
 #include <stddef.h>
 
 struct call_place {
-	const char *function; /* of the library that the program called; "?": unknown */
-	const void *at; /* in the program, inside the instruction of that call; NULL: unknown */
+	const char *function; /* function of the library that the program called; "?" if unknown */
+	const void *at; /* address in the program, within the call instruction; NULL if unknown */
 };
 
-/* Of the call that the thread is in. Takes microseconds. */
+/* The place of the calling thread's current call. Takes microseconds. */
 struct call_place call_place(void);
 /*
  * "train.c:12" into buf, if addr2line is installed and the program has debug information, otherwise

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * Element types: size, name, promotion, and one element as a number. Promotion has categories
- * (bool < integer < float < complex); within an operator tensors with dimensions rank above
- * zero-dimensional ones, and those above numbers, unless the category is higher.
+ * Element types: size, name, promotion, conversion of one element to a scalar. Promotion has
+ * categories (bool < integer < float < complex). Within an operator, tensors with dimensions rank
+ * above 0-d tensors, and those above scalars; an operand of lower rank counts only if its category
+ * is higher.
  */
 #include "base/dtype.h"
 
@@ -51,7 +52,7 @@ static int category(enum tensor_dtype d)
 
 static enum tensor_dtype promote_float(enum tensor_dtype a, enum tensor_dtype b)
 {
-	/* The two halves have no common half. Otherwise the wider one, in enum order. */
+	/* f16 and bf16 promote to f32; otherwise the wider dtype, which has the higher number. */
 	if ((a == TENSOR_F16 && b == TENSOR_BF16) || (a == TENSOR_BF16 && b == TENSOR_F16))
 		return TENSOR_F32;
 	return a > b ? a : b;
@@ -65,7 +66,10 @@ static enum tensor_dtype promote_int(enum tensor_dtype a, enum tensor_dtype b)
 	int wa = dtype_sizes[a], wb = dtype_sizes[b];
 	bool ua = dtype_is_unsigned(a), ub = dtype_is_unsigned(b);
 
-	/* The wider one; an unsigned one that is no narrower needs a signed one of twice its width. */
+	/*
+	 * The wider dtype; an unsigned dtype that is not narrower needs a signed one of twice its
+	 * width.
+	 */
 	if (ua == ub)
 		return wa > wb ? a : b;
 	if (ua)
@@ -103,7 +107,6 @@ TENSOR_EXPORT enum tensor_dtype tensor_promote_types(enum tensor_dtype a, enum t
 	return common ? common : no_common_dtype(a, b);
 }
 
-/* b joins a only when its category is higher: the rule for numbers and 0-d tensors. */
 enum tensor_dtype promote_lower_rank(enum tensor_dtype a, enum tensor_dtype b)
 {
 	if (category(b) <= category(a))
@@ -140,7 +143,7 @@ enum tensor_dtype dtype_to_float(enum tensor_dtype d)
 	return category(d) < 3 ? TENSOR_F32 : d;
 }
 
-/* Above the greatest i64 a number can only be a float: it keeps the magnitude. */
+/* Scalars have no u64: above INT64_MAX the value becomes a float. */
 static tensor_scalar scalar_unsigned(uint64_t u)
 {
 	return u > INT64_MAX ? tensor_scalar_float((double)u) : tensor_scalar_int((int64_t)u);

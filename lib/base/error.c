@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * The error record: one for each thread, written at the point of failure with the operator, the
- * argument, what was expected and what came.
+ * The error record of a thread. The function that fails writes it: operator, argument, expected and
+ * actual value.
  */
 #include "base/error.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
-/* Writing the thread's error record. */
+/* Functions that write the error record of the calling thread. */
 #ifndef TENSOR_ERROR_RECORD_H
 #define TENSOR_ERROR_RECORD_H
 
@@ -9,7 +9,7 @@
 int tensor_fail(int code, const char *fmt, ...) __attribute__((format(printf, 2, 3), cold));
 /* The same for functions that return a tensor. */
 #define tensor_fail_null(code, ...) ((void)tensor_fail(code, __VA_ARGS__), (tensor *)NULL)
-/* For an operator that got NULL: keeps the record of the call that failed before. */
+/* For a NULL argument: keeps the record of the earlier call that returned NULL, if there is one. */
 tensor *null_argument(const char *op) __attribute__((cold));
 int null_argument_code(const char *op) __attribute__((cold));
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
 /*
- * Beyond RLIMIT_FSIZE the kernel fails with EFBIG and also sends SIGXFSZ, which ends a process that does
- * not expect it. Between begin and end the calling thread gets the error alone; a signal that was pending
- * before stays so.
+ * A write beyond RLIMIT_FSIZE fails with EFBIG and raises SIGXFSZ, whose default action ends the
+ * process. Between file_limit_begin() and file_limit_end() the calling thread blocks the signal and
+ * discards the one that the write raised; a signal that was pending before stays pending.
  */
 #ifndef TENSOR_FILE_LIMIT_H
 #define TENSOR_FILE_LIMIT_H
@@ -36,7 +36,7 @@ static inline struct file_limit file_limit_begin(void)
 	return before;
 }
 
-/* Keeps errno. failed: of the call between. */
+/* failed: whether the call failed. Preserves errno. */
 static inline void file_limit_end(const struct file_limit *before, bool failed)
 {
 	static const struct timespec at_once;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * A generator is a seed and a position. Drawing is one atomic addition, so that threads share a
- * generator without a lock, and a fork finds nothing half done.
+ * A generator is a seed and a position. Reserving positions is one atomic addition, so threads
+ * share a generator without a lock and a fork needs no handler.
  */
 #include "base/generator.h"
 
@@ -22,7 +22,7 @@ struct tensor_generator {
 static tensor_generator default_generator = { .refs = 1 };
 static pthread_once_t default_once = PTHREAD_ONCE_INIT;
 
-/* Never fails: the kernel's numbers, or early in the boot, where there are none, the clock's. */
+/* Never fails: uses the clock if the kernel has no random numbers yet, early in the boot. */
 static uint64_t fresh_seed(void)
 {
 	struct timespec t;

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
 /*
- * Philox 4x32-10 (Salmon et al., Parallel random numbers: as easy as 1, 2, 3; SC 2011): ten
- * rounds that turn a counter of 128 bits and a key of 64 into 128 random bits.
+ * Philox 4x32-10 (Salmon et al., Parallel random numbers: as easy as 1, 2, 3; SC 2011): ten rounds
+ * map a counter of 128 bits and a key of 64 bits to 128 random bits.
  *
- * The library's counter is a block's number in its lower half and a stream in its upper half;
- * the key is the seed. Stream 0 has the numbers, and stream k what a number is replaced with
- * when it was refused k times (see random_below in cpu/random_int.c).
+ * The lower half of the counter is the number of a block and the upper half a stream; the key is
+ * the seed. Stream 0 has the random numbers; stream k replaces a number that was rejected k times
+ * (random_below() in kernels/cpu/random/random_int.c).
  *
- * Blocks are used sixteen at a time: word k of block b in a group is number 16 * k + b of the
- * group's 64. That is how vectors of any width up to sixteen have them without a transposition.
- * Numbers of 64 bits are two words, the lower one first: 32 of them in a group.
+ * Blocks are used in groups of sixteen: word k of block b is number 16 * k + b of the 64 numbers of
+ * the group, so vectors of up to sixteen words need no transposition. A number of 64 bits is two
+ * words, the lower one first: 32 of them in a group.
  */
 #ifndef TENSOR_PHILOX_H
 #define TENSOR_PHILOX_H

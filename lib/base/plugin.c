@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* Opening a plugin of the library. See plugin.h. */
+/* Loads plugins of the library (plugin.h). */
 #include "base/plugin.h"
 
 #include "base/compiler.h"
@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* The file beside libtensor itself, where a build tree and an installation have it. */
+/* The path of file in the folder of libtensor. */
 static bool path_beside(const char *file, char *path, size_t size)
 {
 	static const char self;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
 /*
- * The floats below 32 bits as bits: f16 (IEEE binary16), bf16 (the upper half of an f32) and the two
- * of 8 bits. To them rounds to nearest, ties to even; NaN stays NaN, what is too large becomes infinity.
+ * Conversion between f32 and the floats of 16 and 8 bits: f16 (IEEE binary16), bf16 (the upper half
+ * of an f32), e4m3fn and e5m2. Rounds to nearest, ties to even; NaN stays NaN, values out of range
+ * become infinity.
  */
 #ifndef TENSOR_HALF_H
 #define TENSOR_HALF_H
@@ -42,8 +43,10 @@ static inline uint16_t f32_to_bf16(float f)
 
 static inline float f16_to_f32(uint16_t h)
 {
-	/* Exponent and fraction moved into place are 2^112 times too small, which one product
-	 * mends, for subnormals too. Infinities and NaNs keep the highest exponent. */
+	/*
+	 * Shifted into place, exponent and fraction are 2^112 times too small; one multiplication
+	 * corrects that, also for subnormals. Infinities and NaNs keep the highest exponent.
+	 */
 	uint32_t shifted = (uint32_t)(h & 0x7fff) << 13, sign = (uint32_t)(h & 0x8000) << 16;
 	uint32_t scaled = f32_to_bits(bits_to_f32(shifted) * 0x1p112f);
 	uint32_t special = shifted | 0x7f800000 | (uint32_t)(shifted > 0x0f800000) << 22;
@@ -54,7 +57,7 @@ static inline float f16_to_f32(uint16_t h)
 static inline uint16_t f32_to_f16(float f)
 {
 	uint32_t u = f32_to_bits(f), magnitude = u & 0x7fffffff, sign = u >> 16 & 0x8000;
-	/* A subnormal result: adding 0.5 puts its last place at that of the sum, which rounds. */
+	/* Subnormal result: the sum with 0.5 has the same last place, so the addition rounds. */
 	uint32_t small = f32_to_bits(bits_to_f32(magnitude) + 0.5f) - 0x3f000000;
 	uint32_t normal = (magnitude - 0x38000000 + 0xfff + (magnitude >> 13 & 1)) >> 13;
 	uint32_t h = magnitude < 0x38800000 ? small : magnitude < 0x477ff000 ? normal : 0x7c00;
@@ -63,9 +66,9 @@ static inline uint16_t f32_to_f16(float f)
 }
 
 /*
- * The two floats of 8 bits, "FP8 Formats for Deep Learning" (Micikevicius et al., 2022). e5m2 is the
- * upper half of an f16. e4m3fn has a bias of 7, no infinities and one NaN of each sign (all ones):
- * what is above 448, infinity too, becomes 448 there, as in PyTorch 2.15.
+ * The floats of 8 bits, "FP8 Formats for Deep Learning" (Micikevicius et al., 2022). e5m2 is the
+ * upper half of an f16. e4m3fn has a bias of 7, no infinities and one NaN of each sign (all ones);
+ * values above 448 and infinities become 448, as in PyTorch 2.15.
  */
 static inline float e5m2_to_f32(uint8_t b)
 {
@@ -74,8 +77,10 @@ static inline float e5m2_to_f32(uint8_t b)
 
 static inline uint8_t f32_to_e5m2(float f)
 {
-	/* Added before the cut, 0.5 units of the last place that stays, and a bit less for ties to
-	 * even. A subnormal result has its last place at 2^-16. */
+	/*
+	 * Rounds before truncation: adds half a unit of the last place, less one bit for ties to
+	 * even. The last place of a subnormal result is 2^-16.
+	 */
 	uint32_t u = f32_to_bits(f), magnitude = u & 0x7fffffff, sign = u >> 24 & 0x80;
 	uint32_t small = f32_to_bits(bits_to_f32(magnitude) + 128) - 0x43000000;
 	uint32_t normal = (magnitude - 0x38000000 + 0xfffff + (magnitude >> 21 & 1)) >> 21;
@@ -86,7 +91,7 @@ static inline uint8_t f32_to_e5m2(float f)
 
 static inline float e4m3fn_to_f32(uint8_t b)
 {
-	/* In place, exponent and fraction are 2^120 times too small. */
+	/* Shifted into place, exponent and fraction are 2^120 times too small. */
 	uint32_t scaled = f32_to_bits(bits_to_f32((uint32_t)(b & 0x7f) << 20) * 0x1p120f);
 
 	return bits_to_f32(((b & 0x7f) == 0x7f ? 0x7ff00000 : scaled) | (uint32_t)(b & 0x80) << 24);
@@ -94,7 +99,7 @@ static inline float e4m3fn_to_f32(uint8_t b)
 
 static inline uint8_t f32_to_e4m3fn(float f)
 {
-	/* A subnormal result has its last place at 2^-9. */
+	/* The last place of a subnormal result is 2^-9. */
 	uint32_t u = f32_to_bits(f), magnitude = u & 0x7fffffff, sign = u >> 24 & 0x80;
 	uint32_t small = f32_to_bits(bits_to_f32(magnitude) + 16384) - 0x46800000;
 	uint32_t normal = (magnitude - 0x3c000000 + 0x7ffff + (magnitude >> 20 & 1)) >> 20;
@@ -105,7 +110,7 @@ static inline uint8_t f32_to_e4m3fn(float f)
 							   b));
 }
 
-/* Of a negative number the bits of the i64, as integers convert; the compiler's way has no rule. */
+/* Negative values convert through i64, as integers do; C leaves the direct conversion undefined. */
 static inline uint64_t f64_to_u64(double d)
 {
 	return d < 0x1p63 ? (uint64_t)(int64_t)d : (uint64_t)d;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * What belongs to a thread: made at its first call, taken down when it exits. The pointer is in
- * initial-exec TLS (one load); the state is on the heap, because the static TLS block of a
- * library that is opened late has only a few hundred bytes.
+ * The state of a thread: allocated at its first call and freed at its exit. The pointer is in
+ * initial-exec TLS (one load); the state is on the heap, because the static TLS block of a library
+ * that is loaded late has only a few hundred bytes.
  */
 #include "base/thread.h"
 
@@ -39,7 +39,9 @@ static void make_exit_key(void)
 
 struct tensor_thread *tensor_thread_init(void)
 {
-	/* Shared by threads for which there is no memory: wrong counts, but no crash. */
+	/*
+	 * Shared by threads whose state cannot be allocated: counts are wrong, but nothing crashes.
+	 */
 	static struct tensor_thread last_resort = { .grad_enabled = true };
 	struct tensor_thread *th = calloc(1, sizeof(*th));
 

@@ -9,7 +9,7 @@
 #define MAGAZINE      64
 #define BLOCK_CLASSES 64
 
-/* Structs of tensors that a scope released, before they are used again (storage/magazine.h). */
+/* Tensor structs that a scope released and that are not reused yet (storage/magazine.h). */
 #define HELD_TENSORS 64
 
 struct magazine {
@@ -23,7 +23,7 @@ struct tensor_thread {
 	uint32_t scope_depth, scope_n, scope_cap;
 	tensor **scope;
 	struct magazine blocks[BLOCK_CLASSES];
-	unsigned held_at; /* the oldest of held[] */
+	unsigned held_at; /* index of the oldest entry of held[] */
 	void *held[HELD_TENSORS];
 	const struct traced_op *traced; /* the innermost operator that TENSOR_TRACE records */
 	void *autograd;			/* struct autograd_thread, owned by lib/autograd */
@@ -43,7 +43,7 @@ static inline struct tensor_thread *thread(void)
 	return likely(th) ? th : tensor_thread_init();
 }
 
-/* What ends with a thread, in this order. A stage has one function, set by a constructor. */
+/* Stages of the exit of a thread, in this order. A stage has one function, set by a constructor. */
 enum thread_exit_stage {
 	THREAD_EXIT_SCOPES,
 	THREAD_EXIT_AUTOGRAD,

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * The file of TENSOR_TRACE. It is an array of events without its closing bracket, which comes at exit();
- * readers of the format take it without. The file is opened at the first event of a process. A child that
- * was forked, and a process that finds the file in use, write to NAME.PID.json.
+ * The file of TENSOR_TRACE: a JSON array of events. The closing bracket is written at exit();
+ * readers of the format accept its absence. The file is opened at the first event of a process. A
+ * forked child, and a process that finds the file in use, write to NAME.PID.json.
  */
 #include "base/trace.h"
 
@@ -23,11 +23,11 @@ bool trace_enabled;
 
 static struct {
 	pthread_mutex_t lock;
-	char path[PATH_MAX]; /* absolute: a program may change its folder */
+	char path[PATH_MAX]; /* absolute, because a program may change its working directory */
 	int fd;		     /* -1: not open */
 	struct stat
-		file; /* to notice that the program closed the descriptor and opened another file */
-	bool child;   /* of a fork: the file of that name is the parent's */
+		file; /* identity of the file, to detect that the program closed and reused the descriptor */
+	bool child; /* child of a fork: the parent writes to the file of that name */
 } trace = { .lock = PTHREAD_MUTEX_INITIALIZER, .fd = -1 };
 
 /* ---- the file ---- */
@@ -57,7 +57,7 @@ static int open_path(const char *path)
 
 	if (fd < 0)
 		return -errno;
-	/* File systems without locks have one writer, too, unless the user names a file twice. */
+	/* A file system without locks has one writer unless the user names the same file twice. */
 	if (flock(fd, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK)
 		err = -errno;
 	else if (fstat(fd, &trace.file) < 0 ||
@@ -70,7 +70,7 @@ static int open_path(const char *path)
 	return fd;
 }
 
-/* All or nothing of the bytes. */
+/* Writes all bytes or fails. */
 static int append(const char *text, size_t n)
 {
 	struct file_limit limit = file_limit_begin();
@@ -79,13 +79,13 @@ static int append(const char *text, size_t n)
 
 	errno = -err;
 	file_limit_end(&limit, done < 0);
-	/* A part of an event would make the file unreadable. */
+	/* Removes a partial event, which would make the file invalid. */
 	if (done > 0 && err)
 		(void)!ftruncate(trace.fd, lseek(trace.fd, 0, SEEK_END) - done);
 	return err;
 }
 
-/* The name of the program without what JSON escapes. */
+/* The name of the program without characters that JSON escapes. */
 static const char *program(void)
 {
 	static char name[64];
@@ -99,7 +99,7 @@ static const char *program(void)
 	return name;
 }
 
-/* With the lock: an open file, which begins with the name of the process. */
+/* The caller holds the lock. Opens the file and writes the name of the process. */
 static bool open_file(void)
 {
 	char path[PATH_MAX], text[256];
@@ -125,7 +125,7 @@ static bool open_file(void)
 	return n == 0;
 }
 
-/* With the lock: is the descriptor still the file's? */
+/* The caller holds the lock. Whether the descriptor still refers to the file. */
 static bool own_descriptor(void)
 {
 	struct stat now;
@@ -211,7 +211,7 @@ static void fork_parent(void)
 	pthread_mutex_unlock(&trace.lock);
 }
 
-/* The parent goes on with its file; the child opens its own at its first event. */
+/* The child opens a file of its own at its first event. */
 static void fork_child(void)
 {
 	if (trace.fd >= 0 && own_descriptor())
@@ -241,7 +241,7 @@ INIT(INIT_TRACE) static void trace_init(void)
 	trace_enabled = true;
 }
 
-/* exit() and dlclose(): events that threads end afterwards are lost. */
+/* At exit() and dlclose(); events that end later are lost. */
 __attribute__((destructor)) static void trace_finish(void)
 {
 	pthread_mutex_lock(&trace.lock);

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
 /*
- * TENSOR_TRACE: durations of operators, backward nodes and sharing as a Chrome trace. Each event goes into
- * the file with one write() when it ends, so that what happened before the end of the process, however it
- * ended, is in the file.
+ * TENSOR_TRACE: durations of operators, backward nodes and sharing as a Chrome trace. Each event is
+ * written with one write() when it ends, so the file has all events before the end of the process,
+ * also after abort() or a signal.
  */
 #ifndef TENSOR_TRACE_H
 #define TENSOR_TRACE_H
 
 #include "base/compiler.h"
 
-/* Written at load, and false from the first failure on. Read with trace_on(). */
+/* Written at load; false after the first failure. Read with trace_on(). */
 extern bool trace_enabled;
 
 static inline bool trace_on(void)
@@ -29,7 +29,7 @@ struct trace_span {
 
 void trace_start(struct trace_span *span, const char *category, const char *name);
 void trace_write(const struct trace_span *span);
-/* Adds to args; what does not fit is left out as a whole. false: it did not fit. */
+/* Appends to args; false, and nothing is appended, if it does not fit. */
 bool trace_add(struct trace_span *span, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 static inline void trace_begin(struct trace_span *span, const char *category, const char *name)
@@ -45,7 +45,7 @@ static inline void trace_end(struct trace_span *span)
 		trace_write(span);
 }
 
-/* An event from here to the end of the block. */
+/* Records an event from here to the end of the block. */
 #define TRACE_SPAN(category, name)                                        \
 	struct trace_span trace_span __attribute__((cleanup(trace_end))); \
 	trace_begin(&trace_span, category, name)

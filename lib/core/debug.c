@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* Reports of tensors that are used after their release, and counts of those that are alive. */
+/* Reports of uses after release; counts of live tensors. */
 #include "core/debug.h"
 
 #include "base/init.h"
@@ -25,7 +25,8 @@ static void print_release(struct call_place place)
 {
 	char text[PLACE_TEXT];
 
-	if (!strcmp(place.function, "?")) /* tensor_release() jumps, which leaves no frame */
+	if (!strcmp(place.function,
+		    "?")) /* tensor_release() ends in a tail call, which leaves no frame */
 		fprintf(stderr, "  released at %s\n",
 			call_place_text(place.at, text, sizeof(text)));
 	else if (strcmp(place.function, "tensor_scope_leave"))

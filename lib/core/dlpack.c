@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * DLPack. What is given away holds a tensor of its own on the storage; what comes is a storage
- * whose owner is the structure that came. Its fields are read once, and may be wrong.
+ * DLPack. An exported struct owns a tensor on the same storage. An imported struct becomes the
+ * owner of a new storage; its fields are read once, because they may be wrong.
  */
 #include "core/tensor_impl.h"
 
@@ -160,7 +160,7 @@ static void plain_free(struct tensor_storage *s)
 		m->deleter(m);
 }
 
-/* Who else writes is not known. */
+/* Another library may write to it at any time. */
 static const struct storage_ops versioned_ops = { .free = versioned_free, .shared = true };
 static const struct storage_ops plain_ops = { .free = plain_free, .shared = true };
 
@@ -168,7 +168,7 @@ struct geometry {
 	enum tensor_dtype dtype;
 	int ndim;
 	int64_t sizes[TENSOR_MAX_DIMS], strides[TENSOR_MAX_DIMS];
-	int64_t numel, low, high; /* of its elements, from the first one */
+	int64_t numel, low, high; /* range of its elements in bytes, relative to the first one */
 };
 
 static int find_dtype(struct DLDataType type, enum tensor_dtype *dtype)
@@ -189,7 +189,7 @@ static int overflows(void)
 	return tensor_fail(EOVERFLOW, "from_dlpack: sizes and strides are beyond 64 bits");
 }
 
-/* How far the elements are from the first one, in both directions. */
+/* The lowest and the highest offset of an element from the first one. */
 static int find_extent(struct geometry *g)
 {
 	int64_t reach, bytes;
@@ -228,7 +228,7 @@ static int read_geometry(const struct DLTensor *d, struct geometry *g)
 	if (g->numel < 0)
 		return -thread()->error.code;
 	contiguous_strides(g->sizes, n, dense);
-	/* A stride over one element or none leads nowhere, and may be anything. */
+	/* The stride of a dimension of size 0 or 1 has no meaning. */
 	for (int i = 0; i < n; i++)
 		g->strides[i] = d->strides && g->numel && g->sizes[i] > 1 ? d->strides[i] :
 									    dense[i];
@@ -250,7 +250,7 @@ static int check_device(struct DLDevice device)
 	}
 }
 
-/* A bool is 0 or 1 everywhere in the library. */
+/* The library relies on bools that are 0 or 1. */
 static bool only_bools(const struct geometry *g, const uint8_t *first)
 {
 	int64_t at[TENSOR_MAX_DIMS] = { 0 }, offset = 0;
@@ -298,7 +298,7 @@ static void leave(struct tensor_storage *s)
 {
 }
 
-/* On failure the owner stays with the caller, so nothing may fail once the storage has it. */
+/* On failure the caller keeps the struct, so nothing may fail after the storage owns it. */
 static tensor *import(const struct DLTensor *d, bool readonly, const struct storage_ops *ops,
 		      void *owner)
 {

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* Channels last: the order n, h, w, c of the dimensions of [n, c, h, w], and that with a depth. */
+/*
+ * Channels last: [n, c, h, w] in the memory order n, h, w, c, and [n, c, d, h, w] in n, d, h, w, c.
+ */
 #include "core/memory_format.h"
 
 int memory_format_check(unsigned format, int ndim)
@@ -16,7 +18,7 @@ int memory_format_check(unsigned format, int ndim)
 	return 0;
 }
 
-/* Dimension number i of channels last, from the innermost one. */
+/* Dimension i of the channels-last order, counted from the innermost one. */
 static int channels_last_dim(int i, int ndim)
 {
 	return i == 0 ? 1 : i == ndim - 1 ? 0 : ndim - i;
@@ -52,7 +54,7 @@ void memory_channels_last_strides(const int64_t *sizes, int ndim, int64_t *strid
 	}
 }
 
-/* The elements follow each other in this order; strides of dimensions of size 1 do not count. */
+/* The elements are contiguous in this order; strides of dimensions of size 1 are ignored. */
 static bool has_strides(const tensor *t, const int64_t *strides)
 {
 	for (int i = 0; i < t->ndim; i++)

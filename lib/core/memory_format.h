@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
-/* Channels last, for who makes tensors and who asks how one lies. */
+/* Channels last. */
 #ifndef TENSOR_MEMORY_FORMAT_H
 #define TENSOR_MEMORY_FORMAT_H
 
 #include "core/tensor_impl.h"
 
-/* A number of the caller's for a tensor of so many dimensions: 0, or -EINVAL with the error set. */
+/* Checks a memory format for a tensor of ndim dimensions. 0, or -EINVAL with the error set. */
 int memory_format_check(unsigned format, int ndim);
 
 /* Whether t is [n, c, h, w] or [n, c, d, h, w] and its channels are the innermost dimension. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
 /*
- * tensor_new() on the CPU, tensor_new_unstrided() and tensor_put() for plugins. They have exported
- * names of their own, because calls of an exported name within the library go through the PLT.
+ * tensor_new() on the CPU, tensor_new_unstrided() and tensor_put() for plugins, exported under
+ * other names: calls of an exported function inside the library would go through the PLT.
  */
 #ifndef TENSOR_PLUGIN_TENSOR_H
 #define TENSOR_PLUGIN_TENSOR_H

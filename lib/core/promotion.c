@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* Promotion of tensors: one with dimensions ranks above a 0-d one, which ranks above a scalar. */
+/*
+ * Promotion of tensors. A tensor with dimensions ranks above a 0-d tensor, and that above a scalar.
+ */
 #include "core/tensor_impl.h"
 
 TENSOR_EXPORT enum tensor_dtype tensor_result_type(const tensor *a, const tensor *b)

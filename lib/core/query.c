@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* What one can ask a tensor. NULL has an answer too, so that a chain is checked once at its end. */
+/*
+ * Properties of tensors. They are defined for NULL, so a program checks a chain of calls once at
+ * its end.
+ */
 #include "core/tensor_impl.h"
 #include "storage/devices.h"
 

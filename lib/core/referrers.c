@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * Beside a run of tensors lies a `struct referrer` for each of them, beside a run of storages the begin of
- * a list for each of them; both are made when they are needed. The counts of references say whether a
- * list has all tensors of a storage. When it has not (two threads met at a mark, or a tensor
- * changed its storage), all units are sorted, marked or not.
+ * The note of a run of tensors has a struct referrer for each tensor, that of a run of storages a
+ * list head for each storage; both are allocated when needed. The reference counts show whether a
+ * list is complete. If it is not (two threads changed the same mark, or a tensor changed its
+ * storage), all units are sorted, marked or not.
  *
- * All of it is with the heap's lock, which is given back after each handful of units.
+ * The heap's lock protects all of it. It is released after every few units.
  */
 #include "core/referrers.h"
 
@@ -18,15 +18,15 @@
 #define UNITS_AT_ONCE	  32
 #define REFERRERS_AT_ONCE 1024
 
-/* The note of a run of tensors. */
+/* The note of a run. */
 struct unit {
-	struct unit *next, **link; /* among the marked ones; link NULL: it is not marked */
+	struct unit *next, **link; /* link in the list of marked units; link NULL: not marked */
 	char *base;
 	unsigned blocks;
 	struct referrer of[];
 };
 
-/* Those that were marked first come first. */
+/* A queue: units are sorted in the order in which they were marked. */
 static struct {
 	struct unit *first, **end;
 	unsigned n;
@@ -34,7 +34,7 @@ static struct {
 
 /* ---- units ---- */
 
-/* NULL: no memory. */
+/* NULL if there is no memory. */
 static struct unit *unit_of(const struct heap_place *at)
 {
 	struct unit *u = *at->note;
@@ -74,7 +74,7 @@ static void unit_in(struct unit *u)
 	marked.n++;
 }
 
-/* Without memory the mark stays off: the next tensor tries again. */
+/* Without memory the unit stays unmarked, and the next tensor in it retries. */
 void referrer_mark_unit(const tensor *t)
 {
 	struct heap_place at;
@@ -89,7 +89,7 @@ void referrer_mark_unit(const tensor *t)
 	heap_unlock();
 }
 
-/* Kernels have tensors on the stack, too. */
+/* Tensors on the stack of kernels are in no unit. */
 void referrer_note_owner(const tensor *t)
 {
 	if (heap_has(t))
@@ -106,7 +106,7 @@ static void referrer_out(struct referrer *r)
 	r->link = NULL;
 }
 
-/* The begin of the list of s, which may be anything: false if it is no storage, or on -ENOMEM. */
+/* Finds the list head of s; false if s is not a storage or there is no memory. */
 static bool list_of(const struct tensor_storage *s, struct referrer ***list, int *err)
 {
 	struct heap_place at;
@@ -123,8 +123,11 @@ static bool list_of(const struct tensor_storage *s, struct referrer ***list, int
 	return true;
 }
 
-/* Other threads may be making or freeing t. The count is the last that they write of a tensor that is freed,
- * and of a new one is written after the storage: what they did with t's referrer before has been done, too. */
+/*
+ * Other threads may be allocating or freeing t. They write the count last when they free a tensor,
+ * and after the storage when they allocate one; acquire makes their earlier writes to the referrer
+ * visible.
+ */
 static __attribute__((no_sanitize("thread"))) const struct tensor_storage *
 storage_of(const tensor *t)
 {
@@ -150,7 +153,7 @@ static void sort_in(struct referrer *r, tensor *t, int *err)
 
 static void sort_unit(struct unit *u, int *err)
 {
-	/* Before it is looked at: who comes later marks it again. */
+	/* Cleared before the unit is read: a tensor that is added later marks it again. */
 	unit_out(u);
 	atomic_store(heap_mark(u->base), false);
 	for (unsigned i = 0; i < u->blocks; i++)
@@ -161,7 +164,7 @@ static void sort_marked(int *err)
 {
 	unsigned n = UINT_MAX;
 
-	/* As many as there are now: other threads may go on marking. */
+	/* At most as many units as are marked now: other threads may mark more. */
 	while (n) {
 		heap_lock();
 		if (n > marked.n)
@@ -193,7 +196,7 @@ static void sort_all(int *err)
 		;
 }
 
-/* With the lock. */
+/* The caller holds the lock. */
 static void sort_one(tensor *t, int *err)
 {
 	struct heap_place at;
@@ -233,13 +236,12 @@ INIT(INIT_HOOKS) static void set_note_free(void)
 /* ---- the tensors of one storage ---- */
 
 struct census {
-	struct referrer *
-		*at; /* of a tensor that is on the storage and so stays, or the list's begin */
+	struct referrer **at; /* link of a tensor of the storage, or the list head */
 	int64_t owners, views;
-	int64_t views_of_owners; /* as their counts say */
+	int64_t views_of_owners; /* number of tensors, from the reference counts */
 };
 
-/* With the lock. Takes out what is not on s any more; false: there is more to do. */
+/* The caller holds the lock. Removes tensors that left s; false if more remain. */
 static bool count_some(struct census *c, const struct tensor_storage *s)
 {
 	for (int i = 0; *c->at && i < REFERRERS_AT_ONCE; i++) {
@@ -258,7 +260,7 @@ static bool count_some(struct census *c, const struct tensor_storage *s)
 	return !*c->at;
 }
 
-/* Are all tensors of s in its list? */
+/* Whether all tensors of s are in its list. */
 static bool is_complete(const struct tensor_storage *s, struct referrer **list)
 {
 	struct census c = { .at = list };
@@ -280,7 +282,7 @@ int referrers_find(tensor *t, const struct referrer **first)
 
 	sort_marked(&err);
 	heap_lock();
-	/* An owner is marked only if it has lent its storage to another one. */
+	/* An owner is marked only if another tensor uses its storage. */
 	sort_one(t, &err);
 	if (t->base)
 		sort_one(t->base, &err);

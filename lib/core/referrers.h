@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
 /*
- * Which tensors are on a storage. Making a tensor costs no list: a unit of the heap with a new tensor on
- * an older storage gets a mark, and whoever looks for the tensors of a storage first sorts those of all
- * marked units into lists by storage.
+ * The tensors of a storage. Allocating a tensor maintains no list: it marks the unit of the heap
+ * that has a new tensor on an older storage. A search first sorts the tensors of marked units into
+ * lists by storage.
  */
 #ifndef TENSOR_REFERRERS_H
 #define TENSOR_REFERRERS_H
@@ -11,27 +11,29 @@
 
 #include "storage/heap.h"
 
-/* A tensor in the list of its storage. */
+/* An entry of the list of a storage. */
 struct referrer {
-	struct referrer *next, **link; /* link NULL: in no list */
+	struct referrer *next, **link; /* link NULL: not in a list */
 	const struct tensor_storage *s;
 	tensor *t;
 };
 
 void referrer_mark_unit(const tensor *t) __attribute__((cold));
 
-/* t, a block of the heap, is on a storage on which another tensor may be. */
+/* Marks the unit of t, which uses a storage that another tensor may use. */
 static inline void referrer_note(const tensor *t)
 {
 	if (unlikely(!atomic_load_explicit(heap_mark(t), memory_order_relaxed)))
 		referrer_mark_unit(t);
 }
 
-/* Another tensor got t's storage. */
+/* Marks the owner t of a storage that another tensor uses now. */
 void referrer_note_owner(const tensor *t);
 
-/* *first: the list of all tensors on t's storage, which no other thread uses; it stays as it is until
- * they do. -ENOMEM. */
+/*
+ * Stores the list of all tensors on the storage of t. No other thread may use the storage while the
+ * list is read. 0, or -ENOMEM.
+ */
 int referrers_find(tensor *t, const struct referrer **first);
 
 #endif

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * Scopes: a stack of results for each thread; leaving a scope releases what lies above its mark.
+ * Scopes: a stack of results for each thread. Leaving a scope releases the results above its mark.
  */
 #include "base/init.h"
 #include "core/debug.h"
@@ -17,8 +17,10 @@ TENSOR_EXPORT struct tensor_scope_guard tensor_scope_enter(void)
 					    .once = true };
 }
 
-/* The structs of the last results of a scope are held back, so that the use of one that was returned out of it
- * by mistake finds no other tensor there. Of a few only: held structs cost lines of the cache. */
+/*
+ * The structs of the last results of a scope are not reused at once, so a use of a result that was
+ * returned out of the scope is detected. Only a few: held structs occupy cache lines.
+ */
 #define HELD_OF_SCOPE 16
 
 TENSOR_EXPORT void tensor_scope_leave(struct tensor_scope_guard *guard)
@@ -33,7 +35,7 @@ TENSOR_EXPORT void tensor_scope_leave(struct tensor_scope_guard *guard)
 	}
 	while (th->scope_n > guard->mark)
 		tensor_put(th->scope[--th->scope_n]);
-	/* Not one less: scopes inside may have been left by longjmp(). */
+	/* Not depth - 1: longjmp() may have left inner scopes without a call of this function. */
 	th->scope_depth = guard->depth;
 }
 
@@ -45,7 +47,7 @@ tensor *scope_leave_with(struct tensor_scope_guard *guard, tensor *result)
 	return result;
 }
 
-/* Room for n more. */
+/* Grows the stack for n more results; false with the error set. */
 static bool scope_room(struct tensor_thread *th, int64_t n)
 {
 	uint64_t need = (uint64_t)th->scope_n + (uint64_t)n,
@@ -77,7 +79,7 @@ tensor *scope_push_slow(struct tensor_thread *th, tensor *t)
 	return t;
 }
 
-/* One that goes to the scope, or is released. */
+/* Gives a result to the scope, or releases it. */
 static void own_or_drop(struct tensor_thread *th, tensor **result, bool room)
 {
 	if (room) {
@@ -112,7 +114,7 @@ TENSOR_EXPORT tensor *tensor_keep(tensor *t)
 {
 	struct tensor_thread *th = thread();
 
-	/* With no scope open the caller owns it already. */
+	/* Without an open scope the caller owns the result already. */
 	return tensor_given(t) && th->scope_depth ? tensor_get(t) : t;
 }
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * struct tensor: making, viewing, resizing, freeing.
+ * struct tensor: allocation, views, resizing, release.
  *
- * A view keeps the root of its chain alive (`base`) and borrows that tensor's storage
- * reference, so that making one costs a single reference count.
+ * A view owns a reference to the root of its chain (base) and borrows the storage reference of that
+ * tensor, so making a view changes one count.
  */
 #include "core/tensor_impl.h"
 
@@ -21,8 +21,10 @@ _Static_assert(sizeof(tensor) <= TENSOR_BLOCK && sizeof(tensor) + 64 > TENSOR_BL
 	       "TENSOR_BLOCK is the size of a tensor in whole cache lines");
 _Static_assert(!offsetof(tensor, refs), "heap.c clears the count of a new block");
 
-/* Has no memory, and a key that no operator accepts. */
-/* tensor_none has a storage so that queries need not ask whether there is one. It cannot be written to. */
+/*
+ * tensor_none has no elements and a key that no operator accepts. It has a read-only storage, so
+ * functions need not check for a missing one.
+ */
 static const struct storage_ops none_ops;
 static struct tensor_storage none_storage = { .refs = 1, .ops = &none_ops, .readonly = true };
 static struct tensor none_tensor = { .refs = 1,
@@ -101,7 +103,7 @@ static bool strides_contiguous(const int64_t *sizes, const int64_t *strides, int
 
 int wrap_dim(const char *op, int64_t dim, int ndim)
 {
-	int n = ndim ? ndim : 1; /* a 0-d tensor takes 0 and -1 */
+	int n = ndim ? ndim : 1; /* a 0-d tensor accepts 0 and -1 */
 
 	if (dim < -n || dim >= n)
 		return tensor_fail(EINVAL,
@@ -155,7 +157,7 @@ static void free_struct(tensor *t)
 	block_give(CLASS_TENSOR, t);
 }
 
-/* Drops what t refers to; false for tensor_none, whose struct is not to be freed. */
+/* Releases the members of t; false for tensor_none, whose struct is not freed. */
 static inline __attribute__((always_inline)) bool end_tensor(tensor *t)
 {
 	if (unlikely(atomic_load_explicit(&t->refs, memory_order_relaxed) <= 0))
@@ -170,8 +172,10 @@ static inline __attribute__((always_inline)) bool end_tensor(tensor *t)
 		storage_put(t->storage);
 	if (t->base)
 		tensor_ref_drop(t->base, REF_VIEW);
-	/* Until another tensor is made of it, its use is an error. Release: see storage_of() in
-	 * referrers.c. */
+	/*
+	 * A use before the struct is reused is an error. Release order: storage_of() in referrers.c
+	 * reads it.
+	 */
 	atomic_store_explicit(&t->refs, 0, memory_order_release);
 	t->keys = KEY_BIT(KEY_NONE);
 	return true;
@@ -189,11 +193,11 @@ void tensor_free_held(tensor *t)
 		block_hold(t);
 }
 
-/* Fills what does not depend on geometry. */
+/* Sets the members that do not depend on the geometry. */
 static inline void init(tensor *t, struct tensor_storage *s, unsigned dtype, int ndim)
 {
 	t->storage = s;
-	/* In this order: who looks for the tensors of a storage reads both (referrers.c). */
+	/* After the storage: referrers.c reads the count first. */
 	atomic_store_explicit(&t->refs, 1, memory_order_release);
 	t->dtype = dtype;
 	t->layout = TENSOR_STRIDED;
@@ -214,8 +218,8 @@ static int check_new(const char *what, enum tensor_dtype dtype, int ndim)
 }
 
 /*
- * Fills in sizes, contiguous strides and numel. The usual case in one pass; a size below one or
- * an overflow takes the long way, which knows what to say.
+ * Sets sizes, contiguous strides and numel. One pass in the usual case; sizes below one and
+ * overflows take the slow path, which reports errors.
  */
 static int set_contiguous(tensor *t, const int64_t *sizes)
 {
@@ -342,7 +346,7 @@ tensor *tensor_new_on_storage(struct tensor_storage *s, enum tensor_dtype dtype,
 		t->numel *= sizes[i];
 	}
 	t->contiguous = strides_contiguous(sizes, strides, ndim, t->numel);
-	referrer_note(t); /* others may be on s */
+	referrer_note(t); /* other tensors may use s */
 	return t;
 }
 
@@ -407,7 +411,7 @@ tensor *tensor_new_view(tensor *self, const int64_t *sizes, const int64_t *strid
 			int64_t offset)
 {
 	tensor *base = self->base ? self->base : self;
-	int64_t step = 1; /* in the end the number of elements */
+	int64_t step = 1; /* after the loop the number of elements */
 	bool contiguous = true;
 	tensor *t;
 
@@ -484,7 +488,7 @@ int tensor_resize(tensor *t, const int64_t *sizes, int ndim)
 	if (t->base || !t->owns_storage)
 		return tensor_fail(EINVAL, "resize: the tensor %s is a view and keeps its shape",
 				   SHAPE_STR(t));
-	/* The graph knows the shape that the gradient will have. */
+	/* The graph has recorded the shape of the gradient. */
 	if (unlikely(t->keys & KEY_BIT(TENSOR_KEY_AUTOGRAD)) &&
 	    tensor_autograd_hooks.requires_grad(t))
 		return tensor_fail(EINVAL,
@@ -495,7 +499,7 @@ int tensor_resize(tensor *t, const int64_t *sizes, int ndim)
 
 		if (!s)
 			return -thread()->error.code;
-		/* Views borrow the reference that is given up here. */
+		/* Views borrow the reference that is released here. */
 		if (tensor_live_views(t))
 			s->previous = t->storage;
 		else

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
 /*
- * The data model, seen from inside: struct tensor, struct tensor_storage, and the state that
- * belongs to a thread. Nothing here knows operators, autograd or where memory comes from.
+ * struct tensor and the functions that allocate and release tensors.
  *
  * Ownership inside the library: a function that returns a tensor gives the caller a reference
- * ("owned"); only the generated public functions hand it to the open scope. Arguments are
- * borrowed.
+ * ("owned"); only the generated public functions give it to the open scope. Arguments are borrowed.
  */
 #ifndef TENSOR_IMPL_H
 #define TENSOR_IMPL_H
@@ -19,7 +17,7 @@
 
 #define KEY_BIT(key) (1u << (key))
 #define KEYS_BACKEND (KEY_BIT(TENSOR_KEY_AUTOGRAD) - 1)
-/* Above all keys, and of tensor_none alone: every operator refuses what has it. */
+/* The key of tensor_none, above all others: every operator refuses it. */
 #define KEY_NONE TENSOR_KEY_COUNT
 
 struct autograd_meta;
@@ -27,10 +25,10 @@ struct autograd_meta;
 /* ---- tensor ---- */
 
 /*
- * What a tensor has where sizes and strides do not say it all: the parts of a sparse one, the
- * scale of a quantised one, the format of a blocked one. The first member of a struct of its
- * owner's. Tensors share it; it never changes while one has it. Such a tensor has a key of
- * KEYS_EXTENSION, so that only functions that know it ever see it.
+ * Data of a tensor that sizes and strides do not describe: the parts of a sparse tensor, the scale
+ * of a quantized one, the format of a blocked one. It is the first member of a struct of its owner.
+ * Tensors share it, and it does not change. Such a tensor has a key of KEYS_EXTENSION, so only
+ * functions that were written for it get it.
  */
 struct tensor_extension {
 	atomic_int refs;
@@ -39,12 +37,14 @@ struct tensor_extension {
 
 struct extension_ops {
 	void (*free)(struct tensor_extension *x);
-	/* For printing: an owned strided tensor and its name, "" for the tensor's own numbers;
-	 * NULL after the last of them. */
+	/*
+	 * For printing: part i as an owned strided tensor, and its name, "" for the elements of the
+	 * tensor itself; NULL after the last part.
+	 */
 	tensor *(*part)(const tensor *t, int i, const char **name);
-	/* ... and what follows them: ", nnz=3, layout=sparse_coo" */
+	/* For printing: the text behind the parts, ", nnz=3, layout=sparse_coo". */
 	void (*describe)(const tensor *t, char *buf, size_t size);
-	bool views; /* tensor_new_view() of such a tensor has the same extension, or else fails */
+	bool views; /* tensor_new_view() gives the extension to the view; otherwise it fails */
 };
 
 struct tensor {
@@ -55,7 +55,7 @@ struct tensor {
 	tensor_device device;
 	/* A view of `base` borrows the base's storage reference; other tensors own theirs. */
 	bool owns_storage;
-	bool differentiable_view; /* base is there for autograd, not only for its storage */
+	bool differentiable_view; /* autograd records the view; otherwise base only owns the storage */
 	void *data;		  /* storage->data + offset * itemsize; NULL without strides */
 	struct tensor_storage *storage;
 	int64_t offset, numel;
@@ -67,7 +67,7 @@ struct tensor {
 	struct call_place made, released; /* with TENSOR_DEBUG */
 };
 
-/* Autograd's side of a tensor's life; lib/autograd sets it at load. */
+/* Functions of lib/autograd that this layer calls; set at load. */
 struct tensor_autograd_hooks {
 	void (*free_meta)(struct autograd_meta *meta);
 	bool (*requires_grad)(const tensor *t);
@@ -77,7 +77,7 @@ struct tensor_autograd_hooks {
 extern struct tensor_autograd_hooks tensor_autograd_hooks;
 
 void tensor_free(tensor *t);
-/* The same, but no tensor is made of the struct soon: see block_hold(). */
+/* As tensor_free(), but the struct is not reused soon (block_hold()). */
 void tensor_free_held(tensor *t);
 
 static inline void extension_put(struct tensor_extension *x)
@@ -86,7 +86,7 @@ static inline void extension_put(struct tensor_extension *x)
 		x->ops->free(x);
 }
 
-/* One more reference to t's, which may be NULL. */
+/* Returns the extension of t, which may be NULL, with one more reference. */
 static inline struct tensor_extension *extension_get(const tensor *t)
 {
 	if (unlikely(t->ext))
@@ -95,8 +95,8 @@ static inline struct tensor_extension *extension_get(const tensor *t)
 }
 
 /*
- * A tensor's count: holders, and in the upper half how many of them are views, so that a base
- * knows how many views of it are alive at the price of one addition.
+ * The count of a tensor: references, and in the upper half the number of views among them, so that
+ * one addition maintains both.
  */
 #define REF_HOLDER ((int64_t)1)
 #define REF_VIEW   (((int64_t)1 << 32) + 1)
@@ -116,7 +116,7 @@ static inline bool tensor_ref_last(tensor *t, int64_t unit)
 {
 	int64_t n = atomic_load_explicit(&t->refs, memory_order_acquire);
 
-	if (n <= unit) /* less: it was released before */
+	if (n <= unit) /* less than unit: it was released too often */
 		return true;
 	if (__libc_single_threaded) {
 		atomic_store_explicit(&t->refs, n - unit, memory_order_relaxed);
@@ -143,11 +143,13 @@ static inline void tensor_put(tensor *t)
 		tensor_ref_drop(t, REF_HOLDER);
 }
 
-/* Not cold: the caller stays in one piece, in which call_place() finds its name. */
+/* Not marked cold: that would split the caller, and call_place() would not find its name. */
 void debug_released(const tensor *t);
 
-/* False for NULL. Public functions check their arguments with it: it ends the program if t was released and no
- * other tensor was made of its struct. */
+/*
+ * False for NULL. Public functions check their arguments with it: it ends the program if t was
+ * released and its struct was not reused.
+ */
 static inline bool tensor_given(const tensor *t)
 {
 	if (unlikely(t && atomic_load_explicit(&t->refs, memory_order_relaxed) <= 0))
@@ -164,20 +166,22 @@ static inline int64_t tensor_live_views(const tensor *t)
 /* Contiguous, on new storage, uninitialised. */
 tensor *tensor_new(tensor_device device, enum tensor_dtype dtype, const int64_t *sizes, int ndim);
 tensor *tensor_new_opt(tensor_options options, const int64_t *sizes, int ndim);
-/* With strides of its own choosing (>= 0), on new storage just large enough. */
+/* With the given strides (>= 0), on a new storage of the necessary size. */
 tensor *tensor_new_strided(tensor_options options, const int64_t *sizes, const int64_t *strides,
 			   int ndim);
-/* Takes over one reference to the storage, also on failure. */
+/* Consumes a reference to the storage, also on failure. */
 tensor *tensor_new_on_storage(struct tensor_storage *s, enum tensor_dtype dtype,
 			      const int64_t *sizes, const int64_t *strides, int ndim,
 			      int64_t offset);
-/* The same memory seen otherwise. The caller has checked that it stays within the storage. */
+/* A view with another geometry. The caller has checked that it lies within the storage. */
 tensor *tensor_new_view(tensor *self, const int64_t *sizes, const int64_t *strides, int ndim,
 			int64_t offset);
-/* Like self in geometry, without history and not a view: what autograd saves. */
+/* With the geometry of self, without history and not a view: for saved tensors. */
 tensor *tensor_new_detached(tensor *self);
-/* Of another layout: data is NULL, strides are 0, storage has nbytes (0 is fine). Takes over the
- * reference to ext, also on failure. */
+/*
+ * Of another layout: data is NULL, strides are 0, the storage has nbytes, which may be 0. Consumes
+ * the reference to ext, also on failure.
+ */
 tensor *tensor_new_unstrided(tensor_options options, const int64_t *sizes, int ndim, size_t nbytes,
 			     struct tensor_extension *ext);
 /* An uninitialised tensor of self's device and dtype and the given shape. */
@@ -185,7 +189,7 @@ static inline tensor *tensor_new_like(const tensor *self, const int64_t *sizes, 
 {
 	return tensor_new(self->device, self->dtype, sizes, ndim);
 }
-/* Gives out another shape, keeping its memory when that is large enough (out= arguments). */
+/* Changes the shape of an out= argument; keeps its memory if that is large enough. */
 int tensor_resize(tensor *t, const int64_t *sizes, int ndim);
 
 static inline void tensor_bump_version(tensor *t)
@@ -216,10 +220,12 @@ static inline size_t itemsize(const tensor *t)
 enum tensor_dtype promote_scalar(const tensor *t, tensor_scalar s);
 
 void contiguous_strides(const int64_t *sizes, int ndim, int64_t *strides);
-/* t's elements without gaps, and once where a stride is 0: how many there are, the sizes that they have
- * in memory, and the strides that give them t's sizes. */
+/*
+ * The geometry of a copy of t without gaps, in which elements of dimensions with stride 0 are
+ * stored once: their number, the sizes in memory, and the strides that give the sizes of t.
+ */
 int64_t packed_geometry(const tensor *t, int64_t *sizes, int64_t *strides);
-/* A dimension counted from the end becomes one counted from the front; -1 with the error set. */
+/* Converts a negative dimension; -1 with the error set if it is out of range. */
 int wrap_dim(const char *op, int64_t dim, int ndim);
 /* "[2, 3]" into buf; returns buf. */
 const char *format_sizes(const int64_t *sizes, int ndim, char *buf, size_t size);

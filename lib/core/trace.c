@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* Writes tensors as text without anything that JSON escapes. */
+/* Tensors as text without characters that JSON escapes. */
 #include "core/trace.h"
 
 bool trace_add_tensor(struct trace_span *span, const tensor *t)

@@ -6,11 +6,11 @@
 #include "base/trace.h"
 #include "core/tensor_impl.h"
 
-/* Adds f32[2, 3], or none; false: it did not fit. */
+/* Appends "f32[2, 3]", or "none"; false if it does not fit. */
 bool trace_add_tensor(struct trace_span *span, const tensor *t);
 void trace_add_storage(struct trace_span *span, const tensor *t);
 
-/* What an event of sharing is about; t may be NULL. */
+/* Adds the tensor of a sharing event, which may be NULL. */
 static inline void trace_tensor(struct trace_span *span, const tensor *t)
 {
 	if (unlikely(span->start >= 0) && t)

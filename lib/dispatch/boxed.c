@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * Boxed calls: an operator by name with arguments in tagged values. Bindings, tools and test
- * runners come in here; a fallback sees every operator in this form.
+ * Boxed calls: an operator by name with arguments as tagged values, for bindings, tools and test
+ * programs. Fallbacks get calls in this form.
  */
 #include "dispatch/boxed.h"
 
@@ -239,7 +239,7 @@ tensor_generator *unbox_generator(struct unboxer *u, int i, bool required, tenso
 	return v->generator;
 }
 
-/* An enum that came as an integer: 0 is "not given". */
+/* An enumeration passed as an integer: 0 means not given. */
 static int unbox_enum(struct unboxer *u, int i, bool required, int def, int count, const char *what)
 {
 	int64_t n = unbox_int(u, i, required, def);
@@ -360,7 +360,7 @@ static int own_values(tensor_value *rets, int nrets)
 			tensor_put(rets[i].t);
 		else if (scope_own(thread(), rets[i].t))
 			continue;
-		/* Those before stay in the scope, which releases them. */
+		/* Earlier results stay in the scope, which releases them. */
 		err = -ENOMEM;
 		rets[i].t = NULL;
 	}
@@ -374,7 +374,7 @@ TENSOR_EXPORT int tensor_op_call(const tensor_op *op, const tensor_value *args, 
 {
 	int err = boxed_call_past(op, 0, args, nargs, rets, nrets);
 
-	/* In-place and out forms return an argument: its ownership stays as it was. */
+	/* In-place and out forms return an argument, whose ownership does not change. */
 	return !err && op->variant == VARIANT_FUNCTION ? own_values(rets, nrets) : err;
 }
 
@@ -398,7 +398,7 @@ TENSOR_EXPORT int tensor_op_call_below(const tensor_op *op, enum tensor_key key,
 
 	if ((unsigned)key >= TENSOR_KEY_COUNT)
 		return tensor_fail(EINVAL, "call_below: %d is no key", (int)key);
-	/* Results go back to the caller of the fallback, which hands them to the scope. */
+	/* The caller of the fallback gives the results to the scope. */
 	th->exclude |= KEY_BIT(KEY_NONE) - KEY_BIT(key);
 	err = boxed_call_past(op, 0, args, nargs, rets, nrets);
 	th->exclude = before;

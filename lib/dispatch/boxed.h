@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
-/* Taking boxed arguments out of their boxes: used by the generated unboxing functions. */
+/* Conversion of boxed arguments and results, for the generated unboxing functions. */
 #ifndef TENSOR_BOXED_H
 #define TENSOR_BOXED_H
 
@@ -11,11 +11,11 @@ struct unboxer {
 	int nargs;
 	tensor_value *rets;
 	int nrets, filled;
-	int err;       /* the first error; everything after it is a no-op */
-	uint32_t skip; /* keys that this call passes by; the calls inside of it do not */
+	int err;       /* the first error; later calls do nothing */
+	uint32_t skip; /* keys that are excluded from this call, but not from calls inside it */
 };
 
-/* The function that the operator's tables have for arguments with these keys; NULL with u->err set. */
+/* The function of the operator for arguments with these keys; NULL with u->err set. */
 static inline tensor_kernel unbox_function(struct unboxer *u, uint32_t keys)
 {
 	uint32_t ks = dispatch_keys(thread(), op_mask(u->op) & ~u->skip, keys);
@@ -26,7 +26,7 @@ static inline tensor_kernel unbox_function(struct unboxer *u, uint32_t keys)
 	return NULL;
 }
 
-/* As tensor_op_call(), without the functions for the keys of `skip`, and results are owned by the caller. */
+/* As tensor_op_call(), without the functions for the keys in skip; the caller owns the results. */
 int boxed_call_past(const struct tensor_op *op, uint32_t skip, const tensor_value *args, int nargs,
 		    tensor_value *rets, int nrets);
 
@@ -47,13 +47,15 @@ tensor_floats unbox_floats(struct unboxer *u, int i, bool required, tensor_float
 tensor_scalars unbox_scalars(struct unboxer *u, int i, bool required, tensor_scalars def);
 uint64_t unbox_bools(struct unboxer *u, int i, bool required, uint64_t def);
 const char *unbox_string(struct unboxer *u, int i, bool required, const char *def);
-/* Stores a result; NULL is none. */
+/* Stores an optional result, which may be NULL. */
 void box_optional(struct unboxer *u, tensor *t);
-/* Space for the results of an operator that returns Tensor[]; box_list() stores the n that there
- * are, or fails for n < 0, and frees the space. */
+/*
+ * Space for the results of an operator that returns Tensor[]. box_list() stores n results, or fails
+ * if n < 0, and frees the space.
+ */
 tensor **unbox_room(struct unboxer *u);
 int box_list(struct unboxer *u, tensor **results, int n);
-/* Stores a result; NULL is the failure of the call. */
+/* Stores a result; NULL: the call failed. */
 int box_result(struct unboxer *u, tensor *t);
 
 #endif

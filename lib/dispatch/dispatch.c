@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * The registries: functions for (operator, key), kernels for (kernel name, backend), fallbacks for
- * a key, and looking operators up. Written at load or by a backend's set-up, while other threads may call
- * operators on what was there before.
+ * The registries: functions by operator and key, kernels by name and backend, fallbacks by key, and
+ * operators by name. Written at load or when a backend is set up, while other threads may call
+ * operators.
  */
 #include "dispatch/dispatch.h"
 
@@ -14,7 +14,7 @@
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* One that was replaced stays: another thread may be about to call it. */
+/* A replaced function stays valid: another thread may be about to call it. */
 struct fallback {
 	tensor_fallback fn;
 	void *ctx;
@@ -24,9 +24,9 @@ struct fallback {
 static struct fallback *_Atomic fallbacks[TENSOR_KEY_COUNT];
 
 /*
- * The library's own functions: a key at a time, before anything from outside. A key of KEYS_EXTENSION
- * without a function gets the one for fallbacks, which refuses when there is none: beside a
- * strided tensor, one that is not strided must not go unnoticed. The same for tensor_none.
+ * Registers a function of the library for a key. Every key of KEYS_EXTENSION without a function
+ * gets the fallback function, which fails if there is no fallback: otherwise an argument with such
+ * a key beside a strided one would be ignored. The same holds for tensor_none.
  */
 void dispatch_fill(struct tensor_op *op, uint32_t keys, tensor_kernel fn)
 {
@@ -86,7 +86,9 @@ TENSOR_EXPORT bool tensor_op_has_kernel(const tensor_op *op, enum tensor_key key
 	fn = op_function(op, key);
 	if (!fn || fn == op->box)
 		return false;
-	/* A front is there for every dense backend, but serves only those with a loop. */
+	/*
+	 * An operator function exists for every dense backend, but needs a kernel of the backend.
+	 */
 	return !(__atomic_load_n(&op->builtin, __ATOMIC_RELAXED) & KEYS_DENSE & KEY_BIT(key)) ||
 	       !op->kernels || __atomic_load_n(&op->kernels->fn[key], __ATOMIC_RELAXED);
 }
@@ -137,7 +139,7 @@ tensor *wrong_list(const char *op, const char *arg)
 	return NULL;
 }
 
-/* The argument's tensor that no operator takes, or NULL. */
+/* The argument that no operator accepts, or NULL. */
 static const tensor *no_tensor(const tensor_value *v, uint32_t type)
 {
 	if (type == TENSOR_ARG_TENSOR && v->t && v->t->keys & KEY_BIT(KEY_NONE))
@@ -175,7 +177,7 @@ int dispatch_fallback(const struct tensor_op *op, uint32_t keys, const tensor_va
 	return f->fn(op, key, args, nargs, rets, nrets, f->ctx);
 }
 
-/* With the lock: the function before its bit, see op_mask(). */
+/* The caller holds the lock. The function is written before its bit (op_mask()). */
 static void set_function(struct tensor_op *op, unsigned key, tensor_kernel fn)
 {
 	__atomic_store_n(&op->call[key], fn, __ATOMIC_RELAXED);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
 /*
- * The dispatcher's data: one struct tensor_op a schema, with a function for each key; one struct
- * tensor_kernel_table an operator's kernels, shared by its functional, in-place and out schemas.
+ * Data of the dispatcher: a struct tensor_op for each schema, with a function for each key, and a
+ * struct tensor_kernel_table for the kernels of an operator, shared by its functional, in-place and
+ * out schemas.
  */
 #ifndef TENSOR_DISPATCH_INTERNAL_H
 #define TENSOR_DISPATCH_INTERNAL_H
@@ -9,19 +10,19 @@
 #include "base/init.h"
 #include "core/tensor_impl.h"
 
-/* How an operator's result dtype follows from its arguments' common dtype. */
+/* The dtype of the result, from the common dtype of the arguments. */
 enum dtype_rule {
-	RULE_SAME,    /* the first argument's */
-	RULE_PROMOTE, /* the common one */
-	RULE_FLOAT,   /* the common one, integers become the default float */
-	RULE_BOOL,    /* computed in the common one, result bool */
-	RULE_SUM,     /* bool and integers become i64 */
-	RULE_INDEX,   /* result i64 */
+	RULE_SAME,    /* that of the first argument */
+	RULE_PROMOTE, /* the common dtype */
+	RULE_FLOAT,   /* the common dtype; f32 for integers */
+	RULE_BOOL,    /* bool; computed in the common dtype */
+	RULE_SUM,     /* i64 for bool and integers */
+	RULE_INDEX,   /* i64 */
 };
 
 enum op_variant { VARIANT_FUNCTION, VARIANT_INPLACE, VARIANT_OUT };
 
-/* Kernels by backend; the type of fn belongs to the front that calls it (kernels/kernels.h). */
+/* Kernels by backend; kernels/abi has the types of the functions. */
 struct tensor_kernel_table {
 	const char *name;
 	tensor_kernel fn[TENSOR_KEY_AUTOGRAD];
@@ -36,13 +37,13 @@ struct tensor_op {
 	tensor_kernel call[KEY_NONE + 1];
 	struct tensor_kernel_table *kernels;
 	const char *name;  /* for messages: "add" */
-	tensor_kernel box; /* goes into call[] for a key that has only a fallback */
+	tensor_kernel box; /* function for a key that has only a fallback */
 	int (*unbox)(struct unboxer *u);
-	uint32_t builtin; /* keys filled by the library itself, which a backend may replace */
+	uint32_t builtin; /* keys of the library's own functions, which a backend may replace */
 	struct tensor_schema schema;
 };
 
-/* Generated: all rows, sorted by schema name. */
+/* Generated: all entries, sorted by schema name. */
 extern struct tensor_op *const tensor_ops[];
 extern const int tensor_ops_count;
 extern struct tensor_kernel_table *const tensor_kernel_tables[];
@@ -51,12 +52,14 @@ extern const int tensor_kernel_tables_count;
 #define KEYS_PRIVATE                                                   \
 	(KEY_BIT(TENSOR_KEY_PRIVATE0) | KEY_BIT(TENSOR_KEY_PRIVATE1) | \
 	 KEY_BIT(TENSOR_KEY_PRIVATE2) | KEY_BIT(TENSOR_KEY_PRIVATE3))
-/* The backends that the library's own fronts serve; their kernels may still be missing. */
+/* The backends that the library's operator functions support; kernels may be missing. */
 #define KEYS_DENSE (KEY_BIT(TENSOR_KEY_CPU) | KEY_BIT(TENSOR_KEY_CUDA))
-/* Wherever strides mean what they say: views. */
+/* Strided tensors, also quantized ones: views work on all of them. */
 #define KEYS_STRIDED (KEYS_DENSE | KEYS_PRIVATE)
-/* Where an element is not simply a number at an address. Every operator has something in its
- * table for these: a function named under `dispatch:` in its declaration, or a refusal. */
+/*
+ * Keys of tensors with an extension. Every operator has a function for these keys: the one named
+ * under dispatch in its entry, or one that fails.
+ */
 #define KEYS_EXTENSION                                                      \
 	(KEY_BIT(TENSOR_KEY_SPARSE_CPU) | KEY_BIT(TENSOR_KEY_SPARSE_CUDA) | \
 	 KEY_BIT(TENSOR_KEY_QUANTIZED_CPU) | KEY_BIT(TENSOR_KEY_BLOCKED_CPU))
@@ -70,7 +73,7 @@ int dispatch_fallback(const struct tensor_op *op, uint32_t keys, const tensor_va
 int dispatch_fallback_list(const struct tensor_op *op, uint32_t keys, const tensor_value *args,
 			   int nargs, tensor **results, int64_t room);
 
-/* For composites that return Tensor[]: -ERANGE when n results are more than there is room for. */
+/* For composites that return Tensor[]: -ERANGE if there is not enough space for n results. */
 static inline int results_fit(const char *op, int64_t n, int64_t room)
 {
 	if (likely(n <= room))
@@ -79,8 +82,10 @@ static inline int results_fit(const char *op, int64_t n, int64_t room)
 			   (long long)n, (long long)room);
 }
 
-/* A loop for one backend, by the name in its declaration (`loop:`, default the operator's base name).
- * -ENOENT for an unknown name. Exported: plugins call it. */
+/*
+ * Registers a kernel for one backend by the name in its entry (kernel, default the base name of the
+ * operator). -ENOENT for an unknown name. Exported for plugins.
+ */
 int tensor_kernel_table_set(const char *name, enum tensor_key key, tensor_kernel fn);
 
 static inline unsigned top_key(uint32_t keys)
@@ -88,8 +93,7 @@ static inline unsigned top_key(uint32_t keys)
 	return 31 - __builtin_clz(keys);
 }
 
-/* Other threads may call an operator while functions are registered for it: a function is there before
- * its bit. */
+/* Acquire: another thread may be registering a function, which is written before its bit. */
 static inline uint32_t op_mask(const struct tensor_op *op)
 {
 	return __atomic_load_n(&op->mask, __ATOMIC_ACQUIRE);
@@ -114,13 +118,16 @@ static inline uint32_t list_keys(tensor_list list)
 	return keys;
 }
 
-/* Of a list in which tensor_none stands for nothing. */
+/* The keys of a list; tensor_none stands for a missing element. */
 static inline uint32_t optional_list_keys(tensor_list list)
 {
 	return list_keys(list) & ~KEY_BIT(KEY_NONE);
 }
 
-/* Lists of numbers: one that is needed, and one that may be TENSOR_NO_INTS or TENSOR_NO_FLOATS. */
+/*
+ * Checks of lists of numbers: a required list, and one that may be TENSOR_NO_INTS or
+ * TENSOR_NO_FLOATS.
+ */
 static inline bool ints_given(tensor_ints list)
 {
 	return !list.len || (list.len > 0 && list.data);
@@ -151,7 +158,7 @@ static inline bool string_given(const char *s)
 	return s;
 }
 
-/* What the public functions say of one that is not. */
+/* The errors of these checks. */
 tensor *wrong_list(const char *op, const char *arg) __attribute__((cold));
 int wrong_list_code(const char *op, const char *arg) __attribute__((cold));
 
@@ -172,7 +179,7 @@ static inline uint32_t option_keys(tensor_options options)
 	return device_key(d, TENSOR_STRIDED);
 }
 
-/* In-place and out arguments: -EACCES for read-only memory. */
+/* Checks an in-place or out argument: -EACCES for read-only memory. */
 static inline int check_writable(const struct tensor_op *op, const tensor *t)
 {
 	if (unlikely(t->storage->readonly))
@@ -181,7 +188,7 @@ static inline int check_writable(const struct tensor_op *op, const tensor *t)
 	return 0;
 }
 
-/* Out arguments: results have a place only where strides mean what they say. */
+/* Checks an out argument, which must be strided. */
 static inline int check_given(const struct tensor_op *op, const tensor *t)
 {
 	if (unlikely(t->ext))
@@ -192,11 +199,13 @@ static inline int check_given(const struct tensor_op *op, const tensor *t)
 	return check_writable(op, t);
 }
 
-/* For the fronts of further keys that make a new result whatever they were given: puts it into out.
- * Consumes the result. 0, or -errno with the error set. */
+/*
+ * For operator functions of extension keys, which always allocate a result: stores it in out.
+ * Consumes the result. 0, or -errno with the error set.
+ */
 int dispatch_give(const struct tensor_op *op, tensor *out, tensor *result);
 
-/* The backend key of a tensor, and the kernel for it in a loop table; NULL with the error set. */
+/* The kernel of a table for the backend of a tensor; NULL with the error set. */
 static inline unsigned backend_key(const tensor *t)
 {
 	return top_key(t->keys & KEYS_BACKEND);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* Errors that kernels of all backends report with the same text. */
+/* Errors of kernels of all backends. */
 #include "dispatch/kernel_error.h"
 
 #include "core/tensor_impl.h"

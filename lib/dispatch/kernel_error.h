@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
-/* Errors that kernels of all backends report with the same text. */
+/* Errors of kernels of all backends. */
 #ifndef TENSOR_KERNEL_ERROR_H
 #define TENSOR_KERNEL_ERROR_H
 
 #include <tensor/types.h>
 
-/* Returns -EOPNOTSUPP with the error set: the kernel `name` of a backend has no code for dtype. */
+/* Sets the error that the kernel does not support dtype; returns -EOPNOTSUPP. */
 int kernel_no_dtype(const char *name, enum tensor_dtype dtype, const char *backend)
 	__attribute__((cold));
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * TENSOR_TRACE: a fallback for the trace key that records each operator, those that another one calls
- * included. Without TENSOR_TRACE no operator has the key, and a call does not see that there is one.
+ * TENSOR_TRACE: a fallback for the trace key that records each operator and the operators that it
+ * calls. Without the variable no operator has the key, so calls cost nothing.
  */
 #include "core/trace.h"
 #include "dispatch/boxed.h"
@@ -11,7 +11,7 @@
 /* An operator that is being recorded. */
 struct traced_op {
 	const tensor_op *op;
-	uint32_t exclude; /* of the thread, when it was called */
+	uint32_t exclude; /* state of the thread before the call */
 };
 
 static bool add_list(struct trace_span *span, tensor_list list)
@@ -52,7 +52,7 @@ static void add_values(struct trace_span *span, const char *key, const tensor_va
 		    values[i].kind != TENSOR_VALUE_TENSOR_LIST)
 			continue;
 		end = span->used;
-		/* The bracket behind them has to fit, too. */
+		/* Leaves space for the closing bracket. */
 		if (!add_value(span, &values[i], first) || span->used > TRACE_ARGS - 64) {
 			span->used = end;
 			break;
@@ -63,7 +63,7 @@ static void add_values(struct trace_span *span, const char *key, const tensor_va
 	trace_add(span, "]");
 }
 
-/* Autograd calls the operator that it was called for, without its own key: one event for both. */
+/* The call that autograd makes for the same operator gets no event of its own. */
 static bool same_call(const struct tensor_thread *th, const tensor_op *op)
 {
 	return th->traced && th->traced->op == op &&

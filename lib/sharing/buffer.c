@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * <tensor/buffer.h>: the buffer below a tensor. Each function finds the buffer, has its provider do
- * the work, and turns an errno into a sentence.
+ * <tensor/buffer.h>: the buffer of a tensor. Each function finds the buffer, calls its provider and
+ * converts an errno into an error text.
  */
 #include "base/init.h"
 #include "core/trace.h"
@@ -11,7 +11,7 @@
 
 #include <pthread.h>
 
-/* One change of what a buffer may be used for at a time: they read and write the same members. */
+/* Serializes changes of rights and seals, which read and write the same members. */
 static pthread_mutex_t control_lock = PTHREAD_MUTEX_INITIALIZER;
 
 static void lock_control(void)
@@ -24,7 +24,10 @@ static void unlock_control(void)
 	pthread_mutex_unlock(&control_lock);
 }
 
-/* After the locks that are taken while it is held: at a fork it is taken before them. */
+/*
+ * Registered after the locks that are taken while this one is held: at a fork it is taken before
+ * them.
+ */
 INIT(INIT_BUFFER) static void watch_forks(void)
 {
 	pthread_atfork(lock_control, unlock_control, unlock_control);
@@ -32,7 +35,7 @@ INIT(INIT_BUFFER) static void watch_forks(void)
 
 /* ---- errors ---- */
 
-/* A sentence for an errno that only some functions give. */
+/* The text for an errno that only some functions return. */
 struct reason {
 	int code;
 	const char *text;
@@ -79,7 +82,7 @@ static int unsupported(const char *function, const struct tensor_buffer *b, cons
 		function, b->provider->name, what);
 }
 
-/* 0 and the buffer that t has to itself, or -errno with the error set. */
+/* Stores the buffer that t has to itself. 0, or -errno with the error set. */
 static int buffer_of(const char *function, const tensor *t, struct tensor_buffer **b)
 {
 	if (!tensor_given(t))
@@ -173,7 +176,7 @@ TENSOR_EXPORT int tensor_buffer_handle(const tensor *t, uint32_t *handle)
 		return tensor_fail(EINVAL, "%s: handle is NULL", function);
 	if (!b->provider->handle)
 		return unsupported(function, b, "handle");
-	/* What the caller does with it, the library does not see. */
+	/* The library does not see what the caller does with the fd. */
 	share_mark(b);
 	err = b->provider->handle(b, handle);
 	return err < 0 ? FAIL_ON(function, t, err, common) : 0;
@@ -315,7 +318,7 @@ TENSOR_EXPORT int tensor_buffer_sync(tensor *t, unsigned flags, int64_t timeout_
 
 /* ---- from a descriptor ---- */
 
-/* The geometry in the terms of a message, for the checks that a message gets. */
+/* The geometry as a message, so that it is checked like one. */
 static int given_geometry(const char *function, struct wire_message *m, enum tensor_dtype dtype,
 			  tensor_ints size, int64_t offset, size_t bytes)
 {

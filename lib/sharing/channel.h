@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
-/* A channel: what share.c sends over it, receive.c receives. See share.c. */
+/* A channel: share.c sends, receive.c receives. */
 #ifndef TENSOR_CHANNEL_H
 #define TENSOR_CHANNEL_H
 
@@ -9,7 +9,7 @@
 
 #include <pthread.h>
 
-/* A buffer may be in one of WAYS neighbouring slots, so that it is found without a search. */
+/* A set-associative table: a buffer is in one of WAYS neighbouring slots. */
 #define WAYS 4
 #define SETS (WIRE_SLOTS / WAYS)
 
@@ -21,27 +21,27 @@ struct sent {
 };
 
 struct held {
-	struct tensor_storage *storage; /* NULL: empty */
+	struct tensor_storage *storage; /* NULL if empty */
 	struct tensor_identity id;
-	bool readonly; /* as the sender said; the storage may be it besides */
+	bool readonly; /* as the sender sent it; the storage may also be read-only */
 };
 
 struct tensor_channel {
 	int socket;
 	bool packets;
-	/* One sender and one receiver at a time; both may be at work at once. */
+	/* One sender and one receiver at a time; both may run concurrently. */
 	pthread_mutex_t sending, receiving;
 
-	/* Out; with tables_lock. */
+	/* Sending; protected by tables_lock. */
 	struct sent sent[WIRE_SLOTS];
-	uint64_t forget[WIRE_SLOTS / 64]; /* slots to give up, not yet said */
+	uint64_t forget[WIRE_SLOTS / 64]; /* slots to forget, not sent yet */
 	uint8_t victim[SETS];
 	struct tensor_channel *next, **link;
 
-	/* In; with `receiving`. */
+	/* Receiving; protected by receiving. */
 	struct held held[WIRE_SLOTS];
 	struct wire_in in;
-	int dead; /* what the channel ended with, -errno */
+	int dead; /* error that ended the channel, -errno */
 };
 
 #endif

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* Events of /dev/tensor: what other processes, or the kernel, did to this process's buffers. */
+/* Events of /dev/tensor: actions of other processes and of the kernel on this process's buffers. */
 #include "core/tensor_impl.h"
 #include "storage/provider/device_file.h"
 
 #include <fcntl.h>
 #include <unistd.h>
 
-#define EVENT_MOST 256 /* bytes of one event of any kernel */
+#define EVENT_MOST 256 /* largest size of an event, in bytes, of any kernel */
 #define EVENT_ROOM 1024
 
 _Static_assert(TENSOR_BUFFER_EVENT_SEAL == TENSOR_EVENT_SEAL &&
@@ -26,7 +26,7 @@ TENSOR_EXPORT int tensor_event_fd(void)
 	return fd < 0 ? tensor_fail(errno, "tensor_event_fd: %s", strerror(errno)) : fd;
 }
 
-/* From the kernel's events, each of its own size, to ours. */
+/* Converts the kernel's events, each with its own size. */
 static int convert(const char *bytes, size_t got, struct tensor_buffer_event *events)
 {
 	struct tensor_event e;
@@ -37,16 +37,16 @@ static int convert(const char *bytes, size_t got, struct tensor_buffer_event *ev
 		events[n] = (struct tensor_buffer_event){
 			.dev = device_number(), .ino = e.ino, .handle = e.handle, .events = e.events
 		};
-		if (e.size < sizeof(e)) /* no kernel's */
+		if (e.size < sizeof(e)) /* not an event */
 			return n;
 	}
 	return n;
 }
 
 /*
- * A read takes what fits, and there must never fit more than the caller has room for: as many of
- * the smallest size, or, of a kernel whose events are larger, one in a read that doubles its size
- * while it is too small.
+ * A read returns as many events as fit, which must not exceed the space of the caller: the buffer
+ * is as large as that many events of the smallest size. If an event of a newer kernel is larger,
+ * the buffer is doubled until one fits.
  */
 static int read_some(int fd, struct tensor_buffer_event *events, int n, size_t *unit)
 {
@@ -86,7 +86,7 @@ TENSOR_EXPORT int tensor_event_read(struct tensor_buffer_event *events, int n)
 		if (got > 0)
 			done += got;
 	} while (got > 0 && done < n);
-	/* Those that were taken are not lost for a failure after them. */
+	/* Events that were read are returned also if a later read fails. */
 	if (got < 0 && !done)
 		return tensor_fail(-got, "tensor_event_read: %s", strerror(-got));
 	return done;

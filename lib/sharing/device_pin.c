@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * Memory that is not a buffer of /dev/tensor, pinned there for devices. The region holds the storage,
- * and a buffer that has been pinned is not reused: a dma-buf may outlive both.
+ * PIN: private memory pinned for devices. The region holds the storage, and a buffer that was
+ * pinned is not reused, because a dma-buf may outlive both.
  */
 #include "sharing/sharing.h"
 #include "storage/provider/device_file.h"
@@ -11,12 +11,12 @@
 
 struct tensor_dma_region {
 	struct tensor_storage *storage;
-	int64_t offset; /* of the tensor's first element */
+	int64_t offset; /* offset of the tensor's first element */
 	uint32_t handle;
-	uint32_t open_serial; /* in which open of the device the handle is a number */
+	uint32_t open_serial; /* number of the open that the handle belongs to */
 };
 
-/* Does the storage share its first or its last page with something else? */
+/* Whether the storage shares its first or last page with other memory. */
 static bool has_whole_pages(const struct tensor_storage *s)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
@@ -50,7 +50,10 @@ static int check_memory(const char *function, const tensor *t, unsigned rights)
 				   "%s: the tensor %s has a buffer of /dev/tensor: "
 				   "tensor_buffer_dmabuf() makes its dma-buf",
 				   function, SHAPE_STR(t));
-	/* A dma-buf may outlive the tensor, and private memory is used again. */
+	/*
+	 * Private memory is moved into a buffer first: a dma-buf may outlive the tensor, and
+	 * private memory is reused.
+	 */
 	if (storage_is_private(t->storage))
 		return tensor_fail(EINVAL,
 				   "%s: the tensor %s has no buffer to itself: "
@@ -130,7 +133,7 @@ TENSOR_EXPORT tensor_dma_region *tensor_dma_region_open(tensor *t, unsigned righ
 	return r;
 }
 
-/* The device of the region's handle, or -errno with the error set. */
+/* The fd of the device that the region belongs to, or -errno with the error set. */
 static int device_of_region(const char *function, const struct tensor_dma_region *r)
 {
 	int fd;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * Buffers that came from other processes. A table by identity makes sure that a process maps each
- * of them once: what comes again, by whichever channel, is another storage on the same mapping. A
- * buffer that came with different rights, or in parts, has a mapping for each.
+ * Buffers received from other processes. A table by identity ensures that a process maps each
+ * buffer once: a buffer that is received again, over any channel, gives another storage on the same
+ * mapping. A buffer received with other rights, or in parts, has a mapping for each.
  */
 #include "base/init.h"
 #include "sharing/sharing.h"
@@ -88,7 +88,7 @@ struct tensor_buffer *import_buffer(struct tensor_storage *s)
 	return s->ops == &import_ops ? buffer_of(s) : NULL;
 }
 
-/* One more storage on it, if it was imported before. */
+/* A new storage on an imported buffer; NULL if it is not in the table. */
 static struct import *import_again(const struct tensor_buffer *b)
 {
 	struct import *i;
@@ -101,7 +101,7 @@ static struct import *import_again(const struct tensor_buffer *b)
 	return i;
 }
 
-/* Puts the new one in, or finds that another thread was faster. */
+/* Inserts the buffer, or finds the one that another thread inserted first. */
 static struct import *import_put_in(struct import *new)
 {
 	struct import **chain = chain_of(new->buf.id), *i;
@@ -118,8 +118,10 @@ static struct import *import_put_in(struct import *new)
 	return i;
 }
 
-/* Takes over the buffer, which is not mapped yet, or finds the one that was imported before. Mapping takes
- * as long as the buffer is large: without the lock, which every receipt needs. */
+/*
+ * Consumes the buffer, which is not mapped yet, or finds it in the table. Maps it without the lock,
+ * because mapping a large buffer takes long and every receive needs the lock.
+ */
 static int import_get(struct tensor_buffer *b, struct import **found)
 {
 	struct import *new;

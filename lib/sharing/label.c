@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* Descriptors: what a buffer is about, for whoever lists buffers. */
+/* Descriptors of buffers: dtype, geometry and label, for tools. */
 #include "base/init.h"
 #include "sharing/sharing.h"
 
 #include <pthread.h>
 
-/* A descriptor is written as a whole, whichever of its tensors it is of. */
+/* Serializes writes of descriptors: several tensors may use one buffer. */
 static pthread_mutex_t describe_lock = PTHREAD_MUTEX_INITIALIZER;
 
 static void lock_describe(void)
@@ -43,7 +43,7 @@ static int check_label(const char *label)
 	return 0;
 }
 
-/* With the lock. */
+/* The caller holds the lock. */
 static int describe(struct tensor_buffer *b, const tensor *t, const char *label)
 {
 	struct tensor_descriptor d = { .dtype = t->dtype,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * The receiving side of a channel: a message is checked, its buffer is imported or found among
- * those that came before, and a tensor is made on it. The sender may be hostile.
+ * The receiving side of a channel: checks a message, imports its buffer or finds it among the
+ * earlier ones, and makes a tensor on it. The sender may be hostile.
  */
 #include "sharing/channel.h"
 
@@ -29,7 +29,10 @@ static struct tensor_storage *storage_null(int code, const char *text)
 	return NULL;
 }
 
-/* The kernel had no number for the descriptor and dropped it. With a higher limit the next one has. */
+/*
+ * The kernel dropped the descriptor at the limit of open files. A higher limit helps the next
+ * message.
+ */
 static struct tensor_storage *lost_storage(void)
 {
 	unsigned long long limit = fd_limit();
@@ -42,7 +45,7 @@ static struct tensor_storage *lost_storage(void)
 	return NULL;
 }
 
-/* What came with the message; the caller owns a reference. */
+/* The storage of the message; the caller owns a reference. */
 static struct tensor_storage *come_storage(tensor_channel *ch)
 {
 	struct wire_in *in = &ch->in;
@@ -58,7 +61,7 @@ static struct tensor_storage *come_storage(tensor_channel *ch)
 		close(in->fd);
 		in->fd = -1;
 	}
-	/* The other way round is fine: a memfd that was sent read-only once stays so. */
+	/* The opposite is allowed: a memfd that was sent read-only once stays read-only. */
 	if (s && readonly && !s->readonly) {
 		storage_put(s);
 		return storage_null(EBADMSG, "a writable fd came for a read-only tensor");
@@ -91,7 +94,7 @@ static void hold(tensor_channel *ch, struct tensor_storage *s)
 	*h = (struct held){ s, { m->dev, m->ino }, m->flags & WIRE_READONLY };
 }
 
-/* The message is whole. */
+/* Processes a complete message. */
 static tensor *receive(tensor_channel *ch)
 {
 	const struct wire_message *m = &ch->in.m;
@@ -102,7 +105,7 @@ static tensor *receive(tensor_channel *ch)
 
 	err = wire_check(m, &why);
 	if (err == -EPROTO)
-		ch->dead = err; /* where does the next message begin? */
+		ch->dead = err; /* the begin of the next message is unknown */
 	else
 		forget_held(ch, m);
 	if (err < 0)
@@ -130,7 +133,7 @@ static tensor *recv_error(tensor_channel *ch, int err)
 {
 	if (err == -EPIPE)
 		return tensor_fail_null(EPIPE, "recv: the peer is gone");
-	/* What is left of it would be taken for the begin of the next. */
+	/* The rest of it would be read as the begin of the next message. */
 	if (!ch->packets && ch->in.have && err != -EAGAIN)
 		ch->dead = err;
 	if (err == -EBADMSG)

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * Channels: tensors over a unix socket. See docs/sharing.md for the protocol.
+ * Channels: tensors over a unix socket (docs/sharing.md describes the protocol).
  *
- * The sender numbers the buffers that the receiver is to keep: a table of slots, which the
- * receiver mirrors. A buffer goes into a slot with its fd; from then on the slot's number and the
- * buffer's identity are enough. The sender alone decides when a slot is given up - its buffer is
- * freed, or the slot is wanted for another - and says so in its next message. The receiver keeps
- * what its own table holds and believes nothing else.
+ * The sender numbers the buffers that the receiver keeps: a table of slots, mirrored by the
+ * receiver. A buffer enters a slot with its fd; later messages have the number of the slot and the
+ * identity of the buffer. Only the sender removes a buffer from a slot, because the buffer is freed
+ * or the slot is needed, and announces it in its next message. The receiver relies on its own table
+ * only.
  */
 #include "sharing/channel.h"
 
@@ -18,7 +18,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* Every channel, for forget_buffer(). Nothing blocks while the lock is held. */
+/* All channels, for forget_buffer(). No function blocks while it holds the lock. */
 static struct tensor_channel *channels;
 static pthread_mutex_t tables_lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -97,7 +97,7 @@ static unsigned set_of(struct tensor_identity id)
 	return id.ino % SETS;
 }
 
-/* With the lock: where the buffer is, or -1. */
+/* The caller holds the lock. The slot of the buffer, or -1. */
 static int find_sent(const tensor_channel *ch, struct tensor_identity id, bool readonly)
 {
 	int first = set_of(id) * WAYS;
@@ -136,7 +136,7 @@ static void forget_buffer(const struct tensor_buffer *b)
 	unlock_tables();
 }
 
-/* With the lock: an empty slot for the buffer, or the one of its set whose turn it is. */
+/* The caller holds the lock. An empty slot for the buffer, or the next one of its set. */
 static int new_slot(tensor_channel *ch, struct tensor_identity id)
 {
 	unsigned set = set_of(id);
@@ -147,7 +147,7 @@ static int new_slot(tensor_channel *ch, struct tensor_identity id)
 	return (int)(set * WAYS + ch->victim[set]++ % WAYS);
 }
 
-/* Fills in slot, flags and forget. The receiver forgets before it looks at the rest. */
+/* Sets slot, flags and forget. The receiver processes forget first. */
 static void choose_slot(tensor_channel *ch, struct tensor_buffer *b, bool once, bool readonly,
 			struct wire_message *m)
 {
@@ -173,7 +173,7 @@ static void choose_slot(tensor_channel *ch, struct tensor_buffer *b, bool once, 
 	unlock_tables();
 }
 
-/* The message did not go: the receiver knows neither the buffer nor what was to be forgotten. */
+/* Reverts the table after a failed send: the receiver did not get the buffer or the forget bits. */
 static void undo_slot(tensor_channel *ch, const struct wire_message *m)
 {
 	lock_tables();
@@ -216,7 +216,10 @@ static int send_error(int err)
 	return tensor_fail(-err, "send: %s", strerror(-err));
 }
 
-/* With `sending`. -ESTALE, and no error set: the buffer cannot be handed on, only its content. */
+/*
+ * The caller holds sending. -ESTALE without an error record: the buffer cannot be sent, only a copy
+ * of its content.
+ */
 static int send_buffer(tensor_channel *ch, tensor *t, struct tensor_buffer *b, bool once,
 		       unsigned flags)
 {
@@ -227,7 +230,7 @@ static int send_buffer(tensor_channel *ch, tensor *t, struct tensor_buffer *b, b
 	set_geometry(&m, t, b);
 	choose_slot(ch, b, once, readonly, &m);
 	if (m.flags & WIRE_FD) {
-		describe_once(b, t); /* tools that list buffers show it */
+		describe_once(b, t); /* for tools that list buffers */
 		fd = b->provider->export(b, b->rights & (readonly ? SHARE_RO : SHARE_RW));
 		if (fd < 0) {
 			undo_slot(ch, &m);
@@ -244,7 +247,7 @@ static int send_buffer(tensor_channel *ch, tensor *t, struct tensor_buffer *b, b
 	return 0;
 }
 
-/* Row by row from strides to without; returns where the next one goes. */
+/* Copies strided elements to contiguous memory; returns the end. */
 static char *pack(char *to, const char *from, const tensor *t, const int64_t *sizes, int dim)
 {
 	size_t item = itemsize(t);
@@ -262,7 +265,7 @@ static char *pack(char *to, const char *from, const tensor *t, const int64_t *si
 	return to;
 }
 
-/* t's elements in a buffer of their own; a dimension without stride stays without. */
+/* A copy of t in a buffer of its own; a dimension with stride 0 keeps it. */
 static tensor *packed(const tensor *t)
 {
 	int64_t sizes[TENSOR_MAX_DIMS], strides[TENSOR_MAX_DIMS],

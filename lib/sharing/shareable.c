@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * A storage in private memory becomes shareable: its bytes are copied into a buffer of the provider,
- * whose mapping is then laid over the old memory, at once, so that every pointer to it stays good. Blocks
- * smaller than a page lie beside those of other tensors. They go to another address, and the tensors
- * that are on them follow (referrers.h).
+ * Moves a storage from private memory into a buffer. Its bytes are copied into a buffer of the
+ * provider, whose mapping then atomically replaces the private pages, so pointers stay valid.
+ * Blocks smaller than a page share it with other tensors: they move to another address, and the
+ * tensors on them are updated (referrers.h).
  */
 #include "base/init.h"
 #include "core/referrers.h"
@@ -18,21 +18,24 @@
 #include <sys/mman.h>
 
 /*
- * Moves that other threads are at. The lock is held while a storage changes hands, so that a fork sees it
- * either before or after, and not while its bytes are copied.
+ * Moves in progress. The lock is held while a storage changes its memory, so a fork sees it before
+ * or after the change, but not while its bytes are copied.
  */
 static struct {
 	pthread_mutex_t lock;
-	pthread_cond_t done; /* one of them is */
+	pthread_cond_t done; /* signalled when a move ends */
 	struct moved *first;
 } moves = { .lock = PTHREAD_MUTEX_INITIALIZER, .done = PTHREAD_COND_INITIALIZER };
 
-/* Released, but private memory could not be mapped in their place: at the limit of mappings. Taken
- * alone or within that of `moves`. */
+/*
+ * Buffers that were released but could not be replaced by private memory, at the limit of mappings.
+ * The lock is taken alone or inside that of moves.
+ */
 static struct {
 	pthread_mutex_t lock;
 	struct moved *first;
-	struct moved *half; /* not ended when the parent forked: only the buffer is to be ended */
+	struct moved
+		*half; /* moves in progress when the parent forked: only their buffers are closed */
 } stuck = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 static void lock_moves(void)
@@ -47,8 +50,10 @@ static void unlock_moves(void)
 	pthread_mutex_unlock(&moves.lock);
 }
 
-/* The child has not the threads: their storages stay private. Other locks may not be free yet, so the
- * buffers are ended later. */
+/*
+ * The threads that move do not exist in the child: their storages stay private. Other locks may
+ * still be held here, so the buffers are closed later.
+ */
 static void abandon_moves(void)
 {
 	struct moved **end = &stuck.half;
@@ -63,7 +68,7 @@ static void abandon_moves(void)
 
 /* ---- storages that were moved ---- */
 
-/* Private memory again where the buffer lay. Without it the place would be anybody's. */
+/* Maps private memory at the address of the buffer, so that no other mapping takes the address. */
 static bool uncover(struct tensor_buffer *b)
 {
 	void *p = mmap(b->map, b->size, PROT_READ | PROT_WRITE,
@@ -71,13 +76,13 @@ static bool uncover(struct tensor_buffer *b)
 
 	if (p == MAP_FAILED)
 		return false;
-	/* As the memory around it, with which the kernel makes one mapping of it only then. */
+	/* With the properties of the memory around it, so that the kernel merges the mappings. */
 	madvise(p, b->size, MADV_HUGEPAGE);
 	b->map = NULL;
 	return true;
 }
 
-/* Without a mapping that the process may have, the block stays as it is: false. */
+/* False if the process cannot have another mapping; the block stays unchanged. */
 static bool end_move(struct moved *m)
 {
 	if (m->over && !m->mapping && !uncover(&m->b->buf))
@@ -149,7 +154,7 @@ static int lay_over(struct tensor_buffer *b, void *at)
 	return 0;
 }
 
-/* Whether another tensor may be on t's storage. */
+/* Whether another tensor may use the storage of t. */
 static bool alone(const tensor *t)
 {
 	return t->owns_storage && !t->base && !tensor_live_views(t) &&
@@ -164,7 +169,7 @@ static void follow(tensor *t, const struct tensor_storage *s, char *to)
 		t->data = to + offset;
 }
 
-/* The storage goes to the buffer, and the tensors on it follow: `others` if there is more than t. */
+/* Moves the storage to the buffer and updates its tensors: others if t is not the only one. */
 static void move_beside(tensor *t, const struct referrer *others, struct tensor_buffer *b)
 {
 	struct tensor_storage *s = t->storage;
@@ -176,7 +181,7 @@ static void move_beside(tensor *t, const struct referrer *others, struct tensor_
 	s->data = b->map;
 }
 
-/* False: another thread has moved it already. Waits for one that is at it. */
+/* Waits for another thread that moves the storage; false if it was moved. */
 static bool begin_move(struct moved *m)
 {
 	struct moved *other;
@@ -198,7 +203,7 @@ static bool begin_move(struct moved *m)
 	return begun;
 }
 
-/* With the lock. */
+/* The caller holds the lock. */
 static void leave_moves(struct moved *m)
 {
 	struct moved **at = &moves.first;
@@ -221,8 +226,10 @@ static int make_buffer(struct moved *m)
 	return 0;
 }
 
-/* A buffer with the storage's bytes, and the tensors that will have to follow. What lies behind s->used
- * stays zero: other tensors had it before. */
+/*
+ * Fills a buffer with the bytes of the storage and finds the tensors to update. Bytes after s->used
+ * stay zero, because they are data of earlier storages.
+ */
 static int prepare_move(tensor *t, struct moved *m, const struct referrer **others)
 {
 	struct tensor_storage *s = t->storage;
@@ -251,7 +258,7 @@ static int lay_over_storage(struct moved *m)
 			 0;
 }
 
-/* The storage changes hands, unless there was an error before. */
+/* Ends the move: changes the storage unless an error occurred. */
 static int end_of_move(tensor *t, struct moved *m, const struct referrer *others, int err)
 {
 	struct tensor_storage *s = t->storage;
@@ -310,7 +317,7 @@ TENSOR_EXPORT int tensor_share_memory(tensor *t)
 				   "memory is needed, got a %s one %s of another kind or on "
 				   "another device",
 				   tensor_layout_name(t->layout), SHAPE_STR(t));
-	/* Once, and first: another thread may be moving it into a buffer. */
+	/* Read once, before the rest: another thread may be moving the storage into a buffer. */
 	if (!storage_is_private(t->storage))
 		return storage_buffer(t->storage) ?
 			       0 :

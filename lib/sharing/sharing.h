@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
-/* Tensors in buffers of a provider: what the files of lib/sharing use of each other. */
+/* Functions that the files of lib/sharing share. */
 #ifndef TENSOR_SHARING_H
 #define TENSOR_SHARING_H
 
@@ -10,13 +10,15 @@
 
 /* True for private memory of the library, which storage_share() can move into a buffer. */
 bool storage_is_private(const struct tensor_storage *s);
-/* Moves t's private storage into a buffer of its own. 0, or -errno with the error set. No other
- * thread uses a tensor on the storage meanwhile. */
+/*
+ * Moves the private storage of t into a buffer. No other thread may use the storage. 0, or -errno
+ * with the error set.
+ */
 int storage_share(tensor *t);
 
 /* ---- buffers of this process (share.c, label.c, buffer.c) ---- */
 
-/* Marks a buffer that another process can see, or will: it is not reused. */
+/* Marks a buffer that another process has or will have mapped: it is not reused. */
 void share_mark(struct tensor_buffer *b);
 /* Writes t's geometry, and a label, into the descriptor of its buffer. */
 int describe_tensor(struct tensor_buffer *b, const tensor *t, const char *label);
@@ -28,13 +30,11 @@ int sync_check(const char *function, unsigned flags);
 /* ---- buffers of other processes (import.c) ---- */
 
 /*
- * New storage on the buffer behind an fd, which stays the caller's. A process maps a buffer once
- * for each set of rights, however often it is received. NULL with the error set: EBADMSG unless the
- * buffer is `id`.
+ * A new storage on the buffer of an fd, which the caller keeps. A process maps a buffer once for
+ * each set of rights. NULL with the error set; EBADMSG if the buffer is not id.
  */
 struct tensor_storage *import_storage(int fd, struct tensor_identity id);
-/* The same for an fd that the program passes: also memory that is not of a provider, whatever its
- * identity. */
+/* The same for an fd that the program passes: any identity, and memory of other drivers. */
 struct tensor_storage *import_foreign(const char *function, int fd);
 /* The buffer of an imported storage, NULL for others. */
 struct tensor_buffer *import_buffer(struct tensor_storage *s);

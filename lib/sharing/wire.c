@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * Messages on a unix socket, and the checks that need nothing but the message. Whoever sends is
- * taken for hostile: every field is checked, every fd that comes is accounted for.
+ * Messages on a unix socket, and the checks that need only the message. The sender may be hostile:
+ * every field is checked and every received fd is closed or used.
  */
 #include "sharing/wire.h"
 
@@ -17,7 +17,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#define FDS_MAX	  8   /* that are looked at; the kernel drops what goes beyond */
+#define FDS_MAX	  8   /* descriptors in one message; the kernel drops further ones */
 #define LABEL_MAX 512 /* bytes of a security label */
 #ifndef SCM_PIDFD
 #define SCM_PIDFD 4 /* Linux 6.5 */
@@ -68,7 +68,7 @@ int wire_send(int socket, const struct wire_message *m, int fd)
 		if (n >= 0) {
 			done += n;
 		} else if (errno == EAGAIN && done) {
-			/* Half a message would be worse than waiting for the other half. */
+			/* Waits for the rest: a partial message would make the stream unusable. */
 			struct pollfd p = { .fd = socket, .events = POLLOUT };
 
 			poll(&p, 1, -1);
@@ -82,8 +82,8 @@ int wire_send(int socket, const struct wire_message *m, int fd)
 /* ---- descriptors that nobody asked for ---- */
 
 /*
- * close() of a file may wait for whoever serves its file system, and that may be who sent it. So
- * what is refused is closed by a thread of its own, one for all; it ends when there is nothing left.
+ * close() of a file on FUSE may wait for the process that serves it, which may be the sender. So a
+ * thread closes refused descriptors; it ends when none is left.
  */
 struct refused {
 	struct refused *next;
@@ -91,15 +91,15 @@ struct refused {
 	struct wire_refused *by;
 };
 
-/* Of one channel; with the closer's lock. */
+/* Refused descriptors of one channel; protected by the closer's lock. */
 struct wire_refused {
 	unsigned waiting;
-	bool ended; /* the channel is: the last one that is closed frees this */
+	bool ended; /* the channel was closed: the last descriptor frees this struct */
 };
 
 static struct {
 	pthread_mutex_t lock;
-	pthread_cond_t closed; /* one was */
+	pthread_cond_t closed; /* one was closed */
 	struct refused *first;
 	bool running;
 } closer = { .lock = PTHREAD_MUTEX_INITIALIZER, .closed = PTHREAD_COND_INITIALIZER };
@@ -114,7 +114,7 @@ static void unlock_closer(void)
 	pthread_mutex_unlock(&closer.lock);
 }
 
-/* The child has the descriptors and not the thread. */
+/* The child has the descriptors but not the thread. */
 static void begin_anew(void)
 {
 	closer.running = false;
@@ -162,7 +162,7 @@ static void *close_refused(void *arg)
 	return NULL;
 }
 
-/* With the lock. The thread takes none of the program's signals. */
+/* The caller holds the lock. The thread blocks all signals. */
 static bool start_closer(void)
 {
 	sigset_t all, before;
@@ -184,7 +184,7 @@ static void refuse(struct wire_in *in, int fd)
 
 	if (!in->refused)
 		in->refused = calloc(1, sizeof(*in->refused));
-	/* What memory consists of waits for nobody. */
+	/* close() of a memfd or a buffer does not block. */
 	if (!r || !in->refused || fcntl(fd, F_GET_SEALS) >= 0) {
 		close(fd);
 		free(r);
@@ -211,7 +211,7 @@ bool wire_overrun(struct wire_in *in)
 		return false;
 	lock_closer();
 	over = in->refused->waiting >= WIRE_REFUSED_MAX;
-	/* The thread may only have been slow. */
+	/* Waits a moment: the thread may only be slow. */
 	if (over) {
 		clock_gettime(CLOCK_REALTIME, &until);
 		until.tv_sec++;
@@ -268,8 +268,10 @@ static ssize_t recv_part(int socket, struct wire_in *in, int *flags)
 {
 	union {
 		struct cmsghdr align;
-		/* and what the socket's owner asked for: the sender's credentials, a descriptor of its
-		 * process, its security label */
+		/*
+		 * and ancillary data that the owner of the socket enabled: credentials, pidfd,
+		 * security label
+		 */
 		char bytes[CMSG_SPACE(FDS_MAX * sizeof(int)) + CMSG_SPACE(sizeof(struct ucred)) +
 			   CMSG_SPACE(sizeof(int)) + CMSG_SPACE(LABEL_MAX)];
 	} control;
@@ -298,8 +300,10 @@ static ssize_t recv_part(int socket, struct wire_in *in, int *flags)
 	return n;
 }
 
-/* recvmsg() answered 0: the end of the stream, or a packet without bytes? The end is only where the peer
- * sends no more and nothing has come. */
+/*
+ * recvmsg() returned 0: end of the stream or an empty packet. It is the end only if the peer has
+ * closed its side and nothing is queued.
+ */
 static int nothing_came(int socket, bool packets, const struct wire_in *in)
 {
 	struct pollfd p = { .fd = socket, .events = POLLRDHUP };
@@ -371,7 +375,7 @@ int wire_check(const struct wire_message *m, const char **why)
 	return *why ? -EBADMSG : 0;
 }
 
-/* Bytes of all elements fit into 63 bits. *empty: a size is 0. */
+/* Whether the bytes of all elements fit into 63 bits. *empty: a size is 0. */
 static bool count_fits(const struct wire_message *m, int64_t itemsize, bool *empty)
 {
 	int64_t bytes = itemsize;
@@ -390,7 +394,7 @@ static bool count_fits(const struct wire_message *m, int64_t itemsize, bool *emp
 
 bool wire_fits(const struct wire_message *m, uint64_t bytes, unsigned itemsize)
 {
-	int64_t low = 0, high = 1, step; /* elements reached before and behind the offset */
+	int64_t low = 0, high = 1, step; /* elements before and after the offset */
 	bool empty;
 
 	if (m->offset < 0 || (uint64_t)m->offset > bytes || m->offset % itemsize)

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
 /*
- * What crosses the socket when a tensor does: one message of fixed size in the machine's byte
- * order, and the buffer's fd when the peer has not seen the buffer. docs/sharing.md tells what
- * each side does with it.
+ * The message of a tensor: fixed size, byte order of the machine, with the fd of the buffer if the
+ * peer does not have it yet (docs/sharing.md).
  */
 #ifndef TENSOR_WIRE_H
 #define TENSOR_WIRE_H
@@ -15,21 +14,21 @@
 #define WIRE_VERSION 1
 #define WIRE_DIMS    16
 #define WIRE_SLOTS   256	/* buffers that a channel remembers in one direction */
-#define WIRE_NO_SLOT UINT32_MAX /* remember nothing: the buffer is sent this once */
+#define WIRE_NO_SLOT UINT32_MAX /* no slot: the buffer is not remembered */
 
 /* wire_message.flags */
-#define WIRE_FD	      1u /* the buffer's fd came along, and goes into the slot */
-#define WIRE_READONLY 2u /* the tensor may not be written */
+#define WIRE_FD	      1u /* the fd of the buffer is attached; the buffer enters the slot */
+#define WIRE_READONLY 2u /* the tensor is read-only */
 #define WIRE_FLAGS    (WIRE_FD | WIRE_READONLY)
 
 struct wire_message {
 	uint32_t magic;
 	uint16_t version;
-	uint16_t size; /* of this struct */
+	uint16_t size; /* size of this struct in bytes */
 	uint32_t flags;
-	uint32_t slot;			  /* where the receiver keeps, or is to keep, the buffer */
-	uint64_t dev, ino;		  /* the buffer */
-	uint64_t forget[WIRE_SLOTS / 64]; /* bit n: slot n is empty from now on; before the rest */
+	uint32_t slot;			  /* slot of the buffer at the receiver */
+	uint64_t dev, ino;		  /* identity of the buffer */
+	uint64_t forget[WIRE_SLOTS / 64]; /* bit n: slot n becomes empty; processed first */
 	uint32_t dtype, ndim;
 	int64_t offset;		    /* bytes from the begin of the buffer to element 0, 0, ... */
 	int64_t sizes[WIRE_DIMS];   /* 0 from ndim on, like the strides */
@@ -38,39 +37,45 @@ struct wire_message {
 
 _Static_assert(sizeof(struct wire_message) == 336, "the message is an ABI between processes");
 
-/* Descriptors of one channel that were refused and are not closed yet. Past this many it ends: the peer
- * may have sent files whose close() waits for it. */
+/*
+ * Maximum of refused descriptors of one channel that are not closed yet. Beyond it the channel
+ * ends: the peer may have sent files whose close() blocks.
+ */
 #define WIRE_REFUSED_MAX 64
 
 struct wire_refused;
 
-/* A message on its way in. What came of it stays here until the rest is there. */
+/* A partially received message. */
 struct wire_in {
 	struct wire_message m;
 	size_t have;
-	int fd;			      /* -1: none came */
-	bool extra;		      /* more than one came, and are closed */
-	bool lost;		      /* the kernel had no room for one */
-	struct wire_refused *refused; /* NULL: none yet */
+	int fd;			      /* -1 if none was received */
+	bool extra;		      /* more than one was received; all are closed */
+	bool lost;		      /* the kernel dropped one at the limit of open files */
+	struct wire_refused *refused; /* NULL if none was refused */
 };
 
-/* Sends one message, with fd unless it is -1. 0; -EPIPE: the peer is gone; -EAGAIN on a socket
- * that does not block; -errno. All or nothing, unless the peer goes away. */
+/*
+ * Sends one message, with fd unless it is -1. 0 or -errno; -EPIPE: the peer closed the socket;
+ * -EAGAIN: a non-blocking socket is full. Sends all bytes or none, unless the peer closes.
+ */
 int wire_send(int socket, const struct wire_message *m, int fd);
 
-/* Receives one whole message; packets: a packet is a message. After -EAGAIN it goes on where it
- * was; else the caller empties *in with wire_reset(). -EPIPE at the end of the stream. */
+/*
+ * Receives one complete message; packets: a packet is a message. After -EAGAIN the next call
+ * continues; after other results the caller calls wire_reset(). -EPIPE at the end of the stream.
+ */
 int wire_recv(int socket, bool packets, struct wire_in *in);
-/* Closes the fd, too: later, where that could wait for somebody. */
+/* Resets the message and closes its fd, in another thread if close() could block. */
 void wire_reset(struct wire_in *in);
-/* Are as many as WIRE_REFUSED_MAX waiting, and were for a moment? */
+/* Whether WIRE_REFUSED_MAX descriptors stay unclosed for a second. */
 bool wire_overrun(struct wire_in *in);
-/* The end of a channel: wire_reset(), and the rest. */
+/* Frees the state of a channel. */
 void wire_end(struct wire_in *in);
 
-/* Does the message make sense in itself? 0, -EPROTO for a foreign one, -EBADMSG; *why tells. */
+/* Checks a message. 0; -EPROTO if it is not of this protocol; -EBADMSG with the reason in *why. */
 int wire_check(const struct wire_message *m, const char **why);
-/* Does the tensor lie within a buffer of so many bytes? */
+/* Whether the tensor lies within a buffer of this size. */
 bool wire_fits(const struct wire_message *m, uint64_t bytes, unsigned itemsize);
 
 #endif

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * The provider's buffers: storages that were made shareable have one to themselves. Freed ones wait in
- * lists by rounded size, mapped and faulted in, unless another process may see them.
+ * Buffers of the provider. A shareable storage has a buffer of its own. Freed buffers stay mapped,
+ * in lists by rounded size, unless another process may have them mapped.
  */
 #include "storage/cache.h"
 
@@ -35,7 +35,7 @@ static void unlock_cache(void)
 	pthread_mutex_unlock(&cache.lock);
 }
 
-/* With the lock: takes all cached buffers out. */
+/* The caller holds the lock. Removes all cached buffers. */
 static struct cached_buffer *take_all(void)
 {
 	struct cached_buffer *all = NULL;
@@ -85,7 +85,7 @@ TENSOR_EXPORT void tensor_cache_trim(void)
 	trim_all();
 }
 
-/* What waits for reuse is about nothing, and says so to whoever lists buffers. */
+/* Clear the descriptor of a cached buffer so that tensorstat does not list it as live. */
 static void undescribe(struct tensor_buffer *b)
 {
 	static const struct tensor_descriptor nothing;
@@ -105,7 +105,10 @@ static void buffer_free(struct tensor_storage *s)
 		undescribe(&b->buf);
 	lock_cache();
 	cache.stats.used -= size;
-	/* Memory that another process may see, or the kernel may take, is not reused. */
+	/*
+	 * Memory that another process may have mapped, or that the kernel may reclaim, is not
+	 * reused.
+	 */
 	keep = !b->buf.shared && !b->buf.purgeable &&
 	       b->buf.generation == atomic_load(&fork_generation) &&
 	       cache.stats.cached + size <= cache_limit();
@@ -140,7 +143,7 @@ static const struct storage_ops buffer_ops = { .free = buffer_free,
 					       .buffer = buffer_of,
 					       .shared = true };
 
-/* A cached buffer of this class that no fork has made visible elsewhere, or NULL. */
+/* A cached buffer of this class that existed in no other process at a fork, or NULL. */
 static struct cached_buffer *take_cached(unsigned c)
 {
 	struct cached_buffer *b, *stale = NULL;
@@ -198,7 +201,7 @@ struct cached_buffer *buffer_new(size_t size)
 	err = p->alloc(size, &b->buf);
 	if (err == -EMFILE && fd_limit_raise())
 		err = p->alloc(size, &b->buf);
-	/* What the caches keep counts against every limit that there is. */
+	/* Cached memory counts against the limits of the process. */
 	if (err == -ENOMEM || err == -EDQUOT || err == -EMFILE) {
 		trim_all();
 		err = p->alloc(size, &b->buf);

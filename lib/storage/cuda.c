@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * CUDA as the base library sees it: a plugin that is opened once, when it is first needed, and a
- * table of functions that it leaves behind, or the reason why there is none.
+ * The CUDA plugin: loaded once, when first needed. It stores a table of functions here, or the
+ * reason why CUDA is not available.
  */
 #include "storage/devices.h"
 
@@ -18,7 +18,7 @@ static const struct cuda_plugin *plugin;
 static char reason[TENSOR_ERROR_TEXT] = PLUGIN " registered nothing";
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-/* The plugin's constructor calls this: with its table, or with why it has none. */
+/* Called by the plugin's constructor with its table, or with the reason for its absence. */
 TENSOR_EXPORT int tensor_register_cuda(const struct cuda_plugin *p, const char *error)
 {
 	plugin = p;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * A storage is one allocation of the C library: a head, a red zone, the bytes, a red zone. At release
- * the zones are looked at and the bytes overwritten; then it waits in a queue, and when it leaves that,
- * the bytes are looked at again. Under AddressSanitizer and valgrind both are left to them: exactly
- * the bytes are allocated, and freed at once.
+ * A storage is one allocation of the C library: header, red zone, bytes, red zone. A release checks
+ * the red zones and overwrites the bytes. The allocation then waits in a queue; when it leaves the
+ * queue, its bytes are checked again. Under AddressSanitizer and valgrind the tools check accesses:
+ * exactly the bytes are allocated, and they are freed at once.
  */
 #include "storage/debug.h"
 
@@ -26,10 +26,10 @@
 #define ZONE	    64u
 #define ZONE_BYTE   0x5a
 #define FREED_BYTE  0xdd
-#define WAITING	    ((size_t)256 << 20) /* bytes of freed storages that are kept */
+#define WAITING	    ((size_t)256 << 20) /* bytes of freed storages in the queue */
 #define LARGE	    ((size_t)256 << 10)
-#define KEPT	    16384u	      /* descriptions of each class */
-#define WATCHED_MAX ((size_t)1 << 34) /* a sanitizer ends the program that asks for too much */
+#define KEPT	    16384u	      /* structs of each class in the queue */
+#define WATCHED_MAX ((size_t)1 << 34) /* AddressSanitizer ends the program at a larger request */
 
 struct head {
 	struct head *next;
@@ -42,7 +42,7 @@ _Static_assert(sizeof(struct head) <= ZONE, "the bytes are aligned");
 
 bool debug_memory;
 struct debug_tensor_hooks debug_tensor_hooks;
-static bool watched; /* by a tool that sees every access */
+static bool watched; /* a tool checks every access */
 
 static struct {
 	pthread_mutex_t lock;
@@ -86,7 +86,7 @@ void debug_die(const char *fmt, ...)
 
 /* ---- storages ---- */
 
-/* Index of the first byte that is not as it was left, or n. */
+/* Index of the first byte that was changed, or n. */
 static size_t first_change(const uint8_t *p, size_t n, uint8_t byte)
 {
 	size_t i = 0;
@@ -129,14 +129,16 @@ static void check_freed(struct head *h)
 			at, h->nbytes, h->made_by);
 }
 
-/* Bytes that a freed allocation keeps, red zones and malloc's header included: without these, the limit
- * would not bound small ones. */
+/*
+ * Bytes of a freed allocation with red zones and the header of malloc(), which dominate small
+ * allocations.
+ */
 static size_t weight(const struct head *h)
 {
 	return h->nbytes + 5 * ZONE;
 }
 
-/* With the lock: what has waited long enough. */
+/* The caller holds the lock. Frees the oldest allocations beyond the limit. */
 static struct head *leave_queue(void)
 {
 	struct head *gone = debug.oldest, **end = &gone;
@@ -154,8 +156,10 @@ static struct head *leave_queue(void)
 	return gone;
 }
 
-/* Its pages go back at once: past vm.max_map_count malloc() takes large blocks from its heap, too,
- * and keeps them resident while a later one is in use. */
+/*
+ * Returns the pages at once: beyond vm.max_map_count malloc() takes large blocks from its heap,
+ * where a later block in use keeps them resident.
+ */
 static void free_checked(struct head *h)
 {
 	uintptr_t from = ((uintptr_t)bytes_of(h) + BLOCK_PAGE - 1) & ~(BLOCK_PAGE - 1);
@@ -171,7 +175,7 @@ static void enter_queue(struct head *h)
 {
 	struct head *gone, *next;
 
-	/* Twice in the queue would make a circle of it. */
+	/* Adding it twice would make the queue circular. */
 	if (h->freed)
 		debug_die(
 			"the memory of a tensor of %zu bytes was released twice; it was made by %s",
@@ -192,7 +196,7 @@ static void enter_queue(struct head *h)
 	}
 }
 
-/* At the end of the program: what is still in the queue. Other threads may go on. */
+/* At exit: checks the allocations in the queue. Other threads may still run. */
 __attribute__((destructor)) static void check_queue(void)
 {
 	lock_debug();
@@ -255,7 +259,7 @@ void debug_keep(unsigned class, void *p)
 	struct tensor_storage *s = p;
 	void **place, *gone;
 
-	/* LeakSanitizer would follow the pointers of a released description. */
+	/* LeakSanitizer would follow the pointers of a released struct. */
 	if (class == CLASS_TENSOR) {
 		debug_tensor_hooks.kept(p);
 	} else {

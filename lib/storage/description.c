@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* The struct of a storage, apart from the memory that it describes. */
+/* Allocation of struct tensor_storage, without its memory. */
 #include "storage/storage.h"
 
 #include "base/error.h"

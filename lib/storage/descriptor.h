@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
 /*
- * What a buffer is about, for tools. The device provider has it checked by the kernel; the memfd
- * provider keeps it in the last page of the file, where tensorstat reads it through
- * /proc/PID/fd. Whoever reads that page must not trust it.
+ * The descriptor of a buffer, for tools: dtype, geometry, label. With the device provider the
+ * kernel checks it. The memfd provider stores it in the last page of the file, where tensorstat
+ * reads it through /proc/PID/fd; its content is not trusted.
  */
 #ifndef TENSOR_DESCRIPTOR_H
 #define TENSOR_DESCRIPTOR_H
@@ -21,16 +21,18 @@ struct tensor_descriptor {
 	char label[TENSOR_LABEL_MAX];
 };
 
-#define DESCRIPTOR_PAGE	 4096	      /* the last of a memfd */
-#define DESCRIPTOR_MAGIC "tensor\0\1" /* its first 8 bytes; the last of them is the version */
+#define DESCRIPTOR_PAGE	 4096	      /* last page of a memfd */
+#define DESCRIPTOR_MAGIC "tensor\0\1" /* first 8 bytes; the last one is the version */
 
 struct descriptor_page {
 	char magic[8];
 	struct tensor_descriptor d;
 };
 
-/* Bytes of the UTF-8 character at s, 0 if it is malformed or a control character. Tools print
- * labels to terminals, line by line; the kernel asks for the same. */
+/*
+ * Bytes of the UTF-8 character at s; 0 if it is malformed or a control character, because tools
+ * print labels to terminals. The kernel applies the same rule.
+ */
 static inline bool label_marks_direction(uint32_t c)
 {
 	return c == 0x61c || c == 0x200e || c == 0x200f || (c >= 0x2028 && c <= 0x202e) ||
@@ -54,7 +56,7 @@ static inline size_t label_char(const unsigned char *s)
 			return 0;
 	c = s[0] & (unsigned char)~forms[n].mask;
 	for (size_t i = 1; i <= n; i++) {
-		if ((s[i] & 0xc0) != 0x80) /* the closing zero, too */
+		if ((s[i] & 0xc0) != 0x80) /* with the final NUL */
 			return 0;
 		c = c << 6 | (s[i] & 0x3f);
 	}

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* Devices besides the CPU. Backends register an allocator; CUDA brings one as a plugin (cuda.c). */
+/*
+ * Devices other than the CPU. Backends register an allocator; that of CUDA is in a plugin (cuda.c).
+ */
 #include "storage/devices.h"
 
 #include "base/error.h"
@@ -13,7 +15,7 @@ static struct {
 	const char *name;
 	const struct tensor_allocator *allocator;
 } private_devices[PRIVATE_MAX];
-static _Atomic int private_count; /* entries that are written */
+static _Atomic int private_count; /* number of valid entries */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 const struct tensor_allocator *device_allocator(tensor_device d)

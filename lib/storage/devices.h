@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
-/* The devices besides the CPU: who gives them memory, and plugins that bring them. */
+/* Devices other than the CPU: their allocators and plugins. */
 #ifndef TENSOR_DEVICES_H
 #define TENSOR_DEVICES_H
 
@@ -9,7 +9,7 @@
 const struct tensor_allocator *device_allocator(tensor_device device);
 const char *device_name(tensor_device device, char *buf, size_t size); /* "cuda:0" */
 
-/* What libtensor_cuda.so brings besides its loops; the functions behind <tensor/cuda.h>. */
+/* Functions of libtensor_cuda.so besides its kernels; they implement <tensor/cuda.h>. */
 struct cuda_plugin {
 	const struct tensor_allocator *allocator;
 	bool (*usable)(void);
@@ -21,7 +21,7 @@ struct cuda_plugin {
 };
 
 const struct tensor_allocator *cuda_allocator(void);
-/* For the plugin's constructor: its table, or NULL and why. */
+/* For the plugin's constructor: its table, or NULL and the reason. */
 int tensor_register_cuda(const struct cuda_plugin *plugin, const char *error);
 
 #endif

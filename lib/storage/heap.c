@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * An arena is 4 MiB of private huge pages, in units of 16 KiB. A run is some units in a row that are
- * blocks of one class; from 64 KiB up it is one block. When all blocks of a run are free, its units
- * serve any class. Arenas are listed by the longest row of free units that they have, so that a run is
- * found without a search, in the fullest arena that has room for it.
+ * An arena is 4 MiB of private huge pages, divided into units of 16 KiB. A run is a sequence of
+ * units with blocks of one class; from 64 KiB up it is one block. When all blocks of a run are
+ * free, its units can serve any class. Arenas are in lists by the longest sequence of free units,
+ * so a run is found without a search, in the fullest arena that has space for it.
  *
- * What is free stays warm for ten seconds. Then an arena without a run goes back to the kernel, and so do
- * the free units of one that has some.
+ * Free memory is kept for ten seconds. Then an arena without a run is unmapped, and the free units
+ * of others are returned to the kernel.
  */
 #include "storage/heap.h"
 
@@ -24,14 +24,14 @@
 #define UNIT  HEAP_UNIT
 #define UNITS ((unsigned)(ARENA / UNIT))
 #define WORDS (UNITS / 64)
-#define BINS  10 /* longest rows of 0, 1, 2-3, 4-7 ... 256 units */
-/* Addresses have 48 bits: a table of tables has a pointer for each place of an arena. */
+#define BINS  10 /* longest sequences of 0, 1, 2-3, 4-7 ... 256 free units */
+/* Addresses have 48 bits: a two-level table has a pointer for each possible arena. */
 #define LEAF   4096u
 #define LEAVES (((uint64_t)1 << 48) / ARENA / LEAF)
 
-/* Units that are blocks of one class. */
+/* A sequence of units with blocks of one class. */
 struct run {
-	struct run *next, **link; /* among those of the class with a free block */
+	struct run *next, **link; /* link in the list of the class: runs with a free block */
 	char *base;
 	uint32_t blocks, n_free;
 	uint16_t first, units;
@@ -42,22 +42,22 @@ struct run {
 
 struct arena {
 	char *base;
-	struct arena *next, **link;	      /* of its bin */
-	struct arena *cold_next, **cold_link; /* in `dirty` */
-	int64_t when; /* ms: units became free, or 0 if none did since they were given back */
+	struct arena *next, **link;	      /* link in the list of its bin */
+	struct arena *cold_next, **cold_link; /* link in dirty */
+	int64_t when; /* ms: time when units became free; 0 if none did since they were returned */
 	unsigned runs;
 	uint64_t busy[WORDS];	/* bit set: the unit is in a run */
-	struct run *run[UNITS]; /* that the unit is in */
+	struct run *run[UNITS]; /* the run of the unit */
 };
 
 static struct {
 	pthread_mutex_t lock;
 	struct run *partial[BLOCK_CLASSES];
 	struct arena *bin[BINS];
-	struct arena *dirty, **dirty_end; /* those with `when`, in the order of time */
+	struct arena *dirty, **dirty_end; /* arenas with when set, oldest first */
 	struct arena **leaf[LEAVES];
 	uint64_t mapped, taken;
-	int64_t looked; /* ms: when `dirty` was last gone through */
+	int64_t looked; /* ms: time of the last scan of dirty */
 } heap = { .lock = PTHREAD_MUTEX_INITIALIZER, .dirty_end = &heap.dirty };
 
 void heap_lock(void)
@@ -70,7 +70,7 @@ void heap_unlock(void)
 	pthread_mutex_unlock(&heap.lock);
 }
 
-/* A leak checker looks for pointers in memory that it knows. */
+/* Registers the arena with LeakSanitizer, which searches known memory for pointers. */
 void __lsan_register_root_region(const void *p, size_t n) __attribute__((weak));
 void __lsan_unregister_root_region(const void *p, size_t n) __attribute__((weak));
 
@@ -83,7 +83,7 @@ static struct arena **place_of(const void *p)
 	return &heap.leaf[i / LEAF][i % LEAF];
 }
 
-/* The longest row of free units. */
+/* The length of the longest sequence of free units. */
 static unsigned longest_row(const struct arena *a)
 {
 	unsigned best = 0, row = 0;
@@ -146,7 +146,7 @@ static void dirty_in(struct arena *a)
 	heap.dirty_end = &a->cold_next;
 }
 
-/* On a boundary of ARENA, so that the address of a block leads to it. */
+/* Aligned to ARENA, so the address of a block gives its arena. */
 static char *map_arena(void)
 {
 	char *p = mmap(NULL, 2 * ARENA, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -201,7 +201,7 @@ static void end_arena(struct arena *a)
 	free(a);
 }
 
-/* Gives the free units back; the arena too if it has no others. */
+/* Returns free units to the kernel, and the arena if all are free. */
 static void cool(struct arena *a)
 {
 	unsigned end;
@@ -225,7 +225,7 @@ static void cool_until(int64_t when)
 		cool(heap.dirty);
 }
 
-/* At times, from who has the lock anyway. */
+/* Scans dirty from time to time. The caller holds the lock. */
 static void cool_old(void)
 {
 	int64_t now = cache_now_ms();
@@ -238,7 +238,7 @@ static void cool_old(void)
 
 /* ---- runs ---- */
 
-/* Where a row of n free units begins; -1 if there is none. */
+/* The first of n consecutive free units; -1 if there are none. */
 static int find_row(const struct arena *a, unsigned n)
 {
 	unsigned row = 0;
@@ -251,7 +251,7 @@ static int find_row(const struct arena *a, unsigned n)
 	return -1;
 }
 
-/* The bins above have room for certain; the first of n's own may have. */
+/* Every arena of a higher bin has space; in the bin of n only some have. */
 static struct arena *arena_with(unsigned n, int *first)
 {
 	for (unsigned b = bin_of(n); b < BINS; b++) {
@@ -265,7 +265,7 @@ static struct arena *arena_with(unsigned n, int *first)
 	return new_arena();
 }
 
-/* Units of a run: one block, or several with an eighth of waste at most. */
+/* Number of units of a run: one block, or several with at most an eighth wasted. */
 static unsigned run_units(size_t size)
 {
 	unsigned n = (unsigned)((size + UNIT - 1) / UNIT);
@@ -308,7 +308,7 @@ size_t heap_size(unsigned class)
 	}
 }
 
-/* Sets the counts of references, which both structs begin with, to 0: no block is in use yet. */
+/* Clears the reference count, the first member of both structs: no block is in use. */
 static void clear_descriptions(struct run *r)
 {
 	size_t size = heap_size(r->class);
@@ -432,7 +432,7 @@ void heap_give(unsigned class, void *const *slot, unsigned n)
 
 /* ---- what block is where ---- */
 
-/* NULL: p is in none. An arena that p is in for certain can be looked for without the lock. */
+/* The arena of p, or NULL. If p is known to be in an arena, no lock is needed. */
 static __attribute__((no_sanitize("thread"))) struct arena *arena_of(const void *p)
 {
 	uint64_t i = (uintptr_t)p / ARENA;
@@ -459,7 +459,7 @@ bool heap_find(const void *p, unsigned class, struct heap_place *at)
 	return offset % heap_size(class) == 0 && at->index < r->blocks;
 }
 
-/* The first arena from number i on; NULL: there is none. */
+/* The first arena with number i or higher, or NULL. */
 static const struct arena *arena_from(uint64_t *i)
 {
 	for (; *i < LEAVES * LEAF; ++*i) {

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * Mappings of their own for what is too large for an arena. Freed ones are kept, faulted in, in lists
- * by rounded size and in the order of their age. They go back to the kernel when they have waited for
- * ten seconds, when there are more of them than memory in use and another size is wanted, and when the
- * limit of the cache is reached.
+ * Separate mappings for sizes above BLOCK_MAX. Freed mappings stay populated, in lists by rounded
+ * size and by age. They are unmapped after ten seconds, when their size exceeds the memory in use
+ * and another size is needed, and when the cache limit is reached.
  */
 #include "storage/large.h"
 
@@ -65,8 +64,10 @@ static void take_out(struct mapping *m)
 	large.cached -= m->size;
 }
 
-/* With the lock: the oldest, as long as there are more than `keep` bytes or one is from before `when`;
- * a list by `next`. */
+/*
+ * The caller holds the lock. Removes the oldest mappings while there are more than keep bytes or
+ * the oldest is older than when; a list linked by next.
+ */
 static struct mapping *take_old(uint64_t keep, int64_t when)
 {
 	struct mapping *m, *old = NULL;
@@ -92,7 +93,7 @@ static void unmap_all(struct mapping *m)
 
 /* ---- new ones ---- */
 
-/* Huge pages need a boundary of their size. */
+/* Huge pages need aligned addresses. */
 static void *map_aligned(size_t size)
 {
 	size_t more = size >= HUGE ? HUGE : 0;

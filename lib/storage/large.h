@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
 /*
- * Private memory of this process above BLOCK_MAX: a mapping each, of huge pages where it has their size.
- * Freed ones wait for the next of their rounded size, for ten seconds at most.
+ * Private memory above BLOCK_MAX: one mapping each, with huge pages if it is large enough. Freed
+ * mappings are kept for reuse by the same rounded size, at most ten seconds.
  */
 #ifndef TENSOR_LARGE_H
 #define TENSOR_LARGE_H
@@ -13,17 +13,17 @@
 struct mapping {
 	void *map;
 	size_t size;			     /* bytes, rounded */
-	struct mapping *next, **link;	     /* free ones of the same size */
-	struct mapping *newer, **newer_link; /* free ones by age */
-	int64_t when;			     /* ms: since when it is free */
+	struct mapping *next, **link;	     /* link in the list of free mappings of this size */
+	struct mapping *newer, **newer_link; /* links in the list of free mappings by age */
+	int64_t when;			     /* ms: time when it was freed */
 };
 
-/* At least n bytes; NULL: no memory. */
+/* A mapping of at least n bytes; NULL if there is no memory. */
 struct mapping *large_take(size_t n);
 void large_give(struct mapping *m);
-/* Its memory is in other hands by now: forgets it without a munmap. */
+/* Removes a mapping from the lists without munmap(): another owner has its memory now. */
 void large_lose(struct mapping *m);
-/* Adds bytes. */
+/* Adds the bytes of used and free mappings. */
 void large_stats(uint64_t *used, uint64_t *cached);
 /* As heap_trim(). */
 void large_trim(bool now);

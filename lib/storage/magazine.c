@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * Each thread keeps a magazine of free blocks for each class; full and empty magazines trade half
- * their blocks with the heap.
+ * A thread has a magazine of free blocks for each class. An empty magazine takes half its capacity
+ * from the heap, a full one returns half.
  */
 #include "storage/magazine.h"
 
@@ -13,8 +13,10 @@
 
 #include <pthread.h>
 
-/* Bytes of free blocks that a thread may keep of each class, but two blocks in any case: with all
- * classes about 20 MiB. */
+/*
+ * Bytes of free blocks that a thread keeps of each class, at least two blocks: about 20 MiB over
+ * all classes.
+ */
 #define KEEP ((size_t)256 << 10)
 
 uint8_t magazine_limit[BLOCK_CLASSES];
@@ -98,7 +100,7 @@ static void unlock_all(void)
 INIT(INIT_MEMORY) static void magazine_init(void)
 {
 	debug_init();
-	/* With limits of 0 no magazine ever has a block. */
+	/* With limits of 0 all magazines stay empty. */
 	for (unsigned c = 0; c < BLOCK_CLASSES && !debug_memory; c++) {
 		size_t n = KEEP / heap_size(c);
 

@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
-/* Blocks of the heap by size class, through the calling thread's magazines. */
+/* Allocation of blocks through the magazines of the calling thread. */
 #ifndef TENSOR_MAGAZINE_H
 #define TENSOR_MAGAZINE_H
 
 #include "base/thread.h"
 
-/* Tensors and storages have classes of their own, so that core/referrers.c can find them. */
+/* Tensors and storages have separate classes, so that core/referrers.c can find them. */
 #define CLASS_TENSOR  62u
 #define CLASS_STORAGE 63u
 /* Bytes of a block of CLASS_TENSOR; core/tensor.c checks that a tensor fits. */
 #define TENSOR_BLOCK 384u
 
-/* Blocks that a thread may keep of each class; 0 with TENSOR_DEBUG. */
+/* Blocks that a thread keeps of each class; 0 with TENSOR_DEBUG. */
 extern uint8_t magazine_limit[BLOCK_CLASSES];
-/* Refills an empty magazine and takes a block; NULL: no memory. */
+/* Refills an empty magazine and takes a block; NULL if there is no memory. */
 void *magazine_empty(unsigned class, struct magazine *m);
 /* Drains half of a full magazine and adds p. */
 void magazine_full(unsigned class, struct magazine *m, void *p);
 
-/* NULL: no memory. */
+/* A block of the class; NULL if there is no memory. */
 static inline void *block_take(unsigned class)
 {
 	struct magazine *m = &thread()->blocks[class];
@@ -37,8 +37,8 @@ static inline void block_give(unsigned class, void *p)
 }
 
 /*
- * As block_give() of a tensor, but the block is given after HELD_TENSORS others came here. Until then a
- * use of the released tensor is seen: its count is 0 and its key is one that no operator takes.
+ * As block_give() for a tensor, but delays the reuse until HELD_TENSORS more were freed here. Until
+ * then a use of the released tensor is detected: its count is 0 and no operator accepts its key.
  */
 void block_hold(void *p);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * Storages in memory of this process alone: blocks of the heap up to BLOCK_MAX, mappings above. A fork
- * copies both on write.
+ * Storages in private memory: blocks of the heap up to BLOCK_MAX, mappings above. After a fork both
+ * are copied on write.
  */
 #include "storage/private.h"
 
@@ -33,7 +33,7 @@ static void block_lend(struct tensor_storage *s, struct moved *m)
 
 static const struct storage_ops block_ops = { .free = block_free, .lend = block_lend };
 
-/* The magazine is empty. */
+/* Slow path: the magazine is empty. */
 static __attribute__((noinline)) bool block_slow(struct tensor_storage *s, size_t nbytes)
 {
 	unsigned c = s->size_class;

@@ -5,7 +5,10 @@
 
 #include <stddef.h>
 
-/* Eight sizes a doubling, whole pages, whole huge pages from one of them up; *class is its number. */
+/*
+ * Rounds n up: eight sizes per doubling, whole pages, whole huge pages if larger than one. *class
+ * is the number of the size.
+ */
 static inline size_t cache_round(size_t n, unsigned *class)
 {
 	size_t huge = (size_t)2 << 20, granule;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * Storage by device: host memory comes from the cache over a provider, other memory from the
- * allocator that the device's backend registered.
+ * Storages of all devices: host memory comes from private.c and cache.c, other memory from the
+ * allocator of the device.
  */
 #include "storage/storage.h"
 
@@ -37,7 +37,7 @@ static struct tensor_storage *device_alloc(tensor_device device, size_t nbytes)
 	s->owner = (void *)a;
 	s->device = device;
 	s->nbytes = nbytes ? nbytes : 1;
-	/* An allocator of the library's own has said more than its errno. */
+	/* The library's own allocators have set a more precise error. */
 	e->code = 0;
 	err = a->alloc(a, device, s->nbytes, &s->data);
 	if (err < 0) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* See trim.h. */
+/* Limits, counters and trimming of the memory caches (trim.h). */
 #include "storage/trim.h"
 
 #include "base/compiler.h"

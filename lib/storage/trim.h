@@ -21,7 +21,7 @@ static inline int64_t cache_now_ms(void)
 	return t.tv_sec * 1000 + t.tv_nsec / 1000000;
 }
 
-/* Most free bytes that each cache keeps: TENSOR_CACHE_LIMIT, default a quarter of memory. */
+/* Maximum of free bytes in each cache: TENSOR_CACHE_LIMIT, default a quarter of the memory. */
 uint64_t cache_limit(void);
 /* Counts a request for more than a block, served from a cache or not. */
 void cache_count(bool hit);

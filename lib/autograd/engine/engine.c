@@ -221,7 +221,7 @@ static int run_node(struct task *k, uint32_t index)
 	return err;
 }
 
-/* Apart, so that only a traced node has room for an event on the stack. */
+/* A function of its own, so that only traced nodes need stack space for an event. */
 static __attribute__((noinline)) int run_traced_node(struct task *k, uint32_t index)
 {
 	TRACE_SPAN("backward", k->states[index].node->type->name);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* Locks, and what a fork does to them. */
+/* Locks of nodes and of autograd, and their state after a fork. */
 #include "autograd/graph/lock.h"
 
 #include "base/init.h"
@@ -26,7 +26,7 @@ static void in_child(void)
 	pthread_mutex_unlock(&lock);
 }
 
-/* Calls of operators are made while it is held: at a fork it is taken before all others. */
+/* Operators are called with the lock held, so at a fork it is taken before all others. */
 INIT(INIT_AUTOGRAD_LOCK) static void watch_forks(void)
 {
 	pthread_atfork(autograd_lock, autograd_unlock, in_child);
@@ -38,7 +38,10 @@ void node_lock_wait(node_lock *l)
 	uint32_t seen = atomic_load_explicit(l, memory_order_relaxed);
 
 	for (;;) {
-		/* A value of another epoch is that of a thread that this process does not have. */
+		/*
+		 * A value of another epoch was written by a thread that does not exist in this
+		 * process.
+		 */
 		bool free = !seen || (seen ^ mine) >= NODE_LOCK_EPOCH;
 
 		if (!free && seen == mine) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
 /*
- * A lock of four bytes, for the many nodes of a graph of which hardly any is ever contended: 0 free, else
- * the epoch in which it was taken, and whether somebody sleeps. After a fork the child is in another
- * epoch: who had taken it is not there, and it is free.
+ * A lock of four bytes for nodes, which are many and rarely contended. 0: free; otherwise the epoch
+ * in which it was taken, and whether a thread sleeps. A child of fork() is in another epoch: a lock
+ * that was taken before counts as free, because its owner does not exist there.
  */
 #ifndef TENSOR_AUTOGRAD_LOCK_H
 #define TENSOR_AUTOGRAD_LOCK_H
@@ -38,7 +38,7 @@ static inline void node_lock_drop(node_lock *l)
 		syscall(SYS_futex, l, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
 }
 
-/* Around what all threads of the process do one at a time; no thread has it at a fork. */
+/* A lock of the process; no thread holds it during a fork. */
 void autograd_lock(void);
 void autograd_unlock(void);
 

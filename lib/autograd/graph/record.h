@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
-/* What the generated functions that record a call use. */
+/* Functions for the generated code that records calls. */
 #ifndef TENSOR_AUTOGRAD_RECORD_H
 #define TENSOR_AUTOGRAD_RECORD_H
 

@@ -1,34 +1,33 @@
 # SPDX-License-Identifier: LGPL-2.1-only OR MIT
-"""Writes autograd's part of every operator: lib/schema/derivatives/*.yaml -> autograd_*.c.
+"""Writes the autograd functions of every operator: lib/schema/derivatives/GROUP/*.yaml -> autograd_*.c.
 
 One entry for each differentiable operator; its functional, in-place and out forms share it. An
-operator that is neither in an entry, nor composite, nor in its file's list of nondifferentiable
-ones is an error of the build.
+operator that has no entry, is not composite and is not listed as nondifferentiable is an error.
 
   name      as in lib/schema/ops/
-  outputs   which results have a gradient, for several results. Default: the first.
+  outputs   the results that have a gradient. Default: the first.
   <arg>     a C expression for the gradient of this argument, over the library's public
-            functions and the helpers of lib/autograd/formulas.h. tensor_none: it is zero.
+            functions and the helpers of lib/autograd/formulas/. tensor_none: the gradient is zero.
             A tensor argument without a formula must not require a gradient.
 
 A formula may read
   grad              the gradient of the (first differentiable) result; grads[i] with several,
                     where one may be NULL
-  arguments         tensors are saved, but only when a formula that is needed reads them;
-                    numbers, strings and lists of integers are kept by value. An in-place
+  arguments         tensors are saved if a formula that is needed reads them; scalars,
+                    strings and lists of integers are stored by value. An in-place
                     form saves a copy of self where a formula reads it. One list of tensors
                     may be read: elements that were not given are tensor_none
   result, or the result's name in the schema: the saved output
   sizes(x)          the sizes of argument x, without saving x
   options(x)        its dtype and device
-  strides(x), offset(x)  how x lies in its storage
+  strides(x), offset(x)  the geometry of x in its storage
   lengths(xs, dim)  the size of each tensor of a list along dim
 The formula of a list fills out[0], out[1] ...: a call of an int function with first argument
 `out`. Gradients of broadcast or promoted arguments are summed and converted by the engine.
 
-For a differentiable operator: a node type with exactly the saved values that its formulas read,
-the function that applies the formulas, and one that records a call, which goes into the
-dispatcher's table under the autograd key.
+Generated for a differentiable operator: a node type with exactly the values that its formulas
+read, the function that applies the formulas, and a function that records a call, registered
+for the autograd key.
 """
 import os
 import re
@@ -39,7 +38,7 @@ from api import symbols
 
 NOTE = '/* Generated from lib/schema/derivatives/. */\n'
 
-QUERIES = {  # notation in a formula -> (C type of the field, what fills it)
+QUERIES = {  # notation in a formula -> (C type of the field, its value, integers that it stores)
     'sizes': ('tensor_ints', 'node_ints(node, (tensor_ints){{{0}->sizes, {0}->ndim}})', '{0}->ndim'),
     'strides': ('tensor_ints', 'node_ints(node, (tensor_ints){{{0}->strides, {0}->ndim}})',
                 '{0}->ndim'),
@@ -52,7 +51,7 @@ QUERY = re.compile(r'\b(' + '|'.join(QUERIES) + r')\((\w+)(?:, (\w+))?\)')
 WORD = re.compile(r'(?<![\w.>])[A-Za-z_]\w*\b(?!\s*\()')
 
 
-CALLS = ('composite', 'each', 'alias')  # differentiated through what they call
+CALLS = ('composite', 'each', 'alias')  # differentiated through the operators that they call
 LISTS = ('Tensor[]', 'Tensor?[]')
 
 
@@ -65,7 +64,7 @@ def camel(text):
 
 
 class Formula:
-    """One argument's formula: its C text, and what it reads."""
+    """The formula of one argument: its C text and the values that it reads."""
 
     def __init__(self, derivative, index, arg, text):
         self.index, self.arg = index, arg
@@ -142,7 +141,7 @@ class Derivative:
         return last.arg.name if last.is_list else None
 
     def source(self, name):
-        """Where a saved tensor comes from: an edge, an output, or neither."""
+        """The source of a saved tensor: an edge, an output, or neither."""
         if name in self.returns and name not in [a.name for a in self.args]:
             if name in self.outputs:
                 return f'SAVED_OUTPUT({self.outputs.index(name)})'
@@ -391,7 +390,7 @@ class Derivative:
 
 
 def record_out(form, inputs):
-    """out= records nothing: it refuses where it would have to."""
+    """out= records nothing: it fails if a gradient is required."""
     names = ', '.join(n for _, n, _ in form.c_args())
     failed = Derivative.failed(form)
     result = 'int' if form.multi else 'tensor *'

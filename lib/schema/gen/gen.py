@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: LGPL-2.1-only OR MIT
 """usage: gen.py OPS/ DERIVATIVES/ OUTDIR
 
-Writes everything that follows from the declarations, one C file a family and kind. Files whose text did not change keep their
-time stamps, so that an edit to one entry does not rebuild what it does not touch.
+Writes the generated sources, one C file for each family and kind. Files whose text did not change keep their time stamps, so
+an edit of one entry compiles only the files that depend on it.
 """
 import glob
 import os

@@ -1,23 +1,23 @@
 # SPDX-License-Identifier: LGPL-2.1-only OR MIT
-"""Operator declarations: reads lib/schema/ops/*.yaml, derives the in-place and out variants.
+"""Operator declarations: reads lib/schema/ops/GROUP/*.yaml and derives the in-place and out variants.
 
-A file is a family of operators; it has its derivatives in the file of the same name in
-lib/schema/derivatives/. What an entry may say:
+A file declares a family of operators; their derivatives are in the file of the same name in
+lib/schema/derivatives/GROUP/. Fields of an entry:
 
   func      the functional schema, in the field's schema language. Positional arguments are all
             arguments of the C function; keyword-only ones with a default have a second
             function with the suffix _opt. A name with _ at its end and a first argument that
             is written is an in-place form without a functional one. dtype, layout, device and shareable together,
             with memory_format where there is one, become one tensor_options.
-  variants  which forms there are: function, inplace (add_), out (add_out). Default: function.
-  inplace, out  overload names of those forms, where they are not those that follow: the same one
-            (inplace); out, or OVERLOAD_out. The argument of out grad_input has that name too
-  c         name of the C function without tensor_, where base_overload would not do
+  variants  forms of the operator: function, inplace (add_), out (add_out). Default: function.
+  inplace, out  overload names of these forms. Defaults: that of the functional form (inplace); out, or
+            OVERLOAD_out. The argument of the overload grad_input has this name, too
+  c         name of the C function without tensor_. Default: base_overload
   exactly one of
     op        op_<name>() in lib/ops infers the result and allocates it, a kernel of each
               backend computes; serves all variants
-    view      view_<name>(): another look at the same memory, on every strided backend
-    factory   factory_<name>(): makes a tensor from options
+    view      view_<name>(): a view of the same memory, on every strided backend
+    factory   factory_<name>(): allocates a tensor from options
     composite composite_<name>(): calls other operators, differentiated through them; the only
               kind that may return Tensor[]: the C function fills results[], an array with
               space for room tensors, and returns their number
@@ -31,26 +31,26 @@ lib/schema/derivatives/. What an entry may say:
   dispatch  functions of further keys: {SparseCPU: mm_sparse}. Beside `op` they are op_<name>()
             and serve every variant; beside anything else they are kernel_<name>(), with the C
             type of the public function, and serve the functional form. `same` is the entry's
-            own function. An entry may have nothing else: then other keys have no kernel
-  reads     {index: twice}: arguments of which the operator reads an element again after it relied on it:
-            positions that are checked, then used; what is counted, then copied. Where another process
-            may write to the memory, the functions get a private copy (lib/ops/snapshot.h)
+            own function. An entry without another kind has no function for other keys
+  reads     {index: twice}: arguments whose elements the operator reads again after it relied on their
+            values (positions that are checked, then used). If another process may write to the
+            memory, the functions get a private copy (lib/ops/snapshot.h)
   kernel    name of the kernel table that backends fill. Default: the base name.
   also      names of further kernel tables that the operator's function uses
   dtype     the result's dtype: same, promote, float, bool, sum, index (see enum dtype_rule)
-  tags      pointwise, reduction, ...; the variants and views are tagged by themselves
+  tags      pointwise, reduction, ...; variants and views get their tags automatically
   doc       what the operator computes: a sentence or two, or a formula. The reference (make reference)
-            has it with the next four, lib/schema/gen/reference.py says what follows from the schema
-            where they are missing; an operator without a sentence and shapes is an error
+            shows it with the next four; lib/schema/gen/reference.py derives missing ones from the
+            schema. An operator without a sentence and shapes is an error
   shapes    of arguments and results, with named dimensions: self [*, n, k], mat2 [k, m]. * stands for
             any number of dimensions
-  dtypes    of arguments that have one of their own, where the rule of the field dtype does not say it
-  errors    those that are the operator's own: EINVAL for what, EDOM for what
-  source    paper or standard; `libtensor: ...` where PyTorch has no operator of this name
+  dtypes    of arguments to which the rule of the field dtype does not apply
+  errors    errors of the operator itself, with their conditions
+  source    paper or standard; `libtensor: ...` if PyTorch has no operator of this name
   for       [sqrt, neg]: an entry for each of these, with the word in place of every {}
 
-An Op is one schema (one row of the dispatcher): `add.Tensor`, `add_.Tensor` and `add.out` are
-three, made from one entry. C names and C types of arguments are decided here and nowhere else.
+An Op is one schema (one entry of the dispatcher): `add.Tensor`, `add_.Tensor` and `add.out` are
+three, made from one entry. Only this file defines C names and C types of arguments.
 """
 import os
 import re
@@ -90,7 +90,7 @@ TYPES = {
     'Device?': ('tensor_device ', 'TENSOR_ARG_DEVICE', 'unbox_device'),
 }
 
-# result type that is no tensor -> (C type, tensor_value kind, its field)
+# result type other than tensors -> (C type, tensor_value kind, its field)
 RESULTS = {
     'Scalar': ('tensor_scalar ', 'SCALAR', 'scalar'),
     'int': ('int64_t ', 'INT', 'i'),
@@ -99,7 +99,7 @@ RESULTS = {
 }
 
 OPTIONS = ['dtype', 'layout', 'device', 'shareable']  # gathered into one tensor_options,
-GATHERED = OPTIONS + ['memory_format']  # with this one where there is one
+GATHERED = OPTIONS + ['memory_format']  # together with this one
 # Fields of an entry; reference.FIELDS has those of the documentation.
 ENTRY_FIELDS = {'func', 'variants', 'tags', 'dtype', 'kernel', 'c', 'dispatch', 'also', 'out', 'for', 'reads', 'inplace'}
 KINDS = ['op', 'view', 'composite', 'factory', 'each', 'alias', 'explicit']
@@ -385,7 +385,7 @@ def parse(entry):
 
 
 def expand(entry):
-    """The entries that `for` stands for."""
+    """The entries that an entry with `for` declares."""
     words = entry.pop('for', None)
     if not words:
         return [entry]
@@ -394,7 +394,7 @@ def expand(entry):
 
 
 def find_each(ops):
-    """What operators of the kinds `each` and `alias` call."""
+    """Sets op.calls for the kinds `each` and `alias`."""
     known = {op.name: op for op in ops}
     for op in ops:
         if op.kind not in ('each', 'alias'):
@@ -411,7 +411,7 @@ def find_each(ops):
 
 
 class Loader(yaml.SafeLoader):
-    """An entry that takes fields of another one (<<) does not take its documentation."""
+    """A merge key (<<) does not copy the fields of the documentation."""
 
     def flatten_mapping(self, node):
         own = sum(key.tag != 'tag:yaml.org,2002:merge' for key, _ in node.value)

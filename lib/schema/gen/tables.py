@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-only OR MIT
-"""Writes the dispatcher's rows: schemas, thunks from a row to its operator function, boxed calls."""
+"""Writes the entries of the dispatcher: schemas, functions for each key, boxed calls."""
 import re
 
 from api import NOTE, fail, key_union, kernel_names

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * The device provider: buffers of /dev/tensor. A buffer is held by a handle in this process's open
- * device; one that was received by a process that may not open the device, by its fd.
+ * The device provider: buffers of /dev/tensor. A process holds a buffer by a handle of its open
+ * device, or by the received fd if it cannot open the device.
  */
 #include "storage/provider/device_file.h"
 
@@ -38,7 +38,7 @@ static int device_probe(void)
 
 /* ---- hold and map ---- */
 
-/* Also faults everything in: a tensor that is warm never faults again. */
+/* Populates the mapping, so that a reused tensor causes no page faults. */
 static int device_map(struct tensor_buffer *b)
 {
 	int prot = b->readonly ? PROT_READ : PROT_READ | PROT_WRITE;
@@ -79,7 +79,7 @@ static int device_alloc(size_t size, struct tensor_buffer *b)
 		return fd;
 	err = device_call(fd, TENSOR_IOC_ALLOC, &alloc);
 	if (err < 0)
-		return err == -EINVAL ? -ENOMEM : err; /* EINVAL: above the largest there is */
+		return err == -EINVAL ? -ENOMEM : err; /* EINVAL: larger than the module allows */
 	b->handle = alloc.handle;
 	b->cookie = alloc.mmap_offset;
 	err = device_info(fd, b->handle, &info);
@@ -95,7 +95,7 @@ close_handle:
 	return err;
 }
 
-/* A handle in this process's open device. */
+/* Maps a handle of this process's open device. */
 static int import_handle(int fd, struct tensor_buffer *b)
 {
 	struct tensor_import arg = { .size = sizeof(arg), .fd = fd };
@@ -111,7 +111,7 @@ static int import_handle(int fd, struct tensor_buffer *b)
 	return 0;
 }
 
-/* A handle of our own if we may open the device, else a copy of the fd. */
+/* Imports a handle if the process can open the device; otherwise duplicates the fd. */
 static int hold_import(int fd, struct tensor_buffer *b)
 {
 	if (import_handle(fd, b) == 0)
@@ -121,9 +121,9 @@ static int hold_import(int fd, struct tensor_buffer *b)
 }
 
 /*
- * Does the kernel tell this of the file? Every question to a file system, fstat() too, may wait for
- * the process that serves it, and whoever sent the file may be that process. The file systems of processes
- * have no lines of their own in fdinfo. Without /proc there is no such answer.
+ * Whether fdinfo of the file has this line. Any call that reaches a file system, also fstat(), may
+ * wait for the process that serves a FUSE file, and the sender of the file may be that process.
+ * fdinfo of such files has no lines of their own. Without /proc there is no answer.
  */
 static bool fdinfo_says(int fd, const char *key)
 {
@@ -143,7 +143,7 @@ static bool fdinfo_says(int fd, const char *key)
 	return strstr(text, key);
 }
 
-/* The number of an ioctl may mean something to another driver's file. */
+/* Checked before the ioctl: its number may have a meaning for another driver. */
 static bool is_of_fs(int fd, unsigned long magic, const char *key)
 {
 	struct statfs fs;
@@ -160,14 +160,14 @@ static int open_buffer(int fd, bool foreign, struct tensor_buffer *b)
 		return err;
 	if (info.state & TENSOR_STATE_REVOKED)
 		return -EIDRM;
-	/* Another driver decides what a mapping of its memory does: fault, for one. */
+	/* A mapping of another driver may fault. */
 	if (!foreign && info.kind != TENSOR_KIND_ALLOC && info.kind != TENSOR_KIND_MEMFD)
 		return -EBADMSG;
 	fill_in(b, &info);
 	return hold_import(fd, b);
 }
 
-/* What a dma-buf is, only an import shows. */
+/* Only an import shows what a dma-buf is. */
 static int open_dmabuf(int fd, struct tensor_buffer *b)
 {
 	struct tensor_info info;
@@ -212,11 +212,11 @@ static void device_close(struct tensor_buffer *b)
 
 static int device_export(struct tensor_buffer *b, unsigned rights)
 {
-	/* The right to write to what is sealed is worth nothing. */
+	/* A sealed buffer cannot be written, also with the right to write. */
 	unsigned usable = b->readonly ? b->rights & ~TENSOR_BUFFER_WRITE : b->rights;
 	int fd;
 
-	/* A process that may not open the device passes on the fd that came, as it is. */
+	/* A process that cannot open the device passes on the received fd. */
 	if (b->fd >= 0) {
 		if (rights & b->rights & ~usable)
 			return -EPERM;
@@ -248,7 +248,9 @@ static int device_handle(const struct tensor_buffer *b, uint32_t *handle)
 
 /* ---- descriptors ---- */
 
-/* The tag is the library's own number of the dtype; the kernel keeps it and looks at the bits. */
+/*
+ * The tag is the library's number of the dtype; the kernel stores it and checks the number of bits.
+ */
 static int device_describe(struct tensor_buffer *b, const struct tensor_descriptor *d)
 {
 	struct tensor_meta arg = { .size = sizeof(arg), .flags = TENSOR_META_SET };
@@ -270,7 +272,7 @@ static int device_describe(struct tensor_buffer *b, const struct tensor_descript
 	return device_call(fd, TENSOR_IOC_META, &arg);
 }
 
-/* dtype 0: there is none; TENSOR_DTYPE_COUNT: one of elements that the library does not have. */
+/* dtype 0: no descriptor; TENSOR_DTYPE_COUNT: element type unknown to the library. */
 static uint32_t dtype_of(const struct tensor_desc *desc)
 {
 	if (!desc->bits)

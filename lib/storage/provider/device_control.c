@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* Buffers of /dev/tensor: what they are, and what may be done with them from now on. */
+/* Buffers of /dev/tensor: properties, seals, revocation, purgeable memory. */
 #include "storage/provider/device_file.h"
 
 #include <sys/mman.h>
@@ -60,8 +60,10 @@ int device_buffer_info(const struct tensor_buffer *b, struct tensor_buffer_info 
 
 /* ---- seals ---- */
 
-/* Another mapping of the buffer in the place of ours, replaced atomically. A private one does not
- * count as a writer: mprotect() can never make it write to the buffer. */
+/*
+ * Replaces our mapping atomically (MAP_FIXED). A private mapping does not count as a writer,
+ * because mprotect() cannot make it write to the buffer.
+ */
 static int remap(struct tensor_buffer *b, int fd, bool readonly)
 {
 	int prot = readonly ? PROT_READ : PROT_READ | PROT_WRITE;
@@ -80,7 +82,7 @@ static int add_seals(int fd, uint32_t handle, uint32_t *seals)
 	return err;
 }
 
-/* The module seals only when nothing can write any more, so our own mapping is made read-only. */
+/* SEAL fails while a writable mapping exists, so our own mapping becomes read-only. */
 static int seal_mapped(struct tensor_buffer *b, int fd, uint32_t handle)
 {
 	uint32_t seals = TENSOR_SEAL_WRITE;
@@ -100,10 +102,10 @@ int device_seal(struct tensor_buffer *b)
 
 	if (fd < 0)
 		return fd;
-	err = add_seals(fd, handle, &seals); /* asks only */
+	err = add_seals(fd, handle, &seals); /* queries only */
 	if (err < 0 || seals & TENSOR_SEAL_WRITE)
 		return err;
-	/* without the right the module says why, and our mapping stays as it is */
+	/* without the right SEAL fails, and our mapping is unchanged */
 	if (b->rights & TENSOR_RIGHT_SEAL && !b->readonly)
 		return seal_mapped(b, fd, handle);
 	seals = TENSOR_SEAL_WRITE;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * This process's open /dev/tensor. A process has the device open once; a buffer costs a handle
- * there and a mapping, no file descriptor.
+ * This process's open /dev/tensor. A process opens the device once; a buffer needs a handle and a
+ * mapping, no file descriptor.
  *
- * A child of fork() shares its parent's open file, and a handle is a number in that file: if the
- * child closed one, the parent would lose it; while the child keeps the file, nothing of a parent
- * that died is freed. So a child lets the inherited file go at once and opens its own when it needs
- * one. Mappings that it inherited hold their buffers by themselves.
+ * A child of fork() shares its parent's open file, and a handle is a number in that file. A handle
+ * that the child closes would be lost for the parent, and as long as the child keeps the file open,
+ * the buffers of a dead parent are not freed. So the child closes the inherited file at once and
+ * opens the device itself when needed. Inherited mappings hold their buffers.
  */
 #include "storage/provider/device_file.h"
 
@@ -20,14 +20,14 @@
 
 static struct {
 	pthread_mutex_t lock;
-	int fd;		 /* -1: not open */
-	pid_t pid;	 /* who opened it */
-	uint32_t serial; /* which open of this process, or its ancestors, it is */
+	int fd;		 /* -1 if not open */
+	pid_t pid;	 /* process that opened it */
+	uint32_t serial; /* number of the open, counted over this process and its ancestors */
 } dev = { .lock = PTHREAD_MUTEX_INITIALIZER, .fd = -1 };
 
 static _Atomic uint64_t number;
 
-/* With the lock. */
+/* The caller holds the lock. */
 static void drop_inherited(void)
 {
 	if (dev.fd >= 0 && dev.pid != getpid()) {
@@ -52,7 +52,7 @@ static void after_fork(void)
 	unlock_device();
 }
 
-/* Before others: those who hold their lock and call us get theirs first at a fork, too. */
+/* Registered before others: their locks are taken before this one, also at a fork. */
 INIT(INIT_DEVICE_FILE) static void watch_forks(void)
 {
 	pthread_atfork(lock_device, unlock_device, after_fork);
@@ -65,7 +65,7 @@ int device_file(uint32_t *serial)
 	lock_device();
 	drop_inherited();
 	if (dev.fd < 0) {
-		/* Only read() waits, and the library's read of events does not. */
+		/* Only read() blocks, and the library reads events without blocking. */
 		fd = open("/dev/tensor", O_RDWR | O_CLOEXEC | O_NONBLOCK);
 		if (fd < 0) {
 			fd = -errno;
@@ -160,7 +160,7 @@ static uint64_t deadline_of(int64_t timeout_ns)
 		return TENSOR_SYNC_FOREVER;
 	if (!timeout_ns)
 		return 0;
-	/* The sum of two numbers of 63 bits fits into 64. */
+	/* The sum of two 63-bit numbers fits into 64 bits. */
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec + (uint64_t)timeout_ns;
 }

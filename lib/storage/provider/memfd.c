@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * The memfd provider: shared memory without the module. Each buffer is a memfd of fixed size
- * (sealed against shrinking and growing), its pages reserved at birth, so that full memory is
- * ENOMEM for the maker and never SIGBUS for a reader.
+ * The memfd provider: shared memory without the module. Each buffer is a memfd of fixed size,
+ * sealed against shrinking and growing. Its pages are reserved at allocation, so lack of memory is
+ * ENOMEM at allocation and never SIGBUS at an access.
  *
- * The last page of the file is not for data: it holds the descriptor (descriptor.h).
+ * The last page of the file holds the descriptor (descriptor.h).
  */
 #include "storage/provider/provider.h"
 
@@ -22,7 +22,7 @@
 #define HUGE	 ((size_t)2 << 20)
 #define ASK_FROM ((size_t)64 << 20)
 #define SEALS	 (F_SEAL_SHRINK | F_SEAL_GROW)
-/* Whoever has a memfd can seal it and hand it on. */
+/* A holder of a memfd can always seal it and pass it on. */
 #define RIGHTS_RO (TENSOR_BUFFER_READ | TENSOR_BUFFER_EXPORT)
 #define RIGHTS	  (RIGHTS_RO | TENSOR_BUFFER_WRITE)
 
@@ -42,8 +42,10 @@ static int identify(int fd, struct tensor_buffer *b, off_t *size)
 	return 0;
 }
 
-/* Pages of a buffer are mapped at once, so that they never fault again. Not those that another
- * maker left out of a file: this process would pay for as many as the file claims to have. */
+/*
+ * Populates our own buffers, so that they cause no page faults. Not the holes of other files: this
+ * process would pay for as many pages as the file claims to have.
+ */
 static int populate(const struct tensor_buffer *b)
 {
 	struct stat st;
@@ -66,8 +68,8 @@ static int memfd_map(struct tensor_buffer *b)
 }
 
 /*
- * fallocate() does not refuse what there is no memory for: it takes what there is until the
- * kernel kills somebody. So a large one is asked for only if it can be had.
+ * fallocate() does not fail if memory is short: it allocates until the OOM killer runs. So a large
+ * buffer is allocated only if enough memory is available.
  */
 static bool affordable(size_t size)
 {
@@ -132,8 +134,10 @@ close_fd:
 	return err;
 }
 
-/* Another mapping in the place of ours, replaced atomically. A private one is not counted as a
- * writer of the file. */
+/*
+ * Replaces our mapping atomically (MAP_FIXED). A private mapping does not count as a writer of the
+ * file.
+ */
 static int remap_part(struct tensor_buffer *b, void *at, size_t size, off_t offset, bool readonly)
 {
 	int prot = readonly ? PROT_READ : PROT_READ | PROT_WRITE;
@@ -158,7 +162,7 @@ static bool memfd_sealed(const struct tensor_buffer *b)
 	return seals >= 0 && seals & F_SEAL_WRITE;
 }
 
-/* F_SEAL_WRITE is refused while there is a writable mapping, so ours is made read-only. */
+/* F_SEAL_WRITE fails while a writable mapping exists, so our own mapping becomes read-only. */
 static int memfd_seal(struct tensor_buffer *b)
 {
 	int err;
@@ -183,8 +187,10 @@ static int memfd_export(struct tensor_buffer *b, unsigned rights)
 		return -EOPNOTSUPP;
 	if (rights & TENSOR_BUFFER_WRITE && b->readonly)
 		return memfd_sealed(b) ? -EPERM : -EACCES;
-	/* The only read-only that a peer cannot undo here: nothing maps it writable any more,
-	 * while the maker's own mapping stays. */
+	/*
+	 * The only protection that a peer cannot undo: later mappings cannot be writable, and our
+	 * own mapping stays writable.
+	 */
 	if (!(rights & TENSOR_BUFFER_WRITE) && !b->readonly &&
 	    fcntl(b->fd, F_ADD_SEALS, F_SEAL_FUTURE_WRITE) < 0)
 		return -errno;
@@ -198,8 +204,11 @@ static int checked_seals(int fd)
 	int seals = fcntl(fd, F_GET_SEALS);
 	struct statfs fs;
 
-	/* Without these the sender could shrink the file under our mapping: SIGBUS. The same for
-	 * huge pages of hugetlbfs, which a hole gives back to a pool that may be empty then. */
+	/*
+	 * Without these seals the sender could shrink the file under our mapping, and an access
+	 * would raise SIGBUS. The same holds for hugetlbfs: punching a hole returns huge pages to a
+	 * pool that may be empty at the next fault.
+	 */
 	if (seals < 0 || (seals & SEALS) != SEALS || fstatfs(fd, &fs) < 0 ||
 	    fs.f_type != TMPFS_MAGIC)
 		return -EBADMSG;
@@ -212,7 +221,7 @@ static bool only_readable(int fd, int seals)
 	       (fcntl(fd, F_GETFL) & O_ACCMODE) == O_RDONLY;
 }
 
-/* Is the last page for the descriptor? It is not asked again: others may write to it. */
+/* Whether the last page has a descriptor. Read once: other processes may write to it. */
 static bool has_descriptor_page(int fd, off_t file_size, bool *described)
 {
 	struct {
@@ -273,7 +282,7 @@ static int memfd_descriptor(const struct tensor_buffer *b, struct tensor_descrip
 {
 	const volatile struct descriptor_page *page = descriptor_page(b);
 
-	/* Read once: another process may write to it meanwhile. */
+	/* Copied once: another process may write to it concurrently. */
 	if (page)
 		for (size_t i = 0; i < sizeof(*d); i++)
 			((char *)d)[i] = ((const volatile char *)&page->d)[i];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* The choice of the provider for new buffers, and what all providers share. */
+/* The choice of the provider for new buffers, and functions for all providers. */
 #include "storage/provider/provider.h"
 
 #include "base/compiler.h"
@@ -32,7 +32,7 @@ static void choose(void)
 		if (want && *want ? !strcmp(want, p->name) : p->probe() == 0)
 			chosen = p;
 	}
-	/* An unknown name: the first buffer's failure would say nothing useful. */
+	/* An unknown name is an error here: the failure of the first buffer would not name it. */
 	if (!chosen)
 		chosen = &memfd_provider;
 }
