@@ -67,7 +67,7 @@ complete -c tensorstat -s h -l help -d 'print the usage'
 complete -c tensorstat -s V -l version -d 'print the version'
 
 set -l none 'test (count (__tensorstat_words)) -eq 0'
-complete -c tensorstat -n $none -a buffer -d 'buffers and who has them'
+complete -c tensorstat -n $none -a buffer -d 'buffers and the processes that hold them'
 complete -c tensorstat -n $none -a client -d 'processes that use the device'
 complete -c tensorstat -n $none -a export -d 'descriptors and dma-bufs of buffers'
 complete -c tensorstat -n $none -a user -d 'memory charged to each user'
