@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * Kills processes at random moments while they do everything that one can do with the device, and
- * sees that nothing is left of them.
+ * Kills processes at random moments while they use the device in all ways, and checks that nothing
+ * of them is left.
  *
- * KILLS processes die, 10,000 if it is not set, chosen by SEED. They also hand fds to each other and
- * leave them in flight. Half of them allocate on their memory cgroup, which keeps the pool out of
- * it, half of them not.
+ * KILLS processes are killed, 10,000 by default, chosen by SEED. They also send fds to each other
+ * and leave some in flight. Half of them charge allocations to their memory cgroup, which bypasses
+ * the pool.
  */
 #include "stress.h"
 
@@ -128,7 +128,7 @@ static void work_look(struct hands *h)
 	nl_socket_free(nl);
 }
 
-/* Its mappings and fds go on in a child that dies with it, a moment after. */
+/* A child inherits the mappings and fds and is killed a moment later. */
 static void work_fork(struct hands *h)
 {
 	if (fork())
@@ -209,7 +209,7 @@ static void kill_many(unsigned long kills)
 	for (; n < kills; n++) {
 		if (n == kills / 2)
 			write_text(PARAM("account"), "N");
-		/* from the first instruction on to a while of work */
+		/* from the first instruction to some time of work */
 		usleep(chance(&state, chance(&state, 4) ? 8000 : 60000));
 		i = chance(&state, WORKERS);
 		kill_one(&pids[i]);
@@ -224,7 +224,10 @@ static void kill_many(unsigned long kills)
 	write_text(PARAM("account"), "Y");
 }
 
-/* The counts of the netlink family; the children of the killed need a moment. */
+/*
+ * Compares the totals of the netlink family with zero; children of killed processes need some time
+ * to end.
+ */
 static bool nobody_left(struct nl_sock *nl, int family)
 {
 	struct totals t;
@@ -252,7 +255,7 @@ int main(void)
 	if (dev < 0 || !nl || socketpair(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK, 0, sock))
 		return 1;
 	printf("KTAP version 1\n1..4\n");
-	/* the first ones fill caches */
+	/* the first processes fill caches */
 	kill_many(kills / 20 + WORKERS);
 	drain();
 	nobody_left(nl, family);

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * A process ends with HANDLES buffers, 100,000 if it is not set: what that takes grows with their
- * number, not with its square, and is printed beside the same of memfds.
+ * The time in which a process with HANDLES buffers, 100,000 by default, exits must grow linearly
+ * with their number. It is printed beside the time of the same number of memfds.
  */
 #include <sys/resource.h>
 
 #include "stress.h"
 
-/* Four times as many may take this much longer than four times as long. */
+/* Four times as many buffers may take 4 * SLACK times as long. */
 #define SLACK 1.8
 
-/* Makes one of so many; whatever it is goes with the process. */
+/* A kind of object; all objects are released by the exit of the process. */
 struct kind {
 	const char *name;
 	bool (*make)(int dev);
@@ -58,7 +58,10 @@ static void maker(const struct kind *kind, unsigned long n, int ready)
 	_exit(0);
 }
 
-/* Seconds from SIGKILL to the end of a process that holds n of them; negative: it had not room. */
+/*
+ * Seconds from SIGKILL to the end of a process that holds n objects; negative: it could not make
+ * them.
+ */
 static double end_of(const struct kind *kind, unsigned long n)
 {
 	int ready[2];
@@ -82,7 +85,7 @@ static double end_of(const struct kind *kind, unsigned long n)
 	return good ? now() - begin : -1;
 }
 
-/* The least of three: what else the machine does only adds to it. */
+/* The minimum of three: other load of the machine only adds to it. */
 static double least_end(const struct kind *kind, unsigned long n)
 {
 	double least = -1, t;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
 /*
- * What the stress programs share: chance, everything one can do with the device, and what must be
- * as before when nobody does it any more.
+ * Helpers of the stress programs: random numbers, all operations on the device, and what must be
+ * unchanged after its last user.
  */
 #ifndef TENSOR_STRESS_H
 #define TENSOR_STRESS_H
@@ -58,9 +58,9 @@ HELPER void record_line(struct page_record *r, const char *line)
 }
 
 /*
- * Pages whose stack of allocation goes through the module; -1: this kernel does not remember. Its
- * objects in slabs are for kmemleak to find: a slab is there as long as anybody's object in it is.
- * @show: print the stacks.
+ * The number of pages whose allocation stack is in the module; -1 without page_owner. kmemleak
+ * finds leaked objects of slabs: a slab page lives as long as any object in it. @show: print the
+ * stacks.
  */
 HELPER long pages_of_module(bool show)
 {
@@ -145,4 +145,4 @@ HELPER void hands_map(struct hands *h, int fd, uint64_t offset, size_t bytes)
 	h->bytes = bytes;
 }
 
-#endif /* TENSOR_STRESS_H */
+#endif

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * Loads the module, uses it, tries to unload it while it is used, which must be refused, and unloads
- * it when it is not, which must work at once. CYCLES times, 1,000 if it is not set.
+ * Loads the module, uses it, unloads it while it is in use, which must fail, and unloads it when it
+ * is not in use, which must succeed at once. CYCLES times, 1,000 by default.
  *
- * In each cycle one thing alone is what keeps it: an open device, a mapping, a buffer fd, a dma-buf
- * fd, a fd in flight, a dump under way, a process that is killed with all of them. Meanwhile
- * strangers open the device and ask the netlink family all the time, whether it is there or not.
+ * In each cycle one object keeps the module loaded: an open device, a mapping, a buffer fd, a dma-
+ * buf fd, a fd in flight, a dump under way, a process that is killed with all of them. Meanwhile
+ * other processes open the device and send netlink requests, whether it is loaded or not.
  */
 #include "stress.h"
 
 #define MODULE "/modules/tensor.ko"
 
-/* What a keeper holds is in fds of this process, or in a child. */
+/* What keeps the module loaded: fds of this process, or a child. */
 struct kept {
 	int fd[2];
 	char *at;
@@ -89,7 +89,7 @@ static bool keep_message(struct kept *k)
 	return true;
 }
 
-/* More buffers than a part of a dump holds, then none: what is left is the dump. */
+/* More buffers than a part of a dump holds; they are then freed, so that only the dump remains. */
 static bool keep_dump(struct kept *k)
 {
 	struct tensor_alloc alloc;
@@ -159,7 +159,7 @@ static void let_go(struct kept *k)
 	}
 }
 
-/* Comes and goes as it likes, and must never be what breaks. */
+/* Opens and closes the device repeatedly; it must not affect the result. */
 static pid_t stranger(void)
 {
 	struct tensor_alloc alloc;

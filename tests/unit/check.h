@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
 /*
- * What unit tests share: cmocka in the order it wants its headers, and comparisons of tensors.
- * A test file is tests/unit/test_<topic>.c with a main() that ends in
- * return cmocka_run_group_tests_name("<topic>", tests, NULL, NULL).
+ * Helpers of all unit tests: the headers of cmocka in the order that it requires, and comparisons
+ * of tensors. A test file is tests/unit/GROUP/test_TOPIC.c; its main() ends in return
+ * cmocka_run_group_tests_name("TOPIC", tests, NULL, NULL).
  */
 #ifndef TESTS_CHECK_H
 #define TESTS_CHECK_H
@@ -24,7 +24,10 @@
 #define F32 TENSOR_OPTIONS(.dtype = TENSOR_F32)
 #define F64 TENSOR_OPTIONS(.dtype = TENSOR_F64)
 #define I64 TENSOR_OPTIONS(.dtype = TENSOR_I64)
-/* For tests that the sanitizer cannot run: each storage is an allocation of its own, and none is used again. */
+/*
+ * Skips a test under AddressSanitizer, where each storage is an allocation of its own and is not
+ * reused.
+ */
 #if defined(__SANITIZE_ADDRESS__)
 #define NOT_WATCHED() skip()
 #else
@@ -32,7 +35,7 @@
 #endif
 #define SHAREABLE(d) TENSOR_OPTIONS(.dtype = (d), .shareable = true)
 
-/* The tensor, or a failed test with the error record's text. */
+/* Returns the tensor; the test fails with the text of the error record if it is NULL. */
 #define ok(t) check_ok_((t), __FILE__, __LINE__)
 static inline tensor *check_ok_(tensor *t, const char *file, int line)
 {
@@ -51,7 +54,7 @@ static inline bool check_done_(int err)
 	return err >= 0;
 }
 
-/* The call fails with this errno and a text that contains `words`. */
+/* The call fails with this errno and an error text that contains `words`. */
 #define assert_fails(call, errno_, words)                                               \
 	do {                                                                            \
 		tensor_clear_error();                                                   \
@@ -63,7 +66,7 @@ static inline bool check_done_(int err)
 		}                                                                       \
 	} while (0)
 
-/* Values in row-major order, whatever the strides and the dtype. */
+/* Compares the values in row-major order, for any strides and dtype. */
 #define assert_values(t, tol, ...)                                                             \
 	check_values_((t), (const double[]){ __VA_ARGS__ },                                    \
 		      sizeof((const double[]){ __VA_ARGS__ }) / sizeof(double), tol, __FILE__, \
@@ -96,7 +99,7 @@ static inline void check_values_(tensor *t, const double *want, int64_t n, doubl
 	free(got);
 }
 
-/* The same elements, bit for bit, of one dtype; the shapes may differ. */
+/* Compares dtype and elements bit for bit; the shapes may differ. */
 #define assert_same(a, b) check_same_((a), (b), __FILE__, __LINE__)
 static inline void check_same_(tensor *a, tensor *b, const char *file, int line)
 {
@@ -124,7 +127,7 @@ static inline void check_same_(tensor *a, tensor *b, const char *file, int line)
 		assert_memory_equal(tensor_sizes(t), want_, sizeof(want_));      \
 	} while (0)
 
-/* start, start + 1 ... in this shape, f32. Owned like any result. */
+/* An f32 tensor of this shape with the values start, start + 1, ...; owned by the open scope. */
 static inline tensor *iota(double start, tensor_ints shape)
 {
 	int64_t n = 1;

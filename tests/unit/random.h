@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
-/* What the tests of random numbers share. Seeds are fixed: a test passes always or never. */
+/*
+ * Helpers of the tests of random numbers. Seeds are fixed, so that a test always passes or always
+ * fails.
+ */
 #ifndef TESTS_RANDOM_H
 #define TESTS_RANDOM_H
 
@@ -55,7 +58,10 @@ static inline double chi_square(const double *v, int64_t n, int64_t from, int64_
 	return sum;
 }
 
-/* Within 4 standard deviations of its mean: bins - 1, variance twice that. */
+/*
+ * The chi-square statistic is within 4 standard deviations of its mean: bins - 1, variance 2 *
+ * (bins - 1).
+ */
 static inline void assert_alike(const double *v, int64_t n, int64_t from, int64_t bins)
 {
 	double x = chi_square(v, n, from, bins);

@@ -1,21 +1,23 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * Calls every operator with hostile arguments, by the boxed call. Nothing is compared: a call may succeed
- * or fail with an error, and nothing else, and leaves no tensor behind. Build it with sanitizers.
+ * Calls every operator with hostile arguments through the boxed call. Results are not compared: a
+ * call succeeds or fails with an error, and leaves no tensor behind. Built with sanitizers.
  *
- *	fuzz-calls [--calls N] [--seed S] [--first N] [--op NAME] [--round NAME]
+ * \tfuzz-calls [--calls N] [--seed S] [--first N] [--op NAME] [--round NAME]
  *
- * Without --round each round has its share of the calls:
+ * Without --round all rounds run, each with its share of the calls:
  *
- *	plain		the arguments, as they come
- *	writer		another thread writes to them meanwhile, as a process can with which they are shared
- *	autograd	inputs require gradients; backward from the results, and again through the gradients
- *	without-memory	each call is made again with its first allocation failing, with its second, and so on
- *	fork		now and then a child makes the call first
+ * \tplain\t\tthe arguments as generated
+ * \twriter\t\tanother thread writes to the arguments during the call, as a process can
+ * \t\t\tthat shares their memory
+ * \tautograd\tinputs require gradients; backward from the results, then backward
+ * \t\t\tthrough the gradients
+ * \twithout-memory\teach call is repeated with its first allocation failing, its second, ...
+ * \tfork\t\tat intervals a forked child makes the call first
  *
- * The arguments of a call depend on the seed, the round and its number alone: --round NAME --first N --calls 1
- * repeats one. The calls run in child processes, some thousand each, so that one that ends its process does not
- * end the run. At the end of each LeakSanitizer looks at what is left.
+ * The arguments of a call depend only on the seed, the round and its number: --round NAME --first N
+ * --calls 1 repeats one. The calls run in child processes, some thousand each, so that a crash does
+ * not end the run. At the end of each child LeakSanitizer reports leaks.
  */
 #include "fail.h"
 #include "values.h"
@@ -37,14 +39,14 @@
 #define A_CHILD	      5000
 #define RESULTS	      8
 #define ARGS	      24
-#define SECONDS	      20 /* of processor time that a call may take; sleeping, fifteen times as many */
-#define TRIES_SECONDS 4	  /* that one call without memory may be repeated */
-#define ALLOCATIONS   100 /* of a call that fail in turn */
-#define FORKS	      100 /* calls from one that a child makes to the next */
-#define COUNTED	      64  /* calls after which tensors are counted, unless there are few calls */
+#define SECONDS	      20  /* processor time of a call; the elapsed time is 15 times this */
+#define TRIES_SECONDS 4	  /* limit for all repetitions of a call without memory */
+#define ALLOCATIONS   100 /* allocations of a call that fail in turn */
+#define FORKS	      100 /* number of calls between two that a child makes */
+#define COUNTED	      64  /* calls between two counts of live tensors */
 #define BADS_MAX      20
 
-/* Of this process and its child: where that is. */
+/* The position of the run, shared between this process and its child. */
 static struct {
 	_Atomic uint64_t call, made, refused;
 	char op[96];
@@ -54,7 +56,7 @@ static uint64_t seed = 1, count_every = COUNTED;
 
 static const struct round {
 	const char *name;
-	double share; /* of all calls; without memory each is made as often as it allocates */
+	double share; /* of all calls; without-memory repeats each call once per allocation */
 	bool writer, autograd, without_memory, forks;
 } rounds[] = {
 	{ .name = "plain", .share = 0.4 },
@@ -68,7 +70,7 @@ static const struct round *round_now;
 
 /* ---- a call ---- */
 
-/* Reads what came, all of it. */
+/* Reads all elements of a result. */
 static void look_at(tensor *t)
 {
 	char text[256];
@@ -76,12 +78,12 @@ static void look_at(tensor *t)
 	tensor_format(t, text, sizeof(text));
 }
 
-/* From the result to whatever requires a gradient; `again`: with a graph of the gradients. */
+/* Backward from the result to all leaves; `again`: with create_graph. */
 static void go_back(tensor *t, bool again)
 {
 	tensor *sum;
 
-	/* An expanded tensor may have any number of elements. */
+	/* Expanded tensors are excluded: they may have any number of elements. */
 	if (!tensor_requires_grad(t) || tensor_layout(t) != TENSOR_STRIDED ||
 	    tensor_numel(t) > 1 << 16)
 		return;
@@ -92,7 +94,10 @@ static void go_back(tensor *t, bool again)
 	tensor_release(sum);
 }
 
-/* Through what go_back() recorded. The gradients' graphs lead to the leaves that hold them. */
+/*
+ * Backward through the graph that go_back() recorded. The gradients' graphs refer to the leaves
+ * that hold them: a cycle.
+ */
 static void go_back_again(struct arguments *a)
 {
 	for (int i = 0; i < a->nowned; i++) {
@@ -106,13 +111,13 @@ static void go_back_again(struct arguments *a)
 			tensor_set_grad(a->owned[i], NULL);
 }
 
-/* Of every second call without memory, of all in the round for it. */
+/* True for every second call without memory and for all calls of round autograd. */
 static bool gradients_wanted(uint64_t number)
 {
 	return round_now->autograd || (round_now->without_memory && number % 2);
 }
 
-/* In-place and out forms give back what they were given. */
+/* In-place and out forms return their argument. */
 static bool gives_back(const struct tensor_schema *s)
 {
 	return strstr(strstr(s->text, "->"), "!)");
@@ -130,7 +135,10 @@ static void one_result(struct arguments *a, const tensor_value *v, const struct 
 		tensor_release(v->t);
 }
 
-/* One that waits uses no processor; beside other programs one that computes takes longer than its time. */
+/*
+ * A call that sleeps uses no processor time, and a call that computes takes longer on a busy
+ * machine: both times are limited.
+ */
 static void limit_time(void)
 {
 	const struct itimerval busy = { .it_value = { .tv_sec = SECONDS } };
@@ -139,7 +147,9 @@ static void limit_time(void)
 	alarm(15 * SECONDS);
 }
 
-/* fail: the allocation that fails, 0 for none. True: it came to that. */
+/*
+ * fail: the number of the allocation that fails, 0 for none. Returns whether an allocation failed.
+ */
 static bool make_call(const tensor_op *op, uint64_t number, long fail)
 {
 	const struct tensor_schema *s = tensor_op_schema(op);
@@ -168,7 +178,7 @@ static bool make_call(const tensor_op *op, uint64_t number, long fail)
 	return ran_out;
 }
 
-/* Again and again, with the first allocation failing, with the second ... */
+/* Repeats the call with the first allocation failing, then the second, and so on. */
 static void make_call_without_memory(const tensor_op *op, uint64_t number)
 {
 	clock_t end = clock() + TRIES_SECONDS * CLOCKS_PER_SEC;
@@ -177,7 +187,7 @@ static void make_call_without_memory(const tensor_op *op, uint64_t number)
 		;
 }
 
-/* A child makes the same call, whatever other threads are at. */
+/* A child makes the same call, whatever locks other threads hold at the fork. */
 static void make_call_in_child(const tensor_op *op, uint64_t number)
 {
 	int status;
@@ -192,7 +202,7 @@ static void make_call_in_child(const tensor_op *op, uint64_t number)
 }
 
 #if defined(__SANITIZE_ADDRESS__)
-/* What is too large fails, as without the sanitizer, and without a warning for each. */
+/* Too large allocations return NULL, as without the sanitizer, and print no warning. */
 const char *__asan_default_options(void);
 
 const char *__asan_default_options(void)
@@ -205,7 +215,7 @@ const char *__asan_default_options(void)
 
 static struct tensor_live_counts live_before;
 
-/* Ends the process if a call has left a tensor or a storage behind. */
+/* Ends the process if a call left a tensor or a storage. */
 static void check_live(uint64_t call)
 {
 	struct tensor_live_counts now;
@@ -247,7 +257,7 @@ static const tensor_op *op_of(uint64_t number, const char *name)
 	return name ? tensor_op_find(name) : ops[number % (uint64_t)count];
 }
 
-/* They are opened when they are first needed, which is not the moment to be without memory. */
+/* Opens plugins before allocations fail: otherwise their first use would open them. */
 static void load_libraries(void)
 {
 	tensor *t = tensor_eye(2, TENSOR_OPTIONS(0));
@@ -287,9 +297,9 @@ static void run(uint64_t first, uint64_t end, const char *name)
 	tensor_cache_trim();
 }
 
-/* ---- all of them ---- */
+/* ---- rounds ---- */
 
-/* False: the child ended otherwise than by itself. */
+/* False: the child crashed or exited with a status other than 0. */
 static bool run_in_child(uint64_t first, uint64_t end, const char *name)
 {
 	int status;
@@ -311,7 +321,7 @@ static bool run_in_child(uint64_t first, uint64_t end, const char *name)
 	return false;
 }
 
-/* The number of children that ended otherwise than by themselves. */
+/* Returns the number of children that failed. */
 static int run_round(int n, uint64_t first, uint64_t calls, const char *name)
 {
 	time_t start = time(NULL);

@@ -102,7 +102,7 @@ static tensor *own(struct arguments *a, tensor *t)
 	return a->nowned < OWNED ? t : NULL;
 }
 
-/* Positions that are valid nearly everywhere: another writer makes others of them. */
+/* Elements are valid indices in most cases; the writer changes some of them. */
 static int64_t element(struct arguments *a)
 {
 	return writer_runs ? below(a, 2) : any_int(a);
@@ -154,7 +154,7 @@ static tensor *plain(struct arguments *a, const int64_t *sizes, int ndim, enum t
 	return t;
 }
 
-/* Like most of the call, or with a shape of its own. */
+/* Usually with the call's common shape and dtype, sometimes with a shape of its own. */
 static tensor *fresh(struct arguments *a)
 {
 	int64_t sizes[6];
@@ -173,7 +173,7 @@ static tensor *fresh(struct arguments *a)
 	return plain(a, sizes, ndim, one_in(a, 4) ? any_dtype(a) : a->dtype);
 }
 
-/* Any view that the library makes of it. */
+/* A view of the tensor by a randomly chosen function of the library. */
 static tensor *view(struct arguments *a, tensor *t)
 {
 	int ndim = t ? tensor_dim(t) : 0;
@@ -189,7 +189,7 @@ static tensor *view(struct arguments *a, tensor *t)
 					   1 + below(a, 2)));
 	case 2:
 		return own(a, tensor_select(t, below(a, ndim), 0));
-	case 3: /* elements twice */
+	case 3: /* overlapping elements */
 		for (int i = 0; i < 3; i++) {
 			sizes[i] = below(a, 3);
 			strides[i] = below(a, 2);
@@ -208,7 +208,7 @@ static tensor *view(struct arguments *a, tensor *t)
 	}
 }
 
-/* The same numbers where they can only be read. */
+/* A copy in read-only memory. */
 static tensor *read_only(tensor *t)
 {
 	tensor *shared = tensor_to_copy(t, TENSOR_OPTIONS(.shareable = true)), *r = NULL;
@@ -222,7 +222,7 @@ static tensor *read_only(tensor *t)
 	return r;
 }
 
-/* Not strided, not made of plain numbers, or not for writing. */
+/* A tensor that is sparse, quantized or otherwise not plain strided memory, or read-only. */
 static tensor *strange(struct arguments *a)
 {
 	tensor *t = fresh(a), *r = NULL;
@@ -247,7 +247,7 @@ static tensor *strange(struct arguments *a)
 	case 4:
 		r = read_only(t);
 		break;
-	default: /* without memory for a single element */
+	default: /* expanded from a single element */
 		r = tensor_empty(TENSOR_INTS(0), TENSOR_OPTIONS(.dtype = tensor_dtype(t)));
 	}
 	return r ? own(a, r) : t;
@@ -261,7 +261,7 @@ static tensor *any_tensor(struct arguments *a)
 		return NULL;
 	if (one_in(a, 100))
 		return tensor_none;
-	if (a->nowned && one_in(a, 8)) /* the same again, or what it is a view of */
+	if (a->nowned && one_in(a, 8)) /* an argument of the call again, or its base */
 		return a->owned[below(a, a->nowned)];
 	if (one_in(a, 12))
 		return strange(a);
@@ -309,7 +309,7 @@ static tensor_value value_tensors(struct arguments *a)
 			       .list = { list, one_in(a, 100) ? -1 : n } };
 }
 
-/* Often as long as the tensors have dimensions. */
+/* Usually the number of dimensions of the tensors. */
 static int64_t any_length(struct arguments *a)
 {
 	if (one_in(a, 200))
@@ -411,7 +411,7 @@ static tensor_value of_type(struct arguments *a, enum tensor_arg_type type)
 	}
 }
 
-/* The dtype that operators require of an argument of this name; NONE where any will do. */
+/* The dtype that operators require of an argument of this name; NONE if any dtype is valid. */
 static enum tensor_dtype dtype_by_name(struct arguments *a, const char *name)
 {
 	static const char *const positions[] = {

@@ -13,12 +13,12 @@ bool writer_runs;
 
 static struct region {
 	uint8_t *at;
-	size_t items, size; /* elements, bytes of each */
+	size_t items, size; /* number of elements, bytes of each */
 } regions[REGIONS];
 
 static size_t count;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static _Atomic bool wanted; /* the lock, by the other thread */
+static _Atomic bool wanted; /* set while the other thread waits for the lock */
 
 static uint64_t next(uint64_t *state)
 {
@@ -28,7 +28,7 @@ static uint64_t next(uint64_t *state)
 	return *state;
 }
 
-/* Far outside, just outside, or any value. */
+/* A value far out of range, just out of range, or any value. */
 static uint64_t odd(uint64_t *state, size_t size)
 {
 	static const int64_t values[] = { -1,	     -5, 4096, 1 << 20, 1 << 30, INT64_MAX / 2,
@@ -40,7 +40,9 @@ static uint64_t odd(uint64_t *state, size_t size)
 	return r & 7 ? (uint64_t)values[(r >> 3) % (sizeof(values) / sizeof(*values))] : r;
 }
 
-/* The writes of others are no race that the sanitizers should report: that they are borne is the test. */
+/*
+ * The writes race with the reads of operators on purpose, so ThreadSanitizer must not report them.
+ */
 #define UNWATCHED __attribute__((no_sanitize("thread")))
 
 static void wait_a_little(uint64_t *state, unsigned mask)
@@ -49,7 +51,7 @@ static void wait_a_little(uint64_t *state, unsigned mask)
 		__asm__ volatile("" ::: "memory");
 }
 
-/* An element, and back. What is a byte stays: it is no position. */
+/* Changes an element and restores it, unless it has one byte: such an element is not an index. */
 UNWATCHED static void change_one(const struct region *r, uint64_t *state)
 {
 	uint8_t *p = r->at + next(state) % r->items * r->size;
@@ -63,7 +65,7 @@ UNWATCHED static void change_one(const struct region *r, uint64_t *state)
 		memcpy(p, &before, n);
 }
 
-/* Every element, and back after as long as an operator takes. */
+/* Changes every element, waits as long as an operator takes, and restores them. */
 UNWATCHED static void change_all(const struct region *r, uint64_t *state)
 {
 	static uint8_t before[1 << 16];

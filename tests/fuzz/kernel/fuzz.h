@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
 /*
- * What the parts of the kernel fuzzer share.
+ * Interface between the parts of the kernel fuzzer.
  *
  * A *program* is a short list of calls; a call is a row of the table and a number for each of its
- * arguments. Whatever calls hand to each other - fds, handles, mappings - goes through numbered
- * slots of a *machine*, so that any list of numbers is a program: nothing in it can be ill-formed,
- * and cutting, splicing and changing numbers always gives another one.
+ * arguments. Calls pass fds, handles and mappings to each other through numbered slots of a
+ * *machine*, so that any list of numbers is a valid program: removing, splicing and changing
+ * numbers always gives another program.
  */
 #ifndef TENSOR_FUZZ_H
 #define TENSOR_FUZZ_H
@@ -19,8 +19,8 @@
 
 #define ARGS_MAX      24 /* arguments of a call */
 #define CALLS_MAX     40 /* calls of a program */
-#define FDS	      16 /* slots of fds; which of them hold what is a habit, see table.c */
-#define HANDLES	      8	 /* slots of handles and their cookies */
+#define FDS	      16 /* slots of fds; table.c describes which kind each slot holds */
+#define HANDLES	      8	 /* slots of handles and their mmap offsets */
 #define MAPS	      8	 /* slots of mappings */
 #define PAGE	      4096UL
 #define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
@@ -234,4 +234,4 @@ void worker_tell(struct shared *shared);
 /* log.c */
 bool kernel_log_bad(FILE *out);
 
-#endif /* TENSOR_FUZZ_H */
+#endif

@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * Fuzzes the module from inside of the guest, guided by coverage.
+ * Fuzzes the module inside a guest, guided by coverage.
  *
- *	fuzz [--calls N] [--seconds N] [--seed N] [--out FILE] [--run] [CORPUS...]
+ * \tfuzz [--calls N] [--seconds N] [--seed N] [--out FILE] [--run] [CORPUS...]
  *
- * Makes N calls in workers that it replaces as they end or die. CORPUS: files of programs to begin
- * with. --out: where the programs that were kept are written, and, with .bad behind the name, those
- * that ran when the kernel complained or when they did not come back. --run: runs the programs of
- * CORPUS once, tells what every call returned, and does nothing else. The same seed and corpus give
- * the same programs as far as the coverage, which interrupts and threads blur, is the same.
+ * Makes N calls in workers, which are replaced when they end or die. CORPUS: files of initial
+ * programs. --out: the file for programs that were kept; those that ran when the kernel printed a
+ * report, or that did not return, are written to FILE.bad. --run: runs the programs of CORPUS once
+ * and prints the result of every call. The same seed and corpus give the same programs as long as
+ * coverage is the same, which interrupts and threads change.
  *
- * Prints KTAP: that no report came, that every program ended, that no buffer is left, that the
- * memory came back.
+ * Prints KTAP: no report was printed, every program ended, no buffer is left, the memory was freed.
  */
 #include <getopt.h>
 #include <sys/wait.h>
@@ -20,7 +19,7 @@
 #undef PAGE
 #include "fuzz.h"
 
-#define PATIENCE    30 /* seconds that a program may take */
+#define PATIENCE    30 /* limit of a program in seconds */
 #define REPORTS_MAX 20
 
 static struct shared *shared;
@@ -71,7 +70,7 @@ static void corpus_write(void)
 		fclose(f);
 }
 
-/* The program under way is the one that did it. */
+/* Writes the program that was running to the .bad file. */
 static void remember(const char *why)
 {
 	char path[256];
@@ -105,7 +104,7 @@ static void progress(double since, bool last)
 	fflush(stdout);
 }
 
-/* Waits for a worker, as long as its programs come and go. */
+/* Waits for a worker while its programs make progress. */
 static void supervise(pid_t pid, double since)
 {
 	unsigned long beat = 0;
@@ -133,7 +132,7 @@ static void supervise(pid_t pid, double since)
 		deaths++;
 		remember(strsignal(WTERMSIG(status)));
 	} else if (WIFSIGNALED(status)) {
-		/* an oops ends a process like that; what it says is in the log */
+		/* an oops kills a process in the same way; the log has the report */
 		reports += kernel_log_bad(stdout);
 		remember("was killed");
 	}
@@ -256,7 +255,10 @@ int main(int argc, char **argv)
 	       shared->corpus_nr);
 	run_worker(worker_admit, 0, now());
 	free_before = pages_free();
-	/* the first buffer and the last cost a mount and an unmount, which wait for grace periods */
+	/*
+	 * the first and the last buffer mount and unmount a filesystem, which waits for grace
+	 * periods: this one stays
+	 */
 	if (dev_alloc(dev, PAGE, &stays))
 		return 2;
 	fuzz();

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * The loop: take a program that was kept, change it, run it, keep it if it reached something new.
+ * The fuzzing loop: take a program of the corpus, mutate it, run it, keep it if it covers something
+ * new.
  *
- * A worker lives for a few thousand programs and may die of any of them; what it has found is in
- * memory that it shares with its parent.
+ * A worker runs a few thousand programs and may die in any of them; its results are in memory that
+ * it shares with its parent.
  */
 #include <pthread.h>
 #include <semaphore.h>
@@ -15,7 +16,7 @@
 
 #include "fuzz.h"
 
-#define HINTS 24 /* programs tried for what one was seen to compare */
+#define HINTS 24 /* mutations of a program by the operands that it compared */
 
 static struct machine machine;
 static bool counting;
@@ -51,7 +52,7 @@ static void wait_for(sem_t *sem)
 		;
 }
 
-/* Runs a program; the number of calls up to the last that reached something new. */
+/* Runs a program. Returns the number of calls up to the last that covered something new. */
 static unsigned int run_program(struct shared *shared, const struct prog *prog, bool race)
 {
 	unsigned int i, new = 0;
@@ -83,7 +84,7 @@ static unsigned int run_program(struct shared *shared, const struct prog *prog, 
 	before = now_ns();
 	machine_clean(&machine);
 	atomic_fetch_add(&shared->ns[CALL_TYPES_MAX], now_ns() - before);
-	/* what closing did belongs to the whole program */
+	/* coverage of close() belongs to the whole program */
 	if (counting && kcov_merge(&shared->signal))
 		new = prog->nr;
 	atomic_fetch_add(&shared->calls, prog->nr);
@@ -108,7 +109,7 @@ static bool keep(struct shared *shared, const struct prog *prog, unsigned int nr
 	return true;
 }
 
-/* Whether an argument holds, in the bytes it has, what was compared; then it holds the other. */
+/* Replaces an argument by the other operand if it contains the compared one. */
 static bool hint(const struct arg_type *type, uint64_t *arg, const uint64_t *pair)
 {
 	uint64_t mask = type->bytes && type->bytes < 8 ? (1ULL << type->bytes * 8) - 1 : -1ULL;
@@ -121,7 +122,7 @@ static bool hint(const struct arg_type *type, uint64_t *arg, const uint64_t *pai
 	return true;
 }
 
-/* Runs a program to see what it compares, then with its arguments changed into that. */
+/* Runs a program to record the compared operands, then with its arguments replaced by them. */
 static void try_hints(struct shared *shared, struct rng *rng, const struct prog *prog)
 {
 	static uint64_t pairs[512][2];
@@ -173,7 +174,7 @@ static void on_alarm(int sig)
 {
 }
 
-/* A call that waits is interrupted: every wait must bear that. */
+/* A signal at intervals interrupts waiting calls: every wait must be interruptible. */
 static void interrupt_often(void)
 {
 	struct itimerval often = { { 0, 100000 }, { 0, 100000 } };
@@ -199,7 +200,7 @@ static void worker_init(void)
 		kcov_start(false);
 }
 
-/* Until so many calls have been made by all workers, or a few thousand programs by this one. */
+/* Runs until all workers have made so many calls, or this one a few thousand programs. */
 void worker(struct shared *shared, uint64_t seed, unsigned long until)
 {
 	struct rng rng = { seed };
@@ -211,7 +212,7 @@ void worker(struct shared *shared, uint64_t seed, unsigned long until)
 	_exit(0);
 }
 
-/* Runs what the corpus was given, and keeps of it what reaches something new. */
+/* Runs the initial programs and keeps those that cover something new. */
 void worker_admit(struct shared *shared)
 {
 	unsigned int nr = shared->corpus_nr, i;
@@ -222,13 +223,13 @@ void worker_admit(struct shared *shared)
 		struct prog prog = shared->corpus[i];
 		unsigned int new = run_program(shared, &prog, false);
 
-		/* without coverage there is no telling, and all of them stay */
+		/* without coverage all of them are kept */
 		keep(shared, &prog, counting ? new : prog.nr);
 	}
 	_exit(0);
 }
 
-/* Runs the corpus as it is, and tells what each call returned. */
+/* Runs each program of the corpus once and prints the result of each call. */
 void worker_tell(struct shared *shared)
 {
 	unsigned int i, j;

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * fuzz-ops [--cases N] [--seed S] [--case K] [--op NAME]
+ * Compares operators with plain loops.
  *
- * Every case has a seed of its own, printed when it fails: --seed S --case K runs it alone.
- * A call that is right must give the plain result, in each form that the operator has; one that is
- * wrong must fail with a text; neither changes its inputs.
+ * \tfuzz-ops [--cases N] [--seed S] [--case K] [--op NAME]
+ *
+ * Every case has its own seed, printed on failure: --seed S --case K repeats it. A valid call must
+ * give the result of the plain implementation, in each form of the operator; an invalid call must
+ * fail with an error text; neither changes its inputs.
  */
 #include "fuzz.h"
 
@@ -126,7 +128,7 @@ static bool unchanged(const struct call *c, const tensor *except, char *why, siz
 		plain_read(&now, c->t[i]);
 		if (now.numel != c->in[i].numel ||
 		    memcmp(now.v, c->in[i].v, now.numel * sizeof(*now.v))) {
-			/* NaNs compare by their bits, which reading does not change. */
+			/* Compared by bits, since NaN != NaN. */
 			snprintf(why, size, "argument %d was changed", i);
 			return false;
 		}
@@ -144,7 +146,7 @@ static bool failed_well(char *why, size_t size)
 
 static unsigned long uncomputed, refused, compared;
 
-/* 1: go on, 0: wrong, -1: nothing more to compare. */
+/* Returns 1: continue, 0: failed, -1: passed, with no result to compare. */
 static int judge(struct call *c, int err, char *why, size_t size)
 {
 	if (!err) {
@@ -178,7 +180,7 @@ static bool run_function(struct call *c, char *why, size_t size)
 	return verdict && unchanged(c, NULL, why, size);
 }
 
-/* Has an element of its own for every position. */
+/* Whether no two elements overlap. */
 static bool plain_strides(const tensor *t)
 {
 	for (int d = 0; d < tensor_dim(t); d++)
@@ -192,7 +194,7 @@ static bool may_store(enum tensor_dtype from, enum tensor_dtype to)
 	return plain_category(from) <= plain_category(to);
 }
 
-/* Computes into `to`; `must`: nothing is in the way. */
+/* Calls the out or in-place form; `must`: the call must succeed. */
 static bool run_into(struct call *c, const char *name, tensor *to, bool must, char *why,
 		     size_t size)
 {
@@ -242,7 +244,7 @@ static bool run_inplace(struct call *c, char *why, size_t size)
 	return run_into(c, name, self, must, why, size);
 }
 
-/* The operator that takes row's arguments and writes to an `out`; its position. */
+/* The out variant of the operator of this row; `at` is set to the position of the argument. */
 static const tensor_op *out_form(const struct row *row, int *at)
 {
 	const struct tensor_schema *own = tensor_op_schema(tensor_op_find(row->name));
@@ -288,7 +290,7 @@ static bool run_out(struct call *c, char *why, size_t size)
 	return run_into(c, c->name, to, must && plain_strides(to), why, size);
 }
 
-/* ---- the run ---- */
+/* ---- main ---- */
 
 static const struct row *rows[256];
 static int nrows;

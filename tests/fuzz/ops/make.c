@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* Tensors for the fuzzer: any dtype and shape, any order of dimensions, gaps, repeats, backwards. */
+/*
+ * Random tensors: any dtype, shape and order of dimensions, with gaps, overlaps and negative
+ * strides.
+ */
 #include "fuzz.h"
 
 #include <math.h>
@@ -11,7 +14,7 @@ enum tensor_dtype any_dtype(void)
 {
 	static const uint8_t usual[] = { TENSOR_F32, TENSOR_F64, TENSOR_I64, TENSOR_BOOL };
 
-	/* u64 and the floats of 8 bits are test_unsigned's and test_dtypes'. */
+	/* test_unsigned and test_dtypes cover u64 and the 8-bit floats. */
 	return one_in(3) ? usual[below(4)] : 1 + (int)below(TENSOR_U32);
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* Numbers of twelve dtypes, decoded and rounded by hand. See plain.h. */
+/* Values of twelve dtypes, decoded and rounded in software. See plain.h. */
 #include "plain.h"
 
 #include <math.h>
@@ -52,7 +52,7 @@ bool plain_is_complex(enum tensor_dtype d)
 	return plain_category(d) == 4;
 }
 
-/* b is u16 or u32, a one of them or a dtype of the table: it comes first. */
+/* b is u16 or u32; a is one of them or precedes them in the table. */
 static enum tensor_dtype promote_unsigned(enum tensor_dtype a, enum tensor_dtype b)
 {
 	if (a == b || a == TENSOR_BOOL || a == TENSOR_U8 || a == TENSOR_U16)
@@ -64,7 +64,7 @@ static enum tensor_dtype promote_unsigned(enum tensor_dtype a, enum tensor_dtype
 	return a == TENSOR_I64 ? TENSOR_I64 : TENSOR_I32;
 }
 
-/* The table of the field, row by row: bool u8 i8 i16 i32 i64 f16 bf16 f32 f64 c64 c128. */
+/* PyTorch's table of promotion, row by row: bool u8 i8 i16 i32 i64 f16 bf16 f32 f64 c64 c128. */
 enum tensor_dtype plain_promote(enum tensor_dtype a, enum tensor_dtype b)
 {
 	static const char table[12][13] = {
@@ -103,7 +103,10 @@ enum tensor_dtype plain_promote(enum tensor_dtype a, enum tensor_dtype b)
 	return (enum tensor_dtype)(c <= '9' ? c - '0' + 1 : c - 'A' + 11);
 }
 
-/* Dimensions rank above 0-d, those above numbers; a lower rank counts only by a higher category. */
+/*
+ * Priority: tensors with dimensions, 0-d tensors, scalars; a lower priority counts only with a
+ * higher category of dtype.
+ */
 enum tensor_dtype plain_result_type(const struct plain *a, const struct plain *b)
 {
 	int ra = a->ndim > 0  ? 2 :
@@ -123,7 +126,7 @@ enum tensor_dtype plain_result_type(const struct plain *a, const struct plain *b
 		return TENSOR_C128;
 	if (plain_is_complex(b->dtype) && plain_category(a->dtype) == 3)
 		return TENSOR_C64;
-	if (rb == 0) /* a number has the default dtype of its kind */
+	if (rb == 0) /* a scalar has the default dtype of its category */
 		return plain_is_complex(b->dtype)    ? TENSOR_C64 :
 		       plain_category(b->dtype) == 3 ? TENSOR_F32 :
 						       b->dtype;
@@ -159,7 +162,7 @@ double plain_real(const struct value *v, enum tensor_dtype dtype)
 	return plain_is_integral(dtype) ? (double)v->i : v->re;
 }
 
-/* A binary float with this many bits of fraction, and exponents as given. */
+/* Decodes a binary float with these numbers of exponent and fraction bits. */
 static double decode(uint32_t bits, int exponent_bits, int fraction_bits)
 {
 	int sign = bits >> (exponent_bits + fraction_bits) & 1,
@@ -330,7 +333,7 @@ void plain_read(struct plain *p, const tensor *t)
 	}
 }
 
-/* One unit in the last place, relative. */
+/* One unit in the last place, relative to the value. */
 static double unit(enum tensor_dtype d)
 {
 	switch (d) {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* One and two operands, element by element, and reductions. */
+/* Unary and binary elementwise operators, and reductions. */
 #include "fuzz.h"
 
 #include <math.h>
 #include <string.h>
 
-/* ---- one operand ---- */
+/* ---- unary ---- */
 
 enum unary {
 	NEG,
@@ -92,7 +92,10 @@ static void make_unary(struct call *c)
 	enum tensor_dtype d = any_dtype(), to;
 	tensor *t;
 
-	/* Complex functions are the conformance run's; here only what has no branch. */
+	/*
+	 * `make conformance` covers functions of complex numbers; only those without branch cuts
+	 * are here.
+	 */
 	while (plain_is_complex(d) && fn != NEG && fn != LOGICAL_NOT && fn != ISNAN)
 		d = any_dtype();
 	t = any_tensor(d);
@@ -105,7 +108,7 @@ static void make_unary(struct call *c)
 	for (int64_t i = 0; i < c->want[0].numel; i++) {
 		struct value v = c->in[0].v[i];
 
-		/* Integers are f32 before the function is. */
+		/* Integers are converted to f32 before the function. */
 		if (fn >= SQRT && plain_is_integral(d))
 			v = plain_round(v, d, TENSOR_F32);
 		c->want[0].v[i] =
@@ -113,7 +116,7 @@ static void make_unary(struct call *c)
 	}
 }
 
-/* ---- two operands ---- */
+/* ---- binary ---- */
 
 enum binary {
 	ADD,
@@ -237,7 +240,7 @@ static struct value binary_value(int op, struct value a, struct value b, enum te
 	return plain_round(plain_float(real_op(op, a.re, b.re)), TENSOR_F64, d);
 }
 
-/* Broadcast sizes of two operands; false where they do not. */
+/* Sizes after broadcasting; false if the operands do not broadcast. */
 static bool broadcast(const struct plain *a, const struct plain *b, int *ndim, int64_t *sizes)
 {
 	*ndim = a->ndim > b->ndim ? a->ndim : b->ndim;
@@ -272,7 +275,10 @@ static bool makes_no_sense(int op, enum tensor_dtype d)
 	       (plain_category(d) > 2 && op >= AND && op <= XOR) || (d == TENSOR_BOOL && op == SUB);
 }
 
-/* What an operand is rounded to before the halves are computed in f32: a number is not. */
+/*
+ * The dtype to which an operand is rounded before f16 or bf16 are computed in f32: scalars are not
+ * rounded.
+ */
 static enum tensor_dtype operand_dtype(const struct plain *p, enum tensor_dtype d)
 {
 	bool half = d == TENSOR_F16 || d == TENSOR_BF16;
@@ -304,9 +310,9 @@ static void make_binary(struct call *c)
 			   plain_is_complex(d) && op == MUL ? 8 :
 							      0;
 	if (op == DIV && plain_is_complex(d))
-		c->want[0].slack = INFINITY; /* the conformance run's */
+		c->want[0].slack = INFINITY; /* covered by `make conformance` */
 	if (op == MAXIMUM || op == MINIMUM)
-		c->want[0].slack = 1e-6; /* of the two zeros either one */
+		c->want[0].slack = 1e-6; /* -0 and 0 are equal */
 	for (int64_t i = 0; i < c->want[0].numel; i++) {
 		struct value x = *seen_from(&c->in[0], &c->want[0], index);
 		struct value y = *seen_from(&c->in[1], &c->want[0], index);
@@ -343,7 +349,7 @@ static struct value fold(int op, struct value a, struct value b, enum tensor_dty
 	}
 }
 
-/* The results' shape, with ones in the reduced dimensions. */
+/* The shape of the result with size 1 for the reduced dimensions. */
 static int kept(const struct plain *in, uint32_t dims, bool keepdim, int64_t *sizes)
 {
 	int n = 0;
@@ -393,7 +399,7 @@ static void reduce_into(struct call *c, int op, uint32_t dims)
 	if (plain_is_integral(out->dtype))
 		return;
 	out->slack = op == SUM ? 4 : op == PROD ? 4 + (double)in->numel : 0;
-	/* A long product may pass through infinity or zero, in another order elsewhere. */
+	/* A long product may overflow or underflow in one order of operands and not in another. */
 	if (op == PROD && in->numel > 40)
 		out->slack = INFINITY;
 	out->size = op == SUM ? plain_size(in) : 0;
@@ -437,7 +443,7 @@ static void make_reduction(struct call *c)
 	}
 	n = kept(&c->in[0], mask, keepdim, sizes);
 	plain_make(&c->want[0], to, n, sizes);
-	/* Nothing has no greatest element. */
+	/* max of no elements is an error. */
 	for (int k = 0; k < c->in[0].ndim; k++)
 		c->refuse |= (op == AMAX || op == AMIN) && mask >> k & 1 && !c->in[0].sizes[k];
 	if (c->refuse)

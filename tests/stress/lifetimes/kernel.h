@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
-/*
- * Looks at the module from outside, through nothing that would keep it or a buffer of it.
- */
+/* Observes the module from outside, without a reference to it or to a buffer. */
 #ifndef TENSOR_LIFETIMES_KERNEL_H
 #define TENSOR_LIFETIMES_KERNEL_H
 
@@ -36,4 +34,4 @@ struct kernel_memory kernel_memory(void);
 bool kernel_memory_agrees(const struct kernel_memory *before, const struct kernel_memory *after,
 			  unsigned long times);
 
-#endif /* TENSOR_LIFETIMES_KERNEL_H */
+#endif

@@ -3,13 +3,13 @@
  * Walks all orders in which two processes can open the device, make, export, import, map, attach
  * and close two buffers, or be killed, and compares the kernel with a model after each step.
  *
- *	lifetimes [SECONDS]		120, or LIFETIMES of the environment
- *	lifetimes '0o 0a0 0e0 0s'	one sequence: a process, an action, a buffer; see model.c
+ * \tlifetimes [SECONDS]\t\t120, or LIFETIMES of the environment
+ * \tlifetimes '0o 0a0 0e0 0s'\tone sequence: a process, an action, a buffer; see model.c
  *
- * The search deepens: of the sequences of one more step in each scope (processes, buffers) the
- * fewest come first, roughly, while the time allows. A sequence of n steps is looked at after its last step:
- * what comes before was looked at as a sequence of n - 1 steps. Then all is closed, in one of four
- * ways, and nothing may be left. The time that is left is spent on long random walks.
+ * Iterative deepening: among the next lengths of all scopes (processes, buffers), the one with the
+ * fewest sequences is done first while time allows. A sequence of n steps is only compared after
+ * its last step: its prefixes were sequences of n - 1 steps. Then everything is closed, in one of
+ * four ways, and nothing may be left. The remaining time is spent on long random walks.
  */
 #include <sched.h>
 #include <stdio.h>
@@ -71,7 +71,7 @@ static bool over(void)
 	return failures >= MOST_FAILURES || reload_failed || now() > deadline;
 }
 
-/* A sequence that went wrong may have left anything: the next begins with new processes. */
+/* A failed sequence may leave anything: the next begins with new processes. */
 static void report(const char *name, const struct step *steps, int n, bool large)
 {
 	char text[8 * MAX_STEPS], log[256];
@@ -83,7 +83,7 @@ static void report(const char *name, const struct step *steps, int n, bool large
 	player_stop(&player);
 	if (!player_start(&player))
 		exit(1);
-	/* nothing else can be told from what is still there */
+	/* objects that are still alive would be reported again */
 	player_begin(&player, "again", false);
 	if (!player_end(&player)) {
 		printf("# it stays so: %s\n", player.wrong);
@@ -103,7 +103,7 @@ static void reload_sometimes(void)
 	reload_failed = true;
 }
 
-/* Plays a sequence and closes what it leaves; looks after each step, or after the last. */
+/* Plays a sequence and closes what it leaves; compares after each step, or after the last. */
 static bool play(const char *name, const struct scope *scope, struct step *steps, int n,
 		 unsigned int way, bool large, bool each)
 {
@@ -129,7 +129,7 @@ static bool play(const char *name, const struct scope *scope, struct step *steps
 	return good;
 }
 
-/* Those of a smaller scope have been played there. */
+/* False: the sequence fits a smaller scope, which has played it. */
 static bool uses_scope(const struct search *s)
 {
 	uint8_t procs = 1, bufs = 1;
@@ -159,7 +159,7 @@ static void leaf(struct search *s)
 	play(name, &s->scope, steps, s->depth, ways[n % 8], n % 16 == 6, false);
 }
 
-/* Whether it is done in the other order, too. */
+/* Whether the other order of the two steps is searched as well. */
 static bool redundant(const struct search *s, int at)
 {
 	const struct step x = s->steps[at - 1], y = s->steps[at];
@@ -228,7 +228,9 @@ static void job_deepen(struct job *j)
 	} while (!j->count && j->depth < 8);
 }
 
-/* Length finds more than breadth: the same number counts for more in a larger scope. */
+/*
+ * A longer sequence finds more defects than a larger scope: the count weighs more in a larger one.
+ */
 static unsigned long job_weight(const struct job *j)
 {
 	return j->count * j->search.scope.procs * j->search.scope.bufs;
@@ -253,7 +255,7 @@ static void job_print(const struct job *j, double seconds)
 	fflush(stdout);
 }
 
-/* Until the least of what comes next would not be done in time. */
+/* Until the job with the least weight would exceed the time. */
 static void all_orders(bool device)
 {
 	static struct job jobs[4];
@@ -290,7 +292,7 @@ static int random_steps(uint64_t *state, const struct scope *scope, struct step 
 		*state = *state * 6364136223846793005ULL + 1442695040888963407ULL;
 		s = (struct step){ (*state >> 33) % OPS, (*state >> 45) % PROCS,
 				   (*state >> 50) % BUFS };
-		/* closes of everything are as likely as all else together, if they are not held back */
+		/* without this check half of the steps would close something */
 		if ((s.op == KILL || s.op == SHUT) && (*state >> 55) % 4)
 			continue;
 		if (!model_enabled(&m, scope, s))
@@ -345,7 +347,7 @@ static int walk(double seconds, bool device)
 	bool good = true;
 
 	printf("KTAP version 1\n1..4\n");
-	/* the first ones fill caches */
+	/* the first sequences fill caches */
 	begin = now();
 	deadline = begin + (seconds < 200 ? 2 + seconds / 20 : 12);
 	random_walks(device, 7);
@@ -369,7 +371,7 @@ static int walk(double seconds, bool device)
 	return !good;
 }
 
-/* One acts at a time: to wake another processor for it takes an emulated machine long. */
+/* One process acts at a time: waking another processor is slow in an emulated machine. */
 static void use_one_cpu(void)
 {
 	cpu_set_t cpus;

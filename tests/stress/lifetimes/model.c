@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * The rules of the model: what can be done when, and what comes of it.
+ * The rules of the model: when an action is possible and what it changes.
  *
- * Searches are kept small by three arguments:
+ * Three rules reduce the search:
  *
  *   - Buffers are alike until they are made, and processes until they hold something: ALLOC makes
- *     the dead buffer of lowest number, and process 1 acts on an empty machine only after process 0.
- *   - When nothing is held the kernel is as it was before: a sequence ends there.
- *   - Two actions in a row that model_commute() are done in one order only.
+ *     the dead buffer of lowest number, and process 1 acts on an empty machine only after process
+ * 0.
+ *   - When nothing is held the kernel is in its initial state: a sequence ends there.
+ *   - Two consecutive actions for which model_commute() is true are done in one order only.
  */
 #include <stdio.h>
 #include <string.h>
@@ -185,7 +186,7 @@ static bool same_buffers_alive(const struct model *x, const struct model *y)
 	return true;
 }
 
-/* Releases of one object; a handle is an object of its process. */
+/* Whether two steps release the same object; a handle is an object of its process. */
 static bool same_object(const struct model *m, struct step x, struct step y)
 {
 	if (x.buf != y.buf)
@@ -235,7 +236,9 @@ bool model_commute(const struct model *m, const struct scope *scope, struct step
 	return same_buffers_alive(m, &after);
 }
 
-/* Different numbers in two slots of all processes, those without a file aside. */
+/*
+ * The number of different objects in two slots of all processes, without those that have no file.
+ */
 static unsigned int distinct(const struct model *m, unsigned int buf, enum slot x, enum slot y)
 {
 	uint8_t seen[NO_FILE] = { 0 }, at;
@@ -324,7 +327,7 @@ char *steps_text(const struct step *steps, int n, char *text, size_t room)
 	return text;
 }
 
-/* How many there are, or -1. */
+/* Returns the number of steps, or -1. */
 int steps_parse(const char *text, struct step *steps, int room)
 {
 	unsigned int proc, buf;

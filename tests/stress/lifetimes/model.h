@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
 /*
- * A model of who holds what: two processes, two buffers, and in each process at most one open
- * device, and of each buffer two references of a handle, one buffer fd, one dma-buf fd, one mapping
- * and one attachment of a device.
+ * A model of the references: two processes, two buffers; each process has at most one open device,
+ * and of each buffer two references of a handle, one buffer fd, one dma-buf fd, one mapping and one
+ * attachment of a device.
  */
 #ifndef TENSOR_LIFETIMES_MODEL_H
 #define TENSOR_LIFETIMES_MODEL_H
@@ -64,7 +64,7 @@ struct model {
 	uint8_t next;
 };
 
-/* Numbers of mappings that keep no file that EXPORT made: by mmap_offset, of a dma-buf. */
+/* Numbers of mappings that do not hold a file of EXPORT: those by mmap offset, and of a dma-buf. */
 #define NO_FILE 0x80
 
 /**
@@ -78,7 +78,7 @@ struct scope {
 	bool device;
 };
 
-/* What INFO says, but for handles, which the kernel may merge. */
+/* The counts that INFO must return, except for handles, which the kernel may merge. */
 struct counts {
 	unsigned int files, mappings, dmabufs, attachments;
 };
@@ -98,4 +98,4 @@ int model_teardown(const struct model *m, const struct scope *scope, unsigned in
 char *steps_text(const struct step *steps, int n, char *text, size_t room);
 int steps_parse(const char *text, struct step *steps, int room);
 
-#endif /* TENSOR_LIFETIMES_MODEL_H */
+#endif

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * Sends steps to the processes and looks at what came of them, from inside and from outside.
+ * Sends steps to the processes and compares the results with the model, inside the processes and
+ * from outside.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -58,7 +59,7 @@ void player_stop(struct player *p)
 	munmap(p->world, sizeof(*p->world));
 }
 
-/* A sequence begins with nothing held. */
+/* Precondition: nothing is held. */
 void player_begin(struct player *p, const char *name, bool large)
 {
 	unsigned int b;
@@ -75,7 +76,7 @@ static bool order(struct player *p, unsigned int proc, const struct step *steps,
 	return !n || !failed(p, worker_order(&p->worker[proc], steps, n));
 }
 
-/* The steps of one process in a row, up to one after which another has to act. */
+/* The number of leading steps of one process, up to one that needs the other process. */
 static int run_length(const struct step *steps, int n)
 {
 	int i;
@@ -184,7 +185,7 @@ bool player_look(struct player *p)
 	return kernel_log_is_clean(p->wrong, sizeof(p->wrong));
 }
 
-/* Nothing is held any more: nothing is left. */
+/* Checks that nothing is left; precondition: the model holds nothing. */
 bool player_end(struct player *p)
 {
 	const struct expected none = { 0 };

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
-/*
- * Plays sequences of the model on the real thing and compares.
- */
+/* Plays sequences of the model on the module and compares. */
 #ifndef TENSOR_LIFETIMES_PLAYER_H
 #define TENSOR_LIFETIMES_PLAYER_H
 
@@ -30,4 +28,4 @@ bool player_steps(struct player *p, const struct step *steps, int n);
 bool player_look(struct player *p);
 bool player_end(struct player *p);
 
-#endif /* TENSOR_LIFETIMES_PLAYER_H */
+#endif

@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/*
- * The steps as system calls.
- */
+/* Executes the steps as system calls. */
 #include <poll.h>
 #include <sys/prctl.h>
 
 #include "../../kselftest/include/dmabuf.h"
 #include "worker.h"
 
-/* An order that is not answered within this is one that hangs. */
+/* Limit for the answer to an order; then the process hangs. */
 #define PATIENCE_MS 60000
 
 /**
@@ -125,7 +123,7 @@ static int do_import(unsigned int b, int fd)
 	return add_handle(b, import.handle, import.mmap_offset);
 }
 
-/* Begin, middle and end of the buffer, as words. */
+/* The first, middle and last word of the buffer. */
 static volatile uint64_t *place(unsigned int b, unsigned int i)
 {
 	uint64_t pages = world->buf[b].bytes / PAGE - 1;
@@ -144,7 +142,7 @@ static int look_mapping(unsigned int b)
 	return 0;
 }
 
-/* It shows what others wrote; then it is written to. */
+/* Checks what other processes wrote, then writes. */
 static int do_map(unsigned int b, int fd, uint64_t offset)
 {
 	char *at = map_shared(fd, world->buf[b].bytes, PROT_READ | PROT_WRITE, offset);
@@ -294,7 +292,7 @@ static int do_step(struct step s)
 	}
 }
 
-/* Each order is some steps; the answer is 0 or the error of the first that failed. */
+/* Each order is a list of steps; the answer is 0 or the error of the first that failed. */
 static void serve(int sock)
 {
 	struct step steps[MAX_STEPS];

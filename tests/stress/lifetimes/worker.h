@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
-/*
- * A process of the walk: it does the steps that it is sent, and looks at everything that it holds.
- */
+/* A process of the walk: executes the steps that it receives and checks all that it holds. */
 #ifndef TENSOR_LIFETIMES_WORKER_H
 #define TENSOR_LIFETIMES_WORKER_H
 
@@ -56,4 +54,4 @@ int worker_start(struct worker *w, struct world *world, unsigned int proc, const
 void worker_kill(struct worker *w);
 int worker_order(struct worker *w, const struct step *steps, int n);
 
-#endif /* TENSOR_LIFETIMES_WORKER_H */
+#endif

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/*
- * The threads, and their actions on fds and handles.
- */
+/* The threads, and their actions on fds and handles. */
 #include <pthread.h>
 #include <stdarg.h>
 #include <sys/prctl.h>
@@ -16,13 +14,13 @@ unsigned int actor_chance(struct actor *a, unsigned int n)
 	return (a->state >> 33) % n;
 }
 
-/* Something to write that is this buffer's. */
+/* A word to write that contains the tag of this buffer. */
 uint64_t actor_word(struct actor *a)
 {
 	return (uint64_t)a->round->tag << 32 | actor_chance(a, 1U << 30);
 }
 
-/* The begin of a page in a window, mapped or not. */
+/* The first word of a page in a window, mapped or not. */
 volatile uint64_t *actor_place(struct actor *a)
 {
 	char *window = WINDOW(actor_chance(a, WINDOWS));
@@ -85,7 +83,7 @@ bool act_import(struct actor *a)
 	return granted(a, revoked, "IMPORT");
 }
 
-/* A device that may write. */
+/* Attaches a device that may write. */
 bool act_attach(struct actor *a)
 {
 	struct round *r = a->round;
@@ -152,7 +150,7 @@ const char *action_name(unsigned int action)
 	return action < ACTIONS ? actions[action].name : NULL;
 }
 
-/* What there are no fds for stays undone. */
+/* Actions on fds that the round does not have are skipped. */
 static bool possible(const struct round *r, unsigned int i)
 {
 	bool (*act)(struct actor * a) = actions[i].act;
@@ -211,7 +209,7 @@ static void *actor_run(void *data)
 	return NULL;
 }
 
-/* Some processes end in the middle, with all that they have. */
+/* Some processes exit early, with all that they hold. */
 static void end_early(struct actor *a)
 {
 	sleep_ms(actor_chance(a, 12));
@@ -240,7 +238,7 @@ pid_t actors_start(struct round *r, unsigned int proc)
 		return pid;
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	actor_dev = dev_open();
-	/* one that only attaches may not write, and is no matter for SEAL */
+	/* a device that only attaches may not write: SEAL does not depend on it */
 	actor_vgem = maps ? vgem_open() : -ENODEV;
 	for (i = 0; i < THREADS; i++) {
 		actor[i] = (struct actor){ r, proc * THREADS + i, r->seed + proc * THREADS + i };

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * SEAL and REVOKE against everything that can be done with a buffer meanwhile: faults, mappings,
- * devices, exports and imports, forks, purges and exits. After SEAL no byte changes, by any path;
- * after REVOKE every access is SIGBUS or EIDRM, and never another buffer's memory.
+ * SEAL and REVOKE concurrently with all other uses of a buffer: faults, mappings, devices, exports
+ * and imports, forks, purges and exits. After SEAL no byte changes, by any path; after REVOKE every
+ * access is SIGBUS or EIDRM, and never another buffer's memory.
  *
- *	transitions [SECONDS [SEED]]	60 and 1, or TRANSITIONS and SEED of the environment
+ * \ttransitions [SECONDS [SEED]]\t60 and 1, or TRANSITIONS and SEED of the environment
  */
 #include "../stress.h"
 #include "round.h"
@@ -24,10 +24,10 @@ static const char *const promises[PROMISES] = {
 	[NOTHING_LEFT] = "nothing_is_left",
 };
 
-/* How often each happened. */
+/* The number of times that each happened. */
 static unsigned long rounds, sealed, early, busy, revoked, purges;
 
-/* Of a round: those of the one that transitions. */
+/* State of the random numbers of the thread that seals and revokes. */
 static uint64_t state;
 
 static void fill(void *at, uint64_t bytes, uint32_t tag)
@@ -46,7 +46,7 @@ static bool prepare_words(struct round *r)
 	return pwrite(r->words, words, PAGE, 0) == (ssize_t)PAGE;
 }
 
-/* The buffer, filled, and whatever it shall be reached by. */
+/* Makes and fills the buffer, and its descriptors. */
 static bool prepare(struct round *r, int words)
 {
 	static const uint64_t sizes[] = { 5 * PAGE, 64 * PAGE, HUGE + 3 * PAGE };
@@ -97,7 +97,7 @@ static unsigned long beats(const struct round *r)
 	return n;
 }
 
-/* Until the actors have done so much more: an emulated machine may be slow. */
+/* Waits until the actors have done n more actions: an emulated machine may be slow. */
 static void let_act(const struct round *r, unsigned long n)
 {
 	unsigned long end = beats(r) + n;
@@ -115,7 +115,7 @@ static void reclaim(const struct round *r)
 	purges++;
 }
 
-/* One attempt; the number of the next is another before anybody can see what came of it. */
+/* One attempt; the attempt number changes before another thread can see the result. */
 static bool seal_once(struct round *r)
 {
 	unsigned int attempt = r->attempt;
@@ -132,7 +132,7 @@ static bool seal_once(struct round *r)
 	return false;
 }
 
-/* Unless they end first, both threads of each process have dropped their mappings. */
+/* Waits until both threads of each process have dropped their mappings or ended. */
 static void make_calm(struct round *r)
 {
 	int tries;
@@ -165,7 +165,7 @@ static bool seal_in_the_end(struct round *r)
 	return false;
 }
 
-/* The bytes at two moments, while everybody tries to change them. */
+/* Compares the bytes at two moments while all actors try to change them. */
 static void check_sealed(struct round *r)
 {
 	char *at = map_shared(r->dev, r->bytes, PROT_READ, r->mmap_offset),
@@ -194,7 +194,7 @@ static void do_seal(struct round *r)
 	check_sealed(r);
 }
 
-/* Whoever still reaches the pages of a revoked buffer meets these, and spoils them. */
+/* Makes new buffers: an access through the revoked buffer would read or change them. */
 static void check_fresh(struct round *r)
 {
 	struct tensor_alloc alloc[FRESH];
@@ -258,7 +258,7 @@ static void print_stack(pid_t pid)
 	printf("# process %d:\n%s", pid, read_text(path, text, sizeof(text)));
 }
 
-/* All of them end once they are told to, and none by a signal. */
+/* Waits for the actors, which end after `stop`; none may end by a signal. */
 static void wait_actors(struct round *r, const pid_t *pid)
 {
 	int i, k, status, waited = 0;

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/*
- * Actions on mappings.
- */
+/* Actions on mappings. */
 #include <sys/uio.h>
 
 #include "actor.h"
@@ -24,7 +22,7 @@ static void catch_faults(void)
 	sigaction(SIGSEGV, &action, NULL);
 }
 
-/* 0, or the signal that reading gave. */
+/* Returns 0, or the signal of the read. */
 int word_read(volatile uint64_t *at, uint64_t *value)
 {
 	int sig;
@@ -38,7 +36,7 @@ int word_read(volatile uint64_t *at, uint64_t *value)
 	return sig;
 }
 
-/* 0, or the signal that writing gave. */
+/* Returns 0, or the signal of the write. */
 int word_write(volatile uint64_t *at, uint64_t value)
 {
 	int sig;
@@ -52,7 +50,7 @@ int word_write(volatile uint64_t *at, uint64_t value)
 	return sig;
 }
 
-/* Only what this buffer was filled with, or zeros where it may have been purged. */
+/* A word may only be one of this buffer, or zero if it may have been purged. */
 void actor_check_word(struct actor *a, uint64_t word, const char *what)
 {
 	if (word >> 32 != a->round->tag && !(a->round->purging && !word))
@@ -84,7 +82,7 @@ bool act_read(struct actor *a)
 	return true;
 }
 
-/* A write that succeeds, by whatever way. */
+/* Records a write that succeeded. */
 static bool wrote(struct actor *a, bool sealed, bool revoked, const char *how)
 {
 	if (sealed)
@@ -126,13 +124,13 @@ static struct source pick_source(struct actor *a)
 		{ r->dmabuf, 0, true },
 	};
 
-	/* a mapping of what may be written to counts as a writer, however it is protected */
+	/* a mapping of a writable file counts as a writer, whatever its protection */
 	if (r->calm && !r->sealed)
 		return sources[2];
 	return sources[r->fd < 0 ? 0 : actor_chance(a, 4)];
 }
 
-/* A part of a window, in bytes; as often as not all of it. */
+/* A range of a window in bytes; all of it in half of the cases. */
 static uint64_t pick_part(struct actor *a, uint64_t *bytes)
 {
 	uint64_t pages = a->round->bytes / PAGE, first;
@@ -145,7 +143,7 @@ static uint64_t pick_part(struct actor *a, uint64_t *bytes)
 	return first * PAGE;
 }
 
-/* Refused as if sealed, by a SEAL that was under way all the time. */
+/* A writable mapping may only be refused while a SEAL is under way. */
 static void check_denied(struct actor *a, unsigned int before)
 {
 	struct round *r = a->round;
@@ -218,7 +216,7 @@ bool act_drop(struct actor *a)
 	return !madvise(WINDOW(actor_chance(a, WINDOWS)) + part, bytes, MADV_DONTNEED);
 }
 
-/* A copy of the mappings, which is used and goes with its process. */
+/* A child uses a copy of the mappings and exits. */
 bool act_fork(struct actor *a)
 {
 	int i, status;
@@ -240,7 +238,10 @@ bool act_fork(struct actor *a)
 	return pid > 0 && waitpid(pid, &status, 0) == pid;
 }
 
-/* As a debugger writes: past the protection of the mapping, if the kernel lets it. */
+/*
+ * Writes through /proc/self/mem as a debugger does: it bypasses the protection of the mapping if
+ * the kernel permits it.
+ */
 bool act_proc_mem(struct actor *a)
 {
 	struct round *r = a->round;
@@ -266,7 +267,7 @@ bool act_vm_write(struct actor *a)
 	       wrote(a, sealed, revoked, "process_vm_writev()");
 }
 
-/* The kernel writes for a file that is read. */
+/* The kernel writes to the mapping when a file is read. */
 bool act_pread(struct actor *a)
 {
 	struct round *r = a->round;
@@ -276,7 +277,7 @@ bool act_pread(struct actor *a)
 	       wrote(a, sealed, revoked, "read()");
 }
 
-/* A page that waits in a pipe stays what it was, whatever becomes of the buffer. */
+/* A page in a pipe keeps its contents, whatever happens to the buffer. */
 bool act_splice(struct actor *a)
 {
 	struct iovec page = { (void *)actor_place(a), sizeof(uint64_t) };

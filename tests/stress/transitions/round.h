@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
 /*
- * A round: one buffer, two processes of two threads that use it in every way, and one that seals or
- * revokes it meanwhile.
+ * A round: one buffer, two processes of two threads that use it in every way, and a thread that
+ * seals or revokes it concurrently.
  */
 #ifndef TENSOR_TRANSITIONS_ROUND_H
 #define TENSOR_TRANSITIONS_ROUND_H
@@ -16,14 +16,14 @@
 #define ACTORS	 (PROCS * THREADS)
 #define ATTEMPTS 4096
 
-/* What a round can show to be broken. */
+/* The promises that a round can show to be broken. */
 enum promise {
 	SEAL_HOLDS,	/* nothing changes a byte after SEAL */
-	SEAL_IS_ATOMIC, /* a SEAL that fails is not seen by anybody */
-	SEAL_SUCCEEDS,	/* once no writer is left */
+	SEAL_IS_ATOMIC, /* a failed SEAL is not visible to others */
+	SEAL_SUCCEEDS,	/* SEAL succeeds without writers */
 	REVOKE_HOLDS,	/* every access fails after REVOKE */
-	ONLY_OWN_DATA,	/* nothing shows, or changes, what is not the buffer's */
-	NOTHING_LOST,	/* the memory is there while nothing took it away */
+	ONLY_OWN_DATA,	/* no access reads or changes memory of others */
+	NOTHING_LOST,	/* pages keep their contents unless they are purged */
 	NOTHING_HANGS,
 	NOTHING_LEFT,
 	PROMISES
@@ -82,4 +82,4 @@ void round_broken(struct round *r, enum promise promise, const char *text, ...)
 pid_t actors_start(struct round *r, unsigned int proc);
 const char *action_name(unsigned int action);
 
-#endif /* TENSOR_TRANSITIONS_ROUND_H */
+#endif

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* The graph and the engine: what is recorded and saved, where gradients go, what is refused. */
+/*
+ * The graph and the engine: what is recorded and saved, where gradients are accumulated, and
+ * errors.
+ */
 #include "autograd.h"
 
-/* ---- the worked example ---- */
+/* ---- the example of the documentation ---- */
 
-/* sin(a * i + b), in f64 so that a reference in any language has the same bits to round. */
+/* sin(a * i + b), in f64, so that all languages compute the same values. */
 static tensor *wave(int64_t rows, int64_t cols, double a, double b)
 {
 	double *v = malloc(rows * cols * sizeof(*v));
@@ -35,7 +38,10 @@ static struct rnn rnn_cell(void)
 	return r;
 }
 
-/* next_h, and the gradients' first row of W_x and last of W_h, as PyTorch has them in f64. */
+/*
+ * next_h, the first row of the gradient of W_x and the last of W_h, as PyTorch computes them in
+ * f64.
+ */
 static void assert_close(tensor *t, const double *want, int64_t n)
 {
 	double got[20];
@@ -140,7 +146,7 @@ static void gradients_add_up_in_a_leaf(void **state)
 	}
 }
 
-/* One gradient goes to both leaves: only one of them may keep the tensor itself. */
+/* Both leaves receive the same gradient: only one of them may keep that tensor without a copy. */
 static void leaves_do_not_share_a_gradient(void **state)
 {
 	tensor_scope {
@@ -252,7 +258,7 @@ static void several_outputs_share_their_graph(void **state)
 		tensor *w = leaf_iota(1, TENSOR_INTS(2)), *m = ok(tensor_mul_scalar(w, S(3)));
 		tensor *s = ok(tensor_sum(m)), *g = iota(10, TENSOR_INTS(2));
 
-		/* m is an output and lies on the way from s as well */
+		/* m is an output and also an intermediate result of s */
 		assert_done(tensor_backward_ex(TENSOR_LIST(s, m), (tensor *const[]){ NULL, g },
 					       (tensor_list){ 0 }, NULL, 0));
 		assert_values(tensor_grad(w), 0, 33, 36);
@@ -299,7 +305,7 @@ static void undefined_gradients_still_count(void **state)
 		tensor *w = leaf_iota(1, TENSOR_INTS(2)), *y = ok(tensor_mul_scalar(w, S(2)));
 		tensor *z = ok(tensor_clone(y)), *u = leaf_iota(3, TENSOR_INTS(2));
 
-		ok(tensor_zero_(z)); /* from here no gradient reaches y */
+		ok(tensor_zero_(z)); /* no gradient reaches y through z from here */
 		assert_done(tensor_backward(tensor_sum(tensor_add(tensor_mul(z, u), y))));
 		assert_values(tensor_grad(w), 0, 2, 2);
 		assert_values(tensor_grad(u), 0, 0, 0);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* Formulas of elementwise operators against differences. */
+/* First and second derivatives of elementwise operators against central differences. */
 #include "formulas.h"
 
 #define U(name)	     CASE(fn_##name, tensor_##name(a))
@@ -240,7 +240,7 @@ static const struct formula formulas[] = {
 
 FORMULA_TESTS
 
-/* Gradients of an operator's sum by its operands. */
+/* Gradients of the sum of an operator's result by its operands. */
 static void sum_backward(tensor *result, tensor_list operands, tensor **grads)
 {
 	assert_done(tensor_backward_ex(TENSOR_LIST(ok(tensor_sum(ok(result)))), NULL, operands,

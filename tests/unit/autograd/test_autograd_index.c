@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* The formulas of indexing operators against differences. */
+/* Derivatives of indexing operators against central differences. */
 #include "formulas.h"
 
 static tensor *index_of(int64_t n, int64_t limit)
@@ -16,7 +16,7 @@ static tensor *matrix_of(int64_t rows, int64_t cols, int64_t limit)
 	return tensor_view(index_of(rows * cols, limit), TENSOR_INTS(rows, cols));
 }
 
-/* Every place once. */
+/* Every index once. */
 static tensor *unique_matrix(void)
 {
 	const int64_t v[] = { 2, 0, 1, 1, 0, 2 };
@@ -29,7 +29,7 @@ static tensor *mask_of(int64_t rows, int64_t cols)
 	return tensor_ne_scalar(matrix_of(rows, cols, 3), S(1));
 }
 
-/* x[i, :, j] with i [2] and j [3, 1], and x[mask]: = or += b. */
+/* x[i, :, j] with i [2] and j [3, 1], and x[mask]: assigns b or adds it. */
 static tensor *put_rows(tensor *a, tensor *b, bool accumulate)
 {
 	tensor *list[] = { index_of(3, 2), tensor_none, index_of(3, 4) };

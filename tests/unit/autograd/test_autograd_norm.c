@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* Derivatives of normalizations. */
 #include "formulas.h"
 
 static tensor *group(tensor *x, tensor *w, tensor *b)

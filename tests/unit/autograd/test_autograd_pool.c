@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* Derivatives of pooling, and theirs, against central differences. */
+/* First and second derivatives of pooling against central differences. */
 #include "formulas.h"
 
 #define ONE   TENSOR_INTS(1)

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* The formulas of reductions, variances, norms and scans against differences, twice. */
+/*
+ * First and second derivatives of reductions, variances, norms and scans against central
+ * differences.
+ */
 #include "formulas.h"
 
 /* One of two results, or their weighted sum. */
@@ -137,7 +140,10 @@ static void gradient_of_nan_goes_to_those_that_are(void **state)
 		}
 }
 
-/* |1 + 3i| is another number in f32 than in f64, where the norm is taken. */
+/*
+ * The norm is computed in f64, where |1 + 3i| differs from that in f32: the gradient must find its
+ * maximum there.
+ */
 static void greatest_norm_of_another_dtype_has_a_gradient(void **state)
 {
 	static const float parts[] = { 1, 3, 0.5f, 0 };
@@ -155,7 +161,7 @@ static void greatest_norm_of_another_dtype_has_a_gradient(void **state)
 	}
 }
 
-/* The derivative of |x| at 0 is taken as 0, and so is the second one. */
+/* The first and second derivatives of |x| at 0 are defined as 0. */
 static void second_derivative_of_a_norm_of_zero(void **state)
 {
 	static const int64_t lengths[] = { 0, 3 };
@@ -180,7 +186,7 @@ static void second_derivative_of_a_norm_of_zero(void **state)
 		}
 }
 
-/* The mean of nothing is NaN; how it changes with what is multiplied by it, and that again, are not. */
+/* The mean of no elements is NaN, but its derivatives have no elements and are finite. */
 static void second_derivative_of_a_mean_of_nothing(void **state)
 {
 	tensor_scope {

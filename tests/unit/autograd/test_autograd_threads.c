@@ -1,19 +1,18 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* Graphs in several threads at once: shared leaves, nodes, saved tensors and views. */
+/* Graphs used by several threads at once: shared leaves, nodes, saved tensors and views. */
 #include "autograd.h"
 #include "threads.h"
 
 #include <stdatomic.h>
 
-/* ---- autograd
- * ---------------------------------------------------------------------------------------- */
+/* ---- autograd ---- */
 
 static struct {
 	tensor *leaf, *other, *shared;
 	_Atomic int64_t saved;
 } graph;
 
-/* A graph of its own for each thread, on leaves of all. */
+/* Each thread makes its own graph of shared leaves. */
 static void *go_back_to_shared_leaves(struct worker *w)
 {
 	for (int i = 0; i < 100; i++)
@@ -61,7 +60,7 @@ static void threads_share_a_graph(void **state)
 	}
 }
 
-/* Second derivatives through one graph: saved tensors get their history back in every thread. */
+/* Second derivatives through one graph: every thread reads saved tensors with their history. */
 static void *differentiate_twice(struct worker *w)
 {
 	for (int i = 0; i < 50; i++)
@@ -90,7 +89,7 @@ static void threads_record_second_derivatives_of_one_graph(void **state)
 	}
 }
 
-/* One of the threads frees the saved tensors, the others read them or are refused. */
+/* One thread frees the saved tensors; the others read them or fail. */
 static void *look_at_saved(struct worker *w)
 {
 	tensor_node *fn = tensor_grad_fn(graph.shared);
@@ -122,7 +121,7 @@ static void saved_tensors_are_read_while_a_backward_frees_them(void **state)
 		}
 }
 
-/* The base was changed in place: who reads the view first makes its node anew. */
+/* The base was changed in place: the first reader of the view regenerates its node. */
 static void *use_stale_view(struct worker *w)
 {
 	tensor_scope {
@@ -167,7 +166,7 @@ static void every_use_of_a_stale_view_finds_its_history(void **state)
 		}
 }
 
-/* Nodes, metadata and saved tensors of one thread are freed by another. */
+/* Nodes, metadata and saved tensors that one thread made are freed by another. */
 static void *let_go_of_a_part(struct worker *w)
 {
 	tensor **part = (tensor **)graph.shared;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * TENSOR_DEBUG=1: misuse of memory ends the program with a sentence that names who made the tensor. Each role
- * is this program again, with that in its environment.
+ * TENSOR_DEBUG=1: a memory error of the caller ends the program with a message that names the
+ * operator which made the tensor. Each role is an execution of this program with TENSOR_DEBUG in
+ * its environment.
  */
 #include "peer.h"
 
@@ -16,7 +17,7 @@ static tensor *made(void)
 			   TENSOR_OPTIONS(.dtype = TENSOR_U8));
 }
 
-/* ---- what the child does ---- */
+/* ---- roles of the child ---- */
 
 static void release_twice(void)
 {
@@ -50,7 +51,7 @@ static void keep_after_release(void)
 	tensor_retain(t);
 }
 
-/* The mistake: the result belongs to the scope. */
+/* The error of the caller: the result is released with the scope. */
 static tensor *returned_without_keep(void)
 {
 	tensor *t;
@@ -66,7 +67,7 @@ static void use_after_scope(void)
 	tensor_neg(returned_without_keep());
 }
 
-/* As use_after_scope, after other tensors were made and released. */
+/* As use_after_scope(), after other tensors were made and released. */
 static tensor *returned_before_others(void)
 {
 	tensor *t = returned_without_keep(), *kept[20];
@@ -120,10 +121,10 @@ static void write_after_release(void)
 
 	tensor_release(t);
 	p[50] = 1;
-	exit(0); /* looked at the end */
+	exit(0); /* the check is at the end of the program */
 }
 
-/* The functions that do not go through the dispatcher, too. */
+/* Functions that do not use the dispatcher check the handle as well. */
 #define AFTER_RELEASE(name, call)                 \
 	static void name##_after_release(void)    \
 	{                                         \
@@ -155,7 +156,7 @@ AFTER_RELEASE(item, tensor_item(t, number))
 AFTER_RELEASE(buffer_seal, tensor_buffer_seal(t))
 AFTER_RELEASE(scope_add, tensor_scope tensor_scope_add(t))
 
-/* Memory of a size that was freed is not used again soon. */
+/* A freed block is kept in quarantine before it is reused. */
 static void nothing_is_wrong(void)
 {
 	for (int i = 0; i < 100; i++) {
@@ -186,8 +187,10 @@ static long resident_mib(void)
 	return resident / (1024 * 1024 / 4096);
 }
 
-/* From malloc()'s heap, as past the limit of mappings; the last one keeps what lies before it from
- * being given back. */
+/*
+ * Blocks from malloc()'s heap, as past the limit of mappings; the last one keeps the heap from
+ * being trimmed.
+ */
 static void released_memory_comes_back(void)
 {
 	enum { MANY = 700 };
@@ -245,9 +248,9 @@ static const struct {
 	{ "released_memory_comes_back", released_memory_comes_back, NULL },
 };
 
-/* ---- the test ---- */
+/* ---- tests ---- */
 
-/* Exit status or -signal of a role; text: what it wrote to stderr. */
+/* Returns the exit status of a role or -signal; text: its output to stderr. */
 static int run_role(const char *name, const char *debug, char *text, size_t size)
 {
 	int out[2], status;
@@ -276,7 +279,7 @@ static void misuse_is_named(void **state)
 	char text[4096];
 
 #if defined(__SANITIZE_ADDRESS__)
-	skip(); /* the sanitizer tells, in its own words */
+	skip(); /* the sanitizer reports the error with its own text */
 #endif
 	for (size_t i = 0; i < sizeof(roles) / sizeof(*roles); i++) {
 		int status = run_role(roles[i].name, "1", text, sizeof(text));
@@ -292,7 +295,7 @@ static void misuse_is_named(void **state)
 	}
 }
 
-/* Without the debug mode these are told, too, as long as nothing else was made. */
+/* Without the debug mode these are reported only if no other tensor was made since. */
 static void release_twice_is_told_without_it(void **state)
 {
 	char text[4096];
@@ -317,7 +320,7 @@ static void place_of_each_call_is_told(void **state)
 		assert_non_null(strstr(text, lines[i]));
 }
 
-/* Without the debug mode, too: the struct is held back while others are made. */
+/* Also without the debug mode: a released struct is not reused immediately. */
 static void result_of_an_ended_scope_is_never_another_tensor_soon(void **state)
 {
 	static const char *const names[] = { "use_after_scope", "use_after_scope_and_others",

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* Operators by name: schemas, boxed calls, a backend from outside. */
+/* Operators by name: schemas, boxed calls, a backend that the program registers. */
 #include "check.h"
 
 static void boxed_call_equals_the_c_function(void **state)
@@ -47,7 +47,7 @@ static void every_schema_is_complete(void **state)
 	assert_null(tensor_op_at(tensor_op_count()));
 }
 
-/* ---- a backend from outside ---- */
+/* ---- a backend of the program ---- */
 
 static int outside_alloc(const struct tensor_allocator *self, tensor_device d, size_t n, void **p)
 {
@@ -77,7 +77,7 @@ static tensor *outside_fill(tensor *self, tensor_scalar value)
 	return self;
 }
 
-/* Contiguous f32 of one shape is all it can. */
+/* Supports contiguous f32 of one shape only. */
 static tensor *outside_mul(tensor *a, tensor *b)
 {
 	tensor *t = tensor_retain(tensor_empty_on(outside, tensor_shape(a), TENSOR_F32));
@@ -88,7 +88,7 @@ static tensor *outside_mul(tensor *a, tensor *b)
 	return t;
 }
 
-/* Everything else: count, and answer with a tensor of ones. */
+/* The fallback for all other operators: counts the call and returns ones. */
 static int outside_fallback(const tensor_op *op, enum tensor_key key, const tensor_value *args,
 			    int nargs, tensor_value *rets, int nrets, void *ctx)
 {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* DLPack: what is given away and taken shares memory and lives long enough; structures that lie are
- * refused. */
+/*
+ * DLPack: exported and imported tensors share memory and have the right lifetime; invalid
+ * structures are refused.
+ */
 #include "check.h"
 
 #include <pthread.h>
@@ -15,7 +17,7 @@ static void drop(struct DLManagedTensorVersioned *m)
 	m->deleter(m);
 }
 
-/* What a foreign library would give: its deleter counts. */
+/* A tensor of another library: its deleter counts its calls. */
 struct foreign {
 	struct DLManagedTensorVersioned managed;
 	int64_t shape[20], strides[20];
@@ -42,7 +44,7 @@ static struct foreign foreign_new(void)
 	return f;
 }
 
-/* Its pointers are to where it lies. */
+/* Sets the pointers, which refer to the struct's final place. */
 static struct DLManagedTensorVersioned *at_home(struct foreign *f)
 {
 	f->managed.manager_ctx = f;
@@ -52,7 +54,7 @@ static struct DLManagedTensorVersioned *at_home(struct foreign *f)
 	return &f->managed;
 }
 
-/* ---- away ---- */
+/* ---- export ---- */
 
 static void given_away_has_the_tensors_geometry(void **state)
 {
@@ -98,7 +100,7 @@ static void every_dtype_goes_and_comes(void **state)
 		}
 }
 
-/* The memory outlives the tensor, its views and its scope, and a change of its shape and size. */
+/* The memory outlives the tensor, its views, its scope, and changes of its shape and size. */
 static void given_away_outlives_its_tensor(void **state)
 {
 	struct DLManagedTensorVersioned *m = NULL;
@@ -163,7 +165,7 @@ static void what_dlpack_cannot_say_is_not_given(void **state)
 	}
 }
 
-/* ---- here ---- */
+/* ---- import ---- */
 
 static void taken_shares_memory_until_its_last_view(void **state)
 {
@@ -181,7 +183,7 @@ static void taken_shares_memory_until_its_last_view(void **state)
 	assert_values(saved, 0, 6, 80, 10);
 	tensor_release(saved);
 	assert_int_equal(f.deleted, 1);
-	/* There may be no deleter, and no strides. */
+	/* The deleter and the strides may be NULL. */
 	f.managed.deleter = NULL;
 	f.managed.dl_tensor.strides = NULL;
 	t = ok(tensor_from_dlpack(&f.managed));
@@ -219,7 +221,7 @@ static void strides_and_offsets_are_followed(void **state)
 		d->shape = f.shape;
 		d->strides = f.strides;
 		f.shape[0] = 1;
-		f.strides[0] = INT64_MIN; /* leads nowhere */
+		f.strides[0] = INT64_MIN; /* points outside the address space */
 		assert_values(ok(tensor_from_dlpack(&f.managed)), 0, 1, 3, 5);
 		f.shape[1] = 0;
 		f.strides[1] = INT64_MAX;
@@ -252,7 +254,7 @@ static void read_only_memory_stays_so(void **state)
 	munmap(page, 4096);
 }
 
-/* A lie, told by changing one thing; the structure stays with the caller. */
+/* Makes one field invalid; a refused structure stays with the caller. */
 #define LIE(errno_, words, change)                                           \
 	do {                                                                 \
 		struct foreign f = foreign_new();                            \
@@ -296,7 +298,7 @@ static void structures_that_lie_are_refused(void **state)
 	assert_fails(tensor_from_dlpack_unversioned(NULL), EINVAL, "NULL");
 }
 
-/* Growing takes memory of the library's; sending and saving copy. */
+/* Resizing allocates memory of the library; sending and saving copy. */
 static void taken_is_a_tensor_as_any_other(void **state)
 {
 	struct foreign f = foreign_new();

@@ -23,7 +23,7 @@ static tensor *as(tensor *t, enum tensor_dtype dtype)
 	return tensor_to(t, TENSOR_OPTIONS(.dtype = dtype));
 }
 
-/* Small whole numbers survive the way through any dtype but bool. */
+/* Small integers are unchanged by conversions, except to bool. */
 static void every_pair_converts(void **state)
 {
 	tensor_scope {
@@ -45,7 +45,7 @@ static void every_pair_converts(void **state)
 	}
 }
 
-/* All bit patterns of f16 go to f32 and come back; so do bf16's. NaN stays NaN. */
+/* All bit patterns of f16 and bf16 convert to f32 and back unchanged; NaN stays NaN. */
 static void halves_are_exact_in_f32(void **state)
 {
 	static const enum tensor_dtype halves[] = { TENSOR_F16, TENSOR_BF16 };
@@ -80,7 +80,10 @@ static void halves_are_exact_in_f32(void **state)
 	}
 }
 
-/* The nearest half, ties to even, whatever the way there: vector, strided, one element. */
+/*
+ * Rounds to the nearest f16 or bf16, ties to even, in the vector loop, the strided loop and for one
+ * element.
+ */
 static void halves_round_to_nearest_even(void **state)
 {
 	static const struct {
@@ -128,8 +131,10 @@ static void halves_round_to_nearest_even(void **state)
 	}
 }
 
-/* By the definition of a float: sign, exponent and fraction bits; a code that is all ones but the sign
- * is NaN, and in e5m2 the highest exponent is infinity or NaN. */
+/*
+ * Decodes sign, exponent and fraction. In e4m3fn a code of ones except the sign is NaN; in e5m2 the
+ * highest exponent is infinity or NaN.
+ */
 static double decode_f8(int code, int exponent_bits)
 {
 	int fraction_bits = 7 - exponent_bits, bias = (1 << (exponent_bits - 1)) - 1;
@@ -184,8 +189,10 @@ static void every_f8_is_exact_in_wider_floats(void **state)
 	}
 }
 
-/* Between two neighbours the nearer one, the even one of two alike; above the greatest number e4m3fn,
- * which has no infinity, stays at it. */
+/*
+ * A value between two neighbours rounds to the nearer one, ties to even. e4m3fn has no infinity: it
+ * saturates.
+ */
 static void f8_rounds_to_nearest_even(void **state)
 {
 	for (int k = 0; k < 2; k++) {
@@ -219,7 +226,10 @@ static void f8_rounds_to_nearest_even(void **state)
 	}
 }
 
-/* Storage first: what moves elements takes them; what computes does so in f32 and rounds once. */
+/*
+ * 8-bit floats are storage types: operators that move elements support them; operators that compute
+ * use f32 and round once.
+ */
 static void f8_moves_and_computes_in_f32(void **state)
 {
 	for (int k = 0; k < 2; k++) {
@@ -254,7 +264,10 @@ static void f8_moves_and_computes_in_f32(void **state)
 	}
 }
 
-/* Each operand is read in its own dtype and the result is of the promoted one; strides included. */
+/*
+ * Operands of different dtypes and strides: each is converted, and the result has the promoted
+ * dtype.
+ */
 static void mixed_operands_promote(void **state)
 {
 	for (int a = TENSOR_BOOL; a < TENSOR_DTYPE_COUNT; a++) {
@@ -272,7 +285,10 @@ static void mixed_operands_promote(void **state)
 					continue;
 				}
 
-				/* A half operand is rounded before the sum is. */
+				/*
+				 * An f16 or bf16 operand is rounded to its dtype before the
+				 * addition.
+				 */
 				want = as(tensor_add(as(as(x, d), TENSOR_C128),
 						     as(as(y, d), TENSOR_C128)),
 					  d);
@@ -290,7 +306,7 @@ static void mixed_operands_promote(void **state)
 	}
 }
 
-/* Half inputs compute in f32 and round once; a comparison of halves is bool. */
+/* f16 and bf16 are computed in f32 and rounded once; a comparison gives bool. */
 static void halves_compute_in_f32(void **state)
 {
 	tensor_scope {

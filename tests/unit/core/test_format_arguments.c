@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* Memory formats that are asked for: empty, *_like, clone, contiguous and to. */
+/* The memory format arguments of empty, *_like, clone, contiguous and to. */
 #include "check.h"
 
 #include <tensor/autograd.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * Arguments that no sensible program gives: each call ends soon, with a result or with an error that
- * names the argument, and writes nowhere else.
+ * Hostile arguments: each call returns soon, with a result or with an error that names the
+ * argument, and never writes out of bounds.
  */
 #include "check.h"
 
@@ -16,7 +16,7 @@ static tensor *x34(void)
 	return ok(tensor_rand(TENSOR_INTS(3, 4), F32));
 }
 
-/* ---- lists and tensors that are none ---- */
+/* ---- invalid lists and tensors ---- */
 
 static void list_of_negative_length_is_refused(void **state)
 {
@@ -47,7 +47,7 @@ static void tensor_none_is_released_as_often_as_one_likes(void **state)
 	tensor_release(tensor_retain(tensor_none));
 }
 
-/* ---- sizes that wrap ---- */
+/* ---- sizes that overflow ---- */
 
 static void device_that_cannot_be_is_refused(void **state)
 {
@@ -75,7 +75,7 @@ static void padding_that_wraps_is_refused(void **state)
 			     EINVAL, "pads");
 		assert_fails(tensor_replication_pad1d(batch, TENSOR_INTS(INT64_MAX, 5)), EOVERFLOW,
 			     "padding");
-		/* one column less, and each of them a copy of the last */
+		/* a last dimension of stride 0 */
 		ok(tensor_copy_(batch,
 				tensor_reshape(iota(0, TENSOR_INTS(6)), TENSOR_INTS(1, 2, 3))));
 		assert_values(tensor_replication_pad1d(batch, TENSOR_INTS(INT64_MIN, INT64_MAX)), 0,
@@ -86,7 +86,9 @@ static void padding_that_wraps_is_refused(void **state)
 	}
 }
 
-/* What is cut off behind reaches into what is added in front. */
+/*
+ * Negative padding at the end removes more than the tensor has, including padding from the front.
+ */
 static void padding_that_cuts_more_than_there_is(void **state)
 {
 	tensor_scope {
@@ -126,7 +128,7 @@ static void group_norm_of_impossible_sizes(void **state)
 	}
 }
 
-/* ---- numbers that lead far ---- */
+/* ---- extreme values ---- */
 
 static void transform_of_nothing_is_refused(void **state)
 {
@@ -166,7 +168,7 @@ static void polygamma_far_from_zero_ends(void **state)
 	}
 }
 
-/* The least number has no opposite. */
+/* -INT64_MIN overflows. */
 static void diagonals_far_away_are_empty(void **state)
 {
 	static const int64_t offsets[] = { INT64_MIN, INT64_MIN + 1, INT64_MAX, 3, -2 };
@@ -253,7 +255,7 @@ static void out_of_another_layout_is_refused_or_filled(void **state)
 	}
 }
 
-/* What was checked stays as it was. */
+/* The indices cannot be changed after they were checked. */
 static void indices_of_a_sparse_tensor_do_not_change(void **state)
 {
 	tensor_scope {
@@ -287,7 +289,7 @@ static void queries_of_tensor_none_are_answered(void **state)
 	assert_int_equal(tensor_set_label(tensor_none, "label"), -EINVAL);
 }
 
-/* A write to it ends the process with a signal. */
+/* Read-only memory: a write to it ends the process with a signal. */
 static tensor *sealed(int64_t n)
 {
 	tensor *t = ok(tensor_ones(TENSOR_INTS(n), SHAREABLE(TENSOR_F32))), *r;
@@ -318,7 +320,7 @@ static void running_statistics_that_are_read_only_are_refused(void **state)
 	}
 }
 
-/* ---- what is left ---- */
+/* ---- leaks ---- */
 
 static void pseudo_inverses_leave_nothing_behind(void **state)
 {
@@ -330,7 +332,7 @@ static void pseudo_inverses_leave_nothing_behind(void **state)
 		       *tolerance = ok(tensor_full(TENSOR_INTS(), TENSOR_SCALAR(1e-3), F32));
 
 		if (!tensor_linalg_pinv(a, 1e-3, false) && tensor_last_error()->code == ENOSYS)
-			skip(); /* no LAPACK */
+			skip(); /* LAPACK is not installed */
 		ok(tensor_linalg_pinv_atol_opt(a, 1e-3, 1e-3, false));
 		ok(tensor_linalg_pinv_rcond_tensor(a, tolerance, false));
 		ok(tensor_pinverse(a, 1e-3));
@@ -363,6 +365,6 @@ int main(void)
 		cmocka_unit_test(pseudo_inverses_leave_nothing_behind),
 	};
 
-	alarm(300); /* a call that does not end */
+	alarm(300); /* a call that hangs */
 	return cmocka_run_group_tests_name("hostile_args", tests, NULL, NULL);
 }

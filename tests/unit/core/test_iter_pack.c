@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * Operands that elementwise loops do not read as they lie: every layout must give, to the bit,
- * what the same values side by side give. Shapes are larger than a block of iter_run_packed(),
- * have rows that are shorter than worth a loop, and dimensions that cannot be merged.
+ * Operands that elementwise loops cannot read directly: every layout gives the same bits as the
+ * same values in contiguous memory. The shapes are larger than a block of iter_run_packed(), have
+ * rows that are too short for a loop each, and have dimensions that cannot be coalesced.
  */
 #include "check.h"
 
-/* The elements in row-major order, taken out one by one. */
+/* Copies the elements in row-major order, one by one. */
 static char *elements(const tensor *t)
 {
 	size_t size = tensor_itemsize(tensor_dtype(t));
@@ -48,7 +48,7 @@ enum layout {
 	LAYOUTS
 };
 
-/* Other values for each seed, small so that they fit every dtype. */
+/* Different values for each seed, small enough for every dtype. */
 static tensor *values(tensor_ints shape, enum tensor_dtype dtype, int seed)
 {
 	int64_t n = 1;
@@ -75,7 +75,7 @@ static tensor *stepped(tensor_ints shape, enum tensor_dtype dtype, int seed, int
 			       TENSOR_NONE, step));
 }
 
-/* A tensor of this shape whose dimension `from` is the last one in memory. */
+/* A tensor of this shape whose dimension `from` is the innermost one in memory. */
 static tensor *turned(tensor_ints shape, enum tensor_dtype dtype, int seed, int from)
 {
 	int64_t other[4], n = 0;
@@ -136,7 +136,7 @@ static const enum tensor_dtype dtypes[] = { TENSOR_U8,	TENSOR_BF16, TENSOR_F16,
 					    TENSOR_F32, TENSOR_I64,  TENSOR_C128 };
 #define COUNT(a)   (int)(sizeof(a) / sizeof(*(a)))
 #define EACH(i, n) for (int i = 0; i < (n); i++)
-/* Every pair of layouts meets every dtype, and one of the shapes. */
+/* All pairs of layouts are combined with all dtypes, each with one of the shapes. */
 #define SHAPE(d, k) shapes[((d) + (k) / 3) % COUNT(shapes)]
 
 static void layouts_are_copied(void **state)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * Where the elements of results lie: channels that are the innermost dimension of an input are that
- * of the result, and elementwise results have their dimensions in the order of the inputs'. Values
- * are those of contiguous inputs.
+ * Memory formats of results: if the channels of an input are innermost, so are those of the result;
+ * elementwise results have the order of dimensions of the inputs. Values equal those of contiguous
+ * inputs.
  */
 #include "autograd.h"
 
@@ -59,7 +59,7 @@ static bool tensor_equal_values(tensor *a, tensor *b)
 
 typedef tensor *(*operator)(tensor *x);
 
-/* ---- the families ---- */
+/* ---- operators with channels ---- */
 
 static tensor *conv(tensor *x)
 {
@@ -243,7 +243,7 @@ static tensor *dropout(tensor *x)
 static const struct {
 	const char *name;
 	operator op;
-	bool volumes; /* also in three dimensions */
+	bool volumes; /* also tested with three spatial dimensions */
 } operators[] = {
 	{ "conv", conv, true },
 	{ "conv_transpose", conv_transposed, false },
@@ -303,8 +303,7 @@ static void channels_stay_last(void **state)
 		}
 }
 
-/* ---- the rule of elementwise operators
- * ------------------------------------------------------------ */
+/* ---- elementwise operators ---- */
 
 #define assert_strides(t, ...)                                                    \
 	do {                                                                      \
@@ -339,7 +338,9 @@ static void first_input_that_tells_decides(void **state)
 	}
 }
 
-/* Without an element that tells, the strides of a single channel do. */
+/*
+ * The format of a single channel follows from its strides, since all orders of elements are equal.
+ */
 static void one_channel_has_a_format(void **state)
 {
 	tensor_scope {
@@ -372,8 +373,7 @@ static void empty_images_have_results(void **state)
 	}
 }
 
-/* ---- gradients
- * --------------------------------------------------------------------------------------- */
+/* ---- gradients ---- */
 
 static void gradient_lies_as_its_leaf(void **state)
 {
@@ -383,7 +383,7 @@ static void gradient_lies_as_its_leaf(void **state)
 		assert_done(tensor_backward(ok(tensor_sum(ok(tensor_mul(x, w))))));
 		assert_true(is_channels_last(tensor_grad(w)));
 		assert_same_values(tensor_grad(w), x);
-		/* added to, it stays so */
+		/* the accumulated gradient keeps its format */
 		assert_done(tensor_backward(ok(tensor_sum(ok(tensor_mul(x, w))))));
 		assert_true(is_channels_last(tensor_grad(w)));
 		assert_same_values(tensor_grad(w), ok(tensor_add(x, x)));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * Arguments that another process may write to, given to operators that read them twice (`reads:` in the
- * declarations). tests/fuzz/calls --writer does so with every operator.
+ * Arguments that another process may write to, passed to operators that read them twice (`reads:`
+ * in the declarations). tests/fuzz/calls --round writer does so with every operator.
  */
 #include "check.h"
 
@@ -65,12 +65,12 @@ static void shared_views_give_what_private_ones_give(void **state)
 enum { COUNT = 1 << 15, CHANGED = 512, CALLS = 1500 };
 
 static struct {
-	uint8_t *at; /* the last elements */
+	uint8_t *at; /* address of the last elements */
 	size_t size;
 	_Atomic bool stop;
 } peer;
 
-/* Zeros for about as long as ones: as positions, valid and far outside. */
+/* Alternates between zeros and ones: as indices they are valid and far out of range. */
 __attribute__((no_sanitize("thread"))) static void *write_on(void *unused)
 {
 	while (!peer.stop) {
@@ -82,7 +82,7 @@ __attribute__((no_sanitize("thread"))) static void *write_on(void *unused)
 	return unused;
 }
 
-/* Calls fn while the last elements of what it gets change. */
+/* Calls fn while another thread changes the last elements of its argument. */
 static void beside_a_writer(tensor *(*fn)(tensor *arg), enum tensor_dtype dtype)
 {
 	tensor *arg = ok(tensor_zeros(TENSOR_INTS(COUNT), TENSOR_OPTIONS(.dtype = dtype)));

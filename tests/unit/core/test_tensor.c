@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* The data model: ownership, errors, dtypes, data in and out, printing. */
+/* The data model: ownership, errors, dtypes, copying data in and out, printing. */
 #include "check.h"
 
 #include <pthread.h>
@@ -68,7 +68,7 @@ static void *another_thread(void *arg)
 	tensor *t = tensor_add(arg, arg);
 
 	assert_int_equal(tensor_last_error()->code, 0);
-	return t; /* no scope is open here: ours */
+	return t; /* no scope is open here: the caller owns the result */
 }
 
 static void scope_and_error_belong_to_the_thread(void **state)
@@ -165,7 +165,7 @@ static void impossible_sizes_are_refused(void **state)
 		assert_fails(!tensor_arange_step(TENSOR_SCALAR(0), TENSOR_SCALAR(1),
 						 TENSOR_SCALAR(0), F32),
 			     EINVAL, "arange");
-		/* Zero elements are fine, whatever the other sizes. */
+		/* An empty tensor is valid with any other sizes. */
 		assert_int_equal(tensor_numel(ok(tensor_zeros(TENSOR_INTS(0, INT64_MAX), F32))), 0);
 	}
 }
@@ -197,7 +197,7 @@ static void text_of(tensor *t, const char *want)
 
 	assert_string_equal(text, want);
 	assert_int_equal(n, strlen(want));
-	/* A small buffer is filled as far as it goes. */
+	/* The text is truncated to the size of the buffer. */
 	assert_int_equal(tensor_format(t, text, 5), n);
 	assert_int_equal(strlen(text), n < 4 ? n : 4);
 }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * Several threads at once in what they share: the allocator, channels, registries, generators, the
- * pool of workers.
+ * State that threads share: the allocator, channels, registries, generators, the pool of workers.
  */
 #include "peer.h"
 #include "threads.h"
@@ -11,20 +10,19 @@
 
 #define S(x) TENSOR_SCALAR(x)
 
-/* ---- the allocator
- * ------------------------------------------------------------------------------------- */
+/* ---- the allocator ---- */
 
 enum { SLOTS = 64 };
 
 static _Atomic(tensor *) exchanged[SLOTS];
 
-/* From every class of blocks, and mappings of their own. */
+/* A size of any block class, or of a mapping of its own. */
 static int64_t any_size(unsigned *seed)
 {
 	return (int64_t)1 << rand_r(seed) % (rand_r(seed) % 16 ? 14 : 20);
 }
 
-/* What one thread made another frees. */
+/* Each thread frees what another one made. */
 static void *make_and_free(struct worker *w)
 {
 	unsigned seed = (unsigned)w->id;
@@ -66,7 +64,7 @@ static void memory_is_trimmed_while_threads_allocate(void **state)
 	forget_exchanged();
 }
 
-/* A thread's magazines go to the heap at its end. */
+/* A thread's magazines are returned to the heap at its end. */
 static void blocks_of_ended_threads_are_used_again(void **state)
 {
 	struct tensor_cache_stats before, after;
@@ -83,7 +81,10 @@ static void blocks_of_ended_threads_are_used_again(void **state)
 	assert_true(after.blocks <= before.blocks + (1 << 20));
 }
 
-/* Moves that look for the tensors of their storage, while other tensors come and go. */
+/*
+ * Sharing small and large tensors searches for the tensors of their storage while other threads
+ * make and release tensors.
+ */
 static void share_small_and_large(void)
 {
 	for (int i = 0; i < 100; i++)
@@ -125,7 +126,7 @@ static void threads_share_one_tensor(void **state)
 		}
 }
 
-/* Its address stays, and its bytes. */
+/* The address and the bytes stay the same while the storage is moved. */
 static void *read_while_it_moves(struct worker *w)
 {
 	for (int i = 0; i < 50; i++)
@@ -148,15 +149,14 @@ static void large_tensor_is_read_while_it_moves(void **state)
 		}
 }
 
-/* ---- channels
- * ------------------------------------------------------------------------------------------- */
+/* ---- channels ---- */
 
 enum { MESSAGES = 100 };
 
 static struct pair forth;
 static _Atomic int arrived;
 
-/* Even threads send, odd ones receive. */
+/* Threads of even number send, those of odd number receive. */
 static void *send_or_receive(struct worker *w)
 {
 	for (int i = 0; i < MESSAGES; i++)
@@ -189,7 +189,7 @@ static void threads_send_and_receive_on_one_channel(void **state)
 	pair_close(&forth);
 }
 
-/* Channels come and go while buffers that they have sent are freed. */
+/* Channels are opened and closed while buffers that they sent are freed. */
 static void *open_send_and_close(struct worker *w)
 {
 	for (int i = 0; i < 20; i++) {
@@ -213,8 +213,7 @@ static void threads_open_and_close_channels(void **state)
 	with_threads(open_send_and_close, NULL);
 }
 
-/* ---- registries
- * ------------------------------------------------------------------------------------------ */
+/* ---- registries ---- */
 
 static int set_up_alloc(const struct tensor_allocator *self, tensor_device d, size_t n, void **p)
 {
@@ -280,7 +279,7 @@ static void backend_is_registered_while_operators_are_called(void **state)
 	with_threads(call_operators, register_backend);
 }
 
-/* The first call loads it: in all threads at once. */
+/* All threads make the first call at once, which loads the plugin. */
 static void *use_plugins(struct worker *w)
 {
 	tensor_scope {
@@ -324,8 +323,7 @@ static void errors_belong_to_their_threads(void **state)
 	with_threads(fail_in_its_own_way, NULL);
 }
 
-/* ---- generators
- * --------------------------------------------------------------------------------------------- */
+/* ---- generators ---- */
 
 static tensor_generator *generator;
 
@@ -368,8 +366,7 @@ static void threads_draw_from_one_generator(void **state)
 	tensor_generator_release(generator);
 }
 
-/* ---- the pool of workers
- * --------------------------------------------------------------------------------------- */
+/* ---- the pool of workers ---- */
 
 enum { MANY = 1 << 17 };
 

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* u16, u32 and u64: promotion, arithmetic and order up to their ends, and the same as i64 below. */
+/*
+ * u16, u32 and u64: promotion, arithmetic and order up to their limits, and agreement with i64 in
+ * its range.
+ */
 #include "check.h"
 
 #include <string.h>
@@ -87,8 +90,7 @@ static void promotion_holds_both_ranges(void **state)
 	}
 }
 
-/* Where there is no common dtype every kind of operator says so; a 0-d tensor or a number is fine.
- */
+/* Operators fail if the operands have no common dtype; a 0-d tensor or a scalar is accepted. */
 static void no_common_dtype_is_refused(void **state)
 {
 	tensor_scope {
@@ -156,7 +158,7 @@ static void arithmetic_wraps_and_order_is_unsigned(void **state)
 	}
 }
 
-/* Beyond the greatest i64 too: exact in memory and text, a float as a number. */
+/* Values above INT64_MAX: exact in memory and text, a float as a scalar. */
 static void values_above_i64_come_through(void **state)
 {
 	char text[64];
@@ -185,7 +187,10 @@ static void values_above_i64_come_through(void **state)
 	}
 }
 
-/* Every operator that takes integers, on small ones: the i64 result, in the unsigned dtype. */
+/*
+ * Every operator on integers, with small values: the result equals that of i64, in the unsigned
+ * dtype.
+ */
 static tensor *chain(tensor *x, tensor *y, int step)
 {
 	tensor *v, *at, *index = as(ok(tensor_remainder_scalar(x, TENSOR_SCALAR(5))), TENSOR_I64);

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * Operators whose n-th allocation fails, for each n: they fail with ENOMEM, leave nothing behind,
- * and succeed when there is memory again. `make torture` does the same to all operators.
+ * Operators whose n-th allocation fails, for each n: they fail with ENOMEM, leave no tensor, and
+ * succeed when memory is available. `make torture` does the same with all operators.
  */
 #include "autograd.h"
 
 #include <unistd.h>
 
-#include "tests/fuzz/calls/fail.c" /* its malloc is the program's */
+#include "tests/fuzz/calls/fail.c" /* replaces malloc() in this program */
 
 enum { MOST = 2000 };
 
-static tensor *x, *square; /* of the test, made with memory */
+static tensor *x, *square; /* inputs, made before allocations fail */
 
 static void fails_without_memory(void **state)
 {
@@ -30,7 +30,7 @@ static void fails_without_memory(void **state)
 			available = call() || tensor_last_error()->code != ENOSYS;
 		}
 		if (!available)
-			skip(); /* no LAPACK */
+			skip(); /* LAPACK is not installed */
 		fail_spare_others();
 		tensor_set_grad(x, NULL);
 		tensor_set_grad(square, NULL);
@@ -56,7 +56,7 @@ static void fails_without_memory(void **state)
 	}
 }
 
-/* NULL, or the result after a backward from it. */
+/* Runs backward from the result; returns the result or NULL. */
 static tensor *and_back(tensor *t)
 {
 	return t && tensor_backward(tensor_sum(t)) == 0 ? t : NULL;
@@ -153,7 +153,7 @@ int main(int argc, char **argv)
 		{ "batch_norm_without_memory_fails", fails_without_memory, NULL, NULL, batch_norm },
 	};
 
-	/* Otherwise tensors take what the thread has kept, and nothing is allocated. */
+	/* Otherwise tensors would use blocks that the thread has cached, without an allocation. */
 	if (!getenv("TENSOR_DEBUG")) {
 		setenv("TENSOR_DEBUG", "1", 1);
 		execv("/proc/self/exe", argv);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * CUDA: every operator against the CPU's result on the same numbers, copies, and what happens to
- * bad input. Where no device can be had the tests are skipped and say why; the first one runs
- * everywhere. Over 500 lines, because one set of comparisons serves all of them.
+ * CUDA: every operator against the CPU's result for the same values, copies, and errors. Tests are
+ * skipped with a reason where there is no device; the first one runs everywhere. Over 500 lines,
+ * because all tests use one set of comparisons.
  */
 #include "check.h"
 
@@ -36,7 +36,7 @@ static tensor *on_cuda(tensor *t)
 	return g;
 }
 
-/* Small numbers of both signs, repeatable; whole ones for integers. */
+/* Small repeatable values of both signs; integers for integer dtypes. */
 static tensor *numbers(tensor_ints shape, enum tensor_dtype dtype)
 {
 	static uint32_t state = 1;
@@ -58,7 +58,7 @@ static tensor *whole(tensor_ints shape, const int64_t *values)
 	return ok(tensor_from_data(values, shape, I64));
 }
 
-/* The device's result is the CPU's: dtype, shape, and each element within tol. */
+/* The results of the device and the CPU have the same dtype and shape, and elements within tol. */
 #define same(gpu, cpu, tol) check_near_((gpu), (cpu), (tol), __FILE__, __LINE__)
 static void check_near_(tensor *gpu, tensor *cpu, double tol, const char *file, int line)
 {
@@ -86,7 +86,7 @@ static void check_near_(tensor *gpu, tensor *cpu, double tol, const char *file, 
 	free(y);
 }
 
-/* ---- everywhere ---- */
+/* ---- without a device ---- */
 
 static void device_that_is_not_there_is_refused_with_the_reason(void **state)
 {
@@ -104,7 +104,7 @@ static void device_that_is_not_there_is_refused_with_the_reason(void **state)
 		assert_int_equal(tensor_cuda_synchronize(0), -ENODEV);
 		assert_int_equal(tensor_cuda_set_stream(0, NULL), -ENODEV);
 		assert_null(tensor_cuda_current_stream(0));
-		/* More than that there is none; and never that the plugin misses an operator. */
+		/* The text states a reason; it never says that the plugin lacks an operator. */
 		assert_true(strlen(tensor_last_error()->text) > 20);
 		assert_null(strstr(tensor_last_error()->text, "another build"));
 	} else {
@@ -189,7 +189,7 @@ static void numbers_come_back_one_by_one(void **state)
 	}
 }
 
-/* A buffer of its own, which is pinned at the first copy and again after reuse. */
+/* A buffer that is pinned at the first copy, and again after it was reused. */
 static void large_copies_go_through_pinned_memory(void **state)
 {
 	NEED_DEVICE();
@@ -209,7 +209,7 @@ static void large_copies_go_through_pinned_memory(void **state)
 			same(g, a, 0);
 		}
 		if (round == 1)
-			tensor_cache_trim(); /* mappings go, and their pins before them */
+			tensor_cache_trim(); /* unmaps the cached buffers, after unpinning them */
 	}
 }
 
@@ -287,7 +287,7 @@ static void number_on_the_cpu_stands_next_to_cuda(void **state)
 		same(tensor_mul(g, f), tensor_mul(a, f), 0);
 		same(tensor_mul(f, g), tensor_mul(f, a), 0);
 		same(tensor_add(i, tensor_t(g)), tensor_add(i, tensor_t(a)), 0);
-		/* With dimensions it is no number. */
+		/* Only 0-d CPU tensors may be combined with CUDA tensors. */
 		assert_fails(tensor_add(g, a), EINVAL, "one device");
 		assert_fails(tensor_add_(i, g), EINVAL, "device");
 	}
@@ -316,7 +316,7 @@ static void sum_equals_the_cpu(void **state)
 			}
 			same(tensor_sum_dim(tg, TENSOR_INTS(0, 2), false),
 			     tensor_sum_dim(ta, TENSOR_INTS(0, 2), false), tol);
-			/* Long rows are summed in pieces. */
+			/* Long rows are summed in parts. */
 			same(tensor_sum(on_cuda(large)), tensor_sum(large), 100 * tol);
 			same(tensor_sum_dim(on_cuda(large), TENSOR_INTS(1), false),
 			     tensor_sum_dim(large, TENSOR_INTS(1), false), 100 * tol);
@@ -383,7 +383,7 @@ static void products_equal_the_cpu(void **state)
 			same(tensor_mm(ga, tensor_t(on_cuda(bt))), tensor_mm(a, tensor_t(bt)), tol);
 			same(tensor_mm(tensor_t(on_cuda(at)), tensor_t(on_cuda(bt))),
 			     tensor_mm(tensor_t(at), tensor_t(bt)), tol);
-			/* Rows apart, elements apart, a vector, nothing to add. */
+			/* Gaps between rows, gaps between elements, a vector, an empty sum. */
 			same(tensor_mm(tensor_slice(gw, 1, 3, 17, 1), gb),
 			     tensor_mm(tensor_slice(wide, 1, 3, 17, 1), b), tol);
 			same(tensor_mm(tensor_slice(gw, 1, 0, 28, 2), gb),
@@ -468,7 +468,7 @@ static void wide_walks_take_64_bits(void **state)
 
 	NEED_DEVICE();
 	tensor_scope {
-		/* u8, and a step that puts the last element past 2^31 bytes. */
+		/* u8, with a stride that puts the last element past 2^31 bytes. */
 		tensor *g = tensor_zeros(TENSOR_SHAPE(n + 16), CUDA_OF(TENSOR_U8));
 		tensor *ends;
 

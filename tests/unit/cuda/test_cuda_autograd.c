@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* Training on CUDA: the same graph and formulas give the CPU's gradients. */
+/* Training on CUDA: gradients equal those of the CPU. */
 #include "check.h"
 
 #include <tensor/cuda.h>
@@ -10,7 +10,7 @@ struct mlp {
 	tensor *x, *target, *w1, *b1, *w2;
 };
 
-/* Values between -1 and 1, the same for every call with these arguments. */
+/* Values between -1 and 1, repeatable for a seed. */
 static tensor *wave(tensor_ints shape, double seed)
 {
 	tensor *t = iota(0, shape);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* index_select, index_add, gather, scatter_add against walks by tensor_at(). */
+/* index_select, index_add, gather, scatter_add against loops over tensor_at(). */
 #include "check.h"
 
 #define I32 TENSOR_OPTIONS(.dtype = TENSOR_I32)
@@ -14,7 +14,7 @@ static uint32_t next(void)
 	return seed >> 8;
 }
 
-/* Whole numbers below limit, of one of several layouts in memory. */
+/* Integers below limit, in one of several layouts. */
 static tensor *numbers(enum tensor_dtype dtype, tensor_ints shape, uint32_t limit)
 {
 	int64_t n = 1, double_sizes[TENSOR_MAX_DIMS];
@@ -131,7 +131,7 @@ static double wrapped(enum tensor_dtype dtype, double x)
 	}
 }
 
-/* Adds by hand into an f64 copy, as often as the walk of `walked` sizes says. */
+/* Adds src to an f64 copy in a plain loop over the sizes of `walked`. */
 static void check_added(tensor *got, tensor *self, int dim, tensor *index, tensor *source,
 			const int64_t *walked, double alpha, bool vector)
 {
@@ -218,7 +218,7 @@ static void known_values_are_met(void **state)
 			      0, 4, 6);
 		assert_values(tensor_scatter_add(ok(tensor_zeros_like(a, F32)), 0, m, a), 0, 2, 1,
 			      0, 3, 0, 0);
-		/* in order: (1e8 + -1e8) + 1, and not otherwise */
+		/* in order: (1e8 + -1e8) + 1; another order gives 0 */
 		assert_values(tensor_index_add(ok(tensor_zeros(TENSOR_INTS(1), F32)), 0,
 					       ok(tensor_zeros(TENSOR_INTS(3), I64)),
 					       ok(tensor_from_data((float[]){ 1e8f, -1e8f, 1 },

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* x[...] in C: what of tensor/index.h selects and writes, where dimensions go, what is refused. */
+/* x[...] in C: selection and assignment with tensor/index.h, the order of dimensions, errors. */
 #include "check.h"
 
 static tensor *longs(int64_t n, const int64_t *v)
@@ -23,7 +23,10 @@ static void numbers_slices_and_axes_are_views(void **state)
 	}
 }
 
-/* As in Python: the end is before the start, and left out it is before the first. */
+/*
+ * As in Python, an end before the start gives no elements; without an end the slice extends to the
+ * first element.
+ */
 static void steps_below_zero_count_down(void **state)
 {
 	const int64_t low = INT64_MIN + 1, high = INT64_MAX;
@@ -69,7 +72,7 @@ static void steps_below_zero_have_a_gradient(void **state)
 	}
 }
 
-/* The example of the header. */
+/* The example of tensor/index.h. */
 static void three_tensors_of_integers_select_elements(void **state)
 {
 	tensor_scope {
@@ -93,8 +96,10 @@ static void integer_tensors_broadcast_and_count_from_the_end(void **state)
 	}
 }
 
-/* Neighbours keep their place; with something between them they go to the front. A number is a
- * view, made first: it is nobody's neighbour. */
+/*
+ * Adjacent index tensors keep their position; otherwise their dimensions come first. A number is a
+ * select() that is done before, and does not count as an index tensor between them.
+ */
 static void dimensions_of_the_indices_stand_where_the_indexed_stood(void **state)
 {
 	tensor_scope {
@@ -131,7 +136,9 @@ static void masks_stand_for_their_positions(void **state)
 	}
 }
 
-/* Where a dimension of a mask has no elements, whatever the tensor's has. PyTorch refuses them. */
+/*
+ * A mask with an empty dimension, whatever the size of the tensor's dimension. PyTorch refuses it.
+ */
 static void masks_without_elements_select_nothing(void **state)
 {
 	const tensor_options bools = TENSOR_OPTIONS(.dtype = TENSOR_BOOL);
@@ -172,7 +179,7 @@ static void writing_follows_the_same_rules(void **state)
 	}
 }
 
-/* Duplicates: the last value stays, sums are complete. */
+/* With duplicate indices the last value is stored, and sums contain all of them. */
 static void duplicates_are_taken_in_order(void **state)
 {
 	for (int threads = 1; threads <= 4; threads += 3)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * Tensors in files: bytes that NumPy and others wrote, the bytes that we write, and the way there
- * and back for every dtype, shape and stride.
+ * Tensors in files: bytes that NumPy and other programs wrote, the bytes that the library writes,
+ * and round trips for every dtype, shape and stride.
  */
 #include "files.h"
 
@@ -11,7 +11,7 @@
 static const struct tensor_load_options readonly = { .map = TENSOR_MAP_READONLY };
 static const struct tensor_load_options private = { .map = TENSOR_MAP_PRIVATE };
 
-/* What numpy.save() of NumPy 2 writes for arange(6, dtype='<f4').reshape(2, 3). */
+/* The output of numpy.save() of NumPy 2 for arange(6, dtype='<f4').reshape(2, 3). */
 #define NPY_2X3                                                                                \
 	"\x93NUMPY\x01\x00\x76\x00{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }" \
 	"                                                          \n"
@@ -39,7 +39,10 @@ static void numpys_bytes_are_read_and_written(void **state)
 	free(ours);
 }
 
-/* Every writer's habits: version 2 and 3, double quotes, other orders, no last comma, 2L. */
+/*
+ * Variants that other programs write: versions 2 and 3, double quotes, other orders, no trailing
+ * comma, 2L.
+ */
 static void other_headers_are_read_too(void **state)
 {
 	static const struct {
@@ -107,7 +110,7 @@ static void fortrans_order_becomes_strides(void **state)
 	}
 }
 
-/* ---- there and back ---- */
+/* ---- round trips ---- */
 
 static bool same(tensor *a, tensor *b)
 {
@@ -129,7 +132,7 @@ static bool same(tensor *a, tensor *b)
 
 #define KINDS 7
 
-/* A tensor of a dtype in one of several shapes and strides. */
+/* A tensor of this dtype in one of several shapes and strides. */
 static tensor *sample(enum tensor_dtype dtype, int kind)
 {
 	tensor *t = ok(tensor_to_copy(iota(kind, TENSOR_INTS(6, 8)), OF(dtype)));
@@ -144,15 +147,15 @@ static tensor *sample(enum tensor_dtype dtype, int kind)
 	case 3:
 		return tensor_expand(tensor_select(t, 0, 2), TENSOR_INTS(3, 8));
 	case 4:
-		return tensor_select(tensor_select(t, 0, 1), 0, 1); /* no dimension */
+		return tensor_select(tensor_select(t, 0, 1), 0, 1); /* 0-d */
 	case 5:
-		return tensor_narrow(t, 0, 2, 0); /* no element */
+		return tensor_narrow(t, 0, 2, 0); /* empty */
 	default:
 		return tensor_view(t, TENSOR_INTS(1, 2, 1, 3, 2, 2, 2, 1));
 	}
 }
 
-/* NumPy has no bf16 and no floats of 8 bits. */
+/* .npy has no bf16 and no 8-bit floats. */
 static bool in_npy(enum tensor_dtype d)
 {
 	return d != TENSOR_BF16 && d < TENSOR_F8_E4M3FN;
@@ -200,7 +203,7 @@ static void check_archive(tensor_archive *a, const struct tensor_named *named, i
 	tensor_archive_close(a);
 }
 
-/* Names that need quoting, too. */
+/* Named samples of all dtypes; some names need to be quoted. */
 static int64_t all_samples(struct tensor_named *named, bool (*has)(enum tensor_dtype))
 {
 	static char names[(TENSOR_DTYPE_COUNT - 1) * KINDS][48];
@@ -264,7 +267,7 @@ static void everything_comes_back_from_safetensors(void **state)
 	}
 }
 
-/* A compressed member much larger than what is inflated at once. */
+/* A compressed member that is larger than the buffer for inflated data. */
 static void large_members_are_inflated_whole(void **state)
 {
 	tensor_scope {
@@ -276,7 +279,7 @@ static void large_members_are_inflated_whole(void **state)
 	}
 }
 
-/* The example of the format's documentation, by bytes. */
+/* The example of the format's documentation, as bytes. */
 static void safetensors_bytes_are_read(void **state)
 {
 	const char head[] =
@@ -346,7 +349,7 @@ static void a_private_map_never_changes_the_file(void **state)
 	}
 }
 
-/* Only a tensor in a buffer of its own can have a label. */
+/* Only a shareable tensor can have a label. */
 static void a_shareable_load_has_a_buffer(void **state)
 {
 	const struct tensor_load_options shareable = { .shareable = true };

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * Files that lie: each lie that has a name, and then valid files with bytes changed, moved, cut off
- * and put in, many thousand times. A load gives a tensor all of which can be read, or an error; no
- * memory and no descriptor stays behind. The seed is fixed.
+ * Invalid files: one of each kind that is refused, and then many thousand random mutations of valid
+ * files. A load gives a tensor whose elements can all be read, or an error; no memory and no
+ * descriptor leaks. The seed is fixed.
  */
 #include "files.h"
 
@@ -10,7 +10,7 @@
 
 /* ---- .npy ---- */
 
-/* A file of version 1 with this dictionary and `data` bytes; what loading it says. */
+/* Loads a file of version 1 with this dictionary and `data` bytes of data. */
 static tensor *load_header(const char *dictionary, size_t data)
 {
 	unsigned char *file = calloc(1, strlen(dictionary) + data + 16);
@@ -96,7 +96,7 @@ static void magic_and_length_are_looked_at(void **state)
 	assert_fails(tensor_load_npy("hostile", NULL), EBADMSG, "a header of 4294967307 bytes");
 }
 
-/* A bool that is neither would be counted as two by who adds bools up. */
+/* A byte other than 0 and 1 would be counted as such by a sum of bools. */
 static void bools_are_made_bools(void **state)
 {
 	const struct tensor_load_options map = { .map = TENSOR_MAP_READONLY };
@@ -200,7 +200,7 @@ static void json_that_lies_is_refused(void **state)
 	assert_fails(tensor_open_safetensors("hostile", NULL), EBADMSG, "a header of");
 }
 
-/* What we have no dtype for does not keep the others from being had. */
+/* Only the tensor of an unknown dtype is refused; the others can be loaded. */
 static void foreign_dtypes_are_refused_alone(void **state)
 {
 	const char json[] = "{" T("a", "F8_E8M0", "[8]", "0", "8") "," T(
@@ -223,7 +223,7 @@ static void foreign_dtypes_are_refused_alone(void **state)
 
 /* ---- .npz ---- */
 
-/* A valid archive of two members, kept in memory; offsets of its parts. */
+/* A valid archive of two members in memory, and the offsets of its parts. */
 static unsigned char *zip;
 static size_t zip_size, central[2], end_record;
 
@@ -247,7 +247,7 @@ static void make_zip(unsigned flags)
 	assert_memory_equal(zip + end_record, "PK\5\6", 4);
 }
 
-/* Opens and loads all; the error of the first that fails. */
+/* Opens the archive and loads all members; returns the error of the first failure. */
 static int load_zip(void)
 {
 	tensor_archive *a;
@@ -309,11 +309,11 @@ static void directories_that_lie_are_refused(void **state)
 	ZIP_LIE(packed, put32(central[0] + 24, get32(central[0] + 24) - 1), "its header says");
 	ZIP_LIE(packed, put32(central[0] + 24, 0x7fffffff), "cannot inflate to 2147483647 bytes");
 	ZIP_LIE(packed, put32(central[0] + 20, get32(central[0] + 20) - 1), "corrupt");
-	/* members on top of each other */
+	/* overlapping members */
 	ZIP_LIE(0, put32(central[1] + 42, get32(central[0] + 42)), "overlaps");
 	ZIP_LIE(0, put32(central[1] + 42, get32(central[1] + 42) - 30), "overlaps");
 	ZIP_LIE(0, put32(central[1] + 42, get32(end_record + 16)), "not before the directory");
-	/* what the directory says and what the member's own header says */
+	/* differences between the directory and the header of the member */
 	ZIP_LIE(0, zip[0]++, "disagree");
 	ZIP_LIE(0, zip[30] = 'F', "another name");
 	ZIP_LIE(0, zip[28] = 0xff, "");
@@ -347,7 +347,7 @@ static void names_twice_are_refused(void **state)
 	assert_fails(load_zip(), EBADMSG, "'a1' occurs twice");
 }
 
-/* 64 MiB of zeros in 64 KiB: what is asked for is given, and refused where a limit says so. */
+/* 64 MiB of zeros in 64 KiB: loaded by default, refused by a limit. */
 static void bombs_are_stopped_by_the_limit(void **state)
 {
 	const struct tensor_load_options limit = { .max_bytes = 1 << 20 };
@@ -364,7 +364,7 @@ static void bombs_are_stopped_by_the_limit(void **state)
 	tensor_archive_close(a);
 }
 
-/* ---- chance ---- */
+/* ---- mutations ---- */
 
 static uint64_t seed = 88172645463325252;
 
@@ -383,7 +383,7 @@ struct victim {
 	tensor_archive *(*open)(const char *path, const struct tensor_load_options *options);
 };
 
-/* One change; *n is at most 4 times what it was. */
+/* One mutation; *n grows to at most 4 times its size. */
 static void mutate(unsigned char *p, size_t *n)
 {
 	static const uint32_t numbers[] = { 0,	    1,		0x7f,	    0xff,
@@ -401,30 +401,30 @@ static void mutate(unsigned char *p, size_t *n)
 	case 2:
 		p[at] = (unsigned char)characters[chance(sizeof(characters) - 1)];
 		break;
-	case 3: /* a number */
+	case 3: /* a size or an offset */
 		at = chance(*n - 4);
 		memcpy(p + at, &numbers[chance(8)], chance(2) ? 4 : 2);
 		break;
-	case 4: /* cut off */
+	case 4: /* truncation */
 		*n -= chance(chance(4) ? 40 < *n ? 40 : *n : *n);
 		break;
-	case 5: /* a part goes */
+	case 5: /* removal of a range */
 		more = more < *n - at ? more : *n - at;
 		memmove(p + at, p + at + more, *n - at - more);
 		*n -= more;
 		break;
-	case 6: /* something comes in */
+	case 6: /* insertion */
 		memmove(p + at + more, p + at, *n - at);
 		memset(p + at, (int)chance(256), more);
 		*n += more;
 		break;
-	default: /* a part is there again */
+	default: /* duplication of a range */
 		more = more < *n - at ? more : *n - at;
 		memmove(p + chance(*n - more + 1), p + at, more);
 	}
 }
 
-/* All of it can be read. */
+/* Reads all elements. */
 static double touch(tensor *t)
 {
 	double sum = 0;
@@ -462,7 +462,7 @@ static int load_all(const struct victim *v, const struct tensor_load_options *op
 	return loaded > 0;
 }
 
-/* Without those of buffers that wait for reuse. */
+/* The number of descriptors without those of cached buffers. */
 static int descriptors(void)
 {
 	DIR *d;
@@ -487,7 +487,10 @@ static void fuzz(struct victim *v, int rounds)
 	tensor_cache_stats(&at_first);
 	assert_true(fd >= 0);
 	for (int i = 0; i < rounds; i++) {
-		/* A mapped file must not shrink: a bool's bytes, too, are only looked at once. */
+		/*
+		 * A mapped file must not be truncated. Mapped bools are normalized when they are
+		 * read once.
+		 */
 		const struct tensor_load_options options = { .map = chance(3),
 							     .shareable = chance(2),
 							     .max_bytes = chance(2) << 20 };
@@ -511,7 +514,9 @@ static void fuzz(struct victim *v, int rounds)
 	assert_int_equal(descriptors(), before);
 	assert_int_equal(at_last.used, at_first.used);
 	assert_int_equal(files_here(), 1);
-	/* Neither is everything refused before it is looked at, nor is anything good enough. */
+	/*
+	 * Some mutated files load and some are refused: otherwise the mutations would test nothing.
+	 */
 	assert_true(loaded > rounds / 100);
 	assert_true(refused > rounds / 100);
 }

@@ -82,7 +82,7 @@ static void only_one_triangle_is_read(void **state)
 	}
 }
 
-/* Of a symmetric matrix made of any one; vectors up to their sign. */
+/* Eigenvalues or eigenvectors of a + a^H; vectors without their sign. */
 static tensor *value_part(tensor *a, bool values, bool vectors)
 {
 	tensor *w, *v, *sum = NULL;
@@ -112,7 +112,7 @@ static const struct formula formulas[] = {
 
 FORMULA_TESTS
 
-/* Matrices stay symmetric when they move along it. */
+/* The matrix stays symmetric after a gradient step. */
 static void gradient_is_symmetric(void **state)
 {
 	tensor *w, *v, *g;
@@ -141,7 +141,7 @@ int main(void)
 		cmocka_unit_test(every_formula_is_differentiable_again),
 	};
 
-	/* Exit status 77 says that it could not be tested here. */
+	/* Exit status 77 means skipped: LAPACK is not installed. */
 	if (!dlopen("liblapack.so.3", RTLD_NOW)) {
 		fprintf(stderr, "there is no LAPACK: %s\n", dlerror());
 		return 77;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* einsum beside the operators that it stands for. */
+/* einsum against the operators that compute the same. */
 #include "check.h"
 #include "autograd.h"
 
@@ -56,7 +56,7 @@ static void one_operand_is_moved_and_summed(void **state)
 	}
 }
 
-/* A size of 1 stands for any. */
+/* A dimension of size 1 broadcasts. */
 static void ones_broadcast(void **state)
 {
 	tensor_scope {

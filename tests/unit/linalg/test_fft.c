@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* Fourier transforms against the sums that they are, there and back, and their derivatives. */
+/* Fourier transforms against their defining sums, inverse transforms, and derivatives. */
 #include "formulas.h"
 
-/* The transform of x as a sum over all positions. */
+/* The discrete Fourier transform of x by its definition. */
 static void check_line(const double *x, const double *got, int64_t n, int64_t kept)
 {
 	for (int64_t k = 0; k < kept; k++) {

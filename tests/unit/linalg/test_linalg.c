@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* Factors of matrices and what is made of them: they make the matrix again, their gradients,
- * refusals. */
+/* Matrix decompositions and operators that use them: products of the factors, gradients, errors. */
 #include "formulas.h"
 
 #include <dlfcn.h>
@@ -13,7 +12,7 @@ static double tolerance(enum tensor_dtype dtype)
 	return dtype == TENSOR_F64 || dtype == TENSOR_C128 ? 1e-11 : 5e-4;
 }
 
-/* [2, m, n] of any floating dtype; square ones are well conditioned. */
+/* [2, m, n] of any floating dtype; square matrices are well conditioned. */
 static tensor *matrices(int64_t m, int64_t n, enum tensor_dtype dtype)
 {
 	tensor *t = ok(tensor_empty(TENSOR_INTS(2, m, n), F64)), *imag;
@@ -49,7 +48,7 @@ static tensor *identity_like(tensor *t, int64_t n)
 	return ok(tensor_expand(one, TENSOR_INTS(2, n, n)));
 }
 
-/* ---- the factors make the matrix again ---- */
+/* ---- products of the factors ---- */
 
 static void check_lu(tensor *a, double tol)
 {
@@ -170,19 +169,19 @@ static tensor *complex_of(tensor *re, tensor *im)
 	return tensor_add(re, tensor_mul_scalar(im, tensor_scalar_complex(0, 1)));
 }
 
-/* The inputs have rank 2, being one wave; with its square they have rank 5. */
+/* The input of a sine wave has rank 2; with its square it has rank 5. */
 static tensor *regular(tensor *a)
 {
 	return tensor_add(a, tensor_mul(a, a));
 }
 
-/* |t|^2: does not depend on the phase */
+/* |t|^2, which does not depend on the phase. */
 static tensor *magnitude(tensor *t)
 {
 	return tensor_real(tensor_mul(t, tensor_conj_physical(t)));
 }
 
-/* The real part, then the imaginary one. */
+/* The real and the imaginary parts. */
 static tensor *both(tensor *t)
 {
 	return tensor_view_as_real(t);
@@ -211,7 +210,7 @@ static tensor *qr_part(tensor *a, const char *mode, bool r)
 	return tensor_linalg_qr(a, mode, &q, &right) < 0 ? NULL : r ? right : q;
 }
 
-/* 0: U, 1: S, 2: V^H, each without its phase */
+/* 0: U, 1: S, 2: V^H, each without its phase. */
 static tensor *svd_part(tensor *a, bool full, int part)
 {
 	tensor *results[3];
@@ -220,7 +219,7 @@ static tensor *svd_part(tensor *a, bool full, int part)
 		return NULL;
 	if (part == 1)
 		return results[1];
-	/* of the full ones only the first columns have a gradient */
+	/* only the first columns of the full matrices have a gradient */
 	return magnitude(part ? tensor_narrow(results[2], -2, 0, tensor_sizes(results[1])[0]) :
 				tensor_narrow(results[0], -1, 0, tensor_sizes(results[1])[0]));
 }
@@ -370,7 +369,7 @@ static tensor *det_twice(tensor *a)
 	return gg;
 }
 
-/* Also where singular values are equal, and at matrices of any rank. */
+/* Also for equal singular values and for matrices of any rank. */
 static void determinant_has_second_derivatives_everywhere(void **state)
 {
 	tensor_scope {
@@ -382,7 +381,7 @@ static void determinant_has_second_derivatives_everywhere(void **state)
 	}
 }
 
-/* ---- empty ones ---- */
+/* ---- empty matrices ---- */
 
 static void matrices_without_columns_are_not_exchanged(void **state)
 {
@@ -411,7 +410,7 @@ static void condition_of_nothing_is_zero(void **state)
 	}
 }
 
-/* ---- refusals ---- */
+/* ---- errors ---- */
 
 static void singular_matrices_are_an_error_or_are_told(void **state)
 {
@@ -454,7 +453,7 @@ static void numbers_that_are_not_finite_are_an_error(void **state)
 		}
 }
 
-/* Pivots are rows that LAPACK exchanges: another one would be outside of the matrix. */
+/* Pivots are rows that LAPACK exchanges: others would be out of bounds. */
 static void pivots_that_are_no_rows_are_refused(void **state)
 {
 	static const double bad[] = { 0, 4, -1, INT32_MAX, INT32_MIN };
@@ -528,8 +527,7 @@ static void results_go_where_they_are_wanted(void **state)
 
 		assert_done(tensor_linalg_inv_ex_out(part, info, a));
 		assert_values(part, 1e-15, 0.5, 0, 0, 0.25);
-		assert_done(
-			tensor_linalg_qr_out(q, a, a, "reduced")); /* a result over the argument */
+		assert_done(tensor_linalg_qr_out(q, a, a, "reduced")); /* out is self */
 		assert_values(q, 1e-15, 1, 0, 0, 1);
 		assert_values(a, 1e-15, 2, 0, 0, 4);
 		assert_true(tensor_linalg_qr_out(part, part, a, "reduced") < 0);
@@ -554,7 +552,7 @@ int main(void)
 		cmocka_unit_test(results_go_where_they_are_wanted),
 	};
 
-	/* Exit status 77 says that it could not be tested here. */
+	/* Exit status 77 means skipped: LAPACK is not installed. */
 	if (!dlopen("liblapack.so.3", RTLD_NOW)) {
 		fprintf(stderr, "there is no LAPACK: %s\n", dlerror());
 		return 77;

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* mm and addmm against plain loops: every shape near a tile's edge, every way to hold a matrix. */
+/*
+ * mm and addmm against plain loops: shapes around the size of a tile, and all layouts of the
+ * operands.
+ */
 #include "check.h"
 
 #include "lib/base/reduced_float.h"
@@ -16,7 +19,7 @@ static uint32_t next(void)
 	return seed >> 8;
 }
 
-/* How a matrix lies in memory. */
+/* The layout of a matrix. */
 enum held { PLAIN, TRANSPOSED, ROWS_APART, STEPPED, REVERSED, HELD_COUNT };
 
 static tensor *view_of(tensor *base, enum held held, int64_t r, int64_t c)
@@ -36,7 +39,7 @@ static tensor *view_of(tensor *base, enum held held, int64_t r, int64_t c)
 	}
 }
 
-/* Small whole numbers, so that every order of summation gives the same. */
+/* Small integers, so that every order of summation gives the same result. */
 static tensor *matrix(enum tensor_dtype dtype, enum held held, int64_t r, int64_t c)
 {
 	int64_t n = (r + 1) * (2 * c + 6) + 8;
@@ -59,7 +62,7 @@ static double *values(tensor *t)
 	return v;
 }
 
-/* What a sum is once it was rounded to one of the halves. */
+/* Rounds to f16 or bf16. */
 static double as_dtype(enum tensor_dtype dtype, double x)
 {
 	return dtype == TENSOR_F16  ? f16_to_f32(f32_to_f16((float)x)) :
@@ -67,7 +70,7 @@ static double as_dtype(enum tensor_dtype dtype, double x)
 				      x;
 }
 
-/* beta * c + alpha * a b, as doubles; c may be NULL */
+/* Checks beta * c + alpha * a b, computed in f64; c may be NULL. */
 static void check_product(tensor *got, tensor *c, tensor *a, tensor *b, double alpha, double beta)
 {
 	int64_t m = tensor_size(a, 0), k = tensor_size(a, 1), n = tensor_size(b, 1);
@@ -234,7 +237,7 @@ static void mm_passes_nan_and_infinity_on(void **state)
 		assert_true(isnan(((float *)tensor_data(a))[39 + 2]));
 		assert_true(((float *)tensor_data(a))[22] == 0);
 	}
-	/* What stands behind the end of an odd row of halves is not looked at. */
+	/* The element after the end of a row of odd length is not read. */
 	for (int h = 4; h < 6; h++)
 		tensor_scope {
 			tensor *base =
@@ -325,7 +328,7 @@ static void what_does_not_fit_is_refused(void **state)
 			     "self and mat1 must have one dtype");
 		assert_fails(tensor_addmm_(iota(0, TENSOR_INTS(10)), a, c) == NULL, EINVAL,
 			     "self has shape [10]");
-		/* Factors of integers lose their fractions. */
+		/* Factors of integer tensors are truncated. */
 		i = ok(tensor_ones(TENSOR_INTS(1, 1), I64));
 		assert_values(tensor_addmm_opt(i, i, i, TENSOR_SCALAR(0.5), TENSOR_SCALAR(2.9)), 0,
 			      2);
@@ -359,7 +362,7 @@ static void threads_do_not_change_the_bits(void **state)
 	tensor_set_num_threads(before);
 }
 
-/* The processor's best level is chosen at load, so the others need a process of their own. */
+/* The level of instructions is chosen at load, so lower ones are tested in another process. */
 static void lower_levels_of_instructions_agree(void **state)
 {
 	static const char *const levels[] = { "v2", "v3" };

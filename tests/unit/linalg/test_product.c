@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* Products of batches, vectors and any rank, against mm and plain numbers; integers to the bit. */
+/*
+ * Products of batches, vectors and tensors of any rank, against mm and numbers; exact for integers.
+ */
 #include "check.h"
 
 #define S(x) TENSOR_SCALAR(x)
@@ -9,7 +11,7 @@ static const enum tensor_dtype dtypes[] = { TENSOR_U8,	TENSOR_I8,  TENSOR_I16,	 
 					    TENSOR_F64, TENSOR_C64, TENSOR_C128 };
 #define EACH_DTYPE(d) (size_t d##_ = 0; d##_ < sizeof(dtypes) / sizeof(*dtypes); d##_++)
 
-/* Whole numbers 0 to 6, as [b, r, c] or its transpose. */
+/* Integers 0 to 6, as [b, r, c] or its transpose. */
 static tensor *batch(enum tensor_dtype d, int64_t b, int64_t r, int64_t c, bool turned)
 {
 	int64_t n = b * r * c, *v = malloc((n + 1) * sizeof(*v));
@@ -65,7 +67,7 @@ static void baddbmm_scales_and_broadcasts_self(void **state)
 	}
 }
 
-/* Beyond what a double holds. */
+/* Values that f64 cannot represent. */
 static void integer_products_are_exact(void **state)
 {
 	tensor_scope {
@@ -196,7 +198,7 @@ static void complex_products_conjugate_only_in_vdot(void **state)
 	}
 }
 
-/* Two queries, three keys: equal scores weigh values alike, a mask leaves some out. */
+/* Two queries, three keys: equal scores give equal weights, a mask excludes some keys. */
 static void attention_weighs_values(void **state)
 {
 	const uint8_t let[] = { 1, 0, 1, 0, 0, 0 };
@@ -212,7 +214,7 @@ static void attention_weighs_values(void **state)
 			      1e-6, 1, 1);
 		assert_values(tensor_scaled_dot_product_attention(q, k, v, tensor_none, 0, true),
 			      1e-6, 0, 0.5);
-		/* A query that sees nothing gets zero. */
+		/* A query without keys gives zeros. */
 		assert_values(tensor_scaled_dot_product_attention(q, k, v, mask, 0, false), 1e-6, 1,
 			      0);
 		heads = ok(tensor_zeros(TENSOR_INTS(4, 2, 4), F32));
@@ -257,7 +259,7 @@ static void what_does_not_fit_is_refused(void **state)
 	}
 }
 
-/* PyTorch refuses them. */
+/* PyTorch refuses integers here. */
 static void vecdot_of_integers_keeps_their_dtype(void **state)
 {
 	tensor_scope {

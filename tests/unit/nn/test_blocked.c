@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * The blocked layout: numbers against the dense kernels in shapes that oneDNN pads, gradients
- * against the dense ones, refusals, and a process without the plugin. Where there is no plugin the
- * tests are skipped and say why.
+ * The blocked layout: results against the dense kernels in shapes that oneDNN pads, gradients
+ * against the dense ones, errors, and a process without the plugin. Without the plugin the tests
+ * are skipped with a reason. Over 500 lines, because all tests use one set of comparisons.
  */
 #include "autograd.h"
 #include "peer.h"
@@ -25,7 +25,7 @@ static bool available;
 			skip(); \
 	} while (0)
 
-/* In [-1, 1], in no order. */
+/* Pseudo-random values in [-1, 1]. */
 static tensor *noise_of(unsigned seed, enum tensor_dtype dtype, tensor_ints shape)
 {
 	int64_t n = 1;
@@ -65,7 +65,7 @@ static double largest_difference(tensor *a, tensor *b)
 	return v;
 }
 
-/* Shape, dtype and numbers. */
+/* Compares shape, dtype and values. */
 #define assert_like(got, want, tol) check_like_((got), (want), (tol), __FILE__, __LINE__)
 static void check_like_(tensor *got, tensor *want, double tol, const char *file, int line)
 {
@@ -89,7 +89,7 @@ static void check_like_(tensor *got, tensor *want, double tol, const char *file,
 
 /* ---- without the plugin ---- */
 
-/* In a child that has not opened it yet; must be the first test. */
+/* Runs in a child that has not opened the plugin yet; must be the first test. */
 static void missing_plugin_is_named(void **state)
 {
 	int status;
@@ -294,7 +294,9 @@ static void convolution_in_one_and_three_dimensions(void **state)
 		assert_like(tensor_conv3d(blocked(v), ready, tensor_none, I(1), I(1, 0, 1), I(1),
 					  2),
 			    tensor_conv3d(v, u, tensor_none, I(1), I(1, 0, 1), I(1), 2), 1e-5);
-		/* Weights in groups are used without groups, and the other way round. */
+		/*
+		 * Weights that were converted for groups are used without groups, and the reverse.
+		 */
 		assert_like(tensor_conv3d(blocked(noise(5, 1, 2, 4, 4, 4)), ready, tensor_none,
 					  I(1), I(0), I(1), 1),
 			    tensor_conv3d(noise(5, 1, 2, 4, 4, 4), u, tensor_none, I(1), I(0), I(1),
@@ -402,7 +404,7 @@ static void pooling_has_the_dense_numbers(void **state)
 			tensor_ints kernel = I(i & 4 ? 3 : 2), stride = I(i & 8 ? 2 : 1);
 			tensor_ints padding = I(i & 16 ? 1 : 0);
 			tensor *x = noise(i, 2, i & 32 ? 17 : 3, 9, 12);
-			/* Blocked with gaps where 17 channels are. */
+			/* A blocked tensor whose 17 channels are padded. */
 			tensor *w = noise(1, i & 32 ? 17 : 3, 1, 1, 1), *b;
 
 			b = ok(tensor_conv2d(blocked(x), blocked(w), tensor_none, I(1), I(0), I(1),
@@ -451,7 +453,7 @@ static void pooling_in_three_dimensions_and_adaptive(void **state)
 		x = noise(1, 3, 4, 4);
 		assert_like(tensor_max_pool2d(blocked(x), I(2), I(2), I(0), I(1), false),
 			    tensor_max_pool2d(x, I(2), I(2), I(0), I(1), false), 0);
-		/* Windows of padding alone. */
+		/* Windows that contain only padding. */
 		x = noise(1, 1, 1, 1, 4);
 		y = ok(tensor_to_dense(
 			tensor_max_pool2d(blocked(x), I(2), I(1), I(1), I(2), false)));
@@ -463,7 +465,7 @@ static void pooling_in_three_dimensions_and_adaptive(void **state)
 
 /* ---- elementwise ---- */
 
-/* In blocks with gaps: 17 channels of what a convolution made. */
+/* A blocked tensor with padding: 17 channels from a convolution. */
 static tensor *gapped(unsigned seed)
 {
 	return ok(tensor_conv2d(blocked(noise(seed, 2, 17, 5, 6)),
@@ -482,7 +484,10 @@ static void functions_have_the_dense_numbers(void **state)
 		assert_like(tensor_tanh(b), tensor_tanh(x), 0);
 		assert_like(tensor_gelu(b), tensor_gelu(x), 0);
 		assert_like(tensor_gelu_opt(b, "tanh"), tensor_gelu_opt(x, "tanh"), 0);
-		/* What pads the blocks is zero again: a sum over channels reads it. */
+		/*
+		 * The padding of the blocks is set to zero again, since a sum over channels reads
+		 * it.
+		 */
 		assert_like(tensor_conv2d(tensor_sigmoid(b),
 					  blocked(tensor_ones(I(1, 17, 1, 1), F32)), tensor_none,
 					  I(1), I(0), I(1), 1),
@@ -566,7 +571,7 @@ static void batch_norm_by_running_statistics(void **state)
 	}
 }
 
-/* ---- a network, its gradients ---- */
+/* ---- gradients of a network ---- */
 
 struct net {
 	tensor *w1, *b1, *w2, *gain, *shift, *mean, *var, *w3, *b3;
@@ -585,7 +590,7 @@ static struct net make_net(void)
 			     leaf(noise(9, 10)) };
 }
 
-/* The same operators for both layouts. */
+/* Uses the same operators for both layouts. */
 static tensor *forward(const struct net *n, tensor *x, bool is_blocked)
 {
 	tensor *w1 = is_blocked ? blocked(n->w1) : n->w1, *w3 = is_blocked ? blocked(n->w3) : n->w3;
@@ -706,7 +711,7 @@ struct worker {
 	double difference;
 };
 
-/* The same weights, whose blocks have gaps, from two threads. */
+/* Two threads use the same padded weights. */
 static void *convolve_often(void *arg)
 {
 	struct worker *k = arg;
@@ -748,7 +753,7 @@ static void two_threads_share_weights(void **state)
 	assert_done(tensor_set_num_threads(before));
 }
 
-/* Address space of this process. */
+/* The address space of this process. */
 static size_t mapped(void)
 {
 	FILE *f = fopen("/proc/self/statm", "r");
@@ -760,7 +765,7 @@ static size_t mapped(void)
 	return pages * (size_t)sysconf(_SC_PAGESIZE);
 }
 
-/* Each time with other shapes, whose primitives have to be made. */
+/* Uses other shapes each time, which need new primitives. */
 static void compute_with(size_t more, int64_t n)
 {
 	struct rlimit limit = { mapped() + more, RLIM_INFINITY };
@@ -785,7 +790,7 @@ static void compute_with(size_t more, int64_t n)
 	setrlimit(RLIMIT_AS, &limit);
 }
 
-/* oneDNN itself writes to NULL then, or ends the program. */
+/* Without memory, oneDNN itself writes to NULL or ends the program. */
 static void without_memory_for_onednn_there_is_an_error(void **state)
 {
 	NOT_WATCHED();
@@ -816,7 +821,7 @@ static void the_same_bits_again(void **state)
 	assert_done(tensor_set_num_threads(before));
 }
 
-/* More than are kept. */
+/* More shapes than the cache of primitives keeps. */
 static void many_shapes_in_turn(void **state)
 {
 	NEED_ONEDNN();

@@ -2,7 +2,7 @@
 /* Convolutions and their gradients against the sum that defines them, and what is refused. */
 #include "check.h"
 
-/* One of two spatial dimensions; transposed makes output_padding count. */
+/* A case with one or two spatial dimensions; output_padding is for transposed ones. */
 struct shape {
 	int64_t batch, in, out, groups, size[2], taps[2], stride[2], padding[2], dilation[2],
 		extra[2];
@@ -20,7 +20,7 @@ static const struct shape shapes[] = {
 	{ 2, 4, 6, 1, { 5, 4 }, { 3, 4 }, { 3, 2 }, { 1, 2 }, { 1, 1 }, { 2, 1 }, true },
 	{ 1, 6, 4, 2, { 4, 5 }, { 2, 2 }, { 3, 3 }, { 0, 0 }, { 1, 1 }, { 1, 0 }, true },
 	{ 2, 4, 4, 4, { 7, 7 }, { 3, 3 }, { 1, 2 }, { 1, 1 }, { 2, 1 }, { 0, 1 }, true },
-	/* By tiles of positions, which are cut at the edges. */
+	/* Shapes that are computed in tiles of positions, with partial tiles at the edges. */
 	{ 2, 20, 24, 1, { 13, 12 }, { 3, 3 }, { 1, 1 }, { 1, 1 }, { 1, 1 }, { 0, 0 }, false },
 	{ 1, 150, 16, 1, { 13, 17 }, { 3, 3 }, { 1, 1 }, { 2, 0 }, { 1, 1 }, { 0, 0 }, false },
 	{ 3, 40, 34, 2, { 9, 18 }, { 3, 3 }, { 1, 1 }, { 0, 2 }, { 1, 1 }, { 0, 0 }, false },
@@ -36,14 +36,14 @@ struct data {
 	double *x, *w, *y, *gy, *gx, *gw;
 };
 
-static bool whole; /* numbers for integers */
+static bool whole; /* integer values, for integer dtypes */
 
 static double noise(int64_t i)
 {
 	return whole ? (double)(i % 7 - 3) : sin(1.3 * (double)i + (double)(i % 7));
 }
 
-/* Adds each product of an input element with a weight to where it belongs. */
+/* The definition: adds each product of an input element and a weight to its output element. */
 static void define(struct data *d, double *y, double *gx, double *gw)
 {
 	const struct shape *s = d->s;
@@ -148,7 +148,7 @@ static tensor *made(const double *p, tensor_ints sizes, enum tensor_dtype dtype)
 	return ok(tensor_to(ok(tensor_from_data(p, sizes, F64)), TENSOR_OPTIONS(.dtype = dtype)));
 }
 
-/* What follows the bias where nothing is asked for. */
+/* The default arguments after the bias. */
 #define PLAIN	   TENSOR_INTS(1), TENSOR_INTS(0), TENSOR_INTS(1), 1
 #define PLAIN_BACK TENSOR_INTS(1), TENSOR_INTS(0), TENSOR_INTS(0), 1, TENSOR_INTS(1)
 #define PAIR(p)	   ((tensor_ints){ (p), 2 })
@@ -181,7 +181,7 @@ static void compare(const struct shape *s, enum tensor_dtype dtype, double tol)
 		check_values_(gx, d.gx, d.nx, tol, __FILE__, __LINE__);
 		check_values_(gw, d.gw, d.nw, 4 * tol, __FILE__, __LINE__);
 		assert_shape(gb, s->out);
-		/* From memory in another order the same. */
+		/* Another memory format of the input gives the same result. */
 		y = ok(tensor_convolution(
 			ok(tensor_transpose(ok(tensor_contiguous(ok(tensor_transpose(x, 1, 3)))), 1,
 					    3)),
@@ -199,7 +199,7 @@ static void agrees_with_the_definition(void **state)
 	}
 }
 
-/* In a tile an infinity would meet itself with the other sign. */
+/* In a Winograd tile inf - inf would spread NaN to other elements. */
 static void infinities_reach_their_neighbours_only(void **state)
 {
 	static const float special[] = { INFINITY, -INFINITY, NAN, 3e38f };
@@ -282,7 +282,7 @@ static void padding_by_name(void **state)
 		tensor *same, *by_hand;
 		double apart;
 
-		/* An even filter has its odd zero at the end. */
+		/* Padding "same" with an even filter adds the odd zero at the end. */
 		assert_values(tensor_conv1d_padding(x, w, tensor_none, TENSOR_INTS(1), "same",
 						    TENSOR_INTS(1), 1),
 			      0, 5, 8, 11, 4);
@@ -313,7 +313,7 @@ static void halves_are_summed_in_f32(void **state)
 		tensor *x = ok(tensor_ones(TENSOR_INTS(1, 258, 1), bf16));
 		tensor *w = ok(tensor_ones(TENSOR_INTS(1, 258, 1), bf16));
 
-		/* One after the other, bf16 would stay at 256. */
+		/* A sequential sum in bf16 would stay at 256. */
 		w = ok(tensor_conv1d(x, ok(tensor_mul_scalar(w, TENSOR_SCALAR(2))), tensor_none,
 				     PLAIN));
 		assert_int_equal(tensor_dtype(w), TENSOR_BF16);

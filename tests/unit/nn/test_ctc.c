@@ -5,7 +5,7 @@
 #define STEPS	4
 #define CLASSES 3
 
-/* Whether steps, without repetitions and then without blanks (0), are the target. */
+/* Whether the steps without repetitions and then without blanks (0) equal the target. */
 static bool spells(const int *step, const int64_t *target, int64_t n)
 {
 	int64_t at = 0;
@@ -86,8 +86,10 @@ static void gradient_is_that_of_differences(void **state)
 			p[i] = at - h;
 			down = loss_by_hand(p, labels, 2);
 			p[i] = at;
-			/* The gradient takes the numbers for logarithms of probabilities that add
-			 * up to 1. */
+			/*
+			 * The gradient assumes that the inputs are logarithms of probabilities with
+			 * sum 1.
+			 */
 			own = (up - down) / (2 * h) + exp(at);
 			assert_true(fabs(own - g[i]) < 1e-8);
 		}

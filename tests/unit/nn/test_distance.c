@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* Distances worked out by hand, batches against single matrices, and derivatives. */
+/* Distances against numbers computed by hand, batches against single matrices, and derivatives. */
 #include "formulas.h"
 
 static tensor *points(void)

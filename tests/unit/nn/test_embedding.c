@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* Embeddings and bags of them, against sums written out; their derivatives. */
+/* Embeddings and embedding bags against plain sums; their derivatives. */
 #include "formulas.h"
 
 static tensor *indices(tensor_ints shape, ...)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* nll_loss and cross_entropy: numbers worked out by hand, and every way to call them wrongly. */
+/* nll_loss and cross_entropy: numbers computed by hand, and errors for all arguments. */
 #include "check.h"
 
 enum { NONE, MEAN, SUM };
@@ -175,7 +175,7 @@ static void shapes_and_dtypes_that_do_not_fit_are_refused(void **state)
 	}
 }
 
-/* As PyTorch 2.15 has it; the loss itself has the promoted one. */
+/* As in PyTorch 2.15: the gradient has the dtype of self, the loss the promoted one. */
 static void gradient_has_the_dtype_of_self(void **state)
 {
 	tensor_scope {

@@ -4,7 +4,7 @@
 
 #define EPS 1e-5
 
-/* Numbers with a mean of their own in each row. */
+/* Values with a different mean in each row. */
 static tensor *input(enum tensor_dtype dtype, tensor_ints shape)
 {
 	int64_t n = 1;
@@ -29,7 +29,10 @@ static double *values(tensor *t)
 	return v;
 }
 
-/* Lines of n of x normalized; element i scaled by weight[i / inner % channels] and so moved. */
+/*
+ * Normalizes lines of n elements; element i is scaled by weight[i / inner % channels] and bias is
+ * added.
+ */
 static void check(tensor *got, tensor *x, int64_t n, tensor *weight, tensor *bias, int64_t inner,
 		  double tol)
 {
@@ -102,7 +105,7 @@ static void group_norm_is_its_definition(void **state)
 		}
 }
 
-/* Over the batch: that of the channels as rows. */
+/* batch_norm equals layer_norm of the channels as rows. */
 static void batch_norm_is_layer_norm_of_each_channel(void **state)
 {
 	static const int64_t inner[] = { 1, 5, 40 };
@@ -191,7 +194,7 @@ static void only_wanted_gradients_are_made(void **state)
 	}
 }
 
-/* Channels without elements. The tensor of seven is where their memory was; its values are in no sum. */
+/* Empty channels. The tensor of seven elements reuses freed memory: its values must not be read. */
 static void empty_channels_read_nothing(void **state)
 {
 	tensor *out, *mean, *rstd, *dx, *dw, *db;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* Fused steps of optimizers against the same written plainly in f64. */
+/* Fused optimizer steps against a plain implementation in f64. */
 #include "check.h"
 
 #define N 1000
@@ -84,7 +84,7 @@ static int descend(tensor *p, tensor *g, tensor *momentum, tensor *found_inf)
 				      1, 0, false, false, false, tensor_none, found_inf);
 }
 
-/* Transposed parameters: the same elements change in the same way. */
+/* Transposed parameters give the same elements. */
 static void strides_do_not_matter(void **state)
 {
 	tensor_scope {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* Losses of pairs and of classes: numbers worked out by hand, and their derivatives. */
+/* Pointwise losses and losses of classes: numbers computed by hand, and their derivatives. */
 #include "formulas.h"
 
 enum { NONE, MEAN, SUM };
@@ -51,7 +51,7 @@ static void halves_are_rounded_once(void **state)
 					   TENSOR_OPTIONS(.dtype = TENSOR_BF16)));
 		tensor *zero = ok(tensor_zeros_like(x, TENSOR_OPTIONS(0)));
 
-		/* 0.1 is 0.10009765625 here, its square times 1000 lies between 10 and 10.0625 */
+		/* 0.1 is 0.10009765625 in f16; its square times 1000 is between 10 and 10.0625 */
 		assert_values(tensor_mse_loss(x, zero, SUM), 0, 10);
 	}
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* Pooling: windows against a plain search of the input, numbers worked out by hand, refusals. */
+/* Pooling: windows against a plain search of the input, numbers computed by hand, errors. */
 #include "check.h"
 
 #define ONE  TENSOR_INTS(1)
@@ -22,7 +22,7 @@ static tensor *bumpy(tensor_ints shape)
 	return t;
 }
 
-/* One plane of h by w; the window of output (y, x), element by element. */
+/* One plane of h by w, and the window of output (y, x). */
 struct window {
 	int64_t size[2], kernel[2], stride[2], padding[2], dilation[2];
 };

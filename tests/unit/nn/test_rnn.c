@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* Recurrent layers against their cells, packed sequences against single ones, refusals. */
+/* Recurrent layers against their cells, packed sequences against single ones, errors. */
 #include "check.h"
 
 #define STEPS 4
@@ -30,7 +30,7 @@ static tensor *step_of(tensor *x, int64_t t)
 	return ok(tensor_select(x, 0, t));
 }
 
-/* Weights of two layers, the first with IN features. */
+/* Weights of two layers; the first has IN features. */
 static tensor_list weights(tensor **w, int gates)
 {
 	for (int l = 0; l < 2; l++) {
@@ -65,7 +65,7 @@ static void lstm_is_its_cells_one_after_the_other(void **state)
 	}
 }
 
-/* Lengths 4, 2 and 1, both directions: each sequence by itself gives the same. */
+/* Sequences of lengths 4, 2 and 1 in both directions give the results of single sequences. */
 static void packed_sequences_are_independent(void **state)
 {
 	static const int64_t lengths[] = { 4, 2, 1 };

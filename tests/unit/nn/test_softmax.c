@@ -2,7 +2,7 @@
 /* softmax, log_softmax and their gradients against plain loops in f64. */
 #include "check.h"
 
-/* Numbers between -4 and 4 in a fixed disorder. */
+/* Pseudo-random values between -4 and 4. */
 static tensor *numbers(tensor_ints shape, tensor_options options, unsigned seed)
 {
 	tensor *t = ok(tensor_zeros(shape, F64));
@@ -23,7 +23,7 @@ static double *elements(tensor *t)
 	return v;
 }
 
-/* A line of n elements, `step` apart: what softmax or its logarithm is there. */
+/* Computes softmax or its logarithm of n elements that are `step` apart. */
 static void line_by_hand(double *v, int64_t n, int64_t step, bool log)
 {
 	double max = -INFINITY, sum = 0;
@@ -50,7 +50,7 @@ static void backward_by_hand(double *g, const double *y, int64_t n, int64_t step
 				    (g[i * step] - sum) * y[i * step];
 }
 
-/* All lines along `dim` of row-major values of t's shape. */
+/* The same for all lines along `dim` of row-major values in the shape of t. */
 static void lines_by_hand(const tensor *t, int dim, double *v, const double *y, bool log)
 {
 	const int64_t *size = tensor_sizes(t);
@@ -200,7 +200,7 @@ static void dtype_is_that_of_the_computation(void **state)
 	}
 }
 
-/* Within one unit in the last place of the half: what f32 gives, rounded. */
+/* The f16 or bf16 result is the rounded f32 result, within one unit in the last place. */
 static void assert_rounded(tensor *half, tensor *single, double unit)
 {
 	double *a = elements(half), *b = elements(single);

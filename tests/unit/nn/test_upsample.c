@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* Interpolation, columns and grids: numbers worked out by hand, refusals, derivatives. */
+/* Interpolation, im2col and grid sampling: numbers computed by hand, errors, derivatives. */
 #include "formulas.h"
 
 #define NO   TENSOR_NO_FLOAT
@@ -54,7 +54,7 @@ static void linear_and_cubic(void **state)
 		assert_values(tensor_upsample_trilinear3d(iota(0, TENSOR_INTS(1, 1, 2, 1, 2)),
 							  TENSOR_INTS(3, 1, 3), true, NO, NO, NO),
 			      0, 0, 0.5, 1, 1, 1.5, 2, 2, 2.5, 3);
-		/* Cubic convolution keeps what is there: positions of the input are positions of the output. */
+		/* With aligned corners the input's elements are elements of the output. */
 		assert_values(tensor_upsample_bicubic2d(square(3), TENSOR_INTS(5, 3), true, NO, NO),
 			      1e-6, 0, 1, 2, 1.21875, 2.21875, 3.21875, 3, 4, 5, 4.78125, 5.78125,
 			      6.78125, 6, 7, 8);

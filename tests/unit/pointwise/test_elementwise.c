@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * The elementwise operators beyond those of test_pointwise.c: functions against the C library, in
- * every layout; values at the edges of their ranges; what is refused.
+ * The elementwise operators that test_pointwise.c does not have: functions against the C library,
+ * in every layout; values at the limits of their ranges; errors.
  */
 #include "check.h"
 
@@ -100,7 +100,7 @@ static const struct {
 	const char *name;
 	tensor *(*op)(tensor *);
 	double (*want)(double);
-	double scale, shift; /* of inputs in -1 .. 1 */
+	double scale, shift; /* of the inputs, which are in -1 .. 1 */
 	double tol;
 } functions[] = {
 	{ "acos", tensor_acos, acos, 1, 0, 4e-7 },
@@ -182,7 +182,9 @@ static void functions_agree_with_the_c_library_in_every_layout(void **state)
 					double v = ((double *)tensor_data(in))[i];
 					double want = functions[f].want(v);
 					double have = ((double *)tensor_data(got))[i];
-					/* Halves are rounded between two functions here. */
+					/*
+					 * f16 and bf16 are rounded between the two functions here.
+					 */
 					double more = d > 1 ? 30 * tol + 0.01 * fabs(v) : 0;
 
 					if (fabs(have - want) > tol * fabs(want) + tol + more)
@@ -244,7 +246,7 @@ static void quotients_and_remainders(void **state)
 		assert_values(tensor_remainder(i, j), 0, 1, 1, -1, -1);
 		assert_values(tensor_fmod(i, j), 0, 1, -1, 1, -1);
 		assert_int_equal(tensor_dtype(tensor_div_mode(i, j, NULL)), TENSOR_F32);
-		/* What would trap in the processor wraps. */
+		/* INT64_MIN / -1 wraps; the processor's division would trap. */
 		assert_values(tensor_floor_divide_scalar(least, S(-1)), 0, (double)INT64_MIN);
 		assert_values(tensor_remainder_scalar(least, S(-1)), 0, 0);
 		assert_fails(!tensor_floor_divide_scalar(i, S(0)), EDOM, "division by zero");
@@ -282,7 +284,7 @@ static void powers_and_bits(void **state)
 		assert_values(tensor_copysign(V(1, -1, 0), V(-0.0, 2, -1)), 0, -1, 1, -0.0);
 		assert_values(tensor_atan2(V(1, -1), V(-1, 0)), 1e-6, 3 * M_PI_4, -M_PI_2);
 		assert_values(tensor_hypot(V(3e30), V(4e30)), 1e24, 5e30);
-		/* Far apart and infinite, where exponentials would overflow. */
+		/* Large differences and infinities, for which exp() overflows. */
 		assert_values(tensor_logaddexp(V(1000, -INFINITY, 0, INFINITY, 1),
 					       V(0, -INFINITY, 0, -INFINITY, NAN)),
 			      1e-6, 1000, -INFINITY, M_LN2, INFINITY, NAN);
@@ -428,7 +430,7 @@ static void sub_takes_all_of_a_complex_alpha(void **state)
 	}
 }
 
-/* Where the imaginary part is not finite, the real one decides alone. */
+/* If the imaginary part is not finite, only the real part determines the result. */
 static void complex_expm1_of_infinities(void **state)
 {
 	const double in[] = { -INFINITY, INFINITY,  -INFINITY, NAN, -INFINITY, 2,
@@ -466,7 +468,7 @@ static void complex_numbers_are_rounded_by_their_parts(void **state)
 		}
 }
 
-/* Not the sign of the sine of twice the imaginary part. */
+/* The sign of the imaginary part's zero is that of its sine, not of the sine of twice it. */
 static void complex_tanh_of_infinities_keeps_the_sign(void **state)
 {
 	const double in[] = { INFINITY, 2, INFINITY, -2, -INFINITY, 2, INFINITY, 1e154 };

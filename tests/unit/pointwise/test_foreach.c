@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* Operators on lists of tensors: what they promise beyond the operator that they call. */
+/* Operators on lists of tensors: properties beyond those of the operator that they call. */
 #include "check.h"
 
 static tensor *pair(double a, double b)

@@ -2,7 +2,7 @@
 /* Elementwise operators against plain loops: dtypes, strides, broadcasting, in-place and out. */
 #include "check.h"
 
-/* The value at a flat row-major position, read through sizes and strides. */
+/* The value at a row-major position, read through sizes and strides. */
 static double value_at(tensor *t, int64_t flat)
 {
 	int64_t index[TENSOR_MAX_DIMS];
@@ -16,7 +16,7 @@ static double value_at(tensor *t, int64_t flat)
 	return v;
 }
 
-/* Several layouts of the same logical values: contiguous, transposed, stepped, expanded. */
+/* The same values in several layouts: contiguous, transposed, stepped, expanded. */
 static tensor *layout_of(tensor *base, int kind)
 {
 	switch (kind) {
@@ -214,7 +214,7 @@ static void in_place_and_out_forms(void **state)
 		tensor *ints = tensor_to(row, I64);
 
 		assert_ptr_equal(tensor_add_(a, row), a);
-		/* row is part of a: the result is as if it had been read first. */
+		/* row overlaps a: the result is as if row had been copied first. */
 		assert_values(a, 0, 0, 2, 4, 3, 5, 7);
 		assert_ptr_equal(tensor_mul_out(out, a, a), out);
 		assert_shape(out, 2, 3);
@@ -242,7 +242,7 @@ static void where_chooses_and_copy_broadcasts(void **state)
 				     tensor_full(TENSOR_SCALAR_SHAPE, TENSOR_SCALAR(-1), F32)),
 			0, -1, -1, 2, 3);
 		assert_values(tensor_copy_(a, tensor_arange(TENSOR_SCALAR(2), I64)), 0, 0, 1, 0, 1);
-		/* Within one storage, as if through a temporary. */
+		/* Overlapping views of one storage, as if through a temporary. */
 		a = iota(0, TENSOR_INTS(4));
 		assert_values(tensor_copy_(tensor_slice(a, 0, 1, 4, 1),
 					   tensor_slice(a, 0, 0, 3, 1)),
@@ -290,7 +290,7 @@ static void large_results_are_the_same_on_any_number_of_threads(void **state)
 	free(two);
 }
 
-/* Each of the four products is rounded, whatever instructions a level has. */
+/* Each of the four products is rounded, without FMA, at all levels of instructions. */
 static void complex_products_have_the_bits_of_four_products(void **state)
 {
 	enum { N = 1000 };
@@ -344,11 +344,12 @@ static void gelu_is_a_share_of_the_normal_distribution(void **state)
 	}
 }
 
-/* ---- numbers as arguments
- * ------------------------------------------------------------------------- */
+/* ---- scalar arguments ---- */
 
-/* It would be left out in silence. A number beside a tensor is one of its operands, and makes the
- * result complex. */
+/*
+ * Otherwise it would be dropped silently. A scalar operand beside a tensor makes the result
+ * complex.
+ */
 static void imaginary_part_of_a_real_argument_is_refused(void **state)
 {
 	const tensor_scalar i = tensor_scalar_complex(1, 2), real = tensor_scalar_complex(2, 0);

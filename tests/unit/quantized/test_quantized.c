@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* Quantised tensors: rounding and saturation, products against plain loops, refusals. */
+/* Quantized tensors: rounding and saturation, products against plain loops, errors. */
 #include "check.h"
 
 #define S(...) TENSOR_INTS(__VA_ARGS__)
@@ -11,7 +11,7 @@ static tensor *floats(const float *values, tensor_ints shape)
 
 #define FLOATS(shape, ...) floats((const float[]){ __VA_ARGS__ }, shape)
 
-/* Numbers from 0 to n - 1 in no order, as bytes. */
+/* Pseudo-random bytes from 0 to n - 1. */
 static tensor *bytes(tensor_ints shape, unsigned n, int shift, enum tensor_dtype dtype)
 {
 	int64_t numel = 1;
@@ -86,7 +86,7 @@ static void views_keep_the_scale(void **state)
 	}
 }
 
-/* The same from whole numbers, one at a time. */
+/* The same in plain integer arithmetic, for one element. */
 static int requantized(int64_t sum, float scale, float bias, float out_scale, int out_zero, int low)
 {
 	double q = rint((double)(((float)sum + bias * (1.0f / scale)) * (scale / out_scale))) +

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * Random numbers: Philox against its published vectors, every operator's numbers against the
- * generator's words, and the same numbers for any threads, strides and lengths.
+ * Random numbers: Philox against its published vectors, every operator against the words of the
+ * generator, and the same numbers for any number of threads, strides and lengths.
  */
 #include "random.h"
 
@@ -10,7 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Word i of stream 0 as operators count them. */
+/* Word i of stream 0, in the order that operators use. */
 static uint32_t word(uint64_t seed, uint64_t offset, int64_t i)
 {
 	uint32_t w[4];
@@ -46,7 +46,7 @@ static void philox_gives_the_published_numbers(void **state)
 	}
 }
 
-/* Also where the block's number passes 2^32, in the middle of a group. */
+/* Also where the block counter passes 2^32, in the middle of a group. */
 static void elements_are_the_generators_words(void **state)
 {
 	static const uint64_t offsets[] = { 0, 5, 0xfffffff8, 0xffffffffffffff00 };
@@ -119,7 +119,7 @@ static void a_state_is_where_numbers_go_on(void **state)
 	tensor_generator_release(tensor_default_generator());
 }
 
-/* A child goes on where the parent was. */
+/* A forked child continues with the state of its parent. */
 static void a_forked_child_has_a_copy(void **state)
 {
 	int status;
@@ -164,7 +164,7 @@ static void boxed_calls_take_a_generator(void **state)
 	tensor_generator_release(g);
 }
 
-/* ---- the same numbers, however they are made ---- */
+/* ---- the same numbers for any way to compute them ---- */
 
 #define LARGE 300001
 #define KINDS 12
@@ -253,7 +253,7 @@ static uint64_t hash(tensor *t)
 	return h;
 }
 
-/* Recorded once; a change of these is a change of everybody's numbers. */
+/* Recorded results: a change of them changes the random numbers of all programs. */
 static void numbers_are_the_same_on_every_processor(void **state)
 {
 	static const uint64_t recorded[KINDS] = {
@@ -274,7 +274,7 @@ static void numbers_are_the_same_on_every_processor(void **state)
 	}
 }
 
-/* The first elements of a longer result are those of a shorter one. */
+/* The first elements of a longer result equal those of a shorter one. */
 static void length_does_not_matter(void **state)
 {
 	for (int64_t n = 1; n < 200; n += 13) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* The distributions, by Kolmogorov and Smirnov's test, chi-square and moments. */
+/* Distributions: Kolmogorov-Smirnov tests, chi-square tests and moments. */
 #include "random.h"
 
 static int ascending(const void *a, const void *b)
@@ -9,7 +9,7 @@ static int ascending(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* sqrt(n) times the largest distance; above 1.95 once in a thousand seeds. */
+/* sqrt(n) times the Kolmogorov-Smirnov statistic; above 1.95 for one in a thousand seeds. */
 static double kolmogorov(double *v, int64_t n, double (*cdf)(double))
 {
 	double worst = 0;
@@ -52,7 +52,7 @@ static void assert_distribution(tensor *t, double (*cdf)(double), double mean, d
 	assert_true(fabs(m - mean) < 4 * sqrt(variance / n));
 	assert_true(fabs(q - variance) < 0.03 * variance);
 	assert_true(d < 1.95);
-	assert_true(d > 0.3); /* too good is not random, either */
+	assert_true(d > 0.3); /* a smaller statistic is unlikely for random numbers */
 }
 
 static void floats_are_distributed_as_asked(void **state)
@@ -71,7 +71,7 @@ static void floats_are_distributed_as_asked(void **state)
 	}
 }
 
-/* Both numbers of a pair are made from the same radius; the angle makes them independent. */
+/* Both normals of a pair are computed from one radius; the angle makes them independent. */
 static void normals_do_not_depend_on_each_other(void **state)
 {
 	for (int i = 0; i < 2; i++) {
@@ -162,8 +162,10 @@ static void integers_of_a_range_are_alike(void **state)
 	}
 }
 
-/* 3 * 2^k is where products of a number with the range favour a third of it, most of all near the
- * width of the number. */
+/*
+ * For a range of 3 * 2^k the reduction by multiplication prefers a third of the values, the more
+ * the closer the range is to the width of the random word.
+ */
 static void large_ranges_are_alike_too(void **state)
 {
 	static const int64_t thirds[] = { 1 << 22, 1 << 29, (int64_t)1 << 30, (int64_t)1 << 61 };
@@ -195,7 +197,10 @@ static void ranges_reach_the_ends_of_a_dtype(void **state)
 		bool low = false, high = false;
 		double *b;
 
-		/* TENSOR_NONE is INT64_MIN: from there to the last is all there is. */
+		/*
+		 * TENSOR_NONE is INT64_MIN: the range from INT64_MIN without an end is that of all
+		 * i64.
+		 */
 		ok(tensor_random_from_(t, INT64_MIN, TENSOR_NONE));
 		for (int64_t i = 0; i < N; i++) {
 			low |= v[i] < INT64_MIN / 4 * 3;
@@ -218,7 +223,7 @@ static void ranges_reach_the_ends_of_a_dtype(void **state)
 	}
 }
 
-/* All 24 orders of four, by the number that a mixed-radix reading gives them. */
+/* All 24 permutations of four, numbered as mixed-radix integers. */
 static void permutations_are_alike(void **state)
 {
 	enum { ROUNDS = 24000 };

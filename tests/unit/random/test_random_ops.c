@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* multinomial and dropout, and what random operators refuse. */
+/* multinomial and dropout, and errors of random operators. */
 #include "random.h"
 
 /* ---- multinomial ---- */
@@ -121,9 +121,9 @@ static void dropout_of_nothing_and_of_everything(void **state)
 	}
 }
 
-/* ---- bounds and refusals ---- */
+/* ---- bounds and errors ---- */
 
-/* (to - from) * x + from would round to `to` here. */
+/* (to - from) * x + from would round up to `to` here. */
 static void uniform_never_reaches_the_end(void **state)
 {
 	tensor_scope {

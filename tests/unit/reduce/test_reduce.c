@@ -17,7 +17,7 @@ static double *elements(tensor *t)
 	return v;
 }
 
-/* Numbers that repeat, so that the greatest is there more than once. Small ones, for i8. */
+/* Values that repeat, so that the maximum occurs more than once; small, for i8. */
 static tensor *numbers(tensor_ints shape, enum tensor_dtype dtype)
 {
 	tensor *t = ok(tensor_zeros(shape, F64));
@@ -28,7 +28,7 @@ static tensor *numbers(tensor_ints shape, enum tensor_dtype dtype)
 	return ok(tensor_to(t, TENSOR_OPTIONS(.dtype = dtype)));
 }
 
-/* The same shape [4, 6, 10] of elements, lying in memory in different ways. */
+/* A [4, 6, 10] tensor of the same elements in different memory layouts. */
 #define LAYOUTS 8
 static tensor *laid_out(int layout, enum tensor_dtype dtype)
 {
@@ -40,17 +40,17 @@ static tensor *laid_out(int layout, enum tensor_dtype dtype)
 	case 2:
 		return ok(tensor_permute(numbers(TENSOR_INTS(6, 10, 4), dtype),
 					 TENSOR_INTS(2, 0, 1)));
-	case 3: /* every second one */
+	case 3: /* every second column */
 		return ok(tensor_slice(numbers(TENSOR_INTS(4, 6, 20), dtype), 2, 1, 20, 2));
 	case 4:
 		return ok(tensor_expand(numbers(TENSOR_INTS(4, 1, 10), dtype),
 					TENSOR_INTS(4, 6, 10)));
 	case 5:
 		return ok(tensor_expand(numbers(TENSOR_INTS(6, 1), dtype), TENSOR_INTS(4, 6, 10)));
-	case 6: /* backwards in two dimensions */
+	case 6: /* reversed in two dimensions */
 		return ok(tensor_as_strided(numbers(TENSOR_INTS(4, 6, 10), dtype),
 					    TENSOR_INTS(4, 6, 10), TENSOR_INTS(60, -10, -1), 59));
-	default: /* rows that begin at odd places */
+	default: /* rows that are not aligned */
 		return ok(tensor_narrow(numbers(TENSOR_INTS(4, 7, 13), dtype), 2, 2, 10));
 	}
 }
@@ -68,7 +68,7 @@ struct expected {
 	int64_t count;
 };
 
-/* By hand, over a mask of the dimensions of [4, 6, 10]. */
+/* Plain reduction over a mask of the dimensions of [4, 6, 10]. */
 static void reduce_by_hand(const double *v, unsigned mask, struct expected *e)
 {
 	const int64_t size[3] = { 4, 6, 10 };
@@ -131,7 +131,7 @@ static void check_mask(tensor *t, unsigned mask, bool keepdim)
 	reduce_by_hand(v, mask, &e);
 	for (int d = 2; d >= 0; d--)
 		if (mask >> d & 1)
-			dim[n++] = d % 2 ? d : d - 3; /* some from the end */
+			dim[n++] = d % 2 ? d : d - 3; /* some are negative */
 	one = (int)dim[0];
 	s = ok(tensor_sum_dim(t, (tensor_ints){ dim, n }, keepdim));
 	assert_int_equal(tensor_dtype(s), floating ? tensor_dtype(t) : TENSOR_I64);
@@ -173,7 +173,7 @@ static void every_dtype_layout_and_dimension_agrees_with_plain_loops(void **stat
 			}
 }
 
-/* Small whole numbers, which every dtype has. */
+/* Small integers, which every dtype represents. */
 static void halves_and_complex_numbers_reduce_like_f64(void **state)
 {
 	static const enum tensor_dtype more[] = { TENSOR_F16, TENSOR_BF16, TENSOR_C64,

@@ -2,7 +2,7 @@
 /* Variances, norms, logsumexp and scans against plain loops in f64. */
 #include "check.h"
 
-/* Sines around 3, [5, 7, 40], lying in memory in different ways. */
+/* Sines around 3 in a [5, 7, 40] tensor, in different memory layouts. */
 #define LAYOUTS 4
 static tensor *laid_out(int layout, tensor_options options)
 {
@@ -25,7 +25,7 @@ static tensor *laid_out(int layout, tensor_options options)
 				TENSOR_INTS(5, 7, 40)));
 }
 
-/* f(line, n) for every line along dim, row-major over the rest. */
+/* Calls f(line, n) for every line along dim, in row-major order of the others. */
 static void along(tensor *t, int dim, double (*f)(const double *x, int n), double *result)
 {
 	tensor *w = ok(tensor_contiguous(ok(tensor_transpose(ok(tensor_to(t, F64)), dim, 2))));
@@ -187,7 +187,7 @@ static void scans_agree_with_plain_loops(void **state)
 							      tensor_data(best), tensor_numel(best),
 							      0, __FILE__, __LINE__);
 					}
-					/* the positions are those of the values */
+					/* the indices are those of the values */
 					check_values_(tensor_gather(t, dim, i),
 						      tensor_data(ok(tensor_contiguous(
 							      tensor_to(v, F64)))),
@@ -234,7 +234,7 @@ static void long_scans_carry_over_blocks(void **state)
 	}
 }
 
-/* What is put before and after it is not broadcast, and an empty vector is not left out. */
+/* prepend and append are not broadcast, and an empty vector is still checked. */
 static void differences_are_of_what_fits(void **state)
 {
 	tensor_scope {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* cat: one after another along a dimension. */
+/* cat: concatenation along a dimension. */
 #include "check.h"
 
 static void cat_joins_along_any_dimension(void **state)
@@ -116,7 +116,7 @@ static void pieces_of_every_width_arrive(void **state)
 			tensor *t[PIECES + 1], *r;
 			int64_t at = 0;
 
-			/* One more than are joined at once goes another way. */
+			/* With one more than PIECES, concatenation is done in several parts. */
 			for (int i = 0; i < PIECES + extra; i++)
 				t[i] = ok(tensor_randint(251, TENSOR_INTS(ROWS, i + 1),
 							 TENSOR_OPTIONS(.dtype = TENSOR_U8)));

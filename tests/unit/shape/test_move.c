@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * Operators that move elements: flip, roll, repeat, pads, triangles, splits and factories of
- * numbers in order, against numbers written down; tensors with negative strides; their formulas
- * against differences.
+ * Operators that move elements: flip, roll, repeat, pads, triangles, splits and ranges, against
+ * expected numbers; tensors with negative strides; derivatives against central differences.
  */
 #include "formulas.h"
 
@@ -86,7 +85,7 @@ static void triangles_write_every_layout(void **state)
 	}
 }
 
-/* A view from the end backwards: what only as_strided's callers and we ourselves make. */
+/* A reversed view, which only the library and callers of as_strided() make. */
 static void negative_strides_are_read_and_written(void **state)
 {
 	tensor_scope {
@@ -166,7 +165,7 @@ static void numbers_in_order_reach_both_ends(void **state)
 	}
 }
 
-/* By tiles where there are enough elements, and what is left over at the edges. */
+/* Copied in tiles if there are enough elements, with partial tiles at the edges. */
 static void transposed_copies_are_exact_at_the_edges(void **state)
 {
 	static const enum tensor_dtype dtypes[] = { TENSOR_U8, TENSOR_I16, TENSOR_F32, TENSOR_F64,
@@ -192,7 +191,7 @@ static void transposed_copies_are_exact_at_the_edges(void **state)
 				}
 }
 
-/* ---- formulas ---- */
+/* ---- derivatives ---- */
 
 static tensor *second_part(tensor *a)
 {

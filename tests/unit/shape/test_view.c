@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* Views: the same memory, other sizes, strides and offsets; and what is refused. */
+/* Views: the same memory with other sizes, strides and offsets; errors. */
 #include "check.h"
 
 #define is_view_of(v, base) assert_true(tensor_shares_storage(ok(v), base))
@@ -83,7 +83,7 @@ static void view_and_reshape(void **state)
 
 		is_view_of(tensor_view(a, TENSOR_INTS(6, -1)), a);
 		assert_shape(ok(tensor_view(a, TENSOR_INTS(-1))), 24);
-		/* Dimensions that still are one run may be split and joined. */
+		/* Dimensions that are contiguous with each other may be split and merged. */
 		assert_shape(ok(tensor_view(t, TENSOR_INTS(3, 2, 2, 2))), 3, 2, 2, 2);
 		assert_fails(!tensor_view(t, TENSOR_INTS(24)), EINVAL, "use reshape");
 		r = ok(tensor_reshape(t, TENSOR_INTS(24)));
@@ -138,7 +138,7 @@ static void as_strided_stays_inside_the_storage(void **state)
 		assert_fails(!tensor_as_strided(a, TENSOR_INTS(3), TENSOR_INTS(INT64_MAX), 0),
 			     EOVERFLOW, "overflow");
 		assert_shape(ok(tensor_as_strided(a, TENSOR_INTS(0), TENSOR_INTS(99), 0)), 0);
-		/* as a part of an empty tensor may begin */
+		/* an empty view may have an offset past the end */
 		assert_shape(ok(tensor_as_strided(a, TENSOR_INTS(0, 2), TENSOR_INTS(2, 1), 1000)),
 			     0, 2);
 		assert_fails(!tensor_as_strided(a, TENSOR_INTS(0), TENSOR_INTS(1), INT64_MAX),

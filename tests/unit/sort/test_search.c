@@ -110,7 +110,9 @@ static void unique_all_says_where_each_is_first(void **state)
 		assert_values(v, 0, 7);
 		assert_values(at, 0, 0);
 		assert_int_equal(tensor_dim(i), 0);
-		/* Complex numbers: by their real parts, then by their imaginary ones. */
+		/*
+		 * Complex numbers are ordered by their real parts, then by their imaginary parts.
+		 */
 		t = ok(tensor_view_as_complex(ok(tensor_from_data(
 			(double[]){ 2, 1, 1, 5, 2, 0, 1, 5 }, TENSOR_INTS(4, 2), F64))));
 		assert_done(tensor_unique_all(t, &v, &at, &i, &n));
@@ -143,7 +145,7 @@ static void unique_slices_are_in_lexicographic_order(void **state)
 		assert_done(tensor_unique_dim(t, 1, true, false, false, &u, &i, &n));
 		assert_values(i, 0, 2, 1, 2, 0);
 		assert_values(n, 0, 1, 1, 2);
-		/* Of a vector along its dimension, counted from the front, elements. */
+		/* dim 0 of a vector works as without dim. */
 		assert_done(tensor_unique_consecutive(ok(tensor_select(t, 0, 0)), false, false, 0,
 						      &u, &i, &n));
 		assert_true(!tensor_numel(i) && !tensor_numel(n));
@@ -191,7 +193,10 @@ static void what_is_counted(void **state)
 			     EINVAL, "must not be negative, got -1");
 		assert_fails(tensor_bincount(t, tensor_none, 0), EINVAL,
 			     "vector of integers, got f64");
-		/* The last of equal parts has its upper end; what is outside, and NaN, does not count. */
+		/*
+		 * The last bin includes its upper bound; values out of range and NaN are not
+		 * counted.
+		 */
 		assert_values(tensor_histc(t, 2, TENSOR_SCALAR(0), TENSOR_SCALAR(1)), 0, 2, 2);
 		assert_values(tensor_histc(iota(0, TENSOR_INTS(5)), 2, TENSOR_SCALAR(0),
 					   TENSOR_SCALAR(0)),

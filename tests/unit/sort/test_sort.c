@@ -14,7 +14,7 @@ struct item {
 
 static bool descending;
 
-/* NaN after anything; equal ones by position. */
+/* NaN is greater than all numbers; equal elements are ordered by index. */
 static int compare(const void *a, const void *b)
 {
 	const struct item *x = a, *y = b;
@@ -44,7 +44,7 @@ static tensor *numbers(int64_t n, int64_t lines, enum tensor_dtype dtype, bool s
 	return ok(tensor_to(t, TENSOR_OPTIONS(.dtype = dtype)));
 }
 
-/* The lines of t [lines, n] in order. */
+/* The sorted lines of t [lines, n]. */
 static struct item *sorted_items(tensor *t)
 {
 	int64_t lines = tensor_sizes(t)[0], n = tensor_sizes(t)[1];
@@ -206,7 +206,7 @@ static void bad_arguments_are_refused(void **state)
 		assert_values(i, 0, 0);
 		assert_done(tensor_topk(t, 0, 1, true, true, &v, &i));
 		assert_shape(i, 2, 0);
-		/* the input may be an output: it is read first */
+		/* an output may be the input */
 		i = ok(tensor_empty(TENSOR_INTS(0), I64));
 		assert_done(tensor_sort_out(t, i, t, 1, true));
 		assert_values(t, 0, 2, 1, 0, 5, 4, 3);

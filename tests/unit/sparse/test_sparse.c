@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* Sparse tensors, COO and CSR: parts, conversions, products, gradients, refusals. */
+/* Sparse tensors, COO and CSR: components, conversions, products, gradients, errors. */
 #include "check.h"
 
 static tensor *ints(tensor_ints values, tensor_ints shape)
@@ -15,7 +15,7 @@ static tensor *floats(const float *values, tensor_ints shape)
 #define FLOATS(shape, ...) floats((const float[]){ __VA_ARGS__ }, shape)
 #define S(...)		   TENSOR_INTS(__VA_ARGS__)
 
-/* [[0, 0, 1 + 4], [2 + 3, 0, 0]], each element in two parts. */
+/* [[0, 0, 1 + 4], [2 + 3, 0, 0]], with duplicate entries. */
 static tensor *sample(void)
 {
 	return ok(tensor_sparse_coo_tensor(ints(S(0, 1, 1, 0, 2, 0, 0, 2), S(2, 4)),
@@ -189,7 +189,10 @@ static void what_does_not_fit_is_refused(void **state)
 		assert_fails(tensor_sparse_csr_tensor(ints(S(0, 1, 2), S(3)), ints(S(1, 2), S(2)),
 						      v, S(2, 2)) != NULL,
 			     EINVAL, "column 2");
-		/* What knows nothing of sparse tensors, alone or beside a strided one. */
+		/*
+		 * Operators without sparse kernels fail, with sparse tensors alone or beside a
+		 * strided one.
+		 */
 		assert_fails(tensor_exp(sample()) != NULL, EOPNOTSUPP,
 			     "exp: no kernel for SparseCPU");
 		assert_fails(tensor_lt(iota(0, S(2, 3)), sample()) != NULL, EOPNOTSUPP,
@@ -251,7 +254,7 @@ static void the_same_bits_on_any_number_of_threads(void **state)
 
 /* ---- gradients ---- */
 
-static tensor *indices; /* of the functions below: [[0, 1, 1, 0], [2, 0, 1, 2]] */
+static tensor *indices; /* of a sparse tensor of the pattern [[0, 1, 1, 0], [2, 0, 1, 2]] */
 
 static tensor *through_dense(tensor *const *in, void *ctx)
 {

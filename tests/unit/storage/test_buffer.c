@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* <tensor/buffer.h>, with whichever provider: descriptors, seals, and what is refused. */
+/* <tensor/buffer.h> with any provider: descriptors, seals and errors. */
 #include "buffer.h"
 
 #include <pthread.h>
@@ -8,7 +8,7 @@
 
 /* ---- roles ---- */
 
-/* Finds 0, 1, 2 ... and writes 50 in place of 5. */
+/* Checks 0, 1, 2, ... and writes 50 to element 5. */
 static int writer(tensor_channel *ch)
 {
 	tensor *t = tensor_of_fd(inherited(ch));
@@ -22,7 +22,7 @@ static int writer(tensor_channel *ch)
 	return 0;
 }
 
-/* Tries whatever could make it writable. */
+/* Tries all ways to make the memory writable. */
 static int reader(tensor_channel *ch)
 {
 	int fd = inherited(ch), again;
@@ -44,7 +44,7 @@ static int reader(tensor_channel *ch)
 	if (again >= 0 &&
 	    mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, again, 0) != MAP_FAILED)
 		return 5;
-	/* a memfd has no rights of its own: what is missing there is what the seal forbids */
+	/* a memfd has no rights of its own: the seal denies writing, with EPERM */
 	if (code_of(tensor_buffer_fd(t, RW)) != (sealed && !on_device() ? EPERM : EACCES))
 		return 6;
 	if (tensor_add_(t, t) || tensor_last_error()->code != EACCES)
@@ -53,7 +53,7 @@ static int reader(tensor_channel *ch)
 	return 0;
 }
 
-/* The same without the right to open /dev/tensor. */
+/* The same without permission to open /dev/tensor. */
 static int reader_nobody(tensor_channel *ch)
 {
 	return getuid() == 0 && setuid(65534) < 0 ? 20 : reader(ch);
@@ -99,7 +99,7 @@ static void fd_gives_sizes_strides_and_offset(void **state)
 	}
 }
 
-/* Who hands on what came does not write another descriptor, which would lose a label too. */
+/* A process that sends on a received buffer does not overwrite its descriptor, nor its label. */
 static void descriptor_is_kept_by_who_hands_it_on(void **state)
 {
 	tensor_scope {
@@ -123,7 +123,7 @@ static void read_only_fd_stays_so(void **state)
 	assert_int_equal(run_with("reader", fd), 0);
 	if (getuid() == 0)
 		assert_int_equal(run_with("reader_nobody", fd), 0);
-	floats(t)[0] = 9; /* the maker still writes */
+	floats(t)[0] = 9; /* the process that made the buffer may still write */
 	close(fd);
 	tensor_release(t);
 }
@@ -209,7 +209,7 @@ static void memfd_of_another_maker_is_taken_if_it_cannot_shrink(void **state)
 	assert_int_equal(pread(fd, &one, 4, 0), 4);
 	assert_true(one == 3);
 	assert_fails(tensor_of_fd(fd), EINVAL, "no descriptor");
-	assert_true(tensor_set_label(t, "label") < 0); /* there is no page for it */
+	assert_true(tensor_set_label(t, "label") < 0); /* the buffer has no page for a descriptor */
 	assert_true(floats(t)[2047] == 1);
 	tensor_release(t);
 	close(fd);
@@ -232,7 +232,7 @@ static void memfd_of_another_maker_is_taken_if_it_cannot_shrink(void **state)
 	assert_int_equal(count_fds(), before - 1);
 }
 
-/* 64 GiB that are not there. */
+/* A memfd of 64 GiB that has no pages. */
 static void sparse_memfd_costs_what_is_touched(void **state)
 {
 	int fd = memfd(1ull << 36, F_SEAL_SHRINK | F_SEAL_GROW);
@@ -263,7 +263,7 @@ static void other_files_are_refused(void **state)
 	close(pipes[1]);
 }
 
-/* The descriptor of a memfd is in memory that its other holders write. */
+/* The descriptor of a memfd is in memory that all its holders can write. */
 static void descriptor_that_lies_is_refused(void **state)
 {
 	tensor *t = counted(TENSOR_INTS(4, 4));
@@ -274,7 +274,7 @@ static void descriptor_that_lies_is_refused(void **state)
 	if (on_device()) {
 		close(fd);
 		tensor_release(t);
-		skip(); /* the kernel keeps it, and has checked it */
+		skip(); /* the kernel keeps the descriptor and has checked it */
 	}
 	for (size_t i = 0; i < 4; i++) {
 		assert_int_equal(pwrite(fd, &sizes[i], 8, bytes + 16), 8);
@@ -328,7 +328,7 @@ static void seal_ends_all_writing(void **state)
 		assert_true(mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0) ==
 			    MAP_FAILED);
 		assert_fails(tensor_buffer_fd(t, RW) < 0, EPERM, "tensor_buffer_fd");
-		assert_done(tensor_buffer_seal(t)); /* again */
+		assert_done(tensor_buffer_seal(t)); /* a second call succeeds as well */
 		back = ok(tensor_of_fd(fd));
 		assert_false(tensor_is_writable(back));
 		assert_int_equal(tensor_numel(back), 4096);
@@ -347,7 +347,7 @@ static void seal_is_refused_while_another_may_write(void **state)
 	other = ok(tensor_of_fd(fd));
 	assert_fails(tensor_buffer_seal(t) < 0, EBUSY, "could still be written");
 	assert_true(tensor_is_writable(t));
-	floats(t)[3] = 33; /* ours is writable as before */
+	floats(t)[3] = 33; /* the copy is writable */
 	floats(other)[4] = 44;
 	assert_true(floats(other)[3] == 33 && floats(t)[4] == 44);
 	tensor_release(other);
@@ -357,7 +357,10 @@ static void seal_is_refused_while_another_may_write(void **state)
 	tensor_release(t);
 }
 
-/* A holder of a memfd can refuse new writable mappings; then a seal that fails leaves none. */
+/*
+ * A holder of a memfd can deny new writable mappings; a seal that fails then leaves a read-only
+ * mapping.
+ */
 static void seal_that_fails_is_told_to_the_tensor(void **state)
 {
 	tensor *t = counted(TENSOR_INTS(1024));
@@ -380,7 +383,10 @@ end:
 	tensor_release(t);
 }
 
-/* Two storages of one import: a seal through one would leave the other believing that it may write. */
+/*
+ * Two storages of one import: a seal through one would make the other read-only without its
+ * knowledge.
+ */
 static void seal_is_refused_while_another_storage_is_on_the_import(void **state)
 {
 	tensor *t = counted(TENSOR_INTS(16)), *a, *b;
@@ -412,7 +418,7 @@ static void sealed_buffer_is_not_reused(void **state)
 	tensor_release(t);
 }
 
-/* ---- what it is ---- */
+/* ---- properties ---- */
 
 static void info_names_the_buffer(void **state)
 {
@@ -452,7 +458,7 @@ static void info_names_the_buffer(void **state)
 	tensor_release(t);
 }
 
-/* ---- refusals ---- */
+/* ---- errors ---- */
 
 #define EACH(t, code, words)                                                                      \
 	do {                                                                                      \
@@ -566,7 +572,7 @@ static void no_descriptor_is_left_behind(void **state)
 	few = before;
 	few.rlim_cur = 256;
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
-	tensor_cache_trim(); /* a cached memfd is a descriptor */
+	tensor_cache_trim(); /* a cached memfd uses a descriptor */
 	at_first = count_fds();
 	for (int i = 0; i < 400; i++) {
 		int fd = tensor_buffer_fd(t, i % 2 ? RW : RW & ~TENSOR_BUFFER_EXPORT);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* Channels: what either end keeps and for how long, threads, peers that go or are late. */
+/* Channels: what each end keeps and for how long, threads, peers that exit or are late. */
 #include "peer.h"
 
 #include "lib/sharing/wire.h"
@@ -8,7 +8,7 @@
 
 static const int types[] = { SOCK_STREAM, SOCK_SEQPACKET };
 
-/* ---- what is kept ---- */
+/* ---- cached buffers ---- */
 
 static void buffer_is_mapped_once(void **state)
 {
@@ -38,7 +38,7 @@ static void both_sides_forget_what_the_sender_freed(void **state)
 		tensor_release(t);
 		tensor_release(got);
 	}
-	/* The last one is held until the sender says more; those before are gone. */
+	/* The receiver keeps the last buffer until the next message; earlier ones are unmapped. */
 	assert_true(count_buffers() <= before + 1);
 	pair_close(&p);
 	assert_int_equal(count_buffers(), before);
@@ -94,7 +94,7 @@ static void no_fd_is_left_behind(void **state)
 				pass(&p, tensor_neg(t));
 			}
 			assert_done(tensor_send(p.out, t, TENSOR_SEND_READONLY));
-			/* Never received. */
+			/* Sent, but never received. */
 			assert_done(tensor_send(p.out, tensor_neg(t), 0));
 		}
 		pair_close(&p);
@@ -106,7 +106,7 @@ static void no_fd_is_left_behind(void **state)
 #define SO_PASSPIDFD 76 /* Linux 6.5 */
 #endif
 
-/* What the socket's owner asked the kernel for comes with each message, as descriptors too. */
+/* Socket options of the program add control messages to each message, some with descriptors. */
 static void no_fd_of_the_senders_process_is_left(void **state)
 {
 	static const int wanted[] = { SO_PASSCRED, SO_PASSSEC, SO_PASSPIDFD };
@@ -116,7 +116,7 @@ static void no_fd_of_the_senders_process_is_left(void **state)
 
 	for (size_t i = 0; i < sizeof(wanted) / sizeof(*wanted); i++)
 		setsockopt(p.ends[1], SOL_SOCKET, wanted[i], &on,
-			   sizeof(on)); /* as the kernel has it */
+			   sizeof(on)); /* the kernel's default may be on */
 	before = count_fds();
 	for (int i = 0; i < 20; i++)
 		tensor_scope
@@ -134,7 +134,7 @@ struct sender {
 	_Atomic int failed;
 };
 
-/* Its own buffers, some of them freed at once, so that slots come and go. */
+/* Sends new buffers, some of which are freed at once, so that slots are reused. */
 static void *send_many(void *arg)
 {
 	struct sender *s = arg;
@@ -171,7 +171,7 @@ static void threads_share_a_channel(void **state)
 	pair_close(&p);
 }
 
-/* ---- the peer goes, or is late ---- */
+/* ---- peers that exit or are late ---- */
 
 static int fall_silent(tensor_channel *ch)
 {

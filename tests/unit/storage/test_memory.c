@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * The memory of tensors that nobody shares: private at every size, without a descriptor, given from one
- * size to another; and what becomes of it when it is shared after all.
+ * Memory of tensors that are not shared: private at every size, without a descriptor, reused for
+ * other sizes; and the move to shared memory. Over 500 lines, because all tests use one set of
+ * helpers.
  */
 #include "peer.h"
 
@@ -93,7 +94,7 @@ static void address_stays_from_a_page_up(void **state)
 	}
 }
 
-/* Whoever is on the storage: views, views of views, tensors that own a reference to it. */
+/* All tensors of the storage: views, views of views, tensors that own a reference to it. */
 static void all_tensors_of_a_storage_follow(void **state)
 {
 	EACH_SIZE(n) tensor_scope
@@ -104,7 +105,7 @@ static void all_tensors_of_a_storage_follow(void **state)
 		tensor *other = ok(tensor_detach(t));
 
 		tensor_fill_(t, TENSOR_SCALAR(1));
-		/* by a view, which is not the storage's owner */
+		/* through a view, which does not own the storage */
 		assert_done(tensor_share_memory(last));
 		assert_ptr_equal(tensor_data(other), tensor_data(t));
 		assert_ptr_equal(tensor_data(half), (uint8_t *)tensor_data(t) + n / 2);
@@ -152,7 +153,7 @@ static int all_bytes_behind(tensor_channel *ch)
 	return p[0] == 1 ? 0 : 3;
 }
 
-/* What other tensors had in the block before does not go along. */
+/* The bytes after the tensor, which belonged to other tensors before, are not copied. */
 static void bytes_behind_the_tensor_are_not_shared(void **state)
 {
 	static const size_t used[] = { 60, 1000, 5000, 300000, 3 * MIB };
@@ -172,7 +173,10 @@ static void bytes_behind_the_tensor_are_not_shared(void **state)
 	}
 }
 
-/* Two views of what was there before are released; one of the new tensor makes the move look for others. */
+/*
+ * Views of the earlier tensor are released; a view of the new tensor makes the move search for
+ * others.
+ */
 static void bytes_of_released_views_are_not_shared(void **state)
 {
 	static const size_t used[] = { 10, 970, 5200, 290000 };
@@ -201,7 +205,7 @@ static void bytes_of_released_views_are_not_shared(void **state)
 	}
 }
 
-/* As many elements as there were before come back, as in private memory. */
+/* A larger size restores the elements, as in private memory. */
 static void shrunk_tensor_keeps_its_elements(void **state)
 {
 	EACH_SIZE(n) for (int shared = 0; shared < 2; shared++) tensor_scope
@@ -221,7 +225,7 @@ static void shrunk_tensor_keeps_its_elements(void **state)
 	}
 }
 
-/* What as_strided() reached of the block goes along. */
+/* The bytes that as_strided() reaches are copied. */
 static void view_behind_its_base_is_shared_whole(void **state)
 {
 	NOT_WATCHED();
@@ -236,11 +240,11 @@ static void view_behind_its_base_is_shared_whole(void **state)
 	}
 }
 
-/* ---- how long moving takes ---- */
+/* ---- duration of the move ---- */
 
 enum { MOVED = 50, OTHERS = 200000 };
 
-/* Seconds of the processor to share tensors that have a view each, made before or after the others. */
+/* Processor seconds for sharing tensors with one view each, made before or after the others. */
 static double time_to_share(tensor **t, tensor **view, bool new_view)
 {
 	double start = seconds(CLOCK_THREAD_CPUTIME_ID);
@@ -265,7 +269,7 @@ static double time_beside(int others, bool new_view)
 	}
 	for (int i = 0; i < others; i++)
 		other[i] = i % 2 ? ok(tensor_slice(other[i - 1], 0, 1, 2, 1)) : bytes(16);
-	assert_done(tensor_share_memory(last)); /* sorts the others, once */
+	assert_done(tensor_share_memory(last)); /* the first move sorts the list */
 	took = time_to_share(t, view, new_view);
 	for (int i = 0; i < MOVED; i++) {
 		assert_ptr_equal(tensor_data(view[i]), (uint8_t *)tensor_data(t[i]) + 3);
@@ -330,7 +334,10 @@ static void fork_once(void)
 	assert_int_equal(IN_CHILD((void)0), 0);
 }
 
-/* How long `what` takes while a large tensor is moved, as a part of that; the least of a few times. */
+/*
+ * The time of `what` during the move of a large tensor, relative to the move; the minimum of
+ * several.
+ */
 static double part_of_a_large_move(void (*what)(void))
 {
 	double part = 1, start, took, large = 0;
@@ -373,7 +380,10 @@ static void *share_it(void *t)
 	return tensor_share_memory(t) < 0 ? t : NULL;
 }
 
-/* The child is without the thread; its copy of the storage stays what it was. Three copies fit into a small guest. */
+/*
+ * The child does not have the moving thread; its copy of the storage stays unchanged. The memory of
+ * a small guest suffices for three copies.
+ */
 #define AMID 64
 static void fork_amid_a_move_leaves_the_child_a_copy(void **state)
 {
@@ -389,19 +399,19 @@ static void fork_amid_a_move_leaves_the_child_a_copy(void **state)
 	while (!moving)
 		usleep(100);
 	usleep(5000);
-	assert_int_equal(IN_CHILD({
-				 if (p[0] != 1 || p[AMID * MIB - 1] != 1)
-					 _exit(1);
-				 if (tensor_buffer_fd(t, TENSOR_BUFFER_READ |
-								 TENSOR_BUFFER_EXPORT) < 0)
-					 p[0] = 2; /* private; else the move was over */
-				 if (tensor_share_memory(t) < 0) {
-					 fprintf(stderr, "%s\n", tensor_last_error()->text);
-					 _exit(2);
-				 }
-				 tensor_cache_trim();
-			 }),
-			 0);
+	assert_int_equal(
+		IN_CHILD({
+			if (p[0] != 1 || p[AMID * MIB - 1] != 1)
+				_exit(1);
+			if (tensor_buffer_fd(t, TENSOR_BUFFER_READ | TENSOR_BUFFER_EXPORT) < 0)
+				p[0] = 2; /* the memory is private; otherwise the move has ended */
+			if (tensor_share_memory(t) < 0) {
+				fprintf(stderr, "%s\n", tensor_last_error()->text);
+				_exit(2);
+			}
+			tensor_cache_trim();
+		}),
+		0);
 	pthread_join(thread, &failed);
 	assert_null(failed);
 	assert_int_equal(p[0], 1);
@@ -462,7 +472,9 @@ static void mappings_do_not_stay(void **state)
 		tensor_release(t[i]);
 }
 
-/* No private memory can be mapped in its place then; a trim does it later. */
+/*
+ * At the limit of mappings the memory cannot be replaced by private memory; a trim does it later.
+ */
 static void release_at_the_limit_of_mappings_is_made_up_for(void **state)
 {
 	enum { COUNT = 100, MOST = 200000 };
@@ -496,7 +508,9 @@ static int fills_it(tensor_channel *ch)
 	return t && tensor_fill_(t, TENSOR_SCALAR(3)) ? 0 : 1;
 }
 
-/* The first send moves; nothing is copied from then on, and the receiver's writes are seen. */
+/*
+ * The first send moves the memory; later ones copy nothing, and writes of the receiver are visible.
+ */
 static void sent_tensor_is_shared_from_then_on(void **state)
 {
 	EACH_SIZE(n)
@@ -513,7 +527,7 @@ static void sent_tensor_is_shared_from_then_on(void **state)
 	}
 }
 
-/* The place of a buffer that is gone is private memory again. */
+/* The address range of a freed buffer is private memory again. */
 static void memory_is_private_again_afterwards(void **state)
 {
 	EACH_SIZE(n) for (int round = 0; round < 5; round++)
@@ -568,7 +582,7 @@ static int make_many(void)
 	return 0;
 }
 
-/* More than vm.max_map_count permits mappings, and many more than descriptors. */
+/* More tensors than vm.max_map_count permits mappings, and many more than descriptors. */
 static void hundred_thousand_tensors_of_a_mebibyte(void **state)
 {
 	NOT_WATCHED();
@@ -593,7 +607,7 @@ static tensor *touched(size_t n)
 	return t;
 }
 
-/* 100,000 tensors, 300 of them at a time, of one size after another. */
+/* 100,000 tensors, 300 of them at a time, with sizes in turn. */
 static void memory_goes_from_one_size_to_another(void **state)
 {
 	static tensor *live[300];

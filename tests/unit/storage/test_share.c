@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* Tensors between two processes: what arrives, who may write, what crosses the socket. */
+/*
+ * Tensors between two processes: what the receiver gets, who may write, what is sent on the socket.
+ */
 #include "peer.h"
 
 #include "lib/sharing/wire.h"
@@ -8,7 +10,7 @@ static const int types[] = { SOCK_STREAM, SOCK_SEQPACKET };
 
 /* ---- roles ---- */
 
-/* Everything back as it came. */
+/* Sends back every tensor that it receives. */
 static int echo(tensor_channel *ch)
 {
 	tensor *t;
@@ -21,7 +23,7 @@ static int echo(tensor_channel *ch)
 	return tensor_last_error()->code == EPIPE ? 0 : 2;
 }
 
-/* The same by somebody who may not open /dev/tensor. */
+/* The same without permission to open /dev/tensor. */
 static int echo_nobody(tensor_channel *ch)
 {
 	if (getuid() == 0 && setuid(65534) < 0)
@@ -29,7 +31,7 @@ static int echo_nobody(tensor_channel *ch)
 	return echo(ch);
 }
 
-/* Adds one to what it gets, in the sender's memory, and sends a word about it. */
+/* Adds one in the sender's memory and sends an answer. */
 static int add_one(tensor_channel *ch)
 {
 	tensor *t = (tensor *)ch;
@@ -47,7 +49,7 @@ static int add_one(tensor_channel *ch)
 	return 0;
 }
 
-/* Tries whatever could make read-only memory writable. 0: nothing did. */
+/* Tries all ways to write to read-only memory. Returns 0 if all failed. */
 static int attack(tensor_channel *ch)
 {
 	tensor *t = tensor_recv(ch), *u;
@@ -75,11 +77,11 @@ static int attack(tensor_channel *ch)
 		if (mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, again, 0) != MAP_FAILED)
 			return 5;
 		if (write(again, "x", 1) > 0 || fallocate(again, 3, 0, 4096) == 0)
-			return 6; /* 3: punch a hole */
+			return 6; /* mode 3: FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE */
 		if (write(fd, "x", 1) > 0 || fallocate(fd, 3, 0, 4096) == 0)
 			return 7;
 	}
-	/* Nor can it be handed on with more rights. */
+	/* A receiver cannot send it on with more rights. */
 	if (tensor_send(ch, t, 0) < 0)
 		return 8;
 	u = tensor_recv(ch);
@@ -87,7 +89,7 @@ static int attack(tensor_channel *ch)
 	return u ? 9 : 0;
 }
 
-/* Page frame numbers of each tensor that comes, as an i64 tensor. */
+/* Sends the page frame numbers of each tensor that it receives, as an i64 tensor. */
 static int frames_of(const tensor *t, int64_t *frames, int n)
 {
 	int fd = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
@@ -126,9 +128,9 @@ static const struct peer_role roles[] = {
 	{ "attack", attack }, { "frames", tell_frames },      { NULL, NULL },
 };
 
-/* ---- what arrives ---- */
+/* ---- what the receiver gets ---- */
 
-/* The tensor's elements one after the other. */
+/* The elements of the tensor in row-major order. */
 static char *elements(tensor *t)
 {
 	size_t n = tensor_numel(t) * tensor_itemsize(tensor_dtype(t));
@@ -198,7 +200,7 @@ static void sixteen_dimensions_arrive(void **state)
 	assert_int_equal(peer_end(&p), 0);
 }
 
-/* A view that is sent keeps its strides and its place in the buffer. */
+/* A view keeps its strides and its offset in the buffer. */
 static void view_arrives_as_a_view(void **state)
 {
 	struct peer p = peer_start("echo", SOCK_SEQPACKET);
@@ -234,7 +236,7 @@ static void peer_without_the_device_shares_all_the_same(void **state)
 	assert_int_equal(peer_end(&p), 0);
 }
 
-/* ---- whose memory it is ---- */
+/* ---- shared memory ---- */
 
 static void writes_are_seen_on_both_sides(void **state)
 {
@@ -271,7 +273,7 @@ static void private_tensor_is_shared_by_the_first_send(void **state)
 	assert_int_equal(peer_end(&p), 0);
 }
 
-/* A mapped file is not the library's own memory. */
+/* A mapped file is not memory of the library. */
 static void mapped_file_is_copied(void **state)
 {
 	static const struct tensor_load_options mapped = { .map = TENSOR_MAP_PRIVATE };
@@ -302,7 +304,7 @@ static void read_only_is_the_kernels_word(void **state)
 
 		assert_done(tensor_send(p.ch, t, TENSOR_SEND_READONLY));
 		assert_false(tensor_is_writable(ok(tensor_recv(p.ch))));
-		/* The maker still writes. */
+		/* The sender may still write. */
 		ok(tensor_add_(t, tensor_ones(TENSOR_SCALAR_SHAPE, F32)));
 	}
 	assert_int_equal(peer_end(&p), 0);
@@ -331,9 +333,9 @@ static void page_frames_are_the_same(void **state)
 		skip();
 }
 
-/* ---- what crosses the socket ---- */
+/* ---- messages on the socket ---- */
 
-/* Bytes of one message, and how many fds came; they are closed. */
+/* Receives one message: its size, and how many fds it had; they are closed. */
 static ssize_t spy(int socket, int *fds)
 {
 	char bytes[4096], control[CMSG_SPACE(64 * sizeof(int))];
@@ -372,7 +374,7 @@ static void only_descriptors_cross_the_socket(void **state)
 			assert_int_equal(spy(ends[1], &fds), sizeof(struct wire_message));
 			assert_int_equal(fds, 0);
 		}
-		/* With other rights it is another buffer to the peer. */
+		/* A descriptor with other rights is sent as another buffer. */
 		assert_done(tensor_send(ch, t, TENSOR_SEND_READONLY));
 		spy(ends[1], &fds);
 		assert_int_equal(fds, 1);

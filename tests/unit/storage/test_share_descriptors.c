@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * What a receiver sees when its file descriptors run out, and messages of the program's own between those of a channel
+ * A receiver without free file descriptors, and messages of the program between those of a channel
  * on one socket.
  */
 #include "peer.h"
@@ -9,7 +9,7 @@
 
 static const int types[] = { SOCK_STREAM, SOCK_SEQPACKET };
 
-/* ---- descriptors that run out ---- */
+/* ---- no free descriptors ---- */
 
 #define FILES 40
 
@@ -21,7 +21,7 @@ static void limit(rlim_t soft, rlim_t hard)
 		_exit(90);
 }
 
-/* Opens files until there is no number; how many. */
+/* Opens files until no descriptor is free; returns how many. */
 static int fill_table(int *fds)
 {
 	int n = 0;
@@ -58,11 +58,14 @@ static void emfile_names_the_limit(int type)
 
 	limit(FILES, FILES);
 	lose_a_buffer(&p, t, "RLIMIT_NOFILE permits (40)");
-	/* The sender takes it for sent; the channel goes on with others. */
+	/*
+	 * The sender has sent it: it can never be received, but the channel works with other
+	 * buffers.
+	 */
 	EXPECT(tensor_send(p.out, t, 0) == 0 && !tensor_recv(p.in), 5);
 	EXPECT(tensor_last_error()->code == EBADMSG, 6);
 	EXPECT(tensor_send(p.out, other, 0) == 0 && tensor_recv(p.in), 7);
-	/* New channels on both ends know nothing of it. */
+	/* New channels on both ends have no record of the lost buffer. */
 	tensor_channel_close(p.out);
 	tensor_channel_close(p.in);
 	p.out = tensor_channel_open(p.ends[0]);
@@ -114,7 +117,7 @@ static void arrives(struct pair *p, float value)
 	assert_true(((const float *)tensor_data(t))[3] == value);
 }
 
-/* All are sent before the first is read: nothing is read that belongs to the next. */
+/* All are sent before the first is read: each read must stop at the end of its message. */
 static void messages_of_the_program_go_between_tensors(void **state)
 {
 	for (int i = 0; i < 2; i++) {
@@ -144,7 +147,7 @@ static void messages_of_the_program_go_between_tensors(void **state)
 	}
 }
 
-/* A descriptor of the program's own, between tensors that have some. */
+/* A descriptor of the program, between tensors with descriptors. */
 static void descriptors_of_the_program_go_between_tensors(void **state)
 {
 	union {

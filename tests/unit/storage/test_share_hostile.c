@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * A receiver against a sender that lies: every field of the message, every kind of fd. Each case
- * is an error with a text; nothing is leaked, and the next honest message arrives.
+ * A receiver with a malicious sender: invalid values of every field of the message, all kinds of
+ * fds. Each is refused with an error text; nothing leaks, and the next valid message is received.
+ * Over 500 lines, because all cases change one valid message.
  */
 #include "peer.h"
 
@@ -11,12 +12,12 @@
 
 #include "lib/sharing/wire.h"
 
-/* A receiving channel, the raw other end, and an honest message to spoil. */
+/* A receiving channel, the other end as a plain socket, and a valid message to modify. */
 struct link {
 	int raw, own;
 	tensor_channel *ch;
 	struct wire_message m;
-	int fd; /* of the buffer in m, writable */
+	int fd; /* the buffer of m, writable */
 	int readonly_fd;
 };
 
@@ -39,7 +40,7 @@ static void raw_send(int socket, const void *data, size_t len, const int *fds, i
 	assert_int_equal(sendmsg(socket, &msg, MSG_NOSIGNAL), len);
 }
 
-/* What an honest sender says about t, and the fd it sends. */
+/* The message and the fd that a sender makes for t. */
 static int capture(tensor *t, unsigned flags, struct wire_message *m)
 {
 	char control[CMSG_SPACE(sizeof(int))];
@@ -92,7 +93,7 @@ static void link_close(struct link *l)
 	close(l->readonly_fd);
 }
 
-/* The honest message still works. */
+/* The unmodified message is received. */
 static void still_works(struct link *l)
 {
 	tensor *t;
@@ -104,7 +105,7 @@ static void still_works(struct link *l)
 	tensor_release(t);
 }
 
-/* m is refused, whether its buffer comes along or is there already. */
+/* m is refused, with its buffer attached or already known to the receiver. */
 static void refused(struct link *l, const struct wire_message *m, const char *words)
 {
 	raw_send(l->raw, m, sizeof(*m), &l->fd, 1);
@@ -124,7 +125,7 @@ static void refused(struct link *l, const struct wire_message *m, const char *wo
 static void fields_out_of_range_are_refused(void **state)
 {
 	int types[] = { SOCK_STREAM, SOCK_SEQPACKET }, before;
-	struct link l = link_open(SOCK_STREAM); /* opens what the library keeps open */
+	struct link l = link_open(SOCK_STREAM); /* opens descriptors that the library keeps */
 
 	link_close(&l);
 	before = count_fds();
@@ -147,7 +148,7 @@ static void fields_out_of_range_are_refused(void **state)
 		refused(&l, &m, "dimensions");
 		m = WITH(&l, ndim, UINT32_MAX);
 		refused(&l, &m, "dimensions");
-		m = WITH(&l, ndim, 1); /* with the size of a second */
+		m = WITH(&l, ndim, 1); /* the dtype field contains the size of a second dimension */
 		refused(&l, &m, "does not exist");
 		m = WITH(&l, sizes[5], 1);
 		refused(&l, &m, "does not exist");
@@ -166,10 +167,10 @@ static void geometry_outside_the_buffer_is_refused(void **state)
 	const struct {
 		int64_t offset, sizes[3], strides[3];
 	} cases[] = {
-		{ 0, { 1024, 1, 2 }, { 1, 1, 1 } }, /* one element too many in a page */
+		{ 0, { 1024, 1, 2 }, { 1, 1, 1 } }, /* one element more than a page */
 		{ 4, { 1024, 1, 1 }, { 1, 1, 1 } },
 		{ 4097, { 1, 1, 1 }, { 1, 1, 1 } },
-		{ 2, { 1, 1, 1 }, { 1, 1, 1 } }, /* not on an element */
+		{ 2, { 1, 1, 1 }, { 1, 1, 1 } }, /* offset not aligned to elements */
 		{ -4, { 1, 1, 1 }, { 1, 1, 1 } },
 		{ INT64_MIN, { 1, 1, 1 }, { 1, 1, 1 } },
 		{ big - 3, { 1, 1, 1 }, { 1, 1, 1 } },
@@ -189,7 +190,7 @@ static void geometry_outside_the_buffer_is_refused(void **state)
 		{ 0,
 		  { 2, 2, 1 },
 		  { half / 2, half / 2, 1 } },	     /* the bytes overflow, not the elements */
-		{ 0, { big, 0, big }, { 1, 1, 1 } }, /* none, but their product overflows */
+		{ 0, { big, 0, big }, { 1, 1, 1 } }, /* no elements, but the product overflows */
 		{ 8192, { 0, 1, 1 }, { 1, 1, 1 } },
 	};
 	struct link l = link_open(SOCK_STREAM);
@@ -208,7 +209,7 @@ static void geometry_outside_the_buffer_is_refused(void **state)
 		}
 		assert_int_equal(tensor_last_error()->code, EBADMSG);
 		still_works(&l);
-		/* The same about a buffer that the receiver has. */
+		/* The same for a buffer that the receiver already has. */
 		m.flags &= ~WIRE_FD;
 		raw_send(l.raw, &m, sizeof(m), NULL, 0);
 		assert_fails(tensor_recv(l.ch), EBADMSG, "does not fit");
@@ -265,7 +266,7 @@ static void foreign_message_ends_the_channel(void **state)
 	}
 }
 
-/* ---- what the receiver is said to hold ---- */
+/* ---- buffers that the receiver should have ---- */
 
 static void buffer_that_never_came_is_refused(void **state)
 {
@@ -285,11 +286,11 @@ static void buffer_that_never_came_is_refused(void **state)
 	m.slot = WIRE_NO_SLOT;
 	raw_send(l.raw, &m, sizeof(m), NULL, 0);
 	assert_fails(tensor_recv(l.ch), EBADMSG, "neither");
-	/* It came writable. */
+	/* The buffer was sent writable. */
 	m = WITH(&l, flags, WIRE_READONLY);
 	raw_send(l.raw, &m, sizeof(m), NULL, 0);
 	assert_fails(tensor_recv(l.ch), EBADMSG, "did not come");
-	/* It was to be forgotten. */
+	/* The buffer was to be dropped. */
 	m = WITH(&l, flags, 0);
 	memset(m.forget, 0xff, sizeof(m.forget));
 	raw_send(l.raw, &m, sizeof(m), NULL, 0);
@@ -328,7 +329,7 @@ static void fds_that_are_no_buffers_are_refused(void **state)
 	fds[3] = pipes[0];
 	fds[4] = open("/proc/self/exe", O_RDONLY);
 	fds[5] = l.own;	 /* the receiver's own socket */
-	still_works(&l); /* and keeps its buffer, to which an fd may belong */
+	still_works(&l); /* the receiver keeps its buffer */
 	before = count_fds();
 	for (int i = 0; i < 6; i++) {
 		struct wire_message m = l.m;
@@ -348,7 +349,7 @@ static void fds_that_are_no_buffers_are_refused(void **state)
 	link_close(&l);
 }
 
-/* A channel takes buffers only: what a mapping of a dma-buf does is for its driver to say. */
+/* A channel accepts buffers only: the driver of a dma-buf determines what its mapping does. */
 static void dmabuf_is_refused(void **state)
 {
 	struct tensor_buffer_info info = { .size = sizeof(info) };
@@ -383,7 +384,7 @@ static void dmabuf_is_refused(void **state)
 	link_close(&l);
 }
 
-/* Both have the identity of the buffer; the part reaches less of it, and begins elsewhere. */
+/* Both descriptors have the identity of the buffer; the part is smaller and has another offset. */
 static void part_is_not_taken_for_the_whole(void **state)
 {
 	struct tensor_export part = { .size = sizeof(part),
@@ -416,7 +417,7 @@ static void part_is_not_taken_for_the_whole(void **state)
 	assert_true(((float *)tensor_data(first))[0] == 5);
 	m.sizes[0] = 4096;
 	raw_send(l.raw, &m, sizeof(m), &fd, 1);
-	whole = ok(tensor_recv(l.ch)); /* while the part is mapped */
+	whole = ok(tensor_recv(l.ch)); /* the part is still mapped */
 	assert_true(((float *)tensor_data(whole))[4095] == 6);
 	((float *)tensor_data(first))[1] = 7;
 	assert_true(((float *)tensor_data(whole))[1025] == 7);
@@ -442,7 +443,7 @@ static void more_fds_than_announced_are_closed(void **state)
 	assert_fails(tensor_recv(l.ch), EBADMSG, "more fds");
 	raw_send(l.raw, &l.m, sizeof(l.m), many, 40);
 	assert_fails(tensor_recv(l.ch), EBADMSG, "more fds");
-	/* In two parts, each with one. */
+	/* The message in two parts, each with an fd. */
 	raw_send(l.raw, &l.m, 10, many, 1);
 	raw_send(l.raw, (char *)&l.m + 10, sizeof(l.m) - 10, many, 1);
 	assert_fails(tensor_recv(l.ch), EBADMSG, "more fds");
@@ -497,7 +498,7 @@ static void message_that_is_cut_short_is_refused(void **state)
 	link_close(&l);
 }
 
-/* Of packets one may be empty: that is no end of the stream. */
+/* A seqpacket may be empty: read() returns 0, but the stream has not ended. */
 static void empty_packet_is_refused(void **state)
 {
 	struct link l = link_open(SOCK_SEQPACKET);
@@ -514,7 +515,7 @@ static void empty_packet_is_refused(void **state)
 	link_close(&l);
 }
 
-/* A memfd that a peer punched a hole into reads as zeros. */
+/* A hole that a peer punches into a memfd reads as zeros, without a fault. */
 static void hole_in_a_buffer_faults_nobody(void **state)
 {
 	struct link l = link_open(SOCK_STREAM);

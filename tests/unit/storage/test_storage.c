@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* Host memory: what the cache reuses and what it never does, forks, limits, labels. */
+/* Host memory: which memory the cache reuses, forks, limits, labels. */
 #include "peer.h"
 
 #include <limits.h>
@@ -124,7 +124,7 @@ static void small_tensors_are_copied_by_a_fork(void **state)
 	assert_int_equal(pipe(go), 0);
 	pid = fork();
 	if (!pid) {
-		/* Memory of both is full of other things by now. */
+		/* Both processes have overwritten free memory by now. */
 		if (read(go[0], &byte, 1) != 1)
 			_exit(1);
 		for (int i = 0; i < 1000; i++)
@@ -165,7 +165,7 @@ static void buffer_of_before_a_fork_is_not_reused(void **state)
 	tensor_release(t);
 }
 
-/* A child has its own way to the device, and leaves its parent's handles alone. */
+/* A child opens the device itself and does not close handles of its parent. */
 static void parent_keeps_its_buffers_whatever_a_child_frees(void **state)
 {
 	tensor *mine = ok(tensor_full(LARGE, TENSOR_SCALAR(1), BUFFER));
@@ -193,7 +193,7 @@ static void parent_keeps_its_buffers_whatever_a_child_frees(void **state)
 	tensor_release(mine);
 }
 
-/* What a child inherited reaches a third process; shared where there is a way, else copied. */
+/* A child sends an inherited tensor to a third process: shared if possible, otherwise copied. */
 static void child_sends_inherited(tensor_options o)
 {
 	tensor *t = ok(tensor_full(LARGE, TENSOR_SCALAR(7), o));
@@ -215,7 +215,7 @@ static void child_sends_what_it_inherited(void **state)
 	child_sends_inherited(BUFFER);
 }
 
-/* Status: the first element of what comes. */
+/* The exit status is the first element of the received tensor. */
 static int first(tensor_channel *ch)
 {
 	tensor *t = tensor_recv(ch);
@@ -250,7 +250,7 @@ static bool set_limit(unsigned long long bytes)
 	return f && fclose(f) == 0 && done;
 }
 
-/* What waits in the cache gives way before a limit refuses anything. */
+/* The cache is emptied before an allocation fails by a limit. */
 static void limit_of_the_module_is_a_clear_error(void **state)
 {
 	unsigned long long before;
@@ -263,7 +263,7 @@ static void limit_of_the_module_is_a_clear_error(void **state)
 	assert_int_equal(fscanf(f, "%llu", &before), 1);
 	fclose(f);
 	tensor_cache_trim();
-	/* Of this process alone, in a guest; where others have buffers it is reached sooner. */
+	/* In a guest only this process has buffers; elsewhere the limit is reached earlier. */
 	assert_true(set_limit(40 << 20));
 	a = tensor_empty(LARGE, BUFFER);
 	b = tensor_empty(LARGE, BUFFER);
@@ -281,7 +281,7 @@ static void limit_of_the_module_is_a_clear_error(void **state)
 	tensor_release(b);
 }
 
-/* As many buffers as the limits allow, up to 64. */
+/* The number of buffers, up to 64, that can be made within these limits. */
 static int buffers_with(rlim_t soft, rlim_t hard)
 {
 	const struct rlimit few = { soft, hard };
@@ -307,11 +307,11 @@ static void file_descriptors_that_run_out_are_a_clear_error(void **state)
 					 _exit(1);
 			 }),
 			 0);
-	/* A soft limit below the hard one is raised. */
+	/* The library raises the soft limit to the hard one. */
 	assert_int_equal(IN_CHILD(_exit(buffers_with(32, 128))), 64);
 }
 
-/* The limit of a file counts for the memory behind a descriptor, and its signal does not come. */
+/* RLIMIT_FSIZE applies to memfds; SIGXFSZ is not delivered. */
 static void limit_of_a_file_is_a_clear_error(void **state)
 {
 	const struct rlimit small = { 1 << 20, 1 << 20 };
@@ -329,7 +329,7 @@ static void limit_of_a_file_is_a_clear_error(void **state)
 			 0);
 }
 
-/* The device's buffers cost none. */
+/* Buffers of the device use no descriptors. */
 static void handles_cost_no_file_descriptor(void **state)
 {
 	enum { N = 200 };
@@ -347,7 +347,7 @@ static void handles_cost_no_file_descriptor(void **state)
 		tensor_release(t[i]);
 }
 
-/* ---- which provider ---- */
+/* ---- providers ---- */
 
 static int run_with(const char *provider)
 {
@@ -358,7 +358,10 @@ static int run_with(const char *provider)
 	});
 }
 
-/* 0: it is the one named, 10: it is, but makes no buffer, 20: it is another. */
+/*
+ * Exit status 0: this provider is used, 10: it is used but cannot make a buffer, 20: another one is
+ * used.
+ */
 static int name_role(const char *name)
 {
 	tensor *t = tensor_empty(LARGE, BUFFER);
@@ -396,7 +399,7 @@ static void labels_are_checked(void **state)
 	assert_fails(tensor_set_label(t, "ab\xc3"), EINVAL, "byte 2");
 	assert_fails(tensor_set_label(t, "\xc0\xaf"), EINVAL, "byte 0");
 	assert_fails(tensor_set_label(t, "\xed\xa0\x80"), EINVAL, "byte 0");
-	/* marks that turn the direction of what is shown behind them */
+	/* characters that change the direction of the text after them */
 	assert_fails(tensor_set_label(t, "a\xe2\x80\xae"
 					 "b"),
 		     EINVAL, "byte 1");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* The real tensorstat on this process's own buffers. */
+/* tensorstat on the buffers of this process. */
 #include "peer.h"
 #include "tensorstat.h"
 
@@ -163,7 +163,7 @@ static int hold(tensor_channel *ch)
 
 	tensor_send(ch, word, 0);
 	tensor_release(word);
-	tensor_release(tensor_recv(ch)); /* until the other end is closed */
+	tensor_release(tensor_recv(ch)); /* returns when the other end is closed */
 	tensor_release(t);
 	return 0;
 }
@@ -209,9 +209,9 @@ static void exit_status_has_the_reason(void **state)
 	assert_int_equal(tensorstat_run("buffer show >/dev/full"), 1);
 }
 
-/* ---- what strangers write ---- */
+/* ---- labels and descriptors of other processes ---- */
 
-/* A memfd of our name with this in its last page. */
+/* A memfd with the name of the library's and this last page. */
 static int imitation(const void *page, size_t size)
 {
 	int fd = memfd_create("tensor", MFD_CLOEXEC | MFD_ALLOW_SEALING);
@@ -236,7 +236,7 @@ static void descriptor_of_a_stranger_is_not_believed(void **state)
 
 	page.d.ndim = UINT32_MAX;
 	page.d.dtype = UINT32_MAX;
-	memset(page.d.label, 'x', sizeof(page.d.label)); /* without an end */
+	memset(page.d.label, 'x', sizeof(page.d.label)); /* without a terminating zero */
 	fd = imitation(&page, sizeof(page));
 	assert_int_equal(tensorstat_run("-b memfd -j b sh owner %d"), 0);
 	assert_says("\"name\":\"xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx\",\"dtype\":null");

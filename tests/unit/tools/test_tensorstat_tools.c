@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* tensorstat beyond lists: options, stat, top, metrics, and suggestions for mistyped words. */
+/* tensorstat without lists: options, stat, top, metrics, and suggestions for mistyped words. */
 #include "tensorstat.h"
 
 #include <sys/stat.h>
@@ -183,7 +183,7 @@ static void top_fits_the_window_and_never_clears_it(void **state)
 	assert_int_equal(terminal_end(master, pid), 0);
 	assert_says("\033[?1049h");
 	assert_silent_about("\033[2J");
-	/* the last picture: from home to the end, a line each with its rest erased */
+	/* the last frame: from cursor-home to the end; each line ends with erase-to-end-of-line */
 	for (last = out; strstr(last + 1, "\033[H"); last = strstr(last + 1, "\033[H"))
 		;
 	for (const char *p = last; (p = strstr(p, "\033[K")); p++)
@@ -233,7 +233,7 @@ static void top_stops_and_comes_back(void **state)
 	kill(pid, SIGCONT);
 	read_terminal(master, 500);
 	assert_int_equal(count("\033[?1049h"), 2);
-	/* SIGTSTP does not stop the leader of a session: its process group is orphaned. */
+	/* The leader of a session has an orphaned process group, which SIGTSTP does not stop. */
 	kill(pid, SIGTSTP);
 	read_terminal(master, 500);
 	assert_int_equal(count("\033[?1049l"), 1);
@@ -264,7 +264,7 @@ static void metrics_contain_the_totals_and_sums(void **state)
 	}
 	assert_says("dtype=\"f32\"} ");
 	assert_says("uid=\"");
-	/* The end is marked, and nothing follows. */
+	/* The output ends with the end mark. */
 	assert_string_equal(out + strlen(out) - 6, "# EOF\n");
 	assert_int_equal(tensorstat_run("metrics now"), 2);
 }
@@ -337,7 +337,7 @@ static void textfile_is_renamed_into_place(void **state)
 
 /* ---- suggestions ---- */
 
-/* The backend that needs no module, so that the filter is read. */
+/* The memfd backend needs no module, so the filter is parsed. */
 static void mistyped_words_get_a_suggestion(void **state)
 {
 	static const struct {
@@ -363,7 +363,7 @@ static void mistyped_words_get_a_suggestion(void **state)
 		assert_int_equal(tensorstat_run(cases[i].args), 2);
 		assert_says(cases[i].says);
 	}
-	/* Nothing similar; control characters of the word do not reach the terminal. */
+	/* No similar word; control characters of the word are not printed. */
 	assert_int_equal(tensorstat_run("xyzzy"), 2);
 	assert_silent_about("did you mean");
 	assert_says("see tensorstat help");
